@@ -1,0 +1,167 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Runs the authentication of `weft_hello' over a socket, as dialer or as listener.
+%%
+%% Everything here happens in a short-lived process of its own, under one deadline; whatever the
+%% peer sends, the worst outcome is {error, Reason} and a closed socket.
+-module(weft_handshake).
+
+-export([dial/4, first_message/2, answer/3]).
+-export_type([peer/0, deadline/0]).
+
+-type deadline() :: integer().
+-type peer() :: #{node := node() | undefined, name := binary(), incarnation := non_neg_integer(),
+                  listens := boolean(), token := binary(), role := dialer | listener,
+                  version := byte()}.
+
+%% @doc As dialer: proves knowledge of the cookie (or of the link's token, for a further lane)
+%% and checks that of the listener. Target is the node that should answer.
+-spec dial(weft_transport:socket(), node(), link | {{lane, pos_integer()}, binary()}, deadline()) ->
+          {ok, peer()} | {error, term()}.
+dial(Socket, Target, What, Deadline) ->
+    Purpose = case What of link -> link; {Lane, _} -> Lane end,
+    Key = case What of link -> cookie(Target); {_, Token} -> Token end,
+    Hello = weft_hello:hello(#{versions => weft_hello:versions(), purpose => Purpose,
+                               nonce => crypto:strong_rand_bytes(32),
+                               incarnation => weft_identity:incarnation(),
+                               listens => weft_identity:listens(),
+                               cluster => weft_identity:cluster(),
+                               name => weft_identity:name(), target => atom_to_binary(Target)}),
+    try
+        ok = send(Socket, Hello),
+        ChallengeBin = recv(Socket, Deadline),
+        Challenge = parse(fun weft_hello:parse_challenge/1, ChallengeBin),
+        ok = check_challenge(Challenge, Target),
+        ok = send(Socket, weft_hello:mac(Key, dialer, Hello, ChallengeBin)),
+        ok = check_answer(recv(Socket, Deadline),
+                          weft_hello:mac(Key, listener, Hello, ChallengeBin)),
+        #{incarnation := Incarnation, version := Version, name := Name} = Challenge,
+        {ok, #{node => Target, name => Name, incarnation => Incarnation, listens => true,
+               token => weft_hello:token(Key, Hello, ChallengeBin), role => dialer,
+               version => Version}}
+    catch
+        throw:Reason -> {error, Reason}
+    end.
+
+check_challenge(#{status := ok, version := Version, name := Name}, Target) ->
+    {Min, Max} = weft_hello:versions(),
+    case Name =:= atom_to_binary(Target) of
+        true when Version >= Min, Version =< Max -> ok;
+        true -> throw({wrong_version, Version});
+        false -> throw({wrong_target, Name})
+    end;
+check_challenge(#{status := Status}, _Target) ->
+    throw(Status).
+
+check_answer(Answer, ExpectedMac) ->
+    case weft_hello:parse_answer(Answer) of
+        {ok, ok, ExpectedMac} -> ok;
+        {ok, ok, _Other} -> throw(wrong_cookie);
+        {ok, Status, _} -> throw(Status);
+        {error, Reason} -> throw(Reason)
+    end.
+
+%% @doc As listener: reads the first message of an accepted connection and says what it is.
+%% A stock node begins with its name message ('N' of the distribution handshake).
+-spec first_message(weft_transport:socket(), deadline()) ->
+          {hello, binary()} | {stock, binary()} | {error, term()}.
+first_message(Socket, Deadline) ->
+    try recv(Socket, Deadline) of
+        <<"WEFT", _/binary>> = Hello -> {hello, Hello};
+        <<$N, _/binary>> = Name -> {stock, Name};
+        <<Start:8/binary, _/binary>> -> {error, {not_a_node, Start}};
+        Short -> {error, {not_a_node, Short}}
+    catch
+        throw:Reason -> {error, Reason}
+    end.
+
+%% @doc As listener: answers a hello. Admit decides, before anything is proven, from what the peer
+%% says of itself, and gives the key to prove with for a lane.
+-spec answer(weft_transport:socket(), binary(), deadline()) ->
+          {ok, peer(), weft_hello:purpose()} | {error, term()}.
+answer(Socket, HelloBin, Deadline) ->
+    try
+        Hello = parse(fun weft_hello:parse_hello/1, HelloBin),
+        {Status, Key, Version} = judge(Hello),
+        Challenge = weft_hello:challenge(
+                      #{version => Version, status => Status,
+                        nonce => crypto:strong_rand_bytes(32),
+                        incarnation => weft_identity:incarnation(),
+                        name => weft_identity:name()}),
+        ok = send(Socket, Challenge),
+        Status =:= ok orelse throw({Status, claims(Hello)}),
+        ok = check_proof(Socket, recv(Socket, Deadline), Key, HelloBin, Challenge, Hello),
+        ok = send(Socket, weft_hello:answer(
+                            ok, weft_hello:mac(Key, listener, HelloBin, Challenge))),
+        #{name := Name, incarnation := Incarnation, listens := Listens,
+          purpose := Purpose} = Hello,
+        {ok, #{node => node_of(Name), name => Name, incarnation => Incarnation,
+               listens => Listens, role => listener, version => Version,
+               token => weft_hello:token(Key, HelloBin, Challenge)}, Purpose}
+    catch
+        throw:Reason -> {error, Reason}
+    end.
+
+check_proof(Socket, Proof, Key, HelloBin, Challenge, Hello) ->
+    case weft_hello:mac(Key, dialer, HelloBin, Challenge) of
+        Proof ->
+            ok;
+        _ ->
+            _ = send(Socket, weft_hello:answer(wrong_cookie, <<>>)),
+            throw({wrong_cookie, claims(Hello)})
+    end.
+
+judge(#{versions := Versions, cluster := Cluster, target := Target, name := Name,
+        purpose := Purpose}) ->
+    {_, Highest} = weft_hello:versions(),
+    case {weft_hello:choose_version(weft_hello:versions(), Versions),
+          weft_identity:cluster(), weft_identity:name()} of
+        {{ok, Version}, Cluster, Target} when Target =/= <<>> ->
+            {Status, Key} = weft_links:admit(Name, Purpose),
+            {Status, Key, Version};
+        {{ok, _}, Cluster, _} -> {wrong_target, <<>>, Highest};
+        {{ok, _}, _, _} -> {wrong_cluster, <<>>, Highest};
+        {error, _, _} -> {wrong_version, <<>>, Highest}
+    end.
+
+%% What an unauthenticated peer says of itself, for the log: cut to a printable length.
+claims(#{name := Name, cluster := Cluster, versions := Versions}) ->
+    #{name => string:slice(Name, 0, 80), cluster => string:slice(Cluster, 0, 80),
+      versions => Versions}.
+
+%% Made only after the peer has proven that it knows the cookie.
+node_of(<<>>) -> undefined;
+node_of(Name) -> binary_to_atom(Name).
+
+%% The cookie for a node we dial.
+cookie(Node) ->
+    atom_to_binary(auth:get_cookie(Node)).
+
+parse(Parser, Message) ->
+    case Parser(Message) of
+        {ok, Parsed} -> Parsed;
+        {error, Reason} -> throw(Reason)
+    end.
+
+send(Socket, Message) ->
+    case weft_transport:send(Socket, [<<(byte_size(Message)):16>>, Message]) of
+        ok -> ok;
+        {error, Reason} -> throw(Reason)
+    end.
+
+recv(Socket, Deadline) ->
+    case recv_bytes(Socket, 2, Deadline) of
+        <<0:16>> ->
+            throw(empty_message);
+        <<Size:16>> = Head ->
+            case Size =< weft_hello:message_bytes_max() of
+                true -> recv_bytes(Socket, Size, Deadline);
+                false -> throw({not_a_node, Head})
+            end
+    end.
+
+recv_bytes(Socket, Size, Deadline) ->
+    TimeoutMs = max(0, Deadline - erlang:monotonic_time(millisecond)),
+    case weft_transport:recv(Socket, Size, TimeoutMs) of
+        {ok, Bytes} -> Bytes;
+        {error, Reason} -> throw(Reason)
+    end.

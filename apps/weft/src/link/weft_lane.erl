@@ -1,0 +1,92 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Sending on one connection of a link, from any process, without waiting.
+%%
+%% The common case is one system call in the sender's own process. When the socket is busy the
+%% packet goes to the writer of the lane, a process whose only work is the waiting send. A sender
+%% that uses `send/4' with `notify' is told {weft_lane, ready, Socket} when its packet is out and
+%% should not send before that; so each such sender holds at most one packet here, and senders
+%% take turns. All else (relayed circuits, acks) is bounded by credit and by `queued_bytes/1'.
+%%
+%% Packets of one process keep their order: once one waits in the writer, later ones queue behind.
+-module(weft_lane).
+
+-export([new/3, send/3, send/4, queued_bytes/1, socket/1, index/1, close/1]).
+-export([writer/3]).
+-export_type([lane/0]).
+
+-record(lane, {socket :: weft_transport:socket(),
+               index :: non_neg_integer(),
+               writer :: pid(),
+               queued :: counters:counters_ref()}).
+-opaque lane() :: #lane{}.
+
+%% @doc Starts the writer of a connected socket, linked to the caller. Peer is for `weft_fault'.
+-spec new(weft_transport:socket(), non_neg_integer(), node()) -> lane().
+new(Socket, Index, Peer) ->
+    Queued = counters:new(1, []),
+    %% A delayed lane looks busy for ever, so that every packet passes the writer.
+    counters:add(Queued, 1, case weft_fault:delay_ms(Peer) of none -> 0; _ -> 1 end),
+    Writer = spawn_opt(?MODULE, writer, [Socket, Queued, Peer],
+                       [link, {message_queue_data, off_heap}, {fullsweep_after, 10}]),
+    #lane{socket = Socket, index = Index, writer = Writer, queued = Queued}.
+
+%% @doc Sends a packet. `queued' means that the writer has it; it is on its way all the same.
+-spec send(lane(), iodata(), non_neg_integer()) -> ok | queued | {error, term()}.
+send(Lane, Packet, Bytes) ->
+    send(Lane, Packet, Bytes, undefined).
+
+%% @doc The same; with `notify' a packet that is queued is reported to the caller once it is out.
+-spec send(lane(), iodata(), non_neg_integer(), notify | undefined) ->
+          ok | queued | {error, term()}.
+send(#lane{socket = Socket, queued = Queued} = Lane, Packet, Bytes, Notify) ->
+    case counters:get(Queued, 1) of
+        0 ->
+            case weft_transport:try_send(Socket, Packet) of
+                busy -> enqueue(Lane, Packet, Bytes, Notify);
+                Result -> Result
+            end;
+        _ ->
+            enqueue(Lane, Packet, Bytes, Notify)
+    end.
+
+enqueue(#lane{writer = Writer, queued = Queued}, Packet, Bytes, Notify) ->
+    From = case Notify of notify -> self(); undefined -> undefined end,
+    counters:add(Queued, 1, Bytes + 1),
+    Writer ! {write, From, Packet, Bytes},
+    queued.
+
+%% @doc Bytes that wait in the writer.
+-spec queued_bytes(lane()) -> non_neg_integer().
+queued_bytes(#lane{queued = Queued}) -> counters:get(Queued, 1).
+
+-spec socket(lane()) -> weft_transport:socket().
+socket(#lane{socket = Socket}) -> Socket.
+
+-spec index(lane()) -> non_neg_integer().
+index(#lane{index = Index}) -> Index.
+
+%% @doc Closes the socket and stops the writer. Only the process that made the lane may call this.
+-spec close(lane()) -> ok.
+close(#lane{socket = Socket, writer = Writer}) ->
+    unlink(Writer),
+    exit(Writer, kill),
+    weft_transport:close(Socket).
+
+%% @private
+-spec writer(weft_transport:socket(), counters:counters_ref(), node()) -> no_return().
+writer(Socket, Queued, Peer) ->
+    receive
+        {write, From, Packet, Bytes} ->
+            pause(weft_fault:delay_ms(Peer)),
+            %% A failed send is seen by the reader of the socket, which ends the lane.
+            _ = weft_transport:send(Socket, Packet),
+            counters:sub(Queued, 1, Bytes + 1),
+            case From of
+                undefined -> ok;
+                _ -> From ! {weft_lane, ready, Socket}
+            end,
+            writer(Socket, Queued, Peer)
+    end.
+
+pause(none) -> ok;
+pause({MinMs, MaxMs}) -> receive after MinMs + rand:uniform(MaxMs - MinMs + 1) - 1 -> ok end.

@@ -1,0 +1,164 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc TCP and TLS behind one face: just what links need of a socket.
+%%
+%% A socket is passive and raw until `activate/2'; then it delivers whole packets ({packet, 4}) as
+%% messages, `tags/1' says which. Options of the kernel's own carrier are honoured:
+%% inet_dist_use_interface, inet_dist_listen_min/max, inet_dist_listen_options,
+%% inet_dist_connect_options, dist_nodelay.
+-module(weft_transport).
+
+-export([listen/1, accept/1, secure_accepted/2, connect/4, send/2, try_send/2, recv/3,
+         activate/2, more/2, close/1, controlling_process/2, peername/1, setopts/2, getopts/2,
+         tcp_socket/1]).
+-export_type([socket/0]).
+
+-type socket() :: gen_tcp:socket() | ssl:sslsocket().
+
+%% Packets delivered before `more/2' has to be called again. It is called at half, so the socket
+%% never goes passive: a passive socket leaves the scheduler's poll set, which costs a thread
+%% switch for each read.
+-define(ACTIVE, 32).
+
+%% @doc Opens the listening socket of this node on a port, or on one of the kernel's range if 0.
+-spec listen(inet:port_number()) -> {ok, inet:socket()} | {error, term()}.
+listen(0) ->
+    First = kernel_env(inet_dist_listen_min, 0),
+    listen(First, kernel_env(inet_dist_listen_max, First));
+listen(Port) ->
+    listen(Port, Port).
+
+listen(First, Last) when First > Last ->
+    {error, eaddrinuse};
+listen(First, Last) ->
+    Interface = case application:get_env(kernel, inet_dist_use_interface) of
+                    {ok, Address} -> [{ip, Address}];
+                    undefined -> []
+                end,
+    Options = [weft_config:get(family), binary, {active, false}, {packet, raw},
+               {reuseaddr, true}, {backlog, 1024}]
+        ++ Interface ++ user_options(inet_dist_listen_options),
+    case gen_tcp:listen(First, Options) of
+        {error, eaddrinuse} when First > 0 -> listen(First + 1, Last);
+        Result -> Result
+    end.
+
+-spec accept(inet:socket()) -> {ok, inet:socket()} | {error, term()}.
+accept(Listen) ->
+    gen_tcp:accept(Listen).
+
+%% @doc Runs the TLS handshake on an accepted socket if the transport is tls.
+-spec secure_accepted(inet:socket(), timeout()) -> {ok, socket()} | {error, term()}.
+secure_accepted(Socket, TimeoutMs) ->
+    case weft_config:get(transport) of
+        tcp -> {ok, Socket};
+        tls -> with_ssl(fun() -> ssl:handshake(Socket, server_options(), TimeoutMs) end, TimeoutMs)
+    end.
+
+-spec connect(inet:ip_address(), inet:port_number(), string(), timeout()) ->
+          {ok, socket()} | {error, term()}.
+connect(Address, Port, Host, TimeoutMs) ->
+    Options = [weft_config:get(family), binary, {active, false}, {packet, raw}]
+        ++ user_options(inet_dist_connect_options),
+    case {gen_tcp:connect(Address, Port, Options, TimeoutMs), weft_config:get(transport)} of
+        {{ok, Socket}, tls} ->
+            Secure = fun() -> ssl:connect(Socket, client_options(Host), TimeoutMs) end,
+            case with_ssl(Secure, TimeoutMs) of
+                {ok, Tls} -> {ok, Tls};
+                {error, Reason} -> gen_tcp:close(Socket), {error, Reason}
+            end;
+        {Result, _} ->
+            Result
+    end.
+
+%% The carrier may need ssl before the release has started it.
+with_ssl(Fun, TimeoutMs) ->
+    case application:ensure_all_started(ssl) of
+        {ok, _} ->
+            Fun();
+        {error, _} when TimeoutMs > 0 ->
+            receive after 50 -> with_ssl(Fun, TimeoutMs - 50) end;
+        {error, Reason} ->
+            {error, {ssl_not_started, Reason}}
+    end.
+
+server_options() ->
+    [{fail_if_no_peer_cert, true} | client_options()].
+
+client_options(Host) ->
+    Named = lists:keymember(server_name_indication, 1, weft_config:get(tls_options)),
+    [{server_name_indication, Host} || not Named] ++ client_options().
+
+client_options() ->
+    Defaults = [{verify, verify_peer}],
+    Given = weft_config:get(tls_options),
+    [Option || {Key, _} = Option <- Defaults, not lists:keymember(Key, 1, Given)] ++ Given.
+
+-spec send(socket(), iodata()) -> ok | {error, term()}.
+send(Socket, Data) when is_port(Socket) -> gen_tcp:send(Socket, Data);
+send(Socket, Data) -> ssl:send(Socket, Data).
+
+%% @doc Like send/2 but never waits: `busy' if the socket does not take more now. TLS always is.
+-spec try_send(socket(), iodata()) -> ok | busy | {error, term()}.
+try_send(Socket, Data) when is_port(Socket) ->
+    case inet_tcp:send(Socket, Data, [nosuspend]) of
+        {error, busy} -> busy;
+        Result -> Result
+    end;
+try_send(_Tls, _Data) ->
+    busy.
+
+-spec recv(socket(), non_neg_integer(), timeout()) -> {ok, binary()} | {error, term()}.
+recv(Socket, Size, TimeoutMs) when is_port(Socket) -> gen_tcp:recv(Socket, Size, TimeoutMs);
+recv(Socket, Size, TimeoutMs) -> ssl:recv(Socket, Size, TimeoutMs).
+
+%% @doc Switches to whole packets of at most BytesMax delivered as messages. Returns how many may
+%% come before `more/2' is due.
+-spec activate(socket(), pos_integer()) -> {ok, pos_integer()} | {error, term()}.
+activate(Socket, BytesMax) ->
+    Options = [{packet, 4}, {packet_size, BytesMax}, {active, ?ACTIVE},
+               {nodelay, kernel_env(dist_nodelay, true)}],
+    case setopts(Socket, Options) of
+        ok -> {ok, ?ACTIVE div 2};
+        Error -> Error
+    end.
+
+%% @doc Allows as many further packets as were taken since the last call.
+-spec more(socket(), pos_integer()) -> ok | {error, term()}.
+more(Socket, Count) -> setopts(Socket, [{active, Count}]).
+
+-spec close(socket()) -> ok.
+close(Socket) when is_port(Socket) -> gen_tcp:close(Socket);
+close(Socket) -> _ = ssl:close(Socket), ok.
+
+-spec controlling_process(socket(), pid()) -> ok | {error, term()}.
+controlling_process(Socket, Pid) when is_port(Socket) ->
+    gen_tcp:controlling_process(Socket, Pid);
+controlling_process(Socket, Pid) ->
+    ssl:controlling_process(Socket, Pid).
+
+-spec peername(socket()) -> {ok, {inet:ip_address(), inet:port_number()}} | {error, term()}.
+peername(Socket) when is_port(Socket) -> inet:peername(Socket);
+peername(Socket) -> ssl:peername(Socket).
+
+-spec setopts(socket(), list()) -> ok | {error, term()}.
+setopts(Socket, Options) when is_port(Socket) -> inet:setopts(Socket, Options);
+setopts(Socket, Options) -> ssl:setopts(Socket, Options).
+
+-spec getopts(socket(), list()) -> {ok, list()} | {error, term()}.
+getopts(Socket, Options) when is_port(Socket) -> inet:getopts(Socket, Options);
+getopts(Socket, Options) -> ssl:getopts(Socket, Options).
+
+%% @doc The socket as a plain port, for the stock protocol; TLS sockets have none.
+-spec tcp_socket(socket()) -> {ok, inet:socket()} | error.
+tcp_socket(Socket) when is_port(Socket) -> {ok, Socket};
+tcp_socket(_Tls) -> error.
+
+kernel_env(Key, Default) ->
+    application:get_env(kernel, Key, Default).
+
+%% What decides how packets are read is not the user's to change.
+user_options(Key) ->
+    [Option || Option <- kernel_env(Key, []),
+               not (is_tuple(Option)
+                    andalso lists:member(element(1, Option),
+                                         [active, packet, packet_size, mode, deliver]))].

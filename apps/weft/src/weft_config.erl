@@ -1,0 +1,130 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The configuration of a node: application environment of `weft', with defaults and checks.
+%%
+%% Every key has a type, a default and a meaning, all in `schema/0'; an unknown key or a value of the
+%% wrong type is an error that names the key and what it expects. Values are read when a link,
+%% session or overlay starts, not on the data path.
+%%
+%% The carrier starts with the kernel, before any other application, so `load/0' makes the
+%% environment of `weft' (sys.config, `-weft key value') available that early.
+-module(weft_config).
+
+-export([load/0, get/1, check/0, check/1, schema/0]).
+-export_type([key/0]).
+
+-type key() :: cluster_name | transport | tls_options | family | lanes | window_bytes
+             | resume_timeout_ms | keepalive_ms | link_timeout_ms | handshake_timeout_ms
+             | pending_handshakes_max | plain_nodes | ports | topology | circuits | hop_limit
+             | relay_circuits_max | relay_bytes_max | faults.
+
+%% @doc All keys: {Key, Default, Check, What the value must be}.
+-spec schema() -> [{key(), term(), fun((term()) -> boolean()), string()}].
+schema() ->
+    [{cluster_name, "default", fun is_name/1, "a string of 1 to 255 bytes"},
+     {transport, tcp, one_of([tcp, tls]), "tcp or tls"},
+     {tls_options, [], fun is_list/1, "a list of ssl options"},
+     {family, inet, one_of([inet, inet6]), "inet or inet6"},
+     {lanes, 1, between(1, 64), "an integer from 1 to 64"},
+     {window_bytes, 1048576, between(65536, 1073741824), "bytes, from 65536 to 1073741824"},
+     {resume_timeout_ms, 15000, between(0, 86400000), "milliseconds, from 0 to 86400000"},
+     {keepalive_ms, 1000, between(50, 600000), "milliseconds, from 50 to 600000"},
+     {link_timeout_ms, 5000, between(100, 3600000),
+      "milliseconds, from 100 to 3600000, and more than keepalive_ms"},
+     {handshake_timeout_ms, 5000, between(100, 60000), "milliseconds, from 100 to 60000"},
+     {pending_handshakes_max, 256, between(1, 65536), "an integer from 1 to 65536"},
+     {plain_nodes, allow, one_of([allow, deny]), "allow or deny"},
+     {ports, #{}, fun is_ports/1, "a map from node name (a string, without host) to port, "
+      "with the key default for all others"},
+     {topology, undefined, fun(_) -> true end, "a topology, for example full_mesh"},
+     {circuits, hidden, one_of([hidden, visible]), "hidden or visible"},
+     {hop_limit, 8, between(1, 255), "an integer from 1 to 255"},
+     {relay_circuits_max, 4096, between(0, 1000000), "an integer from 0 to 1000000"},
+     {relay_bytes_max, 67108864, between(65536, 1 bsl 40), "bytes, from 65536"},
+     {faults, false, fun is_boolean/1, "true or false"}].
+
+%% @doc Loads the application description so that its environment can be read before it is started.
+-spec load() -> ok.
+load() ->
+    case application:load(weft) of
+        ok -> ok;
+        {error, {already_loaded, weft}} -> ok;
+        {error, _NoAppFile} -> ok
+    end.
+
+%% @doc The value of a key, or its default.
+-spec get(key()) -> term().
+get(Key) ->
+    case application:get_env(weft, Key) of
+        {ok, Value} -> Value;
+        undefined -> element(2, lists:keyfind(Key, 1, schema()))
+    end.
+
+%% @doc Checks the whole environment. The text says which key is wrong and what it must be.
+-spec check() -> ok | {error, string()}.
+check() ->
+    check(application:get_all_env(weft)).
+
+%% @doc The same for a given list of keys and values.
+-spec check([{atom(), term()}]) -> ok | {error, string()}.
+check(Env) ->
+    case lists:append([check_key(Key, Value) || {Key, Value} <- Env, Key =/= included_applications])
+        ++ check_relations(Env) of
+        [] -> ok;
+        Errors -> {error, lists:flatten(lists:join("; ", Errors))}
+    end.
+
+check_key(Key, Value) ->
+    case lists:keyfind(Key, 1, schema()) of
+        {Key, _Default, Check, Expected} ->
+            case Check(Value) of
+                true -> [];
+                false -> [io_lib:format("weft: ~s is ~0p, it must be ~s", [Key, Value, Expected])]
+            end;
+        false ->
+            [io_lib:format("weft: unknown option ~0p~s", [Key, nearest(Key)])]
+    end.
+
+check_relations(Env) ->
+    Keepalive = proplists:get_value(keepalive_ms, Env, default(keepalive_ms)),
+    Timeout = proplists:get_value(link_timeout_ms, Env, default(link_timeout_ms)),
+    case is_integer(Keepalive) andalso is_integer(Timeout) andalso Timeout =< Keepalive of
+        true -> [io_lib:format("weft: link_timeout_ms (~b) must be more than keepalive_ms (~b)",
+                               [Timeout, Keepalive])];
+        false -> []
+    end.
+
+default(Key) ->
+    element(2, lists:keyfind(Key, 1, schema())).
+
+nearest(Key) ->
+    Name = lists:flatten(io_lib:format("~0p", [Key])),
+    Known = [atom_to_list(K) || {K, _, _, _} <- schema()],
+    case lists:min([{different_letters(Name, K), K} || K <- Known]) of
+        {Different, Likely} when Different =< 3 -> ", did you mean " ++ Likely ++ "?";
+        _ -> ". Known: " ++ lists:join(" ", Known)
+    end.
+
+different_letters(A, B) ->
+    length(A -- B) + length(B -- A).
+
+one_of(Allowed) ->
+    fun(Value) -> lists:member(Value, Allowed) end.
+
+between(Min, Max) ->
+    fun(Value) -> is_integer(Value) andalso Value >= Min andalso Value =< Max end.
+
+is_name(Value) ->
+    try unicode:characters_to_binary(Value) of
+        Bin when is_binary(Bin) -> byte_size(Bin) >= 1 andalso byte_size(Bin) =< 255;
+        _ -> false
+    catch
+        error:_ -> false
+    end.
+
+is_ports(Ports) when is_map(Ports) ->
+    lists:all(fun({Name, Port}) ->
+                      (Name =:= default orelse is_name(Name))
+                          andalso is_integer(Port) andalso Port > 0 andalso Port < 65536
+              end, maps:to_list(Ports));
+is_ports(_) ->
+    false.
