@@ -1,0 +1,88 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The overlay of this node: who is a member, who a neighbour, and which way leads to whom.
+%%
+%% Reads go to the view table: no process is asked, and without a running overlay they answer as if
+%% there were nobody.
+-module(weft_overlay).
+
+-export([members/0, neighbours/0, routes/0, route/1, leave/0, boot_checks/2, boot_checks/3]).
+
+%% The time a topology may take to say good-bye.
+-define(LEAVE_TIMEOUT_MS, 10000).
+
+%% @doc All nodes known to belong to the cluster, own node included, reachable or not.
+-spec members() -> [node()].
+members() ->
+    [Node || {Node, _} <- weft_view:all(member)].
+
+%% @doc The nodes with a link to this one, and the cost of the link (microseconds; 1000 if never
+%% measured).
+-spec neighbours() -> [{node(), Cost :: pos_integer()}].
+neighbours() ->
+    weft_view:all(neighbour).
+
+%% @doc All routes: destination, next hop, sum of the link costs, number of links.
+-spec routes() -> [{Dest :: node(), {NextHop :: node(), Metric :: pos_integer(),
+                                     Hops :: pos_integer()}}].
+routes() ->
+    weft_view:all(route).
+
+%% @doc The neighbour that leads to Node; Node itself if it is a neighbour and the direct link is the
+%% best way.
+-spec route(node()) -> {ok, NextHop :: node()} | {error, no_route}.
+route(Node) ->
+    case weft_view:lookup({route, Node}) of
+        {NextHop, _Metric, _Hops} -> {ok, NextHop};
+        undefined -> {error, no_route}
+    end.
+
+%% @doc Leaves the cluster for good (until the overlay is started again): the others forget this node
+%% instead of trying to reach it. Returns when the news is out.
+-spec leave() -> ok.
+leave() ->
+    weft_driver:command(weft_topology, leave, ?LEAVE_TIMEOUT_MS).
+
+%% @doc `boot_checks/3' for hidden circuits.
+-spec boot_checks(TopologyModule :: module(), Options :: map()) -> ok | {error, iolist()}.
+boot_checks(Topology, Options) ->
+    boot_checks(Topology, Options, hidden).
+
+%% @doc Refuses flags of the VM that would turn a partial topology into a lie. To be called before
+%% the overlay starts. `global' reads both flags once, when the kernel starts, so they can not be set
+%% here.
+-spec boot_checks(TopologyModule :: module(), Options :: map(), Circuits :: hidden | visible) ->
+          ok | {error, iolist()}.
+boot_checks(Topology, Options, Circuits) ->
+    case Topology:partial(node(), Options) of
+        true -> partial_checks(connects_all(), prevents_overlap(), Circuits);
+        false -> ok
+    end.
+
+%% Without connect_all `global' prevents nothing, whatever the second flag says.
+partial_checks(false, _Prevents, _Circuits) ->
+    ok;
+partial_checks(true, true, _Circuits) ->
+    {error, "the topology is partial (not all nodes are neighbours), but the kernel has "
+            "prevent_overlapping_partitions on: `global' would disconnect nodes that lack a "
+            "neighbour. Add to vm.args: -kernel prevent_overlapping_partitions false "
+            "-connect_all false (or to sys.config: {kernel, [{prevent_overlapping_partitions, "
+            "false}, {connect_all, false}]}) on every node"};
+partial_checks(true, false, hidden) ->
+    {error, "the topology is partial (not all nodes are neighbours), but the kernel has connect_all "
+            "on: `global' would connect every node to every other. Add to vm.args: -connect_all "
+            "false (or to sys.config: {kernel, [{connect_all, false}]}) on every node, or set "
+            "circuits of weft to visible if every node shall see every other"};
+partial_checks(true, false, visible) ->
+    ok.
+
+connects_all() ->
+    case application:get_env(kernel, connect_all) of
+        {ok, Value} -> Value;
+        undefined -> not is_false_argument(init:get_argument(connect_all))
+    end.
+
+is_false_argument({ok, [["false" | _] | _]}) -> true;
+is_false_argument(_) -> false.
+
+prevents_overlap() ->
+    application:get_env(kernel, prevent_overlapping_partitions, true).

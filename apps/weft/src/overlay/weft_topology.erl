@@ -1,0 +1,50 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc A topology says which nodes should be my neighbours now. It is a core (`weft_core') that asks
+%% for links by `connect' and `disconnect', and shows the members of the cluster as views
+%% `{member, Node}'. Everything else (routes, circuits, services) follows from the links that are up.
+%%
+%% In the configuration a topology is a term, the same file on every node:
+%% ```
+%% full_mesh
+%% {full_mesh, #{seeds => [node()]}}
+%% {static, #{links => [{NodeA, NodeB}, ...]}}
+%% {groups, #{GroupName => [node()], ...}}
+%% '''
+-module(weft_topology).
+
+-export([parse/1, validate/2]).
+
+%% The options are well formed and make sense on node Self.
+-callback validate(Self :: weft_core:node_id(), Options :: map()) -> ok | {error, iolist()}.
+%% Whether some members are no neighbours of each other, so that circuits are needed.
+-callback partial(Self :: weft_core:node_id(), Options :: map()) -> boolean().
+
+%% @doc Turns the configured term into the core that runs it and its options. Only the outer form is
+%% checked; the rest is for `validate/2'.
+-spec parse(term()) -> {ok, module(), map()} | {error, iolist()}.
+parse(full_mesh) ->
+    {ok, weft_full_mesh_core, #{}};
+parse({full_mesh, Options}) when is_map(Options) ->
+    {ok, weft_full_mesh_core, Options};
+parse({static, Options}) when is_map(Options) ->
+    {ok, weft_static_core, Options};
+parse({groups, Groups}) when is_map(Groups) ->
+    {ok, weft_groups_core, #{groups => Groups}};
+parse({Name, Options}) when Name =:= full_mesh; Name =:= static; Name =:= groups ->
+    {error, io_lib:format("options of topology ~0tp are ~0tp: write ~ts",
+                          [Name, Options, form(Name)])};
+parse(Other) ->
+    {error, io_lib:format("~0tp is no topology: write ~ts, ~ts, ~ts or ~ts",
+                          [Other, "full_mesh", form(full_mesh), form(static), form(groups)])}.
+
+%% @doc Parses and validates in one step, for a check of the configuration on node Self.
+-spec validate(weft_core:node_id(), term()) -> ok | {error, iolist()}.
+validate(Self, Term) ->
+    case parse(Term) of
+        {ok, Module, Options} -> Module:validate(Self, Options);
+        {error, _} = Error -> Error
+    end.
+
+form(full_mesh) -> "{full_mesh, #{seeds => ['name@host', ...]}}";
+form(static) -> "{static, #{links => [{'name1@host', 'name2@host'}, ...]}}";
+form(groups) -> "{groups, #{GroupName => ['name@host', ...]}}".

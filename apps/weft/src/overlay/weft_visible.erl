@@ -1,0 +1,87 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Visible and eager circuits: keeps a distribution connection to every node that has a route,
+%% so that `nodes()' lists all members although few of them are neighbours.
+%%
+%% Learns the routes from the notices of the router, then dials with backoff for ever, like the
+%% topologies (`weft_wanted_links'), only that here a link is a distribution connection. A node
+%% without a route is not dialled: the attempt could not succeed; it is dialled when the route
+%% comes back. A connection that stands is never closed from here.
+-module(weft_visible).
+-behaviour(gen_server).
+
+-export([start_link/1]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+
+-record(visible, {links :: weft_wanted_links:links()}).
+
+%% @doc Starts the connector. Options: those of `weft_wanted_links:new/2'.
+-spec start_link(map()) -> {ok, pid()} | {error, term()}.
+start_link(Options) ->
+    case gen_server:start_link({local, ?MODULE}, ?MODULE, Options, []) of
+        {ok, Pid} -> {ok, Pid};
+        {error, Reason} -> {error, Reason};
+        ignore -> {error, ignore}
+    end.
+
+%% @private
+-spec init(map()) -> {ok, #visible{}}.
+init(Options) ->
+    ok = net_kernel:monitor_nodes(true, [{node_type, all}]),
+    ok = weft_driver:subscribe(weft_router, self()),
+    Links0 = weft_wanted_links:new(node(), Options),
+    Links = lists:foldl(fun weft_wanted_links:up/2, Links0, nodes(connected)),
+    Routed = [Dest || {Dest, _} <- weft_view:all(route)],
+    {ok, lists:foldl(fun want/2, #visible{links = Links}, Routed)}.
+
+%% @private
+-spec handle_call(term(), gen_server:from(), #visible{}) -> no_return().
+handle_call(Request, _From, _State) ->
+    error({unknown_request, Request}).
+
+%% @private
+-spec handle_cast(term(), #visible{}) -> no_return().
+handle_cast(Request, _State) ->
+    error({unknown_request, Request}).
+
+%% @private
+-spec handle_info(Info, #visible{}) -> {noreply, #visible{}}
+      when Info :: {weft_notice, weft_router, term()}
+                 | {nodeup | nodedown, node(), list()}
+                 | {dial_failed, node()}
+                 | {weft_timer, weft_wanted_links:timer()}.
+handle_info({weft_notice, weft_router, {route, Dest, unreachable}}, State) ->
+    {noreply, forget(Dest, State)};
+handle_info({weft_notice, weft_router, {route, Dest, _NextHop}}, State) ->
+    {noreply, want(Dest, State)};
+handle_info({weft_notice, weft_router, _Other}, State) ->
+    {noreply, State};
+handle_info({nodeup, Node, _Info}, #visible{links = Links} = State) ->
+    {noreply, State#visible{links = weft_wanted_links:up(Node, Links)}};
+handle_info({nodedown, Node, _Info}, State) ->
+    {noreply, perform(weft_wanted_links:down(Node, State#visible.links), State)};
+handle_info({dial_failed, Node}, State) ->
+    {noreply, perform(weft_wanted_links:down(Node, State#visible.links), State)};
+handle_info({weft_timer, Timer}, State) ->
+    {noreply, perform(weft_wanted_links:timer(Timer, State#visible.links), State)}.
+
+want(Node, State) ->
+    perform(weft_wanted_links:want(Node, State#visible.links), State).
+
+%% The effect, to disconnect, is left out: a session may outlive the loss of its route.
+forget(Node, State) ->
+    {Links, _Disconnect} = weft_wanted_links:unwant(Node, State#visible.links),
+    State#visible{links = Links}.
+
+perform({Links, Effects}, State) ->
+    lists:foreach(fun perform_one/1, Effects),
+    State#visible{links = Links}.
+
+%% Connecting may take seconds and must not hold up news of other nodes. Success arrives as nodeup.
+perform_one({connect, Node}) ->
+    Self = self(),
+    _ = spawn_link(fun() -> net_kernel:connect_node(Node) =:= true orelse
+                                (Self ! {dial_failed, Node}) end),
+    ok;
+perform_one({after_ms, Ms, Timer}) ->
+    _ = erlang:send_after(Ms, self(), {weft_timer, Timer}),
+    ok.
