@@ -8,7 +8,7 @@
 -module(weft_transport).
 
 -export([listen/1, accept/1, secure_accepted/2, connect/4, send/2, try_send/2, recv/3,
-         activate/2, more/2, close/1, controlling_process/2, peername/1, setopts/2, getopts/2,
+         activate/2, more/2, half/0, close/1, controlling_process/2, peername/1, setopts/2, getopts/2,
          tcp_socket/1]).
 -export_type([socket/0]).
 
@@ -18,6 +18,7 @@
 %% never goes passive: a passive socket leaves the scheduler's poll set, which costs a thread
 %% switch for each read.
 -define(ACTIVE, 32).
+-define(HALF, 16).
 
 %% @doc Opens the listening socket of this node on a port, or on one of the kernel's range if 0.
 -spec listen(inet:port_number()) -> {ok, inet:socket()} | {error, term()}.
@@ -118,9 +119,13 @@ activate(Socket, BytesMax) ->
     Options = [{packet, 4}, {packet_size, BytesMax}, {active, ?ACTIVE},
                {nodelay, kernel_env(dist_nodelay, true)}],
     case setopts(Socket, Options) of
-        ok -> {ok, ?ACTIVE div 2};
+        ok -> {ok, ?HALF};
         Error -> Error
     end.
+
+%% @doc How many packets to take before each `more/2', and how many to ask for then.
+-spec half() -> pos_integer().
+half() -> ?HALF.
 
 %% @doc Allows as many further packets as were taken since the last call.
 -spec more(socket(), pos_integer()) -> ok | {error, term()}.

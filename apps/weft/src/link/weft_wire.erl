@@ -17,8 +17,7 @@
 -type payload_kind() :: handshake | frames | frames_ack.
 -type close_reason() :: ended | broken | no_route | hop_limit | refused | overload | unknown | gone.
 -type open() :: #{mode := new | resume, hops := byte(), session := <<_:128>>,
-                  received := sequence(), source := binary(), source_incarnation := integer(),
-                  target := binary(), target_incarnation := integer()}.
+                  received := sequence(), source := binary(), target := binary()}.
 -type packet() :: {ping, integer()} | {pong, integer()} | goodbye
                 | {control, binary(), binary()}
                 | {data, label(), sequence(), payload_kind(), binary()}
@@ -69,11 +68,9 @@ tick(Label) -> <<?TICK, Label:32>>.
 
 -spec open(label(), open()) -> iodata().
 open(Label, #{mode := Mode, hops := Hops, session := Session, received := Received,
-              source := Source, source_incarnation := SourceInc,
-              target := Target, target_incarnation := TargetInc}) ->
+              source := Source, target := Target}) ->
     <<?OPEN, Label:32, (mode_code(Mode)), Hops, Session:16/binary, Received:64,
-      SourceInc:64, TargetInc:64, (byte_size(Source)):16, Source/binary,
-      (byte_size(Target)):16, Target/binary>>.
+      (byte_size(Source)):16, Source/binary, (byte_size(Target)):16, Target/binary>>.
 
 -spec accept(label(), sequence()) -> iodata().
 accept(Label, Received) -> <<?ACCEPT, Label:32, Received:64>>.
@@ -91,15 +88,14 @@ decode(<<?DATA, Label:32, Sequence:64, Kind, Payload/binary>> = Packet) ->
     end;
 decode(<<?ACK, Label:32, Sequence:64>>) -> {ack, Label, Sequence};
 decode(<<?TICK, Label:32>>) -> {tick, Label};
-decode(<<?PING, TimeUs:64>>) -> {ping, TimeUs};
-decode(<<?PONG, TimeUs:64>>) -> {pong, TimeUs};
+decode(<<?PING, TimeUs:64/signed>>) -> {ping, TimeUs};
+decode(<<?PONG, TimeUs:64/signed>>) -> {pong, TimeUs};
 decode(<<?CONTROL, Size, Core:Size/binary, Payload/binary>>) -> {control, Core, Payload};
-decode(<<?OPEN, Label:32, Mode, Hops, Session:16/binary, Received:64, SourceInc:64, TargetInc:64,
-         SourceSize:16, Source:SourceSize/binary, TargetSize:16, Target:TargetSize/binary>>)
+decode(<<?OPEN, Label:32, Mode, Hops, Session:16/binary, Received:64, SourceSize:16,
+         Source:SourceSize/binary, TargetSize:16, Target:TargetSize/binary>>)
   when Mode =< 1, SourceSize =< 1024, TargetSize =< 1024 ->
     {open, Label, #{mode => mode(Mode), hops => Hops, session => Session, received => Received,
-                    source => Source, source_incarnation => SourceInc,
-                    target => Target, target_incarnation => TargetInc}};
+                    source => Source, target => Target}};
 decode(<<?ACCEPT, Label:32, Received:64>>) -> {accept, Label, Received};
 decode(<<?CLOSE, Label:32, Reason>>) -> {close, Label, reason(Reason)};
 decode(<<?GOODBYE>>) -> goodbye;

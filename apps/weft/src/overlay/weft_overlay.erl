@@ -5,7 +5,8 @@
 %% there were nobody.
 -module(weft_overlay).
 
--export([members/0, neighbours/0, routes/0, route/1, leave/0, boot_checks/2, boot_checks/3]).
+-export([members/0, neighbours/0, routes/0, route/1, is_partial/0, leave/0,
+         boot_checks/2, boot_checks/3]).
 
 %% The time a topology may take to say good-bye.
 -define(LEAVE_TIMEOUT_MS, 10000).
@@ -35,6 +36,11 @@ route(Node) ->
         {NextHop, _Metric, _Hops} -> {ok, NextHop};
         undefined -> {error, no_route}
     end.
+
+%% @doc Does an overlay run in which not every node is every other's neighbour?
+-spec is_partial() -> boolean().
+is_partial() ->
+    weft_view:lookup(partial) =:= true.
 
 %% @doc Leaves the cluster for good (until the overlay is started again): the others forget this node
 %% instead of trying to reach it. Returns when the news is out.

@@ -31,6 +31,7 @@ start_link(Config) ->
 -spec init(config()) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init(#{topology := {Topology, TopologyOptions}} = Config) ->
     ok = weft_view:new(),
+    ok = weft_view:put(?MODULE, partial, Topology:partial(node(), TopologyOptions)),
     Links = maps:with([links], Config),
     RouterOptions = maps:get(router, Config, #{}),
     {ok, {#{strategy => rest_for_one, intensity => 5, period => 10},

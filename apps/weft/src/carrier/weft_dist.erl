@@ -1,0 +1,180 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The distribution module that `-proto_dist weft' names: what the kernel calls.
+%%
+%% Follows "How to Implement an Alternative Carrier for the Erlang Distribution" (ERTS User's
+%% Guide). The stock handshake of `dist_util' runs unchanged over a session; cookies, flags and
+%% simultaneous connects are therefore those of stock Erlang. Nodes without weft are served by
+%% `weft_stock' on the same port.
+-module(weft_dist).
+
+-export([childspecs/0, listen/1, listen/2, accept/1, accept_connection/5, setup/5, close/1,
+         select/1, is_node_name/1, address/0, setopts/2, getopts/2]).
+-export([accept_session/5, setup_session/5]).
+
+-include_lib("kernel/include/net_address.hrl").
+-include_lib("kernel/include/dist.hrl").
+-include_lib("kernel/include/dist_util.hrl").
+
+%% Version 6 of the distribution protocol, OTP 23 and later.
+-define(DIST_VERSION, 6).
+
+%% @doc Processes that the carrier needs, started with the kernel's network supervisor.
+-spec childspecs() -> {ok, [supervisor:child_spec()]}.
+childspecs() ->
+    {ok, [#{id => weft_carrier_sup, start => {weft_carrier_sup, start_link, []},
+            type => supervisor, shutdown => 5000}]}.
+
+-spec listen(atom()) -> {ok, {inet:socket(), #net_address{}, non_neg_integer()}} | {error, term()}.
+listen(Name) ->
+    {ok, Host} = inet:gethostname(),
+    listen(Name, Host).
+
+%% @doc Opens the node's port and registers it with epmd, or what stands for it.
+-spec listen(atom(), string()) ->
+          {ok, {inet:socket(), #net_address{}, non_neg_integer()}} | {error, term()}.
+listen(Name, Host) ->
+    case weft_config:check() of
+        ok -> listen_on(weft_epmd:listen_port(Name, Host), Name);
+        {error, Text} -> {error, Text}
+    end.
+
+listen_on(Port, Name) ->
+    Epmd = net_kernel:epmd_module(),
+    case weft_transport:listen(Port) of
+        {ok, Socket} ->
+            {ok, {_, ListenPort} = Address} = inet:sockname(Socket),
+            case Epmd:register_node(Name, ListenPort, weft_config:get(family)) of
+                {ok, Creation} ->
+                    weft_identity:init(true),
+                    {ok, {Socket, (address())#net_address{address = Address}, Creation}};
+                Error ->
+                    gen_tcp:close(Socket),
+                    Error
+            end;
+        Error ->
+            Error
+    end.
+
+-spec address() -> #net_address{}.
+address() ->
+    {ok, Host} = inet:gethostname(),
+    #net_address{host = Host, protocol = weft, family = weft_config:get(family)}.
+
+-spec close(inet:socket()) -> ok.
+close(Listen) ->
+    gen_tcp:close(Listen).
+
+%% @doc Any well-formed node name: where the node is found out later, not in the kernel's process.
+-spec select(node()) -> boolean().
+select(Node) ->
+    is_node_name(Node).
+
+-spec is_node_name(term()) -> boolean().
+is_node_name(Node) when is_atom(Node) ->
+    case string:split(atom_to_list(Node), "@", all) of
+        [[_ | _], [_ | _]] -> true;
+        _ -> false
+    end;
+is_node_name(_) ->
+    false.
+
+%% @doc Options for the listening socket (net_kernel:setopts(new, ..) keeps them for later ones).
+-spec setopts(inet:socket(), list()) -> ok | {error, term()}.
+setopts(Listen, Options) ->
+    case lists:keymember(active, 1, proplists:unfold(Options)) of
+        true -> {error, {badopts, Options}};
+        false -> inet:setopts(Listen, Options)
+    end.
+
+-spec getopts(inet:socket(), list()) -> {ok, list()} | {error, term()}.
+getopts(Listen, Options) ->
+    inet:getopts(Listen, Options).
+
+%% --- incoming ---------------------------------------------------------------------------------
+
+-spec accept(inet:socket()) -> pid().
+accept(Listen) ->
+    weft_listener:start_link(Listen, fun weft_stock:offer/2).
+
+%% @doc The kernel accepts what a session, or a stock connection, has offered it.
+-spec accept_connection(pid(), pid() | weft_stock:offered(), node(), list(), non_neg_integer()) ->
+          pid().
+accept_connection(AcceptPid, Session, MyNode, Allowed, SetupTime) when is_pid(Session) ->
+    Kernel = self(),
+    spawn_opt(fun() -> accept_session(Kernel, Session, MyNode, Allowed, {AcceptPid, SetupTime}) end,
+              dist_util:net_ticker_spawn_options());
+accept_connection(AcceptPid, Stock, MyNode, Allowed, SetupTime) ->
+    Kernel = self(),
+    spawn_opt(fun() -> weft_stock:accept(Kernel, AcceptPid, Stock, MyNode, Allowed, SetupTime) end,
+              dist_util:net_ticker_spawn_options()).
+
+%% @private
+-spec accept_session(pid(), pid(), node(), list(), {pid(), non_neg_integer()}) -> no_return().
+accept_session(Kernel, Session, MyNode, Allowed, {AcceptPid, SetupTime}) ->
+    receive {AcceptPid, controller} -> ok end,
+    Timer = dist_util:start_timer(SetupTime),
+    HsData = hs_data(Kernel, Session, MyNode, Timer),
+    dist_util:handshake_other_started(HsData#hs_data{allowed = Allowed}).
+
+%% --- outgoing ---------------------------------------------------------------------------------
+
+-spec setup(node(), normal | hidden, node(), longnames | shortnames, non_neg_integer()) -> pid().
+setup(Node, Type, MyNode, _LongOrShortNames, SetupTime) ->
+    Kernel = self(),
+    spawn_opt(fun() -> setup_session(Kernel, Node, Type, MyNode, SetupTime) end,
+              dist_util:net_ticker_spawn_options()).
+
+%% @private
+-spec setup_session(pid(), node(), normal | hidden, node(), non_neg_integer()) -> no_return().
+setup_session(Kernel, Node, Type, MyNode, SetupTime) ->
+    Timer = dist_util:start_timer(SetupTime),
+    {ok, Session} = weft_session:start(Node),
+    ok = weft_session:supervise(Session, self()),
+    case weft_session:connect(Session) of
+        ok ->
+            dist_util:reset_timer(Timer),
+            HsData = hs_data(Kernel, Session, MyNode, Timer),
+            dist_util:handshake_we_started(
+              HsData#hs_data{other_node = Node, other_version = ?DIST_VERSION,
+                             request_type = request_type(Node, Type)});
+        {error, {dial, not_weft}} ->
+            unlink(Session),
+            exit(Session, kill),
+            weft_stock:setup(Kernel, Node, Type, MyNode, Timer);
+        {error, Reason} ->
+            ?shutdown2(Node, {weft, Reason})
+    end.
+
+%% A circuit to a node that is no neighbour is hidden unless circuits are to be visible.
+request_type(Node, Type) ->
+    case weft_path:choose(Node) of
+        {via, _} ->
+            case weft_config:get(circuits) of
+                hidden -> hidden;
+                visible -> Type
+            end;
+        _ ->
+            Type
+    end.
+
+%% --- what dist_util needs to know of a session --------------------------------------------------
+
+hs_data(Kernel, Session, MyNode, Timer) ->
+    Counters = weft_session:counters(Session),
+    #hs_data{kernel_pid = Kernel, this_node = MyNode, socket = Session, timer = Timer,
+             this_flags = 0,
+             f_send = fun weft_session:send_handshake/2,
+             f_recv = fun(S, _Length, TimeoutMs) -> weft_session:recv_handshake(S, TimeoutMs) end,
+             f_setopts_pre_nodeup = fun(_) -> ok end,
+             f_setopts_post_nodeup = fun(_) -> ok end,
+             f_getll = fun(S) -> {ok, S} end,
+             f_address = fun(_, Node) -> address_of(Node) end,
+             f_handshake_complete = fun weft_session:handshake_complete/3,
+             mf_tick = fun weft_session:tick/1,
+             mf_getstat = fun(_) -> weft_session_counters:getstat(Counters) end,
+             mf_setopts = fun weft_session:setopts/2,
+             mf_getopts = fun weft_session:getopts/2}.
+
+address_of(Node) ->
+    [_, Host] = string:split(atom_to_list(Node), "@"),
+    (address())#net_address{host = Host, address = undefined}.

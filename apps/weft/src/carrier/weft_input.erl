@@ -1,0 +1,84 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The receiving end of a session: from packets to the VM.
+%%
+%% A value, not a process: the VM allows one process per connection to deliver input, for the life
+%% of the connection. For a direct session that is the process of the link, which reads the socket,
+%% so nothing stands between socket and VM; for a session over a circuit it is `weft_input_proc'.
+%% Frames that come before the handle of the connection is known wait here (the peer may finish
+%% the handshake first); the peer's window bounds them.
+-module(weft_input).
+
+-export([new/3, data/6, tick/4, connected/2, session/1]).
+-export_type([input/0]).
+
+-record(input, {session :: pid(),
+                counters :: weft_session_counters:counters(),
+                inbound :: weft_inbound_core:state(),
+                handle :: erlang:dist_handle() | undefined,
+                waiting = [] :: [binary()]}).
+-opaque input() :: #input{}.
+
+%% @doc For the session of that pid; WindowBytes bounds what may come out of order.
+-spec new(pid(), weft_session_counters:counters(), pos_integer()) -> input().
+new(Session, Counters, WindowBytes) ->
+    #input{session = Session, counters = Counters,
+           inbound = weft_inbound_core:new(4 * WindowBytes + weft_wire:packet_bytes_max())}.
+
+%% @doc A numbered payload came over Lane under Label.
+-spec data(weft_wire:sequence(), weft_wire:payload_kind(), binary(), weft_lane:lane(),
+           weft_wire:label(), input()) -> {ok, input()} | overflow.
+data(Sequence, Kind, Payload, Lane, Label, #input{counters = Counters, inbound = In0} = Input0) ->
+    weft_session_counters:packet_in(Counters, byte_size(Payload)),
+    case weft_inbound_core:accept(Sequence, Kind, Payload, In0) of
+        {Deliveries, Ack, In} ->
+            Input = deliver(Deliveries, Input0#input{inbound = In}),
+            Received = weft_inbound_core:received(In),
+            weft_session_counters:set_received(Counters, Received),
+            Ack andalso acknowledge(Lane, Label, Received),
+            {ok, Input};
+        overflow ->
+            overflow
+    end.
+
+%% @doc A tick proves life and is answered by an acknowledgement.
+-spec tick(weft_lane:lane(), weft_wire:label(), non_neg_integer(), input()) -> ok.
+tick(Lane, Label, Bytes, #input{counters = Counters, inbound = Inbound}) ->
+    weft_session_counters:packet_in(Counters, Bytes),
+    acknowledge(Lane, Label, weft_inbound_core:received(Inbound)).
+
+%% A lost acknowledgement is repeated by the next; a broken lane makes the session resume.
+acknowledge(Lane, Label, Received) ->
+    _ = weft_lane:send(Lane, weft_wire:ack(Label, Received), 13),
+    ok.
+
+%% @doc The handle is known: the VM takes what waited and all that follows.
+-spec connected(erlang:dist_handle(), input()) -> input().
+connected(Handle, #input{waiting = Waiting} = Input) ->
+    lists:foreach(fun(Frames) -> put_frames(Handle, Frames) end, lists:reverse(Waiting)),
+    Input#input{handle = Handle, waiting = []}.
+
+-spec session(input()) -> pid().
+session(#input{session = Session}) -> Session.
+
+deliver([], Input) ->
+    Input;
+deliver([{frames, Frames} | Rest], #input{handle = undefined, waiting = Waiting} = Input) ->
+    deliver(Rest, Input#input{waiting = [Frames | Waiting]});
+deliver([{frames, Frames} | Rest], #input{handle = Handle} = Input) ->
+    put_frames(Handle, Frames),
+    deliver(Rest, Input);
+deliver([{handshake, Packet} | Rest], #input{session = Session} = Input) ->
+    Session ! {weft_handshake, Packet},
+    deliver(Rest, Input).
+
+%% A connection that ended meanwhile makes put_data fail; its session is ending too.
+put_frames(Handle, Frames) ->
+    try put_each(Handle, Frames)
+    catch error:badarg -> ok
+    end.
+
+put_each(Handle, <<Size:32, Frame:Size/binary, Rest/binary>>) ->
+    erlang:dist_ctrl_put_data(Handle, Frame),
+    put_each(Handle, Rest);
+put_each(_Handle, <<>>) ->
+    ok.

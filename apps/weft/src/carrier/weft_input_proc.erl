@@ -1,0 +1,47 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The process that delivers the input of a session over a circuit (see `weft_input').
+%% It lives and dies with its session.
+-module(weft_input_proc).
+-behaviour(gen_server).
+
+-export([start_link/3]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+
+%% @doc Called by the session itself, so the two are linked.
+-spec start_link(pid(), weft_session_counters:counters(), pos_integer()) -> {ok, pid()}.
+start_link(Session, Counters, WindowBytes) ->
+    gen_server:start_link(?MODULE, {Session, Counters, WindowBytes},
+                          [{spawn_opt, [{message_queue_data, off_heap}, {fullsweep_after, 10}]}]).
+
+%% @private
+init({Session, Counters, WindowBytes}) ->
+    {ok, weft_input:new(Session, Counters, WindowBytes)}.
+
+%% @private
+handle_call(Request, _From, Input) ->
+    {stop, {unexpected_call, Request}, Input}.
+
+%% @private
+handle_cast(Request, Input) ->
+    {stop, {unexpected_cast, Request}, Input}.
+
+%% @private
+-spec handle_info({weft_packet, Session :: pid(), Link :: pid(), weft_lane:lane(),
+                   weft_wire:label(), weft_wire:packet()} | {weft_input, connected, erlang:dist_handle()}, weft_input:input()) ->
+          {noreply, weft_input:input()}.
+handle_info({weft_packet, _, From, Lane, Label, {data, _, Sequence, Kind, Payload}}, Input) ->
+    case weft_input:data(Sequence, Kind, Payload, Lane, Label, Input) of
+        {ok, Input1} ->
+            {noreply, Input1};
+        overflow ->
+            weft_input:session(Input) ! {weft_path, closed, From, Label, overload},
+            {noreply, Input}
+    end;
+handle_info({weft_packet, _, _From, Lane, Label, {tick, _}}, Input) ->
+    weft_input:tick(Lane, Label, 5, Input),
+    {noreply, Input};
+handle_info({weft_packet, _, From, _Lane, Label, {close, _, Reason}}, Input) ->
+    weft_input:session(Input) ! {weft_path, closed, From, Label, Reason},
+    {noreply, Input};
+handle_info({weft_input, connected, Handle}, Input) ->
+    {noreply, weft_input:connected(Handle, Input)}.

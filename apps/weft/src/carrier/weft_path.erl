@@ -1,0 +1,48 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Where a session goes out: by the link to its peer, or by that to the router's next hop.
+-module(weft_path).
+
+-export([choose/1, next_link/1]).
+
+-type path() :: direct | {via, node()} | no_route.
+-export_type([path/0]).
+
+%% @doc The way to Node now. Without an overlay every node is dialled directly, as the stock carrier
+%% does; in a partial topology a node that is no neighbour is reached by a circuit or not at all.
+%% While the link to a neighbour is down, a way around it is taken if there is one.
+-spec choose(node()) -> path().
+choose(Node) ->
+    case weft_links:up(Node) of
+        true -> direct;
+        false -> detour(Node, without_route(Node))
+    end.
+
+without_route(Node) ->
+    case weft_overlay:is_partial() andalso not weft_links:wanted(Node) of
+        true -> no_route;
+        false -> direct
+    end.
+
+detour(Node, Otherwise) ->
+    case weft_overlay:route(Node) of
+        {ok, Node} -> direct;
+        {ok, NextHop} -> {via, NextHop};
+        {error, no_route} -> Otherwise
+    end.
+
+%% @doc On a gateway: the link towards a target named by a peer. Never makes an atom.
+-spec next_link(binary()) -> {ok, Name :: binary(), Link :: pid()} | error.
+next_link(Target) ->
+    try choose(binary_to_existing_atom(Target)) of
+        direct -> link_of(binary_to_existing_atom(Target));
+        {via, NextHop} -> link_of(NextHop);
+        no_route -> error
+    catch
+        error:badarg -> error
+    end.
+
+link_of(Node) ->
+    case weft_links:up(Node) andalso weft_links:lookup(Node) of
+        {ok, Link} -> {ok, atom_to_binary(Node), Link};
+        _ -> error
+    end.

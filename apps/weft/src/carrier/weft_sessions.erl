@@ -1,0 +1,51 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The sessions of this node, found by their id when a peer wants to resume one.
+-module(weft_sessions).
+-behaviour(gen_server).
+
+-export([start_link/0, add/4, find/1, list/0]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+
+-type id() :: <<_:128>>.
+-export_type([id/0]).
+
+-spec start_link() -> {ok, pid()}.
+start_link() ->
+    gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
+
+%% @doc Adds the calling session, until it ends. Peer is the name of the node at the other end; only
+%% it may resume.
+-spec add(id(), Session :: pid(), Input :: pid(), Peer :: binary()) -> ok.
+add(Id, Session, Input, Peer) ->
+    true = ets:insert(?MODULE, {Id, Session, Input, Peer}),
+    gen_server:cast(?MODULE, {watch, Id, Session}).
+
+-spec find(id()) -> {ok, Session :: pid(), Input :: pid(), Peer :: binary()} | error.
+find(Id) ->
+    case ets:lookup(?MODULE, Id) of
+        [{_, Session, Input, Peer}] -> {ok, Session, Input, Peer};
+        [] -> error
+    end.
+
+-spec list() -> [pid()].
+list() ->
+    [Session || {_, Session, _, _} <- ets:tab2list(?MODULE)].
+
+%% @private
+init([]) ->
+    ?MODULE = ets:new(?MODULE, [named_table, public, {read_concurrency, true}]),
+    {ok, #{}}.
+
+%% @private
+handle_call(Request, _From, Ids) ->
+    {stop, {unexpected_call, Request}, Ids}.
+
+%% @private
+handle_cast({watch, Id, Session}, Ids) ->
+    {noreply, Ids#{erlang:monitor(process, Session) => Id}}.
+
+%% @private
+handle_info({'DOWN', Ref, process, _Session, _Reason}, Ids) ->
+    {Id, Rest} = maps:take(Ref, Ids),
+    ets:delete(?MODULE, Id),
+    {noreply, Rest}.

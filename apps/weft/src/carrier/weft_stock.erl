@@ -1,0 +1,129 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The stock protocol, for nodes without weft: remsh, tools, and clusters on their way to weft.
+%%
+%% A connection that begins with a stock handshake, or a node that does not answer our hello, gets
+%% what the stock carrier gives: the VM's own TCP driver as controller, one connection, no session.
+%% With {plain_nodes, deny} such nodes are refused.
+-module(weft_stock).
+
+-export([offer/2, accept/6, setup/5]).
+-export_type([offered/0]).
+
+-include_lib("kernel/include/net_address.hrl").
+-include_lib("kernel/include/dist.hrl").
+-include_lib("kernel/include/dist_util.hrl").
+
+%% Version 6 of the distribution protocol, OTP 23 and later.
+-define(DIST_VERSION, 6).
+
+-type offered() :: {stock, inet:socket(), FirstMessage :: binary()}.
+
+%% @doc In the process that accepted a connection: offers it to the kernel.
+-spec offer(weft_transport:socket(), binary()) -> ok | {error, term()}.
+offer(Socket, FirstMessage) ->
+    case {weft_config:get(plain_nodes), weft_transport:tcp_socket(Socket)} of
+        {allow, {ok, Tcp}} -> offer_tcp(Tcp, FirstMessage);
+        _ -> {error, plain_denied}
+    end.
+
+offer_tcp(Socket, FirstMessage) ->
+    net_kernel ! {accept, self(), {stock, Socket, FirstMessage}, weft_config:get(family), weft},
+    receive
+        {_Kernel, controller, Pid} ->
+            ok = gen_tcp:controlling_process(Socket, Pid),
+            Pid ! {self(), controller},
+            ok;
+        {_Kernel, unsupported_protocol} ->
+            {error, unsupported_protocol}
+    after weft_config:get(handshake_timeout_ms) ->
+            {error, timeout}
+    end.
+
+%% @doc Serves the handshake of a connection that a stock node began.
+-spec accept(pid(), pid(), offered(), node(), list(), non_neg_integer()) -> no_return().
+accept(Kernel, AcceptPid, {stock, Socket, FirstMessage}, MyNode, Allowed, SetupTime) ->
+    receive {AcceptPid, controller} -> ok end,
+    Timer = dist_util:start_timer(SetupTime),
+    ok = inet:setopts(Socket, [list, {packet, 2}]),
+    put(weft_first_message, binary_to_list(FirstMessage)),
+    {ok, Address} = inet:peername(Socket),
+    HsData = hs_data(Kernel, Socket, MyNode, Timer, Address),
+    dist_util:handshake_other_started(
+      HsData#hs_data{allowed = Allowed, f_recv = fun recv_first/3}).
+
+%% The name message was read to find out what the connection is.
+recv_first(Socket, Length, TimeoutMs) ->
+    case erase(weft_first_message) of
+        undefined -> gen_tcp:recv(Socket, Length, TimeoutMs);
+        FirstMessage -> {ok, FirstMessage}
+    end.
+
+%% @doc Calls a node that did not answer our hello, in the process that dist_util will run in.
+-spec setup(pid(), node(), normal | hidden, node(), pid()) -> no_return().
+setup(Kernel, Node, Type, MyNode, Timer) ->
+    dist_util:reset_timer(Timer),
+    case weft_config:get(plain_nodes) =:= allow andalso connect(Node) of
+        {ok, Socket, Address} ->
+            HsData = hs_data(Kernel, Socket, MyNode, Timer, Address),
+            dist_util:handshake_we_started(
+              HsData#hs_data{other_node = Node, other_version = ?DIST_VERSION,
+                             request_type = Type});
+        _ ->
+            ?shutdown2(Node, {weft, plain_denied})
+    end.
+
+connect(Node) ->
+    TimeoutMs = weft_config:get(handshake_timeout_ms),
+    case {weft_config:get(transport), weft_dialer:resolve(Node, TimeoutMs)} of
+        {tcp, {ok, {Ip, Port} = Address}} ->
+            {_, Host} = lists:split(1, string:split(atom_to_list(Node), "@")),
+            case weft_transport:connect(Ip, Port, hd(Host), TimeoutMs) of
+                {ok, Socket} ->
+                    ok = inet:setopts(Socket, [list, {packet, 2}]),
+                    {ok, Socket, Address};
+                Error ->
+                    Error
+            end;
+        _ ->
+            {error, plain_denied}
+    end.
+
+hs_data(Kernel, Socket, MyNode, Timer, Address) ->
+    Nodelay = {nodelay, application:get_env(kernel, dist_nodelay, true)},
+    #hs_data{kernel_pid = Kernel, this_node = MyNode, socket = Socket, timer = Timer,
+             this_flags = 0,
+             f_send = fun gen_tcp:send/2,
+             f_recv = fun gen_tcp:recv/3,
+             f_setopts_pre_nodeup =
+                 fun(S) -> inet:setopts(S, [{active, false}, {packet, 4}, Nodelay]) end,
+             f_setopts_post_nodeup =
+                 fun(S) ->
+                         inet:setopts(S, [{active, true}, {deliver, port}, {packet, 4}, binary,
+                                          Nodelay])
+                 end,
+             f_getll = fun inet:getll/1,
+             f_address = fun(_, Node) -> address(Node, Address) end,
+             mf_tick = fun tick/1,
+             mf_getstat = fun getstat/1,
+             mf_setopts = fun inet:setopts/2,
+             mf_getopts = fun inet:getopts/2}.
+
+address(Node, Address) ->
+    [_, Host] = string:split(atom_to_list(Node), "@"),
+    #net_address{host = Host, address = Address, protocol = tcp, family = weft_config:get(family)}.
+
+tick(Socket) ->
+    case inet_tcp:send(Socket, [], [force]) of
+        {error, closed} -> self() ! {tcp_closed, Socket}, {error, closed};
+        Result -> Result
+    end.
+
+getstat(Socket) ->
+    case inet:getstat(Socket, [recv_cnt, send_cnt, send_pend]) of
+        {ok, Stats} ->
+            #{recv_cnt := Received, send_cnt := Sent, send_pend := Pending} =
+                maps:from_list(Stats),
+            {ok, Received, Sent, Pending};
+        Error ->
+            Error
+    end.

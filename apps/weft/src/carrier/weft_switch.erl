@@ -1,0 +1,354 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Circuits on one link: which label leads where. The handler of every link.
+%%
+%% A session reaches its peer over a circuit: a chain of links, on each named by a label. Between
+%% neighbours the chain has one link, and that is all there is to a direct session. On a gateway a
+%% label is joined to a label of another link; packets pass from socket to socket with only the
+%% label changed, never decoded. End-to-end windows bound what can be under way; a circuit whose
+%% next lane has more than relay_bytes_max waiting is closed with `overload' and its session resumes.
+%%
+%% An end opens with the target's name; each gateway asks the router for the next hop and lowers the
+%% hop limit. Labels of the node whose name is smaller are odd, of the other even.
+-module(weft_switch).
+-behaviour(weft_link_handler).
+
+-export([init/2, lane_up/2, lane_down/2, link_down/2, dial_failed/2, packet/4, message/2,
+         wants_link/1, info/1]).
+
+%% A circuit that ends here.
+-record(local, {lane :: weft_lane:lane(), session :: pid(), input :: pid(), far :: binary()}).
+%% A circuit that goes on by another link. `far' is the end that lies beyond this link.
+-record(relay, {lane :: weft_lane:lane(), far :: binary(),
+                other :: {pid(), weft_lane:lane(), weft_wire:label()} | waiting}).
+
+-record(switch, {node :: weft_links:key(),
+                 name :: binary(),
+                 next_label :: weft_wire:label(),
+                 labels = #{} :: #{weft_wire:label() => #local{} | #relay{}},
+                 lanes = [] :: [weft_lane:lane()],
+                 pending = [] :: [{Session :: pid(), Input :: pid(), weft_wire:open()}],
+                 hosted = #{} :: #{Session :: pid() => weft_input:input()},
+                 monitors = #{} :: #{Session :: pid() => reference()},
+                 relayed_bytes = 0 :: non_neg_integer()}).
+
+%% @private
+init(Node, Name) ->
+    Odd = case weft_identity:name() < Name of true -> 1; false -> 2 end,
+    #switch{node = Node, name = Name, next_label = Odd}.
+
+%% @private
+lane_up(Lane, #switch{lanes = Lanes, pending = Pending} = Switch) ->
+    lists:foldl(fun({Session, Input, Open}, S) -> open(Session, Input, Open, S) end,
+                Switch#switch{lanes = Lanes ++ [Lane], pending = []}, lists:reverse(Pending)).
+
+%% @private
+lane_down(Lane, #switch{labels = Labels, lanes = Lanes} = Switch) ->
+    On = [Label || {Label, Entry} <- maps:to_list(Labels), lane_of(Entry) =:= Lane],
+    lists:foldl(fun(Label, S) -> lose_label(Label, broken, S) end,
+                Switch#switch{lanes = lists:delete(Lane, Lanes)}, On).
+
+%% @private
+link_down(Reason, #switch{labels = Labels, hosted = Hosted, pending = Pending} = Switch0) ->
+    Switch = lists:foldl(fun(Label, S) -> lose_label(Label, Reason, S) end, Switch0,
+                         maps:keys(Labels)),
+    case Reason of
+        broken ->
+            Switch#switch{lanes = []};
+        _Gone ->
+            %% A session that had moved to a circuit has no label here.
+            [Session ! {weft_path, closed, self(), any, gone} || Session <- maps:keys(Hosted)],
+            [Session ! {weft_path, closed, self(), any, gone}
+             || {Session, _, #{target := Target}} <- Pending, Target =:= Switch#switch.name],
+            Switch#switch{lanes = [], pending = []}
+    end.
+
+%% @private
+dial_failed(Reason, #switch{pending = Pending} = Switch) ->
+    [Session ! {weft_path, closed, self(), any, {dial, Reason}} || {Session, _, _} <- Pending],
+    Switch#switch{pending = []}.
+
+%% @private
+wants_link(#switch{pending = Pending, hosted = Hosted}) ->
+    Pending =/= [] orelse map_size(Hosted) > 0.
+
+%% @private
+info(#switch{labels = Labels, hosted = Hosted, relayed_bytes = Bytes}) ->
+    #{sessions => maps:keys(Hosted), labels => map_size(Labels), relayed_bytes => Bytes,
+      relayed => [Far || #relay{far = Far} <- maps:values(Labels)]}.
+
+%% --- packets from the peer --------------------------------------------------------------------
+
+%% @private
+packet({data, Label, Sequence, Kind, Payload} = Packet, Raw, Lane, #switch{labels = Labels} = Switch) ->
+    case Labels of
+        #{Label := #local{session = Session, input = Input}} when Input =:= self() ->
+            hosted_data(Session, Label, Sequence, Kind, Payload, Lane, Switch);
+        #{Label := Entry} ->
+            pass(Entry, Label, Packet, Raw, Lane, Switch);
+        _ ->
+            answer(Lane, weft_wire:close(Label, unknown), Switch)
+    end;
+packet({ack, Label, Sequence}, Raw, Lane, #switch{labels = Labels} = Switch) ->
+    case Labels of
+        #{Label := #local{session = Session}} -> Session ! {weft_ack, Sequence}, Switch;
+        #{Label := #relay{} = Relay} -> relay(Relay, Label, Raw, Switch);
+        _ -> answer(Lane, weft_wire:close(Label, unknown), Switch)
+    end;
+packet({tick, Label} = Packet, Raw, Lane, #switch{labels = Labels, hosted = Hosted} = Switch) ->
+    case Labels of
+        #{Label := #local{session = Session, input = Input}} when Input =:= self() ->
+            weft_input:tick(Lane, Label, byte_size(Raw), maps:get(Session, Hosted)),
+            Switch;
+        #{Label := Entry} ->
+            pass(Entry, Label, Packet, Raw, Lane, Switch);
+        _ ->
+            answer(Lane, weft_wire:close(Label, unknown), Switch)
+    end;
+packet({open, Label, #{target := Target} = Open}, _Raw, Lane, Switch) ->
+    case weft_identity:name() of
+        Target -> opened(Label, Open, Lane, Switch);
+        _ -> forward(Label, Open, Lane, Switch)
+    end;
+packet({accept, Label, Received}, Raw, Lane, #switch{labels = Labels} = Switch) ->
+    case Labels of
+        #{Label := #local{session = Session}} ->
+            Session ! {weft_path, accepted, self(), Lane, Label, Received},
+            Switch;
+        #{Label := #relay{} = Relay} ->
+            relay(Relay, Label, Raw, Switch);
+        _ ->
+            answer(Lane, weft_wire:close(Label, unknown), Switch)
+    end;
+packet({close, Label, Reason} = Packet, _Raw, Lane, #switch{labels = Labels} = Switch) ->
+    case Labels of
+        #{Label := #local{session = Session, input = Input}} ->
+            case Input =:= self() of
+                true -> Session ! {weft_path, closed, self(), Label, Reason};
+                false -> Input ! {weft_packet, Session, self(), Lane, Label, Packet}
+            end,
+            Switch#switch{labels = maps:remove(Label, Labels)};
+        #{Label := #relay{}} ->
+            lose_relay(Label, Reason, Switch);
+        _ ->
+            Switch
+    end;
+packet({unknown, _Bytes}, _Raw, _Lane, Switch) ->
+    %% A later version may say more than we know; what matters is negotiated in the hello.
+    Switch.
+
+pass(#local{session = Session, input = Input}, Label, Packet, _Raw, Lane, Switch) ->
+    Input ! {weft_packet, Session, self(), Lane, Label, Packet},
+    Switch;
+pass(#relay{} = Relay, Label, _Packet, Raw, _Lane, Switch) ->
+    relay(Relay, Label, Raw, Switch).
+
+hosted_data(Session, Label, Sequence, Kind, Payload, Lane, #switch{hosted = Hosted} = Switch) ->
+    #{Session := Input0} = Hosted,
+    case weft_input:data(Sequence, Kind, Payload, Lane, Label, Input0) of
+        {ok, Input} ->
+            Switch#switch{hosted = Hosted#{Session := Input}};
+        overflow ->
+            answer(Lane, weft_wire:close(Label, overload), lose_label(Label, broken, Switch))
+    end.
+
+relay(#relay{other = waiting}, Label, _Raw, Switch) ->
+    lose_relay(Label, broken, Switch);
+relay(#relay{other = {_Link, Lane, OtherLabel}}, Label, Raw,
+      #switch{relayed_bytes = Bytes} = Switch) ->
+    case weft_lane:queued_bytes(Lane) > weft_config:get(relay_bytes_max) of
+        true ->
+            relay_overload(Label, Switch);
+        false ->
+            _ = weft_lane:send(Lane, weft_wire:relabel(Raw, OtherLabel), byte_size(Raw)),
+            Switch#switch{relayed_bytes = Bytes + byte_size(Raw)}
+    end.
+
+relay_overload(Label, #switch{labels = Labels} = Switch) ->
+    #{Label := #relay{lane = Lane}} = Labels,
+    answer(Lane, weft_wire:close(Label, overload), lose_relay(Label, overload, Switch)).
+
+answer(Lane, Packet, Switch) ->
+    _ = weft_lane:send(Lane, Packet, iolist_size(Packet)),
+    Switch.
+
+%% --- circuits that end here -------------------------------------------------------------------
+
+opened(Label, #{mode := new, session := Id, source := Source}, Lane, #switch{name = Name} = Switch) ->
+    Host = case Source of Name -> self(); _ -> own_process end,
+    Path = {self(), Lane, Label},
+    {ok, Session, Input, Counters} = weft_session:accept(Id, Source, Path, Host),
+    Switch1 = case Input =:= self() of
+                  true -> host(Session, Counters, Switch);
+                  false -> watch(Session, Switch)
+              end,
+    local(Label, Lane, Session, Input, Source, Switch1);
+opened(Label, #{mode := resume, session := Id, source := Source, received := Received}, Lane,
+       Switch) ->
+    case weft_sessions:find(Id) of
+        {ok, Session, Input, Source} ->
+            Session ! {weft_path, reattached, self(), Lane, Label, Received},
+            local(Label, Lane, Session, Input, Source, watch(Session, Switch));
+        _ ->
+            answer(Lane, weft_wire:close(Label, gone), Switch)
+    end.
+
+local(Label, Lane, Session, Input, Far, #switch{labels = Labels} = Switch) ->
+    Local = #local{lane = Lane, session = Session, input = Input, far = Far},
+    Switch#switch{labels = Labels#{Label => Local}}.
+
+host(Session, Counters, #switch{hosted = Hosted} = Switch) ->
+    Input = weft_input:new(Session, Counters, weft_config:get(window_bytes)),
+    watch(Session, Switch#switch{hosted = Hosted#{Session => Input}}).
+
+watch(Session, #switch{monitors = Monitors} = Switch) when is_map_key(Session, Monitors) ->
+    Switch;
+watch(Session, #switch{monitors = Monitors} = Switch) ->
+    Switch#switch{monitors = Monitors#{Session => erlang:monitor(process, Session)}}.
+
+%% --- circuits that go on ----------------------------------------------------------------------
+
+forward(Label, #{hops := 0}, Lane, Switch) ->
+    answer(Lane, weft_wire:close(Label, hop_limit), Switch);
+forward(Label, #{hops := Hops, target := Target, source := Source} = Open, Lane,
+        #switch{name = Name, labels = Labels} = Switch) ->
+    case {weft_path:next_link(Target), relays(Labels) < weft_config:get(relay_circuits_max)} of
+        {{ok, Next, Link}, true} when Next =/= Name ->
+            weft_link:handler(Link, {forward, self(), Lane, Label, Open#{hops := Hops - 1}}),
+            Relay = #relay{lane = Lane, far = Source, other = waiting},
+            Switch#switch{labels = Labels#{Label => Relay}};
+        {{ok, _, _}, false} ->
+            answer(Lane, weft_wire:close(Label, overload), Switch);
+        _ ->
+            answer(Lane, weft_wire:close(Label, no_route), Switch)
+    end.
+
+relays(Labels) ->
+    length([relay || #relay{} <- maps:values(Labels)]).
+
+%% --- messages from sessions and from other links ----------------------------------------------
+
+%% @private
+-spec message(term(), #switch{}) -> #switch{}.
+message({host, Session, Counters}, Switch) ->
+    host(Session, Counters, Switch);
+message({connected, Session, Handle}, #switch{hosted = Hosted} = Switch) ->
+    case Hosted of
+        #{Session := Input} ->
+            Switch#switch{hosted = Hosted#{Session := weft_input:connected(Handle, Input)}};
+        _ ->
+            Switch
+    end;
+message({open, Session, Input, Open}, #switch{lanes = [], pending = Pending} = Switch) ->
+    watch(Session, Switch#switch{pending = lists:keystore(Session, 1, Pending,
+                                                          {Session, Input, Open})});
+message({open, Session, Input, Open}, Switch) ->
+    open(Session, Input, Open, Switch);
+message({drop, Label}, #switch{labels = Labels} = Switch) ->
+    case Labels of
+        #{Label := #local{lane = Lane}} ->
+            answer(Lane, weft_wire:close(Label, broken),
+                   Switch#switch{labels = maps:remove(Label, Labels)});
+        _ ->
+            Switch
+    end;
+message({forward, Link, Lane, Label, _Open}, #switch{lanes = []} = Switch) ->
+    weft_link:handler(Link, {relay_closed, Label, no_route}),
+    _ = Lane,
+    Switch;
+message({forward, Link, OtherLane, OtherLabel, #{target := Target} = Open}, Switch0) ->
+    {Lane, Label, #switch{labels = Labels} = Switch} = allocate(Switch0),
+    weft_link:handler(Link, {forwarded, OtherLabel, {self(), Lane, Label}}),
+    Relay = #relay{lane = Lane, far = Target, other = {Link, OtherLane, OtherLabel}},
+    answer(Lane, weft_wire:open(Label, Open), Switch#switch{labels = Labels#{Label => Relay}});
+message({forwarded, Label, {Link, _, OtherLabel} = Other}, #switch{labels = Labels} = Switch) ->
+    case Labels of
+        #{Label := #relay{} = Relay} ->
+            Switch#switch{labels = Labels#{Label := Relay#relay{other = Other}}};
+        _ ->
+            weft_link:handler(Link, {relay_closed, OtherLabel, ended}),
+            Switch
+    end;
+message({relay_closed, Label, Reason}, #switch{labels = Labels} = Switch) ->
+    case Labels of
+        #{Label := #relay{lane = Lane}} ->
+            answer(Lane, weft_wire:close(Label, Reason),
+                   Switch#switch{labels = maps:remove(Label, Labels)});
+        _ ->
+            Switch
+    end;
+message({weft_packet, Session, From, Lane, Label, Packet}, #switch{hosted = Hosted} = Switch) ->
+    case {Packet, Hosted} of
+        {{data, _, Sequence, Kind, Payload}, #{Session := Input0}} ->
+            elsewhere(weft_input:data(Sequence, Kind, Payload, Lane, Label, Input0),
+                      Session, From, Label, Switch);
+        {{tick, _}, #{Session := Input}} ->
+            weft_input:tick(Lane, Label, 5, Input),
+            Switch;
+        {{close, _, Reason}, _} ->
+            Session ! {weft_path, closed, From, Label, Reason},
+            Switch;
+        _ ->
+            Switch
+    end;
+message({'DOWN', _Ref, process, Session, _Reason}, Switch) ->
+    session_down(Session, Switch).
+
+%% Data for a session that this link hosts came over a circuit of another link.
+elsewhere({ok, Input}, Session, _From, _Label, #switch{hosted = Hosted} = Switch) ->
+    Switch#switch{hosted = Hosted#{Session := Input}};
+elsewhere(overflow, Session, From, Label, Switch) ->
+    weft_link:handler(From, {drop, Label}),
+    Session ! {weft_path, closed, From, Label, broken},
+    Switch.
+
+open(Session, Input, #{target := Target} = Open, Switch0) ->
+    {Lane, Label, Switch1} = allocate(watch(Session, Switch0)),
+    Session ! {weft_path, opening, self(), Label},
+    Switch = local(Label, Lane, Session, Input, Target, Switch1),
+    answer(Lane, weft_wire:open(Label, Open), Switch).
+
+%% Circuits are spread over the lanes of the link in turn.
+allocate(#switch{next_label = Label, lanes = [Lane | Lanes]} = Switch) ->
+    Next = case Label + 2 of
+               Wrapped when Wrapped > 16#ffffffff -> 2 - (Label band 1);
+               Following -> Following
+           end,
+    {Lane, Label, Switch#switch{next_label = Next, lanes = Lanes ++ [Lane]}}.
+
+session_down(Session, #switch{labels = Labels, hosted = Hosted, monitors = Monitors,
+                              pending = Pending} = Switch) ->
+    Own = [{Label, Lane} || {Label, #local{session = S, lane = Lane}} <- maps:to_list(Labels),
+                            S =:= Session],
+    [weft_lane:send(Lane, weft_wire:close(Label, ended), 6) || {Label, Lane} <- Own],
+    Switch#switch{labels = maps:without([Label || {Label, _} <- Own], Labels),
+                  hosted = maps:remove(Session, Hosted),
+                  monitors = maps:remove(Session, Monitors),
+                  pending = lists:keydelete(Session, 1, Pending)}.
+
+%% --- losing labels ----------------------------------------------------------------------------
+
+lane_of(#local{lane = Lane}) -> Lane;
+lane_of(#relay{lane = Lane}) -> Lane.
+
+lose_label(Label, Reason, #switch{labels = Labels, name = Name} = Switch) ->
+    case Labels of
+        #{Label := #local{session = Session, far = Far}} ->
+            Session ! {weft_path, closed, self(), Label, known(Reason, Far, Name)},
+            Switch#switch{labels = maps:remove(Label, Labels)};
+        #{Label := #relay{far = Far}} ->
+            lose_relay(Label, known(Reason, Far, Name), Switch)
+    end.
+
+lose_relay(Label, Reason, #switch{labels = Labels} = Switch) ->
+    case maps:take(Label, Labels) of
+        {#relay{other = {Link, _Lane, OtherLabel}}, Rest} ->
+            weft_link:handler(Link, {relay_closed, OtherLabel, Reason}),
+            Switch#switch{labels = Rest};
+        {#relay{other = waiting}, Rest} ->
+            Switch#switch{labels = Rest}
+    end.
+
+%% That the neighbour is gone says something definite only of circuits that end at it.
+known(broken, _Far, _Name) -> broken;
+known(_GoneOrRestarted, Name, Name) -> gone;
+known(_GoneOrRestarted, _Far, _Name) -> broken.

@@ -1,0 +1,90 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Finds the address of a node, connects and authenticates; runs in a process of its own.
+%%
+%% Addresses come from the kernel's epmd module (epmd, or `weft_epmd' for fixed ports). When it does
+%% not answer, the last known address of a peer is tried. Results tell apart what the caller must
+%% treat differently: `no_such_node' (epmd answered and does not know the name), `not_weft' (someone
+%% else's protocol), all else (may succeed later).
+-module(weft_dialer).
+
+-export([dial/4, resolve/2]).
+-export_type([address/0]).
+
+-type address() :: {inet:ip_address(), inet:port_number()}.
+
+%% @doc Connects to Node for a link, or for a further lane given its index and the link's token.
+-spec dial(node(), link | {{lane, pos_integer()}, binary()}, address() | undefined,
+           TimeoutMs :: pos_integer()) ->
+          {ok, weft_transport:socket(), weft_handshake:peer(), address()} | {error, term()}.
+dial(Node, What, LastKnown, TimeoutMs) ->
+    Deadline = erlang:monotonic_time(millisecond) + TimeoutMs,
+    case weft_fault:is_cut(Node) of
+        true -> {error, cut};
+        false -> dial_address(Node, What, address(Node, LastKnown, Deadline), Deadline)
+    end.
+
+address(Node, LastKnown, Deadline) ->
+    case resolve(Node, left(Deadline)) of
+        {ok, Address} -> {ok, Address};
+        {error, no_such_node} -> {error, no_such_node};
+        {error, _} when LastKnown =/= undefined -> {ok, LastKnown};
+        {error, Reason} -> {error, Reason}
+    end.
+
+dial_address(_Node, _What, {error, Reason}, _Deadline) ->
+    {error, Reason};
+dial_address(Node, What, {ok, {Ip, Port} = Address}, Deadline) ->
+    {_Name, Host} = split(Node),
+    case weft_transport:connect(Ip, Port, Host, left(Deadline)) of
+        {ok, Socket} ->
+            case weft_handshake:dial(Socket, Node, What, Deadline) of
+                {ok, Peer} ->
+                    {ok, Socket, Peer, Address};
+                {error, Reason} ->
+                    weft_transport:close(Socket),
+                    {error, meaning(Reason)}
+            end;
+        {error, Reason} ->
+            {error, Reason}
+    end.
+
+%% A stock node drops a connection that does not begin with its own handshake.
+meaning(closed) -> not_weft;
+meaning(malformed) -> not_weft;
+meaning({not_a_node, _}) -> not_weft;
+meaning(Reason) -> Reason.
+
+left(Deadline) ->
+    max(1, Deadline - erlang:monotonic_time(millisecond)).
+
+%% @doc The address of a node.
+-spec resolve(node(), TimeoutMs :: pos_integer()) -> {ok, address()} | {error, no_such_node | term()}.
+resolve(Node, TimeoutMs) ->
+    {Name, Host} = split(Node),
+    Epmd = net_kernel:epmd_module(),
+    case epmd_call(Epmd, address_please, [Name, Host, weft_config:get(family)]) of
+        {ok, Ip, Port, _Version} -> {ok, {Ip, Port}};
+        {ok, Ip} -> port(port_please(Epmd, Name, Ip, TimeoutMs), Ip);
+        {error, Reason} -> {error, Reason}
+    end.
+
+port({port, Port, _Version}, Ip) -> {ok, {Ip, Port}};
+port(noport, _Ip) -> {error, no_such_node};
+port({error, Reason}, _Ip) -> {error, Reason};
+port(Other, _Ip) -> {error, Other}.
+
+port_please(Epmd, Name, Ip, TimeoutMs) ->
+    case erlang:function_exported(Epmd, port_please, 3) of
+        true -> Epmd:port_please(Name, Ip, TimeoutMs);
+        false -> Epmd:port_please(Name, Ip)
+    end.
+
+epmd_call(Module, Function, Args) ->
+    case erlang:function_exported(Module, Function, length(Args)) of
+        true -> apply(Module, Function, Args);
+        false -> apply(erl_epmd, Function, Args)
+    end.
+
+split(Node) ->
+    [Name, Host] = string:split(atom_to_list(Node), "@"),
+    {Name, Host}.

@@ -1,0 +1,427 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The link to one peer: its lanes, their life and death, and the reading of them all.
+%%
+%% One process per peer. It owns the sockets of the lanes and reads them; keepalive and control
+%% messages end here, all other packets go to the handler above (`weft_switch'). Anybody sends
+%% through `weft_lane'.
+%%
+%% The link is brought up when the overlay wants it or something in the handler needs it: first at
+%% once, then with pauses that double up to a second. Either side may dial; `weft_links:admit/2'
+%% settles crossing calls. A lane on which nothing is heard for link_timeout_ms is closed.
+%% A peer whose name epmd no longer knows, and whose port refuses, twice, is `gone'.
+-module(weft_link).
+-behaviour(gen_server).
+
+-export([start_link/3, attach/4, want/2, break/1, retry/1, subscribe/2, handler/2, info/1]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+
+-define(RETRY_MIN_MS, 20).
+-define(RETRY_MAX_MS, 1000).
+-define(IDLE_MS, 60000).
+%% The side that did not dial the lost lane leaves the other this much time to do it again.
+-define(COURTESY_MS, 200).
+
+-record(lane, {lane :: weft_lane:lane(),
+               until_more :: non_neg_integer(),
+               packets = 0 :: non_neg_integer(),
+               checked_packets = 0 :: non_neg_integer(),
+               heard_ms :: integer()}).
+
+-record(link, {key :: weft_links:key(),
+               handler :: module(),
+               above :: weft_link_handler:state(),
+               subscribers :: [pid()],
+               lanes = #{} :: #{weft_transport:socket() => #lane{}},
+               peer :: weft_handshake:peer() | undefined,
+               address :: weft_dialer:address() | undefined,
+               wanted = false :: boolean(),
+               dialer :: {pid(), link | weft_hello:purpose()} | undefined,
+               dial_timer :: reference() | undefined,
+               retry_ms = ?RETRY_MIN_MS :: pos_integer(),
+               missing = 0 :: non_neg_integer(),
+               rtt_us :: pos_integer() | undefined,
+               last_error :: term(),
+               ups = 0 :: non_neg_integer(),
+               idle_since_ms :: integer()}).
+
+-spec start_link(weft_links:key(), module(), [pid()]) -> {ok, pid()}.
+start_link(Key, Handler, Subscribers) ->
+    gen_server:start_link(?MODULE, {Key, Handler, Subscribers},
+                          [{spawn_opt, [{message_queue_data, off_heap}, {fullsweep_after, 10}]}]).
+
+%% @doc Hands over an authenticated connection owned by the caller.
+-spec attach(pid(), weft_transport:socket(), weft_handshake:peer(), weft_hello:purpose()) ->
+          ok | {error, term()}.
+attach(Link, Socket, Peer, Purpose) ->
+    case weft_transport:controlling_process(Socket, Link) of
+        ok -> gen_server:cast(Link, {attach, Socket, Peer, Purpose, undefined});
+        Error -> Error
+    end.
+
+%% @doc Should the link be up for its own sake?
+-spec want(pid(), boolean()) -> ok.
+want(Link, Wanted) -> gen_server:cast(Link, {want, Wanted}).
+
+-spec break(pid()) -> ok.
+break(Link) -> gen_server:cast(Link, break).
+
+-spec retry(pid()) -> ok.
+retry(Link) -> gen_server:cast(Link, retry).
+
+-spec subscribe(pid(), pid()) -> ok.
+subscribe(Link, Pid) -> gen_server:cast(Link, {subscribe, Pid}).
+
+%% @doc A message for the handler of this link.
+-spec handler(pid(), term()) -> ok.
+handler(Link, Message) ->
+    Link ! {weft_handler, Message},
+    ok.
+
+-spec info(pid()) -> map().
+info(Link) -> gen_server:call(Link, info).
+
+%% @private
+init({Key, Handler, Subscribers}) ->
+    process_flag(trap_exit, true),
+    _ = erlang:send_after(weft_config:get(keepalive_ms), self(), keepalive),
+    Name = case Key of {anonymous, _} -> <<>>; _ -> atom_to_binary(Key) end,
+    {ok, #link{key = Key, handler = Handler, above = Handler:init(Key, Name),
+               subscribers = Subscribers, idle_since_ms = now_ms()}}.
+
+%% @private
+handle_call(info, _From, Link) ->
+    {reply, info_of(Link), Link}.
+
+%% @private
+handle_cast({attach, Socket, Peer, Purpose, Address}, Link) ->
+    {noreply, publish(attached(Socket, Peer, Purpose, Address, Link))};
+handle_cast({want, Wanted}, Link) ->
+    Wanted andalso connect_distribution(Link),
+    {noreply, need(publish(Link#link{wanted = Wanted}))};
+handle_cast(break, Link) ->
+    {noreply, publish(lose_all(broken, Link#link{last_error = broken}))};
+handle_cast(retry, Link) ->
+    {noreply, need(cancel_pause(Link#link{retry_ms = ?RETRY_MIN_MS}))};
+handle_cast({subscribe, Pid}, #link{subscribers = Subscribers} = Link) ->
+    is_up(Link) andalso announce([Pid], up(Link)),
+    {noreply, Link#link{subscribers = [Pid | Subscribers]}}.
+
+%% @private
+-spec handle_info(term(), #link{}) -> {noreply, #link{}} | {stop, normal, #link{}}.
+handle_info({Tag, Socket, Packet}, #link{lanes = Lanes} = Link)
+  when Tag =:= tcp, is_map_key(Socket, Lanes); Tag =:= ssl, is_map_key(Socket, Lanes) ->
+    #{Socket := Lane} = Lanes,
+    Lane1 = count(Socket, Lane),
+    {noreply, packet(weft_wire:decode(Packet), Packet, Lane1#lane.lane,
+                     Link#link{lanes = Lanes#{Socket := Lane1}})};
+handle_info({weft_handler, Message}, #link{handler = Handler, above = Above} = Link) ->
+    {noreply, need(Link#link{above = Handler:message(Message, Above)})};
+handle_info({weft_packet, _, _, _, _, _} = Message, #link{handler = Handler, above = Above} = Link) ->
+    {noreply, Link#link{above = Handler:message(Message, Above)}};
+handle_info({'DOWN', _, process, _, _} = Message, #link{handler = Handler, above = Above} = Link) ->
+    {noreply, Link#link{above = Handler:message(Message, Above)}};
+handle_info({Closed, Socket}, Link) when Closed =:= tcp_closed; Closed =:= ssl_closed ->
+    {noreply, publish(lose(Socket, closed, Link))};
+handle_info({Error, Socket, Reason}, Link) when Error =:= tcp_error; Error =:= ssl_error ->
+    {noreply, publish(lose(Socket, Reason, Link))};
+handle_info(keepalive, Link) ->
+    _ = erlang:send_after(weft_config:get(keepalive_ms), self(), keepalive),
+    keepalive(Link);
+handle_info(dial, Link) ->
+    {noreply, need(Link#link{dial_timer = undefined})};
+handle_info({dialled, Pid, Result}, #link{dialer = {Pid, What}} = Link) ->
+    {noreply, publish(need(dialled(Result, What, Link#link{dialer = undefined})))};
+handle_info({'EXIT', Pid, Reason}, #link{dialer = {Pid, What}} = Link) when Reason =/= normal ->
+    {noreply, publish(need(dialled({error, Reason}, What, Link#link{dialer = undefined})))};
+handle_info({'EXIT', Pid, Reason}, #link{key = Key} = Link) ->
+    case whereis(weft_links) of
+        Pid -> {stop, normal, Link};
+        _ when Reason =:= normal -> {noreply, Link};
+        _ -> exit({linked_process_died, Key, Reason})
+    end;
+handle_info(_PassiveOrStale, Link) ->
+    {noreply, Link}.
+
+%% @private An orderly stop of this node: peers need not wait for a resume.
+terminate(_Reason, #link{lanes = Lanes}) ->
+    lists:foreach(fun(#lane{lane = Lane}) ->
+                          _ = weft_lane:send(Lane, weft_wire:goodbye(), 1),
+                          weft_lane:close(Lane)
+                  end, maps:values(Lanes)).
+
+%% --- packets ----------------------------------------------------------------------------------
+
+count(Socket, #lane{until_more = 1, packets = Packets} = Lane) ->
+    %% An error here shows up as a closed socket.
+    _ = weft_transport:more(Socket, weft_transport:half()),
+    Lane#lane{until_more = weft_transport:half(), packets = Packets + 1};
+count(_Socket, #lane{until_more = Left, packets = Packets} = Lane) ->
+    Lane#lane{until_more = Left - 1, packets = Packets + 1}.
+
+packet({ping, TimeUs}, _Raw, Lane, Link) ->
+    _ = weft_lane:send(Lane, weft_wire:pong(TimeUs), 9),
+    Link;
+packet({pong, TimeUs}, _Raw, _Lane, Link) ->
+    Link#link{rtt_us = max(1, now_us() - TimeUs)};
+packet({control, Core, Payload}, _Raw, Lane, Link) ->
+    control(Core, Payload, Lane, Link);
+packet(goodbye, _Raw, _Lane, Link) ->
+    publish(lose_all(gone, Link#link{last_error = peer_stopped}));
+packet(empty, _Raw, _Lane, Link) ->
+    Link;
+packet(Packet, Raw, Lane, #link{handler = Handler, above = Above} = Link) ->
+    Link#link{above = Handler:packet(Packet, Raw, Lane, Above)}.
+
+%% The peer knows the cookie; a term it sends is trusted as far as the distribution trusts it.
+control(Core, Payload, Lane, #link{key = Node} = Link) ->
+    case weft_links:subscriber(Core) of
+        {ok, Pid} ->
+            try binary_to_term(Payload) of
+                Message -> Pid ! {weft_link, message, Node, Message}, Link
+            catch
+                error:badarg -> publish(lose(weft_lane:socket(Lane), bad_control_message, Link))
+            end;
+        error ->
+            Link
+    end.
+
+%% --- lanes come and go ------------------------------------------------------------------------
+
+attached(Socket, Peer, Purpose, Address, Link0) ->
+    Link1 = same_incarnation(Peer, Link0),
+    case weft_transport:activate(Socket, weft_wire:packet_bytes_max()) of
+        {ok, UntilMore} ->
+            Index = case Purpose of link -> 0; {lane, I} -> I end,
+            Link2 = replace_lane(Index, Link1),
+            add_lane(Socket, Index, Peer, UntilMore, Address, Link2);
+        {error, Reason} ->
+            weft_transport:close(Socket),
+            Link1#link{last_error = Reason}
+    end.
+
+add_lane(Socket, Index, Peer, UntilMore, Address,
+         #link{key = Key, handler = Handler, lanes = Lanes, ups = Ups} = Link0) ->
+    Node = case Key of {anonymous, _} -> undefined; _ -> Key end,
+    Lane = weft_lane:new(Socket, Index, Node),
+    WasUp = is_up(Link0),
+    Link = cancel_pause(Link0#link{
+        lanes = Lanes#{Socket => #lane{lane = Lane, until_more = UntilMore, heard_ms = now_ms()}},
+        above = Handler:lane_up(Lane, Link0#link.above),
+        peer = case Index of 0 -> Peer; _ -> Link0#link.peer end,
+        address = case Address of undefined -> Link0#link.address; _ -> Address end,
+        retry_ms = ?RETRY_MIN_MS, missing = 0,
+        ups = case WasUp of true -> Ups; false -> Ups + 1 end}),
+    WasUp orelse announce(Link#link.subscribers, up(Link)),
+    _ = weft_lane:send(Lane, weft_wire:ping(now_us()), 9),
+    need(publish(Link)).
+
+%% Another start of the node answers under the same name: what the old one had is over.
+same_incarnation(#{incarnation := Incarnation}, #link{peer = #{incarnation := Other}} = Link)
+  when Incarnation =/= Other ->
+    (lose_all(restarted, Link))#link{peer = undefined};
+same_incarnation(_Peer, Link) ->
+    Link.
+
+%% The peer dialled anew; it has given up the connection that this lane still had.
+replace_lane(Index, #link{lanes = Lanes} = Link) ->
+    case [Socket || {Socket, #lane{lane = Lane}} <- maps:to_list(Lanes),
+                    weft_lane:index(Lane) =:= Index] of
+        [Socket] -> lose(Socket, replaced, Link);
+        [] -> Link
+    end.
+
+lose(Socket, Reason, #link{lanes = Lanes} = Link) ->
+    case Lanes of
+        #{Socket := _} when map_size(Lanes) =:= 1 ->
+            lose_all(broken, Link#link{last_error = Reason});
+        #{Socket := #lane{lane = Lane}} ->
+            weft_lane:close(Lane),
+            Handler = Link#link.handler,
+            need(Link#link{lanes = maps:remove(Socket, Lanes), last_error = Reason,
+                           above = Handler:lane_down(Lane, Link#link.above)});
+        _ ->
+            Link
+    end.
+
+lose_all(Reason, #link{lanes = Lanes} = Link) when map_size(Lanes) =:= 0 ->
+    down_above(Reason, Link);
+lose_all(Reason, #link{key = Key, lanes = Lanes, subscribers = Subscribers} = Link) ->
+    lists:foreach(fun(#lane{lane = Lane}) -> weft_lane:close(Lane) end, maps:values(Lanes)),
+    announce(Subscribers, {weft_link, down, Key, Link#link.last_error}),
+    need(pause(down_above(Reason, Link#link{lanes = #{}, idle_since_ms = now_ms()}))).
+
+down_above(Reason, #link{handler = Handler, above = Above} = Link) ->
+    Link#link{above = Handler:link_down(Reason, Above)}.
+
+is_up(#link{lanes = Lanes}) -> map_size(Lanes) > 0.
+
+up(#link{key = Key, peer = #{incarnation := Incarnation}}) ->
+    {weft_link, up, Key, #{incarnation => Incarnation}}.
+
+announce(Subscribers, Message) ->
+    case Message of
+        {weft_link, _, {anonymous, _}, _} -> ok;
+        _ -> lists:foreach(fun(Pid) -> Pid ! Message end, Subscribers)
+    end.
+
+%% --- dialling ---------------------------------------------------------------------------------
+
+%% After a loss: the side that dialled goes first.
+pause(#link{peer = #{role := listener}, dial_timer = undefined} = Link) ->
+    Link#link{dial_timer = erlang:send_after(?COURTESY_MS, self(), dial)};
+pause(Link) ->
+    Link.
+
+cancel_pause(#link{dial_timer = undefined} = Link) ->
+    Link;
+cancel_pause(#link{dial_timer = Timer} = Link) ->
+    _ = erlang:cancel_timer(Timer),
+    Link#link{dial_timer = undefined}.
+
+%% Dials if there is a reason to and none is under way or pausing.
+need(#link{dialer = undefined, dial_timer = undefined} = Link) ->
+    case {is_up(Link), missing_lane(Link)} of
+        {false, _} ->
+            case is_wanted(Link) andalso can_dial(Link) of
+                true -> dial(link, link, Link);
+                false -> Link
+            end;
+        {true, {lane, _} = Lane} ->
+            #link{peer = #{token := Token}} = Link,
+            dial(Lane, {Lane, Token}, Link);
+        {true, none} ->
+            Link
+    end;
+need(Link) ->
+    Link.
+
+is_wanted(#link{wanted = Wanted, handler = Handler, above = Above}) ->
+    Wanted orelse Handler:wants_link(Above).
+
+can_dial(#link{key = {anonymous, _}}) -> false;
+can_dial(#link{peer = #{listens := false}}) -> false;
+can_dial(_Link) -> true.
+
+%% The dialler of a link brings up its further lanes.
+missing_lane(#link{peer = #{role := dialer}, lanes = Lanes}) ->
+    Present = [weft_lane:index(Lane) || #lane{lane = Lane} <- maps:values(Lanes)],
+    case lists:seq(0, weft_config:get(lanes) - 1) -- Present of
+        [0 | _] -> none;
+        [Index | _] -> {lane, Index};
+        [] -> none
+    end;
+missing_lane(_Link) ->
+    none.
+
+dial(Purpose, What, #link{key = Node, address = Address} = Link) ->
+    Self = self(),
+    TimeoutMs = weft_config:get(handshake_timeout_ms),
+    Pid = spawn_link(fun() ->
+                             Result = weft_dialer:dial(Node, What, Address, TimeoutMs),
+                             hand_over(Result, Self),
+                             Self ! {dialled, self(), Result}
+                     end),
+    publish(Link#link{dialer = {Pid, Purpose}}).
+
+hand_over({ok, Socket, _Peer, _Address}, Link) ->
+    ok = weft_transport:controlling_process(Socket, Link);
+hand_over({error, _}, _Link) ->
+    ok.
+
+dialled({ok, Socket, Peer, Address}, Purpose, Link) ->
+    attached(Socket, Peer, Purpose, Address, Link);
+dialled({error, simultaneous}, link, Link) ->
+    %% The peer's own call is about to arrive.
+    again(?COURTESY_MS, Link);
+dialled({error, Reason}, link, #link{retry_ms = RetryMs, handler = Handler} = Link0) ->
+    Link1 = note_missing(Reason, Link0#link{last_error = Reason}),
+    is_up(Link1) orelse announce(Link1#link.subscribers,
+                                 {weft_link, down, Link1#link.key, Reason}),
+    Link2 = case is_up(Link1) of
+                true -> Link1;
+                false -> Link1#link{above = Handler:dial_failed(Reason, Link1#link.above)}
+            end,
+    again(RetryMs, Link2#link{retry_ms = min(?RETRY_MAX_MS, 2 * RetryMs)});
+dialled({error, Reason}, {lane, _}, #link{retry_ms = RetryMs} = Link) ->
+    again(RetryMs, Link#link{last_error = Reason, retry_ms = min(?RETRY_MAX_MS, 2 * RetryMs)}).
+
+again(PauseMs, #link{dial_timer = undefined} = Link) ->
+    Link#link{dial_timer = erlang:send_after(PauseMs, self(), dial)};
+again(_PauseMs, Link) ->
+    Link.
+
+%% epmd forgets a name the moment its node stops. Twice, for an epmd that was itself restarted.
+note_missing(no_such_node, #link{missing = Missing, peer = Peer} = Link)
+  when Missing >= 1, Peer =/= undefined ->
+    (lose_all(gone, Link))#link{missing = 0, peer = undefined};
+note_missing(no_such_node, #link{missing = Missing} = Link) ->
+    Link#link{missing = Missing + 1};
+note_missing(_Reason, Link) ->
+    Link#link{missing = 0}.
+
+%% A link wanted by the overlay carries a distribution connection: neighbours see each other.
+connect_distribution(#link{key = Node}) ->
+    _ = spawn(fun() -> net_kernel:connect_node(Node) end),
+    ok.
+
+%% --- keepalive --------------------------------------------------------------------------------
+
+keepalive(#link{lanes = Lanes} = Link0) ->
+    NowMs = now_ms(),
+    TimeoutMs = weft_config:get(link_timeout_ms),
+    Heard = maps:map(fun(_, Lane) -> heard(NowMs, Lane) end, Lanes),
+    Silent = [Socket || {Socket, #lane{heard_ms = HeardMs}} <- maps:to_list(Heard),
+                        NowMs - HeardMs > TimeoutMs],
+    Link1 = lists:foldl(fun(Socket, L) -> lose(Socket, timeout, L) end,
+                        Link0#link{lanes = Heard}, Silent),
+    [weft_lane:send(Lane, weft_wire:ping(now_us()), 9)
+     || #lane{lane = Lane} <- maps:values(Link1#link.lanes), weft_lane:queued_bytes(Lane) < 65536],
+    idle(NowMs, publish(need(Link1))).
+
+heard(_NowMs, #lane{packets = Packets, checked_packets = Packets} = Lane) ->
+    Lane;
+heard(NowMs, #lane{packets = Packets} = Lane) ->
+    Lane#lane{checked_packets = Packets, heard_ms = NowMs}.
+
+%% A link that nothing needs is closed after a minute.
+idle(NowMs, #link{idle_since_ms = SinceMs} = Link) ->
+    case is_wanted(Link) orelse Link#link.dialer =/= undefined of
+        true -> {noreply, Link#link{idle_since_ms = NowMs}};
+        false when NowMs - SinceMs > ?IDLE_MS -> {stop, normal, Link};
+        false -> {noreply, Link}
+    end.
+
+%% --- what others see --------------------------------------------------------------------------
+
+publish(#link{key = Key, lanes = Lanes, dialer = Dialer, peer = Peer} = Link) ->
+    First = case lists:sort([{weft_lane:index(Lane), Lane}
+                             || #lane{lane = Lane} <- maps:values(Lanes)]) of
+                [{_, Lane} | _] -> #{lane => Lane};
+                [] -> #{}
+            end,
+    Token = case Peer of #{token := T} -> #{token => T}; undefined -> #{} end,
+    weft_links:publish(Key, maps:merge(maps:merge(First, Token),
+                                       #{dialling => Dialer =/= undefined andalso not is_up(Link),
+                                         wanted => Link#link.wanted})),
+    Link.
+
+info_of(#link{key = Key, lanes = Lanes, peer = Peer, handler = Handler, above = Above} = Link) ->
+    #{node => Key,
+      state => case {is_up(Link), Link#link.dialer} of
+                   {true, _} -> up;
+                   {false, undefined} -> down;
+                   {false, _} -> dialling
+               end,
+      lanes => [lane_info(Lane) || Lane <- maps:values(Lanes)],
+      incarnation => case Peer of #{incarnation := I} -> I; undefined -> undefined end,
+      rtt_us => Link#link.rtt_us, wanted => Link#link.wanted, ups => Link#link.ups,
+      last_error => Link#link.last_error, above => Handler:info(Above)}.
+
+lane_info(#lane{lane = Lane, packets = Packets}) ->
+    Socket = weft_lane:socket(Lane),
+    Peername = case weft_transport:peername(Socket) of {ok, Name} -> Name; _ -> undefined end,
+    #{index => weft_lane:index(Lane), packets_in => Packets, peername => Peername,
+      queued_bytes => weft_lane:queued_bytes(Lane)}.
+
+now_ms() -> erlang:monotonic_time(millisecond).
+now_us() -> erlang:monotonic_time(microsecond).

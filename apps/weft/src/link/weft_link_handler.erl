@@ -1,0 +1,27 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What a link does with packets that are not its own: a value kept by the link process.
+%%
+%% The link knows lanes, authentication and keepalive; circuits and sessions are above it and hook in
+%% here (`weft_switch'). Callbacks run in the link process and must not wait.
+-module(weft_link_handler).
+
+-export_type([state/0, down_reason/0]).
+
+-type state() :: term().
+%% broken: may come back. gone: the peer's node is known to be stopped. restarted: another
+%% incarnation of the node answers now.
+-type down_reason() :: broken | gone | restarted.
+
+-callback init(Peer :: node(), Name :: binary()) -> state().
+-callback lane_up(weft_lane:lane(), state()) -> state().
+%% @doc A lane is lost while others live.
+-callback lane_down(weft_lane:lane(), state()) -> state().
+%% @doc All lanes are lost.
+-callback link_down(down_reason(), state()) -> state().
+%% @doc An attempt to bring the link up failed.
+-callback dial_failed(Reason :: term(), state()) -> state().
+-callback packet(weft_wire:packet(), Raw :: binary(), weft_lane:lane(), state()) -> state().
+-callback message(term(), state()) -> state().
+%% @doc Does something here need the link to be up?
+-callback wants_link(state()) -> boolean().
+-callback info(state()) -> #{atom() => term()}.

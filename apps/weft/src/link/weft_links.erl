@@ -1,0 +1,237 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc All links of this node: one process (`weft_link') per peer, found here by node name.
+%%
+%% Also the face that the overlay uses: ask for a link, send to the same core on a neighbour, hear
+%% of links going up and down. A control message reaches the neighbour in order while the link is
+%% up, or not at all; whoever needs more starts over at the next `up'.
+-module(weft_links).
+-behaviour(gen_server).
+
+-export([start_link/1, ensure/1, lookup/1, up/1, wanted/1, list/0, info/0,
+         subscribe/2, send/3, connect/1, disconnect/1, break/1, retry/1,
+         admit/2, attach/3, publish/2, subscriber/1]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+
+-define(LINKS, weft_links).
+-define(SUBSCRIBERS, weft_link_subscribers).
+%% Control messages a neighbour does not take for so long that this many bytes wait: the link is
+%% restarted rather than the queue grown.
+-define(CONTROL_BYTES_MAX, 67108864).
+
+-type core() :: atom().
+-type key() :: node() | {anonymous, Incarnation :: non_neg_integer()}.
+%% What a link process tells of itself: its first lane when up, whether it is dialling, its token.
+-type published() :: #{lane => weft_lane:lane(), dialling => boolean(),
+                       wanted => boolean(), token => binary()}.
+-export_type([key/0, published/0]).
+
+-record(state, {handler :: module(), subscribers = [] :: [{core(), pid()}],
+                pids = #{} :: #{pid() => key()}}).
+
+-spec start_link(Handler :: module()) -> {ok, pid()}.
+start_link(Handler) ->
+    gen_server:start_link({local, ?MODULE}, ?MODULE, Handler, []).
+
+%% @doc The link process of a peer; started (but not dialled) if there is none.
+-spec ensure(key()) -> {ok, pid()}.
+ensure(Key) ->
+    case lookup(Key) of
+        {ok, Pid} -> {ok, Pid};
+        error -> gen_server:call(?MODULE, {ensure, Key}, infinity)
+    end.
+
+-spec lookup(key()) -> {ok, pid()} | error.
+lookup(Key) ->
+    case read(Key) of
+        {Pid, _} -> {ok, Pid};
+        undefined -> error
+    end.
+
+%% @doc Is there a link to this node with at least one lane?
+-spec up(node()) -> boolean().
+up(Node) ->
+    case read(Node) of
+        {_Pid, #{lane := _}} -> true;
+        _ -> false
+    end.
+
+%% @doc Does the overlay want a link to this node?
+-spec wanted(node()) -> boolean().
+wanted(Node) ->
+    case read(Node) of
+        {_Pid, #{wanted := Wanted}} -> Wanted;
+        _ -> false
+    end.
+
+-spec list() -> [{key(), pid()}].
+list() ->
+    [{Key, Pid} || {Key, Pid, _} <- ets:tab2list(?LINKS)].
+
+%% @doc What each link says of itself: node, state, lanes, round trip, sessions, last error.
+-spec info() -> [map()].
+info() ->
+    lists:append([try [weft_link:info(Pid)] catch exit:_ -> [] end || {_, Pid} <- list()]).
+
+%% @doc From now on Pid gets {weft_link, up, Node, Info}, {weft_link, down, Node, Reason} and
+%% {weft_link, message, Node, Message} for the core of that name; first an `up' for every live link.
+-spec subscribe(core(), pid()) -> ok.
+subscribe(Core, Pid) ->
+    gen_server:call(?MODULE, {subscribe, Core, Pid}, infinity).
+
+%% @doc Sends a term to the core of that name on a neighbour.
+-spec send(node(), core(), term()) -> ok | {error, not_connected}.
+send(Node, Core, Message) ->
+    case read(Node) of
+        {_Pid, #{lane := Lane}} ->
+            Packet = weft_wire:control(atom_to_binary(Core), term_to_binary(Message)),
+            case weft_lane:queued_bytes(Lane) > ?CONTROL_BYTES_MAX of
+                true -> break(Node), {error, not_connected};
+                false -> sent(weft_lane:send(Lane, Packet, iolist_size(Packet)))
+            end;
+        _ ->
+            {error, not_connected}
+    end.
+
+sent({error, _}) -> {error, not_connected};
+sent(_) -> ok.
+
+%% @doc Keeps a link to Node up from now on, and brings up the distribution connection to it. Does
+%% not wait. A failed attempt is reported to subscribers as `down'.
+-spec connect(node()) -> ok.
+connect(Node) ->
+    {ok, Pid} = ensure(Node),
+    weft_link:want(Pid, true).
+
+%% @doc No longer keeps the link up for its own sake; sessions that use it still do.
+-spec disconnect(node()) -> ok.
+disconnect(Node) ->
+    case lookup(Node) of
+        {ok, Pid} -> weft_link:want(Pid, false);
+        error -> ok
+    end.
+
+%% @doc Closes all lanes to Node; what needs the link brings it up again.
+-spec break(node()) -> ok.
+break(Node) ->
+    case lookup(Node) of
+        {ok, Pid} -> weft_link:break(Pid);
+        error -> ok
+    end.
+
+%% @doc Tries a link that is down at once instead of after its pause.
+-spec retry(node()) -> ok.
+retry(Node) ->
+    case lookup(Node) of
+        {ok, Pid} -> weft_link:retry(Pid);
+        error -> ok
+    end.
+
+%% @doc May a peer of that name, not authenticated yet, go on? And the key to prove with.
+%% When two nodes dial each other at once, the call of the one with the greater name counts.
+-spec admit(binary(), weft_hello:purpose()) -> {weft_hello:status(), binary()}.
+admit(Name, Purpose) ->
+    case existing_atom(Name) of
+        undefined -> admit_unknown(Purpose);
+        Node -> admit_known(Node, Name, Purpose, read(Node))
+    end.
+
+admit_unknown(link) -> {ok, atom_to_binary(erlang:get_cookie())};
+admit_unknown({lane, _}) -> {no_link, <<>>}.
+
+admit_known(Node, Name, Purpose, Link) ->
+    case {weft_fault:is_cut(Node), Purpose, Link} of
+        {true, _, _} ->
+            {refused, <<>>};
+        {false, {lane, _}, {_Pid, #{token := Token, lane := _}}} ->
+            {ok, Token};
+        {false, {lane, _}, _} ->
+            {no_link, <<>>};
+        {false, link, {_Pid, #{dialling := true}}} ->
+            case weft_identity:name() > Name of
+                true -> {simultaneous, <<>>};
+                false -> {ok, atom_to_binary(auth:get_cookie(Node))}
+            end;
+        {false, link, _} ->
+            {ok, atom_to_binary(auth:get_cookie(Node))}
+    end.
+
+existing_atom(Name) ->
+    try binary_to_existing_atom(Name) of
+        '' -> undefined;
+        Node -> Node
+    catch
+        error:_ -> undefined
+    end.
+
+%% @doc Gives an authenticated connection, owned by the caller, to the link of its peer.
+-spec attach(weft_transport:socket(), weft_handshake:peer(), weft_hello:purpose()) ->
+          ok | {error, term()}.
+attach(Socket, #{node := Node, incarnation := Incarnation} = Peer, Purpose) ->
+    Key = case Node of undefined -> {anonymous, Incarnation}; _ -> Node end,
+    {ok, Pid} = ensure(Key),
+    weft_link:attach(Pid, Socket, Peer, Purpose).
+
+%% @private A link process says how it is.
+-spec publish(key(), published()) -> ok.
+publish(Key, Published) ->
+    _ = ets:update_element(?LINKS, Key, {3, Published}),
+    ok.
+
+%% @private The local process for messages to a core.
+-spec subscriber(binary()) -> {ok, pid()} | error.
+subscriber(Core) ->
+    case ets:lookup(?SUBSCRIBERS, Core) of
+        [{_, Pid}] -> {ok, Pid};
+        [] -> error
+    end.
+
+read(Key) ->
+    try ets:lookup(?LINKS, Key) of
+        [{_, Pid, Published}] -> {Pid, Published};
+        [] -> undefined
+    catch
+        error:badarg -> undefined
+    end.
+
+%% @private
+init(Handler) ->
+    process_flag(trap_exit, true),
+    ?LINKS = ets:new(?LINKS, [named_table, public, {read_concurrency, true}]),
+    ?SUBSCRIBERS = ets:new(?SUBSCRIBERS, [named_table, {read_concurrency, true}]),
+    {ok, #state{handler = Handler}}.
+
+%% @private
+handle_call({ensure, Key}, _From, #state{handler = Handler, subscribers = Subscribers,
+                                         pids = Pids} = State) ->
+    case lookup(Key) of
+        {ok, Pid} ->
+            {reply, {ok, Pid}, State};
+        error ->
+            {ok, Pid} = weft_link:start_link(Key, Handler, [P || {_, P} <- Subscribers]),
+            ets:insert(?LINKS, {Key, Pid, #{}}),
+            {reply, {ok, Pid}, State#state{pids = Pids#{Pid => Key}}}
+    end;
+handle_call({subscribe, Core, Pid}, _From, #state{subscribers = Subscribers, pids = Pids} = State) ->
+    erlang:monitor(process, Pid),
+    ets:insert(?SUBSCRIBERS, {atom_to_binary(Core), Pid}),
+    [weft_link:subscribe(Link, Pid) || Link <- maps:keys(Pids)],
+    {reply, ok, State#state{subscribers = lists:keystore(Core, 1, Subscribers, {Core, Pid})}}.
+
+%% @private
+handle_cast(Request, State) ->
+    {stop, {unexpected_cast, Request}, State}.
+
+%% @private
+-spec handle_info({'EXIT', pid(), term()} | {'DOWN', reference(), process, pid(), term()},
+                  #state{}) -> {noreply, #state{}} | {stop, term(), #state{}}.
+handle_info({'EXIT', Pid, Reason}, #state{pids = Pids} = State) ->
+    case maps:take(Pid, Pids) of
+        {Key, Rest} ->
+            ets:delete(?LINKS, Key),
+            {noreply, State#state{pids = Rest}};
+        error ->
+            {stop, Reason, State}
+    end;
+handle_info({'DOWN', _Ref, process, Pid, _Reason}, #state{subscribers = Subscribers} = State) ->
+    ets:match_delete(?SUBSCRIBERS, {'_', Pid}),
+    {noreply, State#state{subscribers = lists:keydelete(Pid, 2, Subscribers)}}.

@@ -1,0 +1,88 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Accepts connections on the node's one port and finds out what they are.
+%%
+%% Each connection is authenticated in a process of its own under a deadline; at most
+%% pending_handshakes_max are under way, further ones are closed at once. A weft peer's connection
+%% becomes a lane of its link; one that begins like a stock node is given to the Stock function;
+%% all else is refused, with one log event, and nobody else notices.
+-module(weft_listener).
+
+-export([start_link/2]).
+-export([accept_loop/3]).
+
+-type stock() :: fun((weft_transport:socket(), FirstMessage :: binary()) -> ok | {error, term()}).
+
+%% @doc Starts to accept; linked to the caller. Stock is called in the connection's own process,
+%% which owns the socket, with the first message of the distribution handshake already read.
+-spec start_link(inet:socket(), stock()) -> pid().
+start_link(Listen, Stock) ->
+    Pending = counters:new(1, []),
+    spawn_opt(?MODULE, accept_loop, [Listen, Stock, Pending], [link, {priority, max}]).
+
+%% @private
+-spec accept_loop(inet:socket(), stock(), counters:counters_ref()) -> no_return().
+accept_loop(Listen, Stock, Pending) ->
+    case weft_transport:accept(Listen) of
+        {ok, Socket} ->
+            admit(Socket, Stock, Pending, counters:get(Pending, 1)),
+            accept_loop(Listen, Stock, Pending);
+        {error, Reason} when Reason =:= emfile; Reason =:= enfile; Reason =:= econnaborted ->
+            %% Connections in hand may end and free a descriptor; accepting at once would spin.
+            receive after 100 -> accept_loop(Listen, Stock, Pending) end;
+        {error, Reason} ->
+            exit(Reason)
+    end.
+
+admit(Socket, Stock, Pending, Count) ->
+    case Count < weft_config:get(pending_handshakes_max) of
+        true ->
+            counters:add(Pending, 1, 1),
+            Pid = spawn(fun() -> examine_own(Stock, Pending) end),
+            _ = weft_transport:controlling_process(Socket, Pid),
+            Pid ! {socket, Socket},
+            ok;
+        false ->
+            refuse(Socket, overload)
+    end.
+
+examine_own(Stock, Pending) ->
+    receive
+        {socket, Socket} ->
+            try examine(Socket, Stock)
+            after counters:sub(Pending, 1, 1)
+            end
+    end.
+
+examine(Tcp, Stock) ->
+    TimeoutMs = weft_config:get(handshake_timeout_ms),
+    Deadline = erlang:monotonic_time(millisecond) + TimeoutMs,
+    case weft_transport:secure_accepted(Tcp, TimeoutMs) of
+        {ok, Socket} ->
+            case identify(Socket, Stock, Deadline) of
+                ok -> ok;
+                {error, Reason} -> refuse(Socket, Reason)
+            end;
+        {error, Reason} ->
+            refuse(Tcp, {tls, Reason})
+    end.
+
+identify(Socket, Stock, Deadline) ->
+    case weft_handshake:first_message(Socket, Deadline) of
+        {hello, Hello} -> answer(Socket, Hello, Deadline);
+        {stock, Name} -> Stock(Socket, Name);
+        {error, Reason} -> {error, Reason}
+    end.
+
+answer(Socket, Hello, Deadline) ->
+    case weft_handshake:answer(Socket, Hello, Deadline) of
+        {ok, Peer, Purpose} -> weft_links:attach(Socket, Peer, Purpose);
+        {error, Reason} -> {error, Reason}
+    end.
+
+%% Crossing calls are no fault of anybody.
+refuse(Socket, {simultaneous, _}) ->
+    weft_transport:close(Socket);
+refuse(Socket, Reason) ->
+    Peername = case weft_transport:peername(Socket) of {ok, Name} -> Name; _ -> undefined end,
+    weft_refusals:report(Peername, Reason),
+    weft_transport:close(Socket).

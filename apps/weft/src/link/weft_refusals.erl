@@ -1,0 +1,95 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc One clear log event per refused connection, and no more than a log can take.
+%%
+%% At most 20 events in 10 seconds are logged; the rest are counted and told in one line. Port scans
+%% and broken peers therefore cannot fill the log.
+-module(weft_refusals).
+-behaviour(gen_server).
+
+-export([start_link/0, report/2, explain/1, format/1]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+
+-define(EVENTS_MAX, 20).
+-define(PERIOD_MS, 10000).
+
+-record(state, {logged = 0 :: non_neg_integer(), suppressed = 0 :: non_neg_integer()}).
+
+-spec start_link() -> {ok, pid()}.
+start_link() ->
+    gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
+
+%% @doc A connection from that address was refused.
+-spec report({inet:ip_address(), inet:port_number()} | undefined, term()) -> ok.
+report(Peername, Reason) ->
+    gen_server:cast(?MODULE, {refused, Peername, Reason}).
+
+%% @doc What a reason means and what to do about it.
+-spec explain(term()) -> string().
+explain({wrong_cookie, Claims}) ->
+    claimed(Claims) ++ "its cookie is not ours: use the same -setcookie on both nodes";
+explain({wrong_cluster, Claims}) ->
+    claimed(Claims) ++ "it belongs to another cluster: set the same {weft, cluster_name}";
+explain({wrong_version, #{versions := {Min, Max}} = Claims}) ->
+    {OurMin, OurMax} = weft_hello:versions(),
+    claimed(Claims) ++ io_lib:format("it speaks wire versions ~b to ~b, this node ~b to ~b: "
+                                     "upgrade the older one", [Min, Max, OurMin, OurMax]);
+explain({wrong_target, Claims}) ->
+    claimed(Claims) ++ "it wanted another node than this one: a stale address or epmd entry";
+explain({refused, Claims}) -> claimed(Claims) ++ "the link is cut by weft_fault";
+explain({simultaneous, Claims}) -> claimed(Claims) ++ "this node is calling it just now";
+explain({no_link, Claims}) -> claimed(Claims) ++ "a lane for a link that is not up";
+explain({not_a_node, Start}) ->
+    io_lib:format("not an Erlang node, it began with ~0p: a port scan or a wrong port", [Start]);
+explain(wrong_cookie) -> "the cookies differ: use the same -setcookie on both nodes";
+explain(wrong_cluster) -> "the cluster names differ: set the same {weft, cluster_name}";
+explain(wrong_version) -> "no common version of the wire format: upgrade the older node";
+explain(wrong_target) -> "another node answered under that address";
+explain(simultaneous) -> "both nodes called each other at once";
+explain(plain_denied) -> "a node without weft, and {weft, plain_nodes} is deny";
+explain(no_such_node) -> "epmd on that host does not know the node: it is not running";
+explain(not_weft) -> "the other side does not speak weft";
+explain(econnrefused) -> "nothing listens on its port, or a firewall rejects";
+explain(malformed) -> "a malformed hello: garbage or a truncated message";
+explain(empty_message) -> "an empty message where a hello was due";
+explain(timeout) -> "nothing came in time: a half-open connection or an overloaded peer";
+explain(closed) -> "the other side closed the connection";
+explain(overload) -> "too many connections wait for authentication";
+explain(cut) -> "the link is cut by weft_fault";
+explain(peer_stopped) -> "the other node stopped in an orderly way";
+explain(undefined) -> "none";
+explain(Reason) -> io_lib:format("~0p", [Reason]).
+
+claimed(#{name := Name, cluster := Cluster}) ->
+    io_lib:format("a peer that calls itself ~0p of cluster ~0p: ", [Name, Cluster]).
+
+%% @private
+-spec format(map()) -> {io:format(), [term()]}.
+format(#{what := connection_refused, from := undefined, reason := Reason}) ->
+    {"weft refused a connection: ~ts", [explain(Reason)]};
+format(#{what := connection_refused, from := {Address, Port}, reason := Reason}) ->
+    {"weft refused a connection from ~ts port ~b: ~ts", [inet:ntoa(Address), Port, explain(Reason)]};
+format(#{what := connections_refused, suppressed := Count}) ->
+    {"weft refused ~b more connections in the last ~b s", [Count, ?PERIOD_MS div 1000]}.
+
+%% @private
+init([]) -> {ok, #state{}}.
+
+%% @private
+handle_call(Request, _From, State) -> {stop, {unexpected_call, Request}, State}.
+
+%% @private
+handle_cast({refused, Peername, Reason}, #state{logged = Logged} = State)
+  when Logged < ?EVENTS_MAX ->
+    Logged =:= 0 andalso erlang:send_after(?PERIOD_MS, self(), period),
+    log(#{what => connection_refused, from => Peername, reason => Reason}),
+    {noreply, State#state{logged = Logged + 1}};
+handle_cast({refused, _Peername, _Reason}, #state{suppressed = Suppressed} = State) ->
+    {noreply, State#state{suppressed = Suppressed + 1}}.
+
+%% @private
+handle_info(period, #state{suppressed = Suppressed}) ->
+    Suppressed > 0 andalso log(#{what => connections_refused, suppressed => Suppressed}),
+    {noreply, #state{}}.
+
+log(Report) ->
+    logger:warning(Report, #{domain => [weft, link], report_cb => fun ?MODULE:format/1}).
