@@ -22,7 +22,7 @@
     subscribers = #{} :: #{pid() => reference()}}).
 
 %% @doc Starts the driver Name of CoreModule, registered under that name; cores of the same name on
-%% different nodes talk to each other. Options are those of the core, and for the driver: `links'
+%% different nodes talk to each other. Options are those of the core, and for the driver: `link_module'
 %% (`weft_links'; the module of the link layer), `self' (`node()'), `listens_to' ([]: drivers of this
 %% node whose notices become events). `seed' and `incarnation' get values when absent.
 -spec start_link(Name :: atom(), CoreModule :: module(), Options :: map()) ->
@@ -54,9 +54,9 @@ subscribe(Name, Pid) ->
 %% @private
 -spec init({atom(), module(), map()}) -> {ok, #driver{}}.
 init({Name, Core, Options0}) ->
-    Links = maps:get(links, Options0, weft_links),
+    Links = maps:get(link_module, Options0, weft_links),
     Options = maps:merge(#{seed => {os:system_time(), erlang:unique_integer()},
-                           incarnation => os:system_time(second)}, Options0),
+                           incarnation => weft_identity:incarnation()}, Options0),
     ok = weft_view:clear(Name),
     lists:foreach(fun(Other) -> ok = subscribe(Other, self()) end,
                   maps:get(listens_to, Options, [])),

@@ -14,9 +14,9 @@
 -type config() :: #{topology := {module(), map()},
                     circuits => hidden | visible,
                     router => map(),
-                    links => module()}.
+                    link_module => module()}.
 %% `topology': as `weft_topology:parse/1' gives it. `circuits' (hidden): whether to connect to all
-%% members. `router': options of `weft_router_core:init/2'. `links': see `weft_driver'.
+%% members. `router': options of `weft_router_core:init/2'. `link_module': see `weft_driver'.
 
 %% @doc Starts the overlay of this node.
 -spec start_link(config()) -> {ok, pid()} | {error, term()}.
@@ -32,7 +32,7 @@ start_link(Config) ->
 init(#{topology := {Topology, TopologyOptions}} = Config) ->
     ok = weft_view:new(),
     ok = weft_view:put(?MODULE, partial, Topology:partial(node(), TopologyOptions)),
-    Links = maps:with([links], Config),
+    Links = maps:with([link_module], Config),
     RouterOptions = maps:get(router, Config, #{}),
     {ok, {#{strategy => rest_for_one, intensity => 5, period => 10},
           [driver(weft_router, weft_router_core, maps:merge(RouterOptions, Links)),
