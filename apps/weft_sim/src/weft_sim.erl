@@ -1,0 +1,41 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Runs one scenario with one seed. Everything else is in `weft_sim_world' (what happens),
+%% `weft_sim_scenario' (what shall happen) and the checkers (what must hold).
+-module(weft_sim).
+
+-export([run/3, run_scenario/2, replay_command/3]).
+-export_type([result/0]).
+
+-type result() :: #{violation := none | {AtMs :: non_neg_integer(), Checker :: module(), string()},
+                    virtual_ms := non_neg_integer(),
+                    real_ms := non_neg_integer(),
+                    events := non_neg_integer(),
+                    messages := non_neg_integer(),
+                    bytes := non_neg_integer()}.
+
+%% @doc Runs a scenario by name.
+-spec run(Scenario :: atom(), Seed :: integer(), NodeCount :: pos_integer()) -> result().
+run(Name, Seed, NodeCount) ->
+    run_scenario(Seed, weft_sim_scenario:build(Name, Seed, NodeCount)).
+
+%% @doc Runs a scenario: its steps, then the healing, then the time to settle, then the last checks.
+-spec run_scenario(Seed :: integer(), weft_sim_scenario:scenario()) -> result().
+run_scenario(Seed, #{world := Config, heal_at_ms := HealMs, settle_ms := SettleMs} = Scenario) ->
+    Start = erlang:monotonic_time(millisecond),
+    World0 = lists:foldl(fun({AtMs, Verb}, World) -> weft_sim_world:schedule(AtMs, Verb, World) end,
+                         weft_sim_world:new(Config#{seed => Seed}), steps(Scenario)),
+    World = weft_sim_world:settled(weft_sim_world:run_until(HealMs + SettleMs, World0)),
+    (weft_sim_world:counters(World))#{
+        violation => weft_sim_world:violation(World),
+        virtual_ms => weft_sim_world:now_ms(World),
+        real_ms => erlang:monotonic_time(millisecond) - Start}.
+
+steps(#{steps := Steps, lasting := Lasting, heal_at_ms := HealMs}) ->
+    [Step || {AtMs, _} = Step <- Steps, AtMs < HealMs]
+        ++ [{HealMs, heal_all}]
+        ++ [{HealMs + AfterMs, Verb} || {AfterMs, Verb} <- Lasting].
+
+%% @doc The command that repeats a run.
+-spec replay_command(Scenario :: atom(), Seed :: integer(), NodeCount :: pos_integer()) -> iolist().
+replay_command(Name, Seed, NodeCount) ->
+    io_lib:format("make sim ARGS=\"--scenario ~s --seed ~b --nodes ~b\"", [Name, Seed, NodeCount]).

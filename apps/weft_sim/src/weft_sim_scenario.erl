@@ -1,0 +1,171 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Scenarios: from a name, a seed and a number of nodes to a list of timed verbs.
+%%
+%% Every scenario has a safety phase, in which nodes and links fail as the seed has it, and then
+%% a liveness phase: at `heal_at_ms' everything is healed but for a tenth of the links, which are cut
+%% for good within the next second, and after `settle_ms' the checkers ask for what must hold in the
+%% end. `settle_ms' is the bound on convergence that the scenario promises:
+%% detection of a broken link (3 s), the longest pause between two attempts to connect (5 s), the
+%% connection itself (1 s) and the protocol's own time.
+-module(weft_sim_scenario).
+
+-export([names/0, describe/1, build/3]).
+-export_type([scenario/0]).
+
+-type scenario() :: #{world := map(),
+                      steps := [{AtMs :: non_neg_integer(), weft_sim_world:verb()}],
+                      heal_at_ms := non_neg_integer(),
+                      lasting := [{AfterMs :: non_neg_integer(), weft_sim_world:verb()}],
+                      settle_ms := non_neg_integer()}.
+%% `lasting': faults after the healing that stay, so that the end is not the state of the start.
+
+-define(SAFETY_MS, 60000).
+-define(SETTLE_MS, 20000).
+
+%% @doc All scenarios.
+-spec names() -> [atom()].
+names() ->
+    [static_churn, static_costs, static_restarts, groups_churn, mesh_churn, mesh_leave, mesh_split].
+
+%% @doc One line about a scenario.
+-spec describe(atom()) -> string().
+describe(static_churn) -> "random graph; links cut (also one way), nodes crash and pause";
+describe(static_costs) -> "random graph; link costs change all the time, links cut";
+describe(static_restarts) -> "random graph; nodes restart, some with an older clock";
+describe(groups_churn) -> "overlapping groups; links cut, nodes crash and pause";
+describe(mesh_churn) -> "full mesh through two seeds; links cut, nodes crash and pause";
+describe(mesh_leave) -> "full mesh; nodes join, leave and come back while links are cut";
+describe(mesh_split) -> "full mesh in two halves for ten minutes".
+
+%% @doc Builds a scenario. The same arguments give the same scenario.
+-spec build(atom(), Seed :: integer(), NodeCount :: pos_integer()) -> scenario().
+build(Name, Seed, NodeCount) ->
+    %% The scenario draws from its own sequence, so that a change of the network model does not
+    %% change what happens.
+    _ = rand:seed(exsss, {Seed, NodeCount, erlang:phash2(Name)}),
+    build(Name, node_names(NodeCount)).
+
+build(static_churn, Nodes) ->
+    Pairs = random_graph(Nodes),
+    static(Nodes, Pairs, faults(Nodes, Pairs, [cut, cut_one_way, crash, pause]));
+build(static_costs, Nodes) ->
+    Pairs = random_graph(Nodes),
+    static(Nodes, Pairs, faults(Nodes, Pairs, [cut, cost, cost, cost]));
+build(static_restarts, Nodes) ->
+    Pairs = random_graph(Nodes),
+    static(Nodes, Pairs, faults(Nodes, Pairs, [restart, restart, old_clock, cut]));
+build(groups_churn, Nodes) ->
+    Groups = random_groups(Nodes),
+    Pairs = lists:usort([{A, B} || Group <- maps:values(Groups), A <- Group, B <- Group, A < B]),
+    routed({weft_groups_core, #{groups => Groups}}, Pairs, starts(Nodes, 1000),
+           faults(Nodes, Pairs, [cut, cut_one_way, crash, pause]));
+build(mesh_churn, Nodes) ->
+    Pairs = all_pairs(Nodes),
+    mesh(Nodes, Nodes, [], faults(Nodes, Pairs, [cut, cut_one_way, crash, restart, pause]));
+build(mesh_leave, Nodes) ->
+    {Back, Rest} = lists:split(length(Nodes) div 4, tl(tl(Nodes))),
+    Left = lists:sublist(Rest, length(Nodes) div 4),
+    Steps = lists:append([gone(Node, 6000 + at(20000), 30000 + at(29000)) || Node <- Back])
+        ++ [{6000 + at(50000), {command, Node, topology, leave}} || Node <- Left],
+    Staying = Nodes -- (Left ++ Back),
+    mesh(Nodes, Nodes -- Left, Left, Steps ++ faults(Staying, all_pairs(Staying), [cut, restart]));
+build(mesh_split, Nodes) ->
+    {One, Other} = lists:split(length(Nodes) div 2, Nodes),
+    Scenario = mesh(Nodes, Nodes, [], [{10000, {partition, [One, Other]}}]),
+    Scenario#{heal_at_ms := 610000}.
+
+%% Leaves, is stopped, and comes back with a new incarnation.
+gone(Node, LeaveMs, BackMs) ->
+    [{LeaveMs, {command, Node, topology, leave}}, {LeaveMs + 1000, {crash, Node}},
+     {BackMs, {start, Node}}].
+
+static(Nodes, Pairs, Faults) ->
+    routed({weft_static_core, #{links => Pairs}}, Pairs, starts(Nodes, 1000), Faults).
+
+mesh(Nodes, Staying, Left, Faults) ->
+    Seeds = lists:sublist(Nodes, 2),
+    Scenario = routed({weft_full_mesh_core, #{seeds => Seeds}}, all_pairs(Staying),
+                      starts(Nodes, 5000), Faults),
+    #{world := #{checkers := Checkers} = World} = Scenario,
+    Scenario#{world := World#{checkers := [{weft_sim_membership_checker, #{left => Left}}
+                                           | Checkers]}}.
+
+routed({Topology, TopologyOptions}, Pairs, Starts, Faults) ->
+    Machines = fun(_Node) -> [{topology, Topology, TopologyOptions},
+                              {router, weft_router_core, #{}}]
+               end,
+    Cut = lists:usort([pick(Pairs) || _ <- lists:seq(1, length(Pairs) div 10)]),
+    #{world => #{machines => Machines,
+                 checkers => [{weft_sim_loop_checker, #{}}, {weft_sim_distance_checker, #{}},
+                              {weft_sim_link_checker, #{pairs => Pairs -- Cut}},
+                              {weft_sim_route_checker, #{}}]},
+      steps => Starts ++ Faults, heal_at_ms => ?SAFETY_MS,
+      lasting => [{at(1000), {cut, A, B}} || {A, B} <- Cut], settle_ms => ?SETTLE_MS}.
+
+%% --- faults ---
+
+starts(Nodes, WithinMs) ->
+    [{at(WithinMs), {start, Node}} || Node <- Nodes].
+
+%% About two faults per node and minute, in any case twenty, each over after up to ten seconds.
+faults(Nodes, Pairs, Kinds) ->
+    lists:append([fault(pick(Kinds), Nodes, Pairs, 2000 + at(?SAFETY_MS - 2000))
+                  || _ <- lists:seq(1, max(20, 2 * length(Nodes)))]).
+
+fault(cut, _Nodes, Pairs, AtMs) ->
+    {A, B} = pick(Pairs),
+    [{AtMs, {cut, A, B}}, {AtMs + at(10000), {heal, A, B}}];
+fault(cut_one_way, _Nodes, Pairs, AtMs) ->
+    {A, B} = pick(Pairs),
+    {From, To} = pick([{A, B}, {B, A}]),
+    [{AtMs, {cut_one_way, From, To}}, {AtMs + at(10000), {heal, A, B}}];
+fault(crash, Nodes, _Pairs, AtMs) ->
+    Node = pick(Nodes),
+    [{AtMs, {crash, Node}}, {AtMs + at(10000), {start, Node}}];
+fault(restart, Nodes, _Pairs, AtMs) ->
+    Node = pick(Nodes),
+    [{AtMs, {crash, Node}}, {AtMs + at(500), {start, Node}}];
+fault(old_clock, Nodes, _Pairs, AtMs) ->
+    Node = pick(Nodes),
+    [{AtMs, {crash, Node}}, {AtMs + at(2000), {start, Node, 0}}];
+fault(pause, Nodes, _Pairs, AtMs) ->
+    Node = pick(Nodes),
+    [{AtMs, {pause, Node}}, {AtMs + at(6000), {resume, Node}}];
+fault(cost, _Nodes, Pairs, AtMs) ->
+    {A, B} = pick(Pairs),
+    [{AtMs + at(10), {notice, A, router, {link_cost, B, at(100000)}}},
+     {AtMs + at(10), {notice, B, router, {link_cost, A, at(100000)}}}].
+
+%% --- shapes ---
+
+node_names(Count) ->
+    [list_to_atom(lists:flatten(io_lib:format("n~3..0b@sim", [N]))) || N <- lists:seq(1, Count)].
+
+all_pairs(Nodes) ->
+    [{A, B} || A <- Nodes, B <- Nodes, A < B].
+
+%% A random tree and as many links again: connected, about four links per node.
+random_graph([First | Rest] = Nodes) ->
+    {Tree, _} = lists:mapfoldl(fun(Node, Placed) -> {{pick(Placed), Node}, [Node | Placed]} end,
+                               [First], Rest),
+    More = [{min(A, B), max(A, B)} || _ <- Rest, {A, B} <- [{pick(Nodes), pick(Nodes)}], A =/= B],
+    lists:usort([{min(A, B), max(A, B)} || {A, B} <- Tree] ++ More).
+
+%% Groups of about five, each sharing one node with an earlier group.
+random_groups(Nodes) ->
+    Parts = parts(5, Nodes),
+    {Groups, _} = lists:mapfoldl(fun(Part, []) -> {Part, Part};
+                                    (Part, Earlier) -> {[pick(Earlier) | Part], Part ++ Earlier}
+                                 end, [], Parts),
+    maps:from_list(lists:zip(lists:seq(1, length(Groups)), Groups)).
+
+parts(Size, List) when length(List) =< Size -> [List];
+parts(Size, List) ->
+    {Part, Rest} = lists:split(Size, List),
+    [Part | parts(Size, Rest)].
+
+pick(List) ->
+    lists:nth(rand:uniform(length(List)), List).
+
+at(MaxMs) ->
+    rand:uniform(MaxMs).
