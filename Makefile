@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+# The verbs of the project. Each one says what it does in the line `make help` prints.
+.DEFAULT_GOAL := help
+.PHONY: help setup compile check test demo sim clean
+
+BUILD := $(or $(REBAR_BASE_DIR),_build)
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):[^#]*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
+	@echo
+	@echo "  First time here: make test, then make demo. Both install what they need, and say what."
+
+setup: ## install all that is missing (Debian, Ubuntu), or list it (elsewhere)
+	@bin/setup all
+
+compile: ## compile all applications
+	@bin/setup compile
+	@rebar3 compile
+
+check: ## all a change must pass: warnings, xref, dialyzer, then the tests
+	@bin/setup check
+	rebar3 as check compile
+	rebar3 xref
+	rebar3 dialyzer
+	@$(MAKE) --no-print-directory test
+
+test: ## run all tests and count them (ONLY="word ..." for suites named so)
+	@bin/setup test
+	@test/run.escript $(ONLY)
+
+demo: ## see it work: a small cluster on this machine
+	@bin/setup compile
+	@rebar3 compile
+	@bin/demo
+
+sim: ## simulate the protocols in virtual time (QUICK=1: less than a minute)
+	@bin/setup compile
+	@rebar3 compile
+	@erl -noinput -pa $(BUILD)/default/lib/*/ebin \
+	    -eval 'weft_sim_cli:run([$(if $(QUICK),"quick",)]).'
+
+clean: ## remove what was built (but not dialyzer's tables, they cost a minute)
+	@[ ! -d "$(BUILD)" ] || find "$(BUILD)" -mindepth 1 -maxdepth 1 ! -name plt -exec rm -rf {} +

@@ -1,0 +1,99 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Who may call whom. Inside apps/weft/src the folders are layers and calls go down only;
+%% between applications the .app.src files are the truth, apps/weft needs nothing but OTP, and
+%% nothing calls what it does not declare. The order of the layers is in house.config.
+-module(house_layers).
+
+-export([rules/0, check/2]).
+
+-define(LIBRARY, weft).
+
+-spec rules() -> [atom()].
+rules() ->
+    [layer, application, spec].
+
+-spec check(house_facts:facts(), [tuple()]) -> [house:problem()].
+check(#{modules := Modules, apps := Apps}, Config) ->
+    {layers, Lowest2Highest} = lists:keyfind(layers, 1, Config),
+    Shared = [Module || {shared, Module, _Reason} <- Config],
+    Facts = maps:values(Modules),
+    layer(Facts, ranks(Facts, Lowest2Highest, Shared)) ++ library(Apps) ++ cycles(Apps)
+        ++ undeclared(Facts, Modules, Apps) ++ spec(Facts).
+
+%% A shared module is below all layers, one that is in no folder is above all.
+ranks(Facts, Lowest2Highest, Shared) ->
+    Numbered = lists:zip(Lowest2Highest, lists:seq(1, length(Lowest2Highest))),
+    maps:from_list([{M, rank(M, File, Numbered, Shared)}
+                    || #{module := M, app := ?LIBRARY, file := File} <- Facts]).
+
+rank(Module, File, Numbered, Shared) ->
+    Folder = lists:nth(4, filename:split(File)),
+    case {lists:member(Module, Shared), lists:keyfind(Folder, 1, Numbered)} of
+        {true, _} -> 0;
+        {false, {Folder, Rank}} -> Rank;
+        {false, false} -> length(Numbered) + 1
+    end.
+
+layer(Facts, Ranks) ->
+    [house:problem(layer, File, Line, lists:concat([From, " -> ", To]),
+                   io_lib:format("~w must not use ~w, which is in a layer above", [From, To]))
+     || #{module := From, file := File} = Module <- Facts, {Line, To} <- uses(Module),
+        maps:get(To, Ranks, 0) > maps:get(From, Ranks, infinity)].
+
+uses(#{calls := Calls, behaviours := Behaviours}) ->
+    lists:usort([{1, B} || B <- Behaviours] ++ [{Line, M} || {_, Line, {M, _, _}} <- Calls]).
+
+library(Apps) ->
+    [house:problem(application, File, 1, atom_to_list(?LIBRARY),
+                   io_lib:format("~w needs ~w, but depends on OTP only", [?LIBRARY, Needed]))
+     || {?LIBRARY, {File, Needs}} <- maps:to_list(Apps), Needed <- Needs, not is_otp(Needed)].
+
+is_otp(App) ->
+    case code:lib_dir(App) of
+        {error, bad_name} -> false;
+        Dir -> lists:prefix(code:lib_dir(), Dir) andalso App =/= proper
+    end.
+
+cycles(Apps) ->
+    [house:problem(application, File, 1, atom_to_list(App),
+                   io_lib:format("~w needs itself by way of others: dependencies go down", [App]))
+     || {App, {File, _}} <- maps:to_list(Apps),
+        lists:member(App, below(needs(App, Apps), Apps, []))].
+
+below([], _, Seen) ->
+    Seen;
+below([App | Rest], Apps, Seen) ->
+    case lists:member(App, Seen) of
+        true -> below(Rest, Apps, Seen);
+        false -> below(needs(App, Apps) ++ Rest, Apps, [App | Seen])
+    end.
+
+needs(App, Apps) ->
+    {_, Needs} = maps:get(App, Apps, {"", []}),
+    Needs.
+
+undeclared(Facts, Modules, Apps) ->
+    [house:problem(application, File, Line, lists:concat([App, " -> ", Other]),
+                   io_lib:format("uses ~w of ~w: name ~w in `applications' of ~w.app.src",
+                                 [M, Other, Other, App]))
+     || #{app := App, file := File} = Module <- Facts, {Line, M} <- uses(Module),
+        Other <- application_of(M, Modules), Other =/= App,
+        not lists:member(Other, needs(App, Apps))].
+
+application_of(M, Modules) ->
+    case Modules of
+        #{M := #{app := App}} -> [App];
+        #{} -> otp_application(code:which(M))
+    end.
+
+otp_application(Path) when is_list(Path), Path =/= "" ->
+    Dir = filename:basename(filename:dirname(filename:dirname(Path))),
+    [list_to_atom(hd(string:split(Dir, "-")))];
+otp_application(_PreloadedOrUnknown) ->
+    [].
+
+spec(Facts) ->
+    [house:problem(spec, File, Line, atom_to_list(M),
+                   io_lib:format("~w/~w is exported: give it a -spec", [Name, Arity]))
+     || #{module := M, file := File, without_spec := Missing} <- Facts,
+        {Line, {Name, Arity}} <- Missing].

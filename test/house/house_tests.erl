@@ -1,0 +1,190 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The house checks catch what they are for: each rule gets a good and a bad sample.
+-module(house_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(SOURCE, "apps/weft/src/link/sample.erl").
+-define(SUITE, "test/sample/sample_SUITE.erl").
+
+%%% Text
+
+a_good_source_file_has_no_problem_test() ->
+    ?assertEqual([], text(?SOURCE, good_source())).
+
+each_text_rule_catches_its_bad_sample_test_() ->
+    Header = "%% SPDX-License-Identifier: Apache-2.0\n%% One.\n%% Two.\n",
+    Test = fun(Line) -> "%% SPDX-License-Identifier: Apache-2.0\n" ++ Line ++ "\n" end,
+    Samples = [
+        {licence, ?SOURCE, "%% One.\n%% Two.\n%% Three.\n-module(sample).\n"},
+        {columns, ?SOURCE, Header ++ lists:duplicate(101, $%) ++ "\n"},
+        {module_lines, ?SOURCE, Header ++ lists:duplicate(600, $\n)},
+        {module_lines, ?SUITE, Test(lists:duplicate(800, $\n))},
+        {header, ?SOURCE, "%% SPDX-License-Identifier: Apache-2.0\n%% One.\n-module(sample).\n"},
+        {header, ?SOURCE, Header ++ "-module(sample).\n-export([]).\n-callback init() -> ok.\n"},
+        {header, "apps/weft/src/overlay/sample_core.erl", Header ++ "-module(sample_core).\n"},
+        {marker, "README.md", "TO" "DO: finish\n"},
+        {machine_path, "docs/start.md", "cd /wo" "rk/main\n"},
+        {machine_path, "bin/demo", "# SPDX-License-Identifier: Apache-2.0\nLOG=/ro" "ot/log\n"},
+        {kill_by_name, "bin/demo", "# SPDX-License-Identifier: Apache-2.0\npk" "ill -f beam\n"},
+        {sleep, ?SUITE, Test("    timer:sl" "eep(100),")},
+        {sleep, ?SUITE, Test("    rec" "eive after 100 -> ok end,")}
+    ],
+    [{atom_to_list(Rule) ++ " in " ++ File, ?_assertEqual([Rule], text(File, Text))}
+     || {Rule, File, Text} <- Samples].
+
+time_that_is_the_matter_of_a_test_is_permitted_test() ->
+    Lines = ["%% SPDX-License-Identifier: Apache-2.0\n",
+             "    timer:sleep(100), % pacing: ten messages a second\n",
+             "    % pacing: lets the timer of the session fire\n",
+             "    receive after 100 -> ok end,\n",
+             "    receive after infinity -> ok end\n"],
+    ?assertEqual([], text(?SUITE, lists:append(Lines))).
+
+a_path_inside_of_the_project_is_no_machine_path_test() ->
+    Text = "see apps/wo" "rk/src and https://example.org/wo" "rk/x\n",
+    ?assertEqual([], text("docs/start.md", Text)).
+
+%%% Shape
+
+a_clause_of_40_lines_is_permitted_and_of_41_is_not_test() ->
+    ?assertEqual([], house_shape:check(?SOURCE, clause(40))),
+    Long = iolist_to_binary(["-module(sample).\n\n", clause(41)]),
+    ?assertMatch([#{rule := clause_lines, line := 3, subject := "sample:long", value := 41}],
+                 house_shape:check(?SOURCE, Long)).
+
+clauses_are_measured_one_by_one_and_without_comments_test() ->
+    Short = "f(a) ->\n    fun(X) when X > 1 -> a; (_) ->\n    case b of\n c -> d; e -> g end end",
+    Comments = lists:duplicate(41, "    %% why\n"),
+    ?assertEqual([], house_shape:check(?SOURCE, iolist_to_binary(
+        [lists:join(";\n", lists:duplicate(15, Short)), ".\ng() ->\n", Comments, "    ok.\n"]))).
+
+a_script_may_begin_with_a_shebang_test() ->
+    Script = <<"#!/usr/bin/env escript\nmain(_) -> ok.\n">>,
+    ?assertEqual([], house_shape:check("bin/x.escript", Script)).
+
+%%% Purity
+
+each_impure_call_of_a_core_is_caught_test_() ->
+    [{Body, ?_assertMatch([#{rule := purity, subject := "sample_core", line := 3}],
+                          purity([{sample_core, "f(X) ->\n    " ++ Body ++ "."}]))}
+     || Body <- ["X ! hello", "self()", "erlang:monotonic_time(millisecond)", "spawn(X)",
+                 "receive X -> ok end", "erlang:send_after(10, X, y)", "rand:uniform(X)",
+                 "rand:seed(exsss)", "ets:insert(t, X)", "gen_server:call(X, y)", "logger:info(X)",
+                 "persistent_term:get(X)", "application:get_env(weft, X)", "io:format(X)",
+                 "file:read_file(X)", "put(x, X)", "get(X)",
+                 "lists:foreach(fun erlang:display/1, X)", "crypto:strong_rand_bytes(X)",
+                 "node()", "[self() || _ <- X]"]].
+
+a_core_may_compute_test_() ->
+    [{Body, ?_assertEqual([], purity([{sample_core, "f(X) ->\n    " ++ Body ++ "."}]))}
+     || Body <- ["rand:uniform_s(10, X)", "rand:seed_s(exsss, X)", "crypto:hash(sha256, X)",
+                 "maps:get(x, X)", "node(X)", "timer:seconds(X)", "erlang:phash2(X)"]].
+
+a_core_that_reaches_a_clock_through_another_module_is_caught_test() ->
+    Clock = {helper, "now_ms() ->\n    erlang:system_time().\npure() ->\n    now_ms."},
+    ?assertMatch([#{rule := purity, line := 3}],
+                 purity([{sample_core, "f() ->\n    helper:now_ms()."}, Clock])),
+    ?assertEqual([], purity([{sample_core, "f() ->\n    helper:pure()."}, Clock])).
+
+only_cores_have_to_be_pure_test() ->
+    ?assertEqual([], purity([{sample, "f() ->\n    self()."}])).
+
+%%% Layers
+
+a_call_up_is_caught_and_a_call_down_is_not_test() ->
+    Up = layered([{"link", low, "f() ->\n    high:f()."}, {"carrier", high, "f() ->\n    ok."}]),
+    ?assertMatch([#{rule := layer, subject := "low -> high", line := 3}], Up),
+    Down = layered([{"link", low, "f() ->\n    ok."}, {"carrier", high, "f() ->\n    low:f()."}]),
+    ?assertEqual([], Down).
+
+a_behaviour_in_a_layer_above_is_caught_test() ->
+    ?assertMatch([#{rule := layer}],
+                 layered([{"overlay", low, "-behaviour(high).\nf() ->\n    ok."},
+                          {"service", high, "f() ->\n    ok."}])).
+
+a_shared_module_is_below_all_layers_test() ->
+    ?assertEqual([], layered([{"link", low, "f() ->\n    shared:f()."},
+                              {"", shared, "f() ->\n    ok."}])),
+    ?assertMatch([#{subject := "shared -> low"}],
+                 layered([{"link", low, "f() ->\n    ok."}, {"", shared, "f() ->\n low:f()."}])).
+
+the_library_needs_nothing_but_otp_test() ->
+    ?assertMatch([#{rule := application, subject := "weft"}],
+                 house_layers:check(#{modules => #{}, apps => #{weft => {"f", [kernel, proper]}}},
+                                    layer_config())).
+
+applications_that_need_each_other_are_caught_test() ->
+    Apps = #{a => {"a.app.src", [kernel, b]}, b => {"b.app.src", [a]}, c => {"c.app.src", [a]}},
+    ?assertMatch([#{file := "a.app.src"}, #{file := "b.app.src"}],
+                 house_layers:check(#{modules => #{}, apps => Apps}, layer_config())).
+
+a_call_into_an_undeclared_application_is_caught_test() ->
+    Modules = facts([{"apps/a/src/", a, x, "f() ->\n    y:f(),\n    xmerl_lib:any_nosuch()."},
+                     {"apps/b/src/", b, y, "f() ->\n    lists:reverse([])."}]),
+    Check = fun(Needs) ->
+        Apps = #{a => {"", [stdlib | Needs]}, b => {"", [stdlib]}},
+        [Subject || #{subject := Subject} <- house_layers:check(#{modules => Modules, apps => Apps},
+                                                                layer_config())]
+    end,
+    ?assertEqual(["a -> b", "a -> xmerl"], Check([])),
+    ?assertEqual([], Check([b, xmerl])).
+
+an_exported_function_without_spec_is_caught_test() ->
+    Text = "-export([f/0, g/0]).\n-spec f() -> ok.\nf() ->\n    ok.\n"
+           "g() ->\n    h().\nh() ->\n    ok.",
+    Modules = facts([{"apps/a/src/", a, x, Text}]),
+    ?assertMatch([#{rule := spec, subject := "x", line := 6}],
+                 house_layers:check(#{modules => Modules, apps => #{}}, layer_config())).
+
+%%% Permissions
+
+a_permission_covers_exactly_what_is_used_test() ->
+    Problems = [house:problem(sleep, "a", Line, "a", "") || Line <- [1, 2]],
+    Permit = fun(Limit) -> [{permit, sleep, "a", Limit, "because"}] end,
+    ?assertEqual(Problems, house:permit(Problems, [])),
+    ?assertEqual(Problems, house:permit(Problems, Permit(1))),
+    ?assertEqual([], house:permit(Problems, Permit(2))),
+    ?assertMatch([#{rule := ratchet, subject := "a"}], house:permit(Problems, Permit(3))).
+
+%%% Samples
+
+good_source() ->
+    "%% SPDX-License-Identifier: Apache-2.0\n%% @doc Adds.\n%%\n%% Not here: multiplication.\n"
+    "-module(sample).\n-export([]).\n".
+
+text(File, Text) ->
+    lists:usort([Rule || #{rule := Rule} <- house_text:check(File, iolist_to_binary(Text))]).
+
+clause(Lines) ->
+    iolist_to_binary(["long() ->\n", lists:duplicate(Lines - 2, "    ok,\n"), "    ok.\n"]).
+
+purity(Modules) ->
+    Facts = facts([{"apps/weft/src/overlay/", weft, M, Text} || {M, Text} <- Modules]),
+    house_purity:check(#{modules => Facts}).
+
+layered(Modules) ->
+    Facts = facts([{"apps/weft/src/" ++ Folder ++ "/", weft, M, Text}
+                   || {Folder, M, Text} <- Modules]),
+    Apps = #{weft => {"", [kernel, stdlib]}},
+    house_layers:check(#{modules => Facts, apps => Apps}, layer_config()).
+
+layer_config() ->
+    [{layers, ["link", "overlay", "carrier", "service"]}, {shared, shared, "sample"}].
+
+facts(Modules) ->
+    maps:from_list([{M, (house_facts:module(filename:join(Dir, atom_to_list(M) ++ ".erl"),
+                                            forms(M, Text)))#{app := App}}
+                    || {Dir, App, M, Text} <- Modules]).
+
+forms(Module, Text) ->
+    {ok, Tokens, _} = erl_scan:string(lists:concat(["-module(", Module, ").\n", Text, "\n"])),
+    parse(Tokens, []).
+
+parse([], _) ->
+    [];
+parse([{dot, _} = Dot | Rest], Form) ->
+    {ok, Parsed} = erl_parse:parse_form(lists:reverse(Form, [Dot])),
+    [Parsed | parse(Rest, [])];
+parse([Token | Rest], Form) ->
+    parse(Rest, [Token | Form]).

@@ -1,0 +1,234 @@
+#!/usr/bin/env escript
+%% SPDX-License-Identifier: Apache-2.0
+%%! -noinput +sbtu
+%% Runs every test of the project and counts them:
+%%
+%%   test/run.escript [WORD ...]      all suites, or those whose name contains one of the words
+%%
+%% Suites are found, not listed: the house checks (test/house), EUnit of each application, and each
+%% *_SUITE.erl below apps/*/test, examples/*/test and test/. Each runs in an emulator of its own, so
+%% that no suite sees what another one left, and a suite that hangs is ended and counts as failed.
+%% Prints a line per suite (a dot is ten seconds), the failed cases, and last, alone on its line:
+%%
+%%   N passed, N failed[, N skipped]
+%%
+%% The exit code is 0 if nothing failed. Output of the suites: <build>/test/logs/*.log.
+-mode(compile).
+
+-define(SUITE_MINUTES_MAX, 10).
+-define(ALL_MINUTES_MAX, 25).
+-define(DOT_EVERY_MS, 10_000).
+%% What a suite gets to end its nodes in an orderly way, once its time is up.
+-define(GRACE_MS, 15_000).
+
+main(Words) ->
+    Base = os:getenv("REBAR_BASE_DIR", "_build"),
+    Logs = filename:absname(filename:join(Base, "test/logs")),
+    Context = #{base => Base, logs => Logs, started => now_ms()},
+    ok = filelib:ensure_dir(filename:join(Logs, "x")),
+    Results = run_all([Suite || Suite <- suites(), is_wanted(Suite, Words)], Context),
+    [] =/= Results orelse io:format("no suite is named like ~s~n", [lists:join(" or ", Words)]),
+    summary(Results, Context),
+    halt(case Results =/= [] andalso sum(failed, Results) =:= 0 of true -> 0; false -> 1 end).
+
+%% Without the code nothing else can run, so a failed compilation ends the list.
+run_all([], _) ->
+    [];
+run_all(Suites, Context) ->
+    Compile = run({compile, "apps"}, Context),
+    case Compile of
+        #{failed := 0} -> [run(Suite, Context) || Suite <- Suites];
+        #{failed := _} -> [Compile]
+    end.
+
+%%% Which suites
+
+suites() ->
+    [{house, "checks"}]
+        ++ [{eunit, Dir} || Dir <- filelib:wildcard("{apps,examples}/*"), eunit_modules(Dir) =/= []]
+        ++ [{eunit_dir, Dir} || Dir <- eunit_dirs()]
+        ++ [{ct, filename:rootname(File)} || File <- ct_suites()].
+
+%% All that have tests. (Left to itself, rebar3 runs for an application only the test modules that
+%% are named after one of its modules, and says nothing about the others.) EUnit itself adds
+%% x_tests to x.
+eunit_modules(Dir) ->
+    Modules = [filename:basename(File, ".erl")
+               || File <- filelib:wildcard(Dir ++ "/{src,test}/**/*.erl"), has_eunit(File)],
+    Modules -- [Module ++ "_tests" || Module <- Modules].
+
+has_eunit(File) ->
+    {ok, Text} = file:read_file(File),
+    not lists:suffix("_SUITE.erl", File)
+        andalso binary:match(Text, <<"eunit/include/eunit.hrl">>) =/= nomatch.
+
+eunit_dirs() ->
+    lists:usort([filename:dirname(File) || File <- filelib:wildcard("test/**/*_tests.erl")]).
+
+ct_suites() ->
+    filelib:wildcard("{apps,examples}/*/test/**/*_SUITE.erl")
+        ++ filelib:wildcard("test/**/*_SUITE.erl").
+
+is_wanted(_, []) -> true;
+is_wanted(Suite, Words) -> lists:any(fun(W) -> string:find(title(Suite), W) =/= nomatch end, Words).
+
+title({Kind, Name}) ->
+    lists:concat([Kind, " ", Name]).
+
+%%% Running one suite
+
+run(Suite, #{logs := Logs} = Context) ->
+    Started = now_ms(),
+    Name = re:replace(title(Suite), "[ /]", "-", [global, {return, list}]),
+    Log = filename:join(Logs, Name ++ ".log"),
+    io:format("~-58s", [title(Suite) ++ " "]),
+    Result = (result(Suite, Log, Context))#{suite => title(Suite), log => Log},
+    io:format(" ~s, ~.1f s~n", [verdict(Result), (now_ms() - Started) / 1000]),
+    Result.
+
+result({house, _}, Log, #{base := Base}) ->
+    house_checks(Base, Log);
+result(Suite, Log, Context) ->
+    Exit = command(arguments(Suite), Log, time_left_ms(Context)),
+    {ok, Output} = file:read_file(Log),
+    parse(Suite, Exit, re:replace(Output, "\e\\[[0-9;]*m", "", [global, {return, binary}])).
+
+arguments({compile, _}) -> ["compile"];
+arguments({eunit, Dir}) -> ["eunit", "-v", "--module=" ++ lists:join(",", eunit_modules(Dir))];
+arguments({eunit_dir, Dir}) -> ["eunit", "-v", "--dir=" ++ Dir];
+arguments({ct, Path}) -> ["ct", "--dir=" ++ filename:dirname(Path),
+                          "--suite=" ++ filename:basename(Path)].
+
+time_left_ms(#{started := Started}) ->
+    min(?SUITE_MINUTES_MAX * 60_000, max(1, Started + ?ALL_MINUTES_MAX * 60_000 - now_ms())).
+
+command(Arguments, Log, TimeoutMs) ->
+    {ok, File} = file:open(Log, [write, raw, delayed_write]),
+    Port = open_port({spawn_executable, os:find_executable("rebar3")},
+                     [{args, Arguments}, {env, [{"TERM", "dumb"}]}, binary, exit_status,
+                      stderr_to_stdout, hide]),
+    Exit = follow(Port, File, now_ms() + TimeoutMs, now_ms() + ?DOT_EVERY_MS),
+    ok = file:close(File),
+    Exit.
+
+follow(Port, File, Deadline, NextDot) ->
+    receive
+        {Port, {data, Data}} ->
+            ok = file:write(File, Data),
+            follow(Port, File, Deadline, NextDot);
+        {Port, {exit_status, 0}} -> ok;
+        {Port, {exit_status, Status}} -> {exit, Status}
+    after max(0, min(Deadline, NextDot) - now_ms()) ->
+        case now_ms() >= Deadline of
+            true -> stop(Port);
+            false -> io:put_chars("."), follow(Port, File, Deadline, now_ms() + ?DOT_EVERY_MS)
+        end
+    end.
+
+stop(Port) ->
+    {os_pid, Pid} = erlang:port_info(Port, os_pid),
+    signal("TERM", Pid),
+    Timer = erlang:send_after(?GRACE_MS, self(), {too_late, Port}),
+    wait_for_end(Port, Pid),
+    _ = erlang:cancel_timer(Timer),
+    time_is_up.
+
+wait_for_end(Port, Pid) ->
+    receive
+        {Port, {exit_status, _}} -> ok;
+        {Port, {data, _}} -> wait_for_end(Port, Pid);
+        {too_late, Port} -> signal("KILL", Pid), wait_for_end(Port, Pid)
+    end.
+
+signal(Name, Pid) ->
+    os:cmd(lists:concat(["kill -", Name, " ", Pid])).
+
+%%% House checks: compiled and run here, they need no test emulator
+
+house_checks(Base, Log) ->
+    Out = filename:join(Base, "house"),
+    ok = filelib:ensure_dir(filename:join(Out, "x")),
+    true = code:add_patha(Out),
+    [{ok, _} = compile:file(File, [{outdir, Out}, report])
+     || File <- filelib:wildcard("test/house/*.erl"), not lists:suffix("_tests.erl", File)],
+    {ok, File} = file:open(Log, [write, {encoding, utf8}]),
+    Shell = group_leader(),
+    true = group_leader(File, self()),
+    {Kept, Broken} = house:run(".", filename:join(Base, "default/lib")),
+    true = group_leader(Shell, self()),
+    ok = file:close(File),
+    {ok, Problems} = file:read_file(Log),
+    #{passed => length(Kept), failed => length(Broken), skipped => 0,
+      cases => string:lexemes(Problems, "\n")}.
+
+%%% What the output of a suite says
+
+parse({compile, _}, ok, _) ->
+    #{passed => 0, failed => 0, skipped => 0, cases => []};
+parse({ct, _}, Exit, Output) ->
+    Failed = number("Failed (\\d+) tests", Output)
+        + number("Skipped \\d+ \\(\\d+, (\\d+)\\)", Output),
+    Counts = #{passed => number("(?:All|Passed) (\\d+) tests", Output),
+               skipped => number("Skipped \\d+ \\((\\d+), \\d+\\)", Output)},
+    finish(Exit, Output, Failed, "^%%% +(.+ ==> .+): FAILED", Counts);
+parse({_EunitOrCompile, _}, Exit, Output) ->
+    Failed = number("Failed: (\\d+)\\.", Output) + number("Skipped: (\\d+)\\.", Output)
+        + length(matches("^.*(\\*timed out\\*|\\*\\*\\* .*failed \\*\\*\\*)", Output)),
+    Passed = number("All (\\d+) tests passed", Output) + number("Passed: (\\d+)\\.", Output)
+        + length(matches("^ +(Test) passed\\.$", Output)) + twice(Output),
+    Case = "^ *(.*(?:\\*failed\\*|\\*timed out\\*|\\*\\*\\* .*failed \\*\\*\\*))",
+    finish(Exit, Output, Failed, Case, #{passed => Passed, skipped => 0}).
+
+%% EUnit has its own words for two tests.
+twice(Output) ->
+    2 * length(matches("^ +(2 tests) passed\\.$", Output)).
+
+%% A suite that ended badly has failed, whatever its counts say.
+finish(Exit, Output, Failed, CasePattern, Counts) ->
+    Cases = matches(CasePattern, Output),
+    case {Exit, max(Failed, length(Cases))} of
+        {ok, Count} -> Counts#{failed => Count, cases => Cases};
+        {time_is_up, Count} -> Counts#{failed => Count + 1, cases => Cases ++ [<<"out of time">>]};
+        {{exit, _}, 0} -> Counts#{failed => 1, cases => last_lines(Output)};
+        {{exit, _}, Count} -> Counts#{failed => Count, cases => Cases}
+    end.
+
+number(Pattern, Output) ->
+    lists:sum([binary_to_integer(Digits) || Digits <- matches(Pattern, Output)]).
+
+matches(Pattern, Output) ->
+    case re:run(Output, Pattern, [global, multiline, {capture, [1], binary}]) of
+        {match, Found} -> [Text || [Text] <- Found];
+        nomatch -> []
+    end.
+
+last_lines(Output) ->
+    Lines = [Line || Line <- binary:split(Output, <<"\n">>, [global]), Line =/= <<>>],
+    lists:nthtail(max(0, length(Lines) - 15), Lines).
+
+%%% Report
+
+summary(Results, #{started := Started}) ->
+    [io:format("~n~ts~n~ts  log: ~ts~n", [Suite, [["  ", Case, "\n"] || Case <- Cases], Log])
+     || #{suite := Suite, failed := Failed, cases := Cases, log := Log} <- Results, Failed > 0],
+    io:format("~n~w suites in ~w s~n", [length(Results), (now_ms() - Started) div 1000]),
+    Sum = maps:from_list([{Key, sum(Key, Results)} || Key <- [passed, failed, skipped]]),
+    io:format("~s~n", [counts(Sum)]).
+
+verdict(#{passed := Passed, failed := 0, skipped := 0}) ->
+    io_lib:format("ok: ~w", [Passed]);
+verdict(#{passed := Passed, failed := 0, skipped := Skipped}) ->
+    io_lib:format("ok: ~w (~w skipped)", [Passed, Skipped]);
+verdict(#{passed := Passed, failed := Failed, skipped := Skipped}) ->
+    io_lib:format("FAILED: ~w of ~w", [Failed, Passed + Failed + Skipped]).
+
+counts(#{passed := Passed, failed := Failed, skipped := 0}) ->
+    io_lib:format("~w passed, ~w failed", [Passed, Failed]);
+counts(#{passed := Passed, failed := Failed, skipped := Skipped}) ->
+    io_lib:format("~w passed, ~w failed, ~w skipped", [Passed, Failed, Skipped]).
+
+sum(Key, Results) ->
+    lists:sum([maps:get(Key, Result) || Result <- Results]).
+
+now_ms() ->
+    erlang:monotonic_time(millisecond).
