@@ -96,15 +96,15 @@ handle_call(info, _From, Link) ->
 handle_cast({attach, Socket, Peer, Purpose, Address}, Link) ->
     {noreply, publish(attached(Socket, Peer, Purpose, Address, Link))};
 handle_cast({want, Wanted}, Link) ->
-    Wanted andalso connect_distribution(Link),
     {noreply, need(publish(Link#link{wanted = Wanted}))};
 handle_cast(break, Link) ->
     {noreply, publish(lose_all(broken, Link#link{last_error = broken}))};
 handle_cast(retry, Link) ->
     {noreply, need(cancel_pause(Link#link{retry_ms = ?RETRY_MIN_MS}))};
 handle_cast({subscribe, Pid}, #link{subscribers = Subscribers} = Link) ->
-    is_up(Link) andalso announce([Pid], up(Link)),
-    {noreply, Link#link{subscribers = [Pid | Subscribers]}}.
+    Link1 = Link#link{subscribers = [Pid | Subscribers]},
+    is_up(Link) andalso begin announce([Pid], up(Link)), connect_distribution(Link) end,
+    {noreply, Link1}.
 
 %% @private
 -spec handle_info(term(), #link{}) -> {noreply, #link{}} | {stop, normal, #link{}}.
@@ -211,9 +211,14 @@ add_lane(Socket, Index, Peer, UntilMore, Address,
         address = case Address of undefined -> Link0#link.address; _ -> Address end,
         retry_ms = ?RETRY_MIN_MS, missing = 0,
         ups = case WasUp of true -> Ups; false -> Ups + 1 end}),
-    WasUp orelse announce(Link#link.subscribers, up(Link)),
+    WasUp orelse came_up(Link),
     _ = weft_lane:send(Lane, weft_wire:ping(now_us()), 9),
     need(publish(Link)).
+
+%% Under an overlay neighbours see each other: a link between them carries a distribution connection.
+came_up(#link{subscribers = Subscribers} = Link) ->
+    announce(Subscribers, up(Link)),
+    Subscribers =/= [] andalso connect_distribution(Link).
 
 %% Another start of the node answers under the same name: what the old one had is over.
 same_incarnation(#{incarnation := Incarnation}, #link{peer = #{incarnation := Other}} = Link)
@@ -359,7 +364,8 @@ note_missing(no_such_node, #link{missing = Missing} = Link) ->
 note_missing(_Reason, Link) ->
     Link#link{missing = 0}.
 
-%% A link wanted by the overlay carries a distribution connection: neighbours see each other.
+connect_distribution(#link{key = {anonymous, _}}) ->
+    ok;
 connect_distribution(#link{key = Node}) ->
     _ = spawn(fun() -> net_kernel:connect_node(Node) end),
     ok.
