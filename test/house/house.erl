@@ -7,6 +7,7 @@
 %%   house_shape   how long a clause may be                      (tokens)
 %%   house_purity  what a `*_core' must not reach                (compiled code)
 %%   house_layers  who may call whom                             (compiled code, .app.src)
+%%   house_spec    what must have a -spec                        (compiled code)
 %% Here is only the plumbing: collect the files, run the rules, subtract what house.config permits,
 %% print the rest as `file:line: rule: what to do'.
 -module(house).
@@ -36,7 +37,7 @@ run(Root, LibDir) ->
 -spec rules() -> [atom()].
 rules() ->
     [ratchet | house_text:rules()] ++ house_shape:rules() ++ house_purity:rules()
-        ++ house_layers:rules().
+        ++ house_layers:rules() ++ house_spec:rules().
 
 %% @doc A problem at one place. It counts 1 against a permission for `Subject'.
 -spec problem(atom(), string(), non_neg_integer(), string(), iodata()) -> problem().
@@ -70,7 +71,8 @@ problems(Root, LibDir, Config) ->
     [P || {File, Text} <- Sources,
           P <- house_text:check(File, Text) ++ house_shape:check(File, Text)]
         ++ house_purity:check(Facts)
-        ++ house_layers:check(Facts, Config).
+        ++ house_layers:check(Facts, Config)
+        ++ house_spec:check(Facts).
 
 files(Root) ->
     Patterns = ["{apps,examples,test}/**/*.{erl,hrl,src,escript,config,sh}", "bin/*", ".ci/run",

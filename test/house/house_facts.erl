@@ -9,7 +9,7 @@
 -type call() :: {Caller :: {atom(), arity()}, Line :: non_neg_integer(), Callee :: mfa()}.
 %% A send and a receive are shown as calls of erlang:'!'/2 and erlang:'receive'/0.
 -type module_facts() :: #{module := module(), app := atom(), file := string(), calls := [call()],
-                          behaviours := [module()],
+                          behaviours := [module()], callbacks := [{atom(), arity()}],
                           without_spec := [{Line :: non_neg_integer(), {atom(), arity()}}]}.
 -type facts() :: #{modules := #{module() => module_facts()},
                    apps := #{atom() => {File :: string(), DependsOn :: [atom()]}}}.
@@ -50,6 +50,7 @@ module(File, Forms) ->
                 || {function, _, Name, Arity, Clauses} <- Forms, {Line, Call} <- calls(Clauses)],
       behaviours => [B || {attribute, _, Kind, B} <- Forms,
                           Kind =:= behaviour orelse Kind =:= behavior],
+      callbacks => [FA || {attribute, _, callback, {FA, _}} <- Forms],
       without_spec => without_spec(Forms)}.
 
 without_spec(Forms) ->

@@ -10,7 +10,7 @@
 
 -spec rules() -> [atom()].
 rules() ->
-    [layer, application, spec].
+    [layer, application].
 
 -spec check(house_facts:facts(), [tuple()]) -> [house:problem()].
 check(#{modules := Modules, apps := Apps}, Config) ->
@@ -18,7 +18,7 @@ check(#{modules := Modules, apps := Apps}, Config) ->
     Shared = [Module || {shared, Module, _Reason} <- Config],
     Facts = maps:values(Modules),
     layer(Facts, ranks(Facts, Lowest2Highest, Shared)) ++ library(Apps) ++ cycles(Apps)
-        ++ undeclared(Facts, Modules, Apps) ++ spec(Facts).
+        ++ undeclared(Facts, Modules, Apps).
 
 %% A shared module is below all layers, one that is in no folder is above all.
 ranks(Facts, Lowest2Highest, Shared) ->
@@ -91,9 +91,3 @@ otp_application(Path) when is_list(Path), Path =/= "" ->
     [list_to_atom(hd(string:split(Dir, "-")))];
 otp_application(_PreloadedOrUnknown) ->
     [].
-
-spec(Facts) ->
-    [house:problem(spec, File, Line, atom_to_list(M),
-                   io_lib:format("~w/~w is exported: give it a -spec", [Name, Arity]))
-     || #{module := M, file := File, without_spec := Missing} <- Facts,
-        {Line, {Name, Arity}} <- Missing].

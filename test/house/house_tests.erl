@@ -130,12 +130,19 @@ a_call_into_an_undeclared_application_is_caught_test() ->
     ?assertEqual(["a -> b", "a -> xmerl"], Check([])),
     ?assertEqual([], Check([b, xmerl])).
 
+%%% Specs
+
 an_exported_function_without_spec_is_caught_test() ->
     Text = "-export([f/0, g/0]).\n-spec f() -> ok.\nf() ->\n    ok.\n"
            "g() ->\n    h().\nh() ->\n    ok.",
-    Modules = facts([{"apps/a/src/", a, x, Text}]),
-    ?assertMatch([#{rule := spec, subject := "x", line := 6}],
-                 house_layers:check(#{modules => Modules, apps => #{}}, layer_config())).
+    ?assertMatch([#{rule := spec, subject := "x", line := 6}], spec([{x, Text}])).
+
+a_callback_needs_no_spec_test() ->
+    Otp = "-behaviour(gen_server).\n-export([init/1]).\ninit(X) ->\n    X.",
+    ?assertEqual([], spec([{x, Otp}])),
+    Own = "-behaviour(y).\n-export([work/1, other/1]).\nwork(X) ->\n    X.\nother(X) ->\n    X.",
+    Behaviour = "-callback work(term()) -> term().",
+    ?assertMatch([#{rule := spec, line := 6}], spec([{x, Own}, {y, Behaviour}])).
 
 %%% Permissions
 
@@ -162,6 +169,9 @@ clause(Lines) ->
 purity(Modules) ->
     Facts = facts([{"apps/weft/src/overlay/", weft, M, Text} || {M, Text} <- Modules]),
     house_purity:check(#{modules => Facts}).
+
+spec(Modules) ->
+    house_spec:check(#{modules => facts([{"apps/a/src/", a, M, Text} || {M, Text} <- Modules])}).
 
 layered(Modules) ->
     Facts = facts([{"apps/weft/src/" ++ Folder ++ "/", weft, M, Text}

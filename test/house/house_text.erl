@@ -76,7 +76,7 @@ header_is_long_enough(File, Lines) ->
         true -> ?CONTRACT_HEADER_LINES_MIN;
         false -> ?HEADER_LINES_MIN
     end,
-    Text = "the comment on top has ~w lines, write at least ~w: purpose, protocol, what is not here",
+    Text = "the comment on top has ~w lines, write at least ~w: purpose, protocol, non-goals",
     [house:problem(header, File, 1, File, io_lib:format(Text, [Count, Min])) || Count < Min].
 
 is_head(<<>>) -> true;
