@@ -3,7 +3,7 @@
 %% `weft_sim_scenario' (what shall happen) and the checkers (what must hold).
 -module(weft_sim).
 
--export([run/3, run_scenario/2, replay_command/3]).
+-export([run/3, run_traced/3, run_scenario/2, replay_command/3]).
 -export_type([result/0]).
 
 -type result() :: #{violation := none | {AtMs :: non_neg_integer(), Checker :: module(), string()},
@@ -16,26 +16,38 @@
 %% @doc Runs a scenario by name.
 -spec run(Scenario :: atom(), Seed :: integer(), NodeCount :: pos_integer()) -> result().
 run(Name, Seed, NodeCount) ->
-    run_scenario(Seed, weft_sim_scenario:build(Name, Seed, NodeCount)).
+    {Result, _NoTrace} = run_scenario(Seed, weft_sim_scenario:build(Name, Seed, NodeCount)),
+    Result.
+
+%% @doc The same, and what happened.
+-spec run_traced(Scenario :: atom(), Seed :: integer(), NodeCount :: pos_integer()) ->
+          {result(), [{NowUs :: non_neg_integer(), term()}]}.
+run_traced(Name, Seed, NodeCount) ->
+    #{world := World} = Scenario = weft_sim_scenario:build(Name, Seed, NodeCount),
+    run_scenario(Seed, Scenario#{world := World#{trace => true}}).
 
 %% @doc Runs a scenario: its steps, then the healing, then the time to settle, then the last checks.
--spec run_scenario(Seed :: integer(), weft_sim_scenario:scenario()) -> result().
+-spec run_scenario(Seed :: integer(), weft_sim_scenario:scenario()) ->
+          {result(), Trace :: [{NowUs :: non_neg_integer(), term()}]}.
 run_scenario(Seed, #{world := Config, heal_at_ms := HealMs, settle_ms := SettleMs} = Scenario) ->
     Start = erlang:monotonic_time(millisecond),
     World0 = lists:foldl(fun({AtMs, Verb}, World) -> weft_sim_world:schedule(AtMs, Verb, World) end,
                          weft_sim_world:new(Config#{seed => Seed}), steps(Scenario)),
     World = weft_sim_world:settled(weft_sim_world:run_until(HealMs + SettleMs, World0)),
-    (weft_sim_world:counters(World))#{
-        violation => weft_sim_world:violation(World),
-        virtual_ms => weft_sim_world:now_ms(World),
-        real_ms => erlang:monotonic_time(millisecond) - Start}.
+    {(weft_sim_world:counters(World))#{
+         violation => weft_sim_world:violation(World),
+         virtual_ms => weft_sim_world:now_ms(World),
+         real_ms => erlang:monotonic_time(millisecond) - Start},
+     weft_sim_world:trace(World)}.
 
 steps(#{steps := Steps, lasting := Lasting, heal_at_ms := HealMs}) ->
     [Step || {AtMs, _} = Step <- Steps, AtMs < HealMs]
         ++ [{HealMs, heal_all}]
         ++ [{HealMs + AfterMs, Verb} || {AfterMs, Verb} <- Lasting].
 
-%% @doc The command that repeats a run.
+%% @doc The command that repeats a run, for the root of the repository.
 -spec replay_command(Scenario :: atom(), Seed :: integer(), NodeCount :: pos_integer()) -> iolist().
 replay_command(Name, Seed, NodeCount) ->
-    io_lib:format("make sim ARGS=\"--scenario ~s --seed ~b --nodes ~b\"", [Name, Seed, NodeCount]).
+    io_lib:format("erl -noinput -pa _build/default/lib/*/ebin -eval 'weft_sim_cli:run([\"--scenario\", "
+                  "\"~s\", \"--seed\", \"~b\", \"--nodes\", \"~b\"]).'",
+                  [Name, Seed, NodeCount]).

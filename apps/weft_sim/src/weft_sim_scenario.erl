@@ -25,13 +25,15 @@
 %% @doc All scenarios.
 -spec names() -> [atom()].
 names() ->
-    [static_churn, static_costs, static_restarts, groups_churn, mesh_churn, mesh_leave, mesh_split].
+    [static_churn, static_costs, static_restarts, router_restarts, groups_churn,
+     mesh_churn, mesh_leave, mesh_split].
 
 %% @doc One line about a scenario.
 -spec describe(atom()) -> string().
 describe(static_churn) -> "random graph; links cut (also one way), nodes crash and pause";
 describe(static_costs) -> "random graph; link costs change all the time, links cut";
 describe(static_restarts) -> "random graph; nodes restart, some with an older clock";
+describe(router_restarts) -> "random graph; routers lose their state while nodes and links stay";
 describe(groups_churn) -> "overlapping groups; links cut, nodes crash and pause";
 describe(mesh_churn) -> "full mesh through two seeds; links cut, nodes crash and pause";
 describe(mesh_leave) -> "full mesh; nodes join, leave and come back while links are cut";
@@ -54,6 +56,12 @@ build(static_costs, Nodes) ->
 build(static_restarts, Nodes) ->
     Pairs = random_graph(Nodes),
     static(Nodes, Pairs, faults(Nodes, Pairs, [restart, restart, old_clock, cut]));
+build(router_restarts, Nodes) ->
+    Pairs = random_graph(Nodes),
+    Scenario = static(Nodes, Pairs, faults(Nodes, Pairs, [router, router, router, cut])),
+    %% A router without its feasibility distances can not promise that there are no loops until its
+    %% neighbours have heard of its restart; the end must be right all the same.
+    without_checkers([weft_sim_loop_checker, weft_sim_distance_checker], Scenario);
 build(groups_churn, Nodes) ->
     Groups = random_groups(Nodes),
     Pairs = lists:usort([{A, B} || Group <- maps:values(Groups), A <- Group, B <- Group, A < B]),
@@ -102,6 +110,10 @@ routed({Topology, TopologyOptions}, Pairs, Starts, Faults) ->
       steps => Starts ++ Faults, heal_at_ms => ?SAFETY_MS,
       lasting => [{at(1000), {cut, A, B}} || {A, B} <- Cut], settle_ms => ?SETTLE_MS}.
 
+without_checkers(Checkers, #{world := #{checkers := All} = World} = Scenario) ->
+    Scenario#{world := World#{checkers := [C || {Module, _} = C <- All,
+                                                not lists:member(Module, Checkers)]}}.
+
 %% --- faults ---
 
 starts(Nodes, WithinMs) ->
@@ -131,6 +143,8 @@ fault(old_clock, Nodes, _Pairs, AtMs) ->
 fault(pause, Nodes, _Pairs, AtMs) ->
     Node = pick(Nodes),
     [{AtMs, {pause, Node}}, {AtMs + at(6000), {resume, Node}}];
+fault(router, Nodes, _Pairs, AtMs) ->
+    [{AtMs, {restart_machine, pick(Nodes), router}}];
 fault(cost, _Nodes, Pairs, AtMs) ->
     {A, B} = pick(Pairs),
     [{AtMs + at(10), {notice, A, router, {link_cost, B, at(100000)}}},

@@ -19,9 +19,10 @@
 
 -record(node, {
     life = 0 :: non_neg_integer(),
+    incarnation = 0 :: non_neg_integer(),
     state = down :: down | running | paused,
-    machines = [] :: [{atom(), module(), State :: term()}],
-    views = #{} :: #{term() => term()},
+    machines = [] :: [{atom(), module(), State :: term(), Generation :: non_neg_integer()}],
+    views = #{} :: #{Key :: term() => {Machine :: atom(), Value :: term()}},
     %% The streams this node believes in.
     peers = #{} :: #{node() => weft_sim_network:stream_id()},
     %% What arrived while the node was paused, newest first.
@@ -54,6 +55,7 @@
     {start, node()}                          % a first or further life, higher incarnation each time
   | {start, node(), Incarnation :: non_neg_integer()}
   | {crash, node()}                          % all state is lost
+  | {restart_machine, node(), Machine :: atom()}   % its state is lost; node and links stay
   | {pause, node()} | {resume, node()}       % as if the machine slept; links time out meanwhile
   | {cut, node(), node()} | {cut_one_way, From :: node(), To :: node()} | {heal, node(), node()}
   | {partition, [[node()]]}                  % cuts all pairs across the given groups
@@ -127,7 +129,7 @@ live_graph(#world{nodes = Nodes} = World) ->
 -spec view(node(), Key :: term(), world()) -> term() | undefined.
 view(Name, Key, #world{nodes = Nodes}) ->
     case Nodes of
-        #{Name := #node{views = #{Key := Value}}} -> Value;
+        #{Name := #node{views = #{Key := {_, Value}}}} -> Value;
         #{} -> undefined
     end.
 
@@ -135,7 +137,7 @@ view(Name, Key, #world{nodes = Nodes}) ->
 -spec views(node(), world()) -> #{Key :: term() => Value :: term()}.
 views(Name, #world{nodes = Nodes}) ->
     case Nodes of
-        #{Name := #node{views = Views}} -> Views;
+        #{Name := #node{views = Views}} -> maps:map(fun(_, {_, Value}) -> Value end, Views);
         #{} -> #{}
     end.
 
@@ -145,7 +147,7 @@ machine(Name, Machine, #world{nodes = Nodes}) ->
     case Nodes of
         #{Name := #node{machines = Machines}} ->
             case lists:keyfind(Machine, 1, Machines) of
-                {_, _, State} -> {ok, State};
+                {_, _, State, _} -> {ok, State};
                 false -> error
             end;
         #{} -> error
@@ -167,10 +169,14 @@ trace(#world{trace = Trace}) -> lists:reverse(Trace).
 
 happen({verb, Verb}, World) ->
     verb(Verb, traced(Verb, World));
-happen({timer, Name, Life, Machine, Timer}, World) ->
+happen({timer, Name, Life, Machine, Generation, Timer} = Event, World) ->
     case node_of(Name, World) of
-        #node{state = running, life = Life} -> to_machine(Name, Machine, {timer, Timer}, World);
-        #node{state = paused, life = Life} -> hold(Name, {timer, Name, Life, Machine, Timer}, World);
+        #node{state = paused, life = Life} -> hold(Name, Event, World);
+        #node{state = running, life = Life} = Node ->
+            case generation(Machine, Node) of
+                Generation -> to_machine(Name, Machine, {timer, Timer}, World);
+                _Restarted -> World
+            end;
         _ -> World
     end;
 happen({arrive, Id, From, To, Machine, Msg}, #world{network = Network} = World) ->
@@ -227,6 +233,11 @@ verb({start, Name, Incarnation}, World) ->
 verb({crash, Name}, World0) ->
     #node{life = Life} = node_of(Name, World0),
     lose_peers(Name, put_node(Name, #node{life = Life}, World0));
+verb({restart_machine, Name, Machine}, World) ->
+    case node_of(Name, World) of
+        #node{state = running} -> restart_machine(Name, Machine, World);
+        _ -> World
+    end;
 verb({pause, Name}, #world{network = Network0, now_us = NowUs} = World) ->
     case node_of(Name, World) of
         #node{state = running, life = Life} = Node ->
@@ -267,16 +278,32 @@ if_running(Name, Machine, Event, World) ->
         _ -> World
     end.
 
-start(Name, Life, Incarnation, #world{machines = Machines, seed = Seed} = World0) ->
-    World1 = put_node(Name, #node{life = Life, state = running}, World0),
-    lists:foldl(
-      fun({Machine, Module, Options}, W0) ->
-              {State, Effects} = Module:init(Name, Options#{seed => {Seed, Life},
-                                                            incarnation => Incarnation}),
-              #node{machines = Running} = Node = node_of(Name, W0),
-              W = put_node(Name, Node#node{machines = Running ++ [{Machine, Module, State}]}, W0),
-              perform(Name, Machine, Effects, W)
-      end, World1, Machines(Name)).
+start(Name, Life, Incarnation, #world{machines = Machines} = World0) ->
+    World1 = put_node(Name, #node{life = Life, incarnation = Incarnation, state = running}, World0),
+    lists:foldl(fun({Machine, _, _}, World) -> start_machine(Name, Machine, 0, World) end,
+                World1, Machines(Name)).
+
+start_machine(Name, Machine, Generation, #world{machines = Machines, seed = Seed} = World0) ->
+    #node{life = Life, incarnation = Incarnation} = node_of(Name, World0),
+    {Machine, Module, Options} = lists:keyfind(Machine, 1, Machines(Name)),
+    {State, Effects} = Module:init(Name, Options#{seed => {Seed, Life, Generation},
+                                                  incarnation => Incarnation}),
+    #node{machines = Running} = Node = node_of(Name, World0),
+    Started = lists:keystore(Machine, 1, Running, {Machine, Module, State, Generation}),
+    perform(Name, Machine, Effects, put_node(Name, Node#node{machines = Started}, World0)).
+
+%% Like a driver that crashed: its views are cleared and it hears anew of the links that are up.
+restart_machine(Name, Machine, World0) ->
+    #node{peers = Peers, views = Views} = Node = node_of(Name, World0),
+    Others = maps:filter(fun(_, {Owner, _}) -> Owner =/= Machine end, Views),
+    World = start_machine(Name, Machine, generation(Machine, Node) + 1,
+                          put_node(Name, Node#node{views = Others}, World0)),
+    lists:foldl(fun(Peer, W) -> to_machine(Name, Machine, {neighbour_up, Peer}, W) end,
+                World, lists:sort(maps:keys(Peers))).
+
+generation(Machine, #node{machines = Machines}) ->
+    {_, _, _, Generation} = lists:keyfind(Machine, 1, Machines),
+    Generation.
 
 %% --- links ---
 
@@ -364,14 +391,14 @@ send(Name, To, Machine, Msg, #world{network = Network0, now_us = NowUs} = World0
 
 to_machines(Name, Event, World) ->
     #node{machines = Machines} = node_of(Name, World),
-    lists:foldl(fun({Machine, _, _}, W) -> to_machine(Name, Machine, Event, W) end,
+    lists:foldl(fun({Machine, _, _, _}, W) -> to_machine(Name, Machine, Event, W) end,
                 World, Machines).
 
 to_machine(Name, Machine, Event, World) ->
     #node{machines = Machines} = Node = node_of(Name, World),
-    {Machine, Module, State0} = lists:keyfind(Machine, 1, Machines),
+    {_, Module, State0, Generation} = lists:keyfind(Machine, 1, Machines),
     {State, Effects} = Module:handle(Event, now_ms(World), State0),
-    Changed = lists:keyreplace(Machine, 1, Machines, {Machine, Module, State}),
+    Changed = lists:keyreplace(Machine, 1, Machines, {Machine, Module, State, Generation}),
     perform(Name, Machine, Effects, put_node(Name, Node#node{machines = Changed}, World)).
 
 perform(Name, Machine, Effects, World) ->
@@ -380,17 +407,17 @@ perform(Name, Machine, Effects, World) ->
 perform_one({send, To, Msg}, Name, Machine, World) ->
     send(Name, To, Machine, Msg, World);
 perform_one({after_ms, Ms, Timer}, Name, Machine, #world{now_us = NowUs} = World) ->
-    #node{life = Life} = node_of(Name, World),
-    at(NowUs + Ms * 1000, {timer, Name, Life, Machine, Timer}, World);
+    #node{life = Life} = Node = node_of(Name, World),
+    at(NowUs + Ms * 1000, {timer, Name, Life, Machine, generation(Machine, Node), Timer}, World);
 perform_one({connect, Peer}, Name, _Machine, World) ->
     connect(Name, Peer, World);
 perform_one({disconnect, Peer}, Name, _Machine, World) ->
     disconnect(Name, Peer, World);
-perform_one({view, Key, Value}, Name, _Machine, World) ->
+perform_one({view, Key, Value}, Name, Machine, World) ->
     #node{views = Views} = Node = node_of(Name, World),
     Changed = case Value of
                   delete -> maps:remove(Key, Views);
-                  _ -> Views#{Key => Value}
+                  _ -> Views#{Key => {Machine, Value}}
               end,
     check_view(Name, Key, Value, traced({view, Name, Key, Value},
                                         put_node(Name, Node#node{views = Changed}, World)));

@@ -3,11 +3,12 @@
 %%
 %% A node starts with the addresses of some seeds and connects to them. Protocol, in order:
 %% <ol>
-%% <li>A link comes up: both ends send their whole table (`table').</li>
+%% <li>A link comes up: both ends send their whole table and ask for what they lack (`pull'); the
+%%     answer, if the other end has any, is a `delta'.</li>
 %% <li>What was new to the receiver is passed on to `fanout' random neighbours (`delta'), each
 %%     news once. Every member met is dialled, and kept dialled for ever.</li>
 %% <li>Every `digest_ms' a random neighbour gets a `digest' of our table. If its own differs it
-%%     answers with its whole table and asks for what it lacks (`pull'). So lost news heal.</li>
+%%     answers with a `pull'. So lost news heal.</li>
 %% </ol>
 %% A crashed or cut-off member stays a member and is retried with backoff, so a partition longer than
 %% any timeout heals by itself. A member that leaves (command `leave') is remembered as `left'. A node
@@ -37,9 +38,9 @@
     %% Effects of the event being handled, newest first.
     out = [] :: weft_core:effects()}).
 
--type message() :: {1, {table | pull | delta, [weft_member_table:entry()]}
+-type message() :: {1, {pull | delta, [weft_member_table:entry()]}
                      | {digest, {non_neg_integer(), non_neg_integer()}}}.
-%% `table': all I know. `pull': the same, and send back what I lack. `delta': news.
+%% `pull': this is all I know, send back what I lack. `delta': news.
 -export_type([message/0]).
 
 -define(VERSION, 1).
@@ -65,7 +66,7 @@ handle(Event, NowMs, State) ->
 
 on({neighbour_up, Node}, _NowMs, #state{links = Links} = State0) ->
     State = State0#state{links = weft_wanted_links:up(Node, Links)},
-    send(Node, {table, weft_member_table:entries(State#state.table)}, State);
+    send(Node, {pull, weft_member_table:entries(State#state.table)}, State);
 on({neighbour_down, Node, _Reason}, _NowMs, State) ->
     links(weft_wanted_links:down(Node, State#state.links), State);
 on({message, From, {?VERSION, Message}}, NowMs, State) ->
@@ -84,8 +85,6 @@ on({command, Ref, {forget, Node}}, NowMs, State) ->
     forget(Ref, Node, NowMs, State).
 
 message({delta, Entries}, From, NowMs, State) ->
-    learn(Entries, From, NowMs, State);
-message({table, Entries}, From, NowMs, State) ->
     learn(Entries, From, NowMs, State);
 message({pull, Entries}, From, NowMs, State0) ->
     State = learn(Entries, From, NowMs, State0),

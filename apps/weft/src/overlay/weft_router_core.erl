@@ -7,14 +7,15 @@
 %% <li>Each node originates a route to itself: metric 0 and a seqno that starts at its incarnation,
 %%     so that a restarted node is newer than its former life. If the clock went back, others find its
 %%     routes unfeasible and their requests lift it above its old seqno.</li>
-%% <li>A link comes up: both ends send all their routes (`full').</li>
+%% <li>A link comes up: both ends send all their routes (`full'). A second `full' on the same link
+%%     means that the router there was restarted; it is taken as a link that went down and up.</li>
 %% <li>A selection changes: the change goes to all neighbours (`update'). The first change goes out
 %%     at once, those of the next `batch_ms' go together in one message per neighbour.</li>
 %% <li>A route is lost: it is retracted, also to the neighbour that has become its next hop.</li>
 %% <li>Only unfeasible routes are left, or a better one is unfeasible: a `request' for a newer seqno
 %%     travels towards the destination, which raises it; the answer travels back.</li>
 %% <li>Every `digest_ms' each neighbour gets a `digest' of what it should have heard from us; if it
-%%     differs it asks for everything (`refresh'). This takes the place of Babel's periodic updates:
+%%     differs it asks for everything (`refresh', answered by `refreshed'). This takes the place of Babel's periodic updates:
 %%     links are ordered and reliable, so a difference is rare and a digest costs 30 bytes.</li>
 %% </ol>
 %% Link costs are microseconds, at least 1, from notices `{link_cost, Node, Cost}'; a link without
@@ -37,7 +38,9 @@
     dirty = #{} :: #{weft_core:node_id() => []},
     %% What was announced and to whom not: the next hop at that time (split horizon).
     announced :: #{weft_core:node_id() => NextHop :: weft_core:node_id()},
-    %% First parts of a `full' that is still arriving.
+    %% Neighbours that have sent their `full'. One that sends another has a restarted router.
+    greeted = #{} :: #{weft_core:node_id() => []},
+    %% First parts of a `full' or `refreshed' that is still arriving.
     arriving = #{} :: #{weft_core:node_id() => [weft_router_table:route()]},
     %% Costs measured, kept for neighbours that come back.
     measured = #{} :: #{weft_core:node_id() => pos_integer()},
@@ -51,7 +54,7 @@
 
 -type message() ::
     {1, {update, [weft_router_table:route()], Retracted :: [weft_core:node_id()]}
-      | {full, more | last, [weft_router_table:route()]}
+      | {full | refreshed, more | last, [weft_router_table:route()]}
       | {request, Dest :: weft_core:node_id(), Seqno :: non_neg_integer(), HopsLeft :: pos_integer()}
       | {digest, Count :: non_neg_integer(), Sum :: non_neg_integer()}
       | refresh}.
@@ -109,7 +112,14 @@ on({timer, digest}, NowMs, State) ->
 message({update, Routes, Retracted}, From, NowMs, State0) ->
     State = lists:foldl(fun(Dest, S) -> retracted(From, Dest, NowMs, S) end, State0, Retracted),
     lists:foldl(fun(Route, S) -> heard(From, Route, NowMs, S) end, State, Routes);
-message({full, Part, Routes}, From, NowMs, #state{arriving = Arriving} = State) ->
+message({full, Part, Routes}, From, NowMs, #state{arriving = Arriving, greeted = Greeted} = State)
+  when is_map_key(From, Greeted), not is_map_key(From, Arriving) ->
+    Forgotten = State#state{greeted = maps:remove(From, Greeted)},
+    message({full, Part, Routes}, From, NowMs, up(From, flush(down(From, NowMs, Forgotten))));
+message({full, last, Routes}, From, NowMs, #state{greeted = Greeted} = State) ->
+    message({refreshed, last, Routes}, From, NowMs, State#state{greeted = Greeted#{From => []}});
+message({Full, Part, Routes}, From, NowMs, #state{arriving = Arriving} = State)
+  when Full =:= full; Full =:= refreshed ->
     All = Routes ++ maps:get(From, Arriving, []),
     case Part of
         more -> State#state{arriving = Arriving#{From => All}};
@@ -123,22 +133,23 @@ message({digest, Count, Sum}, From, _NowMs, #state{table = Table} = State) ->
         _Differs -> send(From, refresh, State)
     end;
 message(refresh, From, _NowMs, State) ->
-    send_full(From, flush(State)).
+    send_all(refreshed, From, flush(State)).
 
 %% --- links ---
 
 up(Node, #state{table = Table, measured = Measured, options = Options} = State0) ->
     Cost = maps:get(Node, Measured, map_get(default_cost, Options)),
     State = State0#state{table = weft_router_table:neighbour_up(Node, Cost, Table)},
-    send_full(Node, emit({view, {neighbour, Node}, Cost}, State)).
+    send_all(full, Node, emit({view, {neighbour, Node}, Cost}, State)).
 
-down(Node, NowMs, #state{table = Table0, arriving = Arriving} = State0) ->
+down(Node, NowMs, #state{table = Table0, arriving = Arriving, greeted = Greeted} = State0) ->
     case weft_router_table:cost(Node, Table0) of
         error ->
             State0;
         {ok, _} ->
             {Dests, Table} = weft_router_table:neighbour_down(Node, Table0),
-            State = State0#state{table = Table, arriving = maps:remove(Node, Arriving)},
+            State = State0#state{table = Table, arriving = maps:remove(Node, Arriving),
+                                 greeted = maps:remove(Node, Greeted)},
             reselect_all(Dests, NowMs, emit({view, {neighbour, Node}, delete}, State))
     end.
 
@@ -299,13 +310,13 @@ tell(Dest, Nodes, #state{table = Table0, announced = Announced} = State) ->
             State
     end.
 
-send_full(Node, #state{announced = Announced, table = Table0, options = Options} = State0) ->
+send_all(Full, Node, #state{announced = Announced, table = Table0, options = Options} = State0) ->
     Dests = [Dest || {Dest, Next} <- maps:to_list(Announced), Next =/= Node, Dest =/= Node],
     {Routes, Table} = lists:mapfoldl(fun weft_router_table:announce/2, Table0, Dests),
     {More, [Last]} = split_last(parts(map_get(entries_max, Options), Routes)),
-    State = lists:foldl(fun(Part, S) -> send(Node, {full, more, Part}, S) end,
+    State = lists:foldl(fun(Part, S) -> send(Node, {Full, more, Part}, S) end,
                         State0#state{table = Table}, More),
-    send(Node, {full, last, Last}, State).
+    send(Node, {Full, last, Last}, State).
 
 split_last(List) ->
     lists:split(length(List) - 1, List).

@@ -1,0 +1,137 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The simulator from the command line: runs scenarios over many seeds and prints a table.
+%%
+%% Arguments (leading dashes may be left out):
+%% ```
+%% --quick              fewer seeds and nodes, less than a minute
+%% --scenario NAME      only this one
+%% --seed N             only this seed
+%% --seeds N            the seeds 1..N
+%% --nodes N            this many nodes
+%% --trace              print what happens (with --scenario and --seed)
+%% --list               the names of the scenarios
+%% '''
+%% The first violation of a scenario ends its row and is told with the command that repeats it.
+-module(weft_sim_cli).
+
+-export([run/1, main/1]).
+
+-record(plan, {scenario :: atom(), nodes :: pos_integer(), seeds :: [integer()]}).
+
+%% @doc `main/1', then ends the emulator with its exit status.
+-spec run([string()]) -> no_return().
+run(Arguments) ->
+    halt(main(Arguments)).
+
+%% @doc Runs what the arguments say. 0: all invariants held, 1: a violation, 2: bad arguments.
+-spec main([string()]) -> 0 | 1 | 2.
+main(Arguments) ->
+    try options([string:trim(Argument, leading, "-") || Argument <- Arguments], #{}) of
+        #{list := true} -> list();
+        #{trace := true, scenario := Scenario, seed := Seed} = Options ->
+            trace(Scenario, Seed, maps:get(nodes, Options, 5));
+        #{trace := true} -> usage("--trace needs --scenario and --seed");
+        Options -> run_plans(plans(Options))
+    catch
+        throw:{usage, Text} -> usage(Text)
+    end.
+
+options([], Options) -> Options;
+options(["" | Rest], Options) -> options(Rest, Options);
+options([Flag | Rest], Options) when Flag =:= "quick"; Flag =:= "trace"; Flag =:= "list" ->
+    options(Rest, Options#{list_to_existing_atom(Flag) => true});
+options(["scenario", Name | Rest], Options) ->
+    case [Known || Known <- weft_sim_scenario:names(), atom_to_list(Known) =:= Name] of
+        [Scenario] -> options(Rest, Options#{scenario => Scenario});
+        [] -> throw({usage, io_lib:format("no scenario ~ts; --list names them", [Name])})
+    end;
+options([Key, Value | Rest], Options) when Key =:= "seed"; Key =:= "seeds"; Key =:= "nodes" ->
+    case string:to_integer(Value) of
+        {Number, ""} when Number > 0 ->
+            options(Rest, Options#{list_to_existing_atom(Key) => Number});
+        _ -> throw({usage, io_lib:format("--~ts needs a number above 0, not ~ts", [Key, Value])})
+    end;
+options([Other | _], _Options) ->
+    throw({usage, io_lib:format("unknown or incomplete argument ~ts", [Other])}).
+
+usage(Text) ->
+    io:format(standard_error, "~ts~nArguments: [--quick] [--scenario NAME] [--seed N | --seeds N] "
+              "[--nodes N] [--trace] [--list]~n", [Text]),
+    2.
+
+list() ->
+    lists:foreach(fun(Name) -> io:format("~-16s ~s~n", [Name, weft_sim_scenario:describe(Name)]) end,
+                  weft_sim_scenario:names()),
+    0.
+
+%% --- plans ---
+
+plans(#{quick := true} = Options) ->
+    chosen([#plan{scenario = Name, nodes = 20, seeds = lists:seq(1, 20)}
+            || Name <- weft_sim_scenario:names()], Options);
+plans(Options) ->
+    Small = [#plan{scenario = Name, nodes = 20, seeds = lists:seq(1, 100)}
+             || Name <- weft_sim_scenario:names()],
+    Large = [#plan{scenario = Name, nodes = 100, seeds = lists:seq(1, 5)}
+             || Name <- [static_churn, static_costs, static_restarts, groups_churn]],
+    Meshes = [#plan{scenario = Name, nodes = 50, seeds = lists:seq(1, 3)}
+              || Name <- [mesh_churn, mesh_leave]],
+    chosen(Small ++ Large ++ Meshes, Options).
+
+chosen(Plans, Options) ->
+    Wanted = [Plan || Plan <- Plans, is_wanted(Plan, Options)],
+    lists:usort([Plan#plan{nodes = maps:get(nodes, Options, Plan#plan.nodes),
+                           seeds = seeds(Plan, Options)} || Plan <- Wanted]).
+
+is_wanted(#plan{scenario = Name}, #{scenario := Wanted}) -> Name =:= Wanted;
+is_wanted(_Plan, _Options) -> true.
+
+seeds(_Plan, #{seed := Seed}) -> [Seed];
+seeds(_Plan, #{seeds := Count}) -> lists:seq(1, Count);
+seeds(Plan, _Options) -> Plan#plan.seeds.
+
+%% --- running ---
+
+run_plans(Plans) ->
+    io:format("~-16s ~5s ~5s ~9s ~9s ~10s ~9s ~7s  ~s~n",
+              ["scenario", "nodes", "seeds", "virtual s", "events", "messages", "kB", "real s",
+               "result"]),
+    Failures = lists:append([run_plan(Plan) || Plan <- Plans]),
+    lists:foreach(fun print_failure/1, Failures),
+    case Failures of
+        [] -> io:format("All invariants held.~n"), 0;
+        _ -> 1
+    end.
+
+run_plan(#plan{scenario = Name, nodes = Nodes, seeds = Seeds}) ->
+    {Done, Failure, Sums} = run_seeds(Seeds, Name, Nodes, 0, #{}),
+    [VirtualMs, Events, Messages, Bytes, RealMs] =
+        [maps:get(Key, Sums, 0) || Key <- [virtual_ms, events, messages, bytes, real_ms]],
+    io:format("~-16s ~5b ~5b ~9b ~9b ~10b ~9b ~7.1f  ~s~n",
+              [Name, Nodes, Done, VirtualMs div 1000, Events, Messages, Bytes div 1000,
+               RealMs / 1000, case Failure of [] -> "ok"; _ -> "VIOLATED" end]),
+    Failure.
+
+run_seeds([], _Name, _Nodes, Done, Sums) ->
+    {Done, [], Sums};
+run_seeds([Seed | Rest], Name, Nodes, Done, Sums0) ->
+    Result = weft_sim:run(Name, Seed, Nodes),
+    {Violation, Numbers} = maps:take(violation, Result),
+    Sums = maps:map(fun(Key, Number) -> Number + maps:get(Key, Sums0, 0) end, Numbers),
+    case Violation of
+        none -> run_seeds(Rest, Name, Nodes, Done + 1, Sums);
+        _ -> {Done + 1, [{Name, Seed, Nodes, Violation}], Sums}
+    end.
+
+print_failure({Name, Seed, Nodes, {AtMs, Checker, Text}}) ->
+    io:format("~n~s, seed ~b, ~b nodes: violated at ~b ms (~s)~n  ~ts~n  Repeat it: ~ts~n",
+              [Name, Seed, Nodes, AtMs, Checker, Text,
+               weft_sim:replay_command(Name, Seed, Nodes)]).
+
+trace(Scenario, Seed, Nodes) ->
+    {Result, Trace} = weft_sim:run_traced(Scenario, Seed, Nodes),
+    io:put_chars(weft_sim_trace:format(Trace)),
+    case Result of
+        #{violation := none} -> io:format("All invariants held.~n"), 0;
+        #{violation := Violation} -> print_failure({Scenario, Seed, Nodes, Violation}), 1
+    end.
