@@ -13,9 +13,9 @@ help: ## this list
 setup: ## install all that is missing (Debian, Ubuntu), or list it (elsewhere)
 	@bin/setup all
 
-compile: ## compile all applications
+compile: ## compile all applications, and build the command weft
 	@bin/setup compile
-	@rebar3 compile
+	@rebar3 escriptize
 
 check: ## all a change must pass: warnings, xref, dialyzer, then the tests
 	@bin/setup check
@@ -28,14 +28,10 @@ test: ## run all tests and count them (ONLY="word ..." for suites named so)
 	@bin/setup test
 	@test/run.escript $(ONLY)
 
-demo: ## see it work: a small cluster on this machine
-	@bin/setup compile
-	@rebar3 compile
+demo: compile ## see it work: a small cluster on this machine
 	@bin/demo
 
-sim: ## simulate the protocols in virtual time (QUICK=1: less than a minute)
-	@bin/setup compile
-	@rebar3 compile
+sim: compile ## simulate the protocols in virtual time (QUICK=1: less than a minute)
 	@erl -noinput -pa $(BUILD)/default/lib/*/ebin \
 	    -eval 'weft_sim_cli:run([$(if $(QUICK),"quick",)]).'
 
