@@ -48,6 +48,6 @@ steps(#{steps := Steps, lasting := Lasting, heal_at_ms := HealMs}) ->
 %% @doc The command that repeats a run, for the root of the repository.
 -spec replay_command(Scenario :: atom(), Seed :: integer(), NodeCount :: pos_integer()) -> iolist().
 replay_command(Name, Seed, NodeCount) ->
-    io_lib:format("erl -noinput -pa _build/default/lib/*/ebin -eval 'weft_sim_cli:run([\"--scenario\", "
-                  "\"~s\", \"--seed\", \"~b\", \"--nodes\", \"~b\"]).'",
+    io_lib:format("erl -noinput -pa _build/default/lib/*/ebin -eval 'weft_sim_cli:run("
+                  "[\"--scenario\", \"~s\", \"--seed\", \"~b\", \"--nodes\", \"~b\"]).'",
                   [Name, Seed, NodeCount]).

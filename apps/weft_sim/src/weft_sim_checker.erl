@@ -2,9 +2,9 @@
 %% @doc An invariant that the simulator watches: one module per invariant.
 %%
 %% `view_changed' is called at once after a core wrote a view, with the world as it is at this
-%% instant; for what must hold always. `settled' is called at the end of a run, after the faults were
-%% healed and the time to converge has passed; for what must hold in the end. A violation is told as
-%% text that names the nodes.
+%% instant; for what must hold always. `settled' is called at the end of a run, after the faults
+%% were healed and the time to converge has passed; for what must hold in the end. A violation is
+%% told as text that names the nodes.
 -module(weft_sim_checker).
 
 -export_type([verdict/0]).

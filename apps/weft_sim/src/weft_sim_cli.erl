@@ -60,8 +60,9 @@ usage(Text) ->
     2.
 
 list() ->
-    lists:foreach(fun(Name) -> io:format("~-16s ~s~n", [Name, weft_sim_scenario:describe(Name)]) end,
-                  weft_sim_scenario:names()),
+    lists:foreach(fun(Name) ->
+                      io:format("~-16s ~s~n", [Name, weft_sim_scenario:describe(Name)])
+                  end, weft_sim_scenario:names()),
     0.
 
 %% --- plans ---

@@ -29,8 +29,8 @@
 -opaque network() :: #network{}.
 -type stream_id() :: pos_integer().
 
-%% @doc A network without cuts. Options: `latency_us' ({200, 5000}) and `detection_ms' ({100, 3000}),
-%% both drawn evenly from the range.
+%% @doc A network without cuts. Options: `latency_us' ({200, 5000}) and `detection_ms' ({100,
+%% 3000}), both drawn evenly from the range.
 -spec new(rand:state(), map()) -> network().
 new(Rand, Options) ->
     {Min, Max} = maps:get(detection_ms, Options, {100, 3000}),

@@ -2,8 +2,8 @@
 %% @doc Invariant: once settled, every node has a route to exactly the nodes of its component, each
 %% route works, and its metric is that of a shortest path.
 %%
-%% The component and the shortest paths come from the live links and the link costs the routers show,
-%% by a plain Dijkstra that shares nothing with the router. Option: `is_shortest' (true).
+%% The component and the shortest paths come from the live links and the link costs the routers
+%% show, by a plain Dijkstra that shares nothing with the router. Option: `is_shortest' (true).
 -module(weft_sim_route_checker).
 -behaviour(weft_sim_checker).
 

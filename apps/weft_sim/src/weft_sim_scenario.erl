@@ -2,9 +2,9 @@
 %% @doc Scenarios: from a name, a seed and a number of nodes to a list of timed verbs.
 %%
 %% Every scenario has a safety phase, in which nodes and links fail as the seed has it, and then
-%% a liveness phase: at `heal_at_ms' everything is healed but for a tenth of the links, which are cut
-%% for good within the next second, and after `settle_ms' the checkers ask for what must hold in the
-%% end. `settle_ms' is the bound on convergence that the scenario promises:
+%% a liveness phase: at `heal_at_ms' everything is healed but for a tenth of the links, which are
+%% cut for good within the next second, and after `settle_ms' the checkers ask for what must hold
+%% in the end. `settle_ms' is the bound on convergence that the scenario promises:
 %% detection of a broken link (3 s), the longest pause between two attempts to connect (5 s), the
 %% connection itself (1 s) and the protocol's own time.
 -module(weft_sim_scenario).

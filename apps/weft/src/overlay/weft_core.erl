@@ -10,7 +10,8 @@
 %% <ul>
 %% <li>Effects are carried out in the order of the list.</li>
 %% <li>Messages to one neighbour arrive in the order sent, or not at all once the link is lost.
-%%     `neighbour_up' comes before the first message of a link, `neighbour_down' after the last.</li>
+%%     `neighbour_up' comes before the first message of a link, `neighbour_down' after the
+%%     last.</li>
 %% <li>A timer can not be cancelled. Its term carries a token, and the core ignores on arrival a
 %%     timer whose token is no longer the current one.</li>
 %% <li>`neighbour_down' is also the answer to a `connect' that failed, so it may name a node that
@@ -26,8 +27,9 @@
 -type node_id() :: node().
 
 -type options() :: #{seed => term(), incarnation => non_neg_integer(), atom() => term()}.
-%% `seed': any term, start of the random sequence of this core. `incarnation': number of this life of
-%% the node, higher than that of its former life (the driver gives the time of its start in seconds).
+%% `seed': any term, start of the random sequence of this core. `incarnation': number of this life
+%% of the node, higher than that of its former life (the driver gives the time of its start in
+%% seconds).
 
 -type event() ::
     {message, From :: node_id(), Msg :: term()}
@@ -48,8 +50,8 @@
   | {reply, Ref :: term(), Reply :: term()}
   | {view, Key :: term(), Value :: term() | delete}.
 %% `send' to a node that is no neighbour is dropped. `connect' is repeatable, and answered by
-%% `neighbour_up' (at once known when the link is up already) or `neighbour_down'. `view' writes what
-%% readers of this node see; each key belongs to one core.
+%% `neighbour_up' (at once known when the link is up already) or `neighbour_down'. `view' writes
+%% what readers of this node see; each key belongs to one core.
 
 -type effects() :: [effect()].
 

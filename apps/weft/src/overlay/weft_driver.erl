@@ -2,8 +2,8 @@
 %% @doc Runs any core (`weft_core') on real links: the one interpreter of effects.
 %%
 %% Turns what the link layer, timers and callers say into events, and effects into calls of the link
-%% layer, timers, replies, rows of `weft_view' and notices to subscribers. Decides nothing itself and
-%% is never on the way of payload or of a read.
+%% layer, timers, replies, rows of `weft_view' and notices to subscribers. Decides nothing itself
+%% and is never on the way of payload or of a read.
 %%
 %% Messages accepted: `{weft_link, up | down | message, ..}' of the link layer, own timers,
 %% `{weft_notice, Driver, Notice}' of the drivers named in the option `listens_to', and the end of a
@@ -22,9 +22,10 @@
     subscribers = #{} :: #{pid() => reference()}}).
 
 %% @doc Starts the driver Name of CoreModule, registered under that name; cores of the same name on
-%% different nodes talk to each other. Options are those of the core, and for the driver: `link_module'
-%% (`weft_links'; the module of the link layer), `self' (`node()'), `listens_to' ([]: drivers of this
-%% node whose notices become events). `seed' and `incarnation' get values when absent.
+%% different nodes talk to each other. Options are those of the core, and for the driver:
+%% `link_module' (`weft_links'; the module of the link layer), `self' (`node()'), `listens_to' ([]:
+%% drivers of this node whose notices become events). `seed' and `incarnation' get values when
+%% absent.
 -spec start_link(Name :: atom(), CoreModule :: module(), Options :: map()) ->
           {ok, pid()} | {error, term()}.
 start_link(Name, CoreModule, Options) ->

@@ -3,8 +3,8 @@
 %% `weft_groups_core', which only compute who they are.
 %%
 %% Connects to every neighbour and keeps it so for ever. Tells the members (all nodes of the
-%% configuration, own node included) as views `{member, Node} => configured'. Nothing is said between
-%% nodes: the configuration is the same file everywhere.
+%% configuration, own node included) as views `{member, Node} => configured'. Nothing is said
+%% between nodes: the configuration is the same file everywhere.
 %%
 %% Command `leave': gives up all links and answers `ok'; from then on nothing is dialled.
 -module(weft_fixed_neighbours).

@@ -10,9 +10,10 @@
 %% <li>Every `digest_ms' a random neighbour gets a `digest' of our table. If its own differs it
 %%     answers with a `pull'. So lost news heal.</li>
 %% </ol>
-%% A crashed or cut-off member stays a member and is retried with backoff, so a partition longer than
-%% any timeout heals by itself. A member that leaves (command `leave') is remembered as `left'. A node
-%% that finds itself called `left', or meets a later incarnation of itself, takes a yet higher one.
+%% A crashed or cut-off member stays a member and is retried with backoff, so a partition longer
+%% than any timeout heals by itself. A member that leaves (command `leave') is remembered as
+%% `left'. A node that finds itself called `left', or meets a later incarnation of itself, takes a
+%% yet higher one.
 %%
 %% Commands: `leave' (answered `ok' after `linger_ms', when the news is out; the node then drops its
 %% links and stays alone until it is started again) and `{forget, Node}' for a member that will
@@ -45,8 +46,8 @@
 
 -define(VERSION, 1).
 
-%% @doc See `weft_core'. Options: `seeds' ([]), `fanout' (4), `digest_ms' (10000), `linger_ms' (500),
-%% and those of `weft_member_table:new/2' and `weft_wanted_links:new/2'.
+%% @doc See `weft_core'. Options: `seeds' ([]), `fanout' (4), `digest_ms' (10000), `linger_ms'
+%% (500), and those of `weft_member_table:new/2' and `weft_wanted_links:new/2'.
 -spec init(weft_core:node_id(), weft_core:options()) -> {#state{}, weft_core:effects()}.
 init(Self, Options) ->
     Entry = {Self, maps:get(incarnation, Options, 0), member},
@@ -133,7 +134,8 @@ show({Node, _Incarnation, left}, State) -> emit({view, {member, Node}, delete}, 
 spread([], _From, State) ->
     State;
 spread(Changed, From, #state{links = Links, fanout = Fanout} = State0) ->
-    {Receivers, State} = choose(Fanout, lists:delete(From, weft_wanted_links:linked(Links)), State0),
+    Others = lists:delete(From, weft_wanted_links:linked(Links)),
+    {Receivers, State} = choose(Fanout, Others, State0),
     lists:foldl(fun(Node, S) -> send(Node, {delta, Changed}, S) end, State, Receivers).
 
 send_digest(#state{links = Links, table = Table} = State0) ->

@@ -7,8 +7,8 @@
 %% nodes that saw the same entries hold the same table.
 %%
 %% Entries `left' (tombstones) keep a departed node from being revived by a node that has not heard
-%% of it. They are dropped after some time and beyond some number, the oldest first; a partition that
-%% lasts longer than that may revive a departed node as an unreachable member (see `forget').
+%% of it. They are dropped after some time and beyond some number, the oldest first; a partition
+%% that lasts longer than that may revive a departed node as an unreachable member (see `forget').
 -module(weft_member_table).
 
 -export([new/2, merge/3, get/2, members/1, entries/1, newer_than/2, digest/1, expire/2]).
@@ -39,7 +39,8 @@ new(Entry, Options) ->
     {_, _, Merged} = merge([Entry], 0, Table),
     Merged.
 
-%% @doc Takes over what is newer. Answers what changed, and what was refused since the table is full.
+%% @doc Takes over what is newer. Answers what changed, and what was refused since the table is
+%% full.
 -spec merge([entry()], NowMs :: integer(), table()) ->
           {Changed :: [entry()], Refused :: [entry()], table()}.
 merge(Entries, NowMs, Table0) ->

@@ -28,8 +28,8 @@ neighbours() ->
 routes() ->
     weft_view:all(route).
 
-%% @doc The neighbour that leads to Node; Node itself if it is a neighbour and the direct link is the
-%% best way.
+%% @doc The neighbour that leads to Node; Node itself if it is a neighbour and the direct link is
+%% the best way.
 -spec route(node()) -> {ok, NextHop :: node()} | {error, no_route}.
 route(Node) ->
     case weft_view:lookup({route, Node}) of
@@ -42,8 +42,8 @@ route(Node) ->
 is_partial() ->
     weft_view:lookup(partial) =:= true.
 
-%% @doc Leaves the cluster for good (until the overlay is started again): the others forget this node
-%% instead of trying to reach it. Returns when the news is out.
+%% @doc Leaves the cluster for good (until the overlay is started again): the others forget this
+%% node instead of trying to reach it. Returns when the news is out.
 -spec leave() -> ok.
 leave() ->
     weft_driver:command(weft_topology, leave, ?LEAVE_TIMEOUT_MS).
@@ -54,8 +54,8 @@ boot_checks(Topology, Options) ->
     boot_checks(Topology, Options, hidden).
 
 %% @doc Refuses flags of the VM that would turn a partial topology into a lie. To be called before
-%% the overlay starts. `global' reads both flags once, when the kernel starts, so they can not be set
-%% here.
+%% the overlay starts. `global' reads both flags once, when the kernel starts, so they can not be
+%% set here.
 -spec boot_checks(TopologyModule :: module(), Options :: map(), Circuits :: hidden | visible) ->
           ok | {error, iolist()}.
 boot_checks(Topology, Options, Circuits) ->
@@ -74,8 +74,8 @@ partial_checks(true, true, _Circuits) ->
             "-connect_all false (or to sys.config: {kernel, [{prevent_overlapping_partitions, "
             "false}, {connect_all, false}]}) on every node"};
 partial_checks(true, false, hidden) ->
-    {error, "the topology is partial (not all nodes are neighbours), but the kernel has connect_all "
-            "on: `global' would connect every node to every other. Add to vm.args: -connect_all "
+    {error, "the topology is partial (not all nodes are neighbours), but the kernel has "
+            "connect_all on: `global' would connect every node to every other. Add to vm.args: -connect_all "
             "false (or to sys.config: {kernel, [{connect_all, false}]}) on every node, or set "
             "circuits of weft to visible if every node shall see every other"};
 partial_checks(true, false, visible) ->

@@ -5,8 +5,8 @@
 %% Protocol, in order (details and costs: docs/internals/router.md):
 %% <ol>
 %% <li>Each node originates a route to itself: metric 0 and a seqno that starts at its incarnation,
-%%     so that a restarted node is newer than its former life. If the clock went back, others find its
-%%     routes unfeasible and their requests lift it above its old seqno.</li>
+%%     so that a restarted node is newer than its former life. If the clock went back, others find
+%%     its routes unfeasible and their requests lift it above its old seqno.</li>
 %% <li>A link comes up: both ends send all their routes (`full'). A second `full' on the same link
 %%     means that the router there was restarted; it is taken as a link that went down and up.</li>
 %% <li>A selection changes: the change goes to all neighbours (`update'). The first change goes out
@@ -15,12 +15,13 @@
 %% <li>Only unfeasible routes are left, or a better one is unfeasible: a `request' for a newer seqno
 %%     travels towards the destination, which raises it; the answer travels back.</li>
 %% <li>Every `digest_ms' each neighbour gets a `digest' of what it should have heard from us; if it
-%%     differs it asks for everything (`refresh', answered by `refreshed'). This takes the place of Babel's periodic updates:
-%%     links are ordered and reliable, so a difference is rare and a digest costs 30 bytes.</li>
+%%     differs it asks for everything (`refresh', answered by `refreshed'). This takes the place of
+%%     Babel's periodic updates: links are ordered and reliable, so a difference is rare and a
+%%     digest costs 30 bytes.</li>
 %% </ol>
 %% Link costs are microseconds, at least 1, from notices `{link_cost, Node, Cost}'; a link without
-%% measurement counts `default_cost' (1000). A change below a quarter is ignored, so that jitter does
-%% not travel through the cluster. Routes of more than `hop_limit' links are not taken.
+%% measurement counts `default_cost' (1000). A change below a quarter is ignored, so that jitter
+%% does not travel through the cluster. Routes of more than `hop_limit' links are not taken.
 %%
 %% Views: `{route, Dest} => {NextHop, Metric, Hops}' and `{neighbour, Node} => Cost'. Notices:
 %% `{route, Dest, NextHop | unreachable}', `{routes_full, Dest}'. Not here: moving payload.
@@ -55,7 +56,8 @@
 -type message() ::
     {1, {update, [weft_router_table:route()], Retracted :: [weft_core:node_id()]}
       | {full | refreshed, more | last, [weft_router_table:route()]}
-      | {request, Dest :: weft_core:node_id(), Seqno :: non_neg_integer(), HopsLeft :: pos_integer()}
+      | {request, Dest :: weft_core:node_id(), Seqno :: non_neg_integer(),
+         HopsLeft :: pos_integer()}
       | {digest, Count :: non_neg_integer(), Sum :: non_neg_integer()}
       | refresh}.
 
@@ -294,8 +296,8 @@ is_announceable(Dest, {_, _, _, Hops}, #state{self = Self, options = Options}) -
 is_announceable(_Dest, none, _State) ->
     false.
 
-%% Tells some neighbours our route to Dest, whether it changed or not. A change that still waits goes
-%% to all first, so that `announced' stays true.
+%% Tells some neighbours our route to Dest, whether it changed or not. A change that still waits
+%% goes to all first, so that `announced' stays true.
 tell(_Dest, [], State) ->
     State;
 tell(Dest, Nodes, #state{dirty = Dirty} = State) when is_map_key(Dest, Dirty) ->
@@ -331,7 +333,8 @@ flush(#state{dirty = Dirty, table = Table} = State0) ->
     lists:foldl(fun(Node, S) -> send_changes(Node, Changes, S) end, State,
                 weft_router_table:neighbours(Table)).
 
-%% {route, Dest, Route, NextHop, PreviousNextHop | none} | {retracted, Dest, PreviousNextHop} | none.
+%% One of {route, Dest, Route, NextHop, PreviousNextHop | none}, {retracted, Dest, PreviousNextHop}
+%% and none.
 change(Dest, #state{table = Table0, announced = Announced} = State) ->
     Previous = maps:get(Dest, Announced, none),
     Selected = weft_router_table:selected(Dest, Table0),

@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Digests by which neighbours find out whether one has heard all the other announced.
 %%
-%% A digest is the number of routes and the sum of their hashes. It leaves out the seqno, since a new
-%% seqno alone is not announced to everyone. Sums can be subtracted: the digest for one neighbour is
-%% that of all routes less those it is not told.
+%% A digest is the number of routes and the sum of their hashes. It leaves out the seqno, since a
+%% new seqno alone is not announced to everyone. Sums can be subtracted: the digest for one
+%% neighbour is that of all routes less those it is not told.
 -module(weft_router_digest).
 
 -export([heard/1, summary/2, expected/2]).

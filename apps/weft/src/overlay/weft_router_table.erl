@@ -4,13 +4,14 @@
 %% Pure data of `weft_router_core', after RFC 8966 (Babel). Per destination there is one source, the
 %% destination itself, so a source of the RFC is simply a destination here.
 %%
-%% A neighbour's route `{Seqno, Metric, Hops}' is <em>feasible</em> (RFC 8966, 3.5.1) if it is better
-%% than our feasibility distance, the best pair {Seqno, Metric} that we ever announced: a higher
-%% seqno, or the same and a strictly lower metric. Only feasible routes are selected. One exception,
-%% which the RFC allows in 3.5.3 and 3.6 and which keeps traffic flowing: the route selected now may
-%% get worse than feasible and stays selectable while its seqno is not behind our distance. Both
-%% keep this invariant: along each next hop the feasibility distance gets strictly better. Hence the
-%% next hops to one destination never form a loop, whatever messages are still under way.
+%% A neighbour's route `{Seqno, Metric, Hops}' is <em>feasible</em> (RFC 8966, 3.5.1) if it is
+%% better than our feasibility distance, the best pair {Seqno, Metric} that we ever announced: a
+%% higher seqno, or the same and a strictly lower metric. Only feasible routes are selected, with one
+%% exception that keeps traffic flowing: the route selected now may get worse than feasible and stays
+%% selectable while its seqno is not behind our distance. (The RFC, 3.5.3, would ignore the worse
+%% metric; we believe it, which is as safe.) This keeps the invariant: along each next hop the
+%% feasibility distance gets strictly better. Hence the next hops to one destination never form
+%% a loop, whatever messages are still under way.
 -module(weft_router_table).
 
 -export([new/2, own/1, raise_own/2,
@@ -104,8 +105,9 @@ heard(Node, #table{neighbours = Neighbours}) ->
     {_, Heard} = map_get(Node, Neighbours),
     Heard.
 
-%% @doc Whether what Node announces now for Dest can change the selection. A neighbour that is not the
-%% next hop and offers nothing better does not matter, which is the common case in a dense graph.
+%% @doc Whether what Node announces now for Dest can change the selection. A neighbour that is not
+%% the next hop and offers nothing better does not matter, which is the common case in a dense
+%% graph.
 -spec matters(Node :: weft_core:node_id(), Dest :: weft_core:node_id(), table()) -> boolean().
 matters(Node, Dest, #table{neighbours = Neighbours, selected = Selected}) ->
     {Cost, Heard} = map_get(Node, Neighbours),
@@ -133,8 +135,8 @@ reselect(Dest, #table{selected = Selected} = Table) ->
         end,
     {Before, After, ask(Dest, After, Unusable, Table), Table#table{selected = Selected1}}.
 
-%% Each candidate is {Rank, Selection}; the lowest rank is best. On equal metric the present next hop
-%% stays, then fewer hops, then the smaller name decide.
+%% Each candidate is {Rank, Selection}; the lowest rank is best. On equal metric the present next
+%% hop stays, then fewer hops, then the smaller name decide.
 candidates(Dest, Before, #table{neighbours = Neighbours, distances = Distances}) ->
     Distance = maps:get(Dest, Distances, none),
     maps:fold(

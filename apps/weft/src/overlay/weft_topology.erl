@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc A topology says which nodes should be my neighbours now. It is a core (`weft_core') that asks
-%% for links by `connect' and `disconnect', and shows the members of the cluster as views
-%% `{member, Node}'. Everything else (routes, circuits, services) follows from the links that are up.
+%% @doc A topology says which nodes should be my neighbours now. It is a core (`weft_core') that
+%% asks for links by `connect' and `disconnect', and shows the members of the cluster as views
+%% `{member, Node}'. Everything else (routes, circuits, services) follows from the links that are
+%% up.
 %%
 %% In the configuration a topology is a term, the same file on every node:
 %% ```

@@ -4,10 +4,10 @@
 %% Pure part of a core, shared by all topologies. The owner tells which nodes it wants, passes on
 %% `neighbour_up', `neighbour_down' and the timers of this module, and carries out the effects.
 %%
-%% The n-th attempt in a row waits up to `retry_min_ms * 2^n', at most `retry_max_ms', drawn from the
-%% upper half of that span so that nodes that failed together do not dial together. There is no last
-%% attempt: a partition longer than any timeout heals by itself. An attempt without an answer counts
-%% as failed after `connect_timeout_ms'.
+%% The n-th attempt in a row waits up to `retry_min_ms * 2^n', at most `retry_max_ms', drawn from
+%% the upper half of that span so that nodes that failed together do not dial together. There is no
+%% last attempt: a partition longer than any timeout heals by itself. An attempt without an answer
+%% counts as failed after `connect_timeout_ms'.
 -module(weft_wanted_links).
 
 -export([new/2, want/2, unwant/2, up/2, down/2, timer/2, wanted/1, linked/1, is_linked/2]).
