@@ -33,7 +33,8 @@ demo: compile ## see it work: a small cluster on this machine
 
 sim: compile ## simulate the protocols in virtual time (QUICK=1: less than a minute)
 	@erl -noinput -pa $(BUILD)/default/lib/*/ebin \
-	    -eval 'weft_sim_cli:run([$(if $(QUICK),"quick",)]).'
+	    -eval 'weft_sim_cli:run(init:get_plain_arguments()).' \
+	    -extra $(if $(QUICK),--quick) $(ARGS)
 
 clean: ## remove what was built (but not dialyzer's tables, they cost a minute)
 	@[ ! -d "$(BUILD)" ] || find "$(BUILD)" -mindepth 1 -maxdepth 1 ! -name plt -exec rm -rf {} +
