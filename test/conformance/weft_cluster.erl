@@ -1,0 +1,234 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Starts and stops the real nodes of the conformance suites, on any carrier.
+%%
+%% A cluster has the nodes `a' and `b', on demand `c', and the gateways of the carrier:
+%%   stock     a - b    the carrier of OTP over TCP: the oracle
+%%   direct    a - b    weft, nothing configured
+%%   tls       a - b    weft over TLS
+%%   gateway1  a - g1 - b            weft, static links; no TCP connection between a and b
+%%   gateway3  a - g1 - g2 - g3 - b
+%% A third node c hangs at the gateway next to b. Nodes are controlled by `peer' over standard
+%% input and output, so control works whatever the distribution does. Names are unique, epmd is
+%% our own on a free port, each node logs to a file <name>.log in the given directory.
+%% Hostile networks and other variations are given as more arguments of erl (option args, and
+%% the environment variable WEFT_CONFORMANCE_ARGS for all weft nodes).
+-module(weft_cluster).
+
+-export([carriers/0, start_epmd/0, stop_epmd/1, start/3, stop/1, call/4, context/1]).
+-export([start_overlay/2]).
+
+-define(HOST, "127.0.0.1").
+-define(BOOT_MS, 20_000).
+-define(CONNECT_MS, 20_000).
+-define(CALL_MS, 20_000).
+-define(FEW_NODES, 3).
+%% A node that is gone for good has to be given up within the deadline of a case.
+-define(RESUME_MS, 3_000).
+
+-type carrier() :: stock | direct | tls | gateway1 | gateway3.
+-type name() :: a | b | c | g1 | g2 | g3.
+-type epmd() :: #{port := inet:port_number(), os_pid := integer(), handle := port()}.
+-type options() :: #{circuits => hidden | visible, third => boolean(), args => [string()]}.
+-type cluster() :: #{carrier := carrier(), nodes := #{name() => node()},
+                     peers := #{name() => pid()}, os_pids := #{name() => string()},
+                     boots := #{name() => map()}}.
+-export_type([carrier/0, cluster/0, epmd/0, options/0]).
+
+%% @doc All carriers the suites run on.
+-spec carriers() -> [carrier()].
+carriers() ->
+    [stock, direct, gateway1, gateway3, tls].
+
+%% @doc Starts an epmd for us alone, on a port that is free now.
+-spec start_epmd() -> epmd().
+start_epmd() ->
+    {ok, Socket} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]),
+    {ok, Port} = inet:port(Socket),
+    ok = gen_tcp:close(Socket),
+    %% It complains of clients which ask and leave; nodes that connect often do.
+    Handle = open_port({spawn_executable, "/bin/sh"},
+                       [{args, ["-c", "exec \"$0\" \"$@\" 2> /dev/null", epmd_executable(),
+                                "-port", integer_to_list(Port), "-address", ?HOST]}]),
+    {os_pid, OsPid} = erlang:port_info(Handle, os_pid),
+    ok = weft_expect:until(fun() -> answers(Port) end),
+    #{port => Port, os_pid => OsPid, handle => Handle}.
+
+%% @doc Stops the epmd started by start_epmd/0.
+-spec stop_epmd(epmd()) -> ok.
+stop_epmd(#{os_pid := OsPid}) ->
+    kill(integer_to_list(OsPid)).
+
+%% @doc Starts the nodes of a cluster and connects them. Node logs go to LogDir.
+-spec start(carrier(), options(), #{epmd := epmd(), log_dir := file:filename()}) -> cluster().
+start(Carrier, Options, Place) ->
+    Unique = integer_to_list(erlang:unique_integer([positive])) ++ "x" ++ os:getpid(),
+    Names = names(Carrier, Options),
+    Nodes = maps:from_list([{Name, node_name(Name, Unique)} || Name <- Names]),
+    Links = links(Carrier, Options, Nodes),
+    Args = carrier_args(Carrier, Options, Links, Place) ++ common_args(Names, Unique)
+        ++ maps:get(args, Options, []),
+    Boots = maps:map(fun(Name, Node) -> boot(Name, Node, Unique, Args, Place) end, Nodes),
+    Peers = maps:map(fun(_, Boot) -> booted(Boot) end, Boots),
+    Cluster = #{carrier => Carrier, nodes => Nodes, peers => Peers, boots => Boots,
+                os_pids => os_pids(Peers)},
+    try
+        start_overlay(Carrier, maps:values(Peers)),
+        connect(Cluster),
+        Cluster
+    catch
+        Class:Reason:Stack ->
+            stop(Cluster),
+            erlang:raise(Class, Reason, Stack)
+    end.
+
+%% @doc Stops all nodes of the cluster that are still there, stopped (SIGSTOP) ones too.
+-spec stop(cluster()) -> ok.
+stop(#{peers := Peers, os_pids := OsPids}) ->
+    [kill(OsPid) || OsPid <- maps:values(OsPids)],
+    [await_end(Peer) || Peer <- maps:values(Peers)],
+    ok.
+
+%% @doc Calls a function on node `a', by its control channel.
+-spec call(cluster(), module(), atom(), {list(), timeout()}) -> term().
+call(#{peers := #{a := Peer}}, Module, Function, {Arguments, TimeoutMs}) ->
+    peer:call(Peer, Module, Function, Arguments, TimeoutMs).
+
+%% @doc What a case gets to know of its cluster; boot_of_b is for peer:start/1.
+-spec context(cluster()) -> map().
+context(#{carrier := Carrier, nodes := Nodes, os_pids := OsPids, boots := #{b := BootOfB}}) ->
+    Nodes#{carrier => Carrier, os_pids => OsPids, boot_of_b => BootOfB}.
+
+%% @doc Starts the weft application on nodes whose carrier has a topology.
+-spec start_overlay(carrier(), [pid()]) -> ok.
+start_overlay(Carrier, Peers) ->
+    [{ok, _} = peer:call(Peer, application, ensure_all_started, [weft], ?CALL_MS)
+     || gateways(Carrier) =/= [], Peer <- Peers],
+    ok.
+
+%% ---- shape ----
+
+names(Carrier, Options) ->
+    [a, b] ++ [c || maps:get(third, Options, false)] ++ gateways(Carrier).
+
+gateways(gateway1) -> [g1];
+gateways(gateway3) -> [g1, g2, g3];
+gateways(_) -> [].
+
+links(Carrier, Options, Nodes) ->
+    Gateways = gateways(Carrier),
+    Line = [a] ++ Gateways ++ [b],
+    Third = [{lists:last(Gateways), c} || Gateways =/= [], maps:get(third, Options, false)],
+    [{maps:get(X, Nodes), maps:get(Y, Nodes)}
+     || {X, Y} <- lists:zip(lists:droplast(Line), tl(Line)) ++ Third].
+
+node_name(Name, Unique) ->
+    list_to_atom(short_name(Name, Unique) ++ "@" ++ ?HOST).
+
+short_name(Name, Unique) ->
+    "conf_" ++ atom_to_list(Name) ++ "_" ++ Unique.
+
+%% ---- arguments of erl ----
+
+common_args(Names, Cookie) ->
+    ["-setcookie", Cookie, "-pa", directory_of(?MODULE),
+     "+sbwt", "none", "+sbwtdcpu", "none", "+sbwtdio", "none"]
+        ++ scheduler_args(length(Names)).
+
+%% Pairs run with all schedulers, which finds more races; larger clusters must fit the machine.
+scheduler_args(Count) when Count > ?FEW_NODES ->
+    ["+S", "1:1", "+SDcpu", "1:1", "+SDio", "1", "+A", "1"];
+scheduler_args(_) ->
+    [].
+
+carrier_args(stock, _Options, _Links, _Place) ->
+    [];
+carrier_args(direct, _Options, _Links, _Place) ->
+    weft_args();
+carrier_args(tls, _Options, _Links, #{log_dir := Dir}) ->
+    weft_args() ++ ["-weft", "transport", "tls",
+                    "-weft", "tls_options", term(weft_cluster_tls:options(Dir))];
+carrier_args(_Gateways, Options, Links, _Place) ->
+    Circuits = maps:get(circuits, Options, hidden),
+    weft_args() ++ ["-weft", "topology", term({static, #{links => Links}}),
+                    "-weft", "circuits", atom_to_list(Circuits),
+                    "-kernel", "prevent_overlapping_partitions", "false"]
+        ++ connect_all_args(Circuits).
+
+%% With hidden circuits a mesh made by `global' would hide that there is a topology. With visible
+%% circuits everybody is connected with everybody, and `global' keeps no names without it.
+connect_all_args(hidden) -> ["-connect_all", "false"];
+connect_all_args(visible) -> [].
+
+weft_args() ->
+    ["-pa", directory_of(weft_dist), "-proto_dist", "weft",
+     "-weft", "resume_timeout_ms", integer_to_list(?RESUME_MS)]
+        ++ string:lexemes(os:getenv("WEFT_CONFORMANCE_ARGS", ""), " ").
+
+directory_of(Module) ->
+    case code:which(Module) of
+        File when is_list(File) -> filename:absname(filename:dirname(File));
+        _ -> erlang:error({module_not_on_code_path, Module})
+    end.
+
+term(Term) ->
+    lists:flatten(io_lib:format("~0p", [Term])).
+
+%% ---- booting and connecting ----
+
+boot(Name, Node, Unique, Args, #{epmd := #{port := EpmdPort}, log_dir := LogDir}) ->
+    LogFile = filename:join(LogDir, atom_to_list(Node) ++ ".log"),
+    Logger = [{handler, default, logger_std_h, #{config => #{file => LogFile}}}],
+    #{name => short_name(Name, Unique), host => ?HOST, longnames => true,
+      connection => standard_io, wait_boot => ?BOOT_MS,
+      exec => filename:join([code:root_dir(), "bin", "erl"]),
+      env => [{"ERL_EPMD_PORT", integer_to_list(EpmdPort)}],
+      args => Args ++ ["-kernel", "logger", term(Logger)]}.
+
+booted(Boot) ->
+    {ok, Peer, _Node} = peer:start(Boot),
+    Peer.
+
+os_pids(Peers) ->
+    maps:map(fun(_, Peer) -> peer:call(Peer, os, getpid, [], ?CALL_MS) end, Peers).
+
+%% Routes need some time to be found in a partial topology; so until it works.
+connect(#{nodes := Nodes, peers := Peers}) ->
+    Pairs = [{a, b}] ++ [{X, c} || X <- [a, b], is_map_key(c, Nodes)],
+    [weft_expect:until(fun() -> connects(maps:get(X, Peers), maps:get(Y, Nodes)) end, ?CONNECT_MS)
+     || {X, Y} <- Pairs],
+    ok.
+
+connects(Peer, Node) ->
+    peer:call(Peer, net_kernel, connect_node, [Node], ?CALL_MS) =:= true.
+
+%% ---- operating system ----
+
+epmd_executable() ->
+    Erts = filename:join([code:root_dir(), "erts-" ++ erlang:system_info(version), "bin"]),
+    case os:find_executable("epmd", Erts) of
+        false -> os:find_executable("epmd");
+        File -> File
+    end.
+
+%% Asks for the registered names (NAMES_REQ of the distribution protocol).
+answers(Port) ->
+    case gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {active, false}]) of
+        {ok, Socket} ->
+            ok = gen_tcp:send(Socket, <<1:16, $n>>),
+            {ok, <<Port:32>>} = gen_tcp:recv(Socket, 4, ?CALL_MS),
+            gen_tcp:close(Socket) =:= ok;
+        {error, _} ->
+            false
+    end.
+
+kill(OsPid) ->
+    _ = os:cmd("kill -KILL " ++ OsPid),
+    ok.
+
+await_end(Peer) ->
+    Monitor = monitor(process, Peer),
+    receive
+        {'DOWN', Monitor, process, Peer, _} -> ok
+    after ?CALL_MS ->
+        erlang:error({node_does_not_end, Peer})
+    end.

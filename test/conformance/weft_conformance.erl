@@ -1,0 +1,75 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What distributed Erlang promises, as a list of cases which know no carrier.
+%%
+%% A case is an exported function of arity 1 in one of the modules below. It gets a context
+%%   #{carrier := atom(), a := node(), b := node(), c => node(), os_pids := #{Name => string()}}
+%% and runs on node `a'; `b' is the far node. It fails by an exception and its value is ignored.
+%% What a case needs besides a connected pair says the module's needs/0:
+%%   own      => true           nodes of its own, because it breaks or reconfigures them
+%%   visible  => true           a and b see each other in nodes(); says nothing for carriers whose
+%%                              connections are visible anyway, else circuits are made visible
+%%   third    => true           a third node c, connected with both
+%%   args     => [string()]     more arguments of erl for each node
+%%   time_ms  => pos_integer()  more than the usual time
+%% Non-goals: speed; behaviour of weft that plain distribution does not have.
+-module(weft_conformance).
+
+-export([modules/0, cases/1, needs/1, run/2]).
+
+-define(TIME_MS, 30_000).
+
+-type kind() :: shared | visible | own.
+-export_type([kind/0]).
+
+%% @doc The modules with cases, in the order they run.
+-spec modules() -> [module()].
+modules() ->
+    [weft_conformance_send, weft_conformance_link, weft_conformance_monitor,
+     weft_conformance_spawn, weft_conformance_rpc, weft_conformance_gen,
+     weft_conformance_supervisor, weft_conformance_io, weft_conformance_terms,
+     weft_conformance_bulk, weft_conformance_order, weft_conformance_code,
+     weft_conformance_net_kernel, weft_conformance_visibility, weft_conformance_global,
+     weft_conformance_pg, weft_conformance_mnesia, weft_conformance_node_loss,
+     weft_conformance_ticks, weft_conformance_admission].
+
+%% @doc The names of all cases which run on a pair of this kind.
+-spec cases(kind()) -> [atom()].
+cases(Kind) ->
+    [Case || Module <- modules(), Case <- cases_of(Module), kind(needs(Module, Case)) =:= Kind].
+
+%% @doc What a case needs, see the module's head; `time_ms' is always there.
+-spec needs(atom()) -> map().
+needs(Case) ->
+    needs(module_of(Case), Case).
+
+%% @doc Runs a case on this node.
+-spec run(atom(), map()) -> passed | {failed, string()}.
+run(Case, Context) ->
+    Module = module_of(Case),
+    try Module:Case(Context) of
+        _ -> passed
+    catch
+        Class:Reason:Stack ->
+            {failed, lists:flatten(io_lib:format("~s on ~p:~n~p:~p~n~p",
+                                                 [Case, node(), Class, Reason, Stack]))}
+    end.
+
+kind(#{own := true}) -> own;
+kind(#{visible := true}) -> visible;
+kind(#{}) -> shared.
+
+needs(Module, Case) ->
+    All = case erlang:function_exported(Module, needs, 0) of
+              true -> Module:needs();
+              false -> #{}
+          end,
+    maps:merge(#{time_ms => ?TIME_MS}, maps:get(Case, All, #{})).
+
+module_of(Case) ->
+    case [Module || Module <- modules(), lists:member(Case, cases_of(Module))] of
+        [Module] -> Module;
+        Other -> erlang:error({case_must_be_in_one_module, Case, Other})
+    end.
+
+cases_of(Module) ->
+    lists:sort([Name || {Name, 1} <- Module:module_info(exports), Name =/= module_info]).

@@ -1,0 +1,83 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Runs every conformance case on every carrier: one group per carrier, the same body.
+%% The cases are in weft_conformance and the modules it names; here is only plumbing.
+%% A carrier's group has three parts: `shared' (one pair of nodes for all cases), `visible' (one
+%% pair whose nodes see each other in nodes()) and `own' (new nodes for each case).
+%%
+%%   rebar3 ct --dir test/conformance --suite weft_conformance_SUITE --group stock
+-module(weft_conformance_SUITE).
+
+-export([suite/0, all/0, groups/0, init_per_suite/1, end_per_suite/1, init_per_group/2,
+         end_per_group/2, init_per_testcase/2, end_per_testcase/2]).
+-export(['$handle_undefined_function'/2]).
+
+suite() ->
+    [{timetrap, {minutes, 3}}].
+
+all() ->
+    [{group, Carrier} || Carrier <- weft_cluster:carriers()].
+
+groups() ->
+    Kinds = [shared, visible, own],
+    [{Carrier, [], [{group, Kind} || Kind <- Kinds]} || Carrier <- weft_cluster:carriers()]
+        ++ [{Kind, [], weft_conformance:cases(Kind)} || Kind <- Kinds].
+
+init_per_suite(Config) ->
+    [{epmd, weft_cluster:start_epmd()} | Config].
+
+end_per_suite(Config) ->
+    weft_cluster:stop_epmd(proplists:get_value(epmd, Config)).
+
+init_per_group(shared, Config) ->
+    [{cluster, start(Config, #{})} | Config];
+init_per_group(visible, Config) ->
+    [{cluster, start(Config, #{circuits => visible, third => true})} | Config];
+init_per_group(own, Config) ->
+    Config;
+init_per_group(Carrier, Config) ->
+    [{carrier, Carrier} | Config].
+
+end_per_group(Kind, Config) when Kind =:= shared; Kind =:= visible ->
+    weft_cluster:stop(proplists:get_value(cluster, Config));
+end_per_group(_, _) ->
+    ok.
+
+init_per_testcase(Case, Config) ->
+    case weft_conformance:needs(Case) of
+        #{own := true} = Needs -> [{cluster, start(Config, own_options(Needs))} | Config];
+        #{} -> Config
+    end.
+
+end_per_testcase(Case, Config) ->
+    case weft_conformance:needs(Case) of
+        #{own := true} -> weft_cluster:stop(proplists:get_value(cluster, Config));
+        #{} -> ok
+    end.
+
+%% Test cases are looked up as functions of this module; each of them is a case by that name.
+%% Whatever else the framework looks for and may be missing is missing.
+'$handle_undefined_function'(Case, [Config]) when is_list(Config) ->
+    run(Case, Config);
+'$handle_undefined_function'(Function, Arguments) ->
+    error_handler:raise_undef_exception(?MODULE, Function, Arguments).
+
+run(Case, Config) ->
+    #{time_ms := TimeMs} = weft_conformance:needs(Case),
+    Cluster = proplists:get_value(cluster, Config),
+    Arguments = [Case, weft_cluster:context(Cluster)],
+    case weft_cluster:call(Cluster, weft_conformance, run, {Arguments, TimeMs}) of
+        passed -> ok;
+        {failed, Text} -> ct:fail("~ts", [Text])
+    end.
+
+own_options(Needs) ->
+    Visible = case Needs of
+                  #{visible := true} -> #{circuits => visible};
+                  #{} -> #{}
+              end,
+    maps:merge(Visible, maps:with([third, args], Needs)).
+
+start(Config, Options) ->
+    Place = #{epmd => proplists:get_value(epmd, Config),
+              log_dir => proplists:get_value(priv_dir, Config)},
+    weft_cluster:start(proplists:get_value(carrier, Config), Options, Place).
