@@ -128,8 +128,7 @@ setup(Node, Type, MyNode, _LongOrShortNames, SetupTime) ->
 -spec setup_session(pid(), node(), normal | hidden, node(), non_neg_integer()) -> no_return().
 setup_session(Kernel, Node, Type, MyNode, SetupTime) ->
     Timer = dist_util:start_timer(SetupTime),
-    {ok, Session} = weft_session:start(Node),
-    ok = weft_session:supervise(Session, self()),
+    {ok, Session} = weft_session:start_link(Node),
     case weft_session:connect(Session) of
         ok ->
             dist_util:reset_timer(Timer),
@@ -168,13 +167,18 @@ hs_data(Kernel, Session, MyNode, Timer) ->
              f_setopts_pre_nodeup = fun(_) -> ok end,
              f_setopts_post_nodeup = fun(_) -> ok end,
              f_getll = fun(S) -> {ok, S} end,
-             f_address = fun(_, Node) -> address_of(Node) end,
+             f_address = fun address_of/2,
              f_handshake_complete = fun weft_session:handshake_complete/3,
              mf_tick = fun weft_session:tick/1,
              mf_getstat = fun(_) -> weft_session_counters:getstat(Counters) end,
              mf_setopts = fun weft_session:setopts/2,
              mf_getopts = fun weft_session:getopts/2}.
 
-address_of(Node) ->
+%% Over a circuit, the address of the first hop: there is no other.
+address_of(Session, Node) ->
     [_, Host] = string:split(atom_to_list(Node), "@"),
-    (address())#net_address{host = Host, address = undefined}.
+    Address = case weft_session:peername(Session) of
+                  {ok, Peername} -> Peername;
+                  {error, _} -> undefined
+              end,
+    (address())#net_address{host = Host, address = Address}.

@@ -15,8 +15,9 @@
 -module(weft_session).
 -behaviour(gen_server).
 
--export([start/1, accept/4, connect/1, supervise/2, send_handshake/2, recv_handshake/2,
-         handshake_complete/3, tick/1, counters/1, setopts/2, getopts/2, info/1]).
+-export([start_link/1, accept/4, connect/1, send_handshake/2, recv_handshake/2,
+         handshake_complete/3, tick/1, counters/1, setopts/2, getopts/2, peername/1,
+         info/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 %% A batch is closed at this size: a 64 KiB fragment and its short tail travel together.
@@ -59,10 +60,10 @@
 
 %% --- interface --------------------------------------------------------------------------------
 
-%% @doc A session to a node, not yet connected.
--spec start(node()) -> {ok, pid()}.
-start(Node) ->
-    gen_server:start(?MODULE, {initiator, Node}, spawn_options()).
+%% @doc A session to a node, not yet connected; linked to the process that dist_util will run in.
+-spec start_link(node()) -> {ok, pid()}.
+start_link(Node) ->
+    gen_server:start_link(?MODULE, {initiator, Node}, spawn_options()).
 
 %% @doc The other end of a session that a peer has opened; called by the switch. Starts the
 %% distribution handshake with the kernel. Host is the process that will deliver input, or
@@ -80,11 +81,6 @@ spawn_options() ->
 %% @doc Opens a path. Returns when the peer has accepted it; the caller's setup timer bounds it.
 -spec connect(pid()) -> ok | {error, term()}.
 connect(Session) -> gen_server:call(Session, connect, infinity).
-
-%% @doc Links the session to the process that `dist_util' runs in: one does not live without the
-%% other.
--spec supervise(pid(), pid()) -> ok.
-supervise(Session, Supervisor) -> gen_server:call(Session, {supervise, Supervisor}, infinity).
 
 -spec send_handshake(pid(), iodata()) -> ok | {error, term()}.
 send_handshake(Session, Packet) -> gen_server:call(Session, {send, Packet}, infinity).
@@ -108,6 +104,10 @@ setopts(Session, Options) -> gen_server:call(Session, {setopts, Options}, infini
 
 -spec getopts(pid(), list()) -> {ok, list()} | {error, term()}.
 getopts(Session, Options) -> gen_server:call(Session, {getopts, Options}, infinity).
+
+%% @doc The address at the other end of the lane that the session uses now.
+-spec peername(pid()) -> {ok, {inet:ip_address(), inet:port_number()}} | {error, term()}.
+peername(Session) -> gen_server:call(Session, peername, infinity).
 
 %% @doc Peer, path, state, bytes, resumes and the last error, for `weft:why/1' and status.
 -spec info(pid()) -> map().
@@ -160,9 +160,6 @@ handle_call(accepted, _From, #session{input = Input, counters = Counters} = Sess
     reply({Input, Counters}, say_accepted(Session));
 handle_call(connect, From, Session) ->
     next(attach(Session#session{connecting = From}));
-handle_call({supervise, Supervisor}, _From, Session) ->
-    link(Supervisor),
-    reply(ok, Session);
 handle_call({send, Packet}, _From, Session) ->
     reply(ok, push(handshake, iolist_to_binary(Packet), Session));
 handle_call({recv, TimeoutMs}, From, Session) ->
@@ -173,6 +170,8 @@ handle_call(counters, _From, #session{counters = Counters} = Session) ->
     reply(Counters, Session);
 handle_call({setopts, Options}, _From, Session) ->
     reply(with_socket(fun(S) -> weft_transport:setopts(S, Options) end, Session), Session);
+handle_call(peername, _From, Session) ->
+    reply(with_socket(fun weft_transport:peername/1, Session), Session);
 handle_call({getopts, Options}, _From, Session) ->
     reply(with_socket(fun(S) -> weft_transport:getopts(S, Options) end, Session), Session);
 handle_call(info, _From, Session) ->
@@ -243,6 +242,9 @@ handle_info({weft_path, accepted, Link, Lane, Label, Received},
     next(accepted({Link, Lane, Label}, Received, Session));
 handle_info({weft_path, reattached, Link, Lane, Label, Received}, Session) ->
     next(reattached({Link, Lane, Label}, Received, Session));
+handle_info({weft_path, available, Link}, #session{path = {Other, _, _}} = Session)
+  when Other =/= Link ->
+    next(attach(Session));
 handle_info({weft_path, closed, Link, Label, Reason}, Session) ->
     closed(Link, Label, Reason, Session);
 handle_info(retry, #session{path = undefined} = Session) ->
@@ -290,22 +292,32 @@ attach(#session{node = Node, established = Established, id = Id, input = Input,
                 counters = Counters} = Session0) ->
     case path_link(Node) of
         {ok, Link} ->
-            Session = watch_link(Link, Session0),
+            Session = case Session0 of
+                          #session{path = undefined} -> watch_link(Link, Session0);
+                          _ -> Session0
+                      end,
             Open = #{mode => case Established of true -> resume; false -> new end,
                      hops => weft_config:get(hop_limit), session => Id,
                      received => weft_session_counters:received(Counters),
                      source => weft_identity:name(), target => atom_to_binary(Node)},
             weft_link:handler(Link, {open, self(), Input, Open}),
             retry_after(?OPEN_TIMEOUT_MS, Session#session{opening = undefined});
-        no_route ->
-            failed(no_route, Session0)
+        {error, Reason} ->
+            failed(Reason, Session0)
     end.
 
 path_link(Node) ->
     case weft_path:choose(Node) of
         direct -> weft_links:ensure(Node);
-        {via, NextHop} -> weft_links:ensure(NextHop);
-        no_route -> no_route
+        {via, NextHop} -> up_link(NextHop);
+        no_route -> {error, no_route}
+    end.
+
+%% A next hop whose link is down is one that the router is about to replace.
+up_link(NextHop) ->
+    case weft_links:up(NextHop) of
+        true -> weft_links:ensure(NextHop);
+        false -> {error, broken}
     end.
 
 watch_link(Link, #session{link_monitor = Monitor} = Session) ->
@@ -330,7 +342,7 @@ accepted(Path, _Received, #session{established = false, connecting = From} = Ses
     gen_server:reply(From, ok),
     on_path(Path, Session#session{established = true, connecting = undefined});
 accepted(Path, Received, Session) ->
-    resume(Path, Received, Session).
+    resume(Path, Received, drop_path(Session)).
 
 %% The peer found us by another path. Our count goes first, so that it can repeat from there.
 reattached(Path, Received, Session) ->

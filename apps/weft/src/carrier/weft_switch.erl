@@ -21,23 +21,26 @@
 -record(relay, {lane :: weft_lane:lane(), far :: binary(),
                 other :: {pid(), weft_lane:lane(), weft_wire:label()} | waiting}).
 
--record(switch, {node :: weft_links:key(),
-                 name :: binary(),
+-record(switch, {name :: binary(),
                  next_label :: weft_wire:label(),
                  labels = #{} :: #{weft_wire:label() => #local{} | #relay{}},
                  lanes = [] :: [weft_lane:lane()],
                  pending = [] :: [{Session :: pid(), Input :: pid(), weft_wire:open()}],
                  hosted = #{} :: #{Session :: pid() => weft_input:input()},
                  monitors = #{} :: #{Session :: pid() => reference()},
+                 relay_bytes_max :: pos_integer(),
                  relayed_bytes = 0 :: non_neg_integer()}).
 
 %% @private
-init(Node, Name) ->
+init(_Node, Name) ->
     Odd = case weft_identity:name() < Name of true -> 1; false -> 2 end,
-    #switch{node = Node, name = Name, next_label = Odd}.
+    #switch{name = Name, next_label = Odd,
+            relay_bytes_max = weft_config:get(relay_bytes_max)}.
 
 %% @private
-lane_up(Lane, #switch{lanes = Lanes, pending = Pending} = Switch) ->
+lane_up(Lane, #switch{lanes = Lanes, pending = Pending, hosted = Hosted} = Switch) ->
+    %% Sessions that took a detour while this link was down may come back.
+    [Session ! {weft_path, available, self()} || Session <- maps:keys(Hosted), Lanes =:= []],
     lists:foldl(fun({Session, Input, Open}, S) -> open(Session, Input, Open, S) end,
                 Switch#switch{lanes = Lanes ++ [Lane], pending = []}, lists:reverse(Pending)).
 
@@ -48,19 +51,29 @@ lane_down(Lane, #switch{labels = Labels, lanes = Lanes} = Switch) ->
                 Switch#switch{lanes = lists:delete(Lane, Lanes)}, On).
 
 %% @private
-link_down(Reason, #switch{labels = Labels, hosted = Hosted, pending = Pending} = Switch0) ->
+link_down(Reason, #switch{labels = Labels, hosted = Hosted} = Switch0) ->
     Switch = lists:foldl(fun(Label, S) -> lose_label(Label, Reason, S) end, Switch0,
                          maps:keys(Labels)),
     case Reason of
         broken ->
             Switch#switch{lanes = []};
-        _Gone ->
+        _GoneOrRestarted ->
             %% A session that had moved to a circuit has no label here.
-            [Session ! {weft_path, closed, self(), any, gone} || Session <- maps:keys(Hosted)],
-            [Session ! {weft_path, closed, self(), any, gone}
-             || {Session, _, #{target := Target}} <- Pending, Target =:= Switch#switch.name],
-            Switch#switch{lanes = [], pending = []}
+            lists:foreach(fun gone/1, maps:keys(Hosted)),
+            end_pending(Reason, Switch#switch{lanes = []})
     end.
+
+gone(Session) ->
+    Session ! {weft_path, closed, self(), any, gone}.
+
+%% What waits to be opened has nobody to open to; a restarted node may still take new sessions.
+end_pending(Reason, #switch{pending = Pending, name = Name} = Switch) ->
+    {Over, Kept} = lists:partition(
+                     fun({_, _, #{target := Target, mode := Mode}}) ->
+                             Target =:= Name andalso (Reason =:= gone orelse Mode =:= resume)
+                     end, Pending),
+    [gone(Session) || {Session, _, _} <- Over],
+    Switch#switch{pending = Kept}.
 
 %% @private
 dial_failed(Reason, #switch{pending = Pending} = Switch) ->
@@ -154,8 +167,8 @@ hosted_data(Session, Label, Sequence, Kind, Payload, Lane, #switch{hosted = Host
 relay(#relay{other = waiting}, Label, _Raw, Switch) ->
     lose_relay(Label, broken, Switch);
 relay(#relay{other = {_Link, Lane, OtherLabel}}, Label, Raw,
-      #switch{relayed_bytes = Bytes} = Switch) ->
-    case weft_lane:queued_bytes(Lane) > weft_config:get(relay_bytes_max) of
+      #switch{relayed_bytes = Bytes, relay_bytes_max = Max} = Switch) ->
+    case weft_lane:queued_bytes(Lane) > Max of
         true ->
             relay_overload(Label, Switch);
         false ->

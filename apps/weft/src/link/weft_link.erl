@@ -12,7 +12,7 @@
 -module(weft_link).
 -behaviour(gen_server).
 
--export([start_link/3, attach/4, want/2, break/1, retry/1, subscribe/2, handler/2, info/1]).
+-export([start_link/3, attach/4, want/2, break/1, retry/1, subscribe/3, handler/2, info/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -define(RETRY_MIN_MS, 20).
@@ -30,7 +30,8 @@
 -record(link, {key :: weft_links:key(),
                handler :: module(),
                above :: weft_link_handler:state(),
-               subscribers :: [pid()],
+               subscribers :: [{weft_links:core(), pid()}],
+               peer_cores = [] :: [binary()],
                lanes = #{} :: #{weft_transport:socket() => #lane{}},
                peer :: weft_handshake:peer() | undefined,
                address :: weft_dialer:address() | undefined,
@@ -44,7 +45,7 @@
                ups = 0 :: non_neg_integer(),
                idle_since_ms :: integer()}).
 
--spec start_link(weft_links:key(), module(), [pid()]) -> {ok, pid()}.
+-spec start_link(weft_links:key(), module(), [{weft_links:core(), pid()}]) -> {ok, pid()}.
 start_link(Key, Handler, Subscribers) ->
     gen_server:start_link(?MODULE, {Key, Handler, Subscribers},
                           [{spawn_opt, [{message_queue_data, off_heap}, {fullsweep_after, 10}]}]).
@@ -68,8 +69,8 @@ break(Link) -> gen_server:cast(Link, break).
 -spec retry(pid()) -> ok.
 retry(Link) -> gen_server:cast(Link, retry).
 
--spec subscribe(pid(), pid()) -> ok.
-subscribe(Link, Pid) -> gen_server:cast(Link, {subscribe, Pid}).
+-spec subscribe(pid(), weft_links:core(), pid()) -> ok.
+subscribe(Link, Core, Pid) -> gen_server:cast(Link, {subscribe, Core, Pid}).
 
 %% @doc A message for the handler of this link.
 -spec handler(pid(), term()) -> ok.
@@ -101,10 +102,9 @@ handle_cast(break, Link) ->
     {noreply, publish(lose_all(broken, Link#link{last_error = broken}))};
 handle_cast(retry, Link) ->
     {noreply, need(cancel_pause(Link#link{retry_ms = ?RETRY_MIN_MS}))};
-handle_cast({subscribe, Pid}, #link{subscribers = Subscribers} = Link) ->
-    Link1 = Link#link{subscribers = [Pid | Subscribers]},
-    is_up(Link) andalso begin announce([Pid], up(Link)), connect_distribution(Link) end,
-    {noreply, Link1}.
+handle_cast({subscribe, Core, Pid}, #link{subscribers = Subscribers0} = Link) ->
+    Subscribers = lists:keystore(Core, 1, Subscribers0, {Core, Pid}),
+    {noreply, subscribed(Core, Pid, Link#link{subscribers = Subscribers})}.
 
 %% @private
 -spec handle_info(term(), #link{}) -> {noreply, #link{}} | {stop, normal, #link{}}.
@@ -172,6 +172,15 @@ packet(empty, _Raw, _Lane, Link) ->
 packet(Packet, Raw, Lane, #link{handler = Handler, above = Above} = Link) ->
     Link#link{above = Handler:packet(Packet, Raw, Lane, Above)}.
 
+%% Neighbouring cores talk once both are there: each says so with an empty message when the link
+%% comes up or when it starts. Hearing it again means that the core over there has started anew.
+control(Core, <<>>, _Lane, #link{peer_cores = Cores, subscribers = Subscribers} = Link) ->
+    Again = lists:member(Core, Cores),
+    [begin
+         Again andalso (Pid ! down(core_restarted, Link)),
+         Pid ! up(Link)
+     end || {Name, Pid} <- Subscribers, atom_to_binary(Name) =:= Core],
+    Link#link{peer_cores = [Core | lists:delete(Core, Cores)]};
 %% The peer knows the cookie; a term it sends is trusted as far as the distribution trusts it.
 control(Core, Payload, Lane, #link{key = Node} = Link) ->
     case weft_links:subscriber(Core) of
@@ -182,6 +191,22 @@ control(Core, Payload, Lane, #link{key = Node} = Link) ->
                 error:badarg -> publish(lose(weft_lane:socket(Lane), bad_control_message, Link))
             end;
         error ->
+            Link
+    end.
+
+say_here(Lane, Core) ->
+    _ = weft_lane:send(Lane, weft_wire:control(Core, <<>>), byte_size(Core) + 2),
+    ok.
+
+%% A local core has started, perhaps again.
+subscribed(Core, Pid, #link{lanes = Lanes, peer_cores = Cores} = Link) ->
+    case first_lane(Lanes) of
+        none ->
+            Link;
+        Lane ->
+            say_here(Lane, atom_to_binary(Core)),
+            lists:member(atom_to_binary(Core), Cores) andalso (Pid ! up(Link)),
+            connect_distribution(Link),
             Link
     end.
 
@@ -211,14 +236,16 @@ add_lane(Socket, Index, Peer, UntilMore, Address,
         address = case Address of undefined -> Link0#link.address; _ -> Address end,
         retry_ms = ?RETRY_MIN_MS, missing = 0,
         ups = case WasUp of true -> Ups; false -> Ups + 1 end}),
-    WasUp orelse came_up(Link),
+    WasUp orelse came_up(Lane, Link),
     _ = weft_lane:send(Lane, weft_wire:ping(now_us()), 9),
     need(publish(Link)).
 
 %% Under an overlay neighbours see each other: a link between them carries a distribution connection.
-came_up(#link{subscribers = Subscribers} = Link) ->
-    announce(Subscribers, up(Link)),
-    Subscribers =/= [] andalso connect_distribution(Link).
+came_up(_Lane, #link{subscribers = []}) ->
+    ok;
+came_up(Lane, #link{subscribers = Subscribers} = Link) ->
+    [say_here(Lane, atom_to_binary(Core)) || {Core, _} <- Subscribers],
+    connect_distribution(Link).
 
 %% Another start of the node answers under the same name: what the old one had is over.
 same_incarnation(#{incarnation := Incarnation}, #link{peer = #{incarnation := Other}} = Link)
@@ -250,10 +277,11 @@ lose(Socket, Reason, #link{lanes = Lanes} = Link) ->
 
 lose_all(Reason, #link{lanes = Lanes} = Link) when map_size(Lanes) =:= 0 ->
     down_above(Reason, Link);
-lose_all(Reason, #link{key = Key, lanes = Lanes, subscribers = Subscribers} = Link) ->
+lose_all(Reason, #link{lanes = Lanes} = Link) ->
     lists:foreach(fun(#lane{lane = Lane}) -> weft_lane:close(Lane) end, maps:values(Lanes)),
-    announce(Subscribers, {weft_link, down, Key, Link#link.last_error}),
-    need(pause(down_above(Reason, Link#link{lanes = #{}, idle_since_ms = now_ms()}))).
+    announce_down(Link#link.last_error, Link),
+    need(pause(down_above(Reason, Link#link{lanes = #{}, peer_cores = [],
+                                            idle_since_ms = now_ms()}))).
 
 down_above(Reason, #link{handler = Handler, above = Above} = Link) ->
     Link#link{above = Handler:link_down(Reason, Above)}.
@@ -263,11 +291,13 @@ is_up(#link{lanes = Lanes}) -> map_size(Lanes) > 0.
 up(#link{key = Key, peer = #{incarnation := Incarnation}}) ->
     {weft_link, up, Key, #{incarnation => Incarnation}}.
 
-announce(Subscribers, Message) ->
-    case Message of
-        {weft_link, _, {anonymous, _}, _} -> ok;
-        _ -> lists:foreach(fun(Pid) -> Pid ! Message end, Subscribers)
-    end.
+down(Reason, #link{key = Key}) ->
+    {weft_link, down, Key, Reason}.
+
+announce_down(_Reason, #link{key = {anonymous, _}}) ->
+    ok;
+announce_down(Reason, #link{subscribers = Subscribers} = Link) ->
+    lists:foreach(fun({_, Pid}) -> Pid ! down(Reason, Link) end, Subscribers).
 
 %% --- dialling ---------------------------------------------------------------------------------
 
@@ -340,8 +370,7 @@ dialled({error, simultaneous}, link, Link) ->
     again(?COURTESY_MS, Link);
 dialled({error, Reason}, link, #link{retry_ms = RetryMs, handler = Handler} = Link0) ->
     Link1 = note_missing(Reason, Link0#link{last_error = Reason}),
-    is_up(Link1) orelse announce(Link1#link.subscribers,
-                                 {weft_link, down, Link1#link.key, Reason}),
+    is_up(Link1) orelse announce_down(Reason, Link1),
     Link2 = case is_up(Link1) of
                 true -> Link1;
                 false -> Link1#link{above = Handler:dial_failed(Reason, Link1#link.above)}
@@ -400,16 +429,18 @@ idle(NowMs, #link{idle_since_ms = SinceMs} = Link) ->
 %% --- what others see --------------------------------------------------------------------------
 
 publish(#link{key = Key, lanes = Lanes, dialer = Dialer, peer = Peer} = Link) ->
-    First = case lists:sort([{weft_lane:index(Lane), Lane}
-                             || #lane{lane = Lane} <- maps:values(Lanes)]) of
-                [{_, Lane} | _] -> #{lane => Lane};
-                [] -> #{}
-            end,
+    First = case first_lane(Lanes) of none -> #{}; Lane -> #{lane => Lane} end,
     Token = case Peer of #{token := T} -> #{token => T}; undefined -> #{} end,
     weft_links:publish(Key, maps:merge(maps:merge(First, Token),
                                        #{dialling => Dialer =/= undefined andalso not is_up(Link),
                                          wanted => Link#link.wanted})),
     Link.
+
+first_lane(Lanes) ->
+    case lists:sort([{weft_lane:index(Lane), Lane} || #lane{lane = Lane} <- maps:values(Lanes)]) of
+        [{_, First} | _] -> First;
+        [] -> none
+    end.
 
 info_of(#link{key = Key, lanes = Lanes, peer = Peer, handler = Handler, above = Above} = Link) ->
     #{node => Key,

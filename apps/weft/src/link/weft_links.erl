@@ -23,7 +23,7 @@
 %% What a link process tells of itself: its first lane when up, whether it is dialling, its token.
 -type published() :: #{lane => weft_lane:lane(), dialling => boolean(),
                        wanted => boolean(), token => binary()}.
--export_type([key/0, published/0]).
+-export_type([core/0, key/0, published/0]).
 
 -record(state, {handler :: module(), subscribers = [] :: [{core(), pid()}],
                 pids = #{} :: #{pid() => key()}}).
@@ -72,8 +72,9 @@ list() ->
 info() ->
     lists:append([try [weft_link:info(Pid)] catch exit:_ -> [] end || {_, Pid} <- list()]).
 
-%% @doc From now on Pid gets {weft_link, up, Node, Info}, {weft_link, down, Node, Reason} and
-%% {weft_link, message, Node, Message} for the core of that name; first an `up' for every live link.
+%% @doc From now on Pid gets {weft_link, up, Node, Info} when a link is up and the peer has a core of
+%% that name too, {weft_link, down, Node, Reason}, and {weft_link, message, Node, Message}; first an
+%% `up' for every such link that there is.
 -spec subscribe(core(), pid()) -> ok.
 subscribe(Core, Pid) ->
     gen_server:call(?MODULE, {subscribe, Core, Pid}, infinity).
@@ -207,14 +208,14 @@ handle_call({ensure, Key}, _From, #state{handler = Handler, subscribers = Subscr
         {ok, Pid} ->
             {reply, {ok, Pid}, State};
         error ->
-            {ok, Pid} = weft_link:start_link(Key, Handler, [P || {_, P} <- Subscribers]),
+            {ok, Pid} = weft_link:start_link(Key, Handler, Subscribers),
             ets:insert(?LINKS, {Key, Pid, #{}}),
             {reply, {ok, Pid}, State#state{pids = Pids#{Pid => Key}}}
     end;
 handle_call({subscribe, Core, Pid}, _From, #state{subscribers = Subscribers, pids = Pids} = State) ->
     erlang:monitor(process, Pid),
     ets:insert(?SUBSCRIBERS, {atom_to_binary(Core), Pid}),
-    [weft_link:subscribe(Link, Pid) || Link <- maps:keys(Pids)],
+    [weft_link:subscribe(Link, Core, Pid) || Link <- maps:keys(Pids)],
     {reply, ok, State#state{subscribers = lists:keystore(Core, 1, Subscribers, {Core, Pid})}}.
 
 %% @private
