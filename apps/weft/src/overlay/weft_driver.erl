@@ -56,8 +56,9 @@ subscribe(Name, Pid) ->
 -spec init({atom(), module(), map()}) -> {ok, #driver{}}.
 init({Name, Core, Options0}) ->
     Links = maps:get(link_module, Options0, weft_links),
-    Options = maps:merge(#{seed => {os:system_time(), erlang:unique_integer()},
-                           incarnation => weft_identity:incarnation()}, Options0),
+    Options = with_default(incarnation, fun weft_identity:incarnation/0,
+                           with_default(seed, fun() -> {os:system_time(), make_ref()} end,
+                                        Options0)),
     ok = weft_view:clear(Name),
     lists:foreach(fun(Other) -> ok = subscribe(Other, self()) end,
                   maps:get(listens_to, Options, [])),
@@ -65,6 +66,9 @@ init({Name, Core, Options0}) ->
     ok = Links:subscribe(Name, self()),
     Driver = #driver{name = Name, core = Core, core_state = CoreState, links = Links},
     {ok, perform(Effects, Driver)}.
+
+with_default(Key, _Make, Options) when is_map_key(Key, Options) -> Options;
+with_default(Key, Make, Options) -> Options#{Key => Make()}.
 
 %% @private
 -spec handle_call({command, term()} | {subscribe, pid()}, gen_server:from(), #driver{}) ->

@@ -75,9 +75,9 @@ partial_checks(true, true, _Circuits) ->
             "false}, {connect_all, false}]}) on every node"};
 partial_checks(true, false, hidden) ->
     {error, "the topology is partial (not all nodes are neighbours), but the kernel has "
-            "connect_all on: `global' would connect every node to every other. Add to vm.args: -connect_all "
-            "false (or to sys.config: {kernel, [{connect_all, false}]}) on every node, or set "
-            "circuits of weft to visible if every node shall see every other"};
+            "connect_all on: `global' would connect every node to every other. Add to vm.args: "
+            "-connect_all false (or to sys.config: {kernel, [{connect_all, false}]}) on every "
+            "node, or set circuits of weft to visible if every node shall see every other"};
 partial_checks(true, false, visible) ->
     ok.
 

@@ -6,10 +6,10 @@
 %%
 %% A neighbour's route `{Seqno, Metric, Hops}' is <em>feasible</em> (RFC 8966, 3.5.1) if it is
 %% better than our feasibility distance, the best pair {Seqno, Metric} that we ever announced: a
-%% higher seqno, or the same and a strictly lower metric. Only feasible routes are selected, with one
-%% exception that keeps traffic flowing: the route selected now may get worse than feasible and stays
-%% selectable while its seqno is not behind our distance. (The RFC, 3.5.3, would ignore the worse
-%% metric; we believe it, which is as safe.) This keeps the invariant: along each next hop the
+%% higher seqno, or the same and a strictly lower metric. Only feasible routes are selected, with
+%% one exception that keeps traffic flowing: the route selected now may get worse than feasible and
+%% stays selectable while its seqno is not behind our distance. (The RFC, 3.5.3, would ignore the
+%% worse metric; we believe it, which is as safe.) This keeps the invariant: along each next hop the
 %% feasibility distance gets strictly better. Hence the next hops to one destination never form
 %% a loop, whatever messages are still under way.
 -module(weft_router_table).

@@ -1,0 +1,128 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The driver turns everything that reaches it into events and every effect into a deed.
+-module(weft_driver_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(PEER, 'b@host').
+-define(NAME, weft_driver_under_test).
+
+%% Links, driver and test share one process, so that the test sees what the links are asked for.
+with_driver(Test) ->
+    Pid = start(),
+    try Test(Pid) after stop() end.
+
+start() ->
+    true = register(weft_fake_links_owner, self()),
+    ok = weft_view:new(),
+    {ok, Pid} = weft_driver:start_link(?NAME, weft_echo_core, options()),
+    ok = weft_driver:subscribe(?NAME, self()),
+    Pid.
+
+options() ->
+    #{link_module => weft_fake_links, self => 'a@host', incarnation => 1}.
+
+%% Some tests end the driver or start it again.
+stop() ->
+    case whereis(?NAME) of
+        undefined -> ok;
+        Pid -> gen_server:stop(Pid)
+    end,
+    true = ets:delete(weft_view),
+    unregister(weft_fake_links_owner),
+    flush().
+
+it_subscribes_to_the_links_of_its_name_test() -> with_driver(fun it_subscribes_to_the_links_of_its_name/1).
+
+it_subscribes_to_the_links_of_its_name(Pid) ->
+    expect({subscribed, ?NAME, Pid}).
+
+news_of_links_timers_and_notices_become_events_test() -> with_driver(fun news_of_links_timers_and_notices_become_events/1).
+
+news_of_links_timers_and_notices_become_events(Pid) ->
+    Pid ! {weft_link, up, ?PEER, #{}},
+    expect_event({neighbour_up, ?PEER}),
+    Pid ! {weft_link, message, ?PEER, hello},
+    expect_event({message, ?PEER, hello}),
+    Pid ! {weft_link, down, ?PEER, timeout},
+    expect_event({neighbour_down, ?PEER, timeout}),
+    ok = weft_driver:notice(?NAME, {link_cost, ?PEER, 3}),
+    expect_event({notice, {link_cost, ?PEER, 3}}),
+    done = perform([{after_ms, 1, tick}]),
+    expect_event({timer, tick}).
+
+effects_reach_the_link_layer_test() -> with_driver(fun effects_reach_the_link_layer/1).
+
+effects_reach_the_link_layer(_Pid) ->
+    done = perform([{send, ?PEER, hello}, {connect, ?PEER}, {disconnect, ?PEER}]),
+    expect({sent, ?PEER, ?NAME, hello}),
+    expect({connect, ?PEER}),
+    expect({disconnect, ?PEER}).
+
+a_message_to_a_lost_neighbour_is_dropped_test() -> with_driver(fun a_message_to_a_lost_neighbour_is_dropped/1).
+
+a_message_to_a_lost_neighbour_is_dropped(_Pid) ->
+    done = perform([{send, 'gone@host', hello}]).
+
+views_are_readable_until_deleted_test() -> with_driver(fun views_are_readable_until_deleted/1).
+
+views_are_readable_until_deleted(_Pid) ->
+    done = perform([{view, {route, ?PEER}, 1}, {view, {member, ?PEER}, 2}]),
+    ?assertEqual(1, weft_view:lookup({route, ?PEER})),
+    ?assertEqual([{?PEER, 2}], weft_view:all(member)),
+    done = perform([{view, {route, ?PEER}, delete}]),
+    ?assertEqual(undefined, weft_view:lookup({route, ?PEER})),
+    ?assertEqual([{{member, ?PEER}, 2}], weft_view:all()).
+
+a_restarted_driver_removes_only_its_own_old_views_test() -> with_driver(fun a_restarted_driver_removes_only_its_own_old_views/1).
+
+a_restarted_driver_removes_only_its_own_old_views(Pid) ->
+    ok = weft_view:put(another_driver, {member, x}, 1),
+    done = perform([{view, {route, ?PEER}, 1}]),
+    gen_server:stop(Pid),
+    {ok, Again} = weft_driver:start_link(?NAME, weft_echo_core, options()),
+    unlink(Again),
+    ?assertEqual([{{member, x}, 1}], weft_view:all()).
+
+a_driver_can_listen_to_another_one_test() -> with_driver(fun a_driver_can_listen_to_another_one/1).
+
+a_driver_can_listen_to_another_one(_Pid) ->
+    {ok, Listener} = weft_driver:start_link(weft_listening_driver, weft_echo_core,
+                                            (options())#{listens_to => [?NAME]}),
+    ok = weft_driver:subscribe(weft_listening_driver, self()),
+    done = perform([{notice, news}]),
+    expect({weft_notice, weft_listening_driver, {seen, {notice, news}}}),
+    gen_server:stop(Listener).
+
+a_subscriber_that_ends_is_forgotten_test() -> with_driver(fun a_subscriber_that_ends_is_forgotten/1).
+
+a_subscriber_that_ends_is_forgotten(Pid) ->
+    {Subscriber, Ref} = spawn_monitor(fun() -> ok = weft_driver:subscribe(?NAME, self()) end),
+    receive {'DOWN', Ref, process, Subscriber, normal} -> ok end,
+    done = perform([]),
+    {driver, _, _, _, _, Subscribers} = sys:get_state(Pid),
+    ?assertEqual([self()], maps:keys(Subscribers)).
+
+unknown_messages_crash_test() -> with_driver(fun unknown_messages_crash/1).
+
+unknown_messages_crash(Pid) ->
+    unlink(Pid),
+    Ref = monitor(process, Pid),
+    ok = logger:add_primary_filter(quiet, {fun(_, _) -> stop end, []}),
+    Pid ! nonsense,
+    receive {'DOWN', Ref, process, Pid, {function_clause, _}} -> ok end,
+    ok = logger:remove_primary_filter(quiet).
+
+perform(Effects) ->
+    weft_driver:command(?NAME, {perform, Effects}).
+
+expect_event(Event) ->
+    expect({weft_notice, ?NAME, {seen, Event}}).
+
+expect(Message) ->
+    receive Message -> ok
+    after 5000 -> error({missing, Message, process_info(self(), messages)})
+    end.
+
+flush() ->
+    receive _ -> flush() after 0 -> ok end.

@@ -1,0 +1,98 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The overlay as a whole on fake links, and the checks of the flags of the VM.
+-module(weft_overlay_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(B, 'b@host').
+-define(C, 'c@host').
+
+without_an_overlay_there_is_nobody_and_no_error_test() ->
+    ?assertEqual([], weft_overlay:members()),
+    ?assertEqual([], weft_overlay:neighbours()),
+    ?assertEqual([], weft_overlay:routes()),
+    ?assertEqual({error, no_route}, weft_overlay:route(?B)).
+
+the_overlay_shows_members_neighbours_and_routes_test() ->
+    Pid = start(),
+    try whole() after stop(Pid) end.
+
+start() ->
+    true = register(weft_fake_links_owner, self()),
+    ok = weft_identity:init(true),
+    Links = [{node(), ?B}, {?B, ?C}],
+    {ok, Module, Options} = weft_topology:parse({static, #{links => Links}}),
+    {ok, Pid} = weft_overlay_sup:start_link(#{topology => {Module, Options},
+                                              router => #{incarnation => 1},
+                                              link_module => weft_fake_links}),
+    unlink(Pid),
+    Pid.
+
+stop(Pid) ->
+    Ref = monitor(process, Pid),
+    exit(Pid, shutdown),
+    receive {'DOWN', Ref, process, Pid, _} -> ok end,
+    unregister(weft_fake_links_owner).
+
+whole() ->
+    ?assertEqual(lists:sort([node(), ?B, ?C]), weft_overlay:members()),
+    tell({weft_link, up, ?B, #{}}),
+    expect({sent, ?B, weft_router, {1, {full, last, [{node(), 1, 0, 0}]}}}),
+    weft_router ! {weft_link, message, ?B, {1, {full, last, [{?B, 1, 0, 0}, {?C, 1, 1000, 1}]}}},
+    wait_until(fun() -> weft_overlay:route(?C) =:= {ok, ?B} end),
+    ?assertEqual([{?B, 1000}], weft_overlay:neighbours()),
+    ?assertEqual([{?B, {?B, 1000, 1}}, {?C, {?B, 2000, 2}}], weft_overlay:routes()),
+    tell({weft_link, down, ?B, timeout}),
+    wait_until(fun() -> weft_overlay:route(?C) =:= {error, no_route} end),
+    expect({connect, ?B}),
+    ?assertEqual(ok, weft_overlay:leave()),
+    expect({disconnect, ?B}).
+
+tell(News) ->
+    weft_router ! News,
+    weft_topology ! News.
+
+a_partial_topology_needs_the_right_flags_test_() ->
+    {setup, fun flags/0, fun restore/1,
+     [{lists:flatten(io_lib:format("~p", [Case])), fun() -> boot_check(Case) end}
+      || Case <- [{true, true, hidden, ["prevent_overlapping_partitions false", "vm.args",
+                                        "sys.config"]},
+                  {true, undefined, hidden, ["prevent_overlapping_partitions false"]},
+                  {true, true, visible, ["prevent_overlapping_partitions false"]},
+                  {true, false, hidden, ["-connect_all false", "sys.config", "visible"]},
+                  {true, false, visible, ok},
+                  {false, true, hidden, ok},
+                  {false, false, hidden, ok}]]}.
+
+boot_check({ConnectAll, Prevent, Circuits, Expected}) ->
+    put_flag(connect_all, ConnectAll),
+    put_flag(prevent_overlapping_partitions, Prevent),
+    Partial = #{links => [{node(), ?B}, {?B, ?C}]},
+    case {Expected, weft_overlay:boot_checks(weft_static_core, Partial, Circuits)} of
+        {ok, Verdict} -> ?assertEqual(ok, Verdict);
+        {Words, {error, Text}} ->
+            [?assert(string:find(lists:flatten(Text), Word) =/= nomatch, Word) || Word <- Words]
+    end,
+    Whole = #{links => [{node(), ?B}]},
+    ?assertEqual(ok, weft_overlay:boot_checks(weft_static_core, Whole, Circuits)).
+
+flags() ->
+    [{Key, application:get_env(kernel, Key)}
+     || Key <- [connect_all, prevent_overlapping_partitions]].
+
+restore(Flags) ->
+    [put_flag(Key, case Value of {ok, V} -> V; undefined -> undefined end)
+     || {Key, Value} <- Flags].
+
+put_flag(Key, undefined) -> application:unset_env(kernel, Key);
+put_flag(Key, Value) -> application:set_env(kernel, Key, Value).
+
+expect(Message) ->
+    receive Message -> ok
+    after 5000 -> error({missing, Message, process_info(self(), messages)})
+    end.
+
+%% Views change when the driver gets to it; a call to it comes after.
+wait_until(Condition) ->
+    _ = sys:get_state(weft_router),
+    ?assert(Condition()).
