@@ -7,17 +7,15 @@
 
 -export([options/1]).
 
-%% @doc TLS options (server and client) with files in Dir, which are written if not there.
--spec options(file:filename()) -> [{server | client, [tuple()]}].
+%% @doc TLS options with files in Dir, which are written if not there.
+-spec options(file:filename()) -> [tuple()].
 options(Dir) ->
     Authority = filename:join(Dir, "authority.pem"),
     Certificate = filename:join(Dir, "certificate.pem"),
     Key = filename:join(Dir, "key.pem"),
     filelib:is_regular(Key) orelse write(Authority, Certificate, Key),
-    Own = [{certfile, Certificate}, {keyfile, Key}, {cacertfile, Authority},
-           {verify, verify_peer}],
-    [{server, [{fail_if_no_peer_cert, true} | Own]},
-     {client, [{server_name_indication, disable} | Own]}].
+    [{certfile, Certificate}, {keyfile, Key}, {cacertfile, Authority}, {verify, verify_peer}].
+
 
 write(Authority, Certificate, Key) ->
     #{server_config := Config} =
@@ -28,9 +26,12 @@ write(Authority, Certificate, Key) ->
     ok = file:write_file(Certificate, pem([{'Certificate', proplists:get_value(cert, Config)}])),
     ok = file:write_file(Key, pem([{KeyType, KeyDer}])).
 
+%% The nodes' host is an address, and the certificate is for it.
 chain() ->
     Key = {key, {namedCurve, secp256r1}},
-    #{root => [Key], intermediates => [], peer => [Key]}.
+    Names = #'Extension'{extnID = ?'id-ce-subjectAltName', critical = false,
+                         extnValue = [{iPAddress, <<127, 0, 0, 1>>}, {dNSName, "127.0.0.1"}]},
+    #{root => [Key], intermediates => [], peer => [Key, {extensions, [Names]}]}.
 
 pem(Entries) ->
     public_key:pem_encode([{Type, Der, not_encrypted} || {Type, Der} <- Entries]).

@@ -6,7 +6,7 @@
 
 -export([wrong_cookie_is_refused/1, cookie_per_node_agreed_by_both_is_accepted/1,
          node_not_allowed_is_refused/1, auto_connect_never/1, auto_connect_once/1,
-         two_hundred_racing_connects/1, many_processes_connect_at_once/1]).
+         reconnect_right_after_a_disconnect/1, two_hundred_racing_connects/1, many_processes_connect_at_once/1]).
 -export([needs/0]).
 
 -define(RACES, 200).
@@ -19,6 +19,7 @@ needs() ->
       node_not_allowed_is_refused => Own,
       auto_connect_never => AutoConnect("never"),
       auto_connect_once => AutoConnect("once"),
+      reconnect_right_after_a_disconnect => Own,
       two_hundred_racing_connects => Own#{time_ms => 120_000},
       many_processes_connect_at_once => Own}.
 
@@ -78,6 +79,14 @@ pang_or_lost(B) ->
     ?expect({'DOWN', Monitor, process, {conformance_any_name, B}, noconnection}),
     ?raises(error, {erpc, noconnection}, erpc:call(B, erlang, node, [])),
     false = lists:member(B, nodes(connected)).
+
+%% The far side may still believe in the old connection; that must not make the new one fail.
+reconnect_right_after_a_disconnect(#{b := B}) ->
+    [begin
+         await_down(B),
+         true = net_kernel:connect_node(B),
+         B = erpc:call(B, erlang, node, [])
+     end || _ <- lists:seq(1, ?RACES)].
 
 %% Both sides, unconnected, connect at the same time, and both must succeed. They agree on the
 %% moment by a socket of their own.

@@ -72,6 +72,7 @@ global_send_and_via(#{a := A, b := B, c := C}) ->
     {x, B} = gen_server:call({global, conformance_server}, {echo, x}),
     {y, B} = gen_server:call({via, global, conformance_server}, {echo, y}),
     Server = global:send(conformance_server, {add, 1}),
+    [1] = gen_server:call({global, conformance_server}, casts),
     [1] = erpc:call(C, gen_server, call, [{global, conformance_server}, casts]),
     ?raises(exit, {badarg, {conformance_nobody, x}}, global:send(conformance_nobody, x)).
 

@@ -6,7 +6,7 @@
 
 -include("weft_conformance.hrl").
 
--export([both_nodes_are_connected/1, ping_of_a_connected_node_is_pong/1,
+-export([gateways_stand_between_the_nodes/1, both_nodes_are_connected/1, ping_of_a_connected_node_is_pong/1,
          ping_of_an_unknown_node_is_pang/1, connect_node_when_connected_is_true/1,
          connect_node_to_an_unknown_node_is_false/1, node_info_tells_that_the_node_is_up/1,
          node_info_counters_grow_with_traffic/1, nodes_info_lists_the_node/1,
@@ -18,6 +18,20 @@
          remote_node_flags_are_those_of_a_node/1]).
 
 -define(NOBODY, 'nobody@127.0.0.1').
+
+%% Says that the cluster is what the group's name promises: there is a TCP connection between the
+%% nodes if, and only if, no gateway is between them.
+gateways_stand_between_the_nodes(#{b := B, carrier := Carrier}) ->
+    Mine = tcp_connections(),
+    Theirs = [{Remote, Local} || {Local, Remote} <- erpc:call(B, fun tcp_connections/0)],
+    Direct = [Connection || Connection <- Mine, lists:member(Connection, Theirs)],
+    true = [] =/= Mine,
+    Gateways = lists:member(Carrier, [gateway1, gateway3]),
+    true = ([] =:= Direct) =:= Gateways.
+
+tcp_connections() ->
+    [{Local, Remote} || Port <- erlang:ports(), {name, "tcp_inet"} =:= erlang:port_info(Port, name),
+                        {ok, Remote} <- [inet:peername(Port)], {ok, Local} <- [inet:sockname(Port)]].
 
 both_nodes_are_connected(#{a := A, b := B}) ->
     true = lists:member(B, nodes(connected)),
