@@ -504,6 +504,7 @@ info_of(#session{path = Path, out = Out, counters = Counters} = Session) ->
                     end,
            link => case Path of {Link, _, _} -> Link; undefined -> undefined end,
            lane => case Path of {_, Lane, _} -> weft_lane:index(Lane); undefined -> undefined end,
+           label => case Path of {_, _, Label} -> Label; undefined -> undefined end,
            unacked_bytes => weft_outbound_core:unacked_bytes(Out),
            resumes => Session#session.resumes, last_error => Session#session.last_break,
            last_resume_ms => Session#session.last_resume_ms}.

@@ -87,7 +87,13 @@ wants_link(#switch{pending = Pending, hosted = Hosted}) ->
 %% @private
 info(#switch{labels = Labels, hosted = Hosted, relayed_bytes = Bytes}) ->
     #{sessions => maps:keys(Hosted), labels => map_size(Labels), relayed_bytes => Bytes,
-      relayed => [Far || #relay{far = Far} <- maps:values(Labels)]}.
+      circuits => [circuit(Label, Relay) || {Label, #relay{} = Relay} <- maps:to_list(Labels)]}.
+
+%% A circuit that passes through this node: where it comes in and goes out.
+circuit(Label, #relay{far = Far, other = waiting}) ->
+    #{label => Label, far => Far, next_link => waiting, next_label => waiting};
+circuit(Label, #relay{far = Far, other = {Link, _Lane, NextLabel}}) ->
+    #{label => Label, far => Far, next_link => Link, next_label => NextLabel}.
 
 %% --- packets from the peer --------------------------------------------------------------------
 
