@@ -32,12 +32,14 @@ stop() ->
     unregister(weft_fake_links_owner),
     flush().
 
-it_subscribes_to_the_links_of_its_name_test() -> with_driver(fun it_subscribes_to_the_links_of_its_name/1).
+it_subscribes_to_the_links_of_its_name_test() ->
+    with_driver(fun it_subscribes_to_the_links_of_its_name/1).
 
 it_subscribes_to_the_links_of_its_name(Pid) ->
     expect({subscribed, ?NAME, Pid}).
 
-news_of_links_timers_and_notices_become_events_test() -> with_driver(fun news_of_links_timers_and_notices_become_events/1).
+news_of_links_timers_and_notices_become_events_test() ->
+    with_driver(fun news_of_links_timers_and_notices_become_events/1).
 
 news_of_links_timers_and_notices_become_events(Pid) ->
     Pid ! {weft_link, up, ?PEER, #{}},
@@ -51,7 +53,8 @@ news_of_links_timers_and_notices_become_events(Pid) ->
     done = perform([{after_ms, 1, tick}]),
     expect_event({timer, tick}).
 
-effects_reach_the_link_layer_test() -> with_driver(fun effects_reach_the_link_layer/1).
+effects_reach_the_link_layer_test() ->
+    with_driver(fun effects_reach_the_link_layer/1).
 
 effects_reach_the_link_layer(_Pid) ->
     done = perform([{send, ?PEER, hello}, {connect, ?PEER}, {disconnect, ?PEER}]),
@@ -59,12 +62,14 @@ effects_reach_the_link_layer(_Pid) ->
     expect({connect, ?PEER}),
     expect({disconnect, ?PEER}).
 
-a_message_to_a_lost_neighbour_is_dropped_test() -> with_driver(fun a_message_to_a_lost_neighbour_is_dropped/1).
+a_message_to_a_lost_neighbour_is_dropped_test() ->
+    with_driver(fun a_message_to_a_lost_neighbour_is_dropped/1).
 
 a_message_to_a_lost_neighbour_is_dropped(_Pid) ->
     done = perform([{send, 'gone@host', hello}]).
 
-views_are_readable_until_deleted_test() -> with_driver(fun views_are_readable_until_deleted/1).
+views_are_readable_until_deleted_test() ->
+    with_driver(fun views_are_readable_until_deleted/1).
 
 views_are_readable_until_deleted(_Pid) ->
     done = perform([{view, {route, ?PEER}, 1}, {view, {member, ?PEER}, 2}]),
@@ -74,7 +79,8 @@ views_are_readable_until_deleted(_Pid) ->
     ?assertEqual(undefined, weft_view:lookup({route, ?PEER})),
     ?assertEqual([{{member, ?PEER}, 2}], weft_view:all()).
 
-a_restarted_driver_removes_only_its_own_old_views_test() -> with_driver(fun a_restarted_driver_removes_only_its_own_old_views/1).
+a_restarted_driver_removes_only_its_own_old_views_test() ->
+    with_driver(fun a_restarted_driver_removes_only_its_own_old_views/1).
 
 a_restarted_driver_removes_only_its_own_old_views(Pid) ->
     ok = weft_view:put(another_driver, {member, x}, 1),
@@ -84,9 +90,10 @@ a_restarted_driver_removes_only_its_own_old_views(Pid) ->
     unlink(Again),
     ?assertEqual([{{member, x}, 1}], weft_view:all()).
 
-a_driver_can_listen_to_another_one_test() -> with_driver(fun a_driver_can_listen_to_another_one/1).
+a_driver_listens_to_another_one_test() ->
+    with_driver(fun a_driver_listens_to_another_one/1).
 
-a_driver_can_listen_to_another_one(_Pid) ->
+a_driver_listens_to_another_one(_Pid) ->
     {ok, Listener} = weft_driver:start_link(weft_listening_driver, weft_echo_core,
                                             (options())#{listens_to => [?NAME]}),
     ok = weft_driver:subscribe(weft_listening_driver, self()),
@@ -94,7 +101,8 @@ a_driver_can_listen_to_another_one(_Pid) ->
     expect({weft_notice, weft_listening_driver, {seen, {notice, news}}}),
     gen_server:stop(Listener).
 
-a_subscriber_that_ends_is_forgotten_test() -> with_driver(fun a_subscriber_that_ends_is_forgotten/1).
+a_subscriber_that_ends_is_forgotten_test() ->
+    with_driver(fun a_subscriber_that_ends_is_forgotten/1).
 
 a_subscriber_that_ends_is_forgotten(Pid) ->
     {Subscriber, Ref} = spawn_monitor(fun() -> ok = weft_driver:subscribe(?NAME, self()) end),
@@ -103,7 +111,8 @@ a_subscriber_that_ends_is_forgotten(Pid) ->
     {driver, _, _, _, _, Subscribers} = sys:get_state(Pid),
     ?assertEqual([self()], maps:keys(Subscribers)).
 
-unknown_messages_crash_test() -> with_driver(fun unknown_messages_crash/1).
+unknown_messages_crash_test() ->
+    with_driver(fun unknown_messages_crash/1).
 
 unknown_messages_crash(Pid) ->
     unlink(Pid),

@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Test double of the link layer: tells the process registered as `weft_fake_links_owner' what it
-%% was asked for. The test plays the neighbours itself. Sends to gone@host fail.
+%% @doc Test double of the link layer: tells the process registered as `weft_fake_links_owner' what
+%% it was asked for. The test plays the neighbours itself. Sends to gone@host fail.
 -module(weft_fake_links).
 
 -export([subscribe/2, send/3, connect/1, disconnect/1]).

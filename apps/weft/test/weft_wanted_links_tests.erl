@@ -52,8 +52,8 @@ a_node_no_longer_wanted_is_given_up_test() ->
 wanted() ->
     weft_wanted_links:want(?PEER, weft_wanted_links:new('a@host', #{seed => 1})).
 
-%% Whatever happens in whatever order: a wanted node that is not up always has exactly one timer that
-%% still counts, so it is never given up and never dialled twice at a time.
+%% Whatever happens in whatever order: a wanted node that is not up always has exactly one timer
+%% that still counts, so it is never given up and never dialled twice at a time.
 one_live_timer_per_wanted_node_that_is_down_test_() ->
     {timeout, 60, ?_assert(proper:quickcheck(prop_one_live_timer(), [{numtests, 300}, quiet]))}.
 

@@ -8,7 +8,7 @@
 -module(weft_sim_network).
 
 -export([new/2, cut/3, cut_one_way/3, heal/3, heal_all/1, is_open/3,
-         open/3, close/2, current/3, streams_of/2, break/2, break/3, is_flowing/4,
+         open/3, opened/2, is_opening/3, close/2, current/3, streams_of/2, break/2, break/3, is_flowing/4,
          arrival_us/4, detection_us/1, refusal_us/1]).
 -export_type([network/0, stream_id/0]).
 
@@ -21,6 +21,8 @@
     next_id = 1 :: stream_id(),
     %% The newest stream of each pair.
     current = #{} :: #{{node(), node()} => stream_id()},
+    %% Streams that the node which asked for them does not know to be up yet.
+    opening = #{} :: #{stream_id() => []},
     %% Broken directions of each stream that at least one end may still believe in.
     streams = #{} :: #{stream_id() => #{node() => []}},
     %% When the last message of a direction arrives; later ones come no earlier.
@@ -68,9 +70,20 @@ is_open(A, B, #network{cuts = Cuts}) ->
 
 %% @doc A new stream between the nodes; it takes the place of an older one.
 -spec open(node(), node(), network()) -> {stream_id(), network()}.
-open(A, B, #network{next_id = Id, current = Current, streams = Streams} = Network) ->
-    {Id, Network#network{next_id = Id + 1, current = Current#{pair(A, B) => Id},
-                         streams = Streams#{Id => #{}}}}.
+open(A, B, #network{next_id = Id, current = Current, streams = Streams, opening = Opening} = N) ->
+    {Id, N#network{next_id = Id + 1, current = Current#{pair(A, B) => Id},
+                   streams = Streams#{Id => #{}}, opening = Opening#{Id => []}}}.
+
+%% @doc The node that asked for the stream has its answer.
+-spec opened(stream_id(), network()) -> network().
+opened(Id, #network{opening = Opening} = Network) ->
+    Network#network{opening = maps:remove(Id, Opening)}.
+
+%% @doc Whether a stream between the nodes is just being opened, so that the other end need not ask.
+-spec is_opening(node(), node(), network()) -> boolean().
+is_opening(A, B, #network{opening = Opening, streams = Streams} = Network) ->
+    Id = current(A, B, Network),
+    is_map_key(Id, Opening) andalso maps:get(Id, Streams, broken) =:= #{}.
 
 %% @doc Neither end believes in the stream any more.
 -spec close(stream_id(), network()) -> network().

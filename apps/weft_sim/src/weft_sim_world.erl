@@ -192,6 +192,9 @@ happen({deliver, Id, From, To, Machine, Msg} = Event, World) ->
         #node{state = paused, peers = #{From := Id}} -> hold(To, Event, World);
         _ -> World
     end;
+happen({opened, Id, Name, Peer}, #world{network = Network} = World) ->
+    happen({link_up, Id, Name, Peer},
+           World#world{network = weft_sim_network:opened(Id, Network)});
 happen({link_up, Id, Name, Peer} = Event, #world{network = Network} = World) ->
     case node_of(Name, World) of
         #node{state = paused} -> hold(Name, Event, World);
@@ -353,7 +356,7 @@ connect(Name, Peer, #world{network = Network0, now_us = NowUs} = World) ->
     #node{life = Life, peers = Peers} = node_of(Name, World),
     Reachable = weft_sim_network:is_open(Name, Peer, Network0)
         andalso (node_of(Peer, World))#node.state =:= running,
-    case is_map_key(Peer, Peers) of
+    case is_map_key(Peer, Peers) orelse weft_sim_network:is_opening(Name, Peer, Network0) of
         true -> World;
         false when Reachable -> open(Name, Peer, World);
         false ->
@@ -366,7 +369,7 @@ open(Name, Peer, #world{network = Network0, now_us = NowUs} = World) ->
     {Id, Network1} = weft_sim_network:open(Name, Peer, Network0),
     {PeerUs, Network2} = weft_sim_network:arrival_us(NowUs, Name, Peer, Network1),
     {NameUs, Network3} = weft_sim_network:arrival_us(PeerUs, Peer, Name, Network2),
-    at(NameUs, {link_up, Id, Name, Peer},
+    at(NameUs, {opened, Id, Name, Peer},
        at(PeerUs, {link_up, Id, Peer, Name}, World#world{network = Network3})).
 
 disconnect(Name, Peer, #world{network = Network0, now_us = NowUs} = World) ->

@@ -159,7 +159,8 @@ leave(Ref, NowMs, #state{self = Self, table = Table0, mode = joined} = State0) -
     {_, _, Table} = weft_member_table:merge([Gone], NowMs, Table0),
     State1 = lists:foldl(fun(Node, S) -> send(Node, {delta, [Gone]}, S) end, State0,
                          weft_wanted_links:linked(State0#state.links)),
-    State = State1#state{table = Table, mode = {leaving, Ref}},
+    State = State1#state{table = Table, mode = {leaving, Ref},
+                         links = weft_wanted_links:rest(State1#state.links)},
     emit({after_ms, State#state.linger_ms, left}, show(Gone, State));
 leave(Ref, _NowMs, State) ->
     emit({reply, Ref, ok}, State).
@@ -175,9 +176,8 @@ forget(Ref, Node, NowMs, #state{table = Table} = State) ->
     end.
 
 drop_links(#state{links = Links} = State) ->
-    Nodes = lists:usort(weft_wanted_links:wanted(Links) ++ weft_wanted_links:linked(Links)),
     lists:foldl(fun(Node, S) -> links(weft_wanted_links:unwant(Node, S#state.links), S) end,
-                State, Nodes).
+                State, weft_wanted_links:linked(Links)).
 
 want(Node, State) ->
     links(weft_wanted_links:want(Node, State#state.links), State).

@@ -10,7 +10,7 @@
 %% counts as failed after `connect_timeout_ms'.
 -module(weft_wanted_links).
 
--export([new/2, want/2, unwant/2, up/2, down/2, timer/2, wanted/1, linked/1, is_linked/2]).
+-export([new/2, want/2, unwant/2, rest/1, up/2, down/2, timer/2, wanted/1, linked/1, is_linked/2]).
 -export_type([links/0, timer/0]).
 
 -record(links, {
@@ -55,6 +55,11 @@ unwant(Node, #links{wanted = Wanted, up = Up} = Links)
     {Links#links{wanted = maps:remove(Node, Wanted)}, [{disconnect, Node}]};
 unwant(_Node, Links) ->
     {Links, []}.
+
+%% @doc Nothing is wanted any more, but links that are up stay for now.
+-spec rest(links()) -> links().
+rest(Links) ->
+    Links#links{wanted = #{}}.
 
 %% @doc A link came up, whoever dialled.
 -spec up(weft_core:node_id(), links()) -> links().
