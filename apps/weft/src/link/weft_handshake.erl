@@ -11,13 +11,14 @@
 -type deadline() :: integer().
 -type peer() :: #{node := node() | undefined, name := binary(), incarnation := non_neg_integer(),
                   listens := boolean(), token := binary(), role := dialer | listener,
-                  version := byte()}.
+                  version := byte(), begun_us := integer()}.
 
 %% @doc As dialer: proves knowledge of the cookie (or of the link's token, for a further lane)
 %% and checks that of the listener. Target is the node that should answer.
 -spec dial(weft_transport:socket(), node(), link | {{lane, pos_integer()}, binary()}, deadline()) ->
           {ok, peer()} | {error, term()}.
 dial(Socket, Target, What, Deadline) ->
+    BegunUs = erlang:monotonic_time(microsecond),
     Purpose = case What of link -> link; {Lane, _} -> Lane end,
     Key = case What of link -> cookie(Target); {_, Token} -> Token end,
     Hello = weft_hello:hello(#{versions => weft_hello:versions(), purpose => Purpose,
@@ -37,7 +38,7 @@ dial(Socket, Target, What, Deadline) ->
         #{incarnation := Incarnation, version := Version, name := Name} = Challenge,
         {ok, #{node => Target, name => Name, incarnation => Incarnation, listens => true,
                token => weft_hello:token(Key, Hello, ChallengeBin), role => dialer,
-               version => Version}}
+               version => Version, begun_us => BegunUs}}
     catch
         throw:Reason -> {error, Reason}
     end.
@@ -79,6 +80,7 @@ first_message(Socket, Deadline) ->
 -spec answer(weft_transport:socket(), binary(), deadline()) ->
           {ok, peer(), weft_hello:purpose()} | {error, term()}.
 answer(Socket, HelloBin, Deadline) ->
+    BegunUs = erlang:monotonic_time(microsecond),
     try
         Hello = parse(fun weft_hello:parse_hello/1, HelloBin),
         {Status, Key, Version} = judge(Hello),
@@ -96,6 +98,7 @@ answer(Socket, HelloBin, Deadline) ->
           purpose := Purpose} = Hello,
         {ok, #{node => node_of(Name), name => Name, incarnation => Incarnation,
                listens => Listens, role => listener, version => Version,
+               begun_us => BegunUs,
                token => weft_hello:token(Key, HelloBin, Challenge)}, Purpose}
     catch
         throw:Reason -> {error, Reason}

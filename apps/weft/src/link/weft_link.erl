@@ -18,6 +18,7 @@
 -define(RETRY_MIN_MS, 20).
 -define(RETRY_MAX_MS, 1000).
 -define(IDLE_MS, 60000).
+-define(LANES_MAX, 63).
 %% The side that did not dial the lost lane leaves the other this much time to do it again.
 -define(COURTESY_MS, 200).
 
@@ -43,6 +44,7 @@
                rtt_us :: pos_integer() | undefined,
                last_error :: term(),
                ups = 0 :: non_neg_integer(),
+               up_us = 0 :: integer(),
                idle_since_ms :: integer()}).
 
 -spec start_link(weft_links:key(), module(), [{weft_links:core(), pid()}]) -> {ok, pid()}.
@@ -131,6 +133,8 @@ handle_info(dial, Link) ->
     {noreply, need(Link#link{dial_timer = undefined})};
 handle_info({dialled, Pid, Result}, #link{dialer = {Pid, What}} = Link) ->
     {noreply, publish(need(dialled(Result, What, Link#link{dialer = undefined})))};
+handle_info({'EXIT', Socket, Reason}, Link) when is_port(Socket) ->
+    {noreply, publish(lose(Socket, Reason, Link))};
 handle_info({'EXIT', Pid, Reason}, #link{dialer = {Pid, What}} = Link) when Reason =/= normal ->
     {noreply, publish(need(dialled({error, Reason}, What, Link#link{dialer = undefined})))};
 handle_info({'EXIT', Pid, Reason}, #link{key = Key} = Link) ->
@@ -213,16 +217,38 @@ subscribed(Core, Pid, #link{lanes = Lanes, peer_cores = Cores} = Link) ->
 %% --- lanes come and go ------------------------------------------------------------------------
 
 attached(Socket, Peer, Purpose, Address, Link0) ->
-    Link1 = same_incarnation(Peer, Link0),
-    case weft_transport:activate(Socket, weft_wire:packet_bytes_max()) of
+    Link = same_incarnation(Peer, Link0),
+    case is_welcome(Peer, Purpose, Link)
+        andalso weft_transport:activate(Socket, weft_wire:packet_bytes_max()) of
         {ok, UntilMore} ->
-            Index = case Purpose of link -> 0; {lane, I} -> I end,
-            Link2 = replace_lane(Index, Link1),
-            add_lane(Socket, Index, Peer, UntilMore, Address, Link2);
+            add_lane(Socket, index(Purpose), Peer, UntilMore, Address, make_room(Purpose, Link));
+        false ->
+            weft_transport:close(Socket),
+            Link;
         {error, Reason} ->
             weft_transport:close(Socket),
-            Link1#link{last_error = Reason}
+            Link#link{last_error = Reason}
     end.
+
+index(link) -> 0;
+index({lane, Index}) -> Index.
+
+%% A lane belongs to a link that is up; on a cut link nothing comes up.
+is_welcome(Peer, Purpose, #link{key = Key} = Link) ->
+    case {weft_fault:is_cut(Key), Purpose} of
+        {true, _} -> false;
+        {false, link} -> not is_lost_crossing(Peer, Link);
+        {false, {lane, _}} -> is_up(Link)
+    end.
+
+%% Two calls may have crossed so that both were answered, which `weft_links:admit/2' cannot see.
+%% Both ends keep the one of the node with the greater name, whichever is done first.
+is_lost_crossing(#{role := Role, begun_us := BegunUs, name := Name},
+                 #link{peer = #{role := OtherRole}, up_us = UpUs} = Link)
+  when Role =/= OtherRole, BegunUs < UpUs ->
+    is_up(Link) andalso (Role =:= dialer) =/= (weft_identity:name() > Name);
+is_lost_crossing(_Peer, _Link) ->
+    false.
 
 add_lane(Socket, Index, Peer, UntilMore, Address,
          #link{key = Key, handler = Handler, lanes = Lanes, ups = Ups} = Link0) ->
@@ -233,6 +259,7 @@ add_lane(Socket, Index, Peer, UntilMore, Address,
         lanes = Lanes#{Socket => #lane{lane = Lane, until_more = UntilMore, heard_ms = now_ms()}},
         above = Handler:lane_up(Lane, Link0#link.above),
         peer = case Index of 0 -> Peer; _ -> Link0#link.peer end,
+        up_us = case Index of 0 -> now_us(); _ -> Link0#link.up_us end,
         address = case Address of undefined -> Link0#link.address; _ -> Address end,
         retry_ms = ?RETRY_MIN_MS, missing = 0,
         ups = case WasUp of true -> Ups; false -> Ups + 1 end}),
@@ -250,15 +277,21 @@ came_up(Lane, #link{subscribers = Subscribers} = Link) ->
 %% Another start of the node answers under the same name: what the old one had is over.
 same_incarnation(#{incarnation := Incarnation}, #link{peer = #{incarnation := Other}} = Link)
   when Incarnation =/= Other ->
-    (lose_all(restarted, Link))#link{peer = undefined};
+    (drop_all(restarted, Link))#link{peer = undefined};
 same_incarnation(_Peer, Link) ->
     Link.
 
-%% The peer dialled anew; it has given up the connection that this lane still had.
-replace_lane(Index, #link{lanes = Lanes} = Link) ->
-    case [Socket || {Socket, #lane{lane = Lane}} <- maps:to_list(Lanes),
-                    weft_lane:index(Lane) =:= Index] of
-        [Socket] -> lose(Socket, replaced, Link);
+%% A peer that dials the link anew has given up all connections that we still have. Nothing is
+%% dialled from here: a new lane is about to come.
+make_room(link, Link) ->
+    case is_up(Link) of
+        true -> drop_all(broken, Link#link{last_error = replaced});
+        false -> Link
+    end;
+make_room({lane, Index}, #link{lanes = Lanes} = Link) ->
+    case [Lane || #lane{lane = Lane} <- maps:values(Lanes), weft_lane:index(Lane) =:= Index] of
+        [Lane] when map_size(Lanes) > 1 -> drop_lane(Lane, replaced, Link);
+        [_] -> drop_all(broken, Link#link{last_error = replaced});
         [] -> Link
     end.
 
@@ -267,21 +300,25 @@ lose(Socket, Reason, #link{lanes = Lanes} = Link) ->
         #{Socket := _} when map_size(Lanes) =:= 1 ->
             lose_all(broken, Link#link{last_error = Reason});
         #{Socket := #lane{lane = Lane}} ->
-            weft_lane:close(Lane),
-            Handler = Link#link.handler,
-            need(Link#link{lanes = maps:remove(Socket, Lanes), last_error = Reason,
-                           above = Handler:lane_down(Lane, Link#link.above)});
+            need(drop_lane(Lane, Reason, Link));
         _ ->
             Link
     end.
 
+drop_lane(Lane, Reason, #link{lanes = Lanes, handler = Handler, above = Above} = Link) ->
+    weft_lane:close(Lane),
+    Link#link{lanes = maps:remove(weft_lane:socket(Lane), Lanes), last_error = Reason,
+              above = Handler:lane_down(Lane, Above)}.
+
 lose_all(Reason, #link{lanes = Lanes} = Link) when map_size(Lanes) =:= 0 ->
     down_above(Reason, Link);
-lose_all(Reason, #link{lanes = Lanes} = Link) ->
+lose_all(Reason, Link) ->
+    need(pause(drop_all(Reason, Link))).
+
+drop_all(Reason, #link{lanes = Lanes} = Link) ->
     lists:foreach(fun(#lane{lane = Lane}) -> weft_lane:close(Lane) end, maps:values(Lanes)),
-    announce_down(Link#link.last_error, Link),
-    need(pause(down_above(Reason, Link#link{lanes = #{}, peer_cores = [],
-                                            idle_since_ms = now_ms()}))).
+    map_size(Lanes) > 0 andalso announce_down(Link#link.last_error, Link),
+    down_above(Reason, Link#link{lanes = #{}, peer_cores = [], idle_since_ms = now_ms()}).
 
 down_above(Reason, #link{handler = Handler, above = Above} = Link) ->
     Link#link{above = Handler:link_down(Reason, Above)}.
@@ -337,13 +374,14 @@ can_dial(#link{key = {anonymous, _}}) -> false;
 can_dial(#link{peer = #{listens := false}}) -> false;
 can_dial(_Link) -> true.
 
-%% The dialler of a link brings up its further lanes.
+%% The dialler of a link brings up its further lanes. The first one is not dialled again while
+%% others live: another takes its place.
 missing_lane(#link{peer = #{role := dialer}, lanes = Lanes}) ->
+    Wanted = weft_config:get(lanes),
     Present = [weft_lane:index(Lane) || #lane{lane = Lane} <- maps:values(Lanes)],
-    case lists:seq(0, weft_config:get(lanes) - 1) -- Present of
-        [0 | _] -> none;
-        [Index | _] -> {lane, Index};
-        [] -> none
+    case lists:seq(1, ?LANES_MAX) -- Present of
+        [Index | _] when length(Present) < Wanted -> {lane, Index};
+        _ -> none
     end;
 missing_lane(_Link) ->
     none.
