@@ -28,10 +28,14 @@ test: ## run all tests and count them (ONLY="word ..." for suites named so)
 	@bin/setup test
 	@test/run.escript $(ONLY)
 
-demo: compile ## see it work: a small cluster on this machine
+demo: ## see it work: a small cluster on this machine
+	@bin/setup compile
+	@QUIET=1 rebar3 escriptize
 	@bin/demo
 
-sim: compile ## simulate the protocols in virtual time (QUICK=1: less than a minute)
+sim: ## simulate the protocols in virtual time (QUICK=1: less than a minute)
+	@bin/setup compile
+	@QUIET=1 rebar3 escriptize
 	@erl -noinput -pa $(BUILD)/default/lib/*/ebin \
 	    -eval 'weft_sim_cli:run(init:get_plain_arguments()).' \
 	    -extra $(if $(QUICK),--quick) $(ARGS)

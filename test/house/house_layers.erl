@@ -16,7 +16,7 @@ rules() ->
 check(#{modules := Modules, apps := Apps}, Config) ->
     {layers, Lowest2Highest} = lists:keyfind(layers, 1, Config),
     Shared = [Module || {shared, Module, _Reason} <- Config],
-    Facts = maps:values(Modules),
+    Facts = [Module || {_, Module} <- lists:sort(maps:to_list(Modules))],
     layer(Facts, ranks(Facts, Lowest2Highest, Shared)) ++ library(Apps) ++ cycles(Apps)
         ++ undeclared(Facts, Modules, Apps).
 
@@ -57,7 +57,7 @@ is_otp(App) ->
 cycles(Apps) ->
     [house:problem(application, File, 1, atom_to_list(App),
                    io_lib:format("~w needs itself by way of others: dependencies go down", [App]))
-     || {App, {File, _}} <- maps:to_list(Apps),
+     || {App, {File, _}} <- lists:sort(maps:to_list(Apps)),
         lists:member(App, below(needs(App, Apps), Apps, []))].
 
 below([], _, Seen) ->

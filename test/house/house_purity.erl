@@ -30,7 +30,7 @@ rules() ->
 -spec check(house_facts:facts()) -> [house:problem()].
 check(#{modules := Modules}) ->
     Graph = maps:map(fun(_, #{calls := Calls}) -> Calls end, Modules),
-    [P || {Module, #{file := File}} <- maps:to_list(Modules), is_core(Module),
+    [P || {Module, #{file := File}} <- lists:sort(maps:to_list(Modules)), is_core(Module),
           P <- check_core(Module, File, Graph)].
 
 is_core(Module) ->

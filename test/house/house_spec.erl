@@ -13,7 +13,7 @@ rules() ->
 check(#{modules := Modules}) ->
     [house:problem(spec, File, Line, atom_to_list(M),
                    io_lib:format("~w/~w is exported: give it a -spec", [Name, Arity]))
-     || #{module := M, file := File, without_spec := Missing} = Facts <- maps:values(Modules),
+     || {M, #{file := File, without_spec := Missing} = Facts} <- lists:sort(maps:to_list(Modules)),
         Callbacks <- [callbacks(Facts, Modules)],
         {Line, {Name, Arity}} <- Missing, not lists:member({Name, Arity}, Callbacks)].
 
