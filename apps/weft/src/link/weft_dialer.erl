@@ -26,6 +26,7 @@ dial(Node, What, LastKnown, TimeoutMs) ->
 address(Node, LastKnown, Deadline) ->
     case resolve(Node, left(Deadline)) of
         {ok, Address} -> {ok, Address};
+        {error, no_such_node} when LastKnown =/= undefined -> {forgotten, LastKnown};
         {error, no_such_node} -> {error, no_such_node};
         {error, _} when LastKnown =/= undefined -> {ok, LastKnown};
         {error, Reason} -> {error, Reason}
@@ -33,6 +34,11 @@ address(Node, LastKnown, Deadline) ->
 
 dial_address(_Node, _What, {error, Reason}, _Deadline) ->
     {error, Reason};
+dial_address(Node, What, {forgotten, Address}, Deadline) ->
+    case dial_address(Node, What, {ok, Address}, Deadline) of
+        {error, Reason} -> {error, forgotten(Reason)};
+        Ok -> Ok
+    end;
 dial_address(Node, What, {ok, {Ip, Port} = Address}, Deadline) ->
     {_Name, Host} = split(Node),
     case weft_transport:connect(Ip, Port, Host, left(Deadline)) of
@@ -47,6 +53,14 @@ dial_address(Node, What, {ok, {Ip, Port} = Address}, Deadline) ->
         {error, Reason} ->
             {error, Reason}
     end.
+
+%% A node whose name epmd lost (it was restarted itself) still answers where it did.
+forgotten(Reason) when Reason =:= econnrefused; Reason =:= wrong_target; Reason =:= not_weft ->
+    no_such_node;
+forgotten({wrong_target, _}) ->
+    no_such_node;
+forgotten(Reason) ->
+    Reason.
 
 %% A stock node drops a connection that does not begin with its own handshake.
 meaning(closed) -> not_weft;

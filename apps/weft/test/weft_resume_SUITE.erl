@@ -1,0 +1,365 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Sessions on real nodes while connections, nodes and gateways fail.
+%%
+%% Faults are drawn from a seed, which is printed; SEED=<number> repeats a run. FULL=1 makes the
+%% long version of the circuit case (1,000,000 messages, 100 faults and more).
+-module(weft_resume_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-export([suite/0, all/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2,
+         end_per_testcase/2]).
+-export([every_connection_killed_fifty_times/1, single_lanes_killed/1, simultaneous_connects/1,
+         killed_peer_is_down_at_once/1, restarted_peer_never_resumes/1,
+         cut_beyond_the_timeout_is_one_nodedown/1, stopped_peer_comes_back/1,
+         circuit_survives_gateways/1, epmd_restart_is_no_nodedown/1]).
+
+-define(T, weft_resume_traffic).
+
+suite() -> [{timetrap, {minutes, 3}}].
+
+all() ->
+    [every_connection_killed_fifty_times, single_lanes_killed, simultaneous_connects,
+     killed_peer_is_down_at_once, restarted_peer_never_resumes,
+     cut_beyond_the_timeout_is_one_nodedown, stopped_peer_comes_back,
+     circuit_survives_gateways, epmd_restart_is_no_nodedown].
+
+init_per_suite(Config) ->
+    [{epmd, weft_test_nodes:start_epmd()} | Config].
+
+end_per_suite(Config) ->
+    weft_test_nodes:stop_epmd(?config(epmd, Config)).
+
+init_per_testcase(_Case, Config) ->
+    Seed = case os:getenv("SEED") of
+               false -> erlang:phash2({os:timestamp(), self()}, 1 bsl 30);
+               Text -> list_to_integer(Text)
+           end,
+    ct:pal("SEED=~b", [Seed]),
+    _ = rand:seed(exsss, Seed),
+    Place = #{epmd => ?config(epmd, Config), dir => ?config(priv_dir, Config)},
+    [{seed, Seed}, {place, Place} | Config].
+
+end_per_testcase(_Case, _Config) ->
+    weft_test_nodes:stop_all().
+
+%% --- direct sessions --------------------------------------------------------------------------
+
+every_connection_killed_fifty_times(Config) ->
+    kill_under_traffic(Config, #{lanes => 1, which => all, kills => 50, resumes_min => 40}).
+
+single_lanes_killed(Config) ->
+    [A, B] = kill_under_traffic(Config, #{lanes => 4, which => one, kills => 60, resumes_min => 2}),
+    %% Whatever lanes were lost, they come back.
+    weft_test_nodes:until(fun() -> lanes(A, B) =:= 4 andalso lanes(B, A) =:= 4 end).
+
+lanes(A, #{node := Node}) ->
+    [#{lanes := Lanes}] = [Info || #{node := N} = Info <- call(A, weft_links, info, []), N =:= Node],
+    length(Lanes).
+
+kill_under_traffic(Config, #{lanes := Lanes, which := Which, kills := Kills,
+                             resumes_min := Least}) ->
+    [A, B] = Nodes = pair(Config, [{lanes, Lanes}]),
+    connect(A, B),
+    begin_traffic(Nodes, ?config(seed, Config), #{rate => 1000, bytes_max => 2000}),
+    [kill_lanes(Nodes, Which) || _ <- lists:seq(1, Kills)],
+    Resumes = resumes(A, B),
+    end_traffic(Nodes),
+    ct:pal("resumes: ~b", [Resumes]),
+    %% Faults came to pass, and each cost no more than its own resume: no thrashing.
+    ?assert(Resumes >= Least andalso Resumes =< 2 * Kills),
+    Nodes.
+
+kill_lanes(Nodes, Which) ->
+    {Here, There} = pick_sides(Nodes),
+    How = lists:nth(rand:uniform(2), [fin, rst]),
+    _ = call(Here, ?T, kill_lanes, [maps:get(node, There), How, Which]),
+    pause_ms(rand:uniform(100) - 1).
+
+pick_sides([A, B]) ->
+    case rand:uniform(2) of 1 -> {A, B}; 2 -> {B, A} end.
+
+%% Two nodes connect to each other at the same moment, again and again: first with the link between
+%% them up, then with the link down too.
+simultaneous_connects(Config) ->
+    Nodes = pair(Config, [{faults, true}]),
+    [connect_both(Nodes, Round) || Round <- lists:seq(1, rounds())],
+    ok.
+
+rounds() ->
+    list_to_integer(os:getenv("ROUNDS", "1000")).
+
+connect_both([A, B] = Nodes, Round) ->
+    At = erlang:system_time(nanosecond) + 3000000,
+    Self = self(),
+    Answers = [{Here, spawn_monitor(
+                        fun() ->
+                                Self ! {self(), call(Here, ?T, connect_at, [node_of(There), At])}
+                        end)} || {Here, There} <- [{A, B}, {B, A}]],
+    Connected = [receive {Pid, Answer} -> demonitor(Ref, [flush]), Answer
+                 after 20000 -> ct:fail({hangs, Round, node_of(Here), states(Nodes)})
+                 end || {Here, {Pid, Ref}} <- Answers],
+    %% One of the two may be told `false' as by the stock carrier, if it lost the race and looked
+    %% before the other call was through; the nodes are connected all the same.
+    ?assert(lists:member(true, Connected), {Round, Connected}),
+    weft_test_nodes:until(fun() -> is_connected(A, B) andalso is_connected(B, A) end),
+    {Here, There} = pick_sides(Nodes),
+    true = call(Here, erlang, disconnect_node, [node_of(There)]),
+    weft_test_nodes:until(fun() -> not is_connected(A, B) andalso not is_connected(B, A) end),
+    [weft_test_nodes:until(fun() -> call(N, weft_sessions, list, []) =:= [] end) || N <- Nodes],
+    Round rem 2 =:= 0 andalso break_link(Nodes).
+
+break_link([A, B] = Nodes) ->
+    {Here, There} = pick_sides(Nodes),
+    ok = call(Here, weft_fault, break, [node_of(There)]),
+    weft_test_nodes:until(fun() -> not call(A, weft_links, up, [node_of(B)])
+                                       andalso not call(B, weft_links, up, [node_of(A)]) end).
+
+states(Nodes) ->
+    [{node_of(N), call(N, weft_links, info, []),
+      [call(N, weft_session, info, [S]) || S <- call(N, weft_sessions, list, [])]} || N <- Nodes].
+
+killed_peer_is_down_at_once(Config) ->
+    [killed_peer(Config, Who) || Who <- [initiator, acceptor]],
+    ok.
+
+%% Who is it that lives?
+killed_peer(Config, Who) ->
+    [A, B] = pair(Config, []),
+    {Dead, Alive} = case Who of initiator -> {B, A}; acceptor -> {A, B} end,
+    connect(A, B),
+    ok = call(Alive, ?T, expect, []),
+    ok = call(Dead, ?T, expect, []),
+    ok = call(Alive, ?T, watch, [node_of(Dead)]),
+    StartMs = call(Alive, erlang, monotonic_time, [millisecond]),
+    ok = weft_test_nodes:kill(Dead),
+    weft_test_nodes:until(fun() -> [] =/= nodedowns(Alive) end),
+    [{AtMs, _}] = nodedowns(Alive),
+    ct:pal("~p: nodedown after ~b ms", [Who, AtMs - StartMs]),
+    ?assert(AtMs - StartMs < 1000).
+
+restarted_peer_never_resumes(Config) ->
+    [A, B] = pair(Config, []),
+    connect(A, B),
+    ok = call(A, ?T, expect, []),
+    ok = call(B, ?T, expect, []),
+    ok = call(A, ?T, watch, [node_of(B)]),
+    [Session] = call(A, weft_sessions, list, []),
+    Incarnation = call(B, weft_identity, incarnation, []),
+    ok = weft_test_nodes:kill(B),
+    B2 = weft_test_nodes:start(short_name(B), #{config => resume_config()}, ?config(place, Config)),
+    ?assertEqual(node_of(B), node_of(B2)),
+    weft_test_nodes:until(fun() -> call(A, net_kernel, connect_node, [node_of(B2)]) end),
+    ?assertNotEqual(Incarnation, call(B2, weft_identity, incarnation, [])),
+    ?assertNot(call(A, erlang, is_process_alive, [Session])),
+    %% Link, two monitors, and nodedown, once each.
+    weft_test_nodes:until(fun() -> length(signals(A, ['DOWN', 'EXIT', nodedown])) >= 4 end),
+    ?assertEqual(4, length(signals(A, ['DOWN', 'EXIT', nodedown]))),
+    [#{resumes := 0}] = [call(A, weft_session, info, [S])
+                         || S <- call(A, weft_sessions, list, [])],
+    ok.
+
+cut_beyond_the_timeout_is_one_nodedown(Config) ->
+    TimeoutMs = 1500,
+    [A, B] = Nodes = pair(Config, [{faults, true}, {resume_timeout_ms, TimeoutMs}]),
+    connect(A, B),
+    begin_watching(Nodes),
+    {Here, There} = pick_sides(Nodes),
+    Starts = [call(N, erlang, monotonic_time, [millisecond]) || N <- Nodes],
+    ok = call(Here, weft_fault, cut, [node_of(There)]),
+    weft_test_nodes:until(fun() -> lists:all(fun(N) -> nodedowns(N) =/= [] end, Nodes) end),
+    Afters = [AtMs - StartMs || {N, StartMs} <- lists:zip(Nodes, Starts),
+                                {AtMs, _} <- nodedowns(N)],
+    ct:pal("nodedown after ~w ms", [Afters]),
+    ?assertMatch([_, _], Afters),
+    [?assert(Ms >= TimeoutMs andalso Ms < TimeoutMs + 1000) || Ms <- Afters],
+    ?assertNot(call(There, net_kernel, connect_node, [node_of(Here)])),
+    ok = call(Here, weft_fault, heal, []),
+    weft_test_nodes:until(fun() -> call(There, net_kernel, connect_node, [node_of(Here)]) end),
+    weft_test_nodes:until(fun() -> is_connected(Here, There) end),
+    [?assertMatch([_], nodedowns(N)) || N <- Nodes],
+    ok.
+
+%% A node that stands still is noticed, its session waits for it, and its peer's memory is bounded
+%% meanwhile: the messages wait in the processes that send, as on any busy connection.
+stopped_peer_comes_back(Config) ->
+    [A, B] = Nodes = pair(Config, [{keepalive_ms, 200}, {link_timeout_ms, 1000}]),
+    connect(A, B),
+    begin_watching(Nodes),
+    ok = call(A, ?T, send, [node_of(B), #{rate => 1000, bytes_max => 20000,
+                                          seed => ?config(seed, Config)}]),
+    weft_test_nodes:until(fun() -> received(B) > 100 end),
+    Before = call(A, erlang, memory, [total]),
+    ok = weft_test_nodes:pause(B),
+    %% Noticed: the link is down. And it stays so over several attempts to dial.
+    weft_test_nodes:until(fun() -> not call(A, weft_links, up, [node_of(B)]) end),
+    Highest = lists:max([begin pause_ms(50), call(A, erlang, memory, [total]) end
+                         || _ <- lists:seq(1, 60)]),
+    ok = weft_test_nodes:continue(B),
+    ct:pal("memory of the sender: ~b before, at most ~b while the peer stood still",
+           [Before, Highest]),
+    ?assert(Highest < Before + 8 * 1024 * 1024),
+    Sent = call(A, ?T, finish, []),
+    weft_test_nodes:until(fun() -> received(B) >= Sent end),
+    ?assertMatch(#{received := Sent, wrong := []}, call(B, ?T, account, [])),
+    [?assertEqual([], bad_signals(N)) || N <- Nodes],
+    ?assert(resumes(A, B) >= 1).
+
+%% A new epmd has to be told the names again; until then nobody may be taken for dead.
+epmd_restart_is_no_nodedown(Config) ->
+    [A, B] = Nodes = pair(Config, []),
+    connect(A, B),
+    begin_watching(Nodes),
+    weft_test_nodes:restart_epmd(?config(epmd, Config)),
+    [begin
+         1 = call(Here, ?T, kill_lanes, [node_of(There), rst, all]),
+         weft_test_nodes:until(fun() -> resumes(A, B) =:= N andalso resumes(B, A) =:= N end)
+     end || {N, Here, There} <- [{1, A, B}, {2, B, A}]],
+    [?assertEqual([], bad_signals(N)) || N <- Nodes],
+    ok.
+
+%% --- circuits ---------------------------------------------------------------------------------
+
+%% a - g1 - b and a - g2 - b: gateways die and links are cut while a and b talk.
+circuit_survives_gateways(Config) ->
+    {Count, FaultsMin} = case os:getenv("FULL") of
+                             "1" -> {1000000, 100};
+                             _ -> {100000, 20}
+                         end,
+    Names = [unique(Name) || Name <- [a, b, g1, g2]],
+    Stage0 = square(Names, Config),
+    #{a := A, b := B} = Stage0,
+    weft_test_nodes:until(fun() -> call(A, net_kernel, connect_node, [node_of(B)]) end),
+    begin_watching([A, B]),
+    Seed = ?config(seed, Config),
+    Plan = #{rate => 8000, bytes_max => 200, seed => Seed, count => Count},
+    ok = call(A, ?T, send, [node_of(B), Plan]),
+    ok = call(B, ?T, send, [node_of(A), Plan#{rate := 800, count := Count div 10}]),
+    {Faults, Stage} = faults_until(fun() -> received(B) >= Count end, 0, Stage0),
+    ct:pal("~b faults, ~b resumes", [Faults, resumes(A, B)]),
+    ?assertMatch(#{a := A, b := B}, Stage),
+    end_traffic([A, B]),
+    ?assert(Faults >= FaultsMin).
+
+square(Names, Config) ->
+    [A, B, G1, G2] = Nodes = [on_this_host(Name) || Name <- Names],
+    Links = [{A, G1}, {G1, B}, {A, G2}, {G2, B}],
+    Options = #{config => [{topology, {static, #{links => Links}}}, {faults, true}
+                           | resume_config()],
+                args => ["-kernel", "prevent_overlapping_partitions", "false",
+                         "-connect_all", "false"]},
+    Boot = fun(Name) -> start_overlay(Name, Options, Config) end,
+    Refs = [Boot(Name) || Name <- Names],
+    ?assertEqual(Nodes, [node_of(Ref) || Ref <- Refs]),
+    maps:from_list([{boot, Boot} | lists:zip([a, b, g1, g2], Refs)]).
+
+on_this_host(Name) ->
+    {ok, Host} = inet:gethostname(),
+    list_to_atom(atom_to_list(Name) ++ "@" ++ Host).
+
+start_overlay(Name, Options, Config) ->
+    Ref = weft_test_nodes:start(Name, Options, ?config(place, Config)),
+    {ok, _} = call(Ref, application, ensure_all_started, [weft]),
+    Ref.
+
+faults_until(Done, Faults, Stage) ->
+    case Done() of
+        true -> {Faults, Stage};
+        false -> faults_until(Done, Faults + 1, fault(rand:uniform(6), Stage))
+    end.
+
+%% One gateway is killed and started anew; the other one lives.
+fault(1, #{boot := Boot} = Stage) ->
+    Which = lists:nth(rand:uniform(2), [g1, g2]),
+    #{Which := Gateway} = Stage,
+    ok = weft_test_nodes:kill(Gateway),
+    pause_ms(rand:uniform(300)),
+    Again = Boot(short_name(Gateway)),
+    #{a := A, b := B} = Stage,
+    weft_test_nodes:until(fun() -> linked(A, Again) andalso linked(B, Again) end),
+    Stage#{Which := Again};
+%% A link is cut for a while, or just broken, by one of its ends.
+fault(Kind, Stage) ->
+    Gateway = maps:get(lists:nth(rand:uniform(2), [g1, g2]), Stage),
+    End = maps:get(lists:nth(rand:uniform(2), [a, b]), Stage),
+    {Here, There} = pick_sides([Gateway, End]),
+    case Kind > 3 of
+        true ->
+            ok = call(Here, weft_fault, break, [node_of(There)]),
+            pause_ms(rand:uniform(300));
+        false ->
+            ok = call(Here, weft_fault, cut, [node_of(There)]),
+            pause_ms(rand:uniform(600)),
+            ok = call(Here, weft_fault, heal, [node_of(There)])
+    end,
+    Stage.
+
+linked(Here, #{node := Node}) -> call(Here, weft_links, up, [Node]).
+
+%% --- steps ------------------------------------------------------------------------------------
+
+resume_config() ->
+    [{resume_timeout_ms, 20000}].
+
+pair(Config, More) ->
+    Weft = lists:ukeysort(1, More ++ resume_config()),
+    [weft_test_nodes:start(unique(Name), #{config => Weft}, ?config(place, Config))
+     || Name <- [a, b]].
+
+unique(Name) ->
+    list_to_atom(atom_to_list(Name) ++ integer_to_list(erlang:unique_integer([positive]))).
+
+short_name(#{node := Node}) ->
+    [Name, _Host] = string:split(atom_to_list(Node), "@"),
+    list_to_atom(Name).
+
+node_of(#{node := Node}) -> Node.
+
+call(Node, Module, Function, Args) ->
+    weft_test_nodes:call(Node, Module, Function, Args).
+
+connect(A, B) ->
+    true = call(A, net_kernel, connect_node, [node_of(B)]),
+    weft_test_nodes:until(fun() -> is_connected(B, A) end).
+
+is_connected(A, #{node := Node}) ->
+    lists:member(Node, call(A, erlang, nodes, [connected])).
+
+begin_watching([A, B] = Nodes) ->
+    [ok = call(N, ?T, expect, []) || N <- Nodes],
+    [ok = call(Here, ?T, watch, [node_of(There)]) || {Here, There} <- [{A, B}, {B, A}]].
+
+begin_traffic([A, B] = Nodes, Seed, Options) ->
+    _ = begin_watching(Nodes),
+    [ok = call(Here, ?T, send, [node_of(There), Options#{seed => Seed}])
+     || {Here, There} <- [{A, B}, {B, A}]].
+
+%% Everything that was sent arrives, once and in order, and nobody noticed anything.
+end_traffic([A, B] = Nodes) ->
+    [SentA, SentB] = [call(N, ?T, finish, []) || N <- Nodes],
+    ct:pal("sent: ~b and ~b", [SentA, SentB]),
+    [weft_test_nodes:until(fun() -> received(N) >= Sent end, 30000)
+     || {N, Sent} <- [{B, SentA}, {A, SentB}]],
+    [?assertMatch(#{received := Sent, wrong := []}, call(N, ?T, account, []))
+     || {N, Sent} <- [{B, SentA}, {A, SentB}]],
+    [?assertEqual([], bad_signals(N)) || N <- Nodes].
+
+received(Node) ->
+    maps:get(received, call(Node, ?T, account, [])).
+
+signals(Node, Tags) ->
+    [Signal || {_, Message} = Signal <- maps:get(signals, call(Node, ?T, account, [])),
+               lists:member(element(1, Message), Tags)].
+
+nodedowns(Node) -> signals(Node, [nodedown]).
+
+bad_signals(Node) -> signals(Node, ['DOWN', 'EXIT', nodedown]).
+
+resumes(A, #{node := Node}) ->
+    lists:sum([Resumes || S <- call(A, weft_sessions, list, []),
+                          #{node := N, resumes := Resumes} <- [call(A, weft_session, info, [S])],
+                          N =:= Node]).
+
+pause_ms(Ms) ->
+    receive after Ms -> ok end.

@@ -1,0 +1,201 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Real nodes for the suites of the carrier: a private epmd, nodes controlled by `peer' over
+%% standard input and output (so control works whatever the distribution does), signals to their
+%% operating system processes, and waiting for conditions.
+%%
+%% Options of start/3: carrier (weft | plain), config ([{Key, Value}] of weft), args (more arguments
+%% of erl), long (false, true or "host": long names), epmd (false: none), cookie.
+-module(weft_test_nodes).
+
+-export([start_epmd/0, restart_epmd/1, stop_epmd/1, start/3, stop_all/0, call/4, call/5, until/1, until/2,
+         kill/1, pause/1, continue/1, free_port/0, ebin/1, node_args/2]).
+-export_type([epmd/0, node_ref/0, place/0]).
+
+-define(BOOT_MS, 20000).
+-define(CALL_MS, 30000).
+-define(POLL_MS, 5).
+
+-type epmd() :: #{port := inet:port_number(), keeper := pid()}.
+-type place() :: #{epmd := epmd(), dir := file:filename()}.
+-type node_ref() :: #{peer := pid(), node := node(), os_pid := string(), log := file:filename()}.
+
+%% @doc An epmd for the caller's suite alone, on a port that is free now, and a process that keeps
+%% what the suite has started.
+-spec start_epmd() -> epmd().
+start_epmd() ->
+    Port = free_port(),
+    Suite = self(),
+    Keeper = spawn(fun() ->
+                           register(?MODULE, self()),
+                           EpmdPid = run_epmd(Port),
+                           Suite ! {self(), ready},
+                           keep([], EpmdPid, Port)
+                   end),
+    receive {Keeper, ready} -> ok end,
+    until(fun() -> answers(Port) end),
+    #{port => Port, keeper => Keeper}.
+
+run_epmd(Port) ->
+    Epmd = open_port({spawn_executable, epmd_executable()},
+                     [{args, ["-port", integer_to_list(Port)]}]),
+    {os_pid, OsPid} = erlang:port_info(Epmd, os_pid),
+    integer_to_list(OsPid).
+
+keep(Nodes, EpmdPid, Port) ->
+    receive
+        {started, Node} ->
+            keep([Node | Nodes], EpmdPid, Port);
+        {take, From, Ref} ->
+            From ! {Ref, Nodes},
+            keep([], EpmdPid, Port);
+        {restart, From, Ref} ->
+            signal("KILL", EpmdPid),
+            until(fun() -> not answers(Port) end),
+            NewPid = run_epmd(Port),
+            From ! {Ref, Nodes},
+            keep(Nodes, NewPid, Port);
+        {stop, From, Ref} ->
+            signal("KILL", EpmdPid),
+            From ! {Ref, Nodes}
+    end.
+
+%% @doc Another epmd in place of the old one; it knows no names.
+-spec restart_epmd(epmd()) -> ok.
+restart_epmd(#{port := Port}) ->
+    _ = ask(restart),
+    until(fun() -> answers(Port) end).
+
+ask(What) ->
+    Monitor = monitor(process, ?MODULE),
+    ?MODULE ! {What, self(), Monitor},
+    receive
+        {Monitor, Nodes} -> demonitor(Monitor, [flush]), Nodes;
+        {'DOWN', Monitor, _, _, Reason} -> erlang:error({keeper, Reason})
+    end.
+
+%% @doc Stops epmd and every node that was started with it.
+-spec stop_epmd(epmd()) -> ok.
+stop_epmd(_Epmd) ->
+    lists:foreach(fun kill/1, ask(stop)).
+
+%% @doc Ends every node that was started, stopped (SIGSTOP) and dead ones too.
+-spec stop_all() -> ok.
+stop_all() ->
+    lists:foreach(fun kill/1, ask(take)).
+
+%% @doc Starts a node that logs to a file of its own.
+-spec start(atom(), map(), place()) -> node_ref().
+start(Name, Options, #{epmd := #{port := EpmdPort}, dir := Dir}) ->
+    Unique = integer_to_list(erlang:unique_integer([positive])),
+    Log = filename:join(Dir, atom_to_list(Name) ++ "_" ++ Unique ++ ".log"),
+    Settings = #{connection => standard_io, wait_boot => ?BOOT_MS,
+                 exec => filename:join([code:root_dir(), "bin", "erl"]),
+                 env => [{"ERL_EPMD_PORT", integer_to_list(EpmdPort)}],
+                 args => name_args(Name, Options) ++ node_args(Options, Log)},
+    {ok, Peer, _} = peer:start(Settings),
+    Node = #{peer => Peer, node => peer:call(Peer, erlang, node, []), log => Log,
+             os_pid => peer:call(Peer, os, getpid, [])},
+    ?MODULE ! {started, Node},
+    Node.
+
+%% The peer module's own `name' would insist on a name that is known now.
+name_args(Name, #{long := Host}) when is_list(Host) ->
+    ["-name", atom_to_list(Name) ++ "@" ++ Host];
+name_args(Name, #{long := true}) ->
+    ["-name", atom_to_list(Name)];
+name_args(Name, _Options) ->
+    ["-sname", atom_to_list(Name)].
+
+%% @doc The arguments of erl for a node, without its name.
+-spec node_args(map(), file:filename()) -> [string()].
+node_args(Options, Log) ->
+    Logger = [{handler, default, logger_std_h, #{config => #{file => Log}}}],
+    carrier_args(maps:get(carrier, Options, weft), maps:get(config, Options, []))
+        ++ ["-setcookie", maps:get(cookie, Options, "weft_test"),
+            "-pa", ebin(?MODULE), "-kernel", "logger", term(Logger),
+            "+S", "1:1", "+SDcpu", "1:1", "+SDio", "1", "+A", "1",
+            "+sbwt", "none", "+sbwtdcpu", "none", "+sbwtdio", "none"]
+        ++ maps:get(args, Options, []).
+
+carrier_args(plain, _Config) ->
+    [];
+carrier_args(weft, Config) ->
+    ["-pa", ebin(weft_dist), "-proto_dist", "weft"]
+        ++ lists:append([["-weft", atom_to_list(Key), term(Value)] || {Key, Value} <- Config]).
+
+%% @doc Directory of the object code of a module.
+-spec ebin(module()) -> file:filename().
+ebin(Module) ->
+    filename:absname(filename:dirname(code:which(Module))).
+
+term(Term) ->
+    lists:flatten(io_lib:format("~0p", [Term])).
+
+%% @doc Kills a node (SIGKILL) and waits for its end.
+-spec kill(node_ref()) -> ok.
+kill(#{peer := Peer, os_pid := OsPid}) ->
+    Monitor = monitor(process, Peer),
+    is_process_alive(Peer) andalso signal("KILL", OsPid),
+    receive {'DOWN', Monitor, process, Peer, _} -> ok
+    after ?CALL_MS -> erlang:error({node_does_not_end, OsPid})
+    end.
+
+%% @doc Stops a node's process in its tracks (SIGSTOP).
+-spec pause(node_ref()) -> ok.
+pause(#{os_pid := OsPid}) -> signal("STOP", OsPid).
+
+-spec continue(node_ref()) -> ok.
+continue(#{os_pid := OsPid}) -> signal("CONT", OsPid).
+
+signal(Signal, OsPid) ->
+    [] = os:cmd("kill -" ++ Signal ++ " " ++ OsPid),
+    ok.
+
+%% @doc Calls a function on a node over its control channel.
+-spec call(node_ref(), module(), atom(), [term()]) -> term().
+call(Node, Module, Function, Args) ->
+    call(Node, Module, Function, Args, ?CALL_MS).
+
+-spec call(node_ref(), module(), atom(), [term()], timeout()) -> term().
+call(#{peer := Peer}, Module, Function, Args, TimeoutMs) ->
+    peer:call(Peer, Module, Function, Args, TimeoutMs).
+
+%% @doc Waits until Condition() is true, 15 s at most.
+-spec until(fun(() -> boolean())) -> ok.
+until(Condition) ->
+    until(Condition, 15000).
+
+-spec until(fun(() -> boolean()), TimeoutMs :: non_neg_integer()) -> ok.
+until(Condition, TimeoutMs) ->
+    poll(Condition, erlang:monotonic_time(millisecond) + TimeoutMs).
+
+poll(Condition, Deadline) ->
+    case Condition() of
+        true ->
+            ok;
+        false ->
+            erlang:monotonic_time(millisecond) < Deadline
+                orelse erlang:error({never_true, Condition}),
+            receive after ?POLL_MS -> poll(Condition, Deadline) end
+    end.
+
+%% @doc A TCP port that nobody listens on now.
+-spec free_port() -> inet:port_number().
+free_port() ->
+    {ok, Socket} = gen_tcp:listen(0, []),
+    {ok, Port} = inet:port(Socket),
+    ok = gen_tcp:close(Socket),
+    Port.
+
+epmd_executable() ->
+    Erts = filename:join([code:root_dir(), "erts-" ++ erlang:system_info(version), "bin"]),
+    case os:find_executable("epmd", Erts) of
+        false -> os:find_executable("epmd");
+        File -> File
+    end.
+
+answers(Port) ->
+    case gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {active, false}]) of
+        {ok, Socket} -> gen_tcp:close(Socket) =:= ok;
+        {error, _} -> false
+    end.
