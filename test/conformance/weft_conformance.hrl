@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% What every conformance case uses: receive with a deadline and a clear failure text.
 
-%% No receive waits longer than this; generous, because gateways and slow machines run the same cases.
+%% No receive waits longer than this; generous, since gateways and slow machines run the same cases.
 -define(DEADLINE_MS, 15_000).
 
 %% Waits for a message matching Pattern and evaluates to Result.

@@ -6,7 +6,8 @@
 
 -export([wrong_cookie_is_refused/1, cookie_per_node_agreed_by_both_is_accepted/1,
          node_not_allowed_is_refused/1, auto_connect_never/1, auto_connect_once/1,
-         reconnect_right_after_a_disconnect/1, two_hundred_racing_connects/1, many_processes_connect_at_once/1]).
+         reconnect_right_after_a_disconnect/1, two_hundred_racing_connects/1,
+         many_processes_connect_at_once/1]).
 -export([needs/0]).
 
 -define(RACES, 200).

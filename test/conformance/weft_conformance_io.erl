@@ -10,11 +10,11 @@
          file_written_and_read_by_rpc/1, far_file_device_used_from_here/1]).
 
 output_of_a_far_process_arrives_at_our_group_leader(#{b := B}) ->
-    Captured = captured(fun() ->
-                                {Pid, Monitor} = spawn_monitor(B, io, format, ["~p ~ts", [x, "ü"]]),
-                                ?expect({'DOWN', Monitor, process, Pid, normal})
-                        end),
-    "x ü" = Captured.
+    Print = fun() ->
+                    {Pid, Monitor} = spawn_monitor(B, io, format, ["~p ~ts", [x, "ü"]]),
+                    ?expect({'DOWN', Monitor, process, Pid, normal})
+            end,
+    "x ü" = captured(Print).
 
 output_in_erpc_arrives_at_our_group_leader(#{b := B}) ->
     "hello" = captured(fun() -> ok = erpc:call(B, io, put_chars, ["hello"]) end),

@@ -42,7 +42,8 @@ normal_exit_leaves_an_untrapping_process_alive(#{b := B}) ->
     ok = weft_puppet:sync(weft_puppet:start(B)).
 
 exit_ends_an_untrapping_process(#{b := B}) ->
-    {Near, Monitor} = spawn_monitor(fun() -> spawn_link(B, erlang, exit, [boom]), ?expect(never) end),
+    Linked = fun() -> spawn_link(B, erlang, exit, [boom]), ?expect(never) end,
+    {Near, Monitor} = spawn_monitor(Linked),
     ?expect({'DOWN', Monitor, process, Near, boom}).
 
 killed_comes_over_a_link_of_a_killed_process(#{b := B}) ->
@@ -146,7 +147,8 @@ linking_and_unlinking_in_turns_ends_in_the_last_state(#{b := B}) ->
     process_flag(trap_exit, true),
     {Far, Monitor} = weft_puppet:start(B, [monitor]),
     Near = self(),
-    Turns = fun(Other) -> [begin link(Other), unlink(Other) end || _ <- lists:seq(1, ?TURNS)], ok end,
+    Turn = fun(Other) -> link(Other), unlink(Other) end,
+    Turns = fun(Other) -> [Turn(Other) || _ <- lists:seq(1, ?TURNS)] end,
     weft_puppet:tell(Far, fun() -> Turns(Near), Near ! turned end),
     Turns(Far),
     ?expect(turned),
@@ -175,13 +177,14 @@ exit_signal_with_a_large_term(#{b := B}) ->
     Far = trapping(B),
     Reason = {large, rand:bytes(?LARGE_BYTES)},
     exit(Far, Reason),
-    Same = weft_puppet:do(Far, fun() -> ?expect({'EXIT', _, {large, Bytes}}, erlang:md5(Bytes)) end),
+    Hash = fun() -> ?expect({'EXIT', _, {large, Bytes}}, erlang:md5(Bytes)) end,
+    Same = weft_puppet:do(Far, Hash),
     Same = erlang:md5(element(2, Reason)).
 
 large_exit_reason_comes_over_a_link(#{b := B}) ->
     process_flag(trap_exit, true),
     Far = spawn_link(B, fun() -> exit({large, <<1:(8 * ?LARGE_BYTES)>>}) end),
-    ?LARGE_BYTES = ?expect({'EXIT', Far, {large, <<1:(8 * ?LARGE_BYTES)>> = Bytes}}, byte_size(Bytes)).
+    ?expect({'EXIT', Far, {large, <<1:(8 * ?LARGE_BYTES)>>}}).
 
 exit_signal_normal_is_ignored(#{b := B}) ->
     Far = weft_puppet:start(B),

@@ -6,7 +6,8 @@
 
 -include("weft_conformance.hrl").
 
--export([gateways_stand_between_the_nodes/1, both_nodes_are_connected/1, ping_of_a_connected_node_is_pong/1,
+-export([gateways_stand_between_the_nodes/1, both_nodes_are_connected/1,
+         ping_of_a_connected_node_is_pong/1,
          ping_of_an_unknown_node_is_pang/1, connect_node_when_connected_is_true/1,
          connect_node_to_an_unknown_node_is_false/1, node_info_tells_that_the_node_is_up/1,
          node_info_counters_grow_with_traffic/1, nodes_info_lists_the_node/1,
@@ -30,8 +31,10 @@ gateways_stand_between_the_nodes(#{b := B, carrier := Carrier}) ->
     true = ([] =:= Direct) =:= Gateways.
 
 tcp_connections() ->
-    [{Local, Remote} || Port <- erlang:ports(), {name, "tcp_inet"} =:= erlang:port_info(Port, name),
-                        {ok, Remote} <- [inet:peername(Port)], {ok, Local} <- [inet:sockname(Port)]].
+    Sockets = [Port || Port <- erlang:ports(),
+                       {name, "tcp_inet"} =:= erlang:port_info(Port, name)],
+    [{Local, Remote} || Socket <- Sockets, {ok, Remote} <- [inet:peername(Socket)],
+                        {ok, Local} <- [inet:sockname(Socket)]].
 
 both_nodes_are_connected(#{a := A, b := B}) ->
     true = lists:member(B, nodes(connected)),

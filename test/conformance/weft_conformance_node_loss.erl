@@ -57,8 +57,8 @@ halt_of_the_peer_ends_pending_calls(#{b := B}) ->
 %% How many calls have arrived there: two sleepers and the server with a caller to release.
 far_waiters(B) ->
     erpc:call(B, fun() ->
-        Sleepers = [P || P <- processes(),
-                         {current_function, {timer, sleep, 1}} =:= process_info(P, current_function)],
+        Sleeps = {current_function, {timer, sleep, 1}},
+        Sleepers = [P || P <- processes(), Sleeps =:= process_info(P, current_function)],
         #{waiting := Waiting} = sys:get_state(conformance_waits),
         length(Sleepers) + case Waiting of none -> 0; _ -> 1 end
     end).

@@ -99,7 +99,8 @@ exit_signals_and_messages_are_one_order(#{b := B}) ->
          1 -> exit(Far, {number, N, payload(rand:uniform(20))});
          _ -> Far ! {'EXIT', self(), {number, N, payload(rand:uniform(20))}}
      end || N <- Numbers],
-    Numbers = weft_puppet:do(Far, fun() -> [?expect({'EXIT', _, {number, N, _}}, N) || _ <- Numbers] end).
+    Next = fun() -> ?expect({'EXIT', _, {number, N, _}}, N) end,
+    Numbers = weft_puppet:do(Far, fun() -> [Next() || _ <- Numbers] end).
 
 reply_to_an_alias_comes_before_a_later_event(#{b := B}) ->
     Near = self(),
@@ -122,13 +123,11 @@ kind(event) -> event.
 last_reply_comes_before_a_named_down(#{b := B}) ->
     [begin
          {ok, _} = erpc:call(B, fun() -> weft_echo_server:start(conformance_stops) end),
-         stopping = gen_server:call({conformance_stops, B}, {stop, normal}),
-         gone = gone(B, N)
-     end || N <- lists:seq(1, ?ROUNDS)].
-
-gone(B, _N) ->
-    Monitor = monitor(process, {conformance_stops, B}),
-    ?expect({'DOWN', Monitor, process, {conformance_stops, B}, _}, gone).
+         Monitor = monitor(process, {conformance_stops, B}),
+         Request = gen_server:send_request({conformance_stops, B}, {stop, normal}),
+         ?expect({'DOWN', Monitor, process, {conformance_stops, B}, normal}),
+         {reply, stopping} = gen_server:wait_response(Request, 0)
+     end || _ <- lists:seq(1, ?ROUNDS)].
 
 monitor_then_message_gives_the_real_reason(#{b := B}) ->
     [begin
@@ -167,7 +166,8 @@ spawn_then_message_by_name(#{a := A, b := B}) ->
 
 erpc_storm_of_2000_calls_by_16_processes(#{b := B}) ->
     Call = fun(N) -> N = erpc:call(B, erlang, abs, [-N], ?DEADLINE_MS) end,
-    Callers = [spawn_monitor(fun() -> [Call(N) || N <- lists:seq(1, 125)] end) || _ <- lists:seq(1, 16)],
+    Calls = fun() -> [Call(N) || N <- lists:seq(1, 125)] end,
+    Callers = [spawn_monitor(Calls) || _ <- lists:seq(1, 16)],
     [?expect({'DOWN', Monitor, process, Pid, normal}) || {Pid, Monitor} <- Callers].
 
 %% Calls that time out leave late results behind, which must not reach later calls.
