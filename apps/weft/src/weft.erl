@@ -1,0 +1,33 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What you call on a node to see what weft does there: for a shell, a script or a monitor.
+%%
+%% Ordinary code needs none of it: it goes on using `!', `gen_server:call', `link' and the like.
+%% The data come from `weft_status' and `weft_trace'; here is no logic.
+-module(weft).
+
+-export([status/0, why/1, trace/1, members/0, neighbours/0]).
+
+%% @doc This node's links, sessions and routes, as one map. Costs one call per link and session.
+-spec status() -> weft_status:status().
+status() -> weft_status:status().
+
+%% @doc Prints why Node is reachable from here or not: the path, its link and lanes, the session,
+%% what waits in its queue and the last error, in plain words. `weft_status:why/1' is the same as
+%% data.
+-spec why(node()) -> ok.
+why(Node) ->
+    #{text := Lines} = weft_status:why(Node),
+    io:put_chars([[Line, $\n] || Line <- Lines]).
+
+%% @doc The way from here to Node, link by link, with the round trip of each. See
+%% `weft_trace:walk/3' for the result; the nodes on the way are asked by `erpc'.
+-spec trace(node()) -> weft_trace:result().
+trace(Node) -> weft_trace:walk(node(), Node, fun weft_trace:ask/1).
+
+%% @doc All nodes known to belong to the cluster, this one included; [] without a topology.
+-spec members() -> [node()].
+members() -> weft_overlay:members().
+
+%% @doc The nodes that this node has a link to, with the cost of the link in microseconds.
+-spec neighbours() -> [{node(), pos_integer()}].
+neighbours() -> weft_overlay:neighbours().

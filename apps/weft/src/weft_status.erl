@@ -1,0 +1,203 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What this node knows of its links, sessions and routes, gathered into plain terms, and the
+%% same in words for one peer (`why/1').
+%%
+%% Only for people and their tools: it asks every link and session process. Reads nothing from
+%% other nodes. Times and sizes carry their unit in the name of the key.
+-module(weft_status).
+
+-export([status/0, why/1]).
+-export_type([status/0, link/0, session/0, why/0]).
+
+-type link() :: #{node := node(), state := up | down | dialling, lanes := non_neg_integer(),
+                  rtt_us := pos_integer() | undefined, queued_bytes := non_neg_integer(),
+                  circuits := [relayed()], relayed_bytes := non_neg_integer(),
+                  ups := non_neg_integer(), last_error := string()}.
+%% A circuit that passes through this node: it comes in by the link under `label', and goes on by
+%% that to next_hop under next_label. far: the end beyond the link it came by.
+-type relayed() :: #{label := pos_integer(), far := binary(), next_hop := node() | undefined,
+                     next_label := pos_integer() | undefined}.
+%% next_hop: the neighbour that the session's frames go to, the peer itself if direct; label: of its
+%% circuit on that link.
+-type session() :: #{node := node(), state := up | resuming | handshake,
+                     role := initiator | acceptor, next_hop := node() | undefined,
+                     label := pos_integer() | undefined, resumes := non_neg_integer(),
+                     last_resume_ms := non_neg_integer() | undefined, last_error := string(),
+                     unacked_bytes := non_neg_integer(), bytes_in := non_neg_integer(),
+                     bytes_out := non_neg_integer()}.
+-type status() :: #{node := node(), os_pid := string(), uptime_ms := non_neg_integer(),
+                    topology := term(), circuits := hidden | visible, cuts := [node()],
+                    links := [link()], sessions := [session()],
+                    routes := #{node() => #{next_hop := node(), hops := pos_integer(),
+                                            cost_us := pos_integer()}},
+                    members := [node()], connected := [node()]}.
+%% text: the answer in words, a line each.
+-type why() :: #{from := node(), to := node(), connected := boolean(),
+                 next_hop := node() | undefined, link := link() | undefined,
+                 session := session() | undefined, text := [string()]}.
+
+%% @doc See `weft:status/0'.
+-spec status() -> status().
+status() ->
+    Peers = peers(),
+    #{node => node(), os_pid => os:getpid(),
+      uptime_ms => element(1, erlang:statistics(wall_clock)),
+      topology => weft_config:get(topology), circuits => weft_config:get(circuits),
+      cuts => weft_fault:cuts(), links => links(Peers), sessions => sessions(Peers),
+      routes => routes(), members => weft_overlay:members(), connected => nodes(connected)}.
+
+links(Peers) ->
+    [link_of(Info, Peers) || #{node := Node} = Info <- with_carrier(fun weft_links:info/0),
+                             is_atom(Node)].
+
+link_of(#{node := Node, state := State, lanes := Lanes, rtt_us := RttUs, ups := Ups,
+          last_error := LastError, above := Above}, Peers) ->
+    #{node => Node, state => State, lanes => length(Lanes), rtt_us => RttUs,
+      queued_bytes => lists:sum([Bytes || #{queued_bytes := Bytes} <- Lanes]),
+      circuits => [relayed(Circuit, Peers) || Circuit <- maps:get(circuits, Above)],
+      relayed_bytes => maps:get(relayed_bytes, Above),
+      ups => Ups, last_error => explain(LastError)}.
+
+relayed(#{label := Label, far := Far, next_link := Link, next_label := NextLabel}, Peers) ->
+    #{label => Label, far => Far, next_hop => maps:get(Link, Peers, undefined),
+      next_label => case NextLabel of waiting -> undefined; _ -> NextLabel end}.
+
+%% Which process is the link to which node.
+peers() ->
+    maps:from_list([{Pid, Node} || {Node, Pid} <- with_carrier(fun weft_links:list/0),
+                                   is_atom(Node)]).
+
+sessions(Peers) ->
+    [session_of(Info, Peers) || Pid <- with_carrier(fun weft_sessions:list/0),
+                                #{node := Node} = Info <- session_info(Pid), Node =/= undefined].
+
+%% A session may end while it is asked.
+session_info(Pid) ->
+    try [weft_session:info(Pid)] catch exit:_ -> [] end.
+
+session_of(#{link := Link, last_error := LastError} = Info, Peers) ->
+    Kept = maps:with([node, state, role, label, resumes, last_resume_ms, unacked_bytes, bytes_in,
+                      bytes_out], Info),
+    Kept#{next_hop => maps:get(Link, Peers, undefined), last_error => explain(LastError)}.
+
+routes() ->
+    maps:from_list([{Dest, #{next_hop => Next, hops => Hops, cost_us => Cost}}
+                    || {Dest, {Next, Cost, Hops}} <- weft_overlay:routes()]).
+
+%% Without `-proto_dist weft' there are no tables to read.
+with_carrier(Fun) ->
+    case whereis(weft_carrier_sup) of
+        undefined -> [];
+        _ -> Fun()
+    end.
+
+explain(Reason) ->
+    lists:flatten(io_lib:format("~ts", [weft_refusals:explain(Reason)])).
+
+%% --- why --------------------------------------------------------------------------------------
+
+%% @doc See `weft:why/1'. For a node that nobody has heard of it says so.
+-spec why(node()) -> why().
+why(Node) ->
+    #{links := Links, connected := Connected} = Status = status(),
+    Next = first_hop(Node, Status),
+    Why = #{from => node(), to => Node, next_hop => Next, link => named(Next, Links),
+            session => named(Node, maps:get(sessions, Status)),
+            connected => lists:member(Node, Connected)},
+    Why#{text => [unicode:characters_to_list(Line) || Line <- text(Node, Why)]}.
+
+named(Node, Rows) ->
+    case [Row || #{node := N} = Row <- Rows, N =:= Node] of
+        [Row | _] -> Row;
+        [] -> undefined
+    end.
+
+%% The neighbour that the session uses, or else the one that it would use.
+first_hop(Node, #{sessions := Sessions}) ->
+    case {named(Node, Sessions), weft_path:choose(Node)} of
+        {#{next_hop := Next}, _} when Next =/= undefined -> Next;
+        {_, direct} -> Node;
+        {_, {via, Next}} -> Next;
+        {_, no_route} -> undefined
+    end.
+
+text(Node, _Why) when Node =:= node() ->
+    [io_lib:format("~ts is this node itself.", [Node])];
+text(Node, #{session := Session, link := Link} = Why) ->
+    [headline(Why), path(Why)] ++ cut(Node, Why)
+        ++ [session_text(Session) | queue_text(Session, Link)] ++ link_text(Link) ++ stranger(Why).
+
+headline(#{from := From, to := To, connected := true, session := #{state := resuming}}) ->
+    io_lib:format("~ts has no path to ~ts just now, but the connection lives: nothing is lost yet.",
+                  [From, To]);
+headline(#{from := From, to := To, connected := true, session := undefined}) ->
+    io_lib:format("~ts and ~ts are connected by the stock protocol, without a session of weft.",
+                  [From, To]);
+headline(#{from := From, to := To, connected := true}) ->
+    io_lib:format("~ts and ~ts are connected.", [From, To]);
+headline(#{from := From, to := To}) ->
+    io_lib:format("~ts is not connected to ~ts now.", [From, To]).
+
+path(#{next_hop := undefined}) ->
+    "Path: none. No neighbour knows a way; see which gateways are down (weft status).";
+path(#{to := To, next_hop := To}) ->
+    "Path: direct, the node is a neighbour.";
+path(#{to := To, next_hop := Next}) ->
+    case routes() of
+        #{To := #{hops := Hops}} ->
+            io_lib:format("Path: a circuit of ~b links by way of ~ts.", [Hops, Next]);
+        #{} ->
+            io_lib:format("Path: a circuit by way of ~ts.", [Next])
+    end.
+
+cut(Node, #{next_hop := Next}) ->
+    [io_lib:format("The link to ~ts is cut on purpose (weft cut); weft heal ends that.", [Cut])
+     || Cut <- weft_fault:cuts(), Cut =:= Node orelse Cut =:= Next].
+
+session_text(undefined) ->
+    "Session: none. It begins with the first message to the node.";
+session_text(#{state := State, resumes := 0}) ->
+    io_lib:format("Session: ~ts, never interrupted.", [state(State)]);
+session_text(#{state := State, resumes := Resumes, last_resume_ms := LastMs, last_error := Last}) ->
+    io_lib:format("Session: ~ts, resumed ~b times, the last time after ~ts. Reason: ~ts.",
+                  [state(State), Resumes, duration(LastMs), Last]).
+
+state(up) -> "up";
+state(handshake) -> "starting, the two nodes shake hands";
+state(resuming) ->
+    io_lib:format("looking for a new path; gives up (nodedown) after ~b ms",
+                  [weft_config:get(resume_timeout_ms)]).
+
+queue_text(undefined, _Link) ->
+    [];
+queue_text(#{unacked_bytes := Unacked, bytes_in := In, bytes_out := Out}, Link) ->
+    Waiting = case Link of #{queued_bytes := Bytes} -> Bytes; undefined -> 0 end,
+    [io_lib:format("Queue: ~b bytes not yet acknowledged, ~b wait in the link. "
+                   "So far ~b bytes out, ~b in.", [Unacked, Waiting, Out, In])].
+
+link_text(undefined) ->
+    [];
+link_text(#{node := Node, state := up, lanes := Lanes, rtt_us := RttUs} = Link) ->
+    [io_lib:format("Link to ~ts: up, ~b lane~s, round trip ~ts. Last error: ~ts.",
+                   [Node, Lanes, [$s || Lanes =/= 1], milliseconds(RttUs),
+                    maps:get(last_error, Link)])];
+link_text(#{node := Node, state := State, last_error := LastError}) ->
+    [io_lib:format("Link to ~ts: ~ts. Last error: ~ts.",
+                   [Node, case State of down -> "down"; dialling -> "down, dialling" end,
+                    LastError])].
+
+stranger(#{to := To, session := undefined, connected := false}) ->
+    case weft_overlay:members() of
+        [] -> [];
+        Members ->
+            [io_lib:format("The topology does not know ~ts: check the name.", [To])
+             || not lists:member(To, Members)]
+    end;
+stranger(_Why) ->
+    [].
+
+milliseconds(undefined) -> "not measured yet";
+milliseconds(Us) -> io_lib:format("~.1f ms", [Us / 1000]).
+
+duration(undefined) -> "an unknown time";
+duration(Ms) -> io_lib:format("~b ms", [Ms]).

@@ -1,0 +1,84 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The command `weft': reads the words, runs the command they name, prints what it answers and
+%% ends with its exit code.
+%%
+%% What the commands are is in `weft_cli_commands', what they do in the modules named there. With
+%% `--json' the answer, or the error, is one JSON object on standard output; otherwise answers go to
+%% standard output and errors to standard error.
+-module(weft_cli).
+
+-export([main/1]).
+-export_type([answer/0]).
+
+%% What a command answers: data for --json, and the same for people; or why not.
+-type answer() :: {ok, weft_json:json(), unicode:chardata()}
+                | {failed | usage | not_up | no_node, unicode:chardata()}.
+
+%% @doc Runs one command and ends the VM.
+-spec main([string()]) -> no_return().
+main(Words) ->
+    _ = io:setopts([{encoding, unicode}]),
+    halt(command(Words)).
+
+command([]) -> help([]);
+command(["help" | Words]) -> help(Words);
+command([Word | _]) when Word =:= "--help"; Word =:= "-h" -> help([]);
+command(["--version" | _]) -> version();
+command([Name | Words]) ->
+    case weft_cli_commands:find(Name) of
+        {ok, Command} -> parsed(Command, Words);
+        {error, Text} -> report({usage, Text}, #{})
+    end.
+
+help([]) ->
+    print(weft_cli_commands:overview());
+help([Name | _]) ->
+    case weft_cli_commands:find(Name) of
+        {ok, Command} -> print(weft_cli_commands:help(Command));
+        {error, Text} -> report({usage, Text}, #{})
+    end.
+
+version() ->
+    _ = application:load(weft_cli),
+    {ok, Version} = application:get_key(weft_cli, vsn),
+    print(["weft ", Version, $\n]).
+
+print(Text) ->
+    io:put_chars(Text),
+    0.
+
+parsed(#{name := Name, options := Known, arguments := Expected} = Command, Words) ->
+    case weft_cli_options:parse(Words, Known) of
+        {ok, #{help := true}, _} ->
+            print(weft_cli_commands:help(Command));
+        {ok, Options, Arguments} ->
+            case lists:member(length(Arguments), weft_cli_commands:counts(Command)) of
+                true -> report(run(Command, Arguments, Options), Options);
+                false -> report({usage, ["write: weft ", Name, " ", Expected]}, Options)
+            end;
+        {error, Text} ->
+            Json = maps:from_list([{json, true} || lists:member("--json", Words)]),
+            report({usage, [Text, $\n, "See: weft help ", Name]}, Json)
+    end.
+
+run(#{run := {Module, Function}}, Arguments, Options) ->
+    Module:Function(Arguments, Options).
+
+report({ok, Json, _Text}, #{json := true}) ->
+    io:put_chars([unicode:characters_to_binary(weft_json:encode(Json)), $\n]),
+    0;
+report({ok, _Json, Text}, _Options) ->
+    print(Text);
+report({Error, Text}, #{json := true}) ->
+    Message = unicode:characters_to_binary(Text),
+    io:put_chars([weft_json:encode(#{error => Error, message => Message}), $\n]),
+    exit_code(Error);
+report({Error, Text}, _Options) ->
+    io:put_chars(standard_error, ["weft: ", string:trim(Text, trailing), $\n]),
+    exit_code(Error).
+
+%% The codes are part of the interface: see weft_cli_commands:overview/0.
+exit_code(failed) -> 1;
+exit_code(usage) -> 2;
+exit_code(not_up) -> 3;
+exit_code(no_node) -> 4.

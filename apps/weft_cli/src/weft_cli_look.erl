@@ -1,0 +1,145 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The commands that only look: status, trace, why.
+-module(weft_cli_look).
+
+-export([status/2, trace/2, why/2]).
+
+-import(weft_cli_table, [plural/2, bytes/1, milliseconds/1]).
+-import(weft_local_spec, [short/1]).
+
+%% --- status -----------------------------------------------------------------------------------
+
+%% @doc weft status.
+-spec status([], weft_cli_options:parsed()) -> weft_cli:answer().
+status([], Options) ->
+    weft_cli_cluster:with_cluster(
+      Options,
+      fun(#{name := Name, dir := Dir, topology := Topology} = Cluster) ->
+              Picture = weft_local_picture:take(Cluster),
+              Json = Picture#{name => unicode:characters_to_binary(Name),
+                              dir => unicode:characters_to_binary(Dir),
+                              topology => unicode:characters_to_binary(shape(Topology))},
+              {ok, Json, status_text(Cluster, Picture)}
+      end).
+
+status_text(#{name := Name, topology := Topology},
+            #{nodes := Nodes, tcp_connections := #{used := Used, full_mesh := FullMesh},
+              sessions := Sessions, resumes := Resumes, circuits := Circuits}) ->
+    Up = [Node || #{running := true} = Node <- Nodes],
+    [io_lib:format("~ts: ~b of ~ts up, topology ~ts~n",
+                   [Name, length(Up), plural(length(Nodes), "node"), shape(Topology)]),
+     io_lib:format("~ts, ~b would be a full mesh~n",
+                   [plural(Used, "TCP connection"), FullMesh]),
+     io_lib:format("~ts, ~ts among them, ~ts~n~n",
+                   [plural(Sessions, "session"), plural(length(Circuits), "circuit"),
+                    plural(Resumes, "resume")]),
+     weft_cli_table:format([["node", "pid", "sessions", "relays", "relayed", "neighbours"]
+                            | [node_cells(Node) || Node <- Nodes]]),
+     [[$\n, weft_cli_table:format([["circuit", "state", "out", "in", "resumes", "last resume"]
+                                   | [circuit_cells(Circuit) || Circuit <- Circuits]])]
+      || Circuits =/= []]].
+
+shape(undefined) -> "none";
+shape({groups, Groups}) -> io_lib:format("groups (~ts)", [lists:join(", ", names(Groups))]);
+shape({Shape, _Options}) -> atom_to_list(Shape).
+
+names(Groups) -> [atom_to_list(Name) || Name <- lists:sort(maps:keys(Groups))].
+
+node_cells(#{node := Node, running := false}) ->
+    [short(Node), "down"];
+node_cells(#{node := Node, os_pid := OsPid, sessions := Sessions, relayed_circuits := Relays,
+             relayed_bytes := RelayedBytes, neighbours := Neighbours, cuts := Cuts}) ->
+    [short(Node), integer_to_list(OsPid), integer_to_list(Sessions), integer_to_list(Relays),
+     bytes(RelayedBytes),
+     [lists:join(" ", [short(N) || N <- lists:sort(Neighbours)]),
+      [[" (cut: ", lists:join(" ", [short(N) || N <- Cuts]), ")"] || Cuts =/= []]]].
+
+circuit_cells(#{from := From, to := To, hops := Hops, state := State, resumes := Resumes,
+                bytes_out := Out, bytes_in := In, last_resume_ms := LastMs}) ->
+    Way = case Hops of
+              [] -> [short(From), " ? ", short(To)];
+              _ -> lists:join(" - ", [short(Hop) || Hop <- Hops])
+          end,
+    [Way, atom_to_list(State), bytes(Out), bytes(In), integer_to_list(Resumes),
+     case LastMs of undefined -> "-"; _ -> io_lib:format("~b ms", [LastMs]) end].
+
+%% --- trace ------------------------------------------------------------------------------------
+
+%% @doc weft trace A B.
+-spec trace([string()], weft_cli_options:parsed()) -> weft_cli:answer().
+trace(Names, Options) ->
+    weft_cli_cluster:with_nodes(
+      Options, Names,
+      fun(Cluster, [A, B]) ->
+              case weft_local:is_running(Cluster, A) of
+                  true ->
+                      Statuses = weft_local_picture:statuses(Cluster),
+                      traced(A, B, weft_local_picture:way(A, B, Statuses));
+                  false ->
+                      {no_node, [short(A), " is not running"]}
+              end
+      end).
+
+traced(A, B, {ok, Hops}) ->
+    EndToEnd = case weft_local_control:call(A, {weft_trace, round_trip_us, [B]}) of
+                   {ok, {ok, Us}} -> Us;
+                   _ -> undefined
+               end,
+    {ok, #{from => A, to => B, hops => Hops, end_to_end_us => EndToEnd},
+     [io_lib:format("~ts -> ~ts: ~ts, ~ts~n",
+                    [short(A), short(B), plural(length(Hops), "link"), by(Hops)]),
+      weft_cli_table:format([hop_cells(Number, Hop) || {Number, Hop} <- number(Hops)]
+                            ++ [["", "end to end", end_to_end(EndToEnd)]])]};
+traced(A, B, {error, Reason, SoFar}) ->
+    {failed, [io_lib:format("~ts -> ~ts: ~ts~n", [short(A), short(B), reason(Reason)]),
+              [weft_cli_table:format([hop_cells(Number, Hop) || {Number, Hop} <- number(SoFar)])
+               || SoFar =/= []]]}.
+
+number(Hops) -> lists:zip(lists:seq(1, length(Hops)), Hops).
+
+by(Hops) ->
+    case [route || #{by := route} <- Hops] of
+        [] -> "the way their session goes";
+        _ -> "the way the routes say"
+    end.
+
+hop_cells(Number, #{from := From, to := To, rtt_us := RttUs}) ->
+    [io_lib:format("~4b", [Number]), [short(From), " - ", short(To)], milliseconds(RttUs)].
+
+end_to_end(undefined) -> "not connected, nothing to measure";
+end_to_end(Us) -> milliseconds(Us).
+
+reason(no_route) -> "no way; the last node that was asked knows no route";
+reason(too_long) -> "the way is too long";
+reason({link_down, Node}) -> ["the link to ", short(Node), " is down"];
+reason({loop, Node}) -> ["the way comes back to ", short(Node), ", the routes are changing"];
+reason({no_answer, Node}) -> [short(Node), " does not answer"].
+
+%% --- why --------------------------------------------------------------------------------------
+
+%% @doc weft why A B.
+-spec why([string()], weft_cli_options:parsed()) -> weft_cli:answer().
+why(Names, Options) ->
+    weft_cli_cluster:with_nodes(
+      Options, Names,
+      fun(Cluster, [A, B]) ->
+              case weft_local_control:call(A, {weft_status, why, [B]}) of
+                  {ok, Why} -> reasons(Why, not_running(Cluster, B));
+                  {not_running, Text} -> {no_node, Text};
+                  {error, Text} -> {failed, Text}
+              end
+      end).
+
+not_running(Cluster, Node) ->
+    [[short(Node), " is not running: weft restart ", short(Node)]
+     || not weft_local:is_running(Cluster, Node)].
+
+reasons(#{text := Lines} = Why, More) ->
+    Text = [unicode:characters_to_binary(Line) || Line <- Lines ++ More],
+    Json = (maps:with([from, to, connected, next_hop], Why))
+        #{text => Text, link => texts(maps:get(link, Why)), session => texts(maps:get(session, Why))},
+    {ok, Json, [[Line, $\n] || Line <- Text]}.
+
+texts(undefined) -> undefined;
+texts(#{last_error := LastError} = Row) ->
+    (maps:remove(circuits, Row))#{last_error => unicode:characters_to_binary(LastError)}.

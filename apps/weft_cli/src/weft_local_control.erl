@@ -1,0 +1,67 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Talks to the nodes of a local cluster, each directly, as a hidden node that nobody can call.
+%%
+%% Links that are cut, or a topology, do not matter here: the command is a plain Erlang node, which
+%% weft serves on the same port. Calls of a node that is gone fail at once, of one that hangs after
+%% a timeout.
+-module(weft_local_control).
+
+-export([connect/1, call/2, call/3, all/2]).
+-export_type([result/0]).
+
+-type result() :: {ok, term()} | {not_running | error, iolist()}.
+-type mfa_() :: {module(), atom(), [term()]}.
+
+-define(TIMEOUT_MS, 10000).
+
+%% @doc Makes this VM able to reach the nodes of the cluster.
+-spec connect(#{epmd_port := inet:port_number(), cookie := atom(), _ => _}) ->
+          ok | {error, iolist()}.
+connect(#{epmd_port := EpmdPort, cookie := Cookie}) ->
+    ok = weft_cli_epmd:use_port(EpmdPort),
+    case start_distribution() of
+        ok ->
+            true = erlang:set_cookie(node(), Cookie),
+            ok;
+        {error, Reason} ->
+            {error, io_lib:format("the command can not start its own node: ~0tp", [Reason])}
+    end.
+
+start_distribution() ->
+    Name = list_to_atom("weft_command_" ++ os:getpid() ++ "@127.0.0.1"),
+    Options = #{name_domain => longnames, hidden => true, dist_listen => false},
+    case is_alive() orelse net_kernel:start(Name, Options) of
+        true -> ok;
+        {ok, _} -> ok;
+        {error, Reason} -> {error, Reason}
+    end.
+
+%% @doc Calls a function on a node and waits at most 10 s.
+-spec call(node(), mfa_()) -> result().
+call(Node, Function) ->
+    call(Node, Function, ?TIMEOUT_MS).
+
+%% @doc The same with a timeout.
+-spec call(node(), mfa_(), timeout()) -> result().
+call(Node, {M, F, A}, TimeoutMs) ->
+    try {ok, erpc:call(Node, M, F, A, TimeoutMs)}
+    catch Class:Reason -> failed(Node, Class, Reason)
+    end.
+
+%% @doc Calls a function on all nodes at once.
+-spec all([node()], mfa_()) -> [{node(), result()}].
+all(Nodes, {M, F, A}) ->
+    Results = erpc:multicall(Nodes, M, F, A, ?TIMEOUT_MS),
+    [{Node, case Result of
+                {ok, Value} -> {ok, Value};
+                {Class, Reason} -> failed(Node, Class, Reason)
+            end} || {Node, Result} <- lists:zip(Nodes, Results)].
+
+failed(Node, error, {erpc, noconnection}) ->
+    {not_running, io_lib:format("~ts does not answer: it is not running", [Node])};
+failed(Node, error, {erpc, timeout}) ->
+    {error, io_lib:format("~ts did not answer in time", [Node])};
+failed(_Node, error, {exception, Reason, _Stack}) ->
+    {error, io_lib:format("~0tp", [Reason])};
+failed(_Node, Class, Reason) ->
+    {error, io_lib:format("~ts: ~0tp", [Class, Reason])}.

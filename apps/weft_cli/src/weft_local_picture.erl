@@ -1,0 +1,97 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc One picture of a whole local cluster, put together from what each node says of itself
+%% (`weft_status'): who runs, which links there are, which sessions, and by which ways they go.
+%%
+%% The nodes are asked at the same time, not at the same instant: while sessions look for a new way
+%% the picture may show halves. Its terms are ready for `weft_json'.
+-module(weft_local_picture).
+
+-export([take/1, statuses/1, of_statuses/2, way/3]).
+-export_type([picture/0, circuit/0]).
+
+-type statuses() :: #{node() => weft_status:status()}.
+%% hops: the nodes on the way, both ends included; [] while there is none.
+-type circuit() :: #{from := node(), to := node(), hops := [node()],
+                     state := up | resuming | handshake, resumes := non_neg_integer(),
+                     last_resume_ms := non_neg_integer() | undefined,
+                     bytes_out := non_neg_integer(), bytes_in := non_neg_integer(),
+                     unacked_bytes := non_neg_integer()}.
+-type picture() :: #{nodes := [map()],
+                     tcp_connections := #{used := non_neg_integer(),
+                                          full_mesh := non_neg_integer()},
+                     sessions := non_neg_integer(), resumes := non_neg_integer(),
+                     circuits := [circuit()], direct := [circuit()]}.
+
+%% @doc Asks all nodes of the cluster that run.
+-spec take(weft_local:cluster()) -> picture().
+take(Cluster) ->
+    of_statuses(Cluster, statuses(Cluster)).
+
+%% @doc What each node that runs, and answers, says.
+-spec statuses(weft_local:cluster()) -> statuses().
+statuses(Cluster) ->
+    Running = weft_local:running(Cluster),
+    maps:from_list([{Node, Status} || {Node, {ok, Status}}
+                                          <- weft_local_control:all(Running, {weft, status, []})]).
+
+%% @doc The picture that these answers give.
+-spec of_statuses(weft_local:cluster(), statuses()) -> picture().
+of_statuses(#{nodes := Nodes}, Statuses) ->
+    N = length(Nodes),
+    Sessions = [session(Node, Session, Statuses)
+                || {Node, #{sessions := Sessions}} <- lists:sort(maps:to_list(Statuses)),
+                   #{node := Peer} = Session <- Sessions, begins(Node, Session, Statuses),
+                   lists:member(Peer, Nodes)],
+    #{nodes => [node_row(Node, Statuses) || Node <- Nodes],
+      tcp_connections => #{used => tcp_connections(Nodes, Statuses), full_mesh => N * (N - 1) div 2},
+      sessions => length(Sessions),
+      resumes => lists:sum([Resumes || #{resumes := Resumes} <- Sessions]),
+      circuits => [Session || #{hops := Hops} = Session <- Sessions, length(Hops) =/= 2],
+      direct => [Session || #{hops := [_, _]} = Session <- Sessions]}.
+
+%% A session is counted at the node that began it; at the other one if that is gone.
+begins(_Node, #{role := initiator}, _Statuses) -> true;
+begins(_Node, #{role := acceptor, node := Peer}, Statuses) -> not is_map_key(Peer, Statuses).
+
+session(Node, #{node := Peer} = Session, Statuses) ->
+    Hops = case way(Node, Peer, Statuses) of
+               {ok, Way} -> [Node | [To || #{to := To} <- Way]];
+               {error, _, _} -> []
+           end,
+    (maps:with([state, resumes, last_resume_ms, bytes_out, bytes_in, unacked_bytes], Session))
+        #{from => Node, to => Peer, hops => Hops}.
+
+%% @doc The way between two nodes, as these answers tell it.
+-spec way(node(), node(), statuses()) -> weft_trace:result().
+way(From, To, Statuses) ->
+    weft_trace:walk(From, To, fun(Node) -> maps:find(Node, Statuses) end).
+
+%% Each link is seen from two sides, which may differ for a moment.
+tcp_connections(Nodes, Statuses) ->
+    Lanes = [{{min(Node, Peer), max(Node, Peer)}, Count}
+             || {Node, #{links := Links}} <- maps:to_list(Statuses),
+                #{node := Peer, lanes := Count} <- Links, lists:member(Peer, Nodes)],
+    Pairs = lists:foldl(fun({Pair, Count}, Map) ->
+                                maps:update_with(Pair, fun(C) -> max(C, Count) end, Count, Map)
+                        end, #{}, Lanes),
+    lists:sum(maps:values(Pairs)).
+
+node_row(Node, Statuses) ->
+    case Statuses of
+        #{Node := #{os_pid := OsPid, uptime_ms := UptimeMs, links := Links, sessions := Sessions,
+                    cuts := Cuts, routes := Routes}} ->
+            Relayed = [Circuit || #{circuits := Circuits} <- Links, Circuit <- Circuits],
+            #{node => Node, running => true, os_pid => list_to_integer(OsPid),
+              uptime_ms => UptimeMs, neighbours => [P || #{node := P, state := up} <- Links],
+              links => [link_row(Link) || Link <- Links], sessions => length(Sessions),
+              routes => map_size(Routes), cuts => Cuts,
+              %% A circuit that passes through is known to the link it comes by and to the other.
+              relayed_circuits => length(Relayed) div 2,
+              relayed_bytes => lists:sum([Bytes || #{relayed_bytes := Bytes} <- Links])};
+        #{} ->
+            #{node => Node, running => false}
+    end.
+
+link_row(#{last_error := LastError} = Link) ->
+    (maps:with([node, state, lanes, rtt_us, queued_bytes, relayed_bytes, ups], Link))
+        #{last_error => unicode:characters_to_binary(LastError)}.

@@ -1,0 +1,238 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What a local cluster shall look like: nodes, topology, settings. Pure.
+%%
+%% Made from the options of `weft up' or from a file of the same keys as Erlang terms (`of_file/1'),
+%% with short node names (n01 stands for n01@127.0.0.1), and checked as far as that is possible
+%% before a node runs: by the checks of `weft_config' and `weft_topology', those that each node
+%% makes at its start.
+%%
+%% Keys: name, nodes (a number or names), topology (full_mesh, line, ring, star, groups, static,
+%% none, or a term for {weft, topology}), groups, links, paths, settings (keys of {weft, ..}),
+%% epmd_port, carrier (weft, or stock: the carrier of OTP, to compare with).
+-module(weft_local_spec).
+
+-export([new/1, of_file/1, groups/1, links/1, neighbours/2, short/1, full/1]).
+-export_type([spec/0, input/0]).
+
+-define(HOST, "127.0.0.1").
+-define(NODES_MAX, 500).
+-define(DEFAULT_NODES, 3).
+
+-type input() :: #{atom() => term()}.
+-type spec() :: #{name := string(), nodes := [node()], topology := term() | undefined,
+                  partial := boolean(), settings := [{atom(), term()}],
+                  paths := [file:filename()], epmd_port => inet:port_number(),
+                  carrier := weft | stock}.
+
+-define(KEYS, [name, nodes, topology, groups, links, lanes, circuits, transport, settings, paths,
+               epmd_port, carrier]).
+
+%% @doc Completes and checks. The error says what to change.
+-spec new(input()) -> {ok, spec()} | {error, iolist()}.
+new(Input) ->
+    try {ok, spec(Input)}
+    catch throw:{bad_spec, Text} -> {error, Text}
+    end.
+
+%% @doc Turns what file:consult/1 read into input.
+-spec of_file([term()]) -> {ok, input()} | {error, iolist()}.
+of_file(Terms) ->
+    case [Term || Term <- Terms, not is_known(Term)] of
+        [] -> {ok, maps:from_list(Terms)};
+        [Other | _] ->
+            {error, io_lib:format("~0tp is no setting of a cluster: write {Key, Value}. with one "
+                                  "of the keys ~ts", [Other, words(?KEYS)])}
+    end.
+
+is_known({Key, _}) -> lists:member(Key, ?KEYS);
+is_known(_) -> false.
+
+spec(Input) ->
+    Carrier = maps:get(carrier, Input, weft),
+    Shape = shape(Input),
+    Nodes = node_list(maps:get(nodes, Input, undefined), Shape),
+    Topology = topology(Shape, Nodes),
+    Settings = settings(Input, Topology),
+    Spec = #{name => name(maps:get(name, Input, "local")), nodes => Nodes, topology => Topology,
+             settings => Settings, paths => maps:get(paths, Input, []), carrier => Carrier,
+             partial => check_topology(Topology, Nodes)},
+    maps:merge(Spec, maps:with([epmd_port], Input)).
+
+name(Name) when is_list(Name) ->
+    case re:run(Name, "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$", [{capture, none}]) of
+        match -> Name;
+        nomatch -> bad("the name ~ts must be letters, digits, - and _", [Name])
+    end;
+name(Name) when is_atom(Name) -> name(atom_to_list(Name));
+name(Name) -> bad("the name ~0tp must be letters, digits, - and _", [Name]).
+
+%% --- shape: the topology before nodes are known --------------------------------------------------
+
+shape(#{groups := Groups} = Input) ->
+    one_shape(groups, Input, {groups, expand_groups(Groups)});
+shape(#{links := Links} = Input) ->
+    one_shape(static, Input, {static, #{links => expand_links(Links)}});
+shape(Input) ->
+    case maps:get(topology, Input, full_mesh) of
+        {groups, Groups} when is_map(Groups) -> {groups, expand_groups(Groups)};
+        {static, #{links := Links} = Options} ->
+            {static, Options#{links => expand_links(Links)}};
+        groups -> bad("topology groups needs groups: --groups 'a=n01,n02;b=n02,n03'", []);
+        static -> bad("topology static needs links: --links n01-n02,n02-n03", []);
+        Shape -> Shape
+    end.
+
+one_shape(Kind, Input, Shape) ->
+    case maps:get(topology, Input, Kind) of
+        Kind -> Shape;
+        Other -> bad("~0tp and topology ~0tp exclude each other", [Kind, Other])
+    end.
+
+expand_groups(Groups) when is_map(Groups) ->
+    maps:map(fun(_Name, Members) when is_list(Members) -> [full(Node) || Node <- Members];
+                (Name, Other) -> bad("group ~0tp is ~0tp: write a list of nodes", [Name, Other])
+             end, Groups);
+expand_groups(Other) ->
+    bad("groups is ~0tp: write a map #{Group => [Node, ...]}", [Other]).
+
+expand_links(Links) when is_list(Links) ->
+    [case Link of
+         {A, B} -> {full(A), full(B)};
+         Other -> bad("link ~0tp: write {NodeA, NodeB}", [Other])
+     end || Link <- Links];
+expand_links(Other) ->
+    bad("links is ~0tp: write a list [{NodeA, NodeB}, ...]", [Other]).
+
+%% --- nodes ----------------------------------------------------------------------------------------
+
+node_list(undefined, {groups, Groups}) -> lists:usort(lists:append(maps:values(Groups)));
+node_list(undefined, {static, #{links := Links}}) ->
+    lists:usort(lists:append([[A, B] || {A, B} <- Links]));
+node_list(undefined, _Shape) -> numbered(?DEFAULT_NODES);
+node_list(Count, _Shape) when is_integer(Count), Count >= 1, Count =< ?NODES_MAX -> numbered(Count);
+node_list([_ | _] = Names, _Shape) when length(Names) =< ?NODES_MAX -> [full(Name) || Name <- Names];
+node_list(Other, _Shape) ->
+    bad("nodes is ~0tp: write a number from 1 to ~b, or a list of names", [Other, ?NODES_MAX]).
+
+numbered(Count) ->
+    Digits = max(2, length(integer_to_list(Count))),
+    [full(lists:flatten(io_lib:format("n~*..0b", [Digits, Number])))
+     || Number <- lists:seq(1, Count)].
+
+%% @doc The node of a short name; a full name stays.
+-spec full(atom() | string()) -> node().
+full(Name) when is_list(Name) ->
+    case string:split(Name, "@") of
+        [[_ | _]] -> list_to_atom(Name ++ "@" ++ ?HOST);
+        [[_ | _], ?HOST] -> list_to_atom(Name);
+        _ -> bad("~0tp is no node of a local cluster: write a name like n01", [Name])
+    end;
+full(Name) when is_atom(Name) -> full(atom_to_list(Name));
+full(Name) -> bad("~0tp is no node name: write a name like n01", [Name]).
+
+%% @doc The part of a node name before the `@'.
+-spec short(node()) -> string().
+short(Node) ->
+    hd(string:split(atom_to_list(Node), "@")).
+
+%% --- topology -------------------------------------------------------------------------------------
+
+topology(none, _Nodes) -> undefined;
+topology(full_mesh, [First | _]) -> {full_mesh, #{seeds => [First]}};
+topology(line, [_] = Nodes) -> topology(full_mesh, Nodes);
+topology(line, Nodes) -> static(lists:zip(lists:droplast(Nodes), tl(Nodes)));
+topology(ring, [A, _, _ | _] = Nodes) -> static(lists:zip(Nodes, tl(Nodes) ++ [A]));
+topology(star, [Hub, Leaf | Leaves]) -> static([{Hub, Node} || Node <- [Leaf | Leaves]]);
+topology(Shape, Nodes) when Shape =:= ring; Shape =:= star ->
+    bad("topology ~ts needs more than ~b nodes", [Shape, length(Nodes)]);
+topology({_, Options} = Term, _Nodes) when is_map(Options) -> Term;
+topology(Other, _Nodes) ->
+    bad("~0tp is no topology: there are full_mesh, line, ring, star, groups (with --groups), "
+        "static (with --links) and none", [Other]).
+
+static(Links) ->
+    {static, #{links => Links}}.
+
+%% Whether some pair of nodes has no link of its own.
+check_topology(undefined, _Nodes) ->
+    false;
+check_topology(Term, Nodes) ->
+    [case weft_topology:validate(Node, Term) of
+         ok -> ok;
+         {error, Text} -> bad("~ts: ~ts", [short(Node), Text])
+     end || Node <- Nodes],
+    strangers(Term, Nodes),
+    {ok, Module, Options} = weft_topology:parse(Term),
+    lists:any(fun(Node) -> Module:partial(Node, Options) end, Nodes).
+
+strangers(Term, Nodes) ->
+    case lists:usort(lists:append([neighbours(Node, Term) || Node <- Nodes])) -- Nodes of
+        [] -> ok;
+        [Stranger | _] -> bad("the topology names ~ts, which is not among the nodes",
+                              [short(Stranger)])
+    end.
+
+%% @doc The neighbours that a configured topology gives to a node; [] where it leaves it open.
+-spec neighbours(node(), Topology :: term()) -> [node()].
+neighbours(Node, {groups, Groups}) ->
+    Mine = [Members || Members <- maps:values(Groups), lists:member(Node, Members)],
+    lists:delete(Node, lists:usort(lists:append(Mine)));
+neighbours(Node, {static, #{links := Links}}) ->
+    lists:usort([B || {A, B} <- Links, A =:= Node] ++ [A || {A, B} <- Links, B =:= Node]);
+neighbours(_Node, _Topology) ->
+    [].
+
+%% --- settings -------------------------------------------------------------------------------------
+
+settings(Input, Topology) ->
+    Given = [{Key, Value} || {Key, Value} <- maps:to_list(maps:with([lanes, circuits, transport],
+                                                                    Input))]
+        ++ maps:get(settings, Input, []),
+    Settings = [{topology, Topology} || Topology =/= undefined]
+        ++ [Default || {Key, _} = Default <- [{faults, true}], not lists:keymember(Key, 1, Given)]
+        ++ Given,
+    case weft_config:check(Settings) of
+        ok -> Settings;
+        {error, Text} -> bad("~ts", [Text])
+    end.
+
+%% --- what is written on a command line --------------------------------------------------------------
+
+%% @doc Reads `a=n01,n02;b=n02..n04'.
+-spec groups(string()) -> {ok, #{atom() => [string()]}} | {error, iolist()}.
+groups(Text) ->
+    Groups = [string:split(Part, "=") || Part <- string:lexemes(Text, "; ")],
+    case Groups =/= [] andalso lists:all(fun(G) -> length(G) =:= 2 end, Groups) of
+        true ->
+            {ok, maps:from_list([{list_to_atom(Name), lists:append([range(N) || N <- names(Nodes)])}
+                                 || [Name, Nodes] <- Groups])};
+        false ->
+            {error, ["groups are '", Text, "': write 'a=n01,n02;b=n02..n04'"]}
+    end.
+
+%% @doc Reads `n01-n02,n02-n03'.
+-spec links(string()) -> {ok, [{string(), string()}]} | {error, iolist()}.
+links(Text) ->
+    Links = [string:split(Part, "-") || Part <- names(Text)],
+    case Links =/= [] andalso lists:all(fun(L) -> length(L) =:= 2 end, Links) of
+        true -> {ok, [{A, B} || [A, B] <- Links]};
+        false -> {error, ["links are '", Text, "': write n01-n02,n02-n03"]}
+    end.
+
+names(Text) -> string:lexemes(Text, ", ").
+
+%% n02..n04 is n02, n03, n04.
+range(Text) ->
+    case re:run(Text, "^(.*?)([0-9]+)\\.\\.\\1([0-9]+)$", [{capture, [1, 2, 3], list}]) of
+        {match, [Prefix, First, Last]} ->
+            [lists:flatten(io_lib:format("~ts~*..0b", [Prefix, length(First), Number]))
+             || Number <- lists:seq(list_to_integer(First),
+                                    min(list_to_integer(Last),
+                                        list_to_integer(First) + ?NODES_MAX))];
+        nomatch -> [Text]
+    end.
+
+words(Atoms) -> lists:join(", ", [atom_to_list(Atom) || Atom <- Atoms]).
+
+-spec bad(io:format(), [term()]) -> no_return().
+bad(Format, Args) -> throw({bad_spec, io_lib:format(Format, Args)}).
