@@ -19,8 +19,7 @@ register_node(Name, Port) -> register_node(Name, Port, inet).
 %% @doc Any creation that another start of the node does not have.
 -spec register_node(atom() | string(), inet:port_number(), atom()) -> {ok, pos_integer()}.
 register_node(_Name, _Port, _Family) ->
-    <<Creation:32>> = crypto:strong_rand_bytes(4),
-    {ok, max(4, Creation)}.
+    {ok, max(4, weft_random:distinct() band 16#ffffffff)}.
 
 -spec port_please(atom() | string(), inet:ip_address() | string()) ->
           {port, inet:port_number(), 5..6} | noport.

@@ -12,9 +12,7 @@
 %% @doc Draws the incarnation. Listens tells whether others can dial this node.
 -spec init(Listens :: boolean()) -> ok.
 init(Listens) ->
-    <<Random:16>> = crypto:strong_rand_bytes(2),
-    Incarnation = (erlang:system_time(microsecond) bsl 8) bxor Random,
-    persistent_term:put(?KEY, {Incarnation band 16#ffffffffffffffff, Listens}).
+    persistent_term:put(?KEY, {weft_random:distinct(), Listens}).
 
 -spec incarnation() -> non_neg_integer().
 incarnation() -> element(1, persistent_term:get(?KEY)).
