@@ -1,0 +1,217 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Three RabbitMQ brokers on this machine, each on a loopback address of its own so that the
+%% network between them can be cut by address, with their own epmd, cookie and directories.
+%%
+%% The distribution carrier is a parameter; the brokers and `rabbitmqctl' are those installed,
+%% unchanged. rabbitmqctl always runs on the stock carrier.
+-module(weft_rabbitmq_brokers).
+
+-export([installed/0, start/2, stop/1, join_all/1, ctl/3, eval/3, eval_all/2, cluster_status/2,
+         amqp_address/2, all_nodes/1, network/1, log_lines/2]).
+
+-type ordinal() :: 1..3.
+-type brokers() :: #{carrier := stock | weft, dir := file:filename(), epmd := pid(),
+                     epmd_port := inet:port_number(), amqp_port := inet:port_number(),
+                     dist_ports := [inet:port_number()], running := #{ordinal() => pid()}}.
+-export_type([brokers/0, ordinal/0]).
+
+-define(BIN, "/usr/lib/rabbitmq/bin/").
+-define(NUMBERS, [1, 2, 3]).
+%% Host addresses 1 to 6.
+-define(NETWORK, "127.0.7.0/29").
+-define(START_MS, 60000).
+-define(CTL_MS, 40000).
+
+%% @doc Whether there is a server, and its client library on the code path.
+-spec installed() -> boolean().
+installed() ->
+    filelib:is_regular(?BIN "rabbitmq-server") andalso code:which(amqp_client) =/= non_existing.
+
+%% @doc Starts three brokers that do not know each other yet, and waits until they serve.
+-spec start(stock | weft, file:filename()) -> brokers().
+start(Carrier, Dir) ->
+    [EpmdPort, AmqpPort | DistPorts] = free_ports(2 + length(?NUMBERS), []),
+    ok = filelib:ensure_dir(filename:join(Dir, "x")),
+    Epmd = weft_rabbitmq_process:start(
+             #{command => os:find_executable("epmd"), output => filename:join(Dir, "epmd.out"),
+               args => ["-port", integer_to_list(EpmdPort), "-address",
+                        lists:append(lists:join(",", [host(N) || N <- ?NUMBERS]))]}),
+    Brokers = #{carrier => Carrier, dir => Dir, epmd => Epmd, epmd_port => EpmdPort,
+                amqp_port => AmqpPort, dist_ports => DistPorts, running => #{}},
+    Cookie = integer_to_list(erlang:unique_integer([positive])) ++ "_" ++ os:getpid(),
+    Running = maps:from_list([{N, start_one(N, Cookie, Brokers)} || N <- ?NUMBERS]),
+    Started = Brokers#{running := Running},
+    try
+        lists:foreach(fun(N) -> wait_until_serving(N, Started) end, ?NUMBERS),
+        Started
+    catch
+        Class:Reason:Stack ->
+            stop(Started),
+            erlang:raise(Class, Reason, Stack)
+    end.
+
+-spec stop(brokers()) -> ok.
+stop(#{epmd := Epmd, running := Running}) ->
+    lists:foreach(fun weft_rabbitmq_process:stop/1, maps:values(Running) ++ [Epmd]).
+
+%% @doc Makes one cluster of them, as the handbook says: broker 2 and 3 join broker 1.
+-spec join_all(brokers()) -> ok.
+join_all(Brokers) ->
+    [First | _] = all_nodes(Brokers),
+    Commands = [["stop_app"], ["join_cluster", atom_to_list(First)], ["start_app"]],
+    [{0, _} = ctl(N, Args, Brokers) || N <- [2, 3], Args <- Commands],
+    ok.
+
+%% @doc Runs `rabbitmqctl Args' for one broker.
+-spec ctl(ordinal(), [string()], brokers()) -> {ExitCode :: non_neg_integer(), binary()}.
+ctl(N, Args, Brokers) ->
+    weft_rabbitmq_process:run(#{command => ?BIN "rabbitmqctl",
+                                args => ["-n", atom_to_list(node_name(N)) | Args],
+                                env => common_env(N, Brokers)}, ?CTL_MS).
+
+%% @doc The value of Erlang expressions evaluated in a broker.
+-spec eval(ordinal(), iodata(), brokers()) -> term().
+eval(N, Expressions, Brokers) ->
+    {0, Output} = ctl(N, ["eval", binary_to_list(iolist_to_binary(Expressions))], Brokers),
+    {ok, Tokens, _} = erl_scan:string(binary_to_list(Output) ++ "."),
+    {ok, Value} = erl_parse:parse_term(Tokens),
+    Value.
+
+%% @doc The same in all brokers at the same time; `Expressions' depend on the broker's number.
+-spec eval_all(fun((ordinal()) -> iodata()), brokers()) -> [term()].
+eval_all(Expressions, Brokers) ->
+    Calls = [spawn_monitor(fun() -> exit({value, eval(N, Expressions(N), Brokers)}) end)
+             || N <- ?NUMBERS],
+    [receive {'DOWN', Monitor, process, Pid, {value, Value}} -> Value;
+             {'DOWN', Monitor, process, Pid, Failure} -> error(Failure)
+     end || {Pid, Monitor} <- Calls].
+
+%% @doc What a broker says of the cluster: its running nodes, and partitions it remembers.
+-spec cluster_status(ordinal(), brokers()) ->
+    #{running := [node()], partitions := [{Node :: binary(), Away :: [binary()]}]}.
+cluster_status(N, Brokers) ->
+    {0, Output} = ctl(N, ["-q", "cluster_status", "--formatter", "json"], Brokers),
+    #{<<"running_nodes">> := Running, <<"partitions">> := Partitions} =
+        jsx:decode(Output, [return_maps]),
+    #{running => lists:sort([binary_to_atom(Node) || Node <- Running]),
+      partitions => maps:to_list(Partitions)}.
+
+-spec amqp_address(ordinal(), brokers()) -> {string(), inet:port_number()}.
+amqp_address(N, #{amqp_port := Port}) ->
+    {host(N), Port}.
+
+-spec all_nodes(brokers()) -> [node()].
+all_nodes(_Brokers) ->
+    [node_name(N) || N <- ?NUMBERS].
+
+%% @doc The network of all brokers, and the ports of the distribution there. (One port for all would
+%% do but for RabbitMQ, which believes it taken when another name in epmd has it.)
+-spec network(brokers()) -> {string(), [inet:port_number()]}.
+network(#{dist_ports := Ports}) ->
+    {?NETWORK, Ports}.
+
+%% @doc Number of lines in the brokers' logs that match.
+-spec log_lines(iodata(), brokers()) -> non_neg_integer().
+log_lines(Pattern, Brokers) ->
+    lists:sum([matches(log(N, Brokers), Pattern) || N <- ?NUMBERS]).
+
+start_one(N, Cookie, #{dir := Dir} = Brokers) ->
+    Own = own_dir(N, Brokers),
+    ok = filelib:ensure_dir(filename:join([Own, "home", "x"])),
+    CookieFile = filename:join([Own, "home", ".erlang.cookie"]),
+    ok = file:write_file(CookieFile, Cookie),
+    ok = file:change_mode(CookieFile, 8#400),
+    ok = file:write_file(filename:join(Own, "plugins"), "[]."),
+    ok = file:write_file(filename:join(Own, "rabbitmq.conf"), configuration(N, Brokers)),
+    weft_rabbitmq_process:start(#{command => ?BIN "rabbitmq-server", env => env(N, Brokers),
+                                  output => filename:join(Dir, integer_to_list(N) ++ ".out")}).
+
+configuration(N, #{amqp_port := Port} = Brokers) ->
+    ["listeners.tcp.default = ", host(N), ":", integer_to_list(Port), "\n"
+     "log.console = false\n"
+     "log.file = ", log(N, Brokers), "\n"
+     "disk_free_limit.absolute = 50MB\n"
+     "vm_memory_high_watermark.absolute = 512MB\n"].
+
+env(N, #{dist_ports := DistPorts} = Brokers) ->
+    Own = own_dir(N, Brokers),
+    Files = [{"CONFIG_FILE", "rabbitmq.conf"}, {"ENABLED_PLUGINS_FILE", "plugins"},
+             {"MNESIA_BASE", "mnesia"}, {"LOG_BASE", "log"}, {"PID_FILE", "pid"},
+             {"GENERATED_CONFIG_DIR", "generated"}, {"SCHEMA_DIR", "schema"},
+             {"FEATURE_FLAGS_FILE", "feature_flags"}],
+    [{"RABBITMQ_NODENAME", atom_to_list(node_name(N))},
+     {"RABBITMQ_DIST_PORT", integer_to_list(lists:nth(N, DistPorts))},
+     {"RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS", lists:flatten(lists:join(" ", erl_args(N, Brokers)))}]
+    ++ [{"RABBITMQ_" ++ Name, filename:join(Own, File)} || {Name, File} <- Files]
+    ++ common_env(N, Brokers).
+
+%% What rabbitmqctl needs as well.
+common_env(N, #{epmd_port := EpmdPort} = Brokers) ->
+    [{"HOME", filename:join(own_dir(N, Brokers), "home")}, {"RABBITMQ_CONF_ENV_FILE", "/dev/null"},
+     {"RABBITMQ_USE_LONGNAME", "true"}, {"ERL_EPMD_PORT", integer_to_list(EpmdPort)},
+     {"LC_ALL", "C.UTF-8"}, {"ERL_LIBS", false}, {"ERL_FLAGS", false},
+     {"ERL_CRASH_DUMP_BYTES", "0"}].
+
+%% Both directions of a connection use the broker's address, so that it can be cut by address.
+erl_args(N, #{carrier := Carrier}) ->
+    Address = "{" ++ lists:flatten(string:replace(host(N), ".", ",", all)) ++ "}",
+    ["+S 2:2 +sbwt none +sbwtdcpu none +sbwtdio none",
+     "-kernel inet_dist_use_interface " ++ Address,
+     "-kernel inet_dist_connect_options [{ip," ++ Address ++ "}]" | carrier_args(Carrier)].
+
+carrier_args(stock) ->
+    [];
+carrier_args(weft) ->
+    ["-pa " ++ filename:absname(filename:dirname(code:which(weft_dist))),
+     "-proto_dist weft -weft faults true"].
+
+wait_until_serving(N, #{running := Running, dir := Dir} = Brokers) ->
+    Keeper = maps:get(N, Running),
+    Serves = fun() ->
+        Runs = weft_rabbitmq_process:is_running(Keeper),
+        Output = filename:join(Dir, integer_to_list(N) ++ ".out"),
+        Runs orelse error({broker_ended, N, file:read_file(Output)}),
+        matches(log(N, Brokers), "Server startup complete") > 0
+    end,
+    weft_rabbitmq_wait:until(Serves, {broker_serves, N}, ?START_MS).
+
+matches(File, Pattern) ->
+    case file:read_file(File) of
+        {ok, Text} ->
+            case re:run(Text, Pattern, [global, {capture, first, index}]) of
+                {match, All} -> length(All);
+                nomatch -> 0
+            end;
+        {error, enoent} ->
+            0
+    end.
+
+host(N) ->
+    "127.0.7." ++ integer_to_list(N).
+
+node_name(N) ->
+    list_to_atom("rabbit" ++ integer_to_list(N) ++ "@" ++ host(N)).
+
+own_dir(N, #{dir := Dir}) ->
+    filename:join(Dir, "broker" ++ integer_to_list(N)).
+
+log(N, Brokers) ->
+    filename:join(own_dir(N, Brokers), "broker.log").
+
+%% Below the range from which the kernel takes ports for outgoing connections: a broker closes and
+%% opens its port when it joins a cluster, and must not find it taken.
+free_ports(0, Ports) ->
+    Ports;
+free_ports(Count, Ports) ->
+    Port = 20000 + rand:uniform(12000),
+    Hosts = [{127, 0, 0, 1} | [{127, 0, 7, N} || N <- ?NUMBERS]],
+    case not lists:member(Port, Ports) andalso lists:all(fun(H) -> is_free(H, Port) end, Hosts) of
+        true -> free_ports(Count - 1, [Port | Ports]);
+        false -> free_ports(Count, Ports)
+    end.
+
+is_free(Address, Port) ->
+    case gen_tcp:listen(Port, [{ip, Address}, {reuseaddr, true}]) of
+        {ok, Socket} -> gen_tcp:close(Socket), true;
+        {error, _} -> false
+    end.
