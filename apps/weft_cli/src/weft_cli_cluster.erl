@@ -39,9 +39,9 @@ start(#{name := Name, nodes := Nodes} = Spec, Options) ->
 progress(#{json := true}) ->
     fun(_) -> ok end;
 progress(_Options) ->
-    case io:columns() of
-        {ok, _} -> fun show_progress/1;
-        {error, _} -> fun(_) -> ok end
+    case weft_cli_terminal:is_terminal(output) of
+        true -> fun show_progress/1;
+        false -> fun(_) -> ok end
     end.
 
 show_progress(#{nodes := N, of_nodes := OfN, routes := R, of_routes := OfR}) ->

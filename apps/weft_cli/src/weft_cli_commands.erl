@@ -182,7 +182,7 @@ overview() ->
 help(#{name := Name, arguments := Arguments, summary := Summary, options := Options,
        help := Lines}) ->
     ["weft ", string:trim(Name ++ " " ++ Arguments), ": ", Summary, "\n\n",
-     [["  ", Line, $\n] || Line <- Lines], "\nOptions:\n",
+     [[string:trim("  " ++ Line, trailing), $\n] || Line <- Lines], "\nOptions:\n",
      weft_cli_table:format([["  " ++ option_words(Option), maps:get(help, Option)]
                             || Option <- Options])].
 

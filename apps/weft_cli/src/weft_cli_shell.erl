@@ -21,12 +21,19 @@ shell([Name], Options) ->
       end).
 
 run(Node) ->
+    case weft_cli_terminal:is_terminal(input) of
+        true -> on_terminal(Node);
+        false -> {failed, "a shell needs a terminal; elsewhere use weft eval"}
+    end.
+
+%% When the shell is left nothing can be printed any more, so this is the end of the command.
+on_terminal(Node) ->
     io:format("Leave this shell of ~ts with ctrl-G q. (q() would stop the node.)~n", [Node]),
     {module, shell} = code:ensure_loaded(shell),
     Terminal = start(Node, erlang:function_exported(shell, start_interactive, 1)),
     Monitor = monitor(process, Terminal),
     receive
-        {'DOWN', Monitor, process, Terminal, _} -> {ok, #{}, ""}
+        {'DOWN', Monitor, process, Terminal, _} -> halt(0)
     end.
 
 start(Node, true) ->

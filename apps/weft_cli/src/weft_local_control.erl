@@ -63,5 +63,7 @@ failed(Node, error, {erpc, timeout}) ->
     {error, io_lib:format("~ts did not answer in time", [Node])};
 failed(_Node, error, {exception, Reason, _Stack}) ->
     {error, io_lib:format("~0tp", [Reason])};
+failed(_Node, exit, {exception, Reason}) ->
+    {error, io_lib:format("exit: ~0tp", [Reason])};
 failed(_Node, Class, Reason) ->
     {error, io_lib:format("~ts: ~0tp", [Class, Reason])}.
