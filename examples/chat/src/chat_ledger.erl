@@ -8,7 +8,7 @@
 %% any other number below the next one is a duplicate.
 -module(chat_ledger).
 
--export([new/0, receive_one/4, joined/4, gaps/1, next/3]).
+-export([new/0, receive_one/4, joined/4, gaps/1, next/3, missing/3]).
 
 -type sender() :: {chat_address:name(), node()}.
 -type epoch() :: integer().
@@ -55,6 +55,11 @@ gaps(Ledger) ->
 -spec next(sender(), place(), ledger()) -> pos_integer().
 next(Sender, Place, Ledger) ->
     maps:get(next, maps:get({Sender, Place}, Ledger, #{next => 1})).
+
+%% @doc How many of a sender's messages below the next one never came.
+-spec missing(sender(), place(), ledger()) -> non_neg_integer().
+missing(Sender, Place, Ledger) ->
+    gaps(maps:with([{Sender, Place}], Ledger)).
 
 row(Key, Epoch, Ledger) ->
     case Ledger of

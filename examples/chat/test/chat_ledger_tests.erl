@@ -19,6 +19,14 @@ open_gap_test() ->
     {[{gap, 3}, late], Ledger} = enter([4, 2], chat_ledger:new()),
     ?assertEqual(2, chat_ledger:gaps(Ledger)).
 
+missing_is_per_sender_and_place_test() ->
+    {Sender, _Epoch} = ?FROM,
+    {_, Ledger} = enter([1, 4], chat_ledger:new()),
+    {_, Both} = chat_ledger:receive_one(?FROM, {room, market}, 1, Ledger),
+    ?assertEqual(2, chat_ledger:missing(Sender, direct, Both)),
+    ?assertEqual(0, chat_ledger:missing(Sender, {room, market}, Both)),
+    ?assertEqual(0, chat_ledger:missing({ben, 'n1@h'}, direct, Both)).
+
 restarted_sender_begins_anew_test() ->
     {_, Ledger} = enter([1, 2, 3], chat_ledger:new()),
     {Sender, Epoch} = ?FROM,
