@@ -9,7 +9,7 @@
 %% connection itself (1 s) and the protocol's own time.
 -module(weft_sim_scenario).
 
--export([names/0, describe/1, build/3]).
+-export([names/0, describe/1, build/3, random_links/2]).
 -export_type([scenario/0]).
 
 -type scenario() :: #{world := map(),
@@ -21,12 +21,15 @@
 
 -define(SAFETY_MS, 60000).
 -define(SETTLE_MS, 20000).
+%% A session needs no minute to be broken often; many short runs find more than few long ones.
+-define(SESSION_SAFETY_MS, 6000).
+-define(SESSION_PAYLOADS, 300).
 
 %% @doc All scenarios.
 -spec names() -> [atom()].
 names() ->
     [static_churn, static_costs, static_restarts, router_restarts, groups_churn,
-     mesh_churn, mesh_leave, mesh_split].
+     mesh_churn, mesh_leave, mesh_split, session_faults].
 
 %% @doc One line about a scenario.
 -spec describe(atom()) -> string().
@@ -37,7 +40,8 @@ describe(router_restarts) -> "random graph; routers lose their state while nodes
 describe(groups_churn) -> "overlapping groups; links cut, nodes crash and pause";
 describe(mesh_churn) -> "full mesh through two seeds; links cut, nodes crash and pause";
 describe(mesh_leave) -> "full mesh; nodes join, leave and come back while links are cut";
-describe(mesh_split) -> "full mesh in two halves for ten minutes".
+describe(mesh_split) -> "full mesh in two halves for ten minutes";
+describe(session_faults) -> "a session over gateways that crash, pause and lose links".
 
 %% @doc Builds a scenario. The same arguments give the same scenario.
 -spec build(atom(), Seed :: integer(), NodeCount :: pos_integer()) -> scenario().
@@ -80,7 +84,41 @@ build(mesh_leave, Nodes) ->
 build(mesh_split, Nodes) ->
     {One, Other} = lists:split(length(Nodes) div 2, Nodes),
     Scenario = mesh(Nodes, Nodes, [], [{10000, {partition, [One, Other]}}]),
-    Scenario#{heal_at_ms := 610000}.
+    Scenario#{heal_at_ms := 610000};
+build(session_faults, [Source, Target | Gateways]) ->
+    Pairs = lists:append([[{Source, G}, {Target, G}] || G <- Gateways]),
+    #{world => #{machines => fun(Node) -> session_machines(Node, Source, Target, Pairs) end,
+                 checkers => [{weft_sim_session_checker, #{ends => [{Source, Target}]}}]},
+      steps => starts([Source, Target | Gateways], 200) ++ session_faults(Gateways, Pairs),
+      heal_at_ms => ?SESSION_SAFETY_MS, lasting => [], settle_ms => ?SETTLE_MS}.
+
+session_machines(Node, Source, Target, Pairs) ->
+    Role = case Node of
+               Source -> {source, Target};
+               Target -> {target, Source};
+               _ -> gateway
+           end,
+    [{topology, weft_static_core, #{links => Pairs}},
+     {session, weft_sim_session_core, #{role => Role, payloads => ?SESSION_PAYLOADS}}].
+
+%% Many and short, for a session that is to break often.
+session_faults(Gateways, Pairs) ->
+    lists:append([session_fault(pick([cut, cut, cut_one_way, crash, pause]), Gateways, Pairs,
+                                at(?SESSION_SAFETY_MS))
+                  || _ <- lists:seq(1, 25)]).
+
+session_fault(cut, _Gateways, Pairs, AtMs) ->
+    {A, B} = pick(Pairs),
+    [{AtMs, {cut, A, B}}, {AtMs + at(600), {heal, A, B}}];
+session_fault(cut_one_way, _Gateways, Pairs, AtMs) ->
+    {A, B} = pick(Pairs),
+    [{AtMs, {cut_one_way, B, A}}, {AtMs + at(600), {heal, A, B}}];
+session_fault(crash, Gateways, _Pairs, AtMs) ->
+    Gateway = pick(Gateways),
+    [{AtMs, {crash, Gateway}}, {AtMs + at(600), {start, Gateway}}];
+session_fault(pause, Gateways, _Pairs, AtMs) ->
+    Gateway = pick(Gateways),
+    [{AtMs, {pause, Gateway}}, {AtMs + at(600), {resume, Gateway}}].
 
 %% Leaves, is stopped, and comes back with a new incarnation.
 gone(Node, LeaveMs, BackMs) ->
@@ -106,7 +144,7 @@ routed({Topology, TopologyOptions}, Pairs, Starts, Faults) ->
     #{world => #{machines => Machines,
                  checkers => [{weft_sim_loop_checker, #{}}, {weft_sim_distance_checker, #{}},
                               {weft_sim_link_checker, #{pairs => Pairs -- Cut}},
-                              {weft_sim_route_checker, #{}}]},
+                              {weft_sim_route_checker, #{}}, {weft_sim_quiet_checker, #{}}]},
       steps => Starts ++ Faults, heal_at_ms => ?SAFETY_MS,
       lasting => [{at(1000), {cut, A, B}} || {A, B} <- Cut], settle_ms => ?SETTLE_MS}.
 
@@ -158,7 +196,13 @@ node_names(Count) ->
 all_pairs(Nodes) ->
     [{A, B} || A <- Nodes, B <- Nodes, A < B].
 
-%% A random tree and as many links again: connected, about four links per node.
+%% @doc Links of a connected random graph with about four links per node.
+-spec random_links([node()], Seed :: integer()) -> [{node(), node()}].
+random_links(Nodes, Seed) ->
+    _ = rand:seed(exsss, Seed),
+    random_graph(Nodes).
+
+%% A random tree and as many links again.
 random_graph([First | Rest] = Nodes) ->
     {Tree, _} = lists:mapfoldl(fun(Node, Placed) -> {{pick(Placed), Node}, [Node | Placed]} end,
                                [First], Rest),
