@@ -92,6 +92,12 @@ a_member_that_will_not_come_back_can_be_forgotten_test() ->
                  handle({command, ref, {forget, ?C}}, State)),
     ?assertMatch({_, [{reply, ref, {error, self}}]}, handle({command, ref, {forget, ?A}}, State)).
 
+a_full_table_is_told_once_test() ->
+    {State0, _} = weft_full_mesh_core:init(?A, #{members_max => 1}),
+    {State, Effects} = handle(from(?B, {delta, [{?B, 1, member}, {?C, 1, member}]}), State0),
+    ?assertEqual([{notice, {warning, {members_full, ?B}}}], Effects),
+    ?assertMatch({_, []}, handle(from(?B, {delta, [{?B, 1, member}]}), State)).
+
 messages_of_an_unknown_version_are_ignored_and_unknown_commands_crash_test() ->
     State = linked([?B], start()),
     ?assertEqual({State, []}, weft_full_mesh_core:handle({message, ?B, {2, anything}}, 0, State)),

@@ -37,8 +37,8 @@ stop(Pid) ->
 whole() ->
     ?assertEqual(lists:sort([node(), ?B, ?C]), weft_overlay:members()),
     tell({weft_link, up, ?B, #{}}),
-    expect({sent, ?B, weft_router, {1, {full, last, [{node(), 1, 0, 0}]}}}),
-    weft_router ! {weft_link, message, ?B, {1, {full, last, [{?B, 1, 0, 0}, {?C, 1, 1000, 1}]}}},
+    expect_full(?B, [{node(), 1, 0, 0}]),
+    weft_router ! {weft_link, message, ?B, {1, {full, 7, last, [{?B, 1, 0, 0}, {?C, 1, 1000, 1}]}}},
     wait_until(fun() -> weft_overlay:route(?C) =:= {ok, ?B} end),
     ?assertEqual([{?B, 1000}], weft_overlay:neighbours()),
     ?assertEqual([{?B, {?B, 1000, 1}}, {?C, {?B, 2000, 2}}], weft_overlay:routes()),
@@ -86,6 +86,11 @@ restore(Flags) ->
 
 put_flag(Key, undefined) -> application:unset_env(kernel, Key);
 put_flag(Key, Value) -> application:set_env(kernel, Key, Value).
+
+expect_full(To, Routes) ->
+    receive {sent, To, weft_router, {1, {full, _Life, last, Routes}}} -> ok
+    after 5000 -> error({missing, full, process_info(self(), messages)})
+    end.
 
 expect(Message) ->
     receive Message -> ok

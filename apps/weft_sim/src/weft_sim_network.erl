@@ -8,8 +8,8 @@
 -module(weft_sim_network).
 
 -export([new/2, cut/3, cut_one_way/3, heal/3, heal_all/1, is_open/3,
-         open/3, opened/2, is_opening/3, close/2, current/3, streams_of/2, break/2, break/3, is_flowing/4,
-         arrival_us/4, detection_us/1, refusal_us/1]).
+         open/3, opened/2, is_opening/3, close/2, current/3, streams_of/2,
+         break/2, break/3, is_flowing/4, arrival_us/4, detection_us/1, refusal_us/1]).
 -export_type([network/0, stream_id/0]).
 
 -record(network, {

@@ -13,7 +13,7 @@
 -module(weft_sim_world).
 
 -export([new/1, run_until/2, schedule/3, settled/1,
-         now_ms/1, running/1, is_live/3, live_graph/1, view/3, views/2, machine/3,
+         now_ms/1, view_changed_ms/1, running/1, is_live/3, live_graph/1, view/3, views/2, machine/3,
          violation/1, counters/1, trace/1]).
 -export_type([world/0, verb/0, config/0]).
 
@@ -37,6 +37,7 @@
     machines :: fun((node()) -> [{atom(), module(), map()}]),
     seed :: integer(),
     checkers :: [{module(), map()}],
+    view_changed_us = 0 :: non_neg_integer(),
     violation = none :: none | {NowMs :: non_neg_integer(), module(), string()},
     is_traced :: boolean(),
     trace = [] :: [{NowUs :: non_neg_integer(), term()}],
@@ -102,6 +103,10 @@ settled(#world{checkers = Checkers} = World) ->
 %% @doc Virtual time.
 -spec now_ms(world()) -> non_neg_integer().
 now_ms(#world{now_us = NowUs}) -> NowUs div 1000.
+
+%% @doc When a view of any node last changed.
+-spec view_changed_ms(world()) -> non_neg_integer().
+view_changed_ms(#world{view_changed_us = ChangedUs}) -> ChangedUs div 1000.
 
 %% @doc The nodes that are neither down nor paused, in term order.
 -spec running(world()) -> [node()].
@@ -416,7 +421,8 @@ perform_one({connect, Peer}, Name, _Machine, World) ->
     connect(Name, Peer, World);
 perform_one({disconnect, Peer}, Name, _Machine, World) ->
     disconnect(Name, Peer, World);
-perform_one({view, Key, Value}, Name, Machine, World) ->
+perform_one({view, Key, Value}, Name, Machine, #world{now_us = NowUs} = World0) ->
+    World = World0#world{view_changed_us = NowUs},
     #node{views = Views} = Node = node_of(Name, World),
     Changed = case Value of
                   delete -> maps:remove(Key, Views);

@@ -97,6 +97,14 @@ a_link_that_stays_down_is_found_test() ->
     ?assertMatch({_, _, "links not up: [{a@sim,b@sim}]"},
                  scripted([{5000, {cut, ?A, ?B}}], Checker)).
 
+%% --- rest ---
+
+a_world_that_does_not_come_to_rest_is_found_test() ->
+    Checker = {weft_sim_quiet_checker, #{}},
+    ?assertEqual(none, scripted([show(?A, {route, ?C}, {?B, 2, 2})], Checker)),
+    ?assertMatch({_, _, "a view changed 4999 ms ago"},
+                 scripted([setelement(1, show(?A, {route, ?C}, {?B, 2, 2}), 25001)], Checker)).
+
 %% --- parts ---
 
 show(Node, Key, Value) ->

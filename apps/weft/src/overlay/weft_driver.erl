@@ -2,14 +2,16 @@
 %% @doc Runs any core (`weft_core') on real links: the one interpreter of effects.
 %%
 %% Turns what the link layer, timers and callers say into events, and effects into calls of the link
-%% layer, timers, replies, rows of `weft_view' and notices to subscribers. Decides nothing itself
-%% and is never on the way of payload or of a read.
+%% layer, timers, replies, rows of `weft_view' and notices to subscribers and to the log. Decides
+%% nothing itself and is never on the way of payload or of a read.
 %%
 %% Messages accepted: `{weft_link, up | down | message, ..}' of the link layer, own timers,
 %% `{weft_notice, Driver, Notice}' of the drivers named in the option `listens_to', and the end of a
 %% subscriber. Anything else crashes.
 -module(weft_driver).
 -behaviour(gen_server).
+
+-include_lib("kernel/include/logger.hrl").
 
 -export([start_link/3, command/2, command/3, notice/2, subscribe/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
@@ -135,4 +137,8 @@ perform_one({view, Key, Value}, #driver{name = Name}) ->
 perform_one({reply, From, Reply}, _Driver) ->
     gen_server:reply(From, Reply);
 perform_one({notice, Notice}, #driver{name = Name, subscribers = Subscribers}) ->
+    log(Name, Notice),
     lists:foreach(fun(Pid) -> Pid ! {weft_notice, Name, Notice} end, maps:keys(Subscribers)).
+
+log(Name, {warning, Notice}) -> ?LOG_WARNING(#{weft => Name, notice => Notice});
+log(Name, Notice) -> ?LOG_DEBUG(#{weft => Name, notice => Notice}).

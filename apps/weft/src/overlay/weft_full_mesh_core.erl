@@ -18,7 +18,8 @@
 %% Commands: `leave' (answered `ok' after `linger_ms', when the news is out; the node then drops its
 %% links and stays alone until it is started again) and `{forget, Node}' for a member that will
 %% never come back (answered `ok' or `{error, unknown_member | self}'; a node that was forgotten in
-%% error comes back by itself). Notices: `{member, Node, joined | left}', `{members_full, Node}'.
+%% error comes back by itself). Notices: `{member, Node, joined | left}', and once
+%% `{warning, {members_full, Node}}'.
 %% Not here: failure detection (links tell) and routes.
 -module(weft_full_mesh_core).
 -behaviour(weft_core).
@@ -32,6 +33,7 @@
     links :: weft_wanted_links:links(),
     seeds :: [weft_core:node_id()],
     mode = joined :: joined | {leaving, Ref :: term()} | left,
+    is_full_told = false :: boolean(),
     rand :: rand:state(),
     fanout :: pos_integer(),
     digest_ms :: pos_integer(),
@@ -105,9 +107,13 @@ learn(_Entries, _From, _NowMs, #state{mode = Mode} = State) when Mode =/= joined
 learn(Entries0, From, NowMs, #state{table = Table0} = State0) ->
     Entries = refute(Entries0, State0),
     {Changed, Refused, Table} = weft_member_table:merge(Entries, NowMs, Table0),
-    State1 = lists:foldl(fun({Node, _, _}, S) -> emit({notice, {members_full, Node}}, S) end,
-                         State0#state{table = Table}, Refused),
+    State1 = warn(Refused, State0#state{table = Table}),
     spread(Changed, From, lists:foldl(fun apply_change/2, State1, Changed)).
+
+warn([{Node, _, _} | _], #state{is_full_told = false} = State) ->
+    emit({notice, {warning, {members_full, Node}}}, State#state{is_full_told = true});
+warn(_Refused, State) ->
+    State.
 
 %% News about ourselves that we did not make: answer with an incarnation above it.
 refute(Entries, #state{self = Self, table = Table}) ->

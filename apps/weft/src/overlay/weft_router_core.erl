@@ -7,16 +7,17 @@
 %% <li>Each node originates a route to itself: metric 0 and a seqno that starts at its incarnation,
 %%     so that a restarted node is newer than its former life. If the clock went back, others find
 %%     its routes unfeasible and their requests lift it above its old seqno.</li>
-%% <li>A link comes up: both ends send all their routes (`full'). A second `full' on the same link
-%%     means that the router there was restarted; it is taken as a link that went down and up.</li>
+%% <li>A link comes up: both ends send all their routes (`full'), with a number drawn at the start of
+%%     the router. If that number changes on a link that is up, the router there was restarted; it
+%%     is taken as a link that went down and up.</li>
 %% <li>A selection changes: the change goes to all neighbours (`update'). The first change goes out
 %%     at once, those of the next `batch_ms' go together in one message per neighbour.</li>
 %% <li>A route is lost: it is retracted, also to the neighbour that has become its next hop.</li>
 %% <li>Only unfeasible routes are left, or a better one is unfeasible: a `request' for a newer seqno
 %%     travels towards the destination, which raises it; the answer travels back.</li>
 %% <li>Every `digest_ms' each neighbour gets a `digest' of what it should have heard from us; if it
-%%     differs it asks for everything (`refresh', answered by `refreshed'). This takes the place of
-%%     Babel's periodic updates: links are ordered and reliable, so a difference is rare and a
+%%     differs it asks for everything (`refresh', answered by a `full'). This takes the place of Babel's
+%%     periodic updates: links are ordered and reliable, so a difference is rare and a
 %%     digest costs 30 bytes.</li>
 %% </ol>
 %% Link costs are microseconds, at least 1, from notices `{link_cost, Node, Cost}'; a link without
@@ -24,7 +25,8 @@
 %% does not travel through the cluster. Routes of more than `hop_limit' links are not taken.
 %%
 %% Views: `{route, Dest} => {NextHop, Metric, Hops}' and `{neighbour, Node} => Cost'. Notices:
-%% `{route, Dest, NextHop | unreachable}', `{routes_full, Dest}'. Not here: moving payload.
+%% `{route, Dest, NextHop | unreachable}', and once `{warning, {routes_full, Dest}}'. Not here:
+%% moving payload.
 -module(weft_router_core).
 -behaviour(weft_core).
 
@@ -39,14 +41,16 @@
     dirty = #{} :: #{weft_core:node_id() => []},
     %% What was announced and to whom not: the next hop at that time (split horizon).
     announced :: #{weft_core:node_id() => NextHop :: weft_core:node_id()},
-    %% Neighbours that have sent their `full'. One that sends another has a restarted router.
-    greeted = #{} :: #{weft_core:node_id() => []},
-    %% First parts of a `full' or `refreshed' that is still arriving.
+    %% Number of this life of the router, and those that the neighbours told on the present links.
+    life :: non_neg_integer(),
+    lives = #{} :: #{weft_core:node_id() => non_neg_integer()},
+    %% First parts of a `full' that is still arriving.
     arriving = #{} :: #{weft_core:node_id() => [weft_router_table:route()]},
     %% Costs measured, kept for neighbours that come back.
     measured = #{} :: #{weft_core:node_id() => pos_integer()},
     %% When a destination became unreachable, until its feasibility distance may be forgotten.
     lost_at_ms = #{} :: #{weft_core:node_id() => integer()},
+    is_full_told = false :: boolean(),
     is_holding = false :: boolean(),
     is_retrying = false :: boolean(),
     rand :: rand:state(),
@@ -55,7 +59,7 @@
 
 -type message() ::
     {1, {update, [weft_router_table:route()], Retracted :: [weft_core:node_id()]}
-      | {full | refreshed, more | last, [weft_router_table:route()]}
+      | {full, Life :: non_neg_integer(), more | last, [weft_router_table:route()]}
       | {request, Dest :: weft_core:node_id(), Seqno :: non_neg_integer(),
          HopsLeft :: pos_integer()}
       | {digest, Count :: non_neg_integer(), Sum :: non_neg_integer()}
@@ -71,9 +75,10 @@
 init(Self, Given) ->
     Options = maps:merge(defaults(), maps:with(maps:keys(defaults()), Given)),
     Table = weft_router_table:new(Self, maps:get(incarnation, Given, 0)),
-    State = #state{self = Self, table = Table, announced = #{Self => Self},
+    {Life, Rand} = rand:uniform_s(1 bsl 32, weft_core:seed(Self, ?MODULE, Given)),
+    State = #state{self = Self, table = Table, announced = #{Self => Self}, life = Life,
                    requests = weft_router_requests:new(map_get(request_retry_ms, Options)),
-                   rand = weft_core:seed(Self, ?MODULE, Given), options = Options},
+                   rand = Rand, options = Options},
     finish(digest_later(State)).
 
 defaults() ->
@@ -114,18 +119,15 @@ on({timer, digest}, NowMs, State) ->
 message({update, Routes, Retracted}, From, NowMs, State0) ->
     State = lists:foldl(fun(Dest, S) -> retracted(From, Dest, NowMs, S) end, State0, Retracted),
     lists:foldl(fun(Route, S) -> heard(From, Route, NowMs, S) end, State, Routes);
-message({full, Part, Routes}, From, NowMs, #state{arriving = Arriving, greeted = Greeted} = State)
-  when is_map_key(From, Greeted), not is_map_key(From, Arriving) ->
-    Forgotten = State#state{greeted = maps:remove(From, Greeted)},
-    message({full, Part, Routes}, From, NowMs, up(From, flush(down(From, NowMs, Forgotten))));
-message({full, last, Routes}, From, NowMs, #state{greeted = Greeted} = State) ->
-    message({refreshed, last, Routes}, From, NowMs, State#state{greeted = Greeted#{From => []}});
-message({Full, Part, Routes}, From, NowMs, #state{arriving = Arriving} = State)
-  when Full =:= full; Full =:= refreshed ->
-    All = Routes ++ maps:get(From, Arriving, []),
-    case Part of
-        more -> State#state{arriving = Arriving#{From => All}};
-        last -> replace(From, All, NowMs, State#state{arriving = maps:remove(From, Arriving)})
+message({full, Life, Part, Routes}, From, NowMs, #state{lives = Lives} = State) ->
+    case Lives of
+        #{From := Life} ->
+            full(Part, Routes, From, NowMs, State);
+        #{From := _Former} ->
+            Anew = up(From, flush(down(From, NowMs, State))),
+            full(Part, Routes, From, NowMs, Anew#state{lives = Lives#{From := Life}});
+        #{} ->
+            full(Part, Routes, From, NowMs, State#state{lives = Lives#{From => Life}})
     end;
 message({request, Dest, Seqno, HopsLeft}, From, NowMs, State) ->
     requested(From, Dest, Seqno, HopsLeft, NowMs, State);
@@ -135,23 +137,29 @@ message({digest, Count, Sum}, From, _NowMs, #state{table = Table} = State) ->
         _Differs -> send(From, refresh, State)
     end;
 message(refresh, From, _NowMs, State) ->
-    send_all(refreshed, From, flush(State)).
+    send_full(From, flush(State)).
+
+full(more, Routes, From, _NowMs, #state{arriving = Arriving} = State) ->
+    State#state{arriving = Arriving#{From => Routes ++ maps:get(From, Arriving, [])}};
+full(last, Routes, From, NowMs, #state{arriving = Arriving} = State) ->
+    All = Routes ++ maps:get(From, Arriving, []),
+    replace(From, All, NowMs, State#state{arriving = maps:remove(From, Arriving)}).
 
 %% --- links ---
 
 up(Node, #state{table = Table, measured = Measured, options = Options} = State0) ->
     Cost = maps:get(Node, Measured, map_get(default_cost, Options)),
     State = State0#state{table = weft_router_table:neighbour_up(Node, Cost, Table)},
-    send_all(full, Node, emit({view, {neighbour, Node}, Cost}, State)).
+    send_full(Node, emit({view, {neighbour, Node}, Cost}, State)).
 
-down(Node, NowMs, #state{table = Table0, arriving = Arriving, greeted = Greeted} = State0) ->
+down(Node, NowMs, #state{table = Table0, arriving = Arriving, lives = Lives} = State0) ->
     case weft_router_table:cost(Node, Table0) of
         error ->
             State0;
         {ok, _} ->
             {Dests, Table} = weft_router_table:neighbour_down(Node, Table0),
             State = State0#state{table = Table, arriving = maps:remove(Node, Arriving),
-                                 greeted = maps:remove(Node, Greeted)},
+                                 lives = maps:remove(Node, Lives)},
             reselect_all(Dests, NowMs, emit({view, {neighbour, Node}, delete}, State))
     end.
 
@@ -177,11 +185,15 @@ heard(From, {Dest, Seqno, Metric, Hops}, NowMs, #state{table = Table, options = 
         #{hop_limit := Limit} when Hops >= Limit ->
             retracted(From, Dest, NowMs, State);
         #{destinations_max := Max} when not IsKnown, map_size(Heard) >= Max ->
-            emit({notice, {routes_full, Dest}}, State);
+            warn_full(Dest, State);
         #{} ->
             New = weft_router_table:put_heard(From, Dest, {Seqno, Metric, Hops}, Table),
             reselect_if_matters(From, Dest, NowMs, State#state{table = New})
     end.
+
+warn_full(_Dest, #state{is_full_told = true} = State) -> State;
+warn_full(Dest, State) -> emit({notice, {warning, {routes_full, Dest}}},
+                               State#state{is_full_told = true}).
 
 retracted(From, Dest, NowMs, #state{table = Table} = State) ->
     New = weft_router_table:drop_heard(From, Dest, Table),
@@ -312,13 +324,13 @@ tell(Dest, Nodes, #state{table = Table0, announced = Announced} = State) ->
             State
     end.
 
-send_all(Full, Node, #state{announced = Announced, table = Table0, options = Options} = State0) ->
+send_full(Node, #state{announced = Announced, table = Table0, life = Life} = State0) ->
     Dests = [Dest || {Dest, Next} <- maps:to_list(Announced), Next =/= Node, Dest =/= Node],
     {Routes, Table} = lists:mapfoldl(fun weft_router_table:announce/2, Table0, Dests),
-    {More, [Last]} = split_last(parts(map_get(entries_max, Options), Routes)),
-    State = lists:foldl(fun(Part, S) -> send(Node, {Full, more, Part}, S) end,
+    {More, [Last]} = split_last(parts(map_get(entries_max, State0#state.options), Routes)),
+    State = lists:foldl(fun(Part, S) -> send(Node, {full, Life, more, Part}, S) end,
                         State0#state{table = Table}, More),
-    send(Node, {Full, last, Last}, State).
+    send(Node, {full, Life, last, Last}, State).
 
 split_last(List) ->
     lists:split(length(List) - 1, List).
