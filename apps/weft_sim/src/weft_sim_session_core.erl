@@ -74,7 +74,8 @@ at_end({timer, retry}, End) ->
     open(End);
 at_end({message, From, {open, Label, Received}}, #'end'{role = target, in = In} = End) ->
     {Resumed, Effects} = resume({From, Label}, Received, End),
-    {Resumed, [{send, From, {accept, Label, weft_inbound_core:received(In)}} | Effects]};
+    {Resumed, drop_path(End) ++ [{send, From, {accept, Label, weft_inbound_core:received(In)}}
+                                 | Effects]};
 at_end({message, From, {accept, Label, Received}}, #'end'{opening = {From, Label}} = End) ->
     resume({From, Label}, Received, End#'end'{opening = undefined});
 at_end({message, From, {close, Label}}, #'end'{path = {From, Label}} = End) ->
@@ -98,6 +99,10 @@ open(#'end'{role = source, path = undefined, opening = undefined, links = [_ | _
       {after_ms, ?OPEN_TIMEOUT_MS, {open_timeout, Label}}]};
 open(End) ->
     {End, []}.
+
+%% A late open may lead off a path that the source believes in: it has to hear that.
+drop_path(#'end'{path = undefined}) -> [];
+drop_path(#'end'{path = {Via, Label}}) -> [{send, Via, {close, Label}}].
 
 resume(Path, Received, #'end'{out = Out0} = End) ->
     {ok, Items, Out} = weft_outbound_core:resume(Received, Out0),
@@ -154,8 +159,15 @@ gateway({message, From, {open, Label, Received}},
         [] ->
             {Gateway, [{send, From, {close, Label}}]}
     end;
-gateway({message, From, Message}, #gateway{labels = Labels} = Gateway)
-  when element(1, Message) =/= close ->
+gateway({message, From, {close, Label}}, #gateway{labels = Labels} = Gateway) ->
+    case Labels of
+        #{{From, Label} := {To, Next} = Other} ->
+            {Gateway#gateway{labels = maps:without([{From, Label}, Other], Labels)},
+             [{send, To, {close, Next}}]};
+        #{} ->
+            {Gateway, []}
+    end;
+gateway({message, From, Message}, #gateway{labels = Labels} = Gateway) ->
     Label = element(2, Message),
     case Labels of
         #{{From, Label} := {To, Next}} -> {Gateway, [{send, To, setelement(2, Message, Next)}]};

@@ -58,11 +58,12 @@ drop(#outbound{kept = Kept, acked = Acked, unacked_bytes = Unacked} = State) ->
             State
     end.
 
-%% @doc On a new path: what to send again, given the last number the peer has received.
-%% `lost' means that the peer speaks of another history; the session cannot go on.
+%% @doc On a new path: what to send again, given the last number the peer has received. An
+%% acknowledgement on the old path may have overtaken that number; it stands.
+%% `lost' means that the peer has more than was ever sent: it speaks of another history, and the
+%% session cannot go on.
 -spec resume(weft_wire:sequence(), state()) -> {ok, [item()], state()} | {error, lost}.
-resume(Received, #outbound{acked = Acked, last = Last} = State0)
-  when Received >= Acked, Received =< Last ->
+resume(Received, #outbound{last = Last} = State0) when Received =< Last ->
     #outbound{kept = Kept} = State = acked(Received, State0),
     {ok, ask_at_end(queue:to_list(Kept)), State#outbound{unasked_bytes = 0}};
 resume(_Received, _State) ->
