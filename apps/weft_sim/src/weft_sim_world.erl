@@ -13,7 +13,8 @@
 -module(weft_sim_world).
 
 -export([new/1, run_until/2, schedule/3, settled/1,
-         now_ms/1, view_changed_ms/1, running/1, is_live/3, live_graph/1, view/3, views/2, machine/3,
+         now_ms/1, view_changed_ms/1, running/1, is_live/3, live_graph/1,
+         view/3, views/2, machine/3,
          violation/1, counters/1, trace/1]).
 -export_type([world/0, verb/0, config/0]).
 

@@ -7,17 +7,17 @@
 %% <li>Each node originates a route to itself: metric 0 and a seqno that starts at its incarnation,
 %%     so that a restarted node is newer than its former life. If the clock went back, others find
 %%     its routes unfeasible and their requests lift it above its old seqno.</li>
-%% <li>A link comes up: both ends send all their routes (`full'), with a number drawn at the start of
-%%     the router. If that number changes on a link that is up, the router there was restarted; it
-%%     is taken as a link that went down and up.</li>
+%% <li>A link comes up: both ends send all their routes (`full'), with a number drawn at the start
+%%     of the router. If that number changes on a link that is up, the router there was restarted;
+%%     it is taken as a link that went down and up.</li>
 %% <li>A selection changes: the change goes to all neighbours (`update'). The first change goes out
 %%     at once, those of the next `batch_ms' go together in one message per neighbour.</li>
 %% <li>A route is lost: it is retracted, also to the neighbour that has become its next hop.</li>
 %% <li>Only unfeasible routes are left, or a better one is unfeasible: a `request' for a newer seqno
 %%     travels towards the destination, which raises it; the answer travels back.</li>
 %% <li>Every `digest_ms' each neighbour gets a `digest' of what it should have heard from us; if it
-%%     differs it asks for everything (`refresh', answered by a `full'). This takes the place of Babel's
-%%     periodic updates: links are ordered and reliable, so a difference is rare and a
+%%     differs it asks for everything (`refresh', answered by a `full'). This takes the place of
+%%     Babel's periodic updates: links are ordered and reliable, so a difference is rare and a
 %%     digest costs 30 bytes.</li>
 %% </ol>
 %% Link costs are microseconds, at least 1, from notices `{link_cost, Node, Cost}'; a link without
