@@ -68,7 +68,7 @@ start(Carrier, Options, Place) ->
     Args = carrier_args(Carrier, Options, Links, Place) ++ common_args(Names, Unique)
         ++ maps:get(args, Options, []),
     Boots = maps:map(fun(Name, Node) -> boot(Name, Node, Unique, Args, Place) end, Nodes),
-    Peers = maps:map(fun(_, Boot) -> booted(Boot) end, Boots),
+    Peers = boot_all(Boots),
     Cluster = #{carrier => Carrier, nodes => Nodes, peers => Peers, boots => Boots,
                 os_pids => os_pids(Peers)},
     try
@@ -184,9 +184,18 @@ boot(Name, Node, Unique, Args, #{epmd := #{port := EpmdPort}, log_dir := LogDir}
       env => [{"ERL_EPMD_PORT", integer_to_list(EpmdPort)}],
       args => Args ++ ["-kernel", "logger", term(Logger)]}.
 
-booted(Boot) ->
-    {ok, Peer, _Node} = peer:start(Boot),
-    Peer.
+%% All at once, since a node needs about the same time as five.
+boot_all(Boots) ->
+    Booting = maps:map(fun(_, Boot) ->
+                               spawn_monitor(fun() -> exit({booted, peer:start(Boot)}) end)
+                       end, Boots),
+    maps:map(fun booted/2, Booting).
+
+booted(Name, {Pid, Monitor}) ->
+    receive
+        {'DOWN', Monitor, process, Pid, {booted, {ok, Peer, _}}} -> Peer;
+        {'DOWN', Monitor, process, Pid, Why} -> erlang:error({node_does_not_boot, Name, Why})
+    end.
 
 os_pids(Peers) ->
     maps:map(fun(_, Peer) -> peer:call(Peer, os, getpid, [], ?CALL_MS) end, Peers).

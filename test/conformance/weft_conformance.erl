@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc What distributed Erlang promises, as a list of cases which know no carrier.
 %%
-%% A case is an exported function of arity 1 in one of the modules below. It gets a context
-%%   #{carrier := atom(), a := node(), b := node(), c => node(), os_pids := #{Name => string()}}
-%% and runs on node `a'; `b' is the far node. It fails by an exception and its value is ignored.
+%% A case is an exported function of arity 1 in one of the modules below. It gets the context of
+%% weft_cluster:context/1 and runs on node `a'; `b' is the far node, and they are connected. It
+%% fails by an exception and its value is ignored.
 %% What a case needs besides a connected pair says the module's needs/0:
 %%   own      => true           nodes of its own, because it breaks or reconfigures them
 %%   visible  => true           a and b see each other in nodes(); says nothing for carriers whose
@@ -46,13 +46,20 @@ needs(Case) ->
 -spec run(atom(), map()) -> passed | {failed, string()}.
 run(Case, Context) ->
     Module = module_of(Case),
-    try Module:Case(Context) of
+    try
+        connect(Context),
+        Module:Case(Context)
+    of
         _ -> passed
     catch
         Class:Reason:Stack ->
             {failed, lists:flatten(io_lib:format("~s on ~p:~n~p:~p~n~p",
                                                  [Case, node(), Class, Reason, Stack]))}
     end.
+
+%% A case may have left the nodes unconnected.
+connect(#{b := B}) ->
+    weft_expect:until(fun() -> net_kernel:connect_node(B) =:= true end).
 
 kind(#{own := true}) -> own;
 kind(#{visible := true}) -> visible;

@@ -15,14 +15,13 @@
 needs() ->
     Own = #{own => true, time_ms => 60_000},
     AutoConnect = fun(When) -> Own#{args => ["-kernel", "dist_auto_connect", When]} end,
-    #{wrong_cookie_is_refused => Own,
+    #{reconnect_right_after_a_disconnect => #{time_ms => 60_000},
+      two_hundred_racing_connects => #{time_ms => 60_000},
+      wrong_cookie_is_refused => Own,
       cookie_per_node_agreed_by_both_is_accepted => Own,
       node_not_allowed_is_refused => Own,
       auto_connect_never => AutoConnect("never"),
-      auto_connect_once => AutoConnect("once"),
-      reconnect_right_after_a_disconnect => Own,
-      two_hundred_racing_connects => Own#{time_ms => 120_000},
-      many_processes_connect_at_once => Own}.
+      auto_connect_once => AutoConnect("once")}.
 
 wrong_cookie_is_refused(#{b := B}) ->
     Cookie = erlang:get_cookie(),

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Conformance cases: what happens when a node or the connection with it is lost, and after.
-%% Each runs on nodes of its own. A connection is lost by erlang:disconnect_node/1, a node by
-%% erlang:halt/0; subscriptions ask for all node types, so that hidden circuits are told of too.
+%% A connection is lost by erlang:disconnect_node/1, a node by erlang:halt/0. Subscriptions ask for
+%% all node types, so that hidden circuits are told of too.
 -module(weft_conformance_node_loss).
 
 -include("weft_conformance.hrl").
@@ -20,8 +20,11 @@
 -define(BURST, 50).
 
 needs() ->
-    maps:from_list([{Case, #{own => true, time_ms => 60_000}}
-                    || {Case, 1} <- module_info(exports), Case =/= module_info]).
+    #{halt_of_the_peer_gives_noconnection_to_all => #{own => true},
+      halt_of_the_peer_ends_pending_calls => #{own => true},
+      messages_of_a_halting_node_are_a_prefix => #{own => true},
+      old_pids_of_a_restarted_node_are_dead => #{own => true, time_ms => 60_000},
+      each_kind_of_first_use_connects => #{time_ms => 60_000}}.
 
 halt_of_the_peer_gives_noconnection_to_all(#{b := B}) ->
     process_flag(trap_exit, true),

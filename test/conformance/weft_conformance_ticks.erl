@@ -12,8 +12,8 @@
 -export([needs/0]).
 
 -define(TICKTIME_S, 2).
--define(IDLE_MS, 5_000).
--define(ONE_WAY_MS, 4_000).
+-define(IDLE_MS, 4_500).
+-define(ONE_WAY_MS, 3_000).
 -define(SHORT_STOP_MS, 800).
 
 needs() ->
