@@ -48,7 +48,7 @@ dial_address(Node, What, {ok, {Ip, Port} = Address}, Deadline) ->
                     {ok, Socket, Peer, Address};
                 {error, Reason} ->
                     weft_transport:close(Socket),
-                    {error, meaning(Reason)}
+                    {error, Reason}
             end;
         {error, Reason} ->
             {error, Reason}
@@ -57,16 +57,8 @@ dial_address(Node, What, {ok, {Ip, Port} = Address}, Deadline) ->
 %% A node whose name epmd lost (it was restarted itself) still answers where it did.
 forgotten(Reason) when Reason =:= econnrefused; Reason =:= wrong_target; Reason =:= not_weft ->
     no_such_node;
-forgotten({wrong_target, _}) ->
-    no_such_node;
 forgotten(Reason) ->
     Reason.
-
-%% A stock node drops a connection that does not begin with its own handshake.
-meaning(closed) -> not_weft;
-meaning(malformed) -> not_weft;
-meaning({not_a_node, _}) -> not_weft;
-meaning(Reason) -> Reason.
 
 left(Deadline) ->
     max(1, Deadline - erlang:monotonic_time(millisecond)).

@@ -5,7 +5,7 @@
 %% peer sends, the worst outcome is {error, Reason} and a closed socket.
 -module(weft_handshake).
 
--export([dial/4, first_message/2, answer/3]).
+-export([dial/4, first_message/2, answer/3, decline/2]).
 -export_type([peer/0, deadline/0]).
 
 -type deadline() :: integer().
@@ -22,15 +22,14 @@ dial(Socket, Target, What, Deadline) ->
     Purpose = case What of link -> link; {Lane, _} -> Lane end,
     Key = case What of link -> cookie(Target); {_, Token} -> Token end,
     Hello = weft_hello:hello(#{versions => weft_hello:versions(), purpose => Purpose,
-                               nonce => crypto:strong_rand_bytes(32),
+                               nonce => weft_random:bytes(32),
                                incarnation => weft_identity:incarnation(),
                                listens => weft_identity:listens(),
                                cluster => weft_identity:cluster(),
                                name => weft_identity:name(), target => atom_to_binary(Target)}),
     try
         ok = send(Socket, Hello),
-        ChallengeBin = recv(Socket, Deadline),
-        Challenge = parse(fun weft_hello:parse_challenge/1, ChallengeBin),
+        {Challenge, ChallengeBin} = recv_challenge(Socket, Deadline),
         ok = check_challenge(Challenge, Target),
         ok = send(Socket, weft_hello:mac(Key, dialer, Hello, ChallengeBin)),
         ok = check_answer(recv(Socket, Deadline),
@@ -43,12 +42,27 @@ dial(Socket, Target, What, Deadline) ->
         throw:Reason -> {error, Reason}
     end.
 
+%% A stock node drops a connection that does not begin with its own handshake; what others say to
+%% our hello is not ours to know.
+recv_challenge(Socket, Deadline) ->
+    try recv(Socket, Deadline) of
+        ChallengeBin ->
+            case weft_hello:parse_challenge(ChallengeBin) of
+                {ok, Challenge} -> {Challenge, ChallengeBin};
+                {error, malformed} -> throw(not_weft)
+            end
+    catch
+        throw:closed -> throw(not_weft);
+        throw:{not_a_node, _} -> throw(not_weft);
+        throw:empty_message -> throw(not_weft)
+    end.
+
 check_challenge(#{status := ok, version := Version, name := Name}, Target) ->
     {Min, Max} = weft_hello:versions(),
     case Name =:= atom_to_binary(Target) of
         true when Version >= Min, Version =< Max -> ok;
-        true -> throw({wrong_version, Version});
-        false -> throw({wrong_target, Name})
+        true -> throw(wrong_version);
+        false -> throw(wrong_target)
     end;
 check_challenge(#{status := Status}, _Target) ->
     throw(Status).
@@ -84,11 +98,7 @@ answer(Socket, HelloBin, Deadline) ->
     try
         Hello = parse(fun weft_hello:parse_hello/1, HelloBin),
         {Status, Key, Version} = judge(Hello),
-        Challenge = weft_hello:challenge(
-                      #{version => Version, status => Status,
-                        nonce => crypto:strong_rand_bytes(32),
-                        incarnation => weft_identity:incarnation(),
-                        name => weft_identity:name()}),
+        Challenge = challenge(Status, Version),
         ok = send(Socket, Challenge),
         Status =:= ok orelse throw({Status, claims(Hello)}),
         ok = check_proof(Socket, recv(Socket, Deadline), Key, HelloBin, Challenge, Hello),
@@ -104,6 +114,20 @@ answer(Socket, HelloBin, Deadline) ->
         throw:Reason -> {error, Reason}
     end.
 
+challenge(Status, Version) ->
+    weft_hello:challenge(#{version => Version, status => Status,
+                           nonce => weft_random:bytes(32),
+                           incarnation => weft_identity:incarnation(),
+                           name => weft_identity:name()}).
+
+%% @doc As listener: turns away a connection unheard, so that a weft node knows why. Does not wait.
+-spec decline(weft_transport:socket(), weft_hello:status()) -> ok.
+decline(Socket, Status) ->
+    {_, Highest} = weft_hello:versions(),
+    Message = challenge(Status, Highest),
+    _ = weft_transport:try_send(Socket, [<<(byte_size(Message)):16>>, Message]),
+    ok.
+
 check_proof(Socket, Proof, Key, HelloBin, Challenge, Hello) ->
     case weft_hello:mac(Key, dialer, HelloBin, Challenge) of
         Proof ->
@@ -118,6 +142,7 @@ judge(#{versions := Versions, cluster := Cluster, target := Target, name := Name
     {_, Highest} = weft_hello:versions(),
     case {weft_hello:choose_version(weft_hello:versions(), Versions),
           weft_identity:cluster(), weft_identity:name()} of
+        {{ok, _}, Cluster, Name} when Name =/= <<>> -> {same_name, <<>>, Highest};
         {{ok, Version}, Cluster, Target} when Target =/= <<>> ->
             {Status, Key} = weft_links:admit(Name, Purpose),
             {Status, Key, Version};

@@ -28,7 +28,7 @@
 -type challenge() :: #{version := byte(), status := status(), nonce := <<_:256>>,
                        incarnation := non_neg_integer(), name := binary()}.
 -type status() :: ok | wrong_cluster | wrong_version | wrong_target | simultaneous | refused
-                | no_link | wrong_cookie | overload.
+                | no_link | wrong_cookie | overload | same_name.
 
 %% @doc Largest message of this handshake, in bytes.
 -spec message_bytes_max() -> pos_integer().
@@ -59,11 +59,21 @@ parse_hello(<<?MAGIC, Min, Max, Lane, Nonce:32/binary, Incarnation:64, Listens,
               ClusterSize, Cluster:ClusterSize/binary, NameSize:16, Name:NameSize/binary,
               TargetSize:16, Target:TargetSize/binary>>)
   when Min =< Max, Lane < 64, Listens =< 1 ->
-    {ok, #{versions => {Min, Max}, purpose => purpose(Lane), nonce => Nonce,
-           incarnation => Incarnation, listens => Listens =:= 1,
-           cluster => Cluster, name => Name, target => Target}};
+    case lists:all(fun is_name/1, [Cluster, Name, Target]) of
+        true -> {ok, #{versions => {Min, Max}, purpose => purpose(Lane), nonce => Nonce,
+                       incarnation => Incarnation, listens => Listens =:= 1,
+                       cluster => Cluster, name => Name, target => Target}};
+        false -> {error, malformed}
+    end;
 parse_hello(_) ->
     {error, malformed}.
+
+%% Whatever passes can be made an atom and written to a log.
+is_name(Name) ->
+    case unicode:characters_to_list(Name) of
+        Characters when is_list(Characters) -> length(Characters) =< 255;
+        _ -> false
+    end.
 
 -spec challenge(challenge()) -> binary().
 challenge(#{version := Version, status := Status, nonce := Nonce,
@@ -73,7 +83,7 @@ challenge(#{version := Version, status := Status, nonce := Nonce,
 
 -spec parse_challenge(binary()) -> {ok, challenge()} | {error, malformed}.
 parse_challenge(<<?MAGIC, Version, Status, Nonce:32/binary, Incarnation:64,
-                  NameSize:16, Name:NameSize/binary>>) when Status =< 8 ->
+                  NameSize:16, Name:NameSize/binary>>) when Status =< 9 ->
     {ok, #{version => Version, status => status(Status), nonce => Nonce,
            incarnation => Incarnation, name => Name}};
 parse_challenge(_) ->
@@ -93,7 +103,7 @@ token(Key, Hello, Challenge) ->
 answer(Status, Mac) -> <<(status_code(Status)), Mac/binary>>.
 
 -spec parse_answer(binary()) -> {ok, status(), binary()} | {error, malformed}.
-parse_answer(<<Status, Mac/binary>>) when Status =< 8 -> {ok, status(Status), Mac};
+parse_answer(<<Status, Mac/binary>>) when Status =< 9 -> {ok, status(Status), Mac};
 parse_answer(_) -> {error, malformed}.
 
 lane_index(link) -> 0;
@@ -113,7 +123,8 @@ status_code(simultaneous) -> 4;
 status_code(refused) -> 5;
 status_code(no_link) -> 6;
 status_code(wrong_cookie) -> 7;
-status_code(overload) -> 8.
+status_code(overload) -> 8;
+status_code(same_name) -> 9.
 
 status(0) -> ok;
 status(1) -> wrong_cluster;
@@ -123,4 +134,5 @@ status(4) -> simultaneous;
 status(5) -> refused;
 status(6) -> no_link;
 status(7) -> wrong_cookie;
-status(8) -> overload.
+status(8) -> overload;
+status(9) -> same_name.

@@ -12,7 +12,8 @@
 -module(weft_link).
 -behaviour(gen_server).
 
--export([start_link/3, attach/4, want/2, break/1, retry/1, subscribe/3, handler/2, info/1]).
+-export([start_link/3, attach/4, want/2, break/1, retry/1, subscribe/3,
+         unsubscribe/2, handler/2, info/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -define(RETRY_MIN_MS, 20).
@@ -74,6 +75,10 @@ retry(Link) -> gen_server:cast(Link, retry).
 -spec subscribe(pid(), weft_links:core(), pid()) -> ok.
 subscribe(Link, Core, Pid) -> gen_server:cast(Link, {subscribe, Core, Pid}).
 
+%% @doc The process of a core has ended.
+-spec unsubscribe(pid(), pid()) -> ok.
+unsubscribe(Link, Pid) -> gen_server:cast(Link, {unsubscribe, Pid}).
+
 %% @doc A message for the handler of this link.
 -spec handler(pid(), term()) -> ok.
 handler(Link, Message) ->
@@ -106,7 +111,9 @@ handle_cast(retry, Link) ->
     {noreply, need(cancel_pause(Link#link{retry_ms = ?RETRY_MIN_MS}))};
 handle_cast({subscribe, Core, Pid}, #link{subscribers = Subscribers0} = Link) ->
     Subscribers = lists:keystore(Core, 1, Subscribers0, {Core, Pid}),
-    {noreply, subscribed(Core, Pid, Link#link{subscribers = Subscribers})}.
+    {noreply, subscribed(Core, Pid, Link#link{subscribers = Subscribers})};
+handle_cast({unsubscribe, Pid}, #link{subscribers = Subscribers} = Link) ->
+    {noreply, Link#link{subscribers = lists:keydelete(Pid, 2, Subscribers)}}.
 
 %% @private
 -spec handle_info(term(), #link{}) -> {noreply, #link{}} | {stop, normal, #link{}}.
@@ -124,6 +131,10 @@ handle_info({'DOWN', _, process, _, _} = Message, #link{handler = Handler, above
     {noreply, Link#link{above = Handler:message(Message, Above)}};
 handle_info({Closed, Socket}, Link) when Closed =:= tcp_closed; Closed =:= ssl_closed ->
     {noreply, publish(lose(Socket, closed, Link))};
+handle_info({Error, Socket, emsgsize}, #link{lanes = Lanes} = Link)
+  when Error =:= tcp_error, is_map_key(Socket, Lanes);
+       Error =:= ssl_error, is_map_key(Socket, Lanes) ->
+    {noreply, violated(Socket, emsgsize, Link)};
 handle_info({Error, Socket, Reason}, Link) when Error =:= tcp_error; Error =:= ssl_error ->
     {noreply, publish(lose(Socket, Reason, Link))};
 handle_info(keepalive, Link) ->
@@ -192,11 +203,17 @@ control(Core, Payload, Lane, #link{key = Node} = Link) ->
             try binary_to_term(Payload) of
                 Message -> Pid ! {weft_link, message, Node, Message}, Link
             catch
-                error:badarg -> publish(lose(weft_lane:socket(Lane), bad_control_message, Link))
+                error:badarg -> violated(weft_lane:socket(Lane), bad_control_message, Link)
             end;
         error ->
             Link
     end.
+
+%% An authenticated peer breaks the protocol: said once, and the lane is closed.
+violated(Socket, Reason, Link) ->
+    Peername = case weft_transport:peername(Socket) of {ok, Name} -> Name; _ -> undefined end,
+    weft_refusals:report(Peername, Reason),
+    publish(lose(Socket, Reason, Link)).
 
 say_here(Lane, Core) ->
     _ = weft_lane:send(Lane, weft_wire:control(Core, <<>>), byte_size(Core) + 2),
@@ -460,7 +477,7 @@ heard(NowMs, #lane{packets = Packets} = Lane) ->
 idle(NowMs, #link{idle_since_ms = SinceMs} = Link) ->
     case is_wanted(Link) orelse Link#link.dialer =/= undefined of
         true -> {noreply, Link#link{idle_since_ms = NowMs}};
-        false when NowMs - SinceMs > ?IDLE_MS -> {stop, normal, Link};
+        false when NowMs - SinceMs > ?IDLE_MS -> {stop, normal, drop_all(broken, Link)};
         false -> {noreply, Link}
     end.
 

@@ -233,6 +233,8 @@ handle_info({'EXIT', Pid, Reason}, #state{pids = Pids} = State) ->
         error ->
             {stop, Reason, State}
     end;
-handle_info({'DOWN', _Ref, process, Pid, _Reason}, #state{subscribers = Subscribers} = State) ->
+handle_info({'DOWN', _Ref, process, Pid, _Reason},
+            #state{subscribers = Subscribers, pids = Pids} = State) ->
     ets:match_delete(?SUBSCRIBERS, {'_', Pid}),
+    [weft_link:unsubscribe(Link, Pid) || Link <- maps:keys(Pids)],
     {noreply, State#state{subscribers = lists:keydelete(Pid, 2, Subscribers)}}.

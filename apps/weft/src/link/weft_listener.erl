@@ -26,11 +26,11 @@ accept_loop(Listen, Stock, Pending) ->
         {ok, Socket} ->
             admit(Socket, Stock, Pending, counters:get(Pending, 1)),
             accept_loop(Listen, Stock, Pending);
-        {error, Reason} when Reason =:= emfile; Reason =:= enfile; Reason =:= econnaborted ->
-            %% Connections in hand may end and free a descriptor; accepting at once would spin.
-            receive after 100 -> accept_loop(Listen, Stock, Pending) end;
-        {error, Reason} ->
-            exit(Reason)
+        {error, closed} ->
+            exit(closed);
+        {error, _NoDescriptorOrPortOrMemory} ->
+            %% Connections in hand may end and make room; accepting at once would spin.
+            receive after 100 -> accept_loop(Listen, Stock, Pending) end
     end.
 
 admit(Socket, Stock, Pending, Count) ->
@@ -42,6 +42,7 @@ admit(Socket, Stock, Pending, Count) ->
             Pid ! {socket, Socket},
             ok;
         false ->
+            weft_config:get(transport) =:= tcp andalso weft_handshake:decline(Socket, overload),
             refuse(Socket, overload)
     end.
 

@@ -37,6 +37,8 @@ explain({wrong_target, Claims}) ->
     claimed(Claims) ++ "it wanted another node than this one: a stale address or epmd entry";
 explain({refused, Claims}) -> claimed(Claims) ++ "the link is cut by weft_fault";
 explain({simultaneous, Claims}) -> claimed(Claims) ++ "this node is calling it just now";
+explain({same_name, Claims}) ->
+    claimed(Claims) ++ "it has the name of this node: give each node a name of its own";
 explain({no_link, Claims}) -> claimed(Claims) ++ "a lane for a link that is not up";
 explain({not_a_node, Start}) ->
     io_lib:format("not an Erlang node, it began with ~0p: a port scan or a wrong port", [Start]);
@@ -44,6 +46,7 @@ explain(wrong_cookie) -> "the cookies differ: use the same -setcookie on both no
 explain(wrong_cluster) -> "the cluster names differ: set the same {weft, cluster_name}";
 explain(wrong_version) -> "no common version of the wire format: upgrade the older node";
 explain(wrong_target) -> "another node answered under that address";
+explain(same_name) -> "the other node has the name of this one: give each a name of its own";
 explain(simultaneous) -> "both nodes called each other at once";
 explain(plain_denied) -> "a node without weft, and {weft, plain_nodes} is deny";
 explain(no_such_node) -> "epmd on that host does not know the node: it is not running";
@@ -53,6 +56,11 @@ explain(malformed) -> "a malformed hello: garbage or a truncated message";
 explain(empty_message) -> "an empty message where a hello was due";
 explain(timeout) -> "nothing came in time: a half-open connection or an overloaded peer";
 explain(closed) -> "the other side closed the connection";
+explain(no_link) -> "a lane for a link that is not up";
+explain(refused) -> "the other node refuses this one: the link is cut by its weft_fault";
+explain(emsgsize) -> "a packet over the size that is allowed";
+explain(bad_control_message) -> "a control message that is no Erlang term";
+explain(malformed_frames) -> "session data that is not a sequence of frames";
 explain(overload) -> "too many connections wait for authentication";
 explain(cut) -> "the link is cut by weft_fault";
 explain(peer_stopped) -> "the other node stopped in an orderly way";

@@ -8,7 +8,8 @@
 -module(weft_transport).
 
 -export([listen/1, accept/1, secure_accepted/2, connect/4, send/2, try_send/2, recv/3,
-         activate/2, more/2, half/0, close/1, controlling_process/2, peername/1, setopts/2, getopts/2,
+         activate/2, more/2, half/0, close/1, controlling_process/2, peername/1, setopts/2,
+         user_setopts/2, getopts/2,
          tcp_socket/1]).
 -export_type([socket/0]).
 
@@ -19,6 +20,8 @@
 %% switch for each read.
 -define(ACTIVE, 32).
 -define(HALF, 16).
+%% What decides how packets are read is not the user's to change.
+-define(OWN_OPTIONS, [active, packet, packet_size, mode, list, binary, deliver]).
 
 %% @doc Opens the listening socket of this node on a port, or on one of the kernel's range if 0.
 -spec listen(inet:port_number()) -> {ok, inet:socket()} | {error, term()}.
@@ -37,7 +40,7 @@ listen(First, Last) ->
                 end,
     Options = [weft_config:get(family), binary, {active, false}, {packet, raw},
                {reuseaddr, true}, {backlog, 1024}]
-        ++ Interface ++ user_options(inet_dist_listen_options),
+        ++ Interface ++ user_options(kernel_env(inet_dist_listen_options, [])),
     case gen_tcp:listen(First, Options) of
         {error, eaddrinuse} when First > 0 -> listen(First + 1, Last);
         Result -> Result
@@ -59,7 +62,7 @@ secure_accepted(Socket, TimeoutMs) ->
           {ok, socket()} | {error, term()}.
 connect(Address, Port, Host, TimeoutMs) ->
     Options = [weft_config:get(family), binary, {active, false}, {packet, raw}]
-        ++ user_options(inet_dist_connect_options),
+        ++ user_options(kernel_env(inet_dist_connect_options, [])),
     case {gen_tcp:connect(Address, Port, Options, TimeoutMs), weft_config:get(transport)} of
         {{ok, Socket}, tls} ->
             Secure = fun() -> ssl:connect(Socket, client_options(Host), TimeoutMs) end,
@@ -149,6 +152,14 @@ peername(Socket) -> ssl:peername(Socket).
 setopts(Socket, Options) when is_port(Socket) -> inet:setopts(Socket, Options);
 setopts(Socket, Options) -> ssl:setopts(Socket, Options).
 
+%% @doc The same for options that come from a user: those that decide how packets are read are ours.
+-spec user_setopts(socket(), list()) -> ok | {error, term()}.
+user_setopts(Socket, Options) ->
+    case Options -- user_options(Options) of
+        [] -> setopts(Socket, Options);
+        Bad -> {error, {badopts, Bad}}
+    end.
+
 -spec getopts(socket(), list()) -> {ok, list()} | {error, term()}.
 getopts(Socket, Options) when is_port(Socket) -> inet:getopts(Socket, Options);
 getopts(Socket, Options) -> ssl:getopts(Socket, Options).
@@ -161,9 +172,8 @@ tcp_socket(_Tls) -> error.
 kernel_env(Key, Default) ->
     application:get_env(kernel, Key, Default).
 
-%% What decides how packets are read is not the user's to change.
-user_options(Key) ->
-    [Option || Option <- kernel_env(Key, []),
-               not (is_tuple(Option)
-                    andalso lists:member(element(1, Option),
-                                         [active, packet, packet_size, mode, deliver]))].
+user_options(Options) ->
+    [Option || Option <- Options, not lists:member(option_key(Option), ?OWN_OPTIONS)].
+
+option_key(Option) when is_tuple(Option), tuple_size(Option) > 0 -> element(1, Option);
+option_key(Option) -> Option.
