@@ -81,10 +81,7 @@ is_node_name(_) ->
 %% @doc Options for the listening socket (net_kernel:setopts(new, ..) keeps them for later ones).
 -spec setopts(inet:socket(), list()) -> ok | {error, term()}.
 setopts(Listen, Options) ->
-    case lists:keymember(active, 1, proplists:unfold(Options)) of
-        true -> {error, {badopts, Options}};
-        false -> inet:setopts(Listen, Options)
-    end.
+    weft_transport:user_setopts(Listen, Options).
 
 -spec getopts(inet:socket(), list()) -> {ok, list()} | {error, term()}.
 getopts(Listen, Options) ->

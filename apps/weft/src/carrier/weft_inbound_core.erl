@@ -10,6 +10,8 @@
 -export([new/1, accept/4, received/1]).
 -export_type([state/0, delivery/0]).
 
+-define(ENTRY_BYTES, 100).
+
 -record(inbound, {received = 0 :: weft_wire:sequence(),
                   early = #{} :: #{weft_wire:sequence() => delivery()},
                   early_bytes = 0 :: non_neg_integer(),
@@ -36,7 +38,7 @@ accept(Sequence, Kind, Payload, #inbound{early = Early, early_bytes = EarlyBytes
             {[], false, State0};
         false ->
             State = State0#inbound{early = Early#{Sequence => delivery(Kind, Payload)},
-                                   early_bytes = EarlyBytes + byte_size(Payload)},
+                                   early_bytes = EarlyBytes + cost(Payload)},
             {Deliveries, State1} = take(State, []),
             case State1#inbound.early_bytes > State1#inbound.early_bytes_max of
                 true -> overflow;
@@ -48,10 +50,13 @@ take(#inbound{received = Received, early = Early, early_bytes = Bytes} = State, 
     case maps:take(Received + 1, Early) of
         {{_, Payload} = Delivery, Rest} ->
             take(State#inbound{received = Received + 1, early = Rest,
-                               early_bytes = Bytes - byte_size(Payload)}, [Delivery | Acc]);
+                               early_bytes = Bytes - cost(Payload)}, [Delivery | Acc]);
         error ->
             {lists:reverse(Acc), State}
     end.
+
+%% Empty payloads take memory too.
+cost(Payload) -> byte_size(Payload) + ?ENTRY_BYTES.
 
 %% @doc Everything up to this number has been given out.
 -spec received(state()) -> weft_wire:sequence().

@@ -15,18 +15,24 @@
                 counters :: weft_session_counters:counters(),
                 inbound :: weft_inbound_core:state(),
                 handle :: erlang:dist_handle() | undefined,
-                waiting = [] :: [binary()]}).
+                waiting = [] :: [binary()],
+                waiting_bytes = 0 :: non_neg_integer(),
+                bytes_max :: pos_integer()}).
 -opaque input() :: #input{}.
 
 %% @doc For the session of that pid; WindowBytes bounds what may come out of order.
 -spec new(pid(), weft_session_counters:counters(), pos_integer()) -> input().
 new(Session, Counters, WindowBytes) ->
-    #input{session = Session, counters = Counters,
-           inbound = weft_inbound_core:new(4 * WindowBytes + weft_wire:packet_bytes_max())}.
+    BytesMax = 4 * WindowBytes + weft_wire:packet_bytes_max(),
+    #input{session = Session, counters = Counters, bytes_max = BytesMax,
+           inbound = weft_inbound_core:new(BytesMax)}.
 
 %% @doc A numbered payload came over Lane under Label.
 -spec data(weft_wire:sequence(), weft_wire:payload_kind(), binary(), weft_lane:lane(),
            weft_wire:label(), input()) -> {ok, input()} | overflow.
+data(_Sequence, _Kind, _Payload, _Lane, _Label, #input{waiting_bytes = Bytes, bytes_max = Max})
+  when Bytes > Max ->
+    overflow;
 data(Sequence, Kind, Payload, Lane, Label, #input{counters = Counters, inbound = In0} = Input0) ->
     weft_session_counters:packet_in(Counters, byte_size(Payload)),
     case weft_inbound_core:accept(Sequence, Kind, Payload, In0) of
@@ -53,32 +59,39 @@ acknowledge(Lane, Label, Received) ->
 
 %% @doc The handle is known: the VM takes what waited and all that follows.
 -spec connected(erlang:dist_handle(), input()) -> input().
-connected(Handle, #input{waiting = Waiting} = Input) ->
-    lists:foreach(fun(Frames) -> put_frames(Handle, Frames) end, lists:reverse(Waiting)),
-    Input#input{handle = Handle, waiting = []}.
+connected(Handle, #input{session = Session, waiting = Waiting} = Input) ->
+    lists:foreach(fun(Frames) -> put_frames(Handle, Frames, Session) end, lists:reverse(Waiting)),
+    Input#input{handle = Handle, waiting = [], waiting_bytes = 0}.
 
 -spec session(input()) -> pid().
 session(#input{session = Session}) -> Session.
 
 deliver([], Input) ->
     Input;
-deliver([{frames, Frames} | Rest], #input{handle = undefined, waiting = Waiting} = Input) ->
-    deliver(Rest, Input#input{waiting = [Frames | Waiting]});
-deliver([{frames, Frames} | Rest], #input{handle = Handle} = Input) ->
-    put_frames(Handle, Frames),
+deliver([{frames, Frames} | Rest], #input{handle = undefined, waiting = Waiting,
+                                          waiting_bytes = Bytes} = Input) ->
+    deliver(Rest, Input#input{waiting = [Frames | Waiting],
+                              waiting_bytes = Bytes + byte_size(Frames)});
+deliver([{frames, Frames} | Rest], #input{handle = Handle, session = Session} = Input) ->
+    put_frames(Handle, Frames, Session),
     deliver(Rest, Input);
 deliver([{handshake, Packet} | Rest], #input{session = Session} = Input) ->
     Session ! {weft_handshake, Packet},
     deliver(Rest, Input).
 
 %% A connection that ended meanwhile makes put_data fail; its session is ending too.
-put_frames(Handle, Frames) ->
-    try put_each(Handle, Frames)
-    catch error:badarg -> ok
+put_frames(Handle, Frames, Session) ->
+    try put_each(Handle, Frames) of
+        ok -> ok;
+        malformed -> weft_refusals:report(undefined, malformed_frames), exit(Session, malformed)
+    catch
+        error:badarg -> ok
     end.
 
 put_each(Handle, <<Size:32, Frame:Size/binary, Rest/binary>>) ->
     erlang:dist_ctrl_put_data(Handle, Frame),
     put_each(Handle, Rest);
 put_each(_Handle, <<>>) ->
-    ok.
+    ok;
+put_each(_Handle, _Malformed) ->
+    malformed.

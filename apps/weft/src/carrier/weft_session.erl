@@ -119,7 +119,7 @@ info(Session) -> gen_server:call(Session, info).
 init({initiator, Node}) ->
     process_flag(priority, max),
     Counters = weft_session_counters:new(),
-    Id = crypto:strong_rand_bytes(16),
+    Id = weft_random:bytes(16),
     {Input, Hosted} = case weft_path:choose(Node) of
                           direct ->
                               {ok, Link} = weft_links:ensure(Node),
@@ -169,7 +169,7 @@ handle_call({handshake_complete, Node, Handle}, _From, Session) ->
 handle_call(counters, _From, #session{counters = Counters} = Session) ->
     reply(Counters, Session);
 handle_call({setopts, Options}, _From, Session) ->
-    reply(with_socket(fun(S) -> weft_transport:setopts(S, Options) end, Session), Session);
+    reply(with_socket(fun(S) -> weft_transport:user_setopts(S, Options) end, Session), Session);
 handle_call(peername, _From, Session) ->
     reply(with_socket(fun weft_transport:peername/1, Session), Session);
 handle_call({getopts, Options}, _From, Session) ->

@@ -45,7 +45,7 @@ handle_cast({watch, Id, Session}, Ids) ->
     {noreply, Ids#{erlang:monitor(process, Session) => Id}}.
 
 %% @private
-handle_info({'DOWN', Ref, process, _Session, _Reason}, Ids) ->
+handle_info({'DOWN', Ref, process, Session, _Reason}, Ids) ->
     {Id, Rest} = maps:take(Ref, Ids),
-    ets:delete(?MODULE, Id),
+    ets:match_delete(?MODULE, {Id, Session, '_', '_'}),
     {noreply, Rest}.

@@ -22,15 +22,29 @@
 -spec offer(weft_transport:socket(), binary()) -> ok | {error, term()}.
 offer(Socket, FirstMessage) ->
     case {weft_config:get(plain_nodes), weft_transport:tcp_socket(Socket)} of
-        {allow, {ok, Tcp}} -> offer_tcp(Tcp, FirstMessage);
-        _ -> {error, plain_denied}
+        {allow, {ok, Tcp}} ->
+            case is_name_message(FirstMessage) of
+                true -> offer_tcp(Tcp, FirstMessage);
+                false -> {error, malformed}
+            end;
+        _ ->
+            {error, plain_denied}
     end.
+
+%% dist_util would crash on what is none: flags, creation, name (of a node that asks for a name:
+%% its host).
+is_name_message(<<$N, _Flags:64, _Creation:32, Size:16, Name:Size/binary, _/binary>>)
+  when Size > 0 ->
+    is_list(unicode:characters_to_list(Name));
+is_name_message(_) ->
+    false.
 
 offer_tcp(Socket, FirstMessage) ->
     net_kernel ! {accept, self(), {stock, Socket, FirstMessage}, weft_config:get(family), weft},
     receive
         {_Kernel, controller, Pid} ->
-            ok = gen_tcp:controlling_process(Socket, Pid),
+            %% Of a socket that is closed by now Pid will find out.
+            _ = gen_tcp:controlling_process(Socket, Pid),
             Pid ! {self(), controller},
             ok;
         {_Kernel, unsupported_protocol} ->
@@ -44,12 +58,15 @@ offer_tcp(Socket, FirstMessage) ->
 accept(Kernel, AcceptPid, {stock, Socket, FirstMessage}, MyNode, Allowed, SetupTime) ->
     receive {AcceptPid, controller} -> ok end,
     Timer = dist_util:start_timer(SetupTime),
-    ok = inet:setopts(Socket, [list, {packet, 2}]),
     put(weft_first_message, binary_to_list(FirstMessage)),
-    {ok, Address} = inet:peername(Socket),
-    HsData = hs_data(Kernel, Socket, MyNode, Timer, Address),
-    dist_util:handshake_other_started(
-      HsData#hs_data{allowed = Allowed, f_recv = fun recv_first/3}).
+    case {inet:setopts(Socket, [list, {packet, 2}]), inet:peername(Socket)} of
+        {ok, {ok, Address}} ->
+            HsData = hs_data(Kernel, Socket, MyNode, Timer, Address),
+            dist_util:handshake_other_started(
+              HsData#hs_data{allowed = Allowed, f_recv = fun recv_first/3});
+        _ ->
+            ?shutdown(no_node)
+    end.
 
 %% The name message was read to find out what the connection is.
 recv_first(Socket, Length, TimeoutMs) ->

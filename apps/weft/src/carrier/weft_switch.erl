@@ -81,8 +81,8 @@ dial_failed(Reason, #switch{pending = Pending} = Switch) ->
     Switch#switch{pending = []}.
 
 %% @private
-wants_link(#switch{pending = Pending, hosted = Hosted}) ->
-    Pending =/= [] orelse map_size(Hosted) > 0.
+wants_link(#switch{pending = Pending, hosted = Hosted, labels = Labels}) ->
+    Pending =/= [] orelse map_size(Hosted) > 0 orelse map_size(Labels) > 0.
 
 %% @private
 info(#switch{labels = Labels, hosted = Hosted, relayed_bytes = Bytes}) ->
@@ -98,9 +98,11 @@ circuit(Label, #relay{far = Far, other = {Link, _Lane, NextLabel}}) ->
 %% --- packets from the peer --------------------------------------------------------------------
 
 %% @private
-packet({data, Label, Sequence, Kind, Payload} = Packet, Raw, Lane, #switch{labels = Labels} = Switch) ->
+packet({data, Label, Sequence, Kind, Payload} = Packet, Raw, Lane,
+       #switch{labels = Labels, hosted = Hosted} = Switch) ->
     case Labels of
-        #{Label := #local{session = Session, input = Input}} when Input =:= self() ->
+        #{Label := #local{session = Session, input = Input}}
+          when Input =:= self(), is_map_key(Session, Hosted) ->
             hosted_data(Session, Label, Sequence, Kind, Payload, Lane, Switch);
         #{Label := Entry} ->
             pass(Entry, Label, Packet, Raw, Lane, Switch);
@@ -115,7 +117,8 @@ packet({ack, Label, Sequence}, Raw, Lane, #switch{labels = Labels} = Switch) ->
     end;
 packet({tick, Label} = Packet, Raw, Lane, #switch{labels = Labels, hosted = Hosted} = Switch) ->
     case Labels of
-        #{Label := #local{session = Session, input = Input}} when Input =:= self() ->
+        #{Label := #local{session = Session, input = Input}}
+          when Input =:= self(), is_map_key(Session, Hosted) ->
             weft_input:tick(Lane, Label, byte_size(Raw), maps:get(Session, Hosted)),
             Switch;
         #{Label := Entry} ->
@@ -192,7 +195,20 @@ answer(Lane, Packet, Switch) ->
 
 %% --- circuits that end here -------------------------------------------------------------------
 
-opened(Label, #{mode := new, session := Id, source := Source}, Lane, #switch{name = Name} = Switch) ->
+opened(Label, #{mode := Mode, session := Id, source := Source, received := Received} = Open, Lane,
+       Switch) ->
+    case {weft_sessions:find(Id), Mode} of
+        {{ok, Session, Input, Source}, _} ->
+            %% `new' again: the opener did not hear that we accepted.
+            Session ! {weft_path, reattached, self(), Lane, Label, Received},
+            local(Label, Lane, Session, Input, Source, watch(Session, Switch));
+        {error, new} ->
+            accepted(Label, Open, Lane, Switch);
+        _ ->
+            answer(Lane, weft_wire:close(Label, gone), Switch)
+    end.
+
+accepted(Label, #{session := Id, source := Source}, Lane, #switch{name = Name} = Switch) ->
     Host = case Source of Name -> self(); _ -> own_process end,
     Path = {self(), Lane, Label},
     {ok, Session, Input, Counters} = weft_session:accept(Id, Source, Path, Host),
@@ -200,16 +216,7 @@ opened(Label, #{mode := new, session := Id, source := Source}, Lane, #switch{nam
                   true -> host(Session, Counters, Switch);
                   false -> watch(Session, Switch)
               end,
-    local(Label, Lane, Session, Input, Source, Switch1);
-opened(Label, #{mode := resume, session := Id, source := Source, received := Received}, Lane,
-       Switch) ->
-    case weft_sessions:find(Id) of
-        {ok, Session, Input, Source} ->
-            Session ! {weft_path, reattached, self(), Lane, Label, Received},
-            local(Label, Lane, Session, Input, Source, watch(Session, Switch));
-        _ ->
-            answer(Lane, weft_wire:close(Label, gone), Switch)
-    end.
+    local(Label, Lane, Session, Input, Source, Switch1).
 
 local(Label, Lane, Session, Input, Far, #switch{labels = Labels} = Switch) ->
     Local = #local{lane = Lane, session = Session, input = Input, far = Far},
@@ -284,7 +291,7 @@ message({forwarded, Label, {Link, _, OtherLabel} = Other}, #switch{labels = Labe
         #{Label := #relay{} = Relay} ->
             Switch#switch{labels = Labels#{Label := Relay#relay{other = Other}}};
         _ ->
-            weft_link:handler(Link, {relay_closed, OtherLabel, ended}),
+            weft_link:handler(Link, {relay_closed, OtherLabel, broken}),
             Switch
     end;
 message({relay_closed, Label, Reason}, #switch{labels = Labels} = Switch) ->
