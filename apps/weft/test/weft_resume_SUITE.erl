@@ -84,8 +84,12 @@ pick_sides([A, B]) ->
 %% them up, then with the link down too.
 simultaneous_connects(Config) ->
     Nodes = pair(Config, [{faults, true}]),
-    [connect_both(Nodes, Round) || Round <- lists:seq(1, rounds())],
-    ok.
+    try lists:foreach(fun(Round) -> connect_both(Nodes, Round) end, lists:seq(1, rounds()))
+    catch
+        error:Reason:Stack ->
+            ct:pal("~p~n~p", [Reason, states(Nodes)]),
+            erlang:raise(error, Reason, Stack)
+    end.
 
 rounds() ->
     list_to_integer(os:getenv("ROUNDS", "1000")).
