@@ -45,7 +45,7 @@ up(#{name := Name} = Spec, Root, Progress) ->
             end
     end.
 
-new(#{name := Name, partial := Partial} = Spec, Root) ->
+new(#{name := Name, partial := Partial, carrier := Carrier} = Spec, Root) ->
     Id = Name ++ "-" ++ random_hex(8),
     {EpmdPort, Epmd} = case Spec of
                            #{epmd_port := Port} -> {Port, owner(Port)};
@@ -54,7 +54,7 @@ new(#{name := Name, partial := Partial} = Spec, Root) ->
     Spec#{dir => filename:absname(filename:join(Root, Name)), id => Id,
           cookie => list_to_atom(random_hex(20)), epmd_port => EpmdPort, epmd => Epmd,
           kernel => [{inet_dist_use_interface, {127, 0, 0, 1}}
-                     | [{prevent_overlapping_partitions, false} || Partial]]}.
+                     | [{prevent_overlapping_partitions, false} || Partial, Carrier =:= weft]]}.
 
 random_hex(Bytes) ->
     binary_to_list(binary:encode_hex(crypto:strong_rand_bytes(Bytes))).
