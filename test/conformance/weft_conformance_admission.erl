@@ -42,21 +42,24 @@ cookie_per_node_agreed_by_both_is_accepted(#{a := A, b := B}) ->
 
 node_not_allowed_is_refused(#{a := A, b := B}) ->
     true = erlang:monitor_node(B, true),
-    spawn(B, fun() -> allow_later(A) end),
+    Socket = socket_between(B, fun(Theirs) -> allow_later(A, Theirs) end),
     ?expect({nodedown, B}),
+    meet(Socket),
     false = net_kernel:connect_node(B),
     false = net_kernel:connect_node(B),
+    meet(Socket),
     %% The far node may connect as soon as it allows us, and does; then we may too.
     ok = weft_expect:until(fun() -> lists:member(B, nodes(connected)) end),
     await_down(B),
     reconnect(B).
 
-allow_later(A) ->
+allow_later(A, Socket) ->
     ok = net_kernel:allow(['conformance_somebody_else@127.0.0.1']),
     true = erlang:monitor_node(A, true),
     true = erlang:disconnect_node(A),
     ?expect({nodedown, A}),
-    receive after 1_000 -> ok end,
+    meet(Socket),
+    meet(Socket),
     ok = net_kernel:allow([A]),
     ok = weft_expect:until(fun() -> net_kernel:connect_node(A) =:= true end).
 
@@ -91,16 +94,9 @@ reconnect_right_after_a_disconnect(#{b := B}) ->
 %% Both sides, unconnected, connect at the same time, and both must succeed. They agree on the
 %% moment by a socket of their own.
 two_hundred_racing_connects(#{a := A, b := B}) ->
-    {ok, Listen} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}, {active, false}, binary]),
-    {ok, Port} = inet:port(Listen),
-    spawn(B, fun() -> race(A, connected_socket(Port), ?RACES) end),
-    {ok, Socket} = gen_tcp:accept(Listen, ?DEADLINE_MS),
+    Socket = socket_between(B, fun(Theirs) -> race(A, Theirs, ?RACES) end),
     race(B, Socket, ?RACES),
     pong = net_adm:ping(B).
-
-connected_socket(Port) ->
-    {ok, Socket} = gen_tcp:connect({127, 0, 0, 1}, Port, [{active, false}, binary]),
-    Socket.
 
 race(_Node, _Socket, 0) ->
     ok;
@@ -113,6 +109,18 @@ race(Node, Socket, Races) ->
     true = net_kernel:connect_node(Node),
     meet(Socket),
     race(Node, Socket, Races - 1).
+
+%% A socket to a process there which does Fun(Socket): to agree with it while the nodes are apart.
+socket_between(Node, Fun) ->
+    {ok, Listen} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}, {active, false}, binary]),
+    {ok, Port} = inet:port(Listen),
+    spawn(Node, fun() ->
+                        {ok, Theirs} = gen_tcp:connect({127, 0, 0, 1}, Port,
+                                                       [{active, false}, binary]),
+                        Fun(Theirs)
+                end),
+    {ok, Socket} = gen_tcp:accept(Listen, ?DEADLINE_MS),
+    Socket.
 
 %% Returns when both sides are here.
 meet(Socket) ->

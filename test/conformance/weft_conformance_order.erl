@@ -173,6 +173,7 @@ erpc_storm_of_2000_calls_by_16_processes(#{b := B}) ->
 %% Calls that time out leave late results behind, which must not reach later calls.
 results_of_killed_erpc_calls_do_not_mix(#{b := B}) ->
     [begin
+         %% pacing: answers come before, at and after the timeout
          Late = fun() -> receive after N rem 3 -> {late, N} end end,
          try erpc:call(B, Late, 1) of
              {late, N} -> ok

@@ -43,6 +43,7 @@ poll(Condition, EndMs) ->
             erlang:monotonic_time(millisecond) < EndMs orelse
                 erlang:error({condition_stays_false, #{condition => Condition,
                                                        nodes => nodes(connected)}}),
+            %% pacing: between two looks at the condition
             receive after ?POLL_MS -> poll(Condition, EndMs) end
     end.
 
