@@ -466,7 +466,14 @@ keepalive(#link{lanes = Lanes} = Link0) ->
                         Link0#link{lanes = Heard}, Silent),
     [weft_lane:send(Lane, weft_wire:ping(now_us()), 9)
      || #lane{lane = Lane} <- maps:values(Link1#link.lanes), weft_lane:queued_bytes(Lane) < 65536],
+    _ = keep_connected(Link1),
     idle(NowMs, publish(need(Link1))).
+
+%% A first attempt to connect may have failed, crossing another or caught by a break.
+keep_connected(#link{key = Node, subscribers = [_ | _]} = Link) ->
+    is_up(Link) andalso not lists:member(Node, nodes(connected)) andalso connect_distribution(Link);
+keep_connected(_NoOverlay) ->
+    false.
 
 heard(_NowMs, #lane{packets = Packets, checked_packets = Packets} = Lane) ->
     Lane;
