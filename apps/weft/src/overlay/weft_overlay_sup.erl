@@ -16,7 +16,8 @@
                     router => map(),
                     link_module => module()}.
 %% `topology': as `weft_topology:parse/1' gives it. `circuits' (hidden): whether to connect to all
-%% members. `router': options of `weft_router_core:init/2'. `link_module': see `weft_driver'.
+%% members. `router': options of `weft_router_core:init/2'; `hop_limit' is that of the
+%% configuration. `link_module': see `weft_driver'.
 
 %% @doc Starts the overlay of this node.
 -spec start_link(config()) -> {ok, pid()} | {error, term()}.
@@ -33,7 +34,9 @@ init(#{topology := {Topology, TopologyOptions}} = Config) ->
     ok = weft_view:new(),
     ok = weft_view:put(?MODULE, partial, Topology:partial(node(), TopologyOptions)),
     Links = maps:with([link_module], Config),
-    RouterOptions = maps:get(router, Config, #{}),
+    %% Routes that no circuit may follow to their end are of no use.
+    RouterOptions = maps:merge(#{hop_limit => weft_config:get(hop_limit)},
+                               maps:get(router, Config, #{})),
     {ok, {#{strategy => rest_for_one, intensity => 5, period => 10},
           [driver(weft_router, weft_router_core, maps:merge(RouterOptions, Links)),
            driver(weft_topology, Topology, maps:merge(TopologyOptions, Links))
