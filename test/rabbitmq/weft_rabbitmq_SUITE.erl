@@ -61,10 +61,7 @@ init_per_group(Carrier, Config) ->
     end.
 
 end_per_group(_Carrier, Config) ->
-    Brokers = ?config(brokers, Config),
-    try ?config(way, Config) =:= firewall andalso weft_rabbitmq_cut:heal(firewall, Brokers)
-    after weft_rabbitmq_brokers:stop(Brokers)
-    end.
+    weft_rabbitmq_brokers:stop(?config(brokers, Config)).
 
 %% rabbitmqctl, which ran to get here, is on the stock carrier in both groups.
 brokers_use_the_carrier(Config) ->
@@ -86,7 +83,7 @@ each_message_is_consumed_once(Config) ->
     ok = weft_rabbitmq_load:stop(Load),
     ct:pal("~b messages confirmed and consumed in ~b ms", [?MESSAGES, Ms]),
     ?assertEqual(#{published => ?MESSAGES, confirmed => ?MESSAGES, rejected => 0,
-                   unconfirmed => 0, consumed => ?MESSAGES, doubled => [], lost => [],
+                   unconfirmed => 0, consumed => ?MESSAGES, doubled => [], unconsumed => [],
                    subscriptions => 1, publisher_failures => []}, Result).
 
 network_is_cut_for_3_s(Config) ->
@@ -101,7 +98,7 @@ network_is_cut_for_3_s(Config) ->
     Complete = weft_rabbitmq_wait:within(fun() -> is_complete(Load) end, ?RECOVERY_MS),
     Findings = findings(Load, Brokers),
     ct:pal("~s, 3 s cut (~s), then~n~p~n~s",
-           [Carrier, ?config(way, Config), maps:without([lost, doubled], Findings),
+           [Carrier, ?config(way, Config), maps:without([unconsumed, doubled], Findings),
             summary(Resumed, Findings)]),
     ok = weft_rabbitmq_load:stop(Load),
     %% It was a cut: no broker could confirm alone, and no connection outlived a firewall. (Inside,
@@ -113,7 +110,7 @@ network_is_cut_for_3_s(Config) ->
 
 unnoticed(Complete, Findings, Brokers) ->
     All = weft_rabbitmq_brokers:all_nodes(Brokers),
-    ?assertMatch(#{lost := [], unconfirmed := 0, rejected := 0, publisher_failures := []},
+    ?assertMatch(#{unconsumed := [], unconfirmed := 0, rejected := 0, publisher_failures := []},
                  Findings),
     ?assert(Complete),
     ?assertMatch(#{nodedowns := [], logged_node_down := 0, logged_partition := 0}, Findings),
@@ -122,7 +119,7 @@ unnoticed(Complete, Findings, Brokers) ->
 
 %% Cuts, waits, heals, and tells how things stood at the end of the cut.
 cut(Way, Load, Brokers) ->
-    ok = weft_rabbitmq_cut:cut(Way, Brokers),
+    Cut = weft_rabbitmq_cut:cut(Way, Brokers),
     try
         timer:sleep(?SETTLED_MS), % pacing: what was under way arrives
         Before = weft_rabbitmq_load:counts(Load),
@@ -130,7 +127,7 @@ cut(Way, Load, Brokers) ->
         #{stalled => Before =:= weft_rabbitmq_load:counts(Load),
           connections => weft_rabbitmq_cut:connections(Brokers)}
     after
-        weft_rabbitmq_cut:heal(Way, Brokers)
+        ok = weft_rabbitmq_cut:heal(Cut)
     end.
 
 %% How long after the cut confirms went on, and 3,000 more were there (or never, in time).
@@ -153,11 +150,12 @@ findings(Load, Brokers) ->
                 "Partial partition|inconsistent_database|running_partitioned_network", Brokers)}.
 
 summary(Resumed, #{nodedowns := Downs, logged_node_down := Logged, logged_partition := Partitions,
-                   lost := Lost, doubled := Doubled, cluster_status := Statuses}) ->
+                   unconsumed := Unconsumed, doubled := Doubled, cluster_status := Statuses}) ->
     Reporting = length([S || #{partitions := P} = S <- Statuses, P =/= []]),
     Text = io_lib:format("confirms again after ~p ms; ~b nodedowns (~b logged), "
-                         "~b brokers report a partition (~b logged), ~b lost, ~b doubled",
-                         [Resumed, length(Downs), Logged, Reporting, Partitions, length(Lost),
+                         "~b brokers report a partition (~b logged), "
+                         "~b confirmed but not consumed in time, ~b doubled",
+                         [Resumed, length(Downs), Logged, Reporting, Partitions, length(Unconsumed),
                           length(Doubled)]),
     lists:flatten(Text).
 
@@ -183,8 +181,8 @@ confirmed(Load) ->
 
 %% All are answered, and what was confirmed is consumed.
 is_complete(Load) ->
-    #{unconfirmed := Open, lost := Lost} = weft_rabbitmq_load:result(Load),
-    Open =:= 0 andalso Lost =:= [].
+    #{unconfirmed := Open, unconsumed := Unconsumed} = weft_rabbitmq_load:result(Load),
+    Open =:= 0 andalso Unconsumed =:= [].
 
 timed(Fun) ->
     {Us, Value} = timer:tc(Fun),

@@ -9,44 +9,46 @@
 %%   carrier to disconnect and, by a changed cookie, to refuse.
 -module(weft_rabbitmq_cut).
 
--export([way/1, cut/2, heal/2, connections/1]).
+-export([way/1, cut/2, heal/1, connections/1]).
 
 -type way() :: firewall | inside.
--export_type([way/0]).
-
--define(COMMAND_MS, 10000).
+-type cut() :: {firewall, pid()} | {inside, weft_rabbitmq_brokers:brokers()}.
+-export_type([way/0, cut/0]).
 
 %% @doc How the network between these brokers can be cut here. To be asked before they connect: it
 %% tries.
 -spec way(weft_rabbitmq_brokers:brokers()) -> way().
 way(Brokers) ->
-    case os:find_executable("iptables") =/= false andalso iptables("-I", Brokers) of
-        {0, _} ->
-            ok = heal(firewall, Brokers),
+    case reject(Brokers) of
+        {ok, Rule} ->
+            ok = weft_rabbitmq_process:stop(Rule),
             firewall;
-        _ ->
+        {error, _} ->
             inside
     end.
 
--spec cut(way(), weft_rabbitmq_brokers:brokers()) -> ok.
+%% @doc Cuts until heal/1. A firewall rule also ends with this emulator.
+-spec cut(way(), weft_rabbitmq_brokers:brokers()) -> cut().
 cut(firewall, Brokers) ->
-    {0, _} = iptables("-I", Brokers),
-    ok;
+    {ok, Rule} = reject(Brokers),
+    {firewall, Rule};
 cut(inside, #{carrier := weft} = Brokers) ->
-    inside("ok = weft_fault:cut(Node)", Brokers);
+    inside("ok = weft_fault:cut(Node)", Brokers),
+    {inside, Brokers};
 cut(inside, #{carrier := stock} = Brokers) ->
-    inside("true = erlang:set_cookie(Node, cut), erlang:disconnect_node(Node)", Brokers).
+    %% A cookie of this node's own, so that it fits from neither side. First everywhere, or what is
+    %% disconnected here connects again from there.
+    inside("true = erlang:set_cookie(Node, list_to_atom(\"cut \" ++ atom_to_list(node())))",
+           Brokers),
+    inside("erlang:disconnect_node(Node)", Brokers),
+    {inside, Brokers}.
 
-%% @doc Ends the cut; does nothing if there is none.
--spec heal(way(), weft_rabbitmq_brokers:brokers()) -> ok.
-heal(firewall, Brokers) ->
-    case iptables("-D", Brokers) of
-        {0, _} -> heal(firewall, Brokers);
-        {1, _} -> ok
-    end;
-heal(inside, #{carrier := weft} = Brokers) ->
+-spec heal(cut()) -> ok.
+heal({firewall, Rule}) ->
+    weft_rabbitmq_process:stop(Rule);
+heal({inside, #{carrier := weft} = Brokers}) ->
     inside("ok = weft_fault:heal(Node)", Brokers);
-heal(inside, #{carrier := stock} = Brokers) ->
+heal({inside, #{carrier := stock} = Brokers}) ->
     inside("true = erlang:set_cookie(Node, erlang:get_cookie())", Brokers).
 
 %% @doc Number of established TCP connections between brokers. (Each has two ends here.)
@@ -65,14 +67,13 @@ connections(Brokers) ->
 
 %% One rule for all brokers: what goes from their network to itself, from or to the ports of the
 %% distribution, but for the resets, which are to arrive.
-iptables(Action, Brokers) ->
+reject(Brokers) ->
     {Network, Ports} = weft_rabbitmq_brokers:network(Brokers),
-    Args = ["-w", "5", Action, "OUTPUT", "-s", Network, "-d", Network, "-p", "tcp",
-            "-m", "multiport", "--ports",
-            lists:append(lists:join(",", [integer_to_list(Port) || Port <- Ports])),
-            "!", "--tcp-flags", "RST", "RST", "-j", "REJECT", "--reject-with", "tcp-reset"],
-    Command = #{command => os:find_executable("iptables"), args => Args},
-    weft_rabbitmq_process:run(Command, ?COMMAND_MS).
+    Rule = [" OUTPUT -s ", Network, " -d ", Network, " -p tcp -m multiport --ports ",
+            lists:join(",", [integer_to_list(Port) || Port <- Ports]),
+            " ! --tcp-flags RST RST -j REJECT --reject-with tcp-reset"],
+    Command = fun(Action) -> lists:flatten(["iptables -w 5 ", Action, Rule]) end,
+    weft_rabbitmq_process:hold(Command("-I"), Command("-D")).
 
 inside(Expression, Brokers) ->
     Nodes = weft_rabbitmq_brokers:all_nodes(Brokers),

@@ -20,10 +20,10 @@
 -type load() :: #{publisher := pid(), consumer := pid()}.
 -type id() :: pos_integer().
 %% rejected: answered by a nack. unconfirmed: not answered (yet).
-%% doubled: numbers consumed more than once. lost: numbers confirmed but not consumed (yet).
+%% doubled: numbers consumed more than once. unconsumed: numbers confirmed but not consumed (yet).
 -type result() :: #{published := non_neg_integer(), confirmed := non_neg_integer(),
                     rejected := non_neg_integer(), unconfirmed := non_neg_integer(),
-                    consumed := non_neg_integer(), doubled := [id()], lost := [id()],
+                    consumed := non_neg_integer(), doubled := [id()], unconsumed := [id()],
                     subscriptions := pos_integer(), publisher_failures := [term()]}.
 -export_type([options/0, load/0, result/0]).
 
@@ -90,7 +90,7 @@ result(#{publisher := Publisher, consumer := Consumer}) ->
     {Consumed, Seen} = ask(Consumer, result),
     maps:merge(maps:merge(Published, Consumed),
                #{doubled => lists:sort([Id || {Id, Times} <- maps:to_list(Seen), Times > 1]),
-                 lost => lists:sort(maps:keys(maps:without(maps:keys(Seen), Confirmed)))}).
+                 unconsumed => lists:sort(maps:keys(maps:without(maps:keys(Seen), Confirmed)))}).
 
 %% @doc Closes the clients.
 -spec stop(load()) -> ok.
