@@ -85,7 +85,7 @@ put_frames(Handle, Frames, Session) ->
         ok -> ok;
         malformed -> weft_refusals:report(undefined, malformed_frames), exit(Session, malformed)
     catch
-        error:badarg -> ok
+        error:Gone when Gone =:= badarg; Gone =:= notsup -> ok
     end.
 
 put_each(Handle, <<Size:32, Frame:Size/binary, Rest/binary>>) ->

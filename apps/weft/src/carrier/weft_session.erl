@@ -48,8 +48,7 @@
                   handle :: erlang:dist_handle() | undefined,
                   more = false :: boolean(),
                   connecting :: gen_server:from() | undefined,
-                  handshake_in = queue:new() :: queue:queue(binary()),
-                  receiver :: {gen_server:from(), reference() | undefined} | undefined,
+                  handshake = weft_handshake_stream:new() :: weft_handshake_stream:stream(),
                   retry_ms = ?RETRY_MIN_MS :: pos_integer(),
                   retry_timer :: reference() | undefined,
                   give_up :: reference() | undefined,
@@ -160,12 +159,18 @@ handle_call(accepted, _From, #session{input = Input, counters = Counters} = Sess
     reply({Input, Counters}, say_accepted(Session));
 handle_call(connect, From, Session) ->
     next(attach(Session#session{connecting = From}));
-handle_call({send, Packet}, _From, Session) ->
-    reply(ok, push(handshake, iolist_to_binary(Packet), Session));
+handle_call({send, Packet}, _From, #session{handshake = Stream} = Session) ->
+    case weft_handshake_stream:is_closed(Stream) of
+        true -> reply({error, closed}, Session);
+        false -> reply(ok, push(handshake, iolist_to_binary(Packet), Session))
+    end;
 handle_call({recv, TimeoutMs}, From, Session) ->
-    next(receive_handshake(From, TimeoutMs, Session));
+    #session{handshake = Stream} = Session,
+    next(Session#session{handshake = weft_handshake_stream:recv(From, TimeoutMs, Stream)});
 handle_call({handshake_complete, Node, Handle}, _From, Session) ->
-    reply(ok, connected(Node, Handle, Session));
+    Connected = connected(Node, Handle, Session),
+    _ = weft_handshake_stream:is_closed(Session#session.handshake) andalso ended(Connected),
+    reply(ok, Connected);
 handle_call(counters, _From, #session{counters = Counters} = Session) ->
     reply(Counters, Session);
 handle_call({setopts, Options}, _From, Session) ->
@@ -183,19 +188,6 @@ handle_cast(Request, Session) ->
 
 with_socket(Fun, #session{path = {_, Lane, _}}) -> Fun(weft_lane:socket(Lane));
 with_socket(_Fun, #session{path = undefined}) -> {error, enotconn}.
-
-receive_handshake(From, TimeoutMs, #session{handshake_in = In0} = Session) ->
-    case queue:out(In0) of
-        {{value, Packet}, In} ->
-            gen_server:reply(From, {ok, binary_to_list(Packet)}),
-            Session#session{handshake_in = In};
-        {empty, _} ->
-            Timer = case TimeoutMs of
-                        infinity -> undefined;
-                        _ -> erlang:send_after(TimeoutMs, self(), {recv_timeout, From})
-                    end,
-            Session#session{receiver = {From, Timer}}
-    end.
 
 %% The VM has a handle for the connection: from now on its frames are ours to fetch and deliver.
 connected(Node, Handle, #session{input = Input, hosted = Hosted} = Session) ->
@@ -231,10 +223,10 @@ handle_info({weft_lane, ready, Socket}, Session) ->
 handle_info(tick, Session) ->
     next(send_tick(Session));
 handle_info({weft_handshake, Packet}, Session) ->
-    next(handshake_packet(Packet, Session));
-handle_info({recv_timeout, From}, #session{receiver = {From, _}} = Session) ->
-    gen_server:reply(From, {error, timeout}),
-    next(Session#session{receiver = undefined});
+    #session{handshake = Stream} = Session,
+    next(Session#session{handshake = weft_handshake_stream:arrived(Packet, Stream)});
+handle_info({recv_timeout, From}, #session{handshake = Stream} = Session) ->
+    next(Session#session{handshake = weft_handshake_stream:timeout(From, Stream)});
 handle_info({weft_path, opening, Link, Label}, Session) ->
     next(Session#session{opening = {Link, Label}});
 handle_info({weft_path, accepted, Link, Lane, Label, Received},
@@ -265,13 +257,6 @@ handle_info({Kernel, unsupported_protocol}, Session) when is_pid(Kernel) ->
 handle_info(_Stale, Session) ->
     next(Session).
 
-handshake_packet(Packet, #session{receiver = {From, Timer}} = Session) ->
-    is_reference(Timer) andalso erlang:cancel_timer(Timer),
-    gen_server:reply(From, {ok, binary_to_list(Packet)}),
-    Session#session{receiver = undefined};
-handshake_packet(Packet, #session{handshake_in = In} = Session) ->
-    Session#session{handshake_in = queue:in(Packet, In)}.
-
 %% Unnumbered: when the path is down there is nothing to prove life with.
 send_tick(#session{path = {_, Lane, Label}, counters = Counters} = Session) ->
     _ = weft_lane:send(Lane, weft_wire:tick(Label), 5),
@@ -285,10 +270,16 @@ send_tick(Session) ->
 %% The initiator asks for a path; the acceptor waits to be found.
 attach(#session{role = acceptor} = Session) ->
     Session;
-attach(#session{opening = {Link, Label}} = Session) ->
+attach(#session{handshake = Stream} = Session) ->
+    case weft_handshake_stream:is_closed(Stream) of
+        true -> Session;
+        false -> open(Session)
+    end.
+
+open(#session{opening = {Link, Label}} = Session) ->
     weft_link:handler(Link, {drop, Label}),
-    attach(Session#session{opening = undefined});
-attach(#session{node = Node, established = Established, id = Id, input = Input,
+    open(Session#session{opening = undefined});
+open(#session{node = Node, established = Established, id = Id, input = Input,
                 counters = Counters} = Session0) ->
     case path_link(Node) of
         {ok, Link} ->
@@ -404,7 +395,9 @@ closed(_Link, _Label, _Reason, Session) ->
     next(Session).
 
 %% The end is no error of this process, so it is an exit signal and not a crash report. The kernel
-%% turns it into the nodedown.
+%% turns it into the nodedown. During the handshake it is for dist_util to see and to judge.
+ended(#session{handle = undefined, handshake = Stream} = Session) ->
+    {noreply, Session#session{handshake = weft_handshake_stream:close(Stream), path = undefined}};
 ended(Session) ->
     exit(self(), connection_closed),
     {noreply, Session}.

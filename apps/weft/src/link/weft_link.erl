@@ -157,10 +157,12 @@ handle_info({'EXIT', Pid, Reason}, #link{key = Key} = Link) ->
 handle_info(_PassiveOrStale, Link) ->
     {noreply, Link}.
 
-%% @private An orderly stop of this node: peers need not wait for a resume.
-terminate(_Reason, #link{lanes = Lanes}) ->
+%% @private An orderly stop of this node: peers need not wait for a resume. Anything else that ends
+%% this process closes the lanes too, but says nothing of the kind.
+terminate(Reason, #link{lanes = Lanes}) ->
+    Goodbye = Reason =:= shutdown,
     lists:foreach(fun(#lane{lane = Lane}) ->
-                          _ = weft_lane:send(Lane, weft_wire:goodbye(), 1),
+                          _ = Goodbye andalso weft_lane:send(Lane, weft_wire:goodbye(), 1),
                           weft_lane:close(Lane)
                   end, maps:values(Lanes)).
 
