@@ -11,6 +11,7 @@
 start_link() ->
     ok = weft_config:load(),
     ok = weft_identity:init(false),
+    ok = weft_stock:init(),
     supervisor:start_link({local, ?MODULE}, ?MODULE, []).
 
 %% @private

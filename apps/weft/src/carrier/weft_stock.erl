@@ -4,9 +4,12 @@
 %% A connection that begins with a stock handshake, or a node that does not answer our hello, gets
 %% what the stock carrier gives: the VM's own TCP driver as controller, one connection, no session.
 %% With {plain_nodes, deny} such nodes are refused.
+%%
+%% The kernel makes an atom of a stock node's name before it knows its cookie, and atoms are never
+%% collected. So names that are new to this node are admitted a bounded number of times.
 -module(weft_stock).
 
--export([offer/2, accept/6, setup/5]).
+-export([init/0, offer/2, accept/6, setup/5]).
 -export_type([offered/0]).
 
 -include_lib("kernel/include/net_address.hrl").
@@ -16,16 +19,24 @@
 %% Version 6 of the distribution protocol, OTP 23 and later.
 -define(DIST_VERSION, 6).
 
+%% Names of stock nodes that were no atoms before, in the life of this node.
+-define(NEW_NAMES_MAX, 10000).
+
 -type offered() :: {stock, inet:socket(), FirstMessage :: binary()}.
+
+%% @doc Called once, when the carrier starts.
+-spec init() -> ok.
+init() ->
+    persistent_term:put(?MODULE, counters:new(1, [])).
 
 %% @doc In the process that accepted a connection: offers it to the kernel.
 -spec offer(weft_transport:socket(), binary()) -> ok | {error, term()}.
 offer(Socket, FirstMessage) ->
     case {weft_config:get(plain_nodes), weft_transport:tcp_socket(Socket)} of
         {allow, {ok, Tcp}} ->
-            case is_name_message(FirstMessage) of
-                true -> offer_tcp(Tcp, FirstMessage);
-                false -> {error, malformed}
+            case name(FirstMessage) of
+                {ok, Name} -> offer_named(is_admitted(Name), Tcp, FirstMessage);
+                error -> {error, malformed}
             end;
         _ ->
             {error, plain_denied}
@@ -33,11 +44,25 @@ offer(Socket, FirstMessage) ->
 
 %% dist_util would crash on what is none: flags, creation, name (of a node that asks for a name:
 %% its host).
-is_name_message(<<$N, _Flags:64, _Creation:32, Size:16, Name:Size/binary, _/binary>>)
-  when Size > 0 ->
-    is_list(unicode:characters_to_list(Name));
-is_name_message(_) ->
-    false.
+name(<<$N, _Flags:64, _Creation:32, Size:16, Name:Size/binary, _/binary>>) when Size > 0 ->
+    case is_list(unicode:characters_to_list(Name)) of
+        true -> {ok, Name};
+        false -> error
+    end;
+name(_) ->
+    error.
+
+is_admitted(Name) ->
+    try is_atom(binary_to_existing_atom(Name))
+    catch
+        error:_ ->
+            Count = persistent_term:get(?MODULE),
+            counters:add(Count, 1, 1),
+            counters:get(Count, 1) =< ?NEW_NAMES_MAX
+    end.
+
+offer_named(true, Socket, FirstMessage) -> offer_tcp(Socket, FirstMessage);
+offer_named(false, _Socket, _FirstMessage) -> {error, too_many_new_names}.
 
 offer_tcp(Socket, FirstMessage) ->
     net_kernel ! {accept, self(), {stock, Socket, FirstMessage}, weft_config:get(family), weft},

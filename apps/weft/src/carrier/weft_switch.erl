@@ -15,6 +15,9 @@
 -export([init/2, lane_up/2, lane_down/2, link_down/2, dial_failed/2, packet/4, message/2,
          wants_link/1, info/1]).
 
+%% Circuits that may end at or pass through this node on one link; see also relay_circuits_max.
+-define(LABELS_MAX, 65536).
+
 %% A circuit that ends here.
 -record(local, {lane :: weft_lane:lane(), session :: pid(), input :: pid(), far :: binary()}).
 %% A circuit that goes on by another link. `far' is the end that lies beyond this link.
@@ -202,6 +205,8 @@ opened(Label, #{mode := Mode, session := Id, source := Source, received := Recei
             %% `new' again: the opener did not hear that we accepted.
             Session ! {weft_path, reattached, self(), Lane, Label, Received},
             local(Label, Lane, Session, Input, Source, watch(Session, Switch));
+        {error, new} when map_size(Switch#switch.labels) >= ?LABELS_MAX ->
+            answer(Lane, weft_wire:close(Label, overload), Switch);
         {error, new} ->
             accepted(Label, Open, Lane, Switch);
         _ ->

@@ -48,6 +48,8 @@ explain(wrong_version) -> "no common version of the wire format: upgrade the old
 explain(wrong_target) -> "another node answered under that address";
 explain(same_name) -> "the other node has the name of this one: give each a name of its own";
 explain(simultaneous) -> "both nodes called each other at once";
+explain(too_many_new_names) ->
+    "a node without weft under a name not seen before, after too many of those";
 explain(plain_denied) -> "a node without weft, and {weft, plain_nodes} is deny";
 explain(no_such_node) -> "epmd on that host does not know the node: it is not running";
 explain(not_weft) -> "the other side does not speak weft";
