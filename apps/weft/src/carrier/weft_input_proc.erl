@@ -4,7 +4,7 @@
 -module(weft_input_proc).
 -behaviour(gen_server).
 
--export([start_link/3]).
+-export([start_link/3, connected/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 %% @doc Called by the session itself, so the two are linked.
@@ -12,6 +12,12 @@
 start_link(Session, Counters, WindowBytes) ->
     gen_server:start_link(?MODULE, {Session, Counters, WindowBytes},
                           [{spawn_opt, [{message_queue_data, off_heap}, {fullsweep_after, 10}]}]).
+
+%% @doc The VM has a handle for the connection.
+-spec connected(pid(), erlang:dist_handle()) -> ok.
+connected(Input, Handle) ->
+    Input ! {weft_input, connected, Handle},
+    ok.
 
 %% @private
 init({Session, Counters, WindowBytes}) ->

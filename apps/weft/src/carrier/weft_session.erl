@@ -192,10 +192,10 @@ with_socket(_Fun, #session{path = undefined}) -> {error, enotconn}.
 %% The VM has a handle for the connection: from now on its frames are ours to fetch and deliver.
 connected(Node, Handle, #session{input = Input, hosted = Hosted} = Session) ->
     ok = erlang:dist_ctrl_input_handler(Handle, Input),
-    case Hosted of
-        true -> weft_link:handler(Input, {connected, self(), Handle});
-        false -> Input ! {weft_input, connected, Handle}
-    end,
+    ok = case Hosted of
+             true -> weft_link:handler(Input, {connected, self(), Handle});
+             false -> weft_input_proc:connected(Input, Handle)
+         end,
     false = erlang:dist_ctrl_set_opt(Handle, get_size, true),
     process_flag(priority, normal),
     erlang:dist_ctrl_get_data_notification(Handle),
@@ -356,7 +356,7 @@ resume(Path, Received, #session{out = Out0, resumes = Resumes} = Session0) ->
 
 on_path({Link, _, _} = Path, #session{give_up = GiveUp, retry_timer = Retry, counters = Counters,
                                       down_since_ms = SinceMs} = Session0) ->
-    [erlang:cancel_timer(Timer) || Timer <- [GiveUp, Retry], is_reference(Timer)],
+    _ = [erlang:cancel_timer(Timer) || Timer <- [GiveUp, Retry], is_reference(Timer)],
     weft_session_counters:set_path(Counters, up),
     Session = watch_link(Link, Session0),
     Session#session{path = Path, opening = undefined, give_up = undefined,

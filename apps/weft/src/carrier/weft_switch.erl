@@ -43,7 +43,7 @@ init(_Node, Name) ->
 %% @private
 lane_up(Lane, #switch{lanes = Lanes, pending = Pending, hosted = Hosted} = Switch) ->
     %% Sessions that took a detour while this link was down may come back.
-    [Session ! {weft_path, available, self()} || Session <- maps:keys(Hosted), Lanes =:= []],
+    _ = [Session ! {weft_path, available, self()} || Session <- maps:keys(Hosted), Lanes =:= []],
     lists:foldl(fun({Session, Input, Open}, S) -> open(Session, Input, Open, S) end,
                 Switch#switch{lanes = Lanes ++ [Lane], pending = []}, lists:reverse(Pending)).
 
@@ -67,7 +67,11 @@ link_down(Reason, #switch{labels = Labels, hosted = Hosted} = Switch0) ->
     end.
 
 gone(Session) ->
-    Session ! {weft_path, closed, self(), any, gone}.
+    closed(Session, any, gone).
+
+closed(Session, Label, Reason) ->
+    Session ! {weft_path, closed, self(), Label, Reason},
+    ok.
 
 %% What waits to be opened has nobody to open to; a restarted node may still take new sessions.
 end_pending(Reason, #switch{pending = Pending, name = Name} = Switch) ->
@@ -75,12 +79,12 @@ end_pending(Reason, #switch{pending = Pending, name = Name} = Switch) ->
                      fun({_, _, #{target := Target, mode := Mode}}) ->
                              Target =:= Name andalso (Reason =:= gone orelse Mode =:= resume)
                      end, Pending),
-    [gone(Session) || {Session, _, _} <- Over],
+    lists:foreach(fun({Session, _, _}) -> gone(Session) end, Over),
     Switch#switch{pending = Kept}.
 
 %% @private
 dial_failed(Reason, #switch{pending = Pending} = Switch) ->
-    [Session ! {weft_path, closed, self(), any, {dial, Reason}} || {Session, _, _} <- Pending],
+    lists:foreach(fun({Session, _, _}) -> closed(Session, any, {dial, Reason}) end, Pending),
     Switch#switch{pending = []}.
 
 %% @private
@@ -147,10 +151,10 @@ packet({accept, Label, Received}, Raw, Lane, #switch{labels = Labels} = Switch) 
 packet({close, Label, Reason} = Packet, _Raw, Lane, #switch{labels = Labels} = Switch) ->
     case Labels of
         #{Label := #local{session = Session, input = Input}} ->
-            case Input =:= self() of
-                true -> Session ! {weft_path, closed, self(), Label, Reason};
-                false -> Input ! {weft_packet, Session, self(), Lane, Label, Packet}
-            end,
+            _ = case Input =:= self() of
+                    true -> closed(Session, Label, Reason);
+                    false -> Input ! {weft_packet, Session, self(), Lane, Label, Packet}
+                end,
             Switch#switch{labels = maps:remove(Label, Labels)};
         #{Label := #relay{}} ->
             lose_relay(Label, Reason, Switch);
@@ -350,7 +354,7 @@ session_down(Session, #switch{labels = Labels, hosted = Hosted, monitors = Monit
                               pending = Pending} = Switch) ->
     Own = [{Label, Lane} || {Label, #local{session = S, lane = Lane}} <- maps:to_list(Labels),
                             S =:= Session],
-    [weft_lane:send(Lane, weft_wire:close(Label, ended), 6) || {Label, Lane} <- Own],
+    _ = [weft_lane:send(Lane, weft_wire:close(Label, ended), 6) || {Label, Lane} <- Own],
     Switch#switch{labels = maps:without([Label || {Label, _} <- Own], Labels),
                   hosted = maps:remove(Session, Hosted),
                   monitors = maps:remove(Session, Monitors),
@@ -364,7 +368,7 @@ lane_of(#relay{lane = Lane}) -> Lane.
 lose_label(Label, Reason, #switch{labels = Labels, name = Name} = Switch) ->
     case Labels of
         #{Label := #local{session = Session, far = Far}} ->
-            Session ! {weft_path, closed, self(), Label, known(Reason, Far, Name)},
+            closed(Session, Label, known(Reason, Far, Name)),
             Switch#switch{labels = maps:remove(Label, Labels)};
         #{Label := #relay{far = Far}} ->
             lose_relay(Label, known(Reason, Far, Name), Switch)

@@ -81,10 +81,7 @@ writer(Socket, Queued, Peer) ->
             %% A failed send is seen by the reader of the socket, which ends the lane.
             _ = weft_transport:send(Socket, Packet),
             counters:sub(Queued, 1, Bytes + 1),
-            case From of
-                undefined -> ok;
-                _ -> From ! {weft_lane, ready, Socket}
-            end,
+            _ = is_pid(From) andalso (From ! {weft_lane, ready, Socket}),
             writer(Socket, Queued, Peer)
     end.
 

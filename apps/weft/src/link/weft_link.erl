@@ -193,10 +193,10 @@ packet(Packet, Raw, Lane, #link{handler = Handler, above = Above} = Link) ->
 %% comes up or when it starts. Hearing it again means that the core over there has started anew.
 control(Core, <<>>, _Lane, #link{peer_cores = Cores, subscribers = Subscribers} = Link) ->
     Again = lists:member(Core, Cores),
-    [begin
-         Again andalso (Pid ! down(core_restarted, Link)),
-         Pid ! up(Link)
-     end || {Name, Pid} <- Subscribers, atom_to_binary(Name) =:= Core],
+    _ = [begin
+             _ = Again andalso (Pid ! down(core_restarted, Link)),
+             Pid ! up(Link)
+         end || {Name, Pid} <- Subscribers, atom_to_binary(Name) =:= Core],
     Link#link{peer_cores = [Core | lists:delete(Core, Cores)]};
 %% The peer knows the cookie; a term it sends is trusted as far as the distribution trusts it.
 control(Core, Payload, Lane, #link{key = Node} = Link) ->
@@ -466,8 +466,9 @@ keepalive(#link{lanes = Lanes} = Link0) ->
                         NowMs - HeardMs > TimeoutMs],
     Link1 = lists:foldl(fun(Socket, L) -> lose(Socket, timeout, L) end,
                         Link0#link{lanes = Heard}, Silent),
-    [weft_lane:send(Lane, weft_wire:ping(now_us()), 9)
-     || #lane{lane = Lane} <- maps:values(Link1#link.lanes), weft_lane:queued_bytes(Lane) < 65536],
+    _ = [weft_lane:send(Lane, weft_wire:ping(now_us()), 9)
+         || #lane{lane = Lane} <- maps:values(Link1#link.lanes),
+            weft_lane:queued_bytes(Lane) < 65536],
     _ = keep_connected(Link1),
     idle(NowMs, publish(need(Link1))).
 

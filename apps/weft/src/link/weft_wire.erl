@@ -104,7 +104,7 @@ decode(Packet) -> {unknown, Packet}.
 
 %% @doc The same packet for the next hop: only the label changes, the payload is not touched.
 -spec relabel(binary(), label()) -> iodata().
-relabel(<<Type, _Label:32, Rest/binary>>, Label) -> [<<Type, Label:32>> | Rest].
+relabel(<<Type, _Label:32, Rest/binary>>, Label) -> [<<Type, Label:32>>, Rest].
 
 kind_code(handshake) -> 0;
 kind_code(frames) -> 1;
