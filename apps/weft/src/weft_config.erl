@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc The configuration of a node: application environment of `weft', with defaults and checks.
 %%
-%% Every key has a type, a default and a meaning, all in `schema/0'; an unknown key or a value of the
-%% wrong type is an error that names the key and what it expects. Values are read when a link,
+%% Every key has a type, a default and a meaning, all in `schema/0'; an unknown key or a value of
+%% the wrong type is an error that names the key and what it expects. Values are read when a link,
 %% session or overlay starts, not on the data path.
 %%
 %% The carrier starts with the kernel, before any other application, so `load/0' makes the

@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Top supervisor of the application: the overlay, if one is configured.
+%% The carrier is not here; it lives under the kernel's network supervisor (`weft_carrier_sup').
 -module(weft_sup).
 -behaviour(supervisor).
 

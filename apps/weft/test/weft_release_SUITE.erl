@@ -10,7 +10,8 @@
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([embedded_nodes_connect_and_read_their_sys_config/1,
-         a_wrong_value_stops_the_boot_with_a_text/1, an_unknown_option_stops_the_boot_with_a_text/1]).
+         a_wrong_value_stops_the_boot_with_a_text/1,
+         an_unknown_option_stops_the_boot_with_a_text/1]).
 
 suite() -> [{timetrap, {seconds, 60}}].
 
@@ -46,7 +47,8 @@ an_unknown_option_stops_the_boot_with_a_text(Config) ->
     ?assertNotEqual(nomatch, string:find(Output, "unknown option lane, did you mean lanes?")).
 
 start(Name, SysConfig, Config) ->
-    weft_test_nodes:start(Name, #{args => embedded_args(SysConfig, Config)}, ?config(place, Config)).
+    Options = #{args => embedded_args(SysConfig, Config)},
+    weft_test_nodes:start(Name, Options, ?config(place, Config)).
 
 embedded_args(SysConfig, Config) ->
     ["-mode", "embedded", "-boot", ?config(boot, Config), "-config", SysConfig].

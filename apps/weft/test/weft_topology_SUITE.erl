@@ -2,8 +2,8 @@
 %% @doc Clusters of real nodes in shapes: partitions that heal, visible circuits, killed gateways,
 %% quiet clusters that stay quiet.
 %%
-%% SOAK_MINUTES (0.3) is how long the quiet cluster chats; HEAL_CUT_MS (4000) how long the two halves
-%% are apart.
+%% SOAK_MINUTES (0.3) is how long the quiet cluster chats; HEAL_CUT_MS (4000) how long the two
+%% halves are apart.
 -module(weft_topology_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -238,8 +238,9 @@ nodes_of(Node) -> lists:sort(call(Node, erlang, nodes, [])).
 members(Node) -> lists:sort(call(Node, weft_overlay, members, [])).
 
 sees(Nodes, Expected) ->
-    lists:all(fun(Node) -> nodes_of(Node) =:= lists:sort([name(E) || E <- Expected, E =/= Node]) end,
-              Nodes).
+    lists:all(fun(Node) ->
+                      nodes_of(Node) =:= lists:sort([name(E) || E <- Expected, E =/= Node])
+              end, Nodes).
 
 until_all_see_all(Nodes, TimeoutMs) ->
     try
@@ -262,18 +263,22 @@ up_links(Node) ->
 
 %% The gateway through which more circuits pass now.
 most_used_gateway(Gateways) ->
-    Used = [{lists:sum([length(Circuits)
-                        || #{above := #{circuits := Circuits}} <- call(G, weft_links, info, [])]), N}
+    Used = [{circuits_through(G), N}
             || {N, G} <- lists:zip(lists:seq(1, length(Gateways)), Gateways)],
     {Count, N} = lists:max(Used),
     ?assert(Count > 0),
     lists:nth(N, Gateways).
 
+circuits_through(Gateway) ->
+    lists:sum([length(Circuits)
+               || #{above := #{circuits := Circuits}} <- call(Gateway, weft_links, info, [])]).
+
+%% A session that has just ended does not answer.
 resume_times(A, B) ->
     Name = name(B),
-    [Ms || Session <- call(A, weft_sessions, list, []),
-           #{node := Node, last_resume_ms := Ms} <- [call(A, weft_session, info, [Session])],
-           Node =:= Name, is_integer(Ms)].
+    Infos = [try call(A, weft_session, info, [Session]) catch exit:_ -> #{} end
+             || Session <- call(A, weft_sessions, list, [])],
+    [Ms || #{node := Node, last_resume_ms := Ms} <- Infos, Node =:= Name, is_integer(Ms)].
 
 about({_, Node, _}, #{node := Node}) -> true;
 about(_, _) -> false.
@@ -284,5 +289,5 @@ env(Name, Default) ->
         Text -> try list_to_float(Text) catch error:badarg -> list_to_integer(Text) end
     end.
 
-%% pacing: what is tested is that nothing happens for a while.
-pace(Ms) -> receive after Ms -> ok end.
+pace(Ms) ->
+    receive after Ms -> ok end. % pacing: what is tested is that nothing happens for a while

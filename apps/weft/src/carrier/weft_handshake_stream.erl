@@ -3,8 +3,8 @@
 %% from a passive socket: what has come waits for it, or it waits for what comes.
 %%
 %% When the peer ends the session during the handshake the stream is closed and the session stays,
-%% as a closed socket would: a receiver gets {error, closed}, and a process that waits to be replaced
-%% (simultaneous connects) is not disturbed.
+%% as a closed socket would: a receiver gets {error, closed}, and a process that waits to be
+%% replaced (simultaneous connects) is not disturbed.
 -module(weft_handshake_stream).
 
 -export([new/0, arrived/2, recv/3, timeout/2, close/1, is_closed/1]).

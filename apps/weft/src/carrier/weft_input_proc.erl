@@ -33,7 +33,8 @@ handle_cast(Request, Input) ->
 
 %% @private
 -spec handle_info({weft_packet, Session :: pid(), Link :: pid(), weft_lane:lane(),
-                   weft_wire:label(), weft_wire:packet()} | {weft_input, connected, erlang:dist_handle()}, weft_input:input()) ->
+                   weft_wire:label(), weft_wire:packet()}
+                  | {weft_input, connected, erlang:dist_handle()}, weft_input:input()) ->
           {noreply, weft_input:input()}.
 handle_info({weft_packet, _, From, Lane, Label, {data, _, Sequence, Kind, Payload}}, Input) ->
     case weft_input:data(Sequence, Kind, Payload, Lane, Label, Input) of

@@ -32,8 +32,9 @@ room(#outbound{unacked_bytes = Unacked, window_bytes = Window}) ->
 
 %% @doc Numbers and keeps a payload. The item to send says whether it asks for an acknowledgement.
 -spec push(handshake | frames, iodata(), non_neg_integer(), state()) -> {item(), state()}.
-push(Kind, Payload, Bytes, #outbound{last = Last, unacked_bytes = Unacked0, unasked_bytes = Unasked0,
-                                     window_bytes = Window, kept = Kept} = State) ->
+push(Kind, Payload, Bytes, #outbound{last = Last, unacked_bytes = Unacked0,
+                                     unasked_bytes = Unasked0, window_bytes = Window,
+                                     kept = Kept} = State) ->
     Unacked = Unacked0 + Bytes,
     Unasked = Unasked0 + Bytes,
     Ask = Kind =:= frames andalso (Unasked * 4 >= Window orelse Unacked >= Window),

@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Where a session goes out: by the link to its peer, or by that to the router's next hop.
+%% Reads tables only; called for each attempt to open a path, not for each packet.
 -module(weft_path).
 
 -export([choose/1, next_link/1]).

@@ -243,7 +243,8 @@ handle_info(retry, #session{path = undefined} = Session) ->
     next(attach(Session#session{retry_timer = undefined}));
 handle_info(give_up, #session{path = undefined} = Session) ->
     ended(Session);
-handle_info({'DOWN', Ref, process, Link, _}, #session{link_monitor = Ref, input = Link} = Session) ->
+handle_info({'DOWN', Ref, process, Link, _},
+            #session{link_monitor = Ref, input = Link} = Session) ->
     ended(Session);
 handle_info({'DOWN', Ref, process, Link, Reason}, #session{link_monitor = Ref} = Session) ->
     closed(Link, any, {link_process, Reason}, Session#session{link_monitor = undefined});

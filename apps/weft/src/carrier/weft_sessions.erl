@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc The sessions of this node, found by their id when a peer wants to resume one.
+%% The id is a secret of the two ends; together with the name of the peer it is the right to resume.
 -module(weft_sessions).
 -behaviour(gen_server).
 

@@ -5,7 +5,8 @@
 %% neighbours the chain has one link, and that is all there is to a direct session. On a gateway a
 %% label is joined to a label of another link; packets pass from socket to socket with only the
 %% label changed, never decoded. End-to-end windows bound what can be under way; a circuit whose
-%% next lane has more than relay_bytes_max waiting is closed with `overload' and its session resumes.
+%% next lane has more than relay_bytes_max waiting is closed with `overload', and its session
+%% resumes.
 %%
 %% An end opens with the target's name; each gateway asks the router for the next hop and lowers the
 %% hop limit. Labels of the node whose name is smaller are odd, of the other even.

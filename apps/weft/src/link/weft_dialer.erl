@@ -64,7 +64,8 @@ left(Deadline) ->
     max(1, Deadline - erlang:monotonic_time(millisecond)).
 
 %% @doc The address of a node.
--spec resolve(node(), TimeoutMs :: pos_integer()) -> {ok, address()} | {error, no_such_node | term()}.
+-spec resolve(node(), TimeoutMs :: pos_integer()) ->
+          {ok, address()} | {error, no_such_node | term()}.
 resolve(Node, TimeoutMs) ->
     {Name, Host} = split(Node),
     Epmd = net_kernel:epmd_module(),

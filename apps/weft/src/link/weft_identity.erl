@@ -3,15 +3,20 @@
 %%
 %% The incarnation is a number that no other start of a node with this name has: a restarted node
 %% can never resume what an earlier one had. It is made when the carrier starts.
+%%
+%% A node that asks its first peer for a name (`-sname undefined') had none when it introduced
+%% itself. It stays nameless to its peers here: they know its links by the incarnation.
 -module(weft_identity).
 
 -export([init/1, incarnation/0, listens/0, name/0, cluster/0]).
 
 -define(KEY, weft_identity).
+-define(NAMELESS, weft_identity_nameless).
 
 %% @doc Draws the incarnation. Listens tells whether others can dial this node.
 -spec init(Listens :: boolean()) -> ok.
 init(Listens) ->
+    _ = persistent_term:erase(?NAMELESS),
     persistent_term:put(?KEY, {weft_random:distinct(), Listens}).
 
 -spec incarnation() -> non_neg_integer().
@@ -20,12 +25,18 @@ incarnation() -> element(1, persistent_term:get(?KEY)).
 -spec listens() -> boolean().
 listens() -> element(2, persistent_term:get(?KEY)).
 
-%% @doc The node name, or an empty binary while the node has none (dynamic node names).
+%% @doc The node name, or an empty binary if the node had none when it was first asked.
 -spec name() -> binary().
 name() ->
-    case node() of
-        nonode@nohost -> <<>>;
-        Node -> atom_to_binary(Node)
+    case {node(), persistent_term:get(?NAMELESS, false)} of
+        {_, true} ->
+            <<>>;
+        {nonode@nohost, false} ->
+            %% One that listens is about to get its name.
+            listens() orelse persistent_term:put(?NAMELESS, true),
+            <<>>;
+        {Node, false} ->
+            atom_to_binary(Node)
     end.
 
 -spec cluster() -> binary().

@@ -125,7 +125,8 @@ handle_info({Tag, Socket, Packet}, #link{lanes = Lanes} = Link)
                      Link#link{lanes = Lanes#{Socket := Lane1}})};
 handle_info({weft_handler, Message}, #link{handler = Handler, above = Above} = Link) ->
     {noreply, need(Link#link{above = Handler:message(Message, Above)})};
-handle_info({weft_packet, _, _, _, _, _} = Message, #link{handler = Handler, above = Above} = Link) ->
+handle_info({weft_packet, _, _, _, _, _} = Message,
+            #link{handler = Handler, above = Above} = Link) ->
     {noreply, Link#link{above = Handler:message(Message, Above)}};
 handle_info({'DOWN', _, process, _, _} = Message, #link{handler = Handler, above = Above} = Link) ->
     {noreply, Link#link{above = Handler:message(Message, Above)}};
@@ -286,7 +287,8 @@ add_lane(Socket, Index, Peer, UntilMore, Address,
     _ = weft_lane:send(Lane, weft_wire:ping(now_us()), 9),
     need(publish(Link)).
 
-%% Under an overlay neighbours see each other: a link between them carries a distribution connection.
+%% Under an overlay neighbours see each other: a link between them carries a distribution
+%% connection.
 came_up(_Lane, #link{subscribers = []}) ->
     ok;
 came_up(Lane, #link{subscribers = Subscribers} = Link) ->

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc What a link does with packets that are not its own: a value kept by the link process.
 %%
-%% The link knows lanes, authentication and keepalive; circuits and sessions are above it and hook in
-%% here (`weft_switch'). Callbacks run in the link process and must not wait.
+%% The link knows lanes, authentication and keepalive; circuits and sessions are above it and hook
+%% in here (`weft_switch'). Callbacks run in the link process and must not wait.
 -module(weft_link_handler).
 
 -export_type([state/0, down_reason/0]).

@@ -72,8 +72,8 @@ list() ->
 info() ->
     lists:append([try [weft_link:info(Pid)] catch exit:_ -> [] end || {_, Pid} <- list()]).
 
-%% @doc From now on Pid gets {weft_link, up, Node, Info} when a link is up and the peer has a core of
-%% that name too, {weft_link, down, Node, Reason}, and {weft_link, message, Node, Message}; first an
+%% @doc From now on Pid gets {weft_link, up, Node, Info} when a link is up and the peer has a core
+%% of that name too, {weft_link, down, Node, Reason}, and {weft_link, message, Node, Message}; first an
 %% `up' for every such link that there is.
 -spec subscribe(core(), pid()) -> ok.
 subscribe(Core, Pid) ->
@@ -212,7 +212,8 @@ handle_call({ensure, Key}, _From, #state{handler = Handler, subscribers = Subscr
             ets:insert(?LINKS, {Key, Pid, #{}}),
             {reply, {ok, Pid}, State#state{pids = Pids#{Pid => Key}}}
     end;
-handle_call({subscribe, Core, Pid}, _From, #state{subscribers = Subscribers, pids = Pids} = State) ->
+handle_call({subscribe, Core, Pid}, _From,
+            #state{subscribers = Subscribers, pids = Pids} = State) ->
     erlang:monitor(process, Pid),
     ets:insert(?SUBSCRIBERS, {atom_to_binary(Core), Pid}),
     [weft_link:subscribe(Link, Core, Pid) || Link <- maps:keys(Pids)],

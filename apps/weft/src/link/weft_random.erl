@@ -2,8 +2,8 @@
 %% @doc Unpredictable bytes for nonces and session ids.
 %%
 %% In a release (embedded mode) the kernel starts the distribution before it runs the on_load
-%% functions of modules, so for a moment of the boot crypto is not there yet: whoever needs secrets then
-%% waits. HMACs are made after a nonce, so they need not wait themselves.
+%% functions of modules, so for a moment of the boot crypto is not there yet: whoever needs secrets
+%% then waits. HMACs are made after a nonce, so they need not wait themselves.
 -module(weft_random).
 
 -export([bytes/1, distinct/0]).

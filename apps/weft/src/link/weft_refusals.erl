@@ -77,7 +77,8 @@ claimed(#{name := Name, cluster := Cluster}) ->
 format(#{what := connection_refused, from := undefined, reason := Reason}) ->
     {"weft refused a connection: ~ts", [explain(Reason)]};
 format(#{what := connection_refused, from := {Address, Port}, reason := Reason}) ->
-    {"weft refused a connection from ~ts port ~b: ~ts", [inet:ntoa(Address), Port, explain(Reason)]};
+    {"weft refused a connection from ~ts port ~b: ~ts",
+     [inet:ntoa(Address), Port, explain(Reason)]};
 format(#{what := connections_refused, suppressed := Count}) ->
     {"weft refused ~b more connections in the last ~b s", [Count, ?PERIOD_MS div 1000]}.
 
