@@ -200,7 +200,7 @@ talk_on(Echo, UntilMs, Count) ->
         ?MODULE ! {no_answer, node(Echo), Count}
     end,
     case erlang:monotonic_time(millisecond) < UntilMs of
-        true -> receive after 20 -> talk_on(Echo, UntilMs, Count + 1) end;
+        true -> receive after 20 -> talk_on(Echo, UntilMs, Count + 1) end; % pacing: of the talk
         false -> ?MODULE ! {talked, node(Echo), Count}
     end.
 

@@ -132,7 +132,8 @@ receive_data(From, Label, Sequence, Kind, Payload, #'end'{in = In0} = End0) ->
     {End, lists:reverse(Effects, Acks)}.
 
 deliver({frames, <<Number:32, _/binary>>},
-        {#'end'{delivered = Delivered, peer = Peer} = End, Effects}) when Number =:= Delivered + 1 ->
+        {#'end'{delivered = Delivered, peer = Peer} = End, Effects})
+  when Number =:= Delivered + 1 ->
     {End#'end'{delivered = Number}, [{view, {delivered, Peer}, Number} | Effects]};
 deliver({frames, <<Number:32, _/binary>>}, {#'end'{delivered = Delivered} = End, Effects}) ->
     {End, [{view, disorder, {Number, after_number, Delivered}} | Effects]}.

@@ -73,8 +73,8 @@ info() ->
     lists:append([try [weft_link:info(Pid)] catch exit:_ -> [] end || {_, Pid} <- list()]).
 
 %% @doc From now on Pid gets {weft_link, up, Node, Info} when a link is up and the peer has a core
-%% of that name too, {weft_link, down, Node, Reason}, and {weft_link, message, Node, Message}; first an
-%% `up' for every such link that there is.
+%% of that name too, {weft_link, down, Node, Reason}, and {weft_link, message, Node, Message};
+%% first an `up' for every such link that there is.
 -spec subscribe(core(), pid()) -> ok.
 subscribe(Core, Pid) ->
     gen_server:call(?MODULE, {subscribe, Core, Pid}, infinity).
