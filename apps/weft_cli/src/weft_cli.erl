@@ -18,7 +18,9 @@
 -spec main([string()]) -> no_return().
 main(Words) ->
     _ = io:setopts([{encoding, unicode}]),
-    halt(command(Words)).
+    ExitCode = command(Words),
+    ok = weft_local_control:disconnect(),
+    halt(ExitCode).
 
 command([]) -> help([]);
 command(["help" | Words]) -> help(Words);

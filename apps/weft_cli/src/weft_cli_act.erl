@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The commands that do something to nodes: cut, heal, kill, restart, eval.
+%% @doc The commands that do something to nodes: cut, heal, kill, restart, eval. Here words become
+%% nodes and results become answers; the deeds are in `weft_local'.
 -module(weft_cli_act).
 
 -export([cut/2, heal/2, kill/2, restart/2, eval/2]).
@@ -79,11 +80,14 @@ parse(Text) ->
         {ok, Tokens, _} ->
             case erl_parse:parse_exprs(Tokens) of
                 {ok, Expressions} -> {ok, Expressions};
-                {error, {_, Module, Reason}} -> {error, ["not Erlang: ", Module:format_error(Reason)]}
+                {error, Error} -> no_erlang(Error)
             end;
-        {error, {_, Module, Reason}, _} ->
-            {error, ["not Erlang: ", Module:format_error(Reason)]}
+        {error, Error, _} ->
+            no_erlang(Error)
     end.
+
+no_erlang({_Line, Module, Reason}) ->
+    {error, ["not Erlang: ", Module:format_error(Reason)]}.
 
 evaluated(Nodes, Expressions) ->
     Results = [{Node, value(Node, Expressions)} || Node <- Nodes],

@@ -49,7 +49,7 @@ show_progress(#{nodes := N, of_nodes := OfN, routes := R, of_routes := OfR}) ->
     Line = io_lib:format("starting: ~b of ~b nodes, ~b of ~b routes", [N, OfN, R, OfR]),
     io:put_chars(["\r\e[K", case Done of true -> ""; false -> Line end]).
 
-%% --- what the options say -----------------------------------------------------------------------
+%% --- what the options say ---------------------------------------------------------------------
 
 input(Options) ->
     case file_input(Options) of
@@ -108,7 +108,7 @@ term(Text) ->
             throw({bad_option, [Text, " is no Erlang term"]})
     end.
 
-%% --- down -----------------------------------------------------------------------------------------
+%% --- down -------------------------------------------------------------------------------------
 
 %% @doc weft down.
 -spec down([], weft_cli_options:parsed()) -> weft_cli:answer().
@@ -123,7 +123,7 @@ down([], Options) ->
             Error
     end.
 
-%% --- which cluster, which nodes -------------------------------------------------------------------
+%% --- which cluster, which nodes ---------------------------------------------------------------
 
 %% @doc Finds the cluster that the options mean, gets ready to talk to it, and runs Fun with it.
 -spec with_cluster(weft_cli_options:parsed(), fun((weft_local:cluster()) -> weft_cli:answer())) ->

@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc The commands of `weft': their words, options, help and the function that runs each. Pure.
+%% A new command is one more entry in all/0; help, option parsing and dispatch follow from it.
 -module(weft_cli_commands).
 
 -export([all/0, find/1, counts/1, overview/0, help/1]).
@@ -135,8 +136,8 @@ restart() ->
 eval() ->
     #{name => "eval", arguments => "NODE EXPRESSION", run => {weft_cli_act, eval},
       options => common(), summary => "evaluate an Erlang expression on a node, or on all",
-      help => ["Prints the value. The full stop may be left out. `all' instead of a node asks every",
-               "node that runs.",
+      help => ["Prints the value. The full stop may be left out. `all' instead of a node asks",
+               "every node that runs.",
                "",
                "  weft eval n01 'nodes(connected).'",
                "  weft eval all 'application:ensure_all_started(my_app).'"]}.

@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The commands that only look: status, trace, why.
+%% @doc The commands that only look: status, trace, why. What they show comes from
+%% `weft_local_picture' and `weft_status'; here it gets its words and columns.
 -module(weft_cli_look).
 
 -export([status/2, trace/2, why/2]).
@@ -137,7 +138,8 @@ not_running(Cluster, Node) ->
 reasons(#{text := Lines} = Why, More) ->
     Text = [unicode:characters_to_binary(Line) || Line <- Lines ++ More],
     Json = (maps:with([from, to, connected, next_hop], Why))
-        #{text => Text, link => texts(maps:get(link, Why)), session => texts(maps:get(session, Why))},
+        #{text => Text, link => texts(maps:get(link, Why)),
+          session => texts(maps:get(session, Why))},
     {ok, Json, [[Line, $\n] || Line <- Text]}.
 
 texts(undefined) -> undefined;

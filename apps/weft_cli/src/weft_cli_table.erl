@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Text in columns, and numbers as people write them. Pure.
+%% @doc Text in columns, and numbers as people write them, for the command and for what else prints
+%% tables. Pure.
 -module(weft_cli_table).
 
 -export([format/1, bytes/1, milliseconds/1, plural/2]).
@@ -17,7 +18,8 @@ widest(Row, Widths) ->
     [max(Width, Length) || {Width, Length} <- lists:zip(Padded, Lengths)].
 
 pad(Row, Widths) ->
-    [string:pad(Cell, Width) || {Cell, Width} <- lists:zip(Row, lists:sublist(Widths, length(Row)))].
+    [string:pad(Cell, Width)
+     || {Cell, Width} <- lists:zip(Row, lists:sublist(Widths, length(Row)))].
 
 %% @doc 12 B, 3.4 kB, 5.6 MB.
 -spec bytes(non_neg_integer()) -> string().

@@ -27,7 +27,7 @@
 -define(SMALL, ["+S", "1:1", "+SDcpu", "1:1", "+SDio", "1", "+A", "1", "+sbwt", "none",
                 "+sbwtdcpu", "none", "+sbwtdio", "none"]).
 
-%% --- up -------------------------------------------------------------------------------------------
+%% --- up ---------------------------------------------------------------------------------------
 
 %% @doc Starts the cluster of a specification in Root/Name; returns when every node runs and, under
 %% a topology, knows a way to every other. Stops all it started if that fails.
@@ -45,16 +45,24 @@ up(#{name := Name} = Spec, Root, Progress) ->
             end
     end.
 
-new(#{name := Name, partial := Partial, carrier := Carrier} = Spec, Root) ->
+new(#{name := Name, partial := Partial, carrier := Carrier, settings := Settings} = Spec,
+    Root) ->
     Id = Name ++ "-" ++ random_hex(8),
     {EpmdPort, Epmd} = case Spec of
                            #{epmd_port := Port} -> {Port, owner(Port)};
                            #{} -> {free_port(), own}
                        end,
-    Spec#{dir => filename:absname(filename:join(Root, Name)), id => Id,
+    Dir = filename:absname(filename:join(Root, Name)),
+    Spec#{dir => Dir, id => Id, settings => Settings ++ tls_settings(Settings, Dir),
           cookie => list_to_atom(random_hex(20)), epmd_port => EpmdPort, epmd => Epmd,
           kernel => [{inet_dist_use_interface, {127, 0, 0, 1}}
                      | [{prevent_overlapping_partitions, false} || Partial, Carrier =:= weft]]}.
+
+%% The user may have certificates of his own.
+tls_settings(Settings, Dir) ->
+    [{tls_options, weft_local_tls:options(filename:join(Dir, "tls"))}
+     || proplists:get_value(transport, Settings) =:= tls,
+        not lists:keymember(tls_options, 1, Settings)].
 
 random_hex(Bytes) ->
     binary_to_list(binary:encode_hex(crypto:strong_rand_bytes(Bytes))).
@@ -159,7 +167,7 @@ carrier(#{partial := Partial} = Cluster) ->
             "{error, {weft, {{weft, Text}, _}}} -> io:format(\"~ts~n\", [Text]), halt(1); "
             "{error, Reason} -> io:format(\"~tp~n\", [Reason]), halt(1) end."].
 
-%% --- waiting for nodes ----------------------------------------------------------------------------
+%% --- waiting for nodes ------------------------------------------------------------------------
 
 await(Cluster, Nodes, Progress) ->
     Deadline = now_ms() + ?BOOT_TIMEOUT_MS,
@@ -207,7 +215,7 @@ late(#{nodes := Up, of_nodes := Of, routes := Routes, of_routes := OfRoutes}, #{
     io_lib:format("after ~b s only ~b of ~b nodes answer and ~b of ~b routes are known; see the "
                   "logs in ~ts", [?BOOT_TIMEOUT_MS div 1000, Up, Of, Routes, OfRoutes, Dir]).
 
-%% --- what runs ------------------------------------------------------------------------------------
+%% --- what runs --------------------------------------------------------------------------------
 
 %% @doc The cluster of that name, if any of its processes runs.
 -spec find(Root :: file:filename(), Name :: string()) ->
@@ -255,7 +263,7 @@ process(Cluster, Member, Marks) ->
         error -> error
     end.
 
-%% --- down, kill, restart --------------------------------------------------------------------------
+%% --- down, kill, restart ----------------------------------------------------------------------
 
 %% @doc Stops all processes of the cluster that still run: politely, then by force. The directory
 %% stays, with the logs.
@@ -301,7 +309,7 @@ restart(Cluster, Node) ->
         Error -> Error
     end.
 
-%% --- links ----------------------------------------------------------------------------------------
+%% --- links ------------------------------------------------------------------------------------
 
 %% @doc Cuts the link between two nodes until heal/1 or heal/3. Needs a connection of the caller
 %% (`weft_local_control'), as all that follows.

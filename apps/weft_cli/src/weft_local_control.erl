@@ -2,11 +2,11 @@
 %% @doc Talks to the nodes of a local cluster, each directly, as a hidden node that nobody can call.
 %%
 %% Links that are cut, or a topology, do not matter here: the command is a plain Erlang node, which
-%% weft serves on the same port. Calls of a node that is gone fail at once, of one that hangs after
-%% a timeout.
+%% weft serves on the same port (for TLS, a weft node outside of the topology; see `weft_cli_dist').
+%% Calls of a node that is gone fail at once, of one that hangs after a timeout.
 -module(weft_local_control).
 
--export([connect/1, call/2, call/3, all/2]).
+-export([connect/1, disconnect/0, call/2, call/3, all/2]).
 -export_type([result/0]).
 
 -type result() :: {ok, term()} | {not_running | error, iolist()}.
@@ -15,10 +15,13 @@
 -define(TIMEOUT_MS, 10000).
 
 %% @doc Makes this VM able to reach the nodes of the cluster.
--spec connect(#{epmd_port := inet:port_number(), cookie := atom(), _ => _}) ->
-          ok | {error, iolist()}.
-connect(#{epmd_port := EpmdPort, cookie := Cookie}) ->
+-spec connect(weft_local:cluster()) -> ok | {error, iolist()}.
+connect(#{epmd_port := EpmdPort, cookie := Cookie, settings := Settings}) ->
     ok = weft_cli_epmd:use_port(EpmdPort),
+    ok = weft_cli_dist:use(proplists:get_value(transport, Settings, tcp)),
+    ok = weft_config:load(),
+    [ok = application:set_env(weft, Key, Value)
+     || {Key, Value} <- Settings, lists:member(Key, [transport, tls_options, cluster_name])],
     case start_distribution() of
         ok ->
             true = erlang:set_cookie(node(), Cookie),
@@ -35,6 +38,12 @@ start_distribution() ->
         {ok, _} -> ok;
         {error, Reason} -> {error, Reason}
     end.
+
+%% @doc Says good-bye, so that no node waits for this one to come back.
+-spec disconnect() -> ok.
+disconnect() ->
+    _ = net_kernel:stop(),
+    ok.
 
 %% @doc Calls a function on a node and waits at most 10 s.
 -spec call(node(), mfa_()) -> result().

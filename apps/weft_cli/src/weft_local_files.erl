@@ -4,6 +4,7 @@
 %%   .weft/NAME/cluster          what is needed to control it (a term; with the cookie: mode 600)
 %%              sys.config       configuration of every node
 %%              lib/weft/ebin    the code of weft as it was when the cluster started
+%%              tls/             certificates, if the transport is tls
 %%              n01/log          what the node printed
 %%              n01/pid          its process id, while it should run
 %%              n01/command      the command line that started it
@@ -31,8 +32,15 @@ create(#{dir := Dir, settings := Settings, kernel := Kernel} = Cluster) ->
             write(Dir, "cluster", term(Cluster)),
             ok = file:change_mode(filename:join(Dir, "cluster"), 8#600),
             write(Dir, "sys.config", term([{kernel, Kernel}, {weft, Settings}])),
+            create_certificates(Dir, Settings),
             copy_code(filename:join(Dir, "lib/weft/ebin"))
     end.
+
+create_certificates(Dir, Settings) ->
+    Tls = filename:join(Dir, "tls"),
+    Needed = lists:keyfind(tls_options, 1, Settings) =:= {tls_options, weft_local_tls:options(Tls)},
+    [ok = weft_local_tls:create(Tls) || Needed],
+    ok.
 
 term(Term) ->
     io_lib:format("%% coding: utf-8~n~tp.~n", [Term]).
@@ -83,7 +91,8 @@ code_paths(#{dir := Dir, paths := Paths}) ->
 %% @doc Notes the command line; returns the log file.
 -spec prepare(cluster(), member(), [string()]) -> file:filename().
 prepare(#{dir := Dir} = Cluster, Member, Command) ->
-    write(Dir, filename:join(Member, "command"), [lists:join($\s, [quote(W) || W <- Command]), $\n]),
+    Line = lists:join($\s, [quote(Word) || Word <- Command]),
+    write(Dir, filename:join(Member, "command"), [Line, $\n]),
     log(Cluster, Member).
 
 quote(Word) ->

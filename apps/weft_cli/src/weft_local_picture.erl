@@ -42,8 +42,9 @@ of_statuses(#{nodes := Nodes}, Statuses) ->
                 || {Node, #{sessions := Sessions}} <- lists:sort(maps:to_list(Statuses)),
                    #{node := Peer} = Session <- Sessions, begins(Node, Session, Statuses),
                    lists:member(Peer, Nodes)],
-    #{nodes => [node_row(Node, Statuses) || Node <- Nodes],
-      tcp_connections => #{used => tcp_connections(Nodes, Statuses), full_mesh => N * (N - 1) div 2},
+    #{nodes => [node_row(Node, Nodes, Statuses) || Node <- Nodes],
+      tcp_connections => #{used => tcp_connections(Nodes, Statuses),
+                           full_mesh => N * (N - 1) div 2},
       sessions => length(Sessions),
       resumes => lists:sum([Resumes || #{resumes := Resumes} <- Sessions]),
       circuits => [Session || #{hops := Hops} = Session <- Sessions, length(Hops) =/= 2],
@@ -76,14 +77,17 @@ tcp_connections(Nodes, Statuses) ->
                         end, #{}, Lanes),
     lists:sum(maps:values(Pairs)).
 
-node_row(Node, Statuses) ->
+%% What is no node of the cluster (the command itself, for one) is left out.
+node_row(Node, Nodes, Statuses) ->
     case Statuses of
-        #{Node := #{os_pid := OsPid, uptime_ms := UptimeMs, links := Links, sessions := Sessions,
-                    cuts := Cuts, routes := Routes}} ->
+        #{Node := #{os_pid := OsPid, uptime_ms := UptimeMs, links := AllLinks,
+                    sessions := Sessions, cuts := Cuts, routes := Routes}} ->
+            Links = [Link || #{node := Peer} = Link <- AllLinks, lists:member(Peer, Nodes)],
             Relayed = [Circuit || #{circuits := Circuits} <- Links, Circuit <- Circuits],
             #{node => Node, running => true, os_pid => list_to_integer(OsPid),
               uptime_ms => UptimeMs, neighbours => [P || #{node := P, state := up} <- Links],
-              links => [link_row(Link) || Link <- Links], sessions => length(Sessions),
+              links => [link_row(Link) || Link <- Links],
+              sessions => length([Peer || #{node := Peer} <- Sessions, lists:member(Peer, Nodes)]),
               routes => map_size(Routes), cuts => Cuts,
               %% A circuit that passes through is known to the link it comes by and to the other.
               relayed_circuits => length(Relayed) div 2,

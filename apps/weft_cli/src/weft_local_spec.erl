@@ -66,7 +66,7 @@ name(Name) when is_list(Name) ->
 name(Name) when is_atom(Name) -> name(atom_to_list(Name));
 name(Name) -> bad("the name ~0tp must be letters, digits, - and _", [Name]).
 
-%% --- shape: the topology before nodes are known --------------------------------------------------
+%% --- shape: the topology before nodes are known -----------------------------------------------
 
 shape(#{groups := Groups} = Input) ->
     one_shape(groups, Input, {groups, expand_groups(Groups)});
@@ -103,14 +103,15 @@ expand_links(Links) when is_list(Links) ->
 expand_links(Other) ->
     bad("links is ~0tp: write a list [{NodeA, NodeB}, ...]", [Other]).
 
-%% --- nodes ----------------------------------------------------------------------------------------
+%% --- nodes ------------------------------------------------------------------------------------
 
 node_list(undefined, {groups, Groups}) -> lists:usort(lists:append(maps:values(Groups)));
 node_list(undefined, {static, #{links := Links}}) ->
     lists:usort(lists:append([[A, B] || {A, B} <- Links]));
 node_list(undefined, _Shape) -> numbered(?DEFAULT_NODES);
 node_list(Count, _Shape) when is_integer(Count), Count >= 1, Count =< ?NODES_MAX -> numbered(Count);
-node_list([_ | _] = Names, _Shape) when length(Names) =< ?NODES_MAX -> [full(Name) || Name <- Names];
+node_list([_ | _] = Names, _Shape) when length(Names) =< ?NODES_MAX ->
+    [full(Name) || Name <- Names];
 node_list(Other, _Shape) ->
     bad("nodes is ~0tp: write a number from 1 to ~b, or a list of names", [Other, ?NODES_MAX]).
 
@@ -135,7 +136,7 @@ full(Name) -> bad("~0tp is no node name: write a name like n01", [Name]).
 short(Node) ->
     hd(string:split(atom_to_list(Node), "@")).
 
-%% --- topology -------------------------------------------------------------------------------------
+%% --- topology ---------------------------------------------------------------------------------
 
 topology(none, _Nodes) -> undefined;
 topology(full_mesh, [First | _]) -> {full_mesh, #{seeds => [First]}};
@@ -182,7 +183,7 @@ neighbours(Node, {static, #{links := Links}}) ->
 neighbours(_Node, _Topology) ->
     [].
 
-%% --- settings -------------------------------------------------------------------------------------
+%% --- settings ---------------------------------------------------------------------------------
 
 settings(Input, Topology) ->
     Given = [{Key, Value} || {Key, Value} <- maps:to_list(maps:with([lanes, circuits, transport],
@@ -196,7 +197,7 @@ settings(Input, Topology) ->
         {error, Text} -> bad("~ts", [Text])
     end.
 
-%% --- what is written on a command line --------------------------------------------------------------
+%% --- what is written on a command line --------------------------------------------------------
 
 %% @doc Reads `a=n01,n02;b=n02..n04'.
 -spec groups(string()) -> {ok, #{atom() => [string()]}} | {error, iolist()}.

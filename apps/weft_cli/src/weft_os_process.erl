@@ -12,6 +12,8 @@
 -type process() :: #{os_pid := pos_integer(), marks := [string()]}.
 
 -define(POLL_MS, 20).
+-define(EXEC_TRIES, 10).
+-define(EXEC_MS, 2).
 
 %% @doc Starts Command (program and arguments) in the background, its output appended to LogFile.
 %% The process keeps the id of the shell that started it, so the id is known at once.
@@ -37,16 +39,32 @@ is_alive(#{os_pid := OsPid, marks := Marks}) ->
     Words = command_line(integer_to_list(OsPid)),
     Words =/= [] andalso Marks -- Words =:= [].
 
-%% Empty for a process that is gone, or has ended and was not waited for.
+%% No words for a process that is gone, or has ended and was not waited for.
 command_line(OsPid) ->
+    case filelib:is_dir("/proc/self") of
+        true -> words(OsPid, ?EXEC_TRIES);
+        false -> string:lexemes(os:cmd("ps -ww -o args= -p " ++ OsPid), " \n")
+    end.
+
+%% In the middle of an exec there is a moment without words.
+words(OsPid, TriesLeft) ->
     case file:read_file(["/proc/", OsPid, "/cmdline"]) of
+        {ok, <<>>} when TriesLeft > 0 ->
+            case is_zombie(OsPid) of
+                true -> [];
+                false -> receive after ?EXEC_MS -> words(OsPid, TriesLeft - 1) end
+            end;
         {ok, Text} ->
             [unicode:characters_to_list(Word) || Word <- binary:split(Text, <<0>>, [global, trim])];
-        {error, _} ->
-            case filelib:is_dir("/proc/self") of
-                true -> [];
-                false -> string:lexemes(os:cmd("ps -ww -o args= -p " ++ OsPid), " \n")
-            end
+        {error, _Gone} ->
+            []
+    end.
+
+%% The state comes after the name in parentheses, see proc(5).
+is_zombie(OsPid) ->
+    case file:read_file(["/proc/", OsPid, "/stat"]) of
+        {ok, Text} -> re:run(Text, "\\) [ZX] [^)]*$", [{capture, none}]) =:= match;
+        {error, _Gone} -> true
     end.
 
 %% @doc Sends a signal, if it is still the process that is meant.

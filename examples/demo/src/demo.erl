@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The main demonstration: the chat example, unchanged, on twelve nodes in three groups that are
-%% joined by gateways only, while a gateway is killed and a link is cut; and the same on stock
+%% @doc The main demonstration: the chat example, unchanged, on twelve nodes in three groups that
+%% are joined by gateways only, while a gateway is killed and a link is cut; and the same on stock
 %% distribution. Called by `bin/demo'.
 %%
 %% Ends with exit code 0 only if weft kept its promises (`demo_report:broken_promises/1').

@@ -13,8 +13,8 @@
 -type user() :: {chat_address:name(), node()}.
 -type stream() :: {From :: user(), To :: user(), chat_ledger:place()}.
 -type streams() :: #{stream() => Count :: pos_integer()}.
-%% lines: said by survivors. due: copies that these cause for survivors. wrong_streams: streams whose
-%% last number is not the one due, or with numbers missing.
+%% lines: said by survivors. due: copies that these cause for survivors. wrong_streams: streams
+%% whose last number is not the one due, or with numbers missing.
 -type balance() :: #{lines := non_neg_integer(), due := non_neg_integer(),
                      delivered := integer(), in_order := integer(), lost := integer(),
                      doubled := non_neg_integer(), late := non_neg_integer(),

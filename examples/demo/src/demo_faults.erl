@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc The faults of the demo, on either carrier: a gateway is killed, a link is cut and healed.
+%% Those are picked that matter most: what the most circuits pass through.
 -module(demo_faults).
 
 -export([busiest_gateway/2, busiest_link/2, kill/2, cut/2, heal/2]).

@@ -47,9 +47,9 @@ caption(Victim, A, B) ->
      " is cut for 3 s. Both are\n"
      "  those that most circuits went through; the same two on both carriers.\n"
      "  Survivors are the 11 other nodes. What users of ", Victim, " said or should have heard\n"
-     "  is not counted; it is the home of no room. A message to a room is due once to each member.\n"
+     "  is not counted; it is the home of no room. A message to a room is due to each member.\n"
      "  weft cuts a link by weft_fault: connections are closed and refused. On the stock carrier\n"
-     "  the TCP connection of the two nodes is closed and their cookies for each other are changed\n"
+     "  the TCP connection of the two nodes is closed and their cookies for each other changed\n"
      "  for 3 s; all else is as OTP has it by default.\n"].
 
 %% @doc The same and all samples, for weft_json.

@@ -1,0 +1,39 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Certificates for a local cluster: one authority and one certificate for all its nodes, made
+%% when the cluster starts. For trying out; they protect nothing (the key lies in the directory).
+-module(weft_local_tls).
+
+-export([options/1, create/1]).
+
+-include_lib("public_key/include/public_key.hrl").
+
+%% @doc The value of {weft, tls_options} with the files that create/1 writes to Dir.
+-spec options(file:filename()) -> [tuple()].
+options(Dir) ->
+    [{certfile, filename:join(Dir, "certificate.pem")}, {keyfile, filename:join(Dir, "key.pem")},
+     {cacertfile, filename:join(Dir, "authority.pem")}, {verify, verify_peer}].
+
+%% @doc Writes the files.
+-spec create(file:filename()) -> ok.
+create(Dir) ->
+    #{server_config := Config} =
+        public_key:pkix_test_data(#{server_chain => chain(), client_chain => chain()}),
+    Authorities = [{'Certificate', Der, not_encrypted}
+                   || Der <- proplists:get_value(cacerts, Config)],
+    {KeyType, Key} = proplists:get_value(key, Config),
+    ok = filelib:ensure_dir(filename:join(Dir, "x")),
+    ok = write(Dir, "authority.pem", Authorities),
+    ok = write(Dir, "certificate.pem",
+               [{'Certificate', proplists:get_value(cert, Config), not_encrypted}]),
+    ok = write(Dir, "key.pem", [{KeyType, Key, not_encrypted}]),
+    file:change_mode(filename:join(Dir, "key.pem"), 8#600).
+
+write(Dir, Name, Entries) ->
+    file:write_file(filename:join(Dir, Name), public_key:pem_encode(Entries)).
+
+%% Nodes are called by their address.
+chain() ->
+    Key = {key, {namedCurve, secp256r1}},
+    Names = #'Extension'{extnID = ?'id-ce-subjectAltName', critical = false,
+                         extnValue = [{iPAddress, <<127, 0, 0, 1>>}, {dNSName, "127.0.0.1"}]},
+    #{root => [Key], intermediates => [], peer => [Key, {extensions, [Names]}]}.

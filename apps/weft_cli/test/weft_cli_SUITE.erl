@@ -1,0 +1,371 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The command as its user has it: the built file, run by the operating system, with a cluster
+%% of real nodes of its own.
+%%
+%% The cluster is two groups that share two gateways: n01 and n04 have no link. Its directory is in
+%% the log directory of the suite.
+-module(weft_cli_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2]).
+-export([status_counts_connections/1, eval_on_one_and_on_all/1, eval_reports_what_is_wrong/1,
+         path_adds_code/1, trace_follows_the_session/1, why_in_plain_words/1,
+         cut_link_is_gone_around/1, killed_node_comes_back/1, foreign_process_is_left_alone/1,
+         shell_needs_a_terminal/1, shell_on_a_terminal/1, names_are_checked/1,
+         bad_clusters_are_refused/1, second_up_is_refused/1, cluster_from_a_file/1,
+         tls_cluster/1, help_teaches/1, no_cluster/1,
+         down_leaves_nothing/1]).
+
+-define(GROUPS, "left=n01..n03;right=n02..n04").
+-define(NODES, ["n01", "n02", "n03", "n04"]).
+-define(DEADLINE_MS, 20000).
+
+suite() -> [{timetrap, {minutes, 2}}].
+
+%% The last case stops the cluster that the others use.
+all() ->
+    [status_counts_connections, eval_on_one_and_on_all, eval_reports_what_is_wrong,
+     path_adds_code, trace_follows_the_session, why_in_plain_words, cut_link_is_gone_around,
+     killed_node_comes_back, foreign_process_is_left_alone, shell_needs_a_terminal,
+     shell_on_a_terminal, names_are_checked, bad_clusters_are_refused, second_up_is_refused,
+     cluster_from_a_file, tls_cluster, help_teaches, no_cluster, down_leaves_nothing].
+
+init_per_suite(Config) ->
+    Dir = ?config(priv_dir, Config),
+    Ebin = filename:join(Dir, "user_code"),
+    ok = filelib:ensure_dir(filename:join(Ebin, "x")),
+    Context = [{command, build()}, {root, filename:join(Dir, "clusters")}, {ebin, Ebin} | Config],
+    ok = compile_user_code(Ebin),
+    {0, _} = run(["up", "--groups", ?GROUPS, "--path", Ebin], Context),
+    Context.
+
+end_per_suite(Config) ->
+    _ = run(["down"], Config),
+    ok.
+
+%% Every case begins without faults and with all nodes up.
+init_per_testcase(Case, Config) ->
+    Apart = [no_cluster, help_teaches, names_are_checked],
+    lists:member(Case, Apart) orelse json(["heal"], Config),
+    Config.
+
+%% The file that `make compile' makes, from the sources as they are.
+build() ->
+    Root = project_root(filename:dirname(proplists:get_value(source, module_info(compile)))),
+    Base = filename:join([filename:dirname(code:which(weft_cli)), "..", "..", "..", ".."]),
+    Output = os:cmd("cd '" ++ Root ++ "' && REBAR_BASE_DIR='" ++ filename:absname(Base)
+                    ++ "' TERM=dumb rebar3 escriptize 2>&1"),
+    ct:log("~ts", [Output]),
+    File = filename:absname(filename:join(Base, "default/bin/weft")),
+    true = filelib:is_regular(File),
+    File.
+
+project_root(Dir) ->
+    case filelib:is_regular(filename:join(Dir, "rebar.config")) of
+        true -> Dir;
+        false when Dir =/= "/" -> project_root(filename:dirname(Dir))
+    end.
+
+compile_user_code(Ebin) ->
+    {ok, Module, Beam} = compile:forms([{attribute, 1, module, weft_cli_user_code},
+                                        {attribute, 1, export, [{answer, 0}]},
+                                        {function, 1, answer, 0,
+                                         [{clause, 1, [], [], [{integer, 1, 42}]}]}]),
+    file:write_file(filename:join(Ebin, atom_to_list(Module) ++ ".beam"), Beam).
+
+%% --- looking ----------------------------------------------------------------------------------
+
+status_counts_connections(Config) ->
+    Status = json(["status"], Config),
+    ?assertMatch(#{tcp_connections := #{used := 5, full_mesh := 6}, name := "local"}, Status),
+    ?assertEqual([{Node, true} || Node <- ?NODES], running(Config)),
+    ?assertEqual(["n02", "n03"], lists:sort([short(N) || N <- neighbours("n01", Status)])),
+    {0, Text} = run(["status"], Config),
+    ?assertMatch({match, _}, re:run(Text, "4 of 4 nodes up, topology groups \\(left, right\\)")),
+    ?assertMatch({match, _}, re:run(Text, "5 TCP connections, 6 would be a full mesh")).
+
+trace_follows_the_session(Config) ->
+    connect("n01", "n04", Config),
+    #{hops := Hops, end_to_end_us := EndToEndUs} = json(["trace", "n01", "n04"], Config),
+    ?assertMatch([#{from := "n01@127.0.0.1", to := Gateway, by := "session", rtt_us := Us},
+                  #{from := Gateway, to := "n04@127.0.0.1", by := "session"}]
+                   when is_integer(Us), Hops),
+    ?assert(EndToEndUs > 0),
+    ?assertEqual([short(To) || #{to := To} <- Hops], tl(circuit("n01", "n04", Config))),
+    {0, Text} = run(["trace", "n01", "n04"], Config),
+    ?assertMatch({match, _}, re:run(Text, "n01 -> n04: 2 links")).
+
+why_in_plain_words(Config) ->
+    connect("n01", "n04", Config),
+    #{connected := true, text := Far} = json(["why", "n01", "n04"], Config),
+    ?assertMatch({match, _}, re:run(lists:join("\n", Far),
+                                    "a circuit of 2 links by way of n0[23]@")),
+    {0, Near} = run(["why", "n01", "n02"], Config),
+    [?assertMatch({_, {match, _}}, {Words, re:run(Near, Words)})
+     || Words <- ["are connected", "Path: direct", "Session: up", "Queue: \\d+ bytes",
+                  "Link to n02@127.0.0.1: up, 1 lane, round trip", "Last error: "]].
+
+%% --- faults -----------------------------------------------------------------------------------
+
+cut_link_is_gone_around(Config) ->
+    connect("n01", "n04", Config),
+    ["n01", Gateway, "n04"] = circuit("n01", "n04", Config),
+    [Other] = ["n02", "n03"] -- [Gateway],
+    Before = resumes("n01", "n04", Config),
+    {0, _} = run(["cut", "n01", Gateway], Config),
+    await(fun() -> circuit("n01", "n04", Config) =:= ["n01", Other, "n04"] end),
+    ?assert(resumes("n01", "n04", Config) > Before),
+    #{text := Why} = json(["why", "n01", Gateway], Config),
+    ?assertMatch({match, _}, re:run(lists:join("\n", Why), "is cut on purpose")),
+    {0, _} = run(["heal", "n01", Gateway], Config),
+    await(fun() -> length(neighbours("n01", json(["status"], Config))) =:= 2 end),
+    ?assertMatch(#{tcp_connections := #{used := 5}}, json(["status"], Config)).
+
+killed_node_comes_back(Config) ->
+    Pid = os_pid("n03", Config),
+    ?assertMatch(#{killed := "n03@127.0.0.1"}, json(["kill", "n03"], Config)),
+    ?assertNot(exists(Pid)),
+    ?assertMatch({_, false}, lists:keyfind("n03", 1, running(Config))),
+    ?assertMatch({4, _}, run(["kill", "n03"], Config)),
+    ?assertMatch({4, _}, run(["eval", "n03", "ok"], Config)),
+    {0, Why} = run(["why", "n01", "n03"], Config),
+    ?assertMatch({match, _}, re:run(Why, "n03 is not running")),
+    {0, _} = run(["restart", "n03"], Config),
+    ?assertEqual([{Node, true} || Node <- ?NODES], running(Config)),
+    ?assertNotEqual(Pid, os_pid("n03", Config)).
+
+%% A recorded id that now belongs to another process must not be signalled.
+foreign_process_is_left_alone(Config) ->
+    File = filename:join([?config(root, Config), "local", "n02", "pid"]),
+    {ok, Recorded} = file:read_file(File),
+    Port = open_port({spawn_executable, os:find_executable("sleep")}, [{args, ["600"]}]),
+    {os_pid, Foreign} = erlang:port_info(Port, os_pid),
+    ok = file:write_file(File, integer_to_list(Foreign)),
+    ?assertMatch({4, _}, run(["kill", "n02"], Config)),
+    ?assert(exists(Foreign)),
+    ok = file:write_file(File, Recorded),
+    _ = os:cmd("kill " ++ integer_to_list(Foreign)),
+    ?assertMatch({_, true}, lists:keyfind("n02", 1, running(Config))).
+
+%% --- eval, shell ------------------------------------------------------------------------------
+
+eval_on_one_and_on_all(Config) ->
+    ?assertEqual({0, "6\n"}, run(["eval", "n01", "X = 3, X * 2."], Config)),
+    ?assertEqual({0, "hello\nok\n"},
+                 run(["eval", "n02@127.0.0.1", "io:format(\"hello~n\")"], Config)),
+    ?assertEqual({0, "n01: 1\nn02: 1\nn03: 1\nn04: 1\n"}, run(["eval", "all", "1"], Config)),
+    ?assertEqual([#{node => "n04@127.0.0.1", value => "<<\"\\\"q\\\"\">>"}],
+                 json(["eval", "n04", "<<\"\\\"q\\\"\">>"], Config)).
+
+eval_reports_what_is_wrong(Config) ->
+    ?assertMatch({1, "weft: n01: badarith" ++ _}, run(["eval", "n01", "1 / 0"], Config)),
+    ?assertMatch({1, "weft: n01: exit: over" ++ _}, run(["eval", "n01", "exit(over)"], Config)),
+    ?assertMatch({2, "weft: not Erlang: syntax error" ++ _}, run(["eval", "n01", "foo("], Config)).
+
+path_adds_code(Config) ->
+    ?assertEqual({0, "42\n"}, run(["eval", "n04", "weft_cli_user_code:answer()"], Config)).
+
+shell_needs_a_terminal(Config) ->
+    ?assertMatch({1, "weft: a shell needs a terminal" ++ _}, run(["shell", "n01"], Config)).
+
+%% script(1) of util-linux gives the command a terminal.
+shell_on_a_terminal(Config) ->
+    case os:find_executable("script") of
+        false -> {skip, "no script(1) on this machine"};
+        Script -> shell_on_a_terminal(Script, Config)
+    end.
+
+shell_on_a_terminal(Script, Config) ->
+    Command = lists:join($\s, [?config(command, Config), "shell", "n02", "--dir",
+                               ?config(root, Config)]),
+    Port = open_port({spawn_executable, Script},
+                     [{args, ["-q", "-c", lists:flatten(Command), "/dev/null"]}, binary,
+                      exit_status, stderr_to_stdout]),
+    Prompt = "\\(n02@127\\.0\\.0\\.1\\)1> ",
+    _ = read_until(Port, Prompt, <<>>),
+    true = port_command(Port, "{answer, 6 * 7}.\n"),
+    _ = read_until(Port, "\\{answer,42\\}", <<>>),
+    true = port_command(Port, <<7>>),
+    _ = read_until(Port, "--> ", <<>>),
+    true = port_command(Port, "q\n"),
+    receive {Port, {exit_status, Status}} -> ?assertEqual(0, Status)
+    after ?DEADLINE_MS -> ct:fail(shell_does_not_end)
+    end,
+    ?assertMatch({_, true}, lists:keyfind("n02", 1, running(Config))).
+
+read_until(Port, Pattern, Read) ->
+    case re:run(Read, Pattern) of
+        {match, _} -> Read;
+        nomatch ->
+            receive {Port, {data, Data}} -> read_until(Port, Pattern, <<Read/binary, Data/binary>>)
+            after ?DEADLINE_MS -> ct:fail({not_seen, Pattern, Read})
+            end
+    end.
+
+%% --- words that make no sense -----------------------------------------------------------------
+
+names_are_checked(Config) ->
+    ?assertMatch({2, "weft: there is no command stauts, did you mean status?" ++ _},
+                 run(["stauts"], Config)),
+    ?assertMatch({2, "weft: unknown option --jsn, did you mean --json?" ++ _},
+                 run(["status", "--jsn"], Config)),
+    ?assertMatch({2, "weft: write: weft trace A B" ++ _}, run(["trace", "n01"], Config)),
+    ?assertMatch({4, "weft: no node n7 in the cluster local: it has n01 n02 n03 n04" ++ _},
+                 run(["why", "n01", "n7"], Config)),
+    ?assertEqual({4, "{\"error\":\"no_node\",\"message\":"
+                     "\"no node n7 in the cluster local: it has n01 n02 n03 n04\"}\n"},
+                 run(["kill", "n7", "--json"], Config)).
+
+bad_clusters_are_refused(Config) ->
+    [?assertMatch({Words, {2, _}, {match, _}}, {Words, Answer, re:run(Text, Expected)})
+     || {Words, Expected} <- [{["-t", "rnig"], "rnig is no topology"},
+                              {["--groups", "n01,n02"], "write 'a=n01,n02"},
+                              {["--groups", "a=n1,n2;b=n3,n4"], "no path leads from"},
+                              {["--set", "lanse=2"], "did you mean lanes"},
+                              {["--path", "no/such/dir"], "is no directory"},
+                              {["--file", "no_such_file"], "no such file"}],
+        {_, Text} = Answer <- [run(["up", "--name", "bad" | Words], Config)]],
+    ?assertNot(filelib:is_dir(filename:join(?config(root, Config), "bad"))).
+
+second_up_is_refused(Config) ->
+    ?assertMatch({1, "weft: the cluster local is up already" ++ _}, run(["up"], Config)).
+
+no_cluster(Config) ->
+    Elsewhere = [{root, filename:join(?config(priv_dir, Config), "elsewhere")} | Config],
+    ?assertMatch({3, "weft: no cluster is up" ++ _}, run(["status"], Elsewhere)),
+    ?assertMatch({3, "weft: no cluster other is up" ++ _},
+                 run(["down", "--name", "other"], Config)).
+
+help_teaches(Config) ->
+    {0, Overview} = run(["--help"], Config),
+    ?assertMatch({match, _}, re:run(Overview, "weft trace A B +the way from A to B")),
+    {0, Help} = run(["help", "up"], Config),
+    ?assertEqual({0, Help}, run(["up", "--help"], Config)),
+    ?assertMatch({match, _}, re:run(Help, "--groups GROUPS")),
+    ?assertMatch({0, "weft " ++ _}, run(["--version"], Config)).
+
+%% --- other clusters, the end ------------------------------------------------------------------
+
+cluster_from_a_file(Config) ->
+    File = filename:join(?config(priv_dir, Config), "cluster.config"),
+    ok = file:write_file(File, "{name, \"filed\"}.\n{links, [{a, b}, {b, c}]}.\n"
+                               "{settings, [{lanes, 2}]}.\n"),
+    #{nodes := Nodes, name := "filed"} = json(["up", "--file", File], Config),
+    ?assertEqual(["a", "b", "c"], [short(Node) || Node <- Nodes]),
+    Filed = ["--name", "filed"],
+    await(fun() ->
+                  #{tcp_connections := #{used := Used}} = json(["status" | Filed], Config),
+                  Used =:= 4
+          end),
+    ?assertMatch(#{stopped := [_, _, _]}, json(["down" | Filed], Config)).
+
+tls_cluster(Config) ->
+    Tls = ["--name", "tls"],
+    {0, _} = run(["up", "-n", "3", "-t", "line", "--transport", "tls" | Tls], Config),
+    ?assertEqual({0, "pong\n"},
+                 run(["eval", "n01", "net_adm:ping('n03@127.0.0.1')" | Tls], Config)),
+    %% The command itself, though a weft node here, is no member and no neighbour for long.
+    ?assertMatch(#{tcp_connections := #{used := 2}, sessions := 3, circuits := [_]},
+                 json(["status" | Tls], Config)),
+    ?assertEqual({0, "['n01@127.0.0.1','n02@127.0.0.1','n03@127.0.0.1']\n"},
+                 run(["eval", "n01", "lists:sort(weft:members())" | Tls], Config)),
+    ?assertMatch(#{stopped := [_, _, _]}, json(["down" | Tls], Config)).
+
+down_leaves_nothing(Config) ->
+    Pids = [list_to_integer(string:trim(binary_to_list(Text)))
+            || File <- filelib:wildcard(filename:join(?config(root, Config), "*/*/pid")),
+               {ok, Text} <- [file:read_file(File)]],
+    ?assertEqual(5, length(Pids)),
+    ?assert(lists:all(fun exists/1, Pids)),
+    ?assertMatch(#{stopped := [_, _, _, _]}, json(["down"], Config)),
+    ?assertEqual([], [Pid || Pid <- Pids, exists(Pid)]),
+    ?assertMatch({3, _}, run(["down"], Config)).
+
+%% --- helpers ----------------------------------------------------------------------------------
+
+%% The exit code and all output.
+run(Words, Config) ->
+    Port = open_port({spawn_executable, ?config(command, Config)},
+                     [{args, Words ++ ["--dir" || takes_dir(Words)]
+                           ++ [?config(root, Config) || takes_dir(Words)]},
+                      exit_status, stderr_to_stdout, binary]),
+    {Status, Output} = collect(Port, <<>>),
+    ct:log("weft ~ts~n~ts(~b)", [lists:join($\s, Words), Output, Status]),
+    {Status, unicode:characters_to_list(Output)}.
+
+takes_dir([Word | _]) -> not lists:member(Word, ["help", "--help", "--version"]).
+
+collect(Port, Output) ->
+    receive
+        {Port, {data, Data}} -> collect(Port, <<Output/binary, Data/binary>>);
+        {Port, {exit_status, Status}} -> {Status, Output}
+    after 90000 ->
+        ct:fail({command_hangs, Output})
+    end.
+
+%% The answer of a command that must succeed.
+json(Words, Config) ->
+    {0, Text} = run(Words ++ ["--json"], Config),
+    decode(Text).
+
+%% JSON is close enough to Erlang terms to be read as such; strings come out as lists.
+decode(Text) ->
+    Keys = re:replace(Text, "\"([a-z_]+)\":", "\\1=>", [global]),
+    Maps = re:replace(Keys, "\\{", "#{", [global]),
+    Term = re:replace(Maps, "\\bnull\\b", "undefined", [global, {return, list}]),
+    {ok, Tokens, _} = erl_scan:string(Term ++ "."),
+    {ok, Decoded} = erl_parse:parse_term(Tokens),
+    Decoded.
+
+connect(From, To, Config) ->
+    Ping = "net_adm:ping('" ++ To ++ "@127.0.0.1').",
+    ?assertEqual({0, "pong\n"}, run(["eval", From, Ping], Config)).
+
+%% The way of the session between two nodes, in short names.
+circuit(From, To, Config) ->
+    case session(From, To, Config) of
+        [#{hops := Hops}] -> [short(Hop) || Hop <- Hops];
+        [] -> []
+    end.
+
+resumes(From, To, Config) ->
+    [#{resumes := Resumes}] = session(From, To, Config),
+    Resumes.
+
+session(From, To, Config) ->
+    #{circuits := Circuits} = json(["status"], Config),
+    [Circuit || #{from := F, to := T} = Circuit <- Circuits, short(F) =:= From, short(T) =:= To].
+
+neighbours(Name, #{nodes := Nodes}) ->
+    [Neighbours] = [N || #{node := Node, neighbours := N} <- Nodes, short(Node) =:= Name],
+    Neighbours.
+
+running(Config) ->
+    #{nodes := Nodes} = json(["status"], Config),
+    [{short(Node), Running} || #{node := Node, running := Running} <- Nodes].
+
+os_pid(Name, Config) ->
+    #{nodes := Nodes} = json(["status"], Config),
+    [Pid] = [Pid || #{node := Node, os_pid := Pid} <- Nodes, short(Node) =:= Name],
+    Pid.
+
+short(Node) -> hd(string:split(Node, "@")).
+
+%% Does a process of that id run? (A zombie does not.)
+exists(OsPid) ->
+    string:trim(os:cmd("kill -0 " ++ integer_to_list(OsPid) ++ " 2>/dev/null && "
+                       "ps -o stat= -p " ++ integer_to_list(OsPid) ++ " | grep -v Z")) =/= "".
+
+await(Condition) ->
+    await(Condition, erlang:monotonic_time(millisecond) + ?DEADLINE_MS).
+
+%% Each look runs a command, which takes long enough.
+await(Condition, Deadline) ->
+    case Condition() of
+        true -> ok;
+        false ->
+            erlang:monotonic_time(millisecond) < Deadline orelse ct:fail(never_happened),
+            await(Condition, Deadline)
+    end.

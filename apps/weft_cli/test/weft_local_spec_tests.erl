@@ -1,0 +1,82 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(weft_local_spec_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+new(Input) ->
+    {ok, Spec} = weft_local_spec:new(Input),
+    Spec.
+
+error_text(Input) ->
+    {error, Text} = weft_local_spec:new(Input),
+    unicode:characters_to_list(Text).
+
+nodes_of(Names) -> [weft_local_spec:full(Name) || Name <- Names].
+
+three_nodes_in_full_mesh_are_the_default_test() ->
+    ?assertMatch(#{name := "local", topology := {full_mesh, #{seeds := ['n01@127.0.0.1']}},
+                   partial := false, carrier := weft}, new(#{})),
+    ?assertEqual(nodes_of([n01, n02, n03]), maps:get(nodes, new(#{}))).
+
+shapes_test_() ->
+    Links = fun(Shape, Count) ->
+                    #{topology := {static, #{links := L}}, partial := Partial} =
+                        new(#{topology => Shape, nodes => Count}),
+                    {[{weft_local_spec:short(A), weft_local_spec:short(B)} || {A, B} <- L], Partial}
+            end,
+    [?_assertEqual({[{"n01", "n02"}, {"n02", "n03"}], true}, Links(line, 3)),
+     ?_assertEqual({[{"n01", "n02"}, {"n02", "n03"}, {"n03", "n04"}, {"n04", "n01"}], true},
+                   Links(ring, 4)),
+     ?_assertEqual({[{"n01", "n02"}, {"n01", "n03"}], true}, Links(star, 3)),
+     ?_assertEqual({[{"n01", "n02"}], false}, Links(star, 2))].
+
+groups_name_the_nodes_test() ->
+    {ok, Groups} = weft_local_spec:groups("a=n01..n03; b=n03,gate"),
+    ?assertEqual(#{a => ["n01", "n02", "n03"], b => ["n03", "gate"]}, Groups),
+    Spec = new(#{groups => Groups}),
+    ?assertEqual(nodes_of([gate, n01, n02, n03]), maps:get(nodes, Spec)),
+    ?assertMatch(#{partial := true, topology := {groups, #{a := [_, _, _]}}}, Spec).
+
+links_name_the_nodes_test() ->
+    {ok, Links} = weft_local_spec:links("n1-n2,n2-n3"),
+    ?assertEqual(nodes_of([n1, n2, n3]), maps:get(nodes, new(#{links => Links}))).
+
+neighbours_test() ->
+    #{topology := Groups} = new(#{groups => #{a => [n1, n2], b => [n2, n3]}}),
+    ?assertEqual(nodes_of([n1, n3]), weft_local_spec:neighbours('n2@127.0.0.1', Groups)),
+    #{topology := Line} = new(#{topology => line, nodes => 3}),
+    ?assertEqual(nodes_of([n01, n03]), weft_local_spec:neighbours('n02@127.0.0.1', Line)).
+
+settings_reach_the_nodes_test() ->
+    #{settings := Settings} = new(#{lanes => 2, settings => [{resume_timeout_ms, 5000}]}),
+    ?assertEqual([2, 5000, true],
+                 [proplists:get_value(Key, Settings) || Key <- [lanes, resume_timeout_ms, faults]]).
+
+a_file_is_checked_test() ->
+    ?assertEqual({ok, #{nodes => 2, lanes => 3}},
+                 weft_local_spec:of_file([{nodes, 2}, {lanes, 3}])),
+    {error, Text} = weft_local_spec:of_file([{node, 2}]),
+    ?assertMatch("{node,2} is no setting of a cluster" ++ _, unicode:characters_to_list(Text)).
+
+errors_say_what_to_change_test_() ->
+    [{Expected, ?_assertNotEqual(nomatch, string:find(error_text(Input), Expected))}
+     || {Expected, Input} <-
+            [{"write a number from 1", #{nodes => 0}},
+             {"is no topology: there are full_mesh", #{topology => rnig}},
+             {"needs groups", #{topology => groups}},
+             {"needs links", #{topology => static}},
+             {"exclude each other", #{topology => ring, groups => #{a => [n1]}}},
+             {"ring needs more than 2 nodes", #{topology => ring, nodes => 2}},
+             {"no path leads from", #{groups => #{a => [n1, n2], b => [n3, n4]}}},
+             {"group b is empty", #{groups => #{a => [n1, n2], b => []}}},
+             {"n9, which is not among the nodes", #{nodes => [n1], links => [{n1, n9}]}},
+             {"does not occur in the topology", #{nodes => [n1, n2, n3], links => [{n1, n2}]}},
+             {"did you mean lanes?", #{settings => [{lane, 2}]}},
+             {"lanes is 0", #{lanes => 0}},
+             {"is no node of a local cluster", #{nodes => ['n1@elsewhere']}},
+             {"letters, digits", #{name => "../up"}}]].
+
+words_that_make_no_sense_test() ->
+    ?assertMatch({error, _}, weft_local_spec:groups("n01,n02")),
+    ?assertMatch({error, _}, weft_local_spec:groups("")),
+    ?assertMatch({error, _}, weft_local_spec:links("n01")).
