@@ -25,7 +25,7 @@ schema() ->
      {tls_options, [], fun is_list/1, "a list of ssl options"},
      {family, inet, one_of([inet, inet6]), "inet or inet6"},
      {lanes, 1, between(1, 64), "an integer from 1 to 64"},
-     {window_bytes, 1048576, between(65536, 1073741824), "bytes, from 65536 to 1073741824"},
+     {window_bytes, 4194304, between(65536, 1073741824), "bytes, from 65536 to 1073741824"},
      {resume_timeout_ms, 15000, between(0, 86400000), "milliseconds, from 0 to 86400000"},
      {keepalive_ms, 1000, between(50, 600000), "milliseconds, from 50 to 600000"},
      {link_timeout_ms, 5000, between(100, 3600000),
