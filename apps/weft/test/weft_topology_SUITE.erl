@@ -15,9 +15,11 @@
          circuits_of_a_killed_gateway_are_back_within_a_second/1,
          a_grouped_cluster_that_chats_has_no_events/1,
          a_bad_topology_stops_the_application_with_a_text/1,
-         members_join_leave_crash_and_rejoin/1]).
+         members_join_leave_crash_and_rejoin/1,
+         a_circuit_passes_no_more_gateways_than_the_hop_limit/1,
+         a_gateway_holds_no_more_than_the_window_for_a_target_that_sleeps/1]).
 %% Run on the nodes.
--export([watch/0, watched/0, talk/2, talker/3, echo/0]).
+-export([watch/0, watched/0, talk/2, talker/3, echo/0, sink/1, flood/3]).
 
 -define(PARTIAL, ["-kernel", "prevent_overlapping_partitions", "false", "-connect_all", "false"]).
 
@@ -29,7 +31,9 @@ all() ->
      circuits_of_a_killed_gateway_are_back_within_a_second,
      a_grouped_cluster_that_chats_has_no_events,
      a_bad_topology_stops_the_application_with_a_text,
-     members_join_leave_crash_and_rejoin].
+     members_join_leave_crash_and_rejoin,
+     a_circuit_passes_no_more_gateways_than_the_hop_limit,
+     a_gateway_holds_no_more_than_the_window_for_a_target_that_sleeps].
 
 init_per_suite(Config) ->
     [{place, #{epmd => weft_test_nodes:start_epmd(), dir => ?config(priv_dir, Config)}} | Config].
@@ -157,6 +161,48 @@ members_join_leave_crash_and_rejoin(Config) ->
     [C2, D2] = start(lists:nthtail(2, Names), Env, [], Config),
     until_all_see_all([A, B, C2, D2], 20000).
 
+a_circuit_passes_no_more_gateways_than_the_hop_limit(Config) ->
+    Names = names("h", 5),
+    Named = [node_name(Name) || Name <- Names],
+    Env = [{topology, {static, #{links => lists:zip(lists:droplast(Named), tl(Named))}}},
+           {hop_limit, 3}],
+    [First, _, _, Fourth, Fifth] = start(Names, Env, ?PARTIAL, Config),
+    weft_test_nodes:until(fun() -> ping(First, Fourth) =:= pong end),
+    weft_test_nodes:until(fun() -> length(call(Fifth, weft_overlay, routes, [])) =:= 3 end),
+    ?assertEqual(pang, ping(First, Fifth)),
+    ?assertEqual(no_route, call(First, weft_path, choose, [name(Fifth)])).
+
+a_gateway_holds_no_more_than_the_window_for_a_target_that_sleeps(Config) ->
+    Names = names("w", 3),
+    [NameA, NameG, NameB] = [node_name(Name) || Name <- Names],
+    WindowBytes = 1048576,
+    Env = [{topology, {static, #{links => [{NameA, NameG}, {NameG, NameB}]}}},
+           {window_bytes, WindowBytes}, {link_timeout_ms, 60000}, {resume_timeout_ms, 60000}],
+    [A, G, B] = start(Names, Env, ?PARTIAL, Config),
+    weft_test_nodes:until(fun() -> ping(A, B) =:= pong end),
+    Sink = call(B, erlang, spawn, [?MODULE, sink, [0]]),
+    {Before, BeforeA} = {memory(G), memory(A)},
+    weft_test_nodes:pause(B),
+    Senders = [call(A, erlang, spawn, [?MODULE, flood, [Sink, 100, 200000]])
+               || _ <- lists:seq(1, 10)],
+    %% Nobody gets on: all ten wait in send.
+    weft_test_nodes:until(fun() -> lists:all(fun(P) -> waits(A, P) end, Senders) end),
+    ?assert(memory(G) - Before < 8 * WindowBytes),
+    ?assert(memory(A) - BeforeA < 16 * WindowBytes),
+    weft_test_nodes:continue(B),
+    weft_test_nodes:until(fun() -> received(B, Sink) =:= 10 * 100 end, 30000).
+
+%% All of it: the senders' own 200 kB each are in it, and what waits to be collected.
+memory(Node) ->
+    call(Node, erlang, memory, [total]).
+
+waits(Node, Pid) ->
+    call(Node, erlang, process_info, [Pid, status]) =:= {status, suspended}.
+
+received(Node, Sink) ->
+    {dictionary, Dictionary} = call(Node, erlang, process_info, [Sink, dictionary]),
+    proplists:get_value(count, Dictionary, 0).
+
 %% --- on the nodes -----------------------------------------------------------------------------
 
 %% @doc Keeps every event of the connections of this node.
@@ -206,6 +252,18 @@ talk_on(Echo, UntilMs, Count) ->
 
 echo() ->
     receive {From, Message} -> From ! Message, echo() end.
+
+sink(Count) ->
+    receive
+        Message when is_binary(Message) ->
+            put(count, Count + 1),
+            sink(Count + 1)
+    end.
+
+flood(_Sink, 0, _Bytes) -> ok;
+flood(Sink, Count, Bytes) ->
+    Sink ! binary:copy(<<Count>>, Bytes),
+    flood(Sink, Count - 1, Bytes).
 
 %% --- helpers ----------------------------------------------------------------------------------
 
