@@ -43,7 +43,7 @@ admit(Socket, Stock, Pending, Count) ->
             ok;
         false ->
             weft_config:get(transport) =:= tcp andalso weft_handshake:decline(Socket, overload),
-            refuse(Socket, overload)
+            refuse(Socket, peername(Socket), overload)
     end.
 
 examine_own(Stock, Pending) ->
@@ -55,16 +55,24 @@ examine_own(Stock, Pending) ->
     end.
 
 examine(Tcp, Stock) ->
+    %% Asked now: a socket that was closed does not know any more.
+    Peername = peername(Tcp),
     TimeoutMs = weft_config:get(handshake_timeout_ms),
     Deadline = erlang:monotonic_time(millisecond) + TimeoutMs,
     case weft_transport:secure_accepted(Tcp, TimeoutMs) of
         {ok, Socket} ->
             case identify(Socket, Stock, Deadline) of
                 ok -> ok;
-                {error, Reason} -> refuse(Socket, Reason)
+                {error, Reason} -> refuse(Socket, Peername, Reason)
             end;
         {error, Reason} ->
-            refuse(Tcp, {tls, Reason})
+            refuse(Tcp, Peername, {tls, Reason})
+    end.
+
+peername(Socket) ->
+    case weft_transport:peername(Socket) of
+        {ok, Peername} -> Peername;
+        {error, _} -> undefined
     end.
 
 identify(Socket, Stock, Deadline) ->
@@ -81,9 +89,8 @@ answer(Socket, Hello, Deadline) ->
     end.
 
 %% Crossing calls are no fault of anybody.
-refuse(Socket, {simultaneous, _}) ->
+refuse(Socket, _Peername, {simultaneous, _}) ->
     weft_transport:close(Socket);
-refuse(Socket, Reason) ->
-    Peername = case weft_transport:peername(Socket) of {ok, Name} -> Name; _ -> undefined end,
+refuse(Socket, Peername, Reason) ->
     weft_refusals:report(Peername, Reason),
     weft_transport:close(Socket).

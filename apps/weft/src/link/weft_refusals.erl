@@ -42,6 +42,9 @@ explain({same_name, Claims}) ->
 explain({no_link, Claims}) -> claimed(Claims) ++ "a lane for a link that is not up";
 explain({not_a_node, Start}) ->
     io_lib:format("not an Erlang node, it began with ~0p: a port scan or a wrong port", [Start]);
+explain({tls, Reason}) ->
+    io_lib:format("TLS failed, see {weft, transport} and {weft, tls_options} on both nodes: ~0p",
+                  [Reason]);
 explain(wrong_cookie) -> "the cookies differ: use the same -setcookie on both nodes";
 explain(wrong_cluster) -> "the cluster names differ: set the same {weft, cluster_name}";
 explain(wrong_version) -> "no common version of the wire format: upgrade the older node";
