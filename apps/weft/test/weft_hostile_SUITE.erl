@@ -537,7 +537,7 @@ refused(Config, Times, Attack, Reason) ->
 one_refusal(A, Reason) ->
     Events = collect(A, fun(Es) -> Es =/= [] end, []),
     ?assertMatch([{warning, #{what := connection_refused}, _}], Events),
-    [{warning, #{reason := Actual}, Text}] = Events,
+    [{warning, #{reason := Actual, from := {{127, 0, 0, 1}, _Port}}, Text}] = Events,
     ?assertEqual(Reason, reason(Actual)),
     ?assertNotEqual(nomatch, string:find(Text, "weft refused a connection")).
 

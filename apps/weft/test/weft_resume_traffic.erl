@@ -7,7 +7,7 @@
 %% watcher (watch/1) keeps the DOWN, EXIT, nodeup and nodedown signals that the node saw.
 -module(weft_resume_traffic).
 
--export([expect/0, send/2, finish/0, account/0, stop/0, watch/1]).
+-export([expect/0, send/2, finish/0, account/0, watch/1, watch_nodes/0]).
 -export([kill_lanes/3, connect_at/2]).
 
 -define(TICK_MS, 5).
@@ -114,19 +114,27 @@ watch(Peer) ->
           end),
     receive Ref -> ok end.
 
+%% @doc Watches nodes only, all of them.
+-spec watch_nodes() -> ok.
+watch_nodes() ->
+    Starter = self(),
+    Ref = make_ref(),
+    spawn(fun() ->
+                  register(weft_traffic_watch, self()),
+                  ok = net_kernel:monitor_nodes(true, [{node_type, all}]),
+                  Starter ! Ref,
+                  watching(any, [])
+          end),
+    receive Ref -> ok end.
+
 watching(Peer, Signals) ->
     receive
         {account, From, Ref} -> From ! {Ref, #{signals => Signals}}, watching(Peer, Signals);
-        {Node, Other, _} when Node =:= nodeup orelse Node =:= nodedown, Other =/= Peer ->
+        {Node, Other, _} when Node =:= nodeup orelse Node =:= nodedown,
+                            Peer =/= any, Other =/= Peer ->
             watching(Peer, Signals);
         Signal -> watching(Peer, Signals ++ [{now_ms(), Signal}])
     end.
-
--spec stop() -> ok.
-stop() ->
-    [exit(Pid, kill) || Name <- [weft_traffic_in, weft_traffic_out, weft_traffic_watch],
-                        Pid <- [whereis(Name)], is_pid(Pid)],
-    ok.
 
 %% @doc Ends connections of the link to a node from this side: by FIN (shutdown) or RST.
 -spec kill_lanes(node(), fin | rst, all | one) -> Killed :: non_neg_integer().

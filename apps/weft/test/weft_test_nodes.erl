@@ -4,7 +4,7 @@
 %% operating system processes, and waiting for conditions.
 %%
 %% Options of start/3: carrier (weft | plain), config ([{Key, Value}] of weft), args (more arguments
-%% of erl), long (false, true or "host": long names), epmd (false: none), cookie.
+%% of erl), long ("host": a long name with that host), cookie.
 -module(weft_test_nodes).
 
 -export([start_epmd/0, restart_epmd/1, stop_epmd/1, start/3, stop_all/0, call/4, call/5, until/1, until/2,
@@ -98,11 +98,11 @@ start(Name, Options, #{epmd := #{port := EpmdPort}, dir := Dir}) ->
     ?MODULE ! {started, Node},
     Node.
 
-%% The peer module's own `name' would insist on a name that is known now.
+%% The peer module's own `name' would insist on a name that is known now; `none' is without.
 name_args(Name, #{long := Host}) when is_list(Host) ->
     ["-name", atom_to_list(Name) ++ "@" ++ Host];
-name_args(Name, #{long := true}) ->
-    ["-name", atom_to_list(Name)];
+name_args(none, _Options) ->
+    [];
 name_args(Name, _Options) ->
     ["-sname", atom_to_list(Name)].
 
