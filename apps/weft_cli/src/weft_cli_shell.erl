@@ -7,6 +7,8 @@
 -module(weft_cli_shell).
 
 -export([shell/2]).
+%% Only OTP 26 and later have it.
+-ignore_xref([{shell, start_interactive, 1}]).
 
 %% @doc weft shell NODE. Returns when the user leaves the shell.
 -spec shell([string()], weft_cli_options:parsed()) -> weft_cli:answer().
@@ -27,6 +29,7 @@ run(Node) ->
     end.
 
 %% When the shell is left nothing can be printed any more, so this is the end of the command.
+-spec on_terminal(node()) -> no_return().
 on_terminal(Node) ->
     io:format("Leave this shell of ~ts with ctrl-G q. (q() would stop the node.)~n", [Node]),
     {module, shell} = code:ensure_loaded(shell),

@@ -116,8 +116,8 @@ start_epmd(#{epmd_port := Port} = Cluster) ->
             {error, "epmd is neither on the PATH nor beside erl"};
         Epmd ->
             Command = [Epmd, "-port", integer_to_list(Port), "-address", "127.0.0.1"],
-            start_member(Cluster, "epmd", Command),
-            await_epmd(Port, ?STOP_GRACE_MS)
+            first_error([fun() -> start_member(Cluster, "epmd", Command) end,
+                         fun() -> await_epmd(Port, ?STOP_GRACE_MS) end])
     end.
 
 epmd_executable() ->
@@ -270,7 +270,7 @@ process(Cluster, Member, Marks) ->
 -spec down(cluster()) -> ok.
 down(#{nodes := Nodes} = Cluster) ->
     Processes = [{Node, Process} || Node <- Nodes, {ok, Process} <- [process(Cluster, Node)]],
-    [weft_os_process:signal("TERM", Process) || {_, Process} <- Processes],
+    _ = [weft_os_process:signal("TERM", Process) || {_, Process} <- Processes],
     [stop(Cluster, Node, Process) || {Node, Process} <- Processes],
     case process(Cluster, epmd) of
         {ok, Epmd} -> stop(Cluster, epmd, Epmd);
