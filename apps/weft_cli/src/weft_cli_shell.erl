@@ -7,8 +7,6 @@
 -module(weft_cli_shell).
 
 -export([shell/2]).
-%% Only OTP 26 and later have it.
--ignore_xref([{shell, start_interactive, 1}]).
 
 %% @doc weft shell NODE. Returns when the user leaves the shell.
 -spec shell([string()], weft_cli_options:parsed()) -> weft_cli:answer().
@@ -33,15 +31,16 @@ run(Node) ->
 on_terminal(Node) ->
     io:format("Leave this shell of ~ts with ctrl-G q. (q() would stop the node.)~n", [Node]),
     {module, shell} = code:ensure_loaded(shell),
-    Terminal = start(Node, erlang:function_exported(shell, start_interactive, 1)),
+    Terminal = start(Node, shell, erlang:function_exported(shell, start_interactive, 1)),
     Monitor = monitor(process, Terminal),
     receive
         {'DOWN', Monitor, process, Terminal, _} -> halt(0)
     end.
 
-start(Node, true) ->
-    ok = apply(shell, start_interactive, [{remote, atom_to_list(Node)}]),
+%% The module is an argument because no function can be named that OTP 25 has not.
+start(Node, Shell, true) ->
+    ok = Shell:start_interactive({remote, atom_to_list(Node)}),
     whereis(user_drv);
-start(Node, false) ->
+start(Node, _Shell, false) ->
     _ = supervisor:terminate_child(kernel_sup, user),
     apply(user_drv, start, [['tty_sl -c -e', {Node, shell, start, []}]]).

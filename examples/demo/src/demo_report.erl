@@ -50,7 +50,8 @@ caption(Victim, A, B) ->
      "  is not counted; it is the home of no room. A message to a room is due to each member.\n"
      "  weft cuts a link by weft_fault: connections are closed and refused. On the stock carrier\n"
      "  the TCP connection of the two nodes is closed and their cookies for each other changed\n"
-     "  for 3 s; all else is as OTP has it by default.\n"].
+     "  for 3 s; all else is as OTP has it by default, prevent_overlapping_partitions among it,\n"
+     "  by which nodes that hear of a lost connection drop theirs too.\n"].
 
 %% @doc The same and all samples, for weft_json.
 -spec json(result(), result()) -> weft_json:json().
