@@ -2,7 +2,8 @@
 %% @doc The stock protocol, for nodes without weft: remsh, tools, and clusters on their way to weft.
 %%
 %% A connection that begins with a stock handshake, or a node that does not answer our hello, gets
-%% what the stock carrier gives: the VM's own TCP driver as controller, one connection, no session.
+%% what the stock carrier gives: one connection without a session, with the VM's own TCP driver as
+%% controller, or over TLS with that of `weft_stock_tls'.
 %% With {plain_nodes, deny} such nodes are refused.
 %%
 %% The kernel makes an atom of a stock node's name before it knows its cookie, and atoms are never
@@ -22,7 +23,7 @@
 %% Names of stock nodes that were no atoms before, in the life of this node.
 -define(NEW_NAMES_MAX, 10000).
 
--type offered() :: {stock, inet:socket(), FirstMessage :: binary()}.
+-type offered() :: {stock, weft_transport:socket(), FirstMessage :: binary()}.
 
 %% @doc Called once, when the carrier starts.
 -spec init() -> ok.
@@ -32,14 +33,10 @@ init() ->
 %% @doc In the process that accepted a connection: offers it to the kernel.
 -spec offer(weft_transport:socket(), binary()) -> ok | {error, term()}.
 offer(Socket, FirstMessage) ->
-    case {weft_config:get(plain_nodes), weft_transport:tcp_socket(Socket)} of
-        {allow, {ok, Tcp}} ->
-            case name(FirstMessage) of
-                {ok, Name} -> offer_named(is_admitted(Name), Tcp, FirstMessage);
-                error -> {error, malformed}
-            end;
-        _ ->
-            {error, plain_denied}
+    case {weft_config:get(plain_nodes), name(FirstMessage)} of
+        {deny, _} -> {error, plain_denied};
+        {allow, {ok, Name}} -> offer_named(is_admitted(Name), Socket, FirstMessage);
+        {allow, error} -> {error, malformed}
     end.
 
 %% dist_util would crash on what is none: flags, creation, name (of a node that asks for a name:
@@ -61,15 +58,15 @@ is_admitted(Name) ->
             counters:get(Count, 1) =< ?NEW_NAMES_MAX
     end.
 
-offer_named(true, Socket, FirstMessage) -> offer_tcp(Socket, FirstMessage);
+offer_named(true, Socket, FirstMessage) -> offer_socket(Socket, FirstMessage);
 offer_named(false, _Socket, _FirstMessage) -> {error, too_many_new_names}.
 
-offer_tcp(Socket, FirstMessage) ->
+offer_socket(Socket, FirstMessage) ->
     net_kernel ! {accept, self(), {stock, Socket, FirstMessage}, weft_config:get(family), weft},
     receive
         {_Kernel, controller, Pid} ->
             %% Of a socket that is closed by now Pid will find out.
-            _ = gen_tcp:controlling_process(Socket, Pid),
+            _ = weft_transport:controlling_process(Socket, Pid),
             Pid ! {self(), controller},
             ok;
         {_Kernel, unsupported_protocol} ->
@@ -83,21 +80,19 @@ offer_tcp(Socket, FirstMessage) ->
 accept(Kernel, AcceptPid, {stock, Socket, FirstMessage}, MyNode, Allowed, SetupTime) ->
     receive {AcceptPid, controller} -> ok end,
     Timer = dist_util:start_timer(SetupTime),
-    put(weft_first_message, binary_to_list(FirstMessage)),
-    case {inet:setopts(Socket, [list, {packet, 2}]), inet:peername(Socket)} of
-        {ok, {ok, Address}} ->
-            HsData = hs_data(Kernel, Socket, MyNode, Timer, Address),
-            dist_util:handshake_other_started(
-              HsData#hs_data{allowed = Allowed, f_recv = fun recv_first/3});
-        _ ->
+    case weft_transport:peername(Socket) of
+        {ok, Address} ->
+            HsData = hs_data(Kernel, Socket, FirstMessage, MyNode, Timer, Address),
+            dist_util:handshake_other_started(HsData#hs_data{allowed = Allowed});
+        {error, _} ->
             ?shutdown(no_node)
     end.
 
 %% The name message was read to find out what the connection is.
-recv_first(Socket, Length, TimeoutMs) ->
+recv(Socket, Length, TimeoutMs) ->
     case erase(weft_first_message) of
-        undefined -> gen_tcp:recv(Socket, Length, TimeoutMs);
-        FirstMessage -> {ok, FirstMessage}
+        FirstMessage when is_binary(FirstMessage) -> {ok, binary_to_list(FirstMessage)};
+        _ -> gen_tcp:recv(Socket, Length, TimeoutMs)
     end.
 
 %% @doc Calls a node that did not answer our hello, in the process that dist_util will run in.
@@ -106,7 +101,7 @@ setup(Kernel, Node, Type, MyNode, Timer) ->
     dist_util:reset_timer(Timer),
     case weft_config:get(plain_nodes) =:= allow andalso connect(Node) of
         {ok, Socket, Address} ->
-            HsData = hs_data(Kernel, Socket, MyNode, Timer, Address),
+            HsData = hs_data(Kernel, Socket, none, MyNode, Timer, Address),
             dist_util:handshake_we_started(
               HsData#hs_data{other_node = Node, other_version = ?DIST_VERSION,
                              request_type = Type});
@@ -116,26 +111,52 @@ setup(Kernel, Node, Type, MyNode, Timer) ->
 
 connect(Node) ->
     TimeoutMs = weft_config:get(handshake_timeout_ms),
-    case {weft_config:get(transport), weft_dialer:resolve(Node, TimeoutMs)} of
-        {tcp, {ok, {Ip, Port} = Address}} ->
-            {_, Host} = lists:split(1, string:split(atom_to_list(Node), "@")),
-            case weft_transport:connect(Ip, Port, hd(Host), TimeoutMs) of
-                {ok, Socket} ->
-                    ok = inet:setopts(Socket, [list, {packet, 2}]),
-                    {ok, Socket, Address};
-                Error ->
-                    Error
+    case weft_dialer:resolve(Node, TimeoutMs) of
+        {ok, {Ip, Port} = Address} ->
+            [_, Host] = string:split(atom_to_list(Node), "@"),
+            case weft_transport:connect(Ip, Port, Host, TimeoutMs) of
+                {ok, Socket} -> {ok, Socket, Address};
+                Error -> Error
             end;
-        _ ->
-            {error, plain_denied}
+        Error ->
+            Error
     end.
 
-hs_data(Kernel, Socket, MyNode, Timer, Address) ->
+hs_data(Kernel, Socket, FirstMessage, MyNode, Timer, Address) ->
+    Common = #hs_data{kernel_pid = Kernel, this_node = MyNode, timer = Timer, this_flags = 0,
+                      f_address = fun(_, Node) -> address(Node, Address) end},
+    case weft_transport:tcp_socket(Socket) of
+        {ok, Tcp} -> tcp_hs_data(Tcp, FirstMessage, Common);
+        error -> tls_hs_data(Socket, FirstMessage, Common)
+    end.
+
+tls_hs_data(Socket, FirstMessage, Common) ->
+    case weft_stock_tls:start_link(Socket, FirstMessage) of
+        {ok, Controller} ->
+            Common#hs_data{socket = Controller,
+                           f_send = fun weft_stock_tls:send/2,
+                           f_recv = fun weft_stock_tls:recv/3,
+                           f_setopts_pre_nodeup = fun(_) -> ok end,
+                           f_setopts_post_nodeup = fun(_) -> ok end,
+                           f_getll = fun(Pid) -> {ok, Pid} end,
+                           f_handshake_complete = fun weft_stock_tls:handshake_complete/3,
+                           mf_tick = fun weft_stock_tls:tick/1,
+                           mf_getstat = weft_stock_tls:getstat(Controller),
+                           mf_setopts = fun(_, _) -> {error, enotsup} end,
+                           mf_getopts = fun(_, _) -> {error, enotsup} end};
+        {error, _} ->
+            ?shutdown(no_node)
+    end.
+
+tcp_hs_data(Socket, FirstMessage, Common) ->
+    put(weft_first_message, FirstMessage),
+    %% A socket that is closed by now fails in the handshake.
+    _ = inet:setopts(Socket, [list, {packet, 2}]),
     Nodelay = {nodelay, application:get_env(kernel, dist_nodelay, true)},
-    #hs_data{kernel_pid = Kernel, this_node = MyNode, socket = Socket, timer = Timer,
-             this_flags = 0,
+    Common#hs_data{
+             socket = Socket,
              f_send = fun gen_tcp:send/2,
-             f_recv = fun gen_tcp:recv/3,
+             f_recv = fun recv/3,
              f_setopts_pre_nodeup =
                  fun(S) -> inet:setopts(S, [{active, false}, {packet, 4}, Nodelay]) end,
              f_setopts_post_nodeup =
@@ -144,7 +165,6 @@ hs_data(Kernel, Socket, MyNode, Timer, Address) ->
                                           Nodelay])
                  end,
              f_getll = fun inet:getll/1,
-             f_address = fun(_, Node) -> address(Node, Address) end,
              mf_tick = fun tick/1,
              mf_getstat = fun getstat/1,
              mf_setopts = fun inet:setopts/2,

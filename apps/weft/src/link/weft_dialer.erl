@@ -43,7 +43,7 @@ dial_address(Node, What, {ok, {Ip, Port} = Address}, Deadline) ->
     {_Name, Host} = split(Node),
     case weft_transport:connect(Ip, Port, Host, left(Deadline)) of
         {ok, Socket} ->
-            case weft_handshake:dial(Socket, Node, What, Deadline) of
+            case authenticate(Socket, Node, What, Deadline) of
                 {ok, Peer} ->
                     {ok, Socket, Peer, Address};
                 {error, Reason} ->
@@ -52,6 +52,12 @@ dial_address(Node, What, {ok, {Ip, Port} = Address}, Deadline) ->
             end;
         {error, Reason} ->
             {error, Reason}
+    end.
+
+authenticate(Socket, Node, What, Deadline) ->
+    case weft_transport:may_speak_weft(Socket) of
+        true -> weft_handshake:dial(Socket, Node, What, Deadline);
+        false -> {error, not_weft}
     end.
 
 %% A node whose name epmd lost (it was restarted itself) still answers where it did.

@@ -171,20 +171,28 @@ parse(Parser, Message) ->
     end.
 
 send(Socket, Message) ->
-    case weft_transport:send(Socket, [<<(byte_size(Message)):16>>, Message]) of
+    case weft_transport:send(Socket, [<<(byte_size(Message)):(length_bits(Socket))>>, Message]) of
         ok -> ok;
         {error, Reason} -> throw(Reason)
     end.
 
 recv(Socket, Deadline) ->
-    case recv_bytes(Socket, 2, Deadline) of
-        <<0:16>> ->
+    LengthBits = length_bits(Socket),
+    case recv_bytes(Socket, LengthBits div 8, Deadline) of
+        <<0:LengthBits>> ->
             throw(empty_message);
-        <<Size:16>> = Head ->
+        <<Size:LengthBits>> = Head ->
             case Size =< weft_hello:message_bytes_max() of
                 true -> recv_bytes(Socket, Size, Deadline);
                 false -> throw({not_a_node, Head})
             end
+    end.
+
+%% As the stock carriers have it: what begins a connection may be theirs.
+length_bits(Socket) ->
+    case weft_transport:tcp_socket(Socket) of
+        {ok, _} -> 16;
+        error -> 32
     end.
 
 recv_bytes(Socket, Size, Deadline) ->

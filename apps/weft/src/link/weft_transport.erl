@@ -7,7 +7,8 @@
 %% inet_dist_connect_options, dist_nodelay.
 -module(weft_transport).
 
--export([listen/1, accept/1, secure_accepted/2, connect/4, send/2, try_send/2, recv/3,
+-export([listen/1, accept/1, secure_accepted/2, connect/4, may_speak_weft/1,
+         send/2, try_send/2, recv/3,
          activate/2, more/2, half/0, close/1, controlling_process/2, peername/1, setopts/2,
          user_setopts/2, getopts/2,
          tcp_socket/1]).
@@ -20,6 +21,8 @@
 %% switch for each read.
 -define(ACTIVE, 32).
 -define(HALF, 16).
+%% What weft calls itself in the TLS handshake (RFC 7301). Stock nodes do not answer to it.
+-define(ALPN, <<"weft">>).
 %% What decides how packets are read is not the user's to change.
 -define(OWN_OPTIONS, [active, packet, packet_size, mode, list, binary, deliver]).
 
@@ -74,6 +77,11 @@ connect(Address, Port, Host, TimeoutMs) ->
             Result
     end.
 
+%% @doc May the peer that we connected to speak weft? Over TCP only its answer will tell.
+-spec may_speak_weft(socket()) -> boolean().
+may_speak_weft(Socket) when is_port(Socket) -> true;
+may_speak_weft(Socket) -> ssl:negotiated_protocol(Socket) =:= {ok, ?ALPN}.
+
 %% The carrier may need ssl before the release has started it.
 with_ssl(Fun, TimeoutMs) ->
     case application:ensure_all_started(ssl) of
@@ -86,11 +94,12 @@ with_ssl(Fun, TimeoutMs) ->
     end.
 
 server_options() ->
-    [{fail_if_no_peer_cert, true} | client_options()].
+    [{fail_if_no_peer_cert, true}, {alpn_preferred_protocols, [?ALPN]} | client_options()].
 
 client_options(Host) ->
     Named = lists:keymember(server_name_indication, 1, weft_config:get(tls_options)),
-    [{server_name_indication, Host} || not Named] ++ client_options().
+    [{server_name_indication, Host} || not Named]
+        ++ [{alpn_advertised_protocols, [?ALPN]} | client_options()].
 
 client_options() ->
     Defaults = [{verify, verify_peer}],

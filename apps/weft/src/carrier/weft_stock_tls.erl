@@ -1,0 +1,130 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc A connection with a node that uses the stock TLS carrier (`-proto_dist inet_tls').
+%%
+%% Stock TLS distribution is packets behind 32 bit lengths, in the handshake as well as after it. A
+%% process is the controller here, as in the stock carrier: it fetches from the VM and sends; a
+%% second one reads and delivers, so that a full socket in one direction does not stop the other.
+-module(weft_stock_tls).
+-behaviour(gen_server).
+
+-export([start_link/2, send/2, recv/3, handshake_complete/3, tick/1, getstat/1]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+
+-define(PACKETS_IN, 1).
+-define(PACKETS_OUT, 2).
+
+-record(connection, {socket :: ssl:sslsocket(),
+                     first :: binary() | none,
+                     packets :: counters:counters_ref(),
+                     handle :: erlang:dist_handle() | undefined}).
+
+%% @doc The controller of a socket that the caller owns; First is a message read already. It is
+%% linked to the caller, the process of `dist_util', and becomes the owner of the socket.
+-spec start_link(ssl:sslsocket(), First :: binary() | none) -> {ok, pid()} | {error, term()}.
+start_link(Socket, First) ->
+    {ok, Pid} = gen_server:start_link(?MODULE, {Socket, First}, [{spawn_opt, [{priority, max}]}]),
+    case ssl:setopts(Socket, [binary, {packet, 4}, {nodelay, true}]) of
+        ok -> owned(ssl:controlling_process(Socket, Pid), Pid);
+        {error, Reason} -> {error, Reason}
+    end.
+
+owned(ok, Pid) -> {ok, Pid};
+owned({error, Reason}, _Pid) -> {error, Reason}.
+
+-spec send(pid(), iodata()) -> ok | {error, term()}.
+send(Pid, Packet) -> gen_server:call(Pid, {send, Packet}, infinity).
+
+-spec recv(pid(), non_neg_integer(), timeout()) -> {ok, list()} | {error, term()}.
+recv(Pid, _Length, TimeoutMs) -> gen_server:call(Pid, {recv, TimeoutMs}, infinity).
+
+-spec handshake_complete(pid(), node(), erlang:dist_handle()) -> ok.
+handshake_complete(Pid, _Node, Handle) ->
+    gen_server:call(Pid, {handshake_complete, Handle}, infinity).
+
+-spec tick(pid()) -> ok.
+tick(Pid) -> Pid ! tick, ok.
+
+%% @doc A function for the ticker that asks no process: it may be busy sending.
+-spec getstat(pid()) -> fun((pid()) -> {ok, non_neg_integer(), non_neg_integer(), 0}).
+getstat(Pid) ->
+    Packets = gen_server:call(Pid, packets, infinity),
+    fun(_) -> {ok, counters:get(Packets, ?PACKETS_IN), counters:get(Packets, ?PACKETS_OUT), 0} end.
+
+%% @private
+init({Socket, First}) ->
+    {ok, #connection{socket = Socket, first = First,
+                     packets = counters:new(2, [write_concurrency])}}.
+
+%% @private
+handle_call({send, Packet}, _From, #connection{socket = Socket} = Connection) ->
+    {reply, ssl:send(Socket, Packet), Connection};
+handle_call({recv, TimeoutMs}, _From, #connection{socket = Socket, first = none} = Connection) ->
+    Result = case ssl:recv(Socket, 0, TimeoutMs) of
+                 {ok, Packet} -> {ok, binary_to_list(Packet)};
+                 Error -> Error
+             end,
+    {reply, Result, Connection};
+handle_call({recv, _TimeoutMs}, _From, #connection{first = First} = Connection) ->
+    {reply, {ok, binary_to_list(First)}, Connection#connection{first = none}};
+handle_call(packets, _From, #connection{packets = Packets} = Connection) ->
+    {reply, Packets, Connection};
+handle_call({handshake_complete, Handle}, _From, #connection{socket = Socket} = Connection) ->
+    Packets = Connection#connection.packets,
+    Controller = self(),
+    Reader = spawn_link(fun() -> read_when_owner(Socket, Handle, Packets, Controller) end),
+    ok = ssl:controlling_process(Socket, Reader),
+    ok = erlang:dist_ctrl_input_handler(Handle, Reader),
+    Reader ! {owner, Controller},
+    process_flag(priority, normal),
+    erlang:dist_ctrl_get_data_notification(Handle),
+    {reply, ok, Connection#connection{handle = Handle}}.
+
+%% @private
+handle_cast(Request, Connection) ->
+    {stop, {unexpected_cast, Request}, Connection}.
+
+%% @private
+-spec handle_info(dist_data | tick, #connection{}) -> {noreply, #connection{}}.
+handle_info(dist_data, #connection{handle = Handle} = Connection) ->
+    drain(Connection),
+    erlang:dist_ctrl_get_data_notification(Handle),
+    {noreply, Connection};
+handle_info(tick, Connection) ->
+    transmit([], Connection),
+    {noreply, Connection}.
+
+drain(#connection{handle = Handle} = Connection) ->
+    case erlang:dist_ctrl_get_data(Handle) of
+        none -> ok;
+        Frame -> transmit(Frame, Connection), drain(Connection)
+    end.
+
+%% As in `weft_session', the end is an exit signal and not a crash report.
+transmit(Frame, #connection{socket = Socket, packets = Packets}) ->
+    counters:add(Packets, ?PACKETS_OUT, 1),
+    case ssl:send(Socket, Frame) of
+        ok -> ok;
+        {error, _} -> exit(self(), connection_closed), ok
+    end.
+
+read_when_owner(Socket, Handle, Packets, Controller) ->
+    receive {owner, Controller} -> ok end,
+    case ssl:setopts(Socket, [{active, true}]) of
+        ok -> read(Socket, Handle, Packets);
+        {error, _} -> exit(connection_closed)
+    end.
+
+read(Socket, Handle, Packets) ->
+    receive
+        {ssl, Socket, <<>>} ->
+            counters:add(Packets, ?PACKETS_IN, 1),
+            read(Socket, Handle, Packets);
+        {ssl, Socket, Frame} ->
+            counters:add(Packets, ?PACKETS_IN, 1),
+            erlang:dist_ctrl_put_data(Handle, Frame),
+            read(Socket, Handle, Packets);
+        {ssl_closed, Socket} ->
+            exit(connection_closed);
+        {ssl_error, Socket, _Reason} ->
+            exit(connection_closed)
+    end.
