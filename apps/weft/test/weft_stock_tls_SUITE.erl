@@ -1,0 +1,120 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc A node with weft over TLS and one with OTP's own TLS carrier are one cluster, whoever calls.
+-module(weft_stock_tls_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, suite/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
+-export([a_stock_tls_node_calls/1, a_stock_tls_node_is_called/1, both_ways_at_once_in_bulk/1,
+         a_killed_stock_tls_node_is_down/1, ticks_keep_an_idle_connection/1]).
+%% Run on the nodes.
+-export([exchange/3, echo/0, watch/1]).
+
+suite() -> [{timetrap, {minutes, 2}}].
+
+all() ->
+    [a_stock_tls_node_calls, a_stock_tls_node_is_called, both_ways_at_once_in_bulk,
+     a_killed_stock_tls_node_is_down, ticks_keep_an_idle_connection].
+
+init_per_suite(Config) ->
+    Dir = ?config(priv_dir, Config),
+    Options = weft_interop_certificates:options(Dir, ours, [ours]),
+    [{place, #{epmd => weft_test_nodes:start_epmd(), dir => Dir}},
+     {weft_config, written(Dir, "weft.config", [[{weft, [{transport, tls},
+                                                         {tls_options, Options}]}]])},
+     {optfile, written(Dir, "inet_tls.conf",
+                       [[{server, [{fail_if_no_peer_cert, true} | Options]},
+                         {client, Options}]])} | Config].
+
+end_per_suite(Config) ->
+    #{epmd := Epmd} = ?config(place, Config),
+    weft_test_nodes:stop_epmd(Epmd).
+
+end_per_testcase(_Case, _Config) ->
+    weft_test_nodes:stop_all().
+
+written(Dir, Name, Terms) ->
+    File = filename:join(Dir, Name),
+    ok = file:write_file(File, [io_lib:format("~0p.~n", [Term]) || Term <- Terms]),
+    File.
+
+a_stock_tls_node_calls(Config) ->
+    [Weft, Stock] = pair(Config, []),
+    ?assertEqual(pong, call(Stock, net_adm, ping, [name(Weft)])),
+    connected(Weft, Stock).
+
+a_stock_tls_node_is_called(Config) ->
+    [Weft, Stock] = pair(Config, []),
+    ?assertEqual(pong, call(Weft, net_adm, ping, [name(Stock)])),
+    connected(Weft, Stock).
+
+connected(Weft, Stock) ->
+    ?assertEqual([name(Stock)], call(Weft, erlang, nodes, [])),
+    ?assertEqual([name(Weft)], call(Stock, erlang, nodes, [])),
+    ?assertEqual(name(Stock), call(Weft, erpc, call, [name(Stock), erlang, node, []])),
+    ?assertEqual([], call(Weft, weft_sessions, list, [])).
+
+both_ways_at_once_in_bulk(Config) ->
+    [Weft, Stock] = pair(Config, []),
+    pong = call(Weft, net_adm, ping, [name(Stock)]),
+    Calls = [{Here, There, N} || N <- [1, 2, 3], {Here, There} <- [{Weft, Stock}, {Stock, Weft}]],
+    Self = self(),
+    [spawn_link(fun() ->
+                        Self ! {done, call(Here, ?MODULE, exchange, [name(There), 20, 1000000])}
+                end) || {Here, There, _} <- Calls],
+    [receive {done, Result} -> ?assertEqual(ok, Result) after 60000 -> ct:fail(hangs) end
+     || _ <- Calls].
+
+a_killed_stock_tls_node_is_down(Config) ->
+    [Weft, Stock] = pair(Config, []),
+    pong = call(Weft, net_adm, ping, [name(Stock)]),
+    Watcher = call(Weft, erlang, spawn, [?MODULE, watch, [name(Stock)]]),
+    weft_test_nodes:kill(Stock),
+    weft_test_nodes:until(fun() -> not call(Weft, erlang, is_process_alive, [Watcher]) end).
+
+ticks_keep_an_idle_connection(Config) ->
+    [Weft, Stock] = pair(Config, ["-kernel", "net_ticktime", "1"]),
+    pong = call(Weft, net_adm, ping, [name(Stock)]),
+    Watchers = [{Node, call(Node, erlang, spawn, [?MODULE, watch, [name(Other)]])}
+                || {Node, Other} <- [{Weft, Stock}, {Stock, Weft}]],
+    receive after 4000 -> ok end, % pacing: four tick times without traffic
+    [?assert(call(Node, erlang, is_process_alive, [Watcher])) || {Node, Watcher} <- Watchers].
+
+%% --- on the nodes -----------------------------------------------------------------------------
+
+%% @doc Sends binaries to an echo there and compares what comes back.
+exchange(Node, Count, Bytes) ->
+    Echo = spawn_link(Node, ?MODULE, echo, []),
+    [begin
+         Binary = rand:bytes(Bytes),
+         Echo ! {self(), Binary},
+         receive {Echo, Binary} -> ok end
+     end || _ <- lists:seq(1, Count)],
+    unlink(Echo),
+    ok.
+
+echo() ->
+    receive {From, Binary} -> From ! {self(), Binary}, echo() end.
+
+%% @doc Lives until the node is down.
+watch(Node) ->
+    true = erlang:monitor_node(Node, true),
+    receive {nodedown, Node} -> ok end.
+
+%% --- helpers ----------------------------------------------------------------------------------
+
+pair(Config, Args) ->
+    Place = ?config(place, Config),
+    Weft = weft_test_nodes:start(
+             weft_node, #{long => "127.0.0.1",
+                          args => ["-config", ?config(weft_config, Config) | Args]}, Place),
+    Stock = weft_test_nodes:start(
+              stock_node, #{long => "127.0.0.1", carrier => plain,
+                            args => ["-proto_dist", "inet_tls", "-ssl_dist_optfile",
+                                     ?config(optfile, Config) | Args]}, Place),
+    [Weft, Stock].
+
+name(#{node := Name}) -> Name.
+
+call(Node, Module, Function, Args) -> weft_test_nodes:call(Node, Module, Function, Args, 60000).
