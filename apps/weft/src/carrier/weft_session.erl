@@ -281,7 +281,7 @@ open(#session{opening = {Link, Label}} = Session) ->
     weft_link:handler(Link, {drop, Label}),
     open(Session#session{opening = undefined});
 open(#session{node = Node, established = Established, id = Id, input = Input,
-                counters = Counters} = Session0) ->
+              counters = Counters} = Session0) ->
     case path_link(Node) of
         {ok, Link} ->
             Session = case Session0 of
