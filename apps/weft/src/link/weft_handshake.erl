@@ -11,7 +11,8 @@
 -type deadline() :: integer().
 -type peer() :: #{node := node() | undefined, name := binary(), incarnation := non_neg_integer(),
                   listens := boolean(), token := binary(), role := dialer | listener,
-                  version := byte(), begun_us := integer()}.
+                  version := byte(), begun_us := integer(),
+                  peername := {inet:ip_address(), inet:port_number()} | undefined}.
 
 %% @doc As dialer: proves knowledge of the cookie (or of the link's token, for a further lane)
 %% and checks that of the listener. Target is the node that should answer.
@@ -37,7 +38,7 @@ dial(Socket, Target, What, Deadline) ->
         #{incarnation := Incarnation, version := Version, name := Name} = Challenge,
         {ok, #{node => Target, name => Name, incarnation => Incarnation, listens => true,
                token => weft_hello:token(Key, Hello, ChallengeBin), role => dialer,
-               version => Version, begun_us => BegunUs}}
+               version => Version, begun_us => BegunUs, peername => peername(Socket)}}
     catch
         throw:Reason -> {error, Reason}
     end.
@@ -108,7 +109,7 @@ answer(Socket, HelloBin, Deadline) ->
           purpose := Purpose} = Hello,
         {ok, #{node => node_of(Name), name => Name, incarnation => Incarnation,
                listens => Listens, role => listener, version => Version,
-               begun_us => BegunUs,
+               begun_us => BegunUs, peername => peername(Socket),
                token => weft_hello:token(Key, HelloBin, Challenge)}, Purpose}
     catch
         throw:Reason -> {error, Reason}
@@ -163,6 +164,13 @@ node_of(Name) -> binary_to_atom(Name).
 %% The cookie for a node we dial.
 cookie(Node) ->
     atom_to_binary(auth:get_cookie(Node)).
+
+%% For later: a socket that is closed does not know any more.
+peername(Socket) ->
+    case weft_transport:peername(Socket) of
+        {ok, Peername} -> Peername;
+        {error, _} -> undefined
+    end.
 
 parse(Parser, Message) ->
     case Parser(Message) of

@@ -24,6 +24,7 @@
 -define(COURTESY_MS, 200).
 
 -record(lane, {lane :: weft_lane:lane(),
+               peername :: {inet:ip_address(), inet:port_number()} | undefined,
                until_more :: non_neg_integer(),
                packets = 0 :: non_neg_integer(),
                checked_packets = 0 :: non_neg_integer(),
@@ -213,8 +214,8 @@ control(Core, Payload, Lane, #link{key = Node} = Link) ->
     end.
 
 %% An authenticated peer breaks the protocol: said once, and the lane is closed.
-violated(Socket, Reason, Link) ->
-    Peername = case weft_transport:peername(Socket) of {ok, Name} -> Name; _ -> undefined end,
+violated(Socket, Reason, #link{lanes = Lanes} = Link) ->
+    #{Socket := #lane{peername = Peername}} = Lanes,
     weft_refusals:report(Peername, Reason),
     publish(lose(Socket, Reason, Link)).
 
@@ -276,7 +277,8 @@ add_lane(Socket, Index, Peer, UntilMore, Address,
     Lane = weft_lane:new(Socket, Index, Node),
     WasUp = is_up(Link0),
     Link = cancel_pause(Link0#link{
-        lanes = Lanes#{Socket => #lane{lane = Lane, until_more = UntilMore, heard_ms = now_ms()}},
+        lanes = Lanes#{Socket => #lane{lane = Lane, peername = maps:get(peername, Peer),
+                                       until_more = UntilMore, heard_ms = now_ms()}},
         above = Handler:lane_up(Lane, Link0#link.above),
         peer = case Index of 0 -> Peer; _ -> Link0#link.peer end,
         up_us = case Index of 0 -> now_us(); _ -> Link0#link.up_us end,
@@ -521,9 +523,7 @@ info_of(#link{key = Key, lanes = Lanes, peer = Peer, handler = Handler, above = 
       rtt_us => Link#link.rtt_us, wanted => Link#link.wanted, ups => Link#link.ups,
       last_error => Link#link.last_error, above => Handler:info(Above)}.
 
-lane_info(#lane{lane = Lane, packets = Packets}) ->
-    Socket = weft_lane:socket(Lane),
-    Peername = case weft_transport:peername(Socket) of {ok, Name} -> Name; _ -> undefined end,
+lane_info(#lane{lane = Lane, peername = Peername, packets = Packets}) ->
     #{index => weft_lane:index(Lane), packets_in => Packets, peername => Peername,
       queued_bytes => weft_lane:queued_bytes(Lane)}.
 
