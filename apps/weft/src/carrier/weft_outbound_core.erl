@@ -11,6 +11,8 @@
 -export([new/1, room/1, push/4, acked/2, resume/2, unacked_bytes/1, last/1]).
 -export_type([state/0, item/0]).
 
+-define(ITEM_BYTES, 100).
+
 -record(outbound, {window_bytes :: pos_integer(),
                    last = 0 :: weft_wire:sequence(),
                    acked = 0 :: weft_wire:sequence(),
@@ -35,8 +37,8 @@ room(#outbound{unacked_bytes = Unacked, window_bytes = Window}) ->
 push(Kind, Payload, Bytes, #outbound{last = Last, unacked_bytes = Unacked0,
                                      unasked_bytes = Unasked0, window_bytes = Window,
                                      kept = Kept} = State) ->
-    Unacked = Unacked0 + Bytes,
-    Unasked = Unasked0 + Bytes,
+    Unacked = Unacked0 + cost(Bytes),
+    Unasked = Unasked0 + cost(Bytes),
     Ask = Kind =:= frames andalso (Unasked * 4 >= Window orelse Unacked >= Window),
     Item = {Last + 1, case Ask of true -> frames_ack; false -> Kind end, Payload, Bytes},
     {Item, State#outbound{last = Last + 1, unacked_bytes = Unacked,
@@ -54,10 +56,13 @@ acked(_Sequence, State) ->
 drop(#outbound{kept = Kept, acked = Acked, unacked_bytes = Unacked} = State) ->
     case queue:peek(Kept) of
         {value, {Sequence, _, _, Bytes}} when Sequence =< Acked ->
-            drop(State#outbound{kept = queue:drop(Kept), unacked_bytes = Unacked - Bytes});
+            drop(State#outbound{kept = queue:drop(Kept), unacked_bytes = Unacked - cost(Bytes)});
         _ ->
             State
     end.
+
+%% Keeping a payload takes memory here, and early there, however small it is.
+cost(Bytes) -> Bytes + ?ITEM_BYTES.
 
 %% @doc On a new path: what to send again, given the last number the peer has received. An
 %% acknowledgement on the old path may have overtaken that number; it stands.

@@ -1,0 +1,61 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The receiving half of a session, rule by rule. Both halves together are in
+%% weft_outbound_core_tests.
+-module(weft_inbound_core_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(EARLY_MAX, 10000).
+
+new() -> weft_inbound_core:new(?EARLY_MAX).
+
+accept(Sequence, Payload, In0) ->
+    {Deliveries, Ack, In} = weft_inbound_core:accept(Sequence, frames, Payload, In0),
+    {[P || {frames, P} <- Deliveries], Ack, In}.
+
+what_is_expected_is_delivered_at_once_test() ->
+    {[<<"a">>], false, In1} = accept(1, <<"a">>, new()),
+    {[<<"b">>], false, In2} = accept(2, <<"b">>, In1),
+    ?assertEqual(2, weft_inbound_core:received(In2)).
+
+what_is_asked_for_is_acknowledged_test() ->
+    ?assertMatch({[{frames, <<"a">>}], true, _},
+                 weft_inbound_core:accept(1, frames_ack, <<"a">>, new())),
+    ?assertMatch({[{handshake, <<"a">>}], false, _},
+                 weft_inbound_core:accept(1, handshake, <<"a">>, new())).
+
+a_repeated_payload_is_dropped_and_acknowledged_again_test() ->
+    {_, _, In} = accept(1, <<"a">>, new()),
+    ?assertEqual({[], true, In}, accept(1, <<"a">>, In)),
+    ?assertEqual({[], true, In}, accept(0, <<"a">>, In)).
+
+what_comes_early_waits_for_the_gap_to_close_test() ->
+    {[], false, In1} = accept(3, <<"c">>, new()),
+    {[], false, In2} = accept(2, <<"b">>, In1),
+    {[], false, In3} = accept(3, <<"c">>, In2),
+    ?assertEqual(0, weft_inbound_core:received(In3)),
+    {[<<"a">>, <<"b">>, <<"c">>], true, In4} = accept(1, <<"a">>, In3),
+    ?assertEqual(3, weft_inbound_core:received(In4)),
+    {[<<"d">>], false, _} = accept(4, <<"d">>, In4).
+
+what_waits_is_bounded_in_bytes_test() ->
+    Third = binary:copy(<<0>>, ?EARLY_MAX div 3 - 200),
+    {[], _, In1} = accept(2, Third, new()),
+    {[], _, In2} = accept(3, Third, In1),
+    {[], _, In3} = accept(4, Third, In2),
+    ?assertEqual(overflow, weft_inbound_core:accept(5, frames, Third, In3)),
+    %% What closes the gap is welcome all the same, and makes room.
+    {[_, _, _, _], true, In4} = accept(1, Third, In3),
+    ?assertMatch({[], false, _}, accept(9, Third, In4)).
+
+%% Empty payloads take memory too.
+what_waits_is_bounded_in_number_test() ->
+    ?assertMatch({overflow, Count} when Count < 1000, fill(2, new())).
+
+fill(Sequence, In0) when Sequence < 2000 ->
+    case weft_inbound_core:accept(Sequence, frames, <<>>, In0) of
+        {[], false, In} -> fill(Sequence + 1, In);
+        overflow -> {overflow, Sequence}
+    end;
+fill(Sequence, _In) ->
+    {no_overflow, Sequence}.

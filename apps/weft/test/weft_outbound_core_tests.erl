@@ -1,0 +1,180 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Both halves of a session against a model: whatever paths do, everything arrives once and in
+%% order.
+%%
+%% The network of the model has several lanes, each a queue; packets of different lanes overtake
+%% each other, can come twice, and are lost when the path breaks, as are acknowledgements. Then the
+%% session resumes, again and again. What is delivered must be a prefix of what was pushed at any
+%% time, and all of it once the network is left alone.
+-module(weft_outbound_core_tests).
+
+-include_lib("proper/include/proper.hrl").
+-include_lib("eunit/include/eunit.hrl").
+
+-define(WINDOW, 3000).
+%% Less than the window, so that it is exceeded at times.
+-define(EARLY_MAX, 2000).
+-define(PAYLOAD_MAX, 700).
+%% What the cores count for each payload beside its bytes.
+-define(ITEM_BYTES, 100).
+-define(LANES, 4).
+
+-record(model, {out = weft_outbound_core:new(?WINDOW),
+                in = weft_inbound_core:new(?EARLY_MAX),
+                lanes = #{} :: #{1..?LANES => [tuple()]},
+                acks = [] :: [non_neg_integer()],
+                pushed = [] :: [binary()],
+                delivered = [] :: [binary()],
+                overflows = 0 :: non_neg_integer()}).
+
+everything_arrives_once_and_in_order_test_() ->
+    {timeout, 120, ?_assert(proper:quickcheck(prop_exactly_once(), [{numtests, 1000}, quiet]))}.
+
+prop_exactly_once() ->
+    ?FORALL(Steps, ?SIZED(Size, resize(20 * Size, list(step()))),
+            begin
+                Model = #model{delivered = Delivered, pushed = Pushed, out = Out}
+                    = settle(lists:foldl(fun checked/2, #model{}, Steps)),
+                ?WHENFAIL(io:format("~p~n", [Model]),
+                          Delivered =:= Pushed andalso weft_outbound_core:room(Out))
+            end).
+
+checked(Step, Model0) ->
+    #model{out = Out, pushed = Pushed, delivered = Delivered} = Model = step(Step, Model0),
+    %% Newest first, so what was delivered is the tail of what was pushed.
+    Delivered = lists:nthtail(length(Pushed) - length(Delivered), Pushed),
+    true = weft_outbound_core:unacked_bytes(Out) < ?WINDOW + ?PAYLOAD_MAX + ?ITEM_BYTES,
+    true = weft_outbound_core:last(Out) =:= length(Pushed),
+    true = weft_inbound_core:received(Model#model.in) =:= length(Delivered),
+    Model.
+
+step() ->
+    frequency([{8, {push, range(0, ?PAYLOAD_MAX), range(1, ?LANES)}},
+               {8, {deliver, range(1, ?LANES)}},
+               {2, {repeat, range(1, ?LANES)}},
+               {3, acknowledge},
+               {1, {old_ack, range(0, 100)}},
+               {1, {break, binary(8)}}]).
+
+step({push, Bytes, Lane}, #model{out = Out0, pushed = Pushed} = Model) ->
+    case weft_outbound_core:room(Out0) of
+        true ->
+            Payload = binary:copy(<<(length(Pushed))>>, Bytes),
+            {Item, Out} = weft_outbound_core:push(kind(Pushed), Payload, Bytes, Out0),
+            send(Item, Lane, Model#model{out = Out, pushed = [Payload | Pushed]});
+        false ->
+            Model
+    end;
+step({deliver, Lane}, #model{lanes = Lanes} = Model) ->
+    case maps:get(Lane, Lanes, []) of
+        [Item | Rest] -> arrive(Item, Model#model{lanes = Lanes#{Lane => Rest}});
+        [] -> Model
+    end;
+step({repeat, Lane}, #model{lanes = Lanes} = Model) ->
+    case maps:get(Lane, Lanes, []) of
+        [Item | _] -> arrive(Item, Model);
+        [] -> Model
+    end;
+step(acknowledge, #model{acks = [Ack | Acks], out = Out} = Model) ->
+    Model#model{acks = Acks, out = weft_outbound_core:acked(Ack, Out)};
+step(acknowledge, Model) ->
+    Model;
+step({old_ack, Back}, #model{in = In, out = Out} = Model) ->
+    Ack = max(0, weft_inbound_core:received(In) - Back),
+    Model#model{out = weft_outbound_core:acked(Ack, Out)};
+step({break, Random}, Model) ->
+    resume(lose(Random, Model)).
+
+%% The first payloads of a session are those of the handshake.
+kind(Pushed) when length(Pushed) < 3 -> handshake;
+kind(_Pushed) -> frames.
+
+send(Item, Lane, #model{lanes = Lanes} = Model) ->
+    Model#model{lanes = Lanes#{Lane => maps:get(Lane, Lanes, []) ++ [Item]}}.
+
+arrive({Sequence, Kind, Payload, Bytes}, #model{in = In0, acks = Acks, delivered = Delivered,
+                                                overflows = Overflows} = Model) ->
+    Bytes = byte_size(Payload),
+    case weft_inbound_core:accept(Sequence, Kind, Payload, In0) of
+        {Deliveries, Ack, In} ->
+            Payloads = lists:reverse([P || {_, P} <- Deliveries]),
+            Model#model{in = In, delivered = Payloads ++ Delivered,
+                        acks = Acks ++ [weft_inbound_core:received(In) || Ack]};
+        overflow ->
+            resume(lose(<<>>, Model#model{overflows = Overflows + 1}))
+    end.
+
+%% A break loses what is under way; some of it may still arrive, late.
+lose(<<>>, Model) ->
+    Model#model{lanes = #{}, acks = []};
+lose(Random, #model{lanes = Lanes} = Model) ->
+    Late = lists:append([keep(Random, Items) || Items <- maps:values(Lanes)]),
+    Model#model{lanes = #{1 => Late}, acks = []}.
+
+keep(Random, Items) ->
+    [Item || {Index, Item} <- lists:zip(lists:seq(0, length(Items) - 1), Items),
+             binary:at(Random, Index rem byte_size(Random)) band 1 =:= 1].
+
+resume(#model{in = In, out = Out0} = Model) ->
+    {ok, Items, Out} = weft_outbound_core:resume(weft_inbound_core:received(In), Out0),
+    lists:foldl(fun({Sequence, _, _, _} = Item, M) -> send(Item, 1 + Sequence rem ?LANES, M) end,
+                Model#model{out = Out}, Items).
+
+%% The network is left alone.
+settle(Model0) ->
+    Model = deliver_all(resume(lose(<<>>, Model0))),
+    lists:foldl(fun(_, M) -> step(acknowledge, M) end, Model, Model#model.acks).
+
+deliver_all(#model{lanes = Lanes} = Model) ->
+    case lists:sort([{Sequence, Lane} || {Lane, [{Sequence, _, _, _} | _]} <- maps:to_list(Lanes)]) of
+        [] -> Model;
+        [{_, Lane} | _] -> deliver_all(checked({deliver, Lane}, Model))
+    end.
+
+%% --- single rules -----------------------------------------------------------------------------
+
+pushed(Count, Bytes) ->
+    lists:foldl(fun(_, Out0) ->
+                        {_, Out} = weft_outbound_core:push(frames, <<0:Bytes/unit:8>>, Bytes, Out0),
+                        Out
+                end, weft_outbound_core:new(?WINDOW), lists:seq(1, Count)).
+
+a_full_window_has_no_room_until_acknowledged_test() ->
+    ?assert(weft_outbound_core:room(pushed(1, 1500))),
+    Full = pushed(2, 1500),
+    ?assertNot(weft_outbound_core:room(Full)),
+    ?assertEqual(2 * (1500 + ?ITEM_BYTES), weft_outbound_core:unacked_bytes(Full)),
+    Acked = weft_outbound_core:acked(1, Full),
+    ?assert(weft_outbound_core:room(Acked)),
+    ?assertEqual(1500 + ?ITEM_BYTES, weft_outbound_core:unacked_bytes(Acked)).
+
+%% Kept payloads take memory, however small they are.
+many_empty_payloads_fill_the_window_too_test() ->
+    ?assertNot(weft_outbound_core:room(pushed(?WINDOW div ?ITEM_BYTES, 0))).
+
+acknowledgements_of_what_was_never_sent_change_nothing_test() ->
+    Out = pushed(2, 10),
+    ?assertEqual(Out, weft_outbound_core:acked(3, Out)),
+    ?assertEqual(Out, weft_outbound_core:acked(0, Out)).
+
+a_peer_of_another_history_cannot_resume_test() ->
+    Out = weft_outbound_core:acked(2, pushed(3, 10)),
+    ?assertEqual({error, lost}, weft_outbound_core:resume(4, Out)),
+    %% An acknowledgement was faster than the count of the same peer: what it said stands.
+    ?assertMatch({ok, [{3, frames_ack, _, 10}], _}, weft_outbound_core:resume(1, Out)),
+    ?assertMatch({ok, [{3, frames_ack, _, 10}], _}, weft_outbound_core:resume(2, Out)),
+    ?assertMatch({ok, [], _}, weft_outbound_core:resume(3, Out)).
+
+a_quarter_of_the_window_asks_for_an_acknowledgement_test() ->
+    Kinds = fun(Bytes, Count) ->
+                    {_, Reversed} =
+                        lists:foldl(fun(_, {Out0, Acc}) ->
+                                            {{_, Kind, _, _}, Out} =
+                                                weft_outbound_core:push(frames, <<>>, Bytes, Out0),
+                                            {Out, [Kind | Acc]}
+                                    end, {weft_outbound_core:new(?WINDOW), []},
+                                    lists:seq(1, Count)),
+                    lists:reverse(Reversed)
+            end,
+    ?assertEqual([frames, frames_ack, frames, frames_ack], Kinds(300, 4)),
+    ?assertEqual([frames_ack], Kinds(5000, 1)).
