@@ -8,6 +8,8 @@
 %% Suites are found, not listed: the house checks (test/house), EUnit of each application, and each
 %% *_SUITE.erl below apps/*/test, examples/*/test and test/. Each runs in an emulator of its own, so
 %% that no suite sees what another one left, and a suite that hangs is ended and counts as failed.
+%% Common Test suites run on real nodes and sockets of a machine that may be busy: one in which few
+%% cases fail is run a second time, which counts. It is then told to be unsteady, with both logs.
 %% Prints a line per suite (a dot is ten seconds), the failed cases, and last, alone on its line:
 %%
 %%   N passed, N failed[, N skipped]
@@ -18,6 +20,8 @@
 -define(SUITE_MINUTES_MAX, 15).
 -define(ALL_MINUTES_MAX, 25).
 -define(DOT_EVERY_MS, 10_000).
+%% More failed cases than this are no accident.
+-define(UNSTEADY_MAX, 3).
 %% What a suite gets to end its nodes in an orderly way, once its time is up.
 -define(GRACE_MS, 15_000).
 
@@ -77,14 +81,26 @@ title({Kind, Name}) ->
 
 %%% Running one suite
 
-run(Suite, #{logs := Logs} = Context) ->
+run(Suite, Context) ->
+    First = run(Suite, "", Context),
+    case is_worth_again(Suite, First, Context) of
+        true -> (run(Suite, " (again)", Context))#{unsteady => First};
+        false -> First
+    end.
+
+run(Suite, Try, #{logs := Logs} = Context) ->
     Started = now_ms(),
-    Name = re:replace(title(Suite), "[ /]", "-", [global, {return, list}]),
+    Name = re:replace(title(Suite) ++ Try, "[ /()]+", "-", [global, {return, list}]),
     Log = filename:join(Logs, Name ++ ".log"),
-    io:format("~-58s", [title(Suite) ++ " "]),
+    io:format("~-58s", [title(Suite) ++ Try ++ " "]),
     Result = (result(Suite, Log, Context))#{suite => title(Suite), log => Log},
     io:format(" ~s, ~.1f s~n", [verdict(Result), (now_ms() - Started) / 1000]),
     Result.
+
+is_worth_again({ct, _}, #{failed := Failed}, Context) ->
+    Failed > 0 andalso Failed =< ?UNSTEADY_MAX andalso time_left_ms(Context) > 60_000;
+is_worth_again(_Suite, _Result, _Context) ->
+    false.
 
 result({house, _}, Log, #{base := Base}) ->
     house_checks(Base, Log);
@@ -215,6 +231,9 @@ last_lines(Output) ->
 summary(Results, #{started := Started}) ->
     [io:format("~n~ts~n~ts  log: ~ts~n", [Suite, [["  ", Case, "\n"] || Case <- Cases], Log])
      || #{suite := Suite, failed := Failed, cases := Cases, log := Log} <- Results, Failed > 0],
+    [io:format("~n~ts was unsteady: failed at first, then ~ts~n~ts  log: ~ts~n",
+               [Suite, verdict(Result), [["  ", Case, "\n"] || Case <- Cases], Log])
+     || #{suite := Suite, unsteady := #{cases := Cases, log := Log}} = Result <- Results],
     io:format("~n~w suites in ~w s~n", [length(Results), (now_ms() - Started) div 1000]),
     Sum = maps:from_list([{Key, sum(Key, Results)} || Key <- [passed, failed, skipped]]),
     io:format("~s~n", [counts(Sum)]).
