@@ -16,7 +16,8 @@
          truncated_hello/1, oversized_hello/1, replayed_proof/1, lane_without_link/1,
          lane_with_wrong_token/1, oversized_packet/1, unknown_packets/1, unknown_labels/1,
          hostile_opens/1, guessed_sessions/1, control_that_is_no_term/1, frames_that_are_none/1,
-         gaps_without_end/1, plain_garbage/1, flood_fills_no_log/1, fuzz/1]).
+         gaps_without_end/1, frames_before_their_time/1, repeated_open_is_one_session/1,
+         plain_garbage/1, flood_fills_no_log/1, fuzz/1]).
 
 -define(C, weft_hostile_client).
 -define(T, weft_resume_traffic).
@@ -32,7 +33,8 @@ all() ->
      name_of_the_node_itself, names_that_are_none, garbage, truncated_hello, oversized_hello,
      replayed_proof, lane_without_link, lane_with_wrong_token, oversized_packet, unknown_packets,
      unknown_labels, hostile_opens, guessed_sessions, control_that_is_no_term,
-     frames_that_are_none, gaps_without_end, plain_garbage, flood_fills_no_log, fuzz].
+     frames_that_are_none, gaps_without_end, frames_before_their_time,
+     repeated_open_is_one_session, plain_garbage, flood_fills_no_log, fuzz].
 
 init_per_suite(Config0) ->
     Seed = case os:getenv("SEED") of
@@ -308,13 +310,9 @@ control_that_is_no_term(Config) ->
 
 %% A session whose data is no sequence of frames ends; only that session does.
 frames_that_are_none(Config) ->
-    A = ?config(a, Config),
     quiet(Config,
           fun() ->
-                  Socket = member(Config),
-                  Open = open(#{target => atom_to_binary(node_of(A))}),
-                  ok = ?C:send_packet(Socket, weft_wire:open(9, Open)),
-                  ?assertEqual({accept, 9, 0}, ?C:recv_packet(Socket)),
+                  Socket = opened(Config, crypto:strong_rand_bytes(16)),
                   [ok = ?C:send_packet(Socket, weft_wire:data(9, N, frames, Bytes))
                    || {N, Bytes} <- [{1, <<1000:32, "short">>}, {2, <<>>}, {3, <<"x">>}]],
                   ok = ?C:send_packet(Socket, weft_wire:data(9, 4, handshake, <<"garbage">>)),
@@ -324,24 +322,60 @@ frames_that_are_none(Config) ->
 
 %% What comes out of order waits, but not without end: the circuit is closed.
 gaps_without_end(Config) ->
-    A = ?config(a, Config),
+    overload(Config, 2).
+
+%% Nor do frames that come before the handshake of the distribution is over.
+frames_before_their_time(Config) ->
+    overload(Config, 1).
+
+%% Sends payloads from this number on, without end, until the circuit is closed.
+overload(Config, First) ->
     quiet(Config,
           fun() ->
-                  Socket = member(Config),
-                  Open = open(#{target => atom_to_binary(node_of(A))}),
-                  ok = ?C:send_packet(Socket, weft_wire:open(9, Open)),
-                  ?assertEqual({accept, 9, 0}, ?C:recv_packet(Socket)),
-                  Sender = spawn_link(fun() -> send_gaps(Socket, 2, binary:copy(<<0>>, 65536)) end),
+                  Socket = opened(Config, crypto:strong_rand_bytes(16)),
+                  Payload = binary:copy(<<0>>, 65536),
+                  Sender = spawn_link(fun() -> send_all(Socket, First, Payload) end),
                   ?assertEqual({close, 9, overload}, ?C:recv_packet(Socket)),
                   unlink(Sender),
                   exit(Sender, kill),
                   ?C:close(Socket)
           end).
 
-send_gaps(Socket, Sequence, Payload) ->
+send_all(Socket, Sequence, Payload) ->
     case ?C:send_packet(Socket, weft_wire:data(9, Sequence, frames, Payload)) of
-        ok -> send_gaps(Socket, Sequence + 1, Payload);
+        ok -> send_all(Socket, Sequence + 1, Payload);
         {error, _} -> ok
+    end.
+
+%% A connection on which a session is open under label 9.
+opened(Config, Id) ->
+    Socket = member(Config),
+    Open = open(#{session => Id, target => atom_to_binary(node_of(?config(a, Config)))}),
+    ok = ?C:send_packet(Socket, weft_wire:open(9, Open)),
+    ?assertEqual({accept, 9, 0}, ?C:recv_packet(Socket)),
+    Socket.
+
+%% A peer that did not hear our answer opens once more: that is the same session.
+repeated_open_is_one_session(Config) ->
+    A = ?config(a, Config),
+    quiet(Config,
+          fun() ->
+                  Id = crypto:strong_rand_bytes(16),
+                  Socket = opened(Config, Id),
+                  Ids = [I || {I, _, _, _} <- call(A, ets, tab2list, [weft_sessions])],
+                  Open = open(#{session => Id, target => atom_to_binary(node_of(A))}),
+                  ok = ?C:send_packet(Socket, weft_wire:open(11, Open)),
+                  {close, 9, broken} = accepted_then(11, Socket),
+                  ?assertEqual(2, length(call(A, weft_sessions, list, []))),
+                  ?assertEqual(Ids, [I || {I, _, _, _} <- call(A, ets, tab2list, [weft_sessions])]),
+                  ?C:close(Socket)
+          end).
+
+%% The new path is accepted and the old one closed, in any order.
+accepted_then(Label, Socket) ->
+    case {?C:recv_packet(Socket), ?C:recv_packet(Socket)} of
+        {{accept, Label, 0}, Other} -> Other;
+        {Other, {accept, Label, 0}} -> Other
     end.
 
 %% A stock handshake that is none, or that ends in the middle.
