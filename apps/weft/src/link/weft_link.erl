@@ -276,18 +276,18 @@ add_lane(Socket, Index, Peer, UntilMore, Address,
     Node = case Key of {anonymous, _} -> undefined; _ -> Key end,
     Lane = weft_lane:new(Socket, Index, Node),
     WasUp = is_up(Link0),
-    Link = cancel_pause(Link0#link{
+    %% Published first: sessions that hear of the lane look whether the link is up.
+    Link = publish(cancel_pause(Link0#link{
         lanes = Lanes#{Socket => #lane{lane = Lane, peername = maps:get(peername, Peer),
                                        until_more = UntilMore, heard_ms = now_ms()}},
-        above = Handler:lane_up(Lane, Link0#link.above),
         peer = case Index of 0 -> Peer; _ -> Link0#link.peer end,
         up_us = case Index of 0 -> now_us(); _ -> Link0#link.up_us end,
         address = case Address of undefined -> Link0#link.address; _ -> Address end,
         retry_ms = ?RETRY_MIN_MS, missing = 0,
-        ups = case WasUp of true -> Ups; false -> Ups + 1 end}),
+        ups = case WasUp of true -> Ups; false -> Ups + 1 end})),
     WasUp orelse came_up(Lane, Link),
     _ = weft_lane:send(Lane, weft_wire:ping(now_us()), 9),
-    need(publish(Link)).
+    need(Link#link{above = Handler:lane_up(Lane, Link#link.above)}).
 
 %% Under an overlay neighbours see each other: a link between them carries a distribution
 %% connection.
@@ -336,6 +336,8 @@ drop_lane(Lane, Reason, #link{lanes = Lanes, handler = Handler, above = Above} =
 lose_all(Reason, #link{lanes = Lanes} = Link) when map_size(Lanes) =:= 0 ->
     down_above(Reason, Link);
 lose_all(Reason, Link) ->
+    %% Published first: sessions that hear of the loss look for another way at once.
+    _ = publish(Link#link{lanes = #{}}),
     need(pause(drop_all(Reason, Link))).
 
 drop_all(Reason, #link{lanes = Lanes} = Link) ->
