@@ -181,7 +181,7 @@ packet({ping, TimeUs}, _Raw, Lane, Link) ->
     _ = weft_lane:send(Lane, weft_wire:pong(TimeUs), 9),
     Link;
 packet({pong, TimeUs}, _Raw, _Lane, Link) ->
-    Link#link{rtt_us = max(1, now_us() - TimeUs)};
+    Link#link{rtt_us = smoothed(Link#link.rtt_us, max(1, now_us() - TimeUs))};
 packet({control, Core, Payload}, _Raw, Lane, Link) ->
     control(Core, Payload, Lane, Link);
 packet(goodbye, _Raw, _Lane, Link) ->
@@ -190,6 +190,10 @@ packet(empty, _Raw, _Lane, Link) ->
     Link;
 packet(Packet, Raw, Lane, #link{handler = Handler, above = Above} = Link) ->
     Link#link{above = Handler:packet(Packet, Raw, Lane, Above)}.
+
+%% Down at once, up slowly: what delays a pong is mostly not the network.
+smoothed(undefined, SampleUs) -> SampleUs;
+smoothed(RttUs, SampleUs) -> min(SampleUs, (7 * RttUs + SampleUs) div 8).
 
 %% Neighbouring cores talk once both are there: each says so with an empty message when the link
 %% comes up or when it starts. Hearing it again means that the core over there has started anew.
