@@ -20,10 +20,6 @@
          info/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
-%% A batch is closed at this size: a 64 KiB fragment and its short tail travel together.
--define(BATCH_BYTES, 66560).
-%% Batches of more and smaller pieces than this are made one binary: cheaper to write and to keep.
--define(PIECES_MAX, 64).
 %% An opened path that is not answered in this time is given up for another try.
 -define(OPEN_TIMEOUT_MS, 3000).
 -define(RETRY_MIN_MS, 10).
@@ -427,32 +423,12 @@ ready(_Session) -> false.
 pump(#session{resend = [Item | Items]} = Session) ->
     transmit(Item, Session#session{resend = Items});
 pump(#session{handle = Handle, more = true} = Session) ->
-    case fetch(Handle, 0, 0, []) of
-        {0, _, [], none} ->
-            Session#session{more = false};
-        {Bytes, Pieces, Batch, More} ->
-            push(frames, flatten(Bytes, Pieces, Batch), Bytes,
-                 Session#session{more = More =:= more})
+    case weft_batch:fetch(Handle) of
+        none -> Session#session{more = false};
+        {Payload, Bytes, More} -> push(frames, Payload, Bytes, Session#session{more = More})
     end;
 pump(Session) ->
     Session.
-
-%% Collects frames until a batch is full or the VM has none; then it will notify.
-fetch(_Handle, Bytes, Pieces, Batch) when Bytes >= ?BATCH_BYTES ->
-    {Bytes, Pieces, Batch, more};
-fetch(Handle, Bytes, Pieces, Batch) ->
-    case erlang:dist_ctrl_get_data(Handle) of
-        {Size, Data} ->
-            fetch(Handle, Bytes + Size + 4, Pieces + 1, [Batch, <<Size:32>> | Data]);
-        none ->
-            erlang:dist_ctrl_get_data_notification(Handle),
-            {Bytes, Pieces, Batch, none}
-    end.
-
-flatten(Bytes, Pieces, Batch) when Pieces > ?PIECES_MAX; Bytes < 1024 ->
-    iolist_to_binary(Batch);
-flatten(_Bytes, _Pieces, Batch) ->
-    Batch.
 
 push(Kind, Packet, Session) ->
     push(Kind, Packet, byte_size(Packet), Session).
