@@ -37,7 +37,8 @@ a_wrong_value_is_named_with_what_it_must_be_test_() ->
 
 all_errors_are_told_test() ->
     Text = error_of([{lanes, 0}, {family, x}, {lames, 1}]),
-    [?assertNotEqual(nomatch, string:find(Text, Part)) || Part <- ["lanes is", "family is", "lames"]].
+    [?assertNotEqual(nomatch, string:find(Text, Part))
+     || Part <- ["lanes is", "family is", "lames"]].
 
 a_link_must_be_able_to_hear_a_keepalive_in_time_test() ->
     ?assertNotEqual(nomatch, string:find(error_of([{keepalive_ms, 6000}]),

@@ -2,8 +2,8 @@
 %% @doc What strangers, broken peers and hostile members send to a node's port.
 %%
 %% One node is attacked while it talks with another one. After each attack: the reason is in the
-%% log, in one event; no process of ours crashed; that talk went on undisturbed; no atom was made and
-%% memory did not grow. Each attack is made twice, the first time loads code and makes its atoms.
+%% log, in one event; no process of ours crashed; that talk went on undisturbed; no atom was made
+%% and memory did not grow. Each attack is made more than once, as the first time loads code.
 -module(weft_hostile_SUITE).
 
 -include_lib("common_test/include/ct.hrl").

@@ -209,8 +209,7 @@ ticks_keep_an_idle_connection(Config) ->
     [true = connects(A, Node) || Node <- [B, Plain]],
     [ok = call(A, weft_resume_traffic, F, Arg)
      || {F, Arg} <- [{expect, []}, {watch_nodes, []}]],
-    %% Nothing may happen here for several ticktimes.
-    receive after 4000 -> ok end,
+    receive after 4000 -> ok end, % pacing: nothing may happen in four tick times
     ?assertMatch(#{signals := []}, call(A, weft_resume_traffic, account, [])),
     [talk(A, Node) || Node <- [B, Plain]],
     ok.

@@ -126,7 +126,8 @@ settle(Model0) ->
     lists:foldl(fun(_, M) -> step(acknowledge, M) end, Model, Model#model.acks).
 
 deliver_all(#model{lanes = Lanes} = Model) ->
-    case lists:sort([{Sequence, Lane} || {Lane, [{Sequence, _, _, _} | _]} <- maps:to_list(Lanes)]) of
+    case lists:sort([{Sequence, Lane}
+                     || {Lane, [{Sequence, _, _, _} | _]} <- maps:to_list(Lanes)]) of
         [] -> Model;
         [{_, Lane} | _] -> deliver_all(checked({deliver, Lane}, Model))
     end.

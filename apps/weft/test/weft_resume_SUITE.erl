@@ -55,7 +55,7 @@ single_lanes_killed(Config) ->
     weft_test_nodes:until(fun() -> lanes(A, B) =:= 4 andalso lanes(B, A) =:= 4 end).
 
 lanes(A, #{node := Node}) ->
-    [#{lanes := Lanes}] = [Info || #{node := N} = Info <- call(A, weft_links, info, []), N =:= Node],
+    [Lanes] = [L || #{node := N, lanes := L} <- call(A, weft_links, info, []), N =:= Node],
     length(Lanes).
 
 kill_under_traffic(Config, #{lanes := Lanes, which := Which, kills := Kills,
@@ -366,4 +366,4 @@ resumes(A, #{node := Node}) ->
                           N =:= Node]).
 
 pause_ms(Ms) ->
-    receive after Ms -> ok end.
+    receive after Ms -> ok end. % pacing: of the faults and of what is sampled

@@ -7,8 +7,8 @@
 %% of erl), long ("host": a long name with that host), cookie.
 -module(weft_test_nodes).
 
--export([start_epmd/0, restart_epmd/1, stop_epmd/1, start/3, stop_all/0, call/4, call/5, until/1, until/2,
-         kill/1, pause/1, continue/1, free_port/0, ebin/1, node_args/2]).
+-export([start_epmd/0, restart_epmd/1, stop_epmd/1, start/3, stop_all/0, call/4, call/5,
+         until/1, until/2, kill/1, pause/1, continue/1, free_port/0, ebin/1, node_args/2]).
 -export_type([epmd/0, node_ref/0, place/0]).
 
 -define(BOOT_MS, 20000).
@@ -176,7 +176,7 @@ poll(Condition, Deadline) ->
         false ->
             erlang:monotonic_time(millisecond) < Deadline
                 orelse erlang:error({never_true, Condition}),
-            receive after ?POLL_MS -> poll(Condition, Deadline) end
+            receive after ?POLL_MS -> poll(Condition, Deadline) end % pacing: of this very loop
     end.
 
 %% @doc A TCP port that nobody listens on now.
