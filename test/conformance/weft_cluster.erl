@@ -7,14 +7,16 @@
 %%   tls       a - b    weft over TLS
 %%   gateway1  a - g1 - b            weft, static links; no TCP connection between a and b
 %%   gateway3  a - g1 - g2 - g3 - b
+%%   triangle  a - g1 - b and a - b  for hostile networks: a way around each link
 %% A third node c hangs at the gateway next to b. Nodes are controlled by `peer' over standard
 %% input and output, so control works whatever the distribution does. Names are unique, epmd is
 %% our own on a free port, each node logs to a file <name>.log in the given directory.
 %% Hostile networks and other variations are given as more arguments of erl (option args, and
-%% the environment variable WEFT_CONFORMANCE_ARGS for all weft nodes).
+%% the environment variable WEFT_CONFORMANCE_ARGS for all weft nodes). A session waits resume_ms
+%% for a path.
 -module(weft_cluster).
 
--export([carriers/0, start_epmd/0, stop_epmd/1, start/3, stop/1, call/4, context/1]).
+-export([carriers/0, start_epmd/0, stop_epmd/1, start/3, stop/1, call/4, call/5, context/1]).
 -export([start_overlay/2]).
 
 -define(HOST, "127.0.0.1").
@@ -25,16 +27,17 @@
 %% A node that is gone for good has to be given up within the deadline of a case.
 -define(RESUME_MS, 3_000).
 
--type carrier() :: stock | direct | tls | gateway1 | gateway3.
+-type carrier() :: stock | direct | tls | gateway1 | gateway3 | triangle.
 -type name() :: a | b | c | g1 | g2 | g3.
 -type epmd() :: #{port := inet:port_number(), os_pid := integer(), handle := port()}.
--type options() :: #{circuits => hidden | visible, third => boolean(), args => [string()]}.
+-type options() :: #{circuits => hidden | visible, third => boolean(), args => [string()],
+                     resume_ms => pos_integer()}.
 -type cluster() :: #{carrier := carrier(), nodes := #{name() => node()},
                      peers := #{name() => pid()}, os_pids := #{name() => string()},
                      boots := #{name() => map()}}.
--export_type([carrier/0, cluster/0, epmd/0, options/0]).
+-export_type([carrier/0, cluster/0, epmd/0, name/0, options/0]).
 
-%% @doc All carriers the suites run on.
+%% @doc All carriers that every case runs on.
 -spec carriers() -> [carrier()].
 carriers() ->
     [stock, direct, gateway1, gateway3, tls].
@@ -90,8 +93,13 @@ stop(#{peers := Peers, os_pids := OsPids}) ->
 
 %% @doc Calls a function on node `a', by its control channel.
 -spec call(cluster(), module(), atom(), {list(), timeout()}) -> term().
-call(#{peers := #{a := Peer}}, Module, Function, {Arguments, TimeoutMs}) ->
-    peer:call(Peer, Module, Function, Arguments, TimeoutMs).
+call(Cluster, Module, Function, Arguments) ->
+    call(Cluster, a, Module, Function, Arguments).
+
+%% @doc The same on any node of the cluster.
+-spec call(cluster(), name(), module(), atom(), {list(), timeout()}) -> term().
+call(#{peers := Peers}, Name, Module, Function, {Arguments, TimeoutMs}) ->
+    peer:call(maps:get(Name, Peers), Module, Function, Arguments, TimeoutMs).
 
 %% @doc What a case gets to know of its cluster; boot_of_b is for peer:start/1.
 -spec context(cluster()) -> map().
@@ -111,6 +119,7 @@ names(Carrier, Options) ->
     [a, b] ++ [c || maps:get(third, Options, false)] ++ gateways(Carrier).
 
 gateways(gateway1) -> [g1];
+gateways(triangle) -> [g1];
 gateways(gateway3) -> [g1, g2, g3];
 gateways(_) -> [].
 
@@ -118,8 +127,9 @@ links(Carrier, Options, Nodes) ->
     Gateways = gateways(Carrier),
     Line = [a] ++ Gateways ++ [b],
     Third = [{lists:last(Gateways), c} || Gateways =/= [], maps:get(third, Options, false)],
+    Short = [{a, b} || Carrier =:= triangle],
     [{maps:get(X, Nodes), maps:get(Y, Nodes)}
-     || {X, Y} <- lists:zip(lists:droplast(Line), tl(Line)) ++ Third].
+     || {X, Y} <- lists:zip(lists:droplast(Line), tl(Line)) ++ Third ++ Short].
 
 node_name(Name, Unique) ->
     list_to_atom(short_name(Name, Unique) ++ "@" ++ ?HOST).
@@ -142,16 +152,16 @@ scheduler_args(_) ->
 
 carrier_args(stock, _Options, _Links, _Place) ->
     [];
-carrier_args(direct, _Options, _Links, _Place) ->
-    weft_args();
-carrier_args(tls, _Options, _Links, #{log_dir := Dir}) ->
-    weft_args() ++ ["-weft", "transport", "tls",
-                    "-weft", "tls_options", term(weft_cluster_tls:options(Dir))];
+carrier_args(direct, Options, _Links, _Place) ->
+    weft_args(Options);
+carrier_args(tls, Options, _Links, #{log_dir := Dir}) ->
+    weft_args(Options) ++ ["-weft", "transport", "tls",
+                           "-weft", "tls_options", term(weft_cluster_tls:options(Dir))];
 carrier_args(_Gateways, Options, Links, _Place) ->
     Circuits = maps:get(circuits, Options, hidden),
-    weft_args() ++ ["-weft", "topology", term({static, #{links => Links}}),
-                    "-weft", "circuits", atom_to_list(Circuits),
-                    "-kernel", "prevent_overlapping_partitions", "false"]
+    weft_args(Options) ++ ["-weft", "topology", term({static, #{links => Links}}),
+                           "-weft", "circuits", atom_to_list(Circuits),
+                           "-kernel", "prevent_overlapping_partitions", "false"]
         ++ connect_all_args(Circuits).
 
 %% With hidden circuits a mesh made by `global' would hide that there is a topology. With visible
@@ -159,9 +169,9 @@ carrier_args(_Gateways, Options, Links, _Place) ->
 connect_all_args(hidden) -> ["-connect_all", "false"];
 connect_all_args(visible) -> [].
 
-weft_args() ->
+weft_args(Options) ->
     ["-pa", directory_of(weft_dist), "-proto_dist", "weft",
-     "-weft", "resume_timeout_ms", integer_to_list(?RESUME_MS)]
+     "-weft", "resume_timeout_ms", integer_to_list(maps:get(resume_ms, Options, ?RESUME_MS))]
         ++ string:lexemes(os:getenv("WEFT_CONFORMANCE_ARGS", ""), " ").
 
 directory_of(Module) ->

@@ -6,31 +6,42 @@
 %%   WEFT_SEED=Seed WEFT_PROGRAMS=1 rebar3 ct --dir test/conformance
 %%       --suite weft_signal_order_SUITE --group direct
 %%
-%% plays it alone. WEFT_CONFORMANCE_ARGS adds arguments of erl to the weft nodes, for example
-%% such as make the network hostile.
+%% plays it alone. WEFT_CONFORMANCE_ARGS adds arguments of erl to the weft nodes.
+%%
+%% In the groups `direct_hostile' and `gateway_hostile' the programs are played while packets are
+%% delayed and links fail (weft_signal_faults), from the same seed; `gateway_hostile' has a direct
+%% link and a way around it, so that the session moves between them while signals are under way.
+%% The rule is the same, nothing may be lost or doubled, and the session must live to the end.
 -module(weft_signal_order_SUITE).
 
 -export([suite/0, all/0, groups/0, init_per_suite/1, end_per_suite/1, init_per_group/2,
          end_per_group/2]).
 -export([random_programs_keep_their_order/1, exchanged_signals_are_found/1,
          end_before_the_last_signal_is_found/1]).
--export([play/3]).
+-export([session_of_a_broken_link/1, session_that_begins_directly/1,
+         session_that_begins_around/1]).
+-export([play/3, session/1]).
 
 -define(PROGRAMS, 500).
+-define(HOSTILE_PROGRAMS, 50).
+%% No fault lasts longer than a part of a second; machines may be slow.
+-define(HOSTILE_RESUME_MS, 30_000).
 -define(CALL_MS, 180_000).
 
 suite() ->
     [{timetrap, {minutes, 4}}].
 
 all() ->
-    [{group, Carrier} || Carrier <- weft_cluster:carriers()].
+    [{group, Group} || Group <- weft_cluster:carriers() ++ [direct_hostile, gateway_hostile]].
 
 %% That the checker finds violations is shown once, on a carrier that has none.
 groups() ->
     Property = [random_programs_keep_their_order],
     Checker = [exchanged_signals_are_found, end_before_the_last_signal_is_found],
     [{Carrier, [], case Carrier of stock -> Checker ++ Property; _ -> Property end}
-     || Carrier <- weft_cluster:carriers()].
+     || Carrier <- weft_cluster:carriers()]
+        ++ [{direct_hostile, [], [session_of_a_broken_link]},
+            {gateway_hostile, [], [session_that_begins_directly, session_that_begins_around]}].
 
 init_per_suite(Config) ->
     [{epmd, weft_cluster:start_epmd()} | Config].
@@ -38,23 +49,34 @@ init_per_suite(Config) ->
 end_per_suite(Config) ->
     weft_cluster:stop_epmd(proplists:get_value(epmd, Config)).
 
+init_per_group(direct_hostile, Config) ->
+    start_hostile(direct, Config);
+init_per_group(gateway_hostile, Config) ->
+    start_hostile(triangle, Config);
 init_per_group(Carrier, Config) ->
-    Place = #{epmd => proplists:get_value(epmd, Config),
-              log_dir => proplists:get_value(priv_dir, Config)},
-    [{cluster, weft_cluster:start(Carrier, #{}, Place)} | Config].
+    [{cluster, weft_cluster:start(Carrier, #{}, place(Config))} | Config].
+
+place(Config) ->
+    #{epmd => proplists:get_value(epmd, Config), log_dir => proplists:get_value(priv_dir, Config)}.
 
 end_per_group(_Carrier, Config) ->
     weft_cluster:stop(proplists:get_value(cluster, Config)).
 
 random_programs_keep_their_order(Config) ->
-    Seed = number("WEFT_SEED", erlang:phash2(os:system_time())),
-    Programs = number("WEFT_PROGRAMS", ?PROGRAMS),
-    ct:log("seeds ~b to ~b", [Seed, Seed + Programs - 1]),
-    case played(right, lists:seq(Seed, Seed + Programs - 1), Config) of
+    case played(right, seeds(?PROGRAMS), Config) of
         ok -> ok;
-        {Failing, Violation} ->
-            ct:fail("WEFT_SEED=~b WEFT_PROGRAMS=1 shows: ~0p", [Failing, Violation])
+        {Failing, Violation} -> fail(Failing, Violation)
     end.
+
+seeds(DefaultCount) ->
+    First = number("WEFT_SEED", erlang:phash2(os:system_time())),
+    Last = First + number("WEFT_PROGRAMS", DefaultCount) - 1,
+    ct:pal("seeds ~b to ~b", [First, Last]),
+    lists:seq(First, Last).
+
+-spec fail(integer(), term()) -> no_return().
+fail(Seed, Violation) ->
+    ct:fail("WEFT_SEED=~b WEFT_PROGRAMS=1 shows: ~0p", [Seed, Violation]).
 
 exchanged_signals_are_found(Config) ->
     {1, {violation, Found}} = played(exchanged, [1], Config),
@@ -68,6 +90,114 @@ played(How, Seeds, Config) ->
     Cluster = proplists:get_value(cluster, Config),
     Nodes = maps:with([a, b], weft_cluster:context(Cluster)),
     weft_cluster:call(Cluster, ?MODULE, play, {[How, Seeds, Nodes], ?CALL_MS}).
+
+%% ---- hostile networks ----
+
+start_hostile(Carrier, Config) ->
+    Options = #{resume_ms => ?HOSTILE_RESUME_MS,
+                args => ["-weft", "lanes", "4", "-weft", "faults", "true"]},
+    Cluster = weft_cluster:start(Carrier, Options, place(Config)),
+    Nodes = maps:with([a, b, g1], weft_cluster:context(Cluster)),
+    Hostile = [{cluster, Cluster} | Config],
+    [ok = on(Name, weft_signal_faults, delay, [maps:values(maps:remove(Name, Nodes))], Hostile)
+     || Name <- maps:keys(Nodes)],
+    ok = weft_expect:until(fun() -> way(Hostile) =:= direct end),
+    Hostile.
+
+session_of_a_broken_link(Config) ->
+    _ = played_in_faults(Config).
+
+session_that_begins_directly(Config) ->
+    took_both_ways(played_in_faults(Config)).
+
+session_that_begins_around(Config) ->
+    B = node_of(b, Config),
+    ok = on(a, weft_fault, cut, [B], Config),
+    true = on(a, erlang, disconnect_node, [B], Config),
+    ok = weft_expect:until(fun() -> true =:= on(a, net_kernel, connect_node, [B], Config) end),
+    around = way(Config),
+    ok = on(a, weft_fault, heal, [B], Config),
+    ok = on(a, weft_signal_faults, delay, [[B]], Config),
+    took_both_ways(played_in_faults(Config)).
+
+%% Which way is taken when is a matter of chance, but not over many programs.
+took_both_ways(#{programs := Programs, bytes := Bytes, bytes_around := Around}) ->
+    true = Programs =:= 1 orelse (Around > Bytes div 100 andalso Around < Bytes - Bytes div 100).
+
+%% Returns how many bytes a and b exchanged while links failed, and how many of them by way of g1.
+played_in_faults(Config) ->
+    Before = #{pid := Session} = session_to_b(Config),
+    Relayed = relayed_bytes(Config),
+    Faults = [played_in_faults(Seed, Config) || Seed <- seeds(?HOSTILE_PROGRAMS)],
+    After = #{pid := Session} = session_to_b(Config),
+    [Resumes, In, Out] = [maps:get(Key, After) - maps:get(Key, Before)
+                          || Key <- [resumes, bytes_in, bytes_out]],
+    Run = #{programs => length(Faults), resumes => Resumes, faults => sums(Faults),
+            bytes => In + Out, bytes_around => relayed_bytes(Config) - Relayed},
+    ct:pal("~0p", [Run]),
+    true = Resumes >= length(Faults) div 2,
+    Run.
+
+%% The seed makes the program and the faults; not their times, so a run is repeated more or less.
+played_in_faults(Seed, Config) ->
+    Kinds = kinds(maps:with([a, b, g1], context(Config))),
+    [ok = on(Name, weft_signal_faults, start, [erlang:phash2({Seed, Name}), Of], Config)
+     || {Name, Of} <- maps:to_list(Kinds)],
+    try played(right, [Seed], Config) of
+        ok -> ok;
+        {Seed, Violation} -> fail(Seed, Violation)
+    catch
+        error:Reason -> fail(Seed, Reason)
+    end,
+    [on(Name, weft_signal_faults, stop, [], Config) || Name <- maps:keys(Kinds)].
+
+%% What each node does to its links. One way from a to b stays, but for moments.
+kinds(#{a := A, b := B, g1 := G1}) ->
+    #{a => #{B => [cut]},
+      b => #{A => [break, fin, rst], G1 => [break, fin, rst]},
+      g1 => #{A => [break, fin, rst]}};
+kinds(#{a := A, b := B}) ->
+    #{a => #{B => [cut, break, fin, rst]}, b => #{A => [break, fin, rst]}}.
+
+way(Config) ->
+    maps:get(way, session_to_b(Config)).
+
+session_to_b(Config) ->
+    on(a, ?MODULE, session, [node_of(b, Config)], Config).
+
+%% @private Runs on node `a': its session with B, and where that goes out.
+session(B) ->
+    [Info] = [Info#{pid => Pid} || Pid <- weft_sessions:list(),
+                                   #{node := Node} = Info <- [weft_session:info(Pid)], Node =:= B],
+    Info#{way => case {Info, weft_links:lookup(B)} of
+                     {#{link := undefined}, _} -> none;
+                     {#{link := Link}, {ok, Link}} -> direct;
+                     {#{link := _}, _} -> around
+                 end}.
+
+relayed_bytes(Config) ->
+    Links = case context(Config) of
+                #{g1 := _} -> on(g1, weft_links, info, [], Config);
+                #{} -> []
+            end,
+    lists:sum([Bytes || #{above := #{relayed_bytes := Bytes}} <- Links]).
+
+%% Of faults by kind, over all links.
+sums(Counts) ->
+    Add = fun({{_, Kind}, N}, Sums) -> maps:update_with(Kind, fun(M) -> M + N end, N, Sums) end,
+    lists:foldl(Add, #{}, lists:append([maps:to_list(Count) || Count <- lists:append(Counts)])).
+
+on(Name, Module, Function, Arguments, Config) ->
+    Cluster = proplists:get_value(cluster, Config),
+    weft_cluster:call(Cluster, Name, Module, Function, {Arguments, ?CALL_MS}).
+
+node_of(Name, Config) ->
+    maps:get(Name, context(Config)).
+
+context(Config) ->
+    weft_cluster:context(proplists:get_value(cluster, Config)).
+
+%% ---- programs ----
 
 %% @private Runs on node `a'. Stops at the first violation.
 play(_How, [], _Nodes) ->

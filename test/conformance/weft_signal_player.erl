@@ -6,7 +6,8 @@
 %%   - the spawn reply of an own talker comes before anything else from it;
 %%   - when a talker's DOWN or EXIT comes (noproc too: it is the talker's answer), all its signals
 %%     are there;
-%% and at a talker the answers of a listener come as 1, 2, 3 ...
+%% and at a talker the answers of a listener come as 1, 2, 3 ... When all is done, no listener has
+%% got anything beyond that.
 -module(weft_signal_player).
 
 -export([play/2, play/3]).
@@ -32,8 +33,12 @@ play(#{listeners := Places} = Program, Scripts, Nodes) ->
     Directory = maps:map(fun collect/2, Listeners),
     [Pid ! {go, Directory} || Pid <- maps:values(Listeners)],
     Verdict = verdict(Listeners, erlang:monotonic_time(millisecond) + ?PROGRAM_MS),
+    Whole = case Verdict of
+                ok -> nothing_more(maps:map(fun surplus/2, Listeners));
+                {violation, _} -> Verdict
+            end,
     [exit(Pid, kill) || Pid <- maps:values(Listeners)],
-    Verdict.
+    Whole.
 
 collect(L, Pid) ->
     receive {addresses, L, Pid, Addresses} -> Addresses
@@ -49,6 +54,19 @@ verdict(Left, EndMs) ->
         {verdict, L, Pid, Violation} when map_get(L, Left) =:= Pid -> {violation, Violation}
     after max(0, EndMs - erlang:monotonic_time(millisecond)) ->
         {violation, {nothing_more_comes, maps:map(fun state_of/2, Left)}}
+    end.
+
+nothing_more(Surplus) ->
+    case [Signal || Signals <- maps:values(Surplus), Signal <- Signals] of
+        [] -> ok;
+        [_ | _] -> {violation, {surplus, Surplus}}
+    end.
+
+%% Signals that came to a listener after it had got all.
+surplus(L, Pid) ->
+    Pid ! {tell_surplus, self()},
+    receive {surplus, L, Signals} -> Signals
+    after ?PROGRAM_MS -> [{does_not_answer, node(Pid)}]
     end.
 
 state_of(L, Pid) ->
@@ -175,7 +193,18 @@ answer(_, _, Bytes, State) when is_binary(Bytes) ->
 
 finish(Verdict, #{me := L, run := #{coordinator := Coordinator}, owner := Owner}) ->
     Coordinator ! {verdict, L, self(), Verdict},
+    receive
+        {'DOWN', Owner, process, _, _} -> exit(normal);
+        {tell_surplus, Coordinator} -> Coordinator ! {surplus, L, everything(Owner)}
+    end,
     receive {'DOWN', Owner, process, _, _} -> exit(normal) end.
+
+everything(Owner) ->
+    receive
+        {number, T, N, _, _} -> [{number, T, N} | everything(Owner)];
+        Signal when element(2, Signal) =/= Owner -> [Signal | everything(Owner)]
+    after 0 -> []
+    end.
 
 %% ---- talker ----
 
