@@ -224,7 +224,7 @@ handle_info({weft_handshake, Packet}, Session) ->
 handle_info({recv_timeout, From}, #session{handshake = Stream} = Session) ->
     next(Session#session{handshake = weft_handshake_stream:timeout(From, Stream)});
 handle_info({weft_path, opening, Link, Label}, Session) ->
-    next(Session#session{opening = {Link, Label}});
+    next(retry_after(?OPEN_TIMEOUT_MS, Session#session{opening = {Link, Label}}));
 handle_info({weft_path, accepted, Link, Lane, Label, Received},
             #session{opening = {Link, Label}} = Session) ->
     next(accepted({Link, Lane, Label}, Received, Session));
@@ -279,7 +279,7 @@ open(#session{opening = {Link, Label}} = Session) ->
 open(#session{node = Node, established = Established, id = Id, input = Input,
               counters = Counters} = Session0) ->
     case path_link(Node) of
-        {ok, Link} ->
+        {ok, Link, IsUp} ->
             Session = case Session0 of
                           #session{path = undefined} -> watch_link(Link, Session0);
                           _ -> Session0
@@ -289,24 +289,31 @@ open(#session{node = Node, established = Established, id = Id, input = Input,
                      received => weft_session_counters:received(Counters),
                      source => weft_identity:name(), target => atom_to_binary(Node)},
             weft_link:handler(Link, {open, self(), Input, Open}),
-            retry_after(?OPEN_TIMEOUT_MS, Session#session{opening = undefined});
+            wait_for_link(IsUp, Session#session{opening = undefined});
         {error, Reason} ->
             failed(Reason, Session0)
     end.
 
+%% A link that is down opens when it comes up; by then the router may know a way around.
+wait_for_link(false, #session{established = true, retry_ms = RetryMs} = Session) ->
+    retry_after(RetryMs, Session#session{retry_ms = min(?RETRY_MAX_MS, 2 * RetryMs)});
+wait_for_link(_IsUp, Session) ->
+    retry_after(?OPEN_TIMEOUT_MS, Session).
+
 path_link(Node) ->
     case weft_path:choose(Node) of
-        direct -> weft_links:ensure(Node);
-        {via, NextHop} -> up_link(NextHop);
+        direct -> link_of(Node, weft_links:up(Node));
+        {via, NextHop} -> up_link(NextHop, weft_links:up(NextHop));
         no_route -> {error, no_route}
     end.
 
 %% A next hop whose link is down is one that the router is about to replace.
-up_link(NextHop) ->
-    case weft_links:up(NextHop) of
-        true -> weft_links:ensure(NextHop);
-        false -> {error, broken}
-    end.
+up_link(NextHop, true) -> link_of(NextHop, true);
+up_link(_NextHop, false) -> {error, broken}.
+
+link_of(Node, IsUp) ->
+    {ok, Link} = weft_links:ensure(Node),
+    {ok, Link, IsUp}.
 
 watch_link(Link, #session{link_monitor = Monitor} = Session) ->
     is_reference(Monitor) andalso erlang:demonitor(Monitor, [flush]),
@@ -385,8 +392,10 @@ closed(Link, Label, Reason, #session{path = {Link, _, Current}} = Session)
     next(attach(path_down(Reason, Session)));
 closed(_Link, _Label, _Reason, #session{path = Path} = Session) when Path =/= undefined ->
     next(Session);
-closed(Link, Label, Reason, #session{opening = Opening} = Session)
-  when Label =:= any; Opening =:= {Link, Label} ->
+closed(Link, Label, Reason, #session{opening = {Link, Opening}} = Session)
+  when Label =:= Opening; Label =:= any ->
+    next(failed(Reason, Session));
+closed(_Link, any, Reason, #session{opening = undefined} = Session) ->
     next(failed(Reason, Session));
 closed(_Link, _Label, _Reason, Session) ->
     next(Session).

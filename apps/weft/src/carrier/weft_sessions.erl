@@ -4,7 +4,7 @@
 -module(weft_sessions).
 -behaviour(gen_server).
 
--export([start_link/0, add/4, find/1, list/0]).
+-export([start_link/0, add/4, find/1, with/1, list/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -type id() :: <<_:128>>.
@@ -27,6 +27,11 @@ find(Id) ->
         [{_, Session, Input, Peer}] -> {ok, Session, Input, Peer};
         [] -> error
     end.
+
+%% @doc The sessions with the node of that name.
+-spec with(Peer :: binary()) -> [pid()].
+with(Peer) ->
+    [Session || [Session] <- ets:match(?MODULE, {'_', '$1', '_', Peer})].
 
 -spec list() -> [pid()].
 list() ->

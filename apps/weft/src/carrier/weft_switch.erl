@@ -42,9 +42,11 @@ init(_Node, Name) ->
             relay_bytes_max = weft_config:get(relay_bytes_max)}.
 
 %% @private
-lane_up(Lane, #switch{lanes = Lanes, pending = Pending, hosted = Hosted} = Switch) ->
-    %% Sessions that took a detour while this link was down may come back.
-    _ = [Session ! {weft_path, available, self()} || Session <- maps:keys(Hosted), Lanes =:= []],
+lane_up(Lane, #switch{name = Name, lanes = Lanes, pending = Pending} = Switch) ->
+    %% Sessions that took a detour, or began on one, while this link was down may come back.
+    _ = [Session ! {weft_path, available, self()}
+         || Lanes =:= [], Session <- weft_sessions:with(Name),
+            not lists:keymember(Session, 1, Pending)],
     lists:foldl(fun({Session, Input, Open}, S) -> open(Session, Input, Open, S) end,
                 Switch#switch{lanes = Lanes ++ [Lane], pending = []}, lists:reverse(Pending)).
 
