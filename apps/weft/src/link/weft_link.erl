@@ -33,8 +33,7 @@
 -record(link, {key :: weft_links:key(),
                handler :: module(),
                above :: weft_link_handler:state(),
-               subscribers :: [{weft_links:core(), pid()}],
-               peer_cores = [] :: [binary()],
+               cores :: weft_link_cores:cores(),
                lanes = #{} :: #{weft_transport:socket() => #lane{}},
                peer :: weft_handshake:peer() | undefined,
                address :: weft_dialer:address() | undefined,
@@ -95,7 +94,7 @@ init({Key, Handler, Subscribers}) ->
     _ = erlang:send_after(weft_config:get(keepalive_ms), self(), keepalive),
     Name = case Key of {anonymous, _} -> <<>>; _ -> atom_to_binary(Key) end,
     {ok, #link{key = Key, handler = Handler, above = Handler:init(Key, Name),
-               subscribers = Subscribers, idle_since_ms = now_ms()}}.
+               cores = weft_link_cores:new(Key, Subscribers), idle_since_ms = now_ms()}}.
 
 %% @private
 handle_call(info, _From, Link) ->
@@ -110,11 +109,15 @@ handle_cast(break, Link) ->
     {noreply, publish(lose_all(broken, Link#link{last_error = broken}))};
 handle_cast(retry, Link) ->
     {noreply, need(cancel_pause(Link#link{retry_ms = ?RETRY_MIN_MS}))};
-handle_cast({subscribe, Core, Pid}, #link{subscribers = Subscribers0} = Link) ->
-    Subscribers = lists:keystore(Core, 1, Subscribers0, {Core, Pid}),
-    {noreply, subscribed(Core, Pid, Link#link{subscribers = Subscribers})};
-handle_cast({unsubscribe, Pid}, #link{subscribers = Subscribers} = Link) ->
-    {noreply, Link#link{subscribers = lists:keydelete(Pid, 2, Subscribers)}}.
+handle_cast({subscribe, Core, Pid}, #link{cores = Cores} = Link) ->
+    Up = case first_lane(Link#link.lanes) of
+             none -> down;
+             Lane -> {Lane, incarnation(Link)}
+         end,
+    _ = Up =/= down andalso connect_distribution(Link),
+    {noreply, Link#link{cores = weft_link_cores:subscribe(Core, Pid, Up, Cores)}};
+handle_cast({unsubscribe, Pid}, #link{cores = Cores} = Link) ->
+    {noreply, Link#link{cores = weft_link_cores:unsubscribe(Pid, Cores)}}.
 
 %% @private
 -spec handle_info(term(), #link{}) -> {noreply, #link{}} | {stop, normal, #link{}}.
@@ -195,49 +198,19 @@ packet(Packet, Raw, Lane, #link{handler = Handler, above = Above} = Link) ->
 smoothed(undefined, SampleUs) -> SampleUs;
 smoothed(RttUs, SampleUs) -> min(SampleUs, (7 * RttUs + SampleUs) div 8).
 
-%% Neighbouring cores talk once both are there: each says so with an empty message when the link
-%% comes up or when it starts. Hearing it again means that the core over there has started anew.
-control(Core, <<>>, _Lane, #link{peer_cores = Cores, subscribers = Subscribers} = Link) ->
-    Again = lists:member(Core, Cores),
-    _ = [begin
-             _ = Again andalso (Pid ! down(core_restarted, Link)),
-             Pid ! up(Link)
-         end || {Name, Pid} <- Subscribers, atom_to_binary(Name) =:= Core],
-    Link#link{peer_cores = [Core | lists:delete(Core, Cores)]};
-%% The peer knows the cookie; a term it sends is trusted as far as the distribution trusts it.
-control(Core, Payload, Lane, #link{key = Node} = Link) ->
-    case weft_links:subscriber(Core) of
-        {ok, Pid} ->
-            try binary_to_term(Payload) of
-                Message -> Pid ! {weft_link, message, Node, Message}, Link
-            catch
-                error:badarg -> violated(weft_lane:socket(Lane), bad_control_message, Link)
-            end;
-        error ->
-            Link
+control(Core, Payload, Lane, #link{cores = Cores0} = Link) ->
+    case weft_link_cores:control(Core, Payload, incarnation(Link), Cores0) of
+        {ok, Cores} -> Link#link{cores = Cores};
+        malformed -> violated(weft_lane:socket(Lane), bad_control_message, Link)
     end.
+
+incarnation(#link{peer = #{incarnation := Incarnation}}) -> Incarnation.
 
 %% An authenticated peer breaks the protocol: said once, and the lane is closed.
 violated(Socket, Reason, #link{lanes = Lanes} = Link) ->
     #{Socket := #lane{peername = Peername}} = Lanes,
     weft_refusals:report(Peername, Reason),
     publish(lose(Socket, Reason, Link)).
-
-say_here(Lane, Core) ->
-    _ = weft_lane:send(Lane, weft_wire:control(Core, <<>>), byte_size(Core) + 2),
-    ok.
-
-%% A local core has started, perhaps again.
-subscribed(Core, Pid, #link{lanes = Lanes, peer_cores = Cores} = Link) ->
-    case first_lane(Lanes) of
-        none ->
-            Link;
-        Lane ->
-            say_here(Lane, atom_to_binary(Core)),
-            lists:member(atom_to_binary(Core), Cores) andalso (Pid ! up(Link)),
-            connect_distribution(Link),
-            Link
-    end.
 
 %% --- lanes come and go ------------------------------------------------------------------------
 
@@ -289,17 +262,15 @@ add_lane(Socket, Index, Peer, UntilMore, Address,
         address = case Address of undefined -> Link0#link.address; _ -> Address end,
         retry_ms = ?RETRY_MIN_MS, missing = 0,
         ups = case WasUp of true -> Ups; false -> Ups + 1 end})),
-    WasUp orelse came_up(Lane, Link),
+    _ = WasUp orelse came_up(Lane, Link),
     _ = weft_lane:send(Lane, weft_wire:ping(now_us()), 9),
     need(Link#link{above = Handler:lane_up(Lane, Link#link.above)}).
 
 %% Under an overlay neighbours see each other: a link between them carries a distribution
 %% connection.
-came_up(_Lane, #link{subscribers = []}) ->
-    ok;
-came_up(Lane, #link{subscribers = Subscribers} = Link) ->
-    [say_here(Lane, atom_to_binary(Core)) || {Core, _} <- Subscribers],
-    connect_distribution(Link).
+came_up(Lane, #link{cores = Cores} = Link) ->
+    weft_link_cores:link_up(Lane, Cores),
+    weft_link_cores:any(Cores) andalso connect_distribution(Link).
 
 %% Another start of the node answers under the same name: what the old one had is over.
 same_incarnation(#{incarnation := Incarnation}, #link{peer = #{incarnation := Other}} = Link)
@@ -344,26 +315,17 @@ lose_all(Reason, Link) ->
     _ = publish(Link#link{lanes = #{}}),
     need(pause(drop_all(Reason, Link))).
 
-drop_all(Reason, #link{lanes = Lanes} = Link) ->
+drop_all(Reason, #link{lanes = Lanes} = Link) when map_size(Lanes) =:= 0 ->
+    down_above(Reason, Link);
+drop_all(Reason, #link{lanes = Lanes, cores = Cores} = Link) ->
     lists:foreach(fun(#lane{lane = Lane}) -> weft_lane:close(Lane) end, maps:values(Lanes)),
-    map_size(Lanes) > 0 andalso announce_down(Link#link.last_error, Link),
-    down_above(Reason, Link#link{lanes = #{}, peer_cores = [], idle_since_ms = now_ms()}).
+    down_above(Reason, Link#link{lanes = #{}, idle_since_ms = now_ms(),
+                                 cores = weft_link_cores:link_down(Link#link.last_error, Cores)}).
 
 down_above(Reason, #link{handler = Handler, above = Above} = Link) ->
     Link#link{above = Handler:link_down(Reason, Above)}.
 
 is_up(#link{lanes = Lanes}) -> map_size(Lanes) > 0.
-
-up(#link{key = Key, peer = #{incarnation := Incarnation}}) ->
-    {weft_link, up, Key, #{incarnation => Incarnation}}.
-
-down(Reason, #link{key = Key}) ->
-    {weft_link, down, Key, Reason}.
-
-announce_down(_Reason, #link{key = {anonymous, _}}) ->
-    ok;
-announce_down(Reason, #link{subscribers = Subscribers} = Link) ->
-    lists:foreach(fun({_, Pid}) -> Pid ! down(Reason, Link) end, Subscribers).
 
 %% --- dialling ---------------------------------------------------------------------------------
 
@@ -437,10 +399,12 @@ dialled({error, simultaneous}, link, Link) ->
     again(?COURTESY_MS, Link);
 dialled({error, Reason}, link, #link{retry_ms = RetryMs, handler = Handler} = Link0) ->
     Link1 = note_missing(Reason, Link0#link{last_error = Reason}),
-    is_up(Link1) orelse announce_down(Reason, Link1),
     Link2 = case is_up(Link1) of
-                true -> Link1;
-                false -> Link1#link{above = Handler:dial_failed(Reason, Link1#link.above)}
+                true ->
+                    Link1;
+                false ->
+                    weft_link_cores:failed(Reason, Link1#link.cores),
+                    Link1#link{above = Handler:dial_failed(Reason, Link1#link.above)}
             end,
     again(RetryMs, Link2#link{retry_ms = min(?RETRY_MAX_MS, 2 * RetryMs)});
 dialled({error, Reason}, {lane, _}, #link{retry_ms = RetryMs} = Link) ->
@@ -483,10 +447,9 @@ keepalive(#link{lanes = Lanes} = Link0) ->
     idle(NowMs, publish(need(Link1))).
 
 %% A first attempt to connect may have failed, crossing another or caught by a break.
-keep_connected(#link{key = Node, subscribers = [_ | _]} = Link) ->
-    is_up(Link) andalso not lists:member(Node, nodes(connected)) andalso connect_distribution(Link);
-keep_connected(_NoOverlay) ->
-    false.
+keep_connected(#link{key = Node, cores = Cores} = Link) ->
+    is_up(Link) andalso weft_link_cores:any(Cores)
+        andalso not lists:member(Node, nodes(connected)) andalso connect_distribution(Link).
 
 heard(_NowMs, #lane{packets = Packets, checked_packets = Packets} = Lane) ->
     Lane;

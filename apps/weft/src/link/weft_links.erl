@@ -9,11 +9,10 @@
 
 -export([start_link/1, ensure/1, lookup/1, up/1, wanted/1, list/0, info/0,
          subscribe/2, send/3, connect/1, disconnect/1, break/1, retry/1,
-         admit/2, attach/3, publish/2, subscriber/1]).
+         admit/2, attach/3, publish/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -define(LINKS, weft_links).
--define(SUBSCRIBERS, weft_link_subscribers).
 %% Control messages a neighbour does not take for so long that this many bytes wait: the link is
 %% restarted rather than the queue grown.
 -define(CONTROL_BYTES_MAX, 67108864).
@@ -178,14 +177,6 @@ publish(Key, Published) ->
     _ = ets:update_element(?LINKS, Key, {3, Published}),
     ok.
 
-%% @private The local process for messages to a core.
--spec subscriber(binary()) -> {ok, pid()} | error.
-subscriber(Core) ->
-    case ets:lookup(?SUBSCRIBERS, Core) of
-        [{_, Pid}] -> {ok, Pid};
-        [] -> error
-    end.
-
 read(Key) ->
     try ets:lookup(?LINKS, Key) of
         [{_, Pid, Published}] -> {Pid, Published};
@@ -198,7 +189,6 @@ read(Key) ->
 init(Handler) ->
     process_flag(trap_exit, true),
     ?LINKS = ets:new(?LINKS, [named_table, public, {read_concurrency, true}]),
-    ?SUBSCRIBERS = ets:new(?SUBSCRIBERS, [named_table, {read_concurrency, true}]),
     {ok, #state{handler = Handler}}.
 
 %% @private
@@ -215,7 +205,6 @@ handle_call({ensure, Key}, _From, #state{handler = Handler, subscribers = Subscr
 handle_call({subscribe, Core, Pid}, _From,
             #state{subscribers = Subscribers, pids = Pids} = State) ->
     erlang:monitor(process, Pid),
-    ets:insert(?SUBSCRIBERS, {atom_to_binary(Core), Pid}),
     [weft_link:subscribe(Link, Core, Pid) || Link <- maps:keys(Pids)],
     {reply, ok, State#state{subscribers = lists:keystore(Core, 1, Subscribers, {Core, Pid})}}.
 
@@ -236,6 +225,5 @@ handle_info({'EXIT', Pid, Reason}, #state{pids = Pids} = State) ->
     end;
 handle_info({'DOWN', _Ref, process, Pid, _Reason},
             #state{subscribers = Subscribers, pids = Pids} = State) ->
-    ets:match_delete(?SUBSCRIBERS, {'_', Pid}),
     [weft_link:unsubscribe(Link, Pid) || Link <- maps:keys(Pids)],
     {noreply, State#state{subscribers = lists:keydelete(Pid, 2, Subscribers)}}.
