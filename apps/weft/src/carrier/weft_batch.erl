@@ -2,8 +2,8 @@
 %% @doc What the VM has to send on a connection, joined to one payload.
 %%
 %% A lone message goes out at once; a flood is joined until a batch is full, which saves system
-%% calls and packets. A payload is frames, each behind its size in 32 bits; pieces are not copied unless
-%% they are many and small.
+%% calls and packets. A payload is frames, each behind its size in 32 bits; pieces are not copied
+%% unless they are many and small.
 -module(weft_batch).
 
 -export([fetch/1]).
