@@ -159,8 +159,11 @@ session_text(undefined) ->
 session_text(#{state := State, resumes := 0}) ->
     io_lib:format("Session: ~ts, never interrupted.", [state(State)]);
 session_text(#{state := State, resumes := Resumes, last_resume_ms := LastMs, last_error := Last}) ->
-    io_lib:format("Session: ~ts, resumed ~b times, the last time after ~ts. Reason: ~ts.",
-                  [state(State), Resumes, duration(LastMs), Last]).
+    io_lib:format("Session: ~ts, resumed ~ts, the last time after ~ts. Reason: ~ts.",
+                  [state(State), times(Resumes), duration(LastMs), Last]).
+
+times(1) -> "once";
+times(Count) -> io_lib:format("~b times", [Count]).
 
 state(up) -> "up";
 state(handshake) -> "starting, the two nodes shake hands";
