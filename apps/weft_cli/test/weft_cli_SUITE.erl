@@ -182,7 +182,8 @@ shell_on_a_terminal(Script, Config) ->
                                ?config(root, Config)]),
     Port = open_port({spawn_executable, Script},
                      [{args, ["-q", "-c", lists:flatten(Command), "/dev/null"]}, binary,
-                      exit_status, stderr_to_stdout]),
+                      %% The shell of OTP 25 does not start on a dumb terminal.
+                      {env, [{"TERM", "xterm"}]}, exit_status, stderr_to_stdout]),
     Prompt = "\\(n02@127\\.0\\.0\\.1\\)1> ",
     _ = read_until(Port, Prompt, <<>>),
     true = port_command(Port, "{answer, 6 * 7}.\n"),
