@@ -324,8 +324,7 @@ tls_without_certificate(Config) ->
 refused_by_tls(A, Stranger) ->
     ok = call(A, weft_hostile_log, install, []),
     false = connects(Stranger, A),
-    %% Refused without a word, it takes the other for a stock node and calls once more.
-    told(A, tls, 2),
+    told(A, tls, 1),
     false = connects(A, Stranger),
     ?assertEqual([], call(A, erlang, nodes, [connected])).
 

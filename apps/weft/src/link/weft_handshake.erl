@@ -53,10 +53,14 @@ recv_challenge(Socket, Deadline) ->
                 {error, malformed} -> throw(not_weft)
             end
     catch
-        throw:closed -> throw(not_weft);
+        throw:closed -> throw(hung_up(weft_transport:tcp_socket(Socket)));
         throw:{not_a_node, _} -> throw(not_weft);
         throw:empty_message -> throw(not_weft)
     end.
+
+%% Over TLS it has named itself weft before, so it refuses us, for example our certificate.
+hung_up({ok, _Tcp}) -> not_weft;
+hung_up(error) -> closed.
 
 check_challenge(#{status := ok, version := Version, name := Name}, Target) ->
     {Min, Max} = weft_hello:versions(),
