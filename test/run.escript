@@ -233,7 +233,8 @@ summary(Results, #{started := Started}) ->
      || #{suite := Suite, failed := Failed, cases := Cases, log := Log} <- Results, Failed > 0],
     [io:format("~n~ts was unsteady: failed at first, then ~ts~n~ts  log: ~ts~n",
                [Suite, verdict(Result), [["  ", Case, "\n"] || Case <- Cases], Log])
-     || #{suite := Suite, unsteady := #{cases := Cases, log := Log}} = Result <- Results],
+     || #{suite := Suite, failed := 0, unsteady := #{cases := Cases, log := Log}} = Result
+            <- Results],
     io:format("~n~w suites in ~w s~n", [length(Results), (now_ms() - Started) div 1000]),
     Sum = maps:from_list([{Key, sum(Key, Results)} || Key <- [passed, failed, skipped]]),
     io:format("~s~n", [counts(Sum)]).
