@@ -130,7 +130,8 @@ challenge(Status, Version) ->
 decline(Socket, Status) ->
     {_, Highest} = weft_hello:versions(),
     Message = challenge(Status, Highest),
-    _ = weft_transport:try_send(Socket, [<<(byte_size(Message)):16>>, Message]),
+    Framed = <<(byte_size(Message)):16, Message/binary>>,
+    _ = weft_transport:try_send(Socket, Framed, byte_size(Framed), never_wait),
     ok.
 
 check_proof(Socket, Proof, Key, HelloBin, Challenge, Hello) ->

@@ -1,11 +1,13 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Sending on one connection of a link, from any process, without waiting.
+%% @doc Sending on one connection of a link, from any process.
 %%
 %% The common case is one system call in the sender's own process. When the socket is busy the
 %% packet goes to the writer of the lane, a process whose only work is the waiting send. A sender
 %% that uses `send/4' with `notify' is told {weft_lane, ready, Socket} when its packet is out and
 %% should not send before that; so each such sender holds at most one packet here, and senders
-%% take turns. All else (relayed circuits, acks) is bounded by credit and by `queued_bytes/1'.
+%% take turns. The packet of such a sender may also wait in its own process, for the socket to take
+%% the rest. All else (relayed circuits, acks) comes from processes that read other connections and
+%% never waits; it is bounded by credit and by `queued_bytes/1'.
 %%
 %% Packets of one process keep their order: once one waits in the writer, later ones queue behind.
 -module(weft_lane).
@@ -41,13 +43,16 @@ send(Lane, Packet, Bytes) ->
 send(#lane{socket = Socket, queued = Queued} = Lane, Packet, Bytes, Notify) ->
     case counters:get(Queued, 1) of
         0 ->
-            case weft_transport:try_send(Socket, Packet) of
+            case weft_transport:try_send(Socket, Packet, Bytes, patience(Notify)) of
                 busy -> enqueue(Lane, Packet, Bytes, Notify);
                 Result -> Result
             end;
         _ ->
             enqueue(Lane, Packet, Bytes, Notify)
     end.
+
+patience(notify) -> may_wait;
+patience(undefined) -> never_wait.
 
 enqueue(#lane{writer = Writer, queued = Queued}, Packet, Bytes, Notify) ->
     From = case Notify of notify -> self(); undefined -> undefined end,

@@ -8,7 +8,7 @@
 -module(weft_transport).
 
 -export([listen/1, accept/1, secure_accepted/2, connect/4, may_speak_weft/1,
-         send/2, try_send/2, recv/3,
+         send/2, try_send/4, recv/3,
          activate/2, more/2, half/0, close/1, controlling_process/2, peername/1, setopts/2,
          user_setopts/2, getopts/2,
          tcp_socket/1]).
@@ -23,6 +23,9 @@
 -define(HALF, 16).
 %% What weft calls itself in the TLS handshake (RFC 7301). Stock nodes do not answer to it.
 -define(ALPN, <<"weft">>).
+%% Bytes in the driver's own queue, from where on senders wait and until when.
+-define(QUEUE_HIGH, 8192).
+-define(QUEUE_LOW, 4096).
 %% What decides how packets are read is not the user's to change.
 -define(OWN_OPTIONS, [active, packet, packet_size, mode, list, binary, deliver]).
 
@@ -110,15 +113,31 @@ client_options() ->
 send(Socket, Data) when is_port(Socket) -> gen_tcp:send(Socket, Data);
 send(Socket, Data) -> ssl:send(Socket, Data).
 
-%% @doc Like send/2 but never waits: `busy' if the socket does not take more now. TLS always is.
--spec try_send(socket(), iodata()) -> ok | busy | {error, term()}.
-try_send(Socket, Data) when is_port(Socket) ->
+%% @doc Sends what the socket takes now; else `busy'. TLS always is.
+%% The driver lets a sender wait whose own packet fills its queue, whatever the options. With
+%% `never_wait' such a packet is not tried; `may_wait' is for those with nothing else to do.
+%% That another sender filled it is asked first: from OTP 26 on a send that is refused leaves a
+%% monitor behind until the socket is closed.
+-spec try_send(socket(), iodata(), Bytes :: non_neg_integer(), may_wait | never_wait) ->
+          ok | busy | {error, term()}.
+try_send(Socket, Data, Bytes, Wait) when is_port(Socket) ->
+    case erlang:port_info(Socket, queue_size) of
+        {queue_size, Queued} when Queued =< ?QUEUE_LOW,
+                                  (Wait =:= may_wait orelse Queued + Bytes < ?QUEUE_HIGH) ->
+            send_unless_busy(Socket, Data);
+        {queue_size, _} ->
+            busy;
+        undefined ->
+            {error, closed}
+    end;
+try_send(_Tls, _Data, _Bytes, _Wait) ->
+    busy.
+
+send_unless_busy(Socket, Data) ->
     case inet_tcp:send(Socket, Data, [nosuspend]) of
         {error, busy} -> busy;
         Result -> Result
-    end;
-try_send(_Tls, _Data) ->
-    busy.
+    end.
 
 -spec recv(socket(), non_neg_integer(), timeout()) -> {ok, binary()} | {error, term()}.
 recv(Socket, Size, TimeoutMs) when is_port(Socket) -> gen_tcp:recv(Socket, Size, TimeoutMs);
@@ -129,6 +148,7 @@ recv(Socket, Size, TimeoutMs) -> ssl:recv(Socket, Size, TimeoutMs).
 -spec activate(socket(), pos_integer()) -> {ok, pos_integer()} | {error, term()}.
 activate(Socket, BytesMax) ->
     Options = [{packet, 4}, {packet_size, BytesMax}, {active, ?ACTIVE},
+               {high_watermark, ?QUEUE_HIGH}, {low_watermark, ?QUEUE_LOW},
                {nodelay, kernel_env(dist_nodelay, true)}],
     case setopts(Socket, Options) of
         ok -> {ok, ?HALF};
