@@ -34,7 +34,8 @@ handle_cast(Request, Input) ->
 %% @private
 -spec handle_info({weft_packet, Session :: pid(), Link :: pid(), weft_lane:lane(),
                    weft_wire:label(), weft_wire:packet()}
-                  | {weft_input, connected, erlang:dist_handle()}, weft_input:input()) ->
+                  | {weft_input, connected, erlang:dist_handle()}
+                  | {'DOWN', reference(), port, port(), term()}, weft_input:input()) ->
           {noreply, weft_input:input()}.
 handle_info({weft_packet, _, From, Lane, Label, {data, _, Sequence, Kind, Payload}}, Input) ->
     case weft_input:data(Sequence, Kind, Payload, Lane, Label, Input) of
@@ -51,4 +52,7 @@ handle_info({weft_packet, _, From, _Lane, Label, {close, _, Reason}}, Input) ->
     weft_input:session(Input) ! {weft_path, closed, From, Label, Reason},
     {noreply, Input};
 handle_info({weft_input, connected, Handle}, Input) ->
-    {noreply, weft_input:connected(Handle, Input)}.
+    {noreply, weft_input:connected(Handle, Input)};
+%% From OTP 26 on a send to a busy socket may leave its monitor of the port behind.
+handle_info({'DOWN', _Ref, port, _Socket, _Reason}, Input) ->
+    {noreply, Input}.

@@ -95,7 +95,7 @@ handle_cast({notice, Notice}, Driver) ->
                  | {weft_link, message, node(), Msg :: term()}
                  | {weft_timer, Timer :: term()}
                  | {weft_notice, Driver :: atom(), Notice :: term()}
-                 | {'DOWN', reference(), process, pid(), term()}.
+                 | {'DOWN', reference(), process | port, pid() | port(), term()}.
 handle_info({weft_link, message, Node, Msg}, Driver) ->
     {noreply, event({message, Node, Msg}, Driver)};
 handle_info({weft_link, up, Node, _Info}, Driver) ->
@@ -106,6 +106,9 @@ handle_info({weft_timer, Timer}, Driver) ->
     {noreply, event({timer, Timer}, Driver)};
 handle_info({weft_notice, _Driver, Notice}, Driver) ->
     {noreply, event({notice, Notice}, Driver)};
+%% A send to a busy socket may leave its monitor of the port behind (OTP 26 and later).
+handle_info({'DOWN', _Ref, port, _Socket, _Reason}, Driver) ->
+    {noreply, Driver};
 handle_info({'DOWN', _Ref, process, Pid, _Reason}, #driver{subscribers = Subscribers} = Driver) ->
     {noreply, Driver#driver{subscribers = maps:remove(Pid, Subscribers)}}.
 
