@@ -16,7 +16,7 @@
 
 -define(DELAY_MAX_MS, 3).
 -define(PAUSE_MAX_MS, 80).
--define(CUT_MAX_MS, 160).
+-define(CUT_MAX_MS, 250).
 
 %% @doc Delays what this node sends to these nodes.
 -spec delay([node()]) -> ok.

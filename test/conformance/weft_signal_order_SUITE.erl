@@ -23,7 +23,7 @@
 -export([play/3, session/1]).
 
 -define(PROGRAMS, 500).
--define(HOSTILE_PROGRAMS, 50).
+-define(HOSTILE_PROGRAMS, 80).
 %% No fault lasts longer than a part of a second; machines may be slow.
 -define(HOSTILE_RESUME_MS, 30_000).
 -define(CALL_MS, 180_000).
@@ -65,7 +65,7 @@ end_per_group(_Carrier, Config) ->
 random_programs_keep_their_order(Config) ->
     case played(right, seeds(?PROGRAMS), Config) of
         ok -> ok;
-        {Failing, Violation} -> fail(Failing, Violation)
+        {Failing, Violation} -> fail(Failing, Violation, Config)
     end.
 
 seeds(DefaultCount) ->
@@ -74,9 +74,11 @@ seeds(DefaultCount) ->
     ct:pal("seeds ~b to ~b", [First, Last]),
     lists:seq(First, Last).
 
--spec fail(integer(), term()) -> no_return().
-fail(Seed, Violation) ->
-    ct:fail("WEFT_SEED=~b WEFT_PROGRAMS=1 shows: ~0p", [Seed, Violation]).
+-spec fail(integer(), term(), list()) -> no_return().
+fail(Seed, Violation, Config) ->
+    Group = proplists:get_value(name, proplists:get_value(tc_group_properties, Config)),
+    ct:fail("~0p~nagain: WEFT_SEED=~b WEFT_PROGRAMS=1 rebar3 ct --dir test/conformance "
+            "--suite weft_signal_order_SUITE --group ~s", [Violation, Seed, Group]).
 
 exchanged_signals_are_found(Config) ->
     {1, {violation, Found}} = played(exchanged, [1], Config),
@@ -145,17 +147,18 @@ played_in_faults(Seed, Config) ->
      || {Name, Of} <- maps:to_list(Kinds)],
     try played(right, [Seed], Config) of
         ok -> ok;
-        {Seed, Violation} -> fail(Seed, Violation)
+        {Seed, Violation} -> fail(Seed, Violation, Config)
     catch
-        error:Reason -> fail(Seed, Reason)
+        error:Reason -> fail(Seed, Reason, Config)
     end,
     [on(Name, weft_signal_faults, stop, [], Config) || Name <- maps:keys(Kinds)].
 
-%% What each node does to its links. One way from a to b stays, but for moments.
+%% What each node does to its links. Those to the gateway lose single lanes only: while they are
+%% made anew no route is known, and the session would hardly ever go around.
 kinds(#{a := A, b := B, g1 := G1}) ->
     #{a => #{B => [cut]},
-      b => #{A => [break, fin, rst], G1 => [break, fin, rst]},
-      g1 => #{A => [break, fin, rst]}};
+      b => #{A => [break, fin, rst], G1 => [fin, rst]},
+      g1 => #{A => [fin, rst]}};
 kinds(#{a := A, b := B}) ->
     #{a => #{B => [cut, break, fin, rst]}, b => #{A => [break, fin, rst]}}.
 
