@@ -77,7 +77,7 @@ is_well_formed({ok, #{versions := {Min, Max}, purpose := Purpose, nonce := <<_:2
                       incarnation := _, listens := Listens, cluster := Cluster, name := Name,
                       target := Target}}) ->
     Min =< Max andalso is_boolean(Listens)
-        andalso (Purpose =:= link orelse element(2, Purpose) < 64)
+        andalso (Purpose =:= link orelse element(3, Purpose) < 64)
         andalso lists:all(fun fits_an_atom/1, [Cluster, Name, Target]);
 is_well_formed({ok, #{version := _, status := Status, nonce := <<_:256>>, incarnation := _,
                       name := Name}}) ->
@@ -124,11 +124,11 @@ proofs_differ_test() ->
 %% --- generators -------------------------------------------------------------------------------
 
 hello() ->
-    ?LET({Versions, Lane, Nonce, Incarnation, Listens, Cluster, Name, Target},
-         {versions(), range(0, 63), binary(32), range(0, (1 bsl 64) - 1), boolean(),
+    ?LET({Versions, Lane, Class, Nonce, Incarnation, Listens, Cluster, Name, Target},
+         {versions(), range(0, 63), name(60), binary(32), range(0, (1 bsl 64) - 1), boolean(),
           name(60), name(255), name(255)},
          #{versions => Versions, nonce => Nonce, incarnation => Incarnation, listens => Listens,
-           purpose => case Lane of 0 -> link; _ -> {lane, Lane} end,
+           purpose => case Lane of 0 -> link; _ -> {lane, Class, Lane} end,
            cluster => Cluster, name => Name, target => Target}).
 
 challenge() ->

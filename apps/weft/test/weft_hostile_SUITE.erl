@@ -196,7 +196,7 @@ replayed_proof(Config) ->
             end, wrong_cookie).
 
 lane_without_link(Config) ->
-    turned_away(Config, #{purpose => {lane, 3}, name => <<"nobody@nowhere">>}, no_link).
+    turned_away(Config, #{purpose => {lane, <<>>, 3}, name => <<"nobody@nowhere">>}, no_link).
 
 %% The cookie alone does not attach a lane to somebody's link.
 lane_with_wrong_token(Config) ->
@@ -204,7 +204,7 @@ lane_with_wrong_token(Config) ->
     refused(Config, 2,
             fun() ->
                     Socket = ?C:connect(?config(port, Config)),
-                    Hello = ?C:hello((claims(Config))#{purpose := {lane, 1}, name := Name}),
+                    Hello = ?C:hello((claims(Config))#{purpose := {lane, <<>>, 1}, name := Name}),
                     {ok, Challenge} = ?C:begin_handshake(Socket, Hello),
                     ?assertEqual(wrong_cookie, ?C:prove(Socket, ?COOKIE, Hello, Challenge)),
                     ?C:close(Socket)
@@ -541,7 +541,8 @@ claims(Config) -> ?C:claims(node_of(?config(a, Config))).
 member(Config) -> ?C:authenticate(?config(port, Config), claims(Config), ?COOKIE).
 
 open(Change) ->
-    maps:merge(#{mode => new, hops => 3, session => crypto:strong_rand_bytes(16), received => 0,
+    maps:merge(#{mode => new, kind => distribution, hops => 3,
+                 session => crypto:strong_rand_bytes(16), received => 0,
                  source => <<"hostile@nowhere">>, target => <<"nobody@nowhere">>}, Change).
 
 raw(Config, Bytes) ->

@@ -61,7 +61,9 @@ packet(Target) ->
     end.
 
 open(Target) ->
-    #{mode => lists:nth(rand:uniform(2), [new, resume]), hops => rand:uniform(256) - 1,
+    #{mode => lists:nth(rand:uniform(2), [new, resume]),
+      kind => lists:nth(rand:uniform(2), [distribution, {channel, <<"c">>, rand:uniform(256) - 1}]),
+      hops => rand:uniform(256) - 1,
       session => <<(rand:uniform(4)):128>>, received => rand:uniform(10) - 1,
       source => <<"hostile@nowhere">>,
       target => lists:nth(rand:uniform(3), [Target, <<"other@nowhere">>, payload()])}.

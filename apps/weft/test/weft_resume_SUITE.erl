@@ -360,10 +360,13 @@ nodedowns(Node) -> signals(Node, [nodedown]).
 
 bad_signals(Node) -> signals(Node, ['DOWN', 'EXIT', nodedown]).
 
+%% Losses survived: of the path, or of one of its lanes.
 resumes(A, #{node := Node}) ->
-    lists:sum([Resumes || S <- call(A, weft_sessions, list, []),
-                          #{node := N, resumes := Resumes} <- [call(A, weft_session, info, [S])],
-                          N =:= Node]).
+    lists:sum([Resumes + Repairs
+               || S <- call(A, weft_sessions, list, []),
+                  #{node := N, resumes := Resumes, repairs := Repairs}
+                      <- [call(A, weft_session, info, [S])],
+                  N =:= Node]).
 
 pause_ms(Ms) ->
     receive after Ms -> ok end. % pacing: of the faults and of what is sampled

@@ -109,10 +109,15 @@ labelled() ->
            {close, label(), oneof(?REASONS)}, {open, label(), open()}]).
 
 open() ->
-    ?LET({Mode, Hops, Session, Received, Source, Target},
-         {oneof([new, resume]), byte(), binary(16), sequence(), name(), name()},
-         #{mode => Mode, hops => Hops, session => Session, received => Received,
+    ?LET({Mode, Kind, Hops, Session, Received, Source, Target},
+         {oneof([new, resume]), kind(), byte(), binary(16), sequence(), name(), name()},
+         #{mode => Mode, kind => Kind, hops => Hops, session => Session, received => Received,
            source => Source, target => Target}).
+
+kind() ->
+    oneof([distribution,
+           {channel, ?LET({First, Rest}, {byte(), binary()}, <<First, (cut(Rest, 254))/binary>>),
+            byte()}]).
 
 name() -> ?LET(B, oneof([binary(), binary(1024)]), cut(B, 1024)).
 

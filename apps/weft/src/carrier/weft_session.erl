@@ -1,14 +1,10 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc A session: the reliable, ordered packet stream under one distribution connection.
+%% @doc A session: the process under one distribution connection, the VM's distribution controller.
 %%
-%% This process is the VM's distribution controller. It fetches what the VM wants to send, joins
-%% small frames to batches, numbers them (`weft_outbound_core') and writes them to the lane of its
-%% current path itself. The path is a circuit that `weft_switch' opened: {Link, Lane, Label}.
-%% When the path breaks the session stays: the VM's queue fills and senders wait as on any busy
-%% connection, while the node that began the session looks for another path (the link again, or a
-%% route around it) and the other one waits to be found. On the new path both sides say what they
-%% have received and repeat the rest. After resume_timeout_ms without a path the session ends, and
-%% that is the nodedown.
+%% It fetches what the VM wants to send, joins small frames to batches and pushes them to its
+%% stream (`weft_stream'), which numbers them, writes them to the lanes of the current path itself
+%% and survives the loss of paths. While there is no path the VM's queue fills and senders wait as
+%% on any busy connection. When the stream ends the session ends, and that is the nodedown.
 %%
 %% The processes of a connection: the process of `dist_util' (handshake, ticks), this one, and the
 %% one that delivers input (`weft_input'). They end together.
@@ -20,38 +16,16 @@
          info/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
-%% An opened path that is not answered in this time is given up for another try.
--define(OPEN_TIMEOUT_MS, 3000).
--define(RETRY_MIN_MS, 10).
--define(RETRY_MAX_MS, 250).
-
--type path() :: {Link :: pid(), weft_lane:lane(), weft_wire:label()}.
-
--record(session, {id :: weft_sessions:id(),
-                  role :: initiator | acceptor,
-                  node :: node() | undefined,
+-record(session, {node :: node() | undefined,
                   name :: binary(),
                   counters :: weft_session_counters:counters(),
                   input :: pid(),
                   hosted :: boolean(),
-                  out :: weft_outbound_core:state(),
-                  path :: path() | undefined,
-                  opening :: {pid(), weft_wire:label()} | undefined,
-                  link_monitor :: reference() | undefined,
-                  established = false :: boolean(),
-                  resend = [] :: [weft_outbound_core:item()],
-                  waiting = false :: boolean(),
+                  stream :: weft_stream:stream(),
                   handle :: erlang:dist_handle() | undefined,
                   more = false :: boolean(),
                   connecting :: gen_server:from() | undefined,
-                  handshake = weft_handshake_stream:new() :: weft_handshake_stream:stream(),
-                  retry_ms = ?RETRY_MIN_MS :: pos_integer(),
-                  retry_timer :: reference() | undefined,
-                  give_up :: reference() | undefined,
-                  down_since_ms :: integer() | undefined,
-                  resumes = 0 :: non_neg_integer(),
-                  last_break :: term(),
-                  last_resume_ms :: non_neg_integer() | undefined}).
+                  handshake = weft_handshake_stream:new() :: weft_handshake_stream:stream()}).
 
 %% --- interface --------------------------------------------------------------------------------
 
@@ -63,7 +37,8 @@ start_link(Node) ->
 %% @doc The other end of a session that a peer has opened; called by the switch. Starts the
 %% distribution handshake with the kernel. Host is the process that will deliver input, or
 %% `own_process' for one of its own.
--spec accept(weft_sessions:id(), Peer :: binary(), path(), Host :: pid() | own_process) ->
+-spec accept(weft_sessions:id(), Peer :: binary(), weft_stream:path(),
+             Host :: pid() | own_process) ->
           {ok, Session :: pid(), Input :: pid(), weft_session_counters:counters()}.
 accept(Id, Peer, Path, Host) ->
     {ok, Session} = gen_server:start(?MODULE, {acceptor, Id, Peer, Path, Host}, spawn_options()),
@@ -114,7 +89,6 @@ info(Session) -> gen_server:call(Session, info).
 init({initiator, Node}) ->
     process_flag(priority, max),
     Counters = weft_session_counters:new(),
-    Id = weft_random:bytes(16),
     {Input, Hosted} = case weft_path:choose(Node) of
                           direct ->
                               {ok, Link} = weft_links:ensure(Node),
@@ -123,8 +97,9 @@ init({initiator, Node}) ->
                           _ ->
                               {own_input(Counters), false}
                       end,
-    {ok, new(#session{id = Id, role = initiator, node = Node, name = atom_to_binary(Node),
-                      counters = Counters, input = Input, hosted = Hosted, out = outbound()})};
+    {ok, #session{node = Node, name = atom_to_binary(Node), counters = Counters, input = Input,
+                  hosted = Hosted,
+                  stream = weft_stream:initiator(distribution, Node, Counters, Input)}};
 init({acceptor, Id, Peer, Path, Host}) ->
     process_flag(priority, max),
     Counters = weft_session_counters:new(),
@@ -132,16 +107,8 @@ init({acceptor, Id, Peer, Path, Host}) ->
                           own_process -> {own_input(Counters), false};
                           Link -> {Link, true}
                       end,
-    Session = new(#session{id = Id, role = acceptor, name = Peer, counters = Counters,
-                           input = Input, hosted = Hosted, out = outbound(), established = true}),
-    {ok, on_path(Path, Session)}.
-
-new(#session{id = Id, input = Input, name = Name} = Session) ->
-    weft_sessions:add(Id, self(), Input, Name),
-    Session.
-
-outbound() ->
-    weft_outbound_core:new(weft_config:get(window_bytes)).
+    {ok, #session{name = Peer, counters = Counters, input = Input, hosted = Hosted,
+                  stream = weft_stream:acceptor(distribution, Id, Peer, Path, Counters, Input)}}.
 
 own_input(Counters) ->
     {ok, Input} = weft_input_proc:start_link(self(), Counters, weft_config:get(window_bytes)),
@@ -152,13 +119,14 @@ own_input(Counters) ->
 %% @private
 handle_call(accepted, _From, #session{input = Input, counters = Counters} = Session) ->
     net_kernel ! {accept, self(), self(), weft_config:get(family), weft},
-    reply({Input, Counters}, say_accepted(Session));
-handle_call(connect, From, Session) ->
-    next(attach(Session#session{connecting = From}));
+    #session{stream = Stream} = Session,
+    reply({Input, Counters}, Session#session{stream = weft_stream:say_accepted(Stream)});
+handle_call(connect, From, #session{stream = Stream} = Session) ->
+    next(Session#session{connecting = From, stream = weft_stream:connect(Stream)});
 handle_call({send, Packet}, _From, #session{handshake = Stream} = Session) ->
     case weft_handshake_stream:is_closed(Stream) of
         true -> reply({error, closed}, Session);
-        false -> reply(ok, push(handshake, iolist_to_binary(Packet), Session))
+        false -> reply(ok, send_packet(iolist_to_binary(Packet), Session))
     end;
 handle_call({recv, TimeoutMs}, From, Session) ->
     #session{handshake = Stream} = Session,
@@ -182,8 +150,11 @@ handle_call(info, _From, Session) ->
 handle_cast(Request, Session) ->
     {stop, {unexpected_cast, Request}, Session}.
 
-with_socket(Fun, #session{path = {_, Lane, _}}) -> Fun(weft_lane:socket(Lane));
-with_socket(_Fun, #session{path = undefined}) -> {error, enotconn}.
+with_socket(Fun, #session{stream = Stream}) ->
+    case weft_stream:socket(Stream) of
+        {ok, Socket} -> Fun(Socket);
+        Error -> Error
+    end.
 
 %% The VM has a handle for the connection: from now on its frames are ours to fetch and deliver.
 connected(Node, Handle, #session{input = Input, hosted = Hosted} = Session) ->
@@ -200,50 +171,18 @@ connected(Node, Handle, #session{input = Input, hosted = Hosted} = Session) ->
 %% --- messages ---------------------------------------------------------------------------------
 
 %% @private
--spec handle_info(dist_data | tick | {weft_lane, ready, weft_transport:socket()}
-                  | {weft_ack, weft_wire:sequence()} | {weft_handshake, binary()}
-                  | {weft_path, opening, pid(), weft_wire:label()}
-                  | {weft_path, accepted | reattached, pid(), weft_lane:lane(), weft_wire:label(),
-                     weft_wire:sequence()}
-                  | {weft_path, closed, pid(), weft_wire:label() | any, term()}
-                  | term(), #session{}) ->
+-spec handle_info(timeout | dist_data | tick | {weft_handshake, binary()} | term(), #session{}) ->
           {noreply, #session{}} | {noreply, #session{}, 0}.
 handle_info(timeout, Session) ->
     next(pump(Session));
 handle_info(dist_data, Session) ->
     next(Session#session{more = true});
-handle_info({weft_ack, Sequence}, #session{out = Out} = Session) ->
-    next(Session#session{out = weft_outbound_core:acked(Sequence, Out)});
-handle_info({weft_lane, ready, Socket}, Session) ->
-    next(lane_ready(Socket, Session));
 handle_info(tick, Session) ->
     next(send_tick(Session));
-handle_info({weft_handshake, Packet}, Session) ->
-    #session{handshake = Stream} = Session,
+handle_info({weft_handshake, Packet}, #session{handshake = Stream} = Session) ->
     next(Session#session{handshake = weft_handshake_stream:arrived(Packet, Stream)});
 handle_info({recv_timeout, From}, #session{handshake = Stream} = Session) ->
     next(Session#session{handshake = weft_handshake_stream:timeout(From, Stream)});
-handle_info({weft_path, opening, Link, Label}, Session) ->
-    next(retry_after(?OPEN_TIMEOUT_MS, Session#session{opening = {Link, Label}}));
-handle_info({weft_path, accepted, Link, Lane, Label, Received},
-            #session{opening = {Link, Label}} = Session) ->
-    next(accepted({Link, Lane, Label}, Received, Session));
-handle_info({weft_path, reattached, Link, Lane, Label, Received}, Session) ->
-    next(reattached({Link, Lane, Label}, Received, Session));
-handle_info({weft_path, available, Link}, #session{path = {Other, _, _}} = Session)
-  when Other =/= Link ->
-    next(attach(Session));
-handle_info({weft_path, closed, Link, Label, Reason}, Session) ->
-    closed(Link, Label, Reason, Session);
-handle_info(retry, #session{path = undefined} = Session) ->
-    next(attach(Session#session{retry_timer = undefined}));
-handle_info(give_up, #session{path = undefined} = Session) ->
-    ended(Session);
-handle_info({'DOWN', Ref, process, Link, _},
-            #session{link_monitor = Ref, input = Link} = Session) ->
-    ended(Session);
-handle_info({'DOWN', Ref, process, Link, Reason}, #session{link_monitor = Ref} = Session) ->
-    closed(Link, any, {link_process, Reason}, Session#session{link_monitor = undefined});
 handle_info({Kernel, controller, Supervisor}, Session) when is_pid(Kernel) ->
     link(Supervisor),
     Supervisor ! {self(), controller},
@@ -251,164 +190,43 @@ handle_info({Kernel, controller, Supervisor}, Session) when is_pid(Kernel) ->
 handle_info({Kernel, unsupported_protocol}, Session) when is_pid(Kernel) ->
     exit(self(), unsupported_protocol),
     {noreply, Session};
-handle_info(_Stale, Session) ->
-    next(Session).
-
-%% Unnumbered: when the path is down there is nothing to prove life with.
-send_tick(#session{path = {_, Lane, Label}, counters = Counters} = Session) ->
-    _ = weft_lane:send(Lane, weft_wire:tick(Label), 5),
-    weft_session_counters:packet_out(Counters, 5),
-    Session;
-send_tick(Session) ->
-    Session.
-
-%% --- paths ------------------------------------------------------------------------------------
-
-%% The initiator asks for a path; the acceptor waits to be found.
-attach(#session{role = acceptor} = Session) ->
-    Session;
-attach(#session{handshake = Stream} = Session) ->
-    case weft_handshake_stream:is_closed(Stream) of
-        true -> Session;
-        false -> open(Session)
+handle_info(Message, #session{stream = Stream0} = Session) ->
+    case weft_stream:handle(Message, Stream0) of
+        {Outcome, Stream} -> outcome(Outcome, Session#session{stream = Stream});
+        unknown -> next(Session)
     end.
 
-open(#session{opening = {Link, Label}} = Session) ->
-    weft_link:handler(Link, {drop, Label}),
-    open(Session#session{opening = undefined});
-open(#session{node = Node, established = Established, id = Id, input = Input,
-              counters = Counters} = Session0) ->
-    case path_link(Node) of
-        {ok, Link, IsUp} ->
-            Session = case Session0 of
-                          #session{path = undefined} -> watch_link(Link, Session0);
-                          _ -> Session0
-                      end,
-            Open = #{mode => case Established of true -> resume; false -> new end,
-                     hops => weft_config:get(hop_limit), session => Id,
-                     received => weft_session_counters:received(Counters),
-                     source => weft_identity:name(), target => atom_to_binary(Node)},
-            weft_link:handler(Link, {open, self(), Input, Open}),
-            wait_for_link(IsUp, Session#session{opening = undefined});
-        {error, Reason} ->
-            failed(Reason, Session0)
-    end.
-
-%% A link that is down opens when it comes up; by then the router may know a way around.
-wait_for_link(false, #session{established = true, retry_ms = RetryMs} = Session) ->
-    retry_after(RetryMs, Session#session{retry_ms = min(?RETRY_MAX_MS, 2 * RetryMs)});
-wait_for_link(_IsUp, Session) ->
-    retry_after(?OPEN_TIMEOUT_MS, Session).
-
-path_link(Node) ->
-    case weft_path:choose(Node) of
-        direct -> link_of(Node, weft_links:up(Node));
-        {via, NextHop} -> up_link(NextHop, weft_links:up(NextHop));
-        no_route -> {error, no_route}
-    end.
-
-%% A next hop whose link is down is one that the router is about to replace.
-up_link(NextHop, true) -> link_of(NextHop, true);
-up_link(_NextHop, false) -> {error, broken}.
-
-link_of(Node, IsUp) ->
-    {ok, Link} = weft_links:ensure(Node),
-    {ok, Link, IsUp}.
-
-watch_link(Link, #session{link_monitor = Monitor} = Session) ->
-    is_reference(Monitor) andalso erlang:demonitor(Monitor, [flush]),
-    Session#session{link_monitor = erlang:monitor(process, Link)}.
-
-%% A first attempt that fails tells the caller; later ones go on until the session gives up.
-failed(Reason, #session{established = false, connecting = From} = Session)
-  when From =/= undefined, Reason =/= broken, Reason =/= {dial, simultaneous} ->
-    gen_server:reply(From, {error, Reason}),
-    Session#session{connecting = undefined};
-failed(Reason, #session{retry_ms = RetryMs} = Session) ->
-    retry_after(RetryMs, Session#session{last_break = Reason, opening = undefined,
-                                         retry_ms = min(?RETRY_MAX_MS, 2 * RetryMs)}).
-
-retry_after(DelayMs, #session{retry_timer = Timer} = Session) ->
-    is_reference(Timer) andalso erlang:cancel_timer(Timer),
-    Session#session{retry_timer = erlang:send_after(DelayMs, self(), retry)}.
-
-%% Our open was accepted: the first path, or one that resumes.
-accepted(Path, _Received, #session{established = false, connecting = From} = Session) ->
-    gen_server:reply(From, ok),
-    on_path(Path, Session#session{established = true, connecting = undefined});
-accepted(Path, Received, Session) ->
-    resume(Path, Received, drop_path(Session)).
-
-%% The peer found us by another path. Our count goes first, so that it can repeat from there.
-reattached(Path, Received, Session) ->
-    resume(Path, Received, say_accepted(on_path(Path, drop_path(Session)))).
-
-say_accepted(#session{path = {_, Lane, Label}, counters = Counters} = Session) ->
-    Received = weft_session_counters:received(Counters),
-    _ = weft_lane:send(Lane, weft_wire:accept(Label, Received), 13),
-    Session.
-
-resume(Path, Received, #session{out = Out0, resumes = Resumes} = Session0) ->
-    case weft_outbound_core:resume(Received, Out0) of
-        {ok, Items, Out} ->
-            Session = on_path(Path, Session0),
-            Session#session{out = Out, resend = Items, resumes = Resumes + 1};
-        {error, lost} ->
-            exit(self(), connection_closed),
-            Session0#session{last_break = resume_lost}
-    end.
-
-on_path({Link, _, _} = Path, #session{give_up = GiveUp, retry_timer = Retry, counters = Counters,
-                                      down_since_ms = SinceMs} = Session0) ->
-    _ = [erlang:cancel_timer(Timer) || Timer <- [GiveUp, Retry], is_reference(Timer)],
-    weft_session_counters:set_path(Counters, up),
-    Session = watch_link(Link, Session0),
-    Session#session{path = Path, opening = undefined, give_up = undefined,
-                    retry_timer = undefined, retry_ms = ?RETRY_MIN_MS, waiting = false,
-                    resend = [], down_since_ms = undefined,
-                    last_resume_ms = case SinceMs of
-                                         undefined -> Session0#session.last_resume_ms;
-                                         _ -> now_ms() - SinceMs
-                                     end}.
-
-drop_path(#session{path = {Link, _, Label}} = Session) ->
-    weft_link:handler(Link, {drop, Label}),
-    path_down(replaced, Session);
-drop_path(Session) ->
-    Session.
-
-path_down(Reason, #session{counters = Counters} = Session) ->
-    weft_session_counters:set_path(Counters, down),
-    GiveUp = erlang:send_after(weft_config:get(resume_timeout_ms), self(), give_up),
-    Session#session{path = undefined, give_up = GiveUp, down_since_ms = now_ms(),
-                    last_break = Reason, waiting = false, resend = []}.
-
-%% `ended' and `gone' are the peer's or the network's word that there is nothing to resume.
-closed(_Link, _Label, Reason, #session{established = true} = Session)
-  when Reason =:= ended; Reason =:= gone ->
-    ended(Session);
-closed(Link, Label, Reason, #session{path = {Link, _, Current}} = Session)
-  when Label =:= Current; Label =:= any ->
-    next(attach(path_down(Reason, Session)));
-closed(_Link, _Label, _Reason, #session{path = Path} = Session) when Path =/= undefined ->
+outcome(ok, Session) ->
     next(Session);
-closed(Link, Label, Reason, #session{opening = {Link, Opening}} = Session)
-  when Label =:= Opening; Label =:= any ->
-    next(failed(Reason, Session));
-closed(_Link, any, Reason, #session{opening = undefined} = Session) ->
-    next(failed(Reason, Session));
-closed(_Link, _Label, _Reason, Session) ->
-    next(Session).
+outcome(connected, #session{connecting = From} = Session) ->
+    gen_server:reply(From, ok),
+    next(Session#session{connecting = undefined});
+outcome({failed, Reason}, #session{connecting = From} = Session) ->
+    gen_server:reply(From, {error, Reason}),
+    next(Session#session{connecting = undefined});
+outcome(ended, Session) ->
+    ended(Session);
+outcome(lost, Session) ->
+    exit(self(), connection_closed),
+    {noreply, Session}.
 
 %% The end is no error of this process, so it is an exit signal and not a crash report. The kernel
 %% turns it into the nodedown. During the handshake it is for dist_util to see and to judge.
-ended(#session{handle = undefined, handshake = Stream} = Session) ->
-    {noreply, Session#session{handshake = weft_handshake_stream:close(Stream), path = undefined}};
+ended(#session{handle = undefined, handshake = Handshake, stream = Stream} = Session) ->
+    {noreply, Session#session{handshake = weft_handshake_stream:close(Handshake),
+                              stream = weft_stream:close(Stream)}};
 ended(Session) ->
     exit(self(), connection_closed),
     {noreply, Session}.
 
 %% --- sending ----------------------------------------------------------------------------------
+
+%% Unnumbered: when the path is down there is nothing to prove life with.
+send_tick(#session{stream = Stream} = Session) ->
+    Session#session{stream = weft_stream:send_unnumbered(fun weft_wire:tick/1, 5, Stream)}.
+
+send_packet(Packet, #session{stream = Stream} = Session) ->
+    Session#session{stream = weft_stream:push(handshake, Packet, byte_size(Packet), Stream)}.
 
 %% Messages first, then one packet, then messages again.
 next(Session) ->
@@ -423,69 +241,34 @@ reply(Reply, Session) ->
         false -> {reply, Reply, Session}
     end.
 
-ready(#session{path = undefined}) -> false;
-ready(#session{waiting = true}) -> false;
-ready(#session{resend = [_ | _]}) -> true;
-ready(#session{more = true, out = Out}) -> weft_outbound_core:room(Out);
-ready(_Session) -> false.
+ready(#session{stream = Stream, more = More}) ->
+    weft_stream:can_send(Stream)
+        andalso (weft_stream:to_repeat(Stream) orelse More andalso weft_stream:room(Stream)).
 
-pump(#session{resend = [Item | Items]} = Session) ->
-    transmit(Item, Session#session{resend = Items});
-pump(#session{handle = Handle, more = true} = Session) ->
+pump(#session{stream = Stream0} = Session) ->
+    case weft_stream:flush(Stream0) of
+        {ok, Stream} -> Session#session{stream = Stream};
+        none -> fetch(Session)
+    end.
+
+fetch(#session{handle = Handle, more = true, stream = Stream} = Session) ->
     case weft_batch:fetch(Handle) of
-        none -> Session#session{more = false};
-        {Payload, Bytes, More} -> push(frames, Payload, Bytes, Session#session{more = More})
+        none ->
+            Session#session{more = false};
+        {Payload, Bytes, More} ->
+            Session#session{more = More,
+                            stream = weft_stream:push(frames, Payload, Bytes, Stream)}
     end;
-pump(Session) ->
-    Session.
-
-push(Kind, Packet, Session) ->
-    push(Kind, Packet, byte_size(Packet), Session).
-
-push(Kind, Payload, Bytes, #session{out = Out0} = Session0) ->
-    {Item, Out} = weft_outbound_core:push(Kind, Payload, Bytes, Out0),
-    Session = Session0#session{out = Out},
-    case Session of
-        #session{path = undefined} -> Session;
-        #session{waiting = true} -> Session#session{resend = Session#session.resend ++ [Item]};
-        #session{resend = [_ | _] = Items} -> Session#session{resend = Items ++ [Item]};
-        _ -> transmit(Item, Session)
-    end.
-
-transmit({Sequence, Kind, Payload, Bytes}, #session{path = {_, Lane, Label},
-                                                    counters = Counters} = Session) ->
-    weft_session_counters:packet_out(Counters, Bytes),
-    case weft_lane:send(Lane, weft_wire:data(Label, Sequence, Kind, Payload), Bytes + 14, notify) of
-        ok -> Session;
-        queued -> Session#session{waiting = true};
-        %% The link will say that the path is broken; until then nothing can be sent.
-        {error, _} -> Session#session{waiting = true}
-    end.
-
-lane_ready(Socket, #session{path = {_, Lane, _}} = Session) ->
-    case weft_lane:socket(Lane) of
-        Socket -> Session#session{waiting = false};
-        _Old -> Session
-    end;
-lane_ready(_Socket, Session) ->
+fetch(Session) ->
     Session.
 
 %% --- what others see --------------------------------------------------------------------------
 
-info_of(#session{path = Path, out = Out, counters = Counters} = Session) ->
-    Stats = weft_session_counters:read(Counters),
-    Stats#{node => Session#session.node, name => Session#session.name,
-           role => Session#session.role,
-           state => case {Session#session.handle, Path} of
-                        {_, undefined} -> resuming;
-                        {undefined, _} -> handshake;
-                        {_, _} -> up
-                    end,
-           link => case Path of {Link, _, _} -> Link; undefined -> undefined end,
-           lane => case Path of {_, Lane, _} -> weft_lane:index(Lane); undefined -> undefined end,
-           label => case Path of {_, _, Label} -> Label; undefined -> undefined end,
-           unacked_bytes => weft_outbound_core:unacked_bytes(Out),
-           resumes => Session#session.resumes, last_error => Session#session.last_break,
-           last_resume_ms => Session#session.last_resume_ms}.
-
-now_ms() -> erlang:monotonic_time(millisecond).
+info_of(#session{stream = Stream, handle = Handle} = Session) ->
+    Info = #{link := Link} = weft_stream:info(Stream),
+    Info#{node => Session#session.node, name => Session#session.name,
+          state => case {Handle, Link} of
+                       {_, undefined} -> resuming;
+                       {undefined, _} -> handshake;
+                       {_, _} -> up
+                   end}.

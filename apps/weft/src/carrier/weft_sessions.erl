@@ -4,7 +4,7 @@
 -module(weft_sessions).
 -behaviour(gen_server).
 
--export([start_link/0, add/4, find/1, with/1, list/0]).
+-export([start_link/0, add/4, find/1, with/1, list/0, accept_channels/1, accept_channel/5]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -type id() :: <<_:128>>.
@@ -36,6 +36,19 @@ with(Peer) ->
 -spec list() -> [pid()].
 list() ->
     [Session || {_, Session, _, _} <- ets:tab2list(?MODULE)].
+
+%% @doc Module:accept(Id, Peer, Path, Channel, Partition) is asked, in the process of a link, to
+%% start the receiver of a stream that a peer opens for a channel.
+-spec accept_channels(module()) -> ok.
+accept_channels(Module) -> persistent_term:put({?MODULE, channels}, Module).
+
+-spec accept_channel(id(), Peer :: binary(), weft_stream:path(), Channel :: binary(), byte()) ->
+          {ok, Receiver :: pid()} | {error, refused}.
+accept_channel(Id, Peer, Path, Channel, Partition) ->
+    case persistent_term:get({?MODULE, channels}, undefined) of
+        undefined -> {error, refused};
+        Module -> Module:accept(Id, Peer, Path, Channel, Partition)
+    end.
 
 %% @private
 init([]) ->

@@ -6,7 +6,7 @@
 %% label is joined to a label of another link; packets pass from socket to socket with only the
 %% label changed, never decoded. End-to-end windows bound what can be under way; a circuit whose
 %% next lane has more than relay_bytes_max waiting is closed with `overload', and its session
-%% resumes.
+%% resumes. Circuits use all lanes of the link, those of a channel the lanes of that channel.
 %%
 %% An end opens with the target's name; each gateway asks the router for the next hop and lowers the
 %% hop limit. Labels of the node whose name is smaller are odd, of the other even.
@@ -14,16 +14,19 @@
 -behaviour(weft_link_handler).
 
 -export([init/2, lane_up/2, lane_down/2, link_down/2, dial_failed/2, packet/4, message/2,
-         wants_link/1, info/1]).
+         wants_link/1, wants_lanes/1, info/1]).
 
 %% Circuits that may end at or pass through this node on one link; see also relay_circuits_max.
 -define(LABELS_MAX, 65536).
+%% Packets from this size on are spread over the lanes of the next link.
+-define(STRIPE_BYTES, 16384).
 
 %% A circuit that ends here.
--record(local, {lane :: weft_lane:lane(), session :: pid(), input :: pid(), far :: binary()}).
+-record(local, {kind :: weft_wire:stream_kind(), session :: pid(), input :: pid(),
+                far :: binary()}).
 %% A circuit that goes on by another link. `far' is the end that lies beyond this link.
--record(relay, {lane :: weft_lane:lane(), far :: binary(),
-                other :: {pid(), weft_lane:lane(), weft_wire:label()} | waiting}).
+-record(relay, {lanes :: [weft_lane:lane()], far :: binary(),
+                other :: {pid(), [weft_lane:lane()], weft_wire:label()} | waiting}).
 
 -record(switch, {name :: binary(),
                  next_label :: weft_wire:label(),
@@ -48,13 +51,38 @@ lane_up(Lane, #switch{name = Name, lanes = Lanes, pending = Pending} = Switch) -
          || Lanes =:= [], Session <- weft_sessions:with(Name),
             not lists:keymember(Session, 1, Pending)],
     lists:foldl(fun({Session, Input, Open}, S) -> open(Session, Input, Open, S) end,
-                Switch#switch{lanes = Lanes ++ [Lane], pending = []}, lists:reverse(Pending)).
+                tell_lanes(Switch#switch{lanes = Lanes ++ [Lane], pending = []}),
+                lists:reverse(Pending)).
 
 %% @private
-lane_down(Lane, #switch{labels = Labels, lanes = Lanes} = Switch) ->
-    On = [Label || {Label, Entry} <- maps:to_list(Labels), lane_of(Entry) =:= Lane],
-    lists:foldl(fun(Label, S) -> lose_label(Label, broken, S) end,
-                Switch#switch{lanes = lists:delete(Lane, Lanes)}, On).
+lane_down(Lane, #switch{labels = Labels, lanes = Lanes} = Switch0) ->
+    Switch = tell_lanes(Switch0#switch{lanes = lists:delete(Lane, Lanes)}),
+    Relayed = [Label || {Label, #relay{lanes = Used}} <- maps:to_list(Labels),
+                        lists:member(Lane, Used)],
+    lists:foldl(fun(Label, S) -> lose_label(Label, broken, S) end, Switch, Relayed).
+
+%% Streams that end here go on with the lanes that there are now.
+tell_lanes(#switch{labels = Labels} = Switch) ->
+    _ = [Session ! {weft_path, lanes, self(), Label, lanes_for(Kind, Switch)}
+         || {Label, #local{session = Session, kind = Kind}} <- maps:to_list(Labels)],
+    Switch.
+
+%% Lanes of the right class; any will do when there is none.
+lanes_for(distribution, #switch{lanes = Lanes}) ->
+    general(Lanes);
+lanes_for({channel, _, _} = Kind, #switch{lanes = Lanes}) ->
+    case [Lane || Lane <- Lanes, weft_lane:key(Lane) =:= lane_key(Kind)] of
+        [] -> general(Lanes);
+        Own -> Own
+    end.
+
+general(Lanes) ->
+    case [Lane || Lane <- Lanes, weft_lane:class(Lane) =:= <<>>] of
+        [] -> Lanes;
+        General -> General
+    end.
+
+lane_key({channel, Name, Partition}) -> {Name, Partition + 1}.
 
 %% @private
 link_down(Reason, #switch{labels = Labels, hosted = Hosted} = Switch0) ->
@@ -94,6 +122,10 @@ dial_failed(Reason, #switch{pending = Pending} = Switch) ->
 wants_link(#switch{pending = Pending, hosted = Hosted, labels = Labels}) ->
     Pending =/= [] orelse map_size(Hosted) > 0 orelse map_size(Labels) > 0.
 
+%% @private The lanes that streams of channels would have for themselves.
+wants_lanes(#switch{labels = Labels}) ->
+    lists:usort([lane_key(Kind) || #local{kind = {channel, _, _} = Kind} <- maps:values(Labels)]).
+
 %% @private
 info(#switch{labels = Labels, hosted = Hosted, relayed_bytes = Bytes}) ->
     #{sessions => maps:keys(Hosted), labels => map_size(Labels), relayed_bytes => Bytes,
@@ -102,7 +134,7 @@ info(#switch{labels = Labels, hosted = Hosted, relayed_bytes = Bytes}) ->
 %% A circuit that passes through this node: where it comes in and goes out.
 circuit(Label, #relay{far = Far, other = waiting}) ->
     #{label => Label, far => Far, next_link => waiting, next_label => waiting};
-circuit(Label, #relay{far = Far, other = {Link, _Lane, NextLabel}}) ->
+circuit(Label, #relay{far = Far, other = {Link, _Lanes, NextLabel}}) ->
     #{label => Label, far => Far, next_link => Link, next_label => NextLabel}.
 
 %% --- packets from the peer --------------------------------------------------------------------
@@ -143,8 +175,8 @@ packet({open, Label, #{target := Target} = Open}, _Raw, Lane, Switch) ->
     end;
 packet({accept, Label, Received}, Raw, Lane, #switch{labels = Labels} = Switch) ->
     case Labels of
-        #{Label := #local{session = Session}} ->
-            Session ! {weft_path, accepted, self(), Lane, Label, Received},
+        #{Label := #local{session = Session, kind = Kind}} ->
+            Session ! {weft_path, accepted, self(), lanes_for(Kind, Switch), Label, Received},
             Switch;
         #{Label := #relay{} = Relay} ->
             relay(Relay, Label, Raw, Switch);
@@ -185,8 +217,9 @@ hosted_data(Session, Label, Sequence, Kind, Payload, Lane, #switch{hosted = Host
 
 relay(#relay{other = waiting}, Label, _Raw, Switch) ->
     lose_relay(Label, broken, Switch);
-relay(#relay{other = {_Link, Lane, OtherLabel}}, Label, Raw,
+relay(#relay{other = {_Link, Lanes, OtherLabel}}, Label, Raw,
       #switch{relayed_bytes = Bytes, relay_bytes_max = Max} = Switch) ->
+    Lane = lane_to(Lanes, Raw),
     case weft_lane:queued_bytes(Lane) > Max of
         true ->
             relay_overload(Label, Switch);
@@ -195,8 +228,23 @@ relay(#relay{other = {_Link, Lane, OtherLabel}}, Label, Raw,
             Switch#switch{relayed_bytes = Bytes + byte_size(Raw)}
     end.
 
+%% Large packets take the lanes in turn, by their number; small ones need not wait behind them.
+lane_to([Lane], _Raw) ->
+    Lane;
+lane_to(Lanes, <<_Type, _Label:32, Sequence:64, _/binary>> = Raw)
+  when byte_size(Raw) >= ?STRIPE_BYTES ->
+    least_queued(lists:nth(Sequence rem length(Lanes) + 1, Lanes), Lanes);
+lane_to([Lane | _] = Lanes, _Raw) ->
+    least_queued(Lane, Lanes).
+
+least_queued(Preferred, Lanes) ->
+    case weft_lane:queued_bytes(Preferred) of
+        0 -> Preferred;
+        _ -> element(2, lists:min([{weft_lane:queued_bytes(Lane), Lane} || Lane <- Lanes]))
+    end.
+
 relay_overload(Label, #switch{labels = Labels} = Switch) ->
-    #{Label := #relay{lane = Lane}} = Labels,
+    #{Label := #relay{lanes = [Lane | _]}} = Labels,
     answer(Lane, weft_wire:close(Label, overload), lose_relay(Label, overload, Switch)).
 
 answer(Lane, Packet, Switch) ->
@@ -205,13 +253,13 @@ answer(Lane, Packet, Switch) ->
 
 %% --- circuits that end here -------------------------------------------------------------------
 
-opened(Label, #{mode := Mode, session := Id, source := Source, received := Received} = Open, Lane,
-       Switch) ->
+opened(Label, #{mode := Mode, kind := Kind, session := Id, source := Source,
+                received := Received} = Open, Lane, Switch) ->
     case {weft_sessions:find(Id), Mode} of
         {{ok, Session, Input, Source}, _} ->
             %% `new' again: the opener did not hear that we accepted.
-            Session ! {weft_path, reattached, self(), Lane, Label, Received},
-            local(Label, Lane, Session, Input, Source, watch(Session, Switch));
+            Session ! {weft_path, reattached, self(), lanes_for(Kind, Switch), Label, Received},
+            local(Label, Kind, Session, Input, Source, watch(Session, Switch));
         {error, new} when map_size(Switch#switch.labels) >= ?LABELS_MAX ->
             answer(Lane, weft_wire:close(Label, overload), Switch);
         {error, new} ->
@@ -220,18 +268,26 @@ opened(Label, #{mode := Mode, session := Id, source := Source, received := Recei
             answer(Lane, weft_wire:close(Label, gone), Switch)
     end.
 
-accepted(Label, #{session := Id, source := Source}, Lane, #switch{name = Name} = Switch) ->
+accepted(Label, #{kind := {channel, Channel, Partition} = Kind, session := Id, source := Source},
+         Lane, Switch) ->
+    Path = {self(), lanes_for(Kind, Switch), Label},
+    case weft_sessions:accept_channel(Id, Source, Path, Channel, Partition) of
+        {ok, Receiver} -> local(Label, Kind, Receiver, Receiver, Source, watch(Receiver, Switch));
+        {error, refused} -> answer(Lane, weft_wire:close(Label, refused), Switch)
+    end;
+accepted(Label, #{kind := distribution, session := Id, source := Source}, _Lane,
+         #switch{name = Name} = Switch) ->
     Host = case Source of Name -> self(); _ -> own_process end,
-    Path = {self(), Lane, Label},
+    Path = {self(), lanes_for(distribution, Switch), Label},
     {ok, Session, Input, Counters} = weft_session:accept(Id, Source, Path, Host),
     Switch1 = case Input =:= self() of
                   true -> host(Session, Counters, Switch);
                   false -> watch(Session, Switch)
               end,
-    local(Label, Lane, Session, Input, Source, Switch1).
+    local(Label, distribution, Session, Input, Source, Switch1).
 
-local(Label, Lane, Session, Input, Far, #switch{labels = Labels} = Switch) ->
-    Local = #local{lane = Lane, session = Session, input = Input, far = Far},
+local(Label, Kind, Session, Input, Far, #switch{labels = Labels} = Switch) ->
+    Local = #local{kind = Kind, session = Session, input = Input, far = Far},
     Switch#switch{labels = Labels#{Label => Local}}.
 
 host(Session, Counters, #switch{hosted = Hosted} = Switch) ->
@@ -247,12 +303,13 @@ watch(Session, #switch{monitors = Monitors} = Switch) ->
 
 forward(Label, #{hops := 0}, Lane, Switch) ->
     answer(Lane, weft_wire:close(Label, hop_limit), Switch);
-forward(Label, #{hops := Hops, target := Target, source := Source} = Open, Lane,
+forward(Label, #{hops := Hops, kind := Kind, target := Target, source := Source} = Open, Lane,
         #switch{name = Name, labels = Labels} = Switch) ->
     case {weft_path:next_link(Target), relays(Labels) < weft_config:get(relay_circuits_max)} of
         {{ok, Next, Link}, true} when Next =/= Name ->
-            weft_link:handler(Link, {forward, self(), Lane, Label, Open#{hops := Hops - 1}}),
-            Relay = #relay{lane = Lane, far = Source, other = waiting},
+            Lanes = lanes_for(Kind, Switch),
+            weft_link:handler(Link, {forward, self(), Lanes, Label, Open#{hops := Hops - 1}}),
+            Relay = #relay{lanes = Lanes, far = Source, other = waiting},
             Switch#switch{labels = Labels#{Label => Relay}};
         {{ok, _, _}, false} ->
             answer(Lane, weft_wire:close(Label, overload), Switch);
@@ -283,21 +340,22 @@ message({open, Session, Input, Open}, Switch) ->
     open(Session, Input, Open, Switch);
 message({drop, Label}, #switch{labels = Labels} = Switch) ->
     case Labels of
-        #{Label := #local{lane = Lane}} ->
-            answer(Lane, weft_wire:close(Label, broken),
-                   Switch#switch{labels = maps:remove(Label, Labels)});
+        #{Label := #local{}} ->
+            tell(weft_wire:close(Label, broken),
+                 Switch#switch{labels = maps:remove(Label, Labels)});
         _ ->
             Switch
     end;
-message({forward, Link, Lane, Label, _Open}, #switch{lanes = []} = Switch) ->
+message({forward, Link, _OtherLanes, Label, _Open}, #switch{lanes = []} = Switch) ->
     weft_link:handler(Link, {relay_closed, Label, no_route}),
-    _ = Lane,
     Switch;
-message({forward, Link, OtherLane, OtherLabel, #{target := Target} = Open}, Switch0) ->
-    {Lane, Label, #switch{labels = Labels} = Switch} = allocate(Switch0),
-    weft_link:handler(Link, {forwarded, OtherLabel, {self(), Lane, Label}}),
-    Relay = #relay{lane = Lane, far = Target, other = {Link, OtherLane, OtherLabel}},
-    answer(Lane, weft_wire:open(Label, Open), Switch#switch{labels = Labels#{Label => Relay}});
+message({forward, Link, OtherLanes, OtherLabel, #{target := Target, kind := Kind} = Open},
+        Switch0) ->
+    {Label, #switch{labels = Labels} = Switch} = allocate(Switch0),
+    Lanes = lanes_for(Kind, Switch),
+    weft_link:handler(Link, {forwarded, OtherLabel, {self(), Lanes, Label}}),
+    Relay = #relay{lanes = Lanes, far = Target, other = {Link, OtherLanes, OtherLabel}},
+    tell(weft_wire:open(Label, Open), Switch#switch{labels = Labels#{Label => Relay}});
 message({forwarded, Label, {Link, _, OtherLabel} = Other}, #switch{labels = Labels} = Switch) ->
     case Labels of
         #{Label := #relay{} = Relay} ->
@@ -308,9 +366,9 @@ message({forwarded, Label, {Link, _, OtherLabel} = Other}, #switch{labels = Labe
     end;
 message({relay_closed, Label, Reason}, #switch{labels = Labels} = Switch) ->
     case Labels of
-        #{Label := #relay{lane = Lane}} ->
-            answer(Lane, weft_wire:close(Label, Reason),
-                   Switch#switch{labels = maps:remove(Label, Labels)});
+        #{Label := #relay{}} ->
+            tell(weft_wire:close(Label, Reason),
+                 Switch#switch{labels = maps:remove(Label, Labels)});
         _ ->
             Switch
     end;
@@ -339,34 +397,35 @@ elsewhere(overflow, Session, From, Label, Switch) ->
     Session ! {weft_path, closed, From, Label, broken},
     Switch.
 
-open(Session, Input, #{target := Target} = Open, Switch0) ->
-    {Lane, Label, Switch1} = allocate(watch(Session, Switch0)),
+open(Session, Input, #{target := Target, kind := Kind} = Open, Switch0) ->
+    {Label, Switch1} = allocate(watch(Session, Switch0)),
     Session ! {weft_path, opening, self(), Label},
-    Switch = local(Label, Lane, Session, Input, Target, Switch1),
-    answer(Lane, weft_wire:open(Label, Open), Switch).
+    Switch = local(Label, Kind, Session, Input, Target, Switch1),
+    tell(weft_wire:open(Label, Open), Switch).
 
-%% Circuits are spread over the lanes of the link in turn.
-allocate(#switch{next_label = Label, lanes = [Lane | Lanes]} = Switch) ->
+%% To the peer, by the first lane: what is said of labels keeps its order.
+tell(_Packet, #switch{lanes = []} = Switch) ->
+    Switch;
+tell(Packet, #switch{lanes = [Lane | _]} = Switch) ->
+    answer(Lane, Packet, Switch).
+
+allocate(#switch{next_label = Label} = Switch) ->
     Next = case Label + 2 of
                Wrapped when Wrapped > 16#ffffffff -> 2 - (Label band 1);
                Following -> Following
            end,
-    {Lane, Label, Switch#switch{next_label = Next, lanes = Lanes ++ [Lane]}}.
+    {Label, Switch#switch{next_label = Next}}.
 
 session_down(Session, #switch{labels = Labels, hosted = Hosted, monitors = Monitors,
                               pending = Pending} = Switch) ->
-    Own = [{Label, Lane} || {Label, #local{session = S, lane = Lane}} <- maps:to_list(Labels),
-                            S =:= Session],
-    _ = [weft_lane:send(Lane, weft_wire:close(Label, ended), 6) || {Label, Lane} <- Own],
-    Switch#switch{labels = maps:without([Label || {Label, _} <- Own], Labels),
+    Own = [Label || {Label, #local{session = S}} <- maps:to_list(Labels), S =:= Session],
+    _ = [tell(weft_wire:close(Label, ended), Switch) || Label <- Own],
+    Switch#switch{labels = maps:without(Own, Labels),
                   hosted = maps:remove(Session, Hosted),
                   monitors = maps:remove(Session, Monitors),
                   pending = lists:keydelete(Session, 1, Pending)}.
 
 %% --- losing labels ----------------------------------------------------------------------------
-
-lane_of(#local{lane = Lane}) -> Lane;
-lane_of(#relay{lane = Lane}) -> Lane.
 
 lose_label(Label, Reason, #switch{labels = Labels, name = Name} = Switch) ->
     case Labels of
@@ -379,7 +438,7 @@ lose_label(Label, Reason, #switch{labels = Labels, name = Name} = Switch) ->
 
 lose_relay(Label, Reason, #switch{labels = Labels} = Switch) ->
     case maps:take(Label, Labels) of
-        {#relay{other = {Link, _Lane, OtherLabel}}, Rest} ->
+        {#relay{other = {Link, _Lanes, OtherLabel}}, Rest} ->
             weft_link:handler(Link, {relay_closed, OtherLabel, Reason}),
             Switch#switch{labels = Rest};
         {#relay{other = waiting}, Rest} ->

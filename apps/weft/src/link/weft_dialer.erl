@@ -13,7 +13,7 @@
 -type address() :: {inet:ip_address(), inet:port_number()}.
 
 %% @doc Connects to Node for a link, or for a further lane given its index and the link's token.
--spec dial(node(), link | {{lane, pos_integer()}, binary()}, address() | undefined,
+-spec dial(node(), link | {weft_hello:purpose(), binary()}, address() | undefined,
            TimeoutMs :: pos_integer()) ->
           {ok, weft_transport:socket(), weft_handshake:peer(), address()} | {error, term()}.
 dial(Node, What, LastKnown, TimeoutMs) ->

@@ -16,8 +16,8 @@
 
 %% @doc As dialer: proves knowledge of the cookie (or of the link's token, for a further lane)
 %% and checks that of the listener. Target is the node that should answer.
--spec dial(weft_transport:socket(), node(), link | {{lane, pos_integer()}, binary()}, deadline()) ->
-          {ok, peer()} | {error, term()}.
+-spec dial(weft_transport:socket(), node(), link | {weft_hello:purpose(), Token :: binary()},
+           deadline()) -> {ok, peer()} | {error, term()}.
 dial(Socket, Target, What, Deadline) ->
     BegunUs = erlang:monotonic_time(microsecond),
     Purpose = case What of link -> link; {Lane, _} -> Lane end,
@@ -131,7 +131,7 @@ decline(Socket, Status) ->
     {_, Highest} = weft_hello:versions(),
     Message = challenge(Status, Highest),
     Framed = <<(byte_size(Message)):16, Message/binary>>,
-    _ = weft_transport:try_send(Socket, Framed, byte_size(Framed), never_wait),
+    _ = weft_transport:try_send(Socket, Framed, byte_size(Framed)),
     ok.
 
 check_proof(Socket, Proof, Key, HelloBin, Challenge, Hello) ->

@@ -21,7 +21,9 @@
 
 -define(MAGIC, "WEFT").
 
--type purpose() :: link | {lane, 1..63}.
+%% The first lane of a link, or a further one: of the link itself (the class is empty) or of the
+%% channel that the class names.
+-type purpose() :: link | {lane, Class :: binary(), 1..63}.
 -type hello() :: #{versions := {byte(), byte()}, purpose := purpose(), nonce := <<_:256>>,
                    incarnation := non_neg_integer(), listens := boolean(),
                    cluster := binary(), name := binary(), target := binary()}.
@@ -50,17 +52,19 @@ choose_version({MinA, MaxA}, {MinB, MaxB}) ->
 -spec hello(hello()) -> binary().
 hello(#{versions := {Min, Max}, purpose := Purpose, nonce := Nonce, incarnation := Incarnation,
         listens := Listens, cluster := Cluster, name := Name, target := Target}) ->
-    <<?MAGIC, Min, Max, (lane_index(Purpose)), Nonce:32/binary, Incarnation:64,
+    {Class, Index} = lane(Purpose),
+    <<?MAGIC, Min, Max, Index, (byte_size(Class)), Class/binary, Nonce:32/binary, Incarnation:64,
       (flag(Listens)), (byte_size(Cluster)), Cluster/binary,
       (byte_size(Name)):16, Name/binary, (byte_size(Target)):16, Target/binary>>.
 
 -spec parse_hello(binary()) -> {ok, hello()} | {error, malformed}.
-parse_hello(<<?MAGIC, Min, Max, Lane, Nonce:32/binary, Incarnation:64, Listens,
+parse_hello(<<?MAGIC, Min, Max, Index, ClassSize, Class:ClassSize/binary, Nonce:32/binary,
+              Incarnation:64, Listens,
               ClusterSize, Cluster:ClusterSize/binary, NameSize:16, Name:NameSize/binary,
               TargetSize:16, Target:TargetSize/binary>>)
-  when Min =< Max, Lane < 64, Listens =< 1 ->
-    case lists:all(fun is_name/1, [Cluster, Name, Target]) of
-        true -> {ok, #{versions => {Min, Max}, purpose => purpose(Lane), nonce => Nonce,
+  when Min =< Max, Index < 64, Listens =< 1, Index > 0 orelse ClassSize =:= 0 ->
+    case lists:all(fun is_name/1, [Class, Cluster, Name, Target]) of
+        true -> {ok, #{versions => {Min, Max}, purpose => purpose(Class, Index), nonce => Nonce,
                        incarnation => Incarnation, listens => Listens =:= 1,
                        cluster => Cluster, name => Name, target => Target}};
         false -> {error, malformed}
@@ -106,11 +110,11 @@ answer(Status, Mac) -> <<(status_code(Status)), Mac/binary>>.
 parse_answer(<<Status, Mac/binary>>) when Status =< 9 -> {ok, status(Status), Mac};
 parse_answer(_) -> {error, malformed}.
 
-lane_index(link) -> 0;
-lane_index({lane, Index}) -> Index.
+lane(link) -> {<<>>, 0};
+lane({lane, Class, Index}) -> {Class, Index}.
 
-purpose(0) -> link;
-purpose(Index) -> {lane, Index}.
+purpose(_Empty, 0) -> link;
+purpose(Class, Index) -> {lane, Class, Index}.
 
 flag(true) -> 1;
 flag(false) -> 0.

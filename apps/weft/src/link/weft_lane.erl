@@ -5,32 +5,33 @@
 %% packet goes to the writer of the lane, a process whose only work is the waiting send. A sender
 %% that uses `send/4' with `notify' is told {weft_lane, ready, Socket} when its packet is out and
 %% should not send before that; so each such sender holds at most one packet here, and senders
-%% take turns. The packet of such a sender may also wait in its own process, for the socket to take
-%% the rest. All else (relayed circuits, acks) comes from processes that read other connections and
-%% never waits; it is bounded by credit and by `queued_bytes/1'.
+%% take turns. All else (relayed circuits, acks) is bounded by credit and by `queued_bytes/1'.
+%% No sender ever waits.
 %%
 %% Packets of one process keep their order: once one waits in the writer, later ones queue behind.
 -module(weft_lane).
 
--export([new/3, send/3, send/4, queued_bytes/1, socket/1, index/1, close/1]).
+-export([new/3, send/3, send/4, queued_bytes/1, socket/1, key/1, class/1, index/1, close/1]).
 -export([writer/3]).
--export_type([lane/0]).
+-export_type([lane/0, key/0]).
 
+%% Whose lane: of the link itself (empty) or of the channel of that name; and which of them.
+-type key() :: {Class :: binary(), Index :: non_neg_integer()}.
 -record(lane, {socket :: weft_transport:socket(),
-               index :: non_neg_integer(),
+               key :: key(),
                writer :: pid(),
                queued :: counters:counters_ref()}).
 -opaque lane() :: #lane{}.
 
 %% @doc Starts the writer of a connected socket, linked to the caller. Peer is for `weft_fault'.
--spec new(weft_transport:socket(), non_neg_integer(), node()) -> lane().
-new(Socket, Index, Peer) ->
+-spec new(weft_transport:socket(), key(), node()) -> lane().
+new(Socket, Key, Peer) ->
     Queued = counters:new(1, []),
     %% A delayed lane looks busy for ever, so that every packet passes the writer.
     counters:add(Queued, 1, case weft_fault:delay_ms(Peer) of none -> 0; _ -> 1 end),
     Writer = spawn_opt(?MODULE, writer, [Socket, Queued, Peer],
                        [link, {message_queue_data, off_heap}, {fullsweep_after, 10}]),
-    #lane{socket = Socket, index = Index, writer = Writer, queued = Queued}.
+    #lane{socket = Socket, key = Key, writer = Writer, queued = Queued}.
 
 %% @doc Sends a packet. `queued' means that the writer has it; it is on its way all the same.
 -spec send(lane(), iodata(), non_neg_integer()) -> ok | queued | {error, term()}.
@@ -43,16 +44,13 @@ send(Lane, Packet, Bytes) ->
 send(#lane{socket = Socket, queued = Queued} = Lane, Packet, Bytes, Notify) ->
     case counters:get(Queued, 1) of
         0 ->
-            case weft_transport:try_send(Socket, Packet, Bytes, patience(Notify)) of
+            case weft_transport:try_send(Socket, Packet, Bytes) of
                 busy -> enqueue(Lane, Packet, Bytes, Notify);
                 Result -> Result
             end;
         _ ->
             enqueue(Lane, Packet, Bytes, Notify)
     end.
-
-patience(notify) -> may_wait;
-patience(undefined) -> never_wait.
 
 enqueue(#lane{writer = Writer, queued = Queued}, Packet, Bytes, Notify) ->
     From = case Notify of notify -> self(); undefined -> undefined end,
@@ -67,8 +65,14 @@ queued_bytes(#lane{queued = Queued}) -> counters:get(Queued, 1).
 -spec socket(lane()) -> weft_transport:socket().
 socket(#lane{socket = Socket}) -> Socket.
 
+-spec key(lane()) -> key().
+key(#lane{key = Key}) -> Key.
+
+-spec class(lane()) -> binary().
+class(#lane{key = {Class, _}}) -> Class.
+
 -spec index(lane()) -> non_neg_integer().
-index(#lane{index = Index}) -> Index.
+index(#lane{key = {_, Index}}) -> Index.
 
 %% @doc Closes the socket and stops the writer. Only the process that made the lane may call this.
 -spec close(lane()) -> ok.

@@ -19,11 +19,13 @@
 -define(RETRY_MIN_MS, 20).
 -define(RETRY_MAX_MS, 1000).
 -define(IDLE_MS, 60000).
--define(LANES_MAX, 63).
+%% Lanes of one link, those of channels included.
+-define(LANES_MAX, 256).
 %% The side that did not dial the lost lane leaves the other this much time to do it again.
 -define(COURTESY_MS, 200).
 
 -record(lane, {lane :: weft_lane:lane(),
+               role :: dialer | listener,
                peername :: {inet:ip_address(), inet:port_number()} | undefined,
                until_more :: non_neg_integer(),
                packets = 0 :: non_neg_integer(),
@@ -219,7 +221,8 @@ attached(Socket, Peer, Purpose, Address, Link0) ->
     case is_welcome(Peer, Purpose, Link)
         andalso weft_transport:activate(Socket, weft_wire:packet_bytes_max()) of
         {ok, UntilMore} ->
-            add_lane(Socket, index(Purpose), Peer, UntilMore, Address, make_room(Purpose, Link));
+            add_lane(Socket, lane_key(Purpose), Peer, UntilMore, Address,
+                     make_room(Purpose, Peer, Link));
         false ->
             weft_transport:close(Socket),
             Link;
@@ -228,15 +231,15 @@ attached(Socket, Peer, Purpose, Address, Link0) ->
             Link#link{last_error = Reason}
     end.
 
-index(link) -> 0;
-index({lane, Index}) -> Index.
+lane_key(link) -> {<<>>, 0};
+lane_key({lane, Class, Index}) -> {Class, Index}.
 
 %% A lane belongs to a link that is up; on a cut link nothing comes up.
 is_welcome(Peer, Purpose, #link{key = Key} = Link) ->
     case {weft_fault:is_cut(Key), Purpose} of
         {true, _} -> false;
         {false, link} -> not is_lost_crossing(Peer, Link);
-        {false, {lane, _}} -> is_up(Link)
+        {false, {lane, _, _}} -> is_up(Link) andalso map_size(Link#link.lanes) < ?LANES_MAX
     end.
 
 %% Two calls may have crossed so that both were answered, which `weft_links:admit/2' cannot see.
@@ -248,17 +251,19 @@ is_lost_crossing(#{role := Role, begun_us := BegunUs, name := Name},
 is_lost_crossing(_Peer, _Link) ->
     false.
 
-add_lane(Socket, Index, Peer, UntilMore, Address,
+add_lane(Socket, LaneKey, #{role := Role} = Peer, UntilMore, Address,
          #link{key = Key, handler = Handler, lanes = Lanes, ups = Ups} = Link0) ->
     Node = case Key of {anonymous, _} -> undefined; _ -> Key end,
-    Lane = weft_lane:new(Socket, Index, Node),
+    Lane = weft_lane:new(Socket, LaneKey, Node),
     WasUp = is_up(Link0),
+    IsFirst = LaneKey =:= {<<>>, 0},
     %% Published first: sessions that hear of the lane look whether the link is up.
     Link = publish(cancel_pause(Link0#link{
-        lanes = Lanes#{Socket => #lane{lane = Lane, peername = maps:get(peername, Peer),
+        lanes = Lanes#{Socket => #lane{lane = Lane, role = Role,
+                                       peername = maps:get(peername, Peer),
                                        until_more = UntilMore, heard_ms = now_ms()}},
-        peer = case Index of 0 -> Peer; _ -> Link0#link.peer end,
-        up_us = case Index of 0 -> now_us(); _ -> Link0#link.up_us end,
+        peer = case IsFirst of true -> Peer; false -> Link0#link.peer end,
+        up_us = case IsFirst of true -> now_us(); false -> Link0#link.up_us end,
         address = case Address of undefined -> Link0#link.address; _ -> Address end,
         retry_ms = ?RETRY_MIN_MS, missing = 0,
         ups = case WasUp of true -> Ups; false -> Ups + 1 end})),
@@ -281,13 +286,14 @@ same_incarnation(_Peer, Link) ->
 
 %% A peer that dials the link anew has given up all connections that we still have. Nothing is
 %% dialled from here: a new lane is about to come.
-make_room(link, Link) ->
+make_room(link, _Peer, Link) ->
     case is_up(Link) of
         true -> drop_all(broken, Link#link{last_error = replaced});
         false -> Link
     end;
-make_room({lane, Index}, #link{lanes = Lanes} = Link) ->
-    case [Lane || #lane{lane = Lane} <- maps:values(Lanes), weft_lane:index(Lane) =:= Index] of
+make_room(Purpose, #{role := Role}, #link{lanes = Lanes} = Link) ->
+    case [Lane || #lane{lane = Lane, role = Dialled} <- maps:values(Lanes), Dialled =:= Role,
+                  weft_lane:key(Lane) =:= lane_key(Purpose)] of
         [Lane] when map_size(Lanes) > 1 -> drop_lane(Lane, replaced, Link);
         [_] -> drop_all(broken, Link#link{last_error = replaced});
         [] -> Link
@@ -349,7 +355,7 @@ need(#link{dialer = undefined, dial_timer = undefined} = Link) ->
                 true -> dial(link, link, Link);
                 false -> Link
             end;
-        {true, {lane, _} = Lane} ->
+        {true, {lane, _, _} = Lane} ->
             #link{peer = #{token := Token}} = Link,
             dial(Lane, {Lane, Token}, Link);
         {true, none} ->
@@ -365,17 +371,34 @@ can_dial(#link{key = {anonymous, _}}) -> false;
 can_dial(#link{peer = #{listens := false}}) -> false;
 can_dial(_Link) -> true.
 
-%% The dialler of a link brings up its further lanes. The first one is not dialled again while
-%% others live: another takes its place.
-missing_lane(#link{peer = #{role := dialer}, lanes = Lanes}) ->
-    Wanted = weft_config:get(lanes),
-    Present = [weft_lane:index(Lane) || #lane{lane = Lane} <- maps:values(Lanes)],
-    case lists:seq(1, ?LANES_MAX) -- Present of
-        [Index | _] when length(Present) < Wanted -> {lane, Index};
-        _ -> none
+missing_lane(#link{lanes = Lanes, peer = #{role := Role}} = Link)
+  when map_size(Lanes) < ?LANES_MAX ->
+    Present = [weft_lane:key(Lane) || #lane{lane = Lane} <- maps:values(Lanes)],
+    case {missing_general(Role, Present), can_dial(Link)} of
+        {[Index | _], true} -> {lane, <<>>, Index};
+        {[], true} -> missing_wanted(Present, Link);
+        {_, false} -> none
     end;
 missing_lane(_Link) ->
     none.
+
+%% The dialler of a link brings up its further lanes. The first one is not dialled again while
+%% others live: another takes its place.
+missing_general(listener, _Present) ->
+    [];
+missing_general(dialer, Present) ->
+    General = [Index || {<<>>, Index} <- Present],
+    case length(General) < weft_config:get(lanes) of
+        true -> lists:seq(1, length(General) + 1) -- General;
+        false -> []
+    end.
+
+%% Lanes of channels are brought up by the side that uses them.
+missing_wanted(Present, #link{handler = Handler, above = Above}) ->
+    case Handler:wants_lanes(Above) -- Present of
+        [{Class, Index} | _] -> {lane, Class, Index};
+        [] -> none
+    end.
 
 dial(Purpose, What, #link{key = Node, address = Address} = Link) ->
     Self = self(),
@@ -407,7 +430,7 @@ dialled({error, Reason}, link, #link{retry_ms = RetryMs, handler = Handler} = Li
                     Link1#link{above = Handler:dial_failed(Reason, Link1#link.above)}
             end,
     again(RetryMs, Link2#link{retry_ms = min(?RETRY_MAX_MS, 2 * RetryMs)});
-dialled({error, Reason}, {lane, _}, #link{retry_ms = RetryMs} = Link) ->
+dialled({error, Reason}, {lane, _, _}, #link{retry_ms = RetryMs} = Link) ->
     again(RetryMs, Link#link{last_error = Reason, retry_ms = min(?RETRY_MAX_MS, 2 * RetryMs)}).
 
 again(PauseMs, #link{dial_timer = undefined} = Link) ->
@@ -475,7 +498,7 @@ publish(#link{key = Key, lanes = Lanes, dialer = Dialer, peer = Peer} = Link) ->
     Link.
 
 first_lane(Lanes) ->
-    case lists:sort([{weft_lane:index(Lane), Lane} || #lane{lane = Lane} <- maps:values(Lanes)]) of
+    case lists:sort([{weft_lane:key(Lane), Lane} || #lane{lane = Lane} <- maps:values(Lanes)]) of
         [{_, First} | _] -> First;
         [] -> none
     end.
@@ -493,7 +516,8 @@ info_of(#link{key = Key, lanes = Lanes, peer = Peer, handler = Handler, above = 
       last_error => Link#link.last_error, above => Handler:info(Above)}.
 
 lane_info(#lane{lane = Lane, peername = Peername, packets = Packets}) ->
-    #{index => weft_lane:index(Lane), packets_in => Packets, peername => Peername,
+    #{class => weft_lane:class(Lane), index => weft_lane:index(Lane),
+      packets_in => Packets, peername => Peername,
       queued_bytes => weft_lane:queued_bytes(Lane)}.
 
 now_ms() -> erlang:monotonic_time(millisecond).

@@ -24,4 +24,6 @@
 -callback message(term(), state()) -> state().
 %% @doc Does something here need the link to be up?
 -callback wants_link(state()) -> boolean().
+%% @doc Lanes beyond those of the link itself that something here would use.
+-callback wants_lanes(state()) -> [weft_lane:key()].
 -callback info(state()) -> #{atom() => term()}.

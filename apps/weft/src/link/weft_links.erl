@@ -136,15 +136,15 @@ admit(Name, Purpose) ->
     end.
 
 admit_unknown(link) -> {ok, atom_to_binary(erlang:get_cookie())};
-admit_unknown({lane, _}) -> {no_link, <<>>}.
+admit_unknown({lane, _, _}) -> {no_link, <<>>}.
 
 admit_known(Node, Name, Purpose, Link) ->
     case {weft_fault:is_cut(Node), Purpose, Link} of
         {true, _, _} ->
             {refused, <<>>};
-        {false, {lane, _}, {_Pid, #{token := Token, lane := _}}} ->
+        {false, {lane, _, _}, {_Pid, #{token := Token, lane := _}}} ->
             {ok, Token};
-        {false, {lane, _}, _} ->
+        {false, {lane, _, _}, _} ->
             {no_link, <<>>};
         {false, link, {_Pid, #{dialling := true}}} ->
             case weft_identity:name() > Name of

@@ -8,7 +8,7 @@
 -module(weft_transport).
 
 -export([listen/1, accept/1, secure_accepted/2, connect/4, may_speak_weft/1,
-         send/2, try_send/4, recv/3,
+         send/2, try_send/3, recv/3,
          activate/2, more/2, half/0, close/1, controlling_process/2, peername/1, setopts/2,
          user_setopts/2, getopts/2,
          tcp_socket/1]).
@@ -23,9 +23,10 @@
 -define(HALF, 16).
 %% What weft calls itself in the TLS handshake (RFC 7301). Stock nodes do not answer to it.
 -define(ALPN, <<"weft">>).
-%% Bytes in the driver's own queue, from where on senders wait and until when.
--define(QUEUE_HIGH, 8192).
--define(QUEUE_LOW, 4096).
+%% Bytes in the driver's own queue from where on it is busy, and until when: a packet of the usual
+%% size (two fragments of the VM) fits whole, so that no sender waits for its own packet.
+-define(QUEUE_HIGH, 262144).
+-define(QUEUE_LOW, 65536).
 %% What decides how packets are read is not the user's to change.
 -define(OWN_OPTIONS, [active, packet, packet_size, mode, list, binary, deliver]).
 
@@ -113,24 +114,21 @@ client_options() ->
 send(Socket, Data) when is_port(Socket) -> gen_tcp:send(Socket, Data);
 send(Socket, Data) -> ssl:send(Socket, Data).
 
-%% @doc Sends what the socket takes now; else `busy'. TLS always is.
-%% The driver lets a sender wait whose own packet fills its queue, whatever the options. With
-%% `never_wait' such a packet is not tried; `may_wait' is for those with nothing else to do.
-%% That another sender filled it is asked first: from OTP 26 on a send that is refused leaves a
-%% monitor behind until the socket is closed.
--spec try_send(socket(), iodata(), Bytes :: non_neg_integer(), may_wait | never_wait) ->
-          ok | busy | {error, term()}.
-try_send(Socket, Data, Bytes, Wait) when is_port(Socket) ->
+%% @doc Sends what the socket takes now; else `busy'. TLS always is. Never waits: the driver lets a
+%% sender wait whose own packet fills its queue, so such a packet is not tried. That another sender
+%% filled it is asked first: from OTP 26 on a send that is refused leaves a monitor behind until
+%% the socket is closed.
+-spec try_send(socket(), iodata(), Bytes :: non_neg_integer()) -> ok | busy | {error, term()}.
+try_send(Socket, Data, Bytes) when is_port(Socket) ->
     case erlang:port_info(Socket, queue_size) of
-        {queue_size, Queued} when Queued =< ?QUEUE_LOW,
-                                  (Wait =:= may_wait orelse Queued + Bytes < ?QUEUE_HIGH) ->
+        {queue_size, Queued} when Queued =< ?QUEUE_LOW, Queued + Bytes < ?QUEUE_HIGH ->
             send_unless_busy(Socket, Data);
         {queue_size, _} ->
             busy;
         undefined ->
             {error, closed}
     end;
-try_send(_Tls, _Data, _Bytes, _Wait) ->
+try_send(_Tls, _Data, _Bytes) ->
     busy.
 
 send_unless_busy(Socket, Data) ->

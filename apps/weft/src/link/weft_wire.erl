@@ -8,16 +8,20 @@
 
 -export([ping/1, pong/1, goodbye/0, control/2, data/4, ack/2, tick/1, open/2, accept/2, close/2,
          decode/1, relabel/2, packet_bytes_max/0]).
--export_type([packet/0, label/0, sequence/0, open/0, close_reason/0, payload_kind/0]).
+-export_type([packet/0, label/0, sequence/0, open/0, close_reason/0, payload_kind/0,
+              stream_kind/0]).
 
 %% Names one circuit on one link; the opener's side allocates it (odd: dialer, even: acceptor).
 -type label() :: 0..16#ffffffff.
 %% Number of a payload within one direction of a session; the first is 1.
 -type sequence() :: non_neg_integer().
 -type payload_kind() :: handshake | frames | frames_ack.
+%% What a circuit is for: a distribution connection, or one partition of a channel.
+-type stream_kind() :: distribution | {channel, Name :: binary(), Partition :: byte()}.
 -type close_reason() :: ended | broken | no_route | hop_limit | refused | overload | unknown | gone.
--type open() :: #{mode := new | resume, hops := byte(), session := <<_:128>>,
-                  received := sequence(), source := binary(), target := binary()}.
+-type open() :: #{mode := new | resume, kind := stream_kind(), hops := byte(),
+                  session := <<_:128>>, received := sequence(), source := binary(),
+                  target := binary()}.
 -type packet() :: {ping, integer()} | {pong, integer()} | goodbye
                 | {control, binary(), binary()}
                 | {data, label(), sequence(), payload_kind(), binary()}
@@ -67,10 +71,11 @@ ack(Label, Sequence) -> <<?ACK, Label:32, Sequence:64>>.
 tick(Label) -> <<?TICK, Label:32>>.
 
 -spec open(label(), open()) -> iodata().
-open(Label, #{mode := Mode, hops := Hops, session := Session, received := Received,
-              source := Source, target := Target}) ->
-    <<?OPEN, Label:32, (mode_code(Mode)), Hops, Session:16/binary, Received:64,
-      (byte_size(Source)):16, Source/binary, (byte_size(Target)):16, Target/binary>>.
+open(Label, #{mode := Mode, kind := Kind, hops := Hops, session := Session,
+              received := Received, source := Source, target := Target}) ->
+    [<<?OPEN, Label:32, (mode_code(Mode)), Hops, Session:16/binary, Received:64,
+       (byte_size(Source)):16, Source/binary, (byte_size(Target)):16, Target/binary>>
+     | encode_kind(Kind)].
 
 -spec accept(label(), sequence()) -> iodata().
 accept(Label, Received) -> <<?ACCEPT, Label:32, Received:64>>.
@@ -92,10 +97,16 @@ decode(<<?PING, TimeUs:64/signed>>) -> {ping, TimeUs};
 decode(<<?PONG, TimeUs:64/signed>>) -> {pong, TimeUs};
 decode(<<?CONTROL, Size, Core:Size/binary, Payload/binary>>) -> {control, Core, Payload};
 decode(<<?OPEN, Label:32, Mode, Hops, Session:16/binary, Received:64, SourceSize:16,
-         Source:SourceSize/binary, TargetSize:16, Target:TargetSize/binary>>)
+         Source:SourceSize/binary, TargetSize:16, Target:TargetSize/binary, Kind/binary>> = Packet)
   when Mode =< 1, SourceSize =< 1024, TargetSize =< 1024 ->
-    {open, Label, #{mode => mode(Mode), hops => Hops, session => Session, received => Received,
-                    source => Source, target => Target}};
+    case decode_kind(Kind) of
+        {ok, StreamKind} ->
+            {open, Label, #{mode => mode(Mode), kind => StreamKind, hops => Hops,
+                            session => Session, received => Received, source => Source,
+                            target => Target}};
+        error ->
+            {unknown, Packet}
+    end;
 decode(<<?ACCEPT, Label:32, Received:64>>) -> {accept, Label, Received};
 decode(<<?CLOSE, Label:32, Reason>>) -> {close, Label, reason(Reason)};
 decode(<<?GOODBYE>>) -> goodbye;
@@ -105,6 +116,14 @@ decode(Packet) -> {unknown, Packet}.
 %% @doc The same packet for the next hop: only the label changes, the payload is not touched.
 -spec relabel(binary(), label()) -> iodata().
 relabel(<<Type, _Label:32, Rest/binary>>, Label) -> [<<Type, Label:32>>, Rest].
+
+encode_kind(distribution) -> <<0>>;
+encode_kind({channel, Name, Partition}) -> <<(byte_size(Name)), Name/binary, Partition>>.
+
+decode_kind(<<0>>) -> {ok, distribution};
+decode_kind(<<Size, Name:Size/binary, Partition>>) when Size > 0 ->
+    {ok, {channel, Name, Partition}};
+decode_kind(_) -> error.
 
 kind_code(handshake) -> 0;
 kind_code(frames) -> 1;

@@ -1,0 +1,380 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc A reliable, ordered stream of payloads to another node, over whatever path there is.
+%%
+%% A value, not a process: it lives in the process that fetches what is to be sent (`weft_session'
+%% for distribution, the sender of a channel), so that nothing stands between that process and the
+%% socket. The owner gives it every message that it does not know itself (`handle/2') and hears
+%% what became of it.
+%%
+%% Payloads are numbered and kept (`weft_outbound_core') and written to the lanes of the current
+%% path: a circuit that `weft_switch' opened, {Link, Lanes, Label}. With several lanes payloads are
+%% striped; the receiver puts them in order again. When a lane is lost what is not acknowledged is
+%% repeated on the others. When the path breaks, the end that began the stream looks for another
+%% (the link again, or a route around it) and the other end waits to be found. On the new path both
+%% sides say what they have received and repeat the rest. After resume_timeout_ms without a path,
+%% or when the peer's node is known to be gone, the stream has ended.
+-module(weft_stream).
+
+-export([initiator/4, acceptor/6, connect/1, close/1, handle/2, say_accepted/1,
+         push/4, flush/1, can_send/1, to_repeat/1, room/1, send_unnumbered/3, socket/1, info/1]).
+-export_type([stream/0, path/0, outcome/0]).
+
+%% An opened path that is not answered in this time is given up for another try.
+-define(OPEN_TIMEOUT_MS, 3000).
+-define(RETRY_MIN_MS, 10).
+-define(RETRY_MAX_MS, 250).
+%% Payloads from this size on go to the lanes in turn; smaller ones stay on one lane, where they
+%% need not wait for each other.
+-define(STRIPE_BYTES, 16384).
+
+-type path() :: {Link :: pid(), [weft_lane:lane()], weft_wire:label()}.
+%% connected: the first path stands. failed: there will be none. ended: nothing to resume.
+-type outcome() :: ok | connected | {failed, Reason :: term()} | ended | lost.
+
+-record(path, {link :: pid(),
+               label :: weft_wire:label(),
+               idle :: [weft_lane:lane()],
+               busy = [] :: [weft_lane:lane()]}).
+-record(stream, {id :: weft_sessions:id(),
+                 role :: initiator | acceptor,
+                 kind :: weft_wire:stream_kind(),
+                 node :: node() | undefined,
+                 counters :: weft_session_counters:counters(),
+                 input :: pid(),
+                 out :: weft_outbound_core:state(),
+                 path :: #path{} | undefined,
+                 opening :: {pid(), weft_wire:label()} | undefined,
+                 link_monitor :: reference() | undefined,
+                 established = false :: boolean(),
+                 connecting = false :: boolean(),
+                 closed = false :: boolean(),
+                 resend = [] :: [weft_outbound_core:item()],
+                 retry_ms = ?RETRY_MIN_MS :: pos_integer(),
+                 retry_timer :: reference() | undefined,
+                 give_up :: reference() | undefined,
+                 down_since_ms :: integer() | undefined,
+                 resumes = 0 :: non_neg_integer(),
+                 repairs = 0 :: non_neg_integer(),
+                 last_break :: term(),
+                 last_resume_ms :: non_neg_integer() | undefined}).
+-opaque stream() :: #stream{}.
+
+%% --- life -------------------------------------------------------------------------------------
+
+%% @doc The end that begins. Input is the process that takes what the peer sends.
+-spec initiator(weft_wire:stream_kind(), node(), weft_session_counters:counters(), pid()) ->
+          stream().
+initiator(Kind, Node, Counters, Input) ->
+    Id = weft_random:bytes(16),
+    weft_sessions:add(Id, self(), Input, atom_to_binary(Node)),
+    #stream{id = Id, role = initiator, kind = Kind, node = Node, counters = Counters,
+            input = Input, out = outbound()}.
+
+%% @doc The end that was found over Path; Peer is the name of the node at the other end.
+-spec acceptor(weft_wire:stream_kind(), weft_sessions:id(), Peer :: binary(), path(),
+               weft_session_counters:counters(), pid()) -> stream().
+acceptor(Kind, Id, Peer, Path, Counters, Input) ->
+    weft_sessions:add(Id, self(), Input, Peer),
+    on_path(Path, #stream{id = Id, role = acceptor, kind = Kind, counters = Counters,
+                          input = Input, out = outbound(), established = true}).
+
+outbound() ->
+    weft_outbound_core:new(weft_config:get(window_bytes)).
+
+%% @doc Begins to look for the first path; `connected' or `failed' will come of it.
+-spec connect(stream()) -> stream().
+connect(Stream) -> attach(Stream#stream{connecting = true}).
+
+%% @doc No path is looked for any more.
+-spec close(stream()) -> stream().
+close(Stream) -> Stream#stream{closed = true, path = undefined}.
+
+%% @doc What a message to the owner means for the stream; `unknown' if nothing.
+-spec handle(term(), stream()) -> {outcome(), stream()} | unknown.
+handle({weft_ack, Sequence}, #stream{out = Out} = Stream) ->
+    {ok, Stream#stream{out = weft_outbound_core:acked(Sequence, Out)}};
+handle({weft_lane, ready, Socket}, Stream) ->
+    {ok, lane_ready(Socket, Stream)};
+handle({weft_path, lanes, Link, Label, Lanes},
+       #stream{path = #path{link = Link, label = Label}} = Stream) ->
+    {ok, lanes_changed(Lanes, Stream)};
+handle({weft_path, opening, Link, Label}, Stream) ->
+    {ok, retry_after(?OPEN_TIMEOUT_MS, Stream#stream{opening = {Link, Label}})};
+handle({weft_path, accepted, Link, Lanes, Label, Received},
+       #stream{opening = {Link, Label}} = Stream) ->
+    accepted({Link, Lanes, Label}, Received, Stream);
+handle({weft_path, reattached, Link, Lanes, Label, Received}, Stream) ->
+    reattached({Link, Lanes, Label}, Received, Stream);
+handle({weft_path, available, Link}, #stream{path = #path{link = Other}} = Stream)
+  when Other =/= Link ->
+    {ok, attach(Stream)};
+handle({weft_path, closed, Link, Label, Reason}, Stream) ->
+    closed(Link, Label, Reason, Stream);
+handle({weft_stream, retry}, #stream{path = undefined} = Stream) ->
+    {ok, attach(Stream#stream{retry_timer = undefined})};
+handle({weft_stream, give_up}, #stream{path = undefined} = Stream) ->
+    {ended, Stream};
+handle({'DOWN', Ref, process, Link, _}, #stream{link_monitor = Ref, input = Link} = Stream) ->
+    {ended, Stream};
+handle({'DOWN', Ref, process, Link, Reason}, #stream{link_monitor = Ref} = Stream) ->
+    closed(Link, any, {link_process, Reason}, Stream#stream{link_monitor = undefined});
+handle(Message, Stream) when element(1, Message) =:= weft_path;
+                             element(1, Message) =:= weft_stream ->
+    {ok, Stream};
+handle(_Message, _Stream) ->
+    unknown.
+
+%% --- paths ------------------------------------------------------------------------------------
+
+%% The initiator asks for a path; the acceptor waits to be found.
+attach(#stream{role = acceptor} = Stream) -> Stream;
+attach(#stream{closed = true} = Stream) -> Stream;
+attach(Stream) -> open(Stream).
+
+open(#stream{opening = {Link, Label}} = Stream) ->
+    weft_link:handler(Link, {drop, Label}),
+    open(Stream#stream{opening = undefined});
+open(#stream{node = Node, established = Established, id = Id, kind = Kind, input = Input,
+             counters = Counters} = Stream0) ->
+    case path_link(Node) of
+        {ok, Link, IsUp} ->
+            Stream = case Stream0 of
+                         #stream{path = undefined} -> watch_link(Link, Stream0);
+                         _ -> Stream0
+                     end,
+            Open = #{mode => case Established of true -> resume; false -> new end, kind => Kind,
+                     hops => weft_config:get(hop_limit), session => Id,
+                     received => weft_session_counters:received(Counters),
+                     source => weft_identity:name(), target => atom_to_binary(Node)},
+            weft_link:handler(Link, {open, self(), Input, Open}),
+            wait_for_link(IsUp, Stream#stream{opening = undefined});
+        {error, Reason} ->
+            try_again(Reason, Stream0)
+    end.
+
+%% A link that is down opens when it comes up; by then the router may know a way around.
+wait_for_link(false, #stream{established = true, retry_ms = RetryMs} = Stream) ->
+    retry_after(RetryMs, Stream#stream{retry_ms = min(?RETRY_MAX_MS, 2 * RetryMs)});
+wait_for_link(_IsUp, Stream) ->
+    retry_after(?OPEN_TIMEOUT_MS, Stream).
+
+path_link(Node) ->
+    case weft_path:choose(Node) of
+        direct -> link_of(Node, weft_links:up(Node));
+        {via, NextHop} -> up_link(NextHop, weft_links:up(NextHop));
+        no_route -> {error, no_route}
+    end.
+
+%% A next hop whose link is down is one that the router is about to replace.
+up_link(NextHop, true) -> link_of(NextHop, true);
+up_link(_NextHop, false) -> {error, broken}.
+
+link_of(Node, IsUp) ->
+    {ok, Link} = weft_links:ensure(Node),
+    {ok, Link, IsUp}.
+
+watch_link(Link, #stream{link_monitor = Monitor} = Stream) ->
+    _ = is_reference(Monitor) andalso erlang:demonitor(Monitor, [flush]),
+    Stream#stream{link_monitor = erlang:monitor(process, Link)}.
+
+%% A first attempt that fails tells the owner; later ones go on until the stream gives up.
+failed(Reason, #stream{established = false, connecting = true} = Stream)
+  when Reason =/= broken, Reason =/= {dial, simultaneous} ->
+    {{failed, Reason}, Stream#stream{connecting = false, last_break = Reason}};
+failed(Reason, Stream) ->
+    {ok, pause(Reason, Stream)}.
+
+%% The same while an attempt begins, where there is nobody to tell yet: as a message to ourselves.
+try_again(Reason, #stream{established = false, connecting = true} = Stream) ->
+    self() ! {weft_path, closed, self(), any, Reason},
+    Stream#stream{opening = undefined};
+try_again(Reason, Stream) ->
+    pause(Reason, Stream).
+
+pause(Reason, #stream{retry_ms = RetryMs} = Stream) ->
+    retry_after(RetryMs, Stream#stream{last_break = Reason, opening = undefined,
+                                       retry_ms = min(?RETRY_MAX_MS, 2 * RetryMs)}).
+
+retry_after(DelayMs, #stream{retry_timer = Timer} = Stream) ->
+    _ = is_reference(Timer) andalso erlang:cancel_timer(Timer),
+    Stream#stream{retry_timer = erlang:send_after(DelayMs, self(), {weft_stream, retry})}.
+
+%% Our open was accepted: the first path, or one that resumes.
+accepted(Path, _Received, #stream{established = false} = Stream) ->
+    {connected, on_path(Path, Stream#stream{established = true, connecting = false})};
+accepted(Path, Received, Stream) ->
+    resume(Path, Received, drop_path(Stream)).
+
+%% The peer found us by another path. Our count goes first, so that it can repeat from there.
+reattached(Path, Received, Stream) ->
+    resume(Path, Received, say_accepted(on_path(Path, drop_path(Stream)))).
+
+%% @doc Tells the initiator that its open has been accepted, and what was received so far.
+-spec say_accepted(stream()) -> stream().
+say_accepted(#stream{path = #path{label = Label}, counters = Counters} = Stream) ->
+    Received = weft_session_counters:received(Counters),
+    send_unnumbered(weft_wire:accept(Label, Received), 13, Stream).
+
+resume(Path, Received, #stream{out = Out0, resumes = Resumes} = Stream0) ->
+    case weft_outbound_core:resume(Received, Out0) of
+        {ok, Items, Out} ->
+            Stream = on_path(Path, Stream0),
+            {ok, Stream#stream{out = Out, resend = Items, resumes = Resumes + 1}};
+        {error, lost} ->
+            {lost, Stream0#stream{last_break = resume_lost}}
+    end.
+
+on_path({Link, Lanes, Label}, #stream{give_up = GiveUp, retry_timer = Retry, counters = Counters,
+                                      down_since_ms = SinceMs} = Stream0) ->
+    _ = [erlang:cancel_timer(Timer) || Timer <- [GiveUp, Retry], is_reference(Timer)],
+    weft_session_counters:set_path(Counters, up),
+    Stream = watch_link(Link, Stream0),
+    Stream#stream{path = #path{link = Link, label = Label, idle = Lanes}, opening = undefined,
+                  give_up = undefined, retry_timer = undefined, retry_ms = ?RETRY_MIN_MS,
+                  resend = [], down_since_ms = undefined,
+                  last_resume_ms = case SinceMs of
+                                       undefined -> Stream0#stream.last_resume_ms;
+                                       _ -> now_ms() - SinceMs
+                                   end}.
+
+drop_path(#stream{path = #path{link = Link, label = Label}} = Stream) ->
+    weft_link:handler(Link, {drop, Label}),
+    path_down(replaced, Stream);
+drop_path(Stream) ->
+    Stream.
+
+path_down(Reason, #stream{counters = Counters, give_up = Old} = Stream) ->
+    weft_session_counters:set_path(Counters, down),
+    _ = is_reference(Old) andalso erlang:cancel_timer(Old),
+    GiveUp = erlang:send_after(weft_config:get(resume_timeout_ms), self(),
+                               {weft_stream, give_up}),
+    Stream#stream{path = undefined, give_up = GiveUp, down_since_ms = now_ms(),
+                  last_break = Reason, resend = []}.
+
+%% `ended' and `gone' are the peer's or the network's word that there is nothing to resume.
+closed(_Link, _Label, Reason, #stream{established = true} = Stream)
+  when Reason =:= ended; Reason =:= gone; Reason =:= refused ->
+    {ended, Stream#stream{last_break = Reason}};
+closed(Link, Label, Reason, #stream{path = #path{link = Link, label = Current}} = Stream)
+  when Label =:= Current; Label =:= any ->
+    {ok, attach(path_down(Reason, Stream))};
+closed(_Link, _Label, _Reason, #stream{path = #path{}} = Stream) ->
+    {ok, Stream};
+closed(Link, Label, Reason, #stream{opening = {Link, Opening}} = Stream)
+  when Label =:= Opening; Label =:= any ->
+    failed(Reason, Stream);
+closed(_Link, any, Reason, #stream{opening = undefined} = Stream) ->
+    failed(Reason, Stream);
+closed(_Link, _Label, _Reason, Stream) ->
+    {ok, Stream}.
+
+%% --- lanes ------------------------------------------------------------------------------------
+
+lane_ready(Socket, #stream{path = #path{idle = Idle, busy = Busy} = Path} = Stream) ->
+    {Ready, StillBusy} = lists:partition(fun(Lane) -> weft_lane:socket(Lane) =:= Socket end, Busy),
+    Stream#stream{path = Path#path{idle = Idle ++ Ready, busy = StillBusy}};
+lane_ready(_Socket, Stream) ->
+    Stream.
+
+%% What was under way on a lost lane is repeated on the others, together with all that is not
+%% acknowledged: the receiver drops what it has.
+lanes_changed(Lanes, #stream{path = #path{idle = Idle, busy = Busy} = Path, out = Out0,
+                             repairs = Repairs} = Stream) ->
+    Changed = Path#path{idle = [Lane || Lane <- Idle, lists:member(Lane, Lanes)]
+                            ++ (Lanes -- (Idle ++ Busy)),
+                        busy = [Lane || Lane <- Busy, lists:member(Lane, Lanes)]},
+    case (Idle ++ Busy) -- Lanes of
+        [] ->
+            Stream#stream{path = Changed};
+        _Lost ->
+            {ok, Items, Out} = weft_outbound_core:resume(0, Out0),
+            Stream#stream{path = Changed, out = Out, resend = Items, repairs = Repairs + 1}
+    end.
+
+%% --- sending ----------------------------------------------------------------------------------
+
+%% @doc Can a payload be written now: is there a path with a lane that is not busy?
+-spec can_send(stream()) -> boolean().
+can_send(#stream{path = #path{idle = [_ | _]}}) -> true;
+can_send(_Stream) -> false.
+
+%% @doc Is there something to repeat, for `flush/1'?
+-spec to_repeat(stream()) -> boolean().
+to_repeat(#stream{resend = Items}) -> Items =/= [].
+
+%% @doc Does the window allow another payload, with nothing waiting to be repeated?
+-spec room(stream()) -> boolean().
+room(#stream{resend = [], out = Out}) -> weft_outbound_core:room(Out);
+room(_Stream) -> false.
+
+%% @doc Writes the next of what has to be repeated; `none' if nothing or not now.
+-spec flush(stream()) -> {ok, stream()} | none.
+flush(#stream{resend = [Item | Items], path = #path{idle = [_ | _]}} = Stream) ->
+    {ok, transmit(Item, Stream#stream{resend = Items})};
+flush(_Stream) ->
+    none.
+
+%% @doc Numbers and keeps a payload, and writes it now or as soon as it can be.
+-spec push(weft_wire:payload_kind(), iodata(), non_neg_integer(), stream()) -> stream().
+push(Kind, Payload, Bytes, #stream{out = Out0, resend = Resend} = Stream0) ->
+    {Item, Out} = weft_outbound_core:push(Kind, Payload, Bytes, Out0),
+    Stream = Stream0#stream{out = Out},
+    case Stream of
+        #stream{path = undefined} -> Stream;
+        #stream{resend = [], path = #path{idle = [_ | _]}} -> transmit(Item, Stream);
+        _ -> Stream#stream{resend = Resend ++ [Item]}
+    end.
+
+transmit({Sequence, Kind, Payload, Bytes},
+         #stream{path = #path{label = Label, idle = [Lane | Lanes], busy = Busy} = Path,
+                 counters = Counters} = Stream) ->
+    weft_session_counters:packet_out(Counters, Bytes),
+    case weft_lane:send(Lane, weft_wire:data(Label, Sequence, Kind, Payload), Bytes + 14, notify) of
+        ok when Bytes < ?STRIPE_BYTES; Lanes =:= [] -> Stream;
+        ok -> Stream#stream{path = Path#path{idle = Lanes ++ [Lane]}};
+        queued -> Stream#stream{path = Path#path{idle = Lanes, busy = [Lane | Busy]}};
+        %% The link will say that the lane is lost; until then it is as good as busy.
+        {error, _} -> Stream#stream{path = Path#path{idle = Lanes, busy = [Lane | Busy]}}
+    end.
+
+%% @doc A packet outside the numbering, which may be lost; nothing when there is no path.
+-spec send_unnumbered(iodata() | fun((weft_wire:label()) -> iodata()), pos_integer(), stream()) ->
+          stream().
+send_unnumbered(Encode, Bytes, #stream{path = #path{label = Label}} = Stream)
+  when is_function(Encode) ->
+    send_unnumbered(Encode(Label), Bytes, Stream);
+send_unnumbered(Packet, Bytes, #stream{path = #path{} = Path, counters = Counters} = Stream) ->
+    weft_session_counters:packet_out(Counters, Bytes),
+    _ = weft_lane:send(first_lane(Path), Packet, Bytes),
+    Stream;
+send_unnumbered(_Packet, _Bytes, Stream) ->
+    Stream.
+
+first_lane(#path{idle = [Lane | _]}) -> Lane;
+first_lane(#path{busy = [Lane | _]}) -> Lane.
+
+%% @doc The socket of a lane that is used now.
+-spec socket(stream()) -> {ok, weft_transport:socket()} | {error, enotconn}.
+socket(#stream{path = #path{} = Path}) -> {ok, weft_lane:socket(first_lane(Path))};
+socket(_Stream) -> {error, enotconn}.
+
+%% --- what others see --------------------------------------------------------------------------
+
+%% @doc Path, lanes, bytes not acknowledged, resumes (on a new path), repairs (of a lost lane, on
+%% the same path) and the last error.
+-spec info(stream()) -> map().
+info(#stream{path = Path, out = Out, counters = Counters} = Stream) ->
+    Stats = weft_session_counters:read(Counters),
+    maps:merge(Stats, maps:merge(path_info(Path),
+        #{role => Stream#stream.role, unacked_bytes => weft_outbound_core:unacked_bytes(Out),
+          resumes => Stream#stream.resumes, repairs => Stream#stream.repairs,
+          last_error => Stream#stream.last_break,
+          last_resume_ms => Stream#stream.last_resume_ms})).
+
+path_info(undefined) ->
+    #{link => undefined, lanes => [], label => undefined};
+path_info(#path{link = Link, label = Label, idle = Idle, busy = Busy}) ->
+    #{link => Link, label => Label,
+      lanes => lists:sort([weft_lane:index(Lane) || Lane <- Idle ++ Busy])}.
+
+now_ms() -> erlang:monotonic_time(millisecond).
