@@ -1,9 +1,10 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc The replicated table of members: pure data, merged the same way on every node.
 %%
-%% An entry is `{Node, Incarnation, Status}'. Of two entries of a node the one with the higher
-%% incarnation is newer; of the same incarnation, `left' is newer than `member'. Only the node
-%% itself makes new incarnations, so merging is commutative, associative and idempotent, and all
+%% An entry is `{Node, Incarnation, Status}'; the status is `left' or what kind of member the node
+%% is. Of two entries of a node the one with the higher incarnation is newer; of the same
+%% incarnation, `left' is newer than any kind. Only the node itself makes new incarnations, and it
+%% is of one kind in each of them, so merging is commutative, associative and idempotent, and all
 %% nodes that saw the same entries hold the same table.
 %%
 %% Entries `left' (tombstones) keep a departed node from being revived by a node that has not heard
@@ -11,8 +12,8 @@
 %% that lasts longer than that may revive a departed node as an unreachable member (see `forget').
 -module(weft_member_table).
 
--export([new/2, merge/3, get/2, members/1, entries/1, newer_than/2, digest/1, expire/2]).
--export_type([table/0, entry/0]).
+-export([new/2, merge/3, get/2, members/1, members/2, entries/1, newer_than/2, digest/1, expire/2]).
+-export_type([table/0, entry/0, kind/0]).
 
 -record(table, {
     entries = #{} :: #{weft_core:node_id() => {incarnation(), status()}},
@@ -26,7 +27,9 @@
 
 -opaque table() :: #table{}.
 -type incarnation() :: non_neg_integer().
--type status() :: member | left.
+-type status() :: left | kind().
+-type kind() :: atom().
+%% What the topology tells its members apart by; never `left'.
 -type entry() :: {weft_core:node_id(), incarnation(), status()}.
 
 %% @doc A table with one entry. Options: `members_max' (10000), `tombstones_max' (1000),
@@ -62,7 +65,7 @@ merge_one({Node, Incarnation, Status} = Entry, NowMs, {Changed, Refused, Table})
             {[Entry | Changed], Refused, put_entry(Entry, NowMs, Table)}
     end.
 
-is_newer({Incarnation, left}, {Incarnation, member}) -> true;
+is_newer({Incarnation, left}, {Incarnation, Kind}) -> Kind =/= left;
 is_newer({New, _}, {Old, _}) -> New > Old.
 
 put_entry({Node, Incarnation, Status} = Entry, NowMs, Table) ->
@@ -71,7 +74,7 @@ put_entry({Node, Incarnation, Status} = Entry, NowMs, Table) ->
                 hash = Hash + erlang:phash2(Entry),
                 left_at_ms = case Status of
                                  left -> LeftAt#{Node => NowMs};
-                                 member -> LeftAt
+                                 _Kind -> LeftAt
                              end}.
 
 remove(Node, #table{entries = Entries, hash = Hash, left_at_ms = LeftAt} = Table) ->
@@ -92,7 +95,12 @@ get(Node, #table{entries = Entries}) ->
 %% @doc Nodes that have not left, in term order.
 -spec members(table()) -> [weft_core:node_id()].
 members(#table{entries = Entries}) ->
-    lists:sort([Node || {Node, {_, member}} <- maps:to_list(Entries)]).
+    lists:sort([Node || {Node, {_, Status}} <- maps:to_list(Entries), Status =/= left]).
+
+%% @doc Members of one kind, in term order.
+-spec members(kind(), table()) -> [weft_core:node_id()].
+members(Kind, #table{entries = Entries}) ->
+    lists:sort([Node || {Node, {_, Status}} <- maps:to_list(Entries), Status =:= Kind]).
 
 %% @doc All entries, tombstones included, in term order.
 -spec entries(table()) -> [entry()].
