@@ -23,6 +23,10 @@ good_topologies_are_accepted_test_() ->
      || Term <- [full_mesh, {full_mesh, #{seeds => []}}, {full_mesh, #{seeds => [?A, ?B]}},
                  {static, #{links => [{?B, ?A}]}},
                  {static, #{links => [{?A, ?B}, {?B, ?C}, {?C, ?A}]}},
+                 {client_server, #{role => server, servers => [?A]}},
+                 {client_server, #{role => server, servers => [?B]}},
+                 {client_server, #{role => client, servers => [?B, ?C], links => 2}},
+                 {client_server, #{role => client, servers => discovered}},
                  {groups, #{one => [?A]}},
                  {groups, #{one => [?A, ?B], two => [?B, ?C], "three" => [?C, ?D]}}]].
 
@@ -49,6 +53,17 @@ errors() ->
      {{static, #{links => [{?B, ?C}]}}, ["this node, a@host, does not occur", "links", "b@host"]},
      {{static, #{links => [{?A, ?B}, {?C, ?D}]}}, ["no path leads from a@host to c@host",
                                                    "add a link"]},
+     {{client_server, client}, ["options", "client_server", "role =>", "servers =>"]},
+     {{client_server, #{servers => [?B]}}, ["needs the role", "role => client"]},
+     {{client_server, #{role => gateway, servers => [?B]}}, ["role", "is gateway", "client or"]},
+     {{client_server, #{role => client}}, ["needs its servers", "servers => ["]},
+     {{client_server, #{role => client, servers => []}}, ["servers", "is empty", "discovered"]},
+     {{client_server, #{role => client, servers => ?B}}, ["servers", "b@host is no list"]},
+     {{client_server, #{role => client, servers => [b]}}, ["servers", "b is no node name"]},
+     {{client_server, #{role => client, servers => [?A, ?B]}}, ["this node, a@host", "role => serv"]},
+     {{client_server, #{role => client, servers => [?B], link => 2}}, ["no option link", "links"]},
+     {{client_server, #{role => client, servers => [?B], links => 0}}, ["links", "from 1 to 16"]},
+     {{client_server, #{role => server, servers => [?A], links => 2}}, ["links", "for clients"]},
      {{groups, #{}}, ["groups", "non-empty map"]},
      {{groups, #{one => [], two => [?A]}}, ["group one is empty", "remove the group"]},
      {{groups, #{one => ?A}}, ["group one is a@host", "list of nodes"]},
@@ -69,6 +84,7 @@ a_topology_is_partial_if_two_members_are_no_neighbours_test_() ->
     [?_assertEqual(IsPartial, is_partial(Term))
      || {Term, IsPartial} <-
             [{full_mesh, false},
+             {{client_server, #{role => server, servers => [?A]}}, true},
              {{static, #{links => [{?A, ?B}]}}, false},
              {{static, #{links => [{?A, ?B}, {?C, ?B}]}}, true},
              {{static, #{links => [{?A, ?B}, {?C, ?B}, {?C, ?A}]}}, false},

@@ -17,7 +17,7 @@
 %% yet higher one.
 -module(weft_membership).
 
--export([new/3, handle/4, table/1, dialable/2]).
+-export([new/3, handle/4, table/1, dialable/2, is_joined/1]).
 -export_type([membership/0, about/0, change/0, message/0, neighbours/0]).
 
 -record(membership, {
@@ -72,6 +72,10 @@ new(Self, #{kind := Kind, version := Version, salt := Salt}, Options) ->
 %% @doc The table of members.
 -spec table(membership()) -> weft_member_table:table().
 table(#membership{table = Table}) -> Table.
+
+%% @doc Whether this node has not begun to leave.
+-spec is_joined(membership()) -> boolean().
+is_joined(#membership{mode = Mode}) -> Mode =:= joined.
 
 %% @doc Those of Seeds that it makes sense to dial: not one that left (if it comes back it dials by
 %% itself), and none at all once this node leaves.

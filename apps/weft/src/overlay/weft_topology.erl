@@ -4,12 +4,13 @@
 %% `{member, Node}'. Everything else (routes, circuits, services) follows from the links that are
 %% up.
 %%
-%% In the configuration a topology is a term, the same file on every node:
+%% In the configuration a topology is a term, the same on every node (but for the role of a node):
 %% ```
 %% full_mesh
 %% {full_mesh, #{seeds => [node()]}}
 %% {static, #{links => [{NodeA, NodeB}, ...]}}
 %% {groups, #{GroupName => [node()], ...}}
+%% {client_server, #{role => client | server, servers => [node()], links => 1..16}}
 %% '''
 -module(weft_topology).
 
@@ -31,12 +32,17 @@ parse({static, Options}) when is_map(Options) ->
     {ok, weft_static_core, Options};
 parse({groups, Groups}) when is_map(Groups) ->
     {ok, weft_groups_core, #{groups => Groups}};
-parse({Name, Options}) when Name =:= full_mesh; Name =:= static; Name =:= groups ->
-    {error, io_lib:format("options of topology ~0tp are ~0tp: write ~ts",
-                          [Name, Options, form(Name)])};
+parse({client_server, Options}) when is_map(Options) ->
+    {ok, weft_client_server_core, Options};
 parse(Other) ->
-    {error, io_lib:format("~0tp is no topology: write ~ts, ~ts, ~ts or ~ts",
-                          [Other, "full_mesh", form(full_mesh), form(static), form(groups)])}.
+    {error, no_topology(Other, is_tuple(Other) andalso tuple_size(Other) =:= 2
+                                   andalso lists:keyfind(element(1, Other), 1, forms()))}.
+
+no_topology({Name, Options}, {Name, Form}) ->
+    io_lib:format("options of topology ~0tp are ~0tp: write ~ts", [Name, Options, Form]);
+no_topology(Other, false) ->
+    io_lib:format("~0tp is no topology: write full_mesh or ~ts",
+                  [Other, lists:join(" or ", [Form || {_, Form} <- forms()])]).
 
 %% @doc Parses and validates in one step, for a check of the configuration on node Self.
 -spec validate(weft_core:node_id(), term()) -> ok | {error, iolist()}.
@@ -46,6 +52,8 @@ validate(Self, Term) ->
         {error, _} = Error -> Error
     end.
 
-form(full_mesh) -> "{full_mesh, #{seeds => ['name@host', ...]}}";
-form(static) -> "{static, #{links => [{'name1@host', 'name2@host'}, ...]}}";
-form(groups) -> "{groups, #{GroupName => ['name@host', ...]}}".
+forms() ->
+    [{full_mesh, "{full_mesh, #{seeds => ['name@host', ...]}}"},
+     {static, "{static, #{links => [{'name1@host', 'name2@host'}, ...]}}"},
+     {groups, "{groups, #{GroupName => ['name@host', ...]}}"},
+     {client_server, "{client_server, #{role => client, servers => ['name@host', ...]}}"}].
