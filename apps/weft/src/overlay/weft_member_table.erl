@@ -12,7 +12,7 @@
 %% that lasts longer than that may revive a departed node as an unreachable member (see `forget').
 -module(weft_member_table).
 
--export([new/2, merge/3, get/2, members/1, members/2, entries/1, newer_than/2, digest/1, expire/2]).
+-export([new/2, merge/3, get/2, members/2, entries/1, newer_than/2, digest/1, expire/2]).
 -export_type([table/0, entry/0, kind/0]).
 
 -record(table, {
@@ -91,11 +91,6 @@ remove(Node, #table{entries = Entries, hash = Hash, left_at_ms = LeftAt} = Table
 -spec get(weft_core:node_id(), table()) -> {ok, {incarnation(), status()}} | error.
 get(Node, #table{entries = Entries}) ->
     maps:find(Node, Entries).
-
-%% @doc Nodes that have not left, in term order.
--spec members(table()) -> [weft_core:node_id()].
-members(#table{entries = Entries}) ->
-    lists:sort([Node || {Node, {_, Status}} <- maps:to_list(Entries), Status =/= left]).
 
 %% @doc Members of one kind, in term order.
 -spec members(kind(), table()) -> [weft_core:node_id()].

@@ -6,7 +6,7 @@
 -module(weft_overlay).
 
 -export([members/0, neighbours/0, routes/0, route/1, is_partial/0, leave/0,
-         boot_checks/2, boot_checks/3]).
+         boot_checks/3]).
 
 %% The time a topology may take to say good-bye.
 -define(LEAVE_TIMEOUT_MS, 10000).
@@ -47,11 +47,6 @@ is_partial() ->
 -spec leave() -> ok.
 leave() ->
     weft_driver:command(weft_topology, leave, ?LEAVE_TIMEOUT_MS).
-
-%% @doc `boot_checks/3' for hidden circuits.
--spec boot_checks(TopologyModule :: module(), Options :: map()) -> ok | {error, iolist()}.
-boot_checks(Topology, Options) ->
-    boot_checks(Topology, Options, hidden).
 
 %% @doc Refuses flags of the VM that would turn a partial topology into a lie. To be called before
 %% the overlay starts. `global' reads both flags once, when the kernel starts, so they can not be

@@ -7,7 +7,7 @@
 %% wait for the answer, and forgotten after one interval. One entry per destination.
 -module(weft_router_requests).
 
--export([new/1, wish/4, relay/5, answered/3, due/2, drop/2, is_empty/1, has/2]).
+-export([new/1, wish/4, relay/5, answered/3, due/2, drop/2, is_empty/1]).
 -export_type([requests/0]).
 
 -record(request, {
@@ -96,11 +96,6 @@ drop(Dest, #requests{open = Open} = Requests) ->
 -spec is_empty(requests()) -> boolean().
 is_empty(#requests{open = Open}) ->
     map_size(Open) =:= 0.
-
-%% @doc Whether a request for Dest is under way.
--spec has(weft_core:node_id(), requests()) -> boolean().
-has(Dest, #requests{open = Open}) ->
-    is_map_key(Dest, Open).
 
 put_open(Dest, Request, #requests{open = Open} = Requests) ->
     Requests#requests{open = Open#{Dest => Request}}.
