@@ -94,8 +94,8 @@ first_message(Socket, Deadline) ->
         throw:Reason -> {error, Reason}
     end.
 
-%% @doc As listener: answers a hello. Admit decides, before anything is proven, from what the peer
-%% says of itself, and gives the key to prove with for a lane.
+%% @doc As listener: answers a hello. From what the peer says of itself, before anything is proven,
+%% `weft_links:admit/2' decides whether it may go on, and with which key it has to prove itself.
 -spec answer(weft_transport:socket(), binary(), deadline()) ->
           {ok, peer(), weft_hello:purpose()} | {error, term()}.
 answer(Socket, HelloBin, Deadline) ->
