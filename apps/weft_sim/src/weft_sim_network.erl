@@ -19,14 +19,14 @@
     %% Directions that carry nothing.
     cuts = #{} :: #{{node(), node()} => []},
     next_id = 1 :: stream_id(),
-    %% The newest stream of each pair.
-    current = #{} :: #{{node(), node()} => stream_id()},
+    %% The newest stream of each pair, found from both ends.
+    current = #{} :: #{node() => #{node() => stream_id()}},
     %% Streams that the node which asked for them does not know to be up yet.
     opening = #{} :: #{stream_id() => []},
-    %% Broken directions of each stream that at least one end may still believe in.
-    streams = #{} :: #{stream_id() => #{node() => []}},
+    %% Streams that at least one end may still believe in: their ends and broken directions.
+    streams = #{} :: #{stream_id() => {node(), node(), Broken :: #{node() => []}}},
     %% When the last message of a direction arrives; later ones come no earlier.
-    busy_until_us = #{} :: #{{node(), node()} => non_neg_integer()}}).
+    busy_until_us = #{} :: #{From :: node() => #{To :: node() => non_neg_integer()}}}).
 
 -opaque network() :: #network{}.
 -type stream_id() :: pos_integer().
@@ -71,8 +71,8 @@ is_open(A, B, #network{cuts = Cuts}) ->
 %% @doc A new stream between the nodes; it takes the place of an older one.
 -spec open(node(), node(), network()) -> {stream_id(), network()}.
 open(A, B, #network{next_id = Id, current = Current, streams = Streams, opening = Opening} = N) ->
-    {Id, N#network{next_id = Id + 1, current = Current#{pair(A, B) => Id},
-                   streams = Streams#{Id => #{}}, opening = Opening#{Id => []}}}.
+    {Id, N#network{next_id = Id + 1, current = put2(A, B, Id, put2(B, A, Id, Current)),
+                   streams = Streams#{Id => {A, B, #{}}}, opening = Opening#{Id => []}}}.
 
 %% @doc The node that asked for the stream has its answer.
 -spec opened(stream_id(), network()) -> network().
@@ -83,38 +83,50 @@ opened(Id, #network{opening = Opening} = Network) ->
 -spec is_opening(node(), node(), network()) -> boolean().
 is_opening(A, B, #network{opening = Opening, streams = Streams} = Network) ->
     Id = current(A, B, Network),
-    is_map_key(Id, Opening) andalso maps:get(Id, Streams, broken) =:= #{}.
+    case Streams of
+        #{Id := {_, _, Broken}} -> is_map_key(Id, Opening) andalso map_size(Broken) =:= 0;
+        #{} -> false
+    end.
 
 %% @doc Neither end believes in the stream any more.
 -spec close(stream_id(), network()) -> network().
-close(Id, #network{streams = Streams, current = Current} = Network) ->
-    Network#network{streams = maps:remove(Id, Streams),
-                    current = maps:filter(fun(_, Other) -> Other =/= Id end, Current)}.
+close(Id, #network{streams = Streams0, current = Current, busy_until_us = Busy} = Network) ->
+    case maps:take(Id, Streams0) of
+        {{A, B, _}, Streams} when map_get(B, map_get(A, Current)) =:= Id ->
+            Network#network{streams = Streams,
+                            current = remove2(A, B, remove2(B, A, Current)),
+                            busy_until_us = remove2(A, B, remove2(B, A, Busy))};
+        {_Replaced, Streams} -> Network#network{streams = Streams};
+        error -> Network
+    end.
 
 %% @doc The newest stream between the nodes.
 -spec current(node(), node(), network()) -> stream_id() | none.
 current(A, B, #network{current = Current}) ->
-    maps:get(pair(A, B), Current, none).
+    case Current of
+        #{A := #{B := Id}} -> Id;
+        #{} -> none
+    end.
 
 %% @doc The newest stream to each other node, in term order.
 -spec streams_of(node(), network()) -> [{Peer :: node(), stream_id()}].
 streams_of(Name, #network{current = Current}) ->
-    lists:sort([{case Pair of {Name, Peer} -> Peer; {Peer, Name} -> Peer end, Id}
-                || {{A, B} = Pair, Id} <- maps:to_list(Current), A =:= Name orelse B =:= Name]).
+    lists:sort(maps:to_list(maps:get(Name, Current, #{}))).
 
 %% @doc Breaks both directions of a stream.
 -spec break(stream_id(), network()) -> network().
-break(Id, #network{current = Current, streams = Streams} = Network) ->
-    case [Pair || {Pair, Other} <- maps:to_list(Current), Other =:= Id] of
-        [{A, B}] -> Network#network{streams = Streams#{Id => #{A => [], B => []}}};
-        [] -> Network#network{streams = maps:remove(Id, Streams)}
+break(Id, #network{streams = Streams} = Network) ->
+    case Streams of
+        #{Id := {A, B, _}} -> Network#network{streams = Streams#{Id := {A, B, #{A => [], B => []}}}};
+        #{} -> Network
     end.
 
 %% @doc Breaks the direction that starts at From.
 -spec break(stream_id(), From :: node(), network()) -> network().
 break(Id, From, #network{streams = Streams} = Network) ->
     case Streams of
-        #{Id := Broken} -> Network#network{streams = Streams#{Id := Broken#{From => []}}};
+        #{Id := {A, B, Broken}} ->
+            Network#network{streams = Streams#{Id := {A, B, Broken#{From => []}}}};
         #{} -> Network
     end.
 
@@ -122,7 +134,7 @@ break(Id, From, #network{streams = Streams} = Network) ->
 -spec is_flowing(stream_id(), From :: node(), To :: node(), network()) -> boolean().
 is_flowing(Id, From, _To, #network{streams = Streams}) ->
     case Streams of
-        #{Id := Broken} -> not is_map_key(From, Broken);
+        #{Id := {_, _, Broken}} -> not is_map_key(From, Broken);
         #{} -> false
     end.
 
@@ -131,8 +143,12 @@ is_flowing(Id, From, _To, #network{streams = Streams}) ->
           {non_neg_integer(), network()}.
 arrival_us(NowUs, From, To, #network{latency_us = Range, busy_until_us = Busy} = Network0) ->
     {LatencyUs, Network} = draw(Range, Network0),
-    AtUs = max(NowUs + LatencyUs, maps:get({From, To}, Busy, 0) + 1),
-    {AtUs, Network#network{busy_until_us = Busy#{{From, To} => AtUs}}}.
+    LastUs = case Busy of
+                 #{From := #{To := Us}} -> Us;
+                 #{} -> 0
+             end,
+    AtUs = max(NowUs + LatencyUs, LastUs + 1),
+    {AtUs, Network#network{busy_until_us = put2(From, To, AtUs, Busy)}}.
 
 %% @doc How long an end takes to notice that its stream is broken.
 -spec detection_us(network()) -> {non_neg_integer(), network()}.
@@ -148,5 +164,14 @@ draw({Min, Max}, #network{rand = Rand0} = Network) ->
     {N, Rand} = rand:uniform_s(Max - Min + 1, Rand0),
     {Min + N - 1, Network#network{rand = Rand}}.
 
-pair(A, B) ->
-    {min(A, B), max(A, B)}.
+put2(A, B, Value, Map) ->
+    case Map of
+        #{A := Inner} -> Map#{A := Inner#{B => Value}};
+        #{} -> Map#{A => #{B => Value}}
+    end.
+
+remove2(A, B, Map) ->
+    case Map of
+        #{A := Inner} -> Map#{A := maps:remove(B, Inner)};
+        #{} -> Map
+    end.

@@ -15,7 +15,7 @@
 -export([new/1, run_until/2, schedule/3, settled/1,
          now_ms/1, view_changed_ms/1, running/1, is_live/3, live_graph/1,
          view/3, views/2, machine/3,
-         violation/1, counters/1, trace/1]).
+         violation/1, counters/1, observed/1, trace/1]).
 -export_type([world/0, verb/0, config/0]).
 
 -record(node, {
@@ -31,8 +31,7 @@
 
 -record(world, {
     now_us = 0 :: non_neg_integer(),
-    queue = gb_sets:new() :: gb_sets:set({non_neg_integer(), pos_integer(), term()}),
-    next = 1 :: pos_integer(),
+    queue = weft_sim_queue:new() :: weft_sim_queue:queue(),
     nodes = #{} :: #{node() => #node{}},
     network :: weft_sim_network:network(),
     machines :: fun((node()) -> [{atom(), module(), map()}]),
@@ -42,7 +41,11 @@
     violation = none :: none | {NowMs :: non_neg_integer(), module(), string()},
     is_traced :: boolean(),
     trace = [] :: [{NowUs :: non_neg_integer(), term()}],
-    counters = #{events => 0, messages => 0, bytes => 0} :: #{atom() => non_neg_integer()}}).
+    observer :: none | {module(), State :: term()},
+    is_weighed :: boolean(),
+    events = 0 :: non_neg_integer(),
+    messages = 0 :: non_neg_integer(),
+    bytes = 0 :: non_neg_integer()}).
 
 -opaque world() :: #world{}.
 
@@ -51,7 +54,11 @@
                     checkers => [{module(), map()}],
                     latency_us => {non_neg_integer(), non_neg_integer()},
                     detection_ms => {non_neg_integer(), non_neg_integer()},
+                    observer => {module(), State :: term()},
+                    weigh => boolean(),
                     trace => boolean()}.
+%% `observer': sees messages and notices, see `weft_sim_observer'. `weigh' (true): count the bytes of
+%% messages as well.
 
 -type verb() ::
     {start, node()}                          % a first or further life, higher incarnation each time
@@ -70,6 +77,7 @@
 new(#{seed := Seed, machines := Machines} = Config) ->
     #world{network = weft_sim_network:new(rand:seed_s(exsss, Seed), Config),
            machines = Machines, seed = Seed, checkers = maps:get(checkers, Config, []),
+           observer = maps:get(observer, Config, none), is_weighed = maps:get(weigh, Config, true),
            is_traced = maps:get(trace, Config, false)}.
 
 %% @doc Has a verb happen at the given time.
@@ -85,11 +93,11 @@ run_until(UntilMs, World) ->
 step(_UntilUs, #world{violation = {_, _, _}} = World) ->
     World;
 step(UntilUs, #world{queue = Queue0} = World) ->
-    case gb_sets:is_empty(Queue0) orelse gb_sets:take_smallest(Queue0) of
-        {{AtUs, _, Event}, Queue} when AtUs =< UntilUs ->
-            step(UntilUs, happen(Event, count(events, 1, World#world{now_us = AtUs,
-                                                                    queue = Queue})));
-        _EmptyOrLater ->
+    case weft_sim_queue:out(UntilUs, Queue0) of
+        {AtUs, Event, Queue} ->
+            step(UntilUs, happen(Event, World#world{now_us = AtUs, queue = Queue,
+                                                    events = World#world.events + 1}));
+        none ->
             World#world{now_us = UntilUs}
     end.
 
@@ -125,11 +133,11 @@ is_live(A, B, #world{nodes = Nodes}) ->
 %% @doc The running nodes with those they have a live link to.
 -spec live_graph(world()) -> #{node() => [node()]}.
 live_graph(#world{nodes = Nodes} = World) ->
-    Running = running(World),
     maps:from_list(
       [{Name, [Peer || Peer <- lists:sort(maps:keys((map_get(Name, Nodes))#node.peers)),
-                       lists:member(Peer, Running), is_live(Name, Peer, World)]}
-       || Name <- Running]).
+                       (node_of(Peer, World))#node.state =:= running,
+                       is_live(Name, Peer, World)]}
+       || Name <- running(World)]).
 
 %% @doc A view of a node.
 -spec view(node(), Key :: term(), world()) -> term() | undefined.
@@ -164,8 +172,13 @@ machine(Name, Machine, #world{nodes = Nodes}) ->
 violation(#world{violation = Violation}) -> Violation.
 
 %% @doc Events processed, messages and bytes (external term format) sent.
--spec counters(world()) -> #{atom() => non_neg_integer()}.
-counters(#world{counters = Counters}) -> Counters.
+-spec counters(world()) -> #{events | messages | bytes => non_neg_integer()}.
+counters(#world{events = Events, messages = Messages, bytes = Bytes}) ->
+    #{events => Events, messages => Messages, bytes => Bytes}.
+
+%% @doc The state of the observer.
+-spec observed(world()) -> term().
+observed(#world{observer = {_Observer, State}}) -> State.
 
 %% @doc What happened, oldest first, if the world was asked to trace.
 -spec trace(world()) -> [{NowUs :: non_neg_integer(), term()}].
@@ -391,7 +404,7 @@ send(Name, To, Machine, Msg, #world{network = Network0, now_us = NowUs} = World0
     case node_of(Name, World0) of
         #node{peers = #{To := Id}} ->
             {AtUs, Network} = weft_sim_network:arrival_us(NowUs, Name, To, Network0),
-            World = count(messages, 1, count(bytes, erlang:external_size(Msg), World0)),
+            World = observe(sent, Name, Machine, Msg, weigh(Msg, World0)),
             at(AtUs, {arrive, Id, Name, To, Machine, Msg}, World#world{network = Network});
         _ -> World0
     end.
@@ -432,7 +445,7 @@ perform_one({view, Key, Value}, Name, Machine, #world{now_us = NowUs} = World0) 
     check_view(Name, Key, Value, traced({view, Name, Key, Value},
                                         put_node(Name, Node#node{views = Changed}, World)));
 perform_one({notice, Notice}, Name, Machine, World) ->
-    traced({notice, Name, Machine, Notice}, World);
+    observe(notice, Name, Machine, Notice, traced({notice, Name, Machine, Notice}, World));
 perform_one({reply, _Ref, Reply}, Name, Machine, World) ->
     traced({reply, Name, Machine, Reply}, World).
 
@@ -448,8 +461,8 @@ judge(_Checker, {violation, _Later}, World) -> World.
 
 %% --- small parts ---
 
-at(AtUs, Event, #world{queue = Queue, next = Next} = World) ->
-    World#world{queue = gb_sets:insert({AtUs, Next, Event}, Queue), next = Next + 1}.
+at(AtUs, Event, #world{queue = Queue} = World) ->
+    World#world{queue = weft_sim_queue:in(AtUs, Event, Queue)}.
 
 node_of(Name, #world{nodes = Nodes}) ->
     maps:get(Name, Nodes, #node{}).
@@ -461,8 +474,15 @@ hold(Name, Event, World) ->
     #node{held = Held} = Node = node_of(Name, World),
     put_node(Name, Node#node{held = [Event | Held]}, World).
 
-count(Counter, By, #world{counters = Counters} = World) ->
-    World#world{counters = maps:update_with(Counter, fun(N) -> N + By end, Counters)}.
+weigh(_Msg, #world{is_weighed = false, messages = Messages} = World) ->
+    World#world{messages = Messages + 1};
+weigh(Msg, #world{messages = Messages, bytes = Bytes} = World) ->
+    World#world{messages = Messages + 1, bytes = Bytes + erlang:external_size(Msg)}.
+
+observe(_What, _Name, _Machine, _Term, #world{observer = none} = World) ->
+    World;
+observe(What, Name, Machine, Term, #world{observer = {Observer, State}, now_us = NowUs} = World) ->
+    World#world{observer = {Observer, Observer:What(Name, Machine, Term, NowUs, State)}}.
 
 traced(_What, #world{is_traced = false} = World) -> World;
 traced(What, #world{trace = Trace, now_us = NowUs} = World) ->
