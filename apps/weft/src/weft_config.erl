@@ -15,7 +15,7 @@
 -type key() :: cluster_name | transport | tls_options | family | lanes | window_bytes
              | resume_timeout_ms | keepalive_ms | link_timeout_ms | handshake_timeout_ms
              | pending_handshakes_max | plain_nodes | ports | topology | circuits | hop_limit
-             | relay_circuits_max | relay_bytes_max | faults.
+             | relay_circuits_max | relay_bytes_max | channels | pins | faults.
 
 %% @doc All keys: {Key, Default, Check, What the value must be}.
 -spec schema() -> [{key(), term(), fun((term()) -> boolean()), string()}].
@@ -40,6 +40,8 @@ schema() ->
      {hop_limit, 8, between(1, 255), "an integer from 1 to 255"},
      {relay_circuits_max, 4096, between(0, 1000000), "an integer from 0 to 1000000"},
      {relay_bytes_max, 67108864, between(65536, 1 bsl 40), "bytes, from 65536"},
+     {channels, #{}, fun(_) -> true end, "a map from names to maps of options"},
+     {pins, #{}, fun(_) -> true end, "a map from registered names to channels"},
      {faults, false, fun is_boolean/1, "true or false"}].
 
 %% @doc Loads the application description so that its environment can be read before it is started.
@@ -85,6 +87,11 @@ check_key(Key, Value) ->
     end.
 
 check_relations(Env) ->
+    check_timeouts(Env)
+        ++ weft_channel_options:check(proplists:get_value(channels, Env, default(channels)),
+                                      proplists:get_value(pins, Env, default(pins))).
+
+check_timeouts(Env) ->
     Keepalive = proplists:get_value(keepalive_ms, Env, default(keepalive_ms)),
     Timeout = proplists:get_value(link_timeout_ms, Env, default(link_timeout_ms)),
     case is_integer(Keepalive) andalso is_integer(Timeout) andalso Timeout =< Keepalive of

@@ -1,0 +1,124 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Causal order against its definition: participants send, the network delivers in any order,
+%% and nobody is given a message before one that precedes it.
+-module(weft_causal_core_tests).
+
+-include_lib("proper/include/proper.hrl").
+-include_lib("eunit/include/eunit.hrl").
+
+-define(C, weft_causal_core).
+-define(PEOPLE, 4).
+
+%% A message knows which messages its sender had sent or been given before: the definition itself.
+-record(model, {states, past = #{}, net = [], given = #{}, next = 1, sent = 0}).
+
+properties_test_() ->
+    [{Name, {timeout, 60, ?_assert(proper:quickcheck(Property, [{numtests, 500}, quiet]))}}
+     || {Name, Property} <- [{"causes first, all of them", prop_causal()},
+                             {"all given out when somebody dies", prop_down()},
+                             {"bounded", prop_bounded()}]].
+
+step() ->
+    frequency([{3, {send, range(1, ?PEOPLE), range(1, ?PEOPLE)}}, {3, {arrive, range(0, 1000)}}]).
+
+steps() -> ?SIZED(Size, resize(5 * Size, list(step()))).
+
+model(BytesMax) ->
+    #model{states = maps:from_list([{P, ?C:new(P, BytesMax, 1000)}
+                                    || P <- lists:seq(1, ?PEOPLE)])}.
+
+prop_causal() ->
+    ?FORALL(Steps, steps(),
+            begin
+                #model{given = Given, sent = Sent, states = States} =
+                    settle(lists:foldl(fun step/2, model(1 bsl 40), Steps)),
+                lists:sum([length(G) || G <- maps:values(Given)]) =:= Sent
+                    andalso lists:all(fun(S) -> ?C:waiting(S) =:= 0 end, maps:values(States))
+            end).
+
+%% All messages of one participant are lost with it; what waits for them must not wait for ever.
+prop_down() ->
+    ?FORALL({Steps, Dead, How}, {steps(), range(1, ?PEOPLE), oneof([gone, lost])},
+            begin
+                #model{net = Net} = Model0 = lists:foldl(fun step/2, model(1 bsl 40), Steps),
+                Left = [M || {From, _, _, _} = M <- Net, From =/= Dead],
+                Model = lists:foldl(fun(P, M) -> down(P, Dead, How, M) end,
+                                    Model0#model{net = Left, past = any},
+                                    lists:seq(1, ?PEOPLE) -- [Dead]),
+                #model{states = States} = settle(Model),
+                lists:all(fun({P, S}) -> P =:= Dead orelse ?C:waiting(S) =:= 0 end,
+                          maps:to_list(States))
+            end).
+
+down(P, Dead, How, #model{states = States} = Model) ->
+    {Out, State} = ?C:down(Dead, How, maps:get(P, States)),
+    give(P, Out, Model#model{states = States#{P := State}}).
+
+%% With room for two messages the order is given up rather than the bound, and that is told.
+prop_bounded() ->
+    ?FORALL(Steps, steps(),
+            begin
+                Model0 = lists:foldl(fun step/2, (model(500))#model{past = any}, Steps),
+                #model{given = Given, sent = Sent, states = States} = settle(Model0),
+                lists:sum([length(G) || G <- maps:values(Given)]) =:= Sent
+                    andalso lists:all(fun(S) -> ?C:waiting(S) =< 2 end, maps:values(States))
+            end).
+
+step({send, Same, Same}, Model) ->
+    Model;
+step({send, From, To}, #model{states = States, net = Net, next = Id, past = Past,
+                              sent = Sent} = Model) ->
+    {ok, Stamp, State} = ?C:stamp(To, maps:get(From, States)),
+    Before = case Past of
+                 any -> [];
+                 #{} -> maps:get(From, Past, [])
+             end,
+    Model#model{states = States#{From := State}, next = Id + 1, sent = Sent + 1,
+                past = case Past of any -> any; _ -> Past#{From => [{Id, To} | Before]} end,
+                net = [{From, To, Stamp, {Id, Before}} | Net]};
+step({arrive, _}, #model{net = []} = Model) ->
+    Model;
+step({arrive, Which}, #model{net = Net, states = States} = Model) ->
+    {_, To, Stamp, Message} = Packet = lists:nth(1 + Which rem length(Net), Net),
+    {Out, State} = ?C:arrived(Stamp, Message, 10, maps:get(To, States)),
+    give(To, Out, Model#model{net = lists:delete(Packet, Net), states = States#{To := State}}).
+
+give(_To, [], Model) ->
+    Model;
+give(To, [{How, {Id, Before}} | Rest], #model{given = Given, past = Past} = Model) ->
+    Had = maps:get(To, Given, []),
+    Past =:= any orelse begin
+                            true = How =:= causal,
+                            true = [I || {I, Receiver} <- Before, Receiver =:= To] -- Had =:= []
+                        end,
+    NewPast = case Past of
+                  any -> any;
+                  _ -> Past#{To => lists:usort([{Id, To} | Before] ++ maps:get(To, Past, []))}
+              end,
+    give(To, Rest, Model#model{given = Given#{To => [Id | Had]}, past = NewPast}).
+
+settle(#model{net = []} = Model) -> Model;
+settle(Model) -> settle(step({arrive, 17}, Model)).
+
+%% After a lost connection the next message says what came before it: it is waited for no more.
+a_participant_that_comes_back_is_in_order_again_test() ->
+    A0 = ?C:new(1, 10000, 100),
+    {ok, _Lost, A1} = ?C:stamp(2, A0),
+    {ok, Second, A2} = ?C:stamp(2, A1),
+    {ok, Third, _} = ?C:stamp(2, A2),
+    {[], B1} = ?C:arrived(Second, second, 0, ?C:new(2, 10000, 100)),
+    {[{causal, second}], B2} = ?C:down(1, lost, B1),
+    {[{causal, third}], B3} = ?C:arrived(Third, third, 0, B2),
+    ?assertEqual(0, ?C:waiting(B3)).
+
+what_is_no_stamp_is_malformed_test_() ->
+    State = ?C:new(1, 1000, 2),
+    [?_assertEqual({error, malformed}, ?C:arrived(Stamp, m, 0, State))
+     || Stamp <- [x, {2, 0, #{}}, {2, 1, []}, {2, 1, #{{1, 2} => x}}, {2, 1, #{x => 1}},
+                  {"a", 1, #{}}]]
+        ++ [?_assertEqual({error, too_many_participants},
+                          ?C:arrived({2, 1, #{{1, 2} => 1, {2, 1} => 1, {3, 1} => 1}}, m, 0,
+                                     State))].
+
+the_past_names_whom_to_watch_test() ->
+    ?assertEqual([2, 3], ?C:depends_on({2, 5, #{{3, 1} => 2, {4, 2} => 1, {2, 1} => 4}}, 1)).
