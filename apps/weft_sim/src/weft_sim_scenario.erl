@@ -29,7 +29,8 @@
 -spec names() -> [atom()].
 names() ->
     [static_churn, static_costs, static_restarts, router_restarts, groups_churn,
-     mesh_churn, mesh_leave, mesh_split, session_faults].
+     mesh_churn, mesh_leave, mesh_split, clients_churn, clients_loss,
+     session_faults].
 
 %% @doc One line about a scenario.
 -spec describe(atom()) -> string().
@@ -41,6 +42,8 @@ describe(groups_churn) -> "overlapping groups; links cut, nodes crash and pause"
 describe(mesh_churn) -> "full mesh through two seeds; links cut, nodes crash and pause";
 describe(mesh_leave) -> "full mesh; nodes join, leave and come back while links are cut";
 describe(mesh_split) -> "full mesh in two halves for ten minutes";
+describe(clients_churn) -> "clients of a third as many servers; all kinds of faults";
+describe(clients_loss) -> "half of the servers crash for good, the others one after another";
 describe(session_faults) -> "a session over gateways that crash, pause and lose links".
 
 %% @doc Builds a scenario. The same arguments give the same scenario.
@@ -85,6 +88,16 @@ build(mesh_split, Nodes) ->
     {One, Other} = lists:split(length(Nodes) div 2, Nodes),
     Scenario = mesh(Nodes, Nodes, [], [{10000, {partition, [One, Other]}}]),
     Scenario#{heal_at_ms := 610000};
+build(clients_churn, Nodes) ->
+    {Servers, Clients} = lists:split(max(2, length(Nodes) div 4), Nodes),
+    client_server(Servers, Clients, faults(Nodes, all_pairs(Nodes),
+                                           [cut, cut_one_way, crash, restart, pause]), []);
+build(clients_loss, Nodes) ->
+    {Servers, Clients} = lists:split(max(4, length(Nodes) div 4), Nodes),
+    {Lost, Kept} = lists:split(length(Servers) div 2, Servers),
+    Steps = lists:append([[{N * 8000, {crash, Node}}, {N * 8000 + 4000, {start, Node}}]
+                          || {N, Node} <- lists:zip(lists:seq(1, length(Kept)), Kept)]),
+    client_server(Servers, Clients, Steps, [{at(1000), {crash, Node}} || Node <- Lost]);
 build(session_faults, [Source, Target | Gateways]) ->
     Pairs = lists:append([[{Source, G}, {Target, G}] || G <- Gateways]),
     #{world => #{machines => fun(Node) -> session_machines(Node, Source, Target, Pairs) end,
@@ -136,9 +149,29 @@ mesh(Nodes, Staying, Left, Faults) ->
     Scenario#{world := World#{checkers := [{weft_sim_membership_checker, #{left => Left}}
                                            | Checkers]}}.
 
-routed({Topology, TopologyOptions}, Pairs, Starts, Faults) ->
-    Machines = fun(_Node) -> [{topology, Topology, TopologyOptions},
-                              {router, weft_router_core, #{}}]
+%% Only the first two servers are told; the others are found by gossip.
+client_server(Servers, Clients, Faults, Lasting) ->
+    Links = 2,
+    Options = fun(Node) ->
+                      Known = #{servers => lists:sublist(Servers, 2)},
+                      case lists:member(Node, Servers) of
+                          true -> Known#{role => server};
+                          false -> Known#{role => client, links => Links}
+                      end
+              end,
+    Checked = #{servers => Servers, clients => Clients, links => Links},
+    Scenario = routed({weft_client_server_core, Options}, all_pairs(Servers),
+                      starts(Servers ++ Clients, 5000), Faults),
+    #{world := #{checkers := Checkers} = World} = Scenario,
+    Scenario#{world := World#{checkers := [{weft_sim_client_server_checker, Checked},
+                                           {weft_sim_membership_checker, #{}} | Checkers]},
+              lasting := Lasting}.
+
+routed({Topology, TopologyOptions}, Pairs, Starts, Faults) when is_map(TopologyOptions) ->
+    routed({Topology, fun(_Node) -> TopologyOptions end}, Pairs, Starts, Faults);
+routed({Topology, OptionsOf}, Pairs, Starts, Faults) ->
+    Machines = fun(Node) -> [{topology, Topology, OptionsOf(Node)},
+                             {router, weft_router_core, #{}}]
                end,
     Cut = lists:usort([pick(Pairs) || _ <- lists:seq(1, length(Pairs) div 10)]),
     #{world => #{machines => Machines,

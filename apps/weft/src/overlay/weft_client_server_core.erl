@@ -131,11 +131,14 @@ balance(#state{membership = Membership} = State) ->
 balance(Servers, #state{role = server} = State) ->
     want(Servers, give_up(wanted(State) -- Servers, State));
 balance(Servers, #state{role = client, target = Target} = State0) ->
-    State = claim(Servers, give_up(wanted(State0) -- Servers, State0)),
+    #state{held = Up} = State = claim(Servers, give_up(wanted(State0) -- Servers, State0)),
     Held = held(State),
     case Target - length(Held) of
-        Lacking when Lacking > 0 -> try_more(Lacking, Servers, State);
-        _Enough -> give_up(wanted(State) -- lists:sublist(Held, Target), State)
+        Lacking when Lacking > 0 ->
+            try_more(Lacking, Servers, give_up(Up -- Held, State));
+        _Enough ->
+            %% Also what came up when it was wanted no more.
+            give_up(lists:usort(Up ++ wanted(State)) -- lists:sublist(Held, Target), State)
     end.
 
 %% A link that is up, since a server called, is better than one that has to be dialled.
