@@ -27,6 +27,8 @@
 %% size (two fragments of the VM) fits whole, so that no sender waits for its own packet.
 -define(QUEUE_HIGH, 262144).
 -define(QUEUE_LOW, 65536).
+%% Bytes that the kernel may hold beyond what the network takes now.
+-define(UNSENT_BYTES, 65536).
 %% What decides how packets are read is not the user's to change.
 -define(OWN_OPTIONS, [active, packet, packet_size, mode, list, binary, deliver]).
 
@@ -148,10 +150,17 @@ activate(Socket, BytesMax) ->
     Options = [{packet, 4}, {packet_size, BytesMax}, {active, ?ACTIVE},
                {high_watermark, ?QUEUE_HIGH}, {low_watermark, ?QUEUE_LOW},
                {nodelay, kernel_env(dist_nodelay, true)}],
-    case setopts(Socket, Options) of
+    case setopts(Socket, Options ++ short_queue(Socket, os:type())) of
         ok -> {ok, ?HALF};
         Error -> Error
     end.
+
+%% What the kernel takes before it can send it only waits there: a lane that is held up should say
+%% so, and others take over (TCP_NOTSENT_LOWAT of Linux, tcp(7)).
+short_queue(Socket, {unix, linux}) when is_port(Socket) ->
+    [{raw, 6, 25, <<?UNSENT_BYTES:32/native>>}];
+short_queue(_Socket, _Os) ->
+    [].
 
 %% @doc How many packets to take before each `more/2', and how many to ask for then.
 -spec half() -> pos_integer().
