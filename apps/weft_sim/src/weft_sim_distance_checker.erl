@@ -7,7 +7,7 @@
 -module(weft_sim_distance_checker).
 -behaviour(weft_sim_checker).
 
--export([view_changed/5, settled/2]).
+-export([view_changed/5]).
 
 %% @doc Compares the node whose route just changed with its new next hop.
 -spec view_changed(node(), term(), term(), weft_sim_world:world(), map()) ->
@@ -31,8 +31,3 @@ compare(Dest, {Name, Ours}, {Next, Theirs}) ->
 distance(Name, Dest, World) ->
     {ok, Router} = weft_sim_world:machine(Name, router, World),
     weft_router_table:distance(Dest, weft_router_core:table(Router)).
-
-%% @doc Nothing more at the end.
--spec settled(weft_sim_world:world(), map()) -> ok.
-settled(_World, _Options) ->
-    ok.

@@ -6,7 +6,7 @@
 -module(weft_sim_loop_checker).
 -behaviour(weft_sim_checker).
 
--export([view_changed/5, settled/2]).
+-export([view_changed/5]).
 
 %% @doc Follows the next hops from the node whose route just changed.
 -spec view_changed(node(), term(), term(), weft_sim_world:world(), map()) ->
@@ -29,8 +29,3 @@ follow(Name, Dest, World, Path) ->
             end;
         undefined -> ok
     end.
-
-%% @doc Nothing more at the end: each change was checked.
--spec settled(weft_sim_world:world(), map()) -> ok.
-settled(_World, _Options) ->
-    ok.

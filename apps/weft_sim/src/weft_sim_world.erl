@@ -36,7 +36,8 @@
     network :: weft_sim_network:network(),
     machines :: fun((node()) -> [{atom(), module(), map()}]),
     seed :: integer(),
-    checkers :: [{module(), map()}],
+    checkers :: weft_sim_checker:checkers(),
+    watching :: weft_sim_checker:checkers(),
     view_changed_us = 0 :: non_neg_integer(),
     violation = none :: none | {NowMs :: non_neg_integer(), module(), string()},
     is_traced :: boolean(),
@@ -51,7 +52,7 @@
 
 -type config() :: #{seed := integer(),
                     machines := fun((node()) -> [{Name :: atom(), module(), Options :: map()}]),
-                    checkers => [{module(), map()}],
+                    checkers => weft_sim_checker:checkers(),
                     latency_us => {non_neg_integer(), non_neg_integer()},
                     detection_ms => {non_neg_integer(), non_neg_integer()},
                     observer => {module(), State :: term()},
@@ -75,8 +76,10 @@
 %% @doc An empty world at time 0.
 -spec new(config()) -> world().
 new(#{seed := Seed, machines := Machines} = Config) ->
+    Checkers = maps:get(checkers, Config, []),
     #world{network = weft_sim_network:new(rand:seed_s(exsss, Seed), Config),
-           machines = Machines, seed = Seed, checkers = maps:get(checkers, Config, []),
+           machines = Machines, seed = Seed,
+           checkers = Checkers, watching = weft_sim_checker:watching(Checkers),
            observer = maps:get(observer, Config, none), is_weighed = maps:get(weigh, Config, true),
            is_traced = maps:get(trace, Config, false)}.
 
@@ -101,11 +104,11 @@ step(UntilUs, #world{queue = Queue0} = World) ->
             World#world{now_us = UntilUs}
     end.
 
-%% @doc Asks all checkers for what must hold in the end.
+%% @doc Asks the checkers for what must hold in the end.
 -spec settled(world()) -> world().
 settled(#world{checkers = Checkers} = World) ->
     lists:foldl(fun({Checker, Options}, W) -> judge(Checker, Checker:settled(W, Options), W) end,
-                World, Checkers).
+                World, weft_sim_checker:asked_in_the_end(Checkers)).
 
 %% --- reading the world ---
 
@@ -449,10 +452,10 @@ perform_one({notice, Notice}, Name, Machine, World) ->
 perform_one({reply, _Ref, Reply}, Name, Machine, World) ->
     traced({reply, Name, Machine, Reply}, World).
 
-check_view(Name, Key, Value, #world{checkers = Checkers} = World) ->
+check_view(Name, Key, Value, #world{watching = Watching} = World) ->
     lists:foldl(fun({Checker, Options}, W) ->
                     judge(Checker, Checker:view_changed(Name, Key, Value, W, Options), W)
-                end, World, Checkers).
+                end, World, Watching).
 
 judge(_Checker, ok, World) -> World;
 judge(Checker, {violation, Text}, #world{violation = none} = World) ->
