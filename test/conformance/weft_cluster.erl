@@ -156,13 +156,19 @@ carrier_args(direct, Options, _Links, _Place) ->
     weft_args(Options);
 carrier_args(tls, Options, _Links, #{log_dir := Dir}) ->
     weft_args(Options) ++ ["-weft", "transport", "tls",
-                           "-weft", "tls_options", term(weft_cluster_tls:options(Dir))];
+                           "-weft", "tls_options", term(tls_options(Dir))];
 carrier_args(_Gateways, Options, Links, _Place) ->
     Circuits = maps:get(circuits, Options, hidden),
     weft_args(Options) ++ ["-weft", "topology", term({static, #{links => Links}}),
                            "-weft", "circuits", atom_to_list(Circuits),
                            "-kernel", "prevent_overlapping_partitions", "false"]
         ++ connect_all_args(Circuits).
+
+%% One certificate for all nodes, on their common address.
+tls_options(Dir) ->
+    Options = weft_local_tls:options(Dir),
+    filelib:is_regular(proplists:get_value(keyfile, Options)) orelse weft_local_tls:create(Dir),
+    Options.
 
 %% With hidden circuits a mesh made by `global' would hide that there is a topology. With visible
 %% circuits everybody is connected with everybody, and `global' keeps no names without it.
