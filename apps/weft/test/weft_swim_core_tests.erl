@@ -71,7 +71,8 @@ a_silent_member_is_asked_for_through_others_and_then_suspected_test() ->
     {_, Effects} = handle({timer, {round, Sequence}}, 1000, State1),
     ?assertEqual([{?B, suspected}], changes(Effects)),
     %% One accuser, five members: the longest time.
-    ?assertMatch([{24000, {suspicion, ?B, _}}], [T || {_, {suspicion, _, _}} = T <- timers(Effects)]).
+    ?assertMatch([{24000, {suspicion, ?B, _}}],
+                 [T || {_, {suspicion, _, _}} = T <- timers(Effects)]).
 
 an_answer_through_a_relay_counts_test() ->
     {Sequence, State0} = probed(?B, cluster([?B, ?C, ?D, ?E])),

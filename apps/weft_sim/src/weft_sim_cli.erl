@@ -10,7 +10,9 @@
 %% --nodes N            this many nodes
 %% --trace              print what happens (with --scenario and --seed)
 %% --list               the names of the scenarios
+%% --swim               only the figures of the failure detector (weft_sim_swim)
 %% '''
+%% Without a choice of scenario, seeds or nodes the figures of the failure detector follow.
 %% The first violation of a scenario ends its row and is told with the command that repeats it.
 -module(weft_sim_cli).
 
@@ -31,14 +33,19 @@ main(Arguments) ->
         #{trace := true, scenario := Scenario, seed := Seed} = Options ->
             trace(Scenario, Seed, maps:get(nodes, Options, 5));
         #{trace := true} -> usage("--trace needs --scenario and --seed");
-        Options -> run_plans(plans(Options))
+        #{swim := true} = Options -> figures(Options);
+        Options when is_map_key(scenario, Options); is_map_key(seed, Options);
+                     is_map_key(seeds, Options); is_map_key(nodes, Options) ->
+            run_plans(plans(Options));
+        Options -> max(run_plans(plans(Options)), figures(Options))
     catch
         throw:{usage, Text} -> usage(Text)
     end.
 
 options([], Options) -> Options;
 options(["" | Rest], Options) -> options(Rest, Options);
-options([Flag | Rest], Options) when Flag =:= "quick"; Flag =:= "trace"; Flag =:= "list" ->
+options([Flag | Rest], Options)
+  when Flag =:= "quick"; Flag =:= "trace"; Flag =:= "list"; Flag =:= "swim" ->
     options(Rest, Options#{list_to_existing_atom(Flag) => true});
 options(["scenario", Name | Rest], Options) ->
     case [Known || Known <- weft_sim_scenario:names(), atom_to_list(Known) =:= Name] of
@@ -56,7 +63,7 @@ options([Other | _], _Options) ->
 
 usage(Text) ->
     io:format(standard_error, "~ts~nArguments: [--quick] [--scenario NAME] [--seed N | --seeds N] "
-              "[--nodes N] [--trace] [--list]~n", [Text]),
+              "[--nodes N] [--trace] [--list] [--swim]~n", [Text]),
     2.
 
 list() ->
@@ -127,6 +134,12 @@ run_seeds([Seed | Rest], Name, Nodes, Done, Sums0) ->
         none -> run_seeds(Rest, Name, Nodes, Done + 1, Sums);
         _ -> {Done + 1, [{Name, Seed, Nodes, Violation}], Sums}
     end.
+
+figures(Options) ->
+    Size = case Options of #{quick := true} -> quick; #{} -> full end,
+    Misses = weft_sim_swim:print(Size),
+    lists:foreach(fun(Miss) -> io:format("MISSED: ~ts~n", [Miss]) end, Misses),
+    case Misses of [] -> 0; _ -> 1 end.
 
 print_failure({Name, Seed, Nodes, {AtMs, Checker, Text}}) ->
     io:format("~n~s, seed ~b, ~b nodes: violated at ~b ms (~s)~n  ~ts~n  Repeat it: ~ts~n",
