@@ -3,7 +3,7 @@
 %% Reads tables only; called for each attempt to open a path, not for each packet.
 -module(weft_path).
 
--export([choose/1, next_link/1]).
+-export([choose/1, next_link/1, is_around/1, has_neighbours_to_spare/0]).
 
 -type path() :: direct | {via, node()} | no_route.
 -export_type([path/0]).
@@ -26,10 +26,30 @@ without_route(Node) ->
 
 detour(Node, Otherwise) ->
     case weft_overlay:route(Node) of
-        {ok, Node} -> direct;
+        {ok, Node} -> direct_again(weft_links:is_released(Node));
         {ok, NextHop} -> {via, NextHop};
         {error, no_route} -> Otherwise
     end.
+
+%% The router has not heard yet that the link is down. One that was given up is not dialled again
+%% for that.
+direct_again(true) -> no_route;
+direct_again(false) -> direct.
+
+%% @doc Does a route of a partial topology lead to that node by another link than its own?
+-spec is_around(Name :: binary()) -> boolean().
+is_around(Name) ->
+    try weft_overlay:is_partial() andalso weft_overlay:route(binary_to_existing_atom(Name)) of
+        {ok, NextHop} -> atom_to_binary(NextHop) =/= Name;
+        _ -> false
+    catch
+        error:badarg -> false
+    end.
+
+%% @doc In a partial topology, can one link be given up and others remain?
+-spec has_neighbours_to_spare() -> boolean().
+has_neighbours_to_spare() ->
+    weft_overlay:is_partial() andalso length(weft_overlay:neighbours()) > 1.
 
 %% @doc On a gateway: the link towards a target named by a peer. Never makes an atom.
 -spec next_link(binary()) -> {ok, Name :: binary(), Link :: pid()} | error.

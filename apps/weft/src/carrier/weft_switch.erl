@@ -14,7 +14,7 @@
 -behaviour(weft_link_handler).
 
 -export([init/2, lane_up/2, lane_down/2, link_down/2, dial_failed/2, packet/4, message/2,
-         wants_link/1, wants_lanes/1, info/1]).
+         wants_link/1, is_in_use/1, can_spare_link/1, wants_lanes/1, info/1]).
 
 %% Circuits that may end at or pass through this node on one link; see also relay_circuits_max.
 -define(LABELS_MAX, 65536).
@@ -119,8 +119,16 @@ dial_failed(Reason, #switch{pending = Pending} = Switch) ->
     Switch#switch{pending = []}.
 
 %% @private
-wants_link(#switch{pending = Pending, hosted = Hosted, labels = Labels}) ->
+wants_link(#switch{pending = Pending, name = Name} = Switch) ->
+    Pending =/= [] orelse (is_in_use(Switch) andalso not weft_path:is_around(Name)).
+
+%% @private
+is_in_use(#switch{pending = Pending, hosted = Hosted, labels = Labels}) ->
     Pending =/= [] orelse map_size(Hosted) > 0 orelse map_size(Labels) > 0.
+
+%% @private
+can_spare_link(#switch{pending = Pending}) ->
+    Pending =:= [] andalso weft_path:has_neighbours_to_spare().
 
 %% @private The lanes that streams of channels would have for themselves.
 wants_lanes(#switch{labels = Labels}) ->

@@ -9,6 +9,9 @@
 %% once, then with pauses that double up to a second. Either side may dial; `weft_links:admit/2'
 %% settles crossing calls. A lane on which nothing is heard for link_timeout_ms is closed.
 %% A peer whose name epmd no longer knows, and whose port refuses, twice, is `gone'.
+%%
+%% A link belongs to the side that dialled it. That one releases (closes) it once the overlay does
+%% not want it any more and sessions can go another way; if the other side wants it, it dials.
 -module(weft_link).
 -behaviour(gen_server).
 
@@ -21,6 +24,8 @@
 -define(IDLE_MS, 60000).
 %% Lanes of one link, those of channels included.
 -define(LANES_MAX, 256).
+%% Time for the router to hear that a link was released, before sessions may ask for it again.
+-define(RELEASED_MS, 1000).
 %% The side that did not dial the lost lane leaves the other this much time to do it again.
 -define(COURTESY_MS, 200).
 
@@ -40,6 +45,7 @@
                peer :: weft_handshake:peer() | undefined,
                address :: weft_dialer:address() | undefined,
                wanted = false :: boolean(),
+               is_released = false :: boolean(),
                dialer :: {pid(), link | weft_hello:purpose()} | undefined,
                dial_timer :: reference() | undefined,
                retry_ms = ?RETRY_MIN_MS :: pos_integer(),
@@ -106,7 +112,7 @@ handle_call(info, _From, Link) ->
 handle_cast({attach, Socket, Peer, Purpose, Address}, Link) ->
     {noreply, publish(attached(Socket, Peer, Purpose, Address, Link))};
 handle_cast({want, Wanted}, Link) ->
-    {noreply, need(publish(Link#link{wanted = Wanted}))};
+    {noreply, need(publish(wish(Wanted, Link)))};
 handle_cast(break, Link) ->
     {noreply, publish(lose_all(broken, Link#link{last_error = broken}))};
 handle_cast(retry, Link) ->
@@ -148,7 +154,7 @@ handle_info(keepalive, Link) ->
     _ = erlang:send_after(weft_config:get(keepalive_ms), self(), keepalive),
     keepalive(Link);
 handle_info(dial, Link) ->
-    {noreply, need(Link#link{dial_timer = undefined})};
+    {noreply, need(publish(Link#link{dial_timer = undefined, is_released = false}))};
 handle_info({dialled, Pid, Result}, #link{dialer = {Pid, What}} = Link) ->
     {noreply, publish(need(dialled(Result, What, Link#link{dialer = undefined})))};
 handle_info({'EXIT', Socket, Reason}, Link) when is_port(Socket) ->
@@ -265,7 +271,7 @@ add_lane(Socket, LaneKey, #{role := Role} = Peer, UntilMore, Address,
         peer = case IsFirst of true -> Peer; false -> Link0#link.peer end,
         up_us = case IsFirst of true -> now_us(); false -> Link0#link.up_us end,
         address = case Address of undefined -> Link0#link.address; _ -> Address end,
-        retry_ms = ?RETRY_MIN_MS, missing = 0,
+        retry_ms = ?RETRY_MIN_MS, missing = 0, is_released = false,
         ups = case WasUp of true -> Ups; false -> Ups + 1 end})),
     _ = WasUp orelse came_up(Lane, Link),
     _ = weft_lane:send(Lane, weft_wire:ping(now_us()), 9),
@@ -347,6 +353,11 @@ cancel_pause(#link{dial_timer = Timer} = Link) ->
     _ = erlang:cancel_timer(Timer),
     Link#link{dial_timer = undefined}.
 
+wish(true, #link{is_released = true} = Link) ->
+    cancel_pause(Link#link{wanted = true, is_released = false});
+wish(Wanted, Link) ->
+    Link#link{wanted = Wanted}.
+
 %% Dials if there is a reason to and none is under way or pausing.
 need(#link{dialer = undefined, dial_timer = undefined} = Link) ->
     case {is_up(Link), missing_lane(Link)} of
@@ -366,6 +377,9 @@ need(Link) ->
 
 is_wanted(#link{wanted = Wanted, handler = Handler, above = Above}) ->
     Wanted orelse Handler:wants_link(Above).
+
+is_needed(#link{wanted = Wanted, handler = Handler, above = Above}) ->
+    Wanted orelse Handler:is_in_use(Above).
 
 can_dial(#link{key = {anonymous, _}}) -> false;
 can_dial(#link{peer = #{listens := false}}) -> false;
@@ -467,7 +481,19 @@ keepalive(#link{lanes = Lanes} = Link0) ->
          || #lane{lane = Lane} <- maps:values(Link1#link.lanes),
             weft_lane:queued_bytes(Lane) < 65536],
     _ = keep_connected(Link1),
-    idle(NowMs, publish(need(Link1))).
+    idle(NowMs, publish(need(release(Link1)))).
+
+release(#link{peer = #{role := dialer}, wanted = false, handler = Handler,
+              above = Above} = Link0) ->
+    case is_up(Link0) andalso Handler:is_in_use(Above) andalso Handler:can_spare_link(Above) of
+        true ->
+            %% Published first, see lose_all/2.
+            Link = publish(Link0#link{lanes = #{}, is_released = true, last_error = released}),
+            again(?RELEASED_MS, drop_all(broken, cancel_pause(Link#link{lanes = Link0#link.lanes})));
+        false -> Link0
+    end;
+release(Link) ->
+    Link.
 
 %% A first attempt to connect may have failed, crossing another or caught by a break.
 keep_connected(#link{key = Node, cores = Cores} = Link) ->
@@ -481,7 +507,7 @@ heard(NowMs, #lane{packets = Packets} = Lane) ->
 
 %% A link that nothing needs is closed after a minute.
 idle(NowMs, #link{idle_since_ms = SinceMs} = Link) ->
-    case is_wanted(Link) orelse Link#link.dialer =/= undefined of
+    case is_needed(Link) orelse Link#link.dialer =/= undefined of
         true -> {noreply, Link#link{idle_since_ms = NowMs}};
         false when NowMs - SinceMs > ?IDLE_MS -> {stop, normal, drop_all(broken, Link)};
         false -> {noreply, Link}
@@ -494,7 +520,8 @@ publish(#link{key = Key, lanes = Lanes, dialer = Dialer, peer = Peer} = Link) ->
     Token = case Peer of #{token := T} -> #{token => T}; undefined -> #{} end,
     weft_links:publish(Key, maps:merge(maps:merge(First, Token),
                                        #{dialling => Dialer =/= undefined andalso not is_up(Link),
-                                         wanted => Link#link.wanted})),
+                                         wanted => Link#link.wanted,
+                                         is_released => Link#link.is_released})),
     Link.
 
 first_lane(Lanes) ->

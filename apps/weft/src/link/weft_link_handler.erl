@@ -24,6 +24,10 @@
 -callback message(term(), state()) -> state().
 %% @doc Does something here need the link to be up?
 -callback wants_link(state()) -> boolean().
+%% @doc Would something here end with the link process?
+-callback is_in_use(state()) -> boolean().
+%% @doc Can what uses the link go another way, if the overlay does not want the link?
+-callback can_spare_link(state()) -> boolean().
 %% @doc Lanes beyond those of the link itself that something here would use.
 -callback wants_lanes(state()) -> [weft_lane:key()].
 -callback info(state()) -> #{atom() => term()}.

@@ -7,7 +7,7 @@
 -module(weft_links).
 -behaviour(gen_server).
 
--export([start_link/1, ensure/1, lookup/1, up/1, wanted/1, list/0, info/0,
+-export([start_link/1, ensure/1, lookup/1, up/1, wanted/1, is_released/1, list/0, info/0,
          subscribe/2, send/3, connect/1, disconnect/1, break/1, retry/1,
          admit/2, attach/3, publish/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
@@ -21,7 +21,7 @@
 -type key() :: node() | {anonymous, Incarnation :: non_neg_integer()}.
 %% What a link process tells of itself: its first lane when up, whether it is dialling, its token.
 -type published() :: #{lane => weft_lane:lane(), dialling => boolean(),
-                       wanted => boolean(), token => binary()}.
+                       wanted => boolean(), is_released => boolean(), token => binary()}.
 -export_type([core/0, key/0, published/0]).
 
 -record(state, {handler :: module(), subscribers = [] :: [{core(), pid()}],
@@ -59,6 +59,14 @@ up(Node) ->
 wanted(Node) ->
     case read(Node) of
         {_Pid, #{wanted := Wanted}} -> Wanted;
+        _ -> false
+    end.
+
+%% @doc Did this node close the link to Node just now, since the overlay no longer wants it?
+-spec is_released(node()) -> boolean().
+is_released(Node) ->
+    case read(Node) of
+        {_Pid, #{is_released := IsReleased}} -> IsReleased;
         _ -> false
     end.
 
@@ -102,7 +110,8 @@ connect(Node) ->
     {ok, Pid} = ensure(Node),
     weft_link:want(Pid, true).
 
-%% @doc No longer keeps the link up for its own sake; sessions that use it still do.
+%% @doc No longer keeps the link up for its own sake. If this node dialled it, and in a partial
+%% topology, it is soon closed and its sessions go another way; else they keep it.
 -spec disconnect(node()) -> ok.
 disconnect(Node) ->
     case lookup(Node) of

@@ -1,0 +1,130 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Clients and servers as real nodes: clients talk through servers, and go on talking, with
+%% nothing lost, when the servers they are linked to are cut off or killed.
+-module(weft_client_server_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
+-export([clients_that_lose_their_servers_lose_no_message/1,
+         a_client_keeps_no_more_links_than_it_wants/1,
+         a_wrong_role_or_no_server_stops_the_application_with_a_text/1]).
+
+-define(PARTIAL, ["-kernel", "prevent_overlapping_partitions", "false", "-connect_all", "false"]).
+-define(SERVERS, [s1, s2, s3]).
+%% Much less than resume_timeout_ms, and than it takes to time out a dead link.
+-define(SOON_MS, 3000).
+
+suite() -> [{timetrap, {minutes, 2}}].
+
+all() ->
+    [clients_that_lose_their_servers_lose_no_message,
+     a_client_keeps_no_more_links_than_it_wants,
+     a_wrong_role_or_no_server_stops_the_application_with_a_text].
+
+init_per_suite(Config) ->
+    [{place, #{epmd => weft_test_nodes:start_epmd(), dir => ?config(priv_dir, Config)}} | Config].
+
+end_per_suite(Config) ->
+    #{epmd := Epmd} = ?config(place, Config),
+    weft_test_nodes:stop_epmd(Epmd).
+
+end_per_testcase(_Case, _Config) ->
+    weft_test_nodes:stop_all().
+
+%% The client is linked to one server at a time. Each server is cut off from it in turn, then the
+%% one it is at is killed.
+clients_that_lose_their_servers_lose_no_message(Config) ->
+    Servers = [start(S, server(), Config) || S <- ?SERVERS],
+    [C1, C2] = [start(C, client(1), Config) || C <- [c1, c2]],
+    until_connected(C1, C2),
+    [ok = call(C, weft_resume_traffic, expect, []) || C <- [C1, C2]],
+    ok = call(C1, weft_resume_traffic, watch, [name(C2)]),
+    ok = call(C1, weft_resume_traffic, send, [name(C2), #{rate => 500, bytes_max => 2000,
+                                                          seed => 1}]),
+    [until_elsewhere(C1, fun(Server) -> ok = call(C1, weft_fault, cut, [Server]) end)
+     || _ <- lists:seq(1, 2)],
+    ok = call(C1, weft_fault, heal, []),
+    [At] = until_linked(C1, 1),
+    [Victim] = [Server || Server <- Servers, name(Server) =:= At],
+    until_elsewhere(C1, fun(_) -> weft_test_nodes:kill(Victim) end),
+    Sent = call(C1, weft_resume_traffic, finish, []),
+    weft_test_nodes:until(fun() -> received(C2) =:= Sent end),
+    ?assertMatch(#{wrong := []}, call(C2, weft_resume_traffic, account, [])),
+    %% No DOWN or EXIT of a process on c2, and no nodedown of it.
+    ?assertMatch(#{signals := []}, call(C1, weft_resume_traffic, account, [])),
+    ?assertNot(lists:member(name(C2), up(C1))).
+
+%% Links that a client wants no more are closed although there are sessions on them, which go on.
+a_client_keeps_no_more_links_than_it_wants(Config) ->
+    [start(S, server(), Config) || S <- ?SERVERS],
+    C = start(c1, client(2), Config),
+    Names = [node_name(S) || S <- ?SERVERS],
+    Two = until_linked(C, 2),
+    [Third] = Names -- Two,
+    weft_test_nodes:until(fun() -> call(C, net_adm, ping, [Third]) =:= pong end),
+    ok = call(C, weft_resume_traffic, expect, []),
+    ok = call(C, weft_resume_traffic, watch_nodes, []),
+    [Cut, _] = Two,
+    ok = call(C, weft_fault, cut, [Cut]),
+    weft_test_nodes:until(fun() -> lists:member(Third, up(C)) end),
+    ok = call(C, weft_fault, heal, []),
+    [_, _] = until_linked(C, 2),
+    weft_test_nodes:until(fun() -> lists:sort(call(C, erlang, nodes, [connected]))
+                                       =:= lists:sort(Names) end),
+    ?assertMatch(#{signals := []}, call(C, weft_resume_traffic, account, [])).
+
+a_wrong_role_or_no_server_stops_the_application_with_a_text(Config) ->
+    [begin
+         Node = weft_test_nodes:start(c9, #{config => [{topology, {client_server, Options}}],
+                                            args => Args}, ?config(place, Config)),
+         {error, {weft, Reason}} = call(Node, application, ensure_all_started, [weft]),
+         Text = lists:flatten(io_lib:format("~0tp", [Reason])),
+         ?assertNotEqual({nomatch, Options, Text}, {string:find(Text, Words), Options, Text}),
+         weft_test_nodes:kill(Node)
+     end || {Options, Args, Words} <-
+                [{#{role => klient, servers => [a@b]}, ?PARTIAL, "write client or server"},
+                 {#{role => client, servers => []}, ?PARTIAL, "at least one server"},
+                 {#{role => client, servers => [a@b]}, [], "prevent_overlapping_partitions"}]].
+
+%% --- helpers ----------------------------------------------------------------------------------
+
+start(Name, Options, Config) ->
+    Servers = [node_name(S) || S <- lists:sublist(?SERVERS, 2)],
+    Env = [{topology, {client_server, Options#{servers => Servers}}}, {faults, true},
+           {keepalive_ms, 200}, {link_timeout_ms, 2000}],
+    Node = weft_test_nodes:start(Name, #{config => Env, args => ?PARTIAL}, ?config(place, Config)),
+    {ok, _} = call(Node, application, ensure_all_started, [weft]),
+    Node.
+
+server() -> #{role => server}.
+
+client(Links) -> #{role => client, links => Links}.
+
+node_name(Name) ->
+    {ok, Host} = inet:gethostname(),
+    list_to_atom(atom_to_list(Name) ++ "@" ++ Host).
+
+name(#{node := Name}) -> Name.
+
+call(Node, Module, Function, Args) -> weft_test_nodes:call(Node, Module, Function, Args).
+
+until_connected(A, B) ->
+    weft_test_nodes:until(fun() -> call(A, net_adm, ping, [name(B)]) =:= pong end).
+
+%% The nodes that a node has a TCP connection with.
+up(Node) ->
+    lists:sort([Peer || #{node := Peer, state := up} <- call(Node, weft_links, info, [])]).
+
+until_linked(Node, Count) ->
+    weft_test_nodes:until(fun() -> length(up(Node)) =:= Count end),
+    up(Node).
+
+until_elsewhere(Client, Disturb) ->
+    [At] = until_linked(Client, 1),
+    _ = Disturb(At),
+    weft_test_nodes:until(fun() -> up(Client) -- [At] =/= [] end, ?SOON_MS).
+
+received(Node) ->
+    maps:get(received, call(Node, weft_resume_traffic, account, [])).
