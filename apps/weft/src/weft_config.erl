@@ -13,9 +13,9 @@
 -export_type([key/0]).
 
 -type key() :: cluster_name | transport | tls_options | family | lanes | window_bytes
-             | resume_timeout_ms | keepalive_ms | link_timeout_ms | handshake_timeout_ms
-             | pending_handshakes_max | plain_nodes | ports | topology | circuits | hop_limit
-             | relay_circuits_max | relay_bytes_max | channels | pins | faults.
+             | resume_timeout_ms | keepalive_ms | link_timeout_ms | link_idle_ms
+             | handshake_timeout_ms | pending_handshakes_max | plain_nodes | ports | topology
+             | circuits | hop_limit | relay_circuits_max | relay_bytes_max | channels | pins | faults.
 
 %% @doc All keys: {Key, Default, Check, What the value must be}.
 -spec schema() -> [{key(), term(), fun((term()) -> boolean()), string()}].
@@ -30,6 +30,7 @@ schema() ->
      {keepalive_ms, 1000, between(50, 600000), "milliseconds, from 50 to 600000"},
      {link_timeout_ms, 5000, between(100, 3600000),
       "milliseconds, from 100 to 3600000, and more than keepalive_ms"},
+     {link_idle_ms, 60000, between(100, 86400000), "milliseconds, from 100 to 86400000"},
      {handshake_timeout_ms, 5000, between(100, 60000), "milliseconds, from 100 to 60000"},
      {pending_handshakes_max, 256, between(1, 65536), "an integer from 1 to 65536"},
      {plain_nodes, allow, one_of([allow, deny]), "allow or deny"},

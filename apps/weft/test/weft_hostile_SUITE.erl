@@ -17,7 +17,9 @@
          lane_with_wrong_token/1, oversized_packet/1, unknown_packets/1, unknown_labels/1,
          hostile_opens/1, guessed_sessions/1, control_that_is_no_term/1, frames_that_are_none/1,
          gaps_without_end/1, frames_before_their_time/1, repeated_open_is_one_session/1,
-         plain_garbage/1, flood_fills_no_log/1, fuzz/1]).
+         plain_garbage/1, flood_fills_no_log/1, no_room_for_a_connection/1, fuzz/1]).
+%% Run on the nodes.
+-export([occupy/0]).
 
 -define(C, weft_hostile_client).
 -define(T, weft_resume_traffic).
@@ -34,7 +36,8 @@ all() ->
      replayed_proof, lane_without_link, lane_with_wrong_token, oversized_packet, unknown_packets,
      unknown_labels, hostile_opens, guessed_sessions, control_that_is_no_term,
      frames_that_are_none, gaps_without_end, frames_before_their_time,
-     repeated_open_is_one_session, plain_garbage, flood_fills_no_log, fuzz].
+     repeated_open_is_one_session, plain_garbage, flood_fills_no_log,
+     no_room_for_a_connection, fuzz].
 
 init_per_suite(Config0) ->
     Seed = case os:getenv("SEED") of
@@ -421,6 +424,37 @@ collect(Node, Done, Events) ->
         true -> All;
         false -> collect(Node, Done, All)
     end.
+
+%% A node that has no port left drops who calls, says so once, and goes on when there is one again.
+no_room_for_a_connection(Config) ->
+    Node = weft_test_nodes:start(full, #{args => ["+Q", "1024"]}, ?config(place, Config)),
+    ok = call(Node, weft_hostile_log, install, []),
+    Port = port_of(Node),
+    Target = node_of(Node),
+    Occupier = call(Node, ?MODULE, occupy, []),
+    [true = ?C:closed_by_peer(?C:connect(Port)) || _ <- lists:seq(1, 5)],
+    true = call(Node, erlang, exit, [Occupier, kill]),
+    weft_test_nodes:until(fun() -> call(Node, erlang, system_info, [port_count]) < 1000 end),
+    Socket = ?C:connect(Port),
+    {ok, _Challenge} = ?C:begin_handshake(Socket, ?C:hello(?C:claims(Target))),
+    ?C:close(Socket),
+    ?assertMatch([{warning, #{what := connection_refused, reason := {no_room, system_limit}}, _}],
+                 [Event || {_, #{reason := {no_room, _}}, _} = Event
+                               <- call(Node, weft_hostile_log, take, [])]),
+    weft_test_nodes:kill(Node).
+
+%% A process that holds all ports that are left.
+occupy() ->
+    Caller = self(),
+    Pid = spawn(fun() ->
+                        fill(gen_udp:open(0)),
+                        Caller ! {self(), full},
+                        receive stop -> ok end
+                end),
+    receive {Pid, full} -> Pid end.
+
+fill({ok, _Socket}) -> fill(gen_udp:open(0));
+fill({error, system_limit}) -> ok.
 
 %% Valid messages with something changed, on real sockets: handshakes first, then packets of an
 %% authenticated peer, some of them in a session. (The codecs alone get more of it in

@@ -13,7 +13,8 @@
 -export([every_connection_killed_fifty_times/1, single_lanes_killed/1, simultaneous_connects/1,
          killed_peer_is_down_at_once/1, restarted_peer_never_resumes/1,
          cut_beyond_the_timeout_is_one_nodedown/1, stopped_peer_comes_back/1,
-         circuit_survives_gateways/1, epmd_restart_is_no_nodedown/1]).
+         circuit_survives_gateways/1, epmd_restart_is_no_nodedown/1,
+         idle_link_is_closed/1]).
 
 -define(T, weft_resume_traffic).
 
@@ -23,7 +24,7 @@ all() ->
     [every_connection_killed_fifty_times, single_lanes_killed, simultaneous_connects,
      killed_peer_is_down_at_once, restarted_peer_never_resumes,
      cut_beyond_the_timeout_is_one_nodedown, stopped_peer_comes_back,
-     circuit_survives_gateways, epmd_restart_is_no_nodedown].
+     circuit_survives_gateways, epmd_restart_is_no_nodedown, idle_link_is_closed].
 
 init_per_suite(Config) ->
     [{epmd, weft_test_nodes:start_epmd()} | Config].
@@ -223,6 +224,20 @@ epmd_restart_is_no_nodedown(Config) ->
     [?assertEqual([], bad_signals(N)) || N <- Nodes],
     ok.
 
+%% A link stays while a connection needs it, and goes some time after the last one.
+idle_link_is_closed(Config) ->
+    IdleMs = 500,
+    [A, B] = Nodes = pair(Config, [{link_idle_ms, IdleMs}, {keepalive_ms, 50}]),
+    connect(A, B),
+    pause_ms(3 * IdleMs),
+    ?assert(linked(A, B) andalso linked(B, A)),
+    StartMs = call(A, erlang, monotonic_time, [millisecond]),
+    true = call(A, erlang, disconnect_node, [node_of(B)]),
+    weft_test_nodes:until(fun() -> [] =:= lists:append([call(N, weft_links, list, [])
+                                                        || N <- Nodes]) end),
+    ?assert(call(A, erlang, monotonic_time, [millisecond]) - StartMs >= IdleMs),
+    connect(A, B).
+
 %% --- circuits ---------------------------------------------------------------------------------
 
 %% a - g1 - b and a - g2 - b: gateways die and links are cut while a and b talk.
@@ -240,11 +255,17 @@ circuit_survives_gateways(Config) ->
     Plan = #{rate => 8000, bytes_max => 200, seed => Seed, count => Count},
     ok = call(A, ?T, send, [node_of(B), Plan]),
     ok = call(B, ?T, send, [node_of(A), Plan#{rate := 800, count := Count div 10}]),
-    {Faults, Stage} = faults_until(fun() -> received(B) >= Count end, 0, Stage0),
-    ct:pal("~b faults, ~b resumes", [Faults, resumes(A, B)]),
-    ?assertMatch(#{a := A, b := B}, Stage),
+    Tally = faults_until(fun() -> received(B) >= Count end, #{faults => [], resumes => []}, Stage0),
+    tell(Tally, resumes(A, B)),
     end_traffic([A, B]),
-    ?assert(Faults >= FaultsMin).
+    ?assert(length(maps:get(faults, Tally)) >= FaultsMin).
+
+tell(#{faults := Faults, resumes := Resumes}, Count) ->
+    Kinds = [{Kind, length([x || K <- Faults, K =:= Kind])} || Kind <- lists:usort(Faults)],
+    Times = lists:sort([Ms || {_, Ms} <- lists:usort(Resumes)]),
+    ct:pal("~b faults ~p, ~b resumes; ~b of them timed: median ~p ms, longest ~p ms",
+           [length(Faults), Kinds, Count, length(Times),
+            lists:nth((length(Times) + 1) div 2, Times), lists:last(Times)]).
 
 square(Names, Config) ->
     [A, B, G1, G2] = Nodes = [on_this_host(Name) || Name <- Names],
@@ -267,37 +288,55 @@ start_overlay(Name, Options, Config) ->
     {ok, _} = call(Ref, application, ensure_all_started, [weft]),
     Ref.
 
-faults_until(Done, Faults, Stage) ->
+faults_until(Done, Tally, Stage) ->
     case Done() of
-        true -> {Faults, Stage};
-        false -> faults_until(Done, Faults + 1, fault(rand:uniform(6), Stage))
+        true ->
+            Tally;
+        false ->
+            #{a := A, b := B} = Stage,
+            {Kind, Next} = fault(lists:nth(rand:uniform(6), [kill, cut, cut, break, break, break]),
+                                 Stage),
+            #{faults := Faults, resumes := Resumes} = Tally,
+            faults_until(Done, Tally#{faults := [Kind | Faults],
+                                      resumes := resume_times(A, B) ++ Resumes}, Next)
     end.
 
+%% The last resume of each session: {which, milliseconds}. More than one for a fault are not seen.
+resume_times(A, #{node := Node}) ->
+    [{{S, Resumes}, Ms}
+     || S <- call(A, weft_sessions, list, []),
+        #{node := N, resumes := Resumes, last_resume_ms := Ms} <- [info(A, S)],
+        N =:= Node, Resumes > 0].
+
+%% Of a session that has just ended there is nothing to tell.
+info(Node, Session) ->
+    try call(Node, weft_session, info, [Session]) catch exit:{noproc, _} -> #{} end.
+
 %% One gateway is killed and started anew; the other one lives.
-fault(1, #{boot := Boot} = Stage) ->
+fault(kill, #{boot := Boot, a := A, b := B} = Stage) ->
     Which = lists:nth(rand:uniform(2), [g1, g2]),
     #{Which := Gateway} = Stage,
     ok = weft_test_nodes:kill(Gateway),
     pause_ms(rand:uniform(300)),
     Again = Boot(short_name(Gateway)),
-    #{a := A, b := B} = Stage,
     weft_test_nodes:until(fun() -> linked(A, Again) andalso linked(B, Again) end),
-    Stage#{Which := Again};
+    {killed_gateway, Stage#{Which := Again}};
 %% A link is cut for a while, or just broken, by one of its ends.
 fault(Kind, Stage) ->
     Gateway = maps:get(lists:nth(rand:uniform(2), [g1, g2]), Stage),
     End = maps:get(lists:nth(rand:uniform(2), [a, b]), Stage),
     {Here, There} = pick_sides([Gateway, End]),
-    case Kind > 3 of
-        true ->
-            ok = call(Here, weft_fault, break, [node_of(There)]),
-            pause_ms(rand:uniform(300));
-        false ->
-            ok = call(Here, weft_fault, cut, [node_of(There)]),
-            pause_ms(rand:uniform(600)),
-            ok = call(Here, weft_fault, heal, [node_of(There)])
-    end,
-    Stage.
+    {fault_on_link(Kind, Here, node_of(There)), Stage}.
+
+fault_on_link(break, Here, There) ->
+    ok = call(Here, weft_fault, break, [There]),
+    pause_ms(rand:uniform(300)),
+    broken_link;
+fault_on_link(cut, Here, There) ->
+    ok = call(Here, weft_fault, cut, [There]),
+    pause_ms(rand:uniform(600)),
+    ok = call(Here, weft_fault, heal, [There]),
+    cut_link.
 
 linked(Here, #{node := Node}) -> call(Here, weft_links, up, [Node]).
 

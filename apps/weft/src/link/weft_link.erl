@@ -21,7 +21,6 @@
 
 -define(RETRY_MIN_MS, 20).
 -define(RETRY_MAX_MS, 1000).
--define(IDLE_MS, 60000).
 %% Lanes of one link, those of channels included.
 -define(LANES_MAX, 256).
 %% Time for the router to hear that a link was released, before sessions may ask for it again.
@@ -505,12 +504,15 @@ heard(_NowMs, #lane{packets = Packets, checked_packets = Packets} = Lane) ->
 heard(NowMs, #lane{packets = Packets} = Lane) ->
     Lane#lane{checked_packets = Packets, heard_ms = NowMs}.
 
-%% A link that nothing needs is closed after a minute.
+%% A link that nothing needs is closed after a while.
 idle(NowMs, #link{idle_since_ms = SinceMs} = Link) ->
     case is_needed(Link) orelse Link#link.dialer =/= undefined of
         true -> {noreply, Link#link{idle_since_ms = NowMs}};
-        false when NowMs - SinceMs > ?IDLE_MS -> {stop, normal, drop_all(broken, Link)};
-        false -> {noreply, Link}
+        false ->
+            case NowMs - SinceMs > weft_config:get(link_idle_ms) of
+                true -> {stop, normal, drop_all(broken, Link)};
+                false -> {noreply, Link}
+            end
     end.
 
 %% --- what others see --------------------------------------------------------------------------

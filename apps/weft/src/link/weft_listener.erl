@@ -5,10 +5,17 @@
 %% pending_handshakes_max are under way, further ones are closed at once. A weft peer's connection
 %% becomes a lane of its link; one that begins like a stock node is given to the Stock function;
 %% all else is refused, with one log event, and nobody else notices.
+%%
+%% While there is no descriptor, port or memory for another connection, which is logged once, some
+%% callers are dropped by the emulator and the others wait in the kernel's queue. When the listening
+%% socket is closed this process ends.
 -module(weft_listener).
 
 -export([start_link/2]).
--export([accept_loop/3]).
+-export([accept_loop/4]).
+
+%% Connections in hand may end and make room meanwhile.
+-define(NO_ROOM_PAUSE_MS, 100).
 
 -type stock() :: fun((weft_transport:socket(), FirstMessage :: binary()) -> ok | {error, term()}).
 
@@ -17,20 +24,23 @@
 -spec start_link(inet:socket(), stock()) -> pid().
 start_link(Listen, Stock) ->
     Pending = counters:new(1, []),
-    spawn_opt(?MODULE, accept_loop, [Listen, Stock, Pending], [link, {priority, max}]).
+    spawn_opt(?MODULE, accept_loop, [Listen, Stock, Pending, ok], [link, {priority, max}]).
 
 %% @private
--spec accept_loop(inet:socket(), stock(), counters:counters_ref()) -> no_return().
-accept_loop(Listen, Stock, Pending) ->
+-spec accept_loop(inet:socket(), stock(), counters:counters_ref(), Before :: ok | no_room) ->
+          no_return().
+accept_loop(Listen, Stock, Pending, Before) ->
     case weft_transport:accept(Listen) of
         {ok, Socket} ->
             admit(Socket, Stock, Pending, counters:get(Pending, 1)),
-            accept_loop(Listen, Stock, Pending);
+            accept_loop(Listen, Stock, Pending, ok);
         {error, closed} ->
             exit(closed);
-        {error, _NoDescriptorOrPortOrMemory} ->
-            %% Connections in hand may end and make room; accepting at once would spin.
-            receive after 100 -> accept_loop(Listen, Stock, Pending) end
+        {error, Reason} ->
+            _ = Before =:= no_room orelse weft_refusals:report(undefined, {no_room, Reason}),
+            %% Accepting at once would spin.
+            receive after ?NO_ROOM_PAUSE_MS -> ok end,
+            accept_loop(Listen, Stock, Pending, no_room)
     end.
 
 admit(Socket, Stock, Pending, Count) ->

@@ -45,6 +45,9 @@ explain({not_a_node, Start}) ->
 explain({tls, Reason}) ->
     io_lib:format("TLS failed, see {weft, transport} and {weft, tls_options} on both nodes: ~0p",
                   [Reason]);
+explain({no_room, Reason}) ->
+    io_lib:format("no room for another one (~0p): raise ulimit -n or +Q, or find what keeps so "
+                  "many files and sockets open", [Reason]);
 explain(wrong_cookie) -> "the cookies differ: use the same -setcookie on both nodes";
 explain(wrong_cluster) -> "the cluster names differ: set the same {weft, cluster_name}";
 explain(wrong_version) -> "no common version of the wire format: upgrade the older node";
