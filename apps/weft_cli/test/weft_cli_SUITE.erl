@@ -15,7 +15,7 @@
          cut_link_is_gone_around/1, killed_node_comes_back/1, foreign_process_is_left_alone/1,
          shell_needs_a_terminal/1, shell_on_a_terminal/1, names_are_checked/1,
          bad_clusters_are_refused/1, second_up_is_refused/1, cluster_from_a_file/1,
-         tls_cluster/1, help_teaches/1, no_cluster/1,
+         tls_cluster/1, visible_circuits/1, help_teaches/1, no_cluster/1,
          down_leaves_nothing/1]).
 
 -define(GROUPS, "left=n01..n03;right=n02..n04").
@@ -30,7 +30,8 @@ all() ->
      path_adds_code, trace_follows_the_session, why_in_plain_words, cut_link_is_gone_around,
      killed_node_comes_back, foreign_process_is_left_alone, shell_needs_a_terminal,
      shell_on_a_terminal, names_are_checked, bad_clusters_are_refused, second_up_is_refused,
-     cluster_from_a_file, tls_cluster, help_teaches, no_cluster, down_leaves_nothing].
+     cluster_from_a_file, tls_cluster, visible_circuits, help_teaches, no_cluster,
+     down_leaves_nothing].
 
 init_per_suite(Config) ->
     Dir = ?config(priv_dir, Config),
@@ -225,6 +226,7 @@ bad_clusters_are_refused(Config) ->
                               {["--groups", "n01,n02"], "write 'a=n01,n02"},
                               {["--groups", "a=n1,n2;b=n3,n4"], "no path leads from"},
                               {["--set", "lanse=2"], "did you mean lanes"},
+                              {["--circuits", "both"], "it must be hidden or visible"},
                               {["--path", "no/such/dir"], "is no directory"},
                               {["--file", "no_such_file"], "no such file"}],
         {_, Text} = Answer <- [run(["up", "--name", "bad" | Words], Config)]],
@@ -273,6 +275,17 @@ tls_cluster(Config) ->
     ?assertEqual({0, "['n01@127.0.0.1','n02@127.0.0.1','n03@127.0.0.1']\n"},
                  run(["eval", "n01", "lists:sort(weft:members())" | Tls], Config)),
     ?assertMatch(#{stopped := [_, _, _]}, json(["down" | Tls], Config)).
+
+%% The two ends of a line see each other without a connection between them.
+visible_circuits(Config) ->
+    Visible = ["--name", "visible"],
+    {0, _} = run(["up", "-n", "3", "-t", "line", "--circuits", "visible" | Visible], Config),
+    await(fun() ->
+                  {0, "['n02@127.0.0.1','n03@127.0.0.1']\n"}
+                      =:= run(["eval", "n01", "lists:sort(nodes())" | Visible], Config)
+          end),
+    ?assertMatch(#{tcp_connections := #{used := 2}}, json(["status" | Visible], Config)),
+    ?assertMatch(#{stopped := [_, _, _]}, json(["down" | Visible], Config)).
 
 down_leaves_nothing(Config) ->
     Pids = [list_to_integer(string:trim(binary_to_list(Text)))
