@@ -57,10 +57,12 @@ effects_reach_the_link_layer_test() ->
     with_driver(fun effects_reach_the_link_layer/1).
 
 effects_reach_the_link_layer(_Pid) ->
-    done = perform([{send, ?PEER, hello}, {connect, ?PEER}, {disconnect, ?PEER}]),
+    done = perform([{send, ?PEER, hello}, {connect, ?PEER}, {disconnect, ?PEER},
+                    {break, ?PEER}]),
     expect({sent, ?PEER, ?NAME, hello}),
     expect({connect, ?PEER}),
-    expect({disconnect, ?PEER}).
+    expect({disconnect, ?PEER}),
+    expect({break, ?PEER}).
 
 a_message_to_a_lost_neighbour_is_dropped_test() ->
     with_driver(fun a_message_to_a_lost_neighbour_is_dropped/1).

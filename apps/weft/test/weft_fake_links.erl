@@ -3,7 +3,7 @@
 %% it was asked for. The test plays the neighbours itself. Sends to gone@host fail.
 -module(weft_fake_links).
 
--export([subscribe/2, send/3, connect/1, disconnect/1]).
+-export([subscribe/2, send/3, connect/1, disconnect/1, break/1]).
 
 subscribe(Core, Pid) -> tell({subscribed, Core, Pid}).
 
@@ -13,6 +13,8 @@ send(Node, Core, Message) -> tell({sent, Node, Core, Message}).
 connect(Node) -> tell({connect, Node}).
 
 disconnect(Node) -> tell({disconnect, Node}).
+
+break(Node) -> tell({break, Node}).
 
 tell(What) ->
     weft_fake_links_owner ! What,

@@ -81,7 +81,7 @@ plans(Options) ->
     Large = [#plan{scenario = Name, nodes = 100, seeds = lists:seq(1, 5)}
              || Name <- [static_churn, static_costs, static_restarts, groups_churn]],
     Meshes = [#plan{scenario = Name, nodes = 50, seeds = lists:seq(1, 3)}
-              || Name <- [mesh_churn, mesh_leave]],
+              || Name <- [mesh_churn, mesh_leave, swim_churn, swim_leave]],
     chosen(Small ++ Large ++ Meshes, Options).
 
 %% A session needs two ends and two gateways, and takes milliseconds: many seeds instead of nodes.

@@ -6,7 +6,8 @@
 %% cut for good within the next second, and after `settle_ms' the checkers ask for what must hold
 %% in the end. `settle_ms' is the bound on convergence that the scenario promises:
 %% detection of a broken link (3 s), the longest pause between two attempts to connect (5 s), the
-%% connection itself (1 s) and the protocol's own time.
+%% connection itself (1 s) and the protocol's own time. With SWIM a suspicion that nobody confirms
+%% comes on top.
 -module(weft_sim_scenario).
 
 -export([names/0, describe/1, build/3, random_links/2]).
@@ -21,6 +22,7 @@
 
 -define(SAFETY_MS, 60000).
 -define(SETTLE_MS, 20000).
+-define(SWIM_SETTLE_MS, 60000).
 %% A session needs no minute to be broken often; many short runs find more than few long ones.
 -define(SESSION_SAFETY_MS, 6000).
 -define(SESSION_PAYLOADS, 300).
@@ -29,8 +31,8 @@
 -spec names() -> [atom()].
 names() ->
     [static_churn, static_costs, static_restarts, router_restarts, groups_churn,
-     mesh_churn, mesh_leave, mesh_split, clients_churn, clients_loss,
-     session_faults].
+     mesh_churn, mesh_leave, mesh_split, swim_churn, swim_leave, swim_split,
+     clients_churn, clients_loss, session_faults].
 
 %% @doc One line about a scenario.
 -spec describe(atom()) -> string().
@@ -42,6 +44,9 @@ describe(groups_churn) -> "overlapping groups; links cut, nodes crash and pause"
 describe(mesh_churn) -> "full mesh through two seeds; links cut, nodes crash and pause";
 describe(mesh_leave) -> "full mesh; nodes join, leave and come back while links are cut";
 describe(mesh_split) -> "full mesh in two halves for ten minutes";
+describe(swim_churn) -> "as mesh_churn, with SWIM as failure detector";
+describe(swim_leave) -> "as mesh_leave, with SWIM as failure detector";
+describe(swim_split) -> "as mesh_split, with SWIM as failure detector";
 describe(clients_churn) -> "clients of a third as many servers; all kinds of faults";
 describe(clients_loss) -> "half of the servers crash for good, the others one after another";
 describe(session_faults) -> "a session over gateways that crash, pause and lose links".
@@ -88,6 +93,12 @@ build(mesh_split, Nodes) ->
     {One, Other} = lists:split(length(Nodes) div 2, Nodes),
     Scenario = mesh(Nodes, Nodes, [], [{10000, {partition, [One, Other]}}]),
     Scenario#{heal_at_ms := 610000};
+build(swim_churn, Nodes) ->
+    with_swim(build(mesh_churn, Nodes));
+build(swim_leave, Nodes) ->
+    with_swim(build(mesh_leave, Nodes));
+build(swim_split, Nodes) ->
+    with_swim(build(mesh_split, Nodes));
 build(clients_churn, Nodes) ->
     {Servers, Clients} = lists:split(max(2, length(Nodes) div 4), Nodes),
     client_server(Servers, Clients, faults(Nodes, all_pairs(Nodes),
@@ -180,6 +191,16 @@ routed({Topology, OptionsOf}, Pairs, Starts, Faults) ->
                               {weft_sim_route_checker, #{}}, {weft_sim_quiet_checker, #{}}]},
       steps => Starts ++ Faults, heal_at_ms => ?SAFETY_MS,
       lasting => [{at(1000), {cut, A, B}} || {A, B} <- Cut], settle_ms => ?SETTLE_MS}.
+
+with_swim(#{world := #{machines := Machines} = World} = Scenario) ->
+    Scenario#{settle_ms := ?SWIM_SETTLE_MS,
+              world := World#{machines := fun(Node) ->
+                  [case Machine of
+                       {topology, weft_full_mesh_core, Options} ->
+                           {topology, weft_swim_mesh_core, Options};
+                       _ -> Machine
+                   end || Machine <- Machines(Node)]
+              end}}.
 
 without_checkers(Checkers, #{world := #{checkers := All} = World} = Scenario) ->
     Scenario#{world := World#{checkers := [C || {Module, _} = C <- All,

@@ -436,6 +436,8 @@ perform_one({after_ms, Ms, Timer}, Name, Machine, #world{now_us = NowUs} = World
     at(NowUs + Ms * 1000, {timer, Name, Life, Machine, generation(Machine, Node), Timer}, World);
 perform_one({connect, Peer}, Name, _Machine, World) ->
     connect(Name, Peer, World);
+perform_one({break, Peer}, Name, _Machine, World) ->
+    disconnect(Name, Peer, World);
 perform_one({disconnect, Peer}, Name, _Machine, World) ->
     disconnect(Name, Peer, World);
 perform_one({view, Key, Value}, Name, Machine, #world{now_us = NowUs} = World0) ->

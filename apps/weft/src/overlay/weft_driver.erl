@@ -133,6 +133,8 @@ perform_one({connect, Node}, #driver{links = Links}) ->
     ok = Links:connect(Node);
 perform_one({disconnect, Node}, #driver{links = Links}) ->
     ok = Links:disconnect(Node);
+perform_one({break, Node}, #driver{links = Links}) ->
+    ok = Links:break(Node);
 perform_one({view, Key, delete}, _Driver) ->
     weft_view:delete(Key);
 perform_one({view, Key, Value}, #driver{name = Name}) ->

@@ -7,7 +7,8 @@
 %% kept dialled for ever: a crashed or cut-off one is retried with backoff, so a partition longer
 %% than any timeout heals by itself. A node that has left drops its links and stays alone until it
 %% is started again.
-%% Not here: failure detection (links tell) and routes.
+%% Not here: failure detection (links tell; see `weft_swim_mesh_core' for large clusters) and
+%% routes.
 -module(weft_full_mesh_core).
 -behaviour(weft_core).
 -behaviour(weft_topology).
@@ -84,9 +85,15 @@ finish(#state{out = Out} = State) ->
 -spec validate(weft_core:node_id(), map()) -> ok | {error, iolist()}.
 validate(_Self, Options) ->
     weft_topology_rules:first_error(
-      [fun() -> weft_topology_rules:known_keys("full_mesh", Options, [seeds]) end,
+      [fun() -> weft_topology_rules:known_keys("full_mesh", Options, [seeds, detector])
+       end,
        fun() -> weft_topology_rules:node_names("seeds of the full mesh",
-                                               maps:get(seeds, Options, [])) end]).
+                                               maps:get(seeds, Options, [])) end,
+       fun() -> detector(maps:get(detector, Options, ticks)) end]).
+
+detector(ticks) -> ok;
+detector(Other) -> {error, io_lib:format("detector of the full mesh is ~0tp: write ticks or swim",
+                                         [Other])}.
 
 %% @doc See `weft_topology'. Never partial.
 -spec partial(weft_core:node_id(), map()) -> boolean().

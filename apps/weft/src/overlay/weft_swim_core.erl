@@ -36,7 +36,7 @@
 -module(weft_swim_core).
 -behaviour(weft_core).
 
--export([init/2, handle/3, status/2, living/1, health/1]).
+-export([init/2, handle/3, status/2, living/1, failed/1, health/1, has_left/1]).
 -export_type([state/0, message/0]).
 
 -type message() :: {1, What :: weft_swim_probe:message() | gossip
@@ -100,6 +100,16 @@ status(Node, #state{table = Table}) ->
 -spec living(state()) -> [weft_core:node_id()].
 living(#state{table = Table}) ->
     weft_random_set:to_list(weft_swim_table:living(Table)).
+
+%% @doc The members that failed and are not forgotten yet, in term order.
+-spec failed(state()) -> [weft_core:node_id()].
+failed(#state{table = Table}) ->
+    weft_random_set:to_list(weft_swim_table:dead(Table)).
+
+%% @doc Has this node said good-bye?
+-spec has_left(state()) -> boolean().
+has_left(#state{mode = Mode}) ->
+    Mode =:= left.
 
 %% @doc The score of this node's own health, 0 is the best.
 -spec health(state()) -> non_neg_integer().

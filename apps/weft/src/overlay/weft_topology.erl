@@ -7,7 +7,7 @@
 %% In the configuration a topology is a term, the same on every node (but for the role of a node):
 %% ```
 %% full_mesh
-%% {full_mesh, #{seeds => [node()]}}
+%% {full_mesh, #{seeds => [node()], detector => ticks | swim}}
 %% {static, #{links => [{NodeA, NodeB}, ...]}}
 %% {groups, #{GroupName => [node()], ...}}
 %% {client_server, #{role => client | server, servers => [node()], links => 1..16}}
@@ -26,6 +26,8 @@
 -spec parse(term()) -> {ok, module(), map()} | {error, iolist()}.
 parse(full_mesh) ->
     {ok, weft_full_mesh_core, #{}};
+parse({full_mesh, #{detector := swim} = Options}) ->
+    {ok, weft_swim_mesh_core, Options};
 parse({full_mesh, Options}) when is_map(Options) ->
     {ok, weft_full_mesh_core, Options};
 parse({static, Options}) when is_map(Options) ->
