@@ -1,0 +1,150 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The benchmark from the command line.
+%%
+%% ```
+%% --quick            fewer and shorter cells and repetitions: at most three minutes
+%% --suites a,c       only these groups of workloads
+%% --only "WORD ..."  only cells whose line in the list has one of the words
+%% --variants a,b     only these variants
+%% --repetitions N    instead of 5 (quick: 2)
+%% --out DIR          where to put the results, instead of a new directory in _build/bench
+%% --list             the cells and how long they take, and no measurement
+%% --terminal         show progress in one line
+%% '''
+-module(weft_bench_cli).
+
+-export([run/1, main/1]).
+
+-define(QUICK_LIMIT_MS, 165000).
+
+%% @doc `main/1', then ends the emulator with its exit status.
+-spec run([string()]) -> no_return().
+run(Arguments) ->
+    halt(main(Arguments)).
+
+%% @doc 0: measured, 2: bad arguments.
+-spec main([string()]) -> 0 | 2.
+main(Arguments) ->
+    try options(Arguments, #{}) of
+        Options ->
+            case {cells(Options), Options} of
+                {[], _} -> usage("no cell is left by --suites, --only and --variants");
+                {Cells, #{list := true}} -> list(Cells, Options);
+                {Cells, _} -> measure(Cells, Options)
+            end
+    catch
+        throw:{usage, Text} -> usage(Text)
+    end.
+
+options([], Options) -> Options;
+options(["--quick" | Rest], Options) -> options(Rest, Options#{quick => true});
+options(["--list" | Rest], Options) -> options(Rest, Options#{list => true});
+options(["--terminal" | Rest], Options) -> options(Rest, Options#{terminal => true});
+options(["--suites", Text | Rest], Options) ->
+    options(Rest, Options#{suites => words(Text)});
+options(["--only", Text | Rest], Options) ->
+    options(Rest, Options#{only => words(Text)});
+options(["--variants", Text | Rest], Options) ->
+    options(Rest, Options#{variants => [variant(Word) || Word <- words(Text)]});
+options(["--repetitions", Text | Rest], Options) ->
+    case string:to_integer(Text) of
+        {Number, ""} when Number > 0 -> options(Rest, Options#{repetitions => Number});
+        _ -> throw({usage, io_lib:format("--repetitions needs a number, not ~ts", [Text])})
+    end;
+options(["--out", Dir | Rest], Options) -> options(Rest, Options#{out => Dir});
+options([Other | _], _Options) ->
+    throw({usage, io_lib:format("unknown or incomplete argument ~ts", [Other])}).
+
+words(Text) -> string:lexemes(Text, ", ").
+
+variant(Word) ->
+    case [Variant || Variant <- weft_bench_variant:all(), atom_to_list(Variant) =:= Word] of
+        [Variant] -> Variant;
+        [] -> throw({usage, io_lib:format("no variant ~ts; there are ~0p",
+                                          [Word, weft_bench_variant:all()])})
+    end.
+
+usage(Text) ->
+    io:format(standard_error, "~ts~nArguments: [--quick] [--suites a,c] [--only WORDS] "
+              "[--variants V,V] [--repetitions N] [--out DIR] [--list]~n", [Text]),
+    2.
+
+%% ---- what to measure ----
+
+cells(Options) ->
+    [Chosen || Cell <- weft_bench_workload:cells(scope(Options)),
+               is_chosen(Cell, Options), Chosen <- with_variants(Cell, Options)].
+
+scope(#{quick := true}) -> quick;
+scope(_) -> full.
+
+is_chosen(#{suite := Suite} = Cell, Options) ->
+    Suites = maps:get(suites, Options, [atom_to_list(Suite)]),
+    Title = weft_bench_workload:title(Cell),
+    lists:member(atom_to_list(Suite), Suites)
+        andalso case Options of
+                    #{only := Words} -> lists:any(fun(W) -> string:find(Title, W) =/= nomatch end,
+                                                  Words);
+                    #{} -> true
+                end.
+
+with_variants(Cell, #{variants := Wanted}) ->
+    case [Variant || Variant <- maps:get(variants, Cell), lists:member(Variant, Wanted)] of
+        [] -> [];
+        Variants -> [Cell#{variants := Variants}]
+    end;
+with_variants(Cell, _Options) ->
+    [Cell].
+
+repetitions(#{repetitions := Repetitions}) -> Repetitions;
+repetitions(#{quick := true}) -> 2;
+repetitions(_) -> 5.
+
+list(Cells, Options) ->
+    [io:format("~-44ts ~5.1f s  ~ts~n",
+               [weft_bench_workload:title(Cell), CostMs / 1000,
+                lists:join(" ", [atom_to_list(Variant) || Variant <- Variants])])
+     || #{cost_ms := CostMs, variants := Variants} = Cell <- Cells],
+    TotalMs = lists:sum([CostMs * length(Variants)
+                         || #{cost_ms := CostMs, variants := Variants} <- Cells]),
+    io:format("~b cells, about ~b minutes with ~b repetitions~n",
+              [length(Cells), TotalMs * repetitions(Options) div 60000 + 1, repetitions(Options)]),
+    0.
+
+%% ---- measuring ----
+
+measure(Cells, Options) ->
+    {{Year, Month, Day}, {Hour, Minute, Second}} = calendar:local_time(),
+    Run = lists:flatten(io_lib:format("~4..0b~2..0b~2..0bT~2..0b~2..0b~2..0b",
+                                      [Year, Month, Day, Hour, Minute, Second])),
+    BuildDir = filename:join(os:getenv("REBAR_BASE_DIR", "_build"), "bench"),
+    Dir = maps:get(out, Options, filename:join(BuildDir, Run)),
+    ok = filelib:ensure_dir(filename:join([Dir, "logs", "x"])),
+    ok = write_environment(Dir, Run, Options),
+    io:format("results go to ~ts~n", [Dir]),
+    ok = weft_bench_runner:run(#{run => Run, dir => Dir, build_dir => BuildDir, cells => Cells,
+                                 repetitions => repetitions(Options),
+                                 terminal => maps:get(terminal, Options, false),
+                                 limit_ms => limit_ms(Options)}),
+    {ok, Rows} = weft_bench_record:read(Dir),
+    weft_bench_summary:print(Rows),
+    0.
+
+limit_ms(#{quick := true}) -> ?QUICK_LIMIT_MS;
+limit_ms(_) -> infinity.
+
+write_environment(Dir, Run, Options) ->
+    {ok, Place} = weft_bench_place:start(weft_bench_link:loopback(), Dir),
+    CongestionControl = weft_bench_place:congestion_control(Place),
+    ok = weft_bench_place:stop(Place),
+    Given = [{"run", Run}, {"scope", atom_to_list(scope(Options))},
+             {"repetitions", integer_to_list(repetitions(Options))},
+             {"congestion_control", CongestionControl},
+             {"filters", lists:flatten(io_lib:format("~0tp", [maps:with([suites, only, variants],
+                                                                        Options)]))},
+             {"emulated_links", case weft_bench_place:can_emulate() of
+                                    ok -> "yes";
+                                    {error, Why} -> "no: " ++ Why
+                                end}],
+    weft_bench_environment:write(weft_bench_record:environment_file(Dir),
+                                 weft_bench_environment:gather(Given)).

@@ -1,0 +1,63 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What the numbers of a run depend on besides the code: machine, system, flags, state of the
+%% source. Written when the run starts, as `environment.csv'; what a system does not tell is empty.
+-module(weft_bench_environment).
+
+-export([gather/1, write/2]).
+
+%% @doc Keys and values, in the order of the file, followed by those given.
+-spec gather([{Key :: string(), Value :: string()}]) -> [{string(), string()}].
+gather(Given) ->
+    [{"date", calendar:system_time_to_rfc3339(erlang:system_time(second))},
+     {"commit", commit()},
+     {"otp_release", erlang:system_info(otp_release)},
+     {"erts", erlang:system_info(version)},
+     {"emulator", atom_to_list(erlang:system_info(emu_flavor))},
+     {"kernel", command("uname -sr")},
+     {"machine", command("uname -m")},
+     {"processor", processor()},
+     {"cores", integer_to_list(erlang:system_info(logical_processors_available))},
+     {"memory_bytes", memory_bytes()},
+     {"load_average", file("/proc/loadavg")},
+     {"congestion_control_of_the_machine", file("/proc/sys/net/ipv4/tcp_congestion_control")},
+     {"tcp_rmem", file("/proc/sys/net/ipv4/tcp_rmem")},
+     {"tcp_wmem", file("/proc/sys/net/ipv4/tcp_wmem")},
+     {"flags_of_nodes", lists:append(lists:join(" ", weft_bench_nodes:flags(2)))}
+     | Given].
+
+-spec write(file:filename(), [{string(), string()}]) -> ok | {error, file:posix()}.
+write(File, Pairs) ->
+    file:write_file(File, [weft_bench_csv:line([Key, Value]) || {Key, Value} <- Pairs]).
+
+commit() ->
+    case command("git rev-parse --short HEAD 2> /dev/null") of
+        "" -> "";
+        Commit ->
+            case command("git status --porcelain --untracked-files=no 2> /dev/null") of
+                "" -> Commit;
+                _ -> Commit ++ " and changes"
+            end
+    end.
+
+processor() ->
+    Name = re:run(file("/proc/cpuinfo"), "model name\\s*: (.*)",
+                  [{capture, all_but_first, list}]),
+    case Name of
+        {match, [Model]} -> string:trim(Model);
+        nomatch -> ""
+    end.
+
+memory_bytes() ->
+    case re:run(file("/proc/meminfo"), "MemTotal:\\s+(\\d+) kB", [{capture, all_but_first, list}]) of
+        {match, [Kilobytes]} -> integer_to_list(list_to_integer(Kilobytes) * 1024);
+        nomatch -> ""
+    end.
+
+file(Path) ->
+    case file:read_file(Path) of
+        {ok, Text} -> string:trim(unicode:characters_to_list(Text));
+        {error, _} -> ""
+    end.
+
+command(Command) ->
+    string:trim(os:cmd(Command)).

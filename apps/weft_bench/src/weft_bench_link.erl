@@ -1,0 +1,31 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The networks that workloads run on: loopback, and emulated links with a round trip, a rate,
+%% a queue of about one round trip, and loss.
+-module(weft_bench_link).
+
+-export([loopback/0, emulated/3, label/1]).
+-export_type([link/0]).
+
+-type link() :: #{label := atom(), rtt_ms := number(), rate_mbit := number(),
+                  loss_percent := number(), queue_bytes := non_neg_integer()}.
+
+%% What a queue can hold even on a short link.
+-define(QUEUE_BYTES_MIN, 500000).
+
+-spec loopback() -> link().
+loopback() ->
+    #{label => loopback, rtt_ms => 0, rate_mbit => 0, loss_percent => 0, queue_bytes => 0}.
+
+%% @doc A link that loses LossPercent of all packets, in each direction.
+-spec emulated(RttMs :: pos_integer(), RateMbit :: pos_integer(), LossPercent :: number()) ->
+          link().
+emulated(RttMs, RateMbit, LossPercent) ->
+    Link = #{rtt_ms => RttMs, rate_mbit => RateMbit, loss_percent => LossPercent,
+             queue_bytes => max(?QUEUE_BYTES_MIN, RttMs * RateMbit * 125), label => undefined},
+    Link#{label := label(Link)}.
+
+%% @doc The name of a link in results: 20ms-400mbit-0.1%, without what does not limit.
+-spec label(link()) -> atom().
+label(#{rtt_ms := RttMs, rate_mbit := RateMbit, loss_percent := LossPercent}) ->
+    Loss = [io_lib:format("-~p%", [LossPercent]) || LossPercent > 0],
+    list_to_atom(lists:flatten(io_lib:format("~bms-~bmbit~s", [RttMs, RateMbit, Loss]))).

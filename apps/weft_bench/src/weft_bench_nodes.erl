@@ -1,0 +1,186 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The nodes of one variant: starts, connects and stops them, calls functions on them, and
+%% knows what processor time they used.
+%%
+%% Layouts: `pair' is a sender `a' and a receiver `b'; `trio' has a third node `c'; {fan, N} has `a'
+%% and N receivers {r, 1}..{r, N}; `alone' is `a'. With a gateway there is `g' too, and no connection
+%% of `a' but with it. Nodes are ruled by way of their standard input and output (`peer'), so that
+%% the connections under test carry the workload and nothing else. All variants have the same flags
+%% of the emulator: busy waiting is off, since more nodes than cores would steal each other's time.
+-module(weft_bench_nodes).
+
+-export([start/3, stop/1, call/5, node/2, roles/1, cpu_us/1, flags/1, variant/1, os_pid/2]).
+-export_type([nodes/0, role/0, layout/0]).
+
+-type role() :: a | b | c | g | {r, pos_integer()}.
+-type layout() :: pair | trio | {fan, pos_integer()} | alone.
+-opaque nodes() :: #{variant := weft_bench_variant:variant(),
+                     peers := #{role() => #{peer := pid(), node := node(), os_pid := string()}}}.
+
+-define(BOOT_MS, 30000).
+-define(CONNECT_MS, 20000).
+-define(CALL_MS, 20000).
+%% Nodes that boot at the same time: each wants a core for a fifth of a second.
+-define(BOOTING_MAX, 8).
+-define(FEW, 4).
+
+%% @doc Starts the nodes of a variant and connects `a' with all others. The error is a text.
+-spec start(weft_bench_variant:variant(), layout(),
+            #{place := weft_bench_place:place(), tls := file:filename(),
+              log_dir := file:filename()}) -> {ok, nodes()} | {error, string()}.
+start(Variant, Layout, #{place := Place} = Context) ->
+    Roles = roles(Variant, Layout),
+    Unique = lists:concat([Variant, "-", erlang:unique_integer([positive])]),
+    Names = maps:from_list([{Role, {short_name(Role, Unique),
+                                    weft_bench_place:address(Place, side(Role))}}
+                            || Role <- Roles]),
+    Links = [{node_name(Role1, Names), node_name(Role2, Names)} || {Role1, Role2} <- links(Roles)],
+    Arguments = common(length(Roles)) ++ weft_bench_variant:arguments(Variant,
+                                                                      Context#{links => Links}),
+    Boots = [{Role, boot(Role, Name, Arguments, Context)} || {Role, Name} <- maps:to_list(Names)],
+    {Peers, Failed} = boot_all(Boots),
+    Nodes = #{variant => Variant, peers => Peers},
+    try
+        [] =:= Failed orelse throw({nodes_do_not_boot, Failed}),
+        ok = prepare(Nodes),
+        {ok, Nodes}
+    catch
+        _:Reason ->
+            stop(Nodes),
+            {error, lists:flatten(io_lib:format("~0p", [Reason]))}
+    end.
+
+roles(Variant, Layout) ->
+    roles_of(Layout) ++ [g || weft_bench_variant:has_gateway(Variant), Layout =/= alone].
+
+roles_of(alone) -> [a];
+roles_of(pair) -> [a, b];
+roles_of(trio) -> [a, b, c];
+roles_of({fan, Count}) -> [a | [{r, Number} || Number <- lists:seq(1, Count)]].
+
+links(Roles) ->
+    [{g, Role} || lists:member(g, Roles), Role <- Roles, Role =/= g].
+
+side(a) -> near;
+side(_) -> far.
+
+short_name({r, Number}, Unique) -> lists:concat(["r", Number, "-", Unique]);
+short_name(Role, Unique) -> lists:concat([Role, "-", Unique]).
+
+node_name(Role, Names) ->
+    {Name, Host} = maps:get(Role, Names),
+    list_to_atom(Name ++ "@" ++ Host).
+
+%% @doc Flags of the emulator and the kernel that all nodes of a cluster of this size have.
+-spec flags(Count :: pos_integer()) -> [string()].
+flags(Count) ->
+    ["+sbwt", "none", "+sbwtdcpu", "none", "+sbwtdio", "none",
+     "-kernel", "prevent_overlapping_partitions", "false", "-connect_all", "false"]
+        ++ [Flag || Count > ?FEW, Flag <- ["+S", "1:1", "+SDcpu", "1:1", "+SDio", "1", "+A", "1"]].
+
+common(Count) ->
+    ["-setcookie", "weft_bench", "-pa", directory_of(?MODULE), "-pa", directory_of(weft)]
+        ++ flags(Count).
+
+directory_of(Module) ->
+    filename:absname(filename:dirname(code:which(Module))).
+
+boot(Role, {Name, Host}, Arguments, #{place := Place, log_dir := LogDir}) ->
+    File = filename:absname(filename:join(LogDir, Name ++ ".log")),
+    Logger = [{handler, default, logger_std_h, #{config => #{file => File}}}],
+    #{name => Name, host => Host, longnames => true, connection => standard_io,
+      wait_boot => ?BOOT_MS,
+      exec => weft_bench_place:command(Place, side(Role),
+                                       [filename:join([code:root_dir(), "bin", "erl"])]),
+      env => [{"ERL_EPMD_PORT", integer_to_list(weft_bench_place:epmd_port(Place))},
+              {"ERL_CRASH_DUMP_BYTES", "0"}],
+      args => Arguments ++ ["-kernel", "logger", lists:flatten(io_lib:format("~0p", [Logger]))]}.
+
+boot_all(Boots) ->
+    boot_all(Boots, #{}, #{}, []).
+
+boot_all([], Booting, Peers, Failed) when map_size(Booting) =:= 0 ->
+    {Peers, Failed};
+boot_all([{Role, Boot} | Rest], Booting, Peers, Failed) when map_size(Booting) < ?BOOTING_MAX ->
+    {_, Monitor} = spawn_monitor(fun() -> exit({booted, peer:start(Boot)}) end),
+    boot_all(Rest, Booting#{Monitor => Role}, Peers, Failed);
+boot_all(Waiting, Booting, Peers, Failed) ->
+    receive
+        {'DOWN', Monitor, process, _, Result} when is_map_key(Monitor, Booting) ->
+            {Role, StillBooting} = maps:take(Monitor, Booting),
+            case Result of
+                {booted, {ok, Peer, Node}} ->
+                    boot_all(Waiting, StillBooting, Peers#{Role => peer(Peer, Node)}, Failed);
+                _ ->
+                    boot_all(Waiting, StillBooting, Peers, [{Role, Result} | Failed])
+            end
+    end.
+
+peer(Peer, Node) ->
+    #{peer => Peer, node => Node, os_pid => peer:call(Peer, os, getpid, [], ?CALL_MS)}.
+
+%% The application is needed for channels and topologies; with stock there is nothing to start.
+prepare(#{variant := Variant} = Nodes) ->
+    Roles = roles(Nodes),
+    [{ok, _} = call(Nodes, Role, application, ensure_all_started, {[weft], ?CALL_MS})
+     || Variant =/= stock, Variant =/= stock_tls, Role <- Roles],
+    Deadline = erlang:monotonic_time(millisecond) + ?CONNECT_MS,
+    [connect(Nodes, From, To, Deadline)
+     || {From, To} <- [{a, Role} || Role <- Roles, Role =/= a] ++ [{b, c} || lists:member(c, Roles)]],
+    ok.
+
+%% Routes over a gateway take some time to be found.
+connect(Nodes, From, To, Deadline) ->
+    case call(Nodes, From, net_kernel, connect_node, {[node(Nodes, To)], ?CALL_MS}) of
+        true -> true;
+        false ->
+            erlang:monotonic_time(millisecond) < Deadline orelse throw({no_connection, From, To}),
+            receive after 50 -> connect(Nodes, From, To, Deadline) end
+    end.
+
+%% @doc Ends the nodes.
+-spec stop(nodes()) -> ok.
+stop(#{peers := Peers}) ->
+    Peer = [{Pid, monitor(process, Pid), OsPid}
+            || #{peer := Pid, os_pid := OsPid} <- maps:values(Peers)],
+    [os:cmd("kill -KILL " ++ OsPid) || {_, _, OsPid} <- Peer],
+    [receive {'DOWN', Monitor, process, Pid, _} -> ok end || {Pid, Monitor, _} <- Peer],
+    ok.
+
+%% @doc Calls a function on the node with a role.
+-spec call(nodes(), role(), module(), atom(), {list(), TimeoutMs :: timeout()}) -> term().
+call(#{peers := Peers}, Role, Module, Function, {Arguments, TimeoutMs}) ->
+    #{peer := Peer} = maps:get(Role, Peers),
+    peer:call(Peer, Module, Function, Arguments, TimeoutMs).
+
+-spec node(nodes(), role()) -> node().
+node(#{peers := Peers}, Role) ->
+    maps:get(node, maps:get(Role, Peers)).
+
+-spec roles(nodes()) -> [role()].
+roles(#{peers := Peers}) ->
+    maps:keys(Peers).
+
+-spec variant(nodes()) -> weft_bench_variant:variant().
+variant(#{variant := Variant}) -> Variant.
+
+-spec os_pid(nodes(), role()) -> string().
+os_pid(#{peers := Peers}, Role) ->
+    maps:get(os_pid, maps:get(Role, Peers)).
+
+%% @doc User and system time that all nodes used since their start, in microseconds. Linux counts
+%% it in hundredths of a second (proc(5), stat, fields 14 and 15).
+-spec cpu_us(nodes()) -> non_neg_integer().
+cpu_us(#{peers := Peers}) ->
+    lists:sum([ticks(OsPid) || #{os_pid := OsPid} <- maps:values(Peers)]) * 10000.
+
+ticks(OsPid) ->
+    case file:read_file("/proc/" ++ OsPid ++ "/stat") of
+        {ok, Stat} ->
+            %% The second field is the name of the program, which may have spaces.
+            [_, AfterName] = string:split(Stat, ") ", trailing),
+            Fields = string:split(AfterName, " ", all),
+            binary_to_integer(lists:nth(12, Fields)) + binary_to_integer(lists:nth(13, Fields));
+        {error, _} ->
+            0
+    end.

@@ -1,0 +1,206 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Where nodes run: network namespaces of our own with the wanted congestion control, and an
+%% epmd in each. For loopback it is one namespace; for an emulated link two, joined by `linkem'
+%% (c_src/linkem.c), which is compiled when it is first needed.
+%%
+%% Namespaces need root. Without them loopback is that of the machine, with its congestion control
+%% and an epmd on a free port, and emulated links are not possible. What is started here ends with
+%% this emulator, whatever ends it: it waits for the end of its standard input.
+-module(weft_bench_place).
+
+-export([can_emulate/0, start/2, stop/1, address/2, command/3, congestion_control/1, epmd_port/1]).
+-export_type([place/0, side/0]).
+
+%% The sending node is near, all others are far.
+-type side() :: near | far.
+-opaque place() :: #{link := weft_bench_link:link(), namespaces := #{side() => string()},
+                     ports := [port()], epmd_port := inet:port_number()}.
+
+-define(CONGESTION_CONTROL, "cubic").
+-define(ADDRESSES, #{near => "10.99.0.1", far => "10.99.0.2"}).
+-define(EPMD_PORT, 4369).
+-define(WAIT_MS, 10000).
+
+%% @doc Are there emulated links on this machine? If not, why.
+-spec can_emulate() -> ok | {error, string()}.
+can_emulate() ->
+    Needs = [{can_make_namespaces(), "network namespaces need root and the command ip"},
+             {filelib:is_file("/dev/net/tun"), "there is no /dev/net/tun"},
+             {os:find_executable("cc") =/= false, "there is no C compiler cc"}],
+    case [Text || {false, Text} <- Needs] of
+        [] -> ok;
+        [Text | _] -> {error, Text}
+    end.
+
+can_make_namespaces() ->
+    os:find_executable("ip") =/= false andalso os:cmd("id -u") =:= "0\n".
+
+%% @doc Sets up namespaces for a link. BuildDir is where linkem is compiled to.
+-spec start(weft_bench_link:link(), BuildDir :: file:filename()) ->
+          {ok, place()} | {error, string()}.
+start(#{label := loopback} = Link, _BuildDir) ->
+    remove_left_over(),
+    case can_make_namespaces() of
+        true -> namespaces(Link, [near]);
+        false -> with_epmds(#{link => Link, namespaces => #{}, ports => [],
+                              epmd_port => free_port()})
+    end;
+start(Link, BuildDir) ->
+    remove_left_over(),
+    case can_emulate() of
+        ok -> emulated(Link, BuildDir);
+        Error -> Error
+    end.
+
+emulated(Link, BuildDir) ->
+    case compile(BuildDir) of
+        {ok, Linkem} ->
+            {ok, #{ports := Ports} = Place} = namespaces(Link, [near, far]),
+            {ok, Place#{ports := [join(Linkem, Place) | Ports]}};
+        Error ->
+            Error
+    end.
+
+%% A namespace that nobody has used knows nothing of this process' neighbours, ports and options.
+namespaces(Link, Sides) ->
+    Names = maps:from_list([{Side, namespace(Side)} || Side <- Sides]),
+    maps:foreach(fun(_, Name) ->
+                     done("ip netns add " ++ Name),
+                     done("ip -n " ++ Name ++ " link set lo up"),
+                     done("ip netns exec " ++ Name ++ " sh -c 'echo " ++ ?CONGESTION_CONTROL
+                          ++ " > /proc/sys/net/ipv4/tcp_congestion_control'")
+                 end, Names),
+    with_epmds(#{link => Link, namespaces => Names, ports => [], epmd_port => ?EPMD_PORT}).
+
+with_epmds(#{epmd_port := Port, namespaces := Names} = Place) ->
+    Sides = case maps:keys(Names) of [] -> [near]; Some -> Some end,
+    Arguments = ["-port", integer_to_list(Port)],
+    Epmds = [background(command(Place, Side, [epmd() | Arguments])) || Side <- Sides],
+    [until(fun() -> answers(Place, Side) end, ?WAIT_MS) || Side <- Sides],
+    {ok, Place#{ports := Epmds}}.
+
+answers(Place, Side) ->
+    {Command, Arguments} = command(Place, Side, [epmd(), "-port",
+                                                 integer_to_list(epmd_port(Place)), "-names"]),
+    string:find(os:cmd(lists:join(" ", [Command | Arguments])), "up and running") =/= nomatch.
+
+%% @doc Removes what start/2 set up.
+-spec stop(place()) -> ok.
+stop(#{ports := Ports, namespaces := Names}) ->
+    lists:foreach(fun end_of_input/1, Ports),
+    maps:foreach(fun(_, Name) -> done("ip netns del " ++ Name) end, Names).
+
+%% @doc The address of nodes on a side.
+-spec address(place(), side()) -> string().
+address(#{link := #{label := loopback}}, _Side) -> "127.0.0.1";
+address(_Place, Side) -> maps:get(Side, ?ADDRESSES).
+
+%% @doc The command that runs another one on a side: program and arguments.
+-spec command(place(), side(), [string(), ...]) -> {string(), [string()]}.
+command(#{namespaces := Names}, _Side, [Program | Arguments]) when map_size(Names) =:= 0 ->
+    {Program, Arguments};
+command(#{namespaces := Names} = Place, Side, Command) ->
+    case Names of
+        #{Side := Name} -> {os:find_executable("ip"), ["netns", "exec", Name | Command]};
+        #{} -> command(Place, near, Command)
+    end.
+
+%% @doc The congestion control that connections of a place have.
+-spec congestion_control(place()) -> string().
+congestion_control(Place) ->
+    {Command, Arguments} =
+        command(Place, near, ["cat", "/proc/sys/net/ipv4/tcp_congestion_control"]),
+    string:trim(os:cmd(lists:join(" ", [Command | Arguments]))).
+
+-spec epmd_port(place()) -> inet:port_number().
+epmd_port(#{epmd_port := Port}) -> Port.
+
+%% ---- namespaces ----
+
+%% The name tells whose it is, for remove_left_over/0.
+namespace(Side) ->
+    lists:concat(["weft-bench-", os:getpid(), "-", Side]).
+
+%% Those of runs that were ended without a chance to clean up.
+remove_left_over() ->
+    case file:list_dir("/run/netns") of
+        {ok, Names} ->
+            [done("ip netns del " ++ Name)
+             || Name <- Names, ["weft", "bench", OsPid, _] <- [string:split(Name, "-", all)],
+                OsPid =/= os:getpid(), not filelib:is_dir("/proc/" ++ OsPid)],
+            ok;
+        {error, _} ->
+            ok
+    end.
+
+%% ---- the emulator of a link ----
+
+compile(BuildDir) ->
+    Source = filename:join([code:lib_dir(weft_bench), "c_src", "linkem.c"]),
+    Program = filename:absname(filename:join(BuildDir, "linkem")),
+    ok = filelib:ensure_dir(Program),
+    case filelib:last_modified(Program) > filelib:last_modified(Source) of
+        true -> {ok, Program};
+        false -> compiled(Program, os:cmd(lists:join(" ", ["cc -O2 -pthread -o", Program, Source])))
+    end.
+
+compiled(Program, "") -> {ok, Program};
+compiled(_Program, Complaint) -> {error, "cannot compile linkem: " ++ Complaint}.
+
+join(Linkem, #{link := Link, namespaces := #{near := Near, far := Far}}) ->
+    Port = open_port({spawn_executable, Linkem},
+                     [{args, [Near, address(#{link => Link}, near) ++ "/24",
+                              Far, address(#{link => Link}, far) ++ "/24"]}, {line, 200}]),
+    "ready" = line(Port),
+    #{rtt_ms := RttMs, rate_mbit := RateMbit, loss_percent := LossPercent,
+      queue_bytes := QueueBytes} = Link,
+    [tell(Port, Setting) || Setting <- [{delay, RttMs * 500}, {rate, RateMbit * 1000},
+                                        {queue, QueueBytes}, {loss, LossPercent * 10000}]],
+    Port.
+
+tell(Port, {Name, Value}) ->
+    true = port_command(Port, io_lib:format("~s ~b~n", [Name, round(Value)])),
+    "ok" = line(Port).
+
+line(Port) ->
+    receive
+        {Port, {data, {eol, Line}}} -> Line
+    after ?WAIT_MS ->
+        erlang:error({no_answer_of_linkem, erlang:port_info(Port)})
+    end.
+
+%% ---- processes of the operating system ----
+
+epmd() ->
+    Erts = filename:join([code:root_dir(), "erts-" ++ erlang:system_info(version), "bin"]),
+    case os:find_executable("epmd", Erts) of
+        false -> os:find_executable("epmd");
+        File -> File
+    end.
+
+%% Runs until its input ends, at the latest with this emulator.
+background({Command, Arguments}) ->
+    Script = "\"$0\" \"$@\" > /dev/null 2>&1 & read line; kill $!",
+    open_port({spawn_executable, "/bin/sh"}, [{args, ["-c", Script, Command | Arguments]}]).
+
+end_of_input(Port) ->
+    true = port_close(Port),
+    ok.
+
+done(Command) ->
+    case os:cmd(Command) of
+        "" -> ok;
+        Complaint -> erlang:error({Command, Complaint})
+    end.
+
+free_port() ->
+    {ok, Socket} = gen_tcp:listen(0, []),
+    {ok, Port} = inet:port(Socket),
+    ok = gen_tcp:close(Socket),
+    Port.
+
+until(Condition, LeftMs) when LeftMs > 0 ->
+    case Condition() of
+        true -> ok;
+        false -> receive after 20 -> until(Condition, LeftMs - 20) end
+    end.

@@ -1,0 +1,241 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Runs cells and writes down what they return, line by line.
+%%
+%% Cells on the same network and with the same layout of nodes are a stage. A stage sets up its
+%% network once. Each repetition has new nodes for every variant (but for a hundred of them, which
+%% are kept), and goes through the cells: in each, one variant after the other, beginning with
+%% another one each time. So what disturbs the machine for a while disturbs all variants, and a
+%% state that a connection happens to be in lasts for one repetition.
+%%
+%% A measurement that fails, or after which the connection does not come to rest, costs the nodes of
+%% its variant, and the next one gets new nodes.
+-module(weft_bench_runner).
+
+-export([run/1]).
+-export_type([plan/0]).
+
+-type plan() :: #{run := string(), dir := file:filename(), build_dir := file:filename(),
+                  cells := [weft_bench_workload:cell()], repetitions := pos_integer(),
+                  terminal := boolean(), limit_ms := pos_integer() | infinity}.
+
+-record(state, {plan :: plan(), file :: file:io_device(), progress :: weft_bench_progress:progress(),
+                deadline :: integer() | infinity, last = "" :: iodata(),
+                nodes = #{} :: #{weft_bench_variant:variant() => weft_bench_nodes:nodes()}}).
+
+-define(BOOT_COST_MS, 1200).
+-define(SETTLE_MS, 20000).
+%% A connection is at rest when a small call takes at most its round trip and this.
+-define(REST_US, 5000).
+
+%% @doc Runs a plan. The numbers are in the files that weft_bench_record describes.
+-spec run(plan()) -> ok.
+run(#{dir := Dir, cells := Cells} = Plan) ->
+    {ok, File} = file:open(weft_bench_record:results_file(Dir), [write, raw, binary]),
+    ok = file:write(File, weft_bench_record:header()),
+    ok = weft_bench_tls:write(Dir, ["127.0.0.1", "10.99.0.1", "10.99.0.2"]),
+    {Possible, Impossible} = lists:partition(fun({_, _, Why}) -> Why =:= ok end, possible(Cells)),
+    Todo = todo(Cells, Possible),
+    Progress = weft_bench_progress:new(maps:get(terminal, Plan),
+                                       [Cost || {_, _, Cost} <- measurements(Todo, Plan)]),
+    State = #state{plan = Plan, file = File, progress = Progress, deadline = deadline(Plan)},
+    write_skipped(Impossible, State),
+    #state{progress = Finished} = lists:foldl(fun stage/2, State, stages(Todo)),
+    weft_bench_progress:finish(Finished),
+    file:close(File).
+
+deadline(#{limit_ms := infinity}) -> infinity;
+deadline(#{limit_ms := LimitMs}) -> erlang:monotonic_time(millisecond) + LimitMs.
+
+%% ---- what there is to do ----
+
+possible(Cells) ->
+    Emulation = weft_bench_place:can_emulate(),
+    [{Cell, Variant, why_not(Cell, Variant, Emulation)}
+     || #{variants := Variants} = Cell <- Cells, Variant <- Variants].
+
+why_not(#{link := #{label := Label}}, _Variant, {error, Text}) when Label =/= loopback ->
+    {error, Text};
+why_not(_Cell, Variant, _Emulation) ->
+    weft_bench_variant:available(Variant).
+
+todo(Cells, Possible) ->
+    [Cell#{variants := Variants}
+     || Cell <- Cells,
+        Variants <- [[Variant || {Of, Variant, ok} <- Possible, Of =:= Cell]], Variants =/= []].
+
+write_skipped(Impossible, #state{progress = Progress} = State) ->
+    [write(Cell, Variant, 1, [{skipped, 0}], Text, State)
+     || {Cell, Variant, {error, Text}} <- Impossible],
+    [weft_bench_progress:note(Progress, ["skipped: ", atom_to_list(Variant), ", ", Text])
+     || {Variant, Text} <- lists:usort([{V, T} || {_, V, {error, T}} <- Impossible])],
+    ok.
+
+%% In the order in which the first cell of each comes.
+stages([]) ->
+    [];
+stages([#{link := Link, layout := Layout} | _] = Cells) ->
+    {Stage, Rest} = lists:partition(fun(#{link := L, layout := O}) -> {L, O} =:= {Link, Layout} end,
+                                    Cells),
+    [Stage | stages(Rest)].
+
+measurements(Cells, Plan) ->
+    [{Cell, Variant, CostMs + ?BOOT_COST_MS div 4}
+     || #{variants := Variants, cost_ms := CostMs} = Cell <- Cells,
+        _ <- lists:seq(1, repetitions(Cell, Plan)), Variant <- Variants].
+
+repetitions(Cell, #{repetitions := Repetitions}) ->
+    min(Repetitions, maps:get(repetitions_max, Cell, Repetitions)).
+
+%% ---- a stage ----
+
+stage([#{link := Link} | _] = Cells, #state{plan = #{build_dir := BuildDir} = Plan} = State) ->
+    case weft_bench_place:start(Link, BuildDir) of
+        {ok, Place} ->
+            Last = lists:max([repetitions(Cell, Plan) || Cell <- Cells]),
+            try
+                stop_nodes(lists:foldl(fun(Repetition, Before) ->
+                                           repetition(Repetition, Cells, Place, Before)
+                                       end, State, lists:seq(1, Last)))
+            after
+                weft_bench_place:stop(Place)
+            end;
+        {error, Text} ->
+            write_skipped([{Cell, Variant, {error, Text}}
+                           || #{variants := Variants} = Cell <- Cells, Variant <- Variants], State),
+            State
+    end.
+
+repetition(Repetition, [#{layout := Layout} | _] = Cells, Place, #state{plan = Plan} = State) ->
+    Fresh = case Layout of
+                {fan, _} -> State;
+                _ -> stop_nodes(State)
+            end,
+    lists:foldl(fun({Index, Cell}, Before) ->
+                    Variants = rotate(Repetition + Index, maps:get(variants, Cell)),
+                    lists:foldl(fun(Variant, S) -> measure(Cell, Variant, Repetition, Place, S) end,
+                                Before, Variants)
+                end, Fresh,
+                [{Index, Cell} || {Index, Cell} <- lists:zip(lists:seq(1, length(Cells)), Cells),
+                                  Repetition =< repetitions(Cell, Plan)]).
+
+rotate(By, Variants) ->
+    {Front, Back} = lists:split(By rem length(Variants), Variants),
+    Back ++ Front.
+
+stop_nodes(#state{nodes = All} = State) ->
+    [weft_bench_nodes:stop(Nodes) || Nodes <- maps:values(All)],
+    State#state{nodes = #{}}.
+
+%% ---- one measurement ----
+
+measure(#{cost_ms := CostMs} = Cell, Variant, Repetition, Place, State) ->
+    #state{progress = Progress, last = Last} = State,
+    After = case is_time_left(CostMs, State) of
+                true ->
+                    Text = io_lib:format("~ts  ~s  #~b", [weft_bench_workload:title(Cell), Variant,
+                                                         Repetition]),
+                    Shown = weft_bench_progress:next(Progress, Text, Last),
+                    measure_now(Cell, Variant, Repetition, Place, State#state{progress = Shown});
+                false ->
+                    Why = "no time was left in this run",
+                    write(Cell, Variant, Repetition, [{skipped, 0}], Why, State),
+                    State
+            end,
+    #state{progress = ProgressAfter} = After,
+    After#state{progress = weft_bench_progress:done(ProgressAfter, CostMs + ?BOOT_COST_MS div 4)}.
+
+is_time_left(_CostMs, #state{deadline = infinity}) ->
+    true;
+is_time_left(CostMs, #state{deadline = Deadline}) ->
+    erlang:monotonic_time(millisecond) + CostMs < Deadline.
+
+measure_now(#{module := Module, layout := Layout} = Cell, Variant, Repetition, Place, State) ->
+    case nodes(Variant, Layout, Place, State) of
+        {ok, Nodes, Started} ->
+            try Module:run(Cell, Nodes) of
+                {ok, Values} ->
+                    write(Cell, Variant, Repetition, Values, "", Started),
+                    settle(Cell, Nodes, Started#state{last = headline(Values)});
+                {skipped, Why} ->
+                    write(Cell, Variant, Repetition, [{skipped, 0}], Why, Started),
+                    Started
+            catch
+                Class:Reason:Stack ->
+                    failed(Cell, Variant, Repetition, {Class, Reason, hd(Stack ++ [none])}, Started)
+            end;
+        {error, Text} ->
+            failed(Cell, Variant, Repetition, Text, State)
+    end.
+
+nodes(Variant, Layout, Place, #state{nodes = All, plan = #{dir := Dir}} = State) ->
+    case All of
+        #{Variant := Nodes} ->
+            {ok, Nodes, State};
+        #{} ->
+            Context = #{place => Place, tls => Dir, log_dir => filename:join(Dir, "logs")},
+            case weft_bench_nodes:start(Variant, Layout, Context) of
+                {ok, Nodes} -> {ok, Nodes, State#state{nodes = All#{Variant => Nodes}}};
+                Error -> Error
+            end
+    end.
+
+failed(Cell, Variant, Repetition, Why, #state{progress = Progress} = State) ->
+    Text = lists:flatten(io_lib:format("~0tP", [Why, 40])),
+    weft_bench_progress:note(Progress, io_lib:format("failed: ~ts, ~s: ~ts",
+                                                     [weft_bench_workload:title(Cell), Variant,
+                                                      Text])),
+    write(Cell, Variant, Repetition, [{failed, 0}], Text, State),
+    replace_nodes(Variant, State).
+
+replace_nodes(Variant, #state{nodes = All} = State) ->
+    case maps:take(Variant, All) of
+        {Nodes, Others} ->
+            ok = weft_bench_nodes:stop(Nodes),
+            State#state{nodes = Others};
+        error ->
+            State
+    end.
+
+%% What one measurement left on its way must not be in the way of the next.
+settle(#{link := #{rtt_ms := RttMs}}, Nodes, #state{progress = Progress} = State) ->
+    case lists:member(b, weft_bench_nodes:roles(Nodes)) andalso is_at_rest(RttMs, Nodes) of
+        {error, Why} ->
+            Variant = weft_bench_nodes:variant(Nodes),
+            weft_bench_progress:note(Progress, io_lib:format("~s gets new nodes: ~0p",
+                                                             [Variant, Why])),
+            replace_nodes(Variant, State);
+        _ ->
+            State
+    end.
+
+is_at_rest(RttMs, Nodes) ->
+    try
+        Echo = weft_bench_nodes:call(Nodes, b, weft_bench_ping, start_echo, {[], ?SETTLE_MS}),
+        weft_bench_nodes:call(Nodes, a, weft_bench_ping, settle,
+                              {[Echo, RttMs * 1000 + ?REST_US, ?SETTLE_MS], ?SETTLE_MS * 2})
+    catch
+        _:Reason -> {error, Reason}
+    end.
+
+%% ---- results ----
+
+write(Cell, Variant, Repetition, Values, Note, #state{file = File, plan = #{run := Run}}) ->
+    ok = file:write(File, [weft_bench_record:line(row(Cell, Variant, Repetition, Value, Note, Run))
+                           || Value <- Values]).
+
+row(Cell, Variant, Repetition, {Metric, Value}, Note, Run) ->
+    row(Cell, Variant, Repetition, {Metric, Value, 0}, Note, Run);
+row(Cell, Variant, Repetition, {Metric, Value, AtMs}, Note, Run) ->
+    #{suite := Suite, workload := Workload, size_bytes := SizeBytes, pairs := Pairs,
+      streams := Streams, link := Link} = Cell,
+    #{label := Label, rtt_ms := RttMs, rate_mbit := RateMbit, loss_percent := Loss} = Link,
+    {Metric, Unit, _, _} = lists:keyfind(Metric, 1, weft_bench_record:metrics()),
+    #{run => Run, suite => Suite, workload => Workload, variant => Variant,
+      size_bytes => SizeBytes, pairs => Pairs, streams => Streams, link => Label,
+      rtt_ms => RttMs, rate_mbit => RateMbit, loss_percent => Loss, repetition => Repetition,
+      metric => Metric, unit => Unit, value => Value, at_ms => AtMs, note => Note}.
+
+%% The first number of a measurement, for the progress line.
+headline([Value | _]) ->
+    {_, Unit, _, _} = lists:keyfind(element(1, Value), 1, weft_bench_record:metrics()),
+    io_lib:format("(~s ~.4g ~s)", [element(1, Value), float(element(2, Value)), Unit]).

@@ -1,0 +1,53 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc A certificate for the nodes of a benchmark, made on the spot by an authority of its own, and
+%% the same options for stock and weft: both sides verify each other. The key lies in the directory
+%% of the run and is good for nothing else.
+-module(weft_bench_tls).
+
+-include_lib("public_key/include/public_key.hrl").
+
+-export([write/2, options/1, options_file/1]).
+
+%% @doc Writes certificate, key and options for nodes on these addresses into Dir.
+-spec write(Dir :: file:filename(), Addresses :: [string()]) -> ok.
+write(Dir, Addresses) ->
+    #{server_config := Config} =
+        public_key:pkix_test_data(#{server_chain => chain(Addresses),
+                                    client_chain => chain(Addresses)}),
+    {KeyType, KeyDer} = proplists:get_value(key, Config),
+    ok = filelib:ensure_dir(file(Dir, key)),
+    ok = file:write_file(file(Dir, authority), pem([{'Certificate', Der}
+                                                    || Der <- proplists:get_value(cacerts, Config)])),
+    ok = file:write_file(file(Dir, certificate),
+                         pem([{'Certificate', proplists:get_value(cert, Config)}])),
+    ok = file:write_file(file(Dir, key), pem([{KeyType, KeyDer}])),
+    Server = [{fail_if_no_peer_cert, true} | options(Dir)],
+    ok = file:write_file(options_file(Dir),
+                         io_lib:format("~p.~n", [[{server, Server}, {client, options(Dir)}]])).
+
+%% @doc Options of ssl that use what write/2 wrote.
+-spec options(Dir :: file:filename()) -> [{atom(), term()}].
+options(Dir) ->
+    [{certfile, file(Dir, certificate)}, {keyfile, file(Dir, key)},
+     {cacertfile, file(Dir, authority)}, {verify, verify_peer}].
+
+%% @doc The same as a file for `-ssl_dist_optfile'.
+-spec options_file(Dir :: file:filename()) -> file:filename().
+options_file(Dir) ->
+    filename:absname(filename:join(Dir, "ssl_dist.config")).
+
+file(Dir, Name) ->
+    filename:absname(filename:join(Dir, lists:concat([Name, ".pem"]))).
+
+%% The hosts of the nodes are addresses; what looks names up compares them as text.
+chain(Addresses) ->
+    Key = {key, {namedCurve, secp256r1}},
+    Bytes = [list_to_binary(tuple_to_list(element(2, inet:parse_address(Address))))
+             || Address <- Addresses],
+    Names = #'Extension'{extnID = ?'id-ce-subjectAltName', critical = false,
+                         extnValue = [{iPAddress, Address} || Address <- Bytes]
+                             ++ [{dNSName, Address} || Address <- Addresses]},
+    #{root => [Key], intermediates => [], peer => [Key, {extensions, [Names]}]}.
+
+pem(Entries) ->
+    public_key:pem_encode([{Type, Der, not_encrypted} || {Type, Der} <- Entries]).

@@ -1,0 +1,91 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What is compared: carriers, lanes, a gateway, channels. A variant is the arguments of its
+%% nodes and the way in which a workload sends; all else is the same for all of them.
+%%
+%% ```
+%% stock         inet_tcp, the carrier of OTP
+%% stock_tls     inet_tls, that over TLS
+%% weft_1 _4 _8  weft, unchanged code, with so many TCP lanes per link
+%% weft_tls_1 _4 the same over TLS
+%% weft_gateway  weft, all messages pass a node between sender and receiver
+%% channel       weft, explicit channels: default for messages, control for calls, bulk for streams
+%% channel_8     the same with a parallelism of 8
+%% '''
+-module(weft_bench_variant).
+
+-export([all/0, arguments/2, is_tls/1, has_gateway/1, mode/2, available/1]).
+-export_type([variant/0, mode/0, purpose/0]).
+
+-type variant() :: stock | stock_tls | weft_1 | weft_4 | weft_8 | weft_tls_1 | weft_tls_4
+                 | weft_gateway | channel | channel_8.
+%% How to send: `!', or weft:send/3 with these options.
+-type mode() :: plain | {channel, Options :: map()}.
+-type purpose() :: message | call | stream.
+%% For TLS the files of a certificate; for a gateway the links.
+-type context() :: #{tls := file:filename(), links := [{node(), node()}]}.
+
+-spec all() -> [variant()].
+all() ->
+    [stock, weft_1, weft_4, weft_8, weft_gateway, channel, channel_8, stock_tls, weft_tls_1,
+     weft_tls_4].
+
+-spec is_tls(variant()) -> boolean().
+is_tls(Variant) ->
+    lists:member(Variant, [stock_tls, weft_tls_1, weft_tls_4]).
+
+-spec has_gateway(variant()) -> boolean().
+has_gateway(Variant) ->
+    Variant =:= weft_gateway.
+
+%% @doc Arguments of erl that make the variant.
+-spec arguments(variant(), context()) -> [string()].
+arguments(stock, _) -> [];
+arguments(stock_tls, #{tls := Dir}) ->
+    ["-proto_dist", "inet_tls", "-ssl_dist_optfile", weft_bench_tls:options_file(Dir)];
+arguments(weft_1, _) -> weft(1);
+arguments(weft_4, _) -> weft(4);
+arguments(weft_8, _) -> weft(8);
+arguments(weft_tls_1, Context) -> weft(1) ++ tls(Context);
+arguments(weft_tls_4, Context) -> weft(4) ++ tls(Context);
+arguments(weft_gateway, #{links := Links}) ->
+    weft(1) ++ ["-weft", "topology", term({static, #{links => Links}})];
+arguments(channel, _) -> weft(1);
+arguments(channel_8, _) -> weft(1) ++ ["-weft", "channels", term(channels(8))].
+
+weft(Lanes) ->
+    ["-proto_dist", "weft", "-weft", "lanes", integer_to_list(Lanes)].
+
+tls(#{tls := Dir}) ->
+    ["-weft", "transport", "tls", "-weft", "tls_options", term(weft_bench_tls:options(Dir))].
+
+channels(Parallelism) ->
+    #{default => #{class => default, parallelism => Parallelism},
+      bulk => #{class => bulk, parallelism => Parallelism}}.
+
+term(Term) ->
+    lists:flatten(io_lib:format("~0p", [Term])).
+
+%% @doc How the variant sends for a purpose.
+-spec mode(variant(), purpose()) -> mode().
+mode(Variant, Purpose) when Variant =:= channel; Variant =:= channel_8 ->
+    {channel, #{channel => case Purpose of
+                               message -> default;
+                               call -> control;
+                               stream -> bulk
+                           end}};
+mode(_Variant, _Purpose) ->
+    plain.
+
+%% @doc Can the variant be run with this build of weft? If not, why.
+-spec available(variant()) -> ok | {error, string()}.
+available(Variant) ->
+    {module, weft} = code:ensure_loaded(weft),
+    case mode(Variant, message) of
+        {channel, _} ->
+            case erlang:function_exported(weft, send, 3) of
+                true -> ok;
+                false -> {error, "this weft has no channels"}
+            end;
+        plain ->
+            ok
+    end.
