@@ -4,9 +4,9 @@
 %% A cluster has the nodes `a' and `b', on demand `c', and the gateways of the carrier:
 %%   stock     a - b    the carrier of OTP over TCP: the oracle
 %%   direct    a - b    weft, nothing configured
-%%   tls       a - b    weft over TLS
+%%   tls       a - b    weft over TLS, two lanes
 %%   gateway1  a - g1 - b            weft, static links; no TCP connection between a and b
-%%   gateway3  a - g1 - g2 - g3 - b
+%%   gateway3  a - g1 - g2 - g3 - b  three lanes each
 %%   triangle  a - g1 - b and a - b  for hostile networks: a way around each link
 %% A third node c hangs at the gateway next to b. Nodes are controlled by `peer' over standard
 %% input and output, so control works whatever the distribution does. Names are unique, epmd is
@@ -155,11 +155,12 @@ carrier_args(stock, _Options, _Links, _Place) ->
 carrier_args(direct, Options, _Links, _Place) ->
     weft_args(Options);
 carrier_args(tls, Options, _Links, #{log_dir := Dir}) ->
-    weft_args(Options) ++ ["-weft", "transport", "tls",
+    weft_args(Options) ++ ["-weft", "transport", "tls", "-weft", "lanes", "2",
                            "-weft", "tls_options", term(tls_options(Dir))];
-carrier_args(_Gateways, Options, Links, _Place) ->
+carrier_args(Gateways, Options, Links, _Place) ->
     Circuits = maps:get(circuits, Options, hidden),
-    weft_args(Options) ++ ["-weft", "topology", term({static, #{links => Links}}),
+    Lanes = case Gateways of gateway3 -> ["-weft", "lanes", "3"]; _ -> [] end,
+    weft_args(Options) ++ Lanes ++ ["-weft", "topology", term({static, #{links => Links}}),
                            "-weft", "circuits", atom_to_list(Circuits),
                            "-kernel", "prevent_overlapping_partitions", "false"]
         ++ connect_all_args(Circuits).
