@@ -35,8 +35,8 @@ start(Variant, Layout, #{place := Place} = Context) ->
                                     weft_bench_place:address(Place, side(Role))}}
                             || Role <- Roles]),
     Links = [{node_name(Role1, Names), node_name(Role2, Names)} || {Role1, Role2} <- links(Roles)],
-    Arguments = common(length(Roles)) ++ weft_bench_variant:arguments(Variant,
-                                                                      Context#{links => Links}),
+    Arguments = common(length(Roles)) ++ layout_arguments(Layout)
+        ++ weft_bench_variant:arguments(Variant, Context#{links => Links}),
     Boots = [{Role, boot(Role, Name, Arguments, Context)} || {Role, Name} <- maps:to_list(Names)],
     {Peers, Failed} = boot_all(Boots),
     Nodes = #{variant => Variant, peers => Peers},
@@ -84,6 +84,10 @@ common(Count) ->
 
 directory_of(Module) ->
     filename:absname(filename:dirname(code:which(Module))).
+
+%% A node alone is there for its tables, those of the overlay included.
+layout_arguments(alone) -> ["-weft", "topology", "full_mesh"];
+layout_arguments(_) -> [].
 
 boot(Role, {Name, Host}, Arguments, #{place := Place, log_dir := LogDir}) ->
     File = filename:absname(filename:join(LogDir, Name ++ ".log")),

@@ -66,9 +66,14 @@ todo(Cells, Possible) ->
 write_skipped(Impossible, #state{progress = Progress} = State) ->
     [write(Cell, Variant, 1, [{skipped, 0}], Text, State)
      || {Cell, Variant, {error, Text}} <- Impossible],
-    [weft_bench_progress:note(Progress, ["skipped: ", atom_to_list(Variant), ", ", Text])
-     || {Variant, Text} <- lists:usort([{V, T} || {_, V, {error, T}} <- Impossible])],
+    [weft_bench_progress:note(Progress, io_lib:format("skipped: ~0p, ~ts", [Variants, Text]))
+     || {Text, Variants} <- by_reason(Impossible)],
     ok.
+
+by_reason(Impossible) ->
+    Reasons = lists:usort([Text || {_, _, {error, Text}} <- Impossible]),
+    [{Reason, lists:usort([Variant || {_, Variant, {error, Text}} <- Impossible, Text =:= Reason])}
+     || Reason <- Reasons].
 
 %% In the order in which the first cell of each comes.
 stages([]) ->
@@ -150,7 +155,7 @@ is_time_left(CostMs, #state{deadline = Deadline}) ->
     erlang:monotonic_time(millisecond) + CostMs < Deadline.
 
 measure_now(#{module := Module, layout := Layout} = Cell, Variant, Repetition, Place, State) ->
-    case nodes(Variant, Layout, Place, State) of
+    case nodes(Variant, Layout, Place, without_used_nodes(Cell, Variant, State)) of
         {ok, Nodes, Started} ->
             try Module:run(Cell, Nodes) of
                 {ok, Values} ->
@@ -166,6 +171,9 @@ measure_now(#{module := Module, layout := Layout} = Cell, Variant, Repetition, P
         {error, Text} ->
             failed(Cell, Variant, Repetition, Text, State)
     end.
+
+without_used_nodes(#{fresh := true}, Variant, State) -> replace_nodes(Variant, State);
+without_used_nodes(_Cell, _Variant, State) -> State.
 
 nodes(Variant, Layout, Place, #state{nodes = All, plan = #{dir := Dir}} = State) ->
     case All of

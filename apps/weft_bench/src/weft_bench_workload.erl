@@ -18,6 +18,8 @@
                   layout := weft_bench_nodes:layout(), variants := [weft_bench_variant:variant()],
                   %% At most so many repetitions, for cells that take long.
                   repetitions_max => pos_integer(),
+                  %% Nodes that have done nothing else before, because memory is measured.
+                  fresh => boolean(),
                   %% What run/2 takes, warm-up included.
                   cost_ms := pos_integer(),
                   %% What only the workload understands.
