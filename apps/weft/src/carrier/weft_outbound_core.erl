@@ -3,47 +3,93 @@
 %%
 %% Pure; called in place by the process that sends. A payload gets the next number, is kept, and is
 %% dropped when the peer has acknowledged it or a later one. The sum of kept bytes is bounded by a
-%% window: while `room/1' is false nothing may be pushed. The sender asks for acknowledgements (the
-%% receiver has no timer): each quarter of the window, and when the window is full. After a break
-%% `resume/2' gives back, in order, what the peer has not received; numbers make repeats harmless.
+%% window (`weft_window_core'): while `room/1' is false nothing may be pushed, but for what is in a
+%% hurry, which may go a bit beyond (`room/2'). The sender asks for acknowledgements (the receiver
+%% has no timer): each quarter of the window, when the window is full, and when it has become less
+%% than what is under way. After a break `resume/2' gives back, in order, what the peer has not
+%% received; numbers make repeats harmless. Times are in microseconds.
 -module(weft_outbound_core).
 
--export([new/1, room/1, push/4, acked/2, resume/2, unacked_bytes/1]).
+-export([new/1, new/2, lanes/2, room/1, room/2, push/4, push/5, acked/2, acked/3, resume/2,
+         unacked_bytes/1, window/1]).
 -export_type([state/0, item/0]).
 
 -define(ITEM_BYTES, 100).
+%% How far beyond the window express may go.
+-define(BEYOND_BYTES, 1048576).
 
--record(outbound, {window_bytes :: pos_integer(),
+-record(outbound, {window :: weft_window_core:state(),
                    last = 0 :: weft_wire:sequence(),
                    acked = 0 :: weft_wire:sequence(),
                    unacked_bytes = 0 :: non_neg_integer(),
                    unasked_bytes = 0 :: non_neg_integer(),
-                   kept = queue:new() :: queue:queue(item())}).
+                   kept = queue:new() :: queue:queue(item()),
+                   asked = queue:new() :: queue:queue({weft_wire:sequence(), AtUs :: integer()})}).
 -opaque state() :: #outbound{}.
 -type item() :: {weft_wire:sequence(), weft_wire:payload_kind(), iodata(),
                  Bytes :: non_neg_integer()}.
 
+%% @doc With a window of one size.
 -spec new(WindowBytes :: pos_integer()) -> state().
 new(WindowBytes) ->
-    #outbound{window_bytes = WindowBytes}.
+    #outbound{window = weft_window_core:fixed(WindowBytes)}.
+
+%% @doc With a window that adapts to the path, between the two.
+-spec new(WindowMinBytes :: pos_integer(), WindowMaxBytes :: pos_integer()) -> state().
+new(Min, Max) ->
+    #outbound{window = weft_window_core:new(Min, Max)}.
+
+%% @doc How many lanes carry the payloads.
+-spec lanes(pos_integer(), state()) -> state().
+lanes(Lanes, #outbound{window = Window} = State) ->
+    State#outbound{window = weft_window_core:lanes(Lanes, Window)}.
 
 %% @doc May another payload be pushed? The last one may exceed the window by its own size.
 -spec room(state()) -> boolean().
-room(#outbound{unacked_bytes = Unacked, window_bytes = Window}) ->
-    Unacked < Window.
+room(#outbound{unacked_bytes = Unacked, window = Window}) ->
+    Unacked < weft_window_core:bytes(Window).
+
+%% @doc What may be pushed: all, only what is in a hurry, or nothing.
+-spec room(state(), Beyond :: express) -> all | express | none.
+room(#outbound{unacked_bytes = Unacked, window = Window}, express) ->
+    Bytes = weft_window_core:bytes(Window),
+    if
+        Unacked < Bytes -> all;
+        Unacked < Bytes + ?BEYOND_BYTES -> express;
+        true -> none
+    end.
+
+%% @doc Numbers and keeps a payload, of which the time is not known.
+-spec push(handshake | frames, iodata(), non_neg_integer(), state()) -> {item(), state()}.
+push(Kind, Payload, Bytes, State) ->
+    push(Kind, Payload, Bytes, unknown, State).
 
 %% @doc Numbers and keeps a payload. The item to send says whether it asks for an acknowledgement.
--spec push(handshake | frames, iodata(), non_neg_integer(), state()) -> {item(), state()}.
-push(Kind, Payload, Bytes, #outbound{last = Last, unacked_bytes = Unacked0,
-                                     unasked_bytes = Unasked0, window_bytes = Window,
-                                     kept = Kept} = State) ->
+-spec push(handshake | frames, iodata(), non_neg_integer(), NowUs :: integer() | unknown,
+           state()) -> {item(), state()}.
+push(Kind, Payload, Bytes, NowUs, #outbound{last = Last, unacked_bytes = Unacked0,
+                                            unasked_bytes = Unasked0, kept = Kept} = State0) ->
     Unacked = Unacked0 + cost(Bytes),
     Unasked = Unasked0 + cost(Bytes),
-    Ask = Kind =:= frames andalso (Unasked * 4 >= Window orelse Unacked >= Window),
+    {Ask, State1} = must_ask(Kind, Unacked0, Unacked, Unasked, State0),
     Item = {Last + 1, case Ask of true -> frames_ack; false -> Kind end, Payload, Bytes},
-    {Item, State#outbound{last = Last + 1, unacked_bytes = Unacked,
-                          unasked_bytes = case Ask of true -> 0; false -> Unasked end,
-                          kept = queue:in(Item, Kept)}}.
+    State = State1#outbound{last = Last + 1, unacked_bytes = Unacked, unasked_bytes = Unasked,
+                            kept = queue:in(Item, Kept)},
+    {Item, case Ask of true -> asked(NowUs, State); false -> State end}.
+
+must_ask(Kind, Unacked0, Unacked, Unasked, #outbound{window = Window} = State) ->
+    Bytes = weft_window_core:bytes(Window),
+    IsFilled = Unacked >= Bytes andalso Unacked0 < Bytes,
+    Ask = Kind =/= handshake andalso (IsFilled orelse Unasked * 4 >= Bytes),
+    case Unacked >= Bytes of
+        true -> {Ask, State#outbound{window = weft_window_core:limited(Window)}};
+        false -> {Ask, State}
+    end.
+
+asked(unknown, State) ->
+    State#outbound{unasked_bytes = 0};
+asked(NowUs, #outbound{last = Last, asked = Asked} = State) ->
+    State#outbound{unasked_bytes = 0, asked = queue:in({Last, NowUs}, Asked)}.
 
 %% @doc The peer has received everything up to Sequence. Old and repeated news change nothing.
 -spec acked(weft_wire:sequence(), state()) -> state().
@@ -52,6 +98,36 @@ acked(Sequence, #outbound{acked = Acked, last = Last} = State)
     drop(State#outbound{acked = Sequence});
 acked(_Sequence, State) ->
     State.
+
+%% @doc The same, and what it says about the path. `ask' if the window has become less than what is
+%% under way and nobody has asked for its acknowledgement: the caller has to, nothing else will.
+-spec acked(weft_wire:sequence(), NowUs :: integer(), state()) -> {ok | ask, state()}.
+acked(Sequence, NowUs, #outbound{unacked_bytes = Before, acked = Acked0} = State0) ->
+    case acked(Sequence, State0) of
+        #outbound{acked = Acked0} = Same ->
+            {ok, Same};
+        #outbound{unacked_bytes = Unacked, acked = Acked, asked = Asked0} = State1 ->
+            {AtUs, Asked} = answered(Acked, Asked0, undefined),
+            RoundTripUs = case AtUs of undefined -> undefined; _ -> NowUs - AtUs end,
+            Window = weft_window_core:acked({Before - Unacked, Unacked}, RoundTripUs, NowUs,
+                                            State1#outbound.window),
+            ask_if_full(NowUs, State1#outbound{window = Window, asked = Asked})
+    end.
+
+%% When the newest of the questions was asked that this acknowledgement answers.
+answered(Acked, Asked, AtUs) ->
+    case queue:peek(Asked) of
+        {value, {Sequence, Us}} when Sequence =< Acked ->
+            answered(Acked, queue:drop(Asked), Us);
+        _ ->
+            {AtUs, Asked}
+    end.
+
+ask_if_full(NowUs, #outbound{unasked_bytes = Unasked} = State) ->
+    case Unasked > 0 andalso not room(State) of
+        true -> {ask, asked(NowUs, State)};
+        false -> {ok, State}
+    end.
 
 drop(#outbound{kept = Kept, acked = Acked, unacked_bytes = Unacked} = State) ->
     case queue:peek(Kept) of
@@ -71,9 +147,13 @@ cost(Bytes) -> Bytes + ?ITEM_BYTES.
 -spec resume(weft_wire:sequence(), state()) -> {ok, [item()], state()} | {error, lost}.
 resume(Received, #outbound{last = Last} = State0) when Received =< Last ->
     #outbound{kept = Kept} = State = acked(Received, State0),
-    {ok, ask_at_end(queue:to_list(Kept)), State#outbound{unasked_bytes = 0}};
+    {ok, ask_at_end(queue:to_list(Kept)), restarted(State)};
 resume(_Received, _State) ->
     {error, lost}.
+
+restarted(#outbound{window = Window} = State) ->
+    State#outbound{unasked_bytes = 0, asked = queue:new(),
+                   window = weft_window_core:restart(Window)}.
 
 %% What was asked on the old path may have been asked in vain.
 ask_at_end([]) -> [];
@@ -82,3 +162,7 @@ ask_at_end([Item | Items]) -> [Item | ask_at_end(Items)].
 
 -spec unacked_bytes(state()) -> non_neg_integer().
 unacked_bytes(#outbound{unacked_bytes = Unacked}) -> Unacked.
+
+%% @doc The window and what it was made from.
+-spec window(state()) -> map().
+window(#outbound{window = Window}) -> weft_window_core:info(Window).

@@ -1,0 +1,370 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What to send next on a distribution connection: fair to senders, in order for each of them.
+%%
+%% The VM has one queue for all senders of a connection, and stops them all when it is long. So its
+%% frames are fetched at once and wait here:
+%%   express   one FIFO for small frames of senders that have nothing else waiting, joined to
+%%             payloads. Served before all others, but payload by payload in turn with them.
+%%   queues    one per sender with large frames, or with more small ones than its share while the
+%%             express FIFO is long. Served by start-time fair queueing (Goyal, Vin, Cheng 1996):
+%%             by bytes, weighted by the class of the sender. A sender in the middle of a signal
+%%             keeps the line for a while: signals half received take memory at the peer.
+%% A sender whose queue is over its share is to be suspended, it alone, until half is left.
+%%
+%% Order. A queue that begins waits for the express payloads there are, which may hold earlier
+%% frames of its sender; later frames of the sender join the queue until it is empty. Signals
+%% without a known sender (see `weft_frame') wait until all queues have sent what they hold now;
+%% then they go express. Behind an `ordered' one all later frames are held until it is out.
+%%
+%% While nobody waits there is nothing to be fair about: `fast/1' says that small frames may be
+%% joined without looking at them. Bytes count with the size before each frame.
+-module(weft_fair_queue_core).
+
+-export([new/1, fast/1, small_bytes/0, add_batch/4, add/4, ready/2, take/3, effects/1, full/1,
+         bytes/1, info/1]).
+-export_type([state/0, class/0, classes/0, effect/0]).
+
+%% A frame of this size or more waits in the queue of its sender.
+-define(SMALL_BYTES, 16384).
+%% With so much in the express FIFO, senders are watched: each may have its part of it.
+-define(WATCH_BYTES, 131072).
+-define(WATCHED_BYTES_MAX, 4096).
+-define(WATCHED_MAX, 4096).
+%% The share of a sender, before it is suspended.
+-define(SHARE_MIN_BYTES, 131072).
+-define(SHARE_MAX_BYTES, 1048576).
+%% Express bytes in a row while queues wait: within the window, and beyond.
+-define(RUN_BYTES, 66560).
+-define(RUN_BEYOND_BYTES, 1048576).
+%% Payloads of several queues are joined up to this size.
+-define(JOINED_BYTES, 32768).
+-define(DEBTS_MAX, 1024).
+
+-type class() :: control | default | bulk.
+%% Senders that are not of the class default.
+-type classes() :: #{weft_frame:key() => class()}.
+-type effect() :: {suspend | resume, weft_frame:key()}.
+-type frame() :: {Size :: non_neg_integer(), iodata(), weft_frame:sender(), class(),
+                  whole | middle | final}.
+
+-record(queue, {fifo :: weft_payload_fifo:fifo(),
+                class :: class(),
+                tag :: non_neg_integer(),
+                behind :: non_neg_integer(),
+                suspended = false :: boolean()}).
+-record(fair, {bytes_max :: pos_integer(),
+               bytes = 0 :: non_neg_integer(),
+               express = weft_payload_fifo:new() :: weft_payload_fifo:fifo(),
+               run_bytes = 0 :: non_neg_integer(),
+               queues = #{} :: #{weft_frame:key() => #queue{}},
+               turns = gb_sets:new() :: gb_sets:set({non_neg_integer(), weft_frame:key()}),
+               time = 0 :: non_neg_integer(),
+               debts = #{} :: #{weft_frame:key() => non_neg_integer()},
+               line = none :: none | {weft_frame:key(), Bytes :: integer()},
+               fragments = weft_fragments:new() :: weft_fragments:fragments(),
+               watched = #{} :: #{weft_frame:key() => non_neg_integer()},
+               targets = #{} :: #{weft_frame:key() => non_neg_integer()},
+               ready = [] :: [frame()],
+               held = queue:new() :: queue:queue(frame()),
+               hold_all = false :: boolean(),
+               effects = [] :: [effect()]}).
+-opaque state() :: #fair{}.
+
+%% @doc BytesMax bounds what is fetched from the VM: fetch nothing while `full/1'.
+-spec new(BytesMax :: pos_integer()) -> state().
+new(BytesMax) ->
+    #fair{bytes_max = BytesMax}.
+
+%% @doc May small frames go in by `add_batch/4'?
+-spec fast(state()) -> boolean().
+fast(#fair{queues = Queues, ready = [], express = Express}) when map_size(Queues) =:= 0 ->
+    weft_payload_fifo:bytes(Express) < ?WATCH_BYTES;
+fast(_Fair) ->
+    false.
+
+%% @doc Smaller frames than this are small.
+-spec small_bytes() -> pos_integer().
+small_bytes() -> ?SMALL_BYTES.
+
+%% @doc Small frames with their sizes before them, not looked at. Only while `fast/1', and while no
+%% sender has a class of its own.
+-spec add_batch(iodata(), Bytes :: pos_integer(), Pieces :: pos_integer(), state()) -> state().
+add_batch(Batch, BatchBytes, Pieces, #fair{bytes = Bytes, express = Express} = Fair) ->
+    Fair#fair{bytes = Bytes + BatchBytes,
+              express = weft_payload_fifo:add_batch(Batch, BatchBytes, Pieces, Express)}.
+
+%% @doc A frame of any size, as the VM gives it.
+-spec add(Size :: non_neg_integer(), iodata(), classes(), state()) -> state().
+add(Size, Data, Classes, #fair{bytes = Bytes} = Fair0) ->
+    {Sender, Part, Fair} = sender(weft_frame:read(Data), Fair0),
+    Class = maps:get(Sender, Classes, default),
+    place({Size, Data, Sender, Class, Part}, Fair#fair{bytes = Bytes + Size + 4}).
+
+sender({whole, Sender}, Fair) ->
+    {Sender, whole, Fair};
+sender({first, Sequence, Sender}, #fair{fragments = Fragments} = Fair) ->
+    {Sender, middle, Fair#fair{fragments = weft_fragments:first(Sequence, Sender, Fragments)}};
+sender({more, Sequence}, #fair{fragments = Fragments0} = Fair) ->
+    {Sender, Fragments} = weft_fragments:more(Sequence, Fragments0),
+    {Sender, middle, Fair#fair{fragments = Fragments}};
+sender({final, Sequence}, #fair{fragments = Fragments0} = Fair) ->
+    {Sender, Fragments} = weft_fragments:final(Sequence, Fragments0),
+    {Sender, final, Fair#fair{fragments = Fragments}}.
+
+%% --- where a frame waits ----------------------------------------------------------------------
+
+place(Frame, #fair{hold_all = true, held = Held} = Fair) ->
+    Fair#fair{held = queue:in(Frame, Held)};
+place({_, _, Key, _, _} = Frame, Fair) when is_integer(Key) ->
+    place_known(Frame, Fair);
+place(Frame, #fair{queues = Queues, ready = []} = Fair) when map_size(Queues) =:= 0 ->
+    to_express(Frame, Fair);
+place({_, _, Sender, _, _} = Frame, #fair{held = Held} = Fair) ->
+    await(Fair#fair{held = queue:in(Frame, Held), hold_all = Sender =:= ordered}).
+
+place_known({Size, Frame, Key, Class, Part} = Whole, #fair{queues = Queues} = Fair0) ->
+    case Queues of
+        #{Key := #queue{fifo = Fifo} = Queue} ->
+            share(Key, Queue#queue{fifo = weft_payload_fifo:add(Size, Frame, Part, Fifo)}, Fair0);
+        _ ->
+            case is_express(Whole, Fair0) of
+                {true, Fair} -> to_express(Whole, Fair);
+                {false, Fair} -> begin_queue({Size, Frame, Part}, Key, Class, Fair)
+            end
+    end.
+
+to_express({Size, Frame, _, _, Part}, #fair{express = Express} = Fair) ->
+    Fair#fair{express = weft_payload_fifo:add(Size, Frame, Part, Express)}.
+
+is_express({Size, _, _, Class, _}, Fair) when Size >= ?SMALL_BYTES; Class =:= bulk ->
+    {false, Fair};
+is_express({Size, _, Key, _, _}, #fair{express = Express, watched = Watched} = Fair) ->
+    case weft_payload_fifo:bytes(Express) < ?WATCH_BYTES of
+        true ->
+            {true, Fair};
+        false ->
+            Bytes = maps:get(Key, Watched, 0) + Size,
+            {Bytes =< ?WATCHED_BYTES_MAX, Fair#fair{watched = watch(Key, Bytes, Watched)}}
+    end.
+
+watch(Key, Bytes, Watched) when map_size(Watched) >= ?WATCHED_MAX -> #{Key => Bytes};
+watch(Key, Bytes, Watched) -> Watched#{Key => Bytes}.
+
+begin_queue({Size, Frame, Part}, Key, Class, #fair{express = Express, time = Time, turns = Turns,
+                                                   debts = Debts} = Fair) ->
+    Tag = max(Time, maps:get(Key, Debts, 0)),
+    Fifo = weft_payload_fifo:add(Size, Frame, Part, weft_payload_fifo:new()),
+    share(Key, #queue{fifo = Fifo, class = Class, tag = Tag,
+                      behind = weft_payload_fifo:begun(Express)},
+          Fair#fair{turns = gb_sets:add({Tag, Key}, Turns), debts = maps:remove(Key, Debts)}).
+
+%% Puts a queue that has grown back, and has its sender suspended if it is over its share.
+share(Key, #queue{suspended = false, fifo = Fifo} = Queue,
+      #fair{queues = Queues, effects = Effects} = Fair) ->
+    Bytes = weft_payload_fifo:bytes(Fifo),
+    case Bytes > ?SHARE_MIN_BYTES andalso Bytes > share_bytes(Fair) of
+        true -> Fair#fair{queues = Queues#{Key => Queue#queue{suspended = true}},
+                          effects = [{suspend, Key} | Effects]};
+        false -> Fair#fair{queues = Queues#{Key => Queue}}
+    end;
+share(Key, Queue, #fair{queues = Queues} = Fair) ->
+    Fair#fair{queues = Queues#{Key => Queue}}.
+
+share_bytes(#fair{bytes_max = Max, queues = Queues}) ->
+    max(?SHARE_MIN_BYTES, min(?SHARE_MAX_BYTES, Max div 4 div max(1, map_size(Queues)))).
+
+%% --- frames that wait for all -----------------------------------------------------------------
+
+%% If nothing is awaited yet: what the queues hold now, for all frames held up to the first
+%% `ordered' one, with it.
+await(#fair{ready = [], queues = Queues, held = Held0} = Fair) ->
+    {Ready, Held} = unknown_senders(Held0, []),
+    Fair#fair{ready = Ready, held = Held,
+              targets = maps:map(fun(_, #queue{fifo = F}) -> weft_payload_fifo:begun(F) end,
+                                 Queues)};
+await(Fair) ->
+    Fair.
+
+unknown_senders(Held, Ready) ->
+    case queue:peek(Held) of
+        {value, {_, _, last, _, _} = Frame} ->
+            unknown_senders(queue:drop(Held), [Frame | Ready]);
+        {value, {_, _, ordered, _, _} = Frame} ->
+            {lists:reverse(Ready, [Frame]), queue:drop(Held)};
+        _ ->
+            {lists:reverse(Ready), Held}
+    end.
+
+%% A queue is gone, or has sent its payload of that number.
+reached(_Key, _Taken, #fair{ready = []} = Fair) ->
+    Fair;
+reached(Key, Taken, #fair{targets = Targets0} = Fair) ->
+    case Targets0 of
+        #{Key := Target} when Target =< Taken ->
+            Targets = maps:remove(Key, Targets0),
+            released(Fair#fair{targets = Targets}, map_size(Targets));
+        _ ->
+            Fair
+    end.
+
+released(#fair{ready = Ready} = Fair, 0) ->
+    release_held(lists:foldl(fun to_express/2, Fair#fair{ready = []}, Ready));
+released(Fair, _Left) ->
+    Fair.
+
+release_held(#fair{held = Held, queues = Queues} = Fair) ->
+    case queue:peek(Held) of
+        empty ->
+            Fair#fair{hold_all = false};
+        {value, {_, _, Key, _, _} = Frame} when is_integer(Key) ->
+            release_held(place_known(Frame, Fair#fair{held = queue:drop(Held)}));
+        {value, Frame} when map_size(Queues) =:= 0 ->
+            release_held(to_express(Frame, Fair#fair{held = queue:drop(Held)}));
+        {value, _} ->
+            await(Fair)
+    end.
+
+%% --- what is next -----------------------------------------------------------------------------
+
+%% @doc The next payload. Room says whether the window has room for all, or only for express, which
+%% may go a bit beyond the window. A sender in the middle of a signal keeps the line for LineBytes.
+-spec take(Room :: all | express, LineBytes :: pos_integer(), state()) ->
+          {iodata(), Bytes :: pos_integer(), state()} | empty.
+take(Room, LineBytes, #fair{express = Express, queues = Queues, run_bytes = Run} = Fair) ->
+    case weft_payload_fifo:bytes(Express) > 0 of
+        true when map_size(Queues) =:= 0; Run < ?RUN_BYTES;
+                  Room =:= express, Run < ?RUN_BEYOND_BYTES ->
+            take_express(Fair);
+        _ when Room =:= express; map_size(Queues) =:= 0 ->
+            empty;
+        _ ->
+            take_queue(LineBytes, Fair)
+    end.
+
+take_express(#fair{express = Express0, bytes = Bytes, run_bytes = Run} = Fair) ->
+    {{Payload, Size, _}, Express} = weft_payload_fifo:take(Express0),
+    Watched = case weft_payload_fifo:bytes(Express) of
+                  0 -> #{};
+                  _ -> Fair#fair.watched
+              end,
+    {Payload, Size, Fair#fair{express = Express, bytes = Bytes - Size, run_bytes = Run + Size,
+                              watched = Watched}}.
+
+take_queue(LineBytes, #fair{express = Express} = Fair) ->
+    {Key, #queue{behind = Behind} = Queue} = next_queue(Fair),
+    case weft_payload_fifo:taken(Express) < Behind of
+        true -> take_express(Fair);
+        false -> joined(serve(Key, Queue, LineBytes, Fair#fair{run_bytes = 0}), LineBytes)
+    end.
+
+%% Whose turn it is; but who has the line goes on, unless a sender of a better class waits.
+next_queue(#fair{queues = Queues, turns = Turns, line = Line}) ->
+    {_, Key} = gb_sets:smallest(Turns),
+    First = {Key, maps:get(Key, Queues)},
+    case Line of
+        {Holder, _} when is_map_key(Holder, Queues) ->
+            better(First, {Holder, maps:get(Holder, Queues)});
+        _ ->
+            First
+    end.
+
+better({_, #queue{class = Class}} = First, {_, #queue{class = Held}} = Holder) ->
+    case cost(Class) < cost(Held) of
+        true -> First;
+        false -> Holder
+    end.
+
+%% What a byte costs a sender: one over the weight of its class, times 16.
+cost(control) -> 1;
+cost(default) -> 4;
+cost(bulk) -> 16.
+
+serve(Key, #queue{fifo = Fifo0, tag = Tag, class = Class} = Queue, LineBytes,
+      #fair{bytes = Bytes, turns = Turns} = Fair0) ->
+    {{Payload, Size, Whole}, Fifo} = weft_payload_fifo:take(Fifo0),
+    Fair = Fair0#fair{bytes = Bytes - Size, turns = gb_sets:delete({Tag, Key}, Turns),
+                      time = time(Key, Tag, Fair0),
+                      line = line(Key, Size, Whole, LineBytes, Fair0)},
+    Served = Queue#queue{fifo = Fifo, tag = Tag + Size * cost(Class)},
+    {Payload, Size, reached(Key, weft_payload_fifo:taken(Fifo), served(Key, Served, Fair))}.
+
+%% Time is the tag of whose turn it was. Who only keeps the line runs ahead of it.
+time(Key, _Tag, #fair{line = {Key, _}, time = Time}) -> Time;
+time(_Key, Tag, _Fair) -> Tag.
+
+line(_Key, _Size, true, _LineBytes, _Fair) ->
+    none;
+line(Key, Size, false, _LineBytes, #fair{line = {Key, Left}}) ->
+    line_of(Key, Left - Size);
+line(Key, Size, false, LineBytes, _Fair) ->
+    line_of(Key, LineBytes - Size).
+
+line_of(_Key, Left) when Left =< 0 -> none;
+line_of(Key, Left) -> {Key, Left}.
+
+served(Key, #queue{fifo = Fifo, tag = Tag, suspended = Suspended} = Queue,
+       #fair{queues = Queues, turns = Turns} = Fair0) ->
+    case weft_payload_fifo:bytes(Fifo) of
+        0 ->
+            Fair = resume(Suspended, Key, Fair0),
+            owe(Key, Tag, Fair#fair{queues = maps:remove(Key, Queues)});
+        Bytes ->
+            Resume = Suspended andalso Bytes =< share_bytes(Fair0) div 2,
+            Left = Queue#queue{suspended = Suspended andalso not Resume},
+            resume(Resume, Key, Fair0#fair{queues = Queues#{Key := Left},
+                                           turns = gb_sets:add({Tag, Key}, Turns)})
+    end.
+
+resume(false, _Key, Fair) -> Fair;
+resume(true, Key, #fair{effects = E} = Fair) -> Fair#fair{effects = [{resume, Key} | E]}.
+
+%% A sender whose queue was empty for a moment has not paid for what it got before.
+owe(_Key, _Tag, #fair{queues = Queues} = Fair) when map_size(Queues) =:= 0 ->
+    Fair#fair{debts = #{}, time = 0};
+owe(Key, Tag, #fair{debts = Debts} = Fair) when map_size(Debts) >= ?DEBTS_MAX ->
+    Fair#fair{debts = #{Key => Tag}};
+owe(Key, Tag, #fair{debts = Debts} = Fair) ->
+    Fair#fair{debts = Debts#{Key => Tag}}.
+
+%% Small payloads of several senders travel together.
+joined({Payload, Size, #fair{queues = Queues} = Fair}, LineBytes)
+  when Size < ?JOINED_BYTES, map_size(Queues) > 0 ->
+    {Key, #queue{behind = Behind} = Queue} = next_queue(Fair),
+    case weft_payload_fifo:taken(Fair#fair.express) < Behind of
+        true ->
+            {Payload, Size, Fair};
+        false ->
+            {More, MoreSize, Fair1} = serve(Key, Queue, LineBytes, Fair),
+            joined({[Payload | More], Size + MoreSize, Fair1}, LineBytes)
+    end;
+joined(Taken, _LineBytes) ->
+    Taken.
+
+%% --- what the caller needs to know ------------------------------------------------------------
+
+%% @doc Would `take/3' give something?
+-spec ready(Room :: all | express, state()) -> boolean().
+ready(all, #fair{bytes = Bytes}) ->
+    Bytes > 0;
+ready(express, #fair{express = Express, queues = Queues, run_bytes = Run}) ->
+    weft_payload_fifo:bytes(Express) > 0
+        andalso (map_size(Queues) =:= 0 orelse Run < ?RUN_BEYOND_BYTES).
+
+%% @doc What is to be done to senders since it was asked last, in order. A resume follows each
+%% suspend.
+-spec effects(state()) -> {[effect()], state()}.
+effects(#fair{effects = []} = Fair) -> {[], Fair};
+effects(#fair{effects = Effects} = Fair) -> {lists:reverse(Effects), Fair#fair{effects = []}}.
+
+-spec full(state()) -> boolean().
+full(#fair{bytes = Bytes, bytes_max = Max}) -> Bytes >= Max.
+
+%% @doc Bytes that wait here.
+-spec bytes(state()) -> non_neg_integer().
+bytes(#fair{bytes = Bytes}) -> Bytes.
+
+%% @doc Bytes that wait, senders with a queue, and how many of them are suspended.
+-spec info(state()) -> #{queued_bytes | queues | suspended => non_neg_integer()}.
+info(#fair{bytes = Bytes, queues = Queues}) ->
+    #{queued_bytes => Bytes, queues => map_size(Queues),
+      suspended => length([Key || {Key, #queue{suspended = true}} <- maps:to_list(Queues)])}.

@@ -1,0 +1,99 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc A queue that frames go into and payloads come out of.
+%%
+%% Frames are joined until a payload is full: fewer system calls and packets. A payload is frames,
+%% each behind its size in 32 bits. The last payload is open: it grows until it is full or taken.
+%% Pieces are not copied unless they are many and small; one binary is then cheaper to write, to
+%% keep and to collect.
+-module(weft_payload_fifo).
+
+-export([new/0, add/4, add_batch/4, take/1, bytes/1, begun/1, taken/1, flatten/3, full_bytes/0]).
+-export_type([fifo/0, payload/0]).
+
+%% A payload is closed at this size: a 64 KiB fragment and its short tail travel together.
+-define(FULL_BYTES, 66560).
+-define(PIECES_MAX, 64).
+-define(SMALL_BYTES, 1024).
+
+-record(fifo, {full = queue:new() :: queue:queue(payload()),
+               open = [] :: iodata(),
+               open_bytes = 0 :: non_neg_integer(),
+               open_pieces = 0 :: non_neg_integer(),
+               open_whole = true :: boolean(),
+               bytes = 0 :: non_neg_integer(),
+               begun = 0 :: non_neg_integer(),
+               taken = 0 :: non_neg_integer()}).
+-opaque fifo() :: #fifo{}.
+%% Whole: no signal goes on in the next payload.
+-type payload() :: {iodata(), Bytes :: pos_integer(), Whole :: boolean()}.
+
+-spec new() -> fifo().
+new() -> #fifo{}.
+
+%% @doc At this size a payload is full.
+-spec full_bytes() -> pos_integer().
+full_bytes() -> ?FULL_BYTES.
+
+%% @doc Appends a frame; Part says where in its signal it is. The end of a fragmented signal closes
+%% the payload, so that senders can take turns there.
+-spec add(Size :: non_neg_integer(), iodata(), whole | middle | final, fifo()) -> fifo().
+add(Size, Frame, Part, #fifo{open = Open, open_bytes = OpenBytes, open_pieces = Pieces,
+                             bytes = Bytes, begun = Begun} = Fifo) ->
+    close_if_full(Part =:= final,
+                  Fifo#fifo{open = [Open, <<Size:32>> | Frame], open_bytes = OpenBytes + Size + 4,
+                            open_pieces = Pieces + 1, open_whole = Part =/= middle,
+                            bytes = Bytes + Size + 4, begun = begun(OpenBytes, Begun)}).
+
+%% @doc Appends whole frames that already have their sizes before them.
+-spec add_batch(iodata(), Bytes :: pos_integer(), Pieces :: pos_integer(), fifo()) -> fifo().
+add_batch(Batch, BatchBytes, BatchPieces,
+          #fifo{open = Open, open_bytes = OpenBytes, open_pieces = Pieces, bytes = Bytes,
+                begun = Begun} = Fifo) ->
+    close_if_full(false,
+                  Fifo#fifo{open = [Open | Batch], open_bytes = OpenBytes + BatchBytes,
+                            open_pieces = Pieces + BatchPieces, open_whole = true,
+                            bytes = Bytes + BatchBytes, begun = begun(OpenBytes, Begun)}).
+
+begun(0, Begun) -> Begun + 1;
+begun(_OpenBytes, Begun) -> Begun.
+
+close_if_full(Final, #fifo{open_bytes = Bytes, full = Full} = Fifo)
+  when Final; Bytes >= ?FULL_BYTES ->
+    Fifo#fifo{full = queue:in(open(Fifo), Full), open = [], open_bytes = 0, open_pieces = 0};
+close_if_full(_Final, Fifo) ->
+    Fifo.
+
+open(#fifo{open = Open, open_bytes = Bytes, open_pieces = Pieces, open_whole = Whole}) ->
+    {flatten(Bytes, Pieces, Open), Bytes, Whole}.
+
+%% @doc The next payload; the open one if there is no other.
+-spec take(fifo()) -> {payload(), fifo()} | empty.
+take(#fifo{bytes = 0}) ->
+    empty;
+take(#fifo{full = Full, bytes = Bytes, taken = Taken} = Fifo) ->
+    case queue:out(Full) of
+        {{value, {_, Size, _} = Payload}, Rest} ->
+            {Payload, Fifo#fifo{full = Rest, bytes = Bytes - Size, taken = Taken + 1}};
+        {empty, _} ->
+            {open(Fifo), Fifo#fifo{open = [], open_bytes = 0, open_pieces = 0, bytes = 0,
+                                   taken = Taken + 1}}
+    end.
+
+%% @doc Bytes inside, with the sizes before the frames.
+-spec bytes(fifo()) -> non_neg_integer().
+bytes(#fifo{bytes = Bytes}) -> Bytes.
+
+%% @doc How many payloads there have been, with the open one.
+-spec begun(fifo()) -> non_neg_integer().
+begun(#fifo{begun = Begun}) -> Begun.
+
+%% @doc How many payloads have been taken. What was there when N were begun is out when N are taken.
+-spec taken(fifo()) -> non_neg_integer().
+taken(#fifo{taken = Taken}) -> Taken.
+
+%% @doc One binary, if that is cheaper.
+-spec flatten(Bytes :: non_neg_integer(), Pieces :: non_neg_integer(), iodata()) -> iodata().
+flatten(Bytes, Pieces, Payload) when Pieces > ?PIECES_MAX; Bytes < ?SMALL_BYTES ->
+    iolist_to_binary(Payload);
+flatten(_Bytes, _Pieces, Payload) ->
+    Payload.

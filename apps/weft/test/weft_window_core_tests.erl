@@ -1,0 +1,111 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The window on model paths: it fills them, and keeps what waits on them short.
+-module(weft_window_core_tests).
+
+-include_lib("proper/include/proper.hrl").
+-include_lib("eunit/include/eunit.hrl").
+
+-define(MIB, 1048576).
+
+properties_test_() ->
+    [{Name, {timeout, 120, ?_assert(proper:quickcheck(Property, [{numtests, Count}, quiet]))}}
+     || {Name, Count, Property} <- [{"fills the path", 40, prop_fills_the_path()},
+                                    {"within its bounds", 1000, prop_bounds()}]].
+
+%% From 12 MB/s at 100 us to 600 MB/s at 50 ms: nine tenths of the rate, once it is learned; and
+%% small messages do not wait for much more than round trips, the first window, and two payloads.
+prop_fills_the_path() ->
+    ?FORALL({Rate, DelayUs}, {range(12, 600), range(50, 25000)},
+            begin
+                UntilUs = 200000 + 80 * DelayUs,
+                Learn = #{rate => float(Rate), delay_us => DelayUs, until_us => UntilUs},
+                #{carried := First} = weft_path_model:run(Learn),
+                #{carried := Both, small_us := Small} =
+                    weft_path_model:run(Learn#{until_us => 2 * UntilUs}),
+                Worst = lists:max(Small),
+                Limit = 4.5 * DelayUs + 3000 + (2 * ?MIB + 4 * 131072) / Rate,
+                ?WHENFAIL(io:format("~p of ~p, worst ~p of ~p~n",
+                                    [Both - First, Rate * UntilUs, Worst, Limit]),
+                          Both - First > 0.9 * Rate * UntilUs andalso Worst < Limit)
+            end).
+
+%% Whatever is acknowledged when, the window stays in its bounds, but for a look (64 KiB).
+prop_bounds() ->
+    ?FORALL(Acks, list({range(0, 1000000), range(0, 2000000),
+                        oneof([undefined, range(0, 1000000)]), range(0, 500000)}),
+            begin
+                {_, _, Sizes} =
+                    lists:foldl(fun({Bytes, Out, RoundTripUs, LaterUs}, {W0, NowUs, Sizes}) ->
+                                        W = weft_window_core:limited(W0),
+                                        W1 = weft_window_core:acked({Bytes, Out}, RoundTripUs,
+                                                                    NowUs + LaterUs, W),
+                                        {W1, NowUs + LaterUs, [weft_window_core:bytes(W1) | Sizes]}
+                                end, {weft_window_core:new(100000, 3000000), 0, []}, Acks),
+                lists:all(fun(Size) -> Size >= 65536 andalso Size =< 3000000 end, Sizes)
+            end).
+
+%% A quarter of the bulk window of stock distribution on such a link is 5 s of waiting; here a small
+%% message beside bulk takes milliseconds.
+a_call_beside_bulk_on_a_slow_link_test() ->
+    #{carried := Carried, small_us := Small} =
+        weft_path_model:run(#{rate => 100.0, delay_us => 500, until_us => 4000000}),
+    ?assert(Carried > 0.97 * 4000000 * 100),
+    ?assert(length(Small) > 500),
+    ?assert(lists:nth(ceil(0.99 * length(Small)), Small) < 7000),
+    %% Before anything is learned.
+    ?assert(lists:last(Small) < 15000).
+
+%% The same path becomes slower: what is under way shrinks with it.
+it_shrinks_with_the_rate_test() ->
+    #{windows := Windows, small_us := Small} =
+        weft_path_model:run(#{rate => 1000.0, delay_us => 2000, until_us => 3000000,
+                              changes => [{1000000, 50.0, 2000}]}),
+    Largest = lists:max(Windows),
+    Last = lists:last(Windows),
+    ?assert(Largest > 4 * ?MIB),
+    ?assert(Last < 2 * 262144),
+    ?assert(hd(Small) < 20000).
+
+%% It grows again with the rate at once, and with the delay when it looks again after 10 s.
+it_grows_with_the_path_test() ->
+    #{windows := Faster} = weft_path_model:run(#{rate => 50.0, delay_us => 2000,
+                                                 until_us => 2000000,
+                                                 changes => [{1000000, 1000.0, 2000}]}),
+    ?assert(lists:last(Faster) > 4 * ?MIB),
+    #{carried := Carried} = weft_path_model:run(#{rate => 200.0, delay_us => 1000,
+                                                  until_us => 40000000,
+                                                  changes => [{1000000, 200.0, 20000}]}),
+    ?assert(Carried > 0.7 * 40000000 * 200).
+
+%% A sender with little to say teaches nothing about the path.
+without_a_limit_nothing_is_learned_test() ->
+    Window = lists:foldl(fun(N, W) -> weft_window_core:acked({1000, 0}, 100, N * 5000, W) end,
+                         weft_window_core:new(262144, 64 * ?MIB), lists:seq(1, 1000)),
+    ?assertEqual(?MIB, weft_window_core:bytes(Window)).
+
+%% One of several lanes stands still for a while: the others need room to go on.
+pauses_of_one_lane_among_many_widen_the_window_test() ->
+    Ack = fun({Bytes, AtUs}, W) ->
+                  weft_window_core:acked({Bytes, 10 * ?MIB}, 20000, AtUs,
+                                         weft_window_core:limited(W))
+          end,
+    Paused = [{100000, AtUs} || AtUs <- lists:seq(0, 1000000, 5000)]
+        ++ [{4000000, 1200000}]
+        ++ [{100000, AtUs} || AtUs <- lists:seq(1205000, 1500000, 5000)],
+    New = weft_window_core:new(262144, 64 * ?MIB),
+    One = weft_window_core:bytes(lists:foldl(Ack, New, Paused)),
+    Many = weft_window_core:bytes(lists:foldl(Ack, weft_window_core:lanes(8, New), Paused)),
+    ?assert(Many > 3 * One).
+
+a_fixed_window_stays_test() ->
+    Window = weft_window_core:acked({1000000, 0}, 1000, 5000, weft_window_core:fixed(3000)),
+    ?assertEqual(3000, weft_window_core:bytes(Window)).
+
+%% What was learned of one path does not hold for another.
+a_new_path_is_learned_anew_test() ->
+    Ack = fun(AtUs, W) -> weft_window_core:acked({9000000, 0}, 20000, AtUs,
+                                                 weft_window_core:limited(W)) end,
+    Wide = lists:foldl(Ack, weft_window_core:new(262144, 64 * ?MIB),
+                       lists:seq(0, 1000000, 10000)),
+    ?assert(weft_window_core:bytes(Wide) > 8 * ?MIB),
+    ?assertEqual(?MIB, weft_window_core:bytes(weft_window_core:restart(Wide))).
