@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The verbs of the project. Each one says what it does in the line `make help` prints.
 .DEFAULT_GOAL := help
-.PHONY: help setup compile check test demo sim clean
+.PHONY: help setup compile check test demo sim bench clean
 
 BUILD := $(or $(REBAR_BASE_DIR),_build)
 
@@ -39,6 +39,12 @@ sim: ## simulate the protocols in virtual time (QUICK=1: less than a minute)
 	@erl -noinput -pa $(BUILD)/default/lib/*/ebin \
 	    -eval 'weft_sim_cli:run(init:get_plain_arguments()).' \
 	    -extra $(if $(QUICK),--quick) $(ARGS)
+
+bench: ## measure against stock distribution (QUICK=1: 3 minutes; WORKLOADS=a,c VARIANTS=.. ONLY=..)
+	@bin/setup bench
+	@QUIET=1 rebar3 compile
+	@bin/bench $(if $(QUICK),--quick) $(if $(WORKLOADS),--suites "$(WORKLOADS)") \
+	    $(if $(ONLY),--only "$(ONLY)") $(if $(VARIANTS),--variants "$(VARIANTS)") $(ARGS)
 
 clean: ## remove what was built (but not dialyzer's tables, they cost a minute)
 	@[ ! -d "$(BUILD)" ] || find "$(BUILD)" -mindepth 1 -maxdepth 1 ! -name plt -exec rm -rf {} +
