@@ -1,0 +1,134 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Several lanes under one session: what is lost with a lane is repeated on the others, in
+%% order, and nobody above notices.
+-module(weft_lanes_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-export([suite/0, all/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2,
+         end_per_testcase/2]).
+-export([large_payloads_use_all_lanes/1, stalled_lane_is_replaced/1, lanes_lost_at_a_gateway/1]).
+
+-define(T, weft_resume_traffic).
+-define(LANES, 4).
+
+suite() -> [{timetrap, {minutes, 2}}].
+
+all() -> [large_payloads_use_all_lanes, stalled_lane_is_replaced, lanes_lost_at_a_gateway].
+
+init_per_suite(Config) ->
+    [{epmd, weft_test_nodes:start_epmd()} | Config].
+
+end_per_suite(Config) ->
+    weft_test_nodes:stop_epmd(?config(epmd, Config)).
+
+init_per_testcase(_Case, Config) ->
+    [{place, #{epmd => ?config(epmd, Config), dir => ?config(priv_dir, Config)}} | Config].
+
+end_per_testcase(_Case, _Config) ->
+    weft_test_nodes:stop_all().
+
+large_payloads_use_all_lanes(Config) ->
+    [A, B] = [start(Name, [], [], Config) || Name <- [all_a, all_b]],
+    connect(A, B),
+    weft_test_nodes:until(fun() -> length(lanes(B, A)) =:= ?LANES end),
+    begin_traffic([A, B], 60000),
+    %% Keepalive alone makes some packets on each lane; payloads make many more.
+    weft_test_nodes:until(fun() -> lists:min(packets(B, A)) > 100 end),
+    end_traffic([A, B]).
+
+%% A lane that swallows all and is never closed: noticed after link_timeout_ms, and no connection
+%% between the nodes ends.
+stalled_lane_is_replaced(Config) ->
+    Port = weft_test_nodes:free_port(),
+    Proxy = weft_test_proxy:start_link(Port),
+    Options = [{keepalive_ms, 100}, {link_timeout_ms, 500}],
+    Args = ["-start_epmd", "false", "-epmd_module", "weft_epmd"],
+    A = start(stall_a, [{ports, #{"stall_a" => weft_test_nodes:free_port(),
+                                  default => weft_test_proxy:port(Proxy)}} | Options],
+              Args, Config),
+    B = start(stall_b, [{ports, #{default => Port}} | Options], Args, Config),
+    connect(A, B),
+    weft_test_nodes:until(fun() -> length(lanes(A, B)) =:= ?LANES end),
+    begin_traffic([A, B], 40000),
+    Connections = weft_test_proxy:connections(Proxy),
+    ok = weft_test_proxy:stall(Proxy, 3),
+    weft_test_nodes:until(fun() -> weft_test_proxy:connections(Proxy) > Connections end),
+    weft_test_nodes:until(fun() -> length(lanes(A, B)) =:= ?LANES end),
+    end_traffic([A, B]),
+    [#{repairs := Repairs, resumes := 0}] = sessions(A),
+    ?assert(Repairs >= 1).
+
+%% Payloads are spread over the lanes of the next link by the gateway; when one is lost there the
+%% circuit is opened anew.
+lanes_lost_at_a_gateway(Config) ->
+    Names = [gate_a, gate_g, gate_b],
+    [NodeA, NodeG, NodeB] = [on_this_host(Name) || Name <- Names],
+    Overlay = [{topology, {static, #{links => [{NodeA, NodeG}, {NodeG, NodeB}]}}}],
+    Args = ["-kernel", "prevent_overlapping_partitions", "false", "-connect_all", "false"],
+    [A, G, B] = Nodes = [start(Name, Overlay, Args, Config) || Name <- Names],
+    [{ok, _} = call(N, application, ensure_all_started, [weft]) || N <- Nodes],
+    connect(A, B),
+    weft_test_nodes:until(fun() -> length(lanes(G, A)) =:= ?LANES
+                                       andalso length(lanes(G, B)) =:= ?LANES end),
+    begin_traffic([A, B], 40000),
+    lists:foreach(fun({N, Which}) ->
+                          kill_lane(G, Which, N),
+                          weft_test_nodes:until(fun() -> resumes(A) >= N end)
+                  end, lists:zip(lists:seq(1, 6), [A, B, A, B, A, B])),
+    end_traffic([A, B]).
+
+kill_lane(G, #{node := End}, N) ->
+    How = case N rem 2 of 0 -> fin; 1 -> rst end,
+    1 = call(G, ?T, kill_lanes, [End, How, one]).
+
+%% --- steps ------------------------------------------------------------------------------------
+
+start(Name, Weft, Args, Config) ->
+    weft_test_nodes:start(Name, #{config => [{lanes, ?LANES} | Weft], args => Args},
+                          ?config(place, Config)).
+
+on_this_host(Name) ->
+    {ok, Host} = inet:gethostname(),
+    list_to_atom(atom_to_list(Name) ++ "@" ++ Host).
+
+connect(A, #{node := B}) ->
+    weft_test_nodes:until(fun() -> call(A, net_kernel, connect_node, [B]) end).
+
+begin_traffic(Nodes, BytesMax) ->
+    [ok = call(N, ?T, expect, []) || N <- Nodes],
+    [A, B] = Nodes,
+    Pairs = [{A, B}, {B, A}],
+    [ok = call(Here, ?T, watch, [maps:get(node, There)]) || {Here, There} <- Pairs],
+    [ok = call(Here, ?T, send, [maps:get(node, There),
+                                #{rate => 1000, bytes_max => BytesMax, seed => 1}])
+     || {Here, There} <- Pairs],
+    ok.
+
+%% Everything that was sent arrives, once and in order, and nobody noticed anything.
+end_traffic([A, B]) ->
+    Sent = [{N, call(Peer, ?T, finish, [])} || {N, Peer} <- [{A, B}, {B, A}]],
+    [weft_test_nodes:until(fun() -> received(N) >= Count end, 30000) || {N, Count} <- Sent],
+    [?assertMatch(#{received := Count, wrong := [], signals := []}, call(N, ?T, account, []))
+     || {N, Count} <- Sent],
+    ok.
+
+received(Node) ->
+    maps:get(received, call(Node, ?T, account, [])).
+
+lanes(Node, #{node := Peer}) ->
+    lists:append([Lanes || #{node := P, lanes := Lanes} <- call(Node, weft_links, info, []),
+                           P =:= Peer]).
+
+packets(Node, Peer) ->
+    [Packets || #{packets_in := Packets} <- lanes(Node, Peer)].
+
+sessions(Node) ->
+    [call(Node, weft_session, info, [S]) || S <- call(Node, weft_sessions, list, [])].
+
+resumes(Node) ->
+    lists:sum([Resumes || #{resumes := Resumes} <- sessions(Node)]).
+
+call(Node, Module, Function, Args) ->
+    weft_test_nodes:call(Node, Module, Function, Args).

@@ -1,0 +1,83 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc A network between two nodes that can swallow: forwards TCP connections to a port of this
+%% host, and stops forwarding one of them on demand, both ways, without closing it.
+-module(weft_test_proxy).
+
+-export([start_link/1, port/1, connections/1, stall/2]).
+
+-record(proxy, {listen :: inet:socket(), stalls = [] :: [atomics:atomics_ref()]}).
+
+%% @doc Forwards to TargetPort; linked to the caller.
+-spec start_link(inet:port_number()) -> pid().
+start_link(TargetPort) ->
+    Starter = self(),
+    Proxy = spawn_link(fun() ->
+                               {ok, Listen} = gen_tcp:listen(0, options()),
+                               Self = self(),
+                               spawn_link(fun() -> accept(Listen, TargetPort, Self) end),
+                               Starter ! {Self, ready},
+                               serve(#proxy{listen = Listen})
+                       end),
+    receive {Proxy, ready} -> Proxy end.
+
+options() -> [binary, {active, false}, {ip, {127, 0, 0, 1}}, {nodelay, true}].
+
+-spec port(pid()) -> inet:port_number().
+port(Proxy) -> ask(Proxy, port).
+
+%% @doc How many connections there have been.
+-spec connections(pid()) -> non_neg_integer().
+connections(Proxy) -> ask(Proxy, connections).
+
+%% @doc Swallows from now on what the N-th connection (from 1) carries.
+-spec stall(pid(), pos_integer()) -> ok.
+stall(Proxy, N) -> ask(Proxy, {stall, N}).
+
+ask(Proxy, Question) ->
+    Ref = make_ref(),
+    Proxy ! {ask, self(), Ref, Question},
+    receive {Ref, Answer} -> Answer end.
+
+serve(#proxy{listen = Listen, stalls = Stalls} = Proxy) ->
+    receive
+        {connection, Stall} ->
+            serve(Proxy#proxy{stalls = Stalls ++ [Stall]});
+        {ask, From, Ref, port} ->
+            {ok, Port} = inet:port(Listen),
+            From ! {Ref, Port},
+            serve(Proxy);
+        {ask, From, Ref, connections} ->
+            From ! {Ref, length(Stalls)},
+            serve(Proxy);
+        {ask, From, Ref, {stall, N}} ->
+            ok = atomics:put(lists:nth(N, Stalls), 1, 1),
+            From ! {Ref, ok},
+            serve(Proxy)
+    end.
+
+accept(Listen, TargetPort, Proxy) ->
+    {ok, Near} = gen_tcp:accept(Listen),
+    case gen_tcp:connect({127, 0, 0, 1}, TargetPort, options()) of
+        {ok, Far} -> Proxy ! {connection, connected(Near, Far)};
+        {error, _} -> gen_tcp:close(Near)
+    end,
+    accept(Listen, TargetPort, Proxy).
+
+connected(Near, Far) ->
+    Stall = atomics:new(1, []),
+    _ = [spawn_link(fun() -> forward(From, To, Stall) end)
+         || {From, To} <- [{Near, Far}, {Far, Near}]],
+    Stall.
+
+forward(From, To, Stall) ->
+    case gen_tcp:recv(From, 0) of
+        {ok, Bytes} ->
+            _ = atomics:get(Stall, 1) =:= 0 andalso gen_tcp:send(To, Bytes),
+            forward(From, To, Stall);
+        {error, _} ->
+            swallow_end(atomics:get(Stall, 1), To)
+    end.
+
+%% The end of a swallowed connection is swallowed too.
+swallow_end(0, To) -> gen_tcp:close(To);
+swallow_end(1, _To) -> ok.
