@@ -5,6 +5,7 @@
 %% The data come from `weft_status' and `weft_trace'; here is no logic.
 -module(weft).
 
+-export([send/3, cast/3, call/4]).
 -export([status/0, why/1, trace/1, members/0, neighbours/0]).
 
 %% @doc This node's links, sessions and routes, as one map. Costs one call per link and session.
@@ -31,3 +32,22 @@ members() -> weft_overlay:members().
 %% @doc The nodes that this node has a link to, with the cost of the link in microseconds.
 -spec neighbours() -> [{node(), pos_integer()}].
 neighbours() -> weft_overlay:neighbours().
+
+%% --- channels (docs/guide/channels.md) --------------------------------------------------------
+
+%% @doc Sends a message over a channel, in order for this process, the receiver and the channel.
+%% Options: the name of a channel, or a map of channel, key (messages of a key keep their order
+%% whatever the receiver), ack (true, or a map of retries and timeout_ms: `ok' then means that the
+%% message is in the receiver's mailbox), and label (causal order). Raises an error that names an
+%% unknown channel or option. To a node without channels the message goes by the distribution.
+-spec send(weft_channel:dest(), term(), weft_channel:options()) -> weft_channel:result().
+send(Dest, Message, Options) -> weft_channel:send(Dest, Message, Options).
+
+%% @doc `gen_server:cast/2' over a channel.
+-spec cast(weft_channel:dest(), term(), weft_channel:options()) -> weft_channel:result().
+cast(Dest, Request, Options) -> weft_channel:send(Dest, {'$gen_cast', Request}, Options).
+
+%% @doc `gen_server:call/3' over a channel; the reply comes by the distribution.
+-spec call(pid() | atom() | {atom(), node()}, term(), timeout(), weft_channel:options()) -> term().
+call(Dest, Request, TimeoutMs, Options) ->
+    weft_channel:call(Dest, Request, TimeoutMs, Options).

@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Top supervisor of the application: the overlay, if one is configured.
+%% @doc Top supervisor of the application: the overlay and discovery, if a topology is
+%% configured, and channels.
 %% The carrier is not here; it lives under the kernel's network supervisor (`weft_carrier_sup').
 -module(weft_sup).
 -behaviour(supervisor).
@@ -18,9 +19,11 @@ start_link(Overlay) ->
 %% @private
 -spec init(none | weft_overlay_sup:config()) ->
           {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
-init(none) ->
-    {ok, {#{strategy => one_for_one}, []}};
 init(Overlay) ->
-    Child = #{id => weft_overlay_sup, type => supervisor,
-              start => {weft_overlay_sup, start_link, [Overlay]}},
-    {ok, {#{strategy => one_for_one, intensity => 1, period => 60}, [Child]}}.
+    Children = [supervised(weft_overlay_sup, [Overlay]) || Overlay =/= none]
+        ++ [supervised(weft_discovery_sup, [map_get(discovery, Overlay)]) || Overlay =/= none]
+        ++ [supervised(weft_channel_sup, []) || whereis(weft_carrier_sup) =/= undefined],
+    {ok, {#{strategy => one_for_one, intensity => 1, period => 60}, Children}}.
+
+supervised(Module, Args) ->
+    #{id => Module, type => supervisor, start => {Module, start_link, Args}}.

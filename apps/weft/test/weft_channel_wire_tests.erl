@@ -10,7 +10,7 @@
 
 properties_test_() ->
     [{Name, {timeout, 60, ?_assert(proper:quickcheck(Property, [{numtests, 300}, quiet]))}}
-     || {Name, Property} <- [{"batches", prop_batch()}, {"large items", prop_apart()},
+     || {Name, Property} <- [{"batches", prop_batch()}, {"groups", prop_groups()}, {"large items", prop_apart()},
                              {"any bytes", prop_garbage()}, {"changed bytes", prop_mutation()}]].
 
 prop_batch() ->
@@ -20,6 +20,17 @@ prop_batch() ->
                 {Payload, Bytes} = ?W:batch(Items, Cost, Level),
                 Bytes =:= iolist_size(Payload)
                     andalso {items, Items} =:= ?W:decode(iolist_to_binary(Payload))
+            end).
+
+%% Plain messages are grouped: each receiver is named once and gets its messages in order.
+prop_groups() ->
+    Item = ?LET({To, Message}, {oneof([a, b, self()]), any()}, [To | Message]),
+    ?FORALL(Items, non_empty(list(Item)),
+            begin
+                {Payload, _} = ?W:batch(Items, 1, 0),
+                {groups, Groups} = ?W:decode(iolist_to_binary(Payload)),
+                lists:sort(Groups) =:= [[To | [M || [T | M] <- Items, T =:= To]]
+                                        || To <- lists:usort([T || [T | _] <- Items])]
             end).
 
 %% Terms with large binaries at random places, deeper than the encoder looks, too.
@@ -59,14 +70,15 @@ compression_is_only_used_where_it_helps_test() ->
     ?assertEqual(Plain, Same).
 
 announcements_and_chunks_test() ->
-    ?assertEqual({announced, #{id => 7, bytes => 300000, count => 3, to => [a]}},
-                 ?W:decode(?W:announcement(7, 300000, 3, [a]))),
+    ?assertEqual({announced, #{id => 7, bytes => 300000, count => 3, from => self(),
+                               to => [a]}},
+                 ?W:decode(?W:announcement(7, 300000, 3, self(), [a]))),
     ?assertEqual({chunk, 2, 7, 1, <<"abc">>},
                  ?W:decode(iolist_to_binary(?W:chunk(2, 7, 1, [<<"ab">>, <<"c">>])))),
-    ?assertEqual(malformed, ?W:decode(?W:announcement(7, 300000, 0, [a]))).
+    ?assertEqual(malformed, ?W:decode(?W:announcement(7, 300000, 0, self(), [a]))).
 
 prop_garbage() ->
-    ?FORALL({Type, Bytes}, {range(0, 5), binary()}, is_answer(?W:decode(<<Type, Bytes/binary>>))).
+    ?FORALL({Type, Bytes}, {range(0, 6), binary()}, is_answer(?W:decode(<<Type, Bytes/binary>>))).
 
 prop_mutation() ->
     ?FORALL({Place, Bit, Cut}, {integer(0, 20200), range(0, 255), integer(0, 100)},
@@ -81,7 +93,7 @@ prop_mutation() ->
             end).
 
 is_answer(malformed) -> true;
-is_answer({items, Items}) -> is_list(Items);
+is_answer({Kind, Items}) when Kind =:= items; Kind =:= groups -> is_list(Items);
 is_answer({announced, #{to := To}}) -> is_list(To);
 is_answer({chunk, _, _, _, Chunk}) -> is_binary(Chunk).
 

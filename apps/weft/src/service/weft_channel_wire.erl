@@ -11,7 +11,7 @@
 %% memory is taken for it.
 -module(weft_channel_wire).
 
--export([batch/3, apart/1, announcement/4, chunk/4, decode/1, large_bytes/0]).
+-export([batch/3, apart/1, announcement/5, chunk/4, decode/1, large_bytes/0]).
 -export_type([item/0, payload/0, dest/0, announced/0]).
 
 -type dest() :: pid() | atom().
@@ -19,11 +19,13 @@
 %% acknowledged to an alias, in the causal order of a label.
 -type item() :: nonempty_improper_list(dest(), Message :: term())
               | {many, [dest()], Encoded :: binary()}
-              | {extra, dest(), Message :: term(), Ack :: none | {reference(), RetainMs :: pos_integer()},
+              | {extra, dest(), Message :: term(),
+                 Ack :: none | {reference(), RetainMs :: pos_integer()},
                  Causal :: none | {Label :: term(), weft_causal_core:stamp()}}.
 -type announced() :: #{id := weft_chunks_core:id(), bytes := non_neg_integer(),
-                       count := pos_integer(), to := [dest()]}.
--type payload() :: {items, [item()]} | {announced, announced()}
+                       count := pos_integer(), from := pid(), to := [dest()]}.
+-type payload() :: {items, [item()]} | {groups, [nonempty_maybe_improper_list(dest(), term())]}
+                 | {announced, announced()}
                  | {chunk, Home :: byte(), weft_chunks_core:id(), Index :: non_neg_integer(),
                     binary()}.
 
@@ -31,6 +33,7 @@
 -define(APART, 2).
 -define(ANNOUNCED, 3).
 -define(CHUNK, 4).
+-define(GROUPS, 5).
 
 %% From this size on a message is sent apart.
 -define(LARGE_BYTES, 65536).
@@ -52,15 +55,31 @@ large_bytes() -> ?LARGE_BYTES.
 %% is cheaper than to write them in pieces.
 -spec batch([item()], CostBytes :: non_neg_integer(), Level :: 0..9) ->
           {iodata(), Bytes :: pos_integer()}.
-batch(Items, CostBytes, 0) ->
-    Encoded = case CostBytes div length(Items) >= ?MEDIUM_BYTES of
-                  true -> term_to_iovec(Items, [{minor_version, 2}]);
-                  false -> term_to_binary(Items, [{minor_version, 2}])
+batch(Items, CostBytes, Level) ->
+    {Type, Term} = case groups(Items, #{}) of
+                       mixed -> {?BATCH, Items};
+                       Groups -> {?GROUPS, Groups}
+                   end,
+    Encoded = case Level of
+                  0 when CostBytes div length(Items) >= ?MEDIUM_BYTES ->
+                      term_to_iovec(Term, [{minor_version, 2}]);
+                  0 ->
+                      term_to_binary(Term, [{minor_version, 2}]);
+                  _ ->
+                      term_to_binary(Term, [{compressed, Level}, {minor_version, 2}])
               end,
-    {[<<?BATCH>> | Encoded], 1 + iolist_size(Encoded)};
-batch(Items, _CostBytes, Level) ->
-    Encoded = term_to_binary(Items, [{compressed, Level}, {minor_version, 2}]),
-    {[<<?BATCH>> | Encoded], 1 + byte_size(Encoded)}.
+    {[<<Type>> | Encoded], 1 + iolist_size(Encoded)}.
+
+%% Plain messages, by receiver: its pid, thirty bytes and costly to decode, is there once.
+groups([[To | Message] | Items], Groups) ->
+    case Groups of
+        #{To := Messages} -> groups(Items, Groups#{To := [Message | Messages]});
+        #{} -> groups(Items, Groups#{To => [Message]})
+    end;
+groups([], Groups) ->
+    [[To | lists:reverse(Messages)] || {To, Messages} <- maps:to_list(Groups)];
+groups(_Other, _Groups) ->
+    mixed.
 
 %% @doc One large item, its large binaries apart.
 -spec apart(item()) -> {erlang:iovec(), Bytes :: pos_integer()}.
@@ -94,10 +113,12 @@ take_out_of(Tuple, Index, Depth, Path, Holes0) ->
             take_out_of(setelement(Index, Tuple, New), Index - 1, Depth, Path, Holes)
     end.
 
-%% @doc In the place of a large item: its number, its size and pieces, and whose messages wait.
--spec announcement(weft_chunks_core:id(), non_neg_integer(), pos_integer(), [dest()]) -> binary().
-announcement(Id, Bytes, Count, To) ->
-    <<?ANNOUNCED, Id:64, Bytes:64, Count:32, (term_to_binary(To))/binary>>.
+%% @doc In the place of a large item: its number, size and pieces, whom to tell when it is complete,
+%% and whose messages wait for it.
+-spec announcement(weft_chunks_core:id(), non_neg_integer(), pos_integer(), From :: pid(),
+                   [dest()]) -> binary().
+announcement(Id, Bytes, Count, From, To) ->
+    <<?ANNOUNCED, Id:64, Bytes:64, Count:32, (term_to_binary({From, To}))/binary>>.
 
 %% @doc A piece of the message Id, which was announced on partition Home.
 -spec chunk(Home :: byte(), weft_chunks_core:id(), non_neg_integer(), erlang:iovec()) -> iodata().
@@ -106,6 +127,12 @@ chunk(Home, Id, Index, Piece) ->
 
 %% @doc A payload from a peer, which may be malformed.
 -spec decode(binary()) -> payload() | malformed.
+decode(<<?GROUPS, Encoded/binary>>) ->
+    case items(Encoded) of
+        malformed -> malformed;
+        Groups when is_list(Groups) -> {groups, Groups};
+        _ -> malformed
+    end;
 decode(<<?BATCH, Encoded/binary>>) ->
     case items(Encoded) of
         malformed -> malformed;
@@ -119,8 +146,8 @@ decode(<<?APART, HeadBytes:32, Head:HeadBytes/binary, Binaries/binary>>) ->
     end;
 decode(<<?ANNOUNCED, Id:64, Bytes:64, Count:32, To/binary>>) when Count > 0 ->
     case term(To) of
-        Dests when is_list(Dests) ->
-            {announced, #{id => Id, bytes => Bytes, count => Count, to => Dests}};
+        {From, Dests} when is_pid(From), is_list(Dests) ->
+            {announced, #{id => Id, bytes => Bytes, count => Count, from => From, to => Dests}};
         _ ->
             malformed
     end;

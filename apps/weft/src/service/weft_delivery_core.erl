@@ -2,14 +2,14 @@
 %% @doc Acknowledged delivery, as the sending process sees it: attempts, answers, and the end.
 %%
 %% Pure; runs in the process that called `weft:send/3'. Each attempt carries the same reference, by
-%% which the receiving node knows a repeated one (`weft_delivered') and only answers it again. A
+%% which the receiving node knows a repeated one (`weft_channel_delivered') and only answers it again. A
 %% stream loses nothing while both nodes live, so what is repeated is what a node, a registered
 %% process or a channel took along when it ended.
 %%
 %% A dead pid is final. A name without a process is not: its supervisor may be about to restart it.
 -module(weft_delivery_core).
 
--export([new/3, answer/2, timeout/1, lifetime_ms/1]).
+-export([new/2, answer/2, timeout/1, lifetime_ms/1]).
 -export_type([delivery/0, options/0, verdict/0, reason/0]).
 
 %% At most this many milliseconds pass from the first attempt to the last answer: as long as the
@@ -20,7 +20,7 @@
 
 -type options() :: true | #{retries => non_neg_integer(), timeout_ms => pos_integer()}.
 -type reason() :: noproc | timeout | nodedown | dropped | overloaded | no_channels.
--type verdict() :: ok | {wait, TimeoutMs :: pos_integer(), delivery()} | {again, delivery()}
+-type verdict() :: ok | {wait, TimeoutMs :: pos_integer(), delivery()} | {again, TimeoutMs :: pos_integer(), delivery()}
                  | {error, {not_delivered, reason(), Attempts :: pos_integer()}}.
 -record(delivery, {target :: pid | name,
                    retries :: non_neg_integer(),
@@ -30,13 +30,12 @@
 -opaque delivery() :: #delivery{}.
 
 %% @doc A first attempt; timeout_ms is that of each attempt.
--spec new(pid | name, options(), DefaultTimeoutMs :: pos_integer() | default) ->
+-spec new(pid | name, options()) ->
           {ok, TimeoutMs :: pos_integer(), delivery()} | {error, string()}.
-new(Target, true, Default) ->
-    new(Target, #{}, Default);
-new(Target, #{} = Options, Default) ->
-    TimeoutMs = maps:get(timeout_ms, Options,
-                         case Default of default -> ?TIMEOUT_MS; _ -> Default end),
+new(Target, true) ->
+    new(Target, #{});
+new(Target, #{} = Options) ->
+    TimeoutMs = maps:get(timeout_ms, Options, ?TIMEOUT_MS),
     Retries = maps:get(retries, Options, ?RETRIES),
     case {maps:keys(maps:without([retries, timeout_ms], Options)), is_count(Retries, 0),
           is_count(TimeoutMs, 1)} of
@@ -52,7 +51,7 @@ new(Target, #{} = Options, Default) ->
             {error, io_lib:format("ack: retries is a count, timeout_ms milliseconds, not ~0p",
                                   [Options])}
     end;
-new(_Target, Other, _Default) ->
+new(_Target, Other) ->
     {error, io_lib:format("ack is true or a map of retries and timeout_ms, not ~0p", [Other])}.
 
 is_count(Value, Min) -> is_integer(Value) andalso Value >= Min.
@@ -71,8 +70,8 @@ answer(Reason, #delivery{timeout_ms = TimeoutMs} = Delivery) ->
 -spec timeout(delivery()) -> verdict().
 timeout(#delivery{retries = 0, last = Last} = Delivery) ->
     failed(case Last of undefined -> timeout; _ -> Last end, Delivery);
-timeout(#delivery{retries = Retries, attempts = Attempts} = Delivery) ->
-    {again, Delivery#delivery{retries = Retries - 1, attempts = Attempts + 1, last = undefined}}.
+timeout(#delivery{retries = Retries, attempts = Attempts, timeout_ms = TimeoutMs} = Delivery) ->
+    {again, TimeoutMs, Delivery#delivery{retries = Retries - 1, attempts = Attempts + 1, last = undefined}}.
 
 failed(Reason, #delivery{attempts = Attempts}) ->
     {error, {not_delivered, Reason, Attempts}}.

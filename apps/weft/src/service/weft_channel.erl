@@ -1,0 +1,275 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Sending over channels: what `weft:send/3', `cast/3' and `call/4' do in the calling process.
+%%
+%% Finds the channel and its process for the receiver's node, adds the cost of the message to what
+%% waits there, and puts it into that process' mailbox, if the policy of the channel allows: two
+%% look-ups, whatever the number of peers. Local receivers get their message directly.
+%% Errors of the caller (an unknown channel or option) are exceptions that name what is wrong; what
+%% became of a message is a result.
+-module(weft_channel).
+
+-export([send/3, call/4, info/0]).
+-export_type([dest/0, options/0, result/0]).
+
+-type dest() :: pid() | atom() | {Name :: atom(), node()} | {Name :: atom(), [node()]} | [dest()].
+-type options() :: atom() | #{channel => atom(), key => term(), label => term(),
+                              ack => false | weft_delivery_core:options()}.
+%% overloaded: the queue was full, by the policy `error' or longer than block_ms. not_started: the
+%% application is not. not_delivered: no acknowledgement. With several receivers, a list of these.
+-type result() :: ok | {error, overloaded | not_started
+                        | {not_delivered, weft_delivery_core:reason(), Attempts :: pos_integer()}
+                        | [{node() | {pid() | atom(), node()}, term()}] | term()}.
+
+%% What is the same for all receivers of a message.
+-record(how, {channel :: weft_channels:channel(),
+              key = none :: none | {key, term()},
+              ack = false :: false | weft_delivery_core:options(),
+              label = none :: none | {label, term()}}).
+
+%% @doc See `weft:send/3'.
+-spec send(dest(), term(), options()) -> result().
+send(Dest, Message, Options) ->
+    to(Dest, Message, how(Options)).
+
+how(Name) when is_atom(Name) ->
+    #how{channel = channel(Name)};
+how(#{} = Options) ->
+    How = maps:fold(fun option/3, #how{channel = channel(maps:get(channel, Options, default))},
+                    maps:remove(channel, Options)),
+    check_how(How);
+how(Other) ->
+    error({bad_options, Other, "the name of a channel, or a map"}).
+
+option(key, Key, How) -> How#how{key = {key, Key}};
+option(label, Label, How) -> How#how{label = {label, Label}};
+option(ack, Ack, How) -> How#how{ack = Ack};
+option(Unknown, _Value, _How) -> error({unknown_option, Unknown, [channel, key, ack, label]}).
+
+%% What may be dropped on its way can have no place in an order.
+check_how(#how{label = {label, _}, channel = #{name := Name, policy := Policy,
+                                               monotonic := Window}})
+  when Policy =:= drop_oldest; Window =/= undefined ->
+    error({bad_options, label, io_lib:format("the channel ~0p drops messages", [Name])});
+check_how(How) ->
+    How.
+
+channel(Name) ->
+    case weft_channels:find(Name) of
+        undefined -> no_channel(Name, weft_channels:names());
+        Channel -> Channel
+    end.
+
+no_channel(_Name, []) -> error({not_started, weft});
+no_channel(Name, Known) -> error({unknown_channel, Name, Known}).
+
+to(Pid, Message, How) when is_pid(Pid), node(Pid) =/= node() ->
+    remote(node(Pid), Pid, Message, How);
+to(Pid, Message, How) when is_pid(Pid) ->
+    local(Pid, Message, How);
+to({Name, Node}, Message, How) when is_atom(Name), is_atom(Node), Node =/= node() ->
+    remote(Node, Name, Message, How);
+to({Name, Node}, Message, How) when is_atom(Name), is_atom(Node) ->
+    local({Name, Node}, Message, How);
+to(Name, Message, How) when is_atom(Name) ->
+    local(Name, Message, How);
+to(Dests, Message, How) when is_list(Dests) ->
+    many(Dests, Message, How);
+to({Name, Nodes}, Message, How) when is_atom(Name), is_list(Nodes) ->
+    many([{Name, Node} || Node <- Nodes], Message, How);
+to(Dest, _Message, _How) ->
+    error({bad_destination, Dest}).
+
+%% As `!': a pid or name may have no process; a local name that is not registered is an error.
+local(To, Message, _How) ->
+    To ! Message,
+    ok.
+
+remote(Node, To, Message, #how{ack = false, label = none} = How) ->
+    put(Node, To, weft_channel_entry:cost(Message), [To | Message], How);
+remote(Node, To, Message, #how{ack = false, label = {label, Label}} = How) ->
+    case weft_causal:stamp(Label, Node) of
+        {ok, Stamp} ->
+            put(Node, To, weft_channel_entry:cost({Message, Stamp}),
+                {extra, To, Message, none, {Label, Stamp}}, How);
+        {error, _} = Error ->
+            Error
+    end;
+remote(Node, To, Message, How) ->
+    acknowledged(Node, To, Message, How).
+
+put(Node, To, Cost, Item, #how{channel = Channel} = How) ->
+    weft_channel_entry:put(Node, partition(To, How), Channel, slot(To, How), Cost, Item).
+
+partition(_To, #how{channel = #{parallelism := 1}}) -> 0;
+partition(To, #how{channel = #{parallelism := Count}, key = none}) ->
+    erlang:phash2({self(), To}, Count);
+partition(_To, #how{channel = #{parallelism := Count}, key = {key, Key}}) ->
+    erlang:phash2(Key, Count).
+
+slot(_To, #how{channel = #{monotonic := undefined}}) -> none;
+slot(To, #how{key = Key}) -> {Key, To}.
+
+%% --- acknowledged delivery --------------------------------------------------------------------
+
+acknowledged(Node, To, Message, #how{ack = Ack, label = Label} = How) ->
+    Target = case is_pid(To) of true -> pid; false -> name end,
+    case weft_delivery_core:new(Target, Ack) of
+        {error, Text} ->
+            error({bad_options, ack, lists:flatten(Text)});
+        {ok, TimeoutMs, Delivery} ->
+            case stamp(Label, Node) of
+                {ok, Causal} ->
+                    Ref = erlang:alias([explicit_unalias]),
+                    RetainMs = weft_delivery_core:lifetime_ms(Delivery),
+                    Item = {extra, To, Message, {Ref, RetainMs}, Causal},
+                    Put = fun() -> put(Node, To, weft_channel_entry:cost(Item), Item, How) end,
+                    attempt(Put, Ref, TimeoutMs, Delivery);
+                {error, _} = Error ->
+                    Error
+            end
+    end.
+
+stamp(none, _Node) ->
+    {ok, none};
+stamp({label, Label}, Node) ->
+    case weft_causal:stamp(Label, Node) of
+        {ok, Stamp} -> {ok, {Label, Stamp}};
+        Error -> Error
+    end.
+
+attempt(Put, Ref, TimeoutMs, Delivery) ->
+    case Put() of
+        ok -> await(Put, Ref, deadline(TimeoutMs), Delivery);
+        {error, not_started} = Error -> verdict(Error, Put, Ref);
+        {error, overloaded} -> verdict(weft_delivery_core:answer(overloaded, Delivery), Put, Ref)
+    end.
+
+await(Put, Ref, DeadlineMs, Delivery) ->
+    receive
+        {Ref, Answer} -> verdict(weft_delivery_core:answer(Answer, Delivery), Put, Ref)
+    after max(0, DeadlineMs - now_ms()) ->
+            verdict(weft_delivery_core:timeout(Delivery), Put, Ref)
+    end.
+
+verdict({wait, TimeoutMs, Delivery}, Put, Ref) ->
+    await(Put, Ref, deadline(TimeoutMs), Delivery);
+verdict({again, TimeoutMs, Delivery}, Put, Ref) ->
+    attempt(Put, Ref, TimeoutMs, Delivery);
+verdict(Result, _Put, Ref) ->
+    true = erlang:unalias(Ref),
+    flush(Ref),
+    Result.
+
+flush(Ref) ->
+    receive {Ref, _} -> flush(Ref) after 0 -> ok end.
+
+deadline(TimeoutMs) -> now_ms() + TimeoutMs.
+
+now_ms() -> erlang:monotonic_time(millisecond).
+
+%% --- many receivers ---------------------------------------------------------------------------
+
+%% Encoded once for all other nodes; one item for each of them and partition.
+many(Dests, Message, #how{ack = false, label = none, channel = #{monotonic := Window}} = How) ->
+    {Locals, Remotes} = lists:partition(fun({Node, _}) -> Node =:= node() end, flatten(Dests, [])),
+    lists:foreach(fun({_, To}) -> local(To, Message, How) end, Locals),
+    Groups = lists:foldl(
+               fun({Node, To}, Acc) ->
+                       One = case Window of undefined -> all; _ -> To end,
+                       maps:update_with({Node, partition(To, How), One},
+                                        fun(Tos) -> [To | Tos] end, [To], Acc)
+               end, #{}, Remotes),
+    Encoded = case Remotes of
+                  [_, _ | _] -> term_to_binary(Message, [{minor_version, 2}]);
+                  _ -> none
+              end,
+    results([{Node, put_group(Node, lists:reverse(Tos), Partition, Message, Encoded, How)}
+             || {{Node, Partition, _}, Tos} <- maps:to_list(Groups)]);
+many(Dests, Message, How) ->
+    results([{{To, Node}, to(one(To, Node), Message, How)} || {Node, To} <- flatten(Dests, [])]).
+
+one(Pid, _Node) when is_pid(Pid) -> Pid;
+one(Name, Node) -> {Name, Node}.
+
+put_group(Node, [To], _Partition, Message, none, How) ->
+    remote(Node, To, Message, How);
+put_group(Node, Tos, Partition, _Message, Encoded, #how{channel = Channel} = How) ->
+    Cost = byte_size(Encoded) + weft_channel_entry:cost(Tos),
+    weft_channel_entry:put(Node, Partition, Channel, slot(hd(Tos), How), Cost,
+                           {many, Tos, Encoded}).
+
+results(Results) ->
+    case [{Dest, Reason} || {Dest, {error, Reason}} <- Results] of
+        [] -> ok;
+        Errors -> {error, Errors}
+    end.
+
+flatten([], Acc) -> lists:reverse(Acc);
+flatten([Dests | Rest], Acc) when is_list(Dests) -> flatten(Dests ++ Rest, Acc);
+flatten([{Name, Nodes} | Rest], Acc) when is_list(Nodes) ->
+    flatten([{Name, Node} || Node <- Nodes] ++ Rest, Acc);
+flatten([{Name, Node} | Rest], Acc) when is_atom(Name), is_atom(Node) ->
+    flatten(Rest, [{Node, Name} | Acc]);
+flatten([Pid | Rest], Acc) when is_pid(Pid) -> flatten(Rest, [{node(Pid), Pid} | Acc]);
+flatten([Name | Rest], Acc) when is_atom(Name) -> flatten(Rest, [{node(), Name} | Acc]);
+flatten([Dest | _], _Acc) -> error({bad_destination, Dest}).
+
+%% --- calls ------------------------------------------------------------------------------------
+
+%% @doc See `weft:call/4'.
+-spec call(pid() | atom() | {atom(), node()}, term(), timeout(), options()) -> term().
+call(Dest, Request, TimeoutMs, Options) ->
+    How = how(Options),
+    Ref = monitor_of(Dest),
+    case to(Dest, {'$gen_call', {self(), [alias | Ref]}, Request}, How) of
+        ok ->
+            receive
+                {[alias | Ref], Reply} ->
+                    true = erlang:demonitor(Ref, [flush]),
+                    Reply;
+                {'DOWN', Ref, _, _, noconnection} ->
+                    failed({nodedown, node_of(Dest)}, Dest, Request, TimeoutMs);
+                {'DOWN', Ref, _, _, Reason} ->
+                    failed(Reason, Dest, Request, TimeoutMs)
+            after TimeoutMs ->
+                    true = erlang:demonitor(Ref, [flush]),
+                    receive {[alias | Ref], Reply} -> Reply
+                    after 0 -> failed(timeout, Dest, Request, TimeoutMs)
+                    end
+            end;
+        {error, Reason} ->
+            true = erlang:demonitor(Ref, [flush]),
+            failed(Reason, Dest, Request, TimeoutMs)
+    end.
+
+monitor_of({Name, Node}) when Node =:= node() -> monitor_of(Name);
+monitor_of(Name) when is_atom(Name) ->
+    case whereis(Name) of
+        undefined -> exit({noproc, {weft, call, [Name]}});
+        Pid -> monitor_of(Pid)
+    end;
+monitor_of(Dest) ->
+    erlang:monitor(process, Dest, [{alias, demonitor}]).
+
+node_of(Pid) when is_pid(Pid) -> node(Pid);
+node_of({_, Node}) -> Node.
+
+-spec failed(term(), term(), term(), timeout()) -> no_return().
+failed(Reason, Dest, Request, TimeoutMs) ->
+    exit({Reason, {weft, call, [Dest, Request, TimeoutMs]}}).
+
+%% --- information ------------------------------------------------------------------------------
+
+%% @doc All channels: their options, counters, and the streams that there are now.
+-spec info() -> #{atom() => map()}.
+info() ->
+    Rows = [{Name, #{node => Node, partition => Partition,
+                     queued_bytes => max(0, atomics:get(Bytes, 1))}}
+            || weft_channels:names() =/= [],
+               {{Node, Name, Partition}, _Pid, Bytes} <- weft_channels:senders()],
+    maps:from_list([{Name, info_of(weft_channels:find(Name), [S || {N, S} <- Rows, N =:= Name])}
+                    || Name <- weft_channels:names()]).
+
+info_of(#{counters := Counters} = Channel, Streams) ->
+    #{options => maps:without([name, counters], Channel),
+      counters => weft_channel_counters:read(Counters), streams => lists:sort(Streams)}.

@@ -1,0 +1,368 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Sends to one node on one partition of a channel.
+%%
+%% Started by the first message (`weft_channel'). Takes what is in its mailbox into the queue of the
+%% channel, encodes it in batches, once, while the stream has room, and pushes those. It never waits
+%% for a socket, so what waits does so in the queue, which is bounded: the bytes of all that is not
+%% in the stream yet are in a counter that senders read and add to before they send.
+%% Large messages are announced here, and go in chunks over the partitions from 128 on, whose
+%% processes are of this module too.
+%%
+%% To a node without channels (no weft, or not the application) it sends by the distribution, in the
+%% same order. It ends when the node is down, with all that waits, and when idle for a while. A
+%% counter of a process that ends says so, so nothing can be put in its mailbox unseen.
+-module(weft_channel_sender).
+-behaviour(gen_server).
+
+-export([start_link/3, message/2, is_closed/1]).
+-export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2]).
+
+%% A batch is closed at this cost.
+-define(BATCH_BYTES, 65536).
+%% What is taken from the mailbox before the next batch is sent.
+-define(DRAIN_MESSAGES, 1024).
+-define(CLOSED, -(1 bsl 60)).
+-define(IDLE_MS, 60000).
+-define(RETRY_MS, 100).
+%% How long the last messages of senders that have announced their bytes are waited for.
+-define(LAST_MS, 200).
+
+%% What waits lives long enough: with room for it there are few collections, and those are small.
+-define(HEAP_WORDS, 100000).
+-define(BINARY_WORDS, 2000000).
+
+-record(sender, {key :: {node(), atom(), weft_channels:partition()},
+                 channel :: weft_channels:channel(),
+                 bytes :: atomics:atomics_ref(),
+                 limit :: pos_integer(),
+                 queue :: weft_channel_queue_core:queue(),
+                 stream :: weft_stream:stream() | undefined,
+                 state = connecting :: connecting | up | plain,
+                 waiters = queue:new() :: queue:queue({reference(), Cost :: pos_integer()}),
+                 large :: weft_channel_large:large(),
+                 timer :: {DueMs :: integer(), reference()} | undefined,
+                 sent = 0 :: non_neg_integer(),
+                 sent_when_idle = -1 :: integer()}).
+
+%% @doc For a node, a channel and a partition.
+-spec start_link(node(), weft_channels:channel(), weft_channels:partition()) ->
+          {ok, pid()} | {error, term()}.
+start_link(Node, Channel, Partition) ->
+    Options = [{spawn_opt, [{message_queue_data, off_heap}, {min_heap_size, ?HEAP_WORDS},
+                            {min_bin_vheap_size, ?BINARY_WORDS}]}],
+    case gen_server:start_link(?MODULE, {Node, Channel, Partition}, Options) of
+        ignore -> {error, already_started};
+        Result -> Result
+    end.
+
+%% @doc What a sender sends to the process, after it has added the cost to the counter.
+-spec message(CostBytes :: pos_integer(), weft_channel_wire:item() | term()) -> tuple().
+message(Cost, Item) -> {weft_item, Cost, Item}.
+
+%% @doc Does a counter, with a cost added, belong to a process that takes nothing more?
+-spec is_closed(integer()) -> boolean().
+is_closed(Before) -> Before < 0.
+
+%% @private
+init({Node, #{name := Name} = Channel, Partition}) ->
+    Bytes = atomics:new(1, [{signed, true}]),
+    case weft_channels:add_sender(Node, Name, Partition, Bytes) of
+        true ->
+            _ = erlang:send_after(?IDLE_MS, self(), idle),
+            {ok, #sender{key = {Node, Name, Partition}, channel = Channel, bytes = Bytes,
+                         limit = maps:get(queue_bytes, Channel),
+                         queue = weft_channel_queue_core:new(options(Partition, Channel)),
+                         large = weft_channel_large:new(Node, Channel, Partition)},
+             {continue, connect}};
+        false ->
+            ignore
+    end.
+
+%% Chunks are never dropped.
+options(Partition, Channel) when Partition >= 128 ->
+    Channel#{policy := block, monotonic := undefined};
+options(_Partition, Channel) ->
+    Channel.
+
+%% As `!' does, the first message connects the nodes.
+%% @private
+handle_continue(connect, #sender{key = {Node, Name, Partition}} = Sender) ->
+    _ = net_kernel:connect_node(Node),
+    true = erlang:monitor_node(Node, true),
+    case has_session(Node) of
+        true ->
+            Kind = {channel, atom_to_binary(Name), Partition},
+            Stream = weft_stream:initiator(Kind, Node, weft_session_counters:new(), self()),
+            next(Sender#sender{stream = weft_stream:connect(Stream)});
+        false ->
+            next(Sender#sender{state = plain})
+    end.
+
+has_session(Node) ->
+    whereis(weft_carrier_sup) =/= undefined andalso weft_sessions:with(atom_to_binary(Node)) =/= [].
+
+%% @private
+handle_call(info, _From, #sender{key = {Node, Name, Partition}} = Sender) ->
+    Path = case Sender#sender.stream of
+               undefined -> #{};
+               Stream -> weft_stream:info(Stream)
+           end,
+    {reply, Path#{kind => channel, name => Name, partition => Partition, peer => Node,
+                  node => undefined, state => Sender#sender.state,
+                  queued_bytes => weft_channel_queue_core:bytes(Sender#sender.queue)}, Sender};
+handle_call(Request, _From, Sender) ->
+    {stop, {unexpected_call, Request}, Sender}.
+
+%% @private
+handle_cast(Request, Sender) ->
+    {stop, {unexpected_cast, Request}, Sender}.
+
+%% --- messages ---------------------------------------------------------------------------------
+
+%% @private
+-spec handle_info(term(), #sender{}) ->
+          {noreply, #sender{}} | {noreply, #sender{}, 0} | {stop, term(), #sender{}}.
+handle_info(timeout, Sender) ->
+    next(pump(Sender));
+handle_info({weft_item, Cost, Item}, Sender) ->
+    next(pump(drain(?DRAIN_MESSAGES, put_in(none, Cost, Item, Sender))));
+handle_info({weft_slot, Slot, Cost, Item}, Sender) ->
+    next(pump(drain(?DRAIN_MESSAGES, put_in(Slot, Cost, Item, Sender))));
+handle_info({weft_wait, Ref, Cost}, #sender{waiters = Waiters} = Sender) ->
+    next(wake_waiters(Sender#sender{waiters = queue:in({Ref, Cost}, Waiters)}));
+handle_info({weft_packet, _, Link, _Lane, Label, {close, _, Reason}}, Sender) ->
+    stream({weft_path, closed, Link, Label, Reason}, Sender);
+handle_info({weft_large, arrived, Id}, #sender{large = Large} = Sender) ->
+    next(Sender#sender{large = weft_channel_large:arrived(Id, Large)});
+handle_info({nodedown, Node}, #sender{key = {Node, _, _}} = Sender) ->
+    ended(nodedown, Sender);
+handle_info({'DOWN', _, process, Pid, Reason} = Down, #sender{large = Large0} = Sender) ->
+    case weft_channel_large:down(Pid, Reason, Large0) of
+        {ok, Large} -> next(Sender#sender{large = Large});
+        lost -> ended(nodedown, Sender);
+        unknown -> stream(Down, Sender)
+    end;
+handle_info(due, Sender) ->
+    next(Sender#sender{timer = undefined});
+handle_info(connect_again, #sender{stream = Stream, state = connecting} = Sender) ->
+    next(Sender#sender{stream = weft_stream:connect(Stream)});
+handle_info(idle, Sender) ->
+    idle(Sender);
+handle_info(Message, Sender) ->
+    stream(Message, Sender).
+
+stream(_Message, #sender{stream = undefined} = Sender) ->
+    next(Sender);
+stream(Message, #sender{stream = Stream0} = Sender) ->
+    case weft_stream:handle(Message, Stream0) of
+        {Outcome, Stream} -> outcome(Outcome, Sender#sender{stream = Stream});
+        unknown -> next(Sender)
+    end.
+
+outcome(ok, Sender) ->
+    next(Sender);
+outcome(connected, Sender) ->
+    next(Sender#sender{state = up});
+outcome({failed, refused}, #sender{stream = Stream} = Sender) ->
+    next(Sender#sender{state = plain, stream = weft_stream:close(Stream)});
+outcome({failed, _Reason}, Sender) ->
+    _ = erlang:send_after(?RETRY_MS, self(), connect_again),
+    next(Sender);
+outcome(EndedOrLost, Sender) when EndedOrLost =:= ended; EndedOrLost =:= lost ->
+    ended(nodedown, Sender).
+
+%% --- the queue --------------------------------------------------------------------------------
+
+drain(0, Sender) ->
+    Sender;
+drain(Left, Sender) ->
+    receive
+        {weft_item, Cost, Item} -> drain(Left - 1, put_in(none, Cost, Item, Sender));
+        {weft_slot, Slot, Cost, Item} -> drain(Left - 1, put_in(Slot, Cost, Item, Sender))
+    after 0 -> Sender
+    end.
+
+put_in(Slot, Cost, Item, #sender{queue = Queue0} = Sender) ->
+    case weft_channel_queue_core:in(Slot, Cost, Item, Queue0) of
+        {[], Queue} -> Sender#sender{queue = Queue};
+        {Dropped, Queue} -> dropped(Dropped, Sender#sender{queue = Queue})
+    end.
+
+dropped(Dropped, #sender{channel = #{counters := Counters, monotonic := Window}} = Sender) ->
+    Why = case Window of undefined -> dropped_oldest; _ -> superseded end,
+    weft_channel_counters:add(Why, length(Dropped), Counters),
+    lists:foreach(fun({_, Item}) -> tell_failed(Item, dropped) end, Dropped),
+    release(lists:sum([Cost || {Cost, _} <- Dropped]), Sender).
+
+tell_failed({extra, _, _, {Ref, _}, _}, Reason) -> Ref ! {Ref, Reason}, ok;
+tell_failed(_Item, _Reason) -> ok.
+
+%% Room for others: those who wait are woken at half of the limit, many at once.
+release(0, Sender) ->
+    Sender;
+release(Cost, #sender{bytes = Bytes, waiters = Waiters} = Sender) ->
+    atomics:sub(Bytes, 1, Cost),
+    case queue:is_empty(Waiters) of
+        true -> Sender;
+        false -> wake_waiters(Sender)
+    end.
+
+wake_waiters(#sender{bytes = Bytes, limit = Limit} = Sender) ->
+    case atomics:get(Bytes, 1) of
+        Now when Now * 2 =< Limit -> wake(Now, Sender);
+        _ -> Sender
+    end.
+
+wake(Now, #sender{waiters = Waiters, limit = Limit} = Sender) ->
+    case queue:out(Waiters) of
+        {{value, {Ref, Cost}}, Rest} when Now < Limit ->
+            Ref ! {Ref, go},
+            wake(Now + Cost, Sender#sender{waiters = Rest});
+        _ ->
+            Sender
+    end.
+
+%% --- sending ----------------------------------------------------------------------------------
+
+next(#sender{queue = Queue0} = Sender0) ->
+    Sender = case weft_channel_queue_core:due_ms(Queue0) of
+                 never -> Sender0;
+                 DueMs -> cool(DueMs, now_ms(), Sender0)
+             end,
+    case is_ready(Sender) of
+        true -> {noreply, Sender, 0};
+        false -> {noreply, Sender}
+    end.
+
+cool(DueMs, NowMs, #sender{queue = Queue} = Sender) when DueMs =< NowMs ->
+    Sender#sender{queue = weft_channel_queue_core:wake(NowMs, Queue)};
+cool(_DueMs, _NowMs, #sender{timer = {_, _}} = Sender) ->
+    Sender;
+cool(DueMs, _NowMs, Sender) ->
+    Sender#sender{timer = {DueMs, erlang:send_after(DueMs, self(), due, [{abs, true}])}}.
+
+is_ready(#sender{state = connecting}) ->
+    false;
+is_ready(#sender{state = plain, queue = Queue}) ->
+    weft_channel_queue_core:is_ready(Queue);
+is_ready(#sender{stream = Stream, queue = Queue, large = Large}) ->
+    weft_stream:can_send(Stream)
+        andalso (weft_stream:to_repeat(Stream)
+                 orelse (weft_channel_queue_core:is_ready(Queue) andalso weft_stream:room(Stream)
+                         andalso weft_channel_large:has_room(Large))).
+
+pump(Sender) ->
+    case is_ready(Sender) of
+        true -> send(Sender);
+        false -> Sender
+    end.
+
+send(#sender{state = up, stream = Stream0} = Sender) ->
+    case weft_stream:flush(Stream0) of
+        {ok, Stream} -> Sender#sender{stream = Stream};
+        none -> send_batch(Sender)
+    end;
+send(#sender{state = plain} = Sender) ->
+    {Items, Cost, Sender1} = batch(Sender),
+    {Node, _, _} = Sender1#sender.key,
+    lists:foreach(fun(Item) -> send_plain(Node, Item) end, Items),
+    #sender{channel = #{counters := Counters}} = Sender1,
+    weft_channel_counters:add(plain, length(Items), Counters),
+    release(Cost, Sender1).
+
+send_plain(Node, [To | Message]) -> to(Node, To) ! Message, ok;
+send_plain(Node, {many, Tos, Encoded}) ->
+    Message = binary_to_term(Encoded),
+    lists:foreach(fun(To) -> to(Node, To) ! Message end, Tos);
+send_plain(_Node, {extra, _, _, _, _} = Item) -> tell_failed(Item, no_channels);
+send_plain(_Node, {chunk, _, _}) -> ok.
+
+to(_Node, Pid) when is_pid(Pid) -> Pid;
+to(Node, Name) -> {Name, Node}.
+
+batch(#sender{queue = Queue0, channel = #{monotonic := Window}, sent = Sent} = Sender) ->
+    NowMs = case Window of undefined -> 0; _ -> now_ms() end,
+    {Items, Cost, Queue} = weft_channel_queue_core:batch(
+                             ?BATCH_BYTES, weft_channel_wire:large_bytes(), NowMs, Queue0),
+    {Items, Cost, Sender#sender{queue = Queue, sent = Sent + 1}}.
+
+send_batch(Sender0) ->
+    {Items, Cost, #sender{channel = #{counters := Counters} = Channel, stream = Stream} = Sender} =
+        batch(Sender0),
+    {Payload, Bytes, Large} = encode(Items, Cost, Channel, Sender#sender.large),
+    weft_channel_counters:add(messages_out, messages(Items), Counters),
+    weft_channel_counters:add(batches_out, Counters),
+    weft_channel_counters:add(bytes_out, Bytes, Counters),
+    release(Cost, Sender#sender{stream = weft_stream:push(frames, Payload, Bytes, Stream),
+                                large = Large}).
+
+messages([{chunk, _, _}]) -> 0;
+messages(Items) -> length(Items).
+
+encode([{chunk, Payload, Bytes}], _Cost, _Channel, Large) ->
+    {Payload, Bytes, Large};
+encode([Item], Cost, #{compression := 0}, Large0) ->
+    case Cost >= weft_channel_wire:large_bytes() of
+        true ->
+            {Body, Bytes} = weft_channel_wire:apart(Item),
+            weft_channel_large:payload(Item, Body, Bytes, Large0);
+        false ->
+            {Payload, Bytes} = weft_channel_wire:batch([Item], Cost, 0),
+            {Payload, Bytes, Large0}
+    end;
+encode(Items, Cost, #{compression := Level}, Large) ->
+    case weft_channel_wire:batch(Items, Cost, Level) of
+        {Payload, Bytes} when length(Items) =:= 1, Level > 0 ->
+            weft_channel_large:payload(hd(Items), Payload, Bytes, Large);
+        {Payload, Bytes} ->
+            {Payload, Bytes, Large}
+    end.
+
+%% --- the end ----------------------------------------------------------------------------------
+
+%% Nothing was sent for a while: once the peer has acknowledged all, the stream is not needed.
+idle(#sender{sent = Sent, sent_when_idle = Sent, bytes = Bytes, queue = Queue,
+             stream = Stream} = Sender) ->
+    case weft_channel_queue_core:is_empty(Queue) andalso is_acknowledged(Stream)
+        andalso atomics:compare_exchange(Bytes, 1, 0, ?CLOSED) of
+        ok ->
+            weft_channels:drop_sender(Sender#sender.key, Bytes),
+            {stop, normal, Sender};
+        _ ->
+            stay(Sender)
+    end;
+idle(#sender{sent = Sent} = Sender) ->
+    stay(Sender#sender{sent_when_idle = Sent}).
+
+is_acknowledged(undefined) -> true;
+is_acknowledged(Stream) -> maps:get(unacked_bytes, weft_stream:info(Stream)) =:= 0.
+
+%% A tick is answered by an acknowledgement.
+stay(#sender{stream = undefined} = Sender) ->
+    _ = erlang:send_after(?IDLE_MS, self(), idle),
+    next(Sender);
+stay(#sender{stream = Stream} = Sender) ->
+    _ = erlang:send_after(?IDLE_MS, self(), idle),
+    next(Sender#sender{stream = weft_stream:send_unnumbered(fun weft_wire:tick/1, 5, Stream)}).
+
+%% All that waits is lost: it is counted, and who waits for an acknowledgement is told.
+ended(Reason, #sender{bytes = Bytes, queue = Queue, key = Key,
+                      channel = #{counters := Counters}} = Sender) ->
+    Reserved = atomics:exchange(Bytes, 1, ?CLOSED),
+    weft_channels:drop_sender(Key, Bytes),
+    Queued = weft_channel_queue_core:all(Queue),
+    Lost = Queued ++ last(Reserved - weft_channel_queue_core:bytes(Queue)),
+    lists:foreach(fun({_, Item}) -> tell_failed(Item, Reason) end, Lost),
+    weft_channel_counters:add(lost, length(Lost), Counters),
+    {stop, {shutdown, Reason}, Sender}.
+
+last(Bytes) when Bytes =< 0 ->
+    [];
+last(Bytes) ->
+    receive
+        {weft_item, Cost, Item} -> [{Cost, Item} | last(Bytes - Cost)];
+        {weft_slot, _Slot, Cost, Item} -> [{Cost, Item} | last(Bytes - Cost)]
+    after ?LAST_MS -> []
+    end.
+
+now_ms() -> erlang:monotonic_time(millisecond).

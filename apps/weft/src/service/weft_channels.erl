@@ -1,0 +1,174 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The tables of channels: which there are, and which processes serve them.
+%%
+%% A channel is found in a persistent term, its sending process for a peer and partition in a table:
+%% both cost the same whatever the number of peers. Senders, receivers and labels register
+%% themselves; this process only owns the tables, forgets the dead, and answers other nodes that ask
+%% for the participant of a label.
+-module(weft_channels).
+-behaviour(gen_server).
+
+-export([start_link/0, find/1, names/0, sender/3, add_sender/4, drop_sender/2, senders/0,
+         receiver/3, add_receiver/4, receivers/0, label/1, add_label/2, remote_label/2]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+-export_type([channel/0, partition/0]).
+
+%% The options of a channel (`weft_channel_options:channel()'), its name and its counters.
+-type channel() :: #{name := atom(), counters := weft_channel_counters:counters(), _ => _}.
+%% Partitions below 128 carry messages in order, those from 128 on chunks of large ones.
+-type partition() :: byte().
+
+-define(SENDERS, weft_channel_senders).
+-define(RECEIVERS, weft_channel_receivers).
+-define(LABELS, weft_channel_labels).
+-define(LABELS_MAX, 1000).
+-define(REMOTE_MS, 5000).
+-define(TELL_MS, 1000).
+
+-spec start_link() -> {ok, pid()} | {error, term()}.
+start_link() ->
+    case gen_server:start_link({local, ?MODULE}, ?MODULE, [], []) of
+        ignore -> {error, ignore};
+        Result -> Result
+    end.
+
+%% @doc The channel of that name, if it exists on this node.
+-spec find(atom()) -> channel() | undefined.
+find(Name) -> persistent_term:get({?MODULE, Name}, undefined).
+
+-spec names() -> [atom()].
+names() -> persistent_term:get(?MODULE, []).
+
+%% --- senders, receivers, labels ---------------------------------------------------------------
+
+%% @doc The process that sends to a node on a partition of a channel, and the bytes it has to send.
+-spec sender(node(), atom(), partition()) -> {pid(), atomics:atomics_ref()} | none.
+sender(Node, Name, Partition) ->
+    case ets:lookup(?SENDERS, {Node, Name, Partition}) of
+        [{_, Pid, Bytes}] -> {Pid, Bytes};
+        [] -> none
+    end.
+
+%% @doc Registers the calling process; false if there is one already.
+-spec add_sender(node(), atom(), partition(), atomics:atomics_ref()) -> boolean().
+add_sender(Node, Name, Partition, Bytes) ->
+    Row = {{Node, Name, Partition}, self(), Bytes},
+    ets:insert_new(?SENDERS, Row) andalso watch({sender, Row}).
+
+%% @doc The calling process takes nothing more.
+-spec drop_sender({node(), atom(), partition()}, atomics:atomics_ref()) -> true.
+drop_sender(Key, Bytes) -> ets:delete_object(?SENDERS, {Key, self(), Bytes}).
+
+-spec senders() -> [{{node(), atom(), partition()}, pid(), atomics:atomics_ref()}].
+senders() -> ets:tab2list(?SENDERS).
+
+%% @doc The process that takes what a peer sends on a partition of a channel.
+-spec receiver(Peer :: binary(), Channel :: binary(), partition()) -> pid() | none.
+receiver(Peer, Channel, Partition) ->
+    case ets:lookup(?RECEIVERS, {Peer, Channel, Partition}) of
+        [{_, Pid}] -> Pid;
+        [] -> none
+    end.
+
+%% @doc Registers the calling process, in place of one whose stream has ended.
+-spec add_receiver(Peer :: binary(), Channel :: binary(), partition(), pid()) -> true.
+add_receiver(Peer, Channel, Partition, Pid) ->
+    Row = {{Peer, Channel, Partition}, Pid},
+    true = ets:insert(?RECEIVERS, Row),
+    watch({receiver, Row}).
+
+-spec receivers() -> [{{binary(), binary(), partition()}, pid()}].
+receivers() -> ets:tab2list(?RECEIVERS).
+
+%% @doc This node's participant of a label; started if need be.
+-spec label(term()) -> {ok, pid()} | {error, term()}.
+label(Label) ->
+    case ets:lookup(?LABELS, Label) of
+        [{_, Pid}] ->
+            {ok, Pid};
+        [] ->
+            case ets:info(?LABELS, size) >= ?LABELS_MAX of
+                true -> {error, {too_many_labels, ?LABELS_MAX}};
+                false -> start_label(Label)
+            end
+    end.
+
+start_label(Label) ->
+    case weft_channel_sup:start_worker(weft_causal, [Label]) of
+        {ok, Pid} -> {ok, Pid};
+        {error, already_started} -> label(Label);
+        {error, Reason} -> {error, Reason}
+    end.
+
+%% @doc Registers the calling process; false if there is one already.
+-spec add_label(term(), pid()) -> boolean().
+add_label(Label, Pid) ->
+    ets:insert_new(?LABELS, {Label, Pid}) andalso watch({label, {Label, Pid}}).
+
+%% @doc Another node's participant of a label.
+-spec remote_label(node(), term()) -> {ok, pid()} | {error, term()}.
+remote_label(Node, Label) ->
+    try gen_server:call({?MODULE, Node}, {label, Label}, ?REMOTE_MS)
+    catch
+        exit:{noproc, _} -> {error, no_channels};
+        exit:{{nodedown, _}, _} -> {error, nodedown};
+        exit:{Reason, _} -> {error, Reason}
+    end.
+
+watch(What) ->
+    gen_server:cast(?MODULE, {watch, self(), What}),
+    true.
+
+%% --- the process ------------------------------------------------------------------------------
+
+%% @private
+init([]) ->
+    ?SENDERS = ets:new(?SENDERS, [named_table, public, {read_concurrency, true}]),
+    ?RECEIVERS = ets:new(?RECEIVERS, [named_table, public, {read_concurrency, true}]),
+    ?LABELS = ets:new(?LABELS, [named_table, public, {read_concurrency, true}]),
+    ok = weft_channel_delivered:init(),
+    _ = erlang:send_after(weft_channel_delivered:sweep_ms(), self(), sweep),
+    Channels = weft_channel_options:all(weft_config:get(channels)),
+    _ = maps:map(fun publish/2, Channels),
+    persistent_term:put(?MODULE, lists:sort(maps:keys(Channels))),
+    ok = weft_sessions:accept_channels(weft_channel_receiver),
+    _ = erlang:send_after(?TELL_MS, self(), tell),
+    {ok, #{}}.
+
+publish(Name, Options) ->
+    Counters = weft_channel_counters:new(),
+    persistent_term:put({?MODULE, Name}, Options#{name => Name, counters => Counters}).
+
+tell(Name, Told) ->
+    #{counters := Counters} = find(Name),
+    weft_channel_counters:tell(Name, Counters, maps:get(Name, Told, #{})).
+
+%% @private
+handle_call({label, Label}, _From, Watched) ->
+    {reply, label(Label), Watched};
+handle_call(Request, _From, Watched) ->
+    {stop, {unexpected_call, Request}, Watched}.
+
+%% @private
+handle_cast({watch, Pid, What}, Watched) ->
+    {noreply, Watched#{erlang:monitor(process, Pid) => What}}.
+
+%% @private
+handle_info(tell, Watched) ->
+    _ = erlang:send_after(?TELL_MS, self(), tell),
+    Told = maps:from_list([{Name, tell(Name, maps:get(told, Watched, #{}))} || Name <- names()]),
+    {noreply, Watched#{told => Told}};
+handle_info(sweep, Watched) ->
+    weft_channel_delivered:sweep(),
+    _ = erlang:send_after(weft_channel_delivered:sweep_ms(), self(), sweep),
+    {noreply, Watched};
+handle_info({'DOWN', Ref, process, _Pid, _Reason}, Watched) ->
+    {{What, Row}, Rest} = maps:take(Ref, Watched),
+    true = ets:delete_object(table(What), Row),
+    {noreply, Rest};
+handle_info(_Stray, Watched) ->
+    {noreply, Watched}.
+
+table(sender) -> ?SENDERS;
+table(receiver) -> ?RECEIVERS;
+table(label) -> ?LABELS.
