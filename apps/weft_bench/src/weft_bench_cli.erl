@@ -4,7 +4,7 @@
 %% ```
 %% --quick            fewer and shorter cells and repetitions: at most three minutes
 %% --suites a,c       only these groups of workloads
-%% --only "WORD ..."  only cells whose line in the list has one of the words
+%% --only "TEXT,..."  only cells whose line in the list has one of the texts in it
 %% --variants a,b     only these variants
 %% --repetitions N    instead of 5 (quick: 2)
 %% --out DIR          where to put the results, instead of a new directory in _build/bench
@@ -43,7 +43,7 @@ options(["--terminal" | Rest], Options) -> options(Rest, Options#{terminal => tr
 options(["--suites", Text | Rest], Options) ->
     options(Rest, Options#{suites => words(Text)});
 options(["--only", Text | Rest], Options) ->
-    options(Rest, Options#{only => words(Text)});
+    options(Rest, Options#{only => [string:trim(Part) || Part <- string:lexemes(Text, ",")]});
 options(["--variants", Text | Rest], Options) ->
     options(Rest, Options#{variants => [variant(Word) || Word <- words(Text)]});
 options(["--repetitions", Text | Rest], Options) ->
@@ -65,7 +65,7 @@ variant(Word) ->
     end.
 
 usage(Text) ->
-    io:format(standard_error, "~ts~nArguments: [--quick] [--suites a,c] [--only WORDS] "
+    io:format(standard_error, "~ts~nArguments: [--quick] [--suites a,c] [--only TEXTS] "
               "[--variants V,V] [--repetitions N] [--out DIR] [--list]~n", [Text]),
     2.
 
@@ -83,8 +83,8 @@ is_chosen(#{suite := Suite} = Cell, Options) ->
     Title = weft_bench_workload:title(Cell),
     lists:member(atom_to_list(Suite), Suites)
         andalso case Options of
-                    #{only := Words} -> lists:any(fun(W) -> string:find(Title, W) =/= nomatch end,
-                                                  Words);
+                    #{only := Texts} -> lists:any(fun(T) -> string:find(Title, T) =/= nomatch end,
+                                                  Texts);
                     #{} -> true
                 end.
 
@@ -101,7 +101,7 @@ repetitions(#{quick := true}) -> 2;
 repetitions(_) -> 5.
 
 list(Cells, Options) ->
-    [io:format("~-44ts ~5.1f s  ~ts~n",
+    [io:format("~-52ts ~5.1f s  ~ts~n",
                [weft_bench_workload:title(Cell), CostMs / 1000,
                 lists:join(" ", [atom_to_list(Variant) || Variant <- Variants])])
      || #{cost_ms := CostMs, variants := Variants} = Cell <- Cells],

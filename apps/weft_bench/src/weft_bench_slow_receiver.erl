@@ -16,7 +16,7 @@
 -define(CALL_MS, 30000).
 
 %% @private
-cells(quick) -> [cell(5000, [stock, weft_1, channel])];
+cells(quick) -> [cell(4000, [stock, weft_1, channel])];
 cells(full) -> [(cell(60000, [stock, weft_1, weft_8, channel]))#{repetitions_max => 2}].
 
 cell(DurationMs, Variants) ->

@@ -19,7 +19,7 @@ cells(quick) ->
      || {Size, Pairs} <- [{10, 1}, {100, 16}, {?KB, 128}]]
         ++ [cell(b, bulk, {binary, Size}, 16, 500, quick_variants(16)) || Size <- [64 * ?KB, ?MB]]
         ++ [cell(f, terms, {terms, 10}, 16, 350, [stock, weft_1, channel])]
-        ++ [on_link(Link, cell(d, bulk, {binary, 64 * ?KB}, 16, 2000, [stock, weft_8]))
+        ++ [on_link(Link, cell(d, bulk, {binary, 64 * ?KB}, 16, 1200, [stock, weft_8]))
             || Link <- [weft_bench_link:emulated(20, 400, 1)]];
 cells(full) ->
     [cell(a, small, {binary, Size}, Pairs, 700, full_variants(Pairs))

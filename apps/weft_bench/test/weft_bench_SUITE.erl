@@ -1,0 +1,76 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Small real runs: nodes, namespaces if there may be any, files. The numbers do not matter,
+%% that there are numbers does.
+-module(weft_bench_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, suite/0]).
+-export([run_is_recorded/1, lookups_are_timed/1, emulated_link_has_its_round_trip/1,
+         carrier_that_does_not_boot_is_told/1]).
+
+suite() -> [{timetrap, {seconds, 60}}].
+
+all() ->
+    [run_is_recorded, lookups_are_timed, emulated_link_has_its_round_trip,
+     carrier_that_does_not_boot_is_told].
+
+run_is_recorded(Config) ->
+    Rows = run(["--quick", "--only", "a small 100 B x 16", "--variants",
+                "stock,weft_1,weft_gateway,stock_tls,weft_tls_1", "--repetitions", "1"], Config),
+    ?assertEqual([], [Row || #{metric := <<"failed">>} = Row <- Rows]),
+    Rates = [{Variant, Rate} || #{metric := <<"messages_per_s">>, variant := Variant,
+                                  value := Rate} <- Rows],
+    ?assertEqual([<<"stock">>, <<"stock_tls">>, <<"weft_1">>, <<"weft_gateway">>,
+                  <<"weft_tls_1">>],
+                 lists:sort([Variant || {Variant, _} <- Rates])),
+    [?assert(Rate > 1000) || {_, Rate} <- Rates],
+    {ok, Environment} = weft_bench_record:read_environment(dir(Config)),
+    ?assertEqual(list_to_binary(erlang:system_info(otp_release)),
+                 maps:get(<<"otp_release">>, Environment)),
+    ?assertNotEqual(<<>>, maps:get(<<"congestion_control">>, Environment)).
+
+lookups_are_timed(Config) ->
+    Rows = run(["--quick", "--suites", "i", "--repetitions", "1"], Config),
+    ?assertMatch([_, _], [Ns || #{metric := <<"lookup_ns">>, value := Ns} <- Rows, Ns > 0]).
+
+emulated_link_has_its_round_trip(Config) ->
+    case weft_bench_place:can_emulate() of
+        ok -> emulated(Config);
+        {error, Why} -> {skip, Why}
+    end.
+
+emulated(Config) ->
+    {ok, Place} = weft_bench_place:start(weft_bench_link:emulated(20, 400, 0), dir(Config)),
+    try
+        Context = #{place => Place, tls => dir(Config), log_dir => dir(Config)},
+        {ok, Nodes} = weft_bench_nodes:start(stock, pair, Context),
+        Echo = weft_bench_nodes:call(Nodes, b, weft_bench_ping, start_echo, {[], 5000}),
+        #{latency_p50_us := LatencyUs} =
+            weft_bench_nodes:call(Nodes, a, weft_bench_ping, run, {[plain, Echo, 500], 10000}),
+        ok = weft_bench_nodes:stop(Nodes),
+        ?assert(LatencyUs >= 20000),
+        ?assert(LatencyUs < 60000)
+    after
+        weft_bench_place:stop(Place)
+    end.
+
+carrier_that_does_not_boot_is_told(Config) ->
+    {ok, Place} = weft_bench_place:start(weft_bench_link:loopback(), dir(Config)),
+    try
+        %% There is no certificate in that directory.
+        Context = #{place => Place, tls => filename:join(dir(Config), "none"),
+                    log_dir => dir(Config)},
+        ?assertMatch({error, "" ++ _}, weft_bench_nodes:start(stock_tls, pair, Context))
+    after
+        weft_bench_place:stop(Place)
+    end.
+
+run(Arguments, Config) ->
+    ?assertEqual(0, weft_bench_cli:main(["--out", dir(Config) | Arguments])),
+    {ok, Rows} = weft_bench_record:read(dir(Config)),
+    Rows.
+
+dir(Config) ->
+    ?config(priv_dir, Config).

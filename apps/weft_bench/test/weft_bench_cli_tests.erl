@@ -1,0 +1,22 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(weft_bench_cli_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+the_list_is_printed_test() ->
+    ?assertEqual(0, weft_bench_cli:main(["--list", "--quick"])),
+    Output = ?capturedOutput,
+    ?assertNotEqual(nomatch, string:find(Output, "a small 10 B x 1 ")),
+    ?assertNotEqual(nomatch, string:find(Output, "j call")).
+
+filters_leave_cells_out_test() ->
+    ?assertEqual(0, weft_bench_cli:main(["--list", "--suites", "a,c", "--only", "10 B x 16, beside 32",
+                                         "--variants", "stock,weft_4"])),
+    [Cell, _, _, Sum | _] = string:split(?capturedOutput, "\n", all),
+    ?assertNotEqual(nomatch, string:find(Cell, "stock weft_4")),
+    ?assertNotEqual(nomatch, string:find(Sum, "3 cells")).
+
+bad_arguments_are_refused_test_() ->
+    [?_assertEqual(2, weft_bench_cli:main(Arguments))
+     || Arguments <- [["--what"], ["--suites"], ["--variants", "mongoose"], ["--only", "nothing"],
+                      ["--repetitions", "none"], ["--repetitions", "0"]]].

@@ -1,0 +1,48 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(weft_bench_workload_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+cells_are_told_apart_test() ->
+    [?assertEqual(length(Cells), length(lists:usort([key(Cell) || Cell <- Cells])))
+     || Cells <- [weft_bench_workload:cells(quick), weft_bench_workload:cells(full)]].
+
+key(#{suite := Suite, workload := Workload, size_bytes := SizeBytes, pairs := Pairs,
+      streams := Streams, link := #{label := Label}}) ->
+    {Suite, Workload, SizeBytes, Pairs, Streams, Label}.
+
+all_suites_have_cells_test() ->
+    [?assertEqual([a, b, c, d, e, f, g, h, i, j],
+                  lists:usort([Suite || #{suite := Suite} <- weft_bench_workload:cells(Scope)]))
+     || Scope <- [quick, full]].
+
+variants_exist_test() ->
+    Known = weft_bench_variant:all(),
+    [?assertEqual([], Variants -- Known)
+     || #{variants := Variants} <- weft_bench_workload:cells(full)].
+
+what_a_target_names_is_measured_test() ->
+    Cells = weft_bench_workload:cells(full),
+    [?assertNotEqual({Id, []}, {Id, [Cell || Cell <- Cells, is_selected(Where, Variant, Cell)]})
+     || #{id := Id, where := Where, variant := Variant} <- weft_bench_targets:all()].
+
+is_selected(Where, Variant, #{variants := Variants, link := #{label := Label}} = Cell) ->
+    lists:member(Variant, Variants)
+        andalso lists:all(fun({link, Links}) -> lists:member(Label, Links);
+                             ({Column, Values}) -> lists:member(maps:get(Column, Cell), Values)
+                          end, maps:to_list(Where)).
+
+titles_are_for_people_test() ->
+    Link = weft_bench_link:emulated(20, 400, 0.1),
+    Cell = #{suite => d, workload => bulk, size_bytes => 65536, pairs => 16, streams => 0,
+             link => Link},
+    ?assertEqual("d bulk 64 KB x 16 20ms-400mbit-0.1%", weft_bench_workload:title(Cell)),
+    ?assertEqual("d bulk 1 MB x 16 beside 8",
+                 weft_bench_workload:title(Cell#{link := weft_bench_link:loopback(), streams := 8,
+                                                 size_bytes := 1048576})).
+
+links_have_room_for_one_round_trip_test() ->
+    #{queue_bytes := Long} = weft_bench_link:emulated(20, 400, 0),
+    ?assertEqual(1000000, Long),
+    #{queue_bytes := Short} = weft_bench_link:emulated(1, 800, 0),
+    ?assertEqual(500000, Short).
