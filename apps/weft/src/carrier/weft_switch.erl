@@ -35,6 +35,7 @@
                  pending = [] :: [{Session :: pid(), Input :: pid(), weft_wire:open()}],
                  hosted = #{} :: #{Session :: pid() => weft_input:input()},
                  monitors = #{} :: #{Session :: pid() => reference()},
+                 channels = #{} :: #{Sender :: pid() => weft_lane:key()},
                  relay_bytes_max :: pos_integer(),
                  relayed_bytes = 0 :: non_neg_integer()}).
 
@@ -131,8 +132,8 @@ can_spare_link(#switch{pending = Pending}) ->
     Pending =:= [] andalso weft_path:has_neighbours_to_spare().
 
 %% @private The lanes that streams of channels would have for themselves.
-wants_lanes(#switch{labels = Labels}) ->
-    lists:usort([lane_key(Kind) || #local{kind = {channel, _, _} = Kind} <- maps:values(Labels)]).
+wants_lanes(#switch{channels = Channels}) ->
+    lists:usort(maps:values(Channels)).
 
 %% @private
 info(#switch{labels = Labels, hosted = Hosted, relayed_bytes = Bytes}) ->
@@ -408,8 +409,13 @@ elsewhere(overflow, Session, From, Label, Switch) ->
 open(Session, Input, #{target := Target, kind := Kind} = Open, Switch0) ->
     {Label, Switch1} = allocate(watch(Session, Switch0)),
     Session ! {weft_path, opening, self(), Label},
-    Switch = local(Label, Kind, Session, Input, Target, Switch1),
+    Switch = use_lanes(Kind, Session, local(Label, Kind, Session, Input, Target, Switch1)),
     tell(weft_wire:open(Label, Open), Switch).
+
+use_lanes(distribution, _Session, Switch) ->
+    Switch;
+use_lanes(Kind, Session, #switch{channels = Channels} = Switch) ->
+    Switch#switch{channels = Channels#{Session => lane_key(Kind)}}.
 
 %% To the peer, by the first lane: what is said of labels keeps its order.
 tell(_Packet, #switch{lanes = []} = Switch) ->
@@ -431,6 +437,7 @@ session_down(Session, #switch{labels = Labels, hosted = Hosted, monitors = Monit
     Switch#switch{labels = maps:without(Own, Labels),
                   hosted = maps:remove(Session, Hosted),
                   monitors = maps:remove(Session, Monitors),
+                  channels = maps:remove(Session, Switch#switch.channels),
                   pending = lists:keydelete(Session, 1, Pending)}.
 
 %% --- losing labels ----------------------------------------------------------------------------

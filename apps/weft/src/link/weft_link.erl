@@ -384,34 +384,18 @@ can_dial(#link{key = {anonymous, _}}) -> false;
 can_dial(#link{peer = #{listens := false}}) -> false;
 can_dial(_Link) -> true.
 
-missing_lane(#link{lanes = Lanes, peer = #{role := Role}} = Link)
-  when map_size(Lanes) < ?LANES_MAX ->
-    Present = [weft_lane:key(Lane) || #lane{lane = Lane} <- maps:values(Lanes)],
-    case {missing_general(Role, Present), can_dial(Link)} of
-        {[Index | _], true} -> {lane, <<>>, Index};
-        {[], true} -> missing_wanted(Present, Link);
-        {_, false} -> none
+missing_lane(#link{lanes = Lanes, peer = #{role := Role}, handler = Handler,
+                   above = Above} = Link) ->
+    case map_size(Lanes) < ?LANES_MAX andalso can_dial(Link) of
+        true ->
+            Present = [weft_lane:key(Lane) || #lane{lane = Lane} <- maps:values(Lanes)],
+            weft_lane_plan:missing(Role, Present, weft_config:get(lanes),
+                                   Handler:wants_lanes(Above));
+        false ->
+            none
     end;
 missing_lane(_Link) ->
     none.
-
-%% The dialler of a link brings up its further lanes. The first one is not dialled again while
-%% others live: another takes its place.
-missing_general(listener, _Present) ->
-    [];
-missing_general(dialer, Present) ->
-    General = [Index || {<<>>, Index} <- Present],
-    case length(General) < weft_config:get(lanes) of
-        true -> lists:seq(1, length(General) + 1) -- General;
-        false -> []
-    end.
-
-%% Lanes of channels are brought up by the side that uses them.
-missing_wanted(Present, #link{handler = Handler, above = Above}) ->
-    case Handler:wants_lanes(Above) -- Present of
-        [{Class, Index} | _] -> {lane, Class, Index};
-        [] -> none
-    end.
 
 dial(Purpose, What, #link{key = Node, address = Address} = Link) ->
     Self = self(),
@@ -488,7 +472,8 @@ release(#link{peer = #{role := dialer}, wanted = false, handler = Handler,
         true ->
             %% Published first, see lose_all/2.
             Link = publish(Link0#link{lanes = #{}, is_released = true, last_error = released}),
-            again(?RELEASED_MS, drop_all(broken, cancel_pause(Link#link{lanes = Link0#link.lanes})));
+            again(?RELEASED_MS,
+                  drop_all(broken, cancel_pause(Link#link{lanes = Link0#link.lanes})));
         false -> Link0
     end;
 release(Link) ->
