@@ -1,0 +1,248 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Topology `peer_to_peer': each node keeps a few random neighbours, and nobody knows everyone.
+%%
+%% HyParView (Leitao, Pereira, Rodrigues, DSN 2007). A node has up to `active' neighbours, which
+%% have it as theirs as well, and knows up to `passive' others to replace them. Protocol:
+%% <ol>
+%% <li>To join, a node asks a seed to be its neighbour. The seed always agrees, if need be by
+%%     parting with another, and sends the news on random walks (`forward_join'); whoever is at the
+%%     end of one becomes a neighbour of the new node too.</li>
+%% <li>A lost neighbour is called once again, then replaced by nodes of the passive view. These
+%%     agree if they have room, or if the node that asks has nobody (`high').</li>
+%% <li>Every `shuffle_ms' a random walk ends at some node with which a handful of names is swapped,
+%%     so that passive views stay fresh. The answer takes the same way back.</li>
+%% <li>Every `probe_ms' a seed or a passive node is asked which part of the cluster it is in
+%%     (`weft_component'). If it is another one, a link is made. So parts that could live side by
+%%     side for ever find each other.</li>
+%% </ol>
+%% How both ends agree on being neighbours is in `weft_peer_neighbours'.
+%%
+%% Command: `leave', answered `ok' after `linger_ms'; the others forget this node. Notice: once
+%% `{warning, {no_seed_answers, Seeds}}' whenever nobody at all can be reached. It takes the notice
+%% `{seeds, Nodes}' of `weft_topology'.
+%% Not here: routes to nodes that are no neighbours, and who all the members are
+%% (`weft_router_core').
+-module(weft_peer_to_peer_core).
+-behaviour(weft_core).
+-behaviour(weft_topology).
+
+-export([init/2, handle/3, validate/2, partial/2, neighbours/1, seeds/1, passive/1]).
+
+-record(state, {
+    self :: weft_core:node_id(),
+    mode = joined :: joined | {leaving, Ref :: term()} | left,
+    peers :: weft_peer_neighbours:peers(),
+    shuffles = 0 :: non_neg_integer()}).
+
+-type message() ::
+    {1, {neighbour, Number :: pos_integer(), Incarnation :: non_neg_integer(), join | high | low}
+      | {accept, Number :: pos_integer(), Incarnation :: non_neg_integer()}
+      | {decline, Number :: pos_integer()}
+      | {disconnect, [weft_passive_view:peer()]}
+      | {forward_join, weft_passive_view:peer(), HopsLeft :: non_neg_integer()}
+      | {shuffle, Way :: [weft_core:node_id()], [weft_passive_view:peer()],
+         HopsLeft :: non_neg_integer()}
+      | {shuffle_reply, Way :: [weft_core:node_id()], [weft_passive_view:peer()]}
+      | {beat, weft_component:beat()}
+      | {probe | probed, none | weft_component:beat(), Incarnation :: non_neg_integer()}
+      | {left, weft_core:node_id(), Incarnation :: non_neg_integer()}}.
+%% `disconnect': no longer neighbours; here are some nodes instead. `Way': whom the walk came by,
+%% the last one first.
+-export_type([message/0]).
+
+-define(VERSION, 1).
+
+%% @doc See `weft_core'. Options: see `weft_peer_to_peer_options', and `forget_left_ms' and
+%% `left_max' of `weft_passive_view:new/2'.
+-spec init(weft_core:node_id(), weft_core:options()) -> {#state{}, weft_core:effects()}.
+init(Self, Options0) ->
+    Options = weft_peer_to_peer_options:with_defaults(Options0),
+    Peers0 = weft_peer_neighbours:new(Self, Options),
+    Incarnation = weft_peer_neighbours:incarnation(Peers0),
+    Peers1 = weft_peer_neighbours:emit({view, {member, Self}, Incarnation}, Peers0),
+    Peers = weft_peer_neighbours:later(probe_ms, probe,
+                                       weft_peer_neighbours:later(shuffle_ms, shuffle, Peers1)),
+    finish(#state{self = Self, peers = weft_peer_neighbours:refill(Peers)}).
+
+%% @doc See `weft_core'.
+-spec handle(weft_core:event(), integer(), #state{}) -> {#state{}, weft_core:effects()}.
+handle(Event, NowMs, State) ->
+    finish(on(Event, NowMs, State)).
+
+finish(#state{peers = Peers0} = State) ->
+    {Effects, Peers} = weft_peer_neighbours:take_effects(Peers0),
+    {State#state{peers = Peers}, Effects}.
+
+%% @doc See `weft_topology': the neighbours by agreement, in term order.
+-spec neighbours(#state{}) -> [weft_core:node_id()].
+neighbours(#state{peers = Peers}) ->
+    weft_peer_neighbours:active(Peers).
+
+%% @doc The replacements known, in term order.
+-spec passive(#state{}) -> [weft_core:node_id()].
+passive(#state{peers = Peers}) ->
+    weft_peer_views:passive(weft_peer_neighbours:views(Peers)).
+
+on({neighbour_up, Node}, _NowMs, #state{peers = Peers} = State) ->
+    State#state{peers = weft_peer_neighbours:up(Node, Peers)};
+on({neighbour_down, Node, _Reason}, _NowMs, #state{peers = Peers} = State) ->
+    State#state{peers = weft_peer_neighbours:down(Node, Peers)};
+on({message, From, {?VERSION, Message}}, NowMs, #state{mode = joined, peers = Peers} = State) ->
+    State#state{peers = message(Message, From, NowMs, State#state.self, Peers)};
+on({message, From, {?VERSION, {neighbour, Number, _, _}}}, _NowMs, #state{peers = Peers} = State) ->
+    State#state{peers = weft_peer_neighbours:send(From, {decline, Number}, Peers)};
+on({message, _From, _NewerVersionOrLeaving}, _NowMs, State) ->
+    State;
+on({timer, Timer}, NowMs, #state{mode = joined} = State) ->
+    timer(Timer, NowMs, State);
+on({timer, gone}, _NowMs, #state{mode = {leaving, Ref}, peers = Peers} = State) ->
+    State#state{mode = left, peers = weft_peer_neighbours:emit({reply, Ref, ok}, Peers)};
+on({timer, _Timer}, _NowMs, State) ->
+    State;
+on({notice, {seeds, Nodes}}, _NowMs, #state{mode = joined, peers = Peers} = State) ->
+    State#state{peers = weft_peer_neighbours:more_seeds(Nodes, Peers)};
+on({notice, {seeds, _Nodes}}, _NowMs, State) ->
+    State;
+on({command, Ref, leave}, _NowMs, #state{mode = joined, self = Self, peers = Peers0} = State) ->
+    Left = {left, Self, weft_peer_neighbours:incarnation(Peers0)},
+    Peers = weft_peer_neighbours:leave(weft_peer_neighbours:flood(Left, none, Peers0)),
+    State#state{mode = {leaving, Ref}, peers = weft_peer_neighbours:later(linger_ms, gone, Peers)};
+on({command, Ref, leave}, _NowMs, #state{peers = Peers} = State) ->
+    State#state{peers = weft_peer_neighbours:emit({reply, Ref, ok}, Peers)}.
+
+timer({attempt, Node, Number}, _NowMs, #state{peers = Peers} = State) ->
+    State#state{peers = weft_peer_neighbours:attempt_timeout(Node, Number, Peers)};
+timer(shuffle, NowMs, #state{peers = Peers, shuffles = Count} = State) ->
+    Shuffled = shuffle(State#state.self, weft_peer_neighbours:new_round(NowMs, Peers)),
+    Mixed = mix(Count + 1, weft_peer_neighbours:beat(NowMs, Shuffled)),
+    State#state{shuffles = Count + 1,
+                peers = weft_peer_neighbours:later(shuffle_ms, shuffle, Mixed)};
+timer(claim, NowMs, #state{peers = Peers} = State) ->
+    State#state{peers = weft_peer_neighbours:claim(NowMs, Peers)};
+timer(probe, _NowMs, #state{peers = Peers} = State) ->
+    State#state{peers = weft_peer_neighbours:later(probe_ms, probe,
+                                                   weft_peer_neighbours:probe(Peers))};
+timer(again, _NowMs, #state{peers = Peers} = State) ->
+    State#state{peers = weft_peer_neighbours:again(Peers)}.
+
+message({neighbour, Number, Incarnation, Priority}, From, _NowMs, _Self, Peers) ->
+    Peer = {From, Incarnation},
+    tell_join(Priority, Peer, weft_peer_neighbours:asked(Number, Priority, Peer, Peers));
+message({accept, Number, Incarnation}, From, _NowMs, _Self, Peers) ->
+    weft_peer_neighbours:accepted(Number, {From, Incarnation}, Peers);
+message({decline, Number}, From, _NowMs, _Self, Peers) ->
+    weft_peer_neighbours:declined(Number, From, Peers);
+message({disconnect, Names}, From, _NowMs, _Self, Peers) ->
+    weft_peer_neighbours:parted(From, Names, Peers);
+message({forward_join, {Self, _}, _HopsLeft}, _From, _NowMs, Self, Peers) ->
+    Peers;
+message({forward_join, Peer, HopsLeft}, From, _NowMs, _Self, Peers) ->
+    walk_join(Peer, bounded(HopsLeft, join_walk, Peers), From, Peers);
+message({shuffle, [From | _] = Way, Names, HopsLeft}, From, _NowMs, Self, Peers) ->
+    walk_shuffle(Way, Names, bounded(HopsLeft, shuffle_walk, Peers) - 1, Self, Peers);
+message({shuffle_reply, [Self | Way], Names}, _From, _NowMs, Self, Peers) ->
+    shuffle_reply(Way, Names, Peers);
+message({beat, Beat}, From, NowMs, _Self, Peers) ->
+    weft_peer_neighbours:heard(Beat, From, NowMs, Peers);
+message({probe, _Beat, Incarnation}, From, _NowMs, _Self, Peers) ->
+    weft_peer_neighbours:answer_probe({From, Incarnation}, Peers);
+message({probed, Beat, Incarnation}, From, _NowMs, _Self, Peers) ->
+    weft_peer_neighbours:probed(Beat, {From, Incarnation}, Peers);
+message({left, Self, Incarnation}, _From, _NowMs, Self, Peers) ->
+    weft_peer_neighbours:outlive(Incarnation, Peers);
+message({left, Node, Incarnation} = Left, From, NowMs, _Self, Peers0) ->
+    case weft_peer_neighbours:left(Node, Incarnation, NowMs, Peers0) of
+        {new, Peers} -> weft_peer_neighbours:flood(Left, From, Peers);
+        {known, Peers} -> Peers
+    end.
+
+bounded(HopsLeft, Option, Peers) ->
+    min(HopsLeft, weft_peer_neighbours:option(Option, Peers)).
+
+%% --- walks ------------------------------------------------------------------------------------
+
+%% A node joined by us: its other neighbours shall be far away.
+tell_join(join, {Node, _} = Peer, {agreed, Peers}) ->
+    Walk = weft_peer_neighbours:option(join_walk, Peers),
+    weft_peer_neighbours:flood({forward_join, Peer, Walk}, Node, Peers);
+tell_join(_Priority, _Peer, {_Answer, Peers}) ->
+    Peers.
+
+walk_join({Node, _} = Peer, HopsLeft, From, Peers0) ->
+    Peers1 = case HopsLeft =:= weft_peer_neighbours:option(passive_walk, Peers0) of
+                 true -> weft_peer_neighbours:learn([Peer], Peers0);
+                 false -> Peers0
+             end,
+    case next_hop([Node, From], HopsLeft, Peers1) of
+        {{ok, Next}, Peers} ->
+            weft_peer_neighbours:send(Next, {forward_join, Peer, HopsLeft - 1}, Peers);
+        {none, Peers} ->
+            weft_peer_neighbours:try_walk(Peer, Peers)
+    end.
+
+next_hop(Except, HopsLeft, Peers) ->
+    Views0 = weft_peer_neighbours:views(Peers),
+    case HopsLeft > 0 andalso weft_peer_views:count(Views0) > 1 of
+        true ->
+            {Result, Views} = weft_peer_views:one_active(Except, Views0),
+            {Result, weft_peer_neighbours:set_views(Views, Peers)};
+        false ->
+            {none, Peers}
+    end.
+
+shuffle(Self, Peers) ->
+    case weft_peer_views:one_active([], weft_peer_neighbours:views(Peers)) of
+        {{ok, First}, Views1} ->
+            {Names, Views} = weft_peer_views:begin_shuffle(First, Views1),
+            Own = {Self, weft_peer_neighbours:incarnation(Peers)},
+            Walk = weft_peer_neighbours:option(shuffle_walk, Peers),
+            weft_peer_neighbours:send(First, {shuffle, [Self], [Own | Names], Walk},
+                                      weft_peer_neighbours:set_views(Views, Peers));
+        {none, _Views} ->
+            Peers
+    end.
+
+walk_shuffle([Back | _] = Way, Names, HopsLeft, Self, Peers0) ->
+    case next_hop([Back, lists:last(Way)], HopsLeft, Peers0) of
+        {{ok, Next}, Peers} ->
+            weft_peer_neighbours:send(Next, {shuffle, [Self | Way], Names, HopsLeft}, Peers);
+        {none, Peers} ->
+            {Own, Views} = weft_peer_views:swap(Names, weft_peer_neighbours:views(Peers)),
+            weft_peer_neighbours:send(Back, {shuffle_reply, Way, Own},
+                                      weft_peer_neighbours:set_views(Views, Peers))
+    end.
+
+shuffle_reply([], Names, Peers) ->
+    Views = weft_peer_neighbours:views(Peers),
+    weft_peer_neighbours:set_views(weft_peer_views:end_shuffle(Names, Views), Peers);
+shuffle_reply([Back | _] = Way, Names, Peers) ->
+    weft_peer_neighbours:send(Back, {shuffle_reply, Way, Names}, Peers).
+
+%% Those who join at about the same time by the same seed become neighbours of each other, and the
+%% cluster gets long. So in its first rounds a node swaps some neighbours for random nodes.
+mix(Count, Peers) ->
+    From = weft_peer_neighbours:option(mix_from, Peers),
+    case Count - From of
+        Round when Round >= 0 ->
+            case Round < weft_peer_neighbours:option(mix_rounds, Peers) of
+                true -> weft_peer_neighbours:swap_one(Peers);
+                false -> Peers
+            end;
+        _ ->
+            Peers
+    end.
+
+%% @doc See `weft_topology'. Errors: see `weft_peer_to_peer_options:validate/1'.
+-spec validate(weft_core:node_id(), map()) -> ok | {error, iolist()}.
+validate(_Self, Options) ->
+    weft_peer_to_peer_options:validate(Options).
+
+%% @doc See `weft_topology'. Always partial: nobody has all others as neighbours but by chance.
+-spec partial(weft_core:node_id(), map()) -> boolean().
+partial(_Self, _Options) ->
+    true.
+
+%% @doc See `weft_topology'.
+-spec seeds(map()) -> [weft_core:node_id()].
+seeds(Options) ->
+    maps:get(seeds, Options, []).
