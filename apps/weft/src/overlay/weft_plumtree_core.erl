@@ -1,0 +1,341 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Broadcast: each message reaches every node once, over whatever links there are.
+%%
+%% Plumtree (Leitao, Pereira, Rodrigues, SRDS 2007). Protocol:
+%% <ol>
+%% <li>A message is pushed over the <em>eager</em> links (`gossip'), and only named on the others,
+%%     the
+%%     <em>lazy</em> ones (`ihave', in batches). At first all links are eager. Who gets a message
+%%     twice makes the second link lazy and says so (`prune'); what remains is a tree.</li>
+%% <li>Who hears of a message but does not get it within `graft_ms' asks for it (`graft'), and the
+%%     link becomes eager: the tree heals where it broke. If the answer fails, the next one who
+%%     named it is asked after `regraft_ms'.</li>
+%% <li>A message that came much further than somebody else would have brought it (`optimise_hops')
+%%     moves the eager link there.</li>
+%% <li>Every `exchange_ms', and when a link comes up, a neighbour is told what is in the cache
+%%     (`have'); it asks for what it lacks (`want') and names what is lacking here. So messages also
+%%     cross links that did not exist when they were sent, for `cache_ms'.</li>
+%% </ol>
+%% `trees' is `shared' (one tree for all senders: the least memory) or `per_root' (one for each of
+%% the last `trees_max' senders: fewer hops when many send).
+%%
+%% Command: `{broadcast, Payload}', a binary, answered `{ok, Id}'. Notices: `{deliver, Id, Hops,
+%% Payload}', on the sender too; `{missed, Root, Ranges}' when messages were missed for good.
+%% Not here: order among messages; who the members are.
+-module(weft_plumtree_core).
+-behaviour(weft_core).
+
+-export([init/2, handle/3, eager/2]).
+
+-record(state, {
+    self :: weft_core:node_id(),
+    life :: non_neg_integer(),
+    count = 0 :: non_neg_integer(),
+    neighbours = #{} :: #{weft_core:node_id() => []},
+    %% The lazy links of each tree; all others are eager.
+    lazy = #{} :: #{tree() => #{weft_core:node_id() => []}},
+    delivered :: weft_delivered:delivered(),
+    cache :: weft_message_cache:cache(),
+    %% Heard of, not got: when to ask next, and whom, the first to name it first.
+    missing = #{} :: #{weft_delivered:id() => {DueMs :: integer(), [announcer()]}},
+    %% When the timer for the next of them fires.
+    graft_at_ms = none :: none | integer(),
+    %% To be named to these lazy neighbours with the next batch, newest first.
+    batch = [] :: [{weft_delivered:id(), Hops :: pos_integer(), [weft_core:node_id()]}],
+    %% The sender whose messages shape the shared tree, and when it was last heard.
+    shaper = none :: none | {weft_core:node_id(), LastMs :: integer()},
+    rand :: rand:state(),
+    options :: #{atom() => term()},
+    %% Effects of the event being handled, newest first.
+    out = [] :: weft_core:effects()}).
+
+-type tree() :: all | weft_core:node_id().
+-type announcer() :: {weft_core:node_id(), Hops :: pos_integer()}.
+-type message() ::
+    {1, {gossip, weft_delivered:id(), Hops :: pos_integer(), binary()}
+      | {ihave, [{weft_delivered:id(), Hops :: pos_integer()}]}
+      | {graft, tree(), [weft_delivered:id()]}
+      | {want, [weft_delivered:id()]}
+      | {prune, tree()}
+      | {have, weft_message_cache:summary()}}.
+%% `Hops': how far the message has come, or would have come, when it gets here.
+-export_type([message/0]).
+
+-define(VERSION, 1).
+-define(DEFAULTS,
+        #{trees => shared, trees_max => 64, graft_ms => 500, regraft_ms => 250, batch_ms => 20,
+          optimise_hops => 7, shape_ms => 5000, exchange_ms => 10000, cache_ms => 60000,
+          missing_max => 10000, want_max => 1000}).
+
+%% @doc See `weft_core'. Options: `trees' (shared), `trees_max' (64), `graft_ms' (500), `regraft_ms'
+%% (250), `batch_ms' (20), `optimise_hops' (7), `shape_ms' (5000), `exchange_ms' (10000),
+%% `missing_max' (10000), `want_max' (1000), and those of `weft_message_cache:new/1' and
+%% `weft_delivered:new/1'.
+-spec init(weft_core:node_id(), weft_core:options()) -> {#state{}, weft_core:effects()}.
+init(Self, Options0) ->
+    #{cache_ms := CacheMs} = Options = maps:merge(?DEFAULTS, Options0),
+    {Life, Rand} = rand:uniform_s(1 bsl 48, weft_core:seed(Self, ?MODULE, Options)),
+    State = #state{self = Self, life = Life, rand = Rand, options = Options,
+                   cache = weft_message_cache:new(Options),
+                   %% By then it has left every cache.
+                   delivered = weft_delivered:new(Options#{give_up_ms => 2 * CacheMs})},
+    finish(exchange_later(State)).
+
+%% @doc See `weft_core'.
+-spec handle(weft_core:event(), integer(), #state{}) -> {#state{}, weft_core:effects()}.
+handle(Event, NowMs, State) ->
+    finish(on(Event, NowMs, State)).
+
+%% @doc The eager neighbours in the tree of Root, in term order.
+-spec eager(Root :: weft_core:node_id(), #state{}) -> [weft_core:node_id()].
+eager(Root, State) ->
+    {Eager, _Lazy} = split(none, tree(Root, State), State),
+    Eager.
+
+on({message, From, {?VERSION, Message}}, NowMs, State) ->
+    message(Message, From, NowMs, State);
+on({message, _From, _NewerVersion}, _NowMs, State) ->
+    State;
+on({neighbour_up, Node}, _NowMs, #state{neighbours = Neighbours} = State) ->
+    tell_cache(Node, State#state{neighbours = Neighbours#{Node => []}});
+on({neighbour_down, Node, _Reason}, _NowMs, #state{neighbours = Neighbours, lazy = Lazy} = State) ->
+    State#state{neighbours = maps:remove(Node, Neighbours),
+                lazy = maps:map(fun(_, Nodes) -> maps:remove(Node, Nodes) end, Lazy)};
+on({command, Ref, {broadcast, Payload}}, NowMs, State) when is_binary(Payload) ->
+    #state{self = Self, life = Life, count = Count} = State,
+    Id = {{Self, Life}, Count + 1},
+    emit({reply, Ref, {ok, Id}},
+         accept(Id, 0, Payload, none, NowMs, State#state{count = Count + 1}));
+on({timer, batch}, _NowMs, State) ->
+    send_batch(State);
+on({timer, {graft, AtMs}}, NowMs, #state{graft_at_ms = AtMs} = State) ->
+    graft_due(NowMs, State#state{graft_at_ms = none});
+on({timer, {graft, _Earlier}}, _NowMs, State) ->
+    State;
+on({timer, exchange}, NowMs, State) ->
+    exchange_later(exchange(tidy(NowMs, State))).
+
+message({gossip, {{Root, _}, _} = Id, Hops, Payload}, From, NowMs, State0) ->
+    State = shape(Root, NowMs, State0),
+    case weft_delivered:is_new(Id, State#state.delivered) of
+        true ->
+            Eager = set(eager, From, tree(Root, State), State),
+            optimise(Id, Hops, From, accept(Id, Hops, Payload, From, NowMs, Eager));
+        false ->
+            prune(Root, From, State)
+    end;
+message({ihave, Announced}, From, NowMs, State) ->
+    lists:foldl(fun({Id, Hops}, S) -> note(Id, {From, Hops}, NowMs, S) end, State, Announced);
+message({graft, Tree, Ids}, From, _NowMs, State) ->
+    give(Ids, From, set(eager, From, Tree, State));
+message({want, Ids}, From, _NowMs, State) ->
+    give(Ids, From, State);
+message({prune, Tree}, From, _NowMs, State) ->
+    set(lazy, From, Tree, State);
+message({have, Summary}, From, _NowMs, #state{cache = Cache} = State) ->
+    Lacking = [{Id, Hops + 1} || {Id, Hops} <- weft_message_cache:lacking(Summary, Cache)],
+    ask_for(unknown(Summary, State), From,
+            send_unless_empty(From, ihave, lists:sublist(Lacking, option(want_max, State)), State)).
+
+%% --- the tree ---------------------------------------------------------------------------------
+
+%% A new message: delivered, kept, pushed on, and named to the rest.
+accept({{Root, _}, _} = Id, Hops, Payload, From, NowMs, State0) ->
+    #state{cache = Cache, delivered = Delivered} = State0,
+    State = State0#state{cache = weft_message_cache:add(Id, Hops, Payload, NowMs, Cache),
+                         delivered = weft_delivered:add(Id, NowMs, Delivered)},
+    {Eager, Lazy} = split(From, tree(Root, State), State),
+    Pushed = lists:foldl(fun(Node, S) -> send(Node, {gossip, Id, Hops + 1, Payload}, S) end,
+                         emit({notice, {deliver, Id, Hops, Payload}}, State), Eager),
+    name_later(Id, Hops + 1, Lazy, Pushed).
+
+%% Eager and lazy neighbours but From, in term order.
+split(From, Tree, #state{neighbours = Neighbours, lazy = Trees}) ->
+    Lazy = maps:get(Tree, Trees, #{}),
+    lists:partition(fun(Node) -> not is_map_key(Node, Lazy) end,
+                    lists:sort(maps:keys(maps:remove(From, Neighbours)))).
+
+tree(_Root, #state{options = #{trees := shared}}) -> all;
+tree(Root, _State) -> Root.
+
+set(How, Node, Tree, #state{neighbours = Neighbours, lazy = Trees} = State)
+  when is_map_key(Node, Neighbours) ->
+    Lazy0 = maps:get(Tree, Trees, #{}),
+    Lazy = case How of
+               eager -> maps:remove(Node, Lazy0);
+               lazy -> Lazy0#{Node => []}
+           end,
+    State#state{lazy = bound(option(trees_max, State), Tree, Trees#{Tree => Lazy})};
+set(_How, _GoneNode, _Tree, State) ->
+    State.
+
+%% A tree that is forgotten is built anew with its next message.
+bound(Max, _Keep, Trees) when map_size(Trees) =< Max -> Trees;
+bound(_Max, Keep, Trees) -> maps:remove(hd(lists:sort(maps:keys(maps:remove(Keep, Trees)))), Trees).
+
+%% Messages of several senders that travel at once would each cut a circle at a place of their own,
+%% and what remains is in pieces. So one sender at a time shapes the shared tree, the least of those
+%% heard within `shape_ms'.
+shape(Root, NowMs, #state{shaper = Shaper} = State) ->
+    case Shaper of
+        {Other, LastMs} when Other < Root -> 
+            case NowMs - LastMs < option(shape_ms, State) of
+                true -> State;
+                false -> State#state{shaper = {Root, NowMs}}
+            end;
+        _ -> State#state{shaper = {Root, NowMs}}
+    end.
+
+is_shaper(Root, #state{shaper = {Root, _}}) -> true;
+is_shaper(_Root, #state{options = #{trees := Trees}}) -> Trees =:= per_root.
+
+prune(Root, From, State) ->
+    Tree = tree(Root, State),
+    case is_shaper(Root, State) of
+        true -> send(From, {prune, Tree}, set(lazy, From, Tree, State));
+        false -> State
+    end.
+
+%% Somebody would have brought the message over far fewer hops: he shall the next ones.
+optimise({{Root, _}, _} = Id, Hops, From, #state{missing = Missing} = State0) ->
+    State = State0#state{missing = maps:remove(Id, Missing)},
+    {_, Announcers} = maps:get(Id, Missing, {none, []}),
+    case lists:sort([{H, Node} || {Node, H} <- Announcers, Node =/= From]) of
+        [{Fewest, Node} | _] -> move_eager(Hops - Fewest, From, Node, tree(Root, State), State);
+        [] -> State
+    end.
+
+move_eager(Saved, From, To, Tree, State) ->
+    case Saved >= option(optimise_hops, State) andalso is_map_key(To, State#state.neighbours) of
+        true ->
+            send(From, {prune, Tree},
+                 set(lazy, From, Tree, send(To, {graft, Tree, []}, set(eager, To, Tree, State))));
+        false ->
+            State
+    end.
+
+%% --- naming messages, and asking for them -----------------------------------------------------
+
+name_later(_Id, _Hops, [], State) ->
+    State;
+name_later(Id, Hops, Nodes, #state{batch = []} = State) ->
+    emit({after_ms, option(batch_ms, State), batch}, State#state{batch = [{Id, Hops, Nodes}]});
+name_later(Id, Hops, Nodes, #state{batch = Batch} = State) ->
+    State#state{batch = [{Id, Hops, Nodes} | Batch]}.
+
+send_batch(#state{batch = Batch} = State) ->
+    Named = lists:foldl(fun({Id, Hops, Nodes}, Acc) -> add_named({Id, Hops}, Nodes, Acc) end, #{},
+                        Batch),
+    lists:foldl(fun({Node, Announced}, S) -> send(Node, {ihave, Announced}, S) end,
+                State#state{batch = []}, lists:sort(maps:to_list(Named))).
+
+%% The batch is newest first, so each list comes out oldest first.
+add_named(Named, Nodes, Acc) ->
+    lists:foldl(fun(Node, A) -> A#{Node => [Named | maps:get(Node, A, [])]} end, Acc, Nodes).
+
+note(Id, Announcer, NowMs, #state{missing = Missing, delivered = Delivered} = State) ->
+    case {weft_delivered:is_new(Id, Delivered), Missing} of
+        {false, _} -> State;
+        {true, #{Id := {DueMs, Announcers}}} ->
+            State#state{missing = Missing#{Id := {DueMs, Announcers ++ [Announcer]}}};
+        {true, #{}} ->
+            case map_size(Missing) < option(missing_max, State) of
+                true -> wait_for(Id, NowMs + option(graft_ms, State), [Announcer], NowMs, State);
+                false -> State
+            end
+    end.
+
+wait_for(Id, DueMs, Announcers, NowMs, #state{missing = Missing} = State) ->
+    set_timer(DueMs, NowMs, State#state{missing = Missing#{Id => {DueMs, Announcers}}}).
+
+set_timer(DueMs, _NowMs, #state{graft_at_ms = AtMs} = State) when AtMs =< DueMs ->
+    State;
+set_timer(DueMs, NowMs, State) ->
+    emit({after_ms, max(0, DueMs - NowMs), {graft, DueMs}}, State#state{graft_at_ms = DueMs}).
+
+%% Asks the next announcer of each message that is due. With nobody left to ask, another `ihave' or
+%% the exchange has to bring it up again.
+graft_due(NowMs, #state{missing = Missing} = State0) ->
+    Due = lists:sort([Id || {Id, {DueMs, _}} <- maps:to_list(Missing), DueMs =< NowMs]),
+    {Asked, State} = lists:foldl(fun(Id, Acc) -> next_announcer(Id, NowMs, Acc) end,
+                                 {#{}, State0}, Due),
+    next_timer(NowMs, lists:foldl(fun({{Node, Tree}, Ids}, S) -> graft(Node, Tree, Ids, S) end,
+                                  State, lists:sort(maps:to_list(Asked)))).
+
+next_announcer({{Root, _}, _} = Id, NowMs, {Asked, #state{missing = Missing} = State}) ->
+    #{Id := {_, Announcers}} = Missing,
+    case [Node || {Node, _} <- Announcers, is_map_key(Node, State#state.neighbours)] of
+        [Node | _] ->
+            Key = {Node, tree(Root, State)},
+            Rest = tl(lists:dropwhile(fun({N, _}) -> N =/= Node end, Announcers)),
+            {Asked#{Key => [Id | maps:get(Key, Asked, [])]},
+             State#state{missing = Missing#{Id := {NowMs + option(regraft_ms, State), Rest}}}};
+        [] ->
+            {Asked, State#state{missing = maps:remove(Id, Missing)}}
+    end.
+
+graft(Node, Tree, Ids, State) ->
+    send(Node, {graft, Tree, lists:reverse(Ids)}, set(eager, Node, Tree, State)).
+
+next_timer(_NowMs, #state{missing = Missing} = State) when map_size(Missing) =:= 0 ->
+    State;
+next_timer(NowMs, #state{missing = Missing} = State) ->
+    set_timer(lists:min([DueMs || {DueMs, _} <- maps:values(Missing)]), NowMs, State).
+
+%% What is no longer kept here the other side will ask of somebody else.
+give(Ids, To, #state{cache = Cache} = State) ->
+    lists:foldl(fun(Id, S) ->
+                    case weft_message_cache:get(Id, Cache) of
+                        {ok, Hops, Payload} -> send(To, {gossip, Id, Hops + 1, Payload}, S);
+                        error -> S
+                    end
+                end, State, Ids).
+
+%% --- exchange ---------------------------------------------------------------------------------
+
+exchange(#state{neighbours = Neighbours, rand = Rand0} = State0) ->
+    {Result, Rand} = weft_choice:one(lists:sort(maps:keys(Neighbours)), Rand0),
+    State = State0#state{rand = Rand},
+    case Result of
+        {ok, Node} -> tell_cache(Node, State);
+        none -> State
+    end.
+
+tell_cache(Node, #state{cache = Cache} = State) ->
+    send_unless_empty(Node, have, weft_message_cache:summary(Cache), State).
+
+%% What is under way anyhow is not asked for again.
+unknown(Summary, #state{delivered = Delivered, missing = Missing} = State) ->
+    Max = option(want_max, State),
+    Ids = [{Origin, Number} || {Origin, Ranges} <- Summary, {First, Last} <- Ranges,
+                               Number <- lists:seq(max(First, Last - Max), Last)],
+    lists:sublist([Id || Id <- Ids, weft_delivered:is_new(Id, Delivered),
+                         not is_map_key(Id, Missing)], Max).
+
+ask_for(Ids, Node, State) ->
+    send_unless_empty(Node, want, Ids, State).
+
+send_unless_empty(_Node, _What, [], State) -> State;
+send_unless_empty(Node, What, List, State) -> send(Node, {What, List}, State).
+
+tidy(NowMs, #state{cache = Cache, delivered = Delivered0} = State) ->
+    {Missed, Delivered} = weft_delivered:give_up(NowMs, Delivered0),
+    lists:foldl(fun({{Root, _}, Ranges}, S) -> emit({notice, {missed, Root, Ranges}}, S) end,
+                State#state{cache = weft_message_cache:expire(NowMs, Cache), delivered = Delivered},
+                Missed).
+
+exchange_later(#state{rand = Rand0} = State) ->
+    {DelayMs, Rand} = weft_choice:around(option(exchange_ms, State), Rand0),
+    emit({after_ms, DelayMs, exchange}, State#state{rand = Rand}).
+
+option(Key, #state{options = Options}) ->
+    map_get(Key, Options).
+
+send(Node, Message, State) ->
+    emit({send, Node, {?VERSION, Message}}, State).
+
+emit(Effect, #state{out = Out} = State) ->
+    State#state{out = [Effect | Out]}.
+
+finish(#state{out = Out} = State) ->
+    {State#state{out = []}, lists:reverse(Out)}.

@@ -1,0 +1,69 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What was delivered, against a plain set of numbers.
+-module(weft_delivered_tests).
+
+-include_lib("proper/include/proper.hrl").
+-include_lib("eunit/include/eunit.hrl").
+
+-define(ORIGIN, {'a@host', 1}).
+
+it_is_a_set_of_messages_test_() ->
+    {timeout, 60, ?_assert(proper:quickcheck(prop_set(), [{numtests, 1000}, {to_file, user}]))}.
+
+prop_set() ->
+    ?FORALL(Numbers, list(integer(1, 40)),
+            begin
+                Delivered = add_all(Numbers, new(#{})),
+                lists:all(fun(N) -> is_new(N, Delivered) =/= lists:member(N, Numbers) end,
+                          lists:seq(1, 42))
+            end).
+
+ranges_are_the_set_again_test_() ->
+    {timeout, 60, ?_assert(proper:quickcheck(prop_ranges(), [{numtests, 1000}, {to_file, user}]))}.
+
+prop_ranges() ->
+    ?FORALL(Numbers, list(integer(1, 40)),
+            begin
+                Ranges = weft_delivered:to_ranges(Numbers),
+                lists:usort(Numbers) =:= lists:append([lists:seq(From, To)
+                                                       || {From, To} <- lists:reverse(Ranges)])
+                    andalso [N || N <- lists:seq(1, 41), weft_delivered:in_ranges(N, Ranges)]
+                                =:= lists:usort(Numbers)
+                    %% They do not touch.
+                    andalso [] =:= [N || {_, N} <- Ranges, {M, _} <- Ranges, M =:= N + 1]
+            end).
+
+of_too_many_gaps_the_lowest_is_closed_test() ->
+    Delivered = add_all([1, 3, 5, 7], new(#{ranges_max => 3})),
+    ?assertEqual([false, true, true], [is_new(N, Delivered) || N <- [2, 4, 6]]).
+
+an_old_gap_is_told_and_closed_and_what_lies_before_our_time_is_not_test() ->
+    First = weft_delivered:add({?ORIGIN, 5}, 0, new(#{})),
+    Delivered0 = weft_delivered:add({?ORIGIN, 8}, 100, First),
+    ?assertMatch({[], _}, weft_delivered:give_up(1099, Delivered0)),
+    {[{?ORIGIN, [{6, 7}]}], Delivered1} = weft_delivered:give_up(1100, Delivered0),
+    ?assertEqual([true, false, false], [is_new(N, Delivered1) || N <- [4, 6, 7]]),
+    ?assertMatch({[], _}, weft_delivered:give_up(2200, Delivered1)).
+
+a_gap_that_was_filled_is_not_told_test() ->
+    Filled = add_all([5, 8, 6, 7], new(#{})),
+    ?assertMatch({[], _}, weft_delivered:give_up(5000, Filled)).
+
+a_silent_origin_is_forgotten_test() ->
+    {[], Delivered} = weft_delivered:give_up(10000, add_all([1], new(#{forget_ms => 10000}))),
+    ?assert(is_new(1, Delivered)).
+
+of_too_many_origins_the_one_silent_for_longest_is_forgotten_test() ->
+    Delivered = lists:foldl(fun({Node, Ms}, D) -> weft_delivered:add({{Node, 1}, 1}, Ms, D) end,
+                            new(#{origins_max => 2}), [{a, 1}, {b, 2}, {c, 3}]),
+    ?assertEqual([true, false, false],
+                 [weft_delivered:is_new({{Node, 1}, 1}, Delivered) || Node <- [a, b, c]]).
+
+new(Options) ->
+    weft_delivered:new(Options#{give_up_ms => 1000}).
+
+add_all(Numbers, Delivered) ->
+    lists:foldl(fun(N, D) -> weft_delivered:add({?ORIGIN, N}, 0, D) end, Delivered, Numbers).
+
+is_new(N, Delivered) ->
+    weft_delivered:is_new({?ORIGIN, N}, Delivered).
