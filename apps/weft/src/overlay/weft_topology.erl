@@ -11,6 +11,7 @@
 %% {static, #{links => [{NodeA, NodeB}, ...]}}
 %% {groups, #{GroupName => [node()], ...}}
 %% {client_server, #{role => client | server, servers => [node()], links => 1..16}}
+%% {peer_to_peer, #{seeds => [node()], active => 2..100, passive => active..10000}}
 %% '''
 -module(weft_topology).
 
@@ -36,6 +37,8 @@ parse({groups, Groups}) when is_map(Groups) ->
     {ok, weft_groups_core, #{groups => Groups}};
 parse({client_server, Options}) when is_map(Options) ->
     {ok, weft_client_server_core, Options};
+parse({peer_to_peer, Options}) when is_map(Options) ->
+    {ok, weft_peer_to_peer_core, Options};
 parse(Other) ->
     {error, no_topology(Other, is_tuple(Other) andalso tuple_size(Other) =:= 2
                                    andalso lists:keyfind(element(1, Other), 1, forms()))}.
@@ -58,4 +61,5 @@ forms() ->
     [{full_mesh, "{full_mesh, #{seeds => ['name@host', ...]}}"},
      {static, "{static, #{links => [{'name1@host', 'name2@host'}, ...]}}"},
      {groups, "{groups, #{GroupName => ['name@host', ...]}}"},
-     {client_server, "{client_server, #{role => client, servers => ['name@host', ...]}}"}].
+     {client_server, "{client_server, #{role => client, servers => ['name@host', ...]}}"},
+     {peer_to_peer, "{peer_to_peer, #{seeds => ['name@host', ...]}}"}].
