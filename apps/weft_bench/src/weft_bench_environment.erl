@@ -48,7 +48,9 @@ processor() ->
     end.
 
 memory_bytes() ->
-    case re:run(file("/proc/meminfo"), "MemTotal:\\s+(\\d+) kB", [{capture, all_but_first, list}]) of
+    Found = re:run(file("/proc/meminfo"), "MemTotal:\\s+(\\d+) kB",
+                   [{capture, all_but_first, list}]),
+    case Found of
         {match, [Kilobytes]} -> integer_to_list(list_to_integer(Kilobytes) * 1024);
         nomatch -> ""
     end.

@@ -110,7 +110,8 @@ payload({terms, Count}) ->
     [{item, Number, a_status, <<"a short text">>, self(), make_ref(), #{weight => Number / 3}}
      || Number <- lists:seq(1, Count)].
 
-%% @doc What a payload is counted as: the size of a binary, or about that of the terms' external format.
+%% @doc What a payload is counted as: the size of a binary, or about that of the terms' external
+%% format.
 -spec payload_bytes(payload()) -> non_neg_integer().
 payload_bytes({binary, Bytes}) -> Bytes;
 payload_bytes({terms, Count}) -> Count * ?ITEM_BYTES.

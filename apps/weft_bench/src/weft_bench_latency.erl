@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Workloads `call_beside_bulk' and `call_beside_flood': how long a small call takes while other
-%% processes of the same node send as much as they can to the same peer, streams of 1 MB messages or
+%% @doc Workloads `call_beside_bulk' and `call_beside_flood': how long a small call takes while
+%% other processes of the same node send as much as they can to the same peer, streams of 1 MB or
 %% floods of 100 B messages; and what these get through meanwhile. The way back is idle.
 -module(weft_bench_latency).
 -behaviour(weft_bench_workload).

@@ -3,10 +3,11 @@
 %% knows what processor time they used.
 %%
 %% Layouts: `pair' is a sender `a' and a receiver `b'; `trio' has a third node `c'; {fan, N} has `a'
-%% and N receivers {r, 1}..{r, N}; `alone' is `a'. With a gateway there is `g' too, and no connection
-%% of `a' but with it. Nodes are ruled by way of their standard input and output (`peer'), so that
-%% the connections under test carry the workload and nothing else. All variants have the same flags
-%% of the emulator: busy waiting is off, since more nodes than cores would steal each other's time.
+%% and N receivers {r, 1}..{r, N}; `alone' is `a'. With a gateway there is `g' too, and no
+%% connection of `a' but with it. Nodes are ruled by way of their standard input and output
+%% (`peer'), so that the connections under test carry the workload and nothing else. All variants
+%% have the same flags of the emulator: busy waiting is off, since more nodes than cores would steal
+%% each other's time.
 -module(weft_bench_nodes).
 
 -export([start/3, stop/1, call/5, node/2, roles/1, cpu_us/1, flags/1, variant/1, os_pid/2]).
@@ -129,8 +130,8 @@ prepare(#{variant := Variant} = Nodes) ->
     [{ok, _} = call(Nodes, Role, application, ensure_all_started, {[weft], ?CALL_MS})
      || Variant =/= stock, Variant =/= stock_tls, Role <- Roles],
     Deadline = erlang:monotonic_time(millisecond) + ?CONNECT_MS,
-    [connect(Nodes, From, To, Deadline)
-     || {From, To} <- [{a, Role} || Role <- Roles, Role =/= a] ++ [{b, c} || lists:member(c, Roles)]],
+    Pairs = [{a, Role} || Role <- Roles, Role =/= a] ++ [{b, c} || lists:member(c, Roles)],
+    [connect(Nodes, From, To, Deadline) || {From, To} <- Pairs],
     ok.
 
 %% Routes over a gateway take some time to be found.

@@ -31,7 +31,8 @@ cells(full) ->
         ++ [unicast(Link, ?MB, Actors, 96, ?DIRECT)
             || Link <- slow_links(), Actors <- [1, 16, 64]]
         ++ [ring(Kind, Link, Workers)
-            || Kind <- [echo, key_value], Link <- [loopback | slow_links()], Workers <- [1, 16, 64]].
+            || Kind <- [echo, key_value], Link <- [loopback | slow_links()],
+               Workers <- [1, 16, 64]].
 
 slow_links() ->
     [weft_bench_link:emulated(1, 800, 0), weft_bench_link:emulated(20, 400, 0)].

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Workload `peers': what it costs to look up the way to a peer in a node that knows 10 or 1,000
-%% of them. The links are registered and not dialled, the routes are rows as the router writes them, by
-%% way of one gateway: this is the cost of the tables, which is paid wherever a path is chosen.
+%% @doc Workload `peers': what it costs to look up the way to a peer in a node that knows 10 or
+%% 1,000 of them. The links are registered and not dialled, the routes are rows as the router writes
+%% them, by way of one gateway: this is the cost of the tables, paid wherever a path is chosen.
 -module(weft_bench_peers).
 -behaviour(weft_bench_workload).
 

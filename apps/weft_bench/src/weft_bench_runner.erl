@@ -18,7 +18,8 @@
                   cells := [weft_bench_workload:cell()], repetitions := pos_integer(),
                   terminal := boolean(), limit_ms := pos_integer() | infinity}.
 
--record(state, {plan :: plan(), file :: file:io_device(), progress :: weft_bench_progress:progress(),
+-record(state, {plan :: plan(), file :: file:io_device(),
+                progress :: weft_bench_progress:progress(),
                 deadline :: integer() | infinity, last = "" :: iodata(),
                 nodes = #{} :: #{weft_bench_variant:variant() => weft_bench_nodes:nodes()}}).
 

@@ -61,7 +61,8 @@ memory(Nodes) ->
 %% The line is `VmRSS:   12345 kB' (proc(5), status).
 resident_bytes(OsPid) ->
     {ok, Status} = file:read_file("/proc/" ++ OsPid ++ "/status"),
-    {match, [Kilobytes]} = re:run(Status, "VmRSS:\\s+(\\d+) kB", [{capture, all_but_first, binary}]),
+    {match, [Kilobytes]} = re:run(Status, "VmRSS:\\s+(\\d+) kB",
+                                  [{capture, all_but_first, binary}]),
     binary_to_integer(Kilobytes) * 1024.
 
 metrics({SenderBefore, ReceiverBefore}, Samples) ->

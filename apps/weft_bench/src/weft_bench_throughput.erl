@@ -10,6 +10,8 @@
 -define(KB, 1024).
 -define(MB, 1048576).
 -define(DRAIN_MS, 60000).
+%% Messages of this size are sent the way that is meant for bulk.
+-define(STREAM_BYTES, 65536).
 -define(PLAIN, [stock, weft_1, weft_4, weft_8, weft_gateway, channel, channel_8]).
 -define(TLS, [stock_tls, weft_tls_1, weft_tls_4]).
 
@@ -77,9 +79,12 @@ run(#{with := #{payload := Payload, duration_ms := DurationMs}} = Cell, Nodes) -
 flood(Nodes, Pairs, Payload, Limit, TimeoutMs) ->
     {Collector, Sinks} = weft_bench_nodes:call(Nodes, b, weft_bench_flood, start_sinks,
                                                {[Pairs], TimeoutMs}),
-    Mode = weft_bench_workload:mode(Nodes, message),
+    Mode = weft_bench_workload:mode(Nodes, purpose(Payload)),
     StartUs = weft_bench_nodes:call(Nodes, a, weft_bench_flood, flood,
                                     {[Mode, Sinks, Payload, Limit], TimeoutMs}),
     {ok, LastUs, Messages} = weft_bench_nodes:call(Nodes, b, weft_bench_flood, await_sinks,
                                                    {[Collector, TimeoutMs], TimeoutMs + 1000}),
     {LastUs - StartUs, Messages}.
+
+purpose({binary, Bytes}) when Bytes >= ?STREAM_BYTES -> stream;
+purpose(_Small) -> message.

@@ -16,8 +16,8 @@ write(Dir, Addresses) ->
                                     client_chain => chain(Addresses)}),
     {KeyType, KeyDer} = proplists:get_value(key, Config),
     ok = filelib:ensure_dir(file(Dir, key)),
-    ok = file:write_file(file(Dir, authority), pem([{'Certificate', Der}
-                                                    || Der <- proplists:get_value(cacerts, Config)])),
+    Authorities = [{'Certificate', Der} || Der <- proplists:get_value(cacerts, Config)],
+    ok = file:write_file(file(Dir, authority), pem(Authorities)),
     ok = file:write_file(file(Dir, certificate),
                          pem([{'Certificate', proplists:get_value(cert, Config)}])),
     ok = file:write_file(file(Dir, key), pem([{KeyType, KeyDer}])),

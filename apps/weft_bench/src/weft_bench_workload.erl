@@ -3,9 +3,9 @@
 %%
 %% A cell is one line of a table: the same work for each variant. The harness starts the nodes (new
 %% ones for each repetition, since connections of stock distribution differ in their state), calls
-%% run/2 for one variant after the other, and writes down what it returns. run/2 has a warm-up of its
-%% own, uses the connection under test for nothing but the work, and may raise any exception: the
-%% repetition has then failed, and the nodes are replaced.
+%% run/2 for one variant after the other, and writes down what it returns. run/2 has a warm-up
+%% of its own, uses the connection under test for nothing but the work, and may raise any exception:
+%% the repetition has then failed, and the nodes are replaced.
 -module(weft_bench_workload).
 
 -export([modules/0, cells/1, title/1, mode/2, cpu_us_per_message/3]).

@@ -10,7 +10,8 @@ the_list_is_printed_test() ->
     ?assertNotEqual(nomatch, string:find(Output, "j call")).
 
 filters_leave_cells_out_test() ->
-    ?assertEqual(0, weft_bench_cli:main(["--list", "--suites", "a,c", "--only", "10 B x 16, beside 32",
+    ?assertEqual(0, weft_bench_cli:main(["--list", "--suites", "a,c",
+                                         "--only", "10 B x 16, beside 32",
                                          "--variants", "stock,weft_4"])),
     [Cell, _, _, Sum | _] = string:split(?capturedOutput, "\n", all),
     ?assertNotEqual(nomatch, string:find(Cell, "stock weft_4")),
