@@ -39,5 +39,23 @@ check_node(Module, Options) ->
           weft_overlay:boot_checks(Module, Options, Circuits)} of
         {{error, Text}, _} -> {error, Text};
         {ok, {error, Text}} -> {error, Text};
-        {ok, ok} -> {ok, #{topology => {Module, Options}, circuits => Circuits}}
+        {ok, ok} -> with_discovery(Module, Options, #{topology => {Module, Options},
+                                                      circuits => Circuits})
+    end.
+
+with_discovery(Module, Options, Overlay) ->
+    case {weft_discovery_options:parse(weft_config:get(discovery)),
+          weft_topology:finds_members(Module), Options} of
+        {{error, Text}, _, _} ->
+            {error, Text};
+        {{ok, [_ | _]}, false, _} ->
+            {error, "discovery is for topologies that find their members (full_mesh, "
+                    "client_server, peer_to_peer): remove it, or choose one of these"};
+        {{ok, []}, _, #{servers := discovered}} ->
+            {error, "servers of topology client_server are to be discovered, but no source is "
+                    "configured: add discovery to the options of weft, or name the servers"};
+        {{ok, Sources}, _, _} ->
+            {ok, Overlay#{discovery => #{sources => Sources,
+                                         seeds => weft_topology:seeds(Module, Options),
+                                         interval_ms => weft_config:get(discovery_interval_ms)}}}
     end.

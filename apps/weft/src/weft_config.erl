@@ -15,7 +15,8 @@
 -type key() :: cluster_name | transport | tls_options | family | lanes | window_bytes
              | resume_timeout_ms | keepalive_ms | link_timeout_ms | link_idle_ms
              | handshake_timeout_ms | pending_handshakes_max | plain_nodes | ports | topology
-             | circuits | hop_limit | relay_circuits_max | relay_bytes_max | channels | pins | faults.
+             | circuits | discovery | discovery_interval_ms | hop_limit | relay_circuits_max
+             | relay_bytes_max | channels | pins | faults.
 
 %% @doc All keys: {Key, Default, Check, What the value must be}.
 -spec schema() -> [{key(), term(), fun((term()) -> boolean()), string()}].
@@ -38,6 +39,8 @@ schema() ->
       "with the key default for all others"},
      {topology, undefined, fun(_) -> true end, "a topology, for example full_mesh"},
      {circuits, hidden, one_of([hidden, visible]), "hidden or visible"},
+     {discovery, [], fun is_list/1, "a list of sources, for example [{dns, #{name => \"app\"}}]"},
+     {discovery_interval_ms, 5000, between(100, 3600000), "milliseconds, from 100 to 3600000"},
      {hop_limit, 8, between(1, 255), "an integer from 1 to 255"},
      {relay_circuits_max, 4096, between(0, 1000000), "an integer from 0 to 1000000"},
      {relay_bytes_max, 67108864, between(65536, 1 bsl 40), "bytes, from 65536"},

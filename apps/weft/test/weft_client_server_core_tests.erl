@@ -15,7 +15,8 @@ a_server_dials_all_other_servers_but_not_itself_test() ->
     ?assertEqual(?SERVERS, dialled(Effects)).
 
 a_client_dials_as_many_servers_as_it_wants_links_test_() ->
-    [?_assertEqual(min(Count, 4), length(dialled(element(2, client(Count))))) || Count <- [1, 2, 9]].
+    [?_assertEqual(min(Count, 4), length(dialled(element(2, client(Count)))))
+     || Count <- [1, 2, 9]].
 
 clients_with_different_names_choose_different_servers_test() ->
     Chosen = [dialled(element(2, weft_client_server_core:init(
@@ -82,15 +83,20 @@ a_client_among_the_servers_is_told_and_given_up_test() ->
     ?assertEqual(['s1@host'], disconnected(Effects)),
     ?assertEqual(['s2@host'], weft_client_server_core:neighbours(State)).
 
-seeds_that_come_later_are_dialled_test() ->
-    {State0, []} = without_views(init(#{role => client, servers => discovered})),
-    {State, Effects} = handle({notice, {seeds, ['s1@host']}}, State0),
-    ?assertEqual(['s1@host'], dialled(Effects)),
-    ?assertMatch({State, []}, handle({notice, {seeds, []}}, State)).
+seeds_that_come_later_are_dialled_and_strangers_left_out_are_given_up_test() ->
+    {State0, []} = without_views(init(#{role => client, servers => discovered, links => 3})),
+    {State1, Effects1} = handle({notice, {seeds, ['s1@host', 's2@host']}}, State0),
+    ?assertEqual(['s1@host', 's2@host'], dialled(Effects1)),
+    {State2, _} = up('s2@host', server, State1),
+    {State, Effects} = handle({notice, {seeds, ['s3@host']}}, State2),
+    ?assertEqual(['s3@host'], dialled(Effects)),
+    ?assertEqual(['s1@host'], disconnected(Effects)),
+    ?assertEqual(['s2@host', 's3@host'], weft_client_server_core:neighbours(State)).
 
 messages_of_another_topology_are_ignored_test() ->
     {State, _} = client(1),
-    ?assertEqual({State, []}, handle({message, 's1@host', {1, {delta, [{a@b, 1, member}]}}}, State)).
+    ?assertEqual({State, []},
+                 handle({message, 's1@host', {1, {delta, [{a@b, 1, member}]}}}, State)).
 
 leaving_gives_up_everything_and_dials_no_more_test() ->
     {State0, _} = client(1),

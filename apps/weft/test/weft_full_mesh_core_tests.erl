@@ -92,6 +92,20 @@ a_member_that_will_not_come_back_can_be_forgotten_test() ->
                  handle({command, ref, {forget, ?C}}, State)),
     ?assertMatch({_, [{reply, ref, {error, self}}]}, handle({command, ref, {forget, ?A}}, State)).
 
+seeds_that_come_later_are_dialled_and_strangers_left_out_are_given_up_test() ->
+    {State0, _} = weft_full_mesh_core:init(?A, #{seeds => [?B], incarnation => 1}),
+    {State1, Effects1} = handle({notice, {seeds, [?A, ?B, ?C, 'd@host']}}, State0),
+    ?assertEqual([?C, 'd@host'], dialled(Effects1)),
+    {State2, _} = handle(from(?B, {delta, [{?C, 1, member}]}), State1),
+    {State, Effects} = handle({notice, {seeds, ['e@host']}}, State2),
+    ?assertEqual(['e@host'], dialled(Effects)),
+    ?assertEqual(['d@host'], [Node || {disconnect, Node} <- Effects]),
+    ?assertEqual([?B, ?C, 'e@host'], weft_full_mesh_core:neighbours(State)).
+
+a_seed_that_left_is_not_dialled_test() ->
+    {State, _} = handle(from(?B, {delta, [{?C, 3, left}]}), linked([?B], start())),
+    ?assertMatch({_, []}, handle({notice, {seeds, [?C]}}, State)).
+
 a_full_table_is_told_once_test() ->
     {State0, _} = weft_full_mesh_core:init(?A, #{members_max => 1}),
     {State, Effects} = handle(from(?B, {delta, [{?B, 1, member}, {?C, 1, member}]}), State0),

@@ -40,9 +40,10 @@ good_topologies_are_accepted_test_() ->
 %% {Configured term, words that the error must contain}.
 errors_say_what_is_wrong_where_and_what_to_write_test_() ->
     [{lists:flatten(io_lib:format("~0p", [Term])), fun() -> assert_error(Term, Words) end}
-     || {Term, Words} <- errors()].
+     || {Term, Words} <- full_mesh_errors() ++ static_errors() ++ client_server_errors()
+            ++ groups_errors()].
 
-errors() ->
+full_mesh_errors() ->
     [{full_mash, ["full_mash", "no topology", "full_mesh", "static", "groups"]},
      {{full_mesh, [?A]}, ["options", "full_mesh", "seeds =>"]},
      {{full_mesh, #{seed => [?A]}}, ["full_mesh", "no option seed", "seeds"]},
@@ -59,8 +60,10 @@ errors() ->
      {{full_mesh, #{seeds => ?A}}, ["seeds", "a@host", "no list"]},
      {{full_mesh, #{seeds => [a]}}, ["seeds", "a is no node name", "'name@host'"]},
      {{full_mesh, #{seeds => ["a@host"]}}, ["\"a@host\" is no node name"]},
-     {{full_mesh, #{seeds => ['@host', 'a@']}}, ["'@host' is no node name"]},
-     {{static, #{}}, ["needs its links", "links =>"]},
+     {{full_mesh, #{seeds => ['@host', 'a@']}}, ["'@host' is no node name"]}].
+
+static_errors() ->
+    [{{static, #{}}, ["needs its links", "links =>"]},
      {{static, #{links => [{?A, ?B}], link => 1}}, ["static", "no option link", "links"]},
      {{static, #{links => []}}, ["non-empty list of pairs"]},
      {{static, #{links => [?A]}}, ["a@host", "pair {NodeA, NodeB}"]},
@@ -69,19 +72,24 @@ errors() ->
      {{static, #{links => [{?A, ?B}, {?B, ?A}]}}, ["twice", "remove one"]},
      {{static, #{links => [{?B, ?C}]}}, ["this node, a@host, does not occur", "links", "b@host"]},
      {{static, #{links => [{?A, ?B}, {?C, ?D}]}}, ["no path leads from a@host to c@host",
-                                                   "add a link"]},
-     {{client_server, client}, ["options", "client_server", "role =>", "servers =>"]},
+                                                   "add a link"]}].
+
+client_server_errors() ->
+    [{{client_server, client}, ["options", "client_server", "role =>", "servers =>"]},
      {{client_server, #{servers => [?B]}}, ["needs the role", "role => client"]},
      {{client_server, #{role => gateway, servers => [?B]}}, ["role", "is gateway", "client or"]},
      {{client_server, #{role => client}}, ["needs its servers", "servers => ["]},
      {{client_server, #{role => client, servers => []}}, ["servers", "is empty", "discovered"]},
      {{client_server, #{role => client, servers => ?B}}, ["servers", "b@host is no list"]},
      {{client_server, #{role => client, servers => [b]}}, ["servers", "b is no node name"]},
-     {{client_server, #{role => client, servers => [?A, ?B]}}, ["this node, a@host", "role => serv"]},
+     {{client_server, #{role => client, servers => [?A, ?B]}}, ["this node, a@host",
+                                                                "role => server"]},
      {{client_server, #{role => client, servers => [?B], link => 2}}, ["no option link", "links"]},
      {{client_server, #{role => client, servers => [?B], links => 0}}, ["links", "from 1 to 16"]},
-     {{client_server, #{role => server, servers => [?A], links => 2}}, ["links", "for clients"]},
-     {{groups, #{}}, ["groups", "non-empty map"]},
+     {{client_server, #{role => server, servers => [?A], links => 2}}, ["links", "for clients"]}].
+
+groups_errors() ->
+    [{{groups, #{}}, ["groups", "non-empty map"]},
      {{groups, #{one => [], two => [?A]}}, ["group one is empty", "remove the group"]},
      {{groups, #{one => ?A}}, ["group one is a@host", "list of nodes"]},
      {{groups, #{one => [?A, 'b.host']}}, ["group one", "'b.host' is no node name"]},

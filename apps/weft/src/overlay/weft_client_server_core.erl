@@ -1,11 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Topology `client_server': servers are everybody's way to everybody.
 %%
-%% Every server has a link to every other server, every client to `links' of the servers, and no two
-%% clients are linked: they meet by circuits through servers. Nodes start with some servers
-%% (`servers') and hear of all members by gossip (`weft_membership'; a member is of the kind `client'
-%% or `server'). A server passes what a client says to all its neighbours and what a server says to
-%% its own clients; a client passes nothing on.
+%% Every server has a link to every other server, every client to `links' of the servers, and no
+%% two clients are linked: they meet by circuits through servers. Nodes start with some servers
+%% (`servers') and hear of all members by gossip (`weft_membership'; a member is of the kind
+%% `client' or `server'). A server passes what a client says to all its neighbours and what a
+%% server says to its own clients; a client passes nothing on.
 %%
 %% A client chooses its servers at random. When it lacks a link it tries another server at once
 %% beside the lost one, each again and again with backoff; as soon as it has enough, it gives up the
@@ -20,13 +20,14 @@
 -behaviour(weft_core).
 -behaviour(weft_topology).
 
--export([init/2, handle/3, validate/2, partial/2, neighbours/1]).
+-export([init/2, handle/3, validate/2, partial/2, neighbours/1, seeds/1]).
 
 -record(state, {
     self :: weft_core:node_id(),
     role :: client | server,
-    %% Servers by configuration and discovery; some may turn out to be clients.
-    seeds :: ordsets:ordset(weft_core:node_id()),
+    %% Servers by configuration, and those found later; some may turn out to be clients.
+    servers :: ordsets:ordset(weft_core:node_id()),
+    found = [] :: ordsets:ordset(weft_core:node_id()),
     membership :: weft_membership:membership(),
     links :: weft_wanted_links:links(),
     %% How many servers a client wants.
@@ -44,11 +45,11 @@
 %% @doc See `weft_core'. Options: `role', `servers' (a list, or `discovered' for none yet), `links'
 %% (1; of a client), and those of `weft_membership:new/3' and `weft_wanted_links:new/2'.
 -spec init(weft_core:node_id(), weft_core:options()) -> {#state{}, weft_core:effects()}.
-init(Self, #{role := Role, servers := Servers} = Options) ->
+init(Self, #{role := Role} = Options) ->
     About = #{kind => Role, version => ?VERSION, salt => weft_membership},
     {Membership, Effects} = weft_membership:new(Self, About, Options#{fanout => all}),
-    Seeds = case Servers of discovered -> []; _ -> ordsets:from_list(Servers) end,
-    finish(balance(#state{self = Self, role = Role, seeds = Seeds, membership = Membership,
+    finish(balance(#state{self = Self, role = Role, membership = Membership,
+                          servers = ordsets:from_list(seeds(Options)),
                           links = weft_wanted_links:new(Self, Options),
                           target = maps:get(links, Options, 1),
                           rand = weft_core:seed(Self, ?MODULE, Options), out = Effects})).
@@ -64,9 +65,8 @@ on({neighbour_down, Node, _Reason}, _NowMs, State) ->
     balance(went_down(Node, State));
 on({timer, {_Kind, _Node, _Token} = Timer}, _NowMs, #state{links = Links} = State) ->
     links(weft_wanted_links:timer(Timer, Links), State);
-on({notice, {seeds, Seeds}}, _NowMs, #state{seeds = Old, membership = Membership} = State) ->
-    New = ordsets:from_list(weft_membership:dialable(Seeds, Membership)),
-    balance(State#state{seeds = ordsets:union(Old, New)});
+on({notice, {seeds, Seeds}}, _NowMs, State) ->
+    balance(State#state{found = ordsets:from_list(Seeds)});
 on(Event, NowMs, State) ->
     gossip(Event, NowMs, State).
 
@@ -105,8 +105,8 @@ kind(Node, #state{membership = Membership}) ->
         error -> unknown
     end.
 
-change({member, Node, client}, #state{seeds = Seeds} = State) ->
-    case ordsets:is_element(Node, Seeds) of
+change({member, Node, client}, #state{servers = Configured} = State) ->
+    case ordsets:is_element(Node, Configured) of
         true -> emit([{notice, {warning, {not_a_server, Node}}}], balance(State));
         false -> balance(State)
     end;
@@ -153,9 +153,9 @@ try_more(Lacking, Servers, #state{failing = Failing} = State0) ->
     {Chosen, State} = choose(Lacking - length(Hopeful), Servers -- Wanted, State0),
     want(Chosen, State).
 
-servers(#state{self = Self, seeds = Seeds, membership = Membership} = State) ->
+servers(#state{self = Self, servers = Configured, found = Found, membership = Membership}) ->
     Known = weft_member_table:members(server, weft_membership:table(Membership)),
-    Unknown = [Node || Node <- Seeds, kind(Node, State) =:= unknown],
+    Unknown = weft_membership:strangers(ordsets:union(Configured, Found), Membership),
     lists:delete(Self, ordsets:union(Known, Unknown)).
 
 wanted(#state{links = Links}) ->
@@ -201,7 +201,8 @@ finish(#state{out = Out} = State) ->
 -spec validate(weft_core:node_id(), map()) -> ok | {error, iolist()}.
 validate(Self, Options) ->
     weft_topology_rules:first_error(
-      [fun() -> weft_topology_rules:known_keys("client_server", Options, [role, servers, links]) end,
+      [fun() -> weft_topology_rules:known_keys("client_server", Options,
+                                               [role, servers, links]) end,
        fun() -> role(Options) end,
        fun() -> server_names(Options) end,
        fun() -> not_its_own_server(Self, Options) end,
@@ -256,3 +257,8 @@ partial(_Self, _Options) ->
 -spec neighbours(#state{}) -> [weft_core:node_id()].
 neighbours(State) ->
     wanted(State).
+
+%% @doc See `weft_topology'.
+-spec seeds(map()) -> [weft_core:node_id()].
+seeds(#{servers := discovered}) -> [];
+seeds(#{servers := Servers}) -> Servers.

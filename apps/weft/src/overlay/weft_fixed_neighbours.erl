@@ -6,10 +6,12 @@
 %% configuration, own node included) as views `{member, Node} => configured'. Nothing is said
 %% between nodes: the configuration is the same file everywhere.
 %%
-%% Command `leave': gives up all links and answers `ok'; from then on nothing is dialled.
+%% Command `leave': gives up all links and answers `ok'; from then on nothing is dialled. There is
+%% nobody to find and nobody to forget: seeds are ignored, and `{forget, Node}' is answered
+%% `{error, configured}'.
 -module(weft_fixed_neighbours).
 
--export([init/4, handle/3]).
+-export([init/4, handle/3, neighbours/1]).
 -export_type([state/0]).
 
 -opaque state() :: weft_wanted_links:links().
@@ -23,7 +25,12 @@ init(Self, Neighbours, Members, Options) ->
                           weft_wanted_links:new(Self, Options)),
     {Links, [{view, {member, Node}, configured} || Node <- lists:usort(Members)] ++ Dials}.
 
-%% @doc See `weft_core'. Events: links up and down, own timers, command `leave'.
+%% @doc See `weft_topology'.
+-spec neighbours(state()) -> [weft_core:node_id()].
+neighbours(Links) ->
+    weft_wanted_links:wanted(Links).
+
+%% @doc See `weft_core'. Events: links up and down, own timers, the commands.
 -spec handle(weft_core:event(), integer(), state()) -> {state(), weft_core:effects()}.
 handle({neighbour_up, Node}, _NowMs, Links) ->
     {weft_wanted_links:up(Node, Links), []};
@@ -33,6 +40,10 @@ handle({timer, Timer}, _NowMs, Links) ->
     weft_wanted_links:timer(Timer, Links);
 handle({message, _From, _Msg}, _NowMs, Links) ->
     {Links, []};
+handle({notice, {seeds, _Nodes}}, _NowMs, Links) ->
+    {Links, []};
+handle({command, Ref, {forget, _Node}}, _NowMs, Links) ->
+    {Links, [{reply, Ref, {error, configured}}]};
 handle({command, Ref, leave}, _NowMs, Links0) ->
     {Links, Effects} = each(fun weft_wanted_links:unwant/2, weft_wanted_links:wanted(Links0),
                             Links0),

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Topology `full_mesh': everybody is everybody's neighbour, members are found by gossip.
 %%
-%% A node starts with the addresses of some seeds and connects to them; more seeds may come later
+%% A node starts with the names of some seeds and connects to them; more seeds may come later
 %% (notice `{seeds, Nodes}'). What the others know of members comes over these links
 %% (`weft_membership', which also has the commands and notices). Every member met is dialled, and
 %% kept dialled for ever: a crashed or cut-off one is retried with backoff, so a partition longer
@@ -13,25 +13,29 @@
 -behaviour(weft_core).
 -behaviour(weft_topology).
 
--export([init/2, handle/3, validate/2, partial/2]).
+-export([init/2, handle/3, validate/2, partial/2, neighbours/1, seeds/1]).
 
 -record(state, {
     self :: weft_core:node_id(),
     membership :: weft_membership:membership(),
     links :: weft_wanted_links:links(),
+    %% Seeds of the configuration, and those that were found later.
+    seeds :: [weft_core:node_id()],
+    found = [] :: [weft_core:node_id()],
     %% Effects of the event being handled.
     out = [] :: weft_core:effects()}).
 
 -define(ABOUT, #{kind => member, version => 1, salt => ?MODULE}).
 
-%% @doc See `weft_core'. Options: `seeds' ([]), and those of `weft_membership:new/3' and
+%% @doc See `weft_core'. Options: `seeds' ([]), `known' ([]; members that another topology knew),
+%% and those of `weft_membership:new/3' and
 %% `weft_wanted_links:new/2'.
 -spec init(weft_core:node_id(), weft_core:options()) -> {#state{}, weft_core:effects()}.
 init(Self, Options) ->
     {Membership, Effects} = weft_membership:new(Self, ?ABOUT, Options),
-    State = #state{self = Self, membership = Membership, out = Effects,
+    State = #state{self = Self, membership = Membership, out = Effects, seeds = seeds(Options),
                    links = weft_wanted_links:new(Self, Options)},
-    finish(want(lists:usort(maps:get(seeds, Options, [])), State)).
+    finish(want(lists:usort(maps:get(known, Options, []) ++ seeds(Options)), State)).
 
 %% @doc See `weft_core'.
 -spec handle(weft_core:event(), integer(), #state{}) -> {#state{}, weft_core:effects()}.
@@ -44,10 +48,14 @@ on({neighbour_down, Node, _Reason}, _NowMs, #state{links = Links} = State) ->
     links(weft_wanted_links:down(Node, Links), State);
 on({timer, {_Kind, _Node, _Token} = Timer}, _NowMs, #state{links = Links} = State) ->
     links(weft_wanted_links:timer(Timer, Links), State);
-on({notice, {seeds, Seeds}}, _NowMs, #state{membership = Membership} = State) ->
-    want(weft_membership:dialable(Seeds, Membership), State);
+on({notice, {seeds, Found}}, _NowMs, State) ->
+    found(Found, State);
 on(Event, NowMs, State) ->
     gossip(Event, NowMs, State).
+
+found(Found, #state{found = Before, seeds = Seeds, membership = Membership} = State) ->
+    Gone = weft_membership:strangers(Before -- (Seeds ++ Found), Membership),
+    want(weft_membership:dialable(Found, Membership), give_up(Gone, State#state{found = Found})).
 
 gossip(Event, NowMs, #state{links = Links, membership = Membership0} = State) ->
     Linked = weft_wanted_links:linked(Links),
@@ -60,17 +68,20 @@ sender(_Event) -> [].
 
 change({member, Node, member}, State) ->
     want([Node], State);
-change({left, Node}, #state{links = Links} = State) ->
-    links(weft_wanted_links:unwant(Node, Links), State);
+change({left, Node}, State) ->
+    give_up([Node], State);
 change(leaving, #state{links = Links} = State) ->
     State#state{links = weft_wanted_links:rest(Links)};
 change(left, #state{links = Links} = State) ->
-    lists:foldl(fun(Node, S) -> links(weft_wanted_links:unwant(Node, S#state.links), S) end,
-                State, weft_wanted_links:linked(Links)).
+    give_up(weft_wanted_links:linked(Links), State).
 
 want(Nodes, #state{self = Self} = State) ->
     lists:foldl(fun(Node, S) -> links(weft_wanted_links:want(Node, S#state.links), S) end,
                 State, lists:delete(Self, Nodes)).
+
+give_up(Nodes, State) ->
+    lists:foldl(fun(Node, S) -> links(weft_wanted_links:unwant(Node, S#state.links), S) end,
+                State, Nodes).
 
 links({Links, Effects}, State) ->
     emit(Effects, State#state{links = Links}).
@@ -80,6 +91,16 @@ emit(Effects, #state{out = Out} = State) ->
 
 finish(#state{out = Out} = State) ->
     {State#state{out = []}, Out}.
+
+%% @doc See `weft_topology'.
+-spec neighbours(#state{}) -> [weft_core:node_id()].
+neighbours(#state{links = Links}) ->
+    weft_wanted_links:wanted(Links).
+
+%% @doc See `weft_topology'.
+-spec seeds(map()) -> [weft_core:node_id()].
+seeds(Options) ->
+    maps:get(seeds, Options, []).
 
 %% @doc See `weft_topology'. Errors: unknown option, malformed seed.
 -spec validate(weft_core:node_id(), map()) -> ok | {error, iolist()}.

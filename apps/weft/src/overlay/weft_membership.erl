@@ -17,7 +17,7 @@
 %% yet higher one.
 -module(weft_membership).
 
--export([new/3, handle/4, table/1, dialable/2, is_joined/1]).
+-export([new/3, handle/4, table/1, dialable/2, strangers/2, is_joined/1]).
 -export_type([membership/0, about/0, change/0, message/0, neighbours/0]).
 
 -record(membership, {
@@ -87,6 +87,11 @@ dialable(Seeds, #membership{mode = joined, table = Table}) ->
                             end];
 dialable(_Seeds, _Membership) ->
     [].
+
+%% @doc Those of Nodes that are not members.
+-spec strangers([weft_core:node_id()], membership()) -> [weft_core:node_id()].
+strangers(Nodes, #membership{table = Table}) ->
+    [Node || Node <- Nodes, weft_member_table:get(Node, Table) =:= error].
 
 %% @doc See `weft_core'. Events: a link that came up, messages, timers `digest' and `left', commands
 %% `leave' (answered `ok' after `linger_ms') and `{forget, Node}' for a member that will never come

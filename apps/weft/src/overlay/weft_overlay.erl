@@ -6,6 +6,7 @@
 -module(weft_overlay).
 
 -export([members/0, neighbours/0, routes/0, route/1, is_partial/0, leave/0,
+         seed/1, forget/1,
          boot_checks/3]).
 
 %% The time a topology may take to say good-bye.
@@ -47,6 +48,21 @@ is_partial() ->
 -spec leave() -> ok.
 leave() ->
     weft_driver:command(weft_topology, leave, ?LEAVE_TIMEOUT_MS).
+
+%% @doc These nodes (all that are known from elsewhere, not only the new ones) may be dialled to
+%% find the cluster. Without effect when the topology is a written list or none runs.
+-spec seed([node()]) -> ok.
+seed(Nodes) ->
+    weft_driver:notice(weft_topology, {seeds, Nodes}).
+
+%% @doc A member that will never come back is no longer tried. It comes back by itself should it be
+%% alive after all.
+-spec forget(node()) -> ok | {error, unknown_member | self | configured | no_topology}.
+forget(Node) ->
+    case whereis(weft_topology) of
+        undefined -> {error, no_topology};
+        _ -> weft_driver:command(weft_topology, {forget, Node})
+    end.
 
 %% @doc Refuses flags of the VM that would turn a partial topology into a lie. To be called before
 %% the overlay starts. `global' reads both flags once, when the kernel starts, so they can not be

@@ -13,11 +13,12 @@
 
 -type config() :: #{topology := {module(), map()},
                     circuits => hidden | visible,
+                    discovery => map(),
                     router => map(),
                     link_module => module()}.
 %% `topology': as `weft_topology:parse/1' gives it. `circuits' (hidden): whether to connect to all
-%% members. `router': options of `weft_router_core:init/2'; `hop_limit' is that of the
-%% configuration. `link_module': see `weft_driver'.
+%% members. `discovery' is for `weft_discovery_sup'. `router': options of `weft_router_core:init/2';
+%% `hop_limit' is that of the configuration. `link_module': see `weft_driver'.
 
 %% @doc Starts the overlay of this node.
 -spec start_link(config()) -> {ok, pid()} | {error, term()}.

@@ -103,6 +103,9 @@ on({notice, {seeds, Nodes}}, _NowMs, #state{mode = joined, peers = Peers} = Stat
     State#state{peers = weft_peer_neighbours:more_seeds(Nodes, Peers)};
 on({notice, {seeds, _Nodes}}, _NowMs, State) ->
     State;
+on({command, Ref, {forget, _Node}}, _NowMs, #state{peers = Peers} = State) ->
+    %% There is no list of members to take it from; who does not answer is forgotten anyway.
+    State#state{peers = weft_peer_neighbours:emit({reply, Ref, {error, unknown_member}}, Peers)};
 on({command, Ref, leave}, _NowMs, #state{mode = joined, self = Self, peers = Peers0} = State) ->
     Left = {left, Self, weft_peer_neighbours:incarnation(Peers0)},
     Peers = weft_peer_neighbours:leave(weft_peer_neighbours:flood(Left, none, Peers0)),

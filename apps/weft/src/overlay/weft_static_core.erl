@@ -7,7 +7,7 @@
 -behaviour(weft_core).
 -behaviour(weft_topology).
 
--export([init/2, handle/3, validate/2, partial/2]).
+-export([init/2, handle/3, validate/2, partial/2, neighbours/1]).
 
 %% @doc See `weft_core'. Further options: those of `weft_wanted_links:new/2'.
 -spec init(weft_core:node_id(), weft_core:options()) ->
@@ -20,6 +20,11 @@ init(Self, #{links := Pairs} = Options) ->
           {weft_fixed_neighbours:state(), weft_core:effects()}.
 handle(Event, NowMs, State) ->
     weft_fixed_neighbours:handle(Event, NowMs, State).
+
+%% @doc See `weft_topology'.
+-spec neighbours(weft_fixed_neighbours:state()) -> [weft_core:node_id()].
+neighbours(State) ->
+    weft_fixed_neighbours:neighbours(State).
 
 %% @doc See `weft_topology'. Errors: malformed, doubled or self links, own node or some nodes not
 %% reachable.

@@ -12,19 +12,22 @@
 %% A link that breaks is evidence, and its end is probed through others at once (`weft_swim_core').
 %% So SWIM, whose messages are control messages of the links, and links help each other.
 %%
-%% Options: `seeds' ([]), `reconnect_interval_ms' (5000), those of `weft_swim_options' and
-%% `weft_wanted_links'. Commands, views and notices are those of `weft_swim_core'; `leave' also drops
-%% the links. All nodes of a cluster need the same detector: `{warning, {other_detector, Node}}' is
-%% told once.
+%% Options: `seeds' ([]), `known' ([]; members that another topology knew),
+%% `reconnect_interval_ms' (5000), those of `weft_swim_options' and `weft_wanted_links'. Commands,
+%% views and notices are those of `weft_swim_core'; `leave' also drops the links. All nodes of a
+%% cluster need the same detector: `{warning, {other_detector, Node}}' is told once.
 -module(weft_swim_mesh_core).
 -behaviour(weft_core).
 -behaviour(weft_topology).
 
--export([init/2, handle/3, validate/2, partial/2, swim/1]).
+-export([init/2, handle/3, validate/2, partial/2, neighbours/1, seeds/1, swim/1]).
 
 -record(mesh, {
     swim :: weft_swim_core:state(),
     links :: weft_wanted_links:links(),
+    self :: weft_core:node_id(),
+    %% Those of the configuration (none once this node leaves), and with them those found later.
+    configured :: [weft_core:node_id()] | none,
     seeds :: [weft_core:node_id()],
     reconnect_ms :: pos_integer(),
     is_warned = false :: boolean(),
@@ -37,7 +40,8 @@
 init(Self, Options) ->
     {Swim, Effects} = weft_swim_core:init(Self, Options#{links => true}),
     Mesh = #mesh{swim = Swim, links = weft_wanted_links:new(Self, Options),
-                 seeds = lists:usort(maps:get(seeds, Options, [])) -- [Self],
+                 self = Self, configured = lists:usort(seeds(Options)) -- [Self],
+                 seeds = lists:usort(maps:get(known, Options, []) ++ seeds(Options)) -- [Self],
                  reconnect_ms = maps:get(reconnect_interval_ms, Options, 5000),
                  rand = weft_core:seed(Self, ?MODULE, Options), out = lists:reverse(Effects)},
     finish(reconnect_later(lists:foldl(fun want/2, Mesh, Mesh#mesh.seeds))).
@@ -70,14 +74,23 @@ on({timer, reconnect}, _NowMs, Mesh) ->
 on({timer, {Kind, _Node, _Token} = Timer}, _NowMs, #mesh{links = Links} = Mesh)
   when Kind =:= dial; Kind =:= dial_timeout ->
     links(weft_wanted_links:timer(Timer, Links), Mesh);
+on({notice, {seeds, Found}}, _NowMs, Mesh) ->
+    found(Found, Mesh);
 on({command, _Ref, leave} = Event, NowMs, #mesh{links = Links} = Mesh) ->
-    swim(Event, NowMs, Mesh#mesh{links = weft_wanted_links:rest(Links), seeds = []});
+    swim(Event, NowMs, Mesh#mesh{links = weft_wanted_links:rest(Links), seeds = [],
+                               configured = none});
 on(Event, NowMs, Mesh) ->
     swim(Event, NowMs, Mesh).
 
 swim(Event, NowMs, #mesh{swim = Swim0} = Mesh) ->
     {Swim, Effects} = weft_swim_core:handle(Event, NowMs, Swim0),
     lists:foldl(fun follow/2, Mesh#mesh{swim = Swim}, Effects).
+
+found(_Found, #mesh{configured = none} = Mesh) ->
+    Mesh;
+found(Found, #mesh{self = Self, configured = Configured, seeds = Before} = Mesh) ->
+    Seeds = lists:delete(Self, lists:usort(Configured ++ Found)),
+    lists:foldl(fun want/2, Mesh#mesh{seeds = Seeds}, Seeds -- Before).
 
 %% What a change of the members means for the links.
 follow({notice, {member, Node, joined}} = Effect, Mesh) ->
@@ -141,6 +154,16 @@ emit(Effect, #mesh{out = Out} = Mesh) ->
 
 finish(#mesh{out = Out} = Mesh) ->
     {Mesh#mesh{out = []}, lists:reverse(Out)}.
+
+%% @doc See `weft_topology'.
+-spec neighbours(#mesh{}) -> [weft_core:node_id()].
+neighbours(#mesh{links = Links}) ->
+    weft_wanted_links:wanted(Links).
+
+%% @doc See `weft_topology'.
+-spec seeds(map()) -> [weft_core:node_id()].
+seeds(Options) ->
+    maps:get(seeds, Options, []).
 
 %% --- options ----------------------------------------------------------------------------------
 

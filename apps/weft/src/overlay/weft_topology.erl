@@ -15,12 +15,19 @@
 %% '''
 -module(weft_topology).
 
--export([parse/1, validate/2]).
+-export([parse/1, validate/2, finds_members/1, seeds/2]).
 
 %% The options are well formed and make sense on node Self.
 -callback validate(Self :: weft_core:node_id(), Options :: map()) -> ok | {error, iolist()}.
 %% Whether some members are no neighbours of each other, so that circuits are needed.
 -callback partial(Self :: weft_core:node_id(), Options :: map()) -> boolean().
+%% The nodes that the core in this state wants to be linked to.
+-callback neighbours(State :: term()) -> [weft_core:node_id()].
+%% The nodes of the options that are dialled first. Only of topologies that find their members:
+%% these take the notice `{seeds, [node()]}', the list of further seeds, which replaces the one
+%% before; a seed that is left out of it and has become a member stays one.
+-callback seeds(Options :: map()) -> [weft_core:node_id()].
+-optional_callbacks([seeds/1]).
 
 %% @doc Turns the configured term into the core that runs it and its options. Only the outer form is
 %% checked; the rest is for `validate/2'.
@@ -55,6 +62,20 @@ validate(Self, Term) ->
     case parse(Term) of
         {ok, Module, Options} -> Module:validate(Self, Options);
         {error, _} = Error -> Error
+    end.
+
+%% @doc Whether a topology finds its members by seeds, and not in a written list.
+-spec finds_members(module()) -> boolean().
+finds_members(Module) ->
+    {module, Module} = code:ensure_loaded(Module),
+    erlang:function_exported(Module, seeds, 1).
+
+%% @doc The nodes that are dialled first; none if the topology is a written list.
+-spec seeds(module(), Options :: map()) -> [weft_core:node_id()].
+seeds(Module, Options) ->
+    case finds_members(Module) of
+        true -> Module:seeds(Options);
+        false -> []
     end.
 
 forms() ->

@@ -1,0 +1,62 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Discovery: where this node learns the names of nodes to dial first.
+%%
+%% A source is a module with the callback `discover/1'. `weft_discovery_poller' asks the sources of
+%% the configuration (key `discovery') again and again and gives what they name to the topology as
+%% seeds. Who is a member is the business of the topology: a source can not remove anybody, neither
+%% by an empty answer nor by an error nor by naming others.
+%%
+%% Configuration: `{discovery, [{Source, Options}, ...]}' with the sources of
+%% `weft_discovery_options', or modules of your own.
+%%
+%% `connect/1', `disconnect/1' and `list/0' are the three functions that the strategies of the
+%% Elixir library libcluster call: `connect: {:weft_discovery, :connect, []}, disconnect:
+%% {:weft_discovery, :disconnect, []}, list_nodes: {:weft_discovery, :list, []}'.
+-module(weft_discovery).
+
+-export([discover/2, connect/1, disconnect/1, list/0]).
+-export_type([source/0]).
+
+-type source() :: {Name :: atom(), Module :: module(), Options :: map()}.
+
+%% The nodes to dial, in any order; this node may be among them. Runs in a process of its own that
+%% may wait, and is ended after half a minute.
+-callback discover(Options :: map()) -> {ok, [node()]} | {error, Reason :: term()}.
+%% A process that the source needs, for example to announce this node and to hear others.
+-callback start_link(Options :: map()) -> {ok, pid()} | {error, term()}.
+-optional_callbacks([start_link/1]).
+
+%% The most nodes that one answer may name; those beyond are not taken.
+-define(NODES_MAX, 1000).
+
+%% @doc Asks one source. Answers in term order, without this node. What the source raises is an
+%% error, too.
+-spec discover(module(), Options :: map()) -> {ok, [node()]} | {error, term()}.
+discover(Module, Options) ->
+    try Module:discover(Options) of
+        {ok, Nodes} -> {ok, lists:sublist(lists:usort(Nodes) -- [node()], ?NODES_MAX)};
+        {error, Reason} -> {error, Reason};
+        Other -> {error, {no_answer, Other}}
+    catch
+        Class:Reason:Stack -> {error, {Class, Reason, hd(Stack)}}
+    end.
+
+%% @doc Makes Node a seed of the topology, if one runs, and connects to it. Waits like
+%% `net_kernel:connect_node/1' and answers the same.
+-spec connect(node()) -> boolean() | ignored.
+connect(Node) ->
+    ok = weft_discovery_poller:add(Node),
+    net_kernel:connect_node(Node).
+
+%% @doc Somebody's list does not name Node any more. A node that is connected stays so; one that is
+%% not is forgotten by the topology (and comes back by itself should it be alive after all).
+-spec disconnect(node()) -> true.
+disconnect(Node) ->
+    ok = weft_discovery_poller:remove(Node),
+    _ = lists:member(Node, nodes(connected)) orelse weft_overlay:forget(Node),
+    true.
+
+%% @doc The nodes that are connected now.
+-spec list() -> [node()].
+list() ->
+    nodes(connected).

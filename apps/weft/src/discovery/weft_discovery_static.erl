@@ -1,0 +1,12 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Discovery by a list in the configuration: `{static, #{nodes => [node()]}}'. The same as
+%% seeds in the options of the topology, but for all topologies in one place.
+-module(weft_discovery_static).
+-behaviour(weft_discovery).
+
+-export([discover/1]).
+
+%% @doc See `weft_discovery'.
+-spec discover(#{nodes := [node()], _ => _}) -> {ok, [node()]}.
+discover(#{nodes := Nodes}) ->
+    {ok, Nodes}.

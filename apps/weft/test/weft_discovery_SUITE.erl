@@ -1,0 +1,193 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Nodes that find each other by discovery, and what a node does when names, addresses and
+%% answers change.
+-module(weft_discovery_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
+-export([nodes_find_each_other_by_beacons/1, epmd_names_the_nodes_of_a_host/1,
+         an_empty_file_evicts_nobody_and_a_seed_that_is_down_is_told/1,
+         a_node_restarted_on_a_new_address_replaces_the_old_one/1,
+         functions_for_libcluster/1, a_wrong_source_stops_the_application_with_a_text/1]).
+%% Run on the nodes.
+-export([move_host/3]).
+
+suite() -> [{timetrap, {minutes, 2}}].
+
+all() ->
+    [nodes_find_each_other_by_beacons, epmd_names_the_nodes_of_a_host,
+     an_empty_file_evicts_nobody_and_a_seed_that_is_down_is_told,
+     a_node_restarted_on_a_new_address_replaces_the_old_one,
+     functions_for_libcluster, a_wrong_source_stops_the_application_with_a_text].
+
+init_per_suite(Config) ->
+    [{place, #{epmd => weft_test_nodes:start_epmd(), dir => ?config(priv_dir, Config)}} | Config].
+
+end_per_suite(Config) ->
+    #{epmd := Epmd} = ?config(place, Config),
+    weft_test_nodes:stop_epmd(Epmd).
+
+end_per_testcase(_Case, _Config) ->
+    weft_test_nodes:stop_all().
+
+%% The third has another cookie: it is neither taken for a node of the cluster nor dialled.
+nodes_find_each_other_by_beacons(Config) ->
+    Gossip = #{address => {127, 255, 255, 255}, port => free_udp_port(), interval_ms => 100},
+    Env = [{discovery, [{gossip, Gossip}]}],
+    [A, B] = [start(Name, full_mesh, Env, #{}, Config) || Name <- [a, b]],
+    C = start(c, full_mesh, Env, #{cookie => "another"}, Config),
+    weft_test_nodes:until(fun() -> nodes_of(A) =:= [name(B)] andalso nodes_of(B) =:= [name(A)] end),
+    weft_test_nodes:until(fun() -> holds(C, "another cookie") end),
+    ?assertEqual([], call(C, weft_discovery_poller, found, [])),
+    ?assertEqual([], nodes_of(C)).
+
+epmd_names_the_nodes_of_a_host(Config) ->
+    {ok, Host} = inet:gethostname(),
+    Options = #{hosts => [Host, "host.invalid"], prefix => "app"},
+    Env = [{discovery, [{epmd, Options}]}, {discovery_interval_ms, 200}],
+    Other = start(tool, full_mesh, [], #{}, Config),
+    [A, B] = [start(Name, full_mesh, Env, #{}, Config) || Name <- [app1, app2]],
+    weft_test_nodes:until(fun() -> nodes_of(A) =:= [name(B)] end),
+    ?assertEqual([], nodes_of(Other)),
+    ?assertEqual({error, {no_answer, ["host.invalid"]}},
+                 call(A, weft_discovery_epmd, discover,
+                      [#{hosts => ["host.invalid"], prefix => "", timeout_ms => 5000}])).
+
+an_empty_file_evicts_nobody_and_a_seed_that_is_down_is_told(Config) ->
+    Path = filename:join(?config(priv_dir, Config), "nodes"),
+    ok = file:write_file(Path, atom_to_list(node_name(a))),
+    Env = [{discovery, [{file, #{path => Path}}]}, {discovery_interval_ms, 100}],
+    [A, B] = [start(Name, full_mesh, Env, #{}, Config) || Name <- [a, b]],
+    weft_test_nodes:until(fun() -> nodes_of(B) =:= [name(A)] end),
+    ok = file:write_file(Path, "# nobody\n"),
+    weft_test_nodes:until(fun() -> holds(B, "nobody_found") end),
+    ok = file:write_file(Path, "nobody@host.invalid"),
+    weft_test_nodes:until(fun() -> call(B, weft_discovery_poller, found, [])
+                                       =:= ['nobody@host.invalid'] end),
+    weft_test_nodes:until(fun() -> holds(B, "unreachable_seeds") end, 20000),
+    ?assertEqual(1, occurrences(B, "unreachable_seeds")),
+    ?assertEqual([name(A)], nodes_of(B)),
+    ?assertEqual([name(A), name(B)], call(B, weft, members, [])).
+
+%% The host of b gets another address; the old b is stopped in its tracks, as if its machine were
+%% cut off. The new b is known by its name, not by where it is.
+a_node_restarted_on_a_new_address_replaces_the_old_one(Config) ->
+    Port = weft_test_nodes:free_port(),
+    At = fun(Address, Host) ->
+                 #{long => Host,
+                   args => ["-epmd_module", "weft_epmd", "-start_epmd", "false",
+                            "-kernel", "inet_dist_use_interface", term(Address),
+                            "-kernel", "inetrc", term(inetrc(Config))]}
+         end,
+    Env = [{ports, #{default => Port}}, {resume_timeout_ms, 60000}, {link_timeout_ms, 60000}],
+    A = start(a, full_mesh, Env, At({127, 0, 0, 1}, "fixed.test"), Config),
+    Seeds = {full_mesh, #{seeds => [name(A)]}},
+    OldB = start(b, Seeds, Env, At({127, 0, 0, 2}, "moving.test"), Config),
+    weft_test_nodes:until(fun() -> nodes_of(A) =:= [name(OldB)] end),
+    OldPid = call(OldB, erlang, whereis, [init]),
+    ok = weft_test_nodes:pause(OldB),
+    ok = call(A, ?MODULE, move_host, ["moving.test", {127, 0, 0, 2}, {127, 0, 0, 3}]),
+    NewB = start(b, Seeds, Env, At({127, 0, 0, 3}, "moving.test"), Config),
+    weft_test_nodes:until(fun() -> pid_of_init(A, name(NewB)) =:= pid_of_init(NewB) end),
+    ?assertNotEqual(OldPid, pid_of_init(NewB)),
+    ?assertEqual([name(A), name(NewB)], lists:sort(call(A, weft, members, []))),
+    %% A dials the new address, too.
+    ok = call(A, weft_links, break, [name(NewB)]),
+    weft_test_nodes:until(fun() -> pid_of_init(A, name(NewB)) =:= pid_of_init(NewB) end).
+
+%% What `Cluster.Strategy.connect_nodes' of libcluster does with the three functions.
+functions_for_libcluster(Config) ->
+    [A, B] = [start(Name, full_mesh, [], #{}, Config) || Name <- [a, b]],
+    ?assertEqual([], call(A, weft_discovery, list, [])),
+    ?assertEqual(true, call(A, weft_discovery, connect, [name(B)])),
+    ?assertEqual([name(B)], call(A, weft_discovery, list, [])),
+    ?assertEqual(false, call(A, weft_discovery, connect, ['nobody@host.invalid'])),
+    weft_test_nodes:until(fun() -> members(A) =:= [name(A), name(B)] end),
+    %% A node that lives stays; one that does not is forgotten.
+    ?assertEqual(true, call(A, weft_discovery, disconnect, [name(B)])),
+    ?assertEqual([name(B)], call(A, weft_discovery, list, [])),
+    weft_test_nodes:kill(B),
+    weft_test_nodes:until(fun() -> call(A, weft_discovery, list, []) =:= [] end),
+    ?assertEqual([name(A), name(B)], members(A)),
+    ?assertEqual(true, call(A, weft_discovery, disconnect, [name(B)])),
+    weft_test_nodes:until(fun() -> members(A) =:= [name(A)] end).
+
+a_wrong_source_stops_the_application_with_a_text(Config) ->
+    Static = {static, #{links => [{node_name(x), node_name(y)}]}},
+    Partial = ["-kernel", "prevent_overlapping_partitions", "false", "-connect_all", "false"],
+    [begin
+         Node = weft_test_nodes:start(x, #{config => Env, args => Partial}, ?config(place, Config)),
+         {error, {weft, Reason}} = call(Node, application, ensure_all_started, [weft]),
+         Text = lists:flatten(io_lib:format("~0tp", [Reason])),
+         ?assertNotEqual({nomatch, Env, Text}, {string:find(Text, Words), Env, Text}),
+         weft_test_nodes:kill(Node)
+     end || {Env, Words} <-
+                [{[{topology, full_mesh}, {discovery, [{dns, #{}}]}], "dns needs name"},
+                 {[{topology, Static}, {discovery, [{gossip, #{}}]}], "find their members"},
+                 {[{topology, {client_server, #{role => client, servers => discovered}}}],
+                  "no source is configured"}]].
+
+%% --- on the nodes -----------------------------------------------------------------------------
+
+%% @private
+move_host(Host, Old, New) ->
+    ok = inet_db:del_host(Old),
+    ok = inet_db:add_host(New, [Host]),
+    {ok, New} = inet:getaddr(Host, inet),
+    ok.
+
+%% --- helpers ----------------------------------------------------------------------------------
+
+start(Name, Topology, Env, Options, Config) ->
+    Node = weft_test_nodes:start(Name, Options#{config => [{topology, Topology} | Env]},
+                                 ?config(place, Config)),
+    {ok, _} = call(Node, application, ensure_all_started, [weft]),
+    Node.
+
+%% Names are looked up in this file only, and in what inet_db is told later.
+inetrc(Config) ->
+    Path = filename:join(?config(priv_dir, Config), "inetrc"),
+    ok = file:write_file(Path, ["{lookup, [file]}.\n{host, {127, 0, 0, 1}, [\"fixed.test\"]}.\n"
+                                "{host, {127, 0, 0, 2}, [\"moving.test\"]}.\n"]),
+    Path.
+
+term(Term) ->
+    lists:flatten(io_lib:format("~0p", [Term])).
+
+free_udp_port() ->
+    {ok, Socket} = gen_udp:open(0),
+    {ok, Port} = inet:port(Socket),
+    ok = gen_udp:close(Socket),
+    Port.
+
+node_name(Name) ->
+    {ok, Host} = inet:gethostname(),
+    list_to_atom(atom_to_list(Name) ++ "@" ++ Host).
+
+name(#{node := Name}) -> Name.
+
+call(Node, Module, Function, Args) -> weft_test_nodes:call(Node, Module, Function, Args).
+
+nodes_of(Node) -> lists:sort(call(Node, erlang, nodes, [])).
+
+members(Node) -> lists:sort(call(Node, weft, members, [])).
+
+pid_of_init(Node) -> call(Node, erlang, whereis, [init]).
+
+%% As seen by another node; the same pid only if both speak of the same life of the node.
+pid_of_init(Node, Peer) ->
+    try
+        call(Node, erpc, call, [Peer, erlang, whereis, [init], 1000])
+    catch
+        _:_ -> unreachable
+    end.
+
+holds(Node, Words) -> occurrences(Node, Words) > 0.
+
+occurrences(#{log := Log}, Words) ->
+    case file:read_file(Log) of
+        {ok, Text} -> length(binary:matches(Text, list_to_binary(Words)));
+        {error, enoent} -> 0
+    end.

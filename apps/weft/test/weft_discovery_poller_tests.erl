@@ -1,0 +1,121 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The poller: what it gives to the topology, and that nothing takes it back. The test is the
+%% topology (registered as its driver) and the source (it answers what the test says).
+-module(weft_discovery_poller_tests).
+-behaviour(weft_discovery).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-export([discover/1]).
+
+-define(WAIT_MS, 5000).
+
+poller_test_() ->
+    [{Title, fun() -> with_poller(Test) end}
+     || {Title, Test} <-
+            [{"what a source names becomes seeds", fun seeds/0},
+             {"an empty answer changes nothing", fun empty/0},
+             {"an error, a crash and an answer that is none change nothing", fun errors/0},
+             {"a node that is no longer named is left out", fun replaced/0},
+             {"what others name is added", fun added/0},
+             {"a slow source is not asked twice and delays no other", fun slow/0}]].
+
+seeds() ->
+    answer(one, {ok, ['a@h', 'b@h']}),
+    ?assertEqual(['a@h', 'b@h'], seeded()).
+
+empty() ->
+    answer(one, {ok, ['a@h']}),
+    ['a@h'] = seeded(),
+    weft_discovery_poller:poll(),
+    answer(one, {ok, []}),
+    ?assertEqual(['a@h'], weft_discovery_poller:found()),
+    nothing_seeded().
+
+errors() ->
+    answer(one, {ok, ['a@h']}),
+    ['a@h'] = seeded(),
+    [begin
+         weft_discovery_poller:poll(),
+         answer(one, Answer),
+         ?assertEqual(['a@h'], weft_discovery_poller:found())
+     end || Answer <- [{error, nxdomain}, {crash, badarg}, nonsense]],
+    nothing_seeded().
+
+replaced() ->
+    answer(one, {ok, ['a@h', 'b@h']}),
+    ['a@h', 'b@h'] = seeded(),
+    weft_discovery_poller:poll(),
+    answer(one, {ok, ['b@h', 'c@h']}),
+    ?assertEqual(['b@h', 'c@h'], seeded()).
+
+added() ->
+    answer(one, {ok, ['a@h']}),
+    ['a@h'] = seeded(),
+    ok = weft_discovery_poller:add('z@h'),
+    ?assertEqual(['a@h', 'z@h'], seeded()),
+    ok = weft_discovery_poller:remove('z@h'),
+    ?assertEqual(['a@h'], weft_discovery_poller:found()).
+
+slow() ->
+    Waiting = asked(one),
+    answer(two, {ok, ['b@h']}),
+    ['b@h'] = seeded(),
+    weft_discovery_poller:poll(),
+    answer(two, {ok, ['b@h', 'c@h']}),
+    ['b@h', 'c@h'] = seeded(),
+    receive {asked, one, _} -> error(asked_twice) after 0 -> ok end,
+    Waiting ! {answer, {ok, ['a@h']}},
+    ?assertEqual(['a@h', 'b@h', 'c@h'], seeded()).
+
+%% --- parts ------------------------------------------------------------------------------------
+
+with_poller(Test) ->
+    Poller = start(),
+    try
+        Test()
+    after
+        stop(Poller)
+    end.
+
+start() ->
+    true = register(weft_topology, self()),
+    Sources = [{Name, ?MODULE, #{name => Name, test => self()}} || Name <- [one, two]],
+    {ok, Poller} = weft_discovery_poller:start_link(#{sources => Sources, seeds => [],
+                                                      interval_ms => 3600000}),
+    Poller.
+
+stop(Poller) ->
+    ok = gen_server:stop(Poller),
+    true = unregister(weft_topology),
+    flush().
+
+flush() ->
+    receive _ -> flush() after 0 -> ok end.
+
+%% @private
+discover(#{name := Name, test := Test}) ->
+    Test ! {asked, Name, self()},
+    receive
+        {answer, {crash, Reason}} -> error(Reason);
+        {answer, Answer} -> Answer
+    end.
+
+asked(Name) ->
+    receive {asked, Name, Pid} -> Pid after ?WAIT_MS -> error({not_asked, Name}) end.
+
+%% The answer has been dealt with once its process is gone and the poller answers.
+answer(Name, Answer) ->
+    Pid = asked(Name),
+    Monitor = monitor(process, Pid),
+    Pid ! {answer, Answer},
+    receive {'DOWN', Monitor, process, Pid, _} -> ok after ?WAIT_MS -> error(still_there) end,
+    _ = weft_discovery_poller:found(),
+    ok.
+
+seeded() ->
+    receive {'$gen_cast', {notice, {seeds, Nodes}}} -> Nodes after ?WAIT_MS -> error(no_seeds) end.
+
+nothing_seeded() ->
+    _ = weft_discovery_poller:found(),
+    receive {'$gen_cast', _} = Cast -> error(Cast) after 0 -> ok end.
