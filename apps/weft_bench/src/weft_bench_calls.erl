@@ -55,14 +55,8 @@ start_server() ->
 run_callers(Kind, Mode, Server, Callers, DurationMs) ->
     Argument = weft_bench_flood:payload({binary, ?SIZE_BYTES}),
     Call = caller(Kind, Mode, Server, Argument),
-    StartUs = os:perf_counter(microsecond),
-    EndUs = StartUs + DurationMs * 1000,
-    Processes = [spawn_monitor(fun() -> exit({done, calls(Call, Argument, EndUs, [])}) end)
-                 || _ <- lists:seq(1, Callers)],
-    Latencies = [receive {'DOWN', Monitor, process, Pid, {done, Some}} -> Some end
-                 || {Pid, Monitor} <- Processes],
-    ElapsedUs = os:perf_counter(microsecond) - StartUs,
-    {ElapsedUs, weft_bench_statistics:latencies(lists:append(Latencies))}.
+    weft_bench_workers:run(Callers, DurationMs, {fun(_) -> none end,
+                                                 fun(none) -> Argument = Call(), none end}).
 
 caller(call, plain, Server, Argument) ->
     fun() -> gen_server:call(Server, Argument, ?CALL_MS) end;
@@ -72,15 +66,6 @@ caller(erpc, plain, Server, Argument) ->
     fun() -> erpc:call(node(Server), ?MODULE, echo, [Argument], ?CALL_MS) end;
 caller(rpc, plain, Server, Argument) ->
     fun() -> rpc:call(node(Server), ?MODULE, echo, [Argument], ?CALL_MS) end.
-
-calls(Call, Argument, EndUs, Latencies) ->
-    StartUs = os:perf_counter(microsecond),
-    Argument = Call(),
-    NowUs = os:perf_counter(microsecond),
-    case NowUs < EndUs of
-        true -> calls(Call, Argument, EndUs, [NowUs - StartUs | Latencies]);
-        false -> [NowUs - StartUs | Latencies]
-    end.
 
 %% @doc What erpc and rpc call.
 -spec echo(Term) -> Term.

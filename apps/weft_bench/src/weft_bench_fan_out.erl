@@ -64,5 +64,4 @@ send_until(Mode, Receivers, Message, EndUs, Sent) ->
 send_all(plain, Receivers, Message) ->
     lists:foreach(fun(Receiver) -> Receiver ! Message end, Receivers);
 send_all({channel, Options}, Receivers, Message) ->
-    _ = weft:send(Receivers, Message, Options),
-    ok.
+    ok = weft:send(Receivers, Message, Options).

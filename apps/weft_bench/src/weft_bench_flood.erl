@@ -61,8 +61,10 @@ flood(Mode, Sinks, Payload, Limit) ->
     Group = case payload_bytes(Payload) =< ?SMALL_BYTES of true -> ?GROUP; false -> 1 end,
     Senders = [spawn_monitor(fun() -> sender(Mode, Sink, Message, Group) end) || Sink <- Sinks],
     StartUs = os:perf_counter(microsecond),
-    [Pid ! {go, until(Limit, StartUs)} || {Pid, _} <- Senders],
-    [receive {'DOWN', Monitor, process, Pid, normal} -> ok end || {Pid, Monitor} <- Senders],
+    lists:foreach(fun({Pid, _}) -> Pid ! {go, until(Limit, StartUs)} end, Senders),
+    lists:foreach(fun({Pid, Monitor}) ->
+                      receive {'DOWN', Monitor, process, Pid, normal} -> ok end
+                  end, Senders),
     StartUs.
 
 until({duration_ms, DurationMs}, StartUs) -> {time_us, StartUs + DurationMs * 1000};
@@ -90,7 +92,7 @@ send_many(plain, Sink, Message, Left) ->
     Sink ! Message,
     send_many(plain, Sink, Message, Left - 1);
 send_many({channel, Options} = Mode, Sink, Message, Left) ->
-    weft:send(Sink, Message, Options),
+    ok = send_by_channel(Sink, Message, Options),
     send_many(Mode, Sink, Message, Left - 1).
 
 %% @doc Sends one message in a mode.
@@ -99,8 +101,14 @@ send(plain, To, Message) ->
     To ! Message,
     ok;
 send({channel, Options}, To, Message) ->
-    _ = weft:send(To, Message, Options),
-    ok.
+    send_by_channel(To, Message, Options).
+
+%% A channel gives up when it was full for long. These senders have all the time.
+send_by_channel(To, Message, Options) ->
+    case weft:send(To, Message, Options) of
+        ok -> ok;
+        {error, overloaded} -> send_by_channel(To, Message, Options)
+    end.
 
 %% @doc A message: random bytes, or a list of records with atoms, text, a pid and a reference.
 -spec payload(payload()) -> term().

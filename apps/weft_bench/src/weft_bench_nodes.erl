@@ -107,18 +107,26 @@ boot_all(Boots) ->
 boot_all([], Booting, Peers, Failed) when map_size(Booting) =:= 0 ->
     {Peers, Failed};
 boot_all([{Role, Boot} | Rest], Booting, Peers, Failed) when map_size(Booting) < ?BOOTING_MAX ->
-    {_, Monitor} = spawn_monitor(fun() -> exit({booted, peer:start(Boot)}) end),
-    boot_all(Rest, Booting#{Monitor => Role}, Peers, Failed);
+    Self = self(),
+    Starter = spawn(fun() -> Self ! {self(), boot_result(Boot)} end),
+    boot_all(Rest, Booting#{Starter => Role}, Peers, Failed);
 boot_all(Waiting, Booting, Peers, Failed) ->
     receive
-        {'DOWN', Monitor, process, _, Result} when is_map_key(Monitor, Booting) ->
-            {Role, StillBooting} = maps:take(Monitor, Booting),
+        {Starter, Result} when is_map_key(Starter, Booting) ->
+            {Role, StillBooting} = maps:take(Starter, Booting),
             case Result of
-                {booted, {ok, Peer, Node}} ->
+                {ok, Peer, Node} ->
                     boot_all(Waiting, StillBooting, Peers#{Role => peer(Peer, Node)}, Failed);
-                _ ->
-                    boot_all(Waiting, StillBooting, Peers, [{Role, Result} | Failed])
+                {error, Why} ->
+                    boot_all(Waiting, StillBooting, Peers, [{Role, Why} | Failed])
             end
+    end.
+
+boot_result(Boot) ->
+    try
+        peer:start(Boot)
+    catch
+        _:Reason -> {error, Reason}
     end.
 
 peer(Peer, Node) ->
@@ -127,12 +135,13 @@ peer(Peer, Node) ->
 %% The application is needed for channels and topologies; with stock there is nothing to start.
 prepare(#{variant := Variant} = Nodes) ->
     Roles = roles(Nodes),
-    [{ok, _} = call(Nodes, Role, application, ensure_all_started, {[weft], ?CALL_MS})
-     || Variant =/= stock, Variant =/= stock_tls, Role <- Roles],
+    lists:foreach(fun(Role) ->
+                      {ok, _} = call(Nodes, Role, application, ensure_all_started,
+                                     {[weft], ?CALL_MS})
+                  end, [Role || Variant =/= stock, Variant =/= stock_tls, Role <- Roles]),
     Deadline = erlang:monotonic_time(millisecond) + ?CONNECT_MS,
     Pairs = [{a, Role} || Role <- Roles, Role =/= a] ++ [{b, c} || lists:member(c, Roles)],
-    [connect(Nodes, From, To, Deadline) || {From, To} <- Pairs],
-    ok.
+    lists:foreach(fun({From, To}) -> connect(Nodes, From, To, Deadline) end, Pairs).
 
 %% Routes over a gateway take some time to be found.
 connect(Nodes, From, To, Deadline) ->
@@ -146,11 +155,12 @@ connect(Nodes, From, To, Deadline) ->
 %% @doc Ends the nodes.
 -spec stop(nodes()) -> ok.
 stop(#{peers := Peers}) ->
-    Peer = [{Pid, monitor(process, Pid), OsPid}
-            || #{peer := Pid, os_pid := OsPid} <- maps:values(Peers)],
-    [os:cmd("kill -KILL " ++ OsPid) || {_, _, OsPid} <- Peer],
-    [receive {'DOWN', Monitor, process, Pid, _} -> ok end || {Pid, Monitor, _} <- Peer],
-    ok.
+    Ending = [{Pid, monitor(process, Pid), OsPid}
+              || #{peer := Pid, os_pid := OsPid} <- maps:values(Peers)],
+    _ = os:cmd(lists:join(" ", ["kill -KILL" | [OsPid || {_, _, OsPid} <- Ending]])),
+    lists:foreach(fun({Pid, Monitor, _}) ->
+                      receive {'DOWN', Monitor, process, Pid, _} -> ok end
+                  end, Ending).
 
 %% @doc Calls a function on the node with a role.
 -spec call(nodes(), role(), module(), atom(), {list(), TimeoutMs :: timeout()}) -> term().

@@ -77,8 +77,9 @@ run(#{workload := Kind, size_bytes := SizeBytes, pairs := Workers,
     CpuUs = weft_bench_nodes:cpu_us(Nodes),
     {ElapsedUs, #{calls := Calls} = Latencies} = requests(Nodes, Request, Workers, DurationMs, 2),
     Cpu = weft_bench_workload:cpu_us_per_message(Nodes, CpuUs, Calls),
-    [weft_bench_nodes:call(Nodes, Role, erlang, send, {[Gossip, stop], ?CALL_MS})
-     || {Role, Gossip} <- Gossips],
+    lists:foreach(fun({Role, Gossip}) ->
+                      weft_bench_nodes:call(Nodes, Role, erlang, send, {[Gossip, stop], ?CALL_MS})
+                  end, Gossips),
     {ok, [{calls_per_s, Calls * 1.0e6 / ElapsedUs} | maps:to_list(Latencies)] ++ Cpu}.
 
 %% Dealt out in turn: neighbours in the ring are on different nodes.

@@ -76,7 +76,7 @@ with_epmds(#{epmd_port := Port, namespaces := Names} = Place) ->
     Sides = case maps:keys(Names) of [] -> [near]; Some -> Some end,
     Arguments = ["-port", integer_to_list(Port)],
     Epmds = [background(command(Place, Side, [epmd() | Arguments])) || Side <- Sides],
-    [until(fun() -> answers(Place, Side) end, ?WAIT_MS) || Side <- Sides],
+    lists:foreach(fun(Side) -> until(fun() -> answers(Place, Side) end, ?WAIT_MS) end, Sides),
     {ok, Place#{ports := Epmds}}.
 
 answers(Place, Side) ->
@@ -151,15 +151,15 @@ source_dir() ->
 compiled(Program, "") -> {ok, Program};
 compiled(_Program, Complaint) -> {error, "cannot compile linkem: " ++ Complaint}.
 
-join(Linkem, #{link := Link, namespaces := #{near := Near, far := Far}}) ->
+join(Linkem, #{link := Link, namespaces := #{near := Near, far := Far}} = Place) ->
     Port = open_port({spawn_executable, Linkem},
-                     [{args, [Near, address(#{link => Link}, near) ++ "/24",
-                              Far, address(#{link => Link}, far) ++ "/24"]}, {line, 200}]),
+                     [{args, [Near, address(Place, near) ++ "/24", Far, address(Place, far) ++ "/24"]}, {line, 200}]),
     "ready" = line(Port),
     #{rtt_ms := RttMs, rate_mbit := RateMbit, loss_percent := LossPercent,
       queue_bytes := QueueBytes} = Link,
-    [tell(Port, Setting) || Setting <- [{delay, RttMs * 500}, {rate, RateMbit * 1000},
-                                        {queue, QueueBytes}, {loss, LossPercent * 10000}]],
+    lists:foreach(fun(Setting) -> tell(Port, Setting) end,
+                  [{delay, RttMs * 500}, {rate, RateMbit * 1000}, {queue, QueueBytes},
+                   {loss, LossPercent * 10000}]),
     Port.
 
 tell(Port, {Name, Value}) ->

@@ -66,25 +66,9 @@ keep(_Key, _New, Kept) ->
 run(#{partitions := Partitions, size_bytes := SizeBytes} = Request, Workers, DurationMs, Seed) ->
     Prepared = Request#{partitions := list_to_tuple(Partitions),
                         object => weft_bench_flood:payload({binary, SizeBytes})},
-    StartUs = os:perf_counter(microsecond),
-    EndUs = StartUs + DurationMs * 1000,
-    Processes = [spawn_monitor(fun() ->
-                                   Random = rand:seed_s(exsss, {Seed, Worker, 1}),
-                                   exit({done, requests(Prepared, EndUs, Random, [])})
-                               end) || Worker <- lists:seq(1, Workers)],
-    Latencies = [receive {'DOWN', Monitor, process, Pid, {done, Some}} -> Some end
-                 || {Pid, Monitor} <- Processes],
-    {os:perf_counter(microsecond) - StartUs,
-     weft_bench_statistics:latencies(lists:append(Latencies))}.
-
-requests(Request, EndUs, Random, Latencies) ->
-    StartUs = os:perf_counter(microsecond),
-    NewRandom = request(Request, Random),
-    NowUs = os:perf_counter(microsecond),
-    case NowUs < EndUs of
-        true -> requests(Request, EndUs, NewRandom, [NowUs - StartUs | Latencies]);
-        false -> [NowUs - StartUs | Latencies]
-    end.
+    weft_bench_workers:run(Workers, DurationMs,
+                           {fun(Worker) -> rand:seed_s(exsss, {Seed, Worker, 1}) end,
+                            fun(Random) -> request(Prepared, Random) end}).
 
 request(#{kind := echo, mode := Mode, partitions := Partitions, object := Object}, Random) ->
     {Index, NewRandom} = rand:uniform_s(tuple_size(Partitions), Random),
@@ -97,9 +81,11 @@ request(#{kind := key_value, mode := Mode, partitions := Partitions, object := O
     {Put, NewRandom} = rand:uniform_s(2, Random1),
     Key = min(?KEYS, max(1, round(?KEYS / 2 + Normal * ?KEYS / 6))),
     Ref = make_ref(),
-    [weft_bench_flood:send(Mode, Partition, key_value_request(Put, Mode, Ref, Key, Object))
-     || Partition <- replicas(Key, Partitions)],
-    [_ = answer(Ref) || _ <- lists:seq(1, ?QUORUM)],
+    lists:foreach(fun(Partition) ->
+                      Wanted = key_value_request(Put, Mode, Ref, Key, Object),
+                      weft_bench_flood:send(Mode, Partition, Wanted)
+                  end, replicas(Key, Partitions)),
+    lists:foreach(fun(_) -> answer(Ref) end, lists:seq(1, ?QUORUM)),
     flush_late_answers(),
     NewRandom.
 

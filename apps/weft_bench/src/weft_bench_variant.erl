@@ -22,7 +22,7 @@
 -type mode() :: plain | {channel, Options :: map()}.
 -type purpose() :: message | call | stream.
 %% For TLS the files of a certificate; for a gateway the links.
--type context() :: #{tls := file:filename(), links := [{node(), node()}]}.
+-type context() :: #{tls := file:filename(), links := [{node(), node()}], _ => _}.
 
 -spec all() -> [variant()].
 all() ->

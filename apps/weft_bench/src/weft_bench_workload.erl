@@ -12,7 +12,7 @@
 -export_type([cell/0, scope/0, measurement/0]).
 
 -type scope() :: quick | full.
--type cell() :: #{module := module(), suite := atom(), workload := atom(),
+-type cell() :: #{module => module(), suite := atom(), workload := atom(),
                   size_bytes := non_neg_integer(), pairs := non_neg_integer(),
                   streams := non_neg_integer(), link := weft_bench_link:link(),
                   layout := weft_bench_nodes:layout(), variants := [weft_bench_variant:variant()],
