@@ -33,7 +33,9 @@ run(#{with := #{duration_ms := DurationMs}}, Nodes) ->
     Senders = weft_bench_nodes:call(Nodes, a, weft_bench_streams, start_senders,
                                     {[Mode, Sinks, ?SIZE_BYTES], ?CALL_MS}),
     StartMs = erlang:monotonic_time(millisecond),
-    Samples = slow(Nodes, StartMs, StartMs + DurationMs, []),
+    Signals = signals(weft_bench_nodes:os_pid(Nodes, b)),
+    Samples = slow(Nodes, Signals, {StartMs, StartMs + DurationMs}, []),
+    true = port_close(Signals),
     {_, Messages, Bytes} = weft_bench_nodes:call(Nodes, b, weft_bench_streams, count,
                                                  {[Counter], ?CALL_MS}),
     ElapsedMs = erlang:monotonic_time(millisecond) - StartMs,
@@ -42,15 +44,19 @@ run(#{with := #{duration_ms := DurationMs}}, Nodes) ->
     {ok, [{messages_per_s, Messages * 1000 / ElapsedMs},
           {megabytes_per_s, Bytes / ElapsedMs / 1000} | metrics(Before, Samples)]}.
 
-slow(Nodes, StartMs, EndMs, Samples) ->
-    Receiver = weft_bench_nodes:os_pid(Nodes, b),
-    _ = os:cmd("kill -STOP " ++ Receiver),
+%% Takes signals as lines. Whatever ends this emulator, the node is not left stopped.
+signals(OsPid) ->
+    Script = "while read -r signal; do kill -s \"$signal\" \"$0\"; done; kill -s CONT \"$0\"",
+    open_port({spawn_executable, "/bin/sh"}, [{args, ["-c", Script, OsPid]}]).
+
+slow(Nodes, Signals, {StartMs, EndMs} = Times, Samples) ->
+    true = port_command(Signals, "STOP\n"),
     receive after ?STOPPED_MS -> ok end,
     Sample = {erlang:monotonic_time(millisecond) - StartMs, memory(Nodes)},
-    _ = os:cmd("kill -CONT " ++ Receiver),
+    true = port_command(Signals, "CONT\n"),
     receive after ?RUNNING_MS -> ok end,
     case erlang:monotonic_time(millisecond) < EndMs of
-        true -> slow(Nodes, StartMs, EndMs, [Sample | Samples]);
+        true -> slow(Nodes, Signals, Times, [Sample | Samples]);
         false -> lists:reverse(Samples, [Sample])
     end.
 
