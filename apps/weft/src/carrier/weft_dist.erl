@@ -141,13 +141,16 @@ setup_session(Kernel, Node, Type, MyNode, SetupTime) ->
             ?shutdown2(Node, {weft, Reason})
     end.
 
-%% A circuit to a node that is no neighbour is hidden unless circuits are to be visible.
+%% A circuit to a node that is no neighbour is hidden unless circuits are to be visible. A neighbour
+%% stays one while its link is down and a circuit is the way to it: a connection that began hidden
+%% would stay so.
 request_type(Node, Type) ->
     case weft_path:choose(Node) of
         {via, _} ->
-            case weft_config:get(circuits) of
-                hidden -> hidden;
-                visible -> Type
+            case weft_config:get(circuits) =:= hidden andalso weft_overlay:is_partial()
+                andalso not weft_links:wanted(Node) of
+                true -> hidden;
+                false -> Type
             end;
         _ ->
             Type
