@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # The verbs of the project. Each one says what it does in the line `make help` prints.
 .DEFAULT_GOAL := help
-.PHONY: help setup compile check test demo sim bench clean
+.PHONY: help setup compile check test demo sim bench bench-compare clean
 
 BUILD := $(or $(REBAR_BASE_DIR),_build)
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):[^#]*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
+	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
 	@echo
 	@echo "  First time here: make test, then make demo. Both install what they need, and say what."
 
@@ -45,6 +45,10 @@ bench: ## measure against stock distribution (QUICK=1: 3 minutes; WORKLOADS=a,c 
 	@QUIET=1 rebar3 compile
 	@bin/bench $(if $(QUICK),--quick) $(if $(WORKLOADS),--suites "$(WORKLOADS)") \
 	    $(if $(ONLY),--only "$(ONLY)") $(if $(VARIANTS),--variants "$(VARIANTS)") $(ARGS)
+
+bench-compare: ## what got worse or better between two runs of it (OLD=DIR NEW=DIR THRESHOLD=0.9)
+	@QUIET=1 rebar3 compile
+	@bin/bench compare "$(OLD)" "$(NEW)" $(if $(THRESHOLD),--threshold "$(THRESHOLD)")
 
 clean: ## remove what was built (but not dialyzer's tables, they cost a minute)
 	@[ ! -d "$(BUILD)" ] || find "$(BUILD)" -mindepth 1 -maxdepth 1 ! -name plt -exec rm -rf {} +

@@ -11,6 +11,9 @@
 %% --list             the cells and how long they take, and no measurement
 %% --terminal         show progress in one line
 %% '''
+%%
+%% Instead of these: `report DIR' makes the report of a run again, `compare OLD NEW' compares two
+%% (weft_bench_compare).
 -module(weft_bench_cli).
 
 -export([run/1, main/1]).
@@ -22,8 +25,12 @@
 run(Arguments) ->
     halt(main(Arguments)).
 
-%% @doc 0: measured, 2: bad arguments.
--spec main([string()]) -> 0 | 2.
+%% @doc 0: measured, 1: something got worse in a comparison, 2: bad arguments.
+-spec main([string()]) -> 0 | 1 | 2.
+main(["report" | Arguments]) ->
+    weft_bench_report:main(Arguments -- ["--terminal"]);
+main(["compare" | Arguments]) ->
+    weft_bench_compare:main(Arguments -- ["--terminal"]);
 main(Arguments) ->
     try options(Arguments, #{}) of
         Options ->
@@ -66,7 +73,8 @@ variant(Word) ->
 
 usage(Text) ->
     io:format(standard_error, "~ts~nArguments: [--quick] [--suites a,c] [--only TEXTS] "
-              "[--variants V,V] [--repetitions N] [--out DIR] [--list]~n", [Text]),
+              "[--variants V,V] [--repetitions N] [--out DIR] [--list]~n"
+              "or: report DIR, or: compare OLD NEW [--threshold 0.9]~n", [Text]),
     2.
 
 %% ---- what to measure ----
@@ -126,9 +134,7 @@ measure(Cells, Options) ->
                                  repetitions => repetitions(Options),
                                  terminal => maps:get(terminal, Options, false),
                                  limit_ms => limit_ms(Options)}),
-    {ok, Rows} = weft_bench_record:read(Dir),
-    weft_bench_summary:print(Rows),
-    0.
+    weft_bench_report:main([Dir]).
 
 limit_ms(#{quick := true}) -> ?QUICK_LIMIT_MS;
 limit_ms(_) -> infinity.

@@ -51,7 +51,7 @@ lossy() ->
        text => "bulk at 20 ms and 1 % loss, 8 lanes"}].
 
 beside_bulk() ->
-    Text = "p99 of a small call beside ~b streams of 1 MB, ~s",
+    Text = "p99 of a small call beside ~b x 1 MB, ~s",
     [less(list_to_atom(lists:concat(["beside_", Streams, "_", Kind, "_", Variant])),
           lists:flatten(io_lib:format(Text, [Streams, Kind])) ++ by(Variant),
           #{workload => [call_beside_bulk], link => [Link], streams => [Streams]},
@@ -71,7 +71,7 @@ no_starvation() ->
      || {Id, Text, With, Threshold} <-
             [{starvation_ratio, "no starvation: the longest call against p99",
               {metric, latency_p99_us}, 20},
-             {starvation, "no starvation: the longest call, in us", none, 1000000}]].
+             {starvation, "no starvation: the longest call", none, 1000000}]].
 
 tls() ->
     Tls = fun(Target) -> Target#{with => {variant, stock_tls}} end,
@@ -80,7 +80,7 @@ tls() ->
      Tls((more(tls_bulk, #{workload => [bulk], link => [loopback], pairs => [16],
                            size_bytes => [1048576]}, weft_tls_1, 1.2))#{
            text => "TLS, 1 MB, 16 pairs"}),
-     Tls(less(tls_beside_8, "TLS, p99 of a small call beside 8 streams of 1 MB",
+     Tls(less(tls_beside_8, "TLS, p99 of a small call beside 8 x 1 MB",
               #{workload => [call_beside_bulk], link => [loopback], streams => [8]},
               weft_tls_1, latency_p99_us, 1 / 50))].
 
@@ -88,7 +88,7 @@ others() ->
     [less(idle_call, "a call on an idle connection",
           #{workload => [call_beside_bulk], link => [loopback], streams => [0]},
           weft_1, latency_p50_us, 1.2),
-     (target(slow_receiver, "slow receiver: memory of the sender grows by at most 96 MB",
+     (target(slow_receiver, "slow receiver: growth of the sender's memory",
              #{workload => [slow_receiver]}, weft_1, sender_growth_bytes))#{
        with => none, comparison => at_most, threshold => 100663296},
      (target(peers, "the way to a peer, with 1,000 peers against 10",

@@ -1,0 +1,182 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Compares two runs: what got worse, what got better, and whether that is more than noise.
+%%
+%% For each cell, variant and metric of `weft_bench_results:headline_metrics/1' that both runs have,
+%% the change is new against old, turned so that less than 1 is worse. A change counts if it is
+%% beyond the threshold and the ranges of the repetitions do not overlap; beyond the threshold with
+%% ranges that overlap it is noise, and told as such. What was measured and now fails is worse.
+%% A single repetition has no range, so runs to be compared should have several.
+%%
+%% The stock carriers are not ours: they are the yardstick. That they changed says that the machine
+%% did, or its load; it is told, and is no regression.
+-module(weft_bench_compare).
+
+-export([main/1, changes/3, text/2]).
+-export_type([change/0]).
+
+-define(THRESHOLD, 0.9).
+-define(STOCK, [<<"stock">>, <<"stock_tls">>]).
+
+-type change() :: #{cell := weft_bench_record:cell(), variant := binary(), metric := binary(),
+                    verdict := worse | better | noise | same | fails | gone,
+                    %% Less than 1 is worse. None where there is nothing to compare with.
+                    change := float() | none,
+                    old := weft_bench_results:measured(),
+                    new := weft_bench_results:measured() | none}.
+
+%% @doc From the command line: OLD NEW [--threshold 0.9]. The exit status: 0, 1 if something got
+%% worse, 2 if the arguments or the runs can not be read.
+-spec main([string()]) -> 0 | 1 | 2.
+main(Arguments) ->
+    case options(Arguments, #{threshold => ?THRESHOLD, dirs => []}) of
+        #{dirs := [New, Old], threshold := Threshold} when New =/= "", Old =/= "" ->
+            compare(Old, New, Threshold);
+        #{} ->
+            fail("Arguments: OLD NEW [--threshold 0.9], directories of two runs");
+        {error, Text} ->
+            fail(Text)
+    end.
+
+options(["--threshold", Text | Rest], Options) ->
+    case threshold(Text) of
+        {ok, Threshold} -> options(Rest, Options#{threshold := Threshold});
+        error -> {error, ["--threshold is ", Text, ": write a number between 0 and 1, like 0.9"]}
+    end;
+options(["--" ++ _ = Unknown | _], _Options) ->
+    {error, ["unknown or incomplete argument ", Unknown]};
+options([Dir | Rest], #{dirs := Dirs} = Options) ->
+    options(Rest, Options#{dirs := [Dir | Dirs]});
+options([], Options) ->
+    Options.
+
+threshold(Text) ->
+    case string:to_float(Text) of
+        {Threshold, ""} when Threshold > 0, Threshold < 1 -> {ok, Threshold};
+        _ -> error
+    end.
+
+fail(Text) ->
+    io:format(standard_error, "~ts~n", [Text]),
+    2.
+
+compare(OldDir, NewDir, Threshold) ->
+    case {read(OldDir), read(NewDir)} of
+        {{ok, Old, OldPlace}, {ok, New, NewPlace}} ->
+            Changes = changes(Old, New, Threshold),
+            io:put_chars(text(Changes, differences(OldPlace, NewPlace))),
+            case [x || #{verdict := Verdict} = Change <- Changes, is_ours(Change),
+                       Verdict =:= worse orelse Verdict =:= fails] of
+                [] -> 0;
+                _ -> 1
+            end;
+        {{error, Text}, _} -> fail(Text);
+        {_, {error, Text}} -> fail(Text)
+    end.
+
+read(Dir) ->
+    case {weft_bench_record:read(Dir), weft_bench_record:read_environment(Dir)} of
+        {{ok, Rows}, {ok, Environment}} -> {ok, weft_bench_results:new(Rows), Environment};
+        {{error, Text}, _} -> {error, Text};
+        {_, {error, Text}} -> {error, Text}
+    end.
+
+%% What makes runs hard to compare.
+differences(Old, New) ->
+    [{Key, maps:get(Key, Old, <<>>), maps:get(Key, New, <<>>)}
+     || Key <- [<<"otp_release">>, <<"kernel">>, <<"processor">>, <<"cores">>,
+                <<"congestion_control">>, <<"flags_of_nodes">>, <<"scope">>],
+        maps:get(Key, Old, <<>>) =/= maps:get(Key, New, <<>>)].
+
+%% ---- changes ----
+
+%% @doc All that the old run has measured, compared with the new one.
+-spec changes(Old :: weft_bench_results:results(), New :: weft_bench_results:results(),
+              Threshold :: float()) -> [change()].
+changes(Old, New, Threshold) ->
+    [change({Cell, Variant, Metric}, Measured, Best, New, Threshold)
+     || {_, Workload, _, _, _, _} = Cell <- weft_bench_results:cells(Old),
+        Metric <- weft_bench_results:headline_metrics(Workload),
+        Best <- [weft_bench_results:best(Metric)], Best =/= none,
+        Variant <- weft_bench_results:variants(Cell, Old),
+        {ok, Measured} <- [weft_bench_results:measured(Cell, Variant, Metric, Old)]].
+
+change({Cell, Variant, Metric}, Old, Best, Results, Threshold) ->
+    Change = #{cell => Cell, variant => Variant, metric => Metric, old => Old},
+    case weft_bench_results:measured(Cell, Variant, Metric, Results) of
+        {ok, New} ->
+            Turned = turned(Old, New, Best),
+            Change#{new => New, change => Turned,
+                    verdict => verdict(Turned, overlap(Old, New), Threshold)};
+        none ->
+            Failures = [x || {failed, _} <- weft_bench_results:trouble(Cell, Variant, Results)],
+            Change#{new => none, change => none,
+                    verdict => case Failures of [] -> gone; _ -> fails end}
+    end.
+
+%% Nothing to divide by: a change from or to zero has no size.
+turned(#{median := Old}, #{median := New}, _Best) when Old =< 0; New =< 0 -> none;
+turned(#{median := Old}, #{median := New}, more) -> New / Old;
+turned(#{median := Old}, #{median := New}, less) -> Old / New.
+
+overlap(#{low := Low1, high := High1}, #{low := Low2, high := High2}) ->
+    Low1 =< High2 andalso Low2 =< High1.
+
+verdict(none, _Overlap, _Threshold) -> same;
+verdict(Change, true, Threshold) when Change < Threshold; Change > 1 / Threshold -> noise;
+verdict(Change, false, Threshold) when Change < Threshold -> worse;
+verdict(Change, false, Threshold) when Change > 1 / Threshold -> better;
+verdict(_Change, _Overlap, _Threshold) -> same.
+
+is_ours(#{variant := Variant}) -> not lists:member(Variant, ?STOCK).
+
+%% ---- text ----
+
+%% @doc The comparison as lines of at most 100 columns: differences of the environment, what changed
+%% (worst first), and a sum.
+-spec text([change()], [{Key :: binary(), Old :: binary(), New :: binary()}]) ->
+          unicode:chardata().
+text(Changes, Differences) ->
+    {Ours, Stock} = lists:partition(fun is_ours/1, Changes),
+    [[io_lib:format("note: ~ts was ~ts, is ~ts~n", [Key, Old, New])
+      || {Key, Old, New} <- Differences],
+     yardstick(Stock),
+     group("WORSE", [worse, fails], Ours), group("better", [better], Ours),
+     group("stock changed", [worse, fails, better], Stock), sum(Ours)].
+
+yardstick(Stock) ->
+    case [Change || #{change := Change} <- Stock, Change =/= none] of
+        [] -> "";
+        Values -> io_lib:format("stock itself: x ~.2f at the median of ~b numbers "
+                                "(far from 1: another machine or load)~n",
+                                [float(weft_bench_statistics:median(Values)), length(Values)])
+    end.
+
+group(Title, Verdicts, Changes) ->
+    Found = [Change || #{verdict := Verdict} = Change <- Changes, lists:member(Verdict, Verdicts)],
+    Sorted = lists:sort(fun(A, B) -> size_of(A) >= size_of(B) end, Found),
+    [[io_lib:format("~n~ts: ~b~n", [Title, length(Found)]),
+      weft_bench_terminal:table(["cell", "variant", "metric", "old", "new", "change"],
+                                [left, left, left, right, right, right],
+                                [row(Change) || Change <- Sorted])] || Found =/= []].
+
+%% The largest first; a failure is the largest.
+size_of(#{change := none}) -> infinity;
+size_of(#{change := Change}) -> max(Change, 1 / Change).
+
+row(#{cell := Cell, variant := Variant, metric := Metric, change := Change} = Row) ->
+    [weft_bench_words:cell(Cell), weft_bench_words:variant(Variant),
+     weft_bench_words:metric(Metric), side(maps:get(old, Row), Metric),
+     side(maps:get(new, Row), Metric),
+     case Change of none -> "fails"; _ -> weft_bench_words:ratio(Change) end].
+
+side(none, _Metric) -> "-";
+side(#{median := Median}, Metric) ->
+    weft_bench_words:value(Median, weft_bench_words:unit(Metric)).
+
+sum(Changes) ->
+    Counts = [io_lib:format("~b ~ts", [length([x || #{verdict := V} <- Changes, V =:= Verdict]),
+                                       Word])
+              || {Verdict, Word} <- [{worse, "worse"}, {fails, "fail now"}, {better, "better"},
+                                     {same, "the same"}, {noise, "changed within noise"},
+                                     {gone, "not measured in the new run"}]],
+    ["\n", lists:join(", ", Counts), "\n"].

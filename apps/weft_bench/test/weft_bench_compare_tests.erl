@@ -1,0 +1,78 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(weft_bench_compare_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(OLD, [100, 104, 96]).
+
+verdicts(Old, New) ->
+    [{Variant, Verdict}
+     || #{variant := Variant, verdict := Verdict}
+            <- weft_bench_compare:changes(weft_bench_sample:results(Old),
+                                          weft_bench_sample:results(New), 0.9)].
+
+verdict(Metric, Old, New) ->
+    [{<<"weft_1">>, Verdict}] = verdicts([{#{}, weft_1, Metric, Old}],
+                                         [{#{}, weft_1, Metric, New}]),
+    Verdict.
+
+a_change_counts_if_it_is_beyond_threshold_and_noise_test_() ->
+    [?_assertEqual(Expected, verdict(messages_per_s, ?OLD, New))
+     || {New, Expected} <- [{[85, 88, 82], worse}, {[95, 93, 94], same}, {[85, 99, 82], noise},
+                            {[120, 125, 115], better}, {[120, 125, 101], noise},
+                            {?OLD, same}, {[0, 0, 0], same}]].
+
+of_times_less_is_better_test_() ->
+    [?_assertEqual(Expected, verdict(cpu_us_per_message, ?OLD, New))
+     || {New, Expected} <- [{[120, 125, 115], worse}, {[85, 88, 82], better}]].
+
+what_fails_now_is_worse_and_what_is_gone_is_told_test() ->
+    Old = [{#{}, weft_1, messages_per_s, ?OLD}, {#{}, weft_4, messages_per_s, ?OLD}],
+    ?assertEqual([{<<"weft_1">>, fails}, {<<"weft_4">>, gone}],
+                 verdicts(Old, [{#{}, weft_1, failed, [<<"timeout">>]}])).
+
+the_text_tells_the_worst_first_and_that_stock_changed_test() ->
+    Old = weft_bench_sample:results([{#{}, weft_1, messages_per_s, ?OLD},
+                                     {#{}, weft_4, messages_per_s, ?OLD},
+                                     {#{}, channel, messages_per_s, ?OLD},
+                                     {#{}, stock, messages_per_s, ?OLD}]),
+    New = weft_bench_sample:results([{#{}, weft_1, messages_per_s, [80, 81]},
+                                     {#{}, weft_4, messages_per_s, [50, 51]},
+                                     {#{}, channel, messages_per_s, [150, 151]},
+                                     {#{}, stock, messages_per_s, [70, 71]}]),
+    Text = unicode:characters_to_list(
+             weft_bench_compare:text(weft_bench_compare:changes(Old, New, 0.9),
+                                     [{<<"kernel">>, <<"6.1">>, <<"6.2">>}])),
+    ?assertMatch({match, _},
+                 re:run(Text, "note: kernel was 6.1, is 6.2.*stock itself: x 0.70.*"
+                        "WORSE: 2.*weft, 4 lanes +messages +100 /s +50.5 /s +0.51.*"
+                        "weft, 1 lane .* 0.81.*better: 1.*channel .*stock changed: 1.*"
+                        "2 worse, 0 fail now, 1 better, 0 the same", [dotall])),
+    ?assert(lists:all(fun(Line) -> length(Line) =< 100 end, string:split(Text, "\n", all))).
+
+%% The exit status of a comparison of two directories.
+main(Old, New, More) ->
+    Base = filename:join(filename:basedir(user_cache, "weft_bench_compare_tests"),
+                         integer_to_list(erlang:unique_integer([positive]))),
+    Dirs = [filename:join(Base, Name) || Name <- ["old", "new"]],
+    try
+        [ok = weft_bench_sample:write(Dir, Rows, weft_bench_sample:environment())
+         || {Dir, Rows} <- lists:zip(Dirs, [Old, New])],
+        weft_bench_compare:main(Dirs ++ More)
+    after
+        file:del_dir_r(Base)
+    end.
+
+the_exit_status_is_for_scripts_test_() ->
+    Old = [{#{}, weft_1, messages_per_s, ?OLD}, {#{}, stock, messages_per_s, ?OLD}],
+    Slower = [{#{}, weft_1, messages_per_s, [80, 81, 82]}, {#{}, stock, messages_per_s, ?OLD}],
+    StockSlower = [{#{}, weft_1, messages_per_s, ?OLD}, {#{}, stock, messages_per_s, [50]}],
+    [?_assertEqual(0, main(Old, Old, [])),
+     ?_assertEqual(1, main(Old, Slower, [])),
+     ?_assertEqual(0, main(Old, Slower, ["--threshold", "0.7"])),
+     ?_assertEqual(0, main(Old, StockSlower, [])),
+     ?_assertEqual(2, main(Old, Old, ["--threshold", "90%"])),
+     ?_assertEqual(2, main(Old, Old, ["--treshold"])),
+     ?_assertEqual(2, main(Old, Old, ["third"])),
+     ?_assertEqual(2, weft_bench_compare:main(["", ""])),
+     ?_assertEqual(2, weft_bench_compare:main(["no/such/run", "no/such/run"]))].
