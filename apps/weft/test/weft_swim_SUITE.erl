@@ -1,0 +1,183 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Full meshes of real nodes with SWIM as failure detector: many join at once, one is stopped
+%% for a while and nobody else is suspected, one is killed and everybody knows.
+%%
+%% STORM_NODES (24) is how many join at once.
+-module(weft_swim_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, suite/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
+-export([many_nodes_join_at_once/1,
+         while_one_node_is_stopped_nobody_else_is_suspected/1,
+         a_killed_node_is_failed_everywhere_in_time_and_comes_back/1,
+         a_node_that_leaves_is_gone_without_suspicion/1]).
+%% Run on the nodes.
+-export([watch/0, watched/0, watcher/1]).
+
+-define(MEMBERS, 12).
+
+suite() -> [{timetrap, {minutes, 5}}].
+
+all() ->
+    [many_nodes_join_at_once,
+     while_one_node_is_stopped_nobody_else_is_suspected,
+     a_killed_node_is_failed_everywhere_in_time_and_comes_back,
+     a_node_that_leaves_is_gone_without_suspicion].
+
+init_per_suite(Config) ->
+    [{place, #{epmd => weft_test_nodes:start_epmd(), dir => ?config(priv_dir, Config)}} | Config].
+
+end_per_suite(Config) ->
+    #{epmd := Epmd} = ?config(place, Config),
+    weft_test_nodes:stop_epmd(Epmd).
+
+end_per_testcase(_Case, _Config) ->
+    weft_test_nodes:stop_all().
+
+%% --- cases ------------------------------------------------------------------------------------
+
+%% All boot first, then all join in the same moment.
+many_nodes_join_at_once(Config) ->
+    Count = list_to_integer(os:getenv("STORM_NODES", "24")),
+    Nodes = boot("j", Count, Config),
+    {Us, ok} = timer:tc(fun() ->
+                            parallel(fun join/1, Nodes),
+                            until_all_see_all(Nodes, 60000)
+                        end),
+    Ups = [Up || Node <- Nodes, #{ups := Up} <- call(Node, weft_links, info, [])],
+    ct:pal("~b nodes joined at once and saw each other after ~b ms; ~b links came up ~b times",
+           [Count, Us div 1000, length(Ups), lists:sum(Ups)]),
+    ?assertEqual([], [Node || #{node := Node, log := Log} <- Nodes,
+                              string:find(text(Log), "overload") =/= nomatch]).
+
+while_one_node_is_stopped_nobody_else_is_suspected(Config) ->
+    [_, Stopped | _] = Nodes = cluster("p", Config),
+    Others = lists:delete(Stopped, Nodes),
+    ok = weft_test_nodes:pause(Stopped),
+    weft_test_nodes:until(fun() -> all_lack(Stopped, Others) end, 60000),
+    ok = weft_test_nodes:continue(Stopped),
+    until_all_see_all(Nodes, 60000),
+    Accused = [{Change, Node} || Watching <- Nodes, {Node, Change} <- call(Watching, ?MODULE,
+                                                                           watched, []),
+                                 Change =:= suspected orelse Change =:= failed],
+    ?assertEqual([name(Stopped)], lists:usort([Node || {_, Node} <- Accused])),
+    ?assertEqual(?MEMBERS - 1, length([failed || {failed, _} <- Accused])).
+
+%% The bound: the link breaks; the round in which the node is probed through others comes next, and
+%% the one after it accuses (2 s); the suspicion of twelve members, when two confirm, takes 4.3 s;
+%% the gossip less than a second. Twice that for a busy machine.
+a_killed_node_is_failed_everywhere_in_time_and_comes_back(Config) ->
+    [_, Victim | _] = Nodes = cluster("k", Config),
+    Others = lists:delete(Victim, Nodes),
+    ok = weft_test_nodes:kill(Victim),
+    {Us, ok} = timer:tc(fun() ->
+                            weft_test_nodes:until(fun() -> all_lack(Victim, Others) end, 15000)
+                        end),
+    ct:pal("failed everywhere after ~b ms", [Us div 1000]),
+    ?assertEqual([name(Victim)],
+                 lists:usort([Node || Watching <- Others,
+                                      {Node, failed} <- call(Watching, ?MODULE, watched, [])])),
+    [Back] = boot_named([short(Victim)], name(hd(Nodes)), Config),
+    join(Back),
+    until_all_see_all([Back | Others], 30000).
+
+a_node_that_leaves_is_gone_without_suspicion(Config) ->
+    [_, Leaver | _] = Nodes = cluster("l", Config),
+    Others = lists:delete(Leaver, Nodes),
+    ok = call(Leaver, weft_overlay, leave, []),
+    weft_test_nodes:until(fun() -> all_lack(Leaver, Others) end),
+    Changes = lists:append([call(Node, ?MODULE, watched, []) || Node <- Others]),
+    ?assertEqual([{name(Leaver), left}], lists:usort(Changes)).
+
+%% --- clusters ---------------------------------------------------------------------------------
+
+cluster(Prefix, Config) ->
+    Nodes = boot(Prefix, ?MEMBERS, Config),
+    parallel(fun join/1, Nodes),
+    until_all_see_all(Nodes, 60000),
+    parallel(fun(Node) -> call(Node, ?MODULE, watch, []) end, Nodes),
+    Nodes.
+
+boot(Prefix, Count, Config) ->
+    Names = [list_to_atom(Prefix ++ integer_to_list(N)) || N <- lists:seq(1, Count)],
+    boot_named(Names, node_name(hd(Names)), Config).
+
+boot_named(Names, Seed, Config) ->
+    Options = #{config => [{topology, {full_mesh, #{seeds => [Seed], detector => swim}}}],
+                args => ["-pa", weft_test_nodes:ebin(?MODULE),
+                         "-kernel", "prevent_overlapping_partitions", "false"]},
+    parallel(fun(Name) -> weft_test_nodes:start(Name, Options, ?config(place, Config)) end, Names).
+
+join(Node) ->
+    {ok, _} = call(Node, application, ensure_all_started, [weft]).
+
+%% Members, links and connections.
+until_all_see_all(Nodes, TimeoutMs) ->
+    Names = lists:sort([name(Node) || Node <- Nodes]),
+    weft_test_nodes:until(
+      fun() -> lists:all(fun(Node) -> sees(Node, Names) end, Nodes) end, TimeoutMs).
+
+sees(Node, Names) ->
+    Others = Names -- [name(Node)],
+    lists:sort(call(Node, weft_overlay, members, [])) =:= Names
+        andalso [N || {N, _} <- call(Node, weft_overlay, neighbours, [])] =:= Others
+        andalso lists:sort(call(Node, erlang, nodes, [])) =:= Others.
+
+all_lack(#{node := Name}, Nodes) ->
+    lists:all(fun(Node) -> not lists:member(Name, call(Node, weft_overlay, members, [])) end,
+              Nodes).
+
+%% --- on the nodes -----------------------------------------------------------------------------
+
+%% @doc Collects from now on what the detector says of members.
+-spec watch() -> ok.
+watch() ->
+    Pid = spawn(?MODULE, watcher, [[]]),
+    true = register(?MODULE, Pid),
+    weft_driver:subscribe(weft_topology, Pid).
+
+%% @doc What it has said, oldest first.
+-spec watched() -> [{node(), atom()}].
+watched() ->
+    ?MODULE ! {changes, self()},
+    receive {?MODULE, Changes} -> lists:reverse(Changes) end.
+
+%% @private
+-spec watcher([{node(), atom()}]) -> no_return().
+watcher(Changes) ->
+    receive
+        {weft_notice, weft_topology, {member, Node, Change}} -> watcher([{Node, Change} | Changes]);
+        {weft_notice, weft_topology, _Other} -> watcher(Changes);
+        {changes, From} -> From ! {?MODULE, Changes}, watcher(Changes)
+    end.
+
+%% --- parts ------------------------------------------------------------------------------------
+
+parallel(Fun, List) ->
+    Self = self(),
+    Pids = [spawn_link(fun() ->
+                           Self ! {self(), Fun(Element)},
+                           receive stop -> ok end
+                       end) || Element <- List],
+    [receive {Pid, Result} -> Pid ! stop, Result end || Pid <- Pids].
+
+call(Node, Module, Function, Args) ->
+    weft_test_nodes:call(Node, Module, Function, Args).
+
+name(#{node := Name}) -> Name.
+
+short(#{node := Name}) ->
+    [Short, _] = string:split(atom_to_list(Name), "@"),
+    list_to_atom(Short).
+
+node_name(Short) ->
+    {ok, Host} = inet:gethostname(),
+    list_to_atom(atom_to_list(Short) ++ "@" ++ Host).
+
+text(Log) ->
+    case file:read_file(Log) of
+        {ok, Text} -> Text;
+        {error, enoent} -> <<>>
+    end.
