@@ -51,7 +51,7 @@ run(#{streams := Streams, size_bytes := SizeBytes, with := With}, Nodes) ->
     {Counter, Sinks} = Call(b, weft_bench_streams, start_sinks, [Streams]),
     Mode = weft_bench_workload:mode(Nodes, call),
     Senders = Call(a, weft_bench_streams, start_senders,
-                   [weft_bench_workload:mode(Nodes, stream), Sinks, SizeBytes]),
+                   [weft_bench_workload:mode(Nodes, stream), Sinks, SizeBytes, same_message]),
     _ = Call(a, weft_bench_ping, run, [Mode, Echo, WarmUpMs]),
     Before = Call(b, weft_bench_streams, count, [Counter]),
     Latencies = Call(a, weft_bench_ping, run, [Mode, Echo, DurationMs]),

@@ -31,7 +31,7 @@ run(#{with := #{duration_ms := DurationMs}}, Nodes) ->
     Mode = weft_bench_workload:mode(Nodes, message),
     Before = memory(Nodes),
     Senders = weft_bench_nodes:call(Nodes, a, weft_bench_streams, start_senders,
-                                    {[Mode, Sinks, ?SIZE_BYTES], ?CALL_MS}),
+                                    {[Mode, Sinks, ?SIZE_BYTES, new_messages], ?CALL_MS}),
     StartMs = erlang:monotonic_time(millisecond),
     Signals = signals(weft_bench_nodes:os_pid(Nodes, b)),
     Samples = slow(Nodes, Signals, {StartMs, StartMs + DurationMs}, []),

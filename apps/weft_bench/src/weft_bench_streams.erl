@@ -3,7 +3,7 @@
 %% count what arrives. Runs on the nodes under test.
 -module(weft_bench_streams).
 
--export([start_sinks/1, count/1, stop_sinks/1, start_senders/3, stop_senders/1]).
+-export([start_sinks/1, count/1, stop_sinks/1, start_senders/4, stop_senders/1]).
 
 -define(MESSAGES, 1).
 -define(BYTES, 2).
@@ -49,21 +49,28 @@ ask(Counter, What) ->
     Counter ! {What, self(), Ref},
     receive {Ref, Answer} -> Answer end.
 
-%% @doc On the sending node: a sender for each sink. They are ended by stop_senders/1.
--spec start_senders(weft_bench_variant:mode(), [pid()], Bytes :: pos_integer()) -> pid().
-start_senders(Mode, Sinks, Bytes) ->
+%% @doc On the sending node: a sender for each sink. They are ended by stop_senders/1. The same
+%% message again and again is one binary, however many wait in a queue; where memory is looked at,
+%% each has to be another one.
+-spec start_senders(weft_bench_variant:mode(), [pid()], Bytes :: pos_integer(),
+                    same_message | new_messages) -> pid().
+start_senders(Mode, Sinks, Bytes, Which) ->
     spawn(fun() ->
               Message = weft_bench_flood:payload({binary, Bytes}),
-              Senders = [spawn(fun() -> send_forever(Mode, Sink, Message) end) || Sink <- Sinks],
+              Senders = [spawn(fun() -> send_forever(Which, Mode, Sink, Message) end)
+                         || Sink <- Sinks],
               receive {stop, From, Ref} ->
                   [exit(Sender, kill) || Sender <- Senders],
                   From ! {Ref, ok}
               end
           end).
 
-send_forever(Mode, Sink, Message) ->
+send_forever(same_message, Mode, Sink, Message) ->
     weft_bench_flood:send(Mode, Sink, Message),
-    send_forever(Mode, Sink, Message).
+    send_forever(same_message, Mode, Sink, Message);
+send_forever(new_messages, Mode, Sink, Message) ->
+    weft_bench_flood:send(Mode, Sink, binary:copy(Message)),
+    send_forever(new_messages, Mode, Sink, Message).
 
 -spec stop_senders(pid()) -> ok.
 stop_senders(Pid) ->

@@ -41,7 +41,7 @@ payloads_have_their_size_test() ->
 
 background_streams_are_counted_and_end_test() ->
     {Counter, Sinks} = weft_bench_streams:start_sinks(2),
-    Senders = weft_bench_streams:start_senders(plain, Sinks, 100),
+    Senders = weft_bench_streams:start_senders(plain, Sinks, 100, same_message),
     {FirstUs, Messages, Bytes} = counted(Counter),
     {SecondUs, More, _} = weft_bench_streams:count(Counter),
     ?assertEqual(Messages * 100, Bytes),
