@@ -6,7 +6,7 @@
 -module(weft).
 
 -export([send/3, cast/3, call/4]).
--export([status/0, why/1, trace/1, members/0, neighbours/0]).
+-export([status/0, why/1, trace/1, members/0, neighbours/0, topology/0, topology/1]).
 
 %% @doc This node's links, sessions and routes, as one map. Costs one call per link and session.
 -spec status() -> weft_status:status().
@@ -28,6 +28,15 @@ trace(Node) -> weft_trace:walk(node(), Node, fun weft_trace:ask/1).
 %% @doc All nodes known to belong to the cluster, this one included; [] without a topology.
 -spec members() -> [node()].
 members() -> weft_overlay:members().
+
+%% @doc The topology that is configured now; `undefined' without one.
+-spec topology() -> term().
+topology() -> weft_shape:current().
+
+%% @doc Changes the topology of this node while it runs; sessions go on. The text of an error says
+%% what is wrong with the new topology; the old one stays then.
+-spec topology(term()) -> ok | {error, string()}.
+topology(Topology) -> weft_shape:change(Topology).
 
 %% @doc The nodes that this node has a link to, with the cost of the link in microseconds.
 -spec neighbours() -> [{node(), pos_integer()}].

@@ -110,8 +110,28 @@ a_subscriber_that_ends_is_forgotten(Pid) ->
     {Subscriber, Ref} = spawn_monitor(fun() -> ok = weft_driver:subscribe(?NAME, self()) end),
     receive {'DOWN', Ref, process, Subscriber, normal} -> ok end,
     done = perform([]),
-    {driver, _, _, _, _, Subscribers} = sys:get_state(Pid),
-    ?assertEqual([self()], maps:keys(Subscribers)).
+    Driver = sys:get_state(Pid),
+    ?assertEqual([self()], maps:keys(element(tuple_size(Driver), Driver))).
+
+a_new_core_takes_the_place_of_the_former_test() ->
+    with_driver(fun a_new_core_takes_the_place_of_the_former/1).
+
+%% What only the former wanted is given up after a while; stale timers reach nobody.
+a_new_core_takes_the_place_of_the_former(Pid) ->
+    Pid ! {weft_link, up, ?PEER, #{}},
+    expect_event({neighbour_up, ?PEER}),
+    done = perform([{connect, 'kept@host'}, {connect, 'gone@host'}, {after_ms, 1, stale},
+                    {view, old, 1}, {view, both, 1}]),
+    ok = weft_driver:change(?NAME, weft_echo_core,
+                            #{neighbours => ['kept@host'], incarnation => 1,
+                              effects => [{view, both, 2}, {after_ms, 5, fresh}]}),
+    expect_event({neighbour_up, ?PEER}),
+    ?assertEqual([{both, 2}], weft_view:all()),
+    expect_event({timer, fresh}),
+    expect({disconnect, 'gone@host'}),
+    receive {disconnect, _} = Wrong -> error(Wrong) after 0 -> ok end,
+    %% Had the stale timer reached the new core, it would have told before the fresh one.
+    receive {weft_notice, ?NAME, {seen, {timer, stale}}} -> error(stale) after 0 -> ok end.
 
 unknown_messages_crash_test() ->
     with_driver(fun unknown_messages_crash/1).

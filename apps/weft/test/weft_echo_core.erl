@@ -4,12 +4,15 @@
 -module(weft_echo_core).
 -behaviour(weft_core).
 
--export([init/2, handle/3]).
+-export([init/2, handle/3, neighbours/1]).
 
 init(Self, Options) ->
-    {Self, maps:get(effects, Options, [])}.
+    {{Self, maps:get(neighbours, Options, [])}, maps:get(effects, Options, [])}.
 
-handle({command, Ref, {perform, Effects}}, _NowMs, Self) ->
-    {Self, Effects ++ [{reply, Ref, done}]};
-handle(Event, _NowMs, Self) ->
-    {Self, [{notice, {seen, Event}}]}.
+neighbours({_Self, Neighbours}) ->
+    Neighbours.
+
+handle({command, Ref, {perform, Effects}}, _NowMs, State) ->
+    {State, Effects ++ [{reply, Ref, done}]};
+handle(Event, _NowMs, State) ->
+    {State, [{notice, {seen, Event}}]}.

@@ -15,7 +15,7 @@ a_node_knows_itself_and_dials_its_seeds_but_not_itself_test() ->
 
 a_link_that_comes_up_gets_the_whole_table_test() ->
     {_, Effects} = handle({neighbour_up, ?B}, start()),
-    ?assertEqual([{send, ?B, {1, {pull, [{?A, 1, member}]}}}], Effects).
+    ?assertEqual([{send, ?B, {{full_mesh, 1}, {pull, [{?A, 1, member}]}}}], Effects).
 
 a_member_heard_of_is_shown_dialled_and_passed_on_test() ->
     State0 = linked([?B, ?C], start()),
@@ -114,7 +114,8 @@ a_full_table_is_told_once_test() ->
 
 messages_of_an_unknown_version_are_ignored_and_unknown_commands_crash_test() ->
     State = linked([?B], start()),
-    ?assertEqual({State, []}, weft_full_mesh_core:handle({message, ?B, {2, anything}}, 0, State)),
+    ?assertEqual({State, []}, handle({message, ?B, {{full_mesh, 2}, anything}}, State)),
+    ?assertEqual({State, []}, handle({message, ?B, {1, {digest, {1, 1}}}}, State)),
     ?assertError(function_clause, handle({command, ref, levae}, State)).
 
 %% --- parts ---
@@ -131,9 +132,9 @@ linked(Nodes, State) ->
 handle(Event, State) ->
     weft_full_mesh_core:handle(Event, 0, State).
 
-from(Node, Message) -> {message, Node, {1, Message}}.
+from(Node, Message) -> {message, Node, {{full_mesh, 1}, Message}}.
 
-sent(Effects) -> [{To, Message} || {send, To, {1, Message}} <- Effects].
+sent(Effects) -> [{To, Message} || {send, To, {{full_mesh, 1}, Message}} <- Effects].
 
 views(Effects) -> [View || {view, _, _} = View <- Effects].
 

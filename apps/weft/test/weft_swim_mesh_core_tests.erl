@@ -82,9 +82,9 @@ leaving_drops_the_links_once_the_news_is_out_test() ->
                  [E || E <- Effects, lists:member(element(1, E), [reply, disconnect])]).
 
 a_member_with_the_other_detector_is_told_once_test() ->
-    {State, Effects} = handle({message, ?B, {1, {digest, {1, 1}}}}, cluster([?B])),
+    {State, Effects} = handle({message, ?B, {{full_mesh, 1}, {digest, {1, 1}}}}, cluster([?B])),
     ?assertEqual([{notice, {warning, {other_detector, ?B}}}], Effects),
-    ?assertMatch({_, []}, handle({message, ?B, {1, {digest, {1, 1}}}}, State)),
+    ?assertMatch({_, []}, handle({message, ?B, {{full_mesh, 1}, {digest, {1, 1}}}}, State)),
     ?assertMatch({_, []}, handle({message, ?B, {2, future}}, State)),
     {Mesh, _} = weft_full_mesh_core:init(?A, #{}),
     ?assertMatch({_, []}, weft_full_mesh_core:handle({message, ?B, {1, gossip, []}}, 0, Mesh)).

@@ -14,7 +14,7 @@
 
 -include_lib("kernel/include/logger.hrl").
 
--export([start_link/1, found/0, poll/0, add/1, remove/1]).
+-export([start_link/1, found/0, poll/0, add/1, remove/1, changed/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 -export_type([config/0]).
 
@@ -66,6 +66,11 @@ add(Node) ->
 remove(Node) ->
     gen_server:cast(?MODULE, {remove, Node}).
 
+%% @doc The topology has changed: these are its seeds. It is told what was found.
+-spec changed(Seeds :: [node()]) -> ok.
+changed(Seeds) ->
+    gen_server:cast(?MODULE, {changed, Seeds}).
+
 %% @private
 -spec init(config()) -> {ok, #poller{}}.
 init(#{sources := Sources, seeds := Seeds, interval_ms := IntervalMs}) ->
@@ -78,14 +83,17 @@ handle_call(found, _From, State) ->
     {reply, all_found(State), State}.
 
 %% @private
--spec handle_cast(poll | {add | remove, node()}, #poller{}) -> {noreply, #poller{}}.
+-spec handle_cast(poll | {add | remove, node()} | {changed, [node()]}, #poller{}) ->
+          {noreply, #poller{}}.
 handle_cast(poll, State) ->
     {noreply, ask_all(State)};
 handle_cast({add, Node}, #poller{added = Added} = State) ->
     {noreply, seed(State#poller{added = lists:sublist([Node | lists:delete(Node, Added)],
                                                       ?ADDED_MAX)})};
 handle_cast({remove, Node}, #poller{added = Added} = State) ->
-    {noreply, State#poller{added = lists:delete(Node, Added)}}.
+    {noreply, State#poller{added = lists:delete(Node, Added)}};
+handle_cast({changed, Seeds}, State) ->
+    {noreply, seed(State#poller{seeds = Seeds -- [node()]})}.
 
 %% @private
 -spec handle_info(poll | {too_late, reference()}

@@ -5,6 +5,10 @@
 %% layer, timers, replies, rows of `weft_view' and notices to subscribers and to the log. Decides
 %% nothing itself and is never on the way of payload or of a read.
 %%
+%% The core can be changed while the driver runs (`change/3'): the new one starts from its options,
+%% hears of the links that are up, and its views take the place of the former's. What the former
+%% asked to connect to and the new one does not want is disconnected after a while.
+%%
 %% Messages accepted: `{weft_link, up | down | message, ..}' of the link layer, own timers,
 %% `{weft_notice, Driver, Notice}' of the drivers named in the option `listens_to', and the end of a
 %% subscriber. Anything else crashes.
@@ -13,11 +17,20 @@
 
 -include_lib("kernel/include/logger.hrl").
 
--export([start_link/3, command/2, command/3, notice/2, subscribe/2]).
+-export([start_link/3, change/3, command/2, command/3, notice/2, subscribe/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+
+%% Time for a new core to ask for its links before those of the former are given up.
+-define(HANDOVER_MS, 3000).
 
 -record(driver, {
     name :: atom(),
+    self :: weft_core:node_id(),
+    %% Number of the core among those of this driver: timers of a former one are stale.
+    generation = 1 :: pos_integer(),
+    %% Neighbours with a link, and nodes that a core asked to be connected to.
+    up = #{} :: #{weft_core:node_id() => []},
+    asked = #{} :: #{weft_core:node_id() => []},
     core :: module(),
     core_state :: term(),
     links :: module(),
@@ -32,6 +45,11 @@
           {ok, pid()} | {error, term()}.
 start_link(Name, CoreModule, Options) ->
     gen_server:start_link({local, Name}, ?MODULE, {Name, CoreModule, Options}, []).
+
+%% @doc Another core, which is a topology (`weft_topology': it can tell whom it wants).
+-spec change(Name :: atom(), CoreModule :: module(), Options :: map()) -> ok.
+change(Name, CoreModule, Options) ->
+    gen_server:call(Name, {change, CoreModule, Options}).
 
 %% @doc Gives the core a command and waits 5 seconds for its reply.
 -spec command(Name :: atom(), Command :: term()) -> Reply :: term().
@@ -58,23 +76,28 @@ subscribe(Name, Pid) ->
 -spec init({atom(), module(), map()}) -> {ok, #driver{}}.
 init({Name, Core, Options0}) ->
     Links = maps:get(link_module, Options0, weft_links),
-    Options = with_default(incarnation, fun weft_identity:incarnation/0,
-                           with_default(seed, fun() -> {os:system_time(), make_ref()} end,
-                                        Options0)),
+    Self = maps:get(self, Options0, node()),
+    Options = complete(Options0),
     ok = weft_view:clear(Name),
     lists:foreach(fun(Other) -> ok = subscribe(Other, self()) end,
                   maps:get(listens_to, Options, [])),
-    {CoreState, Effects} = Core:init(maps:get(self, Options, node()), Options),
+    {CoreState, Effects} = Core:init(Self, Options),
     ok = Links:subscribe(Name, self()),
-    Driver = #driver{name = Name, core = Core, core_state = CoreState, links = Links},
+    Driver = #driver{name = Name, self = Self, core = Core, core_state = CoreState, links = Links},
     {ok, perform(Effects, Driver)}.
+
+complete(Options) ->
+    with_default(incarnation, fun weft_identity:incarnation/0,
+                 with_default(seed, fun() -> {os:system_time(), make_ref()} end, Options)).
 
 with_default(Key, _Make, Options) when is_map_key(Key, Options) -> Options;
 with_default(Key, Make, Options) -> Options#{Key => Make()}.
 
 %% @private
--spec handle_call({command, term()} | {subscribe, pid()}, gen_server:from(), #driver{}) ->
-          {noreply, #driver{}} | {reply, ok, #driver{}}.
+-spec handle_call({command, term()} | {subscribe, pid()} | {change, module(), map()},
+                  gen_server:from(), #driver{}) -> {noreply, #driver{}} | {reply, ok, #driver{}}.
+handle_call({change, Core, Options}, _From, Driver) ->
+    {reply, ok, changed(Core, complete(Options), Driver)};
 handle_call({command, Command}, From, Driver) ->
     {noreply, event({command, From, Command}, Driver)};
 handle_call({subscribe, Pid}, _From, #driver{subscribers = Subscribers} = Driver) ->
@@ -93,17 +116,23 @@ handle_cast({notice, Notice}, Driver) ->
       when Info :: {weft_link, up, node(), map()}
                  | {weft_link, down, node(), Reason :: term()}
                  | {weft_link, message, node(), Msg :: term()}
-                 | {weft_timer, Timer :: term()}
+                 | {weft_timer, Generation :: pos_integer(), Timer :: term()}
+                 | {weft_handover, Generation :: pos_integer(), [weft_core:node_id()]}
                  | {weft_notice, Driver :: atom(), Notice :: term()}
                  | {'DOWN', reference(), process | port, pid() | port(), term()}.
 handle_info({weft_link, message, Node, Msg}, Driver) ->
     {noreply, event({message, Node, Msg}, Driver)};
-handle_info({weft_link, up, Node, _Info}, Driver) ->
-    {noreply, event({neighbour_up, Node}, Driver)};
-handle_info({weft_link, down, Node, Reason}, Driver) ->
-    {noreply, event({neighbour_down, Node, Reason}, Driver)};
-handle_info({weft_timer, Timer}, Driver) ->
+handle_info({weft_link, up, Node, _Info}, #driver{up = Up} = Driver) ->
+    {noreply, event({neighbour_up, Node}, Driver#driver{up = Up#{Node => []}})};
+handle_info({weft_link, down, Node, Reason}, #driver{up = Up} = Driver) ->
+    {noreply, event({neighbour_down, Node, Reason}, Driver#driver{up = maps:remove(Node, Up)})};
+handle_info({weft_timer, Generation, Timer}, #driver{generation = Generation} = Driver) ->
     {noreply, event({timer, Timer}, Driver)};
+handle_info({weft_handover, Generation, Nodes}, #driver{generation = Generation} = Driver) ->
+    {noreply, handover(Nodes, Driver)};
+handle_info({OfAFormerCore, _Generation, _}, Driver)
+  when OfAFormerCore =:= weft_timer; OfAFormerCore =:= weft_handover ->
+    {noreply, Driver};
 handle_info({weft_notice, _Driver, Notice}, Driver) ->
     {noreply, event({notice, Notice}, Driver)};
 %% A send to a busy socket may leave its monitor of the port behind (OTP 26 and later).
@@ -112,13 +141,32 @@ handle_info({'DOWN', _Ref, port, _Socket, _Reason}, Driver) ->
 handle_info({'DOWN', _Ref, process, Pid, _Reason}, #driver{subscribers = Subscribers} = Driver) ->
     {noreply, Driver#driver{subscribers = maps:remove(Pid, Subscribers)}}.
 
+changed(Core, Options, #driver{name = Name, self = Self, up = Up, asked = Asked} = Driver0) ->
+    Generation = Driver0#driver.generation + 1,
+    {CoreState, Effects} = Core:init(Self, Options),
+    New = [Key || {view, Key, Value} <- Effects, Value =/= delete],
+    lists:foreach(fun weft_view:delete/1, weft_view:keys(Name) -- New),
+    Driver = perform(Effects, Driver0#driver{core = Core, core_state = CoreState,
+                                             generation = Generation}),
+    _ = erlang:send_after(?HANDOVER_MS, self(),
+                          {weft_handover, Generation, lists:sort(maps:keys(Asked))}),
+    lists:foldl(fun(Node, D) -> event({neighbour_up, Node}, D) end, Driver,
+                lists:sort(maps:keys(Up))).
+
+handover(Nodes, #driver{core = Core, core_state = CoreState} = Driver) ->
+    perform([{disconnect, Node} || Node <- Nodes -- Core:neighbours(CoreState)], Driver).
+
 event(Event, #driver{core = Core, core_state = CoreState0} = Driver) ->
     {CoreState, Effects} = Core:handle(Event, erlang:monotonic_time(millisecond), CoreState0),
     perform(Effects, Driver#driver{core_state = CoreState}).
 
-perform(Effects, Driver) ->
+perform(Effects, #driver{asked = Asked} = Driver) ->
     lists:foreach(fun(Effect) -> perform_one(Effect, Driver) end, Effects),
-    Driver.
+    Driver#driver{asked = lists:foldl(fun asked/2, Asked, Effects)}.
+
+asked({connect, Node}, Asked) -> Asked#{Node => []};
+asked({disconnect, Node}, Asked) -> maps:remove(Node, Asked);
+asked(_Effect, Asked) -> Asked.
 
 %% A message to a node whose link is just lost is dropped; `down' is on its way to the core.
 perform_one({send, To, Msg}, #driver{name = Name, links = Links}) ->
@@ -126,8 +174,8 @@ perform_one({send, To, Msg}, #driver{name = Name, links = Links}) ->
         ok -> ok;
         {error, not_connected} -> ok
     end;
-perform_one({after_ms, Ms, Timer}, _Driver) ->
-    _ = erlang:send_after(Ms, self(), {weft_timer, Timer}),
+perform_one({after_ms, Ms, Timer}, #driver{generation = Generation}) ->
+    _ = erlang:send_after(Ms, self(), {weft_timer, Generation, Timer}),
     ok;
 perform_one({connect, Node}, #driver{links = Links}) ->
     ok = Links:connect(Node);

@@ -25,7 +25,7 @@
     %% Effects of the event being handled.
     out = [] :: weft_core:effects()}).
 
--define(ABOUT, #{kind => member, version => 1, salt => ?MODULE}).
+-define(ABOUT, #{kind => member, version => {full_mesh, 1}, salt => ?MODULE}).
 
 %% @doc See `weft_core'. Options: `seeds' ([]), `known' ([]; members that another topology knew),
 %% and those of `weft_membership:new/3' and

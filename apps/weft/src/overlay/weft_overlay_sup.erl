@@ -7,7 +7,7 @@
 -module(weft_overlay_sup).
 -behaviour(supervisor).
 
--export([start_link/1]).
+-export([start_link/1, start_topology/1, change/2]).
 -export([init/1]).
 -export_type([config/0]).
 
@@ -33,15 +33,34 @@ start_link(Config) ->
 -spec init(config()) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init(#{topology := {Topology, TopologyOptions}} = Config) ->
     ok = weft_view:new(),
-    ok = weft_view:put(?MODULE, partial, Topology:partial(node(), TopologyOptions)),
+    ok = set(Topology, TopologyOptions),
     Links = maps:with([link_module], Config),
     %% Routes that no circuit may follow to their end are of no use.
     RouterOptions = maps:merge(#{hop_limit => weft_config:get(hop_limit)},
                                maps:get(router, Config, #{})),
     {ok, {#{strategy => rest_for_one, intensity => 5, period => 10},
           [driver(weft_router, weft_router_core, maps:merge(RouterOptions, Links)),
-           driver(weft_topology, Topology, maps:merge(TopologyOptions, Links))
+           #{id => weft_topology, start => {?MODULE, start_topology, [Links]},
+             modules => [weft_driver]}
            | visible(maps:get(circuits, Config, hidden))]}}.
+
+%% What runs now, for a driver that is started again.
+set(Topology, Options) ->
+    ok = weft_view:put(?MODULE, partial, Topology:partial(node(), Options)),
+    weft_view:put(?MODULE, topology, {Topology, Options}).
+
+%% @private
+-spec start_topology(map()) -> {ok, pid()} | {error, term()}.
+start_topology(Links) ->
+    {Topology, Options} = weft_view:lookup(topology),
+    weft_driver:start_link(weft_topology, Topology, maps:merge(Options, Links)).
+
+%% @doc Changes the topology that runs. It starts with the members known so far.
+-spec change(Topology :: module(), Options :: map()) -> ok.
+change(Topology, Options) ->
+    Known = weft_overlay:members() -- [node()],
+    ok = set(Topology, Options),
+    weft_driver:change(weft_topology, Topology, Options#{known => Known}).
 
 driver(Name, Core, Options) ->
     #{id => Name, start => {weft_driver, start_link, [Name, Core, Options]},

@@ -65,7 +65,7 @@ on({neighbour_down, Node, _Reason} = Event, NowMs, #mesh{links = Links} = Mesh) 
 on({message, _From, Message} = Event, NowMs, Mesh) when element(1, Message) =:= 1,
                                                         tuple_size(Message) =:= 3 ->
     swim(Event, NowMs, Mesh);
-on({message, From, {1, _OfTheOtherDetector}}, _NowMs, #mesh{is_warned = false} = Mesh) ->
+on({message, From, {{full_mesh, 1}, _OtherDetector}}, _NowMs, #mesh{is_warned = false} = Mesh) ->
     emit({notice, {warning, {other_detector, From}}}, Mesh#mesh{is_warned = true});
 on({message, _From, _NewerVersion}, _NowMs, Mesh) ->
     Mesh;

@@ -6,7 +6,7 @@
 %% wrote them, so that a restarted driver can remove those of its former life.
 -module(weft_view).
 
--export([new/0, put/3, delete/1, clear/1, lookup/1, all/0, all/1]).
+-export([new/0, put/3, delete/1, clear/1, keys/1, lookup/1, all/0, all/1]).
 
 %% @doc Creates the table, owned by the calling process.
 -spec new() -> ok.
@@ -31,6 +31,11 @@ delete(Key) ->
 clear(Owner) ->
     true = ets:match_delete(?MODULE, {'_', '_', Owner}),
     ok.
+
+%% @doc The keys of all rows of the driver Owner.
+-spec keys(Owner :: atom()) -> [Key :: term()].
+keys(Owner) ->
+    ets:select(?MODULE, [{{'$1', '_', Owner}, [], ['$1']}]).
 
 %% @doc The value of a key; `undefined' if there is none or no overlay runs.
 -spec lookup(Key :: term()) -> term() | undefined.

@@ -1,0 +1,140 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The topology of a running cluster is changed node by node, under traffic that loses nothing.
+-module(weft_topology_change_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
+-export([sessions_outlive_every_change/1, a_bad_topology_changes_nothing/1,
+         a_topology_that_was_changed_to_survives_a_crash_of_its_driver/1]).
+
+-define(PARTIAL, ["-kernel", "prevent_overlapping_partitions", "false", "-connect_all", "false"]).
+-define(NAMES, [n1, n2, n3, n4, n5]).
+
+suite() -> [{timetrap, {minutes, 2}}].
+
+all() ->
+    [sessions_outlive_every_change, a_bad_topology_changes_nothing,
+     a_topology_that_was_changed_to_survives_a_crash_of_its_driver].
+
+init_per_suite(Config) ->
+    [{place, #{epmd => weft_test_nodes:start_epmd(), dir => ?config(priv_dir, Config)}} | Config].
+
+end_per_suite(Config) ->
+    #{epmd := Epmd} = ?config(place, Config),
+    weft_test_nodes:stop_epmd(Epmd).
+
+end_per_testcase(_Case, _Config) ->
+    weft_test_nodes:stop_all().
+
+%% n1 talks to n5 all the time. In groups and as clients they are no neighbours.
+sessions_outlive_every_change(Config) ->
+    [First, _, _, _, Last] = Nodes = [start(Name, mesh(Name), ?PARTIAL, Config) || Name <- ?NAMES],
+    until_links(Nodes, fun mesh_links/1),
+    [ok = call(Node, weft_resume_traffic, expect, []) || Node <- [First, Last]],
+    ok = call(First, weft_resume_traffic, watch, [name(Last)]),
+    ok = call(First, weft_resume_traffic, send, [name(Last), #{rate => 500, bytes_max => 2000,
+                                                               seed => 1}]),
+    [change(Nodes, Topology, Links)
+     || {Topology, Links} <- [{fun groups/1, fun group_links/1},
+                              {fun mesh/1, fun mesh_links/1},
+                              {fun client_server/1, fun client_server_links/1},
+                              {fun groups/1, fun group_links/1},
+                              {fun peer_to_peer/1, any},
+                              {fun mesh/1, fun mesh_links/1}]],
+    Sent = call(First, weft_resume_traffic, finish, []),
+    weft_test_nodes:until(fun() -> received(Last) =:= Sent end),
+    ?assert(Sent > 500),
+    ?assertMatch(#{wrong := []}, call(Last, weft_resume_traffic, account, [])),
+    ?assertMatch(#{signals := []}, call(First, weft_resume_traffic, account, [])).
+
+a_bad_topology_changes_nothing(Config) ->
+    Node = start(n1, mesh(n1), [], Config),
+    [begin
+         {error, Text} = call(Node, weft, topology, [Topology]),
+         ?assertNotEqual({nomatch, Topology, Text}, {string:find(Text, Words), Topology, Text})
+     end || {Topology, Words} <- [{ring, "no topology"},
+                                  {{full_mesh, #{seed => []}}, "no option seed"},
+                                  {groups(n1), "prevent_overlapping_partitions"}]],
+    ?assertEqual(mesh(n1), call(Node, weft, topology, [])),
+    Without = weft_test_nodes:start(n2, #{config => []}, ?config(place, Config)),
+    {ok, _} = call(Without, application, ensure_all_started, [weft]),
+    {error, Text} = call(Without, weft, topology, [full_mesh]),
+    ?assertNotEqual(nomatch, string:find(Text, "no topology runs")).
+
+a_topology_that_was_changed_to_survives_a_crash_of_its_driver(Config) ->
+    Nodes = [start(Name, mesh(Name), ?PARTIAL, Config) || Name <- [n1, n2, n3, n4]],
+    [First | _] = Nodes,
+    change(Nodes, fun groups/1, fun group_links/1),
+    Driver = call(First, erlang, whereis, [weft_topology]),
+    true = call(First, erlang, exit, [Driver, kill]),
+    weft_test_nodes:until(fun() -> not lists:member(call(First, erlang, whereis, [weft_topology]),
+                                                    [undefined, Driver]) end),
+    ?assertEqual(groups(n1), call(First, weft, topology, [])),
+    until_links(Nodes, fun group_links/1),
+    ?assert(call(First, weft_overlay, is_partial, [])).
+
+%% --- topologies, and the links that a node has in them ----------------------------------------
+
+mesh(_Name) -> {full_mesh, #{seeds => [node_name(n1), node_name(n2)]}}.
+
+mesh_links(Name) -> ?NAMES -- [Name].
+
+groups(_Name) ->
+    {groups, #{left => [node_name(N) || N <- [n1, n2, n3]],
+               right => [node_name(N) || N <- [n3, n4, n5]]}}.
+
+group_links(n3) -> [n1, n2, n4, n5];
+group_links(Left) when Left =:= n1; Left =:= n2 -> [n1, n2, n3] -- [Left];
+group_links(Right) -> [n3, n4, n5] -- [Right].
+
+client_server(n4) -> {client_server, #{role => server, servers => [node_name(n4)]}};
+client_server(_) -> {client_server, #{role => client, servers => [node_name(n4)]}}.
+
+client_server_links(n4) -> ?NAMES -- [n4];
+client_server_links(_) -> [n4].
+
+peer_to_peer(_Name) -> {peer_to_peer, #{seeds => [node_name(n1)]}}.
+
+%% --- helpers ----------------------------------------------------------------------------------
+
+change(Nodes, Topology, Links) ->
+    [ok = call(Node, weft, topology, [Topology(short(Node))]) || Node <- Nodes],
+    until_links(Nodes, Links).
+
+%% No links but these. What peer_to_peer chooses is up to it.
+until_links(Nodes, any) ->
+    [weft_test_nodes:until(fun() -> up(Node) =/= [] end) || Node <- Nodes],
+    ok;
+until_links(Nodes, Links) ->
+    All = [name(Node) || Node <- Nodes],
+    [weft_test_nodes:until(
+       fun() -> up(Node) =:= [N || N <- lists:sort([node_name(L) || L <- Links(short(Node))]),
+                                   lists:member(N, All)]
+       end, 20000) || Node <- Nodes],
+    ok.
+
+start(Name, Topology, Args, Config) ->
+    Env = [{topology, Topology}, {keepalive_ms, 200}],
+    Node = weft_test_nodes:start(Name, #{config => Env, args => Args}, ?config(place, Config)),
+    {ok, _} = call(Node, application, ensure_all_started, [weft]),
+    Node.
+
+up(Node) ->
+    lists:sort([Peer || #{node := Peer, state := up} <- call(Node, weft_links, info, [])]).
+
+received(Node) ->
+    maps:get(received, call(Node, weft_resume_traffic, account, [])).
+
+node_name(Name) ->
+    {ok, Host} = inet:gethostname(),
+    list_to_atom(atom_to_list(Name) ++ "@" ++ Host).
+
+short(#{node := Node}) ->
+    [Name, _Host] = string:split(atom_to_list(Node), "@"),
+    list_to_existing_atom(Name).
+
+name(#{node := Name}) -> Name.
+
+call(Node, Module, Function, Args) -> weft_test_nodes:call(Node, Module, Function, Args).
