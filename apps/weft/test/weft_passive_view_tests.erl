@@ -15,13 +15,16 @@ the_rules_hold_after_any_history_test_() ->
 prop_rules() ->
     ?FORALL(Steps, list(step()),
             begin
-                New = weft_passive_view:new(?SELF, #{passive => ?PASSIVE_MAX}),
+                New = weft_passive_view:new(?SELF, #{passive => ?PASSIVE_MAX, former_max => 2}),
                 {View, _, Left} = lists:foldl(fun step/2, {New, rand:seed_s(exsss, 1), #{}}, Steps),
                 Passive = weft_passive_view:passive(View),
                 Lost = weft_passive_view:lost(View),
+                Former = weft_passive_view:former(View),
                 length(Passive) =< ?PASSIVE_MAX andalso length(Lost) =< ?PASSIVE_MAX
-                    andalso not lists:member(?SELF, Passive ++ Lost)
-                    andalso [] =:= [Node || Node <- Passive, lists:member(Node, Lost)]
+                    andalso length(Former) =< 2
+                    andalso not lists:member(?SELF, Passive ++ Former ++ Lost)
+                    andalso [] =:= (Passive ++ Former ++ Lost)
+                                       -- lists:usort(Passive ++ Former ++ Lost)
                     andalso lists:all(fun({Node, Incarnation}) ->
                                           weft_passive_view:has_left(Node, Incarnation, View)
                                       end, maps:to_list(Left))
@@ -62,7 +65,9 @@ those_given_away_make_room_first_test() ->
                   Added
           end,
     Full = Add([a, b, c, d], [], weft_passive_view:new(?SELF, #{passive => ?PASSIVE_MAX})),
-    ?assertEqual([b, d, e, f], weft_passive_view:passive(Add([e, f], [a, c], Full))).
+    Swapped = Add([e, f], [a, c], Full),
+    ?assertEqual([b, d, e, f], weft_passive_view:passive(Swapped)),
+    ?assertEqual([a, c], weft_passive_view:former(Swapped)).
 
 who_left_long_ago_is_forgotten_test() ->
     {new, Left} = weft_passive_view:left(a, 5, 1000, weft_passive_view:new(?SELF, #{})),

@@ -45,21 +45,21 @@ lazy_neighbours_get_a_batch_of_names_test() ->
 
 what_was_named_and_does_not_come_is_asked_for_one_after_the_other_test() ->
     {Node0, _} = event({message, ?B, {1, {prune, all}}}, linked_to([?B, ?C])),
-    {Node1, [{after_ms, 500, Timer1}]} = ihave(?ID(1), ?B, 0, Node0),
+    {Node1, [{after_ms, 250, Timer1}]} = ihave(?ID(1), ?B, 0, Node0),
     {Node2, []} = ihave(?ID(1), ?C, 100, Node1),
-    {Node3, Effects} = at(500, {timer, Timer1}, Node2),
+    {Node3, Effects} = at(250, {timer, Timer1}, Node2),
     ?assertEqual([{send, ?B, {1, {graft, all, [?ID(1)]}}}], sent(Effects)),
     ?assertEqual([?B, ?C], ?CORE:eager(any, Node3)),
-    [{250, Timer2}] = [{Ms, Timer} || {after_ms, Ms, Timer} <- Effects],
-    {Node4, Again} = at(750, {timer, Timer2}, Node3),
+    [{125, Timer2}] = [{Ms, Timer} || {after_ms, Ms, Timer} <- Effects],
+    {Node4, Again} = at(375, {timer, Timer2}, Node3),
     ?assertEqual([{send, ?C, {1, {graft, all, [?ID(1)]}}}], sent(Again)),
     [Timer3] = [Timer || {after_ms, _, Timer} <- Again],
-    ?assertMatch({_, []}, at(1000, {timer, Timer3}, Node4)).
+    ?assertMatch({_, []}, at(500, {timer, Timer3}, Node4)).
 
 what_came_in_time_is_not_asked_for_test() ->
     {Node0, [{after_ms, _, Timer}]} = ihave(?ID(1), ?B, 0, linked_to([?B, ?C])),
     {Node1, _} = gossip(?ID(1), 1, ?C, 100, Node0),
-    ?assertMatch({_, []}, at(500, {timer, Timer}, Node1)).
+    ?assertMatch({_, []}, at(250, {timer, Timer}, Node1)).
 
 who_asks_gets_the_message_and_an_eager_link_test() ->
     {Node0, _} = gossip(?ID(1), 1, ?B, 0, linked_to([?B, ?C])),
@@ -71,10 +71,10 @@ who_asks_gets_the_message_and_an_eager_link_test() ->
 a_much_shorter_way_is_taken_test() ->
     {Node0, _} = event({message, ?C, {1, {prune, all}}}, linked_to([?B, ?C])),
     {Node1, _} = ihave(?ID(1), 2, ?C, 0, Node0),
-    {Node2, Effects} = gossip(?ID(1), 9, ?B, 100, Node1),
+    {Node2, Effects} = gossip(?ID(1), 6, ?B, 100, Node1),
     ?assertEqual([{send, ?C, {1, {graft, all, []}}}, {send, ?B, {1, {prune, all}}}], sent(Effects)),
     ?assertEqual([?C], ?CORE:eager(any, Node2)),
-    {Node3, _} = gossip(?ID(1), 8, ?B, 100, Node1),
+    {Node3, _} = gossip(?ID(1), 5, ?B, 100, Node1),
     ?assertEqual([?B], ?CORE:eager(any, Node3)).
 
 one_sender_at_a_time_shapes_the_shared_tree_test() ->
@@ -83,7 +83,7 @@ one_sender_at_a_time_shapes_the_shared_tree_test() ->
     {Node1, _} = gossip(Other, 1, ?B, 100, Node0),
     {Node2, []} = gossip(Other, 1, ?C, 100, Node1),
     ?assertEqual([?B, ?C], ?CORE:eager(any, Node2)),
-    ?assertMatch({_, [{send, ?C, {1, {prune, all}}}]}, gossip(Other, 1, ?C, 5000, Node2)).
+    ?assertMatch({_, [{send, ?C, {1, {prune, all}}}]}, gossip(Other, 1, ?C, 10000, Node2)).
 
 each_root_can_have_a_tree_of_its_own_test() ->
     {New, _} = ?CORE:init(?A, #{seed => 1, trees => per_root, trees_max => 2}),

@@ -2,10 +2,12 @@
 %% @doc The nodes that a peer-to-peer node knows without a link to them: HyParView's passive view,
 %% with what an implementation needs besides.
 %%
-%% Pure part of `weft_peer_to_peer_core'. Three bounded sets of nodes:
+%% Pure part of `weft_peer_to_peer_core'. Four bounded sets of nodes:
 %% <ul>
 %% <li><em>passive</em>: believed alive, with their incarnation; replacements for lost
 %%     neighbours.</li>
+%% <li><em>former</em>: had to make room in the passive view. After a disaster a few of them may be
+%%     all that is left.</li>
 %% <li><em>lost</em>: could not be reached. Kept apart, the latest first, and tried again only
 %%     to find the other part of a cluster that was split (or if there is nobody else).</li>
 %% <li><em>left</em>: said good-bye in some incarnation. Until that is forgotten, stale news of this
@@ -15,26 +17,31 @@
 -module(weft_passive_view).
 
 -export([new/2, add/4, add/5, remove/2, failed/2, left/4, has_left/3, expire/2,
-         passive/1, lost/1, sample/3]).
+         passive/1, former/1, lost/1, sample/3]).
 -export_type([view/0, peer/0]).
 
 -record(view, {
     self :: weft_core:node_id(),
     passive = #{} :: #{weft_core:node_id() => Incarnation :: non_neg_integer()},
+    %% The latest first.
+    former = [] :: [weft_core:node_id()],
     lost = [] :: [weft_core:node_id()],
     left = #{} :: #{weft_core:node_id() => {Incarnation :: non_neg_integer(),
                                             SinceMs :: integer()}},
     passive_max :: pos_integer(),
+    former_max :: pos_integer(),
     left_max :: pos_integer(),
     forget_left_ms :: pos_integer()}).
 
 -opaque view() :: #view{}.
 -type peer() :: {weft_core:node_id(), Incarnation :: non_neg_integer()}.
 
-%% @doc Nobody known. Options: `passive' (30), `left_max' (1000), `forget_left_ms' (600000).
+%% @doc Nobody known. Options: `passive' (30), `former_max' (120), `left_max' (1000),
+%% `forget_left_ms' (600000).
 -spec new(weft_core:node_id(), weft_core:options()) -> view().
 new(Self, Options) ->
     #view{self = Self, passive_max = maps:get(passive, Options, 30),
+          former_max = maps:get(former_max, Options, 120),
           left_max = maps:get(left_max, Options, 1000),
           forget_left_ms = maps:get(forget_left_ms, Options, 600000)}.
 
@@ -56,8 +63,12 @@ add(Peers, First, Except, #view{passive = Passive0} = View, Rand0) ->
     {Passive, Rand} = shrink(map_size(Passive1) - View#view.passive_max,
                              [Node || Node <- lists:usort(First), is_map_key(Node, Old)], Old,
                              Passive1, Rand0),
-    Lost = [Node || Node <- View#view.lost, not is_map_key(Node, Passive)],
-    {View#view{passive = Passive, lost = Lost}, Rand}.
+    Dropped = names(maps:without(maps:keys(Passive), Passive1)),
+    Kept = [Node || Node <- View#view.former, not is_map_key(Node, Passive),
+                    not lists:member(Node, Dropped)],
+    Lost = [Node || Node <- View#view.lost, not is_map_key(Node, Passive1)],
+    {View#view{passive = Passive, lost = Lost,
+               former = lists:sublist(Dropped ++ Kept, View#view.former_max)}, Rand}.
 
 newest({Node, Incarnation}, Passive) ->
     Passive#{Node => max(Incarnation, maps:get(Node, Passive, 0))}.
@@ -76,8 +87,9 @@ shrink(Excess, First, Old, Passive, Rand0) ->
 
 %% @doc The node became a neighbour, or is to be forgotten.
 -spec remove(weft_core:node_id(), view()) -> view().
-remove(Node, #view{passive = Passive, lost = Lost} = View) ->
-    View#view{passive = maps:remove(Node, Passive), lost = lists:delete(Node, Lost)}.
+remove(Node, #view{passive = Passive, former = Former, lost = Lost} = View) ->
+    View#view{passive = maps:remove(Node, Passive), former = lists:delete(Node, Former),
+              lost = lists:delete(Node, Lost)}.
 
 %% @doc The node could not be reached.
 -spec failed(weft_core:node_id(), view()) -> view().
@@ -127,6 +139,11 @@ passive(#view{passive = Passive}) ->
 
 names(Peers) ->
     lists:sort(maps:keys(Peers)).
+
+%% @doc The nodes that had to make room, the latest first.
+-spec former(view()) -> [weft_core:node_id()].
+former(#view{former = Former}) ->
+    Former.
 
 %% @doc The nodes that could not be reached, the latest first.
 -spec lost(view()) -> [weft_core:node_id()].

@@ -106,6 +106,9 @@ try_node(Node, Purpose, #peers{attempts = Attempts0} = Peers0) ->
         false -> Peers
     end.
 
+try_chosen({{ok, Node}, Peers}, Purpose) -> try_node(Node, Purpose, Peers);
+try_chosen({none, Peers}, _Purpose) -> Peers.
+
 %% The link is up.
 ask(Node, #peers{attempts = Attempts, component = Component, incarnation = Own} = Peers) ->
     case weft_peer_attempts:get(Node, Attempts) of
@@ -276,7 +279,10 @@ is_content(#peers{views = Views, attempts = Attempts} = Peers) ->
         andalso weft_peer_attempts:declined_count(Attempts) >= 2 * option(active, Peers).
 
 candidate(#peers{views = Views0, attempts = Attempts} = Peers) ->
-    Open = weft_peer_attempts:open(weft_peer_views:passive(Views0), Attempts),
+    Open = case weft_peer_attempts:open(weft_peer_views:passive(Views0), Attempts) of
+               [] -> weft_peer_attempts:open(weft_peer_views:former(Views0), Attempts);
+               Passive -> Passive
+           end,
     {Result, Views} = weft_peer_views:one_of(Open, Views0),
     {Result, Peers#peers{views = Views}}.
 
@@ -287,11 +293,8 @@ more_seeds(More, #peers{self = Self} = Peers) ->
 
 %% @doc Swaps a neighbour for a random node.
 -spec swap_one(peers()) -> peers().
-swap_one(Peers0) ->
-    case candidate(Peers0) of
-        {{ok, Node}, Peers} -> try_node(Node, bridge, Peers);
-        {none, Peers} -> Peers
-    end.
+swap_one(Peers) ->
+    try_chosen(candidate(Peers), bridge).
 
 %% @doc A join ends here: the new node is to be a neighbour, if it is none and there are not too
 %% many of them already.
@@ -413,10 +416,8 @@ probe(#peers{seeds = Seeds, views = Views0, attempts = Attempts} = Peers) ->
                1 when Afar =/= [] -> Afar;
                _ -> Near
            end,
-    case weft_peer_views:one_of(Pool, Views1) of
-        {{ok, Node}, Views} -> try_node(Node, probe, Peers#peers{views = Views});
-        {none, Views} -> Peers#peers{views = Views}
-    end.
+    {Result, Views} = weft_peer_views:one_of(Pool, Views1),
+    try_chosen({Result, Peers#peers{views = Views}}, probe).
 
 %% @doc Peer asks which part we are in.
 -spec answer_probe(peer(), peers()) -> peers().

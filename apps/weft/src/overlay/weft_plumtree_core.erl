@@ -63,12 +63,12 @@
 
 -define(VERSION, 1).
 -define(DEFAULTS,
-        #{trees => shared, trees_max => 64, graft_ms => 500, regraft_ms => 250, batch_ms => 20,
-          optimise_hops => 7, shape_ms => 5000, exchange_ms => 10000, cache_ms => 60000,
+        #{trees => shared, trees_max => 64, graft_ms => 250, regraft_ms => 125, batch_ms => 20,
+          optimise_hops => 4, shape_ms => 10000, exchange_ms => 10000, cache_ms => 60000,
           missing_max => 10000, want_max => 1000}).
 
-%% @doc See `weft_core'. Options: `trees' (shared), `trees_max' (64), `graft_ms' (500), `regraft_ms'
-%% (250), `batch_ms' (20), `optimise_hops' (7), `shape_ms' (5000), `exchange_ms' (10000),
+%% @doc See `weft_core'. Options: `trees' (shared), `trees_max' (64), `graft_ms' (250), `regraft_ms'
+%% (125), `batch_ms' (20), `optimise_hops' (4), `shape_ms' (10000), `exchange_ms' (10000),
 %% `missing_max' (10000), `want_max' (1000), and those of `weft_message_cache:new/1' and
 %% `weft_delivered:new/1'.
 -spec init(weft_core:node_id(), weft_core:options()) -> {#state{}, weft_core:effects()}.
