@@ -131,6 +131,8 @@ check_words(#{result := Result, threshold := Threshold, is_fast := IsFast}, Targ
     {Measured, Spread, [weft_bench_words:promised(Threshold, Target),
                         [" (fast)" || IsFast]]}.
 
+cells_met([], Unmeasured) ->
+    [io_lib:format("~b not measured", [length(Unmeasured)]) || Unmeasured =/= []];
 cells_met(Checks, Unmeasured) ->
     Met = length([x || #{verdict := met} <- Checks]),
     [io_lib:format("~b of ~b", [Met, length(Checks)]),
@@ -159,7 +161,7 @@ losses(Results) ->
         "in each repetition.",
     Heads = [{"Cell", ""}, {"Variant", "nowrap"}, {"Metric", "nowrap"},
              {"Share of stock", "number"}, {"Spread", "number"}, {"Certain", "nowrap"}],
-    Table = weft_bench_html:table(io_lib:format("~b numbers", [length(Losses)]), Heads,
+    Table = weft_bench_html:table("Behind the stock carrier, worst first", Heads,
                                   [loss_row(Loss) || Loss <- Losses]),
     section("Where weft is behind",
             [?E(p, [], ?T(Text)),

@@ -169,7 +169,8 @@ shape(1, X, Y) -> e(rect, [{x, X - 2.8}, {y, Y - 2.8}, {width, 5.6}, {height, 5.
 shape(2, X, Y) -> polygon([{X, Y - 3.8}, {X + 3.6, Y + 2.8}, {X - 3.6, Y + 2.8}]);
 shape(3, X, Y) -> polygon([{X, Y - 4}, {X + 4, Y}, {X, Y + 4}, {X - 4, Y}]);
 shape(4, X, Y) -> polygon([{X, Y + 3.8}, {X + 3.6, Y - 2.8}, {X - 3.6, Y - 2.8}]);
-shape(5, X, Y) -> polygon([{X - 1.2, Y - 4}, {X + 1.2, Y - 4}, {X + 1.2, Y + 4}, {X - 1.2, Y + 4}]).
+%% Lies across its whisker.
+shape(5, X, Y) -> e(rect, [{x, X - 4.6}, {y, Y - 1.5}, {width, 9.2}, {height, 3}]).
 
 polygon(Corners) ->
     e(polygon, [{points, lists:join(" ", [io_lib:format("~.1f,~.1f", [float(X), float(Y)])

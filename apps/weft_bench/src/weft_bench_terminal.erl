@@ -27,25 +27,36 @@ summary(Results) ->
      io_lib:format("~n~b targets met, ~b missed, ~b not measured~n", [Met, Missed, Unmeasured]),
      losses(Losses)].
 
-%% The numbers that say most, of all cells and variants.
+%% The numbers that say most, under a heading for each cell.
 cells(Results) ->
-    Rows = [cell_row(Cell, Variant, Metric, Measured, Results)
-            || {_, Workload, _, _, _, _} = Cell <- weft_bench_results:cells(Results),
-               Metric <- weft_bench_results:headline_metrics(Workload),
-               Variant <- weft_bench_results:variants(Cell, Results),
-               {ok, Measured} <- [weft_bench_results:measured(Cell, Variant, Metric, Results)]],
-    case length(Rows) =< ?LINES_MAX of
-        true -> ["\n", table(["cell", "variant", "metric", "median", "spread", "x stock"],
-                             [left, left, left, right, right, right], Rows)];
-        false -> io_lib:format("~n~b numbers: see the report~n", [length(Rows)])
+    Found = [{Cell, cell_row(Cell, Variant, Metric, Measured, Results)}
+             || {_, Workload, _, _, _, _} = Cell <- weft_bench_results:cells(Results),
+                Metric <- weft_bench_results:headline_metrics(Workload),
+                Variant <- weft_bench_results:variants(Cell, Results),
+                {ok, Measured} <- [weft_bench_results:measured(Cell, Variant, Metric, Results)]],
+    case length(Found) =< ?LINES_MAX of
+        true -> under_headings(Found);
+        false -> io_lib:format("~n~b numbers: see the report~n", [length(Found)])
     end.
+
+under_headings(Found) ->
+    {Cells, Rows} = lists:unzip(Found),
+    [Head | Lines] = table(["  variant", "metric", "median", "spread", "x stock"],
+                           [left, left, right, right, right], Rows),
+    ["\n", Head | [[heading(Cell, Before), Line]
+                   || {Cell, Before, Line} <- lists:zip3(Cells, before(Cells), Lines)]].
+
+before([]) -> [];
+before(Cells) -> [none | lists:droplast(Cells)].
+
+heading(Cell, Cell) -> "";
+heading(Cell, _Before) -> [ascii(weft_bench_words:cell(Cell)), "\n"].
 
 cell_row(Cell, Variant, Metric, #{median := Median, low := Low, high := High}, Results) ->
     Unit = weft_bench_words:unit(Metric),
     Stock = {Cell, weft_bench_results:baseline(Variant), Metric},
-    [weft_bench_words:cell(Cell), weft_bench_words:variant(Variant),
-     weft_bench_words:metric(Metric), weft_bench_words:value(Median, Unit),
-     weft_bench_words:range(Low, High, Unit),
+    [["  ", weft_bench_words:variant(Variant)], weft_bench_words:metric(Metric),
+     weft_bench_words:value(Median, Unit), weft_bench_words:range(Low, High, Unit),
      case weft_bench_results:ratio({Cell, Variant, Metric}, Stock, Results) of
          {ok, #{median := Ratio}} -> weft_bench_words:ratio(Ratio);
          none -> ""
@@ -55,7 +66,8 @@ verdict_row(#{target := #{text := Text} = Target, verdict := Verdict, checks := 
               worst := Worst}) ->
     {Promised, Measured, Spread} = worst(Worst, Target),
     [Text, Promised, Measured, Spread,
-     io_lib:format("~b/~b", [length([x || #{verdict := met} <- Checks]), length(Checks)]),
+     [io_lib:format("~b/~b", [length([x || #{verdict := met} <- Checks]), length(Checks)])
+      || Checks =/= []],
      shout(Verdict, Worst)].
 
 shout(missed, Worst) -> string:replace(weft_bench_words:verdict(missed, Worst), "missed", "MISSED");
@@ -81,8 +93,10 @@ losses(Losses) ->
             || #{cell := Cell, variant := Variant, metric := Metric,
                  ratio := #{median := Median, low := Low, high := High}} <- Shown])].
 
-%% @doc Lines of at most 100 columns, unless the other columns leave too little for the first one.
--spec table([unicode:chardata()], [left | right], [[unicode:chardata()]]) -> unicode:chardata().
+%% @doc Lines of at most 100 columns, unless the other columns leave too little for the first one;
+%% an element for the heads and one for each row.
+-spec table([unicode:chardata()], [left | right], [[unicode:chardata()]]) ->
+          [unicode:chardata()].
 table(Heads, [left | Sides], Rows) ->
     [HeadRow | Plain] = [[ascii(Cell) || Cell <- Row] || Row <- [Heads | Rows]],
     Widths = lists:foldl(fun widest/2, [0 || _ <- Sides], [tl(Row) || Row <- [HeadRow | Plain]]),
@@ -106,8 +120,10 @@ pad(left) -> trailing;
 pad(right) -> leading.
 
 %% Lines of at most Width, further ones two less; a word that is longer stands alone.
+broken(Text, Width) when length(Text) =< Width ->
+    [Text];
 broken(Text, Width) ->
-    [First | Words] = string:lexemes(Text, " ") ++ ["" || Text =:= ""],
+    [First | Words] = string:lexemes(Text, " "),
     {Lines, Last} = lists:foldl(fun(Word, {Done, Line}) ->
                                     case length(Line) + 1 + length(Word) =< room(Done, Width) of
                                         true -> {Done, Line ++ " " ++ Word};

@@ -32,4 +32,6 @@ a_summary_fits_and_tells_wins_and_losses_test() ->
     [?assertMatch({match, _}, re:run(Text, Pattern, [multiline]))
      || Pattern <- ["^unchanged !, 10 B to 1 KB +>= 4.00 x +4.50 x +4.50 - 4.63 +1/1 +met$",
                     "^the same over one gateway.* 0.55 x .*MISSED$", "1 targets met, 1 missed",
-                    "^small 10 B, 1 pair +weft, 1 gateway +messages +0.55 "]].
+                    "^small 10 B, 1 pair +weft, 1 gateway +messages +0.55 ",
+                    "^small 10 B, 1 pair\n  stock TCP +messages +200 k/s +190 - 210 k/s +1.00\n"
+                    "  weft, 1 lane +messages +900 k/s +880 - 950 k/s +4.50$"]].
