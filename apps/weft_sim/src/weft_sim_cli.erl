@@ -11,8 +11,9 @@
 %% --trace              print what happens (with --scenario and --seed)
 %% --list               the names of the scenarios
 %% --swim               only the figures of the failure detector (weft_sim_swim)
+%% --gossip             only those of large peer-to-peer clusters (weft_sim_gossip)
 %% '''
-%% Without a choice of scenario, seeds or nodes the figures of the failure detector follow.
+%% Without a choice of scenario, seeds or nodes the figures follow.
 %% The first violation of a scenario ends its row and is told with the command that repeats it.
 -module(weft_sim_cli).
 
@@ -33,11 +34,15 @@ main(Arguments) ->
         #{trace := true, scenario := Scenario, seed := Seed} = Options ->
             trace(Scenario, Seed, maps:get(nodes, Options, 5));
         #{trace := true} -> usage("--trace needs --scenario and --seed");
-        #{swim := true} = Options -> figures(Options);
+        #{swim := true} = Options -> figures([fun weft_sim_swim:print/1], Options);
+        #{gossip := true, nodes := Nodes} -> figures([fun(_) -> gossip(Nodes) end], #{});
+        #{gossip := true} = Options -> figures([fun weft_sim_gossip_report:print/1], Options);
         Options when is_map_key(scenario, Options); is_map_key(seed, Options);
                      is_map_key(seeds, Options); is_map_key(nodes, Options) ->
             run_plans(plans(Options));
-        Options -> max(run_plans(plans(Options)), figures(Options))
+        Options ->
+            max(run_plans(plans(Options)),
+                figures([fun weft_sim_swim:print/1, fun weft_sim_gossip_report:print/1], Options))
     catch
         throw:{usage, Text} -> usage(Text)
     end.
@@ -45,7 +50,8 @@ main(Arguments) ->
 options([], Options) -> Options;
 options(["" | Rest], Options) -> options(Rest, Options);
 options([Flag | Rest], Options)
-  when Flag =:= "quick"; Flag =:= "trace"; Flag =:= "list"; Flag =:= "swim" ->
+  when Flag =:= "quick"; Flag =:= "trace"; Flag =:= "list"; Flag =:= "swim";
+       Flag =:= "gossip" ->
     options(Rest, Options#{list_to_existing_atom(Flag) => true});
 options(["scenario", Name | Rest], Options) ->
     case [Known || Known <- weft_sim_scenario:names(), atom_to_list(Known) =:= Name] of
@@ -63,7 +69,7 @@ options([Other | _], _Options) ->
 
 usage(Text) ->
     io:format(standard_error, "~ts~nArguments: [--quick] [--scenario NAME] [--seed N | --seeds N] "
-              "[--nodes N] [--trace] [--list] [--swim]~n", [Text]),
+              "[--nodes N] [--trace] [--list] [--swim] [--gossip]~n", [Text]),
     2.
 
 list() ->
@@ -135,9 +141,12 @@ run_seeds([Seed | Rest], Name, Nodes, Done, Sums0) ->
         _ -> {Done + 1, [{Name, Seed, Nodes, Violation}], Sums}
     end.
 
-figures(Options) ->
+gossip(Nodes) ->
+    weft_sim_gossip_report:print([Nodes], weft_sim_gossip_report:file()).
+
+figures(Prints, Options) ->
     Size = case Options of #{quick := true} -> quick; #{} -> full end,
-    Misses = weft_sim_swim:print(Size),
+    Misses = lists:append([Print(Size) || Print <- Prints]),
     lists:foreach(fun(Miss) -> io:format("MISSED: ~ts~n", [Miss]) end, Misses),
     case Misses of [] -> 0; _ -> 1 end.
 

@@ -117,7 +117,8 @@ streams_of(Name, #network{current = Current}) ->
 -spec break(stream_id(), network()) -> network().
 break(Id, #network{streams = Streams} = Network) ->
     case Streams of
-        #{Id := {A, B, _}} -> Network#network{streams = Streams#{Id := {A, B, #{A => [], B => []}}}};
+        #{Id := {A, B, _}} ->
+            Network#network{streams = Streams#{Id := {A, B, #{A => [], B => []}}}};
         #{} -> Network
     end.
 

@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Somebody who sees all messages and notices of a simulated world and keeps a state of his own:
-%% for what has to be counted while it happens.
+%% @doc Somebody who sees all messages and notices of a simulated world and keeps a state of his
+%% own: for what has to be counted while it happens.
 -module(weft_sim_observer).
 
 -callback sent(node(), Machine :: atom(), Msg :: term(), NowUs :: non_neg_integer(), State) -> State

@@ -58,8 +58,8 @@
                     observer => {module(), State :: term()},
                     weigh => boolean(),
                     trace => boolean()}.
-%% `observer': sees messages and notices, see `weft_sim_observer'. `weigh' (true): count the bytes of
-%% messages as well.
+%% `observer': sees messages and notices, see `weft_sim_observer'. `weigh' (true): count the bytes
+%% of messages as well.
 
 -type verb() ::
     {start, node()}                          % a first or further life, higher incarnation each time
