@@ -81,6 +81,7 @@ metrics() ->
      {sender_growth_bytes, "bytes", less, "most memory of the sending node, less that before"},
      {receiver_growth_bytes, "bytes", less, "the same of the receiving node"},
      {lookup_ns, "ns", less, "one lookup of the way to a peer"},
+     {cold_lookup_ns, "ns", less, "the same, each time of another peer"},
      {skipped, "", none, "not possible, see note"},
      {failed, "", none, "went wrong, see note"}].
 
