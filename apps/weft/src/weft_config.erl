@@ -9,14 +9,18 @@
 %% environment of `weft' (sys.config, `-weft key value') available that early.
 -module(weft_config).
 
--export([load/0, get/1, check/0, check/1, schema/0]).
+-export([load/0, get/1, idle_keepalive_ms/0, check/0, check/1, schema/0]).
 -export_type([key/0]).
 
 -type key() :: cluster_name | transport | tls_options | family | lanes | window_bytes
-             | resume_timeout_ms | keepalive_ms | link_timeout_ms | link_idle_ms
+             | resume_timeout_ms | keepalive_ms | idle_keepalive_ms
+             | link_timeout_ms | link_idle_ms
              | handshake_timeout_ms | pending_handshakes_max | plain_nodes | ports | topology
              | circuits | discovery | discovery_interval_ms | hop_limit | relay_circuits_max
              | relay_bytes_max | channels | pins | faults.
+
+%% As often as the kernel ticks a connection with net_ticktime at its default.
+-define(WATCHED_KEEPALIVE_MS, 15000).
 
 %% @doc All keys: {Key, Default, Check, What the value must be}.
 -spec schema() -> [{key(), term(), fun((term()) -> boolean()), string()}].
@@ -29,6 +33,8 @@ schema() ->
      {window_bytes, 4194304, between(65536, 1073741824), "bytes, from 65536 to 1073741824"},
      {resume_timeout_ms, 15000, between(0, 86400000), "milliseconds, from 0 to 86400000"},
      {keepalive_ms, 1000, between(50, 600000), "milliseconds, from 50 to 600000"},
+     {idle_keepalive_ms, auto, fun is_idle_keepalive/1,
+      "auto, or milliseconds, from 0 to 3600000"},
      {link_timeout_ms, 5000, between(100, 3600000),
       "milliseconds, from 100 to 3600000, and more than keepalive_ms"},
      {link_idle_ms, 60000, between(100, 86400000), "milliseconds, from 100 to 86400000"},
@@ -63,6 +69,16 @@ get(Key) ->
     case application:get_env(weft, Key) of
         {ok, Value} -> Value;
         undefined -> element(2, lists:keyfind(Key, 1, schema()))
+    end.
+
+%% @doc How often a lane is pinged on which nothing else is sent, if that is less often than
+%% keepalive_ms. With `auto', which is the default, that depends on who else watches the peers.
+-spec idle_keepalive_ms() -> non_neg_integer().
+idle_keepalive_ms() ->
+    case {?MODULE:get(idle_keepalive_ms), ?MODULE:get(topology)} of
+        {auto, {full_mesh, #{detector := swim}}} -> ?WATCHED_KEEPALIVE_MS;
+        {auto, _} -> 0;
+        {Ms, _} -> Ms
     end.
 
 %% @doc Checks the whole environment. The text says which key is wrong and what it must be.
@@ -123,6 +139,9 @@ one_of(Allowed) ->
 
 between(Min, Max) ->
     fun(Value) -> is_integer(Value) andalso Value >= Min andalso Value =< Max end.
+
+is_idle_keepalive(auto) -> true;
+is_idle_keepalive(Ms) -> is_integer(Ms) andalso Ms >= 0 andalso Ms =< 3600000.
 
 is_name(Value) ->
     try unicode:characters_to_binary(Value) of

@@ -31,6 +31,7 @@ a_wrong_value_is_named_with_what_it_must_be_test_() ->
                              {cluster_name, 17}, {cluster_name, lists:duplicate(256, $x)},
                              {transport, udp}, {tls_options, none}, {family, inet4},
                              {window_bytes, 1}, {resume_timeout_ms, -1}, {keepalive_ms, 0},
+                             {idle_keepalive_ms, never},
                              {handshake_timeout_ms, infinity}, {pending_handshakes_max, 0},
                              {plain_nodes, true}, {ports, [{"a", 1}]}, {ports, #{"a" => 70000}},
                              {circuits, both}, {hop_limit, 0}, {faults, 1}]].
@@ -44,6 +45,17 @@ a_link_must_be_able_to_hear_a_keepalive_in_time_test() ->
     ?assertNotEqual(nomatch, string:find(error_of([{keepalive_ms, 6000}]),
                                          "link_timeout_ms (5000) must be more than keepalive_ms")),
     ?assertEqual(ok, weft_config:check([{keepalive_ms, 6000}, {link_timeout_ms, 20000}])).
+
+idle_lanes_rest_where_swim_watches_the_members_unless_told_otherwise_test_() ->
+    Of = fun(Env) ->
+             [application:set_env(weft, Key, Value) || {Key, Value} <- Env],
+             Ms = weft_config:idle_keepalive_ms(),
+             [application:unset_env(weft, Key) || {Key, _} <- Env],
+             Ms
+         end,
+    Swim = {topology, {full_mesh, #{detector => swim}}},
+    [?_assertEqual(0, Of([])), ?_assertEqual(0, Of([{topology, full_mesh}])),
+     ?_assertEqual(15000, Of([Swim])), ?_assertEqual(700, Of([Swim, {idle_keepalive_ms, 700}]))].
 
 error_of(Env) ->
     {error, Text} = weft_config:check(Env),

@@ -7,7 +7,7 @@
 %%
 %% The link is brought up when the overlay wants it or something in the handler needs it: first at
 %% once, then with pauses that double up to a second. Either side may dial; `weft_links:admit/2'
-%% settles crossing calls. A lane on which nothing is heard for link_timeout_ms is closed.
+%% settles crossing calls. A lane that does not answer for link_timeout_ms is closed.
 %% A peer whose name epmd no longer knows, and whose port refuses, twice, is `gone'.
 %%
 %% A link belongs to the side that dialled it. That one releases (closes) it once the overlay does
@@ -33,8 +33,7 @@
                peername :: {inet:ip_address(), inet:port_number()} | undefined,
                until_more :: non_neg_integer(),
                packets = 0 :: non_neg_integer(),
-               checked_packets = 0 :: non_neg_integer(),
-               heard_ms :: integer()}).
+               watch :: weft_lane_watch:watch()}).
 
 -record(link, {key :: weft_links:key(),
                handler :: module(),
@@ -187,9 +186,11 @@ count(Socket, #lane{until_more = 1, packets = Packets} = Lane) ->
 count(_Socket, #lane{until_more = Left, packets = Packets} = Lane) ->
     Lane#lane{until_more = Left - 1, packets = Packets + 1}.
 
-packet({ping, TimeUs}, _Raw, Lane, Link) ->
+packet({ping, TimeUs}, _Raw, Lane, #link{lanes = Lanes} = Link) ->
     _ = weft_lane:send(Lane, weft_wire:pong(TimeUs), 9),
-    Link;
+    Socket = weft_lane:socket(Lane),
+    #{Socket := #lane{watch = Watch} = Row} = Lanes,
+    Link#link{lanes = Lanes#{Socket := Row#lane{watch = weft_lane_watch:answered(Watch)}}};
 packet({pong, TimeUs}, _Raw, _Lane, Link) ->
     Link#link{rtt_us = smoothed(Link#link.rtt_us, max(1, now_us() - TimeUs))};
 packet({control, Core, Payload}, _Raw, Lane, Link) ->
@@ -266,7 +267,7 @@ add_lane(Socket, LaneKey, #{role := Role} = Peer, UntilMore, Address,
     Link = publish(cancel_pause(Link0#link{
         lanes = Lanes#{Socket => #lane{lane = Lane, role = Role,
                                        peername = maps:get(peername, Peer),
-                                       until_more = UntilMore, heard_ms = now_ms()}},
+                                       until_more = UntilMore, watch = watch(Socket)}},
         peer = case IsFirst of true -> Peer; false -> Link0#link.peer end,
         up_us = case IsFirst of true -> now_us(); false -> Link0#link.up_us end,
         address = case Address of undefined -> Link0#link.address; _ -> Address end,
@@ -454,14 +455,13 @@ connect_distribution(#link{key = Node}) ->
 
 keepalive(#link{lanes = Lanes} = Link0) ->
     NowMs = now_ms(),
-    TimeoutMs = weft_config:get(link_timeout_ms),
-    Heard = maps:map(fun(_, Lane) -> heard(NowMs, Lane) end, Lanes),
-    Silent = [Socket || {Socket, #lane{heard_ms = HeardMs}} <- maps:to_list(Heard),
-                        NowMs - HeardMs > TimeoutMs],
-    Link1 = lists:foldl(fun(Socket, L) -> lose(Socket, timeout, L) end,
-                        Link0#link{lanes = Heard}, Silent),
+    Looked = maps:map(fun(Socket, Lane) -> look(NowMs, Socket, Lane) end, Lanes),
+    Link1 = maps:fold(fun(Socket, {dead, _}, L) -> lose(Socket, timeout, L);
+                         (_Socket, _Lives, L) -> L
+                      end, Link0#link{lanes = maps:map(fun(_, {_, Lane}) -> Lane end, Looked)},
+                      Looked),
     _ = [weft_lane:send(Lane, weft_wire:ping(now_us()), 9)
-         || #lane{lane = Lane} <- maps:values(Link1#link.lanes),
+         || {ping, #lane{lane = Lane}} <- maps:values(Looked),
             weft_lane:queued_bytes(Lane) < 65536],
     _ = keep_connected(Link1),
     idle(NowMs, publish(need(release(Link1)))).
@@ -484,10 +484,15 @@ keep_connected(#link{key = Node, cores = Cores} = Link) ->
     is_up(Link) andalso weft_link_cores:any(Cores)
         andalso not lists:member(Node, nodes(connected)) andalso connect_distribution(Link).
 
-heard(_NowMs, #lane{packets = Packets, checked_packets = Packets} = Lane) ->
-    Lane;
-heard(NowMs, #lane{packets = Packets} = Lane) ->
-    Lane#lane{checked_packets = Packets, heard_ms = NowMs}.
+watch(Socket) ->
+    weft_lane_watch:new(now_ms(), weft_transport:sent_packets(Socket)).
+
+look(NowMs, Socket, #lane{packets = Packets, watch = Watch0} = Lane) ->
+    Limits = #{timeout_ms => weft_config:get(link_timeout_ms),
+               idle_ms => weft_config:idle_keepalive_ms()},
+    {What, Watch} = weft_lane_watch:look(NowMs, {Packets, weft_transport:sent_packets(Socket)},
+                                         {Watch0, Limits}),
+    {What, Lane#lane{watch = Watch}}.
 
 %% A link that nothing needs is closed after a while.
 idle(NowMs, #link{idle_since_ms = SinceMs} = Link) ->

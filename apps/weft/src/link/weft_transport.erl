@@ -10,7 +10,7 @@
 -export([listen/1, accept/1, secure_accepted/2, connect/4, may_speak_weft/1,
          send/2, try_send/3, recv/3,
          activate/2, more/2, half/0, close/1, controlling_process/2, peername/1, setopts/2,
-         user_setopts/2, getopts/2,
+         user_setopts/2, getopts/2, sent_packets/1,
          tcp_socket/1]).
 -export_type([socket/0]).
 
@@ -183,6 +183,17 @@ controlling_process(Socket, Pid) ->
 -spec peername(socket()) -> {ok, {inet:ip_address(), inet:port_number()}} | {error, term()}.
 peername(Socket) when is_port(Socket) -> inet:peername(Socket);
 peername(Socket) -> ssl:peername(Socket).
+
+%% @doc How many packets were sent on a socket so far; 0 if it is closed.
+-spec sent_packets(socket()) -> non_neg_integer().
+sent_packets(Socket) ->
+    case getstat(Socket, [send_cnt]) of
+        {ok, [{send_cnt, Count}]} -> Count;
+        {error, _} -> 0
+    end.
+
+getstat(Socket, Keys) when is_port(Socket) -> inet:getstat(Socket, Keys);
+getstat(Socket, Keys) -> ssl:getstat(Socket, Keys).
 
 -spec setopts(socket(), list()) -> ok | {error, term()}.
 setopts(Socket, Options) when is_port(Socket) -> inet:setopts(Socket, Options);

@@ -1,0 +1,53 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc When to ping a lane, and when it is dead: pure data, one value for each lane.
+%%
+%% A lane in use is pinged at each look, and dead when nothing at all was heard for the timeout
+%% since the first ping without an answer. A lane on which nothing was sent but answers to pings may
+%% be left in peace for `idle_ms': where a failure detector watches the nodes, a full mesh need not
+%% have all pairs ping each other all the time. What sends on an idle lane makes it a lane in use.
+-module(weft_lane_watch).
+
+-export([new/2, look/3, answered/1]).
+-export_type([watch/0]).
+
+-record(watch, {
+    %% Packets heard, and sent by anybody, at the last look.
+    heard = 0 :: non_neg_integer(),
+    sent = 0 :: non_neg_integer(),
+    %% Of what was sent since: pings and pongs.
+    own = 1 :: non_neg_integer(),
+    %% The first ping that nothing was heard after, and the last ping.
+    asked_ms :: integer() | undefined,
+    pinged_ms :: integer()}).
+-opaque watch() :: #watch{}.
+
+%% @doc A lane that came up and is pinged now. Sent is how many packets went out on it before.
+-spec new(NowMs :: integer(), Sent :: non_neg_integer()) -> watch().
+new(NowMs, Sent) ->
+    #watch{sent = Sent, asked_ms = NowMs, pinged_ms = NowMs}.
+
+%% @doc A ping was answered.
+-spec answered(watch()) -> watch().
+answered(#watch{own = Own} = Watch) ->
+    Watch#watch{own = Own + 1}.
+
+%% @doc What to do now that so many packets were heard and sent in all.
+-spec look(NowMs :: integer(), {Heard :: non_neg_integer(), Sent :: non_neg_integer()},
+           {watch(), #{timeout_ms := pos_integer(), idle_ms := non_neg_integer()}}) ->
+          {ping | rest | dead, watch()}.
+look(NowMs, {Heard, Sent}, {#watch{asked_ms = Asked0} = Watch, Limits}) ->
+    #{timeout_ms := TimeoutMs, idle_ms := IdleMs} = Limits,
+    Asked = case Watch#watch.heard of Heard -> Asked0; _ -> undefined end,
+    IsUsed = Sent - Watch#watch.own > Watch#watch.sent,
+    Seen = Watch#watch{heard = Heard, sent = Sent, own = 0, asked_ms = Asked},
+    case is_integer(Asked) andalso NowMs - Asked > TimeoutMs of
+        true ->
+            {dead, Seen};
+        false when IsUsed; is_integer(Asked); NowMs - Seen#watch.pinged_ms >= IdleMs ->
+            {ping, Seen#watch{own = 1, pinged_ms = NowMs, asked_ms = first(Asked, NowMs)}};
+        false ->
+            {rest, Seen}
+    end.
+
+first(undefined, NowMs) -> NowMs;
+first(Asked, _NowMs) -> Asked.
