@@ -5,7 +5,7 @@
 %% The data come from `weft_status' and `weft_trace'; here is no logic.
 -module(weft).
 
--export([send/3, cast/3, call/4]).
+-export([send/3, cast/3, call/4, pin/1, pin/2, unpin/0, unpin/1]).
 -export([status/0, why/1, trace/1, members/0, neighbours/0, topology/0, topology/1]).
 
 %% @doc This node's links, sessions and routes, as one map. Costs one call per link and session.
@@ -60,3 +60,24 @@ cast(Dest, Request, Options) -> weft_channel:send(Dest, {'$gen_cast', Request}, 
 -spec call(pid() | atom() | {atom(), node()}, term(), timeout(), weft_channel:options()) -> term().
 call(Dest, Request, TimeoutMs, Options) ->
     weft_channel:call(Dest, Request, TimeoutMs, Options).
+
+%% @doc Gives all ordinary messages of the calling process the class of a channel.
+-spec pin(Channel :: atom()) -> ok.
+pin(Channel) -> pin(self(), Channel).
+
+%% @doc The same for another process of this node, until it ends. Its code goes on as it is; beside
+%% traffic of other classes its messages are served as that class is. An unknown channel is an error
+%% that names it.
+-spec pin(pid(), Channel :: atom()) -> ok.
+pin(Pid, Channel) ->
+    case weft_pins:pin(Pid, Channel) of
+        ok -> ok;
+        {error, Reason} -> error(Reason)
+    end.
+
+-spec unpin() -> ok.
+unpin() -> unpin(self()).
+
+%% @doc Ends what `pin/2' began.
+-spec unpin(pid()) -> ok.
+unpin(Pid) -> weft_pins:unpin(Pid).

@@ -24,10 +24,11 @@ options() ->
      {compression, "a level from 0 to 9"},
      {mailbox_max, "a number of messages, or infinity"}].
 
-%% @doc A channel of that class in which nothing is set.
+%% @doc A channel of that class in which nothing is set. A sender waits longer than a stream looks
+%% for a path (resume_timeout_ms), so that what it hears in the end is the end of the stream.
 -spec defaults(class()) -> channel().
 defaults(Class) ->
-    #{class => Class, parallelism => 1, policy => block, block_ms => 5000,
+    #{class => Class, parallelism => 1, policy => block, block_ms => 20000,
       queue_bytes => case Class of bulk -> 16777216; _ -> 4194304 end,
       monotonic => undefined, compression => 0, mailbox_max => infinity}.
 

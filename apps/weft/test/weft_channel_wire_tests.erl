@@ -10,7 +10,8 @@
 
 properties_test_() ->
     [{Name, {timeout, 60, ?_assert(proper:quickcheck(Property, [{numtests, 300}, quiet]))}}
-     || {Name, Property} <- [{"batches", prop_batch()}, {"groups", prop_groups()}, {"large items", prop_apart()},
+     || {Name, Property} <- [{"batches", prop_batch()}, {"groups", prop_groups()},
+                            {"large items", prop_apart()},
                              {"any bytes", prop_garbage()}, {"changed bytes", prop_mutation()}]].
 
 prop_batch() ->

@@ -17,6 +17,7 @@ start_link() ->
 %% @private
 init([]) ->
     Children = [#{id => weft_refusals, start => {weft_refusals, start_link, []}},
+                #{id => weft_pins, start => {weft_pins, start_link, []}},
                 #{id => weft_sessions, start => {weft_sessions, start_link, []}},
                 #{id => weft_links, start => {weft_links, start_link, [weft_switch]}}],
     {ok, {#{strategy => one_for_all, intensity => 0}, Children}}.

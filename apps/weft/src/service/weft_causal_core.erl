@@ -8,8 +8,8 @@
 %% the matrix says were sent to it. The matrix is kept sparse.
 %%
 %% What a participant had sent and nobody got because it died, or because the connection to it was
-%% lost, will not arrive any more. `down/3' stops the waiting for it; when it is heard again, what it
-%% sent before counts as delivered. So the order holds among those that stay connected.
+%% lost, will not arrive any more. `down/3' stops the waiting for it; when it is heard again, what
+%% it sent before counts as delivered. So the order holds among those that stay connected.
 %% What waits is bounded: over the bound the oldest is given out all the same, and told to be
 %% (`forced'). The number of pairs is bounded too; there a new one is an error.
 -module(weft_causal_core).

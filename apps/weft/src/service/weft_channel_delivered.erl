@@ -23,7 +23,8 @@ init() ->
     ok.
 
 %% @doc A message with extras has come: at once, or when its causes have been delivered.
--spec extra(pid() | atom(), term(), ack() | term(), none | {term(), weft_causal_core:stamp()} | term(),
+-spec extra(pid() | atom(), term(), ack() | term(),
+            none | {term(), weft_causal_core:stamp()} | term(),
             weft_channel_counters:counters()) -> ok.
 extra(To, Message, Ack, Causal, Counters) ->
     case first(Ack) of

@@ -35,7 +35,8 @@ new(#{counters := Counters, mailbox_max := MailboxMax}) ->
 %% @doc Must the next payload wait?
 -spec is_full(inbox()) -> boolean().
 is_full(#inbox{held_bytes = Bytes}) when Bytes > ?HELD_BYTES_MAX -> true;
-is_full(#inbox{full = Full, mailbox_max = Max}) -> lists:any(fun(Pid) -> is_over(Pid, Max) end, Full).
+is_full(#inbox{full = Full, mailbox_max = Max}) ->
+    lists:any(fun(Pid) -> is_over(Pid, Max) end, Full).
 
 is_over(Pid, Max) ->
     case process_info(Pid, message_queue_len) of

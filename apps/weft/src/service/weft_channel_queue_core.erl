@@ -84,8 +84,8 @@ drop_oldest(Dropped, #fifo{front = [_], rear = []} = Queue) ->
 drop_oldest(Dropped, #fifo{front = [{Cost, _} = Entry | Front], bytes = Bytes} = Queue) ->
     drop_oldest([Entry | Dropped], Queue#fifo{front = Front, bytes = Bytes - Cost}).
 
-%% @doc Takes items that may be sent now, oldest first, of about BytesMax together; one of AloneBytes
-%% or more comes alone. [] if nothing may be sent now.
+%% @doc Takes items that may be sent now, oldest first, of about BytesMax together; one of
+%% AloneBytes or more comes alone. [] if nothing may be sent now.
 -spec batch(BytesMax :: pos_integer(), AloneBytes :: pos_integer(), NowMs :: integer(), queue()) ->
           {Items :: [term()], Bytes :: non_neg_integer(), queue()}.
 batch(BytesMax, Alone, NowMs, Queue) ->

@@ -22,7 +22,9 @@
 %% What is taken from the mailbox before the next batch is sent.
 -define(DRAIN_MESSAGES, 1024).
 -define(CLOSED, -(1 bsl 60)).
--define(IDLE_MS, 60000).
+-define(LOOK_MS, 10000).
+%% Looks in a row without anything sent, before it ends.
+-define(IDLE_LOOKS, 6).
 -define(RETRY_MS, 100).
 %% How long the last messages of senders that have announced their bytes are waited for.
 -define(LAST_MS, 200).
@@ -40,9 +42,10 @@
                  state = connecting :: connecting | up | plain,
                  waiters = queue:new() :: queue:queue({reference(), Cost :: pos_integer()}),
                  large :: weft_channel_large:large(),
-                 timer :: {DueMs :: integer(), reference()} | undefined,
+                 timer = none :: reference() | none,
                  sent = 0 :: non_neg_integer(),
-                 sent_when_idle = -1 :: integer()}).
+                 sent_then = 0 :: non_neg_integer(),
+                 idle_looks = 0 :: non_neg_integer()}).
 
 %% @doc For a node, a channel and a partition.
 -spec start_link(node(), weft_channels:channel(), weft_channels:partition()) ->
@@ -68,7 +71,7 @@ init({Node, #{name := Name} = Channel, Partition}) ->
     Bytes = atomics:new(1, [{signed, true}]),
     case weft_channels:add_sender(Node, Name, Partition, Bytes) of
         true ->
-            _ = erlang:send_after(?IDLE_MS, self(), idle),
+            _ = erlang:send_after(?LOOK_MS, self(), idle),
             {ok, #sender{key = {Node, Name, Partition}, channel = Channel, bytes = Bytes,
                          limit = maps:get(queue_bytes, Channel),
                          queue = weft_channel_queue_core:new(options(Partition, Channel)),
@@ -87,16 +90,19 @@ options(_Partition, Channel) ->
 %% As `!' does, the first message connects the nodes.
 %% @private
 handle_continue(connect, #sender{key = {Node, Name, Partition}} = Sender) ->
-    _ = net_kernel:connect_node(Node),
-    true = erlang:monitor_node(Node, true),
-    case has_session(Node) of
+    case net_kernel:connect_node(Node) of
         true ->
-            Kind = {channel, atom_to_binary(Name), Partition},
-            Stream = weft_stream:initiator(Kind, Node, weft_session_counters:new(), self()),
-            next(Sender#sender{stream = weft_stream:connect(Stream)});
-        false ->
-            next(Sender#sender{state = plain})
+            true = erlang:monitor_node(Node, true),
+            begin_stream(has_session(Node), {channel, atom_to_binary(Name), Partition}, Sender);
+        _ ->
+            ended(nodedown, Sender)
     end.
+
+begin_stream(true, Kind, #sender{key = {Node, _, _}} = Sender) ->
+    Stream = weft_stream:initiator(Kind, Node, weft_session_counters:new(), self()),
+    next(Sender#sender{stream = weft_stream:connect(Stream)});
+begin_stream(false, _Kind, Sender) ->
+    next(Sender#sender{state = plain}).
 
 has_session(Node) ->
     whereis(weft_carrier_sup) =/= undefined andalso weft_sessions:with(atom_to_binary(Node)) =/= [].
@@ -143,7 +149,7 @@ handle_info({'DOWN', _, process, Pid, Reason} = Down, #sender{large = Large0} = 
         unknown -> stream(Down, Sender)
     end;
 handle_info(due, Sender) ->
-    next(Sender#sender{timer = undefined});
+    next(Sender#sender{timer = none});
 handle_info(connect_again, #sender{stream = Stream, state = connecting} = Sender) ->
     next(Sender#sender{stream = weft_stream:connect(Stream)});
 handle_info(idle, Sender) ->
@@ -207,39 +213,51 @@ release(Cost, #sender{bytes = Bytes, waiters = Waiters} = Sender) ->
         false -> wake_waiters(Sender)
     end.
 
-wake_waiters(#sender{bytes = Bytes, limit = Limit} = Sender) ->
+wake_waiters(#sender{bytes = Bytes} = Sender) ->
+    {Low, High} = marks(Sender),
     case atomics:get(Bytes, 1) of
-        Now when Now * 2 =< Limit -> wake(Now, Sender);
+        Now when Now =< Low -> wake(Now, High, Sender);
         _ -> Sender
     end.
 
-wake(Now, #sender{waiters = Waiters, limit = Limit} = Sender) ->
+%% Where the oldest are dropped the queue is never empty for long.
+marks(#sender{limit = Limit, channel = #{policy := drop_oldest}}) -> {Limit * 3 div 2, Limit * 2};
+marks(#sender{limit = Limit}) -> {Limit div 2, Limit}.
+
+wake(Now, High, #sender{waiters = Waiters} = Sender) ->
     case queue:out(Waiters) of
-        {{value, {Ref, Cost}}, Rest} when Now < Limit ->
+        {{value, {Ref, Cost}}, Rest} when Now < High ->
             Ref ! {Ref, go},
-            wake(Now + Cost, Sender#sender{waiters = Rest});
+            wake(Now + Cost, High, Sender#sender{waiters = Rest});
         _ ->
             Sender
     end.
 
 %% --- sending ----------------------------------------------------------------------------------
 
-next(#sender{queue = Queue0} = Sender0) ->
-    Sender = case weft_channel_queue_core:due_ms(Queue0) of
-                 never -> Sender0;
-                 DueMs -> cool(DueMs, now_ms(), Sender0)
-             end,
+next(Sender0) ->
+    Sender = cool(Sender0),
     case is_ready(Sender) of
         true -> {noreply, Sender, 0};
         false -> {noreply, Sender}
     end.
 
-cool(DueMs, NowMs, #sender{queue = Queue} = Sender) when DueMs =< NowMs ->
-    Sender#sender{queue = weft_channel_queue_core:wake(NowMs, Queue)};
-cool(_DueMs, _NowMs, #sender{timer = {_, _}} = Sender) ->
-    Sender;
-cool(DueMs, _NowMs, Sender) ->
-    Sender#sender{timer = {DueMs, erlang:send_after(DueMs, self(), due, [{abs, true}])}}.
+%% Slots of a monotonic channel: wakes those whose time has come, and a timer is set for the next.
+cool(#sender{queue = Queue, timer = Timer} = Sender) ->
+    case weft_channel_queue_core:due_ms(Queue) of
+        never ->
+            Sender;
+        DueMs ->
+            NowMs = now_ms(),
+            case DueMs =< NowMs of
+                true -> cool(Sender#sender{queue = weft_channel_queue_core:wake(NowMs, Queue)});
+                false when Timer =:= none -> set_timer(DueMs, Sender);
+                false -> Sender
+            end
+    end.
+
+set_timer(DueMs, Sender) ->
+    Sender#sender{timer = erlang:send_after(DueMs, self(), due, [{abs, true}])}.
 
 is_ready(#sender{state = connecting}) ->
     false;
@@ -321,29 +339,35 @@ encode(Items, Cost, #{compression := Level}, Large) ->
 %% --- the end ----------------------------------------------------------------------------------
 
 %% Nothing was sent for a while: once the peer has acknowledged all, the stream is not needed.
-idle(#sender{sent = Sent, sent_when_idle = Sent, bytes = Bytes, queue = Queue,
-             stream = Stream} = Sender) ->
-    case weft_channel_queue_core:is_empty(Queue) andalso is_acknowledged(Stream)
-        andalso atomics:compare_exchange(Bytes, 1, 0, ?CLOSED) of
-        ok ->
-            weft_channels:drop_sender(Sender#sender.key, Bytes),
-            {stop, normal, Sender};
-        _ ->
-            stay(Sender)
+idle(#sender{sent = Sent, sent_then = Sent, idle_looks = Looks} = Sender)
+  when Looks >= ?IDLE_LOOKS ->
+    case is_acknowledged(Sender) andalso close(Sender) of
+        true -> {stop, normal, Sender};
+        false -> next(look(Sender))
     end;
+idle(#sender{sent = Sent, sent_then = Sent, idle_looks = Looks} = Sender) ->
+    next(look(Sender#sender{idle_looks = Looks + 1}));
 idle(#sender{sent = Sent} = Sender) ->
-    stay(Sender#sender{sent_when_idle = Sent}).
+    next(look(Sender#sender{sent_then = Sent, idle_looks = 0})).
 
-is_acknowledged(undefined) -> true;
-is_acknowledged(Stream) -> maps:get(unacked_bytes, weft_stream:info(Stream)) =:= 0.
+is_acknowledged(#sender{queue = Queue, stream = Stream}) ->
+    weft_channel_queue_core:is_empty(Queue)
+        andalso (Stream =:= undefined
+                 orelse maps:get(unacked_bytes, weft_stream:info(Stream)) =:= 0).
 
-%% A tick is answered by an acknowledgement.
-stay(#sender{stream = undefined} = Sender) ->
-    _ = erlang:send_after(?IDLE_MS, self(), idle),
-    next(Sender);
-stay(#sender{stream = Stream} = Sender) ->
-    _ = erlang:send_after(?IDLE_MS, self(), idle),
-    next(Sender#sender{stream = weft_stream:send_unnumbered(fun weft_wire:tick/1, 5, Stream)}).
+close(#sender{key = Key, bytes = Bytes}) ->
+    case atomics:compare_exchange(Bytes, 1, 0, ?CLOSED) of
+        ok -> weft_channels:drop_sender(Key, Bytes);
+        _InUse -> false
+    end.
+
+%% A tick is answered by an acknowledgement, which frees what is kept for the last of them.
+look(#sender{stream = Stream} = Sender) ->
+    _ = erlang:send_after(?LOOK_MS, self(), idle),
+    case Stream of
+        undefined -> Sender;
+        _ -> Sender#sender{stream = weft_stream:send_unnumbered(fun weft_wire:tick/1, 5, Stream)}
+    end.
 
 %% All that waits is lost: it is counted, and who waits for an acknowledgement is told.
 ended(Reason, #sender{bytes = Bytes, queue = Queue, key = Key,

@@ -10,7 +10,7 @@
 
 -export([start_link/0, find/1, names/0, sender/3, add_sender/4, drop_sender/2, senders/0,
          receiver/3, add_receiver/4, receivers/0, label/1, add_label/2, remote_label/2]).
--export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 -export_type([channel/0, partition/0]).
 
 %% The options of a channel (`weft_channel_options:channel()'), its name and its counters.
@@ -123,6 +123,7 @@ watch(What) ->
 
 %% @private
 init([]) ->
+    process_flag(trap_exit, true),
     ?SENDERS = ets:new(?SENDERS, [named_table, public, {read_concurrency, true}]),
     ?RECEIVERS = ets:new(?RECEIVERS, [named_table, public, {read_concurrency, true}]),
     ?LABELS = ets:new(?LABELS, [named_table, public, {read_concurrency, true}]),
@@ -168,6 +169,13 @@ handle_info({'DOWN', Ref, process, _Pid, _Reason}, Watched) ->
     {noreply, Rest};
 handle_info(_Stray, Watched) ->
     {noreply, Watched}.
+
+%% @private
+terminate(_Reason, _Watched) ->
+    Names = names(),
+    _ = persistent_term:erase(?MODULE),
+    _ = [persistent_term:erase({?MODULE, Name}) || Name <- Names],
+    ok.
 
 table(sender) -> ?SENDERS;
 table(receiver) -> ?RECEIVERS;

@@ -2,8 +2,8 @@
 %% @doc Acknowledged delivery, as the sending process sees it: attempts, answers, and the end.
 %%
 %% Pure; runs in the process that called `weft:send/3'. Each attempt carries the same reference, by
-%% which the receiving node knows a repeated one (`weft_channel_delivered') and only answers it again. A
-%% stream loses nothing while both nodes live, so what is repeated is what a node, a registered
+%% which the receiving node knows a repeated one (`weft_channel_delivered') and only answers it
+%% again. A stream loses nothing while both nodes live, so what is repeated is what a node, a registered
 %% process or a channel took along when it ended.
 %%
 %% A dead pid is final. A name without a process is not: its supervisor may be about to restart it.
@@ -20,7 +20,8 @@
 
 -type options() :: true | #{retries => non_neg_integer(), timeout_ms => pos_integer()}.
 -type reason() :: noproc | timeout | nodedown | dropped | overloaded | no_channels.
--type verdict() :: ok | {wait, TimeoutMs :: pos_integer(), delivery()} | {again, TimeoutMs :: pos_integer(), delivery()}
+-type verdict() :: ok | {wait, TimeoutMs :: pos_integer(), delivery()}
+                 | {again, TimeoutMs :: pos_integer(), delivery()}
                  | {error, {not_delivered, reason(), Attempts :: pos_integer()}}.
 -record(delivery, {target :: pid | name,
                    retries :: non_neg_integer(),
@@ -71,7 +72,8 @@ answer(Reason, #delivery{timeout_ms = TimeoutMs} = Delivery) ->
 timeout(#delivery{retries = 0, last = Last} = Delivery) ->
     failed(case Last of undefined -> timeout; _ -> Last end, Delivery);
 timeout(#delivery{retries = Retries, attempts = Attempts, timeout_ms = TimeoutMs} = Delivery) ->
-    {again, TimeoutMs, Delivery#delivery{retries = Retries - 1, attempts = Attempts + 1, last = undefined}}.
+    {again, TimeoutMs,
+     Delivery#delivery{retries = Retries - 1, attempts = Attempts + 1, last = undefined}}.
 
 failed(Reason, #delivery{attempts = Attempts}) ->
     {error, {not_delivered, Reason, Attempts}}.

@@ -1,0 +1,507 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Channels on real nodes: order, policies, large messages, fan-out, acknowledgements, causal
+%% order, and what remains of these when connections, processes and nodes go.
+-module(weft_channel_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-export([suite/0, all/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2,
+         end_per_testcase/2]).
+-export([order_without_a_key/1, order_by_key/1, unknown_things_are_named/1, calls_and_casts/1,
+         fan_out/1, large_messages_keep_their_place/1, compressed/1, exactly_once_over_breaks/1,
+         over_a_gateway/1, slow_receiver/1, policies_when_nothing_moves/1, monotonic/1,
+         acknowledged/1, acknowledged_across_deaths/1, causal_order/1, causal_and_death/1,
+         plain_node/1, node_down/1, hostile_payloads/1, telemetry_is_told/1]).
+
+-define(T, weft_channel_traffic).
+-define(CHANNELS,
+        #{default => #{block_ms => 60000},
+          wide => #{parallelism => 4, block_ms => 60000},
+          files => #{class => bulk, block_ms => 60000},
+          small => #{queue_bytes => 65536, block_ms => 300},
+          paced => #{queue_bytes => 65536, mailbox_max => 100, block_ms => 60000},
+          newest => #{queue_bytes => 65536, policy => drop_newest},
+          oldest => #{queue_bytes => 65536, policy => drop_oldest},
+          strict => #{queue_bytes => 65536, policy => error},
+          gossip => #{class => control, monotonic => 200},
+          zipped => #{compression => 6}}).
+
+suite() -> [{timetrap, {minutes, 2}}].
+
+all() ->
+    [order_without_a_key, order_by_key, unknown_things_are_named, calls_and_casts, fan_out,
+     large_messages_keep_their_place, compressed, exactly_once_over_breaks, over_a_gateway,
+     slow_receiver, policies_when_nothing_moves, monotonic, acknowledged,
+     acknowledged_across_deaths, causal_order, causal_and_death, plain_node, node_down,
+     hostile_payloads, telemetry_is_told].
+
+init_per_suite(Config) ->
+    [{epmd, weft_test_nodes:start_epmd()} | Config].
+
+end_per_suite(Config) ->
+    weft_test_nodes:stop_epmd(?config(epmd, Config)).
+
+init_per_testcase(_Case, Config) ->
+    Place = #{epmd => ?config(epmd, Config), dir => ?config(priv_dir, Config)},
+    [{place, Place} | Config].
+
+end_per_testcase(_Case, _Config) ->
+    weft_test_nodes:stop_all().
+
+%% --- order ------------------------------------------------------------------------------------
+
+%% Many senders, messages from a few bytes to several chunks, one stream and four.
+order_without_a_key(Config) ->
+    [A, B] = cluster([a, b], Config),
+    To = {keeper, node_of(B)},
+    Senders = [{Channel, I, call(A, ?T, send_numbered, [To, {Channel, I}, 300, 400000, Channel])}
+               || Channel <- [default, wide, files], I <- [1, 2]],
+    [done = call(A, ?T, wait_numbered, [Pid]) || {_, _, Pid} <- Senders],
+    in_order(B, 300 * length(Senders)).
+
+%% A key makes one order of what several receivers get: the relay sees it in the messages.
+order_by_key(Config) ->
+    [A, B] = cluster([a, b], Config),
+    Options = #{channel => wide, key => {any, "term"}},
+    To = {keeper, node_of(B)},
+    _ = [done = call(A, ?T, wait_numbered,
+                     [call(A, ?T, send_numbered, [To, I, 50, 1000, Options])]) || I <- [1, 2, 3]],
+    in_order(B, 150),
+    %% One key, one stream; the senders of other keys spread.
+    ?assertMatch([_], streams(A, wide)),
+    _ = [ok = call(A, weft, send, [To, {I, 1, <<>>}, #{channel => wide, key => I}])
+         || I <- lists:seq(10, 60)],
+    ?assertEqual(4, length(streams(A, wide))).
+
+in_order(Node, Count) ->
+    weft_test_nodes:until(fun() -> call(Node, ?T, count, [keeper]) >= Count end, 60000),
+    Last = call(Node, ?T, numbers, [keeper]),
+    ?assert(is_map(Last), Last),
+    ?assertEqual(Count, lists:sum(maps:values(Last))).
+
+%% --- the interface ----------------------------------------------------------------------------
+
+unknown_things_are_named(Config) ->
+    [A, B] = cluster([a, b], Config),
+    To = {keeper, node_of(B)},
+    Raised = fun(Dest, Options) ->
+                     try call(A, weft, send, [Dest, x, Options]) of Result -> Result
+                     catch error:Reason -> Reason
+                     end
+             end,
+    ?assertMatch({unknown_channel, fast, [bulk, control | _]}, Raised(To, fast)),
+    ?assertMatch({unknown_channel, fast, _}, Raised(To, #{channel => fast})),
+    ?assertMatch({unknown_option, keys, [channel, key, ack, label]}, Raised(To, #{keys => 1})),
+    ?assertMatch({bad_options, 17, _}, Raised(To, 17)),
+    ?assertMatch({bad_destination, {keeper, "ab", 1}}, Raised({keeper, "ab", 1}, default)),
+    ?assertMatch({bad_options, ack, _}, Raised(To, #{ack => 3})),
+    ?assertMatch({bad_options, label, _}, Raised(To, #{channel => oldest, label => l})),
+    ?assertMatch({bad_options, label, _}, Raised(To, #{channel => gossip, label => l})),
+    ?assertEqual([], call(B, ?T, received, [keeper])),
+    %% Without the application there are no channels.
+    ok = call(A, application, stop, [weft]),
+    ?assertMatch({not_started, weft}, Raised(To, default)).
+
+%% Servers know nothing of channels.
+calls_and_casts(Config) ->
+    [A, B] = cluster([a, b], Config),
+    {ok, Pid} = call(B, ?T, start_server, [server]),
+    Server = {server, node_of(B)},
+    ?assertEqual(5, call(A, weft, call, [Server, {add, 5}, 5000, control])),
+    ok = call(A, weft, cast, [Server, {add, 2}, control]),
+    ?assertEqual(8, call(A, weft, call, [Pid, {add, 1}, 5000, control])),
+    ?assertEqual(9, call(B, weft, call, [server, {add, 1}, 5000, control])),
+    Exits = fun(Dest, Request) ->
+                    try call(A, weft, call, [Dest, Request, 300, control]) of Reply -> Reply
+                    catch exit:{Reason, {weft, call, _}} -> Reason
+                    end
+            end,
+    ?assertEqual(timeout, Exits(Server, never)),
+    ?assertEqual(stopped, Exits(Server, stop)),
+    ?assertEqual(noproc, Exits(Pid, never)),
+    ?assertEqual({nodedown, nobody@nowhere}, Exits({server, nobody@nowhere}, never)).
+
+fan_out(Config) ->
+    [A, B, C] = cluster([a, b, c], Config),
+    [PidB, PidC] = [element(2, call(N, ?T, keeper, [none])) || N <- [B, C]],
+    Names = [node_of(N) || N <- [A, B, C]],
+    Message = {hello, binary:copy(<<7>>, 1000)},
+    ok = call(A, weft, send, [[{keeper, Names}, PidB, [PidC]], Message, default]),
+    [weft_test_nodes:until(fun() -> call(N, ?T, received, [K]) =:= [Message] end)
+     || {N, K} <- [{A, keeper}, {B, keeper}, {C, keeper}, {B, PidB}, {C, PidC}]],
+    %% One item for each node, whatever the number of its receivers.
+    ?assertMatch(#{messages_out := 2, batches_out := 2}, counters(A, default)),
+    %% A large one is announced once and given to all.
+    Large = binary:copy(<<8>>, 1000000),
+    ok = call(A, weft, send, [[PidB, {keeper, node_of(B)}, PidC], Large, wide]),
+    [weft_test_nodes:until(fun() -> call(N, ?T, received, [K]) =:= [Message, Large] end)
+     || {N, K} <- [{B, keeper}, {B, PidB}, {C, PidC}]].
+
+%% Small messages behind a large one to the same receiver wait for it, whether it is called by its
+%% pid or by its name; large binaries inside of terms are the same again.
+large_messages_keep_their_place(Config) ->
+    [A, B] = cluster([a, b], Config),
+    Pid = call(B, erlang, whereis, [keeper]),
+    Sent = [call(A, ?T, send_large, [[Pid, {keeper, node_of(B)}], Channel])
+            || Channel <- [default, files, wide]],
+    Expected = lists:append(Sent),
+    weft_test_nodes:until(fun() -> call(B, ?T, count, [keeper]) =:= length(Expected) end, 60000),
+    Got = call(B, ?T, digests, [keeper]),
+    %% `wide' may have sent by name and by pid on two partitions; each is in order.
+    ?assertEqual(lists:sort(Expected), lists:sort(Got)),
+    [?assertEqual(Digests, [D || D <- Got, lists:member(D, Digests)])
+     || Digests <- lists:sublist(Sent, 2)].
+
+compressed(Config) ->
+    [A, B] = cluster([a, b], Config),
+    Text = lists:duplicate(20000, $a),
+    To = {keeper, node_of(B)},
+    ok = call(A, weft, send, [To, Text, zipped]),
+    ok = call(A, weft, send, [To, binary:copy(<<"abc">>, 500000), zipped]),
+    weft_test_nodes:until(fun() -> call(B, ?T, received, [keeper])
+                                       =:= [Text, binary:copy(<<"abc">>, 500000)] end),
+    ?assert(maps:get(bytes_out, counters(A, zipped)) < 20000).
+
+%% --- faults -----------------------------------------------------------------------------------
+
+%% All connections are cut again and again while messages of all sizes go both ways.
+exactly_once_over_breaks(Config) ->
+    [A, B] = Nodes = cluster([a, b], Config),
+    Both = [{A, B}, {B, A}],
+    Senders = [{Here, call(Here, ?T, send_numbered,
+                           [{keeper, node_of(There)}, {Channel, I}, 3000, Bytes, Channel])}
+               || {Here, There} <- Both, I <- [1, 2],
+                  {Channel, Bytes} <- [{default, 2000}, {wide, 20000}, {files, 200000}]],
+    weft_test_nodes:until(fun() -> call(B, ?T, count, [keeper]) > 100 end),
+    try lists:foreach(fun(I) -> break_and_go_on(I, Nodes) end, lists:seq(1, 20))
+    catch
+        error:Reason:Stack ->
+            ct:pal("~p~n~p", [Reason, [states(N) || N <- Nodes]]),
+            erlang:raise(error, Reason, Stack)
+    end,
+    [done = call(Here, ?T, wait_numbered, [Pid]) || {Here, Pid} <- Senders],
+    [in_order(Node, 3000 * 6) || Node <- Nodes],
+    ?assert(lists:sum([resumes(A, S) || S <- streams(A, default)]) > 0).
+
+%% Some traffic between the faults, or the end of it.
+break_and_go_on(I, [_, B] = Nodes) ->
+    ok = call(lists:nth(1 + I rem 2, Nodes), weft_fault, break,
+              [node_of(lists:nth(1 + (I + 1) rem 2, Nodes))]),
+    Count = call(B, ?T, count, [keeper]),
+    weft_test_nodes:until(fun() -> Now = call(B, ?T, count, [keeper]),
+                                   Now > Count + 200 orelse Now =:= 18000
+                          end).
+
+states(Node) ->
+    [{node_of(Node), counters(Node, default)}
+     | [{Key, call(Node, gen_server, call, [Pid, info])}
+        || {Key, Pid, _} <- call(Node, weft_channels, senders, [])]
+     ++ [{Key, call(Node, gen_server, call, [Pid, info])}
+         || {Key, Pid} <- call(Node, weft_channels, receivers, [])]].
+
+over_a_gateway(Config) ->
+    {ok, Host} = inet:gethostname(),
+    Names = [unique(N) || N <- [a, g, b]],
+    [NodeA, NodeG, NodeB] = [list_to_atom(lists:concat([N, "@", Host])) || N <- Names],
+    Topology = {static, #{links => [{NodeA, NodeG}, {NodeG, NodeB}]}},
+    Flags = ["-kernel", "prevent_overlapping_partitions", "false", "-connect_all", "false"],
+    [A, G, B] = [start(N, [{topology, Topology}], Flags, Config) || N <- Names],
+    weft_test_nodes:until(fun() -> call(A, weft_path, choose, [NodeB]) =:= {via, NodeG} end),
+    Senders = [call(A, ?T, send_numbered, [{keeper, NodeB}, {Channel, I}, 1500, Bytes, Channel])
+               || {Channel, Bytes} <- [{default, 2000}, {wide, 400000}], I <- [1, 2]],
+    weft_test_nodes:until(fun() -> call(B, ?T, count, [keeper]) > 100 end),
+    [begin
+         ok = call(G, weft_fault, break, [N]),
+         Count = call(B, ?T, count, [keeper]),
+         weft_test_nodes:until(fun() -> Now = call(B, ?T, count, [keeper]),
+                                        Now > Count + 50 orelse Now =:= 6000 end)
+     end || _ <- lists:seq(1, 3), N <- [NodeA, NodeB]],
+    [done = call(A, ?T, wait_numbered, [Pid]) || Pid <- Senders],
+    in_order(B, 6000),
+    ?assertNot(call(A, weft_links, up, [NodeB])),
+    ok = call(A, weft, send, [{keeper, NodeB}, acked, #{ack => true}]).
+
+node_down(Config) ->
+    [A, B] = cluster([a, b], Config),
+    To = {keeper, node_of(B)},
+    ok = call(A, weft, send, [To, first, default]),
+    weft_test_nodes:until(fun() -> call(B, ?T, received, [keeper]) =:= [first] end),
+    weft_test_nodes:kill(B),
+    weft_test_nodes:until(fun() -> streams(A, default) =:= [] end),
+    %% As with `!', a message to a node that is down is lost; here that is counted.
+    Lost = maps:get(lost, counters(A, default)),
+    ok = call(A, weft, send, [To, second, default]),
+    weft_test_nodes:until(fun() -> maps:get(lost, counters(A, default)) =:= Lost + 1 end),
+    weft_test_nodes:until(fun() -> streams(A, default) =:= [] end),
+    ?assertMatch({error, {not_delivered, nodedown, 1}},
+                 call(A, weft, send, [To, third, #{ack => #{retries => 0}}])).
+
+%% --- pressure ---------------------------------------------------------------------------------
+
+%% A receiver that takes nothing, on a channel with a limit for mailboxes: the sender waits, and
+%% neither node's memory grows beyond the queue, the window and the mailbox.
+slow_receiver(Config) ->
+    [A, B] = cluster([a, b], Config),
+    To = {keeper, node_of(B)},
+    Before = {call(A, ?T, memory, []), call(B, ?T, memory, [])},
+    hold = call(B, ?T, hold, [keeper]),
+    Sender = call(A, ?T, send_numbered, [To, slow, 100000, 2000, paced]),
+    %% The mailbox is full, the window is full, the queue is full: the sender stays where it is.
+    weft_test_nodes:until(fun() -> maps:get(paused, counters(B, paced)) > 20
+                                       andalso is_waiting(A, Sender) end, 30000),
+    Sent = maps:get(messages_out, counters(A, paced)),
+    ?assert(Sent < 20000, Sent),
+    Grown = [call(N, ?T, memory, []) - element(I, Before) || {N, I} <- [{A, 1}, {B, 2}]],
+    %% Windows on either side, and what is under way; all together were 100 MB to come.
+    ?assert(lists:max(Grown) < 32 * 1024 * 1024, Grown),
+    Keeper = call(B, erlang, whereis, [keeper]),
+    {message_queue_len, Length} = call(B, erlang, process_info, [Keeper, message_queue_len]),
+    ?assert(Length < 1000, Length),
+    go_on = call(B, ?T, go_on, [keeper]),
+    done = call(A, ?T, wait_numbered, [Sender]),
+    in_order(B, 100000).
+
+is_waiting(Node, Pid) ->
+    {current_function, {weft_channel_entry, wait, 3}}
+        =:= call(Node, erlang, process_info, [Pid, current_function]).
+
+%% The peer is stopped in its tracks: windows and queues fill, and each policy does what it says.
+policies_when_nothing_moves(Config) ->
+    [A, B] = cluster([a, b], [{window_bytes, 65536}], Config),
+    To = {keeper, node_of(B)},
+    Channels = [small, newest, oldest, strict],
+    _ = [ok = call(A, weft, send, [To, {Channel, 0}, #{channel => Channel, ack => true}])
+         || Channel <- Channels],
+    weft_test_nodes:pause(B),
+    Before = call(A, ?T, memory, []),
+    Results = maps:from_list([{Channel, call(A, ?T, fill, [To, 10000, 3000, Channel])}
+                              || Channel <- Channels]),
+    Counters = maps:from_list([{Channel, counters(A, Channel)} || Channel <- Channels]),
+    weft_test_nodes:continue(B),
+    ct:pal("~p~n~p", [Results, Counters]),
+    #{small := #{{error, overloaded} := Timeouts}, strict := #{{error, overloaded} := Refused}}
+        = Results,
+    ?assertMatch(#{small := #{block_timeouts := Timeouts}, strict := #{refused := Refused}},
+                 Counters),
+    [?assertEqual([ok], maps:keys(maps:get(Channel, Results))) || Channel <- [newest, oldest]],
+    #{newest := #{dropped_newest := Newest}, oldest := #{dropped_oldest := Oldest}} = Counters,
+    ?assert(Newest > 0 andalso Oldest > 0, {Newest, Oldest}),
+    ?assert(call(A, ?T, memory, []) - Before < 32 * 1024 * 1024),
+    %% What was not dropped arrives.
+    Expected = length(Channels) + lists:sum([maps:get(ok, R) || R <- maps:values(Results)])
+        - Newest - Oldest,
+    weft_test_nodes:until(fun() -> call(B, ?T, count, [keeper]) =:= Expected end, 60000).
+
+monotonic(Config) ->
+    [A, B] = cluster([a, b], Config),
+    To = {keeper, node_of(B)},
+    _ = call(A, ?T, many, [To, 1000, gossip]),
+    ok = call(A, weft, send, [To, other, #{channel => gossip, key => other}]),
+    weft_test_nodes:until(fun() -> lists:member({n, 1000}, call(B, ?T, received, [keeper])) end),
+    Received = call(B, ?T, received, [keeper]),
+    %% The first at once, the last at the end of the window, few between; another key is apart.
+    ?assert(lists:member(other, Received)),
+    Numbers = [N || {n, N} <- Received],
+    ?assertEqual(Numbers, lists:usort(Numbers)),
+    #{superseded := Superseded, messages_out := Out} = counters(A, gossip),
+    ?assertEqual(1001, Superseded + Out),
+    ?assertEqual(length(Received), Out),
+    ?assert(length(Received) < 50, length(Received)).
+
+telemetry_is_told(Config) ->
+    [A, B] = cluster([a, b], Config),
+    {ok, _} = call(A, ?T, keeper, [events]),
+    ok = call(A, ?T, attach_telemetry, [events]),
+    _ = call(A, ?T, many, [{keeper, node_of(B)}, 500, gossip]),
+    weft_test_nodes:until(fun() -> call(A, ?T, count, [events]) > 0 end),
+    ?assertMatch([{event, [weft, channel, superseded], #{count := _}, #{channel := gossip}} | _],
+                 call(A, ?T, received, [events])).
+
+%% --- acknowledged -----------------------------------------------------------------------------
+
+acknowledged(Config) ->
+    [A, B] = cluster([a, b], Config),
+    Pid = call(B, erlang, whereis, [keeper]),
+    Ack = #{ack => true},
+    ok = call(A, weft, send, [Pid, one, Ack]),
+    %% `ok' means that it is in the mailbox, not that it is on its way.
+    ?assertEqual([one], call(B, ?T, received, [keeper])),
+    ok = call(A, weft, send, [{keeper, node_of(B)}, two, Ack]),
+    ok = call(A, weft, send, [[Pid, {keeper, node_of(B)}], three, Ack]),
+    ?assertEqual([one, two, three, three], call(B, ?T, received, [keeper])),
+    call(B, ?T, stop, [keeper]),
+    ?assertEqual({error, {not_delivered, noproc, 1}}, call(A, weft, send, [Pid, four, Ack])),
+    ?assertEqual({error, {not_delivered, noproc, 3}},
+                 call(A, weft, send, [{keeper, node_of(B)}, five,
+                                      #{ack => #{retries => 2, timeout_ms => 50}}])).
+
+%% A name that comes back gets the message, once; a stream that breaks does not double it; a node
+%% that is gone is an error.
+acknowledged_across_deaths(Config) ->
+    [A, B] = cluster([a, b], Config),
+    To = {keeper, node_of(B)},
+    Again = #{ack => #{retries => 50, timeout_ms => 100}},
+    call(B, ?T, stop, [keeper]),
+    Self = self(),
+    spawn_link(fun() -> Self ! {result, call(A, weft, send, [To, patient, Again])} end),
+    weft_test_nodes:until(fun() -> maps:get(undeliverable, counters(B, default)) > 1 end),
+    {ok, _} = call(B, ?T, keeper, [keeper]),
+    receive {result, Result} -> ?assertEqual(ok, Result) after 20000 -> ct:fail(no_result) end,
+    ?assertEqual([patient], call(B, ?T, received, [keeper])),
+    _ = [begin
+             I rem 5 =:= 0 andalso call(A, weft_fault, break, [node_of(B)]),
+             ok = call(A, weft, send, [To, I, Again])
+         end || I <- lists:seq(1, 100)],
+    ?assertEqual([patient | lists:seq(1, 100)], call(B, ?T, received, [keeper])),
+    %% The channel's receiving process dies in the middle: what is repeated is delivered once.
+    Senders = [spawn_link(fun() -> Self ! {done, I, call(A, weft, send, [To, {I}, Again])} end)
+               || I <- lists:seq(1, 20)],
+    _ = [exit_receivers(B) || _ <- lists:seq(1, 3)],
+    [receive {done, I, Ok} -> ?assertEqual(ok, Ok) after 20000 -> ct:fail({no_result, I}) end
+     || I <- lists:seq(1, length(Senders))],
+    ?assertEqual([{I} || I <- lists:seq(1, 20)],
+                 lists:sort([M || {_} = M <- call(B, ?T, received, [keeper])])),
+    weft_test_nodes:kill(B),
+    ?assertMatch({error, {not_delivered, _, 2}},
+                 call(A, weft, send, [To, late, #{ack => #{retries => 1, timeout_ms => 200}}])).
+
+exit_receivers(Node) ->
+    [call(Node, erlang, exit, [Pid, shutdown])
+     || {_, Pid} <- call(Node, weft_channels, receivers, [])].
+
+%% --- causal order -----------------------------------------------------------------------------
+
+%% A tells C directly over a slow link, and B, which tells C: C must not hear B first.
+causal_order(Config) ->
+    [A, B, C] = cluster([a, b, c], Config),
+    Labelled = #{label => news},
+    To = {keeper, node_of(C)},
+    {ok, _} = call(B, ?T, relay, [relay, To, answer, Labelled]),
+    %% Introduce everybody before the link is slow.
+    ok = call(A, weft, send, [To, {first, 0}, Labelled]),
+    ok = call(A, weft, send, [{relay, node_of(B)}, {first, 0}, Labelled]),
+    weft_test_nodes:until(fun() -> call(C, ?T, count, [keeper]) =:= 2 end),
+    ok = call(A, weft_fault, delay, [node_of(C), 50, 150]),
+    ok = call(A, weft_fault, break, [node_of(C)]),
+    Numbers = lists:seq(1, 20),
+    [begin
+         ok = call(A, weft, send, [To, {question, N}, Labelled]),
+         ok = call(A, weft, send, [{relay, node_of(B)}, {question, N}, Labelled])
+     end || N <- Numbers],
+    weft_test_nodes:until(fun() -> call(C, ?T, count, [keeper]) =:= 42 end, 30000),
+    Received = call(C, ?T, received, [keeper]),
+    [?assert(place({question, N}, Received) < place({answer, N}, Received)) || N <- Numbers],
+    ?assertEqual(0, maps:get(causal_forced, counters(C, default))).
+
+place(Message, [Message | _]) -> 1;
+place(Message, [_ | Rest]) -> 1 + place(Message, Rest).
+
+%% What a dead node had sent is waited for no more.
+causal_and_death(Config) ->
+    [A, B, C] = cluster([a, b, c], Config),
+    Labelled = #{label => "news"},
+    To = {keeper, node_of(C)},
+    {ok, _} = call(B, ?T, relay, [relay, To, answer, Labelled]),
+    ok = call(A, weft, send, [To, {first, 0}, Labelled]),
+    ok = call(A, weft, send, [{relay, node_of(B)}, {first, 0}, Labelled]),
+    weft_test_nodes:until(fun() -> call(C, ?T, count, [keeper]) =:= 2 end),
+    ok = call(A, weft_fault, cut, [node_of(C)]),
+    ok = call(A, weft, send, [To, {question, 1}, Labelled]),
+    ok = call(A, weft, send, [{relay, node_of(B)}, {question, 1}, Labelled]),
+    {ok, Participant} = call(C, weft_channels, label, ["news"]),
+    weft_test_nodes:until(fun() -> maps:get(messages_in, counters(C, default)) >= 3 end),
+    true = is_pid(Participant),
+    ?assertEqual(2, call(C, ?T, count, [keeper])),
+    weft_test_nodes:kill(A),
+    weft_test_nodes:until(fun() -> lists:member({answer, 1}, call(C, ?T, received, [keeper])) end,
+                          30000).
+
+%% --- other nodes ------------------------------------------------------------------------------
+
+%% A stock node gets everything by the distribution, but for acknowledgements.
+plain_node(Config) ->
+    [A] = cluster([a], Config),
+    Plain = #{carrier => plain, args => ["-pa", weft_test_nodes:ebin(weft)]},
+    P = weft_test_nodes:start(unique(p), Plain, ?config(place, Config)),
+    {ok, Pid} = call(P, ?T, keeper, [keeper]),
+    To = {keeper, node_of(P)},
+    ok = call(A, weft, send, [To, 1, default]),
+    ok = call(A, weft, send, [[Pid, To], 2, wide]),
+    weft_test_nodes:until(fun() -> lists:sort(call(P, ?T, received, [keeper])) =:= [1, 2, 2] end),
+    ?assertEqual({error, {not_delivered, no_channels, 1}},
+                 call(A, weft, send, [To, 3, #{ack => true}])),
+    ?assertEqual({error, no_channels}, call(A, weft, send, [To, 3, #{label => l}])),
+    ?assertMatch(#{plain := 2}, counters(A, default)),
+    %% A node of weft without the application is as good as plain.
+    W = weft_test_nodes:start(unique(w), #{}, ?config(place, Config)),
+    {ok, _} = call(W, ?T, keeper, [keeper]),
+    ok = call(A, weft, send, [{keeper, node_of(W)}, hello, default]),
+    weft_test_nodes:until(fun() -> call(W, ?T, received, [keeper]) =:= [hello] end).
+
+%% Payloads that make no sense end that stream and are reported; the node, its distribution and
+%% other streams go on.
+hostile_payloads(Config) ->
+    [A, B] = cluster([a, b], Config),
+    To = {keeper, node_of(B)},
+    ok = call(A, weft, send, [To, before, control]),
+    true = call(A, net_kernel, connect_node, [node_of(B)]),
+    Term = fun(T) -> term_to_binary(T) end,
+    Payloads = [<<>>, <<0>>, <<255, 1, 2>>, <<1>>, <<1, 131>>, <<1, (Term(no_list))/binary>>,
+                <<1, (Term([no_pair]))/binary>>, <<1, (Term([[1 | 2]]))/binary>>,
+                <<1, (Term([[nobody | x] | improper]))/binary>>,
+                <<5, (Term([keeper]))/binary>>, <<5, (Term([[keeper | improper]]))/binary>>,
+                <<2, 100:32, 131>>, <<2, 5:32, (Term({[], [{[7], 9}]}))/binary>>,
+                <<3, 1:64, 1:64, 1:32, (Term([keeper]))/binary>>,
+                <<3, 1:64, (1 bsl 50):64, 1:32, (Term({self(), [keeper]}))/binary>>,
+                <<4, 0, 1:64, 0:32, "chunk">>,
+                <<1, (Term([{extra, keeper, m, {no_ref, 1}, none}]))/binary>>,
+                <<1, (Term([{many, [keeper], <<131, 255>>}]))/binary>>,
+                <<1, 131, 80, 16#7fffffff:32, 1, 2, 3>>],
+    [?assertEqual(ended, call(A, ?T, inject, [node_of(B), 77, [P]]), P) || P <- Payloads],
+    %% Chunks that contradict their announcement, from beside.
+    Announce = <<3, 9:64, 10:64, 2:32, (Term({call(A, erlang, self, []), [keeper]}))/binary>>,
+    Self = self(),
+    spawn_link(fun() -> Self ! {injected, call(A, ?T, inject, [node_of(B), 78, [Announce]])} end),
+    weft_test_nodes:until(fun() -> [] =/= [Pid || {{_, _, 78}, Pid}
+                                                      <- call(B, weft_channels, receivers, [])] end),
+    Chunks = [<<4, 78, 9:64, 0:32, "more than ten bytes">>, <<0>>],
+    _ = call(A, ?T, inject, [node_of(B), 200, Chunks]),
+    receive {injected, Result} -> ?assertEqual(ended, Result) after 20000 -> ct:fail(no_end) end,
+    ok = call(A, weft, send, [To, behind, #{channel => control, ack => true}]),
+    ?assertEqual([before, behind], call(B, ?T, received, [keeper])),
+    ?assert(lists:member(node_of(A), call(B, erlang, nodes, []))).
+
+%% --- steps ------------------------------------------------------------------------------------
+
+cluster(Names, Config) ->
+    cluster(Names, [], Config).
+
+cluster(Names, More, Config) ->
+    [start(unique(Name), More, [], Config) || Name <- Names].
+
+start(Name, More, Args, Config) ->
+    Weft = [{channels, ?CHANNELS}, {faults, true}, {resume_timeout_ms, 20000} | More],
+    Node = weft_test_nodes:start(Name, #{config => Weft, args => Args}, ?config(place, Config)),
+    ok = call(Node, ?T, start, [[keeper]]),
+    Node.
+
+unique(Name) ->
+    list_to_atom(atom_to_list(Name) ++ integer_to_list(erlang:unique_integer([positive]))).
+
+node_of(#{node := Node}) -> Node.
+
+call(Node, Module, Function, Args) ->
+    weft_test_nodes:call(Node, Module, Function, Args, 120000).
+
+counters(Node, Channel) ->
+    maps:get(counters, maps:get(Channel, call(Node, weft_channel, info, []))).
+
+%% The partitions of a channel that carry messages now.
+streams(Node, Channel) ->
+    [Pid || {{_, Name, Partition}, Pid, _} <- call(Node, weft_channels, senders, []),
+            Name =:= Channel, Partition < 128].
+
+resumes(Node, Pid) ->
+    #{resumes := Resumes, repairs := Repairs} = call(Node, gen_server, call, [Pid, info]),
+    Resumes + Repairs.

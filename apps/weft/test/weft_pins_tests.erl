@@ -1,0 +1,55 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Pins come and go with processes and names, and say what is wrong with a channel.
+-module(weft_pins_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+pins_test_() ->
+    {foreach, fun start/0, fun stop/1,
+     [fun(_) -> fun pinned_until_it_ends/0 end, fun(_) -> fun unknown_channels_are_named/0 end,
+      fun(_) -> fun names_are_pinned_by_rules/0 end]}.
+
+start() ->
+    ok = application:set_env(weft, channels, #{gossip => #{class => control}}),
+    ok = application:set_env(weft, pins, #{weft_pins_tests_name => bulk}),
+    {ok, Pid} = weft_pins:start_link(),
+    Pid.
+
+stop(Pid) ->
+    unlink(Pid),
+    ok = gen_server:stop(Pid),
+    ok = application:unset_env(weft, channels),
+    ok = application:unset_env(weft, pins).
+
+pinned_until_it_ends() ->
+    Pid = spawn(fun() -> receive stop -> ok end end),
+    Before = weft_pins:version(),
+    ok = weft_pins:pin(Pid, bulk),
+    ?assertEqual(bulk, weft_pins:class(Pid)),
+    ok = weft_pins:pin(Pid, gossip),
+    ?assertEqual(control, weft_pins:class(Pid)),
+    ?assertEqual(#{weft_frame:key(Pid) => control}, weft_pins:classes()),
+    ?assertNotEqual(Before, weft_pins:version()),
+    Pid ! stop,
+    until(fun() -> weft_pins:classes() =:= #{} end),
+    ?assertEqual({error, noproc}, weft_pins:pin(Pid, bulk)),
+    ok = weft_pins:pin(self(), bulk),
+    ok = weft_pins:unpin(self()),
+    ?assertEqual(default, weft_pins:class(self())).
+
+unknown_channels_are_named() ->
+    ?assertEqual({error, {unknown_channel, fast, [bulk, control, default, gossip]}},
+                 weft_pins:pin(self(), fast)).
+
+%% A name that is registered later, and again by another process.
+names_are_pinned_by_rules() ->
+    [begin
+         Pid = spawn(fun() -> receive stop -> ok end end),
+         true = register(weft_pins_tests_name, Pid),
+         until(fun() -> weft_pins:class(Pid) =:= bulk end),
+         Pid ! stop,
+         until(fun() -> weft_pins:classes() =:= #{} end)
+     end || _ <- [1, 2]].
+
+until(Condition) ->
+    weft_test_nodes:until(Condition).
