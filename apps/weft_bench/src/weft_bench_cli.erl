@@ -4,7 +4,7 @@
 %% ```
 %% --quick            fewer and shorter cells and repetitions: at most three minutes
 %% --suites a,c       only these groups of workloads
-%% --only "TEXT,..."  only cells whose line in the list has one of the texts in it
+%% --only "RE,RE"     only cells whose title in the list matches one of the regular expressions
 %% --variants a,b     only these variants
 %% --repetitions N    instead of 5 (quick: 2)
 %% --out DIR          where to put the results, instead of a new directory in _build/bench
@@ -50,7 +50,8 @@ options(["--terminal" | Rest], Options) -> options(Rest, Options#{terminal => tr
 options(["--suites", Text | Rest], Options) ->
     options(Rest, Options#{suites => words(Text)});
 options(["--only", Text | Rest], Options) ->
-    options(Rest, Options#{only => [string:trim(Part) || Part <- string:lexemes(Text, ",")]});
+    options(Rest, Options#{only => [checked_re(string:trim(Part))
+                                    || Part <- string:lexemes(Text, ",")]});
 options(["--variants", Text | Rest], Options) ->
     options(Rest, Options#{variants => [variant(Word) || Word <- words(Text)]});
 options(["--repetitions", Text | Rest], Options) ->
@@ -64,6 +65,13 @@ options([Other | _], _Options) ->
 
 words(Text) -> string:lexemes(Text, ", ").
 
+checked_re(Text) ->
+    case re:compile(Text) of
+        {ok, _} -> Text;
+        {error, {Why, At}} -> throw({usage, io_lib:format("--only ~ts: ~ts at character ~b",
+                                                          [Text, Why, At + 1])})
+    end.
+
 variant(Word) ->
     case [Variant || Variant <- weft_bench_variant:all(), atom_to_list(Variant) =:= Word] of
         [Variant] -> Variant;
@@ -72,7 +80,7 @@ variant(Word) ->
     end.
 
 usage(Text) ->
-    io:format(standard_error, "~ts~nArguments: [--quick] [--suites a,c] [--only TEXTS] "
+    io:format(standard_error, "~ts~nArguments: [--quick] [--suites a,c] [--only RE,RE] "
               "[--variants V,V] [--repetitions N] [--out DIR] [--list]~n"
               "or: report DIR, or: compare OLD NEW [--threshold 0.9]~n", [Text]),
     2.
@@ -91,8 +99,8 @@ is_chosen(#{suite := Suite} = Cell, Options) ->
     Title = weft_bench_workload:title(Cell),
     lists:member(atom_to_list(Suite), Suites)
         andalso case Options of
-                    #{only := Texts} -> lists:any(fun(T) -> string:find(Title, T) =/= nomatch end,
-                                                  Texts);
+                    #{only := Wanted} ->
+                        lists:any(fun(W) -> re:run(Title, W) =/= nomatch end, Wanted);
                     #{} -> true
                 end.
 
