@@ -95,7 +95,12 @@ a_node_restarted_on_a_new_address_replaces_the_old_one(Config) ->
     ?assertEqual([name(A), name(NewB)], lists:sort(call(A, weft, members, []))),
     %% A dials the new address, too.
     ok = call(A, weft_links, break, [name(NewB)]),
-    weft_test_nodes:until(fun() -> pid_of_init(A, name(NewB)) =:= pid_of_init(NewB) end).
+    weft_test_nodes:until(fun() -> pid_of_init(A, name(NewB)) =:= pid_of_init(NewB) end),
+    %% The old one wakes up, and is told why nobody wants it.
+    ok = weft_test_nodes:continue(OldB),
+    weft_test_nodes:until(fun() -> holds(A, "stop the older one") end),
+    weft_test_nodes:until(fun() -> lists:member(superseded, last_errors(OldB)) end),
+    ?assertEqual(pid_of_init(NewB), pid_of_init(A, name(NewB))).
 
 %% What `Cluster.Strategy.connect_nodes' of libcluster does with the three functions.
 functions_for_libcluster(Config) ->
@@ -183,6 +188,9 @@ pid_of_init(Node, Peer) ->
     catch
         _:_ -> unreachable
     end.
+
+last_errors(Node) ->
+    [Reason || #{last_error := Reason} <- call(Node, weft_links, info, [])].
 
 holds(Node, Words) -> occurrences(Node, Words) > 0.
 

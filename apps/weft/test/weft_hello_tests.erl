@@ -7,7 +7,7 @@
 
 -define(MUTATIONS, 20000).
 -define(STATUSES, [ok, wrong_cluster, wrong_version, wrong_target, simultaneous, refused, no_link,
-                   wrong_cookie, overload, same_name]).
+                   wrong_cookie, overload, same_name, superseded]).
 
 every_message_comes_back_test_() ->
     {timeout, 60, [?_assert(proper:quickcheck(Property, [{numtests, 1000}, quiet]))

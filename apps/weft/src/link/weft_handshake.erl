@@ -95,7 +95,7 @@ first_message(Socket, Deadline) ->
     end.
 
 %% @doc As listener: answers a hello. From what the peer says of itself, before anything is proven,
-%% `weft_links:admit/2' decides whether it may go on, and with which key it has to prove itself.
+%% `weft_links:admit/3' decides whether it may go on, and with which key it has to prove itself.
 -spec answer(weft_transport:socket(), binary(), deadline()) ->
           {ok, peer(), weft_hello:purpose()} | {error, term()}.
 answer(Socket, HelloBin, Deadline) ->
@@ -144,13 +144,13 @@ check_proof(Socket, Proof, Key, HelloBin, Challenge, Hello) ->
     end.
 
 judge(#{versions := Versions, cluster := Cluster, target := Target, name := Name,
-        purpose := Purpose}) ->
+        incarnation := Incarnation, purpose := Purpose}) ->
     {_, Highest} = weft_hello:versions(),
     case {weft_hello:choose_version(weft_hello:versions(), Versions),
           weft_identity:cluster(), weft_identity:name()} of
         {{ok, _}, Cluster, Name} when Name =/= <<>> -> {same_name, <<>>, Highest};
         {{ok, Version}, Cluster, Target} when Target =/= <<>> ->
-            {Status, Key} = weft_links:admit(Name, Purpose),
+            {Status, Key} = weft_links:admit(Name, Incarnation, Purpose),
             {Status, Key, Version};
         {{ok, _}, Cluster, _} -> {wrong_target, <<>>, Highest};
         {{ok, _}, _, _} -> {wrong_cluster, <<>>, Highest};

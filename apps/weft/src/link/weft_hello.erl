@@ -30,7 +30,7 @@
 -type challenge() :: #{version := byte(), status := status(), nonce := <<_:256>>,
                        incarnation := non_neg_integer(), name := binary()}.
 -type status() :: ok | wrong_cluster | wrong_version | wrong_target | simultaneous | refused
-                | no_link | wrong_cookie | overload | same_name.
+                | no_link | wrong_cookie | overload | same_name | superseded.
 
 %% @doc Largest message of this handshake, in bytes.
 -spec message_bytes_max() -> pos_integer().
@@ -87,7 +87,7 @@ challenge(#{version := Version, status := Status, nonce := Nonce,
 
 -spec parse_challenge(binary()) -> {ok, challenge()} | {error, malformed}.
 parse_challenge(<<?MAGIC, Version, Status, Nonce:32/binary, Incarnation:64,
-                  NameSize:16, Name:NameSize/binary>>) when Status =< 9 ->
+                  NameSize:16, Name:NameSize/binary>>) when Status =< 10 ->
     {ok, #{version => Version, status => status(Status), nonce => Nonce,
            incarnation => Incarnation, name => Name}};
 parse_challenge(_) ->
@@ -107,7 +107,7 @@ token(Key, Hello, Challenge) ->
 answer(Status, Mac) -> <<(status_code(Status)), Mac/binary>>.
 
 -spec parse_answer(binary()) -> {ok, status(), binary()} | {error, malformed}.
-parse_answer(<<Status, Mac/binary>>) when Status =< 9 -> {ok, status(Status), Mac};
+parse_answer(<<Status, Mac/binary>>) when Status =< 10 -> {ok, status(Status), Mac};
 parse_answer(_) -> {error, malformed}.
 
 lane(link) -> {<<>>, 0};
@@ -128,7 +128,8 @@ status_code(refused) -> 5;
 status_code(no_link) -> 6;
 status_code(wrong_cookie) -> 7;
 status_code(overload) -> 8;
-status_code(same_name) -> 9.
+status_code(same_name) -> 9;
+status_code(superseded) -> 10.
 
 status(0) -> ok;
 status(1) -> wrong_cluster;
@@ -139,4 +140,5 @@ status(5) -> refused;
 status(6) -> no_link;
 status(7) -> wrong_cookie;
 status(8) -> overload;
-status(9) -> same_name.
+status(9) -> same_name;
+status(10) -> superseded.

@@ -6,7 +6,7 @@
 %% through `weft_lane'.
 %%
 %% The link is brought up when the overlay wants it or something in the handler needs it: first at
-%% once, then with pauses that double up to a second. Either side may dial; `weft_links:admit/2'
+%% once, then with pauses that double up to a second. Either side may dial; `weft_links:admit/3'
 %% settles crossing calls. A lane that does not answer for link_timeout_ms is closed.
 %% A peer whose name epmd no longer knows, and whose port refuses, twice, is `gone'.
 %%
@@ -248,7 +248,7 @@ is_welcome(Peer, Purpose, #link{key = Key} = Link) ->
         {false, {lane, _, _}} -> is_up(Link) andalso map_size(Link#link.lanes) < ?LANES_MAX
     end.
 
-%% Two calls may have crossed so that both were answered, which `weft_links:admit/2' cannot see.
+%% Two calls may have crossed so that both were answered, which `weft_links:admit/3' cannot see.
 %% Both ends keep the one of the node with the greater name, whichever is done first.
 is_lost_crossing(#{role := Role, begun_us := BegunUs, name := Name},
                  #link{peer = #{role := OtherRole}, up_us = UpUs} = Link)
@@ -509,8 +509,8 @@ idle(NowMs, #link{idle_since_ms = SinceMs} = Link) ->
 
 publish(#link{key = Key, lanes = Lanes, dialer = Dialer, peer = Peer} = Link) ->
     First = case first_lane(Lanes) of none -> #{}; Lane -> #{lane => Lane} end,
-    Token = case Peer of #{token := T} -> #{token => T}; undefined -> #{} end,
-    weft_links:publish(Key, maps:merge(maps:merge(First, Token),
+    Told = case Peer of undefined -> #{}; _ -> maps:with([token, incarnation], Peer) end,
+    weft_links:publish(Key, maps:merge(maps:merge(First, Told),
                                        #{dialling => Dialer =/= undefined andalso not is_up(Link),
                                          wanted => Link#link.wanted,
                                          is_released => Link#link.is_released})),

@@ -9,7 +9,7 @@
 
 -export([start_link/1, ensure/1, lookup/1, up/1, wanted/1, is_released/1, list/0, info/0,
          subscribe/2, send/3, connect/1, disconnect/1, break/1, retry/1,
-         admit/2, attach/3, publish/2]).
+         admit/3, attach/3, publish/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -define(LINKS, weft_links).
@@ -21,7 +21,8 @@
 -type key() :: node() | {anonymous, Incarnation :: non_neg_integer()}.
 %% What a link process tells of itself: its first lane when up, whether it is dialling, its token.
 -type published() :: #{lane => weft_lane:lane(), dialling => boolean(),
-                       wanted => boolean(), is_released => boolean(), token => binary()}.
+                       wanted => boolean(), is_released => boolean(), token => binary(),
+                       incarnation => non_neg_integer()}.
 -export_type([core/0, key/0, published/0]).
 
 -record(state, {handler :: module(), subscribers = [] :: [{core(), pid()}],
@@ -136,13 +137,21 @@ retry(Node) ->
     end.
 
 %% @doc May a peer of that name, not authenticated yet, go on? And the key to prove with.
-%% When two nodes dial each other at once, the call of the one with the greater name counts.
--spec admit(binary(), weft_hello:purpose()) -> {weft_hello:status(), binary()}.
-admit(Name, Purpose) ->
+%% When two nodes dial each other at once, the call of the one with the greater name counts. Of two
+%% nodes with one name the one that was started later counts, as long as its link is up.
+-spec admit(binary(), Incarnation :: non_neg_integer(), weft_hello:purpose()) ->
+          {weft_hello:status(), binary()}.
+admit(Name, Incarnation, Purpose) ->
     case existing_atom(Name) of
         undefined -> admit_unknown(Purpose);
-        Node -> admit_known(Node, Name, Purpose, read(Node))
+        Node -> admit_incarnation(Node, Name, Incarnation, Purpose, read(Node))
     end.
+
+admit_incarnation(_Node, _Name, Incarnation, link, {_Pid, #{lane := _, incarnation := Newer}})
+  when Incarnation < Newer ->
+    {superseded, <<>>};
+admit_incarnation(Node, Name, _Incarnation, Purpose, Link) ->
+    admit_known(Node, Name, Purpose, Link).
 
 admit_unknown(link) -> {ok, atom_to_binary(erlang:get_cookie())};
 admit_unknown({lane, _, _}) -> {no_link, <<>>}.

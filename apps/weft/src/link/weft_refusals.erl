@@ -39,6 +39,9 @@ explain({refused, Claims}) -> claimed(Claims) ++ "the link is cut by weft_fault"
 explain({simultaneous, Claims}) -> claimed(Claims) ++ "this node is calling it just now";
 explain({same_name, Claims}) ->
     claimed(Claims) ++ "it has the name of this node: give each node a name of its own";
+explain({superseded, Claims}) ->
+    claimed(Claims) ++ "a node of that name which was started later is linked to this one: stop "
+        "the older one, or give each a name of its own";
 explain({no_link, Claims}) -> claimed(Claims) ++ "a lane for a link that is not up";
 explain({not_a_node, Start}) ->
     io_lib:format("not an Erlang node, it began with ~0p: a port scan or a wrong port", [Start]);
@@ -53,6 +56,9 @@ explain(wrong_cluster) -> "the cluster names differ: set the same {weft, cluster
 explain(wrong_version) -> "no common version of the wire format: upgrade the older node";
 explain(wrong_target) -> "another node answered under that address";
 explain(same_name) -> "the other node has the name of this one: give each a name of its own";
+explain(superseded) ->
+    "a node with the name of this one was started later and is linked there: stop this one, or "
+        "give each a name of its own";
 explain(simultaneous) -> "both nodes called each other at once";
 explain(too_many_new_names) ->
     "a node without weft under a name not seen before, after too many of those";
@@ -69,6 +75,8 @@ explain(refused) -> "the other node refuses this one: the link is cut by its wef
 explain(emsgsize) -> "a packet over the size that is allowed";
 explain(bad_control_message) -> "a control message that is no Erlang term";
 explain(malformed_frames) -> "session data that is not a sequence of frames";
+explain({malformed_channel, Node, Channel}) ->
+    io_lib:format("~ts sent on the channel ~ts what is no payload", [Node, Channel]);
 explain(overload) -> "too many connections wait for authentication";
 explain(cut) -> "the link is cut by weft_fault";
 explain(peer_stopped) -> "the other node stopped in an orderly way";
@@ -109,4 +117,5 @@ handle_info(period, #state{suppressed = Suppressed}) ->
     {noreply, #state{}}.
 
 log(Report) ->
-    logger:warning(Report, #{domain => [weft, link], report_cb => fun ?MODULE:format/1}).
+    %% Without a domain: the default handler of OTP drops those that it does not know.
+    logger:warning(Report, #{report_cb => fun ?MODULE:format/1}).
