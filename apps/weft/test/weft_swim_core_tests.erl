@@ -98,8 +98,24 @@ a_stranger_can_not_answer_for_the_target_of_a_relayed_probe_test() ->
     [{?C, {ping, Own}, _}] = sent(Asked),
     ?assertMatch({_, []}, handle(from(?D, {ack, Own}), State)).
 
+a_relay_without_a_link_says_so_and_another_is_asked_test() ->
+    {_, Unlinked} = handle(from(?B, {ping_req, 77, 'f@host'}), cluster([?B, ?C])),
+    ?assertMatch([{?B, {no_link, 77}, _}], sent(Unlinked)),
+    {Sequence, State0} = probed(?B, cluster([?B, ?C, ?D, ?E], #{indirect_probes => 1})),
+    {State1, First} = handle({timer, {indirect, Sequence}}, State0),
+    [{One, {ping_req, Sequence, ?B}, _}] = sent(First),
+    {State2, Second} = handle(from(One, {no_link, Sequence}), State1),
+    [{Two, {ping_req, Sequence, ?B}, _}] = sent(Second),
+    {State3, Third} = handle(from(Two, {no_link, Sequence}), State2),
+    [{Three, {ping_req, Sequence, ?B}, _}] = sent(Third),
+    ?assertEqual([?C, ?D, ?E], lists:sort([One, Two, Three])),
+    {State, Last} = handle(from(Three, {no_link, Sequence}), State3),
+    ?assertEqual([], sent(Last)),
+    {Accusing, _} = handle({timer, {round, Sequence}}, 1000, State),
+    ?assertEqual(0, weft_swim_core:health(Accusing)).
+
 too_many_relayed_probes_are_refused_test() ->
-    {State0, _} = weft_swim_core:init(?A, #{relays_max => 1}),
+    {State0, _} = weft_swim_core:init(?A, #{relays_max => 1, links => false}),
     {State, _} = handle(from(?B, {ping_req, 1, ?C}), State0),
     {_, Effects} = handle(from(?B, {ping_req, 2, ?C}), State),
     ?assertMatch([{?B, {nack, 2}, _}], sent(Effects)).

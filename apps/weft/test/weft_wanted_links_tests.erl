@@ -11,6 +11,29 @@ the_first_dial_comes_within_retry_min_test() ->
     {_, [{after_ms, Ms, {dial, ?PEER, _}}]} = wanted(),
     ?assert(Ms >= 0 andalso Ms =< 100).
 
+the_first_dials_of_a_large_cluster_are_spread_test() ->
+    Names = [list_to_atom("n" ++ integer_to_list(N) ++ "@host") || N <- lists:seq(1, 1000)],
+    {Delays, _} = lists:mapfoldl(fun(Name, Links0) ->
+                                     {Links, [{after_ms, Ms, _}]} =
+                                         weft_wanted_links:want(Name, Links0),
+                                     {Ms, Links}
+                                 end, weft_wanted_links:new('a@host', #{}), Names),
+    Late = lists:nthtail(500, Delays),
+    ?assert(lists:max(Delays) =< 2000),
+    %% Of the second half about every tenth falls into the first 150 ms.
+    ?assert(length([Ms || Ms <- Late, Ms =< 150]) < 100).
+
+a_node_that_will_dial_itself_is_given_time_to_test() ->
+    {Links, [{after_ms, Ms, {dial, ?PEER, _} = Dial}]} =
+        weft_wanted_links:expect(?PEER, weft_wanted_links:new('a@host', #{})),
+    ?assert(Ms >= 1000 andalso Ms =< 1100),
+    ?assertMatch({_, [{connect, ?PEER}, _]}, weft_wanted_links:timer(Dial, Links)),
+    Up = weft_wanted_links:up(?PEER, Links),
+    ?assertMatch({_, []}, weft_wanted_links:timer(Dial, Up)),
+    ?assertMatch({_, []}, weft_wanted_links:expect(?PEER, Links)),
+    Unasked = weft_wanted_links:up(?PEER, weft_wanted_links:new('a@host', #{})),
+    ?assertMatch({_, [{connect, ?PEER}]}, weft_wanted_links:expect(?PEER, Unasked)).
+
 a_failed_dial_is_repeated_for_ever_with_growing_pauses_up_to_the_maximum_test() ->
     {Links, [{after_ms, _, Dial}]} = wanted(),
     Pauses = pauses(200, Dial, Links),

@@ -158,8 +158,12 @@ message({ack, Sequence}, From, NowMs, #state{probe = Probe} = State) ->
     probe(weft_swim_probe:ack(Sequence, From, Probe), NowMs, State);
 message({nack, Sequence}, _From, _NowMs, #state{probe = Probe} = State) ->
     State#state{probe = weft_swim_probe:nack(Sequence, Probe)};
+message({no_link, Sequence}, _From, NowMs, #state{probe = Probe} = State) ->
+    probe(weft_swim_probe:no_link(Sequence, peers(State), Probe), NowMs, State);
 message({ping_req, Sequence, Target}, From, NowMs, #state{probe = Probe} = State) ->
-    probe(weft_swim_probe:ping_req(Sequence, Target, From, Probe), NowMs, State);
+    IsReachable = not State#state.needs_links orelse weft_random_set:is_member(Target,
+                                                                               State#state.linked),
+    probe(weft_swim_probe:ping_req(Sequence, {Target, IsReachable}, From, Probe), NowMs, State);
 message(gossip, _From, _NowMs, State) ->
     State;
 message({digest, Incarnation, Digest}, From, NowMs, State0) ->

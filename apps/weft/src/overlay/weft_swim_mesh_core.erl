@@ -2,12 +2,13 @@
 %% @doc Topology `full_mesh' with `detector => swim': everybody is everybody's neighbour, and
 %% `weft_swim_core' says who is a member.
 %%
-%% Who joins is dialled, and kept connected while it lives. A member that is called failed loses its
-%% link (`break'), so that sessions look for another way and the time of their resume begins:
-%% links themselves are silent for long where SWIM watches. The verdict ends no session. A failed
-%% member may have been cut off or stopped: one of them, or one of the seeds that are no
-%% members, is dialled every `reconnect_interval_ms', so the load does not grow with their number
-%% and a partition heals, as Serf does. A node that knows nobody dials all its seeds.
+%% Who joins is dialled and kept connected while it lives; of two nodes the one with the greater
+%% name dials first, so that few calls cross. A member that is called failed loses its link
+%% (`break'), so that sessions look for another way and the time of their resume begins: links
+%% themselves are silent for long where SWIM watches. The verdict ends no session. A failed member
+%% may have been cut off or stopped: one of them, or one of the seeds that are no members, is
+%% dialled every `reconnect_interval_ms', so the load does not grow with their number and
+%% a partition heals, as Serf does. A node that knows nobody dials all its seeds.
 %%
 %% A link that breaks is evidence, and its end is probed through others at once (`weft_swim_core').
 %% So SWIM, whose messages are control messages of the links, and links help each other.
@@ -93,6 +94,8 @@ found(Found, #mesh{self = Self, configured = Configured, seeds = Before} = Mesh)
     lists:foldl(fun want/2, Mesh#mesh{seeds = Seeds}, Seeds -- Before).
 
 %% What a change of the members means for the links.
+follow({notice, {member, Node, joined}} = Effect, #mesh{self = Self} = Mesh) when Node > Self ->
+    expect(Node, emit(Effect, Mesh));
 follow({notice, {member, Node, joined}} = Effect, Mesh) ->
     want(Node, emit(Effect, Mesh));
 follow({notice, {member, Node, failed}} = Effect, Mesh) ->
@@ -142,6 +145,9 @@ reconnect_later(#mesh{reconnect_ms = Ms, rand = Rand0} = Mesh) ->
 
 want(Node, #mesh{links = Links} = Mesh) ->
     links(weft_wanted_links:want(Node, Links), Mesh).
+
+expect(Node, #mesh{links = Links} = Mesh) ->
+    links(weft_wanted_links:expect(Node, Links), Mesh).
 
 unwant(Node, #mesh{links = Links} = Mesh) ->
     links(weft_wanted_links:unwant(Node, Links), Mesh).

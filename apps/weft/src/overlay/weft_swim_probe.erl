@@ -3,10 +3,11 @@
 %% `weft_swim_core'.
 %%
 %% A round takes `probe_interval_ms'. Its target gets a `ping'; without an answer in
-%% `probe_timeout_ms', some others get a `ping_req' and ping it for us. Without any answer at the
-%% end of the round the target is suspected. Targets come in random order, each once before
-%% one comes twice, so that the time until a failure is noticed is bounded (SWIM 4.3). A member
-%% whose link broke goes first, and a target without a link is asked for through others at once.
+%% `probe_timeout_ms', some others get a `ping_req' and ping it for us (one that has no link to it
+%% says `no_link', and another is asked). Without any answer at the end of the round the target is
+%% suspected. Targets come in random order, each once before one comes twice, so that the time until
+%% a failure is noticed is bounded (SWIM 4.3). A member whose link broke goes first, and a target
+%% without a link is asked for through others at once.
 %%
 %% Lifeguard's local health (LHA-Probe): a score of 0 up to `health_max' - 1 that rises with signs
 %% that this node itself is slow, and slows down its probes. Signs are a failed round in which
@@ -15,13 +16,14 @@
 %% says that this node was stopped. Such a round accuses nobody.
 -module(weft_swim_probe).
 
--export([new/2, start/1, timer/4, ping_req/4, ack/3, nack/2, joined/2, urgent/2, refuted/1,
-         health/1]).
+-export([new/2, start/1, timer/4, ping_req/4, ack/3, nack/2, no_link/3, joined/2, urgent/2,
+         refuted/1, health/1]).
 -export_type([probe/0, timer/0, message/0, action/0, peers/0]).
 
 -type sequence() :: pos_integer().
 -type timer() :: {round | indirect | relay, sequence()}.
--type message() :: {ping | ack | nack, sequence()} | {ping_req, sequence(), weft_core:node_id()}.
+-type message() :: {ping | ack | nack | no_link, sequence()}
+                 | {ping_req, sequence(), weft_core:node_id()}.
 -type action() :: {send, weft_core:node_id(), message()} | {after_ms, non_neg_integer(), timer()}
                 | {suspect, weft_core:node_id()}.
 -type set() :: weft_random_set:set(weft_core:node_id()).
@@ -29,7 +31,7 @@
 -type peers() :: #{living := set(), reachable := set()}.
 
 -record(round, {target :: weft_core:node_id(), sequence :: sequence(), due_ms :: integer(),
-                is_acked = false :: boolean(), asked = 0 :: non_neg_integer(),
+                is_acked = false :: boolean(), asked = [] :: [weft_core:node_id()],
                 nacks = 0 :: non_neg_integer()}).
 
 -record(probe, {
@@ -119,8 +121,8 @@ conclude(NowMs, #probe{round = #round{target = Target, due_ms = DueMs} = Round} 
     end.
 
 %% As in memberlist (state.go): silence of the relays weighs, and so does having none.
-points(#round{asked = 0}) -> 1;
-points(#round{asked = Asked, nacks = Nacks}) -> max(0, Asked - Nacks).
+points(#round{asked = []}) -> 1;
+points(#round{asked = Asked, nacks = Nacks}) -> max(0, length(Asked) - Nacks).
 
 begin_round(NowMs, #{living := Living} = Peers, #probe{next = Sequence} = Probe0) ->
     IntervalMs = scaled(probe_interval_ms, Probe0),
@@ -143,12 +145,15 @@ first_step(#{reachable := Reachable} = Peers,
         false -> ask_others(Peers, Probe)
     end.
 
-ask_others(#{reachable := Reachable}, #probe{rand = Rand0, round = Round} = Probe) ->
-    #round{target = Target, sequence = Sequence} = Round,
-    #{indirect_probes := Count} = Probe#probe.options,
-    {Relays, Rand} = weft_random_set:choose(Count, fun(Node) -> Node =/= Target end, Reachable,
-                                            Rand0),
-    {Probe#probe{rand = Rand, round = Round#round{asked = length(Relays)}},
+ask_others(Peers, #probe{options = #{indirect_probes := Count}} = Probe) ->
+    ask(Count, Peers, Probe).
+
+ask(Count, #{reachable := Reachable}, #probe{rand = Rand0, round = Round} = Probe) ->
+    #round{target = Target, sequence = Sequence, asked = Asked} = Round,
+    {Relays, Rand} = weft_random_set:choose(
+                       Count, fun(Node) -> not lists:member(Node, [Target | Asked]) end, Reachable,
+                       Rand0),
+    {Probe#probe{rand = Rand, round = Round#round{asked = Relays ++ Asked}},
      [{send, Relay, {ping_req, Sequence, Target}} || Relay <- Relays]}.
 
 %% Those that failed or left since are passed over.
@@ -175,14 +180,17 @@ scaled(Key, #probe{score = Score, options = Options}) ->
 
 %% --- answers ----------------------------------------------------------------------------------
 
-%% @doc Asker wants us to ping Target. Beyond the limit it is told at once that we could not.
--spec ping_req(sequence(), Target :: weft_core:node_id(), Asker :: weft_core:node_id(), probe()) ->
-          {probe(), [action()]}.
+%% @doc Asker wants us to ping Target, which is told to be reachable or not. Beyond the limit the
+%% asker is told at once that we could not.
+-spec ping_req(sequence(), {Target :: weft_core:node_id(), IsReachable :: boolean()},
+               Asker :: weft_core:node_id(), probe()) -> {probe(), [action()]}.
+ping_req(Sequence, {_Target, false}, Asker, Probe) ->
+    {Probe, [{send, Asker, {no_link, Sequence}}]};
 ping_req(Sequence, _Target, Asker, #probe{relayed = Relayed, has_health = Nacks,
                                           options = #{relays_max := Max}} = Probe)
   when map_size(Relayed) >= Max ->
     {Probe, [{send, Asker, {nack, Sequence}} || Nacks]};
-ping_req(Sequence, Target, Asker, #probe{relayed = Relayed, next = Own} = Probe) ->
+ping_req(Sequence, {Target, true}, Asker, #probe{relayed = Relayed, next = Own} = Probe) ->
     #{probe_timeout_ms := TimeoutMs} = Probe#probe.options,
     %% Lifeguard 4.1: the nack leaves in time to be there when the round ends.
     {Probe#probe{relayed = Relayed#{Own => {Target, {Asker, Sequence}}}, next = Own + 1},
@@ -207,3 +215,14 @@ nack(Sequence, #probe{round = #round{sequence = Sequence, nacks = Nacks} = Round
     Probe#probe{round = Round#round{nacks = Nacks + 1}};
 nack(_Late, Probe) ->
     Probe.
+
+%% @doc A relay has no link to the target: another one is asked, up to three times as many in all.
+-spec no_link(sequence(), peers(), probe()) -> {probe(), [action()]}.
+no_link(Sequence, Peers, #probe{round = #round{sequence = Sequence, asked = Asked}} = Probe0) ->
+    #probe{options = #{indirect_probes := Count}} = Probe = nack(Sequence, Probe0),
+    case length(Asked) < 3 * Count of
+        true -> ask(1, Peers, Probe);
+        false -> {Probe, []}
+    end;
+no_link(_Late, _Peers, Probe) ->
+    {Probe, []}.

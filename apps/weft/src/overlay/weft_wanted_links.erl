@@ -4,13 +4,17 @@
 %% Pure part of a core, shared by all topologies. The owner tells which nodes it wants, passes on
 %% `neighbour_up', `neighbour_down' and the timers of this module, and carries out the effects.
 %%
+%% The first attempt comes within `retry_min_ms', or 2 ms for each node that is wanted if that is
+%% more: a node does not dial all of a large cluster at once, nor do all of them dial one that
+%% joins.
 %% The n-th attempt in a row waits up to `retry_min_ms * 2^n', at most `retry_max_ms', drawn from
 %% the upper half of that span so that nodes that failed together do not dial together. There is no
 %% last attempt: a partition longer than any timeout heals by itself. An attempt without an answer
 %% counts as failed after `connect_timeout_ms'.
 -module(weft_wanted_links).
 
--export([new/2, want/2, unwant/2, rest/1, up/2, down/2, timer/2, wanted/1, linked/1, is_linked/2]).
+-export([new/2, want/2, expect/2, unwant/2, rest/1, up/2, down/2, timer/2,
+         wanted/1, linked/1, is_linked/2]).
 -export_type([links/0, timer/0]).
 
 -record(links, {
@@ -22,7 +26,10 @@
     rand :: rand:state(),
     retry_min_ms :: pos_integer(),
     retry_max_ms :: pos_integer(),
-    connect_timeout_ms :: pos_integer()}).
+    connect_timeout_ms :: pos_integer(),
+    courtesy_ms :: non_neg_integer()}).
+
+-define(DIAL_MS, 2).
 
 -opaque links() :: #links{}.
 -type token() :: pos_integer().
@@ -30,13 +37,14 @@
 -type result() :: {links(), weft_core:effects()}.
 
 %% @doc Nothing wanted yet. Options: `retry_min_ms' (100), `retry_max_ms' (5000),
-%% `connect_timeout_ms' (10000).
+%% `connect_timeout_ms' (10000), `courtesy_ms' (1000).
 -spec new(weft_core:node_id(), weft_core:options()) -> links().
 new(Self, Options) ->
     #links{rand = weft_core:seed(Self, ?MODULE, Options),
            retry_min_ms = maps:get(retry_min_ms, Options, 100),
            retry_max_ms = maps:get(retry_max_ms, Options, 5000),
-           connect_timeout_ms = maps:get(connect_timeout_ms, Options, 10000)}.
+           connect_timeout_ms = maps:get(connect_timeout_ms, Options, 10000),
+           courtesy_ms = maps:get(courtesy_ms, Options, 1000)}.
 
 %% @doc From now on Node is to be connected. A link that is up already is claimed at once, so that
 %% the layer below keeps it.
@@ -47,6 +55,17 @@ want(Node, #links{up = Up} = Links) when is_map_key(Node, Up) ->
     {remember(Node, 0, Links), [{connect, Node}]};
 want(Node, Links) ->
     dial_later(Node, 0, Links).
+
+%% @doc The same, but Node wants the link too, and is the one to dial: its call has `courtesy_ms'
+%% more time. When both ends dial, one of two connections is made for nothing, and what it carries
+%% already begins again.
+-spec expect(weft_core:node_id(), links()) -> result().
+expect(Node, #links{wanted = Wanted, up = Up, courtesy_ms = CourtesyMs} = Links0)
+  when not is_map_key(Node, Wanted), not is_map_key(Node, Up) ->
+    {Links, [{after_ms, DelayMs, Dial}]} = dial_later(Node, 0, Links0),
+    {Links, [{after_ms, CourtesyMs + DelayMs, Dial}]};
+expect(Node, Links) ->
+    want(Node, Links).
 
 %% @doc Node is not wanted any more: its link is given up, a dial under way is forgotten.
 -spec unwant(weft_core:node_id(), links()) -> result().
@@ -115,10 +134,10 @@ dial_later(Node, Attempts, #links{next_token = Token} = Links0) ->
 remember(Node, Attempts, #links{wanted = Wanted, next_token = Token} = Links) ->
     Links#links{wanted = Wanted#{Node => {Attempts, Token}}, next_token = Token + 1}.
 
-%% The first dial after start or loss is spread over 0..retry_min_ms: both ends usually want the
-%% link, and one of them should be first.
-backoff_ms(0, #links{retry_min_ms = MinMs} = Links) ->
-    draw(0, MinMs, Links);
+%% The first dial after start or loss is spread: both ends usually want the link, and one of them
+%% should be first.
+backoff_ms(0, #links{retry_min_ms = MinMs, wanted = Wanted} = Links) ->
+    draw(0, max(MinMs, ?DIAL_MS * map_size(Wanted)), Links);
 backoff_ms(Attempts, #links{retry_min_ms = MinMs, retry_max_ms = MaxMs} = Links) ->
     SpanMs = min(MaxMs, MinMs bsl min(Attempts, 20)),
     draw(SpanMs div 2, SpanMs, Links).
