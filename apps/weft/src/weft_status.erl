@@ -30,7 +30,8 @@
                     links := [link()], sessions := [session()],
                     routes := #{node() => #{next_hop := node(), hops := pos_integer(),
                                             cost_us := pos_integer()}},
-                    members := [node()], connected := [node()]}.
+                    members := [node()], connected := [node()],
+                    channels := #{atom() => map()}}.
 %% text: the answer in words, a line each.
 -type why() :: #{from := node(), to := node(), connected := boolean(),
                  next_hop := node() | undefined, link := link() | undefined,
@@ -44,7 +45,8 @@ status() ->
       uptime_ms => element(1, erlang:statistics(wall_clock)),
       topology => weft_config:get(topology), circuits => weft_config:get(circuits),
       cuts => weft_fault:cuts(), links => links(Peers), sessions => sessions(Peers),
-      routes => routes(), members => weft_overlay:members(), connected => nodes(connected)}.
+      routes => routes(), members => weft_overlay:members(), connected => nodes(connected),
+      channels => weft_channel:info()}.
 
 links(Peers) ->
     [link_of(Info, Peers) || #{node := Node} = Info <- with_carrier(fun weft_links:info/0),

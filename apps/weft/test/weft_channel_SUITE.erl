@@ -458,15 +458,17 @@ hostile_payloads(Config) ->
                 <<1, (Term([{extra, keeper, m, {no_ref, 1}, none}]))/binary>>,
                 <<1, (Term([{many, [keeper], <<131, 255>>}]))/binary>>,
                 <<1, 131, 80, 16#7fffffff:32, 1, 2, 3>>],
-    [?assertEqual(ended, call(A, ?T, inject, [node_of(B), 77, [P]]), P) || P <- Payloads],
+    [?assertEqual(ended, call(A, ?T, inject, [node_of(B), 20, [P]]), P) || P <- Payloads],
     %% Chunks that contradict their announcement, from beside.
     Announce = <<3, 9:64, 10:64, 2:32, (Term({call(A, erlang, self, []), [keeper]}))/binary>>,
     Self = self(),
-    spawn_link(fun() -> Self ! {injected, call(A, ?T, inject, [node_of(B), 78, [Announce]])} end),
-    weft_test_nodes:until(fun() -> [] =/= [Pid || {{_, _, 78}, Pid}
-                                                      <- call(B, weft_channels, receivers, [])] end),
-    Chunks = [<<4, 78, 9:64, 0:32, "more than ten bytes">>, <<0>>],
-    _ = call(A, ?T, inject, [node_of(B), 200, Chunks]),
+    spawn_link(fun() -> Self ! {injected, call(A, ?T, inject, [node_of(B), 21, [Announce]])} end),
+    weft_test_nodes:until(fun() ->
+                                  Receivers = call(B, weft_channels, receivers, []),
+                                  [] =/= [Pid || {{_, _, 21}, Pid} <- Receivers]
+                          end),
+    Chunks = [<<4, 21, 9:64, 0:32, "more than ten bytes">>, <<0>>],
+    _ = call(A, ?T, inject, [node_of(B), 40, Chunks]),
     receive {injected, Result} -> ?assertEqual(ended, Result) after 20000 -> ct:fail(no_end) end,
     ok = call(A, weft, send, [To, behind, #{channel => control, ack => true}]),
     ?assertEqual([before, behind], call(B, ?T, received, [keeper])),
@@ -500,7 +502,7 @@ counters(Node, Channel) ->
 %% The partitions of a channel that carry messages now.
 streams(Node, Channel) ->
     [Pid || {{_, Name, Partition}, Pid, _} <- call(Node, weft_channels, senders, []),
-            Name =:= Channel, Partition < 128].
+            Name =:= Channel, Partition < 32].
 
 resumes(Node, Pid) ->
     #{resumes := Resumes, repairs := Repairs} = call(Node, gen_server, call, [Pid, info]),

@@ -59,6 +59,7 @@ channel(Name) ->
         Channel -> Channel
     end.
 
+-spec no_channel(atom(), [atom()]) -> no_return().
 no_channel(_Name, []) -> error({not_started, weft});
 no_channel(Name, Known) -> error({unknown_channel, Name, Known}).
 
@@ -216,6 +217,7 @@ flatten([Dest | _], _Acc) -> error({bad_destination, Dest}).
 
 %% --- calls ------------------------------------------------------------------------------------
 
+-dialyzer({no_improper_lists, call/4}).
 %% @doc See `weft:call/4'.
 -spec call(pid() | atom() | {atom(), node()}, term(), timeout(), options()) -> term().
 call(Dest, Request, TimeoutMs, Options) ->

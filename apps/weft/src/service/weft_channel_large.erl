@@ -2,7 +2,7 @@
 %% @doc Large messages of one partition of a channel, as its sending process sees them.
 %%
 %% A message beyond the size of a payload is announced on its stream, where it keeps its place, and
-%% cut in chunks that go in turn to the processes of the partitions from 128 on. The receiver says
+%% cut in chunks that go in turn to the processes of partitions for chunks. The receiver says
 %% when it has put a message together; what has not come together is bounded, so neither end piles
 %% up chunks of many messages.
 -module(weft_channel_large).
@@ -67,7 +67,7 @@ give(Chunk, Bytes, #large{node = Node, channel = #{name := Name, parallelism := 
                           stripe = Stripe} = Large) ->
     Cost = max(Bytes, weft_channel_wire:large_bytes()),
     Message = weft_channel_sender:message(Cost, {chunk, Chunk, Bytes}),
-    Pid = put_in(Node, Name, 128 + Stripe rem Count, Cost, Message, Large),
+    Pid = put_in(Node, Name, weft_channels:stripe(Stripe rem Count), Cost, Message, Large),
     watch(Pid, Large#large{stripe = Stripe + 1}).
 
 %% Without asking whether there is room: the bound is the one on what is under way.

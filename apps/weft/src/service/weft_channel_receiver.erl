@@ -5,8 +5,8 @@
 %% decoded, its messages go to their processes, and only then it counts as received. So what a peer
 %% can have under way here is bounded by its window. Where a receiver may have `mailbox_max'
 %% messages in its mailbox, payloads for one that has more wait, and with them the peer.
-%% Chunks of large messages come on other partitions (from 128 on), whose processes pass them to the
-%% one that has the announcement (`weft_channel_inbox').
+%% Chunks of large messages come on partitions of their own, whose processes pass them to the one
+%% that has the announcement (`weft_channel_inbox').
 %%
 %% A payload that makes no sense ends the process, and with it the peer's: that is no network error.
 -module(weft_channel_receiver).
@@ -151,7 +151,7 @@ deliver([], Receiver) ->
 deliver([{_Kind, Payload} | Rest], #receiver{inbox = Inbox0, partition = Partition,
                                              channel = #{counters := Counters}} = Receiver) ->
     weft_channel_counters:add(batches_in, Counters),
-    case {weft_channel_wire:decode(Payload), Partition >= 128} of
+    case {weft_channel_wire:decode(Payload), weft_channels:is_stripe(Partition)} of
         {{chunk, Home, Id, Index, Chunk}, true} ->
             pass(Home, {weft_chunk, Id, Index, Chunk}, Receiver),
             deliver(Rest, Receiver);
@@ -178,8 +178,8 @@ delivered({ok, Inbox}, Receiver) ->
 delivered(malformed, Receiver) ->
     malformed(Receiver).
 
-malformed(#receiver{peer = Peer} = Receiver) ->
-    weft_refusals:report(Peer, malformed_channel),
+malformed(#receiver{peer = Peer, name = Name} = Receiver) ->
+    weft_refusals:report(undefined, {malformed_channel, Peer, Name}),
     {stop, {shutdown, malformed}, Receiver}.
 
 %% --- full mailboxes ---------------------------------------------------------------------------

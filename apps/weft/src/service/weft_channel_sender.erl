@@ -5,7 +5,7 @@
 %% channel, encodes it in batches, once, while the stream has room, and pushes those. It never waits
 %% for a socket, so what waits does so in the queue, which is bounded: the bytes of all that is not
 %% in the stream yet are in a counter that senders read and add to before they send.
-%% Large messages are announced here, and go in chunks over the partitions from 128 on, whose
+%% Large messages are announced here, and go in chunks over partitions of their own, whose
 %% processes are of this module too.
 %%
 %% To a node without channels (no weft, or not the application) it sends by the distribution, in the
@@ -82,10 +82,11 @@ init({Node, #{name := Name} = Channel, Partition}) ->
     end.
 
 %% Chunks are never dropped.
-options(Partition, Channel) when Partition >= 128 ->
-    Channel#{policy := block, monotonic := undefined};
-options(_Partition, Channel) ->
-    Channel.
+options(Partition, Channel) ->
+    case weft_channels:is_stripe(Partition) of
+        true -> Channel#{policy := block, monotonic := undefined};
+        false -> Channel
+    end.
 
 %% As `!' does, the first message connects the nodes.
 %% @private

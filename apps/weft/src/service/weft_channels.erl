@@ -9,18 +9,21 @@
 -behaviour(gen_server).
 
 -export([start_link/0, find/1, names/0, sender/3, add_sender/4, drop_sender/2, senders/0,
-         receiver/3, add_receiver/4, receivers/0, label/1, add_label/2, remote_label/2]).
+         is_stripe/1, stripe/1, receiver/3, add_receiver/4, receivers/0, label/1, add_label/2,
+         remote_label/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 -export_type([channel/0, partition/0]).
 
 %% The options of a channel (`weft_channel_options:channel()'), its name and its counters.
 -type channel() :: #{name := atom(), counters := weft_channel_counters:counters(), _ => _}.
-%% Partitions below 128 carry messages in order, those from 128 on chunks of large ones.
--type partition() :: byte().
+%% Up to 31 they carry messages in order, from 32 on chunks of large ones. Their numbers also name
+%% TCP connections, of which a channel may have 63.
+-type partition() :: 0..62.
 
 -define(SENDERS, weft_channel_senders).
 -define(RECEIVERS, weft_channel_receivers).
 -define(LABELS, weft_channel_labels).
+-define(STRIPES, 32).
 -define(LABELS_MAX, 1000).
 -define(REMOTE_MS, 5000).
 -define(TELL_MS, 1000).
@@ -54,6 +57,14 @@ sender(Node, Name, Partition) ->
 add_sender(Node, Name, Partition, Bytes) ->
     Row = {{Node, Name, Partition}, self(), Bytes},
     ets:insert_new(?SENDERS, Row) andalso watch({sender, Row}).
+
+%% @doc Is the partition one for chunks?
+-spec is_stripe(partition()) -> boolean().
+is_stripe(Partition) -> Partition >= ?STRIPES.
+
+%% @doc The partition for chunks of that index.
+-spec stripe(0..15) -> partition().
+stripe(Index) -> ?STRIPES + Index.
 
 %% @doc The calling process takes nothing more.
 -spec drop_sender({node(), atom(), partition()}, atomics:atomics_ref()) -> true.

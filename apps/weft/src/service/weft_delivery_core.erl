@@ -3,8 +3,8 @@
 %%
 %% Pure; runs in the process that called `weft:send/3'. Each attempt carries the same reference, by
 %% which the receiving node knows a repeated one (`weft_channel_delivered') and only answers it
-%% again. A stream loses nothing while both nodes live, so what is repeated is what a node, a registered
-%% process or a channel took along when it ended.
+%% again. A stream loses nothing while both nodes live, so what is repeated is what a node, a
+%% registered process or a channel took along when it ended.
 %%
 %% A dead pid is final. A name without a process is not: its supervisor may be about to restart it.
 -module(weft_delivery_core).
