@@ -13,7 +13,7 @@
 -export_type([key/0]).
 
 -type key() :: cluster_name | transport | tls_options | family | lanes | window_bytes
-             | resume_timeout_ms | keepalive_ms | idle_keepalive_ms
+             | queue_bytes | resume_timeout_ms | keepalive_ms | idle_keepalive_ms
              | link_timeout_ms | link_idle_ms
              | handshake_timeout_ms | pending_handshakes_max | plain_nodes | ports | topology
              | circuits | discovery | discovery_interval_ms | hop_limit | relay_circuits_max
@@ -30,7 +30,8 @@ schema() ->
      {tls_options, [], fun is_list/1, "a list of ssl options"},
      {family, inet, one_of([inet, inet6]), "inet or inet6"},
      {lanes, 1, between(1, 64), "an integer from 1 to 64"},
-     {window_bytes, 4194304, between(65536, 1073741824), "bytes, from 65536 to 1073741824"},
+     {window_bytes, 16777216, between(65536, 1073741824), "bytes, from 65536 to 1073741824"},
+     {queue_bytes, 67108864, between(65536, 1 bsl 40), "bytes, from 65536"},
      {resume_timeout_ms, 15000, between(0, 86400000), "milliseconds, from 0 to 86400000"},
      {keepalive_ms, 1000, between(50, 600000), "milliseconds, from 50 to 600000"},
      {idle_keepalive_ms, auto, fun is_idle_keepalive/1,

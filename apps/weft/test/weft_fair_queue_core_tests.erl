@@ -366,5 +366,7 @@ fast_while_nobody_waits_test() ->
     ?assertNot(weft_fair_queue_core:fast(Waiting)),
     {_, _, Taken} = weft_fair_queue_core:take(all, ?LINE_BYTES, Waiting),
     ?assert(weft_fair_queue_core:fast(Taken)),
-    Batch = weft_fair_queue_core:add_batch(binary:copy(<<0>>, 131072), 131072, 1, New),
-    ?assertNot(weft_fair_queue_core:fast(Batch)).
+    ?assertNot(weft_fair_queue_core:full(Taken)),
+    Batch = weft_fair_queue_core:add_batch(binary:copy(<<0>>, 262144), 262144, 1, New),
+    ?assert(weft_fair_queue_core:fast(Batch)),
+    ?assert(weft_fair_queue_core:full(Batch)).

@@ -66,5 +66,5 @@ a_payload_ends_where_a_message_ends_test() ->
 
 many_small_pieces_become_one_binary_test() ->
     ?assert(is_binary(weft_payload_fifo:flatten(100, 2, [<<0:800>>]))),
-    ?assert(is_binary(weft_payload_fifo:flatten(70000, 65, [<<0:560000>>]))),
-    ?assert(is_list(weft_payload_fifo:flatten(70000, 64, [<<0:560000>>]))).
+    ?assert(is_binary(weft_payload_fifo:flatten(70000, 17, [<<0:560000>>]))),
+    ?assert(is_list(weft_payload_fifo:flatten(70000, 16, [<<0:560000>>]))).

@@ -16,8 +16,9 @@
 %% without a known sender (see `weft_frame') wait until all queues have sent what they hold now;
 %% then they go express. Behind an `ordered' one all later frames are held until it is out.
 %%
-%% While nobody waits there is nothing to be fair about: `fast/1' says that small frames may be
-%% joined without looking at them. Bytes count with the size before each frame.
+%% While no sender has a queue, small frames may be joined without looking at them (`fast/1'). Then
+%% only little is taken before `full/1': where all are small, the VM's own way to stop senders costs
+%% less than looking at each frame. Bytes count with the size before each frame.
 -module(weft_fair_queue_core).
 
 -export([new/1, fast/1, small_bytes/0, add_batch/4, add/4, ready/2, take/3, effects/1, full/1,
@@ -26,7 +27,9 @@
 
 %% A frame of this size or more waits in the queue of its sender.
 -define(SMALL_BYTES, 16384).
-%% With so much in the express FIFO, senders are watched: each may have its part of it.
+%% So much waits at most in the express FIFO while there is nothing else.
+-define(EXPRESS_MAX_BYTES, 262144).
+%% With so much in it beside queues, senders are watched: each may have its part of it.
 -define(WATCH_BYTES, 131072).
 -define(WATCHED_BYTES_MAX, 4096).
 -define(WATCHED_MAX, 4096).
@@ -77,10 +80,7 @@ new(BytesMax) ->
 
 %% @doc May small frames go in by `add_batch/4'?
 -spec fast(state()) -> boolean().
-fast(#fair{queues = Queues, ready = [], express = Express}) when map_size(Queues) =:= 0 ->
-    weft_payload_fifo:bytes(Express) < ?WATCH_BYTES;
-fast(_Fair) ->
-    false.
+fast(#fair{queues = Queues}) -> map_size(Queues) =:= 0.
 
 %% @doc Smaller frames than this are small.
 -spec small_bytes() -> pos_integer().
@@ -357,7 +357,10 @@ effects(#fair{effects = []} = Fair) -> {[], Fair};
 effects(#fair{effects = Effects} = Fair) -> {lists:reverse(Effects), Fair#fair{effects = []}}.
 
 -spec full(state()) -> boolean().
-full(#fair{bytes = Bytes, bytes_max = Max}) -> Bytes >= Max.
+full(#fair{bytes = Bytes, bytes_max = Max, queues = Queues}) when map_size(Queues) =:= 0 ->
+    Bytes >= min(Max, ?EXPRESS_MAX_BYTES);
+full(#fair{bytes = Bytes, bytes_max = Max}) ->
+    Bytes >= Max.
 
 %% @doc Bytes that wait here.
 -spec bytes(state()) -> non_neg_integer().

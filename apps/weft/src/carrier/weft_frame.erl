@@ -50,6 +50,9 @@
 read([<<131, 68, 0, ?SMALL_TUPLE, _, ?SMALL_INTEGER, Op, ?NEW_PID, ?SMALL_ATOM_UTF8, Length,
         _:Length/binary, Id:32, Serial:32, _/binary>> | _]) when ?IS_SECOND(Op) ->
     {whole, key(Id, Serial)};
+read([<<131, 68, 0>>, <<?SMALL_TUPLE, _, ?SMALL_INTEGER, Op, ?NEW_PID, ?SMALL_ATOM_UTF8, Length,
+                        _:Length/binary, Id:32, Serial:32, _/binary>> | _]) when ?IS_SECOND(Op) ->
+    {whole, key(Id, Serial)};
 read([<<131, 70, _/binary>> = Bin | _]) when byte_size(Bin) >= 18 ->
     frame(Bin);
 read(Data) ->

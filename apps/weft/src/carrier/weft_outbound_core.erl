@@ -11,7 +11,7 @@
 -module(weft_outbound_core).
 
 -export([new/1, new/2, lanes/2, room/1, room/2, push/4, push/5, acked/2, acked/3, resume/2,
-         unacked_bytes/1, window/1]).
+         unacked_bytes/1, window_bytes/1, window/1]).
 -export_type([state/0, item/0]).
 
 -define(ITEM_BYTES, 100).
@@ -162,6 +162,9 @@ ask_at_end([Item | Items]) -> [Item | ask_at_end(Items)].
 
 -spec unacked_bytes(state()) -> non_neg_integer().
 unacked_bytes(#outbound{unacked_bytes = Unacked}) -> Unacked.
+
+-spec window_bytes(state()) -> pos_integer().
+window_bytes(#outbound{window = Window}) -> weft_window_core:bytes(Window).
 
 %% @doc The window and what it was made from.
 -spec window(state()) -> map().

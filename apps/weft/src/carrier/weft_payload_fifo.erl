@@ -3,8 +3,8 @@
 %%
 %% Frames are joined until a payload is full: fewer system calls and packets. A payload is frames,
 %% each behind its size in 32 bits. The last payload is open: it grows until it is full or taken.
-%% Pieces are not copied unless they are many and small; one binary is then cheaper to write, to
-%% keep and to collect.
+%% Pieces are not copied unless they are many and small; one binary is then cheaper to write, and
+%% much cheaper to keep: each piece that waits is looked at by the garbage collector.
 -module(weft_payload_fifo).
 
 -export([new/0, add/4, add_batch/4, take/1, bytes/1, begun/1, taken/1, flatten/3, full_bytes/0]).
@@ -12,7 +12,7 @@
 
 %% A payload is closed at this size: a 64 KiB fragment and its short tail travel together.
 -define(FULL_BYTES, 66560).
--define(PIECES_MAX, 64).
+-define(PIECES_MAX, 16).
 -define(SMALL_BYTES, 1024).
 
 -record(fifo, {full = queue:new() :: queue:queue(payload()),

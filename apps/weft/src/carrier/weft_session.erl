@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc A session: the process under one distribution connection, the VM's distribution controller.
 %%
-%% It fetches what the VM wants to send, joins small frames to batches and pushes them to its
-%% stream (`weft_stream'), which numbers them, writes them to the lanes of the current path itself
-%% and survives the loss of paths. While there is no path the VM's queue fills and senders wait as
+%% It fetches what the VM wants to send, queues it fairly (`weft_outlet') and pushes it to its
+%% stream (`weft_stream'), which numbers payloads, writes them to the lanes of the current path
+%% itself and survives the loss of paths. While there is no path the queues fill and senders wait as
 %% on any busy connection. When the stream ends the session ends, and that is the nodedown.
 %%
 %% The processes of a connection: the process of `dist_util' (handshake, ticks), this one, and the
@@ -16,14 +16,17 @@
          info/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
+%% How many windows a sender in the middle of a message may send before others have their turn.
+-define(LINE_WINDOWS, 16).
+
 -record(session, {node :: node() | undefined,
                   name :: binary(),
                   counters :: weft_session_counters:counters(),
                   input :: pid(),
                   hosted :: boolean(),
                   stream :: weft_stream:stream(),
+                  outlet :: weft_outlet:outlet(),
                   handle :: erlang:dist_handle() | undefined,
-                  more = false :: boolean(),
                   connecting :: gen_server:from() | undefined,
                   handshake = weft_handshake_stream:new() :: weft_handshake_stream:stream()}).
 
@@ -98,7 +101,7 @@ init({initiator, Node}) ->
                               {own_input(Counters), false}
                       end,
     {ok, #session{node = Node, name = atom_to_binary(Node), counters = Counters, input = Input,
-                  hosted = Hosted,
+                  hosted = Hosted, outlet = outlet(),
                   stream = weft_stream:initiator(distribution, Node, Counters, Input)}};
 init({acceptor, Id, Peer, Path, Host}) ->
     process_flag(priority, max),
@@ -108,7 +111,11 @@ init({acceptor, Id, Peer, Path, Host}) ->
                           Link -> {Link, true}
                       end,
     {ok, #session{name = Peer, counters = Counters, input = Input, hosted = Hosted,
+                  outlet = outlet(),
                   stream = weft_stream:acceptor(distribution, Id, Peer, Path, Counters, Input)}}.
+
+outlet() ->
+    weft_outlet:new(weft_config:get(queue_bytes)).
 
 own_input(Counters) ->
     {ok, Input} = weft_input_proc:start_link(self(), Counters, weft_config:get(window_bytes)),
@@ -157,16 +164,14 @@ with_socket(Fun, #session{stream = Stream}) ->
     end.
 
 %% The VM has a handle for the connection: from now on its frames are ours to fetch and deliver.
-connected(Node, Handle, #session{input = Input, hosted = Hosted} = Session) ->
+connected(Node, Handle, #session{input = Input, hosted = Hosted, outlet = Outlet} = Session) ->
     ok = erlang:dist_ctrl_input_handler(Handle, Input),
     ok = case Hosted of
              true -> weft_link:handler(Input, {connected, self(), Handle});
              false -> weft_input_proc:connected(Input, Handle)
          end,
-    false = erlang:dist_ctrl_set_opt(Handle, get_size, true),
     process_flag(priority, normal),
-    erlang:dist_ctrl_get_data_notification(Handle),
-    Session#session{node = Node, handle = Handle}.
+    Session#session{node = Node, handle = Handle, outlet = weft_outlet:connected(Handle, Outlet)}.
 
 %% --- messages ---------------------------------------------------------------------------------
 
@@ -175,8 +180,8 @@ connected(Node, Handle, #session{input = Input, hosted = Hosted} = Session) ->
           {noreply, #session{}} | {noreply, #session{}, 0}.
 handle_info(timeout, Session) ->
     next(pump(Session));
-handle_info(dist_data, Session) ->
-    next(Session#session{more = true});
+handle_info(dist_data, #session{outlet = Outlet} = Session) ->
+    next(Session#session{outlet = weft_outlet:more(Outlet)});
 handle_info(tick, Session) ->
     next(send_tick(Session));
 handle_info({weft_handshake, Packet}, #session{handshake = Stream} = Session) ->
@@ -241,31 +246,46 @@ reply(Reply, Session) ->
         false -> {reply, Reply, Session}
     end.
 
-ready(#session{stream = Stream, more = More}) ->
-    weft_stream:can_send(Stream)
-        andalso (weft_stream:to_repeat(Stream) orelse More andalso weft_stream:room(Stream)).
+%% The VM's queue is kept short even when nothing can be sent.
+ready(#session{stream = Stream, outlet = Outlet}) ->
+    weft_outlet:to_fetch(Outlet)
+        orelse weft_stream:can_send(Stream)
+        andalso (weft_stream:to_repeat(Stream)
+                 orelse weft_outlet:ready(weft_stream:room(express, Stream), Outlet)).
 
 pump(#session{stream = Stream0} = Session) ->
     case weft_stream:flush(Stream0) of
         {ok, Stream} -> Session#session{stream = Stream};
-        none -> fetch(Session)
+        none -> send_next(fetch(Session))
     end.
 
-fetch(#session{handle = Handle, more = true, stream = Stream} = Session) ->
-    case weft_batch:fetch(Handle) of
-        none ->
-            Session#session{more = false};
-        {Payload, Bytes, More} ->
-            Session#session{more = More,
-                            stream = weft_stream:push(frames, Payload, Bytes, Stream)}
-    end;
-fetch(Session) ->
-    Session.
+fetch(#session{outlet = Outlet} = Session) ->
+    case weft_outlet:to_fetch(Outlet) of
+        true -> Session#session{outlet = weft_outlet:fetch(Outlet)};
+        false -> Session
+    end.
+
+send_next(#session{stream = Stream} = Session) ->
+    case weft_stream:can_send(Stream) of
+        true -> send_next(weft_stream:room(express, Stream), Session);
+        false -> Session
+    end.
+
+send_next(none, Session) ->
+    Session;
+send_next(Room, #session{stream = Stream, outlet = Outlet0} = Session) ->
+    case weft_outlet:take(Room, ?LINE_WINDOWS * weft_stream:window_bytes(Stream), Outlet0) of
+        {Payload, Bytes, Outlet} ->
+            Session#session{outlet = Outlet,
+                            stream = weft_stream:push(frames, Payload, Bytes, Stream)};
+        empty ->
+            Session
+    end.
 
 %% --- what others see --------------------------------------------------------------------------
 
-info_of(#session{stream = Stream, handle = Handle} = Session) ->
-    Info = #{link := Link} = weft_stream:info(Stream),
+info_of(#session{stream = Stream, handle = Handle, outlet = Outlet} = Session) ->
+    Info = #{link := Link} = maps:merge(weft_stream:info(Stream), weft_outlet:info(Outlet)),
     Info#{node => Session#session.node, name => Session#session.name,
           state => case {Handle, Link} of
                        {_, undefined} -> resuming;

@@ -16,11 +16,14 @@
 -module(weft_stream).
 
 -export([initiator/4, acceptor/6, connect/1, close/1, handle/2, say_accepted/1,
-         push/4, flush/1, can_send/1, to_repeat/1, room/1, send_unnumbered/3, socket/1, info/1]).
+         push/4, flush/1, can_send/1, to_repeat/1, room/1, room/2, window_bytes/1,
+         send_unnumbered/3, socket/1, info/1]).
 -export_type([stream/0, path/0, outcome/0]).
 
 %% An opened path that is not answered in this time is given up for another try.
 -define(OPEN_TIMEOUT_MS, 3000).
+%% The window never shrinks below this, but to look at the round trip.
+-define(WINDOW_MIN_BYTES, 262144).
 -define(RETRY_MIN_MS, 10).
 -define(RETRY_MAX_MS, 250).
 %% Payloads from this size on go to the lanes in turn; smaller ones stay on one lane, where they
@@ -79,7 +82,8 @@ acceptor(Kind, Id, Peer, Path, Counters, Input) ->
                           input = Input, out = outbound(), established = true}).
 
 outbound() ->
-    weft_outbound_core:new(weft_config:get(window_bytes)).
+    Max = weft_config:get(window_bytes),
+    weft_outbound_core:new(min(?WINDOW_MIN_BYTES, Max), Max).
 
 %% @doc Begins to look for the first path; `connected' or `failed' will come of it.
 -spec connect(stream()) -> stream().
@@ -91,8 +95,9 @@ close(Stream) -> Stream#stream{closed = true, path = undefined}.
 
 %% @doc What a message to the owner means for the stream; `unknown' if nothing.
 -spec handle(term(), stream()) -> {outcome(), stream()} | unknown.
-handle({weft_ack, Sequence}, #stream{out = Out} = Stream) ->
-    {ok, Stream#stream{out = weft_outbound_core:acked(Sequence, Out)}};
+handle({weft_ack, Sequence}, #stream{out = Out0} = Stream) ->
+    {Ask, Out} = weft_outbound_core:acked(Sequence, now_us(), Out0),
+    {ok, ask(Ask, Stream#stream{out = Out})};
 handle({weft_lane, ready, Socket}, Stream) ->
     {ok, lane_ready(Socket, Stream)};
 handle({weft_path, lanes, Link, Label, Lanes},
@@ -123,6 +128,14 @@ handle(Message, Stream) when element(1, Message) =:= weft_path;
     {ok, Stream};
 handle(_Message, _Stream) ->
     unknown.
+
+%% A tick is answered by an acknowledgement. One on each lane: the last of them to arrive comes
+%% after all that was sent.
+ask(ask, #stream{path = #path{label = Label, idle = Idle, busy = Busy}} = Stream) ->
+    [_ = weft_lane:send(Lane, weft_wire:tick(Label), 5) || Lane <- Idle ++ Busy],
+    Stream;
+ask(_, Stream) ->
+    Stream.
 
 %% --- paths ------------------------------------------------------------------------------------
 
@@ -218,8 +231,8 @@ say_accepted(#stream{path = #path{label = Label}, counters = Counters} = Stream)
 resume(Path, Received, #stream{out = Out0, resumes = Resumes} = Stream0) ->
     case weft_outbound_core:resume(Received, Out0) of
         {ok, Items, Out} ->
-            Stream = on_path(Path, Stream0),
-            {ok, Stream#stream{out = Out, resend = Items, resumes = Resumes + 1}};
+            Stream = on_path(Path, Stream0#stream{out = Out}),
+            {ok, Stream#stream{resend = Items, resumes = Resumes + 1}};
         {error, lost} ->
             {lost, Stream0#stream{last_break = resume_lost}}
     end.
@@ -230,6 +243,7 @@ on_path({Link, Lanes, Label}, #stream{give_up = GiveUp, retry_timer = Retry, cou
     weft_session_counters:set_path(Counters, up),
     Stream = watch_link(Link, Stream0),
     Stream#stream{path = #path{link = Link, label = Label, idle = Lanes}, opening = undefined,
+                  out = weft_outbound_core:lanes(length(Lanes), Stream0#stream.out),
                   give_up = undefined, retry_timer = undefined, retry_ms = ?RETRY_MIN_MS,
                   resend = [], down_since_ms = undefined,
                   last_resume_ms = case SinceMs of
@@ -283,11 +297,12 @@ lanes_changed(Lanes, #stream{path = #path{idle = Idle, busy = Busy} = Path, out 
     Changed = Path#path{idle = [Lane || Lane <- Idle, lists:member(Lane, Lanes)]
                             ++ (Lanes -- (Idle ++ Busy)),
                         busy = [Lane || Lane <- Busy, lists:member(Lane, Lanes)]},
+    Out1 = weft_outbound_core:lanes(max(1, length(Lanes)), Out0),
     case (Idle ++ Busy) -- Lanes of
         [] ->
-            Stream#stream{path = Changed};
+            Stream#stream{path = Changed, out = Out1};
         _Lost ->
-            {ok, Items, Out} = weft_outbound_core:resume(0, Out0),
+            {ok, Items, Out} = weft_outbound_core:resume(0, Out1),
             Stream#stream{path = Changed, out = Out, resend = Items, repairs = Repairs + 1}
     end.
 
@@ -307,6 +322,15 @@ to_repeat(#stream{resend = Items}) -> Items =/= [].
 room(#stream{resend = [], out = Out}) -> weft_outbound_core:room(Out);
 room(_Stream) -> false.
 
+%% @doc What it allows: all, only what is in a hurry, or nothing.
+-spec room(express, stream()) -> all | express | none.
+room(express, #stream{resend = [], out = Out}) -> weft_outbound_core:room(Out, express);
+room(express, _Stream) -> none.
+
+%% @doc The window now.
+-spec window_bytes(stream()) -> pos_integer().
+window_bytes(#stream{out = Out}) -> weft_outbound_core:window_bytes(Out).
+
 %% @doc Writes the next of what has to be repeated; `none' if nothing or not now.
 -spec flush(stream()) -> {ok, stream()} | none.
 flush(#stream{resend = [Item | Items], path = #path{idle = [_ | _]}} = Stream) ->
@@ -317,7 +341,7 @@ flush(_Stream) ->
 %% @doc Numbers and keeps a payload, and writes it now or as soon as it can be.
 -spec push(weft_wire:payload_kind(), iodata(), non_neg_integer(), stream()) -> stream().
 push(Kind, Payload, Bytes, #stream{out = Out0, resend = Resend} = Stream0) ->
-    {Item, Out} = weft_outbound_core:push(Kind, Payload, Bytes, Out0),
+    {Item, Out} = weft_outbound_core:push(Kind, Payload, Bytes, now_us(), Out0),
     Stream = Stream0#stream{out = Out},
     case Stream of
         #stream{path = undefined} -> Stream;
@@ -365,7 +389,8 @@ socket(_Stream) -> {error, enotconn}.
 -spec info(stream()) -> map().
 info(#stream{path = Path, out = Out, counters = Counters} = Stream) ->
     Stats = weft_session_counters:read(Counters),
-    maps:merge(Stats, maps:merge(path_info(Path),
+    Window = weft_outbound_core:window(Out),
+    maps:merge(maps:merge(Stats, Window), maps:merge(path_info(Path),
         #{role => Stream#stream.role, unacked_bytes => weft_outbound_core:unacked_bytes(Out),
           resumes => Stream#stream.resumes, repairs => Stream#stream.repairs,
           last_error => Stream#stream.last_break,
@@ -378,3 +403,5 @@ path_info(#path{link = Link, label = Label, idle = Idle, busy = Busy}) ->
       lanes => lists:sort([weft_lane:index(Lane) || Lane <- Idle ++ Busy])}.
 
 now_ms() -> erlang:monotonic_time(millisecond).
+
+now_us() -> erlang:monotonic_time(microsecond).

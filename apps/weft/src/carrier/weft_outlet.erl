@@ -1,0 +1,161 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What the VM has to send on a connection, on its way to the stream.
+%%
+%% A value in the process of the session. Frames are fetched as soon as the VM has some, up to a
+%% bound, whether they can be sent now or not: the VM stops all senders of a connection when its own
+%% queue is long, and so does not tell those who send much from those who send little. They wait in
+%% a fair queue (`weft_fair_queue_core'), which also says whom to stop. Over the bound nothing is
+%% fetched, and the VM's way is the last resort.
+%%
+%% A sender over its share is suspended (erlang:suspend_process/2) and resumed later. If this
+%% process ends, the VM resumes whom it has suspended.
+-module(weft_outlet).
+
+-export([new/1, connected/2, more/1, to_fetch/1, fetch/1, ready/2, take/3, info/1]).
+-export_type([outlet/0]).
+
+%% Frames, and bytes, that are fetched before one payload is sent.
+-define(FRAMES_MAX, 500).
+-define(FETCH_BYTES, 2097152).
+%% They need the network to keep itself going, and newer releases never stop them either.
+-define(NEVER_STOPPED, [net_kernel, global_name_server, global_group]).
+
+-record(outlet, {handle :: erlang:dist_handle() | undefined,
+                 more = false :: boolean(),
+                 fair :: weft_fair_queue_core:state(),
+                 classes = #{} :: weft_fair_queue_core:classes(),
+                 pins = 0 :: integer()}).
+-opaque outlet() :: #outlet{}.
+
+-spec new(QueueBytesMax :: pos_integer()) -> outlet().
+new(BytesMax) ->
+    #outlet{fair = weft_fair_queue_core:new(BytesMax)}.
+
+%% @doc The VM has a handle for the connection. From now on it tells the calling process when it
+%% has frames, by the message `dist_data', for `more/1'.
+-spec connected(erlang:dist_handle(), outlet()) -> outlet().
+connected(Handle, Outlet) ->
+    false = erlang:dist_ctrl_set_opt(Handle, get_size, true),
+    erlang:dist_ctrl_get_data_notification(Handle),
+    Outlet#outlet{handle = Handle}.
+
+-spec more(outlet()) -> outlet().
+more(Outlet) -> Outlet#outlet{more = true}.
+
+%% @doc Is there something to fetch, and room for it?
+-spec to_fetch(outlet()) -> boolean().
+to_fetch(#outlet{more = More, fair = Fair}) ->
+    More andalso not weft_fair_queue_core:full(Fair).
+
+%% @doc Fetches what the VM has, but not all at once.
+-spec fetch(outlet()) -> outlet().
+fetch(Outlet) ->
+    apply_effects(fetch(?FRAMES_MAX, ?FETCH_BYTES, pinned(Outlet))).
+
+%% The classes of pinned processes, read again when pins have changed.
+pinned(#outlet{pins = Seen} = Outlet) ->
+    case weft_pins:version() of
+        Seen -> Outlet;
+        Version -> Outlet#outlet{pins = Version, classes = weft_pins:classes()}
+    end.
+
+fetch(Frames, Bytes, Outlet) when Frames =< 0; Bytes =< 0 ->
+    Outlet;
+fetch(Frames, Bytes, #outlet{fair = Fair, classes = Classes} = Outlet) ->
+    case to_fetch(Outlet) of
+        false ->
+            Outlet;
+        true ->
+            case map_size(Classes) =:= 0 andalso weft_fair_queue_core:fast(Fair) of
+                true -> fetch_small(Frames, Bytes, Outlet);
+                false -> fetch_one(Frames, Bytes, Outlet)
+            end
+    end.
+
+%% Nobody waits: small frames are joined and not looked at. A full payload goes out first.
+fetch_small(Frames, Bytes, #outlet{handle = Handle} = Outlet0) ->
+    {Next, Batch, BatchBytes, Pieces} = join(Handle, weft_fair_queue_core:small_bytes(), [], 0, 0),
+    Outlet = add_batch(Batch, BatchBytes, Pieces, Outlet0),
+    case Next of
+        full -> Outlet;
+        none -> fetched_all(Outlet);
+        {Size, Data} -> fetch(Frames - Pieces - 1, Bytes - BatchBytes - Size,
+                              add(Size, Data, Outlet))
+    end.
+
+join(Handle, Small, Batch, Bytes, Pieces) ->
+    case Bytes >= weft_payload_fifo:full_bytes() of
+        true ->
+            {full, Batch, Bytes, Pieces};
+        false ->
+            case erlang:dist_ctrl_get_data(Handle) of
+                {Size, Data} when Size < Small ->
+                    join(Handle, Small, [Batch, <<Size:32>> | Data], Bytes + Size + 4, Pieces + 1);
+                Other ->
+                    {Other, Batch, Bytes, Pieces}
+            end
+    end.
+
+fetch_one(Frames, Bytes, #outlet{handle = Handle} = Outlet) ->
+    case erlang:dist_ctrl_get_data(Handle) of
+        {Size, Data} -> fetch(Frames - 1, Bytes - Size, add(Size, Data, Outlet));
+        none -> fetched_all(Outlet)
+    end.
+
+fetched_all(#outlet{handle = Handle} = Outlet) ->
+    erlang:dist_ctrl_get_data_notification(Handle),
+    Outlet#outlet{more = false}.
+
+add_batch(_Batch, 0, _Pieces, Outlet) ->
+    Outlet;
+add_batch(Batch, Bytes, Pieces, #outlet{fair = Fair} = Outlet) ->
+    Outlet#outlet{fair = weft_fair_queue_core:add_batch(Batch, Bytes, Pieces, Fair)}.
+
+add(Size, Data, #outlet{fair = Fair, classes = Classes} = Outlet) ->
+    Outlet#outlet{fair = weft_fair_queue_core:add(Size, Data, Classes, Fair)}.
+
+%% @doc Is there something to send, given what the window has room for?
+-spec ready(all | express | none, outlet()) -> boolean().
+ready(none, _Outlet) -> false;
+ready(Room, #outlet{fair = Fair}) -> weft_fair_queue_core:ready(Room, Fair).
+
+%% @doc The next payload (see `weft_fair_queue_core:take/3').
+-spec take(all | express, LineBytes :: pos_integer(), outlet()) ->
+          {iodata(), Bytes :: pos_integer(), outlet()} | empty.
+take(Room, LineBytes, #outlet{fair = Fair0} = Outlet) ->
+    case weft_fair_queue_core:take(Room, LineBytes, Fair0) of
+        {Payload, Bytes, Fair} -> {Payload, Bytes, apply_effects(Outlet#outlet{fair = Fair})};
+        empty -> empty
+    end.
+
+apply_effects(#outlet{fair = Fair0} = Outlet) ->
+    case weft_fair_queue_core:effects(Fair0) of
+        {[], _} ->
+            Outlet;
+        {Effects, Fair} ->
+            lists:foreach(fun apply_effect/1, Effects),
+            Outlet#outlet{fair = Fair}
+    end.
+
+apply_effect({suspend, Key}) ->
+    Sender = weft_frame:pid(Key, self()),
+    lists:any(fun(Name) -> whereis(Name) =:= Sender end, ?NEVER_STOPPED)
+        orelse suspend(Sender);
+apply_effect({resume, Key}) ->
+    resume(weft_frame:pid(Key, self())).
+
+%% The sender may be dead, or this process itself.
+suspend(Sender) ->
+    try erlang:suspend_process(Sender, [asynchronous, unless_suspending])
+    catch error:badarg -> false
+    end.
+
+%% Or was never suspended.
+resume(Sender) ->
+    try erlang:resume_process(Sender)
+    catch error:badarg -> false
+    end.
+
+%% @doc Bytes and senders that wait.
+-spec info(outlet()) -> map().
+info(#outlet{fair = Fair}) -> weft_fair_queue_core:info(Fair).

@@ -1,0 +1,149 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Fairness between senders, and pressure on them, on real nodes.
+-module(weft_fairness_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-export([suite/0, all/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2,
+         end_per_testcase/2]).
+-export([call_beside_bulk/1, many_senders_of_large_messages/1, slow_receiver/1,
+         senders_run_again_after_nodedown/1, suspended_senders_obey/1]).
+
+-define(LOAD, weft_fairness_load).
+-define(QUEUE_BYTES, 4194304).
+-define(WINDOW_BYTES, 1048576).
+-define(STILL_LOOKS, 200).
+
+suite() -> [{timetrap, {minutes, 3}}].
+
+all() ->
+    [call_beside_bulk, many_senders_of_large_messages, slow_receiver,
+     senders_run_again_after_nodedown, suspended_senders_obey].
+
+init_per_suite(Config) ->
+    [{epmd, weft_test_nodes:start_epmd()} | Config].
+
+end_per_suite(Config) ->
+    weft_test_nodes:stop_epmd(?config(epmd, Config)).
+
+init_per_testcase(_Case, Config) ->
+    [{place, #{epmd => ?config(epmd, Config), dir => ?config(priv_dir, Config)}} | Config].
+
+end_per_testcase(_Case, _Config) ->
+    weft_test_nodes:stop_all().
+
+%% --- fairness ---------------------------------------------------------------------------------
+
+%% Eight senders of 1 MB messages, without an end: calls get through all the time, and so does each
+%% of the eight. (Stock distribution takes 20 ms and more for half of the calls. The bounds leave
+%% room for a busy machine.)
+call_beside_bulk(Config) ->
+    {A, B} = pair(Config, []),
+    Receivers = call(B, receivers, [8]),
+    Senders = call(A, senders, [Receivers, 1000000, infinity]),
+    weft_test_nodes:until(fun() -> least(B, Receivers) >= 3 end),
+    Before = [Count || {Count, _} <- call(B, received, [Receivers])],
+    Times = call(A, calls, [maps:get(node, B), 500]),
+    ok = call(A, stop, [Senders]),
+    After = [Count || {Count, _} <- call(B, received, [Receivers])],
+    Counts = lists:zipwith(fun(New, Old) -> New - Old end, After, Before),
+    {Median, Worst} = {lists:nth(250, Times), lists:last(Times)},
+    ct:pal("us: median ~b, worst ~b; messages ~w", [Median, Worst, Counts]),
+    ?assert(Median < 10000),
+    ?assert(Worst < 1000000),
+    ?assert(lists:min(Counts) * 4 >= lists:max(Counts)).
+
+least(B, Receivers) ->
+    lists:min([Count || {Count, _} <- call(B, received, [Receivers])]).
+
+%% More senders than the bound has room for: everything arrives, in order.
+many_senders_of_large_messages(Config) ->
+    {A, B} = pair(Config, [{queue_bytes, ?QUEUE_BYTES}]),
+    Receivers = call(B, receivers, [50]),
+    Senders = call(A, senders, [Receivers, 500000, 4]),
+    ok = call(A, join, [Senders]),
+    weft_test_nodes:until(fun() -> all_received(B, Receivers, 4) end, 60000),
+    ?assertEqual(0, call(A, queued_bytes, [])).
+
+all_received(B, Receivers, Count) ->
+    call(B, received, [Receivers]) =:= [{Count, Count * 500000} || _ <- Receivers].
+
+%% --- pressure ---------------------------------------------------------------------------------
+
+%% The receiving node stands still: senders stop, what waits is bounded, and all of it arrives when
+%% the node goes on.
+slow_receiver(Config) ->
+    {A, B} = pair(Config, patient()),
+    Receivers = call(B, receivers, [20]),
+    Memory = call(A, binary_bytes, []),
+    Senders = stopped_senders(A, B, Receivers),
+    Queued = call(A, queued_bytes, []),
+    More = call(A, binary_bytes, []) - Memory,
+    ct:pal("queued ~b, memory ~b", [Queued, More]),
+    %% One message per sender is held by the VM, encoded, and one fetch may exceed the bound.
+    ?assert(Queued > ?QUEUE_BYTES div 2),
+    ?assert(Queued =< ?QUEUE_BYTES + 100100),
+    ?assert(More < ?QUEUE_BYTES + 4 * ?WINDOW_BYTES + 20 * 200000 + 4194304),
+    ok = weft_test_nodes:continue(B),
+    ok = call(A, stop, [Senders]),
+    Sent = call(A, sent, [Senders]),
+    weft_test_nodes:until(fun() -> received(B, Receivers) =:= Sent end).
+
+patient() ->
+    [{queue_bytes, ?QUEUE_BYTES}, {window_bytes, ?WINDOW_BYTES}, {resume_timeout_ms, 60000},
+     {link_timeout_ms, 60000}].
+
+received(B, Receivers) ->
+    lists:sum([Count || {Count, _} <- call(B, received, [Receivers])]).
+
+%% Senders of 100 kB messages to a node that stands still, once none of them can go on.
+stopped_senders(A, B, Receivers) ->
+    ok = weft_test_nodes:pause(B),
+    Senders = call(A, senders, [Receivers, 100000, infinity]),
+    stand_still(A, Senders, none, 0),
+    Senders.
+
+%% All are suspended, and were all the time since the message before.
+stand_still(_A, _Senders, _Sent, ?STILL_LOOKS) ->
+    ok;
+stand_still(A, Senders, Sent, Looks) ->
+    weft_test_nodes:until(fun() -> lists:usort(call(A, statuses, [Senders])) =:= [suspended] end),
+    case call(A, sent, [Senders]) of
+        Sent -> stand_still(A, Senders, Sent, Looks + 1);
+        More -> stand_still(A, Senders, More, 0)
+    end.
+
+senders_run_again_after_nodedown(Config) ->
+    {A, B} = pair(Config, patient()),
+    Receivers = call(B, receivers, [20]),
+    Senders = stopped_senders(A, B, Receivers),
+    ok = weft_test_nodes:kill(B),
+    weft_test_nodes:until(fun() -> weft_test_nodes:call(A, erlang, nodes, []) =:= [] end),
+    ok = call(A, stop, [Senders]).
+
+%% Who is stopped can still be looked at, purged from, killed, and stopped by others as well.
+suspended_senders_obey(Config) ->
+    {A, B} = pair(Config, patient()),
+    Receivers = call(B, receivers, [20]),
+    [First, Second | _] = Senders = stopped_senders(A, B, Receivers),
+    %% Their code is old now; a soft purge sees that they run it, and does not wait for them.
+    ?assertEqual(false, call(A, purge_beside, [Senders])),
+    ok = call(A, kill, [[First]]),
+    Holder = call(A, hold, [[Second]]),
+    ok = weft_test_nodes:continue(B),
+    weft_test_nodes:until(fun() -> received(B, Receivers) > 2000 end),
+    ?assertEqual([suspended], call(A, statuses, [[Second]])),
+    ok = call(A, release, [Holder]),
+    ok = call(A, stop, [Senders]).
+
+%% --- nodes ------------------------------------------------------------------------------------
+
+pair(Config, Options) ->
+    Place = ?config(place, Config),
+    [A, B] = [weft_test_nodes:start(Name, #{config => Options}, Place) || Name <- [a, b]],
+    true = weft_test_nodes:call(A, net_kernel, connect_node, [maps:get(node, B)]),
+    {A, B}.
+
+call(Node, Function, Arguments) ->
+    weft_test_nodes:call(Node, ?LOAD, Function, Arguments).
