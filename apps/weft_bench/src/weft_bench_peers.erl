@@ -4,8 +4,8 @@
 %% them, by way of one gateway: this is the cost of the tables, paid wherever a path is chosen.
 %%
 %% Measured twice: with many lookups of a peer before those of the next one, as traffic comes, which
-%% shows whether the cost grows with the number of peers; and with each peer in turn, which adds what
-%% it costs that all of their rows do not fit into the processor's first cache.
+%% shows whether the cost grows with the number of peers; and with each peer in turn, which adds
+%% what it costs that all of their rows do not fit into the processor's first cache.
 -module(weft_bench_peers).
 -behaviour(weft_bench_workload).
 

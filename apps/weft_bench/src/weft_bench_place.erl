@@ -24,7 +24,7 @@
 %% @doc Are there emulated links on this machine? If not, why.
 -spec can_emulate() -> ok | {error, string()}.
 can_emulate() ->
-    Needs = [{can_make_namespaces(), "network namespaces need root and the command ip"},
+    Needs = [{can_make_namespaces(), "network namespaces need the command ip and root's rights"},
              {element(1, file:read_file_info("/dev/net/tun")) =:= ok, "there is no /dev/net/tun"},
              {os:find_executable("cc") =/= false, "there is no C compiler cc"}],
     case [Text || {false, Text} <- Needs] of
@@ -32,8 +32,11 @@ can_emulate() ->
         [Text | _] -> {error, Text}
     end.
 
+%% Being root is not enough in a container.
 can_make_namespaces() ->
-    os:find_executable("ip") =/= false andalso os:cmd("id -u") =:= "0\n".
+    Probe = namespace(probe),
+    os:find_executable("ip") =/= false
+        andalso os:cmd("ip netns add " ++ Probe ++ " && ip netns del " ++ Probe) =:= "".
 
 %% @doc Sets up namespaces for a link. BuildDir is where linkem is compiled to.
 -spec start(weft_bench_link:link(), BuildDir :: file:filename()) ->
@@ -55,10 +58,19 @@ start(Link, BuildDir) ->
 emulated(Link, BuildDir) ->
     case compile(BuildDir) of
         {ok, Linkem} ->
-            {ok, #{ports := Ports} = Place} = namespaces(Link, [near, far]),
-            {ok, Place#{ports := [join(Linkem, Place) | Ports]}};
+            {ok, Place} = namespaces(Link, [near, far]),
+            joined(Linkem, Place);
         Error ->
             Error
+    end.
+
+joined(Linkem, #{ports := Ports} = Place) ->
+    try
+        {ok, Place#{ports := [join(Linkem, Place) | Ports]}}
+    catch
+        throw:{linkem, Text} ->
+            stop(Place),
+            {error, "linkem: " ++ Text}
     end.
 
 %% A namespace that nobody has used knows nothing of this process' neighbours, ports and options.
@@ -153,7 +165,9 @@ compiled(_Program, Complaint) -> {error, "cannot compile linkem: " ++ Complaint}
 
 join(Linkem, #{link := Link, namespaces := #{near := Near, far := Far}} = Place) ->
     Port = open_port({spawn_executable, Linkem},
-                     [{args, [Near, address(Place, near) ++ "/24", Far, address(Place, far) ++ "/24"]}, {line, 200}]),
+                     [{args, [Near, address(Place, near) ++ "/24",
+                              Far, address(Place, far) ++ "/24"]},
+                      {line, 200}, exit_status, stderr_to_stdout]),
     "ready" = line(Port),
     #{rtt_ms := RttMs, rate_mbit := RateMbit, loss_percent := LossPercent,
       queue_bytes := QueueBytes} = Link,
@@ -168,9 +182,11 @@ tell(Port, {Name, Value}) ->
 
 line(Port) ->
     receive
-        {Port, {data, {eol, Line}}} -> Line
+        {Port, {data, {eol, Line}}} when Line =:= "ready"; Line =:= "ok" -> Line;
+        {Port, {data, {eol, Complaint}}} -> throw({linkem, Complaint});
+        {Port, {exit_status, Status}} -> throw({linkem, "ends with " ++ integer_to_list(Status)})
     after ?WAIT_MS ->
-        erlang:error({no_answer_of_linkem, erlang:port_info(Port)})
+        throw({linkem, "no answer"})
     end.
 
 %% ---- processes of the operating system ----
