@@ -9,6 +9,7 @@
 
 without_an_overlay_there_is_nobody_and_no_error_test() ->
     ?assertEqual([], weft_overlay:members()),
+    ?assertEqual([], weft_overlay:failed()),
     ?assertEqual([], weft_overlay:neighbours()),
     ?assertEqual([], weft_overlay:routes()),
     ?assertEqual({error, no_route}, weft_overlay:route(?B)).

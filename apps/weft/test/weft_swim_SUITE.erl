@@ -79,9 +79,11 @@ a_killed_node_is_failed_everywhere_in_time_and_comes_back(Config) ->
     ?assertEqual([name(Victim)],
                  lists:usort([Node || Watching <- Others,
                                       {Node, failed} <- call(Watching, ?MODULE, watched, [])])),
+    [?assertEqual([name(Victim)], call(Node, weft_overlay, failed, [])) || Node <- Others],
     [Back] = boot_named([short(Victim)], name(hd(Nodes)), Config),
     join(Back),
-    until_all_see_all([Back | Others], 30000).
+    until_all_see_all([Back | Others], 30000),
+    [?assertEqual([], call(Node, weft_overlay, failed, [])) || Node <- [Back | Others]].
 
 a_node_that_leaves_is_gone_without_suspicion(Config) ->
     [_, Leaver | _] = Nodes = cluster("l", Config),

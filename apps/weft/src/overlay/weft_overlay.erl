@@ -5,7 +5,7 @@
 %% there were nobody.
 -module(weft_overlay).
 
--export([members/0, neighbours/0, routes/0, route/1, is_partial/0, leave/0,
+-export([members/0, failed/0, neighbours/0, routes/0, route/1, is_partial/0, leave/0,
          seed/1, forget/1,
          boot_checks/3]).
 
@@ -16,6 +16,12 @@
 -spec members() -> [node()].
 members() ->
     [Node || {Node, _} <- weft_view:all(member)].
+
+%% @doc The members that a failure detector has found dead, and that are not forgotten yet; they are
+%% no members any more. Without a detector always none.
+-spec failed() -> [node()].
+failed() ->
+    [Node || {Node, _} <- weft_view:all(failed)].
 
 %% @doc The nodes with a link to this one, and the cost of the link (microseconds; 1000 if never
 %% measured).
