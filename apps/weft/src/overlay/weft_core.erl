@@ -51,8 +51,8 @@
   | {reply, Ref :: term(), Reply :: term()}
   | {view, Key :: term(), Value :: term() | delete}.
 %% `send' to a node that is no neighbour is dropped. `connect' is repeatable, and answered by
-%% `neighbour_up' (at once known when the link is up already) or `neighbour_down'. `break' closes the
-%% link, if there is one, whoever wants it; whoever still wants it dials anew. `view' writes
+%% `neighbour_up' (at once known when the link is up already) or `neighbour_down'. `break' closes
+%% the link, if there is one, whoever wants it; whoever still wants it dials anew. `view' writes
 %% what readers of this node see; each key belongs to one core.
 
 -type effects() :: [effect()].
