@@ -92,13 +92,24 @@ leaving_is_told_to_all_neighbours_and_nobody_gets_in_again_test() ->
 
 a_shuffle_ends_at_the_end_of_its_walk_and_goes_back_the_same_way_test() ->
     End = neighbour_of([?B, ?C], ?A, #{}),
-    Shuffle = {shuffle, [?B, ?D], [{?D, 7}, {?E, 7}], 1},
+    Shuffle = {shuffle, [?B, ?D], [{?D, 7}, {?E, 7}], 1, false},
     {Learnt, Effects} = event({message, ?B, {1, Shuffle}}, passive(['x@host'], End)),
     ?assertMatch([{shuffle_reply, [?B, ?D], [{'x@host', 7}]}],
                  [Reply || {send, ?B, {1, Reply}} <- Effects]),
     ?assertEqual([?D, ?E, 'x@host'], ?CORE:passive(Learnt)),
     {_, Passed} = event({message, ?C, {1, {shuffle_reply, [?A, ?B, ?D], [{?E, 7}]}}}, End),
     ?assertEqual([{send, ?B, {1, {shuffle_reply, [?B, ?D], [{?E, 7}]}}}], Passed).
+
+who_lacks_a_neighbour_offers_itself_to_another_one_test() ->
+    Connects = fun(IsLacking, Options) ->
+                       Shuffle = {shuffle, [?B, ?D], [], 1, IsLacking},
+                       {_, Effects} = event({message, ?B, {1, Shuffle}},
+                                            neighbour_of([?B, ?C], ?A, Options)),
+                       [Node || {connect, Node} <- Effects]
+               end,
+    ?assertEqual([?D], Connects(true, #{active => 3})),
+    ?assertEqual([], Connects(true, #{active => 2})),
+    ?assertEqual([], Connects(false, #{active => 3})).
 
 another_part_of_the_cluster_is_linked_to_test() ->
     {Told, []} = event({notice, {seeds, [?C]}}, neighbour_of([?B], ?A, #{active => 2})),

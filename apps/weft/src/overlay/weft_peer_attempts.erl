@@ -1,19 +1,22 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The nodes that a peer-to-peer node is about to ask something and waits for to answer, and
-%% those that declined lately.
+%% @doc Whom a peer-to-peer node is in touch with: the links that are up, the nodes that it is about
+%% to ask something or waits for to answer, and those that declined lately.
 %%
 %% Pure part of `weft_peer_to_peer_core'. Each attempt has a number of its own, which the question
 %% carries and the answer repeats: an answer to an earlier question is told apart.
 -module(weft_peer_attempts).
 
--export([new/0, start/3, asked/3, get/2, is_asked/2, is_urgent/1, forget/2, count_wanted/1,
+-export([new/0, up/2, down/2, is_up/2, links/1, idle/2,
+         start/3, asked/3, get/2, is_asked/2, is_urgent/1, forget/2, count_wanted/1,
          declined/2, declined_count/1, again/1, open/2]).
 -export_type([attempts/0, attempt/0, purpose/0, stage/0, priority/0]).
 
 -record(attempts, {
     next = 1 :: pos_integer(),
     nodes = #{} :: #{weft_core:node_id() => attempt()},
-    declined = #{} :: #{weft_core:node_id() => []}}).
+    declined = #{} :: #{weft_core:node_id() => []},
+    %% Every link that is up, and how many rounds have found it of no use.
+    links = #{} :: #{weft_core:node_id() => Idle :: non_neg_integer()}}).
 
 -opaque attempts() :: #attempts{}.
 -type attempt() :: {purpose(), stage(), Number :: pos_integer()}.
@@ -21,10 +24,46 @@
 -type stage() :: dialling | {asked, priority()}.
 -type priority() :: join | high | low.
 
+%% A link of no use is closed in the second round that finds it so.
+-define(IDLE_ROUNDS, 2).
+
 %% @doc None.
 -spec new() -> attempts().
 new() ->
     #attempts{}.
+
+%% @doc A link came up.
+-spec up(weft_core:node_id(), attempts()) -> attempts().
+up(Node, #attempts{links = Links} = Attempts) ->
+    Attempts#attempts{links = Links#{Node => 0}}.
+
+%% @doc A link went down, if there was one.
+-spec down(weft_core:node_id(), attempts()) -> attempts().
+down(Node, #attempts{links = Links} = Attempts) ->
+    Attempts#attempts{links = maps:remove(Node, Links)}.
+
+%% @doc Whether there is a link.
+-spec is_up(weft_core:node_id(), attempts()) -> boolean().
+is_up(Node, #attempts{links = Links}) ->
+    is_map_key(Node, Links).
+
+%% @doc The nodes with a link, in term order.
+-spec links(attempts()) -> [weft_core:node_id()].
+links(#attempts{links = Links}) ->
+    lists:sort(maps:keys(Links)).
+
+%% @doc To be called once per round: the links that are of no use any more, neither to one of the
+%% given nodes nor for an attempt. Somebody dialled them to ask us something that came to nothing.
+-spec idle(Needed :: [weft_core:node_id()], attempts()) -> {[weft_core:node_id()], attempts()}.
+idle(Needed, #attempts{nodes = Nodes, links = Links0} = Attempts) ->
+    Links = maps:map(fun(Node, Idle) ->
+                         case is_map_key(Node, Nodes) orelse lists:member(Node, Needed) of
+                             true -> 0;
+                             false -> Idle + 1
+                         end
+                     end, Links0),
+    {lists:sort([Node || {Node, Idle} <- maps:to_list(Links), Idle >= ?IDLE_ROUNDS]),
+     Attempts#attempts{links = Links}}.
 
 %% @doc Begins an attempt, in place of an earlier one. The result is its number.
 -spec start(weft_core:node_id(), purpose(), attempts()) -> {pos_integer(), attempts()}.

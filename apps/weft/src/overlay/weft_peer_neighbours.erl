@@ -18,8 +18,8 @@
 
 -export([new/2, active/1, option/2, incarnation/1, views/1, set_views/2,
          up/2, down/2, asked/4, accepted/3, declined/3, parted/3, left/4, outlive/2, leave/1,
-         attempt_timeout/3, again/1, new_round/2, refill/1, more_seeds/2, swap_one/1, try_walk/2,
-         beat/2, claim/2, heard/4, probe/1, answer_probe/2, probed/3,
+         attempt_timeout/3, again/1, new_round/2, refill/1, more_seeds/2, swap_one/1, offer/2,
+         try_walk/2, beat/2, claim/2, heard/4, probe/1, answer_probe/2, probed/3,
          learn/2, flood/3, send/3, later/3, emit/2, take_effects/1]).
 -export_type([peers/0]).
 
@@ -29,8 +29,6 @@
     seeds :: [weft_core:node_id()],
     views :: weft_peer_views:views(),
     attempts = weft_peer_attempts:new() :: weft_peer_attempts:attempts(),
-    %% Every link that is up, and for how many shuffles it has been of no use.
-    linked = #{} :: #{weft_core:node_id() => Idle :: non_neg_integer()},
     component :: weft_component:component(),
     %% Pause before the next round over all known nodes, once nobody answers; whether it is on.
     retry_ms :: pos_integer(),
@@ -45,8 +43,6 @@
 -define(VERSION, 1).
 %% Beats a node does without before it takes the root to be gone.
 -define(BEATS_MISSED, 4).
-%% A link of no use is closed at the second shuffle that finds it so.
--define(IDLE_SHUFFLES, 2).
 
 %% @doc Nobody known. Options: see `weft_peer_to_peer_options'.
 -spec new(weft_core:node_id(), weft_core:options()) -> peers().
@@ -73,11 +69,6 @@ views(#peers{views = Views}) ->
 set_views(Views, Peers) ->
     Peers#peers{views = Views}.
 
-%% @doc An option.
--spec option(atom(), peers()) -> term().
-option(Key, #peers{options = Options}) ->
-    map_get(Key, Options).
-
 %% @doc Our incarnation.
 -spec incarnation(peers()) -> non_neg_integer().
 incarnation(#peers{incarnation = Incarnation}) ->
@@ -90,8 +81,8 @@ outlive(Incarnation, #peers{incarnation = Own} = Peers) ->
 
 %% @doc A link came up.
 -spec up(weft_core:node_id(), peers()) -> peers().
-up(Node, #peers{linked = Linked} = Peers) ->
-    ask(Node, Peers#peers{linked = Linked#{Node => 0}}).
+up(Node, #peers{attempts = Attempts} = Peers) ->
+    ask(Node, Peers#peers{attempts = weft_peer_attempts:up(Node, Attempts)}).
 
 %% --- asking somebody to be our neighbour ------------------------------------------------------
 
@@ -101,7 +92,7 @@ try_node(Node, Purpose, #peers{attempts = Attempts0} = Peers0) ->
     {Number, Attempts} = weft_peer_attempts:start(Node, Purpose, Attempts0),
     Peers = emit({after_ms, option(attempt_ms, Peers0), {attempt, Node, Number}},
                  emit({connect, Node}, Peers0#peers{attempts = Attempts})),
-    case is_map_key(Node, Peers#peers.linked) of
+    case weft_peer_attempts:is_up(Node, Attempts) of
         true -> ask(Node, Peers);
         false -> Peers
     end.
@@ -243,8 +234,8 @@ parted(From, Names, Peers0) ->
 
 %% @doc A link went down, or could not be brought up.
 -spec down(weft_core:node_id(), peers()) -> peers().
-down(Node, #peers{views = Views, attempts = Attempts, linked = Linked} = Peers0) ->
-    Peers = Peers0#peers{linked = maps:remove(Node, Linked)},
+down(Node, #peers{views = Views, attempts = Attempts} = Peers0) ->
+    Peers = Peers0#peers{attempts = weft_peer_attempts:down(Node, Attempts)},
     case weft_peer_views:is_active(Node, Views) of
         true ->
             %% A link that only failed for a moment is the best replacement of itself.
@@ -273,10 +264,12 @@ refill(Free, Peers0) when Free > 0 ->
 refill(_Free, Peers) ->
     Peers.
 
-%% With all others full it makes no sense to ask them all in each round.
+%% With all others full it makes no sense to ask them all in each round: a link is made for nothing
+%% each time. Who lacks but one neighbour asks one node, and is offered more by `offer/2'.
 is_content(#peers{views = Views, attempts = Attempts} = Peers) ->
+    Lacking = option(active, Peers) - weft_peer_views:count(Views),
     weft_peer_views:count(Views) > 0
-        andalso weft_peer_attempts:declined_count(Attempts) >= 2 * option(active, Peers).
+        andalso weft_peer_attempts:declined_count(Attempts) >= 2 * Lacking - 1.
 
 candidate(#peers{views = Views0, attempts = Attempts} = Peers) ->
     Open = case weft_peer_attempts:open(weft_peer_views:passive(Views0), Attempts) of
@@ -296,14 +289,23 @@ more_seeds(More, #peers{self = Self} = Peers) ->
 swap_one(Peers) ->
     try_chosen(candidate(Peers), bridge).
 
+%% @doc A node that lacks a neighbour came by. Are we another one?
+-spec offer(weft_core:node_id(), peers()) -> peers().
+offer(Node, #peers{views = Views} = Peers) ->
+    case weft_peer_views:is_full(Views) orelse is_engaged(Node, Peers) of
+        true -> Peers;
+        false -> try_node(Node, refill, Peers)
+    end.
+
+is_engaged(Node, #peers{views = Views, attempts = Attempts}) ->
+    weft_peer_views:is_active(Node, Views) orelse weft_peer_attempts:get(Node, Attempts) =/= none.
+
 %% @doc A join ends here: the new node is to be a neighbour, if it is none and there are not too
 %% many of them already.
 -spec try_walk(peer(), peers()) -> peers().
 try_walk({Node, _} = Peer, #peers{views = Views, attempts = Attempts} = Peers) ->
-    case weft_peer_views:is_active(Node, Views)
-        orelse weft_peer_attempts:get(Node, Attempts) =/= none
-        orelse weft_peer_attempts:count_wanted(Attempts) >= 2 * option(active, Peers)
-        orelse weft_peer_views:has_left(Peer, Views) of
+    case is_engaged(Node, Peers) orelse weft_peer_views:has_left(Peer, Views)
+        orelse weft_peer_attempts:count_wanted(Attempts) >= 2 * option(active, Peers) of
         true -> learn([Peer], Peers);
         false -> try_node(Node, walk, Peers)
     end.
@@ -453,25 +455,23 @@ left(Node, Incarnation, NowMs, #peers{views = Views0} = Peers) ->
 
 %% @doc Parts with all without a word, asks nobody any more, and needs no link.
 -spec leave(peers()) -> peers().
-leave(#peers{self = Self, linked = Linked} = Peers) ->
+leave(#peers{self = Self, attempts = Attempts} = Peers) ->
     Alone = lists:foldl(fun step_back/2, hide(Self, Peers), active(Peers)),
     lists:foldl(fun release/2, Alone#peers{attempts = weft_peer_attempts:new()},
-                lists:sort(maps:keys(Linked))).
+                weft_peer_attempts:links(Attempts)).
 
 release(Node, Peers) ->
     emit({disconnect, Node}, Peers).
 
 %% Links that somebody dialled to ask us something, and that came to nothing.
-drop_idle(#peers{linked = Linked0, views = Views, attempts = Attempts} = Peers) ->
-    Linked = maps:map(fun(Node, Idle) ->
-                          case weft_peer_views:is_active(Node, Views)
-                              orelse weft_peer_attempts:get(Node, Attempts) =/= none of
-                              true -> 0;
-                              false -> Idle + 1
-                          end
-                      end, Linked0),
-    lists:foldl(fun release/2, Peers#peers{linked = Linked},
-                lists:sort([Node || {Node, Idle} <- maps:to_list(Linked), Idle >= ?IDLE_SHUFFLES])).
+drop_idle(#peers{attempts = Attempts0} = Peers) ->
+    {Idle, Attempts} = weft_peer_attempts:idle(active(Peers), Attempts0),
+    lists:foldl(fun release/2, Peers#peers{attempts = Attempts}, Idle).
+
+%% @doc An option.
+-spec option(atom(), peers()) -> term().
+option(Key, #peers{options = Options}) ->
+    map_get(Key, Options).
 
 %% @doc Takes in nodes heard of.
 -spec learn([peer()], peers()) -> peers().

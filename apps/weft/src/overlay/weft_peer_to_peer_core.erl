@@ -10,7 +10,8 @@
 %% <li>A lost neighbour is called once again, then replaced by nodes of the passive view. These
 %%     agree if they have room, or if the node that asks has nobody (`high').</li>
 %% <li>Every `shuffle_ms' a random walk ends at some node with which a handful of names is swapped,
-%%     so that passive views stay fresh. The answer takes the same way back.</li>
+%%     so that passive views stay fresh. The answer takes the same way back. Nodes on the way that
+%%     lack a neighbour like the one who began the walk make a link to it.</li>
 %% <li>Every `probe_ms' a seed or a passive node is asked which part of the cluster it is in
 %%     (`weft_component'). If it is another one, a link is made. So parts that could live side by
 %%     side for ever find each other.</li>
@@ -41,7 +42,7 @@
       | {disconnect, [weft_passive_view:peer()]}
       | {forward_join, weft_passive_view:peer(), HopsLeft :: non_neg_integer()}
       | {shuffle, Way :: [weft_core:node_id()], [weft_passive_view:peer()],
-         HopsLeft :: non_neg_integer()}
+         HopsLeft :: non_neg_integer(), IsLacking :: boolean()}
       | {shuffle_reply, Way :: [weft_core:node_id()], [weft_passive_view:peer()]}
       | {beat, weft_component:beat()}
       | {probe | probed, none | weft_component:beat(), Incarnation :: non_neg_integer()}
@@ -141,8 +142,13 @@ message({forward_join, {Self, _}, _HopsLeft}, _From, _NowMs, Self, Peers) ->
     Peers;
 message({forward_join, Peer, HopsLeft}, From, _NowMs, _Self, Peers) ->
     walk_join(Peer, bounded(HopsLeft, join_walk, Peers), From, Peers);
-message({shuffle, [From | _] = Way, Names, HopsLeft}, From, _NowMs, Self, Peers) ->
-    walk_shuffle(Way, Names, bounded(HopsLeft, shuffle_walk, Peers) - 1, Self, Peers);
+message({shuffle, [From | _] = Way, Names, HopsLeft, IsLacking}, From, _NowMs, Self, Peers0) ->
+    Peers = case IsLacking of
+                true -> weft_peer_neighbours:offer(lists:last(Way), Peers0);
+                false -> Peers0
+            end,
+    Hops = bounded(HopsLeft, shuffle_walk, Peers) - 1,
+    walk_shuffle({shuffle, [Self | Way], Names, Hops, IsLacking}, Peers);
 message({shuffle_reply, [Self | Way], Names}, _From, _NowMs, Self, Peers) ->
     shuffle_reply(Way, Names, Peers);
 message({beat, Beat}, From, NowMs, _Self, Peers) ->
@@ -199,19 +205,20 @@ shuffle(Self, Peers) ->
             {Names, Views} = weft_peer_views:begin_shuffle(First, Views1),
             Own = {Self, weft_peer_neighbours:incarnation(Peers)},
             Walk = weft_peer_neighbours:option(shuffle_walk, Peers),
-            weft_peer_neighbours:send(First, {shuffle, [Self], [Own | Names], Walk},
+            IsLacking = not weft_peer_views:is_full(Views),
+            weft_peer_neighbours:send(First, {shuffle, [Self], [Own | Names], Walk, IsLacking},
                                       weft_peer_neighbours:set_views(Views, Peers));
         {none, _Views} ->
             Peers
     end.
 
-walk_shuffle([Back | _] = Way, Names, HopsLeft, Self, Peers0) ->
+walk_shuffle({shuffle, [_Self, Back | _] = Way, Names, HopsLeft, _} = Shuffle, Peers0) ->
     case next_hop([Back, lists:last(Way)], HopsLeft, Peers0) of
         {{ok, Next}, Peers} ->
-            weft_peer_neighbours:send(Next, {shuffle, [Self | Way], Names, HopsLeft}, Peers);
+            weft_peer_neighbours:send(Next, Shuffle, Peers);
         {none, Peers} ->
             {Own, Views} = weft_peer_views:swap(Names, weft_peer_neighbours:views(Peers)),
-            weft_peer_neighbours:send(Back, {shuffle_reply, Way, Own},
+            weft_peer_neighbours:send(Back, {shuffle_reply, tl(Way), Own},
                                       weft_peer_neighbours:set_views(Views, Peers))
     end.
 

@@ -5,7 +5,8 @@
 %% Pure part of `weft_peer_to_peer_core'. No node is in both.
 -module(weft_peer_views).
 
--export([new/2, active/1, passive/1, former/1, lost/1, count/1, is_active/2, is_full/1, is_over/1, has_left/2,
+-export([new/2, active/1, passive/1, former/1, lost/1, count/1,
+         is_active/2, is_full/1, is_over/1, has_left/2,
          add/2, part/2, remove/2, failed/2, left/4, expire/2, learn/2,
          one_active/2, one_of/2, some/2, begin_shuffle/2, end_shuffle/2, swap/2,
          random/2, around/2]).
