@@ -32,7 +32,7 @@
 names() ->
     [static_churn, static_costs, static_restarts, router_restarts, groups_churn,
      mesh_churn, mesh_leave, mesh_split, swim_churn, swim_leave, swim_split,
-     clients_churn, clients_loss, session_faults].
+     clients_churn, clients_loss, peers_churn, peers_leave, peers_split, session_faults].
 
 %% @doc One line about a scenario.
 -spec describe(atom()) -> string().
@@ -49,6 +49,9 @@ describe(swim_leave) -> "as mesh_leave, with SWIM as failure detector";
 describe(swim_split) -> "as mesh_split, with SWIM as failure detector";
 describe(clients_churn) -> "clients of a third as many servers; all kinds of faults";
 describe(clients_loss) -> "half of the servers crash for good, the others one after another";
+describe(peers_churn) -> "peer to peer, with broadcasts; all kinds of faults";
+describe(peers_leave) -> "peer to peer, with broadcasts; nodes leave and come back";
+describe(peers_split) -> "peer to peer, with broadcasts; in two halves for ten minutes";
 describe(session_faults) -> "a session over gateways that crash, pause and lose links".
 
 %% @doc Builds a scenario. The same arguments give the same scenario.
@@ -109,6 +112,16 @@ build(clients_loss, Nodes) ->
     Steps = lists:append([[{N * 8000, {crash, Node}}, {N * 8000 + 4000, {start, Node}}]
                           || {N, Node} <- lists:zip(lists:seq(1, length(Kept)), Kept)]),
     client_server(Servers, Clients, Steps, [{at(1000), {crash, Node}} || Node <- Lost]);
+build(peers_churn, Nodes) ->
+    peers(Nodes, faults(Nodes, all_pairs(Nodes), [cut, cut_one_way, crash, restart, pause]));
+build(peers_leave, Nodes) ->
+    {Back, Staying} = lists:split(length(Nodes) div 4, Nodes),
+    peers(Nodes, lists:append([gone(Node, 6000 + at(20000), 30000 + at(29000)) || Node <- Back])
+          ++ faults(Staying, all_pairs(Staying), [cut, restart]));
+build(peers_split, Nodes) ->
+    {One, Other} = lists:split(length(Nodes) div 2, Nodes),
+    Scenario = peers(Nodes, [{10000, {partition, [One, Other]}}]),
+    Scenario#{heal_at_ms := 610000};
 build(session_faults, [Source, Target | Gateways]) ->
     Pairs = lists:append([[{Source, G}, {Target, G}] || G <- Gateways]),
     #{world => #{machines => fun(Node) -> session_machines(Node, Source, Target, Pairs) end,
@@ -177,6 +190,31 @@ client_server(Servers, Clients, Faults, Lasting) ->
     Scenario#{world := World#{checkers := [{weft_sim_client_server_checker, Checked},
                                            {weft_sim_membership_checker, #{}} | Checkers]},
               lasting := Lasting}.
+
+%% Neighbours are whom it may be, and at times somebody looks for another one; so which links are up
+%% and whether it is quiet are no questions here, and routes may just be about to change. Shuffles
+%% and probes are five times as frequent as usual, to fit into the time.
+peers(Nodes, Faults) ->
+    Options = #{seeds => lists:sublist(Nodes, 2), shuffle_ms => 2000, probe_ms => 12000},
+    Scenario = routed({weft_peer_to_peer_core, Options}, all_pairs(Nodes), starts(Nodes, 5000),
+                      Faults),
+    #{world := #{machines := Machines, checkers := Checkers} = World, lasting := Cuts} =
+        without_checkers([weft_sim_link_checker, weft_sim_quiet_checker, weft_sim_route_checker],
+                         Scenario),
+    Broadcasts = [{?SETTLE_MS + at(10000), {command, Node, broadcast, {broadcast, <<>>}}}
+                  || Node <- Nodes],
+    Scenario#{lasting := Cuts ++ Broadcasts, settle_ms := 2 * ?SETTLE_MS,
+              world := World#{machines := fun(Node) -> Machines(Node)
+                                                  ++ [{broadcast, weft_plumtree_core, #{}}]
+                                          end,
+                              observer => {weft_sim_deliveries, weft_sim_deliveries:new()},
+                              checkers := [{weft_sim_connectivity_checker, #{}},
+                                           {weft_sim_symmetry_checker, #{}},
+                                           {weft_sim_degree_checker, #{}},
+                                           {weft_sim_reliability_checker, #{}},
+                                           {weft_sim_patient_checker,
+                                            #{checker => {weft_sim_route_checker, #{}}}}
+                                           | Checkers]}}.
 
 routed({Topology, TopologyOptions}, Pairs, Starts, Faults) when is_map(TopologyOptions) ->
     routed({Topology, fun(_Node) -> TopologyOptions end}, Pairs, Starts, Faults);
