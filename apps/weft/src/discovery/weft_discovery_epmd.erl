@@ -8,13 +8,13 @@
 -behaviour(weft_discovery).
 
 -export([discover/1]).
+-export([names/1]).
 
 %% @doc See `weft_discovery'. Error: no host answers.
 -spec discover(#{hosts := [string()], prefix := string(), timeout_ms := pos_integer(), _ => _}) ->
           {ok, [node()]} | {error, {no_answer, [string()]}}.
 discover(#{hosts := Hosts, prefix := Prefix, timeout_ms := TimeoutMs}) ->
-    Asked = [{Host, spawn_monitor(fun() -> exit({names, net_adm:names(Host)}) end)}
-             || Host <- Hosts],
+    Asked = [{Host, spawn_monitor(?MODULE, names, [Host])} || Host <- Hosts],
     Deadline = erlang:monotonic_time(millisecond) + TimeoutMs,
     case [{Host, Names} || {Host, Asker} <- Asked, {ok, Names} <- [answer(Asker, Deadline)]] of
         [] -> {error, {no_answer, Hosts}};
@@ -22,6 +22,11 @@ discover(#{hosts := Hosts, prefix := Prefix, timeout_ms := TimeoutMs}) ->
                           [Name ++ "@" ++ Host || {Host, Names} <- Answers, {Name, _Port} <- Names,
                                                   lists:prefix(Prefix, Name)])}
     end.
+
+%% @private The result is the reason of the end.
+-spec names(string()) -> no_return().
+names(Host) ->
+    exit({names, net_adm:names(Host)}).
 
 answer({Pid, Monitor}, Deadline) ->
     receive

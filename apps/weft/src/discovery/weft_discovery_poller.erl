@@ -16,6 +16,7 @@
 
 -export([start_link/1, found/0, poll/0, add/1, remove/1, changed/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+-export([answer/2]).
 -export_type([config/0]).
 
 -type config() :: #{sources := [weft_discovery:source()], seeds := [node()],
@@ -126,10 +127,14 @@ ask_all(#poller{sources = Sources, asking = Asking} = State) ->
     State#poller{asking = maps:merge(Asking, maps:from_list(New))}.
 
 ask({_Name, Module, Options} = Source) ->
-    {Pid, Ref} = spawn_monitor(fun() -> exit({answer, weft_discovery:discover(Module, Options)})
-                               end),
+    {Pid, Ref} = spawn_monitor(?MODULE, answer, [Module, Options]),
     _ = erlang:send_after(?ANSWER_MS, self(), {too_late, Ref}),
     {Ref, {Pid, Source}}.
+
+%% @private The answer is the reason of the end.
+-spec answer(module(), map()) -> no_return().
+answer(Module, Options) ->
+    exit({answer, weft_discovery:discover(Module, Options)}).
 
 answered(Source, {answer, {ok, [_ | _] = Nodes}}, #poller{answers = Answers} = State) ->
     seed(good(Source, State#poller{answers = Answers#{Source => Nodes}}));
