@@ -41,10 +41,9 @@
 
 -type message() :: {1, What :: weft_swim_probe:message() | gossip
                              | {digest, non_neg_integer(), {pos_integer(), non_neg_integer()}}
-                             | {pull, range(), [weft_swim_table:entry()]}
+                             | {pull, weft_swim_table:range(), [weft_swim_table:entry()]}
                              | {push, [weft_swim_table:entry()]},
                     News :: [weft_swim_news:update()]}.
--type range() :: {weft_core:node_id() | first, weft_core:node_id() | last}.
 
 -record(state, {
     self :: weft_core:node_id(),
@@ -129,8 +128,8 @@ on({message, From, {?VERSION, What, News}}, NowMs, State) ->
     message(What, From, NowMs, learn_all(News, NowMs, State));
 on({message, _From, _NewerVersion}, _NowMs, State) ->
     State;
-on({neighbour_up, Node}, NowMs, #state{linked = Linked} = State) ->
-    introduce(Node, NowMs, State#state{linked = weft_random_set:add(Node, Linked)});
+on({neighbour_up, Node}, _NowMs, #state{linked = Linked} = State) ->
+    introduce(Node, State#state{linked = weft_random_set:add(Node, Linked)});
 on({neighbour_down, Node, _Reason}, _NowMs, #state{linked = Linked} = State) ->
     link_lost(Node, State#state{linked = weft_random_set:delete(Node, Linked)});
 on({timer, gossip}, _NowMs, State) ->
@@ -395,7 +394,7 @@ join(#state{seeds = Seeds, linked = Linked, options = #{join_interval_ms := Ms}}
     end.
 
 %% A link came up. What the other knows of us is as old as it is.
-introduce(Node, _NowMs, State) ->
+introduce(Node, State) ->
     case is_alone(State) of
         true -> pull(Node, State);
         false -> digest(Node, State)
@@ -428,21 +427,14 @@ pull_in_time(From, NowMs, #state{pull_at_ms = AtMs, options = #{sync_gap_ms := G
     end.
 
 pull(Node, #state{table = Table, options = #{sync_entries := Count}} = State) ->
-    Parts = parts(Count, weft_swim_table:entries(Table)),
-    Firsts = [Name || [{Name, _, _} | _] <- Parts],
-    Ranges = lists:zip([first | tl(Firsts)], tl(Firsts) ++ [last]),
     lists:foldl(fun({Range, Part}, S) -> send(Node, {pull, Range, Part}, S) end, State,
-                lists:zip(Ranges, Parts)).
+                weft_swim_table:parts(Count, Table)).
 
 push(_Node, [], State) ->
     State;
 push(Node, Entries, #state{options = #{sync_entries := Count}} = State) ->
-    lists:foldl(fun(Part, S) -> send(Node, {push, Part}, S) end, State, parts(Count, Entries)).
-
-parts(Count, List) when length(List) =< Count -> [List];
-parts(Count, List) ->
-    {Part, Rest} = lists:split(Count, List),
-    [Part | parts(Count, Rest)].
+    lists:foldl(fun(Part, S) -> send(Node, {push, Part}, S) end, State,
+                weft_swim_table:split(Count, Entries)).
 
 expire(NowMs, #state{table = Table0} = State) ->
     {Forgotten, Table} = weft_swim_table:expire(NowMs, Table0),

@@ -10,13 +10,15 @@
 %% so they do not go round for ever.
 -module(weft_swim_table).
 
--export([new/3, merge/5, get/2, living/1, dead/1, count/1, entries/1, newer_than/3, digest/1,
-         expire/2]).
--export_type([table/0, status/0, entry/0]).
+-export([new/3, merge/5, get/2, living/1, dead/1, count/1, entries/1, parts/2, split/2,
+         newer_than/3, digest/1, expire/2]).
+-export_type([table/0, status/0, entry/0, range/0]).
 
 -type status() :: alive | suspect | dead | left.
 -type incarnation() :: non_neg_integer().
 -type entry() :: {weft_core:node_id(), incarnation(), status()}.
+%% From the first node on, up to but not including the second.
+-type range() :: {weft_core:node_id() | first, weft_core:node_id() | last}.
 
 -record(table, {
     self :: weft_core:node_id(),
@@ -120,10 +122,23 @@ entries(#table{beliefs = Beliefs}) ->
     lists:sort([{Node, Incarnation, Status}
                 || {Node, {Incarnation, Status}} <- maps:to_list(Beliefs)]).
 
-%% @doc What a node lacks that knows of the nodes from the first of the range up to, but not
-%% including, the second only these entries: those of ours that would change its table.
--spec newer_than([entry()], {weft_core:node_id() | first, weft_core:node_id() | last}, table()) ->
-          [entry()].
+%% @doc All entries in parts of up to Count, with ranges that leave no gap between them.
+-spec parts(Count :: pos_integer(), table()) -> [{range(), [entry()]}].
+parts(Count, Table) ->
+    Parts = split(Count, entries(Table)),
+    [_ | Borders] = [Name || [{Name, _, _} | _] <- Parts],
+    lists:zip(lists:zip([first | Borders], Borders ++ [last]), Parts).
+
+%% @doc Entries in parts of up to Count; no entries are one empty part.
+-spec split(Count :: pos_integer(), [entry()]) -> [[entry()], ...].
+split(Count, Entries) when length(Entries) =< Count -> [Entries];
+split(Count, Entries) ->
+    {Part, Rest} = lists:split(Count, Entries),
+    [Part | split(Count, Rest)].
+
+%% @doc What a node lacks that knows of the nodes in the range only these entries: those of ours
+%% that would change its table.
+-spec newer_than([entry()], range(), table()) -> [entry()].
 newer_than(Theirs, {From, To}, Table) ->
     Known = maps:from_list([{Node, {Incarnation, rank(Status)}}
                             || {Node, Incarnation, Status} <- Theirs]),
