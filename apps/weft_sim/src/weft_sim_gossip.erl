@@ -14,7 +14,8 @@
 %% <li>`crash_N_later': the same three shuffles after the crash.</li>
 %% </ul>
 %% Latency is 10 to 50 ms, a dead neighbour is noticed after 0.1 to 3 s. The limits are those of
-%% the paper for reliability, and those that iroh-gossip's simulator keeps for hops and redundancy.
+%% the paper for reliability, and those that iroh-gossip's simulator keeps for hops and redundancy
+%% with 1,000 nodes.
 -module(weft_sim_gossip).
 
 -export([run/2, experiments/0, is_kept/1]).
@@ -139,7 +140,7 @@ row(Name, NodeCount, Seed, Run) ->
     World = Run(),
     RealMs = erlang:monotonic_time(millisecond) - Start,
     SinceMs = since_ms(Name, NodeCount, World),
-    Violations = [Text || {Checker, Options} <- limits(Name),
+    Violations = [Text || {Checker, Options} <- limits(Name, NodeCount),
                           {violation, Text0} <- [Checker:settled(World,
                                                                  Options#{since_ms => SinceMs})],
                           Text <- [lists:flatten(Text0)]],
@@ -175,17 +176,21 @@ figures(cluster, World, _SinceMs) ->
 figures(_Name, World, SinceMs) ->
     weft_sim_deliveries:figures(World, #{since_ms => SinceMs}).
 
-limits(cluster) ->
+limits(cluster, _NodeCount) ->
     [{weft_sim_connectivity_checker, #{}}, {weft_sim_symmetry_checker, #{}},
      {weft_sim_degree_checker, #{full => 0.95}}];
-limits(one_sender) -> reaches(1.0) ++ costs(15, 0.2);
-limits(many_senders) -> reaches(1.0) ++ costs(18, 1);
-limits(at_once) -> reaches(1.0) ++ costs(18, 1);
-limits(crash_80) -> reaches(0.99);
-limits(crash_95) -> reaches(0.9);
-%% Some of the last 5 % know nobody who lives, not even a seed.
-limits(crash_95_later) -> reaches(0.9);
-limits(_Crash) -> reaches(1.0).
+limits(one_sender, _NodeCount) -> reaches(1.0) ++ costs(15, 0.2);
+limits(Many, NodeCount) when Many =:= many_senders; Many =:= at_once ->
+    reaches(1.0) ++ costs(18 * growth(NodeCount), 1);
+limits(crash_80, _NodeCount) -> reaches(0.99);
+limits(crash_95, _NodeCount) -> reaches(0.9);
+%% Some of the last 5 % may know nobody who lives, not even a seed.
+limits(crash_95_later, _NodeCount) -> reaches(0.9);
+limits(_Crash, _NodeCount) -> reaches(1.0).
+
+%% The limit for many senders is one for 1,000 nodes. Paths grow as the logarithm of the nodes.
+growth(NodeCount) ->
+    max(1.0, math:log10(NodeCount) / 3).
 
 reaches(Share) ->
     [{weft_sim_reliability_checker, #{least => Share}}].

@@ -255,4 +255,4 @@ partial(_Self, _Options) ->
 %% @doc See `weft_topology'.
 -spec seeds(map()) -> [weft_core:node_id()].
 seeds(Options) ->
-    maps:get(seeds, Options, []).
+    map_get(seeds, weft_peer_to_peer_options:with_defaults(Options)).

@@ -8,6 +8,8 @@
 
 %% @doc Fills in what is not given. The sizes and walks are those of the paper for 10,000 nodes.
 -spec with_defaults(weft_core:options()) -> weft_core:options().
+with_defaults(#{seeds := discovered} = Options) ->
+    with_defaults(Options#{seeds := []});
 with_defaults(Options) ->
     maps:merge(#{seeds => [], active => 5, passive => 30, join_walk => 6, passive_walk => 3,
                  shuffle_active => 3, shuffle_passive => 4, shuffle_walk => 6, shuffle_ms => 10000,
@@ -26,9 +28,12 @@ validate(Options) ->
        fun() -> number(shuffle_ms, 100, 3600000, Options) end,
        fun() -> number(probe_ms, 100, 86400000, Options) end]).
 
+seeds(discovered) ->
+    ok;
 seeds([]) ->
-    {error, "topology peer_to_peer needs seeds, nodes to join by: write "
-            "{peer_to_peer, #{seeds => ['name@host', ...]}}, the same on every node"};
+    {error, "topology peer_to_peer needs seeds, nodes to join by: write {peer_to_peer, #{seeds => "
+            "['name@host', ...]}}, the same on every node, or seeds => discovered if the key "
+            "discovery of weft says where to look for nodes"};
 seeds(Seeds) ->
     weft_topology_rules:node_names("seeds of the peer_to_peer topology", Seeds).
 
