@@ -25,11 +25,12 @@ options() ->
      {mailbox_max, "a number of messages, or infinity"}].
 
 %% @doc A channel of that class in which nothing is set. A sender waits longer than a stream looks
-%% for a path (resume_timeout_ms), so that what it hears in the end is the end of the stream.
+%% for a path (resume_timeout_ms), so that what it hears in the end is the end of the stream. A
+%% queue of small messages is short: what fits into the cache is sent fastest.
 -spec defaults(class()) -> channel().
 defaults(Class) ->
     #{class => Class, parallelism => 1, policy => block, block_ms => 20000,
-      queue_bytes => case Class of bulk -> 16777216; _ -> 4194304 end,
+      queue_bytes => case Class of bulk -> 8388608; _ -> 524288 end,
       monotonic => undefined, compression => 0, mailbox_max => infinity}.
 
 %% @doc The channels of a node: those configured, and `control', `default' and `bulk', which exist

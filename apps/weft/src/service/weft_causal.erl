@@ -50,8 +50,18 @@ introduce(Pid, Label, Node) ->
               {pid() | atom(), term(), weft_channel_delivered:ack()},
               weft_channel_counters:counters()) -> ok.
 arrived(Label, Stamp, Message, Counters) ->
-    {ok, Pid} = weft_channels:label(Label),
-    gen_server:cast(Pid, {arrived, Stamp, Message, erlang:external_size(Message), Counters}).
+    case weft_channels:label(Label) of
+        {ok, Pid} ->
+            Bytes = erlang:external_size(Message),
+            gen_server:cast(Pid, {arrived, Stamp, Message, Bytes, Counters});
+        {error, _} ->
+            give(forced, Message, Counters)
+    end.
+
+%% Better late than never: where no order can be kept a message is delivered at once, and counted.
+give(How, {To, Message, Ack}, Counters) ->
+    _ = How =:= forced andalso weft_channel_counters:add(causal_forced, Counters),
+    weft_channel_delivered:deliver(To, Message, Ack, Counters).
 
 %% @private
 init(Label) ->
@@ -83,10 +93,9 @@ stamp_for(Peer, #label{causal = Causal0} = Label) ->
 %% @private
 handle_cast({arrived, Stamp, Message, Bytes, Counters}, #label{causal = Causal0} = Label0) ->
     case weft_causal_core:arrived(Stamp, Message, Bytes, Causal0) of
-        {error, Reason} ->
-            %% Better late than never: without an order that can be kept it is delivered at once.
-            _ = Reason,
-            {noreply, deliver([{forced, Message}], Label0#label{counters = Counters})};
+        {error, _MalformedOrTooMany} ->
+            give(forced, Message, Counters),
+            {noreply, Label0};
         {Out, Causal} ->
             Label = lists:foldl(fun watch/2, Label0#label{causal = Causal, counters = Counters},
                                 weft_causal_core:depends_on(Stamp, self())),
@@ -94,11 +103,7 @@ handle_cast({arrived, Stamp, Message, Bytes, Counters}, #label{causal = Causal0}
     end.
 
 deliver(Out, #label{counters = Counters} = Label) ->
-    lists:foreach(fun({How, {To, Message, Ack}}) ->
-                          _ = How =:= forced
-                              andalso weft_channel_counters:add(causal_forced, Counters),
-                          weft_channel_delivered:deliver(To, Message, Ack, Counters)
-                  end, Out),
+    lists:foreach(fun({How, Message}) -> give(How, Message, Counters) end, Out),
     Label.
 
 %% @private

@@ -250,8 +250,12 @@ monitor_of(Name) when is_atom(Name) ->
         undefined -> exit({noproc, {weft, call, [Name]}});
         Pid -> monitor_of(Pid)
     end;
+monitor_of({Name, Node} = Dest) when is_atom(Name), is_atom(Node) ->
+    erlang:monitor(process, Dest, [{alias, demonitor}]);
+monitor_of(Pid) when is_pid(Pid) ->
+    erlang:monitor(process, Pid, [{alias, demonitor}]);
 monitor_of(Dest) ->
-    erlang:monitor(process, Dest, [{alias, demonitor}]).
+    error({bad_destination, Dest}).
 
 node_of(Pid) when is_pid(Pid) -> node(Pid);
 node_of({_, Node}) -> Node.

@@ -90,6 +90,7 @@ wait(Pid, Bytes, {_, _, #{block_ms := BlockMs, counters := Counters}, Slot, Cost
     after BlockMs ->
             true = erlang:demonitor(Ref, [flush]),
             receive {Ref, go} -> ok after 0 -> ok end,
+            Pid ! {weft_wait_no_more, Ref},
             weft_channel_counters:add(block_timeouts, Counters),
             {error, overloaded}
     end.

@@ -26,6 +26,7 @@
 %% Looks in a row without anything sent, before it ends.
 -define(IDLE_LOOKS, 6).
 -define(RETRY_MS, 100).
+-define(WAKE_MS, 100).
 %% How long the last messages of senders that have announced their bytes are waited for.
 -define(LAST_MS, 200).
 
@@ -41,6 +42,7 @@
                  stream :: weft_stream:stream() | undefined,
                  state = connecting :: connecting | up | plain,
                  waiters = queue:new() :: queue:queue({reference(), Cost :: pos_integer()}),
+                 waking = false :: boolean(),
                  large :: weft_channel_large:large(),
                  timer = none :: reference() | none,
                  sent = 0 :: non_neg_integer(),
@@ -137,6 +139,10 @@ handle_info({weft_slot, Slot, Cost, Item}, Sender) ->
     next(pump(drain(?DRAIN_MESSAGES, put_in(Slot, Cost, Item, Sender))));
 handle_info({weft_wait, Ref, Cost}, #sender{waiters = Waiters} = Sender) ->
     next(wake_waiters(Sender#sender{waiters = queue:in({Ref, Cost}, Waiters)}));
+handle_info({weft_wait_no_more, Ref}, #sender{waiters = Waiters} = Sender) ->
+    next(wake_waiters(Sender#sender{waiters = queue:filter(fun({R, _}) -> R =/= Ref end, Waiters)}));
+handle_info(wake_more, Sender) ->
+    next(wake_waiters(Sender#sender{waking = false}));
 handle_info({weft_packet, _, Link, _Lane, Label, {close, _, Reason}}, Sender) ->
     stream({weft_path, closed, Link, Label, Reason}, Sender);
 handle_info({weft_large, arrived, Id}, #sender{large = Large} = Sender) ->
@@ -230,9 +236,18 @@ wake(Now, High, #sender{waiters = Waiters} = Sender) ->
         {{value, {Ref, Cost}}, Rest} when Now < High ->
             Ref ! {Ref, go},
             wake(Now + Cost, High, Sender#sender{waiters = Rest});
-        _ ->
+        {{value, _}, _} ->
+            wake_more(Sender);
+        {empty, _} ->
             Sender
     end.
+
+%% Those who have been woken may have ended instead of sending: then nothing would ever wake others.
+wake_more(#sender{waking = true} = Sender) ->
+    Sender;
+wake_more(Sender) ->
+    _ = erlang:send_after(?WAKE_MS, self(), wake_more),
+    Sender#sender{waking = true}.
 
 %% --- sending ----------------------------------------------------------------------------------
 

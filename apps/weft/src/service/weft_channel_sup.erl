@@ -23,8 +23,7 @@ start_worker(Module, Args) ->
         {ok, Pid} -> {ok, Pid};
         {error, Reason} -> {error, Reason}
     catch
-        exit:{noproc, _} -> {error, not_started};
-        exit:{shutdown, _} -> {error, not_started}
+        exit:_NoSupervisor -> {error, not_started}
     end.
 
 %% @private
