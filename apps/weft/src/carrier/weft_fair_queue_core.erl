@@ -7,8 +7,8 @@
 %%             payloads. Served before all others, but payload by payload in turn with them.
 %%   queues    one per sender with large frames, or with more small ones than its share while the
 %%             express FIFO is long. Served by start-time fair queueing (Goyal, Vin, Cheng 1996):
-%%             by bytes, weighted by the class of the sender. A sender in the middle of a signal
-%%             keeps the line for a while: signals half received take memory at the peer.
+%%             by bytes, weighted by the class of the sender. Senders in the middle of a signal
+%%             go on first, for a while: signals half received take memory at the peer.
 %% A sender whose queue is over its share is to be suspended, it alone, until half is left.
 %%
 %% Order. A queue that begins waits for the express payloads there are, which may hold earlier
@@ -21,8 +21,8 @@
 %% less than looking at each frame. Bytes count with the size before each frame.
 -module(weft_fair_queue_core).
 
--export([new/1, fast/1, small_bytes/0, add_batch/4, add/4, ready/2, take/3, effects/1, full/1,
-         bytes/1, info/1]).
+-export([new/1, fast/1, small_bytes/0, batch_bytes/0, add_batch/4, add/4, ready/2, take/3,
+         effects/1, full/1, bytes/1, info/1]).
 -export_type([state/0, class/0, classes/0, effect/0]).
 
 %% A frame of this size or more waits in the queue of its sender.
@@ -36,12 +36,17 @@
 %% The share of a sender, before it is suspended.
 -define(SHARE_MIN_BYTES, 131072).
 -define(SHARE_MAX_BYTES, 1048576).
+%% Payloads are full at these sizes; two fragments of the VM are a bit more than the latter.
+-define(EXPRESS_BYTES, 66560).
+-define(LARGE_BYTES, 131072).
 %% Express bytes in a row while queues wait: within the window, and beyond.
 -define(RUN_BYTES, 66560).
 -define(RUN_BEYOND_BYTES, 1048576).
 %% Payloads of several queues are joined up to this size.
 -define(JOINED_BYTES, 32768).
 -define(DEBTS_MAX, 1024).
+%% Senders in the middle of a signal that are remembered.
+-define(LINE_MAX, 8).
 
 -type class() :: control | default | bulk.
 %% Senders that are not of the class default.
@@ -57,13 +62,13 @@
                 suspended = false :: boolean()}).
 -record(fair, {bytes_max :: pos_integer(),
                bytes = 0 :: non_neg_integer(),
-               express = weft_payload_fifo:new() :: weft_payload_fifo:fifo(),
+               express = weft_payload_fifo:new(?EXPRESS_BYTES) :: weft_payload_fifo:fifo(),
                run_bytes = 0 :: non_neg_integer(),
                queues = #{} :: #{weft_frame:key() => #queue{}},
                turns = gb_sets:new() :: gb_sets:set({non_neg_integer(), weft_frame:key()}),
                time = 0 :: non_neg_integer(),
                debts = #{} :: #{weft_frame:key() => non_neg_integer()},
-               line = none :: none | {weft_frame:key(), Bytes :: integer()},
+               line = [] :: [{weft_frame:key(), BytesLeft :: pos_integer()}],
                fragments = weft_fragments:new() :: weft_fragments:fragments(),
                watched = #{} :: #{weft_frame:key() => non_neg_integer()},
                targets = #{} :: #{weft_frame:key() => non_neg_integer()},
@@ -85,6 +90,10 @@ fast(#fair{queues = Queues}) -> map_size(Queues) =:= 0.
 %% @doc Smaller frames than this are small.
 -spec small_bytes() -> pos_integer().
 small_bytes() -> ?SMALL_BYTES.
+
+%% @doc A batch of small frames should not be larger.
+-spec batch_bytes() -> pos_integer().
+batch_bytes() -> ?EXPRESS_BYTES.
 
 %% @doc Small frames with their sizes before them, not looked at. Only while `fast/1', and while no
 %% sender has a class of its own.
@@ -153,7 +162,7 @@ watch(Key, Bytes, Watched) -> Watched#{Key => Bytes}.
 begin_queue({Size, Frame, Part}, Key, Class, #fair{express = Express, time = Time, turns = Turns,
                                                    debts = Debts} = Fair) ->
     Tag = max(Time, maps:get(Key, Debts, 0)),
-    Fifo = weft_payload_fifo:add(Size, Frame, Part, weft_payload_fifo:new()),
+    Fifo = weft_payload_fifo:add(Size, Frame, Part, weft_payload_fifo:new(?LARGE_BYTES)),
     share(Key, #queue{fifo = Fifo, class = Class, tag = Tag,
                       behind = weft_payload_fifo:begun(Express)},
           Fair#fair{turns = gb_sets:add({Tag, Key}, Turns), debts = maps:remove(Key, Debts)}).
@@ -257,15 +266,14 @@ take_queue(LineBytes, #fair{express = Express} = Fair) ->
         false -> joined(serve(Key, Queue, LineBytes, Fair#fair{run_bytes = 0}), LineBytes)
     end.
 
-%% Whose turn it is; but who has the line goes on, unless a sender of a better class waits.
+%% Whose turn it is; but who is in the middle of a signal goes on, unless a sender of a better class
+%% waits.
 next_queue(#fair{queues = Queues, turns = Turns, line = Line}) ->
     {_, Key} = gb_sets:smallest(Turns),
     First = {Key, maps:get(Key, Queues)},
-    case Line of
-        {Holder, _} when is_map_key(Holder, Queues) ->
-            better(First, {Holder, maps:get(Holder, Queues)});
-        _ ->
-            First
+    case [Holder || {Holder, _} <- Line, is_map_key(Holder, Queues)] of
+        [Holder | _] -> better(First, {Holder, maps:get(Holder, Queues)});
+        [] -> First
     end.
 
 better({_, #queue{class = Class}} = First, {_, #queue{class = Held}} = Holder) ->
@@ -288,19 +296,28 @@ serve(Key, #queue{fifo = Fifo0, tag = Tag, class = Class} = Queue, LineBytes,
     Served = Queue#queue{fifo = Fifo, tag = Tag + Size * cost(Class)},
     {Payload, Size, reached(Key, weft_payload_fifo:taken(Fifo), served(Key, Served, Fair))}.
 
-%% Time is the tag of whose turn it was. Who only keeps the line runs ahead of it.
-time(Key, _Tag, #fair{line = {Key, _}, time = Time}) -> Time;
-time(_Key, Tag, _Fair) -> Tag.
+%% Time is the tag of whose turn it was. Who goes on out of turn runs ahead of it.
+time(Key, Tag, #fair{line = Line, time = Time}) ->
+    case lists:keymember(Key, 1, Line) of
+        true -> Time;
+        false -> Tag
+    end.
 
-line(_Key, _Size, true, _LineBytes, _Fair) ->
-    none;
-line(Key, Size, false, _LineBytes, #fair{line = {Key, Left}}) ->
-    line_of(Key, Left - Size);
-line(Key, Size, false, LineBytes, _Fair) ->
-    line_of(Key, LineBytes - Size).
-
-line_of(_Key, Left) when Left =< 0 -> none;
-line_of(Key, Left) -> {Key, Left}.
+%% One in the middle of a signal may send nothing for a moment. If there are too many, the oldest
+%% that has nothing here is forgotten; it may be dead.
+line(Key, _Size, true, _LineBytes, #fair{line = Line}) ->
+    lists:keydelete(Key, 1, Line);
+line(Key, Size, false, LineBytes, #fair{line = Line, queues = Queues}) ->
+    case lists:keyfind(Key, 1, Line) of
+        {_, Left} when Left =< Size -> lists:keydelete(Key, 1, Line);
+        {_, Left} -> lists:keyreplace(Key, 1, Line, {Key, Left - Size});
+        false when length(Line) < ?LINE_MAX -> Line ++ [{Key, LineBytes}];
+        false ->
+            case [Holder || {Holder, _} <- Line, not is_map_key(Holder, Queues)] of
+                [Oldest | _] -> lists:keydelete(Oldest, 1, Line) ++ [{Key, LineBytes}];
+                [] -> Line
+            end
+    end.
 
 served(Key, #queue{fifo = Fifo, tag = Tag, suspended = Suspended} = Queue,
        #fair{queues = Queues, turns = Turns} = Fair0) ->

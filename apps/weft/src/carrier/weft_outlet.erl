@@ -84,7 +84,7 @@ fetch_small(Frames, Bytes, #outlet{handle = Handle} = Outlet0) ->
     end.
 
 join(Handle, Small, Batch, Bytes, Pieces) ->
-    case Bytes >= weft_payload_fifo:full_bytes() of
+    case Bytes >= weft_fair_queue_core:batch_bytes() of
         true ->
             {full, Batch, Bytes, Pieces};
         false ->

@@ -3,19 +3,20 @@
 %%
 %% Frames are joined until a payload is full: fewer system calls and packets. A payload is frames,
 %% each behind its size in 32 bits. The last payload is open: it grows until it is full or taken.
+%% How large a payload is full is up to the user: two fragments of the VM, 64 KiB each, make good
+%% payloads of large messages; small frames are in more of a hurry.
 %% Pieces are not copied unless they are many and small; one binary is then cheaper to write, and
 %% much cheaper to keep: each piece that waits is looked at by the garbage collector.
 -module(weft_payload_fifo).
 
--export([new/0, add/4, add_batch/4, take/1, bytes/1, begun/1, taken/1, flatten/3, full_bytes/0]).
+-export([new/1, add/4, add_batch/4, take/1, bytes/1, begun/1, taken/1, flatten/3]).
 -export_type([fifo/0, payload/0]).
 
-%% A payload is closed at this size: a 64 KiB fragment and its short tail travel together.
--define(FULL_BYTES, 66560).
 -define(PIECES_MAX, 16).
 -define(SMALL_BYTES, 1024).
 
--record(fifo, {full = queue:new() :: queue:queue(payload()),
+-record(fifo, {full_bytes :: pos_integer(),
+               full = queue:new() :: queue:queue(payload()),
                open = [] :: iodata(),
                open_bytes = 0 :: non_neg_integer(),
                open_pieces = 0 :: non_neg_integer(),
@@ -27,20 +28,15 @@
 %% Whole: no signal goes on in the next payload.
 -type payload() :: {iodata(), Bytes :: pos_integer(), Whole :: boolean()}.
 
--spec new() -> fifo().
-new() -> #fifo{}.
+%% @doc A payload of FullBytes or more is closed.
+-spec new(FullBytes :: pos_integer()) -> fifo().
+new(FullBytes) -> #fifo{full_bytes = FullBytes}.
 
-%% @doc At this size a payload is full.
--spec full_bytes() -> pos_integer().
-full_bytes() -> ?FULL_BYTES.
-
-%% @doc Appends a frame; Part says where in its signal it is. The end of a fragmented signal closes
-%% the payload, so that senders can take turns there.
+%% @doc Appends a frame; Part says where in its signal it is.
 -spec add(Size :: non_neg_integer(), iodata(), whole | middle | final, fifo()) -> fifo().
 add(Size, Frame, Part, #fifo{open = Open, open_bytes = OpenBytes, open_pieces = Pieces,
                              bytes = Bytes, begun = Begun} = Fifo) ->
-    close_if_full(Part =:= final,
-                  Fifo#fifo{open = [Open, <<Size:32>> | Frame], open_bytes = OpenBytes + Size + 4,
+    close_if_full(Fifo#fifo{open = [Open, <<Size:32>> | Frame], open_bytes = OpenBytes + Size + 4,
                             open_pieces = Pieces + 1, open_whole = Part =/= middle,
                             bytes = Bytes + Size + 4, begun = begun(OpenBytes, Begun)}).
 
@@ -49,18 +45,17 @@ add(Size, Frame, Part, #fifo{open = Open, open_bytes = OpenBytes, open_pieces = 
 add_batch(Batch, BatchBytes, BatchPieces,
           #fifo{open = Open, open_bytes = OpenBytes, open_pieces = Pieces, bytes = Bytes,
                 begun = Begun} = Fifo) ->
-    close_if_full(false,
-                  Fifo#fifo{open = [Open | Batch], open_bytes = OpenBytes + BatchBytes,
+    close_if_full(Fifo#fifo{open = [Open | Batch], open_bytes = OpenBytes + BatchBytes,
                             open_pieces = Pieces + BatchPieces, open_whole = true,
                             bytes = Bytes + BatchBytes, begun = begun(OpenBytes, Begun)}).
 
 begun(0, Begun) -> Begun + 1;
 begun(_OpenBytes, Begun) -> Begun.
 
-close_if_full(Final, #fifo{open_bytes = Bytes, full = Full} = Fifo)
-  when Final; Bytes >= ?FULL_BYTES ->
+close_if_full(#fifo{open_bytes = Bytes, full_bytes = FullBytes, full = Full} = Fifo)
+  when Bytes >= FullBytes ->
     Fifo#fifo{full = queue:in(open(Fifo), Full), open = [], open_bytes = 0, open_pieces = 0};
-close_if_full(_Final, Fifo) ->
+close_if_full(Fifo) ->
     Fifo.
 
 open(#fifo{open = Open, open_bytes = Bytes, open_pieces = Pieces, open_whole = Whole}) ->

@@ -6,7 +6,7 @@
 %% the manner of BBR (Cardwell and others 2016):
 %%
 %%   window = rate * (1.25 * shortest round trip + 1 ms), at most
-%%            the larger of 1 MiB and 2.5 * rate * shortest round trip
+%%            the larger of 1.5 MiB and 2.5 * rate * shortest round trip
 %%
 %% The rate is what acknowledgements confirm per time, the maximum over intervals of a round trip or
 %% more, forgotten slowly; while it still grows the window is twice rate times round trip, to find
@@ -21,6 +21,7 @@
 -export_type([state/0]).
 
 -define(START_BYTES, 1048576).
+-define(ENOUGH_BYTES, 1572864).
 -define(INTERVAL_MIN_US, 2000).
 -define(ROUND_TRIP_MIN_US, 20).
 -define(ROUND_TRIP_AGE_US, 10000000).
@@ -159,7 +160,7 @@ resized(#window{rate = Rate} = Window) when Rate == 0 ->
 resized(#window{rate = Rate, gain = Gain, round_trip_us = RoundTripUs, pause_us = PauseUs,
                 min = Min, max = Max} = Window) ->
     Wanted = Rate * (Gain * RoundTripUs + 1000 + PauseUs),
-    Enough = max(1048576.0, Rate * (2.5 * RoundTripUs + PauseUs)),
+    Enough = max(?ENOUGH_BYTES, Rate * (2.5 * RoundTripUs + PauseUs)),
     Window#window{bytes = max(Min, min(Max, trunc(min(Wanted, Enough)))),
                   pause_us = PauseUs * 0.98}.
 
