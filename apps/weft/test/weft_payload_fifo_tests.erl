@@ -14,7 +14,8 @@ prop_same_bytes() ->
                                    {2, {batch, non_empty(list(frame()))}},
                                    {3, take}])),
             begin
-                {Fifo, In, Out} = lists:foldl(fun step/2, {weft_payload_fifo:new(131072), [], []}, Steps),
+                New = weft_payload_fifo:new(131072),
+                {Fifo, In, Out} = lists:foldl(fun step/2, {New, [], []}, Steps),
                 Left = rest(Fifo),
                 iolist_to_binary(lists:reverse(In)) =:= iolist_to_binary(lists:reverse(Out, Left))
                     andalso weft_payload_fifo:begun(Fifo)
