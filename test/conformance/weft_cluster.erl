@@ -8,6 +8,11 @@
 %%   gateway1  a - g1 - b            weft, static links; no TCP connection between a and b
 %%   gateway3  a - g1 - g2 - g3 - b  three lanes each
 %%   triangle  a - g1 - b and a - b  for hostile networks: a way around each link
+%% or a topology of weft:
+%%   full_mesh      a - b
+%%   groups         a - g1 - b       two groups that share g1
+%%   client_server  a - g1 - g2 - b  clients a and b, servers g1 and g2
+%%   peer_to_peer   a, b and three more, each with up to three neighbours
 %% A third node c hangs at the gateway next to b. Nodes are controlled by `peer' over standard
 %% input and output, so control works whatever the distribution does. Names are unique, epmd is
 %% our own on a free port, each node logs to a file <name>.log in the given directory.
@@ -16,7 +21,7 @@
 %% for a path.
 -module(weft_cluster).
 
--export([carriers/0, start_epmd/0, stop_epmd/1, start/3, stop/1, call/4, call/5, context/1]).
+-export([carriers/0, topologies/0, start_epmd/0, stop_epmd/1, start/3, stop/1, call/4, call/5, context/1]).
 -export([start_overlay/2]).
 
 -define(HOST, "127.0.0.1").
@@ -27,7 +32,8 @@
 %% A node that is gone for good has to be given up within the deadline of a case.
 -define(RESUME_MS, 3_000).
 
--type carrier() :: stock | direct | tls | gateway1 | gateway3 | triangle.
+-type topology() :: full_mesh | groups | client_server | peer_to_peer.
+-type carrier() :: stock | direct | tls | gateway1 | gateway3 | triangle | topology().
 -type name() :: a | b | c | g1 | g2 | g3.
 -type epmd() :: #{port := inet:port_number(), os_pid := integer(), handle := port()}.
 -type options() :: #{circuits => hidden | visible, third => boolean(), args => [string()],
@@ -35,12 +41,17 @@
 -type cluster() :: #{carrier := carrier(), nodes := #{name() => node()},
                      peers := #{name() => pid()}, os_pids := #{name() => string()},
                      boots := #{name() => map()}}.
--export_type([carrier/0, cluster/0, epmd/0, name/0, options/0]).
+-export_type([carrier/0, topology/0, cluster/0, epmd/0, name/0, options/0]).
 
 %% @doc All carriers that every case runs on.
 -spec carriers() -> [carrier()].
 carriers() ->
     [stock, direct, gateway1, gateway3, tls].
+
+%% @doc The other topologies than static links.
+-spec topologies() -> [topology()].
+topologies() ->
+    [full_mesh, groups, client_server, peer_to_peer].
 
 %% @doc Starts an epmd for us alone, on a port that is free now.
 -spec start_epmd() -> epmd().
@@ -67,10 +78,12 @@ start(Carrier, Options, Place) ->
     Unique = integer_to_list(erlang:unique_integer([positive])) ++ "x" ++ os:getpid(),
     Names = names(Carrier, Options),
     Nodes = maps:from_list([{Name, node_name(Name, Unique)} || Name <- Names]),
-    Links = links(Carrier, Options, Nodes),
-    Args = carrier_args(Carrier, Options, Links, Place) ++ common_args(Names, Unique)
+    Common = carrier_args(Carrier, Options, Place) ++ common_args(Names, Unique)
         ++ maps:get(args, Options, []),
-    Boots = maps:map(fun(Name, Node) -> boot(Name, Node, Unique, Args, Place) end, Nodes),
+    Boots = maps:map(fun(Name, Node) ->
+                             Args = topology_args(topology(Carrier, Name, Nodes)) ++ Common,
+                             boot(Name, Node, Unique, Args, Place)
+                     end, Nodes),
     Peers = boot_all(Boots),
     Cluster = #{carrier => Carrier, nodes => Nodes, peers => Peers, boots => Boots,
                 os_pids => os_pids(Peers)},
@@ -110,7 +123,7 @@ context(#{carrier := Carrier, nodes := Nodes, os_pids := OsPids, boots := #{b :=
 -spec start_overlay(carrier(), [pid()]) -> ok.
 start_overlay(Carrier, Peers) ->
     [{ok, _} = peer:call(Peer, application, ensure_all_started, [weft], ?CALL_MS)
-     || gateways(Carrier) =/= [], Peer <- Peers],
+     || not lists:member(Carrier, [stock, direct, tls]), Peer <- Peers],
     ok.
 
 %% ---- shape ----
@@ -121,12 +134,33 @@ names(Carrier, Options) ->
 gateways(gateway1) -> [g1];
 gateways(triangle) -> [g1];
 gateways(gateway3) -> [g1, g2, g3];
+gateways(groups) -> [g1];
+gateways(client_server) -> [g1, g2];
+gateways(peer_to_peer) -> [g1, g2, g3];
 gateways(_) -> [].
 
-links(Carrier, Options, Nodes) ->
+%% What the node of that name is configured with.
+topology(Carrier, _Name, _Nodes) when Carrier =:= stock; Carrier =:= direct; Carrier =:= tls ->
+    none;
+topology(full_mesh, _Name, #{a := A}) ->
+    {full_mesh, #{seeds => [A]}};
+topology(groups, _Name, #{a := A, g1 := G} = Nodes) ->
+    {groups, #{left => [A, G], right => lists:delete(A, maps:values(Nodes))}};
+topology(client_server, Name, #{g1 := G1, g2 := G2}) ->
+    case Name of
+        a -> {client_server, #{role => client, servers => [G1]}};
+        _ when Name =:= g1; Name =:= g2 -> {client_server, #{role => server, servers => [G1, G2]}};
+        _ -> {client_server, #{role => client, servers => [G2]}}
+    end;
+topology(peer_to_peer, _Name, #{g1 := G}) ->
+    {peer_to_peer, #{seeds => [G], active => 3}};
+topology(Gateways, _Name, Nodes) ->
+    {static, #{links => links(Gateways, Nodes)}}.
+
+links(Carrier, Nodes) ->
     Gateways = gateways(Carrier),
     Line = [a] ++ Gateways ++ [b],
-    Third = [{lists:last(Gateways), c} || Gateways =/= [], maps:get(third, Options, false)],
+    Third = [{lists:last(Gateways), c} || is_map_key(c, Nodes)],
     Short = [{a, b} || Carrier =:= triangle],
     [{maps:get(X, Nodes), maps:get(Y, Nodes)}
      || {X, Y} <- lists:zip(lists:droplast(Line), tl(Line)) ++ Third ++ Short].
@@ -150,19 +184,21 @@ scheduler_args(Count) when Count > ?FEW_NODES ->
 scheduler_args(_) ->
     [].
 
-carrier_args(stock, _Options, _Links, _Place) ->
+topology_args(none) -> [];
+topology_args(Topology) -> ["-weft", "topology", term(Topology)].
+
+carrier_args(stock, _Options, _Place) ->
     [];
-carrier_args(direct, Options, _Links, _Place) ->
+carrier_args(Direct, Options, _Place) when Direct =:= direct; Direct =:= full_mesh ->
     weft_args(Options);
-carrier_args(tls, Options, _Links, #{log_dir := Dir}) ->
+carrier_args(tls, Options, #{log_dir := Dir}) ->
     weft_args(Options) ++ ["-weft", "transport", "tls", "-weft", "lanes", "2",
                            "-weft", "tls_options", term(tls_options(Dir))];
-carrier_args(Gateways, Options, Links, _Place) ->
+carrier_args(Partial, Options, _Place) ->
     Circuits = maps:get(circuits, Options, hidden),
-    Lanes = case Gateways of gateway3 -> ["-weft", "lanes", "3"]; _ -> [] end,
-    weft_args(Options) ++ Lanes ++ ["-weft", "topology", term({static, #{links => Links}}),
-                           "-weft", "circuits", atom_to_list(Circuits),
-                           "-kernel", "prevent_overlapping_partitions", "false"]
+    Lanes = case Partial of gateway3 -> ["-weft", "lanes", "3"]; _ -> [] end,
+    weft_args(Options) ++ Lanes ++ ["-weft", "circuits", atom_to_list(Circuits),
+                                    "-kernel", "prevent_overlapping_partitions", "false"]
         ++ connect_all_args(Circuits).
 
 %% One certificate for all nodes, on their common address.

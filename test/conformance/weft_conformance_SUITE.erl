@@ -2,7 +2,9 @@
 %% @doc Runs every conformance case on every carrier: one group per carrier, the same body.
 %% The cases are in weft_conformance and the modules it names; here is only plumbing.
 %% A carrier's group has three parts: `shared' (one pair of nodes for all cases), `visible' (one
-%% pair whose nodes see each other in nodes()) and `own' (new nodes for each case).
+%% pair whose nodes see each other in nodes()) and `own' (new nodes for each case). Of topologies
+%% other than static links only a part is run unless the environment variable WEFT_CONFORMANCE_ALL
+%% is set: their sessions and circuits are those of the carriers, and it takes minutes.
 %%
 %%   rebar3 ct --dir test/conformance --suite weft_conformance_SUITE --group stock
 -module(weft_conformance_SUITE).
@@ -15,12 +17,22 @@ suite() ->
     [{timetrap, {minutes, 3}}].
 
 all() ->
-    [{group, Carrier} || Carrier <- weft_cluster:carriers()].
+    [{group, Carrier} || Carrier <- weft_cluster:carriers() ++ weft_cluster:topologies()].
 
 groups() ->
     Kinds = [shared, visible, own],
     [{Carrier, [], [{group, Kind} || Kind <- Kinds]} || Carrier <- weft_cluster:carriers()]
+        ++ [{Topology, [], [{group, Kind} || Kind <- kinds(Topology)]}
+            || Topology <- weft_cluster:topologies()]
         ++ [{Kind, [], weft_conformance:cases(Kind)} || Kind <- Kinds].
+
+kinds(Topology) ->
+    case {os:getenv("WEFT_CONFORMANCE_ALL"), Topology} of
+        {false, full_mesh} -> [visible];
+        {false, groups} -> [visible];
+        {false, _} -> [shared, visible];
+        {_, _} -> [shared, visible, own]
+    end.
 
 init_per_suite(Config) ->
     [{epmd, weft_cluster:start_epmd()} | Config].
