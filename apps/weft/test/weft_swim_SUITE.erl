@@ -12,7 +12,8 @@
 -export([many_nodes_join_at_once/1,
          while_one_node_is_stopped_nobody_else_is_suspected/1,
          a_killed_node_is_failed_everywhere_in_time_and_comes_back/1,
-         a_node_that_leaves_is_gone_without_suspicion/1]).
+         a_node_that_leaves_is_gone_without_suspicion/1,
+         halves_that_were_cut_apart_meet_again/1]).
 %% Run on the nodes.
 -export([watch/0, watched/0, watcher/1]).
 
@@ -24,7 +25,8 @@ all() ->
     [many_nodes_join_at_once,
      while_one_node_is_stopped_nobody_else_is_suspected,
      a_killed_node_is_failed_everywhere_in_time_and_comes_back,
-     a_node_that_leaves_is_gone_without_suspicion].
+     a_node_that_leaves_is_gone_without_suspicion,
+     halves_that_were_cut_apart_meet_again].
 
 init_per_suite(Config) ->
     [{place, #{epmd => weft_test_nodes:start_epmd(), dir => ?config(priv_dir, Config)}} | Config].
@@ -93,6 +95,21 @@ a_node_that_leaves_is_gone_without_suspicion(Config) ->
     Changes = lists:append([call(Node, ?MODULE, watched, []) || Node <- Others]),
     ?assertEqual([{name(Leaver), left}], lists:usort(Changes)).
 
+halves_that_were_cut_apart_meet_again(Config) ->
+    Nodes = cluster("h", Config),
+    {Left, Right} = lists:split(?MEMBERS div 2, Nodes),
+    Across = [{A, name(B)} || A <- Left, B <- Right],
+    [ok = call(A, weft_fault, cut, [B]) || {A, B} <- Across],
+    weft_test_nodes:until(fun() -> see_only(Left) andalso see_only(Right) end, 60000),
+    [ok = call(A, weft_fault, heal, [B]) || {A, B} <- Across],
+    {Us, ok} = timer:tc(fun() -> until_all_see_all(Nodes, 60000) end),
+    ct:pal("one cluster again ~b ms after the cut was healed", [Us div 1000]),
+    ?assertEqual([[]], lists:usort([call(Node, weft_overlay, failed, []) || Node <- Nodes])).
+
+see_only(Nodes) ->
+    Names = lists:sort([name(Node) || Node <- Nodes]),
+    lists:all(fun(Node) -> lists:sort(call(Node, weft_overlay, members, [])) =:= Names end, Nodes).
+
 %% --- clusters ---------------------------------------------------------------------------------
 
 cluster(Prefix, Config) ->
@@ -107,7 +124,8 @@ boot(Prefix, Count, Config) ->
     boot_named(Names, node_name(hd(Names)), Config).
 
 boot_named(Names, Seed, Config) ->
-    Options = #{config => [{topology, {full_mesh, #{seeds => [Seed], detector => swim}}}],
+    Options = #{config => [{topology, {full_mesh, #{seeds => [Seed], detector => swim}}},
+                           {faults, true}],
                 args => ["-pa", weft_test_nodes:ebin(?MODULE),
                          "-kernel", "prevent_overlapping_partitions", "false"]},
     parallel(fun(Name) -> weft_test_nodes:start(Name, Options, ?config(place, Config)) end, Names).
