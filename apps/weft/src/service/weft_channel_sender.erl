@@ -140,7 +140,8 @@ handle_info({weft_slot, Slot, Cost, Item}, Sender) ->
 handle_info({weft_wait, Ref, Cost}, #sender{waiters = Waiters} = Sender) ->
     next(wake_waiters(Sender#sender{waiters = queue:in({Ref, Cost}, Waiters)}));
 handle_info({weft_wait_no_more, Ref}, #sender{waiters = Waiters} = Sender) ->
-    next(wake_waiters(Sender#sender{waiters = queue:filter(fun({R, _}) -> R =/= Ref end, Waiters)}));
+    Others = queue:filter(fun({R, _}) -> R =/= Ref end, Waiters),
+    next(wake_waiters(Sender#sender{waiters = Others}));
 handle_info(wake_more, Sender) ->
     next(wake_waiters(Sender#sender{waking = false}));
 handle_info({weft_packet, _, Link, _Lane, Label, {close, _, Reason}}, Sender) ->
