@@ -21,8 +21,8 @@
 %% for a path.
 -module(weft_cluster).
 
--export([carriers/0, topologies/0, start_epmd/0, stop_epmd/1, start/3, stop/1, call/4, call/5, context/1]).
--export([start_overlay/2]).
+-export([carriers/0, topologies/0, start_epmd/0, stop_epmd/1, start/3, start_overlay/2, stop/1,
+         call/4, call/5, context/1]).
 
 -define(HOST, "127.0.0.1").
 -define(BOOT_MS, 20_000).
