@@ -34,15 +34,10 @@ encode(Key, Cluster, Node) ->
 -spec decode(key(), Cluster :: binary(), Datagram :: binary()) ->
           {ok, Name :: string()} | {error, not_a_beacon | other_cookie | other_cluster}.
 decode(Key, Cluster, <<?MAGIC, ?VERSION, Mac:?MAC_BYTES/binary, Body/binary>>) ->
-    case {is_equal(Mac, crypto:mac(hmac, sha256, Key, Body)), Body} of
+    case {crypto:hash_equals(Mac, crypto:mac(hmac, sha256, Key, Body)), Body} of
         {false, _} -> {error, other_cookie};
         {true, <<N, Cluster:N/binary, M, Name:M/binary>>} -> {ok, binary_to_list(Name)};
         {true, _} -> {error, other_cluster}
     end;
 decode(_Key, _Cluster, _Datagram) ->
     {error, not_a_beacon}.
-
-%% In a time that does not tell where they differ.
-is_equal(A, B) ->
-    0 =:= lists:foldl(fun({X, Y}, Sum) -> Sum bor (X bxor Y) end, 0,
-                      lists:zip(binary_to_list(A), binary_to_list(B))).
