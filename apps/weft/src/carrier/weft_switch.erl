@@ -25,7 +25,7 @@
 -record(local, {kind :: weft_wire:stream_kind(), session :: pid(), input :: pid(),
                 far :: binary()}).
 %% A circuit that goes on by another link. `far' is the end that lies beyond this link.
--record(relay, {lanes :: [weft_lane:lane()], far :: binary(),
+-record(relay, {kind :: weft_wire:stream_kind(), lanes :: [weft_lane:lane()], far :: binary(),
                 other :: {pid(), [weft_lane:lane()], weft_wire:label()} | waiting}).
 
 -record(switch, {name :: binary(),
@@ -51,8 +51,10 @@ lane_up(Lane, #switch{name = Name, lanes = Lanes, pending = Pending} = Switch) -
     _ = [Session ! {weft_path, available, self()}
          || Lanes =:= [], Session <- weft_sessions:with(Name),
             not lists:keymember(Session, 1, Pending)],
+    More = tell_lanes(Switch#switch{lanes = Lanes ++ [Lane], pending = []}),
     lists:foldl(fun({Session, Input, Open}, S) -> open(Session, Input, Open, S) end,
-                tell_lanes(Switch#switch{lanes = Lanes ++ [Lane], pending = []}),
+                More#switch{labels = maps:map(fun(_, Entry) -> relay_lanes(Entry, More) end,
+                                              More#switch.labels)},
                 lists:reverse(Pending)).
 
 %% @private
@@ -67,6 +69,17 @@ tell_lanes(#switch{labels = Labels} = Switch) ->
     _ = [Session ! {weft_path, lanes, self(), Label, lanes_for(Kind, Switch)}
          || {Label, #local{session = Session, kind = Kind}} <- maps:to_list(Labels)],
     Switch.
+
+%% And so do circuits that pass: the other link writes to them.
+relay_lanes(#relay{kind = Kind, other = Other} = Relay, Switch) ->
+    Lanes = lanes_for(Kind, Switch),
+    case Other of
+        {Link, _, Label} -> weft_link:handler(Link, {relay_lanes, Label, Lanes});
+        waiting -> ok
+    end,
+    Relay#relay{lanes = Lanes};
+relay_lanes(Local, _Switch) ->
+    Local.
 
 %% Lanes of the right class; any will do when there is none.
 lanes_for(distribution, #switch{lanes = Lanes}) ->
@@ -318,7 +331,7 @@ forward(Label, #{hops := Hops, kind := Kind, target := Target, source := Source}
         {{ok, Next, Link}, true} when Next =/= Name ->
             Lanes = lanes_for(Kind, Switch),
             weft_link:handler(Link, {forward, self(), Lanes, Label, Open#{hops := Hops - 1}}),
-            Relay = #relay{lanes = Lanes, far = Source, other = waiting},
+            Relay = #relay{kind = Kind, lanes = Lanes, far = Source, other = waiting},
             Switch#switch{labels = Labels#{Label => Relay}};
         {{ok, _, _}, false} ->
             answer(Lane, weft_wire:close(Label, overload), Switch);
@@ -363,14 +376,25 @@ message({forward, Link, OtherLanes, OtherLabel, #{target := Target, kind := Kind
     {Label, #switch{labels = Labels} = Switch} = allocate(Switch0),
     Lanes = lanes_for(Kind, Switch),
     weft_link:handler(Link, {forwarded, OtherLabel, {self(), Lanes, Label}}),
-    Relay = #relay{lanes = Lanes, far = Target, other = {Link, OtherLanes, OtherLabel}},
+    Relay = #relay{kind = Kind, lanes = Lanes, far = Target,
+                   other = {Link, OtherLanes, OtherLabel}},
     tell(weft_wire:open(Label, Open), Switch#switch{labels = Labels#{Label => Relay}});
 message({forwarded, Label, {Link, _, OtherLabel} = Other}, #switch{labels = Labels} = Switch) ->
     case Labels of
         #{Label := #relay{} = Relay} ->
-            Switch#switch{labels = Labels#{Label := Relay#relay{other = Other}}};
+            %% A lane may have come up meanwhile.
+            Joined = relay_lanes(Relay#relay{other = Other}, Switch),
+            Switch#switch{labels = Labels#{Label := Joined}};
         _ ->
             weft_link:handler(Link, {relay_closed, OtherLabel, broken}),
+            Switch
+    end;
+message({relay_lanes, Label, Lanes}, #switch{labels = Labels} = Switch) ->
+    case Labels of
+        #{Label := #relay{other = {Link, _, OtherLabel}} = Relay} ->
+            Changed = Relay#relay{other = {Link, Lanes, OtherLabel}},
+            Switch#switch{labels = Labels#{Label := Changed}};
+        _ ->
             Switch
     end;
 message({relay_closed, Label, Reason}, #switch{labels = Labels} = Switch) ->

@@ -131,7 +131,8 @@ decline(Socket, Status) ->
     {_, Highest} = weft_hello:versions(),
     Message = challenge(Status, Highest),
     Framed = <<(byte_size(Message)):16, Message/binary>>,
-    _ = weft_transport:try_send(Socket, Framed, byte_size(Framed)),
+    %% A new connection has room, if it is no TLS one, of which the handshake is not done yet.
+    _ = weft_transport:room(Socket) =/= {ok, 0} andalso weft_transport:try_send(Socket, Framed),
     ok.
 
 check_proof(Socket, Proof, Key, HelloBin, Challenge, Hello) ->

@@ -15,6 +15,10 @@
 -export([writer/3]).
 -export_type([lane/0, key/0]).
 
+%% Counted for all senders: bytes that wait in the writer, and how many the socket is known to take.
+-define(WAITING, 1).
+-define(ROOM, 2).
+
 %% Whose lane: of the link itself (empty) or of the channel of that name; and which of them.
 -type key() :: {Class :: binary(), Index :: non_neg_integer()}.
 -record(lane, {socket :: weft_transport:socket(),
@@ -26,9 +30,9 @@
 %% @doc Starts the writer of a connected socket, linked to the caller. Peer is for `weft_fault'.
 -spec new(weft_transport:socket(), key(), node()) -> lane().
 new(Socket, Key, Peer) ->
-    Queued = counters:new(1, []),
+    Queued = counters:new(2, []),
     %% A delayed lane looks busy for ever, so that every packet passes the writer.
-    counters:add(Queued, 1, case weft_fault:delay_ms(Peer) of none -> 0; _ -> 1 end),
+    counters:add(Queued, ?WAITING, case weft_fault:delay_ms(Peer) of none -> 0; _ -> 1 end),
     Writer = spawn_opt(?MODULE, writer, [Socket, Queued, Peer],
                        [link, {message_queue_data, off_heap}, {fullsweep_after, 10}]),
     #lane{socket = Socket, key = Key, writer = Writer, queued = Queued}.
@@ -42,25 +46,37 @@ send(Lane, Packet, Bytes) ->
 -spec send(lane(), iodata(), non_neg_integer(), notify | undefined) ->
           ok | queued | {error, term()}.
 send(#lane{socket = Socket, queued = Queued} = Lane, Packet, Bytes, Notify) ->
-    case counters:get(Queued, 1) of
+    case counters:get(Queued, ?WAITING) of
         0 ->
-            case weft_transport:try_send(Socket, Packet, Bytes) of
-                busy -> enqueue(Lane, Packet, Bytes, Notify);
+            case has_room(Bytes, Lane) andalso weft_transport:try_send(Socket, Packet) of
+                Busy when Busy =:= false; Busy =:= busy -> enqueue(Lane, Packet, Bytes, Notify);
                 Result -> Result
             end;
         _ ->
             enqueue(Lane, Packet, Bytes, Notify)
     end.
 
+%% What is known to be free is used up before it is asked again.
+has_room(Bytes, #lane{socket = Socket, queued = Queued}) ->
+    counters:sub(Queued, ?ROOM, Bytes),
+    counters:get(Queued, ?ROOM) >= 0 orelse asked_room(Bytes, Queued, weft_transport:room(Socket)).
+
+asked_room(Bytes, Queued, {ok, Room}) ->
+    counters:put(Queued, ?ROOM, max(0, Room - Bytes)),
+    Room >= Bytes;
+%% The send will say so.
+asked_room(_Bytes, _Queued, {error, closed}) ->
+    true.
+
 enqueue(#lane{writer = Writer, queued = Queued}, Packet, Bytes, Notify) ->
     From = case Notify of notify -> self(); undefined -> undefined end,
-    counters:add(Queued, 1, Bytes + 1),
+    counters:add(Queued, ?WAITING, Bytes + 1),
     Writer ! {write, From, Packet, Bytes},
     queued.
 
 %% @doc Bytes that wait in the writer.
 -spec queued_bytes(lane()) -> non_neg_integer().
-queued_bytes(#lane{queued = Queued}) -> counters:get(Queued, 1).
+queued_bytes(#lane{queued = Queued}) -> counters:get(Queued, ?WAITING).
 
 -spec socket(lane()) -> weft_transport:socket().
 socket(#lane{socket = Socket}) -> Socket.
@@ -89,7 +105,7 @@ writer(Socket, Queued, Peer) ->
             pause(weft_fault:delay_ms(Peer)),
             %% A failed send is seen by the reader of the socket, which ends the lane.
             _ = weft_transport:send(Socket, Packet),
-            counters:sub(Queued, 1, Bytes + 1),
+            counters:sub(Queued, ?WAITING, Bytes + 1),
             _ = is_pid(From) andalso (From ! {weft_lane, ready, Socket}),
             writer(Socket, Queued, Peer)
     end.

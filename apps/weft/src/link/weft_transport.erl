@@ -8,7 +8,7 @@
 -module(weft_transport).
 
 -export([listen/1, accept/1, secure_accepted/2, connect/4, may_speak_weft/1,
-         send/2, try_send/3, recv/3,
+         send/2, room/1, try_send/2, recv/3,
          activate/2, more/2, half/0, close/1, controlling_process/2, peername/1, setopts/2,
          user_setopts/2, getopts/2, sent_packets/1,
          tcp_socket/1]).
@@ -25,7 +25,7 @@
 -define(ALPN, <<"weft">>).
 %% Bytes in the driver's own queue from where on it is busy, and until when: a packet of the usual
 %% size (two fragments of the VM) fits whole, so that no sender waits for its own packet.
--define(QUEUE_HIGH, 262144).
+-define(QUEUE_HIGH, 524288).
 -define(QUEUE_LOW, 65536).
 %% Bytes that the kernel may hold beyond what the network takes now.
 -define(UNSENT_BYTES, 65536).
@@ -116,24 +116,23 @@ client_options() ->
 send(Socket, Data) when is_port(Socket) -> gen_tcp:send(Socket, Data);
 send(Socket, Data) -> ssl:send(Socket, Data).
 
-%% @doc Sends what the socket takes now; else `busy'. TLS always is. Never waits: the driver lets a
-%% sender wait whose own packet fills its queue, so such a packet is not tried. That another sender
-%% filled it is asked first: from OTP 26 on a send that is refused leaves a monitor behind until
-%% the socket is closed.
--spec try_send(socket(), iodata(), Bytes :: non_neg_integer()) -> ok | busy | {error, term()}.
-try_send(Socket, Data, Bytes) when is_port(Socket) ->
+%% @doc Bytes that can be given to `try_send/2' before anybody would have to wait; TLS has none.
+%% The driver lets a sender wait whose own packet fills its queue. That costs about as much as a
+%% send, so callers count down what they got.
+-spec room(socket()) -> {ok, non_neg_integer()} | {error, closed}.
+room(Socket) when is_port(Socket) ->
     case erlang:port_info(Socket, queue_size) of
-        {queue_size, Queued} when Queued =< ?QUEUE_LOW, Queued + Bytes < ?QUEUE_HIGH ->
-            send_unless_busy(Socket, Data);
-        {queue_size, _} ->
-            busy;
-        undefined ->
-            {error, closed}
+        {queue_size, Queued} when Queued =< ?QUEUE_LOW -> {ok, ?QUEUE_HIGH - 1 - Queued};
+        {queue_size, _} -> {ok, 0};
+        undefined -> {error, closed}
     end;
-try_send(_Tls, _Data, _Bytes) ->
-    busy.
+room(_Tls) ->
+    {ok, 0}.
 
-send_unless_busy(Socket, Data) ->
+%% @doc Sends if there is `room/1': from OTP 26 on a send that is refused leaves a monitor behind
+%% until the socket is closed.
+-spec try_send(socket(), iodata()) -> ok | busy | {error, term()}.
+try_send(Socket, Data) ->
     case inet_tcp:send(Socket, Data, [nosuspend]) of
         {error, busy} -> busy;
         Result -> Result
