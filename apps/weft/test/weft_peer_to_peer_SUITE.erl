@@ -1,0 +1,78 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Real nodes peer to peer: few neighbours each, and any node calls any other through circuits,
+%% also after some were killed. (What happens with thousands is the business of the simulator.)
+-module(weft_peer_to_peer_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, suite/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
+-export([any_node_calls_any_other_also_after_some_were_killed/1]).
+
+-define(COUNT, 10).
+-define(ACTIVE, 3).
+-define(ARGS, ["-kernel", "prevent_overlapping_partitions", "false", "-connect_all", "false",
+               "+S", "1:1", "+SDcpu", "1:1", "+SDio", "1", "+A", "1", "+sbwt", "none",
+               "+sbwtdcpu", "none", "+sbwtdio", "none"]).
+
+suite() -> [{timetrap, {minutes, 5}}].
+
+all() -> [any_node_calls_any_other_also_after_some_were_killed].
+
+init_per_suite(Config) ->
+    [{place, #{epmd => weft_test_nodes:start_epmd(), dir => ?config(priv_dir, Config)}} | Config].
+
+end_per_suite(Config) ->
+    #{epmd := Epmd} = ?config(place, Config),
+    weft_test_nodes:stop_epmd(Epmd).
+
+end_per_testcase(_Case, _Config) ->
+    weft_test_nodes:stop_all().
+
+%% The second seed is down at first, so the others need the first one.
+any_node_calls_any_other_also_after_some_were_killed(Config) ->
+    Names = [list_to_atom("q" ++ integer_to_list(N)) || N <- lists:seq(1, ?COUNT)],
+    Topology = {peer_to_peer, #{seeds => [node_name(Name) || Name <- [q2, q1]], active => ?ACTIVE,
+                                passive => 6, shuffle_ms => 1000, probe_ms => 2000}},
+    Start = fun(Name) ->
+                    Node = weft_test_nodes:start(Name, #{config => [{topology, Topology}],
+                                                         args => ?ARGS}, ?config(place, Config)),
+                    {ok, _} = weft_test_nodes:call(Node, application, ensure_all_started, [weft]),
+                    Node
+            end,
+    Nodes = [Start(Name) || Name <- lists:delete(q2, Names) ++ [q2]],
+    until_all_call_all(Nodes),
+    [?assert(neighbours(Node) =< ?ACTIVE) || Node <- Nodes],
+    ct:pal("of each node: memory, kB: ~w~nlinks that are up: ~w",
+           [[weft_test_nodes:call(Node, erlang, memory, [total]) div 1000 || Node <- Nodes],
+            [up_links(Node) || Node <- Nodes]]),
+    {Killed, Living} = lists:split(3, Nodes),
+    lists:foreach(fun weft_test_nodes:kill/1, Killed),
+    until_all_call_all(Living),
+    weft_test_nodes:until(fun() -> [] =:= [Node || Node <- Living, neighbours(Node) =:= 0] end).
+
+until_all_call_all(Nodes) ->
+    Everybody = lists:sort([name(Node) || Node <- Nodes]),
+    weft_test_nodes:until(
+      fun() ->
+              lists:all(fun(Node) ->
+                                Answers = weft_test_nodes:call(Node, erpc, multicall,
+                                                               [Everybody, erlang, node, [], 5000]),
+                                [{ok, Name} || Name <- Everybody] =:= Answers
+                        end, Nodes)
+      end, 60000).
+
+%% Those it agrees with, not itself.
+neighbours(Node) ->
+    length(weft_test_nodes:call(Node, weft_view, all, [member])) - 1.
+
+%% Links outlive an agreement while sessions use them, so these may be more.
+up_links(Node) ->
+    length([up || #{state := up} <- weft_test_nodes:call(Node, weft_links, info, [])]).
+
+name(Node) ->
+    weft_test_nodes:call(Node, erlang, node, []).
+
+node_name(Name) ->
+    {ok, Host} = inet:gethostname(),
+    list_to_atom(atom_to_list(Name) ++ "@" ++ hd(string:split(Host, "."))).
