@@ -3,7 +3,7 @@
 %% to detect crashes, time to form a cluster, bytes per node. `print/1' shows all beside published
 %% figures and says what misses its bar.
 %%
-%% False positives by the method of the Lifeguard paper (Dadgar, Phillips, Currey 2018, section V):
+%% False positives by the method of the Lifeguard paper (Dadgar, Phillips, Currey 2018):
 %% of 128 members some are blocked for D ms, free for I ms, and so on for two minutes; they neither
 %% send nor receive meanwhile, but their timers run. Counted is each time that a member calls a
 %% member failed that never was blocked: at all members, and at those that never were blocked.

@@ -192,7 +192,7 @@ ping_req(Sequence, _Target, Asker, #probe{relayed = Relayed, has_health = Nacks,
     {Probe, [{send, Asker, {nack, Sequence}} || Nacks]};
 ping_req(Sequence, {Target, true}, Asker, #probe{relayed = Relayed, next = Own} = Probe) ->
     #{probe_timeout_ms := TimeoutMs} = Probe#probe.options,
-    %% Lifeguard 4.1: the nack leaves in time to be there when the round ends.
+    %% As in Lifeguard: the nack leaves in time to be there when the round ends.
     {Probe#probe{relayed = Relayed#{Own => {Target, {Asker, Sequence}}}, next = Own + 1},
      [{send, Target, {ping, Own}}, {after_ms, TimeoutMs * 4 div 5, {relay, Own}}]}.
 
