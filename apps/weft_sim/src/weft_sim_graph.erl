@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Figures of an undirected graph, given as a map from each node to its neighbours.
+%% @doc Figures of an undirected graph, given as a map from each node to its neighbours: parts,
+%% degrees, clustering, lengths of paths.
 -module(weft_sim_graph).
 
 -export([symmetric/1, components/1, asymmetric/1, degrees/1, clustering/1, path_lengths/2]).

@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Who is whose neighbour by agreement in a simulated peer-to-peer cluster.
+%% @doc Who is whose neighbour by agreement in a simulated peer-to-peer cluster. There may be links
+%% besides, which somebody made to ask something.
 -module(weft_sim_peers).
 
 -export([graph/1]).

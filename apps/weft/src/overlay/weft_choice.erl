@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Random choices of the cores: from a list, with the random state as argument and result.
+%% Not here: where the random state comes from (`weft_core:seed/3').
 -module(weft_choice).
 
 -export([one/2, some/3, around/2]).

@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The options of the topology `peer_to_peer': defaults and checks.
+%% @doc The options of the topology `peer_to_peer': defaults and checks. What they do is told where
+%% they are used, in `weft_peer_to_peer_core' and the modules that it names.
 -module(weft_peer_to_peer_options).
 
 -export([with_defaults/1, validate/1]).
