@@ -33,7 +33,7 @@ demo: ## see it work: a small cluster on this machine
 	@QUIET=1 rebar3 escriptize
 	@bin/demo
 
-sim: ## simulate the protocols in virtual time (QUICK=1: less than a minute)
+sim: ## simulate the protocols in virtual time (QUICK=1: about two minutes)
 	@bin/setup compile
 	@QUIET=1 rebar3 escriptize
 	@erl -noinput -pa $(BUILD)/default/lib/*/ebin \

@@ -3,7 +3,7 @@
 %%
 %% Arguments (leading dashes may be left out):
 %% ```
-%% --quick              fewer seeds and nodes, less than a minute
+%% --quick              fewer seeds and nodes, about two minutes
 %% --scenario NAME      only this one
 %% --seed N             only this seed
 %% --seeds N            the seeds 1..N

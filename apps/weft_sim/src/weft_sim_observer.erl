@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Somebody who sees all messages and notices of a simulated world and keeps a state of his own:
-%% for what has to be counted while it happens.
+%% @doc Somebody who sees all messages and notices of a simulated world and keeps a state of his
+%% own: for what has to be counted while it happens.
 %%
 %% `sent' is called when a message leaves a node that has the link for it (it may be lost yet),
 %% `notice' for each notice of a core. Not here: changing anything.
