@@ -102,7 +102,7 @@ a_shuffle_ends_at_the_end_of_its_walk_and_goes_back_the_same_way_test() ->
 
 who_lacks_a_neighbour_offers_itself_to_another_one_test() ->
     Connects = fun(IsLacking, Options) ->
-                       Shuffle = {shuffle, [?B, ?D], [], 1, IsLacking},
+                       Shuffle = {shuffle, [?B, x, y, ?D], [], 1, IsLacking},
                        {_, Effects} = event({message, ?B, {1, Shuffle}},
                                             neighbour_of([?B, ?C], ?A, Options)),
                        [Node || {connect, Node} <- Effects]

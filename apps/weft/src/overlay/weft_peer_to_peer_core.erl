@@ -10,8 +10,8 @@
 %% <li>A lost neighbour is called once again, then replaced by nodes of the passive view. These
 %%     agree if they have room, or if the node that asks has nobody (`high').</li>
 %% <li>Every `shuffle_ms' a random walk ends at some node with which a handful of names is swapped,
-%%     so that passive views stay fresh. The answer takes the same way back. Nodes on the way that
-%%     lack a neighbour like the one who began the walk make a link to it.</li>
+%%     so that passive views stay fresh. The answer takes the same way back. Nodes far on the way
+%%     that lack a neighbour like the one who began the walk make a link to it.</li>
 %% <li>Every `probe_ms' a seed or a passive node is asked which part of the cluster it is in
 %%     (`weft_component'). If it is another one, a link is made. So parts that could live side by
 %%     side for ever find each other.</li>
@@ -52,6 +52,8 @@
 -export_type([message/0]).
 
 -define(VERSION, 1).
+%% Links between nodes that are so near anyway would make the cluster long.
+-define(NEAR_HOPS, 3).
 
 %% @doc See `weft_core'. Options: see `weft_peer_to_peer_options', and `forget_left_ms' and
 %% `left_max' of `weft_passive_view:new/2'.
@@ -143,7 +145,7 @@ message({forward_join, {Self, _}, _HopsLeft}, _From, _NowMs, Self, Peers) ->
 message({forward_join, Peer, HopsLeft}, From, _NowMs, _Self, Peers) ->
     walk_join(Peer, bounded(HopsLeft, join_walk, Peers), From, Peers);
 message({shuffle, [From | _] = Way, Names, HopsLeft, IsLacking}, From, _NowMs, Self, Peers0) ->
-    Peers = case IsLacking of
+    Peers = case IsLacking andalso length(Way) > ?NEAR_HOPS of
                 true -> weft_peer_neighbours:offer(lists:last(Way), Peers0);
                 false -> Peers0
             end,
