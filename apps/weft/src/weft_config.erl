@@ -31,7 +31,7 @@ schema() ->
      {family, inet, one_of([inet, inet6]), "inet or inet6"},
      {lanes, 1, between(1, 64), "an integer from 1 to 64"},
      {window_bytes, 16777216, between(65536, 1073741824), "bytes, from 65536 to 1073741824"},
-     {queue_bytes, 67108864, between(65536, 1 bsl 40), "bytes, from 65536"},
+     {queue_bytes, 134217728, between(65536, 1 bsl 40), "bytes, from 65536"},
      {resume_timeout_ms, 15000, between(0, 86400000), "milliseconds, from 0 to 86400000"},
      {keepalive_ms, 1000, between(50, 600000), "milliseconds, from 50 to 600000"},
      {idle_keepalive_ms, auto, fun is_idle_keepalive/1,

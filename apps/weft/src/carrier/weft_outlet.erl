@@ -11,7 +11,7 @@
 %% process ends, the VM resumes whom it has suspended.
 -module(weft_outlet).
 
--export([new/1, connected/2, more/1, to_fetch/1, fetch/1, ready/2, take/3, info/1]).
+-export([new/1, connected/2, more/1, to_fetch/1, fetch/1, ready/2, take/3, queued_bytes/1, info/1]).
 -export_type([outlet/0]).
 
 %% Frames, and bytes, that are fetched before one payload is sent.
@@ -155,6 +155,10 @@ resume(Sender) ->
     try erlang:resume_process(Sender)
     catch error:badarg -> false
     end.
+
+%% @doc Bytes that wait to be sent.
+-spec queued_bytes(outlet()) -> non_neg_integer().
+queued_bytes(#outlet{fair = Fair}) -> weft_fair_queue_core:bytes(Fair).
 
 %% @doc Bytes and senders that wait.
 -spec info(outlet()) -> map().

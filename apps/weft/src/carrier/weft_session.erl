@@ -19,6 +19,12 @@
 %% How many windows a sender in the middle of a message may send before others have their turn.
 -define(LINE_WINDOWS, 16).
 
+%% Words of heap and of binaries between collections. With much to send, what is queued outlives
+%% many of them; with the VM's own sizes a third of the work was to copy it again and again. What
+%% they were before is restored when there is nothing to send at a tick.
+-define(BUSY_QUEUE_BYTES, 131072).
+-define(BUSY_HEAP, [{min_heap_size, 50000}, {min_bin_vheap_size, 2000000}]).
+
 -record(session, {node :: node() | undefined,
                   name :: binary(),
                   counters :: weft_session_counters:counters(),
@@ -27,6 +33,7 @@
                   stream :: weft_stream:stream(),
                   outlet :: weft_outlet:outlet(),
                   handle :: erlang:dist_handle() | undefined,
+                  usual_heap :: [{atom(), non_neg_integer()}] | undefined,
                   connecting :: gen_server:from() | undefined,
                   handshake = weft_handshake_stream:new() :: weft_handshake_stream:stream()}).
 
@@ -228,7 +235,8 @@ ended(Session) ->
 
 %% Unnumbered: when the path is down there is nothing to prove life with.
 send_tick(#session{stream = Stream} = Session) ->
-    Session#session{stream = weft_stream:send_unnumbered(fun weft_wire:tick/1, 5, Stream)}.
+    usual_heap(Session#session{
+                 stream = weft_stream:send_unnumbered(fun weft_wire:tick/1, 5, Stream)}).
 
 send_packet(Packet, #session{stream = Stream} = Session) ->
     Session#session{stream = weft_stream:push(handshake, Packet, byte_size(Packet), Stream)}.
@@ -261,9 +269,28 @@ pump(#session{stream = Stream0} = Session) ->
 
 fetch(#session{outlet = Outlet} = Session) ->
     case weft_outlet:to_fetch(Outlet) of
-        true -> Session#session{outlet = weft_outlet:fetch(Outlet)};
+        true -> with_heap(Session#session{outlet = weft_outlet:fetch(Outlet)});
         false -> Session
     end.
+
+with_heap(#session{usual_heap = undefined, outlet = Outlet} = Session) ->
+    case weft_outlet:queued_bytes(Outlet) > ?BUSY_QUEUE_BYTES of
+        true -> Session#session{usual_heap = set_heap(?BUSY_HEAP)};
+        false -> Session
+    end;
+with_heap(Session) ->
+    Session.
+
+usual_heap(#session{usual_heap = [_ | _] = Usual, outlet = Outlet} = Session) ->
+    case weft_outlet:queued_bytes(Outlet) of
+        0 -> _ = set_heap(Usual), Session#session{usual_heap = undefined};
+        _ -> Session
+    end;
+usual_heap(Session) ->
+    Session.
+
+set_heap(Sizes) ->
+    [{Flag, process_flag(Flag, Size)} || {Flag, Size} <- Sizes].
 
 send_next(#session{stream = Stream} = Session) ->
     case weft_stream:can_send(Stream) of
