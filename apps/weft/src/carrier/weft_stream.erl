@@ -132,7 +132,7 @@ handle(_Message, _Stream) ->
 %% A tick is answered by an acknowledgement. One on each lane: the last of them to arrive comes
 %% after all that was sent.
 ask(ask, #stream{path = #path{label = Label, idle = Idle, busy = Busy}} = Stream) ->
-    [_ = weft_lane:send(Lane, weft_wire:tick(Label), 5) || Lane <- Idle ++ Busy],
+    _ = [weft_lane:send(Lane, weft_wire:tick(Label), 5) || Lane <- Idle ++ Busy],
     Stream;
 ask(_, Stream) ->
     Stream.

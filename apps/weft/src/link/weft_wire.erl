@@ -74,8 +74,8 @@ tick(Label) -> <<?TICK, Label:32>>.
 open(Label, #{mode := Mode, kind := Kind, hops := Hops, session := Session,
               received := Received, source := Source, target := Target}) ->
     [<<?OPEN, Label:32, (mode_code(Mode)), Hops, Session:16/binary, Received:64,
-       (byte_size(Source)):16, Source/binary, (byte_size(Target)):16, Target/binary>>
-     | encode_kind(Kind)].
+       (byte_size(Source)):16, Source/binary, (byte_size(Target)):16, Target/binary>>,
+     encode_kind(Kind)].
 
 -spec accept(label(), sequence()) -> iodata().
 accept(Label, Received) -> <<?ACCEPT, Label:32, Received:64>>.

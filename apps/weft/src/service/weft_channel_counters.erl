@@ -63,16 +63,14 @@ read(Counters) ->
           #{name() => non_neg_integer()}.
 tell(Channel, Counters, Before) ->
     Now = read(Counters),
-    _ = case erlang:function_exported(telemetry, execute, 3) of
-            true ->
-                [apply(telemetry, execute, [[weft, channel, Name], #{count => Count},
-                                            #{channel => Channel}])
-                 || Name <- pressure(),
-                    Count <- [maps:get(Name, Now) - maps:get(Name, Before, 0)], Count > 0];
-            false ->
-                []
-        end,
+    _ = [tell(telemetry, [[weft, channel, Name], #{count => Count}, #{channel => Channel}])
+         || Name <- pressure(),
+            Count <- [maps:get(Name, Now) - maps:get(Name, Before, 0)], Count > 0],
     Now.
+
+%% To whom it may concern: nothing here depends on the library.
+tell(Telemetry, Event) ->
+    erlang:function_exported(Telemetry, execute, 3) andalso apply(Telemetry, execute, Event).
 
 pressure() ->
     names() -- [messages_out, bytes_out, batches_out, messages_in, batches_in].
