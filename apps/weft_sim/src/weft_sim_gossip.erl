@@ -180,8 +180,9 @@ limits(cluster, _NodeCount) ->
     [{weft_sim_connectivity_checker, #{}}, {weft_sim_symmetry_checker, #{}},
      {weft_sim_degree_checker, #{full => 0.95}}];
 limits(one_sender, _NodeCount) -> reaches(1.0) ++ costs(15, 0.2);
-limits(Many, NodeCount) when Many =:= many_senders; Many =:= at_once ->
-    reaches(1.0) ++ costs(18 * growth(NodeCount), 1);
+limits(many_senders, NodeCount) -> reaches(1.0) ++ costs(18 * growth(NodeCount), 1);
+%% Our own: messages that travel at once hinder each other in shaping the tree.
+limits(at_once, NodeCount) -> reaches(1.0) ++ costs(20 * growth(NodeCount), 1);
 limits(crash_80, _NodeCount) -> reaches(0.99);
 limits(crash_95, _NodeCount) -> reaches(0.9);
 %% Some of the last 5 % may know nobody who lives, not even a seed.
