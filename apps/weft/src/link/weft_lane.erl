@@ -11,7 +11,8 @@
 %% Packets of one process keep their order: once one waits in the writer, later ones queue behind.
 -module(weft_lane).
 
--export([new/3, send/3, send/4, queued_bytes/1, socket/1, key/1, class/1, index/1, close/1]).
+-export([new/3, send/3, send/4, queued_bytes/1, socket/1, key/1, class/1, index/1]).
+-export([close/1, abort/1]).
 -export([writer/3]).
 -export_type([lane/0, key/0]).
 
@@ -90,12 +91,22 @@ class(#lane{key = {Class, _}}) -> Class.
 -spec index(lane()) -> non_neg_integer().
 index(#lane{key = {_, Index}}) -> Index.
 
-%% @doc Closes the socket and stops the writer. Only the process that made the lane may call this.
+%% @doc Closes the socket, when what was sent is out, and stops the writer. Only the process that
+%% made the lane may call this.
 -spec close(lane()) -> ok.
-close(#lane{socket = Socket, writer = Writer}) ->
-    unlink(Writer),
-    exit(Writer, kill),
+close(#lane{socket = Socket} = Lane) ->
+    stop_writer(Lane),
     weft_transport:close(Socket).
+
+%% @doc The same at once: what is not out will be sent again by another lane.
+-spec abort(lane()) -> ok.
+abort(#lane{socket = Socket} = Lane) ->
+    stop_writer(Lane),
+    weft_transport:abort(Socket).
+
+stop_writer(#lane{writer = Writer}) ->
+    unlink(Writer),
+    exit(Writer, kill).
 
 %% @private
 -spec writer(weft_transport:socket(), counters:counters_ref(), node()) -> no_return().

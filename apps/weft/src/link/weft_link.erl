@@ -174,7 +174,10 @@ terminate(Reason, #link{lanes = Lanes}) ->
     Goodbye = Reason =:= shutdown,
     lists:foreach(fun(#lane{lane = Lane}) ->
                           _ = Goodbye andalso weft_lane:send(Lane, weft_wire:goodbye(), 1),
-                          weft_lane:close(Lane)
+                          case Goodbye of
+                              true -> weft_lane:close(Lane);
+                              false -> weft_lane:abort(Lane)
+                          end
                   end, maps:values(Lanes)).
 
 %% --- packets ----------------------------------------------------------------------------------
@@ -316,7 +319,7 @@ lose(Socket, Reason, #link{lanes = Lanes} = Link) ->
     end.
 
 drop_lane(Lane, Reason, #link{lanes = Lanes, handler = Handler, above = Above} = Link) ->
-    weft_lane:close(Lane),
+    weft_lane:abort(Lane),
     Link#link{lanes = maps:remove(weft_lane:socket(Lane), Lanes), last_error = Reason,
               above = Handler:lane_down(Lane, Above)}.
 
@@ -330,7 +333,7 @@ lose_all(Reason, Link) ->
 drop_all(Reason, #link{lanes = Lanes} = Link) when map_size(Lanes) =:= 0 ->
     down_above(Reason, Link);
 drop_all(Reason, #link{lanes = Lanes, cores = Cores} = Link) ->
-    lists:foreach(fun(#lane{lane = Lane}) -> weft_lane:close(Lane) end, maps:values(Lanes)),
+    lists:foreach(fun(#lane{lane = Lane}) -> weft_lane:abort(Lane) end, maps:values(Lanes)),
     down_above(Reason, Link#link{lanes = #{}, idle_since_ms = now_ms(),
                                  cores = weft_link_cores:link_down(Link#link.last_error, Cores)}).
 

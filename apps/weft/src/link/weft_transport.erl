@@ -9,7 +9,7 @@
 
 -export([listen/1, accept/1, secure_accepted/2, connect/4, may_speak_weft/1,
          send/2, room/1, try_send/2, recv/3,
-         activate/2, more/2, half/0, close/1, controlling_process/2, peername/1, setopts/2,
+         activate/2, more/2, half/0, close/1, abort/1, controlling_process/2, peername/1, setopts/2,
          user_setopts/2, getopts/2, sent_packets/1,
          tcp_socket/1]).
 -export_type([socket/0]).
@@ -172,6 +172,16 @@ more(Socket, Count) -> setopts(Socket, [{active, Count}]).
 -spec close(socket()) -> ok.
 close(Socket) when is_port(Socket) -> gen_tcp:close(Socket);
 close(Socket) -> _ = ssl:close(Socket), ok.
+
+%% @doc Closes and throws away what was not sent. Otherwise a peer that does not read either holds
+%% up the caller for seconds. TLS has its own last word to send, which may take as long.
+-spec abort(socket()) -> ok.
+abort(Socket) when is_port(Socket) ->
+    _ = inet:setopts(Socket, [{linger, {true, 0}}]),
+    gen_tcp:close(Socket);
+abort(Socket) ->
+    _ = spawn(fun() -> ssl:close(Socket) end),
+    ok.
 
 -spec controlling_process(socket(), pid()) -> ok | {error, term()}.
 controlling_process(Socket, Pid) when is_port(Socket) ->
