@@ -117,9 +117,13 @@ until_connected(A, B) ->
 up(Node) ->
     lists:sort([Peer || #{node := Peer, state := up} <- call(Node, weft_links, info, [])]).
 
+%% Links change: what was counted is what is given back.
 until_linked(Node, Count) ->
     weft_test_nodes:until(fun() -> length(up(Node)) =:= Count end),
-    up(Node).
+    case up(Node) of
+        Up when length(Up) =:= Count -> Up;
+        _ -> until_linked(Node, Count)
+    end.
 
 until_elsewhere(Client, Disturb) ->
     [At] = until_linked(Client, 1),

@@ -466,8 +466,9 @@ fuzz(Config) ->
     _ = fuzz_handshakes(Config, 200),
     _ = fuzz_packets(Config, 2000),
     settle(A),
-    Atoms = call(A, erlang, system_info, [atom_count]),
+    %% First, since to ask for it makes atoms.
     Memory = memory(A),
+    Atoms = call(A, erlang, system_info, [atom_count]),
     Statuses = fuzz_handshakes(Config, Handshakes),
     Connections = fuzz_packets(Config, Packets),
     settle(A),
@@ -499,11 +500,13 @@ fuzz_hello(Socket, Hello) ->
     _ = gen_tcp:shutdown(Socket, write),
     case ?C:hear(Socket) of
         {ok, Challenge} ->
-            {ok, #{status := Status}} = weft_hello:parse_challenge(Challenge),
-            Status;
+            answered(weft_hello:parse_challenge(Challenge), Hello, Challenge);
         {error, Reason} ->
             Reason
     end.
+
+answered({ok, #{status := Status}}, _Hello, _Challenge) -> Status;
+answered({error, malformed}, Hello, Challenge) -> ct:fail({no_challenge, Challenge, to, Hello}).
 
 fuzz_proof(Socket, Hello) ->
     {ok, Challenge} = ?C:begin_handshake(Socket, Hello),
