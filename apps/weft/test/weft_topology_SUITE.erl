@@ -177,7 +177,8 @@ a_gateway_holds_no_more_than_the_window_for_a_target_that_sleeps(Config) ->
     [NameA, NameG, NameB] = [node_name(Name) || Name <- Names],
     WindowBytes = 1048576,
     Env = [{topology, {static, #{links => [{NameA, NameG}, {NameG, NameB}]}}},
-           {window_bytes, WindowBytes}, {link_timeout_ms, 60000}, {resume_timeout_ms, 60000}],
+           {window_bytes, WindowBytes}, {queue_bytes, 8 * WindowBytes},
+           {link_timeout_ms, 60000}, {resume_timeout_ms, 60000}],
     [A, G, B] = start(Names, Env, ?PARTIAL, Config),
     weft_test_nodes:until(fun() -> ping(A, B) =:= pong end),
     Sink = call(B, erlang, spawn, [?MODULE, sink, [0]]),
@@ -188,11 +189,12 @@ a_gateway_holds_no_more_than_the_window_for_a_target_that_sleeps(Config) ->
     %% Nobody gets on: all ten wait in send.
     weft_test_nodes:until(fun() -> lists:all(fun(P) -> waits(A, P) end, Senders) end),
     ?assert(memory(G) - Before < 8 * WindowBytes),
-    ?assert(memory(A) - BeforeA < 16 * WindowBytes),
+    %% Of the 200 MB: the queue, the window, and what waits to be collected.
+    ?assert(memory(A) - BeforeA < 24 * WindowBytes),
     weft_test_nodes:continue(B),
     weft_test_nodes:until(fun() -> received(B, Sink) =:= 10 * 100 end, 30000).
 
-%% All of it: the senders' own 200 kB each are in it, and what waits to be collected.
+%% All of it: the senders' own 200 kB each are in it.
 memory(Node) ->
     call(Node, erlang, memory, [total]).
 

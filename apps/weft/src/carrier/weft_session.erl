@@ -23,7 +23,7 @@
 %% many of them; with the VM's own sizes a third of the work was to copy it again and again. What
 %% they were before is restored when there is nothing to send at a tick.
 -define(BUSY_QUEUE_BYTES, 131072).
--define(BUSY_HEAP, [{min_heap_size, 50000}, {min_bin_vheap_size, 2000000}]).
+-define(BUSY_HEAP, [{min_heap_size, 50000}, {min_bin_vheap_size, 1000000}]).
 
 -record(session, {node :: node() | undefined,
                   name :: binary(),
