@@ -25,8 +25,11 @@
 run(Arguments) ->
     halt(main(Arguments)).
 
-%% @doc 0: measured, 1: something got worse in a comparison, 2: bad arguments.
+%% @doc 0: measured or helped, 1: something got worse in a comparison, 2: bad arguments.
 -spec main([string()]) -> 0 | 1 | 2.
+main([Help | _]) when Help =:= "--help"; Help =:= "help" ->
+    io:put_chars(help()),
+    0;
 main(["report" | Arguments]) ->
     weft_bench_report:main(Arguments -- ["--terminal"]);
 main(["compare" | Arguments]) ->
@@ -80,10 +83,16 @@ variant(Word) ->
     end.
 
 usage(Text) ->
-    io:format(standard_error, "~ts~nArguments: [--quick] [--suites a,c] [--only RE,RE] "
-              "[--variants V,V] [--repetitions N] [--out DIR] [--list]~n"
-              "or: report DIR, or: compare OLD NEW [--threshold 0.9]~n", [Text]),
+    io:format(standard_error, "~ts~n~ts", [Text, help()]),
     2.
+
+help() ->
+    ["bin/bench [--quick] [--suites a,c] [--only RE,RE] [--variants V,V] [--repetitions N]\n"
+     "          [--out DIR] [--list]          measure; --list only tells what and how long\n"
+     "bin/bench report DIR                    make the report of a run again\n"
+     "bin/bench compare OLD NEW [--threshold 0.9]\n"
+     "Variants: ", lists:join(" ", [atom_to_list(V) || V <- weft_bench_variant:all()]),
+     "\nSuites, cells and what they mean: docs/guide/benchmark.md\n"].
 
 %% ---- what to measure ----
 
