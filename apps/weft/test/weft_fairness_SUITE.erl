@@ -7,7 +7,7 @@
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2,
          end_per_testcase/2]).
--export([call_beside_bulk/1, many_senders_of_large_messages/1, slow_receiver/1,
+-export([call_beside_bulk/1, pinned_senders_have_their_weight/1, many_senders_of_large_messages/1, slow_receiver/1,
          senders_run_again_after_nodedown/1, suspended_senders_obey/1]).
 
 -define(LOAD, weft_fairness_load).
@@ -18,7 +18,7 @@
 suite() -> [{timetrap, {minutes, 3}}].
 
 all() ->
-    [call_beside_bulk, many_senders_of_large_messages, slow_receiver,
+    [call_beside_bulk, pinned_senders_have_their_weight, many_senders_of_large_messages, slow_receiver,
      senders_run_again_after_nodedown, suspended_senders_obey].
 
 init_per_suite(Config) ->
@@ -53,6 +53,23 @@ call_beside_bulk(Config) ->
     ?assert(Median < 10000),
     ?assert(Worst < 1000000),
     ?assert(lists:min(Counts) * 4 >= lists:max(Counts)).
+
+%% Four processes with as much to send as there is room for: those pinned to `bulk' get a quarter
+%% each of what the others get, and all of them something. (Half of the difference is asked for.)
+pinned_senders_have_their_weight(Config) ->
+    {A, B} = pair(Config, []),
+    Receivers = call(B, receivers, [4]),
+    Senders = call(A, senders, [Receivers, 1000000, infinity]),
+    [ok = weft_test_nodes:call(A, weft_pins, pin, [P, bulk]) || P <- lists:sublist(Senders, 2)],
+    weft_test_nodes:until(fun() -> least(B, Receivers) >= 3 end),
+    Before = [Count || {Count, _} <- call(B, received, [Receivers])],
+    weft_test_nodes:until(fun() -> received(B, Receivers) - lists:sum(Before) > 2000 end),
+    ok = call(A, stop, [Senders]),
+    After = [Count || {Count, _} <- call(B, received, [Receivers])],
+    [Bulk1, Bulk2, Default1, Default2] = lists:zipwith(fun(X, Y) -> X - Y end, After, Before),
+    ct:pal("bulk ~w, default ~w", [[Bulk1, Bulk2], [Default1, Default2]]),
+    ?assert(Bulk1 > 0 andalso Bulk2 > 0),
+    ?assert(Default1 + Default2 > 2 * (Bulk1 + Bulk2)).
 
 least(B, Receivers) ->
     lists:min([Count || {Count, _} <- call(B, received, [Receivers])]).
