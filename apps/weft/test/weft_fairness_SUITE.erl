@@ -7,7 +7,8 @@
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2,
          end_per_testcase/2]).
--export([call_beside_bulk/1, pinned_senders_have_their_weight/1, many_senders_of_large_messages/1, slow_receiver/1,
+-export([call_beside_bulk/1, pinned_senders_have_their_weight/1,
+         many_senders_of_large_messages/1, slow_receiver/1,
          senders_run_again_after_nodedown/1, suspended_senders_obey/1]).
 
 -define(LOAD, weft_fairness_load).
@@ -18,7 +19,8 @@
 suite() -> [{timetrap, {minutes, 3}}].
 
 all() ->
-    [call_beside_bulk, pinned_senders_have_their_weight, many_senders_of_large_messages, slow_receiver,
+    [call_beside_bulk, pinned_senders_have_their_weight,
+     many_senders_of_large_messages, slow_receiver,
      senders_run_again_after_nodedown, suspended_senders_obey].
 
 init_per_suite(Config) ->
