@@ -13,7 +13,8 @@ properties_test_() ->
                                     {"within its bounds", 1000, prop_bounds()}]].
 
 %% From 12 MB/s at 100 us to 600 MB/s at 50 ms: eight tenths of the rate and more, once it is
-%% learned (looks at the round trip cost a part of so short a time); and small messages do not wait for much more than round trips, the first window, and two payloads.
+%% learned (looks at the round trip cost a part of so short a time); and small messages do not wait
+%% for much more than round trips, the first window, and two payloads.
 prop_fills_the_path() ->
     ?FORALL({Rate, DelayUs}, {range(12, 600), range(50, 25000)},
             begin
