@@ -7,7 +7,7 @@
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2,
          end_per_testcase/2]).
--export([call_beside_bulk/1, pinned_senders_have_their_weight/1,
+-export([call_beside_bulk/1, atoms_beside_bulk/1, pinned_senders_have_their_weight/1,
          many_senders_of_large_messages/1, slow_receiver/1,
          senders_run_again_after_nodedown/1, suspended_senders_obey/1]).
 
@@ -19,7 +19,7 @@
 suite() -> [{timetrap, {minutes, 3}}].
 
 all() ->
-    [call_beside_bulk, pinned_senders_have_their_weight,
+    [call_beside_bulk, atoms_beside_bulk, pinned_senders_have_their_weight,
      many_senders_of_large_messages, slow_receiver,
      senders_run_again_after_nodedown, suspended_senders_obey].
 
@@ -55,6 +55,22 @@ call_beside_bulk(Config) ->
     ?assert(Median < 10000),
     ?assert(Worst < 1000000),
     ?assert(lists:min(Counts) * 4 >= lists:max(Counts)).
+
+%% More atoms than the cache of a connection has slots, in small messages that overtake large ones
+%% with atoms of their own: each arrives as it was sent.
+atoms_beside_bulk(Config) ->
+    {A, B} = pair(Config, []),
+    Bulk = call(B, receivers, [4]),
+    Small = [call(B, receiver_of_atoms, []) || _ <- [1, 2]],
+    Large = call(B, receiver_of_atoms, []),
+    Senders = call(A, senders, [Bulk, 1000000, infinity]),
+    weft_test_nodes:until(fun() -> least(B, Bulk) >= 1 end),
+    Sending = [call(A, send_atoms, [Receiver, Bytes, Count])
+               || {Receiver, Bytes, Count} <- [{Large, 100000, 300}
+                                               | [{Pid, 0, 3000} || Pid <- Small]]],
+    weft_test_nodes:until(fun() -> [N || P <- [Large | Small], N <- call(B, atoms_right, [P])]
+                                       =:= [300, 3000, 3000] end),
+    ok = call(A, stop, [Senders ++ Sending]).
 
 %% Four processes with as much to send as there is room for: those pinned to `bulk' get a quarter
 %% each of what the others get, and all of them something. (Half of the difference is asked for.)

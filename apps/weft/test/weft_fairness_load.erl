@@ -5,7 +5,8 @@
 
 -export([receivers/1, received/1, senders/3, sent/1, statuses/1, stop/1, kill/1, calls/2, hold/1,
          release/1, purge_beside/1, queued_bytes/0, binary_bytes/0, join/1]).
--export([echo/0, receiver/2, sender/5, holder/1]).
+-export([receiver_of_atoms/0, send_atoms/3, atoms_right/1]).
+-export([echo/0, receiver/2, sender/5, holder/1, take_atoms/1, send_atoms/4]).
 
 -define(STOP, {?MODULE, stop}).
 -define(SENT, {?MODULE, sent}).
@@ -23,6 +24,52 @@ receiver(Count, Bytes) ->
         {Number, Binary} when Number =:= Count + 1 -> receiver(Number, Bytes + byte_size(Binary));
         {Number, _} -> exit({out_of_order, Number, Count});
         {count, From, Ref} -> From ! {Ref, {Count, Bytes}}, receiver(Count, Bytes)
+    end.
+
+%% @doc Starts a receiver for what `send_atoms/3' sends. A wrong atom is its end.
+-spec receiver_of_atoms() -> pid().
+receiver_of_atoms() ->
+    spawn(?MODULE, take_atoms, [0]).
+
+%% @private
+-spec take_atoms(non_neg_integer()) -> no_return().
+take_atoms(Count) ->
+    receive
+        {right, From, Ref} ->
+            From ! {Ref, Count},
+            take_atoms(Count);
+        {Number, Atoms, _Fill} when Number =:= Count + 1 ->
+            Texts = [atom_to_binary(Atom) || Atom <- Atoms],
+            Texts = texts(Number),
+            take_atoms(Number)
+    end.
+
+%% Ten of 5,000 atoms, others each time.
+texts(Number) ->
+    [<<"weft_test_", (integer_to_binary((Number * 7 + N * N * 31) rem 5000))/binary>>
+     || N <- lists:seq(1, 10)].
+
+%% @doc Sends Count messages of ten atoms and so many bytes.
+-spec send_atoms(pid(), Bytes :: non_neg_integer(), Count :: pos_integer()) -> pid().
+send_atoms(Receiver, Bytes, Count) ->
+    spawn(?MODULE, send_atoms, [Receiver, binary:copy(<<7>>, Bytes), 1, Count]).
+
+%% @private
+-spec send_atoms(pid(), binary(), pos_integer(), pos_integer()) -> ok.
+send_atoms(_Receiver, _Fill, Number, Count) when Number > Count ->
+    ok;
+send_atoms(Receiver, Fill, Number, Count) ->
+    Receiver ! {Number, [binary_to_atom(Text) || Text <- texts(Number)], Fill},
+    send_atoms(Receiver, Fill, Number + 1, Count).
+
+%% @doc How many messages have come, all of them right so far.
+-spec atoms_right(pid()) -> [non_neg_integer()].
+atoms_right(Pid) ->
+    Ref = monitor(process, Pid),
+    Pid ! {right, self(), Ref},
+    receive
+        {Ref, Count} -> demonitor(Ref, [flush]), [Count];
+        {'DOWN', Ref, _, _, Reason} -> error(Reason)
     end.
 
 %% @doc Messages and bytes so far, per receiver.

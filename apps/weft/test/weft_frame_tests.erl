@@ -111,11 +111,19 @@ an_unknown_control_message_is_ordered_test() ->
     Other = pid(7, atom(119, <<"other@host">>)),
     [?assertEqual({whole, ordered}, read([op(Op), Other, Other])) || Op <- [0, 9, 38, 200, 255]].
 
-%% With the atom cache the control message holds references to atoms.
-the_atom_cache_is_not_understood_test() ->
-    ?assertEqual({whole, ordered},
-                 weft_frame:read([<<131, 68, 1, 0, 1, 2>>,
-                                  <<104, 3, 97, 22, 88, 82, 0, 0:96, 88, 82, 1, 0:96>>])).
+%% References to atoms in the control message, definitions in the header, as the VM sends them.
+with_the_atom_cache_test() ->
+    Control = <<104, 3, 97, 22, 88, 82, 0, 9:32, 1:32, 7:32, 88, 82, 1, 0:96>>,
+    Uses = <<131, 68, 3, 49, 1, 181, 125, 5>>,
+    Defines = <<131, 68, 3, 49, 9, 181, 125, 5, 5, "hello">>,
+    Long = <<131, 69, 4:64, 3:64, 2, 16#80, 1, 181, 125, 300:16, (binary:copy(<<$a>>, 300))/binary>>,
+    Key = 1 bsl 32 + 9,
+    [?assertEqual(Expected, weft_frame:read(Frame))
+     || {Expected, Header} <- [{{whole, Key}, Uses}, {{whole, Key}, Defines},
+                               {{first, 4, Key}, Long}],
+        Frame <- [[Header, Control, <<82, 2>>], [<<Header/binary, Control/binary>>, <<82, 2>>],
+                  [Header, binary:part(Control, 0, 3),
+                   binary:part(Control, 3, byte_size(Control) - 3)]]].
 
 later_fragments_refer_to_the_first_test() ->
     ?assertEqual({more, 9}, weft_frame:read([<<131, 70, 9:64, 2:64>>, <<"bytes">>])),

@@ -26,15 +26,18 @@ frame() ->
     ?LET(Size, oneof([range(0, 200), range(0, 70000)]), binary:copy(<<Size:8>>, Size)).
 
 step({add, Frame, Part}, {Fifo, In, Out}) ->
-    {weft_payload_fifo:add(byte_size(Frame), [Frame], Part, Fifo), [sized(Frame) | In], Out};
+    {weft_payload_fifo:add(byte_size(Frame), [Frame], Part, none, Fifo), [sized(Frame) | In], Out};
 step({batch, Frames}, {Fifo, In, Out}) ->
     Batch = [sized(Frame) || Frame <- Frames],
-    {weft_payload_fifo:add_batch(Batch, iolist_size(Batch), length(Batch), Fifo), [Batch | In],
+    {weft_payload_fifo:add_batch(Batch, iolist_size(Batch), length(Batch),
+                                 [{length(Batch), none}], Fifo), [Batch | In],
      Out};
 step(take, {Fifo0, In, Out}) ->
     case weft_payload_fifo:take(Fifo0) of
-        {{Payload, Bytes, _Whole}, Fifo} ->
+        {{Payload, Bytes, _Whole, Stamps}, Fifo} ->
             Bytes = iolist_size(Payload),
+            [{Count, none}] = Stamps,
+            Count = length([F || <<S:32, F:S/binary>> <= iolist_to_binary(Payload)]),
             Bytes = weft_payload_fifo:bytes(Fifo0) - weft_payload_fifo:bytes(Fifo),
             {Fifo, In, [Payload | Out]};
         empty ->
@@ -46,18 +49,18 @@ sized(Frame) -> <<(byte_size(Frame)):32, Frame/binary>>.
 
 rest(Fifo0) ->
     case weft_payload_fifo:take(Fifo0) of
-        {{Payload, _, _}, Fifo} -> [Payload | rest(Fifo)];
+        {{Payload, _, _, _}, Fifo} -> [Payload | rest(Fifo)];
         empty -> []
     end.
 
 take(Fifo0) ->
-    {{_, Bytes, Whole}, Fifo} = weft_payload_fifo:take(Fifo0),
+    {{_, Bytes, Whole, _}, Fifo} = weft_payload_fifo:take(Fifo0),
     {Bytes, Whole, Fifo}.
 
 %% Two fragments make a payload; it is not whole if the message goes on.
 a_payload_of_fragments_test() ->
     Fragment = binary:copy(<<1>>, 65560),
-    Add = fun({Frame, Part}, F) -> weft_payload_fifo:add(byte_size(Frame), [Frame], Part, F) end,
+    Add = fun({Frame, Part}, F) -> weft_payload_fifo:add(byte_size(Frame), [Frame], Part, none, F) end,
     Fifo0 = lists:foldl(Add, weft_payload_fifo:new(131072),
                         [{Fragment, middle}, {Fragment, middle}, {Fragment, middle},
                          {<<"end">>, final}]),

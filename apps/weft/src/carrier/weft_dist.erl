@@ -161,8 +161,7 @@ request_type(Node, Type) ->
 hs_data(Kernel, Session, MyNode, Timer) ->
     Counters = weft_session:counters(Session),
     #hs_data{kernel_pid = Kernel, this_node = MyNode, socket = Session, timer = Timer,
-             %% Frames of different senders overtake each other; the cache needs them in order.
-             this_flags = 0, reject_flags = ?DFLAG_DIST_HDR_ATOM_CACHE,
+             this_flags = 0, reject_flags = 0,
              f_send = fun weft_session:send_handshake/2,
              f_recv = fun(S, _Length, TimeoutMs) -> weft_session:recv_handshake(S, TimeoutMs) end,
              f_setopts_pre_nodeup = fun(_) -> ok end,

@@ -19,6 +19,8 @@
 %% While no sender has a queue, small frames may be joined without looking at them (`fast/1'). Then
 %% only little is taken before `full/1': where all are small, the VM's own way to stop senders costs
 %% less than looking at each frame. Bytes count with the size before each frame.
+%%
+%% Headers of frames that overtake what they rely on are mended as they go out (`weft_atom_cache').
 -module(weft_fair_queue_core).
 
 -export([new/1, fast/1, small_bytes/0, batch_bytes/0, add_batch/4, add/4, ready/2, take/3,
@@ -53,7 +55,7 @@
 -type classes() :: #{weft_frame:key() => class()}.
 -type effect() :: {suspend | resume, weft_frame:key()}.
 -type frame() :: {Size :: non_neg_integer(), iodata(), weft_frame:sender(), class(),
-                  whole | middle | final}.
+                  whole | middle | final, weft_atom_cache:stamp()}.
 
 -record(queue, {fifo :: weft_payload_fifo:fifo(),
                 class :: class(),
@@ -70,6 +72,7 @@
                debts = #{} :: #{weft_frame:key() => non_neg_integer()},
                line = [] :: [{weft_frame:key(), BytesLeft :: pos_integer()}],
                fragments = weft_fragments:new() :: weft_fragments:fragments(),
+               atoms = weft_atom_cache:new() :: weft_atom_cache:cache(),
                watched = #{} :: #{weft_frame:key() => non_neg_integer()},
                targets = #{} :: #{weft_frame:key() => non_neg_integer()},
                ready = [] :: [frame()],
@@ -95,19 +98,23 @@ small_bytes() -> ?SMALL_BYTES.
 -spec batch_bytes() -> pos_integer().
 batch_bytes() -> ?EXPRESS_BYTES.
 
-%% @doc Small frames with their sizes before them, not looked at. Only while `fast/1', and while no
-%% sender has a class of its own.
+%% @doc Small frames with their sizes before them, not looked at but for their headers: none defines
+%% atoms (`weft_atom_cache:defines/1'). Only while `fast/1', and while no sender has a class of its
+%% own.
 -spec add_batch(iodata(), Bytes :: pos_integer(), Pieces :: pos_integer(), state()) -> state().
 add_batch(Batch, BatchBytes, Pieces, #fair{bytes = Bytes, express = Express} = Fair) ->
+    Stamps = weft_atom_cache:unseen(Pieces, Fair#fair.atoms),
     Fair#fair{bytes = Bytes + BatchBytes,
-              express = weft_payload_fifo:add_batch(Batch, BatchBytes, Pieces, Express)}.
+              express = weft_payload_fifo:add_batch(Batch, BatchBytes, Pieces, Stamps, Express)}.
 
 %% @doc A frame of any size, as the VM gives it.
 -spec add(Size :: non_neg_integer(), iodata(), classes(), state()) -> state().
-add(Size, Data, Classes, #fair{bytes = Bytes} = Fair0) ->
+add(Size, Data, Classes, #fair{bytes = Bytes, atoms = Atoms0} = Fair0) ->
     {Sender, Part, Fair} = sender(weft_frame:read(Data), Fair0),
+    {Stamp, Atoms} = weft_atom_cache:fetched(Data, Atoms0),
     Class = maps:get(Sender, Classes, default),
-    place({Size, Data, Sender, Class, Part}, Fair#fair{bytes = Bytes + Size + 4}).
+    place({Size, Data, Sender, Class, Part, Stamp},
+          Fair#fair{bytes = Bytes + Size + 4, atoms = Atoms}).
 
 sender({whole, Sender}, Fair) ->
     {Sender, whole, Fair};
@@ -124,30 +131,33 @@ sender({final, Sequence}, #fair{fragments = Fragments0} = Fair) ->
 
 place(Frame, #fair{hold_all = true, held = Held} = Fair) ->
     Fair#fair{held = queue:in(Frame, Held)};
-place({_, _, Key, _, _} = Frame, Fair) when is_integer(Key) ->
+place({_, _, Key, _, _, _} = Frame, Fair) when is_integer(Key) ->
     place_known(Frame, Fair);
 place(Frame, #fair{queues = Queues, ready = []} = Fair) when map_size(Queues) =:= 0 ->
     to_express(Frame, Fair);
-place({_, _, Sender, _, _} = Frame, #fair{held = Held} = Fair) ->
+place({_, _, Sender, _, _, _} = Frame, #fair{held = Held} = Fair) ->
     await(Fair#fair{held = queue:in(Frame, Held), hold_all = Sender =:= ordered}).
 
-place_known({Size, Frame, Key, Class, Part} = Whole, #fair{queues = Queues} = Fair0) ->
+place_known({_, _, Key, _, _, _} = Frame, #fair{queues = Queues} = Fair0) ->
     case Queues of
         #{Key := #queue{fifo = Fifo} = Queue} ->
-            share(Key, Queue#queue{fifo = weft_payload_fifo:add(Size, Frame, Part, Fifo)}, Fair0);
+            share(Key, Queue#queue{fifo = append(Frame, Fifo)}, Fair0);
         _ ->
-            case is_express(Whole, Fair0) of
-                {true, Fair} -> to_express(Whole, Fair);
-                {false, Fair} -> begin_queue({Size, Frame, Part}, Key, Class, Fair)
+            case is_express(Frame, Fair0) of
+                {true, Fair} -> to_express(Frame, Fair);
+                {false, Fair} -> begin_queue(Frame, Fair)
             end
     end.
 
-to_express({Size, Frame, _, _, Part}, #fair{express = Express} = Fair) ->
-    Fair#fair{express = weft_payload_fifo:add(Size, Frame, Part, Express)}.
+append({Size, Data, _, _, Part, Stamp}, Fifo) ->
+    weft_payload_fifo:add(Size, Data, Part, Stamp, Fifo).
 
-is_express({Size, _, _, Class, _}, Fair) when Size >= ?SMALL_BYTES; Class =:= bulk ->
+to_express(Frame, #fair{express = Express} = Fair) ->
+    Fair#fair{express = append(Frame, Express)}.
+
+is_express({Size, _, _, Class, _, _}, Fair) when Size >= ?SMALL_BYTES; Class =:= bulk ->
     {false, Fair};
-is_express({Size, _, Key, _, _}, #fair{express = Express, watched = Watched} = Fair) ->
+is_express({Size, _, Key, _, _, _}, #fair{express = Express, watched = Watched} = Fair) ->
     case weft_payload_fifo:bytes(Express) < ?WATCH_BYTES of
         true ->
             {true, Fair};
@@ -159,12 +169,11 @@ is_express({Size, _, Key, _, _}, #fair{express = Express, watched = Watched} = F
 watch(Key, Bytes, Watched) when map_size(Watched) >= ?WATCHED_MAX -> #{Key => Bytes};
 watch(Key, Bytes, Watched) -> Watched#{Key => Bytes}.
 
-begin_queue({Size, Frame, Part}, Key, Class, #fair{express = Express, time = Time, turns = Turns,
-                                                   debts = Debts} = Fair) ->
+begin_queue({_, _, Key, Class, _, _} = Frame, #fair{express = Express, time = Time, turns = Turns,
+                                                    debts = Debts} = Fair) ->
     Tag = max(Time, maps:get(Key, Debts, 0)),
-    Fifo = weft_payload_fifo:add(Size, Frame, Part, weft_payload_fifo:new(?LARGE_BYTES)),
-    share(Key, #queue{fifo = Fifo, class = Class, tag = Tag,
-                      behind = weft_payload_fifo:begun(Express)},
+    share(Key, #queue{fifo = append(Frame, weft_payload_fifo:new(?LARGE_BYTES)), class = Class,
+                      tag = Tag, behind = weft_payload_fifo:begun(Express)},
           Fair#fair{turns = gb_sets:add({Tag, Key}, Turns), debts = maps:remove(Key, Debts)}).
 
 %% Puts a queue that has grown back, and has its sender suspended if it is over its share.
@@ -196,9 +205,9 @@ await(Fair) ->
 
 unknown_senders(Held, Ready) ->
     case queue:peek(Held) of
-        {value, {_, _, last, _, _} = Frame} ->
+        {value, {_, _, last, _, _, _} = Frame} ->
             unknown_senders(queue:drop(Held), [Frame | Ready]);
-        {value, {_, _, ordered, _, _} = Frame} ->
+        {value, {_, _, ordered, _, _, _} = Frame} ->
             {lists:reverse(Ready, [Frame]), queue:drop(Held)};
         _ ->
             {lists:reverse(Ready), Held}
@@ -225,7 +234,7 @@ release_held(#fair{held = Held, queues = Queues} = Fair) ->
     case queue:peek(Held) of
         empty ->
             Fair#fair{hold_all = false};
-        {value, {_, _, Key, _, _} = Frame} when is_integer(Key) ->
+        {value, {_, _, Key, _, _, _} = Frame} when is_integer(Key) ->
             release_held(place_known(Frame, Fair#fair{held = queue:drop(Held)}));
         {value, Frame} when map_size(Queues) =:= 0 ->
             release_held(to_express(Frame, Fair#fair{held = queue:drop(Held)}));
@@ -251,13 +260,18 @@ take(Room, LineBytes, #fair{express = Express, queues = Queues, run_bytes = Run}
     end.
 
 take_express(#fair{express = Express0, bytes = Bytes, run_bytes = Run} = Fair) ->
-    {{Payload, Size, _}, Express} = weft_payload_fifo:take(Express0),
+    {{Payload, Size, _, Stamps}, Express} = weft_payload_fifo:take(Express0),
     Watched = case weft_payload_fifo:bytes(Express) of
                   0 -> #{};
                   _ -> Fair#fair.watched
               end,
-    {Payload, Size, Fair#fair{express = Express, bytes = Bytes - Size, run_bytes = Run + Size,
-                              watched = Watched}}.
+    mended(Payload, Size, Stamps,
+           Fair#fair{express = Express, bytes = Bytes - Size, run_bytes = Run + Size,
+                     watched = Watched}).
+
+mended(Payload0, Bytes0, Stamps, #fair{atoms = Atoms0} = Fair) ->
+    {Payload, Bytes, Atoms} = weft_atom_cache:sent(Payload0, Bytes0, Stamps, Atoms0),
+    {Payload, Bytes, Fair#fair{atoms = Atoms}}.
 
 take_queue(LineBytes, #fair{express = Express} = Fair) ->
     {Key, #queue{behind = Behind} = Queue} = next_queue(Fair),
@@ -289,12 +303,13 @@ cost(bulk) -> 16.
 
 serve(Key, #queue{fifo = Fifo0, tag = Tag, class = Class} = Queue, LineBytes,
       #fair{bytes = Bytes, turns = Turns} = Fair0) ->
-    {{Payload, Size, Whole}, Fifo} = weft_payload_fifo:take(Fifo0),
+    {{Payload, Size, Whole, Stamps}, Fifo} = weft_payload_fifo:take(Fifo0),
     Fair = Fair0#fair{bytes = Bytes - Size, turns = gb_sets:delete({Tag, Key}, Turns),
                       time = time(Key, Tag, Fair0),
                       line = line(Key, Size, Whole, LineBytes, Fair0)},
     Served = Queue#queue{fifo = Fifo, tag = Tag + Size * cost(Class)},
-    {Payload, Size, reached(Key, weft_payload_fifo:taken(Fifo), served(Key, Served, Fair))}.
+    mended(Payload, Size, Stamps,
+           reached(Key, weft_payload_fifo:taken(Fifo), served(Key, Served, Fair))).
 
 %% Time is the tag of whose turn it was. Who goes on out of turn runs ahead of it.
 time(Key, Tag, #fair{line = Line, time = Time}) ->

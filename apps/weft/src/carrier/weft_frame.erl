@@ -3,11 +3,11 @@
 %%
 %% Frames of different senders may overtake each other, frames of one sender may not, so a fair
 %% queue must know the sender. It stands in the control message of the frame (ERTS User's Guide,
-%% "Distribution Protocol"), here as the VM hands frames out without the atom cache:
+%% "Distribution Protocol"), behind the header (see `weft_atom_cache'):
 %%
-%%   131,68,0,Control,Message  or  112,131,Control,131,Message    a whole signal
-%%   131,69,Sequence:64,Fragment:64,0,Control,..                  the first fragment of a signal
-%%   131,70,Sequence:64,Fragment:64,..                            the rest; counts down to 1
+%%   131,68,Atoms,Control,Message  or  112,131,Control,131,Message  a whole signal
+%%   131,69,Sequence:64,Fragment:64,Atoms,Control,..                the first fragment of a signal
+%%   131,70,Sequence:64,Fragment:64,..                              the rest; counts down to 1
 %%
 %% A sender is known by its key, the numbers of its pid. Signals without one: `last' comes after all
 %% that was there before it (a DOWN from a process known by its name), `ordered' is also before all
@@ -33,6 +33,7 @@
 -define(SMALL_INTEGER, 97).
 -define(NEW_PID, 88).
 -define(SMALL_ATOM_UTF8, 119).
+-define(CACHED_ATOM, 82).
 
 %% Control messages by where their sender is.
 -define(IS_SECOND(Op), (Op =:= 1 orelse Op =:= 3 orelse Op =:= 4
@@ -47,16 +48,27 @@
 
 %% @doc The sender of a frame, and whether the frame is a whole signal.
 -spec read(iodata()) -> part().
+read([<<131, 68, Count, _/binary>> = Header,
+      <<?SMALL_TUPLE, _, ?SMALL_INTEGER, Op, ?NEW_PID, ?CACHED_ATOM, _, Id:32, Serial:32, _/binary>>
+      | _]) when ?IS_SECOND(Op), byte_size(Header) =:= Count + Count div 2 + 4 ->
+    {whole, key(Id, Serial)};
 read([<<131, 68, 0, ?SMALL_TUPLE, _, ?SMALL_INTEGER, Op, ?NEW_PID, ?SMALL_ATOM_UTF8, Length,
         _:Length/binary, Id:32, Serial:32, _/binary>> | _]) when ?IS_SECOND(Op) ->
     {whole, key(Id, Serial)};
-read([<<131, 68, 0>>, <<?SMALL_TUPLE, _, ?SMALL_INTEGER, Op, ?NEW_PID, ?SMALL_ATOM_UTF8, Length,
-                        _:Length/binary, Id:32, Serial:32, _/binary>> | _]) when ?IS_SECOND(Op) ->
-    {whole, key(Id, Serial)};
 read([<<131, 70, _/binary>> = Bin | _]) when byte_size(Bin) >= 18 ->
     frame(Bin);
+read([<<131, Kind, _/binary>> = Bin | Pieces] = Data) when Kind =:= 68; Kind =:= 69 ->
+    case weft_atom_cache:header_bytes(Bin) of
+        none -> frame(head(Data));
+        Bytes -> with_atoms(Bin, head([binary:part(Bin, Bytes, byte_size(Bin) - Bytes) | Pieces]))
+    end;
 read(Data) ->
     frame(head(Data)).
+
+with_atoms(<<131, 69, Sequence:64, Left:64, _/binary>>, Control) when Left > 1 ->
+    {first, Sequence, control(Control)};
+with_atoms(_, Control) ->
+    {whole, control(Control)}.
 
 frame(<<131, 68, 0, Control/binary>>) -> {whole, control(Control)};
 frame(<<112, 131, Control/binary>>) -> {whole, control(Control)};
@@ -119,7 +131,9 @@ bytes(Count, Bin) ->
         _ -> odd
     end.
 
-%% What is behind an atom in one of its four encodings.
+%% What is behind an atom in one of its five encodings.
+atom(<<?CACHED_ATOM, _, Rest/binary>>) ->
+    Rest;
 atom(<<Tag, Length, _:Length/binary, Rest/binary>>) when Tag =:= ?SMALL_ATOM_UTF8; Tag =:= 115 ->
     Rest;
 atom(<<Tag, Length:16, _:Length/binary, Rest/binary>>) when Tag =:= 118; Tag =:= 100 ->

@@ -72,7 +72,8 @@ fetch(Frames, Bytes, #outlet{fair = Fair, classes = Classes} = Outlet) ->
             end
     end.
 
-%% Nobody waits: small frames are joined and not looked at. A full payload goes out first.
+%% Nobody waits: small frames are joined and not looked at, unless they define atoms. A full payload
+%% goes out first.
 fetch_small(Frames, Bytes, #outlet{handle = Handle} = Outlet0) ->
     {Next, Batch, BatchBytes, Pieces} = join(Handle, weft_fair_queue_core:small_bytes(), [], 0, 0),
     Outlet = add_batch(Batch, BatchBytes, Pieces, Outlet0),
@@ -89,8 +90,12 @@ join(Handle, Small, Batch, Bytes, Pieces) ->
             {full, Batch, Bytes, Pieces};
         false ->
             case erlang:dist_ctrl_get_data(Handle) of
-                {Size, Data} when Size < Small ->
-                    join(Handle, Small, [Batch, <<Size:32>> | Data], Bytes + Size + 4, Pieces + 1);
+                {Size, Data} = Frame when Size < Small ->
+                    case weft_atom_cache:defines(Data) of
+                        false -> join(Handle, Small, [Batch, <<Size:32>> | Data],
+                                      Bytes + Size + 4, Pieces + 1);
+                        true -> {Frame, Batch, Bytes, Pieces}
+                    end;
                 Other ->
                     {Other, Batch, Bytes, Pieces}
             end

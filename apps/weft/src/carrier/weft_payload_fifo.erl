@@ -9,7 +9,7 @@
 %% much cheaper to keep: each piece that waits is looked at by the garbage collector.
 -module(weft_payload_fifo).
 
--export([new/1, add/4, add_batch/4, take/1, bytes/1, begun/1, taken/1, flatten/3]).
+-export([new/1, add/5, add_batch/5, take/1, bytes/1, begun/1, taken/1, flatten/3]).
 -export_type([fifo/0, payload/0]).
 
 -define(PIECES_MAX, 16).
@@ -21,32 +21,38 @@
                open_bytes = 0 :: non_neg_integer(),
                open_pieces = 0 :: non_neg_integer(),
                open_whole = true :: boolean(),
+               open_stamps = [] :: weft_atom_cache:stamps(),
                bytes = 0 :: non_neg_integer(),
                begun = 0 :: non_neg_integer(),
                taken = 0 :: non_neg_integer()}).
 -opaque fifo() :: #fifo{}.
-%% Whole: no signal goes on in the next payload.
--type payload() :: {iodata(), Bytes :: pos_integer(), Whole :: boolean()}.
+%% Whole: no signal goes on in the next payload. The stamps of its frames come out with it.
+-type payload() :: {iodata(), Bytes :: pos_integer(), Whole :: boolean(),
+                    weft_atom_cache:stamps()}.
 
 %% @doc A payload of FullBytes or more is closed.
 -spec new(FullBytes :: pos_integer()) -> fifo().
 new(FullBytes) -> #fifo{full_bytes = FullBytes}.
 
 %% @doc Appends a frame; Part says where in its signal it is.
--spec add(Size :: non_neg_integer(), iodata(), whole | middle | final, fifo()) -> fifo().
-add(Size, Frame, Part, #fifo{open = Open, open_bytes = OpenBytes, open_pieces = Pieces,
-                             bytes = Bytes, begun = Begun} = Fifo) ->
+-spec add(Size :: non_neg_integer(), iodata(), whole | middle | final, weft_atom_cache:stamp(),
+          fifo()) -> fifo().
+add(Size, Frame, Part, Stamp, #fifo{open = Open, open_bytes = OpenBytes, open_pieces = Pieces,
+                                    open_stamps = Stamps, bytes = Bytes, begun = Begun} = Fifo) ->
     close_if_full(Fifo#fifo{open = [Open, <<Size:32>> | Frame], open_bytes = OpenBytes + Size + 4,
                             open_pieces = Pieces + 1, open_whole = Part =/= middle,
+                            open_stamps = weft_atom_cache:joined([{1, Stamp}], Stamps),
                             bytes = Bytes + Size + 4, begun = begun(OpenBytes, Begun)}).
 
 %% @doc Appends whole frames that already have their sizes before them.
--spec add_batch(iodata(), Bytes :: pos_integer(), Pieces :: pos_integer(), fifo()) -> fifo().
-add_batch(Batch, BatchBytes, BatchPieces,
-          #fifo{open = Open, open_bytes = OpenBytes, open_pieces = Pieces, bytes = Bytes,
-                begun = Begun} = Fifo) ->
+-spec add_batch(iodata(), Bytes :: pos_integer(), Pieces :: pos_integer(),
+                weft_atom_cache:stamps(), fifo()) -> fifo().
+add_batch(Batch, BatchBytes, BatchPieces, BatchStamps,
+          #fifo{open = Open, open_bytes = OpenBytes, open_pieces = Pieces, open_stamps = Stamps,
+                bytes = Bytes, begun = Begun} = Fifo) ->
     close_if_full(Fifo#fifo{open = [Open | Batch], open_bytes = OpenBytes + BatchBytes,
                             open_pieces = Pieces + BatchPieces, open_whole = true,
+                            open_stamps = weft_atom_cache:joined(BatchStamps, Stamps),
                             bytes = Bytes + BatchBytes, begun = begun(OpenBytes, Begun)}).
 
 begun(0, Begun) -> Begun + 1;
@@ -54,12 +60,16 @@ begun(_OpenBytes, Begun) -> Begun.
 
 close_if_full(#fifo{open_bytes = Bytes, full_bytes = FullBytes, full = Full} = Fifo)
   when Bytes >= FullBytes ->
-    Fifo#fifo{full = queue:in(open(Fifo), Full), open = [], open_bytes = 0, open_pieces = 0};
+    emptied(Fifo#fifo{full = queue:in(open(Fifo), Full)});
 close_if_full(Fifo) ->
     Fifo.
 
-open(#fifo{open = Open, open_bytes = Bytes, open_pieces = Pieces, open_whole = Whole}) ->
-    {flatten(Bytes, Pieces, Open), Bytes, Whole}.
+open(#fifo{open = Open, open_bytes = Bytes, open_pieces = Pieces, open_whole = Whole,
+           open_stamps = Stamps}) ->
+    {flatten(Bytes, Pieces, Open), Bytes, Whole, Stamps}.
+
+emptied(Fifo) ->
+    Fifo#fifo{open = [], open_bytes = 0, open_pieces = 0, open_stamps = []}.
 
 %% @doc The next payload; the open one if there is no other.
 -spec take(fifo()) -> {payload(), fifo()} | empty.
@@ -67,11 +77,10 @@ take(#fifo{bytes = 0}) ->
     empty;
 take(#fifo{full = Full, bytes = Bytes, taken = Taken} = Fifo) ->
     case queue:out(Full) of
-        {{value, {_, Size, _} = Payload}, Rest} ->
+        {{value, {_, Size, _, _} = Payload}, Rest} ->
             {Payload, Fifo#fifo{full = Rest, bytes = Bytes - Size, taken = Taken + 1}};
         {empty, _} ->
-            {open(Fifo), Fifo#fifo{open = [], open_bytes = 0, open_pieces = 0, bytes = 0,
-                                   taken = Taken + 1}}
+            {open(Fifo), emptied(Fifo#fifo{bytes = 0, taken = Taken + 1})}
     end.
 
 %% @doc Bytes inside, with the sizes before the frames.
