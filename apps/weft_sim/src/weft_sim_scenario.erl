@@ -30,7 +30,7 @@
 %% @doc All scenarios.
 -spec names() -> [atom()].
 names() ->
-    [static_churn, static_costs, static_restarts, router_restarts, groups_churn,
+    [static_churn, static_costs, static_restarts, router_restarts, groups_churn, group_changes,
      mesh_churn, mesh_leave, mesh_split, swim_churn, swim_leave, swim_split,
      clients_churn, clients_loss, peers_churn, peers_leave, peers_split, session_faults].
 
@@ -41,6 +41,7 @@ describe(static_costs) -> "random graph; link costs change all the time, links c
 describe(static_restarts) -> "random graph; nodes restart, some with an older clock";
 describe(router_restarts) -> "random graph; routers lose their state while nodes and links stay";
 describe(groups_churn) -> "overlapping groups; links cut, nodes crash and pause";
+describe(group_changes) -> "groups made, changed and deleted by all at once; all kinds of faults";
 describe(mesh_churn) -> "full mesh through two seeds; links cut, nodes crash and pause";
 describe(mesh_leave) -> "full mesh; nodes join, leave and come back while links are cut";
 describe(mesh_split) -> "full mesh in two halves for ten minutes";
@@ -82,6 +83,17 @@ build(groups_churn, Nodes) ->
     Pairs = lists:usort([{A, B} || Group <- maps:values(Groups), A <- Group, B <- Group, A < B]),
     routed({weft_groups_core, #{groups => Groups}}, Pairs, starts(Nodes, 1000),
            faults(Nodes, Pairs, [cut, cut_one_way, crash, pause]));
+build(group_changes, Nodes) ->
+    Pairs = random_graph(Nodes),
+    Machines = [{topology, weft_static_core, #{links => Pairs}},
+                {groups, weft_group_core, #{groups => #{first => lists:sublist(Nodes, 3)}}}],
+    Cut = lists:usort([pick(Pairs) || _ <- lists:seq(1, length(Pairs) div 10)]),
+    #{world => #{machines => fun(_Node) -> Machines end,
+                 checkers => [{weft_sim_group_checker, #{apart => Cut}}]},
+      steps => starts(Nodes, 1000) ++ group_changes(Nodes)
+          ++ faults(Nodes, all_pairs(Nodes), [cut, cut_one_way, crash, restart, pause]),
+      heal_at_ms => ?SAFETY_MS, lasting => [{at(1000), {cut, A, B}} || {A, B} <- Cut],
+      settle_ms => ?SETTLE_MS};
 build(mesh_churn, Nodes) ->
     Pairs = all_pairs(Nodes),
     mesh(Nodes, Nodes, [], faults(Nodes, Pairs, [cut, cut_one_way, crash, restart, pause]));
@@ -156,6 +168,20 @@ session_fault(crash, Gateways, _Pairs, AtMs) ->
 session_fault(pause, Gateways, _Pairs, AtMs) ->
     Gateway = pick(Gateways),
     [{AtMs, {pause, Gateway}}, {AtMs + at(600), {resume, Gateway}}].
+
+%% Few names, so that they clash, and some of the changes at the same moment.
+group_changes(Nodes) ->
+    lists:append([[{AtMs, {command, Node, groups, group_change(Node, Nodes)}}
+                   || Node <- [pick(Nodes) || _ <- lists:seq(1, pick([1, 1, 4]))]]
+                  || _ <- lists:seq(1, 5 * length(Nodes)),
+                     AtMs <- [2000 + at(?SAFETY_MS - 3000)]]).
+
+group_change(Node, Nodes) ->
+    Name = pick([first, g1, g2, g3]),
+    Some = [pick(Nodes) || _ <- lists:seq(1, at(5))],
+    pick([{create, Name, [Node | Some]}, {create, Name, [Node | Some]}, {create, Name, Some},
+          {add, Name, Some}, {add, Name, Some}, {remove, Name, Some}, {leave, Name},
+          {delete, Name}]).
 
 %% Leaves, is stopped, and comes back with a new incarnation.
 gone(Node, LeaveMs, BackMs) ->
