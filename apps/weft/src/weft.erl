@@ -6,6 +6,7 @@
 -module(weft).
 
 -export([send/3, cast/3, call/4, pin/1, pin/2, unpin/0, unpin/1]).
+-export([broadcast/2, subscribe/1, unsubscribe/1]).
 -export([status/0, why/1, trace/1, members/0, neighbours/0, topology/0, topology/1]).
 
 %% @doc This node's links, sessions and routes, as one map. Costs one call per link and session.
@@ -81,3 +82,18 @@ unpin() -> unpin(self()).
 %% @doc Ends what `pin/2' began.
 -spec unpin(pid()) -> ok.
 unpin(Pid) -> weft_pins:unpin(Pid).
+
+%% --- broadcast (docs/guide/broadcast.md) ------------------------------------------------------
+
+%% @doc Sends a message to the subscribers of a scope, which is any term, on all nodes.
+-spec broadcast(Scope :: term(), Message :: term()) -> weft_broadcast:result().
+broadcast(Scope, Message) -> weft_broadcast:broadcast(Scope, Message).
+
+%% @doc The calling process gets `{weft_broadcast, Scope, FromNode, Message}' for each message of
+%% the scope from now on, and `{weft_broadcast_missed, Scope, mailbox_full | FromNode, Count}' for
+%% those that are lost to it.
+-spec subscribe(Scope :: term()) -> ok | {error, not_running}.
+subscribe(Scope) -> weft_broadcast:subscribe(Scope).
+
+-spec unsubscribe(Scope :: term()) -> ok.
+unsubscribe(Scope) -> weft_broadcast:unsubscribe(Scope).

@@ -17,7 +17,7 @@
              | link_timeout_ms | link_idle_ms
              | handshake_timeout_ms | pending_handshakes_max | plain_nodes | ports | topology
              | circuits | discovery | discovery_interval_ms | hop_limit | relay_circuits_max
-             | relay_bytes_max | channels | pins | faults.
+             | relay_bytes_max | channels | pins | broadcast | faults.
 
 %% As often as the kernel ticks a connection with net_ticktime at its default.
 -define(WATCHED_KEEPALIVE_MS, 15000).
@@ -53,6 +53,7 @@ schema() ->
      {relay_bytes_max, 67108864, between(65536, 1 bsl 40), "bytes, from 65536"},
      {channels, #{}, fun(_) -> true end, "a map from names to maps of options"},
      {pins, #{}, fun(_) -> true end, "a map from registered names to channels"},
+     {broadcast, #{}, fun(_) -> true end, "a map of options"},
      {faults, false, fun is_boolean/1, "true or false"}].
 
 %% @doc Loads the application description so that its environment can be read before it is started.
@@ -110,7 +111,8 @@ check_key(Key, Value) ->
 check_relations(Env) ->
     check_timeouts(Env)
         ++ weft_channel_options:check(proplists:get_value(channels, Env, default(channels)),
-                                      proplists:get_value(pins, Env, default(pins))).
+                                      proplists:get_value(pins, Env, default(pins)))
+        ++ weft_broadcast_options:check(proplists:get_value(broadcast, Env, default(broadcast))).
 
 check_timeouts(Env) ->
     Keepalive = proplists:get_value(keepalive_ms, Env, default(keepalive_ms)),

@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Top supervisor of the application: the overlay and discovery, if a topology is
-%% configured, and channels.
+%% configured, channels and broadcast.
 %% The carrier is not here; it lives under the kernel's network supervisor (`weft_carrier_sup').
 -module(weft_sup).
 -behaviour(supervisor).
@@ -22,7 +22,8 @@ start_link(Overlay) ->
 init(Overlay) ->
     Children = [supervised(weft_overlay_sup, [Overlay]) || Overlay =/= none]
         ++ [supervised(weft_discovery_sup, [map_get(discovery, Overlay)]) || Overlay =/= none]
-        ++ [supervised(weft_channel_sup, []) || whereis(weft_carrier_sup) =/= undefined],
+        ++ [supervised(weft_channel_sup, []) || whereis(weft_carrier_sup) =/= undefined]
+        ++ [supervised(weft_broadcast_sup, []) || Overlay =/= none],
     {ok, {#{strategy => one_for_one, intensity => 1, period => 60}, Children}}.
 
 supervised(Module, Args) ->

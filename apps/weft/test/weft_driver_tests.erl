@@ -9,13 +9,16 @@
 
 %% Links, driver and test share one process, so that the test sees what the links are asked for.
 with_driver(Test) ->
-    Pid = start(),
+    with_driver(#{}, Test).
+
+with_driver(More, Test) ->
+    Pid = start(More),
     try Test(Pid) after stop() end.
 
-start() ->
+start(More) ->
     true = register(weft_fake_links_owner, self()),
     ok = weft_view:new(),
-    {ok, Pid} = weft_driver:start_link(?NAME, weft_echo_core, options()),
+    {ok, Pid} = weft_driver:start_link(?NAME, weft_echo_core, maps:merge(options(), More)),
     ok = weft_driver:subscribe(?NAME, self()),
     Pid.
 
@@ -63,6 +66,18 @@ effects_reach_the_link_layer(_Pid) ->
     expect({connect, ?PEER}),
     expect({disconnect, ?PEER}),
     expect({break, ?PEER}).
+
+messages_of_neighbours_over_the_limit_are_dropped_and_counted_test() ->
+    with_driver(#{mailbox_max => 5},
+                fun messages_of_neighbours_over_the_limit_are_dropped_and_counted/1).
+
+%% Of ten that wait the first four have more than five behind them.
+messages_of_neighbours_over_the_limit_are_dropped_and_counted(Pid) ->
+    ok = sys:suspend(Pid),
+    [Pid ! {weft_link, message, ?PEER, N} || N <- lists:seq(1, 10)],
+    ok = sys:resume(Pid),
+    [expect_event({message, ?PEER, N}) || N <- lists:seq(5, 10)],
+    ?assertEqual(4, weft_driver:drops(?NAME)).
 
 a_message_to_a_lost_neighbour_is_dropped_test() ->
     with_driver(fun a_message_to_a_lost_neighbour_is_dropped/1).

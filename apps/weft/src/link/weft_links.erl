@@ -7,7 +7,8 @@
 -module(weft_links).
 -behaviour(gen_server).
 
--export([start_link/1, ensure/1, lookup/1, up/1, wanted/1, is_released/1, list/0, info/0,
+-export([start_link/1, ensure/1, lookup/1, up/1, queued_bytes/1, wanted/1, is_released/1,
+         list/0, info/0,
          subscribe/2, send/3, connect/1, disconnect/1, break/1, retry/1,
          admit/3, attach/3, publish/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
@@ -53,6 +54,14 @@ up(Node) ->
     case read(Node) of
         {_Pid, #{lane := _}} -> true;
         _ -> false
+    end.
+
+%% @doc What waits for the first lane to this node.
+-spec queued_bytes(node()) -> non_neg_integer().
+queued_bytes(Node) ->
+    case read(Node) of
+        {_Pid, #{lane := Lane}} -> weft_lane:queued_bytes(Lane);
+        _ -> 0
     end.
 
 %% @doc Does the overlay want a link to this node?

@@ -17,7 +17,7 @@
 
 -include_lib("kernel/include/logger.hrl").
 
--export([start_link/3, change/3, command/2, command/3, notice/2, subscribe/2]).
+-export([start_link/3, change/3, command/2, command/3, notice/2, subscribe/2, drops/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 %% Time for a new core to ask for its links before those of the former are given up.
@@ -34,13 +34,17 @@
     core :: module(),
     core_state :: term(),
     links :: module(),
+    %% Messages of neighbours are dropped while so many messages wait; and how many were.
+    mailbox_max :: pos_integer() | infinity,
+    drops = 0 :: non_neg_integer(),
     subscribers = #{} :: #{pid() => reference()}}).
 
 %% @doc Starts the driver Name of CoreModule, registered under that name; cores of the same name on
 %% different nodes talk to each other. Options are those of the core, and for the driver:
 %% `link_module' (`weft_links'; the module of the link layer), `self' (`node()'), `listens_to' ([]:
-%% drivers of this node whose notices become events). `seed' and `incarnation' get values when
-%% absent.
+%% drivers of this node whose notices become events), `mailbox_max' (infinity: how many messages may
+%% wait before those of neighbours are dropped; for cores that do without). `seed' and `incarnation'
+%% get values when absent.
 -spec start_link(Name :: atom(), CoreModule :: module(), Options :: map()) ->
           {ok, pid()} | {error, term()}.
 start_link(Name, CoreModule, Options) ->
@@ -72,6 +76,11 @@ notice(Name, Notice) ->
 subscribe(Name, Pid) ->
     gen_server:call(Name, {subscribe, Pid}).
 
+%% @doc How many messages of neighbours were dropped; see `mailbox_max'.
+-spec drops(Name :: atom()) -> non_neg_integer().
+drops(Name) ->
+    gen_server:call(Name, drops).
+
 %% @private
 -spec init({atom(), module(), map()}) -> {ok, #driver{}}.
 init({Name, Core, Options0}) ->
@@ -83,7 +92,8 @@ init({Name, Core, Options0}) ->
                   maps:get(listens_to, Options, [])),
     {CoreState, Effects} = Core:init(Self, Options),
     ok = Links:subscribe(Name, self()),
-    Driver = #driver{name = Name, self = Self, core = Core, core_state = CoreState, links = Links},
+    Driver = #driver{name = Name, self = Self, core = Core, core_state = CoreState, links = Links,
+                     mailbox_max = maps:get(mailbox_max, Options, infinity)},
     {ok, perform(Effects, Driver)}.
 
 complete(Options) ->
@@ -94,12 +104,15 @@ with_default(Key, _Make, Options) when is_map_key(Key, Options) -> Options;
 with_default(Key, Make, Options) -> Options#{Key => Make()}.
 
 %% @private
--spec handle_call({command, term()} | {subscribe, pid()} | {change, module(), map()},
-                  gen_server:from(), #driver{}) -> {noreply, #driver{}} | {reply, ok, #driver{}}.
+-spec handle_call({command, term()} | {subscribe, pid()} | {change, module(), map()} | drops,
+                  gen_server:from(), #driver{}) ->
+          {noreply, #driver{}} | {reply, ok | non_neg_integer(), #driver{}}.
 handle_call({change, Core, Options}, _From, Driver) ->
     {reply, ok, changed(Core, complete(Options), Driver)};
 handle_call({command, Command}, From, Driver) ->
     {noreply, event({command, From, Command}, Driver)};
+handle_call(drops, _From, #driver{drops = Drops} = Driver) ->
+    {reply, Drops, Driver};
 handle_call({subscribe, Pid}, _From, #driver{subscribers = Subscribers} = Driver) ->
     {reply, ok, case Subscribers of
                     #{Pid := _} -> Driver;
@@ -120,8 +133,11 @@ handle_cast({notice, Notice}, Driver) ->
                  | {weft_handover, Generation :: pos_integer(), [weft_core:node_id()]}
                  | {weft_notice, Driver :: atom(), Notice :: term()}
                  | {'DOWN', reference(), process | port, pid() | port(), term()}.
-handle_info({weft_link, message, Node, Msg}, Driver) ->
-    {noreply, event({message, Node, Msg}, Driver)};
+handle_info({weft_link, message, Node, Msg}, #driver{drops = Drops} = Driver) ->
+    case has_room(Driver) of
+        true -> {noreply, event({message, Node, Msg}, Driver)};
+        false -> {noreply, Driver#driver{drops = Drops + 1}}
+    end;
 handle_info({weft_link, up, Node, _Info}, #driver{up = Up} = Driver) ->
     {noreply, event({neighbour_up, Node}, Driver#driver{up = Up#{Node => []}})};
 handle_info({weft_link, down, Node, Reason}, #driver{up = Up} = Driver) ->
@@ -140,6 +156,12 @@ handle_info({'DOWN', _Ref, port, _Socket, _Reason}, Driver) ->
     {noreply, Driver};
 handle_info({'DOWN', _Ref, process, Pid, _Reason}, #driver{subscribers = Subscribers} = Driver) ->
     {noreply, Driver#driver{subscribers = maps:remove(Pid, Subscribers)}}.
+
+has_room(#driver{mailbox_max = infinity}) ->
+    true;
+has_room(#driver{mailbox_max = Max}) ->
+    {message_queue_len, Waiting} = process_info(self(), message_queue_len),
+    Waiting =< Max.
 
 changed(Core, Options, #driver{name = Name, self = Self, up = Up, asked = Asked} = Driver0) ->
     Generation = Driver0#driver.generation + 1,

@@ -26,10 +26,10 @@ delete(Key) ->
     true = ets:delete(?MODULE, Key),
     ok.
 
-%% @doc Removes all rows of the driver Owner.
+%% @doc Removes all rows of the driver Owner; without an overlay there are none.
 -spec clear(Owner :: atom()) -> ok.
 clear(Owner) ->
-    true = ets:match_delete(?MODULE, {'_', '_', Owner}),
+    _ = ets:whereis(?MODULE) =/= undefined andalso ets:match_delete(?MODULE, {'_', '_', Owner}),
     ok.
 
 %% @doc The keys of all rows of the driver Owner.

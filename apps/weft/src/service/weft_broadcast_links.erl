@@ -1,0 +1,58 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The links that broadcasts travel on, for `weft_driver', and how much may wait for them.
+%%
+%% With an overlay these are its links (`weft_links'), without one the connections to other nodes
+%% (`weft_node_links'). A neighbour that is slow to take what was sent gets no more meanwhile; it
+%% asks others for it, or gets it by the exchange later. So a slow link costs this node a bounded
+%% amount of memory, and is never closed for it.
+-module(weft_broadcast_links).
+
+-export([subscribe/2, send/3, connect/1, disconnect/1, break/1, is_busy/1]).
+
+%% What may wait for a neighbour before it gets no more, or before the messages of this node wait.
+-define(NEIGHBOUR_BYTES, 8388608).
+-define(SENDER_BYTES, 2097152).
+%% What may wait for the broadcaster before the messages of this node wait.
+-define(SENDER_MESSAGES, 1000).
+
+%% @doc See `weft_links'.
+-spec subscribe(weft_links:core(), pid()) -> ok.
+subscribe(Core, Pid) -> (links()):subscribe(Core, Pid).
+
+%% @doc See `weft_links'. What is not sent, since too much waits, counts as sent.
+-spec send(node(), weft_links:core(), term()) -> ok | {error, not_connected}.
+send(Node, Core, Message) ->
+    case weft_links:queued_bytes(Node) > ?NEIGHBOUR_BYTES of
+        true -> ok;
+        false -> (links()):send(Node, Core, Message)
+    end.
+
+%% @doc See `weft_links'.
+-spec connect(node()) -> ok.
+connect(Node) -> (links()):connect(Node).
+
+%% @doc See `weft_links'.
+-spec disconnect(node()) -> ok.
+disconnect(Node) -> (links()):disconnect(Node).
+
+%% @doc See `weft_links'.
+-spec break(node()) -> ok.
+break(Node) -> (links()):break(Node).
+
+%% @doc Is the broadcaster, or are all neighbours, so far behind that this node should send nothing
+%% of its own?
+-spec is_busy(Broadcaster :: pid()) -> boolean().
+is_busy(Broadcaster) ->
+    case process_info(Broadcaster, message_queue_len) of
+        {message_queue_len, Waiting} when Waiting > ?SENDER_MESSAGES -> true;
+        _ -> are_busy([Node || {Node, _Cost} <- weft_overlay:neighbours()])
+    end.
+
+are_busy([]) -> false;
+are_busy(Nodes) -> lists:all(fun(N) -> weft_links:queued_bytes(N) > ?SENDER_BYTES end, Nodes).
+
+links() ->
+    case weft_config:get(topology) of
+        undefined -> weft_node_links;
+        _ -> weft_links
+    end.
