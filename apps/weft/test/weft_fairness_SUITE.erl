@@ -8,7 +8,7 @@
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2,
          end_per_testcase/2]).
 -export([call_beside_bulk/1, atoms_beside_bulk/1, pinned_senders_have_their_weight/1,
-         many_senders_of_large_messages/1, slow_receiver/1,
+         many_senders_of_large_messages/1, slow_receiver/1, small_messages_pin_no_payloads/1,
          senders_run_again_after_nodedown/1, suspended_senders_obey/1]).
 
 -define(LOAD, weft_fairness_load).
@@ -20,7 +20,7 @@ suite() -> [{timetrap, {minutes, 3}}].
 
 all() ->
     [call_beside_bulk, atoms_beside_bulk, pinned_senders_have_their_weight,
-     many_senders_of_large_messages, slow_receiver,
+     many_senders_of_large_messages, slow_receiver, small_messages_pin_no_payloads,
      senders_run_again_after_nodedown, suspended_senders_obey].
 
 init_per_suite(Config) ->
@@ -124,6 +124,21 @@ slow_receiver(Config) ->
     ok = call(A, stop, [Senders]),
     Sent = call(A, sent, [Senders]),
     weft_test_nodes:until(fun() -> received(B, Receivers) =:= Sent end).
+
+%% Small messages travel joined. One in a hundred is for a process that does not look at them: they
+%% take the memory of what they are, not that of all they travelled with (17 MB here).
+small_messages_pin_no_payloads(Config) ->
+    {A, B} = pair(Config, []),
+    [Held, Other] = Receivers = call(B, receivers, [2]),
+    Holder = call(B, hold, [[Held]]),
+    Before = call(B, binary_bytes, []),
+    ok = call(A, send_mixed, [Held, Other, 100000, 100]),
+    weft_test_nodes:until(fun() -> element(1, hd(call(B, received, [[Other]]))) =:= 99000 end),
+    More = call(B, binary_bytes, []) - Before,
+    ct:pal("a thousand messages of 150 bytes hold ~b", [More]),
+    ?assert(More < 2000000),
+    ok = call(B, release, [Holder]),
+    weft_test_nodes:until(fun() -> received(B, Receivers) =:= 100000 end).
 
 patient() ->
     [{queue_bytes, ?QUEUE_BYTES}, {window_bytes, ?WINDOW_BYTES}, {resume_timeout_ms, 60000},

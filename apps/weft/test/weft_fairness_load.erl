@@ -5,7 +5,7 @@
 
 -export([receivers/1, received/1, senders/3, sent/1, statuses/1, stop/1, kill/1, calls/2, hold/1,
          release/1, purge_beside/1, queued_bytes/0, binary_bytes/0, join/1]).
--export([receiver_of_atoms/0, send_atoms/3, atoms_right/1]).
+-export([send_mixed/4, receiver_of_atoms/0, send_atoms/3, atoms_right/1]).
 -export([echo/0, receiver/2, sender/5, holder/1, take_atoms/1, send_atoms/4]).
 
 -define(STOP, {?MODULE, stop}).
@@ -61,6 +61,17 @@ send_atoms(_Receiver, _Fill, Number, Count) when Number > Count ->
 send_atoms(Receiver, Fill, Number, Count) ->
     Receiver ! {Number, [binary_to_atom(Text) || Text <- texts(Number)], Fill},
     send_atoms(Receiver, Fill, Number + 1, Count).
+
+%% @doc Sends Count messages of 150 bytes, each of number Every to the first receiver.
+-spec send_mixed(pid(), pid(), Count :: pos_integer(), Every :: pos_integer()) -> ok.
+send_mixed(First, Second, Count, Every) ->
+    lists:foreach(fun(N) ->
+                          Own = N div Every,
+                          case N rem Every of
+                              0 -> First ! {Own, binary:copy(<<7>>, 150)};
+                              _ -> Second ! {N - Own, binary:copy(<<7>>, 150)}
+                          end
+                  end, lists:seq(1, Count)).
 
 %% @doc How many messages have come, all of them right so far.
 -spec atoms_right(pid()) -> [non_neg_integer()].

@@ -11,6 +11,9 @@
 -export([new/3, data/6, tick/4, connected/2, session/1]).
 -export_type([input/0]).
 
+%% A message may keep so many times its size in memory.
+-define(PINNED_MAX, 4).
+
 -record(input, {session :: pid(),
                 counters :: weft_session_counters:counters(),
                 inbound :: weft_inbound_core:state(),
@@ -81,17 +84,22 @@ deliver([{handshake, Packet} | Rest], #input{session = Session} = Input) ->
 
 %% A connection that ended meanwhile makes put_data fail; its session is ending too.
 put_frames(Handle, Frames, Session) ->
-    try put_each(Handle, Frames) of
+    try put_each(Handle, Frames, byte_size(Frames) div ?PINNED_MAX) of
         ok -> ok;
         malformed -> weft_refusals:report(undefined, malformed_frames), exit(Session, malformed)
     catch
         error:Gone when Gone =:= badarg; Gone =:= notsup -> ok
     end.
 
-put_each(Handle, <<Size:32, Frame:Size/binary, Rest/binary>>) ->
-    erlang:dist_ctrl_put_data(Handle, Frame),
-    put_each(Handle, Rest);
-put_each(_Handle, <<>>) ->
+%% A message that its receiver has not looked at yet keeps the whole payload it came with, unless it
+%% has a copy of its own.
+put_each(Handle, <<Size:32, Frame:Size/binary, Rest/binary>>, Small) ->
+    erlang:dist_ctrl_put_data(Handle, case Size < Small of
+                                          true -> binary:copy(Frame);
+                                          false -> Frame
+                                      end),
+    put_each(Handle, Rest, Small);
+put_each(_Handle, <<>>, _Small) ->
     ok;
-put_each(_Handle, _Malformed) ->
+put_each(_Handle, _Malformed, _Small) ->
     malformed.
