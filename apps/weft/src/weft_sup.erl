@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Top supervisor of the application: the overlay and discovery, if a topology is
-%% configured, channels and broadcast.
+%% configured, channels and broadcast, and services; owner of the table of views.
 %% The carrier is not here; it lives under the kernel's network supervisor (`weft_carrier_sup').
 -module(weft_sup).
 -behaviour(supervisor).
@@ -20,11 +20,18 @@ start_link(Overlay) ->
 -spec init(none | weft_overlay_sup:config()) ->
           {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init(Overlay) ->
-    Children = [supervised(weft_overlay_sup, [Overlay]) || Overlay =/= none]
+    ok = weft_view:new(),
+    Children = tunnel(Overlay)
+        ++ [supervised(weft_overlay_sup, [Overlay]) || Overlay =/= none]
         ++ [supervised(weft_discovery_sup, [map_get(discovery, Overlay)]) || Overlay =/= none]
         ++ [supervised(weft_channel_sup, []) || whereis(weft_carrier_sup) =/= undefined]
-        ++ [supervised(weft_broadcast_sup, []) || Overlay =/= none],
+        ++ [supervised(weft_broadcast_sup, []) || Overlay =/= none]
+        ++ [supervised(weft_service_sup, [])],
     {ok, {#{strategy => one_for_one, intensity => 1, period => 60}, Children}}.
+
+%% First to start and last to stop: what the others use may go through it.
+tunnel(#{tunnel := {Provider, Options}}) -> [Provider:child_spec(Options)];
+tunnel(_) -> [].
 
 supervised(Module, Args) ->
     #{id => Module, type => supervisor, start => {Module, start_link, Args}}.

@@ -452,7 +452,16 @@ perform_one({view, Key, Value}, Name, Machine, #world{now_us = NowUs} = World0) 
 perform_one({notice, Notice}, Name, Machine, World) ->
     observe(notice, Name, Machine, Notice, traced({notice, Name, Machine, Notice}, World));
 perform_one({reply, _Ref, Reply}, Name, Machine, World) ->
-    traced({reply, Name, Machine, Reply}, World).
+    traced({reply, Name, Machine, Reply}, World);
+perform_one({exit, Pid, Reason}, Name, Machine, #world{now_us = NowUs} = World) ->
+    at(NowUs, {verb, {notice, node(Pid), Machine, {gone, Pid, Reason}}},
+       traced({exit, Name, Pid, Reason}, World));
+perform_one({tell, Pid, Msg}, Name, _Machine, World) ->
+    traced({tell, Name, Pid, Msg}, World);
+%% Processes are of the scenario: it gives the notice `gone', watched or not.
+perform_one({Watching, _Pid}, _Name, _Machine, World)
+  when Watching =:= watch; Watching =:= unwatch ->
+    World.
 
 check_view(Name, Key, Value, #world{watching = Watching} = World) ->
     lists:foldl(fun({Checker, Options}, W) ->

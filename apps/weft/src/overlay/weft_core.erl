@@ -49,11 +49,17 @@
   | {break, node_id()}
   | {notice, Notice :: term()}
   | {reply, Ref :: term(), Reply :: term()}
-  | {view, Key :: term(), Value :: term() | delete}.
+  | {view, Key :: term(), Value :: term() | delete}
+  | {watch, pid()}
+  | {unwatch, pid()}
+  | {tell, pid(), Msg :: term()}
+  | {exit, pid(), Reason :: term()}.
 %% `send' to a node that is no neighbour is dropped. `connect' is repeatable, and answered by
 %% `neighbour_up' (at once known when the link is up already) or `neighbour_down'. `break' closes
 %% the link, if there is one, whoever wants it; whoever still wants it dials anew. `view' writes
-%% what readers of this node see; each key belongs to one core.
+%% what readers of this node see; each key belongs to one core. `watch' is answered once by
+%% `{notice, {gone, Pid, Reason}}' when the process ends (soon, if it is no more), unless `unwatch'
+%% comes first. `tell' and `exit' are messages and exit signals to processes.
 
 -type effects() :: [effect()].
 

@@ -29,11 +29,13 @@
     %% Number of the core among those of this driver: timers of a former one are stale.
     generation = 1 :: pos_integer(),
     %% Neighbours with a link, and nodes that a core asked to be connected to.
-    up = #{} :: #{weft_core:node_id() => []},
+    up = #{} :: #{weft_core:node_id() => Info :: map()},
     asked = #{} :: #{weft_core:node_id() => []},
     core :: module(),
     core_state :: term(),
     links :: module(),
+    views :: module(),
+    watched = #{} :: #{pid() => reference()},
     %% Messages of neighbours are dropped while so many messages wait; and how many were.
     mailbox_max :: pos_integer() | infinity,
     drops = 0 :: non_neg_integer(),
@@ -41,10 +43,11 @@
 
 %% @doc Starts the driver Name of CoreModule, registered under that name; cores of the same name on
 %% different nodes talk to each other. Options are those of the core, and for the driver:
-%% `link_module' (`weft_links'; the module of the link layer), `self' (`node()'), `listens_to' ([]:
-%% drivers of this node whose notices become events), `mailbox_max' (infinity: how many messages may
-%% wait before those of neighbours are dropped; for cores that do without). `seed' and `incarnation'
-%% get values when absent.
+%% `link_module' (`weft_links'; the module of the link layer; when its `up' brings a function `send',
+%% messages go by that), `view_module' (`weft_view'; keeps what is to be read), `self' (`node()'),
+%% `listens_to' ([]: drivers of this node whose notices become events), `mailbox_max' (infinity: how
+%% many messages may wait before those of neighbours are dropped; for cores that do without). `seed'
+%% and `incarnation' get values when absent.
 -spec start_link(Name :: atom(), CoreModule :: module(), Options :: map()) ->
           {ok, pid()} | {error, term()}.
 start_link(Name, CoreModule, Options) ->
@@ -87,13 +90,14 @@ init({Name, Core, Options0}) ->
     Links = maps:get(link_module, Options0, weft_links),
     Self = maps:get(self, Options0, node()),
     Options = complete(Options0),
-    ok = weft_view:clear(Name),
+    Views = maps:get(view_module, Options0, weft_view),
+    ok = Views:clear(Name),
     lists:foreach(fun(Other) -> ok = subscribe(Other, self()) end,
                   maps:get(listens_to, Options, [])),
     {CoreState, Effects} = Core:init(Self, Options),
     ok = Links:subscribe(Name, self()),
     Driver = #driver{name = Name, self = Self, core = Core, core_state = CoreState, links = Links,
-                     mailbox_max = maps:get(mailbox_max, Options, infinity)},
+                     views = Views, mailbox_max = maps:get(mailbox_max, Options, infinity)},
     {ok, perform(Effects, Driver)}.
 
 complete(Options) ->
@@ -138,8 +142,8 @@ handle_info({weft_link, message, Node, Msg}, #driver{drops = Drops} = Driver) ->
         true -> {noreply, event({message, Node, Msg}, Driver)};
         false -> {noreply, Driver#driver{drops = Drops + 1}}
     end;
-handle_info({weft_link, up, Node, _Info}, #driver{up = Up} = Driver) ->
-    {noreply, event({neighbour_up, Node}, Driver#driver{up = Up#{Node => []}})};
+handle_info({weft_link, up, Node, Info}, #driver{up = Up} = Driver) ->
+    {noreply, event({neighbour_up, Node}, Driver#driver{up = Up#{Node => Info}})};
 handle_info({weft_link, down, Node, Reason}, #driver{up = Up} = Driver) ->
     {noreply, event({neighbour_down, Node, Reason}, Driver#driver{up = maps:remove(Node, Up)})};
 handle_info({weft_timer, Generation, Timer}, #driver{generation = Generation} = Driver) ->
@@ -154,8 +158,14 @@ handle_info({weft_notice, _Driver, Notice}, Driver) ->
 %% A send to a busy socket may leave its monitor of the port behind (OTP 26 and later).
 handle_info({'DOWN', _Ref, port, _Socket, _Reason}, Driver) ->
     {noreply, Driver};
-handle_info({'DOWN', _Ref, process, Pid, _Reason}, #driver{subscribers = Subscribers} = Driver) ->
-    {noreply, Driver#driver{subscribers = maps:remove(Pid, Subscribers)}}.
+handle_info({'DOWN', Ref, process, Pid, Reason}, #driver{watched = Watched} = Driver) ->
+    case maps:take(Pid, Watched) of
+        {Ref, Rest} ->
+            {noreply, event({notice, {gone, Pid, Reason}}, Driver#driver{watched = Rest})};
+        _ASubscriber ->
+            Subscribers = maps:remove(Pid, Driver#driver.subscribers),
+            {noreply, Driver#driver{subscribers = Subscribers}}
+    end.
 
 has_room(#driver{mailbox_max = infinity}) ->
     true;
@@ -163,11 +173,12 @@ has_room(#driver{mailbox_max = Max}) ->
     {message_queue_len, Waiting} = process_info(self(), message_queue_len),
     Waiting =< Max.
 
-changed(Core, Options, #driver{name = Name, self = Self, up = Up, asked = Asked} = Driver0) ->
+changed(Core, Options, #driver{name = Name, self = Self, up = Up, asked = Asked,
+                               views = Views} = Driver0) ->
     Generation = Driver0#driver.generation + 1,
     {CoreState, Effects} = Core:init(Self, Options),
     New = [Key || {view, Key, Value} <- Effects, Value =/= delete],
-    lists:foreach(fun weft_view:delete/1, weft_view:keys(Name) -- New),
+    lists:foreach(fun(Key) -> Views:delete(Name, Key) end, Views:keys(Name) -- New),
     Driver = perform(Effects, Driver0#driver{core = Core, core_state = CoreState,
                                              generation = Generation}),
     _ = erlang:send_after(?HANDOVER_MS, self(),
@@ -182,19 +193,28 @@ event(Event, #driver{core = Core, core_state = CoreState0} = Driver) ->
     {CoreState, Effects} = Core:handle(Event, erlang:monotonic_time(millisecond), CoreState0),
     perform(Effects, Driver#driver{core_state = CoreState}).
 
-perform(Effects, #driver{asked = Asked} = Driver) ->
-    lists:foreach(fun(Effect) -> perform_one(Effect, Driver) end, Effects),
-    Driver#driver{asked = lists:foldl(fun asked/2, Asked, Effects)}.
+perform(Effects, Driver) ->
+    lists:foldl(fun(Effect, D) ->
+                        _ = perform_one(Effect, D),
+                        remembered(Effect, D)
+                end, Driver, Effects).
 
-asked({connect, Node}, Asked) -> Asked#{Node => []};
-asked({disconnect, Node}, Asked) -> maps:remove(Node, Asked);
-asked(_Effect, Asked) -> Asked.
+remembered({connect, Node}, #driver{asked = Asked} = Driver) ->
+    Driver#driver{asked = Asked#{Node => []}};
+remembered({disconnect, Node}, #driver{asked = Asked} = Driver) ->
+    Driver#driver{asked = maps:remove(Node, Asked)};
+remembered({watch, Pid}, #driver{watched = Watched} = Driver) when not is_map_key(Pid, Watched) ->
+    Driver#driver{watched = Watched#{Pid => monitor(process, Pid)}};
+remembered({unwatch, Pid}, #driver{watched = Watched} = Driver) ->
+    Driver#driver{watched = maps:remove(Pid, Watched)};
+remembered(_Effect, Driver) ->
+    Driver.
 
 %% A message to a node whose link is just lost is dropped; `down' is on its way to the core.
-perform_one({send, To, Msg}, #driver{name = Name, links = Links}) ->
-    case Links:send(To, Name, Msg) of
-        ok -> ok;
-        {error, not_connected} -> ok
+perform_one({send, To, Msg}, #driver{up = Up, name = Name, links = Links}) ->
+    case Up of
+        #{To := #{send := Send}} -> Send(Msg);
+        #{} -> Links:send(To, Name, Msg)
     end;
 perform_one({after_ms, Ms, Timer}, #driver{generation = Generation}) ->
     _ = erlang:send_after(Ms, self(), {weft_timer, Generation, Timer}),
@@ -205,10 +225,21 @@ perform_one({disconnect, Node}, #driver{links = Links}) ->
     ok = Links:disconnect(Node);
 perform_one({break, Node}, #driver{links = Links}) ->
     ok = Links:break(Node);
-perform_one({view, Key, delete}, _Driver) ->
-    weft_view:delete(Key);
-perform_one({view, Key, Value}, #driver{name = Name}) ->
-    weft_view:put(Name, Key, Value);
+perform_one({view, Key, delete}, #driver{name = Name, views = Views}) ->
+    Views:delete(Name, Key);
+perform_one({view, Key, Value}, #driver{name = Name, views = Views}) ->
+    Views:put(Name, Key, Value);
+perform_one({watch, _Pid}, _Driver) ->
+    ok;
+perform_one({unwatch, Pid}, #driver{watched = Watched}) ->
+    case Watched of
+        #{Pid := Ref} -> demonitor(Ref, [flush]);
+        #{} -> ok
+    end;
+perform_one({tell, Pid, Msg}, _Driver) ->
+    erlang:send(Pid, Msg, [nosuspend]);
+perform_one({exit, Pid, Reason}, _Driver) ->
+    exit(Pid, Reason);
 perform_one({reply, From, Reply}, _Driver) ->
     gen_server:reply(From, Reply);
 perform_one({notice, Notice}, #driver{name = Name, subscribers = Subscribers}) ->

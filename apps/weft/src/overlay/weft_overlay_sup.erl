@@ -1,23 +1,24 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Supervisor of the overlay: owner of the view table, driver of the topology, driver of the
+%% @doc Supervisor of the overlay: driver of the topology, driver of the
 %% router, and with visible circuits the process that connects to every member.
 %%
 %% The order matters: a driver asks for its links when it starts, and what depends on another comes
-%% after it. The table lives as long as this supervisor.
+%% after it.
 -module(weft_overlay_sup).
 -behaviour(supervisor).
 
--export([start_link/1, start_topology/1, change/2]).
+-export([start_link/1, start_topology/1, change/2, reach_members/0]).
 -export([init/1]).
 -export_type([config/0]).
 
 -type config() :: #{topology := {module(), map()},
                     circuits => hidden | visible,
                     discovery => map(),
+                    tunnel => {module(), map()},
                     router => map(),
                     link_module => module()}.
 %% `topology': as `weft_topology:parse/1' gives it. `circuits' (hidden): whether to connect to all
-%% members. `discovery' is for `weft_discovery_sup'. `router': options of `weft_router_core:init/2';
+%% members. `discovery' is for `weft_discovery_sup', `tunnel' for `weft_sup'. `router': options of `weft_router_core:init/2';
 %% `hop_limit' is that of the configuration. `link_module': see `weft_driver'.
 
 %% @doc Starts the overlay of this node.
@@ -61,6 +62,20 @@ change(Topology, Options) ->
     Known = weft_overlay:members() -- [node()],
     ok = set(Topology, Options),
     weft_driver:change(weft_topology, Topology, Options#{known => Known}).
+
+%% @doc From now on keeps a distribution connection to every member, as with visible circuits:
+%% services of the whole cluster need it. Without an overlay, or in a full mesh, there is nothing to
+%% do.
+-spec reach_members() -> ok.
+reach_members() ->
+    case whereis(weft_visible) =:= undefined andalso weft_overlay:is_partial() of
+        true ->
+            [Child] = visible(visible),
+            _ = supervisor:start_child(?MODULE, Child),
+            ok;
+        false ->
+            ok
+    end.
 
 driver(Name, Core, Options) ->
     #{id => Name, start => {weft_driver, start_link, [Name, Core, Options]},

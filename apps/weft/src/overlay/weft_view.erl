@@ -6,12 +6,13 @@
 %% wrote them, so that a restarted driver can remove those of its former life.
 -module(weft_view).
 
--export([new/0, put/3, delete/1, clear/1, keys/1, lookup/1, all/0, all/1]).
+-export([new/0, put/3, delete/2, clear/1, keys/1, lookup/1, all/0, all/1]).
 
-%% @doc Creates the table, owned by the calling process.
+%% @doc Creates the table, owned by the calling process, unless there is one.
 -spec new() -> ok.
 new() ->
-    ?MODULE = ets:new(?MODULE, [named_table, public, set, {read_concurrency, true}]),
+    _ = ets:whereis(?MODULE) =/= undefined
+        orelse ets:new(?MODULE, [named_table, public, set, {read_concurrency, true}]),
     ok.
 
 %% @doc Writes one row in the name of the driver Owner.
@@ -21,8 +22,8 @@ put(Owner, Key, Value) ->
     ok.
 
 %% @doc Removes one row.
--spec delete(Key :: term()) -> ok.
-delete(Key) ->
+-spec delete(Owner :: atom(), Key :: term()) -> ok.
+delete(_Owner, Key) ->
     true = ets:delete(?MODULE, Key),
     ok.
 

@@ -1,0 +1,232 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Links of a service: the link module (`weft_driver') whose links are ordinary distribution
+%% connections, so that a service runs wherever messages pass, with or without an overlay.
+%%
+%% One process per driver, linked to it, registered as the driver's name and `_links'. A neighbour is
+%% a node that is connected, hidden or not, and on which the driver of that name is alive: the two
+%% processes greet each other first, and a driver that was started again is a new neighbour.
+%%
+%% A session of the two has a number on either side. `hello' tells ours; whoever gets one opens an
+%% outlet (`weft_node_outlet'), whose first word is `welcome' with both numbers. A welcome that
+%% names our number is the proof that the other side takes what we send: the neighbour is up. Data
+%% carries the receiver's number, so what is left of an earlier session is dropped. A number is given
+%% up together with the session that was up under it; the greater number of a peer counts.
+%%
+%% What is sent arrives in order or the session ends: an outlet that is full ends it, and the next
+%% begins as soon as the connection takes a hello. Sends never wait, and `disconnect' does nothing:
+%% distribution connections belong to everybody.
+-module(weft_node_links).
+-behaviour(gen_server).
+
+-export([subscribe/2, send/3, connect/1, disconnect/1, break/1]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+
+%% How long to wait for the word that a node has no such service.
+-define(PROBE_MS, 5000).
+
+-type session_number() :: pos_integer().
+
+-record(peer, {mine :: session_number(),
+               theirs = none :: none | session_number(),
+               pid = none :: none | pid(),
+               monitor = none :: none | reference(),
+               outlet = none :: none | weft_node_outlet:outlet(),
+               is_up = false :: boolean()}).
+
+-record(links, {name :: atom(),
+                driver :: pid(),
+                last = 0 :: non_neg_integer(),
+                peers = #{} :: #{node() => #peer{}},
+                %% Whose data a number of ours is for.
+                open = #{} :: #{session_number() => node()}}).
+
+%% @doc Starts the links of the driver Name, which is the calling process. It gets
+%% `{weft_link, up, Node, #{send := fun()}}', `{weft_link, down, Node, Reason}' and
+%% `{weft_link, message, Node, Message}'.
+-spec subscribe(Name :: atom(), pid()) -> ok.
+subscribe(Name, Driver) when Driver =:= self() ->
+    {ok, _Pid} = gen_server:start_link({local, registered(Name)}, ?MODULE,
+                                       {registered(Name), Driver}, []),
+    ok.
+
+registered(Driver) -> list_to_atom(atom_to_list(Driver) ++ "_links").
+
+%% @doc Nothing: to a neighbour that is up the driver sends by the function that came with `up'.
+-spec send(node(), Name :: atom(), term()) -> {error, not_connected}.
+send(_Node, _Driver, _Message) -> {error, not_connected}.
+
+%% @doc Connects to a node, by a circuit if need be. Called by the driver; the answer is `up', or
+%% `down' with the reason `connect_failed' or `no_service'.
+-spec connect(node()) -> ok.
+connect(Node) -> ask({connect, Node}).
+
+%% @doc Does nothing, see above.
+-spec disconnect(node()) -> ok.
+disconnect(_Node) -> ok.
+
+%% @doc Ends the session with a node; a new one begins at once.
+-spec break(node()) -> ok.
+break(Node) -> ask({break, Node}).
+
+ask(Request) ->
+    {registered_name, Driver} = process_info(self(), registered_name),
+    gen_server:cast(registered(Driver), Request).
+
+%% @private
+-spec init({atom(), pid()}) -> {ok, #links{}}.
+init({Name, Driver}) ->
+    process_flag(trap_exit, true),
+    ok = net_kernel:monitor_nodes(true, [{node_type, all}]),
+    {ok, lists:foldl(fun hello/2, #links{name = Name, driver = Driver}, nodes(connected))}.
+
+%% @private
+-spec handle_call(term(), gen_server:from(), #links{}) -> no_return().
+handle_call(Request, _From, _Links) -> error({unknown_request, Request}).
+
+%% @private
+-spec handle_cast(Request, #links{}) -> {noreply, #links{}}
+      when Request :: {connect | break, node()} | {failed, node(), Reason :: term()}.
+handle_cast({connect, Node}, Links) ->
+    _ = is_up(Node, Links) orelse Node =:= node() orelse probe(Node, Links),
+    {noreply, Links};
+handle_cast({failed, Node, Reason}, Links) ->
+    _ = is_up(Node, Links) orelse tell({down, Node, Reason}, Links),
+    {noreply, Links};
+handle_cast({break, Node}, Links) ->
+    {noreply, broken(Node, broken, Links)}.
+
+%% @private
+-spec handle_info(Info, #links{}) -> {noreply, #links{}}
+      when Info :: {nodeup | nodedown, node(), list()}
+                 | {weft_hello, pid(), session_number()}
+                 | {weft_welcome, pid(), session_number(), session_number()}
+                 | {weft_data, session_number(), term()}
+                 | {'DOWN', reference(), process, pid(), term()}
+                 | {'EXIT', pid(), term()}.
+handle_info({weft_data, Number, Message}, #links{open = Open} = Links) ->
+    _ = case Open of
+            #{Number := Node} -> Links#links.driver ! {weft_link, message, Node, Message};
+            #{} -> of_an_earlier_session
+        end,
+    {noreply, Links};
+handle_info({weft_hello, Pid, Theirs}, Links) ->
+    {noreply, greeted(Pid, Theirs, Links)};
+handle_info({weft_welcome, Pid, Theirs, Mine}, Links) ->
+    {noreply, welcome(node(Pid), Theirs, Mine, greeted(Pid, Theirs, Links))};
+handle_info({nodeup, Node, _Info}, Links) ->
+    {noreply, hello(Node, Links)};
+handle_info({nodedown, _Node, _Info}, Links) ->
+    {noreply, Links};
+handle_info({'DOWN', Ref, process, Pid, Reason}, #links{peers = Peers} = Links) ->
+    case Peers of
+        #{node(Pid) := #peer{monitor = Ref}} ->
+            {noreply, lost(node(Pid), Reason, Links)};
+        #{} ->
+            {noreply, Links}
+    end;
+%% An outlet that was closed, or a probe.
+handle_info({'EXIT', _Pid, _Reason}, Links) ->
+    {noreply, Links}.
+
+%% --- sessions ---------------------------------------------------------------------------------
+
+%% To send, even a hello, may wait for a busy connection: that is for others to do.
+hello(Node, Links0) ->
+    {#peer{mine = Mine}, #links{name = Name} = Links} = peer(Node, Links0),
+    Hello = {weft_hello, self(), Mine},
+    _ = spawn_link(fun() -> erlang:send({Name, Node}, Hello, [noconnect]) end),
+    Links.
+
+peer(Node, #links{peers = Peers, last = Last} = Links) ->
+    case Peers of
+        #{Node := Peer} ->
+            {Peer, Links};
+        #{} ->
+            Peer = #peer{mine = Last + 1},
+            {Peer, Links#links{last = Last + 1, peers = Peers#{Node => Peer}}}
+    end.
+
+%% A peer told its number. The process of a former one, or a lesser number of the same, is late.
+greeted(Pid, Theirs, Links0) ->
+    case peer(node(Pid), Links0) of
+        {#peer{pid = Pid, theirs = Known}, Links} when Known =/= none, Theirs =< Known -> Links;
+        {_, Links} -> opened(Pid, Theirs, ended(node(Pid), replaced, Links))
+    end.
+
+opened(Pid, Theirs, #links{name = Name, peers = Peers} = Links) ->
+    Node = node(Pid),
+    #{Node := #peer{mine = Mine} = Peer} = Peers,
+    Outlet = weft_node_outlet:open(Pid, Theirs, {weft_welcome, self(), Mine, Theirs},
+                                   fun() -> gen_server:cast(Name, {break, Node}) end),
+    Links#links{peers = Peers#{Node => Peer#peer{theirs = Theirs, pid = Pid, outlet = Outlet,
+                                                 monitor = monitor(process, Pid)}}}.
+
+welcome(Node, Theirs, Mine, #links{peers = Peers, open = Open} = Links) ->
+    case Peers of
+        #{Node := #peer{mine = Mine, theirs = Theirs, is_up = false, outlet = Outlet} = Peer} ->
+            tell({up, Node, #{send => fun(Msg) -> weft_node_outlet:send(Outlet, Msg) end}},
+                 Links#links{peers = Peers#{Node := Peer#peer{is_up = true}},
+                             open = Open#{Mine => Node}});
+        #{} ->
+            Links
+    end.
+
+%% The peer lives: it is greeted with the new number.
+broken(Node, Reason, #links{peers = Peers} = Links) when is_map_key(Node, Peers) ->
+    hello(Node, ended(Node, Reason, Links));
+broken(_Node, _Reason, Links) ->
+    Links.
+
+%% If the node is connected all the same, or anew, a hello tells whether the service is.
+lost(Node, Reason, Links0) ->
+    #links{peers = Peers} = Links = ended(Node, Reason, Links0),
+    case lists:member(Node, nodes(connected)) of
+        true -> hello(Node, Links);
+        false -> Links#links{peers = maps:remove(Node, Peers)}
+    end.
+
+ended(Node, Reason, #links{peers = Peers} = Links) ->
+    #{Node := #peer{mine = Mine, outlet = Outlet, monitor = Monitor, is_up = IsUp}} = Peers,
+    Outlet =:= none orelse weft_node_outlet:close(Outlet),
+    Monitor =:= none orelse demonitor(Monitor, [flush]),
+    case IsUp of
+        false -> Links#links{peers = Peers#{Node := #peer{mine = Mine}}};
+        true -> tell({down, Node, Reason}, renumbered(Node, Mine, Links))
+    end.
+
+renumbered(Node, Mine, #links{peers = Peers, open = Open, last = Last} = Links) ->
+    Links#links{peers = Peers#{Node := #peer{mine = Last + 1}}, last = Last + 1,
+                open = maps:remove(Mine, Open)}.
+
+is_up(Node, #links{peers = Peers}) ->
+    case Peers of
+        #{Node := #peer{is_up = IsUp}} -> IsUp;
+        #{} -> false
+    end.
+
+tell({What, Node, With}, #links{driver = Driver} = Links) ->
+    Driver ! {weft_link, What, Node, With},
+    Links.
+
+%% --- connecting on demand ---------------------------------------------------------------------
+
+%% When the connection stands, nodeup brings the hello; here it only matters if nobody answers.
+probe(Node, #links{name = Name}) ->
+    Links = self(),
+    spawn_link(fun() ->
+                       case net_kernel:connect_node(Node) =:= true andalso service(Name, Node) of
+                           true -> ok;
+                           false -> gen_server:cast(Links, {failed, Node, connect_failed});
+                           no_service -> gen_server:cast(Links, {failed, Node, no_service})
+                       end
+               end).
+
+service(Name, Node) ->
+    Ref = monitor(process, {Name, Node}),
+    receive
+        {'DOWN', Ref, process, _, noproc} -> no_service;
+        {'DOWN', Ref, process, _, _} -> false
+    after ?PROBE_MS ->
+            demonitor(Ref, [flush]),
+            true
+    end.

@@ -1,0 +1,58 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The sending half of a session of `weft_node_links': a process that sends to one peer and
+%% may wait for a busy connection, so that the driver need not.
+%%
+%% All of a session goes through this one process, since only messages of one sender arrive in the
+%% order sent. What waits is bounded by number; the pieces a core sends are small (64 KiB and less).
+-module(weft_node_outlet).
+
+-export([open/4, send/2, close/1]).
+-export([init/4]).
+-export_type([outlet/0]).
+
+-define(WAITING_MAX, 50000).
+
+-opaque outlet() :: {pid(), atomics:atomics_ref(), OnFull :: fun(() -> ok)}.
+
+%% @doc An outlet to the process To, linked to the caller. It says Welcome first, and then each
+%% message with the receiver's Number. OnFull is called by the sender when too much waits.
+-spec open(To :: pid(), Number :: pos_integer(), Welcome :: term(), OnFull :: fun(() -> ok)) ->
+          outlet().
+open(To, Number, Welcome, OnFull) ->
+    Waiting = atomics:new(1, []),
+    Pid = proc_lib:spawn_link(?MODULE, init, [To, Number, Welcome, Waiting]),
+    {Pid, Waiting, OnFull}.
+
+%% @doc Has a message sent.
+-spec send(outlet(), term()) -> ok | {error, not_connected}.
+send({Pid, Waiting, OnFull}, Message) ->
+    case atomics:add_get(Waiting, 1, 1) of
+        Count when Count =< ?WAITING_MAX ->
+            Pid ! {send, Message},
+            ok;
+        Count ->
+            Count =:= ?WAITING_MAX + 1 andalso OnFull(),
+            {error, not_connected}
+    end.
+
+%% @doc Ends an outlet; what waits is not sent.
+-spec close(outlet()) -> ok.
+close({Pid, _Waiting, _OnFull}) ->
+    unlink(Pid),
+    exit(Pid, kill),
+    ok.
+
+%% @private
+-spec init(To :: pid(), pos_integer(), term(), atomics:atomics_ref()) -> no_return().
+init(To, Number, Welcome, Waiting) ->
+    _ = erlang:send(To, Welcome, [noconnect]),
+    loop(To, Number, Waiting).
+
+loop(To, Number, Waiting) ->
+    receive
+        {send, Message} ->
+            %% Of a connection that is lost the owner hears; this process ends then.
+            _ = erlang:send(To, {weft_data, Number, Message}, [noconnect]),
+            atomics:sub(Waiting, 1, 1),
+            loop(To, Number, Waiting)
+    end.

@@ -1,0 +1,222 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Drivers of a service on real nodes: who is a neighbour, and in what order it is told.
+-module(weft_node_links_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
+-export([a_neighbour_is_a_node_that_runs_the_service/1, hidden_nodes_are_neighbours/1,
+         a_restarted_driver_is_a_new_neighbour/1, a_killed_node_is_down/1,
+         sessions_that_break_lose_nothing_in_their_middle/1,
+         connect_reaches_a_member_by_a_circuit/1, a_full_outlet_ends_the_session/1,
+         a_watched_process_is_told_gone/1]).
+%% Run on the nodes.
+-export([start/0, observer/1, events/1, flood/2]).
+
+-define(SERVICE, weft_service_under_test).
+
+suite() -> [{timetrap, {minutes, 3}}].
+
+all() ->
+    [a_neighbour_is_a_node_that_runs_the_service, hidden_nodes_are_neighbours,
+     a_restarted_driver_is_a_new_neighbour, a_killed_node_is_down,
+     sessions_that_break_lose_nothing_in_their_middle,
+     connect_reaches_a_member_by_a_circuit, a_full_outlet_ends_the_session,
+     a_watched_process_is_told_gone].
+
+init_per_suite(Config) ->
+    [{place, #{epmd => weft_test_nodes:start_epmd(), dir => ?config(priv_dir, Config)}} | Config].
+
+end_per_suite(Config) ->
+    #{epmd := Epmd} = ?config(place, Config),
+    weft_test_nodes:stop_epmd(Epmd).
+
+end_per_testcase(_Case, _Config) ->
+    weft_test_nodes:stop_all().
+
+%% --- cases ------------------------------------------------------------------------------------
+
+a_neighbour_is_a_node_that_runs_the_service(Config) ->
+    [A, B, Other] = [node(Name, #{}, Config) || Name <- [a, b, other]],
+    [connect(A, N) || N <- [B, Other]],
+    [service(N) || N <- [A, B]],
+    up(A, B),
+    up(B, A),
+    done = perform(A, [{connect, name(Other)}]),
+    seen(A, {neighbour_down, name(Other), no_service}),
+    done = perform(A, [{connect, 'nobody@nowhere'}]),
+    seen(A, {neighbour_down, 'nobody@nowhere', connect_failed}),
+    service(Other),
+    up(A, Other),
+    done = perform(A, [{send, name(B), hello}]),
+    seen(B, {message, name(A), hello}).
+
+hidden_nodes_are_neighbours(Config) ->
+    [A, B] = [node(a, #{}, Config), node(b, #{args => ["-hidden"]}, Config)],
+    [service(N) || N <- [A, B]],
+    connect(A, B),
+    [] = call(A, erlang, nodes, []),
+    up(A, B),
+    up(B, A).
+
+a_restarted_driver_is_a_new_neighbour(Config) ->
+    [A, B] = pair(#{}, Config),
+    true = call(B, erlang, exit, [call(B, erlang, whereis, [?SERVICE]), kill]),
+    weft_test_nodes:until(fun() -> call(B, erlang, whereis, [?SERVICE]) =:= undefined end),
+    seen(A, {neighbour_down, name(B), killed}),
+    service(B),
+    weft_test_nodes:until(fun() -> length(links(A)) =:= 3 end),
+    ?assertMatch([{neighbour_up, _}, {neighbour_down, _, killed}, {neighbour_up, _}],
+                 lists:reverse(links(A))),
+    seen(B, {neighbour_up, name(A)}).
+
+a_killed_node_is_down(Config) ->
+    [A, B] = pair(#{}, Config),
+    weft_test_nodes:kill(B),
+    seen(A, {neighbour_down, name(B), noconnection}).
+
+%% What one session brings is a piece of what was sent in it, from its beginning, nothing left out.
+sessions_that_break_lose_nothing_in_their_middle(Config) ->
+    [A, B] = pair(#{}, Config),
+    [begin
+         done = perform(A, [{send, name(B), {Session, N}} || N <- lists:seq(1, 200)]),
+         done = perform(B, [{break, name(A)} || Session rem 2 =:= 0]),
+         done = perform(A, [{break, name(B)} || Session rem 3 =:= 0])
+     end || Session <- lists:seq(1, 30)],
+    up(A, B),
+    up(B, A),
+    done = perform(A, [{send, name(B), the_end}]),
+    seen(B, {message, name(A), the_end}),
+    ok = runs_of_whole_numbers(lists:reverse(events(B))).
+
+%% Numbers of one Session follow each other; between two of which one is left out the link was down.
+runs_of_whole_numbers(Events) ->
+    _ = lists:foldl(fun({neighbour_down, _, _}, up) -> down;
+                       ({neighbour_down, _, _}, {_, _}) -> down;
+                       ({neighbour_up, _}, down) -> up;
+                       ({message, _, the_end}, _) -> up;
+                       ({message, _, {_, _} = Number}, up) -> Number;
+                       ({message, _, {S, N}}, {S, Before}) when N =:= Before + 1 -> {S, N};
+                       ({message, _, {S, 1}}, {Before, 200}) when S =:= Before + 1 -> {S, 1}
+                    end, down, Events),
+    ok.
+
+connect_reaches_a_member_by_a_circuit(Config) ->
+    Links = [{name_of(a), name_of(g)}, {name_of(g), name_of(b)}],
+    Options = #{config => [{topology, {static, #{links => Links}}}],
+                args => ["-kernel", "prevent_overlapping_partitions", "false",
+                         "-connect_all", "false"]},
+    [A, B, _G] = Nodes = [node(Name, Options, Config) || Name <- [a, b, g]],
+    [service(N) || N <- Nodes],
+    weft_test_nodes:until(fun() -> call(A, weft_overlay, route, [name(B)]) =/= {error, no_route}
+                          end, 60000),
+    done = perform(A, [{connect, name(B)}]),
+    up(A, B),
+    up(B, A).
+
+%% B sleeps; what is sent to it waits, and only so much.
+a_full_outlet_ends_the_session(Config) ->
+    [A, B] = pair(#{}, Config),
+    weft_test_nodes:pause(B),
+    done = call(A, ?MODULE, flood, [name(B), 300000]),
+    seen(A, {neighbour_down, name(B), broken}),
+    weft_test_nodes:continue(B),
+    up(A, B),
+    up(B, A),
+    done = perform(A, [{send, name(B), hello}]),
+    seen(B, {message, name(A), hello}).
+
+a_watched_process_is_told_gone(Config) ->
+    [A] = [node(a, #{}, Config)],
+    service(A),
+    [One, Two, Kept] = [call(A, erlang, spawn, [timer, sleep, [infinity]]) || _ <- [1, 2, 3]],
+    done = perform(A, [{watch, One}, {watch, One}, {watch, Two}, {watch, Kept}, {unwatch, Two},
+                       {exit, Two, kill}, {exit, One, kill}]),
+    seen(A, {notice, {gone, One, killed}}),
+    done = perform(A, [{exit, Kept, shutdown}, {watch, One}]),
+    seen(A, {notice, {gone, Kept, shutdown}}),
+    seen(A, {notice, {gone, One, noproc}}),
+    [] = [E || {notice, {gone, P, _}} = E <- events(A), P =:= Two].
+
+%% --- on the nodes -----------------------------------------------------------------------------
+
+%% @doc Starts the driver and who remembers its events; both outlive the call.
+start() ->
+    Caller = self(),
+    Ref = make_ref(),
+    _ = spawn(fun() ->
+                      _ = whereis(observer) =:= undefined
+                          andalso register(observer, spawn(?MODULE, observer, [[]])),
+                      {ok, Driver} = weft_driver:start_link(?SERVICE, weft_echo_core,
+                                                            weft_service_sup:options(#{})),
+                      ok = weft_driver:subscribe(?SERVICE, whereis(observer)),
+                      unlink(Driver),
+                      Caller ! {Ref, started}
+              end),
+    receive {Ref, started} -> ok end.
+
+%% @doc Remembers the events that the driver saw, newest first.
+observer(Events) ->
+    receive
+        {weft_notice, ?SERVICE, {seen, {message, _, <<_/binary>>}}} -> observer(Events);
+        {weft_notice, ?SERVICE, {seen, Event}} -> observer([Event | Events]);
+        {events, From} -> From ! {events, Events}, observer(Events)
+    end.
+
+%% @doc The events of these kinds, newest first.
+events(Kinds) when is_list(Kinds) ->
+    observer ! {events, self()},
+    receive {events, Events} -> [E || E <- Events, lists:member(element(1, E), Kinds)] end;
+events(Node) ->
+    call(Node, ?MODULE, events, [[neighbour_up, neighbour_down, message, notice]]).
+
+%% @doc More than any connection takes, in messages whose payload is shared.
+flood(Node, Count) ->
+    Payload = binary:copy(<<1>>, 1000),
+    weft_driver:command(?SERVICE, {perform, [{send, Node, Payload} || _ <- lists:seq(1, Count)]},
+                        60000).
+
+%% --- small parts ------------------------------------------------------------------------------
+
+node(Name, Options, Config) ->
+    Node = weft_test_nodes:start(Name, Options, ?config(place, Config)),
+    {ok, _} = call(Node, application, ensure_all_started, [weft]),
+    Node.
+
+pair(Options, Config) ->
+    [A, B] = Nodes = [node(Name, Options, Config) || Name <- [a, b]],
+    connect(A, B),
+    [service(N) || N <- Nodes],
+    up(A, B),
+    up(B, A),
+    Nodes.
+
+service(Node) -> ok = call(Node, ?MODULE, start, []).
+
+connect(A, B) -> true = call(A, net_kernel, connect_node, [name(B)]).
+
+perform(Node, Effects) -> call(Node, weft_driver, command, [?SERVICE, {perform, Effects}]).
+
+up(A, B) ->
+    weft_test_nodes:until(
+      fun() ->
+              [Last | _] = [element(1, E) || E <- links(A), element(2, E) =:= name(B)] ++ [none],
+              Last =:= neighbour_up
+      end, 60000).
+
+seen(Node, Event) ->
+    weft_test_nodes:until(fun() -> lists:member(Event, events(Node)) end, 60000).
+
+%% Without the messages: those of the flood are many.
+links(Node) ->
+    call(Node, ?MODULE, events, [[neighbour_up, neighbour_down]]).
+
+name(#{node := Node}) -> Node.
+
+name_of(Name) ->
+    {ok, Host} = inet:gethostname(),
+    list_to_atom(lists:concat([Name, "@", Host])).
+
+call(Node, Module, Function, Args) ->
+    weft_test_nodes:call(Node, Module, Function, Args).
