@@ -21,6 +21,9 @@
 
 %% As often as the kernel ticks a connection with net_ticktime at its default.
 -define(WATCHED_KEEPALIVE_MS, 15000).
+%% A broker would have to carry the pings of all pairs, and tells at once that a peer is gone if
+%% something is sent to it.
+-define(BROKER_KEEPALIVE_MS, 5000).
 
 %% @doc All keys: {Key, Default, Check, What the value must be}.
 -spec schema() -> [{key(), term(), fun((term()) -> boolean()), string()}].
@@ -79,6 +82,7 @@ get(Key) ->
 idle_keepalive_ms() ->
     case {?MODULE:get(idle_keepalive_ms), ?MODULE:get(topology)} of
         {auto, {full_mesh, #{detector := swim}}} -> ?WATCHED_KEEPALIVE_MS;
+        {auto, {pubsub, _}} -> ?BROKER_KEEPALIVE_MS;
         {auto, _} -> 0;
         {Ms, _} -> Ms
     end.

@@ -34,8 +34,23 @@ check(Module, Options) ->
           weft_overlay:boot_checks(Module, Options, Circuits)} of
         {{error, Text}, _} -> {error, Text};
         {ok, {error, Text}} -> {error, Text};
-        {ok, ok} -> with_discovery(Module, Options, #{topology => {Module, Options},
-                                                      circuits => Circuits})
+        {ok, ok} ->
+            Overlay = #{topology => {Module, Options}, circuits => Circuits},
+            with_tunnel(weft_topology:tunnel(Module), Module, Options, Overlay)
+    end.
+
+with_tunnel(none, Module, Options, Overlay) ->
+    with_discovery(Module, Options, Overlay);
+with_tunnel({ok, Provider}, Module, Options, Overlay) ->
+    case code:ensure_loaded(Provider) of
+        {module, Provider} ->
+            case Provider:check(Options) of
+                ok -> with_discovery(Module, Options, Overlay#{tunnel => {Provider, Options}});
+                {error, Text} -> {error, Text}
+            end;
+        {error, _} ->
+            {error, io_lib:format("the topology needs the application ~s, which is not on the "
+                                  "code path: add it to the release", [Provider])}
     end.
 
 with_discovery(Module, Options, Overlay) ->
@@ -63,6 +78,8 @@ current() ->
 %% @doc Changes the topology of this node. The configuration in memory follows, so that a restart of
 %% the application keeps it; the file that the node is started from is not touched. Errors are
 %% those that would stop the application from starting with that topology; nothing has changed then.
+%% Links cannot move into a tunnel or out of it: to and from `pubsub' the application must be
+%% started again.
 -spec change(term()) -> ok | {error, string()}.
 change(Term) ->
     case {whereis(weft_overlay_sup), check(Term)} of
@@ -70,8 +87,15 @@ change(Term) ->
             {error, "no topology runs on this node: configure one and start the application weft"};
         {_, {error, Text}} ->
             {error, unicode:characters_to_list(Text)};
-        {_, {ok, #{topology := {Module, Options}, discovery := #{seeds := Seeds}}}} ->
-            ok = weft_overlay_sup:change(Module, Options),
-            ok = application:set_env(weft, topology, Term),
-            weft_discovery_poller:changed(Seeds)
+        {_, {ok, Overlay}} ->
+            change(Term, Overlay, weft_tunnel:provider())
     end.
+
+change(Term, #{topology := {Module, Options}, discovery := #{seeds := Seeds}} = Overlay, none)
+  when not is_map_key(tunnel, Overlay) ->
+    ok = weft_overlay_sup:change(Module, Options),
+    ok = application:set_env(weft, topology, Term),
+    weft_discovery_poller:changed(Seeds);
+change(_Term, _Overlay, _Provider) ->
+    {error, "links cannot move to a broker or away from it while they are up: put the new topology "
+            "into the configuration and restart the application weft"}.

@@ -26,7 +26,8 @@
                      unacked_bytes := non_neg_integer(), bytes_in := non_neg_integer(),
                      bytes_out := non_neg_integer()}.
 -type status() :: #{node := node(), os_pid := string(), uptime_ms := non_neg_integer(),
-                    topology := term(), circuits := hidden | visible, cuts := [node()],
+                    topology := term(), broker := map() | none,
+                    circuits := hidden | visible, cuts := [node()],
                     links := [link()], sessions := [session()],
                     routes := #{node() => #{next_hop := node(), hops := pos_integer(),
                                             cost_us := pos_integer()}},
@@ -43,7 +44,8 @@ status() ->
     Peers = peers(),
     #{node => node(), os_pid => os:getpid(),
       uptime_ms => element(1, erlang:statistics(wall_clock)),
-      topology => weft_config:get(topology), circuits => weft_config:get(circuits),
+      topology => weft_topology:without_secrets(weft_config:get(topology)),
+      broker => weft_tunnel:status(), circuits => weft_config:get(circuits),
       cuts => weft_fault:cuts(), links => links(Peers), sessions => sessions(Peers),
       routes => routes(), members => weft_overlay:members(), connected => nodes(connected),
       channels => weft_channel:info(), broadcast => weft_broadcast:info()}.

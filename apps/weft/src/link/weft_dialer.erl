@@ -2,7 +2,8 @@
 %% @doc Finds the address of a node, connects and authenticates; runs in a process of its own.
 %%
 %% Addresses come from the kernel's epmd module (epmd, or `weft_epmd' for fixed ports). When it does
-%% not answer, the last known address of a peer is tried. Results tell apart what the caller must
+%% not answer, the last known address of a peer is tried. With a tunnel (`weft_tunnel') there are no
+%% addresses. Results tell apart what the caller must
 %% treat differently: `no_such_node' (epmd answered and does not know the name), `not_weft' (someone
 %% else's protocol), all else (may succeed later).
 -module(weft_dialer).
@@ -15,12 +16,17 @@
 %% @doc Connects to Node for a link, or for a further lane given its index and the link's token.
 -spec dial(node(), link | {weft_hello:purpose(), binary()}, address() | undefined,
            TimeoutMs :: pos_integer()) ->
-          {ok, weft_transport:socket(), weft_handshake:peer(), address()} | {error, term()}.
+          {ok, weft_transport:socket(), weft_handshake:peer(), address() | undefined}
+        | {error, term()}.
 dial(Node, What, LastKnown, TimeoutMs) ->
     Deadline = erlang:monotonic_time(millisecond) + TimeoutMs,
     case weft_fault:is_cut(Node) of
         true -> {error, cut};
-        false -> dial_address(Node, What, address(Node, LastKnown, Deadline), Deadline)
+        false ->
+            weft_tunnel:connect(
+              Node,
+              fun(Connection) -> introduce(Connection, undefined, {Node, What}, Deadline) end,
+              fun() -> dial_address(Node, What, address(Node, LastKnown, Deadline), Deadline) end)
     end.
 
 address(Node, LastKnown, Deadline) ->
@@ -42,15 +48,16 @@ dial_address(Node, What, {forgotten, Address}, Deadline) ->
 dial_address(Node, What, {ok, {Ip, Port} = Address}, Deadline) ->
     {_Name, Host} = split(Node),
     case weft_transport:connect(Ip, Port, Host, left(Deadline)) of
-        {ok, Socket} ->
-            case authenticate(Socket, Node, What, Deadline) of
-                {ok, Peer} ->
-                    {ok, Socket, Peer, Address};
-                {error, Reason} ->
-                    weft_transport:close(Socket),
-                    {error, Reason}
-            end;
+        {ok, Socket} -> introduce(Socket, Address, {Node, What}, Deadline);
+        {error, Reason} -> {error, Reason}
+    end.
+
+introduce(Socket, Address, {Node, What}, Deadline) ->
+    case authenticate(Socket, Node, What, Deadline) of
+        {ok, Peer} ->
+            {ok, Socket, Peer, Address};
         {error, Reason} ->
+            weft_transport:close(Socket),
             {error, Reason}
     end.
 

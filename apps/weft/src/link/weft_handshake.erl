@@ -36,8 +36,10 @@ dial(Socket, Target, What, Deadline) ->
         ok = check_answer(recv(Socket, Deadline),
                           weft_hello:mac(Key, listener, Hello, ChallengeBin)),
         #{incarnation := Incarnation, version := Version, name := Name} = Challenge,
+        Secret = weft_hello:token(Key, Hello, ChallengeBin),
+        ok = weft_transport:secure(Socket, dialer, Secret),
         {ok, #{node => Target, name => Name, incarnation => Incarnation, listens => true,
-               token => weft_hello:token(Key, Hello, ChallengeBin), role => dialer,
+               token => Secret, role => dialer,
                version => Version, begun_us => BegunUs, peername => peername(Socket)}}
     catch
         throw:Reason -> {error, Reason}
@@ -111,10 +113,11 @@ answer(Socket, HelloBin, Deadline) ->
                             ok, weft_hello:mac(Key, listener, HelloBin, Challenge))),
         #{name := Name, incarnation := Incarnation, listens := Listens,
           purpose := Purpose} = Hello,
+        Secret = weft_hello:token(Key, HelloBin, Challenge),
+        ok = weft_transport:secure(Socket, listener, Secret),
         {ok, #{node => node_of(Name), name => Name, incarnation => Incarnation,
                listens => Listens, role => listener, version => Version,
-               begun_us => BegunUs, peername => peername(Socket),
-               token => weft_hello:token(Key, HelloBin, Challenge)}, Purpose}
+               begun_us => BegunUs, peername => peername(Socket), token => Secret}, Purpose}
     catch
         throw:Reason -> {error, Reason}
     end.

@@ -11,7 +11,7 @@
 %% socket is closed this process ends.
 -module(weft_listener).
 
--export([start_link/2]).
+-export([start_link/2, tunnelled/1]).
 -export([accept_loop/4]).
 
 %% Connections in hand may end and make room meanwhile.
@@ -62,6 +62,19 @@ examine_own(Stock, Pending) ->
             try examine(Socket, Stock)
             after counters:sub(Pending, 1, 1)
             end
+    end.
+
+%% @doc The same for a connection that came by a tunnel: runs in the caller, which owns it and
+%% bounds how many wait. There are no stock nodes in tunnels.
+-spec tunnelled(weft_tunnel:connection()) -> ok.
+tunnelled(Connection) ->
+    Deadline = erlang:monotonic_time(millisecond) + weft_config:get(handshake_timeout_ms),
+    Stock = fun(_Connection, <<Start:8/binary, _/binary>>) -> {error, {not_a_node, Start}};
+               (_Connection, Start) -> {error, {not_a_node, Start}}
+            end,
+    case identify(Connection, Stock, Deadline) of
+        ok -> ok;
+        {error, Reason} -> refuse(Connection, undefined, Reason)
     end.
 
 examine(Tcp, Stock) ->

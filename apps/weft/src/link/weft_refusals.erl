@@ -70,6 +70,9 @@ explain(malformed) -> "a malformed hello: garbage or a truncated message";
 explain(empty_message) -> "an empty message where a hello was due";
 explain(timeout) -> "nothing came in time: a half-open connection or an overloaded peer";
 explain(closed) -> "the other side closed the connection";
+explain(forged) ->
+    "a message at the broker that no node with our cookie has written: another cluster of the same "
+        "{weft, cluster_name}, a node with another -setcookie, or somebody else";
 explain(no_link) -> "a lane for a link that is not up";
 explain(refused) -> "the other node refuses this one: the link is cut by its weft_fault";
 explain(emsgsize) -> "a packet over the size that is allowed";
@@ -77,6 +80,10 @@ explain(bad_control_message) -> "a control message that is no Erlang term";
 explain(malformed_frames) -> "session data that is not a sequence of frames";
 explain({malformed_channel, Node, Channel}) ->
     io_lib:format("~ts sent on the channel ~ts what is no payload", [Node, Channel]);
+explain(broker_down) -> "this node is not at the broker now, weft:status() tells why";
+explain(broker_blocked) -> "the broker takes no messages now: it is short of memory or disk";
+explain(no_queue) ->
+    "the queue of the other node is no more: it has stopped, or was cut off from the broker";
 explain(overload) -> "too many connections wait for authentication";
 explain(cut) -> "the link is cut by weft_fault";
 explain(peer_stopped) -> "the other node stopped in an orderly way";

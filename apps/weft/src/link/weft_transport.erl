@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc TCP and TLS behind one face: just what links need of a socket.
+%% @doc TCP and TLS behind one face: just what links need of a socket. The third kind of lane has
+%% none: it is tunnelled (`weft_tunnel').
 %%
 %% A socket is passive and raw until `activate/2'; then it delivers whole packets ({packet, 4}) as
 %% messages, `tags/1' says which. Options of the kernel's own carrier are honoured:
@@ -8,13 +9,13 @@
 -module(weft_transport).
 
 -export([listen/1, accept/1, secure_accepted/2, connect/4, may_speak_weft/1,
-         send/2, room/1, try_send/2, recv/3,
+         send/2, room/1, try_send/2, recv/3, secure/3,
          activate/2, more/2, half/0, close/1, abort/1, controlling_process/2, peername/1, setopts/2,
          user_setopts/2, getopts/2, sent_packets/1,
          tcp_socket/1]).
 -export_type([socket/0]).
 
--type socket() :: gen_tcp:socket() | ssl:sslsocket().
+-type socket() :: gen_tcp:socket() | ssl:sslsocket() | weft_tunnel:connection().
 
 %% Packets delivered before `more/2' has to be called again. It is called at half, so the socket
 %% never goes passive: a passive socket leaves the scheduler's poll set, which costs a thread
@@ -86,6 +87,7 @@ connect(Address, Port, Host, TimeoutMs) ->
 %% @doc May the peer that we connected to speak weft? Over TCP only its answer will tell.
 -spec may_speak_weft(socket()) -> boolean().
 may_speak_weft(Socket) when is_port(Socket) -> true;
+may_speak_weft({tunnel, _, _}) -> true;
 may_speak_weft(Socket) -> ssl:negotiated_protocol(Socket) =:= {ok, ?ALPN}.
 
 %% The carrier may need ssl before the release has started it.
@@ -114,6 +116,7 @@ client_options() ->
 
 -spec send(socket(), iodata()) -> ok | {error, term()}.
 send(Socket, Data) when is_port(Socket) -> gen_tcp:send(Socket, Data);
+send({tunnel, Provider, Ref}, Data) -> Provider:send(Ref, Data);
 send(Socket, Data) -> ssl:send(Socket, Data).
 
 %% @doc Bytes that can be given to `try_send/2' before anybody would have to wait; TLS has none.
@@ -126,12 +129,16 @@ room(Socket) when is_port(Socket) ->
         {queue_size, _} -> {ok, 0};
         undefined -> {error, closed}
     end;
+room({tunnel, Provider, Ref}) ->
+    Provider:room(Ref);
 room(_Tls) ->
     {ok, 0}.
 
 %% @doc Sends if there is `room/1': from OTP 26 on a send that is refused leaves a monitor behind
 %% until the socket is closed.
 -spec try_send(socket(), iodata()) -> ok | busy | {error, term()}.
+try_send({tunnel, Provider, Ref}, Data) ->
+    Provider:try_send(Ref, Data);
 try_send(Socket, Data) ->
     case inet_tcp:send(Socket, Data, [nosuspend]) of
         {error, busy} -> busy;
@@ -140,11 +147,23 @@ try_send(Socket, Data) ->
 
 -spec recv(socket(), non_neg_integer(), timeout()) -> {ok, binary()} | {error, term()}.
 recv(Socket, Size, TimeoutMs) when is_port(Socket) -> gen_tcp:recv(Socket, Size, TimeoutMs);
+recv({tunnel, Provider, Ref}, Size, TimeoutMs) -> Provider:recv(Ref, Size, TimeoutMs);
 recv(Socket, Size, TimeoutMs) -> ssl:recv(Socket, Size, TimeoutMs).
+
+%% @doc Both ends have authenticated each other and share a secret. TCP does not use it, TLS has a
+%% better one; a tunnel, in which anybody may put messages, protects what follows by it.
+-spec secure(socket(), dialer | listener, binary()) -> ok.
+secure({tunnel, Provider, Ref}, Role, Secret) -> Provider:secure(Ref, Role, Secret);
+secure(_Socket, _Role, _Secret) -> ok.
 
 %% @doc Switches to whole packets of at most BytesMax delivered as messages. Returns how many may
 %% come before `more/2' is due.
 -spec activate(socket(), pos_integer()) -> {ok, pos_integer()} | {error, term()}.
+activate({tunnel, Provider, Ref}, BytesMax) ->
+    case Provider:activate(Ref, ?ACTIVE, BytesMax) of
+        ok -> {ok, ?HALF};
+        Error -> Error
+    end;
 activate(Socket, BytesMax) ->
     Options = [{packet, 4}, {packet_size, BytesMax}, {active, ?ACTIVE},
                {high_watermark, ?QUEUE_HIGH}, {low_watermark, ?QUEUE_LOW},
@@ -167,10 +186,12 @@ half() -> ?HALF.
 
 %% @doc Allows as many further packets as were taken since the last call.
 -spec more(socket(), pos_integer()) -> ok | {error, term()}.
+more({tunnel, Provider, Ref}, Count) -> Provider:more(Ref, Count);
 more(Socket, Count) -> setopts(Socket, [{active, Count}]).
 
 -spec close(socket()) -> ok.
 close(Socket) when is_port(Socket) -> gen_tcp:close(Socket);
+close({tunnel, Provider, Ref}) -> Provider:close(Ref);
 close(Socket) -> _ = ssl:close(Socket), ok.
 
 %% @doc Closes and throws away what was not sent. Otherwise a peer that does not read either holds
@@ -179,6 +200,8 @@ close(Socket) -> _ = ssl:close(Socket), ok.
 abort(Socket) when is_port(Socket) ->
     _ = inet:setopts(Socket, [{linger, {true, 0}}]),
     gen_tcp:close(Socket);
+abort({tunnel, Provider, Ref}) ->
+    Provider:close(Ref);
 abort(Socket) ->
     _ = spawn(fun() -> ssl:close(Socket) end),
     ok.
@@ -186,15 +209,20 @@ abort(Socket) ->
 -spec controlling_process(socket(), pid()) -> ok | {error, term()}.
 controlling_process(Socket, Pid) when is_port(Socket) ->
     gen_tcp:controlling_process(Socket, Pid);
+controlling_process({tunnel, Provider, Ref}, Pid) ->
+    Provider:controlling_process(Ref, Pid);
 controlling_process(Socket, Pid) ->
     ssl:controlling_process(Socket, Pid).
 
 -spec peername(socket()) -> {ok, {inet:ip_address(), inet:port_number()}} | {error, term()}.
 peername(Socket) when is_port(Socket) -> inet:peername(Socket);
+peername({tunnel, _, _}) -> {error, enotsup};
 peername(Socket) -> ssl:peername(Socket).
 
 %% @doc How many packets were sent on a socket so far; 0 if it is closed.
 -spec sent_packets(socket()) -> non_neg_integer().
+sent_packets({tunnel, Provider, Ref}) ->
+    Provider:sent_packets(Ref);
 sent_packets(Socket) ->
     case getstat(Socket, [send_cnt]) of
         {ok, [{send_cnt, Count}]} -> Count;
@@ -206,6 +234,7 @@ getstat(Socket, Keys) -> ssl:getstat(Socket, Keys).
 
 -spec setopts(socket(), list()) -> ok | {error, term()}.
 setopts(Socket, Options) when is_port(Socket) -> inet:setopts(Socket, Options);
+setopts({tunnel, _, _}, _Options) -> {error, enotsup};
 setopts(Socket, Options) -> ssl:setopts(Socket, Options).
 
 %% @doc The same for options that come from a user: those that decide how packets are read are ours.
@@ -218,12 +247,13 @@ user_setopts(Socket, Options) ->
 
 -spec getopts(socket(), list()) -> {ok, list()} | {error, term()}.
 getopts(Socket, Options) when is_port(Socket) -> inet:getopts(Socket, Options);
+getopts({tunnel, _, _}, _Options) -> {error, enotsup};
 getopts(Socket, Options) -> ssl:getopts(Socket, Options).
 
-%% @doc The socket as a plain port, for the stock protocol; TLS sockets have none.
+%% @doc The socket as a plain port, for the stock protocol; TLS and tunnels have none.
 -spec tcp_socket(socket()) -> {ok, inet:socket()} | error.
 tcp_socket(Socket) when is_port(Socket) -> {ok, Socket};
-tcp_socket(_Tls) -> error.
+tcp_socket(_TlsOrTunnel) -> error.
 
 kernel_env(Key, Default) ->
     application:get_env(kernel, Key, Default).

@@ -18,7 +18,8 @@
                     router => map(),
                     link_module => module()}.
 %% `topology': as `weft_topology:parse/1' gives it. `circuits' (hidden): whether to connect to all
-%% members. `discovery' is for `weft_discovery_sup', `tunnel' for `weft_sup'. `router': options of `weft_router_core:init/2';
+%% members. `discovery' is for `weft_discovery_sup', `tunnel' for `weft_sup'.
+%% `router': options of `weft_router_core:init/2';
 %% `hop_limit' is that of the configuration. `link_module': see `weft_driver'.
 
 %% @doc Starts the overlay of this node.

@@ -12,10 +12,11 @@
 %% {groups, #{GroupName => [node()], ...}}
 %% {client_server, #{role => client | server, servers => [node()], links => 1..16}}
 %% {peer_to_peer, #{seeds => [node()], active => 2..100, passive => active..10000}}
+%% {pubsub, #{broker => "amqp://user:password@host:port/vhost" | [URL, ...]}}
 %% '''
 -module(weft_topology).
 
--export([parse/1, validate/2, finds_members/1, seeds/2]).
+-export([parse/1, validate/2, finds_members/1, seeds/2, tunnel/1, without_secrets/1]).
 
 %% The options are well formed and make sense on node Self.
 -callback validate(Self :: weft_core:node_id(), Options :: map()) -> ok | {error, iolist()}.
@@ -27,7 +28,9 @@
 %% these take the notice `{seeds, [node()]}', the list of further seeds, which replaces the one
 %% before; a seed that is left out of it and has become a member stays one.
 -callback seeds(Options :: map()) -> [weft_core:node_id()].
--optional_callbacks([seeds/1]).
+%% The provider of the tunnel that all links go through (`weft_tunnel'); it gets the options too.
+-callback tunnel() -> module().
+-optional_callbacks([seeds/1, tunnel/0]).
 
 %% @doc Turns the configured term into the core that runs it and its options. Only the outer form is
 %% checked; the rest is for `validate/2'.
@@ -46,6 +49,8 @@ parse({client_server, Options}) when is_map(Options) ->
     {ok, weft_client_server_core, Options};
 parse({peer_to_peer, Options}) when is_map(Options) ->
     {ok, weft_peer_to_peer_core, Options};
+parse({pubsub, Options}) when is_map(Options) ->
+    {ok, weft_pubsub_core, Options};
 parse(Other) ->
     {error, no_topology(Other, is_tuple(Other) andalso tuple_size(Other) =:= 2
                                    andalso lists:keyfind(element(1, Other), 1, forms()))}.
@@ -67,8 +72,26 @@ validate(Self, Term) ->
 %% @doc Whether a topology finds its members by seeds, and not in a written list.
 -spec finds_members(module()) -> boolean().
 finds_members(Module) ->
+    has(seeds, 1, Module).
+
+has(Function, Arity, Module) ->
     {module, Module} = code:ensure_loaded(Module),
-    erlang:function_exported(Module, seeds, 1).
+    erlang:function_exported(Module, Function, Arity).
+
+%% @doc The provider of the tunnel that all links of the topology go through.
+-spec tunnel(module()) -> {ok, module()} | none.
+tunnel(Module) ->
+    case has(tunnel, 0, Module) of
+        true -> {ok, Module:tunnel()};
+        false -> none
+    end.
+
+%% @doc The configured term as it may be shown: the URL of a broker has a password in it.
+-spec without_secrets(term()) -> term().
+without_secrets({pubsub, #{broker := _} = Options}) ->
+    {pubsub, Options#{broker := "..."}};
+without_secrets(Term) ->
+    Term.
 
 %% @doc The nodes that are dialled first; none if the topology is a written list.
 -spec seeds(module(), Options :: map()) -> [weft_core:node_id()].
@@ -83,4 +106,5 @@ forms() ->
      {static, "{static, #{links => [{'name1@host', 'name2@host'}, ...]}}"},
      {groups, "{groups, #{GroupName => ['name@host', ...]}}"},
      {client_server, "{client_server, #{role => client, servers => ['name@host', ...]}}"},
-     {peer_to_peer, "{peer_to_peer, #{seeds => ['name@host', ...]}}"}].
+     {peer_to_peer, "{peer_to_peer, #{seeds => ['name@host', ...]}}"},
+     {pubsub, "{pubsub, #{broker => \"amqp://user:password@host:5672/vhost\"}}"}].
