@@ -17,7 +17,8 @@
              | link_timeout_ms | link_idle_ms
              | handshake_timeout_ms | pending_handshakes_max | plain_nodes | ports | topology
              | circuits | discovery | discovery_interval_ms | hop_limit | relay_circuits_max
-             | relay_bytes_max | channels | pins | broadcast | faults.
+             | relay_bytes_max | channels | pins | broadcast | groups | groups_file | attributes
+             | faults.
 
 %% As often as the kernel ticks a connection with net_ticktime at its default.
 -define(WATCHED_KEEPALIVE_MS, 15000).
@@ -57,6 +58,10 @@ schema() ->
      {channels, #{}, fun(_) -> true end, "a map from names to maps of options"},
      {pins, #{}, fun(_) -> true end, "a map from registered names to channels"},
      {broadcast, #{}, fun(_) -> true end, "a map of options"},
+     {groups, #{}, fun is_groups/1, "a map from group names to lists of nodes"},
+     {groups_file, undefined, fun(Path) -> Path =:= undefined orelse is_name(Path) end,
+      "the path of a file"},
+     {attributes, #{}, fun is_map/1, "a map from names of attributes to what they are"},
      {faults, false, fun is_boolean/1, "true or false"}].
 
 %% @doc Loads the application description so that its environment can be read before it is started.
@@ -157,6 +162,11 @@ is_name(Value) ->
     catch
         error:_ -> false
     end.
+
+is_groups(Groups) ->
+    is_map(Groups)
+        andalso lists:all(fun(Nodes) -> is_list(Nodes) andalso lists:all(fun is_atom/1, Nodes) end,
+                          maps:values(Groups)).
 
 is_ports(Ports) when is_map(Ports) ->
     lists:all(fun({Name, Port}) ->

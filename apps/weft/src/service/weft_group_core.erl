@@ -17,9 +17,10 @@
 %% Options: `groups' (a map of groups as configured, the same on all nodes), `table' (kept from a
 %% former life), `timeout_ms' (5000), `sync_ms' (10000), `fanout' (5), those of
 %% `weft_wanted_links:new/2'.
-%% Commands and their answers: see `weft_group', and `table'. Views: `{group, Name} => [Node]'.
+%% Commands: the changes of `weft_group_operation:change/0' with their answers, `{configure, Groups}',
+%% `table', `fellows' (connected members of the own groups). Views: `{group, Name} => [Node]'.
 %% Notices: `{groups, changed}'; `{group, Name, {up | down, Node}}' of the fellow members in groups
-%% of this node; `{lost, Name}' when a group that this node created, and that stood, had to give way
+%% of this node; `{warning, {lost, Name}}' when a group that this node created, and that stood, had to give way
 %% to another of that name.
 -module(weft_group_core).
 -behaviour(weft_core).
@@ -72,6 +73,8 @@ table(#groups{table = Table}) -> Table.
 -spec handle(weft_core:event(), integer(), state()) -> {state(), weft_core:effects()}.
 handle({command, Ref, table}, _NowMs, #groups{table = Table} = State) ->
     {State, [{reply, Ref, Table}]};
+handle({command, Ref, fellows}, _NowMs, #groups{fellows = Fellows} = State) ->
+    {State, [{reply, Ref, Fellows}]};
 handle({command, Ref, {configure, Groups}}, _NowMs, #groups{table = Table0} = State0) ->
     Table = weft_group_table:configured(Groups, Table0),
     {State, Effects} = learn(maps:keys(Groups), Table, [], State0),
@@ -102,14 +105,16 @@ handle({timer, {operation, Id}}, _NowMs, #groups{operations = Operations} = Stat
 handle({timer, LinkTimer}, _NowMs, #groups{links = Links0} = State) ->
     {Links, Effects} = weft_wanted_links:timer(LinkTimer, Links0),
     {State#groups{links = Links}, Effects};
-handle({notice, _Notice}, _NowMs, State) ->
-    {State, []}.
+%% Neighbours of the overlay: where there are groups, news have to reach all parts of the cluster,
+%% also those that share no member.
+handle({notice, {neighbours, Nodes}}, _NowMs, #groups{table = Table} = State) ->
+    {State, [{connect, Node} || weft_group_table:names(Table) =/= [],
+                                Node <- Nodes -- linked(State)]}.
 
 %% --- changes of this node ---------------------------------------------------------------------
 
-start(Ref, Change, #groups{operations = Operations} = State)
+start(Ref, _Change, #groups{operations = Operations} = State)
   when map_size(Operations) >= ?OPERATIONS_MAX ->
-    _ = Change,
     {State, [{reply, Ref, {error, busy}}]};
 start(Ref, Change, #groups{author = Author, table = Table0} = State) ->
     case weft_group_operation:make(Change, Author, Table0) of

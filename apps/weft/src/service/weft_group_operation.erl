@@ -17,7 +17,7 @@
 -type name() :: weft_group_table:name().
 -type change() :: {create | add | remove, name(), [weft_core:node_id()]}
                 | {leave | delete, name()}.
--type error() :: reserved_name | name_too_long | {name_in_use, [weft_core:node_id()]}
+-type error() :: reserved_name | bad_name | name_too_long | {name_in_use, [weft_core:node_id()]}
                | no_nodes | {not_a_node, term()} | self_not_in_list | too_many_groups
                | too_many_members | unknown_group | not_a_member | cannot_remove_self
                | {not_members, [term()]} | busy.
@@ -79,8 +79,16 @@ free_name(Name, Table) ->
     case weft_group_table:members(Name, Table) of
         _ when IsReserved -> {error, reserved_name};
         {ok, Members} -> {error, {name_in_use, Members}};
-        error -> verdict(erlang:external_size(Name) =< ?NAME_BYTES_MAX, name_too_long)
+        error -> first_error([fun() -> verdict(is_plain(Name), bad_name) end,
+                              fun() -> verdict(erlang:external_size(Name) =< ?NAME_BYTES_MAX,
+                                               name_too_long) end])
     end.
+
+%% What means the same on every node and in a file: no pids, ports, references, functions.
+is_plain(Name) when is_tuple(Name) -> is_plain(tuple_to_list(Name));
+is_plain(Name) when is_map(Name) -> is_plain(maps:to_list(Name));
+is_plain([Head | Tail]) -> is_plain(Head) andalso is_plain(Tail);
+is_plain(Name) -> is_atom(Name) orelse is_number(Name) orelse is_bitstring(Name) orelse Name =:= [].
 
 membership(Name, Self, Table) ->
     case weft_group_table:members(Name, Table) of

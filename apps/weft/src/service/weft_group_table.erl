@@ -17,7 +17,7 @@
 %% Not here: who tells whom (`weft_group_core').
 -module(weft_group_table).
 
--export([new/0, configured/2, create/3, delete/3, change/4, merge/3,
+-export([new/0, from_list/2, to_list/1, configured/2, create/3, delete/3, change/4, merge/3,
          names/1, members/2, life/2, groups/1, entry/2, hash/1, summary/1, clock/1, is_full/1]).
 -export_type([table/0, entry/0, version/0, name/0, author/0]).
 
@@ -39,6 +39,16 @@
 %% @doc No groups.
 -spec new() -> table().
 new() -> #table{}.
+
+%% @doc What was kept by to_list/1 and clock/1.
+-spec from_list(Clock :: non_neg_integer(), [{name(), entry()}]) -> table().
+from_list(Clock, Entries) ->
+    lists:foldl(fun({Name, Entry}, T) -> put_entry(Name, Entry, T) end, #table{clock = Clock},
+                Entries).
+
+-spec to_list(table()) -> [{name(), entry()}].
+to_list(#table{entries = Entries}) ->
+    lists:sort(maps:to_list(Entries)).
 
 %% @doc With the groups of a configuration, where nothing later is known of them.
 -spec configured(#{name() => [weft_core:node_id()]}, table()) -> table().
@@ -108,10 +118,12 @@ counter({{Life, _, _}, _State, Members}) ->
     maps:fold(fun(_, {{Counter, _, _}, _}, Max) -> max(Counter, Max) end, Life, Members).
 
 %% The newest of those that left. The same on all nodes, as it depends on the entry alone.
+bounded(Members) when map_size(Members) =< ?OUT_MAX -> Members;
 bounded(Members) ->
     keep_newest([{Version, Node} || {Node, {Version, out}} <- maps:to_list(Members)], ?OUT_MAX,
                 Members).
 
+forget(Entries) when map_size(Entries) =< ?DELETED_MAX -> Entries;
 forget(Entries) ->
     keep_newest([{Life, Name} || {Name, {Life, deleted, _}} <- maps:to_list(Entries)],
                 ?DELETED_MAX, Entries).
@@ -123,8 +135,8 @@ keep_newest(Gone, Max, Map) ->
 
 %% @doc No room for another group?
 -spec is_full(table()) -> boolean().
-is_full(Table) ->
-    length(names(Table)) >= ?GROUPS_MAX.
+is_full(#table{entries = Entries} = Table) ->
+    map_size(Entries) >= ?GROUPS_MAX andalso length(names(Table)) >= ?GROUPS_MAX.
 
 %% @doc The groups there are, in term order.
 -spec names(table()) -> [name()].

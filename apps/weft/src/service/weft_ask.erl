@@ -1,0 +1,46 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Asks many nodes at once and takes what comes in time: a node that is silent, however it is so
+%% (a dial that takes long, a stopped node), costs the others nothing.
+-module(weft_ask).
+
+-export([all/3]).
+
+%% @doc Runs Ask(Node) in a process of its own for each node. What returned within the time, in the
+%% order of the nodes, and the nodes that did not return, failed or are no nodes. The processes that
+%% are left are killed.
+-spec all([node()], fun((node()) -> Result), TimeoutMs :: non_neg_integer()) ->
+          {[{node(), Result}], Silent :: [node()]}.
+all(Nodes, Ask, TimeoutMs) ->
+    Asked = maps:from_list([{ask(Node, Ask), Node} || Node <- Nodes]),
+    Deadline = erlang:monotonic_time(millisecond) + TimeoutMs,
+    Answers = collect(Asked, Deadline, #{}),
+    {[{Node, map_get(Node, Answers)} || Node <- Nodes, is_map_key(Node, Answers)],
+     [Node || Node <- Nodes, not is_map_key(Node, Answers)]}.
+
+ask(Node, Ask) ->
+    spawn_monitor(fun() -> exit(attempt(Ask, Node)) end).
+
+%% An `error' would be logged as a crash.
+attempt(Ask, Node) ->
+    try {answer, Ask(Node)}
+    catch
+        _:_ -> failed
+    end.
+
+collect(Asked, _Deadline, Answers) when map_size(Asked) =:= 0 ->
+    Answers;
+collect(Asked, Deadline, Answers) ->
+    receive
+        {'DOWN', Ref, process, Pid, Reason} when is_map_key({Pid, Ref}, Asked) ->
+            {Node, Rest} = maps:take({Pid, Ref}, Asked),
+            collect(Rest, Deadline, answer(Node, Reason, Answers))
+    after max(0, Deadline - erlang:monotonic_time(millisecond)) ->
+        _ = [begin
+                 true = demonitor(Ref, [flush]),
+                 exit(Pid, kill)
+             end || {Pid, Ref} <- maps:keys(Asked)],
+        Answers
+    end.
+
+answer(Node, {answer, Result}, Answers) -> Answers#{Node => Result};
+answer(_Node, _Failed, Answers) -> Answers.

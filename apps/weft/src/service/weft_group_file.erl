@@ -1,0 +1,106 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Keeps the groups in a file, so that a cluster of which no node is left finds them again. Only
+%% if `groups_file' is configured; without it a node that comes back learns them from the others.
+%%
+%% The file is text: `{weft_groups, 1, Clock, [{Name, Entry}]}'. It is replaced as a whole, a moment
+%% after a change; so a crash leaves the one before it or the new one.
+-module(weft_group_file).
+-behaviour(gen_server).
+
+-include_lib("kernel/include/logger.hrl").
+
+-export([start_link/0, load/1, save/2]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+
+%% Changes that come together are written once.
+-define(DELAY_MS, 50).
+
+-record(state, {path :: file:name_all(), timer = none :: none | reference()}).
+
+-spec start_link() -> {ok, pid()} | {error, term()}.
+start_link() ->
+    case gen_server:start_link({local, ?MODULE}, ?MODULE, [], []) of
+        {ok, Pid} -> {ok, Pid};
+        {error, Reason} -> {error, Reason};
+        ignore -> {error, ignore}
+    end.
+
+%% @doc What the file holds; nothing, if there is none yet. An unreadable one is an error: to start
+%% without it would be to forget it.
+-spec load(undefined | file:name_all()) -> {ok, weft_group_table:table()} | {error, string()}.
+load(undefined) ->
+    {ok, weft_group_table:new()};
+load(Path) ->
+    case file:consult(Path) of
+        {ok, [{weft_groups, 1, Clock, Entries}]} -> from_list(Path, Clock, Entries);
+        {ok, _Other} -> {error, wrong(Path, "it is no file of groups")};
+        {error, enoent} -> {ok, weft_group_table:new()};
+        {error, Reason} -> {error, wrong(Path, file:format_error(Reason))}
+    end.
+
+from_list(Path, Clock, Entries) ->
+    try
+        {ok, weft_group_table:from_list(Clock, Entries)}
+    catch
+        error:_ -> {error, wrong(Path, "an entry is malformed")}
+    end.
+
+wrong(Path, Why) ->
+    lists:flatten(io_lib:format("groups_file ~ts can not be read: ~ts. Put it right, or remove it "
+                                "to start with the groups of the configuration", [Path, Why])).
+
+%% @doc Writes the file.
+-spec save(file:name_all(), weft_group_table:table()) -> ok | {error, file:posix()}.
+save(Path, Table) ->
+    Text = io_lib:format("~tw.~n", [{weft_groups, 1, weft_group_table:clock(Table),
+                                     weft_group_table:to_list(Table)}]),
+    New = unicode:characters_to_binary([Path, ".new"]),
+    case write(New, unicode:characters_to_binary(["%% coding: utf-8\n", Text])) of
+        ok -> file:rename(New, Path);
+        {error, Reason} -> {error, Reason}
+    end.
+
+write(Path, Bytes) ->
+    case file:open(Path, [write, raw, binary]) of
+        {ok, File} ->
+            Written = [file:write(File, Bytes), file:sync(File), file:close(File)],
+            case [Error || {error, _} = Error <- Written] of
+                [] -> ok;
+                [Error | _] -> Error
+            end;
+        {error, Reason} -> {error, Reason}
+    end.
+
+%% @private
+-spec init([]) -> {ok, #state{}}.
+init([]) ->
+    ok = weft_driver:subscribe(weft_groups, self()),
+    {ok, later(#state{path = weft_config:get(groups_file)})}.
+
+later(#state{timer = none} = State) ->
+    State#state{timer = erlang:send_after(?DELAY_MS, self(), save)};
+later(State) ->
+    State.
+
+%% @private
+-spec handle_call(term(), gen_server:from(), #state{}) -> no_return().
+handle_call(Request, _From, _State) -> error({unknown_request, Request}).
+
+%% @private
+-spec handle_cast(term(), #state{}) -> no_return().
+handle_cast(Request, _State) -> error({unknown_request, Request}).
+
+%% @private
+-spec handle_info({weft_notice, weft_groups, term()} | save, #state{}) -> {noreply, #state{}}.
+handle_info({weft_notice, weft_groups, {groups, changed}}, State) ->
+    {noreply, later(State)};
+handle_info({weft_notice, weft_groups, _Other}, State) ->
+    {noreply, State};
+handle_info(save, #state{path = Path} = State) ->
+    case save(Path, weft_driver:command(weft_groups, table)) of
+        ok -> ok;
+        {error, Reason} ->
+            ?LOG_ERROR("weft: groups_file ~ts can not be written: ~ts. The groups of now will be "
+                       "missing after a restart of all nodes", [Path, file:format_error(Reason)])
+    end,
+    {noreply, State#state{timer = none}}.

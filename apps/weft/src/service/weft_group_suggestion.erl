@@ -1,0 +1,66 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Measures who talks to whom, and proposes groups (`weft_group_proposal').
+%%
+%% The figures are the bytes of the distribution sessions of each node, by peer. Either since the
+%% sessions began, or in a window of time. Nodes that do not answer are named; what others exchanged
+%% with them counts all the same.
+-module(weft_group_suggestion).
+
+-export([suggest/1, traffic/0]).
+-export_type([suggestion/0]).
+
+-type suggestion() :: #{groups := #{atom() => [node()]}, why := [string()], modularity := float(),
+                        links := #{full_mesh | proposed => non_neg_integer()},
+                        silent := [node()]}.
+
+-define(TIMEOUT_MS, 5000).
+
+%% @doc Options: `nodes' (all that are known), `window_ms' (0: since the sessions began),
+%% `timeout_ms' (5000) for the answers. Raises `{unknown_option, Name}'.
+-spec suggest(#{nodes => [node()], window_ms => non_neg_integer(),
+                timeout_ms => non_neg_integer()}) -> suggestion().
+suggest(Options) ->
+    [error({unknown_option, Key}) || Key <- maps:keys(Options),
+                                     not lists:member(Key, [nodes, window_ms, timeout_ms])],
+    Nodes = maps:get(nodes, Options, lists:usort([node() | nodes(connected)]
+                                                 ++ weft_overlay:members())),
+    {Weights, Silent} = measured(Nodes, Options),
+    (weft_group_proposal:make(Weights))#{silent => Silent}.
+
+measured(Nodes, #{window_ms := WindowMs} = Options) when WindowMs > 0 ->
+    {Before, _} = ask(Nodes, Options),
+    receive after WindowMs -> ok end, % the time that is measured
+    {After, Silent} = ask(Nodes, Options),
+    {maps:filter(fun(_, Bytes) -> Bytes > 0 end,
+                 maps:map(fun(Pair, Bytes) -> Bytes - maps:get(Pair, Before, 0) end, After)),
+     Silent};
+measured(Nodes, Options) ->
+    ask(Nodes, Options).
+
+ask(Nodes, Options) ->
+    TimeoutMs = maps:get(timeout_ms, Options, ?TIMEOUT_MS),
+    {Answers, Silent} = weft_ask:all(
+                          Nodes, fun(Node) -> erpc:call(Node, ?MODULE, traffic, [], TimeoutMs) end,
+                          TimeoutMs),
+    {lists:foldl(fun({Node, Peers}, Weights) -> add(Node, Peers, Weights) end, #{}, Answers),
+     Silent}.
+
+%% Both ends count the same bytes; the end that could count more of them is right.
+add(Node, Peers, Weights) ->
+    lists:foldl(fun({Peer, Bytes}, Map) ->
+                    maps:update_with({min(Node, Peer), max(Node, Peer)},
+                                     fun(Known) -> max(Known, Bytes) end, Bytes, Map)
+                end, Weights, Peers).
+
+%% @doc What this node has exchanged with each peer, in bytes, by its sessions.
+-spec traffic() -> [{node(), pos_integer()}].
+traffic() ->
+    [{Node, In + Out} || #{node := Node, bytes_in := In, bytes_out := Out} <- sessions(),
+                         In + Out > 0].
+
+%% A session may end while it is asked.
+sessions() ->
+    lists:append([try [weft_session:info(Pid)]
+                  catch
+                      exit:_ -> []
+                  end || Pid <- weft_sessions:list()]).

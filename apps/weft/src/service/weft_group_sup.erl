@@ -1,0 +1,44 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Supervisor of groups: who tells of coming and going members, the driver of the core, who
+%% makes the topology follow the groups, and who keeps them in a file.
+%%
+%% The order matters: the monitor outlives the driver, so that nobody has to subscribe anew.
+-module(weft_group_sup).
+-behaviour(supervisor).
+
+-export([start_link/0, start_driver/0]).
+-export([init/1]).
+
+-spec start_link() -> {ok, pid()} | {error, term()}.
+start_link() ->
+    case supervisor:start_link({local, ?MODULE}, ?MODULE, []) of
+        {ok, Pid} -> {ok, Pid};
+        {error, Reason} -> {error, Reason};
+        ignore -> {error, ignore}
+    end.
+
+%% @private
+-spec init([]) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
+init([]) ->
+    {ok, {#{strategy => rest_for_one, intensity => 5, period => 10},
+          [worker(weft_group_monitor),
+           #{id => weft_groups, start => {?MODULE, start_driver, []},
+             modules => [weft_driver, weft_group_core]},
+           worker(weft_group_links)]
+          ++ [worker(weft_group_file) || weft_config:get(groups_file) =/= undefined]}}.
+
+worker(Module) ->
+    #{id => Module, start => {Module, start_link, []}}.
+
+%% @private The file is read anew at each start: it knows more than the configuration.
+-spec start_driver() -> {ok, pid()} | {error, term()}.
+start_driver() ->
+    case weft_group_file:load(weft_config:get(groups_file)) of
+        {ok, Table} ->
+            Configured = maps:merge(weft_group_links:configured(), weft_config:get(groups)),
+            weft_driver:start_link(weft_groups, weft_group_core,
+                                   weft_service_sup:options(#{groups => Configured,
+                                                              table => Table}));
+        {error, Text} ->
+            {error, {weft, Text}}
+    end.

@@ -1,0 +1,265 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Groups on real nodes: overlapping groups, crash and return, two initiators at once, links
+%% that follow the groups, and a cluster on the stock carrier.
+-module(weft_group_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
+-export([overlapping_groups_crash_and_return/1, two_initiators_at_once_have_one_outcome/1,
+         who_was_away_gets_the_news/1, links_follow_the_groups/1, groups_without_common_nodes_talk/1,
+         messages_and_processes_go_to_a_group/1, a_file_outlives_all_nodes/1,
+         an_unreadable_file_is_an_error/1, groups_on_the_stock_carrier/1]).
+-export([listen/1, subscribe/1, messages/0]).
+
+-define(PARTIAL, ["-kernel", "prevent_overlapping_partitions", "false", "-connect_all", "false"]).
+-define(NAMES, [n1, n2, n3, n4, n5]).
+
+suite() -> [{timetrap, {minutes, 3}}].
+
+all() ->
+    [overlapping_groups_crash_and_return, two_initiators_at_once_have_one_outcome,
+     who_was_away_gets_the_news, links_follow_the_groups, groups_without_common_nodes_talk,
+     messages_and_processes_go_to_a_group, a_file_outlives_all_nodes,
+     an_unreadable_file_is_an_error, groups_on_the_stock_carrier].
+
+init_per_suite(Config) ->
+    [{place, #{epmd => weft_test_nodes:start_epmd(), dir => ?config(priv_dir, Config)}} | Config].
+
+end_per_suite(Config) ->
+    #{epmd := Epmd} = ?config(place, Config),
+    weft_test_nodes:stop_epmd(Epmd).
+
+end_per_testcase(_Case, _Config) ->
+    weft_test_nodes:stop_all().
+
+overlapping_groups_crash_and_return(Config) ->
+    [N1, N2, N3, N4, _N5] = Nodes = start_two_groups(Config),
+    [weft_test_nodes:until(fun() -> connected(Node) =:= Expected end, 30000)
+     || {Node, Expected} <- lists:zip(Nodes, [[n2, n3], [n1, n3], [n1, n2, n4, n5], [n3, n5],
+                                              [n3, n4]])],
+    ?assertEqual(#{node_name(n3) => [g1, g2]}, call(N1, weft_group, gateways, [])),
+    ?assertEqual(#{g1 => names([n1, n2, n3]), g2 => names([n3, n4, n5])},
+                 call(N4, weft_group, groups, [])),
+    [watch(Node, Group) || {Node, Group} <- [{N1, g1}, {N3, g1}, {N3, g2}, {N4, g2}]],
+    ok = weft_test_nodes:kill(N2),
+    Down = {weft_group, g1, {down, node_name(n2)}},
+    [until_heard(Node, [Down]) || Node <- [N1, N3]],
+    New = start(n2, two_groups(), Config),
+    Up = {weft_group, g1, {up, node_name(n2)}},
+    [until_heard(Node, [Down, Up]) || Node <- [N1, N3]],
+    ?assertEqual([], heard(N4)),
+    {ok, #{unreachable := []}} = call(N1, weft_group, remove, [g1, [node_name(n3)]]),
+    [until_groups(Node, #{g1 => [n1, n2], g2 => [n3, n4, n5]}) || Node <- [New | Nodes -- [N2]]],
+    ?assertEqual(names([n1, n2]), call(N1, weft_group, own_nodes, [])),
+    Left = {weft_group, g1, {down, node_name(n3)}},
+    until_heard(N1, [Down, Up, Left]),
+    ?assertEqual({error, not_a_member}, call(N3, weft_group, add, [g1, [node_name(n3)]])).
+
+%% Each round both create the same group and name each other, in the same moment.
+two_initiators_at_once_have_one_outcome(Config) ->
+    [N1, N2 | _] = Nodes = start_two_groups(Config),
+    [begin
+         Name = {round, Round},
+         Answers = at_once([{N1, [Name, names([n1, n2, n3])]}, {N2, [Name, names([n1, n2, n4])]}]),
+         {[{ok, #{members := Members}}], [{error, {name_in_use, Members}}]} =
+             lists:partition(fun(Answer) -> element(1, Answer) =:= ok end, Answers),
+         [weft_test_nodes:until(fun() -> {ok, Members} =:= call(Node, weft_group, members, [Name])
+                                end) || Node <- Nodes]
+     end || Round <- lists:seq(1, 20)],
+    ok.
+
+who_was_away_gets_the_news(Config) ->
+    [N1, _, N3, N4, N5] = start_two_groups(Config),
+    ok = weft_test_nodes:kill(N5),
+    {ok, Created} = call(N1, weft_group, create, [new, names([n1, n3, n5])]),
+    ?assertEqual(#{members => names([n1, n3, n5]), unreachable => names([n5])}, Created),
+    {ok, #{unreachable := Away}} = call(N4, weft_group, delete, [g2]),
+    ?assertEqual(names([n5]), Away),
+    Back = start(n5, two_groups(), Config),
+    until_groups(Back, groups(N3)),
+    ?assertEqual({ok, names([n1, n3, n5])}, call(Back, weft_group, members, [new])).
+
+links_follow_the_groups(Config) ->
+    [N1, _, N3, N4, N5] = start_two_groups(Config),
+    ?assertEqual([n2, n3], linked(N1)),
+    %% By the gateway, and directly where it is asked for.
+    ?assertEqual(node_name(n5), call(N1, erpc, call, [node_name(n5), erlang, node, []])),
+    ?assertEqual([n2, n3], linked(N1)),
+    {ok, #{unreachable := []}} = call(N1, weft_group, direct, [node_name(n5)]),
+    weft_test_nodes:until(fun() -> linked(N1) =:= [n2, n3, n5] andalso linked(N5) =:= [n1, n3, n4]
+                          end, 30000),
+    {ok, _} = call(N5, weft_group, delete, [{direct, node_name(n1), node_name(n5)}]),
+    weft_test_nodes:until(fun() -> linked(N1) =:= [n2, n3] end, 30000),
+    {ok, _} = call(N3, weft_group, add, [g1, [node_name(n4)]]),
+    weft_test_nodes:until(fun() -> linked(N1) =:= [n2, n3, n4] andalso linked(N4) =:= [n1, n2, n3, n5]
+                          end, 30000),
+    ?assertMatch({groups, #{g1 := [_, _, _, _]}}, call(N1, weft, topology, [])).
+
+%% What the last common node leaves behind is joined by two nodes of either side.
+groups_without_common_nodes_talk(Config) ->
+    [N1, _, N3, _, N5] = Nodes = start_two_groups(Config),
+    {ok, _} = call(N3, weft_group, leave, [g1]),
+    weft_test_nodes:until(fun() -> linked(N5) =:= [n3, n4] andalso linked(N1) =:= [n2, n3, n4] end,
+                          30000),
+    ?assertEqual(node_name(n5), call(N1, erpc, call, [node_name(n5), erlang, node, []])),
+    %% Free nodes have links to each other, and news reach everybody.
+    {ok, _} = call(N1, weft_group, delete, [g1]),
+    [until_groups(Node, #{g2 => [n3, n4, n5]}) || Node <- Nodes],
+    ?assert(call(N1, weft_group, is_free, [])),
+    weft_test_nodes:until(fun() -> linked(N1) =:= [n2, n3, n4] end, 30000).
+
+messages_and_processes_go_to_a_group(Config) ->
+    [N1, N2, N3, N4, _] = start_two_groups(Config),
+    [true = call(Node, ?MODULE, listen, [listener]) || Node <- [N1, N2, N3, N4]],
+    %% From outside of the group.
+    {ok, #{reached := Reached, unreachable := []}} =
+        call(N4, weft_group, send, [g1, listener, hello]),
+    ?assertEqual(names([n1, n2, n3]), Reached),
+    [until_heard(Node, [hello]) || Node <- [N1, N2, N3]],
+    ?assertEqual([], heard(N4)),
+    {ok, Pid} = call(N4, weft_group, spawn, [g1, timer, sleep, [infinity]]),
+    ?assert(lists:member(node(Pid), names([n1, n2, n3]))),
+    ok = weft_test_nodes:kill(N2),
+    weft_test_nodes:until(fun() -> connected(N1) =:= [n3, n4] end),
+    {ok, #{unreachable := Gone}} = call(N1, weft_group, send, [g1, listener, again]),
+    ?assertEqual(names([n2]), Gone),
+    ?assertEqual({error, unknown_group}, call(N1, weft_group, send, [none, listener, x])),
+    ?assertEqual({error, unknown_group}, call(N1, weft_group, spawn, [none, erlang, node, []])),
+    ?assertEqual({error, not_a_member}, call(N4, weft_group, monitor_nodes, [g1, true])),
+    ?assertEqual({error, unknown_group}, call(N4, weft_group, monitor_nodes, [none, true])).
+
+a_file_outlives_all_nodes(Config) ->
+    Kept = fun(Name) -> [{groups_file, filename:join(?config(priv_dir, Config), Name)}
+                         | full_mesh()] end,
+    Nodes = [N1, N2] = [start(Name, Kept(Name), Config) || Name <- [n1, n2]],
+    weft_test_nodes:until(fun() -> call(N1, net_kernel, connect_node, [node_name(n2)]) end),
+    {ok, _} = call(N1, weft_group, create, [{a, "group"}, names([n1, n2])]),
+    {ok, _} = call(N1, weft_group, create, [gone, names([n1, n2])]),
+    {ok, _} = call(N2, weft_group, delete, [gone]),
+    [weft_test_nodes:until(
+       fun() ->
+           {ok, Table} = call(Node, weft_group_file, load, [proplists:get_value(groups_file,
+                                                                                Kept(Name))]),
+           weft_group_table:groups(Table) =:= #{{a, "group"} => names([n1, n2])}
+       end) || {Node, Name} <- [{N1, n1}, {N2, n2}]],
+    [ok = weft_test_nodes:kill(Node) || Node <- Nodes],
+    Again = start(n2, Kept(n2), Config),
+    until_groups(Again, #{{a, "group"} => [n1, n2]}),
+    %% Deletions are remembered as well: what is done again is done after them.
+    {ok, _} = call(Again, weft_group, create, [gone, names([n2])]).
+
+an_unreadable_file_is_an_error(Config) ->
+    Path = filename:join(?config(priv_dir, Config), "unreadable"),
+    ok = file:write_file(Path, "{weft_groups, 1"),
+    Node = weft_test_nodes:start(n1, #{config => [{groups_file, Path}]}, ?config(place, Config)),
+    {error, Reason} = call(Node, application, ensure_all_started, [weft]),
+    Text = lists:flatten(io_lib:format("~0p", [Reason])),
+    ?assertNotEqual({nomatch, Text}, {string:find(Text, "can not be read"), Text}).
+
+%% Nothing but distribution: every node dials its fellow members, and no others.
+groups_on_the_stock_carrier(Config) ->
+    Groups = [{groups, #{g1 => names([n1, n2]), g2 => names([n2, n3])}}],
+    [N1, N2, N3] = Nodes =
+        [begin
+             Node = weft_test_nodes:start(
+                      Name, #{carrier => plain, args => ["-connect_all", "false", "-pa",
+                                                         weft_test_nodes:ebin(weft_dist)]},
+                      ?config(place, Config)),
+             ok = call(Node, application, load, [weft]),
+             [ok = call(Node, application, set_env, [weft, Key, Value]) || {Key, Value} <- Groups],
+             {ok, _} = call(Node, application, ensure_all_started, [weft]),
+             Node
+         end || Name <- [n1, n2, n3]],
+    [weft_test_nodes:until(fun() -> connected(Node) =:= Expected end, 30000)
+     || {Node, Expected} <- lists:zip(Nodes, [[n2], [n1, n3], [n2]])],
+    {ok, #{unreachable := []}} = call(N1, weft_group, add, [g1, [node_name(n3)]]),
+    until_groups(N3, #{g1 => [n1, n2, n3], g2 => [n2, n3]}),
+    weft_test_nodes:until(fun() -> connected(N1) =:= [n2, n3] end, 30000),
+    {ok, _} = call(N2, weft_group, delete, [g1]),
+    until_groups(N1, #{g2 => [n2, n3]}),
+    ?assert(call(N1, weft_group, is_free, [])).
+
+%% --- on the nodes -----------------------------------------------------------------------------
+
+%% A process under that name that keeps what it gets.
+listen(Name) ->
+    register(Name, spawn(fun() -> keep([]) end)).
+
+subscribe(Group) ->
+    whereis(listener) =/= undefined orelse listen(listener),
+    listener ! {run, fun() -> weft_group:monitor_nodes(Group, true) end, self()},
+    receive {ran, Result} -> Result end.
+
+messages() ->
+    listener ! {messages, self()},
+    receive {kept, Messages} -> Messages end.
+
+keep(Messages) ->
+    receive
+        {run, Fun, From} -> From ! {ran, Fun()}, keep(Messages);
+        {messages, From} -> From ! {kept, lists:reverse(Messages)}, keep(Messages);
+        Message -> keep([Message | Messages])
+    end.
+
+%% --- helpers ----------------------------------------------------------------------------------
+
+start_two_groups(Config) ->
+    Nodes = [start(Name, two_groups(), Config) || Name <- ?NAMES],
+    [weft_test_nodes:until(fun() -> connected(Node) =:= Expected end, 30000)
+     || {Node, Expected} <- lists:zip(Nodes, [[n2, n3], [n1, n3], [n1, n2, n4, n5], [n3, n5],
+                                              [n3, n4]])],
+    Nodes.
+
+two_groups() ->
+    [{topology, {groups, #{g1 => names([n1, n2, n3]), g2 => names([n3, n4, n5])}}}].
+
+full_mesh() -> [{topology, {full_mesh, #{seeds => names([n1, n2])}}}].
+
+start(Name, Env, Config) ->
+    Node = weft_test_nodes:start(Name, #{config => [{keepalive_ms, 200} | Env], args => ?PARTIAL},
+                                 ?config(place, Config)),
+    {ok, _} = call(Node, application, ensure_all_started, [weft]),
+    Node.
+
+at_once(Creations) ->
+    Self = self(),
+    Refs = [begin
+                Ref = make_ref(),
+                spawn_link(fun() -> Self ! {Ref, call(Node, weft_group, create, Args)} end),
+                Ref
+            end || {Node, Args} <- Creations],
+    [receive {Ref, Answer} -> Answer after 60000 -> error(no_answer) end || Ref <- Refs].
+
+watch(Node, Group) ->
+    {ok, _} = call(Node, ?MODULE, subscribe, [Group]).
+
+heard(Node) -> call(Node, ?MODULE, messages, []).
+
+until_heard(Node, Messages) ->
+    weft_test_nodes:until(fun() -> heard(Node) =:= Messages end, 30000).
+
+until_groups(Node, Groups) ->
+    Named = maps:map(fun(_, Nodes) -> names(Nodes) end, Groups),
+    weft_test_nodes:until(fun() -> call(Node, weft_group, groups, []) =:= Named end, 30000).
+
+groups(Node) ->
+    maps:map(fun(_, Nodes) -> [short(N) || N <- Nodes] end, call(Node, weft_group, groups, [])).
+
+connected(Node) -> lists:sort([short(N) || N <- call(Node, erlang, nodes, [connected])]).
+
+linked(Node) ->
+    lists:sort([short(Peer) || #{node := Peer, state := up} <- call(Node, weft_links, info, [])]).
+
+short(Node) ->
+    [Name, _Host] = string:split(atom_to_list(Node), "@"),
+    list_to_existing_atom(Name).
+
+names(Names) -> [node_name(Name) || Name <- Names].
+
+node_name(Name) ->
+    {ok, Host} = inet:gethostname(),
+    list_to_atom(atom_to_list(Name) ++ "@" ++ Host).
+
+call(Node, Module, Function, Args) -> weft_test_nodes:call(Node, Module, Function, Args).
