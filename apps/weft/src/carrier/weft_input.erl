@@ -12,7 +12,7 @@
 -export_type([input/0]).
 
 %% A message may keep so many times its size in memory.
--define(PINNED_MAX, 4).
+-define(PINNED_MAX, 8).
 
 -record(input, {session :: pid(),
                 counters :: weft_session_counters:counters(),
