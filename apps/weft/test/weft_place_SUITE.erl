@@ -1,0 +1,190 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Placement on real nodes: attributes, zones, silent nodes, processes, and a suggestion of
+%% groups from measured traffic.
+-module(weft_place_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
+-export([attributes_are_set_changed_and_read/1, nodes_are_chosen_by_what_they_say/1,
+         a_silent_node_is_named_and_harms_nobody/1, processes_start_where_it_is_best/1,
+         what_is_no_query_is_an_error/1, groups_are_suggested_from_traffic/1]).
+-export([fail/0, count/0, attempt/1, talk/3]).
+
+suite() -> [{timetrap, {minutes, 2}}].
+
+all() ->
+    [attributes_are_set_changed_and_read, nodes_are_chosen_by_what_they_say,
+     a_silent_node_is_named_and_harms_nobody, processes_start_where_it_is_best,
+     what_is_no_query_is_an_error, groups_are_suggested_from_traffic].
+
+init_per_suite(Config) ->
+    [{place, #{epmd => weft_test_nodes:start_epmd(), dir => ?config(priv_dir, Config)}} | Config].
+
+end_per_suite(Config) ->
+    #{epmd := Epmd} = ?config(place, Config),
+    weft_test_nodes:stop_epmd(Epmd).
+
+end_per_testcase(_Case, _Config) ->
+    weft_test_nodes:stop_all().
+
+attributes_are_set_changed_and_read(Config) ->
+    [Node] = start([{n1, #{roles => [db]}}], Config),
+    Read = fun(Name) -> call(Node, weft_attributes, read, [[Name]]) end,
+    ?assertEqual(#{roles => [db]}, Read(roles)),
+    ?assertEqual(ok, call(Node, weft_attributes, insert, [disk, ssd])),
+    ?assertEqual({error, {attribute_exists, disk}}, call(Node, weft_attributes, insert, [disk, x])),
+    ?assertEqual({error, {attribute_exists, cores}},
+                 call(Node, weft_attributes, insert, [cores, 64])),
+    ?assertEqual(ok, call(Node, weft_attributes, update, [disk, nvme])),
+    ?assertEqual({error, {attribute_not_set, tape}},
+                 call(Node, weft_attributes, update, [tape, x])),
+    ?assertEqual(#{disk => nvme}, Read(disk)),
+    Counted = {?MODULE, count},
+    ok = call(Node, weft_attributes, insert, [once, {automatic, Counted}]),
+    ok = call(Node, weft_attributes, insert, [always, {dynamic, Counted}]),
+    ?assertEqual(Read(once), Read(once)),
+    ?assertNotEqual(Read(always), Read(always)),
+    ?assertEqual({error, {bad_function, bad}},
+                 call(Node, weft_attributes, insert, [bad, {automatic, {?MODULE, fail}}])),
+    ok = call(Node, weft_attributes, insert, [bad, {dynamic, {?MODULE, fail, []}}]),
+    ?assertEqual(#{}, Read(bad)),
+    ?assertEqual(ok, call(Node, weft_attributes, delete, [disk])),
+    ?assertEqual({error, {attribute_not_set, disk}}, call(Node, weft_attributes, delete, [disk])),
+    Facts = call(Node, weft_node_facts, names, []),
+    ?assertEqual([], Facts -- call(Node, weft_attributes, list, [])),
+    #{cores := Cores, processes := Processes, memory_vm := Bytes, otp_release := Release} =
+        call(Node, weft_attributes, read, [Facts]),
+    ?assertEqual([true, true, true, true],
+                 [Cores > 0, Processes > 10, Bytes > 1000000, Release >= 25]).
+
+nodes_are_chosen_by_what_they_say(Config) ->
+    [N1 | _] = start_all(Config),
+    Choose = fun(Where) -> names(maps:get(nodes, choose(N1, [Where]))) end,
+    ?assertEqual([n1, n2, n3, n4], Choose([])),
+    ?assertEqual([n2, n3], Choose([{role, db}])),
+    ?assertEqual([n2], Choose([{role, db}, {zone, [eu]}])),
+    ?assertEqual([n2], Choose([near])),
+    ?assertEqual([n3, n4], Choose([far])),
+    ?assertEqual([n3], Choose([{disk, ge, 200}])),
+    ?assertEqual([n1, n2, n3, n4], Choose([{otp_release, ge, 25}, {cores, gt, 0}])),
+    ?assertEqual([n3, n2, n1], Choose(#{where => [{disk, gt, 0}], order => [{disk, descending}]})),
+    ?assertEqual([n3], Choose(#{order => [{disk, descending}], limit => 1})),
+    ?assertEqual([n1, n2], names(maps:get(nodes, choose(N1, [[node_name(n2), node_name(n1)], []])))),
+    %% Measured: to oneself it is nothing, to others something.
+    ?assertEqual([n2, n3, n4], Choose([{rtt_us, gt, 0}])),
+    ?assertEqual(n1, hd(Choose(#{order => [{rtt_us, ascending}]}))),
+    {ok, _} = call(N1, weft_group, create, [g, [node_name(n1), node_name(n3)]]),
+    ?assertEqual([n1, n3], names(maps:get(nodes, choose(N1, [{group, g}, []])))).
+
+a_silent_node_is_named_and_harms_nobody(Config) ->
+    [N1, N2, _, N4] = start_all(Config),
+    ok = weft_test_nodes:pause(N4),
+    ok = weft_test_nodes:kill(N2),
+    All = [node_name(Name) || Name <- [n1, n2, n3, n4, never_there]],
+    #{nodes := Nodes, silent := Silent} =
+        choose(N1, [#{from => All, where => [{cores, gt, 0}], timeout_ms => 3000}]),
+    ?assertEqual([n1, n3], names(Nodes)),
+    ?assertEqual([n2, n4, never_there], names(Silent)),
+    {Values, Silent} = call(N1, weft_place, attributes, [All, [disk]]),
+    ?assertEqual(#{node_name(n1) => #{disk => 1}, node_name(n3) => #{disk => 200}}, Values),
+    ok = weft_test_nodes:continue(N4).
+
+processes_start_where_it_is_best(Config) ->
+    [N1, N2 | _] = start_all(Config),
+    Sleep = {timer, sleep, [infinity]},
+    {ok, Best} = call(N1, weft_place, spawn, [#{order => [{disk, descending}]}, Sleep]),
+    ?assertEqual(node_name(n3), node(Best)),
+    {ok, Any} = call(N1, weft_place, spawn, [#{where => [{zone, [eu]}]}, Sleep]),
+    ?assert(lists:member(node(Any), [node_name(n1), node_name(n2)])),
+    ?assertEqual({error, no_node}, call(N1, weft_place, spawn, [#{where => [{role, none}]}, Sleep])),
+    %% One that is gone is left out.
+    ok = weft_test_nodes:kill(N2),
+    {ok, Other} = call(N1, weft_place, spawn, [#{from => [node_name(n2), node_name(n3)],
+                                                 timeout_ms => 3000}, Sleep]),
+    ?assertEqual(node_name(n3), node(Other)).
+
+what_is_no_query_is_an_error(Config) ->
+    [Node] = start([{n1, #{}}], Config),
+    [?assertEqual({Query, Reason}, {Query, call(Node, ?MODULE, attempt, [Query])})
+     || {Query, Reason} <- [{[{cores, more, 1}], {bad_predicate, {cores, more, 1}}},
+                            {#{order => [cores]}, {bad_order, cores}},
+                            {#{form => all}, {unknown_option, form}},
+                            {#{from => ["n1"]}, {not_a_node, "n1"}},
+                            {#{from => {group, none}}, {unknown_group, none}}]].
+
+%% Two pairs that talk much, over one that talks little.
+groups_are_suggested_from_traffic(Config) ->
+    [N1, _, N3, N4] = start_all(Config),
+    [ok = call(Node, ?MODULE, talk, [node_name(Peer), 100000, 20])
+     || {Node, Peer} <- [{N1, n2}, {N3, n4}]],
+    #{groups := Groups, why := Why, silent := Silent} = call(N1, weft_group, suggest, []),
+    ?assertEqual([], Silent),
+    [Group1, Group2] = [names(Nodes) || {_, Nodes} <- lists:sort(maps:to_list(Groups))],
+    ?assertEqual({[], []}, {[n1, n2] -- Group1, [n3, n4] -- Group2}),
+    ?assert(length(Why) >= 3),
+    %% In a window only what was said in it counts.
+    Self = self(),
+    Asked = spawn_link(fun() -> Self ! {self(), call(N1, weft_group, suggest,
+                                                     [#{window_ms => 3000}])} end),
+    talk_until(Asked, N4, n1).
+
+talk_until(Asked, Node, Peer) ->
+    receive
+        {Asked, #{groups := Groups}} ->
+            ?assert(lists:any(fun(Nodes) -> [n1, n4] -- names(Nodes) =:= [] end,
+                              maps:values(Groups)))
+    after 0 ->
+        ok = call(Node, ?MODULE, talk, [node_name(Peer), 100000, 1]),
+        talk_until(Asked, Node, Peer)
+    end.
+
+%% --- on the nodes -----------------------------------------------------------------------------
+
+fail() -> error(on_purpose).
+
+count() -> erlang:unique_integer([monotonic]).
+
+attempt(Query) ->
+    try weft_place:choose_nodes(Query)
+    catch
+        error:Reason -> Reason
+    end.
+
+talk(Node, Bytes, Times) ->
+    _ = [erpc:call(Node, erlang, byte_size, [rand:bytes(Bytes)]) || _ <- lists:seq(1, Times)],
+    ok.
+
+%% --- helpers ----------------------------------------------------------------------------------
+
+start_all(Config) ->
+    [N1 | _] = Nodes = start([{n1, #{zone => [eu, dc1], disk => 1}},
+                              {n2, #{zone => [eu, dc2], disk => 100, roles => [db, web]}},
+                              {n3, #{zone => [us], disk => 200, roles => [db]}},
+                              {n4, #{}}], Config),
+    [weft_test_nodes:until(fun() -> call(N1, net_kernel, connect_node, [Node]) end)
+     || #{node := Node} <- tl(Nodes)],
+    Nodes.
+
+start(Attributes, Config) ->
+    [begin
+         Env = [{attributes, Values}, {topology, {full_mesh, #{seeds => [node_name(n1)]}}}],
+         Node = weft_test_nodes:start(Name, #{config => Env}, ?config(place, Config)),
+         {ok, _} = call(Node, application, ensure_all_started, [weft]),
+         Node
+     end || {Name, Values} <- Attributes].
+
+choose(Node, Args) -> call(Node, weft_place, choose_nodes, Args).
+
+names(Nodes) ->
+    [begin
+         [Name, _Host] = string:split(atom_to_list(Node), "@"),
+         list_to_atom(Name)
+     end || Node <- Nodes].
+
+node_name(Name) ->
+    {ok, Host} = inet:gethostname(),
+    list_to_atom(atom_to_list(Name) ++ "@" ++ Host).
+
+call(Node, Module, Function, Args) -> weft_test_nodes:call(Node, Module, Function, Args).
