@@ -8,7 +8,8 @@
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([overlapping_groups_crash_and_return/1, two_initiators_at_once_have_one_outcome/1,
-         who_was_away_gets_the_news/1, links_follow_the_groups/1, groups_without_common_nodes_talk/1,
+         who_was_away_gets_the_news/1, links_follow_the_groups/1,
+         groups_without_common_nodes_talk/1,
          messages_and_processes_go_to_a_group/1, a_file_outlives_all_nodes/1,
          an_unreadable_file_is_an_error/1, groups_on_the_stock_carrier/1]).
 -export([listen/1, subscribe/1, messages/0]).
@@ -93,7 +94,8 @@ links_follow_the_groups(Config) ->
     {ok, _} = call(N5, weft_group, delete, [{direct, node_name(n1), node_name(n5)}]),
     weft_test_nodes:until(fun() -> linked(N1) =:= [n2, n3] end, 30000),
     {ok, _} = call(N3, weft_group, add, [g1, [node_name(n4)]]),
-    weft_test_nodes:until(fun() -> linked(N1) =:= [n2, n3, n4] andalso linked(N4) =:= [n1, n2, n3, n5]
+    weft_test_nodes:until(fun() -> {linked(N1), linked(N4)}
+                                       =:= {[n2, n3, n4], [n1, n2, n3, n5]}
                           end, 30000),
     ?assertMatch({groups, #{g1 := [_, _, _, _]}}, call(N1, weft, topology, [])).
 

@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Predicates and orders of placement, and distances in the sample tree of the original library.
+%% @doc Predicates and orders of placement, and distances in the sample tree of the original
+%% library.
 -module(weft_place_rules_tests).
 
 -include_lib("proper/include/proper.hrl").

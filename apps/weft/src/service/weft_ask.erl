@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Asks many nodes at once and takes what comes in time: a node that is silent, however it is so
+%% @doc Asks many nodes at once and takes what comes in time: a node that is silent, however so
 %% (a dial that takes long, a stopped node), costs the others nothing.
 -module(weft_ask).
 

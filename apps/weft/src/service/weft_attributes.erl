@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc What this node says of itself, for others to choose nodes by: its attributes.
 %%
-%% An attribute has a name and a specification: any term (it is the value), `{automatic, Function}'
-%% (evaluated once, when it is set) or `{dynamic, Function}' (evaluated whenever somebody asks), with
-%% Function `{M, F}' or `{M, F, A}'. Built in are those of `weft_node_facts'. Those of the
+%% An attribute has a name and a specification: any term (the value), `{automatic, Function}'
+%% (evaluated once, when it is set) or `{dynamic, Function}' (evaluated whenever somebody asks),
+%% with Function `{M, F}' or `{M, F, A}'. Built in are those of `weft_node_facts'. Those of the
 %% configuration (`attributes') are set at the start. `roles' (a list) and `zone' (a path, see
 %% `weft_distance') are attributes with a meaning to `weft_place'.
 %%

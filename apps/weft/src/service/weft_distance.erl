@@ -2,9 +2,9 @@
 %% @doc How far two nodes are apart in a tree of places. Pure.
 %%
 %% A node's zone is the path to it, from the largest to the smallest: `[europe, dc1, rack7]'. Nodes
-%% with the first L places in common are at distance 2^-L, so at 1.0 if they share none; a node is at
-%% 0.0 from itself (the distance of SD Erlang's placement library, with an unnamed root). These are
-%% levels, not lengths: what they mean depends on how deep the tree is. `near' and `far' do not.
+%% with the first L places in common are at distance 2^-L, so at 1.0 if they share none; a node is
+%% at 0.0 from itself (the distance of SD Erlang's placement library, with an unnamed root). These
+%% are levels, not lengths: what they mean depends on how deep the tree is. `near' and `far' do not.
 -module(weft_distance).
 
 -export([between/2, nearest/1, farthest/1]).

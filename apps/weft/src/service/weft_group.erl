@@ -3,8 +3,8 @@
 %% node may be in many groups, or in none (it is <em>free</em>). See docs/guide/groups.md.
 %%
 %% Members of a group are kept connected to each other. Where the topology is `groups' they have
-%% links, and nodes that are in two groups are gateways between them; so messages between groups find
-%% their way by themselves, and a direct link is a group of two (`direct/1').
+%% links, and nodes that are in two groups are gateways between them; so messages between groups
+%% find their way by themselves, and a direct link is a group of two (`direct/1').
 %%
 %% All nodes know all groups. A change is answered when all members have confirmed it; who was not
 %% reached in time is named in the result, is a member all the same, and learns of it on coming

@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Finds communities in a weighted graph: nodes that have more to do with each other than chance
-%% would have it. Pure.
+%% @doc Finds communities in a weighted graph: nodes that have more to do with each other than
+%% chance would have it. Pure.
 %%
 %% Greedy modularity (Clauset, Newman, Moore 2004): each node begins as a community, and the two
 %% whose union raises the modularity Q most are joined, as long as there are such. Q is the share of

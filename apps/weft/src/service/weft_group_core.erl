@@ -3,9 +3,9 @@
 %%
 %% A change is made in the own table first. Then the nodes that it concerns (the members before and
 %% after it) are told and asked to confirm; those without a link are dialled. The caller has his
-%% answer when all of them confirmed, could not be reached, or `timeout_ms' have passed: it lists who
-%% was not reached. Nobody waits for anybody else, so initiators that name each other can not block.
-%% Who made the change that lost hears of it in the confirmations.
+%% answer when all of them confirmed, could not be reached, or `timeout_ms' have passed: it lists
+%% who was not reached. Nobody waits for anybody else, so initiators that name each other can not
+%% block. Who made the change that lost hears of it in the confirmations.
 %%
 %% The others get the news by gossip: what is new is passed on to `fanout' neighbours. And whoever
 %% meets (a link comes up, or once in `sync_ms' with a random neighbour) compares hashes of the
@@ -17,11 +17,11 @@
 %% Options: `groups' (a map of groups as configured, the same on all nodes), `table' (kept from a
 %% former life), `timeout_ms' (5000), `sync_ms' (10000), `fanout' (5), those of
 %% `weft_wanted_links:new/2'.
-%% Commands: the changes of `weft_group_operation:change/0' with their answers, `{configure, Groups}',
-%% `table', `fellows' (connected members of the own groups). Views: `{group, Name} => [Node]'.
-%% Notices: `{groups, changed}'; `{group, Name, {up | down, Node}}' of the fellow members in groups
-%% of this node; `{warning, {lost, Name}}' when a group that this node created, and that stood, had to give way
-%% to another of that name.
+%% Commands: the changes of `weft_group_operation:change/0' with their answers, `{configure,
+%% Groups}', `table', `fellows' (connected members of the own groups). Views: `{group, Name} =>
+%% [Node]'. Notices: `{groups, changed}'; `{group, Name, {up | down, Node}}' of the fellow members
+%% in groups of this node; `{warning, {lost, Name}}' when a group that this node created, and that
+%% stood, had to give way to another of that name.
 -module(weft_group_core).
 -behaviour(weft_core).
 
@@ -258,8 +258,8 @@ refresh(#groups{self = Self, table = Table, links = Links0, fellows = Before} = 
                            Wanted -- weft_wanted_links:wanted(Links0), Links0),
     {Links, _Disconnects} = each(fun weft_wanted_links:unwant/2,
                                  weft_wanted_links:wanted(Links1) -- Wanted, Links1),
-    Fellows = maps:map(fun(_, Nodes) -> [N || N <- Nodes, weft_wanted_links:is_linked(N, Links)] end,
-                       Own),
+    Linked = weft_wanted_links:linked(Links),
+    Fellows = maps:map(fun(_, Nodes) -> [N || N <- Nodes, lists:member(N, Linked)] end, Own),
     {State#groups{links = Links, fellows = Fellows}, Dials ++ ups_and_downs(Before, Fellows)}.
 
 ups_and_downs(Before, Now) ->

@@ -1,6 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Keeps the groups in a file, so that a cluster of which no node is left finds them again. Only
-%% if `groups_file' is configured; without it a node that comes back learns them from the others.
+%% @doc Keeps the groups in a file, so that a cluster of which no node is left finds them again.
+%% Only if `groups_file' is configured; without it a node that comes back learns them from the
+%% others.
 %%
 %% The file is text: `{weft_groups, 1, Clock, [{Name, Entry}]}'. It is replaced as a whole, a moment
 %% after a change; so a crash leaves the one before it or the new one.

@@ -74,12 +74,22 @@ follow({groups, Now}) ->
     Known = [node() | weft_overlay:members()] ++ lists:append(maps:values(Now)),
     case weft_group_shape:topology(maps:from_list(weft_view:all(group)), Known) of
         Now -> ok;
-        Topology -> changed(weft_shape:change({groups, Topology}))
+        Groups -> change(Groups)
     end;
 follow(_AnotherTopology) ->
     ok.
 
-changed(ok) ->
-    ok;
-changed({error, Text}) ->
+%% As the application would be started with them, or not at all.
+change(Groups) ->
+    Options = #{groups => Groups},
+    case {weft_groups_core:validate(node(), Options),
+          weft_overlay:boot_checks(weft_groups_core, Options, weft_config:get(circuits))} of
+        {ok, ok} ->
+            ok = weft_overlay_sup:change(weft_groups_core, Options),
+            application:set_env(weft, topology, {groups, Groups});
+        {{error, Text}, _} -> keep(Text);
+        {ok, {error, Text}} -> keep(Text)
+    end.
+
+keep(Text) ->
     ?LOG_WARNING("weft: the links do not follow the groups: ~ts", [Text]).

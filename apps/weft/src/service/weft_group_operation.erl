@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc One change of a group by this node: whether it is allowed, what it does to the table, who has
-%% to confirm it, and what its caller is told in the end. Pure part of `weft_group_core'.
+%% @doc One change of a group by this node: whether it is allowed, what it does to the table, who
+%% has to confirm it, and what its caller is told in the end. Pure part of `weft_group_core'.
 %%
 %% Only a member may change a group. The answer depends on the table as it is in the end: a creation
 %% that gave way to another one of that name is an error, though it stood for a moment.

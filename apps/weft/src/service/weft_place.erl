@@ -16,15 +16,16 @@
                    order => [weft_place_rules:order()],
                    limit => pos_integer(),
                    timeout_ms => non_neg_integer()}.
-%% `from' (all): the candidates; `all' are this node, those that are connected and the members of the
-%% overlay. `limit': no more than so many, the best. `timeout_ms' (5000).
+%% `from' (all): the candidates; `all' are this node, those that are connected and the members of
+%% the overlay. `limit': no more than so many, the best. `timeout_ms' (5000).
 -type choice() :: #{nodes := [node()], silent := [node()]}.
 -type spawn_error() :: no_node | {not_spawned, [{node(), term()}]}.
 
 -define(TIMEOUT_MS, 5000).
 
-%% @doc Chooses among all nodes. A list is the predicates of a query. Raises `{bad_predicate, Term}',
-%% `{bad_order, Term}', `{unknown_option, Term}', `{not_a_node, Term}', `{unknown_group, Name}'.
+%% @doc Chooses among all nodes. A list is the predicates of a query. Raises `{bad_predicate,
+%% Term}', `{bad_order, Term}', `{unknown_option, Term}', `{not_a_node, Term}', `{unknown_group,
+%% Name}'.
 -spec choose_nodes([weft_place_rules:predicate()] | query()) -> choice().
 choose_nodes(Where) when is_list(Where) ->
     choose_nodes(#{where => Where});

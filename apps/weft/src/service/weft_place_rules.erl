@@ -1,17 +1,19 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Which of the nodes that answered are chosen, and in what order. Pure.
 %%
-%% Predicates, all of which have to hold (one about an attribute that a node does not have does not):
+%% Predicates, all of which have to hold (one about an attribute that a node does not have does
+%% not):
 %% <ul>
-%% <li>`{Attribute, eq | ne | lt | le | gt | ge, Value}', `{Attribute, true | false | yes | no}'</li>
+%% <li>`{Attribute, eq | ne | lt | le | gt | ge, Value}', `{Attribute, true | false | yes |
+%% no}'</li>
 %% <li>`{role, Role}': the list `roles' has it</li>
 %% <li>`{zone, Path}': the zone begins with that path</li>
 %% <li>`near', `far': at the least, or greatest, distance that any other candidate is</li>
 %% </ul>
 %% Attributes that are found out for each choice: `distance' (0.0 to 1.0, `weft_distance') and
 %% `rtt_us' (measured) from the node that chooses.
-%% Order: `{Attribute, ascending | descending}', `near' and `far' (by distance); the first that tells
-%% two nodes apart counts, and in the end their names. Nodes without the attribute come last.
+%% Order: `{Attribute, ascending | descending}', `near' and `far' (by distance); the first that
+%% tells two nodes apart counts, and in the end their names. Nodes without the attribute come last.
 -module(weft_place_rules).
 
 -export([attributes/1, check/1, choose/2]).
