@@ -13,7 +13,7 @@
 %% '''
 %%
 %% Instead of these: `report DIR' makes the report of a run again, `compare OLD NEW' compares two
-%% (weft_bench_compare).
+%% (weft_bench_compare), `load CONFIG' runs operations of a driver (weft_load_config).
 -module(weft_bench_cli).
 
 -export([run/1, main/1]).
@@ -32,6 +32,8 @@ main([Help | _]) when Help =:= "--help"; Help =:= "help" ->
     0;
 main(["report" | Arguments]) ->
     weft_bench_report:main(Arguments -- ["--terminal"]);
+main(["load" | Arguments]) ->
+    weft_load_cli:main(Arguments);
 main(["compare" | Arguments]) ->
     weft_bench_compare:main(Arguments -- ["--terminal"]);
 main(Arguments) ->
@@ -91,6 +93,7 @@ help() ->
      "          [--out DIR] [--list]          measure; --list only tells what and how long\n"
      "bin/bench report DIR                    make the report of a run again\n"
      "bin/bench compare OLD NEW [--threshold 0.9]\n"
+     "bin/bench load CONFIG [--out DIR]       operations of a driver, as Basho Bench runs them\n"
      "Variants: ", lists:join(" ", [atom_to_list(V) || V <- weft_bench_variant:all()]),
      "\nSuites, cells and what they mean: docs/guide/benchmark.md\n"].
 
@@ -104,7 +107,8 @@ scope(#{quick := true}) -> quick;
 scope(_) -> full.
 
 is_chosen(#{suite := Suite} = Cell, Options) ->
-    Suites = maps:get(suites, Options, [atom_to_list(Suite)]),
+    Suites = maps:get(suites, Options, [atom_to_list(Suite)
+                                        || not maps:get(on_demand, Cell, false)]),
     Title = weft_bench_workload:title(Cell),
     lists:member(atom_to_list(Suite), Suites)
         andalso case Options of

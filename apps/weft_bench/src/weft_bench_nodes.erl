@@ -3,7 +3,8 @@
 %% knows what processor time they used.
 %%
 %% Layouts: `pair' is a sender `a' and a receiver `b'; `trio' has a third node `c'; {fan, N} has `a'
-%% and N receivers {r, 1}..{r, N}; `alone' is `a'. With a gateway there is `g' too, and no
+%% and N receivers {r, 1}..{r, N}; `alone' is `a'; {cluster, Shape} has equal nodes {n, 1}..{n, N}
+%% (`weft_bench_cluster'). With a gateway there is `g' too, and no
 %% connection of `a' but with it. Nodes are ruled by way of their standard input and output
 %% (`peer'), so that the connections under test carry the workload and nothing else. All variants
 %% have the same flags of the emulator: busy waiting is off, since more nodes than cores would steal
@@ -13,8 +14,9 @@
 -export([start/3, stop/1, call/5, node/2, roles/1, cpu_us/1, flags/1, variant/1, os_pid/2]).
 -export_type([nodes/0, role/0, layout/0]).
 
--type role() :: a | b | c | g | {r, pos_integer()}.
--type layout() :: pair | trio | {fan, pos_integer()} | alone.
+-type role() :: a | b | c | g | {r | n, pos_integer()}.
+-type layout() :: pair | trio | {fan, pos_integer()} | alone
+                | {cluster, weft_bench_cluster:shape()}.
 -opaque nodes() :: #{variant := weft_bench_variant:variant(),
                      peers := #{role() => #{peer := pid(), node := node(), os_pid := string()}}}.
 
@@ -36,14 +38,15 @@ start(Variant, Layout, #{place := Place} = Context) ->
                                     weft_bench_place:address(Place, side(Role))}}
                             || Role <- Roles]),
     Links = [{node_name(Role1, Names), node_name(Role2, Names)} || {Role1, Role2} <- links(Roles)],
-    Arguments = common(length(Roles)) ++ layout_arguments(Layout)
-        ++ weft_bench_variant:arguments(Variant, Context#{links => Links}),
+    Arguments = common(Variant, length(Roles)) ++ layout_arguments(Layout)
+        ++ weft_bench_variant:arguments(Variant, Context#{links => Links,
+                                                          shape => shape(Layout, Names)}),
     Boots = [{Role, boot(Role, Name, Arguments, Context)} || {Role, Name} <- maps:to_list(Names)],
     {Peers, Failed} = boot_all(Boots),
     Nodes = #{variant => Variant, peers => Peers},
     try
         [] =:= Failed orelse throw({nodes_do_not_boot, Failed}),
-        ok = prepare(Nodes),
+        ok = prepare(Layout, Nodes),
         {ok, Nodes}
     catch
         _:Reason ->
@@ -57,7 +60,13 @@ roles(Variant, Layout) ->
 roles_of(alone) -> [a];
 roles_of(pair) -> [a, b];
 roles_of(trio) -> [a, b, c];
-roles_of({fan, Count}) -> [a | [{r, Number} || Number <- lists:seq(1, Count)]].
+roles_of({fan, Count}) -> [a | [{r, Number} || Number <- lists:seq(1, Count)]];
+roles_of({cluster, Shape}) -> weft_bench_cluster:roles(Shape).
+
+shape({cluster, Shape}, Names) ->
+    weft_bench_cluster:named(Shape, fun(Role) -> node_name(Role, Names) end);
+shape(_Layout, _Names) ->
+    none.
 
 links(Roles) ->
     [{g, Role} || lists:member(g, Roles), Role <- Roles, Role =/= g].
@@ -65,7 +74,7 @@ links(Roles) ->
 side(a) -> near;
 side(_) -> far.
 
-short_name({r, Number}, Unique) -> lists:concat(["r", Number, "-", Unique]);
+short_name({Letter, Number}, Unique) -> lists:concat([Letter, Number, "-", Unique]);
 short_name(Role, Unique) -> lists:concat([Role, "-", Unique]).
 
 node_name(Role, Names) ->
@@ -75,13 +84,20 @@ node_name(Role, Names) ->
 %% @doc Flags of the emulator and the kernel that all nodes of a cluster of this size have.
 -spec flags(Count :: pos_integer()) -> [string()].
 flags(Count) ->
+    emulator_flags(Count) ++ ["-connect_all", "false"].
+
+emulator_flags(Count) ->
     ["+sbwt", "none", "+sbwtdcpu", "none", "+sbwtdio", "none",
-     "-kernel", "prevent_overlapping_partitions", "false", "-connect_all", "false"]
+     "-kernel", "prevent_overlapping_partitions", "false"]
         ++ [Flag || Count > ?FEW, Flag <- ["+S", "1:1", "+SDcpu", "1:1", "+SDio", "1", "+A", "1"]].
 
-common(Count) ->
+common(Variant, Count) ->
+    Flags = case weft_bench_variant:connects_all(Variant) of
+                true -> emulator_flags(Count);
+                false -> flags(Count)
+            end,
     ["-setcookie", "weft_bench", "-pa", directory_of(?MODULE), "-pa", directory_of(weft)]
-        ++ flags(Count).
+        ++ Flags.
 
 directory_of(Module) ->
     filename:absname(filename:dirname(code:which(Module))).
@@ -133,12 +149,18 @@ peer(Peer, Node) ->
     #{peer => Peer, node => Node, os_pid => peer:call(Peer, os, getpid, [], ?CALL_MS)}.
 
 %% The application is needed for channels and topologies; with stock there is nothing to start.
-prepare(#{variant := Variant} = Nodes) ->
-    Roles = roles(Nodes),
+prepare(Layout, #{variant := Variant} = Nodes) ->
     lists:foreach(fun(Role) ->
                       {ok, _} = call(Nodes, Role, application, ensure_all_started,
                                      {[weft], ?CALL_MS})
-                  end, [Role || Variant =/= stock, Variant =/= stock_tls, Role <- Roles]),
+                  end, [Role || weft_bench_variant:is_weft(Variant), Role <- roles(Nodes)]),
+    case Layout of
+        {cluster, _} -> weft_bench_cluster:await(Nodes);
+        _ -> connect_all(Nodes)
+    end.
+
+connect_all(Nodes) ->
+    Roles = roles(Nodes),
     Deadline = erlang:monotonic_time(millisecond) + ?CONNECT_MS,
     Pairs = [{a, Role} || Role <- Roles, Role =/= a] ++ [{b, c} || lists:member(c, Roles)],
     lists:foreach(fun({From, To}) -> connect(Nodes, From, To, Deadline) end, Pairs).

@@ -9,14 +9,17 @@
 %%
 %% ```
 %% run           name of the run, its start: 20260131T093000
-%% suite         letter of the workload's group, a to j
+%% suite         the workload's group: a to j, orbit, aco
 %% workload      small | bulk | call_beside_bulk | call_beside_flood | unicast | echo | key_value |
-%%               terms | slow_receiver | fan_out | peers | call | erpc | rpc
+%%               terms | slow_receiver | fan_out | peers | call | erpc | rpc | orbit |
+%%               orbit_grouped | aco_tl | aco_ml | aco_gr | aco_sr
 %% variant       what carried it, see weft_bench_variant: stock, stock_tls, weft_1, weft_4, weft_8,
-%%               weft_tls_1, weft_tls_4, weft_gateway, channel, channel_8
+%%               weft_tls_1, weft_tls_4, weft_gateway, channel, channel_8, stock_mesh, weft_mesh,
+%%               weft_groups, weft_peers
 %% size_bytes    payload of a message (of a background message, beside calls)
-%% pairs         concurrent senders, callers or actors; nodes for fan_out; peers for peers
-%% streams       background senders
+%% pairs         concurrent senders, callers or actors; nodes for fan_out, orbit and aco; peers for
+%%               peers
+%% streams       background senders; for orbit the size of its space, for aco the number of colonies
 %% link          label: loopback | 1ms-800mbit | 20ms-400mbit-1% ...
 %% rtt_ms        of the emulated link, 0 on loopback
 %% rate_mbit     0: not limited
@@ -82,6 +85,14 @@ metrics() ->
      {receiver_growth_bytes, "bytes", less, "the same of the receiving node"},
      {lookup_ns, "ns", less, "one lookup of the way to a peer"},
      {cold_lookup_ns, "ns", less, "the same, each time of another peer"},
+     {connections_max, "connections", less, "TCP connections of the node that has most of them"},
+     {connections_mean, "connections", less, "TCP connections per node"},
+     {received_packets, "packets", less, "what all nodes received, as their carrier divides it"},
+     {received_bytes, "bytes", less, "what all nodes received through these connections"},
+     {program_messages, "messages", none, "messages of the program, on one node or between two"},
+     {cost_error_percent, "%", less, "by how much the best solution costs more than the known one"},
+     {cost, "", none, "cost of the best solution"},
+     {names, "names", none, "names that were registered"},
      {skipped, "", none, "not possible, see note"},
      {failed, "", none, "went wrong, see note"}].
 

@@ -145,6 +145,10 @@ headline_metrics(<<"call_beside_", _/binary>>) ->
 headline_metrics(<<"bulk">>) -> [<<"megabytes_per_s">>, <<"messages_per_s">>];
 headline_metrics(<<"unicast">>) -> [<<"duration_s">>];
 headline_metrics(<<"slow_receiver">>) -> [<<"sender_growth_bytes">>, <<"receiver_growth_bytes">>];
+headline_metrics(<<"orbit", _/binary>>) ->
+    [<<"duration_s">>, <<"connections_max">>, <<"received_bytes">>];
+headline_metrics(<<"aco", _/binary>>) ->
+    [<<"duration_s">>, <<"connections_max">>, <<"received_packets">>];
 headline_metrics(<<"peers">>) -> [<<"lookup_ns">>];
 headline_metrics(Workload)
   when Workload =:= <<"small">>; Workload =:= <<"terms">>; Workload =:= <<"fan_out">> ->

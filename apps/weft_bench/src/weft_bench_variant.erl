@@ -11,27 +11,46 @@
 %% channel       weft, explicit channels: default for messages, control for calls, bulk for streams
 %% channel_8     the same with a parallelism of 8
 %% '''
+%% For clusters (`weft_bench_cluster'), where `stock' has the connections that are used:
+%% ```
+%% stock_mesh    inet_tcp, each node connected with each other, as OTP does by default
+%% weft_mesh     the same over weft, full mesh
+%% weft_groups   weft, links inside of the groups of the cluster only
+%% weft_peers    weft, peer to peer
+%% '''
 -module(weft_bench_variant).
 
--export([all/0, arguments/2, is_tls/1, has_gateway/1, mode/2, available/1]).
+-export([all/0, arguments/2, is_tls/1, is_weft/1, has_gateway/1, connects_all/1, mode/2,
+         available/1]).
 -export_type([variant/0, mode/0, purpose/0]).
 
 -type variant() :: stock | stock_tls | weft_1 | weft_4 | weft_8 | weft_tls_1 | weft_tls_4
-                 | weft_gateway | channel | channel_8.
+                 | weft_gateway | channel | channel_8
+                 | stock_mesh | weft_mesh | weft_groups | weft_peers.
 %% How to send: `!', or weft:send/3 with these options.
 -type mode() :: plain | {channel, Options :: map()}.
 -type purpose() :: message | call | stream.
-%% For TLS the files of a certificate; for a gateway the links.
--type context() :: #{tls := file:filename(), links := [{node(), node()}], _ => _}.
+%% For TLS the files of a certificate; for a gateway the links; for a cluster its shape.
+-type context() :: #{tls := file:filename(), links := [{node(), node()}],
+                     shape := weft_bench_cluster:named() | none, _ => _}.
 
 -spec all() -> [variant()].
 all() ->
     [stock, weft_1, weft_4, weft_8, weft_gateway, channel, channel_8, stock_tls, weft_tls_1,
-     weft_tls_4].
+     weft_tls_4, stock_mesh, weft_mesh, weft_groups, weft_peers].
 
 -spec is_tls(variant()) -> boolean().
 is_tls(Variant) ->
     lists:member(Variant, [stock_tls, weft_tls_1, weft_tls_4]).
+
+-spec is_weft(variant()) -> boolean().
+is_weft(Variant) ->
+    not lists:member(Variant, [stock, stock_tls, stock_mesh]).
+
+%% @doc Do the kernels of all nodes connect with each other, which `global' needs?
+-spec connects_all(variant()) -> boolean().
+connects_all(Variant) ->
+    Variant =:= stock_mesh orelse Variant =:= weft_mesh.
 
 -spec has_gateway(variant()) -> boolean().
 has_gateway(Variant) ->
@@ -48,12 +67,22 @@ arguments(weft_8, _) -> weft(8);
 arguments(weft_tls_1, Context) -> weft(1) ++ tls(Context);
 arguments(weft_tls_4, Context) -> weft(4) ++ tls(Context);
 arguments(weft_gateway, #{links := Links}) ->
-    weft(1) ++ ["-weft", "topology", term({static, #{links => Links}})];
+    weft(1) ++ topology({static, #{links => Links}});
+arguments(stock_mesh, _) -> [];
+arguments(weft_mesh, #{shape := #{seeds := Seeds}}) ->
+    weft(1) ++ topology({full_mesh, #{seeds => Seeds}});
+arguments(weft_groups, #{shape := #{groups := Groups}}) ->
+    weft(1) ++ topology({groups, Groups});
+arguments(weft_peers, #{shape := #{seeds := Seeds}}) ->
+    weft(1) ++ topology({peer_to_peer, #{seeds => Seeds}});
 arguments(channel, _) -> weft(1);
 arguments(channel_8, _) -> weft(1) ++ ["-weft", "channels", term(channels(8))].
 
 weft(Lanes) ->
     ["-proto_dist", "weft", "-weft", "lanes", integer_to_list(Lanes)].
+
+topology(Topology) ->
+    ["-weft", "topology", term(Topology)].
 
 tls(#{tls := Dir}) ->
     ["-weft", "transport", "tls", "-weft", "tls_options", term(weft_bench_tls:options(Dir))].

@@ -16,6 +16,8 @@ cell({_Suite, Workload, SizeBytes, Pairs, Streams, Link}) ->
 
 pairs(<<"call_beside_", _/binary>>, 1) -> [];
 pairs(<<"peers">>, Pairs) -> [[integer_to_list(Pairs), " peers"]];
+pairs(<<"orbit", _/binary>>, Nodes) -> [[integer_to_list(Nodes), " nodes"]];
+pairs(<<"aco", _/binary>>, Nodes) -> [[integer_to_list(Nodes), " nodes"]];
 pairs(<<"fan_out">>, Pairs) -> [[integer_to_list(Pairs), " nodes"]];
 pairs(Workload, Pairs) when Workload =:= <<"call">>; Workload =:= <<"erpc">>;
                             Workload =:= <<"rpc">> ->
@@ -23,6 +25,8 @@ pairs(Workload, Pairs) when Workload =:= <<"call">>; Workload =:= <<"erpc">>;
 pairs(_Workload, Pairs) -> [[integer_to_list(Pairs), " pair", plural(Pairs)]].
 
 streams(<<"call_beside_", _/binary>>, 0) -> ["idle"];
+streams(<<"orbit", _/binary>>, Space) -> [["space of ", integer_to_list(Space)]];
+streams(<<"aco", _/binary>>, Count) -> [[integer_to_list(Count), " colonies"]];
 streams(_Workload, 0) -> [];
 streams(_Workload, Streams) -> [[integer_to_list(Streams), " stream", plural(Streams)]].
 
@@ -54,6 +58,10 @@ variant(<<"stock">>) -> "stock TCP";
 variant(<<"stock_tls">>) -> "stock TLS";
 variant(<<"weft_gateway">>) -> "weft, 1 gateway";
 variant(<<"weft_tls_", Lanes/binary>>) -> ["weft TLS, ", lanes(Lanes)];
+variant(<<"stock_mesh">>) -> "stock, full mesh";
+variant(<<"weft_mesh">>) -> "weft, full mesh";
+variant(<<"weft_groups">>) -> "weft, groups";
+variant(<<"weft_peers">>) -> "weft, peer to peer";
 variant(<<"weft_", Lanes/binary>>) -> ["weft, ", lanes(Lanes)];
 variant(<<"channel">>) -> "channel";
 variant(<<"channel_", Parallelism/binary>>) -> ["channel, ", Parallelism, " lanes"];
@@ -78,6 +86,11 @@ metric(<<"duration_s">>) -> "duration";
 metric(<<"sender_growth_bytes">>) -> "sender grows by";
 metric(<<"receiver_growth_bytes">>) -> "receiver grows by";
 metric(<<"lookup_ns">>) -> "lookup";
+metric(<<"connections_max">>) -> "connections, most";
+metric(<<"connections_mean">>) -> "connections, mean";
+metric(<<"received_packets">>) -> "packets";
+metric(<<"received_bytes">>) -> "received";
+metric(<<"cost_error_percent">>) -> "above the best known cost";
 metric(<<"calls">>) -> "number of calls";
 metric(Metric) -> string:replace(Metric, "_", " ", all).
 

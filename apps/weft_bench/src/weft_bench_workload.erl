@@ -20,6 +20,8 @@
                   repetitions_max => pos_integer(),
                   %% Nodes that have done nothing else before, because memory is measured.
                   fresh => boolean(),
+                  %% Only measured if its suite is asked for.
+                  on_demand => boolean(),
                   %% What run/2 takes, warm-up included.
                   cost_ms := pos_integer(),
                   %% What only the workload understands.

@@ -1,0 +1,116 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Clusters of equal nodes, for programs that run on many of them: which nodes there are, which
+%% groups they form, whether all of them can be reached, and what their connections carried.
+%%
+%% A shape is how many nodes there are, numbered from 1, and the groups of those that talk most with
+%% each other; nodes in two groups join them. Groups are links with the variant `weft_groups', and
+%% say nothing to the others. Connections are counted as sockets, so that all carriers are measured
+%% by the same thing.
+-module(weft_bench_cluster).
+
+-export([shape/2, roles/1, named/2, await/1, nodes/1, measured/2]).
+-export([unreachable/1, traffic/0]).
+-export_type([shape/0, named/0, traffic/0]).
+
+-type shape() :: #{nodes := pos_integer(), groups := [[pos_integer(), ...]]}.
+%% The same with names of nodes.
+-type named() :: #{seeds := [node()], groups := #{Group :: atom() => [node()]}}.
+%% Of one node: sockets to other nodes, and what came in through those that are still open. A
+%% packet is what the carrier sends as one: a message with stock distribution, often many with weft.
+-type traffic() :: #{connections := non_neg_integer(), packets := non_neg_integer(),
+                     bytes := non_neg_integer()}.
+
+-define(CONNECT_MS, 30000).
+-define(CALL_MS, 20000).
+-define(AGAIN_MS, 50).
+
+%% @doc A cluster of so many nodes; without groups they are all in one.
+-spec shape(Count :: pos_integer(), [[pos_integer(), ...]]) -> shape().
+shape(Count, []) -> #{nodes => Count, groups => [lists:seq(1, Count)]};
+shape(Count, Groups) -> #{nodes => Count, groups => Groups}.
+
+-spec roles(shape()) -> [weft_bench_nodes:role()].
+roles(#{nodes := Count}) ->
+    [{n, Number} || Number <- lists:seq(1, Count)].
+
+-spec named(shape(), fun((weft_bench_nodes:role()) -> node())) -> named().
+named(#{groups := Groups}, NameOf) ->
+    Numbered = lists:zip(lists:seq(1, length(Groups)), Groups),
+    #{seeds => [NameOf({n, 1})],
+      groups => maps:from_list([{group(Number), [NameOf({n, Member}) || Member <- Members]}
+                                || {Number, Members} <- Numbered])}.
+
+group(Number) ->
+    list_to_atom("group_" ++ integer_to_list(Number)).
+
+%% @doc The names of the nodes, in their order.
+-spec nodes(weft_bench_nodes:nodes()) -> [node()].
+nodes(Nodes) ->
+    [weft_bench_nodes:node(Nodes, Role) || Role <- lists:sort(weft_bench_nodes:roles(Nodes))].
+
+%% ---- until all can be reached ----
+
+%% @doc Waits until each node has connections or ways to all others, if that is so by itself.
+-spec await(weft_bench_nodes:nodes()) -> ok.
+await(Nodes) ->
+    [First | Others] = ?MODULE:nodes(Nodes),
+    Variant = weft_bench_nodes:variant(Nodes),
+    ConnectsAll = weft_bench_variant:connects_all(Variant),
+    Connected = [weft_bench_nodes:call(Nodes, {n, 1}, net_kernel, connect_node, {[Node], ?CALL_MS})
+                 || ConnectsAll, Node <- Others],
+    lists:member(false, Connected) andalso throw({no_connection, Variant}),
+    Deadline = erlang:monotonic_time(millisecond) + ?CONNECT_MS,
+    lists:foreach(fun(Role) -> await(Role, [First | Others], Nodes, Deadline) end,
+                  [Role || Variant =/= stock, Role <- weft_bench_nodes:roles(Nodes)]).
+
+await(Role, All, Nodes, Deadline) ->
+    case weft_bench_nodes:call(Nodes, Role, ?MODULE, unreachable, {[All], ?CALL_MS}) of
+        [] -> ok;
+        Missing ->
+            erlang:monotonic_time(millisecond) < Deadline
+                orelse throw({unreachable, {from, Role}, Missing}),
+            receive after ?AGAIN_MS -> await(Role, All, Nodes, Deadline) end
+    end.
+
+%% @doc On a node: those that it has neither a connection nor a way to.
+-spec unreachable([node()]) -> [node()].
+unreachable(Nodes) ->
+    [Node || Node <- Nodes -- [node() | erlang:nodes(connected)], not has_way(Node)].
+
+has_way(Node) ->
+    is_pid(whereis(weft_links)) andalso weft_path:choose(Node) =/= no_route.
+
+%% ---- what connections carry ----
+
+%% @doc On a node: its traffic since the connections were made.
+-spec traffic() -> traffic().
+traffic() ->
+    EpmdPort = list_to_integer(os:getenv("ERL_EPMD_PORT", "4369")),
+    Sockets = [Port || Port <- erlang:ports(),
+                       erlang:port_info(Port, name) =:= {name, "tcp_inet"},
+                       {ok, {_, PeerPort}} <- [inet:peername(Port)], PeerPort =/= EpmdPort],
+    Counts = [maps:from_list(Values)
+              || Socket <- Sockets, {ok, Values} <- [inet:getstat(Socket, [recv_cnt, recv_oct])]],
+    #{connections => length(Sockets),
+      packets => lists:sum([Packets || #{recv_cnt := Packets} <- Counts]),
+      bytes => lists:sum([Bytes || #{recv_oct := Bytes} <- Counts])}.
+
+%% @doc Does something, and tells what it made the nodes receive, and their connections after it.
+-spec measured(weft_bench_nodes:nodes(), fun(() -> Result)) ->
+          {Result, [weft_bench_workload:measurement()]}.
+measured(Nodes, Do) ->
+    Before = all_traffic(Nodes),
+    Result = Do(),
+    After = all_traffic(Nodes),
+    Connections = [Count || #{connections := Count} <- After],
+    {Result, [{connections_max, lists:max(Connections)},
+              {connections_mean, lists:sum(Connections) / length(Connections)},
+              {received_packets, sum(packets, After) - sum(packets, Before)},
+              {received_bytes, sum(bytes, After) - sum(bytes, Before)}]}.
+
+all_traffic(Nodes) ->
+    [weft_bench_nodes:call(Nodes, Role, ?MODULE, traffic, {[], ?CALL_MS})
+     || Role <- weft_bench_nodes:roles(Nodes)].
+
+sum(Key, Traffic) ->
+    lists:sum([maps:get(Key, Of) || Of <- Traffic]).
