@@ -19,7 +19,7 @@
 -define(ITEM_BYTES, 100).
 -define(LANES, 4).
 
--record(model, {out = weft_outbound_core:new(?WINDOW),
+-record(model, {out = weft_outbound_core:new(?WINDOW, ?WINDOW),
                 in = weft_inbound_core:new(?EARLY_MAX),
                 lanes = #{} :: #{1..?LANES => [tuple()]},
                 acks = [] :: [non_neg_integer()],
@@ -59,7 +59,7 @@ step({push, Bytes, Lane}, #model{out = Out0, pushed = Pushed} = Model) ->
     case weft_outbound_core:room(Out0) of
         true ->
             Payload = binary:copy(<<(length(Pushed))>>, Bytes),
-            {Item, Out} = weft_outbound_core:push(kind(Pushed), Payload, Bytes, Out0),
+            {Item, Out} = weft_outbound_core:push(kind(Pushed), Payload, Bytes, 0, Out0),
             send(Item, Lane, Model#model{out = Out, pushed = [Payload | Pushed]});
         false ->
             Model
@@ -75,12 +75,12 @@ step({repeat, Lane}, #model{lanes = Lanes} = Model) ->
         [] -> Model
     end;
 step(acknowledge, #model{acks = [Ack | Acks], out = Out} = Model) ->
-    Model#model{acks = Acks, out = weft_outbound_core:acked(Ack, Out)};
+    Model#model{acks = Acks, out = acked(Ack, Out)};
 step(acknowledge, Model) ->
     Model;
 step({old_ack, Back}, #model{in = In, out = Out} = Model) ->
     Ack = max(0, weft_inbound_core:received(In) - Back),
-    Model#model{out = weft_outbound_core:acked(Ack, Out)};
+    Model#model{out = acked(Ack, Out)};
 step({break, Random}, Model) ->
     resume(lose(Random, Model)).
 
@@ -133,18 +133,23 @@ deliver_all(#model{lanes = Lanes} = Model) ->
 
 %% --- single rules -----------------------------------------------------------------------------
 
+acked(Sequence, Out0) ->
+    {_, Out} = weft_outbound_core:acked(Sequence, 1000, Out0),
+    Out.
+
 pushed(Count, Bytes) ->
     lists:foldl(fun(_, Out0) ->
-                        {_, Out} = weft_outbound_core:push(frames, <<0:Bytes/unit:8>>, Bytes, Out0),
+                        {_, Out} = weft_outbound_core:push(frames, <<0:Bytes/unit:8>>, Bytes, 0,
+                                                             Out0),
                         Out
-                end, weft_outbound_core:new(?WINDOW), lists:seq(1, Count)).
+                end, weft_outbound_core:new(?WINDOW, ?WINDOW), lists:seq(1, Count)).
 
 a_full_window_has_no_room_until_acknowledged_test() ->
     ?assert(weft_outbound_core:room(pushed(1, 1500))),
     Full = pushed(2, 1500),
     ?assertNot(weft_outbound_core:room(Full)),
     ?assertEqual(2 * (1500 + ?ITEM_BYTES), weft_outbound_core:unacked_bytes(Full)),
-    Acked = weft_outbound_core:acked(1, Full),
+    Acked = acked(1, Full),
     ?assert(weft_outbound_core:room(Acked)),
     ?assertEqual(1500 + ?ITEM_BYTES, weft_outbound_core:unacked_bytes(Acked)).
 
@@ -154,11 +159,11 @@ many_empty_payloads_fill_the_window_too_test() ->
 
 acknowledgements_of_what_was_never_sent_change_nothing_test() ->
     Out = pushed(2, 10),
-    ?assertEqual(Out, weft_outbound_core:acked(3, Out)),
-    ?assertEqual(Out, weft_outbound_core:acked(0, Out)).
+    ?assertEqual(Out, acked(3, Out)),
+    ?assertEqual(Out, acked(0, Out)).
 
 a_peer_of_another_history_cannot_resume_test() ->
-    Out = weft_outbound_core:acked(2, pushed(3, 10)),
+    Out = acked(2, pushed(3, 10)),
     ?assertEqual({error, lost}, weft_outbound_core:resume(4, Out)),
     %% An acknowledgement was faster than the count of the same peer: what it said stands.
     ?assertMatch({ok, [{3, frames_ack, _, 10}], _}, weft_outbound_core:resume(1, Out)),
@@ -170,11 +175,29 @@ a_quarter_of_the_window_asks_for_an_acknowledgement_test() ->
                     {_, Reversed} =
                         lists:foldl(fun(_, {Out0, Acc}) ->
                                             {{_, Kind, _, _}, Out} =
-                                                weft_outbound_core:push(frames, <<>>, Bytes, Out0),
+                                                weft_outbound_core:push(frames, <<>>, Bytes, 0,
+                                                                        Out0),
                                             {Out, [Kind | Acc]}
-                                    end, {weft_outbound_core:new(?WINDOW), []},
+                                    end, {weft_outbound_core:new(?WINDOW, ?WINDOW), []},
                                     lists:seq(1, Count)),
                     lists:reverse(Reversed)
             end,
     ?assertEqual([frames, frames_ack, frames, frames_ack], Kinds(300, 4)),
     ?assertEqual([frames_ack], Kinds(5000, 1)).
+
+%% Two acknowledgements are under way. The first makes the window smaller than what is out, so the
+%% rest is asked for; the second comes right after, has the number of all, and is no answer to that.
+an_acknowledgement_that_was_under_way_is_no_round_trip_test() ->
+    Sent = fun(Count, AtUs, Out) ->
+                   lists:foldl(fun(_, Out0) ->
+                                       {_, Next} = weft_outbound_core:push(frames, <<>>, 40000,
+                                                                           AtUs, Out0),
+                                       Next
+                               end, Out, lists:seq(1, Count))
+           end,
+    Full = Sent(30, 0, weft_outbound_core:new(65536, 1048576)),
+    {ok, Acked} = weft_outbound_core:acked(7, 20000, Full),
+    {ask, Smaller} = weft_outbound_core:acked(14, 40000, Sent(10, 20000, Acked)),
+    {ok, All} = weft_outbound_core:acked(40, 40001, Smaller),
+    ?assertMatch(#{round_trip_us := 20000}, weft_outbound_core:window(Smaller)),
+    ?assertMatch(#{round_trip_us := 20000}, weft_outbound_core:window(All)).

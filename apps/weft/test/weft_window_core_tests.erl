@@ -99,7 +99,7 @@ pauses_of_one_lane_among_many_widen_the_window_test() ->
     ?assert(Many > 3 * One).
 
 a_fixed_window_stays_test() ->
-    Window = weft_window_core:acked({1000000, 0}, 1000, 5000, weft_window_core:fixed(3000)),
+    Window = weft_window_core:acked({1000000, 0}, 1000, 5000, weft_window_core:new(3000, 3000)),
     ?assertEqual(3000, weft_window_core:bytes(Window)).
 
 %% What was learned of one path does not hold for another.

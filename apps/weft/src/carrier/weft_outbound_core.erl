@@ -10,8 +10,8 @@
 %% received; numbers make repeats harmless. Times are in microseconds.
 -module(weft_outbound_core).
 
--export([new/1, new/2, lanes/2, room/1, room/2, push/4, push/5, acked/2, acked/3, resume/2,
-         unacked_bytes/1, window_bytes/1, window/1]).
+-export([new/2, lanes/2, room/1, room/2, push/5, acked/3, resume/2, unacked_bytes/1, window_bytes/1,
+         window/1]).
 -export_type([state/0, item/0]).
 
 -define(ITEM_BYTES, 100).
@@ -28,11 +28,6 @@
 -opaque state() :: #outbound{}.
 -type item() :: {weft_wire:sequence(), weft_wire:payload_kind(), iodata(),
                  Bytes :: non_neg_integer()}.
-
-%% @doc With a window of one size.
--spec new(WindowBytes :: pos_integer()) -> state().
-new(WindowBytes) ->
-    #outbound{window = weft_window_core:fixed(WindowBytes)}.
 
 %% @doc With a window that adapts to the path, between the two.
 -spec new(WindowMinBytes :: pos_integer(), WindowMaxBytes :: pos_integer()) -> state().
@@ -59,14 +54,9 @@ room(#outbound{unacked_bytes = Unacked, window = Window}, express) ->
         true -> none
     end.
 
-%% @doc Numbers and keeps a payload, of which the time is not known.
--spec push(handshake | frames, iodata(), non_neg_integer(), state()) -> {item(), state()}.
-push(Kind, Payload, Bytes, State) ->
-    push(Kind, Payload, Bytes, unknown, State).
-
 %% @doc Numbers and keeps a payload. The item to send says whether it asks for an acknowledgement.
--spec push(handshake | frames, iodata(), non_neg_integer(), NowUs :: integer() | unknown,
-           state()) -> {item(), state()}.
+-spec push(handshake | frames, iodata(), non_neg_integer(), NowUs :: integer(), state()) ->
+          {item(), state()}.
 push(Kind, Payload, Bytes, NowUs, #outbound{last = Last, unacked_bytes = Unacked0,
                                             unasked_bytes = Unasked0, kept = Kept} = State0) ->
     Unacked = Unacked0 + cost(Bytes),
@@ -86,24 +76,15 @@ must_ask(Kind, Unacked0, Unacked, Unasked, #outbound{window = Window} = State) -
         false -> {Ask, State}
     end.
 
-asked(unknown, State) ->
-    State#outbound{unasked_bytes = 0};
 asked(NowUs, #outbound{last = Last, asked = Asked} = State) ->
     State#outbound{unasked_bytes = 0, asked = queue:in({Last, NowUs}, Asked)}.
 
-%% @doc The peer has received everything up to Sequence. Old and repeated news change nothing.
--spec acked(weft_wire:sequence(), state()) -> state().
-acked(Sequence, #outbound{acked = Acked, last = Last} = State)
-  when Sequence > Acked, Sequence =< Last ->
-    drop(State#outbound{acked = Sequence});
-acked(_Sequence, State) ->
-    State.
-
-%% @doc The same, and what it says about the path. `ask' if the window has become less than what is
-%% under way and nobody has asked for its acknowledgement: the caller has to, nothing else will.
+%% @doc The peer has received everything up to Sequence; and what that says about the path. Old and
+%% repeated news change nothing. `ask' if the window has become less than what is under way and
+%% nobody has asked for its acknowledgement: the caller has to, nothing else will.
 -spec acked(weft_wire:sequence(), NowUs :: integer(), state()) -> {ok | ask, state()}.
 acked(Sequence, NowUs, #outbound{unacked_bytes = Before, acked = Acked0} = State0) ->
-    case acked(Sequence, State0) of
+    case received(Sequence, State0) of
         #outbound{acked = Acked0} = Same ->
             {ok, Same};
         #outbound{unacked_bytes = Unacked, acked = Acked, asked = Asked0} = State1 ->
@@ -111,8 +92,14 @@ acked(Sequence, NowUs, #outbound{unacked_bytes = Before, acked = Acked0} = State
             RoundTripUs = case AtUs of undefined -> undefined; _ -> NowUs - AtUs end,
             Window = weft_window_core:acked({Before - Unacked, Unacked}, RoundTripUs, NowUs,
                                             State1#outbound.window),
-            ask_if_full(NowUs, State1#outbound{window = Window, asked = Asked})
+            ask_if_full(State1#outbound{window = Window, asked = Asked})
     end.
+
+received(Sequence, #outbound{acked = Acked, last = Last} = State)
+  when Sequence > Acked, Sequence =< Last ->
+    drop(State#outbound{acked = Sequence});
+received(_Sequence, State) ->
+    State.
 
 %% When the newest of the questions was asked that this acknowledgement answers.
 answered(Acked, Asked, AtUs) ->
@@ -123,9 +110,11 @@ answered(Acked, Asked, AtUs) ->
             {AtUs, Asked}
     end.
 
-ask_if_full(NowUs, #outbound{unasked_bytes = Unasked} = State) ->
+%% No time is kept: an acknowledgement that is under way already may cover all, where lanes overtake
+%% each other or something was repeated, and would pass for a round trip of no time.
+ask_if_full(#outbound{unasked_bytes = Unasked} = State) ->
     case Unasked > 0 andalso not room(State) of
-        true -> {ask, asked(NowUs, State)};
+        true -> {ask, State#outbound{unasked_bytes = 0}};
         false -> {ok, State}
     end.
 
@@ -146,7 +135,7 @@ cost(Bytes) -> Bytes + ?ITEM_BYTES.
 %% session cannot go on.
 -spec resume(weft_wire:sequence(), state()) -> {ok, [item()], state()} | {error, lost}.
 resume(Received, #outbound{last = Last} = State0) when Received =< Last ->
-    #outbound{kept = Kept} = State = acked(Received, State0),
+    #outbound{kept = Kept} = State = received(Received, State0),
     {ok, ask_at_end(queue:to_list(Kept)), restarted(State)};
 resume(_Received, _State) ->
     {error, lost}.

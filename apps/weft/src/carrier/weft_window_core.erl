@@ -17,7 +17,7 @@
 %% between acknowledgements is then added to the round trip. Times are in microseconds.
 -module(weft_window_core).
 
--export([new/2, fixed/1, bytes/1, limited/1, acked/4, lanes/2, restart/1, info/1]).
+-export([new/2, bytes/1, limited/1, acked/4, lanes/2, restart/1, info/1]).
 -export_type([state/0]).
 
 -define(START_BYTES, 1048576).
@@ -49,14 +49,10 @@
                  pause_us = 0.0 :: float()}).
 -opaque state() :: #window{}.
 
-%% @doc A window between the two bounds.
+%% @doc A window between the two bounds; if they are the same it stays.
 -spec new(MinBytes :: pos_integer(), MaxBytes :: pos_integer()) -> state().
 new(Min, Max) when Min =< Max ->
     #window{min = Min, max = Max, bytes = max(Min, min(Max, ?START_BYTES))}.
-
-%% @doc A window of one size.
--spec fixed(pos_integer()) -> state().
-fixed(Bytes) -> new(Bytes, Bytes).
 
 -spec bytes(state()) -> pos_integer().
 bytes(#window{bytes = Bytes}) -> Bytes.
