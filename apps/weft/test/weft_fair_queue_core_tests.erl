@@ -360,6 +360,17 @@ fill_up(Fair) ->
         false -> fill_up(add_frame(weft_test_frames:whole(1, 1, 17000), #{}, Fair))
     end.
 
+%% Nothing may go ahead of a frame that is `ordered', so more would only wait, and who sends too much
+%% would not be stopped.
+it_is_full_behind_what_holds_up_all_test() ->
+    Waiting = add_frame(weft_test_frames:whole(1, 1, 17000), #{},
+                        weft_fair_queue_core:new(64 * ?MIB)),
+    Held = add_frame(weft_test_frames:ordered(2, 100), #{}, Waiting),
+    ?assertNot(weft_fair_queue_core:full(Waiting)),
+    ?assert(weft_fair_queue_core:full(Held)),
+    {_, _, Free} = weft_fair_queue_core:take(all, ?LINE_BYTES, Held),
+    ?assertNot(weft_fair_queue_core:full(Free)).
+
 %% With nobody waiting small frames need not be looked at; one large frame changes that until it is
 %% out.
 fast_while_nobody_waits_test() ->

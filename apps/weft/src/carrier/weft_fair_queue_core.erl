@@ -388,7 +388,10 @@ ready(express, #fair{express = Express, queues = Queues, run_bytes = Run}) ->
 effects(#fair{effects = []} = Fair) -> {[], Fair};
 effects(#fair{effects = Effects} = Fair) -> {lists:reverse(Effects), Fair#fair{effects = []}}.
 
+%% @doc Behind an `ordered' frame nothing can go ahead, and whose turn it is would not be seen.
 -spec full(state()) -> boolean().
+full(#fair{hold_all = true}) ->
+    true;
 full(#fair{bytes = Bytes, bytes_max = Max, queues = Queues}) when map_size(Queues) =:= 0 ->
     Bytes >= min(Max, ?EXPRESS_MAX_BYTES);
 full(#fair{bytes = Bytes, bytes_max = Max}) ->
