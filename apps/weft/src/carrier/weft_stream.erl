@@ -132,10 +132,13 @@ handle(_Message, _Stream) ->
 %% A tick is answered by an acknowledgement. One on each lane: the last of them to arrive comes
 %% after all that was sent.
 ask(ask, #stream{path = #path{label = Label, idle = Idle, busy = Busy}} = Stream) ->
-    _ = [weft_lane:send(Lane, weft_wire:tick(Label), 5) || Lane <- Idle ++ Busy],
+    tick(Idle ++ Busy, Label),
     Stream;
 ask(_, Stream) ->
     Stream.
+
+tick(Lanes, Label) ->
+    lists:foreach(fun(Lane) -> weft_lane:send(Lane, weft_wire:tick(Label), 5) end, Lanes).
 
 %% --- paths ------------------------------------------------------------------------------------
 
@@ -291,11 +294,14 @@ lane_ready(_Socket, Stream) ->
     Stream.
 
 %% What was under way on a lost lane is repeated on the others, together with all that is not
-%% acknowledged: the receiver drops what it has.
-lanes_changed(Lanes, #stream{path = #path{idle = Idle, busy = Busy} = Path, out = Out0,
-                             repairs = Repairs} = Stream) ->
-    Changed = Path#path{idle = [Lane || Lane <- Idle, lists:member(Lane, Lanes)]
-                            ++ (Lanes -- (Idle ++ Busy)),
+%% acknowledged: the receiver drops what it has. For a moment before a new lane came up, the peer may
+%% have had none, though we always had one: then it has forgotten the path, and waits for us to open
+%% another. A tick on the new lane finds out; it would be closed.
+lanes_changed(Lanes, #stream{path = #path{label = Label, idle = Idle, busy = Busy} = Path,
+                             out = Out0, repairs = Repairs} = Stream) ->
+    New = Lanes -- (Idle ++ Busy),
+    tick(New, Label),
+    Changed = Path#path{idle = [Lane || Lane <- Idle, lists:member(Lane, Lanes)] ++ New,
                         busy = [Lane || Lane <- Busy, lists:member(Lane, Lanes)]},
     Out1 = weft_outbound_core:lanes(max(1, length(Lanes)), Out0),
     case (Idle ++ Busy) -- Lanes of
