@@ -20,6 +20,9 @@ stop(_State) -> ok.
 
 check() ->
     case weft_config:check() of
-        ok -> weft_shape:check();
+        ok -> check_scopes(weft_names:check(weft_config:get(scopes)));
         {error, Text} -> {error, Text}
     end.
+
+check_scopes(ok) -> weft_shape:check();
+check_scopes({error, Text}) -> {error, Text}.

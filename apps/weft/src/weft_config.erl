@@ -17,8 +17,9 @@
              | link_timeout_ms | link_idle_ms
              | handshake_timeout_ms | pending_handshakes_max | plain_nodes | ports | topology
              | circuits | discovery | discovery_interval_ms | hop_limit | relay_circuits_max
-             | relay_bytes_max | channels | pins | broadcast | groups | groups_file | attributes
-             | faults.
+             | relay_bytes_max | channels | pins | broadcast | groups | groups_file | group_names
+             | attributes
+             | scopes | faults.
 
 %% As often as the kernel ticks a connection with net_ticktime at its default.
 -define(WATCHED_KEEPALIVE_MS, 15000).
@@ -61,7 +62,9 @@ schema() ->
      {groups, #{}, fun is_groups/1, "a map from group names to lists of nodes"},
      {groups_file, undefined, fun(Path) -> Path =:= undefined orelse is_name(Path) end,
       "the path of a file"},
+     {group_names, #{}, fun is_map/1, "a map of options of a scope of names"},
      {attributes, #{}, fun is_map/1, "a map from names of attributes to what they are"},
+     {scopes, #{}, fun is_map/1, "a map from scopes of names to maps of options"},
      {faults, false, fun is_boolean/1, "true or false"}].
 
 %% @doc Loads the application description so that its environment can be read before it is started.

@@ -59,12 +59,12 @@ change(Name, CoreModule, Options) ->
     gen_server:call(Name, {change, CoreModule, Options}).
 
 %% @doc Gives the core a command and waits 5 seconds for its reply.
--spec command(Name :: atom(), Command :: term()) -> Reply :: term().
+-spec command(Name :: atom() | {atom(), node()}, Command :: term()) -> Reply :: term().
 command(Name, Command) ->
     command(Name, Command, 5000).
 
 %% @doc Gives the core a command and waits for its reply.
--spec command(Name :: atom(), Command :: term(), timeout()) -> Reply :: term().
+-spec command(Name :: atom() | {atom(), node()}, Command :: term(), timeout()) -> Reply :: term().
 command(Name, Command, TimeoutMs) ->
     gen_server:call(Name, {command, Command}, TimeoutMs).
 

@@ -1,0 +1,167 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The kind `eventual' of scopes of names: see `weft_names' for what users call, and
+%% `weft_names_eventual_core' for how it works.
+%%
+%% One process per scope and node, and a table with all names of the scope, which the supervisor
+%% above owns: when the process has to start again it finds there what this node had registered.
+%% Reads look into the table and ask nobody. To register a process of another node is a call to
+%% that node, and then a wait until its news is here; so everybody sees at once what he did.
+-module(weft_names_eventual).
+-behaviour(supervisor).
+-behaviour(weft_names).
+
+-export([check/1, child_spec/2, handle/1, register/4, re_register/4, unregister/2, whereis/2,
+         lookup/2, names/1, info/1]).
+-export([start_link/2, start_driver/2, init/1]).
+
+-define(CALL_MS, 5000).
+
+%% Driver and table have the same name.
+-type handle() :: {Driver :: atom(), Reach :: boolean()}.
+
+%% @doc Checks the options of a scope; `weft_names:start_scope/2' says what they are.
+-spec check(map()) -> ok | {error, string()}.
+check(Options) ->
+    case maps:keys(Options) -- [kind | [Key || {Key, _, _} <- rules()]] of
+        [] ->
+            case [io_lib:format("~s is ~0p, it must be ~s", [Key, maps:get(Key, Options), Text])
+                  || {Key, Check, Text} <- rules(), is_map_key(Key, Options),
+                     not Check(maps:get(Key, Options))] of
+                [] -> ok;
+                Errors -> {error, lists:flatten(lists:join("; ", Errors))}
+            end;
+        [Unknown | _] ->
+            {error, lists:flatten(io_lib:format("unknown option ~0p", [Unknown]))}
+    end.
+
+rules() ->
+    [{conflict, fun is_conflict/1, "oldest, newest, {Module, Function} or a function of three"},
+     {loser, fun(L) -> lists:member(L, [exit, notify, none]) end, "exit, notify or none"},
+     {names_per_pid, fun(N) -> lists:member(N, [many, one]) end, "many or one"}].
+
+is_conflict(Order) when Order =:= oldest; Order =:= newest -> true;
+is_conflict({Module, Function}) -> is_atom(Module) andalso is_atom(Function);
+is_conflict(Choose) -> is_function(Choose, 3).
+
+%% @doc What runs for a scope on this node.
+-spec child_spec(weft_names:scope(), map()) -> supervisor:child_spec().
+child_spec(Scope, Options) ->
+    #{id => {weft_names, Scope}, type => supervisor,
+      start => {?MODULE, start_link, [Scope, maps:remove(kind, Options)]}}.
+
+%% @doc What the functions below want to be called with.
+-spec handle(weft_names:scope()) -> handle().
+handle({group, _} = Scope) -> {driver(Scope), false};
+handle(Scope) -> {driver(Scope), true}.
+
+%% One atom for each scope that somebody starts on this node.
+driver({group, Group}) -> list_to_atom("weft_names_group_" ++ atom_to_list(Group));
+driver(Scope) -> list_to_atom("weft_names_" ++ atom_to_list(Scope)).
+
+%% @private
+-spec start_link(weft_names:scope(), map()) -> {ok, pid()} | {error, term()}.
+start_link(Scope, Options) ->
+    case supervisor:start_link(?MODULE, {Scope, Options}) of
+        {ok, Pid} -> {ok, Pid};
+        {error, Reason} -> {error, Reason};
+        ignore -> {error, ignore}
+    end.
+
+%% @private
+-spec init({weft_names:scope(), map()}) ->
+          {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
+init({Scope, Options}) ->
+    ok = weft_service_table:new(driver(Scope)),
+    {ok, {#{intensity => 5, period => 10},
+          [#{id => driver(Scope), start => {?MODULE, start_driver, [Scope, Options]},
+             modules => [weft_driver, weft_names_eventual_core]}]}}.
+
+%% @private
+-spec start_driver(weft_names:scope(), map()) -> {ok, pid()} | {error, term()}.
+start_driver(Scope, Options) ->
+    Own = [Row || {_, Pid, _, _, _} = Row <- ets:tab2list(driver(Scope)), node(Pid) =:= node()],
+    Complete = case Options of
+                   #{conflict := {Module, Function}} ->
+                       Options#{conflict := fun Module:Function/3};
+                   #{} ->
+                       Options
+               end,
+    weft_driver:start_link(driver(Scope), weft_names_eventual_core,
+                           weft_service_sup:options(Complete#{scope => Scope, own => Own,
+                                                              view_module => weft_service_table})).
+
+%% @doc Registers a process, of whatever node.
+-spec register(handle(), Name :: term(), pid(), Meta :: term()) ->
+          ok | {error, weft_names:reason()}.
+register(Handle, Name, Pid, Meta) ->
+    case whereis(Handle, Name) of
+        undefined -> claim(register, Handle, Name, Pid, Meta);
+        Holder -> {error, {taken, Holder}}
+    end.
+
+%% @doc Gives a name to a process, whoever has it now.
+-spec re_register(handle(), Name :: term(), pid(), Meta :: term()) ->
+          ok | {error, weft_names:reason()}.
+re_register(Handle, Name, Pid, Meta) ->
+    claim(re_register, Handle, Name, Pid, Meta).
+
+claim(How, {_, Reach} = Handle, Name, Pid, Meta) ->
+    _ = Reach andalso weft_overlay_sup:reach_members(),
+    at(node(Pid), {How, Name, Pid, Meta, os:system_time(microsecond)}, Handle).
+
+%% @doc Takes a name away from whoever has it.
+-spec unregister(handle(), Name :: term()) -> ok | {error, weft_names:reason()}.
+unregister(Handle, Name) ->
+    case whereis(Handle, Name) of
+        undefined ->
+            ok;
+        Pid ->
+            case at(node(Pid), {unregister, Name}, Handle) of
+                {error, not_here} -> ok;
+                Result -> Result
+            end
+    end.
+
+at(Node, Command, {Driver, _}) ->
+    case call({Driver, Node}, Command) of
+        {ok, _Seq} when Node =:= node() -> ok;
+        {ok, Seq} -> call(Driver, {await, Node, Seq});
+        {error, Reason} -> {error, Reason}
+    end.
+
+call(Driver, Command) ->
+    try weft_driver:command(Driver, Command, ?CALL_MS)
+    catch
+        exit:{timeout, _} -> {error, timeout};
+        exit:{Reason, _} -> {error, {unreachable, Driver, Reason}}
+    end.
+
+%% @doc The process that has a name.
+-spec whereis(handle(), Name :: term()) -> pid() | undefined.
+whereis({Table, _}, Name) ->
+    try ets:lookup_element(Table, Name, 2)
+    catch error:badarg -> undefined
+    end.
+
+%% @doc The process that has a name, and what was told with it.
+-spec lookup(handle(), Name :: term()) -> {ok, pid(), Meta :: term()} | undefined.
+lookup({Table, _}, Name) ->
+    try ets:lookup(Table, Name) of
+        [{_, Pid, Meta, _, _}] -> {ok, Pid, Meta};
+        [] -> undefined
+    catch error:badarg -> undefined
+    end.
+
+%% @doc All names.
+-spec names(handle()) -> [Name :: term()].
+names({Table, _}) ->
+    weft_service_table:keys(Table).
+
+%% @doc How many names there are and how many of them are of this node (`own'), how many other
+%% nodes have the scope (`peers'), and how many conflicts this node ended.
+-spec info(handle()) -> #{names | own | peers | conflicts := non_neg_integer()} | #{}.
+info({Driver, _}) ->
+    case call(Driver, info) of
+        #{} = Info -> Info;
+        {error, _} -> #{}
+    end.
