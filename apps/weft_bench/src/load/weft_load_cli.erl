@@ -1,0 +1,66 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc `bin/bench load CONFIG [--out DIR]': runs a load from a configuration file.
+-module(weft_load_cli).
+
+-export([main/1]).
+
+%% @doc 0: measured, 1: measured, but something failed (errors, crashes, hangs), 2: not measured.
+-spec main([string()]) -> 0 | 1 | 2.
+main(Arguments) ->
+    Terminal = lists:member("--terminal", Arguments),
+    case Arguments -- ["--terminal"] of
+        [File] -> load(File, default_dir(), Terminal);
+        [File, "--out", Dir] -> load(File, Dir, Terminal);
+        _ -> say("Arguments: CONFIG [--out DIR]; what is in CONFIG: docs/guide/load.md")
+    end.
+
+default_dir() ->
+    {{Year, Month, Day}, {Hour, Minute, Second}} = calendar:local_time(),
+    filename:join([os:getenv("REBAR_BASE_DIR", "_build"), "bench",
+                   io_lib:format("load-~4..0b~2..0b~2..0bT~2..0b~2..0b~2..0b",
+                                 [Year, Month, Day, Hour, Minute, Second])]).
+
+load(File, Dir, Terminal) ->
+    case weft_load_config:read(File) of
+        {ok, Config} ->
+            io:format("~ts~nresults go to ~ts~n", [weft_load_config:describe(Config), Dir]),
+            outcome(weft_load:run(Config, #{dir => Dir, progress => progress(Terminal)}), Dir);
+        {error, Text} ->
+            say(Text)
+    end.
+
+progress(true) -> fun(Line) -> io:format("\r\e[K~ts", [Line]) end;
+progress(false) -> fun(Line) -> io:format("~ts~n", [Line]) end.
+
+say(Text) ->
+    io:format(standard_error, "~ts~n", [Text]),
+    2.
+
+outcome({error, Text}, _Dir) ->
+    say(Text);
+outcome({ok, #{total := Total, elapsed_us := ElapsedUs} = Outcome}, Dir) ->
+    io:format("~n~-24ts ~10ts ~10ts ~8ts ~10ts ~10ts ~10ts ~10ts~n",
+              ["operation", "per second", "done", "failed", "p50 us", "p99 us", "p99.9 us",
+               "max us"]),
+    maps:foreach(fun(Label, Meter) -> print(Label, Meter, ElapsedUs) end, Total),
+    ok = weft_load_report:write(Dir),
+    io:format("~nreport: ~ts~n", [weft_load_report:file(Dir)]),
+    problems(Outcome).
+
+print(Label, #{service := Service, failed := Failed}, ElapsedUs) ->
+    Count = weft_load_histogram:count(Service),
+    [P50, P99, P999] = [weft_load_histogram:percentile(P, Service) || P <- [50, 99, 99.9]],
+    io:format("~-24ts ~10.1f ~10b ~8b ~10b ~10b ~10b ~10b~n",
+              [Label, Count * 1.0e6 / ElapsedUs, Count, Failed, P50, P99, P999,
+               weft_load_histogram:max(Service)]).
+
+problems(#{errors := Errors, crashed := Crashed, hung := Hung}) ->
+    [io:format("~b errors: ~ts: ~ts~n", [Count, Label, Reason])
+     || {Label, Reason, Count} <- lists:sublist(Errors, 5)],
+    [io:format("a worker ended: ~0tP~n", [Reason, 20]) || Reason <- lists:sublist(Crashed, 5)],
+    [io:format("~b workers did not end within operation_timeout_s and were killed~n", [Hung])
+     || Hung > 0],
+    case {Errors, Crashed, Hung} of
+        {[], [], 0} -> 0;
+        _ -> 1
+    end.

@@ -1,0 +1,120 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The configuration of a load: a file of Erlang terms with the keys of Basho Bench.
+%%
+%% ```
+%% {mode, max}.                       % or {rate, max}, {rate, PerSecond}: of each worker
+%% {duration, 1}.                     % minutes, or {seconds, N}
+%% {concurrent, 4}.                   % workers
+%% {driver, weft_load_driver_ets}.
+%% {operations, [{get, 4}, {put, 1}]}.% with their weights; also {Label, Operation, Weight}
+%% {key_generator, {int_to_bin_bigendian, {uniform_int, 10000}}}.
+%% {value_generator, {fixed_bin, 100}}.
+%% '''
+%%
+%% Also: code_paths, source_dir, rng_seed, report_interval (seconds), warm_up_s (0: not counted at
+%% the start), operation_timeout_s (60: a worker that takes longer at the end hangs),
+%% shutdown_on_error. All other keys are for the driver.
+-module(weft_load_config).
+
+-export([read/1, check/1, describe/1]).
+-export_type([config/0]).
+
+-type config() :: #{duration_ms := pos_integer(), concurrent := pos_integer(),
+                    rate := max | number(), driver := module(),
+                    operations := [{Label :: atom(), Operation :: term(), Weight :: pos_integer()}],
+                    key_generator := term(), value_generator := term(),
+                    rng_seed := {integer(), integer(), integer()} | now,
+                    report_interval_s := pos_integer(), warm_up_ms := non_neg_integer(),
+                    operation_timeout_ms := pos_integer(), shutdown_on_error := boolean(),
+                    code_paths := [string()], source_dir := string() | undefined,
+                    pairs := [{atom(), term()}]}.
+
+%% @doc Reads and checks a file. The error is a text for the user.
+-spec read(file:filename()) -> {ok, config()} | {error, string()}.
+read(File) ->
+    case file:consult(File) of
+        {ok, Pairs} ->
+            case check(Pairs) of
+                {ok, Config} -> {ok, Config};
+                {error, Text} -> {error, lists:flatten([File, ": ", Text])}
+            end;
+        {error, Reason} ->
+            {error, lists:flatten([File, ": ", file:format_error(Reason)])}
+    end.
+
+%% @doc Checks the terms of a file.
+-spec check([term()]) -> {ok, config()} | {error, string()}.
+check(Pairs) ->
+    try {ok, checked(Pairs)}
+    catch throw:{config, Text} -> {error, lists:flatten(io_lib:format("~ts", [Text]))}
+    end.
+
+checked(Pairs) ->
+    [fail("~0tp is no {Key, Value}", [Pair])
+     || Pair <- Pairs, not (is_tuple(Pair) andalso tuple_size(Pair) =:= 2
+                            andalso is_atom(element(1, Pair)))],
+    Get = fun(Key, Default) -> proplists:get_value(Key, Pairs, Default) end,
+    #{duration_ms => duration_ms(Get(duration, 5)),
+      concurrent => positive(concurrent, Get(concurrent, 3)),
+      rate => rate(Get(mode, {rate, 5})),
+      driver => driver(Get(driver, undefined)),
+      operations => operations(Get(operations, [{get, 4}, {put, 4}, {delete, 1}])),
+      key_generator => Get(key_generator, {uniform_int, 100000}),
+      value_generator => Get(value_generator, {fixed_bin, 100}),
+      rng_seed => seed(Get(rng_seed, {42, 23, 12})),
+      report_interval_s => positive(report_interval, Get(report_interval, 10)),
+      warm_up_ms => round(1000 * number(warm_up_s, Get(warm_up_s, 0))),
+      operation_timeout_ms => 1000 * positive(operation_timeout_s, Get(operation_timeout_s, 60)),
+      shutdown_on_error => boolean(shutdown_on_error, Get(shutdown_on_error, false)),
+      code_paths => Get(code_paths, []), source_dir => Get(source_dir, undefined),
+      pairs => Pairs}.
+
+duration_ms({seconds, Seconds}) when is_number(Seconds), Seconds > 0 -> round(Seconds * 1000);
+duration_ms(Minutes) when is_number(Minutes), Minutes > 0 -> round(Minutes * 60000);
+duration_ms(infinity) -> fail("duration: infinity is not supported; give minutes", []);
+duration_ms(Other) -> fail("duration: minutes or {seconds, N}, not ~0tp", [Other]).
+
+rate(max) -> max;
+rate({rate, max}) -> max;
+rate({rate, Rate}) when is_number(Rate), Rate > 0 -> Rate;
+rate(Other) -> fail("mode: max, {rate, max} or {rate, PerSecond}, not ~0tp", [Other]).
+
+driver(undefined) -> fail("driver: no driver is given; it is a module with new/1 and run/4", []);
+driver(Driver) when is_atom(Driver) -> Driver;
+driver(Other) -> fail("driver: a module, not ~0tp", [Other]).
+
+operations([_ | _] = Operations) -> [operation(Operation) || Operation <- Operations];
+operations(Other) -> fail("operations: a list of {Operation, Weight}, not ~0tp", [Other]).
+
+operation({Operation, Weight}) when is_atom(Operation), is_integer(Weight), Weight > 0 ->
+    {Operation, Operation, Weight};
+operation({Label, Operation, Weight}) when is_atom(Label), is_integer(Weight), Weight > 0 ->
+    {Label, Operation, Weight};
+operation(Other) ->
+    fail("operations: {Operation, Weight} or {Label, Operation, Weight}, not ~0tp", [Other]).
+
+seed(now) -> now;
+seed({A, B, C} = Seed) when is_integer(A), is_integer(B), is_integer(C) -> Seed;
+seed(Other) -> fail("rng_seed: {N, N, N} or now, not ~0tp", [Other]).
+
+positive(_Key, Value) when is_integer(Value), Value > 0 -> Value;
+positive(Key, Other) -> fail("~ts: a number above zero, not ~0tp", [Key, Other]).
+
+number(_Key, Value) when is_number(Value), Value >= 0 -> Value;
+number(Key, Other) -> fail("~ts: a number, not ~0tp", [Key, Other]).
+
+boolean(_Key, Value) when is_boolean(Value) -> Value;
+boolean(Key, Other) -> fail("~ts: true or false, not ~0tp", [Key, Other]).
+
+-spec fail(io:format(), [term()]) -> no_return().
+fail(Format, Arguments) ->
+    throw({config, io_lib:format(Format, Arguments)}).
+
+%% @doc One line about what is going to run.
+-spec describe(config()) -> iolist().
+describe(#{driver := Driver, concurrent := Workers, duration_ms := DurationMs, rate := Rate}) ->
+    io_lib:format("~ts, ~b workers, ~ts, ~.1f s",
+                  [Driver, Workers, case Rate of
+                                        max -> "as fast as they can";
+                                        _ -> io_lib:format("~p operations/s each", [Rate])
+                                    end, DurationMs / 1000]).
