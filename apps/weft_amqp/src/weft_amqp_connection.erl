@@ -26,10 +26,9 @@ params(Url) ->
             {ok, Params};
         {ok, _Direct} ->
             {error, "the URL of the broker names no host: write amqp://user:password@host:port"};
-        {error, {Reason, _Url}} ->
-            {error, io_lib:format("the URL of the broker cannot be read (~0p): write "
-                                  "amqp://user:password@host:port/vhost, with %2F for / in vhost",
-                                  [Reason])}
+        {error, _ReasonWithUrl} ->
+            {error, "the URL of the broker cannot be read: write "
+                    "amqp://user:password@host:port/vhost, with %2F for a special character as /"}
     end.
 
 %% @doc Where that is, for people: user, host, port and virtual host.

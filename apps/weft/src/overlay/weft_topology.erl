@@ -52,7 +52,7 @@ parse({peer_to_peer, Options}) when is_map(Options) ->
 parse({pubsub, Options}) when is_map(Options) ->
     {ok, weft_pubsub_core, Options};
 parse(Other) ->
-    {error, no_topology(Other, is_tuple(Other) andalso tuple_size(Other) =:= 2
+    {error, no_topology(without_secrets(Other), is_tuple(Other) andalso tuple_size(Other) =:= 2
                                    andalso lists:keyfind(element(1, Other), 1, forms()))}.
 
 no_topology({Name, Options}, {Name, Form}) ->
@@ -90,6 +90,8 @@ tunnel(Module) ->
 -spec without_secrets(term()) -> term().
 without_secrets({pubsub, #{broker := _} = Options}) ->
     {pubsub, Options#{broker := "..."}};
+without_secrets({pubsub, Other}) when not is_map(Other) ->
+    {pubsub, "..."};
 without_secrets(Term) ->
     Term.
 

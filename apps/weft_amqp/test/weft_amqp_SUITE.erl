@@ -1,0 +1,349 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Nodes that reach nothing but a RabbitMQ broker: they talk, and nothing is lost whatever
+%% happens to the broker, or whatever others write there.
+%%
+%% No node can find another: there is no epmd for them (`weft_epmd' without ports), and each listens
+%% on a port that nobody knows. Skipped where RabbitMQ is not installed.
+-module(weft_amqp_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-export([suite/0, all/0, groups/0, init_per_suite/1, end_per_suite/1, init_per_group/2,
+         end_per_group/2, init_per_testcase/2, end_per_testcase/2]).
+-export([three_nodes_talk/1, large_messages_go_in_parts/1, lanes_of_channels_go_there_too/1,
+         a_killed_node_comes_back_as_another/1, a_node_that_stops_says_so/1,
+         of_two_nodes_with_one_name_the_later_stays/1, what_others_write_does_no_harm/1,
+         a_blocked_broker_makes_senders_wait/1, closed_connections_lose_nothing/1,
+         a_restarted_broker_loses_nothing/1, a_broker_that_comes_late_is_waited_for/1,
+         a_wrong_password_is_said_and_tried_less_often/1,
+         the_other_broker_of_a_cluster_takes_over/1, what_is_missing_or_wrong_is_said_at_start/1]).
+
+-define(UNREACHABLE, ["-start_epmd", "false", "-epmd_module", "weft_epmd",
+                      "-kernel", "inet_dist_use_interface", "{127,0,0,1}"]).
+-define(LONG_MS, 90000).
+
+suite() -> [{timetrap, {minutes, 5}}].
+
+all() -> [{group, one_broker}, {group, own_brokers}, what_is_missing_or_wrong_is_said_at_start].
+
+groups() ->
+    [{one_broker, [],
+      [three_nodes_talk, large_messages_go_in_parts, lanes_of_channels_go_there_too,
+       a_killed_node_comes_back_as_another, a_node_that_stops_says_so,
+       of_two_nodes_with_one_name_the_later_stays, what_others_write_does_no_harm,
+       a_blocked_broker_makes_senders_wait, closed_connections_lose_nothing,
+       a_restarted_broker_loses_nothing]},
+     {own_brokers, [],
+      [a_broker_that_comes_late_is_waited_for, a_wrong_password_is_said_and_tried_less_often,
+       the_other_broker_of_a_cluster_takes_over]}].
+
+init_per_suite(Config) ->
+    case weft_amqp_test_broker:is_installed() of
+        true ->
+            {ok, Started} = application:ensure_all_started(amqp_client),
+            Place = #{epmd => weft_test_nodes:start_epmd(), dir => ?config(priv_dir, Config)},
+            [{place, Place}, {started, Started} | Config];
+        false ->
+            {skip, "no RabbitMQ here (Debian package rabbitmq-server)"}
+    end.
+
+end_per_suite(Config) ->
+    #{epmd := Epmd} = ?config(place, Config),
+    weft_test_nodes:stop_epmd(Epmd),
+    lists:foreach(fun application:stop/1, lists:reverse(?config(started, Config))).
+
+init_per_group(one_broker, Config) ->
+    [{keeper, weft_amqp_test_keeper:start([broker(Config)])} | Config];
+init_per_group(own_brokers, Config) ->
+    Config.
+
+end_per_group(one_broker, Config) ->
+    weft_amqp_test_keeper:stop(?config(keeper, Config));
+end_per_group(own_brokers, _Config) ->
+    ok.
+
+init_per_testcase(Case, Config) ->
+    [{cluster_name, atom_to_list(Case)} | Config].
+
+end_per_testcase(_Case, _Config) ->
+    weft_test_nodes:stop_all().
+
+%% --- cases with one broker --------------------------------------------------------------------
+
+three_nodes_talk(Config) ->
+    Nodes = [A, B, C] = [start(Name, Config) || Name <- [a, b, c]],
+    until_together(Nodes),
+    lists:foreach(fun({X, Y}) -> talk(X, Y) end, [{A, B}, {B, C}, {C, A}]),
+    [?assertEqual([weft_amqp_test_keeper:port(?config(keeper, Config))],
+                  call(Node, weft_amqp_test_talk, peer_ports, [])) || Node <- Nodes],
+    ?assertMatch(#{broker := #{state := up, ups := 1, lanes := 2, last_error := "none"},
+                   topology := {pubsub, #{broker := "..."}}}, call(A, weft, status, [])).
+
+talk(X, Y) ->
+    ok = call(X, weft_amqp_test_talk, all, [name(Y)]).
+
+large_messages_go_in_parts(Config) ->
+    Nodes = [A, B] = [start(Name, [{message_bytes, 4096}], [], Config) || Name <- [a, b]],
+    until_together(Nodes),
+    [?assertEqual(ok, call(A, weft_amqp_test_talk, echo, [name(B), Bytes]))
+     || Bytes <- [1, 4000, 4096, 4097, 100000, 10000000]],
+    ?assertMatch([#{resumes := 0}], maps:get(sessions, call(A, weft, status, []))).
+
+lanes_of_channels_go_there_too(Config) ->
+    Nodes = [A, B] = [start(Name, Config) || Name <- [a, b]],
+    until_together(Nodes),
+    ok = call(A, weft_amqp_test_talk, by_channel, [name(B), 1000]),
+    [#{lanes := Lanes}] = maps:get(links, call(A, weft, status, [])),
+    ?assert(Lanes > 1).
+
+a_killed_node_comes_back_as_another(Config) ->
+    Nodes = [A, B] = [start(Name, [], [{resume_timeout_ms, 3000}], Config) || Name <- [a, b]],
+    until_together(Nodes),
+    ok = call(A, weft_resume_traffic, watch_nodes, []),
+    weft_test_nodes:kill(B),
+    weft_test_nodes:until(fun() -> downs(A) =:= [name(B)] end, ?LONG_MS),
+    Again = start(b, Config),
+    until_together([A, Again]),
+    talk(A, Again).
+
+%% Long before its sessions time out.
+a_node_that_stops_says_so(Config) ->
+    Nodes = [A, B] = [start(Name, [], [{resume_timeout_ms, 600000}], Config) || Name <- [a, b]],
+    until_together(Nodes),
+    ok = call(A, weft_resume_traffic, watch_nodes, []),
+    ok = call(B, init, stop, []),
+    weft_test_nodes:until(fun() -> downs(A) =:= [name(B)] end, ?LONG_MS),
+    ?assertMatch(#{nodes := []}, broker_status(A)).
+
+of_two_nodes_with_one_name_the_later_stays(Config) ->
+    [Older, Other] = Nodes = [start(Name, Config) || Name <- [a, b]],
+    until_together(Nodes),
+    Later = start(a, Config),
+    weft_test_nodes:until(fun() -> maps:get(state, broker_status(Older)) =:= waiting end,
+                          ?LONG_MS),
+    until_together([Later, Other]),
+    ?assertNotEqual(nomatch, string:find(maps:get(last_error, broker_status(Older)),
+                                         "another node called a@")),
+    talk(Later, Other).
+
+%% Garbage, messages with our head and garbage behind it, recorded messages once more, for every
+%% queue and for all. Hundreds of them would make an atom; a few come with code that is loaded now.
+what_others_write_does_no_harm(Config) ->
+    Nodes = [A, B] = [start(Name, Config) || Name <- [a, b]],
+    until_together(Nodes),
+    talk(A, B),
+    Atoms = [call(Node, erlang, system_info, [atom_count]) || Node <- Nodes],
+    Exchange = list_to_binary("weft." ++ ?config(cluster_name, Config)),
+    Keeper = ?config(keeper, Config),
+    Written = weft_amqp_test_intruder:write(weft_amqp_test_keeper:url(Keeper), Exchange, 3000),
+    ?assert(Written >= 3000),
+    %% What is behind it in the queues has been read.
+    talk(A, B),
+    talk(B, A),
+    [?assert(call(Node, erlang, system_info, [atom_count]) < Before + 100)
+     || {Node, Before} <- lists:zip(Nodes, Atoms)],
+    ?assertMatch([#{resumes := 0}], maps:get(sessions, call(A, weft, status, []))),
+    weft_test_nodes:until(fun() -> maps:get(lanes, broker_status(A)) =:= 1 end, ?LONG_MS),
+    [?assertMatch(#{state := up, ups := 1, nodes := [_]}, broker_status(Node)) || Node <- Nodes],
+    {ok, Log} = file:read_file(maps:get(log, A)),
+    ?assertNotEqual(nomatch, binary:match(Log, <<"no node with our cookie">>)).
+
+a_blocked_broker_makes_senders_wait(Config) ->
+    Nodes = [A, B] = [start(Name, [], [{resume_timeout_ms, 600000}], Config) || Name <- [a, b]],
+    until_together(Nodes),
+    Keeper = ?config(keeper, Config),
+    ok = call(B, weft_resume_traffic, expect, []),
+    ok = call(A, weft_resume_traffic, watch, [name(B)]),
+    ok = call(A, weft_resume_traffic, send,
+              [name(B), #{rate => 200, bytes_max => 1000, seed => 3}]),
+    until_received(B, 100),
+    _ = weft_amqp_test_keeper:ctl(["set_vm_memory_high_watermark", "0.00001"], Keeper),
+    weft_test_nodes:until(fun() -> maps:get(state, broker_status(A)) =:= blocked end, ?LONG_MS),
+    _ = weft_amqp_test_keeper:ctl(["set_vm_memory_high_watermark", "0.6"], Keeper),
+    weft_test_nodes:until(fun() -> maps:get(state, broker_status(A)) =:= up end, ?LONG_MS),
+    all_arrived(A, B).
+
+closed_connections_lose_nothing(Config) ->
+    Nodes = [A, B] = [start(Name, [], [{resume_timeout_ms, 600000}], Config) || Name <- [a, b]],
+    until_together(Nodes),
+    traffic(A, B),
+    [begin
+         Before = lists:map(fun ups/1, Nodes),
+         _ = weft_amqp_test_keeper:ctl(["close_all_connections", "test"], ?config(keeper, Config)),
+         weft_test_nodes:until(
+           fun() -> lists:all(fun({Ups, Node}) -> ups(Node) > Ups end, lists:zip(Before, Nodes))
+           end, ?LONG_MS),
+         until_received(B, received(B) + 200)
+     end || _ <- [1, 2, 3]],
+    all_arrived(A, B).
+
+a_restarted_broker_loses_nothing(Config) ->
+    Nodes = [A, B] = [start(Name, [], [{resume_timeout_ms, 600000}], Config) || Name <- [a, b]],
+    until_together(Nodes),
+    traffic(A, B),
+    ok = weft_amqp_test_keeper:kill(1, ?config(keeper, Config)),
+    weft_test_nodes:until(fun() -> maps:get(state, broker_status(A)) =:= waiting end, ?LONG_MS),
+    ok = weft_amqp_test_keeper:start_again(1, ?config(keeper, Config)),
+    weft_test_nodes:until(fun() -> ups(A) =:= 2 end, ?LONG_MS),
+    until_received(B, received(B) + 200),
+    all_arrived(A, B).
+
+%% --- cases with brokers of their own ----------------------------------------------------------
+
+a_broker_that_comes_late_is_waited_for(Config) ->
+    Broker = broker(Config),
+    Url = weft_amqp_test_broker:url(Broker),
+    Nodes = [A, B] = [start(Name, [{broker, Url}], [], Config) || Name <- [a, b]],
+    weft_test_nodes:until(
+      fun() -> is_error("nothing listens there", A) end, ?LONG_MS),
+    ?assertEqual(false, call(A, net_kernel, connect_node, [name(B)])),
+    Keeper = weft_amqp_test_keeper:start([Broker]),
+    until_together(Nodes),
+    talk(A, B),
+    weft_amqp_test_keeper:stop(Keeper).
+
+a_wrong_password_is_said_and_tried_less_often(Config) ->
+    Keeper = weft_amqp_test_keeper:start([broker(Config)]),
+    _ = [weft_amqp_test_keeper:ctl(Args, Keeper)
+         || Args <- [["add_user", "node", "right"], ["add_user", "poor", "poor"]]],
+    Url = fun(User, Password) -> weft_amqp_test_keeper:url(User, Password, Keeper) end,
+    A = start(a, [{broker, Url("node", "wrong")}], [], Config),
+    weft_test_nodes:until(fun() -> is_error("refuses user and password", A) end, ?LONG_MS),
+    {ok, Log} = file:read_file(maps:get(log, A)),
+    ?assertEqual(nomatch, binary:match(Log, <<"wrong">>)),
+    B = start(b, [{broker, Url("poor", "poor") ++ "/other"}], [], Config),
+    weft_test_nodes:until(fun() -> is_error("vhost", B) orelse is_error("virtual host", B) end,
+                          ?LONG_MS),
+    weft_amqp_test_keeper:stop(Keeper).
+
+the_other_broker_of_a_cluster_takes_over(Config) ->
+    Brokers = [broker(Config), broker(Config)],
+    Keeper = weft_amqp_test_keeper:start(Brokers),
+    ok = weft_amqp_test_keeper:join(Keeper),
+    [One, Two] = [weft_amqp_test_broker:url(Broker) || Broker <- Brokers],
+    Resume = [{resume_timeout_ms, 600000}],
+    Nodes = [A, B] = [start(a, [{broker, [One, Two]}], Resume, Config),
+                      start(b, [{broker, [Two, One]}], Resume, Config)],
+    until_together(Nodes),
+    traffic(A, B),
+    ok = weft_amqp_test_keeper:kill(1, Keeper),
+    weft_test_nodes:until(fun() -> ups(A) =:= 2 end, ?LONG_MS),
+    until_received(B, received(B) + 200),
+    all_arrived(A, B),
+    weft_amqp_test_keeper:stop(Keeper).
+
+%% --- without a broker -------------------------------------------------------------------------
+
+what_is_missing_or_wrong_is_said_at_start(Config) ->
+    [begin
+         Topology = {pubsub, Options},
+         Node = start_only(a, Topology, [], Paths, Config),
+         {error, {weft, Reason}} = call(Node, weft_amqp_test_talk, start_error, []),
+         ?assertNotEqual({nomatch, Reason}, {string:find(Reason, Text), Reason}),
+         ?assertEqual(nomatch, string:find(Reason, "secret"))
+     end || {Options, Paths, Text} <-
+                [{#{}, all, "needs the URL of a message broker"},
+                 {#{broker => "http://u:secret@h"}, all, "no URL"},
+                 {#{broker => []}, all, "no URL"},
+                 {#{broker => "amqp://u:secret@h:port"}, all, "cannot be read"},
+                 {#{broker => "amqp://u:secret@h", brokers => 1}, all, "no option brokers"},
+                 {#{broker => "amqp://u:secret@h", announce_ms => 1}, all, "announce_ms"},
+                 {#{broker => "amqp://u:secret@h"}, without_client, "amqp_client"},
+                 {#{broker => "amqp://u:secret@h"}, without_application, "weft_amqp"}]].
+
+%% --- nodes ------------------------------------------------------------------------------------
+
+broker(Config) ->
+    #{epmd := #{port := EpmdPort}, dir := Dir} = ?config(place, Config),
+    Own = lists:concat(["broker", erlang:unique_integer([positive])]),
+    weft_amqp_test_broker:new(filename:join(Dir, Own), EpmdPort).
+
+start(Name, Config) ->
+    start(Name, [], [], Config).
+
+start(Name, Options, More, Config) ->
+    Given = maps:from_list(Options),
+    Url = case Given of
+              #{broker := _} -> #{};
+              #{} -> #{broker => weft_amqp_test_keeper:url(?config(keeper, Config))}
+          end,
+    Topology = {pubsub, maps:merge(maps:merge(#{announce_ms => 1000}, Url), Given)},
+    Node = start_only(Name, Topology, More, all, Config),
+    {ok, _} = call(Node, application, ensure_all_started, [weft]),
+    Node.
+
+start_only(Name, Topology, More, Paths, Config) ->
+    Options = #{long => "127.0.0.1", args => ?UNREACHABLE ++ path_args(Paths),
+                config => [{topology, Topology}, {cluster_name, ?config(cluster_name, Config)}
+                           | More]},
+    weft_test_nodes:start(Name, Options, ?config(place, Config)).
+
+path_args(Paths) ->
+    Clients = [amqp_client, rabbit_common, jsx, recon, credentials_obfuscation],
+    Modules = case Paths of
+                  all -> [weft_amqp | [module_of(App) || App <- Clients]];
+                  without_client -> [weft_amqp];
+                  without_application -> []
+              end,
+    lists:append([["-pa", weft_test_nodes:ebin(Module)]
+                  || Module <- [weft_amqp_test_talk | Modules]]).
+
+module_of(rabbit_common) -> rabbit_misc;
+module_of(App) -> App.
+
+until_together(Nodes) ->
+    Names = lists:sort([name(Node) || Node <- Nodes]),
+    weft_test_nodes:until(
+      fun() ->
+              lists:all(fun(Node) ->
+                                lists:sort([name(Node) | call(Node, erlang, nodes, [])]) =:= Names
+                        end, Nodes)
+      end, ?LONG_MS).
+
+%% From A to B, and nobody hears of anything.
+traffic(A, B) ->
+    ok = call(B, weft_resume_traffic, expect, []),
+    ok = call(A, weft_resume_traffic, watch, [name(B)]),
+    ok = call(A, weft_resume_traffic, send,
+              [name(B), #{rate => 500, bytes_max => 1000, seed => 2}]),
+    until_received(B, 200).
+
+all_arrived(A, B) ->
+    Sent = call(A, weft_resume_traffic, finish, []),
+    weft_test_nodes:until(fun() -> received(B) =:= Sent end, ?LONG_MS),
+    ?assertMatch(#{wrong := []}, call(B, weft_resume_traffic, account, [])),
+    ?assertMatch(#{signals := []}, ask_watch(A)).
+
+%% A has a watcher, and no receiver.
+ask_watch(A) ->
+    ok = call(A, weft_resume_traffic, expect, []),
+    call(A, weft_resume_traffic, account, []).
+
+until_received(B, Count) ->
+    weft_test_nodes:until(fun() -> received(B) >= Count end, ?LONG_MS).
+
+received(B) ->
+    #{received := Count} = call(B, weft_resume_traffic, account, []),
+    Count.
+
+downs(A) ->
+    [Node || {_, {nodedown, Node, _}} <- maps:get(signals, ask_watch_once(A))].
+
+ask_watch_once(A) ->
+    _ = call(A, erlang, whereis, [weft_traffic_in]) =:= undefined
+        andalso call(A, weft_resume_traffic, expect, []),
+    call(A, weft_resume_traffic, account, []).
+
+broker_status(Node) ->
+    maps:get(broker, call(Node, weft, status, [])).
+
+ups(Node) -> maps:get(ups, broker_status(Node)).
+
+is_error(Text, Node) ->
+    string:find(maps:get(last_error, broker_status(Node)), Text) =/= nomatch.
+
+name(#{node := Node}) -> Node.
+
+call(Node, Module, Function, Args) ->
+    weft_test_nodes:call(Node, Module, Function, Args).
