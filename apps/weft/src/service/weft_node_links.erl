@@ -45,9 +45,14 @@
 %% `{weft_link, message, Node, Message}'.
 -spec subscribe(Name :: atom(), pid()) -> ok.
 subscribe(Name, Driver) when Driver =:= self() ->
-    {ok, _Pid} = gen_server:start_link({local, registered(Name)}, ?MODULE,
-                                       {registered(Name), Driver}, []),
-    ok.
+    case gen_server:start_link({local, registered(Name)}, ?MODULE, {registered(Name), Driver}, []) of
+        {ok, _Pid} ->
+            ok;
+        %% Those of a driver that was killed are about to end.
+        {error, {already_started, Former}} ->
+            Ref = monitor(process, Former),
+            receive {'DOWN', Ref, process, Former, _} -> subscribe(Name, Driver) end
+    end.
 
 registered(Driver) -> list_to_atom(atom_to_list(Driver) ++ "_links").
 
@@ -115,8 +120,11 @@ handle_info({weft_welcome, Pid, Theirs, Mine}, Links) ->
     {noreply, welcome(node(Pid), Theirs, Mine, greeted(Pid, Theirs, Links))};
 handle_info({nodeup, Node, _Info}, Links) ->
     {noreply, hello(Node, Links)};
-handle_info({nodedown, _Node, _Info}, Links) ->
-    {noreply, Links};
+handle_info({nodedown, Node, _Info}, #links{peers = Peers} = Links) ->
+    case Peers of
+        #{Node := #peer{pid = none}} -> {noreply, Links#links{peers = maps:remove(Node, Peers)}};
+        #{} -> {noreply, Links}
+    end;
 handle_info({'DOWN', Ref, process, Pid, Reason}, #links{peers = Peers} = Links) ->
     case Peers of
         #{node(Pid) := #peer{monitor = Ref}} ->
