@@ -1,0 +1,277 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The kind `strong' of scopes of names: see `weft_names' for what users call, and
+%% docs/internals/strong-names.md for what is promised and how it works.
+%%
+%% At any time one process at most has a name, by a lease that its node renews with a quorum of the
+%% homes of the name. Each registration has a <em>token</em>, which only grows: what is asked of a
+%% third party on behalf of the owner should carry it, so that who asks late can be refused.
+%%
+%% register/4 here takes options; with `on_lost => tell' and is_held/3 it is also a lock. Reads look
+%% into a table of this node first: an own name holds as long as its lease, what others own was
+%% so at most `cache_ms' ago. read/3 asks the homes.
+%%
+%% One process per scope and node; the table is owned by the supervisor above. If the process has to
+%% start again, what this node owned is lost.
+-module(weft_names_strong).
+-behaviour(supervisor).
+-behaviour(weft_names).
+
+-export([check/1, child_spec/2, handle/1, register/4, re_register/4, unregister/2, whereis/2,
+         lookup/2, names/1, info/1]).
+-export([acquire/4, release/3, update/4, read/3, all/2, is_held/3, held/2, voters/2, status/1]).
+-export([start_link/2, start_driver/2, init/1]).
+-export_type([handle/0, options/0]).
+
+-define(TIMEOUT_MS, 5000).
+%% What the process may need to say that the time is over.
+-define(GRACE_MS, 2000).
+-define(TRIES, 3).
+
+-type handle() :: atom().
+%% Driver and table have the same name.
+-type options() :: #{meta => term(), on_lost => exit | kill | tell, timeout_ms => pos_integer()}.
+%% `on_lost', what becomes of the process when its node loses the lease: `exit' (the default), an
+%% exit signal `{weft_names_lost, Scope, Name}'; `kill'; `tell', the message `{weft_names_lost, Scope,
+%% Name, Token}'. `timeout_ms' (5000): within that the answer is there, `no_quorum' at the latest.
+
+%% --- the kind ---------------------------------------------------------------------------------
+
+%% @doc Checks the options of a scope: `voters', the nodes that keep the names (needed, the same
+%% everywhere), and those of `weft_names_strong_options'.
+-spec check(map()) -> ok | {error, string()}.
+check(Options) ->
+    weft_names_strong_options:check(Options).
+
+%% @doc What runs for a scope on this node.
+-spec child_spec(weft_names:scope(), map()) -> supervisor:child_spec().
+child_spec(Scope, Options) ->
+    #{id => {weft_names, Scope}, type => supervisor,
+      start => {?MODULE, start_link, [Scope, maps:remove(kind, Options)]}}.
+
+%% @doc What the functions below want to be called with.
+-spec handle(weft_names:scope()) -> handle().
+handle({group, Group}) -> list_to_atom("weft_names_group_" ++ atom_to_list(Group));
+handle(Scope) -> list_to_atom("weft_names_" ++ atom_to_list(Scope)).
+
+%% @private
+-spec start_link(weft_names:scope(), map()) -> {ok, pid()} | {error, term()}.
+start_link(Scope, Options) ->
+    case supervisor:start_link(?MODULE, {Scope, Options}) of
+        {ok, Pid} -> {ok, Pid};
+        {error, Reason} -> {error, Reason};
+        ignore -> {error, ignore}
+    end.
+
+%% @private
+-spec init({weft_names:scope(), map()}) ->
+          {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
+init({Scope, Options}) ->
+    Driver = handle(Scope),
+    ok = weft_service_table:new(Driver),
+    {ok, {#{intensity => 5, period => 10},
+          [#{id => Driver, start => {?MODULE, start_driver, [Scope, Options]},
+             modules => [weft_driver, weft_names_strong_core]}]}}.
+
+%% @private
+-spec start_driver(weft_names:scope(), map()) -> {ok, pid()} | {error, term()}.
+start_driver(Scope, Options) ->
+    Driver = handle(Scope),
+    lists:foreach(fun({{name, Name}, own, Pid, Token, _, _, OnLost}) ->
+                          lose(OnLost, Pid, Scope, Name, Token);
+                     (_Other) -> ok
+                  end, ets:tab2list(Driver)),
+    %% A life of the process, not of the node: it starts with an empty memory.
+    Life = erlang:system_time(microsecond),
+    weft_driver:start_link(Driver, weft_names_strong_core,
+                           weft_service_sup:options(Options#{scope => Scope, incarnation => Life,
+                                                             view_module => weft_service_table})).
+
+lose(exit, Pid, Scope, Name, _Token) -> exit(Pid, {weft_names_lost, Scope, Name});
+lose(kill, Pid, _Scope, _Name, _Token) -> exit(Pid, kill);
+lose(tell, Pid, Scope, Name, Token) -> Pid ! {weft_names_lost, Scope, Name, Token}.
+
+%% @doc Registers a process, of whatever node.
+-spec register(handle(), Name :: term(), pid(), Meta :: term()) ->
+          ok | {error, weft_names:reason()}.
+register(Handle, Name, Pid, Meta) ->
+    case acquire(Handle, Name, Pid, #{meta => Meta}) of
+        {ok, _Token} -> ok;
+        {error, Reason} -> {error, Reason}
+    end.
+
+%% @doc Gives a name to a process, whoever has it now. Somebody else may be faster; then `taken'.
+-spec re_register(handle(), Name :: term(), pid(), Meta :: term()) ->
+          ok | {error, weft_names:reason()}.
+re_register(Handle, Name, Pid, Meta) ->
+    re_register(Handle, Name, Pid, Meta, ?TRIES).
+
+re_register(Handle, Name, Pid, Meta, Tries) ->
+    case register(Handle, Name, Pid, Meta) of
+        {error, {taken, _}} when Tries > 0 ->
+            case unregister(Handle, Name) of
+                ok -> re_register(Handle, Name, Pid, Meta, Tries - 1);
+                {error, Reason} -> {error, Reason}
+            end;
+        Result -> Result
+    end.
+
+%% @doc Takes a name away from whoever has it. The process that had it is not told.
+-spec unregister(handle(), Name :: term()) -> ok | {error, weft_names:reason()}.
+unregister(Handle, Name) ->
+    case read(Handle, Name, ?TIMEOUT_MS) of
+        {ok, Pid, Token, _Meta} -> release(Handle, Name, {Pid, Token});
+        undefined -> ok;
+        {error, Reason} -> {error, Reason}
+    end.
+
+%% @doc The process that has a name, as far as this node knows; asks if it does not know.
+%% `undefined' also without a quorum.
+-spec whereis(handle(), Name :: term()) -> pid() | undefined.
+whereis(Handle, Name) ->
+    case lookup(Handle, Name) of
+        {ok, Pid, _Meta} -> Pid;
+        undefined -> undefined
+    end.
+
+%% @doc The same, and what was told with it.
+-spec lookup(handle(), Name :: term()) -> {ok, pid(), Meta :: term()} | undefined.
+lookup(Handle, Name) ->
+    case row(Handle, Name) of
+        {Pid, _Token, Meta} -> {ok, Pid, Meta};
+        none ->
+            case read(Handle, Name, ?TIMEOUT_MS) of
+                {ok, Pid, _Token, Meta} -> {ok, Pid, Meta};
+                _ -> undefined
+            end
+    end.
+
+row(Table, Name) ->
+    try ets:lookup(Table, {name, Name}) of
+        [{_, own, Pid, Token, Meta, P, _OnLost}] ->
+            valid(ets:lookup(Table, {lease, P}), {Pid, Token, Meta});
+        [{_, cached, Pid, Token, Meta, UntilMs}] ->
+            valid([{cached, UntilMs}], {Pid, Token, Meta});
+        [] -> none
+    catch
+        error:badarg -> none
+    end.
+
+valid([{_, UntilMs}], Value) ->
+    case erlang:monotonic_time(millisecond) < UntilMs of
+        true -> Value;
+        false -> none
+    end;
+valid([], _Value) ->
+    none.
+
+%% @doc The names that this node owns, and those of others that it has looked up lately. all/2 asks
+%% for all.
+-spec names(handle()) -> [Name :: term()].
+names(Handle) ->
+    [Name || {name, Name} <- weft_service_table:keys(Handle), row(Handle, Name) =/= none].
+
+%% @doc Numbers for people; status/1 has more.
+-spec info(handle()) -> map().
+info(Handle) ->
+    case status(Handle) of
+        #{client := Client, partitions := Partitions} = Status ->
+            maps:merge(maps:with([view, voters, connected], Status),
+                       Client#{leads => length([P || {P, #{role := leading}}
+                                                         <- maps:to_list(Partitions)])});
+        {error, _} -> #{}
+    end.
+
+%% --- more -------------------------------------------------------------------------------------
+
+%% @doc Registers a process with options; the token of this registration is greater than that of any
+%% earlier one of the name. `taken' names the process that has it.
+-spec acquire(handle(), Name :: term(), pid(), options()) ->
+          {ok, Token :: pos_integer()} | {error, weft_names:reason()}.
+acquire(Handle, Name, Pid, Options) ->
+    TimeoutMs = maps:get(timeout_ms, Options, ?TIMEOUT_MS),
+    call({Handle, node(Pid)}, {register, Name, Pid, maps:get(meta, Options, undefined),
+                               maps:get(on_lost, Options, exit), TimeoutMs}, TimeoutMs).
+
+%% @doc Gives back what was registered with this token, from whatever node. `ok' also if that was
+%% so already.
+-spec release(handle(), Name :: term(), {pid(), Token :: pos_integer()}) ->
+          ok | {error, weft_names:reason()}.
+release(Handle, Name, {Pid, Token}) ->
+    case call({Handle, node(Pid)}, {unregister, Name, Token, ?TIMEOUT_MS}, ?TIMEOUT_MS) of
+        {error, not_owner} -> ok;
+        Result -> Result
+    end.
+
+%% @doc Gives the name to another process of the same node, without a moment in which it is free.
+-spec update(handle(), Name :: term(), {pid(), Token :: pos_integer()}, Meta :: term()) ->
+          {ok, Token :: pos_integer()} | {error, weft_names:reason()}.
+update(Handle, Name, {NewPid, Token}, Meta) ->
+    call({Handle, node(NewPid)}, {update, Name, Token, NewPid, Meta, ?TIMEOUT_MS}, ?TIMEOUT_MS).
+
+%% @doc Who has a name now, confirmed by a quorum.
+-spec read(handle(), Name :: term(), TimeoutMs :: pos_integer()) ->
+          {ok, pid(), Token :: pos_integer(), Meta :: term()} | undefined
+        | {error, weft_names:reason()}.
+read(Handle, Name, TimeoutMs) ->
+    call(Handle, {whereis, Name, TimeoutMs}, TimeoutMs).
+
+%% @doc All names of the scope; each partition tells its own at a time of its own.
+-spec all(handle(), TimeoutMs :: pos_integer()) ->
+          {ok, [Name :: term()]} | {error, weft_names:reason()}.
+all(Handle, TimeoutMs) ->
+    case call(Handle, partitions, TimeoutMs) of
+        {error, Reason} -> {error, Reason};
+        Count -> all(lists:seq(0, Count - 1), Handle, TimeoutMs, [])
+    end.
+
+all([], _Handle, _TimeoutMs, Names) ->
+    {ok, lists:append(Names)};
+all([P | Rest], Handle, TimeoutMs, Names) ->
+    case call(Handle, {names, P, TimeoutMs}, TimeoutMs) of
+        {ok, Some} -> all(Rest, Handle, TimeoutMs, [Some | Names]);
+        {error, Reason} -> {error, Reason}
+    end.
+
+%% @doc Whether this node holds a name by this token, now: it reads a table and the clock. It may be
+%% over at the next instant, so what must not be done by two should carry the token.
+-spec is_held(handle(), Name :: term(), Token :: pos_integer()) -> boolean().
+is_held(Handle, Name, Token) ->
+    case held(Handle, Name) of
+        {ok, Token} -> true;
+        _ -> false
+    end.
+
+%% @doc The token by which this node holds a name.
+-spec held(handle(), Name :: term()) -> {ok, Token :: pos_integer()} | undefined.
+held(Handle, Name) ->
+    try ets:lookup(Handle, {name, Name}) of
+        [{_, own, _Pid, Token, _Meta, P, _OnLost}] ->
+            case valid(ets:lookup(Handle, {lease, P}), Token) of
+                Token -> {ok, Token};
+                none -> undefined
+            end;
+        _ -> undefined
+    catch
+        error:badarg -> undefined
+    end.
+
+%% @doc Other voters from now on, on all nodes. Each partition moves by itself, one home at a time;
+%% status/1 shows how far it is. The configuration should get them, too, with a greater `view'.
+-spec voters(handle(), [node()]) -> ok | {error, weft_names:reason() | {bad_voters, string()}}.
+voters(Handle, Voters) ->
+    case weft_names_strong_options:check(#{voters => Voters}) of
+        ok -> call(Handle, {voters, Voters}, ?TIMEOUT_MS);
+        {error, Text} -> {error, {bad_voters, Text}}
+    end.
+
+%% @doc All that this node knows of the scope, see `weft_names_strong_core:info/1'.
+-spec status(handle()) -> map() | {error, weft_names:reason()}.
+status(Handle) ->
+    call(Handle, info, ?TIMEOUT_MS).
+
+call(Driver, Command, TimeoutMs) ->
+    try weft_driver:command(Driver, Command, TimeoutMs + ?GRACE_MS)
+    catch
+        exit:{timeout, _} -> {error, timeout};
+        exit:{Reason, _} -> {error, {unreachable, Driver, Reason}}
+    end.

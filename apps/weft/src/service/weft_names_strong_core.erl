@@ -1,0 +1,253 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc A strong scope on one node: its homes of partitions (`weft_names_strong_replica'), its half
+%% as an owner and reader (`weft_names_strong_client'), and who the voters are.
+%%
+%% Messages between nodes are `{1, {hello, Incarnation, View}}', first on each link, and `{1, [{P,
+%% What, Msg}]}': all that one event has for a node, P being the partition and What `home' (between
+%% homes), `ask' or `answer'. What a node has for itself does not leave this module.
+%%
+%% A view is `{Number, Voters}'; the greater one holds, and each node tells it to its neighbours.
+%% It says which homes a partition should have. Nothing unsafe follows from a wrong one: the members
+%% of a partition are what its homes agreed on, and change one by one.
+%%
+%% Options: those of `weft_names_strong_options', and `scope'. Commands: those of the client,
+%% `{voters, [node()]}' (a new view), `partitions' (how many) and `info'. Notices: `{gone, Pid, Reason}'.
+%% Views: `{name, Name}', which is `{own, Pid, Token, Meta, P, OnLost}' or `{cached, Pid, Token, Meta,
+%% UntilMs}', and `{lease, P}', which is `{UntilMs}'; an own name holds as long as its lease.
+-module(weft_names_strong_core).
+-behaviour(weft_core).
+
+-export([init/2, handle/3]).
+-export([table/2, info/1]).
+
+-record(core, {
+    self :: node(),
+    incarnation :: non_neg_integer(),
+    scope :: term(),
+    options :: weft_names_strong_options:options(),
+    view :: {pos_integer(), [node()]},
+    places :: #{non_neg_integer() => [node()]},
+    %% Nodes with a link, in the life they told, and the latest life of each that was ever told.
+    up :: #{node() => Incarnation :: non_neg_integer()},
+    lives :: #{node() => Incarnation :: non_neg_integer()},
+    dialled = #{} :: #{node() => Ms :: integer()},
+    replicas = #{} :: #{non_neg_integer() => weft_names_strong_replica:replica()},
+    client :: weft_names_strong_client:client(),
+    rand :: rand:state()}).
+
+-opaque core() :: #core{}.
+-export_type([core/0]).
+
+%% @private
+-spec init(node(), weft_core:options()) -> {core(), weft_core:effects()}.
+init(Self, #{scope := Scope, incarnation := Incarnation} = Given) ->
+    Options = #{voters := Voters, view := Number, tick_ms := TickMs} =
+        weft_names_strong_options:complete(Given),
+    Core = placed({Number, Voters},
+                  #core{self = Self, incarnation = Incarnation, scope = Scope, options = Options,
+                        view = {0, []}, places = #{},
+                        up = #{Self => Incarnation}, lives = #{Self => Incarnation},
+                        client = weft_names_strong_client:new(Options),
+                        rand = weft_core:seed(Self, Scope, Given)}),
+    {Core, [{connect, Node} || lists:member(Self, Voters), Node <- Voters, Node =/= Self]
+     ++ [{after_ms, TickMs, tick}]}.
+
+placed({_, Voters} = View, #core{options = Options} = Core) ->
+    #{partitions := Partitions, replicas := Replicas} = Options,
+    Core#core{view = View,
+              places = maps:from_list([{P, weft_names_strong_homes:homes(P, Voters, Replicas)}
+                                       || P <- lists:seq(0, Partitions - 1)])}.
+
+%% @private
+-spec handle(weft_core:event(), integer(), core()) -> {core(), weft_core:effects()}.
+handle(Event, NowMs, Core0) ->
+    {Core, Effects} = event(Event, NowMs, Core0),
+    lists:foldr(fun({connect, Node}, {C, Rest}) -> dialled(Node, Rest, NowMs, C);
+                   (Effect, {C, Rest}) -> {C, [Effect | Rest]}
+                end, {Core, []}, Effects).
+
+%% Not again before an attempt has had time to fail.
+dialled(Node, Rest, NowMs, #core{dialled = Dialled, options = #{renew_ms := RenewMs}} = Core) ->
+    case Dialled of
+        #{Node := Ms} when NowMs - Ms < RenewMs -> {Core, Rest};
+        #{} -> {Core#core{dialled = Dialled#{Node => NowMs}}, [{connect, Node} | Rest]}
+    end.
+
+event({message, From, {1, {hello, Incarnation, View}}}, NowMs, Core0) ->
+    #core{up = Up, lives = Lives} = Core0,
+    Core1 = Core0#core{up = Up#{From => Incarnation},
+                       lives = Lives#{From => max(Incarnation, maps:get(From, Lives, 0))}},
+    {Core, Effects} = viewed(View, Core1),
+    of_client(weft_names_strong_client:up(From, Core#core.client, client_env(NowMs, Core)),
+              Effects, NowMs, Core);
+event({message, From, {1, Parts}}, NowMs, #core{up = Up} = Core) when is_list(Parts) ->
+    case Up of
+        #{From := _} -> run([{From, Part} || Part <- Parts], [], NowMs, Core);
+        #{} -> {Core, []}
+    end;
+event({message, _From, _OfANewerVersion}, _NowMs, Core) ->
+    {Core, []};
+event({neighbour_up, Node}, _NowMs, Core) ->
+    {Core, [{send, Node, hello(Core)}]};
+event({neighbour_down, Node, _Reason}, NowMs, #core{up = Up, replicas = Replicas} = Core0) ->
+    Core1 = Core0#core{up = maps:remove(Node, Up)},
+    Core = Core1#core{replicas = maps:map(
+        fun(P, Replica) ->
+            weft_names_strong_replica:node_down(Node, Replica, env(P, NowMs, Core1))
+        end, Replicas)},
+    of_client(weft_names_strong_client:down(Node, Core#core.client, client_env(NowMs, Core)), [],
+              NowMs, Core);
+event({notice, {gone, Pid, _Reason}}, NowMs, Core) ->
+    of_client(weft_names_strong_client:gone(Pid, Core#core.client, client_env(NowMs, Core)), [],
+              NowMs, Core);
+event({notice, _Other}, _NowMs, Core) ->
+    {Core, []};
+event({command, From, {voters, Voters}}, _NowMs, #core{view = {Number, _}} = Core0) ->
+    {Core, Effects} = viewed({Number + 1, Voters}, Core0),
+    {Core, Effects ++ [{reply, From, ok}]};
+event({command, From, partitions}, _NowMs, #core{places = Places} = Core) ->
+    {Core, [{reply, From, map_size(Places)}]};
+event({command, From, info}, _NowMs, Core) ->
+    {Core, [{reply, From, info(Core)}]};
+event({command, From, Command}, NowMs, #core{client = Client} = Core) ->
+    of_client(weft_names_strong_client:command(Command, From, Client, client_env(NowMs, Core)), [],
+              NowMs, Core);
+event({timer, tick}, NowMs, Core) ->
+    ticked(NowMs, Core).
+
+hello(#core{incarnation = Incarnation, view = View}) ->
+    {1, {hello, Incarnation, View}}.
+
+%% The greater view holds, here and at everyone this node talks to.
+viewed(View, #core{view = Known, up = Up, self = Self} = Core0) when View > Known ->
+    Core = placed(View, Core0),
+    {_, Voters} = View,
+    {Core, [{send, Node, hello(Core)} || Node <- lists:sort(maps:keys(Up)), Node =/= Self]
+     ++ [{connect, Node} || lists:member(Self, Voters), Node <- Voters, Node =/= Self,
+                            not is_map_key(Node, Up)]};
+viewed(_Older, Core) ->
+    {Core, []}.
+
+%% --- what is for whom -------------------------------------------------------------------------
+
+env(P, NowMs, #core{self = Self, incarnation = Incarnation, up = Up, lives = Lives,
+                    places = Places, options = Options, view = {Number, _}}) ->
+    #{now_ms => NowMs, self => {Self, Incarnation}, up => Up, lives => Lives,
+      homes => map_get(P, Places), founds => Number =:= 1, options => Options}.
+
+client_env(NowMs, #core{incarnation = Incarnation, scope = Scope, up = Up, places = Places,
+                        options = Options}) ->
+    #{now_ms => NowMs, scope => Scope, incarnation => Incarnation, up => Up, places => Places,
+      options => Options}.
+
+%% Handles parts of messages, and what this node thereby has for itself. Sends gather per node.
+run([], Sends, _NowMs, Core) ->
+    {Core, packed(lists:reverse(Sends))};
+run([{From, Part} | Rest], Sends, NowMs, Core0) ->
+    {Core, Effects} = part(From, Part, NowMs, Core0),
+    {Own, Others} = own(Effects, Core),
+    run(Rest ++ Own, lists:reverse(Others, Sends), NowMs, Core).
+
+own(Effects, #core{self = Self}) ->
+    {Own, Others} = lists:partition(fun({send, To, _}) -> To =:= Self; (_) -> false end, Effects),
+    {[{Self, Part} || {send, _, Part} <- Own], Others}.
+
+part(_From, {P, _What, _Msg}, _NowMs, #core{places = Places} = Core)
+  when not is_map_key(P, Places) ->
+    {Core, []};
+part(From, {P, home, Msg}, NowMs, #core{up = Up} = Core) ->
+    Member = {From, map_get(From, Up)},
+    with_replica(P, fun(R, Env) -> weft_names_strong_replica:handle(Member, Msg, R, Env) end,
+                 NowMs, Core);
+part(From, {P, ask, Msg}, NowMs, Core) ->
+    with_replica(P, fun(R, Env) -> weft_names_strong_replica:request(From, Msg, R, Env) end,
+                 NowMs, Core);
+part(From, {P, answer, Msg}, NowMs, #core{client = Client0} = Core) ->
+    {Client, Effects} = weft_names_strong_client:answer(From, P, Msg, Client0,
+                                                        client_env(NowMs, Core)),
+    {Core#core{client = Client}, tagged(Effects)}.
+
+with_replica(P, Fun, NowMs, Core0) ->
+    {Replica0, #core{replicas = Replicas} = Core} = replica(P, NowMs, Core0),
+    {Replica, Out} = Fun(Replica0, env(P, NowMs, Core)),
+    {Core#core{replicas = Replicas#{P => Replica}},
+     [{send, Node, {P, what(Msg), Msg}} || {Node, Msg} <- Out]}.
+
+replica(P, NowMs, #core{replicas = Replicas, rand = Rand0} = Core) ->
+    case Replicas of
+        #{P := Replica} -> {Replica, Core};
+        #{} ->
+            {Seed, Rand} = rand:uniform_s(1 bsl 50, Rand0),
+            {weft_names_strong_replica:new(rand:seed_s(exsss, Seed), env(P, NowMs, Core)),
+             Core#core{rand = Rand}}
+    end.
+
+what(Msg) ->
+    case lists:member(element(1, Msg), [wrote, values, renewed, stale, full, not_leader]) of
+        true -> answer;
+        false -> home
+    end.
+
+tagged(Effects) ->
+    [case Effect of
+         {send, Node, {ask, P, Msg}} -> {send, Node, {P, ask, Msg}};
+         _ -> Effect
+     end || Effect <- Effects].
+
+of_client({Client, Effects}, Before, NowMs, #core{self = Self} = Core) ->
+    {Own, Others} = own(tagged(Effects), Core#core{self = Self}),
+    {Done, After} = run(Own, lists:reverse(Others), NowMs, Core#core{client = Client}),
+    {Done, Before ++ After}.
+
+%% One message per node, in the place of its first part.
+packed(Effects) ->
+    Parts = lists:foldl(fun({send, To, Part}, Acc) ->
+                                Acc#{To => [Part | maps:get(To, Acc, [])]};
+                           (_, Acc) -> Acc
+                        end, #{}, Effects),
+    packed(Effects, Parts).
+
+packed([], _Parts) ->
+    [];
+packed([{send, To, _} | Rest], Parts) ->
+    case maps:take(To, Parts) of
+        {List, Others} -> [{send, To, {1, lists:reverse(List)}} | packed(Rest, Others)];
+        error -> packed(Rest, Parts)
+    end;
+packed([Effect | Rest], Parts) ->
+    [Effect | packed(Rest, Parts)].
+
+%% --- time -------------------------------------------------------------------------------------
+
+ticked(NowMs, #core{self = Self, places = Places, options = #{tick_ms := TickMs}} = Core0) ->
+    Homes = [P || {P, Nodes} <- maps:to_list(Places), lists:member(Self, Nodes)],
+    {Core1, Effects} = lists:foldl(
+        fun(P, {Core, Acc}) ->
+            {Changed, Out} = with_replica(P, fun weft_names_strong_replica:tick/2, NowMs, Core),
+            {Changed, lists:reverse(Out, Acc)}
+        end, {Core0, []}, lists:usort(Homes ++ maps:keys(Core0#core.replicas))),
+    {Client, Asked} = weft_names_strong_client:tick(Core1#core.client, client_env(NowMs, Core1)),
+    {Own, Others} = own(lists:reverse(Effects, tagged(Asked)), Core1),
+    {Core, After} = run(Own, lists:reverse(Others), NowMs, Core1#core{client = Client}),
+    {Core, After ++ dial(Core) ++ [{after_ms, TickMs, tick}]}.
+
+%% A home wants all that share a partition with it.
+dial(#core{self = Self, view = {_, Voters}, up = Up}) ->
+    [{connect, Node} || lists:member(Self, Voters), Node <- Voters, not is_map_key(Node, Up)].
+
+%% --- reading ----------------------------------------------------------------------------------
+
+%% @doc The table of a partition as this node has it, for checkers.
+-spec table(non_neg_integer(), core()) -> weft_names_strong_table:table() | none.
+table(P, #core{replicas = Replicas}) ->
+    case Replicas of
+        #{P := Replica} -> weft_names_strong_replica:table(Replica);
+        #{} -> none
+    end.
+
+%% @doc For people: the view, each partition this node is a home of, and the client's numbers.
+-spec info(core()) -> map().
+info(#core{view = {Number, Voters}, replicas = Replicas, client = Client, up = Up}) ->
+    #{view => Number, voters => Voters, connected => lists:sort(maps:keys(Up)),
+      partitions => maps:map(fun(_, R) -> weft_names_strong_replica:info(R) end, Replicas),
+      client => weft_names_strong_client:info(Client)}.

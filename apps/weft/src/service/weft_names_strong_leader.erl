@@ -1,0 +1,315 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The home that leads a partition: it alone answers, after a majority of the members confirmed
+%% that it still leads and has what the answer says.
+%%
+%% Work goes in <em>rounds</em>. A round takes all requests that wait, applies what they change, and
+%% tells the members; once a majority has acknowledged it (or a later one), the answers go out and
+%% the next round takes what came meanwhile. So a request costs one round trip to the other homes,
+%% and many at once share it. An idle leader has a round without changes as heartbeat; renewals of
+%% leases wait for it. A member that missed something says `behind' and gets the whole table.
+%%
+%% The leader forgets owners whose lease it did not see renewed (a new leader counts from its
+%% start), and changes the members one by one: dead ones out, homes in, others out. Never are there
+%% fewer than the replicas less one, so a quorum always has more than half of the replicas.
+%%
+%% Not here: who leads (`weft_names_strong_replica').
+-module(weft_names_strong_leader).
+
+-export([start/3, position/1, table/1, request/4, ack/4, behind/4, tick/2, stranger/2, is_led/2,
+         askers/1, info/1]).
+-export_type([leader/0, env/0, position/0, ballot/0]).
+
+%% Requests of one round; the others wait for the next.
+-define(ROUND_MAX, 500).
+%% Requests that wait; their senders ask again.
+-define(WAITING_MAX, 20000).
+%% A member that is so many rounds behind gets heartbeats only, and the table when it is back.
+-define(LAG_MAX, 64).
+
+-type ballot() :: {non_neg_integer(), node() | none, Incarnation :: non_neg_integer()}.
+-type position() :: {ballot(), No :: non_neg_integer()}.
+-type env() :: #{now_ms := integer(), self := weft_names_strong_table:member(),
+                 up := #{node() => Incarnation :: non_neg_integer() | none},
+                 lives := #{node() => Incarnation :: non_neg_integer()},
+                 homes := [node()], founds := boolean(),
+                 options := weft_names_strong_options:options()}.
+%% `up': the nodes with a link, in the life they told. `lives': the latest life heard of. `homes':
+%% of this partition. `founds': a partition that never was may be founded.
+
+-record(leader, {
+    ballot :: ballot(),
+    no :: non_neg_integer(),
+    table :: weft_names_strong_table:table(),
+    since_ms :: integer(),
+    %% Not before are requests answered.
+    serves_ms :: integer(),
+    %% The last round, the last that a majority has, when that was, when the last one was sent.
+    round = 0 :: non_neg_integer(),
+    confirmed = 0 :: non_neg_integer(),
+    confirmed_ms :: integer(),
+    sent_ms :: integer(),
+    acked = #{} :: #{weft_names_strong_table:member() => Round :: pos_integer()},
+    %% The round with which a member got the table.
+    given = #{} :: #{weft_names_strong_table:member() => Round :: pos_integer()},
+    %% The round of the last change of members, and whom it removed.
+    changed = 1 :: pos_integer(),
+    removed = none :: none | weft_names_strong_table:member(),
+    moved_ms :: integer(),
+    urgent = false :: boolean(),
+    waiting = [] :: [{node(), term()}],
+    waiting_count = 0 :: non_neg_integer(),
+    %% Newest first.
+    answers = [] :: [{Round :: pos_integer(), [{node(), term()}]}],
+    heard = #{} :: #{node() => Ms :: integer()}}).
+
+-opaque leader() :: #leader{}.
+-type out() :: [{node(), Msg :: term()}].
+%% In the order of sending.
+
+%% @doc A leader by right of Ballot, with the table it had so far. Answers nobody before ServesMs.
+-spec start(ballot(), {position(), weft_names_strong_table:table(), ServesMs :: integer()}, env()) ->
+          {leader(), out()}.
+start(Ballot, {{_, No} = Position, Table, ServesMs}, #{now_ms := NowMs} = Env) ->
+    Leader = #leader{ballot = Ballot, no = No, table = Table, since_ms = NowMs, moved_ms = NowMs,
+                     serves_ms = ServesMs, confirmed_ms = NowMs, sent_ms = NowMs},
+    %% What earlier leaders left may be confirmed only together with something of this one.
+    settled(round_of([noop], Position, Leader#leader{no = No + 1}, Env), Env).
+
+%% @doc Where its table is in the order of all tables.
+-spec position(leader()) -> position().
+position(#leader{ballot = Ballot, no = No}) -> {Ballot, No}.
+
+-spec table(leader()) -> weft_names_strong_table:table().
+table(#leader{table = Table}) -> Table.
+
+%% @doc Who waits for an answer.
+-spec askers(leader()) -> [node()].
+askers(#leader{waiting = Waiting, answers = Answers}) ->
+    lists:usort([Node || {Node, _} <- lists:append([Waiting | [List || {_, List} <- Answers]])]).
+
+%% @doc For people: the round, the one that is confirmed, how many requests wait.
+-spec info(leader()) -> #{atom() => non_neg_integer()}.
+info(#leader{round = Round, confirmed = Confirmed, waiting_count = Waiting, table = Table}) ->
+    #{round => Round, confirmed => Confirmed, waiting => Waiting,
+      names => weft_names_strong_table:count(Table)}.
+
+%% @doc A request of a node; an answer comes when it is confirmed, or never.
+-spec request(node(), term(), leader(), env()) -> {leader(), out()}.
+request(_From, _Request, #leader{waiting_count = ?WAITING_MAX} = Leader, _Env) ->
+    {Leader, []};
+request(From, Request, #leader{waiting = Waiting, waiting_count = Count} = Leader, Env) ->
+    Urgent = Leader#leader.urgent orelse element(1, Request) =/= renew,
+    flush(Leader#leader{waiting = [{From, Request} | Waiting], waiting_count = Count + 1,
+                        urgent = Urgent}, Env).
+
+%% @doc A member has all up to a round.
+-spec ack(weft_names_strong_table:member(), Round :: pos_integer(), leader(), env()) ->
+          {leader(), out()}.
+ack(From, Round, #leader{acked = Acked} = Leader, Env) ->
+    settled({Leader#leader{acked = Acked#{From => max(Round, maps:get(From, Acked, 0))}}, []}, Env).
+
+%% @doc A member can not follow: it gets the table, unless that is on its way.
+-spec behind(weft_names_strong_table:member(), Round :: pos_integer(), leader(), env()) ->
+          {leader(), out()}.
+behind({Node, _} = From, Round, #leader{given = Given, round = Last} = Leader, _Env) ->
+    case Given of
+        #{From := Later} when Later >= Round ->
+            {Leader, []};
+        #{} ->
+            #leader{ballot = Ballot, table = Table} = Leader,
+            {Leader#leader{given = Given#{From => Last}},
+             [{Node, {snapshot, Ballot, Last, position(Leader), Table}}]}
+    end.
+
+%% @doc Whether the leader still reaches a majority, as far as it can know.
+-spec is_led(leader(), env()) -> boolean().
+is_led(#leader{confirmed_ms = Ms}, #{now_ms := NowMs, options := #{election_ms := ElectionMs}}) ->
+    NowMs - Ms < 3 * ElectionMs.
+
+%% @doc A node that is no member wants to be elected: it does not know that it was removed.
+-spec stranger(weft_names_strong_table:member(), leader()) -> out().
+stranger({Node, _}, #leader{ballot = Ballot, changed = Changed, confirmed = Confirmed})
+  when Confirmed >= Changed -> [{Node, {removed, Ballot}}];
+stranger(_Member, _Leader) -> [].
+
+%% @doc Heartbeat, leases that ran out, members.
+-spec tick(leader(), env()) -> {leader(), out()}.
+tick(Leader0, Env) ->
+    {Leader1, Out1} = expire(Leader0, Env),
+    {Leader2, Out2} = reshape(Leader1, Env),
+    {Leader3, Out3} = beat(Leader2, Env),
+    {Leader3, Out1 ++ Out2 ++ Out3}.
+
+beat(#leader{sent_ms = SentMs, waiting = Waiting, urgent = Urgent, round = Round} = Leader,
+     #{now_ms := NowMs, options := #{heartbeat_ms := HeartbeatMs}} = Env) ->
+    IsDue = NowMs - SentMs >= HeartbeatMs,
+    case flush(Leader#leader{urgent = Urgent orelse IsDue andalso Waiting =/= []}, Env) of
+        {#leader{round = Round} = Same, []} when IsDue ->
+            settled(round_of([], position(Same), Same, Env), Env);
+        Flushed -> Flushed
+    end.
+
+%% --- rounds -----------------------------------------------------------------------------------
+
+flush(#leader{urgent = true, round = Round, confirmed = Round, serves_ms = ServesMs} = Leader0,
+      #{now_ms := NowMs} = Env) when NowMs >= ServesMs ->
+    #leader{waiting = Waiting, waiting_count = Count} = Leader0,
+    {Later, Now} = lists:split(max(0, Count - ?ROUND_MAX), Waiting),
+    Leader1 = Leader0#leader{waiting = Later, waiting_count = length(Later),
+                             urgent = Later =/= []},
+    {Ops, Answers, Leader2} = lists:foldl(fun(Request, Acc) -> served(Request, Acc, Env) end,
+                                          {[], [], Leader1}, lists:reverse(Now)),
+    {Leader3, Out} = round_of(lists:reverse(Ops), position(Leader1), Leader2, Env),
+    #leader{round = New, answers = Earlier} = Leader3,
+    settled({Leader3#leader{answers = [{New, lists:reverse(Answers)} | Earlier]}, Out}, Env);
+flush(Leader, _Env) ->
+    {Leader, []}.
+
+served({From, {write, Life, Lease, Oldest, Requests}}, {Ops, Answers, Leader} = Acc, Env) ->
+    #leader{table = Table0, no = No0} = Leader,
+    case has_room(Requests, Table0, Env) of
+        false ->
+            {Ops, [{From, {full, Life, [Id || {Id, _} <- Requests]}} | Answers], Leader};
+        true ->
+            Op = {write, From, Life, Lease, Oldest, Requests},
+            {Result, Table} = weft_names_strong_table:run(Op, No0 + 1, Table0),
+            wrote(From, Life, Op, Result, Acc, Leader#leader{table = Table, no = No0 + 1}, Env)
+    end;
+served({From, {read, Reads}}, {Ops, Answers, #leader{table = Table} = Leader}, _Env) ->
+    Values = [{Id, value(What, Table)} || {Id, What} <- Reads],
+    {Ops, [{From, {values, Values}} | Answers], Leader};
+served({From, {renew, Life, Lease, Id, Sum}}, {Ops, Answers, Leader}, Env) ->
+    #leader{table = Table, no = No} = Leader,
+    case weft_names_strong_table:digest(From, {Life, Lease}, Sum, Table) of
+        stale -> {Ops, [{From, {stale, Life, []}} | Answers], Leader};
+        Digest -> {Ops, [{From, {renewed, Life, Id, No, Digest}} | Answers],
+                   heard(From, Leader, Env)}
+    end.
+
+value({name, Name}, Table) ->
+    weft_names_strong_table:find(Name, Table);
+value(names, Table) ->
+    {names, [Name || {Name, _Token} <- weft_names_strong_table:names(Table)]}.
+
+wrote(From, Life, {write, _, _, _, _, Requests}, stale, {Ops, Answers, Leader}, _Changed, _Env) ->
+    {Ops, [{From, {stale, Life, [Id || {Id, _} <- Requests]}} | Answers], Leader};
+wrote(From, Life, Op, {ok, Lease, Results}, {Ops, Answers, _}, Changed, Env) ->
+    {[Op | Ops], [{From, {wrote, Life, Lease, Results}} | Answers], heard(From, Changed, Env)}.
+
+has_room(Requests, Table, #{options := #{names_max := Max, partitions := Partitions}}) ->
+    weft_names_strong_table:count(Table) * Partitions < Max
+        orelse not lists:any(fun({_, Request}) -> element(1, Request) =:= register end, Requests).
+
+heard(Node, #leader{heard = Heard} = Leader, #{now_ms := NowMs}) ->
+    Leader#leader{heard = Heard#{Node => NowMs}}.
+
+%% What the operations change is in the table already.
+round_of(Ops, Former, #leader{ballot = Ballot} = Leader0, Env) ->
+    #leader{round = Last} = Leader0,
+    Round = Last + 1,
+    Leader = Leader0#leader{round = Round, sent_ms = map_get(now_ms, Env)},
+    Msg = {append, Ballot, Round, Former, Ops, position(Leader)},
+    {Leader, [{Node, Msg} || {Node, _} = Member <- listeners(Leader, Env),
+                             Ops =:= [] orelse Round - acked(Member, Leader) < ?LAG_MAX]}.
+
+acked(Member, #leader{acked = Acked}) -> maps:get(Member, Acked, 0).
+
+%% The members and those that shall become members, without this one, if they are connected.
+listeners(#leader{table = Table}, #{self := Self, homes := Homes, up := Up}) ->
+    Members = weft_names_strong_table:members(Table),
+    Wanted = Members ++ [{Node, Life} || Node <- Homes, #{Node := Life} <- [Up], Life =/= none],
+    [{Node, Life} || {Node, Life} <- lists:usort(Wanted) -- [Self],
+                     maps:get(Node, Up, none) =:= Life].
+
+%% Answers go out up to the round that a majority has, then what waits makes the next round.
+settled({#leader{confirmed = Former} = Leader0, Out}, #{now_ms := NowMs} = Env) ->
+    case majority_round(Leader0, Env) of
+        Confirmed when Confirmed > Former ->
+            {Later, Due} = lists:splitwith(fun({Round, _}) -> Round > Confirmed end,
+                                           Leader0#leader.answers),
+            Leader1 = Leader0#leader{confirmed = Confirmed, confirmed_ms = NowMs, answers = Later},
+            {Leader2, Told} = removal_told(Leader1),
+            {Leader, More} = flush(Leader2, Env),
+            {Leader, Out ++ lists:append([Answers || {_, Answers} <- lists:reverse(Due)])
+             ++ Told ++ More};
+        _ ->
+            {Leader0, Out}
+    end.
+
+majority_round(#leader{table = Table, round = Round} = Leader, #{self := Self}) ->
+    Members = weft_names_strong_table:members(Table),
+    Acked = [case Member of Self -> Round; _ -> acked(Member, Leader) end || Member <- Members],
+    lists:nth(weft_names_strong_homes:majority(length(Members)), lists:reverse(lists:sort(Acked))).
+
+removal_told(#leader{removed = {Node, _}, changed = Changed, confirmed = Confirmed} = Leader)
+  when Confirmed >= Changed ->
+    {Leader#leader{removed = none}, [{Node, {removed, Leader#leader.ballot}}]};
+removal_told(Leader) ->
+    {Leader, []}.
+
+%% --- leases -----------------------------------------------------------------------------------
+
+%% An owner counts its lease from before it asked, this counts from when it heard of it or became
+%% the leader, which was after every answer of an earlier one.
+expire(#leader{table = Table, heard = Heard, since_ms = SinceMs} = Leader,
+       #{now_ms := NowMs, options := #{lease_ms := LeaseMs, margin_ms := MarginMs}} = Env) ->
+    Owners = weft_names_strong_table:owners(Table),
+    Ops = [{expire, Node, Life}
+           || {Node, Life} <- Owners,
+              NowMs - maps:get(Node, Heard, SinceMs) > LeaseMs + MarginMs],
+    Known = maps:with([Node || {Node, _} <- Owners], Heard),
+    propose(Ops, Leader#leader{heard = Known}, Env).
+
+propose([], Leader, _Env) ->
+    {Leader, []};
+propose(Ops, #leader{no = No0, table = Table0} = Leader, Env) ->
+    {No, Table} = lists:foldl(fun(Op, {N, T0}) ->
+                                  {ok, T} = weft_names_strong_table:run(Op, N + 1, T0),
+                                  {N + 1, T}
+                              end, {No0, Table0}, Ops),
+    settled(round_of(Ops, position(Leader), Leader#leader{no = No, table = Table}, Env), Env).
+
+%% --- members ----------------------------------------------------------------------------------
+
+%% One change at a time, and only after one of this leader's own rounds is confirmed (Ongaro 2015).
+reshape(#leader{changed = Changed, confirmed = Confirmed, table = Table} = Leader, Env)
+  when Confirmed >= Changed ->
+    Members = weft_names_strong_table:members(Table),
+    case change(Members, Leader, Env) of
+        none -> hand_over(Members, Leader, Env);
+        {Removed, New} ->
+            propose([{members, New}], Leader#leader{changed = Leader#leader.round + 1,
+                                                    removed = Removed}, Env)
+    end;
+reshape(Leader, _Env) ->
+    {Leader, []}.
+
+change(Members, Leader, #{self := Self, homes := Homes, lives := Lives, up := Up}) ->
+    Dead = [M || {Node, Life} = M <- Members, maps:get(Node, Lives, Life) > Life],
+    Missing = [M || Node <- Homes, #{Node := Life} <- [Up], M <- [{Node, Life}],
+                    not lists:member(M, Members), is_following(M, Leader)],
+    Extra = [M || {Node, _} = M <- Members, M =/= Self, not lists:member(Node, Homes)],
+    case {Dead, Missing, Extra, length(Members) - length(Homes)} of
+        {[M | _], _, _, Surplus} when Surplus >= 0 -> {M, Members -- [M]};
+        {_, [M | _], _, Surplus} when Surplus =< 0 -> {none, lists:sort([M | Members])};
+        {_, _, [M | _], Surplus} when Surplus > 0 -> {M, Members -- [M]};
+        _ -> none
+    end.
+
+is_following(Member, #leader{acked = Acked, confirmed = Confirmed}) ->
+    maps:get(Member, Acked, 0) >= Confirmed.
+
+%% To the first home that is fit for it, once in a while.
+hand_over(Members, #leader{moved_ms = MovedMs, ballot = Ballot, waiting = []} = Leader,
+          #{self := Self, homes := Homes, up := Up, now_ms := NowMs,
+            options := #{lease_ms := LeaseMs}}) when NowMs - MovedMs > LeaseMs ->
+    Fit = [Member || Node <- Homes, Member <- [{Node, maps:get(Node, Up, none)}, Self],
+                     element(1, Member) =:= Node, lists:member(Member, Members),
+                     Member =:= Self orelse is_following(Member, Leader)],
+    case Fit of
+        [Self | _] -> {Leader, []};
+        [{Node, _} | _] -> {Leader#leader{moved_ms = NowMs}, [{Node, {lead, Ballot}}]};
+        [] -> {Leader, []}
+    end;
+hand_over(_Members, Leader, _Env) ->
+    {Leader, []}.
