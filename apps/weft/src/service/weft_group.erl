@@ -13,7 +13,7 @@
 
 -export([create/2, add/2, remove/2, leave/1, delete/1, direct/1, configure/1,
          groups/0, own/0, members/1, own_nodes/0, is_free/0, gateways/0, gateways/2,
-         send/3, spawn/2, spawn/4, monitor_nodes/2, suggest/0, suggest/1]).
+         scope/1, send/3, spawn/2, spawn/4, monitor_nodes/2, suggest/0, suggest/1]).
 -export_type([name/0, result/0, error/0]).
 
 -type name() :: weft_group_table:name().
@@ -152,12 +152,17 @@ placed(Group, Function) ->
         Error -> Error
     end.
 
+%% @doc The scope for the names of a group that this node is in: `{via, weft_names, {Scope, Name}}'.
+-spec scope(name()) -> {ok, weft_names:scope()} | {error, not_a_member | not_running}.
+scope(Name) -> weft_group_names:scope(Name).
+
 %% @doc Subscribes the caller (or ends that): it gets `{weft_group, Name, {up | down, Node}}' of the
-%% other members. Also answers which of them are there now.
--spec monitor_nodes(name(), boolean()) -> {ok, [node()]} | ok | {error, error()}.
+%% other members. Also answers which of them are there now. `all' are all groups of this node.
+-spec monitor_nodes(name() | all, boolean()) -> {ok, [node()]} | ok | {error, error()}.
 monitor_nodes(Name, true) ->
     case {whereis(weft_group_monitor), members(Name)} of
         {undefined, _} -> {error, not_running};
+        {_, _} when Name =:= all -> weft_group_monitor:subscribe(all, self());
         {_, {error, _} = Error} -> Error;
         {_, {ok, Nodes}} ->
             case lists:member(node(), Nodes) of

@@ -26,10 +26,11 @@ start_link() ->
     end.
 
 %% @doc The members that are connected now, this node left out; from now on Pid hears of changes.
--spec subscribe(weft_group_table:name(), pid()) -> {ok, [node()]}.
+%% `all' are all groups of this node, whichever these are at the time.
+-spec subscribe(weft_group_table:name() | all, pid()) -> {ok, [node()]}.
 subscribe(Name, Pid) -> gen_server:call(?MODULE, {subscribe, Name, Pid}).
 
--spec unsubscribe(weft_group_table:name(), pid()) -> ok.
+-spec unsubscribe(weft_group_table:name() | all, pid()) -> ok.
 unsubscribe(Name, Pid) -> gen_server:call(?MODULE, {unsubscribe, Name, Pid}).
 
 %% @private
@@ -46,7 +47,7 @@ handle_call({subscribe, Name, Pid}, _From, #state{subscribers = Subscribers} = S
                        #{Pid := Known} -> Known;
                        #{} -> {monitor(process, Pid), []}
                    end,
-    {reply, {ok, maps:get(Name, State#state.fellows, [])},
+    {reply, {ok, fellows(Name, State)},
      State#state{subscribers = Subscribers#{Pid => {Ref, lists:usort([Name | Names])}}}};
 handle_call({unsubscribe, Name, Pid}, _From, #state{subscribers = Subscribers} = State) ->
     {reply, ok, case Subscribers of
@@ -58,6 +59,9 @@ handle_call({unsubscribe, Name, Pid}, _From, #state{subscribers = Subscribers} =
                     #{} ->
                         State
                 end}.
+
+fellows(all, #state{fellows = Fellows}) -> lists:usort(lists:append(maps:values(Fellows)));
+fellows(Name, #state{fellows = Fellows}) -> maps:get(Name, Fellows, []).
 
 %% @private
 -spec handle_cast(term(), #state{}) -> no_return().
@@ -116,5 +120,6 @@ kept(Name, Nodes, #state{fellows = Fellows} = State) ->
 
 tell(Name, What, Node, #state{subscribers = Subscribers} = State) ->
     _ = [Pid ! {weft_group, Name, {What, Node}}
-         || {Pid, {_, Names}} <- maps:to_list(Subscribers), lists:member(Name, Names)],
+         || {Pid, {_, Names}} <- maps:to_list(Subscribers),
+            lists:member(Name, Names) orelse lists:member(all, Names)],
     State.

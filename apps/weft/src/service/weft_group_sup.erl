@@ -1,6 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Supervisor of groups: who tells of coming and going members, the driver of the core, who
-%% makes the topology follow the groups, and who keeps them in a file.
+%% makes the topology follow the groups, who starts their scopes of names, and who keeps them in
+%% a file.
 %%
 %% The order matters: the monitor outlives the driver, so that nobody has to subscribe anew.
 -module(weft_group_sup).
@@ -24,7 +25,7 @@ init([]) ->
           [worker(weft_group_monitor),
            #{id => weft_groups, start => {?MODULE, start_driver, []},
              modules => [weft_driver, weft_group_core]},
-           worker(weft_group_links)]
+           worker(weft_group_links), worker(weft_group_names)]
           ++ [worker(weft_group_file) || weft_config:get(groups_file) =/= undefined]}}.
 
 worker(Module) ->

@@ -1,0 +1,103 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The process `s_group': gives the configured groups to weft, and sends `{nodeup, Node}' and
+%% `{nodedown, Node}' to those that called `s_group:monitor_nodes/1'.
+%%
+%% A node that is in a group hears of the nodes of its groups only, once of each however many groups
+%% are shared; a free node of all.
+-module(sd_erlang_server).
+-behaviour(gen_server).
+
+-export([start_link/1, monitor_nodes/2, monitoring/0]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+
+-record(state, {
+    subscribers = #{} :: #{pid() => reference()},
+    %% Connected nodes, and the groups that are shared with them.
+    fellows = #{} :: #{node() => [Group :: term()]}}).
+
+-spec start_link(#{term() => [node()]}) -> {ok, pid()} | {error, term()}.
+start_link(Groups) ->
+    case gen_server:start_link({local, s_group}, ?MODULE, Groups, []) of
+        {ok, Pid} -> {ok, Pid};
+        {error, Reason} -> {error, Reason};
+        ignore -> {error, ignore}
+    end.
+
+%% @doc From now on Pid is told of nodes, or no more.
+-spec monitor_nodes(pid(), boolean()) -> ok.
+monitor_nodes(Pid, IsOn) -> gen_server:call(s_group, {monitor_nodes, Pid, IsOn}, infinity).
+
+%% @doc The processes that are told.
+-spec monitoring() -> [pid()].
+monitoring() -> gen_server:call(s_group, monitoring, infinity).
+
+%% @private
+-spec init(#{term() => [node()]}) -> {ok, #state{}}.
+init(Groups) ->
+    ok = weft_group_names:configure(names()),
+    ok = weft_group:configure(Groups),
+    ok = net_kernel:monitor_nodes(true),
+    {ok, Connected} = weft_group:monitor_nodes(all, true),
+    Shared = [{Node, Group} || {Group, Nodes} <- maps:to_list(weft_group:own()), Node <- Nodes,
+                               lists:member(Node, Connected)],
+    {ok, #state{fellows = lists:foldl(fun({Node, Group}, Map) ->
+                                          maps:update_with(Node, fun(G) -> [Group | G] end, [Group],
+                                                           Map)
+                                      end, #{}, Shared)}}.
+
+%% The rule of `global', which the original has as well.
+names() ->
+    case application:get_env(kernel, global_multi_name_action) of
+        {ok, allow} -> #{};
+        _ -> #{names_per_pid => one}
+    end.
+
+%% @private
+-spec handle_call({monitor_nodes, pid(), boolean()} | monitoring, gen_server:from(), #state{}) ->
+          {reply, ok | [pid()], #state{}}.
+handle_call({monitor_nodes, Pid, true}, _From, #state{subscribers = Subscribers} = State)
+  when not is_map_key(Pid, Subscribers) ->
+    {reply, ok, State#state{subscribers = Subscribers#{Pid => monitor(process, Pid)}}};
+handle_call({monitor_nodes, Pid, false}, _From, #state{subscribers = Subscribers} = State)
+  when is_map_key(Pid, Subscribers) ->
+    true = demonitor(map_get(Pid, Subscribers), [flush]),
+    {reply, ok, State#state{subscribers = maps:remove(Pid, Subscribers)}};
+handle_call({monitor_nodes, _Pid, _AsItIs}, _From, State) ->
+    {reply, ok, State};
+handle_call(monitoring, _From, #state{subscribers = Subscribers} = State) ->
+    {reply, lists:sort(maps:keys(Subscribers)), State}.
+
+%% @private
+-spec handle_cast(term(), #state{}) -> no_return().
+handle_cast(Request, _State) -> error({unknown_request, Request}).
+
+%% @private
+-spec handle_info(Info, #state{}) -> {noreply, #state{}}
+      when Info :: {weft_group, Group :: term(), {up | down, node()}}
+                 | {nodeup | nodedown, node()}
+                 | {'DOWN', reference(), process, pid(), term()}.
+handle_info({weft_group, Group, {up, Node}}, #state{fellows = Fellows} = State) ->
+    case maps:get(Node, Fellows, []) of
+        [] -> tell({nodeup, Node}, State);
+        _ -> ok
+    end,
+    {noreply, State#state{fellows = Fellows#{Node => lists:usort([Group | maps:get(Node, Fellows,
+                                                                                   [])])}}};
+handle_info({weft_group, Group, {down, Node}}, #state{fellows = Fellows} = State) ->
+    case maps:get(Node, Fellows, []) of
+        [] ->
+            {noreply, State};
+        [Group] ->
+            tell({nodedown, Node}, State),
+            {noreply, State#state{fellows = maps:remove(Node, Fellows)}};
+        Groups ->
+            {noreply, State#state{fellows = Fellows#{Node := lists:delete(Group, Groups)}}}
+    end;
+handle_info({UpOrDown, Node}, State) when UpOrDown =:= nodeup; UpOrDown =:= nodedown ->
+    _ = weft_group:is_free() andalso tell({UpOrDown, Node}, State),
+    {noreply, State};
+handle_info({'DOWN', _Ref, process, Pid, _Reason}, #state{subscribers = Subscribers} = State) ->
+    {noreply, State#state{subscribers = maps:remove(Pid, Subscribers)}}.
+
+tell(Message, #state{subscribers = Subscribers}) ->
+    lists:foreach(fun(Pid) -> Pid ! Message end, maps:keys(Subscribers)).

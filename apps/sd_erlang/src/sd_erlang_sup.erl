@@ -1,0 +1,21 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Top supervisor of the application.
+-module(sd_erlang_sup).
+-behaviour(supervisor).
+
+-export([start_link/1]).
+-export([init/1]).
+
+-spec start_link(#{term() => [node()]}) -> {ok, pid()} | {error, term()}.
+start_link(Groups) ->
+    case supervisor:start_link({local, ?MODULE}, ?MODULE, Groups) of
+        {ok, Pid} -> {ok, Pid};
+        {error, Reason} -> {error, Reason};
+        ignore -> {error, ignore}
+    end.
+
+%% @private
+-spec init(#{term() => [node()]}) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
+init(Groups) ->
+    {ok, {#{strategy => one_for_one, intensity => 5, period => 10},
+          [#{id => sd_erlang_server, start => {sd_erlang_server, start_link, [Groups]}}]}}.

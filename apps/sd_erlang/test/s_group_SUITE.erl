@@ -1,0 +1,372 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc SD Erlang's check list on five real nodes, g1 = {1, 2, 3} and g2 = {3, 4, 5}: on the stock
+%% carrier, and on weft, where the topology is these groups.
+-module(s_group_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, groups/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_group/2,
+         end_per_group/2, init_per_testcase/2, end_per_testcase/2]).
+-export([nodes_see_their_groups/1, names_are_per_group/1, crash_and_return/1,
+         groups_change_at_run_time/1, results_and_errors/1, free_nodes/1, two_initiators/1,
+         attributes_choose_nodes/1, the_module_attr/1, without_the_application/1]).
+-export([holder/0, listen/1, messages/0, attempt/3]).
+
+-define(NAMES, [n1, n2, n3, n4, n5]).
+
+suite() -> [{timetrap, {minutes, 3}}].
+
+all() -> [{group, stock}, {group, weft}].
+
+groups() ->
+    Cases = [nodes_see_their_groups, names_are_per_group, crash_and_return,
+             groups_change_at_run_time, results_and_errors, free_nodes, two_initiators,
+             attributes_choose_nodes],
+    [{stock, [], Cases ++ [the_module_attr, without_the_application]}, {weft, [], Cases}].
+
+init_per_suite(Config) -> Config.
+
+end_per_suite(_Config) -> ok.
+
+init_per_group(Carrier, Config) -> [{carrier, Carrier} | Config].
+
+end_per_group(_Carrier, _Config) -> ok.
+
+%% The nodes of a case are killed with the epmd that knows them.
+init_per_testcase(_Case, Config) ->
+    Table = ets:new(nodes, [public, {heir, whereis(init), none}]),
+    [{epmd, sd_erlang_nodes:start_epmd()}, {nodes, Table} | Config].
+
+end_per_testcase(_Case, Config) ->
+    [sd_erlang_nodes:kill(Node) || {_, Node} <- ets:tab2list(?config(nodes, Config))],
+    sd_erlang_nodes:stop_epmd(?config(epmd, Config)).
+
+nodes_see_their_groups(Config) ->
+    [N1, _, N3, N4, _] = Nodes = start_five(Config),
+    ?assertEqual({[g1], [g2]}, s(N1, s_groups, [])),
+    ?assertEqual({[g1, g2], []}, s(N3, s_groups, [])),
+    ?assertEqual([{g1, names([n1, n2, n3])}], s(N1, own_s_groups, [])),
+    ?assertEqual(names([n1, n2, n3]), s(N1, own_nodes, [])),
+    ?assertEqual(names(?NAMES), s(N3, own_nodes, [])),
+    ?assertEqual(names([n3, n4, n5]), s(N4, own_nodes, [g2])),
+    ?assertEqual([], s(N4, own_nodes, [g1])),
+    Info = s(N4, info, []),
+    ?assertEqual([synced, [g2], names([n3, n5]), [], [], [{g1, names([n1, n2, n3])}]],
+                 [proplists:get_value(Key, Info)
+                  || Key <- [state, own_group_names, synced_nodes, sync_error, no_contact,
+                             other_groups]]),
+    ?assertEqual([ok || _ <- Nodes], [s(Node, sync, []) || Node <- Nodes]).
+
+names_are_per_group(Config) ->
+    [N1, N2, N3, N4, N5] = start_five(Config),
+    [A, B, C] = [process(Node) || Node <- [N1, N2, N4]],
+    ?assertEqual(yes, s(N1, register_name, [g1, a, A])),
+    [until(fun() -> s(Node, whereis_name, [g1, a]) =:= A end) || Node <- [N1, N2, N3]],
+    %% n4 knows of g1 and asks there; n3 is in g2 too, and has a name for itself there.
+    ?assertEqual(A, s(N4, whereis_name, [g1, a])),
+    ?assertEqual(undefined, s(N4, whereis_name, [g2, a])),
+    ?assertEqual(yes, s(N4, register_name, [g2, a, C])),
+    until(fun() -> s(N3, whereis_name, [g2, a]) =:= C end),
+    ?assertEqual(A, s(N3, whereis_name, [g1, a])),
+    ?assertEqual(C, s(N1, whereis_name, [node_name(n5), g2, a])),
+    %% Taken, or the process has a name in this group; in another group it may have one.
+    ?assertEqual({no, name_or_pid_already_registered}, s(N2, register_name, [g1, a, B])),
+    ?assertEqual({no, name_or_pid_already_registered}, s(N1, register_name, [g1, b, A])),
+    ?assertEqual({no, cannot_register_in_remote_group}, s(N4, register_name, [g1, b, C])),
+    ?assertEqual({no, cannot_re_register_in_remote_group},
+                 s(N4, re_register_name, [g1, a, C])),
+    ?assertEqual({no, cannot_unregister_from_remote_group}, s(N4, unregister_name, [g1, a])),
+    ?assertEqual(yes, s(N2, re_register_name, [g1, a, B])),
+    [until(fun() -> s(Node, whereis_name, [g1, a]) =:= B end) || Node <- [N1, N2, N3]],
+    ?assertEqual([{g1, a}], s(N1, registered_names, [{s_group, g1}])),
+    ?assertEqual([{g2, a}], s(N1, registered_names, [{s_group, g2}])),
+    ?assertEqual([{g1, a}, {g2, a}], s(N5, registered_names, [{node, node_name(n3)}])),
+    ?assertEqual({error, no_information_about_remote_group},
+                 s(N1, registered_names, [{s_group, g9}])),
+    %% From inside, from outside, to a certain node.
+    [?assertEqual(B, s(Node, send, [g1, a, {hello, N}])) || {N, Node} <- [{1, N1}, {4, N4}]],
+    ?assertEqual(B, s(N1, send, [node_name(n3), g1, a, {hello, 3}])),
+    until(fun() -> lists:sort(held(N2, B)) =:= [{hello, 1}, {hello, 3}, {hello, 4}] end),
+    ?assertEqual({badarg, {g1, none, x}}, s(N1, send, [g1, none, x])),
+    ?assertEqual({badarg, {g9, a, x}}, s(N1, send, [g9, a, x])),
+    ?assertEqual(ok, s(N3, unregister_name, [g1, a])),
+    [until(fun() -> s(Node, whereis_name, [g1, a]) =:= undefined end) || Node <- [N1, N2]],
+    %% A name ends with its process.
+    true = call(N4, erlang, exit, [C, kill]),
+    [until(fun() -> s(Node, whereis_name, [g2, a]) =:= undefined end) || Node <- [N3, N4, N5]].
+
+crash_and_return(Config) ->
+    [N1, N2, N3, N4, _] = start_five(Config),
+    Pid = process(N1),
+    yes = s(N1, register_name, [g1, a, Pid]),
+    Lost = process(N2),
+    yes = s(N2, register_name, [g1, lost, Lost]),
+    until(fun() -> s(N3, whereis_name, [g1, lost]) =:= Lost end),
+    [ok = call(Node, ?MODULE, listen, [true]) || Node <- [N1, N3, N4]],
+    kill(N2, Config),
+    Down = {nodedown, node_name(n2)},
+    [until(fun() -> call(Node, ?MODULE, messages, []) =:= [Down] end) || Node <- [N1, N3]],
+    until(fun() -> s(N1, whereis_name, [g1, lost]) =:= undefined end),
+    ?assertEqual(names([n2]), proplists:get_value(no_contact, s(N1, info, []))),
+    ?assertEqual(names([n1, n2, n3]), s(N1, own_nodes, [])),
+    Back = start(n2, Config),
+    [until(fun() -> call(Node, ?MODULE, messages, []) =:= [Down, {nodeup, node_name(n2)}] end)
+     || Node <- [N1, N3]],
+    until(fun() -> s(Back, whereis_name, [g1, a]) =:= Pid end),
+    ?assertEqual([], call(N4, ?MODULE, messages, [])).
+
+%% The order of the test that came with the original's tools.
+groups_change_at_run_time(Config) ->
+    [N1, N2, N3, N4, _] = Nodes = start_five(Config),
+    ok = s(N1, delete_s_group, [g1]),
+    until_groups(Nodes, #{g2 => [n3, n4, n5]}),
+    ?assertEqual(undefined, s(N1, s_groups, [])),
+    ?assertEqual({ok, g1, names([n1, n2])}, s(N1, new_s_group, [g1, names([n2, n1])])),
+    ?assertEqual({ok, g1, names([n3])}, s(N1, add_nodes, [g1, names([n3])])),
+    until_groups(Nodes, #{g1 => [n1, n2, n3], g2 => [n3, n4, n5]}),
+    Pid = process(N1),
+    yes = s(N1, register_name, [g1, a, Pid]),
+    until(fun() -> s(N3, whereis_name, [g1, a]) =:= Pid end),
+    ?assertEqual(ok, s(N1, remove_nodes, [g1, names([n3])])),
+    until(fun() -> s(N3, s_groups, []) =:= {[g2], [g1]} end),
+    ?assertEqual({no, cannot_register_in_remote_group}, s(N3, register_name, [g1, b, Pid])),
+    ?assertEqual(names([n1, n2]), s(N1, own_nodes, [])),
+    ?assertEqual({ok, g1, names([n3])}, s(N2, add_nodes, [g1, names([n3])])),
+    until(fun() -> s(N3, whereis_name, [g1, a]) =:= Pid end),
+    %% A group that was made at run time is known to those outside as well.
+    ?assertEqual(Pid, s(N4, whereis_name, [g1, a])),
+    {ok, Made, _} = s(N4, new_s_group, [names([n4])]),
+    ?assertEqual({lists:sort([g2, Made]), [g1]}, s(N4, s_groups, [])).
+
+results_and_errors(Config) ->
+    [N1, _, _, N4, _] = start_five(Config),
+    Here = node_name(n1),
+    [?assertEqual({Function, Args, Expected}, {Function, Args, s(N1, Function, Args)})
+     || {Function, Args, Expected} <-
+            [{new_s_group, [undefined, [Here]], {error, reserved_s_group_name}},
+             {new_s_group, [no_group, [Here]], {error, reserved_s_group_name}},
+             {new_s_group, [new, []], {ok, new, []}},
+             {new_s_group, [new, names([n2])], {error, remote_s_group}},
+             {new_s_group, [g1, [Here]], {error, s_group_name_is_in_use}},
+             {new_s_group, [new, [Here, here]], {error, {not_a_node, here}}},
+             {add_nodes, [g1, []], {ok, g1, []}},
+             {add_nodes, [g1, [Here]], {ok, g1, []}},
+             {add_nodes, [g1, names([n2])], {ok, g1, names([n2])}},
+             {add_nodes, [g2, names([n2])], {error, node_does_not_belong_to_the_s_group}},
+             {add_nodes, [g9, names([n2])], {error, node_does_not_belong_to_the_s_group}},
+             {remove_nodes, [g1, []], ok},
+             {remove_nodes, [g1, [Here]], {error, "cannot_remove_itself"}},
+             {remove_nodes, [g1, names([n5])], ok},
+             {remove_nodes, [g2, names([n3])], {error, {"node_does_not_belong_to_s_group", g2}}},
+             {remove_nodes, [g9, names([n3])], {error, {"node_does_not_belong_to_s_group", g9}}},
+             {delete_s_group, [g2], {error, {"remote_s_group", g2}}},
+             {delete_s_group, [g9], {error, {"remote_s_group", g9}}},
+             {monitor_nodes, [yes], {error, not_boolean}},
+             {own_nodes, [g9], []},
+             {own_nodes, [undefined], []},
+             {whereis_name, [g9, a], undefined},
+             {whereis_name, ['nobody@nowhere', g1, a], undefined},
+             {registered_names, [{node, 'nobody@nowhere'}], []}]],
+    %% A node that is not there is in the group, but not in the result.
+    ?assertEqual({ok, "any term", names([n1, n2])},
+                 s(N1, new_s_group, ["any term", names([n1, n2, gone])])),
+    ?assertEqual(names([gone]), proplists:get_value(no_contact, s(N1, info, []))),
+    ?assertEqual({error, s_group_name_is_in_use},
+                 s(N1, new_s_group, ["any term", names([n1])])),
+    Pid = process(N1),
+    ?assertEqual(yes, s(N1, register_name, ["any term", a, Pid])),
+    until(fun() -> s(N4, whereis_name, ["any term", a]) =:= Pid end).
+
+free_nodes(Config) ->
+    [N1, N2] = Nodes = [start(Name, Config, []) || Name <- [n1, n2]],
+    true = call(N1, net_kernel, connect_node, [node_name(n2)]),
+    ?assertEqual(undefined, s(N1, s_groups, [])),
+    ?assertEqual([], s(N1, own_s_groups, [])),
+    ?assertEqual(names([n1, n2]), s(N1, own_nodes, [])),
+    ?assertEqual(names([n1, n2]), s(N1, own_nodes, [undefined])),
+    ?assertEqual(no_conf, proplists:get_value(state, s(N1, info, []))),
+    Pid = process(N1),
+    ?assertEqual(yes, s(N1, register_name, [undefined, a, Pid])),
+    until(fun() -> s(N2, whereis_name, [undefined, a]) =:= Pid end),
+    ?assertEqual({no, cannot_register_in_remote_group}, s(N1, register_name, [g1, a, Pid])),
+    ?assertEqual([{undefined, a}], s(N2, registered_names, [{node, node_name(n1)}])),
+    %% A free node hears of all nodes.
+    [ok = call(Node, ?MODULE, listen, [true]) || Node <- Nodes],
+    kill(N2, Config),
+    until(fun() -> call(N1, ?MODULE, messages, []) =:= [{nodedown, node_name(n2)}] end).
+
+%% The original blocks for ever.
+two_initiators(Config) ->
+    [N1, N2 | _] = Nodes = start_five(Config),
+    Self = self(),
+    [begin
+         Refs = [begin
+                     Ref = make_ref(),
+                     spawn_link(fun() -> Self ! {Ref, s(Node, new_s_group, [Round, Names])} end),
+                     Ref
+                 end || {Node, Names} <- [{N1, names([n1, n2, n3])}, {N2, names([n2, n1, n4])}]],
+         Answers = [receive {Ref, Answer} -> Answer after 60000 -> error(blocked) end
+                    || Ref <- Refs],
+         [{ok, Round, Members}] = Answers -- [{error, s_group_name_is_in_use}],
+         [until(fun() -> {ok, Members} =:= call(Node, weft_group, members, [Round]) end)
+          || Node <- Nodes]
+     end || Round <- [r1, r2, r3]].
+
+attributes_choose_nodes(Config) ->
+    [N1, _, _, N4, _] = start_five(Config),
+    ?assertEqual([], s(N1, registered_attributes, [])),
+    ?assertEqual(ok, s(N1, add_attributes, [[big, fast]])),
+    ?assertEqual(ok, s(N1, add_attributes, [names([n3]), [big]])),
+    ?assertEqual([big, fast], s(N1, registered_attributes, [])),
+    ?assertEqual(names([n1, n3]), s(N1, choose_nodes, [[{s_group, g1}, {attribute, big}]])),
+    ?assertEqual(names([n1]), s(N1, choose_nodes, [[{attribute, big}, {attribute, fast}]])),
+    ?assertEqual(names([n3, n4, n5]), s(N1, choose_nodes, [[{s_group, g2}]])),
+    %% Nothing in common is nothing, and no lack of a condition.
+    ?assertEqual([], s(N1, choose_nodes, [[{s_group, g2}, {attribute, fast}]])),
+    ?assertEqual([], s(N1, choose_nodes, [[{s_group, g9}, {attribute, big}]])),
+    ?assertEqual(ok, s(N4, remove_attributes, [names([n1]), [big, unknown]])),
+    ?assertEqual(names([n3]), s(N1, choose_nodes, [[{attribute, big}]])),
+    ?assertEqual({error, {no_contact, ['nobody@nowhere']}},
+                 s(N1, add_attributes, [['nobody@nowhere'], [x]])).
+
+the_module_attr(Config) ->
+    [N1, N2] = [start(Name, Config, []) || Name <- [n1, n2]],
+    File = filename:join(?config(priv_dir, Config), "attributes"),
+    ok = file:write_file(File, "[{disk, 100}, {fast, yes}, {once, {automatic, {erlang, node}}},"
+                         " {now, {dynamic, {erlang, unique_integer, [[monotonic]]}}}]."),
+    A = fun(Node, Function, Args) -> call(Node, attr, Function, Args) end,
+    ?assertEqual(ok, A(N1, start, [])),
+    ?assertEqual({error, already_running}, A(N1, start, [])),
+    ?assertEqual(ok, A(N2, start, [File, nobuiltins])),
+    Both = names([n1, n2]),
+    [{One, [{num_erlang_processes, Count}, {disk, undefined}]},
+     {Other, [{num_erlang_processes, undefined}, {disk, 100}]}] =
+        A(N1, request_attrs, [Both, [num_erlang_processes, disk]]),
+    ?assertEqual(Both, [One, Other]),
+    ?assert(Count > 10),
+    ?assertEqual([Other], A(N1, choose_nodes, [Both, {disk, ge, 100}])),
+    ?assertEqual([Other], A(N1, choose_nodes, [Both, [{disk, ge, 100}, {fast, yes}, {}]])),
+    ?assertEqual([], A(N1, choose_nodes, [Both, [{fast, true}]])),
+    ?assertEqual([One], A(N1, choose_nodes, [Both, {otp_release, ge, "25"}])),
+    [{Other, [{once, Other}, {now, Now}]}] = A(N1, request_attrs, [[Other], [once, now]]),
+    [{Other, [{now, Later}]}] = A(N1, request_attrs, [[Other], [now]]),
+    ?assert(Later > Now),
+    ?assertEqual(true, A(N1, insert, [disk, 5])),
+    ?assertEqual({error, {attr_exists, disk}}, call(N1, ?MODULE, attempt, [attr, insert, [disk, 6]])),
+    ?assertEqual(true, A(N1, update, [disk, 500])),
+    ?assertEqual({error, {attr_not_set, tape}},
+                 call(N1, ?MODULE, attempt, [attr, update, [tape, 6]])),
+    ?assertEqual(Both, A(N2, choose_nodes, [Both, {disk, gt, 0}])),
+    ?assertEqual(true, A(N1, delete, [disk])),
+    %% A node that is not there is no reason to fail.
+    ?assertEqual([Other], A(N1, choose_nodes, [['nobody@nowhere' | Both], {disk, gt, 0}, 3000])),
+    ?assertEqual({error, {attr_config_error, enoent}},
+                 call(N1, ?MODULE, attempt, [attr, start, ["no/such/file"]])),
+    ?assertEqual(stop, A(N1, stop, [])),
+    ?assertEqual({error, not_running}, A(N1, stop, [])),
+    ?assertEqual([{One, [{vm_num_processors, undefined}]}],
+                 A(N1, request_attrs, [[One], [vm_num_processors]])).
+
+without_the_application(Config) ->
+    Node = sd_erlang_nodes:start({n1, []}, ?config(epmd, Config)),
+    true = ets:insert(?config(nodes, Config), {n1, Node}),
+    Here = node_name(n1),
+    [?assertEqual({Function, {error, s_group_not_runnig}}, {Function, s(Node, Function, Args)})
+     || {Function, Args} <- [{new_s_group, [g, [Here]]}, {delete_s_group, [g]},
+                             {add_nodes, [g, ['x@y']]}, {remove_nodes, [g, ['x@y']]},
+                             {s_groups, []}, {own_s_groups, []}, {own_nodes, []}, {info, []},
+                             {whereis_name, [g, a]}, {send, [g, a, x]}, {sync, []},
+                             {monitor_nodes, [true]}, {choose_nodes, [[]]}]],
+    ?assertEqual(ok, s(Node, start, [])),
+    ?assertEqual({ok, g, [Here]}, s(Node, new_s_group, [g, [Here]])),
+    ?assertEqual(ok, s(Node, stop, [])),
+    ok = call(Node, application, set_env, [kernel, s_groups, [{g, hidden, [Here]}]]),
+    {error, Reason} = s(Node, start, []),
+    ?assertNotEqual(nomatch, string:find(lists:flatten(io_lib:format("~0p", [Reason])),
+                                         "publish type")).
+
+%% --- on the nodes -----------------------------------------------------------------------------
+
+holder() -> hold([]).
+
+hold(Messages) ->
+    receive
+        {held, From} -> From ! {holds, Messages}, hold(Messages);
+        Message -> hold([Message | Messages])
+    end.
+
+%% A process that has called monitor_nodes/1 and keeps what it gets.
+listen(IsOn) ->
+    Self = self(),
+    register(listener, spawn(fun() -> Self ! {listens, s_group:monitor_nodes(IsOn)}, hold([]) end)),
+    receive {listens, Result} -> Result end.
+
+messages() -> lists:reverse(held(listener)).
+
+held(Process) ->
+    Process ! {held, self()},
+    receive {holds, Messages} -> Messages end.
+
+attempt(Module, Function, Args) ->
+    try apply(Module, Function, Args)
+    catch
+        error:Reason -> {error, Reason}
+    end.
+
+%% --- helpers ----------------------------------------------------------------------------------
+
+start_five(Config) ->
+    Nodes = [start(Name, Config) || Name <- ?NAMES],
+    [until(fun() -> connected(Node) =:= Expected end)
+     || {Node, Expected} <- lists:zip(Nodes, [[n2, n3], [n1, n3], [n1, n2, n4, n5], [n3, n5],
+                                              [n3, n4]])],
+    until_groups(Nodes, #{g1 => [n1, n2, n3], g2 => [n3, n4, n5]}),
+    Nodes.
+
+start(Name, Config) ->
+    start(Name, Config, [{g1, normal, names([n1, n2, n3])}, {g2, normal, names([n3, n4, n5])}]).
+
+start(Name, Config, Groups) ->
+    Args = carrier(?config(carrier, Config), Groups) ++ ["-kernel", "s_groups", text(Groups)],
+    Node = sd_erlang_nodes:start({Name, Args}, ?config(epmd, Config)),
+    true = ets:insert(?config(nodes, Config), {Name, Node}),
+    {ok, _} = call(Node, application, ensure_all_started, [sd_erlang]),
+    Node.
+
+carrier(stock, _Groups) -> [];
+carrier(weft, []) -> ["-proto_dist", "weft"];
+carrier(weft, Groups) ->
+    Topology = {groups, maps:from_list([{Group, Nodes} || {Group, normal, Nodes} <- Groups])},
+    ["-proto_dist", "weft", "-weft", "topology", text(Topology), "-weft", "keepalive_ms", "200"].
+
+kill(#{node := Name} = Node, Config) ->
+    ok = sd_erlang_nodes:kill(Node),
+    true = ets:delete(?config(nodes, Config), short(Name)).
+
+process(Node) -> call(Node, erlang, spawn, [?MODULE, holder, []]).
+
+held(Node, Pid) ->
+    call(Node, erlang, apply, [fun(P) -> held(P) end, [Pid]]).
+
+until_groups(Nodes, Groups) ->
+    Named = maps:map(fun(_, Names) -> names(Names) end, Groups),
+    [until(fun() -> call(Node, weft_group, groups, []) =:= Named end) || Node <- Nodes].
+
+until(Condition) -> sd_erlang_nodes:until(Condition).
+
+connected(Node) -> lists:sort([short(N) || N <- call(Node, erlang, nodes, [connected])]).
+
+short(Node) -> list_to_existing_atom(hd(string:split(atom_to_list(Node), "@"))).
+
+names(Names) -> [node_name(Name) || Name <- Names].
+
+node_name(Name) ->
+    {ok, Host} = inet:gethostname(),
+    list_to_atom(atom_to_list(Name) ++ "@" ++ Host).
+
+text(Term) -> lists:flatten(io_lib:format("~0p", [Term])).
+
+s(Node, Function, Args) -> call(Node, s_group, Function, Args).
+
+call(Node, Module, Function, Args) -> sd_erlang_nodes:call(Node, Module, Function, Args).
