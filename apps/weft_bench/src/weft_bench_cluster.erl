@@ -8,7 +8,7 @@
 %% by the same thing.
 -module(weft_bench_cluster).
 
--export([shape/2, roles/1, named/2, await/1, nodes/1, measured/2]).
+-export([shape/2, roles/1, named/2, await/1, nodes/1, measured/2, run/4]).
 -export([unreachable/1, traffic/0]).
 -export_type([shape/0, named/0, traffic/0]).
 
@@ -94,6 +94,23 @@ traffic() ->
     #{connections => length(Sockets),
       packets => lists:sum([Packets || #{recv_cnt := Packets} <- Counts]),
       bytes => lists:sum([Bytes || #{recv_oct := Bytes} <- Counts])}.
+
+%% @doc Runs a program (`weft_bench_program') on all nodes, and returns what of its result is a
+%% metric, and the traffic. If it fails that is an error with its text.
+-spec run(module(), Options :: map(), weft_bench_nodes:nodes(), TimeoutMs :: pos_integer()) ->
+          [weft_bench_workload:measurement()].
+run(Program, Options, Nodes, TimeoutMs) ->
+    Arguments = [Program, Options, ?MODULE:nodes(Nodes), TimeoutMs],
+    Run = fun() -> weft_bench_nodes:call(Nodes, {n, 1}, weft_bench_program, run,
+                                         {Arguments, TimeoutMs + ?CALL_MS}) end,
+    case measured(Nodes, Run) of
+        {{ok, #{duration_s := DurationS} = Result}, Traffic} ->
+            Known = [Metric || {Metric, _, _, _} <- weft_bench_record:metrics()],
+            [{duration_s, DurationS} | Traffic]
+                ++ maps:to_list(maps:without([duration_s], maps:with(Known, Result)));
+        {{error, Text}, _} ->
+            erlang:error({Program, Text})
+    end.
 
 %% @doc Does something, and tells what it made the nodes receive, and their connections after it.
 -spec measured(weft_bench_nodes:nodes(), fun(() -> Result)) ->

@@ -37,7 +37,7 @@
 -spec modules() -> [module()].
 modules() ->
     [weft_bench_throughput, weft_bench_latency, weft_bench_calls, weft_bench_partisan,
-     weft_bench_slow_receiver, weft_bench_fan_out, weft_bench_peers].
+     weft_bench_slow_receiver, weft_bench_fan_out, weft_bench_peers, weft_orbit_workload].
 
 %% @doc The cells of all workloads, each with its module.
 -spec cells(scope()) -> [cell()].
@@ -46,6 +46,11 @@ cells(Scope) ->
 
 %% @doc A cell in words, for people and for filters.
 -spec title(cell()) -> string().
+title(#{on_demand := true, suite := Suite, workload := Workload} = Cell) ->
+    #{size_bytes := SizeBytes, pairs := Pairs, streams := Streams, link := #{label := Link}} = Cell,
+    Words = weft_bench_words:cell({atom_to_binary(Suite), atom_to_binary(Workload), SizeBytes,
+                                   Pairs, Streams, atom_to_binary(Link)}),
+    unicode:characters_to_list([atom_to_list(Suite), ": ", Words]);
 title(#{suite := Suite, workload := Workload, size_bytes := SizeBytes, pairs := Pairs,
         streams := Streams, link := #{label := Link}}) ->
     lists:flatten([io_lib:format("~s ~s ~s x ~b", [Suite, Workload, in_units(SizeBytes), Pairs]),

@@ -1,0 +1,95 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Orbits on real nodes: the same orbit whatever carries the messages, and the connections that
+%% each form makes.
+-module(weft_orbit_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, suite/0]).
+-export([distributed_is_the_same_on_1_3_and_5_nodes/1, grouped_is_the_same_on_each_carrier/1,
+         connections_are_those_of_the_paper/1, distributed_needs_no_more_links_than_the_groups/1,
+         lost_node_is_told/1]).
+
+-define(RUN_MS, 60000).
+-define(OPTIONS, #{generators => [1, 2, 4], space => 157, workers => 2}).
+%% Known from other programs: g124 in a space of 157.
+-define(SIZE, 133).
+-define(SUM, 10267).
+
+suite() -> [{timetrap, {seconds, 180}}].
+
+all() ->
+    [distributed_is_the_same_on_1_3_and_5_nodes, grouped_is_the_same_on_each_carrier,
+     connections_are_those_of_the_paper, distributed_needs_no_more_links_than_the_groups,
+     lost_node_is_told].
+
+distributed_is_the_same_on_1_3_and_5_nodes(Config) ->
+    [with_nodes(Variant, weft_bench_cluster:shape(Count, []), Config,
+                fun(Nodes) -> is_right(?OPTIONS, Nodes) end)
+     || Variant <- [stock, weft_mesh], Count <- [1, 3, 5]].
+
+grouped_is_the_same_on_each_carrier(Config) ->
+    [with_nodes(Variant, shape(), Config,
+                fun(Nodes) -> is_right(grouped(Nodes), Nodes) end)
+     || Variant <- [stock, stock_mesh, weft_mesh, weft_groups, weft_peers]].
+
+%% N = 7 nodes, S = 2 groups: the master has S connections, a submaster (N-1)/S + S - 1, a worker
+%% (N-1)/S - 1; in the distributed form all have N - 1.
+connections_are_those_of_the_paper(Config) ->
+    with_nodes(stock, shape(), Config,
+               fun(Nodes) ->
+                   is_right(grouped(Nodes), Nodes),
+                   ?assertEqual([2, 4, 2, 2, 4, 2, 2], connections(Nodes)),
+                   is_right(?OPTIONS, Nodes),
+                   ?assertEqual([6, 6, 6, 6, 6, 6, 6], connections(Nodes))
+               end).
+
+%% Every node talks with every other, and has the connections of the groups all the same.
+distributed_needs_no_more_links_than_the_groups(Config) ->
+    with_nodes(weft_groups, shape(), Config,
+               fun(Nodes) ->
+                   is_right(?OPTIONS, Nodes),
+                   ?assertEqual([2, 4, 2, 2, 4, 2, 2], connections(Nodes))
+               end).
+
+lost_node_is_told(Config) ->
+    with_nodes(stock, weft_bench_cluster:shape(2, []), Config,
+               fun(Nodes) ->
+                   [Here, _] = weft_bench_cluster:nodes(Nodes),
+                   {error, Text} = orbit(?OPTIONS, Nodes, [Here, 'none@127.0.0.1']),
+                   ?assertNotEqual(nomatch, string:find(Text, "none@127.0.0.1 was lost"))
+               end).
+
+shape() ->
+    weft_bench_cluster:shape(7, weft_orbit_workload:groups(2, 3)).
+
+grouped(Nodes) ->
+    [_Master, A1, A2, A3, B1, B2, B3] = weft_bench_cluster:nodes(Nodes),
+    ?OPTIONS#{groups => [[A1, A2, A3], [B1, B2, B3]], gateways => 2}.
+
+is_right(Options, Nodes) ->
+    ?assertMatch({ok, #{size := ?SIZE, sum := ?SUM, received := 1 + ?SIZE * 3}},
+                 orbit(Options, Nodes, weft_bench_cluster:nodes(Nodes))).
+
+orbit(Options, Nodes, Names) ->
+    weft_bench_nodes:call(Nodes, {n, 1}, weft_bench_program, run,
+                          {[weft_orbit, Options, Names, ?RUN_MS], ?RUN_MS * 2}).
+
+connections(Nodes) ->
+    [begin
+         #{connections := Count} = weft_bench_nodes:call(Nodes, Role, weft_bench_cluster, traffic,
+                                                         {[], ?RUN_MS}),
+         Count
+     end || Role <- lists:sort(weft_bench_nodes:roles(Nodes))].
+
+with_nodes(Variant, Shape, Config, Test) ->
+    Dir = ?config(priv_dir, Config),
+    {ok, Place} = weft_bench_place:start(weft_bench_link:loopback(), Dir),
+    try
+        {ok, Nodes} = weft_bench_nodes:start(Variant, {cluster, Shape},
+                                             #{place => Place, tls => Dir, log_dir => Dir}),
+        try Test(Nodes) after weft_bench_nodes:stop(Nodes) end
+    after
+        weft_bench_place:stop(Place)
+    end.
