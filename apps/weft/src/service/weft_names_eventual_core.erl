@@ -194,13 +194,13 @@ lost(conflict, Name, Pid, Winner, #names{scope = Scope, loser = Loser} = Names) 
 outcome({Changes, Rows, Effects}, Names) ->
     lists:foldl(fun change/2, effects(Effects, Names#names{rows = Rows}), Changes).
 
-change({put, Node, Name, Row}, Names) ->
+change({Node, Name, _Old, none}, Names) ->
+    drop_claim(Name, Node, Names);
+change({Node, Name, _Old, Row}, Names) ->
     case from_row(Row) of
         #claim{pid = Pid} = Claim when node(Pid) =:= Node -> put_claim(Name, Claim, Names);
         _NotItsOwn -> Names
-    end;
-change({delete, Node, Name}, Names) ->
-    drop_claim(Name, Node, Names).
+    end.
 
 put_claim(Name, #claim{pid = Pid} = Claim, #names{claims = Claims, conflict = Order} = Names) ->
     Before = maps:get(Name, Claims, []),

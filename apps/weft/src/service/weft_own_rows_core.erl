@@ -44,9 +44,9 @@
 
 -type token() :: non_neg_integer().
 -opaque rows() :: #rows{}.
--type change() :: {put, node(), Key :: term(), Value :: term()} | {delete, node(), Key :: term()}.
+-type change() :: {node(), Key :: term(), Old :: term() | none, New :: term() | none}.
 -type outcome() :: {[change()], rows(), weft_core:effects()}.
-%% What became different in the rows of other nodes, and what is to be done.
+%% What was heard of the rows of other nodes (maybe again), and what is to be done. `none': no row.
 
 %% @doc No rows, nobody known.
 -spec new() -> rows().
@@ -134,16 +134,13 @@ message(From, Msg, #rows{peers = Peers} = Rows) ->
         #{From := Peer0} ->
             {Changes, Peer1} = heard(Msg, Peer0),
             {Replies, Peer} = answered(Peer1#peer.seq, Peer1),
-            {named(From, Changes), Rows#rows{peers = Peers#{From := Peer}}, Replies};
+            {of_node(From, Changes), Rows#rows{peers = Peers#{From := Peer}}, Replies};
         #{} ->
             {[], Rows, []}
     end.
 
-named(Node, Changes) ->
-    [case Change of
-         {put, Key, Value} -> {put, Node, Key, Value};
-         {delete, Key} -> {delete, Node, Key}
-     end || Change <- Changes].
+of_node(Node, Changes) ->
+    [{Node, Key, Old, New} || {Key, Old, New} <- Changes].
 
 heard({1, all}, Peer) ->
     {[], Peer#peer{state = {told, #{}}, seq = 0}};
@@ -166,11 +163,12 @@ apply_all(Given, #peer{rows = Known} = Peer) ->
     {lists:reverse(Changes), Peer#peer{rows = Rows}}.
 
 apply_one({Key, {put, Value}}, {Changes, Rows}) ->
-    {[{put, Key, Value} | Changes], Rows#{Key => Value}};
-apply_one({Key, delete}, {Changes, Rows}) when is_map_key(Key, Rows) ->
-    {[{delete, Key} | Changes], maps:remove(Key, Rows)};
-apply_one({_Key, delete}, Unchanged) ->
-    Unchanged.
+    {[{Key, maps:get(Key, Rows, none), Value} | Changes], Rows#{Key => Value}};
+apply_one({Key, delete}, {Changes, Rows}) ->
+    case maps:take(Key, Rows) of
+        {Old, Rest} -> {[{Key, Old, none} | Changes], Rest};
+        error -> {Changes, Rows}
+    end.
 
 %% @doc A timer of this module: `rows_flush' or `{rows_go, ..}'.
 -spec timer(Timer :: term(), rows()) -> outcome().
@@ -200,10 +198,10 @@ step(Node, Token, Keys, Peer0, #rows{peers = Peers} = Rows) ->
     {Changes, Peer} = apply_all([{Key, delete} || Key <- Now], Peer0),
     case Later of
         [] ->
-            {named(Node, Changes), Rows#rows{peers = maps:remove(Node, Peers)}, []};
+            {of_node(Node, Changes), Rows#rows{peers = maps:remove(Node, Peers)}, []};
         _ ->
             Going = Peer#peer{state = {going, Token, Later}},
-            {named(Node, Changes), Rows#rows{peers = Peers#{Node := Going}},
+            {of_node(Node, Changes), Rows#rows{peers = Peers#{Node := Going}},
              [{after_ms, 0, {rows_go, Node, Token}}]}
     end.
 

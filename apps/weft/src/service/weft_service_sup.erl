@@ -55,5 +55,6 @@ init([]) ->
 %% One line for each service.
 children() ->
     weft_names:children() ++
-    [#{id => weft_attributes, start => {weft_attributes, start_link, []}},
+    [weft_pg:child_spec(weft_pg),
+     #{id => weft_attributes, start => {weft_attributes, start_link, []}},
      #{id => weft_group_sup, type => supervisor, start => {weft_group_sup, start_link, []}}].
