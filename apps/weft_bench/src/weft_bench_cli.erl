@@ -34,6 +34,8 @@ main(["report" | Arguments]) ->
     weft_bench_report:main(Arguments -- ["--terminal"]);
 main(["load" | Arguments]) ->
     weft_load_cli:main(Arguments);
+main(["de_bench" | Arguments]) ->
+    weft_de_bench:main(Arguments);
 main(["compare" | Arguments]) ->
     weft_bench_compare:main(Arguments -- ["--terminal"]);
 main(Arguments) ->
@@ -94,6 +96,8 @@ help() ->
      "bin/bench report DIR                    make the report of a run again\n"
      "bin/bench compare OLD NEW [--threshold 0.9]\n"
      "bin/bench load CONFIG [--out DIR]       operations of a driver, as Basho Bench runs them\n"
+     "bin/bench de_bench CONFIG [--nodes N] [--variant V] [--out DIR]\n"
+     "                                        operations between nodes, as DE-Bench runs them\n"
      "Variants: ", lists:join(" ", [atom_to_list(V) || V <- weft_bench_variant:all()]),
      "\nSuites, cells and what they mean: docs/guide/benchmark.md\n"].
 

@@ -2,12 +2,12 @@
 %% @doc Runs a load (`weft_load_config'): starts the workers, reads their meters each second, writes
 %% the results as they come, and ends what hangs.
 %%
-%% Workers that end, finished or not, are counted, and the others go on; when none is left the run is
-%% over early. At the end each has `operation_timeout_s' to finish its operation; what hangs longer is
-%% killed and told. Whatever happens, what was measured is in the files.
+%% Workers that end, finished or not, are counted, and the others go on; when none is left the run
+%% is over early. At the end each has `operation_timeout_s' to finish its operation; what hangs
+%% longer is killed and told. Whatever happens, what was measured is in the files.
 -module(weft_load).
 
--export([run/2]).
+-export([run/2, silent/1]).
 -export_type([outcome/0]).
 
 -type outcome() :: #{total := weft_load_meters:reading(), elapsed_us := pos_integer(),
@@ -32,10 +32,10 @@
 -spec run(weft_load_config:config(),
           #{dir := file:filename(), progress := fun((unicode:chardata()) -> term())}) ->
           {ok, outcome()} | {error, string()}.
-run(#{operations := Operations} = Config, #{dir := Dir, progress := Progress}) ->
+run(Config, #{dir := Dir, progress := Progress}) ->
     case driver(Config) of
         ok ->
-            Meters = weft_load_meters:new([Label || {Label, _, _} <- Operations]),
+            Meters = weft_load_meters:new(labels(Config)),
             case weft_load_files:open(Dir, Config, weft_load_meters:labels(Meters)) of
                 {ok, Files} ->
                     try started(Config, Files, Meters, Progress)
@@ -46,6 +46,18 @@ run(#{operations := Operations} = Config, #{dir := Dir, progress := Progress}) -
             end;
         {error, Text} ->
             {error, Text}
+    end.
+
+%% @doc Progress that nobody looks at.
+-spec silent(unicode:chardata()) -> ok.
+silent(_Line) -> ok.
+
+%% A driver that counts operations as others (`as') tells which there may be.
+labels(#{driver := Driver, operations := Operations}) ->
+    Labels = lists:usort([Label || {Label, _, _} <- Operations]),
+    case erlang:function_exported(Driver, labels, 1) of
+        true -> Driver:labels(Labels);
+        false -> Labels
     end.
 
 driver(#{driver := Driver, code_paths := Paths, source_dir := SourceDir, pairs := Pairs}) ->
@@ -64,7 +76,8 @@ driver(#{driver := Driver, code_paths := Paths, source_dir := SourceDir, pairs :
 
 text(Format, Arguments) -> {error, lists:flatten(io_lib:format(Format, Arguments))}.
 
-started(#{concurrent := Count, warm_up_ms := WarmUpMs, duration_ms := DurationMs} = Config, Files, Meters, Progress) ->
+started(#{concurrent := Count, warm_up_ms := WarmUpMs, duration_ms := DurationMs} = Config, Files,
+        Meters, Progress) ->
     Shared = #{meters => Meters, stop => Stop = atomics:new(1, [])},
     Workers = [weft_load_worker:start(Id, Config, Shared) || Id <- lists:seq(1, Count)],
     try
@@ -74,9 +87,9 @@ started(#{concurrent := Count, warm_up_ms := WarmUpMs, duration_ms := DurationMs
         Nothing = weft_load_meters:snapshot(Meters),
         [weft_load_worker:begin_at(Pid, StartUs, EndUs) || {Pid, _} <- Workers],
         receive after WarmUpMs -> ok end,
-        finish(Stop, EndUs, ticks(1, EndUs, #run{config = Config, files = Files, meters = Meters, progress = Progress,
-                          workers = maps:from_list(Workers), start_us = StartUs,
-                          last = Nothing}))
+        Run = #run{config = Config, files = Files, meters = Meters, progress = Progress,
+                   workers = maps:from_list(Workers), start_us = StartUs, last = Nothing},
+        finish(Stop, EndUs, ticks(1, EndUs, Run))
     after
         [exit(Pid, kill) || {Pid, _} <- Workers]
     end.

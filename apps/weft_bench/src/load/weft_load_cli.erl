@@ -2,7 +2,7 @@
 %% @doc `bin/bench load CONFIG [--out DIR]': runs a load from a configuration file.
 -module(weft_load_cli).
 
--export([main/1]).
+-export([main/1, print/1, problems/1]).
 
 %% @doc 0: measured, 1: measured, but something failed (errors, crashes, hangs), 2: not measured.
 -spec main([string()]) -> 0 | 1 | 2.
@@ -38,14 +38,19 @@ say(Text) ->
 
 outcome({error, Text}, _Dir) ->
     say(Text);
-outcome({ok, #{total := Total, elapsed_us := ElapsedUs} = Outcome}, Dir) ->
-    io:format("~n~-24ts ~10ts ~10ts ~8ts ~10ts ~10ts ~10ts ~10ts~n",
-              ["operation", "per second", "done", "failed", "p50 us", "p99 us", "p99.9 us",
-               "max us"]),
-    maps:foreach(fun(Label, Meter) -> print(Label, Meter, ElapsedUs) end, Total),
+outcome({ok, Outcome}, Dir) ->
+    print(Outcome),
     ok = weft_load_report:write(Dir),
     io:format("~nreport: ~ts~n", [weft_load_report:file(Dir)]),
     problems(Outcome).
+
+%% @doc A table of what was done.
+-spec print(weft_load:outcome()) -> ok.
+print(#{total := Total, elapsed_us := ElapsedUs}) ->
+    io:format("~n~-24ts ~10ts ~10ts ~8ts ~10ts ~10ts ~10ts ~10ts~n",
+              ["operation", "per second", "done", "failed", "p50 us", "p99 us", "p99.9 us",
+               "max us"]),
+    maps:foreach(fun(Label, Meter) -> print(Label, Meter, ElapsedUs) end, Total).
 
 print(Label, #{service := Service, failed := Failed}, ElapsedUs) ->
     Count = weft_load_histogram:count(Service),
@@ -54,10 +59,12 @@ print(Label, #{service := Service, failed := Failed}, ElapsedUs) ->
               [Label, Count * 1.0e6 / ElapsedUs, Count, Failed, P50, P99, P999,
                weft_load_histogram:max(Service)]).
 
+%% @doc Tells what failed; the exit status of the command.
+-spec problems(weft_load:outcome()) -> 0 | 1.
 problems(#{errors := Errors, crashed := Crashed, hung := Hung}) ->
     [io:format("~b errors: ~ts: ~ts~n", [Count, Label, Reason])
      || {Label, Reason, Count} <- lists:sublist(Errors, 5)],
-    [io:format("a worker ended: ~0tP~n", [Reason, 20]) || Reason <- lists:sublist(Crashed, 5)],
+    [io:format("a worker ended: ~0tP~n", [Reason, 10]) || Reason <- lists:sublist(Crashed, 5)],
     [io:format("~b workers did not end within operation_timeout_s and were killed~n", [Hung])
      || Hung > 0],
     case {Errors, Crashed, Hung} of

@@ -16,7 +16,7 @@
 %% shutdown_on_error. All other keys are for the driver.
 -module(weft_load_config).
 
--export([read/1, check/1, describe/1]).
+-export([read/1, read/2, check/1, describe/1]).
 -export_type([config/0]).
 
 -type config() :: #{duration_ms := pos_integer(), concurrent := pos_integer(),
@@ -32,9 +32,14 @@
 %% @doc Reads and checks a file. The error is a text for the user.
 -spec read(file:filename()) -> {ok, config()} | {error, string()}.
 read(File) ->
+    read(File, []).
+
+%% @doc The same, with values for keys that the file may leave out.
+-spec read(file:filename(), Defaults :: [{atom(), term()}]) -> {ok, config()} | {error, string()}.
+read(File, Defaults) ->
     case file:consult(File) of
         {ok, Pairs} ->
-            case check(Pairs) of
+            case check(Pairs ++ Defaults) of
                 {ok, Config} -> {ok, Config};
                 {error, Text} -> {error, lists:flatten([File, ": ", Text])}
             end;

@@ -12,7 +12,7 @@
 %% Times are microseconds; `elapsed' and `window' are seconds.
 -module(weft_load_files).
 
--export([open/3, window/3, finish/2, close/1, sum/1, row/2]).
+-export([open/3, window/3, series/2, finish/2, close/1, sum/1, row/2]).
 -export_type([files/0]).
 
 -record(files, {dir :: file:filename(),
@@ -124,6 +124,38 @@ spaced(Fields) ->
                            _ when is_float(Field) -> float_to_list(Field, [{decimals, 3}, compact]);
                            _ -> integer_to_list(Field)
                        end || Field <- Fields]), $\n].
+
+%% @doc The seconds of several nodes in one file: their counts are added; of their times there is
+%% the worst.
+-spec series([file:filename()], files()) -> ok | {error, string()}.
+series(Sources, #files{dir = Dir} = Files) ->
+    try
+        Rows = lists:append([tl(weft_bench_csv:parse(read(Source))) || Source <- Sources]),
+        Sums = lists:sort(maps:to_list(lists:foldl(fun added/2, #{}, Rows))),
+        write(series, [weft_bench_csv:line([Second, Operation | Fields])
+                       || {{Second, Operation}, Fields} <- Sums], Files)
+    catch
+        throw:{file, File, Reason} -> failure(filename:join(Dir, File), Reason)
+    end.
+
+read(File) ->
+    case file:read_file(File) of
+        {ok, Text} -> Text;
+        {error, Reason} -> throw({file, File, Reason})
+    end.
+
+added([Second, Operation | Fields0], Rows) ->
+    Fields = [number(Field) || Field <- Fields0],
+    maps:update_with({round(number(Second)), Operation},
+                     fun(Sum) -> lists:zipwith3(fun(N, A, B) when N =< 3 -> A + B;
+                                                   (_, A, B) -> max(A, B)
+                                                end, lists:seq(1, length(Sum)), Sum, Fields)
+                     end, Fields, Rows).
+
+number(Bin) ->
+    try binary_to_integer(Bin)
+    catch error:badarg -> binary_to_float(Bin)
+    end.
 
 %% @doc Readings of several windows in one.
 -spec sum([weft_load_meters:reading()]) -> weft_load_meters:reading().

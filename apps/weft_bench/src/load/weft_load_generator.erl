@@ -2,9 +2,8 @@
 %% @doc Keys and values for the operations of a load, as the configuration names them; the names and
 %% meanings are those of Basho Bench.
 %%
-%% A generator is a fun without arguments that its worker calls. Those that count keep their place in
-%% the process dictionary of the worker, so a worker that starts again goes on where it was only if
-%% it is the same process.
+%% A generator is a fun without arguments that its worker calls. Those that count keep their place
+%% in the process dictionary of the worker.
 -module(weft_load_generator).
 
 -export([keys/2, values/2, sequence_of/1]).
@@ -136,8 +135,8 @@ truncated(Generator, Max) ->
 
 exponential(Mean) -> -math:log(1 - rand:uniform()) * Mean.
 
-%% Random bytes are made once; a value is a part of them from a random place, so that making it costs
-%% little beside the operation that is measured.
+%% Random bytes are made once; a value is a part of them from a random place, so that making it
+%% costs little beside the operation that is measured.
 source(Bytes) -> rand:bytes(2 * Bytes + 1024).
 
 slice(Bytes, Source) ->

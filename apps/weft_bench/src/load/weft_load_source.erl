@@ -12,9 +12,9 @@ load(Module, SourceDir) ->
         {{module, Module}, _} -> ok;
         {{error, _}, {ok, File}} -> compile(File);
         {{error, Reason}, none} ->
-            {error, lists:flatten(io_lib:format("there is no module ~ts on the code path (~0tp) and "
-                                                "no source of it in ~ts",
-                                                [Module, Reason, shown(SourceDir)]))}
+            {error, lists:flatten(
+                      io_lib:format("there is no module ~ts on the code path (~0tp) and no source "
+                                    "of it in ~ts", [Module, Reason, shown(SourceDir)]))}
     end.
 
 source(_Module, undefined) -> none;
@@ -31,8 +31,9 @@ shown(Dir) -> Dir.
 %% @doc Compiles a source file and loads it. Headers of Basho Bench are found.
 -spec compile(file:filename()) -> ok | {error, string()}.
 compile(File) ->
+    Headers = filename:join(code:priv_dir(weft_bench), "include"),
     Options = [binary, return_errors, nowarn_deprecated_function,
-               {i, filename:dirname(File)}, {i, filename:join(code:priv_dir(weft_bench), "include")}],
+               {i, filename:dirname(File)}, {i, Headers}],
     case compile:file(File, Options) of
         {ok, Module, Code} ->
             {module, Module} = code:load_binary(Module, File, Code),

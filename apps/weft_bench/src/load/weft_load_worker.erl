@@ -7,6 +7,7 @@
 %%   {ok, S}, {{ok, Units}, S}   done
 %%   {ok, ElapsedUs, S}          done, and it took so long
 %%   {silent, S}                 not counted
+%%   {as, Label, Answer}         counted as another operation, which labels/1 of the driver names
 %%   {error, Reason, S}          failed
 %%   {stop, Reason}              this worker has finished
 %%   {'EXIT', Reason}, a crash   failed, and the worker starts anew
@@ -14,8 +15,8 @@
 %% Its optional `terminate(Reason, State)' is called at the end.
 %%
 %% With `max' the next operation begins when the last one is done. With a rate the times at which
-%% operations begin are drawn beforehand (exponential pauses), whether the last one is done or not; a
-%% worker that is late does what is due at once, and `response' counts from the time drawn.
+%% operations begin are drawn beforehand (exponential pauses), whether the last one is done or not;
+%% a worker that is late does what is due at once, and `response' counts from the time drawn.
 -module(weft_load_worker).
 
 -export([start/3, begin_at/3]).
@@ -126,6 +127,8 @@ run(DueUs, #worker{weighted = Weighted, config = #{driver := Driver}, key = Key,
              end,
     answer(Answer, {Label, DueUs, StartUs, now_us()}, Worker).
 
+answer({as, Label, Answer}, {_, DueUs, StartUs, EndUs}, Worker) ->
+    answer(Answer, {Label, DueUs, StartUs, EndUs}, Worker);
 answer({ok, State}, {_, _, StartUs, EndUs} = Times, Worker) ->
     done(1, EndUs - StartUs, Times, Worker#worker{state = State});
 answer({{ok, Units}, State}, {_, _, StartUs, EndUs} = Times, Worker)

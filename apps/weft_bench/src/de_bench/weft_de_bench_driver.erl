@@ -1,0 +1,195 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The operations of DE-Bench (Ghaffari 2014, section 3.1), as a driver of the load generator;
+%% and those that weft adds.
+%%
+%% ```
+%% spawning, remote_call, gen_server_call, fsm_server_call     peer to peer, to a random other node
+%% rex_call            a remote call through one server process of the node, as rpc once was
+%% channel_call        a call over the control channel of weft
+%% global_register  global_whereis  global_unregister          names in all nodes
+%% local_register   local_whereis   local_unregister           names of this node
+%% names_register   names_whereis   names_unregister           weft_names, eventual
+%% strong_register  strong_whereis  strong_unregister          weft_names, strong
+%% '''
+%% Peer to peer operations carry packet_size bytes there and back, and the other node computes for
+%% delay_remote_function microseconds. After a register the worker looks the name up and then
+%% unregisters it, whatever is drawn; a look-up or unregister that is drawn otherwise is nothing,
+%% and not counted. So is an operation whose random node is this one.
+-module(weft_de_bench_driver).
+
+-export([new/1, run/4, terminate/2, operations/0, labels/1, prepare/1]).
+-export([work/3, answer/5]).
+
+-define(LONG_MS, 60000).
+-define(SHORT_MS, 5000).
+-define(STRONG_SCOPE, weft_de_bench).
+
+-record(driver, {nodes :: tuple(),
+                 packet :: binary(),
+                 delay_us :: non_neg_integer(),
+                 id :: pos_integer(),
+                 count = 0 :: non_neg_integer(),
+                 %% What has to be done next, with the name it is about.
+                 next = none :: none | {atom(), term()}}).
+
+%% @doc All operations.
+-spec operations() -> [atom()].
+operations() ->
+    [spawning, remote_call, rex_call, gen_server_call, fsm_server_call, channel_call,
+     global_register, global_whereis, global_unregister,
+     local_register, local_whereis, local_unregister,
+     names_register, names_whereis, names_unregister,
+     strong_register, strong_whereis, strong_unregister].
+
+%% @doc With what follows of itself.
+-spec labels([atom()]) -> [atom()].
+labels(Operations) ->
+    case lists:usort(Operations ++ [after_it(Operation) || Operation <- Operations]) -- [none] of
+        Operations -> Operations;
+        More -> labels(More)
+    end.
+
+%% @doc What these operations need on this node besides servers.
+-spec prepare([atom()]) -> ok | {error, Text :: string()}.
+prepare(Operations) ->
+    case [Operation || strong_register = Operation <- Operations] of
+        [] -> ok;
+        _ -> weft_names:start_scope(?STRONG_SCOPE, #{kind => strong})
+    end.
+
+%% @doc Of the configuration: `nodes' (all, also this one), packet_size, delay_remote_function.
+-spec new(pos_integer()) -> {ok, #driver{}}.
+new(Id) ->
+    {ok, #driver{id = Id, nodes = list_to_tuple(basho_bench_config:get(nodes, [node()])),
+                 packet = rand:bytes(basho_bench_config:get(packet_size, 100)),
+                 delay_us = basho_bench_config:get(delay_remote_function, 0)}}.
+
+%% @doc What was begun with a name comes before what was drawn, and is counted as what it is.
+-spec run(atom(), fun(), fun(), #driver{}) -> term().
+run(_Drawn, _Key, _Value, #driver{next = {Operation, Name}} = Driver) ->
+    {as, Operation, with_name(Operation, Name, Driver#driver{next = none})};
+run(Operation, _Key, _Value, #driver{count = Count} = Driver) ->
+    case step(Operation) of
+        peer -> to_random_node(Operation, Driver);
+        {_Kind, register} -> with_name(Operation, new_name(Operation, Driver),
+                                       Driver#driver{count = Count + 1});
+        {_Kind, _} -> {silent, Driver}
+    end.
+
+step(global_register) -> {global, register};
+step(global_whereis) -> {global, whereis};
+step(global_unregister) -> {global, unregister};
+step(local_register) -> {local, register};
+step(local_whereis) -> {local, whereis};
+step(local_unregister) -> {local, unregister};
+step(names_register) -> {cluster, register};
+step(names_whereis) -> {cluster, whereis};
+step(names_unregister) -> {cluster, unregister};
+step(strong_register) -> {?STRONG_SCOPE, register};
+step(strong_whereis) -> {?STRONG_SCOPE, whereis};
+step(strong_unregister) -> {?STRONG_SCOPE, unregister};
+step(_) -> peer.
+
+after_it(global_register) -> global_whereis;
+after_it(global_whereis) -> global_unregister;
+after_it(local_register) -> local_whereis;
+after_it(local_whereis) -> local_unregister;
+after_it(names_register) -> names_whereis;
+after_it(names_whereis) -> names_unregister;
+after_it(strong_register) -> strong_whereis;
+after_it(strong_whereis) -> strong_unregister;
+after_it(_) -> none.
+
+%% @doc A name that is still registered is given up.
+-spec terminate(term(), #driver{}) -> ok.
+terminate(_Reason, #driver{next = {Operation, Name}}) ->
+    {Kind, _} = step(Operation),
+    _ = done(Kind, unregister, Name),
+    ok;
+terminate(_Reason, _Driver) ->
+    ok.
+
+%% --- peer to peer -----------------------------------------------------------------------------
+
+to_random_node(Operation, #driver{nodes = Nodes, packet = Packet, delay_us = DelayUs} = Driver) ->
+    case element(rand:uniform(tuple_size(Nodes)), Nodes) of
+        Self when Self =:= node() ->
+            {silent, Driver};
+        Node ->
+            case there_and_back(Operation, Node, Packet, DelayUs) of
+                Packet -> {ok, Driver};
+                Other -> {error, {Operation, Other}, Driver}
+            end
+    end.
+
+there_and_back(spawning, Node, Packet, DelayUs) ->
+    Ref = make_ref(),
+    {Pid, Monitor} = spawn_monitor(Node, ?MODULE, answer,
+                                   [self(), Ref, Packet, byte_size(Packet), DelayUs]),
+    receive
+        {Ref, Answer} -> demonitor(Monitor, [flush]), Answer;
+        {'DOWN', Monitor, process, Pid, Reason} -> Reason
+    after ?LONG_MS ->
+        demonitor(Monitor, [flush]),
+        timeout
+    end;
+there_and_back(remote_call, Node, Packet, DelayUs) ->
+    rpc:call(Node, ?MODULE, work, [Packet, byte_size(Packet), DelayUs], ?LONG_MS);
+there_and_back(rex_call, Node, Packet, DelayUs) ->
+    weft_de_bench_server:call({rex, Node}, [Packet, byte_size(Packet), DelayUs], ?LONG_MS);
+there_and_back(gen_server_call, Node, Packet, DelayUs) ->
+    weft_de_bench_server:call({gen_server, Node}, [Packet, byte_size(Packet), DelayUs], ?SHORT_MS);
+there_and_back(channel_call, Node, Packet, DelayUs) ->
+    weft_de_bench_server:call({channel, Node}, [Packet, byte_size(Packet), DelayUs], ?SHORT_MS);
+there_and_back(fsm_server_call, Node, Packet, DelayUs) ->
+    weft_de_bench_fsm:call(Node, [Packet, byte_size(Packet), DelayUs], ?SHORT_MS).
+
+%% @doc What another node does: checks the size, computes, and gives back what it got.
+-spec work(binary(), Bytes :: non_neg_integer(), DelayUs :: non_neg_integer()) -> binary().
+work(Packet, Bytes, DelayUs) when byte_size(Packet) =:= Bytes ->
+    compute_until(erlang:monotonic_time(microsecond) + DelayUs),
+    Packet.
+
+compute_until(EndUs) ->
+    case erlang:monotonic_time(microsecond) < EndUs of
+        true -> compute_until(EndUs);
+        false -> ok
+    end.
+
+%% @private
+-spec answer(pid(), reference(), binary(), non_neg_integer(), non_neg_integer()) -> term().
+answer(From, Ref, Packet, Bytes, DelayUs) ->
+    From ! {Ref, work(Packet, Bytes, DelayUs)}.
+
+%% --- names ------------------------------------------------------------------------------------
+
+%% Names of this node are atoms, so there are few of them, used again and again.
+new_name(local_register, #driver{id = Id}) ->
+    list_to_atom("weft_de_bench_" ++ integer_to_list(Id));
+new_name(_Operation, #driver{id = Id, count = Count}) ->
+    {weft_de_bench, node(), Id, Count}.
+
+with_name(Operation, Name, Driver) ->
+    {Kind, Step} = step(Operation),
+    case done(Kind, Step, Name) of
+        true ->
+            {ok, Driver#driver{next = case after_it(Operation) of
+                                          none -> none;
+                                          Next -> {Next, Name}
+                                      end}};
+        Other ->
+            {error, {Operation, Other}, Driver#driver{next = none}}
+    end.
+
+done(global, register, Name) -> is(yes, global:register_name(Name, self()));
+done(global, whereis, Name) -> is(self(), global:whereis_name(Name));
+done(global, unregister, Name) -> _ = global:unregister_name(Name), true;
+done(local, register, Name) -> register(Name, self());
+done(local, whereis, Name) -> is(self(), whereis(Name));
+done(local, unregister, Name) -> unregister(Name);
+done(Scope, register, Name) -> is(ok, weft_names:register({Scope, Name}, self()));
+done(Scope, whereis, Name) -> is(self(), weft_names:whereis_name({Scope, Name}));
+done(Scope, unregister, Name) -> is(ok, weft_names:unregister({Scope, Name})).
+
+is(Expected, Expected) -> true;
+is(_Expected, Other) -> Other.
