@@ -36,6 +36,8 @@ main(["load" | Arguments]) ->
     weft_load_cli:main(Arguments);
 main(["de_bench" | Arguments]) ->
     weft_de_bench:main(Arguments);
+main(["groups" | Arguments]) ->
+    weft_bench_groups:main(Arguments);
 main(["compare" | Arguments]) ->
     weft_bench_compare:main(Arguments -- ["--terminal"]);
 main(Arguments) ->
@@ -98,6 +100,8 @@ help() ->
      "bin/bench load CONFIG [--out DIR]       operations of a driver, as Basho Bench runs them\n"
      "bin/bench de_bench CONFIG [--nodes N] [--variant V] [--out DIR]\n"
      "                                        operations between nodes, as DE-Bench runs them\n"
+     "bin/bench groups [--nodes N] [--groups S,S] [--idle_s S] [--out DIR]\n"
+     "                                        connections and packets of groups and meshes\n"
      "Variants: ", lists:join(" ", [atom_to_list(V) || V <- weft_bench_variant:all()]),
      "\nSuites, cells and what they mean: docs/guide/benchmark.md\n"].
 
