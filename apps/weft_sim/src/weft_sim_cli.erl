@@ -81,9 +81,9 @@ list() ->
 %% --- plans ---
 
 plans(#{quick := true} = Options) ->
-    chosen([small(Name, 20, 500) || Name <- weft_sim_scenario:names()], Options);
+    chosen([small(Name, 20, 200) || Name <- weft_sim_scenario:names()], Options);
 plans(Options) ->
-    Small = [small(Name, 100, 10000) || Name <- weft_sim_scenario:names()],
+    Small = [small(Name, 100, 1000) || Name <- weft_sim_scenario:names()],
     Large = [#plan{scenario = Name, nodes = 100, seeds = lists:seq(1, 5)}
              || Name <- [static_churn, static_costs, static_restarts, groups_churn]],
     Meshes = [#plan{scenario = Name, nodes = 50, seeds = lists:seq(1, 3)}
@@ -91,7 +91,7 @@ plans(Options) ->
     chosen(Small ++ Large ++ Meshes, Options).
 
 %% A session needs two ends and two gateways, and takes milliseconds: many seeds instead of nodes.
-small(session_faults = Name, _Seeds, SessionSeeds) ->
+small(Name, _Seeds, SessionSeeds) when Name =:= session_faults; Name =:= session_lanes ->
     #plan{scenario = Name, nodes = 4, seeds = lists:seq(1, SessionSeeds)};
 small(Name, Seeds, _SessionSeeds) ->
     #plan{scenario = Name, nodes = 20, seeds = lists:seq(1, Seeds)}.

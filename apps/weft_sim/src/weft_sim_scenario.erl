@@ -23,16 +23,14 @@
 -define(SAFETY_MS, 60000).
 -define(SETTLE_MS, 20000).
 -define(SWIM_SETTLE_MS, 60000).
-%% A session needs no minute to be broken often; many short runs find more than few long ones.
--define(SESSION_SAFETY_MS, 6000).
--define(SESSION_PAYLOADS, 300).
 
 %% @doc All scenarios.
 -spec names() -> [atom()].
 names() ->
     [static_churn, static_costs, static_restarts, router_restarts, groups_churn, group_changes,
      mesh_churn, mesh_leave, mesh_split, swim_churn, swim_leave, swim_split,
-     clients_churn, clients_loss, peers_churn, peers_leave, peers_split, session_faults].
+     clients_churn, clients_loss, peers_churn, peers_leave, peers_split, session_faults,
+     session_lanes].
 
 %% @doc One line about a scenario.
 -spec describe(atom()) -> string().
@@ -53,7 +51,8 @@ describe(clients_loss) -> "half of the servers crash for good, the others one af
 describe(peers_churn) -> "peer to peer, with broadcasts; all kinds of faults";
 describe(peers_leave) -> "peer to peer, with broadcasts; nodes leave and come back";
 describe(peers_split) -> "peer to peer, with broadcasts; in two halves for ten minutes";
-describe(session_faults) -> "a session over gateways that crash, pause and lose links".
+describe(session_faults) -> "a session over gateways that crash, pause and lose lanes";
+describe(session_lanes) -> "a session over one link, the lanes of which are lost and found".
 
 %% @doc Builds a scenario. The same arguments give the same scenario.
 -spec build(atom(), Seed :: integer(), NodeCount :: pos_integer()) -> scenario().
@@ -134,40 +133,8 @@ build(peers_split, Nodes) ->
     {One, Other} = lists:split(length(Nodes) div 2, Nodes),
     Scenario = peers(Nodes, [{10000, {partition, [One, Other]}}]),
     Scenario#{heal_at_ms := 610000};
-build(session_faults, [Source, Target | Gateways]) ->
-    Pairs = lists:append([[{Source, G}, {Target, G}] || G <- Gateways]),
-    #{world => #{machines => fun(Node) -> session_machines(Node, Source, Target, Pairs) end,
-                 checkers => [{weft_sim_session_checker, #{ends => [{Source, Target}]}}]},
-      steps => starts([Source, Target | Gateways], 200) ++ session_faults(Gateways, Pairs),
-      heal_at_ms => ?SESSION_SAFETY_MS, lasting => [], settle_ms => ?SETTLE_MS}.
-
-session_machines(Node, Source, Target, Pairs) ->
-    Role = case Node of
-               Source -> {source, Target};
-               Target -> {target, Source};
-               _ -> gateway
-           end,
-    [{topology, weft_static_core, #{links => Pairs}},
-     {session, weft_sim_session_core, #{role => Role, payloads => ?SESSION_PAYLOADS}}].
-
-%% Many and short, for a session that is to break often.
-session_faults(Gateways, Pairs) ->
-    lists:append([session_fault(pick([cut, cut, cut_one_way, crash, pause]), Gateways, Pairs,
-                                at(?SESSION_SAFETY_MS))
-                  || _ <- lists:seq(1, 25)]).
-
-session_fault(cut, _Gateways, Pairs, AtMs) ->
-    {A, B} = pick(Pairs),
-    [{AtMs, {cut, A, B}}, {AtMs + at(600), {heal, A, B}}];
-session_fault(cut_one_way, _Gateways, Pairs, AtMs) ->
-    {A, B} = pick(Pairs),
-    [{AtMs, {cut_one_way, B, A}}, {AtMs + at(600), {heal, A, B}}];
-session_fault(crash, Gateways, _Pairs, AtMs) ->
-    Gateway = pick(Gateways),
-    [{AtMs, {crash, Gateway}}, {AtMs + at(600), {start, Gateway}}];
-session_fault(pause, Gateways, _Pairs, AtMs) ->
-    Gateway = pick(Gateways),
-    [{AtMs, {pause, Gateway}}, {AtMs + at(600), {resume, Gateway}}].
+build(Name, Nodes) when Name =:= session_faults; Name =:= session_lanes ->
+    weft_sim_session_scenario:build(Name, Nodes).
 
 %% Few names, so that they clash, and some of the changes at the same moment.
 group_changes(Nodes) ->

@@ -1,0 +1,128 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Scenarios of sessions: two ends, gateways between them or lanes of their own link, and many
+%% short faults. Draws from the sequence of random numbers that `weft_sim_scenario:build/3' has
+%% started.
+%%
+%% Faults happen for six seconds. Once the last broken lane must have been noticed (3 s), dialled and
+%% used again, messages of a small sender are timed, while the others go on beside it; then all that
+%% was sent has time to be delivered.
+-module(weft_sim_session_scenario).
+
+-export([build/2]).
+
+-define(SAFETY_MS, 6000).
+-define(TIMED_AFTER_MS, 4500).
+-define(SEND_AFTER_MS, 7000).
+-define(SETTLE_MS, 25000).
+-define(FAULTS, 25).
+-define(MIB, 1048576).
+
+%% @doc `session_faults': over gateways that crash, pause and lose lanes, beside a link that comes
+%% and goes. `session_lanes': one link whose lanes fail.
+-spec build(session_faults | session_lanes, Nodes :: [node()]) -> weft_sim_scenario:scenario().
+build(session_faults, [Source, Target | Gateways]) ->
+    Links = [{Source, Target, 1} || pick([true, false])]
+        ++ lists:append([[{Source, Gateway, pick([1, 1, 2])}, {Gateway, Target, pick([1, 1, 2])}]
+                         || Gateway <- Gateways]),
+    scenario(Source, Target, Gateways, Links);
+build(session_lanes, [Source, Target | _]) ->
+    scenario(Source, Target, [], [{Source, Target, 1 + uniform(4)}]).
+
+scenario(Source, Target, Gateways, Links) ->
+    Lanes = lanes(Links),
+    Pairs = lists:append([[{A, Lane}, {Lane, B}] || {Lane, A, B, _Rate} <- Lanes]),
+    Traffic = traffic(),
+    Ends = #{Source => maps:merge(#{role => source, peer => Target},
+                                  pick([#{}, #{}, #{senders => []}])),
+             Target => #{role => target, peer => Source}},
+    Machines = fun(Node) ->
+                   [{topology, weft_static_core, #{links => Pairs, retry_min_ms => 50,
+                                                   retry_max_ms => 500}},
+                    machine(Node, Ends, Gateways, Lanes, Traffic)]
+               end,
+    #{world => #{machines => Machines, weigh => false, detection_ms => {50, 3000},
+                 checkers => checkers({Source, Target}, Traffic, Lanes)},
+      steps => [{uniform(200), {start, Node}}
+                || Node <- [Source, Target | Gateways] ++ [Lane || {Lane, _, _, _} <- Lanes]]
+          ++ lists:append([fault(Gateways, Lanes, uniform(?SAFETY_MS))
+                           || _ <- lists:seq(1, ?FAULTS)]),
+      heal_at_ms => ?SAFETY_MS, lasting => [], settle_ms => ?SETTLE_MS}.
+
+%% One to two megabytes per second.
+lanes(Links) ->
+    lists:append([[{lane(A, B, N), A, B, 1000 + uniform(1000)} || N <- lists:seq(1, Count)]
+                  || {A, B, Count} <- Links]).
+
+lane(A, B, N) ->
+    list_to_atom(lists:flatten(io_lib:format("~s-~s-~b@sim", [name(A), name(B), N]))).
+
+name(Node) -> hd(string:split(atom_to_list(Node), "@")).
+
+machine(Node, Ends, Gateways, Lanes, Traffic) ->
+    Leads = maps:from_list([{Lane, case A of Node -> B; _ -> A end}
+                            || {Lane, A, B, _} <- Lanes, A =:= Node orelse B =:= Node]),
+    case {Ends, lists:member(Node, Gateways)} of
+        {#{Node := End}, _} ->
+            {session, weft_sim_session_core, maps:merge(Traffic, End#{lanes => Leads})};
+        {#{}, true} ->
+            {session, weft_sim_gateway_core, #{lanes => Leads}};
+        {#{}, false} ->
+            {Node, A, B, Rate} = lists:keyfind(Node, 1, Lanes),
+            {session, weft_sim_lane_core, #{ends => {A, B}, bytes_per_ms => Rate}}
+    end.
+
+%% --- who sends --------------------------------------------------------------------------------
+
+%% One sender alone (then all is in one order), or a small one beside others. At times the source has
+%% nothing to say, and so does not see by itself that its path is gone.
+traffic() ->
+    Others = pick([[], [bulk], [flood], lists:duplicate(2 + uniform(10), bulk),
+                   [flood | lists:duplicate(uniform(4), bulk)]]),
+    Kinds = lists:zip(lists:seq(1, 1 + length(Others)), [small | Others]),
+    Classes = pick([#{}, maps:from_list([{Key, pick([control, bulk])}
+                                         || {Key, bulk} <- Kinds])]),
+    #{senders => Kinds, timed => [1], classes => Classes,
+      window_bytes => pick([?MIB div 2, 4 * ?MIB, 16 * ?MIB]),
+      queue_bytes => pick([?MIB, 64 * ?MIB, 128 * ?MIB]),
+      until_ms => ?SAFETY_MS + ?SEND_AFTER_MS, ordered_until_ms => ?SAFETY_MS,
+      timed_since_ms => ?SAFETY_MS + ?TIMED_AFTER_MS}.
+
+%% Where all senders together may fill the queue the VM stops them all, and nothing is promised.
+checkers({Source, Target} = Ends, #{queue_bytes := QueueBytes, window_bytes := Window}, Lanes) ->
+    Slowest = lists:min([Rate || {_, _, _, Rate} <- Lanes]),
+    [{weft_sim_session_checker, #{ends => [Ends]}},
+     {weft_sim_session_memory_checker, #{nodes => [Source, Target], queue_bytes => QueueBytes,
+                                         window_bytes => Window}}
+     | [{weft_sim_starvation_checker, #{nodes => [Source, Target], bytes_per_ms => Slowest}}
+        || QueueBytes > ?MIB]].
+
+%% --- faults -----------------------------------------------------------------------------------
+
+fault([], Lanes, AtMs) ->
+    lane_fault(pick([cut, cut_one_way, crash, crash, pause]), pick(Lanes), AtMs);
+fault(Gateways, Lanes, AtMs) ->
+    case pick([gateway, lane, lane]) of
+        gateway -> node_fault(pick([crash, pause]), pick(Gateways), AtMs);
+        lane -> fault([], Lanes, AtMs)
+    end.
+
+lane_fault(cut, {Lane, A, B, _}, AtMs) ->
+    End = pick([A, B]),
+    [{AtMs, {cut, Lane, End}}, {AtMs + uniform(600), {heal, Lane, End}}];
+lane_fault(cut_one_way, {Lane, A, B, _}, AtMs) ->
+    End = pick([A, B]),
+    {From, To} = pick([{Lane, End}, {End, Lane}]),
+    [{AtMs, {cut_one_way, From, To}}, {AtMs + uniform(600), {heal, Lane, End}}];
+lane_fault(Kind, {Lane, _, _, _}, AtMs) ->
+    node_fault(Kind, Lane, AtMs).
+
+node_fault(crash, Node, AtMs) ->
+    [{AtMs, {crash, Node}}, {AtMs + uniform(600), {start, Node}}];
+node_fault(pause, Node, AtMs) ->
+    [{AtMs, {pause, Node}}, {AtMs + uniform(600), {resume, Node}}].
+
+pick(List) ->
+    lists:nth(rand:uniform(length(List)), List).
+
+uniform(Max) ->
+    rand:uniform(Max).

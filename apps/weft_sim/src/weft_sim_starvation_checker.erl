@@ -1,0 +1,27 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Invariant: beside senders without end, a small message of another sender takes no longer than
+%% what may be under way before it takes on the slowest lane: the window, what express may go beyond
+%% it, and a buffer; and the session goes on after faults, or it would take longer.
+%%
+%% Options: `nodes', the ends; `bytes_per_ms' of the slowest lane.
+-module(weft_sim_starvation_checker).
+-behaviour(weft_sim_checker).
+
+-export([settled/2]).
+
+%% Where a window that adapts begins, and the least it calls enough.
+-define(WINDOW_BYTES, 1572864).
+-define(BEYOND_BYTES, 1048576).
+-define(ROUND_TRIPS_MS, 1000).
+
+%% @doc Compares the slowest timed message with the limit.
+-spec settled(weft_sim_world:world(), map()) -> weft_sim_checker:verdict().
+settled(World, #{nodes := Nodes, bytes_per_ms := BytesPerMs}) ->
+    LimitMs = (?WINDOW_BYTES + ?BEYOND_BYTES) div BytesPerMs + ?ROUND_TRIPS_MS,
+    case [{Node, Ms} || Node <- Nodes,
+                        #{slowest_ms := Ms} <- [weft_sim_session_core:info_of(Node, World)],
+                        Ms > LimitMs] of
+        [] -> ok;
+        Slow -> {violation, io_lib:format("small messages to these took longer than ~b ms: ~0p",
+                                          [LimitMs, Slow])}
+    end.

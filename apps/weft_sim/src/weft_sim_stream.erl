@@ -1,0 +1,296 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What `weft_stream' does, in the simulator: the carrier's own numbering, window and order of
+%% arrival (`weft_outbound_core', `weft_inbound_core') over paths of simulated lanes.
+%%
+%% Played here, rule by rule as there, is what needs processes and sockets: opening a path and
+%% opening it again, striping over lanes that are not busy, repeating what a lost lane or path took
+%% along, coming back to the link when it is up again. A lane is busy while more than a socket buffer
+%% is waiting in it. Not played: giving up. Time is that of the world, in milliseconds.
+-module(weft_sim_stream).
+
+-export([new/4, handle/3, can_send/1, room/1, window_bytes/1, flush/1, push/4, info/1]).
+-export_type([stream/0]).
+
+-define(OPEN_TIMEOUT_MS, 3000).
+-define(WINDOW_MIN_BYTES, 262144).
+-define(PACKET_BYTES_MAX, 16777216).
+-define(RETRY_MIN_MS, 10).
+-define(RETRY_MAX_MS, 250).
+-define(TICK_MS, 15000).
+-define(STRIPE_BYTES, 16384).
+-define(SOCKET_BYTES, 65536).
+-define(CONTROL_BYTES, 20).
+
+-record(path, {peer :: node(),
+               label :: pos_integer(),
+               idle :: [node()],
+               busy = [] :: [node()]}).
+-record(stream, {role :: source | target,
+                 peer :: node(),
+                 lanes :: weft_sim_lanes:lanes(),
+                 out :: weft_outbound_core:state(),
+                 in :: weft_inbound_core:state(),
+                 path :: undefined | #path{},
+                 opening :: undefined | {node(), Label :: pos_integer()},
+                 next_label = 1 :: pos_integer(),
+                 resend = [] :: [weft_outbound_core:item()],
+                 %% What waits in the buffer of each lane.
+                 unsent = #{} :: #{node() => non_neg_integer()},
+                 retry_ms = ?RETRY_MIN_MS :: pos_integer(),
+                 retry = 0 :: non_neg_integer(),
+                 rand :: rand:state(),
+                 kept_max = 0 :: non_neg_integer(),
+                 resumes = 0 :: non_neg_integer(),
+                 repairs = 0 :: non_neg_integer(),
+                 overflows = 0 :: non_neg_integer()}).
+-opaque stream() :: #stream{}.
+
+%% @doc The `source' opens paths to Peer, the `target' is found. Options: `lanes' (whom each lane
+%% leads to), `window_bytes'. Also what is to be done at the start.
+-spec new(source | target, Peer :: node(), map(), rand:state()) -> {stream(), weft_core:effects()}.
+new(Role, Peer, #{lanes := Lanes, window_bytes := Max}, Rand) ->
+    {#stream{role = Role, peer = Peer, lanes = weft_sim_lanes:new(Lanes), rand = Rand,
+             out = weft_outbound_core:new(min(?WINDOW_MIN_BYTES, Max), Max),
+             in = weft_inbound_core:new(4 * Max + ?PACKET_BYTES_MAX)},
+     [{after_ms, ?TICK_MS, tick}]}.
+
+%% @doc What arrived in order, and what is to be done.
+-spec handle(weft_core:event(), NowMs :: integer(), stream()) ->
+          {[Payload :: binary()], stream(), weft_core:effects()}.
+handle({message, Lane, {carried, {data, Label, Sequence, Kind, Payload}}}, _NowMs,
+       #stream{lanes = Lanes} = Stream) ->
+    case is_known({weft_sim_lanes:peer(Lane, Lanes), Label}, Stream) of
+        true -> data(Lane, Label, Sequence, Kind, Payload, Stream);
+        false -> {[], Stream, [to_lane(Lane, {close, Label})]}
+    end;
+handle(Event, NowMs, Stream0) ->
+    {Stream, Effects} = control(Event, NowMs, Stream0),
+    {[], Stream, Effects}.
+
+control({message, Lane, lane_up}, _NowMs, Stream) ->
+    lane_up(Lane, Stream);
+control({neighbour_down, Lane, _}, _NowMs, #stream{lanes = Lanes} = Stream) ->
+    Peer = weft_sim_lanes:peer(Lane, Lanes),
+    case lists:member(Lane, weft_sim_lanes:to(Peer, Lanes)) of
+        true -> lane_down(Lane, Peer, Stream);
+        false -> {Stream, []}
+    end;
+control({message, _Lane, {sent, ?CONTROL_BYTES}}, _NowMs, Stream) ->
+    {Stream, []};
+control({message, Lane, {sent, Bytes}}, _NowMs, Stream) ->
+    {sent(Lane, Bytes, Stream), []};
+control({message, Lane, {carried, Packet}}, NowMs, #stream{lanes = Lanes} = Stream) ->
+    packet(Packet, weft_sim_lanes:peer(Lane, Lanes), Lane, NowMs, Stream);
+control({timer, {open_timeout, Label}}, _NowMs, #stream{opening = {_, Label}} = Stream) ->
+    open(Stream);
+control({timer, {retry, N}}, _NowMs, #stream{retry = N, path = undefined} = Stream) ->
+    open(Stream);
+control({timer, tick}, _NowMs, Stream) ->
+    {Stream, [{after_ms, ?TICK_MS, tick} | tick(one, Stream)]};
+control(_Stale, _NowMs, Stream) ->
+    {Stream, []}.
+
+%% --- packets ----------------------------------------------------------------------------------
+
+packet({open, Label, Received}, From, _Lane, _NowMs, #stream{role = target} = Stream0) ->
+    {Stream1, Dropped} = drop_path(Stream0),
+    #stream{in = In, path = Path} = Stream2 = on_path({From, Label}, Stream1),
+    [Lane | _] = used(Path),
+    Accept = to_lane(Lane, {accept, Label, weft_inbound_core:received(In)}),
+    {resume(Received, Stream2), Dropped ++ [Accept]};
+packet({accept, Label, Received}, From, _Lane, _NowMs, #stream{opening = {From, Label}} = Stream) ->
+    {Left, Dropped} = drop_path(Stream),
+    {resume(Received, on_path({From, Label}, Left)), Dropped};
+packet({close, Label}, From, _Lane, _NowMs,
+       #stream{path = #path{peer = From, label = Label}} = Stream) ->
+    attach(Stream#stream{path = undefined, resend = []});
+packet({close, Label}, From, _Lane, _NowMs, #stream{opening = {From, Label}} = Stream) ->
+    pause(Stream#stream{opening = undefined});
+packet({close, _OldLabel}, _From, _Lane, _NowMs, Stream) ->
+    {Stream, []};
+packet(Packet, From, Lane, NowMs, Stream) ->
+    Label = element(2, Packet),
+    case is_known({From, Label}, Stream) of
+        true -> on_label(Packet, Lane, NowMs, Stream);
+        false -> {Stream, [to_lane(Lane, {close, Label})]}
+    end.
+
+on_label({ack, _Label, Sequence}, _Lane, NowMs, #stream{out = Out0} = Stream0) ->
+    {Ask, Out} = weft_outbound_core:acked(Sequence, NowMs * 1000, Out0),
+    Stream = Stream0#stream{out = Out},
+    {Stream, case Ask of ask -> tick(all, Stream); ok -> [] end};
+on_label({tick, Label}, Lane, _NowMs, #stream{in = In} = Stream) ->
+    {Stream, [to_lane(Lane, {ack, Label, weft_inbound_core:received(In)})]};
+on_label(_RepeatedAccept, _Lane, _NowMs, Stream) ->
+    {Stream, []}.
+
+is_known({From, Label}, #stream{path = #path{peer = From, label = Label}}) -> true;
+is_known(Circuit, #stream{opening = Opening}) -> Circuit =:= Opening.
+
+%% Acknowledged on the lane it came by.
+data(Lane, Label, Sequence, Kind, Payload, #stream{in = In0, lanes = Lanes} = Stream) ->
+    case weft_inbound_core:accept(Sequence, Kind, Payload, In0) of
+        {Deliveries, Ack, In} ->
+            Answer = [to_lane(Lane, {ack, Label, weft_inbound_core:received(In)}) || Ack],
+            {[Delivered || {frames, Delivered} <- Deliveries], Stream#stream{in = In}, Answer};
+        overflow ->
+            Overflown = Stream#stream{overflows = Stream#stream.overflows + 1},
+            {Left, Effects} = packet({close, Label}, weft_sim_lanes:peer(Lane, Lanes), Lane, 0,
+                                     Overflown),
+            {[], Left, [to_lane(Lane, {close, Label}) | Effects]}
+    end.
+
+to_lane(Lane, Packet) ->
+    {send, Lane, {packet, ?CONTROL_BYTES, Packet}}.
+
+tick(_Lanes, #stream{path = undefined}) -> [];
+tick(one, #stream{path = #path{label = Label} = Path}) ->
+    [to_lane(Lane, {tick, Label}) || Lane <- lists:sublist(used(Path), 1)];
+tick(all, #stream{path = #path{label = Label} = Path}) ->
+    [to_lane(Lane, {tick, Label}) || Lane <- used(Path)].
+
+used(#path{idle = Idle, busy = Busy}) -> Idle ++ Busy.
+
+%% --- paths ------------------------------------------------------------------------------------
+
+attach(#stream{role = target} = Stream) -> {Stream, []};
+attach(Stream) -> open(Stream).
+
+%% The link to the peer itself if it is up, else that to any other neighbour.
+open(#stream{opening = {Via, Label}, lanes = Lanes} = Stream0) ->
+    {Stream, Effects} = open(Stream0#stream{opening = undefined}),
+    {Stream, [to_lane(Lane, {close, Label})
+              || Lane <- lists:sublist(weft_sim_lanes:to(Via, Lanes), 1)] ++ Effects};
+open(#stream{peer = Peer, lanes = Lanes, rand = Rand0} = Stream) ->
+    case {weft_sim_lanes:to(Peer, Lanes), weft_sim_lanes:peers(Lanes)} of
+        {[_ | _], _} -> open_via(Peer, Stream);
+        {[], []} -> pause(Stream);
+        {[], Gateways} ->
+            {N, Rand} = rand:uniform_s(length(Gateways), Rand0),
+            open_via(lists:nth(N, Gateways), Stream#stream{rand = Rand})
+    end.
+
+open_via(Via, #stream{lanes = Lanes, next_label = Label, in = In} = Stream) ->
+    [Lane | _] = weft_sim_lanes:to(Via, Lanes),
+    {Stream#stream{opening = {Via, Label}, next_label = Label + 1},
+     [to_lane(Lane, {open, Label, weft_inbound_core:received(In)}),
+      {after_ms, ?OPEN_TIMEOUT_MS, {open_timeout, Label}}]}.
+
+pause(#stream{retry = N, retry_ms = RetryMs} = Stream) ->
+    {Stream#stream{retry = N + 1, retry_ms = min(?RETRY_MAX_MS, 2 * RetryMs)},
+     [{after_ms, RetryMs, {retry, N + 1}}]}.
+
+on_path({Peer, Label}, #stream{lanes = Lanes, out = Out, retry = N} = Stream) ->
+    Up = weft_sim_lanes:to(Peer, Lanes),
+    Busy = [Lane || Lane <- Up, is_full(Lane, Stream)],
+    Stream#stream{path = #path{peer = Peer, label = Label, idle = Up -- Busy, busy = Busy},
+                  out = weft_outbound_core:lanes(length(Up), Out), opening = undefined,
+                  retry = N + 1, retry_ms = ?RETRY_MIN_MS}.
+
+drop_path(#stream{path = #path{label = Label} = Path} = Stream) ->
+    {Stream#stream{path = undefined},
+     [to_lane(Lane, {close, Label}) || Lane <- lists:sublist(used(Path), 1)]};
+drop_path(Stream) ->
+    {Stream, []}.
+
+resume(Received, #stream{out = Out0, resumes = Resumes} = Stream) ->
+    {ok, Items, Out} = weft_outbound_core:resume(Received, Out0),
+    Stream#stream{out = Out, resend = Items, resumes = Resumes + 1}.
+
+%% --- lanes ------------------------------------------------------------------------------------
+
+lane_up(Lane, #stream{lanes = Lanes0, unsent = Unsent, peer = Peer} = Stream0) ->
+    Lanes = weft_sim_lanes:up(Lane, Lanes0),
+    Stream = Stream0#stream{lanes = Lanes, unsent = maps:remove(Lane, Unsent)},
+    case {weft_sim_lanes:peer(Lane, Lanes), Stream} of
+        {Via, #stream{path = #path{peer = Via, label = Label, idle = Idle} = Path}} ->
+            %% The peer may have had no lane for a moment, and forgotten the label.
+            {lane_count(Stream#stream{path = Path#path{idle = Idle ++ [Lane]}}),
+             [to_lane(Lane, {tick, Label})]};
+        {_, #stream{path = undefined, opening = undefined}} -> attach(Stream);
+        {Peer, #stream{opening = undefined}} -> attach(Stream);
+        _ -> {Stream, []}
+    end.
+
+%% What was under way on it is repeated on the others; without others the path is broken.
+lane_down(Lane, Via, #stream{lanes = Lanes0, unsent = Unsent, repairs = Repairs} = Stream0) ->
+    Lanes = weft_sim_lanes:down(Lane, Lanes0),
+    Stream = Stream0#stream{lanes = Lanes, unsent = maps:remove(Lane, Unsent)},
+    case {weft_sim_lanes:to(Via, Lanes), Stream} of
+        {[], #stream{path = #path{peer = Via}}} ->
+            attach(Stream#stream{path = undefined, resend = []});
+        {[], #stream{opening = {Via, _}}} -> pause(Stream#stream{opening = undefined});
+        {_, #stream{path = #path{peer = Via, idle = Idle, busy = Busy} = Path}} ->
+            #stream{out = Out0} = Left =
+                lane_count(Stream#stream{path = Path#path{idle = lists:delete(Lane, Idle),
+                                                          busy = lists:delete(Lane, Busy)}}),
+            {ok, Items, Out} = weft_outbound_core:resume(0, Out0),
+            {Left#stream{out = Out, resend = Items, repairs = Repairs + 1}, []};
+        _ -> {Stream, []}
+    end.
+
+lane_count(#stream{path = Path, out = Out} = Stream) ->
+    Stream#stream{out = weft_outbound_core:lanes(length(used(Path)), Out)}.
+
+is_full(Lane, #stream{unsent = Unsent}) ->
+    maps:get(Lane, Unsent, 0) > ?SOCKET_BYTES.
+
+sent(Lane, Bytes, #stream{unsent = Unsent, path = Path} = Stream0) ->
+    Left = max(0, maps:get(Lane, Unsent, 0) - Bytes),
+    Stream = Stream0#stream{unsent = Unsent#{Lane => Left}},
+    case {Path, is_full(Lane, Stream)} of
+        {#path{idle = Idle, busy = Busy}, false} ->
+            Ready = [L || L <- Busy, L =:= Lane],
+            Stream#stream{path = Path#path{idle = Idle ++ Ready, busy = Busy -- Ready}};
+        _ -> Stream
+    end.
+
+%% --- sending ----------------------------------------------------------------------------------
+
+%% @doc See `weft_stream' for this and the following.
+-spec can_send(stream()) -> boolean().
+can_send(#stream{path = #path{idle = [_ | _]}}) -> true;
+can_send(_Stream) -> false.
+
+-spec room(stream()) -> all | express | none.
+room(#stream{resend = [], out = Out}) -> weft_outbound_core:room(Out, express);
+room(_Stream) -> none.
+
+-spec window_bytes(stream()) -> pos_integer().
+window_bytes(#stream{out = Out}) -> weft_outbound_core:window_bytes(Out).
+
+-spec flush(stream()) -> {weft_core:effects(), stream()} | none.
+flush(#stream{resend = [Item | Items], path = #path{idle = [_ | _]}} = Stream) ->
+    transmit(Item, Stream#stream{resend = Items});
+flush(_Stream) ->
+    none.
+
+%% @doc Only while there is room and a lane that is not busy.
+-spec push(iodata(), Bytes :: pos_integer(), NowMs :: integer(), stream()) ->
+          {weft_core:effects(), stream()}.
+push(Payload, Bytes, NowMs, #stream{out = Out0, kept_max = Max} = Stream) ->
+    Flat = iolist_to_binary(Payload),
+    {Item, Out} = weft_outbound_core:push(frames, Flat, Bytes, NowMs * 1000, Out0),
+    transmit(Item, Stream#stream{out = Out,
+                                 kept_max = max(Max, weft_outbound_core:unacked_bytes(Out))}).
+
+transmit({Sequence, Kind, Payload, Bytes},
+         #stream{path = #path{label = Label, idle = [Lane | Idle], busy = Busy} = Path,
+                 unsent = Unsent} = Stream0) ->
+    Packet = {packet, Bytes + ?CONTROL_BYTES, {data, Label, Sequence, Kind, Payload}},
+    Stream = Stream0#stream{unsent = Unsent#{Lane => maps:get(Lane, Unsent, 0) + Bytes
+                                                 + ?CONTROL_BYTES}},
+    Changed = case is_full(Lane, Stream) of
+                  true -> Path#path{idle = Idle, busy = [Lane | Busy]};
+                  false when Bytes < ?STRIPE_BYTES -> Path;
+                  false -> Path#path{idle = Idle ++ [Lane]}
+              end,
+    {[{send, Lane, Packet}], Stream#stream{path = Changed}}.
+
+%% @doc What was kept at most, and how often what happened.
+-spec info(stream()) -> map().
+info(#stream{path = Path, out = Out, kept_max = KeptMax, resumes = Resumes, repairs = Repairs,
+             overflows = Overflows}) ->
+    #{path => case Path of undefined -> none; #path{peer = Via} -> Via end, kept_max => KeptMax,
+      unacked_bytes => weft_outbound_core:unacked_bytes(Out), resumes => Resumes,
+      repairs => Repairs, overflows => Overflows}.

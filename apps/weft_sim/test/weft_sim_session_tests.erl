@@ -1,0 +1,181 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The simulated session: its parts, that its checkers find what they are for, and that the
+%% scenarios break what they say.
+-module(weft_sim_session_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(A, 'a@sim').
+-define(B, 'b@sim').
+-define(L, 'l@sim').
+
+%% --- frames and receipts ----------------------------------------------------------------------
+
+frames_have_the_senders_that_the_fair_queue_reads_test() ->
+    [First, Second, Third] = weft_sim_frames:fragments(7, 1, note, [note, note], 100),
+    ?assertEqual([{whole, 7}, {whole, last}, {whole, ordered}, {first, 1, 7}, {more, 1}, {final, 1}],
+                 [weft_frame:read(Frame)
+                  || Frame <- [weft_sim_frames:whole(7, note, 100), weft_sim_frames:last(note),
+                               weft_sim_frames:ordered(note), First, Second, Third]]).
+
+notes_come_out_in_order_test() ->
+    Frames = [weft_sim_frames:whole(7, one, 100), weft_sim_frames:last(two),
+              weft_sim_frames:ordered(three)
+              | weft_sim_frames:fragments(1 bsl 40, 1, four, [five, six], 100)],
+    Payload = iolist_to_binary([[<<(iolist_size(Frame)):32>>, Frame] || Frame <- Frames]),
+    ?assertEqual([one, two, three, four, five, six], weft_sim_frames:notes(Payload)).
+
+what_is_not_next_is_found_test() ->
+    ?assertEqual([], wrong([{1, 1, 0, none}, {2, 1, 0, none}, {1, 2, 0, none}])),
+    ?assertEqual([{1, 3, after_number, 1}], wrong([{1, 1, 0, none}, {1, 3, 0, none}])),
+    ?assertEqual([{1, 1, after_number, 1}], wrong([{1, 1, 0, none}, {1, 1, 0, none}])),
+    ?assertEqual([{1, 2, after_number, 0}, {1, 1, after_number, 2}],
+                 wrong([{1, 2, 0, none}, {1, 1, 0, none}])).
+
+a_signal_out_of_its_place_is_found_test() ->
+    First = {1, 1, 0, none},
+    Second = {1, 2, 0, none},
+    AtLeast = {unknown, 1, 0, {at_least, #{1 => 1}}},
+    Exactly = {unknown, 1, 0, {exactly, #{1 => 1}}},
+    ?assertEqual([], wrong([First, Second, AtLeast])),
+    ?assertMatch([{signal, 1, _, _}], wrong([AtLeast, First])),
+    ?assertEqual([], wrong([First, Exactly, Second])),
+    ?assertMatch([{signal, 1, _, _}], wrong([First, Second, Exactly])).
+
+only_watched_messages_are_timed_from_then_on_test() ->
+    Arrived = fun(Note, Receipts0) ->
+                  {[], Receipts} = weft_sim_receipts:arrived(payload(Note), 500, Receipts0),
+                  Receipts
+              end,
+    Receipts = lists:foldl(Arrived, weft_sim_receipts:new([1], 100),
+                           [{1, 1, 50, none}, {2, 1, 100, none}, {1, 2, 200, none}]),
+    ?assertEqual(300, weft_sim_receipts:slowest_ms(Receipts)).
+
+wrong(Notes) ->
+    {Wrong, _} = lists:foldl(fun(Note, {Acc, Receipts0}) ->
+                                 {More, Receipts} = weft_sim_receipts:arrived(payload(Note), 0,
+                                                                              Receipts0),
+                                 {Acc ++ More, Receipts}
+                             end, {[], weft_sim_receipts:new([], 0)}, Notes),
+    Wrong.
+
+payload(Note) ->
+    Frame = weft_sim_frames:whole(1, Note, 10),
+    iolist_to_binary([<<(iolist_size(Frame)):32>>, Frame]).
+
+%% --- senders ----------------------------------------------------------------------------------
+
+who_is_suspended_does_not_send_and_a_long_queue_stops_all_test() ->
+    Senders0 = weft_sim_senders:new([{1, small}, {2, bulk}], 1000, 0, rand:seed_s(exsss, 1)),
+    Senders1 = weft_sim_senders:apply_effects([{suspend, 2}], weft_sim_senders:run(1, Senders0)),
+    #{1 := 1, 2 := Bulk} = weft_sim_senders:counts(Senders1),
+    Senders2 = weft_sim_senders:run(21, Senders1),
+    ?assertMatch(#{1 := 2, 2 := Bulk}, weft_sim_senders:counts(Senders2)),
+    Senders3 = fill(weft_sim_senders:apply_effects([{resume, 2}], Senders2), 41),
+    Counts = weft_sim_senders:counts(Senders3),
+    ?assert(weft_sim_senders:vm_max(Senders3) > 1048576),
+    ?assert(weft_sim_senders:vm_max(Senders3) < 1048576 + 8 * 66000),
+    ?assertEqual(Counts, weft_sim_senders:counts(weft_sim_senders:run(900, Senders3))),
+    ?assertNotEqual(Counts, weft_sim_senders:counts(weft_sim_senders:run(900, emptied(Senders3)))).
+
+fill(Senders, NowMs) ->
+    case weft_sim_senders:vm_max(Senders) > 1048576 of
+        true -> Senders;
+        false -> fill(weft_sim_senders:run(NowMs, Senders), NowMs + 20)
+    end.
+
+emptied(Senders0) ->
+    case weft_sim_senders:out(Senders0) of
+        {_, _, Senders} -> emptied(Senders);
+        none -> Senders0
+    end.
+
+%% --- lanes and gateways -----------------------------------------------------------------------
+
+a_lane_carries_in_order_at_its_rate_test() ->
+    {Lane0, Up} = lane([{neighbour_up, ?A}, {neighbour_up, ?B}]),
+    ?assertEqual([{send, ?A, lane_up}, {send, ?B, lane_up}], Up),
+    {Lane1, [{after_ms, 10, Timer}]} = at(0, {message, ?A, {packet, 1000, one}}, Lane0),
+    {Lane2, [{after_ms, 15, Timer}]} = at(5, {message, ?A, {packet, 1000, two}}, Lane1),
+    {Lane3, One} = at(10, {timer, Timer}, Lane2),
+    ?assertEqual([{send, ?B, {carried, one}}, {send, ?A, {sent, 1000}}], One),
+    ?assertMatch({_, [{send, ?B, {carried, two}}, _]}, at(20, {timer, Timer}, Lane3)).
+
+a_lost_end_takes_the_other_along_and_what_is_on_the_lane_test() ->
+    {Lane0, _} = lane([{neighbour_up, ?A}, {neighbour_up, ?B}]),
+    {Lane1, [{after_ms, _, Timer}]} = at(0, {message, ?A, {packet, 1000, one}}, Lane0),
+    {Lane2, Lost} = at(5, {neighbour_down, ?A, timeout}, Lane1),
+    ?assertEqual([{break, ?B}], Lost),
+    {Lane3, []} = at(5, {neighbour_down, ?B, closed}, Lane2),
+    {Lane4, []} = at(6, {neighbour_up, ?B}, Lane3),
+    {Lane5, [_, _]} = at(6, {neighbour_up, ?A}, Lane4),
+    ?assertMatch({_, []}, at(10, {timer, Timer}, Lane5)).
+
+lane(Events) ->
+    {New, []} = weft_sim_lane_core:init(?L, #{ends => {?A, ?B}, bytes_per_ms => 100}),
+    lists:foldl(fun(Event, {Lane, _}) -> at(0, Event, Lane) end, {New, []}, Events).
+
+at(NowMs, Event, Lane) ->
+    weft_sim_lane_core:handle(Event, NowMs, Lane).
+
+a_gateway_relays_by_label_and_forgets_with_a_lane_test() ->
+    {New, []} = weft_sim_gateway_core:init(g, #{lanes => #{a1 => ?A, a2 => ?A, b1 => ?B}}),
+    Up = lists:foldl(fun(Lane, G) -> element(1, gateway({message, Lane, lane_up}, G)) end, New,
+                     [a1, a2, b1]),
+    {Open, [{send, b1, {packet, _, {open, Next, 5}}}]} =
+        gateway({message, a1, {carried, {open, 1, 5}}}, Up),
+    ?assertMatch({_, [{send, _, {packet, _, {ack, 1, 9}}}]},
+                 gateway({message, b1, {carried, {ack, Next, 9}}}, Open)),
+    {Lost, Closes} = gateway({neighbour_down, a2, timeout}, Open),
+    ?assertEqual([{a1, {close, 1}}, {b1, {close, Next}}],
+                 lists:sort([{Lane, Packet} || {send, Lane, {packet, _, Packet}} <- Closes])),
+    ?assertMatch({_, [{send, b1, {packet, _, {close, Next}}}]},
+                 gateway({message, b1, {carried, {ack, Next, 9}}}, Lost)).
+
+gateway(Event, Gateway) ->
+    weft_sim_gateway_core:handle(Event, 0, Gateway).
+
+%% --- checkers ---------------------------------------------------------------------------------
+
+checkers_find_what_they_are_for_test_() ->
+    {setup, fun() -> {run(1, 30000), run(1, 9000)} end,
+     fun({Settled, Early}) ->
+         Ends = ['n001@sim', 'n002@sim'],
+         Memory = #{nodes => Ends, queue_bytes => 134217728, window_bytes => 16777216},
+         [?_assertEqual(ok, weft_sim_session_checker:settled(Settled, ends(Ends))),
+          ?_assertMatch({violation, _}, weft_sim_session_checker:settled(Early, ends(Ends))),
+          ?_assertMatch({violation, _},
+                        weft_sim_session_checker:view_changed(a, disorder, x, Settled, #{})),
+          ?_assertEqual(ok, weft_sim_session_memory_checker:settled(Settled, Memory)),
+          ?_assertMatch({violation, _},
+                        weft_sim_session_memory_checker:settled(
+                          Settled, Memory#{window_bytes := -2000000})),
+          ?_assertMatch({violation, _},
+                        weft_sim_session_memory_checker:settled(
+                          Settled, Memory#{queue_bytes := -3000000})),
+          ?_assertEqual(ok, weft_sim_starvation_checker:settled(
+                              Settled, #{nodes => Ends, bytes_per_ms => 1000})),
+          ?_assertMatch({violation, _}, weft_sim_starvation_checker:settled(
+                                          Settled, #{nodes => Ends, bytes_per_ms => -2700}))]
+     end}.
+
+ends([A, B]) -> #{ends => [{A, B}]}.
+
+run(Seed, UntilMs) ->
+    #{world := Config, steps := Steps, heal_at_ms := HealMs} =
+        weft_sim_scenario:build(session_lanes, Seed, 4),
+    World = lists:foldl(fun({AtMs, Verb}, W) -> weft_sim_world:schedule(AtMs, Verb, W) end,
+                        weft_sim_world:new(Config#{seed => Seed}),
+                        [Step || {AtMs, _} = Step <- Steps, AtMs < HealMs]
+                        ++ [{HealMs, heal_all}]),
+    weft_sim_world:run_until(UntilMs, World).
+
+%% Otherwise it would be no wonder that nothing is found.
+the_scenarios_lose_paths_and_lanes_and_stop_senders_test_() ->
+    {timeout, 120, fun() ->
+        Infos = [weft_sim_session_core:info_of(Node, World)
+                 || Seed <- lists:seq(1, 10), World <- [run(Seed, 9000)],
+                    Node <- ['n001@sim', 'n002@sim']],
+        [?assert(lists:sum([map_get(Key, Info) || Info <- Infos]) > AtLeast)
+         || {Key, AtLeast} <- [{resumes, 20}, {repairs, 10}, {suspended, 3}]]
+    end}.
