@@ -9,7 +9,7 @@
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([overlapping_groups_crash_and_return/1, two_initiators_at_once_have_one_outcome/1,
          who_was_away_gets_the_news/1, links_follow_the_groups/1,
-         groups_without_common_nodes_talk/1,
+         groups_without_common_nodes_talk/1, a_topology_set_by_hand_is_kept/1,
          messages_and_processes_go_to_a_group/1, a_file_outlives_all_nodes/1,
          an_unreadable_file_is_an_error/1, groups_on_the_stock_carrier/1]).
 -export([listen/1, subscribe/1, messages/0]).
@@ -22,6 +22,7 @@ suite() -> [{timetrap, {minutes, 3}}].
 all() ->
     [overlapping_groups_crash_and_return, two_initiators_at_once_have_one_outcome,
      who_was_away_gets_the_news, links_follow_the_groups, groups_without_common_nodes_talk,
+     a_topology_set_by_hand_is_kept,
      messages_and_processes_go_to_a_group, a_file_outlives_all_nodes,
      an_unreadable_file_is_an_error, groups_on_the_stock_carrier].
 
@@ -111,6 +112,19 @@ groups_without_common_nodes_talk(Config) ->
     [until_groups(Node, #{g2 => [n3, n4, n5]}) || Node <- Nodes],
     ?assert(call(N1, weft_group, is_free, [])),
     weft_test_nodes:until(fun() -> linked(N1) =:= [n2, n3, n4] end, 30000).
+
+a_topology_set_by_hand_is_kept(Config) ->
+    Nodes = [N1, N2, _] = [start(Name, full_mesh(), Config) || Name <- [n1, n2, n3]],
+    weft_test_nodes:until(fun() -> linked(N1) =:= [n2, n3] end, 30000),
+    Set = {groups, #{left => names([n3, n1]), right => names([n3, n2])}},
+    [ok = call(Node, weft, topology, [Set]) || Node <- Nodes],
+    weft_test_nodes:until(fun() -> linked(N1) =:= [n3] end, 30000),
+    {ok, #{unreachable := []}} = call(N1, weft_group, create, [top, names([n1, n2])]),
+    [until_groups(Node, #{left => [n1, n3], right => [n2, n3], top => [n1, n2]})
+     || Node <- Nodes],
+    weft_test_nodes:until(fun() -> linked(N1) =:= [n2, n3] end, 30000),
+    {ok, _} = call(N2, weft_group, delete, [top]),
+    weft_test_nodes:until(fun() -> linked(N1) =:= [n3] end, 30000).
 
 messages_and_processes_go_to_a_group(Config) ->
     [N1, N2, N3, N4, _] = start_two_groups(Config),

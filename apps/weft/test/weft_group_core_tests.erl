@@ -155,6 +155,17 @@ tables_that_differ_are_exchanged_when_nodes_meet_test() ->
     [{'b@h', Same}] = sent(element(2, handle({neighbour_up, 'b@h'}, A2))),
     ?assertEqual([], sent(element(2, message('a@h', Same, B2)))).
 
+large_tables_go_in_several_messages_test() ->
+    Many = maps:from_list([{N, ['x@h']} || N <- lists:seq(1, 250)]),
+    A = started(#{groups => Many}),
+    {_, [Summary]} = reply_of(message('a@h', {hash, 0}, started(#{}, 'b@h'))),
+    {_, Effects} = message('b@h', Summary, A),
+    ?assertEqual([100, 100, 50], [length(Entries) || {'b@h', {entries, Entries, []}}
+                                                         <- sent(Effects)]),
+    B = lists:foldl(fun({'b@h', Msg}, S) -> element(1, message('a@h', Msg, S)) end,
+                    started(#{}, 'b@h'), sent(Effects)),
+    ?assertEqual(Many, groups(B)).
+
 news_go_on_to_some_but_not_to_who_sent_them_test() ->
     Others = [list_to_atom("n" ++ integer_to_list(N) ++ "@h") || N <- lists:seq(1, 20)],
     State = up(['b@h' | Others], started()),

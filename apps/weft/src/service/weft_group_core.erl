@@ -28,6 +28,7 @@
 -export([init/2, handle/3, pending/1, table/1]).
 
 -define(OPERATIONS_MAX, 256).
+-define(ENTRIES_MAX, 100).
 
 -record(groups, {
     self :: weft_core:node_id(),
@@ -186,11 +187,20 @@ message(From, {summary, Theirs}, #groups{table = Table} = State) ->
                              orelse maps:get(Name, Theirs, none) =/= Hash],
     {Give, Ask} = {[Name || Name <- Different, is_map_key(Name, Ours)],
                    [Name || Name <- Different, is_map_key(Name, Theirs)]},
-    {State, [{send, From, {groups, 1, {entries, entries(Give, Table), Ask}}}]};
+    {State, tell_entries(From, entries(Give, Table), Ask)};
 message(From, {entries, Entries, Ask}, State0) ->
     {#groups{table = Table} = State, Effects} = merge(Entries, From, State0),
-    {State, Effects ++ [{send, From, {groups, 1, {entries, entries(Ask, Table), []}}}
-                        || Ask =/= []]}.
+    {State, Effects ++ case Ask of
+                           [] -> [];
+                           _ -> tell_entries(From, entries(Ask, Table), [])
+                       end}.
+
+%% In messages of a bounded number of entries; what is asked for comes with the last.
+tell_entries(To, Entries, Ask) when length(Entries) > ?ENTRIES_MAX ->
+    {Some, Rest} = lists:split(?ENTRIES_MAX, Entries),
+    [{send, To, {groups, 1, {entries, Some, []}}} | tell_entries(To, Rest, Ask)];
+tell_entries(To, Entries, Ask) ->
+    [{send, To, {groups, 1, {entries, Entries, Ask}}}].
 
 hash(Node, #groups{table = Table}) ->
     {send, Node, {groups, 1, {hash, weft_group_table:hash(Table)}}}.
@@ -227,8 +237,8 @@ learn([], _SameTable, _Know, State) ->
 learn(Names, Table, Know, #groups{fanout = Fanout} = State0) ->
     {State1, Effects} = adopt(Table, State0),
     {Nodes, State} = some(Fanout, linked(State1) -- Know, State1),
-    News = {groups, 1, {entries, entries(Names, Table), []}},
-    {State, Effects ++ [{send, Node, News} || Node <- Nodes]}.
+    News = entries(Names, Table),
+    {State, Effects ++ lists:append([tell_entries(Node, News, []) || Node <- Nodes])}.
 
 adopt(Table, #groups{table = Before} = State0) ->
     {Old, New} = {weft_group_table:groups(Before), weft_group_table:groups(Table)},

@@ -70,7 +70,10 @@ handle_info(follow, State) ->
     ok = follow(weft_config:get(topology)),
     {noreply, State#state{timer = none}}.
 
-follow({groups, Now}) ->
+%% Groups of a topology that was set by hand are groups like others from now on.
+follow({groups, Now0}) ->
+    Now = maps:map(fun(_, Nodes) -> lists:usort(Nodes) end, Now0),
+    ok = weft_driver:command(weft_groups, {configure, weft_group_shape:without_bridge(Now)}),
     Known = [node() | weft_overlay:members()] ++ lists:append(maps:values(Now)),
     case weft_group_shape:topology(maps:from_list(weft_view:all(group)), Known) of
         Now -> ok;
