@@ -216,6 +216,10 @@ perform_one({send, To, Msg}, #driver{up = Up, name = Name, links = Links}) ->
         #{To := #{send := Send}} -> Send(Msg);
         #{} -> Links:send(To, Name, Msg)
     end;
+%% After what is here already. A timer of the system would take a millisecond and more.
+perform_one({after_ms, 0, Timer}, #driver{generation = Generation}) ->
+    self() ! {weft_timer, Generation, Timer},
+    ok;
 perform_one({after_ms, Ms, Timer}, #driver{generation = Generation}) ->
     _ = erlang:send_after(Ms, self(), {weft_timer, Generation, Timer}),
     ok;

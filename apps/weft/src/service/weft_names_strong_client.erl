@@ -204,7 +204,7 @@ sent(P, Ids, #client{requests = Requests0} = Client0, #{now_ms := NowMs} = Env) 
     #part{lease = Lease} = Part = part(P, Client1),
     Oldest = lists:min(maps:keys(Part#part.requests)),
     Asks = [{write, life(Part, Env), Lease, Oldest, Writes} || Writes =/= []]
-        ++ [{read, Reads} || Reads =/= []],
+        ++ [{read, map_get(incarnation, Env), Reads} || Reads =/= []],
     lists:foldl(fun(Ask, C) -> effect({send, Leader, {ask, P, Ask}}, C) end,
                 Client1#client{requests = Requests}, Asks).
 
@@ -267,9 +267,12 @@ answered({wrote, Life, Lease, Results}, From, P, Client0, Env) ->
             lists:foldl(fun({Id, Result}, C) -> result(Id, Result, P, C, Env) end, Client, Results);
         _ -> Client0
     end;
-answered({values, Values}, From, P, Client0, Env) ->
+%% Of an earlier life somebody may still get answers: its numbers meant something else.
+answered({values, Incarnation, Values}, From, P, Client0, #{incarnation := Incarnation} = Env) ->
     Client = put_part(P, (part(P, Client0))#part{leader = From, redirections = 0}, Client0),
     lists:foldl(fun({Id, Value}, C) -> read(Id, Value, C, Env) end, Client, Values);
+answered({values, _, _}, _From, _P, Client, _Env) ->
+    Client;
 answered({renewed, Life, Id, No, Digest}, From, P, Client0, Env) ->
     #part{renewal = Renewal} = Part = part(P, Client0),
     case {life(Part, Env), Renewal} of

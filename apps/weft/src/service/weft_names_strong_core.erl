@@ -3,8 +3,8 @@
 %% as an owner and reader (`weft_names_strong_client'), and who the voters are.
 %%
 %% Messages between nodes are `{1, {hello, Incarnation, View}}', first on each link, and `{1, [{P,
-%% What, Msg}]}': all that one event has for a node, P being the partition and What `home' (between
-%% homes), `ask' or `answer'. What a node has for itself does not leave this module.
+%% What, Msg}]}', P being the partition and What `home' (between homes), `ask' or `answer'. What a node
+%% has for itself does not leave this module.
 %%
 %% A view is `{Number, Voters}'; the greater one holds, and each node tells it to its neighbours.
 %% It says which homes a partition should have. Nothing unsafe follows from a wrong one: the members
@@ -31,6 +31,8 @@
     up :: #{node() => Incarnation :: non_neg_integer()},
     lives :: #{node() => Incarnation :: non_neg_integer()},
     dialled = #{} :: #{node() => Ms :: integer()},
+    %% Parts of messages, newest first, for nodes with a link.
+    outbox = #{} :: #{node() => [Part :: term()]},
     replicas = #{} :: #{non_neg_integer() => weft_names_strong_replica:replica()},
     client :: weft_names_strong_client:client(),
     rand :: rand:state()}).
@@ -89,8 +91,9 @@ event({message, _From, _OfANewerVersion}, _NowMs, Core) ->
     {Core, []};
 event({neighbour_up, Node}, _NowMs, Core) ->
     {Core, [{send, Node, hello(Core)}]};
-event({neighbour_down, Node, _Reason}, NowMs, #core{up = Up, replicas = Replicas} = Core0) ->
-    Core1 = Core0#core{up = maps:remove(Node, Up)},
+event({neighbour_down, Node, _Reason}, NowMs,
+      #core{up = Up, replicas = Replicas, outbox = Outbox} = Core0) ->
+    Core1 = Core0#core{up = maps:remove(Node, Up), outbox = maps:remove(Node, Outbox)},
     Core = Core1#core{replicas = maps:map(
         fun(P, Replica) ->
             weft_names_strong_replica:node_down(Node, Replica, env(P, NowMs, Core1))
@@ -113,7 +116,10 @@ event({command, From, Command}, NowMs, #core{client = Client} = Core) ->
     of_client(weft_names_strong_client:command(Command, From, Client, client_env(NowMs, Core)), [],
               NowMs, Core);
 event({timer, tick}, NowMs, Core) ->
-    ticked(NowMs, Core).
+    ticked(NowMs, Core);
+event({timer, flush}, _NowMs, #core{outbox = Outbox} = Core) ->
+    {Core#core{outbox = #{}},
+     [{send, To, {1, lists:reverse(Parts)}} || {To, Parts} <- lists:sort(maps:to_list(Outbox))]}.
 
 hello(#core{incarnation = Incarnation, view = View}) ->
     {1, {hello, Incarnation, View}}.
@@ -142,7 +148,7 @@ client_env(NowMs, #core{incarnation = Incarnation, scope = Scope, up = Up, place
 
 %% Handles parts of messages, and what this node thereby has for itself. Sends gather per node.
 run([], Sends, _NowMs, Core) ->
-    {Core, packed(lists:reverse(Sends))};
+    packed(lists:reverse(Sends), Core);
 run([{From, Part} | Rest], Sends, NowMs, Core0) ->
     {Core, Effects} = part(From, Part, NowMs, Core0),
     {Own, Others} = own(Effects, Core),
@@ -199,23 +205,17 @@ of_client({Client, Effects}, Before, NowMs, #core{self = Self} = Core) ->
     {Done, After} = run(Own, lists:reverse(Others), NowMs, Core#core{client = Client}),
     {Done, Before ++ After}.
 
-%% One message per node, in the place of its first part.
-packed(Effects) ->
-    Parts = lists:foldl(fun({send, To, Part}, Acc) ->
-                                Acc#{To => [Part | maps:get(To, Acc, [])]};
-                           (_, Acc) -> Acc
-                        end, #{}, Effects),
-    packed(Effects, Parts).
-
-packed([], _Parts) ->
-    [];
-packed([{send, To, _} | Rest], Parts) ->
-    case maps:take(To, Parts) of
-        {List, Others} -> [{send, To, {1, lists:reverse(List)}} | packed(Rest, Others)];
-        error -> packed(Rest, Parts)
-    end;
-packed([Effect | Rest], Parts) ->
-    [Effect | packed(Rest, Parts)].
+%% What goes to other nodes waits until the events are handled that are here already: the timer comes
+%% after them. So under load many parts share a message, and an idle node loses nothing.
+packed([], Core) ->
+    {Core, []};
+packed([{send, To, Part} | Rest], #core{outbox = Outbox} = Core) ->
+    Parts = [Part | maps:get(To, Outbox, [])],
+    {Done, Effects} = packed(Rest, Core#core{outbox = Outbox#{To => Parts}}),
+    {Done, [{after_ms, 0, flush} || map_size(Outbox) =:= 0] ++ Effects};
+packed([Effect | Rest], Core0) ->
+    {Core, Effects} = packed(Rest, Core0),
+    {Core, [Effect | Effects]}.
 
 %% --- time -------------------------------------------------------------------------------------
 

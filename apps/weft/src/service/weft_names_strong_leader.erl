@@ -175,9 +175,9 @@ served({From, {write, Life, Lease, Oldest, Requests}}, {Ops, Answers, Leader} = 
             {Result, Table} = weft_names_strong_table:run(Op, No0 + 1, Table0),
             wrote(From, Life, Op, Result, Acc, Leader#leader{table = Table, no = No0 + 1}, Env)
     end;
-served({From, {read, Reads}}, {Ops, Answers, #leader{table = Table} = Leader}, _Env) ->
+served({From, {read, Incarnation, Reads}}, {Ops, Answers, #leader{table = Table} = Leader}, _Env) ->
     Values = [{Id, value(What, Table)} || {Id, What} <- Reads],
-    {Ops, [{From, {values, Values}} | Answers], Leader};
+    {Ops, [{From, {values, Incarnation, Values}} | Answers], Leader};
 served({From, {renew, Life, Lease, Id, Sum}}, {Ops, Answers, Leader}, Env) ->
     #leader{table = Table, no = No} = Leader,
     case weft_names_strong_table:digest(From, {Life, Lease}, Sum, Table) of
