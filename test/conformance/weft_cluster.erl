@@ -13,6 +13,7 @@
 %%   groups         a - g1 - b       two groups that share g1
 %%   client_server  a - g1 - g2 - b  clients a and b, servers g1 and g2
 %%   peer_to_peer   a, b and three more, each with up to three neighbours
+%%   pubsub         a - broker - b   no TCP connection but to a RabbitMQ broker
 %% A third node c hangs at the gateway next to b. Nodes are controlled by `peer' over standard
 %% input and output, so control works whatever the distribution does. Names are unique, epmd is
 %% our own on a free port, each node logs to a file <name>.log in the given directory.
@@ -32,16 +33,17 @@
 %% A node that is gone for good has to be given up within the deadline of a case.
 -define(RESUME_MS, 3_000).
 
--type topology() :: full_mesh | groups | client_server | peer_to_peer.
+-type topology() :: full_mesh | groups | client_server | peer_to_peer | pubsub.
 -type carrier() :: stock | direct | tls | gateway1 | gateway3 | triangle | topology().
 -type name() :: a | b | c | g1 | g2 | g3.
 -type epmd() :: #{port := inet:port_number(), os_pid := integer(), handle := port()}.
 -type options() :: #{circuits => hidden | visible, third => boolean(), args => [string()],
                      resume_ms => pos_integer()}.
+-type place() :: #{epmd := epmd(), log_dir := file:filename(), broker => Url :: string()}.
 -type cluster() :: #{carrier := carrier(), nodes := #{name() => node()},
                      peers := #{name() => pid()}, os_pids := #{name() => string()},
                      boots := #{name() => map()}}.
--export_type([carrier/0, topology/0, cluster/0, epmd/0, name/0, options/0]).
+-export_type([carrier/0, topology/0, cluster/0, epmd/0, name/0, options/0, place/0]).
 
 %% @doc All carriers that every case runs on.
 -spec carriers() -> [carrier()].
@@ -51,7 +53,7 @@ carriers() ->
 %% @doc The other topologies than static links.
 -spec topologies() -> [topology()].
 topologies() ->
-    [full_mesh, groups, client_server, peer_to_peer].
+    [full_mesh, groups, client_server, peer_to_peer, pubsub].
 
 %% @doc Starts an epmd for us alone, on a port that is free now.
 -spec start_epmd() -> epmd().
@@ -72,16 +74,18 @@ start_epmd() ->
 stop_epmd(#{os_pid := OsPid}) ->
     kill(integer_to_list(OsPid)).
 
-%% @doc Starts the nodes of a cluster and connects them. Node logs go to LogDir.
--spec start(carrier(), options(), #{epmd := epmd(), log_dir := file:filename()}) -> cluster().
+%% @doc Starts the nodes of a cluster and connects them. Node logs go to log_dir; pubsub needs the
+%% URL of a broker.
+-spec start(carrier(), options(), place()) -> cluster().
 start(Carrier, Options, Place) ->
     Unique = integer_to_list(erlang:unique_integer([positive])) ++ "x" ++ os:getpid(),
     Names = names(Carrier, Options),
     Nodes = maps:from_list([{Name, node_name(Name, Unique)} || Name <- Names]),
-    Common = carrier_args(Carrier, Options, Place) ++ common_args(Names, Unique)
+    Common = carrier_args(Carrier, Options, Place#{unique => Unique}) ++ common_args(Names, Unique)
         ++ maps:get(args, Options, []),
     Boots = maps:map(fun(Name, Node) ->
-                             Args = topology_args(topology(Carrier, Name, Nodes)) ++ Common,
+                             Shape = topology(Carrier, Name, Nodes#{place => Place}),
+                             Args = topology_args(Shape) ++ Common,
                              boot(Name, Node, Unique, Args, Place)
                      end, Nodes),
     Peers = boot_all(Boots),
@@ -145,7 +149,7 @@ topology(Carrier, _Name, _Nodes) when Carrier =:= stock; Carrier =:= direct; Car
 topology(full_mesh, _Name, #{a := A}) ->
     {full_mesh, #{seeds => [A]}};
 topology(groups, _Name, #{a := A, g1 := G} = Nodes) ->
-    {groups, #{left => [A, G], right => lists:delete(A, maps:values(Nodes))}};
+    {groups, #{left => [A, G], right => maps:values(maps:without([a, place], Nodes))}};
 topology(client_server, Name, #{g1 := G1, g2 := G2}) ->
     case Name of
         a -> {client_server, #{role => client, servers => [G1]}};
@@ -154,6 +158,8 @@ topology(client_server, Name, #{g1 := G1, g2 := G2}) ->
     end;
 topology(peer_to_peer, _Name, #{g1 := G}) ->
     {peer_to_peer, #{seeds => [G], active => 3}};
+topology(pubsub, _Name, #{place := #{broker := Url}}) ->
+    {pubsub, #{broker => Url, announce_ms => 1000}};
 topology(Gateways, _Name, Nodes) ->
     {static, #{links => links(Gateways, Nodes)}}.
 
@@ -194,6 +200,12 @@ carrier_args(Direct, Options, _Place) when Direct =:= direct; Direct =:= full_me
 carrier_args(tls, Options, #{log_dir := Dir}) ->
     weft_args(Options) ++ ["-weft", "transport", "tls", "-weft", "lanes", "2",
                            "-weft", "tls_options", term(tls_options(Dir))];
+%% Brokers know clusters by their names.
+carrier_args(pubsub, Options, #{unique := Unique}) ->
+    Client = [amqp_client, rabbit_misc, jsx, recon, credentials_obfuscation],
+    weft_args(Options)
+        ++ ["-weft", "cluster_name", term("conformance_" ++ Unique)]
+        ++ lists:append([["-pa", directory_of(Module)] || Module <- [weft_amqp | Client]]);
 carrier_args(Partial, Options, _Place) ->
     Circuits = maps:get(circuits, Options, hidden),
     Lanes = case Partial of gateway3 -> ["-weft", "lanes", "3"]; _ -> [] end,

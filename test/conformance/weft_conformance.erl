@@ -14,7 +14,7 @@
 %% Non-goals: speed; behaviour of weft that plain distribution does not have.
 -module(weft_conformance).
 
--export([modules/0, cases/1, needs/1, run/2]).
+-export([modules/0, cases/1, needs/1, not_given/2, run/2]).
 
 -define(TIME_MS, 30_000).
 
@@ -41,6 +41,13 @@ cases(Kind) ->
 -spec needs(atom()) -> map().
 needs(Case) ->
     needs(module_of(Case), Case).
+
+%% @doc Why a carrier cannot give what a case asks for. The whole list of such cases.
+-spec not_given(weft_cluster:carrier(), atom()) -> {true, Reason :: string()} | false.
+not_given(pubsub, nodelay_is_set_and_read) ->
+    {true, "a lane through a broker has no socket of its own, so no options of one: enotsup"};
+not_given(_Carrier, _Case) ->
+    false.
 
 %% @doc Runs a case on this node.
 -spec run(atom(), map()) -> passed | {failed, string()}.

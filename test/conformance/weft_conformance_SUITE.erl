@@ -46,18 +46,32 @@ init_per_group(visible, Config) ->
     [{cluster, start(Config, #{circuits => visible, third => true})} | Config];
 init_per_group(own, Config) ->
     Config;
+init_per_group(pubsub, Config) ->
+    case weft_amqp_test_broker:is_installed() of
+        true ->
+            #{port := EpmdPort} = proplists:get_value(epmd, Config),
+            Dir = filename:join(proplists:get_value(priv_dir, Config), "broker"),
+            Keeper = weft_amqp_test_keeper:start([weft_amqp_test_broker:new(Dir, EpmdPort)]),
+            [{carrier, pubsub}, {broker, Keeper} | Config];
+        false ->
+            {skip, "no RabbitMQ here (Debian package rabbitmq-server)"}
+    end;
 init_per_group(Carrier, Config) ->
     [{carrier, Carrier} | Config].
 
 end_per_group(Kind, Config) when Kind =:= shared; Kind =:= visible ->
     weft_cluster:stop(proplists:get_value(cluster, Config));
+end_per_group(pubsub, Config) ->
+    weft_amqp_test_keeper:stop(proplists:get_value(broker, Config));
 end_per_group(_, _) ->
     ok.
 
 init_per_testcase(Case, Config) ->
-    case weft_conformance:needs(Case) of
-        #{own := true} = Needs -> [{cluster, start(Config, own_options(Needs))} | Config];
-        #{} -> Config
+    case {weft_conformance:not_given(proplists:get_value(carrier, Config), Case),
+          weft_conformance:needs(Case)} of
+        {{true, Reason}, _} -> {skip, Reason};
+        {false, #{own := true} = Needs} -> [{cluster, start(Config, own_options(Needs))} | Config];
+        {false, #{}} -> Config
     end.
 
 end_per_testcase(Case, Config) ->
@@ -92,4 +106,10 @@ own_options(Needs) ->
 start(Config, Options) ->
     Place = #{epmd => proplists:get_value(epmd, Config),
               log_dir => proplists:get_value(priv_dir, Config)},
-    weft_cluster:start(proplists:get_value(carrier, Config), Options, Place).
+    weft_cluster:start(proplists:get_value(carrier, Config), Options, broker(Place, Config)).
+
+broker(Place, Config) ->
+    case proplists:get_value(broker, Config) of
+        undefined -> Place;
+        Keeper -> Place#{broker => weft_amqp_test_keeper:url(Keeper)}
+    end.

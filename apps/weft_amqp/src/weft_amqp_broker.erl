@@ -19,7 +19,7 @@
 
 -define(RETRY_MIN_MS, 200).
 -define(RETRY_MAX_MS, 5000).
--define(RETRY_LASTING_MS, 30000).
+-define(RETRY_LASTING_MS, 15000).
 -define(STATUS_MS, 2000).
 -define(STOP_MS, 5000).
 
@@ -58,6 +58,7 @@ status() ->
 init(#{brokers := Brokers, exchange := Exchange, part_bytes := PartBytes,
        announce_ms := AnnounceMs}) ->
     process_flag(trap_exit, true),
+    weft_amqp_lanes:set_own(down),
     weft_tunnel:use(weft_amqp),
     Presence = weft_amqp_presence_core:new(atom_to_binary(node()), weft_identity:incarnation()),
     {ok, connect(#broker{brokers = Brokers, exchange = Exchange, part_bytes = PartBytes,
@@ -94,7 +95,7 @@ handle_info({timeout, _, connect}, #broker{state = waiting} = Broker) ->
     {noreply, connect(Broker)};
 handle_info({timeout, Timer, {announce, Inbox}}, #broker{inbox = Inbox} = Broker)
   when is_reference(Timer) ->
-    {noreply, announce_later(expire(announce(here, Broker)))};
+    {noreply, announce_later(tell_overlay(expire(announce(here, Broker))))};
 handle_info(_OfAFormerConnection, Broker) ->
     {noreply, Broker}.
 
@@ -103,7 +104,8 @@ terminate(_Reason, #broker{state = State} = Broker) ->
     weft_tunnel:release(weft_amqp),
     _ = State =:= up andalso announce(bye, Broker),
     weft_amqp_lanes:set_own(down),
-    close(Broker).
+    %% What was published goes out first.
+    lists:foreach(fun stop/1, connections(Broker)).
 
 %% --- up and down ------------------------------------------------------------------------------
 
@@ -129,7 +131,7 @@ set_own(#broker{state = State, queue = Queue, outbox = Outbox, part_bytes = Part
 
 lost(Reason, #broker{retry_ms = RetryMs, brokers = [First | Rest]} = Broker) ->
     weft_amqp_lanes:set_own(down),
-    close(Broker),
+    lists:foreach(fun abandon/1, connections(Broker)),
     PauseMs = case weft_amqp_connection:is_lasting(Reason) of
                   true -> ?RETRY_LASTING_MS;
                   false -> RetryMs div 2 + rand:uniform(RetryMs)
@@ -139,11 +141,14 @@ lost(Reason, #broker{retry_ms = RetryMs, brokers = [First | Rest]} = Broker) ->
         state = waiting, inbox = undefined, outbox = undefined, last_error = Reason,
         brokers = Rest ++ [First], retry_ms = min(?RETRY_MAX_MS, 2 * RetryMs)}).
 
-%% What was published goes out first.
-close(#broker{inbox = Inbox, outbox = Outbox}) ->
-    lists:foreach(fun stop/1, [Pid || Pid <- [Outbox, Inbox], is_pid(Pid)]).
+connections(#broker{inbox = Inbox, outbox = Outbox}) ->
+    [Pid || Pid <- [Outbox, Inbox], is_pid(Pid)].
 
-%% One that is still opening its connection cannot hear.
+%% One that is still opening its connection hears of it later; nobody waits.
+abandon(Pid) ->
+    unlink(Pid),
+    exit(Pid, shutdown).
+
 stop(Pid) ->
     unlink(Pid),
     try gen_server:stop(Pid, shutdown, ?STOP_MS)
@@ -161,15 +166,25 @@ announced(Announcement, Broker) ->
             Broker
     end.
 
-expire(#broker{presence = Presence} = Broker) ->
-    present(weft_amqp_presence_core:expire(now_ms(), Presence), Broker).
+expire(#broker{state = up, presence = Presence} = Broker) ->
+    present(weft_amqp_presence_core:expire(now_ms(), Presence), Broker);
+expire(Broker) ->
+    Broker.
 
 present({Effects, Presence}, Broker0) ->
     Broker = lists:foldl(fun effect/2, Broker0#broker{presence = Presence}, Effects),
-    _ = [weft_overlay:seed([binary_to_atom(Name)
-                            || Name <- weft_amqp_presence_core:nodes(Presence)])
-         || Effects =/= []],
+    case Effects of
+        [] -> Broker;
+        _ -> tell_overlay(Broker)
+    end.
+
+%% Now and then without need, since it may have started later, or again.
+tell_overlay(Broker) ->
+    weft_overlay:seed(others(Broker)),
     Broker.
+
+others(#broker{presence = Presence}) ->
+    [binary_to_atom(Name) || Name <- weft_amqp_presence_core:nodes(Presence)].
 
 %% The name is of a node that knows the cookie.
 effect({moved, Name, Queue}, Broker) ->
@@ -178,7 +193,9 @@ effect({moved, Name, Queue}, Broker) ->
     weft_links:retry(Node),
     Broker;
 effect({gone, Name}, Broker) ->
-    weft_amqp_lanes:delete_queue(binary_to_atom(Name)),
+    Node = binary_to_atom(Name),
+    weft_amqp_lanes:delete_queue(Node),
+    weft_links:break(Node),
     Broker;
 effect({hello, Queue}, Broker) ->
     say(here, {queue, Queue}, Broker);
@@ -215,13 +232,11 @@ key() ->
 
 %% --- what people see --------------------------------------------------------------------------
 
-info(#broker{brokers = [Params | _], state = State, last_error = LastError, presence = Presence,
+info(#broker{brokers = [Params | _], state = State, last_error = LastError,
              counters = Counters, ups = Ups} = Broker) ->
     maps:merge(#{state => State, broker => weft_amqp_connection:place(Params), ups => Ups,
                  last_error => error_text(LastError), lanes => weft_amqp_lanes:count(),
-                 announce_ms => interval_ms(Broker),
-                 nodes => [binary_to_atom(Name)
-                           || Name <- weft_amqp_presence_core:nodes(Presence)]},
+                 announce_ms => interval_ms(Broker), nodes => others(Broker)},
                weft_amqp_outbox:counts(Counters)).
 
 error_text(undefined) -> "none";

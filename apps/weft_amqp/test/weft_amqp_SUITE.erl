@@ -11,7 +11,8 @@
 
 -export([suite/0, all/0, groups/0, init_per_suite/1, end_per_suite/1, init_per_group/2,
          end_per_group/2, init_per_testcase/2, end_per_testcase/2]).
--export([three_nodes_talk/1, large_messages_go_in_parts/1, lanes_of_channels_go_there_too/1,
+-export([three_nodes_talk/1, connections_begin_and_end_with_the_application/1,
+         large_messages_go_in_parts/1, lanes_of_channels_go_there_too/1,
          a_killed_node_comes_back_as_another/1, a_node_that_stops_says_so/1,
          of_two_nodes_with_one_name_the_later_stays/1, what_others_write_does_no_harm/1,
          a_blocked_broker_makes_senders_wait/1, closed_connections_lose_nothing/1,
@@ -29,7 +30,8 @@ all() -> [{group, one_broker}, {group, own_brokers}, what_is_missing_or_wrong_is
 
 groups() ->
     [{one_broker, [],
-      [three_nodes_talk, large_messages_go_in_parts, lanes_of_channels_go_there_too,
+      [three_nodes_talk, connections_begin_and_end_with_the_application,
+       large_messages_go_in_parts, lanes_of_channels_go_there_too,
        a_killed_node_comes_back_as_another, a_node_that_stops_says_so,
        of_two_nodes_with_one_name_the_later_stays, what_others_write_does_no_harm,
        a_blocked_broker_makes_senders_wait, closed_connections_lose_nothing,
@@ -82,6 +84,22 @@ three_nodes_talk(Config) ->
 
 talk(X, Y) ->
     ok = call(X, weft_amqp_test_talk, all, [name(Y)]).
+
+%% Unlike those of other topologies, since the client of the broker is an application itself.
+connections_begin_and_end_with_the_application(Config) ->
+    A = start(a, Config),
+    Topology = call(A, weft, topology, []),
+    B = start_only(b, Topology, [], all, Config),
+    ?assertEqual(false, call(B, net_kernel, connect_node, [name(A)])),
+    ?assertEqual([], call(B, weft_amqp_test_talk, peer_ports, [])),
+    [begin
+         {ok, _} = call(B, application, ensure_all_started, [weft]),
+         until_together([A, B]),
+         talk(B, A),
+         ok = call(B, application, stop, [weft]),
+         weft_test_nodes:until(fun() -> call(A, erlang, nodes, []) =:= [] end, ?LONG_MS),
+         ?assertEqual([], call(B, weft_amqp_test_talk, peer_ports, []))
+     end || _ <- [first, again]].
 
 large_messages_go_in_parts(Config) ->
     Nodes = [A, B] = [start(Name, [{message_bytes, 4096}], [], Config) || Name <- [a, b]],
@@ -215,6 +233,10 @@ a_wrong_password_is_said_and_tried_less_often(Config) ->
     B = start(b, [{broker, Url("poor", "poor") ++ "/other"}], [], Config),
     weft_test_nodes:until(fun() -> is_error("vhost", B) orelse is_error("virtual host", B) end,
                           ?LONG_MS),
+    _ = [weft_amqp_test_keeper:ctl(Args, Keeper)
+         || Args <- [["change_password", "node", "wrong"],
+                     ["set_permissions", "node", ".*", ".*", ".*"]]],
+    weft_test_nodes:until(fun() -> maps:get(state, broker_status(A)) =:= up end, ?LONG_MS),
     weft_amqp_test_keeper:stop(Keeper).
 
 the_other_broker_of_a_cluster_takes_over(Config) ->
