@@ -5,12 +5,7 @@
 -module(weft_sim_connectivity_checker).
 -behaviour(weft_sim_checker).
 
--export([view_changed/5, settled/2]).
-
-%% @doc Nothing while things are changing.
--spec view_changed(node(), term(), term(), weft_sim_world:world(), map()) -> ok.
-view_changed(_Name, _Key, _Value, _World, _Options) ->
-    ok.
+-export([settled/2]).
 
 %% @doc Looks at the links that both ends agree on.
 -spec settled(weft_sim_world:world(), map()) -> weft_sim_checker:verdict().

@@ -5,7 +5,8 @@
 %% faults of lanes: a cut or a crash loses the lane and what is on it, a pause makes it half dead.
 %% It carries `{packet, Bytes, Msg}' from one end to the other as `{carried, Msg}', in order,
 %% `bytes_per_ms' at a time, and tells the sender with `{sent, Bytes}' what has left the buffer.
-%% While both ends have it they were told so by `lane_up'. An end that is lost takes the other along.
+%% While both ends have it they were told so by `lane_up'. An end that is lost takes the other one
+%% along.
 -module(weft_sim_lane_core).
 -behaviour(weft_core).
 

@@ -7,14 +7,9 @@
 -module(weft_sim_patient_checker).
 -behaviour(weft_sim_checker).
 
--export([view_changed/5, settled/2]).
+-export([settled/2]).
 
 -define(STEP_MS, 100).
-
-%% @doc Nothing while things are changing.
--spec view_changed(node(), term(), term(), weft_sim_world:world(), map()) -> ok.
-view_changed(_Name, _Key, _Value, _World, _Options) ->
-    ok.
 
 %% @doc Looks at the world now, and if need be as it goes on.
 -spec settled(weft_sim_world:world(), #{checker := {module(), map()}, atom() => term()}) ->

@@ -30,7 +30,7 @@ names() ->
     [static_churn, static_costs, static_restarts, router_restarts, groups_churn, group_changes,
      mesh_churn, mesh_leave, mesh_split, swim_churn, swim_leave, swim_split,
      clients_churn, clients_loss, peers_churn, peers_leave, peers_split, session_faults,
-     session_lanes].
+     session_lanes | weft_sim_names_scenario:names()].
 
 %% @doc One line about a scenario.
 -spec describe(atom()) -> string().
@@ -52,7 +52,8 @@ describe(peers_churn) -> "peer to peer, with broadcasts; all kinds of faults";
 describe(peers_leave) -> "peer to peer, with broadcasts; nodes leave and come back";
 describe(peers_split) -> "peer to peer, with broadcasts; in two halves for ten minutes";
 describe(session_faults) -> "a session over gateways that crash, pause and lose lanes";
-describe(session_lanes) -> "a session over one link, the lanes of which are lost and found".
+describe(session_lanes) -> "a session over one link, the lanes of which are lost and found";
+describe(StrongNames) -> weft_sim_names_scenario:describe(StrongNames).
 
 %% @doc Builds a scenario. The same arguments give the same scenario.
 -spec build(atom(), Seed :: integer(), NodeCount :: pos_integer()) -> scenario().
@@ -134,7 +135,9 @@ build(peers_split, Nodes) ->
     Scenario = peers(Nodes, [{10000, {partition, [One, Other]}}]),
     Scenario#{heal_at_ms := 610000};
 build(Name, Nodes) when Name =:= session_faults; Name =:= session_lanes ->
-    weft_sim_session_scenario:build(Name, Nodes).
+    weft_sim_session_scenario:build(Name, Nodes);
+build(StrongNames, Nodes) ->
+    weft_sim_names_scenario:build(StrongNames, Nodes).
 
 %% Few names, so that they clash, and some of the changes at the same moment.
 group_changes(Nodes) ->

@@ -2,8 +2,8 @@
 %% @doc The processes of a simulated node that send over its session, and the VM's queue before it.
 %%
 %% Kinds of senders: `small' sends a small message every 20 ms, `flood' small ones without end,
-%% `bulk' large ones without end, in fragments. Beside them come signals without a known sender. Like
-%% processes they send when they run: not while suspended by the fair queue, and none of them while
+%% `bulk' large ones without end, in fragments. Beside them come signals without a known sender.
+%% Like processes they send when they run: not while suspended by the fair queue, and none of them while
 %% the VM's queue is long, until it is half of that. Each frame has a note for the receiving end
 %% (`weft_sim_receipts'): {Key, NumberOfTheFrameOfKey, DueMs, Before}. DueMs is when a small message
 %% should have been sent; Before tells what a signal without sender comes after.

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Invariant: what a session holds is bounded, whatever the paths do. It queues at most
 %% `queue_bytes' and what was fetched before one payload was sent; it keeps at most `window_bytes',
-%% what express may go beyond, and a payload; and what arrives early never is over its bound, so that
-%% no path is broken for that. In the end nothing waits or is kept but what nobody has asked to
+%% what express may go beyond, and a payload; and what arrives early never is over its bound, so
+%% that no path is broken for that. In the end nothing waits or is kept but what nobody has asked to
 %% acknowledge: less than a quarter of the window.
 %%
 %% Options: `nodes', the ends; `queue_bytes', `window_bytes'.

@@ -3,8 +3,8 @@
 %% short faults. Draws from the sequence of random numbers that `weft_sim_scenario:build/3' has
 %% started.
 %%
-%% Faults happen for six seconds. Once the last broken lane must have been noticed (3 s), dialled and
-%% used again, messages of a small sender are timed, while the others go on beside it; then all that
+%% Faults happen for six seconds. Once the last broken lane must have been noticed (3 s), dialled
+%% and used again, messages of a small sender are timed, while the others go on beside it; then all that
 %% was sent has time to be delivered.
 -module(weft_sim_session_scenario).
 
@@ -73,8 +73,8 @@ machine(Node, Ends, Gateways, Lanes, Traffic) ->
 
 %% --- who sends --------------------------------------------------------------------------------
 
-%% One sender alone (then all is in one order), or a small one beside others. At times the source has
-%% nothing to say, and so does not see by itself that its path is gone.
+%% One sender alone (then all is in one order), or a small one beside others. At times the source
+%% has nothing to say, and so does not see by itself that its path is gone.
 traffic() ->
     Others = pick([[], [bulk], [flood], lists:duplicate(2 + uniform(10), bulk),
                    [flood | lists:duplicate(uniform(4), bulk)]]),

@@ -4,8 +4,8 @@
 %%
 %% Played here, rule by rule as there, is what needs processes and sockets: opening a path and
 %% opening it again, striping over lanes that are not busy, repeating what a lost lane or path took
-%% along, coming back to the link when it is up again. A lane is busy while more than a socket buffer
-%% is waiting in it. Not played: giving up. Time is that of the world, in milliseconds.
+%% along, coming back to the link when it is up again. A lane is busy while more than a socket
+%% buffer is waiting in it. Not played: giving up. Time is that of the world, in milliseconds.
 -module(weft_sim_stream).
 
 -export([new/4, handle/3, can_send/1, room/1, window_bytes/1, flush/1, push/4, info/1]).

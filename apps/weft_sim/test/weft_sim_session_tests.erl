@@ -13,7 +13,8 @@
 
 frames_have_the_senders_that_the_fair_queue_reads_test() ->
     [First, Second, Third] = weft_sim_frames:fragments(7, 1, note, [note, note], 100),
-    ?assertEqual([{whole, 7}, {whole, last}, {whole, ordered}, {first, 1, 7}, {more, 1}, {final, 1}],
+    ?assertEqual([{whole, 7}, {whole, last}, {whole, ordered},
+                  {first, 1, 7}, {more, 1}, {final, 1}],
                  [weft_frame:read(Frame)
                   || Frame <- [weft_sim_frames:whole(7, note, 100), weft_sim_frames:last(note),
                                weft_sim_frames:ordered(note), First, Second, Third]]).
