@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The verbs of the project. Each one says what it does in the line `make help` prints.
 .DEFAULT_GOAL := help
-.PHONY: help setup compile check test demo sim bench bench-compare clean
+.PHONY: help setup compile check test demo sim nightly bench bench-compare clean
 
 BUILD := $(or $(REBAR_BASE_DIR),_build)
 
@@ -39,6 +39,13 @@ sim: ## simulate the protocols in virtual time (QUICK=1: about two minutes)
 	@erl -noinput -pa $(BUILD)/default/lib/*/ebin \
 	    -eval 'weft_sim_cli:run(init:get_plain_arguments()).' \
 	    -extra $(if $(QUICK),--quick) $(ARGS)
+
+nightly: ## simulate 100,000 schedules of faults (FROM=, TO=: seeds; RESUME=1: where it stopped)
+	@bin/setup compile
+	@QUIET=1 rebar3 compile
+	@erl -noinput -pa $(BUILD)/default/lib/*/ebin \
+	    -eval 'weft_sim_cli:run(init:get_plain_arguments()).' \
+	    -extra --nightly $(if $(FROM),--from $(FROM)) $(if $(TO),--to $(TO)) $(if $(RESUME),--resume)
 
 bench: ## measure against stock distribution (QUICK=1: 3 minutes; WORKLOADS=a,c VARIANTS=.. ONLY=..)
 	@bin/setup bench

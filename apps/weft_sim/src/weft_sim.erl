@@ -3,10 +3,11 @@
 %% `weft_sim_scenario' (what shall happen) and the checkers (what must hold).
 -module(weft_sim).
 
--export([run/3, run_traced/3, run_scenario/2, replay_command/3]).
+-export([run/3, run_traced/3, run_scenario/2, violation_text/4, replay_command/3]).
 -export_type([result/0]).
 
--type result() :: #{violation := none | {AtMs :: non_neg_integer(), Checker :: module(), string()},
+-type violation() :: {AtMs :: non_neg_integer(), Checker :: module(), string()}.
+-type result() :: #{violation := none | violation(),
                     virtual_ms := non_neg_integer(),
                     real_ms := non_neg_integer(),
                     events := non_neg_integer(),
@@ -44,6 +45,14 @@ steps(#{steps := Steps, lasting := Lasting, heal_at_ms := HealMs}) ->
     [Step || {AtMs, _} = Step <- Steps, AtMs < HealMs]
         ++ [{HealMs, heal_all}]
         ++ [{HealMs + AfterMs, Verb} || {AfterMs, Verb} <- Lasting].
+
+%% @doc What was violated, when, and how to see it again.
+-spec violation_text(Scenario :: atom(), Seed :: integer(), NodeCount :: pos_integer(),
+                     violation()) -> iolist().
+violation_text(Name, Seed, NodeCount, {AtMs, Checker, Text}) ->
+    io_lib:format("~n~s, seed ~b, ~b nodes: violated at ~b ms (~s)~n  ~ts~n  Repeat it: ~ts~n",
+                  [Name, Seed, NodeCount, AtMs, Checker, Text,
+                   replay_command(Name, Seed, NodeCount)]).
 
 %% @doc The command that repeats a run, for the root of the repository.
 -spec replay_command(Scenario :: atom(), Seed :: integer(), NodeCount :: pos_integer()) -> iolist().

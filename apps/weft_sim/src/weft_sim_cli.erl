@@ -12,6 +12,9 @@
 %% --list               the names of the scenarios
 %% --swim               only the figures of the failure detector (weft_sim_swim)
 %% --gossip             only those of large peer-to-peer clusters (weft_sim_gossip)
+%% --nightly            100,000 schedules of faults (weft_sim_nightly)
+%% --from N, --to N     the seeds of these
+%% --resume             those that were not done yet
 %% '''
 %% Without a choice of scenario, seeds or nodes the figures follow.
 %% The first violation of a scenario ends its row and is told with the command that repeats it.
@@ -35,6 +38,7 @@ main(Arguments) ->
             trace(Scenario, Seed, maps:get(nodes, Options, 5));
         #{trace := true} -> usage("--trace needs --scenario and --seed");
         #{swim := true} = Options -> figures([fun weft_sim_swim:print/1], Options);
+        #{nightly := true} = Options -> nightly(weft_sim_nightly:seeds(Options));
         #{gossip := true, nodes := Nodes} -> figures([fun(_) -> gossip(Nodes) end], #{});
         #{gossip := true} = Options -> figures([fun weft_sim_gossip_report:print/1], Options);
         Options when is_map_key(scenario, Options); is_map_key(seed, Options);
@@ -51,17 +55,18 @@ options([], Options) -> Options;
 options(["" | Rest], Options) -> options(Rest, Options);
 options([Flag | Rest], Options)
   when Flag =:= "quick"; Flag =:= "trace"; Flag =:= "list"; Flag =:= "swim";
-       Flag =:= "gossip" ->
+       Flag =:= "gossip"; Flag =:= "nightly"; Flag =:= "resume" ->
     options(Rest, Options#{list_to_existing_atom(Flag) => true});
 options(["scenario", Name | Rest], Options) ->
     case [Known || Known <- weft_sim_scenario:names(), atom_to_list(Known) =:= Name] of
         [Scenario] -> options(Rest, Options#{scenario => Scenario});
         [] -> throw({usage, io_lib:format("no scenario ~ts; --list names them", [Name])})
     end;
-options([Key, Value | Rest], Options) when Key =:= "seed"; Key =:= "seeds"; Key =:= "nodes" ->
+options([Key, Value | Rest], Options)
+  when Key =:= "seed"; Key =:= "seeds"; Key =:= "nodes"; Key =:= "from"; Key =:= "to" ->
     case string:to_integer(Value) of
         {Number, ""} when Number > 0 ->
-            options(Rest, Options#{list_to_existing_atom(Key) => Number});
+            options(Rest, Options#{list_to_atom(Key) => Number});
         _ -> throw({usage, io_lib:format("--~ts needs a number above 0, not ~ts", [Key, Value])})
     end;
 options([Other | _], _Options) ->
@@ -69,7 +74,8 @@ options([Other | _], _Options) ->
 
 usage(Text) ->
     io:format(standard_error, "~ts~nArguments: [--quick] [--scenario NAME] [--seed N | --seeds N] "
-              "[--nodes N] [--trace] [--list] [--swim] [--gossip]~n", [Text]),
+              "[--nodes N] [--trace] [--list] [--swim] [--gossip] "
+              "[--nightly [--from N] [--to N] [--resume]]~n", [Text]),
     2.
 
 list() ->
@@ -145,6 +151,14 @@ run_seeds([Seed | Rest], Name, Nodes, Done, Sums0) ->
         _ -> {Done + 1, [{Name, Seed, Nodes, Violation}], Sums}
     end.
 
+nightly({From, To}) when From > To ->
+    usage(io_lib:format("nothing to do: all seeds up to ~b are done", [To]));
+nightly({From, To}) ->
+    case weft_sim_nightly:run(From, To) of
+        true -> 0;
+        false -> 1
+    end.
+
 gossip(Nodes) ->
     weft_sim_gossip_report:print([Nodes], weft_sim_gossip_report:file()).
 
@@ -154,10 +168,8 @@ figures(Prints, Options) ->
     lists:foreach(fun(Miss) -> io:format("MISSED: ~ts~n", [Miss]) end, Misses),
     case Misses of [] -> 0; _ -> 1 end.
 
-print_failure({Name, Seed, Nodes, {AtMs, Checker, Text}}) ->
-    io:format("~n~s, seed ~b, ~b nodes: violated at ~b ms (~s)~n  ~ts~n  Repeat it: ~ts~n",
-              [Name, Seed, Nodes, AtMs, Checker, Text,
-               weft_sim:replay_command(Name, Seed, Nodes)]).
+print_failure({Name, Seed, Nodes, Violation}) ->
+    io:put_chars(weft_sim:violation_text(Name, Seed, Nodes, Violation)).
 
 trace(Scenario, Seed, Nodes) ->
     {Result, Trace} = weft_sim:run_traced(Scenario, Seed, Nodes),
