@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Top supervisor of the application.
+%% @doc Top supervisor of the application: of the process `s_group', which gets the configured groups.
+%% All that lasts is in weft, so a restart loses nothing but who called `s_group:monitor_nodes/1'.
 -module(sd_erlang_sup).
 -behaviour(supervisor).
 
