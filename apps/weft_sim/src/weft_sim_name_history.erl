@@ -1,0 +1,122 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc From what users of strong names did and were told (`weft_sim_names_core') to one history for
+%% each name, for `weft_sim_linearizability'. As an observer it only collects.
+%%
+%% A command without an answer, or with `no_quorum', may have been carried out or not, at any time.
+%% Each registration is followed by the operation `{expire, Pid}': from the instant when its owner
+%% stopped believing in it, the homes may let go of it. He stops when he is told so, when the lease
+%% as he knows it ends (he may be paused and not notice), or when his node crashes.
+-module(weft_sim_name_history).
+-behaviour(weft_sim_observer).
+
+-export([new/0, sent/5, notice/5, histories/2]).
+-export_type([events/0]).
+
+-opaque events() :: [{NowUs :: non_neg_integer(), node(), term()}].
+
+%% @doc Nothing seen yet.
+-spec new() -> events().
+new() -> [].
+
+%% @private
+-spec sent(node(), atom(), term(), non_neg_integer(), events()) -> events().
+sent(_Node, _Machine, _Msg, _NowUs, Events) -> Events.
+
+%% @private
+-spec notice(node(), atom(), term(), non_neg_integer(), events()) -> events().
+notice(Node, _Machine, {history, Event}, NowUs, Events) -> [{NowUs, Node, Event} | Events];
+notice(_Node, _Machine, _Notice, _NowUs, Events) -> Events.
+
+%% @doc The history of each name. Crashes: when which node lost its memory. `PartitionOf': the
+%% partition of a name.
+-spec histories(events(), #{crashes := [{AtUs :: non_neg_integer(), node()}],
+                            partition_of := fun((Name :: term()) -> non_neg_integer())}) ->
+          #{Name :: term() => [weft_sim_linearizability:entry()]}.
+histories(Events0, #{crashes := Crashes} = Options) ->
+    %% A crash takes place before anything that the next life does at the same instant.
+    Events = lists:keysort(1, [{AtUs, Node, crash} || {AtUs, Node} <- Crashes]
+                           ++ lists:reverse(Events0)),
+    ByNode = lists:foldl(fun({Us, Node, Event}, Acc) ->
+                             Acc#{Node => [{Us, Event} | maps:get(Node, Acc, [])]}
+                         end, #{}, Events),
+    Entries = lists:append([of_node(lists:reverse(List), Options)
+                            || {_, List} <- maps:to_list(ByNode)]),
+    Seen = maps:from_list([{Pid, []} || {_, Entry} <- Entries, Pid <- seen(Entry)]),
+    lists:foldl(fun({Name, Entry}, Acc) ->
+                    Acc#{Name => [Entry | maps:get(Name, Acc, [])]}
+                end, #{}, [Named || {_, Entry} = Named <- Entries, matters(Entry, Seen)]).
+
+%% A registration that may have been carried out or not, and whose process nobody ever saw, changes
+%% nothing for anybody.
+matters({_, never, {register, Pid, unknown}}, Seen) -> is_map_key(Pid, Seen);
+matters({_, never, {update, _, Pid, unknown}}, Seen) -> is_map_key(Pid, Seen);
+matters({_, never, {expire, Pid}}, Seen) -> is_map_key(Pid, Seen);
+matters(_Entry, _Seen) -> true.
+
+seen({_, _, {register, Pid, ok}}) -> [Pid];
+seen({_, _, {register, _, {taken, Pid}}}) -> [Pid];
+seen({_, _, {update, Pid, New, ok}}) -> [Pid, New];
+seen({_, _, {update, Pid, _, unknown}}) -> [Pid];
+seen({_, _, {whereis, Pid}}) -> [Pid];
+seen(_Entry) -> [].
+
+%% The commands of one node; after a crash numbers begin anew, so each life is apart.
+of_node(Events, Options) ->
+    case lists:splitwith(fun({_, Event}) -> Event =/= crash end, Events) of
+        {Life, []} -> of_life(Life, infinity, Options);
+        {Life, [{Us, crash} | Rest]} -> of_life(Life, Us, Options) ++ of_node(Rest, Options)
+    end.
+
+of_life(Events, EndUs, Options) ->
+    Returns = maps:from_list([{Id, {Us, Reply}} || {Us, {return, Id, Reply}} <- Events]),
+    lists:append([entries(Us, Command, maps:get(Id, Returns, none), Events, EndUs, Options)
+                  || {Us, {call, Id, Command}} <- Events]).
+
+entries(Us, {whereis, Name}, {ReturnUs, {ok, Pid, _Token, _Meta}}, _, _, _) ->
+    [{Name, {Us, ReturnUs, {whereis, Pid}}}];
+entries(Us, {whereis, Name}, {ReturnUs, undefined}, _, _, _) ->
+    [{Name, {Us, ReturnUs, {whereis, none}}}];
+entries(_Us, {whereis, _Name}, _, _, _, _) ->
+    [];
+entries(Us, {register, Name, Pid}, {ReturnUs, {ok, _}}, Events, EndUs, Options) ->
+    BelievedUs = believed_until(Name, Pid, ReturnUs, Events, EndUs, Options),
+    [{Name, {Us, ReturnUs, {register, Pid, ok}}} | expiry(Name, Pid, BelievedUs)];
+entries(Us, {register, Name, Pid}, {ReturnUs, {error, {taken, Holder}}}, _, _, _) ->
+    [{Name, {Us, ReturnUs, {register, Pid, {taken, Holder}}}}];
+entries(Us, {register, Name, Pid}, _Unknown, _, _, _) ->
+    [{Name, {Us, never, {register, Pid, unknown}}} | expiry(Name, Pid, Us)];
+entries(Us, {update, Name, Pid, New, _}, {ReturnUs, {ok, _}}, Events, EndUs, Options) ->
+    BelievedUs = believed_until(Name, New, ReturnUs, Events, EndUs, Options),
+    [{Name, {Us, ReturnUs, {update, Pid, New, ok}}} | expiry(Name, New, BelievedUs)];
+%% It believes no more to be the owner; the homes may not know that yet.
+entries(_Us, {update, _Name, _Pid, _New, _}, {_, {error, not_owner}}, _, _, _) ->
+    [];
+entries(Us, {update, Name, Pid, New, _}, _Unknown, _, _, _) ->
+    [{Name, {Us, never, {update, Pid, New, unknown}}} | expiry(Name, New, Us)];
+entries(Us, {unregister, Name, Pid, _}, {ReturnUs, ok}, _, _, _) ->
+    [{Name, {Us, ReturnUs, {unregister, Pid}}}];
+entries(_Us, {unregister, _Name, _Pid, _}, {_, {error, not_owner}}, _, _, _) ->
+    [];
+entries(Us, {unregister, Name, Pid, _}, _Unknown, _, _, _) ->
+    [{Name, {Us, never, {unregister, Pid}}}].
+
+expiry(_Name, _Pid, infinity) -> [];
+expiry(Name, Pid, Us) -> [{Name, {Us, never, {expire, Pid}}}].
+
+%% From an answer on: until it is told otherwise, or the lease ends that was last heard of.
+believed_until(Name, Pid, FromUs, Events, EndUs, #{partition_of := PartitionOf}) ->
+    P = PartitionOf(Name),
+    {Before, After} = lists:splitwith(fun({Us, _}) -> Us =< FromUs end, Events),
+    Leases = [UntilMs * 1000 || {_, {lease, Q, {UntilMs}}} <- Before, Q =:= P],
+    believed(Name, Pid, P, lists:last(Leases), After, EndUs).
+
+believed(_Name, _Pid, _P, LeaseUs, [], EndUs) ->
+    min(LeaseUs, EndUs);
+believed(_Name, _Pid, _P, LeaseUs, [{Us, _} | _], _EndUs) when Us > LeaseUs ->
+    LeaseUs;
+believed(Name, Pid, _P, _LeaseUs, [{Us, {lost, Name, Pid}} | _], _EndUs) ->
+    Us;
+believed(Name, Pid, P, _LeaseUs, [{_, {lease, P, {UntilMs}}} | Rest], EndUs) ->
+    believed(Name, Pid, P, UntilMs * 1000, Rest, EndUs);
+believed(Name, Pid, P, LeaseUs, [_ | Rest], EndUs) ->
+    believed(Name, Pid, P, LeaseUs, Rest, EndUs).

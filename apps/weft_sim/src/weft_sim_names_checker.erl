@@ -1,0 +1,101 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Invariants of strong names. At any time: no two nodes believe to own a name, each by its own
+%% lease. In the end: the history of each name is linearizable; each partition has one leader, all its
+%% homes are members and have the same table; and what a node believes to own is in it.
+%%
+%% Options: `nodes', `machine' (of `weft_sim_names_core'), `partitions', `homes_of' (which nodes are to
+%% be the homes of a partition in the end), `crashes' (see `weft_sim_name_history').
+-module(weft_sim_names_checker).
+-behaviour(weft_sim_checker).
+
+-export([view_changed/5, settled/2]).
+
+%% So many operations before the wrong one are shown.
+-define(SHOWN, 30).
+
+%% @doc Looks at all nodes when one of them writes that it owns a name.
+-spec view_changed(node(), term(), term(), weft_sim_world:world(), map()) ->
+          weft_sim_checker:verdict().
+view_changed(Node, {name, Name} = Key, {own, Pid, _, _, P, _}, World, #{nodes := Nodes}) ->
+    NowMs = weft_sim_world:now_ms(World),
+    Others = [{Other, OtherPid, UntilMs}
+              || Other <- Nodes, Other =/= Node,
+                 {own, OtherPid, _, _, _, _} <- [weft_sim_world:view(Other, Key, World)],
+                 {UntilMs} <- [weft_sim_world:view(Other, {lease, P}, World)], UntilMs > NowMs],
+    case Others of
+        [] -> ok;
+        _ -> {violation, io_lib:format("~0tp: ~0tp of ~s becomes the owner beside ~0tp",
+                                       [Name, Pid, Node, Others])}
+    end;
+view_changed(_Node, _Key, _Value, _World, _Options) ->
+    ok.
+
+%% @doc Histories, and the state in the end.
+-spec settled(weft_sim_world:world(), map()) -> weft_sim_checker:verdict().
+settled(World, #{partitions := Partitions, crashes := Crashes} = Options) ->
+    PartitionOf = fun(Name) -> weft_names_strong_homes:partition(Name, Partitions) end,
+    Histories = weft_sim_name_history:histories(weft_sim_world:observed(World),
+                                                #{crashes => Crashes, partition_of => PartitionOf}),
+    first([fun() -> linearizable(Histories) end,
+           fun() -> first([fun() -> partition(P, World, Options) end
+                           || P <- lists:seq(0, Partitions - 1)]) end,
+           fun() -> agreed(World, Options) end]).
+
+first([]) -> ok;
+first([Check | Rest]) ->
+    case Check() of
+        ok -> first(Rest);
+        Violation -> Violation
+    end.
+
+linearizable(Histories) ->
+    first([fun() ->
+               case weft_sim_linearizability:check(History, weft_sim_name_model, none) of
+                   ok -> ok;
+                   {error, {Entry, States}} -> {violation, impossible(Name, Entry, States, History)}
+               end
+           end || {Name, History} <- maps:to_list(Histories)]).
+
+impossible(Name, {_, Return, _} = Entry, States, History) ->
+    Before = [Other || {Call, _, _} = Other <- lists:sort(History), Call < Return],
+    [io_lib:format("~0tp is not linearizable: ~0tp, but it was ~0tp; before:",
+                   [Name, Entry, States])
+     | [io_lib:format("~n  ~0tp", [Other])
+        || Other <- lists:nthtail(max(0, length(Before) - ?SHOWN), Before)]].
+
+partition(P, World, #{homes_of := HomesOf} = Options) ->
+    Homes = HomesOf(P),
+    Infos = [{Home, map_get(P, map_get(partitions, weft_names_strong_core:info(C)))}
+             || Home <- Homes, C <- [core(Home, World, Options)]],
+    Leaders = [Home || {Home, #{role := leading}} <- Infos],
+    Tables = lists:usort([weft_names_strong_core:table(P, core(Home, World, Options))
+                          || Home <- Homes]),
+    case {Leaders, Tables} of
+        {[_], [Table]} when Table =/= none ->
+            Members = lists:sort([Node || {Node, _} <- weft_names_strong_table:members(Table)]),
+            case Members =:= lists:sort(Homes) of
+                true -> ok;
+                false -> {violation, io_lib:format("partition ~b has the members ~0p, not ~0p",
+                                                   [P, Members, Homes])}
+            end;
+        _ -> {violation, io_lib:format("partition ~b: leaders ~0p, ~b tables, ~0p",
+                                       [P, Leaders, length(Tables), Infos])}
+    end.
+
+core(Node, World, #{machine := Machine}) ->
+    {ok, Users} = weft_sim_world:machine(Node, Machine, World),
+    weft_sim_names_core:core(Users).
+
+%% What a node believes to own is what the homes know, and nothing more.
+agreed(World, #{nodes := Nodes, partitions := Partitions, homes_of := HomesOf} = Options) ->
+    Owned = [{Name, Token} || Node <- Nodes,
+                              {{name, Name}, {own, _, Token, _, _, _}}
+                                  <- maps:to_list(weft_sim_world:views(Node, World))],
+    Known = lists:append([weft_names_strong_table:names(
+                            weft_names_strong_core:table(P, core(hd(HomesOf(P)), World, Options)))
+                          || P <- lists:seq(0, Partitions - 1)]),
+    case {lists:sort(Owned), lists:sort(Known)} of
+        {Same, Same} -> ok;
+        {Believed, Kept} -> {violation, io_lib:format("owners believe ~0tp, homes know ~0tp",
+                                                      [Believed, Kept])}
+    end.

@@ -1,0 +1,169 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Strong names in the simulator: that the checkers find what they are for, and that nothing is
+%% found when the protocol is as it is.
+-module(weft_sim_names_tests).
+
+-include_lib("proper/include/proper.hrl").
+-include_lib("eunit/include/eunit.hrl").
+
+-define(NODES, ['a@sim', 'b@sim', 'c@sim', 'd@sim']).
+-define(MODEL, weft_sim_name_model).
+
+%% --- histories --------------------------------------------------------------------------------
+
+good_histories_pass_test_() ->
+    [?_assertEqual(ok, check(History))
+     || History <- [[],
+                    [{0, 1, {register, a, ok}}, {2, 3, {whereis, a}}, {4, 5, {unregister, a}},
+                     {6, 7, {whereis, none}}],
+                    %% At the same time: either order will do, also of what it says of the other.
+                    [{0, 10, {register, a, ok}}, {1, 9, {register, b, {taken, a}}}],
+                    [{0, 10, {register, a, {taken, b}}}, {5, 11, {register, b, ok}}],
+                    %% Lost answers: carried out, late, or never.
+                    [{0, never, {register, a, unknown}}, {1, 2, {whereis, a}}],
+                    [{0, never, {register, a, unknown}}, {1, 2, {whereis, none}},
+                     {5, 6, {whereis, a}}],
+                    [{0, never, {register, a, unknown}}, {1, 2, {register, b, ok}}],
+                    %% A lease that ended.
+                    [{0, 1, {register, a, ok}}, {5, never, {expire, a}}, {9, 10, {register, b, ok}}],
+                    [{0, 1, {register, a, ok}}, {2, 3, {update, a, b, ok}}, {4, 5, {whereis, b}}]]].
+
+bad_histories_are_found_test_() ->
+    [?_assertMatch({error, _}, check(History))
+     || History <- [%% Two owners.
+                    [{0, 1, {register, a, ok}}, {2, 3, {register, b, ok}}],
+                    [{0, 10, {register, a, ok}}, {1, 9, {register, b, ok}}],
+                    %% The second one came before the first could stop believing.
+                    [{0, 1, {register, a, ok}}, {5, never, {expire, a}}, {3, 4, {register, b, ok}}],
+                    %% What was given back is there again; what was read is forgotten.
+                    [{0, 1, {register, a, ok}}, {2, 3, {unregister, a}}, {4, 5, {whereis, a}}],
+                    [{0, 1, {register, a, ok}}, {2, 3, {whereis, none}}],
+                    [{0, never, {register, a, unknown}}, {1, 2, {whereis, a}},
+                     {3, 4, {whereis, none}}],
+                    %% Carried out twice.
+                    [{0, 9, {register, a, ok}}, {1, 2, {whereis, a}}, {3, never, {unregister, a}},
+                     {4, 5, {whereis, none}}, {6, 7, {whereis, a}}],
+                    %% Taken by somebody who never had it; failed, but carried out.
+                    [{0, 1, {register, a, {taken, b}}}],
+                    [{0, 1, {register, a, ok}}, {2, 3, {register, b, {taken, a}}},
+                     {4, 5, {unregister, a}}, {6, 7, {whereis, b}}],
+                    [{0, 1, {register, a, ok}}, {2, 3, {update, a, b, ok}}, {4, 5, {whereis, a}}]]].
+
+the_wrong_operation_is_named_test() ->
+    ?assertEqual({error, {{2, 3, {register, b, ok}}, [a]}},
+                 check([{2, 3, {register, b, ok}}, {0, 1, {register, a, ok}}])).
+
+%% Histories made from one order of operations pass; one wrong answer in them is found.
+checker_test_() ->
+    [{timeout, 120, ?_assert(proper:quickcheck(Property, [{numtests, 200}, {to_file, user}]))}
+     || Property <- [prop_real_orders_pass(), prop_a_wrong_read_is_found()]].
+
+prop_real_orders_pass() ->
+    ?FORALL(History, history(), ok =:= check(History)).
+
+prop_a_wrong_read_is_found() ->
+    ?FORALL({History, Where}, {history(), range(1, 1000)},
+            begin
+                %% One after the other, so that there is one state in between.
+                InOrder = [{N, N + 0.1, Op} || {N, {_, _, Op}}
+                                                  <- lists:zip(lists:seq(1, length(History)),
+                                                               lists:reverse(History))],
+                Before = lists:sublist(InOrder, Where rem (length(History) + 1)),
+                State = lists:foldl(fun({_, _, Op}, S0) -> {ok, S} = ?MODEL:step(Op, S0), S end,
+                                    none, Before),
+                Wrong = case State of none -> somebody; _ -> none end,
+                At = length(Before) + 0.5,
+                {error, {{At, At + 0.1, {whereis, Wrong}}, [State]}}
+                    =:= check([{At, At + 0.1, {whereis, Wrong}} | InOrder])
+            end).
+
+%% Operations carried out in order at the instants 1, 2, ..; calls and returns around them.
+history() ->
+    ?LET(Choices, list({oneof([register, unregister, whereis, taken]), range(1, 3), range(0, 30),
+                        range(0, 30)}),
+         element(2, lists:foldl(fun carried_out/2, {{none, 1}, []}, Choices))).
+
+carried_out({Kind, Who, Before, After}, {{State, Time}, Entries}) ->
+    Op = case {Kind, State} of
+             {register, none} -> {register, {Who, Time}, ok};
+             {unregister, {_, _}} -> {unregister, State};
+             {taken, {_, _}} -> {register, {Who, Time}, {taken, State}};
+             _ -> {whereis, State}
+         end,
+    {ok, Next} = ?MODEL:step(Op, State),
+    {{Next, Time + 1}, [{Time * 10 - Before, Time * 10 + After + 1, Op} | Entries]}.
+
+check(History) ->
+    weft_sim_linearizability:check(History, ?MODEL, none).
+
+histories_end_what_was_believed_test() ->
+    Events = lists:foldl(fun({Us, Event}, Acc) ->
+                             weft_sim_name_history:notice('a@sim', names, {history, Event}, Us, Acc)
+                         end, weft_sim_name_history:new(),
+                         [{1000, {call, 1, {register, x, p}}}, {2000, {lease, 0, {9}}},
+                          {2000, {return, 1, {ok, 7}}}, {5000, {lease, 0, {12}}},
+                          {20000, {call, 2, {whereis, x}}}]),
+    ?assertEqual(#{x => [{1000, 2000, {register, p, ok}}, {12000, never, {expire, p}}]},
+                 sorted(weft_sim_name_history:histories(Events, options([])))),
+    ?assertEqual(#{x => [{1000, 2000, {register, p, ok}}, {6000, never, {expire, p}}]},
+                 sorted(weft_sim_name_history:histories(Events, options([{6000, 'a@sim'}])))).
+
+options(Crashes) -> #{crashes => Crashes, partition_of => fun(_) -> 0 end}.
+
+sorted(Histories) -> maps:map(fun(_, Entries) -> lists:sort(Entries) end, Histories).
+
+%% --- runs -------------------------------------------------------------------------------------
+
+nothing_is_found_test_() ->
+    [{timeout, 600, {atom_to_list(Name), fun() ->
+         [?assertEqual({Seed, none}, {Seed, violation(weft_sim:run(Name, Seed, 5))})
+          || Seed <- lists:seq(1001, 1000 + Seeds)]
+     end}} || {Name, Seeds} <- [{strong_faults, 60}, {strong_crashes, 20}, {strong_voters, 20}]].
+
+leases_that_end_early_at_the_homes_are_found_test_() ->
+    {timeout, 300, fun() ->
+        Found = [Checker || Seed <- lists:seq(1, 5),
+                            {_, Checker, _} <- [violation(without_margin(Seed))]],
+        ?assertEqual([weft_sim_names_checker], lists:usort(Found))
+    end}.
+
+%% Homes that forget an owner 300 ms after they last heard of him.
+without_margin(Seed) ->
+    #{world := #{machines := Machines} = World} = Scenario =
+        weft_sim_scenario:build(strong_faults, Seed, 5),
+    Hasty = fun(Node) ->
+                [{Name, Module, Options#{margin_ms => -2700}}
+                 || {Name, Module, Options} <- Machines(Node)]
+            end,
+    {Result, _} = weft_sim:run_scenario(Seed, Scenario#{world := World#{machines := Hasty}}),
+    Result.
+
+violation(#{violation := Violation}) -> Violation.
+
+%% Few nodes and any verbs: what fails here shrinks.
+any_faults_test_() ->
+    {timeout, 600, ?_assert(proper:quickcheck(prop_any_faults(), [{numtests, 60},
+                                                                   {to_file, user}]))}.
+
+prop_any_faults() ->
+    ?FORALL({Seed, Steps}, {nat(), list(step())},
+            begin
+                {#{violation := Violation}, _} = weft_sim:run_scenario(Seed, scenario(Steps)),
+                ?WHENFAIL(io:format("~p~n", [Violation]), Violation =:= none)
+            end).
+
+scenario(Steps) ->
+    _ = rand:seed(exsss, 1),
+    #{world := #{checkers := [{Checker, Checked}]} = World, steps := All} = Scenario =
+        weft_sim_names_scenario:build(strong_faults, ?NODES),
+    Crashes = [{AtMs * 1000, Node} || {AtMs, {crash, Node}} <- Steps],
+    Scenario#{world := World#{checkers := [{Checker, Checked#{crashes := Crashes}}]},
+              steps := [Step || {_, {start, _}} = Step <- All, element(1, Step) =< 500] ++ Steps}.
+
+step() ->
+    {range(5000, 34000),
+     oneof([{cut, node_name(), node_name()}, {cut_one_way, node_name(), node_name()},
+            {heal, node_name(), node_name()}, {crash, node_name()}, {start, node_name()},
+            {pause, node_name()}, {resume, node_name()}])}.
+
+node_name() -> oneof(?NODES).
