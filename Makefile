@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The verbs of the project. Each one says what it does in the line `make help` prints.
 .DEFAULT_GOAL := help
-.PHONY: help setup compile check test demo sim nightly bench bench-compare clean
+.PHONY: help setup compile check test demo sim nightly scale bench bench-compare clean
 
 BUILD := $(or $(REBAR_BASE_DIR),_build)
 
@@ -46,6 +46,12 @@ nightly: ## simulate 100,000 schedules of faults (FROM=, TO=: seeds; RESUME=1: w
 	@erl -noinput -pa $(BUILD)/default/lib/*/ebin \
 	    -eval 'weft_sim_cli:run(init:get_plain_arguments()).' \
 	    -extra --nightly $(if $(FROM),--from $(FROM)) $(if $(TO),--to $(TO)) $(if $(RESUME),--resume)
+
+scale: ## a hundred real nodes peer to peer, of which some are killed (NODES=100 KILLS=20)
+	@bin/setup test
+	@QUIET=1 rebar3 as test compile
+	@erl -noinput +sbtu -pa $(BUILD)/test/lib/*/ebin $(BUILD)/test/lib/weft/test \
+	    -eval 'weft_scale:main().'
 
 bench: ## measure against stock distribution (QUICK=1: 3 minutes; WORKLOADS=a,c VARIANTS=.. ONLY=..)
 	@bin/setup bench

@@ -61,11 +61,12 @@ effects_reach_the_link_layer_test() ->
 
 effects_reach_the_link_layer(_Pid) ->
     done = perform([{send, ?PEER, hello}, {connect, ?PEER}, {disconnect, ?PEER},
-                    {break, ?PEER}]),
+                    {break, ?PEER}, {neighbour, ?PEER, true}]),
     expect({sent, ?PEER, ?NAME, hello}),
     expect({connect, ?PEER}),
     expect({disconnect, ?PEER}),
-    expect({break, ?PEER}).
+    expect({break, ?PEER}),
+    expect({agree, ?PEER, true}).
 
 messages_of_neighbours_over_the_limit_are_dropped_and_counted_test() ->
     with_driver(#{mailbox_max => 5},

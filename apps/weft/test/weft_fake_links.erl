@@ -3,9 +3,11 @@
 %% it was asked for. The test plays the neighbours itself. Sends to gone@host fail.
 -module(weft_fake_links).
 
--export([subscribe/2, send/3, connect/1, disconnect/1, break/1]).
+-export([subscribe/2, decider/1, send/3, connect/1, disconnect/1, break/1, agree/2]).
 
 subscribe(Core, Pid) -> tell({subscribed, Core, Pid}).
+
+decider(Core) -> tell({decider, Core}).
 
 send('gone@host', _Core, _Message) -> {error, not_connected};
 send(Node, Core, Message) -> tell({sent, Node, Core, Message}).
@@ -15,6 +17,8 @@ connect(Node) -> tell({connect, Node}).
 disconnect(Node) -> tell({disconnect, Node}).
 
 break(Node) -> tell({break, Node}).
+
+agree(Node, IsNeighbour) -> tell({agree, Node, IsNeighbour}).
 
 tell(What) ->
     weft_fake_links_owner ! What,

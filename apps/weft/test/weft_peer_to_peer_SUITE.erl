@@ -42,7 +42,10 @@ any_node_calls_any_other_also_after_some_were_killed(Config) ->
             end,
     Nodes = [Start(Name) || Name <- lists:delete(q2, Names) ++ [q2]],
     until_all_call_all(Nodes),
-    [?assert(neighbours(Node) =< ?ACTIVE) || Node <- Nodes],
+    %% What was made to ask something goes, and so does what was between former neighbours, although
+    %% there are sessions on it.
+    weft_test_nodes:until(fun() -> [] =:= [Node || Node <- Nodes, up_links(Node) > ?ACTIVE] end,
+                          60000),
     ct:pal("of each node: memory, kB: ~w~nlinks that are up: ~w",
            [[weft_test_nodes:call(Node, erlang, memory, [total]) div 1000 || Node <- Nodes],
             [up_links(Node) || Node <- Nodes]]),
@@ -62,11 +65,10 @@ until_all_call_all(Nodes) ->
                         end, Nodes)
       end, 60000).
 
-%% Those it agrees with, not itself.
 neighbours(Node) ->
-    length(weft_test_nodes:call(Node, weft_view, all, [member])) - 1.
+    length(weft_test_nodes:call(Node, weft_overlay, neighbours, [])).
 
-%% Links outlive an agreement while sessions use them, so these may be more.
+%% Those that were made to ask something are among them for a moment.
 up_links(Node) ->
     length([up || #{state := up} <- weft_test_nodes:call(Node, weft_links, info, [])]).
 

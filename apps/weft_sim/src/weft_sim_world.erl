@@ -440,6 +440,9 @@ perform_one({break, Peer}, Name, _Machine, World) ->
     disconnect(Name, Peer, World);
 perform_one({disconnect, Peer}, Name, _Machine, World) ->
     disconnect(Name, Peer, World);
+%% Here all machines use all links.
+perform_one({neighbour, _Peer, _IsNeighbour}, _Name, _Machine, World) ->
+    World;
 perform_one({view, Key, Value}, Name, Machine, #world{now_us = NowUs} = World0) ->
     World = World0#world{view_changed_us = NowUs},
     #node{views = Views} = Node = node_of(Name, World),

@@ -3,25 +3,26 @@
 %% Reads tables only; called for each attempt to open a path, not for each packet.
 -module(weft_path).
 
--export([choose/1, next_link/1, is_around/1, has_neighbours_to_spare/0]).
+-export([choose/1, next_link/1, is_around/1, has_neighbour_besides/1]).
 
 -type path() :: direct | {via, node()} | no_route.
 -export_type([path/0]).
 
 %% @doc The way to Node now. Without an overlay every node is dialled directly, as the stock carrier
 %% does; in a partial topology a node that is no neighbour is reached by a circuit or not at all.
-%% While the link to a neighbour is down, a way around it is taken if there is one.
+%% While the link to a neighbour is down, a way around it is taken if there is one; and rather than
+%% a link that is up for a moment, to ask something, if the topology decides who is a neighbour.
 -spec choose(node()) -> path().
 choose(Node) ->
-    case weft_links:up(Node) of
+    case weft_links:is_neighbour(Node) of
         true -> direct;
         false -> detour(Node, without_route(Node))
     end.
 
 without_route(Node) ->
-    case weft_overlay:is_partial() andalso not weft_links:wanted(Node) of
-        true -> no_route;
-        false -> direct
+    case weft_links:up(Node) orelse weft_links:wanted(Node) orelse not weft_overlay:is_partial() of
+        true -> direct;
+        false -> no_route
     end.
 
 detour(Node, Otherwise) ->
@@ -46,10 +47,12 @@ is_around(Name) ->
         error:badarg -> false
     end.
 
-%% @doc In a partial topology, can one link be given up and others remain?
--spec has_neighbours_to_spare() -> boolean().
-has_neighbours_to_spare() ->
-    weft_overlay:is_partial() andalso length(weft_overlay:neighbours()) > 1.
+%% @doc In a partial topology, can the link to that node be given up and another one remain?
+-spec has_neighbour_besides(Name :: binary()) -> boolean().
+has_neighbour_besides(Name) ->
+    weft_overlay:is_partial()
+        andalso lists:any(fun({Node, _Cost}) -> atom_to_binary(Node) =/= Name end,
+                          weft_overlay:neighbours()).
 
 %% @doc On a gateway: the link towards a target named by a peer. Never makes an atom.
 -spec next_link(binary()) -> {ok, Name :: binary(), Link :: pid()} | error.

@@ -112,7 +112,7 @@ handle({weft_path, reattached, Link, Lanes, Label, Received}, Stream) ->
     reattached({Link, Lanes, Label}, Received, Stream);
 handle({weft_path, available, Link}, #stream{path = #path{link = Other}} = Stream)
   when Other =/= Link ->
-    {ok, attach(Stream)};
+    {ok, move_to(Link, Stream)};
 handle({weft_path, closed, Link, Label, Reason}, Stream) ->
     closed(Link, Label, Reason, Stream);
 handle({weft_stream, retry}, #stream{path = undefined} = Stream) ->
@@ -168,6 +168,15 @@ open(#stream{node = Node, established = Established, id = Id, kind = Kind, input
             try_again(Reason, Stream0)
     end.
 
+%% A link came up: not for every stream it is the way to take.
+move_to(Link, #stream{role = initiator, node = Node} = Stream) ->
+    case path_link(Node) of
+        {ok, Link, true} -> attach(Stream);
+        _ -> Stream
+    end;
+move_to(_Link, Stream) ->
+    Stream.
+
 %% A link that is down opens when it comes up; by then the router may know a way around.
 wait_for_link(false, #stream{established = true, retry_ms = RetryMs} = Stream) ->
     retry_after(RetryMs, Stream#stream{retry_ms = min(?RETRY_MAX_MS, 2 * RetryMs)});
@@ -193,7 +202,13 @@ watch_link(Link, #stream{link_monitor = Monitor} = Stream) ->
     _ = is_reference(Monitor) andalso erlang:demonitor(Monitor, [flush]),
     Stream#stream{link_monitor = erlang:monitor(process, Link)}.
 
-%% A first attempt that fails tells the owner; later ones go on until the stream gives up.
+%% A first attempt that fails tells the owner; later ones go on until the stream gives up. A gateway
+%% may have no route while we do: then routes are changing.
+failed(no_route, #stream{established = false, connecting = true, node = Node} = Stream) ->
+    case path_link(Node) of
+        {ok, _Link, true} -> {ok, pause(no_route, Stream)};
+        _ -> {{failed, no_route}, Stream#stream{connecting = false, last_break = no_route}}
+    end;
 failed(Reason, #stream{established = false, connecting = true} = Stream)
   when Reason =/= broken, Reason =/= {dial, simultaneous} ->
     {{failed, Reason}, Stream#stream{connecting = false, last_break = Reason}};

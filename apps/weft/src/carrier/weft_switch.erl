@@ -46,16 +46,18 @@ init(_Node, Name) ->
             relay_bytes_max = weft_config:get(relay_bytes_max)}.
 
 %% @private
-lane_up(Lane, #switch{name = Name, lanes = Lanes, pending = Pending} = Switch) ->
-    %% Sessions that took a detour, or began on one, while this link was down may come back.
-    _ = [Session ! {weft_path, available, self()}
-         || Lanes =:= [], Session <- weft_sessions:with(Name),
-            not lists:keymember(Session, 1, Pending)],
+lane_up(Lane, #switch{lanes = Lanes, pending = Pending} = Switch) ->
+    _ = Lanes =:= [] andalso tell_available(Switch),
     More = tell_lanes(Switch#switch{lanes = Lanes ++ [Lane], pending = []}),
     lists:foldl(fun({Session, Input, Open}, S) -> open(Session, Input, Open, S) end,
                 More#switch{labels = maps:map(fun(_, Entry) -> relay_lanes(Entry, More) end,
                                               More#switch.labels)},
                 lists:reverse(Pending)).
+
+%% Sessions that took a detour, or began on one, while this link was down may come back.
+tell_available(#switch{name = Name, pending = Pending}) ->
+    [Session ! {weft_path, available, self()}
+     || Session <- weft_sessions:with(Name), not lists:keymember(Session, 1, Pending)].
 
 %% @private
 lane_down(Lane, #switch{labels = Labels, lanes = Lanes} = Switch0) ->
@@ -141,8 +143,8 @@ is_in_use(#switch{pending = Pending, hosted = Hosted, labels = Labels}) ->
     Pending =/= [] orelse map_size(Hosted) > 0 orelse map_size(Labels) > 0.
 
 %% @private
-can_spare_link(#switch{pending = Pending}) ->
-    Pending =:= [] andalso weft_path:has_neighbours_to_spare().
+can_spare_link(#switch{pending = Pending, name = Name}) ->
+    Pending =:= [] andalso weft_path:has_neighbour_besides(Name).
 
 %% @private The lanes that streams of channels would have for themselves.
 wants_lanes(#switch{channels = Channels}) ->
@@ -346,6 +348,9 @@ relays(Labels) ->
 
 %% @private
 -spec message(term(), #switch{}) -> #switch{}.
+message(available, Switch) ->
+    _ = tell_available(Switch),
+    Switch;
 message({host, Session, Counters}, Switch) ->
     host(Session, Counters, Switch);
 message({connected, Session, Handle}, #switch{hosted = Hosted} = Switch) ->

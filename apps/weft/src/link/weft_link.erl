@@ -15,7 +15,7 @@
 -module(weft_link).
 -behaviour(gen_server).
 
--export([start_link/3, attach/4, want/2, break/1, retry/1, subscribe/3,
+-export([start_link/4, attach/4, want/2, agree/2, decider/2, break/1, retry/1, subscribe/3,
          unsubscribe/2, handler/2, info/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
@@ -42,8 +42,9 @@
                lanes = #{} :: #{weft_transport:socket() => #lane{}},
                peer :: weft_handshake:peer() | undefined,
                address :: weft_dialer:address() | undefined,
-               wanted = false :: boolean(),
+               wish = weft_link_wish:new() :: weft_link_wish:wish(),
                is_released = false :: boolean(),
+               was_used = false :: boolean(),
                dialer :: {pid(), link | weft_hello:purpose()} | undefined,
                dial_timer :: reference() | undefined,
                retry_ms = ?RETRY_MIN_MS :: pos_integer(),
@@ -54,9 +55,10 @@
                up_us = 0 :: integer(),
                idle_since_ms :: integer()}).
 
--spec start_link(weft_links:key(), module(), [{weft_links:core(), pid()}]) -> {ok, pid()}.
-start_link(Key, Handler, Subscribers) ->
-    gen_server:start_link(?MODULE, {Key, Handler, Subscribers},
+-spec start_link(weft_links:key(), module(), [{weft_links:core(), pid()}],
+                 Decider :: weft_links:core() | none) -> {ok, pid()}.
+start_link(Key, Handler, Subscribers, Decider) ->
+    gen_server:start_link(?MODULE, {Key, Handler, weft_link_cores:new(Key, Subscribers, Decider)},
                           [{spawn_opt, [{message_queue_data, off_heap}, {fullsweep_after, 10}]}]).
 
 %% @doc Hands over an authenticated connection owned by the caller.
@@ -71,6 +73,13 @@ attach(Link, Socket, Peer, Purpose) ->
 %% @doc Should the link be up for its own sake?
 -spec want(pid(), boolean()) -> ok.
 want(Link, Wanted) -> gen_server:cast(Link, {want, Wanted}).
+
+%% @doc Is the peer a neighbour, in the eyes of the core that decides about it?
+-spec agree(pid(), boolean()) -> ok.
+agree(Link, IsAgreed) -> gen_server:cast(Link, {agree, IsAgreed}).
+
+-spec decider(pid(), weft_links:core() | none) -> ok.
+decider(Link, Decider) -> gen_server:cast(Link, {decider, Decider}).
 
 -spec break(pid()) -> ok.
 break(Link) -> gen_server:cast(Link, break).
@@ -95,12 +104,12 @@ handler(Link, Message) ->
 info(Link) -> gen_server:call(Link, info).
 
 %% @private
-init({Key, Handler, Subscribers}) ->
+init({Key, Handler, Cores}) ->
     process_flag(trap_exit, true),
     _ = erlang:send_after(weft_config:get(keepalive_ms), self(), keepalive),
     Name = case Key of {anonymous, _} -> <<>>; _ -> atom_to_binary(Key) end,
     {ok, #link{key = Key, handler = Handler, above = Handler:init(Key, Name),
-               cores = weft_link_cores:new(Key, Subscribers), idle_since_ms = now_ms()}}.
+               cores = Cores, idle_since_ms = now_ms()}}.
 
 %% @private
 handle_call(info, _From, Link) ->
@@ -111,17 +120,18 @@ handle_cast({attach, Socket, Peer, Purpose, Address}, Link) ->
     {noreply, publish(attached(Socket, Peer, Purpose, Address, Link))};
 handle_cast({want, Wanted}, Link) ->
     {noreply, need(publish(wish(Wanted, Link)))};
+handle_cast({agree, true}, #link{wish = Wish} = Link) ->
+    {noreply, agreed(true, Link#link{wish = weft_link_wish:stay(Wish)})};
+handle_cast({agree, false}, #link{wish = Wish} = Link) ->
+    {noreply, Link#link{wish = weft_link_wish:part(Wish)}};
+handle_cast({decider, Decider}, #link{cores = Cores} = Link) ->
+    {noreply, cores_changed(weft_link_cores:decider(Decider, up(Link), Cores), Link)};
 handle_cast(break, Link) ->
     {noreply, publish(lose_all(broken, Link#link{last_error = broken}))};
 handle_cast(retry, Link) ->
     {noreply, need(cancel_pause(Link#link{retry_ms = ?RETRY_MIN_MS}))};
 handle_cast({subscribe, Core, Pid}, #link{cores = Cores} = Link) ->
-    Up = case first_lane(Link#link.lanes) of
-             none -> down;
-             Lane -> {Lane, incarnation(Link)}
-         end,
-    _ = Up =/= down andalso connect_distribution(Link),
-    {noreply, Link#link{cores = weft_link_cores:subscribe(Core, Pid, Up, Cores)}};
+    {noreply, cores_changed(weft_link_cores:subscribe(Core, Pid, up(Link), Cores), Link)};
 handle_cast({unsubscribe, Pid}, #link{cores = Cores} = Link) ->
     {noreply, Link#link{cores = weft_link_cores:unsubscribe(Pid, Cores)}}.
 
@@ -151,6 +161,16 @@ handle_info({Error, Socket, Reason}, Link) when Error =:= tcp_error; Error =:= s
 handle_info(keepalive, Link) ->
     _ = erlang:send_after(weft_config:get(keepalive_ms), self(), keepalive),
     keepalive(Link);
+handle_info(unwanted, Link) ->
+    {noreply, release(now_ms(), Link)};
+handle_info({timeout, Timer, parted}, #link{wish = Wish} = Link) ->
+    case weft_link_wish:is_parted(Timer, Wish) of
+        true ->
+            Parted = agreed(false, Link#link{wish = weft_link_wish:stay(Wish)}),
+            {noreply, release(now_ms(), Parted)};
+        false ->
+            {noreply, Link}
+    end;
 handle_info(dial, Link) ->
     {noreply, need(publish(Link#link{dial_timer = undefined, is_released = false}))};
 handle_info({dialled, Pid, Result}, #link{dialer = {Pid, What}} = Link) ->
@@ -280,11 +300,42 @@ add_lane(Socket, LaneKey, #{role := Role} = Peer, UntilMore, Address,
     _ = weft_lane:send(Lane, weft_wire:ping(now_us()), 9),
     need(Link#link{above = Handler:lane_up(Lane, Link#link.above)}).
 
-%% Under an overlay neighbours see each other: a link between them carries a distribution
-%% connection.
 came_up(Lane, #link{cores = Cores} = Link) ->
     weft_link_cores:link_up(Lane, Cores),
-    weft_link_cores:any(Cores) andalso connect_distribution(Link).
+    connect_at_once(Link).
+
+agreed(IsAgreed, #link{cores = Cores} = Link) ->
+    cores_changed(weft_link_cores:agree(IsAgreed, up(Link), Cores), Link).
+
+%% Published first: sessions that took a detour look whether this is their way now.
+cores_changed(Cores, #link{cores = Before, handler = Handler, above = Above} = Link0) ->
+    Link = publish(Link0#link{cores = Cores}),
+    connect_at_once(Link),
+    case is_up(Link) andalso weft_link_cores:is_neighbour(Cores)
+        andalso not weft_link_cores:is_neighbour(Before) of
+        true -> Link#link{above = Handler:message(available, Above)};
+        false -> Link
+    end.
+
+%% Under an overlay neighbours see each other: a link between them carries a distribution
+%% connection. But those who agreed to be neighbours often part at once; to that end they wait for
+%% the second tick.
+connect_at_once(#link{cores = Cores} = Link) ->
+    is_up(Link) andalso weft_link_cores:is_neighbour_anyway(Cores)
+        andalso connect_distribution(Link).
+
+connect_later(#link{cores = Cores, wish = Wish, was_used = WasUsed} = Link) ->
+    IsUsed = is_up(Link) andalso weft_link_cores:is_used(Cores)
+        andalso not weft_link_wish:is_parting(Wish),
+    _ = IsUsed andalso WasUsed andalso not lists:member(Link#link.key, nodes(connected))
+        andalso connect_distribution(Link),
+    Link#link{was_used = IsUsed}.
+
+up(#link{lanes = Lanes} = Link) ->
+    case first_lane(Lanes) of
+        none -> down;
+        Lane -> {Lane, incarnation(Link)}
+    end.
 
 %% Another start of the node answers under the same name: what the old one had is over.
 same_incarnation(#{incarnation := Incarnation}, #link{peer = #{incarnation := Other}} = Link)
@@ -332,9 +383,10 @@ lose_all(Reason, Link) ->
 
 drop_all(Reason, #link{lanes = Lanes} = Link) when map_size(Lanes) =:= 0 ->
     down_above(Reason, Link);
-drop_all(Reason, #link{lanes = Lanes, cores = Cores} = Link) ->
+drop_all(Reason, #link{lanes = Lanes, cores = Cores, wish = Wish} = Link) ->
     lists:foreach(fun(#lane{lane = Lane}) -> weft_lane:abort(Lane) end, maps:values(Lanes)),
     down_above(Reason, Link#link{lanes = #{}, idle_since_ms = now_ms(),
+                                 wish = weft_link_wish:stay(Wish),
                                  cores = weft_link_cores:link_down(Link#link.last_error, Cores)}).
 
 down_above(Reason, #link{handler = Handler, above = Above} = Link) ->
@@ -357,9 +409,9 @@ cancel_pause(#link{dial_timer = Timer} = Link) ->
     Link#link{dial_timer = undefined}.
 
 wish(true, #link{is_released = true} = Link) ->
-    cancel_pause(Link#link{wanted = true, is_released = false});
-wish(Wanted, Link) ->
-    Link#link{wanted = Wanted}.
+    wish(true, cancel_pause(Link#link{is_released = false}));
+wish(Wanted, #link{wish = Wish} = Link) ->
+    Link#link{wish = weft_link_wish:wish(Wanted, Wish)}.
 
 %% Dials if there is a reason to and none is under way or pausing.
 need(#link{dialer = undefined, dial_timer = undefined} = Link) ->
@@ -378,11 +430,11 @@ need(#link{dialer = undefined, dial_timer = undefined} = Link) ->
 need(Link) ->
     Link.
 
-is_wanted(#link{wanted = Wanted, handler = Handler, above = Above}) ->
-    Wanted orelse Handler:wants_link(Above).
+is_wanted(#link{wish = Wish, handler = Handler, above = Above}) ->
+    weft_link_wish:is_wanted(Wish) orelse Handler:wants_link(Above).
 
-is_needed(#link{wanted = Wanted, handler = Handler, above = Above}) ->
-    Wanted orelse Handler:is_in_use(Above).
+is_needed(#link{wish = Wish, handler = Handler, above = Above}) ->
+    weft_link_wish:is_wanted(Wish) orelse Handler:is_in_use(Above).
 
 can_dial(#link{key = {anonymous, _}}) -> false;
 can_dial(#link{peer = #{listens := false}}) -> false;
@@ -466,12 +518,11 @@ keepalive(#link{lanes = Lanes} = Link0) ->
     _ = [weft_lane:send(Lane, weft_wire:ping(now_us()), 9)
          || {ping, #lane{lane = Lane}} <- maps:values(Looked),
             weft_lane:queued_bytes(Lane) < 65536],
-    _ = keep_connected(Link1),
-    idle(NowMs, publish(need(release(Link1)))).
+    %% A first attempt to connect may have failed, crossing another or caught by a break.
+    idle(NowMs, publish(need(release(NowMs, connect_later(Link1))))).
 
-release(#link{peer = #{role := dialer}, wanted = false, handler = Handler,
-              above = Above} = Link0) ->
-    case is_up(Link0) andalso Handler:is_in_use(Above) andalso Handler:can_spare_link(Above) of
+release(NowMs, #link{peer = #{role := dialer}, wish = Wish} = Link0) ->
+    case is_up(Link0) andalso weft_link_wish:is_settled(NowMs, Wish) andalso may_release(Link0) of
         true ->
             %% Published first, see lose_all/2.
             Link = publish(Link0#link{lanes = #{}, is_released = true, last_error = released}),
@@ -479,13 +530,15 @@ release(#link{peer = #{role := dialer}, wanted = false, handler = Handler,
                   drop_all(broken, cancel_pause(Link#link{lanes = Link0#link.lanes})));
         false -> Link0
     end;
-release(Link) ->
+release(_NowMs, Link) ->
     Link.
 
-%% A first attempt to connect may have failed, crossing another or caught by a break.
-keep_connected(#link{key = Node, cores = Cores} = Link) ->
-    is_up(Link) andalso weft_link_cores:any(Cores)
-        andalso not lists:member(Node, nodes(connected)) andalso connect_distribution(Link).
+%% What is in use needs another way.
+may_release(#link{wish = Wish, handler = Handler, above = Above}) ->
+    case Handler:is_in_use(Above) of
+        true -> Handler:can_spare_link(Above);
+        false -> weft_link_wish:is_given_up(Wish)
+    end.
 
 watch(Socket) ->
     weft_lane_watch:new(now_ms(), weft_transport:sent_packets(Socket)).
@@ -515,7 +568,8 @@ publish(#link{key = Key, lanes = Lanes, dialer = Dialer, peer = Peer} = Link) ->
     Told = case Peer of undefined -> #{}; _ -> maps:with([token, incarnation], Peer) end,
     weft_links:publish(Key, maps:merge(maps:merge(First, Told),
                                        #{dialling => Dialer =/= undefined andalso not is_up(Link),
-                                         wanted => Link#link.wanted,
+                                         wanted => weft_link_wish:is_wanted(Link#link.wish),
+                                         neighbour => weft_link_cores:is_neighbour(Link#link.cores),
                                          is_released => Link#link.is_released})),
     Link.
 
@@ -534,8 +588,8 @@ info_of(#link{key = Key, lanes = Lanes, peer = Peer, handler = Handler, above = 
                end,
       lanes => [lane_info(Lane) || Lane <- maps:values(Lanes)],
       incarnation => case Peer of #{incarnation := I} -> I; undefined -> undefined end,
-      rtt_us => Link#link.rtt_us, wanted => Link#link.wanted, ups => Link#link.ups,
-      last_error => Link#link.last_error, above => Handler:info(Above)}.
+      rtt_us => Link#link.rtt_us, wanted => weft_link_wish:is_wanted(Link#link.wish),
+      ups => Link#link.ups, last_error => Link#link.last_error, above => Handler:info(Above)}.
 
 lane_info(#lane{lane = Lane, peername = Peername, packets = Packets}) ->
     #{class => weft_lane:class(Lane), index => weft_lane:index(Lane),

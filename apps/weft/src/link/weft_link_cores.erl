@@ -4,40 +4,94 @@
 %% A local core hears {weft_link, up, Node, Info} once the link is up and the peer has a core of the
 %% same name, then messages, then {weft_link, down, Node, Reason}. Each side says what cores it has
 %% by an empty message, when the link comes up or when a core starts; hearing it again means that
-%% the core over there has started anew, which is a down and an up.
+%% the core over there has started anew, which is a down and an up. One zero byte takes it back.
+%%
+%% Where a core decides who is a neighbour (`weft_links:decider/1'), the others do not use a link
+%% before it has agreed with its peer to be neighbours: to them it is not up.
 -module(weft_link_cores).
 
--export([new/2, any/1, subscribe/4, unsubscribe/2, link_up/2, link_down/2, failed/2, control/4]).
+-export([new/3, is_neighbour/1, is_used/1, is_neighbour_anyway/1,
+         subscribe/4, unsubscribe/2, agree/3, decider/3,
+         link_up/2, link_down/2, failed/2, control/4]).
 -export_type([cores/0, incarnation/0]).
 
 -type incarnation() :: non_neg_integer().
 -record(cores, {node :: weft_links:key(),
                 local :: [{weft_links:core(), pid()}],
+                decider :: weft_links:core() | none,
+                is_agreed = false :: boolean(),
                 there = [] :: [binary()]}).
 -opaque cores() :: #cores{}.
+%% A lane, and the peer's incarnation, if the link is up.
+-type up() :: {weft_lane:lane(), incarnation()} | down.
 
--spec new(weft_links:key(), [{weft_links:core(), pid()}]) -> cores().
-new(Node, Local) ->
-    #cores{node = Node, local = Local}.
+-define(GONE, <<0>>).
 
-%% @doc Does anybody here listen, that is: does this node have an overlay?
--spec any(cores()) -> boolean().
-any(#cores{local = Local}) -> Local =/= [].
+-spec new(weft_links:key(), [{weft_links:core(), pid()}], weft_links:core() | none) -> cores().
+new(Node, Local, Decider) ->
+    #cores{node = Node, local = Local, decider = Decider}.
 
-%% @doc A local core has started, perhaps again. Up is a lane and the peer's incarnation if the link
-%% is up.
--spec subscribe(weft_links:core(), pid(), {weft_lane:lane(), incarnation()} | down, cores()) ->
-          cores().
-subscribe(Core, Pid, Up, #cores{local = Local, there = There} = Cores) ->
-    Name = atom_to_binary(Core),
-    _ = case Up of
-            {Lane, Incarnation} ->
-                say_here(Lane, Name),
-                lists:member(Name, There) andalso (Pid ! up(Incarnation, Cores));
-            down ->
-                false
-        end,
+%% @doc May all cores use the link once it is up?
+-spec is_neighbour(cores()) -> boolean().
+is_neighbour(#cores{decider = Decider, is_agreed = IsAgreed}) -> Decider =:= none orelse IsAgreed.
+
+%% @doc Is this node's overlay to use the link?
+-spec is_used(cores()) -> boolean().
+is_used(#cores{local = Local} = Cores) -> Local =/= [] andalso is_neighbour(Cores).
+
+%% @doc The same, and was there nobody who had to agree to that?
+-spec is_neighbour_anyway(cores()) -> boolean().
+is_neighbour_anyway(#cores{local = Local, decider = Decider}) ->
+    Local =/= [] andalso Decider =:= none.
+
+is_open(Core, #cores{decider = Decider} = Cores) -> Core =:= Decider orelse is_neighbour(Cores).
+
+%% @doc A local core has started, perhaps again. What the decider agreed to in its former life is
+%% over.
+-spec subscribe(weft_links:core(), pid(), up(), cores()) -> cores().
+subscribe(Core, Pid, Up, #cores{decider = Core, is_agreed = true} = Cores) ->
+    subscribe(Core, Pid, Up, agree(false, Up, Cores));
+subscribe(Core, Pid, Up, #cores{local = Local} = Cores) ->
+    _ = is_open(Core, Cores) andalso open({Core, Pid}, Up, Cores),
     Cores#cores{local = lists:keystore(Core, 1, Local, {Core, Pid})}.
+
+open(_Local, down, _Cores) ->
+    ok;
+open({Core, Pid}, {Lane, Incarnation}, Cores) ->
+    say_here(Lane, Core),
+    _ = is_there(Core, Cores) andalso (Pid ! up(Incarnation, Cores)),
+    ok.
+
+close(_Local, down, _Cores) ->
+    ok;
+close({Core, Pid}, {Lane, _Incarnation}, Cores) ->
+    say(Lane, Core, ?GONE),
+    _ = is_there(Core, Cores) andalso (Pid ! down(parted, Cores)),
+    ok.
+
+is_there(Core, #cores{there = There}) -> lists:member(atom_to_binary(Core), There).
+
+%% @doc The decider takes the peer for a neighbour now, or not any more.
+-spec agree(boolean(), up(), cores()) -> cores().
+agree(IsAgreed, Up, Cores) ->
+    changed(Up, Cores, Cores#cores{is_agreed = IsAgreed}).
+
+%% @doc Another core decides from now on, or none. On a link that is up this changes nothing, until
+%% the new one says otherwise.
+-spec decider(weft_links:core() | none, up(), cores()) -> cores().
+decider(Decider, Up, Cores) ->
+    changed(Up, Cores, Cores#cores{decider = Decider,
+                                   is_agreed = Up =/= down andalso is_neighbour(Cores)}).
+
+changed(Up, Before, #cores{local = Local} = After) ->
+    lists:foreach(fun({Core, _} = One) ->
+                          case {is_open(Core, Before), is_open(Core, After)} of
+                              {false, true} -> open(One, Up, After);
+                              {true, false} -> close(One, Up, After);
+                              _ -> ok
+                          end
+                  end, Local),
+    After.
 
 -spec unsubscribe(pid(), cores()) -> cores().
 unsubscribe(Pid, #cores{local = Local} = Cores) ->
@@ -45,40 +99,50 @@ unsubscribe(Pid, #cores{local = Local} = Cores) ->
 
 %% @doc The link came up.
 -spec link_up(weft_lane:lane(), cores()) -> ok.
-link_up(Lane, #cores{local = Local}) ->
-    lists:foreach(fun({Core, _}) -> say_here(Lane, atom_to_binary(Core)) end, Local).
+link_up(Lane, Cores) ->
+    lists:foreach(fun({Core, _}) -> say_here(Lane, Core) end, open_cores(Cores)).
 
-say_here(Lane, Name) ->
-    _ = weft_lane:send(Lane, weft_wire:control(Name, <<>>), byte_size(Name) + 2),
+open_cores(#cores{local = Local} = Cores) ->
+    [One || {Core, _} = One <- Local, is_open(Core, Cores)].
+
+say_here(Lane, Core) ->
+    say(Lane, Core, <<>>).
+
+say(Lane, Core, What) ->
+    Name = atom_to_binary(Core),
+    _ = weft_lane:send(Lane, weft_wire:control(Name, What), byte_size(Name) + 3),
     ok.
 
-%% @doc The link went down.
+%% @doc The link went down, and with it what was agreed.
 -spec link_down(Reason :: term(), cores()) -> cores().
 link_down(Reason, Cores) ->
     failed(Reason, Cores),
-    Cores#cores{there = []}.
+    Cores#cores{there = [], is_agreed = false}.
 
 %% @doc An attempt to bring the link up failed.
 -spec failed(Reason :: term(), cores()) -> ok.
 failed(_Reason, #cores{node = {anonymous, _}}) ->
     ok;
-failed(Reason, #cores{local = Local} = Cores) ->
-    lists:foreach(fun({_, Pid}) -> Pid ! down(Reason, Cores) end, Local).
+failed(Reason, Cores) ->
+    lists:foreach(fun({_, Pid}) -> Pid ! down(Reason, Cores) end, open_cores(Cores)).
 
 %% @doc A control message came from the peer. It knows the cookie; a term it sends is trusted as far
 %% as the distribution trusts it.
 -spec control(Core :: binary(), Payload :: binary(), incarnation(), cores()) ->
           {ok, cores()} | malformed.
-control(Core, <<>>, Incarnation, #cores{local = Local, there = There} = Cores) ->
+control(Core, <<>>, Incarnation, #cores{there = There} = Cores) ->
     Again = lists:member(Core, There),
     _ = [begin
              _ = Again andalso (Pid ! down(core_restarted, Cores)),
              Pid ! up(Incarnation, Cores)
-         end || {Name, Pid} <- Local, atom_to_binary(Name) =:= Core],
+         end || Pid <- listener(Core, Cores)],
     {ok, Cores#cores{there = [Core | lists:delete(Core, There)]}};
-control(Core, Payload, _Incarnation, #cores{node = Node, local = Local} = Cores) ->
-    case [Pid || {Name, Pid} <- Local, atom_to_binary(Name) =:= Core] of
-        [Pid | _] ->
+control(Core, ?GONE, _Incarnation, #cores{there = There} = Cores) ->
+    _ = [Pid ! down(parted, Cores) || lists:member(Core, There), Pid <- listener(Core, Cores)],
+    {ok, Cores#cores{there = lists:delete(Core, There)}};
+control(Core, Payload, _Incarnation, #cores{node = Node} = Cores) ->
+    case listener(Core, Cores) of
+        [Pid] ->
             try binary_to_term(Payload) of
                 Message -> Pid ! {weft_link, message, Node, Message}, {ok, Cores}
             catch
@@ -87,6 +151,10 @@ control(Core, Payload, _Incarnation, #cores{node = Node, local = Local} = Cores)
         [] ->
             {ok, Cores}
     end.
+
+%% The local core of that name, if it uses the link.
+listener(Name, Cores) ->
+    [Pid || {Core, Pid} <- open_cores(Cores), atom_to_binary(Core) =:= Name].
 
 up(Incarnation, #cores{node = Node}) ->
     {weft_link, up, Node, #{incarnation => Incarnation}}.

@@ -7,8 +7,8 @@
 -module(weft_links).
 -behaviour(gen_server).
 
--export([start_link/1, ensure/1, lookup/1, up/1, queued_bytes/1, wanted/1, is_released/1,
-         list/0, info/0,
+-export([start_link/1, ensure/1, lookup/1, up/1, is_neighbour/1, queued_bytes/1, wanted/1,
+         is_released/1, list/0, info/0, decider/1, agree/2,
          subscribe/2, send/3, connect/1, disconnect/1, break/1, retry/1,
          admit/3, attach/3, publish/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
@@ -22,11 +22,13 @@
 -type key() :: node() | {anonymous, Incarnation :: non_neg_integer()}.
 %% What a link process tells of itself: its first lane when up, whether it is dialling, its token.
 -type published() :: #{lane => weft_lane:lane(), dialling => boolean(),
-                       wanted => boolean(), is_released => boolean(), token => binary(),
+                       wanted => boolean(), is_released => boolean(), neighbour => boolean(),
+                       token => binary(),
                        incarnation => non_neg_integer()}.
 -export_type([core/0, key/0, published/0]).
 
 -record(state, {handler :: module(), subscribers = [] :: [{core(), pid()}],
+                decider = none :: core() | none,
                 pids = #{} :: #{pid() => key()}}).
 
 -spec start_link(Handler :: module()) -> {ok, pid()}.
@@ -53,6 +55,14 @@ lookup(Key) ->
 up(Node) ->
     case read(Node) of
         {_Pid, #{lane := _}} -> true;
+        _ -> false
+    end.
+
+%% @doc The same, and is the node a neighbour? (Always, unless a core decides about it.)
+-spec is_neighbour(node()) -> boolean().
+is_neighbour(Node) ->
+    case read(Node) of
+        {_Pid, #{lane := _, neighbour := IsNeighbour}} -> IsNeighbour;
         _ -> false
     end.
 
@@ -95,6 +105,22 @@ info() ->
 -spec subscribe(core(), pid()) -> ok.
 subscribe(Core, Pid) ->
     gen_server:call(?MODULE, {subscribe, Core, Pid}, infinity).
+
+%% @doc From now on other cores than the decider use a link only while the decider takes the node at
+%% its other end for a neighbour (`agree/2'); `none': all use all links. Links that are up stay in
+%% use until it says otherwise.
+-spec decider(core() | none) -> ok.
+decider(Decider) ->
+    gen_server:call(?MODULE, {decider, Decider}, infinity).
+
+%% @doc The decider takes Node for a neighbour from now on, until the link goes down; or not any
+%% more.
+-spec agree(node(), boolean()) -> ok.
+agree(Node, IsAgreed) ->
+    case lookup(Node) of
+        {ok, Pid} -> weft_link:agree(Pid, IsAgreed);
+        error -> ok
+    end.
 
 %% @doc Sends a term to the core of that name on a neighbour.
 -spec send(node(), core(), term()) -> ok | {error, not_connected}.
@@ -227,10 +253,13 @@ handle_call({ensure, Key}, _From, #state{handler = Handler, subscribers = Subscr
         {ok, Pid} ->
             {reply, {ok, Pid}, State};
         error ->
-            {ok, Pid} = weft_link:start_link(Key, Handler, Subscribers),
+            {ok, Pid} = weft_link:start_link(Key, Handler, Subscribers, State#state.decider),
             ets:insert(?LINKS, {{Key}, Pid, #{}}),
             {reply, {ok, Pid}, State#state{pids = Pids#{Pid => Key}}}
     end;
+handle_call({decider, Decider}, _From, #state{pids = Pids} = State) ->
+    [weft_link:decider(Link, Decider) || Link <- maps:keys(Pids)],
+    {reply, ok, State#state{decider = Decider}};
 handle_call({subscribe, Core, Pid}, _From,
             #state{subscribers = Subscribers, pids = Pids} = State) ->
     erlang:monitor(process, Pid),

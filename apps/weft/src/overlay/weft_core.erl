@@ -47,6 +47,7 @@
   | {connect, node_id()}
   | {disconnect, node_id()}
   | {break, node_id()}
+  | {neighbour, node_id(), boolean()}
   | {notice, Notice :: term()}
   | {reply, Ref :: term(), Reply :: term()}
   | {view, Key :: term(), Value :: term() | delete}
@@ -56,8 +57,10 @@
   | {exit, pid(), Reason :: term()}.
 %% `send' to a node that is no neighbour is dropped. `connect' is repeatable, and answered by
 %% `neighbour_up' (at once known when the link is up already) or `neighbour_down'. `break' closes
-%% the link, if there is one, whoever wants it; whoever still wants it dials anew. `view' writes
-%% what readers of this node see; each key belongs to one core. `watch' is answered once by
+%% the link, if there is one, whoever wants it; whoever still wants it dials anew. `neighbour' is
+%% for a topology that decides who is a neighbour: other cores use its link from now on, or not any
+%% more (soon); when it goes down that is over as well. `view' writes what readers of this node see;
+%% each key belongs to one core. `watch' is answered once by
 %% `{notice, {gone, Pid, Reason}}' when the process ends (soon, if it is no more), unless `unwatch'
 %% comes first. `tell' and `exit' are messages and exit signals to processes.
 

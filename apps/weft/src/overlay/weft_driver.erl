@@ -229,6 +229,8 @@ perform_one({disconnect, Node}, #driver{links = Links}) ->
     ok = Links:disconnect(Node);
 perform_one({break, Node}, #driver{links = Links}) ->
     ok = Links:break(Node);
+perform_one({neighbour, Node, IsNeighbour}, #driver{links = Links}) ->
+    ok = Links:agree(Node, IsNeighbour);
 perform_one({view, Key, delete}, #driver{name = Name, views = Views}) ->
     Views:delete(Name, Key);
 perform_one({view, Key, Value}, #driver{name = Name, views = Views}) ->

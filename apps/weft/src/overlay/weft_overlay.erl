@@ -12,10 +12,15 @@
 %% The time a topology may take to say good-bye.
 -define(LEAVE_TIMEOUT_MS, 10000).
 
-%% @doc All nodes known to belong to the cluster, own node included, reachable or not.
+%% @doc All nodes known to belong to the cluster, own node included, reachable or not. Where nobody
+%% has a list of all members (peer to peer) they are those with a route.
 -spec members() -> [node()].
 members() ->
-    [Node || {Node, _} <- weft_view:all(member)].
+    Listed = [Node || {Node, _} <- weft_view:all(member)],
+    case weft_view:lookup(lists_members) of
+        false -> lists:umerge(Listed, [Dest || {Dest, _} <- weft_view:all(route)]);
+        _ -> Listed
+    end.
 
 %% @doc The members that a failure detector has found dead, and that are not forgotten yet; they are
 %% no members any more. Without a detector always none.

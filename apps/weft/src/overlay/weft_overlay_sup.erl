@@ -35,7 +35,7 @@ start_link(Config) ->
 -spec init(config()) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init(#{topology := {Topology, TopologyOptions}} = Config) ->
     ok = weft_view:new(),
-    ok = set(Topology, TopologyOptions),
+    ok = set(Topology, TopologyOptions, maps:get(link_module, Config, weft_links)),
     Links = maps:with([link_module], Config),
     %% Routes that no circuit may follow to their end are of no use.
     RouterOptions = maps:merge(#{hop_limit => weft_config:get(hop_limit)},
@@ -47,9 +47,12 @@ init(#{topology := {Topology, TopologyOptions}} = Config) ->
            | visible(maps:get(circuits, Config, hidden))]}}.
 
 %% What runs now, for a driver that is started again.
-set(Topology, Options) ->
+set(Topology, Options, Links) ->
     ok = weft_view:put(?MODULE, partial, Topology:partial(node(), Options)),
-    weft_view:put(?MODULE, topology, {Topology, Options}).
+    ok = weft_view:put(?MODULE, topology, {Topology, Options}),
+    Decides = weft_topology:decides_neighbours(Topology),
+    ok = weft_view:put(?MODULE, lists_members, not Decides),
+    Links:decider(case Decides of true -> weft_topology; false -> none end).
 
 %% @private
 -spec start_topology(map()) -> {ok, pid()} | {error, term()}.
@@ -61,7 +64,7 @@ start_topology(Links) ->
 -spec change(Topology :: module(), Options :: map()) -> ok.
 change(Topology, Options) ->
     Known = weft_overlay:members() -- [node()],
-    ok = set(Topology, Options),
+    ok = set(Topology, Options, weft_links),
     weft_driver:change(weft_topology, Topology, Options#{known => Known}).
 
 %% @doc From now on keeps a distribution connection to every member, as with visible circuits:

@@ -195,17 +195,14 @@ forget_attempt(Node, #peers{attempts = Attempts} = Peers) ->
 not_now(Node, #peers{attempts = Attempts} = Peers) ->
     Peers#peers{attempts = weft_peer_attempts:declined(Node, Attempts)}.
 
-activate({Node, Incarnation} = Peer, #peers{views = Views} = Peers) ->
+activate({Node, _Incarnation} = Peer, #peers{views = Views} = Peers) ->
     Added = forget_attempt(Node, Peers#peers{views = weft_peer_views:add(Peer, Views),
                                              retry_ms = option(retry_min_ms, Peers)}),
-    emit({view, {member, Node}, Incarnation}, emit({connect, Node}, Added)).
+    emit({neighbour, Node, true}, emit({connect, Node}, Added)).
 
 %% No longer a neighbour, but alive.
 step_back(Node, #peers{views = Views} = Peers) ->
-    hide(Node, Peers#peers{views = weft_peer_views:part(Node, Views)}).
-
-hide(Node, Peers) ->
-    emit({view, {member, Node}, delete}, Peers).
+    emit({neighbour, Node, false}, Peers#peers{views = weft_peer_views:part(Node, Views)}).
 
 %% One neighbour too many: some other one than Keep goes, and gets names to find another.
 make_room(Keep, #peers{views = Views0} = Peers) ->
@@ -448,7 +445,7 @@ left(Node, Incarnation, NowMs, #peers{views = Views0} = Peers) ->
     case weft_peer_views:is_active(Node, Views) of
         true when News =:= new ->
             Removed = Peers#peers{views = weft_peer_views:remove(Node, Views)},
-            {new, refill(release(Node, hide(Node, Removed)))};
+            {new, refill(release(Node, emit({neighbour, Node, false}, Removed)))};
         _ ->
             {News, Peers#peers{views = Views}}
     end.
@@ -456,7 +453,8 @@ left(Node, Incarnation, NowMs, #peers{views = Views0} = Peers) ->
 %% @doc Parts with all without a word, asks nobody any more, and needs no link.
 -spec leave(peers()) -> peers().
 leave(#peers{self = Self, attempts = Attempts} = Peers) ->
-    Alone = lists:foldl(fun step_back/2, hide(Self, Peers), active(Peers)),
+    Alone = lists:foldl(fun step_back/2, emit({view, {member, Self}, delete}, Peers),
+                        active(Peers)),
     lists:foldl(fun release/2, Alone#peers{attempts = weft_peer_attempts:new()},
                 weft_peer_attempts:links(Attempts)).
 

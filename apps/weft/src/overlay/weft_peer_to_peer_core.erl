@@ -27,7 +27,8 @@
 -behaviour(weft_core).
 -behaviour(weft_topology).
 
--export([init/2, handle/3, validate/2, partial/2, neighbours/1, seeds/1, passive/1]).
+-export([init/2, handle/3, validate/2, partial/2, neighbours/1, seeds/1,
+         decides_neighbours/0, passive/1]).
 
 -record(state, {
     self :: weft_core:node_id(),
@@ -258,3 +259,8 @@ partial(_Self, _Options) ->
 -spec seeds(map()) -> [weft_core:node_id()].
 seeds(Options) ->
     map_get(seeds, weft_peer_to_peer_options:with_defaults(Options)).
+
+%% @doc See `weft_topology': most links are there for a question only.
+-spec decides_neighbours() -> boolean().
+decides_neighbours() ->
+    true.

@@ -16,7 +16,8 @@
 %% '''
 -module(weft_topology).
 
--export([parse/1, validate/2, finds_members/1, seeds/2, tunnel/1, without_secrets/1]).
+-export([parse/1, validate/2, finds_members/1, decides_neighbours/1, seeds/2,
+         tunnel/1, without_secrets/1]).
 
 %% The options are well formed and make sense on node Self.
 -callback validate(Self :: weft_core:node_id(), Options :: map()) -> ok | {error, iolist()}.
@@ -30,7 +31,10 @@
 -callback seeds(Options :: map()) -> [weft_core:node_id()].
 %% The provider of the tunnel that all links go through (`weft_tunnel'); it gets the options too.
 -callback tunnel() -> module().
--optional_callbacks([seeds/1, tunnel/0]).
+%% Whether links come up that are not for other cores to use: the effect `neighbour' says which are.
+%% Such a topology shows no views of members but itself: those are members who have a route.
+-callback decides_neighbours() -> boolean().
+-optional_callbacks([decides_neighbours/0, seeds/1, tunnel/0]).
 
 %% @doc Turns the configured term into the core that runs it and its options. Only the outer form is
 %% checked; the rest is for `validate/2'.
@@ -94,6 +98,12 @@ without_secrets({pubsub, Other}) when not is_map(Other) ->
     {pubsub, "..."};
 without_secrets(Term) ->
     Term.
+
+%% @doc Whether the topology says of each link if other cores are to use it.
+-spec decides_neighbours(module()) -> boolean().
+decides_neighbours(Module) ->
+    {module, Module} = code:ensure_loaded(Module),
+    erlang:function_exported(Module, decides_neighbours, 0) andalso Module:decides_neighbours().
 
 %% @doc The nodes that are dialled first; none if the topology is a written list.
 -spec seeds(module(), Options :: map()) -> [weft_core:node_id()].
