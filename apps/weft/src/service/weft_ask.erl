@@ -4,6 +4,7 @@
 -module(weft_ask).
 
 -export([all/3]).
+-export([answer/2]).
 
 %% @doc Runs Ask(Node) in a process of its own for each node. What returned within the time, in the
 %% order of the nodes, and the nodes that did not return, failed or are no nodes. The processes that
@@ -18,14 +19,15 @@ all(Nodes, Ask, TimeoutMs) ->
      [Node || Node <- Nodes, not is_map_key(Node, Answers)]}.
 
 ask(Node, Ask) ->
-    spawn_monitor(fun() -> exit(attempt(Ask, Node)) end).
+    spawn_monitor(?MODULE, answer, [Ask, Node]).
 
-%% An `error' would be logged as a crash.
-attempt(Ask, Node) ->
-    try {answer, Ask(Node)}
-    catch
-        _:_ -> failed
-    end.
+%% @private An `error' would be logged as a crash.
+-spec answer(fun((node()) -> term()), node()) -> no_return().
+answer(Ask, Node) ->
+    exit(try {answer, Ask(Node)}
+         catch
+             _:_ -> failed
+         end).
 
 collect(Asked, _Deadline, Answers) when map_size(Asked) =:= 0 ->
     Answers;
@@ -33,7 +35,7 @@ collect(Asked, Deadline, Answers) ->
     receive
         {'DOWN', Ref, process, Pid, Reason} when is_map_key({Pid, Ref}, Asked) ->
             {Node, Rest} = maps:take({Pid, Ref}, Asked),
-            collect(Rest, Deadline, answer(Node, Reason, Answers))
+            collect(Rest, Deadline, answered(Node, Reason, Answers))
     after max(0, Deadline - erlang:monotonic_time(millisecond)) ->
         _ = [begin
                  true = demonitor(Ref, [flush]),
@@ -42,5 +44,5 @@ collect(Asked, Deadline, Answers) ->
         Answers
     end.
 
-answer(Node, {answer, Result}, Answers) -> Answers#{Node => Result};
-answer(_Node, _Failed, Answers) -> Answers.
+answered(Node, {answer, Result}, Answers) -> Answers#{Node => Result};
+answered(_Node, _Failed, Answers) -> Answers.

@@ -1,0 +1,35 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Who answers in time is heard, whoever else is silent, fails, or comes too late.
+-module(weft_ask_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+answers_come_in_the_order_of_the_nodes_test() ->
+    ?assertEqual({[{c, 3}, {a, 1}, {b, 2}], []},
+                 weft_ask:all([c, a, b], fun(Node) -> map_get(Node, #{a => 1, b => 2, c => 3}) end,
+                              10000)).
+
+the_silent_and_the_failing_are_named_and_cost_the_others_nothing_test() ->
+    Ask = fun(silent) -> receive after infinity -> ok end;
+             (failing) -> error(on_purpose);
+             (leaving) -> exit({answer, lie});
+             (Node) -> Node
+          end,
+    Nodes = [good, silent, failing, leaving, better],
+    Start = erlang:monotonic_time(millisecond),
+    ?assertEqual({[{good, good}, {better, better}], [silent, failing, leaving]},
+                 weft_ask:all(Nodes, Ask, 300)),
+    Elapsed = erlang:monotonic_time(millisecond) - Start,
+    ?assert(Elapsed >= 300 andalso Elapsed < 10000).
+
+nothing_is_left_behind_test() ->
+    Self = self(),
+    Ask = fun(_) -> Self ! {asked, self()}, receive after infinity -> ok end end,
+    ?assertEqual({[], [a]}, weft_ask:all([a], Ask, 50)),
+    Asked = receive {asked, Pid} -> Pid end,
+    Ref = monitor(process, Asked),
+    receive {'DOWN', Ref, process, Asked, _} -> ok end,
+    ?assertEqual({messages, []}, process_info(self(), messages)).
+
+nobody_is_asked_test() ->
+    ?assertEqual({[], []}, weft_ask:all([], fun(_) -> error(never) end, 10000)).
