@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Names for processes, in scopes: `{via, weft_names, {Scope, Name}}' wherever OTP takes a name.
 %%
-%% A scope is `cluster' (all nodes; there unless it is configured away), any other atom (named), or
+%% A scope is `cluster' (all nodes; always there, as is `global' for `weft_global'), any other atom, or
 %% `{group, Group}'; a name is any term. The nodes of a scope are those where it is started, by the
 %% configuration key `scopes' or start_scope/2. Its kind says what is promised:
 %% <ul>
@@ -199,15 +199,18 @@ check(Scopes) when is_map(Scopes) ->
 check(Scopes) ->
     {error, text("scopes is ~0p, it must be a map from scopes to maps of options", [Scopes])}.
 
-%% @private What runs for the scopes of the configuration; `cluster' is always among them.
+%% @private What runs for the scopes of the configuration; `cluster' and `global' are always there.
 -spec children() -> [supervisor:child_spec()].
 children() ->
     [begin
          {ok, Module} = check_scope(Scope, Options),
          ok = known(Scope, Module),
          Module:child_spec(Scope, Options)
-     end || {Scope, Options} <- maps:to_list(maps:merge(#{cluster => #{}},
-                                                        weft_config:get(scopes)))].
+     end || {Scope, Options} <- maps:to_list(maps:merge(always(), weft_config:get(scopes)))].
+
+%% Names of `weft_global' have their resolver with them, which sees to the loser.
+always() ->
+    #{cluster => #{}, global => #{conflict => {weft_global, resolve}, loser => none}}.
 
 check_scope(Scope, Options) when is_map(Options) ->
     case {is_scope(Scope), module(maps:get(kind, Options, eventual))} of

@@ -1,0 +1,272 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Names and locks with the functions and results of OTP's `global', for code that moves over
+%% step by step: replace the module name, or `{global, Name}' by `{via, weft_global, Name}'.
+%%
+%% Names are those of the scope `global' (`weft_names'). It is eventual unless configured strong: an
+%% eventual one answers at once, and two parts of a cluster that meet resolve conflicts as `global'
+%% does, with the function given at registration; a strong one knows no conflicts, and `no' may mean
+%% that there is no quorum.
+%%
+%% A lock is kept by three nodes (its homes, by rendezvous hashing of the resource over the nodes
+%% asked for), not by all: who waits stands in line at the first one. So a lock costs six messages
+%% in a cluster of any size, and a storm of them costs a bounded queue; nobody sleeps and tries again
+%% while he stands in line. As with `global' two parts of a cluster without connection may both
+%% grant a lock; likewise when more than two of the first homes of a lock change while it is held.
+%% If the scope `global' is strong, who has the lock registers it there as well, with a lease, and
+%% neither can happen.
+-module(weft_global).
+
+-export([register_name/2, register_name/3, re_register_name/2, re_register_name/3,
+         unregister_name/1, whereis_name/1, send/2, registered_names/0, sync/0]).
+-export([random_exit_name/3, random_notify_name/3, notify_all_name/3]).
+-export([set_lock/1, set_lock/2, set_lock/3, del_lock/1, del_lock/2, trans/2, trans/3, trans/4]).
+-export([resolve/3, child_spec/0, info/0]).
+-export_type([name/0, id/0, retries/0]).
+
+-define(SCOPE, global).
+-define(LOCKS, weft_locks).
+-define(HOMES, 3).
+%% How long to wait in the line of a further home, and pauses between attempts.
+-define(FURTHER_MS, 2000).
+-define(PAUSE_MS, 500).
+%% A home that does not answer so long after the time is over does not live.
+-define(GRACE_MS, 10000).
+
+-type name() :: term().
+-type id() :: {ResourceId :: term(), LockRequesterId :: term()}.
+-type retries() :: non_neg_integer() | infinity.
+-type resolve() :: fun((name(), pid(), pid()) -> pid() | none).
+
+%% --- names ------------------------------------------------------------------------------------
+
+%% @doc Like `global:register_name/2'.
+-spec register_name(name(), pid()) -> yes | no.
+register_name(Name, Pid) ->
+    register_name(Name, Pid, fun ?MODULE:random_exit_name/3).
+
+%% @doc Like `global:register_name/3'. In an eventual scope Resolve runs on one of the two nodes and
+%% must be quick.
+-spec register_name(name(), pid(), resolve()) -> yes | no.
+register_name(Name, Pid, Resolve) when is_pid(Pid), is_function(Resolve, 3) ->
+    case weft_names:register({?SCOPE, Name}, Pid, Resolve) of
+        ok -> yes;
+        {error, _} -> no
+    end.
+
+%% @doc Like `global:re_register_name/2'; `no' only if the process, or a quorum, can not be reached.
+-spec re_register_name(name(), pid()) -> yes | no.
+re_register_name(Name, Pid) ->
+    re_register_name(Name, Pid, fun ?MODULE:random_exit_name/3).
+
+-spec re_register_name(name(), pid(), resolve()) -> yes | no.
+re_register_name(Name, Pid, Resolve) when is_pid(Pid), is_function(Resolve, 3) ->
+    case weft_names:re_register({?SCOPE, Name}, Pid, Resolve) of
+        ok -> yes;
+        {error, _} -> no
+    end.
+
+%% @doc Like `global:unregister_name/1'.
+-spec unregister_name(name()) -> ok.
+unregister_name(Name) ->
+    _ = weft_names:unregister({?SCOPE, Name}),
+    ok.
+
+%% @doc Like `global:whereis_name/1'.
+-spec whereis_name(name()) -> pid() | undefined.
+whereis_name(Name) ->
+    weft_names:whereis_name({?SCOPE, Name}).
+
+%% @doc Like `global:send/2': exits with `{badarg, {Name, Msg}}' if nobody has the name.
+-spec send(name(), Msg :: term()) -> pid().
+send(Name, Msg) ->
+    case whereis_name(Name) of
+        Pid when is_pid(Pid) ->
+            Pid ! Msg,
+            Pid;
+        undefined ->
+            exit({badarg, {Name, Msg}})
+    end.
+
+%% @doc Like `global:registered_names/0'. In a strong scope: those that this node knows of.
+-spec registered_names() -> [name()].
+registered_names() ->
+    [Name || Name <- weft_names:names(?SCOPE), not is_lock(Name)].
+
+is_lock({weft_lock, _}) -> true;
+is_lock(_) -> false.
+
+%% @doc Nothing to do: there is no state in which names are not synchronised but to be waited for.
+-spec sync() -> ok.
+sync() -> ok.
+
+-spec random_exit_name(name(), pid(), pid()) -> pid().
+random_exit_name(Name, Pid1, Pid2) -> global:random_exit_name(Name, Pid1, Pid2).
+
+-spec random_notify_name(name(), pid(), pid()) -> pid().
+random_notify_name(Name, Pid1, Pid2) -> global:random_notify_name(Name, Pid1, Pid2).
+
+-spec notify_all_name(name(), pid(), pid()) -> none.
+notify_all_name(Name, Pid1, Pid2) -> global:notify_all_name(Name, Pid1, Pid2).
+
+%% @private The `conflict' of the scope. A function that fails unregisters the name, as in `global'.
+-spec resolve(weft_names:via(), {pid(), term(), integer()}, {pid(), term(), integer()}) ->
+          pid() | none.
+resolve({?SCOPE, Name}, {Pid1, Resolve, _}, {Pid2, _, _}) ->
+    try Resolve(Name, Pid1, Pid2) of
+        Pid when Pid =:= Pid1; Pid =:= Pid2 -> Pid;
+        _ -> none
+    catch
+        _:_ -> none
+    end.
+
+%% --- locks ------------------------------------------------------------------------------------
+
+%% @doc What runs on each node for locks.
+-spec child_spec() -> supervisor:child_spec().
+child_spec() ->
+    #{id => ?LOCKS, modules => [weft_driver, weft_locks_core],
+      start => {weft_driver, start_link,
+                [?LOCKS, weft_locks_core, weft_service_sup:options(#{})]}}.
+
+%% @doc The locks that this node is a home of: how many, how many wait, how many found the line full.
+-spec info() -> #{locks | waiting | refused := non_neg_integer()}.
+info() ->
+    weft_driver:command(?LOCKS, info).
+
+%% @doc Like `global:set_lock/1'.
+-spec set_lock(id()) -> true.
+set_lock(Id) ->
+    set_lock(Id, nodes_now()).
+
+-spec set_lock(id(), [node()]) -> true.
+set_lock(Id, Nodes) ->
+    set_lock(Id, Nodes, infinity).
+
+%% @doc Like `global:set_lock/3'. A process that has the lock has it once, however often it asks.
+%% Retries are a time to stand in line: as long as `global' would
+%% sleep on average between so many attempts (from 0.1 s growing to 4 s each).
+-spec set_lock(id(), [node()], retries()) -> boolean().
+set_lock({_, _} = Id, Nodes, Retries) ->
+    ok = weft_overlay_sup:reach_members(),
+    get({?MODULE, Id}) =/= undefined orelse set(Id, Nodes, deadline(wait_ms(Retries))).
+
+%% @doc Like `global:del_lock/1'.
+-spec del_lock(id()) -> true.
+del_lock(Id) ->
+    del_lock(Id, nodes_now()).
+
+-spec del_lock(id(), [node()]) -> true.
+del_lock({Resource, Requester} = Id, _Nodes) ->
+    case erase({?MODULE, Id}) of
+        {Homes, Keeper} ->
+            ok = weft_global_keeper:release(Keeper),
+            release(Homes, Resource, Requester);
+        undefined ->
+            true
+    end.
+
+%% @doc Like `global:trans/2'.
+-spec trans(id(), fun(() -> Result)) -> Result | aborted.
+trans(Id, Fun) ->
+    trans(Id, Fun, nodes_now()).
+
+-spec trans(id(), fun(() -> Result), [node()]) -> Result | aborted.
+trans(Id, Fun, Nodes) ->
+    trans(Id, Fun, Nodes, infinity).
+
+-spec trans(id(), fun(() -> Result), [node()], retries()) -> Result | aborted.
+trans(Id, Fun, Nodes, Retries) ->
+    case set_lock(Id, Nodes, Retries) of
+        true -> try Fun() after del_lock(Id, Nodes) end;
+        false -> aborted
+    end.
+
+nodes_now() ->
+    case weft_view:lookup(lock_homes) of
+        undefined -> [node()];
+        Nodes -> Nodes
+    end.
+
+%% Uniform from 0 to 2^Times / 8 seconds, 8 at most: half of that each time.
+wait_ms(infinity) -> infinity;
+wait_ms(Retries) ->
+    Growing = lists:sum([(1000 bsl min(Times, 6)) div 16 || Times <- lists:seq(1, min(Retries, 6))]),
+    Growing + max(0, Retries - 6) * 4000.
+
+deadline(infinity) -> infinity;
+deadline(Ms) -> erlang:monotonic_time(millisecond) + Ms.
+
+left_ms(infinity) -> infinity;
+left_ms(Deadline) -> max(0, Deadline - erlang:monotonic_time(millisecond)).
+
+set({Resource, Requester} = Id, Nodes, Deadline) ->
+    Homes = homes(Resource, Nodes),
+    case Homes =/= [] andalso in_line(Homes, Resource, Requester, Deadline) of
+        true ->
+            case keep(Resource, Requester) of
+                {ok, Keeper} ->
+                    %% For del_lock/1: the homes may be others then.
+                    put({?MODULE, Id}, {Homes, Keeper}),
+                    true;
+                error ->
+                    true = release(Homes, Resource, Requester),
+                    again(Id, Nodes, Deadline)
+            end;
+        false ->
+            again(Id, Nodes, Deadline)
+    end.
+
+again(Id, Nodes, Deadline) ->
+    case left_ms(Deadline) of
+        0 ->
+            false;
+        LeftMs ->
+            receive after min(rand:uniform(?PAUSE_MS), LeftMs) -> set(Id, Nodes, Deadline) end
+    end.
+
+%% The greatest first: the same for all who see the same nodes.
+homes(Resource, Nodes) ->
+    Alive = [Node || Node <- nodes_now(), lists:member(Node, Nodes)],
+    Ranked = lists:sort([{erlang:phash2({Resource, Node}), Node} || Node <- Alive]),
+    [Node || {_, Node} <- lists:sublist(lists:reverse(Ranked), ?HOMES)].
+
+%% The line is at the first home; at the others there is nobody, or else homes have just changed.
+in_line([First | Others], Resource, Requester, Deadline) ->
+    case ask(First, Resource, Requester, left_ms(Deadline)) of
+        true ->
+            case further(Others, Resource, Requester, [First]) of
+                true -> true;
+                {false, Set} -> release(Set, Resource, Requester), false
+            end;
+        _ ->
+            false
+    end.
+
+further([], _Resource, _Requester, _Set) ->
+    true;
+further([Home | Others], Resource, Requester, Set) ->
+    case ask(Home, Resource, Requester, ?FURTHER_MS) of
+        true -> further(Others, Resource, Requester, [Home | Set]);
+        _ -> {false, Set}
+    end.
+
+ask(Home, Resource, Requester, WaitMs) ->
+    CallMs = case WaitMs of infinity -> infinity; _ -> WaitMs + ?GRACE_MS end,
+    try weft_driver:command({?LOCKS, Home}, {set, Resource, Requester, self(), WaitMs}, CallMs)
+    catch exit:_ -> false
+    end.
+
+release(Homes, Resource, Requester) ->
+    lists:foreach(fun(Home) ->
+                      try weft_driver:command({?LOCKS, Home},
+                                              {delete, Resource, Requester, self()}, ?GRACE_MS)
+                      catch exit:_HomeIsGone -> ok
+                      end
+                  end, Homes),
+    true.
+
+keep(Resource, Requester) ->
+    case weft_names:info(?SCOPE) of
+        #{kind := strong} -> weft_global_keeper:keep({?SCOPE, {weft_lock, Resource}}, Requester);
+        #{} -> {ok, none}
+    end.

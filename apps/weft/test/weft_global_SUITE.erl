@@ -1,0 +1,240 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The face of `global': the same calls with the same results, side by side with the original,
+%% and what is different on purpose: locks under faults.
+-module(weft_global_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
+-export([names_are_as_those_of_global/1, locks_are_as_those_of_global/1,
+         conflicts_are_resolved_by_the_function_given/1, a_lock_is_of_one_at_a_time/1,
+         a_lock_ends_with_its_process_or_node/1, a_storm_of_locks_is_bounded/1,
+         a_strong_scope_keeps_names_and_locks/1]).
+%% Run on the nodes.
+-export([holder/0, count/3, storm/3, transcript/2]).
+
+suite() -> [{timetrap, {minutes, 5}}].
+
+all() ->
+    [names_are_as_those_of_global, locks_are_as_those_of_global,
+     conflicts_are_resolved_by_the_function_given, a_lock_is_of_one_at_a_time,
+     a_lock_ends_with_its_process_or_node, a_storm_of_locks_is_bounded].
+
+init_per_suite(Config) ->
+    [{place, #{epmd => weft_test_nodes:start_epmd(), dir => ?config(priv_dir, Config)}} | Config].
+
+end_per_suite(Config) ->
+    #{epmd := Epmd} = ?config(place, Config),
+    weft_test_nodes:stop_epmd(Epmd).
+
+end_per_testcase(_Case, _Config) ->
+    weft_test_nodes:stop_all().
+
+%% --- cases ------------------------------------------------------------------------------------
+
+names_are_as_those_of_global(Config) ->
+    [A, B] = mesh([a, b], [], Config),
+    Processes = [call(Node, ?MODULE, holder, []) || Node <- [A, A, B]],
+    [One, Other] = [call(A, ?MODULE, transcript, [Module, {names, Processes}])
+                    || Module <- [global, weft_global]],
+    ?assertEqual(One, Other),
+    %% Both wrote down something.
+    ?assertMatch([{yes, _}, {no, _} | _], One).
+
+locks_are_as_those_of_global(Config) ->
+    [A, _] = mesh([a, b], [], Config),
+    [One, Other] = [call(A, ?MODULE, transcript, [Module, locks])
+                    || Module <- [global, weft_global]],
+    ?assertEqual(One, Other),
+    ?assertMatch([true, true | _], One).
+
+conflicts_are_resolved_by_the_function_given(Config) ->
+    [A, B] = [node(Name, [], Config) || Name <- [a, b]],
+    [begin
+         Name = Resolve,
+         [PidA, PidB] = [call(Node, ?MODULE, holder, []) || Node <- [A, B]],
+         [yes = call(Node, weft_global, register_name, [Name, Pid, fun weft_global:Resolve/3])
+          || {Node, Pid} <- [{A, PidA}, {B, PidB}]],
+         true = call(A, net_kernel, connect_node, [name(B)]),
+         until(fun() -> whereis_name(A, Name) =:= whereis_name(B, Name) end),
+         until(fun() -> alive([{A, PidA}, {B, PidB}]) =:= Alive end),
+         ?assertEqual(Alive =:= 2 andalso Resolve =:= notify_all_name,
+                      whereis_name(A, Name) =:= undefined),
+         true = call(A, erlang, disconnect_node, [name(B)])
+     end || {Resolve, Alive} <- [{random_exit_name, 1}, {random_notify_name, 2},
+                                 {notify_all_name, 2}]].
+
+%% Whoever has the lock adds one to a number that all read and write: none is lost.
+a_lock_is_of_one_at_a_time(Config) ->
+    Nodes = [A | _] = mesh([a, b, c, d], [], Config),
+    Counter = call(A, ?MODULE, holder, []),
+    Done = [call(Node, ?MODULE, count, [Counter, 25, N])
+            || {N, Node} <- lists:zip(lists:seq(1, 4), Nodes), _ <- [1, 2]],
+    [until(fun() -> not call(Node, erlang, is_process_alive, [Pid]) end, 60000)
+     || {Node, Pid} <- lists:zip([N || N <- Nodes, _ <- [1, 2]], Done)],
+    ?assertEqual(200, call(A, ?MODULE, transcript, [Counter, value])),
+    [?assertMatch(#{locks := 0, waiting := 0}, call(Node, weft_global, info, []))
+     || Node <- Nodes].
+
+a_lock_ends_with_its_process_or_node(Config) ->
+    [A, B] = mesh([a, b], [], Config),
+    Lock = fun(Node, Retries) ->
+                   call(Node, ?MODULE, transcript, [weft_global, {lock, {r, name(Node)}, Retries}])
+           end,
+    {true, Pid} = Lock(A, infinity),
+    {false, _} = Lock(B, 0),
+    true = call(A, erlang, exit, [Pid, kill]),
+    {true, _} = Lock(B, infinity),
+    weft_test_nodes:kill(B),
+    %% Kept for the time of a lease, for the node might come back.
+    {true, _} = Lock(A, infinity).
+
+%% Many more than can be served at once, while a node comes and goes: all is over in the end, and
+%% nothing grew without bound.
+a_storm_of_locks_is_bounded(Config) ->
+    Nodes = [A, B | _] = mesh([a, b, c, d], [], Config),
+    Storms = [call(Node, ?MODULE, storm, [200, 3, r]) || Node <- Nodes],
+    weft_test_nodes:kill(B),
+    Left = lists:zip(Nodes, Storms) -- [{B, lists:nth(2, Storms)}],
+    [until(fun() -> not call(Node, erlang, is_process_alive, [Storm]) end, 120000)
+     || {Node, Storm} <- Left],
+    until(fun() -> maps:with([locks, waiting], call(A, weft_global, info, []))
+                       =:= #{locks => 0, waiting => 0} end, 60000).
+
+a_strong_scope_keeps_names_and_locks(Config) ->
+    Voters = [name_of(N) || N <- [a, b, c]],
+    Nodes = [A, B, C] = mesh([a, b, c], [{scopes, #{global => #{kind => strong, voters => Voters}}}],
+                             Config),
+    Pid = call(A, ?MODULE, holder, []),
+    %% `no' may mean that there is no quorum yet; then it may have been done all the same.
+    until(fun() -> call(A, weft_global, register_name, [n, Pid]) =:= yes
+                       orelse whereis_name(A, n) =:= Pid
+          end, 60000),
+    [until(fun() -> whereis_name(Node, n) =:= Pid end, 60000) || Node <- Nodes],
+    no = call(B, weft_global, register_name, [n, call(B, ?MODULE, holder, [])]),
+    {true, Holder} = call(B, ?MODULE, transcript, [weft_global, {lock, {r, b}, infinity}]),
+    {false, _} = call(C, ?MODULE, transcript, [weft_global, {lock, {r, c}, 0}]),
+    ?assertEqual([n], call(A, weft_global, registered_names, [])),
+    true = call(B, erlang, exit, [Holder, kill]),
+    {true, _} = call(C, ?MODULE, transcript, [weft_global, {lock, {r, c}, infinity}]),
+    %% Without a quorum nothing is given out.
+    [weft_test_nodes:kill(Node) || Node <- [B, C]],
+    no = call(A, weft_global, register_name, [m, Pid]),
+    aborted = call(A, weft_global, trans, [{r2, a}, fun erlang:node/0, [name(A)], 0]).
+
+%% --- on the nodes -----------------------------------------------------------------------------
+
+%% @doc A process that keeps a number.
+holder() -> spawn(fun() -> hold(0) end).
+
+hold(Value) ->
+    receive
+        {get, From} -> From ! {value, Value}, hold(Value);
+        {put, New} -> hold(New);
+        {name_conflict, _, _} -> hold(Value);
+        {global_name_conflict, _, _} -> hold(Value);
+        {global_name_conflict, _} -> hold(Value);
+        ping -> hold(Value)
+    end.
+
+value(Counter) ->
+    Counter ! {get, self()},
+    receive {value, Value} -> Value end.
+
+%% @doc Adds one so many times; to read and to write are two steps.
+count(Counter, Times, Requester) ->
+    spawn(fun() ->
+                  Id = {counter, {Requester, self()}},
+                  [weft_global:trans(Id, fun() ->
+                                                 Before = value(Counter),
+                                                 erlang:yield(),
+                                                 Counter ! {put, Before + 1}
+                                         end) || _ <- lists:seq(1, Times)]
+          end).
+
+%% @doc So many processes want a lock at once, some give up.
+storm(Count, Times, Resource) ->
+    spawn(fun() ->
+                  All = [spawn_monitor(fun() ->
+                             [weft_global:trans({Resource, self()}, fun() -> ok end,
+                                                weft_view:lookup(lock_homes), N rem 4)
+                              || _ <- lists:seq(1, Times)]
+                         end) || N <- lists:seq(1, Count)],
+                  [receive {'DOWN', Ref, process, Pid, normal} -> ok end || {Pid, Ref} <- All]
+          end).
+
+%% @doc The results of a series of calls.
+transcript(Counter, value) ->
+    value(Counter);
+transcript(Module, {lock, Id, Retries}) ->
+    Caller = self(),
+    Pid = spawn(fun() ->
+                        Nodes = [node() | nodes()],
+                        Caller ! {self(), Module:set_lock(Id, Nodes, Retries)},
+                        receive the_end -> ok end
+                end),
+    receive {Pid, Result} -> {Result, Pid} end;
+transcript(Module, locks) ->
+    Nodes = [node() | nodes()],
+    Other = fun(Fun) ->
+                    Caller = self(),
+                    Pid = spawn(fun() -> Caller ! {self(), Fun()} end),
+                    receive {Pid, Result} -> Result end
+            end,
+    [Module:set_lock({r, me}), Module:set_lock({r, me}, Nodes),
+     Module:set_lock({r, you}, Nodes, 0),
+     Other(fun() -> Module:set_lock({r, you}, Nodes, 0) end),
+     Other(fun() -> Module:set_lock({r, me}, Nodes, 0) end),
+     Module:del_lock({r, me}), Module:set_lock({r, you}, Nodes, 0),
+     Module:del_lock({r, me}, Nodes), Module:set_lock({r, you}, Nodes, 0),
+     Module:del_lock({r, you}), Module:del_lock({r, you}),
+     Module:trans({r, me}, fun() -> Module:trans({r, me}, fun() -> 7 end) end),
+     Module:trans({r, me}, fun() -> Other(fun() ->
+                                        Module:trans({r, you}, fun() -> 1 end, Nodes, 0) end) end),
+     try Module:trans({r, me}, fun() -> error(oops) end) catch error:oops -> caught end,
+     Module:trans({r, you}, fun() -> 2 end, [node()], 0)];
+transcript(Module, {names, [P1, P2, P3]}) ->
+    Calls = [{register_name, [n, P1]}, {register_name, [n, P2]}, {register_name, [n, P1]},
+             {whereis_name, [n]}, {send, [n, ping]}, {register_name, [far, P3]},
+             {re_register_name, [n, P3]}, {whereis_name, [n]}, {whereis_name, [far]},
+             {unregister_name, [n]}, {whereis_name, [n]}, {send, [n, ping]},
+             {register_name, [{any, "term"}, P2, fun Module:notify_all_name/3]},
+             {re_register_name, [new, P1]}, {unregister_name, [nobody]}],
+    [{try erlang:apply(Module, Function, Args)
+      catch exit:{badarg, What} -> {exit, What}
+      end, lists:sort(Module:registered_names())} || {Function, Args} <- Calls].
+
+%% --- small parts ------------------------------------------------------------------------------
+
+alive(Processes) ->
+    length([Pid || {Node, Pid} <- Processes, call(Node, erlang, is_process_alive, [Pid])]).
+
+whereis_name(Node, Name) -> call(Node, weft_global, whereis_name, [Name]).
+
+mesh(Names, Env, Config) ->
+    [First | Rest] = Nodes = [node(Name, Env, Config) || Name <- Names],
+    [true = call(First, net_kernel, connect_node, [name(Node)]) || Node <- Rest],
+    [until(fun() -> length(call(Node, weft_view, lookup, [lock_homes])) =:= length(Nodes)
+                        andalso length(call(Node, erlang, nodes, [])) =:= length(Rest) end, 30000)
+     || Node <- Nodes],
+    [ok = call(Node, global, sync, []) || Node <- Nodes],
+    Nodes.
+
+node(Name, Env, Config) ->
+    Node = weft_test_nodes:start(Name, #{config => Env}, ?config(place, Config)),
+    {ok, _} = call(Node, application, ensure_all_started, [weft]),
+    Node.
+
+name(#{node := Node}) -> Node.
+
+name_of(Name) ->
+    {ok, Host} = inet:gethostname(),
+    list_to_atom(lists:concat([Name, "@", Host])).
+
+until(Condition) -> weft_test_nodes:until(Condition, 30000).
+
+until(Condition, TimeoutMs) -> weft_test_nodes:until(Condition, TimeoutMs).
+
+call(Node, Module, Function, Args) ->
+    weft_test_nodes:call(Node, Module, Function, Args, 60000).
