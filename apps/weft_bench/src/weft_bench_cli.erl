@@ -36,6 +36,8 @@ main(["load" | Arguments]) ->
     weft_load_cli:main(Arguments);
 main(["de_bench" | Arguments]) ->
     weft_de_bench:main(Arguments);
+main(["bencherl" | Arguments]) ->
+    weft_bencherl:main(Arguments);
 main(["groups" | Arguments]) ->
     weft_bench_groups:main(Arguments);
 main(["compare" | Arguments]) ->
@@ -100,6 +102,8 @@ help() ->
      "bin/bench load CONFIG [--out DIR]       operations of a driver, as Basho Bench runs them\n"
      "bin/bench de_bench CONFIG [--nodes N] [--variant V] [--out DIR]\n"
      "                                        operations between nodes, as DE-Bench runs them\n"
+     "bin/bench bencherl [run.conf] [--bench a,b] [--out DIR]\n"
+     "                                        benchmarks of BenchErl: schedulers, nodes, releases\n"
      "bin/bench groups [--nodes N] [--groups S,S] [--idle_s S] [--out DIR]\n"
      "                                        connections and packets of groups and meshes\n"
      "Variants: ", lists:join(" ", [atom_to_list(V) || V <- weft_bench_variant:all()]),
