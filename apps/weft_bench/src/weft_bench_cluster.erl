@@ -8,8 +8,8 @@
 %% by the same thing.
 -module(weft_bench_cluster).
 
--export([shape/2, roles/1, named/2, await/1, nodes/1, measured/2, run/4]).
--export([unreachable/1, traffic/0]).
+-export([shape/2, roles/1, named/2, await/1, nodes/1, run/4, all_traffic/1]).
+-export([group/1, unreachable/1, traffic/0]).
 -export_type([shape/0, named/0, traffic/0]).
 
 -type shape() :: #{nodes := pos_integer(), groups := [[pos_integer(), ...]]}.
@@ -40,6 +40,8 @@ named(#{groups := Groups}, NameOf) ->
       groups => maps:from_list([{group(Number), [NameOf({n, Member}) || Member <- Members]}
                                 || {Number, Members} <- Numbered])}.
 
+%% @doc The name of a group, from its number.
+-spec group(pos_integer()) -> atom().
 group(Number) ->
     list_to_atom("group_" ++ integer_to_list(Number)).
 
@@ -101,33 +103,24 @@ traffic() ->
           [weft_bench_workload:measurement()].
 run(Program, Options, Nodes, TimeoutMs) ->
     Arguments = [Program, Options, ?MODULE:nodes(Nodes), TimeoutMs],
-    Run = fun() -> weft_bench_nodes:call(Nodes, {n, 1}, weft_bench_program, run,
-                                         {Arguments, TimeoutMs + ?CALL_MS}) end,
-    case measured(Nodes, Run) of
-        {{ok, #{duration_s := DurationS} = Result}, Traffic} ->
+    case weft_bench_nodes:call(Nodes, {n, 1}, weft_bench_program, run,
+                               {Arguments, TimeoutMs + ?CALL_MS}) of
+        {ok, #{duration_s := DurationS} = Result} ->
             Known = [Metric || {Metric, _, _, _} <- weft_bench_record:metrics()],
-            [{duration_s, DurationS} | Traffic]
+            [{duration_s, DurationS} | all_traffic(Nodes)]
                 ++ maps:to_list(maps:without([duration_s], maps:with(Known, Result)));
-        {{error, Text}, _} ->
+        {error, Text} ->
             erlang:error({Program, Text})
     end.
 
-%% @doc Does something, and tells what it made the nodes receive, and their connections after it.
--spec measured(weft_bench_nodes:nodes(), fun(() -> Result)) ->
-          {Result, [weft_bench_workload:measurement()]}.
-measured(Nodes, Do) ->
-    Before = all_traffic(Nodes),
-    Result = Do(),
-    After = all_traffic(Nodes),
-    Connections = [Count || #{connections := Count} <- After],
-    {Result, [{connections_max, lists:max(Connections)},
-              {connections_mean, lists:sum(Connections) / length(Connections)},
-              {received_packets, sum(packets, After) - sum(packets, Before)},
-              {received_bytes, sum(bytes, After) - sum(bytes, Before)}]}.
-
+%% @doc What all nodes received since they were started, which includes what it took to connect
+%% them, and the connections that they have.
+-spec all_traffic(weft_bench_nodes:nodes()) -> [weft_bench_workload:measurement()].
 all_traffic(Nodes) ->
-    [weft_bench_nodes:call(Nodes, Role, ?MODULE, traffic, {[], ?CALL_MS})
-     || Role <- weft_bench_nodes:roles(Nodes)].
-
-sum(Key, Traffic) ->
-    lists:sum([maps:get(Key, Of) || Of <- Traffic]).
+    All = [weft_bench_nodes:call(Nodes, Role, ?MODULE, traffic, {[], ?CALL_MS})
+           || Role <- weft_bench_nodes:roles(Nodes)],
+    Connections = [Count || #{connections := Count} <- All],
+    [{connections_max, lists:max(Connections)},
+     {connections_mean, lists:sum(Connections) / length(Connections)},
+     {received_packets, lists:sum([Packets || #{packets := Packets} <- All])},
+     {received_bytes, lists:sum([Bytes || #{bytes := Bytes} <- All])}].

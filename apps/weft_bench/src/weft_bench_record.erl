@@ -12,7 +12,8 @@
 %% suite         the workload's group: a to j, orbit, aco
 %% workload      small | bulk | call_beside_bulk | call_beside_flood | unicast | echo | key_value |
 %%               terms | slow_receiver | fan_out | peers | call | erpc | rpc | orbit |
-%%               orbit_grouped (both _uneven, too) | aco_tl | aco_ml | aco_gr | aco_sr
+%%               orbit_grouped (both _uneven, too) | aco_tl | aco_ml | aco_gr | aco_sr |
+%%               aco_quality
 %% variant       what carried it, see weft_bench_variant: stock, stock_tls, weft_1, weft_4, weft_8,
 %%               weft_tls_1, weft_tls_4, weft_gateway, channel, channel_8, stock_mesh, weft_mesh,
 %%               weft_groups, weft_peers
@@ -87,8 +88,8 @@ metrics() ->
      {cold_lookup_ns, "ns", less, "the same, each time of another peer"},
      {connections_max, "", less, "TCP connections of the node that has most of them"},
      {connections_mean, "", less, "TCP connections per node"},
-     {received_packets, "", less, "what all nodes received, as their carrier divides it"},
-     {received_bytes, "bytes", less, "what all nodes received through these connections"},
+     {received_packets, "", less, "what all nodes received, as their carrier cuts it"},
+     {received_bytes, "bytes", less, "what all nodes received since they were started"},
      {program_messages, "", none, "messages of the program, on one node or between two"},
      {cost_error_percent, "%", less, "by how much the best solution costs more than the known one"},
      {cost, "", none, "cost of the best solution"},

@@ -12,7 +12,7 @@ key(#{suite := Suite, workload := Workload, size_bytes := SizeBytes, pairs := Pa
     {Suite, Workload, SizeBytes, Pairs, Streams, Label}.
 
 all_suites_have_cells_test() ->
-    [?assertEqual([], [a, b, c, d, e, f, g, h, i, j, orbit]
+    [?assertEqual([], [a, b, c, d, e, f, g, h, i, j, orbit, aco]
                       -- [Suite || #{suite := Suite} <- weft_bench_workload:cells(Scope)])
      || Scope <- [quick, full]].
 

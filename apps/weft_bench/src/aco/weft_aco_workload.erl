@@ -1,0 +1,96 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Workloads `aco_tl', `aco_ml', `aco_gr' and `aco_sr': the four versions of the program
+%% `weft_aco' on clusters of the same size with the same number of colonies, so that they do the
+%% same work; and `aco_quality', two levels on five problems, with more and more colonies.
+%%
+%% What replaces lost processes finds them by names: of `global' where all nodes are connected, of
+%% weft_names over the whole cluster or in groups on weft, or registered locally on stock.
+-module(weft_aco_workload).
+-behaviour(weft_bench_workload).
+
+-export([cells/1, run/2]).
+-export([names/2]).
+
+-define(RUN_MS, 150000).
+-define(JOBS, 40).
+%% The costs of the five problems below that a local search found from each of many beginnings.
+-define(BEST_KNOWN, [17049, 18183, 18867, 15957, 10781]).
+
+%% @private
+cells(quick) ->
+    Rounds = #{ants => 4, rounds => 4, iterations => 2},
+    [version(aco_tl, 3, 2, Rounds, [stock_mesh]),
+     version(aco_ml, 3, 2, Rounds, [stock_mesh, weft_groups]),
+     version(aco_gr, 3, 2, Rounds, [stock_mesh]),
+     version(aco_sr, 3, 2, Rounds, [stock, weft_groups]),
+     quality(1, 1, Rounds), quality(4, 1, Rounds)];
+cells(full) ->
+    Rounds = #{ants => 4, rounds => 20, iterations => 5},
+    [version(Version, Levels, Degree, Rounds, variants(Version))
+     || {Levels, Degree} <- [{2, 2}, {3, 2}, {4, 2}, {3, 3}],
+        Version <- [aco_tl, aco_ml, aco_gr, aco_sr]]
+        ++ [quality(Colonies, 5, #{ants => 10, rounds => 10, iterations => 10})
+            || Colonies <- [1, 2, 4, 8, 16]].
+
+variants(aco_gr) -> [stock_mesh, weft_mesh, weft_groups];
+variants(aco_sr) -> [stock, weft_mesh, weft_groups];
+variants(_) -> [stock_mesh, weft_mesh, weft_groups, weft_peers].
+
+version(Version, Levels, Degree, Rounds, Variants) ->
+    Count = weft_aco_tree:needed(Levels, Degree),
+    Colonies = weft_aco_tree:colonies(Levels, Degree),
+    Shape = weft_bench_cluster:shape(Count, weft_aco_tree:groups(Levels, Degree)),
+    (cell(Version, Count, Colonies, Shape))#{
+      variants => Variants, cost_ms => 3000 + 400 * Count + work_ms(Colonies, Rounds),
+      with => {version, Rounds#{degree => Degree}}}.
+
+quality(Colonies, Problems, Rounds) ->
+    Shape = weft_bench_cluster:shape(1 + Colonies, []),
+    (cell(aco_quality, 1 + Colonies, Colonies, Shape))#{
+      variants => [stock], cost_ms => 3000 + 400 * Colonies + Problems * work_ms(Colonies, Rounds),
+      with => {quality, Problems, Rounds}}.
+
+cell(Workload, Count, Colonies, Shape) ->
+    #{suite => aco, workload => Workload, size_bytes => 0, pairs => Count, streams => Colonies,
+      link => weft_bench_link:loopback(), layout => {cluster, Shape}, on_demand => true,
+      fresh => true}.
+
+%% A schedule is made in about a millisecond, and cores are few.
+work_ms(Colonies, #{ants := Ants, rounds := Rounds, iterations := Iterations}) ->
+    Colonies * Ants * Rounds * Iterations div 2.
+
+%% @doc The registry that a version of the program uses with a variant.
+-spec names(aco_tl | aco_ml | aco_gr | aco_sr, weft_bench_variant:variant()) ->
+          weft_aco_names:names().
+names(aco_gr, Variant) ->
+    case weft_bench_variant:connects_all(Variant) of
+        true -> global;
+        false -> {weft, cluster}
+    end;
+names(aco_sr, weft_groups) -> {weft, groups};
+names(aco_sr, _Variant) -> local;
+names(_Version, _Variant) -> none.
+
+%% @private
+run(#{workload := Workload, streams := Colonies, with := {version, Rounds}}, Nodes) ->
+    Options = Rounds#{version => version(Workload), colonies => Colonies,
+                      names => names(Workload, weft_bench_nodes:variant(Nodes)),
+                      problem => problem(1), best_known => hd(?BEST_KNOWN)},
+    {ok, weft_bench_cluster:run(weft_aco, Options, Nodes, ?RUN_MS)};
+run(#{streams := Colonies, with := {quality, Problems, Rounds}}, Nodes) ->
+    Results = [weft_bench_cluster:run(weft_aco, Rounds#{version => tl, colonies => Colonies,
+                                                        problem => problem(Number),
+                                                        best_known => Best}, Nodes, ?RUN_MS)
+               || {Number, Best} <- lists:zip(lists:seq(1, Problems),
+                                              lists:sublist(?BEST_KNOWN, Problems))],
+    {ok, [{Metric, lists:sum([proplists:get_value(Metric, Result) || Result <- Results])
+                       / Problems}
+          || Metric <- [cost_error_percent, duration_s]]}.
+
+version(aco_tl) -> tl;
+version(aco_ml) -> ml;
+version(aco_gr) -> gr;
+version(aco_sr) -> sr.
+
+problem(Number) ->
+    weft_aco_problem:generate(Number, ?JOBS, 0.6, 0.6).

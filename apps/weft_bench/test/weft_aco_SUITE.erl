@@ -1,0 +1,173 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc ACO on real nodes: the same schedule from all versions over all carriers, and what happens
+%% when processes and nodes are killed.
+-module(weft_aco_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, suite/0]).
+-export([all_carriers_find_the_same/1, groups_have_fewer_connections/1,
+         killed_processes_are_found_by_global_names/1, killed_processes_are_found_in_groups/1,
+         killed_node_is_given_up/1, quick_cells_run/1]).
+-export([kill_one/1, colonies/0]).
+
+-define(RUN_MS, 90000).
+-define(CALL_MS, 20000).
+-define(KILLS, 20).
+
+suite() -> [{timetrap, {seconds, 240}}].
+
+all() ->
+    [all_carriers_find_the_same, groups_have_fewer_connections,
+     killed_processes_are_found_by_global_names, killed_processes_are_found_in_groups,
+     killed_node_is_given_up, quick_cells_run].
+
+%% Three levels of degree 2: eleven nodes, eight colonies.
+shape() ->
+    weft_bench_cluster:shape(11, weft_aco_tree:groups(3, 2)).
+
+options(Version, Names) ->
+    #{version => Version, names => Names, problem => problem(), ants => 2, rounds => 3,
+      iterations => 2, degree => 2, colonies => 8}.
+
+problem() ->
+    weft_aco_problem:generate(1, 20, 0.6, 0.6).
+
+all_carriers_find_the_same(Config) ->
+    Versions = #{stock => [{tl, none}, {ml, none}, {sr, local}],
+                 stock_mesh => [{ml, none}, {gr, global}],
+                 weft_mesh => [{tl, none}, {gr, global}],
+                 weft_groups => [{ml, none}, {gr, {weft, cluster}}, {sr, {weft, groups}}],
+                 weft_peers => [{ml, none}, {gr, {weft, cluster}}]},
+    Found = lists:append([with_nodes(Variant, shape(), Config,
+                                     fun(Nodes) -> [solution(Version, Names, Nodes)
+                                                    || {Version, Names} <- Of]
+                                     end) || {Variant, Of} <- maps:to_list(Versions)]),
+    ?assertMatch([_], lists:usort(Found)),
+    ?assertEqual(12, length(Found)).
+
+solution(Version, Names, Nodes) ->
+    {ok, #{cost := Cost, schedule := Schedule}} = aco(options(Version, Names), Nodes),
+    {Cost, Schedule}.
+
+%% Each node of submasters has a full mesh with the nodes below it, or only the lines of the tree.
+groups_have_fewer_connections(Config) ->
+    Connections = fun(Variant, Version, Names) ->
+                      with_nodes(Variant, shape(), Config,
+                                 fun(Nodes) ->
+                                     {ok, _} = aco(options(Version, Names), Nodes),
+                                     lists:sum(connections(Nodes)) div 2
+                                 end)
+                  end,
+    ?assertEqual(11 * 10 div 2, Connections(stock_mesh, gr, global)),
+    ?assertEqual(3 + 10 + 10, Connections(weft_groups, sr, {weft, groups})),
+    ?assertEqual(2 + 4 + 4, Connections(stock, sr, local)).
+
+killed_processes_are_found_by_global_names(Config) ->
+    with_nodes(stock_mesh, weft_bench_cluster:shape(5, []), Config,
+               fun(Nodes) -> survives_kills(options(gr, global), Nodes) end).
+
+killed_processes_are_found_in_groups(Config) ->
+    with_nodes(weft_groups, shape(), Config,
+               fun(Nodes) -> survives_kills(options(sr, {weft, groups}), Nodes) end).
+
+%% Processes of the tree are killed, on one node after the other, from the master to colonies.
+survives_kills(Options, Nodes) ->
+    Self = self(),
+    spawn_link(fun() -> Self ! {result, aco(Options#{rounds => 20, iterations => 40}, Nodes)} end),
+    kill(?KILLS, 0, lists:sort(weft_bench_nodes:roles(Nodes)), Nodes),
+    {ok, #{restarts := Restarts, given_up := 0, cost := Cost, schedule := Schedule}} =
+        receive {result, Result} -> Result after ?RUN_MS -> error(not_done) end,
+    ct:pal("~b started anew", [Restarts]),
+    ?assertEqual(Cost, weft_aco_problem:cost(Schedule, problem())),
+    ?assert(weft_aco_problem:is_schedule(Schedule, problem())),
+    ?assert(Restarts > 0).
+
+kill(0, _Number, _Roles, _Nodes) ->
+    ok;
+kill(Left, Number, Roles, Nodes) ->
+    Role = lists:nth(1 + Number rem length(Roles), Roles),
+    Killed = weft_bench_nodes:call(Nodes, Role, ?MODULE, kill_one, {[Number], ?CALL_MS}),
+    kill(Left - Killed, Number + 1, Roles, Nodes).
+
+%% On a node: a process of the program there.
+kill_one(Number) ->
+    case of_program([weft_aco_colony, weft_aco_submaster]) of
+        [] -> 0;
+        Victims ->
+            exit(lists:nth(1 + Number rem length(Victims), Victims), kill),
+            1
+    end.
+
+%% On a node: the processes of the program.
+of_program(Modules) ->
+    [Pid || Pid <- processes(),
+            {initial_call, {Module, init, _}} <- [process_info(Pid, initial_call)],
+            lists:member(Module, Modules)].
+
+killed_node_is_given_up(Config) ->
+    with_nodes(stock, weft_bench_cluster:shape(5, []), Config,
+               fun(Nodes) ->
+                   Self = self(),
+                   Options = (options(sr, local))#{rounds => 60, iterations => 60},
+                   spawn_link(fun() -> Self ! {result, aco(Options, Nodes)} end),
+                   has_colony({n, 5}, Nodes),
+                   _ = os:cmd("kill -KILL " ++ weft_bench_nodes:os_pid(Nodes, {n, 5})),
+                   receive
+                       {result, Result} ->
+                           ?assertMatch({ok, #{given_up := 1, cost := _}}, Result)
+                   after ?RUN_MS -> error(not_done)
+                   end
+               end).
+
+has_colony(Role, Nodes) ->
+    0 < weft_bench_nodes:call(Nodes, Role, ?MODULE, colonies, {[], ?CALL_MS})
+        orelse has_colony(Role, Nodes).
+
+%% On a node: how many colonies it has.
+colonies() ->
+    length(of_program([weft_aco_colony])).
+
+quick_cells_run(Config) ->
+    Dir = filename:join(?config(priv_dir, Config), "quick"),
+    Arguments = ["--quick", "--suites", "aco,orbit", "--repetitions", "1", "--out", Dir],
+    ?assertEqual(0, weft_bench_cli:main(Arguments)),
+    {ok, Rows} = weft_bench_record:read(Dir),
+    ?assertEqual([], [Row || #{metric := Metric} = Row <- Rows,
+                             Metric =:= <<"failed">> orelse Metric =:= <<"skipped">>]),
+    Packets = fun(Workload, Variant) ->
+                  [Value] = [V || #{workload := W, variant := Of, metric := <<"received_packets">>,
+                                    value := V} <- Rows, W =:= Workload, Of =:= Variant],
+                  Value
+              end,
+    ?assert(Packets(<<"aco_sr">>, <<"stock">>) < Packets(<<"aco_ml">>, <<"stock_mesh">>)),
+    ?assert(Packets(<<"aco_ml">>, <<"stock_mesh">>) < Packets(<<"aco_gr">>, <<"stock_mesh">>)).
+
+aco(Options, Nodes) ->
+    Arguments = [weft_aco, Options, weft_bench_cluster:nodes(Nodes), ?RUN_MS],
+    weft_bench_nodes:call(Nodes, {n, 1}, weft_bench_program, run, {Arguments, ?RUN_MS * 2}).
+
+connections(Nodes) ->
+    [begin
+         #{connections := Count} = weft_bench_nodes:call(Nodes, Role, weft_bench_cluster, traffic,
+                                                         {[], ?CALL_MS}),
+         Count
+     end || Role <- weft_bench_nodes:roles(Nodes)].
+
+with_nodes(Variant, Shape, Config, Test) ->
+    Dir = ?config(priv_dir, Config),
+    {ok, Place} = weft_bench_place:start(weft_bench_link:loopback(), Dir),
+    try
+        {ok, Nodes} = weft_bench_nodes:start(Variant, {cluster, Shape},
+                                             #{place => Place, tls => Dir, log_dir => Dir}),
+        [true = weft_bench_nodes:call(Nodes, Role, code, add_patha, {[here()], ?CALL_MS})
+         || Role <- weft_bench_nodes:roles(Nodes)],
+        try Test(Nodes) after weft_bench_nodes:stop(Nodes) end
+    after
+        weft_bench_place:stop(Place)
+    end.
+
+%% Where this suite is, for what it calls on the nodes.
+here() ->
+    filename:absname(filename:dirname(code:which(?MODULE))).

@@ -1,0 +1,123 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The program ACO with all of its processes on one node; see also weft_aco_SUITE.
+-module(weft_aco_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(RUN_MS, 60000).
+-define(ROUNDS, 3).
+
+options() ->
+    #{problem => weft_aco_problem:generate(1, 20, 0.6, 0.6), ants => 3, rounds => ?ROUNDS,
+      iterations => 3}.
+
+%% As many nodes as eight colonies need in a tree of degree 2.
+run(Options) ->
+    weft_bench_program:run(weft_aco, maps:merge(options(), Options),
+                           lists:duplicate(11, node()), ?RUN_MS).
+
+solution(Options) ->
+    {ok, #{cost := Cost, schedule := Schedule}} = run(Options),
+    {Cost, Schedule}.
+
+all_versions_find_the_same_test_() ->
+    {timeout, 60,
+     fun() ->
+         [begin
+              Expected = solution(#{version => tl, colonies => 8, seed => Seed}),
+              [?assertEqual({Other, Expected}, {Other, solution(Other#{seed => Seed})})
+               || Other <- [#{version => tl, colonies => 8}, #{version => ml, degree => 2},
+                            #{version => tl, colonies => 8, repeat => 3},
+                            #{version => sr, degree => 2, names => local}]]
+          end || Seed <- [1, cyclic]]
+     end}.
+
+%% A child is told of the round and reports: two messages; and a report repeated is one more each.
+messages_are_those_of_the_tree_test() ->
+    Messages = fun(Options) ->
+                   {ok, #{program_messages := Count}} = run(Options),
+                   Count
+               end,
+    ?assertEqual(?ROUNDS * 2 * 8, Messages(#{version => tl, colonies => 8})),
+    ?assertEqual(?ROUNDS * 2 * (2 + 4 + 8), Messages(#{version => ml, degree => 2})),
+    ?assertEqual(?ROUNDS * (2 * (2 + 4) + 8 + 8 * 5),
+                 Messages(#{version => ml, degree => 2, repeat => 5})).
+
+more_rounds_are_not_worse_test() ->
+    Costs = [Cost || Rounds <- [1, 2, 4, 8],
+                     {Cost, _} <- [solution(#{version => tl, colonies => 2, rounds => Rounds})]],
+    ?assertEqual(Costs, lists:reverse(lists:sort(Costs))).
+
+the_error_is_against_the_best_known_test() ->
+    {Cost, _} = solution(#{version => tl, colonies => 1}),
+    ?assertMatch({ok, #{cost_error_percent := 100.0}},
+                 run(#{version => tl, colonies => 1, best_known => Cost div 2, rounds => ?ROUNDS,
+                       problem => (maps:get(problem, options()))})).
+
+nothing_is_left_test() ->
+    {ok, #{names := 15}} = run(#{version => gr, degree => 2, names => local}),
+    ?assertEqual([], [Name || Name <- registered(),
+                              lists:prefix("weft_aco_", atom_to_list(Name))]).
+
+%% Whoever has a name is killed, again and again, masters as well.
+killed_processes_are_replaced_test_() ->
+    {timeout, 120,
+     fun() ->
+         {Killer, Monitor} = spawn_monitor(fun() -> kill(0) end),
+         {ok, Result} = run(#{version => gr, degree => 2, names => local, rounds => 20,
+                              iterations => 20}),
+         Killer ! {stop, self()},
+         Kills = receive {'DOWN', Monitor, process, Killer, {kills, Count}} -> Count end,
+         #{restarts := Restarts, given_up := 0, schedule := Schedule, cost := Cost} = Result,
+         #{problem := Problem} = options(),
+         ?assertEqual(Cost, weft_aco_problem:cost(Schedule, Problem)),
+         ?assert(Kills > 5),
+         ?assert(Restarts > 5)
+     end}.
+
+kill(Kills) ->
+    receive
+        {stop, _} -> exit({kills, Kills})
+    after 30 ->
+        case [Name || Name <- registered(), lists:prefix("weft_aco_", atom_to_list(Name))] of
+            [] -> kill(Kills);
+            Names ->
+                Victim = lists:nth(1 + Kills * 7 rem length(Names), Names),
+                IsKilled = case whereis(Victim) of
+                               undefined -> 0;
+                               Pid -> exit(Pid, kill), 1
+                           end,
+                kill(Kills + IsKilled)
+        end
+    end.
+
+without_names_a_loss_is_told_test() ->
+    Self = self(),
+    spawn_link(fun() -> Self ! run(#{version => tl, colonies => 1, rounds => 1000000}) end),
+    Colony = colony(),
+    exit(Colony, kill),
+    receive
+        {error, Text} -> ?assertNotEqual(nomatch, string:find(Text, "was lost: killed"))
+    after ?RUN_MS -> error(not_told)
+    end.
+
+colony() ->
+    case [Pid || Pid <- processes(),
+                 process_info(Pid, initial_call) =:= {initial_call, {weft_aco_colony, init, 3}}] of
+        [Pid | _] -> Pid;
+        [] -> colony()
+    end.
+
+bad_options_are_told_test_() ->
+    [?_assertMatch({Part, {match, _}}, {Part, re:run(text(Options), Part)})
+     || {Options, Part} <- [{#{version => tl, colonies => 12}, "12 colonies on 11 nodes"},
+                            {#{version => tl, colonies => 0}, "above 0"},
+                            {#{version => tl}, "above 0"},
+                            {#{version => ml, degree => 1}, "degree above 1"},
+                            {#{version => ml, degree => 4}, "need 17"},
+                            {#{version => gr, degree => 2}, "have names"},
+                            {#{version => ml, degree => 2, names => local}, "none"}]].
+
+text(Options) ->
+    {error, Text} = run(Options),
+    Text.
