@@ -34,7 +34,9 @@ a_wrong_value_is_named_with_what_it_must_be_test_() ->
                              {idle_keepalive_ms, never},
                              {handshake_timeout_ms, infinity}, {pending_handshakes_max, 0},
                              {plain_nodes, true}, {ports, [{"a", 1}]}, {ports, #{"a" => 70000}},
-                             {circuits, both}, {hop_limit, 0}, {faults, 1}]].
+                             {circuits, both}, {hop_limit, 0}, {faults, 1}, {groups, #{all => []}},
+                             {groups, #{g => ["a@h"]}}, {groups, [g]}, {groups_file, 7},
+                             {group_names, []}, {attributes, [roles]}]].
 
 all_errors_are_told_test() ->
     Text = error_of([{lanes, 0}, {family, x}, {lames, 1}]),

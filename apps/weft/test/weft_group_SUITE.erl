@@ -195,7 +195,16 @@ groups_on_the_stock_carrier(Config) ->
     weft_test_nodes:until(fun() -> connected(N1) =:= [n2, n3] end, 30000),
     {ok, _} = call(N2, weft_group, delete, [g1]),
     until_groups(N1, #{g2 => [n2, n3]}),
-    ?assert(call(N1, weft_group, is_free, [])).
+    ?assert(call(N1, weft_group, is_free, [])),
+    %% There are no sessions to measure.
+    ?assertError(needs_the_carrier_weft, suggest(N1)).
+
+suggest(Node) ->
+    try call(Node, weft_group, suggest, [])
+    catch
+        exit:{exception, Reason, _} -> error(Reason);
+        error:{exception, Reason, _} -> error(Reason)
+    end.
 
 %% --- on the nodes -----------------------------------------------------------------------------
 

@@ -177,6 +177,22 @@ news_go_on_to_some_but_not_to_who_sent_them_test() ->
     ?assertNot(lists:member('b@h', To)),
     ?assertEqual([], sent(element(2, message('b@h', {entries, [{g, New}], []}, Knowing)))).
 
+neighbours_of_the_overlay_are_connected_where_there_are_groups_test() ->
+    Told = {notice, {neighbours, ['b@h', 'c@h']}},
+    {Without, Effects} = handle(Told, up(['b@h'], started())),
+    ?assertEqual([], Effects),
+    {With, _} = command({create, g, [?SELF]}, Without),
+    ?assertEqual([{connect, 'c@h'}], element(2, handle(Told, With))).
+
+groups_can_be_configured_later_test() ->
+    {State, Effects} = command({configure, #{g => [?SELF, 'b@h']}}, up(['b@h'], started())),
+    ?assertEqual([ok], replies(Effects)),
+    ?assertEqual([{g, {up, 'b@h'}}], comings(Effects)),
+    ?assertEqual([#{g => ['b@h']}], replies(element(2, command(fellows, State)))),
+    ?assertEqual([weft_group_core:table(State)], replies(element(2, command(table, State)))),
+    {Deleted, _} = command({delete, g}, State),
+    ?assertEqual(#{}, groups(element(1, command({configure, #{g => [?SELF]}}, Deleted)))).
+
 a_message_of_another_version_is_ignored_test() ->
     State = up(['b@h'], started()),
     ?assertEqual({State, []}, handle({message, 'b@h', {groups, 2, what}}, State)).

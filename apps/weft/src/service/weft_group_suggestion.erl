@@ -16,12 +16,14 @@
 -define(TIMEOUT_MS, 5000).
 
 %% @doc Options: `nodes' (all that are known), `window_ms' (0: since the sessions began),
-%% `timeout_ms' (5000) for the answers. Raises `{unknown_option, Name}'.
+%% `timeout_ms' (5000) for the answers. Raises `{unknown_option, Name}', and `needs_the_carrier_weft'
+%% on a node with another carrier, which has no sessions.
 -spec suggest(#{nodes => [node()], window_ms => non_neg_integer(),
                 timeout_ms => non_neg_integer()}) -> suggestion().
 suggest(Options) ->
     [error({unknown_option, Key}) || Key <- maps:keys(Options),
                                      not lists:member(Key, [nodes, window_ms, timeout_ms])],
+    whereis(weft_sessions) =/= undefined orelse error(needs_the_carrier_weft),
     Nodes = maps:get(nodes, Options, lists:usort([node() | nodes(connected)]
                                                  ++ weft_overlay:members())),
     {Weights, Silent} = measured(Nodes, Options),
