@@ -10,6 +10,7 @@
 -export([overlapping_groups_crash_and_return/1, two_initiators_at_once_have_one_outcome/1,
          who_was_away_gets_the_news/1, links_follow_the_groups/1,
          groups_without_common_nodes_talk/1, a_topology_set_by_hand_is_kept/1,
+         both_parts_of_a_cut_cluster_change_groups/1,
          messages_and_processes_go_to_a_group/1, a_file_outlives_all_nodes/1,
          an_unreadable_file_is_an_error/1, groups_on_the_stock_carrier/1]).
 -export([listen/1, subscribe/1, messages/0]).
@@ -22,7 +23,7 @@ suite() -> [{timetrap, {minutes, 3}}].
 all() ->
     [overlapping_groups_crash_and_return, two_initiators_at_once_have_one_outcome,
      who_was_away_gets_the_news, links_follow_the_groups, groups_without_common_nodes_talk,
-     a_topology_set_by_hand_is_kept,
+     a_topology_set_by_hand_is_kept, both_parts_of_a_cut_cluster_change_groups,
      messages_and_processes_go_to_a_group, a_file_outlives_all_nodes,
      an_unreadable_file_is_an_error, groups_on_the_stock_carrier].
 
@@ -125,6 +126,29 @@ a_topology_set_by_hand_is_kept(Config) ->
     weft_test_nodes:until(fun() -> linked(N1) =:= [n2, n3] end, 30000),
     {ok, _} = call(N2, weft_group, delete, [top]),
     weft_test_nodes:until(fun() -> linked(N1) =:= [n3] end, 30000).
+
+%% n1 and n2 are cut off from n3 and n4.
+both_parts_of_a_cut_cluster_change_groups(Config) ->
+    Env = [{faults, true}, {resume_timeout_ms, 500} | full_mesh()],
+    Nodes = [N1, N2, N3, N4] = [start(Name, Env, Config) || Name <- [n1, n2, n3, n4]],
+    weft_test_nodes:until(fun() -> linked(N1) =:= [n2, n3, n4] end, 30000),
+    {ok, #{unreachable := []}} = call(N1, weft_group, create, [g, names([n1, n2, n3, n4])]),
+    [ok = call(Node, weft_fault, cut, [node_name(Other)]) || Node <- [N1, N2], Other <- [n3, n4]],
+    [weft_test_nodes:until(fun() -> connected(Node) =:= [Other] end, 30000)
+     || {Node, Other} <- [{N1, n2}, {N2, n1}, {N3, n4}, {N4, n3}]],
+    {ok, #{unreachable := Lost}} = call(N1, weft_group, remove, [g, names([n2])]),
+    ?assertEqual(names([n3, n4]), Lost),
+    {ok, _} = call(N3, weft_group, add, [g, names([n9])]),
+    {ok, _} = call(N2, weft_group, create, [h, names([n1, n2])]),
+    {ok, _} = call(N4, weft_group, create, [h, names([n3, n4])]),
+    [ok = call(Node, weft_fault, heal, []) || Node <- [N1, N2]],
+    [weft_test_nodes:until(fun() -> call(Node, weft_group, members, [g])
+                                        =:= {ok, names([n1, n3, n4, n9])} end, 60000)
+     || Node <- Nodes],
+    weft_test_nodes:until(fun() -> 1 =:= length(lists:usort([call(Node, weft_group, groups, [])
+                                                             || Node <- Nodes])) end, 60000),
+    {ok, Winner} = call(N1, weft_group, members, [h]),
+    ?assert(lists:member(Winner, [names([n1, n2]), names([n3, n4])])).
 
 messages_and_processes_go_to_a_group(Config) ->
     [N1, N2, N3, N4, _] = start_two_groups(Config),
