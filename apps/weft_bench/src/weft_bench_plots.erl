@@ -1,6 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Which charts a report has, and what is in them: throughput and its ratio to stock, processor
-%% time, latencies beside bulk, lossy links, memory over time. A chart without data is left out.
+%% time, latencies beside bulk, lossy links, memory over time, programs on clusters. A chart without
+%% data is left out.
 -module(weft_bench_plots).
 
 -export([all/1, legend/1]).
@@ -13,7 +14,7 @@
           [{Title :: string(), Explanation :: string(), [weft_bench_svg:chart()]}].
 all(Results) ->
     Groups = [throughput(Results), against_stock(Results), cpu(Results), latency(Results),
-              lossy(Results), memory(Results)],
+              lossy(Results), memory(Results), orbits(Results), ants(Results), quality(Results)],
     [{Title, Text, Charts}
      || {Title, Text, All} <- Groups, Charts <- [[C || C <- All, has_data(C)]], Charts =/= []].
 
@@ -170,6 +171,53 @@ memory_chart(Cell, Metric, Title, Results) ->
                  Points <- [weft_bench_results:series(Cell, Variant, Metric, Results)],
                  Points =/= []],
     (chart(Title, "seconds", [], Metric, Series))#{x => linear, y => linear, y_label => "memory"}.
+
+%% ---- programs on clusters ----
+
+orbits(Results) ->
+    Text = "The orbit of a set of functions, computed on clusters of a master and groups. "
+        "Distributed, all workers send to each other; grouped, vertices leave a group by gateways. "
+        "Connections are sockets of the node that has most of them.",
+    {"Orbit", Text,
+     [by(fun pairs/1, "nodes", cells(Workload, Results), Metric,
+         [weft_bench_words:workload(Workload), ", ", weft_bench_words:metric(Metric)], Results)
+      || Workload <- [<<"orbit">>, <<"orbit_grouped">>],
+         Metric <- [<<"connections_max">>, <<"received_bytes">>, <<"duration_s">>]]}.
+
+ants(Results) ->
+    Text = "Ant colonies in two levels (TL), in a tree (ML), and in a tree with names by which lost "
+        "processes are replaced: everywhere (GR), in groups or on single nodes (SR). The same work "
+        "in all of them, to the end of the last round; names are registered meanwhile.",
+    Versions = [<<"aco_tl">>, <<"aco_ml">>, <<"aco_gr">>, <<"aco_sr">>],
+    Cells = lists:append([cells(Version, Results) || Version <- Versions]),
+    {"Ant colonies: versions", Text,
+     [by(fun version/1, "version", [Cell || Cell <- Cells, pairs(Cell) =:= Count], Metric,
+         [integer_to_list(Count), " nodes, ", weft_bench_words:metric(Metric)], Results)
+      || Count <- lists:usort([pairs(Cell) || Cell <- Cells]),
+         Metric <- [<<"received_packets">>, <<"connections_max">>, <<"duration_s">>]]}.
+
+quality(Results) ->
+    Text = "By how much the best schedule that was found costs more than the best known one, and "
+        "how long it took, for a growing number of colonies that do the same work each.",
+    {"Ant colonies: quality", Text,
+     [by(fun(Cell) -> element(5, Cell) end, "colonies", cells(<<"aco_quality">>, Results), Metric,
+         weft_bench_words:metric(Metric), Results)
+      || Metric <- [<<"cost_error_percent">>, <<"duration_s">>]]}.
+
+cells(Workload, Results) ->
+    lists:sort([Cell || {_, W, _, _, _, _} = Cell <- weft_bench_results:cells(Results),
+                        W =:= Workload]).
+
+pairs({_, _, _, Pairs, _, _}) -> Pairs.
+
+version({_, <<"aco_", Version/binary>>, _, _, _, _}) -> string:uppercase(Version).
+
+by(Of, XLabel, Cells, Metric, Title, Results) ->
+    chart(Title, XLabel, [io_lib:format("~ts", [in_words(Of(Cell))]) || Cell <- Cells], Metric,
+          series(Cells, fun(Cell, Variant) -> value(Cell, Variant, Metric, Results) end, Results)).
+
+in_words(Number) when is_integer(Number) -> integer_to_list(Number);
+in_words(Text) -> Text.
 
 %% ---- parts ----
 

@@ -173,6 +173,8 @@ measure_now(#{module := Module, layout := Layout} = Cell, Variant, Repetition, P
             failed(Cell, Variant, Repetition, Text, State)
     end.
 
+%% Many nodes that have nothing to do are not nothing.
+without_used_nodes(#{fresh := true, layout := {cluster, _}}, _Variant, State) -> stop_nodes(State);
 without_used_nodes(#{fresh := true}, Variant, State) -> replace_nodes(Variant, State);
 without_used_nodes(_Cell, _Variant, State) -> State.
 

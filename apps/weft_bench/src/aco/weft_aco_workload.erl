@@ -13,6 +13,7 @@
 
 -define(RUN_MS, 150000).
 -define(JOBS, 40).
+-define(REPETITIONS_MAX, 3).
 %% The costs of the five problems below that a local search found from each of many beginnings.
 -define(BEST_KNOWN, [17049, 18183, 18867, 15957, 10781]).
 
@@ -53,7 +54,7 @@ quality(Colonies, Problems, Rounds) ->
 cell(Workload, Count, Colonies, Shape) ->
     #{suite => aco, workload => Workload, size_bytes => 0, pairs => Count, streams => Colonies,
       link => weft_bench_link:loopback(), layout => {cluster, Shape}, on_demand => true,
-      fresh => true}.
+      fresh => true, repetitions_max => ?REPETITIONS_MAX}.
 
 %% A schedule is made in about a millisecond, and cores are few.
 work_ms(Colonies, #{ants := Ants, rounds := Rounds, iterations := Iterations}) ->

@@ -11,6 +11,7 @@
 -define(RUN_MS, 120000).
 -define(WORKERS, 2).
 -define(GATEWAYS, 2).
+-define(REPETITIONS_MAX, 3).
 
 %% @private
 cells(quick) ->
@@ -28,6 +29,7 @@ cell(Workload, {Groups, Size}, Space, Generators, Variants) ->
     #{suite => orbit, workload => workload(Workload, Generators), size_bytes => 0,
       pairs => 1 + Groups * Size, streams => Space, link => weft_bench_link:loopback(),
       layout => {cluster, Shape}, variants => Variants, on_demand => true, fresh => true,
+      repetitions_max => ?REPETITIONS_MAX,
       cost_ms => 3000 + 400 * Groups * Size,
       with => #{generators => Generators, is_grouped => Workload =:= orbit_grouped}}.
 
