@@ -108,7 +108,7 @@ believed_until(Name, Pid, FromUs, Events, EndUs, #{partition_of := PartitionOf})
     P = PartitionOf(Name),
     {Before, After} = lists:splitwith(fun({Us, _}) -> Us =< FromUs end, Events),
     Leases = [UntilMs * 1000 || {_, {lease, Q, {UntilMs}}} <- Before, Q =:= P],
-    believed(Name, Pid, P, lists:last(Leases), After, EndUs).
+    believed(Name, Pid, P, lists:last([FromUs | Leases]), After, EndUs).
 
 believed(_Name, _Pid, _P, LeaseUs, [], EndUs) ->
     min(LeaseUs, EndUs);

@@ -14,6 +14,9 @@
 -export([init/2, handle/3]).
 -export([core/1]).
 
+%% The clock of the core begins far below 0, as that of an emulator does.
+-define(EPOCH_MS, 1000000000).
+
 -record(users, {self :: node(),
                 incarnation :: non_neg_integer(),
                 core :: weft_names_strong_core:core(),
@@ -54,7 +57,7 @@ handle(Event, NowMs, Users) ->
     inner(Event, NowMs, [], Users).
 
 inner(Event, NowMs, Before, #users{core = Core0} = Users) ->
-    {Core, Effects} = weft_names_strong_core:handle(Event, NowMs, Core0),
+    {Core, Effects} = weft_names_strong_core:handle(Event, NowMs - ?EPOCH_MS, Core0),
     seen(Effects, Before, Users#users{core = Core}, NowMs).
 
 act(NowMs, #users{held = Held, options = #{names := Names}} = Users0) ->
@@ -122,8 +125,9 @@ seen({tell, Pid, {weft_names_lost, _, Name, _}}, #users{held = Held} = Users) ->
      [{notice, {history, {lost, Name, Pid}}}, {after_ms, 0, {gone, Pid}}]};
 seen({Watching, _Pid}, Users) when Watching =:= watch; Watching =:= unwatch ->
     {Users, []};
-seen({view, {lease, P}, Until} = Effect, Users) ->
-    {Users, [{notice, {history, {lease, P, Until}}}, Effect]};
+seen({view, {lease, P} = Key, Until0}, Users) ->
+    Until = case Until0 of {Ms} -> {Ms + ?EPOCH_MS}; delete -> delete end,
+    {Users, [{notice, {history, {lease, P, Until}}}, {view, Key, Until}]};
 seen(Effect, Users) ->
     {Users, [Effect]}.
 

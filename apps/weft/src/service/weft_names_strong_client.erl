@@ -22,6 +22,8 @@
 -define(CACHED_MAX, 100000).
 -define(MESSAGE_MAX, 200).
 -define(REDIRECTIONS_MAX, 3).
+%% Clocks may begin far below 0.
+-define(LONG_AGO_MS, -(1 bsl 58)).
 
 -type on_lost() :: exit | kill | tell.
 -type env() :: #{now_ms := integer(), scope := term(), incarnation := non_neg_integer(),
@@ -42,10 +44,10 @@
 
 -record(part, {count = 0 :: non_neg_integer(),
                lease = 0 :: non_neg_integer(),
-               until_ms = 0 :: integer(),
+               until_ms = ?LONG_AGO_MS :: integer(),
                leader = none :: node() | none,
                redirections = 0 :: non_neg_integer(),
-               renewed_ms = 0 :: integer(),
+               renewed_ms = ?LONG_AGO_MS :: integer(),
                %% The renewal under way: its number and when it was sent.
                renewal = none :: none | {integer(), Ms :: integer()},
                sum = 0 :: non_neg_integer(),
@@ -65,7 +67,7 @@
                  %% Watched processes with the names and requests that are theirs.
                  pids = #{} :: #{Pid :: term() => #{{name | request, term()} => []}},
                  cached = #{} :: #{Name :: term() => UntilMs :: integer()},
-                 swept_ms = 0 :: integer(),
+                 swept_ms = ?LONG_AGO_MS :: integer(),
                  %% Effects, newest first.
                  out = [] :: [term()]}).
 
