@@ -12,6 +12,7 @@
 %% --list               the names of the scenarios
 %% --swim               only the figures of the failure detector (weft_sim_swim)
 %% --gossip             only those of large peer-to-peer clusters (weft_sim_gossip)
+%% --plots              only the page with plots of one (weft_sim_report)
 %% --nightly            100,000 schedules of faults (weft_sim_nightly)
 %% --from N, --to N     the seeds of these
 %% --resume             those that were not done yet
@@ -41,12 +42,14 @@ main(Arguments) ->
         #{nightly := true} = Options -> nightly(weft_sim_nightly:seeds(Options));
         #{gossip := true, nodes := Nodes} -> figures([fun(_) -> gossip(Nodes) end], #{});
         #{gossip := true} = Options -> figures([fun weft_sim_gossip_report:print/1], Options);
+        #{plots := true} = Options -> figures([fun weft_sim_report:print/1], Options);
         Options when is_map_key(scenario, Options); is_map_key(seed, Options);
                      is_map_key(seeds, Options); is_map_key(nodes, Options) ->
             run_plans(plans(Options));
         Options ->
             max(run_plans(plans(Options)),
-                figures([fun weft_sim_swim:print/1, fun weft_sim_gossip_report:print/1], Options))
+                figures([fun weft_sim_swim:print/1, fun weft_sim_gossip_report:print/1,
+                         fun weft_sim_report:print/1], Options))
     catch
         throw:{usage, Text} -> usage(Text)
     end.
@@ -55,8 +58,8 @@ options([], Options) -> Options;
 options(["" | Rest], Options) -> options(Rest, Options);
 options([Flag | Rest], Options)
   when Flag =:= "quick"; Flag =:= "trace"; Flag =:= "list"; Flag =:= "swim";
-       Flag =:= "gossip"; Flag =:= "nightly"; Flag =:= "resume" ->
-    options(Rest, Options#{list_to_existing_atom(Flag) => true});
+       Flag =:= "gossip"; Flag =:= "plots"; Flag =:= "nightly"; Flag =:= "resume" ->
+    options(Rest, Options#{list_to_atom(Flag) => true});
 options(["scenario", Name | Rest], Options) ->
     case [Known || Known <- weft_sim_scenario:names(), atom_to_list(Known) =:= Name] of
         [Scenario] -> options(Rest, Options#{scenario => Scenario});
@@ -74,7 +77,7 @@ options([Other | _], _Options) ->
 
 usage(Text) ->
     io:format(standard_error, "~ts~nArguments: [--quick] [--scenario NAME] [--seed N | --seeds N] "
-              "[--nodes N] [--trace] [--list] [--swim] [--gossip] "
+              "[--nodes N] [--trace] [--list] [--swim] [--gossip] [--plots] "
               "[--nightly [--from N] [--to N] [--resume]]~n", [Text]),
     2.
 

@@ -4,7 +4,7 @@
 -module(weft_sim_deliveries).
 -behaviour(weft_sim_observer).
 
--export([new/0, sent/5, notice/5, figures/2]).
+-export([new/0, sent/5, notice/5, figures/2, messages/2]).
 -export_type([state/0]).
 
 -record(deliveries, {
@@ -23,12 +23,17 @@ new() ->
 
 %% @private
 -spec sent(node(), atom(), term(), non_neg_integer(), state()) -> state().
-sent(_Node, broadcast, {1, {gossip, Id, _, _}}, _NowUs, #deliveries{messages = Messages} = State) ->
-    #{Id := {SentUs, Nodes, LastHops, LastUs, Payloads}} = Messages,
-    Message = {SentUs, Nodes, LastHops, LastUs, Payloads + 1},
-    State#deliveries{messages = Messages#{Id := Message}};
+sent(_Node, broadcast, {1, {gossip, Id, _, _}}, _NowUs, State) ->
+    payload(Id, State);
+sent(_Node, broadcast, {1, {spread, Id, _, _, _}}, _NowUs, State) ->
+    payload(Id, State);
 sent(_Node, _Machine, _Message, _NowUs, State) ->
     State.
+
+payload(Id, #deliveries{messages = Messages} = State) ->
+    #{Id := {SentUs, Nodes, LastHops, LastUs, Payloads}} = Messages,
+    Message = {SentUs, Nodes, LastHops, LastUs, Payloads + 1},
+    State#deliveries{messages = Messages#{Id := Message}}.
 
 %% @private
 -spec notice(node(), atom(), term(), non_neg_integer(), state()) -> state().
@@ -60,6 +65,18 @@ figures(World, Options) ->
       last_hop => mean(Hops), last_hop_max => lists:max(Hops),
       redundancy => mean(Redundancy), first_redundancy => hd(Redundancy),
       last_ms => mean(Times), last_ms_max => lists:max(Times)}.
+
+%% @doc One by one, in the order they were sent: the share of the nodes reached, hops and time to
+%% the last, redundancy.
+-spec messages(weft_sim_world:world(), SinceMs :: non_neg_integer()) ->
+          [#{reached | last_hop | last_ms | redundancy => number()}].
+messages(World, SinceMs) ->
+    #deliveries{messages = All} = weft_sim_world:observed(World),
+    Live = length(weft_sim_world:running(World)),
+    [#{reached => Nodes / Live, last_hop => Hops, last_ms => (LastUs - SentUs) / 1000,
+       redundancy => Payloads / max(1, Nodes - 1) - 1}
+     || {SentUs, Nodes, Hops, LastUs, Payloads} <- lists:sort(maps:values(All)),
+        SentUs >= 1000 * SinceMs].
 
 mean(Numbers) ->
     lists:sum(Numbers) / length(Numbers).

@@ -18,7 +18,7 @@
 %% with 1,000 nodes.
 -module(weft_sim_gossip).
 
--export([run/2, experiments/0, is_kept/1]).
+-export([run/2, experiments/0, is_kept/1, starting/2, senders/4, crash/3]).
 -export_type([row/0]).
 
 -define(SEEDS, 5).
@@ -66,19 +66,26 @@ is_kept(#{violations := Violations}) ->
 %% --- the cluster ------------------------------------------------------------------------------
 
 cluster(NodeCount, Seed) ->
+    {World, GrownMs} = starting(NodeCount, Seed),
+    weft_sim_world:run_until(GrownMs, World).
+
+%% @doc A cluster that is about to start, and when it has run undisturbed for a while. Some hundred
+%% nodes join per second.
+-spec starting(NodeCount :: pos_integer(), Seed :: integer()) ->
+          {weft_sim_world:world(), GrownMs :: pos_integer()}.
+starting(NodeCount, Seed) ->
     Names = names(NodeCount),
     Machines = [{topology, weft_peer_to_peer_core, #{seeds => lists:sublist(Names, ?SEEDS)}},
                 {broadcast, weft_plumtree_core, #{}}],
     World0 = weft_sim_world:new(#{seed => Seed, machines => fun(_Node) -> Machines end,
                                   latency_us => {10000, 50000},
                                   observer => {weft_sim_deliveries, weft_sim_deliveries:new()}}),
-    %% Some hundred nodes join per second.
     StartMs = max(5000, 10 * NodeCount),
     {World, _} = lists:foldl(fun(Name, {World1, Rand0}) ->
                                  {AtMs, Rand} = rand:uniform_s(StartMs, Rand0),
                                  {weft_sim_world:schedule(AtMs, {start, Name}, World1), Rand}
                              end, {World0, rand:seed_s(exsss, Seed)}, Names),
-    weft_sim_world:run_until(StartMs + ?WARM_SHUFFLES * ?SHUFFLE_MS, World).
+    {World, StartMs + ?WARM_SHUFFLES * ?SHUFFLE_MS}.
 
 names(Count) ->
     [list_to_atom(lists:flatten(io_lib:format("n~5..0b@sim", [N]))) || N <- lists:seq(1, Count)].
@@ -109,6 +116,8 @@ experiment(Name, Cluster, NodeCount, Seed) ->
 count(NodeCount) when NodeCount =< 1000 -> 100;
 count(_NodeCount) -> 30.
 
+%% @doc So many percent of the nodes crash at once.
+-spec crash(Percent :: 0..99, weft_sim_world:world(), Seed :: integer()) -> weft_sim_world:world().
 crash(Percent, World, Seed) ->
     Running = weft_sim_world:running(World),
     NowMs = weft_sim_world:now_ms(World),
@@ -118,7 +127,10 @@ crash(Percent, World, Seed) ->
     Doomed = lists:foldl(Crash, World, Victims),
     weft_sim_world:run_until(NowMs, Doomed).
 
-%% The senders are spread over the nodes, which are in the order they were named, not started.
+%% @doc Has messages sent, and arrive. The senders are spread over the nodes, which are in the order
+%% they were named, not started.
+-spec senders(EveryMs :: pos_integer(), first | in_turn, Count :: pos_integer(),
+              weft_sim_world:world()) -> weft_sim_world:world().
 senders(EveryMs, Who, Count, World) ->
     NowMs = weft_sim_world:now_ms(World),
     Running = weft_sim_world:running(World),

@@ -3,7 +3,8 @@
 %% degrees, clustering, lengths of paths.
 -module(weft_sim_graph).
 
--export([symmetric/1, components/1, asymmetric/1, degrees/1, clustering/1, path_lengths/2]).
+-export([symmetric/1, components/1, asymmetric/1, degrees/1, clustering/1, path_lengths/2,
+         path_counts/2]).
 -export_type([graph/0]).
 
 -type graph() :: #{node() => [node()]}.
@@ -62,6 +63,14 @@ path_lengths(From, Graph) ->
     Lengths = lists:append([maps:values(maps:remove(Node, distances(Node, Graph)))
                             || Node <- From]),
     {mean(Lengths), lists:max([0 | Lengths])}.
+
+%% @doc How many of these paths have each length, in order of the length.
+-spec path_counts(From :: [node()], graph()) -> [{Length :: pos_integer(), Paths :: pos_integer()}].
+path_counts(From, Graph) ->
+    Lengths = lists:append([maps:values(maps:remove(Node, distances(Node, Graph)))
+                            || Node <- From]),
+    lists:sort(maps:to_list(maps:map(fun(_, Same) -> length(Same) end,
+                                     maps:groups_from_list(fun(Length) -> Length end, Lengths)))).
 
 distances(Node, Graph) ->
     distances([Node], 0, Graph, #{Node => 0}).

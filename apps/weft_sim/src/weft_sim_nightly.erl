@@ -3,8 +3,8 @@
 %%
 %% A schedule is a scenario with a seed; the seed says how many nodes there are too, few, so that
 %% one takes some hundredths of a second. Seeds are taken in order. After each, the last one up to
-%% which all are done is written to a file, so that a run that was stopped goes on there. A violation
-%% is told at once, with the command that repeats it, and the others go on.
+%% which all are done is written to a file, so that a run that was stopped goes on there. A
+%% violation is told at once, with the command that repeats it, and the others go on.
 -module(weft_sim_nightly).
 
 -export([run/2, seeds/1, file/0]).
@@ -28,8 +28,8 @@
               workers = 0 :: non_neg_integer(),
               start_ms :: integer()}).
 
-%% @doc The seeds to run: `from' (1) to `to' (as many as make 100,000 schedules), or after those that
-%% are done already (`resume').
+%% @doc The seeds to run: `from' (1) to `to' (as many as make 100,000 schedules), or after those
+%% that are done already (`resume').
 -spec seeds(#{from => pos_integer(), to => pos_integer(), resume => true}) ->
           {From :: pos_integer(), To :: pos_integer()}.
 seeds(Options) ->

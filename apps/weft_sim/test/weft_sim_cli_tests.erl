@@ -11,14 +11,14 @@ a_run_without_violation_prints_a_row_and_returns_0_test() ->
     ?assertMatch({match, _}, re:run(Output, "All invariants held")).
 
 the_quick_run_covers_every_scenario_test_() ->
-    {timeout, 60, fun() ->
+    {timeout, 300, fun() ->
         {0, Output} = capture(["quick", "nodes", "6", "seeds", "1"]),
         [?assertMatch({match, _}, re:run(Output, atom_to_list(Name) ++ " .* ok\n"))
          || Name <- weft_sim_scenario:names()]
     end}.
 
 the_figures_of_the_failure_detector_stand_beside_published_ones_test_() ->
-    {timeout, 120, fun() ->
+    {timeout, 300, fun() ->
         {0, Output} = capture(["--swim", "--quick"]),
         [?assertMatch({match, _}, re:run(Output, Line, [multiline]))
          || Line <- ["^plain SWIM +[0-9]+ +[0-9]+$", "^SWIM with Lifeguard +[0-9]+ +[0-9]+$",
@@ -68,5 +68,5 @@ collect(Runner, Ref, Output) ->
             collect(Runner, Ref, [Output, apply(Module, Function, Args)]);
         {'DOWN', Ref, process, Runner, {status, Status}} ->
             {Status, unicode:characters_to_list(Output)}
-    after 50000 -> error(no_output)
+    after 280000 -> error(no_output)
     end.
