@@ -72,6 +72,7 @@ file_input(_Options) ->
 
 merge(groups, Text, Input) -> Input#{groups => ok(weft_local_spec:groups(Text))};
 merge(links, Text, Input) -> Input#{links => ok(weft_local_spec:links(Text))};
+merge(servers, Text, Input) -> Input#{servers => ok(weft_local_spec:servers(Text))};
 merge(topology, Text, Input) -> Input#{topology => term(Text)};
 merge(circuits, Text, Input) -> Input#{circuits => term(Text)};
 merge(transport, Text, Input) -> Input#{transport => term(Text)};

@@ -154,18 +154,22 @@ command(#{id := Id, cookie := Cookie, dir := Dir} = Cluster, Node) ->
      "-config", filename:join(Dir, "sys.config")]
         ++ ?SMALL
         ++ lists:append([["-pa", Path] || Path <- weft_local_files:code_paths(Cluster)])
-        ++ carrier(Cluster).
+        ++ carrier(Cluster, Node).
 
-carrier(#{carrier := stock}) ->
+carrier(#{carrier := stock}, _Node) ->
     [];
-carrier(#{partial := Partial} = Cluster) ->
+carrier(#{partial := Partial, topology := Topology} = Cluster, Node) ->
     Hidden = proplists:get_value(circuits, maps:get(settings, Cluster), hidden) =:= hidden,
-    ["-proto_dist", "weft"]
+    ["-proto_dist", "weft"] ++ own_topology(weft_local_spec:topology_of(Node, Topology), Topology)
         ++ lists:append([["-connect_all", "false"] || Partial andalso Hidden])
         ++ ["-eval", "case application:ensure_all_started(weft) of "
             "{ok, _} -> ok; "
             "{error, {weft, {{weft, Text}, _}}} -> io:format(\"~ts~n\", [Text]), halt(1); "
             "{error, Reason} -> io:format(\"~tp~n\", [Reason]), halt(1) end."].
+
+%% What is the same for all nodes is in their sys.config.
+own_topology(Topology, Topology) -> [];
+own_topology(Own, _Topology) -> ["-weft", "topology", lists:flatten(io_lib:format("~0tp", [Own]))].
 
 %% --- waiting for nodes ------------------------------------------------------------------------
 

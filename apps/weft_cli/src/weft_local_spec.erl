@@ -7,11 +7,13 @@
 %% makes at its start.
 %%
 %% Keys: name, nodes (a number or names), topology (full_mesh, line, ring, star, groups, static,
-%% none, or a term for {weft, topology}), groups, links, paths, settings (keys of {weft, ..}),
-%% epmd_port, carrier (weft, or stock: the carrier of OTP, to compare with).
+%% client_server, peer_to_peer, none, or a term for {weft, topology}), groups, links, servers (of
+%% client_server; all other nodes are clients), paths, settings (keys of {weft, ..}), epmd_port,
+%% carrier (weft, or stock: the carrier of OTP, to compare with).
 -module(weft_local_spec).
 
--export([new/1, of_file/1, groups/1, links/1, neighbours/2, short/1, full/1]).
+-export([new/1, of_file/1, groups/1, links/1, servers/1, topology_of/2, neighbours/2, short/1,
+         full/1]).
 -export_type([spec/0, input/0]).
 
 -define(HOST, "127.0.0.1").
@@ -24,8 +26,10 @@
                   paths := [file:filename()], epmd_port => inet:port_number(),
                   carrier := weft | stock}.
 
--define(KEYS, [name, nodes, topology, groups, links, lanes, circuits, transport, settings, paths,
-               epmd_port, carrier]).
+-define(SERVERS, 2).
+
+-define(KEYS, [name, nodes, topology, groups, links, servers, lanes, circuits, transport, settings,
+               paths, epmd_port, carrier]).
 
 %% @doc Completes and checks. The error says what to change.
 -spec new(input()) -> {ok, spec()} | {error, iolist()}.
@@ -72,8 +76,15 @@ shape(#{groups := Groups} = Input) ->
     one_shape(groups, Input, {groups, expand_groups(Groups)});
 shape(#{links := Links} = Input) ->
     one_shape(static, Input, {static, #{links => expand_links(Links)}});
+shape(#{servers := Servers} = Input) ->
+    one_shape(client_server, Input, {client_server, #{servers => expand_servers(Servers)}});
 shape(Input) ->
     case maps:get(topology, Input, full_mesh) of
+        {client_server, #{role := _}} ->
+            bad("topology client_server of a whole cluster has no role: nodes that are not among "
+                "its servers are clients", []);
+        {client_server, #{servers := Servers} = Options} ->
+            {client_server, Options#{servers => expand_servers(Servers)}};
         {groups, Groups} when is_map(Groups) -> {groups, expand_groups(Groups)};
         {static, #{links := Links} = Options} ->
             {static, Options#{links => expand_links(Links)}};
@@ -94,6 +105,9 @@ expand_groups(Groups) when is_map(Groups) ->
              end, Groups);
 expand_groups(Other) ->
     bad("groups is ~0tp: write a map #{Group => [Node, ...]}", [Other]).
+
+expand_servers(Servers) when is_list(Servers) -> [full(Server) || Server <- Servers];
+expand_servers(Other) -> bad("servers is ~0tp: write a list of nodes", [Other]).
 
 expand_links(Links) when is_list(Links) ->
     [case Link of
@@ -146,10 +160,16 @@ topology(ring, [A, _, _ | _] = Nodes) -> static(lists:zip(Nodes, tl(Nodes) ++ [A
 topology(star, [Hub, Leaf | Leaves]) -> static([{Hub, Node} || Node <- [Leaf | Leaves]]);
 topology(Shape, Nodes) when Shape =:= ring; Shape =:= star ->
     bad("topology ~ts needs more than ~b nodes", [Shape, length(Nodes)]);
+topology(client_server, Nodes) when length(Nodes) > ?SERVERS ->
+    {client_server, #{servers => lists:sublist(Nodes, ?SERVERS)}};
+topology(client_server, Nodes) ->
+    bad("topology client_server has ~b servers if --servers names no others, and needs more than "
+        "~b nodes", [?SERVERS, length(Nodes)]);
+topology(peer_to_peer, [First | _]) -> {peer_to_peer, #{seeds => [First]}};
 topology({_, Options} = Term, _Nodes) when is_map(Options) -> Term;
 topology(Other, _Nodes) ->
     bad("~0tp is no topology: there are full_mesh, line, ring, star, groups (with --groups), "
-        "static (with --links) and none", [Other]).
+        "static (with --links), client_server, peer_to_peer and none", [Other]).
 
 static(Links) ->
     {static, #{links => Links}}.
@@ -158,16 +178,34 @@ static(Links) ->
 check_topology(undefined, _Nodes) ->
     false;
 check_topology(Term, Nodes) ->
-    [case weft_topology:validate(Node, Term) of
+    [case weft_topology:validate(Node, topology_of(Node, Term)) of
          ok -> ok;
          {error, Text} -> bad("~ts: ~ts", [short(Node), Text])
      end || Node <- Nodes],
     strangers(Term, Nodes),
-    {ok, Module, Options} = weft_topology:parse(Term),
-    lists:any(fun(Node) -> Module:partial(Node, Options) end, Nodes).
+    lists:any(fun(Node) ->
+                  {ok, Module, Options} = weft_topology:parse(topology_of(Node, Term)),
+                  Module:partial(Node, Options)
+              end, Nodes).
 
+%% @doc The topology as that node has it: of client_server its role is part of it, and links are
+%% what clients want.
+-spec topology_of(node(), Topology :: term()) -> term().
+topology_of(Node, {client_server, #{servers := Servers} = Options}) ->
+    case lists:member(Node, Servers) of
+        true -> {client_server, (maps:remove(links, Options))#{role => server}};
+        false -> {client_server, Options#{role => client}}
+    end;
+topology_of(_Node, Topology) ->
+    Topology.
+
+strangers({client_server, #{servers := Servers}}, Nodes) ->
+    no_strangers(Servers -- Nodes);
 strangers(Term, Nodes) ->
-    case lists:usort(lists:append([neighbours(Node, Term) || Node <- Nodes])) -- Nodes of
+    no_strangers(lists:usort(lists:append([neighbours(Node, Term) || Node <- Nodes])) -- Nodes).
+
+no_strangers(Strangers) ->
+    case Strangers of
         [] -> ok;
         [Stranger | _] -> bad("the topology names ~ts, which is not among the nodes",
                               [short(Stranger)])
@@ -218,6 +256,14 @@ links(Text) ->
     case Links =/= [] andalso lists:all(fun(L) -> length(L) =:= 2 end, Links) of
         true -> {ok, [{A, B} || [A, B] <- Links]};
         false -> {error, ["links are '", Text, "': write n01-n02,n02-n03"]}
+    end.
+
+%% @doc Reads `n01,n02' or `n01..n03'.
+-spec servers(string()) -> {ok, [string()]} | {error, iolist()}.
+servers(Text) ->
+    case lists:append([range(Name) || Name <- names(Text)]) of
+        [] -> {error, ["servers are '", Text, "': write n01,n02"]};
+        Names -> {ok, Names}
     end.
 
 names(Text) -> string:lexemes(Text, ", ").

@@ -15,7 +15,8 @@
          cut_link_is_gone_around/1, killed_node_comes_back/1, foreign_process_is_left_alone/1,
          shell_needs_a_terminal/1, shell_on_a_terminal/1, names_are_checked/1,
          bad_clusters_are_refused/1, second_up_is_refused/1, cluster_from_a_file/1,
-         tls_cluster/1, visible_circuits/1, help_teaches/1, no_cluster/1,
+         tls_cluster/1, servers_and_clients/1,
+         visible_circuits/1, help_teaches/1, no_cluster/1,
          down_leaves_nothing/1]).
 
 -define(GROUPS, "left=n01..n03;right=n02..n04").
@@ -30,7 +31,8 @@ all() ->
      path_adds_code, trace_follows_the_session, why_in_plain_words, cut_link_is_gone_around,
      killed_node_comes_back, foreign_process_is_left_alone, shell_needs_a_terminal,
      shell_on_a_terminal, names_are_checked, bad_clusters_are_refused, second_up_is_refused,
-     cluster_from_a_file, tls_cluster, visible_circuits, help_teaches, no_cluster,
+     cluster_from_a_file, tls_cluster, servers_and_clients, visible_circuits, help_teaches,
+     no_cluster,
      down_leaves_nothing].
 
 init_per_suite(Config) ->
@@ -275,6 +277,18 @@ tls_cluster(Config) ->
     ?assertEqual({0, "['n01@127.0.0.1','n02@127.0.0.1','n03@127.0.0.1']\n"},
                  run(["eval", "n01", "lists:sort(weft:members())" | Tls], Config)),
     ?assertMatch(#{stopped := [_, _, _]}, json(["down" | Tls], Config)).
+
+%% Four TCP connections: between the servers, and of each client to one of them.
+servers_and_clients(Config) ->
+    Served = ["--name", "served"],
+    {0, _} = run(["up", "-n", "5", "--servers", "n01,n02" | Served], Config),
+    ?assertEqual({0, "pong\n"},
+                 run(["eval", "n03", "net_adm:ping('n05@127.0.0.1')" | Served], Config)),
+    await(fun() ->
+                  #{tcp_connections := #{used := Used}} = json(["status" | Served], Config),
+                  Used =:= 4
+          end),
+    ?assertMatch(#{stopped := [_, _, _, _, _]}, json(["down" | Served], Config)).
 
 %% The two ends of a line see each other without a connection between them.
 visible_circuits(Config) ->

@@ -41,6 +41,33 @@ links_name_the_nodes_test() ->
     {ok, Links} = weft_local_spec:links("n1-n2,n2-n3"),
     ?assertEqual(nodes_of([n1, n2, n3]), maps:get(nodes, new(#{links => Links}))).
 
+servers_have_another_role_than_clients_test() ->
+    {ok, Names} = weft_local_spec:servers("n01..n02"),
+    #{topology := Topology, partial := true} = new(#{servers => Names, nodes => 4}),
+    Servers = nodes_of([n01, n02]),
+    ?assertEqual([{client_server, #{role => Role, servers => Servers}}
+                  || Role <- [server, server, client, client]],
+                 [weft_local_spec:topology_of(Node, Topology)
+                  || Node <- nodes_of([n01, n02, n03, n04])]),
+    ?assertEqual(Topology, maps:get(topology, new(#{topology => client_server, nodes => 4}))),
+    ?assertEqual({client_server, #{servers => nodes_of([n01]), links => 1}},
+                 maps:get(topology, new(#{topology => {client_server, #{servers => [n01],
+                                                                        links => 1}}}))).
+
+servers_must_be_nodes_and_roles_are_not_given_test() ->
+    [?assertNotEqual({nomatch, Input}, {string:find(error_text(Input), Words), Input})
+     || {Input, Words} <- [{#{servers => [n09]}, "names n09, which is not among the nodes"},
+                           {#{topology => client_server, nodes => 2}, "more than 2 nodes"},
+                           {#{topology => {client_server, #{role => client, servers => [n01]}}},
+                            "has no role"},
+                           {#{servers => n01}, "write a list"},
+                           {#{servers => [n01], topology => ring}, "exclude each other"}]],
+    ?assertMatch({error, _}, weft_local_spec:servers("")).
+
+peers_have_the_first_node_as_seed_test() ->
+    ?assertMatch(#{partial := true, topology := {peer_to_peer, #{seeds := ['n01@127.0.0.1']}}},
+                 new(#{topology => peer_to_peer, nodes => 5})).
+
 neighbours_test() ->
     #{topology := Groups} = new(#{groups => #{a => [n1, n2], b => [n2, n3]}}),
     ?assertEqual(nodes_of([n1, n3]), weft_local_spec:neighbours('n2@127.0.0.1', Groups)),
