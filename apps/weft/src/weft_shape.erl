@@ -64,6 +64,9 @@ with_discovery(Module, Options, Overlay) ->
         {{ok, []}, _, #{servers := discovered}} ->
             {error, "servers of topology client_server are to be discovered, but no source is "
                     "configured: add discovery to the options of weft, or name the servers"};
+        {{ok, []}, _, #{seeds := discovered}} ->
+            {error, "seeds of the topology are to be discovered, but no source is configured: add "
+                    "discovery to the options of weft, or name the seeds"};
         {{ok, Sources}, _, _} ->
             {ok, Overlay#{discovery => #{sources => Sources,
                                          seeds => weft_topology:seeds(Module, Options),

@@ -132,7 +132,9 @@ a_wrong_source_stops_the_application_with_a_text(Config) ->
                 [{[{topology, full_mesh}, {discovery, [{dns, #{}}]}], "dns needs name"},
                  {[{topology, Static}, {discovery, [{gossip, #{}}]}], "find their members"},
                  {[{topology, {client_server, #{role => client, servers => discovered}}}],
-                  "no source is configured"}]].
+                  "servers of topology client_server are to be discovered, but no source is"},
+                 {[{topology, {peer_to_peer, #{seeds => discovered}}}],
+                  "seeds of the topology are to be discovered, but no source is configured"}]].
 
 %% --- on the nodes -----------------------------------------------------------------------------
 
