@@ -10,6 +10,7 @@
 %%   triangle  a - g1 - b and a - b  for hostile networks: a way around each link
 %% or a topology of weft:
 %%   full_mesh      a - b
+%%   swim           the same, watched by SWIM
 %%   groups         a - g1 - b       two groups that share g1
 %%   client_server  a - g1 - g2 - b  clients a and b, servers g1 and g2
 %%   peer_to_peer   a, b and three more, each with up to three neighbours
@@ -33,7 +34,7 @@
 %% A node that is gone for good has to be given up within the deadline of a case.
 -define(RESUME_MS, 3_000).
 
--type topology() :: full_mesh | groups | client_server | peer_to_peer | pubsub.
+-type topology() :: full_mesh | swim | groups | client_server | peer_to_peer | pubsub.
 -type carrier() :: stock | direct | tls | gateway1 | gateway3 | triangle | topology().
 -type name() :: a | b | c | g1 | g2 | g3.
 -type epmd() :: #{port := inet:port_number(), os_pid := integer(), handle := port()}.
@@ -53,7 +54,7 @@ carriers() ->
 %% @doc The other topologies than static links.
 -spec topologies() -> [topology()].
 topologies() ->
-    [full_mesh, groups, client_server, peer_to_peer, pubsub].
+    [full_mesh, swim, groups, client_server, peer_to_peer, pubsub].
 
 %% @doc Starts an epmd for us alone, on a port that is free now.
 -spec start_epmd() -> epmd().
@@ -148,6 +149,8 @@ topology(Carrier, _Name, _Nodes) when Carrier =:= stock; Carrier =:= direct; Car
     none;
 topology(full_mesh, _Name, #{a := A}) ->
     {full_mesh, #{seeds => [A]}};
+topology(swim, _Name, #{a := A}) ->
+    {full_mesh, #{seeds => [A], detector => swim}};
 topology(groups, _Name, #{a := A, g1 := G} = Nodes) ->
     {groups, #{left => [A, G], right => maps:values(maps:without([a, place], Nodes))}};
 topology(client_server, Name, #{g1 := G1, g2 := G2}) ->
@@ -195,7 +198,8 @@ topology_args(Topology) -> ["-weft", "topology", term(Topology)].
 
 carrier_args(stock, _Options, _Place) ->
     [];
-carrier_args(Direct, Options, _Place) when Direct =:= direct; Direct =:= full_mesh ->
+carrier_args(Direct, Options, _Place)
+  when Direct =:= direct; Direct =:= full_mesh; Direct =:= swim ->
     weft_args(Options);
 carrier_args(tls, Options, #{log_dir := Dir}) ->
     weft_args(Options) ++ ["-weft", "transport", "tls", "-weft", "lanes", "2",

@@ -29,6 +29,7 @@ groups() ->
 kinds(Topology) ->
     case {os:getenv("WEFT_CONFORMANCE_ALL"), Topology} of
         {false, full_mesh} -> [visible];
+        {false, swim} -> [visible];
         {false, groups} -> [visible];
         {false, _} -> [shared, visible];
         {_, _} -> [shared, visible, own]
