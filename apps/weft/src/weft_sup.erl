@@ -25,8 +25,7 @@ init(Overlay) ->
         ++ [supervised(weft_overlay_sup, [Overlay]) || Overlay =/= none]
         ++ [supervised(weft_discovery_sup, [map_get(discovery, Overlay)]) || Overlay =/= none]
         ++ [supervised(weft_channel_sup, []) || whereis(weft_carrier_sup) =/= undefined]
-        ++ [supervised(weft_broadcast_sup, []) || Overlay =/= none]
-        ++ [supervised(weft_service_sup, [])],
+        ++ [supervised(weft_broadcast_sup, []), supervised(weft_service_sup, [])],
     {ok, {#{strategy => one_for_one, intensity => 1, period => 60}, Children}}.
 
 %% First to start and last to stop: what the others use may go through it.

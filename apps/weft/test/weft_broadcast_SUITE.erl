@@ -7,8 +7,8 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
--export([full_mesh/1, full_mesh_with_swim/1, static/1, groups/1, client_server/1, peer_to_peer/1,
-         what_a_node_could_not_take_comes_when_it_can/1,
+-export([no_topology/1, no_weft_carrier/1, full_mesh/1, full_mesh_with_swim/1, static/1, groups/1,
+         client_server/1, peer_to_peer/1, what_a_node_could_not_take_comes_when_it_can/1,
          the_status_tells_what_was_sent_and_received/1]).
 
 -define(NAMES, [b1, b2, b3, b4, b5]).
@@ -20,8 +20,9 @@
 suite() -> [{timetrap, {minutes, 5}}].
 
 all() ->
-    [full_mesh, full_mesh_with_swim, static, groups, client_server, peer_to_peer,
-     what_a_node_could_not_take_comes_when_it_can, the_status_tells_what_was_sent_and_received].
+    [no_topology, no_weft_carrier, full_mesh, full_mesh_with_swim, static, groups, client_server,
+     peer_to_peer, what_a_node_could_not_take_comes_when_it_can,
+     the_status_tells_what_was_sent_and_received].
 
 init_per_suite(Config) ->
     [{place, #{epmd => weft_test_nodes:start_epmd(), dir => ?config(priv_dir, Config)}} | Config].
@@ -34,6 +35,23 @@ end_per_testcase(_Case, _Config) ->
     weft_test_nodes:stop_all().
 
 %% --- topologies -------------------------------------------------------------------------------
+
+%% Neighbours are the nodes that are connected.
+no_topology(Config) ->
+    Nodes = [First | Others] = start(fun(_) -> undefined end, Config),
+    connected_send_to_all(First, Others, Nodes).
+
+no_weft_carrier(Config) ->
+    Nodes = [First | Others] = [boot(Name, #{carrier => plain,
+                                             args => ["-pa", weft_test_nodes:ebin(weft_dist)]},
+                                     Config) || Name <- [b1, b2, b3]],
+    connected_send_to_all(First, Others, Nodes).
+
+connected_send_to_all(First, Others, Nodes) ->
+    [pong = call(First, net_adm, ping, [name(Node)]) || Node <- Others],
+    until_all_got_a_message(Nodes),
+    send(1, ?EACH, Nodes),
+    until_all_got(?EACH, Nodes, Nodes).
 
 full_mesh(Config) ->
     reaches_all(fun(_) -> {full_mesh, #{seeds => [node_name(b1)]}} end, Config).
@@ -127,13 +145,15 @@ start(Topology, Config) ->
 
 start(Names, Topology, More, Config) ->
     [begin
-         Env = [{topology, Topology(Name)}, {faults, true} | More],
-         Node = weft_test_nodes:start(Name, #{config => Env, args => ?PARTIAL},
-                                      ?config(place, Config)),
-         {ok, _} = call(Node, application, ensure_all_started, [weft]),
-         ok = call(Node, weft_broadcast_listener, start, [?SCOPE]),
-         Node
+         Env = [{topology, T} || T <- [Topology(Name)], T =/= undefined] ++ [{faults, true} | More],
+         boot(Name, #{config => Env, args => ?PARTIAL}, Config)
      end || Name <- Names].
+
+boot(Name, Options, Config) ->
+    Node = weft_test_nodes:start(Name, Options, ?config(place, Config)),
+    {ok, _} = call(Node, application, ensure_all_started, [weft]),
+    ok = call(Node, weft_broadcast_listener, start, [?SCOPE]),
+    Node.
 
 %% Until then the cluster is forming. These messages, which have the number 0, do not count.
 until_all_got_a_message(Nodes) ->

@@ -1,10 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc The links that broadcasts travel on, for `weft_driver', and how much may wait for them.
 %%
-%% With an overlay these are its links (`weft_links'), without one the connections to other nodes
-%% (`weft_node_links'). A neighbour that is slow to take what was sent gets no more meanwhile; it
-%% asks others for it, or gets it by the exchange later. So a slow link costs this node a bounded
-%% amount of memory, and is never closed for it.
+%% With an overlay these are its links (`weft_links'). A neighbour that is slow to take what was
+%% sent gets no more meanwhile; it asks others for it, or gets it by the exchange later. So a slow
+%% link costs this node a bounded amount of memory, and is never closed for it. Without an overlay
+%% they are the connections to other nodes (`weft_node_links', with bounds of its own), and `send/3'
+%% is not used.
 -module(weft_broadcast_links).
 
 -export([subscribe/2, send/3, connect/1, disconnect/1, break/1, is_busy/1]).

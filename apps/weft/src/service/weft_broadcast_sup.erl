@@ -27,6 +27,7 @@ init([]) ->
       mailbox_messages := MailboxMessages, mailbox_bytes := MailboxBytes} =
         weft_broadcast_options:all(weft_config:get(broadcast)),
     Options = #{link_module => weft_broadcast_links, mailbox_max => ?MAILBOX_MAX,
+                incarnation => erlang:system_time(microsecond),
                 cache_ms => KeepMs, cache_max => Messages, cache_bytes => Bytes, trees => Trees},
     {ok, {#{strategy => rest_for_one, intensity => 5, period => 10},
           [#{id => weft_broadcast, modules => [weft_driver, weft_plumtree_core],
