@@ -40,6 +40,12 @@ main(["bencherl" | Arguments]) ->
     weft_bencherl:main(Arguments);
 main(["groups" | Arguments]) ->
     weft_bench_groups:main(Arguments);
+main(["names" | Arguments]) ->
+    weft_bench_names:main(Arguments);
+main(["locks" | Arguments]) ->
+    weft_bench_locks:main(Arguments);
+main(["paper" | Arguments]) ->
+    weft_bench_paper:main(Arguments);
 main(["compare" | Arguments]) ->
     weft_bench_compare:main(Arguments -- ["--terminal"]);
 main(Arguments) ->
@@ -99,6 +105,8 @@ help() ->
      "          [--out DIR] [--list]          measure; --list only tells what and how long\n"
      "bin/bench report DIR                    make the report of a run again\n"
      "bin/bench compare OLD NEW [--threshold 0.9]\n"
+     "bin/bench paper [FIGURE,FIGURE [--quick] [--repetitions N] [--out DIR]]\n"
+     "                                        figures of papers, claimed and measured\n"
      "bin/bench load CONFIG [--out DIR]       operations of a driver, as Basho Bench runs them\n"
      "bin/bench de_bench CONFIG [--nodes N] [--variant V] [--out DIR]\n"
      "                                        operations between nodes, as DE-Bench runs them\n"
@@ -106,6 +114,10 @@ help() ->
      "                                        benchmarks of BenchErl: schedulers, nodes, releases\n"
      "bin/bench groups [--nodes N] [--groups S,S] [--idle_s S] [--out DIR]\n"
      "                                        connections and packets of groups and meshes\n"
+     "bin/bench names [--nodes N,N] [--kinds K,K] [--workloads W,W] [--seconds S] [--out DIR]\n"
+     "                                        names: global, and scopes of both kinds\n"
+     "bin/bench locks [--nodes N] [--rate R] [--seconds S] [--out DIR]\n"
+     "                                        a storm of locks: global, and weft_global\n"
      "Variants: ", lists:join(" ", [atom_to_list(V) || V <- weft_bench_variant:all()]),
      "\nSuites, cells and what they mean: docs/guide/benchmark.md\n"].
 

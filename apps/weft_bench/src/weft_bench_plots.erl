@@ -185,9 +185,9 @@ orbits(Results) ->
          Metric <- [<<"connections_max">>, <<"received_bytes">>, <<"duration_s">>]]}.
 
 ants(Results) ->
-    Text = "Ant colonies in two levels (TL), in a tree (ML), and in a tree with names by which lost "
-        "processes are replaced: everywhere (GR), in groups or on single nodes (SR). The same work "
-        "in all of them, to the end of the last round; names are registered meanwhile.",
+    Text = "Ant colonies in two levels (TL), in a tree (ML), and in a tree with names by which "
+        "lost processes are replaced: everywhere (GR), in groups or on single nodes (SR). The same "
+        "work in all of them, to the end of the last round; names are registered meanwhile.",
     Versions = [<<"aco_tl">>, <<"aco_ml">>, <<"aco_gr">>, <<"aco_sr">>],
     Cells = lists:append([cells(Version, Results) || Version <- Versions]),
     {"Ant colonies: versions", Text,
@@ -213,7 +213,7 @@ pairs({_, _, _, Pairs, _, _}) -> Pairs.
 version({_, <<"aco_", Version/binary>>, _, _, _, _}) -> string:uppercase(Version).
 
 by(Of, XLabel, Cells, Metric, Title, Results) ->
-    chart(Title, XLabel, [io_lib:format("~ts", [in_words(Of(Cell))]) || Cell <- Cells], Metric,
+    chart(Title, XLabel, [in_words(Of(Cell)) || Cell <- Cells], Metric,
           series(Cells, fun(Cell, Variant) -> value(Cell, Variant, Metric, Results) end, Results)).
 
 in_words(Number) when is_integer(Number) -> integer_to_list(Number);

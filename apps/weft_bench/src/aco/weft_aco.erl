@@ -10,7 +10,8 @@
 %% sr  the same with names in small groups, or on single nodes
 %%
 %% Without losses all of them find the same schedule from the same seed, whatever carries the
-%% messages. Timed is all from the start of the first process to the last report, names included.
+%% messages. Timed is all from the start of the first process to the last report, names included;
+%% the nodes that talk to each other are connected before.
 -module(weft_aco).
 -behaviour(weft_bench_program).
 
@@ -66,6 +67,7 @@ with_tree({error, _} = Error, _Settings) -> Error.
 %% @private
 start({Settings, Tree}) ->
     process_flag(trap_exit, true),
+    ok = weft_aco_ways:open(Tree),
     #state{settings = Settings, tree = Tree}.
 
 %% @private

@@ -6,11 +6,13 @@
 -behaviour(weft_bench_workload).
 
 -export([cells/1, run/2]).
--export([groups/2]).
+-export([groups/2, group_count/1]).
 
 -define(RUN_MS, 120000).
 -define(WORKERS, 2).
 -define(GATEWAYS, 2).
+%% How clusters are cut: groups of so many nodes, and a master.
+-define(CUTS, [{2, 3}, {3, 4}, {4, 5}]).
 -define(REPETITIONS_MAX, 3).
 
 %% @private
@@ -20,7 +22,7 @@ cells(quick) ->
 cells(full) ->
     Variants = [stock, stock_mesh, weft_mesh, weft_groups, weft_peers],
     [cell(Workload, Cut, 20000, [1, 2], Variants)
-     || Cut <- [{2, 3}, {3, 4}, {4, 5}], Workload <- [orbit, orbit_grouped]]
+     || Cut <- ?CUTS, Workload <- [orbit, orbit_grouped]]
         ++ [cell(Workload, {2, 3}, 20000, [1, 2, 4], Variants)
             || Workload <- [orbit, orbit_grouped]].
 
@@ -44,6 +46,12 @@ workload(orbit_grouped, _) -> orbit_grouped_uneven.
 groups(Groups, Size) ->
     Heads = [2 + Number * Size || Number <- lists:seq(0, Groups - 1)],
     [[1 | Heads] | [lists:seq(Head, Head + Size - 1) || Head <- Heads]].
+
+%% @doc Into how many groups a cluster of so many nodes is cut.
+-spec group_count(Nodes :: pos_integer()) -> pos_integer().
+group_count(Nodes) ->
+    [Groups] = [Groups || {Groups, Size} <- ?CUTS, 1 + Groups * Size =:= Nodes],
+    Groups.
 
 %% @private
 run(#{streams := Space, layout := {cluster, #{groups := [_ | Groups]}},

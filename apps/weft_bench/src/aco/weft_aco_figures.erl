@@ -1,0 +1,102 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What N. Chechina et al. (IEEE TPDS 28(8), 2017, sections 5.2.2 and 5.3) say of ACO, and what
+%% is measured here: Figs. 7 to 10, small.
+-module(weft_aco_figures).
+-behaviour(weft_bench_paper).
+
+-export([figures/0]).
+
+-define(VERSIONS, ["--suites", "aco", "--only", "aco: aco (tl|ml|gr|sr). "]).
+-define(QUALITY, ["--suites", "aco", "--only", "aco: aco quality"]).
+%% The carriers of the paper: distributed Erlang, and connections in groups only.
+-define(MESH, <<"stock_mesh">>).
+-define(GROUPED, <<"stock">>).
+
+%% @private
+figures() ->
+    [#{id => "aco_7", where => "SD Erlang 2017, Fig. 7: mean error of ACO",
+       claim => "With more colonies, from 1 to 256, the best solution comes closer to the optimum, "
+       "though not at each step.",
+       cells => ?QUALITY, findings => fun falls/1,
+       not_shown => "256 colonies, and the instances of the paper (100 jobs): 5 problems of 40 "
+       "jobs made by the same kind of rule, up to 16 colonies."},
+     #{id => "aco_8", where => "SD Erlang 2017, Fig. 8: weak scaling of ACO",
+       claim => "The time grows slowly with the number of colonies, each on its own host.",
+       cells => ?QUALITY, findings => fun grows/1,
+       not_shown => "Weak scaling needs a core for each colony. Where they share two, time grows "
+       "with the work; the time for each colony is what can be compared."},
+     #{id => "aco_9", where => "SD Erlang 2017, Fig. 9: versions of ACO",
+       claim => "SR is the fastest, ML slightly faster than TL, GR much slower than all.",
+       cells => ?VERSIONS, findings => fun(Results) -> order(<<"duration_s">>, Results) end,
+       not_shown => "250 hosts. On few nodes the master of TL is no bottleneck, so TL and ML do "
+       "not differ by more than chance. Connections are made before anything is timed."},
+     #{id => "aco_10", where => "SD Erlang 2017, Fig. 10: packets of ACO",
+       claim => "SR receives the fewest packets; on 145 nodes ML twice and GR three times as many.",
+       cells => ?VERSIONS, findings => fun(Results) -> order(<<"received_packets">>, Results) end,
+       not_shown => "145 nodes. Packets are counted from the start of the nodes on, connecting "
+       "them included; stock distribution counts a message as a packet."}].
+
+falls(Results) ->
+    Errors = by_colonies(<<"cost_error_percent">>, Results),
+    compared(Errors, "~b colonies: ~.1f % above the best known cost",
+             fun(First, Last) -> Last < First end).
+
+grows(Results) ->
+    Times = [{Colonies, Time / Colonies} || {Colonies, Time} <- by_colonies(<<"duration_s">>,
+                                                                            Results)],
+    [{open, io_lib:format("~b colonies on the same cores: ~.3f s for each",
+                          [Colonies, float(Time)])}
+     || {Colonies, Time} <- Times].
+
+by_colonies(Metric, Results) ->
+    lists:sort([{Colonies, Median}
+                || {_, <<"aco_quality">>, _, _, Colonies, _} = Cell
+                       <- weft_bench_results:cells(Results),
+                   {ok, #{median := Median}} <- [weft_bench_results:measured(Cell, ?GROUPED,
+                                                                             Metric, Results)]]).
+
+compared([], _Format, _Holds) ->
+    [];
+compared(Pairs, Format, Holds) ->
+    {_, First} = hd(Pairs),
+    {_, Last} = lists:last(Pairs),
+    Kind = case length(Pairs) > 1 andalso Holds(First, Last) of
+               true -> agrees;
+               false -> differs
+           end,
+    [{Kind, lists:join(", ", [io_lib:format(Format, [Colonies, float(Value)])
+                              || {Colonies, Value} <- Pairs])}].
+
+%% On the carriers of the paper, then weft in groups, which is not in it.
+order(Metric, Results) ->
+    Sizes = lists:usort([Nodes || {_, <<"aco_ml">>, _, Nodes, _, _}
+                                      <- weft_bench_results:cells(Results)]),
+    lists:append([order(Metric, Nodes, Results) || Nodes <- Sizes]).
+
+order(Metric, Nodes, Results) ->
+    Value = fun(Version, Variant) -> value(Version, Variant, Metric, Nodes, Results) end,
+    Four = [{"SR", Value(<<"aco_sr">>, ?GROUPED)}, {"ML", Value(<<"aco_ml">>, ?MESH)},
+            {"TL", Value(<<"aco_tl">>, ?MESH)}, {"GR", Value(<<"aco_gr">>, ?MESH)}],
+    Weft = [{"SR on weft groups", Value(<<"aco_sr">>, <<"weft_groups">>)},
+            {"GR on weft groups", Value(<<"aco_gr">>, <<"weft_groups">>)}],
+    [{kind(Four), in_words(Nodes, Four, Metric)}]
+        ++ [{open, in_words(Nodes, Known, Metric)}
+            || Known <- [[One || {_, [_]} = One <- Weft]], Known =/= []].
+
+value(Version, Variant, Metric, Nodes, Results) ->
+    [Median || {_, Of, _, Count, _, _} = Cell <- weft_bench_results:cells(Results),
+               Of =:= Version, Count =:= Nodes,
+               {ok, #{median := Median}} <- [weft_bench_results:measured(Cell, Variant, Metric,
+                                                                         Results)]].
+
+%% Between ML and TL the paper's own difference is small.
+kind([{_, [Sr]}, {_, [Ml]}, {_, [Tl]}, {_, [Gr]}]) when Sr < Ml, Sr < Tl, Gr > Ml, Gr > Tl ->
+    agrees;
+kind([{_, [_]}, {_, [_]}, {_, [_]}, {_, [_]}]) -> differs;
+kind(_Incomplete) -> open.
+
+in_words(Nodes, Values, Metric) ->
+    Unit = weft_bench_words:unit(Metric),
+    [integer_to_list(Nodes), " nodes, ", weft_bench_words:metric(Metric), ": ",
+     lists:join(", ", [[Name, " ", weft_bench_words:value(Value, Unit)]
+                       || {Name, [Value]} <- Values])].

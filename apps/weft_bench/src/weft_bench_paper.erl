@@ -1,0 +1,143 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Figures of papers, measured again on this machine: for each what the paper claims, what is
+%% measured here, whether that agrees, and what can not be shown here and why.
+%%
+%% ```
+%% bin/bench paper                         the figures
+%% bin/bench paper aco_10,orbit [--quick] [--repetitions N] [--out DIR]
+%% '''
+%% A figure is some cells of the benchmark and a function that reads their results. Each run has a
+%% directory with its numbers and its report, named by the first figure that is read from it;
+%% `paper.html' beside them is made of all findings. A run that fails is told, and the other figures
+%% are measured all the same.
+-module(weft_bench_paper).
+
+-export([main/1, figures/0]).
+-export_type([figure/0, finding/0]).
+
+%% `cells' are options of the benchmark that choose what is measured.
+-type figure() :: #{id := string(), where := string(), claim := string(), cells := [string()],
+                    findings := fun((weft_bench_results:results()) -> [finding()]),
+                    not_shown := string()}.
+%% `open': what was measured neither confirms nor contradicts the claim.
+-type finding() :: {agrees | differs | open, Text :: unicode:chardata()}.
+
+-callback figures() -> [figure()].
+
+-define(E, weft_bench_html:tag).
+-define(T, weft_bench_html:text).
+-define(COLUMN, 96).
+
+%% @doc All figures.
+-spec figures() -> [figure()].
+figures() ->
+    lists:append([Module:figures() || Module <- [weft_orbit_figures, weft_aco_figures]]).
+
+%% @doc Exit status: 0 all were measured, 1 a run failed, 2 bad arguments.
+-spec main([string()]) -> 0 | 1 | 2.
+main([]) ->
+    [io:format("~-16ts ~ts~n", [Id, Where]) || #{id := Id, where := Where} <- figures()],
+    0;
+main([List | Arguments]) ->
+    Ids = string:lexemes(List, ", "),
+    Known = [Id || #{id := Id} <- figures()],
+    Unknown = [Id || Id <- Ids, not lists:member(Id, Known)],
+    case {Unknown, options(Arguments, {[], default_dir()})} of
+        {[], {ok, Options, Dir}} when Ids =/= [] ->
+            measure([Figure || #{id := Id} = Figure <- figures(), lists:member(Id, Ids)], Options,
+                    Dir);
+        {[], {error, Bad}} -> usage("unknown or incomplete argument " ++ Bad);
+        _ -> usage(["no figure ", lists:join(" ", Unknown), "; there are ",
+                    lists:join(" ", Known)])
+    end.
+
+usage(Text) ->
+    io:format(standard_error, "~ts~n", [Text]),
+    2.
+
+options([], {Options, Dir}) -> {ok, lists:append(lists:reverse(Options)), Dir};
+options(["--quick" | Rest], {Options, Dir}) -> options(Rest, {[["--quick"] | Options], Dir});
+options(["--terminal" | Rest], {Options, Dir}) -> options(Rest, {[["--terminal"] | Options], Dir});
+options(["--repetitions", Number | Rest], {Options, Dir}) ->
+    options(Rest, {[["--repetitions", Number] | Options], Dir});
+options(["--out", Dir | Rest], {Options, _Default}) -> options(Rest, {Options, Dir});
+options([Bad | _], _) -> {error, Bad}.
+
+default_dir() ->
+    Base = os:getenv("REBAR_BASE_DIR", "_build"),
+    filename:join([Base, "bench", "paper-" ++ integer_to_list(os:system_time(second))]).
+
+measure(Figures, Options, Dir) ->
+    {Measured, _} = lists:mapfoldl(fun(Figure, Runs) -> measure(Figure, Options, Dir, Runs) end,
+                                   #{}, Figures),
+    {ok, Css} = file:read_file(filename:join(code:priv_dir(weft_bench), "report.css")),
+    File = filename:join(Dir, "paper.html"),
+    ok = file:write_file(File, weft_bench_html:page("Figures of papers", Css,
+                                                    [html(One) || One <- Measured])),
+    io:put_chars([text(One) || One <- Measured]),
+    io:format("~nall of it: ~ts~n", [File]),
+    case [Why || {_, _, {failed, Why}} <- Measured] of
+        [] -> 0;
+        _ -> 1
+    end.
+
+%% Figures with the same cells are read from the same run.
+measure(#{id := Id, cells := Cells} = Figure, Options, Dir, Runs) ->
+    {Run, Outcome} = case Runs of
+                         #{Cells := Known} -> Known;
+                         #{} -> {Id, run(Cells ++ Options, filename:join(Dir, Id))}
+                     end,
+    {{Figure, Run, findings(Figure, Outcome)}, Runs#{Cells => {Run, Outcome}}}.
+
+run(Arguments, Dir) ->
+    case weft_bench_cli:main(["--out", Dir | Arguments]) of
+        0 -> weft_bench_record:read(Dir);
+        Status -> {error, io_lib:format("the run ended with status ~b", [Status])}
+    end.
+
+findings(_Figure, {error, Why}) ->
+    {failed, Why};
+findings(#{findings := Read}, {ok, Rows}) ->
+    Found = Read(weft_bench_results:new(Rows)),
+    Failed = lists:usort([Note || #{metric := <<"failed">>, note := Note} <- Rows]),
+    case {Found, Failed} of
+        {[], [Note | _]} -> {failed, Note};
+        {_, Notes} -> {ok, Found ++ [{open, ["not measured: ", Note]} || Note <- Notes]}
+    end.
+
+text({#{id := Id, where := Where, claim := Claim, not_shown := NotShown}, _Run, Outcome}) ->
+    ["\n", Id, ": ", Where, "\n", paragraph("claimed  ", Claim),
+     case Outcome of
+         {ok, Findings} -> [paragraph(string:pad(atom_to_list(Kind), 9), Text)
+                            || {Kind, Text} <- Findings];
+         {failed, Why} -> paragraph("failed   ", Why)
+     end,
+     paragraph("not here ", NotShown)].
+
+%% Broken into lines, all but the first indented.
+paragraph(Head, Text) ->
+    Words = string:lexemes(unicode:characters_to_list(Text), " "),
+    {Lines, Last} = lists:foldl(fun(Word, {Done, Line}) ->
+                                    case length(Line) + length(Word) < ?COLUMN - 11 of
+                                        true -> {Done, Line ++ [$\s | Word]};
+                                        false -> {[Line | Done], [$\s | Word]}
+                                    end
+                                end, {[], ""}, Words),
+    ["  ", Head, lists:join(["\n  ", lists:duplicate(9, $\s)], lists:reverse([Last | Lines])),
+     "\n"].
+
+html({#{id := Id, where := Where, claim := Claim, not_shown := NotShown}, Run, Outcome}) ->
+    Rows = [[?T("claimed"), ?T(Claim)]]
+        ++ case Outcome of
+               {ok, Findings} -> [[{?T(atom_to_list(Kind)), class(Kind)}, ?T(Text)]
+                                  || {Kind, Text} <- Findings];
+               {failed, Why} -> [[{?T("failed"), "missed"}, ?T(Why)]]
+           end
+        ++ [[?T("not shown here"), ?T(NotShown)]],
+    ?E(section, [], [?E(h2, [], ?T([Id, ": ", Where])),
+                     weft_bench_html:table(Where, [{"What", "nowrap"}, {"Of it", ""}], Rows),
+                     ?E(p, [], ?E(a, [{href, [Run, "/report.html"]}], ?T("numbers and charts")))]).
+
+class(agrees) -> "met";
+class(differs) -> "missed";
+class(open) -> "not_measured".
