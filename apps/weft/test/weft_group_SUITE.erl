@@ -166,6 +166,19 @@ messages_and_processes_go_to_a_group(Config) ->
     {ok, #{unreachable := Gone}} = call(N1, weft_group, send, [g1, listener, again]),
     ?assertEqual(names([n2]), Gone),
     ?assertEqual({error, unknown_group}, call(N1, weft_group, send, [none, listener, x])),
+    %% Each group has names of its own, whatever it is called.
+    Groups = [{named, 1}, {named, 2}, "named", named],
+    Scopes = [begin
+                  {ok, _} = call(N1, weft_group, create, [Group, names([n1, n3])]),
+                  {ok, Scope} = call(N1, weft_group, scope, [Group]),
+                  ok = call(N1, weft_names, register, [{Scope, Group}, Pid]),
+                  Scope
+              end || Group <- Groups],
+    ?assertEqual(4, length(lists:usort(Scopes))),
+    [weft_test_nodes:until(fun() -> {ok, Scope} =:= call(N3, weft_group, scope, [Group])
+                                        andalso [Group] =:= call(N3, weft_names, names, [Scope])
+                           end) || {Group, Scope} <- lists:zip(Groups, Scopes)],
+    ?assertEqual({error, not_a_member}, call(N4, weft_group, scope, [named])),
     ?assertEqual({error, unknown_group}, call(N1, weft_group, spawn, [none, erlang, node, []])),
     ?assertEqual({error, not_a_member}, call(N4, weft_group, monitor_nodes, [g1, true])),
     ?assertEqual({error, unknown_group}, call(N4, weft_group, monitor_nodes, [none, true])).

@@ -189,6 +189,7 @@ groups_can_be_configured_later_test() ->
     ?assertEqual([ok], replies(Effects)),
     ?assertEqual([{g, {up, 'b@h'}}], comings(Effects)),
     ?assertEqual([#{g => ['b@h']}], replies(element(2, command(fellows, State)))),
+    ?assertEqual({State, [{reply, ref, ok}]}, command({configure, #{g => [?SELF]}}, State)),
     ?assertEqual([weft_group_core:table(State)], replies(element(2, command(table, State)))),
     {Deleted, _} = command({delete, g}, State),
     ?assertEqual(#{}, groups(element(1, command({configure, #{g => [?SELF]}}, Deleted)))).

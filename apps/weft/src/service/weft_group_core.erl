@@ -78,7 +78,8 @@ handle({command, Ref, fellows}, _NowMs, #groups{fellows = Fellows} = State) ->
     {State, [{reply, Ref, Fellows}]};
 handle({command, Ref, {configure, Groups}}, _NowMs, #groups{table = Table0} = State0) ->
     Table = weft_group_table:configured(Groups, Table0),
-    {State, Effects} = learn(maps:keys(Groups), Table, [], State0),
+    New = [Name || Name <- maps:keys(Groups), known(Name, Table) =/= known(Name, Table0)],
+    {State, Effects} = learn(New, Table, [], State0),
     {State, Effects ++ [{reply, Ref, ok}]};
 handle({command, Ref, Change}, _NowMs, State) ->
     start(Ref, Change, State);
