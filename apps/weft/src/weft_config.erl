@@ -19,7 +19,8 @@
              | circuits | discovery | discovery_interval_ms | hop_limit | relay_circuits_max
              | relay_bytes_max | channels | pins | broadcast | groups | groups_file | group_names
              | attributes
-             | scopes | faults.
+             | scopes | partition_policy | partition_nodes | partition_grace_ms
+             | pause_applications | faults.
 
 %% As often as the kernel ticks a connection with net_ticktime at its default.
 -define(WATCHED_KEEPALIVE_MS, 15000).
@@ -66,6 +67,11 @@ schema() ->
      {group_names, #{}, fun is_map/1, "a map of options of a scope of names"},
      {attributes, #{}, fun is_map/1, "a map from names of attributes to what they are"},
      {scopes, #{}, fun is_map/1, "a map from scopes of names to maps of options"},
+     {partition_policy, stay, fun is_partition_policy/1,
+      "stay, pause_minority or {callback, {Module, Function}}"},
+     {partition_nodes, [], fun is_atoms/1, "a list of nodes"},
+     {partition_grace_ms, 1000, between(0, 3600000), "milliseconds, from 0 to 3600000"},
+     {pause_applications, [], fun is_atoms/1, "a list of applications"},
      {faults, false, fun is_boolean/1, "true or false"}].
 
 %% @doc Loads the application description so that its environment can be read before it is started.
@@ -155,6 +161,11 @@ one_of(Allowed) ->
 
 between(Min, Max) ->
     fun(Value) -> is_integer(Value) andalso Value >= Min andalso Value =< Max end.
+
+is_partition_policy({callback, {Module, Function}}) -> is_atom(Module) andalso is_atom(Function);
+is_partition_policy(Policy) -> Policy =:= stay orelse Policy =:= pause_minority.
+
+is_atoms(List) -> is_list(List) andalso lists:all(fun is_atom/1, List).
 
 is_idle_keepalive(auto) -> true;
 is_idle_keepalive(Ms) -> is_integer(Ms) andalso Ms >= 0 andalso Ms =< 3600000.

@@ -32,7 +32,8 @@
                     routes := #{node() => #{next_hop := node(), hops := pos_integer(),
                                             cost_us := pos_integer()}},
                     members := [node()], connected := [node()],
-                    channels := #{atom() => map()}, broadcast := #{atom() => term()}}.
+                    channels := #{atom() => map()}, broadcast := #{atom() => term()},
+                    partition := weft_partition:status() | undefined}.
 %% text: the answer in words, a line each.
 -type why() :: #{from := node(), to := node(), connected := boolean(),
                  next_hop := node() | undefined, link := link() | undefined,
@@ -48,7 +49,8 @@ status() ->
       broker => weft_tunnel:status(), circuits => weft_config:get(circuits),
       cuts => weft_fault:cuts(), links => links(Peers), sessions => sessions(Peers),
       routes => routes(), members => weft_overlay:members(), connected => nodes(connected),
-      channels => weft_channel:info(), broadcast => weft_broadcast:info()}.
+      channels => weft_channel:info(), broadcast => weft_broadcast:info(),
+      partition => weft_partition:status()}.
 
 links(Peers) ->
     [link_of(Info, Peers) || #{node := Node} = Info <- with_carrier(fun weft_links:info/0),

@@ -94,7 +94,7 @@ command(Command, NowMs, #users{next = Id, asked = Asked,
                 {register, Name, Pid} -> {register, Name, Pid, none, tell, TimeoutMs};
                 {whereis, Name} -> {whereis, Name, TimeoutMs};
                 {unregister, Name, _Pid, Token} -> {unregister, Name, Token, TimeoutMs};
-                {update, Name, _Pid, New, Token} -> {update, Name, Token, New, none, TimeoutMs}
+                {update, Name, _Pid, New, Token} -> {update, Name, Token, New, none, same, TimeoutMs}
             end,
     inner({command, {users, Id}, Inner}, NowMs, [{notice, {history, {call, Id, Command}}}],
           Users#users{next = Id + 1, asked = Asked#{Id => Command}}).

@@ -18,7 +18,7 @@
 
 -export([check/1, child_spec/2, handle/1, register/4, re_register/4, unregister/2, whereis/2,
          lookup/2, names/1, info/1]).
--export([acquire/4, release/3, update/4, read/3, all/2, is_held/3, held/2, voters/2, status/1]).
+-export([acquire/4, release/3, update/4, hand_over/4, read/3, all/2, is_held/3, held/2, voters/0, voters/2, status/1]).
 -export([start_link/2, start_driver/2, init/1]).
 -export_type([handle/0, options/0]).
 
@@ -68,6 +68,7 @@ start_link(Scope, Options) ->
 init({Scope, Options}) ->
     Driver = handle(Scope),
     ok = weft_service_table:new(Driver),
+    ok = weft_view:put(?MODULE, {?MODULE, Driver}, Scope),
     {ok, {#{intensity => 5, period => 10},
           [#{id => Driver, start => {?MODULE, start_driver, [Scope, Options]},
              modules => [weft_driver, weft_names_strong_core]}]}}.
@@ -206,7 +207,17 @@ release(Handle, Name, {Pid, Token}) ->
 -spec update(handle(), Name :: term(), {pid(), Token :: pos_integer()}, Meta :: term()) ->
           {ok, Token :: pos_integer()} | {error, weft_names:reason()}.
 update(Handle, Name, {NewPid, Token}, Meta) ->
-    call({Handle, node(NewPid)}, {update, Name, Token, NewPid, Meta, ?TIMEOUT_MS}, ?TIMEOUT_MS).
+    change(Handle, Name, {NewPid, Token}, Meta, same).
+
+%% @doc The same, with another fate of the process when the lease is lost.
+-spec hand_over(handle(), Name :: term(), {pid(), Token :: pos_integer()}, exit | kill | tell) ->
+          {ok, Token :: pos_integer()} | {error, weft_names:reason()}.
+hand_over(Handle, Name, {NewPid, Token}, OnLost) ->
+    change(Handle, Name, {NewPid, Token}, undefined, OnLost).
+
+change(Handle, Name, {NewPid, Token}, Meta, OnLost) ->
+    call({Handle, node(NewPid)}, {update, Name, Token, NewPid, Meta, OnLost, ?TIMEOUT_MS},
+         ?TIMEOUT_MS).
 
 %% @doc Who has a name now, confirmed by a quorum.
 -spec read(handle(), Name :: term(), TimeoutMs :: pos_integer()) ->
@@ -262,6 +273,16 @@ voters(Handle, Voters) ->
     case weft_names_strong_options:check(#{voters => Voters}) of
         ok -> call(Handle, {voters, Voters}, ?TIMEOUT_MS);
         {error, Text} -> {error, {bad_voters, Text}}
+    end.
+
+%% @doc The voters of all strong scopes of this node.
+-spec voters() -> [node()].
+voters() ->
+    lists:usort(lists:append([configured(Driver) || {Driver, _} <- weft_view:all(?MODULE)])).
+
+configured(Driver) ->
+    try ets:lookup_element(Driver, voters, 2)
+    catch error:badarg -> []
     end.
 
 %% @doc All that this node knows of the scope, see `weft_names_strong_core:info/1'.

@@ -85,10 +85,10 @@ info(#client{owned = Owned, requests = Requests, parts = Parts, cached = Cached}
       leases => length([1 || #part{lease = Lease} <- maps:values(Parts), Lease > 0])}.
 
 %% @doc A command of this node. Answers: `{register, Name, Pid, Meta, OnLost, TimeoutMs}': `{ok,
-%% Token}', `{error, {taken, Pid}}'; `{update, Name, Token, Pid, Meta, TimeoutMs}': `{ok, Token}',
-%% `{error, not_owner}'; `{unregister, Name, Token | any, TimeoutMs}': `ok', `{error, not_owner}';
-%% `{whereis, Name, TimeoutMs}': `{ok, Pid, Token, Meta}', `undefined'; `{names, P, TimeoutMs}', all of a
-%% partition: `{ok, [Name]}'; all: `{error, no_quorum | busy | full}'.
+%% Token}', `{error, {taken, Pid}}'; `{update, Name, Token, Pid, Meta, OnLost | same, TimeoutMs}':
+%% `{ok, Token}', `{error, not_owner}'; `{unregister, Name, Token | any, TimeoutMs}': `ok', `{error,
+%% not_owner}'; `{whereis, Name, TimeoutMs}': `{ok, Pid, Token, Meta}', `undefined'; `{names, P,
+%% TimeoutMs}', all of a partition: `{ok, [Name]}'; all: `{error, no_quorum | busy | full}'.
 -spec command(Command :: tuple(), From :: term(), client(), env()) ->
           {client(), weft_core:effects()}.
 command(_Command, From, #client{requests = Requests} = Client, _Env)
@@ -120,8 +120,9 @@ asked(Command, From, DeadlineMs, #client{busy = Busy} = Client, #{now_ms := NowM
 
 wanted({register, Name, Pid, Meta, OnLost, _}, _Own, {From, DeadlineMs}, Client, Env) ->
     started(request(Name, {register, Name, Pid, Meta}, From, OnLost, DeadlineMs, Env), Client, Env);
-wanted({update, Name, Token, Pid, Meta, _}, #own{token = Token, on_lost = OnLost},
+wanted({update, Name, Token, Pid, Meta, New, _}, #own{token = Token, on_lost = Former},
        {From, DeadlineMs}, Client, Env) ->
+    OnLost = case New of same -> Former; _ -> New end,
     started(request(Name, {update, Name, Token, Pid, Meta}, From, OnLost, DeadlineMs, Env), Client,
             Env);
 wanted({unregister, Name, Which, _}, #own{token = Token}, {From, DeadlineMs}, Client, Env)

@@ -13,7 +13,7 @@
 %% Options: those of `weft_names_strong_options', and `scope'. Commands: those of the client,
 %% `{voters, [node()]}' (a new view), `partitions' (how many) and `info'. Notices: `{gone, Pid, Reason}'.
 %% Views: `{name, Name}', which is `{own, Pid, Token, Meta, P, OnLost}' or `{cached, Pid, Token, Meta,
-%% UntilMs}', and `{lease, P}', which is `{UntilMs}'; an own name holds as long as its lease.
+%% UntilMs}', `{lease, P}', which is `{UntilMs}' (an own name holds as long as its lease), and `voters'.
 -module(weft_names_strong_core).
 -behaviour(weft_core).
 
@@ -51,7 +51,8 @@ init(Self, #{scope := Scope, incarnation := Incarnation} = Given) ->
                         up = #{Self => Incarnation}, lives = #{Self => Incarnation},
                         client = weft_names_strong_client:new(Options),
                         rand = weft_core:seed(Self, Scope, Given)}),
-    {Core, [{connect, Node} || lists:member(Self, Voters), Node <- Voters, Node =/= Self]
+    {Core, [{view, voters, {Voters}}
+            | [{connect, Node} || lists:member(Self, Voters), Node <- Voters, Node =/= Self]]
      ++ [{after_ms, TickMs, tick}]}.
 
 placed({_, Voters} = View, #core{options = Options} = Core) ->
@@ -128,7 +129,8 @@ hello(#core{incarnation = Incarnation, view = View}) ->
 viewed(View, #core{view = Known, up = Up, self = Self} = Core0) when View > Known ->
     Core = placed(View, Core0),
     {_, Voters} = View,
-    {Core, [{send, Node, hello(Core)} || Node <- lists:sort(maps:keys(Up)), Node =/= Self]
+    {Core, [{view, voters, {Voters}}]
+     ++ [{send, Node, hello(Core)} || Node <- lists:sort(maps:keys(Up)), Node =/= Self]
      ++ [{connect, Node} || lists:member(Self, Voters), Node <- Voters, Node =/= Self,
                             not is_map_key(Node, Up)]};
 viewed(_Older, Core) ->
@@ -247,7 +249,7 @@ table(P, #core{replicas = Replicas}) ->
 
 %% @doc For people: the view, each partition this node is a home of, and the client's numbers.
 -spec info(core()) -> map().
-info(#core{view = {Number, Voters}, replicas = Replicas, client = Client, up = Up}) ->
-    #{view => Number, voters => Voters, connected => lists:sort(maps:keys(Up)),
+info(#core{view = {Number, Voters}, replicas = Replicas, client = Client, up = Up} = Core) ->
+    #{life => Core#core.incarnation, view => Number, voters => Voters, connected => lists:sort(maps:keys(Up)),
       partitions => maps:map(fun(_, R) -> weft_names_strong_replica:info(R) end, Replicas),
       client => weft_names_strong_client:info(Client)}.

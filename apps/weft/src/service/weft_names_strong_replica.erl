@@ -54,7 +54,7 @@ new(Rand, #{now_ms := NowMs, options := #{heartbeat_ms := HeartbeatMs}}) ->
 -spec info(replica()) -> map().
 info(#replica{role = Role, leader = Leader, promised = Promised} = Replica) ->
     Info = #{role => case Role of {Kind, _, _} -> Kind; {leading, _} -> leading; _ -> Role end,
-             leader => Leader, ballot => Promised, has_table => table(Replica) =/= none},
+             leader => Leader, ballot => Promised, members => members(Replica)},
     case Role of
         {leading, L} -> maps:merge(Info, weft_names_strong_leader:info(L));
         _ -> Info
@@ -183,9 +183,9 @@ node_down(_Node, Replica, _Env) ->
 %% --- voting -----------------------------------------------------------------------------------
 
 %% Yes to a candidate that has all this home has, unless there is a leader.
-asked(From, _Ballot, _Position, #replica{role = {leading, Leader}}, Env) ->
-    Members = weft_names_strong_table:members(weft_names_strong_leader:table(Leader)),
-    case weft_names_strong_leader:is_led(Leader, Env) andalso not lists:member(From, Members) of
+asked(From, _Ballot, _Position, #replica{role = {leading, Leader}} = Replica, Env) ->
+    case weft_names_strong_leader:is_led(Leader, Env)
+             andalso not lists:member(From, members(Replica)) of
         true -> weft_names_strong_leader:stranger(From, Leader);
         false -> []
     end;
@@ -228,8 +228,11 @@ candidate(Kind, #replica{promised = {N, _, _}, position = Position} = Replica0,
     {Elected, Out} = agreed(Replica, Env),
     {Elected, [{Other, Msg} || {Other, _} = Member <- members(Replica), Member =/= Self] ++ Out}.
 
-members(#replica{table = none}) -> [];
-members(#replica{table = Table}) -> weft_names_strong_table:members(Table).
+members(Replica) ->
+    case table(Replica) of
+        none -> [];
+        Table -> weft_names_strong_table:members(Table)
+    end.
 
 agreed(#replica{role = {founding, Ballot, Agreed}} = Replica, #{homes := Homes} = Env) ->
     case lists:sort([Node || {Node, _} <- Agreed]) =:= lists:sort(Homes) of

@@ -1,0 +1,156 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What this node does when it finds itself in the smaller part of a cluster: the one place for
+%% that decision.
+%%
+%% A node is in the `majority' if it is connected with more than half of the nodes that count, itself
+%% included. Those are the configuration key `partition_nodes', or else the voters of all strong
+%% scopes of this node. Without either nobody can say, and the side is `unknown'. A change counts
+%% once it has lasted for `partition_grace_ms'.
+%%
+%% The key `partition_policy' says what follows: `stay', nothing (strong names and singletons refuse
+%% and stop by themselves, see `weft_names_strong'); `pause_minority', the applications in
+%% `pause_applications' are stopped on the smaller side and started again on the greater one;
+%% `{callback, {Module, Function}}', Function is called with the side and what is reachable, in a
+%% process of its own. Whoever subscribes gets `{weft_partition, Side, Info}' with any policy.
+%%
+%% Not here: deciding who is right. Strong names do that, name by name, by votes.
+-module(weft_partition).
+-behaviour(gen_server).
+
+-include_lib("kernel/include/logger.hrl").
+
+-export([start_link/0, child_spec/0, status/0, side/0, subscribe/0]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+-export_type([side/0, status/0]).
+
+-define(LOOK_MS, 1000).
+
+-type side() :: majority | minority | unknown.
+-type status() :: #{policy := term(), side := side(), reachable := [node()],
+                    unreachable := [node()], paused := [atom()]}.
+%% `paused': the applications that were stopped here.
+
+-record(partition, {
+    side = unknown :: side(),
+    %% A side that has not lasted long enough yet.
+    next = none :: none | {side(), reference()},
+    subscribers = #{} :: #{reference() => pid()},
+    paused = [] :: [atom()]}).
+
+-spec start_link() -> gen_server:start_ret().
+start_link() ->
+    gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
+
+-spec child_spec() -> supervisor:child_spec().
+child_spec() ->
+    #{id => ?MODULE, start => {?MODULE, start_link, []}}.
+
+%% @doc The policy, and how it stands.
+-spec status() -> status() | undefined.
+status() ->
+    try gen_server:call(?MODULE, status)
+    catch exit:_NotRunning -> undefined
+    end.
+
+%% @doc The side of this node; reads a table.
+-spec side() -> side().
+side() ->
+    case weft_view:lookup(?MODULE) of
+        undefined -> unknown;
+        Side -> Side
+    end.
+
+%% @doc From now on the caller is told of changes.
+-spec subscribe() -> ok.
+subscribe() ->
+    gen_server:call(?MODULE, {subscribe, self()}).
+
+%% @private
+-spec init([]) -> {ok, #partition{}}.
+init([]) ->
+    ok = weft_view:clear(?MODULE),
+    ok = net_kernel:monitor_nodes(true, [{node_type, all}]),
+    {ok, look_again(looked(#partition{}))}.
+
+%% @private
+-spec handle_call(status | {subscribe, pid()}, gen_server:from(), #partition{}) ->
+          {reply, status() | ok, #partition{}}.
+handle_call(status, _From, #partition{paused = Paused} = State) ->
+    {Reachable, Unreachable} = reach(),
+    {reply, #{policy => weft_config:get(partition_policy), side => State#partition.side,
+              reachable => Reachable, unreachable => Unreachable, paused => Paused}, State};
+handle_call({subscribe, Pid}, _From, #partition{subscribers = Subscribers} = State) ->
+    {reply, ok, State#partition{subscribers = Subscribers#{monitor(process, Pid) => Pid}}}.
+
+%% @private
+-spec handle_cast(term(), #partition{}) -> no_return().
+handle_cast(Request, _State) -> error({unknown_request, Request}).
+
+%% @private
+-spec handle_info(Info, #partition{}) -> {noreply, #partition{}}
+      when Info :: {nodeup | nodedown, node(), list()} | {lasted, reference()} | look
+                 | {'DOWN', reference(), process, pid(), term()}.
+handle_info({lasted, Ref}, #partition{next = {Side, Ref}} = State) ->
+    {noreply, changed(Side, State#partition{side = Side, next = none})};
+handle_info({lasted, _Former}, State) ->
+    {noreply, State};
+handle_info({'DOWN', Ref, process, _, _}, #partition{subscribers = Subscribers} = State) ->
+    {noreply, State#partition{subscribers = maps:remove(Ref, Subscribers)}};
+%% Scopes that are started later bring voters.
+handle_info(look, State) ->
+    {noreply, look_again(looked(State))};
+handle_info({_NodeUpOrDown, _Node, _Info}, State) ->
+    {noreply, looked(State)}.
+
+look_again(State) ->
+    _ = erlang:send_after(?LOOK_MS, self(), look),
+    State.
+
+looked(#partition{side = Now, next = Next} = State) ->
+    GraceMs = weft_config:get(partition_grace_ms),
+    case {side_of(reach()), Next} of
+        {Now, _} -> State#partition{next = none};
+        {Side, {Side, _}} -> State;
+        {Side, _} ->
+            Ref = make_ref(),
+            _ = erlang:send_after(GraceMs, self(), {lasted, Ref}),
+            State#partition{next = {Side, Ref}}
+    end.
+
+reach() ->
+    Nodes = case weft_config:get(partition_nodes) of
+                [] -> weft_names_strong:voters();
+                Configured -> Configured
+            end,
+    Connected = [node() | nodes(connected)],
+    lists:partition(fun(Node) -> lists:member(Node, Connected) end, lists:usort(Nodes)).
+
+side_of({[], []}) -> unknown;
+side_of({Reachable, Unreachable}) when length(Reachable) > length(Unreachable) -> majority;
+side_of(_) -> minority.
+
+changed(Side, State) ->
+    ok = weft_view:put(?MODULE, ?MODULE, Side),
+    {Reachable, Unreachable} = reach(),
+    Info = #{reachable => Reachable, unreachable => Unreachable},
+    Policy = weft_config:get(partition_policy),
+    Side =:= minority andalso
+        ?LOG_WARNING(#{weft => ?MODULE, side => Side, policy => Policy, unreachable => Unreachable}),
+    lists:foreach(fun(Pid) -> Pid ! {weft_partition, Side, Info} end,
+                  maps:values(State#partition.subscribers)),
+    follow(Policy, Side, Info, State).
+
+follow(stay, _Side, _Info, State) ->
+    State;
+follow({callback, {Module, Function}}, Side, Info, State) ->
+    _ = spawn(Module, Function, [Side, Info]),
+    State;
+follow(pause_minority, minority, _Info, State) ->
+    Running = [App || {App, _, _} <- application:which_applications()],
+    Paused = [App || App <- weft_config:get(pause_applications), lists:member(App, Running)],
+    %% To stop an application may take long; this process goes on looking.
+    _ = spawn(fun() -> lists:foreach(fun application:stop/1, Paused) end),
+    State#partition{paused = Paused};
+follow(pause_minority, _MajorityOrUnknown, _Info, #partition{paused = Paused} = State) ->
+    _ = spawn(fun() -> lists:foreach(fun application:ensure_all_started/1, Paused) end),
+    State#partition{paused = []}.

@@ -1,0 +1,374 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Strong names on real nodes: what they promise while links are cut and nodes are killed or
+%% stopped, and histories of users among such faults, checked for linearizability.
+%%
+%% Histories are drawn from a seed, which is printed; SEED=<number> repeats the faults of a run.
+%% FULL=1 makes 20 of them.
+-module(weft_names_strong_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
+-export([a_name_has_one_owner_and_growing_tokens/1, processes_are_called_by_name/1,
+         a_minority_refuses_and_loses/1, names_of_a_killed_node_are_free_after_its_lease/1,
+         a_stopped_node_does_not_own_what_others_took/1, voters_come_and_go/1,
+         all_voters_die_one_after_another/1, a_restarted_driver_owns_nothing/1,
+         bad_options_stop_the_scope/1, histories_are_linearizable/1]).
+%% Run on the nodes.
+-export([hold/2, hold/3, init/1, handle_call/3, handle_cast/2]).
+
+-define(SCOPE, accounts).
+-define(LEASE_MS, 5000).
+-define(NAMES, [one, two, three]).
+
+suite() -> [{timetrap, {minutes, 12}}].
+
+all() ->
+    [a_name_has_one_owner_and_growing_tokens, processes_are_called_by_name,
+     a_minority_refuses_and_loses, names_of_a_killed_node_are_free_after_its_lease,
+     a_stopped_node_does_not_own_what_others_took, voters_come_and_go,
+     all_voters_die_one_after_another, a_restarted_driver_owns_nothing,
+     bad_options_stop_the_scope, histories_are_linearizable].
+
+init_per_suite(Config) ->
+    [{place, #{epmd => weft_test_nodes:start_epmd(), dir => ?config(priv_dir, Config)}} | Config].
+
+end_per_suite(Config) ->
+    #{epmd := Epmd} = ?config(place, Config),
+    weft_test_nodes:stop_epmd(Epmd).
+
+end_per_testcase(_Case, _Config) ->
+    weft_test_nodes:stop_all().
+
+%% --- cases ------------------------------------------------------------------------------------
+
+a_name_has_one_owner_and_growing_tokens(Config) ->
+    [A, B, C, D] = started([a, b, c, d], [a, b, c], Config),
+    {Pid, {ok, Token}} = hold(A, x),
+    [?assertMatch({_, {error, {taken, Pid}}}, hold(Node, x)) || Node <- [A, B, D]],
+    [begin
+         ?assertEqual({ok, Pid, Token, undefined}, read(Node, x)),
+         ?assertEqual(Pid, call(Node, weft_names, whereis_name, [{?SCOPE, x}]))
+     end || Node <- [A, B, C, D]],
+    ?assertEqual({ok, Token}, strong(A, held, [x])),
+    ?assertEqual(undefined, strong(B, held, [x])),
+    %% Anybody may take it away; then the next one has a greater token.
+    ok = call(D, weft_names, unregister_name, [{?SCOPE, x}]),
+    ?assertEqual(undefined, read(C, x)),
+    {Next, {ok, Greater}} = hold(D, x),
+    ?assert(Greater > Token),
+    %% A process that ends gives its names back.
+    {_, {ok, _}} = hold(D, y),
+    ?assertEqual({ok, [x, y]}, sorted(strong(B, all, [5000]))),
+    true = call(D, erlang, exit, [Next, kill]),
+    until(fun() -> read(A, x) =:= undefined end),
+    ok = call(B, weft_names, re_register, [{?SCOPE, y}, Pid]),
+    ?assertMatch({ok, Pid, _, _}, read(C, y)).
+
+processes_are_called_by_name(Config) ->
+    [A, B, C] = started([a, b, c], [a, b, c], Config),
+    Via = {via, weft_names, {?SCOPE, server}},
+    {ok, Pid} = call(A, gen_server, start, [Via, ?MODULE, server, []]),
+    ?assertEqual({error, {already_started, Pid}},
+                 call(B, gen_server, start, [Via, ?MODULE, server, []])),
+    [?assertEqual({called, ping}, call(Node, gen_server, call, [Via, ping]))
+     || Node <- [A, B, C]].
+
+a_minority_refuses_and_loses(Config) ->
+    [A, B, C] = started([a, b, c], [a, b, c], Config),
+    {Pid, {ok, _}} = hold(C, x),
+    Down = monitored(C, Pid),
+    ok = cut(C, [A, B]),
+    Started = erlang:monotonic_time(millisecond),
+    ?assertMatch({_, {error, no_quorum}}, hold(C, y, #{timeout_ms => 1000})),
+    ?assert(erlang:monotonic_time(millisecond) - Started < 20000),
+    %% The majority gives the name to somebody else, but not before the owner is told.
+    until(fun() -> element(1, element(2, hold(A, x))) =:= ok end, 60000),
+    ?assertEqual({weft_names_lost, ?SCOPE, x}, call(C, ?MODULE, hold, [reason, Down])),
+    ?assertEqual(undefined, strong(C, held, [x])),
+    ?assertEqual(undefined, call(C, weft_names, whereis_name, [{?SCOPE, x}])),
+    ok = healed([A, B, C]),
+    until(fun() -> element(1, element(2, hold(C, y))) =:= ok end, 60000).
+
+names_of_a_killed_node_are_free_after_its_lease(Config) ->
+    [A, B, C, D] = started([a, b, c, d], [a, b, c], Config),
+    {ok, Count} = call(D, ?MODULE, hold, [many, 2000], 120000),
+    ?assertEqual({ok, Count}, counted(strong(A, all, [5000]))),
+    {_, {ok, Token}} = hold(D, x),
+    ok = weft_test_nodes:kill(D),
+    until(fun() -> {ok, 0} =:= counted(strong(B, all, [5000])) end, 60000),
+    {_, {ok, Greater}} = hold(C, x),
+    ?assert(Greater > Token).
+
+a_stopped_node_does_not_own_what_others_took(Config) ->
+    [A, B, C, D] = started([a, b, c, d], [a, b, c], Config),
+    {Pid, {ok, Token}} = hold(D, x),
+    Down = monitored(D, Pid),
+    ok = weft_test_nodes:pause(D),
+    until(fun() -> element(1, element(2, hold(A, x))) =:= ok end, 60000),
+    ok = weft_test_nodes:continue(D),
+    %% At once, by its clock, and not only when its process has caught up.
+    ?assertEqual(false, strong(D, is_held, [x, Token])),
+    ?assertEqual({weft_names_lost, ?SCOPE, x}, call(D, ?MODULE, hold, [reason, Down])),
+    {ok, Other, _, _} = read(B, x),
+    until(fun() -> match =:= same(read(D, x), Other) end, 30000),
+    ?assertMatch({ok, Other, _, _}, read(C, x)).
+
+voters_come_and_go(Config) ->
+    [A, B, C, D, E] = started([a, b, c, d, e], [a, b, c], Config),
+    Held = [{Name, hold(Node, Name)} || {Name, Node} <- [{x, A}, {y, D}, {z, E}]],
+    Voters = [node_of(Node) || Node <- [C, D, E]],
+    ok = strong(A, voters, [Voters]),
+    until(fun() -> [] =:= [N || N <- [A, B], leads(N) > 0]
+                       andalso lists:all(fun(N) -> leads(N) > 0 end, [C, D, E])
+          end, 120000),
+    [begin
+         Expected = {ok, Pid, Token, undefined},
+         until(fun() -> read(B, Name) =:= Expected end, 30000)
+     end || {Name, {Pid, {ok, Token}}} <- Held],
+    %% Those that are no voters any more are not needed.
+    ok = weft_test_nodes:kill(B),
+    {_, {ok, _}} = hold(A, w),
+    ok = weft_test_nodes:kill(C),
+    until(fun() -> element(1, element(2, hold(D, v))) =:= ok end, 60000).
+
+%% Each is back before the next one dies, with an empty memory.
+all_voters_die_one_after_another(Config) ->
+    [_, _, _, D] = Nodes = started([a, b, c, d], [a, b, c], Config),
+    {Pid, {ok, Token}} = hold(D, x),
+    [_, _, _] = lists:foldl(fun(Name, [Old | Rest]) ->
+                    ok = weft_test_nodes:kill(Old),
+                    [New] = booted([Name], [a, b, c], Config),
+                    ok = connected([New], [D | Rest] -- [Old]),
+                    until(fun() -> is_member_again(New, Rest) end, 90000),
+                    Rest ++ [New]
+                end, lists:sublist(Nodes, 3), [a, b, c]),
+    ?assertEqual({ok, Pid, Token, undefined}, read(D, x)),
+    ?assertEqual({ok, Token}, strong(D, held, [x])).
+
+a_restarted_driver_owns_nothing(Config) ->
+    [A, B, C] = started([a, b, c], [a, b, c], Config),
+    {Pid, {ok, _}} = hold(A, x),
+    Down = monitored(A, Pid),
+    true = call(A, erlang, exit, [call(A, erlang, whereis, [handle()]), kill]),
+    ?assertEqual({weft_names_lost, ?SCOPE, x}, call(A, ?MODULE, hold, [reason, Down])),
+    until(fun() -> element(1, element(2, hold(B, x))) =:= ok end, 60000),
+    until(fun() -> element(1, element(2, hold(C, y))) =:= ok end, 60000).
+
+bad_options_stop_the_scope(Config) ->
+    [A] = [weft_test_nodes:start(a, #{}, ?config(place, Config))],
+    {ok, _} = call(A, application, ensure_all_started, [weft]),
+    [begin
+         {error, Text} = call(A, weft_names, start_scope, [?SCOPE, Options#{kind => strong}]),
+         ?assertMatch({match, _}, re:run(Text, Expected))
+     end || {Options, Expected} <- [{#{}, "voters are missing"},
+                                    {#{voters => [a], replicas => 4}, "1, 3, 5 or 7"}]].
+
+%% --- histories --------------------------------------------------------------------------------
+
+histories_are_linearizable(Config) ->
+    Seed = case os:getenv("SEED") of
+               false -> erlang:unique_integer([positive]) + erlang:system_time();
+               Text -> list_to_integer(Text)
+           end,
+    ct:pal("SEED=~b", [Seed]),
+    Count = case os:getenv("FULL") of false -> 3; _ -> 20 end,
+    _ = rand:seed(exsss, Seed),
+    Operations = [history(N, Config) || N <- lists:seq(1, Count)],
+    ct:pal("operations of each history: ~w", [Operations]),
+    ?assert(lists:min(Operations) > 20).
+
+history(N, Config) ->
+    Dir = filename:join(?config(priv_dir, Config), "history_" ++ integer_to_list(N)),
+    ok = filelib:ensure_dir(filename:join(Dir, "x")),
+    Names = [a, b, c, d],
+    Nodes = started(Names, [a, b, c], Config),
+    [ok = users(Node, Dir) || Node <- Nodes],
+    {Left, Crashes} = lists:foldl(fun(_, Acc) -> fault(Acc, Dir, Config) end, {Nodes, []},
+                                  lists:seq(1, 5)),
+    ok = healed(Left),
+    %% They end among working homes: the last answers are not all unknown.
+    until(fun() -> lists:all(fun is_served/1, Left) end, 90000),
+    [ok = call(Node, weft_names_strong_users, stop, []) || Node <- Left],
+    ok = weft_test_nodes:stop_all(),
+    checked(weft_names_strong_users:events(Dir), Crashes).
+
+users(Node, Dir) -> call(Node, weft_names_strong_users, start, [handle(), ?NAMES, Dir, 2]).
+
+checked(Events, Crashes) ->
+    Seen = lists:foldl(fun({Us, Node, Event}, Acc) ->
+                           weft_sim_name_history:notice(Node, names, {history, Event}, Us, Acc)
+                       end, weft_sim_name_history:new(), Events),
+    PartitionOf = fun(Name) -> weft_names_strong_homes:partition(Name, 4) end,
+    Histories = weft_sim_name_history:histories(Seen, #{crashes => Crashes,
+                                                        partition_of => PartitionOf}),
+    maps:foreach(fun(Name, History) ->
+        case weft_sim_linearizability:check(History, weft_sim_name_model, none) of
+            ok -> ok;
+            {error, Where} ->
+                ct:fail("~0p is not linearizable: ~0p~n~p", [Name, Where, lists:sort(History)])
+        end
+    end, Histories),
+    length([ok || {_, _, {return, _, {ok, _}}} <- Events]).
+
+%% One fault, for a time around a lease, and then a while without.
+fault({Nodes, Crashes}, Dir, Config) ->
+    Kind = pick([cut, cut, partition, pause, kill, break]),
+    Node = pick(Nodes),
+    ct:pal("~w of ~w", [Kind, node_of(Node)]),
+    Result = fault(Kind, Node, Nodes, Crashes, Dir, Config),
+    ok = lasting(rand:uniform(2000)),
+    Result.
+
+fault(cut, Node, Nodes, Crashes, _Dir, _Config) ->
+    ok = cut(Node, [pick(Nodes -- [Node])]),
+    ok = lasting(1000 + rand:uniform(4000)),
+    ok = healed(Nodes),
+    {Nodes, Crashes};
+fault(partition, Node, Nodes, Crashes, _Dir, _Config) ->
+    ok = cut(Node, Nodes -- [Node]),
+    ok = lasting(1000 + rand:uniform(5000)),
+    ok = healed(Nodes),
+    {Nodes, Crashes};
+fault(break, Node, Nodes, Crashes, _Dir, _Config) ->
+    [ok = call(Node, weft_fault, break, [node_of(Other)]) || Other <- Nodes -- [Node]],
+    {Nodes, Crashes};
+fault(pause, Node, Nodes, Crashes, _Dir, _Config) ->
+    ok = weft_test_nodes:pause(Node),
+    ok = lasting(500 + rand:uniform(5000)),
+    ok = weft_test_nodes:continue(Node),
+    {Nodes, Crashes};
+fault(kill, Node, Nodes, Crashes, Dir, Config) ->
+    Us = weft_names_strong_users:now_us(),
+    ok = weft_test_nodes:kill(Node),
+    [Name, _Host] = string:lexemes(atom_to_list(node_of(Node)), "@"),
+    [New] = booted([list_to_atom(Name)], [a, b, c], Config),
+    ok = connected([New], Nodes -- [Node]),
+    ok = users(New, Dir),
+    {[New | Nodes -- [Node]], [{Us, node_of(Node)} | Crashes]}.
+
+%% The time of a fault is what is under test here.
+lasting(Ms) -> receive after Ms -> ok end. % pacing: how long a fault lasts
+
+is_served(Node) ->
+    case read(Node, one) of
+        {error, _} -> false;
+        _ -> true
+    end.
+
+%% --- nodes ------------------------------------------------------------------------------------
+
+%% Nodes that know each other, when the scope answers.
+started(Names, Voters, Config) ->
+    Nodes = booted(Names, Voters, Config),
+    ok = connected(Nodes, Nodes),
+    until(fun() -> lists:all(fun(Node) -> {ok, []} =:= strong(Node, all, [5000]) end, Nodes) end,
+          90000),
+    Nodes.
+
+booted(Names, Voters, Config) ->
+    {ok, Host} = inet:gethostname(),
+    Full = [list_to_atom(lists:concat([Voter, "@", Host])) || Voter <- Voters],
+    Scope = #{kind => strong, voters => Full, lease_ms => ?LEASE_MS, partitions => 4},
+    Options = #{config => [{scopes, #{?SCOPE => Scope}}, {faults, true},
+                           {resume_timeout_ms, 800}, {keepalive_ms, 200}, {link_timeout_ms, 1500}],
+                args => ["-kernel", "prevent_overlapping_partitions", "false", "-pa",
+                         weft_test_nodes:ebin(weft_sim_name_model)]},
+    Nodes = [weft_test_nodes:start(Name, Options, ?config(place, Config)) || Name <- Names],
+    [{ok, _} = call(Node, application, ensure_all_started, [weft]) || Node <- Nodes],
+    Nodes.
+
+connected(Some, Others) ->
+    _ = [call(Node, net_kernel, connect_node, [node_of(Other)])
+         || Node <- Some, Other <- Others, Node =/= Other],
+    ok.
+
+cut(Node, Others) ->
+    [ok = call(Node, weft_fault, cut, [node_of(Other)]) || Other <- Others],
+    ok.
+
+healed(Nodes) ->
+    [ok = call(Node, weft_fault, heal, []) || Node <- Nodes],
+    connected(Nodes, Nodes).
+
+call(Node, Module, Function, Args) -> weft_test_nodes:call(Node, Module, Function, Args).
+
+call(Node, Module, Function, Args, TimeoutMs) ->
+    weft_test_nodes:call(Node, Module, Function, Args, TimeoutMs).
+
+strong(Node, Function, Args) -> call(Node, weft_names_strong, Function, [handle() | Args], 60000).
+
+handle() -> weft_names_strong:handle(?SCOPE).
+
+read(Node, Name) -> strong(Node, read, [Name, 5000]).
+
+hold(Node, Name, Options) when is_map(Node) -> call(Node, ?MODULE, hold, [{Name, Options}, self]).
+
+leads(Node) -> maps:get(leads, strong(Node, info, []), 0).
+
+%% All of Nodes know New, in its present life, as a member of each partition.
+is_member_again(New, Nodes) ->
+    case [strong(Node, status, []) || Node <- [New | Nodes]] of
+        [#{life := Life} | _] = All ->
+            lists:all(fun(#{partitions := Partitions}) ->
+                          map_size(Partitions) =:= 4
+                              andalso lists:all(fun(#{members := Members}) ->
+                                                    lists:member({node_of(New), Life}, Members)
+                                                end, maps:values(Partitions));
+                         ({error, _}) -> false
+                      end, All);
+        _ -> false
+    end.
+
+node_of(#{node := Node}) -> Node.
+
+monitored(Node, Pid) -> call(Node, ?MODULE, hold, [watch, Pid]).
+
+sorted({ok, List}) -> {ok, lists:sort(List)}.
+
+counted({ok, List}) -> {ok, length(List)};
+counted(Error) -> Error.
+
+same({ok, Pid, _, _}, Pid) -> match;
+same(_, _) -> differs.
+
+until(Condition) -> weft_test_nodes:until(Condition).
+
+until(Condition, TimeoutMs) -> weft_test_nodes:until(Condition, TimeoutMs).
+
+pick(List) -> lists:nth(rand:uniform(length(List)), List).
+
+%% --- on the nodes -----------------------------------------------------------------------------
+
+%% A process that stays, and what became of its wish for a name; others are helpers of cases.
+hold(Node, Name) when is_map(Node) ->
+    hold(Node, Name, #{});
+hold({Name, Options}, self) ->
+    Pid = spawn(fun() -> receive after infinity -> ok end end),
+    {Pid, weft_names_strong:acquire(handle(), Name, Pid, Options)};
+hold(many, Count) ->
+    Pid = spawn(fun() -> receive after infinity -> ok end end),
+    Results = [weft_names_strong:acquire(handle(), {many, N}, Pid, #{})
+               || N <- lists:seq(1, Count)],
+    {ok, length([ok || {ok, _} <- Results])};
+hold(watch, Pid) ->
+    spawn(fun() ->
+              Monitor = monitor(process, Pid),
+              receive
+                  {'DOWN', Monitor, process, Pid, Reason} ->
+                      receive {ask, From} -> From ! {reason, Reason} end
+              end
+          end);
+hold(reason, Watcher) ->
+    Watcher ! {ask, self()},
+    receive {reason, Reason} -> Reason after 20000 -> no_answer end.
+
+%% @private
+init(server) -> {ok, []}.
+
+%% @private
+handle_call(Request, _From, State) -> {reply, {called, Request}, State}.
+
+%% @private
+handle_cast(_Request, State) -> {noreply, State}.

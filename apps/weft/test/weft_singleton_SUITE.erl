@@ -1,0 +1,170 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Singletons and the partition policy on real nodes.
+-module(weft_singleton_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
+-export([it_runs_once_and_moves_when_its_node_dies/1, it_is_stopped_before_another_one_starts/1,
+         it_ends_in_good_order/1, the_policy_is_told_and_followed/1]).
+%% Run on the nodes.
+-export([compete/2, stop/1, start_child/1, child/2, policy_callback/2]).
+
+-define(SCOPE, accounts).
+-define(NAME, {?SCOPE, only}).
+
+suite() -> [{timetrap, {minutes, 5}}].
+
+all() ->
+    [it_runs_once_and_moves_when_its_node_dies, it_is_stopped_before_another_one_starts,
+     it_ends_in_good_order, the_policy_is_told_and_followed].
+
+init_per_suite(Config) ->
+    [{place, #{epmd => weft_test_nodes:start_epmd(), dir => ?config(priv_dir, Config)}} | Config].
+
+end_per_suite(Config) ->
+    #{epmd := Epmd} = ?config(place, Config),
+    weft_test_nodes:stop_epmd(Epmd).
+
+end_per_testcase(_Case, _Config) ->
+    weft_test_nodes:stop_all().
+
+it_runs_once_and_moves_when_its_node_dies(Config) ->
+    {Nodes, File} = competing(once, [], Config),
+    First = runs_at(Nodes),
+    Pid = whereis_at(First),
+    [?assertEqual(Pid, whereis_at(Node)) || Node <- Nodes],
+    {ok, Token} = call(First, weft_singleton, token, [?NAME]),
+    ok = weft_test_nodes:kill(First),
+    Rest = Nodes -- [First],
+    until(fun() -> runs_at(Rest) =/= none end),
+    Next = runs_at(Rest),
+    {ok, Greater} = call(Next, weft_singleton, token, [?NAME]),
+    ?assert(Greater > Token),
+    ?assertEqual(2, length(lives(File))).
+
+it_is_stopped_before_another_one_starts(Config) ->
+    {Nodes, File} = competing(cut, [], Config),
+    First = runs_at(Nodes),
+    Rest = Nodes -- [First],
+    [ok = call(First, weft_fault, cut, [node_of(Node)]) || Node <- Rest],
+    until(fun() -> runs_at(Rest) =/= none end),
+    ?assertEqual(none, runs_at([First])),
+    ok = call(First, weft_fault, heal, []),
+    [{_, End1}, {Begin2, _}] = lives(File),
+    ?assert(End1 < Begin2).
+
+it_ends_in_good_order(Config) ->
+    {Nodes, File} = competing(order, [], Config),
+    First = runs_at(Nodes),
+    ok = call(First, ?MODULE, stop, [first]),
+    %% At once, without waiting for the end of a lease.
+    until(fun() -> runs_at(Nodes -- [First]) =/= none end),
+    ?assertEqual(2, length(lives(File))).
+
+the_policy_is_told_and_followed(Config) ->
+    File = filename:join(?config(priv_dir, Config), "policy"),
+    {[A, B, C], _} = competing(policy, [{partition_policy, {callback, {?MODULE, policy_callback}}},
+                                        {partition_grace_ms, 200}], Config),
+    true = call(C, os, putenv, ["POLICY_FILE", File]),
+    until(fun() -> side(C) =:= majority end),
+    [ok = call(C, weft_fault, cut, [node_of(Node)]) || Node <- [A, B]],
+    until(fun() -> side(C) =:= minority end),
+    until(fun() -> {ok, <<"minority 2">>} =:= file:read_file(File) end),
+    #{partition := #{policy := {callback, _}, side := minority, reachable := [_],
+                     unreachable := [_, _]}} = call(C, weft, status, []),
+    ?assertEqual(majority, side(A)),
+    ok = call(C, weft_fault, heal, []),
+    _ = [call(C, net_kernel, connect_node, [node_of(Node)]) || Node <- [A, B]],
+    until(fun() -> side(C) =:= majority end).
+
+%% --- helpers ----------------------------------------------------------------------------------
+
+competing(Name, More, Config) ->
+    File = filename:join(?config(priv_dir, Config), atom_to_list(Name)),
+    {ok, Host} = inet:gethostname(),
+    Voters = [list_to_atom(lists:concat([Voter, "@", Host])) || Voter <- [a, b, c]],
+    Scope = #{kind => strong, voters => Voters, lease_ms => 4000, partitions => 4},
+    Options = #{config => [{scopes, #{?SCOPE => Scope}}, {faults, true}, {resume_timeout_ms, 800},
+                           {keepalive_ms, 200}, {link_timeout_ms, 1500} | More],
+                args => ["-kernel", "prevent_overlapping_partitions", "false"]},
+    Nodes = [weft_test_nodes:start(Node, Options, ?config(place, Config)) || Node <- [a, b, c]],
+    [{ok, _} = call(Node, application, ensure_all_started, [weft]) || Node <- Nodes],
+    _ = [call(Node, net_kernel, connect_node, [Voter]) || Node <- Nodes, Voter <- Voters],
+    [ok = call(Node, ?MODULE, compete, [first, File]) || Node <- Nodes],
+    until(fun() -> runs_at(Nodes) =/= none end),
+    {Nodes, File}.
+
+runs_at(Nodes) ->
+    case [Node || Node <- Nodes, {ok, _} <- [call(Node, weft_singleton, token, [?NAME])],
+                  #{state := running} <- [call(Node, weft_singleton, status,
+                                               [call(Node, erlang, whereis, [first])])]] of
+        [Node] -> Node;
+        [] -> none
+    end.
+
+whereis_at(Node) -> call(Node, weft_names, whereis_name, [?NAME]).
+
+side(Node) -> call(Node, weft_partition, side, []).
+
+%% From the first to the last sign of life of each child, in order.
+lives(File) ->
+    Signs = lists:append([[{Child, Us} || <<Us:64>> <= Bytes]
+                          || Child <- filelib:wildcard(File ++ "-*"),
+                             {ok, Bytes} <- [file:read_file(Child)]]),
+    lists:sort([{lists:min(Us), lists:max(Us)}
+                || Child <- lists:usort([C || {C, _} <- Signs]),
+                   Us <- [[U || {C, U} <- Signs, C =:= Child]]]).
+
+call(Node, Module, Function, Args) -> weft_test_nodes:call(Node, Module, Function, Args).
+
+node_of(#{node := Node}) -> Node.
+
+until(Condition) -> weft_test_nodes:until(Condition, 60000).
+
+%% --- on the nodes -----------------------------------------------------------------------------
+
+compete(Registered, File) ->
+    Caller = self(),
+    Keeper = spawn(fun() ->
+                       process_flag(trap_exit, true),
+                       {ok, Pid} = weft_singleton:start_link(?NAME, {?MODULE, start_child, [File]},
+                                                             #{retry_ms => 200}),
+                       true = register(Registered, Pid),
+                       Caller ! {self(), ok},
+                       receive
+                           {stop, From} ->
+                               exit(Pid, shutdown),
+                               receive {'EXIT', Pid, shutdown} -> From ! {self(), ok} end
+                       end
+                   end),
+    true = register(keeper, Keeper),
+    receive {Keeper, ok} -> ok end.
+
+stop(_Registered) ->
+    keeper ! {stop, self()},
+    receive {_, ok} -> ok after 20000 -> timeout end.
+
+start_child(File) ->
+    Parent = self(),
+    {ok, spawn_link(?MODULE, child, [File, Parent])}.
+
+%% Shows every few milliseconds that it lives.
+child(File, Parent) ->
+    Own = lists:concat([File, "-", node(), "-", os:getpid(), "-",
+                        erlang:unique_integer([positive])]),
+    {ok, Out} = file:open(Own, [write, raw, binary]),
+    signs(Out, monitor(process, Parent)).
+
+signs(Out, Parent) ->
+    ok = file:write(Out, <<(os:perf_counter(microsecond)):64>>),
+    receive {'DOWN', Parent, process, _, _} -> ok
+    after 2 -> signs(Out, Parent)
+    end.
+
+policy_callback(Side, #{unreachable := Unreachable}) ->
+    case os:getenv("POLICY_FILE") of
+        false -> ok;
+        File -> ok = file:write_file(File, io_lib:format("~s ~w", [Side, length(Unreachable)]))
+    end.
