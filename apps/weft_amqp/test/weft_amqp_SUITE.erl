@@ -235,8 +235,11 @@ a_wrong_password_is_said_and_tried_less_often(Config) ->
                           ?LONG_MS),
     _ = [weft_amqp_test_keeper:ctl(Args, Keeper)
          || Args <- [["change_password", "node", "wrong"],
-                     ["set_permissions", "node", ".*", ".*", ".*"]]],
-    weft_test_nodes:until(fun() -> maps:get(state, broker_status(A)) =:= up end, ?LONG_MS),
+                     ["set_permissions", "node", "^(weft|amq\\.gen).*",
+                      "^(weft|amq\\.gen|amq\\.default).*", "^(weft|amq\\.gen).*"]]],
+    C = start(c, [{broker, Url("node", "wrong")}], [], Config),
+    until_together([A, C]),
+    talk(C, A),
     weft_amqp_test_keeper:stop(Keeper).
 
 the_other_broker_of_a_cluster_takes_over(Config) ->
