@@ -10,10 +10,10 @@
 -export([overlapping_groups_crash_and_return/1, two_initiators_at_once_have_one_outcome/1,
          who_was_away_gets_the_news/1, links_follow_the_groups/1,
          groups_without_common_nodes_talk/1, a_topology_set_by_hand_is_kept/1,
-         both_parts_of_a_cut_cluster_change_groups/1,
+         both_parts_of_a_cut_cluster_change_groups/1, all_change_all_groups_at_once/1,
          messages_and_processes_go_to_a_group/1, a_file_outlives_all_nodes/1,
          an_unreadable_file_is_an_error/1, groups_on_the_stock_carrier/1]).
--export([listen/1, subscribe/1, messages/0]).
+-export([listen/1, subscribe/1, messages/0, change_at_random/2]).
 
 -define(PARTIAL, ["-kernel", "prevent_overlapping_partitions", "false", "-connect_all", "false"]).
 -define(NAMES, [n1, n2, n3, n4, n5]).
@@ -24,6 +24,7 @@ all() ->
     [overlapping_groups_crash_and_return, two_initiators_at_once_have_one_outcome,
      who_was_away_gets_the_news, links_follow_the_groups, groups_without_common_nodes_talk,
      a_topology_set_by_hand_is_kept, both_parts_of_a_cut_cluster_change_groups,
+     all_change_all_groups_at_once,
      messages_and_processes_go_to_a_group, a_file_outlives_all_nodes,
      an_unreadable_file_is_an_error, groups_on_the_stock_carrier].
 
@@ -150,6 +151,34 @@ both_parts_of_a_cut_cluster_change_groups(Config) ->
     {ok, Winner} = call(N1, weft_group, members, [h]),
     ?assert(lists:member(Winner, [names([n1, n2]), names([n3, n4])])).
 
+%% And the driver of one of them crashes meanwhile, and forgets all.
+all_change_all_groups_at_once(Config) ->
+    Nodes = [N1 | _] = [start(Name, full_mesh(), Config) || Name <- ?NAMES],
+    weft_test_nodes:until(fun() -> linked(N1) =:= [n2, n3, n4, n5] end, 30000),
+    Self = self(),
+    Refs = [begin
+                Ref = make_ref(),
+                spawn_link(fun() -> Self ! {Ref, call(Node, ?MODULE, change_at_random,
+                                                      [names(?NAMES), 150])} end),
+                Ref
+            end || Node <- Nodes],
+    weft_test_nodes:until(fun() -> call(N1, weft_group, groups, []) =/= #{} end),
+    Driver = call(N1, erlang, whereis, [weft_groups]),
+    true = call(N1, erlang, exit, [Driver, kill]),
+    Answers = lists:append([receive {Ref, List} -> List after 120000 -> error(blocked) end
+                            || Ref <- Refs]),
+    ?assertEqual([], [Answer || Answer <- Answers, not is_answer(Answer)]),
+    weft_test_nodes:until(fun() -> 1 =:= length(lists:usort([call(Node, weft_group, groups, [])
+                                                             || Node <- Nodes])) end, 60000),
+    [?assertEqual(weft_group_table:groups(call(Node, weft_driver, command, [weft_groups, table])),
+                  call(Node, weft_group, groups, [])) || Node <- Nodes].
+
+%% A caller of the driver that was killed is told that it ended.
+is_answer({ok, #{members := _, unreachable := _}}) -> true;
+is_answer({error, _}) -> true;
+is_answer(driver_ended) -> true;
+is_answer(_) -> false.
+
 messages_and_processes_go_to_a_group(Config) ->
     [N1, N2, N3, N4, _] = start_two_groups(Config),
     [true = call(Node, ?MODULE, listen, [listener]) || Node <- [N1, N2, N3, N4]],
@@ -263,6 +292,24 @@ keep(Messages) ->
         {run, Fun, From} -> From ! {ran, Fun()}, keep(Messages);
         {messages, From} -> From ! {kept, lists:reverse(Messages)}, keep(Messages);
         Message -> keep([Message | Messages])
+    end.
+
+%% So many changes of four groups, one after the other.
+change_at_random(Nodes, Count) ->
+    [try random_change(lists:nth(rand:uniform(4), [g1, g2, g3, g4]),
+                       [Node || Node <- Nodes, rand:uniform(2) =:= 1])
+     catch
+         exit:_ -> driver_ended
+     end || _ <- lists:seq(1, Count)].
+
+random_change(Group, Nodes) ->
+    case rand:uniform(6) of
+        1 -> weft_group:create(Group, [node() | Nodes]);
+        2 -> weft_group:create(Group, [node() | Nodes]);
+        3 -> weft_group:add(Group, Nodes);
+        4 -> weft_group:remove(Group, Nodes);
+        5 -> weft_group:leave(Group);
+        6 -> weft_group:delete(Group)
     end.
 
 %% --- helpers ----------------------------------------------------------------------------------
