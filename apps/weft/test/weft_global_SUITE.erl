@@ -197,7 +197,7 @@ transcript(Module, locks) ->
 transcript(Module, {names, [P1, P2, P3]}) ->
     Calls = [{register_name, [n, P1]}, {register_name, [n, P2]}, {register_name, [n, P1]},
              {whereis_name, [n]}, {send, [n, ping]}, {register_name, [far, P3]},
-             {re_register_name, [n, P3]}, {whereis_name, [n]}, {whereis_name, [far]},
+             {register_name, [second_name, P1]}, {re_register_name, [n, P3]}, {whereis_name, [n]}, {whereis_name, [far]},
              {unregister_name, [n]}, {whereis_name, [n]}, {send, [n, ping]},
              {register_name, [{any, "term"}, P2, fun Module:notify_all_name/3]},
              {re_register_name, [new, P1]}, {unregister_name, [nobody]}],

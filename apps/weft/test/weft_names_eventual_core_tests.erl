@@ -195,7 +195,9 @@ one_name_for_each_process_if_asked_for_test() ->
                      ?N:command(a@x, {register, n1, Pid, m, 1}, Net0)),
     ?assertMatch([{a@x, {error, {pid_registered, n1}}} | _], ?N:replies(Net)),
     ?assertMatch([{a@x, {ok, _}} | _],
-                 ?N:replies(?N:command(a@x, {re_register, n1, Pid, m2, 3}, Net))).
+                 ?N:replies(?N:command(a@x, {re_register, n1, Pid, m2, 3}, Net))),
+    ?assertMatch([{a@x, {error, {pid_registered, n1}}} | _],
+                 ?N:replies(?N:command(a@x, {re_register, n2, Pid, m2, 3}, Net))).
 
 %% The connection is there, only the session began anew: names stay until the news is complete.
 names_outlive_a_session_that_broke_test() ->

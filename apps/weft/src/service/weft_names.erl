@@ -152,7 +152,7 @@ names(Scope) ->
 %% TimeUs2})' that returns one of the two pids, or none; it must be quick, and runs on the node of
 %% Pid1. `loser', what becomes of the other: `exit' (the default: an exit signal
 %% `{weft_name_conflict, {Scope, Name}, Winner}'), `notify' (the same as a message) or `none'.
-%% `names_per_pid': `many' or `one'.
+%% `names_per_pid': `many', `one', or `one_new' (one, but for what re_register/2 adds).
 -spec start_scope(scope(), map()) -> ok | {error, Text :: string()}.
 start_scope(Scope, Options) ->
     case check_scope(Scope, Options) of
@@ -210,7 +210,8 @@ children() ->
 
 %% Names of `weft_global' have their resolver with them, which sees to the loser.
 always() ->
-    #{cluster => #{}, global => #{conflict => {weft_global, resolve}, loser => none}}.
+    #{cluster => #{}, global => #{conflict => {weft_global, resolve}, loser => none,
+                                  names_per_pid => one_new}}.
 
 check_scope(Scope, Options) when is_map(Options) ->
     case {is_scope(Scope), module(maps:get(kind, Options, eventual))} of

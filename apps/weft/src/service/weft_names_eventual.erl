@@ -37,7 +37,8 @@ check(Options) ->
 rules() ->
     [{conflict, fun is_conflict/1, "oldest, newest, {Module, Function} or a function of three"},
      {loser, fun(L) -> lists:member(L, [exit, notify, none]) end, "exit, notify or none"},
-     {names_per_pid, fun(N) -> lists:member(N, [many, one]) end, "many or one"}].
+     {names_per_pid, fun(N) -> lists:member(N, [many, one, one_new]) end,
+      "many, one or one_new"}].
 
 is_conflict(Order) when Order =:= oldest; Order =:= newest -> true;
 is_conflict({Module, Function}) -> is_atom(Module) andalso is_atom(Function);

@@ -20,7 +20,7 @@
 %% `{error, not_here}'; `{await, Node, Seq}': `ok'; `info'.
 %%
 %% Options: `scope'; `conflict' (oldest | newest | function, see `weft_names'); `loser' (exit |
-%% notify | none); `names_per_pid' (many | one); `own' ([{Name, Pid, Meta, TimeUs, Rank}]: what a
+%% notify | none); `names_per_pid' (many | one | one_new); `own' ([{Name, Pid, Meta, TimeUs, Rank}]: what a
 %% former life of the driver had).
 %%
 %% Messages: those of `weft_own_rows_core', and `{1, yield, Name, Id, conflict | superseded,
@@ -39,7 +39,7 @@
     self :: node(),
     conflict :: oldest | newest | fun(),
     loser :: exit | notify | none,
-    names_per_pid :: many | one,
+    names_per_pid :: many | one | one_new,
     next_id :: non_neg_integer(),
     rows = weft_own_rows_core:new() :: weft_own_rows_core:rows(),
     %% Best first.
@@ -100,14 +100,15 @@ command({register, Name, Pid, Meta, TimeUs}, Ref, #names{claims = Claims} = Name
         #{Name := [#claim{pid = Holder} | _]} ->
             effect({reply, Ref, {error, {taken, Holder}}}, Names);
         #{} ->
-            allowed(Name, Pid, Ref, fun() -> claim(Name, Pid, Meta, TimeUs, 0, Names) end, Names)
+            allowed([one, one_new], Name, Pid, Ref,
+                    fun() -> claim(Name, Pid, Meta, TimeUs, 0, Names) end, Names)
     end;
 command({re_register, Name, Pid, Meta, TimeUs}, Ref, #names{claims = Claims} = Names) ->
     Rank = case Claims of
                #{Name := [#claim{rank = Best} | _]} -> Best + 1;
                #{} -> 0
            end,
-    allowed(Name, Pid, Ref, fun() -> claim(Name, Pid, Meta, TimeUs, Rank, Names) end, Names);
+    allowed([one], Name, Pid, Ref, fun() -> claim(Name, Pid, Meta, TimeUs, Rank, Names) end, Names);
 command({unregister, Name}, Ref, #names{rows = Rows} = Names) ->
     case weft_own_rows_core:find(Name, Rows) of
         {ok, _} -> replied(Ref, unclaim(Name, Names));
@@ -120,9 +121,10 @@ command(info, Ref, #names{rows = Rows, claims = Claims, conflicts = Conflicts} =
     effect({reply, Ref, #{names => map_size(Claims), own => Own, peers => Peers,
                           conflicts => Conflicts}}, Names).
 
-allowed(Name, Pid, Ref, Claim, #names{names_per_pid = PerPid, pids = Pids} = Names) ->
-    case {PerPid, Pids} of
-        {one, #{Pid := [Other | _]}} when Other =/= Name ->
+%% Limits are the values of the option that forbid it if the process has another name.
+allowed(Limits, Name, Pid, Ref, Claim, #names{names_per_pid = PerPid, pids = Pids} = Names) ->
+    case {lists:member(PerPid, Limits), Pids} of
+        {true, #{Pid := [Other | _]}} when Other =/= Name ->
             effect({reply, Ref, {error, {pid_registered, Other}}}, Names);
         _ ->
             replied(Ref, Claim())

@@ -1,0 +1,311 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What a registered name costs, in clusters of growing size: the question of DE-Bench
+%% (Ghaffari 2014), asked of `global' on stock distribution and of both kinds of scopes of
+%% `weft_names' on weft.
+%%
+%% ```
+%% one      one process registers names, one after the other
+%% all      a process on every node does, all at once
+%% visible  from before the call until the last node sees the name
+%% mix P    a process on every node calls processes on others; P of 100 operations register a name
+%%          and unregister it again
+%% '''
+%% Each name is that of a new process: `global' gives a process one name only. Workers start at the same moment (nodes of one machine share its clock) and go on for
+%% `--seconds'; what they are at then is finished and counted, so a rate is that of all calls over the
+%% time until the last one ended; a worker that made `?CALLS_MAX' calls has done enough. Arguments: `[--nodes N,N] [--kinds K,K] [--workloads W,W]
+%% [--seconds S] [--out DIR]'. Writes DIR/names.csv.
+-module(weft_bench_names).
+
+-export([main/1]).
+-export([start/2, is_ready/1, work/4, seen/3, echo/0]).
+
+-define(NODES, [10, 20, 40, 60]).
+-define(KINDS, [global, eventual, strong]).
+-define(WORKLOADS, [one, all, visible, mix]).
+-define(SECONDS, 5).
+-define(MIXES, [0.01, 0.5, 1.0]).
+-define(SAMPLES, 20).
+-define(CALLS_MAX, 50000).
+-define(CALL_MS, 180000).
+-define(HEAD_START_US, 500000).
+-define(SCOPE, bench).
+-define(ECHO, weft_bench_names_echo).
+
+-type kind() :: global | eventual | strong.
+-type workload() :: one | all | {mix, Percent :: float()}.
+
+%% @doc 0: measured, 2: not.
+-spec main([string()]) -> 0 | 2.
+main(Arguments) ->
+    Defaults = #{nodes => ?NODES, kinds => ?KINDS, workloads => ?WORKLOADS, seconds => ?SECONDS,
+                 out => filename:join([os:getenv("REBAR_BASE_DIR", "_build"), "bench", "names"])},
+    case options(Arguments -- ["--terminal"], Defaults) of
+        {ok, Options} -> run(Options);
+        {error, Text} ->
+            io:format(standard_error, "~ts~n", [Text]),
+            2
+    end.
+
+options([], Options) -> {ok, Options};
+options(["--out", Dir | Rest], Options) -> options(Rest, Options#{out := Dir});
+options(["--nodes", Text | Rest], Options) ->
+    Parsed = [string:to_integer(Word) || Word <- string:lexemes(Text, ",")],
+    case [N || {N, ""} <- Parsed, N > 1] of
+        [_ | _] = Counts when length(Counts) =:= length(Parsed) ->
+            options(Rest, Options#{nodes := Counts});
+        _ -> {error, "--nodes needs numbers above 1, as in 10,20, not " ++ Text}
+    end;
+options(["--seconds", Text | Rest], Options) ->
+    case string:to_integer(Text) of
+        {Seconds, ""} when Seconds > 0 -> options(Rest, Options#{seconds := Seconds});
+        _ -> {error, "--seconds needs a number, not " ++ Text}
+    end;
+options(["--kinds", Text | Rest], Options) -> words(kinds, ?KINDS, Text, Rest, Options);
+options(["--workloads", Text | Rest], Options) -> words(workloads, ?WORKLOADS, Text, Rest, Options);
+options([Other | _], _Options) ->
+    {error, "unknown or incomplete argument " ++ Other
+     ++ ". Arguments: [--nodes N,N] [--kinds K,K] [--workloads W,W] [--seconds S] [--out DIR]"}.
+
+words(Key, Known, Text, Rest, Options) ->
+    Words = string:lexemes(Text, ","),
+    case [Word || Word <- Words, not lists:member(Word, [atom_to_list(K) || K <- Known])] of
+        [] when Words =/= [] ->
+            Chosen = [K || K <- Known, lists:member(atom_to_list(K), Words)],
+            options(Rest, Options#{Key := Chosen});
+        _ ->
+            {error, lists:flatten(io_lib:format("--~s needs some of ~0p, not ~ts",
+                                                [Key, Known, Text]))}
+    end.
+
+run(#{nodes := Counts, kinds := Kinds, out := Dir} = Options) ->
+    ok = filelib:ensure_dir(filename:join([Dir, "logs", "x"])),
+    {ok, Place} = weft_bench_place:start(weft_bench_link:loopback(), Dir),
+    try
+        Rows = lists:append([cluster(Kind, Count, Place, Options)
+                             || Count <- Counts, Kind <- Kinds]),
+        File = filename:join(Dir, "names.csv"),
+        ok = file:write_file(File, csv(Rows)),
+        io:format("~n~ts~nfile: ~ts~n", [table(Rows), File]),
+        0
+    after
+        weft_bench_place:stop(Place)
+    end.
+
+cluster(Kind, Count, Place, #{out := Dir, workloads := Workloads} = Options) ->
+    io:format("~ts, ~b nodes~n", [Kind, Count]),
+    Variant = case Kind of global -> stock_mesh; _ -> weft_mesh end,
+    {ok, Nodes} = weft_bench_nodes:start(Variant,
+                                         {cluster, weft_bench_cluster:shape(Count, [])},
+                                         #{place => Place, tls => Dir,
+                                           log_dir => filename:join(Dir, "logs")}),
+    try
+        ready(Kind, Nodes),
+        [(measure(Workload, Kind, Nodes, Options))#{kind => Kind, nodes => Count,
+                                                    workload => Workload}
+         || Wanted <- Workloads, Workload <- expanded(Wanted)]
+    after
+        weft_bench_nodes:stop(Nodes)
+    end.
+
+expanded(mix) -> [{mix, Percent} || Percent <- ?MIXES];
+expanded(Workload) -> [Workload].
+
+%% Every node has the scope and can register in it.
+ready(Kind, Nodes) ->
+    Names = weft_bench_cluster:nodes(Nodes),
+    on_all(Nodes, fun(Role) -> ok = call(Nodes, Role, start, [Kind, Names]) end),
+    DeadlineMs = erlang:monotonic_time(millisecond) + ?CALL_MS,
+    lists:foreach(fun(Role) ->
+                      until(fun() -> call(Nodes, Role, is_ready, [Kind]) end, DeadlineMs)
+                  end, weft_bench_nodes:roles(Nodes)).
+
+measure(visible, Kind, Nodes, _Options) ->
+    [First | _] = Roles = lists:sort(weft_bench_nodes:roles(Nodes)),
+    Latencies = [visible(Kind, Sample, First, Roles, Nodes) || Sample <- lists:seq(1, ?SAMPLES)],
+    row(Latencies, lists:sum(Latencies), 1);
+measure(Workload, Kind, Nodes, #{seconds := Seconds}) ->
+    Roles = case Workload of one -> [{n, 1}]; _ -> weft_bench_nodes:roles(Nodes) end,
+    StartUs = os:perf_counter(microsecond) + ?HEAD_START_US,
+    Times = {StartUs, StartUs + Seconds * 1000000},
+    Names = weft_bench_cluster:nodes(Nodes),
+    Results = on_each(Roles, fun(Role) -> call(Nodes, Role, work,
+                                               [Workload, Kind, Times, Names]) end),
+    {Latencies, Ends} = lists:unzip(Results),
+    row(lists:append(Latencies), lists:max(Ends) - StartUs, length(Roles)).
+
+row(Latencies, ElapsedUs, Callers) ->
+    #{latency_p50_us := P50, latency_p99_us := P99, latency_max_us := Max, calls := Calls} =
+        weft_bench_statistics:latencies(Latencies),
+    #{callers => Callers, calls => Calls, calls_per_s => Calls * 1.0e6 / ElapsedUs,
+      p50_us => P50, p99_us => P99, max_us => Max}.
+
+%% Each node looks every millisecond; who registers waits until all have seen it.
+visible(Kind, Sample, First, Roles, Nodes) ->
+    Name = {visible, Sample},
+    Watching = [{Role, spawn_call(fun() -> call(Nodes, Role, seen, [Kind, Name, watch]) end)}
+                || Role <- Roles],
+    until(fun() -> lists:all(fun(Role) -> call(Nodes, Role, seen, [Kind, Name, watches]) end, Roles)
+          end, erlang:monotonic_time(millisecond) + ?CALL_MS),
+    StartUs = call(Nodes, First, seen, [Kind, Name, register]),
+    lists:max([received(Watch) || {_Role, Watch} <- Watching]) - StartUs.
+
+on_all(Nodes, Fun) -> on_each(weft_bench_nodes:roles(Nodes), Fun).
+
+on_each(Roles, Fun) ->
+    [received(Call) || Call <- [spawn_call(fun() -> Fun(Role) end) || Role <- Roles]].
+
+spawn_call(Fun) ->
+    Self = self(),
+    spawn_monitor(fun() -> Self ! {self(), Fun()} end).
+
+received({Pid, Monitor}) ->
+    receive
+        {Pid, Result} -> demonitor(Monitor, [flush]), Result;
+        {'DOWN', Monitor, process, Pid, Why} -> error(Why)
+    end.
+
+call(Nodes, Role, Function, Args) ->
+    weft_bench_nodes:call(Nodes, Role, ?MODULE, Function, {Args, ?CALL_MS}).
+
+until(Condition, DeadlineMs) ->
+    case Condition() of
+        true -> ok;
+        false ->
+            erlang:monotonic_time(millisecond) < DeadlineMs orelse error(not_ready),
+            receive after 20 -> until(Condition, DeadlineMs) end
+    end.
+
+%% --- on the nodes -----------------------------------------------------------------------------
+
+%% @doc Starts the scope, and a process that answers.
+-spec start(kind(), [node()]) -> ok.
+start(Kind, Nodes) ->
+    true = register(?ECHO, spawn(?MODULE, echo, [])),
+    case Kind of
+        global -> ok;
+        eventual -> weft_names:start_scope(?SCOPE, #{});
+        strong -> weft_names:start_scope(?SCOPE, #{kind => strong, voters => Nodes})
+    end.
+
+%% @private
+-spec echo() -> no_return().
+echo() ->
+    receive {echo, From, Ref} -> From ! Ref end,
+    ?MODULE:echo().
+
+%% @doc Does a name come and go again here?
+-spec is_ready(kind()) -> boolean().
+is_ready(Kind) ->
+    Name = {ready, node()},
+    try is_registered(Kind, Name, self()) of
+        true -> _ = unregister(Kind, Name), true;
+        false -> false
+    catch
+        _:_ -> false
+    end.
+
+is_registered(global, Name, Pid) -> global:register_name(Name, Pid) =:= yes;
+is_registered(_, Name, Pid) -> weft_names:register({?SCOPE, Name}, Pid) =:= ok.
+
+unregister(global, Name) -> global:unregister_name(Name);
+unregister(_, Name) -> ok = weft_names:unregister({?SCOPE, Name}).
+
+whereis_name(global, Name) -> global:whereis_name(Name);
+whereis_name(_, Name) -> weft_names:whereis_name({?SCOPE, Name}).
+
+%% @doc Works from one time to the other: microseconds of each operation, and the time of the end.
+%% Names go with their process.
+-spec work(workload(), kind(), {StartUs :: integer(), EndUs :: integer()}, [node()]) ->
+          {[non_neg_integer()], EndedUs :: integer()}.
+work(Workload, Kind, {StartUs, EndUs}, Nodes) ->
+    received(spawn_call(fun() ->
+                            WaitMs = (StartUs - os:perf_counter(microsecond)) div 1000,
+                            receive after max(0, WaitMs) -> ok end,
+                            repeat(operation(Workload, Kind, list_to_tuple(Nodes)), 1, EndUs, [])
+                        end)).
+
+repeat(Operation, Number, EndUs, Latencies) ->
+    StartUs = os:perf_counter(microsecond),
+    ok = Operation({StartUs, Number}),
+    case os:perf_counter(microsecond) of
+        NowUs when NowUs < EndUs, Number < ?CALLS_MAX ->
+            repeat(Operation, Number + 1, EndUs, [NowUs - StartUs | Latencies]);
+        NowUs -> {[NowUs - StartUs | Latencies], NowUs}
+    end.
+
+operation({mix, Percent}, Kind, Nodes) ->
+    fun({_, Number} = Unique) ->
+            case rand:uniform() * 100 < Percent of
+                true ->
+                    Name = {node(), Unique},
+                    Keeper = keeper(),
+                    true = is_registered(Kind, Name, Keeper),
+                    _ = unregister(Kind, Name),
+                    true = exit(Keeper, kill),
+                    ok;
+                false ->
+                    answered(element(Number rem tuple_size(Nodes) + 1, Nodes))
+            end
+    end;
+operation(_OneOrAll, Kind, _Nodes) ->
+    fun(Unique) ->
+            true = is_registered(Kind, {node(), Unique}, keeper()),
+            ok
+    end.
+
+keeper() -> spawn(fun() -> receive the_end -> ok end end).
+
+answered(Node) ->
+    Ref = make_ref(),
+    {?ECHO, Node} ! {echo, self(), Ref},
+    receive Ref -> ok end.
+
+%% @doc `watch' waits for a name, and tells when it was seen; `watches': does somebody? `register'
+%% registers it, and tells when it began to.
+-spec seen(kind(), Name :: term(), watch | watches | register) -> boolean() | integer().
+seen(Kind, Name, watch) ->
+    true = register(?MODULE, self()),
+    AtUs = watch(Kind, Name),
+    true = erlang:unregister(?MODULE),
+    AtUs;
+seen(_Kind, _Name, watches) ->
+    whereis(?MODULE) =/= undefined;
+seen(Kind, Name, register) ->
+    Keeper = keeper(),
+    StartUs = os:perf_counter(microsecond),
+    true = is_registered(Kind, Name, Keeper),
+    StartUs.
+
+watch(Kind, Name) ->
+    case whereis_name(Kind, Name) of
+        undefined -> receive after 1 -> watch(Kind, Name) end;
+        _ -> os:perf_counter(microsecond)
+    end.
+
+%% --- what comes of it -------------------------------------------------------------------------
+
+-define(COLUMNS, [kind, nodes, workload, callers, calls, calls_per_s, p50_us, p99_us, max_us]).
+
+csv(Rows) ->
+    [line(",", [atom_to_list(Column) || Column <- ?COLUMNS])
+     | [line(",", [text(maps:get(Column, Row)) || Column <- ?COLUMNS]) || Row <- Rows]].
+
+table(Rows) ->
+    Header = ["workload", "kind", "nodes", "calls", "calls/s", "p50 ms", "p99 ms", "max ms"],
+    [io_lib:format("~-10s ~-9s ~5s ~8s ~9s ~9s ~9s ~9s~n", Header)
+     | [io_lib:format("~-10ts ~-9s ~5b ~8b ~9.1f ~9.3f ~9.3f ~9.3f~n",
+                      [text(Workload), Kind, Count, Calls, float(PerS), P50 / 1000, P99 / 1000,
+                       Max / 1000])
+        || #{workload := Workload, kind := Kind, nodes := Count, calls := Calls,
+             calls_per_s := PerS, p50_us := P50, p99_us := P99, max_us := Max} <- sorted(Rows)]].
+
+sorted(Rows) ->
+    lists:sort(fun(#{workload := A, kind := KindA}, #{workload := B, kind := KindB}) ->
+                       {text(A), KindA} =< {text(B), KindB}
+               end, Rows).
+
+line(Separator, Words) -> [lists:join(Separator, Words), $\n].
+
+text({mix, Percent}) -> io_lib:format("mix ~w", [Percent]);
+text(Value) when is_float(Value) -> io_lib:format("~.1f", [Value]);
+text(Value) -> io_lib:format("~w", [Value]).

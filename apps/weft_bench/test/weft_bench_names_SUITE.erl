@@ -1,0 +1,50 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Small runs of the measurements of names and locks: the files have what they should.
+-module(weft_bench_names_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, suite/0]).
+-export([names_are_measured/1, locks_are_measured/1, wrong_arguments_are_refused/1]).
+
+suite() -> [{timetrap, {minutes, 8}}].
+
+all() -> [names_are_measured, locks_are_measured, wrong_arguments_are_refused].
+
+names_are_measured(Config) ->
+    Dir = ?config(priv_dir, Config),
+    ?assertEqual(0, weft_bench_names:main(["--nodes", "3", "--kinds", "global,eventual",
+                                           "--seconds", "1", "--out", Dir])),
+    Rows = rows(filename:join(Dir, "names.csv")),
+    ?assertEqual([{Kind, Workload} || Kind <- [<<"global">>, <<"eventual">>],
+                                      Workload <- [<<"one">>, <<"all">>, <<"visible">>,
+                                                   <<"mix 0.01">>, <<"mix 0.5">>, <<"mix 1.0">>]],
+                 [{Kind, Workload} || #{<<"kind">> := Kind, <<"workload">> := Workload} <- Rows]),
+    [?assert(binary_to_integer(Calls) > 0) || #{<<"calls">> := Calls} <- Rows].
+
+%% Stock global may take any time; what is promised is weft_global's: bounded, and soon over.
+locks_are_measured(Config) ->
+    Dir = ?config(priv_dir, Config),
+    ?assertEqual(0, weft_bench_locks:main(["--nodes", "4", "--rate", "40", "--seconds", "3",
+                                           "--out", Dir])),
+    [#{<<"module">> := <<"global">>}, #{<<"module">> := <<"weft_global">>} = Ours] =
+        rows(filename:join(Dir, "locks.csv")),
+    Number = fun(Key) -> binary_to_integer(maps:get(Key, Ours)) end,
+    ?assertEqual(0, Number(<<"running">>)),
+    ?assertEqual(Number(<<"asked">>), Number(<<"granted">>) + Number(<<"aborted">>)),
+    ?assert(Number(<<"granted">>) > 0),
+    ?assert(Number(<<"queue_max">>) < 1000).
+
+wrong_arguments_are_refused(_Config) ->
+    [?assertEqual({Module, Arguments, 2}, {Module, Arguments, Module:main(Arguments)})
+     || {Module, Arguments} <-
+            [{weft_bench_names, A} || A <- [["--nodes", "x"], ["--nodes", "1"], ["--kinds", "weak"],
+                                            ["--workloads", ""], ["--seconds", "0"], ["--node"]]]
+            ++ [{weft_bench_locks, A} || A <- [["--nodes", "1"], ["--rate", "x"], ["--out"],
+                                               ["--seconds"]]]].
+
+rows(File) ->
+    {ok, Text} = file:read_file(File),
+    [Header | Lines] = [string:lexemes(Line, ",") || Line <- string:lexemes(Text, "\n")],
+    [maps:from_list(lists:zip(Header, Line)) || Line <- Lines].
