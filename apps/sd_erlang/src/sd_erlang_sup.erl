@@ -1,6 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Top supervisor of the application: of the process `s_group', which gets the configured groups.
-%% All that lasts is in weft, so a restart loses nothing but who called `s_group:monitor_nodes/1'.
+%% @doc Top supervisor of the application: of the process `s_group', which gets the configured
+%% groups. All that lasts is in weft, so a restart loses nothing but who called
+%% `s_group:monitor_nodes/1'.
 -module(sd_erlang_sup).
 -behaviour(supervisor).
 

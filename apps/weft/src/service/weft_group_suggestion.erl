@@ -16,8 +16,8 @@
 -define(TIMEOUT_MS, 5000).
 
 %% @doc Options: `nodes' (all that are known), `window_ms' (0: since the sessions began),
-%% `timeout_ms' (5000) for the answers. Raises `{unknown_option, Name}', and `needs_the_carrier_weft'
-%% on a node with another carrier, which has no sessions.
+%% `timeout_ms' (5000) for the answers. Raises `{unknown_option, Name}', and
+%% `needs_the_carrier_weft' on a node with another carrier, which has no sessions.
 -spec suggest(#{nodes => [node()], window_ms => non_neg_integer(),
                 timeout_ms => non_neg_integer()}) -> suggestion().
 suggest(Options) ->
