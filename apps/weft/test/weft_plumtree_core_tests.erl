@@ -71,11 +71,27 @@ who_asks_gets_the_message_and_an_eager_link_test() ->
 a_much_shorter_way_is_taken_test() ->
     {Node0, _} = event({message, ?C, {1, {prune, all}}}, linked_to([?B, ?C])),
     {Node1, _} = ihave(?ID(1), 2, ?C, 0, Node0),
-    {Node2, Effects} = gossip(?ID(1), 6, ?B, 100, Node1),
+    {Node2, Effects} = gossip(?ID(1), 4, ?B, 100, Node1),
     ?assertEqual([{send, ?C, {1, {graft, all, []}}}, {send, ?B, {1, {prune, all}}}], sent(Effects)),
     ?assertEqual([?C], ?CORE:eager(any, Node2)),
-    {Node3, _} = gossip(?ID(1), 5, ?B, 100, Node1),
+    {Node3, _} = gossip(?ID(1), 3, ?B, 100, Node1),
     ?assertEqual([?B], ?CORE:eager(any, Node3)).
+
+%% Who heard of it in time is not who is first: the shorter way may be slow this time.
+a_much_shorter_way_that_is_slower_is_taken_too_test() ->
+    {Node0, _} = event({message, ?C, {1, {prune, all}}}, linked_to([?B, ?C])),
+    {Node1, _} = gossip(?ID(1), 6, ?B, 0, Node0),
+    {Node2, Effects} = ihave(?ID(1), 4, ?C, 100, Node1),
+    ?assertEqual([{send, ?C, {1, {graft, all, []}}}, {send, ?B, {1, {prune, all}}}], Effects),
+    ?assertEqual([?C], ?CORE:eager(any, Node2)),
+    ?assertMatch({_, []}, ihave(?ID(1), 3, ?C, 100, Node2)).
+
+the_second_copy_stays_if_it_came_over_far_fewer_hops_test() ->
+    {Node0, _} = gossip(?ID(1), 6, ?B, 0, linked_to([?A, ?B, ?C])),
+    {Node1, Effects} = gossip(?ID(1), 4, ?C, 10, Node0),
+    ?assertEqual([{send, ?C, {1, {graft, all, []}}}, {send, ?B, {1, {prune, all}}}], Effects),
+    {Node2, [{send, ?A, {1, {prune, all}}}]} = gossip(?ID(1), 3, ?A, 20, Node1),
+    ?assertEqual([?C], ?CORE:eager(any, Node2)).
 
 one_sender_at_a_time_shapes_the_shared_tree_test() ->
     Other = {{'zzz@host', 1}, 1},
@@ -83,7 +99,45 @@ one_sender_at_a_time_shapes_the_shared_tree_test() ->
     {Node1, _} = gossip(Other, 1, ?B, 100, Node0),
     {Node2, []} = gossip(Other, 1, ?C, 100, Node1),
     ?assertEqual([?B, ?C], ?CORE:eager(any, Node2)),
-    ?assertMatch({_, [{send, ?C, {1, {prune, all}}}]}, gossip(Other, 1, ?C, 10000, Node2)).
+    ?assertMatch({_, [{send, ?C, {1, {prune, all}}}]}, gossip(Other, 1, ?C, 30000, Node2)).
+
+%% c is lazy, and the last message came over 4 hops.
+a_sender_that_does_not_shape_spreads_its_message_over_all_links_at_first_test() ->
+    {Node0, _} = event({message, ?C, {1, {prune, all}}}, linked_to([?B, ?C])),
+    {Node1, _} = at(0, {message, ?B, {1, {gossip, {{'a@a', 1}, 1}, 4, <<"m">>}}}, Node0),
+    {_, Effects} = at(1000, {command, r, {broadcast, <<"own">>}}, Node1),
+    [{reply, r, {ok, Id}}] = [Reply || {reply, _, _} = Reply <- Effects],
+    ?assertEqual([{send, Node, {1, {spread, Id, 1, 1, <<"own">>}}} || Node <- [?B, ?C]],
+                 sent(Effects)).
+
+what_is_spread_goes_over_all_links_then_over_the_tree_test() ->
+    {Node, _} = event({message, ?C, {1, {prune, all}}}, linked_to([?A, ?B, ?C])),
+    {Far, All} = event({message, ?A, {1, {spread, ?ID(1), 2, 1, <<"m">>}}}, Node),
+    ?assertEqual([{send, To, {1, {spread, ?ID(1), 3, 0, <<"m">>}}} || To <- [?B, ?C]], sent(All)),
+    {_, Eager} = event({message, ?A, {1, {spread, ?ID(2), 2, 0, <<"m">>}}}, Far),
+    ?assertEqual([{send, ?B, {1, {spread, ?ID(2), 3, tree, <<"m">>}}}], sent(Eager)),
+    {_, Tree} = event({message, ?A, {1, {spread, ?ID(3), 2, tree, <<"m">>}}}, Far),
+    ?assertEqual([{send, ?B, {1, {spread, ?ID(3), 3, tree, <<"m">>}}}], sent(Tree)).
+
+%% Its ways start at many places, and where they meet is no circle to cut.
+what_is_spread_does_not_shape_the_tree_test() ->
+    Lazy = fun(Node0) -> element(1, event({message, ?C, {1, {prune, all}}}, Node0)) end,
+    {Node1, _} = event({message, ?B, {1, {spread, ?ID(1), 6, 2, <<"m">>}}},
+                       Lazy(linked_to([?B, ?C]))),
+    {Node2, []} = event({message, ?C, {1, {spread, ?ID(1), 2, tree, <<"m">>}}}, Node1),
+    ?assertEqual([?B], ?CORE:eager(any, Node2)),
+    {Node3, _} = event({message, ?C, {1, {spread, ?ID(2), 2, 1, <<"m">>}}}, Node2),
+    ?assertEqual([?B], ?CORE:eager(any, Node3)),
+    {Node4, _} = event({message, ?C, {1, {spread, ?ID(3), 2, tree, <<"m">>}}}, Node3),
+    ?assertEqual([?B, ?C], ?CORE:eager(any, Node4)).
+
+%% In a full mesh all would be the whole cluster.
+only_some_lazy_links_are_used_to_spread_test() ->
+    Names = [list_to_atom("n" ++ integer_to_list(N)) || N <- lists:seq(1, 50)],
+    Prune = fun(Name, N0) -> element(1, event({message, Name, {1, {prune, all}}}, N0)) end,
+    Node = lists:foldl(Prune, linked_to(Names), Names),
+    {_, Effects} = event({message, n1, {1, {spread, ?ID(1), 1, 3, <<"m">>}}}, Node),
+    ?assertEqual(5, length(sent(Effects))).
 
 each_root_can_have_a_tree_of_its_own_test() ->
     {New, _} = ?CORE:init(?A, #{seed => 1, trees => per_root, trees_max => 2}),

@@ -152,7 +152,7 @@ row(Name, NodeCount, Seed, Run) ->
     World = Run(),
     RealMs = erlang:monotonic_time(millisecond) - Start,
     SinceMs = since_ms(Name, NodeCount, World),
-    Violations = [Text || {Checker, Options} <- limits(Name, NodeCount),
+    Violations = [Text || {Checker, Options} <- limits(Name),
                           {violation, Text0} <- [Checker:settled(World,
                                                                  Options#{since_ms => SinceMs})],
                           Text <- [lists:flatten(Text0)]],
@@ -188,22 +188,18 @@ figures(cluster, World, _SinceMs) ->
 figures(_Name, World, SinceMs) ->
     weft_sim_deliveries:figures(World, #{since_ms => SinceMs}).
 
-limits(cluster, _NodeCount) ->
+limits(cluster) ->
     [{weft_sim_connectivity_checker, #{}}, {weft_sim_symmetry_checker, #{}},
      {weft_sim_degree_checker, #{full => 0.95}}];
-limits(one_sender, _NodeCount) -> reaches(1.0) ++ costs(15, 0.2);
-limits(many_senders, NodeCount) -> reaches(1.0) ++ costs(18 * growth(NodeCount), 1);
+limits(one_sender) -> reaches(1.0) ++ costs(15, 0.2);
+limits(many_senders) -> reaches(1.0) ++ costs(18, 1);
 %% Our own: messages that travel at once hinder each other in shaping the tree.
-limits(at_once, NodeCount) -> reaches(1.0) ++ costs(20 * growth(NodeCount), 1);
-limits(crash_80, _NodeCount) -> reaches(0.99);
-limits(crash_95, _NodeCount) -> reaches(0.9);
+limits(at_once) -> reaches(1.0) ++ costs(20, 1);
+limits(crash_80) -> reaches(0.99);
+limits(crash_95) -> reaches(0.9);
 %% Some of the last 5 % may know nobody who lives, not even a seed.
-limits(crash_95_later, _NodeCount) -> reaches(0.9);
-limits(_Crash, _NodeCount) -> reaches(1.0).
-
-%% The limit for many senders is one for 1,000 nodes. Paths grow as the logarithm of the nodes.
-growth(NodeCount) ->
-    max(1.0, math:log10(NodeCount) / 3).
+limits(crash_95_later) -> reaches(0.9);
+limits(_Crash) -> reaches(1.0).
 
 reaches(Share) ->
     [{weft_sim_reliability_checker, #{least => Share}}].

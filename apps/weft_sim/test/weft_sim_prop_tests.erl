@@ -11,7 +11,7 @@
 -define(SETTLE_MS, 25000).
 
 routes_are_free_of_loops_always_and_shortest_once_quiet_test_() ->
-    {timeout, 120, ?_assert(proper:quickcheck(prop_router(), [{numtests, 2000}, {to_file, user}]))}.
+    {timeout, 600, ?_assert(proper:quickcheck(prop_router(), [{numtests, 2000}, {to_file, user}]))}.
 
 %% What was cut, crashed or paused stays so: each component must be right by itself.
 prop_router() ->
@@ -26,7 +26,7 @@ prop_router() ->
             end).
 
 routes_are_right_with_batches_of_any_length_and_tight_hop_limits_test_() ->
-    {timeout, 120, ?_assert(proper:quickcheck(prop_router_options(), [{numtests, 500},
+    {timeout, 600, ?_assert(proper:quickcheck(prop_router_options(), [{numtests, 500},
                                                                       {to_file, user}]))}.
 
 prop_router_options() ->
@@ -44,7 +44,7 @@ prop_router_options() ->
             end).
 
 members_agree_once_healed_test_() ->
-    {timeout, 120, ?_assert(proper:quickcheck(prop_members(), [{numtests, 500},
+    {timeout, 600, ?_assert(proper:quickcheck(prop_members(), [{numtests, 500},
                                                                {to_file, user}]))}.
 
 prop_members() ->

@@ -10,8 +10,11 @@
 %% <li>Who hears of a message but does not get it within `graft_ms' asks for it (`graft'), and the
 %%     link becomes eager: the tree heals where it broke. If the answer fails, the next one who
 %%     named it is asked after `regraft_ms'.</li>
-%% <li>A message that came much further than somebody else would have brought it (`optimise_hops')
-%%     moves the eager link there.</li>
+%% <li>A message that came further than somebody else brought or named it, before or after
+%%     (`optimise_hops'), moves the eager link there.</li>
+%% <li>One sender at a time shapes the shared tree, see `shape/3'. A message of another goes over
+%%     all links at first (`spread'), up to `spread_links' lazy ones at each node, and then over the
+%%     tree from many places at once: not first up one branch and then down all others.</li>
 %% <li>Every `exchange_ms', and when a link comes up, a neighbour is told what is in the cache
 %%     (`have'); it asks for what it lacks (`want') and names what is lacking here. So messages also
 %%     cross links that did not exist when they were sent, for `cache_ms'.</li>
@@ -44,6 +47,8 @@
     batch = [] :: [{weft_delivered:id(), Hops :: pos_integer(), [weft_core:node_id()]}],
     %% The sender whose messages shape the shared tree, and when it was last heard.
     shaper = none :: none | {weft_core:node_id(), LastMs :: integer()},
+    %% The last message that shapes the tree: how far it came, and who brought it.
+    latest = none :: none | {weft_delivered:id(), Hops :: pos_integer(), weft_core:node_id()},
     rand :: rand:state(),
     options :: #{atom() => term()},
     %% Effects of the event being handled, newest first.
@@ -53,24 +58,29 @@
 -type announcer() :: {weft_core:node_id(), Hops :: pos_integer()}.
 -type message() ::
     {1, {gossip, weft_delivered:id(), Hops :: pos_integer(), binary()}
+      | {spread, weft_delivered:id(), Hops :: pos_integer(), reach(), binary()}
       | {ihave, [{weft_delivered:id(), Hops :: pos_integer()}]}
       | {graft, tree(), [weft_delivered:id()]}
       | {want, [weft_delivered:id()]}
       | {prune, tree()}
       | {have, weft_message_cache:summary()}}.
 %% `Hops': how far the message has come, or would have come, when it gets here.
+-type reach() :: tree | non_neg_integer().
+%% How much further it goes over all links; `tree': it came over an eager link and goes over such.
 -export_type([message/0]).
 
 -define(VERSION, 1).
+%% Some 400 nodes with five neighbours each.
+-define(REACH_MAX, 4).
 -define(DEFAULTS,
         #{trees => shared, trees_max => 64, graft_ms => 250, regraft_ms => 125, batch_ms => 20,
-          optimise_hops => 4, shape_ms => 10000, exchange_ms => 10000, cache_ms => 60000,
-          missing_max => 10000, want_max => 1000}).
+          optimise_hops => 2, shape_ms => 30000, spread_links => 5, exchange_ms => 10000,
+          cache_ms => 60000, missing_max => 10000, want_max => 1000}).
 
 %% @doc See `weft_core'. Options: `trees' (shared), `trees_max' (64), `graft_ms' (250), `regraft_ms'
-%% (125), `batch_ms' (20), `optimise_hops' (4), `shape_ms' (10000), `exchange_ms' (10000),
-%% `missing_max' (10000), `want_max' (1000), and those of `weft_message_cache:new/1' and
-%% `weft_delivered:new/1'.
+%% (125), `batch_ms' (20), `optimise_hops' (2), `shape_ms' (30000), `spread_links' (5),
+%% `exchange_ms' (10000), `missing_max' (10000), `want_max' (1000), and those of
+%% `weft_message_cache:new/1' and `weft_delivered:new/1'.
 -spec init(weft_core:node_id(), weft_core:options()) -> {#state{}, weft_core:effects()}.
 init(Self, Options0) ->
     #{cache_ms := CacheMs} = Options = maps:merge(?DEFAULTS, Options0),
@@ -101,11 +111,16 @@ on({neighbour_up, Node}, _NowMs, #state{neighbours = Neighbours} = State) ->
 on({neighbour_down, Node, _Reason}, _NowMs, #state{neighbours = Neighbours, lazy = Lazy} = State) ->
     State#state{neighbours = maps:remove(Node, Neighbours),
                 lazy = maps:map(fun(_, Nodes) -> maps:remove(Node, Nodes) end, Lazy)};
-on({command, Ref, {broadcast, Payload}}, NowMs, State) when is_binary(Payload) ->
-    #state{self = Self, life = Life, count = Count} = State,
+on({command, Ref, {broadcast, Payload}}, NowMs, State0) when is_binary(Payload) ->
+    #state{self = Self, life = Life, count = Count} = State0,
+    State = shape(Self, NowMs, State0),
     Id = {{Self, Life}, Count + 1},
+    How = case is_shaper(Self, State) of
+              true -> gossip;
+              false -> {spread, reach(State)}
+          end,
     emit({reply, Ref, {ok, Id}},
-         accept(Id, 0, Payload, none, NowMs, State#state{count = Count + 1}));
+         accept(How, Id, 0, Payload, none, NowMs, State#state{count = Count + 1}));
 on({timer, batch}, _NowMs, State) ->
     send_batch(State);
 on({timer, {graft, AtMs}}, NowMs, #state{graft_at_ms = AtMs} = State) ->
@@ -120,9 +135,20 @@ message({gossip, {{Root, _}, _} = Id, Hops, Payload}, From, NowMs, State0) ->
     case weft_delivered:is_new(Id, State#state.delivered) of
         true ->
             Eager = set(eager, From, tree(Root, State), State),
-            optimise(Id, Hops, From, accept(Id, Hops, Payload, From, NowMs, Eager));
+            optimise(Id, Hops, From, accept(gossip, Id, Hops, Payload, From, NowMs, Eager));
         false ->
-            prune(Root, From, State)
+            again(Id, Hops, From, State)
+    end;
+message({spread, {{Root, _}, _} = Id, Hops, Reach, Payload}, From, NowMs, State) ->
+    case weft_delivered:is_new(Id, State#state.delivered) of
+        true ->
+            Eager = case Reach of
+                        tree -> set(eager, From, tree(Root, State), State);
+                        _ -> State
+                    end,
+            arrived(Id, accept({spread, Reach}, Id, Hops, Payload, From, NowMs, Eager));
+        false ->
+            State
     end;
 message({ihave, Announced}, From, NowMs, State) ->
     lists:foldl(fun({Id, Hops}, S) -> note(Id, {From, Hops}, NowMs, S) end, State, Announced);
@@ -140,14 +166,33 @@ message({have, Summary}, From, _NowMs, #state{cache = Cache} = State) ->
 %% --- the tree ---------------------------------------------------------------------------------
 
 %% A new message: delivered, kept, pushed on, and named to the rest.
-accept({{Root, _}, _} = Id, Hops, Payload, From, NowMs, State0) ->
+accept(How, {{Root, _}, _} = Id, Hops, Payload, From, NowMs, State0) ->
     #state{cache = Cache, delivered = Delivered} = State0,
-    State = State0#state{cache = weft_message_cache:add(Id, Hops, Payload, NowMs, Cache),
-                         delivered = weft_delivered:add(Id, NowMs, Delivered)},
-    {Eager, Lazy} = split(From, tree(Root, State), State),
-    Pushed = lists:foldl(fun(Node, S) -> send(Node, {gossip, Id, Hops + 1, Payload}, S) end,
-                         emit({notice, {deliver, Id, Hops, Payload}}, State), Eager),
-    name_later(Id, Hops + 1, Lazy, Pushed).
+    State1 = State0#state{cache = weft_message_cache:add(Id, Hops, Payload, NowMs, Cache),
+                          delivered = weft_delivered:add(Id, NowMs, Delivered)},
+    {Eager, Lazy} = split(From, tree(Root, State1), State1),
+    {More, State} = more(How, Lazy, State1),
+    Message = next(How, Id, Hops + 1, Payload),
+    Pushed = lists:foldl(fun(Node, S) -> send(Node, Message, S) end,
+                         emit({notice, {deliver, Id, Hops, Payload}}, State), Eager ++ More),
+    name_later(Id, Hops + 1, Lazy -- More, Pushed).
+
+next(gossip, Id, Hops, Payload) -> {gossip, Id, Hops, Payload};
+next({spread, Reach}, Id, Hops, Payload) when is_integer(Reach), Reach > 0 ->
+    {spread, Id, Hops, Reach - 1, Payload};
+next({spread, _}, Id, Hops, Payload) -> {spread, Id, Hops, tree, Payload}.
+
+%% Lazy neighbours that get the message all the same, since it has just set out.
+more({spread, Reach}, Lazy, #state{rand = Rand0} = State) when is_integer(Reach), Reach > 0 ->
+    {More, Rand} = weft_choice:some(option(spread_links, State), Lazy, Rand0),
+    {More, State#state{rand = Rand}};
+more(_How, _Lazy, State) ->
+    {[], State}.
+
+%% Half as far as the last message came that shaped the tree, but not too far: who is deep in a
+%% branch is far from the others, and a cluster in which nobody is deep is small.
+reach(#state{latest = {_Id, Hops, _From}}) -> min(?REACH_MAX, Hops div 2);
+reach(_State) -> 0.
 
 %% Eager and lazy neighbours but From, in term order.
 split(From, Tree, #state{neighbours = Neighbours, lazy = Trees}) ->
@@ -175,7 +220,7 @@ bound(_Max, Keep, Trees) -> maps:remove(hd(lists:sort(maps:keys(maps:remove(Keep
 
 %% Messages of several senders that travel at once would each cut a circle at a place of their own,
 %% and what remains is in pieces. So one sender at a time shapes the shared tree, the least of those
-%% heard within `shape_ms'.
+%% heard within `shape_ms'. What others send has no say in it.
 shape(Root, NowMs, #state{shaper = Shaper} = State) ->
     case Shaper of
         {Other, LastMs} when Other < Root -> 
@@ -196,20 +241,45 @@ prune(Root, From, State) ->
         false -> State
     end.
 
+arrived(Id, #state{missing = Missing} = State) ->
+    State#state{missing = maps:remove(Id, Missing)}.
+
 %% Somebody would have brought the message over far fewer hops: he shall the next ones.
 optimise({{Root, _}, _} = Id, Hops, From, #state{missing = Missing} = State0) ->
-    State = State0#state{missing = maps:remove(Id, Missing)},
+    State = arrived(Id, State0),
     {_, Announcers} = maps:get(Id, Missing, {none, []}),
+    Latest = case is_shaper(Root, State) of
+                 true -> State#state{latest = {Id, Hops, From}};
+                 false -> State
+             end,
     case lists:sort([{H, Node} || {Node, H} <- Announcers, Node =/= From]) of
-        [{Fewest, Node} | _] -> move_eager(Hops - Fewest, From, Node, tree(Root, State), State);
-        [] -> State
+        [{Fewest, Node} | _] -> shorter(Id, Fewest, Node, Latest);
+        [] -> Latest
     end.
 
-move_eager(Saved, From, To, Tree, State) ->
-    case Saved >= option(optimise_hops, State) andalso is_map_key(To, State#state.neighbours) of
+%% A second copy: its link is not needed, unless it is of the much shorter way.
+again({{Root, _}, _} = Id, Hops, From, State) ->
+    case is_shorter(Id, Hops, From, State) of
+        true -> shorter(Id, Hops, From, State);
+        false -> prune(Root, From, State)
+    end.
+
+is_shorter(Id, Hops, Node, #state{latest = {Id, Came, From}, neighbours = Neighbours} = State) ->
+    Came - Hops >= option(optimise_hops, State) andalso Node =/= From
+        andalso is_map_key(Node, Neighbours);
+is_shorter(_Id, _Hops, _Node, _State) ->
+    false.
+
+%% Node has the message from fewer hops away than we, so it has not got it through us, and no circle
+%% closes.
+shorter({{Root, _}, _} = Id, Hops, Node, #state{latest = Latest} = State) ->
+    case is_shorter(Id, Hops, Node, State) of
         true ->
+            {Id, _, From} = Latest,
+            Tree = tree(Root, State),
+            Asked = send(Node, {graft, Tree, []}, set(eager, Node, Tree, State)),
             send(From, {prune, Tree},
-                 set(lazy, From, Tree, send(To, {graft, Tree, []}, set(eager, To, Tree, State))));
+                 set(lazy, From, Tree, Asked#state{latest = {Id, Hops, Node}}));
         false ->
             State
     end.
@@ -233,9 +303,10 @@ send_batch(#state{batch = Batch} = State) ->
 add_named(Named, Nodes, Acc) ->
     lists:foldl(fun(Node, A) -> A#{Node => [Named | maps:get(Node, A, [])]} end, Acc, Nodes).
 
-note(Id, Announcer, NowMs, #state{missing = Missing, delivered = Delivered} = State) ->
+note(Id, {Node, Hops} = Announcer, NowMs, State) ->
+    #state{missing = Missing, delivered = Delivered} = State,
     case {weft_delivered:is_new(Id, Delivered), Missing} of
-        {false, _} -> State;
+        {false, _} -> shorter(Id, Hops, Node, State);
         {true, #{Id := {DueMs, Announcers}}} ->
             State#state{missing = Missing#{Id := {DueMs, Announcers ++ [Announcer]}}};
         {true, #{}} ->
