@@ -240,8 +240,9 @@ fault(pause, Node, Nodes, Crashes, _Dir, _Config) ->
     ok = weft_test_nodes:continue(Node),
     {Nodes, Crashes};
 fault(kill, Node, Nodes, Crashes, Dir, Config) ->
-    Us = weft_names_strong_users:now_us(),
     ok = weft_test_nodes:kill(Node),
+    %% What it asked until now is of its former life; nobody but its next one ends a lease early.
+    Us = weft_names_strong_users:now_us(),
     [Name, _Host] = string:lexemes(atom_to_list(node_of(Node)), "@"),
     [New] = booted([list_to_atom(Name)], [a, b, c], Config),
     ok = connected([New], Nodes -- [Node]),

@@ -17,7 +17,7 @@ bad_options_test_() ->
                             {#{voters => []}, "voters is \\[\\], it must be a list of 1 to"},
                             {#{voters => ['a@x', 'a@x']}, "different nodes"},
                             {#{voters => ['a@x'], replicas => 2}, "replicas is 2, it must be 1, 3"},
-                            {#{voters => ['a@x'], lease_ms => 1}, "lease_ms is 1, it must be milli"},
+                            {#{voters => ['a@x'], lease_ms => 1}, "lease_ms is 1, it must be m"},
                             {#{voters => ['a@x'], voter => 1}, "unknown option voter"}]].
 
 %% A leader that fails is replaced, and leases are renewed there, before one ends: the last renewal
@@ -26,7 +26,8 @@ times_follow_from_the_lease_test_() ->
     [?_test(begin
                 #{lease_ms := LeaseMs, renew_ms := RenewMs, election_ms := ElectionMs,
                   retry_ms := RetryMs, tick_ms := TickMs, heartbeat_ms := HeartbeatMs,
-                  margin_ms := MarginMs} = ?OPTIONS:complete(#{voters => ['a@x'], lease_ms => Lease}),
+                  margin_ms := MarginMs} =
+                    ?OPTIONS:complete(#{voters => ['a@x'], lease_ms => Lease}),
                 ?assert(RenewMs + 2 * ElectionMs + 2 * RetryMs + 2 * TickMs < LeaseMs),
                 ?assert(2 * HeartbeatMs < ElectionMs),
                 ?assert(MarginMs >= LeaseMs div 10)

@@ -2,18 +2,19 @@
 %% @doc Checks whether a history of concurrent operations on one object could have been carried out
 %% one after the other, each at an instant between its call and its return.
 %%
-%% Goes through calls and returns in the order of time and keeps all <em>configurations</em> that are
-%% possible: the state of the object, and which of the operations under way have taken effect. When
-%% an operation returns, each configuration is led on by operations under way until that one has
-%% taken effect; those where it can not are dropped. (Wing and Gong 1993, with the memory of Lowe
-%% 2017: a configuration that was seen is not looked at twice.)
+%% Goes through calls and returns in the order of time and keeps all <em>configurations</em> that
+%% are possible: the state of the object, and which of the operations under way have taken effect.
+%% When an operation returns, each configuration is led on by operations under way until that one
+%% has taken effect; those where it can not are dropped. (Wing and Gong 1993, with the memory of
+%% Lowe 2017: a configuration that was seen is not looked at twice.)
 %%
-%% An operation whose return is `never' may take effect at any time after its call, or not at all. Of
-%% two configurations that differ only in that one has used up more of these, it is superfluous:
-%% whatever can follow it can follow the other. Without this rule each lost answer doubles the work.
+%% An operation whose return is `never' may take effect at any time after its call, or not at all.
+%% Of two configurations that differ only in that one has used up more of these, it is
+%% superfluous: whatever can follow it can follow the other. Without this rule each lost answer
+%% doubles the work.
 %%
-%% The object is a module with `step(Operation, State) -> {ok, State} | impossible', where an operation
-%% says what was asked and what was answered.
+%% The object is a module with `step(Operation, State) -> {ok, State} | impossible', where an
+%% operation says what was asked and what was answered.
 -module(weft_sim_linearizability).
 
 -export([check/3]).
@@ -28,8 +29,8 @@
                  done = [] :: [integer()],
                  used = [] :: [integer()]}).
 
-%% @doc Whether the history is linearizable from the initial state; else the first operation that can
-%% have no instant, with the states that were possible before it.
+%% @doc Whether the history is linearizable from the initial state; else the first operation that
+%% can have no instant, with the states that were possible before it.
 -spec check([entry()], Model :: module(), Initial :: term()) ->
           ok | {error, {entry(), States :: [term()]}}.
 check(History, Model, Initial) ->

@@ -1,10 +1,10 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc One name of a strong scope as an object for `weft_sim_linearizability': it is free (`none') or
-%% somebody's. Each registration has a process of its own.
+%% @doc One name of a strong scope as an object for `weft_sim_linearizability': it is free
+%% (`none') or somebody's. Each registration has a process of its own.
 %%
-%% That a lease ends is an operation, too (`{expire, Pid}'), which may take effect from when its owner
-%% does not believe in it any more. So a registration that succeeds while somebody else may believe
-%% to be the owner is an error.
+%% That a lease ends is an operation, too (`{expire, Pid}'), which may take effect from when its
+%% owner does not believe in it any more. So a registration that succeeds while somebody else may
+%% believe to be the owner is an error.
 -module(weft_sim_name_model).
 -behaviour(weft_sim_linearizability).
 

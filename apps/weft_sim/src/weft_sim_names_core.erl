@@ -3,8 +3,8 @@
 %% register, look up and give back names at random, and die.
 %%
 %% Everything they ask and are told is a notice `{history, ..}', from which `weft_sim_name_history'
-%% makes histories. A process is a term `{Node, Incarnation, Number}'; what the core does to it (exit,
-%% message) ends it.
+%% makes histories. A process is a term `{Node, Incarnation, Number}'; what the core does to it
+%% (exit, message) ends it.
 %%
 %% Options: those of the core, `names' (to choose from), `pause_ms' (the longest pause between two
 %% commands; about half of it on average), `timeout_ms' of a command, `until_ms' (then they stop).
@@ -94,7 +94,8 @@ command(Command, NowMs, #users{next = Id, asked = Asked,
                 {register, Name, Pid} -> {register, Name, Pid, none, tell, TimeoutMs};
                 {whereis, Name} -> {whereis, Name, TimeoutMs};
                 {unregister, Name, _Pid, Token} -> {unregister, Name, Token, TimeoutMs};
-                {update, Name, _Pid, New, Token} -> {update, Name, Token, New, none, same, TimeoutMs}
+                {update, Name, _Pid, New, Token} ->
+                    {update, Name, Token, New, none, same, TimeoutMs}
             end,
     inner({command, {users, Id}, Inner}, NowMs, [{notice, {history, {call, Id, Command}}}],
           Users#users{next = Id + 1, asked = Asked#{Id => Command}}).

@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Scenarios of strong names: users of three names on all nodes while nodes and links fail, in the
-%% end quiet and checked (`weft_sim_names_checker').
+%% @doc Scenarios of strong names: users of three names on all nodes while nodes and links fail,
+%% in the end quiet and checked (`weft_sim_names_checker').
 %%
 %% Times are those of a lease of 3 s. Half of the nodes (at least three) are voters. Faults are more
 %% frequent than elsewhere: one in some seconds.
@@ -38,8 +38,8 @@ build(strong_voters, Nodes) ->
                || N <- lists:seq(1, 3), Some <- [some(max(3, length(Nodes) - 2), Nodes)]],
     Scenario = scenario(Nodes, [[{AtMs, {command, pick(Nodes), names, {voters, Some}}}
                                  || {AtMs, Some} <- Changes],
-                                lists:append([fault(Kind, Nodes)
-                                              || Kind <- [cut, cut, cut_one_way, pause, restart]])]),
+                                [Fault || Kind <- [cut, cut, cut_one_way, pause, restart],
+                                          Fault <- fault(Kind, Nodes)]]),
     %% The last one is told when all is healed, so that it is the one that holds.
     {_, Last} = lists:last(Changes),
     with_homes(fun(P) -> weft_names_strong_homes:homes(P, Last, 3) end,

@@ -25,7 +25,8 @@ good_histories_pass_test_() ->
                      {5, 6, {whereis, a}}],
                     [{0, never, {register, a, unknown}}, {1, 2, {register, b, ok}}],
                     %% A lease that ended.
-                    [{0, 1, {register, a, ok}}, {5, never, {expire, a}}, {9, 10, {register, b, ok}}],
+                    [{0, 1, {register, a, ok}}, {5, never, {expire, a}},
+                     {9, 10, {register, b, ok}}],
                     [{0, 1, {register, a, ok}}, {2, 3, {update, a, b, ok}}, {4, 5, {whereis, b}}]]].
 
 bad_histories_are_found_test_() ->

@@ -18,7 +18,8 @@
 
 -export([check/1, child_spec/2, handle/1, register/4, re_register/4, unregister/2, whereis/2,
          lookup/2, names/1, info/1]).
--export([acquire/4, release/3, update/4, hand_over/4, read/3, all/2, is_held/3, held/2, voters/0, voters/2, status/1]).
+-export([acquire/4, release/3, update/4, hand_over/4, read/3, all/2, is_held/3, held/2]).
+-export([voters/0, voters/2, status/1]).
 -export([start_link/2, start_driver/2, init/1]).
 -export_type([handle/0, options/0]).
 
@@ -31,8 +32,9 @@
 %% Driver and table have the same name.
 -type options() :: #{meta => term(), on_lost => exit | kill | tell, timeout_ms => pos_integer()}.
 %% `on_lost', what becomes of the process when its node loses the lease: `exit' (the default), an
-%% exit signal `{weft_names_lost, Scope, Name}'; `kill'; `tell', the message `{weft_names_lost, Scope,
-%% Name, Token}'. `timeout_ms' (5000): within that the answer is there, `no_quorum' at the latest.
+%% exit signal `{weft_names_lost, Scope, Name}'; `kill'; `tell', the message `{weft_names_lost,
+%% Scope, Name, Token}'. `timeout_ms' (5000): within that the answer is there, `no_quorum' at the
+%% latest.
 
 %% --- the kind ---------------------------------------------------------------------------------
 

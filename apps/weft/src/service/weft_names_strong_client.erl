@@ -17,9 +17,8 @@
 -export([new/1, command/4, answer/5, gone/3, up/3, down/3, tick/2, info/1]).
 -export_type([client/0, env/0, on_lost/0]).
 
-%% Requests under way, names of others kept, requests of one message, redirections without pause.
+%% Requests under way, requests of one message, redirections without pause.
 -define(REQUESTS_MAX, 100000).
--define(CACHED_MAX, 100000).
 -define(MESSAGE_MAX, 200).
 -define(REDIRECTIONS_MAX, 3).
 %% Clocks may begin far below 0.
@@ -66,8 +65,7 @@
                  owned = #{} :: #{Name :: term() => #own{}},
                  %% Watched processes with the names and requests that are theirs.
                  pids = #{} :: #{Pid :: term() => #{{name | request, term()} => []}},
-                 cached = #{} :: #{Name :: term() => UntilMs :: integer()},
-                 swept_ms = ?LONG_AGO_MS :: integer(),
+                 cache = weft_names_strong_cache:new() :: weft_names_strong_cache:cache(),
                  %% Effects, newest first.
                  out = [] :: [term()]}).
 
@@ -80,8 +78,9 @@ new(_Options) ->
 
 %% @doc For people: how many names, requests and leases.
 -spec info(client()) -> #{atom() => non_neg_integer()}.
-info(#client{owned = Owned, requests = Requests, parts = Parts, cached = Cached}) ->
-    #{owned => map_size(Owned), requests => map_size(Requests), cached => map_size(Cached),
+info(#client{owned = Owned, requests = Requests, parts = Parts, cache = Cache}) ->
+    #{owned => map_size(Owned), requests => map_size(Requests),
+      cached => weft_names_strong_cache:count(Cache),
       leases => length([1 || #part{lease = Lease} <- maps:values(Parts), Lease > 0])}.
 
 %% @doc A command of this node. Answers: `{register, Name, Pid, Meta, OnLost, TimeoutMs}': `{ok,
@@ -332,7 +331,8 @@ next(Node, Homes) ->
 
 resent(P, Client, Env) ->
     #part{requests = Ids, renewal = Renewal} = Part = part(P, Client),
-    Again = sent(P, lists:sort(maps:keys(Ids)), put_part(P, Part#part{renewal = none}, Client), Env),
+    Again = sent(P, lists:sort(maps:keys(Ids)), put_part(P, Part#part{renewal = none}, Client),
+                 Env),
     case Renewal of
         none -> Again;
         _ -> renew(P, Again, Env)
@@ -384,7 +384,7 @@ read(Id, Value, #client{requests = Requests} = Client, Env) when is_map_key(Id, 
     {#request{name = Name} = Request, Ended} = ended(Id, Client, Env),
     case Value of
         {Pid, Token, Meta} ->
-            reply(Request, {ok, Pid, Token, Meta}, cache(Name, {Pid, Token, Meta}, Ended, Env));
+            reply(Request, {ok, Pid, Token, Meta}, cached(Name, Value, Ended, Env));
         {names, Names} ->
             reply(Request, {ok, Names}, Ended);
         undefined ->
@@ -393,30 +393,17 @@ read(Id, Value, #client{requests = Requests} = Client, Env) when is_map_key(Id, 
 read(_Id, _Value, Client, _Env) ->
     Client.
 
-%% --- what others own --------------------------------------------------------------------------
+cached(Name, _Value, #client{owned = Owned} = Client, _Env) when is_map_key(Name, Owned) ->
+    Client;
+cached(Name, Value, #client{cache = Cache} = Client,
+       #{now_ms := NowMs, options := #{cache_ms := CacheMs}}) ->
+    cache(weft_names_strong_cache:put(Name, Value, NowMs + CacheMs, Cache), Client).
 
-cache(Name, {Pid, Token, Meta}, #client{cached = Cached, owned = Owned} = Client,
-      #{now_ms := NowMs, options := #{cache_ms := CacheMs}})
-  when map_size(Cached) < ?CACHED_MAX, CacheMs > 0, not is_map_key(Name, Owned) ->
-    Row = {cached, Pid, Token, Meta, NowMs + CacheMs},
-    effect({view, {name, Name}, Row},
-           Client#client{cached = Cached#{Name => NowMs + CacheMs}});
-cache(_Name, _Value, Client, _Env) ->
-    Client.
+uncached(Name, #client{cache = Cache} = Client) ->
+    cache(weft_names_strong_cache:drop(Name, Cache), Client).
 
-uncached(Name, #client{cached = Cached} = Client) when is_map_key(Name, Cached) ->
-    effect({view, {name, Name}, delete},
-           Client#client{cached = maps:remove(Name, Cached)});
-uncached(_Name, Client) ->
-    Client.
-
-swept(#client{swept_ms = SweptMs, cached = Cached} = Client,
-      #{now_ms := NowMs, options := #{cache_ms := CacheMs}})
-  when NowMs - SweptMs >= CacheMs ->
-    lists:foldl(fun(Name, C) -> uncached(Name, C) end, Client#client{swept_ms = NowMs},
-                [Name || {Name, UntilMs} <- maps:to_list(Cached), UntilMs =< NowMs]);
-swept(Client, _Env) ->
-    Client.
+cache({Cache, Effects}, Client) ->
+    lists:foldl(fun effect/2, Client#client{cache = Cache}, Effects).
 
 %% --- what this node owns ----------------------------------------------------------------------
 
@@ -545,9 +532,10 @@ elsewhere(P, Client, #{places := Places}) ->
 
 %% @doc Time passed: leases end or are renewed, requests are given up or sent again.
 -spec tick(client(), env()) -> {client(), weft_core:effects()}.
-tick(#client{parts = Parts} = Client, Env) ->
-    done(lists:foldl(fun(P, C) -> part_tick(P, C, Env) end, swept(Client, Env),
-                     lists:sort(maps:keys(Parts)))).
+tick(#client{parts = Parts, cache = Cache} = Client,
+     #{now_ms := NowMs, options := #{cache_ms := CacheMs}} = Env) ->
+    Swept = cache(weft_names_strong_cache:sweep(NowMs, CacheMs, Cache), Client),
+    done(lists:foldl(fun(P, C) -> part_tick(P, C, Env) end, Swept, lists:sort(maps:keys(Parts)))).
 
 part_tick(P, Client0, #{now_ms := NowMs, options := #{renew_ms := RenewMs}} = Env) ->
     Client1 = given_up(P, leases(P, Client0, Env), Env),

@@ -3,17 +3,18 @@
 %% as an owner and reader (`weft_names_strong_client'), and who the voters are.
 %%
 %% Messages between nodes are `{1, {hello, Incarnation, View}}', first on each link, and `{1, [{P,
-%% What, Msg}]}', P being the partition and What `home' (between homes), `ask' or `answer'. What a node
-%% has for itself does not leave this module.
+%% What, Msg}]}', P being the partition and What `home' (between homes), `ask' or `answer'. What a
+%% node has for itself does not leave this module.
 %%
 %% A view is `{Number, Voters}'; the greater one holds, and each node tells it to its neighbours.
 %% It says which homes a partition should have. Nothing unsafe follows from a wrong one: the members
 %% of a partition are what its homes agreed on, and change one by one.
 %%
 %% Options: those of `weft_names_strong_options', and `scope'. Commands: those of the client,
-%% `{voters, [node()]}' (a new view), `partitions' (how many) and `info'. Notices: `{gone, Pid, Reason}'.
-%% Views: `{name, Name}', which is `{own, Pid, Token, Meta, P, OnLost}' or `{cached, Pid, Token, Meta,
-%% UntilMs}', `{lease, P}', which is `{UntilMs}' (an own name holds as long as its lease), and `voters'.
+%% `{voters, [node()]}' (a new view), `partitions' (how many) and `info'. Notices: `{gone, Pid,
+%% Reason}'. Views: `{name, Name}', which is `{own, Pid, Token, Meta, P, OnLost}' or `{cached,
+%% Pid, Token, Meta, UntilMs}', `{lease, P}', which is `{UntilMs}' (an own name holds as long as
+%% its lease), and `voters'.
 -module(weft_names_strong_core).
 -behaviour(weft_core).
 
@@ -207,8 +208,8 @@ of_client({Client, Effects}, Before, NowMs, #core{self = Self} = Core) ->
     {Done, After} = run(Own, lists:reverse(Others), NowMs, Core#core{client = Client}),
     {Done, Before ++ After}.
 
-%% What goes to other nodes waits until the events are handled that are here already: the timer comes
-%% after them. So under load many parts share a message, and an idle node loses nothing.
+%% What goes to other nodes waits until the events are handled that are here already: the timer
+%% comes after them. So under load many parts share a message, and an idle node loses nothing.
 packed([], Core) ->
     {Core, []};
 packed([{send, To, Part} | Rest], #core{outbox = Outbox} = Core) ->
@@ -250,6 +251,7 @@ table(P, #core{replicas = Replicas}) ->
 %% @doc For people: the view, each partition this node is a home of, and the client's numbers.
 -spec info(core()) -> map().
 info(#core{view = {Number, Voters}, replicas = Replicas, client = Client, up = Up} = Core) ->
-    #{life => Core#core.incarnation, view => Number, voters => Voters, connected => lists:sort(maps:keys(Up)),
+    #{life => Core#core.incarnation, view => Number, voters => Voters,
+      connected => lists:sort(maps:keys(Up)),
       partitions => maps:map(fun(_, R) -> weft_names_strong_replica:info(R) end, Replicas),
       client => weft_names_strong_client:info(Client)}.

@@ -67,8 +67,8 @@
 %% In the order of sending.
 
 %% @doc A leader by right of Ballot, with the table it had so far. Answers nobody before ServesMs.
--spec start(ballot(), {position(), weft_names_strong_table:table(), ServesMs :: integer()}, env()) ->
-          {leader(), out()}.
+-spec start(ballot(), {position(), weft_names_strong_table:table(), ServesMs :: integer()},
+            env()) -> {leader(), out()}.
 start(Ballot, {{_, No} = Position, Table, ServesMs}, #{now_ms := NowMs} = Env) ->
     Leader = #leader{ballot = Ballot, no = No, table = Table, since_ms = NowMs, moved_ms = NowMs,
                      serves_ms = ServesMs, confirmed_ms = NowMs, sent_ms = NowMs},

@@ -164,8 +164,8 @@ steps_down(#replica{role = {leading, Leader}} = Replica, Env) ->
 steps_down(Replica, Env) ->
     {waits(Replica#replica{role = follower, leader = none}, Env), []}.
 
-%% The position stays: what this home acknowledged binds its vote, also when it is no member any more
-%% for all but some that do not know it yet.
+%% The position stays: what this home acknowledged binds its vote, also when it is no member any
+%% more for all but some that do not know it yet.
 forgets(Replica0, Env) ->
     {Replica, Out} = steps_down(Replica0, Env),
     {Replica#replica{table = none}, Out}.
@@ -254,8 +254,8 @@ leads(Ballot, ServesMs, #replica{position = Position, table = Table} = Replica,
         Replica#replica{leader = Self}).
 
 %% Tokens go on from one founding to the next: a later life has a greater number.
-founded(Ballot, Members, Replica, #{now_ms := NowMs, self := {_, Life}, options := Options} = Env) ->
-    #{lease_ms := LeaseMs, margin_ms := MarginMs} = Options,
+founded(Ballot, Members, Replica, #{now_ms := NowMs, self := {_, Life}} = Env) ->
+    #{options := #{lease_ms := LeaseMs, margin_ms := MarginMs}} = Env,
     leads(Ballot, NowMs + LeaseMs + MarginMs,
           Replica#replica{promised = Ballot, position = {{0, none, 0}, Life},
                           table = weft_names_strong_table:new(lists:sort(Members))}, Env).

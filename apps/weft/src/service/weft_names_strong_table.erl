@@ -8,8 +8,8 @@
 %% earlier one had, and one that names a lease which is not known is stale as well. So after the
 %% homes lost their memory nobody can go on with what he held before.
 %%
-%% A token is the number of the operation that registered the name or changed its entry, so for each name tokens only
-%% grow, whoever the owner is.
+%% A token is the number of the operation that registered the name or changed its entry, so for
+%% each name tokens only grow, whoever the owner is.
 -module(weft_names_strong_table).
 
 -export([new/1, run/3, members/1, find/2, owners/1, digest/4, count/1, names/1]).

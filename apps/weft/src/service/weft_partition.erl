@@ -2,10 +2,10 @@
 %% @doc What this node does when it finds itself in the smaller part of a cluster: the one place for
 %% that decision.
 %%
-%% A node is in the `majority' if it is connected with more than half of the nodes that count, itself
-%% included. Those are the configuration key `partition_nodes', or else the voters of all strong
-%% scopes of this node. Without either nobody can say, and the side is `unknown'. A change counts
-%% once it has lasted for `partition_grace_ms'.
+%% A node is in the `majority' if it is connected with more than half of the nodes that count,
+%% itself included. Those are the configuration key `partition_nodes', or else the voters of all
+%% strong scopes of this node. Without either nobody can say, and the side is `unknown'. A change
+%% counts once it has lasted for `partition_grace_ms'.
 %%
 %% The key `partition_policy' says what follows: `stay', nothing (strong names and singletons refuse
 %% and stop by themselves, see `weft_names_strong'); `pause_minority', the applications in
@@ -135,7 +135,8 @@ changed(Side, State) ->
     Info = #{reachable => Reachable, unreachable => Unreachable},
     Policy = weft_config:get(partition_policy),
     Side =:= minority andalso
-        ?LOG_WARNING(#{weft => ?MODULE, side => Side, policy => Policy, unreachable => Unreachable}),
+        ?LOG_WARNING(#{weft => ?MODULE, side => Side, policy => Policy,
+                       unreachable => Unreachable}),
     lists:foreach(fun(Pid) -> Pid ! {weft_partition, Side, Info} end,
                   maps:values(State#partition.subscribers)),
     follow(Policy, Side, Info, State).

@@ -1,17 +1,18 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc A process that runs once in the cluster, where a quorum of a strong scope is: started on every
-%% node that may run it, it runs on the one that holds its name, and moves when that ends.
+%% @doc A process that runs once in the cluster, where a quorum of a strong scope is: started on
+%% every node that may run it, it runs on the one that holds its name, and moves when that ends.
 %%
-%% Put child_spec/3 under a supervisor of each such node. This process competes for the name; where it
-%% wins, it calls the start function (which links, like `start_link'), and the name is then that of
-%% the child: `{via, weft_names, {Scope, Name}}' reaches it. When the node loses the lease, the child
-%% is killed (it can not be asked any more to end in good order, since somebody else is about to
-%% start), and this process competes again. When the child ends by itself, this process ends with
-%% the same reason; its supervisor decides what follows, and another node may win meanwhile.
+%% Put child_spec/3 under a supervisor of each such node. This process competes for the name;
+%% where it wins, it calls the start function (which links, like `start_link'), and the name is
+%% then that of the child: `{via, weft_names, {Scope, Name}}' reaches it. When the node loses the
+%% lease, the child is killed (it can not be asked any more to end in good order, since somebody
+%% else is about to start), and this process competes again. When the child ends by itself, this
+%% process ends with the same reason; its supervisor decides what follows, and another node may
+%% win meanwhile.
 %%
-%% Two children may overlap only if one is stopped together with its whole node (SIGSTOP, a suspended
-%% machine) and runs on for an instant before it is killed. What must not happen twice even then
-%% should carry the token (token/1), which is greater for each holder.
+%% Two children may overlap only if one is stopped together with its whole node (SIGSTOP, a
+%% suspended machine) and runs on for an instant before it is killed. What must not happen twice
+%% even then should carry the token (token/1), which is greater for each holder.
 %%
 %% Not here: handing state over.
 -module(weft_singleton).
@@ -27,8 +28,8 @@
 
 -type name() :: {weft_names:scope(), Name :: term()}.
 -type options() :: #{retry_ms => pos_integer(), shutdown_ms => pos_integer()}.
-%% `retry_ms' (1000): how often a node that waits looks whether the name is free, beside watching the
-%% holder. `shutdown_ms' (5000): what the child gets to end in good order when this process is
+%% `retry_ms' (1000): how often a node that waits looks whether the name is free, beside watching
+%% the holder. `shutdown_ms' (5000): what the child gets to end in good order when this process is
 %% stopped.
 
 -record(singleton, {
