@@ -60,8 +60,8 @@ schema() ->
      {channels, #{}, fun(_) -> true end, "a map from names to maps of options"},
      {pins, #{}, fun(_) -> true end, "a map from registered names to channels"},
      {broadcast, #{}, fun(_) -> true end, "a map of options"},
-     {groups, #{}, fun is_groups/1, "a map from group names (but undefined, no_group, all and "
-      "cluster) to lists of nodes"},
+     {groups, #{}, fun is_groups/1, "a map from group names (but undefined, no_group, all, cluster "
+      "and weft_bridge) to lists of nodes"},
      {groups_file, undefined, fun(Path) -> Path =:= undefined orelse is_name(Path) end,
       "the path of a file"},
      {group_names, #{}, fun is_map/1, "a map of options of a scope of names"},
@@ -180,7 +180,7 @@ is_name(Value) ->
 
 is_groups(Groups) ->
     is_map(Groups)
-        andalso maps:with([undefined, no_group, all, cluster], Groups) =:= #{}
+        andalso maps:with([undefined, no_group, all, cluster, weft_bridge], Groups) =:= #{}
         andalso lists:all(fun(Nodes) -> is_list(Nodes) andalso lists:all(fun is_atom/1, Nodes) end,
                           maps:values(Groups)).
 

@@ -20,6 +20,9 @@ what_may_not_be_done_is_an_error_and_changes_nothing_test_() ->
      || {Change, Error} <-
             [{{create, undefined, [?SELF]}, reserved_name},
              {{create, no_group, [?SELF]}, reserved_name},
+             {{create, weft_bridge, [?SELF]}, reserved_name},
+             {{create, {g, self()}, [?SELF]}, bad_name},
+             {{create, #{g => [make_ref()]}, [?SELF]}, bad_name},
              {{create, mine, [?SELF]}, {name_in_use, [?SELF, 'b@h']}},
              {{create, theirs, [?SELF]}, {name_in_use, ['b@h', 'c@h']}},
              {{create, lists:seq(1, 300), [?SELF]}, name_too_long},

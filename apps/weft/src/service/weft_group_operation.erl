@@ -12,7 +12,7 @@
 -define(MEMBERS_MAX, 10000).
 -define(NAME_BYTES_MAX, 256).
 %% Words that mean something else where a group is named.
--define(RESERVED, [undefined, no_group, all, cluster]).
+-define(RESERVED, [undefined, no_group, all, cluster, weft_bridge]).
 
 -type name() :: weft_group_table:name().
 -type change() :: {create | add | remove, name(), [weft_core:node_id()]}
