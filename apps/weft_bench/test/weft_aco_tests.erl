@@ -91,6 +91,18 @@ kill(Kills) ->
         end
     end.
 
+what_fails_each_time_is_told_at_last_test_() ->
+    {timeout, 120,
+     fun() ->
+         %% Each failure is an error report.
+         #{level := Level} = logger:get_primary_config(),
+         ok = logger:set_primary_config(level, none),
+         Result = run(#{version => gr, degree => 2, names => local, problem => #{}}),
+         ok = logger:set_primary_config(level, Level),
+         {error, Text} = Result,
+         ?assertNotEqual(nomatch, string:find(Text, "function_clause"))
+     end}.
+
 without_names_a_loss_is_told_test() ->
     Self = self(),
     spawn_link(fun() -> Self ! run(#{version => tl, colonies => 1, rounds => 1000000}) end),
@@ -116,6 +128,9 @@ bad_options_are_told_test_() ->
                             {#{version => ml, degree => 1}, "degree above 1"},
                             {#{version => ml, degree => 4}, "need 17"},
                             {#{version => gr, degree => 2}, "have names"},
+                            {#{version => tl, colonies => 1, ants => 0}, "ants is 0"},
+                            {#{version => tl, colonies => 1, rounds => x}, "rounds is x"},
+                            {#{version => tl, colonies => 1, heuristic => tea}, "mdd, edd or au"},
                             {#{version => ml, degree => 2, names => local}, "none"}]].
 
 text(Options) ->

@@ -43,11 +43,19 @@
 plan(#{version := Version, problem := _} = Options, Nodes) ->
     #{names := Names} = All = maps:merge(?DEFAULTS, Options),
     Settings = All#{run => erlang:unique_integer([positive])},
-    case (Version =:= gr orelse Version =:= sr) =:= (Names =/= none) of
-        true -> with_tree(tree(All, Nodes), Settings);
-        false -> {error, io_lib:format("version ~s with names ~0p: gr and sr have names, tl and ml "
-                                       "none", [Version, Names])}
+    case {bad(All), (Version =:= gr orelse Version =:= sr) =:= (Names =/= none)} of
+        {[], true} -> with_tree(tree(All, Nodes), Settings);
+        {[], false} -> {error, io_lib:format("version ~s with names ~0p: gr and sr have names, tl "
+                                             "and ml none", [Version, Names])};
+        {[Text | _], _} -> {error, Text}
     end.
+
+bad(#{heuristic := Heuristic} = Options) ->
+    [io_lib:format("~s is ~0p: it must be a number above 0", [Key, Value])
+     || Key <- [ants, rounds, iterations, repeat], Value <- [map_get(Key, Options)],
+        not is_integer(Value) orelse Value < 1]
+        ++ [io_lib:format("heuristic is ~0p: it must be mdd, edd or au", [Heuristic])
+            || not lists:member(Heuristic, [mdd, edd, au])].
 
 tree(#{version := tl, colonies := Count}, [Master | _] = Nodes) when Count > 0 ->
     case Count =< length(Nodes) of

@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc The children of a process of the tree, as a value of that process: starts them, sends them
 %% rounds, gathers their reports, and, if names are used, puts a new one in the place of one that is
-%% lost. A child whose node is gone is given up, and the round is done without it.
+%% lost. A child whose node is gone is given up, and the round is done without it. If too many are
+%% lost in one round the parent ends, too.
 %%
 %% Who takes the place of another parent finds the children of that one by their names. Those that
 %% are not there are started.
@@ -26,6 +27,8 @@
 
 -define(NO_COUNTS, #{messages => 0, restarts => 0, given_up => 0}).
 -define(STOP_MS, 10000).
+%% In a round.
+-define(RESTARTS_MAX, 50).
 
 %% @doc Starts children, or looks for those that another parent has started.
 -spec new([weft_aco_tree:process()], weft_aco:settings(), started | found) -> children().
@@ -84,8 +87,8 @@ handle({report, Path, Round, Best, Counts}, #children{round = Round, left = Left
     next(report(Path, Best, Counts, count(messages, Children)));
 handle({'DOWN', Monitor, process, Pid, Why}, #children{monitors = Monitors} = Children)
   when is_map_key(Monitor, Monitors) ->
-    #children{left = Left, settings = #{names := Names}} = Children,
-    Names =/= none orelse weft_bench_program:lost(Pid, Why),
+    can_replace(Why, Children) orelse weft_bench_program:lost(Pid, Why),
+    #children{left = Left} = Children,
     {Path, Others} = maps:take(Monitor, Monitors),
     After = replaced(Path, Pid, Why, Children#children{monitors = Others}),
     case is_map_key(Path, Left) of
@@ -104,17 +107,30 @@ report(Path, Best, Counts, #children{left = Left, best = Known, counts = Own} = 
         #{Path := More} -> Better#children{left = Left#{Path := More - 1}}
     end.
 
+%% A child that has given up has tried often enough.
+can_replace({lost, _Node, _Why}, _Children) ->
+    false;
+can_replace(_Why, #children{settings = #{names := Names}, counts = #{restarts := Restarts}}) ->
+    Names =/= none andalso Restarts < ?RESTARTS_MAX.
+
 %% A process that could not be started on its node is one of this node.
 replaced(Path, Pid, Why, #children{processes = Processes, settings = Settings} = Children) ->
     #{node := Node} = Process = map_get(Path, Processes),
     case Why =:= noconnection orelse node(Pid) =/= Node of
         true -> given_up(Path, Children);
         false ->
-            Again = add(start(Process, Settings, found), Process, count(restarts, Children)),
+            Again = add(another(Pid, Process, Settings), Process, count(restarts, Children)),
             case is_map_key(Path, Children#children.left) of
                 true -> send_round(Path, Again);
                 false -> Again
             end
+    end.
+
+%% The parent before this one may have started it already. A name may be that of the lost one yet.
+another(Lost, Process, Settings) ->
+    case found(found, Process, Settings) of
+        Lost -> start(Process, Settings, found);
+        Other -> Other
     end.
 
 given_up(Path, #children{processes = Processes, pids = Pids, left = Left} = Children) ->
