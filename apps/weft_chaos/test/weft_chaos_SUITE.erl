@@ -1,0 +1,114 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Schedules on real nodes: what is done, what heals, what is refused.
+-module(weft_chaos_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-export([suite/0, all/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2,
+         end_per_testcase/2]).
+-export([a_cut_heals_by_itself/1, faults_of_a_schedule/1, a_crash_and_a_start/1,
+         stopped_is_healed/1, refused_unless_enabled/1]).
+-export([starter/1]).
+
+suite() -> [{timetrap, {minutes, 3}}].
+
+all() ->
+    [a_cut_heals_by_itself, faults_of_a_schedule, a_crash_and_a_start, stopped_is_healed,
+     refused_unless_enabled].
+
+init_per_suite(Config) ->
+    [{epmd, weft_test_nodes:start_epmd()} | Config].
+
+end_per_suite(Config) ->
+    weft_test_nodes:stop_epmd(?config(epmd, Config)).
+
+init_per_testcase(_Case, Config) ->
+    [{place, #{epmd => ?config(epmd, Config), dir => ?config(priv_dir, Config)}} | Config].
+
+end_per_testcase(_Case, _Config) ->
+    weft_test_nodes:stop_all().
+
+%% Three nodes in a mesh; the schedule is run by the third.
+mesh(Config, Enabled) ->
+    Options = #{config => [{faults, true}], args => ["-pa", weft_test_nodes:ebin(weft_chaos), "-pa",
+                                                     weft_test_nodes:ebin(?MODULE)]},
+    Refs = [weft_test_nodes:start(Name, Options, ?config(place, Config)) || Name <- [a, b, c]],
+    [weft_test_nodes:call(Ref, application, set_env, [weft_chaos, enabled, Enabled])
+     || Ref <- Refs],
+    Names = [maps:get(node, Ref) || Ref <- Refs],
+    [true = weft_test_nodes:call(From, net_kernel, connect_node, [To])
+     || From <- Refs, To <- Names, To =/= maps:get(node, From)],
+    {Refs, Names}.
+
+call(Ref, Function, Arguments) ->
+    weft_test_nodes:call(Ref, weft_chaos, Function, Arguments).
+
+%% The one who asked for it is gone; the cut ends all the same.
+a_cut_heals_by_itself(Config) ->
+    {[A, _, C], [NodeA, NodeB, _]} = mesh(Config, true),
+    {ok, _} = call(C, start, [[{0, {cut, NodeA, NodeB, 1500}}], #{}]),
+    weft_test_nodes:until(fun() -> cuts(A) =:= [NodeB] end),
+    ok = weft_test_nodes:kill(C),
+    weft_test_nodes:until(fun() -> cuts(A) =:= [] end),
+    weft_test_nodes:until(fun() ->
+                                  weft_test_nodes:call(A, net_adm, ping, [NodeB]) =:= pong
+                          end).
+
+cuts(Ref) -> weft_test_nodes:call(Ref, weft_fault, cuts, []).
+
+faults_of_a_schedule(Config) ->
+    {[A, _, C], [NodeA, NodeB, NodeC]} = mesh(Config, true),
+    Schedule = [{0, {break, NodeA, NodeB}}, {50, {delay, NodeA, NodeC, 1, 5, 300}},
+                {100, {pause, NodeB, 300}}, {200, {partition, [[NodeA], [NodeB]], 500}},
+                {900, {kill, NodeA, #{apps => [no_such_application]}}}],
+    {ok, #{done := Done, failed := Failed}} = call(C, run, [Schedule]),
+    ?assertEqual([break, cut, delay, pause],
+                 lists:sort([element(1, Verb) || {_, Verb, _} <- Done])),
+    ?assertMatch([{_, {kill, NodeA, _}, _}], Failed),
+    ?assertEqual([], cuts(A)),
+    ?assertMatch(#{schedule := none, faults_here := []}, call(A, status, [])),
+    weft_test_nodes:until(fun() ->
+                                  weft_test_nodes:call(A, net_adm, ping, [NodeB]) =:= pong
+                          end).
+
+a_crash_and_a_start(Config) ->
+    {[_, _, C], [NodeA, NodeB, _]} = mesh(Config, true),
+    {ok, #{done := [{_, {crash, NodeA}, _}], failed := [{_, {start, NodeA}, Text}]}} =
+        call(C, run, [[{0, {crash, NodeA}}, {500, {start, NodeA}}]]),
+    ?assertMatch({_, _}, binary:match(list_to_binary(Text), <<"start">>)),
+    weft_test_nodes:until(fun() ->
+                                  not lists:member(NodeA, weft_test_nodes:call(C, erlang, nodes,
+                                                                               []))
+                          end),
+    ?assert(lists:member(NodeB, weft_test_nodes:call(C, erlang, nodes, []))),
+    {ok, #{done := [{_, {start, NodeA}, _}], failed := []}} =
+        call(C, run, [[{0, {start, NodeA}}], #{start => fun weft_chaos_SUITE:starter/1}]),
+    ?assertEqual(NodeA, weft_test_nodes:call(C, persistent_term, get, [?MODULE])).
+
+%% @doc How a node is started is up to whoever runs the schedule; this one only writes it down.
+-spec starter(node()) -> ok.
+starter(Node) -> persistent_term:put(?MODULE, Node).
+
+stopped_is_healed(Config) ->
+    {[A, _, C], [NodeA, NodeB, _]} = mesh(Config, true),
+    {ok, _} = call(C, start, [[{0, {cut, NodeA, NodeB, 60000}}], #{}]),
+    weft_test_nodes:until(fun() -> cuts(A) =:= [NodeB] end),
+    ?assertMatch({error, _}, call(C, start, [[{0, heal_all}], #{}])),
+    weft_test_nodes:until(fun() ->
+                                  #{schedule := Schedule} = call(C, status, []),
+                                  maps:with([done, to_come], Schedule) =:= #{done => 1,
+                                                                             to_come => 0}
+                          end),
+    ok = call(C, stop, []),
+    ?assertEqual([], cuts(A)),
+    ?assertEqual({error, not_running}, call(C, stop, [])).
+
+refused_unless_enabled(Config) ->
+    {[A, _, C], [NodeA, NodeB, _]} = mesh(Config, false),
+    {ok, #{done := [], failed := [{_, {cut, NodeA, NodeB, _}, Text}]}} =
+        call(C, run, [[{0, {cut, NodeA, NodeB, 500}}]]),
+    ?assertMatch({_, _}, binary:match(list_to_binary(Text), <<"enabled">>)),
+    ?assertEqual([], cuts(A)),
+    {error, Wrong} = call(C, run, [[{0, {explode, NodeA}}]]),
+    ?assertMatch({_, _}, binary:match(list_to_binary(Wrong), <<"explode">>)).

@@ -1,0 +1,111 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(weft_chaos_monkey_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-behaviour(application).
+-behaviour(supervisor).
+-export([start/2, stop/1, init/1]).
+-export([worker/1]).
+
+%% --- an application with three workers --------------------------------------------------------
+
+start(_Type, []) -> supervisor:start_link(?MODULE, []).
+stop(_State) -> ok.
+
+init([]) ->
+    {ok, {#{intensity => 100, period => 1},
+          [#{id => Id, start => {?MODULE, worker, [Id]}} || Id <- [one, two, three]]}}.
+
+worker(Id) ->
+    {ok, proc_lib:spawn_link(fun() ->
+                                     true = register(Id, self()),
+                                     receive stop -> ok end
+                             end)}.
+
+with_application(Test) ->
+    ok = application:load({application, monkey_test,
+                           [{vsn, "1"}, {applications, [kernel]}, {modules, []},
+                            {registered, []}, {mod, {?MODULE, []}}]}),
+    ok = application:set_env(weft_chaos, enabled, true),
+    %% Supervisors report each kill.
+    #{level := Level} = logger:get_primary_config(),
+    ok = logger:set_primary_config(level, none),
+    ok = application:start(monkey_test),
+    try
+        until(fun() -> length(named()) =:= 3 end),
+        Test()
+    after
+        _ = application:stop(monkey_test),
+        ok = application:unload(monkey_test),
+        ok = application:unset_env(weft_chaos, enabled),
+        ok = logger:set_primary_config(level, Level)
+    end.
+
+named() -> [Name || Name <- [one, two, three], is_pid(whereis(Name))].
+
+until(Condition) -> until(Condition, erlang:monotonic_time(millisecond) + 10000).
+
+until(Condition, Deadline) ->
+    case Condition() of
+        true -> ok;
+        false ->
+            true = erlang:monotonic_time(millisecond) < Deadline,
+            receive after 5 -> until(Condition, Deadline) end
+    end.
+
+%% --- tests ------------------------------------------------------------------------------------
+
+monkey_test_() ->
+    [{Name, {timeout, 60, fun() -> with_application(Test) end}}
+     || {Name, Test} <- [{"only workers", fun only_workers/0}, {"weights", fun weights/0},
+                         {"again and again", fun again_and_again/0},
+                         {"bad options", fun bad_options/0}]].
+
+%% Not the supervisor, nothing of the system, nothing of OTP.
+only_workers() ->
+    ?assertEqual(lists:sort([whereis(Name) || Name <- [one, two, three]]),
+                 lists:sort(weft_chaos_monkey:candidates(#{apps => [monkey_test]}))),
+    ?assertEqual([], weft_chaos_monkey:candidates(#{apps => [kernel]})),
+    Any = weft_chaos_monkey:candidates(#{apps => all}),
+    [?assertNot(lists:member(whereis(Name), Any))
+     || Name <- [init, code_server, logger, kernel_sup, application_controller, erl_prim_loader],
+        is_pid(whereis(Name))],
+    ?assertEqual([whereis(two)],
+                 weft_chaos_monkey:candidates(#{apps => [monkey_test], spare => [one, three]})),
+    {ok, #{name := Name, pid := Pid}} = weft_chaos:kill(#{apps => [monkey_test]}),
+    ?assert(lists:member(Name, [one, two, three])),
+    until(fun() -> is_pid(whereis(Name)) andalso whereis(Name) =/= Pid end).
+
+%% Drawn by their weight; a kind that has nobody is left out.
+weights() ->
+    Options = #{apps => [monkey_test], weights => [{{registered, one}, 9}, {{registered, two}, 1},
+                                                   {{registered, nobody}, 100}]},
+    Names = [begin
+                 until(fun() -> length(named()) =:= 3 end),
+                 {ok, #{name := Name}} = weft_chaos:kill(Options),
+                 until(fun() -> length(named()) =:= 3 end),
+                 Name
+             end || _ <- lists:seq(1, 60)],
+    Ones = length([one || one <- Names]),
+    ?assert(Ones > 30 andalso not lists:member(three, Names)),
+    ?assertMatch({error, _}, weft_chaos:kill(#{apps => [monkey_test],
+                                               weights => [{{registered, nobody}, 1}]})).
+
+again_and_again() ->
+    {ok, _} = weft_chaos:on(#{ms => 10, apps => [monkey_test]}),
+    ?assertMatch({error, _}, weft_chaos:on(#{})),
+    until(fun() -> maps:get(count, weft_chaos_monkey:status()) >= 5 end),
+    #{last := [#{application := monkey_test} | _]} = weft_chaos_monkey:status(),
+    ok = weft_chaos:off(),
+    ?assertEqual({error, not_running}, weft_chaos:off()).
+
+bad_options() ->
+    [?assertMatch({error, _}, weft_chaos:kill(Wrong))
+     || Wrong <- [#{ms => 0}, #{apps => everything}, #{weights => []}, #{colour => red},
+                  #{weights => [{{shoe_size, 43}, 1}]}]].
+
+off_unless_enabled_test() ->
+    ?assertMatch({error, _}, weft_chaos:kill()),
+    ?assertMatch({error, _}, weft_chaos:on(#{})),
+    ?assertMatch({error, _}, weft_chaos_agent:do({crash, node()})).
