@@ -360,8 +360,8 @@ fill_up(Fair) ->
         false -> fill_up(add_frame(weft_test_frames:whole(1, 1, 17000), #{}, Fair))
     end.
 
-%% Nothing may go ahead of a frame that is `ordered', so more would only wait, and who sends too much
-%% would not be stopped.
+%% Nothing may go ahead of a frame that is `ordered', so more would only wait, and who sends too
+%% much would not be stopped.
 it_is_full_behind_what_holds_up_all_test() ->
     Waiting = add_frame(weft_test_frames:whole(1, 1, 17000), #{},
                         weft_fair_queue_core:new(64 * ?MIB)),

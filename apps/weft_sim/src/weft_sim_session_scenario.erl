@@ -4,8 +4,8 @@
 %% started.
 %%
 %% Faults happen for six seconds. Once the last broken lane must have been noticed (3 s), dialled
-%% and used again, messages of a small sender are timed, while the others go on beside it; then all that
-%% was sent has time to be delivered.
+%% and used again, messages of a small sender are timed, while the others go on beside it; then all
+%% that was sent has time to be delivered.
 -module(weft_sim_session_scenario).
 
 -export([build/2]).

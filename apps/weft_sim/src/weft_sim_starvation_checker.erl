@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Invariant: beside senders without end, a small message of another sender takes no longer
-%% than what may be under way before it takes on the slowest lane: the window, what express may go beyond
-%% it, and a buffer; and the session goes on after faults, or it would take longer.
+%% than what may be under way before it takes on the slowest lane: the window, what express may go
+%% beyond it, and a buffer; and the session goes on after faults, or it would take longer.
 %%
 %% Options: `nodes', the ends; `bytes_per_ms' of the slowest lane.
 -module(weft_sim_starvation_checker).

@@ -309,9 +309,9 @@ lane_ready(_Socket, Stream) ->
     Stream.
 
 %% What was under way on a lost lane is repeated on the others, together with all that is not
-%% acknowledged: the receiver drops what it has. For a moment before a new lane came up, the peer may
-%% have had none, though we always had one: then it has forgotten the path, and waits for us to open
-%% another. A tick on the new lane finds out; it would be closed.
+%% acknowledged: the receiver drops what it has. For a moment before a new lane came up, the peer
+%% may have had none, though we always had one: then it has forgotten the path, and waits for us to
+%% open another. A tick on the new lane finds out; it would be closed.
 lanes_changed(Lanes, #stream{path = #path{label = Label, idle = Idle, busy = Busy} = Path,
                              out = Out0, repairs = Repairs} = Stream) ->
     New = Lanes -- (Idle ++ Busy),
