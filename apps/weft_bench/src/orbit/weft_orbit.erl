@@ -5,7 +5,8 @@
 %%
 %% Distributed: the workers of all nodes send vertices to each other. Grouped: the nodes are cut
 %% into groups, vertices leave a group through gateways on its first node, and no node talks to
-%% nodes of other groups but these. The run is over when all credit is back (`weft_orbit_credit').
+%% nodes of other groups but these. Nodes are connected before anything is timed. The run is over
+%% when all credit is back (`weft_orbit_credit').
 %%
 %% Each vertex is received once for each edge that leads to it, and the first one once more: so many
 %% vertices are received as 1 + size of the orbit x generators, which check/1 holds against the
@@ -33,6 +34,7 @@ start(#{gateways := 0, groups := [Group]} = Plan) ->
                || Node <- Nodes, _ <- lists:seq(1, PerNode)],
     Routes = {routes, weft_orbit_routes:new(Group, Workers, GroupOf, #{})},
     lists:foreach(fun(Worker) -> Worker ! Routes end, Workers),
+    lists:foreach(fun ready/1, Workers),
     #state{plan = Plan, is_grouped = false, processes = Workers};
 start(#{groups := Groups} = Plan) ->
     process_flag(trap_exit, true),
@@ -48,9 +50,9 @@ gateways(Submaster) ->
         {'EXIT', Pid, Why} -> weft_bench_program:lost(Pid, Why)
     end.
 
-ready(Submaster) ->
+ready(Process) ->
     receive
-        {ready, Submaster} -> ok;
+        {ready, Process} -> ok;
         {'EXIT', Pid, Why} -> weft_bench_program:lost(Pid, Why)
     end.
 

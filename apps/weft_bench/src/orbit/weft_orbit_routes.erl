@@ -4,7 +4,7 @@
 %% of those of the owner's group. So a vertex takes one hop within a group, and three between two.
 -module(weft_orbit_routes).
 
--export([new/4, next/2]).
+-export([new/4, next/2, open/1]).
 -export_type([routes/0, gateways/0]).
 
 -type gateways() :: #{Group :: pos_integer() => tuple()}.
@@ -27,3 +27,13 @@ next(Worker, {#{number := Own, first := First}, Workers, GroupOf, Gateways}) ->
             Of = map_get(Other, Gateways),
             element(Worker rem tuple_size(Of) + 1, Of)
     end.
+
+%% @doc Connects this node with all that are next on some way.
+-spec open(routes()) -> ok.
+open({_, Workers, _, Gateways}) ->
+    Others = case Gateways of
+                 Gateway when is_pid(Gateway) -> [Gateway];
+                 _ -> lists:append([tuple_to_list(Of) || Of <- maps:values(Gateways)])
+             end,
+    Nodes = lists:usort([node(Pid) || Pid <- tuple_to_list(Workers) ++ Others]),
+    lists:foreach(fun net_kernel:connect_node/1, Nodes -- [node()]).

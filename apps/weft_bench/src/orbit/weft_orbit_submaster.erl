@@ -7,7 +7,7 @@
 %% {report, From} is answered with {report, Self, [Report]} once all workers have reported.
 -module(weft_orbit_submaster).
 
--export([start/3, init/3, gateway/1]).
+-export([start/3, init/3, gateway/2]).
 
 %% @doc Starts it on the head of the group, linked to the caller, who is the master.
 -spec start(weft_orbit_plan:group(), weft_orbit_plan:plan(), Master :: pid()) -> pid().
@@ -20,7 +20,7 @@ init(#{number := Number, nodes := Nodes} = Group, Plan, Master) ->
     #{workers := PerNode, gateways := Count, group_of := GroupOf} = Plan,
     Workers = [weft_orbit_worker:start(Node, Plan, self())
                || Node <- Nodes, _ <- lists:seq(1, PerNode)],
-    Gateways = [spawn_opt(?MODULE, gateway, [Plan], [link, {priority, high}])
+    Gateways = [spawn_opt(?MODULE, gateway, [Plan, self()], [link, {priority, high}])
                 || _ <- lists:seq(1, Count)],
     Master ! {gateways, self(), Number, Gateways},
     receive
@@ -29,6 +29,7 @@ init(#{number := Number, nodes := Nodes} = Group, Plan, Master) ->
             lists:foreach(fun(Gateway) -> Gateway ! Routes(All) end, Gateways),
             lists:foreach(fun({Worker, Gateway}) -> Worker ! Routes(Gateway) end,
                           dealt(Workers, Gateways, Gateways)),
+            [receive {ready, Pid} -> ok end || Pid <- Workers ++ Gateways],
             Master ! {ready, self()},
             loop(Group, Workers, Gateways, Master)
     end.
@@ -56,9 +57,14 @@ gather(Processes) ->
     [receive {report, Process, Report} -> Report end || Process <- Processes].
 
 %% @private
--spec gateway(weft_orbit_plan:plan()) -> ok.
-gateway(Plan) ->
-    receive {routes, Routes} -> gateway(Plan, Routes, 0) end.
+-spec gateway(weft_orbit_plan:plan(), Home :: pid()) -> ok.
+gateway(Plan, Home) ->
+    receive
+        {routes, Routes} ->
+            ok = weft_orbit_routes:open(Routes),
+            Home ! {ready, self()},
+            gateway(Plan, Routes, 0)
+    end.
 
 gateway(Plan, Routes, Sent) ->
     receive

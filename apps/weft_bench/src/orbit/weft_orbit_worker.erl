@@ -3,8 +3,8 @@
 %% entered, and its images are sent to their owners, each with a part of the credit that the worker
 %% holds. What is left of that goes back to `Home' when there is nothing to do.
 %%
-%% Messages: {routes, Routes} comes first; {vertex, X, Slot, CreditPart}; {report, From} is answered
-%% with {report, Self, Report} and ends the worker.
+%% Messages: {routes, Routes} comes first and is answered with {ready, Self}; then {vertex, X, Slot,
+%% CreditPart}; {report, From} is answered with {report, Self, Report} and ends the worker.
 -module(weft_orbit_worker).
 
 -export([start/3, init/2]).
@@ -30,7 +30,10 @@ start(Node, Plan, Home) ->
 -spec init(weft_orbit_plan:plan(), Home :: pid()) -> ok.
 init(Plan, Home) ->
     receive
-        {routes, Routes} -> loop(#state{plan = Plan, home = Home, routes = Routes})
+        {routes, Routes} ->
+            ok = weft_orbit_routes:open(Routes),
+            Home ! {ready, self()},
+            loop(#state{plan = Plan, home = Home, routes = Routes})
     end.
 
 loop(#state{plan = #{idle_ms := IdleMs}, credit = Credit, home = Home} = State) ->
