@@ -26,13 +26,13 @@ start(Handle, Names, Dir, Count) ->
 
 user(N) -> list_to_atom("user_" ++ integer_to_list(N)).
 
-%% @doc Ends the users after what they are at, and waits for it.
+%% @doc The users ask no more after what they are at, which is waited for. They keep what they have:
+%% those on other nodes still look.
 -spec stop() -> ok.
 stop() ->
     Users = [Pid || N <- lists:seq(1, 9), Pid <- [whereis(user(N))], is_pid(Pid)],
-    Monitors = [{monitor(process, Pid), Pid ! stop} || Pid <- Users],
-    [receive {'DOWN', Ref, process, _, _} -> ok end || {Ref, stop} <- Monitors],
-    ok.
+    lists:foreach(fun(Pid) -> Pid ! {stop, self()} end, Users),
+    lists:foreach(fun(Pid) -> receive {stopped, Pid} -> ok end end, Users).
 
 %% @doc What all users of all nodes wrote in Dir, as `weft_sim_name_history' has it.
 -spec events(Dir :: file:filename()) -> [{Us :: integer(), node(), term()}].
@@ -56,7 +56,9 @@ now_us() -> os:perf_counter(microsecond).
 loop(State0) ->
     PauseMs = rand:uniform(60),
     receive
-        stop -> ok;
+        {stop, From} ->
+            From ! {stopped, self()},
+            receive after infinity -> ok end;
         {lost, Us, Name, Pid} ->
             ok = note(Us, {lost, Name, Pid}, State0),
             loop(dropped(Pid, State0))
