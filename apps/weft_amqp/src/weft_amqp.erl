@@ -48,18 +48,19 @@ child_spec(Options) ->
 status() ->
     weft_amqp_broker:status().
 
-%% @doc A lane to a node, not authenticated yet. Errors: broker_down, broker_blocked, no_such_node
-%% (it has not announced itself, or no longer does).
+%% @doc A lane to a node, not authenticated yet. Errors: broker_down, broker_blocked, not_at_broker
+%% (the node has not announced itself, or no longer does), no_such_node (it has said that it stops).
 -spec connect(node()) -> {ok, weft_tunnel:connection()} | {error, term()}.
 connect(Node) ->
     case {weft_amqp_lanes:own(), weft_amqp_lanes:queue(Node)} of
+        {{up, _}, {ok, gone}} -> {error, no_such_node};
+        {{up, _}, error} -> {error, not_at_broker};
         {{up, Own}, {ok, Queue}} ->
             Id = weft_random:bytes(16),
             case weft_amqp_lane:start(dialer, Own#{id => Id, queue => Queue}) of
                 {ok, Lane} -> {ok, weft_amqp_lane:connection(Lane)};
                 {error, Reason} -> {error, Reason}
             end;
-        {{up, _}, error} -> {error, no_such_node};
         {{blocked, _}, _} -> {error, broker_blocked};
         {down, _} -> {error, broker_down}
     end.

@@ -40,10 +40,20 @@ decode(_Key, _) ->
 decode_body(<<Code, Incarnation:64, Stamp:64, IntervalMs:32, Size:16, Name:Size/binary,
               Queue/binary>>)
   when Code =< 2, Size > 0, Size =< 1020, byte_size(Queue) > 0, byte_size(Queue) =< 255 ->
-    {ok, #{what => what(Code), name => Name, incarnation => Incarnation, stamp => Stamp,
-           interval_ms => IntervalMs, queue => Queue}};
+    case is_name(Name) of
+        true -> {ok, #{what => what(Code), name => Name, incarnation => Incarnation,
+                       stamp => Stamp, interval_ms => IntervalMs, queue => Queue}};
+        false -> {error, forged}
+    end;
 decode_body(_) ->
     {error, forged}.
+
+%% It will be made an atom.
+is_name(Name) ->
+    case unicode:characters_to_list(Name) of
+        Characters when is_list(Characters) -> length(Characters) =< 255;
+        _ -> false
+    end.
 
 code(here) -> 0;
 code(hello) -> 1;

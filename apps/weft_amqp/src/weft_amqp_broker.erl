@@ -194,8 +194,11 @@ effect({moved, Name, Queue}, Broker) ->
     Broker;
 effect({gone, Name}, Broker) ->
     Node = binary_to_atom(Name),
-    weft_amqp_lanes:delete_queue(Node),
+    weft_amqp_lanes:set_queue(Node, gone),
     weft_links:break(Node),
+    Broker;
+effect({lost, Name}, Broker) ->
+    weft_amqp_lanes:delete_queue(binary_to_atom(Name)),
     Broker;
 effect({hello, Queue}, Broker) ->
     say(here, {queue, Queue}, Broker);

@@ -47,7 +47,8 @@
 -spec start(dialer | listener, peer()) -> {ok, ref()} | {error, term()}.
 start(Role, #{part_bytes := PartBytes} = Peer) ->
     Counters = counters:new(2, []),
-    case gen_server:start(?MODULE, {Role, Peer, Counters, self()}, []) of
+    case gen_server:start(?MODULE, {Role, Peer, Counters, self()},
+                          [{spawn_opt, [{message_queue_data, off_heap}, {fullsweep_after, 10}]}]) of
         {ok, Pid} -> {ok, {Pid, Counters, PartBytes}};
         {error, Reason} -> {error, Reason}
     end.

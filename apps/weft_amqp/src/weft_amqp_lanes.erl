@@ -52,8 +52,8 @@ own() ->
         error -> down
     end.
 
-%% @doc By which queue a node is reached.
--spec set_queue(node(), binary()) -> ok.
+%% @doc By which queue a node is reached; `gone' if it has said that it stops.
+-spec set_queue(node(), binary() | gone) -> ok.
 set_queue(Node, Queue) -> write({queue, Node}, Queue).
 
 -spec delete_queue(node()) -> ok.
@@ -61,7 +61,7 @@ delete_queue(Node) ->
     true = ets:delete(?TABLE, {queue, Node}),
     ok.
 
--spec queue(node()) -> {ok, binary()} | error.
+-spec queue(node()) -> {ok, binary() | gone} | error.
 queue(Node) -> value({queue, Node}).
 
 write(Key, Value) ->

@@ -44,7 +44,7 @@
 -spec start_link(weft_amqp_connection:params(), counters()) -> {ok, pid()}.
 start_link(Params, Counters) ->
     gen_server:start_link(?MODULE, {Params, Counters, self()},
-                          [{spawn_opt, [{message_queue_data, off_heap}]}]).
+                          [{spawn_opt, [{message_queue_data, off_heap}, {fullsweep_after, 10}]}]).
 
 %% @doc Does not wait. Owner is the lane that is to hear if the message is lost.
 -spec publish(pid(), target(), owner(), iodata()) -> ok.

@@ -25,9 +25,11 @@
                    entries = #{} :: #{binary() => #entry{}}}).
 
 -opaque presence() :: #presence{}.
-%% moved: a node is reached by that queue from now on. hello: it wants to hear of this one.
-%% superseded, older: another start of a node with our name is alive.
--type effect() :: {moved, Name :: binary(), Queue :: binary()} | {gone, Name :: binary()}
+%% moved: a node is reached by that queue from now on. gone: it has said bye. lost: it was not heard
+%% for too long. hello: it wants to hear of this one. superseded, older: another start of a node with
+%% our name is alive.
+-type effect() :: {moved, Name :: binary(), Queue :: binary()}
+                | {gone, Name :: binary()} | {lost, Name :: binary()}
                 | {hello, Queue :: binary()} | superseded | older.
 
 -spec new(Name :: binary(), Incarnation :: non_neg_integer()) -> presence().
@@ -76,7 +78,7 @@ expire(NowMs, #presence{entries = Entries} = Presence) ->
                      fun({_, #entry{heard_ms = HeardMs, interval_ms = IntervalMs}}) ->
                              NowMs - HeardMs > ?INTERVALS * IntervalMs
                      end, maps:to_list(Entries)),
-    {[{gone, Name} || {Name, #entry{queue = Queue}} <- lists:sort(Old), Queue =/= gone],
+    {[{lost, Name} || {Name, _} <- lists:sort(Old)],
      Presence#presence{entries = maps:from_list(Fresh)}}.
 
 %% @doc This node could not hear anybody up to now.

@@ -16,6 +16,7 @@
          a_killed_node_comes_back_as_another/1, a_node_that_stops_says_so/1,
          of_two_nodes_with_one_name_the_later_stays/1, what_others_write_does_no_harm/1,
          a_blocked_broker_makes_senders_wait/1, closed_connections_lose_nothing/1,
+         a_broker_that_rejects_messages_loses_nothing/1,
          a_restarted_broker_loses_nothing/1, a_broker_that_comes_late_is_waited_for/1,
          a_wrong_password_is_said_and_tried_less_often/1,
          the_other_broker_of_a_cluster_takes_over/1, what_is_missing_or_wrong_is_said_at_start/1]).
@@ -35,6 +36,7 @@ groups() ->
        a_killed_node_comes_back_as_another, a_node_that_stops_says_so,
        of_two_nodes_with_one_name_the_later_stays, what_others_write_does_no_harm,
        a_blocked_broker_makes_senders_wait, closed_connections_lose_nothing,
+       a_broker_that_rejects_messages_loses_nothing,
        a_restarted_broker_loses_nothing]},
      {own_brokers, [],
       [a_broker_that_comes_late_is_waited_for, a_wrong_password_is_said_and_tried_less_often,
@@ -195,6 +197,24 @@ closed_connections_lose_nothing(Config) ->
          until_received(B, received(B) + 200)
      end || _ <- [1, 2, 3]],
     all_arrived(A, B).
+
+%% A limit on the length of queues makes it say no (nack) to what is over it.
+a_broker_that_rejects_messages_loses_nothing(Config) ->
+    Nodes = [A, B] = [start(Name, [], [{resume_timeout_ms, 600000}], Config) || Name <- [a, b]],
+    until_together(Nodes),
+    traffic(A, B),
+    Keeper = ?config(keeper, Config),
+    Policy = "{\"max-length-bytes\": 1, \"overflow\": \"reject-publish\"}",
+    _ = weft_amqp_test_keeper:ctl(["set_policy", "--apply-to", "queues", "short", "^amq[.]gen",
+                                   Policy], Keeper),
+    weft_test_nodes:until(fun() -> is_resuming(A) end, ?LONG_MS),
+    _ = weft_amqp_test_keeper:ctl(["clear_policy", "short"], Keeper),
+    until_received(B, received(B) + 200),
+    all_arrived(A, B).
+
+is_resuming(Node) ->
+    [#{state := State, resumes := Resumes}] = maps:get(sessions, call(Node, weft, status, [])),
+    State =:= resuming orelse Resumes > 0.
 
 a_restarted_broker_loses_nothing(Config) ->
     Nodes = [A, B] = [start(Name, [], [{resume_timeout_ms, 600000}], Config) || Name <- [a, b]],

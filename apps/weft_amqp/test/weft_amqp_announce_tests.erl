@@ -22,6 +22,12 @@ every_flipped_bit_is_found_test() ->
          ?assertEqual({error, forged}, weft_amqp_announce:decode(key(), Flipped))
      end || At <- lists:seq(0, bit_size(Encoded) - 1)].
 
+what_cannot_be_a_name_is_forged_test() ->
+    [?assertEqual({error, forged},
+                  weft_amqp_announce:decode(key(), iolist_to_binary(weft_amqp_announce:encode(
+                      key(), (announcement(here))#{name := Name}))))
+     || Name <- [<<255, 254>>, binary:copy(<<"a">>, 256)]].
+
 cut_ones_and_those_of_others_are_forged_test() ->
     Encoded = encoded(here),
     [?assertEqual({error, forged}, weft_amqp_announce:decode(key(), binary:part(Encoded, 0, Size)))

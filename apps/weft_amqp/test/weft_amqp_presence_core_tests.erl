@@ -42,11 +42,11 @@ who_says_bye_is_gone_until_it_says_more_test() ->
     ?assertMatch({[{moved, <<"b@h">>, <<"q1">>}], _},
                  weft_amqp_presence_core:heard(says(here, <<"b@h">>, 1, 3), 2, Presence)).
 
-who_is_not_heard_for_long_is_gone_test() ->
+who_is_not_heard_for_long_is_lost_test() ->
     {_, Presence} = heard([{0, says(here, <<"b@h">>, 1, 1)}, {4000, says(here, <<"c@h">>, 1, 1)}]),
     ?assertMatch({[], Presence}, weft_amqp_presence_core:expire(6000, Presence)),
     {Effects, Left} = weft_amqp_presence_core:expire(6001, Presence),
-    ?assertEqual([{gone, <<"b@h">>}], Effects),
+    ?assertEqual([{lost, <<"b@h">>}], Effects),
     ?assertEqual([<<"c@h">>], weft_amqp_presence_core:nodes(Left)).
 
 nobody_expires_while_nothing_could_be_heard_test() ->

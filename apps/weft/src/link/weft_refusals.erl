@@ -63,7 +63,8 @@ explain(simultaneous) -> "both nodes called each other at once";
 explain(too_many_new_names) ->
     "a node without weft under a name not seen before, after too many of those";
 explain(plain_denied) -> "a node without weft, and {weft, plain_nodes} is deny";
-explain(no_such_node) -> "epmd on that host does not know the node: it is not running";
+explain(no_such_node) ->
+    "the node is not running: epmd on its host does not know it, or it said so at the broker";
 explain(not_weft) -> "the other side does not speak weft";
 explain(econnrefused) -> "nothing listens on its port, or a firewall rejects";
 explain(malformed) -> "a malformed hello: garbage or a truncated message";
@@ -80,8 +81,11 @@ explain(bad_control_message) -> "a control message that is no Erlang term";
 explain(malformed_frames) -> "session data that is not a sequence of frames";
 explain({malformed_channel, Node, Channel}) ->
     io_lib:format("~ts sent on the channel ~ts what is no payload", [Node, Channel]);
+explain(not_at_broker) -> "the node has not announced itself at the broker, or no longer does";
 explain(broker_down) -> "this node is not at the broker now, weft:status() tells why";
 explain(broker_blocked) -> "the broker takes no messages now: it is short of memory or disk";
+explain(broker_lost_it) -> "the broker did not keep a message: is a limit set for its queues?";
+explain(message_missing) -> "a message did not come out of the broker";
 explain(no_queue) ->
     "the queue of the other node is no more: it has stopped, or was cut off from the broker";
 explain(overload) -> "too many connections wait for authentication";
