@@ -4,9 +4,9 @@
 %% Kinds of senders: `small' sends a small message every 20 ms, `flood' small ones without end,
 %% `bulk' large ones without end, in fragments. Beside them come signals without a known sender.
 %% Like processes they send when they run: not while suspended by the fair queue, and none of them
-%% while the VM's queue is long, until it is half of that. Each frame has a note for the receiving end
-%% (`weft_sim_receipts'): {Key, NumberOfTheFrameOfKey, DueMs, Before}. DueMs is when a small message
-%% should have been sent; Before tells what a signal without sender comes after.
+%% while the VM's queue is long, until it is half of that. Each frame has a note for the receiving
+%% end (`weft_sim_receipts'): {Key, NumberOfTheFrameOfKey, DueMs, Before}. DueMs is when a small
+%% message should have been sent; Before tells what a signal without sender comes after.
 -module(weft_sim_senders).
 
 -export([new/4, run/2, apply_effects/2, peek/1, out/1, vm_max/1, counts/1]).
