@@ -91,6 +91,18 @@ kill(Kills) ->
         end
     end.
 
+killed_ants_are_replaced_test_() ->
+    {timeout, 60,
+     fun() ->
+         Self = self(),
+         spawn_link(fun() -> Self ! run(#{version => tl, colonies => 2, rounds => 30,
+                                          iterations => 30}) end),
+         Killed = [begin Ant = started({weft_aco_colony, ant, 4}), exit(Ant, kill), Ant end
+                   || _ <- lists:seq(1, 20)],
+         ?assert(length(lists:usort(Killed)) > 6),
+         receive Result -> ?assertMatch({ok, #{cost := _, restarts := 0}}, Result) end
+     end}.
+
 what_fails_each_time_is_told_at_last_test_() ->
     {timeout, 120,
      fun() ->
@@ -106,18 +118,18 @@ what_fails_each_time_is_told_at_last_test_() ->
 without_names_a_loss_is_told_test() ->
     Self = self(),
     spawn_link(fun() -> Self ! run(#{version => tl, colonies => 1, rounds => 1000000}) end),
-    Colony = colony(),
+    Colony = started({weft_aco_colony, init, 3}),
     exit(Colony, kill),
     receive
         {error, Text} -> ?assertNotEqual(nomatch, string:find(Text, "was lost: killed"))
     after ?RUN_MS -> error(not_told)
     end.
 
-colony() ->
-    case [Pid || Pid <- processes(),
-                 process_info(Pid, initial_call) =:= {initial_call, {weft_aco_colony, init, 3}}] of
+%% A process that was started with this call, as soon as there is one.
+started(Call) ->
+    case [Pid || Pid <- processes(), process_info(Pid, initial_call) =:= {initial_call, Call}] of
         [Pid | _] -> Pid;
-        [] -> colony()
+        [] -> started(Call)
     end.
 
 bad_options_are_told_test_() ->
