@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Many real nodes peer to peer on one machine: how soon they are a cluster, what each of them
-%% costs, and whether those that talk hear of it when others are killed.
+%% @doc Many real nodes that start all at once on one machine: how soon they are a cluster, what each
+%% of them costs, and whether those that talk hear of it when others are killed.
 %%
-%% `run/2' does one run for a suite; `main/0' is `make scale': environment NODES, KILLS, prints what
-%% it does and a table.
+%% `run/2' does one run for a suite; `main/0' is `make scale': environment NODES, KILLS, TOPOLOGY
+%% (peer_to_peer, full_mesh or swim), prints what it does and a table.
 -module(weft_scale).
 
 -export([main/0, run/2]).
@@ -19,13 +19,15 @@
 -define(NEWS_EVERY, 10).
 -define(ROUNDS, 30).
 
--type options() :: #{nodes := pos_integer(), kills := non_neg_integer(), topology => map(),
+-type options() :: #{nodes := pos_integer(), kills := non_neg_integer(), topology => atom(),
                      say => fun((io:format(), [term()]) -> ok)}.
 -type result() :: #{boot_ms := non_neg_integer(), form_ms := non_neg_integer(),
                     formed := [map()], after_kills := [map()], repair_ms := non_neg_integer(),
-                    messages := non_neg_integer(), news := non_neg_integer(), wrong := [term()]}.
+                    overflows := non_neg_integer() | unknown, messages := non_neg_integer(),
+                    news := non_neg_integer(), wrong := [term()]}.
 %% form_ms: from the moment at which all begin to join until each has a route to each. formed,
-%% after_kills: `weft_scale_node:info/0' of all nodes. wrong: what the talkers of the nodes that
+%% after_kills: `weft_scale_node:info/0' of all nodes. overflows: calls that found the queue of some
+%% listener of this machine full while they joined. wrong: what the talkers of the nodes that
 %% live have to complain of; empty if all messages came, in order and once, and nobody who lives was
 %% taken for dead.
 
@@ -36,6 +38,7 @@ main() ->
     Dir = string:trim(os:cmd("mktemp -d")),
     Place = #{epmd => weft_test_nodes:start_epmd(), dir => Dir},
     Result = try run(#{nodes => Number("NODES", "100"), kills => Number("KILLS", "20"),
+                       topology => list_to_atom(os:getenv("TOPOLOGY", "peer_to_peer")),
                        say => fun io:format/2}, Place)
              after weft_test_nodes:stop_epmd(maps:get(epmd, Place))
              end,
@@ -49,7 +52,9 @@ run(#{nodes := Count, kills := Kills} = Options, Place) ->
     Say = maps:get(say, Options, fun(_, _) -> ok end),
     {BootMs, Nodes} = timed(fun() -> boot(Count, Options, Place, Say) end),
     Say("~b emulators started in ~.1f s~n", [Count, BootMs / 1000]),
+    Before = overflows(),
     {FormMs, ok} = timed(fun() -> join(Nodes) end),
+    Overflows = case Before of unknown -> unknown; _ -> overflows() - Before end,
     Formed = infos(Nodes),
     Say("a cluster after ~.1f s: ~b routes each~n", [FormMs / 1000, Count - 1]),
     ok = talk(Nodes),
@@ -60,14 +65,13 @@ run(#{nodes := Count, kills := Kills} = Options, Place) ->
     ok = until_said(?ROUNDS, Living),
     {Messages, News, Wrong} = accounts(Living),
     #{boot_ms => BootMs, form_ms => FormMs, formed => Formed, after_kills => infos(Living),
-      repair_ms => RepairMs, messages => Messages, news => News, wrong => Wrong}.
+      repair_ms => RepairMs, overflows => Overflows, messages => Messages, news => News, wrong => Wrong}.
 
 %% --- steps ------------------------------------------------------------------------------------
 
 boot(Count, Options, Place, Say) ->
     Names = [list_to_atom("w" ++ integer_to_list(N)) || N <- lists:seq(1, Count)],
-    Topology = {peer_to_peer, maps:merge(#{seeds => [node_name(w1), node_name(w2)]},
-                                         maps:get(topology, Options, #{}))},
+    Topology = topology(maps:get(topology, Options, peer_to_peer), [node_name(w1), node_name(w2)]),
     Start = fun(Name) ->
                     Node = weft_test_nodes:start(Name, #{config => [{topology, Topology}],
                                                          args => ?ARGS}, Place),
@@ -76,6 +80,9 @@ boot(Count, Options, Place, Say) ->
             end,
     lists:append(in_parallel(fun(Part) -> [Start(Name) || Name <- Part] end,
                              dealt(?STARTERS, Names))).
+
+topology(swim, Seeds) -> {full_mesh, #{seeds => Seeds, detector => swim}};
+topology(Name, Seeds) -> {Name, #{seeds => Seeds}}.
 
 %% All at once.
 join(Nodes) ->
@@ -186,11 +193,11 @@ report(#{formed := Formed, after_kills := Later} = Result) ->
      || {When, Infos} <- [{"when formed", Formed}, {"in the end", Later}],
         {What, Value} <- columns(), Title <- [What ++ ", " ++ When]],
     #{boot_ms := BootMs, form_ms := FormMs, repair_ms := RepairMs, messages := Messages,
-      news := News, wrong := Wrong} = Result,
-    io:format("~n~b nodes: emulators started in ~.1f s, then a cluster in ~.1f s; ~b were killed, "
-              "routes repaired in ~.1f s~n~b messages and ~b broadcasts between those that live, "
+      news := News, wrong := Wrong, overflows := Overflows} = Result,
+    io:format("~n~b nodes: emulators started in ~.1f s, then a cluster in ~.1f s (listen queues "
+              "overflowed ~w times); ~b were killed, routes repaired in ~.1f s~n~b messages and ~b broadcasts between those that live, "
               "~b complaints~n", [length(Formed), BootMs / 1000, FormMs / 1000,
-                                  length(Formed) - length(Later), RepairMs / 1000, Messages, News,
+                                  Overflows, length(Formed) - length(Later), RepairMs / 1000, Messages, News,
                                   length(Wrong)]),
     [io:format("  ~0p~n", [Complaint]) || Complaint <- lists:sublist(Wrong, 20)].
 
@@ -206,6 +213,18 @@ row(Title, Values) ->
     io:format("~-44s ~10.1f ~10.1f ~10.1f~n",
               [Title, lists:sum(Values) / length(Values), float(lists:min(Values)),
                float(lists:max(Values))]).
+
+%% Of the system, as Linux counts it.
+overflows() ->
+    case file:read_file("/proc/net/netstat") of
+        {ok, Text} ->
+            [Names, Values] = [string:lexemes(Line, " ")
+                               || <<"TcpExt: ", Line/binary>> <- string:lexemes(Text, "\n")],
+            #{<<"ListenOverflows">> := Count} = maps:from_list(lists:zip(Names, Values)),
+            binary_to_integer(Count);
+        {error, _} ->
+            unknown
+    end.
 
 %% --- helpers ----------------------------------------------------------------------------------
 

@@ -1,14 +1,15 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc `make scale' in small: nodes that start all at once form a peer-to-peer cluster with few
-%% connections, and those that live do not notice that others are killed. FULL=1 in the environment
-%% has it run with a hundred.
+%% connections, full meshes form as well, and those that live do not notice that others are killed.
+%% FULL=1 in the environment has it run with a hundred, and with fifty in a full mesh.
 -module(weft_scale_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
--export([who_lives_talks_on_while_others_are_killed/1]).
+-export([who_lives_talks_on_while_others_are_killed/1, a_full_mesh_may_start_all_at_once/1,
+         a_full_mesh_with_swim_may_start_all_at_once/1]).
 
 %% At rest a node has its neighbours only; some ask it something while the cluster forms.
 -define(ACTIVE, 5).
@@ -16,7 +17,9 @@
 
 suite() -> [{timetrap, {minutes, 12}}].
 
-all() -> [who_lives_talks_on_while_others_are_killed].
+all() ->
+    [who_lives_talks_on_while_others_are_killed, a_full_mesh_may_start_all_at_once,
+     a_full_mesh_with_swim_may_start_all_at_once].
 
 init_per_suite(Config) ->
     [{place, #{epmd => weft_test_nodes:start_epmd(), dir => ?config(priv_dir, Config)}} | Config].
@@ -29,10 +32,7 @@ end_per_testcase(_Case, _Config) ->
     weft_test_nodes:stop_all().
 
 who_lives_talks_on_while_others_are_killed(Config) ->
-    {Count, Kills} = case os:getenv("FULL") of
-                         "1" -> {100, 20};
-                         _ -> {14, 3}
-                     end,
+    {Count, Kills} = case is_full() of true -> {100, 20}; false -> {14, 3} end,
     #{wrong := Wrong, formed := Formed, after_kills := Later, messages := Messages, news := News}
         = Result = weft_scale:run(#{nodes => Count, kills => Kills}, ?config(place, Config)),
     ct:pal("~p", [Result]),
@@ -41,3 +41,20 @@ who_lives_talks_on_while_others_are_killed(Config) ->
     ?assert(News > Count),
     ?assertEqual({Count, Count - Kills}, {length(Formed), length(Later)}),
     ?assertEqual([], [N || #{connections := N} <- Later, N > ?ACTIVE + ?ASKED]).
+
+a_full_mesh_may_start_all_at_once(Config) -> mesh(full_mesh, Config).
+
+a_full_mesh_with_swim_may_start_all_at_once(Config) -> mesh(swim, Config).
+
+%% One connection for each pair, and nobody had to wait in a queue that was full.
+mesh(Topology, Config) ->
+    Count = case is_full() of true -> 50; false -> 16 end,
+    #{wrong := Wrong, formed := Formed, after_kills := Later, overflows := Overflows} = Result =
+        weft_scale:run(#{nodes => Count, kills => 2, topology => Topology}, ?config(place, Config)),
+    ct:pal("~p", [Result]),
+    ?assertEqual([], Wrong),
+    ?assertEqual([Count - 1], lists:usort([N || #{routes := N} <- Formed])),
+    ?assertEqual([Count - 3], lists:usort([N || #{connections := N} <- Later])),
+    ?assert(Overflows =:= unknown orelse Overflows =:= 0).
+
+is_full() -> os:getenv("FULL") =:= "1".

@@ -24,6 +24,8 @@
 -define(OPEN_TIMEOUT_MS, 3000).
 %% The window never shrinks below this, but to look at the round trip.
 -define(WINDOW_MIN_BYTES, 262144).
+%% A first attempt looks for a route for so long.
+-define(ROUTE_TIMEOUT_MS, 1500).
 -define(RETRY_MIN_MS, 10).
 -define(RETRY_MAX_MS, 250).
 %% Payloads from this size on go to the lanes in turn; smaller ones stay on one lane, where they
@@ -50,6 +52,8 @@
                  link_monitor :: reference() | undefined,
                  established = false :: boolean(),
                  connecting = false :: boolean(),
+                 %% When it began to look for its first path.
+                 since_ms = 0 :: integer(),
                  closed = false :: boolean(),
                  resend = [] :: [weft_outbound_core:item()],
                  retry_ms = ?RETRY_MIN_MS :: pos_integer(),
@@ -87,7 +91,7 @@ outbound() ->
 
 %% @doc Begins to look for the first path; `connected' or `failed' will come of it.
 -spec connect(stream()) -> stream().
-connect(Stream) -> attach(Stream#stream{connecting = true}).
+connect(Stream) -> attach(Stream#stream{connecting = true, since_ms = now_ms()}).
 
 %% @doc No path is looked for any more.
 -spec close(stream()) -> stream().
@@ -202,12 +206,12 @@ watch_link(Link, #stream{link_monitor = Monitor} = Stream) ->
     _ = is_reference(Monitor) andalso erlang:demonitor(Monitor, [flush]),
     Stream#stream{link_monitor = erlang:monitor(process, Link)}.
 
-%% A first attempt that fails tells the owner; later ones go on until the stream gives up. A gateway
-%% may have no route while we do: then routes are changing.
-failed(no_route, #stream{established = false, connecting = true, node = Node} = Stream) ->
-    case path_link(Node) of
-        {ok, _Link, true} -> {ok, pause(no_route, Stream)};
-        _ -> {{failed, no_route}, Stream#stream{connecting = false, last_break = no_route}}
+%% A first attempt that fails tells the owner; later ones go on until the stream gives up. Without a
+%% route it is made again for a moment: while neighbours change routes do as well.
+failed(no_route, #stream{established = false, connecting = true, since_ms = SinceMs} = Stream) ->
+    case now_ms() - SinceMs < ?ROUTE_TIMEOUT_MS of
+        true -> {ok, pause(no_route, Stream)};
+        false -> {{failed, no_route}, Stream#stream{connecting = false, last_break = no_route}}
     end;
 failed(Reason, #stream{established = false, connecting = true} = Stream)
   when Reason =/= broken, Reason =/= {dial, simultaneous} ->
