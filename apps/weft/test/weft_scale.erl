@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Many real nodes that start all at once on one machine: how soon they are a cluster, what each
-%% of them costs, and whether those that talk hear of it when others are killed.
+%% @doc Many real nodes that start all at once on one machine: how soon they are a cluster, what
+%% each of them costs, and whether those that talk hear of it when others are killed.
 %%
 %% `run/2' does one run for a suite; `main/0' is `make scale': environment NODES, KILLS, TOPOLOGY
 %% (peer_to_peer, full_mesh or swim), prints what it does and a table.
@@ -65,7 +65,8 @@ run(#{nodes := Count, kills := Kills} = Options, Place) ->
     ok = until_said(?ROUNDS, Living),
     {Messages, News, Wrong} = accounts(Living),
     #{boot_ms => BootMs, form_ms => FormMs, formed => Formed, after_kills => infos(Living),
-      repair_ms => RepairMs, overflows => Overflows, messages => Messages, news => News, wrong => Wrong}.
+      repair_ms => RepairMs, overflows => Overflows, messages => Messages, news => News,
+      wrong => Wrong}.
 
 %% --- steps ------------------------------------------------------------------------------------
 
@@ -192,13 +193,14 @@ report(#{formed := Formed, after_kills := Later} = Result) ->
     [row(Title, [Value(Info) || Info <- Infos])
      || {When, Infos} <- [{"when formed", Formed}, {"in the end", Later}],
         {What, Value} <- columns(), Title <- [What ++ ", " ++ When]],
-    #{boot_ms := BootMs, form_ms := FormMs, repair_ms := RepairMs, messages := Messages,
-      news := News, wrong := Wrong, overflows := Overflows} = Result,
+    #{boot_ms := BootMs, form_ms := FormMs, repair_ms := RepairMs, overflows := Overflows,
+      messages := Messages, news := News, wrong := Wrong} = Result,
     io:format("~n~b nodes: emulators started in ~.1f s, then a cluster in ~.1f s (listen queues "
-              "overflowed ~w times); ~b were killed, routes repaired in ~.1f s~n~b messages and ~b broadcasts between those that live, "
-              "~b complaints~n", [length(Formed), BootMs / 1000, FormMs / 1000,
-                                  Overflows, length(Formed) - length(Later), RepairMs / 1000, Messages, News,
-                                  length(Wrong)]),
+              "overflowed ~w times)~n~b were killed, routes repaired in ~.1f s~n",
+              [length(Formed), BootMs / 1000, FormMs / 1000, Overflows,
+               length(Formed) - length(Later), RepairMs / 1000]),
+    io:format("~b messages and ~b broadcasts between those that live, ~b complaints~n",
+              [Messages, News, length(Wrong)]),
     [io:format("  ~0p~n", [Complaint]) || Complaint <- lists:sublist(Wrong, 20)].
 
 columns() ->
