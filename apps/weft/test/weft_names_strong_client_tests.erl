@@ -1,0 +1,119 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The owner's half of strong names: leases, retries, what is told to whom.
+-module(weft_names_strong_client_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(CLIENT, weft_names_strong_client).
+-define(HOMES, ['a@x', 'b@x', 'c@x']).
+
+a_name_is_owned_from_the_answer_until_the_lease_ends_test() ->
+    {C1, Sent} = command({register, x, p, meta, exit, 5000}, caller, ?CLIENT:new(#{}), 1000),
+    ?assertEqual([{watch, p}, {send, 'a@x', {ask, 0, {write, {7, 0}, 0, 1,
+                                                      [{1, {register, x, p, meta}}]}}}], Sent),
+    {C2, Answered} = answer({wrote, {7, 0}, 50, [{1, {registered, 50}}]}, C1, 1400),
+    ?assertEqual([{view, {lease, 0}, {9000}}, {view, {name, x}, {own, p, 50, meta, 0, exit}},
+                  {reply, caller, {ok, 50}}], Answered),
+    %% The lease counts from when the request was sent, and ends by itself.
+    {C3, _} = ?CLIENT:tick(C2, env(8999)),
+    ?assertMatch(#{owned := 1}, ?CLIENT:info(C3)),
+    {C4, Lost} = ?CLIENT:tick(C3, env(9000)),
+    ?assertEqual(#{owned => 0, requests => 0, cached => 0, leases => 0}, ?CLIENT:info(C4)),
+    [?assert(lists:member(Effect, Lost))
+     || Effect <- [{view, {name, x}, delete}, {view, {lease, 0}, delete},
+                   {exit, p, {weft_names_lost, scope, x}}, {notice, {lost, x, 50}}]].
+
+renewals_extend_the_lease_from_when_they_were_sent_test() ->
+    C1 = owner(exit),
+    {C2, Sent} = ?CLIENT:tick(C1, env(4000)),
+    ?assertEqual([{send, 'a@x', {ask, 0, {renew, {7, 0}, 50, 3, 50}}}], Sent),
+    {C3, Extended} = answer({renewed, {7, 0}, 3, 60, same}, C2, 4500),
+    ?assertEqual([{view, {lease, 0}, {12000}}], Extended),
+    %% The answer to another renewal, or of another life, counts nothing.
+    [?assertEqual([], element(2, answer({renewed, Life, Id, 60, same}, C3, 5000)))
+     || {Life, Id} <- [{{7, 0}, 3}, {{7, 1}, 3}, {{6, 0}, 3}]].
+
+a_stale_lease_is_lost_at_once_test() ->
+    {_, Effects} = answer({stale, {7, 0}, []}, owner(kill), 2000),
+    ?assert(lists:member({exit, p, kill}, Effects)),
+    {_, Told} = answer({stale, {7, 0}, []}, owner(tell), 2000),
+    ?assert(lists:member({tell, p, {weft_names_lost, scope, x, 50}}, Told)).
+
+what_may_have_been_registered_is_not_registered_again_test() ->
+    {C1, _} = command({register, y, q, meta, exit, 5000}, caller, owner(exit), 8000),
+    %% The lease ends while it is under way.
+    {C2, Effects} = ?CLIENT:tick(C1, env(9002)),
+    ?assert(lists:member({reply, caller, {error, no_quorum}}, Effects)),
+    ?assertMatch(#{requests := 0}, ?CLIENT:info(C2)),
+    %% A home that says that it did not carry it out may be asked anew.
+    {_, Again} = answer({stale, {7, 0}, [3]}, C1, 8100),
+    ?assert(lists:member({send, 'a@x', {ask, 0, {write, {7, 1}, 0, 3,
+                                                 [{3, {register, y, q, meta}}]}}}, Again)).
+
+no_answer_is_no_quorum_in_time_test() ->
+    {C1, _} = command({register, x, p, meta, exit, 1000}, caller, ?CLIENT:new(#{}), 0),
+    {C2, Again} = ?CLIENT:tick(C1, env(600)),
+    ?assertMatch([{send, 'b@x', {ask, 0, {write, _, _, _, _}}}], Again),
+    {_, Effects} = ?CLIENT:tick(C2, env(1000)),
+    ?assertEqual([{reply, caller, {error, no_quorum}}, {unwatch, p}], Effects).
+
+whoever_leads_is_asked_test() ->
+    {C1, _} = command({whereis, x, 1000}, caller, ?CLIENT:new(#{}), 0),
+    {C2, Again} = ?CLIENT:answer('a@x', 0, {not_leader, 'c@x'}, C1, env(1)),
+    ?assertEqual([{send, 'c@x', {ask, 0, {read, 7, [{1, {name, x}}]}}}], Again),
+    %% Without a hint the next tick asks another home.
+    {C3, []} = ?CLIENT:answer('c@x', 0, {not_leader, none}, C2, env(2)),
+    ?assertMatch({_, [{send, _, {ask, 0, {read, 7, _}}}]}, ?CLIENT:tick(C3, env(600))).
+
+answers_to_an_earlier_life_are_nothing_test() ->
+    {C1, _} = command({whereis, x, 1000}, caller, ?CLIENT:new(#{}), 0),
+    ?assertEqual({C1, []}, answer({values, 6, [{1, {p, 9, meta}}]}, C1, 1)),
+    {_, Effects} = answer({values, 7, [{1, {p, 9, meta}}]}, C1, 1),
+    ?assertEqual([{reply, caller, {ok, p, 9, meta}}],
+                 [Effect || {reply, _, _} = Effect <- Effects]),
+    ?assert(lists:member({view, {name, x}, {cached, p, 9, meta, 8001}}, Effects)).
+
+what_the_homes_have_too_much_is_removed_test() ->
+    {C1, _} = ?CLIENT:tick(owner(exit), env(4000)),
+    {_, Effects} = answer({renewed, {7, 0}, 3, 60, {names, #{x => 50, orphan => 55}}}, C1, 4001),
+    ?assertEqual([{write, {7, 0}, 50, 4, [{4, {unregister, orphan, 55}}]}],
+                 [Ask || {send, _, {ask, 0, Ask}} <- Effects]),
+    %% And what they do not have is lost.
+    {_, Lost} = answer({renewed, {7, 0}, 3, 60, {names, #{}}}, C1, 4001),
+    ?assert(lists:member({exit, p, {weft_names_lost, scope, x}}, Lost)).
+
+names_of_a_process_that_ended_are_given_back_test() ->
+    {C1, Effects} = ?CLIENT:gone(p, owner(exit), env(2000)),
+    ?assertEqual([{write, {7, 0}, 50, 3, [{3, {unregister, x, 50}}]}],
+                 [Ask || {send, _, {ask, 0, Ask}} <- Effects]),
+    ?assertMatch(#{owned := 0}, ?CLIENT:info(C1)).
+
+requests_for_one_name_go_one_after_the_other_test() ->
+    {C1, _} = command({unregister, x, 50, 1000}, first, owner(exit), 2000),
+    {C2, []} = command({register, x, q, meta, exit, 1000}, second, C1, 2001),
+    {_, Effects} = answer({wrote, {7, 0}, 50, [{3, removed}]}, C2, 2002),
+    ?assertMatch([{write, {7, 0}, 50, 4, [{4, {register, x, q, meta}}]}],
+                 [Ask || {send, _, {ask, 0, Ask}} <- Effects]),
+    %% A token that is not the present one changes nothing.
+    ?assertEqual([{reply, first, {error, not_owner}}],
+                 element(2, command({unregister, x, 49, 1000}, first, owner(exit), 2000))).
+
+%% --- helpers ----------------------------------------------------------------------------------
+
+owner(OnLost) ->
+    {C1, _} = command({register, x, p, meta, OnLost, 5000}, caller, ?CLIENT:new(#{}), 1000),
+    {C2, _} = answer({wrote, {7, 0}, 50, [{1, {registered, 50}}]}, C1, 1001),
+    %% Its first renewal is due, and answered.
+    {C3, [{send, _, {ask, 0, {renew, _, _, Id, _}}}]} = ?CLIENT:tick(C2, env(1002)),
+    {C4, _} = answer({renewed, {7, 0}, Id, 51, same}, C3, 1003),
+    C4.
+
+command(Command, From, Client, NowMs) -> ?CLIENT:command(Command, From, Client, env(NowMs)).
+
+answer(Answer, Client, NowMs) -> ?CLIENT:answer('a@x', 0, Answer, Client, env(NowMs)).
+
+env(NowMs) ->
+    Options = weft_names_strong_options:complete(#{voters => ?HOMES, partitions => 1,
+                                                   lease_ms => 8000}),
+    #{now_ms => NowMs, scope => scope, incarnation => 7, options => Options,
+      up => maps:from_list([{Home, 1} || Home <- ?HOMES]), places => #{0 => ?HOMES}}.

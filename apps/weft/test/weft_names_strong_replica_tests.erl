@@ -1,0 +1,161 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc One home of a partition: founding, votes, following, and who is no member.
+-module(weft_names_strong_replica_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(REPLICA, weft_names_strong_replica).
+-define(A, {'a@x', 1}).
+-define(B, {'b@x', 1}).
+-define(C, {'c@x', 1}).
+
+founding_needs_every_home_test() ->
+    A0 = new(?A),
+    {A1, Asked} = ?REPLICA:tick(A0, env(?A, 1000)),
+    Ballot = {1, 'a@x', 1},
+    ?assertEqual([{'b@x', {found, Ballot}}, {'c@x', {found, Ballot}}], Asked),
+    {A2, []} = ?REPLICA:handle(?B, {agreed, founding, Ballot}, A1, env(?A, 1001)),
+    ?assertMatch(#{role := founding}, ?REPLICA:info(A2)),
+    {A3, Told} = ?REPLICA:handle(?C, {agreed, founding, Ballot}, A2, env(?A, 1002)),
+    ?assertMatch(#{role := leading, members := [?A, ?B, ?C]}, ?REPLICA:info(A3)),
+    ?assertMatch([{'b@x', {append, Ballot, 1, _, [noop], _}}, {'c@x', {append, _, _, _, _, _}}],
+                 Told).
+
+only_the_first_home_founds_and_only_in_the_first_view_test() ->
+    {_, []} = ?REPLICA:tick(new(?B), env(?B, 1000)),
+    {_, []} = ?REPLICA:tick(new(?A), (env(?A, 1000))#{founds := false}).
+
+nothing_is_answered_before_a_lease_of_an_earlier_founding_has_ended_test() ->
+    #{lease_ms := LeaseMs, margin_ms := MarginMs} = options(),
+    {Leader, _} = leading(1000),
+    {Asked, Out} = ?REPLICA:request('d@x', {read, 9, [{1, {name, x}}]}, Leader, env(?A, 2000)),
+    ?assertEqual([], Out),
+    Late = 1000 + LeaseMs + MarginMs,
+    {Waiting, Early} = lasting(Asked, 2000, Late - 100),
+    ?assertEqual([], Early),
+    {_, Answers} = lasting(Waiting, Late, Late + 1000),
+    ?assertEqual([{'d@x', {values, 9, [{1, undefined}]}}], Answers).
+
+%% Ticks and acknowledgements of B for a time; what goes to d@x meanwhile.
+lasting(Leader, FromMs, ToMs) ->
+    lists:foldl(fun(NowMs, {L0, Answers}) ->
+                    {L1, Out1} = ?REPLICA:tick(L0, env(?A, NowMs)),
+                    Acks = [{ack, Ballot, Round}
+                            || {'b@x', {append, Ballot, Round, _, _, _}} <- Out1],
+                    {L2, Out2} = lists:foldl(fun(Ack, {L, Acc}) ->
+                                                 {Next, More} = ?REPLICA:handle(?B, Ack, L,
+                                                                                env(?A, NowMs)),
+                                                 {Next, Acc ++ More}
+                                             end, {L1, Out1}, Acks),
+                    {L2, Answers ++ [Answer || {'d@x', _} = Answer <- Out2]}
+                end, {Leader, []}, lists:seq(FromMs, ToMs, 100)).
+
+a_follower_that_missed_something_gets_the_table_test() ->
+    {_, Told} = leading(1000),
+    [Append] = [Msg || {'b@x', Msg} <- Told],
+    {B1, [{'a@x', {behind, Ballot, Round} = Behind}]} =
+        ?REPLICA:handle(?A, Append, new(?B), env(?B, 1)),
+    {Leader, _} = leading(1000),
+    {Sent, [{'b@x', Snapshot}]} = ?REPLICA:handle(?B, Behind, Leader, env(?A, 1003)),
+    ?assertMatch({snapshot, Ballot, Round, _, _}, Snapshot),
+    %% It is on its way: not twice.
+    ?assertMatch({_, []}, ?REPLICA:handle(?B, Behind, Sent, env(?A, 1003))),
+    {B2, [{'a@x', {ack, Ballot, Round}}]} = ?REPLICA:handle(?A, Snapshot, B1, env(?B, 2)),
+    ?assertMatch(#{role := follower, leader := ?A, members := [?A, ?B, ?C]}, ?REPLICA:info(B2)).
+
+a_vote_goes_to_who_has_all_this_home_has_test() ->
+    B = follower(),
+    Own = {{1, 'a@x', 1}, 2},
+    Ballot = {5, 'c@x', 1},
+    ?assertMatch({_, [{'c@x', {agreed, electing, Ballot}}]},
+                 ?REPLICA:handle(?C, {elect, Ballot, Own}, B, env(?B, 5000))),
+    ?assertMatch({_, []},
+                 ?REPLICA:handle(?C, {elect, Ballot, {{0, none, 0}, 9}}, B, env(?B, 5000))),
+    %% The promise holds all the same.
+    {Promised, []} = ?REPLICA:handle(?C, {elect, Ballot, {{0, none, 0}, 9}}, B, env(?B, 5000)),
+    ?assertMatch({_, [{'a@x', {refused, Ballot}}]},
+                 ?REPLICA:handle(?A, {elect, {4, 'a@x', 1}, Own}, Promised, env(?B, 5000))).
+
+nobody_who_hears_a_leader_would_elect_another_test() ->
+    B = follower(),
+    Ask = {ask, {5, 'c@x', 1}, {{9, 'a@x', 1}, 9}},
+    ?assertEqual({B, []}, ?REPLICA:handle(?C, Ask, B, env(?B, 10))),
+    ?assertMatch({_, [{'c@x', {agreed, asking, {5, 'c@x', 1}}}]},
+                 ?REPLICA:handle(?C, Ask, B, env(?B, 60000))),
+    Down = ?REPLICA:node_down('a@x', B, env(?B, 10)),
+    ?assertMatch({_, [{'c@x', {agreed, asking, _}}]}, ?REPLICA:handle(?C, Ask, Down, env(?B, 10))).
+
+%% It does not know the names any more, but what it acknowledged binds its vote.
+a_removed_home_votes_as_before_test() ->
+    {Removed, []} = ?REPLICA:handle(?A, {removed, {1, 'a@x', 1}}, follower(), env(?B, 10)),
+    ?assertEqual(none, ?REPLICA:table(Removed)),
+    ?assertMatch({_, []}, ?REPLICA:handle(?C, {elect, {5, 'c@x', 1}, {{0, none, 0}, 9}}, Removed,
+                                          env(?B, 10))).
+
+a_home_whose_members_live_anew_forgets_test() ->
+    Anew = (env(?B, 60000))#{lives := #{'a@x' => 2, 'b@x' => 1, 'c@x' => 2}},
+    {Forgot, []} = ?REPLICA:tick(follower(), Anew),
+    ?assertEqual(none, ?REPLICA:table(Forgot)),
+    %% With one of them it asks for votes.
+    One = (env(?B, 60000))#{lives := #{'a@x' => 2, 'b@x' => 1, 'c@x' => 1}},
+    ?assertMatch({_, [{'a@x', {ask, _, _}}, {'c@x', {ask, _, _}}]},
+                 ?REPLICA:tick(follower(), One)).
+
+who_does_not_lead_says_who_does_test() ->
+    ?assertMatch({_, [{'d@x', {not_leader, 'a@x'}}]},
+                 ?REPLICA:request('d@x', {read, 1, []}, follower(), env(?B, 10))),
+    ?assertMatch({_, [{'d@x', {not_leader, none}}]},
+                 ?REPLICA:request('d@x', {read, 1, []}, new(?B), env(?B, 10))).
+
+a_leader_without_a_majority_gives_up_test() ->
+    {Leader, _} = leading(1000),
+    {Asked, []} = ?REPLICA:request('d@x', {read, 9, [{1, {name, x}}]}, Leader, env(?A, 2000)),
+    #{election_ms := ElectionMs} = options(),
+    {Follower, Told} = ?REPLICA:tick(Asked, env(?A, 1100 + 3 * ElectionMs)),
+    ?assertMatch(#{role := follower}, ?REPLICA:info(Follower)),
+    ?assertEqual([{'d@x', {not_leader, none}}], Told).
+
+a_dead_member_goes_and_its_next_life_comes_one_at_a_time_test() ->
+    {L1, _} = confirmed(leading(1000), 1010),
+    Anew = #{'a@x' => 1, 'b@x' => 1, 'c@x' => 2},
+    Env = (env(?A, 1020))#{lives := Anew, up := Anew},
+    {L2, Out} = ?REPLICA:tick(L1, Env),
+    ?assertMatch(#{members := [?A, ?B]}, ?REPLICA:info(L2)),
+    ?assertMatch([{members, [?A, ?B]}],
+                 [Op || {'b@x', {append, _, _, _, Ops, _}} <- Out, Op <- Ops]),
+    %% The next change waits for this one, and for the new one to follow.
+    {L3, _} = ?REPLICA:tick(L2, Env),
+    ?assertMatch(#{members := [?A, ?B]}, ?REPLICA:info(L3)),
+    Ballot = {1, 'a@x', 1},
+    {L4, _} = ?REPLICA:handle(?B, {ack, Ballot, 99}, L3, Env),
+    {L5, _} = ?REPLICA:handle({'c@x', 2}, {ack, Ballot, 99}, L4, Env),
+    {L6, _} = ?REPLICA:tick(L5, Env),
+    ?assertMatch(#{members := [?A, ?B, {'c@x', 2}]}, ?REPLICA:info(L6)).
+
+%% --- helpers ----------------------------------------------------------------------------------
+
+new({Node, _} = Self) ->
+    ?REPLICA:new(rand:seed_s(exsss, erlang:phash2(Node)), env(Self, 0)).
+
+leading(NowMs) ->
+    {A1, _} = ?REPLICA:tick(new(?A), env(?A, NowMs)),
+    Agreed = {agreed, founding, {1, 'a@x', 1}},
+    {A2, _} = ?REPLICA:handle(?B, Agreed, A1, env(?A, NowMs)),
+    ?REPLICA:handle(?C, Agreed, A2, env(?A, NowMs)).
+
+confirmed({Leader, _}, NowMs) ->
+    ?REPLICA:handle(?B, {ack, {1, 'a@x', 1}, 1}, Leader, env(?A, NowMs)).
+
+%% B with the table of A's founding.
+follower() ->
+    Table = weft_names_strong_table:new([?A, ?B, ?C]),
+    {B, _} = ?REPLICA:handle(?A, {snapshot, {1, 'a@x', 1}, 1, {{1, 'a@x', 1}, 2}, Table}, new(?B),
+                             env(?B, 1)),
+    B.
+
+options() -> weft_names_strong_options:complete(#{voters => ['a@x', 'b@x', 'c@x']}).
+
+env(Self, NowMs) ->
+    Lives = #{'a@x' => 1, 'b@x' => 1, 'c@x' => 1},
+    #{now_ms => NowMs, self => Self, up => Lives, lives => Lives, homes => ['a@x', 'b@x', 'c@x'],
+      founds => true, options => options()}.
