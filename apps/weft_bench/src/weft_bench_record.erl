@@ -13,7 +13,7 @@
 %% workload      small | bulk | call_beside_bulk | call_beside_flood | unicast | echo | key_value |
 %%               terms | slow_receiver | fan_out | peers | call | erpc | rpc | orbit |
 %%               orbit_grouped (both _uneven, too) | aco_tl | aco_ml | aco_gr | aco_sr |
-%%               aco_quality
+%%               aco_quality | aco_gr_steady | aco_gr_killed | aco_sr_steady | aco_sr_killed
 %% variant       what carried it, see weft_bench_variant: stock, stock_tls, weft_1, weft_4, weft_8,
 %%               weft_tls_1, weft_tls_4, weft_gateway, channel, channel_8, stock_mesh, weft_mesh,
 %%               weft_groups, weft_peers
@@ -93,6 +93,8 @@ metrics() ->
      {program_messages, "", none, "messages of the program, on one node or between two"},
      {cost_error_percent, "%", less, "by how much the best solution costs more than the known one"},
      {cost, "", none, "cost of the best solution"},
+     {kills, "", none, "processes that were killed"},
+     {restarts, "", none, "processes that were started in the place of another one"},
      {names, "", none, "names that were registered"},
      {skipped, "", none, "not possible, see note"},
      {failed, "", none, "went wrong, see note"}].

@@ -10,11 +10,11 @@
 -export([all_carriers_find_the_same/1, groups_have_fewer_connections/1,
          killed_processes_are_found_by_global_names/1, killed_processes_are_found_in_groups/1,
          killed_node_is_given_up/1, figures_are_measured/1]).
--export([kill_one/1, colonies/0]).
+-export([colonies/0]).
 
 -define(RUN_MS, 90000).
 -define(CALL_MS, 20000).
--define(KILLS, 20).
+-define(KILL_EVERY_MS, 200).
 
 suite() -> [{timetrap, {seconds, 240}}].
 
@@ -74,37 +74,14 @@ killed_processes_are_found_in_groups(Config) ->
 
 %% Processes of the tree are killed, on one node after the other, from the master to colonies.
 survives_kills(Options, Nodes) ->
-    Self = self(),
-    spawn_link(fun() -> Self ! {result, aco(Options#{rounds => 20, iterations => 40}, Nodes)} end),
-    kill(?KILLS, 0, lists:sort(weft_bench_nodes:roles(Nodes)), Nodes),
-    {ok, #{restarts := Restarts, given_up := 0, cost := Cost, schedule := Schedule}} =
-        receive {result, Result} -> Result after ?RUN_MS -> error(not_done) end,
-    ct:pal("~b started anew", [Restarts]),
+    Long = Options#{rounds => 80, iterations => 40},
+    {{ok, #{restarts := Restarts, given_up := 0, cost := Cost, schedule := Schedule}}, Kills} =
+        weft_aco_killer:during(Nodes, ?KILL_EVERY_MS, fun() -> aco(Long, Nodes) end),
+    ct:pal("~b killed, ~b started anew", [Kills, Restarts]),
     ?assertEqual(Cost, weft_aco_problem:cost(Schedule, problem())),
     ?assert(weft_aco_problem:is_schedule(Schedule, problem())),
+    ?assert(Kills > 0),
     ?assert(Restarts > 0).
-
-kill(0, _Number, _Roles, _Nodes) ->
-    ok;
-kill(Left, Number, Roles, Nodes) ->
-    Role = lists:nth(1 + Number rem length(Roles), Roles),
-    Killed = weft_bench_nodes:call(Nodes, Role, ?MODULE, kill_one, {[Number], ?CALL_MS}),
-    kill(Left - Killed, Number + 1, Roles, Nodes).
-
-%% On a node: a process of the program there.
-kill_one(Number) ->
-    case of_program([weft_aco_colony, weft_aco_submaster]) of
-        [] -> 0;
-        Victims ->
-            exit(lists:nth(1 + Number rem length(Victims), Victims), kill),
-            1
-    end.
-
-%% On a node: the processes of the program.
-of_program(Modules) ->
-    [Pid || Pid <- processes(),
-            {initial_call, {Module, init, _}} <- [process_info(Pid, initial_call)],
-            lists:member(Module, Modules)].
 
 killed_node_is_given_up(Config) ->
     with_nodes(stock, weft_bench_cluster:shape(5, []), Config,
@@ -127,7 +104,8 @@ has_colony(Role, Nodes) ->
 
 %% On a node: how many colonies it has.
 colonies() ->
-    length(of_program([weft_aco_colony])).
+    length([Pid || Pid <- processes(),
+                   process_info(Pid, initial_call) =:= {initial_call, {weft_aco_colony, init, 3}}]).
 
 figures_are_measured(Config) ->
     Dir = filename:join(?config(priv_dir, Config), "paper"),
@@ -138,7 +116,7 @@ figures_are_measured(Config) ->
          {ok, Rows} = weft_bench_record:read(filename:join(Dir, Id)),
          ?assertEqual([], [Row || #{metric := Metric} = Row <- Rows,
                                   Metric =:= <<"failed">> orelse Metric =:= <<"skipped">>])
-     end || Id <- ["orbit", "aco_7", "aco_9"]],
+     end || Id <- ["orbit", "aco_7", "aco_9", "aco_failures"]],
     {ok, Page} = file:read_file(filename:join(Dir, "paper.html")),
     {ok, _, _} = xmerl_sax_parser:stream(Page, []),
     [?assertMatch({match, _}, re:run(Page, Pattern), Pattern)

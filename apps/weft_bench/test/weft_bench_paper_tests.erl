@@ -56,6 +56,17 @@ the_error_has_to_fall_test() ->
     ?assertMatch([{differs, _}], findings("aco_7", Rows([{1, 9}, {8, 9}]))),
     ?assertEqual([], findings("aco_7", [])).
 
+failures_may_cost_a_little_test() ->
+    Rows = fun(Seconds) ->
+               [{aco(<<"sr_steady">>, 8), stock, duration_s, [2, 2]},
+                {aco(<<"sr_killed">>, 8), stock, duration_s, [Seconds]},
+                {aco(<<"sr_killed">>, 8), stock, kills, [7]},
+                {aco(<<"gr_steady">>, 8), stock_mesh, duration_s, [3]}]
+           end,
+    ?assertEqual([{agrees, "SR, stock TCP: 2.00 s, with 7 processes killed 2.20 s"}],
+                 findings("aco_failures", Rows(2.2))),
+    ?assertMatch([{differs, _}], findings("aco_failures", Rows(3))).
+
 each_figure_has_cells_test() ->
     [?assertEqual({Id, 0}, {Id, weft_bench_cli:main(["--list" | Options ++ Cells])})
      || #{id := Id, cells := Cells} <- weft_bench_paper:figures(), Options <- [[], ["--quick"]]].

@@ -34,7 +34,13 @@ figures() ->
        claim => "SR receives the fewest packets; on 145 nodes ML twice and GR three times as many.",
        cells => ?VERSIONS, findings => fun(Results) -> order(<<"received_packets">>, Results) end,
        not_shown => "145 nodes. Packets are counted from the start of the nodes on, connecting "
-       "them included; stock distribution counts a message as a packet."}].
+       "them included; stock distribution counts a message as a packet."},
+     #{id => "aco_failures", where => "SD Erlang 2017, section 5.4.2: ACO with failures",
+       claim => "Processes killed at random have no measurable impact on the time of GR and SR.",
+       cells => ["--suites", "aco", "--only", "aco (gr|sr) (steady|killed)"],
+       findings => fun failures/1,
+       not_shown => "Other processes of the nodes are spared: those of the program are killed, "
+       "masters and submasters among them. Killed nodes are in the tests."}].
 
 falls(Results) ->
     Errors = by_colonies(<<"cost_error_percent">>, Results),
@@ -66,6 +72,25 @@ compared(Pairs, Format, Holds) ->
            end,
     [{Kind, lists:join(", ", [io_lib:format(Format, [Colonies, float(Value)])
                               || {Colonies, Value} <- Pairs])}].
+
+%% What takes at most half as long again is within what runs on a shared machine differ by.
+failures(Results) ->
+    Value = fun(Cell, Variant, Metric) ->
+                [Median || {ok, #{median := Median}} <- [weft_bench_results:measured(
+                                                           Cell, Variant, Metric, Results)]]
+            end,
+    [{case KilledS < 1.5 * SteadyS of true -> agrees; false -> differs end,
+      io_lib:format("~ts, ~ts: ~.2f s, with ~b processes killed ~.2f s",
+                    [string:uppercase(Version), weft_bench_words:variant(Variant), float(SteadyS),
+                     round(Kills), float(KilledS)])}
+     || {_, <<"aco_", Version:2/binary, "_steady">>, _, _, _, _} = Steady
+            <- weft_bench_results:cells(Results),
+        {_, <<"aco_", Of:2/binary, "_killed">>, _, _, _, _} = Killed
+            <- weft_bench_results:cells(Results), Of =:= Version,
+        Variant <- weft_bench_results:variants(Steady, Results),
+        SteadyS <- Value(Steady, Variant, <<"duration_s">>),
+        KilledS <- Value(Killed, Variant, <<"duration_s">>),
+        Kills <- Value(Killed, Variant, <<"kills">>)].
 
 %% On the carriers of the paper, then weft in groups, which is not in it.
 order(Metric, Results) ->

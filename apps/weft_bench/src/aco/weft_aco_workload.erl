@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Workloads `aco_tl', `aco_ml', `aco_gr' and `aco_sr': the four versions of the program
 %% `weft_aco' on clusters of the same size with the same number of colonies, so that they do the
-%% same work; and `aco_quality', two levels on five problems, with more and more colonies.
+%% same work; `aco_quality', two levels on five problems, with more and more colonies; and for the
+%% reliable versions a longer run, `_steady' and `_killed', while processes are killed.
 %%
 %% What replaces lost processes finds them by names: of `global' where all nodes are connected, of
 %% weft_names over the whole cluster or in groups on weft, or registered locally on stock.
@@ -14,6 +15,7 @@
 -define(RUN_MS, 150000).
 -define(JOBS, 40).
 -define(REPETITIONS_MAX, 3).
+-define(KILL_EVERY_MS, 300).
 %% The costs of the five problems below that a local search found from each of many beginnings.
 -define(BEST_KNOWN, [17049, 18183, 18867, 15957, 10781]).
 
@@ -24,15 +26,22 @@ cells(quick) ->
      version(aco_ml, 3, 2, Rounds, [stock_mesh, weft_groups]),
      version(aco_gr, 3, 2, Rounds, [stock_mesh]),
      version(aco_sr, 3, 2, Rounds, [stock, weft_groups]),
-     quality(1, 1, Rounds), quality(4, 1, Rounds)];
+     quality(1, 1, Rounds), quality(4, 1, Rounds)
+     | [reliable(Workload, Rounds#{rounds => 40}) || Workload <- [aco_sr_steady, aco_sr_killed]]];
 cells(full) ->
     Rounds = #{ants => 4, rounds => 20, iterations => 5},
     [version(Version, Levels, Degree, Rounds, variants(Version))
      || {Levels, Degree} <- [{2, 2}, {3, 2}, {4, 2}, {3, 3}],
         Version <- [aco_tl, aco_ml, aco_gr, aco_sr]]
         ++ [quality(Colonies, 5, #{ants => 10, rounds => 10, iterations => 10})
-            || Colonies <- [1, 2, 4, 8, 16]].
+            || Colonies <- [1, 2, 4, 8, 16]]
+        ++ [reliable(Workload, Rounds#{rounds => 100})
+            || Workload <- [aco_gr_steady, aco_gr_killed, aco_sr_steady, aco_sr_killed]].
 
+variants(Workload) when Workload =:= aco_gr_steady; Workload =:= aco_gr_killed ->
+    [stock_mesh, weft_groups];
+variants(Workload) when Workload =:= aco_sr_steady; Workload =:= aco_sr_killed ->
+    [stock, weft_groups];
 variants(aco_gr) -> [stock_mesh, weft_mesh, weft_groups];
 variants(aco_sr) -> [stock, weft_mesh, weft_groups];
 variants(_) -> [stock_mesh, weft_mesh, weft_groups, weft_peers].
@@ -44,6 +53,13 @@ version(Version, Levels, Degree, Rounds, Variants) ->
     (cell(Version, Count, Colonies, Shape))#{
       variants => Variants, cost_ms => 3000 + 400 * Count + work_ms(Colonies, Rounds),
       with => {version, Rounds#{degree => Degree}}}.
+
+reliable(Workload, Rounds) ->
+    #{cost_ms := CostMs} = Cell = version(Workload, 3, 2, Rounds, variants(Workload)),
+    case lists:member(Workload, [aco_gr_killed, aco_sr_killed]) of
+        true -> Cell#{cost_ms := 2 * CostMs, with => {killed, Rounds#{degree => 2}}};
+        false -> Cell
+    end.
 
 quality(Colonies, Problems, Rounds) ->
     Shape = weft_bench_cluster:shape(1 + Colonies, []),
@@ -61,23 +77,23 @@ work_ms(Colonies, #{ants := Ants, rounds := Rounds, iterations := Iterations}) -
     Colonies * Ants * Rounds * Iterations div 2.
 
 %% @doc The registry that a version of the program uses with a variant.
--spec names(aco_tl | aco_ml | aco_gr | aco_sr, weft_bench_variant:variant()) ->
-          weft_aco_names:names().
-names(aco_gr, Variant) ->
+-spec names(tl | ml | gr | sr, weft_bench_variant:variant()) -> weft_aco_names:names().
+names(gr, Variant) ->
     case weft_bench_variant:connects_all(Variant) of
         true -> global;
         false -> {weft, cluster}
     end;
-names(aco_sr, weft_groups) -> {weft, groups};
-names(aco_sr, _Variant) -> local;
+names(sr, weft_groups) -> {weft, groups};
+names(sr, _Variant) -> local;
 names(_Version, _Variant) -> none.
 
 %% @private
-run(#{workload := Workload, streams := Colonies, with := {version, Rounds}}, Nodes) ->
-    Options = Rounds#{version => version(Workload), colonies => Colonies,
-                      names => names(Workload, weft_bench_nodes:variant(Nodes)),
-                      problem => problem(1), best_known => hd(?BEST_KNOWN)},
-    {ok, weft_bench_cluster:run(weft_aco, Options, Nodes, ?RUN_MS)};
+run(#{with := {version, _}} = Cell, Nodes) ->
+    {ok, version_run(Cell, Nodes)};
+run(#{with := {killed, _}} = Cell, Nodes) ->
+    {Values, Kills} = weft_aco_killer:during(Nodes, ?KILL_EVERY_MS,
+                                             fun() -> version_run(Cell, Nodes) end),
+    {ok, Values ++ [{kills, Kills}]};
 run(#{streams := Colonies, with := {quality, Problems, Rounds}}, Nodes) ->
     Results = [weft_bench_cluster:run(weft_aco, Rounds#{version => tl, colonies => Colonies,
                                                         problem => problem(Number),
@@ -88,10 +104,20 @@ run(#{streams := Colonies, with := {quality, Problems, Rounds}}, Nodes) ->
                        / Problems}
           || Metric <- [cost_error_percent, duration_s]]}.
 
-version(aco_tl) -> tl;
-version(aco_ml) -> ml;
-version(aco_gr) -> gr;
-version(aco_sr) -> sr.
+version_run(#{workload := Workload, streams := Colonies, with := {_, Rounds}}, Nodes) ->
+    Version = version(Workload),
+    Options = Rounds#{version => Version, colonies => Colonies,
+                      names => names(Version, weft_bench_nodes:variant(Nodes)),
+                      problem => problem(1), best_known => hd(?BEST_KNOWN)},
+    weft_bench_cluster:run(weft_aco, Options, Nodes, ?RUN_MS).
+
+version(Workload) ->
+    case atom_to_list(Workload) of
+        "aco_tl" ++ _ -> tl;
+        "aco_ml" ++ _ -> ml;
+        "aco_gr" ++ _ -> gr;
+        "aco_sr" ++ _ -> sr
+    end.
 
 problem(Number) ->
     weft_aco_problem:generate(Number, ?JOBS, 0.6, 0.6).
