@@ -12,7 +12,8 @@
 %% Where a window that adapts begins, and the least it calls enough.
 -define(WINDOW_BYTES, 1572864).
 -define(BEYOND_BYTES, 1048576).
--define(ROUND_TRIPS_MS, 1000).
+%% Round trips; and the window is larger than that where these, or pauses of a lane, are long.
+-define(ROUND_TRIPS_MS, 2000).
 
 %% @doc Compares the slowest timed message with the limit.
 -spec settled(weft_sim_world:world(), map()) -> weft_sim_checker:verdict().
