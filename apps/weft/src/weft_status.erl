@@ -33,7 +33,9 @@
                                             cost_us := pos_integer()}},
                     members := [node()], connected := [node()],
                     channels := #{atom() => map()}, broadcast := #{atom() => term()},
-                    partition := weft_partition:status() | undefined}.
+                    partition := weft_partition:status() | undefined,
+                    names := #{weft_names:scope() => map()},
+                    locks := #{atom() => non_neg_integer()}}.
 %% text: the answer in words, a line each.
 -type why() :: #{from := node(), to := node(), connected := boolean(),
                  next_hop := node() | undefined, link := link() | undefined,
@@ -50,7 +52,8 @@ status() ->
       cuts => weft_fault:cuts(), links => links(Peers), sessions => sessions(Peers),
       routes => routes(), members => weft_overlay:members(), connected => nodes(connected),
       channels => weft_channel:info(), broadcast => weft_broadcast:info(),
-      partition => weft_partition:status()}.
+      partition => weft_partition:status(), names => weft_names:info(),
+      locks => weft_global:info()}.
 
 links(Peers) ->
     [link_of(Info, Peers) || #{node := Node} = Info <- with_carrier(fun weft_links:info/0),

@@ -34,7 +34,7 @@ status_text(#{name := Name, topology := Topology},
      io_lib:format("~ts, ~ts among them, ~ts~n~n",
                    [plural(Sessions, "session"), plural(length(Circuits), "circuit"),
                     plural(Resumes, "resume")]),
-     weft_cli_table:format([["node", "pid", "sessions", "relays", "relayed", "neighbours"]
+     weft_cli_table:format([["node", "pid", "sessions", "relays", "relayed", "names", "neighbours"]
                             | [node_cells(Node) || Node <- Nodes]]),
      [[$\n, weft_cli_table:format([["circuit", "state", "out", "in", "resumes", "last resume"]
                                    | [circuit_cells(Circuit) || Circuit <- Circuits]])]
@@ -49,9 +49,10 @@ names(Groups) -> [atom_to_list(Name) || Name <- lists:sort(maps:keys(Groups))].
 node_cells(#{node := Node, running := false}) ->
     [short(Node), "down"];
 node_cells(#{node := Node, os_pid := OsPid, sessions := Sessions, relayed_circuits := Relays,
-             relayed_bytes := RelayedBytes, neighbours := Neighbours, cuts := Cuts}) ->
+             relayed_bytes := RelayedBytes, names := Names, neighbours := Neighbours,
+             cuts := Cuts}) ->
     [short(Node), integer_to_list(OsPid), integer_to_list(Sessions), integer_to_list(Relays),
-     bytes(RelayedBytes),
+     bytes(RelayedBytes), integer_to_list(Names),
      [lists:join(" ", [short(N) || N <- lists:sort(Neighbours)]),
       [[" (cut: ", lists:join(" ", [short(N) || N <- Cuts]), ")"] || Cuts =/= []]]].
 

@@ -81,7 +81,7 @@ tcp_connections(Nodes, Statuses) ->
 node_row(Node, Nodes, Statuses) ->
     case Statuses of
         #{Node := #{os_pid := OsPid, uptime_ms := UptimeMs, links := AllLinks,
-                    sessions := Sessions, cuts := Cuts, routes := Routes}} ->
+                    sessions := Sessions, cuts := Cuts, routes := Routes, names := Names}} ->
             Links = [Link || #{node := Peer} = Link <- AllLinks, lists:member(Peer, Nodes)],
             Relayed = [Circuit || #{circuits := Circuits} <- Links, Circuit <- Circuits],
             #{node => Node, running => true, os_pid => list_to_integer(OsPid),
@@ -89,6 +89,8 @@ node_row(Node, Nodes, Statuses) ->
               links => [link_row(Link) || Link <- Links],
               sessions => length([Peer || #{node := Peer} <- Sessions, lists:member(Peer, Nodes)]),
               routes => map_size(Routes), cuts => Cuts,
+              names => lists:sum([maps:get(own, Of, maps:get(owned, Of, 0))
+                                  || Of <- maps:values(Names)]),
               %% A circuit that passes through is known to the link it comes by and to the other.
               relayed_circuits => length(Relayed) div 2,
               relayed_bytes => lists:sum([Bytes || #{relayed_bytes := Bytes} <- Links])};

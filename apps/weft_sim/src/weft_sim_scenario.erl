@@ -30,7 +30,7 @@ names() ->
     [static_churn, static_costs, static_restarts, router_restarts, groups_churn, group_changes,
      mesh_churn, mesh_leave, mesh_split, swim_churn, swim_leave, swim_split,
      clients_churn, clients_loss, peers_churn, peers_leave, peers_split, session_faults,
-     session_lanes | weft_sim_names_scenario:names()].
+     session_lanes | weft_sim_registry_scenario:names() ++ weft_sim_names_scenario:names()].
 
 %% @doc One line about a scenario.
 -spec describe(atom()) -> string().
@@ -53,6 +53,8 @@ describe(peers_leave) -> "peer to peer, with broadcasts; nodes leave and come ba
 describe(peers_split) -> "peer to peer, with broadcasts; in two halves for ten minutes";
 describe(session_faults) -> "a session over gateways that crash, pause and lose lanes";
 describe(session_lanes) -> "a session over one link, the lanes of which are lost and found";
+describe(Names) when Names =:= names_churn; Names =:= names_split ->
+    weft_sim_registry_scenario:describe(Names);
 describe(StrongNames) -> weft_sim_names_scenario:describe(StrongNames).
 
 %% @doc Builds a scenario. The same arguments give the same scenario.
@@ -136,6 +138,9 @@ build(peers_split, Nodes) ->
     Scenario#{heal_at_ms := 610000};
 build(Name, Nodes) when Name =:= session_faults; Name =:= session_lanes ->
     weft_sim_session_scenario:build(Name, Nodes);
+build(Names, Nodes) when Names =:= names_churn; Names =:= names_split ->
+    Mesh = build(weft_sim_registry_scenario:mesh(Names), Nodes),
+    weft_sim_registry_scenario:on_top(Mesh, Nodes);
 build(StrongNames, Nodes) ->
     weft_sim_names_scenario:build(StrongNames, Nodes).
 

@@ -211,7 +211,8 @@ happen({deliver, Id, From, To, Machine, Msg} = Event, World) ->
         #node{state = running, peers = #{From := Id}} ->
             to_machine(To, Machine, {message, From, Msg},
                        traced({message, From, To, Machine, Msg}, World));
-        #node{state = paused, peers = #{From := Id}} -> hold(To, Event, World);
+        %% That the stream is up may be held, too; then it comes first.
+        #node{state = paused} -> hold(To, Event, World);
         _ -> World
     end;
 happen({opened, Id, Name, Peer}, #world{network = Network} = World) ->

@@ -129,9 +129,12 @@ child_spec() ->
                 [?LOCKS, weft_locks_core, weft_service_sup:options(#{})]}}.
 
 %% @doc The locks that this node is a home of: how many, how many wait, how many found the line full.
--spec info() -> #{locks | waiting | refused := non_neg_integer()}.
+%% Empty when the application does not run.
+-spec info() -> #{locks | waiting | refused => non_neg_integer()}.
 info() ->
-    weft_driver:command(?LOCKS, info).
+    try weft_driver:command(?LOCKS, info)
+    catch exit:{noproc, _} -> #{}
+    end.
 
 %% @doc Like `global:set_lock/1'.
 -spec set_lock(id()) -> true.
@@ -266,7 +269,7 @@ release(Homes, Resource, Requester) ->
     true.
 
 keep(Resource, Requester) ->
-    case weft_names:info(?SCOPE) of
-        #{kind := strong} -> weft_global_keeper:keep({?SCOPE, {weft_lock, Resource}}, Requester);
-        #{} -> {ok, none}
+    case weft_names:kind(?SCOPE) of
+        strong -> weft_global_keeper:keep({?SCOPE, {weft_lock, Resource}}, Requester);
+        eventual -> {ok, none}
     end.

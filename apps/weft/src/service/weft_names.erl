@@ -20,7 +20,7 @@
 
 -export([register_name/2, unregister_name/1, whereis_name/1, send/2]).
 -export([register/2, register/3, re_register/2, re_register/3, unregister/1, lookup/1, names/1]).
--export([start_scope/2, stop_scope/1, scopes/0, info/0, info/1, check/1, children/0]).
+-export([start_scope/2, stop_scope/1, scopes/0, kind/1, info/0, info/1, check/1, children/0]).
 -export_type([scope/0, via/0, reason/0]).
 
 -type scope() :: atom() | {group, atom()}.
@@ -186,7 +186,16 @@ info() ->
 -spec info(scope()) -> map().
 info(Scope) ->
     {Module, Handle} = scope(Scope),
-    (Module:info(Handle))#{kind => kind(Module)}.
+    (Module:info(Handle))#{kind => kind_of(Module)}.
+
+%% @doc What is promised for the names of a scope.
+-spec kind(scope()) -> eventual | strong.
+kind(Scope) ->
+    {Module, _Handle} = scope(Scope),
+    kind_of(Module).
+
+kind_of(weft_names_eventual) -> eventual;
+kind_of(weft_names_strong) -> strong.
 
 %% @doc Checks the scopes of the configuration.
 -spec check(Scopes :: term()) -> ok | {error, Text :: string()}.
@@ -235,9 +244,6 @@ is_scope(Scope) -> is_atom(Scope).
 module(eventual) -> {ok, weft_names_eventual};
 module(strong) -> {ok, weft_names_strong};
 module(_) -> error.
-
-kind(weft_names_eventual) -> eventual;
-kind(weft_names_strong) -> strong.
 
 known(Scope, Module) ->
     persistent_term:put({?MODULE, Scope}, {Module, Module:handle(Scope)}).
