@@ -31,6 +31,7 @@ kinds(Topology) ->
         {false, full_mesh} -> [visible];
         {false, swim} -> [visible];
         {false, groups} -> [visible];
+        {false, pubsub} -> [visible];
         {false, _} -> [shared, visible];
         {_, _} -> [shared, visible, own]
     end.

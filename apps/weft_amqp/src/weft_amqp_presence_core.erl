@@ -26,8 +26,8 @@
 
 -opaque presence() :: #presence{}.
 %% moved: a node is reached by that queue from now on. gone: it has said bye. lost: it was not heard
-%% for too long. hello: it wants to hear of this one. superseded, older: another start of a node with
-%% our name is alive.
+%% for too long. hello: it wants to hear of this one. superseded, older: another start of a node
+%% with our name is alive.
 -type effect() :: {moved, Name :: binary(), Queue :: binary()}
                 | {gone, Name :: binary()} | {lost, Name :: binary()}
                 | {hello, Queue :: binary()} | superseded | older.
