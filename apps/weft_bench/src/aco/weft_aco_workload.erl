@@ -51,7 +51,7 @@ version(Version, Levels, Degree, Rounds, Variants) ->
     Colonies = weft_aco_tree:colonies(Levels, Degree),
     Shape = weft_bench_cluster:shape(Count, weft_aco_tree:groups(Levels, Degree)),
     (cell(Version, Count, Colonies, Shape))#{
-      variants => Variants, cost_ms => 3000 + 400 * Count + work_ms(Colonies, Rounds),
+      variants => Variants, cost_ms => 1500 + 200 * Count + work_ms(Colonies, Rounds),
       with => {version, Rounds#{degree => Degree}}}.
 
 reliable(Workload, Rounds) ->
@@ -64,7 +64,7 @@ reliable(Workload, Rounds) ->
 quality(Colonies, Problems, Rounds) ->
     Shape = weft_bench_cluster:shape(1 + Colonies, []),
     (cell(aco_quality, 1 + Colonies, Colonies, Shape))#{
-      variants => [stock], cost_ms => 3000 + 400 * Colonies + Problems * work_ms(Colonies, Rounds),
+      variants => [stock], cost_ms => 1500 + 200 * Colonies + Problems * work_ms(Colonies, Rounds),
       with => {quality, Problems, Rounds}}.
 
 cell(Workload, Count, Colonies, Shape) ->

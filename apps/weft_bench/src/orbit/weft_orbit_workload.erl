@@ -32,7 +32,7 @@ cell(Workload, {Groups, Size}, Space, Generators, Variants) ->
       pairs => 1 + Groups * Size, streams => Space, link => weft_bench_link:loopback(),
       layout => {cluster, Shape}, variants => Variants, on_demand => true, fresh => true,
       repetitions_max => ?REPETITIONS_MAX,
-      cost_ms => 3000 + 400 * Groups * Size,
+      cost_ms => 1500 + 200 * Groups * Size,
       with => #{generators => Generators, is_grouped => Workload =:= orbit_grouped}}.
 
 %% The set with expensive vertices has a name of its own.
