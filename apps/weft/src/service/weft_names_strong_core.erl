@@ -26,7 +26,7 @@
     incarnation :: non_neg_integer(),
     scope :: term(),
     options :: weft_names_strong_options:options(),
-    view :: {pos_integer(), [node()]},
+    view :: {non_neg_integer(), [node()]},
     places :: #{non_neg_integer() => [node()]},
     %% Nodes with a link, in the life they told, and the latest life of each that was ever told.
     up :: #{node() => Incarnation :: non_neg_integer()},
@@ -51,7 +51,7 @@ init(Self, #{scope := Scope, incarnation := Incarnation} = Given) ->
                         view = {0, []}, places = #{},
                         up = #{Self => Incarnation}, lives = #{Self => Incarnation},
                         client = weft_names_strong_client:new(Options),
-                        rand = weft_core:seed(Self, Scope, Given)}),
+                        rand = weft_core:seed(Self, strong_names, Given)}),
     {Core, [{view, voters, {Voters}}
             | [{connect, Node} || lists:member(Self, Voters), Node <- Voters, Node =/= Self]]
      ++ [{after_ms, TickMs, tick}]}.

@@ -8,6 +8,10 @@
 %% and many at once share it. An idle leader has a round without changes as heartbeat; renewals of
 %% leases wait for it. A member that missed something says `behind' and gets the whole table.
 %%
+%% Only as many members are told at once as a majority needs, those that were quickest to
+%% acknowledge. The others get with the next heartbeat what they have not got, and everybody does as
+%% soon as a round is late. That saves a third of the messages.
+%%
 %% The leader forgets owners whose lease it did not see renewed (a new leader counts from its
 %% start), and changes the members one by one: dead ones out, homes in, others out. Never are there
 %% fewer than the replicas less one, so a quorum always has more than half of the replicas.
@@ -23,8 +27,8 @@
 -define(ROUND_MAX, 500).
 %% Requests that wait; their senders ask again.
 -define(WAITING_MAX, 20000).
-%% A member that is so many rounds behind gets heartbeats only, and the table when it is back.
--define(LAG_MAX, 64).
+%% Operations that are kept for a member that need not be told at once.
+-define(DUE_MAX, 1000).
 
 -type ballot() :: {non_neg_integer(), node() | none, Incarnation :: non_neg_integer()}.
 -type position() :: {ballot(), No :: non_neg_integer()}.
@@ -48,6 +52,12 @@
     confirmed = 0 :: non_neg_integer(),
     confirmed_ms :: integer(),
     sent_ms :: integer(),
+    %% The last two rounds that all were told, and when that was.
+    whole = {0, 0} :: {non_neg_integer(), non_neg_integer()},
+    whole_ms :: integer(),
+    %% What a member has not been told, newest first, and what position it was told up to.
+    due = #{} :: #{weft_names_strong_table:member() =>
+                       {position(), [weft_names_strong_table:op()]}},
     acked = #{} :: #{weft_names_strong_table:member() => Round :: pos_integer()},
     %% The round with which a member got the table.
     given = #{} :: #{weft_names_strong_table:member() => Round :: pos_integer()},
@@ -71,9 +81,10 @@
             env()) -> {leader(), out()}.
 start(Ballot, {{_, No} = Position, Table, ServesMs}, #{now_ms := NowMs} = Env) ->
     Leader = #leader{ballot = Ballot, no = No, table = Table, since_ms = NowMs, moved_ms = NowMs,
-                     serves_ms = ServesMs, confirmed_ms = NowMs, sent_ms = NowMs},
+                     serves_ms = ServesMs, confirmed_ms = NowMs, sent_ms = NowMs,
+                     whole_ms = NowMs},
     %% What earlier leaders left may be confirmed only together with something of this one.
-    settled(round_of([noop], Position, Leader#leader{no = No + 1}, Env), Env).
+    settled(round_of(everybody, [noop], Position, Leader#leader{no = No + 1}, Env), Env).
 
 %% @doc Where its table is in the order of all tables.
 -spec position(leader()) -> position().
@@ -116,8 +127,8 @@ behind({Node, _} = From, Round, #leader{given = Given, round = Last} = Leader, _
         #{From := Later} when Later >= Round ->
             {Leader, []};
         #{} ->
-            #leader{ballot = Ballot, table = Table} = Leader,
-            {Leader#leader{given = Given#{From => Last}},
+            #leader{ballot = Ballot, table = Table, due = Due} = Leader,
+            {Leader#leader{given = Given#{From => Last}, due = maps:remove(From, Due)},
              [{Node, {snapshot, Ballot, Last, position(Leader), Table}}]}
     end.
 
@@ -140,14 +151,17 @@ tick(Leader0, Env) ->
     {Leader3, Out3} = beat(Leader2, Env),
     {Leader3, Out1 ++ Out2 ++ Out3}.
 
-beat(#leader{sent_ms = SentMs, waiting = Waiting, urgent = Urgent, round = Round} = Leader,
-     #{now_ms := NowMs, options := #{heartbeat_ms := HeartbeatMs}} = Env) ->
-    IsDue = NowMs - SentMs >= HeartbeatMs,
+beat(#leader{waiting = Waiting, urgent = Urgent, round = Round} = Leader, Env) ->
+    IsDue = is_due(Leader, Env),
     case flush(Leader#leader{urgent = Urgent orelse IsDue andalso Waiting =/= []}, Env) of
         {#leader{round = Round} = Same, []} when IsDue ->
-            settled(round_of([], position(Same), Same, Env), Env);
+            settled(round_of(everybody, [], position(Same), Same, Env), Env);
         Flushed -> Flushed
     end.
+
+is_due(#leader{round = Round, confirmed = Confirmed, sent_ms = SentMs, whole_ms = WholeMs},
+       #{now_ms := NowMs, options := #{heartbeat_ms := HeartbeatMs, tick_ms := TickMs}}) ->
+    NowMs - WholeMs >= HeartbeatMs orelse Round > Confirmed andalso NowMs - SentMs >= TickMs.
 
 %% --- rounds -----------------------------------------------------------------------------------
 
@@ -159,7 +173,7 @@ flush(#leader{urgent = true, round = Round, confirmed = Round, serves_ms = Serve
                              urgent = Later =/= []},
     {Ops, Answers, Leader2} = lists:foldl(fun(Request, Acc) -> served(Request, Acc, Env) end,
                                           {[], [], Leader1}, lists:reverse(Now)),
-    {Leader3, Out} = round_of(lists:reverse(Ops), position(Leader1), Leader2, Env),
+    {Leader3, Out} = round_of(quickest, lists:reverse(Ops), position(Leader1), Leader2, Env),
     #leader{round = New, answers = Earlier} = Leader3,
     settled({Leader3#leader{answers = [{New, lists:reverse(Answers)} | Earlier]}, Out}, Env);
 flush(Leader, _Env) ->
@@ -204,13 +218,39 @@ heard(Node, #leader{heard = Heard} = Leader, #{now_ms := NowMs}) ->
     Leader#leader{heard = Heard#{Node => NowMs}}.
 
 %% What the operations change is in the table already.
-round_of(Ops, Former, #leader{ballot = Ballot} = Leader0, Env) ->
-    #leader{round = Last} = Leader0,
+round_of(Whom, Ops, Former, #leader{ballot = Ballot, round = Last, due = Due0} = Leader0, Env) ->
     Round = Last + 1,
-    Leader = Leader0#leader{round = Round, sent_ms = map_get(now_ms, Env)},
-    Msg = {append, Ballot, Round, Former, Ops, position(Leader)},
-    {Leader, [{Node, Msg} || {Node, _} = Member <- listeners(Leader, Env),
-                             Ops =:= [] orelse Round - acked(Member, Leader) < ?LAG_MAX]}.
+    Leader = stamped(Whom, Leader0#leader{round = Round}, Env),
+    Listeners = listeners(Leader, Env),
+    Told = told(Listeners, Leader),
+    {Out, Due} = lists:foldl(fun({Node, _} = Member, {Acc, D}) ->
+        {From, Before} = maps:get(Member, Due0, {Former, []}),
+        All = lists:reverse(Ops, Before),
+        case lists:member(Member, Told) orelse length(All) > ?DUE_MAX of
+            true ->
+                Msg = {append, Ballot, Round, From, lists:reverse(All), position(Leader)},
+                {[{Node, Msg} | Acc], D};
+            false -> {Acc, D#{Member => {From, All}}}
+        end
+    end, {[], #{}}, Listeners),
+    {Leader#leader{due = Due}, lists:reverse(Out)}.
+
+%% When a heartbeat is due, it is this round.
+stamped(Whom, #leader{round = Round, whole = {_, Last}, whole_ms = WholeMs} = Leader,
+        #{now_ms := NowMs, options := #{heartbeat_ms := HeartbeatMs}}) ->
+    case Whom =:= everybody orelse NowMs - WholeMs >= HeartbeatMs of
+        true -> Leader#leader{sent_ms = NowMs, whole_ms = NowMs, whole = {Last, Round}};
+        false -> Leader#leader{sent_ms = NowMs}
+    end.
+
+told(Listeners, #leader{round = Round, whole = {_, Round}}) ->
+    Listeners;
+told(Listeners, #leader{table = Table} = Leader) ->
+    Members = weft_names_strong_table:members(Table),
+    Quickest = lists:reverse(lists:sort([{acked(Member, Leader), Member}
+                                         || Member <- Listeners, lists:member(Member, Members)])),
+    Needed = weft_names_strong_homes:majority(length(Members)) - 1,
+    [Member || {_, Member} <- lists:sublist(Quickest, Needed)].
 
 acked(Member, #leader{acked = Acked}) -> maps:get(Member, Acked, 0).
 
@@ -267,7 +307,8 @@ propose(Ops, #leader{no = No0, table = Table0} = Leader, Env) ->
                                   {ok, T} = weft_names_strong_table:run(Op, N + 1, T0),
                                   {N + 1, T}
                               end, {No0, Table0}, Ops),
-    settled(round_of(Ops, position(Leader), Leader#leader{no = No, table = Table}, Env), Env).
+    settled(round_of(everybody, Ops, position(Leader), Leader#leader{no = No, table = Table}, Env),
+            Env).
 
 %% --- members ----------------------------------------------------------------------------------
 
@@ -296,8 +337,9 @@ change(Members, Leader, #{self := Self, homes := Homes, lives := Lives, up := Up
         _ -> none
     end.
 
-is_following(Member, #leader{acked = Acked, confirmed = Confirmed}) ->
-    maps:get(Member, Acked, 0) >= Confirmed.
+%% It has acknowledged the last but one round that was for everybody.
+is_following(Member, #leader{whole = {Former, _}} = Leader) ->
+    Former > 0 andalso acked(Member, Leader) >= Former.
 
 %% To the first home that is fit for it, once in a while.
 hand_over(Members, #leader{moved_ms = MovedMs, ballot = Ballot, waiting = []} = Leader,

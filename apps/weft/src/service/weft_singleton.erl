@@ -41,7 +41,7 @@
     child = none :: none | pid(),
     token = none :: none | pos_integer(),
     %% Who asks for the name on behalf of this process, and whom it watches.
-    helper = none :: none | reference(),
+    helper = none :: none | {Monitor :: reference(), Question :: reference()},
     holder = none :: none | reference()}).
 
 %% @doc Starts the competitor of this node. The scope must be a strong one.
@@ -83,10 +83,11 @@ handle_cast(Request, _Singleton) -> error({unknown_request, Request}).
 %% @private
 -spec handle_info(Info, #singleton{}) -> {noreply, #singleton{}} | {stop, term(), #singleton{}}
       when Info :: {'DOWN', reference(), process, pid(), term()} | {'EXIT', pid(), term()}
-                 | retry | {weft_names_lost, term(), term(), pos_integer()}.
-handle_info({'DOWN', Ref, process, _, {asked, Answer}}, #singleton{helper = Ref} = Singleton) ->
+                 | {asked, reference(), term()} | retry
+                 | {weft_names_lost, term(), term(), pos_integer()}.
+handle_info({asked, Ref, Answer}, #singleton{helper = {_, Ref}} = Singleton) ->
     answered(Answer, Singleton#singleton{helper = none});
-handle_info({'DOWN', Ref, process, _, _Crash}, #singleton{helper = Ref} = Singleton) ->
+handle_info({'DOWN', Ref, process, _, _Crash}, #singleton{helper = {Ref, _}} = Singleton) ->
     {noreply, wait(Singleton#singleton{helper = none})};
 handle_info({'DOWN', Ref, process, _, _Reason}, #singleton{holder = Ref} = Singleton) ->
     {noreply, ask(Singleton#singleton{holder = none})};
@@ -130,11 +131,13 @@ terminate(_Reason, #singleton{child = Child, options = Options}) ->
 %% A helper asks, so that this process can be stopped meanwhile.
 ask(#singleton{helper = none, handle = Handle, name = {_, Name}} = Singleton) ->
     Self = self(),
-    {_, Ref} = spawn_monitor(fun() ->
-        exit({asked, weft_names_strong:acquire(Handle, Name, Self, #{on_lost => tell,
-                                                                     timeout_ms => ?ASK_MS})})
+    Question = make_ref(),
+    {_, Monitor} = spawn_monitor(fun() ->
+        Answer = weft_names_strong:acquire(Handle, Name, Self, #{on_lost => tell,
+                                                                 timeout_ms => ?ASK_MS}),
+        Self ! {asked, Question, Answer}
     end),
-    Singleton#singleton{state = asking, helper = Ref};
+    Singleton#singleton{state = asking, helper = {Monitor, Question}};
 ask(Singleton) ->
     Singleton.
 
