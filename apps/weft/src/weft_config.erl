@@ -57,7 +57,11 @@ schema() ->
      {hop_limit, 8, between(1, 255), "an integer from 1 to 255"},
      {relay_circuits_max, 4096, between(0, 1000000), "an integer from 0 to 1000000"},
      {relay_bytes_max, 67108864, between(65536, 1 bsl 40), "bytes, from 65536"},
-     {channels, #{}, fun(_) -> true end, "a map from names to maps of options"},
+     {faults, false, fun is_boolean/1, "true or false"}
+    | services()].
+
+services() ->
+    [{channels, #{}, fun(_) -> true end, "a map from names to maps of options"},
      {pins, #{}, fun(_) -> true end, "a map from registered names to channels"},
      {broadcast, #{}, fun(_) -> true end, "a map of options"},
      {groups, #{}, fun is_groups/1, "a map from group names (but undefined, no_group, all, cluster "
@@ -71,8 +75,7 @@ schema() ->
       "stay, pause_minority or {callback, {Module, Function}}"},
      {partition_nodes, [], fun is_atoms/1, "a list of nodes"},
      {partition_grace_ms, 1000, between(0, 3600000), "milliseconds, from 0 to 3600000"},
-     {pause_applications, [], fun is_atoms/1, "a list of applications"},
-     {faults, false, fun is_boolean/1, "true or false"}].
+     {pause_applications, [], fun is_atoms/1, "a list of applications"}].
 
 %% @doc Loads the application description so that its environment can be read before it is started.
 -spec load() -> ok.

@@ -104,8 +104,8 @@ a_storm_of_locks_is_bounded(Config) ->
 
 a_strong_scope_keeps_names_and_locks(Config) ->
     Voters = [name_of(N) || N <- [a, b, c]],
-    Nodes = [A, B, C] = mesh([a, b, c], [{scopes, #{global => #{kind => strong, voters => Voters}}}],
-                             Config),
+    Scopes = #{global => #{kind => strong, voters => Voters}},
+    Nodes = [A, B, C] = mesh([a, b, c], [{scopes, Scopes}], Config),
     Pid = call(A, ?MODULE, holder, []),
     %% `no' may mean that there is no quorum yet; then it may have been done all the same.
     until(fun() -> call(A, weft_global, register_name, [n, Pid]) =:= yes
@@ -197,7 +197,8 @@ transcript(Module, locks) ->
 transcript(Module, {names, [P1, P2, P3]}) ->
     Calls = [{register_name, [n, P1]}, {register_name, [n, P2]}, {register_name, [n, P1]},
              {whereis_name, [n]}, {send, [n, ping]}, {register_name, [far, P3]},
-             {register_name, [second_name, P1]}, {re_register_name, [n, P3]}, {whereis_name, [n]}, {whereis_name, [far]},
+             {register_name, [second_name, P1]}, {re_register_name, [n, P3]},
+             {whereis_name, [n]}, {whereis_name, [far]},
              {unregister_name, [n]}, {whereis_name, [n]}, {send, [n, ping]},
              {register_name, [{any, "term"}, P2, fun Module:notify_all_name/3]},
              {re_register_name, [new, P1]}, {unregister_name, [nobody]}],

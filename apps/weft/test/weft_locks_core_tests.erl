@@ -112,7 +112,8 @@ a_lost_connection_keeps_the_lock_for_a_while_test() ->
     ?assertEqual([{a, true}], replies(run(Before, #{}))),
     Back = Before ++ [{neighbour_up, b@x}, {timer, Lease1}, {timer, Lease2}],
     ?assertEqual([{a, true}], replies(run(Back, #{}))),
-    ?assertEqual([{watch, pid(1)}, {watch, pid(2)}], lists:nthtail(2, [E || {watch, _} = E <- run(Back, #{})])),
+    ?assertEqual([{watch, pid(1)}, {watch, pid(2)}],
+                 lists:nthtail(2, [E || {watch, _} = E <- run(Back, #{})])),
     Away = Before ++ [{timer, Lease2}, {timer, Lease1}, set(c, 3, 0)],
     ?assertEqual([{a, true}, {c, true}], replies(run(Away, #{}))).
 

@@ -195,7 +195,8 @@ serve(Kind) ->
     Via = {via, weft_names, {cluster, Kind}},
     Started = case Kind of
                   gen_event -> Kind:start(Via);
-                  supervisor -> run({unlinked, fun() -> supervisor:start_link(Via, ?MODULE, sup) end});
+                  supervisor ->
+                      run({unlinked, fun() -> supervisor:start_link(Via, ?MODULE, sup) end});
                   _ -> Kind:start(Via, ?MODULE, Kind, [])
               end,
     Kind =:= gen_event andalso is_pid(element(2, Started))

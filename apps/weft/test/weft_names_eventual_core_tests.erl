@@ -14,8 +14,10 @@ properties_test_() ->
     [{Name, {timeout, 120, ?_assert(proper:quickcheck(Property, [{numtests, 400}, quiet]))}}
      || {Name, Property} <- [{"any schedule ends in agreement", prop_agreement(#{})},
                              {"newest", prop_agreement(#{conflict => newest})},
-                             {"a function that chooses", prop_agreement(#{conflict => fun by_meta/3})},
-                             {"a function that wants none", prop_agreement(#{conflict => fun none/3})},
+                             {"a function that chooses",
+                              prop_agreement(#{conflict => fun by_meta/3})},
+                             {"a function that wants none",
+                              prop_agreement(#{conflict => fun none/3})},
                              {"losers stay alive", prop_agreement(#{loser => none})},
                              {"one node is a map", prop_one_node()}]].
 

@@ -27,7 +27,8 @@ stop(Pids) -> [gen_server:stop(Pid) || Pid <- Pids].
 
 action() ->
     frequency([{4, {join, group(), members()}}, {4, {leave, group(), one()}},
-               {1, {die, member()}}, {2, {watch, group()}}, {1, watch}, {1, {unwatch, range(1, 3)}}]).
+               {1, {die, member()}}, {2, {watch, group()}}, {1, watch},
+               {1, {unwatch, range(1, 3)}}]).
 
 group() -> range(1, 2).
 
@@ -112,7 +113,8 @@ named(Other, _Names) -> Other.
 
 step() ->
     Node = oneof(?NODES),
-    frequency([{4, {join, Node, range(1, 2), range(1, 3)}}, {3, {leave, Node, range(1, 2), range(1, 3)}},
+    frequency([{4, {join, Node, range(1, 2), range(1, 3)}},
+               {3, {leave, Node, range(1, 2), range(1, 3)}},
                {2, {die, Node, range(1, 3)}}, {20, {deliver, Node, Node}}, {8, {fire, Node}},
                {2, {cut, Node, Node, oneof([noconnection, broken])}}, {4, {heal, Node, Node}},
                {1, {crash, Node}}]).

@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc In the end all running nodes show the same names and the same members of groups, there is one
-%% claim for each name, and each process is where its own node says it is: nothing of the dead.
+%% @doc In the end all running nodes show the same names and the same members of groups, there is
+%% one claim for each name, and each process is where its own node says it is: nothing of the dead.
 -module(weft_sim_registry_checker).
 -behaviour(weft_sim_checker).
 

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Eventual names and process groups on top of a mesh: processes register, re-register,
-%% unregister, join, leave and die on all nodes while nodes and links fail. In the end all must agree
-%% (`weft_sim_registry_checker').
+%% unregister, join, leave and die on all nodes while nodes and links fail. In the end all must
+%% agree (`weft_sim_registry_checker').
 %%
 %% Few names and groups, so that nodes clash. A process is used once: after its node crashed nobody
 %% registers it again.
@@ -30,8 +30,8 @@ describe(names_split) -> "eventual names and process groups; in two halves for t
 mesh(names_churn) -> mesh_churn;
 mesh(names_split) -> mesh_split.
 
-%% @doc Adds names and groups to a scenario in which in the end all nodes are neighbours: faults that
-%% would last are left out. The random sequence of the calling process is seeded.
+%% @doc Adds names and groups to a scenario in which in the end all nodes are neighbours: faults
+%% that would last are left out. The random sequence of the calling process is seeded.
 -spec on_top(weft_sim_scenario:scenario(), [node()]) -> weft_sim_scenario:scenario().
 on_top(#{world := World, steps := Steps, heal_at_ms := HealMs} = Scenario, Nodes) ->
     #{machines := Machines, checkers := Checkers} = World,

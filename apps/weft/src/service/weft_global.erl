@@ -9,11 +9,11 @@
 %%
 %% A lock is kept by three nodes (its homes, by rendezvous hashing of the resource over the nodes
 %% asked for), not by all: who waits stands in line at the first one. So a lock costs six messages
-%% in a cluster of any size, and a storm of them costs a bounded queue; nobody sleeps and tries again
-%% while he stands in line. As with `global' two parts of a cluster without connection may both
-%% grant a lock; likewise when more than two of the first homes of a lock change while it is held.
-%% If the scope `global' is strong, who has the lock registers it there as well, with a lease, and
-%% neither can happen.
+%% in a cluster of any size, and a storm of them costs a bounded queue; nobody sleeps and tries
+%% again while he stands in line. As with `global' two parts of a cluster without connection may
+%% both grant a lock; likewise when more than two of the first homes of a lock change while it is
+%% held. If the scope `global' is strong, who has the lock registers it there as well, with a
+%% lease, and neither can happen.
 -module(weft_global).
 
 -export([register_name/2, register_name/3, re_register_name/2, re_register_name/3,
@@ -128,8 +128,8 @@ child_spec() ->
       start => {weft_driver, start_link,
                 [?LOCKS, weft_locks_core, weft_service_sup:options(#{})]}}.
 
-%% @doc The locks that this node is a home of: how many, how many wait, how many found the line full.
-%% Empty when the application does not run.
+%% @doc The locks that this node is a home of: how many, how many wait, how many found the line
+%% full. Empty when the application does not run.
 -spec info() -> #{locks | waiting | refused => non_neg_integer()}.
 info() ->
     try weft_driver:command(?LOCKS, info)
@@ -193,7 +193,7 @@ nodes_now() ->
 %% Uniform from 0 to 2^Times / 8 seconds, 8 at most: half of that each time.
 wait_ms(infinity) -> infinity;
 wait_ms(Retries) ->
-    Growing = lists:sum([(1000 bsl min(Times, 6)) div 16 || Times <- lists:seq(1, min(Retries, 6))]),
+    Growing = lists:sum([(1000 bsl Times) div 16 || Times <- lists:seq(1, min(Retries, 6))]),
     Growing + max(0, Retries - 6) * 4000.
 
 deadline(infinity) -> infinity;

@@ -2,9 +2,10 @@
 %% @doc Locks that this node keeps for others: a home of locks (`weft_global' chooses homes).
 %%
 %% A lock belongs to a requester, a term; processes that name the same requester hold it together.
-%% Each holds it once, however often it asks (as in `global'). Others wait in line, for a time they say, and the line is bounded:
-%% whoever finds it full is told `busy' at once. A lock ends with its processes. When the connection
-%% to the node of a process is lost, it is kept for `lease_ms', in case the node comes back.
+%% Each holds it once, however often it asks (as in `global'). Others wait in line, for a time they
+%% say, and the line is bounded: whoever finds it full is told `busy' at once. A lock ends with its
+%% processes. When the connection to the node of a process is lost, it is kept for `lease_ms', in
+%% case the node comes back.
 %%
 %% Commands: `{set, Resource, Requester, Pid, WaitMs | infinity}': `true', `false' (the time is
 %% over), `busy'; `{delete, Resource, Requester, Pid}': `true'; `info'.

@@ -1,15 +1,16 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Names for processes, in scopes: `{via, weft_names, {Scope, Name}}' wherever OTP takes a name.
+%% @doc Names for processes, in scopes: `{via, weft_names, {Scope, Name}}' wherever OTP takes a
+%% name.
 %%
-%% A scope is `cluster' (all nodes; always there, as is `global' for `weft_global'), any other atom, or
-%% `{group, Group}'; a name is any term. The nodes of a scope are those where it is started, by the
-%% configuration key `scopes' or start_scope/2. Its kind says what is promised:
+%% A scope is `cluster' (all nodes; always there, as is `global' for `weft_global'), any other
+%% atom, or `{group, Group}'; a name is any term. The nodes of a scope are those where it is
+%% started, by the configuration key `scopes' or start_scope/2. Its kind says what is promised:
 %% <ul>
 %% <li>`eventual': every node decides at once about its own processes and tells the others. Two
 %%     parts of a cluster that do not see each other may both give out a name; when they meet, one
 %%     process keeps it. Reads come from a table of this node.</li>
-%% <li>`strong': one process at most has a name, at any time, everywhere. Who is cut off from most of
-%%     the voters gets `no_quorum'.</li>
+%% <li>`strong': one process at most has a name, at any time, everywhere. Who is cut off from most
+%%     of the voters gets `no_quorum'.</li>
 %% </ul>
 %% Registering costs the same in a cluster of any size; no lock is taken anywhere.
 %%

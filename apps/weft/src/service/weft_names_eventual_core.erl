@@ -2,8 +2,8 @@
 %% @doc An eventual scope of names on one node. The node of a process decides at once about its
 %% names, and tells the others (`weft_own_rows_core').
 %%
-%% What a node says of a name is a <em>claim</em>: `{Rank, TimeUs, Pid, Meta, Id}'. Two nodes that did
-%% not hear of each other may claim the same name. Everybody shows the best claim there is: higher
+%% What a node says of a name is a <em>claim</em>: `{Rank, TimeUs, Pid, Meta, Id}'. Two nodes that
+%% did not hear of each other may claim the same name. Everybody shows the best claim there is: higher
 %% rank, then earlier (or, by the option `conflict', later) time, then pid. So all who know the same
 %% claims show the same process, and there is nothing to agree on.
 %%
@@ -20,8 +20,8 @@
 %% `{error, not_here}'; `{await, Node, Seq}': `ok'; `info'.
 %%
 %% Options: `scope'; `conflict' (oldest | newest | function, see `weft_names'); `loser' (exit |
-%% notify | none); `names_per_pid' (many | one | one_new); `own' ([{Name, Pid, Meta, TimeUs, Rank}]: what a
-%% former life of the driver had).
+%% notify | none); `names_per_pid' (many | one | one_new); `own' ([{Name, Pid, Meta, TimeUs,
+%% Rank}]: what a former life of the driver had).
 %%
 %% Messages: those of `weft_own_rows_core', and `{1, yield, Name, Id, conflict | superseded,
 %% Winner}'.

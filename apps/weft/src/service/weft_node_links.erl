@@ -2,15 +2,15 @@
 %% @doc Links of a service: the link module (`weft_driver') whose links are ordinary distribution
 %% connections, so that a service runs wherever messages pass, with or without an overlay.
 %%
-%% One process per driver, linked to it, registered as the driver's name and `_links'. A neighbour is
-%% a node that is connected, hidden or not, and on which the driver of that name is alive: the two
-%% processes greet each other first, and a driver that was started again is a new neighbour.
+%% One process per driver, linked to it, registered as the driver's name and `_links'. A neighbour
+%% is a node that is connected, hidden or not, and on which the driver of that name is alive: the
+%% two processes greet each other first, and a driver that was started again is a new neighbour.
 %%
 %% A session of the two has a number on either side. `hello' tells ours; whoever gets one opens an
 %% outlet (`weft_node_outlet'), whose first word is `welcome' with both numbers. A welcome that
 %% names our number is the proof that the other side takes what we send: the neighbour is up. Data
-%% carries the receiver's number, so what is left of an earlier session is dropped. A number is given
-%% up together with the session that was up under it; the greater number of a peer counts.
+%% carries the receiver's number, so what is left of an earlier session is dropped. A number is
+%% given up together with the session that was up under it; the greater number of a peer counts.
 %%
 %% What is sent arrives in order or the session ends: an outlet that is full ends it, and the next
 %% begins as soon as the connection takes a hello. Sends never wait, and `disconnect' does nothing:
@@ -45,7 +45,8 @@
 %% `{weft_link, message, Node, Message}'.
 -spec subscribe(Name :: atom(), pid()) -> ok.
 subscribe(Name, Driver) when Driver =:= self() ->
-    case gen_server:start_link({local, registered(Name)}, ?MODULE, {registered(Name), Driver}, []) of
+    Registered = registered(Name),
+    case gen_server:start_link({local, Registered}, ?MODULE, {Registered, Driver}, []) of
         {ok, _Pid} ->
             ok;
         %% Those of a driver that was killed are about to end.

@@ -2,8 +2,8 @@
 %% @doc Process groups with the interface and the results of OTP's `pg', on every topology: nodes
 %% that are connected by a circuit, or hidden, are in a group as well.
 %%
-%% The default scope, `weft_pg', is there when the application weft runs; others are started, on each
-%% node that is to take part, by start/1 or start_link/1. As with `pg' a scope is a registered
+%% The default scope, `weft_pg', is there when the application weft runs; others are started, on
+%% each node that is to take part, by start/1 or start_link/1. As with `pg' a scope is a registered
 %% process and a table of that name, groups are any terms, reads ask nobody, and all is eventually
 %% the same everywhere, without order between nodes.
 -module(weft_pg).

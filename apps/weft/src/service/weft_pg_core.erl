@@ -104,7 +104,8 @@ joined(Group, Pid, #pg{joined = Joined} = Pg) ->
 
 left(Group, Pid, #pg{joined = Joined} = Pg) ->
     case maps:remove(Group, map_get(Pid, Joined)) of
-        Groups when map_size(Groups) =:= 0 -> unneeded(Pid, Pg#pg{joined = maps:remove(Pid, Joined)});
+        Groups when map_size(Groups) =:= 0 ->
+            unneeded(Pid, Pg#pg{joined = maps:remove(Pid, Joined)});
         Groups -> Pg#pg{joined = Joined#{Pid := Groups}}
     end.
 

@@ -2,12 +2,13 @@
 %% @doc A storm of locks while connections come and go: `global' on stock distribution, beside
 %% `weft_global' on weft.
 %%
-%% Each node starts processes at its share of `--rate', each of which wants one of `?RESOURCES' locks
-%% of all nodes, holds it for some milliseconds and gives it back, or gives up after `?RETRIES'. Twice
-%% a second two nodes lose their connection. Meanwhile each node looks at itself: the longest message
-%% queue, how many processes there are, how much memory. After `--seconds' no more are started, and
-%% the time is taken until all is over (`drain_s'; -1: not within `?DRAIN_MS').
-%% Arguments: `[--nodes N] [--rate R] [--seconds S] [--out DIR]'. Writes DIR/locks.csv.
+%% Each node starts processes at its share of `--rate', each of which wants one of `?RESOURCES'
+%% locks of all nodes, holds it for some milliseconds and gives it back, or gives up after
+%% `?RETRIES'. Twice a second two nodes lose their connection. Meanwhile each node looks at itself:
+%% the longest message queue, how many processes there are, how much memory. After `--seconds' no
+%% more are started, and the time is taken until all is over (`drain_s'; -1: not within
+%% `?DRAIN_MS'). Arguments: `[--nodes N] [--rate R] [--seconds S] [--out DIR]'. Writes
+%% DIR/locks.csv.
 -module(weft_bench_locks).
 
 -export([main/1]).
@@ -161,7 +162,8 @@ collect(#{latencies_us := Latencies} = Result) ->
     receive
         asked -> collect(add([asked, running], 1, Result));
         {granted, Us} ->
-            collect(add([granted], 1, add([running], -1, Result#{latencies_us := [Us | Latencies]})));
+            Counted = add([granted], 1, add([running], -1, Result)),
+            collect(Counted#{latencies_us := [Us | Latencies]});
         aborted -> collect(add([aborted], 1, add([running], -1, Result)));
         {result, From, Ref} ->
             From ! {Ref, Result},

@@ -10,10 +10,11 @@
 %% mix P    a process on every node calls processes on others; P of 100 operations register a name
 %%          and unregister it again
 %% '''
-%% Each name is that of a new process: `global' gives a process one name only. Workers start at the same moment (nodes of one machine share its clock) and go on for
-%% `--seconds'; what they are at then is finished and counted, so a rate is that of all calls over the
-%% time until the last one ended; a worker that made `?CALLS_MAX' calls has done enough. Arguments: `[--nodes N,N] [--kinds K,K] [--workloads W,W]
-%% [--seconds S] [--out DIR]'. Writes DIR/names.csv.
+%% Each name is that of a new process: `global' gives a process one name only. Workers start at the
+%% same moment (nodes of one machine share its clock) and go on for `--seconds'; what they are at
+%% then is finished and counted, so a rate is that of all calls over the time until the last one
+%% ended; a worker that made `?CALLS_MAX' calls has done enough. Arguments: `[--nodes N,N] [--kinds
+%% K,K] [--workloads W,W] [--seconds S] [--out DIR]'. Writes DIR/names.csv.
 -module(weft_bench_names).
 
 -export([main/1]).
