@@ -27,7 +27,9 @@
     scope :: term(),
     options :: weft_names_strong_options:options(),
     view :: {non_neg_integer(), [node()]},
+    %% The homes of each partition, and the partitions this node is a home of.
     places :: #{non_neg_integer() => [node()]},
+    mine = [] :: [non_neg_integer()],
     %% Nodes with a link, in the life they told, and the latest life of each that was ever told.
     up :: #{node() => Incarnation :: non_neg_integer()},
     lives :: #{node() => Incarnation :: non_neg_integer()},
@@ -56,11 +58,12 @@ init(Self, #{scope := Scope, incarnation := Incarnation} = Given) ->
             | [{connect, Node} || lists:member(Self, Voters), Node <- Voters, Node =/= Self]]
      ++ [{after_ms, TickMs, tick}]}.
 
-placed({_, Voters} = View, #core{options = Options} = Core) ->
+placed({_, Voters} = View, #core{self = Self, options = Options} = Core) ->
     #{partitions := Partitions, replicas := Replicas} = Options,
-    Core#core{view = View,
-              places = maps:from_list([{P, weft_names_strong_homes:homes(P, Voters, Replicas)}
-                                       || P <- lists:seq(0, Partitions - 1)])}.
+    Places = [{P, weft_names_strong_homes:homes(P, Voters, Replicas)}
+              || P <- lists:seq(0, Partitions - 1)],
+    Core#core{view = View, places = maps:from_list(Places),
+              mine = [P || {P, Homes} <- Places, lists:member(Self, Homes)]}.
 
 %% @private
 -spec handle(weft_core:event(), integer(), core()) -> {core(), weft_core:effects()}.
@@ -222,13 +225,12 @@ packed([Effect | Rest], Core0) ->
 
 %% --- time -------------------------------------------------------------------------------------
 
-ticked(NowMs, #core{self = Self, places = Places, options = #{tick_ms := TickMs}} = Core0) ->
-    Homes = [P || {P, Nodes} <- maps:to_list(Places), lists:member(Self, Nodes)],
+ticked(NowMs, #core{mine = Mine, options = #{tick_ms := TickMs}} = Core0) ->
     {Core1, Effects} = lists:foldl(
         fun(P, {Core, Acc}) ->
             {Changed, Out} = with_replica(P, fun weft_names_strong_replica:tick/2, NowMs, Core),
             {Changed, lists:reverse(Out, Acc)}
-        end, {Core0, []}, lists:usort(Homes ++ maps:keys(Core0#core.replicas))),
+        end, {Core0, []}, lists:usort(Mine ++ maps:keys(Core0#core.replicas))),
     {Client, Asked} = weft_names_strong_client:tick(Core1#core.client, client_env(NowMs, Core1)),
     {Own, Others} = own(lists:reverse(Effects, tagged(Asked)), Core1),
     {Core, After} = run(Own, lists:reverse(Others), NowMs, Core1#core{client = Client}),
