@@ -34,16 +34,21 @@ run(Module, Options, Nodes, TimeoutMs) ->
     end.
 
 run_plan(Module, Plan, TimeoutMs) ->
-    {Pid, Monitor} = spawn_monitor(fun() -> exit({done, all_steps(Module, Plan)}) end),
+    Self = self(),
+    {Pid, Monitor} = spawn_monitor(fun() -> Self ! {self(), all_steps(Module, Plan)} end),
     receive
-        {'DOWN', Monitor, process, Pid, {done, {ok, Result}}} -> {ok, Result};
-        {'DOWN', Monitor, process, Pid, {done, {error, Text}}} -> text("~ts", [Text]);
+        {Pid, Outcome} ->
+            demonitor(Monitor, [flush]),
+            Outcome;
         {'DOWN', Monitor, process, Pid, {lost, Node, Why}} ->
             text("a process on ~ts was lost: ~0tP", [Node, Why, 20]);
-        {'DOWN', Monitor, process, Pid, Why} -> text("~0tP", [Why, 40])
+        {'DOWN', Monitor, process, Pid, Why} ->
+            text("~0tP", [Why, 40])
     after TimeoutMs ->
         exit(Pid, kill),
         receive {'DOWN', Monitor, process, Pid, _} -> ok end,
+        %% It may have been done just then.
+        receive {Pid, _} -> ok after 0 -> ok end,
         text("not done after ~b ms", [TimeoutMs])
     end.
 
@@ -59,7 +64,7 @@ all_steps(Module, Plan) ->
     ok = Module:stop(Ran),
     case Checked of
         {ok, Result} -> {ok, Result#{duration_s => ElapsedUs / 1.0e6}};
-        {error, _} -> Checked
+        {error, Text} -> text("~ts", [Text])
     end.
 
 %% @doc Starts a process on a node, linked to the caller, who ends if the node can not be reached.

@@ -14,14 +14,19 @@
           {Result, Kills :: non_neg_integer()}.
 during(Nodes, PeriodMs, Do) ->
     Roles = list_to_tuple(lists:sort(weft_bench_nodes:roles(Nodes))),
+    Self = self(),
     {Killer, Monitor} = spawn_monitor(fun() ->
-                                              exit({kills, killing(Nodes, Roles, PeriodMs, 0)})
+                                              Self ! {self(), killing(Nodes, Roles, PeriodMs, 0)}
                                       end),
     try Do() of
         Result ->
             Killer ! stop,
-            receive {'DOWN', Monitor, process, Killer, {kills, Kills}} -> {Result, Kills} end
+            receive
+                {Killer, Kills} -> {Result, Kills};
+                {'DOWN', Monitor, process, Killer, Why} -> erlang:error({killer_failed, Why})
+            end
     after
+        demonitor(Monitor, [flush]),
         exit(Killer, kill)
     end.
 

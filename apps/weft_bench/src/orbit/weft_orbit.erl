@@ -59,8 +59,8 @@ ready(Process) ->
 %% @private
 run(#state{plan = Plan} = State) ->
     Slot = weft_orbit_plan:slot(0, Plan),
-    send_first(weft_orbit_plan:owner(Slot, Plan), {vertex, 0, Slot, weft_orbit_credit:one()},
-               State),
+    _ = send_first(weft_orbit_plan:owner(Slot, Plan), {vertex, 0, Slot, weft_orbit_credit:one()},
+                   State),
     State#state{credits = recover(weft_orbit_credit:zero(), 0)}.
 
 send_first(Worker, Message, #state{is_grouped = false, processes = Workers}) ->
