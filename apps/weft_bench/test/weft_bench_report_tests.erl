@@ -66,6 +66,25 @@ a_report_has_the_charts_for_which_there_is_data_test() ->
                ?assertEqual(nomatch, binary:match(Html, <<">receiving node<">>))
            end).
 
+a_report_has_charts_of_programs_test() ->
+    Orbit = #{suite => <<"orbit">>, workload => <<"orbit">>, size_bytes => 0, pairs => 7,
+              streams => 20000},
+    Ants = Orbit#{suite => <<"aco">>, workload => <<"aco_sr">>, streams => 8},
+    in_dir(fun(Dir) ->
+               Rows = [{Orbit, stock, connections_max, [6]},
+                       {Orbit, weft_groups, connections_max, [4]},
+                       {Ants, weft_groups, received_packets, [1700]},
+                       {Ants#{workload => <<"aco_quality">>}, stock, cost_error_percent, [9]}],
+               ok = weft_bench_sample:write(Dir, Rows, weft_bench_sample:environment()),
+               {ok, _} = weft_bench_report:write(Dir),
+               {ok, Html} = file:read_file(weft_bench_report:file(Dir)),
+               {ok, _, _} = xmerl_sax_parser:stream(Html, []),
+               [?assertNotEqual({Title, nomatch}, {Title, binary:match(Html, Title)})
+                || Title <- [<<">orbit, connections, most<">>, <<">7 nodes, packets<">>,
+                             <<">above the best known cost<">>, <<"weft, groups">>]],
+               ?assertEqual(nomatch, binary:match(Html, <<">orbit, duration<">>))
+           end).
+
 tables_have_headers_that_can_be_read_aloud_test() ->
     in_dir(fun(Dir) ->
                Html = report(Dir),
