@@ -19,7 +19,8 @@ suite() -> [{timetrap, {minutes, 5}}].
 all() ->
     [names_are_as_those_of_global, locks_are_as_those_of_global,
      conflicts_are_resolved_by_the_function_given, a_lock_is_of_one_at_a_time,
-     a_lock_ends_with_its_process_or_node, a_storm_of_locks_is_bounded].
+     a_lock_ends_with_its_process_or_node, a_storm_of_locks_is_bounded,
+     a_strong_scope_keeps_names_and_locks].
 
 init_per_suite(Config) ->
     [{place, #{epmd => weft_test_nodes:start_epmd(), dir => ?config(priv_dir, Config)}} | Config].
@@ -107,15 +108,15 @@ a_strong_scope_keeps_names_and_locks(Config) ->
     Scopes = #{global => #{kind => strong, voters => Voters}},
     Nodes = [A, B, C] = mesh([a, b, c], [{scopes, Scopes}], Config),
     Pid = call(A, ?MODULE, holder, []),
-    %% `no' may mean that there is no quorum yet; then it may have been done all the same.
-    until(fun() -> call(A, weft_global, register_name, [n, Pid]) =:= yes
-                       orelse whereis_name(A, n) =:= Pid
-          end, 60000),
+    %% Until there is a quorum, which may answer too late: each attempt has a name of its own.
+    until(fun() -> call(A, weft_global, register_name, [make_ref(), Pid]) =:= yes end, 120000),
+    yes = call(A, weft_global, register_name, [n, Pid]),
     [until(fun() -> whereis_name(Node, n) =:= Pid end, 60000) || Node <- Nodes],
     no = call(B, weft_global, register_name, [n, call(B, ?MODULE, holder, [])]),
     {true, Holder} = call(B, ?MODULE, transcript, [weft_global, {lock, {r, b}, infinity}]),
     {false, _} = call(C, ?MODULE, transcript, [weft_global, {lock, {r, c}, 0}]),
-    ?assertEqual([n], call(A, weft_global, registered_names, [])),
+    ?assertEqual([n], [Name || Name <- call(A, weft_global, registered_names, []),
+                               not is_reference(Name)]),
     true = call(B, erlang, exit, [Holder, kill]),
     {true, _} = call(C, ?MODULE, transcript, [weft_global, {lock, {r, c}, infinity}]),
     %% Without a quorum nothing is given out.
