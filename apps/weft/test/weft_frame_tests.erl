@@ -116,7 +116,8 @@ with_the_atom_cache_test() ->
     Control = <<104, 3, 97, 22, 88, 82, 0, 9:32, 1:32, 7:32, 88, 82, 1, 0:96>>,
     Uses = <<131, 68, 3, 49, 1, 181, 125, 5>>,
     Defines = <<131, 68, 3, 49, 9, 181, 125, 5, 5, "hello">>,
-    Long = <<131, 69, 4:64, 3:64, 2, 16#80, 1, 181, 125, 300:16, (binary:copy(<<$a>>, 300))/binary>>,
+    Text = binary:copy(<<$a>>, 300),
+    Long = <<131, 69, 4:64, 3:64, 2, 16#80, 1, 181, 125, 300:16, Text/binary>>,
     Key = 1 bsl 32 + 9,
     [?assertEqual(Expected, weft_frame:read(Frame))
      || {Expected, Header} <- [{{whole, Key}, Uses}, {{whole, Key}, Defines},

@@ -60,7 +60,9 @@ take(Fifo0) ->
 %% Two fragments make a payload; it is not whole if the message goes on.
 a_payload_of_fragments_test() ->
     Fragment = binary:copy(<<1>>, 65560),
-    Add = fun({Frame, Part}, F) -> weft_payload_fifo:add(byte_size(Frame), [Frame], Part, none, F) end,
+    Add = fun({Frame, Part}, F) ->
+                  weft_payload_fifo:add(byte_size(Frame), [Frame], Part, none, F)
+          end,
     Fifo0 = lists:foldl(Add, weft_payload_fifo:new(131072),
                         [{Fragment, middle}, {Fragment, middle}, {Fragment, middle},
                          {<<"end">>, final}]),

@@ -10,12 +10,13 @@
 bench_args(short, Conf) -> proplists:get_value(datadir, Conf).
 
 run([ok], _, _) -> io:format("fine~n"), ok;
-run([wait], _, _) -> timer:sleep(20), ok;
+run([wait], _, _) -> timer:sleep(20), ok; % pacing: what is timed
 run([failing], _, _) -> {error, on_purpose};
 run([crashing], _, _) -> exit(on_purpose);
 run([hanging], _, _) -> receive never -> ok end;
 run([odd], _, _) -> odd;
 run([phases], _, _) -> {{continue, ignore}, first};
+%% pacing: what is timed
 run([first, phases], _, _) -> timer:sleep(20), {{continue, "one"}, second};
 run([second, phases], _, _) -> {{done, two}, none}.
 

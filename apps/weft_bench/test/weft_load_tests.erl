@@ -19,7 +19,7 @@ run(good, _Key, _Value, Id) ->
     {ok, Id};
 run(five, _Key, _Value, Id) -> {{ok, 5}, Id};
 run(told, _Key, _Value, Id) -> {ok, 5000000, Id};
-run(silent, _Key, _Value, Id) -> timer:sleep(1), {silent, Id};
+run(silent, _Key, _Value, Id) -> timer:sleep(1), {silent, Id}; % pacing: a slow one
 run(bad, _Key, _Value, Id) -> {error, {no, good}, Id};
 run(crash, _Key, _Value, _Id) -> error(on_purpose);
 run(odd, _Key, _Value, _Id) -> nonsense;
@@ -27,6 +27,7 @@ run(stop, _Key, _Value, _Id) -> {stop, enough};
 run(hang, _Key, _Value, _Id) -> receive never -> ok end;
 run(slow, _Key, _Value, Id) ->
     case counters:get(persistent_term:get(?MODULE), 2) of
+        %% pacing: one operation that holds up all others
         0 -> counters:add(persistent_term:get(?MODULE), 2, 1), timer:sleep(500);
         _ -> ok
     end,

@@ -51,7 +51,7 @@ until(Condition, Deadline) ->
         true -> ok;
         false ->
             true = erlang:monotonic_time(millisecond) < Deadline,
-            receive after 5 -> until(Condition, Deadline) end
+            receive after 5 -> until(Condition, Deadline) end % pacing: of this very loop
     end.
 
 %% --- tests ------------------------------------------------------------------------------------

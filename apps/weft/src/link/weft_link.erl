@@ -4,7 +4,6 @@
 %% One process per peer. It owns the sockets of the lanes and reads them; keepalive and control
 %% messages end here, all other packets go to the handler above (`weft_switch'). Anybody sends
 %% through `weft_lane'.
-%%
 %% The link is brought up when the overlay wants it or something in the handler needs it: first at
 %% once, then with pauses that double up to a second. Either side may dial; `weft_links:admit/3'
 %% settles crossing calls. A lane that does not answer for link_timeout_ms is closed.

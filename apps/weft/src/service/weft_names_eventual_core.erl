@@ -3,8 +3,8 @@
 %% names, and tells the others (`weft_own_rows_core').
 %%
 %% What a node says of a name is a <em>claim</em>: `{Rank, TimeUs, Pid, Meta, Id}'. Two nodes that
-%% did not hear of each other may claim the same name. Everybody shows the best claim there is: higher
-%% rank, then earlier (or, by the option `conflict', later) time, then pid. So all who know the same
+%% did not hear of each other may claim the same name. Everybody shows the best claim: higher rank,
+%% then earlier (or, by the option `conflict', later) time, then pid. So all who know the same
 %% claims show the same process, and there is nothing to agree on.
 %%
 %% One node ends the conflict: that of the best claim. It tells each other claim's node to give up,

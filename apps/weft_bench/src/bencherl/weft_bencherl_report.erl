@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc The page of a BenchErl run: time and speed-up of each benchmark over what was swept.
+%% Made from the rows of a run; needs no network. Knows nothing of how they were measured.
 -module(weft_bencherl_report).
 
 -export([write/2, file/1]).

@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc The state machine of a DE-Bench node: as its server, with two states that take turns.
+%% Registered under its name on each node.
 -module(weft_de_bench_fsm).
 -behaviour(gen_statem).
 

@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc The configuration as drivers of Basho Bench ask for it. One load runs at a time.
+%% A persistent term: drivers ask for it in each operation. Not for anybody but drivers.
 -module(basho_bench_config).
 
 -export([load/1, get/1, get/2, set/2]).

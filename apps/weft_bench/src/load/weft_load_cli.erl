@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc `bin/bench load CONFIG [--out DIR]': runs a load from a configuration file.
+%% What is measured is up to the configuration; this prints and gives the exit status.
 -module(weft_load_cli).
 
 -export([main/1, print/1, problems/1]).

@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc A driver to try the load generator with: keys and values in a table of this node.
+%% Operations are get, put and delete; nothing fails.
 -module(weft_load_driver_ets).
 
 -export([new/1, run/4]).

@@ -197,7 +197,7 @@ echo() ->
 %% @doc Does a name come and go again here?
 -spec is_ready(kind()) -> boolean().
 is_ready(Kind) ->
-    Name = {ready, node()},
+    Name = {ready, make_ref()},
     try is_registered(Kind, Name, self()) of
         true -> _ = unregister(Kind, Name), true;
         false -> false

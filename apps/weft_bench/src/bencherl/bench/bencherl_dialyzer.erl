@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Dialyzer builds a table of types for applications of OTP, on several cores: a real program.
+%% The first run of an emulator also loads its code, as in BenchErl.
 -module(bencherl_dialyzer).
 
 -export([bench_args/2, run/3]).

@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Pixels of the Mandelbrot set, rows shared out among processes. Computing without messages.
+%% Rows differ in what they cost, so each process gets every n-th.
 -module(bencherl_mbrot).
 
 -export([bench_args/2, run/3]).

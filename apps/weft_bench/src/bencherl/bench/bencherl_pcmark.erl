@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Processes that fill, read and empty ordered ETS tables at the same time.
+%% The keys of a process are its own, so that what is found can be counted.
 -module(bencherl_pcmark).
 
 -export([bench_args/2, run/3]).

@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Processes that sort a list of random numbers each. Computing, and much memory.
+%% The numbers are the same in each run.
 -module(bencherl_ran).
 
 -export([bench_args/2, run/3]).
