@@ -18,7 +18,7 @@
 -mode(compile).
 
 -define(SUITE_MINUTES_MAX, 15).
--define(ALL_MINUTES_MAX, 25).
+-define(ALL_MINUTES_MAX, 29).
 -define(DOT_EVERY_MS, 10_000).
 %% More failed cases than this are no accident.
 -define(UNSTEADY_MAX, 3).

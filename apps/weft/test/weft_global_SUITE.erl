@@ -60,8 +60,11 @@ conflicts_are_resolved_by_the_function_given(Config) ->
          true = call(A, net_kernel, connect_node, [name(B)]),
          until(fun() -> whereis_name(A, Name) =:= whereis_name(B, Name) end),
          until(fun() -> alive([{A, PidA}, {B, PidB}]) =:= Alive end),
-         ?assertEqual(Alive =:= 2 andalso Resolve =:= notify_all_name,
-                      whereis_name(A, Name) =:= undefined),
+         until(fun() ->
+                       Found = whereis_name(A, Name),
+                       Found =:= whereis_name(B, Name)
+                           andalso (Found =:= undefined) =:= (Resolve =:= notify_all_name)
+               end),
          true = call(A, erlang, disconnect_node, [name(B)])
      end || {Resolve, Alive} <- [{random_exit_name, 1}, {random_notify_name, 2},
                                  {notify_all_name, 2}]].

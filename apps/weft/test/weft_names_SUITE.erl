@@ -176,7 +176,7 @@ a_name_of_a_group_stays_in_it(Config) ->
     until(fun() -> call(B, weft_names, whereis_name, [Via]) =:= Pid end),
     ?assertEqual(undefined, lookup(C, n)),
     ?assertEqual({error, {no_scope, {group, g}}}, call(C, weft_names, register, [Via, Pid])),
-    ?assertEqual([cluster, {group, g}], lists:sort(call(A, weft_names, scopes, []))),
+    ?assertEqual([cluster, global, {group, g}], lists:sort(call(A, weft_names, scopes, []))),
     ok = call(A, weft_names, stop_scope, [{group, g}]),
     until(fun() -> call(B, weft_names, whereis_name, [Via]) =:= undefined end, 30000),
     ?assertEqual({error, {no_scope, {group, g}}}, call(A, weft_names, register, [Via, Pid])).

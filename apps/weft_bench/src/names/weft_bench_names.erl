@@ -114,7 +114,7 @@ expanded(Workload) -> [Workload].
 %% Every node has the scope and can register in it.
 ready(Kind, Nodes) ->
     Names = weft_bench_cluster:nodes(Nodes),
-    on_all(Nodes, fun(Role) -> ok = call(Nodes, Role, start, [Kind, Names]) end),
+    _ = on_all(Nodes, fun(Role) -> ok = call(Nodes, Role, start, [Kind, Names]) end),
     DeadlineMs = erlang:monotonic_time(millisecond) + ?CALL_MS,
     lists:foreach(fun(Role) ->
                       until(fun() -> call(Nodes, Role, is_ready, [Kind]) end, DeadlineMs)

@@ -16,7 +16,7 @@ bench_args(Version, Conf) ->
 run([Count], _Slaves, _Conf) ->
     Starter = self(),
     Pids = [spawn_link(fun() -> wait(Starter) end) || _ <- lists:seq(1, Count)],
-    [Pid ! {others, lists:delete(Pid, Pids)} || Pid <- Pids],
+    _ = [Pid ! {others, lists:delete(Pid, Pids)} || Pid <- Pids],
     [receive {done, Pid} -> ok end || Pid <- Pids],
     [Pid ! stop || Pid <- Pids],
     ok.
@@ -25,7 +25,7 @@ wait(Starter) ->
     receive {others, Others} -> ping(Others, length(Others), Starter) end.
 
 ping(Others, Count, Starter) ->
-    [Other ! {ping, self()} || Other <- Others],
+    _ = [Other ! {ping, self()} || Other <- Others],
     answer(Count, Starter).
 
 answer(0, Starter) ->

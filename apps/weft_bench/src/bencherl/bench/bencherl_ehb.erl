@@ -45,7 +45,7 @@ sender(Loops, Receivers, Group) ->
 loop(0, _Receivers, _Data) ->
     ok;
 loop(Left, Receivers, Data) ->
-    [Receiver ! {self(), Left, Data} || Receiver <- Receivers],
+    _ = [Receiver ! {self(), Left, Data} || Receiver <- Receivers],
     Left rem ?ACKNOWLEDGED =:= 1 andalso
         [receive {acknowledged, Receiver} -> ok end || Receiver <- Receivers],
     loop(Left - 1, Receivers, Data).

@@ -36,7 +36,7 @@ stop(proc_call, Server) -> Server ! stop, ok;
 stop(gen_call, Server) -> gen_server:stop(Server).
 
 client(Kind, Server, Calls, Queued, Starter) ->
-    [self() ! {queued, N} || N <- lists:seq(1, Queued)],
+    _ = [self() ! {queued, N} || N <- lists:seq(1, Queued)],
     calls(Kind, Server, Calls),
     Starter ! {done, self()}.
 

@@ -19,8 +19,8 @@ run([Space, Count], _Slaves, _Conf) ->
     Starter = self(),
     Workers = list_to_tuple([spawn_link(fun() -> start(Space, UnderWay, Starter) end)
                              || _ <- lists:seq(1, Count)]),
-    [Worker ! {workers, Workers} || Worker <- tuple_to_list(Workers)],
-    send(0, Workers, UnderWay),
+    _ = [Worker ! {workers, Workers} || Worker <- tuple_to_list(Workers)],
+    _ = send(0, Workers, UnderWay),
     receive finished -> ok end,
     Sizes = [begin Worker ! {size, self()}, receive {size, Worker, Size} -> Size end end
              || Worker <- tuple_to_list(Workers)],
@@ -35,7 +35,7 @@ work(Known, Space, Workers, UnderWay, Starter) ->
             handled(UnderWay, Starter),
             work(Known, Space, Workers, UnderWay, Starter);
         {vertex, X} ->
-            [send(Y, Workers, UnderWay) || Y <- images(X, Space)],
+            _ = [send(Y, Workers, UnderWay) || Y <- images(X, Space)],
             handled(UnderWay, Starter),
             work(Known#{X => true}, Space, Workers, UnderWay, Starter);
         {size, From} ->

@@ -19,7 +19,7 @@ bench_args(Version, Conf) ->
 run([Kind, Count], _Slaves, _Conf) ->
     Starter = self(),
     Pids = [spawn_link(fun() -> wait(Kind, Starter) end) || _ <- lists:seq(1, Count)],
-    [Pid ! {others, lists:delete(Pid, Pids)} || Pid <- Pids],
+    _ = [Pid ! {others, lists:delete(Pid, Pids)} || Pid <- Pids],
     Answers = [receive {Answer, Pid} -> Answer end || Pid <- Pids],
     [Pid ! stop || Pid <- Pids],
     case lists:usort(Answers) of
@@ -30,7 +30,7 @@ run([Kind, Count], _Slaves, _Conf) ->
 wait(Kind, Starter) ->
     receive
         {others, Others} ->
-            [Other ! {ping, self()} || Other <- Others],
+            _ = [Other ! {ping, self()} || Other <- Others],
             answer(Kind, length(Others), Starter)
     end.
 
