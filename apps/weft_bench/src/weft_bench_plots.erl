@@ -4,7 +4,7 @@
 %% data is left out.
 -module(weft_bench_plots).
 
--export([all/1, legend/1]).
+-export([all/1]).
 
 -define(LATENCIES, [{<<"latency_p50_us">>, "p50"}, {<<"latency_p99_us">>, "p99"},
                     {<<"latency_p999_us">>, "p99.9"}, {<<"latency_max_us">>, "max"}]).
@@ -19,17 +19,6 @@ all(Results) ->
      || {Title, Text, All} <- Groups, Charts <- [[C || C <- All, has_data(C)]], Charts =/= []].
 
 has_data(#{series := Series}) -> Series =/= [].
-
-%% @doc What the marks mean, for the variants of some charts.
--spec legend([weft_bench_svg:chart()]) -> weft_bench_html:html().
-legend(Charts) ->
-    Variants = weft_bench_results:variant_order([Class || #{series := Series} <- Charts,
-                                                          #{class := Class} <- Series]),
-    weft_bench_html:tag(
-      p, [{class, "legend"}],
-      [weft_bench_html:tag(span, [], [weft_bench_svg:marker(Variant, shape(Variant)), " ",
-                                          weft_bench_html:text(weft_bench_words:variant(Variant))])
-       || Variant <- Variants]).
 
 %% ---- throughput and processor time over the size of messages ----
 
@@ -64,9 +53,8 @@ facets(Results) ->
                                        <- weft_bench_results:cells(Results), W =:= Workload])].
 
 by_size(Workload, Pairs, Metric, Results) ->
-    Cells = size_cells(Workload, Pairs, Results),
-    chart(facet_title(Workload, Pairs), "message size", sizes(Cells), Metric,
-          series(Cells, fun(Cell, Variant) -> value(Cell, Variant, Metric, Results) end, Results)).
+    weft_bench_chart:over(fun size_words/1, "message size", size_cells(Workload, Pairs, Results), Metric,
+                          facet_title(Workload, Pairs), Results).
 
 ratio_by_size(Workload, Pairs, Results) ->
     Cells = size_cells(Workload, Pairs, Results),
@@ -75,12 +63,18 @@ ratio_by_size(Workload, Pairs, Results) ->
                 Stock = {Cell, weft_bench_results:baseline(Variant), Metric},
                 ratio(weft_bench_results:ratio({Cell, Variant, Metric}, Stock, Results))
             end,
-    Series = [One || #{class := Class} = One <- series(Cells, Value, Results),
-                     Class =/= <<"stock">>, Class =/= <<"stock_tls">>],
-    (chart([facet_title(Workload, Pairs), ", against stock"], "message size", sizes(Cells),
-           rate(Workload), Series))#{
+    Others = weft_bench_chart:variants(Cells, Results) -- [<<"stock">>, <<"stock_tls">>],
+    Series = weft_bench_chart:series(Cells, Value, Others),
+    (weft_bench_chart:new([facet_title(Workload, Pairs), ", against stock"], "message size",
+                          [size_words(Cell) || Cell <- Cells], rate(Workload), Series))#{
       y => linear, y_label => [16#d7, " stock"], reference => 1,
       y_text => fun(Ratio) -> weft_bench_words:tick(Ratio, "") end}.
+
+ratio({ok, #{median := Median, low := Low, high := High}}) ->
+    [{Median, Low, High, [weft_bench_words:ratio(Median), " times (", weft_bench_words:ratio(Low),
+                          " to ", weft_bench_words:ratio(High), ")"]}];
+ratio(none) ->
+    [].
 
 facet_title(Workload, Pairs) ->
     io_lib:format("~ts, ~b pair~s", [weft_bench_words:workload(Workload), Pairs,
@@ -90,8 +84,7 @@ size_cells(Workload, Pairs, Results) ->
     lists:sort([Cell || {_, W, _, P, _, <<"loopback">>} = Cell <- weft_bench_results:cells(Results),
                         W =:= Workload, P =:= Pairs]).
 
-sizes(Cells) ->
-    [weft_bench_words:message_size(SizeBytes) || {_, _, SizeBytes, _, _, _} <- Cells].
+size_words({_, _, SizeBytes, _, _, _}) -> weft_bench_words:message_size(SizeBytes).
 
 %% ---- latencies beside bulk ----
 
@@ -109,10 +102,12 @@ latency_chart({_, Workload, _, _, Streams, Link} = Cell, Results) ->
                  {_, <<"call_beside_bulk">>} -> ["beside ", integer_to_list(Streams), " x 1 MB"];
                  {_, _} -> ["beside ", integer_to_list(Streams), " x flood"]
              end,
-    Value = fun({Metric, _}, Variant) -> value(Cell, Variant, Metric, Results) end,
-    Series = series(?LATENCIES, Value, weft_bench_results:variants(Cell, Results)),
-    (chart([Beside, ", ", weft_bench_words:network(Link)], "percentile of all calls",
-           [Name || {_, Name} <- ?LATENCIES], <<"latency_p50_us">>, Series))#{
+    Value = fun({Metric, _}, Variant) ->
+                weft_bench_chart:value(Cell, Variant, Metric, Results)
+            end,
+    Series = weft_bench_chart:series(?LATENCIES, Value, weft_bench_results:variants(Cell, Results)),
+    (weft_bench_chart:new([Beside, ", ", weft_bench_words:network(Link)], "percentile of all calls",
+                          [Name || {_, Name} <- ?LATENCIES], <<"latency_p50_us">>, Series))#{
       y_label => "time of a call"}.
 
 %% ---- lossy links ----
@@ -144,12 +139,11 @@ delay(Link) ->
     end.
 
 lossy_chart({SizeBytes, Pairs, Delay}, ByLoss, Results) ->
-    Cells = [Cell || {_, Cell} <- ByLoss],
-    Metric = <<"megabytes_per_s">>,
-    chart(io_lib:format("~ts x ~b, ~ts", [weft_bench_words:message_size(SizeBytes), Pairs,
-                                          weft_bench_words:network(Delay)]),
-          "loss", [io_lib:format("~p %", [Loss]) || {Loss, _} <- ByLoss], Metric,
-          series(Cells, fun(Cell, Variant) -> value(Cell, Variant, Metric, Results) end, Results)).
+    Title = io_lib:format("~ts x ~b, ~ts", [weft_bench_words:message_size(SizeBytes), Pairs,
+                                            weft_bench_words:network(Delay)]),
+    weft_bench_chart:over(fun({_, _, _, _, _, Link}) -> io_lib:format("~p %", [loss(Link)]) end,
+                          "loss", [Cell || {_, Cell} <- ByLoss], <<"megabytes_per_s">>, Title,
+                          Results).
 
 %% ---- memory over time ----
 
@@ -165,12 +159,15 @@ memory(Results) ->
                                             {<<"receiver_memory_bytes">>, "receiving node"}]]}.
 
 memory_chart(Cell, Metric, Title, Results) ->
-    Series = [one(Variant, [{AtMs / 1000, Value, Value, Value, tip(Value, Metric)}
-                            || {AtMs, Value} <- Points])
+    At = fun({AtMs, Value}) ->
+             {AtMs / 1000, Value, Value, Value, weft_bench_chart:tip(Value, Metric)}
+         end,
+    Series = [weft_bench_chart:line(Variant, [At(Point) || Point <- Points])
               || Variant <- weft_bench_results:variants(Cell, Results),
                  Points <- [weft_bench_results:series(Cell, Variant, Metric, Results)],
                  Points =/= []],
-    (chart(Title, "seconds", [], Metric, Series))#{x => linear, y => linear, y_label => "memory"}.
+    (weft_bench_chart:new(Title, "seconds", [], Metric, Series))#{
+      x => linear, y => linear, y_label => "memory"}.
 
 %% ---- programs on clusters ----
 
@@ -179,8 +176,8 @@ orbits(Results) ->
         "Distributed, all workers send to each other; grouped, vertices leave a group by gateways. "
         "Connections are sockets of the node that has most of them.",
     {"Orbit", Text,
-     [by(fun pairs/1, "nodes", cells(Workload, Results), Metric,
-         [weft_bench_words:workload(Workload), ", ", weft_bench_words:metric(Metric)], Results)
+     [weft_bench_chart:over(fun pairs/1, "nodes", cells(Workload, Results), Metric,
+                            [weft_bench_words:workload(Workload), ", ", weft_bench_words:metric(Metric)], Results)
       || Workload <- [<<"orbit">>, <<"orbit_grouped">>],
          Metric <- [<<"connections_max">>, <<"received_bytes">>, <<"duration_s">>]]}.
 
@@ -191,8 +188,9 @@ ants(Results) ->
     Versions = [<<"aco_tl">>, <<"aco_ml">>, <<"aco_gr">>, <<"aco_sr">>],
     Cells = lists:append([cells(Version, Results) || Version <- Versions]),
     {"Ant colonies: versions", Text,
-     [by(fun version/1, "version", [Cell || Cell <- Cells, pairs(Cell) =:= Count], Metric,
-         [integer_to_list(Count), " nodes, ", weft_bench_words:metric(Metric)], Results)
+     [weft_bench_chart:over(fun version/1, "version",
+                            [Cell || Cell <- Cells, pairs(Cell) =:= Count], Metric,
+                            [integer_to_list(Count), " nodes, ", weft_bench_words:metric(Metric)], Results)
       || Count <- lists:usort([pairs(Cell) || Cell <- Cells]),
          Metric <- [<<"received_packets">>, <<"connections_max">>, <<"duration_s">>]]}.
 
@@ -200,8 +198,9 @@ quality(Results) ->
     Text = "By how much the best schedule that was found costs more than the best known one, and "
         "how long it took, for a growing number of colonies that do the same work each.",
     {"Ant colonies: quality", Text,
-     [by(fun(Cell) -> element(5, Cell) end, "colonies", cells(<<"aco_quality">>, Results), Metric,
-         weft_bench_words:metric(Metric), Results)
+     [weft_bench_chart:over(fun(Cell) -> element(5, Cell) end, "colonies",
+                            cells(<<"aco_quality">>, Results), Metric,
+                            weft_bench_words:metric(Metric), Results)
       || Metric <- [<<"cost_error_percent">>, <<"duration_s">>]]}.
 
 cells(Workload, Results) ->
@@ -211,69 +210,3 @@ cells(Workload, Results) ->
 pairs({_, _, _, Pairs, _, _}) -> Pairs.
 
 version({_, <<"aco_", Version/binary>>, _, _, _, _}) -> string:uppercase(Version).
-
-by(Of, XLabel, Cells, Metric, Title, Results) ->
-    chart(Title, XLabel, [in_words(Of(Cell)) || Cell <- Cells], Metric,
-          series(Cells, fun(Cell, Variant) -> value(Cell, Variant, Metric, Results) end, Results)).
-
-in_words(Number) when is_integer(Number) -> integer_to_list(Number);
-in_words(Text) -> Text.
-
-%% ---- parts ----
-
-chart(Title, XLabel, Categories, Metric, Series) ->
-    Unit = weft_bench_words:unit(Metric),
-    #{title => Title, x_label => XLabel, x => {categories, Categories}, y => log,
-      y_label => weft_bench_words:metric(Metric), series => Series,
-      y_text => fun(Value) -> weft_bench_words:tick(Value, Unit) end,
-      description => [weft_bench_words:metric(Metric), " by ", XLabel, "; the table of all cells "
-                      "has the numbers."]}.
-
-%% The points of each variant over some cells, or over other things that Value understands.
-series(Cells, Value, Results) when not is_list(Results) ->
-    Variants = weft_bench_results:variant_order(
-                 lists:append([weft_bench_results:variants(Cell, Results) || Cell <- Cells])),
-    series(Cells, Value, Variants);
-series(Things, Value, Variants) ->
-    [one(Variant, Points)
-     || Variant <- Variants,
-        Points <- [[{X, Y, Low, High, Tip}
-                    || {X, Thing} <- lists:zip(lists:seq(1, length(Things)), Things),
-                       {Y, Low, High, Tip} <- Value(Thing, Variant)]],
-        Points =/= []].
-
-one(Variant, Points) ->
-    #{name => weft_bench_words:variant(Variant), class => Variant, shape => shape(Variant),
-      points => Points}.
-
-value(Cell, Variant, Metric, Results) ->
-    case weft_bench_results:measured(Cell, Variant, Metric, Results) of
-        {ok, #{median := Median, low := Low, high := High}} when Median > 0 ->
-            [{Median, Low, High, [tip(Median, Metric), " (", tip(Low, Metric), " to ",
-                                  tip(High, Metric), ")"]}];
-        _ ->
-            []
-    end.
-
-tip(Value, Metric) ->
-    weft_bench_words:value(Value, weft_bench_words:unit(Metric)).
-
-ratio({ok, #{median := Median, low := Low, high := High}}) ->
-    [{Median, Low, High, [weft_bench_words:ratio(Median), " times (", weft_bench_words:ratio(Low),
-                          " to ", weft_bench_words:ratio(High), ")"]}];
-ratio(none) ->
-    [].
-
-shape(<<"stock">>) -> 0;
-shape(<<"stock_tls">>) -> 0;
-shape(<<"weft_1">>) -> 1;
-shape(<<"weft_tls_1">>) -> 1;
-shape(<<"weft_4">>) -> 2;
-shape(<<"weft_tls_4">>) -> 2;
-shape(<<"weft_8">>) -> 4;
-shape(<<"weft_gateway">>) -> 5;
-shape(<<"stock_mesh">>) -> 1;
-shape(<<"weft_mesh">>) -> 2;
-shape(<<"weft_groups">>) -> 4;
-shape(<<"weft_peers">>) -> 5;
-shape(_Channel) -> 3.

@@ -183,7 +183,7 @@ loss_row(#{cell := Cell, variant := Variant, metric := Metric, ratio := Ratio,
 %% ---- charts, environment ----
 
 plots(Results) ->
-    [section(Title, [?E(p, [], ?T(Text)), weft_bench_plots:legend(Charts),
+    [section(Title, [?E(p, [], ?T(Text)), weft_bench_chart:legend(Charts),
                      ?E('div', [{class, "charts"}],
                         [[weft_bench_svg:chart(Chart), "\n"] || Chart <- Charts])])
      || {Title, Text, Charts} <- weft_bench_plots:all(Results)].

@@ -1,0 +1,119 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Charts of the results of a run: a metric over cells or other things, a line for each
+%% variant, with its name, its mark and the units of the metric. Drawn by `weft_bench_svg'; what is
+%% worth a chart is up to `weft_bench_plots' and to the figures of papers.
+-module(weft_bench_chart).
+
+-export([over/6, lines/6, new/5, variants/2, series/3, line/2, value/4, tip/2, legend/1]).
+-export_type([point_of/0]).
+
+%% The values of a variant at one of the things that a chart is over; without one there is a gap.
+-type point_of() :: fun((Thing :: term(), Variant :: binary()) ->
+                               [{Y :: number(), Low :: number(), High :: number(),
+                                 Tip :: unicode:chardata()}]).
+
+%% @doc A metric over cells, which are named by Of.
+-spec over(fun((weft_bench_record:cell()) -> integer() | iodata()), XLabel :: string(),
+           [weft_bench_record:cell()], Metric :: binary(), Title :: iodata(),
+           weft_bench_results:results()) -> weft_bench_svg:chart().
+over(Of, XLabel, Cells, Metric, Title, Results) ->
+    Value = fun(Cell, Variant) -> value(Cell, Variant, Metric, Results) end,
+    new(Title, XLabel, [in_words(Of(Cell)) || Cell <- Cells], Metric,
+        series(Cells, Value, variants(Cells, Results))).
+
+%% @doc All variants of some cells, in the usual order.
+-spec variants([weft_bench_record:cell()], weft_bench_results:results()) -> [binary()].
+variants(Cells, Results) ->
+    weft_bench_results:variant_order(
+      lists:append([weft_bench_results:variants(Cell, Results) || Cell <- Cells])).
+
+in_words(Number) when is_integer(Number) -> integer_to_list(Number);
+in_words(Text) -> Text.
+
+%% @doc Several lines of one variant, each with its name and its points: positions of categories
+%% with what was measured there.
+-spec lines(Title :: iodata(), XLabel :: string(), Categories :: [iodata()], Metric :: binary(),
+            YLabel :: string(),
+            [{Name :: iodata(), [{pos_integer(), weft_bench_results:measured()}]}]) ->
+          weft_bench_svg:chart().
+lines(Title, XLabel, Categories, Metric, YLabel, Lines) ->
+    Series = [#{name => Name, class => "s" ++ integer_to_list(Number), shape => Number rem 6,
+                points => [{X, Median, Low, High, spread(Median, Low, High, Metric)}
+                           || {X, #{median := Median, low := Low, high := High}} <- Points]}
+              || {Number, {Name, [_ | _] = Points}} <- lists:zip(lists:seq(1, length(Lines)),
+                                                                 Lines)],
+    (new(Title, XLabel, Categories, Metric, Series))#{y_label => YLabel}.
+
+%% @doc A chart of a metric over categories.
+-spec new(Title :: iodata(), XLabel :: string(), Categories :: [iodata()], Metric :: binary(),
+          [weft_bench_svg:series()]) -> weft_bench_svg:chart().
+new(Title, XLabel, Categories, Metric, Series) ->
+    Unit = weft_bench_words:unit(Metric),
+    #{title => Title, x_label => XLabel, x => {categories, Categories}, y => log,
+      y_label => weft_bench_words:metric(Metric), series => Series,
+      y_text => fun(Value) -> weft_bench_words:tick(Value, Unit) end,
+      description => [weft_bench_words:metric(Metric), " by ", XLabel, "; the table of all cells "
+                      "has the numbers."]}.
+
+%% @doc The points of each variant over some things.
+-spec series([term()], point_of(), Variants :: [binary()]) -> [weft_bench_svg:series()].
+series(Things, Value, Variants) ->
+    [line(Variant, Points)
+     || Variant <- Variants,
+        Points <- [[{X, Y, Low, High, Tip}
+                    || {X, Thing} <- lists:zip(lists:seq(1, length(Things)), Things),
+                       {Y, Low, High, Tip} <- Value(Thing, Variant)]],
+        Points =/= []].
+
+%% @doc The line of a variant.
+-spec line(Variant :: binary(), [weft_bench_svg:point()]) -> weft_bench_svg:series().
+line(Variant, Points) ->
+    #{name => weft_bench_words:variant(Variant), class => Variant, shape => shape(Variant),
+      points => Points}.
+
+%% @doc What was measured, as a point; what is not above zero has no place on a logarithmic axis.
+-spec value(weft_bench_record:cell(), Variant :: binary(), Metric :: binary(),
+            weft_bench_results:results()) ->
+          [{number(), number(), number(), unicode:chardata()}].
+value(Cell, Variant, Metric, Results) ->
+    case weft_bench_results:measured(Cell, Variant, Metric, Results) of
+        {ok, #{median := Median, low := Low, high := High}} when Median > 0 ->
+            [{Median, Low, High, spread(Median, Low, High, Metric)}];
+        _ ->
+            []
+    end.
+
+spread(Median, Low, High, Metric) ->
+    [tip(Median, Metric), " (", tip(Low, Metric), " to ", tip(High, Metric), ")"].
+
+%% @doc A value in words.
+-spec tip(number(), Metric :: binary()) -> iodata().
+tip(Value, Metric) ->
+    weft_bench_words:value(Value, weft_bench_words:unit(Metric)).
+
+%% @doc What the marks of some charts mean.
+-spec legend([weft_bench_svg:chart()]) -> weft_bench_html:html().
+legend(Charts) ->
+    All = [{unicode:characters_to_binary(Class), Shape, unicode:characters_to_binary(Name)}
+           || #{series := Series} <- Charts, #{class := Class, shape := Shape, name := Name}
+                                                  <- Series],
+    Order = weft_bench_results:variant_order([Class || {Class, _, _} <- All]),
+    weft_bench_html:tag(
+      p, [{class, "legend"}],
+      [weft_bench_html:tag(span, [], [weft_bench_svg:marker(Class, Shape), " ",
+                                      weft_bench_html:text(Name)])
+       || Wanted <- Order, {Class, Shape, Name} <- lists:usort(All), Class =:= Wanted]).
+
+shape(<<"stock">>) -> 0;
+shape(<<"stock_tls">>) -> 0;
+shape(<<"weft_1">>) -> 1;
+shape(<<"weft_tls_1">>) -> 1;
+shape(<<"weft_4">>) -> 2;
+shape(<<"weft_tls_4">>) -> 2;
+shape(<<"weft_8">>) -> 4;
+shape(<<"weft_gateway">>) -> 5;
+shape(<<"stock_mesh">>) -> 1;
+shape(<<"weft_mesh">>) -> 2;
+shape(<<"weft_groups">>) -> 4;
+shape(<<"weft_peers">>) -> 5;
+shape(_Channel) -> 3.
