@@ -27,7 +27,7 @@ node_name() -> oneof(?NODES).
 
 step() ->
     frequency([{4, {register, node_name(), range(1, 3), range(1, 3), range(1, 50)}},
-               {2, {re_register, node_name(), range(1, 3), range(1, 3), range(1, 50)}},
+               {2, {re_register, node_name(), range(1, 3), range(1, 3), range(1, 50), range(-1, 3)}},
                {2, {unregister, node_name(), range(1, 3)}},
                {2, {die, node_name(), range(1, 3)}},
                {20, {deliver, node_name(), node_name()}},
@@ -45,9 +45,12 @@ prop_agreement(Options) ->
                 agrees(?N:settle(Net1), Options)
             end).
 
-step({How, Node, Name, Number, TimeUs}, {Net, Life}) when How =:= register; How =:= re_register ->
+step({register, Node, Name, Number, TimeUs}, {Net, Life}) ->
     Pid = ?N:pid(Node, Life * 10 + Number),
-    {?N:command(Node, {How, Name, Pid, meta(Pid), TimeUs}, Net), Life};
+    {?N:command(Node, {register, Name, Pid, meta(Pid), TimeUs}, Net), Life};
+step({re_register, Node, Name, Number, TimeUs, Seen}, {Net, Life}) ->
+    Pid = ?N:pid(Node, Life * 10 + Number),
+    {?N:command(Node, {re_register, Name, Pid, meta(Pid), TimeUs, Seen}, Net), Life};
 step({unregister, Node, Name}, {Net, Life}) ->
     {?N:command(Node, {unregister, Name}, Net), Life};
 step({die, Node, Number}, {Net, Life}) ->
@@ -106,7 +109,7 @@ model_step({register, Name, Number}, {Net0, Model}) ->
     end;
 model_step({re_register, Name, Number}, {Net, Model}) ->
     Pid = ?N:pid(a@x, Number),
-    {?N:command(a@x, {re_register, Name, Pid, none, 1}, Net), Model#{Name => Pid}};
+    {?N:command(a@x, {re_register, Name, Pid, none, 1, -1}, Net), Model#{Name => Pid}};
 model_step({unregister, Name}, {Net0, Model}) ->
     Net = ?N:command(a@x, {unregister, Name}, Net0),
     case Model of
@@ -183,12 +186,22 @@ re_register_moves_a_name_and_the_former_process_lives_test() ->
     [PidA, PidB] = [?N:pid(a@x, 1), ?N:pid(b@x, 1)],
     Net0 = ?N:settle(?N:new(?CORE, [a@x, b@x], #{scope => s})),
     Net1 = ?N:settle(?N:command(a@x, {register, n, PidA, m, 1}, Net0)),
-    Net = ?N:settle(?N:command(b@x, {re_register, n, PidB, m2, 2}, Net1)),
+    Net = ?N:settle(?N:command(b@x, {re_register, n, PidB, m2, 2, -1}, Net1)),
     ?assertMatch([#{n := {PidB, m2, 2, 1}}, #{n := {PidB, m2, 2, 1}}],
                  [?N:views(Node, Net) || Node <- [a@x, b@x]]),
     ?assertEqual([PidA, PidB], lists:sort(?N:alive(Net))),
     %% A's process no longer is behind the name: its end changes nothing.
     ?assertMatch(#{n := {PidB, _, _, _}}, ?N:views(b@x, ?N:settle(?N:die(PidA, Net)))).
+
+%% A's claim and its order to B to take the name cross: B has not heard of the claim yet.
+re_register_is_above_the_claim_its_caller_sees_test() ->
+    [PidA, PidB] = [?N:pid(a@x, 1), ?N:pid(b@x, 1)],
+    Net0 = ?N:settle(?N:new(?CORE, [a@x, b@x], #{scope => s})),
+    Net1 = ?N:command(a@x, {register, n, PidA, m, 1}, Net0),
+    #{n := {PidA, m, 1, Rank}} = ?N:views(a@x, Net1),
+    Net = ?N:settle(?N:command(b@x, {re_register, n, PidB, m2, 2, Rank}, Net1)),
+    ?assertMatch([#{n := {PidB, m2, 2, 1}}, #{n := {PidB, m2, 2, 1}}],
+                 [?N:views(Node, Net) || Node <- [a@x, b@x]]).
 
 one_name_for_each_process_if_asked_for_test() ->
     Pid = ?N:pid(a@x, 1),
@@ -197,9 +210,9 @@ one_name_for_each_process_if_asked_for_test() ->
                      ?N:command(a@x, {register, n1, Pid, m, 1}, Net0)),
     ?assertMatch([{a@x, {error, {pid_registered, n1}}} | _], ?N:replies(Net)),
     ?assertMatch([{a@x, {ok, _}} | _],
-                 ?N:replies(?N:command(a@x, {re_register, n1, Pid, m2, 3}, Net))),
+                 ?N:replies(?N:command(a@x, {re_register, n1, Pid, m2, 3, -1}, Net))),
     ?assertMatch([{a@x, {error, {pid_registered, n1}}} | _],
-                 ?N:replies(?N:command(a@x, {re_register, n2, Pid, m2, 3}, Net))).
+                 ?N:replies(?N:command(a@x, {re_register, n2, Pid, m2, 3, -1}, Net))).
 
 %% The connection is there, only the session began anew: names stay until the news is complete.
 names_outlive_a_session_that_broke_test() ->

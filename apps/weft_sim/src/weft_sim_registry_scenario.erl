@@ -62,14 +62,17 @@ changes(Node, Number, HealMs) ->
         ++ [{AtMs + at(20000), undone(Node, Machine, Command)} || at(3) =:= 1].
 
 name(Pid, AtMs) ->
-    How = pick([register, register, register, re_register]),
-    {names, {How, {name, at(?NAMES)}, Pid, at(1000), AtMs * 1000}}.
+    Claim = [{name, at(?NAMES)}, Pid, at(1000), AtMs * 1000],
+    {names, list_to_tuple(case at(4) of
+                              1 -> [re_register] ++ Claim ++ [-1];
+                              _ -> [register | Claim]
+                          end)}.
 
 group(Pid, _AtMs) ->
     {members, {join, {group, at(?GROUPS)}, lists:duplicate(at(2), Pid)}}.
 
-undone(Node, names, {_How, Name, _Pid, _Meta, _TimeUs}) ->
-    {command, Node, names, {unregister, Name}};
+undone(Node, names, Claim) ->
+    {command, Node, names, {unregister, element(2, Claim)}};
 undone(Node, members, {join, Group, Pids}) ->
     {command, Node, members, {leave, Group, Pids}}.
 

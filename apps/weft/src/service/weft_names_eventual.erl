@@ -96,7 +96,7 @@ start_driver(Scope, Options) ->
           ok | {error, weft_names:reason()}.
 register(Handle, Name, Pid, Meta) ->
     case whereis(Handle, Name) of
-        undefined -> claim(register, Handle, Name, Pid, Meta);
+        undefined -> claim({register, Name, Pid, Meta, now_us()}, Handle);
         Holder -> {error, {taken, Holder}}
     end.
 
@@ -104,11 +104,19 @@ register(Handle, Name, Pid, Meta) ->
 -spec re_register(handle(), Name :: term(), pid(), Meta :: term()) ->
           ok | {error, weft_names:reason()}.
 re_register(Handle, Name, Pid, Meta) ->
-    claim(re_register, Handle, Name, Pid, Meta).
+    claim({re_register, Name, Pid, Meta, now_us(), rank(Handle, Name)}, Handle).
 
-claim(How, {_, Reach} = Handle, Name, Pid, Meta) ->
+claim(Command, {_, Reach} = Handle) ->
     _ = Reach andalso weft_overlay_sup:reach_members(),
-    at(node(Pid), {How, Name, Pid, Meta, os:system_time(microsecond)}, Handle).
+    at(node(element(3, Command)), Command, Handle).
+
+%% The node of the new process may not have heard of the claim that is seen here.
+rank({Table, _}, Name) ->
+    try ets:lookup_element(Table, Name, 5)
+    catch error:badarg -> -1
+    end.
+
+now_us() -> os:system_time(microsecond).
 
 %% @doc Takes a name away from whoever has it.
 -spec unregister(handle(), Name :: term()) -> ok | {error, weft_names:reason()}.

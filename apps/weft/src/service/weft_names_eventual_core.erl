@@ -12,10 +12,11 @@
 %% change. A claim is named by its Id, so an order that is late hits nothing else. It is repeated
 %% whenever the name changes and at the beginning of a session, until one claim is left.
 %%
-%% To re-register is to claim with a rank above all others: the former process stays alive, and
-%% nobody is asked.
+%% To re-register is to claim with a rank above all others that this node or the caller's knows: the
+%% former process stays alive, and nobody is asked.
 %%
-%% Commands: `{register | re_register, Name, Pid, Meta, TimeUs}' of processes of this node: `{ok,
+%% Commands: `{register, Name, Pid, Meta, TimeUs}' and `{re_register, Name, Pid, Meta, TimeUs,
+%% Rank}' of processes of this node, where Rank is that of the claim its caller sees, or -1: `{ok,
 %% Seq}' or `{error, {taken, Pid} | {pid_registered, Name}}'; `{unregister, Name}': `{ok, Seq}' or
 %% `{error, not_here}'; `{await, Node, Seq}': `ok'; `info'.
 %%
@@ -103,10 +104,10 @@ command({register, Name, Pid, Meta, TimeUs}, Ref, #names{claims = Claims} = Name
             allowed([one, one_new], Name, Pid, Ref,
                     fun() -> claim(Name, Pid, Meta, TimeUs, 0, Names) end, Names)
     end;
-command({re_register, Name, Pid, Meta, TimeUs}, Ref, #names{claims = Claims} = Names) ->
+command({re_register, Name, Pid, Meta, TimeUs, Seen}, Ref, #names{claims = Claims} = Names) ->
     Rank = case Claims of
-               #{Name := [#claim{rank = Best} | _]} -> Best + 1;
-               #{} -> 0
+               #{Name := [#claim{rank = Best} | _]} -> max(Best, Seen) + 1;
+               #{} -> Seen + 1
            end,
     allowed([one], Name, Pid, Ref, fun() -> claim(Name, Pid, Meta, TimeUs, Rank, Names) end, Names);
 command({unregister, Name}, Ref, #names{rows = Rows} = Names) ->
