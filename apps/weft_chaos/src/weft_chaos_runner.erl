@@ -102,7 +102,7 @@ handle_info(next, #runner{steps = [], end_ms = EndMs, under_way = UnderWay} = Ru
             ok = heal(Runner),
             {stop, normal, answered(Runner)}
     end;
-handle_info({'DOWN', Ref, process, _, Answer}, #runner{under_way = UnderWay} = Runner) ->
+handle_info({answer, Ref, Answer}, #runner{under_way = UnderWay} = Runner) ->
     {{AtMs, Verb}, Left} = maps:take(Ref, UnderWay),
     {noreply, outcome(AtMs, Verb, Answer, Runner#runner{under_way = Left})}.
 
@@ -112,7 +112,9 @@ later(Ms, Runner) ->
 
 %% A node may be slow to answer; other steps do not wait for it.
 step(Verb, AtMs, #runner{under_way = UnderWay} = Runner) ->
-    {_, Ref} = spawn_monitor(fun() -> exit({answer, do(Verb, Runner)}) end),
+    Self = self(),
+    Ref = make_ref(),
+    _ = spawn_link(fun() -> Self ! {answer, Ref, do(Verb, Runner)} end),
     Runner#runner{under_way = UnderWay#{Ref => {AtMs, Verb}}}.
 
 do(heal_all, Runner) ->
@@ -150,9 +152,9 @@ ask(Node, Verb) ->
         _:Reason -> {error, lists:flatten(io_lib:format("~ts: ~0tP", [Node, Reason, 20]))}
     end.
 
-outcome(AtMs, Verb, {answer, {ok, Answer}}, #runner{done = Done} = Runner) ->
+outcome(AtMs, Verb, {ok, Answer}, #runner{done = Done} = Runner) ->
     Runner#runner{done = [{AtMs, Verb, Answer} | Done]};
-outcome(AtMs, Verb, {answer, {error, Text}}, #runner{failed = Failed} = Runner) ->
+outcome(AtMs, Verb, {error, Text}, #runner{failed = Failed} = Runner) ->
     progress(["          failed: ", Text], Runner),
     Runner#runner{failed = [{AtMs, Verb, Text} | Failed]}.
 

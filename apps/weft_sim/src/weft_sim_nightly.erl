@@ -30,7 +30,7 @@
 
 %% @doc The seeds to run: `from' (1) to `to' (as many as make 100,000 schedules), or after those
 %% that are done already (`resume').
--spec seeds(#{from => pos_integer(), to => pos_integer(), resume => true}) ->
+-spec seeds(#{from => pos_integer(), to => pos_integer(), resume => true, atom() => term()}) ->
           {From :: pos_integer(), To :: pos_integer()}.
 seeds(Options) ->
     Scenarios = length(weft_sim_scenario:names()),
@@ -77,7 +77,8 @@ next(#run{next = Next, last = Last, violations = Violations} = Run)
   when Next > Last; Violations >= ?VIOLATIONS_MAX ->
     Run;
 next(#run{next = Seed, workers = Workers} = Run) ->
-    _ = spawn_monitor(fun() -> exit({seed, Seed, violations(Seed)}) end),
+    Self = self(),
+    _ = spawn_link(fun() -> Self ! {seed, Seed, violations(Seed)} end),
     Run#run{next = Seed + 1, workers = Workers + 1}.
 
 violations(Seed) ->
@@ -104,7 +105,7 @@ loop(_Timer, #run{workers = 0} = Run) ->
     Run;
 loop(Timer, #run{workers = Workers} = Run) ->
     receive
-        {'DOWN', _, process, _, {seed, Seed, Violations}} ->
+        {seed, Seed, Violations} ->
             lists:foreach(fun tell/1, Violations),
             loop(Timer, next(finished(Seed, length(Violations), Run#run{workers = Workers - 1})));
         {Timer, progress} ->

@@ -47,14 +47,17 @@ conf(#{slaves := Slaves, schedulers := Schedulers, datadir := DataDir}) ->
 one(Module, Args, Conf, Device, Iteration, #{slaves := Slaves, timeout_ms := TimeoutMs}) ->
     {ok, Nowhere} = file:open("/dev/null", [write]),
     Leader = case Iteration of 1 -> Device; _ -> Nowhere end,
+    Self = self(),
     {Pid, Monitor} = spawn_monitor(fun() ->
                                            group_leader(Leader, self()),
-                                           exit({timings, phases(Module, Args, Args, Slaves, Conf,
-                                                                 [])})
+                                           Self ! {self(), phases(Module, Args, Args, Slaves, Conf,
+                                                                  [])},
+                                           %% With what is still linked to it.
+                                           exit(self(), kill)
                                    end),
     try
         receive
-            {'DOWN', Monitor, process, Pid, {timings, Timings}} -> Timings;
+            {Pid, Timings} -> demonitor(Monitor, [flush]), Timings;
             {'DOWN', Monitor, process, Pid, {bench_failed, Reason}} ->
                 failed("~ts~0tp failed: ~0tP", [Module, Args, Reason, 20]);
             {'DOWN', Monitor, process, Pid, Reason} ->

@@ -10,7 +10,7 @@
 %% (erlange_nodes) are not used: nodes are started here.
 -module(weft_de_bench).
 
--export([main/1, run/3, prepare/1]).
+-export([main/1, run/3, loads/3, prepare/1]).
 
 -define(GRACE_MS, 120000).
 -define(CALL_MS, 20000).
@@ -78,6 +78,7 @@ on_nodes(Config, Dir, Count, Variant) ->
         case weft_bench_nodes:start(Variant, Layout, #{place => Place, tls => Dir,
                                                        log_dir => filename:join(Dir, "logs")}) of
             {ok, Nodes} ->
+                io:format("~ts on each~n", [weft_load_config:describe(Config)]),
                 try loads(Config, filename:absname(Dir), Nodes)
                 after weft_bench_nodes:stop(Nodes)
                 end;
@@ -88,7 +89,10 @@ on_nodes(Config, Dir, Count, Variant) ->
         weft_bench_place:stop(Place)
     end.
 
-%% On each node at the same time, each by a process of its own that waits for it.
+%% @doc Runs a configuration on the nodes of a cluster that is there: on each at the same time, each
+%% by a process of its own that waits for it. The directory is one of an absolute name.
+-spec loads(weft_load_config:config(), file:filename(), weft_bench_nodes:nodes()) ->
+          {ok, weft_load:outcome()} | {error, string()}.
 loads(#{pairs := Pairs} = Config0, Dir, Nodes) ->
     All = weft_bench_cluster:nodes(Nodes),
     Config = Config0#{pairs := [{nodes, All} | Pairs]},
@@ -102,12 +106,17 @@ loads(#{pairs := Pairs} = Config0, Dir, Nodes) ->
 
 loads(Config, Dir, Roles, Nodes, Count) ->
     #{duration_ms := DurationMs, warm_up_ms := WarmUpMs} = Config,
-    io:format("~ts on each~n", [weft_load_config:describe(Config)]),
     TimeoutMs = DurationMs + WarmUpMs + ?GRACE_MS,
-    Runs = [spawn_monitor(fun() -> exit({answer, load(Config, Dir, Role, Nodes, TimeoutMs)}) end)
+    Self = self(),
+    Runs = [spawn_monitor(fun() -> Self ! {self(), load(Config, Dir, Role, Nodes, TimeoutMs)} end)
             || Role <- Roles],
-    added_up([receive {'DOWN', Monitor, process, Pid, Answer} -> Answer end
-              || {Pid, Monitor} <- Runs], Config, Dir, Count).
+    added_up([answer(Run) || Run <- Runs], Config, Dir, Count).
+
+answer({Pid, Monitor}) ->
+    receive
+        {Pid, Answer} -> demonitor(Monitor, [flush]), {answer, Answer};
+        {'DOWN', Monitor, process, Pid, Reason} -> Reason
+    end.
 
 load(Config, Dir, {n, Number} = Role, Nodes, TimeoutMs) ->
     Own = filename:join(Dir, integer_to_list(Number)),
