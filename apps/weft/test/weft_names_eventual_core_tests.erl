@@ -27,7 +27,8 @@ node_name() -> oneof(?NODES).
 
 step() ->
     frequency([{4, {register, node_name(), range(1, 3), range(1, 3), range(1, 50)}},
-               {2, {re_register, node_name(), range(1, 3), range(1, 3), range(1, 50), range(-1, 3)}},
+               {2, {re_register, node_name(), range(1, 3), range(1, 3), range(1, 50),
+                    range(-1, 3)}},
                {2, {unregister, node_name(), range(1, 3)}},
                {2, {die, node_name(), range(1, 3)}},
                {20, {deliver, node_name(), node_name()}},
