@@ -8,18 +8,22 @@
 %% Suites are found, not listed: the house checks (test/house), EUnit of each application, and each
 %% *_SUITE.erl below apps/*/test, examples/*/test and test/. Each runs in an emulator of its own, so
 %% that no suite sees what another one left, and a suite that hangs is ended and counts as failed.
+%% Most of them wait for something most of the time, so some run side by side, each in a build
+%% directory of its own (JOBS=N says how many; 1 for one after the other).
 %% Common Test suites run on real nodes and sockets of a machine that may be busy: one in which few
-%% cases fail is run a second time, which counts. It is then told to be unsteady, with both logs.
-%% Prints a line per suite (a dot is ten seconds), the failed cases, and last, alone on its line:
+%% cases fail is run a second time, alone, which counts. It is then told to be unsteady, with both
+%% logs. Prints a line per suite, the failed cases, and last, alone on its line:
 %%
 %%   N passed, N failed[, N skipped]
 %%
 %% The exit code is 0 if nothing failed. Output of the suites: <build>/test/logs/*.log.
 -mode(compile).
 
+-define(JOBS, "2").
 -define(SUITE_MINUTES_MAX, 15).
 -define(ALL_MINUTES_MAX, 29).
--define(DOT_EVERY_MS, 10_000).
+%% So often somebody who waits is told what runs.
+-define(WORD_EVERY_MS, 60_000).
 %% More failed cases than this are no accident.
 -define(UNSTEADY_MAX, 3).
 %% What a suite gets to end its nodes in an orderly way, once its time is up.
@@ -28,7 +32,8 @@
 main(Words) ->
     Base = os:getenv("REBAR_BASE_DIR", "_build"),
     Logs = filename:absname(filename:join(Base, "test/logs")),
-    Context = #{base => Base, logs => Logs, started => now_ms()},
+    Context = #{base => Base, logs => Logs, started => now_ms(),
+                slots => lists:seq(1, max(1, list_to_integer(os:getenv("JOBS", ?JOBS))))},
     ok = filelib:ensure_dir(filename:join(Logs, "x")),
     Results = run_all([Suite || Suite <- suites(), is_wanted(Suite, Words)], Context),
     [] =/= Results orelse io:format("no suite is named like ~s~n", [lists:join(" or ", Words)]),
@@ -38,11 +43,32 @@ main(Words) ->
 %% Without the code nothing else can run, so a failed compilation ends the list.
 run_all([], _) ->
     [];
-run_all(Suites, Context) ->
-    Compile = run({compile, "apps"}, Context),
-    case Compile of
-        #{failed := 0} -> [run(Suite, Context) || Suite <- Suites];
-        #{failed := _} -> [Compile]
+run_all(Suites, #{slots := Slots} = Context) ->
+    case run({compile, "apps"}, "", 1, Context) of
+        #{failed := 0} ->
+            [again(Result, Context) || Result <- side_by_side(Suites, Slots, #{}, [], Context)];
+        Compile ->
+            [Compile]
+    end.
+
+%% Each suite that runs has a slot.
+side_by_side([Suite | Suites], [Slot | Free], Running, Results, Context) ->
+    Main = self(),
+    Worker = spawn_link(fun() -> Main ! {self(), run(Suite, "", Slot, Context)} end),
+    Entry = #{suite => Suite, slot => Slot, since => now_ms()},
+    side_by_side(Suites, Free, Running#{Worker => Entry}, Results, Context);
+side_by_side([], _Free, Running, Results, _Context) when Running =:= #{} ->
+    lists:reverse(Results);
+side_by_side(Suites, Free, Running, Results, Context) ->
+    receive
+        {Worker, Result} when is_map_key(Worker, Running) ->
+            {#{slot := Slot}, Others} = maps:take(Worker, Running),
+            side_by_side(Suites, [Slot | Free], Others, [Result | Results], Context)
+    after ?WORD_EVERY_MS ->
+        Words = [[title(Suite), " for ", integer_to_list((now_ms() - Since) div 1000), " s"]
+                 || #{suite := Suite, since := Since} <- maps:values(Running)],
+        io:format("  running: ~s~n", [lists:join(", ", Words)]),
+        side_by_side(Suites, Free, Running, Results, Context)
     end.
 
 %%% Which suites
@@ -69,9 +95,10 @@ has_eunit(File) ->
 eunit_dirs() ->
     lists:usort([filename:dirname(File) || File <- filelib:wildcard("test/**/*_tests.erl")]).
 
+%% The longest are in test/: at the end nothing would run beside them.
 ct_suites() ->
-    filelib:wildcard("{apps,examples}/*/test/**/*_SUITE.erl")
-        ++ filelib:wildcard("test/**/*_SUITE.erl").
+    filelib:wildcard("test/**/*_SUITE.erl")
+        ++ filelib:wildcard("{apps,examples}/*/test/**/*_SUITE.erl").
 
 is_wanted(_, []) -> true;
 is_wanted(Suite, Words) -> lists:any(fun(W) -> string:find(title(Suite), W) =/= nomatch end, Words).
@@ -81,21 +108,23 @@ title({Kind, Name}) ->
 
 %%% Running one suite
 
-run(Suite, Context) ->
-    First = run(Suite, "", Context),
+again(#{id := Suite} = First, Context) ->
     case is_worth_again(Suite, First, Context) of
-        true -> (run(Suite, " (again)", Context))#{unsteady => First};
+        true -> (run(Suite, " (again)", 1, Context))#{unsteady => First};
         false -> First
     end.
 
-run(Suite, Try, #{logs := Logs} = Context) ->
+run(Suite, Try, Slot, #{base := Base, logs := Logs} = Context) ->
     Started = now_ms(),
-    Name = re:replace(title(Suite) ++ Try, "[ /()]+", "-", [global, {return, list}]),
+    Title = title(Suite) ++ Try,
+    Name = re:replace(Title, "[ /()]+", "-", [global, {return, list}]),
     Log = filename:join(Logs, Name ++ ".log"),
-    io:format("~-58s", [title(Suite) ++ Try ++ " "]),
-    Result = (result(Suite, Log, Context))#{suite => title(Suite), log => Log},
-    io:format(" ~s, ~.1f s~n", [verdict(Result), (now_ms() - Started) / 1000]),
-    Result.
+    Result = result(Suite, Log, Context#{base := base(Slot, Base)}),
+    io:format("~-62s ~s, ~.1f s~n", [Title, verdict(Result), (now_ms() - Started) / 1000]),
+    Result#{id => Suite, suite => title(Suite), log => Log}.
+
+base(1, Base) -> Base;
+base(Slot, Base) -> filename:join(Base, lists:concat(["slot", Slot])).
 
 is_worth_again({ct, _}, #{failed := Failed}, Context) ->
     Failed > 0 andalso Failed =< ?UNSTEADY_MAX andalso time_left_ms(Context) > 60_000;
@@ -104,8 +133,8 @@ is_worth_again(_Suite, _Result, _Context) ->
 
 result({house, _}, Log, #{base := Base}) ->
     house_checks(Base, Log);
-result(Suite, Log, Context) ->
-    Exit = command(arguments(Suite), Log, time_left_ms(Context)),
+result(Suite, Log, #{base := Base} = Context) ->
+    Exit = command(arguments(Suite), Base, Log, time_left_ms(Context)),
     {ok, Output} = file:read_file(Log),
     parse(Suite, Exit, re:replace(Output, "\e\\[[0-9;]*m", "", [global, {return, binary}])).
 
@@ -118,27 +147,24 @@ arguments({ct, Path}) -> ["ct", "--dir=" ++ filename:dirname(Path),
 time_left_ms(#{started := Started}) ->
     min(?SUITE_MINUTES_MAX * 60_000, max(1, Started + ?ALL_MINUTES_MAX * 60_000 - now_ms())).
 
-command(Arguments, Log, TimeoutMs) ->
+command(Arguments, Base, Log, TimeoutMs) ->
     {ok, File} = file:open(Log, [write, raw, delayed_write]),
     Port = open_port({spawn_executable, os:find_executable("rebar3")},
-                     [{args, Arguments}, {env, [{"TERM", "dumb"}]}, binary, exit_status,
-                      stderr_to_stdout, hide]),
-    Exit = follow(Port, File, now_ms() + TimeoutMs, now_ms() + ?DOT_EVERY_MS),
+                     [{args, Arguments}, {env, [{"TERM", "dumb"}, {"REBAR_BASE_DIR", Base}]},
+                      binary, exit_status, stderr_to_stdout, hide]),
+    Exit = follow(Port, File, now_ms() + TimeoutMs),
     ok = file:close(File),
     Exit.
 
-follow(Port, File, Deadline, NextDot) ->
+follow(Port, File, Deadline) ->
     receive
         {Port, {data, Data}} ->
             ok = file:write(File, Data),
-            follow(Port, File, Deadline, NextDot);
+            follow(Port, File, Deadline);
         {Port, {exit_status, 0}} -> ok;
         {Port, {exit_status, Status}} -> {exit, Status}
-    after max(0, min(Deadline, NextDot) - now_ms()) ->
-        case now_ms() >= Deadline of
-            true -> stop(Port);
-            false -> io:put_chars("."), follow(Port, File, Deadline, now_ms() + ?DOT_EVERY_MS)
-        end
+    after max(0, Deadline - now_ms()) ->
+        stop(Port)
     end.
 
 stop(Port) ->
