@@ -1,0 +1,223 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The Instant Messenger with all of its processes on one node; see also weft_im_SUITE.
+-module(weft_im_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(RUN_MS, 60000).
+-define(DEADLINE_MS, 30000).
+
+options() ->
+    #{names => local, routers => 1, servers => 3, client_nodes => 1, count => 12, scale => 0.001,
+      warm_up_ms => 50, run_ms => 400, resend_ms => 50, ping_ms => 400}.
+
+run(Options) ->
+    weft_bench_program:run(weft_im, maps:merge(options(), Options), lists:duplicate(20, node()),
+                           ?RUN_MS).
+
+each_message_is_heard_once_test_() ->
+    {timeout, 60,
+     fun() ->
+         {ok, #{said := Said} = Result} = run(#{}),
+         ?assertMatch(#{heard := Said, delivered := Said, given_up := 0, logged_out := [],
+                        lost_messages := 0}, Result),
+         ?assert(Said > 50),
+         ?assertEqual([], left())
+     end}.
+
+two_routers_test_() ->
+    {timeout, 60,
+     fun() ->
+         {ok, #{said := Said}} = run(#{routers => 2, servers => 2, client_nodes => 2}),
+         ?assert(Said > 50),
+         ?assertEqual([], left())
+     end}.
+
+%% Of all kinds, one after the other, and as fast as they come back.
+messages_survive_kills_test_() ->
+    {timeout, 120,
+     fun() ->
+         Kinds = [router, router_supervisor, server, notes, client_db, chat_db, client_monitor,
+                  chat_session],
+         {Killer, Monitor} = spawn_monitor(fun() -> kill(Kinds, 0) end),
+         Result = run(#{run_ms => 2500}),
+         Killer ! stop,
+         Kills = receive {'DOWN', Monitor, process, Killer, {kills, Count}} -> Count end,
+         ?assertMatch({ok, #{given_up := 0, lost_messages := 0, logged_out := []}}, Result),
+         {ok, #{said := Said, heard := Said}} = Result,
+         ?assert(Said > 100),
+         ?assert(Kills > 20),
+         ?assertEqual([], left())
+     end}.
+
+kill(Kinds, Kills) ->
+    receive
+        stop -> exit({kills, Kills})
+    after 40 ->
+        Kind = lists:nth(1 + Kills rem length(Kinds), Kinds),
+        kill(Kinds, Kills + weft_im_killer:kill_one(Kind, 7 * Kills))
+    end.
+
+left() ->
+    [Name || Name <- registered(), lists:prefix("weft_im_", atom_to_list(Name))]
+        ++ [Pid || Pid <- processes(), {dictionary, Of} <- [process_info(Pid, dictionary)],
+                   lists:keymember(weft_im, 1, Of)].
+
+%% ---- one service, by hand ----
+
+with_service(Test) ->
+    {timeout, 60,
+     fun() ->
+         {ok, Service} = weft_im_plan:new((options())#{run => erlang:unique_integer([positive])},
+                                          lists:duplicate(20, node())),
+         process_flag(trap_exit, true),
+         Region = weft_im_region:start_link(Service, 1),
+         ?assertEqual([], ask(Region, names)),
+         try Test(Service, Region) after ok = ask(Region, stop) end,
+         ?assertEqual([], left())
+     end}.
+
+ask(Region, Request) ->
+    ok = weft_im_region:ask([Region], Request),
+    [Answer] = weft_im_region:answers([Region], ?DEADLINE_MS),
+    Answer.
+
+event(Client) ->
+    receive {im, Client, Event} -> Event after ?DEADLINE_MS -> error({no_event, Client}) end.
+
+logged_in(Service, Name) ->
+    Client = weft_im_client:start_link(Service, Name),
+    ?assertEqual(logged_in, event(Client)),
+    Client.
+
+names_are_registered_again_test_() ->
+    with_service(
+      fun(Service, Region) ->
+          Names = weft_im_plan:names(1, Service),
+          ?assertEqual(2 + 3 * 6, length(Names)),
+          [begin
+               Pid = weft_im_names:whereis(Service, Name),
+               exit(Pid, kill),
+               ?assert(is_pid(another(Service, Name, Pid)))
+           end || Name <- Names],
+          ?assertEqual([], ask(Region, names))
+      end).
+
+another(Service, Name, Pid) ->
+    case weft_im_names:whereis(Service, Name) of
+        Other when is_pid(Other), Other =/= Pid -> Other;
+        _ -> receive after 5 -> another(Service, Name, Pid) end
+    end.
+
+killed_databases_have_all_rows_again_test_() ->
+    with_service(
+      fun(Service, Region) ->
+          Clients = [logged_in(Service, weft_im_traffic:name(N)) || N <- lists:seq(1, 10)],
+          Rows = fun(Server, Copy) ->
+                     {ok, List} = weft_im_database:rows(Service, {client_db, Server, Copy}, 5000),
+                     List
+                 end,
+          Before = [Rows(Server, main) || Server <- [1, 2, 3]],
+          ?assertEqual(10, length(lists:append(Before))),
+          [begin
+               Pid = weft_im_names:whereis(Service, {client_db, Server, Copy}),
+               exit(Pid, kill),
+               _ = another(Service, {client_db, Server, Copy}, Pid),
+               ?assertEqual(Before, [Rows(S, main) || S <- [1, 2, 3]])
+           end || Server <- [1, 2, 3], Copy <- [main, replica]],
+          ?assertEqual([], ask(Region, copies)),
+          ?assertEqual(Before, [Rows(Server, replica) || Server <- [1, 2, 3]]),
+          lists:foreach(fun weft_im_client:leave/1, Clients)
+      end).
+
+second_login_is_refused_test_() ->
+    with_service(
+      fun(Service, _Region) ->
+          First = logged_in(Service, <<"ann">>),
+          Second = weft_im_client:start_link(Service, <<"ann">>),
+          ?assertEqual({logged_out, client_already_logged_in}, event(Second)),
+          ok = weft_im_client:leave(First),
+          ok = login_again(Service, <<"ann">>)
+      end).
+
+%% The monitor of the one who left takes a moment to go.
+login_again(Service, Name) ->
+    Client = weft_im_client:start_link(Service, Name),
+    case event(Client) of
+        logged_in -> weft_im_client:leave(Client);
+        {logged_out, client_already_logged_in} -> login_again(Service, Name)
+    end.
+
+who_is_silent_is_logged_out_test_() ->
+    with_service(
+      fun(Service, _Region) ->
+          First = logged_in(Service, <<"ann">>),
+          unlink(First),
+          exit(First, kill),
+          ok = login_again(Service, <<"ann">>)
+      end).
+
+unknown_client_is_told_test_() ->
+    with_service(
+      fun(Service, _Region) ->
+          Ann = logged_in(Service, <<"ann">>),
+          Conversation = {<<"ann">>, <<"nobody">>, 1},
+          ok = weft_im_client:say(Ann, Conversation, <<"hello">>),
+          ?assertEqual({given_up, Conversation, {no_client, <<"nobody">>}}, event(Ann)),
+          ok = weft_im_client:leave(Ann)
+      end).
+
+%% Who logs in again is a new process, and hears what comes next.
+conversation_outlives_a_login_test_() ->
+    with_service(
+      fun(Service, _Region) ->
+          Ann = logged_in(Service, <<"ann">>),
+          Conversation = {<<"ann">>, <<"bob">>, 1},
+          Bob = logged_in(Service, <<"bob">>),
+          ok = weft_im_client:say(Ann, Conversation, <<"hello">>),
+          ?assertEqual({heard, Conversation, 1, <<"hello">>}, event(Bob)),
+          ?assertMatch({delivered, Conversation, 1, _}, event(Ann)),
+          unlink(Bob),
+          exit(Bob, kill),
+          ok = weft_im_client:say(Ann, Conversation, <<"again">>),
+          Other = bob_again(Service),
+          ?assertEqual({heard, Conversation, 2, <<"again">>}, event(Other)),
+          ?assertMatch({delivered, Conversation, 2, _}, event(Ann)),
+          lists:foreach(fun weft_im_client:leave/1, [Ann, Other])
+      end).
+
+bob_again(Service) ->
+    Bob = weft_im_client:start_link(Service, <<"bob">>),
+    case event(Bob) of
+        logged_in -> Bob;
+        {logged_out, client_already_logged_in} -> bob_again(Service)
+    end.
+
+too_much_at_once_is_told_test_() ->
+    with_service(
+      fun(Service, _Region) ->
+          Ann = logged_in(Service, <<"ann">>),
+          Conversation = {<<"ann">>, <<"nobody">>, 1},
+          true = erlang:suspend_process(Ann),
+          [ok = weft_im_client:say(Ann, Conversation, <<"hello">>) || _ <- lists:seq(1, 102)],
+          true = erlang:resume_process(Ann),
+          ?assertEqual({given_up, Conversation, too_much}, event(Ann)),
+          ok = weft_im_client:leave(Ann)
+      end).
+
+bad_options_are_told_test_() ->
+    [?_assertMatch({Part, {match, _}}, {Part, re:run(text(Options), Part)})
+     || {Options, Part} <- [{#{servers => 1}, "needs a second server"},
+                            {#{is_grouped => true, routers => 2, servers => 1}, "second server"},
+                            {#{routers => 3, servers => 8}, "20 nodes, and 30 are needed"},
+                            {#{routers => 0}, "routers is 0"},
+                            {#{count => 1}, "two at least"},
+                            {#{scale => 0}, "scale is 0"},
+                            {#{scale => 2}, "at most 1"},
+                            {#{run_ms => x}, "run_ms is x"},
+                            {#{client_nodes => 0}, "client_nodes is 0"},
+                            {#{resend_ms => 0}, "resend_ms is 0"}]].
+
+text(Options) ->
+    {error, Text} = run(Options),
+    Text.
