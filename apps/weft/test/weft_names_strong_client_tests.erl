@@ -10,7 +10,7 @@
 a_name_is_owned_from_the_answer_until_the_lease_ends_test() ->
     {C1, Sent} = command({register, x, p, meta, exit, 5000}, caller, ?CLIENT:new(#{}), 1000),
     ?assertEqual([{watch, p}, {send, 'a@x', {ask, 0, {write, {7, 0}, 0, 1,
-                                                      [{1, {register, x, p, meta}}]}}}], Sent),
+                                                      [{1, {register, x, p, meta, 0}}]}}}], Sent),
     {C2, Answered} = answer({wrote, {7, 0}, 50, [{1, {registered, 50}}]}, C1, 1400),
     ?assertEqual([{view, {lease, 0}, {9000}}, {view, {name, x}, {own, p, 50, meta, 0, exit}},
                   {reply, caller, {ok, 50}}], Answered),
@@ -48,7 +48,7 @@ what_may_have_been_registered_is_not_registered_again_test() ->
     %% A home that says that it did not carry it out may be asked anew.
     {_, Again} = answer({stale, {7, 0}, [3]}, C1, 8100),
     ?assert(lists:member({send, 'a@x', {ask, 0, {write, {7, 1}, 0, 3,
-                                                 [{3, {register, y, q, meta}}]}}}, Again)).
+                                                 [{3, {register, y, q, meta, 0}}]}}}, Again)).
 
 no_answer_is_no_quorum_in_time_test() ->
     {C1, _} = command({register, x, p, meta, exit, 1000}, caller, ?CLIENT:new(#{}), 0),
@@ -82,17 +82,61 @@ what_the_homes_have_too_much_is_removed_test() ->
     {_, Lost} = answer({renewed, {7, 0}, 3, 60, {names, #{}}}, C1, 4001),
     ?assert(lists:member({exit, p, {weft_names_lost, scope, x}}, Lost)).
 
+what_was_registered_without_an_answer_is_replaced_test() ->
+    {C1, _} = command({register, y, q, meta, exit, 1000}, first, owner(exit), 2000),
+    {C2, _} = ?CLIENT:tick(C1, env(3000)),
+    {C3, _} = command({register, y, r, meta, exit, 1000}, second, C2, 3100),
+    {C4, []} = command({unregister, y, 60, 1000}, third, C3, 3100),
+    {C5, Again} = answer({wrote, {7, 0}, 50, [{4, {yours, q, 60}}]}, C4, 3101),
+    ?assertEqual([{write, {7, 0}, 50, 5, [{5, {register, y, r, meta, 60}}]}],
+                 [Ask || {send, _, {ask, 0, Ask}} <- Again]),
+    {C6, Effects} = answer({wrote, {7, 0}, 50, [{5, {registered, 61}}]}, C5, 3102),
+    ?assertEqual([{reply, second, {ok, 61}}, {reply, third, {error, not_owner}}],
+                 [Effect || {reply, _, _} = Effect <- Effects]),
+    ?assertMatch(#{owned := 2, requests := 0}, ?CLIENT:info(C6)),
+    %% What it knows that it owns is taken.
+    {C7, _} = command({register, y, s, meta, exit, 1000}, fourth, C6, 3200),
+    {_, Taken} = answer({wrote, {7, 0}, 50, [{6, {yours, r, 61}}]}, C7, 3201),
+    ?assertEqual([{reply, fourth, {error, {taken, r}}}],
+                 [Effect || {reply, _, _} = Effect <- Taken]).
+
+%% Whoever owns nothing may still have something at the homes, which only he keeps alive.
+after_the_last_answer_there_is_a_renewal_test() ->
+    {C1, _} = command({register, x, p, meta, exit, 1000}, caller, ?CLIENT:new(#{}), 1000),
+    {C2, _} = answer({wrote, {7, 0}, 50, [{1, {taken, other, 9}}]}, C1, 1001),
+    {C3, Sent} = ?CLIENT:tick(C2, env(1100)),
+    ?assertMatch([{send, 'a@x', {ask, 0, {renew, {7, 0}, 50, 2, 0}}}], Sent),
+    {C4, Effects} = answer({renewed, {7, 0}, 2, 60, {names, #{orphan => 55}}}, C3, 1101),
+    ?assertEqual([{write, {7, 0}, 50, 3, [{3, {unregister, orphan, 55}}]}],
+                 [Ask || {send, _, {ask, 0, Ask}} <- Effects]),
+    {C5, _} = answer({wrote, {7, 0}, 50, [{3, removed}]}, C4, 1102),
+    {C6, [{send, _, {ask, 0, {renew, _, 50, 4, 0}}}]} = ?CLIENT:tick(C5, env(3200)),
+    {C7, _} = answer({renewed, {7, 0}, 4, 61, same}, C6, 3201),
+    %% Then there is no doubt, and the lease may end.
+    {C8, []} = ?CLIENT:tick(C7, env(8000)),
+    {C9, _} = ?CLIENT:tick(C8, env(11200)),
+    ?assertMatch(#{leases := 0}, ?CLIENT:info(C9)).
+
 names_of_a_process_that_ended_are_given_back_test() ->
     {C1, Effects} = ?CLIENT:gone(p, owner(exit), env(2000)),
     ?assertEqual([{write, {7, 0}, 50, 3, [{3, {unregister, x, 50}}]}],
                  [Ask || {send, _, {ask, 0, Ask}} <- Effects]),
     ?assertMatch(#{owned := 0}, ?CLIENT:info(C1)).
 
+a_process_may_end_while_its_name_is_asked_for_test() ->
+    {C1, _} = command({register, x, q, meta, exit, 5000}, caller, owner(exit), 2000),
+    {C2, []} = asks(?CLIENT:gone(p, C1, env(2001))),
+    ?assertMatch(#{owned := 0}, ?CLIENT:info(C2)),
+    {_, Again} = asks(answer({wrote, {7, 0}, 50, [{3, {yours, p, 50}}]}, C2, 2002)),
+    ?assertEqual([{write, {7, 0}, 50, 4, [{4, {register, x, q, meta, 50}}]}], Again).
+
+asks({Client, Effects}) -> {Client, [Ask || {send, _, {ask, 0, Ask}} <- Effects]}.
+
 requests_for_one_name_go_one_after_the_other_test() ->
     {C1, _} = command({unregister, x, 50, 1000}, first, owner(exit), 2000),
     {C2, []} = command({register, x, q, meta, exit, 1000}, second, C1, 2001),
     {_, Effects} = answer({wrote, {7, 0}, 50, [{3, removed}]}, C2, 2002),
-    ?assertMatch([{write, {7, 0}, 50, 4, [{4, {register, x, q, meta}}]}],
+    ?assertMatch([{write, {7, 0}, 50, 4, [{4, {register, x, q, meta, 0}}]}],
                  [Ask || {send, _, {ask, 0, Ask}} <- Effects]),
     %% A token that is not the present one changes nothing.
     ?assertEqual([{reply, first, {error, not_owner}}],

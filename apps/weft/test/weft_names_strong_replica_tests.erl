@@ -31,20 +31,35 @@ nothing_is_answered_before_a_lease_of_an_earlier_founding_has_ended_test() ->
     {Asked, Out} = ?REPLICA:request('d@x', {read, 9, [{1, {name, x}}]}, Leader, env(?A, 2000)),
     ?assertEqual([], Out),
     Late = 1000 + LeaseMs + MarginMs,
-    {Waiting, Early} = lasting(Asked, 2000, Late - 100),
+    {Waiting, Early} = lasting(Asked, {?A, ?B}, 2000, Late - 100),
     ?assertEqual([], Early),
-    {_, Answers} = lasting(Waiting, Late, Late + 1000),
+    {_, Answers} = lasting(Waiting, {?A, ?B}, Late, Late + 1000),
     ?assertEqual([{'d@x', {values, 9, [{1, undefined}]}}], Answers).
 
-%% Ticks and acknowledgements of B for a time; what goes to d@x meanwhile.
-lasting(Leader, FromMs, ToMs) ->
+%% The founder may be gone before it is over.
+the_next_leader_waits_for_that_too_test() ->
+    #{lease_ms := LeaseMs, margin_ms := MarginMs} = options(),
+    {Electing, _} = ?REPLICA:handle(?A, {lead, {1, 'a@x', 1}}, follower(), env(?B, 3000)),
+    {Leader, _} = ?REPLICA:handle(?C, {agreed, electing, {2, 'b@x', 1}}, Electing, env(?B, 3000)),
+    ?assertMatch(#{role := leading}, ?REPLICA:info(Leader)),
+    {Asked, []} = ?REPLICA:request('d@x', {read, 9, [{1, {name, x}}]}, Leader, env(?B, 3000)),
+    Late = 3000 + LeaseMs + MarginMs,
+    {Waiting, Early} = lasting(Asked, {?B, ?C}, 3000, Late - 100),
+    ?assertEqual([], Early),
+    {Open, Answers} = lasting(Waiting, {?B, ?C}, Late, Late + 1000),
+    ?assertEqual([{'d@x', {values, 9, [{1, undefined}]}}], Answers),
+    %% Once is enough.
+    ?assert(weft_names_strong_table:is_open(?REPLICA:table(Open))).
+
+%% Ticks of a leader and acknowledgements of another home for a time; what goes to d@x meanwhile.
+lasting(Leader, {Self, {Node, _} = Other}, FromMs, ToMs) ->
     lists:foldl(fun(NowMs, {L0, Answers}) ->
-                    {L1, Out1} = ?REPLICA:tick(L0, env(?A, NowMs)),
+                    {L1, Out1} = ?REPLICA:tick(L0, env(Self, NowMs)),
                     Acks = [{ack, Ballot, Round}
-                            || {'b@x', {append, Ballot, Round, _, _, _}} <- Out1],
+                            || {To, {append, Ballot, Round, _, _, _}} <- Out1, To =:= Node],
                     {L2, Out2} = lists:foldl(fun(Ack, {L, Acc}) ->
-                                                 {Next, More} = ?REPLICA:handle(?B, Ack, L,
-                                                                                env(?A, NowMs)),
+                                                 {Next, More} = ?REPLICA:handle(Other, Ack, L,
+                                                                                env(Self, NowMs)),
                                                  {Next, Acc ++ More}
                                              end, {L1, Out1}, Acks),
                     {L2, Answers ++ [Answer || {'d@x', _} = Answer <- Out2]}

@@ -32,11 +32,26 @@ a_request_that_comes_twice_is_carried_out_once_test() ->
     {{ok, 10, First}, T1} = write(?A, {1, 0}, 0, [{1, reg(x, p)}], 10, new()),
     {_, T2} = write(?A, {1, 0}, 10, [{2, {unregister, x, 10}}], 11, T1),
     ?assertMatch({{ok, 10, First}, _}, write(?A, {1, 0}, 10, [{1, reg(x, p)}], 12, T2)),
-    %% The owner waits for nothing below 3 any more.
+    %% The owner waits for nothing below 3 any more. What overtakes that knows less.
     {_, T3} = ?TABLE:run({write, ?A, {1, 0}, 10, 3, [{3, reg(y, p)}]}, 13, T2),
-    ?assertMatch({{ok, 10, []}, _},
-                 ?TABLE:run({write, ?A, {1, 0}, 10, 3, [{1, reg(x, p)}]}, 14, T3)),
-    ?assertEqual(undefined, ?TABLE:find(x, T3)).
+    [?assertEqual({{ok, 10, []}, T3},
+                  ?TABLE:run({write, ?A, {1, 0}, 10, Oldest, [{1, reg(x, p)}]}, 14, T3))
+     || Oldest <- [1, 3]].
+
+a_name_that_its_owner_does_not_know_of_is_replaced_test() ->
+    {_, T1} = write(?A, {1, 0}, 0, [{1, reg(x, p)}], 10, new()),
+    {{ok, 10, [{2, {yours, p, 10}}]}, T2} = write(?A, {1, 0}, 10, [{2, reg(x, q)}], 11, T1),
+    ?assertEqual({p, 10, meta}, ?TABLE:find(x, T2)),
+    {{ok, 10, [{3, {registered, 12}}]}, T3} =
+        write(?A, {1, 0}, 10, [{3, {register, x, q, meta, 10}}], 12, T2),
+    ?assertEqual({q, 12, meta}, ?TABLE:find(x, T3)),
+    %% Only by its owner, and only what he was told of; if that has gone, the name is free.
+    [?assertMatch({{ok, _, [{4, {Answer, q, 12}}]}, _},
+                  write(Node, {1, 0}, 0, [{4, {register, x, r, meta, Token}}], 13, T3))
+     || {Answer, Node, Token} <- [{taken, ?B, 12}, {yours, ?A, 10}, {yours, ?A, 0}]],
+    {_, T4} = write(?A, {1, 0}, 10, [{4, {unregister, x, 12}}], 13, T3),
+    ?assertMatch({{ok, 10, [{5, {registered, 14}}]}, _},
+                 write(?A, {1, 0}, 10, [{5, {register, x, r, meta, 12}}], 14, T4)).
 
 a_later_life_ends_an_earlier_one_test() ->
     {_, T1} = write(?A, {1, 0}, 0, [{1, reg(x, p)}], 10, new()),
@@ -139,7 +154,7 @@ one_for_each_name(Requests) ->
 life() -> {1, range(0, 2)}.
 
 request(Node) ->
-    {range(1, 1000), oneof([{register, name(), Node, meta},
+    {range(1, 1000), oneof([{register, name(), Node, meta, range(0, 30)},
                             {update, name(), range(1, 30), Node, meta},
                             {unregister, name(), range(1, 30)}])}.
 
@@ -147,7 +162,7 @@ name() -> oneof([x, y, z]).
 
 new() -> ?TABLE:new([{?A, 1}]).
 
-reg(Name, Pid) -> {register, Name, Pid, meta}.
+reg(Name, Pid) -> {register, Name, Pid, meta, 0}.
 
 write(Node, Life, Lease, Requests, No, Table) ->
     ?TABLE:run({write, Node, Life, Lease, 0, Requests}, No, Table).

@@ -104,7 +104,8 @@ small(Name, _Seeds, SessionSeeds) when Name =:= session_faults; Name =:= session
     #plan{scenario = Name, nodes = 4, seeds = lists:seq(1, SessionSeeds)};
 %% Three histories each, which take longer to check than to make.
 small(Name, Seeds, _SessionSeeds)
-  when Name =:= strong_faults; Name =:= strong_crashes; Name =:= strong_voters ->
+  when Name =:= strong_faults; Name =:= strong_crashes; Name =:= strong_voters;
+       Name =:= strong_retries ->
     #plan{scenario = Name, nodes = 5, seeds = lists:seq(1, 4 * Seeds)};
 small(Name, Seeds, _SessionSeeds) ->
     #plan{scenario = Name, nodes = 20, seeds = lists:seq(1, Seeds)}.

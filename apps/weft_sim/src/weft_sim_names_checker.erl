@@ -1,10 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Invariants of strong names. At any time: no two nodes believe to own a name, each by its own
-%% lease. In the end: the history of each name is linearizable; each partition has one leader, all
+%% lease. In the end: the history of each name is linearizable; each name was free for somebody after
+%% the healing; each partition has one leader, all
 %% its homes are members and have the same table; and what a node believes to own is in it.
 %%
 %% Options: `nodes', `machine' (of `weft_sim_names_core'), `partitions', `homes_of' (which nodes
-%% are to be the homes of a partition in the end), `crashes' (see `weft_sim_name_history').
+%% are to be the homes of a partition in the end), `crashes' (see `weft_sim_name_history'), `names'
+%% and `free_from_ms' (from then on users must have succeeded in registering each of them).
 -module(weft_sim_names_checker).
 -behaviour(weft_sim_checker).
 
@@ -37,6 +39,7 @@ settled(World, #{partitions := Partitions, crashes := Crashes} = Options) ->
     Histories = weft_sim_name_history:histories(weft_sim_world:observed(World),
                                                 #{crashes => Crashes, partition_of => PartitionOf}),
     first([fun() -> linearizable(Histories) end,
+           fun() -> free(Histories, Options) end,
            fun() -> first([fun() -> partition(P, World, Options) end
                            || P <- lists:seq(0, Partitions - 1)]) end,
            fun() -> agreed(World, Options) end]).
@@ -55,6 +58,17 @@ linearizable(Histories) ->
                    {error, {Entry, States}} -> {violation, impossible(Name, Entry, States, History)}
                end
            end || {Name, History} <- maps:to_list(Histories)]).
+
+free(Histories, #{names := Names, free_from_ms := FromMs}) ->
+    case [Name || Name <- Names,
+                  last_registered_us(maps:get(Name, Histories, [])) < FromMs * 1000] of
+        [] -> ok;
+        Stuck -> {violation, io_lib:format("~0tp: registered by nobody after ~b ms",
+                                           [Stuck, FromMs])}
+    end.
+
+last_registered_us(History) ->
+    lists:max([0 | [ReturnUs || {_, ReturnUs, {register, _, ok}} <- History]]).
 
 impossible(Name, {_, Return, _} = Entry, States, History) ->
     Before = [Other || {Call, _, _} = Other <- lists:sort(History), Call < Return],

@@ -7,7 +7,9 @@
 %% (exit, message) ends it.
 %%
 %% Options: those of the core, `names' (to choose from), `pause_ms' (the longest pause between two
-%% commands; about half of it on average), `timeout_ms' of a command, `until_ms' (then they stop).
+%% commands; about half of it on average), `timeout_ms' of a command, `until_ms' (then they stop),
+%% `users': `random', or `patient': one at each node, who tries to register until that succeeds,
+%% gives the name back a little later, and begins again.
 -module(weft_sim_names_core).
 -behaviour(weft_core).
 
@@ -60,6 +62,8 @@ inner(Event, NowMs, Before, #users{core = Core0} = Users) ->
     {Core, Effects} = weft_names_strong_core:handle(Event, NowMs - ?EPOCH_MS, Core0),
     seen(Effects, Before, Users#users{core = Core}, NowMs).
 
+act(NowMs, #users{options = #{users := patient}} = Users) ->
+    patient(NowMs, Users);
 act(NowMs, #users{held = Held, options = #{names := Names}} = Users0) ->
     {Kind, Users1} = pick([register, register, register, whereis, whereis, unregister, update, die],
                           Users0),
@@ -72,6 +76,17 @@ act(NowMs, #users{held = Held, options = #{names := Names}} = Users0) ->
             {{Pid, {Own, Token}}, Users} = pick(Pairs, Users2),
             with_own(Kind, Pid, Own, Token, NowMs, Users)
     end.
+
+patient(NowMs, #users{asked = Asked, held = Held, options = #{names := Names}} = Users0)
+  when map_size(Asked) =:= 0 ->
+    case maps:to_list(Held) of
+        [] ->
+            {Name, Users} = pick(Names, Users0),
+            register(Name, NowMs, Users);
+        [{Pid, {Own, Token}} | _] -> with_own(unregister, Pid, Own, Token, NowMs, Users0)
+    end;
+patient(_NowMs, Users) ->
+    {Users, []}.
 
 register(Name, NowMs, #users{self = Self, incarnation = Incarnation, next = Next} = Users) ->
     command({register, Name, {Self, Incarnation, Next}}, NowMs, Users).
@@ -118,6 +133,8 @@ answered({update, Name, _Pid, New, _}, {ok, Token}, _NowMs, #users{held = Held} 
     {Users#users{held = Held#{New => {Name, Token}}}, []};
 answered({update, Name, Pid, _New, Token}, {error, no_quorum}, NowMs, Users) ->
     command({unregister, Name, Pid, Token}, NowMs, Users);
+answered({unregister, _, _, _} = Command, {error, no_quorum}, NowMs, Users) ->
+    command(Command, NowMs, Users);
 answered(_Command, _Reply, _NowMs, Users) ->
     {Users, []}.
 

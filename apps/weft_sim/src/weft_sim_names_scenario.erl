@@ -2,6 +2,8 @@
 %% @doc Scenarios of strong names: users of three names on all nodes while nodes and links fail,
 %% in the end quiet and checked (`weft_sim_names_checker').
 %%
+%% After the healing users go on for a while, and in that time each name must be free for somebody.
+%%
 %% Times are those of a lease of 3 s. Half of the nodes (at least three) are voters. Faults are more
 %% frequent than elsewhere: one in some seconds.
 -module(weft_sim_names_scenario).
@@ -12,18 +14,23 @@
 -define(LEASE_MS, 3000).
 -define(FAULTS_FROM_MS, 5000).
 -define(HEAL_MS, 35000).
--define(SETTLE_MS, 25000).
+-define(SETTLE_MS, 30000).
+%% From the healing: until names of those who are not heard of any more are free (the lease, the
+%% margin, and finding leaders), and until users stop.
+-define(FREE_MS, 8000).
+-define(USED_MS, 18000).
 -define(PARTITIONS, 2).
 
 %% @doc All of them.
 -spec names() -> [atom()].
-names() -> [strong_faults, strong_crashes, strong_voters].
+names() -> [strong_faults, strong_crashes, strong_voters, strong_retries].
 
 %% @doc One line about a scenario.
 -spec describe(atom()) -> string().
 describe(strong_faults) -> "strong names; partitions, links cut (one way, too), crashes, pauses";
 describe(strong_crashes) -> "strong names; nodes crash and restart, often most of them at once";
-describe(strong_voters) -> "strong names; voters change while links are cut and nodes restart".
+describe(strong_voters) -> "strong names; voters change while links are cut and nodes restart";
+describe(strong_retries) -> "strong names; who does not get a name at once tries until he does".
 
 %% @doc The scenario; the random sequence of the calling process is seeded.
 -spec build(atom(), [node()]) -> weft_sim_scenario:scenario().
@@ -45,15 +52,22 @@ build(strong_voters, Nodes) ->
     with_homes(fun(P) -> weft_names_strong_homes:homes(P, Last, 3) end,
                Scenario#{lasting := [{100 + N * 3000, {command, hd(Nodes), names, {voters, Last}}}
                                      || N <- lists:seq(0, 1)],
-                         settle_ms := 2 * ?SETTLE_MS}).
+                         settle_ms := 2 * ?SETTLE_MS});
+build(strong_retries, Nodes) ->
+    scenario(Nodes, [lists:append([fault(pick([partition, cut, cut_one_way, restart, pause]),
+                                         Nodes) || _ <- lists:seq(1, 8)])],
+             #{users => patient, names => [one], timeout_ms => 200 + at(1500)}).
 
 scenario(Nodes, Steps) ->
+    scenario(Nodes, Steps, #{users => random, names => [one, two, three], timeout_ms => 1500}).
+
+scenario(Nodes, Steps, #{names := Names} = Users) ->
     Faults = lists:append(Steps),
     Voters = lists:sublist(Nodes, max(3, (length(Nodes) + 1) div 2)),
-    Options = #{scope => ?SCOPE, voters => Voters, partitions => ?PARTITIONS,
-                lease_ms => ?LEASE_MS, names => [one, two, three], pause_ms => 400,
-                timeout_ms => 1500, until_ms => ?HEAL_MS + 5000},
+    Options = Users#{scope => ?SCOPE, voters => Voters, partitions => ?PARTITIONS,
+                     lease_ms => ?LEASE_MS, pause_ms => 400, until_ms => ?HEAL_MS + ?USED_MS},
     Checked = #{machine => names, partitions => ?PARTITIONS, nodes => Nodes,
+                names => Names, free_from_ms => ?HEAL_MS + ?FREE_MS,
                 homes_of => fun(P) -> weft_names_strong_homes:homes(P, Voters, 3) end,
                 crashes => [{AtMs * 1000, Node} || {AtMs, {crash, Node}} <- Faults,
                                                    AtMs < ?HEAL_MS]},

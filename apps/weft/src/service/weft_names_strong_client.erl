@@ -9,7 +9,10 @@
 %%
 %% A request is sent again, to another home, when no answer comes; after its time it is answered
 %% with `no_quorum', and may be carried out all the same. Renewals tell the sum of all tokens, so
-%% that both sides notice what one believes and the other does not know; then it is removed.
+%% that both sides notice what one believes and the other does not know; then it is removed. A name
+%% that the homes have for this node without its knowing, because an answer was lost, is replaced by
+%% the next registration of this node, or removed after a renewal; and any request that extends the
+%% lease at the homes is followed by a renewal, also if nothing is owned here.
 %%
 %% What others have registered is read from the leader, and kept in a row for `cache_ms'.
 -module(weft_names_strong_client).
@@ -118,7 +121,8 @@ asked(Command, From, DeadlineMs, #client{busy = Busy} = Client, #{now_ms := NowM
     end.
 
 wanted({register, Name, Pid, Meta, OnLost, _}, _Own, {From, DeadlineMs}, Client, Env) ->
-    started(request(Name, {register, Name, Pid, Meta}, From, OnLost, DeadlineMs, Env), Client, Env);
+    started(request(Name, {register, Name, Pid, Meta, 0}, From, OnLost, DeadlineMs, Env), Client,
+            Env);
 wanted({update, Name, Token, Pid, Meta, New, _}, #own{token = Token, on_lost = Former},
        {From, DeadlineMs}, Client, Env) ->
     OnLost = case New of same -> Former; _ -> New end,
@@ -170,7 +174,10 @@ unwatched(Pid, What, #client{pids = Pids} = Client) ->
 started(#request{name = Name, part = P} = Request, Client0, Env) ->
     #client{next = Id, requests = Requests, busy = Busy0} = Client0,
     Part = #part{requests = Ids} = part(P, Client0),
-    Busy = case Request#request.wire of {read, _} -> Busy0; _ -> Busy0#{Name => []} end,
+    Busy = case Request#request.wire of
+               {read, _} -> Busy0;
+               _ -> Busy0#{Name => maps:get(Name, Busy0, [])}
+           end,
     Client = put_part(P, Part#part{requests = Ids#{Id => []}},
                       Client0#client{next = Id + 1, busy = Busy,
                                      requests = Requests#{Id => Request}}),
@@ -179,7 +186,7 @@ started(#request{name = Name, part = P} = Request, Client0, Env) ->
                       none -> Client
                   end, Env).
 
-pid(#request{wire = {register, _, Pid, _}}) -> {ok, Pid};
+pid(#request{wire = {register, _, Pid, _, _}}) -> {ok, Pid};
 pid(#request{wire = {update, _, _, Pid, _}}) -> {ok, Pid};
 pid(#request{}) -> none.
 
@@ -355,10 +362,16 @@ result(Id, Result, P, #client{requests = Requests} = Client0, Env) ->
         _ -> carried_out(Id, Result, Client, Env)
     end.
 
+carried_out(Id, {yours, Holder, Token}, #client{requests = Requests, owned = Owned} = Client, Env) ->
+    #{Id := #request{name = Name} = Request} = Requests,
+    case Owned of
+        #{Name := #own{token = Token}} -> failed(Id, {taken, Holder}, Client, Env);
+        #{} -> instead(Token, Id, Request, Client, Env)
+    end;
 carried_out(Id, Result, Client0, Env) ->
     #client{requests = #{Id := Request}} = Client0,
     Client = case {Result, Request#request.wire} of
-                 {{registered, Token}, {register, _, Pid, Meta}} ->
+                 {{registered, Token}, {register, _, Pid, Meta, _}} ->
                      Free = lost(Request#request.name, Client0, Env),
                      reply(Request, {ok, Token}, owned(Request, Token, Pid, Meta, Free));
                  {{registered, Token}, {update, _, _, Pid, Meta}} ->
@@ -371,6 +384,16 @@ carried_out(Id, Result, Client0, Env) ->
              end,
     {_, Ended} = ended(Id, Client, Env),
     Ended.
+
+%% An earlier request for the name was carried out, and this node never knew. The new one takes its
+%% place, as the commands that wait for the end of the present one must go on waiting.
+instead(Token, Id, #request{part = P, wire = {register, Name, Pid, Meta, _}} = Request,
+        #client{requests = Requests} = Client, Env) ->
+    #part{requests = Ids} = Part = part(P, Client),
+    Again = Request#request{wire = {register, Name, Pid, Meta, Token}, sends = 0},
+    Without = put_part(P, Part#part{requests = maps:remove(Id, Ids)},
+                       Client#client{requests = maps:remove(Id, Requests)}),
+    unwatched(Pid, {request, Id}, started(Again, Without, Env)).
 
 failed(Id, Reason, #client{requests = Requests} = Client, Env) ->
     case Requests of
@@ -433,9 +456,14 @@ gone(Pid, #client{pids = Pids} = Client0, Env) ->
     Client = lists:foldl(fun(Id, C) -> failed(Id, noproc, C, Env) end,
                          Client0#client{pids = maps:remove(Pid, Pids)},
                          [Id || {request, Id} <- Held]),
-    done(lists:foldl(fun(Name, C) ->
-                         asked({unregister, Name, any, 0}, none, own_deadline(Env), C, Env)
-                     end, Client, [Name || {name, Name} <- Held])).
+    done(lists:foldl(fun(Name, C) -> given_back(Name, C, Env) end, Client,
+                     [Name || {name, Name} <- Held])).
+
+%% While something else is asked about the name, that or a renewal ends what the homes have.
+given_back(Name, #client{busy = Busy} = Client, _Env) when is_map_key(Name, Busy) ->
+    released(Name, Client);
+given_back(Name, Client, Env) ->
+    asked({unregister, Name, any, 0}, none, own_deadline(Env), Client, Env).
 
 %% What this module does by itself is tried for a while; a later renewal shows if that did not do.
 own_deadline(#{now_ms := NowMs, options := #{renew_ms := RenewMs}}) -> NowMs + RenewMs.
@@ -463,8 +491,8 @@ lose(P, Client0, Env) ->
 
 failed_if_sent(Id, #client{requests = Requests} = Client, Env) ->
     case Requests of
-        #{Id := #request{wire = {Kind, _, _, _}, sends = Sends}}
-          when Kind =:= register, Sends > 0 -> failed(Id, no_quorum, Client, Env);
+        #{Id := #request{wire = {register, _, _, _, _}, sends = Sends}} when Sends > 0 ->
+            failed(Id, no_quorum, Client, Env);
         #{} -> Client
     end.
 
@@ -537,12 +565,15 @@ tick(#client{parts = Parts, cache = Cache} = Client,
     Swept = cache(weft_names_strong_cache:sweep(NowMs, CacheMs, Cache), Client),
     done(lists:foldl(fun(P, C) -> part_tick(P, C, Env) end, Swept, lists:sort(maps:keys(Parts)))).
 
-part_tick(P, Client0, #{now_ms := NowMs, options := #{renew_ms := RenewMs}} = Env) ->
+part_tick(P, Client0, #{now_ms := NowMs, options := Options} = Env) ->
+    #{renew_ms := RenewMs, lease_ms := LeaseMs} = Options,
     Client1 = given_up(P, leases(P, Client0, Env), Env),
     Client2 = again(P, Client1, Env),
     case part(P, Client2) of
-        #part{lease = Lease, names = Names, renewed_ms = RenewedMs, renewal = none}
-          when Lease > 0, map_size(Names) > 0, NowMs - RenewedMs >= RenewMs ->
+        #part{lease = Lease, names = Names, renewed_ms = RenewedMs, renewal = none,
+              until_ms = UntilMs}
+          when Lease > 0, NowMs - RenewedMs >= RenewMs,
+               (map_size(Names) > 0 orelse UntilMs - LeaseMs > RenewedMs) ->
             renew(P, Client2, Env);
         #part{} -> Client2
     end.

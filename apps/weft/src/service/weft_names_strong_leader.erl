@@ -19,7 +19,7 @@
 %% Not here: who leads (`weft_names_strong_replica').
 -module(weft_names_strong_leader).
 
--export([start/3, position/1, table/1, request/4, ack/4, behind/4, tick/2, stranger/2, is_led/2,
+-export([start/4, position/1, table/1, request/4, ack/4, behind/4, tick/2, stranger/2, is_led/2,
          askers/1, info/1]).
 -export_type([leader/0, env/0, position/0, ballot/0]).
 
@@ -45,8 +45,6 @@
     no :: non_neg_integer(),
     table :: weft_names_strong_table:table(),
     since_ms :: integer(),
-    %% Not before are requests answered.
-    serves_ms :: integer(),
     %% The last round, the last that a majority has, when that was, when the last one was sent.
     round = 0 :: non_neg_integer(),
     confirmed = 0 :: non_neg_integer(),
@@ -76,13 +74,11 @@
 -type out() :: [{node(), Msg :: term()}].
 %% In the order of sending.
 
-%% @doc A leader by right of Ballot, with the table it had so far. Answers nobody before ServesMs.
--spec start(ballot(), {position(), weft_names_strong_table:table(), ServesMs :: integer()},
-            env()) -> {leader(), out()}.
-start(Ballot, {{_, No} = Position, Table, ServesMs}, #{now_ms := NowMs} = Env) ->
+%% @doc A leader by right of Ballot, with the table it had so far.
+-spec start(ballot(), position(), weft_names_strong_table:table(), env()) -> {leader(), out()}.
+start(Ballot, {_, No} = Position, Table, #{now_ms := NowMs} = Env) ->
     Leader = #leader{ballot = Ballot, no = No, table = Table, since_ms = NowMs, moved_ms = NowMs,
-                     serves_ms = ServesMs, confirmed_ms = NowMs, sent_ms = NowMs,
-                     whole_ms = NowMs},
+                     confirmed_ms = NowMs, sent_ms = NowMs, whole_ms = NowMs},
     %% What earlier leaders left may be confirmed only together with something of this one.
     settled(round_of(everybody, [noop], Position, Leader#leader{no = No + 1}, Env), Env).
 
@@ -146,10 +142,10 @@ stranger(_Member, _Leader) -> [].
 %% @doc Heartbeat, leases that ran out, members.
 -spec tick(leader(), env()) -> {leader(), out()}.
 tick(Leader0, Env) ->
-    {Leader1, Out1} = expire(Leader0, Env),
-    {Leader2, Out2} = reshape(Leader1, Env),
-    {Leader3, Out3} = beat(Leader2, Env),
-    {Leader3, Out1 ++ Out2 ++ Out3}.
+    lists:foldl(fun(Step, {Leader1, Before}) ->
+                    {Leader, Out} = Step(Leader1, Env),
+                    {Leader, Before ++ Out}
+                end, {Leader0, []}, [fun open/2, fun expire/2, fun reshape/2, fun beat/2]).
 
 beat(#leader{waiting = Waiting, urgent = Urgent, round = Round} = Leader, Env) ->
     IsDue = is_due(Leader, Env),
@@ -165,9 +161,15 @@ is_due(#leader{round = Round, confirmed = Confirmed, sent_ms = SentMs, whole_ms 
 
 %% --- rounds -----------------------------------------------------------------------------------
 
-flush(#leader{urgent = true, round = Round, confirmed = Round, serves_ms = ServesMs} = Leader0,
-      #{now_ms := NowMs} = Env) when NowMs >= ServesMs ->
-    #leader{waiting = Waiting, waiting_count = Count} = Leader0,
+flush(#leader{urgent = true, round = Round, confirmed = Round, table = Table} = Leader, Env) ->
+    case weft_names_strong_table:is_open(Table) of
+        true -> flushed(Leader, Env);
+        false -> {Leader, []}
+    end;
+flush(Leader, _Env) ->
+    {Leader, []}.
+
+flushed(#leader{waiting = Waiting, waiting_count = Count} = Leader0, Env) ->
     {Later, Now} = lists:split(max(0, Count - ?ROUND_MAX), Waiting),
     Leader1 = Leader0#leader{waiting = Later, waiting_count = length(Later),
                              urgent = Later =/= []},
@@ -175,9 +177,7 @@ flush(#leader{urgent = true, round = Round, confirmed = Round, serves_ms = Serve
                                           {[], [], Leader1}, lists:reverse(Now)),
     {Leader3, Out} = round_of(quickest, lists:reverse(Ops), position(Leader1), Leader2, Env),
     #leader{round = New, answers = Earlier} = Leader3,
-    settled({Leader3#leader{answers = [{New, lists:reverse(Answers)} | Earlier]}, Out}, Env);
-flush(Leader, _Env) ->
-    {Leader, []}.
+    settled({Leader3#leader{answers = [{New, lists:reverse(Answers)} | Earlier]}, Out}, Env).
 
 served({From, {write, Life, Lease, Oldest, Requests}}, {Ops, Answers, Leader} = Acc, Env) ->
     #leader{table = Table0, no = No0} = Leader,
@@ -288,6 +288,14 @@ removal_told(Leader) ->
     {Leader, []}.
 
 %% --- leases -----------------------------------------------------------------------------------
+
+%% After a founding each leader waits as long as an owner may still believe in what he had before. The
+%% first one that has waited opens the table, for its successors too.
+open(#leader{table = Table, since_ms = SinceMs} = Leader,
+     #{now_ms := NowMs, options := #{lease_ms := LeaseMs, margin_ms := MarginMs}} = Env) ->
+    IsDue = NowMs - SinceMs >= LeaseMs + MarginMs
+        andalso not weft_names_strong_table:is_open(Table),
+    propose([open || IsDue], Leader, Env).
 
 %% An owner counts its lease from before it asked, this counts from when it heard of it or became
 %% the leader, which was after every answer of an earlier one.

@@ -12,7 +12,7 @@
 %% <li>A partition is founded by the first of its homes, when all homes are there and say that they
 %%     have no table. Then nobody can have had one who might still be outvoted. What owners of an
 %%     earlier founding may hold ends in the time of one lease, during which nothing is
-%%     answered.</li>
+%%     answered, by whichever leader.</li>
 %% </ul>
 %% Who wants to lead asks first whether it would be elected (pre-vote), and nobody who hears
 %% of a leader says yes; so a home that hears nothing, or was cut off for long, disturbs nobody.
@@ -244,21 +244,17 @@ agreed(#replica{role = {Kind, Ballot, Agreed}} = Replica, Env) ->
     Votes = length([M || M <- Members, lists:member(M, Agreed)]),
     case Votes >= weft_names_strong_homes:majority(length(Members)) of
         true when Kind =:= asking -> candidate(electing, Replica, Env);
-        true -> leads(Ballot, map_get(now_ms, Env), Replica, Env);
+        true -> leads(Ballot, Replica, Env);
         false -> {Replica, []}
     end.
 
-leads(Ballot, ServesMs, #replica{position = Position, table = Table} = Replica,
-      #{self := Self} = Env) ->
-    led(weft_names_strong_leader:start(Ballot, {Position, Table, ServesMs}, Env),
-        Replica#replica{leader = Self}).
+leads(Ballot, #replica{position = Position, table = Table} = Replica, #{self := Self} = Env) ->
+    led(weft_names_strong_leader:start(Ballot, Position, Table, Env), Replica#replica{leader = Self}).
 
 %% Tokens go on from one founding to the next: a later life has a greater number.
-founded(Ballot, Members, Replica, #{now_ms := NowMs, self := {_, Life}} = Env) ->
-    #{options := #{lease_ms := LeaseMs, margin_ms := MarginMs}} = Env,
-    leads(Ballot, NowMs + LeaseMs + MarginMs,
-          Replica#replica{promised = Ballot, position = {{0, none, 0}, Life},
-                          table = weft_names_strong_table:new(lists:sort(Members))}, Env).
+founded(Ballot, Members, Replica, #{self := {_, Life}} = Env) ->
+    leads(Ballot, Replica#replica{promised = Ballot, position = {{0, none, 0}, Life},
+                                  table = weft_names_strong_table:new(lists:sort(Members))}, Env).
 
 %% --- time -------------------------------------------------------------------------------------
 

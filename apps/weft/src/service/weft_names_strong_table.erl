@@ -8,11 +8,14 @@
 %% earlier one had, and one that names a lease which is not known is stale as well. So after the
 %% homes lost their memory nobody can go on with what he held before.
 %%
+%% What an owner asked and never got the answer to may be here without his knowing it. If he asks for
+%% that name again he is told that it is his (`yours'), and may then register instead of that token.
+%%
 %% A token is the number of the operation that registered the name or changed its entry, so for
 %% each name tokens only grow, whoever the owner is.
 -module(weft_names_strong_table).
 
--export([new/1, run/3, members/1, find/2, owners/1, digest/4, count/1, names/1]).
+-export([new/1, run/3, members/1, is_open/1, find/2, owners/1, digest/4, count/1, names/1]).
 -export_type([table/0, member/0, life/0, op/0, request/0, result/0]).
 
 -record(entry, {pid :: term(),
@@ -22,12 +25,14 @@
 
 -record(owner, {life :: life(),
                 lease :: pos_integer(),
+                oldest = 0 :: integer(),
                 %% The same request may come twice: results that the owner may still wait for.
                 results = #{} :: #{Id :: integer() => result()},
                 sum = 0 :: non_neg_integer(),
                 names = #{} :: #{Name :: term() => Token :: pos_integer()}}).
 
 -record(table, {members :: [member()],
+                is_open = false :: boolean(),
                 names = #{} :: #{Name :: term() => #entry{}},
                 owners = #{} :: #{node() => #owner{}}}).
 
@@ -36,14 +41,15 @@
 -type life() :: {Incarnation :: non_neg_integer(), Count :: non_neg_integer()}.
 
 -type request() ::
-    {register, Name :: term(), Pid :: term(), Meta :: term()}
+    {register, Name :: term(), Pid :: term(), Meta :: term(), Instead :: non_neg_integer()}
   | {update, Name :: term(), Token :: pos_integer(), Pid :: term(), Meta :: term()}
   | {unregister, Name :: term(), Token :: pos_integer()}.
 -type result() ::
     {registered, Token :: pos_integer()}
-  | {taken, Pid :: term(), Token :: pos_integer()}
+  | {taken | yours, Pid :: term(), Token :: pos_integer()}
   | removed
   | absent.
+%% `Instead': a token that the owner knows of by the result `yours', and that may be replaced; or 0.
 %% `absent': the owner does not have the name with that token.
 
 -type op() ::
@@ -51,11 +57,13 @@
   | {write, node(), life(), Lease :: non_neg_integer(), Oldest :: integer(),
      [{Id :: integer(), request()}]}
   | {expire, node(), life()}
-  | {members, [member()]}.
+  | {members, [member()]}
+  | open.
 %% `Lease' 0: the owner has none yet. `Oldest': he waits for nothing with a lower number, and what
 %% comes late of that is not carried out.
 
-%% @doc A table without names.
+%% @doc A table without names, that nobody may answer from until it is opened: who has names from an
+%% earlier founding must lose them first.
 -spec new([member()]) -> table().
 new(Members) ->
     #table{members = Members}.
@@ -67,6 +75,8 @@ run(noop, _No, Table) ->
     {ok, Table};
 run({members, Members}, _No, Table) ->
     {ok, Table#table{members = Members}};
+run(open, _No, Table) ->
+    {ok, Table#table{is_open = true}};
 run({expire, Node, Life}, _No, #table{owners = Owners} = Table) ->
     case Owners of
         #{Node := #owner{life = Life}} -> {ok, forget(Node, Table)};
@@ -74,19 +84,22 @@ run({expire, Node, Life}, _No, #table{owners = Owners} = Table) ->
     end;
 run({write, Node, Life, Lease, Oldest, Requests}, No, Table0) ->
     case lease(Node, Life, Lease, No, Table0) of
-        {ok, Id, Table} ->
-            Current = [R || {RequestId, _} = R <- Requests, RequestId >= Oldest],
+        {ok, Id, Table1} ->
+            {From, Table} = forgotten(Oldest, Node, Table1),
+            Current = [R || {RequestId, _} = R <- Requests, RequestId >= From],
             {Results, Done} = lists:mapfoldl(fun(Request, T) -> once(Request, Node, No, T) end,
-                                             forgotten(Oldest, Node, Table), Current),
+                                             Table, Current),
             {{ok, Id, Results}, Done};
         stale ->
             {stale, Table0}
     end.
 
-forgotten(Oldest, Node, #table{owners = Owners} = Table) ->
-    #{Node := #owner{results = Results} = Owner} = Owners,
+%% Messages may overtake each other: what is over stays over.
+forgotten(Told, Node, #table{owners = Owners} = Table) ->
+    #{Node := #owner{results = Results, oldest = Known} = Owner} = Owners,
+    Oldest = max(Told, Known),
     Kept = maps:filter(fun(Id, _) -> Id >= Oldest end, Results),
-    Table#table{owners = Owners#{Node := Owner#owner{results = Kept}}}.
+    {Oldest, Table#table{owners = Owners#{Node := Owner#owner{results = Kept, oldest = Oldest}}}}.
 
 once({Id, Request}, Node, No, #table{owners = Owners0} = Table0) ->
     case Owners0 of
@@ -120,8 +133,12 @@ forget(Node, #table{names = Names, owners = Owners} = Table) ->
     {#owner{names = Gone}, Rest} = maps:take(Node, Owners),
     Table#table{names = maps:without(maps:keys(Gone), Names), owners = Rest}.
 
-request({register, Name, Pid, Meta}, Node, No, #table{names = Names} = Table) ->
+request({register, Name, Pid, Meta, Instead}, Node, No, #table{names = Names} = Table) ->
     case Names of
+        #{Name := #entry{node = Node, token = Instead}} ->
+            request({update, Name, Instead, Pid, Meta}, Node, No, Table);
+        #{Name := #entry{node = Node, pid = Holder, token = Token}} ->
+            {{yours, Holder, Token}, Table};
         #{Name := #entry{pid = Holder, token = Token}} ->
             {{taken, Holder, Token}, Table};
         #{} ->
@@ -156,6 +173,10 @@ released(Name, Node, #table{names = Names, owners = Owners} = Table) ->
 %% @doc The homes, each in its life.
 -spec members(table()) -> [member()].
 members(#table{members = Members}) -> Members.
+
+%% @doc Whether the time since the founding was long enough.
+-spec is_open(table()) -> boolean().
+is_open(#table{is_open = IsOpen}) -> IsOpen.
 
 %% @doc Who has a name.
 -spec find(Name :: term(), table()) ->
