@@ -6,8 +6,9 @@
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
--export([suite/0, all/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2,
-         end_per_testcase/2]).
+-import(weft_test_nodes, [name/1, node_name/1]).
+
+-export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([order_without_a_key/1, order_by_key/1, unknown_things_are_named/1, calls_and_casts/1,
          fan_out/1, large_messages_keep_their_place/1, compressed/1, exactly_once_over_breaks/1,
          over_a_gateway/1, slow_receiver/1, policies_when_nothing_moves/1, monotonic/1,
@@ -36,25 +37,18 @@ all() ->
      acknowledged_across_deaths, causal_order, causal_and_death, plain_node, node_down,
      hostile_payloads, telemetry_is_told].
 
-init_per_suite(Config) ->
-    [{epmd, weft_test_nodes:start_epmd()} | Config].
+init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
-end_per_suite(Config) ->
-    weft_test_nodes:stop_epmd(?config(epmd, Config)).
+end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 
-init_per_testcase(_Case, Config) ->
-    Place = #{epmd => ?config(epmd, Config), dir => ?config(priv_dir, Config)},
-    [{place, Place} | Config].
-
-end_per_testcase(_Case, _Config) ->
-    weft_test_nodes:stop_all().
+end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 
 %% --- order ------------------------------------------------------------------------------------
 
 %% Many senders, messages from a few bytes to several chunks, one stream and four.
 order_without_a_key(Config) ->
     [A, B] = cluster([a, b], Config),
-    To = {keeper, node_of(B)},
+    To = {keeper, name(B)},
     Senders = [{Channel, I, call(A, ?T, send_numbered, [To, {Channel, I}, 300, 400000, Channel])}
                || Channel <- [default, wide, files], I <- [1, 2]],
     [done = call(A, ?T, wait_numbered, [Pid]) || {_, _, Pid} <- Senders],
@@ -64,7 +58,7 @@ order_without_a_key(Config) ->
 order_by_key(Config) ->
     [A, B] = cluster([a, b], Config),
     Options = #{channel => wide, key => {any, "term"}},
-    To = {keeper, node_of(B)},
+    To = {keeper, name(B)},
     _ = [done = call(A, ?T, wait_numbered,
                      [call(A, ?T, send_numbered, [To, I, 50, 1000, Options])]) || I <- [1, 2, 3]],
     in_order(B, 150),
@@ -84,7 +78,7 @@ in_order(Node, Count) ->
 
 unknown_things_are_named(Config) ->
     [A, B] = cluster([a, b], Config),
-    To = {keeper, node_of(B)},
+    To = {keeper, name(B)},
     Raised = fun(Dest, Options) ->
                      try call(A, weft, send, [Dest, x, Options]) of Result -> Result
                      catch error:Reason -> Reason
@@ -107,7 +101,7 @@ unknown_things_are_named(Config) ->
 calls_and_casts(Config) ->
     [A, B] = cluster([a, b], Config),
     {ok, Pid} = call(B, ?T, start_server, [server]),
-    Server = {server, node_of(B)},
+    Server = {server, name(B)},
     ?assertEqual(5, call(A, weft, call, [Server, {add, 5}, 5000, control])),
     ok = call(A, weft, cast, [Server, {add, 2}, control]),
     ?assertEqual(8, call(A, weft, call, [Pid, {add, 1}, 5000, control])),
@@ -125,7 +119,7 @@ calls_and_casts(Config) ->
 fan_out(Config) ->
     [A, B, C] = cluster([a, b, c], Config),
     [PidB, PidC] = [element(2, call(N, ?T, keeper, [none])) || N <- [B, C]],
-    Names = [node_of(N) || N <- [A, B, C]],
+    Names = [name(N) || N <- [A, B, C]],
     Message = {hello, binary:copy(<<7>>, 1000)},
     ok = call(A, weft, send, [[{keeper, Names}, PidB, [PidC]], Message, default]),
     [weft_test_nodes:until(fun() -> call(N, ?T, received, [K]) =:= [Message] end)
@@ -134,7 +128,7 @@ fan_out(Config) ->
     ?assertMatch(#{messages_out := 2, batches_out := 2}, counters(A, default)),
     %% A large one is announced once and given to all.
     Large = binary:copy(<<8>>, 1000000),
-    ok = call(A, weft, send, [[PidB, {keeper, node_of(B)}, PidC], Large, wide]),
+    ok = call(A, weft, send, [[PidB, {keeper, name(B)}, PidC], Large, wide]),
     [weft_test_nodes:until(fun() -> call(N, ?T, received, [K]) =:= [Message, Large] end)
      || {N, K} <- [{B, keeper}, {B, PidB}, {C, PidC}]].
 
@@ -143,7 +137,7 @@ fan_out(Config) ->
 large_messages_keep_their_place(Config) ->
     [A, B] = cluster([a, b], Config),
     Pid = call(B, erlang, whereis, [keeper]),
-    Sent = [call(A, ?T, send_large, [[Pid, {keeper, node_of(B)}], Channel])
+    Sent = [call(A, ?T, send_large, [[Pid, {keeper, name(B)}], Channel])
             || Channel <- [default, files, wide]],
     Expected = lists:append(Sent),
     weft_test_nodes:until(fun() -> call(B, ?T, count, [keeper]) =:= length(Expected) end, 60000),
@@ -156,7 +150,7 @@ large_messages_keep_their_place(Config) ->
 compressed(Config) ->
     [A, B] = cluster([a, b], Config),
     Text = lists:duplicate(20000, $a),
-    To = {keeper, node_of(B)},
+    To = {keeper, name(B)},
     ok = call(A, weft, send, [To, Text, zipped]),
     ok = call(A, weft, send, [To, binary:copy(<<"abc">>, 500000), zipped]),
     weft_test_nodes:until(fun() -> call(B, ?T, received, [keeper])
@@ -170,7 +164,7 @@ exactly_once_over_breaks(Config) ->
     [A, B] = Nodes = cluster([a, b], Config),
     Both = [{A, B}, {B, A}],
     Senders = [{Here, call(Here, ?T, send_numbered,
-                           [{keeper, node_of(There)}, {Channel, I}, 3000, Bytes, Channel])}
+                           [{keeper, name(There)}, {Channel, I}, 3000, Bytes, Channel])}
                || {Here, There} <- Both, I <- [1, 2],
                   {Channel, Bytes} <- [{default, 2000}, {wide, 20000}, {files, 200000}]],
     weft_test_nodes:until(fun() -> call(B, ?T, count, [keeper]) > 100 end),
@@ -187,23 +181,22 @@ exactly_once_over_breaks(Config) ->
 %% Some traffic between the faults, or the end of it.
 break_and_go_on(I, [_, B] = Nodes) ->
     ok = call(lists:nth(1 + I rem 2, Nodes), weft_fault, break,
-              [node_of(lists:nth(1 + (I + 1) rem 2, Nodes))]),
+              [name(lists:nth(1 + (I + 1) rem 2, Nodes))]),
     Count = call(B, ?T, count, [keeper]),
     weft_test_nodes:until(fun() -> Now = call(B, ?T, count, [keeper]),
                                    Now > Count + 200 orelse Now =:= 18000
                           end).
 
 states(Node) ->
-    [{node_of(Node), counters(Node, default)}
+    [{name(Node), counters(Node, default)}
      | [{Key, call(Node, gen_server, call, [Pid, info])}
         || {Key, Pid, _} <- call(Node, weft_channels, senders, [])]
      ++ [{Key, call(Node, gen_server, call, [Pid, info])}
          || {Key, Pid} <- call(Node, weft_channels, receivers, [])]].
 
 over_a_gateway(Config) ->
-    {ok, Host} = inet:gethostname(),
     Names = [unique(N) || N <- [a, g, b]],
-    [NodeA, NodeG, NodeB] = [list_to_atom(lists:concat([N, "@", Host])) || N <- Names],
+    [NodeA, NodeG, NodeB] = [node_name(N) || N <- Names],
     Topology = {static, #{links => [{NodeA, NodeG}, {NodeG, NodeB}]}},
     Flags = ["-kernel", "prevent_overlapping_partitions", "false", "-connect_all", "false"],
     [A, G, B] = [start(N, [{topology, Topology}], Flags, Config) || N <- Names],
@@ -224,7 +217,7 @@ over_a_gateway(Config) ->
 
 node_down(Config) ->
     [A, B] = cluster([a, b], Config),
-    To = {keeper, node_of(B)},
+    To = {keeper, name(B)},
     ok = call(A, weft, send, [To, first, default]),
     weft_test_nodes:until(fun() -> call(B, ?T, received, [keeper]) =:= [first] end),
     weft_test_nodes:kill(B),
@@ -243,7 +236,7 @@ node_down(Config) ->
 %% neither node's memory grows beyond the queue, the window and the mailbox.
 slow_receiver(Config) ->
     [A, B] = cluster([a, b], Config),
-    To = {keeper, node_of(B)},
+    To = {keeper, name(B)},
     Before = {call(A, ?T, memory, []), call(B, ?T, memory, [])},
     hold = call(B, ?T, hold, [keeper]),
     Sender = call(A, ?T, send_numbered, [To, slow, 100000, 2000, paced]),
@@ -269,7 +262,7 @@ is_waiting(Node, Pid) ->
 %% The peer is stopped in its tracks: windows and queues fill, and each policy does what it says.
 policies_when_nothing_moves(Config) ->
     [A, B] = cluster([a, b], [{window_bytes, 65536}], Config),
-    To = {keeper, node_of(B)},
+    To = {keeper, name(B)},
     Channels = [small, newest, oldest, strict],
     _ = [ok = call(A, weft, send, [To, {Channel, 0}, #{channel => Channel, ack => true}])
          || Channel <- Channels],
@@ -295,7 +288,7 @@ policies_when_nothing_moves(Config) ->
 
 monotonic(Config) ->
     [A, B] = cluster([a, b], Config),
-    To = {keeper, node_of(B)},
+    To = {keeper, name(B)},
     _ = call(A, ?T, many, [To, 1000, gossip]),
     ok = call(A, weft, send, [To, other, #{channel => gossip, key => other}]),
     weft_test_nodes:until(fun() -> lists:member({n, 1000}, call(B, ?T, received, [keeper])) end),
@@ -313,7 +306,7 @@ telemetry_is_told(Config) ->
     [A, B] = cluster([a, b], Config),
     {ok, _} = call(A, ?T, keeper, [events]),
     ok = call(A, ?T, attach_telemetry, [events]),
-    _ = call(A, ?T, many, [{keeper, node_of(B)}, 500, gossip]),
+    _ = call(A, ?T, many, [{keeper, name(B)}, 500, gossip]),
     weft_test_nodes:until(fun() -> call(A, ?T, count, [events]) > 0 end),
     ?assertMatch([{event, [weft, channel, superseded], #{count := _}, #{channel := gossip}} | _],
                  call(A, ?T, received, [events])).
@@ -327,20 +320,20 @@ acknowledged(Config) ->
     ok = call(A, weft, send, [Pid, one, Ack]),
     %% `ok' means that it is in the mailbox, not that it is on its way.
     ?assertEqual([one], call(B, ?T, received, [keeper])),
-    ok = call(A, weft, send, [{keeper, node_of(B)}, two, Ack]),
-    ok = call(A, weft, send, [[Pid, {keeper, node_of(B)}], three, Ack]),
+    ok = call(A, weft, send, [{keeper, name(B)}, two, Ack]),
+    ok = call(A, weft, send, [[Pid, {keeper, name(B)}], three, Ack]),
     ?assertEqual([one, two, three, three], call(B, ?T, received, [keeper])),
     call(B, ?T, stop, [keeper]),
     ?assertEqual({error, {not_delivered, noproc, 1}}, call(A, weft, send, [Pid, four, Ack])),
     ?assertEqual({error, {not_delivered, noproc, 3}},
-                 call(A, weft, send, [{keeper, node_of(B)}, five,
+                 call(A, weft, send, [{keeper, name(B)}, five,
                                       #{ack => #{retries => 2, timeout_ms => 50}}])).
 
 %% A name that comes back gets the message, once; a stream that breaks does not double it; a node
 %% that is gone is an error.
 acknowledged_across_deaths(Config) ->
     [A, B] = cluster([a, b], Config),
-    To = {keeper, node_of(B)},
+    To = {keeper, name(B)},
     Again = #{ack => #{retries => 50, timeout_ms => 100}},
     call(B, ?T, stop, [keeper]),
     Self = self(),
@@ -350,7 +343,7 @@ acknowledged_across_deaths(Config) ->
     receive {result, Result} -> ?assertEqual(ok, Result) after 20000 -> ct:fail(no_result) end,
     ?assertEqual([patient], call(B, ?T, received, [keeper])),
     _ = [begin
-             I rem 5 =:= 0 andalso call(A, weft_fault, break, [node_of(B)]),
+             I rem 5 =:= 0 andalso call(A, weft_fault, break, [name(B)]),
              ok = call(A, weft, send, [To, I, Again])
          end || I <- lists:seq(1, 100)],
     ?assertEqual([patient | lists:seq(1, 100)], call(B, ?T, received, [keeper])),
@@ -376,18 +369,18 @@ exit_receivers(Node) ->
 causal_order(Config) ->
     [A, B, C] = cluster([a, b, c], Config),
     Labelled = #{label => news},
-    To = {keeper, node_of(C)},
+    To = {keeper, name(C)},
     {ok, _} = call(B, ?T, relay, [relay, To, answer, Labelled]),
     %% Introduce everybody before the link is slow.
     ok = call(A, weft, send, [To, {first, 0}, Labelled]),
-    ok = call(A, weft, send, [{relay, node_of(B)}, {first, 0}, Labelled]),
+    ok = call(A, weft, send, [{relay, name(B)}, {first, 0}, Labelled]),
     weft_test_nodes:until(fun() -> call(C, ?T, count, [keeper]) =:= 2 end),
-    ok = call(A, weft_fault, delay, [node_of(C), 50, 150]),
-    ok = call(A, weft_fault, break, [node_of(C)]),
+    ok = call(A, weft_fault, delay, [name(C), 50, 150]),
+    ok = call(A, weft_fault, break, [name(C)]),
     Numbers = lists:seq(1, 20),
     [begin
          ok = call(A, weft, send, [To, {question, N}, Labelled]),
-         ok = call(A, weft, send, [{relay, node_of(B)}, {question, N}, Labelled])
+         ok = call(A, weft, send, [{relay, name(B)}, {question, N}, Labelled])
      end || N <- Numbers],
     weft_test_nodes:until(fun() -> call(C, ?T, count, [keeper]) =:= 42 end, 30000),
     Received = call(C, ?T, received, [keeper]),
@@ -401,14 +394,14 @@ place(Message, [_ | Rest]) -> 1 + place(Message, Rest).
 causal_and_death(Config) ->
     [A, B, C] = cluster([a, b, c], Config),
     Labelled = #{label => "news"},
-    To = {keeper, node_of(C)},
+    To = {keeper, name(C)},
     {ok, _} = call(B, ?T, relay, [relay, To, answer, Labelled]),
     ok = call(A, weft, send, [To, {first, 0}, Labelled]),
-    ok = call(A, weft, send, [{relay, node_of(B)}, {first, 0}, Labelled]),
+    ok = call(A, weft, send, [{relay, name(B)}, {first, 0}, Labelled]),
     weft_test_nodes:until(fun() -> call(C, ?T, count, [keeper]) =:= 2 end),
-    ok = call(A, weft_fault, cut, [node_of(C)]),
+    ok = call(A, weft_fault, cut, [name(C)]),
     ok = call(A, weft, send, [To, {question, 1}, Labelled]),
-    ok = call(A, weft, send, [{relay, node_of(B)}, {question, 1}, Labelled]),
+    ok = call(A, weft, send, [{relay, name(B)}, {question, 1}, Labelled]),
     {ok, Participant} = call(C, weft_channels, label, ["news"]),
     weft_test_nodes:until(fun() -> maps:get(messages_in, counters(C, default)) >= 3 end),
     true = is_pid(Participant),
@@ -425,7 +418,7 @@ plain_node(Config) ->
     Plain = #{carrier => plain, args => ["-pa", weft_test_nodes:ebin(weft)]},
     P = weft_test_nodes:start(unique(p), Plain, ?config(place, Config)),
     {ok, Pid} = call(P, ?T, keeper, [keeper]),
-    To = {keeper, node_of(P)},
+    To = {keeper, name(P)},
     ok = call(A, weft, send, [To, 1, default]),
     ok = call(A, weft, send, [[Pid, To], 2, wide]),
     weft_test_nodes:until(fun() -> lists:sort(call(P, ?T, received, [keeper])) =:= [1, 2, 2] end),
@@ -436,16 +429,16 @@ plain_node(Config) ->
     %% A node of weft without the application is as good as plain.
     W = weft_test_nodes:start(unique(w), #{}, ?config(place, Config)),
     {ok, _} = call(W, ?T, keeper, [keeper]),
-    ok = call(A, weft, send, [{keeper, node_of(W)}, hello, default]),
+    ok = call(A, weft, send, [{keeper, name(W)}, hello, default]),
     weft_test_nodes:until(fun() -> call(W, ?T, received, [keeper]) =:= [hello] end).
 
 %% Payloads that make no sense end that stream and are reported; the node, its distribution and
 %% other streams go on.
 hostile_payloads(Config) ->
     [A, B] = cluster([a, b], Config),
-    To = {keeper, node_of(B)},
+    To = {keeper, name(B)},
     ok = call(A, weft, send, [To, before, control]),
-    true = call(A, net_kernel, connect_node, [node_of(B)]),
+    true = call(A, net_kernel, connect_node, [name(B)]),
     Term = fun(T) -> term_to_binary(T) end,
     Payloads = [<<>>, <<0>>, <<255, 1, 2>>, <<1>>, <<1, 131>>, <<1, (Term(no_list))/binary>>,
                 <<1, (Term([no_pair]))/binary>>, <<1, (Term([[1 | 2]]))/binary>>,
@@ -458,21 +451,21 @@ hostile_payloads(Config) ->
                 <<1, (Term([{extra, keeper, m, {no_ref, 1}, none}]))/binary>>,
                 <<1, (Term([{many, [keeper], <<131, 255>>}]))/binary>>,
                 <<1, 131, 80, 16#7fffffff:32, 1, 2, 3>>],
-    [?assertEqual(ended, call(A, ?T, inject, [node_of(B), 20, [P]]), P) || P <- Payloads],
+    [?assertEqual(ended, call(A, ?T, inject, [name(B), 20, [P]]), P) || P <- Payloads],
     %% Chunks that contradict their announcement, from beside.
     Announce = <<3, 9:64, 10:64, 2:32, (Term({call(A, erlang, self, []), [keeper]}))/binary>>,
     Self = self(),
-    spawn_link(fun() -> Self ! {injected, call(A, ?T, inject, [node_of(B), 21, [Announce]])} end),
+    spawn_link(fun() -> Self ! {injected, call(A, ?T, inject, [name(B), 21, [Announce]])} end),
     weft_test_nodes:until(fun() ->
                                   Receivers = call(B, weft_channels, receivers, []),
                                   [] =/= [Pid || {{_, _, 21}, Pid} <- Receivers]
                           end),
     Chunks = [<<4, 21, 9:64, 0:32, "more than ten bytes">>, <<0>>],
-    _ = call(A, ?T, inject, [node_of(B), 40, Chunks]),
+    _ = call(A, ?T, inject, [name(B), 40, Chunks]),
     receive {injected, Result} -> ?assertEqual(ended, Result) after 20000 -> ct:fail(no_end) end,
     ok = call(A, weft, send, [To, behind, #{channel => control, ack => true}]),
     ?assertEqual([before, behind], call(B, ?T, received, [keeper])),
-    ?assert(lists:member(node_of(A), call(B, erlang, nodes, []))).
+    ?assert(lists:member(name(A), call(B, erlang, nodes, []))).
 
 %% --- steps ------------------------------------------------------------------------------------
 
@@ -490,8 +483,6 @@ start(Name, More, Args, Config) ->
 
 unique(Name) ->
     list_to_atom(atom_to_list(Name) ++ integer_to_list(erlang:unique_integer([positive]))).
-
-node_of(#{node := Node}) -> Node.
 
 call(Node, Module, Function, Args) ->
     weft_test_nodes:call(Node, Module, Function, Args, 120000).

@@ -6,6 +6,8 @@
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
+-import(weft_test_nodes, [name/1, node_name/1, call/4]).
+
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([clients_that_lose_their_servers_lose_no_message/1,
          a_client_keeps_no_more_links_than_it_wants/1,
@@ -23,15 +25,11 @@ all() ->
      a_client_keeps_no_more_links_than_it_wants,
      a_wrong_role_or_no_server_stops_the_application_with_a_text].
 
-init_per_suite(Config) ->
-    [{place, #{epmd => weft_test_nodes:start_epmd(), dir => ?config(priv_dir, Config)}} | Config].
+init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
-end_per_suite(Config) ->
-    #{epmd := Epmd} = ?config(place, Config),
-    weft_test_nodes:stop_epmd(Epmd).
+end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 
-end_per_testcase(_Case, _Config) ->
-    weft_test_nodes:stop_all().
+end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 
 %% The client is linked to one server at a time. Each server is cut off from it in turn, then the
 %% one it is at is killed.
@@ -101,14 +99,6 @@ start(Name, Options, Config) ->
 server() -> #{role => server}.
 
 client(Links) -> #{role => client, links => Links}.
-
-node_name(Name) ->
-    {ok, Host} = inet:gethostname(),
-    list_to_atom(atom_to_list(Name) ++ "@" ++ Host).
-
-name(#{node := Name}) -> Name.
-
-call(Node, Module, Function, Args) -> weft_test_nodes:call(Node, Module, Function, Args).
 
 until_connected(A, B) ->
     weft_test_nodes:until(fun() -> call(A, net_adm, ping, [name(B)]) =:= pong end).

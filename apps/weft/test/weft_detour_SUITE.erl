@@ -6,6 +6,8 @@
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
+-import(weft_test_nodes, [name/1, node_name/1, call/4]).
+
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([cut_link_is_left_and_taken_again/1, session_begun_around_comes_back/1,
          neighbour_that_stands_still_stops_nobody_else/1]).
@@ -22,14 +24,11 @@ all() ->
     [cut_link_is_left_and_taken_again, session_begun_around_comes_back,
      neighbour_that_stands_still_stops_nobody_else].
 
-init_per_suite(Config) ->
-    [{epmd, weft_test_nodes:start_epmd()} | Config].
+init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
-end_per_suite(Config) ->
-    weft_test_nodes:stop_epmd(?config(epmd, Config)).
+end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 
-end_per_testcase(_Case, _Config) ->
-    weft_test_nodes:stop_all().
+end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 
 %% By either end, so that it is the one that looks for a way and the one that waits to be found.
 cut_link_is_left_and_taken_again(Config) ->
@@ -39,19 +38,19 @@ cut_link_is_left_and_taken_again(Config) ->
     ok.
 
 cut_and_heal({Here, There}, A, B) ->
-    ok = call(Here, weft_fault, cut, [node_of(There)]),
+    ok = call(Here, weft_fault, cut, [name(There)]),
     weft_test_nodes:until(fun() -> way(A, B) =:= around end, ?SOON_MS),
-    ok = call(Here, weft_fault, heal, [node_of(There)]),
+    ok = call(Here, weft_fault, heal, [name(There)]),
     weft_test_nodes:until(fun() -> way(A, B) =:= direct end).
 
 session_begun_around_comes_back(Config) ->
     #{a := A, b := B} = start([{a, g}, {g, b}, {a, b}], Config),
-    ok = call(A, weft_fault, cut, [node_of(B)]),
-    true = call(A, erlang, disconnect_node, [node_of(B)]),
+    ok = call(A, weft_fault, cut, [name(B)]),
+    true = call(A, erlang, disconnect_node, [name(B)]),
     connect(A, B),
     around = way(A, B),
     #{pid := Session} = session(A, B),
-    ok = call(A, weft_fault, heal, [node_of(B)]),
+    ok = call(A, weft_fault, heal, [name(B)]),
     weft_test_nodes:until(fun() -> way(A, B) =:= direct end),
     ?assertMatch(#{pid := Session}, session(A, B)).
 
@@ -59,10 +58,10 @@ session_begun_around_comes_back(Config) ->
 neighbour_that_stands_still_stops_nobody_else(Config) ->
     #{a := A, b := B, c := C} = start([{a, g}, {g, b}, {g, c}], Config),
     connect(A, C),
-    ok = call(A, ?MODULE, flood, [node_of(B)]),
+    ok = call(A, ?MODULE, flood, [name(B)]),
     weft_test_nodes:until(fun() -> maps:get(bytes_out, session(A, B)) > 10_000_000 end),
     ok = weft_test_nodes:pause(B),
-    SlowestMs = call(A, ?MODULE, slowest_call_ms, [node_of(C), ?STILL_MS]),
+    SlowestMs = call(A, ?MODULE, slowest_call_ms, [name(C), ?STILL_MS]),
     ct:pal("slowest call: ~b ms", [SlowestMs]),
     ?assert(SlowestMs < ?SOON_MS).
 
@@ -100,9 +99,8 @@ slowest_call_ms(Node, EndMs, SlowestMs) ->
 start(NamedLinks, Config) ->
     Names = lists:usort(lists:append([[X, Y] || {X, Y} <- NamedLinks])),
     Unique = integer_to_list(erlang:unique_integer([positive])),
-    {ok, Host} = inet:gethostname(),
     Short = maps:from_list([{N, list_to_atom(atom_to_list(N) ++ Unique)} || N <- Names]),
-    Full = maps:map(fun(_, N) -> list_to_atom(atom_to_list(N) ++ "@" ++ Host) end, Short),
+    Full = maps:map(fun(_, N) -> node_name(N) end, Short),
     Links = [{maps:get(X, Full), maps:get(Y, Full)} || {X, Y} <- NamedLinks],
     Nodes = maps:map(fun(_, N) -> start_node(N, Links, Config) end, Short),
     #{a := A, b := B} = Nodes,
@@ -114,16 +112,15 @@ start_node(Name, Links, Config) ->
                            {window_bytes, 16_777_216}],
                 args => ["-kernel", "prevent_overlapping_partitions", "false",
                          "-connect_all", "false"]},
-    Place = #{epmd => ?config(epmd, Config), dir => ?config(priv_dir, Config)},
-    Node = weft_test_nodes:start(Name, Options, Place),
+    Node = weft_test_nodes:start(Name, Options, ?config(place, Config)),
     {ok, _} = call(Node, application, ensure_all_started, [weft]),
     Node.
 
 connect(A, B) ->
-    weft_test_nodes:until(fun() -> call(A, net_kernel, connect_node, [node_of(B)]) =:= true end).
+    weft_test_nodes:until(fun() -> call(A, net_kernel, connect_node, [name(B)]) =:= true end).
 
 way(A, B) ->
-    {ok, Direct} = call(A, weft_links, lookup, [node_of(B)]),
+    {ok, Direct} = call(A, weft_links, lookup, [name(B)]),
     case session(A, B) of
         #{link := undefined} -> none;
         #{link := Direct} -> direct;
@@ -140,10 +137,5 @@ info(A, Pid) ->
     try [call(A, weft_session, info, [Pid])]
     catch _:{noproc, _} -> []
     end.
-
-node_of(#{node := Node}) -> Node.
-
-call(Node, Module, Function, Args) ->
-    weft_test_nodes:call(Node, Module, Function, Args).
 
 now_ms() -> erlang:monotonic_time(millisecond).

@@ -6,6 +6,8 @@
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
+-import(weft_test_nodes, [name/1, node_name/1, call/4]).
+
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([nodes_find_each_other_by_beacons/1, epmd_names_the_nodes_of_a_host/1,
          an_empty_file_evicts_nobody_and_a_seed_that_is_down_is_told/1,
@@ -22,15 +24,11 @@ all() ->
      a_node_restarted_on_a_new_address_replaces_the_old_one,
      functions_for_libcluster, a_wrong_source_stops_the_application_with_a_text].
 
-init_per_suite(Config) ->
-    [{place, #{epmd => weft_test_nodes:start_epmd(), dir => ?config(priv_dir, Config)}} | Config].
+init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
-end_per_suite(Config) ->
-    #{epmd := Epmd} = ?config(place, Config),
-    weft_test_nodes:stop_epmd(Epmd).
+end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 
-end_per_testcase(_Case, _Config) ->
-    weft_test_nodes:stop_all().
+end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 
 %% The third has another cookie: it is neither taken for a node of the cluster nor dialled.
 nodes_find_each_other_by_beacons(Config) ->
@@ -168,14 +166,6 @@ free_udp_port() ->
     {ok, Port} = inet:port(Socket),
     ok = gen_udp:close(Socket),
     Port.
-
-node_name(Name) ->
-    {ok, Host} = inet:gethostname(),
-    list_to_atom(atom_to_list(Name) ++ "@" ++ Host).
-
-name(#{node := Name}) -> Name.
-
-call(Node, Module, Function, Args) -> weft_test_nodes:call(Node, Module, Function, Args).
 
 nodes_of(Node) -> lists:sort(call(Node, erlang, nodes, [])).
 

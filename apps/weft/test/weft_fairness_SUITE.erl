@@ -5,8 +5,7 @@
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
--export([suite/0, all/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2,
-         end_per_testcase/2]).
+-export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([call_beside_bulk/1, atoms_beside_bulk/1, pinned_senders_have_their_weight/1,
          many_senders_of_large_messages/1, slow_receiver/1, small_messages_pin_no_payloads/1,
          senders_run_again_after_nodedown/1, suspended_senders_obey/1]).
@@ -23,17 +22,11 @@ all() ->
      many_senders_of_large_messages, slow_receiver, small_messages_pin_no_payloads,
      senders_run_again_after_nodedown, suspended_senders_obey].
 
-init_per_suite(Config) ->
-    [{epmd, weft_test_nodes:start_epmd()} | Config].
+init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
-end_per_suite(Config) ->
-    weft_test_nodes:stop_epmd(?config(epmd, Config)).
+end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 
-init_per_testcase(_Case, Config) ->
-    [{place, #{epmd => ?config(epmd, Config), dir => ?config(priv_dir, Config)}} | Config].
-
-end_per_testcase(_Case, _Config) ->
-    weft_test_nodes:stop_all().
+end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 
 %% --- fairness ---------------------------------------------------------------------------------
 

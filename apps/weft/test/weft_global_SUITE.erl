@@ -6,6 +6,8 @@
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
+-import(weft_test_nodes, [name/1, node_name/1, until/2]).
+
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([names_are_as_those_of_global/1, locks_are_as_those_of_global/1,
          conflicts_are_resolved_by_the_function_given/1, a_lock_is_of_one_at_a_time/1,
@@ -22,15 +24,11 @@ all() ->
      a_lock_ends_with_its_process_or_node, a_storm_of_locks_is_bounded,
      a_strong_scope_keeps_names_and_locks].
 
-init_per_suite(Config) ->
-    [{place, #{epmd => weft_test_nodes:start_epmd(), dir => ?config(priv_dir, Config)}} | Config].
+init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
-end_per_suite(Config) ->
-    #{epmd := Epmd} = ?config(place, Config),
-    weft_test_nodes:stop_epmd(Epmd).
+end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 
-end_per_testcase(_Case, _Config) ->
-    weft_test_nodes:stop_all().
+end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 
 %% --- cases ------------------------------------------------------------------------------------
 
@@ -107,7 +105,7 @@ a_storm_of_locks_is_bounded(Config) ->
                        =:= #{locks => 0, waiting => 0} end, 60000).
 
 a_strong_scope_keeps_names_and_locks(Config) ->
-    Voters = [name_of(N) || N <- [a, b, c]],
+    Voters = [node_name(N) || N <- [a, b, c]],
     Scopes = #{global => #{kind => strong, voters => Voters}},
     Nodes = [A, B, C] = mesh([a, b, c], [{scopes, Scopes}], Config),
     Pid = call(A, ?MODULE, holder, []),
@@ -231,15 +229,7 @@ node(Name, Env, Config) ->
     {ok, _} = call(Node, application, ensure_all_started, [weft]),
     Node.
 
-name(#{node := Node}) -> Node.
-
-name_of(Name) ->
-    {ok, Host} = inet:gethostname(),
-    list_to_atom(lists:concat([Name, "@", Host])).
-
 until(Condition) -> weft_test_nodes:until(Condition, 30000).
-
-until(Condition, TimeoutMs) -> weft_test_nodes:until(Condition, TimeoutMs).
 
 call(Node, Module, Function, Args) ->
     weft_test_nodes:call(Node, Module, Function, Args, 60000).

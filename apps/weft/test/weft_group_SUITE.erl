@@ -6,6 +6,8 @@
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
+-import(weft_test_nodes, [node_name/1, call/4]).
+
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([overlapping_groups_crash_and_return/1, two_initiators_at_once_have_one_outcome/1,
          who_was_away_gets_the_news/1, links_follow_the_groups/1,
@@ -28,15 +30,11 @@ all() ->
      messages_and_processes_go_to_a_group, a_file_outlives_all_nodes,
      an_unreadable_file_is_an_error, groups_on_the_stock_carrier].
 
-init_per_suite(Config) ->
-    [{place, #{epmd => weft_test_nodes:start_epmd(), dir => ?config(priv_dir, Config)}} | Config].
+init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
-end_per_suite(Config) ->
-    #{epmd := Epmd} = ?config(place, Config),
-    weft_test_nodes:stop_epmd(Epmd).
+end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 
-end_per_testcase(_Case, _Config) ->
-    weft_test_nodes:stop_all().
+end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 
 overlapping_groups_crash_and_return(Config) ->
     [N1, N2, N3, N4, _N5] = Nodes = start_two_groups(Config),
@@ -367,9 +365,3 @@ short(Node) ->
     list_to_existing_atom(Name).
 
 names(Names) -> [node_name(Name) || Name <- Names].
-
-node_name(Name) ->
-    {ok, Host} = inet:gethostname(),
-    list_to_atom(atom_to_list(Name) ++ "@" ++ Host).
-
-call(Node, Module, Function, Args) -> weft_test_nodes:call(Node, Module, Function, Args).

@@ -9,6 +9,8 @@
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
+-import(weft_test_nodes, [name/1, call/4]).
+
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2,
          end_per_testcase/2]).
 -export([port_scans/1, half_open_peers/1, wrong_cookie/1, wrong_cluster/1, wrong_version/1,
@@ -45,22 +47,21 @@ init_per_suite(Config0) ->
                Text -> list_to_integer(Text)
            end,
     ct:pal("SEED=~b", [Seed]),
-    Place = #{epmd => weft_test_nodes:start_epmd(), dir => ?config(priv_dir, Config0)},
+    Config = weft_test_nodes:begin_suite(Config0),
     Weft = [{handshake_timeout_ms, 500}, {pending_handshakes_max, ?PENDING_MAX},
             {resume_timeout_ms, 2000}, {window_bytes, 65536}],
     Options = #{config => Weft, args => ["-kernel", "net_setuptime", "1"]},
-    [A, B] = [weft_test_nodes:start(Name, Options, Place) || Name <- [victim, friend]],
-    true = call(A, net_kernel, connect_node, [node_of(B)]),
+    [A, B] = [weft_test_nodes:start(Name, Options, ?config(place, Config))
+              || Name <- [victim, friend]],
+    true = call(A, net_kernel, connect_node, [name(B)]),
     ok = call(A, weft_hostile_log, install, []),
     [ok = call(N, ?T, expect, []) || N <- [A, B]],
-    [ok = call(N, ?T, watch, [node_of(M)]) || {N, M} <- [{A, B}, {B, A}]],
-    [ok = call(N, ?T, send, [node_of(M), #{rate => 200, bytes_max => 100, seed => Seed}])
+    [ok = call(N, ?T, watch, [name(M)]) || {N, M} <- [{A, B}, {B, A}]],
+    [ok = call(N, ?T, send, [name(M), #{rate => 200, bytes_max => 100, seed => Seed}])
      || {N, M} <- [{A, B}, {B, A}]],
-    [{place, Place}, {seed, Seed}, {a, A}, {b, B}, {port, port_of(A)} | Config0].
+    [{seed, Seed}, {a, A}, {b, B}, {port, port_of(A)} | Config].
 
-end_per_suite(Config) ->
-    #{epmd := Epmd} = ?config(place, Config),
-    weft_test_nodes:stop_epmd(Epmd).
+end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 
 init_per_testcase(_Case, Config) ->
     A = ?config(a, Config),
@@ -74,7 +75,7 @@ end_per_testcase(_Case, Config) ->
     Received = received(A),
     weft_test_nodes:until(fun() -> received(A) > Received end),
     [?assertMatch(#{wrong := [], signals := []}, call(N, ?T, account, [])) || N <- [A, B]],
-    Friend = node_of(B),
+    Friend = name(B),
     ?assertMatch([#{resumes := 0}], [Info || S <- call(A, weft_sessions, list, []),
                                              #{node := N} = Info <- [info(A, S)], N =:= Friend]),
     ok.
@@ -136,7 +137,7 @@ wrong_target(Config) ->
     turned_away(Config, #{target => <<"other@nowhere">>}, wrong_target).
 
 name_of_the_node_itself(Config) ->
-    turned_away(Config, #{name => atom_to_binary(node_of(?config(a, Config)))}, same_name).
+    turned_away(Config, #{name => atom_to_binary(name(?config(a, Config)))}, same_name).
 
 turned_away(Config, Change, Status) ->
     refused(Config, 3,
@@ -203,7 +204,7 @@ lane_without_link(Config) ->
 
 %% The cookie alone does not attach a lane to somebody's link.
 lane_with_wrong_token(Config) ->
-    Name = atom_to_binary(node_of(?config(b, Config))),
+    Name = atom_to_binary(name(?config(b, Config))),
     refused(Config, 2,
             fun() ->
                     Socket = ?C:connect(?config(port, Config)),
@@ -287,7 +288,7 @@ guessed_sessions(Config) ->
                   Socket = member(Config),
                   [begin
                        Open = open(#{mode => Mode, session => Id, received => Received,
-                                     target => atom_to_binary(node_of(A))}),
+                                     target => atom_to_binary(name(A))}),
                        ok = ?C:send_packet(Socket, weft_wire:open(9, Open)),
                        ?assertEqual({close, 9, gone}, ?C:recv_packet(Socket))
                    end || Id <- Ids, Received <- [0, 5, 1 bsl 60],
@@ -353,7 +354,7 @@ send_all(Socket, Sequence, Payload) ->
 %% A connection on which a session is open under label 9.
 opened(Config, Id) ->
     Socket = member(Config),
-    Open = open(#{session => Id, target => atom_to_binary(node_of(?config(a, Config)))}),
+    Open = open(#{session => Id, target => atom_to_binary(name(?config(a, Config)))}),
     ok = ?C:send_packet(Socket, weft_wire:open(9, Open)),
     ?assertEqual({accept, 9, 0}, ?C:recv_packet(Socket)),
     Socket.
@@ -366,7 +367,7 @@ repeated_open_is_one_session(Config) ->
                   Id = crypto:strong_rand_bytes(16),
                   Socket = opened(Config, Id),
                   Ids = [I || {I, _, _, _} <- call(A, ets, tab2list, [weft_sessions])],
-                  Open = open(#{session => Id, target => atom_to_binary(node_of(A))}),
+                  Open = open(#{session => Id, target => atom_to_binary(name(A))}),
                   ok = ?C:send_packet(Socket, weft_wire:open(11, Open)),
                   {close, 9, broken} = accepted_then(11, Socket),
                   ?assertEqual(2, length(call(A, weft_sessions, list, []))),
@@ -430,7 +431,7 @@ no_room_for_a_connection(Config) ->
     Node = weft_test_nodes:start(full, #{args => ["+Q", "1024"]}, ?config(place, Config)),
     ok = call(Node, weft_hostile_log, install, []),
     Port = port_of(Node),
-    Target = node_of(Node),
+    Target = name(Node),
     Occupier = call(Node, ?MODULE, occupy, []),
     [true = ?C:closed_by_peer(?C:connect(Port)) || _ <- lists:seq(1, 5)],
     true = call(Node, erlang, exit, [Occupier, kill]),
@@ -526,7 +527,7 @@ fuzz_packets(_Config, Left, Connections) when Left =< 0 ->
     Connections;
 fuzz_packets(Config, Left, Connections) ->
     Socket = member(Config),
-    Target = atom_to_binary(node_of(?config(a, Config))),
+    Target = atom_to_binary(name(?config(a, Config))),
     ok = inet:setopts(Socket, [{active, true}]),
     Sent = fuzz_connection(Socket, Target, min(Left, 250), 0),
     _ = ?C:send_packet(Socket, weft_wire:tick(?LAST_LABEL)),
@@ -563,17 +564,12 @@ all_processed(Socket) ->
 
 %% --- steps and checks -------------------------------------------------------------------------
 
-call(Node, Module, Function, Args) ->
-    weft_test_nodes:call(Node, Module, Function, Args).
-
-node_of(#{node := Node}) -> Node.
-
 port_of(#{node := Name} = Node) ->
     [Short, Host] = string:split(atom_to_list(Name), "@"),
     {port, Port, _} = call(Node, erl_epmd, port_please, [Short, Host]),
     Port.
 
-claims(Config) -> ?C:claims(node_of(?config(a, Config))).
+claims(Config) -> ?C:claims(name(?config(a, Config))).
 
 member(Config) -> ?C:authenticate(?config(port, Config), claims(Config), ?COOKIE).
 

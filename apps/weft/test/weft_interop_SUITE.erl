@@ -6,6 +6,8 @@
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
+-import(weft_test_nodes, [call/4]).
+
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([plain_node_calls_weft/1, weft_calls_plain_node/1, plain_nodes_denied/1,
          remsh/1, erl_call/1, without_epmd/1, long_names/1, ipv6/1, hidden_nodes/1,
@@ -24,16 +26,11 @@ all() ->
      wrong_cookie_is_told, started_at_run_time, node_that_does_not_listen, wrong_configuration,
      tls_with_mutual_certificates, tls_wrong_authority, tls_without_certificate, tls_and_tcp].
 
-init_per_suite(Config) ->
-    Place = #{epmd => weft_test_nodes:start_epmd(), dir => ?config(priv_dir, Config)},
-    [{place, Place} | Config].
+init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
-end_per_suite(Config) ->
-    #{epmd := Epmd} = ?config(place, Config),
-    weft_test_nodes:stop_epmd(Epmd).
+end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 
-end_per_testcase(_Case, _Config) ->
-    weft_test_nodes:stop_all().
+end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 
 %% --- plain nodes ------------------------------------------------------------------------------
 
@@ -356,9 +353,6 @@ start_named(Name, Options, Config) ->
 
 unique(Name) ->
     list_to_atom(atom_to_list(Name) ++ integer_to_list(erlang:unique_integer([positive]))).
-
-call(Node, Module, Function, Args) ->
-    weft_test_nodes:call(Node, Module, Function, Args).
 
 node_of(#{node := Node}) -> Node.
 

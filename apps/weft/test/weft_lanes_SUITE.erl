@@ -6,8 +6,9 @@
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
--export([suite/0, all/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2,
-         end_per_testcase/2]).
+-import(weft_test_nodes, [node_name/1, call/4]).
+
+-export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([large_payloads_use_all_lanes/1, stalled_lane_is_replaced/1, lanes_lost_at_a_gateway/1]).
 
 -define(T, weft_resume_traffic).
@@ -17,17 +18,11 @@ suite() -> [{timetrap, {minutes, 2}}].
 
 all() -> [large_payloads_use_all_lanes, stalled_lane_is_replaced, lanes_lost_at_a_gateway].
 
-init_per_suite(Config) ->
-    [{epmd, weft_test_nodes:start_epmd()} | Config].
+init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
-end_per_suite(Config) ->
-    weft_test_nodes:stop_epmd(?config(epmd, Config)).
+end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 
-init_per_testcase(_Case, Config) ->
-    [{place, #{epmd => ?config(epmd, Config), dir => ?config(priv_dir, Config)}} | Config].
-
-end_per_testcase(_Case, _Config) ->
-    weft_test_nodes:stop_all().
+end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 
 large_payloads_use_all_lanes(Config) ->
     [A, B] = [start(Name, [], [], Config) || Name <- [all_a, all_b]],
@@ -65,7 +60,7 @@ stalled_lane_is_replaced(Config) ->
 %% circuit is opened anew.
 lanes_lost_at_a_gateway(Config) ->
     Names = [gate_a, gate_g, gate_b],
-    [NodeA, NodeG, NodeB] = [on_this_host(Name) || Name <- Names],
+    [NodeA, NodeG, NodeB] = [node_name(Name) || Name <- Names],
     Overlay = [{topology, {static, #{links => [{NodeA, NodeG}, {NodeG, NodeB}]}}}],
     Args = ["-kernel", "prevent_overlapping_partitions", "false", "-connect_all", "false"],
     [A, G, B] = Nodes = [start(Name, Overlay, Args, Config) || Name <- Names],
@@ -89,10 +84,6 @@ kill_lane(G, #{node := End}, N) ->
 start(Name, Weft, Args, Config) ->
     weft_test_nodes:start(Name, #{config => [{lanes, ?LANES} | Weft], args => Args},
                           ?config(place, Config)).
-
-on_this_host(Name) ->
-    {ok, Host} = inet:gethostname(),
-    list_to_atom(atom_to_list(Name) ++ "@" ++ Host).
 
 connect(A, #{node := B}) ->
     weft_test_nodes:until(fun() -> call(A, net_kernel, connect_node, [B]) end).
@@ -130,6 +121,3 @@ sessions(Node) ->
 
 resumes(Node) ->
     lists:sum([Resumes || #{resumes := Resumes} <- sessions(Node)]).
-
-call(Node, Module, Function, Args) ->
-    weft_test_nodes:call(Node, Module, Function, Args).

@@ -6,6 +6,8 @@
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
+-import(weft_test_nodes, [name/1, node_name/1, until/1, until/2]).
+
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([behaviours_are_called_by_name/1, names_are_seen_everywhere/1, errors_say_what/1,
          a_process_of_another_node_is_registered_there/1, one_is_left_after_a_split/1,
@@ -30,15 +32,11 @@ all() ->
      a_restarted_driver_knows_its_names, names_cross_circuits, names_run_on_stock_distribution,
      a_name_of_a_group_stays_in_it, a_bad_scope_stops_the_application_with_a_text].
 
-init_per_suite(Config) ->
-    [{place, #{epmd => weft_test_nodes:start_epmd(), dir => ?config(priv_dir, Config)}} | Config].
+init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
-end_per_suite(Config) ->
-    #{epmd := Epmd} = ?config(place, Config),
-    weft_test_nodes:stop_epmd(Epmd).
+end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 
-end_per_testcase(_Case, _Config) ->
-    weft_test_nodes:stop_all().
+end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 
 %% --- cases ------------------------------------------------------------------------------------
 
@@ -151,7 +149,7 @@ a_restarted_driver_knows_its_names(Config) ->
 
 %% a - g - b: who registers reaches for all members.
 names_cross_circuits(Config) ->
-    Links = [{name_of(a), name_of(g)}, {name_of(g), name_of(b)}],
+    Links = [{node_name(a), node_name(g)}, {node_name(g), node_name(b)}],
     Options = #{config => [{topology, {static, #{links => Links}}}], args => ?PARTIAL},
     [A, B, G] = Nodes = [node(Name, Options, Config) || Name <- [a, b, g]],
     until(fun() -> call(A, weft_overlay, route, [name(B)]) =/= {error, no_route} end, 60000),
@@ -278,16 +276,6 @@ node(Name, Options, Config) ->
     Node.
 
 lookup(Node, Name) -> call(Node, weft_names, lookup, [{cluster, Name}]).
-
-name(#{node := Node}) -> Node.
-
-name_of(Name) ->
-    {ok, Host} = inet:gethostname(),
-    list_to_atom(lists:concat([Name, "@", Host])).
-
-until(Condition) -> weft_test_nodes:until(Condition).
-
-until(Condition, TimeoutMs) -> weft_test_nodes:until(Condition, TimeoutMs).
 
 call(Node, Module, Function, Args) ->
     weft_test_nodes:call(Node, Module, Function, Args, 60000).

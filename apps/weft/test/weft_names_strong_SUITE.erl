@@ -9,6 +9,8 @@
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
+-import(weft_test_nodes, [name/1, node_name/1, call/4, until/1, until/2]).
+
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([a_name_has_one_owner_and_growing_tokens/1, processes_are_called_by_name/1,
          a_minority_refuses_and_loses/1, names_of_a_killed_node_are_free_after_its_lease/1,
@@ -31,15 +33,11 @@ all() ->
      all_voters_die_one_after_another, a_restarted_driver_owns_nothing,
      bad_options_stop_the_scope, histories_are_linearizable].
 
-init_per_suite(Config) ->
-    [{place, #{epmd => weft_test_nodes:start_epmd(), dir => ?config(priv_dir, Config)}} | Config].
+init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
-end_per_suite(Config) ->
-    #{epmd := Epmd} = ?config(place, Config),
-    weft_test_nodes:stop_epmd(Epmd).
+end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 
-end_per_testcase(_Case, _Config) ->
-    weft_test_nodes:stop_all().
+end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 
 %% --- cases ------------------------------------------------------------------------------------
 
@@ -118,7 +116,7 @@ a_stopped_node_does_not_own_what_others_took(Config) ->
 voters_come_and_go(Config) ->
     [A, B, C, D, E] = started([a, b, c, d, e], [a, b, c], Config),
     Held = [{Name, hold(Node, Name)} || {Name, Node} <- [{x, A}, {y, D}, {z, E}]],
-    Voters = [node_of(Node) || Node <- [C, D, E]],
+    Voters = [name(Node) || Node <- [C, D, E]],
     ok = strong(A, voters, [Voters]),
     until(fun() -> [] =:= [N || N <- [A, B], leads(N) > 0]
                        andalso lists:all(fun(N) -> leads(N) > 0 end, [C, D, E])
@@ -216,7 +214,7 @@ checked(Events, Crashes) ->
 fault({Nodes, Crashes}, Dir, Config) ->
     Kind = pick([cut, cut, partition, pause, kill, break]),
     Node = pick(Nodes),
-    ct:pal("~w of ~w", [Kind, node_of(Node)]),
+    ct:pal("~w of ~w", [Kind, name(Node)]),
     Result = fault(Kind, Node, Nodes, Crashes, Dir, Config),
     ok = lasting(rand:uniform(2000)),
     Result.
@@ -232,7 +230,7 @@ fault(partition, Node, Nodes, Crashes, _Dir, _Config) ->
     ok = healed(Nodes),
     {Nodes, Crashes};
 fault(break, Node, Nodes, Crashes, _Dir, _Config) ->
-    [ok = call(Node, weft_fault, break, [node_of(Other)]) || Other <- Nodes -- [Node]],
+    [ok = call(Node, weft_fault, break, [name(Other)]) || Other <- Nodes -- [Node]],
     {Nodes, Crashes};
 fault(pause, Node, Nodes, Crashes, _Dir, _Config) ->
     ok = weft_test_nodes:pause(Node),
@@ -243,11 +241,11 @@ fault(kill, Node, Nodes, Crashes, Dir, Config) ->
     ok = weft_test_nodes:kill(Node),
     %% What it asked until now is of its former life; nobody but its next one ends a lease early.
     Us = weft_names_strong_users:now_us(),
-    [Name, _Host] = string:lexemes(atom_to_list(node_of(Node)), "@"),
+    [Name, _Host] = string:lexemes(atom_to_list(name(Node)), "@"),
     [New] = booted([list_to_atom(Name)], [a, b, c], Config),
     ok = connected([New], Nodes -- [Node]),
     ok = users(New, Dir),
-    {[New | Nodes -- [Node]], [{Us, node_of(Node)} | Crashes]}.
+    {[New | Nodes -- [Node]], [{Us, name(Node)} | Crashes]}.
 
 %% The time of a fault is what is under test here.
 lasting(Ms) -> receive after Ms -> ok end. % pacing: how long a fault lasts
@@ -269,8 +267,7 @@ started(Names, Voters, Config) ->
     Nodes.
 
 booted(Names, Voters, Config) ->
-    {ok, Host} = inet:gethostname(),
-    Full = [list_to_atom(lists:concat([Voter, "@", Host])) || Voter <- Voters],
+    Full = [node_name(Voter) || Voter <- Voters],
     Scope = #{kind => strong, voters => Full, lease_ms => ?LEASE_MS, partitions => 4},
     Options = #{config => [{scopes, #{?SCOPE => Scope}}, {faults, true},
                            {resume_timeout_ms, 800}, {keepalive_ms, 200}, {link_timeout_ms, 1500}],
@@ -281,19 +278,17 @@ booted(Names, Voters, Config) ->
     Nodes.
 
 connected(Some, Others) ->
-    _ = [call(Node, net_kernel, connect_node, [node_of(Other)])
+    _ = [call(Node, net_kernel, connect_node, [name(Other)])
          || Node <- Some, Other <- Others, Node =/= Other],
     ok.
 
 cut(Node, Others) ->
-    [ok = call(Node, weft_fault, cut, [node_of(Other)]) || Other <- Others],
+    [ok = call(Node, weft_fault, cut, [name(Other)]) || Other <- Others],
     ok.
 
 healed(Nodes) ->
     [ok = call(Node, weft_fault, heal, []) || Node <- Nodes],
     connected(Nodes, Nodes).
-
-call(Node, Module, Function, Args) -> weft_test_nodes:call(Node, Module, Function, Args).
 
 call(Node, Module, Function, Args, TimeoutMs) ->
     weft_test_nodes:call(Node, Module, Function, Args, TimeoutMs).
@@ -315,14 +310,12 @@ is_member_again(New, Nodes) ->
             lists:all(fun(#{partitions := Partitions}) ->
                           map_size(Partitions) =:= 4
                               andalso lists:all(fun(#{members := Members}) ->
-                                                    lists:member({node_of(New), Life}, Members)
+                                                    lists:member({name(New), Life}, Members)
                                                 end, maps:values(Partitions));
                          ({error, _}) -> false
                       end, All);
         _ -> false
     end.
-
-node_of(#{node := Node}) -> Node.
 
 monitored(Node, Pid) -> call(Node, ?MODULE, hold, [watch, Pid]).
 
@@ -333,10 +326,6 @@ counted(Error) -> Error.
 
 same({ok, Pid, _, _}, Pid) -> match;
 same(_, _) -> differs.
-
-until(Condition) -> weft_test_nodes:until(Condition).
-
-until(Condition, TimeoutMs) -> weft_test_nodes:until(Condition, TimeoutMs).
 
 pick(List) -> lists:nth(rand:uniform(length(List)), List).
 

@@ -5,6 +5,8 @@
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
+-import(weft_test_nodes, [name/1, node_name/1, call/4]).
+
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([a_neighbour_is_a_node_that_runs_the_service/1, hidden_nodes_are_neighbours/1,
          a_restarted_driver_is_a_new_neighbour/1, a_killed_node_is_down/1,
@@ -25,15 +27,11 @@ all() ->
      connect_reaches_a_member_by_a_circuit, a_full_outlet_ends_the_session,
      a_watched_process_is_told_gone].
 
-init_per_suite(Config) ->
-    [{place, #{epmd => weft_test_nodes:start_epmd(), dir => ?config(priv_dir, Config)}} | Config].
+init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
-end_per_suite(Config) ->
-    #{epmd := Epmd} = ?config(place, Config),
-    weft_test_nodes:stop_epmd(Epmd).
+end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 
-end_per_testcase(_Case, _Config) ->
-    weft_test_nodes:stop_all().
+end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 
 %% --- cases ------------------------------------------------------------------------------------
 
@@ -103,7 +101,7 @@ runs_of_whole_numbers(Events) ->
     ok.
 
 connect_reaches_a_member_by_a_circuit(Config) ->
-    Links = [{name_of(a), name_of(g)}, {name_of(g), name_of(b)}],
+    Links = [{node_name(a), node_name(g)}, {node_name(g), node_name(b)}],
     Options = #{config => [{topology, {static, #{links => Links}}}],
                 args => ["-kernel", "prevent_overlapping_partitions", "false",
                          "-connect_all", "false"]},
@@ -211,12 +209,3 @@ seen(Node, Event) ->
 %% Without the messages: those of the flood are many.
 links(Node) ->
     call(Node, ?MODULE, events, [[neighbour_up, neighbour_down]]).
-
-name(#{node := Node}) -> Node.
-
-name_of(Name) ->
-    {ok, Host} = inet:gethostname(),
-    list_to_atom(lists:concat([Name, "@", Host])).
-
-call(Node, Module, Function, Args) ->
-    weft_test_nodes:call(Node, Module, Function, Args).

@@ -6,6 +6,8 @@
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
+-import(weft_test_nodes, [name/1, node_name/1]).
+
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([any_node_calls_any_other_also_after_some_were_killed/1]).
 
@@ -19,15 +21,11 @@ suite() -> [{timetrap, {minutes, 5}}].
 
 all() -> [any_node_calls_any_other_also_after_some_were_killed].
 
-init_per_suite(Config) ->
-    [{place, #{epmd => weft_test_nodes:start_epmd(), dir => ?config(priv_dir, Config)}} | Config].
+init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
-end_per_suite(Config) ->
-    #{epmd := Epmd} = ?config(place, Config),
-    weft_test_nodes:stop_epmd(Epmd).
+end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 
-end_per_testcase(_Case, _Config) ->
-    weft_test_nodes:stop_all().
+end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 
 %% The second seed is down at first, so the others need the first one.
 any_node_calls_any_other_also_after_some_were_killed(Config) ->
@@ -71,10 +69,3 @@ neighbours(Node) ->
 %% Those that were made to ask something are among them for a moment.
 up_links(Node) ->
     length([up || #{state := up} <- weft_test_nodes:call(Node, weft_links, info, [])]).
-
-name(Node) ->
-    weft_test_nodes:call(Node, erlang, node, []).
-
-node_name(Name) ->
-    {ok, Host} = inet:gethostname(),
-    list_to_atom(atom_to_list(Name) ++ "@" ++ hd(string:split(Host, "."))).

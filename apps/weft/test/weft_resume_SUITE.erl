@@ -8,6 +8,8 @@
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
+-import(weft_test_nodes, [name/1, node_name/1, call/4]).
+
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2,
          end_per_testcase/2]).
 -export([every_connection_killed_fifty_times/1, single_lanes_killed/1, simultaneous_connects/1,
@@ -26,11 +28,9 @@ all() ->
      cut_beyond_the_timeout_is_one_nodedown, stopped_peer_comes_back,
      circuit_survives_gateways, epmd_restart_is_no_nodedown, idle_link_is_closed].
 
-init_per_suite(Config) ->
-    [{epmd, weft_test_nodes:start_epmd()} | Config].
+init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
-end_per_suite(Config) ->
-    weft_test_nodes:stop_epmd(?config(epmd, Config)).
+end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 
 init_per_testcase(_Case, Config) ->
     Seed = case os:getenv("SEED") of
@@ -39,11 +39,9 @@ init_per_testcase(_Case, Config) ->
            end,
     ct:pal("SEED=~b", [Seed]),
     _ = rand:seed(exsss, Seed),
-    Place = #{epmd => ?config(epmd, Config), dir => ?config(priv_dir, Config)},
-    [{seed, Seed}, {place, Place} | Config].
+    [{seed, Seed} | Config].
 
-end_per_testcase(_Case, _Config) ->
-    weft_test_nodes:stop_all().
+end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 
 %% --- direct sessions --------------------------------------------------------------------------
 
@@ -100,17 +98,17 @@ connect_both([A, B] = Nodes, Round) ->
     Self = self(),
     Answers = [{Here, spawn_monitor(
                         fun() ->
-                                Self ! {self(), call(Here, ?T, connect_at, [node_of(There), At])}
+                                Self ! {self(), call(Here, ?T, connect_at, [name(There), At])}
                         end)} || {Here, There} <- [{A, B}, {B, A}]],
     Connected = [receive {Pid, Answer} -> demonitor(Ref, [flush]), Answer
-                 after 20000 -> ct:fail({hangs, Round, node_of(Here), states(Nodes)})
+                 after 20000 -> ct:fail({hangs, Round, name(Here), states(Nodes)})
                  end || {Here, {Pid, Ref}} <- Answers],
     %% One of the two may be told `false' as by the stock carrier, if it lost the race and looked
     %% before the other call was through; the nodes are connected all the same.
     ?assert(lists:member(true, Connected), {Round, Connected}),
     weft_test_nodes:until(fun() -> is_connected(A, B) andalso is_connected(B, A) end),
     {Here, There} = pick_sides(Nodes),
-    true = call(Here, erlang, disconnect_node, [node_of(There)]),
+    true = call(Here, erlang, disconnect_node, [name(There)]),
     weft_test_nodes:until(fun() -> not is_connected(A, B) andalso not is_connected(B, A) end),
     [weft_test_nodes:until(fun() -> call(N, weft_sessions, list, []) =:= [] end) || N <- Nodes],
     Round rem 2 =:= 0 andalso break_link(Nodes).
@@ -119,9 +117,9 @@ connect_both([A, B] = Nodes, Round) ->
 break_link([A, B] = Nodes) ->
     weft_test_nodes:until(fun() -> lists:all(fun is_without_sessions/1, Nodes) end),
     {Here, There} = pick_sides(Nodes),
-    ok = call(Here, weft_fault, break, [node_of(There)]),
-    weft_test_nodes:until(fun() -> not call(A, weft_links, up, [node_of(B)])
-                                       andalso not call(B, weft_links, up, [node_of(A)]) end).
+    ok = call(Here, weft_fault, break, [name(There)]),
+    weft_test_nodes:until(fun() -> not call(A, weft_links, up, [name(B)])
+                                       andalso not call(B, weft_links, up, [name(A)]) end).
 
 is_without_sessions(Node) ->
     lists:all(fun(#{above := #{sessions := Sessions, labels := Labels}}) ->
@@ -129,7 +127,7 @@ is_without_sessions(Node) ->
               end, call(Node, weft_links, info, [])).
 
 states(Nodes) ->
-    [{node_of(N), call(N, weft_links, info, []),
+    [{name(N), call(N, weft_links, info, []),
       [call(N, weft_session, info, [S]) || S <- call(N, weft_sessions, list, [])]} || N <- Nodes].
 
 killed_peer_is_down_at_once(Config) ->
@@ -143,7 +141,7 @@ killed_peer(Config, Who) ->
     connect(A, B),
     ok = call(Alive, ?T, expect, []),
     ok = call(Dead, ?T, expect, []),
-    ok = call(Alive, ?T, watch, [node_of(Dead)]),
+    ok = call(Alive, ?T, watch, [name(Dead)]),
     StartMs = call(Alive, erlang, monotonic_time, [millisecond]),
     ok = weft_test_nodes:kill(Dead),
     weft_test_nodes:until(fun() -> [] =/= nodedowns(Alive) end),
@@ -156,13 +154,13 @@ restarted_peer_never_resumes(Config) ->
     connect(A, B),
     ok = call(A, ?T, expect, []),
     ok = call(B, ?T, expect, []),
-    ok = call(A, ?T, watch, [node_of(B)]),
+    ok = call(A, ?T, watch, [name(B)]),
     [Session] = call(A, weft_sessions, list, []),
     Incarnation = call(B, weft_identity, incarnation, []),
     ok = weft_test_nodes:kill(B),
     B2 = weft_test_nodes:start(short_name(B), #{config => resume_config()}, ?config(place, Config)),
-    ?assertEqual(node_of(B), node_of(B2)),
-    weft_test_nodes:until(fun() -> call(A, net_kernel, connect_node, [node_of(B2)]) end),
+    ?assertEqual(name(B), name(B2)),
+    weft_test_nodes:until(fun() -> call(A, net_kernel, connect_node, [name(B2)]) end),
     ?assertNotEqual(Incarnation, call(B2, weft_identity, incarnation, [])),
     ?assertNot(call(A, erlang, is_process_alive, [Session])),
     %% Link, two monitors, and nodedown, once each.
@@ -179,16 +177,16 @@ cut_beyond_the_timeout_is_one_nodedown(Config) ->
     begin_watching(Nodes),
     {Here, There} = pick_sides(Nodes),
     Starts = [call(N, erlang, monotonic_time, [millisecond]) || N <- Nodes],
-    ok = call(Here, weft_fault, cut, [node_of(There)]),
+    ok = call(Here, weft_fault, cut, [name(There)]),
     weft_test_nodes:until(fun() -> lists:all(fun(N) -> nodedowns(N) =/= [] end, Nodes) end),
     Afters = [AtMs - StartMs || {N, StartMs} <- lists:zip(Nodes, Starts),
                                 {AtMs, _} <- nodedowns(N)],
     ct:pal("nodedown after ~w ms", [Afters]),
     ?assertMatch([_, _], Afters),
     [?assert(Ms >= TimeoutMs andalso Ms < TimeoutMs + 1000) || Ms <- Afters],
-    ?assertNot(call(There, net_kernel, connect_node, [node_of(Here)])),
+    ?assertNot(call(There, net_kernel, connect_node, [name(Here)])),
     ok = call(Here, weft_fault, heal, []),
-    weft_test_nodes:until(fun() -> call(There, net_kernel, connect_node, [node_of(Here)]) end),
+    weft_test_nodes:until(fun() -> call(There, net_kernel, connect_node, [name(Here)]) end),
     weft_test_nodes:until(fun() -> is_connected(Here, There) end),
     [?assertMatch([_], nodedowns(N)) || N <- Nodes],
     ok.
@@ -199,13 +197,13 @@ stopped_peer_comes_back(Config) ->
     [A, B] = Nodes = pair(Config, [{keepalive_ms, 200}, {link_timeout_ms, 1000}]),
     connect(A, B),
     begin_watching(Nodes),
-    ok = call(A, ?T, send, [node_of(B), #{rate => 1000, bytes_max => 20000,
+    ok = call(A, ?T, send, [name(B), #{rate => 1000, bytes_max => 20000,
                                           seed => ?config(seed, Config)}]),
     weft_test_nodes:until(fun() -> received(B) > 100 end),
     Before = call(A, erlang, memory, [total]),
     ok = weft_test_nodes:pause(B),
     %% Noticed: the link is down. And it stays so over several attempts to dial.
-    weft_test_nodes:until(fun() -> not call(A, weft_links, up, [node_of(B)]) end),
+    weft_test_nodes:until(fun() -> not call(A, weft_links, up, [name(B)]) end),
     Highest = lists:max([begin pause_ms(50), call(A, erlang, memory, [total]) end
                          || _ <- lists:seq(1, 60)]),
     ok = weft_test_nodes:continue(B),
@@ -223,9 +221,10 @@ epmd_restart_is_no_nodedown(Config) ->
     [A, B] = Nodes = pair(Config, []),
     connect(A, B),
     begin_watching(Nodes),
-    weft_test_nodes:restart_epmd(?config(epmd, Config)),
+    #{epmd := Epmd} = ?config(place, Config),
+    weft_test_nodes:restart_epmd(Epmd),
     [begin
-         1 = call(Here, ?T, kill_lanes, [node_of(There), rst, all]),
+         1 = call(Here, ?T, kill_lanes, [name(There), rst, all]),
          weft_test_nodes:until(fun() -> resumes(A, B) =:= N andalso resumes(B, A) =:= N end)
      end || {N, Here, There} <- [{1, A, B}, {2, B, A}]],
     [?assertEqual([], bad_signals(N)) || N <- Nodes],
@@ -240,7 +239,7 @@ idle_link_is_closed(Config) ->
     pause_ms(3 * IdleMs),
     ?assert(linked(A, B) andalso linked(B, A)),
     StartMs = call(A, erlang, monotonic_time, [millisecond]),
-    true = call(A, erlang, disconnect_node, [node_of(B)]),
+    true = call(A, erlang, disconnect_node, [name(B)]),
     weft_test_nodes:until(fun() -> [] =:= lists:append([call(N, weft_links, list, [])
                                                         || N <- Nodes]) end),
     ?assert(call(A, erlang, monotonic_time, [millisecond]) - StartMs >= IdleMs div 2),
@@ -257,12 +256,12 @@ circuit_survives_gateways(Config) ->
     Names = [unique(Name) || Name <- [a, b, g1, g2]],
     Stage0 = square(Names, Config),
     #{a := A, b := B} = Stage0,
-    weft_test_nodes:until(fun() -> call(A, net_kernel, connect_node, [node_of(B)]) end),
+    weft_test_nodes:until(fun() -> call(A, net_kernel, connect_node, [name(B)]) end),
     begin_watching([A, B]),
     Seed = ?config(seed, Config),
     Plan = #{rate => 8000, bytes_max => 200, seed => Seed, count => Count},
-    ok = call(A, ?T, send, [node_of(B), Plan]),
-    ok = call(B, ?T, send, [node_of(A), Plan#{rate := 800, count := Count div 10}]),
+    ok = call(A, ?T, send, [name(B), Plan]),
+    ok = call(B, ?T, send, [name(A), Plan#{rate := 800, count := Count div 10}]),
     Tally = faults_until(fun() -> received(B) >= Count end, #{faults => [], resumes => []}, Stage0),
     tell(Tally, resumes(A, B)),
     end_traffic([A, B]),
@@ -276,7 +275,7 @@ tell(#{faults := Faults, resumes := Resumes}, Count) ->
             lists:nth((length(Times) + 1) div 2, Times), lists:last(Times)]).
 
 square(Names, Config) ->
-    [A, B, G1, G2] = Nodes = [on_this_host(Name) || Name <- Names],
+    [A, B, G1, G2] = Nodes = [node_name(Name) || Name <- Names],
     Links = [{A, G1}, {G1, B}, {A, G2}, {G2, B}],
     Options = #{config => [{topology, {static, #{links => Links}}}, {faults, true}
                            | resume_config()],
@@ -284,12 +283,8 @@ square(Names, Config) ->
                          "-connect_all", "false"]},
     Boot = fun(Name) -> start_overlay(Name, Options, Config) end,
     Refs = [Boot(Name) || Name <- Names],
-    ?assertEqual(Nodes, [node_of(Ref) || Ref <- Refs]),
+    ?assertEqual(Nodes, [name(Ref) || Ref <- Refs]),
     maps:from_list([{boot, Boot} | lists:zip([a, b, g1, g2], Refs)]).
-
-on_this_host(Name) ->
-    {ok, Host} = inet:gethostname(),
-    list_to_atom(atom_to_list(Name) ++ "@" ++ Host).
 
 start_overlay(Name, Options, Config) ->
     Ref = weft_test_nodes:start(Name, Options, ?config(place, Config)),
@@ -334,7 +329,7 @@ fault(Kind, Stage) ->
     Gateway = maps:get(lists:nth(rand:uniform(2), [g1, g2]), Stage),
     End = maps:get(lists:nth(rand:uniform(2), [a, b]), Stage),
     {Here, There} = pick_sides([Gateway, End]),
-    {fault_on_link(Kind, Here, node_of(There)), Stage}.
+    {fault_on_link(Kind, Here, name(There)), Stage}.
 
 fault_on_link(break, Here, There) ->
     ok = call(Here, weft_fault, break, [There]),
@@ -365,13 +360,8 @@ short_name(#{node := Node}) ->
     [Name, _Host] = string:split(atom_to_list(Node), "@"),
     list_to_atom(Name).
 
-node_of(#{node := Node}) -> Node.
-
-call(Node, Module, Function, Args) ->
-    weft_test_nodes:call(Node, Module, Function, Args).
-
 connect(A, B) ->
-    true = call(A, net_kernel, connect_node, [node_of(B)]),
+    true = call(A, net_kernel, connect_node, [name(B)]),
     weft_test_nodes:until(fun() -> is_connected(B, A) end).
 
 is_connected(A, #{node := Node}) ->
@@ -379,11 +369,11 @@ is_connected(A, #{node := Node}) ->
 
 begin_watching([A, B] = Nodes) ->
     [ok = call(N, ?T, expect, []) || N <- Nodes],
-    [ok = call(Here, ?T, watch, [node_of(There)]) || {Here, There} <- [{A, B}, {B, A}]].
+    [ok = call(Here, ?T, watch, [name(There)]) || {Here, There} <- [{A, B}, {B, A}]].
 
 begin_traffic([A, B] = Nodes, Seed, Options) ->
     _ = begin_watching(Nodes),
-    [ok = call(Here, ?T, send, [node_of(There), Options#{seed => Seed}])
+    [ok = call(Here, ?T, send, [name(There), Options#{seed => Seed}])
      || {Here, There} <- [{A, B}, {B, A}]].
 
 %% Everything that was sent arrives, once and in order, and nobody noticed anything.

@@ -5,10 +5,14 @@
 %%
 %% Options of start/3: carrier (weft | plain), config ([{Key, Value}] of weft), args (more arguments
 %% of erl), long ("host": a long name with that host), cookie.
+%%
+%% A suite begins with begin_suite/1 and ends with end_suite/1; its nodes start in the `place' that
+%% is in the configuration then.
 -module(weft_test_nodes).
 
--export([start_epmd/0, restart_epmd/1, stop_epmd/1, start/3, stop_all/0, call/4, call/5,
-         until/1, until/2, kill/1, pause/1, continue/1, free_port/0, ebin/1, node_args/2]).
+-export([begin_suite/1, end_suite/1, start_epmd/0, restart_epmd/1, stop_epmd/1, start/3, stop_all/0,
+         name/1, node_name/1, call/4, call/5, until/1, until/2, kill/1, pause/1, continue/1,
+         free_port/0, ebin/1, node_args/2]).
 -export_type([epmd/0, node_ref/0, place/0]).
 
 -define(BOOT_MS, 20000).
@@ -18,6 +22,19 @@
 -type epmd() :: #{port := inet:port_number(), keeper := pid()}.
 -type place() :: #{epmd := epmd(), dir := file:filename()}.
 -type node_ref() :: #{peer := pid(), node := node(), os_pid := string(), log := file:filename()}.
+
+%% @doc The configuration of Common Test with the place for the suite's nodes: an epmd of its own,
+%% and its private directory.
+-spec begin_suite([{atom(), term()}]) -> [{atom(), term()}].
+begin_suite(Config) ->
+    Place = #{epmd => start_epmd(), dir => proplists:get_value(priv_dir, Config)},
+    [{place, Place} | Config].
+
+%% @doc Stops what the suite has started.
+-spec end_suite([{atom(), term()}]) -> ok.
+end_suite(Config) ->
+    #{epmd := Epmd} = proplists:get_value(place, Config),
+    stop_epmd(Epmd).
 
 %% @doc An epmd for the caller's suite alone, on a port that is free now, and a process that keeps
 %% what the suite has started.
@@ -150,6 +167,16 @@ continue(#{os_pid := OsPid}) -> signal("CONT", OsPid).
 signal(Signal, OsPid) ->
     [] = os:cmd("kill -" ++ Signal ++ " " ++ OsPid),
     ok.
+
+%% @doc What a node that was started is called.
+-spec name(node_ref()) -> node().
+name(#{node := Name}) -> Name.
+
+%% @doc What a node of this host with that short name is called, before it is started too.
+-spec node_name(atom() | string()) -> node().
+node_name(Short) ->
+    {ok, Host} = inet:gethostname(),
+    list_to_atom(lists:concat([Short, "@", hd(string:split(Host, "."))])).
 
 %% @doc Calls a function on a node over its control channel.
 -spec call(node_ref(), module(), atom(), [term()]) -> term().

@@ -5,8 +5,7 @@
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
--export([suite/0, all/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2,
-         end_per_testcase/2]).
+-export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([a_cut_heals_by_itself/1, faults_of_a_schedule/1, a_crash_and_a_start/1,
          stopped_is_healed/1, refused_unless_enabled/1]).
 -export([starter/1]).
@@ -17,17 +16,11 @@ all() ->
     [a_cut_heals_by_itself, faults_of_a_schedule, a_crash_and_a_start, stopped_is_healed,
      refused_unless_enabled].
 
-init_per_suite(Config) ->
-    [{epmd, weft_test_nodes:start_epmd()} | Config].
+init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
-end_per_suite(Config) ->
-    weft_test_nodes:stop_epmd(?config(epmd, Config)).
+end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 
-init_per_testcase(_Case, Config) ->
-    [{place, #{epmd => ?config(epmd, Config), dir => ?config(priv_dir, Config)}} | Config].
-
-end_per_testcase(_Case, _Config) ->
-    weft_test_nodes:stop_all().
+end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 
 %% Three nodes in a mesh; the schedule is run by the third.
 mesh(Config, Enabled) ->
