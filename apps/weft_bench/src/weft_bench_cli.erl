@@ -3,6 +3,7 @@
 %%
 %% ```
 %% --quick            fewer and shorter cells and repetitions: at most three minutes
+%% --tiny             still smaller, for tests
 %% --suites a,c       only these groups of workloads
 %% --only "RE,RE"     only cells whose title in the list matches one of the regular expressions
 %% --variants a,b     only these variants
@@ -62,6 +63,7 @@ main(Arguments) ->
 
 options([], Options) -> Options;
 options(["--quick" | Rest], Options) -> options(Rest, Options#{quick => true});
+options(["--tiny" | Rest], Options) -> options(Rest, Options#{quick => true, tiny => true});
 options(["--list" | Rest], Options) -> options(Rest, Options#{list => true});
 options(["--terminal" | Rest], Options) -> options(Rest, Options#{terminal => true});
 options(["--suites", Text | Rest], Options) ->
@@ -127,6 +129,7 @@ cells(Options) ->
     [Chosen || Cell <- weft_bench_workload:cells(scope(Options)),
                is_chosen(Cell, Options), Chosen <- with_variants(Cell, Options)].
 
+scope(#{tiny := true}) -> tiny;
 scope(#{quick := true}) -> quick;
 scope(_) -> full.
 
@@ -150,11 +153,12 @@ with_variants(Cell, _Options) ->
     [Cell].
 
 repetitions(#{repetitions := Repetitions}) -> Repetitions;
+repetitions(#{tiny := true}) -> 1;
 repetitions(#{quick := true}) -> 2;
 repetitions(_) -> 5.
 
 list(Cells, Options) ->
-    [io:format("~-52ts ~5.1f s  ~ts~n",
+    [io:format("~-60ts ~5.1f s  ~ts~n",
                [weft_bench_workload:title(Cell), CostMs / 1000,
                 lists:join(" ", [atom_to_list(Variant) || Variant <- Variants])])
      || #{cost_ms := CostMs, variants := Variants} = Cell <- Cells],

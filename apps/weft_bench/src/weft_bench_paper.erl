@@ -15,8 +15,10 @@
 -export([main/1, figures/0]).
 -export_type([figure/0, finding/0]).
 
-%% `cells' are options of the benchmark that choose what is measured.
+%% `cells' are options of the benchmark that choose what is measured. Without `charts' of its own a
+%% figure has all those of the run.
 -type figure() :: #{id := string(), where := string(), claim := string(), cells := [string()],
+                    charts => fun((weft_bench_results:results()) -> [weft_bench_svg:chart()]),
                     findings := fun((weft_bench_results:results()) -> [finding()]),
                     not_shown := string()}.
 %% `open': what was measured neither confirms nor contradicts the claim.
@@ -31,7 +33,8 @@
 %% @doc All figures.
 -spec figures() -> [figure()].
 figures() ->
-    lists:append([Module:figures() || Module <- [weft_orbit_figures, weft_aco_figures]]).
+    lists:append([Module:figures() || Module <- [weft_orbit_figures, weft_aco_figures,
+                                                weft_de_bench_figures, weft_partisan_figures]]).
 
 %% @doc Exit status: 0 all were measured, 1 a run failed, 2 bad arguments.
 -spec main([string()]) -> 0 | 1 | 2.
@@ -57,6 +60,7 @@ usage(Text) ->
 
 options([], {Options, Dir}) -> {ok, lists:append(lists:reverse(Options)), Dir};
 options(["--quick" | Rest], {Options, Dir}) -> options(Rest, {[["--quick"] | Options], Dir});
+options(["--tiny" | Rest], {Options, Dir}) -> options(Rest, {[["--tiny"] | Options], Dir});
 options(["--terminal" | Rest], {Options, Dir}) -> options(Rest, {[["--terminal"] | Options], Dir});
 options(["--repetitions", Number | Rest], {Options, Dir}) ->
     options(Rest, {[["--repetitions", Number] | Options], Dir});
@@ -76,7 +80,7 @@ measure(Figures, Options, Dir) ->
                                                     [html(One) || One <- Measured])),
     io:put_chars([text(One) || One <- Measured]),
     io:format("~nall of it: ~ts~n", [File]),
-    case [Why || {_, _, {failed, Why}} <- Measured] of
+    case [Why || {_, _, {failed, Why}, _} <- Measured] of
         [] -> 0;
         _ -> 1
     end.
@@ -87,7 +91,8 @@ measure(#{id := Id, cells := Cells} = Figure, Options, Dir, Runs) ->
                          #{Cells := Known} -> Known;
                          #{} -> {Id, run(Cells ++ Options, filename:join(Dir, Id))}
                      end,
-    {{Figure, Run, findings(Figure, Outcome)}, Runs#{Cells => {Run, Outcome}}}.
+    {{Figure, Run, findings(Figure, Outcome), charts(Figure, Outcome)},
+     Runs#{Cells => {Run, Outcome}}}.
 
 run(Arguments, Dir) ->
     case weft_bench_cli:main(["--out", Dir | Arguments]) of
@@ -95,17 +100,25 @@ run(Arguments, Dir) ->
         Status -> {error, io_lib:format("the run ended with status ~b", [Status])}
     end.
 
+charts(_Figure, {error, _Why}) ->
+    [];
+charts(#{charts := Charts}, {ok, Rows}) ->
+    [Chart || #{series := [_ | _]} = Chart <- Charts(weft_bench_results:new(Rows))];
+charts(_Figure, {ok, Rows}) ->
+    lists:append([Charts || {_, _, Charts} <- weft_bench_plots:all(weft_bench_results:new(Rows))]).
+
 findings(_Figure, {error, Why}) ->
     {failed, Why};
 findings(#{findings := Read}, {ok, Rows}) ->
     Found = Read(weft_bench_results:new(Rows)),
-    Failed = lists:usort([Note || #{metric := <<"failed">>, note := Note} <- Rows]),
+    Failed = lists:usort([Note || #{metric := Metric, note := Note} <- Rows,
+                                  Metric =:= <<"failed">> orelse Metric =:= <<"skipped">>]),
     case {Found, Failed} of
         {[], [Note | _]} -> {failed, Note};
         {_, Notes} -> {ok, Found ++ [{open, ["not measured: ", Note]} || Note <- Notes]}
     end.
 
-text({#{id := Id, where := Where, claim := Claim, not_shown := NotShown}, _Run, Outcome}) ->
+text({#{id := Id, where := Where, claim := Claim, not_shown := NotShown}, _Run, Outcome, _}) ->
     ["\n", Id, ": ", Where, "\n", paragraph("claimed  ", Claim),
      case Outcome of
          {ok, Findings} -> [paragraph(string:pad(atom_to_list(Kind), 9), Text)
@@ -116,7 +129,7 @@ text({#{id := Id, where := Where, claim := Claim, not_shown := NotShown}, _Run, 
 
 %% Broken into lines, all but the first indented.
 paragraph(Head, Text) ->
-    Words = string:lexemes(unicode:characters_to_list(Text), " "),
+    Words = string:lexemes(weft_bench_terminal:ascii(Text), " "),
     {Lines, Last} = lists:foldl(fun(Word, {Done, Line}) ->
                                     case length(Line) + length(Word) < ?COLUMN - 11 of
                                         true -> {Done, Line ++ [$\s | Word]};
@@ -126,7 +139,8 @@ paragraph(Head, Text) ->
     ["  ", Head, lists:join(["\n  ", lists:duplicate(9, $\s)], lists:reverse([Last | Lines])),
      "\n"].
 
-html({#{id := Id, where := Where, claim := Claim, not_shown := NotShown}, Run, Outcome}) ->
+html({#{id := Id, where := Where, claim := Claim, not_shown := NotShown}, Run, Outcome,
+      Charts}) ->
     Rows = [[?T("claimed"), ?T(Claim)]]
         ++ case Outcome of
                {ok, Findings} -> [[{?T(atom_to_list(Kind)), class(Kind)}, ?T(Text)]
@@ -136,7 +150,11 @@ html({#{id := Id, where := Where, claim := Claim, not_shown := NotShown}, Run, O
         ++ [[?T("not shown here"), ?T(NotShown)]],
     ?E(section, [], [?E(h2, [], ?T([Id, ": ", Where])),
                      weft_bench_html:table(Where, [{"What", "nowrap"}, {"Of it", ""}], Rows),
-                     ?E(p, [], ?E(a, [{href, [Run, "/report.html"]}], ?T("numbers and charts")))]).
+                     [[weft_bench_chart:legend(Charts),
+                       ?E('div', [{class, "charts"}], [[weft_bench_svg:chart(Chart), "\n"]
+                                                       || Chart <- Charts])] || Charts =/= []],
+                     ?E(p, [], [?E(a, [{href, [Run, "/report.html"]}], ?T("all numbers")), ", ",
+                                ?E(a, [{href, [Run, "/results.csv"]}], ?T("results.csv"))])]).
 
 class(agrees) -> "met";
 class(differs) -> "missed";

@@ -23,8 +23,16 @@
 -define(DIRECT, [stock, weft_1, weft_8, channel, channel_8]).
 
 %% @private
+cells(tiny) ->
+    [unicast(loopback, ?MB, 4, 16, ?DIRECT), unicast(hd(slow_links()), ?MB, 4, 16, ?DIRECT),
+     (ring(key_value, loopback, 4))#{variants := [stock, channel], cost_ms := 1500,
+                                     with := #{duration_ms => 500}}];
 cells(quick) ->
-    [unicast(loopback, ?MB, 16, 512, [stock, weft_1, channel])];
+    [unicast(loopback, ?MB, 16, 512, [stock, weft_1, channel])
+     | [Cell#{on_demand => true}
+        || Cell <- [unicast(Link, ?MB, 16, 64, ?DIRECT) || Link <- slow_links()]
+               ++ [(ring(key_value, Link, 16))#{variants := [stock, channel]}
+                   || Link <- [loopback | slow_links()]]]];
 cells(full) ->
     [unicast(loopback, Size * ?MB, Actors, 2048, ?DIRECT)
      || Size <- [1, 2, 4, 8], Actors <- [1, 16, 128]]

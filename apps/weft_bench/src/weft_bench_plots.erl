@@ -14,7 +14,8 @@
           [{Title :: string(), Explanation :: string(), [weft_bench_svg:chart()]}].
 all(Results) ->
     Groups = [throughput(Results), against_stock(Results), cpu(Results), latency(Results),
-              lossy(Results), memory(Results), orbits(Results), ants(Results), quality(Results)],
+              lossy(Results), memory(Results), orbits(Results), ants(Results), quality(Results),
+              weft_de_bench_plots:group(Results)],
     [{Title, Text, Charts}
      || {Title, Text, All} <- Groups, Charts <- [[C || C <- All, has_data(C)]], Charts =/= []].
 
@@ -53,8 +54,8 @@ facets(Results) ->
                                        <- weft_bench_results:cells(Results), W =:= Workload])].
 
 by_size(Workload, Pairs, Metric, Results) ->
-    weft_bench_chart:over(fun size_words/1, "message size", size_cells(Workload, Pairs, Results), Metric,
-                          facet_title(Workload, Pairs), Results).
+    weft_bench_chart:over(fun size_words/1, "message size", size_cells(Workload, Pairs, Results),
+                          Metric, facet_title(Workload, Pairs), Results).
 
 ratio_by_size(Workload, Pairs, Results) ->
     Cells = size_cells(Workload, Pairs, Results),
@@ -177,7 +178,9 @@ orbits(Results) ->
         "Connections are sockets of the node that has most of them.",
     {"Orbit", Text,
      [weft_bench_chart:over(fun pairs/1, "nodes", cells(Workload, Results), Metric,
-                            [weft_bench_words:workload(Workload), ", ", weft_bench_words:metric(Metric)], Results)
+                            [weft_bench_words:workload(Workload), ", ",
+                             weft_bench_words:metric(Metric)],
+                            Results)
       || Workload <- [<<"orbit">>, <<"orbit_grouped">>],
          Metric <- [<<"connections_max">>, <<"received_bytes">>, <<"duration_s">>]]}.
 
@@ -190,7 +193,8 @@ ants(Results) ->
     {"Ant colonies: versions", Text,
      [weft_bench_chart:over(fun version/1, "version",
                             [Cell || Cell <- Cells, pairs(Cell) =:= Count], Metric,
-                            [integer_to_list(Count), " nodes, ", weft_bench_words:metric(Metric)], Results)
+                            [integer_to_list(Count), " nodes, ", weft_bench_words:metric(Metric)],
+                            Results)
       || Count <- lists:usort([pairs(Cell) || Cell <- Cells]),
          Metric <- [<<"received_packets">>, <<"connections_max">>, <<"duration_s">>]]}.
 

@@ -9,18 +9,21 @@
 %%
 %% ```
 %% run           name of the run, its start: 20260131T093000
-%% suite         the workload's group: a to j, orbit, aco
+%% suite         the workload's group: a to j, orbit, aco, de_bench
 %% workload      small | bulk | call_beside_bulk | call_beside_flood | unicast | echo | key_value |
 %%               terms | slow_receiver | fan_out | peers | call | erpc | rpc | orbit |
 %%               orbit_grouped (both _uneven, too) | aco_tl | aco_ml | aco_gr | aco_sr |
-%%               aco_quality | aco_gr_steady | aco_gr_killed | aco_sr_steady | aco_sr_killed
+%%               aco_quality | aco_gr_steady | aco_gr_killed | aco_sr_steady | aco_sr_killed |
+%%               de_global | de_names | de_size | de_compute | de_heavy | de_server |
+%%               de_calls
 %% variant       what carried it, see weft_bench_variant: stock, stock_tls, weft_1, weft_4, weft_8,
 %%               weft_tls_1, weft_tls_4, weft_gateway, channel, channel_8, stock_mesh, weft_mesh,
 %%               weft_groups, weft_peers
 %% size_bytes    payload of a message (of a background message, beside calls)
-%% pairs         concurrent senders, callers or actors; nodes for fan_out, orbit and aco; peers for
-%%               peers
-%% streams       background senders; for orbit the size of its space, for aco the number of colonies
+%% pairs         concurrent senders, callers or actors; nodes for fan_out, orbit, aco and
+%%               de_bench; peers for peers
+%% streams       background senders; for orbit the size of its space, for aco the number of
+%%               colonies; for de_bench what is varied, see weft_de_bench_workload
 %% link          label: loopback | 1ms-800mbit | 20ms-400mbit-1% ...
 %% rtt_ms        of the emulated link, 0 on loopback
 %% rate_mbit     0: not limited
@@ -96,7 +99,14 @@ metrics() ->
      {kills, "", none, "processes that were killed"},
      {restarts, "", none, "processes that were started in the place of another one"},
      {names, "", none, "names that were registered"},
-     {skipped, "", none, "not possible, see note"},
+     {failed_operations, "", less, "operations that failed"}]
+        ++ [{list_to_atom(Operation ++ What), "us", less, Text ++ " of this operation"}
+            || Operation <- ["spawning", "remote_call", "rex_call", "gen_server_call",
+                             "fsm_server_call", "register", "whereis", "unregister",
+                             "local_register", "local_whereis", "local_unregister"],
+               {What, Text} <- [{"_mean_us", "mean time"}, {"_p99_us", "p99"}]]
+        ++
+    [     {skipped, "", none, "not possible, see note"},
      {failed, "", none, "went wrong, see note"}].
 
 %% @doc First line of results.csv.

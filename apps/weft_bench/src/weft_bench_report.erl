@@ -53,9 +53,15 @@ page(Results, Environment) ->
     Title = ["weft benchmark ", known(<<"run">>, Environment)],
     {ok, Style} = file:read_file(filename:join(code:priv_dir(weft_bench), "report.css")),
     weft_bench_html:page(Title, Style,
-                         [header(Title, Environment), counts(Verdicts), how_to_read(),
-                          verdicts(Verdicts), losses(Results), plots(Results),
+                         [header(Title, Environment), judged(Verdicts, Results), plots(Results),
                           weft_bench_cells:section(Results), environment(Environment)]).
+
+%% A run for something else tells nothing of the targets.
+judged(Verdicts, Results) ->
+    case weft_bench_verdict:counts(Verdicts) of
+        #{met := 0, missed := 0} -> [];
+        Counts -> [counts(Counts), how_to_read(), verdicts(Verdicts), losses(Results)]
+    end.
 
 known(Key, Environment) ->
     maps:get(Key, Environment, <<"?">>).
@@ -77,8 +83,7 @@ header(Title, Environment) ->
 
 file_link(File) -> ?E(a, [{href, File}], ?T(File)).
 
-counts(Verdicts) ->
-    Counts = weft_bench_verdict:counts(Verdicts),
+counts(Counts) ->
     ?E('div', [{class, "counts"}],
        [?E(span, [{class, atom_to_list(Kind)}],
            [?E(b, [], integer_to_list(map_get(Kind, Counts))), weft_bench_words:verdict(Kind)])

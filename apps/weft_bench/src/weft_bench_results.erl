@@ -151,6 +151,8 @@ headline_metrics(<<"aco_quality">>) ->
     [<<"cost_error_percent">>, <<"duration_s">>];
 headline_metrics(<<"aco", _/binary>>) ->
     [<<"duration_s">>, <<"connections_max">>, <<"received_packets">>];
+headline_metrics(<<"de_", _/binary>>) ->
+    [<<"calls_per_s">>, <<"register_mean_us">>, <<"remote_call_mean_us">>];
 headline_metrics(<<"peers">>) -> [<<"lookup_ns">>];
 headline_metrics(Workload)
   when Workload =:= <<"small">>; Workload =:= <<"terms">>; Workload =:= <<"fan_out">> ->

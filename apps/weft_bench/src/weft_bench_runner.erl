@@ -156,9 +156,10 @@ is_time_left(CostMs, #state{deadline = Deadline}) ->
     erlang:monotonic_time(millisecond) + CostMs < Deadline.
 
 measure_now(#{module := Module, layout := Layout} = Cell, Variant, Repetition, Place, State) ->
+    #state{plan = #{dir := Dir}} = State,
     case nodes(Variant, Layout, Place, without_used_nodes(Cell, Variant, State)) of
         {ok, Nodes, Started} ->
-            try Module:run(Cell, Nodes) of
+            try Module:run(Cell#{dir => Dir}, Nodes) of
                 {ok, Values} ->
                     write(Cell, Variant, Repetition, Values, "", Started),
                     settle(Cell, Nodes, Started#state{last = headline(Values)});

@@ -4,7 +4,7 @@
 %% are written with letters, as not every terminal and log has them.
 -module(weft_bench_terminal).
 
--export([summary/1, table/3]).
+-export([summary/1, table/3, ascii/1]).
 
 -define(COLUMNS, 100).
 -define(GAP, "  ").
@@ -17,15 +17,17 @@
 -spec summary(weft_bench_results:results()) -> unicode:chardata().
 summary(Results) ->
     Verdicts = weft_bench_verdict:all(Results),
-    #{met := Met, missed := Missed, not_measured := Unmeasured}
-        = weft_bench_verdict:counts(Verdicts),
-    Losses = weft_bench_verdict:losses(Results),
-    [cells(Results), "\n",
-     table(["target", "promised", "measured", "spread", "cells", "verdict"],
+    [cells(Results), "\n", verdicts(Verdicts, weft_bench_verdict:counts(Verdicts)),
+     losses(weft_bench_verdict:losses(Results))].
+
+%% A run for something else tells nothing of the targets.
+verdicts(_Verdicts, #{met := 0, missed := 0}) ->
+    [];
+verdicts(Verdicts, #{met := Met, missed := Missed, not_measured := Unmeasured}) ->
+    [table(["target", "promised", "measured", "spread", "cells", "verdict"],
            [left, right, right, right, right, left],
            [verdict_row(Judged) || Judged <- Verdicts]),
-     io_lib:format("~n~b targets met, ~b missed, ~b not measured~n", [Met, Missed, Unmeasured]),
-     losses(Losses)].
+     io_lib:format("~n~b targets met, ~b missed, ~b not measured~n", [Met, Missed, Unmeasured])].
 
 %% The numbers that say most, under a heading for each cell.
 cells(Results) ->
@@ -135,6 +137,8 @@ broken(Text, Width) ->
 room([], Width) -> Width;
 room(_Done, Width) -> Width - 2.
 
+%% @doc Text without signs beyond ASCII.
+-spec ascii(unicode:chardata()) -> string().
 ascii(Text) ->
     lists:flatten([sign(Char) || Char <- unicode:characters_to_list(Text)]).
 

@@ -3,7 +3,7 @@
 %% that fits. Metric prefixes are powers of ten, except for the sizes of messages (KB is 1024).
 -module(weft_bench_words).
 
--export([cell/1, workload/1, variant/1, metric/1, unit/1, value/2, tick/2,
+-export([cell/1, workload/1, varied/2, variant/1, metric/1, unit/1, value/2, tick/2,
          range/3, ratio/1, ratio_range/2,
          message_size/1, network/1, verdict/1, verdict/2,
          promised/2, result/2]).
@@ -18,6 +18,7 @@ pairs(<<"call_beside_", _/binary>>, 1) -> [];
 pairs(<<"peers">>, Pairs) -> [[integer_to_list(Pairs), " peers"]];
 pairs(<<"orbit", _/binary>>, Nodes) -> [[integer_to_list(Nodes), " nodes"]];
 pairs(<<"aco", _/binary>>, Nodes) -> [[integer_to_list(Nodes), " nodes"]];
+pairs(<<"de_", _/binary>>, Nodes) -> [[integer_to_list(Nodes), " nodes"]];
 pairs(<<"fan_out">>, Pairs) -> [[integer_to_list(Pairs), " nodes"]];
 pairs(Workload, Pairs) when Workload =:= <<"call">>; Workload =:= <<"erpc">>;
                             Workload =:= <<"rpc">> ->
@@ -27,8 +28,20 @@ pairs(_Workload, Pairs) -> [[integer_to_list(Pairs), " pair", plural(Pairs)]].
 streams(<<"call_beside_", _/binary>>, 0) -> ["idle"];
 streams(<<"orbit", _/binary>>, Space) -> [["space of ", integer_to_list(Space)]];
 streams(<<"aco", _/binary>>, Count) -> [[integer_to_list(Count), " colonies"]];
+streams(<<"de_", _/binary>> = Workload, Streams) -> [varied(Workload, Streams)];
 streams(_Workload, 0) -> [];
 streams(_Workload, Streams) -> [[integer_to_list(Streams), " stream", plural(Streams)]].
+
+%% @doc What is varied in a workload of DE-Bench.
+-spec varied(Workload :: binary(), non_neg_integer()) -> iolist().
+varied(Workload, Of10000) when Workload =:= <<"de_global">>; Workload =:= <<"de_names">> ->
+    [io_lib:format("~p", [Of10000 / 100]), " % global"];
+varied(Workload, Percent) when Workload =:= <<"de_server">>; Workload =:= <<"de_calls">> ->
+    [integer_to_list(Percent), " % server calls"];
+varied(_Workload, ComputeUs) when ComputeUs >= 1000 ->
+    [integer_to_list(ComputeUs div 1000), " ms computation"];
+varied(_Workload, ComputeUs) ->
+    [integer_to_list(ComputeUs), " us computation"].
 
 links(<<"loopback">>) -> [];
 links(Link) -> [network(Link)].
@@ -36,8 +49,15 @@ links(Link) -> [network(Link)].
 plural(1) -> "";
 plural(_) -> "s".
 
-%% @doc The name of a workload with spaces.
+%% @doc The name of a workload with spaces; those of DE-Bench without where they come from.
 -spec workload(binary()) -> iolist().
+workload(<<"de_global">>) -> "global commands";
+workload(<<"de_names">>) -> "names";
+workload(<<"de_size">>) -> "data size";
+workload(<<"de_compute">>) -> "computation";
+workload(<<"de_heavy">>) -> "data and computation";
+workload(<<"de_server">>) -> "server calls";
+workload(<<"de_calls">>) -> "calls";
 workload(Workload) -> string:replace(Workload, "_", " ", all).
 
 %% @doc A link with spaces: `20 ms, 400 Mbit/s, 0.1 % loss'.

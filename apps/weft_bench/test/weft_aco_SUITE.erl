@@ -9,7 +9,7 @@
 -export([all/0, suite/0]).
 -export([all_carriers_find_the_same/1, groups_have_fewer_connections/1,
          killed_processes_are_found_by_global_names/1, killed_processes_are_found_in_groups/1,
-         killed_node_is_given_up/1, figures_are_measured/1]).
+         killed_node_is_given_up/1]).
 -export([colonies/0]).
 
 -define(RUN_MS, 90000).
@@ -21,7 +21,7 @@ suite() -> [{timetrap, {seconds, 240}}].
 all() ->
     [all_carriers_find_the_same, groups_have_fewer_connections,
      killed_processes_are_found_by_global_names, killed_processes_are_found_in_groups,
-     killed_node_is_given_up, figures_are_measured].
+     killed_node_is_given_up].
 
 %% Three levels of degree 2: eleven nodes, eight colonies.
 shape() ->
@@ -106,23 +106,6 @@ has_colony(Role, Nodes) ->
 colonies() ->
     length([Pid || Pid <- processes(),
                    process_info(Pid, initial_call) =:= {initial_call, {weft_aco_colony, init, 3}}]).
-
-figures_are_measured(Config) ->
-    Dir = filename:join(?config(priv_dir, Config), "paper"),
-    Ids = lists:join(",", [Id || #{id := Id} <- weft_bench_paper:figures()]),
-    Arguments = ["paper", lists:append(Ids), "--quick", "--repetitions", "1", "--out", Dir],
-    ?assertEqual(0, weft_bench_cli:main(Arguments)),
-    [begin
-         {ok, Rows} = weft_bench_record:read(filename:join(Dir, Id)),
-         ?assertEqual([], [Row || #{metric := Metric} = Row <- Rows,
-                                  Metric =:= <<"failed">> orelse Metric =:= <<"skipped">>])
-     end || Id <- ["orbit", "aco_7", "aco_9", "aco_failures"]],
-    {ok, Page} = file:read_file(filename:join(Dir, "paper.html")),
-    {ok, _, _} = xmerl_sax_parser:stream(Page, []),
-    [?assertMatch({match, _}, re:run(Page, Pattern), Pattern)
-     || Pattern <- ["agrees</th><td[^>]*>orbit, 7 nodes, stock TCP: at most 6 connections",
-                    "agrees</th><td[^>]*>orbit grouped, 7 nodes, stock TCP: at most 4 connections",
-                    "agrees</th><td[^>]*>11 nodes, packets: SR ", "href=\"aco_9/report.html\""]].
 
 aco(Options, Nodes) ->
     Arguments = [weft_aco, Options, weft_bench_cluster:nodes(Nodes), ?RUN_MS],

@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc What figures make of results that are made up. That they can be measured is tested in
-%% weft_aco_SUITE.
+%% weft_paper_SUITE.
 -module(weft_bench_paper_tests).
 
 -include_lib("eunit/include/eunit.hrl").
@@ -67,9 +67,73 @@ failures_may_cost_a_little_test() ->
                  findings("aco_failures", Rows(2.2))),
     ?assertMatch([{differs, _}], findings("aco_failures", Rows(3))).
 
+de_bench(Workload, Nodes, Streams) ->
+    #{suite => <<"de_bench">>, workload => Workload, size_bytes => 10, pairs => Nodes,
+      streams => Streams}.
+
+global(Nodes, Streams, Rate, Register) ->
+    Cell = de_bench(<<"de_global">>, Nodes, Streams),
+    [{Cell, stock_mesh, calls_per_s, [Rate]}, {Cell, stock_mesh, register_mean_us, [Register]},
+     {Cell, stock_mesh, spawning_mean_us, [200]}].
+
+global_commands_hold_up_the_others_test() ->
+    Rows = global(2, 0, 300, 1) ++ global(24, 0, 3600, 1) ++ global(2, 100, 300, 2000),
+    ?assertEqual([{agrees, "stock, full mesh, 1.0 % global: of what is done without, 100 % on 2 "
+                   "nodes, 50 % on 24 nodes"}],
+                 findings("de_5", Rows ++ global(24, 100, 1800, 900000))),
+    ?assertMatch([{differs, _}], findings("de_5", Rows ++ global(24, 100, 3590, 900000))),
+    ?assertEqual([{agrees, "stock, full mesh: register 2.00 ms with 2 nodes, 900 ms with 24; spawn "
+                   "then 200 us"}],
+                 [{Kind, weft_bench_terminal:ascii(Text)}
+                  || {Kind, Text} <- findings("de_6", Rows ++ global(24, 100, 1800, 900000))]),
+    ?assertMatch([{differs, _}], findings("de_6", Rows ++ global(24, 100, 1800, 2100))).
+
+weft_is_shown_beside_and_not_judged_test() ->
+    Rows = [{de_bench(<<"de_size">>, 4, 10), Variant, calls_per_s, [5]}
+            || Variant <- [stock_mesh, weft_mesh]],
+    Larger = [{Cell#{size_bytes => 10000}, Variant, Metric, [4]}
+              || {Cell, Variant, Metric, _} <- Rows],
+    ?assertMatch([{agrees, "stock, full mesh, 4 nodes: 10 B 5.00 /s, 10000 B 4.00 /s"}, {open, _}],
+                 findings("de_7", Rows ++ Larger)),
+    ?assertMatch([{differs, _}, {open, _}], findings("de_7", Rows)).
+
+as_much_for_each_node_is_linear_test() ->
+    Rows = fun(Last) -> [{de_bench(<<"de_heavy">>, 2, 1000), stock_mesh, calls_per_s, [30]},
+                         {de_bench(<<"de_heavy">>, 16, 1000), stock_mesh, calls_per_s, [Last]}] end,
+    ?assertEqual([{agrees, "stock, full mesh, commands per second for each other node: 30.0 with "
+                   "2, 28.0 with 16"}], findings("de_9", Rows(420))),
+    ?assertMatch([{differs, _}], findings("de_9", Rows(240))).
+
+unicast(Link, Variant, Seconds) ->
+    {#{suite => <<"e">>, workload => <<"unicast">>, size_bytes => 1048576, pairs => 16,
+       link => Link}, Variant, duration_s, [Seconds]}.
+
+parallel_connections_are_judged_with_delay_test() ->
+    Rows = [unicast(Link, Variant, Seconds)
+            || Link <- [<<"loopback">>, <<"20ms-400mbit">>],
+               {Variant, Seconds} <- [{stock, 4}, {weft_1, 4.2}, {weft_8, 2}]],
+    ?assertEqual([{agrees, "20 ms, 400 Mbit/s, 16 at once: weft, 8 lanes is 2.00 times as fast as "
+                   "stock TCP"},
+                  {open, "loopback, 16 at once: weft, 8 lanes is 2.00 times as fast as stock TCP"}],
+                 findings("partisan_4", Rows)),
+    ?assertMatch([{agrees, _}, {agrees, _}], findings("partisan_1", Rows)),
+    ?assertMatch([{differs, _}],
+                 findings("partisan_1", [unicast(<<"loopback">>, stock, 1),
+                                         unicast(<<"loopback">>, weft_1, 2)])).
+
+channels_are_held_against_ten_times_test() ->
+    Cell = #{suite => <<"e">>, workload => <<"key_value">>},
+    Rows = fun(Rate) -> [{Cell, stock, calls_per_s, [10]}, {Cell, channel, calls_per_s, [Rate]}]
+           end,
+    ?assertMatch([{agrees, "channels: 11.0 times" ++ _}, {open, _}],
+                 findings("partisan_2", Rows(110))),
+    ?assertMatch([{differs, _}, {open, _}], findings("partisan_2", Rows(30))),
+    ?assertEqual([], findings("partisan_2", [])).
+
 each_figure_has_cells_test() ->
     [?assertEqual({Id, 0}, {Id, weft_bench_cli:main(["--list" | Options ++ Cells])})
-     || #{id := Id, cells := Cells} <- weft_bench_paper:figures(), Options <- [[], ["--quick"]]].
+     || #{id := Id, cells := Cells} <- weft_bench_paper:figures(),
+        Options <- [[], ["--quick"], ["--tiny"]]].
 
 figures_are_listed_test() ->
     ?assertEqual(0, weft_bench_cli:main(["paper"])),

@@ -6,7 +6,7 @@
 
 -export([figures/0]).
 
--define(VERSIONS, ["--suites", "aco", "--only", "aco: aco (tl|ml|gr|sr). "]).
+-define(VERSIONS, ["--suites", "aco", "--only", "aco: aco (tl|ml|gr|sr)[^ a-z]"]).
 -define(QUALITY, ["--suites", "aco", "--only", "aco: aco quality"]).
 %% The carriers of the paper: distributed Erlang, and connections in groups only.
 -define(MESH, <<"stock_mesh">>).
@@ -38,7 +38,7 @@ figures() ->
      #{id => "aco_failures", where => "SD Erlang 2017, section 5.4.2: ACO with failures",
        claim => "Processes killed at random have no measurable impact on the time of GR and SR.",
        cells => ["--suites", "aco", "--only", "aco (gr|sr) (steady|killed)"],
-       findings => fun failures/1,
+       findings => fun failures/1, charts => fun failure_charts/1,
        not_shown => "Other processes of the nodes are spared: those of the program are killed, "
        "masters and submasters among them. Killed nodes are in the tests."}].
 
@@ -91,6 +91,14 @@ failures(Results) ->
         SteadyS <- Value(Steady, Variant, <<"duration_s">>),
         KilledS <- Value(Killed, Variant, <<"duration_s">>),
         Kills <- Value(Killed, Variant, <<"kills">>)].
+
+failure_charts(Results) ->
+    Cells = lists:sort([Cell || {_, <<"aco_", _:2/binary, Rest/binary>>, _, _, _, _} = Cell
+                                    <- weft_bench_results:cells(Results),
+                                Rest =:= <<"_steady">> orelse Rest =:= <<"_killed">>]),
+    [weft_bench_chart:over(fun({_, <<"aco_", Workload/binary>>, _, _, _, _}) ->
+                                   weft_bench_words:workload(Workload)
+                           end, "version", Cells, <<"duration_s">>, "duration", Results)].
 
 %% On the carriers of the paper, then weft in groups, which is not in it.
 order(Metric, Results) ->

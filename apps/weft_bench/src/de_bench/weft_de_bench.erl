@@ -118,10 +118,15 @@ answer({Pid, Monitor}) ->
         {'DOWN', Monitor, process, Pid, Reason} -> Reason
     end.
 
-load(Config, Dir, {n, Number} = Role, Nodes, TimeoutMs) ->
+%% Nodes with the same seed would all do the same.
+load(#{rng_seed := Seed} = Config0, Dir, {n, Number} = Role, Nodes, TimeoutMs) ->
+    Config = Config0#{rng_seed := seed(Seed, Number)},
     Own = filename:join(Dir, integer_to_list(Number)),
     weft_bench_nodes:call(Nodes, Role, weft_load, run,
                           {[Config, #{dir => Own, progress => fun weft_load:silent/1}], TimeoutMs}).
+
+seed(now, _Number) -> now;
+seed({A, B, C}, Number) -> {A + 1000 * Number, B, C}.
 
 %% @doc On a node: servers, and scopes of names if the operations need them.
 -spec prepare(weft_load_config:config()) -> ok | {error, Text :: string()}.

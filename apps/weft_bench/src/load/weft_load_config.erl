@@ -13,7 +13,8 @@
 %%
 %% Also: code_paths, source_dir, rng_seed, report_interval (seconds), warm_up_s (0: not counted at
 %% the start), operation_timeout_s (60: a worker that takes longer at the end hangs),
-%% shutdown_on_error. All other keys are for the driver.
+%% shutdown_on_error, exact_start (true: so as not to begin a millisecond late workers yield, which
+%% costs processor time). All other keys are for the driver.
 -module(weft_load_config).
 
 -export([read/1, read/2, check/1, describe/1]).
@@ -26,6 +27,7 @@
                     rng_seed := {integer(), integer(), integer()} | now,
                     report_interval_s := pos_integer(), warm_up_ms := non_neg_integer(),
                     operation_timeout_ms := pos_integer(), shutdown_on_error := boolean(),
+                    exact_start := boolean(),
                     code_paths := [string()], source_dir := string() | undefined,
                     pairs := [{atom(), term()}]}.
 
@@ -71,6 +73,7 @@ checked(Pairs) ->
       warm_up_ms => round(1000 * number(warm_up_s, Get(warm_up_s, 0))),
       operation_timeout_ms => 1000 * positive(operation_timeout_s, Get(operation_timeout_s, 60)),
       shutdown_on_error => boolean(shutdown_on_error, Get(shutdown_on_error, false)),
+      exact_start => boolean(exact_start, Get(exact_start, true)),
       code_paths => Get(code_paths, []), source_dir => Get(source_dir, undefined),
       pairs => Pairs}.
 

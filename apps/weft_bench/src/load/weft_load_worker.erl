@@ -102,21 +102,25 @@ due(#worker{config = #{rate := Rate}, due_us = DueUs} = Worker) ->
 pause_us(Rate) -> round(-math:log(1 - rand:uniform()) * 1.0e6 / Rate).
 
 %% Timers count milliseconds; the rest of the time is yielded away, so that nothing begins early or
-%% a millisecond late. Long pauses are cut, to hear of the end.
-wait_until(DueUs, #worker{stop = Stop} = Worker) ->
+%% a millisecond late, unless `exact_start' is false: many nodes on few cores would use them up by
+%% yielding. Long pauses are cut, to hear of the end.
+wait_until(DueUs, #worker{stop = Stop, config = #{exact_start := IsExact}} = Worker) ->
     case DueUs - now_us() of
         Left when Left =< 0 ->
             ok;
-        Left when Left < 2000 ->
+        Left when IsExact, Left < 2000 ->
             erlang:yield(),
             wait_until(DueUs, Worker);
         Left ->
-            receive after min(Left div 1000 - 1, 200) -> ok end,
+            receive after min(pause_ms(Left, IsExact), 200) -> ok end,
             case atomics:get(Stop, 1) of
                 0 -> wait_until(DueUs, Worker);
                 _ -> stopped
             end
     end.
+
+pause_ms(LeftUs, true) -> LeftUs div 1000 - 1;
+pause_ms(LeftUs, false) -> (LeftUs + 999) div 1000.
 
 run(DueUs, #worker{weighted = Weighted, config = #{driver := Driver}, key = Key, value = Value,
                    state = State} = Worker) ->

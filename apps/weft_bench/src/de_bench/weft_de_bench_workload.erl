@@ -1,0 +1,141 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The experiments of DE-Bench (Ghaffari 2014, section 3) as workloads of the benchmark: the
+%% load of `weft_de_bench' on clusters of growing size, for the figures of papers.
+%%
+%% ```
+%% de_global    spawn and rpc, 10 bytes, 10 us; of 10,000 commands `streams' are global ones
+%%              (a name is registered, looked up and unregistered; two of these are global)
+%% de_names     the same with 2 % of global commands and 2 % of local ones
+%% de_size      spawn and rpc of `size_bytes', 10 us
+%% de_compute   spawn and rpc of 10 bytes, which compute for `streams' microseconds
+%% de_heavy     spawn, rpc and calls to a server as rpc once was, 1,000 bytes, 1 ms
+%% de_server    the same, 10 bytes, 1 us; `streams' of 100 are calls to server processes
+%% de_calls     as de_server, for times: with a given rate
+%% '''
+%% `pairs' is the number of nodes. Names are those of `global' where stock distribution carries
+%% them, and of `weft_names' (the eventual scope of the cluster) on weft.
+%%
+%% All nodes share the cores of one machine, so that more of them can not do more. In `de_global',
+%% `de_names', `de_heavy' and `de_calls' each node therefore wants a fixed number of commands per
+%% second, which the machine can bear: what grows with the nodes is what is wanted, and what is done
+%% falls behind where commands wait for each other. In the others workers are as fast as they can.
+-module(weft_de_bench_workload).
+-behaviour(weft_bench_workload).
+
+-export([cells/1, run/2]).
+
+-define(REPETITIONS_MAX, 2).
+-define(WORKERS, 10).
+%% Commands per second of each worker, where the rate is given.
+-define(RATE, 15).
+-define(HEAVY_RATE, 3).
+-define(OPERATION_TIMEOUT_S, 30).
+-define(BOTH, [stock_mesh, weft_mesh]).
+
+%% @private
+cells(tiny) ->
+    [cell(de_global, Nodes, 10, Global, ?BOTH) || Nodes <- [2, 4], Global <- [0, 500]]
+        ++ [cell(de_names, 3, 10, 500, ?BOTH), cell(de_heavy, 3, 1000, 1000, [stock_mesh])]
+        ++ [cell(de_size, 3, Bytes, 10, [stock_mesh]) || Bytes <- [10, 10000]]
+        ++ [cell(de_compute, 3, 10, ComputeUs, [stock_mesh]) || ComputeUs <- [10, 1000]]
+        ++ [cell(de_server, 3, 10, Percent, [stock_mesh]) || Percent <- [1, 100]]
+        ++ [cell(de_calls, 3, 10, Percent, [stock_mesh]) || Percent <- [1, 50]];
+cells(quick) ->
+    cells([2, 6], [0, 100], [10, 10000], [10, 1000], [1, 50, 100]);
+cells(full) ->
+    [Cell#{fresh => true, repetitions_max => ?REPETITIONS_MAX, cost_ms := CostMs + 6000,
+           with := #{seconds => 5, warm_up_s => 1}}
+     || #{cost_ms := CostMs} = Cell <- cells([2, 4, 8, 16, 24], [0, 1, 50, 100],
+                                             [10, 100, 1000, 10000], [10, 1000, 100000],
+                                             [1, 50, 100])].
+
+cells(Counts, Globals, Sizes, Computations, Servers) ->
+    [cell(Workload, Nodes, Bytes, Streams, ?BOTH)
+     || {Workload, Parameters} <- [{de_global, [{10, Global} || Global <- Globals]},
+                                   {de_names, [{10, 200}]},
+                                   {de_size, [{Bytes, 10} || Bytes <- Sizes]},
+                                   {de_compute, [{10, ComputeUs} || ComputeUs <- Computations]},
+                                   {de_heavy, [{1000, 1000}]},
+                                   {de_server, [{10, Percent} || Percent <- Servers]},
+                                   {de_calls, [{10, Percent} || Percent <- [1, 50]]}],
+        Nodes <- Counts, {Bytes, Streams} <- Parameters].
+
+cell(Workload, Nodes, SizeBytes, Streams, Variants) ->
+    #{suite => de_bench, workload => Workload, size_bytes => SizeBytes, pairs => Nodes,
+      streams => Streams, link => weft_bench_link:loopback(), on_demand => true,
+      layout => {cluster, weft_bench_cluster:shape(Nodes, [])}, variants => Variants,
+      cost_ms => 1300 + 300 * Nodes, with => #{seconds => 1, warm_up_s => 0.2}}.
+
+%% @private
+run(#{dir := Dir, workload := Workload, size_bytes := SizeBytes, pairs := Count,
+      streams := Streams} = Cell, Nodes) ->
+    Variant = weft_bench_nodes:variant(Nodes),
+    {ok, Config} = weft_load_config:check(config(Cell, names(Variant))),
+    Name = lists:concat([Workload, "-", SizeBytes, "-", Streams, "-", Count, "-", Variant]),
+    Own = filename:absname(filename:join([Dir, "de_bench", Name])),
+    Answer = weft_de_bench:loads(Config, Own, Nodes),
+    %% The files of each node, which are in those of their sum; and there are many.
+    [ok = file:del_dir_r(filename:join(Own, integer_to_list(Number)))
+     || Number <- lists:seq(1, Count)],
+    case Answer of
+        {ok, Outcome} -> {ok, measurements(Outcome)};
+        {error, Text} -> erlang:error({de_bench, Text})
+    end.
+
+names(Variant) ->
+    case weft_bench_variant:is_weft(Variant) of
+        true -> names_register;
+        false -> global_register
+    end.
+
+config(#{workload := Workload, size_bytes := SizeBytes, streams := Streams,
+         with := #{seconds := Seconds, warm_up_s := WarmUpS}}, Register) ->
+    [{driver, weft_de_bench_driver}, {mode, mode(Workload)}, {duration, {seconds, Seconds}},
+     {warm_up_s, WarmUpS}, {exact_start, false}, {report_interval, 1}, {concurrent, ?WORKERS},
+     {operation_timeout_s, ?OPERATION_TIMEOUT_S}, {packet_size, SizeBytes},
+     {delay_remote_function, computation_us(Workload, Streams)},
+     {operations, [{Operation, Weight}
+                   || {Operation, Weight} <- operations(Workload, Streams, Register),
+                      Weight > 0]}].
+
+mode(Workload) when Workload =:= de_global; Workload =:= de_names; Workload =:= de_calls ->
+    {rate, ?RATE};
+mode(de_heavy) -> {rate, ?HEAVY_RATE};
+mode(_Workload) -> max.
+
+computation_us(Workload, Streams) when Workload =:= de_compute; Workload =:= de_heavy -> Streams;
+computation_us(Workload, _Streams) when Workload =:= de_server; Workload =:= de_calls -> 1;
+computation_us(_Workload, _Streams) -> 10.
+
+%% A name that is registered is unregistered, too.
+operations(Workload, Streams, Register) when Workload =:= de_global; Workload =:= de_names ->
+    [{spawning, 10000 - Streams}, {remote_call, 10000 - Streams}, {Register, Streams}]
+        ++ [{local_register, Streams} || Workload =:= de_names];
+operations(de_heavy, _Streams, _Register) ->
+    [{spawning, 1}, {remote_call, 1}, {rex_call, 1}];
+operations(Workload, Percent, _Register) when Workload =:= de_server; Workload =:= de_calls ->
+    [{Operation, 2 * (100 - Percent)} || Operation <- [spawning, remote_call, rex_call]]
+        ++ [{Operation, 3 * Percent} || Operation <- [gen_server_call, fsm_server_call]];
+operations(_Workload, _Streams, _Register) ->
+    [{spawning, 1}, {remote_call, 1}].
+
+measurements(#{total := Total, elapsed_us := ElapsedUs}) ->
+    Done = lists:sum([weft_load_histogram:count(Service)
+                      || #{service := Service} <- maps:values(Total)]),
+    [{calls_per_s, Done * 1.0e6 / ElapsedUs},
+     {failed_operations, lists:sum([Failed || #{failed := Failed} <- maps:values(Total)])}
+     | [{metric(Operation, What), Value}
+        || {Operation, #{service := Service}} <- maps:to_list(Total),
+           weft_load_histogram:count(Service) > 0,
+           {What, Value} <- [{"_mean_us", weft_load_histogram:mean(Service)},
+                             {"_p99_us", weft_load_histogram:percentile(99, Service)}]]].
+
+%% Names of the cluster are those of the variant.
+metric(Operation, What) ->
+    Known = [global_register, global_whereis, global_unregister,
+             names_register, names_whereis, names_unregister],
+    Text = atom_to_list(Operation),
+    case lists:member(Operation, Known) of
+        true -> list_to_atom(lists:last(string:lexemes(Text, "_")) ++ What);
+        false -> list_to_atom(Text ++ What)
+    end.
