@@ -53,6 +53,18 @@ a_lost_neighbour_is_retracted_at_once_test() ->
     ?assert(lists:member({notice, {route, ?Z, unreachable}}, Effects)),
     ?assertEqual({S3, []}, weft_router_core:handle({neighbour_down, ?B, timeout}, 0, S3)).
 
+a_lost_destination_is_shown_as_lost_until_it_is_found_or_forgotten_test() ->
+    {S1, First} = hear(?B, [{?Z, 1, 2000, 2}], linked([?B, ?C])),
+    ?assertEqual([], lost(First)),
+    {S2, Lost} = retract(?B, [?Z], S1),
+    ?assertEqual([{view, {lost, ?Z}, true}], lost(Lost)),
+    {_, Found} = hear(?C, [{?Z, 2, 2000, 2}], S2),
+    ?assertEqual([{view, {lost, ?Z}, delete}], lost(Found)),
+    {S3, Soon} = weft_router_core:handle({timer, digest}, 180000, S2),
+    ?assertEqual([], lost(Soon)),
+    {_, Late} = weft_router_core:handle({timer, digest}, 180001, S3),
+    ?assertEqual([{view, {lost, ?Z}, delete}], lost(Late)).
+
 large_tables_go_out_in_parts_of_bounded_size_test() ->
     Routes = [{list_to_atom("n" ++ integer_to_list(N) ++ "@host"), 1, 10, 1}
               || N <- lists:seq(1, 25)],
@@ -268,7 +280,10 @@ from(Node, Message) -> {message, Node, {1, Message}}.
 
 sent(Effects) -> [{To, Message} || {send, To, {1, Message}} <- Effects].
 
-views(Effects) -> [View || {view, _, _} = View <- Effects].
+%% Neighbours and routes.
+views(Effects) -> [View || {view, {Kind, _}, _} = View <- Effects, Kind =/= lost].
+
+lost(Effects) -> [View || {view, {lost, _}, _} = View <- Effects].
 
 timers(Effects) -> [{Ms, Timer} || {after_ms, Ms, Timer} <- Effects].
 

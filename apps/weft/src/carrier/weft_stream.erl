@@ -207,12 +207,11 @@ watch_link(Link, #stream{link_monitor = Monitor} = Stream) ->
     Stream#stream{link_monitor = erlang:monitor(process, Link)}.
 
 %% A first attempt that fails tells the owner; later ones go on until the stream gives up. Without a
-%% route to a node that is known it is made again for a moment: while neighbours change routes do
+%% route to a node that may exist it is made again for a moment: while neighbours change routes do
 %% as well, and a gateway may have none while we do.
 failed(no_route, #stream{established = false, connecting = true, node = Node,
                          since_ms = SinceMs} = Stream) ->
-    IsKnown = weft_path:choose(Node) =/= no_route
-        orelse lists:member(Node, weft_overlay:members()),
+    IsKnown = weft_path:choose(Node) =/= no_route orelse weft_overlay:may_be_member(Node),
     case IsKnown andalso now_ms() - SinceMs < ?ROUTE_TIMEOUT_MS of
         true -> {ok, pause(no_route, Stream)};
         false -> {{failed, no_route}, Stream#stream{connecting = false, last_break = no_route}}

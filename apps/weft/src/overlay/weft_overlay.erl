@@ -5,7 +5,7 @@
 %% there were nobody.
 -module(weft_overlay).
 
--export([members/0, failed/0, neighbours/0, routes/0, route/1, is_partial/0, leave/0,
+-export([members/0, may_be_member/1, failed/0, neighbours/0, routes/0, route/1, is_partial/0, leave/0,
          seed/1, forget/1,
          boot_checks/3]).
 
@@ -21,6 +21,12 @@ members() ->
         false -> lists:umerge(Listed, [Dest || {Dest, _} <- weft_view:all(route)]);
         _ -> Listed
     end.
+
+%% @doc Is that node a member, or was it one of late? Where nobody has a list of all members one whose
+%% route is missing, for a moment or for good, may be one.
+-spec may_be_member(node()) -> boolean().
+may_be_member(Node) ->
+    weft_view:lookup({lost, Node}) =:= true orelse lists:member(Node, members()).
 
 %% @doc The members that a failure detector has found dead, and that are not forgotten yet; they are
 %% no members any more. Without a detector always none.

@@ -226,11 +226,17 @@ selection(_Dest, {Next, _, Metric, Hops}, {Next, _, Metric, Hops}, _NowMs, State
 selection(_Dest, none, none, _NowMs, State) ->
     State;
 selection(Dest, _Before, none, NowMs, #state{lost_at_ms = LostAt} = State0) ->
-    State = emit({view, {route, Dest}, delete}, dirty(Dest, State0)),
+    State = emit({view, {lost, Dest}, true}, emit({view, {route, Dest}, delete},
+                                                  dirty(Dest, State0))),
     emit({notice, {route, Dest, unreachable}}, State#state{lost_at_ms = LostAt#{Dest => NowMs}});
-selection(Dest, Before, {Next, _, Metric, Hops}, _NowMs, #state{lost_at_ms = LostAt} = State0) ->
+selection(Dest, Before, {Next, _, Metric, Hops}, _NowMs, State0) ->
     State = emit({view, {route, Dest}, {Next, Metric, Hops}}, dirty(Dest, State0)),
-    notice_next(Dest, Before, Next, State#state{lost_at_ms = maps:remove(Dest, LostAt)}).
+    notice_next(Dest, Before, Next, not_lost(Dest, State)).
+
+not_lost(Dest, #state{lost_at_ms = LostAt} = State) when is_map_key(Dest, LostAt) ->
+    emit({view, {lost, Dest}, delete}, State#state{lost_at_ms = maps:remove(Dest, LostAt)});
+not_lost(_Dest, State) ->
+    State.
 
 notice_next(_Dest, {Next, _, _, _}, Next, State) -> State;
 notice_next(Dest, _Before, Next, State) -> emit({notice, {route, Dest, Next}}, State).
@@ -400,7 +406,7 @@ forget(NowMs, #state{lost_at_ms = LostAt, table = Table0, options = Options} = S
     #{forget_ms := ForgetMs} = Options,
     Old = [Dest || {Dest, AtMs} <- maps:to_list(LostAt), NowMs - AtMs > ForgetMs],
     {Gone, Table} = weft_router_table:forget_distances(Old, Table0),
-    State#state{lost_at_ms = maps:without(Gone, LostAt), table = Table}.
+    lists:foldl(fun not_lost/2, State#state{table = Table}, Gone).
 
 digest_later(#state{rand = Rand0, options = #{digest_ms := Ms}} = State) ->
     {Jitter, Rand} = rand:uniform_s(Rand0),
