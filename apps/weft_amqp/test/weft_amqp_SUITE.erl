@@ -150,7 +150,8 @@ of_two_nodes_with_one_name_the_later_stays(Config) ->
 %% Garbage, messages with our head and garbage behind it, recorded messages once more, for every
 %% queue and for all. Hundreds of them would make an atom; a few come with code that is loaded now.
 what_others_write_does_no_harm(Config) ->
-    Nodes = [A, B] = [start(Name, Config) || Name <- [a, b]],
+    %% Thirty megabytes of it stand before the keepalives.
+    Nodes = [A, B] = [start(Name, [], [{link_timeout_ms, 60000}], Config) || Name <- [a, b]],
     until_together(Nodes),
     talk(A, B),
     Atoms = [call(Node, erlang, system_info, [atom_count]) || Node <- Nodes],
