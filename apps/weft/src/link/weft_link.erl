@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc The link to one peer: its lanes, their life and death, and the reading of them all.
 %%
-%% One process per peer. It owns the sockets of the lanes and reads them; keepalive and control
-%% messages end here, all other packets go to the handler above (`weft_switch'). Anybody sends
-%% through `weft_lane'.
+%% One process per peer. It owns the sockets of the lanes and reads them (`weft_link_lanes');
+%% keepalive and control messages end here, all other packets go to the handler above
+%% (`weft_switch'). Anybody sends through `weft_lane'.
 %% The link is brought up when the overlay wants it or something in the handler needs it: first at
 %% once, then with pauses that double up to a second. Either side may dial; `weft_links:admit/3'
 %% settles crossing calls. A lane that does not answer for link_timeout_ms is closed.
@@ -18,8 +18,6 @@
          unsubscribe/2, handler/2, info/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
--define(RETRY_MIN_MS, 20).
--define(RETRY_MAX_MS, 1000).
 %% Lanes of one link, those of channels included.
 -define(LANES_MAX, 256).
 %% Time for the router to hear that a link was released, before sessions may ask for it again.
@@ -27,27 +25,16 @@
 %% The side that did not dial the lost lane leaves the other this much time to do it again.
 -define(COURTESY_MS, 200).
 
--record(lane, {lane :: weft_lane:lane(),
-               role :: dialer | listener,
-               peername :: {inet:ip_address(), inet:port_number()} | undefined,
-               until_more :: non_neg_integer(),
-               packets = 0 :: non_neg_integer(),
-               watch :: weft_lane_watch:watch()}).
-
 -record(link, {key :: weft_links:key(),
                handler :: module(),
                above :: weft_link_handler:state(),
                cores :: weft_link_cores:cores(),
-               lanes = #{} :: #{weft_transport:socket() => #lane{}},
+               lanes = #{} :: weft_link_lanes:lanes(),
                peer :: weft_handshake:peer() | undefined,
-               address :: weft_dialer:address() | undefined,
                wish = weft_link_wish:new() :: weft_link_wish:wish(),
                is_released = false :: boolean(),
                was_used = false :: boolean(),
-               dialer :: {pid(), link | weft_hello:purpose()} | undefined,
-               dial_timer :: reference() | undefined,
-               retry_ms = ?RETRY_MIN_MS :: pos_integer(),
-               missing = 0 :: non_neg_integer(),
+               dial = weft_link_dial:new() :: weft_link_dial:dial(),
                rtt_us :: pos_integer() | undefined,
                last_error :: term(),
                ups = 0 :: non_neg_integer(),
@@ -127,8 +114,8 @@ handle_cast({decider, Decider}, #link{cores = Cores} = Link) ->
     {noreply, cores_changed(weft_link_cores:decider(Decider, up(Link), Cores), Link)};
 handle_cast(break, Link) ->
     {noreply, publish(lose_all(broken, Link#link{last_error = broken}))};
-handle_cast(retry, Link) ->
-    {noreply, need(cancel_pause(Link#link{retry_ms = ?RETRY_MIN_MS}))};
+handle_cast(retry, #link{dial = Dial} = Link) ->
+    {noreply, need(Link#link{dial = weft_link_dial:retry_at_once(Dial)})};
 handle_cast({subscribe, Core, Pid}, #link{cores = Cores} = Link) ->
     {noreply, cores_changed(weft_link_cores:subscribe(Core, Pid, up(Link), Cores), Link)};
 handle_cast({unsubscribe, Pid}, #link{cores = Cores} = Link) ->
@@ -138,10 +125,8 @@ handle_cast({unsubscribe, Pid}, #link{cores = Cores} = Link) ->
 -spec handle_info(term(), #link{}) -> {noreply, #link{}} | {stop, normal, #link{}}.
 handle_info({Tag, Socket, Packet}, #link{lanes = Lanes} = Link)
   when Tag =:= tcp, is_map_key(Socket, Lanes); Tag =:= ssl, is_map_key(Socket, Lanes) ->
-    #{Socket := Lane} = Lanes,
-    Lane1 = count(Socket, Lane),
-    {noreply, packet(weft_wire:decode(Packet), Packet, Lane1#lane.lane,
-                     Link#link{lanes = Lanes#{Socket := Lane1}})};
+    {Lane, Lanes1} = weft_link_lanes:received(Socket, Lanes),
+    {noreply, packet(weft_wire:decode(Packet), Packet, Lane, Link#link{lanes = Lanes1})};
 handle_info({weft_handler, Message}, #link{handler = Handler, above = Above} = Link) ->
     {noreply, need(Link#link{above = Handler:message(Message, Above)})};
 handle_info({weft_packet, _, _, _, _, _} = Message,
@@ -170,49 +155,38 @@ handle_info({timeout, Timer, parted}, #link{wish = Wish} = Link) ->
         false ->
             {noreply, Link}
     end;
-handle_info(dial, Link) ->
-    {noreply, need(publish(Link#link{dial_timer = undefined, is_released = false}))};
-handle_info({dialled, Pid, Result}, #link{dialer = {Pid, What}} = Link) ->
-    {noreply, publish(need(dialled(Result, What, Link#link{dialer = undefined})))};
+handle_info(dial, #link{dial = Dial} = Link) ->
+    {noreply, need(publish(Link#link{dial = weft_link_dial:pause_is_over(Dial),
+                                     is_released = false}))};
+handle_info({dialled, Pid, Result}, #link{dial = Dial} = Link) ->
+    {noreply, ended(weft_link_dial:ended(Pid, Dial), Result, Link)};
 handle_info({'EXIT', Socket, Reason}, Link) when is_port(Socket) ->
     {noreply, publish(lose(Socket, Reason, Link))};
-handle_info({'EXIT', Pid, Reason}, #link{dialer = {Pid, What}} = Link) when Reason =/= normal ->
-    {noreply, publish(need(dialled({error, Reason}, What, Link#link{dialer = undefined})))};
-handle_info({'EXIT', Pid, Reason}, #link{key = Key} = Link) ->
-    case whereis(weft_links) of
-        Pid -> {stop, normal, Link};
+handle_info({'EXIT', Pid, Reason}, #link{key = Key, dial = Dial} = Link) ->
+    case {whereis(weft_links), weft_link_dial:ended(Pid, Dial)} of
+        {Pid, _} -> {stop, normal, Link};
         _ when Reason =:= normal -> {noreply, Link};
-        _ -> exit({linked_process_died, Key, Reason})
+        {_, none} -> exit({linked_process_died, Key, Reason});
+        {_, Ended} -> {noreply, ended(Ended, {error, Reason}, Link)}
     end;
 handle_info(_PassiveOrStale, Link) ->
     {noreply, Link}.
 
 %% @private An orderly stop of this node: peers need not wait for a resume. Anything else that ends
 %% this process closes the lanes too, but says nothing of the kind.
-terminate(Reason, #link{lanes = Lanes}) ->
-    Goodbye = Reason =:= shutdown,
-    lists:foreach(fun(#lane{lane = Lane}) ->
-                          _ = Goodbye andalso weft_lane:send(Lane, weft_wire:goodbye(), 1),
-                          case Goodbye of
-                              true -> weft_lane:close(Lane);
-                              false -> weft_lane:abort(Lane)
-                          end
-                  end, maps:values(Lanes)).
+terminate(shutdown, #link{lanes = Lanes}) ->
+    lists:foreach(fun(Lane) ->
+                          _ = weft_lane:send(Lane, weft_wire:goodbye(), 1),
+                          weft_lane:close(Lane)
+                  end, weft_link_lanes:all(Lanes));
+terminate(_Reason, #link{lanes = Lanes}) ->
+    lists:foreach(fun weft_lane:abort/1, weft_link_lanes:all(Lanes)).
 
 %% --- packets ----------------------------------------------------------------------------------
 
-count(Socket, #lane{until_more = 1, packets = Packets} = Lane) ->
-    %% An error here shows up as a closed socket.
-    _ = weft_transport:more(Socket, weft_transport:half()),
-    Lane#lane{until_more = weft_transport:half(), packets = Packets + 1};
-count(_Socket, #lane{until_more = Left, packets = Packets} = Lane) ->
-    Lane#lane{until_more = Left - 1, packets = Packets + 1}.
-
 packet({ping, TimeUs}, _Raw, Lane, #link{lanes = Lanes} = Link) ->
     _ = weft_lane:send(Lane, weft_wire:pong(TimeUs), 9),
-    Socket = weft_lane:socket(Lane),
-    #{Socket := #lane{watch = Watch} = Row} = Lanes,
-    Link#link{lanes = Lanes#{Socket := Row#lane{watch = weft_lane_watch:answered(Watch)}}};
+    Link#link{lanes = weft_link_lanes:answered(Lane, Lanes)};
 packet({pong, TimeUs}, _Raw, _Lane, Link) ->
     Link#link{rtt_us = smoothed(Link#link.rtt_us, max(1, now_us() - TimeUs))};
 packet({control, Core, Payload}, _Raw, Lane, Link) ->
@@ -238,8 +212,7 @@ incarnation(#link{peer = #{incarnation := Incarnation}}) -> Incarnation.
 
 %% An authenticated peer breaks the protocol: said once, and the lane is closed.
 violated(Socket, Reason, #link{lanes = Lanes} = Link) ->
-    #{Socket := #lane{peername = Peername}} = Lanes,
-    weft_refusals:report(Peername, Reason),
+    weft_refusals:report(weft_link_lanes:peername(Socket, Lanes), Reason),
     publish(lose(Socket, Reason, Link)).
 
 %% --- lanes come and go ------------------------------------------------------------------------
@@ -279,29 +252,23 @@ is_lost_crossing(#{role := Role, begun_us := BegunUs, name := Name},
 is_lost_crossing(_Peer, _Link) ->
     false.
 
-add_lane(Socket, LaneKey, #{role := Role} = Peer, UntilMore, Address,
-         #link{key = Key, handler = Handler, lanes = Lanes, ups = Ups} = Link0) ->
+add_lane(Socket, LaneKey, Peer, UntilMore, Address,
+         #link{key = Key, handler = Handler, lanes = Lanes, dial = Dial, ups = Ups} = Link0) ->
     Node = case Key of {anonymous, _} -> undefined; _ -> Key end,
     Lane = weft_lane:new(Socket, LaneKey, Node),
     WasUp = is_up(Link0),
     IsFirst = LaneKey =:= {<<>>, 0},
     %% Published first: sessions that hear of the lane look whether the link is up.
-    Link = publish(cancel_pause(Link0#link{
-        lanes = Lanes#{Socket => #lane{lane = Lane, role = Role,
-                                       peername = maps:get(peername, Peer),
-                                       until_more = UntilMore, watch = watch(Socket)}},
+    Link = publish(Link0#link{
+        lanes = weft_link_lanes:add(Lane, Peer, UntilMore, Lanes),
         peer = case IsFirst of true -> Peer; false -> Link0#link.peer end,
         up_us = case IsFirst of true -> now_us(); false -> Link0#link.up_us end,
-        address = case Address of undefined -> Link0#link.address; _ -> Address end,
-        retry_ms = ?RETRY_MIN_MS, missing = 0, is_released = false,
-        ups = case WasUp of true -> Ups; false -> Ups + 1 end})),
-    _ = WasUp orelse came_up(Lane, Link),
+        dial = weft_link_dial:reached(Address, Dial), is_released = false,
+        ups = case WasUp of true -> Ups; false -> Ups + 1 end}),
+    _ = WasUp orelse weft_link_cores:link_up(Lane, Link#link.cores),
+    _ = WasUp orelse connect_at_once(Link),
     _ = weft_lane:send(Lane, weft_wire:ping(now_us()), 9),
     need(Link#link{above = Handler:lane_up(Lane, Link#link.above)}).
-
-came_up(Lane, #link{cores = Cores} = Link) ->
-    weft_link_cores:link_up(Lane, Cores),
-    connect_at_once(Link).
 
 agreed(IsAgreed, #link{cores = Cores} = Link) ->
     cores_changed(weft_link_cores:agree(IsAgreed, up(Link), Cores), Link).
@@ -309,7 +276,7 @@ agreed(IsAgreed, #link{cores = Cores} = Link) ->
 %% Published first: sessions that took a detour look whether this is their way now.
 cores_changed(Cores, #link{cores = Before, handler = Handler, above = Above} = Link0) ->
     Link = publish(Link0#link{cores = Cores}),
-    connect_at_once(Link),
+    _ = connect_at_once(Link),
     case is_up(Link) andalso weft_link_cores:is_neighbour(Cores)
         andalso not weft_link_cores:is_neighbour(Before) of
         true -> Link#link{above = Handler:message(available, Above)};
@@ -331,7 +298,7 @@ connect_later(#link{cores = Cores, wish = Wish, was_used = WasUsed} = Link) ->
     Link#link{was_used = IsUsed}.
 
 up(#link{lanes = Lanes} = Link) ->
-    case first_lane(Lanes) of
+    case weft_link_lanes:first(Lanes) of
         none -> down;
         Lane -> {Lane, incarnation(Link)}
     end.
@@ -345,32 +312,26 @@ same_incarnation(_Peer, Link) ->
 
 %% A peer that dials the link anew has given up all connections that we still have. Nothing is
 %% dialled from here: a new lane is about to come.
-make_room(link, _Peer, Link) ->
-    case is_up(Link) of
-        true -> drop_all(broken, Link#link{last_error = replaced});
-        false -> Link
-    end;
+make_room(link, _Peer, #link{lanes = Lanes} = Link) when map_size(Lanes) =:= 0 -> Link;
+make_room(link, _Peer, Link) -> drop_all(broken, Link#link{last_error = replaced});
 make_room(Purpose, #{role := Role}, #link{lanes = Lanes} = Link) ->
-    case [Lane || #lane{lane = Lane, role = Dialled} <- maps:values(Lanes), Dialled =:= Role,
-                  weft_lane:key(Lane) =:= lane_key(Purpose)] of
-        [Lane] when map_size(Lanes) > 1 -> drop_lane(Lane, replaced, Link);
-        [_] -> drop_all(broken, Link#link{last_error = replaced});
-        [] -> Link
+    case weft_link_lanes:find(lane_key(Purpose), Role, Lanes) of
+        none -> Link;
+        Lane when map_size(Lanes) > 1 -> drop_lane(Lane, replaced, Link);
+        _ -> drop_all(broken, Link#link{last_error = replaced})
     end.
 
-lose(Socket, Reason, #link{lanes = Lanes} = Link) ->
-    case Lanes of
-        #{Socket := _} when map_size(Lanes) =:= 1 ->
-            lose_all(broken, Link#link{last_error = Reason});
-        #{Socket := #lane{lane = Lane}} ->
-            need(drop_lane(Lane, Reason, Link));
-        _ ->
-            Link
-    end.
+lose(Socket, Reason, #link{lanes = Lanes} = Link) when is_map_key(Socket, Lanes) ->
+    case map_size(Lanes) of
+        1 -> lose_all(broken, Link#link{last_error = Reason});
+        _ -> need(drop_lane(weft_link_lanes:lane(Socket, Lanes), Reason, Link))
+    end;
+lose(_Socket, _Reason, Link) ->
+    Link.
 
 drop_lane(Lane, Reason, #link{lanes = Lanes, handler = Handler, above = Above} = Link) ->
     weft_lane:abort(Lane),
-    Link#link{lanes = maps:remove(weft_lane:socket(Lane), Lanes), last_error = Reason,
+    Link#link{lanes = weft_link_lanes:remove(Lane, Lanes), last_error = Reason,
               above = Handler:lane_down(Lane, Above)}.
 
 lose_all(Reason, #link{lanes = Lanes} = Link) when map_size(Lanes) =:= 0 ->
@@ -378,12 +339,12 @@ lose_all(Reason, #link{lanes = Lanes} = Link) when map_size(Lanes) =:= 0 ->
 lose_all(Reason, Link) ->
     %% Published first: sessions that hear of the loss look for another way at once.
     _ = publish(Link#link{lanes = #{}}),
-    need(pause(drop_all(Reason, Link))).
+    need(courtesy(drop_all(Reason, Link))).
 
 drop_all(Reason, #link{lanes = Lanes} = Link) when map_size(Lanes) =:= 0 ->
     down_above(Reason, Link);
 drop_all(Reason, #link{lanes = Lanes, cores = Cores, wish = Wish} = Link) ->
-    lists:foreach(fun(#lane{lane = Lane}) -> weft_lane:abort(Lane) end, maps:values(Lanes)),
+    lists:foreach(fun weft_lane:abort/1, weft_link_lanes:all(Lanes)),
     down_above(Reason, Link#link{lanes = #{}, idle_since_ms = now_ms(),
                                  wish = weft_link_wish:stay(Wish),
                                  cores = weft_link_cores:link_down(Link#link.last_error, Cores)}).
@@ -396,16 +357,14 @@ is_up(#link{lanes = Lanes}) -> map_size(Lanes) > 0.
 %% --- dialling ---------------------------------------------------------------------------------
 
 %% After a loss: the side that dialled goes first.
-pause(#link{peer = #{role := listener}, dial_timer = undefined} = Link) ->
-    Link#link{dial_timer = erlang:send_after(?COURTESY_MS, self(), dial)};
-pause(Link) ->
-    Link.
+courtesy(#link{peer = #{role := listener}} = Link) -> pause(?COURTESY_MS, Link);
+courtesy(Link) -> Link.
 
-cancel_pause(#link{dial_timer = undefined} = Link) ->
-    Link;
-cancel_pause(#link{dial_timer = Timer} = Link) ->
-    _ = erlang:cancel_timer(Timer),
-    Link#link{dial_timer = undefined}.
+pause(PauseMs, #link{dial = Dial} = Link) ->
+    Link#link{dial = weft_link_dial:pause(PauseMs, Dial)}.
+
+cancel_pause(#link{dial = Dial} = Link) ->
+    Link#link{dial = weft_link_dial:cancel_pause(Dial)}.
 
 wish(true, #link{is_released = true} = Link) ->
     wish(true, cancel_pause(Link#link{is_released = false}));
@@ -413,110 +372,73 @@ wish(Wanted, #link{wish = Wish} = Link) ->
     Link#link{wish = weft_link_wish:wish(Wanted, Wish)}.
 
 %% Dials if there is a reason to and none is under way or pausing.
-need(#link{dialer = undefined, dial_timer = undefined} = Link) ->
-    case {is_up(Link), missing_lane(Link)} of
-        {false, _} ->
-            case is_wanted(Link) andalso can_dial(Link) of
-                true -> dial(link, link, Link);
-                false -> Link
-            end;
-        {true, {lane, _, _} = Lane} ->
-            #link{peer = #{token := Token}} = Link,
-            dial(Lane, {Lane, Token}, Link);
-        {true, none} ->
-            Link
-    end;
-need(Link) ->
-    Link.
+need(#link{dial = Dial} = Link) ->
+    case weft_link_dial:may_start(Dial) andalso what_to_dial(Link) of
+        false -> Link;
+        What -> publish(Link#link{dial = weft_link_dial:start(Link#link.key, What, Dial)})
+    end.
+
+what_to_dial(#link{lanes = Lanes} = Link) when map_size(Lanes) =:= 0 ->
+    is_wanted(Link) andalso can_dial(Link) andalso link;
+what_to_dial(#link{lanes = Lanes, peer = #{role := Role, token := Token}, handler = Handler,
+                   above = Above} = Link) ->
+    case can_dial(Link)
+        andalso weft_lane_plan:missing(Role, weft_link_lanes:keys(Lanes), weft_config:get(lanes),
+                                       Handler:wants_lanes(Above)) of
+        {lane, _, _} = Lane when map_size(Lanes) < ?LANES_MAX -> {Lane, Token};
+        _ -> false
+    end.
 
 is_wanted(#link{wish = Wish, handler = Handler, above = Above}) ->
     weft_link_wish:is_wanted(Wish) orelse Handler:wants_link(Above).
-
-is_needed(#link{wish = Wish, handler = Handler, above = Above}) ->
-    weft_link_wish:is_wanted(Wish) orelse Handler:is_in_use(Above).
 
 can_dial(#link{key = {anonymous, _}}) -> false;
 can_dial(#link{peer = #{listens := false}}) -> false;
 can_dial(_Link) -> true.
 
-missing_lane(#link{lanes = Lanes, peer = #{role := Role}, handler = Handler,
-                   above = Above} = Link) ->
-    case map_size(Lanes) < ?LANES_MAX andalso can_dial(Link) of
-        true ->
-            Present = [weft_lane:key(Lane) || #lane{lane = Lane} <- maps:values(Lanes)],
-            weft_lane_plan:missing(Role, Present, weft_config:get(lanes),
-                                   Handler:wants_lanes(Above));
-        false ->
-            none
-    end;
-missing_lane(_Link) ->
-    none.
-
-dial(Purpose, What, #link{key = Node, address = Address} = Link) ->
-    Self = self(),
-    TimeoutMs = weft_config:get(handshake_timeout_ms),
-    Pid = spawn_link(fun() ->
-                             Result = weft_dialer:dial(Node, What, Address, TimeoutMs),
-                             hand_over(Result, Self),
-                             Self ! {dialled, self(), Result}
-                     end),
-    publish(Link#link{dialer = {Pid, Purpose}}).
-
-hand_over({ok, Socket, _Peer, _Address}, Link) ->
-    ok = weft_transport:controlling_process(Socket, Link);
-hand_over({error, _}, _Link) ->
-    ok.
+ended(none, _Result, Link) ->
+    Link;
+ended({Purpose, Dial}, Result, Link) ->
+    publish(need(dialled(Result, Purpose, Link#link{dial = Dial}))).
 
 dialled({ok, Socket, Peer, Address}, Purpose, Link) ->
     attached(Socket, Peer, Purpose, Address, Link);
 dialled({error, simultaneous}, link, Link) ->
     %% The peer's own call is about to arrive.
-    again(?COURTESY_MS, Link);
-dialled({error, Reason}, link, #link{retry_ms = RetryMs, handler = Handler} = Link0) ->
-    Link1 = note_missing(Reason, Link0#link{last_error = Reason}),
-    Link2 = case is_up(Link1) of
-                true ->
-                    Link1;
-                false ->
-                    weft_link_cores:failed(Reason, Link1#link.cores),
-                    Link1#link{above = Handler:dial_failed(Reason, Link1#link.above)}
-            end,
-    again(RetryMs, Link2#link{retry_ms = min(?RETRY_MAX_MS, 2 * RetryMs)});
-dialled({error, Reason}, {lane, _, _}, #link{retry_ms = RetryMs} = Link) ->
-    again(RetryMs, Link#link{last_error = Reason, retry_ms = min(?RETRY_MAX_MS, 2 * RetryMs)}).
+    pause(?COURTESY_MS, Link);
+dialled({error, Reason}, link, #link{dial = Dial, handler = Handler} = Link0) ->
+    Link = may_be_gone(Link0#link{dial = weft_link_dial:failed(Reason, Dial), last_error = Reason}),
+    case is_up(Link) of
+        true ->
+            retry_later(Link);
+        false ->
+            weft_link_cores:failed(Reason, Link#link.cores),
+            retry_later(Link#link{above = Handler:dial_failed(Reason, Link#link.above)})
+    end;
+dialled({error, Reason}, {lane, _, _}, Link) ->
+    retry_later(Link#link{last_error = Reason}).
 
-again(PauseMs, #link{dial_timer = undefined} = Link) ->
-    Link#link{dial_timer = erlang:send_after(PauseMs, self(), dial)};
-again(_PauseMs, Link) ->
-    Link.
+retry_later(#link{dial = Dial} = Link) ->
+    Link#link{dial = weft_link_dial:retry_later(Dial)}.
 
-%% epmd forgets a name the moment its node stops. Twice, for an epmd that was itself restarted.
-note_missing(no_such_node, #link{missing = Missing, peer = Peer} = Link)
-  when Missing >= 1, Peer =/= undefined ->
-    (lose_all(gone, Link))#link{missing = 0, peer = undefined};
-note_missing(no_such_node, #link{missing = Missing} = Link) ->
-    Link#link{missing = Missing + 1};
-note_missing(_Reason, Link) ->
-    Link#link{missing = 0}.
+may_be_gone(#link{dial = Dial, peer = Peer} = Link) ->
+    case Peer =/= undefined andalso weft_link_dial:is_gone(Dial) of
+        true -> (lose_all(gone, Link))#link{peer = undefined};
+        false -> Link
+    end.
 
-connect_distribution(#link{key = {anonymous, _}}) ->
-    ok;
-connect_distribution(#link{key = Node}) ->
-    _ = spawn(fun() -> net_kernel:connect_node(Node) end),
-    ok.
+connect_distribution(#link{key = Key}) ->
+    is_atom(Key) andalso spawn(fun() -> net_kernel:connect_node(Key) end).
 
 %% --- keepalive --------------------------------------------------------------------------------
 
-keepalive(#link{lanes = Lanes} = Link0) ->
+keepalive(#link{lanes = Lanes0} = Link0) ->
     NowMs = now_ms(),
-    Looked = maps:map(fun(Socket, Lane) -> look(NowMs, Socket, Lane) end, Lanes),
-    Link1 = maps:fold(fun(Socket, {dead, _}, L) -> lose(Socket, timeout, L);
-                         (_Socket, _Lives, L) -> L
-                      end, Link0#link{lanes = maps:map(fun(_, {_, Lane}) -> Lane end, Looked)},
-                      Looked),
+    {Dead, ToPing, Lanes} = weft_link_lanes:look(NowMs, Lanes0),
+    Link1 = lists:foldl(fun(Socket, Link) -> lose(Socket, timeout, Link) end,
+                        Link0#link{lanes = Lanes}, Dead),
     _ = [weft_lane:send(Lane, weft_wire:ping(now_us()), 9)
-         || {ping, #lane{lane = Lane}} <- maps:values(Looked),
-            weft_lane:queued_bytes(Lane) < 65536],
+         || Lane <- ToPing, weft_lane:queued_bytes(Lane) < 65536],
     %% A first attempt to connect may have failed, crossing another or caught by a break.
     idle(NowMs, publish(need(release(NowMs, connect_later(Link1))))).
 
@@ -525,7 +447,7 @@ release(NowMs, #link{peer = #{role := dialer}, wish = Wish} = Link0) ->
         true ->
             %% Published first, see lose_all/2.
             Link = publish(Link0#link{lanes = #{}, is_released = true, last_error = released}),
-            again(?RELEASED_MS,
+            pause(?RELEASED_MS,
                   drop_all(broken, cancel_pause(Link#link{lanes = Link0#link.lanes})));
         false -> Link0
     end;
@@ -539,61 +461,40 @@ may_release(#link{wish = Wish, handler = Handler, above = Above}) ->
         false -> weft_link_wish:is_given_up(Wish)
     end.
 
-watch(Socket) ->
-    weft_lane_watch:new(now_ms(), weft_transport:sent_packets(Socket)).
-
-look(NowMs, Socket, #lane{packets = Packets, watch = Watch0} = Lane) ->
-    Limits = #{timeout_ms => weft_config:get(link_timeout_ms),
-               idle_ms => weft_config:idle_keepalive_ms()},
-    {What, Watch} = weft_lane_watch:look(NowMs, {Packets, weft_transport:sent_packets(Socket)},
-                                         {Watch0, Limits}),
-    {What, Lane#lane{watch = Watch}}.
-
 %% A link that nothing needs is closed after a while.
-idle(NowMs, #link{idle_since_ms = SinceMs} = Link) ->
-    case is_needed(Link) orelse Link#link.dialer =/= undefined of
+idle(NowMs, #link{idle_since_ms = SinceMs, handler = Handler, above = Above} = Link) ->
+    IdleMs = weft_config:get(link_idle_ms),
+    case weft_link_wish:is_wanted(Link#link.wish) orelse Handler:is_in_use(Above)
+        orelse weft_link_dial:is_under_way(Link#link.dial) of
         true -> {noreply, Link#link{idle_since_ms = NowMs}};
-        false ->
-            case NowMs - SinceMs > weft_config:get(link_idle_ms) of
-                true -> {stop, normal, drop_all(broken, Link)};
-                false -> {noreply, Link}
-            end
+        false when NowMs - SinceMs > IdleMs -> {stop, normal, drop_all(broken, Link)};
+        false -> {noreply, Link}
     end.
 
 %% --- what others see --------------------------------------------------------------------------
 
-publish(#link{key = Key, lanes = Lanes, dialer = Dialer, peer = Peer} = Link) ->
-    First = case first_lane(Lanes) of none -> #{}; Lane -> #{lane => Lane} end,
+publish(#link{key = Key, lanes = Lanes, dial = Dial, peer = Peer} = Link) ->
+    First = case weft_link_lanes:first(Lanes) of none -> #{}; Lane -> #{lane => Lane} end,
     Told = case Peer of undefined -> #{}; _ -> maps:with([token, incarnation], Peer) end,
     weft_links:publish(Key, maps:merge(maps:merge(First, Told),
-                                       #{dialling => Dialer =/= undefined andalso not is_up(Link),
+                                       #{dialling => weft_link_dial:is_under_way(Dial)
+                                           andalso not is_up(Link),
                                          wanted => weft_link_wish:is_wanted(Link#link.wish),
                                          neighbour => weft_link_cores:is_neighbour(Link#link.cores),
                                          is_released => Link#link.is_released})),
     Link.
 
-first_lane(Lanes) ->
-    case lists:sort([{weft_lane:key(Lane), Lane} || #lane{lane = Lane} <- maps:values(Lanes)]) of
-        [{_, First} | _] -> First;
-        [] -> none
-    end.
-
 info_of(#link{key = Key, lanes = Lanes, peer = Peer, handler = Handler, above = Above} = Link) ->
     #{node => Key,
-      state => case {is_up(Link), Link#link.dialer} of
+      state => case {is_up(Link), weft_link_dial:is_under_way(Link#link.dial)} of
                    {true, _} -> up;
-                   {false, undefined} -> down;
-                   {false, _} -> dialling
+                   {false, true} -> dialling;
+                   {false, false} -> down
                end,
-      lanes => [lane_info(Lane) || Lane <- maps:values(Lanes)],
+      lanes => weft_link_lanes:info(Lanes),
       incarnation => case Peer of #{incarnation := I} -> I; undefined -> undefined end,
       rtt_us => Link#link.rtt_us, wanted => weft_link_wish:is_wanted(Link#link.wish),
       ups => Link#link.ups, last_error => Link#link.last_error, above => Handler:info(Above)}.
-
-lane_info(#lane{lane = Lane, peername = Peername, packets = Packets}) ->
-    #{class => weft_lane:class(Lane), index => weft_lane:index(Lane),
-      packets_in => Packets, peername => Peername,
-      queued_bytes => weft_lane:queued_bytes(Lane)}.
 
 now_ms() -> erlang:monotonic_time(millisecond).
 now_us() -> erlang:monotonic_time(microsecond).

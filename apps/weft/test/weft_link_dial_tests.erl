@@ -1,0 +1,58 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Attempts one at a time, pauses that grow, and names that epmd has forgotten.
+-module(weft_link_dial_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(DIAL, weft_link_dial).
+-define(PEER, 'nobody@host.invalid').
+
+a_pause_delays_the_next_attempt_until_it_is_over_or_cancelled_test() ->
+    Pausing = ?DIAL:pause(1, ?DIAL:new()),
+    ?assertNot(?DIAL:may_start(Pausing)),
+    ok = told(),
+    ?assert(?DIAL:may_start(?DIAL:pause_is_over(Pausing))),
+    ?assert(?DIAL:may_start(?DIAL:cancel_pause(?DIAL:pause(60000, ?DIAL:new())))).
+
+a_second_pause_changes_nothing_test() ->
+    _ = ?DIAL:pause(60000, ?DIAL:pause(1, ?DIAL:new())),
+    ok = told().
+
+%% 20, 40, 80, 160 and 320 ms.
+each_pause_after_a_failure_is_longer_than_the_one_before_test() ->
+    StartMs = erlang:monotonic_time(millisecond),
+    _ = lists:foldl(fun(_, Dial) ->
+                            Later = ?DIAL:retry_later(Dial),
+                            ok = told(),
+                            ?DIAL:pause_is_over(Later)
+                    end, ?DIAL:new(), lists:seq(1, 5)),
+    ?assert(erlang:monotonic_time(millisecond) - StartMs >= 620).
+
+a_lane_ends_pauses_and_makes_the_next_one_short_test() ->
+    Tired = lists:foldl(fun(_, Dial) -> ?DIAL:cancel_pause(?DIAL:retry_later(Dial)) end,
+                        ?DIAL:new(), lists:seq(1, 20)),
+    Reached = ?DIAL:reached(undefined, ?DIAL:retry_later(Tired)),
+    ?assert(?DIAL:may_start(Reached)),
+    ?assertEqual(?DIAL:new(), Reached).
+
+who_is_unknown_twice_in_a_row_is_gone_test() ->
+    Once = ?DIAL:failed(no_such_node, ?DIAL:new()),
+    ?assertEqual([false, true, false, false],
+                 [?DIAL:is_gone(Dial)
+                  || Dial <- [Once, ?DIAL:failed(no_such_node, Once),
+                              ?DIAL:failed(no_such_node, ?DIAL:failed(econnrefused, Once)),
+                              ?DIAL:failed(no_such_node, ?DIAL:reached(undefined, Once))]]).
+
+an_attempt_is_ended_once_by_its_own_process_test() ->
+    Started = ?DIAL:start(?PEER, {{lane, <<"files">>, 1}, <<"token">>}, ?DIAL:new()),
+    ?assert(?DIAL:is_under_way(Started)),
+    ?assertNot(?DIAL:may_start(Started)),
+    ?assertEqual(none, ?DIAL:ended(self(), Started)),
+    {Pid, Reason} = receive {dialled, P, {error, R}} -> {P, R} after 30000 -> error(not_told) end,
+    ?assertNotEqual(undefined, Reason),
+    {{lane, <<"files">>, 1}, Ended} = ?DIAL:ended(Pid, Started),
+    ?assertEqual(none, ?DIAL:ended(Pid, Ended)),
+    ?assert(?DIAL:may_start(Ended)).
+
+told() ->
+    receive dial -> ok after 10000 -> error(not_told) end.

@@ -1,0 +1,69 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The lanes of a link, on sockets that are none: this module is their tunnel, and the process
+%% of a test hears what is done with them.
+-module(weft_link_lanes_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-export([more/2, sent_packets/1]).
+
+-define(LANES, weft_link_lanes).
+-define(PEERNAME, {{127, 0, 0, 1}, 1234}).
+
+more({Process, Ref}, Count) ->
+    Process ! {more, Ref, Count},
+    ok.
+
+sent_packets(_) -> 0.
+
+the_first_lane_is_that_of_the_smallest_key_test() ->
+    ?assertEqual(none, ?LANES:first(#{})),
+    [A, B, C] = [lane(Key) || Key <- [{<<"x">>, 1}, {<<>>, 2}, {<<>>, 1}]],
+    Lanes = add([A, B, C], dialer, #{}),
+    ?assertEqual(C, ?LANES:first(Lanes)),
+    ?assertEqual(B, ?LANES:first(?LANES:remove(C, Lanes))),
+    ?assertEqual(lists:sort([A, B, C]), lists:sort(?LANES:all(Lanes))),
+    ?assertEqual([{<<>>, 1}, {<<>>, 2}, {<<"x">>, 1}], lists:sort(?LANES:keys(Lanes))).
+
+both_sides_may_have_brought_up_a_lane_of_one_key_test() ->
+    [Dialled, Accepted] = [lane({<<"x">>, 1}) || _ <- [1, 2]],
+    Lanes = add([Accepted], listener, add([Dialled], dialer, #{})),
+    ?assertEqual([Dialled, Accepted],
+                 [?LANES:find({<<"x">>, 1}, Role, Lanes) || Role <- [dialer, listener]]),
+    ?assertEqual(none, ?LANES:find({<<"x">>, 2}, dialer, Lanes)).
+
+each_packet_is_counted_and_more_are_asked_for_in_time_test() ->
+    Lane = lane({<<>>, 0}),
+    {tunnel, _, {_, Ref}} = Socket = weft_lane:socket(Lane),
+    Received = fun(Lanes) -> {Lane, Counted} = ?LANES:received(Socket, Lanes), Counted end,
+    One = Received(?LANES:add(Lane, peer(dialer), 2, #{})),
+    receive {more, Ref, _} -> error(too_early) after 0 -> ok end,
+    Two = Received(One),
+    Half = weft_transport:half(),
+    receive {more, Ref, Half} -> ok after 0 -> error(too_late) end,
+    ?assertMatch([#{packets_in := 2, index := 0, class := <<>>, peername := ?PEERNAME}],
+                 ?LANES:info(Two)),
+    ?assertEqual({Lane, ?PEERNAME}, {?LANES:lane(Socket, Two), ?LANES:peername(Socket, Two)}).
+
+%% One answers, one does not; each look is half the time after which a lane is dead.
+a_silent_lane_is_found_dead_beside_one_that_answers_test() ->
+    [Lively, Silent] = [lane({<<>>, Index}) || Index <- [0, 1]],
+    Looks = [erlang:monotonic_time(millisecond) + N * weft_config:get(link_timeout_ms) div 2
+             || N <- [1, 2, 3]],
+    {Seen, _} = lists:mapfoldl(
+                  fun(NowMs, Before) ->
+                      {_, Heard} = ?LANES:received(weft_lane:socket(Lively), Before),
+                      {Dead, ToPing, After} = ?LANES:look(NowMs, Heard),
+                      {{Dead, lists:sort(ToPing)}, After}
+                  end, add([Lively, Silent], dialer, #{}), Looks),
+    Both = lists:sort([Lively, Silent]),
+    ?assertMatch([{[], Both}, {[], Both} | _], Seen),
+    ?assertEqual({[weft_lane:socket(Silent)], [Lively]}, lists:last(Seen)).
+
+add(Lanes, Role, Before) ->
+    lists:foldl(fun(Lane, Acc) -> ?LANES:add(Lane, peer(Role), 10, Acc) end, Before, Lanes).
+
+peer(Role) -> #{role => Role, peername => ?PEERNAME}.
+
+lane(Key) ->
+    weft_lane:new({tunnel, ?MODULE, {self(), make_ref()}}, Key, 'peer@host').
