@@ -10,7 +10,7 @@
 -export([all_carriers_find_the_same/1, groups_have_fewer_connections/1,
          killed_processes_are_found_by_global_names/1, killed_processes_are_found_in_groups/1,
          killed_node_is_given_up/1]).
--export([colonies/0]).
+-export([die_with_colony/0]).
 
 -define(RUN_MS, 90000).
 -define(CALL_MS, 20000).
@@ -86,23 +86,23 @@ survives_kills(Options, Nodes) ->
 killed_node_is_given_up(Config) ->
     with_nodes(stock, weft_bench_cluster:shape(5, []), Config,
                fun(Nodes) ->
-                   Self = self(),
-                   Options = (options(sr, local))#{rounds => 60, iterations => 60},
-                   spawn_link(fun() -> Self ! {result, aco(Options, Nodes)} end),
-                   has_colony({n, 5}, Nodes),
-                   _ = os:cmd("kill -KILL " ++ weft_bench_nodes:os_pid(Nodes, {n, 5})),
-                   receive
-                       {result, Result} ->
-                           ?assertMatch({ok, #{given_up := 1, cost := _}}, Result)
-                   after ?RUN_MS -> error(not_done)
-                   end
+                   ok = weft_bench_nodes:call(Nodes, {n, 5}, ?MODULE, die_with_colony,
+                                              {[], ?CALL_MS}),
+                   ?assertMatch({ok, #{given_up := 1, cost := _}},
+                                aco((options(sr, local))#{rounds => 20}, Nodes))
                end).
 
-has_colony(Role, Nodes) ->
-    0 < weft_bench_nodes:call(Nodes, Role, ?MODULE, colonies, {[], ?CALL_MS})
-        orelse has_colony(Role, Nodes).
+%% On a node: it ends as soon as a colony is at work there.
+die_with_colony() ->
+    _ = spawn(fun await_colony/0),
+    ok.
 
-%% On a node: how many colonies it has.
+await_colony() ->
+    case colonies() of
+        0 -> erlang:yield(), await_colony();
+        _ -> erlang:halt(1, [{flush, false}])
+    end.
+
 colonies() ->
     length([Pid || Pid <- processes(),
                    process_info(Pid, initial_call) =:= {initial_call, {weft_aco_colony, init, 3}}]).
