@@ -53,7 +53,7 @@ messages_survive_kills_test_() ->
 kill(Kinds, Kills) ->
     receive
         stop -> exit({kills, Kills})
-    after 40 ->
+    after 40 -> % pacing: a kill now and then
         Kind = lists:nth(1 + Kills rem length(Kinds), Kinds),
         kill(Kinds, Kills + weft_im_killer:kill_one(Kind, 7 * Kills))
     end.
@@ -72,7 +72,7 @@ with_service(Test) ->
                                           lists:duplicate(20, node())),
          process_flag(trap_exit, true),
          Region = weft_im_region:start_link(Service, 1),
-         ?assertEqual([], ask(Region, names)),
+         ?assertEqual([], ask(Region, {names, []})),
          try Test(Service, Region) after ok = ask(Region, stop) end,
          ?assertEqual([], left())
      end}.
@@ -100,13 +100,19 @@ names_are_registered_again_test_() ->
                exit(Pid, kill),
                ?assert(is_pid(another(Service, Name, Pid)))
            end || Name <- Names],
-          ?assertEqual([], ask(Region, names))
+          ?assertEqual([], ask(Region, {names, []}))
       end).
 
 another(Service, Name, Pid) ->
+    another(Service, Name, Pid, erlang:monotonic_time(millisecond) + ?DEADLINE_MS).
+
+another(Service, Name, Pid, Deadline) ->
     case weft_im_names:whereis(Service, Name) of
         Other when is_pid(Other), Other =/= Pid -> Other;
-        _ -> receive after 5 -> another(Service, Name, Pid) end
+        _ ->
+            ?assert(erlang:monotonic_time(millisecond) < Deadline, Name),
+            erlang:yield(),
+            another(Service, Name, Pid, Deadline)
     end.
 
 killed_databases_have_all_rows_again_test_() ->
@@ -125,7 +131,7 @@ killed_databases_have_all_rows_again_test_() ->
                _ = another(Service, {client_db, Server, Copy}, Pid),
                ?assertEqual(Before, [Rows(S, main) || S <- [1, 2, 3]])
            end || Server <- [1, 2, 3], Copy <- [main, replica]],
-          ?assertEqual([], ask(Region, copies)),
+          ?assertEqual([], ask(Region, {copies, []})),
           ?assertEqual(Before, [Rows(Server, replica) || Server <- [1, 2, 3]]),
           lists:foreach(fun weft_im_client:leave/1, Clients)
       end).

@@ -67,7 +67,7 @@ start({#{routers := Routers} = Service, Settings}) ->
     Regions = [weft_im_region:start_link(Service, Router)
                || Router <- lists:seq(1, tuple_size(Routers))],
     State = #state{service = Service, settings = Settings, regions = Regions},
-    [] = lists:append(all(names, State)),
+    [] = lists:append(all({names, []}, State)),
     _ = all({people, Settings}, State),
     State.
 
@@ -97,13 +97,14 @@ watch(TimeMs, #state{regions = Regions}) ->
 
 %% @private
 check(#state{books = Books, wrong = Silence} = State) ->
-    Missing = lists:append(all(names, State)),
-    Different = lists:append(all(copies, State)),
+    Lost = lists:append(all(lost, State)),
+    Missing = lists:append(all({names, Lost}, State)),
+    Different = lists:append(all({copies, Lost}, State)),
     case Silence ++ bookkeeping(Books)
         ++ [io_lib:format("no process has the names ~0p", [Missing]) || Missing =/= []]
         ++ [io_lib:format("databases ~0p differ from their copies", [Different])
             || Different =/= []] of
-        [] -> {ok, result(Books)};
+        [] -> {ok, (result(Books))#{servers_lost => Lost}};
         Wrong -> {error, lists:join("; ", Wrong)}
     end.
 

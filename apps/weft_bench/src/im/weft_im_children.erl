@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The processes that a supervisor of the Instant Messenger watches, as a value of it: by a key,
-%% with what is needed to start them again. They are not linked, since they outlive their
+%% @doc The processes that a supervisor of the Instant Messenger watches, as a value of it: by a
+%% key, with what is needed to start them again. They are not linked, since they outlive their
 %% supervisor, whose successor takes them over.
 %%
 %% A process with a name ends as `{taken, Pid}' if another one has that name already; then that one

@@ -42,14 +42,14 @@ filling(fresh, _Service, _Other) ->
     [];
 filling(again, Service, Other) ->
     Ref = make_ref(),
-    ok = weft_im_ways:send(Service, Other, {rows, self(), Ref}),
+    ok = weft_im_ways:send(Service, Other, {fill, self(), Ref}),
     filled(Ref, Service, erlang:monotonic_time(millisecond) + ?FILL_MS).
 
-%% If both ask each other, neither has anything.
+%% If both ask each other, neither has anything. All others have to wait.
 filled(Ref, Service, Deadline) ->
     receive
         {Ref, Rows} -> Rows;
-        {rows, From, Asked} ->
+        {fill, From, Asked} ->
             ok = weft_im_ways:send(Service, From, {Asked, []}),
             filled(Ref, Service, Deadline)
     after max(0, Deadline - erlang:monotonic_time(millisecond)) -> []
@@ -68,7 +68,7 @@ handle({write, Change}, Table, Service, Name) ->
     change(Change, Table, Service, Name);
 handle({{find, Key}, From, Ref}, Table, Service, _Name) ->
     weft_im_ways:send(Service, From, {Ref, ets:lookup(Table, Key)});
-handle({rows, From, Ref}, Table, Service, _Name) ->
+handle({All, From, Ref}, Table, Service, _Name) when All =:= rows; All =:= fill ->
     weft_im_ways:send(Service, From, {Ref, ets:tab2list(Table)});
 handle(_Late, _Table, _Service, _Name) ->
     ok.

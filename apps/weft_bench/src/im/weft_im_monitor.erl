@@ -44,7 +44,8 @@ talk({A, B, _} = Conversation, Attempt, #monitor{service = Service, name = Name}
     Other = case Name of A -> B; B -> A end,
     case find(Other, Service) of
         {ok, {Other, Pid, _}} -> open(Conversation, Attempt, Pid, Monitor);
-        none -> weft_im_ways:send(Service, Monitor#monitor.client, {no_client, Conversation, Other});
+        none ->
+            weft_im_ways:send(Service, Monitor#monitor.client, {no_client, Conversation, Other});
         no_answer -> ok
     end.
 

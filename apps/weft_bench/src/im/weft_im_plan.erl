@@ -14,7 +14,7 @@
 
 -export([new/2, groups/1, needed/1]).
 -export([server_of/2, session_server/4, router_of/2, servers/1, servers/2, before/2, next/2,
-         node_of/2, group_of/2, scopes/2, client_nodes/2, names/2]).
+         node_of/2, is_at/3, group_of/2, scopes/2, client_nodes/2, names/2]).
 -export_type([service/0, name/0]).
 
 %% A process that can be found by its name.
@@ -159,6 +159,15 @@ node_of({_Db, Server, main}, #{servers := Servers}) ->
     element(Server, Servers);
 node_of({_Db, Server, replica}, #{servers := Servers} = Service) ->
     element(before(Server, Service), Servers).
+
+%% @doc Is that on one of these servers?
+-spec is_at(name(), [Server :: pos_integer()], service()) -> boolean().
+is_at({Kind, _Router}, _Servers, _Service) when Kind =:= router; Kind =:= router_supervisor ->
+    false;
+is_at({_Db, Server, replica}, Servers, Service) ->
+    lists:member(before(Server, Service), Servers);
+is_at(Name, Servers, _Service) ->
+    lists:member(element(2, Name), Servers).
 
 %% @doc The router to whose group a node, a process or a name belongs.
 -spec group_of(node() | pid() | name(), service()) -> pos_integer().

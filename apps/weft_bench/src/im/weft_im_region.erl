@@ -10,9 +10,10 @@
 -export([init/3]).
 -export_type([request/0]).
 
-%% `names': waits until all are registered. `people': lets so many log in, with what
-%% weft_im_traffic needs. `copies': waits until databases and their copies are equal.
--type request() :: names | {people, map()} | copies
+%% `lost': the servers of this router that were given up. `names': waits until all are registered
+%% but those of lost servers; `copies': until databases and their copies are equal. What is not so
+%% in the end is the answer. `people': lets so many log in, with what weft_im_traffic needs.
+-type request() :: lost | {names | copies, Lost :: [pos_integer()]} | {people, map()}
                  | 'begin' | mark | finish | report | stop.
 
 -record(region, {service :: weft_im_plan:service(), router :: pos_integer(), starter :: pid(),
@@ -64,12 +65,18 @@ loop(#region{starter = Starter} = Region) ->
             exit(Why)
     end.
 
-answer(names, #region{service = Service, router = Router} = Region) ->
-    {missing(weft_im_plan:names(Router, Service), Service, now_ms() + ?AWAIT_MS), Region};
+answer(lost, #region{service = Service, router = Router} = Region) ->
+    {lost(Router, Service, now_ms() + ?AWAIT_MS), Region};
+answer({names, Lost}, #region{service = Service, router = Router} = Region) ->
+    {missing([Name || Name <- weft_im_plan:names(Router, Service),
+                      not weft_im_plan:is_at(Name, Lost, Service)],
+             Service, now_ms() + ?AWAIT_MS), Region};
 answer({people, Settings}, Region) ->
     people(Settings, Region);
-answer(copies, #region{service = Service, router = Router} = Region) ->
+answer({copies, Lost}, #region{service = Service, router = Router} = Region) ->
     Pairs = [{Db, Server} || Server <- weft_im_plan:servers(Router, Service),
+                             not lists:member(Server, Lost),
+                             not lists:member(weft_im_plan:before(Server, Service), Lost),
                              Db <- [client_db, chat_db]],
     {different(Pairs, Service, now_ms() + ?AWAIT_MS), Region};
 answer(report, #region{people = People} = Region) ->
@@ -112,6 +119,13 @@ ready(Pid) ->
     end.
 
 %% ---- what must come true ----
+
+lost(Router, Service, Deadline) ->
+    case {weft_im_ways:call(Service, {router, Router}, lost, ?AGAIN_MS * 10), now_ms() < Deadline} of
+        {{ok, Lost}, _} -> Lost;
+        {no_answer, true} -> lost(Router, Service, Deadline);
+        {no_answer, false} -> exit({no_answer, {router, Router}})
+    end.
 
 missing([], _Service, _Deadline) ->
     [];

@@ -60,6 +60,9 @@ handle({login, Name, Client} = Login, #router{service = Service, number = Number
             ok = weft_im_ways:send(Service, {router, Other}, Login)
     end,
     Router;
+handle({lost, From, Ref}, #router{service = Service, lost = Lost} = Router) ->
+    ok = weft_im_ways:send(Service, From, {Ref, Lost}),
+    Router;
 handle({relay, To, Message}, #router{service = Service} = Router) ->
     ok = weft_im_ways:send(Service, To, Message),
     Router;

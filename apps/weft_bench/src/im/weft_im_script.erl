@@ -2,8 +2,8 @@
 %% @doc What two people write to each other, drawn as the traffic generator of the Instant Messenger
 %% does (module traffic_generator of its benchmark; the distributions are those that Z. Xiao et al.,
 %% "Understanding Instant Messaging Traffic Characteristics", ICDCS 2007, are cited for): 13 to 60
-%% messages by turns, each of 1 to 75 lower case letters, and typed for 1 to 20 seconds; all uniform.
-%% Pure.
+%% messages by turns, each of 1 to 75 lower case letters, and typed for 1 to 20 seconds; all
+%% uniform. Pure.
 %%
 %% A script is drawn from a seed and the conversation, so both ends and whoever checks them know it
 %% without a word. `scale' makes it faster: 0.01 types for 10 to 200 milliseconds.

@@ -1,0 +1,163 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The Instant Messenger on real nodes: each message once, over all carriers and in both forms,
+%% while processes are killed; and what happens when a node is.
+-module(weft_im_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, suite/0]).
+-export([distributed_form_on_all_carriers/1, grouped_form_needs_no_other_connections/1,
+         killed_node_is_given_up/1]).
+-export([killed_and_back/2, servers/0]).
+
+-define(RUN_MS, 60000).
+-define(CALL_MS, 60000).
+-define(KILL_EVERY_MS, 100).
+
+suite() -> [{timetrap, {seconds, 240}}].
+
+all() ->
+    [distributed_form_on_all_carriers, grouped_form_needs_no_other_connections,
+     killed_node_is_given_up].
+
+%% Two routers, with two servers and a node of clients each: eight nodes.
+size() -> #{routers => 2, servers => 2, client_nodes => 1}.
+
+options(Names, IsGrouped) ->
+    (size())#{names => Names, is_grouped => IsGrouped, count => 24, scale => 0.005,
+              warm_up_ms => 100, run_ms => 1200, resend_ms => 200, ping_ms => 1000}.
+
+shape(Size) ->
+    weft_bench_cluster:shape(weft_im_plan:needed(Size), weft_im_plan:groups(Size)).
+
+distributed_form_on_all_carriers(Config) ->
+    [with_nodes(Variant, size(), Config,
+                fun(Nodes) ->
+                    survives_kills(options(Names, false), Nodes),
+                    names_are_registered_again(options(Names, false), Nodes)
+                end)
+     || {Variant, Names} <- [{stock_mesh, global}, {weft_mesh, {weft, cluster}},
+                             {weft_peers, {weft, cluster}}]].
+
+%% A router has the other one, two servers and a node of clients; these have each other.
+grouped_form_needs_no_other_connections(Config) ->
+    Connections = lists:duplicate(2, 4) ++ lists:duplicate(6, 3),
+    with_nodes(stock, size(), Config,
+               fun(Nodes) ->
+                   survives_kills(options(local, true), Nodes),
+                   ?assertEqual(lists:sum(Connections), lists:sum(connections(Nodes)))
+               end),
+    with_nodes(weft_groups, size(), Config,
+               fun(Nodes) ->
+                   survives_kills(options({weft, groups}, true), Nodes),
+                   ?assertEqual(lists:sum(Connections), lists:sum(connections(Nodes))),
+                   %% The distributed form goes over the same links.
+                   survives_kills(options({weft, cluster}, false), Nodes),
+                   ?assertEqual(lists:sum(Connections), lists:sum(connections(Nodes)))
+               end).
+
+survives_kills(Options, Nodes) ->
+    How = #{period_ms => ?KILL_EVERY_MS, what => all, seed => 1},
+    {Result, Kills} = weft_im_killer:during(Nodes, Options, How, fun() -> im(Options, Nodes) end),
+    ct:pal("~p with ~p: ~p, ~b killed", [weft_bench_nodes:variant(Nodes),
+                                         maps:get(names, Options), Result, Kills]),
+    ?assertMatch({ok, #{given_up := 0, logged_out := [], lost_messages := 0}}, Result),
+    {ok, #{said := Said, heard := Said}} = Result,
+    ?assert(Said > 100),
+    ?assert(Kills > 5).
+
+names_are_registered_again(Options, Nodes) ->
+    Arguments = [Options#{routers := 1}, weft_bench_cluster:nodes(Nodes)],
+    ?assertEqual(2 + 2 * 6, weft_bench_nodes:call(Nodes, {n, 1}, ?MODULE, killed_and_back,
+                                                  {Arguments, ?CALL_MS})).
+
+%% On the node of the router: kills whoever has a name, one after the other; how many came back.
+killed_and_back(Options, Nodes) ->
+    {ok, Service} = weft_im_plan:new(Options#{run => 1}, Nodes),
+    Region = weft_im_region:start_link(Service, 1),
+    Ask = fun(Request) ->
+              ok = weft_im_region:ask([Region], Request),
+              hd(weft_im_region:answers([Region], ?CALL_MS))
+          end,
+    [] = Ask({names, []}),
+    Names = weft_im_plan:names(1, Service),
+    Back = [begin
+                Pid = weft_im_names:whereis(Service, Name),
+                exit(Pid, kill),
+                true = comes_back(Service, Name, Pid)
+            end || Name <- Names],
+    [] = Ask({names, []}),
+    [] = Ask({copies, []}),
+    ok = Ask(stop),
+    length(Back).
+
+comes_back(Service, Name, Pid) ->
+    case weft_im_names:whereis(Service, Name) of
+        Other when is_pid(Other), Other =/= Pid -> true;
+        _ -> erlang:yield(), comes_back(Service, Name, Pid)
+    end.
+
+%% Its clients are told; all others go on.
+killed_node_is_given_up(Config) ->
+    Size = #{routers => 1, servers => 3, client_nodes => 1},
+    with_nodes(stock, Size, Config,
+               fun(Nodes) ->
+                   Self = self(),
+                   Options = maps:merge((options(local, true))#{run_ms => 2500, ping_ms => 300,
+                                                                give_up_ms => 1000}, Size),
+                   spawn_link(fun() -> Self ! {result, im(Options, Nodes)} end),
+                   has_server({n, 4}, Nodes),
+                   _ = os:cmd("kill -KILL " ++ weft_bench_nodes:os_pid(Nodes, {n, 4})),
+                   receive {result, Result} -> given_up(Result)
+                   after 2 * ?RUN_MS -> error(not_done)
+                   end
+               end).
+
+given_up(Result) ->
+    ct:pal("~p", [Result]),
+    ?assertMatch({ok, #{servers_lost := [3], logged_out := [_ | _]}}, Result),
+    {ok, #{logged_out := Out, said := Said, delivered := Delivered}} = Result,
+    Service = #{servers => {1, 2, 3}},
+    ?assertEqual(lists:sort([{N, {server_lost, 3}}
+                             || N <- lists:seq(1, 24),
+                                weft_im_plan:server_of(weft_im_traffic:name(N), Service) =:= 3]),
+                 lists:sort(Out)),
+    ?assert(Delivered > Said div 2).
+
+%% Once clients are logged in it is worth to be killed.
+has_server(Role, Nodes) ->
+    0 < weft_bench_nodes:call(Nodes, Role, ?MODULE, servers, {[], ?CALL_MS})
+        orelse has_server(Role, Nodes).
+
+%% On a node: how many sessions it has.
+servers() ->
+    length(weft_im_killer:victims(chat_session)).
+
+im(Options, Nodes) ->
+    Arguments = [weft_im, Options, weft_bench_cluster:nodes(Nodes), ?RUN_MS],
+    weft_bench_nodes:call(Nodes, {n, 1}, weft_bench_program, run, {Arguments, ?RUN_MS * 2}).
+
+connections(Nodes) ->
+    [begin
+         #{connections := Count} = weft_bench_nodes:call(Nodes, Role, weft_bench_cluster, traffic,
+                                                         {[], ?CALL_MS}),
+         Count
+     end || Role <- weft_bench_nodes:roles(Nodes)].
+
+with_nodes(Variant, Size, Config, Test) ->
+    Dir = ?config(priv_dir, Config),
+    {ok, Place} = weft_bench_place:start(weft_bench_link:loopback(), Dir),
+    try
+        {ok, Nodes} = weft_bench_nodes:start(Variant, {cluster, shape(Size)},
+                                             #{place => Place, tls => Dir, log_dir => Dir}),
+        [true = weft_bench_nodes:call(Nodes, Role, code, add_patha, {[here()], ?CALL_MS})
+         || Role <- weft_bench_nodes:roles(Nodes)],
+        try Test(Nodes) after weft_bench_nodes:stop(Nodes) end
+    after
+        weft_bench_place:stop(Place)
+    end.
+
+%% Where this suite is, for what it calls on the nodes.
+here() ->
+    filename:absname(filename:dirname(code:which(?MODULE))).
