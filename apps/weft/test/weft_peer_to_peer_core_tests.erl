@@ -14,6 +14,7 @@
 -define(C, 'c@host').
 -define(D, 'd@host').
 -define(E, 'e@host').
+-define(F, 'f@host').
 -define(CORE, weft_peer_to_peer_core).
 
 %% --- rules ------------------------------------------------------------------------------------
@@ -160,14 +161,27 @@ both_ends_agree_once_all_is_delivered_test_() ->
                                                                  {max_size, 150},
                                                                  {to_file, user}]))}.
 
+both_ends_agree_also_after_exchanges_test_() ->
+    {timeout, 120, ?_assert(proper:quickcheck(prop_exchanges(), [{numtests, 3000},
+                                                                 {max_size, 500},
+                                                                 {to_file, user}]))}.
+
 -define(NODES, [?A, ?B, ?C, ?D]).
 
 %% The views are small, so that places are fought for. A link that nobody wants any more ends at
 %% once, or lives on, as it does while something else needs it.
 prop_agreement() ->
-    ?FORALL({Seed, IsLasting, Steps}, {integer(), boolean(), list(step())},
+    agreement(?NODES, #{}).
+
+%% As long as other things happen, so long is a round trip; so exchanges begin, and stop anywhere.
+prop_exchanges() ->
+    agreement([?E, ?F | ?NODES], #{optimise => rtt, unbiased => 0, mix_from => 0, mix_rounds => 0}).
+
+agreement(Nodes, Options) ->
+    ?FORALL({Seed, IsLasting, Steps}, {integer(), boolean(), list(step(Nodes))},
             begin
-                World = drained(lists:foldl(fun step/2, started(Seed, IsLasting), Steps)),
+                World = drained(lists:foldl(fun step/2, started(Nodes, Seed, IsLasting, Options),
+                                            Steps)),
                 Views = [{Node, ?CORE:neighbours(State), ?CORE:passive(State)}
                          || {Node, State} <- maps:to_list(maps:get(states, World))],
                 conjunction(
@@ -185,21 +199,22 @@ active(Node, Views) ->
     {Node, Active, _} = lists:keyfind(Node, 1, Views),
     Active.
 
-step() ->
-    Node = oneof(?NODES),
+step(Nodes) ->
+    Node = oneof(Nodes),
     frequency([{20, {deliver, integer(0, 1000)}},
                {4, {fire, Node, integer(0, 1000)}},
                {1, ?LET({A, B}, ?SUCHTHAT({A, B}, {Node, Node}, A =/= B), {break, A, B})}]).
 
-started(Seed, IsLasting) ->
-    World = #{states => #{}, links => #{}, queues => #{}, timers => [], lasting => IsLasting},
+started(Nodes, Seed, IsLasting, Options0) ->
+    World = #{states => #{}, links => #{}, queues => #{}, timers => [], lasting => IsLasting,
+              now => 0},
+    Options = Options0#{seeds => [?A, ?B], active => 2, passive => 3, seed => Seed,
+                        incarnation => 7},
     lists:foldl(fun(Node, W) ->
-                    Options = #{seeds => [?A, ?B], active => 2, passive => 3, seed => Seed,
-                                incarnation => 7},
                     {State, Effects} = ?CORE:init(Node, Options),
                     #{states := States} = W,
                     perform(Node, Effects, W#{states := States#{Node => State}})
-                end, World, ?NODES).
+                end, World, Nodes).
 
 %% One message of some direction, one timer of some node, or the end of a link.
 step({deliver, N}, #{queues := Queues} = World) ->
@@ -232,9 +247,10 @@ deliver({From, To} = Direction, #{queues := Queues} = World0) ->
         Message -> happen(To, {message, From, Message}, World)
     end.
 
-happen(Node, Event, #{states := States} = World) ->
-    {State, Effects} = ?CORE:handle(Event, 0, map_get(Node, States)),
-    perform(Node, Effects, World#{states := States#{Node := State}}).
+%% Everything takes a millisecond.
+happen(Node, Event, #{states := States, now := NowMs} = World) ->
+    {State, Effects} = ?CORE:handle(Event, NowMs, map_get(Node, States)),
+    perform(Node, Effects, World#{states := States#{Node := State}, now := NowMs + 1}).
 
 perform(Node, Effects, World) ->
     lists:foldl(fun(Effect, W) -> perform_one(Effect, Node, W) end, World, Effects).
@@ -262,8 +278,11 @@ perform_one({disconnect, Peer}, Node, #{links := Links} = World) ->
     end;
 perform_one({after_ms, _Ms, {attempt, _, _} = Timer}, Node, #{timers := Timers} = World) ->
     World#{timers := [{Node, Timer} | Timers]};
-perform_one({after_ms, _Ms, shuffle}, Node, #{timers := Timers} = World) ->
-    World#{timers := [{Node, shuffle} | Timers]};
+perform_one({after_ms, _Ms, {exchange, _, _} = Timer}, Node, #{timers := Timers} = World) ->
+    World#{timers := [{Node, Timer} | Timers]};
+perform_one({after_ms, _Ms, Timer}, Node, #{timers := Timers} = World)
+  when Timer =:= shuffle; Timer =:= optimise ->
+    World#{timers := [{Node, Timer} | Timers]};
 perform_one(_Effect, _Node, World) ->
     World.
 

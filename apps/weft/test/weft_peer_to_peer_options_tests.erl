@@ -17,7 +17,8 @@ good_options_are_accepted_test_() ->
     [?_assertEqual(ok, weft_topology:validate(?A, {peer_to_peer, Options}))
      || Options <- [#{seeds => [?A]}, #{seeds => discovered},
                     #{seeds => ['b@host'], active => 2, passive => 2},
-                    #{seeds => [?A], shuffle_ms => 100, probe_ms => 86400000}]].
+                    #{seeds => [?A], shuffle_ms => 100, probe_ms => 86400000},
+                    #{seeds => [?A], optimise => rtt, optimise_ms => 100, unbiased => 0}]].
 
 %% {Options, words that the error must contain}.
 errors_say_what_is_wrong_where_and_what_to_write_test_() ->
@@ -32,6 +33,9 @@ errors_say_what_is_wrong_where_and_what_to_write_test_() ->
              {#{seeds => [?A], active => 1}, ["active", "is 1", "from 2 to 100"]},
              {#{seeds => [?A], active => 4, passive => 3}, ["passive", "is 3", "from 4 to 10000"]},
              {#{seeds => [?A], shuffle_ms => 5}, ["shuffle_ms", "is 5", "from 100"]},
+             {#{seeds => [?A], optimise => latency}, ["optimise", "is latency", "write rtt"]},
+             {#{seeds => [?A], optimise_ms => 1}, ["optimise_ms", "is 1", "from 100"]},
+             {#{seeds => [?A], active => 3, unbiased => 3}, ["unbiased", "is 3", "from 0 to 2"]},
              {#{seeds => [?A], probe_ms => often}, ["probe_ms", "is often", "whole number"]}]].
 
 assert_error(Options, Words) ->

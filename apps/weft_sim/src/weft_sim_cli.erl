@@ -12,6 +12,7 @@
 %% --list               the names of the scenarios
 %% --swim               only the figures of the failure detector (weft_sim_swim)
 %% --gossip             only those of large peer-to-peer clusters (weft_sim_gossip)
+%% --sites              only a cluster on several sites, with nearer neighbours (weft_sim_sites)
 %% --plots              only the page with plots of one (weft_sim_report)
 %% --nightly            100,000 schedules of faults (weft_sim_nightly)
 %% --from N, --to N     the seeds of these
@@ -42,6 +43,7 @@ main(Arguments) ->
         #{nightly := true} = Options -> nightly(weft_sim_nightly:seeds(Options));
         #{gossip := true, nodes := Nodes} -> figures([fun(_) -> gossip(Nodes) end], #{});
         #{gossip := true} = Options -> figures([fun weft_sim_gossip_report:print/1], Options);
+        #{sites := true} = Options -> figures([fun weft_sim_sites:print/1], Options);
         #{plots := true} = Options -> figures([fun weft_sim_report:print/1], Options);
         Options when is_map_key(scenario, Options); is_map_key(seed, Options);
                      is_map_key(seeds, Options); is_map_key(nodes, Options) ->
@@ -49,7 +51,7 @@ main(Arguments) ->
         Options ->
             max(run_plans(plans(Options)),
                 figures([fun weft_sim_swim:print/1, fun weft_sim_gossip_report:print/1,
-                         fun weft_sim_report:print/1], Options))
+                         fun weft_sim_sites:print/1, fun weft_sim_report:print/1], Options))
     catch
         throw:{usage, Text} -> usage(Text)
     end.
@@ -58,7 +60,8 @@ options([], Options) -> Options;
 options(["" | Rest], Options) -> options(Rest, Options);
 options([Flag | Rest], Options)
   when Flag =:= "quick"; Flag =:= "trace"; Flag =:= "list"; Flag =:= "swim";
-       Flag =:= "gossip"; Flag =:= "plots"; Flag =:= "nightly"; Flag =:= "resume" ->
+       Flag =:= "gossip"; Flag =:= "sites"; Flag =:= "plots"; Flag =:= "nightly";
+       Flag =:= "resume" ->
     options(Rest, Options#{list_to_atom(Flag) => true});
 options(["scenario", Name | Rest], Options) ->
     case [Known || Known <- weft_sim_scenario:names(), atom_to_list(Known) =:= Name] of
@@ -77,8 +80,8 @@ options([Other | _], _Options) ->
 
 usage(Text) ->
     io:format(standard_error, "~ts~nArguments: [--quick] [--scenario NAME] [--seed N | --seeds N] "
-              "[--nodes N] [--trace] [--list] [--swim] [--gossip] [--plots] "
-              "[--nightly [--from N] [--to N] [--resume]]~n", [Text]),
+              "[--nodes N] [--trace] [--list] [--swim] [--gossip] [--sites] "
+              "[--plots] [--nightly [--from N] [--to N] [--resume]]~n", [Text]),
     2.
 
 list() ->

@@ -18,7 +18,7 @@
 %% with 1,000 nodes.
 -module(weft_sim_gossip).
 
--export([run/2, experiments/0, is_kept/1, starting/2, senders/4, crash/3]).
+-export([run/2, experiments/0, is_kept/1, starting/2, starting/4, senders/4, crash/3]).
 -export_type([row/0]).
 
 -define(SEEDS, 5).
@@ -74,11 +74,19 @@ cluster(NodeCount, Seed) ->
 -spec starting(NodeCount :: pos_integer(), Seed :: integer()) ->
           {weft_sim_world:world(), GrownMs :: pos_integer()}.
 starting(NodeCount, Seed) ->
+    starting(NodeCount, Seed, #{}, {10000, 50000}).
+
+%% @doc The same with options of the topology, and with another latency.
+-spec starting(NodeCount :: pos_integer(), Seed :: integer(), weft_core:options(),
+               weft_sim_network:latency_us()) ->
+          {weft_sim_world:world(), GrownMs :: pos_integer()}.
+starting(NodeCount, Seed, Options, LatencyUs) ->
     Names = names(NodeCount),
-    Machines = [{topology, weft_peer_to_peer_core, #{seeds => lists:sublist(Names, ?SEEDS)}},
+    Machines = [{topology, weft_peer_to_peer_core,
+                 Options#{seeds => lists:sublist(Names, ?SEEDS)}},
                 {broadcast, weft_plumtree_core, #{}}],
     World0 = weft_sim_world:new(#{seed => Seed, machines => fun(_Node) -> Machines end,
-                                  latency_us => {10000, 50000},
+                                  latency_us => LatencyUs,
                                   observer => {weft_sim_deliveries, weft_sim_deliveries:new()}}),
     StartMs = max(5000, 10 * NodeCount),
     {World, _} = lists:foldl(fun(Name, {World1, Rand0}) ->

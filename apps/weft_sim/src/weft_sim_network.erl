@@ -10,11 +10,11 @@
 -export([new/2, cut/3, cut_one_way/3, heal/3, heal_all/1, is_open/3,
          open/3, opened/2, is_opening/3, close/2, current/3, streams_of/2,
          break/2, break/3, is_flowing/4, arrival_us/4, detection_us/1, refusal_us/1]).
--export_type([network/0, stream_id/0]).
+-export_type([network/0, stream_id/0, latency_us/0]).
 
 -record(network, {
     rand :: rand:state(),
-    latency_us :: {non_neg_integer(), non_neg_integer()},
+    latency_us :: latency_us(),
     detection_us :: {non_neg_integer(), non_neg_integer()},
     %% Directions that carry nothing.
     cuts = #{} :: #{{node(), node()} => []},
@@ -30,9 +30,11 @@
 
 -opaque network() :: #network{}.
 -type stream_id() :: pos_integer().
+-type range_us() :: {Min :: non_neg_integer(), Max :: non_neg_integer()}.
+-type latency_us() :: range_us() | fun((From :: node(), To :: node()) -> range_us()).
 
-%% @doc A network without cuts. Options: `latency_us' ({200, 5000}) and `detection_ms' ({100,
-%% 3000}), both drawn evenly from the range.
+%% @doc A network without cuts. Options: `latency_us' ({200, 5000}; or a function that knows the
+%% range of two nodes) and `detection_ms' ({100, 3000}), both drawn evenly from the range.
 -spec new(rand:state(), map()) -> network().
 new(Rand, Options) ->
     {Min, Max} = maps:get(detection_ms, Options, {100, 3000}),
@@ -142,14 +144,17 @@ is_flowing(Id, From, _To, #network{streams = Streams}) ->
 %% @doc When something sent now from From reaches To: after all that was sent before it.
 -spec arrival_us(NowUs :: non_neg_integer(), node(), node(), network()) ->
           {non_neg_integer(), network()}.
-arrival_us(NowUs, From, To, #network{latency_us = Range, busy_until_us = Busy} = Network0) ->
-    {LatencyUs, Network} = draw(Range, Network0),
+arrival_us(NowUs, From, To, #network{latency_us = Latency, busy_until_us = Busy} = Network0) ->
+    {LatencyUs, Network} = draw(range(Latency, From, To), Network0),
     LastUs = case Busy of
                  #{From := #{To := Us}} -> Us;
                  #{} -> 0
              end,
     AtUs = max(NowUs + LatencyUs, LastUs + 1),
     {AtUs, Network#network{busy_until_us = put2(From, To, AtUs, Busy)}}.
+
+range(Range, _From, _To) when is_tuple(Range) -> Range;
+range(RangeOf, From, To) -> RangeOf(From, To).
 
 %% @doc How long an end takes to notice that its stream is broken.
 -spec detection_us(network()) -> {non_neg_integer(), network()}.

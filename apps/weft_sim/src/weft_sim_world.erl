@@ -53,7 +53,7 @@
 -type config() :: #{seed := integer(),
                     machines := fun((node()) -> [{Name :: atom(), module(), Options :: map()}]),
                     checkers => weft_sim_checker:checkers(),
-                    latency_us => {non_neg_integer(), non_neg_integer()},
+                    latency_us => weft_sim_network:latency_us(),
                     detection_ms => {non_neg_integer(), non_neg_integer()},
                     observer => {module(), State :: term()},
                     weigh => boolean(),

@@ -7,8 +7,8 @@
 -module(weft_peer_attempts).
 
 -export([new/0, up/2, down/2, is_up/2, links/1, idle/2,
-         start/3, asked/3, get/2, is_asked/2, is_urgent/1, forget/2, count_wanted/1,
-         declined/2, declined_count/1, again/1, open/2]).
+         start/3, asked/3, get/2, is_asked/2, is_urgent/1, is_exchanging/1, forget/2,
+         count_wanted/1, declined/2, declined_count/1, again/1, open/2]).
 -export_type([attempts/0, attempt/0, purpose/0, stage/0, priority/0]).
 
 -record(attempts, {
@@ -20,9 +20,11 @@
 
 -opaque attempts() :: #attempts{}.
 -type attempt() :: {purpose(), stage(), Number :: pos_integer()}.
--type purpose() :: join | refill | walk | bridge | probe.
+-type purpose() :: join | refill | walk | bridge | probe
+                 | {measure, Why :: candidate | tuple()}
+                 | {swap, Gone :: weft_core:node_id(), weft_peer_exchange:question()}.
 -type stage() :: dialling | {asked, priority()}.
--type priority() :: join | high | low.
+-type priority() :: join | high | low | weft_peer_exchange:question().
 
 %% A link of no use is closed in the second round that finds it so.
 -define(IDLE_ROUNDS, 2).
@@ -93,9 +95,14 @@ is_asked(Node, #attempts{nodes = Nodes}) ->
 %% @doc Whether somebody was asked who has to agree.
 -spec is_urgent(attempts()) -> boolean().
 is_urgent(#attempts{nodes = Nodes}) ->
-    lists:any(fun({_, {asked, Priority}, _}) -> Priority =/= low;
+    lists:any(fun({_, {asked, Priority}, _}) -> Priority =:= join orelse Priority =:= high;
                  ({_, dialling, _}) -> false
               end, maps:values(Nodes)).
+
+%% @doc Whether one of them is part of an exchange.
+-spec is_exchanging(attempts()) -> boolean().
+is_exchanging(#attempts{nodes = Nodes}) ->
+    lists:any(fun({Purpose, _, _}) -> is_tuple(Purpose) end, maps:values(Nodes)).
 
 %% @doc The attempt is over.
 -spec forget(weft_core:node_id(), attempts()) -> attempts().
@@ -105,7 +112,11 @@ forget(Node, #attempts{nodes = Nodes} = Attempts) ->
 %% @doc How many attempts are meant to end in a neighbour.
 -spec count_wanted(attempts()) -> non_neg_integer().
 count_wanted(#attempts{nodes = Nodes}) ->
-    length([Node || {Node, {Purpose, _, _}} <- maps:to_list(Nodes), Purpose =/= probe]).
+    length([Node || {Node, {Purpose, _, _}} <- maps:to_list(Nodes), is_wanted(Purpose)]).
+
+is_wanted(probe) -> false;
+is_wanted({measure, _}) -> false;
+is_wanted(_Purpose) -> true.
 
 %% @doc The node is not to be asked again for now.
 -spec declined(weft_core:node_id(), attempts()) -> attempts().

@@ -13,14 +13,18 @@
 %% <li>Who takes us for a neighbour in error (an `accept' or a `beat' that we do not expect) is told
 %%     by `disconnect'.</li>
 %% </ul>
-%% Neighbours tell each other which part of the cluster they are in (`beat'), others are asked.
+%% Which part of the cluster this is, is the business of `weft_peer_parts', and nearer neighbours
+%% are that of `weft_peer_exchange'; both are built on what is here.
 -module(weft_peer_neighbours).
 
--export([new/2, active/1, option/2, incarnation/1, views/1, set_views/2,
-         up/2, down/2, asked/4, accepted/3, declined/3, parted/3, left/4, outlive/2, leave/1,
-         attempt_timeout/3, again/1, new_round/2, refill/1, more_seeds/2, swap_one/1, offer/2,
-         try_walk/2, beat/2, claim/2, heard/4, probe/1, answer_probe/2, probed/3,
-         learn/2, flood/3, send/3, later/3, emit/2, take_effects/1]).
+-export([new/2, at/2, now_ms/1, active/1, is_active/2, is_engaged/2, option/2, incarnation/1,
+         seeds/1, views/1, set_views/2, attempts/1, component/1, set_component/2,
+         exchange/1, set_exchange/2]).
+-export([up/2, down/2, asked/4, accepted/3, take/3, declined/3, parted/3, part/3, swap_out/2,
+         left/4, outlive/2, leave/1, attempt_timeout/3, again/1, new_round/2, refill/1,
+         more_seeds/2, offer/2, try_walk/2, candidate/1, try_node/3, try_chosen/2,
+         forget_attempt/2, not_now/2, release/2]).
+-export([learn/2, flood/3, send/3, later/3, emit/2, take_effects/1]).
 -export_type([peers/0]).
 
 -record(peers, {
@@ -30,6 +34,8 @@
     views :: weft_peer_views:views(),
     attempts = weft_peer_attempts:new() :: weft_peer_attempts:attempts(),
     component :: weft_component:component(),
+    exchange = weft_peer_exchange:new() :: weft_peer_exchange:exchange(),
+    now_ms = 0 :: integer(),
     %% Pause before the next round over all known nodes, once nobody answers; whether it is on.
     retry_ms :: pos_integer(),
     is_waiting = false :: boolean(),
@@ -54,10 +60,20 @@ new(Self, #{shuffle_ms := ShuffleMs, retry_min_ms := RetryMs, seeds := Seeds} = 
                                                   timeout_ms => ?BEATS_MISSED * ShuffleMs}),
            retry_ms = RetryMs, options = Options}.
 
+%% @doc The time of the event being handled.
+-spec at(NowMs :: integer(), peers()) -> peers().
+at(NowMs, Peers) -> Peers#peers{now_ms = NowMs}.
+
+-spec now_ms(peers()) -> integer().
+now_ms(#peers{now_ms = NowMs}) -> NowMs.
+
 %% @doc The neighbours, in term order.
 -spec active(peers()) -> [weft_core:node_id()].
 active(#peers{views = Views}) ->
     weft_peer_views:active(Views).
+
+-spec is_active(weft_core:node_id(), peers()) -> boolean().
+is_active(Node, #peers{views = Views}) -> weft_peer_views:is_active(Node, Views).
 
 %% @doc Both views.
 -spec views(peers()) -> weft_peer_views:views().
@@ -68,6 +84,24 @@ views(#peers{views = Views}) ->
 -spec set_views(weft_peer_views:views(), peers()) -> peers().
 set_views(Views, Peers) ->
     Peers#peers{views = Views}.
+
+-spec seeds(peers()) -> [weft_core:node_id()].
+seeds(#peers{seeds = Seeds}) -> Seeds.
+
+-spec attempts(peers()) -> weft_peer_attempts:attempts().
+attempts(#peers{attempts = Attempts}) -> Attempts.
+
+-spec component(peers()) -> weft_component:component().
+component(#peers{component = Component}) -> Component.
+
+-spec set_component(weft_component:component(), peers()) -> peers().
+set_component(Component, Peers) -> Peers#peers{component = Component}.
+
+-spec exchange(peers()) -> weft_peer_exchange:exchange().
+exchange(#peers{exchange = Exchange}) -> Exchange.
+
+-spec set_exchange(weft_peer_exchange:exchange(), peers()) -> peers().
+set_exchange(Exchange, Peers) -> Peers#peers{exchange = Exchange}.
 
 %% @doc Our incarnation.
 -spec incarnation(peers()) -> non_neg_integer().
@@ -86,17 +120,26 @@ up(Node, #peers{attempts = Attempts} = Peers) ->
 
 %% --- asking somebody to be our neighbour ------------------------------------------------------
 
-%% Purposes: `join' (a seed), `refill' (take a free place), `walk' (end of somebody's join),
-%% `bridge' (join two parts of the cluster), and `probe', which only asks.
+%% @doc Asks the node, once there is a link. Purposes: `join' (a seed), `refill' (a free place),
+%% `walk' (end of somebody's join), `bridge' (another part of the cluster), `{swap, Gone, _}' (in
+%% the place of Gone); `probe' and `{measure, _}' ask something else.
+-spec try_node(weft_core:node_id(), weft_peer_attempts:purpose(), peers()) -> peers().
 try_node(Node, Purpose, #peers{attempts = Attempts0} = Peers0) ->
     {Number, Attempts} = weft_peer_attempts:start(Node, Purpose, Attempts0),
-    Peers = emit({after_ms, option(attempt_ms, Peers0), {attempt, Node, Number}},
+    Peers = emit({after_ms, patience_ms(Purpose, Peers0), {attempt, Node, Number}},
                  emit({connect, Node}, Peers0#peers{attempts = Attempts})),
     case weft_peer_attempts:is_up(Node, Attempts) of
         true -> ask(Node, Peers);
         false -> Peers
     end.
 
+%% The candidate of an exchange first asks somebody else, who asks somebody else.
+patience_ms({swap, _, {exchange, _, _}}, Peers) -> 3 * option(attempt_ms, Peers);
+patience_ms(_Purpose, Peers) -> option(attempt_ms, Peers).
+
+%% @doc The same for a node that was chosen, if there was one.
+-spec try_chosen({{ok, weft_core:node_id()} | none, peers()}, weft_peer_attempts:purpose()) ->
+          peers().
 try_chosen({{ok, Node}, Peers}, Purpose) -> try_node(Node, Purpose, Peers);
 try_chosen({none, Peers}, _Purpose) -> Peers.
 
@@ -105,6 +148,8 @@ ask(Node, #peers{attempts = Attempts, component = Component, incarnation = Own} 
     case weft_peer_attempts:get(Node, Attempts) of
         {probe, _, _} ->
             send(Node, {probe, weft_component:current(Component), Own}, Peers);
+        {{measure, _}, _, _} ->
+            weft_peer_exchange:ping(Node, Peers);
         {Purpose, _, Number} ->
             Priority = priority(Purpose, Peers),
             send(Node, {neighbour, Number, Own, Priority},
@@ -115,6 +160,7 @@ ask(Node, #peers{attempts = Attempts, component = Component, incarnation = Own} 
 
 %% Of several that are asked at once by a node without neighbours, one has to agree.
 priority(bridge, _Peers) -> high;
+priority({swap, _Gone, Question}, _Peers) -> Question;
 priority(Purpose, #peers{views = Views, attempts = Attempts}) ->
     case weft_peer_views:count(Views) > 0 orelse weft_peer_attempts:is_urgent(Attempts) of
         true -> low;
@@ -122,22 +168,29 @@ priority(Purpose, #peers{views = Views, attempts = Attempts}) ->
         false -> high
     end.
 
-%% @doc Peer asks to be our neighbour.
+%% @doc Peer asks to be our neighbour. `full': it is about an exchange (`weft_peer_exchange'), and
+%% has no answer yet.
 -spec asked(Number :: pos_integer(), weft_peer_attempts:priority(), peer(), peers()) ->
-          {agreed | declined, peers()}.
+          {agreed | declined | full, peers()}.
 asked(Number, Priority, {From, _} = Peer, #peers{views = Views} = Peers) ->
     IsMutual = weft_peer_attempts:is_asked(From, Peers#peers.attempts),
     case weft_peer_views:is_active(From, Views) of
         true ->
             {agreed, accept(Number, From, Peers)};
-        false when IsMutual; Priority =/= low ->
+        false when IsMutual; Priority =:= high; Priority =:= join ->
             {agreed, accept(Number, From, make_room(From, activate(Peer, Peers)))};
         false ->
-            case weft_peer_views:is_full(Views) orelse weft_peer_views:has_left(Peer, Views) of
-                false -> {agreed, accept(Number, From, activate(Peer, Peers))};
-                true -> {declined, send(From, {decline, Number}, learn([Peer], Peers))}
+            case {weft_peer_views:has_left(Peer, Views), weft_peer_views:is_full(Views)} of
+                {false, false} -> {agreed, take(Number, Peer, Peers)};
+                {false, true} when Priority =/= low -> {full, learn([Peer], Peers)};
+                _ -> {declined, send(From, {decline, Number}, learn([Peer], Peers))}
             end
     end.
+
+%% @doc The peer that asked is a neighbour, and is told.
+-spec take(Number :: pos_integer(), peer(), peers()) -> peers().
+take(Number, {From, _} = Peer, Peers) ->
+    accept(Number, From, activate(Peer, Peers)).
 
 accept(Number, Node, #peers{incarnation = Incarnation} = Peers) ->
     say_beat(Node, send(Node, {accept, Number, Incarnation}, Peers)).
@@ -155,12 +208,22 @@ accepted(Number, {From, _} = Peer, #peers{views = Views, attempts = Attempts} = 
 
 %% A place that was free when we asked may be taken. For the new link of a join or a bridge another
 %% one goes.
+use_accepted({swap, Gone, _}, {From, _} = Peer, Peers) ->
+    make_room(From, swap_out(Gone, say_beat(From, activate(Peer, Peers))));
 use_accepted(Purpose, {From, _} = Peer, #peers{views = Views} = Peers) ->
     case weft_peer_views:is_full(Views) of
         true when Purpose =/= walk, Purpose =/= bridge ->
             release(From, part(From, [], learn([Peer], forget_attempt(From, Peers))));
         _ ->
             make_room(From, say_beat(From, activate(Peer, Peers)))
+    end.
+
+%% @doc Somebody else has the place of this neighbour now.
+-spec swap_out(weft_core:node_id(), peers()) -> peers().
+swap_out(Gone, Peers) ->
+    case is_active(Gone, Peers) of
+        true -> release(Gone, not_now(Gone, part(Gone, [], step_back(Gone, Peers))));
+        false -> Peers
     end.
 
 %% @doc The node we asked does not agree.
@@ -189,9 +252,13 @@ unreachable(Node, #peers{views = Views} = Peers) ->
     Failed = Peers#peers{views = weft_peer_views:failed(Node, Views)},
     refill(release(Node, forget_attempt(Node, Failed))).
 
+%% @doc There is nothing more to ask the node.
+-spec forget_attempt(weft_core:node_id(), peers()) -> peers().
 forget_attempt(Node, #peers{attempts = Attempts} = Peers) ->
     Peers#peers{attempts = weft_peer_attempts:forget(Node, Attempts)}.
 
+%% @doc The node is not to be asked again for now.
+-spec not_now(weft_core:node_id(), peers()) -> peers().
 not_now(Node, #peers{attempts = Attempts} = Peers) ->
     Peers#peers{attempts = weft_peer_attempts:declined(Node, Attempts)}.
 
@@ -216,6 +283,8 @@ make_room(Keep, #peers{views = Views0} = Peers) ->
             Peers
     end.
 
+%% @doc Tells the node that it is no neighbour of ours.
+-spec part(weft_core:node_id(), [peer()], peers()) -> peers().
 part(Node, Names, Peers) ->
     send(Node, {disconnect, Names}, Peers).
 
@@ -248,8 +317,9 @@ down(Node, #peers{views = Views, attempts = Attempts} = Peers0) ->
 
 %% @doc Asks as many nodes as there are free places.
 -spec refill(peers()) -> peers().
-refill(#peers{views = Views, attempts = Attempts} = Peers) ->
+refill(#peers{views = Views, attempts = Attempts, exchange = Exchange} = Peers) ->
     refill(option(active, Peers) - weft_peer_views:count(Views)
+               - weft_peer_exchange:count_kept(Exchange)
                - weft_peer_attempts:count_wanted(Attempts), Peers).
 
 refill(Free, Peers0) when Free > 0 ->
@@ -268,6 +338,8 @@ is_content(#peers{views = Views, attempts = Attempts} = Peers) ->
     weft_peer_views:count(Views) > 0
         andalso weft_peer_attempts:declined_count(Attempts) >= 2 * Lacking - 1.
 
+%% @doc A random node that could be a neighbour.
+-spec candidate(peers()) -> {{ok, weft_core:node_id()} | none, peers()}.
 candidate(#peers{views = Views0, attempts = Attempts} = Peers) ->
     Open = case weft_peer_attempts:open(weft_peer_views:passive(Views0), Attempts) of
                [] -> weft_peer_attempts:open(weft_peer_views:former(Views0), Attempts);
@@ -281,11 +353,6 @@ candidate(#peers{views = Views0, attempts = Attempts} = Peers) ->
 more_seeds(More, #peers{self = Self} = Peers) ->
     refill(Peers#peers{seeds = lists:usort(option(seeds, Peers) ++ More) -- [Self]}).
 
-%% @doc Swaps a neighbour for a random node.
--spec swap_one(peers()) -> peers().
-swap_one(Peers) ->
-    try_chosen(candidate(Peers), bridge).
-
 %% @doc A node that lacks a neighbour came by. Are we another one?
 -spec offer(weft_core:node_id(), peers()) -> peers().
 offer(Node, #peers{views = Views} = Peers) ->
@@ -294,6 +361,8 @@ offer(Node, #peers{views = Views} = Peers) ->
         false -> try_node(Node, refill, Peers)
     end.
 
+%% @doc Whether the node is a neighbour, or about to be asked something.
+-spec is_engaged(weft_core:node_id(), peers()) -> boolean().
 is_engaged(Node, #peers{views = Views, attempts = Attempts}) ->
     weft_peer_views:is_active(Node, Views) orelse weft_peer_attempts:get(Node, Attempts) =/= none.
 
@@ -350,92 +419,7 @@ again_later(#peers{retry_ms = RetryMs, views = Views0, attempts = Attempts} = Pe
                         [{after_ms, DelayMs, again} | Warning])
     end.
 
-%% --- parts of the cluster ---------------------------------------------------------------------
-
-%% @doc To be called once per shuffle: we may be the root of our part, or without one.
--spec beat(NowMs :: integer(), peers()) -> peers().
-beat(NowMs, #peers{component = Component0, views = Views0} = Peers0) ->
-    {Result, Component} = weft_component:tick(NowMs, Component0),
-    Peers = Peers0#peers{component = Component},
-    case Result of
-        rootless ->
-            {DelayMs, Views} = weft_peer_views:random(option(shuffle_ms, Peers), Views0),
-            emit({after_ms, DelayMs, claim}, Peers#peers{views = Views});
-        _ ->
-            flood_if_beat(Result, Peers)
-    end.
-
-%% @doc If there still is no root, we are it.
--spec claim(NowMs :: integer(), peers()) -> peers().
-claim(NowMs, #peers{component = Component0} = Peers) ->
-    {Result, Component} = weft_component:claim(NowMs, Component0),
-    flood_if_beat(Result, Peers#peers{component = Component}).
-
-flood_if_beat({beat, Beat}, Peers) -> flood({beat, Beat}, none, Peers);
-flood_if_beat(_NotRoot, Peers) -> Peers.
-
-%% @doc Sends to all neighbours but one.
--spec flood(Message :: tuple(), Except :: weft_core:node_id(), peers()) -> peers().
-flood(Message, Except, Peers) ->
-    lists:foldl(fun(Node, P) -> send(Node, Message, P) end, Peers,
-                lists:delete(Except, active(Peers))).
-
-say_beat(Node, #peers{component = Component} = Peers) ->
-    case weft_component:current(Component) of
-        none -> Peers;
-        Beat -> send(Node, {beat, Beat}, Peers)
-    end.
-
-%% @doc A neighbour tells its part. That comes over each link in each round, so it also shows who
-%% takes us for a neighbour in error.
--spec heard(weft_component:beat(), weft_core:node_id(), NowMs :: integer(), peers()) -> peers().
-heard(Beat, From, NowMs, #peers{views = Views, component = Component0} = Peers) ->
-    IsAsked = weft_peer_attempts:is_asked(From, Peers#peers.attempts),
-    case weft_peer_views:is_active(From, Views) of
-        true ->
-            {News, Component} = weft_component:heard(Beat, NowMs, Component0),
-            Heard = Peers#peers{component = Component},
-            case News of
-                news -> flood({beat, Beat}, From, Heard);
-                old -> Heard
-            end;
-        false when IsAsked -> Peers;
-        false -> part(From, [], Peers)
-    end.
-
-%% @doc Asks somebody which part he is in. Seeds and lost nodes are the ones to know another part;
-%% the passive view is a chance.
--spec probe(peers()) -> peers().
-probe(#peers{seeds = Seeds, views = Views0, attempts = Attempts} = Peers) ->
-    {Coin, Views1} = weft_peer_views:random(2, Views0),
-    Near = weft_peer_attempts:open(weft_peer_views:passive(Views1), Attempts),
-    Afar = weft_peer_attempts:open(lists:usort(Seeds ++ weft_peer_views:lost(Views1))
-                                       -- weft_peer_views:active(Views1), Attempts),
-    Pool = case Coin of
-               1 when Afar =/= [] -> Afar;
-               _ -> Near
-           end,
-    {Result, Views} = weft_peer_views:one_of(Pool, Views1),
-    try_chosen({Result, Peers#peers{views = Views}}, probe).
-
-%% @doc Peer asks which part we are in.
--spec answer_probe(peer(), peers()) -> peers().
-answer_probe({From, _} = Peer, #peers{component = Component, incarnation = Own} = Peers) ->
-    send(From, {probed, weft_component:current(Component), Own}, learn([Peer], Peers)).
-
-%% @doc The answer. In another part: make a link.
--spec probed(none | weft_component:beat(), peer(), peers()) -> peers().
-probed(Beat, {From, _} = Peer, #peers{attempts = Attempts, component = Component} = Peers0) ->
-    case weft_peer_attempts:get(From, Attempts) of
-        {probe, _, _} ->
-            Peers = learn([Peer], forget_attempt(From, Peers0)),
-            case weft_component:differs(Beat, Component) of
-                true -> try_node(From, bridge, Peers);
-                false -> release(From, Peers)
-            end;
-        _ ->
-            Peers0
-    end.
+%% --- leaving ----------------------------------------------------------------------------------
 
 %% @doc A node has left in this incarnation. `known' if that is no news.
 -spec left(weft_core:node_id(), Incarnation :: non_neg_integer(), NowMs :: integer(), peers()) ->
@@ -455,9 +439,12 @@ left(Node, Incarnation, NowMs, #peers{views = Views0} = Peers) ->
 leave(#peers{self = Self, attempts = Attempts} = Peers) ->
     Alone = lists:foldl(fun step_back/2, emit({view, {member, Self}, delete}, Peers),
                         active(Peers)),
-    lists:foldl(fun release/2, Alone#peers{attempts = weft_peer_attempts:new()},
+    lists:foldl(fun release/2, Alone#peers{attempts = weft_peer_attempts:new(),
+                                           exchange = weft_peer_exchange:new()},
                 weft_peer_attempts:links(Attempts)).
 
+%% @doc The link is not needed any more.
+-spec release(weft_core:node_id(), peers()) -> peers().
 release(Node, Peers) ->
     emit({disconnect, Node}, Peers).
 
@@ -475,6 +462,18 @@ option(Key, #peers{options = Options}) ->
 -spec learn([peer()], peers()) -> peers().
 learn(Names, #peers{views = Views} = Peers) ->
     Peers#peers{views = weft_peer_views:learn(Names, Views)}.
+
+%% @doc Sends to all neighbours but one.
+-spec flood(Message :: tuple(), Except :: weft_core:node_id(), peers()) -> peers().
+flood(Message, Except, Peers) ->
+    lists:foldl(fun(Node, P) -> send(Node, Message, P) end, Peers,
+                lists:delete(Except, active(Peers))).
+
+say_beat(Node, #peers{component = Component} = Peers) ->
+    case weft_component:current(Component) of
+        none -> Peers;
+        Beat -> send(Node, {beat, Beat}, Peers)
+    end.
 
 %% @doc Sends to a node, if there is a link.
 -spec send(weft_core:node_id(), Message :: tuple(), peers()) -> peers().

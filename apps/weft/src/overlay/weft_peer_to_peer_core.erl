@@ -16,7 +16,8 @@
 %%     (`weft_component'). If it is another one, a link is made. So parts that could live side by
 %%     side for ever find each other.</li>
 %% </ol>
-%% How both ends agree on being neighbours is in `weft_peer_neighbours'.
+%% How both ends agree on being neighbours is in `weft_peer_neighbours'; with the option `optimise'
+%% they are exchanged for nearer ones (`weft_peer_exchange').
 %%
 %% Command: `leave', answered `ok' after `linger_ms'; the others forget this node. Notice: once
 %% `{warning, {no_seed_answers, Seeds}}' whenever nobody at all can be reached. It takes the notice
@@ -37,7 +38,8 @@
     shuffles = 0 :: non_neg_integer()}).
 
 -type message() ::
-    {1, {neighbour, Number :: pos_integer(), Incarnation :: non_neg_integer(), join | high | low}
+    {1, {neighbour, Number :: pos_integer(), Incarnation :: non_neg_integer(),
+       weft_peer_attempts:priority()}
       | {accept, Number :: pos_integer(), Incarnation :: non_neg_integer()}
       | {decline, Number :: pos_integer()}
       | {disconnect, [weft_passive_view:peer()]}
@@ -47,7 +49,8 @@
       | {shuffle_reply, Way :: [weft_core:node_id()], [weft_passive_view:peer()]}
       | {beat, weft_component:beat()}
       | {probe | probed, none | weft_component:beat(), Incarnation :: non_neg_integer()}
-      | {left, weft_core:node_id(), Incarnation :: non_neg_integer()}}.
+      | {left, weft_core:node_id(), Incarnation :: non_neg_integer()}
+      | weft_peer_exchange:message()}.
 %% `disconnect': no longer neighbours; here are some nodes instead. `Way': whom the walk came by,
 %% the last one first.
 -export_type([message/0]).
@@ -66,12 +69,14 @@ init(Self, Options0) ->
     Peers1 = weft_peer_neighbours:emit({view, {member, Self}, Incarnation}, Peers0),
     Peers = weft_peer_neighbours:later(probe_ms, probe,
                                        weft_peer_neighbours:later(shuffle_ms, shuffle, Peers1)),
-    finish(#state{self = Self, peers = weft_peer_neighbours:refill(Peers)}).
+    finish(#state{self = Self, peers = weft_peer_neighbours:refill(optimise_later(Peers))}).
 
 %% @doc See `weft_core'.
 -spec handle(weft_core:event(), integer(), #state{}) -> {#state{}, weft_core:effects()}.
-handle(Event, NowMs, State) ->
-    finish(on(Event, NowMs, State)).
+handle(Event, NowMs, #state{peers = Peers0} = State0) ->
+    #state{peers = Peers} = State =
+        on(Event, NowMs, State0#state{peers = weft_peer_neighbours:at(NowMs, Peers0)}),
+    finish(State#state{peers = weft_peer_exchange:settle(Peers)}).
 
 finish(#state{peers = Peers0} = State) ->
     {Effects, Peers} = weft_peer_neighbours:take_effects(Peers0),
@@ -121,26 +126,48 @@ timer({attempt, Node, Number}, _NowMs, #state{peers = Peers} = State) ->
     State#state{peers = weft_peer_neighbours:attempt_timeout(Node, Number, Peers)};
 timer(shuffle, NowMs, #state{peers = Peers, shuffles = Count} = State) ->
     Shuffled = shuffle(State#state.self, weft_peer_neighbours:new_round(NowMs, Peers)),
-    Mixed = mix(Count + 1, weft_peer_neighbours:beat(NowMs, Shuffled)),
+    Mixed = mix(Count + 1, weft_peer_parts:beat(NowMs, Shuffled)),
     State#state{shuffles = Count + 1,
                 peers = weft_peer_neighbours:later(shuffle_ms, shuffle, Mixed)};
 timer(claim, NowMs, #state{peers = Peers} = State) ->
-    State#state{peers = weft_peer_neighbours:claim(NowMs, Peers)};
+    State#state{peers = weft_peer_parts:claim(NowMs, Peers)};
 timer(probe, _NowMs, #state{peers = Peers} = State) ->
     State#state{peers = weft_peer_neighbours:later(probe_ms, probe,
-                                                   weft_peer_neighbours:probe(Peers))};
+                                                   weft_peer_parts:probe(Peers))};
+timer(optimise, _NowMs, #state{peers = Peers, shuffles = Count} = State) ->
+    %% Nodes that are still mixing would undo it.
+    IsMixed = Count >= weft_peer_neighbours:option(mix_from, Peers)
+        + weft_peer_neighbours:option(mix_rounds, Peers),
+    Exchanged = case IsMixed of
+                    true -> weft_peer_exchange:round(Peers);
+                    false -> Peers
+                end,
+    State#state{peers = optimise_later(Exchanged)};
+timer({exchange, Node, Number}, _NowMs, #state{peers = Peers} = State) ->
+    State#state{peers = weft_peer_exchange:timeout(Node, Number, Peers)};
 timer(again, _NowMs, #state{peers = Peers} = State) ->
     State#state{peers = weft_peer_neighbours:again(Peers)}.
 
 message({neighbour, Number, Incarnation, Priority}, From, _NowMs, _Self, Peers) ->
     Peer = {From, Incarnation},
-    tell_join(Priority, Peer, weft_peer_neighbours:asked(Number, Priority, Peer, Peers));
+    case weft_peer_neighbours:asked(Number, Priority, Peer, Peers) of
+        {full, Asked} -> weft_peer_exchange:full(Priority, Number, Peer, Asked);
+        Answered -> tell_join(Priority, Peer, Answered)
+    end;
 message({accept, Number, Incarnation}, From, _NowMs, _Self, Peers) ->
     weft_peer_neighbours:accepted(Number, {From, Incarnation}, Peers);
 message({decline, Number}, From, _NowMs, _Self, Peers) ->
-    weft_peer_neighbours:declined(Number, From, Peers);
+    weft_peer_exchange:declined(Number, From, Peers);
 message({disconnect, Names}, From, _NowMs, _Self, Peers) ->
-    weft_peer_neighbours:parted(From, Names, Peers);
+    weft_peer_neighbours:parted(From, Names, weft_peer_exchange:given_up(From, Peers));
+message({ping, SentMs, Left}, From, _NowMs, _Self, Peers) ->
+    weft_peer_neighbours:send(From, {pong, SentMs, Left}, Peers);
+message({pong, SentMs, Left}, From, _NowMs, _Self, Peers) ->
+    weft_peer_exchange:pong(From, SentMs, Left, Peers);
+message({replace, Initiator, Old, BudgetMs}, From, _NowMs, _Self, Peers) ->
+    weft_peer_exchange:replace({Initiator, Old, BudgetMs}, From, Peers);
+message(keep, From, _NowMs, _Self, Peers) ->
+    weft_peer_exchange:keep(From, Peers);
 message({forward_join, {Self, _}, _HopsLeft}, _From, _NowMs, Self, Peers) ->
     Peers;
 message({forward_join, Peer, HopsLeft}, From, _NowMs, _Self, Peers) ->
@@ -155,11 +182,11 @@ message({shuffle, [From | _] = Way, Names, HopsLeft, IsLacking}, From, _NowMs, S
 message({shuffle_reply, [Self | Way], Names}, _From, _NowMs, Self, Peers) ->
     shuffle_reply(Way, Names, Peers);
 message({beat, Beat}, From, NowMs, _Self, Peers) ->
-    weft_peer_neighbours:heard(Beat, From, NowMs, Peers);
+    weft_peer_parts:heard(Beat, From, NowMs, Peers);
 message({probe, _Beat, Incarnation}, From, _NowMs, _Self, Peers) ->
-    weft_peer_neighbours:answer_probe({From, Incarnation}, Peers);
+    weft_peer_parts:answer_probe({From, Incarnation}, Peers);
 message({probed, Beat, Incarnation}, From, _NowMs, _Self, Peers) ->
-    weft_peer_neighbours:probed(Beat, {From, Incarnation}, Peers);
+    weft_peer_parts:probed(Beat, {From, Incarnation}, Peers);
 message({left, Self, Incarnation}, _From, _NowMs, Self, Peers) ->
     weft_peer_neighbours:outlive(Incarnation, Peers);
 message({left, Node, Incarnation} = Left, From, NowMs, _Self, Peers0) ->
@@ -238,11 +265,20 @@ mix(Count, Peers) ->
     case Count - From of
         Round when Round >= 0 ->
             case Round < weft_peer_neighbours:option(mix_rounds, Peers) of
-                true -> weft_peer_neighbours:swap_one(Peers);
+                true -> swap_one(Peers);
                 false -> Peers
             end;
         _ ->
             Peers
+    end.
+
+swap_one(Peers) ->
+    weft_peer_neighbours:try_chosen(weft_peer_neighbours:candidate(Peers), bridge).
+
+optimise_later(Peers) ->
+    case weft_peer_neighbours:option(optimise, Peers) of
+        rtt -> weft_peer_neighbours:later(optimise_ms, optimise, Peers);
+        none -> Peers
     end.
 
 %% @doc See `weft_topology'. Errors: see `weft_peer_to_peer_options:validate/1'.

@@ -5,7 +5,8 @@
 
 -export([with_defaults/1, validate/1]).
 
--define(PUBLIC, [seeds, active, passive, shuffle_ms, probe_ms]).
+-define(PUBLIC, [seeds, active, passive, shuffle_ms, probe_ms, optimise, optimise_ms,
+                 unbiased]).
 
 %% @doc Fills in what is not given. The sizes and walks are those of the paper for 10,000 nodes.
 -spec with_defaults(weft_core:options()) -> weft_core:options().
@@ -15,7 +16,8 @@ with_defaults(Options) ->
     maps:merge(#{seeds => [], active => 5, passive => 30, join_walk => 6, passive_walk => 3,
                  shuffle_active => 3, shuffle_passive => 4, shuffle_walk => 6, shuffle_ms => 10000,
                  mix_from => 3, mix_rounds => 5, probe_ms => 60000, attempt_ms => 5000,
-                 retry_min_ms => 100, retry_max_ms => 5000, linger_ms => 500}, Options).
+                 retry_min_ms => 100, retry_max_ms => 5000, linger_ms => 500,
+                 optimise => none, optimise_ms => 10000, unbiased => 1}, Options).
 
 %% @doc Checks the options of a configuration. Errors: unknown option, no or malformed seeds,
 %% numbers out of range.
@@ -27,7 +29,16 @@ validate(Options) ->
        fun() -> number(active, 2, 100, Options) end,
        fun() -> number(passive, maps:get(active, Options, 5), 10000, Options) end,
        fun() -> number(shuffle_ms, 100, 3600000, Options) end,
-       fun() -> number(probe_ms, 100, 86400000, Options) end]).
+       fun() -> number(probe_ms, 100, 86400000, Options) end,
+       fun() -> optimise(maps:get(optimise, Options, none)) end,
+       fun() -> number(optimise_ms, 100, 86400000, Options) end,
+       fun() -> number(unbiased, 0, maps:get(active, Options, 5) - 1, Options) end]).
+
+optimise(What) when What =:= none; What =:= rtt ->
+    ok;
+optimise(Other) ->
+    {error, io_lib:format("optimise of the peer_to_peer topology is ~0tp: write rtt, for "
+                          "neighbours with short round trips, or none", [Other])}.
 
 seeds(discovered) ->
     ok;

@@ -11,7 +11,8 @@
 %% {static, #{links => [{NodeA, NodeB}, ...]}}
 %% {groups, #{GroupName => [node()], ...}}
 %% {client_server, #{role => client | server, servers => [node()], links => 1..16}}
-%% {peer_to_peer, #{seeds => [node()], active => 2..100, passive => active..10000}}
+%% {peer_to_peer, #{seeds => [node()], active => 2..100, passive => active..10000,
+%%                   optimise => none | rtt}}
 %% {pubsub, #{broker => "amqp://user:password@host:port/vhost" | [URL, ...]}}
 %% '''
 -module(weft_topology).
