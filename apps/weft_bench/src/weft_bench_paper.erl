@@ -34,7 +34,8 @@
 -spec figures() -> [figure()].
 figures() ->
     lists:append([Module:figures() || Module <- [weft_orbit_figures, weft_aco_figures,
-                                                weft_de_bench_figures, weft_partisan_figures]]).
+                                                weft_im_figures, weft_de_bench_figures,
+                                                weft_partisan_figures]]).
 
 %% @doc Exit status: 0 all were measured, 1 a run failed, 2 bad arguments.
 -spec main([string()]) -> 0 | 1 | 2.
@@ -74,16 +75,30 @@ default_dir() ->
 measure(Figures, Options, Dir) ->
     {Measured, _} = lists:mapfoldl(fun(Figure, Runs) -> measure(Figure, Options, Dir, Runs) end,
                                    #{}, Figures),
-    {ok, Css} = file:read_file(filename:join(code:priv_dir(weft_bench), "report.css")),
-    File = filename:join(Dir, "paper.html"),
-    ok = file:write_file(File, weft_bench_html:page("Figures of papers", Css,
-                                                    [html(One) || One <- Measured])),
     io:put_chars([text(One) || One <- Measured]),
-    io:format("~nall of it: ~ts~n", [File]),
-    case [Why || {_, _, {failed, Why}, _} <- Measured] of
-        [] -> 0;
-        _ -> 1
+    File = filename:join(Dir, "paper.html"),
+    case {write(File, Measured), [Why || {_, _, {failed, Why}, _} <- Measured]} of
+        {ok, []} ->
+            io:format("~nall of it: ~ts~n", [File]),
+            0;
+        {ok, _} ->
+            io:format("~nall of it: ~ts~n", [File]),
+            1;
+        {{error, Reason}, _} ->
+            io:format(standard_error, "~ts: ~ts~n", [File, file:format_error(Reason)]),
+            1
     end.
+
+write(File, Measured) ->
+    {ok, Css} = file:read_file(filename:join(code:priv_dir(weft_bench), "report.css")),
+    Title = "Figures of papers",
+    Head = ?E(header, [], [?E(h1, [], ?T(Title)),
+                           ?E(p, [{class, "dim"}],
+                              ?T("What papers claim, measured again on one machine: \"agrees\" and "
+                                 "\"differs\" are about the claim, \"open\" is beside it. Medians of "
+                                 "repetitions; whiskers are the smallest and the largest."))]),
+    file:write_file(File, weft_bench_html:page(Title, Css,
+                                               [Head | [html(One) || One <- Measured]])).
 
 %% Figures with the same cells are read from the same run.
 measure(#{id := Id, cells := Cells} = Figure, Options, Dir, Runs) ->
@@ -148,13 +163,15 @@ html({#{id := Id, where := Where, claim := Claim, not_shown := NotShown}, Run, O
                {failed, Why} -> [[{?T("failed"), "missed"}, ?T(Why)]]
            end
         ++ [[?T("not shown here"), ?T(NotShown)]],
-    ?E(section, [], [?E(h2, [], ?T([Id, ": ", Where])),
-                     weft_bench_html:table(Where, [{"What", "nowrap"}, {"Of it", ""}], Rows),
-                     [[weft_bench_chart:legend(Charts),
-                       ?E('div', [{class, "charts"}], [[weft_bench_svg:chart(Chart), "\n"]
-                                                       || Chart <- Charts])] || Charts =/= []],
-                     ?E(p, [], [?E(a, [{href, [Run, "/report.html"]}], ?T("all numbers")), ", ",
-                                ?E(a, [{href, [Run, "/results.csv"]}], ?T("results.csv"))])]).
+    Heads = [{"What", "nowrap"}, {"Of it", ""}],
+    ?E(section, [{id, Id}],
+       [?E(h2, [], ?T([Id, ": ", Where])),
+        weft_bench_html:table("What the paper claims, and what is found here", Heads, Rows),
+        [[weft_bench_chart:legend(Charts),
+          ?E('div', [{class, "charts"}], [[weft_bench_svg:chart(Chart), "\n"] || Chart <- Charts])]
+         || Charts =/= []],
+        ?E(p, [], [?E(a, [{href, [Run, "/report.html"]}], ?T("all numbers")), ", ",
+                   ?E(a, [{href, [Run, "/results.csv"]}], ?T("results.csv"))])]).
 
 class(agrees) -> "met";
 class(differs) -> "missed";

@@ -53,8 +53,8 @@ counts_agree(Config) ->
 
 %% The part of the page that is about a figure.
 sections(Config) ->
-    Sections = tl(binary:split(?config(page, Config), <<"<section><h2>">>, [global])),
-    All = [{binary_to_list(hd(binary:split(Section, <<":">>))), Section} || Section <- Sections],
+    Sections = tl(binary:split(?config(page, Config), <<"<section id=\"">>, [global])),
+    All = [{binary_to_list(hd(binary:split(Section, <<"\"">>))), Section} || Section <- Sections],
     ?assertEqual([Id || #{id := Id} <- weft_bench_paper:figures()], [Id || {Id, _} <- All]),
     All.
 

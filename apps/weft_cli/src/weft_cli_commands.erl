@@ -14,7 +14,8 @@
 %% @doc All commands, in the order of the help.
 -spec all() -> [command()].
 all() ->
-    [up(), status(), trace(), why(), cut(), heal(), kill(), restart(), eval(), shell(), down()].
+    [up(), status(), trace(), why(), cut(), heal(), kill(), restart(), eval(), shell(), down(),
+     paper()].
 
 %% @doc The command of that name; the error names the nearest.
 -spec find(string()) -> {ok, command()} | {error, iolist()}.
@@ -157,6 +158,25 @@ down() ->
       summary => "stop the cluster, and nothing else",
       help => ["Stops each process by its recorded id, after a look at its command line. The logs",
                "stay in .weft/NAME."]}.
+
+paper() ->
+    #{name => "paper", arguments => "[LIST]", run => {weft_cli_paper, paper},
+      summary => "figures of papers: what they claim, and what this machine measures",
+      options =>
+          [#{key => quick, type => flag, help => "smaller and shorter: seconds for each figure"},
+           #{key => repetitions, type => integer, value => "COUNT",
+             help => "of each measurement (default 5, quick 2; some figures have fewer)"},
+           #{key => out, type => string, value => "DIR",
+             help => "where the results go (default: a new directory in that of clusters)"},
+           #{key => dir, type => string, value => "DIR", help => "where that is (default .weft)"},
+           #{key => json, type => flag, help => "answer in JSON"},
+           #{key => help, short => $h, type => flag, help => "this text"}],
+      help => ["Without a list: which figures there are. Their page, paper.html, has charts, the",
+               "claims, and what could not be shown here and why; the numbers are beside it. It",
+               "is weft_bench that measures: in the checkout, or named in ERL_LIBS.",
+               "",
+               "  weft paper de_5,de_6 --quick",
+               "  weft paper orbit,partisan_2 --out figures"]}.
 
 common() ->
     [#{key => name, type => string, value => "NAME",

@@ -16,7 +16,8 @@
          shell_needs_a_terminal/1, shell_on_a_terminal/1, names_are_checked/1,
          bad_clusters_are_refused/1, second_up_is_refused/1, cluster_from_a_file/1,
          tls_cluster/1, servers_and_clients/1,
-         visible_circuits/1, help_teaches/1, no_cluster/1,
+         visible_circuits/1, help_teaches/1, no_cluster/1, paper_without_bench/1,
+         paper_measures_figures/1,
          down_leaves_nothing/1]).
 
 -define(GROUPS, "left=n01..n03;right=n02..n04").
@@ -32,7 +33,7 @@ all() ->
      killed_node_comes_back, foreign_process_is_left_alone, shell_needs_a_terminal,
      shell_on_a_terminal, names_are_checked, bad_clusters_are_refused, second_up_is_refused,
      cluster_from_a_file, tls_cluster, servers_and_clients, visible_circuits, help_teaches,
-     no_cluster,
+     no_cluster, paper_without_bench, paper_measures_figures,
      down_leaves_nothing].
 
 init_per_suite(Config) ->
@@ -50,7 +51,8 @@ end_per_suite(Config) ->
 
 %% Every case begins without faults and with all nodes up.
 init_per_testcase(Case, Config) ->
-    Apart = [no_cluster, help_teaches, names_are_checked],
+    Apart = [no_cluster, help_teaches, names_are_checked, paper_without_bench,
+             paper_measures_figures],
     lists:member(Case, Apart) orelse json(["heal"], Config),
     Config.
 
@@ -250,6 +252,30 @@ help_teaches(Config) ->
     ?assertEqual({0, Help}, run(["up", "--help"], Config)),
     ?assertMatch({match, _}, re:run(Help, "--groups GROUPS")),
     ?assertMatch({0, "weft " ++ _}, run(["--version"], Config)).
+
+%% --- figures of papers ------------------------------------------------------------------------
+
+%% The file alone, where nothing is beside it.
+paper_without_bench(Config) ->
+    Alone = filename:join(?config(priv_dir, Config), "alone/bin/weft"),
+    ok = filelib:ensure_dir(Alone),
+    {ok, _} = file:copy(?config(command, Config), Alone),
+    ok = file:change_mode(Alone, 8#755),
+    {1, Text} = run(["paper"], lists:keystore(command, 1, Config, {command, Alone})),
+    ?assertMatch({match, _}, re:run(Text, "weft_bench, which is not in .*alone/lib.*ERL_LIBS")).
+
+paper_measures_figures(Config) ->
+    {0, List} = run(["paper"], Config),
+    ?assertMatch({match, _}, re:run(List, "aco_7 +SD Erlang 2017, Fig. 7")),
+    #{figures := Figures} = json(["paper"], Config),
+    ?assert(lists:member(#{id => "aco_7", where => "SD Erlang 2017, Fig. 7: mean error of ACO"},
+                         Figures)),
+    {2, Unknown} = run(["paper", "aco_99"], Config),
+    ?assertMatch({match, _}, re:run(Unknown, "no figure aco_99; there are .*aco_7")),
+    Dir = filename:join(?config(priv_dir, Config), "figures"),
+    {0, Output} = run(["paper", "aco_7", "--quick", "--repetitions", "1", "--out", Dir], Config),
+    ?assertMatch({match, _}, re:run(Output, "1 colonies: [0-9.]+ % above the best known cost")),
+    ?assert(filelib:is_regular(filename:join(Dir, "paper.html"))).
 
 %% --- other clusters, the end ------------------------------------------------------------------
 

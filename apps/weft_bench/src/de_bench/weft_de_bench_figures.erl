@@ -26,7 +26,7 @@ global_figures() ->
        claim => "The more global commands, the sooner more nodes do not do more: with 0.01 % "
        "beyond 60 nodes.",
        findings => fun falls_behind/1, charts => throughput(<<"de_global">>),
-       not_shown => ?TWO_CORES "So each node wants 150 commands per second, and what can be seen "
+       not_shown => ?TWO_CORES "So each node wants 250 commands per second, and what can be seen "
        "is what of that is done. 0.01 % are a few names in all."},
      (figure("de_6", "Fig. 6: latency of commands", <<"de_global">>))#{
        claim => "The time of register and unregister grows dramatically with the nodes, to 20 s "
@@ -81,7 +81,7 @@ server_figures() ->
                         latencies(<<"de_calls">>, {10, Percent},
                                   calls() ++ ["gen_server_call", "fsm_server_call"], Results)
                     end,
-          not_shown => ?TWO_CORES "Each node wants 150 commands per second: workers that are as "
+          not_shown => ?TWO_CORES "Each node wants 250 commands per second: workers that are as "
           "fast as they can be would wait for the cores. " ++ rex()}
         || {Id, Percent, Title} <- [{"de_12", 1, "Fig. 12: latency with 1 % server calls"},
                                     {"de_13", 50, "Fig. 13: latency with 50 % server calls"}]]].

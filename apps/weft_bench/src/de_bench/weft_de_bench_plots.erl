@@ -33,12 +33,17 @@ last(Parameters) -> [lists:last(Parameters)].
 -spec throughput(Workload :: binary(), weft_bench_results:results()) -> [weft_bench_svg:chart()].
 throughput(Workload, Results) ->
     Metric = <<"calls_per_s">>,
-    charts(Workload, Metric, "commands per second",
-           fun(Variant) ->
-               [{parameter(Workload, Parameter), points(Workload, Parameter, Variant, Metric,
-                                                        Results)}
-                || Parameter <- parameters(Workload, Results)]
-           end, Results).
+    Lines = fun(Variant) ->
+                [{parameter(Workload, Parameter),
+                  points(Workload, Parameter, Variant, Metric, Results)}
+                 || Parameter <- parameters(Workload, Results)]
+            end,
+    [Chart#{y := scale(Workload)}
+     || Chart <- charts(Workload, Metric, "commands per second", Lines, Results)].
+
+%% What computes for long is done a thousand times less often.
+scale(<<"de_compute">>) -> log;
+scale(_Workload) -> linear.
 
 %% @doc Mean times of commands over nodes, a line for each command.
 -spec latencies(Workload :: binary(), parameter(), Operations :: [string()],

@@ -27,7 +27,7 @@
 -define(REPETITIONS_MAX, 2).
 -define(WORKERS, 10).
 %% Commands per second of each worker, where the rate is given.
--define(RATE, 15).
+-define(RATE, 25).
 -define(HEAVY_RATE, 3).
 -define(OPERATION_TIMEOUT_S, 30).
 -define(BOTH, [stock_mesh, weft_mesh]).

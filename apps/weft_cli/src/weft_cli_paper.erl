@@ -1,0 +1,82 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The command `weft paper': figures of papers, measured again on this machine.
+%%
+%% They are measured by the application weft_bench, which is no part of this command and need not be
+%% there: it runs in an emulator of its own, from the libraries beside the command (as they are in
+%% the build of the checkout) or in ERL_LIBS, and its output is passed on.
+-module(weft_cli_paper).
+
+-export([paper/2]).
+
+-define(BENCH, "weft_bench/ebin/weft_bench_cli.beam").
+
+%% @doc weft paper [LIST].
+-spec paper([string()], weft_cli_options:parsed()) -> weft_cli:answer().
+paper(Figures, Options) ->
+    Places = places(),
+    case {[Lib || Lib <- Places, filelib:is_regular(filename:join(Lib, ?BENCH))], Figures} of
+        {[], _} -> {failed, absent(Places)};
+        {[Lib | _], []} -> listed(Lib, Options);
+        {[Lib | _], [List]} -> measured(Lib, List, Options)
+    end.
+
+%% The file may be found by a link from a directory of the PATH.
+places() ->
+    Script = filename:absname(escript:script_name()),
+    File = case file:read_link_all(Script) of
+               {ok, Target} -> filename:absname(Target, filename:dirname(Script));
+               {error, _} -> Script
+           end,
+    [filename:join(filename:dirname(filename:dirname(File)), "lib")
+     | string:lexemes(os:getenv("ERL_LIBS", ""), ":")].
+
+absent(Places) ->
+    ["figures are measured by the application weft_bench, which is not in ",
+     lists:join(" nor in ", Places), ". In a checkout of weft, write: make compile, and then "
+     "_build/default/bin/weft paper. Elsewhere name the directory with it in ERL_LIBS."].
+
+listed(Lib, Options) ->
+    case bench(Lib, [], fun(_Text) -> ok end) of
+        {0, Output} ->
+            Figures = [#{id => unicode:characters_to_binary(Id),
+                         where => unicode:characters_to_binary(string:trim(Where))}
+                       || Line <- string:lexemes(Output, "\n"),
+                          [Id, Where] <- [string:split(Line, " ")]],
+            {ok, #{figures => Figures}, [Output || not is_map_key(json, Options)]};
+        {Status, _} ->
+            {failed, io_lib:format("weft_bench ended with status ~b", [Status])}
+    end.
+
+measured(Lib, List, Options) ->
+    Default = filename:join(maps:get(dir, Options, ".weft"),
+                            "paper-" ++ integer_to_list(os:system_time(second))),
+    Dir = filename:absname(maps:get(out, Options, Default)),
+    Page = filename:join(Dir, "paper.html"),
+    Device = case Options of #{json := true} -> standard_error; #{} -> standard_io end,
+    Given = [["--quick"] || is_map_key(quick, Options)]
+        ++ [["--repetitions", integer_to_list(Count)]
+            || #{repetitions := Count} <- [Options]],
+    case bench(Lib, [List, "--out", Dir | lists:append(Given)],
+               fun(Text) -> io:put_chars(Device, Text) end) of
+        {0, _} -> {ok, #{page => unicode:characters_to_binary(Page)}, ""};
+        {1, _} -> {failed, ["not all figures were measured; those that were are in ", Page]};
+        {_, _} -> {usage, "weft paper without a word tells which figures there are"}
+    end.
+
+%% What it says is shown as it comes.
+bench(Lib, Words, Show) ->
+    Paths = lists:append([["-pa", Ebin] || Ebin <- filelib:wildcard(filename:join(Lib, "*/ebin"))]),
+    Arguments = ["-noinput" | Paths]
+        ++ ["-eval", "weft_bench_cli:run(init:get_plain_arguments()).", "-extra", "paper" | Words],
+    Port = open_port({spawn_executable, os:find_executable("erl")},
+                     [{args, Arguments}, exit_status, binary, use_stdio, hide]),
+    follow(Port, Show, []).
+
+follow(Port, Show, Output) ->
+    receive
+        {Port, {data, Text}} ->
+            _ = Show(Text),
+            follow(Port, Show, [Text | Output]);
+        {Port, {exit_status, Status}} ->
+            {Status, unicode:characters_to_list(lists:reverse(Output))}
+    end.
