@@ -9,21 +9,22 @@
 %%
 %% ```
 %% run           name of the run, its start: 20260131T093000
-%% suite         the workload's group: a to j, orbit, aco, de_bench
+%% suite         the workload's group: a to j, orbit, aco, de_bench, im
 %% workload      small | bulk | call_beside_bulk | call_beside_flood | unicast | echo | key_value |
 %%               terms | slow_receiver | fan_out | peers | call | erpc | rpc | orbit |
 %%               orbit_grouped (both _uneven, too) | aco_tl | aco_ml | aco_gr | aco_sr |
 %%               aco_quality | aco_gr_steady | aco_gr_killed | aco_sr_steady | aco_sr_killed |
 %%               de_global | de_names | de_size | de_compute | de_heavy | de_server |
-%%               de_calls
+%%               de_calls | im_rd | im_rsd (both also _steady, _killed and _emptied)
 %% variant       what carried it, see weft_bench_variant: stock, stock_tls, weft_1, weft_4, weft_8,
 %%               weft_tls_1, weft_tls_4, weft_gateway, channel, channel_8, stock_mesh, weft_mesh,
 %%               weft_groups, weft_peers
 %% size_bytes    payload of a message (of a background message, beside calls)
-%% pairs         concurrent senders, callers or actors; nodes for fan_out, orbit, aco and
-%%               de_bench; peers for peers
+%% pairs         concurrent senders, callers or actors; nodes for fan_out, orbit, aco, de_bench
+%%               and im; peers for peers
 %% streams       background senders; for orbit the size of its space, for aco the number of
-%%               colonies; for de_bench what is varied, see weft_de_bench_workload
+%%               colonies; for de_bench what is varied, see weft_de_bench_workload; for im the
+%%               number of clients
 %% link          label: loopback | 1ms-800mbit | 20ms-400mbit-1% ...
 %% rtt_ms        of the emulated link, 0 on loopback
 %% rate_mbit     0: not limited
@@ -97,6 +98,8 @@ metrics() ->
      {cost_error_percent, "%", less, "by how much the best solution costs more than the known one"},
      {cost, "", none, "cost of the best solution"},
      {kills, "", none, "processes that were killed"},
+     {delivered_per_min, "/min", more, "messages heard per minute by whom they were for"},
+     {lost_messages, "", less, "messages that were said and not heard"},
      {restarts, "", none, "processes that were started in the place of another one"},
      {names, "", none, "names that were registered"},
      {failed_operations, "", less, "operations that failed"}]

@@ -153,6 +153,8 @@ headline_metrics(<<"aco", _/binary>>) ->
     [<<"duration_s">>, <<"connections_max">>, <<"received_packets">>];
 headline_metrics(<<"de_", _/binary>>) ->
     [<<"calls_per_s">>, <<"register_mean_us">>, <<"remote_call_mean_us">>];
+headline_metrics(<<"im_", _/binary>>) ->
+    [<<"delivered_per_min">>, <<"latency_p50_us">>, <<"latency_p99_us">>, <<"connections_max">>];
 headline_metrics(<<"peers">>) -> [<<"lookup_ns">>];
 headline_metrics(Workload)
   when Workload =:= <<"small">>; Workload =:= <<"terms">>; Workload =:= <<"fan_out">> ->

@@ -19,6 +19,7 @@ pairs(<<"peers">>, Pairs) -> [[integer_to_list(Pairs), " peers"]];
 pairs(<<"orbit", _/binary>>, Nodes) -> [[integer_to_list(Nodes), " nodes"]];
 pairs(<<"aco", _/binary>>, Nodes) -> [[integer_to_list(Nodes), " nodes"]];
 pairs(<<"de_", _/binary>>, Nodes) -> [[integer_to_list(Nodes), " nodes"]];
+pairs(<<"im_", _/binary>>, Nodes) -> [[integer_to_list(Nodes), " nodes"]];
 pairs(<<"fan_out">>, Pairs) -> [[integer_to_list(Pairs), " nodes"]];
 pairs(Workload, Pairs) when Workload =:= <<"call">>; Workload =:= <<"erpc">>;
                             Workload =:= <<"rpc">> ->
@@ -29,6 +30,7 @@ streams(<<"call_beside_", _/binary>>, 0) -> ["idle"];
 streams(<<"orbit", _/binary>>, Space) -> [["space of ", integer_to_list(Space)]];
 streams(<<"aco", _/binary>>, Count) -> [[integer_to_list(Count), " colonies"]];
 streams(<<"de_", _/binary>> = Workload, Streams) -> [varied(Workload, Streams)];
+streams(<<"im_", _/binary>>, Count) -> [[integer_to_list(Count), " clients"]];
 streams(_Workload, 0) -> [];
 streams(_Workload, Streams) -> [[integer_to_list(Streams), " stream", plural(Streams)]].
 
@@ -111,6 +113,7 @@ metric(<<"connections_mean">>) -> "connections, mean";
 metric(<<"received_packets">>) -> "packets";
 metric(<<"received_bytes">>) -> "received";
 metric(<<"cost_error_percent">>) -> "above the best known cost";
+metric(<<"delivered_per_min">>) -> "messages delivered";
 metric(<<"calls">>) -> "number of calls";
 metric(Metric) -> string:replace(Metric, "_", " ", all).
 
