@@ -6,6 +6,8 @@
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
+-import(weft_test_nodes, [node_name/1, call/4]).
+
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([attributes_are_set_changed_and_read/1, nodes_are_chosen_by_what_they_say/1,
          a_silent_node_is_named_and_harms_nobody/1, processes_start_where_it_is_best/1,
@@ -19,15 +21,11 @@ all() ->
      a_silent_node_is_named_and_harms_nobody, processes_start_where_it_is_best,
      what_is_no_query_is_an_error, groups_are_suggested_from_traffic].
 
-init_per_suite(Config) ->
-    [{place, #{epmd => weft_test_nodes:start_epmd(), dir => ?config(priv_dir, Config)}} | Config].
+init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
-end_per_suite(Config) ->
-    #{epmd := Epmd} = ?config(place, Config),
-    weft_test_nodes:stop_epmd(Epmd).
+end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 
-end_per_testcase(_Case, _Config) ->
-    weft_test_nodes:stop_all().
+end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 
 attributes_are_set_changed_and_read(Config) ->
     [Node] = start([{n1, #{roles => [db]}}], Config),
@@ -184,9 +182,3 @@ names(Nodes) ->
          [Name, _Host] = string:split(atom_to_list(Node), "@"),
          list_to_atom(Name)
      end || Node <- Nodes].
-
-node_name(Name) ->
-    {ok, Host} = inet:gethostname(),
-    list_to_atom(atom_to_list(Name) ++ "@" ++ Host).
-
-call(Node, Module, Function, Args) -> weft_test_nodes:call(Node, Module, Function, Args).

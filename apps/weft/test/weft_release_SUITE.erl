@@ -20,13 +20,10 @@ all() ->
      an_unknown_option_stops_the_boot_with_a_text].
 
 init_per_suite(Config) ->
-    Dir = ?config(priv_dir, Config),
-    Place = #{epmd => weft_test_nodes:start_epmd(), dir => Dir},
-    [{place, Place}, {boot, boot_script(Dir)} | Config].
+    Boot = boot_script(?config(priv_dir, Config)),
+    weft_test_nodes:begin_suite([{boot, Boot} | Config]).
 
-end_per_suite(Config) ->
-    #{epmd := Epmd} = ?config(place, Config),
-    weft_test_nodes:stop_epmd(Epmd).
+end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 
 embedded_nodes_connect_and_read_their_sys_config(Config) ->
     SysConfig = sys_config([{resume_timeout_ms, 4321}], Config),

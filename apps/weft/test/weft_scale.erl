@@ -72,7 +72,8 @@ run(#{nodes := Count, kills := Kills} = Options, Place) ->
 
 boot(Count, Options, Place, Say) ->
     Names = [list_to_atom("w" ++ integer_to_list(N)) || N <- lists:seq(1, Count)],
-    Topology = topology(maps:get(topology, Options, peer_to_peer), [node_name(w1), node_name(w2)]),
+    Seeds = [weft_test_nodes:node_name(Name) || Name <- [w1, w2]],
+    Topology = topology(maps:get(topology, Options, peer_to_peer), Seeds),
     Start = fun(Name) ->
                     Node = weft_test_nodes:start(Name, #{config => [{topology, Topology}],
                                                          args => ?ARGS}, Place),
@@ -255,7 +256,3 @@ name(#{node := Name}) -> Name.
 call(Node, Module, Function, Args) -> weft_test_nodes:call(Node, Module, Function, Args, 120000).
 call(Node, Module, Function, Args, Timeout) ->
     weft_test_nodes:call(Node, Module, Function, Args, Timeout).
-
-node_name(Name) ->
-    {ok, Host} = inet:gethostname(),
-    list_to_atom(atom_to_list(Name) ++ "@" ++ hd(string:split(Host, "."))).

@@ -21,15 +21,11 @@ all() ->
     [who_lives_talks_on_while_others_are_killed, a_full_mesh_may_start_all_at_once,
      a_full_mesh_with_swim_may_start_all_at_once].
 
-init_per_suite(Config) ->
-    [{place, #{epmd => weft_test_nodes:start_epmd(), dir => ?config(priv_dir, Config)}} | Config].
+init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
-end_per_suite(Config) ->
-    #{epmd := Epmd} = ?config(place, Config),
-    weft_test_nodes:stop_epmd(Epmd).
+end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 
-end_per_testcase(_Case, _Config) ->
-    weft_test_nodes:stop_all().
+end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 
 who_lives_talks_on_while_others_are_killed(Config) ->
     {Count, Kills} = case is_full() of true -> {100, 20}; false -> {14, 3} end,

@@ -5,6 +5,8 @@
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
+-import(weft_test_nodes, [name/1, node_name/1, call/4]).
+
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([it_runs_once_and_moves_when_its_node_dies/1, it_is_stopped_before_another_one_starts/1,
          it_ends_in_good_order/1, the_policy_is_told_and_followed/1]).
@@ -20,15 +22,11 @@ all() ->
     [it_runs_once_and_moves_when_its_node_dies, it_is_stopped_before_another_one_starts,
      it_ends_in_good_order, the_policy_is_told_and_followed].
 
-init_per_suite(Config) ->
-    [{place, #{epmd => weft_test_nodes:start_epmd(), dir => ?config(priv_dir, Config)}} | Config].
+init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
-end_per_suite(Config) ->
-    #{epmd := Epmd} = ?config(place, Config),
-    weft_test_nodes:stop_epmd(Epmd).
+end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 
-end_per_testcase(_Case, _Config) ->
-    weft_test_nodes:stop_all().
+end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 
 it_runs_once_and_moves_when_its_node_dies(Config) ->
     {Nodes, File} = competing(once, [], Config),
@@ -48,7 +46,7 @@ it_is_stopped_before_another_one_starts(Config) ->
     {Nodes, File} = competing(cut, [], Config),
     First = runs_at(Nodes),
     Rest = Nodes -- [First],
-    [ok = call(First, weft_fault, cut, [node_of(Node)]) || Node <- Rest],
+    [ok = call(First, weft_fault, cut, [name(Node)]) || Node <- Rest],
     until(fun() -> runs_at(Rest) =/= none end),
     ?assertEqual(none, runs_at([First])),
     ok = call(First, weft_fault, heal, []),
@@ -69,22 +67,21 @@ the_policy_is_told_and_followed(Config) ->
                                         {partition_grace_ms, 200}], Config),
     true = call(C, os, putenv, ["POLICY_FILE", File]),
     until(fun() -> side(C) =:= majority end),
-    [ok = call(C, weft_fault, cut, [node_of(Node)]) || Node <- [A, B]],
+    [ok = call(C, weft_fault, cut, [name(Node)]) || Node <- [A, B]],
     until(fun() -> side(C) =:= minority end),
     until(fun() -> {ok, <<"minority 2">>} =:= file:read_file(File) end),
     #{partition := #{policy := {callback, _}, side := minority, reachable := [_],
                      unreachable := [_, _]}} = call(C, weft, status, []),
     ?assertEqual(majority, side(A)),
     ok = call(C, weft_fault, heal, []),
-    _ = [call(C, net_kernel, connect_node, [node_of(Node)]) || Node <- [A, B]],
+    _ = [call(C, net_kernel, connect_node, [name(Node)]) || Node <- [A, B]],
     until(fun() -> side(C) =:= majority end).
 
 %% --- helpers ----------------------------------------------------------------------------------
 
 competing(Name, More, Config) ->
     File = filename:join(?config(priv_dir, Config), atom_to_list(Name)),
-    {ok, Host} = inet:gethostname(),
-    Voters = [list_to_atom(lists:concat([Voter, "@", Host])) || Voter <- [a, b, c]],
+    Voters = [node_name(Voter) || Voter <- [a, b, c]],
     Scope = #{kind => strong, voters => Voters, lease_ms => 4000, partitions => 4},
     Options = #{config => [{scopes, #{?SCOPE => Scope}}, {faults, true}, {resume_timeout_ms, 800},
                            {keepalive_ms, 200}, {link_timeout_ms, 1500} | More],
@@ -116,10 +113,6 @@ lives(File) ->
     lists:sort([{lists:min(Us), lists:max(Us)}
                 || Child <- lists:usort([C || {C, _} <- Signs]),
                    Us <- [[U || {C, U} <- Signs, C =:= Child]]]).
-
-call(Node, Module, Function, Args) -> weft_test_nodes:call(Node, Module, Function, Args).
-
-node_of(#{node := Node}) -> Node.
 
 until(Condition) -> weft_test_nodes:until(Condition, 60000).
 

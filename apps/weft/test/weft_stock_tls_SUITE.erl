@@ -5,6 +5,8 @@
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
+-import(weft_test_nodes, [name/1]).
+
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([a_stock_tls_node_calls/1, a_stock_tls_node_is_called/1, both_ways_at_once_in_bulk/1,
          a_killed_stock_tls_node_is_down/1, ticks_keep_an_idle_connection/1]).
@@ -20,19 +22,15 @@ all() ->
 init_per_suite(Config) ->
     Dir = ?config(priv_dir, Config),
     Options = weft_interop_certificates:options(Dir, ours, [ours]),
-    [{place, #{epmd => weft_test_nodes:start_epmd(), dir => Dir}},
-     {weft_config, written(Dir, "weft.config", [[{weft, [{transport, tls},
-                                                         {tls_options, Options}]}]])},
-     {optfile, written(Dir, "inet_tls.conf",
-                       [[{server, [{fail_if_no_peer_cert, true} | Options]},
-                         {client, Options}]])} | Config].
+    WeftConfig = written(Dir, "weft.config", [[{weft, [{transport, tls},
+                                                       {tls_options, Options}]}]]),
+    Optfile = written(Dir, "inet_tls.conf", [[{server, [{fail_if_no_peer_cert, true} | Options]},
+                                              {client, Options}]]),
+    weft_test_nodes:begin_suite([{weft_config, WeftConfig}, {optfile, Optfile} | Config]).
 
-end_per_suite(Config) ->
-    #{epmd := Epmd} = ?config(place, Config),
-    weft_test_nodes:stop_epmd(Epmd).
+end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 
-end_per_testcase(_Case, _Config) ->
-    weft_test_nodes:stop_all().
+end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 
 written(Dir, Name, Terms) ->
     File = filename:join(Dir, Name),
@@ -114,7 +112,5 @@ pair(Config, Args) ->
                             args => ["-proto_dist", "inet_tls", "-ssl_dist_optfile",
                                      ?config(optfile, Config) | Args]}, Place),
     [Weft, Stock].
-
-name(#{node := Name}) -> Name.
 
 call(Node, Module, Function, Args) -> weft_test_nodes:call(Node, Module, Function, Args, 60000).

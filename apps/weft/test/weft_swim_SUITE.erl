@@ -8,6 +8,8 @@
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
+-import(weft_test_nodes, [name/1, node_name/1, call/4]).
+
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([many_nodes_join_at_once/1,
          while_one_node_is_stopped_nobody_else_is_suspected/1,
@@ -28,15 +30,11 @@ all() ->
      a_node_that_leaves_is_gone_without_suspicion,
      halves_that_were_cut_apart_meet_again].
 
-init_per_suite(Config) ->
-    [{place, #{epmd => weft_test_nodes:start_epmd(), dir => ?config(priv_dir, Config)}} | Config].
+init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
-end_per_suite(Config) ->
-    #{epmd := Epmd} = ?config(place, Config),
-    weft_test_nodes:stop_epmd(Epmd).
+end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 
-end_per_testcase(_Case, _Config) ->
-    weft_test_nodes:stop_all().
+end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 
 %% --- cases ------------------------------------------------------------------------------------
 
@@ -183,18 +181,9 @@ parallel(Fun, List) ->
                        end) || Element <- List],
     [receive {Pid, Result} -> Pid ! stop, Result end || Pid <- Pids].
 
-call(Node, Module, Function, Args) ->
-    weft_test_nodes:call(Node, Module, Function, Args).
-
-name(#{node := Name}) -> Name.
-
 short(#{node := Name}) ->
     [Short, _] = string:split(atom_to_list(Name), "@"),
     list_to_atom(Short).
-
-node_name(Short) ->
-    {ok, Host} = inet:gethostname(),
-    list_to_atom(atom_to_list(Short) ++ "@" ++ Host).
 
 text(Log) ->
     case file:read_file(Log) of

@@ -9,6 +9,8 @@
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
+-import(weft_test_nodes, [name/1, node_name/1, call/4]).
+
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([a_partition_longer_than_every_timeout_heals_by_itself/1,
          pg_over_a_star_of_visible_circuits_shows_every_member_everywhere/1,
@@ -35,15 +37,11 @@ all() ->
      a_circuit_passes_no_more_gateways_than_the_hop_limit,
      a_gateway_holds_no_more_than_the_window_for_a_target_that_sleeps].
 
-init_per_suite(Config) ->
-    [{place, #{epmd => weft_test_nodes:start_epmd(), dir => ?config(priv_dir, Config)}} | Config].
+init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
-end_per_suite(Config) ->
-    #{epmd := Epmd} = ?config(place, Config),
-    weft_test_nodes:stop_epmd(Epmd).
+end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 
-end_per_testcase(_Case, _Config) ->
-    weft_test_nodes:stop_all().
+end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 
 %% --- cases ------------------------------------------------------------------------------------
 
@@ -284,14 +282,6 @@ start_pg(Node) ->
 
 names(Prefix, Count) ->
     [lists:flatten(io_lib:format("~s~2..0b", [Prefix, N])) || N <- lists:seq(1, Count)].
-
-node_name(Name) ->
-    {ok, Host} = inet:gethostname(),
-    list_to_atom(Name ++ "@" ++ Host).
-
-name(#{node := Name}) -> Name.
-
-call(Node, Module, Function, Args) -> weft_test_nodes:call(Node, Module, Function, Args).
 
 ping(A, B) -> call(A, net_adm, ping, [name(B)]).
 

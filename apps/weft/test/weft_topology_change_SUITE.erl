@@ -5,6 +5,8 @@
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
+-import(weft_test_nodes, [name/1, node_name/1, call/4]).
+
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([sessions_outlive_every_change/1, a_bad_topology_changes_nothing/1,
          a_topology_that_was_changed_to_survives_a_crash_of_its_driver/1]).
@@ -18,15 +20,11 @@ all() ->
     [sessions_outlive_every_change, a_bad_topology_changes_nothing,
      a_topology_that_was_changed_to_survives_a_crash_of_its_driver].
 
-init_per_suite(Config) ->
-    [{place, #{epmd => weft_test_nodes:start_epmd(), dir => ?config(priv_dir, Config)}} | Config].
+init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
-end_per_suite(Config) ->
-    #{epmd := Epmd} = ?config(place, Config),
-    weft_test_nodes:stop_epmd(Epmd).
+end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 
-end_per_testcase(_Case, _Config) ->
-    weft_test_nodes:stop_all().
+end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 
 %% n1 talks to n5 all the time. In groups and as clients they are no neighbours.
 sessions_outlive_every_change(Config) ->
@@ -127,14 +125,6 @@ up(Node) ->
 received(Node) ->
     maps:get(received, call(Node, weft_resume_traffic, account, [])).
 
-node_name(Name) ->
-    {ok, Host} = inet:gethostname(),
-    list_to_atom(atom_to_list(Name) ++ "@" ++ Host).
-
 short(#{node := Node}) ->
     [Name, _Host] = string:split(atom_to_list(Node), "@"),
     list_to_existing_atom(Name).
-
-name(#{node := Name}) -> Name.
-
-call(Node, Module, Function, Args) -> weft_test_nodes:call(Node, Module, Function, Args).
