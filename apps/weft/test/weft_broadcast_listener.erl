@@ -31,13 +31,7 @@ got() -> lists:sort(ask(got)).
 -spec missed() -> [{mailbox_full | node(), pos_integer()}].
 missed() -> ask(missed).
 
-ask(What) ->
-    Ref = monitor(process, ?MODULE),
-    ?MODULE ! {What, self(), Ref},
-    receive
-        {Ref, Answer} -> demonitor(Ref, [flush]), Answer;
-        {'DOWN', Ref, _, _, Reason} -> error(Reason)
-    end.
+ask(What) -> weft_test_nodes:ask(?MODULE, What).
 
 %% @doc Broadcasts the numbers of a range, each with so many bytes beside it.
 -spec send(weft_broadcast:scope(), {integer(), integer()}, non_neg_integer()) -> ok.

@@ -46,13 +46,7 @@ stop() -> ask(stop).
 -spec account() -> map().
 account() -> ask(account).
 
-ask(What) ->
-    Ref = monitor(process, ?MODULE),
-    ?MODULE ! {What, self(), Ref},
-    receive
-        {Ref, Answer} -> demonitor(Ref, [flush]), Answer;
-        {'DOWN', Ref, _, _, Reason} -> error(Reason)
-    end.
+ask(What) -> weft_test_nodes:ask(?MODULE, What).
 
 talk(Talker) ->
     receive

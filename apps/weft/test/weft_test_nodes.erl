@@ -11,7 +11,7 @@
 -module(weft_test_nodes).
 
 -export([begin_suite/1, end_suite/1, start_epmd/0, restart_epmd/1, stop_epmd/1, start/3, stop_all/0,
-         name/1, node_name/1, call/4, call/5, until/1, until/2, kill/1, pause/1, continue/1,
+         ask/2, name/1, node_name/1, call/4, call/5, until/1, until/2, kill/1, pause/1, continue/1,
          free_port/0, ebin/1, node_args/2]).
 -export_type([epmd/0, node_ref/0, place/0]).
 
@@ -79,26 +79,29 @@ keep(Nodes, EpmdPid, Port) ->
 %% @doc Another epmd in place of the old one; it knows no names.
 -spec restart_epmd(epmd()) -> ok.
 restart_epmd(#{port := Port}) ->
-    _ = ask(restart),
+    _ = ask(?MODULE, restart),
     until(fun() -> answers(Port) end).
 
-ask(What) ->
-    Monitor = monitor(process, ?MODULE),
-    ?MODULE ! {What, self(), Monitor},
+%% @doc Asks a process that is registered here: it gets {What, From, Ref} and answers
+%% {Ref, Answer}.
+-spec ask(Name :: atom(), What :: term()) -> term().
+ask(Name, What) ->
+    Ref = monitor(process, Name),
+    Name ! {What, self(), Ref},
     receive
-        {Monitor, Nodes} -> demonitor(Monitor, [flush]), Nodes;
-        {'DOWN', Monitor, _, _, Reason} -> erlang:error({keeper, Reason})
+        {Ref, Answer} -> demonitor(Ref, [flush]), Answer;
+        {'DOWN', Ref, _, _, Reason} -> erlang:error({Name, Reason})
     end.
 
 %% @doc Stops epmd and every node that was started with it.
 -spec stop_epmd(epmd()) -> ok.
 stop_epmd(_Epmd) ->
-    lists:foreach(fun kill/1, ask(stop)).
+    lists:foreach(fun kill/1, ask(?MODULE, stop)).
 
 %% @doc Ends every node that was started, stopped (SIGSTOP) and dead ones too.
 -spec stop_all() -> ok.
 stop_all() ->
-    lists:foreach(fun kill/1, ask(take)).
+    lists:foreach(fun kill/1, ask(?MODULE, take)).
 
 %% @doc Starts a node that logs to a file of its own.
 -spec start(atom(), map(), place()) -> node_ref().
