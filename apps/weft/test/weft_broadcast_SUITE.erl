@@ -177,7 +177,7 @@ until_all_got(Count, Senders, Nodes) ->
     ok.
 
 numbers(Node, Sender) ->
-    [N || {From, {N, _}} <- got(Node), From =:= name(Sender), N > 0].
+    [N || {From, N} <- got(Node), From =:= name(Sender), N > 0].
 
 got(Node) -> call(Node, weft_broadcast_listener, got, []).
 

@@ -17,14 +17,14 @@ start(Scope) ->
 
 listen(Got, Missed) ->
     receive
-        {weft_broadcast, _Scope, From, Message} -> listen([{From, Message} | Got], Missed);
+        {weft_broadcast, _Scope, From, {N, _}} -> listen([{From, N} | Got], Missed);
         {weft_broadcast_missed, _Scope, What, Count} -> listen(Got, [{What, Count} | Missed]);
         {got, From, Ref} -> From ! {Ref, Got}, listen(Got, Missed);
         {missed, From, Ref} -> From ! {Ref, Missed}, listen(Got, Missed)
     end.
 
-%% @doc What came so far, with its sender, sorted; what came twice is in it twice.
--spec got() -> [{node(), term()}].
+%% @doc The numbers that came so far, with their sender, sorted; what came twice is in it twice.
+-spec got() -> [{node(), integer()}].
 got() -> lists:sort(ask(got)).
 
 %% @doc What it was told to have missed.
