@@ -9,7 +9,8 @@
 -import(weft_test_nodes, [name/1, node_name/1]).
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
--export([any_node_calls_any_other_also_after_some_were_killed/1]).
+-export([any_node_calls_any_other_also_after_some_were_killed/1,
+         neighbours_with_slow_links_are_exchanged_for_near_ones/1]).
 
 -define(COUNT, 10).
 -define(ACTIVE, 3).
@@ -19,7 +20,9 @@
 
 suite() -> [{timetrap, {minutes, 5}}].
 
-all() -> [any_node_calls_any_other_also_after_some_were_killed].
+all() ->
+    [any_node_calls_any_other_also_after_some_were_killed,
+     neighbours_with_slow_links_are_exchanged_for_near_ones].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -32,13 +35,11 @@ any_node_calls_any_other_also_after_some_were_killed(Config) ->
     Names = [list_to_atom("q" ++ integer_to_list(N)) || N <- lists:seq(1, ?COUNT)],
     Topology = {peer_to_peer, #{seeds => [node_name(Name) || Name <- [q2, q1]], active => ?ACTIVE,
                                 passive => 6, shuffle_ms => 1000, probe_ms => 2000}},
-    Start = fun(Name) ->
-                    Node = weft_test_nodes:start(Name, #{config => [{topology, Topology}],
-                                                         args => ?ARGS}, ?config(place, Config)),
-                    {ok, _} = weft_test_nodes:call(Node, application, ensure_all_started, [weft]),
-                    Node
-            end,
-    Nodes = [Start(Name) || Name <- lists:delete(q2, Names) ++ [q2]],
+    Nodes = [begin
+                 Node = start(Name, [{topology, Topology}], Config),
+                 run(Node),
+                 Node
+             end || Name <- lists:delete(q2, Names) ++ [q2]],
     until_all_call_all(Nodes),
     %% What was made to ask something goes, and so does what was between former neighbours, although
     %% there are sessions on it.
@@ -52,6 +53,44 @@ any_node_calls_any_other_also_after_some_were_killed(Config) ->
     until_all_call_all(Living),
     weft_test_nodes:until(fun() -> [] =:= [Node || Node <- Living, neighbours(Node) =:= 0] end).
 
+%% Two sites of five nodes. Of four neighbours chosen by chance five in nine are on the other site,
+%% which makes 22 in all; at last each node needs but one.
+neighbours_with_slow_links_are_exchanged_for_near_ones(Config) ->
+    Sites = [[east1, east2, east3, east4, east5], [west1, west2, west3, west4, west5]],
+    Topology = {peer_to_peer, #{seeds => [node_name(east1)], active => 4, passive => 10,
+                                shuffle_ms => 500, probe_ms => 2000, optimise => rtt,
+                                optimise_ms => 500}},
+    [East, West] = [[start(Name, [{topology, Topology}, {faults, true}], Config) || Name <- Site]
+                    || Site <- Sites],
+    [ok = weft_test_nodes:call(Node, weft_fault, delay, [node_name(Far), 30, 31])
+     || Node <- East, Far <- lists:last(Sites)],
+    lists:foreach(fun run/1, East ++ West),
+    until_all_call_all(East ++ West),
+    weft_test_nodes:until(fun() -> count_between(East, West) =< 15 end, 60000),
+    until_all_call_all(East ++ West).
+
+%% How many have a neighbour on the other site, if all have four.
+count_between(East, West) ->
+    Neighbours = [[{site(Node), site(Peer)} || Node <- Nodes, Peer <- agreed(Node)]
+                  || Nodes <- [East, West]],
+    case lists:append(Neighbours) of
+        All when length(All) >= 4 * 10 - 2 -> length([1 || {Site, Other} <- All, Site =/= Other]);
+        _Forming -> infinity
+    end.
+
+site(#{node := Name}) -> site(Name);
+site(Name) -> hd(atom_to_list(Name)).
+
+agreed(Node) ->
+    [Peer || {Peer, _Cost} <- weft_test_nodes:call(Node, weft_overlay, neighbours, [])].
+
+start(Name, Env, Config) ->
+    weft_test_nodes:start(Name, #{config => Env, args => ?ARGS}, ?config(place, Config)).
+
+run(Node) ->
+    {ok, _} = weft_test_nodes:call(Node, application, ensure_all_started, [weft]),
+    ok.
+
 until_all_call_all(Nodes) ->
     Everybody = lists:sort([name(Node) || Node <- Nodes]),
     weft_test_nodes:until(
@@ -64,7 +103,7 @@ until_all_call_all(Nodes) ->
       end, 60000).
 
 neighbours(Node) ->
-    length(weft_test_nodes:call(Node, weft_overlay, neighbours, [])).
+    length(agreed(Node)).
 
 %% Those that were made to ask something are among them for a moment.
 up_links(Node) ->
