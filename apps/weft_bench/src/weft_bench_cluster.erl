@@ -8,7 +8,7 @@
 %% by the same thing.
 -module(weft_bench_cluster).
 
--export([shape/2, roles/1, named/2, await/1, nodes/1, run/4, all_traffic/1]).
+-export([shape/2, with_nodes/4, roles/1, named/2, await/1, nodes/1, run/4, all_traffic/1]).
 -export([group/1, unreachable/1, traffic/0]).
 -export_type([shape/0, named/0, traffic/0]).
 
@@ -28,6 +28,22 @@
 -spec shape(Count :: pos_integer(), [[pos_integer(), ...]]) -> shape().
 shape(Count, []) -> #{nodes => Count, groups => [lists:seq(1, Count)]};
 shape(Count, Groups) -> #{nodes => Count, groups => Groups}.
+
+%% @doc What the function says of a cluster of that shape, which runs on this machine alone for as
+%% long. It keeps its logs in Dir/logs.
+-spec with_nodes(weft_bench_variant:variant(), shape(), Dir :: file:filename(),
+                 fun((weft_bench_nodes:nodes()) -> Result)) -> Result.
+with_nodes(Variant, Shape, Dir, Function) ->
+    LogDir = filename:join(Dir, "logs"),
+    ok = filelib:ensure_dir(filename:join(LogDir, "x")),
+    {ok, Place} = weft_bench_place:start(weft_bench_link:loopback(), Dir),
+    try
+        {ok, Nodes} = weft_bench_nodes:start(Variant, {cluster, Shape},
+                                             #{place => Place, tls => Dir, log_dir => LogDir}),
+        try Function(Nodes) after weft_bench_nodes:stop(Nodes) end
+    after
+        weft_bench_place:stop(Place)
+    end.
 
 -spec roles(shape()) -> [weft_bench_nodes:role()].
 roles(#{nodes := Count}) ->

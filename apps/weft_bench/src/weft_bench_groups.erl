@@ -70,30 +70,19 @@ number(Key, Text, Rest, Options) ->
     end.
 
 run(#{nodes := Count, groups := AllGroups, out := Dir} = Options) ->
-    ok = filelib:ensure_dir(filename:join([Dir, "logs", "x"])),
-    {ok, Place} = weft_bench_place:start(weft_bench_link:loopback(), Dir),
     Cells = [{stock_mesh, mesh}, {weft_mesh, mesh} | [{weft_groups, S} || S <- AllGroups]],
-    try
-        Rows = lists:append([cell(Cell, Place, Options) || Cell <- Cells]),
-        File = filename:join(Dir, "groups.csv"),
-        ok = file:write_file(File, csv(Rows)),
-        io:format("~n~b nodes~n~ts~nfile: ~ts~n", [Count, table(Rows), File]),
-        0
-    after
-        weft_bench_place:stop(Place)
-    end.
+    Rows = lists:append([cell(Cell, Options) || Cell <- Cells]),
+    File = filename:join(Dir, "groups.csv"),
+    ok = file:write_file(File, csv(Rows)),
+    io:format("~n~b nodes~n~ts~nfile: ~ts~n", [Count, table(Rows), File]),
+    0.
 
-cell({Variant, Groups}, Place, #{nodes := Count, out := Dir} = Options) ->
+cell({Variant, Groups}, #{nodes := Count, out := Dir} = Options) ->
     io:format("~ts, ~tp~n", [Variant, Groups]),
-    Layout = {cluster, weft_bench_cluster:shape(Count, shape(Groups, Count))},
-    {ok, Nodes} = weft_bench_nodes:start(Variant, Layout,
-                                         #{place => Place, tls => Dir,
-                                           log_dir => filename:join(Dir, "logs")}),
-    try measure(Groups, Nodes, Options) of
-        Measured -> [Row#{variant => Variant, groups => Groups} || Row <- Measured]
-    after
-        weft_bench_nodes:stop(Nodes)
-    end.
+    Shape = weft_bench_cluster:shape(Count, shape(Groups, Count)),
+    Rows = weft_bench_cluster:with_nodes(Variant, Shape, Dir,
+                                         fun(Nodes) -> measure(Groups, Nodes, Options) end),
+    [Row#{variant => Variant, groups => Groups} || Row <- Rows].
 
 %% --- shapes and formulas ----------------------------------------------------------------------
 

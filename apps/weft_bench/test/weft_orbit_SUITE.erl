@@ -84,12 +84,4 @@ connections(Nodes) ->
      end || Role <- lists:sort(weft_bench_nodes:roles(Nodes))].
 
 with_nodes(Variant, Shape, Config, Test) ->
-    Dir = ?config(priv_dir, Config),
-    {ok, Place} = weft_bench_place:start(weft_bench_link:loopback(), Dir),
-    try
-        {ok, Nodes} = weft_bench_nodes:start(Variant, {cluster, Shape},
-                                             #{place => Place, tls => Dir, log_dir => Dir}),
-        try Test(Nodes) after weft_bench_nodes:stop(Nodes) end
-    after
-        weft_bench_place:stop(Place)
-    end.
+    weft_bench_cluster:with_nodes(Variant, Shape, ?config(priv_dir, Config), Test).

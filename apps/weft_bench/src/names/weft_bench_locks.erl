@@ -47,28 +47,17 @@ options([Other | _], _Options) ->
      ++ ". Arguments: [--nodes N] [--rate R] [--seconds S] [--out DIR]"}.
 
 run(#{out := Dir} = Options) ->
-    ok = filelib:ensure_dir(filename:join([Dir, "logs", "x"])),
-    {ok, Place} = weft_bench_place:start(weft_bench_link:loopback(), Dir),
-    try
-        Rows = [cluster(Module, Place, Options) || Module <- [global, weft_global]],
-        File = filename:join(Dir, "locks.csv"),
-        ok = file:write_file(File, csv(Rows)),
-        io:format("~n~ts~nfile: ~ts~n", [csv(Rows), File]),
-        0
-    after
-        weft_bench_place:stop(Place)
-    end.
+    Rows = [cluster(Module, Options) || Module <- [global, weft_global]],
+    File = filename:join(Dir, "locks.csv"),
+    ok = file:write_file(File, csv(Rows)),
+    io:format("~n~ts~nfile: ~ts~n", [csv(Rows), File]),
+    0.
 
-cluster(Module, Place, #{nodes := Count, out := Dir} = Options) ->
+cluster(Module, #{nodes := Count, out := Dir} = Options) ->
     io:format("~ts, ~b nodes~n", [Module, Count]),
     Variant = case Module of global -> stock_mesh; weft_global -> weft_mesh end,
-    {ok, Nodes} = weft_bench_nodes:start(Variant,
-                                         {cluster, weft_bench_cluster:shape(Count, [])},
-                                         #{place => Place, tls => Dir,
-                                           log_dir => filename:join(Dir, "logs")}),
-    try measure(Module, Nodes, Options)
-    after weft_bench_nodes:stop(Nodes)
-    end.
+    weft_bench_cluster:with_nodes(Variant, weft_bench_cluster:shape(Count, []), Dir,
+                                  fun(Nodes) -> measure(Module, Nodes, Options) end).
 
 measure(Module, Nodes, #{nodes := Count, rate := Rate, seconds := Seconds}) ->
     Roles = weft_bench_nodes:roles(Nodes),

@@ -79,34 +79,22 @@ words(Key, Known, Text, Rest, Options) ->
     end.
 
 run(#{nodes := Counts, kinds := Kinds, out := Dir} = Options) ->
-    ok = filelib:ensure_dir(filename:join([Dir, "logs", "x"])),
-    {ok, Place} = weft_bench_place:start(weft_bench_link:loopback(), Dir),
-    try
-        Rows = lists:append([cluster(Kind, Count, Place, Options)
-                             || Count <- Counts, Kind <- Kinds]),
-        File = filename:join(Dir, "names.csv"),
-        ok = file:write_file(File, csv(Rows)),
-        io:format("~n~ts~nfile: ~ts~n", [table(Rows), File]),
-        0
-    after
-        weft_bench_place:stop(Place)
-    end.
+    Rows = lists:append([cluster(Kind, Count, Options) || Count <- Counts, Kind <- Kinds]),
+    File = filename:join(Dir, "names.csv"),
+    ok = file:write_file(File, csv(Rows)),
+    io:format("~n~ts~nfile: ~ts~n", [table(Rows), File]),
+    0.
 
-cluster(Kind, Count, Place, #{out := Dir, workloads := Workloads} = Options) ->
+cluster(Kind, Count, #{out := Dir} = Options) ->
     io:format("~ts, ~b nodes~n", [Kind, Count]),
     Variant = case Kind of global -> stock_mesh; _ -> weft_mesh end,
-    {ok, Nodes} = weft_bench_nodes:start(Variant,
-                                         {cluster, weft_bench_cluster:shape(Count, [])},
-                                         #{place => Place, tls => Dir,
-                                           log_dir => filename:join(Dir, "logs")}),
-    try
-        ready(Kind, Nodes),
-        [(measure(Workload, Kind, Nodes, Options))#{kind => Kind, nodes => Count,
-                                                    workload => Workload}
-         || Wanted <- Workloads, Workload <- expanded(Wanted)]
-    after
-        weft_bench_nodes:stop(Nodes)
-    end.
+    weft_bench_cluster:with_nodes(Variant, weft_bench_cluster:shape(Count, []), Dir,
+                                  fun(Nodes) -> rows(Kind, Count, Nodes, Options) end).
+
+rows(Kind, Count, Nodes, #{workloads := Workloads} = Options) ->
+    ready(Kind, Nodes),
+    [(measure(Workload, Kind, Nodes, Options))#{kind => Kind, nodes => Count, workload => Workload}
+     || Wanted <- Workloads, Workload <- expanded(Wanted)].
 
 expanded(mix) -> [{mix, Percent} || Percent <- ?MIXES];
 expanded(Workload) -> [Workload].
