@@ -17,11 +17,7 @@
 
 -spec start_link(#{term() => [node()]}) -> {ok, pid()} | {error, term()}.
 start_link(Groups) ->
-    case gen_server:start_link({local, s_group}, ?MODULE, Groups, []) of
-        {ok, Pid} -> {ok, Pid};
-        {error, Reason} -> {error, Reason};
-        ignore -> {error, ignore}
-    end.
+    gen_server:start_link({local, s_group}, ?MODULE, Groups, []).
 
 %% @doc From now on Pid is told of nodes, or no more.
 -spec monitor_nodes(pid(), boolean()) -> ok.

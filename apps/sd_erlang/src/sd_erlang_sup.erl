@@ -10,11 +10,7 @@
 
 -spec start_link(#{term() => [node()]}) -> {ok, pid()} | {error, term()}.
 start_link(Groups) ->
-    case supervisor:start_link({local, ?MODULE}, ?MODULE, Groups) of
-        {ok, Pid} -> {ok, Pid};
-        {error, Reason} -> {error, Reason};
-        ignore -> {error, ignore}
-    end.
+    supervisor:start_link({local, ?MODULE}, ?MODULE, Groups).
 
 %% @private
 -spec init(#{term() => [node()]}) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.

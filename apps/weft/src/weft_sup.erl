@@ -10,11 +10,7 @@
 
 -spec start_link(none | weft_overlay_sup:config()) -> {ok, pid()} | {error, term()}.
 start_link(Overlay) ->
-    case supervisor:start_link({local, ?MODULE}, ?MODULE, Overlay) of
-        {ok, Pid} -> {ok, Pid};
-        {error, Reason} -> {error, Reason};
-        ignore -> {error, ignore}
-    end.
+    supervisor:start_link({local, ?MODULE}, ?MODULE, Overlay).
 
 %% @private
 -spec init(none | weft_overlay_sup:config()) ->

@@ -9,11 +9,7 @@
 
 -spec start_link(weft_amqp_options:options()) -> {ok, pid()} | {error, term()}.
 start_link(Options) ->
-    case supervisor:start_link({local, ?MODULE}, ?MODULE, Options) of
-        {ok, Pid} -> {ok, Pid};
-        {error, Reason} -> {error, Reason};
-        ignore -> {error, ignore}
-    end.
+    supervisor:start_link({local, ?MODULE}, ?MODULE, Options).
 
 %% @private
 -spec init(weft_amqp_options:options()) ->

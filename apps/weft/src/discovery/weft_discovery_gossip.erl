@@ -41,11 +41,7 @@ discover(_Options) ->
 %% @doc Starts to announce this node and to listen.
 -spec start_link(map()) -> {ok, pid()} | {error, term()}.
 start_link(Options) ->
-    case gen_server:start_link({local, ?MODULE}, ?MODULE, Options, []) of
-        {ok, Pid} -> {ok, Pid};
-        {error, Reason} -> {error, Reason};
-        ignore -> {error, ignore}
-    end.
+    gen_server:start_link({local, ?MODULE}, ?MODULE, Options, []).
 
 %% @private
 -spec init(map()) -> {ok, #gossip{}}.

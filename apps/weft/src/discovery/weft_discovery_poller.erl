@@ -41,11 +41,7 @@
 %% @doc Starts to ask.
 -spec start_link(config()) -> {ok, pid()} | {error, term()}.
 start_link(Config) ->
-    case gen_server:start_link({local, ?MODULE}, ?MODULE, Config, []) of
-        {ok, Pid} -> {ok, Pid};
-        {error, Reason} -> {error, Reason};
-        ignore -> {error, ignore}
-    end.
+    gen_server:start_link({local, ?MODULE}, ?MODULE, Config, []).
 
 %% @doc What the sources named last, in term order.
 -spec found() -> [node()].

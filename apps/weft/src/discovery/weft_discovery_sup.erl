@@ -10,11 +10,7 @@
 %% @doc Starts discovery.
 -spec start_link(weft_discovery_poller:config()) -> {ok, pid()} | {error, term()}.
 start_link(Config) ->
-    case supervisor:start_link({local, ?MODULE}, ?MODULE, Config) of
-        {ok, Pid} -> {ok, Pid};
-        {error, Reason} -> {error, Reason};
-        ignore -> {error, ignore}
-    end.
+    supervisor:start_link({local, ?MODULE}, ?MODULE, Config).
 
 %% @private
 -spec init(weft_discovery_poller:config()) ->

@@ -25,11 +25,7 @@
 %% @doc Starts the overlay of this node.
 -spec start_link(config()) -> {ok, pid()} | {error, term()}.
 start_link(Config) ->
-    case supervisor:start_link({local, ?MODULE}, ?MODULE, Config) of
-        {ok, Pid} -> {ok, Pid};
-        {error, Reason} -> {error, Reason};
-        ignore -> {error, ignore}
-    end.
+    supervisor:start_link({local, ?MODULE}, ?MODULE, Config).
 
 %% @private
 -spec init(config()) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.

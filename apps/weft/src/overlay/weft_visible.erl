@@ -17,11 +17,7 @@
 %% @doc Starts the connector. Options: those of `weft_wanted_links:new/2'.
 -spec start_link(map()) -> {ok, pid()} | {error, term()}.
 start_link(Options) ->
-    case gen_server:start_link({local, ?MODULE}, ?MODULE, Options, []) of
-        {ok, Pid} -> {ok, Pid};
-        {error, Reason} -> {error, Reason};
-        ignore -> {error, ignore}
-    end.
+    gen_server:start_link({local, ?MODULE}, ?MODULE, Options, []).
 
 %% @private
 -spec init(map()) -> {ok, #visible{}}.

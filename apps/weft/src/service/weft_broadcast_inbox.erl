@@ -40,11 +40,7 @@ new_table() ->
 %% @doc Starts the inbox of the driver of that name. Limits are those of a mailbox.
 -spec start_link(Driver :: atom(), weft_backlog_core:limits()) -> {ok, pid()} | {error, term()}.
 start_link(Driver, Limits) ->
-    case gen_server:start_link({local, ?MODULE}, ?MODULE, {Driver, Limits}, []) of
-        {ok, Pid} -> {ok, Pid};
-        {error, Reason} -> {error, Reason};
-        ignore -> {error, ignore}
-    end.
+    gen_server:start_link({local, ?MODULE}, ?MODULE, {Driver, Limits}, []).
 
 %% @doc See `weft_broadcast:subscribe/2'.
 -spec subscribe(weft_broadcast:scope(), pid()) -> ok | {error, not_running}.

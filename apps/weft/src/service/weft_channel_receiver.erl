@@ -42,10 +42,7 @@ accept(Id, Peer, Path, Channel, Partition) ->
                  weft_channels:partition()) -> {ok, pid()} | {error, term()}.
 start_link(Id, Peer, Path, Channel, Partition) ->
     Options = [{spawn_opt, [{message_queue_data, off_heap}, {fullsweep_after, 10}]}],
-    case gen_server:start_link(?MODULE, {Id, Peer, Path, Channel, Partition}, Options) of
-        ignore -> {error, ignore};
-        Result -> Result
-    end.
+    gen_server:start_link(?MODULE, {Id, Peer, Path, Channel, Partition}, Options).
 
 %% @private
 init({Id, Peer, Path, Name, Partition}) ->

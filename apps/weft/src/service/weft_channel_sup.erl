@@ -11,10 +11,7 @@
 
 -spec start_link() -> {ok, pid()} | {error, term()}.
 start_link() ->
-    case supervisor:start_link({local, ?MODULE}, ?MODULE, channels) of
-        ignore -> {error, ignore};
-        Result -> Result
-    end.
+    supervisor:start_link({local, ?MODULE}, ?MODULE, channels).
 
 %% @doc Starts Module:start_link(Args...) under supervision; `not_started' without the application.
 -spec start_worker(module(), [term()]) -> {ok, pid()} | {error, term()}.

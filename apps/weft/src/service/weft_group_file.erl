@@ -20,11 +20,7 @@
 
 -spec start_link() -> {ok, pid()} | {error, term()}.
 start_link() ->
-    case gen_server:start_link({local, ?MODULE}, ?MODULE, [], []) of
-        {ok, Pid} -> {ok, Pid};
-        {error, Reason} -> {error, Reason};
-        ignore -> {error, ignore}
-    end.
+    gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
 
 %% @doc What the file holds; nothing, if there is none yet. An unreadable one is an error: to start
 %% without it would be to forget it.

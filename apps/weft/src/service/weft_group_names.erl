@@ -13,11 +13,7 @@
 
 -spec start_link() -> {ok, pid()} | {error, term()}.
 start_link() ->
-    case gen_server:start_link({local, ?MODULE}, ?MODULE, [], []) of
-        {ok, Pid} -> {ok, Pid};
-        {error, Reason} -> {error, Reason};
-        ignore -> {error, ignore}
-    end.
+    gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
 
 %% @doc The scope of a group of this node, running: `{via, weft_names, {Scope, Name}}'. A read, but
 %% for the first time.

@@ -58,11 +58,7 @@ handle(Scope) -> list_to_atom("weft_names_" ++ atom_to_list(Scope)).
 %% @private
 -spec start_link(weft_names:scope(), map()) -> {ok, pid()} | {error, term()}.
 start_link(Scope, Options) ->
-    case supervisor:start_link(?MODULE, {Scope, Options}) of
-        {ok, Pid} -> {ok, Pid};
-        {error, Reason} -> {error, Reason};
-        ignore -> {error, ignore}
-    end.
+    supervisor:start_link(?MODULE, {Scope, Options}).
 
 %% @private
 -spec init({weft_names:scope(), map()}) ->
