@@ -3,7 +3,7 @@
 %% value comes from `weft_config' (key `broadcast').
 -module(weft_broadcast_options).
 
--export([all/1, check/1, options/0]).
+-export([all/1, check/1]).
 
 %% @doc All options: {Option, Default, Smallest, Greatest, What it is}; those that are no numbers
 %% have a list of values in place of the bounds.

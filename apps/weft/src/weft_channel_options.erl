@@ -3,7 +3,7 @@
 %% default. Calls nothing; the values come from `weft_config' (keys `channels' and `pins').
 -module(weft_channel_options).
 
--export([defaults/1, all/1, check/2, options/0]).
+-export([all/1, check/2, options/0]).
 -export_type([channel/0, class/0]).
 
 -type class() :: control | default | bulk.

@@ -8,7 +8,7 @@
 %% by the same thing.
 -module(weft_bench_cluster).
 
--export([shape/2, with_nodes/4, roles/1, named/2, await/1, nodes/1, run/4, all_traffic/1]).
+-export([shape/2, with_nodes/4, roles/1, named/2, await/1, nodes/1, run/4]).
 -export([group/1, unreachable/1, traffic/0]).
 -export_type([shape/0, named/0, traffic/0]).
 

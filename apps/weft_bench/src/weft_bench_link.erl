@@ -3,7 +3,7 @@
 %% a queue of about one round trip, and loss.
 -module(weft_bench_link).
 
--export([loopback/0, emulated/3, label/1]).
+-export([loopback/0, emulated/3]).
 -export_type([link/0]).
 
 -type link() :: #{label := atom(), rtt_ms := number(), rate_mbit := number(),

@@ -20,8 +20,7 @@
 %% '''
 -module(weft_bench_variant).
 
--export([all/0, arguments/2, is_tls/1, is_weft/1, has_gateway/1, connects_all/1, mode/2,
-         available/1]).
+-export([all/0, arguments/2, is_weft/1, has_gateway/1, connects_all/1, mode/2, available/1]).
 -export_type([variant/0, mode/0, purpose/0]).
 
 -type variant() :: stock | stock_tls | weft_1 | weft_4 | weft_8 | weft_tls_1 | weft_tls_4
@@ -38,10 +37,6 @@
 all() ->
     [stock, weft_1, weft_4, weft_8, weft_gateway, channel, channel_8, stock_tls, weft_tls_1,
      weft_tls_4, stock_mesh, weft_mesh, weft_groups, weft_peers].
-
--spec is_tls(variant()) -> boolean().
-is_tls(Variant) ->
-    lists:member(Variant, [stock_tls, weft_tls_1, weft_tls_4]).
 
 -spec is_weft(variant()) -> boolean().
 is_weft(Variant) ->

@@ -6,7 +6,7 @@
 %% the picture may show halves. Its terms are ready for `weft_json'.
 -module(weft_local_picture).
 
--export([take/1, statuses/1, of_statuses/2, way/3]).
+-export([take/1, statuses/1, way/3]).
 -export_type([picture/0, circuit/0]).
 
 -type statuses() :: #{node() => weft_status:status()}.

@@ -14,8 +14,7 @@
 %% each second (external term format and 28 bytes of IP and UDP headers).
 -module(weft_sim_datagrams).
 
--export([new/1, run_until/2, schedule/3, now_ms/1, core/2, nodes_in/2, notices/1, traffic/1,
-         counters/1]).
+-export([new/1, run_until/2, schedule/3, now_ms/1, core/2, nodes_in/2, notices/1, traffic/1]).
 -export_type([world/0, verb/0, config/0, traffic/0]).
 
 -type mode() :: running | blocked | paused | down.
@@ -38,9 +37,7 @@
                 %% Bytes sent and received in the present second, and of all seconds before.
                 second = #{} :: #{node() => {non_neg_integer(), non_neg_integer()}},
                 seconds = [] :: [{Second :: pos_integer(), [{non_neg_integer(),
-                                                             non_neg_integer()}]}],
-                counters = #{events => 0, messages => 0, bytes => 0} ::
-                    #{atom() => non_neg_integer()}}).
+                                                             non_neg_integer()}]}]}).
 -opaque world() :: #world{}.
 
 -type config() :: #{seed := integer(), core := module(), options := fun((node()) -> map()),
@@ -113,10 +110,6 @@ notices(#world{notices = Notices}) -> lists:reverse(Notices).
 -spec traffic(world()) -> traffic().
 traffic(#world{seconds = Seconds}) -> lists:reverse(Seconds).
 
-%% @doc Events processed, messages and bytes sent.
--spec counters(world()) -> #{atom() => non_neg_integer()}.
-counters(#world{counters = Counters}) -> Counters.
-
 %% --- what happens -----------------------------------------------------------------------------
 
 happen({verb, Verb}, World) ->
@@ -179,10 +172,9 @@ change(Name, From, To, World) ->
         _ -> World
     end.
 
-to_core(Name, Event, #world{nodes = Nodes, config = #{core := Core}, now_ms = NowMs} = World0) ->
+to_core(Name, Event, #world{nodes = Nodes, config = #{core := Core}, now_ms = NowMs} = World) ->
     #{Name := #node{core = State0} = Node} = Nodes,
     {State, Effects} = Core:handle(Event, NowMs, State0),
-    World = count(events, 1, World0),
     perform(Name, Effects, World#world{nodes = Nodes#{Name := Node#node{core = State}}}).
 
 perform(Name, Effects, World) ->
@@ -238,13 +230,8 @@ hold(Name, Event, World) ->
 
 count_sent(Name, Bytes, #world{second = Second} = World) ->
     {Sent, Received} = maps:get(Name, Second, {0, 0}),
-    count(messages, 1, count(bytes, Bytes,
-                             World#world{second = Second#{Name => {Sent + Bytes, Received}}})).
+    World#world{second = Second#{Name => {Sent + Bytes, Received}}}.
 
 count_received(Name, Bytes, #world{second = Second} = World) ->
     {Sent, Received} = maps:get(Name, Second, {0, 0}),
     World#world{second = Second#{Name => {Sent, Received + Bytes}}}.
-
-count(Counter, By, #world{counters = Counters} = World) ->
-    #{Counter := Number} = Counters,
-    World#world{counters = Counters#{Counter := Number + By}}.

@@ -9,7 +9,7 @@
 -module(weft_discovery_kubernetes).
 -behaviour(weft_discovery).
 
--export([discover/1, dns_options/1]).
+-export([discover/1]).
 
 %% @doc See `weft_discovery'. Errors: see `weft_discovery_dns:discover/1'.
 -spec discover(map()) -> {ok, [node()]} | {error, term()}.

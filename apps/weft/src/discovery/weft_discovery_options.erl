@@ -6,7 +6,7 @@
 %% callbacks of `weft_discovery'; its options must be a map.
 -module(weft_discovery_options).
 
--export([parse/1, sources/0]).
+-export([parse/1]).
 
 -type check() :: fun((term()) -> boolean()).
 -type option() :: {Key :: atom(), Default :: term() | required, check(), MustBe :: string()}.

@@ -8,10 +8,9 @@
 %% inet_dist_connect_options, dist_nodelay.
 -module(weft_transport).
 
--export([listen/1, accept/1, secure_accepted/2, connect/4, may_speak_weft/1,
-         send/2, room/1, try_send/2, recv/3, secure/3,
-         activate/2, more/2, half/0, close/1, abort/1, controlling_process/2, peername/1, setopts/2,
-         user_setopts/2, getopts/2, sent_packets/1,
+-export([listen/1, accept/1, secure_accepted/2, connect/4, may_speak_weft/1, send/2, room/1,
+         try_send/2, recv/3, secure/3, activate/2, more/2, half/0, close/1, abort/1,
+         controlling_process/2, peername/1, user_setopts/2, getopts/2, sent_packets/1,
          tcp_socket/1]).
 -export_type([socket/0]).
 

@@ -4,7 +4,7 @@
 %% Pure part of `weft_plumtree_core'.
 -module(weft_message_cache).
 
--export([new/1, add/5, get/2, expire/2, is_empty/1, summary/1, lacking/2]).
+-export([new/1, add/5, get/2, expire/2, summary/1, lacking/2]).
 -export_type([cache/0, summary/0]).
 
 -record(cache, {
@@ -71,11 +71,6 @@ expire(NowMs, #cache{order = Order, keep_ms = KeepMs} = Cache) ->
         {value, {AddedMs, _}} when NowMs - AddedMs >= KeepMs -> expire(NowMs, drop_oldest(Cache));
         _ -> Cache
     end.
-
-%% @doc Whether nothing is kept.
--spec is_empty(cache()) -> boolean().
-is_empty(#cache{count = Count}) ->
-    Count =:= 0.
 
 %% @doc What is kept, in few words.
 -spec summary(cache()) -> summary().

@@ -5,7 +5,7 @@
 %% drawing a number draws an element, and drawing without replacement is a shuffle that stops early.
 -module(weft_random_set).
 
--export([new/0, from_list/1, add/2, delete/2, is_member/2, size/1, to_list/1, choose/4]).
+-export([new/0, add/2, delete/2, is_member/2, size/1, to_list/1, choose/4]).
 -export_type([set/1]).
 
 -record(set, {nth = #{} :: #{pos_integer() => term()},
@@ -17,10 +17,6 @@
 -spec new() -> set(_).
 new() ->
     #set{}.
-
--spec from_list([Element]) -> set(Element).
-from_list(Elements) ->
-    lists:foldl(fun add/2, new(), Elements).
 
 -spec add(Element, set(Element)) -> set(Element).
 add(Element, #set{number = Number} = Set) when is_map_key(Element, Number) ->

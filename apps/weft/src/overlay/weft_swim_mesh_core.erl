@@ -21,7 +21,7 @@
 -behaviour(weft_core).
 -behaviour(weft_topology).
 
--export([init/2, handle/3, validate/2, partial/2, neighbours/1, seeds/1, swim/1]).
+-export([init/2, handle/3, validate/2, partial/2, neighbours/1, seeds/1]).
 
 -record(mesh, {
     swim :: weft_swim_core:state(),
@@ -46,10 +46,6 @@ init(Self, Options) ->
                  reconnect_ms = maps:get(reconnect_interval_ms, Options, 5000),
                  rand = weft_core:seed(Self, ?MODULE, Options), out = lists:reverse(Effects)},
     finish(reconnect_later(lists:foldl(fun want/2, Mesh, Mesh#mesh.seeds))).
-
-%% @doc The state of the detector inside.
--spec swim(#mesh{}) -> weft_swim_core:state().
-swim(#mesh{swim = Swim}) -> Swim.
 
 %% @doc See `weft_core'.
 -spec handle(weft_core:event(), integer(), #mesh{}) -> {#mesh{}, weft_core:effects()}.

@@ -14,7 +14,7 @@
 %% (`forced'). The number of pairs is bounded too; there a new one is an error.
 -module(weft_causal_core).
 
--export([new/3, stamp/2, arrived/4, down/3, depends_on/2, waiting/1, pairs/1]).
+-export([new/3, stamp/2, arrived/4, down/3, depends_on/2, waiting/1]).
 -export_type([state/0, stamp/0, participant/0, delivered/0]).
 
 %% A participant is a pid, so the one of a restarted node is another one.
@@ -169,7 +169,3 @@ depends_on({From, _Number, Before}, Self) ->
 %% @doc How many messages wait for earlier ones.
 -spec waiting(state()) -> non_neg_integer().
 waiting(#causal{waiting = Waiting}) -> length(Waiting).
-
-%% @doc How many pairs of participants are known.
--spec pairs(state()) -> non_neg_integer().
-pairs(#causal{sent = Sent}) -> map_size(Sent).

@@ -7,7 +7,7 @@
 %% one may fail. Together these are one more group, `weft_bridge', if there is need of it.
 -module(weft_group_shape).
 
--export([topology/2, parts/1, without_bridge/1]).
+-export([topology/2, without_bridge/1]).
 
 -type groups() :: #{weft_group_table:name() => [node()]}.
 

@@ -19,8 +19,7 @@
 %% `{1, changes, Seq, [{Key, {put, Value} | delete}]}'.
 -module(weft_own_rows_core).
 
--export([new/0, put/3, delete/2, find/2, up/2, down/3, message/3, timer/2, await/4, own/1,
-         seq/1, info/1]).
+-export([new/0, put/3, delete/2, find/2, up/2, down/3, message/3, timer/2, await/4, seq/1, info/1]).
 -export_type([rows/0, change/0, outcome/0]).
 
 -define(FLUSH_MS, 1).
@@ -70,10 +69,6 @@ changed(Key, Change, #rows{seq = Seq, dirty = Dirty} = Rows) ->
 %% @doc The value of a row of this node.
 -spec find(Key :: term(), rows()) -> {ok, Value :: term()} | error.
 find(Key, #rows{own = Own}) -> maps:find(Key, Own).
-
-%% @doc All rows of this node.
--spec own(rows()) -> #{Key :: term() => Value :: term()}.
-own(#rows{own = Own}) -> Own.
 
 %% @doc How many changes this node made.
 -spec seq(rows()) -> non_neg_integer().

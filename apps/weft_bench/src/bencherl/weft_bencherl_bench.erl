@@ -5,7 +5,7 @@
 %% description, and the load of Dialyzer on several cores.
 -module(weft_bencherl_bench).
 
--export([own/0, find/1, load/2]).
+-export([find/1, load/2]).
 
 %% @doc Name and module of those that come with weft.
 -spec own() -> [{string(), module()}].

@@ -12,7 +12,7 @@
 %% Times are microseconds; `elapsed' and `window' are seconds.
 -module(weft_load_files).
 
--export([open/3, window/3, series/2, finish/2, close/1, sum/1, row/2]).
+-export([open/3, window/3, series/2, finish/2, close/1, sum/1]).
 -export_type([files/0]).
 
 -record(files, {dir :: file:filename(),

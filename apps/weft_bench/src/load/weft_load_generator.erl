@@ -6,7 +6,7 @@
 %% in the process dictionary of the worker.
 -module(weft_load_generator).
 
--export([keys/2, values/2, sequence_of/1]).
+-export([keys/2, values/2]).
 -export_type([generator/0, context/0]).
 
 -type generator() :: fun(() -> term()).
@@ -97,10 +97,6 @@ to_string(Term) when is_list(Term) -> Term;
 to_string(Term) -> lists:flatten(io_lib:format("~p", [Term])).
 
 %% --- sequences --------------------------------------------------------------------------------
-
-%% @doc The place of a sequence, for tests.
--spec sequence_of(term()) -> non_neg_integer() | undefined.
-sequence_of(Id) -> get({?MODULE, Id}).
 
 sequence(Id, From, Count) ->
     fun() ->
