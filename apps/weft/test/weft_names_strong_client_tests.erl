@@ -8,7 +8,7 @@
 -define(HOMES, ['a@x', 'b@x', 'c@x']).
 
 a_name_is_owned_from_the_answer_until_the_lease_ends_test() ->
-    {C1, Sent} = command({register, x, p, meta, exit, 5000}, caller, ?CLIENT:new(#{}), 1000),
+    {C1, Sent} = command({register, x, p, meta, exit, 5000}, caller, ?CLIENT:new(), 1000),
     ?assertEqual([{watch, p}, {send, 'a@x', {ask, 0, {write, {7, 0}, 0, 1,
                                                       [{1, {register, x, p, meta, 0}}]}}}], Sent),
     {C2, Answered} = answer({wrote, {7, 0}, 50, [{1, {registered, 50}}]}, C1, 1400),
@@ -51,14 +51,14 @@ what_may_have_been_registered_is_not_registered_again_test() ->
                                                  [{3, {register, y, q, meta, 0}}]}}}, Again)).
 
 no_answer_is_no_quorum_in_time_test() ->
-    {C1, _} = command({register, x, p, meta, exit, 1000}, caller, ?CLIENT:new(#{}), 0),
+    {C1, _} = command({register, x, p, meta, exit, 1000}, caller, ?CLIENT:new(), 0),
     {C2, Again} = ?CLIENT:tick(C1, env(600)),
     ?assertMatch([{send, 'b@x', {ask, 0, {write, _, _, _, _}}}], Again),
     {_, Effects} = ?CLIENT:tick(C2, env(1000)),
     ?assertEqual([{reply, caller, {error, no_quorum}}, {unwatch, p}], Effects).
 
 whoever_leads_is_asked_test() ->
-    {C1, _} = command({whereis, x, 1000}, caller, ?CLIENT:new(#{}), 0),
+    {C1, _} = command({whereis, x, 1000}, caller, ?CLIENT:new(), 0),
     {C2, Again} = ?CLIENT:answer('a@x', 0, {not_leader, 'c@x'}, C1, env(1)),
     ?assertEqual([{send, 'c@x', {ask, 0, {read, 7, [{1, {name, x}}]}}}], Again),
     %% Without a hint the next tick asks another home.
@@ -66,7 +66,7 @@ whoever_leads_is_asked_test() ->
     ?assertMatch({_, [{send, _, {ask, 0, {read, 7, _}}}]}, ?CLIENT:tick(C3, env(600))).
 
 answers_to_an_earlier_life_are_nothing_test() ->
-    {C1, _} = command({whereis, x, 1000}, caller, ?CLIENT:new(#{}), 0),
+    {C1, _} = command({whereis, x, 1000}, caller, ?CLIENT:new(), 0),
     ?assertEqual({C1, []}, answer({values, 6, [{1, {p, 9, meta}}]}, C1, 1)),
     {_, Effects} = answer({values, 7, [{1, {p, 9, meta}}]}, C1, 1),
     ?assertEqual([{reply, caller, {ok, p, 9, meta}}],
@@ -102,7 +102,7 @@ what_was_registered_without_an_answer_is_replaced_test() ->
 
 %% Whoever owns nothing may still have something at the homes, which only he keeps alive.
 after_the_last_answer_there_is_a_renewal_test() ->
-    {C1, _} = command({register, x, p, meta, exit, 1000}, caller, ?CLIENT:new(#{}), 1000),
+    {C1, _} = command({register, x, p, meta, exit, 1000}, caller, ?CLIENT:new(), 1000),
     {C2, _} = answer({wrote, {7, 0}, 50, [{1, {taken, other, 9}}]}, C1, 1001),
     {C3, Sent} = ?CLIENT:tick(C2, env(1100)),
     ?assertMatch([{send, 'a@x', {ask, 0, {renew, {7, 0}, 50, 2, 0}}}], Sent),
@@ -145,7 +145,7 @@ requests_for_one_name_go_one_after_the_other_test() ->
 %% --- helpers ----------------------------------------------------------------------------------
 
 owner(OnLost) ->
-    {C1, _} = command({register, x, p, meta, OnLost, 5000}, caller, ?CLIENT:new(#{}), 1000),
+    {C1, _} = command({register, x, p, meta, OnLost, 5000}, caller, ?CLIENT:new(), 1000),
     {C2, _} = answer({wrote, {7, 0}, 50, [{1, {registered, 50}}]}, C1, 1001),
     %% Its first renewal is due, and answered.
     {C3, [{send, _, {ask, 0, {renew, _, _, Id, _}}}]} = ?CLIENT:tick(C2, env(1002)),

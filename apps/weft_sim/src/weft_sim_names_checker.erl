@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Invariants of strong names. At any time: no two nodes believe to own a name, each by its own
-%% lease. In the end: the history of each name is linearizable; each name was free for somebody after
-%% the healing; each partition has one leader, all
-%% its homes are members and have the same table; and what a node believes to own is in it.
+%% lease. In the end: the history of each name is linearizable; each name was free for somebody
+%% after the healing; each partition has one leader, all its homes are members and have the same
+%% table; and what a node believes to own is in it.
 %%
 %% Options: `nodes', `machine' (of `weft_sim_names_core'), `partitions', `homes_of' (which nodes
 %% are to be the homes of a partition in the end), `crashes' (see `weft_sim_name_history'), `names'

@@ -14,75 +14,53 @@
 %% the next registration of this node, or removed after a renewal; and any request that extends the
 %% lease at the homes is followed by a renewal, also if nothing is owned here.
 %%
-%% What others have registered is read from the leader, and kept in a row for `cache_ms'.
+%% What others have registered is read from the leader, and kept in a row for `cache_ms'
+%% (`weft_names_strong_cache'). Which names are owned is in `weft_names_strong_holdings', what is
+%% under way in `weft_names_strong_requests', and whom to ask in `weft_names_strong_route'.
 -module(weft_names_strong_client).
 
--export([new/1, command/4, answer/5, gone/3, up/3, down/3, tick/2, info/1]).
--export_type([client/0, env/0, on_lost/0]).
+-export([new/0, command/4, answer/5, gone/3, up/3, down/3, tick/2, info/1]).
+-export_type([client/0, env/0]).
 
-%% Requests under way, requests of one message, redirections without pause.
+-define(HOLDINGS, weft_names_strong_holdings).
+-define(REQUESTS, weft_names_strong_requests).
+%% Requests under way or waiting.
 -define(REQUESTS_MAX, 100000).
--define(MESSAGE_MAX, 200).
--define(REDIRECTIONS_MAX, 3).
 %% Clocks may begin far below 0.
 -define(LONG_AGO_MS, -(1 bsl 58)).
 
--type on_lost() :: exit | kill | tell.
 -type env() :: #{now_ms := integer(), scope := term(), incarnation := non_neg_integer(),
                  up := #{node() => term()}, places := #{non_neg_integer() => [node()]},
                  options := weft_names_strong_options:options()}.
 %% `places': the homes of each partition.
 
--record(request, {name :: term(),
-                  wire :: weft_names_strong_table:request() | {read, {name, term()} | names},
-                  part :: non_neg_integer(),
-                  from :: term(),
-                  on_lost :: on_lost() | none,
-                  first_ms :: integer(),
-                  sent_ms = never :: integer() | never,
-                  %% How often it was sent and may have been carried out.
-                  sends = 0 :: non_neg_integer(),
-                  deadline_ms :: integer()}).
-
 -record(part, {count = 0 :: non_neg_integer(),
                lease = 0 :: non_neg_integer(),
                until_ms = ?LONG_AGO_MS :: integer(),
-               leader = none :: node() | none,
-               redirections = 0 :: non_neg_integer(),
                renewed_ms = ?LONG_AGO_MS :: integer(),
                %% The renewal under way: its number and when it was sent.
-               renewal = none :: none | {integer(), Ms :: integer()},
-               sum = 0 :: non_neg_integer(),
-               names = #{} :: #{Name :: term() => []},
-               requests = #{} :: #{integer() => []}}).
+               renewal = none :: none | {integer(), Ms :: integer()}}).
 
--record(own, {pid :: term(), token :: pos_integer(), meta :: term(), on_lost :: on_lost(),
-              part :: non_neg_integer()}).
-
--record(client, {next = 1 :: pos_integer(),
-                 parts = #{} :: #{non_neg_integer() => #part{}},
-                 requests = #{} :: #{integer() => #request{}},
-                 %% Names with a request under way, and the commands that wait for its end.
-                 busy = #{} :: #{Name :: term() => [{Command :: term(), From :: term(),
-                                                     DeadlineMs :: integer()}]},
-                 owned = #{} :: #{Name :: term() => #own{}},
-                 %% Watched processes with the names and requests that are theirs.
-                 pids = #{} :: #{Pid :: term() => #{{name | request, term()} => []}},
+-record(client, {parts = #{} :: #{non_neg_integer() => #part{}},
+                 routes = weft_names_strong_route:new() :: weft_names_strong_route:routes(),
+                 requests = ?REQUESTS:new() :: ?REQUESTS:requests(),
+                 holdings = ?HOLDINGS:new() :: ?HOLDINGS:holdings(),
                  cache = weft_names_strong_cache:new() :: weft_names_strong_cache:cache(),
                  %% Effects, newest first.
                  out = [] :: [term()]}).
 
 -opaque client() :: #client{}.
+-type changed() :: {client(), weft_core:effects()}.
 
 %% @doc Nothing owned.
--spec new(map()) -> client().
-new(_Options) ->
-    #client{}.
+-spec new() -> client().
+new() -> #client{}.
 
 %% @doc For people: how many names, requests and leases.
 -spec info(client()) -> #{atom() => non_neg_integer()}.
-info(#client{owned = Owned, requests = Requests, parts = Parts, cache = Cache}) ->
-    #{owned => map_size(Owned), requests => map_size(Requests),
+info(#client{holdings = Holdings, requests = Requests, parts = Parts, cache = Cache}) ->
+    #{owned => ?HOLDINGS:count(Holdings),
+      requests => ?REQUESTS:count(Requests),
       cached => weft_names_strong_cache:count(Cache),
       leases => length([1 || #part{lease = Lease} <- maps:values(Parts), Lease > 0])}.
 
@@ -91,14 +69,15 @@ info(#client{owned = Owned, requests = Requests, parts = Parts, cache = Cache}) 
 %% `{ok, Token}', `{error, not_owner}'; `{unregister, Name, Token | any, TimeoutMs}': `ok', `{error,
 %% not_owner}'; `{whereis, Name, TimeoutMs}': `{ok, Pid, Token, Meta}', `undefined'; `{names, P,
 %% TimeoutMs}', all of a partition: `{ok, [Name]}'; all: `{error, no_quorum | busy | full}'.
--spec command(Command :: tuple(), From :: term(), client(), env()) ->
-          {client(), weft_core:effects()}.
-command(_Command, From, #client{requests = Requests} = Client, _Env)
-  when map_size(Requests) >= ?REQUESTS_MAX ->
-    {Client, [{reply, From, {error, busy}}]};
-command(Command, From, Client, #{now_ms := NowMs} = Env) ->
-    DeadlineMs = NowMs + element(tuple_size(Command), Command),
-    done(asked(Command, From, DeadlineMs, Client, Env)).
+-spec command(Command :: tuple(), From :: term(), client(), env()) -> changed().
+command(Command, From, #client{requests = Requests} = Client, #{now_ms := NowMs} = Env) ->
+    case ?REQUESTS:count(Requests) < ?REQUESTS_MAX of
+        true ->
+            DeadlineMs = NowMs + element(tuple_size(Command), Command),
+            done(asked(Command, From, DeadlineMs, Client, Env));
+        false ->
+            {Client, [{reply, From, {error, busy}}]}
+    end.
 
 done(#client{out = Out} = Client) ->
     {Client#client{out = []}, lists:reverse(Out)}.
@@ -106,29 +85,31 @@ done(#client{out = Out} = Client) ->
 asked({whereis, Name, _}, From, DeadlineMs, Client, Env) ->
     started(request(Name, {read, {name, Name}}, From, none, DeadlineMs, Env), Client, Env);
 asked({names, P, _}, From, DeadlineMs, Client, Env) ->
-    Request = request(none, {read, names}, From, none, DeadlineMs, Env),
-    started(Request#request{part = P}, Client, Env);
-asked(Command, From, DeadlineMs, #client{busy = Busy} = Client, #{now_ms := NowMs} = Env) ->
+    Times = {map_get(now_ms, Env), DeadlineMs},
+    started(?REQUESTS:request({none, P}, {read, names}, From, none, Times), Client, Env);
+asked(Command, From, DeadlineMs, #client{requests = Requests} = Client, Env) ->
     Name = element(2, Command),
-    case Busy of
-        #{Name := Waiting} ->
-            Client#client{busy = Busy#{Name := [{Command, From, DeadlineMs} | Waiting]}};
-        #{} when DeadlineMs =< NowMs ->
-            answer_to(From, {error, no_quorum}, Client);
-        #{} ->
-            Own = held(Name, Client, Env),
-            wanted(Command, Own, {From, DeadlineMs}, Client, Env)
+    Waiting = {Command, From, DeadlineMs},
+    case ?REQUESTS:is_busy(Name, Requests) of
+        true -> Client#client{requests = ?REQUESTS:wait(Waiting, Name, Requests)};
+        false -> turn(Waiting, Client, Env)
     end.
 
+turn({_Command, From, DeadlineMs}, Client, #{now_ms := NowMs}) when DeadlineMs =< NowMs ->
+    answer_to(From, {error, no_quorum}, Client);
+turn({Command, From, DeadlineMs}, Client, Env) ->
+    Own = held(element(2, Command), Client, Env),
+    wanted(Command, Own, {From, DeadlineMs}, Client, Env).
+
 wanted({register, Name, Pid, Meta, OnLost, _}, _Own, {From, DeadlineMs}, Client, Env) ->
-    started(request(Name, {register, Name, Pid, Meta, 0}, From, OnLost, DeadlineMs, Env), Client,
-            Env);
-wanted({update, Name, Token, Pid, Meta, New, _}, #own{token = Token, on_lost = Former},
+    Wire = {register, Name, Pid, Meta, 0},
+    started(request(Name, Wire, From, OnLost, DeadlineMs, Env), Client, Env);
+wanted({update, Name, Token, Pid, Meta, New, _}, #{token := Token, on_lost := Former},
        {From, DeadlineMs}, Client, Env) ->
     OnLost = case New of same -> Former; _ -> New end,
-    started(request(Name, {update, Name, Token, Pid, Meta}, From, OnLost, DeadlineMs, Env), Client,
-            Env);
-wanted({unregister, Name, Which, _}, #own{token = Token}, {From, DeadlineMs}, Client, Env)
+    Wire = {update, Name, Token, Pid, Meta},
+    started(request(Name, Wire, From, OnLost, DeadlineMs, Env), Client, Env);
+wanted({unregister, Name, Which, _}, #{token := Token}, {From, DeadlineMs}, Client, Env)
   when Which =:= Token; Which =:= any ->
     Request = request(Name, {unregister, Name, Token}, From, none, DeadlineMs, Env),
     started(Request, released(Name, Client), Env);
@@ -136,59 +117,41 @@ wanted(_Command, _Own, {From, _}, Client, _Env) ->
     answer_to(From, {error, not_owner}, Client).
 
 request(Name, Wire, From, OnLost, DeadlineMs, #{now_ms := NowMs, options := Options}) ->
-    #{partitions := Partitions} = Options,
-    #request{name = Name, wire = Wire, from = From, on_lost = OnLost,
-             part = weft_names_strong_homes:partition(Name, Partitions),
-             first_ms = NowMs, deadline_ms = DeadlineMs}.
+    P = weft_names_strong_homes:partition(Name, map_get(partitions, Options)),
+    ?REQUESTS:request({Name, P}, Wire, From, OnLost, {NowMs, DeadlineMs}).
 
 %% A lease that has ended gives nothing, even before the tick that says so.
-held(Name, #client{owned = Owned, parts = Parts}, #{now_ms := NowMs}) ->
-    case Owned of
-        #{Name := #own{part = P} = Own} ->
-            case Parts of
-                #{P := #part{until_ms = UntilMs}} when UntilMs > NowMs -> Own;
-                #{} -> none
-            end;
-        #{} -> none
+held(Name, #client{holdings = Holdings} = Client, #{now_ms := NowMs}) ->
+    case ?HOLDINGS:find(Name, Holdings) of
+        none -> none;
+        #{part := P} = Holding ->
+            case part(P, Client) of
+                #part{until_ms = UntilMs} when UntilMs > NowMs -> Holding;
+                #part{} -> none
+            end
     end.
 
 effect(Effect, #client{out = Out} = Client) ->
     Client#client{out = [Effect | Out]}.
 
-watched(Pid, What, #client{pids = Pids} = Client) ->
-    case Pids of
-        #{Pid := Held} -> Client#client{pids = Pids#{Pid := Held#{What => []}}};
-        #{} -> effect({watch, Pid}, Client#client{pids = Pids#{Pid => #{What => []}}})
-    end.
+holdings({Holdings, Effects}, Client) ->
+    lists:foldl(fun effect/2, Client#client{holdings = Holdings}, Effects).
 
-unwatched(Pid, What, #client{pids = Pids} = Client) ->
-    case Pids of
-        #{Pid := Held} when map_size(Held) =:= 1, is_map_key(What, Held) ->
-            effect({unwatch, Pid}, Client#client{pids = maps:remove(Pid, Pids)});
-        #{Pid := Held} -> Client#client{pids = Pids#{Pid := maps:remove(What, Held)}};
-        #{} -> Client
-    end.
+watched(Pid, Id, #client{holdings = Holdings} = Client) ->
+    holdings(?HOLDINGS:watch(Pid, {request, Id}, Holdings), Client).
+
+unwatched(Pid, Id, #client{holdings = Holdings} = Client) ->
+    holdings(?HOLDINGS:unwatch(Pid, {request, Id}, Holdings), Client).
 
 %% --- requests under way -----------------------------------------------------------------------
 
-started(#request{name = Name, part = P} = Request, Client0, Env) ->
-    #client{next = Id, requests = Requests, busy = Busy0} = Client0,
-    Part = #part{requests = Ids} = part(P, Client0),
-    Busy = case Request#request.wire of
-               {read, _} -> Busy0;
-               _ -> Busy0#{Name => maps:get(Name, Busy0, [])}
-           end,
-    Client = put_part(P, Part#part{requests = Ids#{Id => []}},
-                      Client0#client{next = Id + 1, busy = Busy,
-                                     requests = Requests#{Id => Request}}),
-    sent(P, [Id], case pid(Request) of
-                      {ok, Pid} -> watched(Pid, {request, Id}, Client);
+started(#{part := P} = Request, #client{requests = Requests0} = Client0, Env) ->
+    {Id, Requests} = ?REQUESTS:add(Request, Requests0),
+    Client = put_part(P, part(P, Client0), Client0#client{requests = Requests}),
+    sent(P, [Id], case ?REQUESTS:pid(Request) of
+                      {ok, Pid} -> watched(Pid, Id, Client);
                       none -> Client
                   end, Env).
-
-pid(#request{wire = {register, _, Pid, _, _}}) -> {ok, Pid};
-pid(#request{wire = {update, _, _, Pid, _}}) -> {ok, Pid};
-pid(#request{}) -> none.
 
 part(P, #client{parts = Parts}) -> maps:get(P, Parts, #part{}).
 
@@ -197,73 +160,70 @@ put_part(P, Part, #client{parts = Parts} = Client) ->
 
 sent(_P, [], Client, _Env) ->
     Client;
-sent(P, Ids, Client0, Env) when length(Ids) > ?MESSAGE_MAX ->
-    {Now, Later} = lists:split(?MESSAGE_MAX, Ids),
-    sent(P, Later, sent(P, Now, Client0, Env), Env);
-sent(P, Ids, #client{requests = Requests0} = Client0, #{now_ms := NowMs} = Env) ->
-    {Leader, Client1} = leader(P, Client0, Env),
-    Requests = lists:foldl(fun(Id, R) ->
-                               #{Id := Request} = R,
-                               R#{Id := Request#request{sent_ms = NowMs,
-                                                        sends = Request#request.sends + 1}}
-                           end, Requests0, Ids),
-    Wires = [{Id, (map_get(Id, Requests))#request.wire} || Id <- Ids],
-    Reads = [{Id, What} || {Id, {read, What}} <- Wires],
-    Writes = [Wire || {_, Request} = Wire <- Wires, element(1, Request) =/= read],
-    #part{lease = Lease} = Part = part(P, Client1),
-    Oldest = lists:min(maps:keys(Part#part.requests)),
-    Asks = [{write, life(Part, Env), Lease, Oldest, Writes} || Writes =/= []]
-        ++ [{read, map_get(incarnation, Env), Reads} || Reads =/= []],
+sent(P, Ids, Client0, #{now_ms := NowMs, incarnation := Incarnation} = Env) ->
+    {Leader, #client{requests = Requests0} = Client} = leader(P, Client0, Env),
+    {Oldest, Messages, Requests} = ?REQUESTS:send(P, Ids, NowMs, Requests0),
+    #part{lease = Lease} = Part = part(P, Client),
+    Asks = [case Message of
+                {write, Writes} -> {write, life(Part, Env), Lease, Oldest, Writes};
+                {read, Reads} -> {read, Incarnation, Reads}
+            end || Message <- Messages],
     lists:foldl(fun(Ask, C) -> effect({send, Leader, {ask, P, Ask}}, C) end,
-                Client1#client{requests = Requests}, Asks).
+                Client#client{requests = Requests}, Asks).
 
 life(#part{count = Count}, #{incarnation := Incarnation}) -> {Incarnation, Count}.
 
-%% The home that is believed to lead, if it can be reached; the first one that can, else.
-leader(P, Client, #{up := Up, places := Places}) ->
-    #part{leader = Leader} = Part = part(P, Client),
+leader(P, #client{routes = Routes0} = Client0, #{up := Up, places := Places}) ->
     Homes = map_get(P, Places),
-    case Leader =/= none andalso is_map_key(Leader, Up) of
-        true -> {Leader, Client};
-        false ->
-            Chosen = hd([Home || Home <- Homes, is_map_key(Home, Up)] ++ Homes),
-            {Chosen, connect(Homes, Up, put_part(P, Part#part{leader = Chosen}, Client))}
-    end.
+    {Leader, IsNew, Routes} = weft_names_strong_route:choose(P, Homes, Up, Routes0),
+    Client = Client0#client{routes = Routes},
+    {Leader, lists:foldl(fun(Home, C) -> effect({connect, Home}, C) end, Client,
+                         [Home || IsNew, Home <- Homes, not is_map_key(Home, Up)])}.
 
-connect(Homes, Up, Client) ->
-    lists:foldl(fun(Home, C) -> effect({connect, Home}, C) end, Client,
-                [Home || Home <- Homes, not is_map_key(Home, Up)]).
+%% It answered as the leader does.
+led_by(From, P, #client{routes = Routes} = Client) ->
+    Client#client{routes = weft_names_strong_route:answered(P, From, Routes)}.
 
 %% The request is no more: the next command for its name may go.
-ended(Id, #client{requests = Requests0, busy = Busy0} = Client0, Env) ->
-    {#request{name = Name, part = P, wire = Wire} = Request, Requests} = maps:take(Id, Requests0),
-    #part{requests = Ids} = Part = part(P, Client0),
-    Client1 = put_part(P, Part#part{requests = maps:remove(Id, Ids)},
-                       Client0#client{requests = Requests}),
-    Client = case pid(Request) of
-                 {ok, Pid} -> unwatched(Pid, {request, Id}, Client1);
-                 none -> Client1
-             end,
-    case {Wire, Busy0} of
-        {{read, _}, _} -> {Request, Client};
-        {_, #{Name := Waiting}} ->
-            {Request, lists:foldl(fun({Command, From, DeadlineMs}, C) ->
-                                      asked(Command, From, DeadlineMs, C, Env)
-                                  end, Client#client{busy = maps:remove(Name, Busy0)},
-                                  lists:reverse(Waiting))}
+ended(Id, Client0, Env) ->
+    #{name := Name, wire := Wire} = request(Id, Client0),
+    #client{requests = Requests0} = Client = removed(Id, Client0),
+    case Wire of
+        {read, _} ->
+            Client;
+        _ ->
+            {Waiting, Requests} = ?REQUESTS:free(Name, Requests0),
+            turns(queue:out(Waiting), Name, Client#client{requests = Requests}, Env)
+    end.
+
+turns({empty, _}, _Name, Client, _Env) ->
+    Client;
+turns({{value, Waiting}, Others}, Name, Client0, Env) ->
+    #client{requests = Requests} = Client = turn(Waiting, Client0, Env),
+    case ?REQUESTS:is_busy(Name, Requests) of
+        true -> Client#client{requests = ?REQUESTS:wait_all(Others, Name, Requests)};
+        false -> turns(queue:out(Others), Name, Client, Env)
+    end.
+
+request(Id, #client{requests = Requests}) -> ?REQUESTS:find(Id, Requests).
+
+removed(Id, #client{requests = Requests} = Client0) ->
+    Client = Client0#client{requests = ?REQUESTS:remove(Id, Requests)},
+    case ?REQUESTS:pid(request(Id, Client0)) of
+        {ok, Pid} -> unwatched(Pid, Id, Client);
+        none -> Client
     end.
 
 %% Commands of this module itself have nobody to answer.
 answer_to(none, _Reply, Client) -> Client;
 answer_to(From, Reply, Client) -> effect({reply, From, Reply}, Client).
 
-reply(#request{from = From}, Reply, Client) -> answer_to(From, Reply, Client).
+reply(#{from := From}, Reply, Client) -> answer_to(From, Reply, Client).
 
 %% --- answers ----------------------------------------------------------------------------------
 
 %% @doc What a home says about partition P.
--spec answer(node(), P :: non_neg_integer(), term(), client(), env()) ->
-          {client(), weft_core:effects()}.
+-spec answer(node(), P :: non_neg_integer(), term(), client(), env()) -> changed().
 answer(From, P, Answer, Client, Env) ->
     done(answered(Answer, From, P, Client, Env)).
 
@@ -271,14 +231,13 @@ answered({wrote, Life, Lease, Results}, From, P, Client0, Env) ->
     #part{lease = Known} = Part = part(P, Client0),
     case life(Part, Env) of
         Life when Known =:= 0; Known =:= Lease ->
-            Client = put_part(P, Part#part{leader = From, lease = Lease, redirections = 0},
-                              Client0),
+            Client = led_by(From, P, put_part(P, Part#part{lease = Lease}, Client0)),
             lists:foldl(fun({Id, Result}, C) -> result(Id, Result, P, C, Env) end, Client, Results);
         _ -> Client0
     end;
 %% Of an earlier life somebody may still get answers: its numbers meant something else.
 answered({values, Incarnation, Values}, From, P, Client0, #{incarnation := Incarnation} = Env) ->
-    Client = put_part(P, (part(P, Client0))#part{leader = From, redirections = 0}, Client0),
+    Client = led_by(From, P, Client0),
     lists:foldl(fun({Id, Value}, C) -> read(Id, Value, C, Env) end, Client, Values);
 answered({values, _, _}, _From, _P, Client, _Env) ->
     Client;
@@ -286,8 +245,7 @@ answered({renewed, Life, Id, No, Digest}, From, P, Client0, Env) ->
     #part{renewal = Renewal} = Part = part(P, Client0),
     case {life(Part, Env), Renewal} of
         {Life, {Id, SentMs}} ->
-            Client = put_part(P, Part#part{leader = From, renewal = none, redirections = 0},
-                              Client0),
+            Client = led_by(From, P, put_part(P, Part#part{renewal = none}, Client0)),
             compared(Digest, No, P, extended(SentMs, P, Client, Env), Env);
         _ -> Client0
     end;
@@ -303,124 +261,97 @@ answered({full, Life, Ids}, _From, P, Client, Env) ->
         Life -> lists:foldl(fun(Id, C) -> failed(Id, full, C, Env) end, Client, Ids);
         _ -> Client
     end;
-answered({not_leader, Hint}, From, P, Client, Env) ->
-    redirected(From, Hint, P, Client, Env).
+answered({not_leader, Hint}, From, P, #client{routes = Routes0} = Client0, Env) ->
+    Homes = map_get(P, map_get(places, Env)),
+    {When, Routes} = weft_names_strong_route:sent_on(P, From, Hint, Homes, Routes0),
+    Client = Client0#client{routes = Routes},
+    case When of
+        again -> resent(P, Client, Env);
+        _ -> Client
+    end.
 
-%% For certain these were not carried out, this time.
 untouched(Ids, #client{requests = Requests} = Client) ->
-    Client#client{requests = lists:foldl(
-        fun(Id, R) ->
-            case R of
-                #{Id := #request{sends = Sends} = Request} when Sends > 0 ->
-                    R#{Id := Request#request{sends = Sends - 1}};
-                #{} -> R
-            end
-        end, Requests, Ids)}.
-
-%% Bounded, for two homes may each believe that the other leads; then the next tick asks again.
-redirected(From, Hint, P, Client0, #{places := Places} = Env) ->
-    case part(P, Client0) of
-        #part{leader = From, redirections = Count} = Part ->
-            Next = case Hint of none -> next(From, map_get(P, Places)); _ -> Hint end,
-            Client = put_part(P, Part#part{leader = Next, redirections = Count + 1}, Client0),
-            case Count < ?REDIRECTIONS_MAX andalso Hint =/= none of
-                true -> resent(P, Client, Env);
-                false -> Client
-            end;
-        #part{} -> Client0
-    end.
-
-next(Node, Homes) ->
-    case lists:dropwhile(fun(Home) -> Home =/= Node end, Homes) of
-        [Node, Next | _] -> Next;
-        _ -> hd(Homes)
-    end.
+    Client#client{requests = ?REQUESTS:not_carried_out(Ids, Requests)}.
 
 resent(P, Client, Env) ->
-    #part{requests = Ids, renewal = Renewal} = Part = part(P, Client),
-    Again = sent(P, lists:sort(maps:keys(Ids)), put_part(P, Part#part{renewal = none}, Client),
-                 Env),
+    #part{renewal = Renewal} = Part = part(P, Client),
+    Again = sent(P, ids(P, Client), put_part(P, Part#part{renewal = none}, Client), Env),
     case Renewal of
         none -> Again;
         _ -> renew(P, Again, Env)
     end.
 
-%% An answer to a request that was given up: what it registered is nobody's.
-result(Id, {registered, _Token}, P, #client{requests = Requests} = Client, Env)
-  when not is_map_key(Id, Requests) ->
-    reconciled(P, Client, Env);
-result(Id, _Result, _P, #client{requests = Requests} = Client, _Env)
-  when not is_map_key(Id, Requests) ->
-    Client;
-result(Id, Result, P, #client{requests = Requests} = Client0, Env) ->
-    #{Id := #request{first_ms = FirstMs}} = Requests,
-    Client = extended(FirstMs, P, Client0, Env),
-    case {map_get(P, Client#client.parts), Env} of
-        {#part{until_ms = UntilMs}, #{now_ms := NowMs}} when UntilMs =< NowMs ->
-            %% It took longer than a lease.
-            failed(Id, no_quorum, lose(P, Client, Env), Env);
-        _ -> carried_out(Id, Result, Client, Env)
+ids(P, #client{requests = Requests}) -> ?REQUESTS:ids(P, Requests).
+
+result(Id, Result, P, Client, Env) ->
+    case {request(Id, Client), Result} of
+        %% It was given up: what it registered is nobody's. The next renewal will show that.
+        {none, {registered, _Token}} ->
+            put_part(P, (part(P, Client))#part{renewed_ms = ?LONG_AGO_MS}, Client);
+        {none, _} -> Client;
+        {Request, _} -> result_for(Request, Id, Result, P, Client, Env)
     end.
 
-carried_out(Id, {yours, Holder, Token}, #client{requests = Requests, owned = Owned} = Client, Env) ->
-    #{Id := #request{name = Name} = Request} = Requests,
-    case Owned of
-        #{Name := #own{token = Token}} -> failed(Id, {taken, Holder}, Client, Env);
-        #{} -> instead(Token, Id, Request, Client, Env)
+result_for(#{first_ms := FirstMs} = Request, Id, Result, P, Client0, #{now_ms := NowMs} = Env) ->
+    Client = extended(FirstMs, P, Client0, Env),
+    case part(P, Client) of
+        %% It took longer than a lease.
+        #part{until_ms = UntilMs} when UntilMs =< NowMs ->
+            failed(Id, no_quorum, lose(P, Client, Env), Env);
+        #part{} -> carried_out(Request, Id, Result, Client, Env)
+    end.
+
+carried_out(#{name := Name} = Request, Id, {yours, Holder, Token}, Client, Env) ->
+    case ?HOLDINGS:is_known({Name, Token}, Client#client.holdings) of
+        true -> failed(Id, {taken, Holder}, Client, Env);
+        false -> instead(Token, Id, Request, Client, Env)
     end;
-carried_out(Id, Result, Client0, Env) ->
-    #client{requests = #{Id := Request}} = Client0,
-    Client = case {Result, Request#request.wire} of
+carried_out(#{name := Name, wire := Wire} = Request, Id, Result, Client0, Env) ->
+    Client = case {Result, Wire} of
                  {{registered, Token}, {register, _, Pid, Meta, _}} ->
-                     Free = lost(Request#request.name, Client0, Env),
+                     Free = lost(Name, Client0, Env),
                      reply(Request, {ok, Token}, owned(Request, Token, Pid, Meta, Free));
                  {{registered, Token}, {update, _, _, Pid, Meta}} ->
-                     Former = released(Request#request.name, Client0),
+                     Former = released(Name, Client0),
                      reply(Request, {ok, Token}, owned(Request, Token, Pid, Meta, Former));
                  {{taken, Holder, _}, _} -> reply(Request, {error, {taken, Holder}}, Client0);
                  {removed, _} -> reply(Request, ok, Client0);
                  {absent, {unregister, _, _}} -> reply(Request, ok, Client0);
                  {absent, _} -> reply(Request, {error, not_owner}, Client0)
              end,
-    {_, Ended} = ended(Id, Client, Env),
-    Ended.
+    ended(Id, Client, Env).
 
 %% An earlier request for the name was carried out, and this node never knew. The new one takes its
-%% place, as the commands that wait for the end of the present one must go on waiting.
-instead(Token, Id, #request{part = P, wire = {register, Name, Pid, Meta, _}} = Request,
-        #client{requests = Requests} = Client, Env) ->
-    #part{requests = Ids} = Part = part(P, Client),
-    Again = Request#request{wire = {register, Name, Pid, Meta, Token}, sends = 0},
-    Without = put_part(P, Part#part{requests = maps:remove(Id, Ids)},
-                       Client#client{requests = maps:remove(Id, Requests)}),
-    unwatched(Pid, {request, Id}, started(Again, Without, Env)).
+%% place, and the name stays busy.
+instead(Token, Id, #{wire := {register, Name, Pid, Meta, _}} = Request, Client, Env) ->
+    Again = Request#{wire := {register, Name, Pid, Meta, Token}, sends := 0},
+    started(Again, removed(Id, Client), Env).
 
-failed(Id, Reason, #client{requests = Requests} = Client, Env) ->
-    case Requests of
-        #{Id := Request} ->
-            {_, Ended} = ended(Id, reply(Request, {error, Reason}, Client), Env),
-            Ended;
-        #{} -> Client
+failed(Id, Reason, Client, Env) ->
+    case request(Id, Client) of
+        none -> Client;
+        Request -> ended(Id, reply(Request, {error, Reason}, Client), Env)
     end.
 
-read(Id, Value, #client{requests = Requests} = Client, Env) when is_map_key(Id, Requests) ->
-    {#request{name = Name} = Request, Ended} = ended(Id, Client, Env),
-    case Value of
-        {Pid, Token, Meta} ->
-            reply(Request, {ok, Pid, Token, Meta}, cached(Name, Value, Ended, Env));
-        {names, Names} ->
-            reply(Request, {ok, Names}, Ended);
-        undefined ->
-            reply(Request, undefined, uncached(Name, Ended))
-    end;
-read(_Id, _Value, Client, _Env) ->
-    Client.
+read(Id, Value, Client, Env) ->
+    case request(Id, Client) of
+        none -> Client;
+        Request -> value(Value, Request, ended(Id, Client, Env), Env)
+    end.
 
-cached(Name, _Value, #client{owned = Owned} = Client, _Env) when is_map_key(Name, Owned) ->
-    Client;
-cached(Name, Value, #client{cache = Cache} = Client,
+value({Pid, Token, Meta} = Value, #{name := Name} = Request, Client, Env) ->
+    reply(Request, {ok, Pid, Token, Meta}, cached(Name, Value, Client, Env));
+value({names, Names}, Request, Client, _Env) ->
+    reply(Request, {ok, Names}, Client);
+value(undefined, #{name := Name} = Request, Client, _Env) ->
+    reply(Request, undefined, uncached(Name, Client)).
+
+cached(Name, Value, #client{cache = Cache, holdings = Holdings} = Client,
        #{now_ms := NowMs, options := #{cache_ms := CacheMs}}) ->
-    cache(weft_names_strong_cache:put(Name, Value, NowMs + CacheMs, Cache), Client).
+    case ?HOLDINGS:find(Name, Holdings) of
+        none -> cache(weft_names_strong_cache:put(Name, Value, NowMs + CacheMs, Cache), Client);
+        _Own -> Client
+    end.
 
 uncached(Name, #client{cache = Cache} = Client) ->
     cache(weft_names_strong_cache:drop(Name, Cache), Client).
@@ -430,40 +361,34 @@ cache({Cache, Effects}, Client) ->
 
 %% --- what this node owns ----------------------------------------------------------------------
 
-owned(#request{name = Name, part = P, on_lost = OnLost}, Token, Pid, Meta, Client0) ->
-    Client = #client{owned = Owned} = watched(Pid, {name, Name}, uncached(Name, Client0)),
-    #part{sum = Sum, names = Names} = Part = part(P, Client),
-    Own = #own{pid = Pid, token = Token, meta = Meta, on_lost = OnLost, part = P},
-    effect({view, {name, Name}, {own, Pid, Token, Meta, P, OnLost}},
-           put_part(P, Part#part{sum = Sum + Token, names = Names#{Name => []}},
-                    Client#client{owned = Owned#{Name => Own}})).
+owned(#{name := Name, part := P, on_lost := OnLost}, Token, Pid, Meta, Client0) ->
+    #client{holdings = Holdings} = Client = uncached(Name, Client0),
+    holdings(?HOLDINGS:put(Name, #{part => P, pid => Pid, token => Token,
+                                                    meta => Meta, on_lost => OnLost}, Holdings),
+             Client).
 
-released(Name, #client{owned = Owned} = Client) when not is_map_key(Name, Owned) ->
-    Client;
-released(Name, #client{owned = Owned0} = Client) ->
-    {#own{pid = Pid, token = Token, part = P}, Owned} = maps:take(Name, Owned0),
-    #part{sum = Sum, names = Names} = Part = part(P, Client),
-    effect({view, {name, Name}, delete},
-           unwatched(Pid, {name, Name},
-                     put_part(P, Part#part{sum = Sum - Token,
-                                                names = maps:remove(Name, Names)},
-                                   Client#client{owned = Owned}))).
+released(Name, #client{holdings = Holdings} = Client) ->
+    holdings(?HOLDINGS:drop(Name, Holdings), Client).
+
+lost(Name, #client{holdings = Holdings} = Client, #{scope := Scope}) ->
+    holdings(?HOLDINGS:lose(Name, Scope, Holdings), Client).
+
+sum(P, #client{holdings = Holdings}) -> ?HOLDINGS:sum(P, Holdings).
 
 %% @doc A process is no more: its names are given back.
--spec gone(Pid :: term(), client(), env()) -> {client(), weft_core:effects()}.
-gone(Pid, #client{pids = Pids} = Client0, Env) ->
-    Held = lists:sort(maps:keys(maps:get(Pid, Pids, #{}))),
+-spec gone(Pid :: term(), client(), env()) -> changed().
+gone(Pid, #client{holdings = Holdings0} = Client0, Env) ->
+    {Requests, Names, Holdings} = ?HOLDINGS:gone(Pid, Holdings0),
     Client = lists:foldl(fun(Id, C) -> failed(Id, noproc, C, Env) end,
-                         Client0#client{pids = maps:remove(Pid, Pids)},
-                         [Id || {request, Id} <- Held]),
-    done(lists:foldl(fun(Name, C) -> given_back(Name, C, Env) end, Client,
-                     [Name || {name, Name} <- Held])).
+                         Client0#client{holdings = Holdings}, Requests),
+    done(lists:foldl(fun(Name, C) -> given_back(Name, C, Env) end, Client, Names)).
 
 %% While something else is asked about the name, that or a renewal ends what the homes have.
-given_back(Name, #client{busy = Busy} = Client, _Env) when is_map_key(Name, Busy) ->
-    released(Name, Client);
-given_back(Name, Client, Env) ->
-    asked({unregister, Name, any, 0}, none, own_deadline(Env), Client, Env).
+given_back(Name, #client{requests = Requests} = Client, Env) ->
+    case ?REQUESTS:is_busy(Name, Requests) of
+        true -> released(Name, Client);
+        false -> asked({unregister, Name, any, 0}, none, own_deadline(Env), Client, Env)
+    end.
 
 %% What this module does by itself is tried for a while; a later renewal shows if that did not do.
 own_deadline(#{now_ms := NowMs, options := #{renew_ms := RenewMs}}) -> NowMs + RenewMs.
@@ -480,86 +405,55 @@ extended(SentMs, P, Client, #{options := #{lease_ms := LeaseMs}}) ->
 %% The next request begins a new life in this partition. A registration that may have been carried
 %% out in this one must not be carried out again in the next.
 lose(P, Client0, Env) ->
-    #part{names = Names, requests = Ids} = part(P, Client0),
     Client1 = lists:foldl(fun(Name, C) -> lost(Name, C, Env) end, Client0,
-                          lists:sort(maps:keys(Names))),
-    Part = #part{count = Count, leader = Leader} = part(P, Client1),
-    Client2 = effect({view, {lease, P}, delete},
-                     put_part(P, #part{count = Count + 1, leader = Leader,
-                                       requests = Part#part.requests}, Client1)),
-    lists:foldl(fun(Id, C) -> failed_if_sent(Id, C, Env) end, Client2, lists:sort(maps:keys(Ids))).
+                          ?HOLDINGS:names(P, Client0#client.holdings)),
+    #part{count = Count} = part(P, Client1),
+    Client2 = effect({view, {lease, P}, delete}, put_part(P, #part{count = Count + 1}, Client1)),
+    lists:foldl(fun(Id, C) -> failed(Id, no_quorum, C, Env) end, Client2,
+                ?REQUESTS:registers(P, Client2#client.requests)).
 
-failed_if_sent(Id, #client{requests = Requests} = Client, Env) ->
-    case Requests of
-        #{Id := #request{wire = {register, _, _, _, _}, sends = Sends}} when Sends > 0 ->
-            failed(Id, no_quorum, Client, Env);
-        #{} -> Client
-    end.
-
-lost(Name, #client{owned = Owned} = Client, _Env) when not is_map_key(Name, Owned) ->
-    Client;
-lost(Name, #client{owned = Owned} = Client0, #{scope := Scope}) ->
-    #{Name := #own{pid = Pid, token = Token, on_lost = OnLost}} = Owned,
-    Client = effect({notice, {lost, Name, Token}}, released(Name, Client0)),
-    case OnLost of
-        exit -> effect({exit, Pid, {weft_names_lost, Scope, Name}}, Client);
-        kill -> effect({exit, Pid, kill}, Client);
-        tell -> effect({tell, Pid, {weft_names_lost, Scope, Name, Token}}, Client)
-    end.
-
-%% Only what is older than the comparison and not just being changed is judged.
 compared(same, _No, _P, Client, _Env) ->
     Client;
-compared({names, Theirs}, No, P, #client{owned = Owned, busy = Busy} = Client0, Env) ->
-    #part{names = Names} = part(P, Client0),
-    Unknown = [Name || Name <- maps:keys(Names), not is_map_key(Name, Busy),
-                       #{Name := #own{token = Token}} <- [Owned],
-                       Token =< No, maps:get(Name, Theirs, none) =/= Token],
-    Client = lists:foldl(fun(Name, C) -> lost(Name, C, Env) end, Client0, lists:sort(Unknown)),
-    Orphans = [{Name, Token} || {Name, Token} <- maps:to_list(Theirs),
-                                not is_map_key(Name, Busy), not is_map_key(Name, Names)],
-    lists:foldl(fun({Name, Token}, C) -> remove(Name, Token, C, Env) end, Client,
-                lists:sort(Orphans)).
+compared({names, Theirs}, No, P, #client{holdings = Holdings, requests = R} = Client0, Env) ->
+    Busy = ?REQUESTS:busy(R),
+    {OnlyHere, OnlyThere} = ?HOLDINGS:compare({P, No, Busy}, Theirs, Holdings),
+    Client = lists:foldl(fun(Name, C) -> lost(Name, C, Env) end, Client0, OnlyHere),
+    lists:foldl(fun({Name, Token}, C) -> remove(Name, Token, C, Env) end, Client, OnlyThere).
 
 remove(Name, Token, Client, Env) ->
     started(request(Name, {unregister, Name, Token}, none, none, own_deadline(Env), Env), Client,
             Env).
 
-%% A renewal shows what the homes have too much.
-reconciled(P, Client, Env) ->
-    case part(P, Client) of
-        #part{renewal = none} -> renew(P, Client, Env);
-        #part{} -> Client
-    end.
-
-renew(P, #client{next = Id} = Client0, #{now_ms := NowMs} = Env) ->
-    {Leader, Client} = leader(P, Client0#client{next = Id + 1}, Env),
-    #part{lease = Lease, sum = Sum} = Part = part(P, Client),
-    effect({send, Leader, {ask, P, {renew, life(Part, Env), Lease, Id, Sum}}},
+renew(P, #client{requests = Requests0} = Client0, #{now_ms := NowMs} = Env) ->
+    {Id, Requests} = ?REQUESTS:number(Requests0),
+    {Leader, Client} = leader(P, Client0#client{requests = Requests}, Env),
+    #part{lease = Lease} = Part = part(P, Client),
+    effect({send, Leader, {ask, P, {renew, life(Part, Env), Lease, Id, sum(P, Client)}}},
            put_part(P, Part#part{renewal = {Id, NowMs}, renewed_ms = NowMs}, Client)).
 
 %% --- links and time ---------------------------------------------------------------------------
 
 %% @doc A node can be reached (again).
--spec up(node(), client(), env()) -> {client(), weft_core:effects()}.
-up(Node, #client{parts = Parts} = Client, Env) ->
-    Waiting = [P || {P, #part{leader = Leader, requests = Ids, renewal = Renewal}}
-                        <- maps:to_list(Parts), Leader =:= Node,
-                    map_size(Ids) > 0 orelse Renewal =/= none],
-    done(lists:foldl(fun(P, C) -> resent(P, C, Env) end, Client, lists:sort(Waiting))).
+-spec up(node(), client(), env()) -> changed().
+up(Node, #client{routes = Routes} = Client, Env) ->
+    done(lists:foldl(fun(P, C) ->
+                         case ids(P, C) =/= [] orelse (part(P, C))#part.renewal =/= none of
+                             true -> resent(P, C, Env);
+                             false -> C
+                         end
+                     end, Client, weft_names_strong_route:to(Node, Routes))).
 
 %% @doc A node can not be reached any more: what it was asked goes to another home.
--spec down(node(), client(), env()) -> {client(), weft_core:effects()}.
-down(Node, #client{parts = Parts} = Client, Env) ->
-    Hit = [P || {P, #part{leader = Leader}} <- maps:to_list(Parts), Leader =:= Node],
-    done(lists:foldl(fun(P, C) -> elsewhere(P, C, Env) end, Client, lists:sort(Hit))).
+-spec down(node(), client(), env()) -> changed().
+down(Node, #client{routes = Routes} = Client, Env) ->
+    done(lists:foldl(fun(P, C) -> elsewhere(P, C, Env) end, Client,
+                     weft_names_strong_route:to(Node, Routes))).
 
-elsewhere(P, Client, #{places := Places}) ->
-    #part{leader = Leader} = Part = part(P, Client),
-    put_part(P, Part#part{leader = next(Leader, map_get(P, Places)), redirections = 0}, Client).
+elsewhere(P, #client{routes = Routes} = Client, #{places := Places}) ->
+    Client#client{routes = weft_names_strong_route:elsewhere(P, map_get(P, Places), Routes)}.
 
 %% @doc Time passed: leases end or are renewed, requests are given up or sent again.
--spec tick(client(), env()) -> {client(), weft_core:effects()}.
+-spec tick(client(), env()) -> changed().
 tick(#client{parts = Parts, cache = Cache} = Client,
      #{now_ms := NowMs, options := #{cache_ms := CacheMs}} = Env) ->
     Swept = cache(weft_names_strong_cache:sweep(NowMs, CacheMs, Cache), Client),
@@ -570,37 +464,36 @@ part_tick(P, Client0, #{now_ms := NowMs, options := Options} = Env) ->
     Client1 = given_up(P, leases(P, Client0, Env), Env),
     Client2 = again(P, Client1, Env),
     case part(P, Client2) of
-        #part{lease = Lease, names = Names, renewed_ms = RenewedMs, renewal = none,
-              until_ms = UntilMs}
-          when Lease > 0, NowMs - RenewedMs >= RenewMs,
-               (map_size(Names) > 0 orelse UntilMs - LeaseMs > RenewedMs) ->
-            renew(P, Client2, Env);
+        #part{lease = Lease, renewed_ms = RenewedMs, renewal = none, until_ms = UntilMs}
+          when Lease > 0, NowMs - RenewedMs >= RenewMs ->
+            case UntilMs - LeaseMs > RenewedMs orelse sum(P, Client2) > 0 of
+                true -> renew(P, Client2, Env);
+                false -> Client2
+            end;
         #part{} -> Client2
     end.
 
 %% Without names there is nothing to lose, and an answer under way may extend it.
 leases(P, Client, #{now_ms := NowMs} = Env) ->
     case part(P, Client) of
-        #part{lease = Lease, until_ms = UntilMs, names = Names, requests = Ids}
-          when Lease > 0, UntilMs =< NowMs, map_size(Names) > 0;
-               Lease > 0, UntilMs =< NowMs, map_size(Ids) =:= 0 ->
-            lose(P, Client, Env);
+        #part{lease = Lease, until_ms = UntilMs} when Lease > 0, UntilMs =< NowMs ->
+            case sum(P, Client) > 0 orelse ids(P, Client) =:= [] of
+                true -> lose(P, Client, Env);
+                false -> Client
+            end;
         #part{} -> Client
     end.
 
 given_up(P, #client{requests = Requests} = Client, #{now_ms := NowMs} = Env) ->
-    #part{requests = Ids} = part(P, Client),
-    Due = [Id || Id <- maps:keys(Ids), (map_get(Id, Requests))#request.deadline_ms =< NowMs],
-    lists:foldl(fun(Id, C) -> failed(Id, no_quorum, C, Env) end, Client, lists:sort(Due)).
+    lists:foldl(fun(Id, C) -> failed(Id, no_quorum, C, Env) end, Client,
+                ?REQUESTS:over(P, NowMs, Requests)).
 
 again(P, #client{requests = Requests} = Client,
       #{now_ms := NowMs, options := #{retry_ms := RetryMs}} = Env) ->
-    #part{requests = Ids, renewal = Renewal} = Part = part(P, Client),
-    Late = [Id || Id <- maps:keys(Ids), #request{sent_ms = SentMs} <- [map_get(Id, Requests)],
-                  SentMs =:= never orelse NowMs - SentMs >= RetryMs],
-    case {Late, Renewal} of
-        {[_ | _], _} -> resent(P, elsewhere(P, Client, Env), Env);
-        {[], {_, SentMs}} when NowMs - SentMs >= 2 * RetryMs ->
+    #part{renewal = Renewal} = Part = part(P, Client),
+    case {?REQUESTS:is_late(P, NowMs - RetryMs, Requests), Renewal} of
+        {true, _} -> resent(P, elsewhere(P, Client, Env), Env);
+        {false, {_, SentMs}} when NowMs - SentMs >= 2 * RetryMs ->
             renew(P, elsewhere(P, put_part(P, Part#part{renewal = none}, Client), Env), Env);
         _ -> Client
     end.

@@ -52,7 +52,7 @@ init(Self, #{scope := Scope, incarnation := Incarnation} = Given) ->
                   #core{self = Self, incarnation = Incarnation, scope = Scope, options = Options,
                         view = {0, []}, places = #{},
                         up = #{Self => Incarnation}, lives = #{Self => Incarnation},
-                        client = weft_names_strong_client:new(Options),
+                        client = weft_names_strong_client:new(),
                         rand = weft_core:seed(Self, strong_names, Given)}),
     {Core, [{view, voters, {Voters}}
             | [{connect, Node} || lists:member(Self, Voters), Node <- Voters, Node =/= Self]]

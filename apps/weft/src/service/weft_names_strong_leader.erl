@@ -289,8 +289,8 @@ removal_told(Leader) ->
 
 %% --- leases -----------------------------------------------------------------------------------
 
-%% After a founding each leader waits as long as an owner may still believe in what he had before. The
-%% first one that has waited opens the table, for its successors too.
+%% After a founding each leader waits as long as an owner may still believe in what he had before.
+%% The first one that has waited opens the table, for its successors too.
 open(#leader{table = Table, since_ms = SinceMs} = Leader,
      #{now_ms := NowMs, options := #{lease_ms := LeaseMs, margin_ms := MarginMs}} = Env) ->
     IsDue = NowMs - SinceMs >= LeaseMs + MarginMs

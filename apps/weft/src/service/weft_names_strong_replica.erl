@@ -249,7 +249,8 @@ agreed(#replica{role = {Kind, Ballot, Agreed}} = Replica, Env) ->
     end.
 
 leads(Ballot, #replica{position = Position, table = Table} = Replica, #{self := Self} = Env) ->
-    led(weft_names_strong_leader:start(Ballot, Position, Table, Env), Replica#replica{leader = Self}).
+    led(weft_names_strong_leader:start(Ballot, Position, Table, Env),
+        Replica#replica{leader = Self}).
 
 %% Tokens go on from one founding to the next: a later life has a greater number.
 founded(Ballot, Members, Replica, #{self := {_, Life}} = Env) ->

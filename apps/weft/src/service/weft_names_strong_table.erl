@@ -8,8 +8,8 @@
 %% earlier one had, and one that names a lease which is not known is stale as well. So after the
 %% homes lost their memory nobody can go on with what he held before.
 %%
-%% What an owner asked and never got the answer to may be here without his knowing it. If he asks for
-%% that name again he is told that it is his (`yours'), and may then register instead of that token.
+%% What an owner asked and never got the answer to may be here without his knowing it. If he asks
+%% for that name again he is told that it is his (`yours'), and may register instead of that token.
 %%
 %% A token is the number of the operation that registered the name or changed its entry, so for
 %% each name tokens only grow, whoever the owner is.
