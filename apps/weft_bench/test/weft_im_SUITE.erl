@@ -8,18 +8,19 @@
 
 -export([all/0, suite/0]).
 -export([distributed_form_on_all_carriers/1, grouped_form_needs_no_other_connections/1,
-         killed_node_is_given_up/1]).
+         killed_node_is_given_up/1, people_talk_in_terminals/1]).
 -export([killed_and_back/2, servers/0]).
 
 -define(RUN_MS, 60000).
 -define(CALL_MS, 60000).
+-define(PROMPT_MS, 30000).
 -define(KILL_EVERY_MS, 100).
 
 suite() -> [{timetrap, {seconds, 240}}].
 
 all() ->
     [distributed_form_on_all_carriers, grouped_form_needs_no_other_connections,
-     killed_node_is_given_up].
+     killed_node_is_given_up, people_talk_in_terminals].
 
 %% Two routers, with two servers and a node of clients each: eight nodes.
 size() -> #{routers => 2, servers => 2, client_nodes => 1}.
@@ -133,6 +134,81 @@ has_server(Role, Nodes) ->
 %% On a node: how many sessions it has.
 servers() ->
     length(weft_im_killer:victims(chat_session)).
+
+%% ---- terminals ----
+
+people_talk_in_terminals(Config) ->
+    {ok, Place} = weft_bench_place:start(weft_bench_link:loopback(), ?config(priv_dir, Config)),
+    Serve = program("im", ["-noinput"], "weft_im_service", ["--servers", "2"], Place),
+    try
+        ok = reads(Serve, "serves, with 2 servers"),
+        [Ann, Bob] = [logged_in(Name, Place) || Name <- ["ann", "bob"]],
+        write(Ann, "@bob hello\n"),
+        ok = reads(Bob, "ann: hello\n"),
+        ok = reads(Ann, "(bob has it)"),
+        write(Bob, "@ann hi\nand how are you?\n"),
+        ok = reads(Ann, "bob: hi\nbob: and how are you?\n"),
+        write(Ann, "@eve hello\n"),
+        ok = reads(Ann, "not delivered to eve: nobody with this name"),
+        Second = terminal("ann", Place),
+        ok = reads(Second, "with this name is logged in already"),
+        ?assertEqual(1, status(Second)),
+        write(Ann, "/quit\n"),
+        ok = reads(Ann, "bye"),
+        ?assertEqual(0, status(Ann)),
+        write(Bob, "/quit\n"),
+        ?assertEqual(0, status(Bob))
+    after
+        end_of(Serve),
+        weft_bench_place:stop(Place)
+    end.
+
+logged_in(Name, Place) ->
+    Terminal = terminal(Name, Place),
+    ok = reads(Terminal, "hello " ++ Name),
+    Terminal.
+
+terminal(Name, Place) ->
+    program("im_" ++ Name ++ integer_to_list(erlang:unique_integer([positive])),
+            ["-noshell", "-hidden", "-connect_all", "false"], "weft_im_terminal", [Name], Place).
+
+program(Node, Flags, Module, Arguments, Place) ->
+    Directories = [filename:absname(filename:dirname(code:which(Of))) || Of <- [weft, weft_im]],
+    open_port({spawn_executable, filename:join([code:root_dir(), "bin", "erl"])},
+              [{args, Flags ++ ["-sname", Node, "-setcookie", "weft_im", "-proto_dist", "weft",
+                                "-pa"] ++ Directories
+                ++ ["-eval", Module ++ ":run(init:get_plain_arguments()).", "-extra" | Arguments]},
+               {env, [{"ERL_EPMD_PORT", integer_to_list(weft_bench_place:epmd_port(Place))}]},
+               exit_status, binary, stderr_to_stdout]).
+
+write(Port, Text) ->
+    true = port_command(Port, Text).
+
+%% Until the program has written this; what it wrote is over then.
+reads(Port, Text) ->
+    reads(Port, Text, <<>>).
+
+reads(Port, Text, Before) ->
+    case string:find(Before, Text) of
+        nomatch ->
+            receive
+                {Port, {data, Data}} -> reads(Port, Text, <<Before/binary, Data/binary>>)
+            after ?PROMPT_MS -> {error, Text, Before}
+            end;
+        _ -> ok
+    end.
+
+status(Port) ->
+    receive {Port, {exit_status, Status}} -> Status after ?PROMPT_MS -> none end.
+
+%% Its servers end with it.
+end_of(Port) ->
+    case erlang:port_info(Port, os_pid) of
+        {os_pid, OsPid} ->
+            _ = os:cmd("kill -TERM " ++ integer_to_list(OsPid)),
+            ?assertNotEqual(none, status(Port));
+        undefined -> ok
+    end.
 
 im(Options, Nodes) ->
     Arguments = [weft_im, Options, weft_bench_cluster:nodes(Nodes), ?RUN_MS],
