@@ -14,7 +14,8 @@
 %% same moment (nodes of one machine share its clock) and go on for `--seconds'; what they are at
 %% then is finished and counted, so a rate is that of all calls over the time until the last one
 %% ended; a worker that made `?CALLS_MAX' calls has done enough. Arguments: `[--nodes N,N] [--kinds
-%% K,K] [--workloads W,W] [--seconds S] [--out DIR]'. Writes DIR/names.csv.
+%% K,K] [--workloads W,W] [--seconds S] [--voters N] [--out DIR]'. Without `--voters' all nodes are
+%% voters of the strong scope. Writes DIR/names.csv.
 -module(weft_bench_names).
 
 -export([main/1]).
@@ -39,6 +40,7 @@
 -spec main([string()]) -> 0 | 2.
 main(Arguments) ->
     Defaults = #{nodes => ?NODES, kinds => ?KINDS, workloads => ?WORKLOADS, seconds => ?SECONDS,
+                 voters => all,
                  out => filename:join([os:getenv("REBAR_BASE_DIR", "_build"), "bench", "names"])},
     case options(Arguments -- ["--terminal"], Defaults) of
         {ok, Options} -> run(Options);
@@ -56,16 +58,20 @@ options(["--nodes", Text | Rest], Options) ->
             options(Rest, Options#{nodes := Counts});
         _ -> {error, "--nodes needs numbers above 1, as in 10,20, not " ++ Text}
     end;
-options(["--seconds", Text | Rest], Options) ->
-    case string:to_integer(Text) of
-        {Seconds, ""} when Seconds > 0 -> options(Rest, Options#{seconds := Seconds});
-        _ -> {error, "--seconds needs a number, not " ++ Text}
-    end;
+options(["--seconds", Text | Rest], Options) -> number(seconds, Text, Rest, Options);
+options(["--voters", Text | Rest], Options) -> number(voters, Text, Rest, Options);
 options(["--kinds", Text | Rest], Options) -> words(kinds, ?KINDS, Text, Rest, Options);
 options(["--workloads", Text | Rest], Options) -> words(workloads, ?WORKLOADS, Text, Rest, Options);
 options([Other | _], _Options) ->
     {error, "unknown or incomplete argument " ++ Other
-     ++ ". Arguments: [--nodes N,N] [--kinds K,K] [--workloads W,W] [--seconds S] [--out DIR]"}.
+     ++ ". Arguments: [--nodes N,N] [--kinds K,K] [--workloads W,W] [--seconds S] [--voters N] "
+     "[--out DIR]"}.
+
+number(Key, Text, Rest, Options) ->
+    case string:to_integer(Text) of
+        {Number, ""} when Number > 0 -> options(Rest, Options#{Key := Number});
+        _ -> {error, lists:concat(["--", Key, " needs a number above 0, not ", Text])}
+    end.
 
 words(Key, Known, Text, Rest, Options) ->
     Words = string:lexemes(Text, ","),
@@ -81,7 +87,7 @@ words(Key, Known, Text, Rest, Options) ->
 run(#{nodes := Counts, kinds := Kinds, out := Dir} = Options) ->
     Rows = lists:append([cluster(Kind, Count, Options) || Count <- Counts, Kind <- Kinds]),
     File = filename:join(Dir, "names.csv"),
-    ok = file:write_file(File, csv(Rows)),
+    ok = weft_bench_file:write(File, csv(Rows)),
     io:format("~n~ts~nfile: ~ts~n", [table(Rows), File]),
     0.
 
@@ -91,8 +97,8 @@ cluster(Kind, Count, #{out := Dir} = Options) ->
     weft_bench_cluster:with_nodes(Variant, weft_bench_cluster:shape(Count, []), Dir,
                                   fun(Nodes) -> rows(Kind, Count, Nodes, Options) end).
 
-rows(Kind, Count, Nodes, #{workloads := Workloads} = Options) ->
-    ready(Kind, Nodes),
+rows(Kind, Count, Nodes, #{workloads := Workloads, voters := Voters} = Options) ->
+    ready(Kind, Nodes, Voters),
     [(measure(Workload, Kind, Nodes, Options))#{kind => Kind, nodes => Count, workload => Workload}
      || Wanted <- Workloads, Workload <- expanded(Wanted)].
 
@@ -100,8 +106,11 @@ expanded(mix) -> [{mix, Percent} || Percent <- ?MIXES];
 expanded(Workload) -> [Workload].
 
 %% Every node has the scope and can register in it.
-ready(Kind, Nodes) ->
-    Names = weft_bench_cluster:nodes(Nodes),
+ready(Kind, Nodes, Voters) ->
+    Names = case Voters of
+                all -> weft_bench_cluster:nodes(Nodes);
+                Count -> lists:sublist(weft_bench_cluster:nodes(Nodes), Count)
+            end,
     _ = on_all(Nodes, fun(Role) -> ok = call(Nodes, Role, start, [Kind, Names]) end),
     DeadlineMs = erlang:monotonic_time(millisecond) + ?CALL_MS,
     lists:foreach(fun(Role) ->
@@ -167,13 +176,13 @@ until(Condition, DeadlineMs) ->
 %% --- on the nodes -----------------------------------------------------------------------------
 
 %% @doc Starts the scope, and a process that answers.
--spec start(kind(), [node()]) -> ok.
-start(Kind, Nodes) ->
+-spec start(kind(), Voters :: [node()]) -> ok.
+start(Kind, Voters) ->
     true = register(?ECHO, spawn(?MODULE, echo, [])),
     case Kind of
         global -> ok;
         eventual -> weft_names:start_scope(?SCOPE, #{});
-        strong -> weft_names:start_scope(?SCOPE, #{kind => strong, voters => Nodes})
+        strong -> weft_names:start_scope(?SCOPE, #{kind => strong, voters => Voters})
     end.
 
 %% @private
