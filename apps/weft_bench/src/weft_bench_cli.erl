@@ -26,30 +26,39 @@
 run(Arguments) ->
     halt(main(Arguments)).
 
-%% @doc 0: measured or helped, 1: something got worse in a comparison, 2: bad arguments.
+%% @doc 0: measured or helped, 1: a measurement failed, or something got worse in a comparison, 2:
+%% bad arguments, or the results can not be written.
 -spec main([string()]) -> 0 | 1 | 2.
-main([Help | _]) when Help =:= "--help"; Help =:= "help" ->
+main(Arguments) ->
+    try command(Arguments)
+    catch
+        throw:{results, Text} ->
+            io:format(standard_error, "~ts~n", [Text]),
+            2
+    end.
+
+command([Help | _]) when Help =:= "--help"; Help =:= "help" ->
     io:put_chars(help()),
     0;
-main(["report" | Arguments]) ->
+command(["report" | Arguments]) ->
     weft_bench_report:main(Arguments -- ["--terminal"]);
-main(["load" | Arguments]) ->
+command(["load" | Arguments]) ->
     weft_load_cli:main(Arguments);
-main(["de_bench" | Arguments]) ->
+command(["de_bench" | Arguments]) ->
     weft_de_bench:main(Arguments);
-main(["bencherl" | Arguments]) ->
+command(["bencherl" | Arguments]) ->
     weft_bencherl:main(Arguments);
-main(["groups" | Arguments]) ->
+command(["groups" | Arguments]) ->
     weft_bench_groups:main(Arguments);
-main(["names" | Arguments]) ->
+command(["names" | Arguments]) ->
     weft_bench_names:main(Arguments);
-main(["locks" | Arguments]) ->
+command(["locks" | Arguments]) ->
     weft_bench_locks:main(Arguments);
-main(["paper" | Arguments]) ->
+command(["paper" | Arguments]) ->
     weft_bench_paper:main(Arguments);
-main(["compare" | Arguments]) ->
+command(["compare" | Arguments]) ->
     weft_bench_compare:main(Arguments -- ["--terminal"]);
-main(Arguments) ->
+command(Arguments) ->
     try options(Arguments, #{}) of
         Options ->
             case {cells(Options), Options} of
@@ -176,14 +185,20 @@ measure(Cells, Options) ->
                                       [Year, Month, Day, Hour, Minute, Second])),
     BuildDir = filename:join(os:getenv("REBAR_BASE_DIR", "_build"), "bench"),
     Dir = maps:get(out, Options, filename:join(BuildDir, Run)),
-    ok = filelib:ensure_dir(filename:join([Dir, "logs", "x"])),
+    ok = weft_bench_file:directory(filename:join(Dir, "logs")),
     ok = write_environment(Dir, Run, Options),
     io:format("results go to ~ts~n", [Dir]),
-    ok = weft_bench_runner:run(#{run => Run, dir => Dir, build_dir => BuildDir, cells => Cells,
-                                 repetitions => repetitions(Options),
-                                 terminal => maps:get(terminal, Options, false),
-                                 limit_ms => limit_ms(Options)}),
-    weft_bench_report:main([Dir]).
+    {ok, Failed} = weft_bench_runner:run(#{run => Run, dir => Dir, build_dir => BuildDir,
+                                           cells => Cells, repetitions => repetitions(Options),
+                                           terminal => maps:get(terminal, Options, false),
+                                           limit_ms => limit_ms(Options)}),
+    case weft_bench_report:main([Dir]) of
+        0 when Failed > 0 ->
+            io:format(standard_error, "~b measurements failed; why is in results.csv~n", [Failed]),
+            1;
+        Status ->
+            Status
+    end.
 
 limit_ms(#{quick := true}) -> ?QUICK_LIMIT_MS;
 limit_ms(_) -> infinity.

@@ -35,7 +35,7 @@ shape(Count, Groups) -> #{nodes => Count, groups => Groups}.
                  fun((weft_bench_nodes:nodes()) -> Result)) -> Result.
 with_nodes(Variant, Shape, Dir, Function) ->
     LogDir = filename:join(Dir, "logs"),
-    ok = filelib:ensure_dir(filename:join(LogDir, "x")),
+    ok = weft_bench_file:directory(LogDir),
     {ok, Place} = weft_bench_place:start(weft_bench_link:loopback(), Dir),
     try
         {ok, Nodes} = weft_bench_nodes:start(Variant, {cluster, Shape},

@@ -25,9 +25,10 @@ gather(Given) ->
      {"flags_of_nodes", lists:append(lists:join(" ", weft_bench_nodes:flags(2)))}
      | Given].
 
--spec write(file:filename(), [{string(), string()}]) -> ok | {error, file:posix()}.
+%% @doc Writes them.
+-spec write(file:filename(), [{string(), string()}]) -> ok.
 write(File, Pairs) ->
-    file:write_file(File, [weft_bench_csv:line([Key, Value]) || {Key, Value} <- Pairs]).
+    weft_bench_file:write(File, [weft_bench_csv:line([Key, Value]) || {Key, Value} <- Pairs]).
 
 commit() ->
     case command("git rev-parse --short HEAD 2> /dev/null") of

@@ -73,7 +73,7 @@ run(#{nodes := Count, groups := AllGroups, out := Dir} = Options) ->
     Cells = [{stock_mesh, mesh}, {weft_mesh, mesh} | [{weft_groups, S} || S <- AllGroups]],
     Rows = lists:append([cell(Cell, Options) || Cell <- Cells]),
     File = filename:join(Dir, "groups.csv"),
-    ok = file:write_file(File, csv(Rows)),
+    ok = weft_bench_file:write(File, csv(Rows)),
     io:format("~n~b nodes~n~ts~nfile: ~ts~n", [Count, table(Rows), File]),
     0.
 

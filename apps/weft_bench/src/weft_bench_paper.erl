@@ -12,8 +12,8 @@
 %% are measured all the same.
 -module(weft_bench_paper).
 
--export([main/1, figures/0]).
--export_type([figure/0, finding/0]).
+-export([main/1, figures/0, page/1]).
+-export_type([figure/0, finding/0, outcome/0]).
 
 %% `cells' are options of the benchmark that choose what is measured. Without `charts' of its own a
 %% figure has all those of the run.
@@ -23,6 +23,8 @@
                     not_shown := string()}.
 %% `open': what was measured neither confirms nor contradicts the claim.
 -type finding() :: {agrees | differs | open, Text :: unicode:chardata()}.
+
+-type outcome() :: {ok, [weft_bench_record:row()]} | {error, Text :: unicode:chardata()}.
 
 -callback figures() -> [figure()].
 
@@ -77,28 +79,25 @@ measure(Figures, Options, Dir) ->
                                    #{}, Figures),
     io:put_chars([text(One) || One <- Measured]),
     File = filename:join(Dir, "paper.html"),
-    case {write(File, Measured), [Why || {_, _, {failed, Why}, _} <- Measured]} of
-        {ok, []} ->
-            io:format("~nall of it: ~ts~n", [File]),
-            0;
-        {ok, _} ->
-            io:format("~nall of it: ~ts~n", [File]),
-            1;
-        {{error, Reason}, _} ->
-            io:format(standard_error, "~ts: ~ts~n", [File, file:format_error(Reason)]),
-            1
+    ok = weft_bench_file:write(File, page(Measured)),
+    io:format("~nall of it: ~ts~n", [File]),
+    case [Why || {Figure, _, Outcome} <- Measured, {failed, Why} <- [findings(Figure, Outcome)]] of
+        [] -> 0;
+        _ -> 1
     end.
 
-write(File, Measured) ->
+%% @doc The page of figures: for each the directory of its run, and what is recorded there.
+-spec page([{figure(), Run :: string(), outcome()}]) -> weft_bench_html:html().
+page(Measured) ->
     {ok, Css} = file:read_file(filename:join(code:priv_dir(weft_bench), "report.css")),
     Title = "Figures of papers",
     Head = ?E(header, [], [?E(h1, [], ?T(Title)),
                            ?E(p, [{class, "dim"}],
-                              ?T("What papers claim, measured again on one machine: \"agrees\" and "
-                                 "\"differs\" are about the claim, \"open\" is beside it. Medians of "
-                                 "repetitions; whiskers are the smallest and the largest."))]),
-    file:write_file(File, weft_bench_html:page(Title, Css,
-                                               [Head | [html(One) || One <- Measured]])).
+                              ?T("What papers claim, measured again on one machine: \"agrees\" "
+                                 "and \"differs\" are about the claim, \"open\" is beside it. "
+                                 "Medians of repetitions; whiskers are the smallest and the "
+                                 "largest."))]),
+    weft_bench_html:page(Title, Css, [Head | [html(One) || One <- Measured]]).
 
 %% Figures with the same cells are read from the same run.
 measure(#{id := Id, cells := Cells} = Figure, Options, Dir, Runs) ->
@@ -106,12 +105,11 @@ measure(#{id := Id, cells := Cells} = Figure, Options, Dir, Runs) ->
                          #{Cells := Known} -> Known;
                          #{} -> {Id, run(Cells ++ Options, filename:join(Dir, Id))}
                      end,
-    {{Figure, Run, findings(Figure, Outcome), charts(Figure, Outcome)},
-     Runs#{Cells => {Run, Outcome}}}.
+    {{Figure, Run, Outcome}, Runs#{Cells => {Run, Outcome}}}.
 
 run(Arguments, Dir) ->
     case weft_bench_cli:main(["--out", Dir | Arguments]) of
-        0 -> weft_bench_record:read(Dir);
+        Status when Status =:= 0; Status =:= 1 -> weft_bench_record:read(Dir);
         Status -> {error, io_lib:format("the run ended with status ~b", [Status])}
     end.
 
@@ -130,12 +128,13 @@ findings(#{findings := Read}, {ok, Rows}) ->
                                   Metric =:= <<"failed">> orelse Metric =:= <<"skipped">>]),
     case {Found, Failed} of
         {[], [Note | _]} -> {failed, Note};
+        {[], []} -> {failed, "there are no numbers for it"};
         {_, Notes} -> {ok, Found ++ [{open, ["not measured: ", Note]} || Note <- Notes]}
     end.
 
-text({#{id := Id, where := Where, claim := Claim, not_shown := NotShown}, _Run, Outcome, _}) ->
+text({#{id := Id, where := Where, claim := Claim, not_shown := NotShown} = Figure, _, Outcome}) ->
     ["\n", Id, ": ", Where, "\n", paragraph("claimed  ", Claim),
-     case Outcome of
+     case findings(Figure, Outcome) of
          {ok, Findings} -> [paragraph(string:pad(atom_to_list(Kind), 9), Text)
                             || {Kind, Text} <- Findings];
          {failed, Why} -> paragraph("failed   ", Why)
@@ -154,10 +153,10 @@ paragraph(Head, Text) ->
     ["  ", Head, lists:join(["\n  ", lists:duplicate(9, $\s)], lists:reverse([Last | Lines])),
      "\n"].
 
-html({#{id := Id, where := Where, claim := Claim, not_shown := NotShown}, Run, Outcome,
-      Charts}) ->
+html({#{id := Id, where := Where, claim := Claim, not_shown := NotShown} = Figure, Run, Outcome}) ->
+    Charts = charts(Figure, Outcome),
     Rows = [[?T("claimed"), ?T(Claim)]]
-        ++ case Outcome of
+        ++ case findings(Figure, Outcome) of
                {ok, Findings} -> [[{?T(atom_to_list(Kind)), class(Kind)}, ?T(Text)]
                                   || {Kind, Text} <- Findings];
                {failed, Why} -> [[{?T("failed"), "missed"}, ?T(Why)]]

@@ -21,6 +21,7 @@
 -record(state, {plan :: plan(), file :: file:io_device(),
                 progress :: weft_bench_progress:progress(),
                 deadline :: integer() | infinity, last = "" :: iodata(),
+                failed = 0 :: non_neg_integer(),
                 nodes = #{} :: #{weft_bench_variant:variant() => weft_bench_nodes:nodes()}}).
 
 -define(BOOT_COST_MS, 1200).
@@ -28,11 +29,11 @@
 %% A connection is at rest when a small call takes at most its round trip and this.
 -define(REST_US, 5000).
 
-%% @doc Runs a plan. The numbers are in the files that weft_bench_record describes.
--spec run(plan()) -> ok.
+%% @doc Runs a plan. The numbers are in the files that weft_bench_record describes; if they can not
+%% be written that is a `throw' of weft_bench_file.
+-spec run(plan()) -> {ok, Failed :: non_neg_integer()}.
 run(#{dir := Dir, cells := Cells} = Plan) ->
-    {ok, File} = file:open(weft_bench_record:results_file(Dir), [write, raw, binary]),
-    ok = file:write(File, weft_bench_record:header()),
+    File = weft_bench_file:open(weft_bench_record:results_file(Dir), weft_bench_record:header()),
     ok = weft_bench_tls:write(Dir, ["127.0.0.1", "10.99.0.1", "10.99.0.2"]),
     {Possible, Impossible} = lists:partition(fun({_, _, Why}) -> Why =:= ok end, possible(Cells)),
     Todo = todo(Cells, Possible),
@@ -40,9 +41,10 @@ run(#{dir := Dir, cells := Cells} = Plan) ->
                                        [Cost || {_, _, Cost} <- measurements(Todo, Plan)]),
     State = #state{plan = Plan, file = File, progress = Progress, deadline = deadline(Plan)},
     write_skipped(Impossible, State),
-    #state{progress = Finished} = lists:foldl(fun stage/2, State, stages(Todo)),
-    weft_bench_progress:finish(Finished),
-    file:close(File).
+    #state{progress = Finished, failed = Failed} = lists:foldl(fun stage/2, State, stages(Todo)),
+    ok = weft_bench_progress:finish(Finished),
+    ok = file:close(File),
+    {ok, Failed}.
 
 deadline(#{limit_ms := infinity}) -> infinity;
 deadline(#{limit_ms := LimitMs}) -> erlang:monotonic_time(millisecond) + LimitMs.
@@ -191,13 +193,13 @@ nodes(Variant, Layout, Place, #state{nodes = All, plan = #{dir := Dir}} = State)
             end
     end.
 
-failed(Cell, Variant, Repetition, Why, #state{progress = Progress} = State) ->
+failed(Cell, Variant, Repetition, Why, #state{progress = Progress, failed = Failed} = State) ->
     Text = lists:flatten(io_lib:format("~0tP", [Why, 40])),
     weft_bench_progress:note(Progress, io_lib:format("failed: ~ts, ~s: ~ts",
                                                      [weft_bench_workload:title(Cell), Variant,
                                                       Text])),
     write(Cell, Variant, Repetition, [{failed, 0}], Text, State),
-    replace_nodes(Variant, State).
+    replace_nodes(Variant, State#state{failed = Failed + 1}).
 
 replace_nodes(Variant, #state{nodes = All} = State) ->
     case maps:take(Variant, All) of
@@ -231,9 +233,17 @@ is_at_rest(RttMs, Nodes) ->
 
 %% ---- results ----
 
-write(Cell, Variant, Repetition, Values, Note, #state{file = File, plan = #{run := Run}}) ->
-    ok = file:write(File, [weft_bench_record:line(row(Cell, Variant, Repetition, Value, Note, Run))
-                           || Value <- Values]).
+write(Cell, Variant, Repetition, Values, Note, State) ->
+    #state{file = File, plan = #{run := Run, dir := Dir}} = State,
+    Lines = [weft_bench_record:line(row(Cell, Variant, Repetition, Value, Note, Run))
+             || Value <- Values],
+    case file:write(File, Lines) of
+        ok ->
+            ok;
+        {error, Reason} ->
+            _ = stop_nodes(State),
+            weft_bench_file:not_written(weft_bench_record:results_file(Dir), Reason)
+    end.
 
 row(Cell, Variant, Repetition, {Metric, Value}, Note, Run) ->
     row(Cell, Variant, Repetition, {Metric, Value, 0}, Note, Run);

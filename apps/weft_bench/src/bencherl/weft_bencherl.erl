@@ -72,7 +72,7 @@ run(Config, Progress) ->
     case weft_bencherl_bench:find(Config) of
         {ok, Benches} ->
             Dir = filename:absname(dir(Config)),
-            ok = filelib:ensure_dir(filename:join([Dir, "logs", "x"])),
+            ok = weft_bench_file:directory(filename:join(Dir, "logs")),
             ok = weft_bench_environment:write(filename:join(Dir, "environment.csv"),
                                               weft_bench_environment:gather([])),
             {ok, Place} = weft_bench_place:start(weft_bench_link:loopback(), Dir),

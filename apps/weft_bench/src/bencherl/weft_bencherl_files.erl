@@ -44,17 +44,17 @@ printed(File) ->
 %% @doc Writes all but the outputs.
 -spec write(file:filename(), [weft_bencherl:row()], weft_bencherl_config:config()) -> ok.
 write(Dir, Rows, #{output_format := Format}) ->
-    ok = file:write_file(filename:join(Dir, "results.csv"),
-                         [weft_bench_csv:line([bench, otp, erl_args, axis, at, what, ms])
-                          | [weft_bench_csv:line([Bench, Otp, Args, Axis, At, What, Ms])
-                             || #{bench := Bench, otp := Otp, erl_args := Args, axis := Axis,
-                                  at := At, what := What, ms := Ms} <- Rows]]),
+    Lines = [weft_bench_csv:line([Bench, Otp, Args, Axis, At, What, Ms])
+             || #{bench := Bench, otp := Otp, erl_args := Args, axis := Axis, at := At,
+                  what := What, ms := Ms} <- Rows],
+    Head = weft_bench_csv:line([bench, otp, erl_args, axis, at, what, ms]),
+    ok = weft_bench_file:write(filename:join(Dir, "results.csv"), [Head | Lines]),
     maps:foreach(fun({Bench, Otp, Args, Axis}, Points) ->
                          File = filename:join([Dir, Bench, "measurements",
                                                lists:concat([series(Otp, Args), ".", Axis])]),
-                         ok = filelib:ensure_dir(File),
-                         ok = file:write_file(File ++ ".time", times(Points, Format)),
-                         ok = file:write_file(File ++ ".speedup", speedups(Points))
+                         ok = weft_bench_file:directory(filename:dirname(File)),
+                         ok = weft_bench_file:write(File ++ ".time", times(Points, Format)),
+                         ok = weft_bench_file:write(File ++ ".speedup", speedups(Points))
                  end, grouped(Rows)).
 
 grouped(Rows) ->

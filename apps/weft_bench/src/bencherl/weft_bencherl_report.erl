@@ -14,13 +14,12 @@
 file(Dir) -> filename:join(Dir, "report.html").
 
 %% @doc Writes the page beside the files.
--spec write(file:filename(), [weft_bencherl:row()]) -> ok | {error, file:posix()}.
+-spec write(file:filename(), [weft_bencherl:row()]) -> ok.
 write(Dir, Rows) ->
     {ok, Style} = file:read_file(filename:join(code:priv_dir(weft_bench), "report.css")),
-    file:write_file(file(Dir), weft_bench_html:page("BenchErl", Style,
-                                                    [header(), summary(Rows)
-                                                     | [sections(Dir, Of)
-                                                        || Of <- grouped(fun bench/1, Rows)]])).
+    Sections = [sections(Dir, Of) || Of <- grouped(fun bench/1, Rows)],
+    weft_bench_file:write(file(Dir), weft_bench_html:page("BenchErl", Style,
+                                                          [header(), summary(Rows) | Sections])).
 
 header() ->
     ?E(header, [], [?E(h1, [], ?T("BenchErl")),

@@ -50,9 +50,7 @@ told({error, Text}, _Dir) ->
     2;
 told({ok, Outcome}, Dir) ->
     weft_load_cli:print(Outcome),
-    ok = weft_load_report:write(Dir),
-    io:format("~nreport: ~ts~n", [weft_load_report:file(Dir)]),
-    weft_load_cli:problems(Outcome).
+    weft_load_cli:report(Outcome, Dir).
 
 %% @doc Runs a configuration on so many nodes of a variant (4, `stock_mesh'). The error is a text.
 -spec run(weft_load_config:config(), file:filename(),
@@ -70,7 +68,7 @@ run(#{operations := Operations} = Config, Dir, Options) ->
     end.
 
 on_nodes(Config, Dir, Count, Variant) ->
-    ok = filelib:ensure_dir(filename:join([Dir, "logs", "x"])),
+    ok = weft_bench_file:directory(filename:join(Dir, "logs")),
     {ok, Place} = weft_bench_place:start(weft_bench_link:loopback(), Dir),
     try
         Layout = {cluster, weft_bench_cluster:shape(Count, [])},

@@ -75,8 +75,8 @@ run(#{dir := Dir, workload := Workload, size_bytes := SizeBytes, pairs := Count,
     Own = filename:absname(filename:join([Dir, "de_bench", Name])),
     Answer = weft_de_bench:loads(Config, Own, Nodes),
     %% The files of each node, which are in those of their sum; and there are many.
-    [ok = file:del_dir_r(filename:join(Own, integer_to_list(Number)))
-     || Number <- lists:seq(1, Count)],
+    _ = [file:del_dir_r(filename:join(Own, integer_to_list(Number)))
+         || Number <- lists:seq(1, Count)],
     case Answer of
         {ok, Outcome} -> {ok, measurements(Outcome)};
         {error, Text} -> erlang:error({de_bench, Text})

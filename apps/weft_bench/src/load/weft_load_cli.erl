@@ -3,7 +3,7 @@
 %% What is measured is up to the configuration; this prints and gives the exit status.
 -module(weft_load_cli).
 
--export([main/1, print/1, problems/1]).
+-export([main/1, print/1, report/2]).
 
 %% @doc 0: measured, 1: measured, but something failed (errors, crashes, hangs), 2: not measured.
 -spec main([string()]) -> 0 | 1 | 2.
@@ -41,9 +41,18 @@ outcome({error, Text}, _Dir) ->
     say(Text);
 outcome({ok, Outcome}, Dir) ->
     print(Outcome),
-    ok = weft_load_report:write(Dir),
-    io:format("~nreport: ~ts~n", [weft_load_report:file(Dir)]),
-    problems(Outcome).
+    report(Outcome, Dir).
+
+%% @doc Writes the page of a load and tells what failed; the exit status of the command.
+-spec report(weft_load:outcome(), file:filename()) -> 0 | 1 | 2.
+report(Outcome, Dir) ->
+    case weft_load_report:write(Dir) of
+        ok ->
+            io:format("~nreport: ~ts~n", [weft_load_report:file(Dir)]),
+            problems(Outcome);
+        {error, Text} ->
+            say(Text)
+    end.
 
 %% @doc A table of what was done.
 -spec print(weft_load:outcome()) -> ok.
@@ -60,8 +69,6 @@ print(Label, #{service := Service, failed := Failed}, ElapsedUs) ->
               [Label, Count * 1.0e6 / ElapsedUs, Count, Failed, P50, P99, P999,
                weft_load_histogram:max(Service)]).
 
-%% @doc Tells what failed; the exit status of the command.
--spec problems(weft_load:outcome()) -> 0 | 1.
 problems(#{errors := Errors, crashed := Crashed, hung := Hung}) ->
     [io:format("~b errors: ~ts: ~ts~n", [Count, Label, Reason])
      || {Label, Reason, Count} <- lists:sublist(Errors, 5)],

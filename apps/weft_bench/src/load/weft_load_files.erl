@@ -38,14 +38,14 @@ open(Dir, #{report_interval_s := Interval, pairs := Pairs}, Labels) ->
     Environment = filename:join(Dir, "environment.csv"),
     try
         ok = checked(Dir, filelib:ensure_dir(filename:join(Dir, "x"))),
-        ok = checked(Environment,
-                     weft_bench_environment:write(Environment,
-                                                  weft_bench_environment:gather(given(Pairs)))),
+        ok = weft_bench_environment:write(Environment,
+                                          weft_bench_environment:gather(given(Pairs))),
         Devices = maps:from_list([{Key, created(filename:join(Dir, File), Head)}
                                   || {Key, File, Head} <- Heads]),
         {ok, #files{dir = Dir, devices = Devices, interval_us = Interval * 1000000}}
     catch
-        throw:{file, File, Reason} -> failure(File, Reason)
+        throw:{file, File, Reason} -> failure(File, Reason);
+        throw:{results, Text} -> {error, Text}
     end.
 
 %% As in the file names of DE-Bench.

@@ -49,7 +49,7 @@ options([Other | _], _Options) ->
 run(#{out := Dir} = Options) ->
     Rows = [cluster(Module, Options) || Module <- [global, weft_global]],
     File = filename:join(Dir, "locks.csv"),
-    ok = file:write_file(File, csv(Rows)),
+    ok = weft_bench_file:write(File, csv(Rows)),
     io:format("~n~ts~nfile: ~ts~n", [csv(Rows), File]),
     0.
 

@@ -1,0 +1,83 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc A disk that is full, or not ours: the command says so, ends with 2, and what was measured
+%% before can be read.
+-module(weft_bench_disk_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, suite/0]).
+-export([full_from_the_start/1, full_while_it_measures/1, not_a_directory/1]).
+
+%% Results have a page of four beside those of the other files: 43 lines.
+-define(DISK_KB, 24).
+-define(REPETITIONS, 14).
+
+suite() -> [{timetrap, {minutes, 3}}].
+
+all() -> [full_from_the_start, full_while_it_measures, not_a_directory].
+
+%% What is written to /dev/full is refused as by a full disk.
+full_from_the_start(Config) ->
+    Dir = dir(Config, "full"),
+    ok = file:make_symlink("/dev/full", weft_bench_record:results_file(Dir)),
+    {2, Output} = bench(arguments(Dir)),
+    ?assertMatch({match, _}, re:run(Output, "full/results.csv: no space left on device")).
+
+%% A file system of a few pages, in a mount namespace of its own.
+full_while_it_measures(Config) ->
+    case os:cmd("unshare -m true 2>&1") of
+        "" -> on_small_disk(dir(Config, "small"), Config);
+        Why -> {skip, "needs a small file system: " ++ Why}
+    end.
+
+on_small_disk(Dir, Config) ->
+    Kept = dir(Config, "kept"),
+    Script = io_lib:format("mount -t tmpfs -o size=~bk none ~ts && { ~ts; status=$?; "
+                           "cp ~ts/out/*.csv ~ts; exit $status; }",
+                           [?DISK_KB, Dir, command(arguments(filename:join(Dir, "out"))), Dir,
+                            Kept]),
+    {2, Output} = run(["unshare", "-m", "sh", "-c", lists:flatten(Script)]),
+    ?assertMatch({match, _}, re:run(Output, "out/results.csv: no space left on device. "
+                                            "What was measured before is kept")),
+    {ok, Rows} = weft_bench_record:read(Kept),
+    ?assert(length(Rows) > 20),
+    ?assertMatch({ok, _}, weft_bench_report:write(Kept)).
+
+not_a_directory(Config) ->
+    File = filename:join(dir(Config, "file"), "x"),
+    ok = file:write_file(File, ""),
+    {2, Output} = bench(arguments(File)),
+    ?assertMatch({match, _}, re:run(Output, "file/x.*: (not a directory|file already exists)")).
+
+dir(Config, Name) ->
+    Dir = filename:join(?config(priv_dir, Config), Name),
+    ok = filelib:ensure_dir(filename:join(Dir, "x")),
+    Dir.
+
+%% The workload whose nodes are up soonest.
+arguments(Dir) ->
+    ["--quick", "--suites", "i", "--repetitions", integer_to_list(?REPETITIONS), "--out", Dir].
+
+bench(Arguments) -> run(["sh", "-c", command(Arguments)]).
+
+%% As `bin/bench' has it.
+command(Arguments) ->
+    Paths = [["-pa '", filename:absname(Path), "' "]
+             || Path <- code:get_path(), lists:suffix("ebin", Path)],
+    lists:flatten(["erl -noinput ", Paths,
+                   "-eval 'weft_bench_cli:run(init:get_plain_arguments()).' -extra ",
+                   lists:join(" ", Arguments)]).
+
+run([Program | Arguments]) ->
+    Port = open_port({spawn_executable, os:find_executable(Program)},
+                     [{args, Arguments}, exit_status, stderr_to_stdout, binary]),
+    {Status, Output} = collect(Port, <<>>),
+    ct:log("~b~n~ts", [Status, Output]),
+    {Status, Output}.
+
+collect(Port, Output) ->
+    receive
+        {Port, {data, Data}} -> collect(Port, <<Output/binary, Data/binary>>);
+        {Port, {exit_status, Status}} -> {Status, Output}
+    end.
