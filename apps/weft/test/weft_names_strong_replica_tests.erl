@@ -51,6 +51,19 @@ the_next_leader_waits_for_that_too_test() ->
     %% Once is enough.
     ?assert(weft_names_strong_table:is_open(?REPLICA:table(Open))).
 
+names_of_a_node_that_lives_anew_are_free_test() ->
+    #{lease_ms := LeaseMs, margin_ms := MarginMs} = options(),
+    {Founder, _} = leading(1000),
+    OpenMs = 1200 + LeaseMs + MarginMs,
+    {Open, []} = lasting(Founder, {?A, ?B}, 1000, OpenMs),
+    Write = {write, {1, 0}, 0, 1, [{1, {register, x, p, meta, 0}}]},
+    {Asked, _} = ?REPLICA:request('d@x', Write, Open, env(?A, OpenMs)),
+    {Leader, [{'d@x', {wrote, _, _, _}}]} = lasting(Asked, {?A, ?B}, OpenMs, OpenMs + 200),
+    [?assertEqual(Count, weft_names_strong_table:count(?REPLICA:table(element(1, Ticked))))
+     || {Up, Count} <- [{#{}, 1}, {#{'d@x' => 1}, 1}, {#{'d@x' => 2}, 0}],
+        #{up := Homes} = Env <- [env(?A, OpenMs + 300)],
+        Ticked <- [?REPLICA:tick(Leader, Env#{up := maps:merge(Homes, Up)})]].
+
 %% Ticks of a leader and acknowledgements of another home for a time; what goes to d@x meanwhile.
 lasting(Leader, {Self, {Node, _} = Other}, FromMs, ToMs) ->
     lists:foldl(fun(NowMs, {L0, Answers}) ->

@@ -13,8 +13,9 @@
 %% soon as a round is late. That saves a third of the messages.
 %%
 %% The leader forgets owners whose lease it did not see renewed (a new leader counts from its
-%% start), and changes the members one by one: dead ones out, homes in, others out. Never are there
-%% fewer than the replicas less one, so a quorum always has more than half of the replicas.
+%% start), or whose node is there in a later life. It changes the members one by one: dead ones out,
+%% homes in, others out. Never are there fewer than the replicas less one, so a quorum always has
+%% more than half of the replicas.
 %%
 %% Not here: who leads (`weft_names_strong_replica').
 -module(weft_names_strong_leader).
@@ -298,15 +299,24 @@ open(#leader{table = Table, since_ms = SinceMs} = Leader,
     propose([open || IsDue], Leader, Env).
 
 %% An owner counts its lease from before it asked, this counts from when it heard of it or became
-%% the leader, which was after every answer of an earlier one.
+%% the leader, which was after every answer of an earlier one. Of a node that is connected in a
+%% later life nobody can be left who believes in the earlier one. That a connection is lost proves
+%% nothing.
 expire(#leader{table = Table, heard = Heard, since_ms = SinceMs} = Leader,
        #{now_ms := NowMs, options := #{lease_ms := LeaseMs, margin_ms := MarginMs}} = Env) ->
     Owners = weft_names_strong_table:owners(Table),
     Ops = [{expire, Node, Life}
            || {Node, Life} <- Owners,
-              NowMs - maps:get(Node, Heard, SinceMs) > LeaseMs + MarginMs],
+              NowMs - maps:get(Node, Heard, SinceMs) > LeaseMs + MarginMs
+                  orelse lives_anew(Node, Life, Env)],
     Known = maps:with([Node || {Node, _} <- Owners], Heard),
     propose(Ops, Leader#leader{heard = Known}, Env).
+
+lives_anew(Node, {Incarnation, _Count}, #{up := Up}) ->
+    case Up of
+        #{Node := Now} when is_integer(Now) -> Now > Incarnation;
+        #{} -> false
+    end.
 
 propose([], Leader, _Env) ->
     {Leader, []};
