@@ -152,22 +152,15 @@ view(Name, Key, #world{nodes = Nodes}) ->
 
 %% @doc All views of a node.
 -spec views(node(), world()) -> #{Key :: term() => Value :: term()}.
-views(Name, #world{nodes = Nodes}) ->
-    case Nodes of
-        #{Name := #node{views = Views}} -> maps:map(fun(_, {_, Value}) -> Value end, Views);
-        #{} -> #{}
-    end.
+views(Name, World) ->
+    maps:map(fun(_, {_, Value}) -> Value end, (node_of(Name, World))#node.views).
 
 %% @doc The state of a machine, for checkers that look inside.
 -spec machine(node(), Machine :: atom(), world()) -> {ok, State :: term()} | error.
-machine(Name, Machine, #world{nodes = Nodes}) ->
-    case Nodes of
-        #{Name := #node{machines = Machines}} ->
-            case lists:keyfind(Machine, 1, Machines) of
-                {_, _, State, _} -> {ok, State};
-                false -> error
-            end;
-        #{} -> error
+machine(Name, Machine, World) ->
+    case lists:keyfind(Machine, 1, (node_of(Name, World))#node.machines) of
+        {_, _, State, _} -> {ok, State};
+        false -> error
     end.
 
 %% @doc The first violation found.
@@ -437,9 +430,7 @@ perform_one({after_ms, Ms, Timer}, Name, Machine, #world{now_us = NowUs} = World
     at(NowUs + Ms * 1000, {timer, Name, Life, Machine, generation(Machine, Node), Timer}, World);
 perform_one({connect, Peer}, Name, _Machine, World) ->
     connect(Name, Peer, World);
-perform_one({break, Peer}, Name, _Machine, World) ->
-    disconnect(Name, Peer, World);
-perform_one({disconnect, Peer}, Name, _Machine, World) ->
+perform_one({Close, Peer}, Name, _Machine, World) when Close =:= break; Close =:= disconnect ->
     disconnect(Name, Peer, World);
 %% Here all machines use all links.
 perform_one({neighbour, _Peer, _IsNeighbour}, _Name, _Machine, World) ->
