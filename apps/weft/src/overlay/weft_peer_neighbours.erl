@@ -476,7 +476,7 @@ say_beat(Node, #peers{component = Component} = Peers) ->
     end.
 
 %% @doc Sends to a node, if there is a link.
--spec send(weft_core:node_id(), Message :: tuple(), peers()) -> peers().
+-spec send(weft_core:node_id(), Message :: tuple() | atom(), peers()) -> peers().
 send(Node, Message, Peers) ->
     emit({send, Node, {?VERSION, Message}}, Peers).
 

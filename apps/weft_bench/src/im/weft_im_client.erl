@@ -113,7 +113,7 @@ handle(Message, Client) ->
 %% ---- logging in, and staying ----
 
 presence({monitor, Monitor}, #client{is_in = IsIn, owner = Owner} = Client) ->
-    [Owner ! {im, self(), logged_in} || not IsIn],
+    _ = [Owner ! {im, self(), logged_in} || not IsIn],
     heard_of(Client#client{monitor = Monitor, is_in = true});
 presence({login_failed, Why}, Client) ->
     logged_out(Why, Client);

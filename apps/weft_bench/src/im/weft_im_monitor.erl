@@ -35,6 +35,7 @@ ping(#monitor{service = Service, server = Server, name = Name, client = Client})
     ok = weft_im_ways:send(Service, {server, Server}, {alive, Name, self(), Client}),
     ok = weft_im_ways:send(Service, Client, {pong, self()}).
 
+-spec logout(#monitor{}) -> no_return().
 logout(#monitor{service = Service, server = Server, name = Name}) ->
     weft_im_database:delete(Service, client_db, Server, Name),
     exit(normal).

@@ -38,6 +38,7 @@ servers(["--servers", Text]) ->
     end;
 servers(_) -> error.
 
+-spec serve(Servers :: pos_integer()) -> no_return().
 serve(Count) ->
     process_flag(trap_exit, true),
     Nodes = [node() | [started(Number) || Number <- lists:seq(1, Count)]],

@@ -43,6 +43,7 @@ loop({A, B} = Clients, Conversation, Server, #{idle_ms := IdleMs} = Service) ->
         close(Conversation, Server, Service)
     end.
 
+-spec close(tuple(), Server :: term(), Service :: term()) -> no_return().
 close(Conversation, Server, Service) ->
     weft_im_database:delete(Service, chat_db, Server, Conversation),
     exit(normal).

@@ -208,7 +208,7 @@ delivered({Side, _} = Key, Number, #traffic{talks = Talks} = Traffic) ->
 over({Side, Conversation} = Key, #talk{client = Client}, Traffic) ->
     ok = weft_im_client:done(Client, Conversation),
     #traffic{talks = Talks, clients = Clients, over = Over} = Traffic,
-    [self() ! {again, map_get(Client, Clients)} || Side =:= a, is_map_key(Client, Clients)],
+    _ = [self() ! {again, map_get(Client, Clients)} || Side =:= a, is_map_key(Client, Clients)],
     Traffic#traffic{talks = maps:remove(Key, Talks), over = Over#{Key => true}}.
 
 given_up({Side, Conversation} = Key, #traffic{talks = Talks, over = Over} = Traffic) ->
