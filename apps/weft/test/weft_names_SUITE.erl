@@ -11,6 +11,7 @@
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([behaviours_are_called_by_name/1, names_are_seen_everywhere/1, errors_say_what/1,
          a_process_of_another_node_is_registered_there/1, one_is_left_after_a_split/1,
+         names_of_a_paused_minority_are_given_up/1,
          ten_thousand_names_of_a_killed_node_are_gone_within_a_second/1,
          a_restarted_driver_knows_its_names/1, names_cross_circuits/1,
          names_run_on_stock_distribution/1, a_name_of_a_group_stays_in_it/1,
@@ -18,6 +19,7 @@
 %% Run on the nodes.
 -export([serve/1, hold/1, hold/2, run/1, time_calls/2]).
 %% Behaviours under test.
+-export([start/2, stop/1]).
 -export([init/1, handle_call/2, handle_call/3, handle_cast/2, callback_mode/0, asked/3,
          handle_event/2]).
 
@@ -28,6 +30,7 @@ suite() -> [{timetrap, {minutes, 5}}].
 all() ->
     [behaviours_are_called_by_name, names_are_seen_everywhere, errors_say_what,
      a_process_of_another_node_is_registered_there, one_is_left_after_a_split,
+     names_of_a_paused_minority_are_given_up,
      ten_thousand_names_of_a_killed_node_are_gone_within_a_second,
      a_restarted_driver_knows_its_names, names_cross_circuits, names_run_on_stock_distribution,
      a_name_of_a_group_stays_in_it, a_bad_scope_stops_the_application_with_a_text].
@@ -105,10 +108,7 @@ a_process_of_another_node_is_registered_there(Config) ->
     ?assertMatch({error, {unreachable, _, _}}, Gone).
 
 one_is_left_after_a_split(Config) ->
-    Options = #{config => [{faults, true}, {resume_timeout_ms, 500}, {link_timeout_ms, 1000},
-                           {keepalive_ms, 200}],
-                args => ["-kernel", "prevent_overlapping_partitions", "false"]},
-    [A, B] = mesh([a, b], Options, Config),
+    [A, B] = mesh([a, b], breakable([]), Config),
     Keeps = call(A, ?MODULE, hold, [[{cluster, mine}]]),
     until(fun() -> lookup(B, mine) =/= undefined end),
     ok = call(A, weft_fault, cut, [name(B)]),
@@ -118,6 +118,34 @@ one_is_left_after_a_split(Config) ->
     true = call(A, net_kernel, connect_node, [name(B)]),
     [until(fun() -> lookup(Node, mine) =:= {ok, Keeps, undefined} end, 30000) || Node <- [A, B]],
     until(fun() -> not call(B, erlang, is_process_alive, [Loses]) end),
+    true = call(A, erlang, is_process_alive, [Keeps]).
+
+%% What the minority stops has no names any more that could win; what it does not stop may.
+names_of_a_paused_minority_are_given_up(Config) ->
+    [A, B, C] = Nodes =
+        mesh([a, b, c], breakable([{partition_policy, pause_minority}, {partition_grace_ms, 200},
+                                   {partition_nodes, [node_name(N) || N <- [a, b, c]]},
+                                   {pause_applications, [paused]}]), Config),
+    until(fun() -> call(C, weft_partition, side, []) =:= majority end, 30000),
+    App = {application, paused, [{description, "has a name"}, {vsn, "1"}, {registered, []},
+                                 {modules, []}, {applications, [kernel, stdlib]},
+                                 {mod, {?MODULE, {cluster, paused}}}]},
+    ok = call(C, application, load, [App]),
+    ok = call(C, application, start, [paused]),
+    Stays = call(C, ?MODULE, hold, [[{cluster, stays}]]),
+    [until(fun() -> lookup(A, Name) =/= undefined end) || Name <- [paused, stays]],
+    [ok = call(C, weft_fault, cut, [name(Node)]) || Node <- [A, B]],
+    until(fun() -> lookup(C, paused) =:= undefined end, 30000),
+    ?assertEqual({ok, Stays, undefined}, lookup(C, stays)),
+    [until(fun() -> lookup(A, Name) =:= undefined end, 30000) || Name <- [paused, stays]],
+    Keeps = call(A, ?MODULE, hold, [[{cluster, paused}]]),
+    Loses = call(A, ?MODULE, hold, [[{cluster, stays}]]),
+    ok = call(C, weft_fault, heal, []),
+    true = call(C, net_kernel, connect_node, [name(A)]),
+    [until(fun() -> [lookup(Node, Name) || Name <- [paused, stays]] =:=
+                        [{ok, Keeps, undefined}, {ok, Stays, undefined}] end, 30000)
+     || Node <- Nodes],
+    until(fun() -> not call(A, erlang, is_process_alive, [Loses]) end),
     true = call(A, erlang, is_process_alive, [Keeps]).
 
 ten_thousand_names_of_a_killed_node_are_gone_within_a_second(Config) ->
@@ -201,6 +229,18 @@ serve(Kind) ->
         andalso (ok = gen_event:add_handler(Via, ?MODULE, Kind)),
     Started.
 
+%% @doc As an application: a process that has a name if nobody has it.
+start(_Type, Via) ->
+    Caller = self(),
+    Pid = spawn_link(fun() ->
+                             _ = weft_names:register(Via, self()),
+                             Caller ! {self(), started},
+                             receive the_end -> ok end
+                     end),
+    receive {Pid, started} -> {ok, Pid} end.
+
+stop(_State) -> ok.
+
 %% @doc A process that registers itself under these names and waits.
 hold(Vias) -> hold(Vias, undefined).
 
@@ -261,6 +301,11 @@ asked({call, From}, ask, Kind) -> {keep_state_and_data, [{reply, From, {answer, 
 handle_event(_, State) -> {ok, State}.
 
 %% --- small parts ------------------------------------------------------------------------------
+
+breakable(Settings) ->
+    #{config => [{faults, true}, {resume_timeout_ms, 500}, {link_timeout_ms, 1000},
+                 {keepalive_ms, 200} | Settings],
+      args => ["-kernel", "prevent_overlapping_partitions", "false"]}.
 
 mesh(Names, Options, Config) ->
     [First | Rest] = Nodes = [node(Name, Options, Config) || Name <- Names],
