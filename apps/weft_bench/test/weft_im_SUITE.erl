@@ -143,6 +143,8 @@ people_talk_in_terminals(Config) ->
     try
         ok = reads(Serve, "serves, with 2 servers"),
         [Ann, Bob] = [logged_in(Name, Place) || Name <- ["ann", "bob"]],
+        write(Ann, "@bob\n@eve\n"),
+        ok = reads(Ann, "bob is here\neve is not here\n"),
         write(Ann, "@bob hello\n"),
         ok = reads(Bob, "ann: hello\n"),
         ok = reads(Ann, "(bob has it)"),

@@ -42,8 +42,9 @@ failures_are_held_against_none_test() ->
 %% What the commands of figures measure, at any size.
 figures_have_cells_test_() ->
     [?_assertMatch({Scope, Only, [_, _ | _]},
-                   {Scope, Only, [Cell || #{suite := im} = Cell <- weft_bench_workload:cells(Scope),
-                                          re:run(weft_bench_workload:title(Cell), Only) =/= nomatch]})
+                   {Scope, Only,
+                    [Cell || #{suite := im} = Cell <- weft_bench_workload:cells(Scope),
+                             re:run(weft_bench_workload:title(Cell), Only) =/= nomatch]})
      || Scope <- [tiny, quick, full],
         #{cells := ["--suites", "im", "--only", Only]} <- weft_im_figures:figures()].
 

@@ -11,12 +11,11 @@ lines_are_understood_test_() ->
                             {<<"@bob hello">>, {say, <<"bob">>, <<"hello">>}},
                             {[64, 16#e4, 32, 16#4f60], {say, <<"ä"/utf8>>, <<16#4f60/utf8>>}},
                             {"\n", nothing}, {"   ", nothing}, {"/quit\n", quit},
-                            {"@bob\n", {error, "write @name text"}},
-                            {"@bob  \n", {error, "write @name text"}}]].
+                            {"@bob\n", {who, <<"bob">>}}, {"@bob  \n", {who, <<"bob">>}}]].
 
 bad_lines_are_told_test_() ->
     [?_assertMatch({_, {match, _}}, {Line, re:run(text(Line), Part)})
-     || {Line, Part} <- [{"/help", "/quit"},
+     || {Line, Part} <- [{"/help", "/quit"}, {"@", "1 to 64 letters"},
                          {"@b!b hello", "1 to 64 letters"},
                          {[$@ | lists:duplicate(65, $b)] ++ " hello", "1 to 64 letters"},
                          {lists:duplicate(4001, $x), "longer than 4000 bytes"},

@@ -77,7 +77,7 @@ all(Request, #state{regions = Regions}) ->
 
 %% @private
 run(#state{settings = #{warm_up_ms := WarmUpMs, run_ms := RunMs}} = State) ->
-    _ = all('begin', State),
+    _ = all(talk, State),
     _ = watch(WarmUpMs, State),
     _ = all(mark, State),
     _ = watch(RunMs, State),

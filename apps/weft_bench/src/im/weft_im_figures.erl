@@ -35,8 +35,9 @@ alike(Results) ->
         Rd <- value(<<"im_rd">>, <<"stock_mesh">>, Nodes, ?METRIC, Results),
         Rsd <- value(<<"im_rsd">>, <<"stock">>, Nodes, ?METRIC, Results)]
         ++ [{same(Rd, Of),
-             io_lib:format("~b nodes, ~ts on ~ts: ~ts of RD on stock", [
-                           Nodes, name(Workload), weft_bench_words:variant(Variant), percent(Of, Rd)])}
+             io_lib:format("~b nodes, ~ts on ~ts: ~ts of RD on stock",
+                           [Nodes, name(Workload), weft_bench_words:variant(Variant),
+                            percent(Of, Rd)])}
             || Nodes <- sizes(<<"im_rd">>, Results),
                Rd <- value(<<"im_rd">>, <<"stock_mesh">>, Nodes, ?METRIC, Results),
                {Workload, Variant} <- [{<<"im_rd">>, <<"weft_mesh">>},

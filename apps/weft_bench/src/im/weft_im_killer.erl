@@ -23,7 +23,8 @@
 -define(ON_ROUTERS, [{router, 1}, {router_supervisor, 1}]).
 -define(DATABASES, [{chat_db, 1}, {client_db, 1}]).
 
-%% @doc Does something, and kills a process every so many milliseconds meanwhile; how many it were.
+%% @doc Does something, and kills a process every so many milliseconds as soon as there are
+%% conversations; how many it were.
 %% Of the nodes the first `routers' have routers, and the next have `servers' for each of them.
 -spec during(weft_bench_nodes:nodes(), #{routers := pos_integer(), servers := pos_integer(),
                                          _ => _},
@@ -32,9 +33,7 @@
 during(Nodes, Size, #{seed := Seed} = How, Do) ->
     Self = self(),
     Rand = rand:seed_s(exsss, Seed),
-    {Killer, Monitor} = spawn_monitor(fun() ->
-                                              Self ! {self(), killing(Nodes, Size, How, Rand, 0)}
-                                      end),
+    {Killer, Monitor} = spawn_monitor(fun() -> Self ! {self(), begun(Nodes, Size, How, Rand)} end),
     try Do() of
         Result ->
             Killer ! stop,
@@ -45,6 +44,18 @@ during(Nodes, Size, #{seed := Seed} = How, Do) ->
     after
         demonitor(Monitor, [flush]),
         exit(Killer, kill)
+    end.
+
+%% Once people talk.
+begun(Nodes, #{routers := Routers} = Size, #{period_ms := PeriodMs} = How, Rand) ->
+    receive
+        stop -> 0
+    after PeriodMs ->
+        case weft_bench_nodes:call(Nodes, {n, Routers + 1}, ?MODULE, victims,
+                                   {[chat_session], ?CALL_MS}) of
+            [] -> begun(Nodes, Size, How, Rand);
+            _ -> killing(Nodes, Size, How, Rand, 0)
+        end
     end.
 
 killing(Nodes, Size, #{period_ms := PeriodMs, what := What} = How, Rand, Kills) ->

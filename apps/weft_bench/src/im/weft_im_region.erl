@@ -14,7 +14,7 @@
 %% but those of lost servers; `copies': until databases and their copies are equal. What is not so
 %% in the end is the answer. `people': lets so many log in, with what weft_im_traffic needs.
 -type request() :: lost | {names | copies, Lost :: [pos_integer()]} | {people, map()}
-                 | 'begin' | mark | finish | report | stop.
+                 | talk | mark | finish | report | stop.
 
 -record(region, {service :: weft_im_plan:service(), router :: pos_integer(), starter :: pid(),
                  people = [] :: [pid()]}).
@@ -121,7 +121,8 @@ ready(Pid) ->
 %% ---- what must come true ----
 
 lost(Router, Service, Deadline) ->
-    case {weft_im_ways:call(Service, {router, Router}, lost, ?AGAIN_MS * 10), now_ms() < Deadline} of
+    Answer = weft_im_ways:call(Service, {router, Router}, lost, 10 * ?AGAIN_MS),
+    case {Answer, now_ms() < Deadline} of
         {{ok, Lost}, _} -> Lost;
         {no_answer, true} -> lost(Router, Service, Deadline);
         {no_answer, false} -> exit({no_answer, {router, Router}})

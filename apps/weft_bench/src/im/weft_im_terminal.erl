@@ -3,6 +3,7 @@
 %%
 %% ```
 %% bin/im NAME [NODE]
+%% @bob               is bob there?
 %% @bob hello         writes to bob
 %% and again          writes to bob, too
 %% /quit              leaves; so does the end of the input
@@ -12,10 +13,10 @@
 -export([run/1, command/1]).
 -export_type([command/0]).
 
--type command() :: {say, To :: binary() | last, Text :: binary()} | quit | nothing
+-type command() :: {who, binary()} | {say, To :: binary() | last, Text :: binary()} | quit | nothing
                  | {error, string()}.
 
--record(terminal, {client :: pid(), name :: binary(), number :: integer(),
+-record(terminal, {service :: weft_im_plan:service(), client :: pid(), name :: binary(), number :: integer(),
                    last = none :: none | binary(),
                    talks = #{} :: #{Other :: binary() => weft_im_session:conversation()}}).
 
@@ -56,7 +57,7 @@ talk(Name, Node) ->
                 {im, Client, logged_in} ->
                     io:format("hello ~ts; write \"@name text\", and /quit to leave~n", [Name]),
                     _ = spawn_link(fun() -> read(Self) end),
-                    loop(#terminal{client = Client, name = Name,
+                    loop(#terminal{service = Service, client = Client, name = Name,
                                    number = os:system_time(microsecond)});
                 {im, Client, {logged_out, Why}} -> stop(1, logged_out(Why))
             end;
@@ -102,19 +103,26 @@ meant(Line) when byte_size(Line) > ?TEXT_MAX ->
 meant(<<"@", Rest/binary>>) -> addressed(string:split(Rest, " "));
 meant(Line) -> {say, last, Line}.
 
-addressed([Name, Text]) ->
-    case {weft_im_client:name(Name), string:trim(Text)} of
-        {{ok, To}, Said} when Said =/= <<>> -> {say, To, Said};
-        {{ok, _}, _} -> {error, "there is nothing to say"};
+addressed([Name | Rest]) ->
+    case {weft_im_client:name(Name), Rest} of
+        {{ok, To}, []} -> {who, To};
+        {{ok, To}, [Text]} -> {say, To, string:trim(Text)};
         {{error, Why}, _} -> {error, Why}
-    end;
-addressed(_) ->
-    {error, "write @name text"}.
+    end.
 
 obey(nothing, Terminal) ->
     Terminal;
 obey({error, Text}, Terminal) ->
     io:format("~ts~n", [Text]),
+    Terminal;
+obey({who, Name}, #terminal{service = Service} = Terminal) ->
+    Server = weft_im_plan:server_of(Name, Service),
+    io:format("~ts ~ts~n", [Name, case weft_im_database:find(Service, {client_db, Server}, Name,
+                                                             main) of
+                                      {ok, _} -> "is here";
+                                      none -> "is not here";
+                                      no_answer -> "may be here or not: no answer"
+                                  end]),
     Terminal;
 obey({say, last, _Text}, #terminal{last = none} = Terminal) ->
     obey({error, "to whom? write @name text"}, Terminal);

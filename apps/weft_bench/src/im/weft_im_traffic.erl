@@ -4,9 +4,9 @@
 %% with no trust in the clients. Half as many conversations as clients are alive at any time; when
 %% one is over, its first speaker begins the next one.
 %%
-%% It is told by its region: `begin'; `mark', what is heard counts from now on; `finish', to fall
-%% silent, which is answered by `{silent, self()}' when all is acknowledged; `report', to tell the
-%% books.
+%% It is told by its region: `talk', to begin; `mark', what is heard counts from now on; `finish',
+%% to fall silent, which is answered by `{silent, self()}' when all is acknowledged; `report', to
+%% tell the books.
 -module(weft_im_traffic).
 
 -export([init/4, name/1, add/2, empty/0]).
@@ -84,10 +84,10 @@ loop(Traffic) ->
         Message -> loop(calmed(handle(Message, Traffic)))
     end.
 
-handle('begin', #traffic{clients = Clients} = Traffic) ->
+handle(talk, #traffic{clients = Clients} = Traffic) ->
     Half = lists:sublist(lists:sort(fun({_, N}, {_, M}) -> N =< M end, maps:to_list(Clients)),
                          max(1, map_size(Clients) div 2)),
-    lists:foldl(fun({Client, Number}, Acc) -> 'begin'(Client, Number, Acc) end, Traffic, Half);
+    lists:foldl(fun({Client, Number}, Acc) -> converse(Client, Number, Acc) end, Traffic, Half);
 handle(mark, #traffic{books = #{heard := Heard}} = Traffic) ->
     Traffic#traffic{mark = {now_us(), Heard}};
 handle(finish, #traffic{books = Books, mark = {MarkUs, Before}} = Traffic) ->
@@ -103,13 +103,13 @@ handle({say, Key, Index}, #traffic{state = talking} = Traffic) ->
     say(Key, Index, Traffic);
 handle({again, Number}, #traffic{state = talking, clients = Clients} = Traffic) ->
     case [Client || {Client, N} <- maps:to_list(Clients), N =:= Number] of
-        [Client] -> 'begin'(Client, Number, Traffic);
+        [Client] -> converse(Client, Number, Traffic);
         [] -> Traffic
     end;
 handle(_Late, Traffic) ->
     Traffic.
 
-'begin'(Client, Number, #traffic{settings = Settings, begun = Begun} = Traffic) ->
+converse(Client, Number, #traffic{settings = Settings, begun = Begun} = Traffic) ->
     #{seed := Seed, scale := Scale, count := Count} = Settings,
     K = maps:get(Number, Begun, 0),
     Conversation = {name(Number), name(weft_im_script:partner(Seed, Number, K, Count)), K},

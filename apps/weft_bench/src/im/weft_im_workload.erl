@@ -23,7 +23,7 @@ cells(tiny) ->
      || {Workload, Variant} <- [{im_rd, stock_mesh}, {im_rsd, stock},
                                 {im_rsd_steady, weft_groups}, {im_rsd_killed, weft_groups}]];
 cells(quick) ->
-    Talk = #{count => 40, scale => 0.01, warm_up_ms => 1000, run_ms => 3000, period_ms => 300},
+    Talk = #{count => 60, scale => 0.01, warm_up_ms => 1000, run_ms => 4000, period_ms => 300},
     [cell(Workload, size(1, 3, 1), Talk, [Variant])
      || {Workload, Variant} <- [{im_rd, stock_mesh}, {im_rsd, stock}]]
         ++ [cell(workload(Form, How), size(2, 2, 1), Talk, Variants)
@@ -32,7 +32,7 @@ cells(quick) ->
 cells(full) ->
     Talk = #{count => 200, scale => 0.02, warm_up_ms => 5000, run_ms => 15000, period_ms => 1000},
     [cell(Workload, size(1, Servers, 1), Talk, variants(Workload))
-     || Servers <- [3, 4, 6, 8, 12], Workload <- [im_rd, im_rsd]]
+     || Servers <- [3, 6, 12], Workload <- [im_rd, im_rsd]]
         ++ [cell(workload(Form, How), size(2, 6, 1), Talk, variants(list_to_atom(Form)))
             || How <- ["_steady", "_killed", "_emptied"], Form <- ["im_rd", "im_rsd"]].
 
