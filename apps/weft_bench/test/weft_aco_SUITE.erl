@@ -3,8 +3,9 @@
 %% when processes and nodes are killed.
 -module(weft_aco_SUITE).
 
--include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
+
+-import(weft_bench_test_cluster, [with_nodes/4, connections/1]).
 
 -export([all/0, suite/0]).
 -export([all_carriers_find_the_same/1, groups_have_fewer_connections/1,
@@ -108,29 +109,4 @@ colonies() ->
                    process_info(Pid, initial_call) =:= {initial_call, {weft_aco_colony, init, 3}}]).
 
 aco(Options, Nodes) ->
-    Arguments = [weft_aco, Options, weft_bench_cluster:nodes(Nodes), ?RUN_MS],
-    weft_bench_nodes:call(Nodes, {n, 1}, weft_bench_program, run, {Arguments, ?RUN_MS * 2}).
-
-connections(Nodes) ->
-    [begin
-         #{connections := Count} = weft_bench_nodes:call(Nodes, Role, weft_bench_cluster, traffic,
-                                                         {[], ?CALL_MS}),
-         Count
-     end || Role <- weft_bench_nodes:roles(Nodes)].
-
-with_nodes(Variant, Shape, Config, Test) ->
-    Dir = ?config(priv_dir, Config),
-    {ok, Place} = weft_bench_place:start(weft_bench_link:loopback(), Dir),
-    try
-        {ok, Nodes} = weft_bench_nodes:start(Variant, {cluster, Shape},
-                                             #{place => Place, tls => Dir, log_dir => Dir}),
-        [true = weft_bench_nodes:call(Nodes, Role, code, add_patha, {[here()], ?CALL_MS})
-         || Role <- weft_bench_nodes:roles(Nodes)],
-        try Test(Nodes) after weft_bench_nodes:stop(Nodes) end
-    after
-        weft_bench_place:stop(Place)
-    end.
-
-%% Where this suite is, for what it calls on the nodes.
-here() ->
-    filename:absname(filename:dirname(code:which(?MODULE))).
+    weft_bench_test_cluster:run(weft_aco, Options, weft_bench_cluster:nodes(Nodes), Nodes, ?RUN_MS).

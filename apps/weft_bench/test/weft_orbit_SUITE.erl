@@ -3,8 +3,9 @@
 %% each form makes.
 -module(weft_orbit_SUITE).
 
--include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
+
+-import(weft_bench_test_cluster, [with_nodes/4, connections/1]).
 
 -export([all/0, suite/0]).
 -export([distributed_is_the_same_on_1_3_and_5_nodes/1, grouped_is_the_same_on_each_carrier/1,
@@ -73,15 +74,4 @@ is_right(Options, Nodes) ->
                  orbit(Options, Nodes, weft_bench_cluster:nodes(Nodes))).
 
 orbit(Options, Nodes, Names) ->
-    weft_bench_nodes:call(Nodes, {n, 1}, weft_bench_program, run,
-                          {[weft_orbit, Options, Names, ?RUN_MS], ?RUN_MS * 2}).
-
-connections(Nodes) ->
-    [begin
-         #{connections := Count} = weft_bench_nodes:call(Nodes, Role, weft_bench_cluster, traffic,
-                                                         {[], ?RUN_MS}),
-         Count
-     end || Role <- lists:sort(weft_bench_nodes:roles(Nodes))].
-
-with_nodes(Variant, Shape, Config, Test) ->
-    weft_bench_cluster:with_nodes(Variant, Shape, ?config(priv_dir, Config), Test).
+    weft_bench_test_cluster:run(weft_orbit, Options, Names, Nodes, ?RUN_MS).

@@ -1,0 +1,36 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Clusters for the suites of programs that run on many nodes.
+-module(weft_bench_test_cluster).
+
+-export([with_nodes/4, run/5, connections/1]).
+
+-define(CALL_MS, 20000).
+
+%% @doc What a test says of a cluster, whose nodes have the code of the suites, too.
+-spec with_nodes(weft_bench_variant:variant(), weft_bench_cluster:shape(),
+                 Config :: [{atom(), term()}], fun((weft_bench_nodes:nodes()) -> Result)) -> Result.
+with_nodes(Variant, Shape, Config, Test) ->
+    Here = filename:absname(filename:dirname(code:which(?MODULE))),
+    weft_bench_cluster:with_nodes(
+      Variant, Shape, proplists:get_value(priv_dir, Config),
+      fun(Nodes) ->
+              [true = weft_bench_nodes:call(Nodes, Role, code, add_patha, {[Here], ?CALL_MS})
+               || Role <- weft_bench_nodes:roles(Nodes)],
+              Test(Nodes)
+      end).
+
+%% @doc Runs a program on nodes of these names, from the first node of the cluster.
+-spec run(module(), Options :: map(), [node(), ...], weft_bench_nodes:nodes(),
+          TimeoutMs :: pos_integer()) -> {ok, weft_bench_program:result()} | {error, string()}.
+run(Program, Options, Names, Nodes, TimeoutMs) ->
+    weft_bench_nodes:call(Nodes, {n, 1}, weft_bench_program, run,
+                          {[Program, Options, Names, TimeoutMs], TimeoutMs * 2}).
+
+%% @doc To how many others each node has a connection, in the order of the nodes.
+-spec connections(weft_bench_nodes:nodes()) -> [non_neg_integer()].
+connections(Nodes) ->
+    [begin
+         #{connections := Count} = weft_bench_nodes:call(Nodes, Role, weft_bench_cluster, traffic,
+                                                         {[], ?CALL_MS}),
+         Count
+     end || Role <- lists:sort(weft_bench_nodes:roles(Nodes))].
