@@ -6,6 +6,9 @@
 %% given up some seconds later, when the new one has its own, and in a partial topology the side
 %% that dialled them closes them: their sessions go on over circuits, with nothing lost.
 %%
+%% Into a tunnel (`pubsub') links move one by one, as soon as both ends are there. Out of it all
+%% move at once: they are closed, dialled over the network, and sessions resume.
+%%
 %% Nodes are changed one by one, in any order: each topology ignores what others say. Until the
 %% last one is changed there are links of both.
 -module(weft_shape).
@@ -81,8 +84,7 @@ current() ->
 %% @doc Changes the topology of this node. The configuration in memory follows, so that a restart of
 %% the application keeps it; the file that the node is started from is not touched. Errors are
 %% those that would stop the application from starting with that topology; nothing has changed then.
-%% Links cannot move into a tunnel or out of it: to and from `pubsub' the application must be
-%% started again.
+%% A tunnel cannot be exchanged for another one, or its options changed.
 -spec change(term()) -> ok | {error, string()}.
 change(Term) ->
     case {whereis(weft_overlay_sup), check(Term)} of
@@ -94,11 +96,34 @@ change(Term) ->
             change(Term, Overlay, weft_tunnel:provider())
     end.
 
-change(Term, #{topology := {Module, Options}, discovery := #{seeds := Seeds}} = Overlay, none)
-  when not is_map_key(tunnel, Overlay) ->
-    ok = weft_overlay_sup:change(Module, Options),
-    ok = application:set_env(weft, topology, Term),
-    weft_discovery_poller:changed(Seeds);
-change(_Term, _Overlay, _Provider) ->
-    {error, "links cannot move to a broker or away from it while they are up: put the new topology "
-            "into the configuration and restart the application weft"}.
+change(Term, #{topology := {Module, Options}, discovery := #{seeds := Seeds}} = Overlay, Before) ->
+    case moving(Before, Overlay) of
+        {error, Text} ->
+            {error, Text};
+        {ok, First, Last} ->
+            First(),
+            ok = weft_overlay_sup:change(Module, Options),
+            ok = application:set_env(weft, topology, Term),
+            ok = weft_discovery_poller:changed(Seeds),
+            Last()
+    end.
+
+%% What to do before the topology is changed, and after.
+moving(none, #{tunnel := {Provider, Options}}) ->
+    {ok, fun() -> weft_sup:start_tunnel(Provider, Options) end, fun() -> ok end};
+moving({ok, _Provider}, #{tunnel := _}) ->
+    {error, "this node is at a broker already, and its options cannot be changed while it is: "
+            "change to another topology first, or put the new one into the configuration and "
+            "restart the application weft"};
+moving({ok, Provider}, _Overlay) ->
+    {ok, fun() -> weft_tunnel:release(Provider) end, fun() -> leave(Provider) end};
+moving(none, _Overlay) ->
+    {ok, fun() -> ok end, fun() -> ok end}.
+
+%% The others hear at once that the lanes end, since the provider still runs.
+leave(Provider) ->
+    ok = Provider:leave(),
+    lists:foreach(fun({Node, _}) when is_atom(Node) -> weft_links:reroute(Node, network);
+                     (_Anonymous) -> ok
+                  end, weft_links:list()),
+    weft_sup:stop_tunnel().

@@ -5,8 +5,10 @@
 -module(weft_sup).
 -behaviour(supervisor).
 
--export([start_link/1]).
+-export([start_link/1, start_tunnel/2, stop_tunnel/0]).
 -export([init/1]).
+
+-define(TUNNEL, weft_tunnel).
 
 -spec start_link(none | weft_overlay_sup:config()) -> {ok, pid()} | {error, term()}.
 start_link(Overlay) ->
@@ -25,8 +27,23 @@ init(Overlay) ->
     {ok, {#{strategy => one_for_one, intensity => 1, period => 60}, Children}}.
 
 %% First to start and last to stop: what the others use may go through it.
-tunnel(#{tunnel := {Provider, Options}}) -> [Provider:child_spec(Options)];
+tunnel(#{tunnel := {Provider, Options}}) -> [tunnel(Provider, Options)];
 tunnel(_) -> [].
+
+tunnel(Provider, Options) ->
+    (Provider:child_spec(Options))#{id => ?TUNNEL}.
+
+%% @doc Starts a provider of tunnels while the application runs.
+-spec start_tunnel(Provider :: module(), Options :: map()) -> ok.
+start_tunnel(Provider, Options) ->
+    {ok, _} = supervisor:start_child(?MODULE, tunnel(Provider, Options)),
+    ok.
+
+%% @doc Stops the one that runs.
+-spec stop_tunnel() -> ok.
+stop_tunnel() ->
+    ok = supervisor:terminate_child(?MODULE, ?TUNNEL),
+    ok = supervisor:delete_child(?MODULE, ?TUNNEL).
 
 supervised(Module, Args) ->
     #{id => Module, type => supervisor, start => {Module, start_link, Args}}.

@@ -18,8 +18,8 @@
 -module(weft_amqp).
 -behaviour(weft_tunnel).
 
--export([check/1, child_spec/1, status/0, connect/1, send/2, try_send/2, room/1, recv/3, secure/3,
-         activate/3, more/2, close/1, controlling_process/2, sent_packets/1]).
+-export([check/1, child_spec/1, status/0, leave/0, connect/1, send/2, try_send/2, room/1, recv/3,
+         secure/3, activate/3, more/2, close/1, controlling_process/2, sent_packets/1]).
 
 %% @doc Errors: no client library, an URL that cannot be read.
 -spec check(Options :: map()) -> ok | {error, iolist()}.
@@ -47,6 +47,11 @@ child_spec(Options) ->
 -spec status() -> map().
 status() ->
     weft_amqp_broker:status().
+
+%% @doc See `weft_tunnel'.
+-spec leave() -> ok.
+leave() ->
+    weft_amqp_broker:leave().
 
 %% @doc A lane to a node, not authenticated yet. Errors: broker_down, broker_blocked, not_at_broker
 %% (the node has not announced itself, or no longer does), no_such_node (it has said that it stops).

@@ -13,7 +13,7 @@
 
 -include_lib("kernel/include/logger.hrl").
 
--export([start_link/1, status/0]).
+-export([start_link/1, status/0, leave/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 -export([format/1]).
 
@@ -39,6 +39,8 @@
     last_error :: term(),
     %% What was logged last.
     told :: term(),
+    %% Links go another way: the others are not told that this node stops.
+    is_leaving = false :: boolean(),
     stamp = 0 :: non_neg_integer(),
     ups = 0 :: non_neg_integer()}).
 
@@ -54,6 +56,12 @@ status() ->
     catch exit:_ -> #{state => not_running}
     end.
 
+%% @doc From now on nobody is dialled by way of the broker, and the end of this process is not that
+%% of the node.
+-spec leave() -> ok.
+leave() ->
+    gen_server:call(?MODULE, leave).
+
 %% @private
 init(#{brokers := Brokers, exchange := Exchange, part_bytes := PartBytes,
        announce_ms := AnnounceMs}) ->
@@ -67,7 +75,10 @@ init(#{brokers := Brokers, exchange := Exchange, part_bytes := PartBytes,
 
 %% @private
 handle_call(status, _From, Broker) ->
-    {reply, info(Broker), Broker}.
+    {reply, info(Broker), Broker};
+handle_call(leave, _From, Broker) ->
+    weft_amqp_lanes:set_own(down),
+    {reply, ok, Broker#broker{is_leaving = true}}.
 
 %% @private
 handle_cast(Request, Broker) ->
@@ -100,9 +111,9 @@ handle_info(_OfAFormerConnection, Broker) ->
     {noreply, Broker}.
 
 %% @private Orderly: the others need not wait for this node.
-terminate(_Reason, #broker{state = State} = Broker) ->
+terminate(_Reason, #broker{state = State, is_leaving = IsLeaving} = Broker) ->
     weft_tunnel:release(weft_amqp),
-    _ = State =:= up andalso announce(bye, Broker),
+    _ = State =:= up andalso not IsLeaving andalso announce(bye, Broker),
     weft_amqp_lanes:set_own(down),
     %% What was published goes out first.
     lists:foreach(fun stop/1, connections(Broker)).
@@ -124,6 +135,8 @@ is_up(Broker) ->
     Broker.
 
 %% Dialling is refused at once while nothing would get out.
+set_own(#broker{is_leaving = true} = Broker) ->
+    Broker;
 set_own(#broker{state = State, queue = Queue, outbox = Outbox, part_bytes = PartBytes} = Broker) ->
     weft_amqp_lanes:set_own({State, #{own_queue => Queue, outbox => Outbox,
                                       part_bytes => PartBytes}}),
@@ -157,6 +170,8 @@ stop(Pid) ->
 
 %% --- who is there -----------------------------------------------------------------------------
 
+announced(_Announcement, #broker{is_leaving = true} = Broker) ->
+    Broker;
 announced(Announcement, Broker) ->
     case weft_amqp_announce:decode(key(), Announcement) of
         {ok, Heard} ->
@@ -190,7 +205,8 @@ others(#broker{presence = Presence}) ->
 effect({moved, Name, Queue}, Broker) ->
     Node = binary_to_atom(Name),
     weft_amqp_lanes:set_queue(Node, Queue),
-    weft_links:retry(Node),
+    %% It may have been linked over the network, before it came to the broker.
+    weft_links:reroute(Node, tunnel),
     Broker;
 effect({gone, Name}, Broker) ->
     Node = binary_to_atom(Name),

@@ -17,7 +17,8 @@
          of_two_nodes_with_one_name_the_later_stays/1, what_others_write_does_no_harm/1,
          a_blocked_broker_makes_senders_wait/1, closed_connections_lose_nothing/1,
          a_broker_that_rejects_messages_loses_nothing/1,
-         a_restarted_broker_loses_nothing/1, a_broker_that_comes_late_is_waited_for/1,
+         a_restarted_broker_loses_nothing/1, a_cluster_changes_to_the_broker_and_back/1,
+         a_broker_that_comes_late_is_waited_for/1,
          a_wrong_password_is_said_and_tried_less_often/1,
          the_other_broker_of_a_cluster_takes_over/1, what_is_missing_or_wrong_is_said_at_start/1]).
 
@@ -37,7 +38,7 @@ groups() ->
        of_two_nodes_with_one_name_the_later_stays, what_others_write_does_no_harm,
        a_blocked_broker_makes_senders_wait, closed_connections_lose_nothing,
        a_broker_that_rejects_messages_loses_nothing,
-       a_restarted_broker_loses_nothing]},
+       a_restarted_broker_loses_nothing, a_cluster_changes_to_the_broker_and_back]},
      {own_brokers, [],
       [a_broker_that_comes_late_is_waited_for, a_wrong_password_is_said_and_tried_less_often,
        the_other_broker_of_a_cluster_takes_over]}].
@@ -228,6 +229,38 @@ a_restarted_broker_loses_nothing(Config) ->
     until_received(B, received(B) + 200),
     all_arrived(A, B).
 
+%% Node by node, while one talks to another; these can dial each other. Nobody hears of anything.
+a_cluster_changes_to_the_broker_and_back(Config) ->
+    Mesh = {full_mesh, #{seeds => ['a@127.0.0.1']}},
+    Nodes = [A, _, C] = [start_reachable(Name, Mesh, Config) || Name <- [a, b, c]],
+    until_together(Nodes),
+    traffic(A, C),
+    Keeper = ?config(keeper, Config),
+    Pubsub = {pubsub, #{broker => weft_amqp_test_keeper:url(Keeper), announce_ms => 1000}},
+    Ports = [{Pubsub, [weft_amqp_test_keeper:port(Keeper)]}, {Mesh, any}],
+    [begin
+         [?assertEqual(ok, call(Node, weft, topology, [Topology])) || Node <- Nodes],
+         weft_test_nodes:until(
+           fun() -> [] =:= [Node || Node <- Nodes, not is_linked_by(Expected, Node, Config)] end,
+           ?LONG_MS),
+         until_received(C, received(C) + 200)
+     end || {Topology, Expected} <- Ports ++ Ports],
+    all_arrived(A, C),
+    ok = call(A, weft, topology, [Pubsub]),
+    {error, Text} = call(A, weft, topology, [Pubsub]),
+    ?assertNotEqual(nomatch, string:find(Text, "at a broker already")).
+
+%% To all others, and with connections to nothing but the broker, or none to it.
+is_linked_by(Expected, Node, Config) ->
+    #{links := Links, broker := Broker} = call(Node, weft, status, []),
+    #{epmd := #{port := EpmdPort}} = ?config(place, Config),
+    Ports = call(Node, weft_amqp_test_talk, peer_ports, []) -- [EpmdPort],
+    [up, up] =:= [State || #{state := State} <- Links]
+        andalso case Expected of
+                    any -> Broker =:= none;
+                    _ -> Ports =:= Expected
+                end.
+
 %% --- cases with brokers of their own ----------------------------------------------------------
 
 a_broker_that_comes_late_is_waited_for(Config) ->
@@ -319,10 +352,18 @@ start(Name, Options, More, Config) ->
     {ok, _} = call(Node, application, ensure_all_started, [weft]),
     Node.
 
+start_reachable(Name, Topology, Config) ->
+    Node = start_with(["-kernel", "inet_dist_use_interface", "{127,0,0,1}" | path_args(all)], Name,
+                      [{topology, Topology}], Config),
+    {ok, _} = call(Node, application, ensure_all_started, [weft]),
+    Node.
+
 start_only(Name, Topology, More, Paths, Config) ->
-    Options = #{long => "127.0.0.1", args => ?UNREACHABLE ++ path_args(Paths),
-                config => [{topology, Topology}, {cluster_name, ?config(cluster_name, Config)}
-                           | More]},
+    start_with(?UNREACHABLE ++ path_args(Paths), Name, [{topology, Topology} | More], Config).
+
+start_with(Args, Name, Env, Config) ->
+    Options = #{long => "127.0.0.1", args => Args,
+                config => [{cluster_name, ?config(cluster_name, Config)} | Env]},
     weft_test_nodes:start(Name, Options, ?config(place, Config)).
 
 path_args(Paths) ->

@@ -9,7 +9,7 @@
 
 -export([start_link/1, ensure/1, lookup/1, up/1, is_neighbour/1, queued_bytes/1, wanted/1,
          is_released/1, list/0, info/0, decider/1, agree/2,
-         subscribe/2, send/3, connect/1, disconnect/1, break/1, retry/1,
+         subscribe/2, send/3, connect/1, disconnect/1, break/1, retry/1, reroute/2,
          admit/3, attach/3, publish/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
@@ -169,6 +169,22 @@ retry(Node) ->
     case lookup(Node) of
         {ok, Pid} -> weft_link:retry(Pid);
         error -> ok
+    end.
+
+%% @doc From now on Node is reached another way. A link that is up the old way is closed, and what
+%% needs it brings it up again; one that is down is tried at once.
+-spec reroute(node(), tunnel | network) -> ok.
+reroute(Node, Way) ->
+    case read(Node) of
+        {Pid, #{lane := Lane}} ->
+            case weft_transport:way(weft_lane:socket(Lane)) of
+                Way -> ok;
+                _Other -> weft_link:break(Pid)
+            end;
+        {Pid, _Down} ->
+            weft_link:retry(Pid);
+        undefined ->
+            ok
     end.
 
 %% @doc May a peer of that name, not authenticated yet, go on? And the key to prove with.

@@ -8,7 +8,7 @@
 %% inet_dist_connect_options, dist_nodelay.
 -module(weft_transport).
 
--export([listen/1, accept/1, secure_accepted/2, connect/4, may_speak_weft/1, send/2, room/1,
+-export([listen/1, accept/1, secure_accepted/2, connect/4, may_speak_weft/1, way/1, send/2, room/1,
          try_send/2, recv/3, secure/3, activate/2, more/2, half/0, close/1, abort/1,
          controlling_process/2, peername/1, user_setopts/2, getopts/2, sent_packets/1,
          tcp_socket/1]).
@@ -88,6 +88,11 @@ connect(Address, Port, Host, TimeoutMs) ->
 may_speak_weft(Socket) when is_port(Socket) -> true;
 may_speak_weft({tunnel, _, _}) -> true;
 may_speak_weft(Socket) -> ssl:negotiated_protocol(Socket) =:= {ok, ?ALPN}.
+
+%% @doc Whether the connection goes through a tunnel, or over the network as usual.
+-spec way(socket()) -> tunnel | network.
+way({tunnel, _, _}) -> tunnel;
+way(_Socket) -> network.
 
 %% The carrier may need ssl before the release has started it.
 with_ssl(Fun, TimeoutMs) ->

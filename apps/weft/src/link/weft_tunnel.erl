@@ -23,6 +23,9 @@
 -callback child_spec(Options :: map()) -> supervisor:child_spec().
 %% For people: how the provider is.
 -callback status() -> map().
+%% Links are about to go another way. The provider is stopped next, but not the node, so other nodes
+%% are not to be told that it stops.
+-callback leave() -> ok.
 %% no_such_node: the provider is sure that the node does not run. Does not wait for the peer.
 -callback connect(node()) -> {ok, connection()} | {error, no_such_node | term()}.
 -callback send(Ref :: term(), iodata()) -> ok | {error, term()}.
@@ -44,7 +47,7 @@
 -spec use(module()) -> ok.
 use(Provider) -> persistent_term:put(?KEY, Provider).
 
-%% @doc No longer through this one.
+%% @doc No longer through this one; links that are up go on as they are.
 -spec release(module()) -> ok.
 release(Provider) ->
     _ = persistent_term:get(?KEY, none) =:= Provider andalso persistent_term:erase(?KEY),
