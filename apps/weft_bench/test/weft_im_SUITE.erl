@@ -6,6 +6,8 @@
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
+-import(weft_bench_test_cluster, [connections/1]).
+
 -export([all/0, suite/0]).
 -export([distributed_form_on_all_carriers/1, grouped_form_needs_no_other_connections/1,
          killed_node_is_given_up/1, people_talk_in_terminals/1]).
@@ -213,29 +215,7 @@ end_of(Port) ->
     end.
 
 im(Options, Nodes) ->
-    Arguments = [weft_im, Options, weft_bench_cluster:nodes(Nodes), ?RUN_MS],
-    weft_bench_nodes:call(Nodes, {n, 1}, weft_bench_program, run, {Arguments, ?RUN_MS * 2}).
-
-connections(Nodes) ->
-    [begin
-         #{connections := Count} = weft_bench_nodes:call(Nodes, Role, weft_bench_cluster, traffic,
-                                                         {[], ?CALL_MS}),
-         Count
-     end || Role <- weft_bench_nodes:roles(Nodes)].
+    weft_bench_test_cluster:run(weft_im, Options, weft_bench_cluster:nodes(Nodes), Nodes, ?RUN_MS).
 
 with_nodes(Variant, Size, Config, Test) ->
-    Dir = ?config(priv_dir, Config),
-    {ok, Place} = weft_bench_place:start(weft_bench_link:loopback(), Dir),
-    try
-        {ok, Nodes} = weft_bench_nodes:start(Variant, {cluster, shape(Size)},
-                                             #{place => Place, tls => Dir, log_dir => Dir}),
-        [true = weft_bench_nodes:call(Nodes, Role, code, add_patha, {[here()], ?CALL_MS})
-         || Role <- weft_bench_nodes:roles(Nodes)],
-        try Test(Nodes) after weft_bench_nodes:stop(Nodes) end
-    after
-        weft_bench_place:stop(Place)
-    end.
-
-%% Where this suite is, for what it calls on the nodes.
-here() ->
-    filename:absname(filename:dirname(code:which(?MODULE))).
+    weft_bench_test_cluster:with_nodes(Variant, shape(Size), Config, Test).
