@@ -5,9 +5,8 @@
 %% there were nobody.
 -module(weft_overlay).
 
--export([members/0, may_be_member/1, failed/0, neighbours/0, routes/0, route/1, is_partial/0, leave/0,
-         seed/1, forget/1,
-         boot_checks/3]).
+-export([members/0, may_be_member/1, failed/0, neighbours/0, routes/0, route/1, is_partial/0,
+         leave/0, seed/1, forget/1, boot_checks/3]).
 
 %% The time a topology may take to say good-bye.
 -define(LEAVE_TIMEOUT_MS, 10000).
@@ -22,8 +21,8 @@ members() ->
         _ -> Listed
     end.
 
-%% @doc Is that node a member, or was it one of late? Where nobody has a list of all members one whose
-%% route is missing, for a moment or for good, may be one.
+%% @doc Is that node a member, or was it one of late? Where nobody has a list of all members one
+%% whose route is missing, for a moment or for good, may be one.
 -spec may_be_member(node()) -> boolean().
 may_be_member(Node) ->
     weft_view:lookup({lost, Node}) =:= true orelse lists:member(Node, members()).
