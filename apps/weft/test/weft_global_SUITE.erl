@@ -12,9 +12,10 @@
 -export([names_are_as_those_of_global/1, locks_are_as_those_of_global/1,
          conflicts_are_resolved_by_the_function_given/1, a_lock_is_of_one_at_a_time/1,
          a_lock_ends_with_its_process_or_node/1, a_storm_of_locks_is_bounded/1,
+         who_never_gives_up_is_served_when_links_flap/1,
          a_strong_scope_keeps_names_and_locks/1]).
 %% Run on the nodes.
--export([holder/0, count/3, storm/3, transcript/2]).
+-export([holder/0, count/3, storm/3, patient/3, transcript/2]).
 
 suite() -> [{timetrap, {minutes, 5}}].
 
@@ -22,6 +23,7 @@ all() ->
     [names_are_as_those_of_global, locks_are_as_those_of_global,
      conflicts_are_resolved_by_the_function_given, a_lock_is_of_one_at_a_time,
      a_lock_ends_with_its_process_or_node, a_storm_of_locks_is_bounded,
+     who_never_gives_up_is_served_when_links_flap,
      a_strong_scope_keeps_names_and_locks].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
@@ -104,6 +106,39 @@ a_storm_of_locks_is_bounded(Config) ->
     until(fun() -> maps:with([locks, waiting], call(A, weft_global, info, []))
                        =:= #{locks => 0, waiting => 0} end, 60000).
 
+%% They live on afterwards, so a lock that somebody has without his knowing it would stay.
+who_never_gives_up_is_served_when_links_flap(Config) ->
+    Nodes = [A, B, C, D] =
+        mesh([a, b, c, d], [{faults, true}, {resume_timeout_ms, 500}, {link_timeout_ms, 1000},
+                            {keepalive_ms, 200}], Config),
+    Storms = [{Node, call(Node, ?MODULE, patient, [40, 25, r])} || Node <- Nodes],
+    Queues = [begin
+                  ok = call(One, weft_fault, cut, [name(Other)]),
+                  until(fun() -> not is_connected(One, Other) end),
+                  ok = call(One, weft_fault, heal, []),
+                  until(fun() -> call(One, net_kernel, connect_node, [name(Other)]) end),
+                  [{maps:get(waiting, call(Node, weft_global, info, [])), messages(Node)}
+                   || Node <- Nodes]
+              end || {One, Other} <- [{A, B}, {C, D}, {B, C}, {A, D}, {A, C}, {B, D}]],
+    [until(fun() -> not call(Node, erlang, is_process_alive, [Storm]) end, 120000)
+     || {Node, Storm} <- Storms],
+    [until(fun() -> maps:with([locks, waiting], call(Node, weft_global, info, []))
+                        =:= #{locks => 0, waiting => 0} end, 60000) || Node <- Nodes],
+    {Waiting, Messages} = lists:unzip(lists:append(Queues)),
+    ct:pal("longest line ~b, most messages ~b", [lists:max(Waiting), lists:max(Messages)]),
+    %% One place for each process at a home, however often it asked, and a few messages of each.
+    ?assert(lists:max(Waiting) =< 160),
+    ?assert(lists:max(Messages) =< 1000).
+
+is_connected(Node, Other) ->
+    lists:member(name(Other), call(Node, erlang, nodes, [])).
+
+messages(Node) ->
+    {message_queue_len, Length} =
+        call(Node, erlang, process_info, [call(Node, erlang, whereis, [weft_locks]),
+                                          message_queue_len]),
+    Length.
+
 a_strong_scope_keeps_names_and_locks(Config) ->
     Voters = [node_name(N) || N <- [a, b, c]],
     Scopes = #{global => #{kind => strong, voters => Voters}},
@@ -166,6 +201,20 @@ storm(Count, Times, Resource) ->
                   [receive {'DOWN', Ref, process, Pid, normal} -> ok end || {Pid, Ref} <- All]
           end).
 
+%% @doc So many processes want a lock so many times, however long it takes. They live on; the one
+%% that is returned ends when all have had it.
+patient(Count, Times, Resource) ->
+    spawn(fun() ->
+                  Main = self(),
+                  All = [spawn(fun() ->
+                             [weft_global:trans({Resource, self()}, fun() -> ok end)
+                              || _ <- lists:seq(1, Times)],
+                             Main ! {self(), done},
+                             receive the_end -> ok end
+                         end) || _ <- lists:seq(1, Count)],
+                  [receive {Pid, done} -> ok end || Pid <- All]
+          end).
+
 %% @doc The results of a series of calls.
 transcript(Counter, value) ->
     value(Counter);
@@ -225,7 +274,8 @@ mesh(Names, Env, Config) ->
     Nodes.
 
 node(Name, Env, Config) ->
-    Node = weft_test_nodes:start(Name, #{config => Env}, ?config(place, Config)),
+    Options = #{config => Env, args => ["-kernel", "prevent_overlapping_partitions", "false"]},
+    Node = weft_test_nodes:start(Name, Options, ?config(place, Config)),
     {ok, _} = call(Node, application, ensure_all_started, [weft]),
     Node.
 

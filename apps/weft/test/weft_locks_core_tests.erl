@@ -38,7 +38,10 @@ both(Step, {{Core0, Ref}, Model0, IsSame}) ->
     {{Core, Ref + 1}, Model, IsSame andalso Same}.
 
 event({gone, Pid}, _Ref) -> {notice, {gone, Pid, killed}};
-event(Command, Ref) -> {command, Ref, Command}.
+event({set, Resource, Requester, Pid, Wait}, Ref) ->
+    {command, Ref, {set, Resource, Requester, {Pid, {Requester, Pid}}, Wait}};
+event({delete, Resource, Requester, Pid}, Ref) ->
+    {command, Ref, {delete, Resource, Requester, {Pid, {Requester, Pid}}}}.
 
 model({set, Resource, Requester, Pid, Wait}, Ref, Model) ->
     case Model of
@@ -56,6 +59,11 @@ model({delete, Resource, Requester, Pid}, Ref, Model) ->
         #{Resource := {Requester, Holders, Line}} ->
             {Next, Replies} = next(Resource, {Requester, lists:delete(Pid, Holders), Line}, Model),
             {Next, [{Ref, true} | Replies]};
+        #{Resource := {Other, Holders, Line}} ->
+            {Its, Others} = lists:partition(fun({_, R, P}) -> {R, P} =:= {Requester, Pid} end,
+                                            Line),
+            {Model#{Resource := {Other, Holders, Others}},
+             [{Ref, true} | [{Waited, false} || {Waited, _, _} <- Its]]};
         #{} -> {Model, [{Ref, true}]}
     end;
 model({gone, Pid}, _Ref, Model0) ->
@@ -84,7 +92,10 @@ run(Events, Options) ->
                                end, ?CORE:init(a@x, Options), Events),
     Effects.
 
-set(Ref, Requester, Wait) -> {command, Ref, {set, r, Requester, pid(Requester), Wait}}.
+set(Ref, Requester, Wait) ->
+    {command, Ref, {set, r, Requester, {pid(Requester), Ref}, Wait}}.
+
+delete(Ref, Requester, Ask) -> {command, Ref, {delete, r, Requester, {pid(Requester), Ask}}}.
 
 replies(Effects) -> [{Ref, Reply} || {reply, Ref, Reply} <- Effects].
 
@@ -93,7 +104,7 @@ who_waited_long_enough_is_told_so_test() ->
     [{after_ms, 50, Timer}] = [E || {after_ms, _, _} = E <- Effects],
     ?assertEqual([{a, true}, {b, false}, {c, true}, {d, true}],
                  replies(run([set(a, 1, infinity), set(b, 2, 50), set(c, 3, infinity),
-                              {timer, Timer}, {command, d, {delete, r, 1, pid(1)}},
+                              {timer, Timer}, delete(d, 1, a),
                               {timer, Timer}], #{}))).
 
 the_line_is_bounded_test() ->
@@ -107,15 +118,36 @@ a_lost_connection_keeps_the_lock_for_a_while_test() ->
     Before = [{neighbour_up, b@x}, set(a, 1, infinity), set(b, 2, infinity),
               {neighbour_down, b@x, noconnection}, {notice, {gone, pid(1), noconnection}},
               {notice, {gone, pid(2), noconnection}}],
-    [{after_ms, 700, Lease1}, {after_ms, 700, Lease2}] =
-        [E || {after_ms, _, _} = E <- run(Before, #{lease_ms => 700})],
+    [{after_ms, 700, Lease}] = [E || {after_ms, _, _} = E <- run(Before, #{lease_ms => 700})],
     ?assertEqual([{a, true}], replies(run(Before, #{}))),
-    Back = Before ++ [{neighbour_up, b@x}, {timer, Lease1}, {timer, Lease2}],
+    Back = Before ++ [{neighbour_up, b@x}, {timer, Lease}],
     ?assertEqual([{a, true}], replies(run(Back, #{}))),
-    ?assertEqual([{watch, pid(1)}, {watch, pid(2)}],
-                 lists:nthtail(2, [E || {watch, _} = E <- run(Back, #{})])),
-    Away = Before ++ [{timer, Lease2}, {timer, Lease1}, set(c, 3, 0)],
+    ?assertEqual([{watch, pid(1)}, {watch, pid(2)}, {watch, pid(1)}],
+                 [E || {watch, _} = E <- run(Back, #{})]),
+    Away = Before ++ [{timer, Lease}, set(c, 3, 0)],
     ?assertEqual([{a, true}, {c, true}], replies(run(Away, #{}))).
+
+%% Who asked knows that his call is lost, and asks again: there, or at another home.
+a_lost_connection_costs_the_place_in_line_test() ->
+    Before = [set(a, 1, infinity), set(b, 2, infinity), set(c, 3, infinity),
+              {notice, {gone, pid(2), noconnection}}],
+    ?assertEqual({i, #{locks => 1, waiting => 1, refused => 0}},
+                 lists:last(replies(run(Before ++ [{command, i, info}], #{})))),
+    Given = [delete(d, 1, a), delete(e, 3, c)],
+    ?assertEqual([{a, true}, {c, true}, {d, true}, {e, true}],
+                 replies(run(Before ++ Given, #{}))),
+    Again = Before ++ [set(f, 2, infinity) | Given],
+    ?assertEqual([{a, true}, {c, true}, {d, true}, {f, true}, {e, true}],
+                 replies(run(Again, #{}))).
+
+a_late_deletion_ends_nothing_that_was_asked_later_test() ->
+    Twice = [set(a, 1, infinity), set(b, 1, infinity), delete(c, 1, a), set(d, 2, 0)],
+    ?assertEqual([{a, true}, {b, true}, {c, true}, {d, false}], replies(run(Twice, #{}))),
+    %% Who has not got it yet leaves the line.
+    Left = [set(a, 1, infinity), set(b, 2, infinity), delete(c, 2, b), delete(d, 1, a),
+            {command, i, info}],
+    ?assertEqual([{a, true}, {b, false}, {c, true}, {d, true},
+                  {i, #{locks => 0, waiting => 0, refused => 0}}], replies(run(Left, #{}))).
 
 homes_are_those_that_are_up_test() ->
     Views = [V || {view, lock_homes, V} <- run([{neighbour_up, b@x}, {neighbour_up, 'A@x'},

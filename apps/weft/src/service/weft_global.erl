@@ -10,7 +10,7 @@
 %% A lock is kept by three nodes (its homes, by rendezvous hashing of the resource over the nodes
 %% asked for), not by all: who waits stands in line at the first one. So a lock costs six messages
 %% in a cluster of any size, and a storm of them costs a bounded queue; nobody sleeps and tries
-%% again while he stands in line. As with `global' two parts of a cluster without connection may
+%% again while he stands in line. Whoever can not stand in line pauses longer each time. As with `global' two parts of a cluster without connection may
 %% both grant a lock; likewise when more than two of the first homes of a lock change while it is
 %% held. If the scope `global' is strong, who has the lock registers it there as well, with a
 %% lease, and neither can happen.
@@ -26,9 +26,12 @@
 -define(SCOPE, global).
 -define(LOCKS, weft_locks).
 -define(HOMES, 3).
-%% How long to wait in the line of a further home, and pauses between attempts.
+%% How long to wait in the line of a further home; the first and the longest pause between attempts.
 -define(FURTHER_MS, 2000).
 -define(PAUSE_MS, 500).
+-define(PAUSE_MAX_MS, 8000).
+%% Pauses after which a home that was not there has no lock any more that it keeps.
+-define(AWAY_MAX, 20).
 %% A home that does not answer so long after the time is over does not live.
 -define(GRACE_MS, 10000).
 
@@ -151,7 +154,8 @@ set_lock(Id, Nodes) ->
 -spec set_lock(id(), [node()], retries()) -> boolean().
 set_lock({_, _} = Id, Nodes, Retries) ->
     ok = weft_overlay_sup:reach_members(),
-    get({?MODULE, Id}) =/= undefined orelse set(Id, Nodes, deadline(wait_ms(Retries))).
+    get({?MODULE, Id}) =/= undefined
+        orelse set(Id, Nodes, {deadline(wait_ms(Retries)), ?PAUSE_MS}).
 
 %% @doc Like `global:del_lock/1'.
 -spec del_lock(id()) -> true.
@@ -161,9 +165,9 @@ del_lock(Id) ->
 -spec del_lock(id(), [node()]) -> true.
 del_lock({Resource, Requester} = Id, _Nodes) ->
     case erase({?MODULE, Id}) of
-        {Homes, Keeper} ->
+        {Homes, Keeper, Ask} ->
             ok = weft_global_keeper:release(Keeper),
-            release(Homes, Resource, Requester);
+            release(Homes, {Resource, Requester, Ask});
         undefined ->
             true
     end.
@@ -202,29 +206,34 @@ deadline(Ms) -> erlang:monotonic_time(millisecond) + Ms.
 left_ms(infinity) -> infinity;
 left_ms(Deadline) -> max(0, Deadline - erlang:monotonic_time(millisecond)).
 
-set({Resource, Requester} = Id, Nodes, Deadline) ->
+%% Each attempt is told apart (`Ask'): to let go of one can not end another.
+set({Resource, Requester} = Id, Nodes, {Deadline, _} = Until) ->
     Homes = homes(Resource, Nodes),
-    case Homes =/= [] andalso in_line(Homes, Resource, Requester, Deadline) of
+    Ask = make_ref(),
+    case Homes =/= [] andalso in_line(Homes, {Resource, Requester, Ask}, Deadline) of
         true ->
             case keep(Resource, Requester) of
                 {ok, Keeper} ->
                     %% For del_lock/1: the homes may be others then.
-                    put({?MODULE, Id}, {Homes, Keeper}),
+                    put({?MODULE, Id}, {Homes, Keeper, Ask}),
                     true;
                 error ->
-                    true = release(Homes, Resource, Requester),
-                    again(Id, Nodes, Deadline)
+                    true = release(Homes, {Resource, Requester, Ask}),
+                    again(Id, Nodes, Until)
             end;
         false ->
-            again(Id, Nodes, Deadline)
+            again(Id, Nodes, Until)
     end.
 
-again(Id, Nodes, Deadline) ->
+again(Id, Nodes, {Deadline, PauseMs}) ->
     case left_ms(Deadline) of
         0 ->
             false;
         LeftMs ->
-            receive after min(rand:uniform(?PAUSE_MS), LeftMs) -> set(Id, Nodes, Deadline) end
+            receive
+            after min(rand:uniform(PauseMs), LeftMs) ->
+                set(Id, Nodes, {Deadline, min(2 * PauseMs, ?PAUSE_MAX_MS)})
+            end
     end.
 
 %% The greatest first: the same for all who see the same nodes.
@@ -234,39 +243,56 @@ homes(Resource, Nodes) ->
     [Node || {_, Node} <- lists:sublist(lists:reverse(Ranked), ?HOMES)].
 
 %% The line is at the first home; at the others there is nobody, or else homes have just changed.
-in_line([First | Others], Resource, Requester, Deadline) ->
-    case ask(First, Resource, Requester, left_ms(Deadline)) of
-        true ->
-            case further(Others, Resource, Requester, [First]) of
-                true -> true;
-                {false, Set} -> release(Set, Resource, Requester), false
-            end;
-        _ ->
-            false
+in_line([First | Others], Lock, Deadline) ->
+    case ask(First, Lock, left_ms(Deadline)) of
+        true -> further(Others, Lock, [First]);
+        false -> false;
+        unknown -> not release([First], Lock)
     end.
 
-further([], _Resource, _Requester, _Set) ->
+further([], _Lock, _Set) ->
     true;
-further([Home | Others], Resource, Requester, Set) ->
-    case ask(Home, Resource, Requester, ?FURTHER_MS) of
-        true -> further(Others, Resource, Requester, [Home | Set]);
-        _ -> {false, Set}
+further([Home | Others], Lock, Set) ->
+    case ask(Home, Lock, ?FURTHER_MS) of
+        true -> further(Others, Lock, [Home | Set]);
+        false -> not release(Set, Lock);
+        unknown -> not release([Home | Set], Lock)
     end.
 
-ask(Home, Resource, Requester, WaitMs) ->
+%% `unknown': the answer may be lost, and be yes.
+ask(Home, {Resource, Requester, Ask}, WaitMs) ->
     CallMs = case WaitMs of infinity -> infinity; _ -> WaitMs + ?GRACE_MS end,
-    try weft_driver:command({?LOCKS, Home}, {set, Resource, Requester, self(), WaitMs}, CallMs)
+    try weft_driver:command({?LOCKS, Home}, {set, Resource, Requester, {self(), Ask}, WaitMs},
+                            CallMs)
+    of
+        busy -> false;
+        Answer -> Answer
+    catch
+        exit:_ -> unknown
+    end.
+
+release(Homes, {Resource, Requester, Ask}) ->
+    Command = {delete, Resource, Requester, {self(), Ask}},
+    lists:foreach(fun(Home) ->
+                      command(Home, Command) orelse spawn(fun() -> later(Home, Command, 0) end)
+                  end, Homes),
+    true.
+
+command(Home, Command) ->
+    try weft_driver:command({?LOCKS, Home}, Command, ?GRACE_MS)
     catch exit:_ -> false
     end.
 
-release(Homes, Resource, Requester) ->
-    lists:foreach(fun(Home) ->
-                      try weft_driver:command({?LOCKS, Home},
-                                              {delete, Resource, Requester, self()}, ?GRACE_MS)
-                      catch exit:_HomeIsGone -> ok
-                      end
-                  end, Homes),
-    true.
+%% A home that comes back before its lease is over believes that the lock is held. One that stays
+%% away for longer lets go by itself.
+later(_Home, _Command, ?AWAY_MAX) ->
+    ok;
+later(Home, Command, Away) ->
+    receive after ?PAUSE_MS -> ok end,
+    case lists:member(Home, nodes_now()) of
+        true -> command(Home, Command) orelse later(Home, Command, Away + 1);
+        false -> later(Home, Command, Away + 1)
+    end.
 
 keep(Resource, Requester) ->
     case weft_names:kind(?SCOPE) of

@@ -5,10 +5,12 @@
 %% Each holds it once, however often it asks (as in `global'). Others wait in line, for a time they
 %% say, and the line is bounded: whoever finds it full is told `busy' at once. A lock ends with its
 %% processes. When the connection to the node of a process is lost, it is kept for `lease_ms', in
-%% case the node comes back.
+%% case the node comes back; a place in line is not, for who asked has lost his call as well and
+%% asks again.
 %%
-%% Commands: `{set, Resource, Requester, Pid, WaitMs | infinity}': `true', `false' (the time is
-%% over), `busy'; `{delete, Resource, Requester, Pid}': `true'; `info'.
+%% Commands: `{set, Resource, Requester, {Pid, Ask}, WaitMs | infinity}': `true', `false' (the time
+%% is over), `busy'; `{delete, Resource, Requester, {Pid, Ask}}': `true'; `info'. `Ask' is unique:
+%% a deletion that comes late does not end what was asked later.
 %% View: `lock_homes', the nodes that keep locks, this one too.
 -module(weft_locks_core).
 -behaviour(weft_core).
@@ -18,10 +20,11 @@
 -define(LEASE_MS, 5000).
 -define(WAITING_MAX, 10000).
 
--record(wait, {token :: pos_integer(), ref :: term(), requester :: term(), pid :: pid()}).
+-record(wait, {token :: pos_integer(), ref :: term(), requester :: term(), pid :: pid(),
+               ask :: term()}).
 
 -record(lock, {requester :: term(),
-               holders :: #{pid() => []},
+               holders :: #{pid() => Ask :: term()},
                %% Newest first, and oldest first: a queue.
                line = queue:new() :: queue:queue(#wait{})}).
 
@@ -55,7 +58,7 @@ handle({neighbour_down, Node, _Reason}, _NowMs, #locks{up = Up} = Locks) ->
     done(homes(Locks#locks{up = maps:remove(Node, Up)}));
 handle({notice, {gone, Pid, noconnection}}, _NowMs, #locks{pids = Pids} = Locks)
   when is_map_key(Pid, Pids) ->
-    done(leased(Pid, Locks));
+    done(disconnected(Pid, Locks));
 handle({notice, {gone, Pid, _Reason}}, _NowMs, Locks) ->
     done(gone(Pid, Locks));
 handle({timer, {lease, Pid, Token}}, _NowMs, #locks{leases = Leases, up = Up} = Locks) ->
@@ -81,20 +84,24 @@ effect(Effect, #locks{out = Out} = Locks) ->
 homes(#locks{self = Self, up = Up} = Locks) ->
     effect({view, lock_homes, lists:sort([Self | maps:keys(Up)])}, Locks).
 
-command({set, Resource, Requester, Pid, WaitMs}, Ref, #locks{locks = All} = Locks) ->
+command({set, Resource, Requester, {Pid, Ask}, WaitMs}, Ref, #locks{locks = All} = Locks) ->
+    Wait = #wait{token = Locks#locks.next, ref = Ref, requester = Requester, pid = Pid, ask = Ask},
     case All of
         #{Resource := #lock{requester = Requester} = Lock} ->
-            effect({reply, Ref, true}, held(Resource, Pid, Lock, Locks));
+            effect({reply, Ref, true}, held(Resource, Wait, Lock, Locks));
         #{Resource := Lock} ->
-            queued(WaitMs, Resource, Requester, Pid, Ref, Lock, Locks);
+            queued(WaitMs, Resource, Wait, Lock, Locks);
         #{} ->
             effect({reply, Ref, true},
-                   held(Resource, Pid, #lock{requester = Requester, holders = #{}}, Locks))
+                   held(Resource, Wait, #lock{requester = Requester, holders = #{}}, Locks))
     end;
-command({delete, Resource, Requester, Pid}, Ref, #locks{locks = All} = Locks0) ->
+command({delete, Resource, Requester, {Pid, Ask}}, Ref, #locks{locks = All} = Locks0) ->
     Locks = case All of
-                #{Resource := #lock{requester = Requester, holders = #{Pid := _}} = Lock} ->
+                #{Resource := #lock{requester = Requester, holders = #{Pid := Ask}} = Lock} ->
                     let_go(Resource, Pid, Lock, Locks0);
+                #{Resource := #lock{line = Line}} ->
+                    lists:foldl(fun(#wait{token = Token}, L) -> given_up(Token, L) end, Locks0,
+                                [W || #wait{ask = A} = W <- queue:to_list(Line), A =:= Ask]);
                 #{} -> Locks0
             end,
     effect({reply, Ref, true}, Locks);
@@ -102,8 +109,9 @@ command(info, Ref, #locks{locks = All, waits = Waits, refused = Refused} = Locks
     effect({reply, Ref, #{locks => map_size(All), waiting => map_size(Waits),
                           refused => Refused}}, Locks).
 
-held(Resource, Pid, #lock{holders = Holders} = Lock, #locks{locks = All} = Locks) ->
-    Held = Lock#lock{holders = Holders#{Pid => []}},
+held(Resource, #wait{pid = Pid, ask = Ask}, #lock{holders = Holders} = Lock,
+     #locks{locks = All} = Locks) ->
+    Held = Lock#lock{holders = Holders#{Pid => Ask}},
     watched(Pid, Resource, Locks#locks{locks = All#{Resource => Held}}).
 
 watched(Pid, Resource, #locks{pids = Pids} = Locks) ->
@@ -127,15 +135,15 @@ is_involved(Pid, #lock{holders = Holders, line = Line}) ->
 
 %% --- waiting ----------------------------------------------------------------------------------
 
-queued(0, _Resource, _Requester, _Pid, Ref, _Lock, Locks) ->
+queued(0, _Resource, #wait{ref = Ref}, _Lock, Locks) ->
     effect({reply, Ref, false}, Locks);
-queued(_WaitMs, _Resource, _Requester, _Pid, Ref, _Lock,
+queued(_WaitMs, _Resource, #wait{ref = Ref}, _Lock,
        #locks{waits = Waits, waiting_max = Max, refused = Refused} = Locks)
   when map_size(Waits) >= Max ->
     effect({reply, Ref, busy}, Locks#locks{refused = Refused + 1});
-queued(WaitMs, Resource, Requester, Pid, Ref, #lock{line = Line} = Lock, Locks0) ->
-    #locks{next = Token, waits = Waits, locks = All} = Locks0,
-    Wait = #wait{token = Token, ref = Ref, requester = Requester, pid = Pid},
+queued(WaitMs, Resource, #wait{token = Token, pid = Pid} = Wait, Lock, Locks0) ->
+    #lock{line = Line} = Lock,
+    #locks{waits = Waits, locks = All} = Locks0,
     Locks = watched(Pid, Resource,
                     Locks0#locks{next = Token + 1, waits = Waits#{Token => Resource},
                                  locks = All#{Resource := Lock#lock{line = queue:in(Wait, Line)}}}),
@@ -182,13 +190,22 @@ next(Resource, #lock{line = Line}, #locks{locks = All} = Locks) ->
                         Locks#locks{locks = All#{Resource := Lock}}, Next)
     end.
 
-granted(Resource, #wait{token = Token, ref = Ref, pid = Pid},
+granted(Resource, #wait{token = Token, ref = Ref} = Wait,
         #locks{waits = Waits, locks = All} = Locks) ->
     effect({reply, Ref, true},
-           held(Resource, Pid, map_get(Resource, All),
+           held(Resource, Wait, map_get(Resource, All),
                 Locks#locks{waits = maps:remove(Token, Waits)})).
 
 %% The connection is lost, maybe not the process.
+disconnected(Pid, #locks{pids = Pids} = Locks0) ->
+    #{Pid := Resources} = Pids,
+    Locks = lists:foldl(fun(Resource, L) -> unwatched(Pid, Resource, left(Resource, Pid, L)) end,
+                        Locks0, lists:sort(maps:keys(Resources))),
+    case is_map_key(Pid, Locks#locks.pids) of
+        true -> leased(Pid, Locks);
+        false -> Locks
+    end.
+
 leased(Pid, #locks{leases = Leases, next = Token, lease_ms = LeaseMs} = Locks) ->
     effect({after_ms, LeaseMs, {lease, Pid, Token}},
            Locks#locks{next = Token + 1, leases = Leases#{Pid => Token}}).
@@ -203,13 +220,17 @@ gone(Pid, #locks{pids = Pids0} = Locks) ->
     end.
 
 %% Out of the line first, or it would get the lock it lets go.
-gone_from(Resource, Pid, #locks{locks = All, waits = Waits} = Locks) ->
-    #{Resource := #lock{line = Line, holders = Holders} = Lock0} = All,
-    {Its, Others} = lists:partition(fun(#wait{pid = P}) -> P =:= Pid end, queue:to_list(Line)),
-    Lock = Lock0#lock{line = queue:from_list(Others)},
-    Out = Locks#locks{waits = maps:without([T || #wait{token = T} <- Its], Waits),
-                      locks = All#{Resource := Lock}},
+gone_from(Resource, Pid, Locks0) ->
+    #locks{locks = All} = Locks = left(Resource, Pid, Locks0),
+    #{Resource := #lock{holders = Holders} = Lock} = All,
     case is_map_key(Pid, Holders) of
-        true -> let_go(Resource, Pid, Lock, Out);
-        false -> unwatched(Pid, Resource, Out)
+        true -> let_go(Resource, Pid, Lock, Locks);
+        false -> unwatched(Pid, Resource, Locks)
     end.
+
+%% A process does not stand in line any more.
+left(Resource, Pid, #locks{locks = All, waits = Waits} = Locks) ->
+    #{Resource := #lock{line = Line} = Lock} = All,
+    {Its, Others} = lists:partition(fun(#wait{pid = P}) -> P =:= Pid end, queue:to_list(Line)),
+    Locks#locks{waits = maps:without([T || #wait{token = T} <- Its], Waits),
+                locks = All#{Resource := Lock#lock{line = queue:from_list(Others)}}}.
