@@ -137,7 +137,8 @@ the_status_tells_what_was_sent_and_received(Config) ->
     #{broadcast := After} = call(B, weft, status, []),
     ?assertMatch(#{sent := Sent, missed := 0, dropped := 0, malformed := 0, mailbox_drops := 0,
                    subscribers := #{?SCOPE := 1}}, After),
-    ?assertEqual(Received + 5, maps:get(received, After)).
+    ?assertEqual(Received + 5, maps:get(received, After)),
+    ?assertMatch(#{tree := #{eager := 1, lazy := 0, trees := 1, missing := 0}}, After).
 
 full_mesh_of_two() -> {full_mesh, #{seeds => [node_name(b1)]}}.
 

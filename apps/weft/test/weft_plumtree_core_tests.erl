@@ -149,6 +149,22 @@ each_root_can_have_a_tree_of_its_own_test() ->
     ?assertEqual([[?B, ?C], [?C], [?C], [?B, ?C]],
                  [?CORE:eager(Root, Pruned) || Root <- [r1, r2, r3, r4]]).
 
+what_happened_is_counted_test() ->
+    Node0 = linked_to([?B, ?C, 'd@host']),
+    Node = lists:foldl(fun(Event, S0) -> {S, _} = event(Event, S0), S end, Node0,
+                       [{message, From, {1, Message}}
+                        || {From, Message} <- [{?B, {gossip, ?ID(1), 1, <<"m">>}},
+                                               {?C, {gossip, ?ID(1), 1, <<"m">>}},
+                                               {'d@host', {prune, all}},
+                                               {?C, {graft, all, []}}, {?C, {prune, all}},
+                                               {?B, {spread, ?ID(1), 2, tree, <<"m">>}},
+                                               {?B, {ihave, [{?ID(2), 1}]}}]]),
+    {Later, _} = at(1000, {timer, {graft, 250}}, Node),
+    {_, [{reply, ref, Info}]} = event({command, ref, info}, Later),
+    ?assertEqual(#{trees => 1, eager => 1, lazy => 2, duplicates => 2, grafts_out => 1,
+                   grafts_in => 1, prunes_out => 1, prunes_in => 2, missing => 1, cached => 1},
+                 Info).
+
 a_new_neighbour_is_told_what_is_in_the_cache_and_asks_for_what_it_lacks_test() ->
     {Node0, _} = gossip(?ID(1), 1, ?B, 0, linked_to([?B])),
     {_, [{send, ?C, {1, {have, Summary}}}]} = event({neighbour_up, ?C}, Node0),

@@ -25,20 +25,33 @@ status([], Options) ->
 
 status_text(#{name := Name, topology := Topology},
             #{nodes := Nodes, tcp_connections := #{used := Used, full_mesh := FullMesh},
-              sessions := Sessions, resumes := Resumes, circuits := Circuits}) ->
+              sessions := Sessions, resumes := Resumes, circuits := Circuits,
+              broadcast := Broadcast}) ->
     Up = [Node || #{running := true} = Node <- Nodes],
     [io_lib:format("~ts: ~b of ~ts up, topology ~ts~n",
                    [Name, length(Up), plural(length(Nodes), "node"), shape(Topology)]),
      io_lib:format("~ts, ~b would be a full mesh~n",
                    [plural(Used, "TCP connection"), FullMesh]),
-     io_lib:format("~ts, ~ts among them, ~ts~n~n",
+     io_lib:format("~ts, ~ts among them, ~ts~n",
                    [plural(Sessions, "session"), plural(length(Circuits), "circuit"),
                     plural(Resumes, "resume")]),
+     broadcast_text(Broadcast), $\n,
      weft_cli_table:format([["node", "pid", "sessions", "relays", "relayed", "names", "neighbours"]
                             | [node_cells(Node) || Node <- Nodes]]),
      [[$\n, weft_cli_table:format([["circuit", "state", "out", "in", "resumes", "last resume"]
                                    | [circuit_cells(Circuit) || Circuit <- Circuits]])]
       || Circuits =/= []]].
+
+%% Nothing where nobody ever made a broadcast. A link of the tree is seen from both ends.
+broadcast_text(#{received := Received, eager := Eager, lazy := Lazy, grafts_out := Grafts,
+                 prunes_out := Prunes, duplicates := Duplicates, missing := Missing,
+                 missed := Missed}) when Received > 0 ->
+    io_lib:format("~ts received, ~b more than once; ends of links: ~b eager, ~b lazy; ~ts, ~ts; "
+                  "~b missing, ~b missed~n",
+                  [plural(Received, "broadcast"), Duplicates, Eager, Lazy, plural(Grafts, "graft"),
+                   plural(Prunes, "prune"), Missing, Missed]);
+broadcast_text(_None) ->
+    [].
 
 shape(undefined) -> "none";
 shape({groups, Groups}) -> io_lib:format("groups (~ts)", [lists:join(", ", names(Groups))]);

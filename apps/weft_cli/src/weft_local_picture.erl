@@ -20,7 +20,11 @@
                      tcp_connections := #{used := non_neg_integer(),
                                           full_mesh := non_neg_integer()},
                      sessions := non_neg_integer(), resumes := non_neg_integer(),
+                     broadcast := #{atom() => non_neg_integer()},
                      circuits := [circuit()], direct := [circuit()]}.
+
+%% `broadcast': the counts of all nodes together, see `weft_broadcast:info/0'; links are counted at
+%% both ends.
 
 %% @doc Asks all nodes of the cluster that run.
 -spec take(weft_local:cluster()) -> picture().
@@ -47,8 +51,18 @@ of_statuses(#{nodes := Nodes}, Statuses) ->
                            full_mesh => N * (N - 1) div 2},
       sessions => length(Sessions),
       resumes => lists:sum([Resumes || #{resumes := Resumes} <- Sessions]),
+      broadcast => lists:foldl(fun add/2, #{}, [broadcast(Status)
+                                                || Status <- maps:values(Statuses)]),
       circuits => [Session || #{hops := Hops} = Session <- Sessions, length(Hops) =/= 2],
       direct => [Session || #{hops := [_, _]} = Session <- Sessions]}.
+
+%% Without what is no count: who has subscribed to what.
+broadcast(#{broadcast := Broadcast}) ->
+    Tree = maps:get(tree, Broadcast, #{}),
+    maps:merge(Tree, maps:without([tree, subscribers], Broadcast)).
+
+add(Counts, Sums) ->
+    maps:fold(fun(Key, Count, Acc) -> Acc#{Key => Count + maps:get(Key, Acc, 0)} end, Sums, Counts).
 
 %% A session is counted at the node that began it; at the other one if that is gone.
 begins(_Node, #{role := initiator}, _Statuses) -> true;
@@ -80,15 +94,15 @@ tcp_connections(Nodes, Statuses) ->
 %% What is no node of the cluster (the command itself, for one) is left out.
 node_row(Node, Nodes, Statuses) ->
     case Statuses of
-        #{Node := #{os_pid := OsPid, uptime_ms := UptimeMs, links := AllLinks,
-                    sessions := Sessions, cuts := Cuts, routes := Routes, names := Names}} ->
+        #{Node := #{os_pid := OsPid, uptime_ms := UptimeMs, links := AllLinks, names := Names,
+                    sessions := Sessions, cuts := Cuts, routes := Routes} = Status} ->
             Links = [Link || #{node := Peer} = Link <- AllLinks, lists:member(Peer, Nodes)],
             Relayed = [Circuit || #{circuits := Circuits} <- Links, Circuit <- Circuits],
             #{node => Node, running => true, os_pid => list_to_integer(OsPid),
               uptime_ms => UptimeMs, neighbours => [P || #{node := P, state := up} <- Links],
               links => [link_row(Link) || Link <- Links],
               sessions => length([Peer || #{node := Peer} <- Sessions, lists:member(Peer, Nodes)]),
-              routes => map_size(Routes), cuts => Cuts,
+              routes => map_size(Routes), cuts => Cuts, broadcast => broadcast(Status),
               names => lists:sum([maps:get(own, Of, maps:get(owned, Of, 0))
                                   || Of <- maps:values(Names)]),
               %% A circuit that passes through is known to the link it comes by and to the other.

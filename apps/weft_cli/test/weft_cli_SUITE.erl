@@ -10,14 +10,13 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2]).
--export([status_counts_connections/1, eval_on_one_and_on_all/1, eval_reports_what_is_wrong/1,
-         path_adds_code/1, trace_follows_the_session/1, why_in_plain_words/1,
-         cut_link_is_gone_around/1, killed_node_comes_back/1, foreign_process_is_left_alone/1,
-         shell_needs_a_terminal/1, shell_on_a_terminal/1, names_are_checked/1,
-         bad_clusters_are_refused/1, second_up_is_refused/1, cluster_from_a_file/1,
-         tls_cluster/1, servers_and_clients/1,
-         visible_circuits/1, help_teaches/1, no_cluster/1, paper_without_bench/1,
-         paper_measures_figures/1,
+-export([status_counts_connections/1, status_counts_broadcasts/1, eval_on_one_and_on_all/1,
+         eval_reports_what_is_wrong/1, path_adds_code/1, trace_follows_the_session/1,
+         why_in_plain_words/1, cut_link_is_gone_around/1, killed_node_comes_back/1,
+         foreign_process_is_left_alone/1, shell_needs_a_terminal/1, shell_on_a_terminal/1,
+         names_are_checked/1, bad_clusters_are_refused/1, second_up_is_refused/1,
+         cluster_from_a_file/1, tls_cluster/1, servers_and_clients/1, visible_circuits/1,
+         help_teaches/1, no_cluster/1, paper_without_bench/1, paper_measures_figures/1,
          down_leaves_nothing/1]).
 
 -define(GROUPS, "left=n01..n03;right=n02..n04").
@@ -28,13 +27,12 @@ suite() -> [{timetrap, {minutes, 2}}].
 
 %% The last case stops the cluster that the others use.
 all() ->
-    [status_counts_connections, eval_on_one_and_on_all, eval_reports_what_is_wrong,
-     path_adds_code, trace_follows_the_session, why_in_plain_words, cut_link_is_gone_around,
-     killed_node_comes_back, foreign_process_is_left_alone, shell_needs_a_terminal,
-     shell_on_a_terminal, names_are_checked, bad_clusters_are_refused, second_up_is_refused,
-     cluster_from_a_file, tls_cluster, servers_and_clients, visible_circuits, help_teaches,
-     no_cluster, paper_without_bench, paper_measures_figures,
-     down_leaves_nothing].
+    [status_counts_connections, status_counts_broadcasts, eval_on_one_and_on_all,
+     eval_reports_what_is_wrong, path_adds_code, trace_follows_the_session, why_in_plain_words,
+     cut_link_is_gone_around, killed_node_comes_back, foreign_process_is_left_alone,
+     shell_needs_a_terminal, shell_on_a_terminal, names_are_checked, bad_clusters_are_refused,
+     second_up_is_refused, cluster_from_a_file, tls_cluster, servers_and_clients, visible_circuits,
+     help_teaches, no_cluster, paper_without_bench, paper_measures_figures, down_leaves_nothing].
 
 init_per_suite(Config) ->
     Dir = ?config(priv_dir, Config),
@@ -90,6 +88,15 @@ status_counts_connections(Config) ->
     {0, Text} = run(["status"], Config),
     ?assertMatch({match, _}, re:run(Text, "4 of 4 nodes up, topology groups \\(left, right\\)")),
     ?assertMatch({match, _}, re:run(Text, "5 TCP connections, 6 would be a full mesh")).
+
+status_counts_broadcasts(Config) ->
+    ?assertEqual({0, "ok\n"}, run(["eval", "n02", "weft:broadcast(room, hello)"], Config)),
+    await(fun() ->
+                  #{broadcast := #{received := Received}} = json(["status"], Config),
+                  Received >= 4
+          end),
+    {0, Text} = run(["status"], Config),
+    ?assertMatch({match, _}, re:run(Text, "[0-9]+ broadcasts received, .* eager, .* lazy; ")).
 
 trace_follows_the_session(Config) ->
     connect("n01", "n04", Config),

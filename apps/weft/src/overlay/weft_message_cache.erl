@@ -4,7 +4,7 @@
 %% Pure part of `weft_plumtree_core'.
 -module(weft_message_cache).
 
--export([new/1, add/5, get/2, expire/2, summary/1, lacking/2]).
+-export([new/1, add/5, get/2, size/1, expire/2, summary/1, lacking/2]).
 -export_type([cache/0, summary/0]).
 
 -record(cache, {
@@ -63,6 +63,11 @@ get({Origin, Number}, #cache{origins = Origins}) ->
         #{Origin := #{Number := {Hops, Payload}}} -> {ok, Hops, Payload};
         #{} -> error
     end.
+
+%% @doc How many messages are kept.
+-spec size(cache()) -> non_neg_integer().
+size(#cache{count = Count}) ->
+    Count.
 
 %% @doc Drops what is too old.
 -spec expire(NowMs :: integer(), cache()) -> cache().

@@ -22,8 +22,9 @@
 %% `trees' is `shared' (one tree for all senders: the least memory) or `per_root' (one for each of
 %% the last `trees_max' senders: fewer hops when many send).
 %%
-%% Command: `{broadcast, Payload}', a binary, answered `{ok, Id}'. Notices: `{deliver, Id, Hops,
-%% Payload}', on the sender too; `{missed, Root, Ranges}' when messages were missed for good.
+%% Commands: `{broadcast, Payload}', a binary, answered `{ok, Id}'; `info', answered with `info()'.
+%% Notices: `{deliver, Id, Hops, Payload}', on the sender too; `{missed, Root, Ranges}' when
+%% messages were missed for good.
 %% Not here: order among messages; who the members are.
 -module(weft_plumtree_core).
 -behaviour(weft_core).
@@ -49,6 +50,8 @@
     shaper = none :: none | {weft_core:node_id(), LastMs :: integer()},
     %% The last message that shapes the tree: how far it came, and who brought it.
     latest = none :: none | {weft_delivered:id(), Hops :: pos_integer(), weft_core:node_id()},
+    counts = #{duplicates => 0, grafts_out => 0, grafts_in => 0, prunes_out => 0,
+               prunes_in => 0} :: #{count() => non_neg_integer()},
     rand :: rand:state(),
     options :: #{atom() => term()},
     %% Effects of the event being handled, newest first.
@@ -67,7 +70,13 @@
 %% `Hops': how far the message has come, or would have come, when it gets here.
 -type reach() :: tree | non_neg_integer().
 %% How much further it goes over all links; `tree': it came over an eager link and goes over such.
--export_type([message/0]).
+-export_type([message/0, info/0]).
+
+-type count() :: duplicates | grafts_out | grafts_in | prunes_out | prunes_in.
+-type info() :: #{count() | trees | eager | lazy | missing | cached => non_neg_integer()}.
+%% `duplicates': messages that came once more; `grafts', `prunes': requests to make a link eager or
+%% lazy, sent and received; `eager', `lazy': links of all trees now; `missing': messages heard of,
+%% but not got yet; `cached': those kept for who lacks them.
 
 -define(VERSION, 1).
 %% Some 400 nodes with five neighbours each.
@@ -121,6 +130,8 @@ on({command, Ref, {broadcast, Payload}}, NowMs, State0) when is_binary(Payload) 
           end,
     emit({reply, Ref, {ok, Id}},
          accept(How, Id, 0, Payload, none, NowMs, State#state{count = Count + 1}));
+on({command, Ref, info}, _NowMs, State) ->
+    emit({reply, Ref, info(State)}, State);
 on({timer, batch}, _NowMs, State) ->
     send_batch(State);
 on({timer, {graft, AtMs}}, NowMs, #state{graft_at_ms = AtMs} = State) ->
@@ -148,16 +159,16 @@ message({spread, {{Root, _}, _} = Id, Hops, Reach, Payload}, From, NowMs, State)
                     end,
             arrived(Id, accept({spread, Reach}, Id, Hops, Payload, From, NowMs, Eager));
         false ->
-            State
+            count(duplicates, State)
     end;
 message({ihave, Announced}, From, NowMs, State) ->
     lists:foldl(fun({Id, Hops}, S) -> note(Id, {From, Hops}, NowMs, S) end, State, Announced);
 message({graft, Tree, Ids}, From, _NowMs, State) ->
-    give(Ids, From, set(eager, From, Tree, State));
+    give(Ids, From, set(eager, From, Tree, count(grafts_in, State)));
 message({want, Ids}, From, _NowMs, State) ->
     give(Ids, From, State);
 message({prune, Tree}, From, _NowMs, State) ->
-    set(lazy, From, Tree, State);
+    set(lazy, From, Tree, count(prunes_in, State));
 message({have, Summary}, From, _NowMs, #state{cache = Cache} = State) ->
     Lacking = [{Id, Hops + 1} || {Id, Hops} <- weft_message_cache:lacking(Summary, Cache)],
     ask_for(unknown(Summary, State), From,
@@ -223,7 +234,7 @@ bound(_Max, Keep, Trees) -> maps:remove(hd(lists:sort(maps:keys(maps:remove(Keep
 %% heard within `shape_ms'. What others send has no say in it.
 shape(Root, NowMs, #state{shaper = Shaper} = State) ->
     case Shaper of
-        {Other, LastMs} when Other < Root -> 
+        {Other, LastMs} when Other < Root ->
             case NowMs - LastMs < option(shape_ms, State) of
                 true -> State;
                 false -> State#state{shaper = {Root, NowMs}}
@@ -237,9 +248,12 @@ is_shaper(_Root, #state{options = #{trees := Trees}}) -> Trees =:= per_root.
 prune(Root, From, State) ->
     Tree = tree(Root, State),
     case is_shaper(Root, State) of
-        true -> send(From, {prune, Tree}, set(lazy, From, Tree, State));
+        true -> send_prune(From, Tree, State);
         false -> State
     end.
+
+send_prune(Node, Tree, State) ->
+    send(Node, {prune, Tree}, set(lazy, Node, Tree, count(prunes_out, State))).
 
 arrived(Id, #state{missing = Missing} = State) ->
     State#state{missing = maps:remove(Id, Missing)}.
@@ -258,7 +272,8 @@ optimise({{Root, _}, _} = Id, Hops, From, #state{missing = Missing} = State0) ->
     end.
 
 %% A second copy: its link is not needed, unless it is of the much shorter way.
-again({{Root, _}, _} = Id, Hops, From, State) ->
+again({{Root, _}, _} = Id, Hops, From, State0) ->
+    State = count(duplicates, State0),
     case is_shorter(Id, Hops, From, State) of
         true -> shorter(Id, Hops, From, State);
         false -> prune(Root, From, State)
@@ -277,9 +292,8 @@ shorter({{Root, _}, _} = Id, Hops, Node, #state{latest = Latest} = State) ->
         true ->
             {Id, _, From} = Latest,
             Tree = tree(Root, State),
-            Asked = send(Node, {graft, Tree, []}, set(eager, Node, Tree, State)),
-            send(From, {prune, Tree},
-                 set(lazy, From, Tree, Asked#state{latest = {Id, Hops, Node}}));
+            Asked = graft(Node, Tree, [], State),
+            send_prune(From, Tree, Asked#state{latest = {Id, Hops, Node}});
         false ->
             State
     end.
@@ -346,7 +360,8 @@ next_announcer({{Root, _}, _} = Id, NowMs, {Asked, #state{missing = Missing} = S
     end.
 
 graft(Node, Tree, Ids, State) ->
-    send(Node, {graft, Tree, lists:reverse(Ids)}, set(eager, Node, Tree, State)).
+    send(Node, {graft, Tree, lists:reverse(Ids)},
+         set(eager, Node, Tree, count(grafts_out, State))).
 
 next_timer(_NowMs, #state{missing = Missing} = State) when map_size(Missing) =:= 0 ->
     State;
@@ -398,6 +413,18 @@ tidy(NowMs, #state{cache = Cache, delivered = Delivered0} = State) ->
 exchange_later(#state{rand = Rand0} = State) ->
     {DelayMs, Rand} = weft_choice:around(option(exchange_ms, State), Rand0),
     emit({after_ms, DelayMs, exchange}, State#state{rand = Rand}).
+
+%% --- figures ----------------------------------------------------------------------------------
+
+info(#state{neighbours = Neighbours, lazy = Trees, missing = Missing, cache = Cache,
+            counts = Counts}) ->
+    Count = max(1, map_size(Trees)),
+    Lazy = lists:sum([map_size(Nodes) || Nodes <- maps:values(Trees)]),
+    Counts#{trees => Count, lazy => Lazy, eager => Count * map_size(Neighbours) - Lazy,
+            missing => map_size(Missing), cached => weft_message_cache:size(Cache)}.
+
+count(What, #state{counts = Counts} = State) ->
+    State#state{counts = maps:update_with(What, fun(N) -> N + 1 end, Counts)}.
 
 option(Key, #state{options = Options}) ->
     map_get(Key, Options).

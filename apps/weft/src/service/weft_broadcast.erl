@@ -85,11 +85,13 @@ unsubscribe(Scope) -> unsubscribe(Scope, self()).
 -spec unsubscribe(scope(), pid()) -> ok.
 unsubscribe(Scope, Pid) -> weft_broadcast_inbox:unsubscribe(Scope, Pid).
 
-%% @doc What this node's broadcaster did: see `weft_broadcast_inbox:info/0', and `mailbox_drops':
-%% messages of neighbours that came too fast. Empty when it does not run.
+%% @doc What this node's broadcaster did: see `weft_broadcast_inbox:info/0', `mailbox_drops':
+%% messages of neighbours that came too fast, and `tree', see `weft_plumtree_core:info()'. Empty
+%% when it does not run.
 -spec info() -> #{atom() => term()}.
 info() ->
-    try (weft_broadcast_inbox:info())#{mailbox_drops => weft_driver:drops(?MODULE)}
+    try (weft_broadcast_inbox:info())#{mailbox_drops => weft_driver:drops(?MODULE),
+                                       tree => weft_driver:command(?MODULE, info)}
     catch exit:_NotRunning -> #{}
     end.
 
