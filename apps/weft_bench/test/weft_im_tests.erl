@@ -33,6 +33,38 @@ two_routers_test_() ->
          ?assertEqual([], left())
      end}.
 
+%% Sessions stand still now and then, for longer than clients wait: what they have comes in more
+%% than one copy, through more than one session.
+messages_sent_again_are_heard_once_test_() ->
+    {timeout, 60,
+     fun() ->
+         {Pauser, Monitor} = spawn_monitor(fun() -> pause(0) end),
+         Result = run(#{resend_ms => 4, run_ms => 1000}),
+         Pauser ! stop,
+         Pauses = receive {'DOWN', Monitor, process, Pauser, {pauses, Count}} -> Count end,
+         {ok, #{said := Said}} = Result,
+         ?assertMatch({ok, #{heard := Said, delivered := Said, given_up := 0}}, Result),
+         ?assert(Said > 100),
+         ?assert(Pauses > 5),
+         ?assertEqual([], left())
+     end}.
+
+pause(Pauses) ->
+    Held = [Pid || Pid <- weft_im_killer:victims(chat_session), is_held(Pid)],
+    receive
+        stop -> exit({pauses, Pauses})
+    after 30 -> % pacing: as long as they stand still
+        lists:foreach(fun go_on/1, Held),
+        pause(Pauses + length(Held))
+    end.
+
+is_held(Pid) ->
+    try erlang:suspend_process(Pid) catch error:badarg -> false end.
+
+%% It may have ended.
+go_on(Pid) ->
+    try erlang:resume_process(Pid) catch error:badarg -> true end.
+
 %% Of all kinds, one after the other, and as fast as they come back.
 messages_survive_kills_test_() ->
     {timeout, 120,
@@ -171,6 +203,24 @@ unknown_client_is_told_test_() ->
           ok = weft_im_client:say(Ann, Conversation, <<"hello">>),
           ?assertEqual({given_up, Conversation, {no_client, <<"nobody">>}}, event(Ann)),
           ok = weft_im_client:leave(Ann)
+      end).
+
+%% A copy that comes after all is said is acknowledged, and nothing else.
+late_copies_are_not_heard_test_() ->
+    with_service(
+      fun(Service, _Region) ->
+          [Ann, Bob] = [logged_in(Service, Name) || Name <- [<<"ann">>, <<"bob">>]],
+          Conversation = {<<"ann">>, <<"bob">>, 1},
+          ok = weft_im_client:say(Ann, Conversation, <<"hello">>),
+          ?assertEqual({heard, Conversation, 1, <<"hello">>}, event(Bob)),
+          ok = weft_im_client:done(Bob, Conversation),
+          Bob ! {said, Conversation, {message, 1, 0, <<"hello">>}, self()},
+          receive {from, Bob, Said} -> ?assertEqual({heard, 1}, Said)
+          after ?DEADLINE_MS -> error(not_acknowledged)
+          end,
+          ok = weft_im_client:say(Ann, {<<"ann">>, <<"bob">>, 2}, <<"again">>),
+          ?assertEqual({heard, {<<"ann">>, <<"bob">>, 2}, 1, <<"again">>}, event(Bob)),
+          lists:foreach(fun weft_im_client:leave/1, [Ann, Bob])
       end).
 
 %% Who logs in again is a new process, and hears what comes next.

@@ -13,8 +13,8 @@
 -export([run/1, command/1]).
 -export_type([command/0]).
 
--type command() :: {who, binary()} | {say, To :: binary() | last, Text :: binary()} | quit | nothing
-                 | {error, string()}.
+-type command() :: {who, binary()} | {say, To :: binary() | last, Text :: binary()} | quit
+                 | nothing | {error, string()}.
 
 -record(terminal, {service :: weft_im_plan:service(), client :: pid(), name :: binary(), number :: integer(),
                    last = none :: none | binary(),
