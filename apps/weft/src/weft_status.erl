@@ -34,6 +34,8 @@
                     members := [node()], connected := [node()],
                     channels := #{atom() => map()}, broadcast := #{atom() => term()},
                     partition := weft_partition:status() | undefined,
+                    groups := #{weft_group:name() => [node()]}, own_groups := [weft_group:name()],
+                    gateways := #{node() => [weft_group:name()]},
                     names := #{weft_names:scope() => map()},
                     locks := #{atom() => non_neg_integer()}}.
 %% text: the answer in words, a line each.
@@ -52,7 +54,9 @@ status() ->
       cuts => weft_fault:cuts(), links => links(Peers), sessions => sessions(Peers),
       routes => routes(), members => weft_overlay:members(), connected => nodes(connected),
       channels => weft_channel:info(), broadcast => weft_broadcast:info(),
-      partition => weft_partition:status(), names => weft_names:info(),
+      partition => weft_partition:status(),
+      groups => weft_group:groups(), own_groups => lists:sort(maps:keys(weft_group:own())),
+      gateways => weft_group:gateways(), names => weft_names:info(),
       locks => weft_global:info()}.
 
 links(Peers) ->

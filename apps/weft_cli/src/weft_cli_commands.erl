@@ -96,7 +96,8 @@ status() ->
       help => ["Asks every node. TCP connections are counted against the N(N-1)/2 of a full mesh.",
                "A circuit is a session between nodes that have no link; its hops are those that",
                "the session really uses now. `resumes' counts how often sessions lost their path",
-               "and went on by another, without a nodedown."]}.
+               "and went on by another, without a nodedown. Groups are shown with the nodes that",
+               "each shares with others, scopes of names with how many names all nodes have."]}.
 
 trace() ->
     #{name => "trace", arguments => "A B", run => {weft_cli_look, trace}, options => common(),

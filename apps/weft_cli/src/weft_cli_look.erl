@@ -26,7 +26,7 @@ status([], Options) ->
 status_text(#{name := Name, topology := Topology},
             #{nodes := Nodes, tcp_connections := #{used := Used, full_mesh := FullMesh},
               sessions := Sessions, resumes := Resumes, circuits := Circuits,
-              broadcast := Broadcast}) ->
+              broadcast := Broadcast, groups := Groups, scopes := Scopes}) ->
     Up = [Node || #{running := true} = Node <- Nodes],
     [io_lib:format("~ts: ~b of ~ts up, topology ~ts~n",
                    [Name, length(Up), plural(length(Nodes), "node"), shape(Topology)]),
@@ -38,6 +38,12 @@ status_text(#{name := Name, topology := Topology},
      broadcast_text(Broadcast), $\n,
      weft_cli_table:format([["node", "pid", "sessions", "relays", "relayed", "names", "neighbours"]
                             | [node_cells(Node) || Node <- Nodes]]),
+     [[$\n, weft_cli_table:format([["group", "members", "gateways"]
+                                   | [group_cells(Group) || Group <- Groups]])]
+      || Groups =/= []],
+     [[$\n, weft_cli_table:format([["scope", "kind", "nodes", "names"]
+                                   | [scope_cells(Scope) || Scope <- Scopes]])]
+      || lists:any(fun is_used/1, Scopes)],
      [[$\n, weft_cli_table:format([["circuit", "state", "out", "in", "resumes", "last resume"]
                                    | [circuit_cells(Circuit) || Circuit <- Circuits]])]
       || Circuits =/= []]].
@@ -68,6 +74,17 @@ node_cells(#{node := Node, os_pid := OsPid, sessions := Sessions, relayed_circui
      bytes(RelayedBytes), integer_to_list(Names),
      [lists:join(" ", [short(N) || N <- lists:sort(Neighbours)]),
       [[" (cut: ", lists:join(" ", [short(N) || N <- Cuts]), ")"] || Cuts =/= []]]].
+
+group_cells(#{name := Name, members := Members, gateways := Gateways}) ->
+    [Name, lists:join(" ", [short(Node) || Node <- Members]),
+     lists:join("; ", [[To, ": ", lists:join(" ", [short(Node) || Node <- Nodes])]
+                       || #{to := To, nodes := Nodes} <- Gateways])].
+
+%% The scopes that are always there tell nothing as long as they are empty.
+is_used(#{kind := Kind, names := Names}) -> Kind =:= strong orelse Names > 0.
+
+scope_cells(#{scope := Scope, kind := Kind, nodes := Nodes, names := Names}) ->
+    [Scope, atom_to_list(Kind), integer_to_list(Nodes), integer_to_list(Names)].
 
 circuit_cells(#{from := From, to := To, hops := Hops, state := State, resumes := Resumes,
                 bytes_out := Out, bytes_in := In, last_resume_ms := LastMs}) ->

@@ -7,7 +7,7 @@
 -module(weft_local_picture).
 
 -export([take/1, statuses/1, way/3]).
--export_type([picture/0, circuit/0]).
+-export_type([picture/0, circuit/0, group/0, scope/0]).
 
 -type statuses() :: #{node() => weft_status:status()}.
 %% hops: the nodes on the way, both ends included; [] while there is none.
@@ -16,11 +16,18 @@
                      last_resume_ms := non_neg_integer() | undefined,
                      bytes_out := non_neg_integer(), bytes_in := non_neg_integer(),
                      unacked_bytes := non_neg_integer()}.
+%% `gateways': the nodes that it shares with other groups, for each of them.
+-type group() :: #{name := binary(), members := [node()],
+                   gateways := [#{to := binary(), nodes := [node()]}]}.
+%% `names': of all nodes together.
+-type scope() :: #{scope := binary(), kind := eventual | strong, nodes := pos_integer(),
+                   names := non_neg_integer()}.
 -type picture() :: #{nodes := [map()],
                      tcp_connections := #{used := non_neg_integer(),
                                           full_mesh := non_neg_integer()},
                      sessions := non_neg_integer(), resumes := non_neg_integer(),
                      broadcast := #{atom() => non_neg_integer()},
+                     groups := [group()], scopes := [scope()],
                      circuits := [circuit()], direct := [circuit()]}.
 
 %% `broadcast': the counts of all nodes together, see `weft_broadcast:info/0'; links are counted at
@@ -53,6 +60,7 @@ of_statuses(#{nodes := Nodes}, Statuses) ->
       resumes => lists:sum([Resumes || #{resumes := Resumes} <- Sessions]),
       broadcast => lists:foldl(fun add/2, #{}, [broadcast(Status)
                                                 || Status <- maps:values(Statuses)]),
+      groups => groups(Statuses), scopes => scopes(Statuses),
       circuits => [Session || #{hops := Hops} = Session <- Sessions, length(Hops) =/= 2],
       direct => [Session || #{hops := [_, _]} = Session <- Sessions]}.
 
@@ -63,6 +71,35 @@ broadcast(#{broadcast := Broadcast}) ->
 
 add(Counts, Sums) ->
     maps:fold(fun(Key, Count, Acc) -> Acc#{Key => Count + maps:get(Key, Acc, 0)} end, Sums, Counts).
+
+%% While a group changes nodes may know different members; then one of them is believed.
+groups(Statuses) ->
+    Known = lists:foldl(fun(#{groups := Groups}, Acc) -> maps:merge(Acc, Groups) end, #{},
+                        maps:values(Statuses)),
+    [#{name => text(Name), members => Members,
+       gateways => [#{to => text(Other), nodes => Shared}
+                    || {Other, Nodes} <- lists:sort(maps:to_list(Known)), Other =/= Name,
+                       [_ | _] = Shared <- [[N || N <- Nodes, lists:member(N, Members)]]]}
+     || {Name, Members} <- lists:sort(maps:to_list(Known))].
+
+scopes(Statuses) ->
+    All = [{Scope, Info} || #{names := Scopes} <- maps:values(Statuses),
+                            {Scope, Info} <- maps:to_list(Scopes)],
+    [#{scope => scope_text(Scope), kind => Kind, nodes => length(Infos),
+       names => lists:sum([own_names(Info) || Info <- Infos])}
+     || Scope <- lists:usort([S || {S, _} <- All]),
+        Infos <- [[Info || {S, Info} <- All, S =:= Scope]],
+        #{kind := Kind} <- [hd(Infos)]].
+
+scope_text({group, Group}) -> <<"group ", (text(Group))/binary>>;
+scope_text(Scope) -> text(Scope).
+
+%% The name of a group is any term.
+text(Name) when is_atom(Name) -> atom_to_binary(Name);
+text(Name) -> unicode:characters_to_binary(io_lib:format("~0tp", [Name])).
+
+%% Each node counts those of its own processes.
+own_names(Info) -> maps:get(own, Info, maps:get(owned, Info, 0)).
 
 %% A session is counted at the node that began it; at the other one if that is gone.
 begins(_Node, #{role := initiator}, _Statuses) -> true;
@@ -103,8 +140,8 @@ node_row(Node, Nodes, Statuses) ->
               links => [link_row(Link) || Link <- Links],
               sessions => length([Peer || #{node := Peer} <- Sessions, lists:member(Peer, Nodes)]),
               routes => map_size(Routes), cuts => Cuts, broadcast => broadcast(Status),
-              names => lists:sum([maps:get(own, Of, maps:get(owned, Of, 0))
-                                  || Of <- maps:values(Names)]),
+              names => lists:sum([own_names(Info) || Info <- maps:values(Names)]),
+              groups => [text(Group) || Group <- maps:get(own_groups, Status)],
               %% A circuit that passes through is known to the link it comes by and to the other.
               relayed_circuits => length(Relayed) div 2,
               relayed_bytes => lists:sum([Bytes || #{relayed_bytes := Bytes} <- Links])};

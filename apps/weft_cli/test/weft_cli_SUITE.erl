@@ -10,7 +10,8 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2]).
--export([status_counts_connections/1, status_counts_broadcasts/1, eval_on_one_and_on_all/1,
+-export([status_counts_connections/1, status_counts_broadcasts/1,
+         status_shows_groups_and_names/1, eval_on_one_and_on_all/1,
          eval_reports_what_is_wrong/1, path_adds_code/1, trace_follows_the_session/1,
          why_in_plain_words/1, cut_link_is_gone_around/1, killed_node_comes_back/1,
          foreign_process_is_left_alone/1, shell_needs_a_terminal/1, shell_on_a_terminal/1,
@@ -27,12 +28,13 @@ suite() -> [{timetrap, {minutes, 2}}].
 
 %% The last case stops the cluster that the others use.
 all() ->
-    [status_counts_connections, status_counts_broadcasts, eval_on_one_and_on_all,
-     eval_reports_what_is_wrong, path_adds_code, trace_follows_the_session, why_in_plain_words,
-     cut_link_is_gone_around, killed_node_comes_back, foreign_process_is_left_alone,
-     shell_needs_a_terminal, shell_on_a_terminal, names_are_checked, bad_clusters_are_refused,
-     second_up_is_refused, cluster_from_a_file, tls_cluster, servers_and_clients, visible_circuits,
-     help_teaches, no_cluster, paper_without_bench, paper_measures_figures, down_leaves_nothing].
+    [status_counts_connections, status_counts_broadcasts, status_shows_groups_and_names,
+     eval_on_one_and_on_all, eval_reports_what_is_wrong, path_adds_code,
+     trace_follows_the_session, why_in_plain_words, cut_link_is_gone_around,
+     killed_node_comes_back, foreign_process_is_left_alone, shell_needs_a_terminal,
+     shell_on_a_terminal, names_are_checked, bad_clusters_are_refused, second_up_is_refused,
+     cluster_from_a_file, tls_cluster, servers_and_clients, visible_circuits, help_teaches,
+     no_cluster, paper_without_bench, paper_measures_figures, down_leaves_nothing].
 
 init_per_suite(Config) ->
     Dir = ?config(priv_dir, Config),
@@ -97,6 +99,25 @@ status_counts_broadcasts(Config) ->
           end),
     {0, Text} = run(["status"], Config),
     ?assertMatch({match, _}, re:run(Text, "[0-9]+ broadcasts received, .* eager, .* lazy; ")).
+
+status_shows_groups_and_names(Config) ->
+    {0, "yes\n"} = run(["eval", "n01", "weft_names:register_name({cluster, x}, whereis(init))"],
+                       Config),
+    #{nodes := Nodes, groups := Groups, scopes := Scopes} = json(["status"], Config),
+    Gateways = ["n02@127.0.0.1", "n03@127.0.0.1"],
+    ?assertEqual([#{name => "left", members => ["n01@127.0.0.1" | Gateways],
+                    gateways => [#{to => "right", nodes => Gateways}]},
+                  #{name => "right", members => Gateways ++ ["n04@127.0.0.1"],
+                    gateways => [#{to => "left", nodes => Gateways}]}], Groups),
+    ?assertEqual([["left"], ["left", "right"], ["left", "right"], ["right"]],
+                 [Own || #{groups := Own} <- Nodes]),
+    ?assert(lists:member(#{scope => "cluster", kind => "eventual", nodes => 4, names => 1},
+                         Scopes)),
+    {0, Text} = run(["status"], Config),
+    [?assertMatch({_, {match, _}}, {Line, re:run(Text, Line, [multiline])})
+     || Line <- ["^left +n01 n02 n03 +right: n02 n03$", "^right +n02 n03 n04 +left: n02 n03$",
+                 "^cluster +eventual +4 +1$"]],
+    {0, _} = run(["eval", "n01", "weft_names:unregister_name({cluster, x})"], Config).
 
 trace_follows_the_session(Config) ->
     connect("n01", "n04", Config),
