@@ -16,8 +16,8 @@
 -type command() :: {who, binary()} | {say, To :: binary() | last, Text :: binary()} | quit
                  | nothing | {error, string()}.
 
--record(terminal, {service :: weft_im_plan:service(), client :: pid(), name :: binary(), number :: integer(),
-                   last = none :: none | binary(),
+-record(terminal, {service :: weft_im_plan:service(), client :: pid(), name :: binary(),
+                   number :: integer(), last = none :: none | binary(),
                    talks = #{} :: #{Other :: binary() => weft_im_session:conversation()}}).
 
 -define(ASK_MS, 10000).
