@@ -30,19 +30,19 @@ variants(Cells, Results) ->
 in_words(Number) when is_integer(Number) -> integer_to_list(Number);
 in_words(Text) -> Text.
 
-%% @doc Several lines of one variant, each with its name and its points: positions of categories
-%% with what was measured there.
--spec lines(Title :: iodata(), XLabel :: string(), Categories :: [iodata()], Metric :: binary(),
+%% @doc Several lines of one variant over a number of something, each with its name and its points:
+%% such a number with what was measured there.
+-spec lines(Title :: iodata(), XLabel :: string(), Scale :: log | linear, Metric :: binary(),
             YLabel :: string(),
             [{Name :: iodata(), [{pos_integer(), weft_bench_results:measured()}]}]) ->
           weft_bench_svg:chart().
-lines(Title, XLabel, Categories, Metric, YLabel, Lines) ->
+lines(Title, XLabel, Scale, Metric, YLabel, All) ->
+    Lines = [Line || {_, [_ | _]} = Line <- All],
     Series = [#{name => Name, class => "s" ++ integer_to_list(Number), shape => Number rem 6,
                 points => [{X, Median, Low, High, spread(Median, Low, High, Metric)}
                            || {X, #{median := Median, low := Low, high := High}} <- Points]}
-              || {Number, {Name, [_ | _] = Points}} <- lists:zip(lists:seq(1, length(Lines)),
-                                                                 Lines)],
-    (new(Title, XLabel, Categories, Metric, Series))#{y_label => YLabel}.
+              || {Number, {Name, Points}} <- lists:zip(lists:seq(1, length(Lines)), Lines)],
+    (new(Title, XLabel, [], Metric, Series))#{x => linear, y => Scale, y_label => YLabel}.
 
 %% @doc A chart of a metric over categories.
 -spec new(Title :: iodata(), XLabel :: string(), Categories :: [iodata()], Metric :: binary(),

@@ -15,7 +15,7 @@
 all(Results) ->
     Groups = [throughput(Results), against_stock(Results), cpu(Results), latency(Results),
               lossy(Results), memory(Results), orbits(Results), ants(Results), quality(Results),
-              weft_de_bench_plots:group(Results), weft_im_plots:group(Results)],
+              weft_im_plots:group(Results) | weft_de_bench_plots:groups(Results)],
     [{Title, Text, Charts}
      || {Title, Text, All} <- Groups, Charts <- [[C || C <- All, has_data(C)]], Charts =/= []].
 

@@ -28,6 +28,8 @@
 -define(RIGHT, 10).
 -define(TOP, 26).
 -define(BOTTOM, 40).
+%% The width of a letter of a label.
+-define(LETTER, 5.8).
 %% Series are moved apart by so much, as points on categories would hide each other.
 -define(APART, 5).
 
@@ -124,11 +126,20 @@ y_grid(#{ticks := Ticks} = Axis, #{y_label := Label}) ->
 x_grid(#{ticks := Ticks} = Axis, #{x_label := Label}) ->
     Bottom = ?HEIGHT - ?BOTTOM,
     [[line(x_at(Tick, Axis), Bottom, x_at(Tick, Axis), Bottom + 4, "axis"),
-      e(text, [{x, x_at(Tick, Axis)}, {y, Bottom + 16}, {class, "tick x"}], t(Name))]
-     || {Tick, Name} <- Ticks]
+      e(text, [{x, x_at(Tick, Axis)}, {y, Bottom + Below}, {class, "tick x"}], t(Name))]
+     || {{Tick, Name}, Below} <- lists:zip(Ticks, below(Ticks))]
         ++ [line(?LEFT, Bottom, ?WIDTH - ?RIGHT, Bottom, "axis"),
             e(text, [{x, (?LEFT + ?WIDTH - ?RIGHT) / 2}, {y, ?HEIGHT - 6}, {class, "label"}],
               t(Label))].
+
+%% Names that are too long to stand beside each other take turns in two lines.
+below(Ticks) ->
+    Room = (?WIDTH - ?LEFT - ?RIGHT) / max(1, length(Ticks)),
+    Longest = lists:max([0 | [string:length(Name) || {_, Name} <- Ticks]]),
+    case Longest * ?LETTER > Room of
+        true -> [case N rem 2 of 1 -> 13; 0 -> 23 end || N <- lists:seq(1, length(Ticks))];
+        false -> [16 || _ <- Ticks]
+    end.
 
 reference(Axis, #{reference := At}) ->
     line(?LEFT, y_at(At, Axis), ?WIDTH - ?RIGHT, y_at(At, Axis), "reference");

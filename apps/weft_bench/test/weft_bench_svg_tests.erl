@@ -55,3 +55,14 @@ a_reference_is_drawn_test() ->
     ?assertEqual(nomatch, string:find(chart([point(1, 2)], #{}), "class=\"reference\"")),
     ?assertNotEqual(nomatch, string:find(chart([point(1, 2)], #{reference => 1, y => linear}),
                                          "class=\"reference\"")).
+
+%% Where the names of categories stand.
+label_heights(Names) ->
+    Svg = chart([point(1, 10)], #{x => {categories, Names}}),
+    {match, Found} = re:run(Svg, "y=\"([0-9.]+)\" class=\"tick x\"",
+                            [global, {capture, all_but_first, list}]),
+    length(lists:usort(Found)).
+
+long_names_of_categories_take_two_lines_test() ->
+    ?assertEqual(1, label_heights(["one", "two", "three"])),
+    ?assertEqual(2, label_heights(lists:duplicate(6, "a longer one"))).

@@ -3,7 +3,7 @@
 %% charts as those of the paper, a chart for each carrier.
 -module(weft_de_bench_plots).
 
--export([group/1, throughput/2, latencies/4]).
+-export([groups/1, throughput/2, latencies/4]).
 -export([variants/2, parameters/2, points/5, parameter/2]).
 -export_type([parameter/0]).
 
@@ -12,22 +12,29 @@
 
 -define(WORKLOADS, [<<"de_global">>, <<"de_names">>, <<"de_size">>, <<"de_compute">>,
                     <<"de_heavy">>, <<"de_server">>, <<"de_calls">>]).
--define(NAMES, ["register", "unregister", "whereis"]).
--define(PEER, ["spawning", "remote_call"]).
+%% Their workers are as fast as they can be, and so wait for the cores.
+-define(FAST, [<<"de_size">>, <<"de_compute">>, <<"de_server">>]).
+-define(OPERATIONS, ["register", "unregister", "whereis", "spawning", "remote_call", "rex_call",
+                     "gen_server_call", "fsm_server_call", "local_register", "local_whereis",
+                     "local_unregister"]).
 
 %% @doc For the report of a run.
--spec group(weft_bench_results:results()) -> {string(), string(), [weft_bench_svg:chart()]}.
-group(Results) ->
-    {"DE-Bench",
-     "Commands done per second by all nodes together, and mean times of those that involve names, "
-     "over the number of nodes. Times are logarithmic.",
-     lists:append([throughput(Workload, Results) || Workload <- ?WORKLOADS])
-         ++ lists:append([latencies(Workload, Parameter, ?NAMES ++ ?PEER, Results)
-                          || Workload <- [<<"de_global">>, <<"de_names">>],
-                             Parameter <- last(parameters(Workload, Results))])}.
+-spec groups(weft_bench_results:results()) ->
+          [{Title :: string(), Explanation :: string(), [weft_bench_svg:chart()]}].
+groups(Results) ->
+    lists:append(
+      [[{title(Workload, "throughput"),
+         "Commands done per second by all nodes together, over the number of nodes.",
+         throughput(Workload, Results)}
+        | [{title(Workload, weft_bench_words:varied(Workload, element(2, Parameter))),
+            "Mean times of commands over the number of nodes, logarithmic.",
+            latencies(Workload, Parameter, ?OPERATIONS, Results)}
+           || Parameter <- parameters(Workload, Results),
+              not lists:member(Workload, ?FAST)]]
+       || Workload <- ?WORKLOADS]).
 
-last([]) -> [];
-last(Parameters) -> [lists:last(Parameters)].
+title(Workload, More) ->
+    lists:flatten(["DE-Bench, ", weft_bench_words:workload(Workload), ": ", More]).
 
 %% @doc Commands per second over nodes, a line for each value of what is varied.
 -spec throughput(Workload :: binary(), weft_bench_results:results()) -> [weft_bench_svg:chart()].
@@ -38,8 +45,7 @@ throughput(Workload, Results) ->
                   points(Workload, Parameter, Variant, Metric, Results)}
                  || Parameter <- parameters(Workload, Results)]
             end,
-    [Chart#{y := scale(Workload)}
-     || Chart <- charts(Workload, Metric, "commands per second", Lines, Results)].
+    charts(Workload, Metric, {"per second", scale(Workload)}, Lines, Results).
 
 %% What computes for long is done a thousand times less often.
 scale(<<"de_compute">>) -> log;
@@ -49,7 +55,7 @@ scale(_Workload) -> linear.
 -spec latencies(Workload :: binary(), parameter(), Operations :: [string()],
                 weft_bench_results:results()) -> [weft_bench_svg:chart()].
 latencies(Workload, Parameter, Operations, Results) ->
-    charts(Workload, <<"register_mean_us">>, "mean time",
+    charts(Workload, <<"register_mean_us">>, {"mean time", log},
            fun(Variant) ->
                [{string:replace(Operation, "_", " "),
                  points(Workload, Parameter, Variant, list_to_binary(Operation ++ "_mean_us"),
@@ -57,17 +63,11 @@ latencies(Workload, Parameter, Operations, Results) ->
                 || Operation <- Operations]
            end, Results).
 
-charts(Workload, Metric, YLabel, Lines, Results) ->
-    Counts = counts(Workload, Results),
+charts(Workload, Metric, {YLabel, Scale}, Lines, Results) ->
     [weft_bench_chart:lines([weft_bench_words:workload(Workload), ", ",
-                             weft_bench_words:variant(Variant)], "nodes",
-                            [integer_to_list(Count) || Count <- Counts], Metric, YLabel,
-                            [{Name, placed(Points, Counts)} || {Name, Points} <- Lines(Variant)])
+                             weft_bench_words:variant(Variant)], "nodes", Scale, Metric, YLabel,
+                            Lines(Variant))
      || Variant <- variants(Workload, Results)].
-
-placed(Points, Counts) ->
-    Places = maps:from_list(lists:zip(Counts, lists:seq(1, length(Counts)))),
-    [{map_get(Count, Places), Measured} || {Count, Measured} <- Points].
 
 %% @doc The carriers on which a workload was measured.
 -spec variants(Workload :: binary(), weft_bench_results:results()) -> [binary()].
@@ -95,9 +95,6 @@ points(Workload, {SizeBytes, Streams}, Variant, Metric, Results) ->
                    Size =:= SizeBytes, Varied =:= Streams,
                    {ok, Measured} <- [weft_bench_results:measured(Cell, Variant, Metric,
                                                                   Results)]]).
-
-counts(Workload, Results) ->
-    lists:usort([Nodes || {_, _, _, Nodes, _, _} <- cells(Workload, Results)]).
 
 cells(Workload, Results) ->
     [Cell || {_, Of, _, _, _, _} = Cell <- weft_bench_results:cells(Results), Of =:= Workload].

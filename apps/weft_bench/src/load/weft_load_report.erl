@@ -136,5 +136,5 @@ errors(Errors) ->
                           [[?T(Error), ?T(Count)] || [Error, Count] <- Errors]).
 
 environment(Environment) ->
-    weft_bench_html:table("Machine, system and configuration", [{"what", ""}, {"", ""}],
+    weft_bench_html:table("Machine, system and configuration", [{"what", ""}, {"value", "long"}],
                           [[?T(Key), ?T(Value)] || [Key, Value] <- Environment]).
