@@ -42,11 +42,7 @@ all() ->
      no_room_for_a_connection, fuzz].
 
 init_per_suite(Config0) ->
-    Seed = case os:getenv("SEED") of
-               false -> erlang:phash2({os:timestamp(), self()}, 1 bsl 30);
-               Text -> list_to_integer(Text)
-           end,
-    ct:pal("SEED=~b", [Seed]),
+    Seed = weft_test_nodes:seed(),
     Config = weft_test_nodes:begin_suite(Config0),
     Weft = [{handshake_timeout_ms, 500}, {pending_handshakes_max, ?PENDING_MAX},
             {resume_timeout_ms, 2000}, {window_bytes, 65536}],

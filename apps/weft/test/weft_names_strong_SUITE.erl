@@ -166,11 +166,7 @@ bad_options_stop_the_scope(Config) ->
 %% --- histories --------------------------------------------------------------------------------
 
 histories_are_linearizable(Config) ->
-    Seed = case os:getenv("SEED") of
-               false -> erlang:unique_integer([positive]) + erlang:system_time();
-               Text -> list_to_integer(Text)
-           end,
-    ct:pal("SEED=~b", [Seed]),
+    Seed = weft_test_nodes:seed(),
     Count = case os:getenv("FULL") of false -> 1; _ -> 20 end,
     _ = rand:seed(exsss, Seed),
     Operations = [history(N, Config) || N <- lists:seq(1, Count)],

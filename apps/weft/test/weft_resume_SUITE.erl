@@ -33,11 +33,7 @@ init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 
 init_per_testcase(_Case, Config) ->
-    Seed = case os:getenv("SEED") of
-               false -> erlang:phash2({os:timestamp(), self()}, 1 bsl 30);
-               Text -> list_to_integer(Text)
-           end,
-    ct:pal("SEED=~b", [Seed]),
+    Seed = weft_test_nodes:seed(),
     _ = rand:seed(exsss, Seed),
     [{seed, Seed} | Config].
 

@@ -10,9 +10,9 @@
 %% is in the configuration then.
 -module(weft_test_nodes).
 
--export([begin_suite/1, end_suite/1, start_epmd/0, restart_epmd/1, stop_epmd/1, start/3, stop_all/0,
-         ask/2, name/1, node_name/1, call/4, call/5, until/1, until/2, kill/1, pause/1, continue/1,
-         free_port/0, ebin/1, node_args/2]).
+-export([begin_suite/1, end_suite/1, seed/0, start_epmd/0, restart_epmd/1, stop_epmd/1, start/3,
+         stop_all/0, ask/2, name/1, node_name/1, call/4, call/5, until/1, until/2, kill/1, pause/1,
+         continue/1, free_port/0, ebin/1, node_args/2]).
 -export_type([epmd/0, node_ref/0, place/0]).
 
 -define(BOOT_MS, 20000).
@@ -35,6 +35,17 @@ begin_suite(Config) ->
 end_suite(Config) ->
     #{epmd := Epmd} = proplists:get_value(place, Config),
     stop_epmd(Epmd).
+
+%% @doc Where the chances of a test begin: at SEED of the environment, so that a run can be repeated,
+%% or anywhere. It is told.
+-spec seed() -> integer().
+seed() ->
+    Seed = case os:getenv("SEED") of
+               false -> erlang:phash2({os:timestamp(), self()}, 1 bsl 30);
+               Text -> list_to_integer(Text)
+           end,
+    ct:pal("SEED=~b", [Seed]),
+    Seed.
 
 %% @doc An epmd for the caller's suite alone, on a port that is free now, and a process that keeps
 %% what the suite has started.
