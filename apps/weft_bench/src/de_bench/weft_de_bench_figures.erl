@@ -14,6 +14,8 @@
 -define(GROWS, 2).
 %% A command that takes so many times as long as spawn is slower.
 -define(SLOWER, 1.2).
+%% And one that takes less than so many times as long is not.
+-define(SAME, 1.1).
 -define(TWO_CORES, "Two cores for all nodes, up to 24 of them; the paper has a host with eight "
         "cores for each of up to 100 nodes, and five minutes where there are five seconds here. ").
 
@@ -223,7 +225,7 @@ calls(Operation, Spawn, Means, Variant) ->
           {?STOCK, _, [_]} -> open;
           {?STOCK, "rex call", _} -> is(Last > ?SLOWER * Spawn);
           {?STOCK, "rpc", _} -> is(Last > ?SLOWER * Spawn);
-          {?STOCK, _Server, _} -> is(Last < Spawn);
+          {?STOCK, _Server, _} -> is(Last < ?SAME * Spawn);
           _ -> open
       end,
       io_lib:format("~ts: ~ts ~ts, when spawn takes ~ts",
