@@ -39,7 +39,7 @@
 %% `busy', `full': no answer in time, too much under way, too many names.
 
 -callback check(Options :: map()) -> ok | {error, Text :: string()}.
--callback child_spec(scope(), Options :: map()) -> supervisor:child_spec().
+-callback start_driver(scope(), Options :: map()) -> {ok, pid()} | {error, term()}.
 -callback handle(scope()) -> Handle :: term().
 -callback register(Handle :: term(), Name :: term(), pid(), Meta :: term()) ->
     ok | {error, reason()}.
@@ -159,7 +159,7 @@ start_scope(Scope, Options) ->
     case check_scope(Scope, Options) of
         {ok, Module} ->
             ok = known(Scope, Module),
-            case weft_service_sup:start(Module:child_spec(Scope, Options)) of
+            case weft_service_sup:start(weft_names_sup:child_spec(Module, Scope, Options)) of
                 {ok, _Pid} -> ok;
                 {error, Reason} -> {error, text("scope ~0p does not start: ~0p", [Scope, Reason])}
             end;
@@ -215,7 +215,7 @@ children() ->
     [begin
          {ok, Module} = check_scope(Scope, Options),
          ok = known(Scope, Module),
-         Module:child_spec(Scope, Options)
+         weft_names_sup:child_spec(Module, Scope, Options)
      end || {Scope, Options} <- maps:to_list(maps:merge(always(), weft_config:get(scopes)))].
 
 %% Names of `weft_global' have their resolver with them, which sees to the loser.

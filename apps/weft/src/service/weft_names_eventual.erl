@@ -3,16 +3,15 @@
 %% `weft_names_eventual_core' for how it works.
 %%
 %% One process per scope and node, and a table with all names of the scope, which the supervisor
-%% above owns: when the process has to start again it finds there what this node had registered.
+%% above owns (`weft_names_sup'): when the process has to start again it finds there what this node
+%% had registered.
 %% Reads look into the table and ask nobody. To register a process of another node is a call to
 %% that node, and then a wait until its news is here; so everybody sees at once what he did.
 -module(weft_names_eventual).
--behaviour(supervisor).
 -behaviour(weft_names).
 
--export([check/1, child_spec/2, handle/1, register/4, re_register/4, unregister/2, whereis/2,
+-export([check/1, start_driver/2, handle/1, register/4, re_register/4, unregister/2, whereis/2,
          lookup/2, names/1, info/1]).
--export([start_link/2, start_driver/2, init/1]).
 
 -define(CALL_MS, 5000).
 
@@ -44,46 +43,23 @@ is_conflict(Order) when Order =:= oldest; Order =:= newest -> true;
 is_conflict({Module, Function}) -> is_atom(Module) andalso is_atom(Function);
 is_conflict(Choose) -> is_function(Choose, 3).
 
-%% @doc What runs for a scope on this node.
--spec child_spec(weft_names:scope(), map()) -> supervisor:child_spec().
-child_spec(Scope, Options) ->
-    #{id => {weft_names, Scope}, type => supervisor,
-      start => {?MODULE, start_link, [Scope, maps:remove(kind, Options)]}}.
-
 %% @doc What the functions below want to be called with.
 -spec handle(weft_names:scope()) -> handle().
-handle({group, _} = Scope) -> {driver(Scope), false};
-handle(Scope) -> {driver(Scope), true}.
-
-%% One atom for each scope that somebody starts on this node.
-driver({group, Group}) -> list_to_atom("weft_names_group_" ++ atom_to_list(Group));
-driver(Scope) -> list_to_atom("weft_names_" ++ atom_to_list(Scope)).
-
-%% @private
--spec start_link(weft_names:scope(), map()) -> {ok, pid()} | {error, term()}.
-start_link(Scope, Options) ->
-    supervisor:start_link(?MODULE, {Scope, Options}).
-
-%% @private
--spec init({weft_names:scope(), map()}) ->
-          {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
-init({Scope, Options}) ->
-    ok = weft_service_table:new(driver(Scope)),
-    {ok, {#{intensity => 5, period => 10},
-          [#{id => driver(Scope), start => {?MODULE, start_driver, [Scope, Options]},
-             modules => [weft_driver, weft_names_eventual_core]}]}}.
+handle({group, _} = Scope) -> {weft_names_sup:driver(Scope), false};
+handle(Scope) -> {weft_names_sup:driver(Scope), true}.
 
 %% @private
 -spec start_driver(weft_names:scope(), map()) -> {ok, pid()} | {error, term()}.
 start_driver(Scope, Options) ->
-    Own = [Row || {_, Pid, _, _, _} = Row <- ets:tab2list(driver(Scope)), node(Pid) =:= node()],
+    Driver = weft_names_sup:driver(Scope),
+    Own = [Row || {_, Pid, _, _, _} = Row <- ets:tab2list(Driver), node(Pid) =:= node()],
     Complete = case Options of
                    #{conflict := {Module, Function}} ->
                        Options#{conflict := fun Module:Function/3};
                    #{} ->
                        Options
                end,
-    weft_driver:start_link(driver(Scope), weft_names_eventual_core,
+    weft_driver:start_link(Driver, weft_names_eventual_core,
                            weft_service_sup:options(Complete#{scope => Scope, own => Own,
                                                               view_module => weft_service_table})).
 

@@ -13,14 +13,12 @@
 %% One process per scope and node; the table is owned by the supervisor above. If the process has to
 %% start again, what this node owned is lost.
 -module(weft_names_strong).
--behaviour(supervisor).
 -behaviour(weft_names).
 
--export([check/1, child_spec/2, handle/1, register/4, re_register/4, unregister/2, whereis/2,
+-export([check/1, start_driver/2, handle/1, register/4, re_register/4, unregister/2, whereis/2,
          lookup/2, names/1, info/1]).
 -export([acquire/4, release/3, update/4, hand_over/4, read/3, all/2, is_held/3, held/2]).
 -export([voters/0, voters/2, status/1]).
--export([start_link/2, start_driver/2, init/1]).
 -export_type([handle/0, options/0]).
 
 -define(TIMEOUT_MS, 5000).
@@ -44,37 +42,15 @@
 check(Options) ->
     weft_names_strong_options:check(Options).
 
-%% @doc What runs for a scope on this node.
--spec child_spec(weft_names:scope(), map()) -> supervisor:child_spec().
-child_spec(Scope, Options) ->
-    #{id => {weft_names, Scope}, type => supervisor,
-      start => {?MODULE, start_link, [Scope, maps:remove(kind, Options)]}}.
-
 %% @doc What the functions below want to be called with.
 -spec handle(weft_names:scope()) -> handle().
-handle({group, Group}) -> list_to_atom("weft_names_group_" ++ atom_to_list(Group));
-handle(Scope) -> list_to_atom("weft_names_" ++ atom_to_list(Scope)).
-
-%% @private
--spec start_link(weft_names:scope(), map()) -> {ok, pid()} | {error, term()}.
-start_link(Scope, Options) ->
-    supervisor:start_link(?MODULE, {Scope, Options}).
-
-%% @private
--spec init({weft_names:scope(), map()}) ->
-          {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
-init({Scope, Options}) ->
-    Driver = handle(Scope),
-    ok = weft_service_table:new(Driver),
-    ok = weft_view:put(?MODULE, {?MODULE, Driver}, Scope),
-    {ok, {#{intensity => 5, period => 10},
-          [#{id => Driver, start => {?MODULE, start_driver, [Scope, Options]},
-             modules => [weft_driver, weft_names_strong_core]}]}}.
+handle(Scope) -> weft_names_sup:driver(Scope).
 
 %% @private
 -spec start_driver(weft_names:scope(), map()) -> {ok, pid()} | {error, term()}.
 start_driver(Scope, Options) ->
     Driver = handle(Scope),
+    ok = weft_view:put(?MODULE, {?MODULE, Driver}, Scope),
     lists:foreach(fun({{name, Name}, own, Pid, Token, _, _, OnLost}) ->
                           lose(OnLost, Pid, Scope, Name, Token);
                      (_Other) -> ok
