@@ -6,21 +6,14 @@
 %% The file is text: `{weft_groups, 1, Clock, [{Name, Entry}]}'. It is replaced as a whole, a moment
 %% after a change; so a crash leaves the one before it or the new one.
 -module(weft_group_file).
--behaviour(gen_server).
 
 -include_lib("kernel/include/logger.hrl").
 
 -export([start_link/0, load/1, save/2]).
--export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
-
-%% Changes that come together are written once.
--define(DELAY_MS, 50).
-
--record(state, {path :: file:name_all(), timer = none :: none | reference()}).
 
 -spec start_link() -> {ok, pid()} | {error, term()}.
 start_link() ->
-    gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
+    weft_group_changes:start_link(?MODULE, #{changed => fun save/0}).
 
 %% @doc What the file holds; nothing, if there is none yet. An unreadable one is an error: to start
 %% without it would be to forget it.
@@ -68,36 +61,12 @@ write(Path, Bytes) ->
         {error, Reason} -> {error, Reason}
     end.
 
-%% @private
--spec init([]) -> {ok, #state{}}.
-init([]) ->
-    ok = weft_driver:subscribe(weft_groups, self()),
-    {ok, later(#state{path = weft_config:get(groups_file)})}.
-
-later(#state{timer = none} = State) ->
-    State#state{timer = erlang:send_after(?DELAY_MS, self(), save)};
-later(State) ->
-    State.
-
-%% @private
--spec handle_call(term(), gen_server:from(), #state{}) -> no_return().
-handle_call(Request, _From, _State) -> error({unknown_request, Request}).
-
-%% @private
--spec handle_cast(term(), #state{}) -> no_return().
-handle_cast(Request, _State) -> error({unknown_request, Request}).
-
-%% @private
--spec handle_info({weft_notice, weft_groups, term()} | save, #state{}) -> {noreply, #state{}}.
-handle_info({weft_notice, weft_groups, {groups, changed}}, State) ->
-    {noreply, later(State)};
-handle_info({weft_notice, weft_groups, _Other}, State) ->
-    {noreply, State};
-handle_info(save, #state{path = Path} = State) ->
-    case save(Path, weft_driver:command(weft_groups, table)) of
+%% The groups of now.
+save() ->
+    case save(weft_config:get(groups_file), weft_driver:command(weft_groups, table)) of
         ok -> ok;
         {error, Reason} ->
             ?LOG_ERROR("weft: groups_file ~ts can not be written: ~ts. The groups of now will be "
-                       "missing after a restart of all nodes", [Path, file:format_error(Reason)])
-    end,
-    {noreply, State#state{timer = none}}.
+                       "missing after a restart of all nodes",
+                       [weft_config:get(groups_file), file:format_error(Reason)])
+    end.

@@ -5,22 +5,18 @@
 %% Also tells the driver of the groups from time to time who the neighbours of the overlay are, so
 %% that news get to all parts of the cluster. With another topology that is all it does.
 -module(weft_group_links).
--behaviour(gen_server).
 
 -include_lib("kernel/include/logger.hrl").
 
 -export([start_link/0, configured/0]).
--export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
-%% Changes that come together are made once.
--define(DELAY_MS, 50).
 -define(NEIGHBOURS_MS, 2000).
-
--record(state, {timer = none :: none | reference()}).
 
 -spec start_link() -> {ok, pid()} | {error, term()}.
 start_link() ->
-    gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
+    weft_group_changes:start_link(
+      ?MODULE, #{changed => fun() -> follow(weft_config:get(topology)) end,
+                 at_intervals => {?NEIGHBOURS_MS, fun tell_neighbours/0}}).
 
 %% @doc The groups of the configured topology, if it has any.
 -spec configured() -> #{weft_group_table:name() => [node()]}.
@@ -30,41 +26,9 @@ configured() ->
         _ -> #{}
     end.
 
-%% @private
--spec init([]) -> {ok, #state{}}.
-init([]) ->
-    ok = weft_driver:subscribe(weft_groups, self()),
-    self() ! neighbours,
-    {ok, later(#state{})}.
-
-later(#state{timer = none} = State) ->
-    State#state{timer = erlang:send_after(?DELAY_MS, self(), follow)};
-later(State) ->
-    State.
-
-%% @private
--spec handle_call(term(), gen_server:from(), #state{}) -> no_return().
-handle_call(Request, _From, _State) -> error({unknown_request, Request}).
-
-%% @private
--spec handle_cast(term(), #state{}) -> no_return().
-handle_cast(Request, _State) -> error({unknown_request, Request}).
-
-%% @private
--spec handle_info(neighbours | follow | {weft_notice, weft_groups, term()}, #state{}) ->
-          {noreply, #state{}}.
-handle_info(neighbours, State) ->
-    ok = weft_driver:notice(weft_groups,
-                            {neighbours, [Node || {Node, _} <- weft_overlay:neighbours()]}),
-    _ = erlang:send_after(?NEIGHBOURS_MS, self(), neighbours),
-    {noreply, State};
-handle_info({weft_notice, weft_groups, {groups, changed}}, State) ->
-    {noreply, later(State)};
-handle_info({weft_notice, weft_groups, _Other}, State) ->
-    {noreply, State};
-handle_info(follow, State) ->
-    ok = follow(weft_config:get(topology)),
-    {noreply, State#state{timer = none}}.
+tell_neighbours() ->
+    weft_driver:notice(weft_groups,
+                       {neighbours, [Node || {Node, _} <- weft_overlay:neighbours()]}).
 
 %% Groups of a topology that was set by hand are groups like others from now on.
 follow({groups, Now0}) ->
