@@ -29,8 +29,8 @@
 names() ->
     [static_churn, static_costs, static_restarts, router_restarts, groups_churn, group_changes,
      mesh_churn, mesh_leave, mesh_split, swim_churn, swim_leave, swim_split,
-     clients_churn, clients_loss, peers_churn, peers_leave, peers_split, session_faults,
-     session_lanes | weft_sim_registry_scenario:names() ++ weft_sim_names_scenario:names()].
+     clients_churn, clients_loss, peers_churn, peers_leave, peers_split, peers_near,
+     session_faults, session_lanes | weft_sim_registry_scenario:names() ++ weft_sim_names_scenario:names()].
 
 %% @doc One line about a scenario.
 -spec describe(atom()) -> string().
@@ -51,6 +51,7 @@ describe(clients_loss) -> "half of the servers crash for good, the others one af
 describe(peers_churn) -> "peer to peer, with broadcasts; all kinds of faults";
 describe(peers_leave) -> "peer to peer, with broadcasts; nodes leave and come back";
 describe(peers_split) -> "peer to peer, with broadcasts; in two halves for ten minutes";
+describe(peers_near) -> "as peers_churn, with neighbours exchanged for nearer ones";
 describe(session_faults) -> "a session over gateways that crash, pause and lose lanes";
 describe(session_lanes) -> "a session over one link, the lanes of which are lost and found";
 describe(Names) when Names =:= names_churn; Names =:= names_split ->
@@ -136,6 +137,8 @@ build(peers_split, Nodes) ->
     {One, Other} = lists:split(length(Nodes) div 2, Nodes),
     Scenario = peers(Nodes, [{10000, {partition, [One, Other]}}]),
     Scenario#{heal_at_ms := 610000};
+build(peers_near, Nodes) ->
+    near(build(peers_churn, Nodes));
 build(Name, Nodes) when Name =:= session_faults; Name =:= session_lanes ->
     weft_sim_session_scenario:build(Name, Nodes);
 build(Names, Nodes) when Names =:= names_churn; Names =:= names_split ->
@@ -216,6 +219,23 @@ peers(Nodes, Faults) ->
                                            {weft_sim_patient_checker,
                                             #{checker => {weft_sim_route_checker, #{}}}}
                                            | Checkers]}}.
+
+%% Any two nodes are up to 50 ms apart. Links to measure come and go all the time, and here they
+%% count as routes (real ones do not), so routes are never right at all nodes.
+near(Peers) ->
+    #{world := #{machines := Machines} = World} = Scenario =
+        without_checkers([weft_sim_patient_checker], Peers),
+    Latency = fun(A, B) ->
+                      Us = 1000 * erlang:phash2({min(A, B), max(A, B)}, 50),
+                      {Us + 200, Us + 500}
+              end,
+    Near = #{optimise => rtt, optimise_ms => 4000, mix_from => 1, mix_rounds => 2},
+    Scenario#{world := World#{latency_us => Latency, machines := fun(Node) ->
+        [case Machine of
+             {topology, Topology, Options} -> {topology, Topology, maps:merge(Options, Near)};
+             _ -> Machine
+         end || Machine <- Machines(Node)]
+    end}}.
 
 routed({Topology, TopologyOptions}, Pairs, Starts, Faults) when is_map(TopologyOptions) ->
     routed({Topology, fun(_Node) -> TopologyOptions end}, Pairs, Starts, Faults);
