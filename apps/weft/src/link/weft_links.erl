@@ -172,13 +172,13 @@ retry(Node) ->
     end.
 
 %% @doc From now on Node is reached another way. A link that is up the old way is closed, and what
-%% needs it brings it up again; one that is down is tried at once.
+%% needs it brings it up again; what is missing is tried at once.
 -spec reroute(node(), tunnel | network) -> ok.
 reroute(Node, Way) ->
     case read(Node) of
         {Pid, #{lane := Lane}} ->
             case weft_transport:way(weft_lane:socket(Lane)) of
-                Way -> ok;
+                Way -> weft_link:retry(Pid);
                 _Other -> weft_link:break(Pid)
             end;
         {Pid, _Down} ->
