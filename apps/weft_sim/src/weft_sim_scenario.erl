@@ -30,7 +30,8 @@ names() ->
     [static_churn, static_costs, static_restarts, router_restarts, groups_churn, group_changes,
      mesh_churn, mesh_leave, mesh_split, swim_churn, swim_leave, swim_split,
      clients_churn, clients_loss, peers_churn, peers_leave, peers_split, peers_near,
-     session_faults, session_lanes | weft_sim_registry_scenario:names() ++ weft_sim_names_scenario:names()].
+     session_faults, session_lanes
+     | weft_sim_registry_scenario:names() ++ weft_sim_names_scenario:names()].
 
 %% @doc One line about a scenario.
 -spec describe(atom()) -> string().
