@@ -10,10 +10,11 @@
 %% A lock is kept by three nodes (its homes, by rendezvous hashing of the resource over the nodes
 %% asked for), not by all: who waits stands in line at the first one. So a lock costs six messages
 %% in a cluster of any size, and a storm of them costs a bounded queue; nobody sleeps and tries
-%% again while he stands in line. Whoever can not stand in line pauses longer each time. As with `global' two parts of a cluster without connection may
-%% both grant a lock; likewise when more than two of the first homes of a lock change while it is
-%% held. If the scope `global' is strong, who has the lock registers it there as well, with a
-%% lease, and neither can happen.
+%% again while he stands in line. Whoever can not stand in line pauses longer each time.
+%%
+%% As with `global' two parts of a cluster without connection may both grant a lock; likewise when
+%% more than two of the first homes of a lock change while it is held. If the scope `global' is
+%% strong, who has the lock registers it there as well, with a lease, and neither can happen.
 -module(weft_global).
 
 -export([register_name/2, register_name/3, re_register_name/2, re_register_name/3,
