@@ -6,6 +6,8 @@
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
+-import(weft_test_nodes, [node_name/1]).
+
 -export([all/0, groups/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_group/2,
          end_per_group/2, init_per_testcase/2, end_per_testcase/2]).
 -export([nodes_see_their_groups/1, names_are_per_group/1, crash_and_return/1,
@@ -34,13 +36,9 @@ init_per_group(Carrier, Config) -> [{carrier, Carrier} | Config].
 end_per_group(_Carrier, _Config) -> ok.
 
 %% The nodes of a case are killed with the epmd that knows them.
-init_per_testcase(_Case, Config) ->
-    Table = ets:new(nodes, [public, {heir, whereis(init), none}]),
-    [{epmd, sd_erlang_nodes:start_epmd()}, {nodes, Table} | Config].
+init_per_testcase(_Case, Config) -> weft_test_nodes:begin_suite(Config).
 
-end_per_testcase(_Case, Config) ->
-    [sd_erlang_nodes:kill(Node) || {_, Node} <- ets:tab2list(?config(nodes, Config))],
-    sd_erlang_nodes:stop_epmd(?config(epmd, Config)).
+end_per_testcase(_Case, Config) -> weft_test_nodes:end_suite(Config).
 
 nodes_see_their_groups(Config) ->
     [N1, _, N3, N4, _] = Nodes = start_five(Config),
@@ -104,7 +102,7 @@ crash_and_return(Config) ->
     yes = s(N2, register_name, [g1, lost, Lost]),
     until(fun() -> s(N3, whereis_name, [g1, lost]) =:= Lost end),
     [ok = call(Node, ?MODULE, listen, [true]) || Node <- [N1, N3, N4]],
-    kill(N2, Config),
+    weft_test_nodes:kill(N2),
     Down = {nodedown, node_name(n2)},
     [until(fun() -> call(Node, ?MODULE, messages, []) =:= [Down] end) || Node <- [N1, N3]],
     until(fun() -> s(N1, whereis_name, [g1, lost]) =:= undefined end),
@@ -193,7 +191,7 @@ free_nodes(Config) ->
     ?assertEqual([{undefined, a}], s(N2, registered_names, [{node, node_name(n1)}])),
     %% A free node hears of all nodes.
     [ok = call(Node, ?MODULE, listen, [true]) || Node <- Nodes],
-    kill(N2, Config),
+    weft_test_nodes:kill(N2),
     until(fun() -> call(N1, ?MODULE, messages, []) =:= [{nodedown, node_name(n2)}] end).
 
 %% The original blocks for ever.
@@ -270,8 +268,7 @@ the_module_attr(Config) ->
                  A(N1, request_attrs, [[One], [vm_num_processors]])).
 
 without_the_application(Config) ->
-    Node = sd_erlang_nodes:start({n1, []}, ?config(epmd, Config)),
-    true = ets:insert(?config(nodes, Config), {n1, Node}),
+    Node = boot(n1, #{carrier => plain}, [], Config),
     Here = node_name(n1),
     [?assertEqual({Function, {error, s_group_not_runnig}}, {Function, s(Node, Function, Args)})
      || {Function, Args} <- [{new_s_group, [g, [Here]]}, {delete_s_group, [g]},
@@ -329,21 +326,22 @@ start(Name, Config) ->
     start(Name, Config, [{g1, normal, names([n1, n2, n3])}, {g2, normal, names([n3, n4, n5])}]).
 
 start(Name, Config, Groups) ->
-    Args = carrier(?config(carrier, Config), Groups) ++ ["-kernel", "s_groups", text(Groups)],
-    Node = sd_erlang_nodes:start({Name, Args}, ?config(epmd, Config)),
-    true = ets:insert(?config(nodes, Config), {Name, Node}),
+    Node = boot(Name, carrier(?config(carrier, Config), Groups),
+                ["-kernel", "s_groups", text(Groups)], Config),
     {ok, _} = call(Node, application, ensure_all_started, [sd_erlang]),
     Node.
 
-carrier(stock, _Groups) -> [];
-carrier(weft, []) -> ["-proto_dist", "weft"];
+boot(Name, Options, Args, Config) ->
+    Paths = [weft_test_nodes:ebin(Module) || Module <- [weft_dist, s_group, ?MODULE]],
+    Partial = ["-kernel", "prevent_overlapping_partitions", "false", "-connect_all", "false"],
+    weft_test_nodes:start(Name, Options#{args => Partial ++ ["-pa" | Paths] ++ Args},
+                          ?config(place, Config)).
+
+carrier(stock, _Groups) -> #{carrier => plain};
+carrier(weft, []) -> #{carrier => weft};
 carrier(weft, Groups) ->
     Topology = {groups, maps:from_list([{Group, Nodes} || {Group, normal, Nodes} <- Groups])},
-    ["-proto_dist", "weft", "-weft", "topology", text(Topology), "-weft", "keepalive_ms", "200"].
-
-kill(#{node := Name} = Node, Config) ->
-    ok = sd_erlang_nodes:kill(Node),
-    true = ets:delete(?config(nodes, Config), short(Name)).
+    #{carrier => weft, config => [{topology, Topology}, {keepalive_ms, 200}]}.
 
 process(Node) -> call(Node, erlang, spawn, [?MODULE, holder, []]).
 
@@ -354,7 +352,7 @@ until_groups(Nodes, Groups) ->
     Named = maps:map(fun(_, Names) -> names(Names) end, Groups),
     [until(fun() -> call(Node, weft_group, groups, []) =:= Named end) || Node <- Nodes].
 
-until(Condition) -> sd_erlang_nodes:until(Condition).
+until(Condition) -> weft_test_nodes:until(Condition, 30000).
 
 connected(Node) -> lists:sort([short(N) || N <- call(Node, erlang, nodes, [connected])]).
 
@@ -362,12 +360,8 @@ short(Node) -> list_to_existing_atom(hd(string:split(atom_to_list(Node), "@"))).
 
 names(Names) -> [node_name(Name) || Name <- Names].
 
-node_name(Name) ->
-    {ok, Host} = inet:gethostname(),
-    list_to_atom(atom_to_list(Name) ++ "@" ++ Host).
-
 text(Term) -> lists:flatten(io_lib:format("~0p", [Term])).
 
 s(Node, Function, Args) -> call(Node, s_group, Function, Args).
 
-call(Node, Module, Function, Args) -> sd_erlang_nodes:call(Node, Module, Function, Args).
+call(Node, Module, Function, Args) -> weft_test_nodes:call(Node, Module, Function, Args, 60000).
