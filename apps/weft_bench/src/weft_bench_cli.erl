@@ -119,7 +119,7 @@ help() ->
      "bin/bench paper [FIGURE,FIGURE [--quick] [--repetitions N] [--out DIR]]\n"
      "                                        figures of papers, claimed and measured\n"
      "bin/bench load CONFIG [--out DIR]       operations of a driver, as Basho Bench runs them\n"
-     "bin/bench de_bench CONFIG [--nodes N] [--variant V] [--out DIR]\n"
+     "bin/bench de_bench CONFIG [--nodes N] [--variant V] [--groups SIZE] [--out DIR]\n"
      "                                        operations between nodes, as DE-Bench runs them\n"
      "bin/bench bencherl [run.conf] [--bench a,b] [--out DIR]\n"
      "                                        benchmarks of BenchErl: schedulers, nodes, releases\n"

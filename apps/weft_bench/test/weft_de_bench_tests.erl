@@ -15,12 +15,12 @@ run(Operation, State) ->
 
 %% Whatever is drawn, a registered name is looked up and then unregistered, and counted as that.
 a_name_goes_its_way_test() ->
-    {ok, Registered} = run(local_register, new([])),
+    {ok, _, Registered} = run(local_register, new([])),
     ?assertEqual([self()], [whereis(Name) || Name <- registered(), is_ours(Name)]),
-    {as, local_whereis, {ok, Found}} = run(local_register, Registered),
-    {as, local_unregister, {ok, Gone}} = run(gen_server_call, Found),
+    {as, local_whereis, {ok, _, Found}} = run(local_register, Registered),
+    {as, local_unregister, {ok, _, Gone}} = run(gen_server_call, Found),
     ?assertEqual([], [Name || Name <- registered(), is_ours(Name)]),
-    {ok, Again} = run(local_register, Gone),
+    {ok, _, Again} = run(local_register, Gone),
     ok = ?DRIVER:terminate(normal, Again),
     ?assertEqual([], [Name || Name <- registered(), is_ours(Name)]).
 
@@ -47,7 +47,30 @@ the_work_takes_its_time_test() ->
     ?assert(Us >= 20000),
     ?assertError(function_clause, ?DRIVER:work(<<1, 2>>, 3, 0)).
 
-unknown_operations_are_named_test() ->
-    {ok, Config} = weft_load_config:check([{driver, ?DRIVER}, {operations, [{dance, 1}]}]),
-    {error, Text} = weft_de_bench:run(Config, "never_made", #{}),
-    ?assertMatch({_, _}, binary:match(list_to_binary(Text), <<"dance">>)).
+%% Before any node is started.
+bad_configurations_are_explained_test_() ->
+    [{Expected, ?_assertMatch({match, _}, re:run(refused(Pairs, Options), Expected))}
+     || {Pairs, Options, Expected} <-
+            [{[{operations, [{dance, 1}]}], #{}, "no \\[dance\\]; there are \\[spawning"},
+             {[{operations, [{names_register, 1}]}], #{}, "names_register needs weft"},
+             {[{operations, [{channel_call, 1}]}], #{variant => stock}, "channel_call needs weft"},
+             {[{operations, [{global_register, 1}]}], #{variant => weft_peers},
+              "global_register needs a full mesh"},
+             {[{operations, [{group_register, 1}]}], #{variant => weft_mesh},
+              "group_register needs groups"},
+             {[{packet_size, many}], #{}, "packet_size: a number, 0 or above, not many"},
+             {[{delay_remote_function, -1}], #{}, "delay_remote_function: .*, not -1"},
+             {[{transitive_connection, maybe_}], #{}, "true or false, not maybe_"},
+             {[{transitive_connection, false}], #{}, "there must be groups"},
+             {[], #{groups => 3}, "--groups is for --variant weft_groups"}]].
+
+refused(Pairs, Options) ->
+    Defaults = [{driver, ?DRIVER}, {operations, [{spawning, 1}]}],
+    {ok, Config} = weft_load_config:check(Pairs ++ Defaults),
+    {error, Text} = weft_de_bench:run(Config, "never_made", Options),
+    ?assertNot(filelib:is_dir("never_made")),
+    Text.
+
+bad_arguments_are_explained_test_() ->
+    [?_assertEqual(2, weft_de_bench:main(["/dev/null" | Arguments]))
+     || Arguments <- [["--groups", "1"], ["--groups"], ["--nodes", "x"], ["--variant", "what"]]].

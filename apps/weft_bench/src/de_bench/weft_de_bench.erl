@@ -3,11 +3,12 @@
 %% while it runs. How does throughput change with nodes, with global operations, with the size of
 %% data?
 %%
-%% `bin/bench de_bench CONFIG [--nodes N] [--variant V] [--out DIR]' starts the nodes, runs the load
-%% of the configuration (that of DE-Bench: duration, concurrent, report_interval, operations,
-%% packet_size, delay_remote_function) on each of them, and adds up. Each node leaves its files in
-%% DIR/N (`weft_load_files'); the sum is in DIR. Names of nodes in the configuration
-%% (erlange_nodes) are not used: nodes are started here.
+%% `bin/bench de_bench CONFIG [--nodes N] [--variant V] [--groups SIZE] [--out DIR]' starts the
+%% nodes, in groups of a size of which each has one node in common with the next, runs the load of
+%% the configuration (that of DE-Bench: duration, concurrent, report_interval, operations,
+%% packet_size, delay_remote_function, transitive_connection) on each of them, and adds up. Each
+%% node leaves its files in DIR/N (`weft_load_files'); the sum is in DIR. Names of nodes in the
+%% configuration (erlange_nodes) are not used: nodes are started here.
 -module(weft_de_bench).
 
 -export([main/1, run/3, loads/3, prepare/1]).
@@ -28,7 +29,7 @@ main([File | Options]) ->
         {_, {error, Text}} -> told({error, Text}, none)
     end;
 main([]) ->
-    told({error, "Arguments: CONFIG [--nodes N] [--variant V] [--out DIR]"}, none).
+    told({error, "Arguments: CONFIG [--nodes N] [--variant V] [--groups SIZE] [--out DIR]"}, none).
 
 options([], Options) -> {ok, Options};
 options(["--nodes", Text | Rest], Options) ->
@@ -42,6 +43,11 @@ options(["--variant", Text | Rest], Options) ->
         [] -> {error, lists:flatten(io_lib:format("no variant ~ts; there are ~0p",
                                                   [Text, weft_bench_variant:all()]))}
     end;
+options(["--groups", Text | Rest], Options) ->
+    case string:to_integer(Text) of
+        {Size, ""} when Size > 1 -> options(Rest, Options#{groups => Size});
+        _ -> {error, "--groups needs the size of a group, 2 or more, not " ++ Text}
+    end;
 options(["--out", Dir | Rest], Options) -> options(Rest, Options#{out => Dir});
 options([Other | _], _Options) -> {error, "unknown or incomplete argument " ++ Other}.
 
@@ -54,24 +60,31 @@ told({ok, Outcome}, Dir) ->
 
 %% @doc Runs a configuration on so many nodes of a variant (4, `stock_mesh'). The error is a text.
 -spec run(weft_load_config:config(), file:filename(),
-          #{nodes => pos_integer(), variant => weft_bench_variant:variant(), _ => _}) ->
+          #{nodes => pos_integer(), variant => weft_bench_variant:variant(),
+            groups => pos_integer(), _ => _}) ->
           {ok, weft_load:outcome()} | {error, string()}.
-run(#{operations := Operations} = Config, Dir, Options) ->
-    Unknown = [Op || {_, Op, _} <- Operations] -- weft_de_bench_driver:operations(),
-    case Unknown of
-        [] ->
-            on_nodes(Config, Dir, maps:get(nodes, Options, 4),
-                     maps:get(variant, Options, stock_mesh));
-        _ ->
-            {error, lists:flatten(io_lib:format("operations: there are no ~0tp; there are ~0tp",
-                                                [Unknown, weft_de_bench_driver:operations()]))}
+run(Config, Dir, Options) ->
+    Count = maps:get(nodes, Options, 4),
+    Variant = maps:get(variant, Options, stock_mesh),
+    case weft_de_bench_config:problems(Config, Variant, Options) of
+        [] -> on_nodes(Config, Dir, shape(Count, Options), Variant);
+        [Text | _] -> {error, Text}
     end.
 
-on_nodes(Config, Dir, Count, Variant) ->
+shape(Count, #{groups := Size}) -> weft_bench_cluster:shape(Count, chain(1, Count, Size));
+shape(Count, _Options) -> weft_bench_cluster:shape(Count, []).
+
+%% The last node of a group is the first of the next.
+chain(First, Count, Size) when First + Size - 1 >= Count -> [lists:seq(First, Count)];
+chain(First, Count, Size) ->
+    Last = First + Size - 1,
+    [lists:seq(First, Last) | chain(Last, Count, Size)].
+
+on_nodes(Config, Dir, #{nodes := Count} = Shape, Variant) ->
     ok = weft_bench_file:directory(filename:join(Dir, "logs")),
     {ok, Place} = weft_bench_place:start(weft_bench_link:loopback(), Dir),
     try
-        Layout = {cluster, weft_bench_cluster:shape(Count, [])},
+        Layout = {cluster, Shape},
         io:format("starting ~b nodes, ~ts~n", [Count, Variant]),
         case weft_bench_nodes:start(Variant, Layout, #{place => Place, tls => Dir,
                                                        log_dir => filename:join(Dir, "logs")}) of

@@ -10,11 +10,14 @@
 %% local_register   local_whereis   local_unregister           names of this node
 %% names_register   names_whereis   names_unregister           weft_names, eventual
 %% strong_register  strong_whereis  strong_unregister          weft_names, strong
+%% group_register   group_whereis   group_unregister           weft_names, in each own group
 %% '''
 %% Peer to peer operations carry packet_size bytes there and back, and the other node computes for
 %% delay_remote_function microseconds. After a register the worker looks the name up and then
 %% unregisters it, whatever is drawn; a look-up or unregister that is drawn otherwise is nothing,
-%% and not counted. So is an operation whose random node is this one.
+%% and not counted. So is an operation whose random node is this one. With transitive_connection
+%% false the random node is one of the own groups. The time of a name in several groups is that of
+%% all of them over their number.
 -module(weft_de_bench_driver).
 
 -export([new/1, run/4, terminate/2, operations/0, labels/1, prepare/1]).
@@ -39,7 +42,8 @@ operations() ->
      global_register, global_whereis, global_unregister,
      local_register, local_whereis, local_unregister,
      names_register, names_whereis, names_unregister,
-     strong_register, strong_whereis, strong_unregister].
+     strong_register, strong_whereis, strong_unregister,
+     group_register, group_whereis, group_unregister].
 
 %% @doc With what follows of itself.
 -spec labels([atom()]) -> [atom()].
@@ -52,15 +56,30 @@ labels(Operations) ->
 %% @doc What these operations need on this node besides servers.
 -spec prepare([atom()]) -> ok | {error, Text :: string()}.
 prepare(Operations) ->
-    case [Operation || strong_register = Operation <- Operations] of
+    Needed = [Kind || Operation <- Operations, {Kind, register} <- [step(Operation)]],
+    case [Text || Kind <- lists:usort(Needed), {error, Text} <- [ready(Kind)]] of
         [] -> ok;
-        _ -> weft_names:start_scope(?STRONG_SCOPE, #{kind => strong})
+        [Text | _] -> {error, Text}
     end.
+
+ready(?STRONG_SCOPE) ->
+    weft_names:start_scope(?STRONG_SCOPE, #{kind => strong});
+ready(groups) ->
+    case places(groups) of
+        [] -> {error, lists:concat([node(), " is in no group"])};
+        [_ | _] -> ok
+    end;
+ready(_Kind) ->
+    ok.
 
 %% @doc Of the configuration: `nodes' (all, also this one), packet_size, delay_remote_function.
 -spec new(pos_integer()) -> {ok, #driver{}}.
 new(Id) ->
-    {ok, #driver{id = Id, nodes = list_to_tuple(basho_bench_config:get(nodes, [node()])),
+    Nodes = case basho_bench_config:get(transitive_connection, true) of
+                true -> basho_bench_config:get(nodes, [node()]);
+                false -> weft_group:own_nodes()
+            end,
+    {ok, #driver{id = Id, nodes = list_to_tuple(Nodes),
                  packet = rand:bytes(basho_bench_config:get(packet_size, 100)),
                  delay_us = basho_bench_config:get(delay_remote_function, 0)}}.
 
@@ -88,6 +107,9 @@ step(names_unregister) -> {cluster, unregister};
 step(strong_register) -> {?STRONG_SCOPE, register};
 step(strong_whereis) -> {?STRONG_SCOPE, whereis};
 step(strong_unregister) -> {?STRONG_SCOPE, unregister};
+step(group_register) -> {groups, register};
+step(group_whereis) -> {groups, whereis};
+step(group_unregister) -> {groups, unregister};
 step(_) -> peer.
 
 after_it(global_register) -> global_whereis;
@@ -98,13 +120,15 @@ after_it(names_register) -> names_whereis;
 after_it(names_whereis) -> names_unregister;
 after_it(strong_register) -> strong_whereis;
 after_it(strong_whereis) -> strong_unregister;
+after_it(group_register) -> group_whereis;
+after_it(group_whereis) -> group_unregister;
 after_it(_) -> none.
 
 %% @doc A name that is still registered is given up.
 -spec terminate(term(), #driver{}) -> ok.
 terminate(_Reason, #driver{next = {Operation, Name}}) ->
     {Kind, _} = step(Operation),
-    _ = done(Kind, unregister, Name),
+    _ = [done(Place, unregister, Name) || Place <- places(Kind)],
     ok;
 terminate(_Reason, _Driver) ->
     ok.
@@ -171,15 +195,25 @@ new_name(_Operation, #driver{id = Id, count = Count}) ->
 
 with_name(Operation, Name, Driver) ->
     {Kind, Step} = step(Operation),
-    case done(Kind, Step, Name) of
-        true ->
-            {ok, Driver#driver{next = case after_it(Operation) of
-                                          none -> none;
-                                          Next -> {Next, Name}
-                                      end}};
-        Other ->
+    Places = places(Kind),
+    StartUs = erlang:monotonic_time(microsecond),
+    case [Other || Place <- Places, Other <- [done(Place, Step, Name)], Other =/= true] of
+        [] ->
+            ElapsedUs = erlang:monotonic_time(microsecond) - StartUs,
+            {ok, ElapsedUs / length(Places),
+             Driver#driver{next = case after_it(Operation) of
+                                      none -> none;
+                                      Next -> {Next, Name}
+                                  end}};
+        [Other | _] ->
             {error, {Operation, Other}, Driver#driver{next = none}}
     end.
+
+%% Where a name of a kind is registered.
+places(groups) ->
+    [Scope || Group <- maps:keys(weft_group:own()), {ok, Scope} <- [weft_group:scope(Group)]];
+places(Kind) ->
+    [Kind].
 
 done(global, register, Name) -> is(yes, global:register_name(Name, self()));
 done(global, whereis, Name) -> is(self(), global:whereis_name(Name));
