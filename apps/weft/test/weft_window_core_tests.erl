@@ -98,6 +98,21 @@ pauses_of_one_lane_among_many_widen_the_window_test() ->
     Many = weft_window_core:bytes(lists:foldl(Ack, weft_window_core:lanes(8, New), Paused)),
     ?assert(Many > 3 * One).
 
+%% A machine that is busy for ten milliseconds has lost no packet, on a path of a tenth of one.
+pauses_of_a_busy_machine_do_not_test() ->
+    Acks = [{10000000, AtUs} || AtUs <- lists:seq(0, 1000000, 10000)],
+    ?assert(widest(100, Acks) < 2 * ?MIB),
+    %% But TCP's timeout has.
+    ?assert(widest(100, Acks ++ [{10000000, 1200000}, {10000000, 1210000}]) > 32 * ?MIB).
+
+widest(RoundTripUs, Acks) ->
+    Window = lists:foldl(fun({Bytes, AtUs}, W) ->
+                                 weft_window_core:acked({Bytes, 10 * ?MIB}, RoundTripUs, AtUs,
+                                                        weft_window_core:limited(W))
+                         end, weft_window_core:lanes(8, weft_window_core:new(262144, 64 * ?MIB)),
+                         Acks),
+    weft_window_core:bytes(Window).
+
 a_fixed_window_stays_test() ->
     Window = weft_window_core:acked({1000000, 0}, 1000, 5000, weft_window_core:new(3000, 3000)),
     ?assertEqual(3000, weft_window_core:bytes(Window)).

@@ -28,8 +28,10 @@
 %% A look at the shortest round trip ends after so many of them, seen or not.
 -define(LOOK_ROUND_TRIPS, 8).
 -define(LOOK_BYTES, 65536).
-%% A pause is longer than what a busy machine takes to answer.
+%% A pause is longer than what a busy machine takes to answer. Where a round trip is shorter than that
+%% TCP repairs a loss sooner, unless by its timeout, which is 200 ms at least.
 -define(PAUSE_MIN_US, 5000).
+-define(TIMEOUT_US, 150000).
 -define(PAUSE_MAX_US, 300000).
 
 -record(window, {min :: pos_integer(),
@@ -102,14 +104,16 @@ look_ends(NowUs, Window) ->
 pause(NowUs, #window{lanes = Lanes, limited = true, last_us = LastUs, pause_us = Longest,
                      round_trip_us = RoundTripUs} = Window)
   when Lanes > 1, is_integer(LastUs), is_integer(RoundTripUs) ->
-    case NowUs - LastUs of
-        Us when Us > ?PAUSE_MIN_US, Us * 4 > RoundTripUs * 3 ->
-            Window#window{pause_us = float(max(Longest, min(Us, ?PAUSE_MAX_US)))};
-        _ ->
-            Window
+    Us = NowUs - LastUs,
+    case is_repair(Us, RoundTripUs) of
+        true -> Window#window{pause_us = float(max(Longest, min(Us, ?PAUSE_MAX_US)))};
+        false -> Window
     end;
 pause(_NowUs, Window) ->
     Window.
+
+is_repair(Us, RoundTripUs) when RoundTripUs > ?PAUSE_MIN_US -> Us * 4 > RoundTripUs * 3;
+is_repair(Us, _RoundTripUs) -> Us > ?TIMEOUT_US.
 
 interval(_StillOut, _NowUs, #window{round_trip_us = undefined} = Window) ->
     Window;
