@@ -36,8 +36,8 @@ end_suite(Config) ->
     #{epmd := Epmd} = proplists:get_value(place, Config),
     stop_epmd(Epmd).
 
-%% @doc Where the chances of a test begin: at SEED of the environment, so that a run can be repeated,
-%% or anywhere. It is told.
+%% @doc Where the chances of a test begin: at SEED of the environment, so that a run can be
+%% repeated, or anywhere. It is told.
 -spec seed() -> integer().
 seed() ->
     Seed = case os:getenv("SEED") of
