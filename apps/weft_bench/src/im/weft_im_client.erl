@@ -23,7 +23,9 @@
 
 -record(talk, {ending = weft_im_conversation:new() :: weft_im_conversation:ending(),
                session = none :: none | {asked, Us :: integer()} | pid(),
-               attempts = 0 :: non_neg_integer(), had_session = false :: boolean()}).
+               attempts = 0 :: non_neg_integer(), had_session = false :: boolean(),
+               %% Has the other one been called unknown?
+               is_doubted = false :: boolean()}).
 
 -record(client, {service :: weft_im_plan:service(), name :: binary(), owner :: pid(),
                  monitor = none :: none | pid(), is_in = false :: boolean(),
@@ -102,9 +104,12 @@ handle({session_ended, Conversation, Session}, #client{talks = Talks} = Client) 
     end;
 handle({no_client, Conversation, Name}, #client{talks = Talks} = Client) ->
     case Talks of
-        %% There was one before: it may be about to be found again.
-        #{Conversation := #talk{had_session = false}} ->
+        %% Who was there before, or is called nobody for the first time, may be about to be found
+        %% again.
+        #{Conversation := #talk{had_session = false, is_doubted = true}} ->
             give_up(Conversation, {no_client, Name}, Client);
+        #{Conversation := Talk} ->
+            keep(Conversation, Talk#talk{is_doubted = true}, Client);
         #{} -> Client
     end;
 handle(Message, Client) ->
