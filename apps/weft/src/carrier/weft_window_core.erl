@@ -28,8 +28,8 @@
 %% A look at the shortest round trip ends after so many of them, seen or not.
 -define(LOOK_ROUND_TRIPS, 8).
 -define(LOOK_BYTES, 65536).
-%% A pause is longer than what a busy machine takes to answer. Where a round trip is shorter than that
-%% TCP repairs a loss sooner, unless by its timeout, which is 200 ms at least.
+%% A pause is longer than what a busy machine takes to answer. Where a round trip is shorter than
+%% that TCP repairs a loss sooner, unless by its timeout, which is 200 ms at least.
 -define(PAUSE_MIN_US, 5000).
 -define(TIMEOUT_US, 150000).
 -define(PAUSE_MAX_US, 300000).
