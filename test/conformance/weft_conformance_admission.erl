@@ -109,7 +109,7 @@ race(Node, Socket, Races) ->
     %% Who loses the race may be told `false', on stock distribution too, if it looks before the
     %% other's connection is through.
     _ = net_kernel:connect_node(Node)
-        orelse weft_expect:until(fun() -> lists:member(Node, nodes(connected)) end),
+        orelse weft_expect:until(fun() -> net_adm:ping(Node) =:= pong end),
     meet(Socket),
     race(Node, Socket, Races - 1).
 
