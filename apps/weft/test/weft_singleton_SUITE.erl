@@ -9,9 +9,10 @@
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([it_runs_once_and_moves_when_its_node_dies/1, it_is_stopped_before_another_one_starts/1,
-         it_ends_in_good_order/1, the_policy_is_told_and_followed/1]).
+         it_ends_in_good_order/1, who_runs_outlives_who_had_the_name/1,
+         the_policy_is_told_and_followed/1]).
 %% Run on the nodes.
--export([compete/2, stop/1, start_child/1, child/2, policy_callback/2]).
+-export([compete/2, stop/1, start_child/1, child/2, outlives/1, policy_callback/2]).
 
 -define(SCOPE, accounts).
 -define(NAME, {?SCOPE, only}).
@@ -20,7 +21,7 @@ suite() -> [{timetrap, {minutes, 5}}].
 
 all() ->
     [it_runs_once_and_moves_when_its_node_dies, it_is_stopped_before_another_one_starts,
-     it_ends_in_good_order, the_policy_is_told_and_followed].
+     it_ends_in_good_order, who_runs_outlives_who_had_the_name, the_policy_is_told_and_followed].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -60,6 +61,14 @@ it_ends_in_good_order(Config) ->
     %% At once, without waiting for the end of a lease.
     until(fun() -> runs_at(Nodes -- [First]) =/= none end),
     until(fun() -> length(lives(File)) =:= 2 end).
+
+%% A process that has given the name up is watched no longer, and its end changes nothing.
+who_runs_outlives_who_had_the_name(Config) ->
+    {[A | _], File} = competing(outlives, [], Config),
+    {IsWatched, Before, After} = call(A, ?MODULE, outlives, [File]),
+    ?assertNot(IsWatched),
+    ?assertMatch(#{state := running, child := Child} when is_pid(Child), Before),
+    ?assertEqual(Before, After).
 
 the_policy_is_told_and_followed(Config) ->
     File = filename:join(?config(priv_dir, Config), "policy"),
@@ -142,6 +151,31 @@ stop(_Registered) ->
 start_child(File) ->
     Parent = self(),
     {ok, spawn_link(?MODULE, child, [File, Parent])}.
+
+%% The status of who runs, before and after the end of who had the name before.
+outlives(File) ->
+    Handle = weft_names_strong:handle(?SCOPE),
+    Holder = spawn(fun() -> receive the_end -> ok end end),
+    {ok, Token} = weft_names_strong:acquire(Handle, other, Holder, #{on_lost => tell,
+                                                                    timeout_ms => 20000}),
+    {ok, Pid} = weft_singleton:start_link({?SCOPE, other}, {?MODULE, start_child, [File]},
+                                          #{retry_ms => 200}),
+    until(fun() -> is_watched_by(Pid, Holder) end),
+    ok = weft_names_strong:release(Handle, other, {Holder, Token}),
+    until(fun() -> maps:get(state, weft_singleton:status(Pid)) =:= running end),
+    IsWatched = is_watched_by(Pid, Holder),
+    Before = weft_singleton:status(Pid),
+    Monitor = monitor(process, Holder),
+    Holder ! the_end,
+    receive {'DOWN', Monitor, process, Holder, _} -> ok end,
+    After = weft_singleton:status(Pid),
+    unlink(Pid),
+    exit(Pid, shutdown),
+    {IsWatched, Before, After}.
+
+is_watched_by(Pid, Holder) ->
+    {monitored_by, Watchers} = process_info(Holder, monitored_by),
+    lists:member(Pid, Watchers).
 
 %% Shows every few milliseconds that it lives.
 child(File, Parent) ->

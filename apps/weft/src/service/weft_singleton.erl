@@ -142,7 +142,7 @@ ask(Singleton) ->
     Singleton.
 
 answered({ok, Token}, Singleton) ->
-    run(Singleton#singleton{token = Token});
+    run((unwatched(Singleton))#singleton{token = Token});
 answered({error, {taken, Holder}}, Singleton) ->
     {noreply, wait(watch(Holder, Singleton))};
 answered({error, _}, Singleton) ->
@@ -153,9 +153,15 @@ wait(#singleton{options = Options} = Singleton) ->
     _ = erlang:send_after(RetryMs div 2 + rand:uniform(RetryMs), self(), retry),
     Singleton#singleton{state = waiting}.
 
-watch(Holder, #singleton{holder = Former} = Singleton) ->
-    Former =:= none orelse demonitor(Former, [flush]),
-    Singleton#singleton{holder = monitor(process, Holder)}.
+watch(Holder, Singleton) ->
+    (unwatched(Singleton))#singleton{holder = monitor(process, Holder)}.
+
+%% Who had the name may live on without it, and its end is no reason to ask again.
+unwatched(#singleton{holder = none} = Singleton) ->
+    Singleton;
+unwatched(#singleton{holder = Former} = Singleton) ->
+    demonitor(Former, [flush]),
+    Singleton#singleton{holder = none}.
 
 run(#singleton{start = {M, F, A}, handle = Handle, name = {_, Name}, token = Token} = Singleton) ->
     case apply(M, F, A) of
