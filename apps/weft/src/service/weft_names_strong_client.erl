@@ -363,9 +363,8 @@ cache({Cache, Effects}, Client) ->
 
 owned(#{name := Name, part := P, on_lost := OnLost}, Token, Pid, Meta, Client0) ->
     #client{holdings = Holdings} = Client = uncached(Name, Client0),
-    holdings(?HOLDINGS:put(Name, #{part => P, pid => Pid, token => Token,
-                                                    meta => Meta, on_lost => OnLost}, Holdings),
-             Client).
+    Holding = #{part => P, pid => Pid, token => Token, meta => Meta, on_lost => OnLost},
+    holdings(?HOLDINGS:put(Name, Holding, Holdings), Client).
 
 released(Name, #client{holdings = Holdings} = Client) ->
     holdings(?HOLDINGS:drop(Name, Holdings), Client).
