@@ -1,7 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Kills processes of the program `weft_aco', from the master to colonies, on one node after
-%% the other while it runs. Nodes are told by way of their standard input, as all of the harness
-%% does, so that killing needs no connections.
+%% the other while it runs.
 -module(weft_aco_killer).
 
 -export([during/3]).
@@ -14,21 +13,7 @@
           {Result, Kills :: non_neg_integer()}.
 during(Nodes, PeriodMs, Do) ->
     Roles = list_to_tuple(lists:sort(weft_bench_nodes:roles(Nodes))),
-    Self = self(),
-    {Killer, Monitor} = spawn_monitor(fun() ->
-                                              Self ! {self(), killing(Nodes, Roles, PeriodMs, 0)}
-                                      end),
-    try Do() of
-        Result ->
-            Killer ! stop,
-            receive
-                {Killer, Kills} -> {Result, Kills};
-                {'DOWN', Monitor, process, Killer, Why} -> erlang:error({killer_failed, Why})
-            end
-    after
-        demonitor(Monitor, [flush]),
-        exit(Killer, kill)
-    end.
+    weft_bench_killer:during(fun() -> killing(Nodes, Roles, PeriodMs, 0) end, Do).
 
 killing(Nodes, Roles, PeriodMs, Kills) ->
     receive

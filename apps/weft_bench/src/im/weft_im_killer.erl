@@ -3,9 +3,6 @@
 %% does: one in four times on a node of a router, else on one of a server; there a kind is drawn by
 %% its weight, so that the many sessions and monitors of clients do not take all of it. Kind
 %% `databases' kills nothing but these. Which kind is next, and where, follows from the seed.
-%%
-%% Nodes are told by way of their standard input, as all of the harness does, so that killing needs
-%% no connections.
 -module(weft_im_killer).
 
 -export([during/4, draw/3, victims/1]).
@@ -31,20 +28,8 @@
              #{period_ms := pos_integer(), what := what(), seed := integer()},
              fun(() -> Result)) -> {Result, Kills :: non_neg_integer()}.
 during(Nodes, Size, #{seed := Seed} = How, Do) ->
-    Self = self(),
     Rand = rand:seed_s(exsss, Seed),
-    {Killer, Monitor} = spawn_monitor(fun() -> Self ! {self(), begun(Nodes, Size, How, Rand)} end),
-    try Do() of
-        Result ->
-            Killer ! stop,
-            receive
-                {Killer, Kills} -> {Result, Kills};
-                {'DOWN', Monitor, process, Killer, Why} -> erlang:error({killer_failed, Why})
-            end
-    after
-        demonitor(Monitor, [flush]),
-        exit(Killer, kill)
-    end.
+    weft_bench_killer:during(fun() -> begun(Nodes, Size, How, Rand) end, Do).
 
 %% Once people talk.
 begun(Nodes, #{routers := Routers} = Size, #{period_ms := PeriodMs} = How, Rand) ->
