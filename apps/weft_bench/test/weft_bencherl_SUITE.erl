@@ -6,14 +6,14 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -export([suite/0, all/0]).
--export([schedulers_are_swept/1, nodes_are_swept/1, benchmarks_of_a_directory/1,
-         an_emulator_that_does_not_start/1]).
+-export([schedulers_are_swept/1, tables_are_swept/1, arguments_of_a_number_of_schedulers/1,
+         nodes_are_swept/1, benchmarks_of_a_directory/1, an_emulator_that_does_not_start/1]).
 
 suite() -> [{timetrap, {minutes, 3}}].
 
 all() ->
-    [schedulers_are_swept, nodes_are_swept, benchmarks_of_a_directory,
-     an_emulator_that_does_not_start].
+    [schedulers_are_swept, tables_are_swept, arguments_of_a_number_of_schedulers, nodes_are_swept,
+     benchmarks_of_a_directory, an_emulator_that_does_not_start].
 
 run(Given, Config) ->
     Dir = filename:join(?config(priv_dir, Config), "results"),
@@ -36,6 +36,39 @@ schedulers_are_swept(Config) ->
     {ok, Page} = file:read_file(weft_bencherl_report:file(Dir)),
     {_, _} = xmerl_scan:string(unicode:characters_to_list(
                                  string:replace(Page, "<!DOCTYPE html>\n", ""))).
+
+%% Both workloads of ETS, with few operations; all tables are in the speed-ups.
+tables_are_swept(Config) ->
+    Dir = source(Config, "tables",
+                 "bench_args(_, _) ->\n"
+                 "    Of = [{bencherl_ets_bench, [10, 256, 512, 1024]},\n"
+                 "          {bencherl_ets_random_ops, [{20, 10, 70}, 5000, 100]}],\n"
+                 "    [[Module, T, C | Args] || {Module, Args} <- Of,\n"
+                 "                              {T, C} <- bencherl_ets:sets()].\n"
+                 "run([State, Module | Args], Slaves, Conf) when is_tuple(State) ->\n"
+                 "    Module:run([State | Args], Slaves, Conf);\n"
+                 "run([Module | Args], Slaves, Conf) -> Module:run(Args, Slaves, Conf).\n"),
+    {ok, #{dir := Results, failed := [], insane := []}} =
+        run(#{include => ["tables"], bench_dir => Dir, schedulers => [1, 2]}, Config),
+    {ok, Text} = file:read_file(filename:join([Results, "tables", "measurements",
+                                               erlang:system_info(otp_release)
+                                               ++ ".sched.speedup"])),
+    Speedups = [binary:split(Line, <<"\t">>, [global])
+                || Line <- binary:split(Text, <<"\n">>, [global, trim])],
+    %% Four phases of the one and one of the other are timed, of eight tables.
+    ?assertEqual([8 * (4 + 1), 8 * (4 + 1)],
+                 [length([What || [What, At, _] <- Speedups, At =:= Wanted])
+                  || Wanted <- [<<"1">>, <<"2">>]]).
+
+%% There is nothing to be compared then, and no speed-up; the times are there all the same.
+arguments_of_a_number_of_schedulers(Config) ->
+    Dir = source(Config, "own",
+                 "bench_args(_, Conf) -> [[proplists:get_value(schedulers, Conf)]].\n"
+                 "run([_], _, _) -> ok.\n"),
+    {ok, #{rows := Rows, failed := []}} =
+        run(#{include => ["own"], bench_dir => Dir, schedulers => [1, 2]}, Config),
+    ?assertEqual([{"[1]", 1}, {"[2]", 2}],
+                 lists:usort([{What, At} || #{what := What, at := At} <- Rows])).
 
 %% The slaves are there when the benchmark runs.
 nodes_are_swept(Config) ->

@@ -83,6 +83,45 @@ own_benchmarks_test_() ->
     [{timeout, 60, {atom_to_list(Module), ?_assertEqual(ok, Module:run(Args, [], []))}}
      || {Module, Args} <- maps:to_list(Small)].
 
+%% Both workloads of ETS, each phase of them, whatever the table and for any number of schedulers;
+%% the second one holds the table against what was done.
+ets_benchmarks_test_() ->
+    Mixes = lists:usort([Mix || [_, _, Mix | _] <- bencherl_ets_random_ops:bench_args(short, [])]),
+    Random = [{bencherl_ets_random_ops, [Mix, 2000, 100], ["mix"]} || Mix <- Mixes],
+    Bench = {bencherl_ets_bench, [10, 128, 256, 1024],
+             ["insert", "mixed", "insert again", "delete"]},
+    [{lists:concat([Type, " ", Concurrency]),
+      [?_assertEqual(Timed, timed(Module, [Type, Concurrency | Args], [{schedulers, Workers}]))
+       || Workers <- [1, 7], {Module, Args, Timed} <- [Bench | Random]]}
+     || {Type, Concurrency} <- bencherl_ets:sets()].
+
+timed(Module, Args, Conf) -> timed(Module, Args, Args, Conf).
+
+timed(Module, Args, Given, Conf) ->
+    case Module:run(Given, [], Conf) of
+        {{continue, ignore}, State} -> timed(Module, Args, [State | Args], Conf);
+        {{continue, Name}, State} -> [Name | timed(Module, Args, [State | Args], Conf)];
+        {{done, ignore}, _} -> []
+    end.
+
+%% A table that lost keys, or operations that were not done, are no result.
+a_damaged_table_is_told_test() ->
+    Args = [set, rw, {50, 50, 0}, 100, 10],
+    {_, {operate, Table} = Operate} = bencherl_ets_random_ops:run(Args, [], []),
+    {_, {check, Table, Done} = Check} =
+        bencherl_ets_random_ops:run([Operate | Args], [], [{schedulers, 2}]),
+    true = ets:insert(Table, {a_key_of_nobody}),
+    ?assertMatch({error, {[keys], #{}}}, bencherl_ets_random_ops:run([Check | Args], [], [])),
+    {_, {operate, Empty}} = bencherl_ets_random_ops:run(Args, [], []),
+    ?assertMatch({error, {[operations], #{size := 0}}},
+                 bencherl_ets_random_ops:run([{check, Empty, tl(Done)} | Args], [], [])).
+
+%% What is compared between numbers of schedulers has the same arguments for all of them.
+ets_arguments_do_not_depend_on_schedulers_test() ->
+    [?assertEqual(Module:bench_args(short, [{schedulers, 1}, {number_of_cores, 1}]),
+                  Module:bench_args(short, [{schedulers, 4}, {number_of_cores, 1}]))
+     || Module <- [bencherl_ets_bench, bencherl_ets_random_ops]].
+
 %% The three generators of orbit_int are 1, 2 and one of our own; the orbit is the same for any
 %% number of workers.
 the_orbit_does_not_depend_on_workers_test() ->

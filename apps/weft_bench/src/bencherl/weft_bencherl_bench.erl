@@ -2,7 +2,7 @@
 %% @doc The benchmarks there are: those that come with weft, and those of a directory.
 %%
 %% The twelve synthetic ones of the BenchErl paper (Aronis et al. 2012), written anew after its
-%% description, and the load of Dialyzer on several cores.
+%% description, its two for ETS tables, and the load of Dialyzer on several cores.
 -module(weft_bencherl_bench).
 
 -export([find/1, load/2]).
@@ -12,6 +12,7 @@
 own() ->
     [{"bang", bencherl_bang}, {"big", bencherl_big}, {"dialyzer", bencherl_dialyzer},
      {"ehb", bencherl_ehb}, {"ets_test", bencherl_ets_test}, {"ets_bench", bencherl_ets_bench},
+     {"ets_random_ops", bencherl_ets_random_ops},
      {"genstress", bencherl_genstress}, {"mbrot", bencherl_mbrot},
      {"orbit_int", bencherl_orbit_int}, {"parallel", bencherl_parallel},
      {"pcmark", bencherl_pcmark}, {"ran", bencherl_ran}, {"serialmsg", bencherl_serialmsg},

@@ -50,9 +50,14 @@ summary_row({Bench, Axis, Otp, Args}, Rows) ->
     Ratios = [lists:min(Ms1) / lists:min(Ms)
               || {What, At, Ms1} <- Points, At =:= Least,
                  {Same, Other, Ms} <- Points, Same =:= What, Other =:= Greatest],
-    Mean = math:exp(lists:sum([math:log(Ratio) || Ratio <- Ratios]) / length(Ratios)),
     [?T(Bench), ?T(["OTP ", Otp, " ", Args, " by ", axis(Axis)]), ?T(integer_to_list(Least)),
-     ?T(integer_to_list(Greatest)), ?T(io_lib:format("~.2f", [Mean]))].
+     ?T(integer_to_list(Greatest)), ?T(mean(Ratios))].
+
+%% A benchmark whose arguments depend on what was swept has nothing in common to be compared.
+mean([]) -> "-";
+mean(Ratios) ->
+    io_lib:format("~.2f", [math:exp(lists:sum([math:log(Ratio) || Ratio <- Ratios])
+                                    / length(Ratios))]).
 
 axis(sched) -> "schedulers";
 axis(node) -> "slave nodes".

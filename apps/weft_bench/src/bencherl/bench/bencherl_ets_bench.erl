@@ -2,7 +2,7 @@
 %% @doc ETS tables under many processes (Scalable ETS, Klaftenegger et al. 2013): inserts, then a
 %% mix of look-ups and updates, inserts again, deletes, each timed by itself. Set and ordered set,
 %% with concurrency options, with 100, 99 and 90 percent look-ups.
-%% 
+%%
 %% Keys and operations are drawn before the time is taken, the same ones in each run.
 -module(bencherl_ets_bench).
 
@@ -10,25 +10,26 @@
 
 %% @private
 -spec bench_args(short | intermediate | long, list()) -> [list()].
-bench_args(Version, Conf) ->
-    Processes = proplists:get_value(schedulers, Conf),
+bench_args(Version, _Conf) ->
     {Keys, Inserts, Mixed} = case Version of
                                  short -> {14, 15, 17};
                                  intermediate -> {18, 18, 21};
                                  long -> {21, 20, 22}
                              end,
-    [[Type, Options, Updates, 1 bsl Keys, 1 bsl Inserts, 1 bsl Mixed, Processes]
-     || Type <- [set, ordered_set], Options <- [no, r, w, rw], Updates <- [0, 1, 10]].
+    [[Type, Concurrency, Updates, 1 bsl Keys, 1 bsl Inserts, 1 bsl Mixed]
+     || {Type, Concurrency} <- bencherl_ets:sets(), Updates <- [0, 1, 10]].
 
 %% @private Each phase gives the next one the table and what is left to do.
--spec run(list(), [node()], list()) -> {{continue | done, ignore | string()}, term()}.
-run([Type, Options, Updates, Keys, Inserts, Mixed, Processes], _Slaves, _Conf) ->
-    Table = table(Type, Options),
+-spec run(list(), [node()], list()) ->
+          {{continue | done, ignore | string()}, term()} | {error, term()}.
+run([Type, Concurrency, Updates, Keys, Inserts, Mixed], _Slaves, Conf) ->
+    Table = bencherl_ets:table(Type, Concurrency),
+    Workers = bencherl_ets:workers(Conf),
     _ = rand:seed(exsss, 1),
     Draw = fun(Count) ->
-                   shared_out([rand:uniform(Keys) || _ <- lists:seq(1, Count)], Processes)
+                   shared_out([rand:uniform(Keys) || _ <- lists:seq(1, Count)], Workers)
            end,
-    Mix = shared_out([operation(Updates, Keys) || _ <- lists:seq(1, Mixed)], Processes),
+    Mix = shared_out([operation(Updates, Keys) || _ <- lists:seq(1, Mixed)], Workers),
     {{continue, ignore}, {insert, Table, Mix, Draw(Inserts), Draw(Inserts)}};
 run([{insert, Table, Mix, Keys, More} | _], _, _) ->
     all(fun(Key) -> ets:insert(Table, {Key}) end, Keys),
@@ -44,19 +45,14 @@ run([{insert_again, Table, Keys} | _], _, _) ->
     {{continue, "insert again"}, {delete, Table, Keys}};
 run([{delete, Table, Keys} | _], _, _) ->
     all(fun(Key) -> ets:delete(Table, Key) end, Keys),
-    {{continue, "delete"}, {finish, Table}};
-run([{finish, Table} | _], _, _) ->
+    {{continue, "delete"}, {check, Table, Keys}};
+run([{check, Table, Keys} | _], _, _) ->
+    Left = [Key || Part <- Keys, Key <- Part, ets:member(Table, Key)],
     true = ets:delete(Table),
-    {{done, ignore}, none}.
-
-table(Type, Options) ->
-    Concurrency = case Options of
-                      no -> [];
-                      r -> [{read_concurrency, true}];
-                      w -> [{write_concurrency, true}];
-                      rw -> [{read_concurrency, true}, {write_concurrency, true}]
-                  end,
-    ets:new(?MODULE, [Type, public | Concurrency]).
+    case Left of
+        [] -> {{done, ignore}, none};
+        _ -> {error, {not_deleted, length(Left)}}
+    end.
 
 operation(Updates, Keys) ->
     Key = rand:uniform(Keys),
@@ -72,6 +68,4 @@ shared_out(List, Parts) ->
     [Part | shared_out(Rest, Parts - 1)].
 
 all(Do, Parts) ->
-    Monitors = [element(2, spawn_monitor(fun() -> lists:foreach(Do, Part) end)) || Part <- Parts],
-    [normal = receive {'DOWN', Monitor, process, _, Reason} -> Reason end || Monitor <- Monitors],
-    ok.
+    bencherl_ets:at_once([fun() -> lists:foreach(Do, Part) end || Part <- Parts]).

@@ -1,0 +1,47 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What the benchmarks of ETS tables share: tables by their concurrency options, and processes
+%% that work on one at once.
+-module(bencherl_ets).
+
+-export([sets/0, table/2, workers/1, at_once/1]).
+-export_type([type/0, concurrency/0]).
+
+-type type() :: set | ordered_set.
+%% Tables made for many readers (r), many writers (w).
+-type concurrency() :: no | r | w | rw.
+
+%% @doc All types with all concurrency options.
+-spec sets() -> [{type(), concurrency()}].
+sets() ->
+    [{Type, Concurrency} || Type <- [set, ordered_set], Concurrency <- [no, r, w, rw]].
+
+%% @doc An empty table that all processes may use.
+-spec table(type(), concurrency()) -> ets:table().
+table(Type, Concurrency) ->
+    Options = case Concurrency of
+                  no -> [];
+                  r -> [{read_concurrency, true}];
+                  w -> [{write_concurrency, true}];
+                  rw -> [{read_concurrency, true}, {write_concurrency, true}]
+              end,
+    ets:new(?MODULE, [Type, public | Options]).
+
+%% @doc How many processes there are to be: one for each scheduler. What a benchmark is told of the
+%% run and not an argument, as times are compared where arguments are the same.
+-spec workers(Conf :: [{atom(), term()}]) -> pos_integer().
+workers(Conf) ->
+    proplists:get_value(schedulers, Conf).
+
+%% @doc Each in a process of its own; their values, when all have ended. If one crashes so does the
+%% caller.
+-spec at_once([fun(() -> Value)]) -> [Value].
+at_once(Funs) ->
+    Parent = self(),
+    Started = [spawn_monitor(fun() -> Parent ! {self(), Fun()} end) || Fun <- Funs],
+    [receive
+         {Pid, Value} ->
+             true = demonitor(Monitor, [flush]),
+             Value;
+         {'DOWN', Monitor, process, Pid, Reason} ->
+             exit(Reason)
+     end || {Pid, Monitor} <- Started].
