@@ -25,15 +25,15 @@
 -record(lane, {socket :: weft_transport:socket(),
                key :: key(),
                writer :: pid(),
-               queued :: counters:counters_ref()}).
+               queued :: atomics:atomics_ref()}).
 -opaque lane() :: #lane{}.
 
 %% @doc Starts the writer of a connected socket, linked to the caller. Peer is for `weft_fault'.
 -spec new(weft_transport:socket(), key(), node()) -> lane().
 new(Socket, Key, Peer) ->
-    Queued = counters:new(2, []),
+    Queued = atomics:new(2, []),
     %% A delayed lane looks busy for ever, so that every packet passes the writer.
-    counters:add(Queued, ?WAITING, case weft_fault:delay_ms(Peer) of none -> 0; _ -> 1 end),
+    atomics:add(Queued, ?WAITING, case weft_fault:delay_ms(Peer) of none -> 0; _ -> 1 end),
     Writer = spawn_opt(?MODULE, writer, [Socket, Queued, Peer],
                        [link, {message_queue_data, off_heap}, {fullsweep_after, 10}]),
     #lane{socket = Socket, key = Key, writer = Writer, queued = Queued}.
@@ -47,7 +47,7 @@ send(Lane, Packet, Bytes) ->
 -spec send(lane(), iodata(), non_neg_integer(), notify | undefined) ->
           ok | queued | {error, term()}.
 send(#lane{socket = Socket, queued = Queued} = Lane, Packet, Bytes, Notify) ->
-    case counters:get(Queued, ?WAITING) of
+    case atomics:get(Queued, ?WAITING) of
         0 ->
             case has_room(Bytes, Lane) andalso weft_transport:try_send(Socket, Packet) of
                 Busy when Busy =:= false; Busy =:= busy -> enqueue(Lane, Packet, Bytes, Notify);
@@ -57,13 +57,14 @@ send(#lane{socket = Socket, queued = Queued} = Lane, Packet, Bytes, Notify) ->
             enqueue(Lane, Packet, Bytes, Notify)
     end.
 
-%% What is known to be free is used up before it is asked again.
+%% What is known to be free is used up before it is asked again. Taken and looked at in one step:
+%% between two, somebody else may write what he was told.
 has_room(Bytes, #lane{socket = Socket, queued = Queued}) ->
-    counters:sub(Queued, ?ROOM, Bytes),
-    counters:get(Queued, ?ROOM) >= 0 orelse asked_room(Bytes, Queued, weft_transport:room(Socket)).
+    atomics:sub_get(Queued, ?ROOM, Bytes) >= 0
+        orelse asked_room(Bytes, Queued, weft_transport:room(Socket)).
 
 asked_room(Bytes, Queued, {ok, Room}) ->
-    counters:put(Queued, ?ROOM, max(0, Room - Bytes)),
+    atomics:put(Queued, ?ROOM, max(0, Room - Bytes)),
     Room >= Bytes;
 %% The send will say so.
 asked_room(_Bytes, _Queued, {error, closed}) ->
@@ -71,13 +72,13 @@ asked_room(_Bytes, _Queued, {error, closed}) ->
 
 enqueue(#lane{writer = Writer, queued = Queued}, Packet, Bytes, Notify) ->
     From = case Notify of notify -> self(); undefined -> undefined end,
-    counters:add(Queued, ?WAITING, Bytes + 1),
+    atomics:add(Queued, ?WAITING, Bytes + 1),
     Writer ! {write, From, Packet, Bytes},
     queued.
 
 %% @doc Bytes that wait in the writer.
 -spec queued_bytes(lane()) -> non_neg_integer().
-queued_bytes(#lane{queued = Queued}) -> counters:get(Queued, ?WAITING).
+queued_bytes(#lane{queued = Queued}) -> atomics:get(Queued, ?WAITING).
 
 -spec socket(lane()) -> weft_transport:socket().
 socket(#lane{socket = Socket}) -> Socket.
@@ -109,14 +110,14 @@ stop_writer(#lane{writer = Writer}) ->
     exit(Writer, kill).
 
 %% @private
--spec writer(weft_transport:socket(), counters:counters_ref(), node()) -> no_return().
+-spec writer(weft_transport:socket(), atomics:atomics_ref(), node()) -> no_return().
 writer(Socket, Queued, Peer) ->
     receive
         {write, From, Packet, Bytes} ->
             pause(weft_fault:delay_ms(Peer)),
             %% A failed send is seen by the reader of the socket, which ends the lane.
             _ = weft_transport:send(Socket, Packet),
-            counters:sub(Queued, ?WAITING, Bytes + 1),
+            atomics:sub(Queued, ?WAITING, Bytes + 1),
             _ = is_pid(From) andalso (From ! {weft_lane, ready, Socket}),
             writer(Socket, Queued, Peer)
     end.

@@ -139,15 +139,17 @@ room(_Tls) ->
     {ok, 0}.
 
 %% @doc Sends if there is `room/1': from OTP 26 on a send that is refused leaves a monitor behind
-%% until the socket is closed.
+%% until the socket is closed. TLS is always busy: its process would let the caller wait.
 -spec try_send(socket(), iodata()) -> ok | busy | {error, term()}.
 try_send({tunnel, Provider, Ref}, Data) ->
     Provider:try_send(Ref, Data);
-try_send(Socket, Data) ->
+try_send(Socket, Data) when is_port(Socket) ->
     case inet_tcp:send(Socket, Data, [nosuspend]) of
         {error, busy} -> busy;
         Result -> Result
-    end.
+    end;
+try_send(_Tls, _Data) ->
+    busy.
 
 -spec recv(socket(), non_neg_integer(), timeout()) -> {ok, binary()} | {error, term()}.
 recv(Socket, Size, TimeoutMs) when is_port(Socket) -> gen_tcp:recv(Socket, Size, TimeoutMs);

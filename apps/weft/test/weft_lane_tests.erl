@@ -1,0 +1,51 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(weft_lane_tests).
+-include_lib("eunit/include/eunit.hrl").
+
+%% This module is the provider of tunnelled lanes.
+-export([room/1, try_send/2, send/2, close/1]).
+
+-define(SENDERS, 4).
+-define(SENDS, 50000).
+
+%% However many send at once: where there never is room nobody sends himself, all goes to the
+%% writer. (On TLS, which has none, such a send crashed the link or the session.)
+no_room_is_no_room_for_any_of_many_senders_test_() ->
+    {timeout, 60,
+     fun() ->
+             Tried = counters:new(1, []),
+             Lane = weft_lane:new({tunnel, ?MODULE, #{room => 0, tried => Tried}}, {<<>>, 0},
+                                  'peer@host'),
+             Senders = [spawn_monitor(fun() -> send_when_idle(Lane, ?SENDS) end)
+                        || _ <- lists:seq(1, ?SENDERS)],
+             [receive {'DOWN', Monitor, process, Pid, Reason} -> ?assertEqual(normal, Reason) end
+              || {Pid, Monitor} <- Senders],
+             ?assertEqual(0, counters:get(Tried, 1)),
+             weft_lane:close(Lane)
+     end}.
+
+%% While anything waits nobody asks for room.
+send_when_idle(_Lane, 0) ->
+    ok;
+send_when_idle(Lane, Left) ->
+    case weft_lane:queued_bytes(Lane) of
+        0 -> queued = weft_lane:send(Lane, <<"packet">>, 6), send_when_idle(Lane, Left - 1);
+        _ -> erlang:yield(), send_when_idle(Lane, Left)
+    end.
+
+%% Room that is known is used up, then asked for again.
+room_is_counted_down_test() ->
+    Tried = counters:new(1, []),
+    Lane = weft_lane:new({tunnel, ?MODULE, #{room => 100, tried => Tried}}, {<<>>, 0}, 'peer@host'),
+    ?assertEqual([ok, ok, ok, queued],
+                 [weft_lane:send(Lane, <<>>, Bytes) || Bytes <- [40, 60, 100, 101]]),
+    ?assertEqual(3, counters:get(Tried, 1)),
+    weft_lane:close(Lane).
+
+room(#{room := Room}) -> {ok, Room}.
+
+try_send(#{tried := Tried}, _Packet) -> counters:add(Tried, 1, 1).
+
+send(_Lane, _Packet) -> ok.
+
+close(_Lane) -> ok.
