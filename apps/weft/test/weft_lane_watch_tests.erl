@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Lanes in use are watched closely, idle ones left in peace, dead ones found in both cases.
+%% @doc Silent lanes in use are watched closely, idle ones left in peace, dead ones found in all
+%% cases; and what two ends cost and know that watch the same lane.
 -module(weft_lane_watch_tests).
 
 -include_lib("proper/include/proper.hrl").
@@ -7,8 +8,17 @@
 
 -define(TIMEOUT_MS, 5000).
 
-without_an_idle_time_every_look_pings_test() ->
-    ?assertEqual([ping, ping, ping], looks(0, [{1, 1}, {2, 2}, {3, 3}])).
+a_silent_lane_is_pinged_and_one_that_is_heard_is_not_test() ->
+    ?assertEqual([rest, rest, ping, rest, ping], looks(0, [{1, 1}, {2, 1}, {2, 1}, {3, 2}, {3, 2}])).
+
+a_lane_that_is_always_heard_is_pinged_for_its_round_trip_test() ->
+    ?assertEqual([rest, rest, rest, rest, ping, rest, rest, rest, rest, ping],
+                 looks(0, [{N, N} || N <- lists:seq(1, 10)])).
+
+all_links_look_at_the_same_moments_test_() ->
+    [?_assertEqual(NextMs, weft_lane_watch:next_look_ms(NowMs, 1000))
+     || {NowMs, NextMs} <- [{0, 1000}, {1, 1000}, {999, 1000}, {1000, 2000}, {-1, 0}, {-999, 0},
+                            {-1000, 0}, {-1001, -1000}]].
 
 an_idle_lane_rests_until_its_time_test() ->
     ?assertEqual([rest, rest, ping, rest, rest, ping],
@@ -16,8 +26,10 @@ an_idle_lane_rests_until_its_time_test() ->
 
 answers_to_pings_do_not_make_a_lane_used_test() ->
     Watch = weft_lane_watch:answered(weft_lane_watch:new(0, 0)),
-    ?assertMatch({rest, _}, weft_lane_watch:look(1000, {2, 2}, {Watch, limits(9000)})),
-    ?assertMatch({ping, _}, weft_lane_watch:look(1000, {2, 3}, {Watch, limits(9000)})).
+    {rest, Seen} = weft_lane_watch:look(1000, {2, 2}, {Watch, limits(9000)}),
+    Answered = weft_lane_watch:answered(Seen),
+    ?assertMatch({rest, _}, weft_lane_watch:look(2000, {2, 3}, {Answered, limits(9000)})),
+    ?assertMatch({ping, _}, weft_lane_watch:look(2000, {2, 4}, {Answered, limits(9000)})).
 
 a_lane_in_use_is_pinged_and_dead_soon_when_nothing_comes_back_test() ->
     ?assertEqual([rest, ping, ping, ping, ping, ping, ping, dead],
@@ -48,6 +60,34 @@ prop_bound() ->
                     andalso not lists:member(dead, Answering)
             end).
 
+%% Two ends look each second, at moments of their own: neither is left without a word for more than
+%% two seconds, and together they ask twice in three.
+two_ends_ask_in_turn_test_() ->
+    [?_assertMatch({Pings, SilentMs} when Pings =< 67 andalso SilentMs =< 2000,
+                   both_ends(OffsetMs, 100)) || OffsetMs <- [1, 250, 500, 999]].
+
+%% Pings are answered at once. How many there were, and the longest silence that an end heard.
+both_ends(OffsetMs, Seconds) ->
+    New = {weft_lane_watch:new(0, 0), _Heard = 0, _Sent = 0},
+    Looks = lists:sort([{N * 1000 + Ms, End} || N <- lists:seq(1, Seconds),
+                                               {End, Ms} <- [{a, 0}, {b, OffsetMs}]]),
+    {_, PingsMs} = lists:foldl(fun look_of/2, {#{a => New, b => New}, [0]}, Looks),
+    {length(PingsMs) - 1,
+     lists:max(lists:zipwith(fun erlang:'-'/2, lists:droplast(PingsMs), tl(PingsMs)))}.
+
+look_of({NowMs, End}, {Ends, PingsMs}) ->
+    #{End := {Watch0, Heard, Sent}} = Ends,
+    case weft_lane_watch:look(NowMs, {Heard, Sent}, {Watch0, limits(0)}) of
+        {rest, Watch} ->
+            {Ends#{End := {Watch, Heard, Sent}}, PingsMs};
+        {ping, Watch} ->
+            Other = case End of a -> b; b -> a end,
+            #{Other := {Its, ItHeard, ItSent}} = Ends,
+            {Ends#{End := {Watch, Heard + 1, Sent + 1},
+                   Other := {weft_lane_watch:answered(Its), ItHeard + 1, ItSent + 1}},
+             [NowMs | PingsMs]}
+    end.
+
 %% A look every second.
 looks(IdleMs, Counts) ->
     {Looks, _} = lists:mapfoldl(
@@ -57,4 +97,4 @@ looks(IdleMs, Counts) ->
                    lists:zip(lists:seq(1, length(Counts)), Counts)),
     Looks.
 
-limits(IdleMs) -> #{timeout_ms => ?TIMEOUT_MS, idle_ms => IdleMs}.
+limits(IdleMs) -> #{timeout_ms => ?TIMEOUT_MS, idle_ms => IdleMs, refresh_ms => 5000}.

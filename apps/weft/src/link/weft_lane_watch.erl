@@ -1,14 +1,21 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc When to ping a lane, and when it is dead: pure data, one value for each lane.
 %%
-%% A lane in use is pinged at each look, and dead when nothing at all was heard for the timeout
-%% since the first ping without an answer. A lane on which nothing was sent but answers to pings may
-%% be left in peace for `idle_ms': where a failure detector watches the nodes, a full mesh need not
-%% have all pairs ping each other all the time. What sends on an idle lane makes it a lane in use.
+%% What was heard since the last look proves a lane as well as an answer to a ping does, so a lane is
+%% pinged only when it was silent: of two ends one asks and both know. It is dead when nothing at all
+%% was heard for the timeout since the first ping without an answer. Whatever is heard, `refresh_ms'
+%% after a ping comes the next, which measures the round trip.
+%%
+%% A silent lane on which nothing was sent but answers to pings may be left in peace for `idle_ms':
+%% where a failure detector watches the nodes, a full mesh need not have all pairs ping each other
+%% all the time. What sends on an idle lane makes it a lane in use.
 -module(weft_lane_watch).
 
--export([new/2, look/3, answered/1]).
--export_type([watch/0]).
+-export([new/2, next_look_ms/2, look/3, answered/1]).
+-export_type([watch/0, limits/0]).
+
+-type limits() :: #{timeout_ms := pos_integer(), idle_ms := non_neg_integer(),
+                    refresh_ms := pos_integer()}.
 
 -record(watch, {
     %% Packets heard, and sent by anybody, at the last look.
@@ -26,6 +33,12 @@
 new(NowMs, Sent) ->
     #watch{sent = Sent, asked_ms = NowMs, pinged_ms = NowMs}.
 
+%% @doc When to look next, if that is done once in a period: all links of a node at the same moment,
+%% which wakes the emulator up once and not once for each. Times may be negative.
+-spec next_look_ms(NowMs :: integer(), PeriodMs :: pos_integer()) -> integer().
+next_look_ms(NowMs, PeriodMs) ->
+    NowMs + PeriodMs - ((NowMs rem PeriodMs) + PeriodMs) rem PeriodMs.
+
 %% @doc A ping was answered.
 -spec answered(watch()) -> watch().
 answered(#watch{own = Own} = Watch) ->
@@ -33,21 +46,29 @@ answered(#watch{own = Own} = Watch) ->
 
 %% @doc What to do now that so many packets were heard and sent in all.
 -spec look(NowMs :: integer(), {Heard :: non_neg_integer(), Sent :: non_neg_integer()},
-           {watch(), #{timeout_ms := pos_integer(), idle_ms := non_neg_integer()}}) ->
-          {ping | rest | dead, watch()}.
+           {watch(), limits()}) -> {ping | rest | dead, watch()}.
 look(NowMs, {Heard, Sent}, {#watch{asked_ms = Asked0} = Watch, Limits}) ->
-    #{timeout_ms := TimeoutMs, idle_ms := IdleMs} = Limits,
-    Asked = case Watch#watch.heard of Heard -> Asked0; _ -> undefined end,
+    #{timeout_ms := TimeoutMs} = Limits,
+    IsSilent = Watch#watch.heard =:= Heard,
+    Asked = case IsSilent of true -> Asked0; false -> undefined end,
     IsUsed = Sent - Watch#watch.own > Watch#watch.sent,
     Seen = Watch#watch{heard = Heard, sent = Sent, own = 0, asked_ms = Asked},
     case is_integer(Asked) andalso NowMs - Asked > TimeoutMs of
         true ->
             {dead, Seen};
-        false when IsUsed; is_integer(Asked); NowMs - Seen#watch.pinged_ms >= IdleMs ->
-            {ping, Seen#watch{own = 1, pinged_ms = NowMs, asked_ms = first(Asked, NowMs)}};
         false ->
-            {rest, Seen}
+            IsDue = is_integer(Asked) orelse IsSilent andalso IsUsed
+                orelse NowMs - Seen#watch.pinged_ms >= rest_ms(IsSilent, Limits),
+            ping(IsDue, NowMs, Seen)
     end.
+
+ping(false, _NowMs, Watch) ->
+    {rest, Watch};
+ping(true, NowMs, #watch{asked_ms = Asked} = Watch) ->
+    {ping, Watch#watch{own = 1, pinged_ms = NowMs, asked_ms = first(Asked, NowMs)}}.
+
+rest_ms(true, #{idle_ms := IdleMs}) -> IdleMs;
+rest_ms(false, #{idle_ms := IdleMs, refresh_ms := RefreshMs}) -> max(IdleMs, RefreshMs).
 
 first(undefined, NowMs) -> NowMs;
 first(Asked, _NowMs) -> Asked.

@@ -92,7 +92,7 @@ info(Link) -> gen_server:call(Link, info).
 %% @private
 init({Key, Handler, Cores}) ->
     process_flag(trap_exit, true),
-    _ = erlang:send_after(weft_config:get(keepalive_ms), self(), keepalive),
+    weft_link_lanes:look_later(),
     Name = case Key of {anonymous, _} -> <<>>; _ -> atom_to_binary(Key) end,
     {ok, #link{key = Key, handler = Handler, above = Handler:init(Key, Name),
                cores = Cores, idle_since_ms = now_ms()}}.
@@ -143,7 +143,7 @@ handle_info({Error, Socket, emsgsize}, #link{lanes = Lanes} = Link)
 handle_info({Error, Socket, Reason}, Link) when Error =:= tcp_error; Error =:= ssl_error ->
     {noreply, publish(lose(Socket, Reason, Link))};
 handle_info(keepalive, Link) ->
-    _ = erlang:send_after(weft_config:get(keepalive_ms), self(), keepalive),
+    weft_link_lanes:look_later(),
     keepalive(Link);
 handle_info(unwanted, Link) ->
     {noreply, release(now_ms(), Link)};
@@ -435,12 +435,12 @@ connect_distribution(#link{key = Key}) ->
 keepalive(#link{lanes = Lanes0} = Link0) ->
     NowMs = now_ms(),
     {Dead, ToPing, Lanes} = weft_link_lanes:look(NowMs, Lanes0),
-    Link1 = lists:foldl(fun(Socket, Link) -> lose(Socket, timeout, Link) end,
+    Link1 = lists:foldl(fun(Socket, Link) -> publish(lose(Socket, timeout, Link)) end,
                         Link0#link{lanes = Lanes}, Dead),
     _ = [weft_lane:send(Lane, weft_wire:ping(now_us()), 9)
          || Lane <- ToPing, weft_lane:queued_bytes(Lane) < 65536],
     %% A first attempt to connect may have failed, crossing another or caught by a break.
-    idle(NowMs, publish(need(release(NowMs, connect_later(Link1))))).
+    idle(NowMs, need(release(NowMs, connect_later(Link1)))).
 
 release(NowMs, #link{peer = #{role := dialer}, wish = Wish} = Link0) ->
     case is_up(Link0) andalso weft_link_wish:is_settled(NowMs, Wish) andalso may_release(Link0) of

@@ -6,9 +6,12 @@
 %% by `weft_lane_plan'; what comes and goes on them does not matter here.
 -module(weft_link_lanes).
 
--export([add/4, remove/2, received/2, answered/2, look/2, first/1, all/1, keys/1, find/3,
-         lane/2, peername/2, info/1]).
+-export([add/4, remove/2, received/2, answered/2, look_later/0, look/2, first/1, all/1, keys/1,
+         find/3, lane/2, peername/2, info/1]).
 -export_type([lanes/0]).
+
+%% A lane on which all the time something is heard is pinged at one look of so many.
+-define(REFRESH_LOOKS, 5).
 
 -record(row, {lane :: weft_lane:lane(),
               role :: dialer | listener,
@@ -50,12 +53,20 @@ answered(Lane, Lanes) ->
     #{Socket := #row{watch = Watch} = Row} = Lanes,
     Lanes#{Socket := Row#row{watch = weft_lane_watch:answered(Watch)}}.
 
+%% @doc The calling process gets the message `keepalive' when it is time to look.
+-spec look_later() -> ok.
+look_later() ->
+    NextMs = weft_lane_watch:next_look_ms(now_ms(), weft_config:get(keepalive_ms)),
+    _ = erlang:send_after(NextMs, self(), keepalive, [{abs, true}]),
+    ok.
+
 %% @doc The sockets that do not answer any more, and the lanes to ping.
 -spec look(NowMs :: integer(), lanes()) ->
           {Dead :: [weft_transport:socket()], ToPing :: [weft_lane:lane()], lanes()}.
 look(NowMs, Lanes) ->
     Limits = #{timeout_ms => weft_config:get(link_timeout_ms),
-               idle_ms => weft_config:idle_keepalive_ms()},
+               idle_ms => weft_config:idle_keepalive_ms(),
+               refresh_ms => ?REFRESH_LOOKS * weft_config:get(keepalive_ms)},
     Looked = maps:map(fun(Socket, Row) -> look(NowMs, Socket, Row, Limits) end, Lanes),
     {[Socket || {Socket, {dead, _}} <- maps:to_list(Looked)],
      [Lane || {ping, #row{lane = Lane}} <- maps:values(Looked)],

@@ -64,7 +64,7 @@ between(Min, Max) ->
 -spec complete(map()) -> options().
 complete(Options) ->
     LeaseMs = maps:get(lease_ms, Options, ?LEASE_MS),
-    maps:merge(#{view => 1, replicas => 3, partitions => 64, names_max => 1000000,
+    maps:merge(#{view => 1, replicas => 3, partitions => 16, names_max => 1000000,
                  lease_ms => LeaseMs,
                  margin_ms => max(100, LeaseMs div 8),
                  tick_ms => max(10, LeaseMs div 80),
