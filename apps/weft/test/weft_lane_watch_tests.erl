@@ -9,7 +9,8 @@
 -define(TIMEOUT_MS, 5000).
 
 a_silent_lane_is_pinged_and_one_that_is_heard_is_not_test() ->
-    ?assertEqual([rest, rest, ping, rest, ping], looks(0, [{1, 1}, {2, 1}, {2, 1}, {3, 2}, {3, 2}])).
+    ?assertEqual([rest, rest, ping, rest, ping],
+                 looks(0, [{1, 1}, {2, 1}, {2, 1}, {3, 2}, {3, 2}])).
 
 a_lane_that_is_always_heard_is_pinged_for_its_round_trip_test() ->
     ?assertEqual([rest, rest, rest, rest, ping, rest, rest, rest, rest, ping],

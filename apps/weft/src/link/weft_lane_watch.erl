@@ -1,10 +1,10 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc When to ping a lane, and when it is dead: pure data, one value for each lane.
 %%
-%% What was heard since the last look proves a lane as well as an answer to a ping does, so a lane is
-%% pinged only when it was silent: of two ends one asks and both know. It is dead when nothing at all
-%% was heard for the timeout since the first ping without an answer. Whatever is heard, `refresh_ms'
-%% after a ping comes the next, which measures the round trip.
+%% What was heard since the last look proves a lane as well as an answer to a ping does, so a lane
+%% is pinged only when it was silent: of two ends one asks and both know. It is dead when nothing at
+%% all was heard for the timeout since the first ping without an answer. Whatever is heard,
+%% `refresh_ms' after a ping comes the next, which measures the round trip.
 %%
 %% A silent lane on which nothing was sent but answers to pings may be left in peace for `idle_ms':
 %% where a failure detector watches the nodes, a full mesh need not have all pairs ping each other
