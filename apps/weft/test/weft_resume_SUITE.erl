@@ -13,6 +13,7 @@
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2,
          end_per_testcase/2]).
 -export([every_connection_killed_fifty_times/1, single_lanes_killed/1, simultaneous_connects/1,
+         connects_at_once_after_a_disconnect/1,
          killed_peer_is_down_at_once/1, restarted_peer_never_resumes/1,
          cut_beyond_the_timeout_is_one_nodedown/1, stopped_peer_comes_back/1,
          circuit_survives_gateways/1, epmd_restart_is_no_nodedown/1,
@@ -24,6 +25,7 @@ suite() -> [{timetrap, {minutes, 3}}].
 
 all() ->
     [every_connection_killed_fifty_times, single_lanes_killed, simultaneous_connects,
+     connects_at_once_after_a_disconnect,
      killed_peer_is_down_at_once, restarted_peer_never_resumes,
      cut_beyond_the_timeout_is_one_nodedown, stopped_peer_comes_back,
      circuit_survives_gateways, epmd_restart_is_no_nodedown, idle_link_is_closed].
@@ -126,6 +128,13 @@ is_without_sessions(Node) ->
 states(Nodes) ->
     [{name(N), call(N, weft_links, info, []),
       [call(N, weft_session, info, [S]) || S <- call(N, weft_sessions, list, [])]} || N <- Nodes].
+
+%% Without a look at what the other node knows: there the one before may be on its way still.
+connects_at_once_after_a_disconnect(Config) ->
+    [A, B] = pair(Config, [], ["-connect_all", "false"]),
+    connect(A, B),
+    [?assertEqual(0, weft_test_nodes:call(Here, ?T, reconnect, [name(There), 500], 60000))
+     || {Here, There} <- [{A, B}, {B, A}]].
 
 killed_peer_is_down_at_once(Config) ->
     [killed_peer(Config, Who) || Who <- [initiator, acceptor]],

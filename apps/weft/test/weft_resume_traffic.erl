@@ -8,7 +8,7 @@
 -module(weft_resume_traffic).
 
 -export([expect/0, send/2, finish/0, account/0, watch/1, watch_nodes/0]).
--export([kill_lanes/3, connect_at/2]).
+-export([kill_lanes/3, connect_at/2, reconnect/2]).
 
 -define(TICK_MS, 5).
 
@@ -166,6 +166,16 @@ kill_socket(rst, Socket) ->
 connect_at(Peer, SystemTimeNs) ->
     wait_for(SystemTimeNs),
     net_kernel:connect_node(Peer).
+
+%% @doc Ends the connection to the peer and makes it again, so many times: how often that failed.
+-spec reconnect(node(), pos_integer()) -> Failed :: non_neg_integer().
+reconnect(Peer, Times) ->
+    length([failed || _ <- lists:seq(1, Times), not reconnect(Peer)]).
+
+reconnect(Peer) ->
+    true = erlang:monitor_node(Peer, true),
+    _ = erlang:disconnect_node(Peer),
+    receive {nodedown, Peer} -> net_kernel:connect_node(Peer) end.
 
 wait_for(SystemTimeNs) ->
     case erlang:system_time(nanosecond) >= SystemTimeNs of

@@ -110,6 +110,7 @@ accept_connection(AcceptPid, Stock, MyNode, Allowed, SetupTime) ->
 accept_session(Kernel, Session, MyNode, Allowed, {AcceptPid, SetupTime}) ->
     receive {AcceptPid, controller} -> ok end,
     Timer = dist_util:start_timer(SetupTime),
+    ok = weft_session:await_earlier(Session),
     HsData = hs_data(Kernel, Session, MyNode, Timer),
     dist_util:handshake_other_started(HsData#hs_data{allowed = Allowed}).
 

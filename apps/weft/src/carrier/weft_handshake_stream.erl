@@ -7,12 +7,17 @@
 %% replaced (simultaneous connects) is not disturbed.
 -module(weft_handshake_stream).
 
--export([new/0, arrived/2, recv/3, timeout/2, close/1, is_closed/1]).
+-export([new/0, arrived/2, recv/3, timeout/2, close/1, is_closed/1, is_to_end/1]).
 -export_type([stream/0]).
+
+%% The status of an attempt that lost to the peer's own (ERTS User's Guide, distribution protocol).
+-define(NOK, <<"snok">>).
 
 -record(stream, {packets = queue:new() :: queue:queue(binary()),
                  receiver :: {gen_server:from(), reference() | undefined} | undefined,
-                 closed = false :: boolean()}).
+                 closed = false :: boolean(),
+                 %% The peer has told us to wait for its own attempt.
+                 refused = false :: boolean()}).
 -opaque stream() :: #stream{}.
 
 -spec new() -> stream().
@@ -20,9 +25,12 @@ new() -> #stream{}.
 
 %% @doc A packet came.
 -spec arrived(binary(), stream()) -> stream().
-arrived(Packet, #stream{receiver = undefined, packets = Packets} = Stream) ->
-    Stream#stream{packets = queue:in(Packet, Packets)};
 arrived(Packet, Stream) ->
+    deliver(Packet, Stream#stream{refused = Packet =:= ?NOK}).
+
+deliver(Packet, #stream{receiver = undefined, packets = Packets} = Stream) ->
+    Stream#stream{packets = queue:in(Packet, Packets)};
+deliver(Packet, Stream) ->
     answer({ok, binary_to_list(Packet)}, Stream).
 
 %% @doc The next packet is wanted by From; a timeout comes to the caller as {recv_timeout, From}.
@@ -52,6 +60,10 @@ close(Stream) -> answer({error, closed}, Stream#stream{closed = true}).
 
 -spec is_closed(stream()) -> boolean().
 is_closed(#stream{closed = Closed}) -> Closed.
+
+%% @doc Is it closed, so that its process will end by itself? Not one that waits to be replaced.
+-spec is_to_end(stream()) -> boolean().
+is_to_end(#stream{closed = Closed, refused = Refused}) -> Closed andalso not Refused.
 
 answer(_Result, #stream{receiver = undefined} = Stream) ->
     Stream;

@@ -12,8 +12,8 @@
 -behaviour(gen_server).
 
 -export([start_link/1, accept/4, connect/1, send_handshake/2, recv_handshake/2,
-         handshake_complete/3, tick/1, counters/1, setopts/2, getopts/2, peername/1,
-         info/1]).
+         handshake_complete/3, await_earlier/1, tick/1, counters/1, setopts/2, getopts/2,
+         peername/1, info/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 %% How many windows a sender in the middle of a message may send before others have their turn.
@@ -35,6 +35,8 @@
                   handle :: erlang:dist_handle() | undefined,
                   usual_heap :: [{atom(), non_neg_integer()}] | undefined,
                   connecting :: gen_server:from() | undefined,
+                  %% Does the kernel know of this attempt?
+                  is_begun = false :: boolean(),
                   handshake = weft_handshake_stream:new() :: weft_handshake_stream:stream()}).
 
 %% --- interface --------------------------------------------------------------------------------
@@ -71,6 +73,24 @@ recv_handshake(Session, TimeoutMs) -> gen_server:call(Session, {recv, TimeoutMs}
 -spec handshake_complete(pid(), node(), erlang:dist_handle()) -> ok.
 handshake_complete(Session, Node, Handle) ->
     gen_server:call(Session, {handshake_complete, Node, Handle}, infinity).
+
+%% @doc Returns when no other session with the same peer is still in its handshake after the peer
+%% has closed it. Until then the kernel takes that one to be pending, and would refuse this one or
+%% give it the place of the other. The caller's setup timer bounds it.
+-spec await_earlier(pid()) -> ok.
+await_earlier(Session) ->
+    #{name := Peer} = info(Session),
+    lists:foreach(fun await_end_of_handshake/1,
+                  weft_sessions:of_distribution(Peer) -- [Session]).
+
+await_end_of_handshake(Session) ->
+    Monitor = erlang:monitor(process, Session),
+    try gen_server:call(Session, is_to_end) of
+        true -> receive {'DOWN', Monitor, process, Session, _} -> ok end;
+        false -> erlang:demonitor(Monitor, [flush])
+    catch
+        exit:_ -> erlang:demonitor(Monitor, [flush])
+    end.
 
 -spec tick(pid()) -> ok.
 tick(Session) -> Session ! tick, ok.
@@ -136,7 +156,8 @@ handle_call(accepted, _From, #session{input = Input, counters = Counters} = Sess
     #session{stream = Stream} = Session,
     reply({Input, Counters}, Session#session{stream = weft_stream:say_accepted(Stream)});
 handle_call(connect, From, #session{stream = Stream} = Session) ->
-    next(Session#session{connecting = From, stream = weft_stream:connect(Stream)});
+    next(Session#session{connecting = From, is_begun = true,
+                         stream = weft_stream:connect(Stream)});
 handle_call({send, Packet}, _From, #session{handshake = Stream} = Session) ->
     case weft_handshake_stream:is_closed(Stream) of
         true -> reply({error, closed}, Session);
@@ -144,11 +165,15 @@ handle_call({send, Packet}, _From, #session{handshake = Stream} = Session) ->
     end;
 handle_call({recv, TimeoutMs}, From, Session) ->
     #session{handshake = Stream} = Session,
-    next(Session#session{handshake = weft_handshake_stream:recv(From, TimeoutMs, Stream)});
+    next(Session#session{is_begun = true,
+                         handshake = weft_handshake_stream:recv(From, TimeoutMs, Stream)});
 handle_call({handshake_complete, Node, Handle}, _From, Session) ->
     Connected = connected(Node, Handle, Session),
     _ = weft_handshake_stream:is_closed(Session#session.handshake) andalso ended(Connected),
     reply(ok, Connected);
+handle_call(is_to_end, _From, #session{is_begun = IsBegun, handle = Handle} = Session) ->
+    reply(IsBegun andalso Handle =:= undefined
+              andalso weft_handshake_stream:is_to_end(Session#session.handshake), Session);
 handle_call(counters, _From, #session{counters = Counters} = Session) ->
     reply(Counters, Session);
 handle_call({setopts, Options}, _From, Session) ->

@@ -4,7 +4,8 @@
 -module(weft_sessions).
 -behaviour(gen_server).
 
--export([start_link/0, add/4, find/1, with/1, list/0, accept_channels/1, accept_channel/5]).
+-export([start_link/0, add/5, find/1, with/1, of_distribution/1, list/0, accept_channels/1,
+         accept_channel/5]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -type id() :: <<_:128>>.
@@ -16,26 +17,31 @@ start_link() ->
 
 %% @doc Adds the calling session, until it ends. Peer is the name of the node at the other end; only
 %% it may resume.
--spec add(id(), Session :: pid(), Input :: pid(), Peer :: binary()) -> ok.
-add(Id, Session, Input, Peer) ->
-    true = ets:insert(?MODULE, {Id, Session, Input, Peer}),
+-spec add(id(), weft_wire:stream_kind(), Session :: pid(), Input :: pid(), Peer :: binary()) -> ok.
+add(Id, Kind, Session, Input, Peer) ->
+    true = ets:insert(?MODULE, {Id, Session, Input, Peer, Kind}),
     gen_server:cast(?MODULE, {watch, Id, Session}).
 
 -spec find(id()) -> {ok, Session :: pid(), Input :: pid(), Peer :: binary()} | error.
 find(Id) ->
     case ets:lookup(?MODULE, Id) of
-        [{_, Session, Input, Peer}] -> {ok, Session, Input, Peer};
+        [{_, Session, Input, Peer, _Kind}] -> {ok, Session, Input, Peer};
         [] -> error
     end.
 
 %% @doc The sessions with the node of that name.
 -spec with(Peer :: binary()) -> [pid()].
 with(Peer) ->
-    [Session || [Session] <- ets:match(?MODULE, {'_', '$1', '_', Peer})].
+    [Session || [Session] <- ets:match(?MODULE, {'_', '$1', '_', Peer, '_'})].
+
+%% @doc The same, of them those under connections of the distribution.
+-spec of_distribution(Peer :: binary()) -> [pid()].
+of_distribution(Peer) ->
+    [Session || [Session] <- ets:match(?MODULE, {'_', '$1', '_', Peer, distribution})].
 
 -spec list() -> [pid()].
 list() ->
-    [Session || {_, Session, _, _} <- ets:tab2list(?MODULE)].
+    [Session || {_, Session, _, _, _} <- ets:tab2list(?MODULE)].
 
 %% @doc Module:accept(Id, Peer, Path, Channel, Partition) is asked, in the process of a link, to
 %% start the receiver of a stream that a peer opens for a channel.
@@ -66,5 +72,5 @@ handle_cast({watch, Id, Session}, Ids) ->
 %% @private
 handle_info({'DOWN', Ref, process, Session, _Reason}, Ids) ->
     {Id, Rest} = maps:take(Ref, Ids),
-    ets:match_delete(?MODULE, {Id, Session, '_', '_'}),
+    ets:match_delete(?MODULE, {Id, Session, '_', '_', '_'}),
     {noreply, Rest}.

@@ -73,7 +73,7 @@
           stream().
 initiator(Kind, Node, Counters, Input) ->
     Id = weft_random:bytes(16),
-    weft_sessions:add(Id, self(), Input, atom_to_binary(Node)),
+    weft_sessions:add(Id, Kind, self(), Input, atom_to_binary(Node)),
     #stream{id = Id, role = initiator, kind = Kind, node = Node, counters = Counters,
             input = Input, out = outbound()}.
 
@@ -81,7 +81,7 @@ initiator(Kind, Node, Counters, Input) ->
 -spec acceptor(weft_wire:stream_kind(), weft_sessions:id(), Peer :: binary(), path(),
                weft_session_counters:counters(), pid()) -> stream().
 acceptor(Kind, Id, Peer, Path, Counters, Input) ->
-    weft_sessions:add(Id, self(), Input, Peer),
+    weft_sessions:add(Id, Kind, self(), Input, Peer),
     on_path(Path, #stream{id = Id, role = acceptor, kind = Kind, counters = Counters,
                           input = Input, out = outbound(), established = true}).
 
