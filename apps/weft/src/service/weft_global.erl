@@ -31,8 +31,6 @@
 -define(FURTHER_MS, 2000).
 -define(PAUSE_MS, 500).
 -define(PAUSE_MAX_MS, 8000).
-%% Pauses after which a home that was not there has no lock any more that it keeps.
--define(AWAY_MAX, 20).
 %% A home that does not answer so long after the time is over does not live.
 -define(GRACE_MS, 10000).
 
@@ -133,10 +131,11 @@ child_spec() ->
                 [?LOCKS, weft_locks_core, weft_service_sup:options(#{})]}}.
 
 %% @doc The locks that this node is a home of: how many, how many wait, how many found the line
-%% full. Empty when the application does not run.
--spec info() -> #{locks | waiting | refused => non_neg_integer()}.
+%% full; and how many this node has let go of without an answer of a home so far. Empty when the
+%% application does not run.
+-spec info() -> #{locks | waiting | refused | late => non_neg_integer()}.
 info() ->
-    try weft_driver:command(?LOCKS, info)
+    try (weft_driver:command(?LOCKS, info))#{late => weft_global_late:count()}
     catch exit:{noproc, _} -> #{}
     end.
 
@@ -274,26 +273,8 @@ ask(Home, {Resource, Requester, Ask}, WaitMs) ->
 
 release(Homes, {Resource, Requester, Ask}) ->
     Command = {delete, Resource, Requester, {self(), Ask}},
-    lists:foreach(fun(Home) ->
-                      command(Home, Command) orelse spawn(fun() -> later(Home, Command, 0) end)
-                  end, Homes),
+    lists:foreach(fun(Home) -> weft_global_late:release(Home, Command) end, Homes),
     true.
-
-command(Home, Command) ->
-    try weft_driver:command({?LOCKS, Home}, Command, ?GRACE_MS)
-    catch exit:_ -> false
-    end.
-
-%% A home that comes back before its lease is over believes that the lock is held. One that stays
-%% away for longer lets go by itself.
-later(_Home, _Command, ?AWAY_MAX) ->
-    ok;
-later(Home, Command, Away) ->
-    receive after ?PAUSE_MS -> ok end,
-    case lists:member(Home, nodes_now()) of
-        true -> command(Home, Command) orelse later(Home, Command, Away + 1);
-        false -> later(Home, Command, Away + 1)
-    end.
 
 keep(Resource, Requester) ->
     case weft_names:kind(?SCOPE) of

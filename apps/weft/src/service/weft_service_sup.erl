@@ -53,6 +53,7 @@ children() ->
     weft_names:children() ++
     [weft_pg:child_spec(weft_pg),
      weft_global:child_spec(),
+     weft_global_late:child_spec(),
      weft_partition:child_spec(),
      #{id => weft_attributes, start => {weft_attributes, start_link, []}},
      #{id => weft_group_sup, type => supervisor, start => {weft_group_sup, start_link, []}}].

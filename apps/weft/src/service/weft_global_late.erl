@@ -1,0 +1,155 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Lets go of locks at homes that did not answer (`weft_global').
+%%
+%% A home that comes back before its lease is over believes that the lock is held, so it is told
+%% again and again, until it answers. One that stays away for longer lets go by itself, and is given
+%% up. One process per node keeps what is still to be told; for each home at most one other is
+%% telling, in order. Whoever finds this full tells the home himself, which is slow: then there are
+%% no more processes than there are users of locks.
+-module(weft_global_late).
+-behaviour(gen_server).
+
+-export([child_spec/0, start_link/1, release/2, later/2, count/0]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+-export_type([command/0, options/0]).
+
+-define(LOCKS, weft_locks).
+%% A home that does not answer for so long does not live.
+-define(ANSWER_MS, 10000).
+-define(PAUSE_MS, 500).
+%% After so many attempts in a row a home that was not there has no lock any more that it keeps.
+-define(ATTEMPTS_MAX, 20).
+-define(COUNT_MAX, 10000).
+
+-type command() :: {delete, Resource :: term(), Requester :: term(), {pid(), Ask :: term()}}.
+%% For tests: who there is, and how a home is told.
+-type options() :: #{homes => fun(() -> [node()]), tell => fun((node(), command()) -> boolean()),
+                     pause_ms => pos_integer(), count_max => pos_integer()}.
+
+-record(home, {commands = queue:new() :: queue:queue(command()),
+               attempts = 0 :: non_neg_integer(),
+               is_told = false :: boolean()}).
+-record(late, {options :: options(),
+               homes = #{} :: #{node() => #home{}},
+               tellers = #{} :: #{reference() => node()},
+               count = 0 :: non_neg_integer()}).
+
+-spec child_spec() -> supervisor:child_spec().
+child_spec() ->
+    #{id => ?MODULE, start => {?MODULE, start_link, [#{}]}}.
+
+-spec start_link(options()) -> {ok, pid()}.
+start_link(Options) ->
+    gen_server:start_link({local, ?MODULE}, ?MODULE, Options, []).
+
+%% @doc Tells a home to let go of a lock; later if it does not answer.
+-spec release(node(), command()) -> ok.
+release(Home, Command) ->
+    case tell(Home, Command) orelse later(Home, Command) of
+        full -> insist(Home, Command, 1);
+        _ -> ok
+    end.
+
+%% @doc Leaves it to this process, if there is room. Where it does not run the node is about to
+%% stop, and its locks end with it.
+-spec later(node(), command()) -> ok | full.
+later(Home, Command) ->
+    try gen_server:call(?MODULE, {later, Home, Command}, infinity)
+    catch exit:_ -> ok
+    end.
+
+%% @doc How much is still to be told.
+-spec count() -> non_neg_integer().
+count() ->
+    gen_server:call(?MODULE, count).
+
+insist(_Home, _Command, ?ATTEMPTS_MAX) ->
+    ok;
+insist(Home, Command, Attempt) ->
+    receive after ?PAUSE_MS -> ok end,
+    case lists:member(Home, homes()) andalso tell(Home, Command) of
+        true -> ok;
+        false -> insist(Home, Command, Attempt + 1)
+    end.
+
+tell(Home, Command) ->
+    try weft_driver:command({?LOCKS, Home}, Command, ?ANSWER_MS)
+    catch exit:_ -> false
+    end.
+
+homes() ->
+    case weft_view:lookup(lock_homes) of
+        undefined -> [node()];
+        Homes -> Homes
+    end.
+
+%% --- the process ------------------------------------------------------------------------------
+
+%% @private
+init(Options) ->
+    Defaults = #{homes => fun homes/0, tell => fun tell/2, pause_ms => ?PAUSE_MS,
+                 count_max => ?COUNT_MAX},
+    {ok, #late{options = maps:merge(Defaults, Options)}}.
+
+%% @private
+handle_call({later, _, _}, _From, #late{count = Count, options = #{count_max := Max}} = Late)
+  when Count >= Max ->
+    {reply, full, Late};
+handle_call({later, Home, Command}, _From, #late{homes = Homes, count = Count} = Late) ->
+    _ = Homes =:= #{} andalso pause(Late),
+    #home{commands = Commands} = Row = maps:get(Home, Homes, #home{}),
+    Longer = Row#home{commands = queue:in(Command, Commands)},
+    {reply, ok, Late#late{homes = Homes#{Home => Longer}, count = Count + 1}};
+handle_call(count, _From, #late{count = Count} = Late) ->
+    {reply, Count, Late}.
+
+%% @private
+handle_cast(Request, Late) ->
+    {stop, {unexpected_cast, Request}, Late}.
+
+%% @private
+-spec handle_info(attempt | {'DOWN', reference(), process, pid(), term()}, #late{}) ->
+          {noreply, #late{}}.
+handle_info(attempt, #late{homes = Homes, options = #{homes := There}} = Late0) ->
+    Alive = There(),
+    Late = lists:foldl(fun(Home, L) -> attempt(Home, lists:member(Home, Alive), L) end, Late0,
+                       maps:keys(Homes)),
+    _ = Late#late.homes =/= #{} andalso pause(Late),
+    {noreply, Late};
+handle_info({'DOWN', Monitor, process, _Pid, Reason}, #late{tellers = Tellers} = Late) ->
+    {Home, Rest} = maps:take(Monitor, Tellers),
+    Told = case Reason of {told, Count} -> Count; _ -> 0 end,
+    {noreply, told(Home, Told, Late#late{tellers = Rest})}.
+
+pause(#late{options = #{pause_ms := PauseMs}}) ->
+    erlang:send_after(PauseMs, self(), attempt).
+
+attempt(Home, IsThere, #late{homes = Homes, tellers = Tellers} = Late) ->
+    case Homes of
+        #{Home := #home{is_told = true}} ->
+            Late;
+        #{Home := #home{commands = Commands} = Row} when IsThere ->
+            #late{options = #{tell := Tell}} = Late,
+            All = queue:to_list(Commands),
+            {_Pid, Monitor} = spawn_monitor(fun() -> exit({told, tell_all(Tell, Home, All)}) end),
+            Late#late{homes = Homes#{Home := Row#home{is_told = true}},
+                      tellers = Tellers#{Monitor => Home}};
+        #{} ->
+            told(Home, 0, Late)
+    end.
+
+%% Stops at the first that is not answered.
+tell_all(Tell, Home, Commands) ->
+    length(lists:takewhile(fun(Command) -> Tell(Home, Command) end, Commands)).
+
+told(Home, Told, #late{homes = Homes, count = Count} = Late) ->
+    #{Home := #home{commands = Commands, attempts = Attempts} = Row} = Homes,
+    {_, Left} = queue:split(Told, Commands),
+    Failed = case Told of 0 -> Attempts + 1; _ -> 0 end,
+    case queue:is_empty(Left) orelse Failed =:= ?ATTEMPTS_MAX of
+        true ->
+            Late#late{homes = maps:remove(Home, Homes), count = Count - queue:len(Commands)};
+        false ->
+            Again = Row#home{commands = Left, attempts = Failed, is_told = false},
+            Late#late{homes = Homes#{Home := Again}, count = Count - Told}
+    end.
