@@ -8,6 +8,8 @@
 %% --only "RE,RE"     only cells whose title in the list matches one of the regular expressions
 %% --variants a,b     only these variants
 %% --repetitions N    instead of 5 (quick: 2)
+%% --minutes N        as many of these as are expected to fit, and what has not begun by then is
+%%                    left out
 %% --out DIR          where to put the results, instead of a new directory in _build/bench
 %% --list             the cells and how long they take, and no measurement
 %% --terminal         show progress in one line
@@ -17,9 +19,12 @@
 %% (weft_bench_compare), `load CONFIG' runs operations of a driver (weft_load_config).
 -module(weft_bench_cli).
 
--export([run/1, main/1]).
+-export([run/1, main/1, expected/1]).
 
 -define(QUICK_LIMIT_MS, 165000).
+-define(REPETITIONS, 5).
+%% A machine that does other things too takes longer than expected.
+-define(RESERVE, 0.9).
 
 %% @doc `main/1', then ends the emulator with its exit status.
 -spec run([string()]) -> no_return().
@@ -34,7 +39,9 @@ main(Arguments) ->
     catch
         throw:{results, Text} ->
             io:format(standard_error, "~ts~n", [Text]),
-            2
+            2;
+        throw:{usage, Text} ->
+            usage(Text)
     end.
 
 command([Help | _]) when Help =:= "--help"; Help =:= "help" ->
@@ -59,15 +66,11 @@ command(["paper" | Arguments]) ->
 command(["compare" | Arguments]) ->
     weft_bench_compare:main(Arguments -- ["--terminal"]);
 command(Arguments) ->
-    try options(Arguments, #{}) of
-        Options ->
-            case {cells(Options), Options} of
-                {[], _} -> usage("no cell is left by --suites, --only and --variants");
-                {Cells, #{list := true}} -> list(Cells, Options);
-                {Cells, _} -> measure(Cells, Options)
-            end
-    catch
-        throw:{usage, Text} -> usage(Text)
+    Options = options(Arguments, #{}),
+    case {cells(Options), Options} of
+        {[], _} -> usage("no cell is left by --suites, --only and --variants");
+        {Cells, #{list := true}} -> list(Cells, Options);
+        {Cells, _} -> measure(Cells, Options)
     end.
 
 options([], Options) -> Options;
@@ -83,13 +86,18 @@ options(["--only", Text | Rest], Options) ->
 options(["--variants", Text | Rest], Options) ->
     options(Rest, Options#{variants => [variant(Word) || Word <- words(Text)]});
 options(["--repetitions", Text | Rest], Options) ->
-    case string:to_integer(Text) of
-        {Number, ""} when Number > 0 -> options(Rest, Options#{repetitions => Number});
-        _ -> throw({usage, io_lib:format("--repetitions needs a number, not ~ts", [Text])})
-    end;
+    options(Rest, Options#{repetitions => number("--repetitions", Text)});
+options(["--minutes", Text | Rest], Options) ->
+    options(Rest, Options#{minutes => number("--minutes", Text)});
 options(["--out", Dir | Rest], Options) -> options(Rest, Options#{out => Dir});
 options([Other | _], _Options) ->
     throw({usage, io_lib:format("unknown or incomplete argument ~ts", [Other])}).
+
+number(Option, Text) ->
+    case string:to_integer(Text) of
+        {Number, ""} when Number > 0 -> Number;
+        _ -> throw({usage, io_lib:format("~ts needs a number, not ~ts", [Option, Text])})
+    end.
 
 words(Text) -> string:lexemes(Text, ", ").
 
@@ -113,10 +121,12 @@ usage(Text) ->
 
 help() ->
     ["bin/bench [--quick] [--suites a,c] [--only RE,RE] [--variants V,V] [--repetitions N]\n"
-     "          [--out DIR] [--list]          measure; --list only tells what and how long\n"
+     "          [--minutes N] [--out DIR] [--list]\n"
+     "                                        measure; --list only tells what and how long\n"
      "bin/bench report DIR                    make the report of a run again\n"
      "bin/bench compare OLD NEW [--threshold 0.9]\n"
-     "bin/bench paper [FIGURE,FIGURE [--quick] [--repetitions N] [--out DIR]]\n"
+     "bin/bench paper [FIGURE,FIGURE [--quick] [--repetitions N] [--minutes N]\n"
+     "          [--out DIR]]\n"
      "                                        figures of papers, claimed and measured\n"
      "bin/bench load CONFIG [--out DIR]       operations of a driver, as Basho Bench runs them\n"
      "bin/bench de_bench CONFIG [--nodes N] [--variant V] [--groups SIZE] [--out DIR]\n"
@@ -161,21 +171,38 @@ with_variants(Cell, #{variants := Wanted}) ->
 with_variants(Cell, _Options) ->
     [Cell].
 
-repetitions(#{repetitions := Repetitions}) -> Repetitions;
-repetitions(#{tiny := true}) -> 1;
-repetitions(#{quick := true}) -> 2;
-repetitions(_) -> 5.
+repetitions(_Cells, #{repetitions := Repetitions}) -> Repetitions;
+repetitions(_Cells, #{tiny := true}) -> 1;
+repetitions(_Cells, #{quick := true}) -> 2;
+repetitions(Cells, #{minutes := Minutes}) ->
+    lists:max([1 | [Repetitions || Repetitions <- lists:seq(1, ?REPETITIONS),
+                                   weft_bench_runner:expected_ms(Cells, Repetitions)
+                                       =< ?RESERVE * Minutes * 60000]]);
+repetitions(_Cells, _Options) -> ?REPETITIONS.
+
+%% @doc What a run with these arguments would do, and how long that is expected to take.
+-spec expected([string()]) -> #{repetitions := pos_integer(), minutes := pos_integer()}.
+expected(Arguments) ->
+    Options = options(Arguments, #{}),
+    expected(cells(Options), Options).
+
+expected(Cells, Options) ->
+    Repetitions = repetitions(Cells, Options),
+    Ms = weft_bench_runner:expected_ms(Cells, Repetitions),
+    #{repetitions => Repetitions, minutes => ceil(min(Ms, limit_ms(Options)) / 60000)}.
 
 list(Cells, Options) ->
     [io:format("~-60ts ~5.1f s  ~ts~n",
                [weft_bench_workload:title(Cell), CostMs / 1000,
                 lists:join(" ", [atom_to_list(Variant) || Variant <- Variants])])
      || #{cost_ms := CostMs, variants := Variants} = Cell <- Cells],
-    TotalMs = lists:sum([CostMs * length(Variants)
-                         || #{cost_ms := CostMs, variants := Variants} <- Cells]),
-    io:format("~b cells, about ~b minutes with ~b repetitions~n",
-              [length(Cells), TotalMs * repetitions(Options) div 60000 + 1, repetitions(Options)]),
+    io:format("~ts~n", [in_words(Cells, Options)]),
     0.
+
+in_words(Cells, Options) ->
+    #{repetitions := Repetitions, minutes := Minutes} = expected(Cells, Options),
+    io_lib:format("~b cells, about ~b min, ~b of each at most",
+                  [length(Cells), Minutes, Repetitions]).
 
 %% ---- measuring ----
 
@@ -186,10 +213,11 @@ measure(Cells, Options) ->
     BuildDir = filename:join(os:getenv("REBAR_BASE_DIR", "_build"), "bench"),
     Dir = maps:get(out, Options, filename:join(BuildDir, Run)),
     ok = weft_bench_file:directory(filename:join(Dir, "logs")),
-    ok = write_environment(Dir, Run, Options),
-    io:format("results go to ~ts~n", [Dir]),
+    Repetitions = repetitions(Cells, Options),
+    ok = write_environment(Dir, Run, Options, Repetitions),
+    io:format("~ts; results go to ~ts~n", [in_words(Cells, Options), Dir]),
     {ok, Failed} = weft_bench_runner:run(#{run => Run, dir => Dir, build_dir => BuildDir,
-                                           cells => Cells, repetitions => repetitions(Options),
+                                           cells => Cells, repetitions => Repetitions,
                                            terminal => maps:get(terminal, Options, false),
                                            limit_ms => limit_ms(Options)}),
     case weft_bench_report:main([Dir]) of
@@ -201,14 +229,15 @@ measure(Cells, Options) ->
     end.
 
 limit_ms(#{quick := true}) -> ?QUICK_LIMIT_MS;
+limit_ms(#{minutes := Minutes}) -> Minutes * 60000;
 limit_ms(_) -> infinity.
 
-write_environment(Dir, Run, Options) ->
+write_environment(Dir, Run, Options, Repetitions) ->
     {ok, Place} = weft_bench_place:start(weft_bench_link:loopback(), Dir),
     CongestionControl = weft_bench_place:congestion_control(Place),
     ok = weft_bench_place:stop(Place),
     Given = [{"run", Run}, {"scope", atom_to_list(scope(Options))},
-             {"repetitions", integer_to_list(repetitions(Options))},
+             {"repetitions", integer_to_list(Repetitions)},
              {"congestion_control", CongestionControl},
              {"filters", lists:flatten(io_lib:format("~0tp", [maps:with([suites, only, variants],
                                                                         Options)]))},

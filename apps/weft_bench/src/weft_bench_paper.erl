@@ -4,8 +4,9 @@
 %%
 %% ```
 %% bin/bench paper                         the figures
-%% bin/bench paper aco_10,orbit [--quick] [--repetitions N] [--out DIR]
+%% bin/bench paper aco_10,orbit [--quick] [--repetitions N] [--minutes N] [--out DIR]
 %% '''
+%% A figure is measured as often as fits into `?MINUTES', or the minutes given.
 %% A figure is some cells of the benchmark and a function that reads their results. Each run has a
 %% directory with its numbers and its report, named by the first figure that is read from it;
 %% `paper.html' beside them is made of all findings. A run that fails is told, and the other figures
@@ -31,6 +32,8 @@
 -define(E, weft_bench_html:tag).
 -define(T, weft_bench_html:text).
 -define(COLUMN, 96).
+%% A figure takes less than 20, with what it takes to end and to write a report.
+-define(MINUTES, "18").
 
 %% @doc All figures.
 -spec figures() -> [figure()].
@@ -42,7 +45,8 @@ figures() ->
 %% @doc Exit status: 0 all were measured, 1 a run failed, 2 bad arguments.
 -spec main([string()]) -> 0 | 1 | 2.
 main([]) ->
-    [io:format("~-16ts ~ts~n", [Id, Where]) || #{id := Id, where := Where} <- figures()],
+    [io:format("~-16ts ~2b min  ~ts~n", [Id, minutes(Cells, []), Where])
+     || #{id := Id, where := Where, cells := Cells} <- figures()],
     0;
 main([List | Arguments]) ->
     Ids = string:lexemes(List, ", "),
@@ -65,8 +69,9 @@ options([], {Options, Dir}) -> {ok, lists:append(lists:reverse(Options)), Dir};
 options(["--quick" | Rest], {Options, Dir}) -> options(Rest, {[["--quick"] | Options], Dir});
 options(["--tiny" | Rest], {Options, Dir}) -> options(Rest, {[["--tiny"] | Options], Dir});
 options(["--terminal" | Rest], {Options, Dir}) -> options(Rest, {[["--terminal"] | Options], Dir});
-options(["--repetitions", Number | Rest], {Options, Dir}) ->
-    options(Rest, {[["--repetitions", Number] | Options], Dir});
+options([Option, Number | Rest], {Options, Dir}) when Option =:= "--repetitions";
+                                                      Option =:= "--minutes" ->
+    options(Rest, {[[Option, Number] | Options], Dir});
 options(["--out", Dir | Rest], {Options, _Default}) -> options(Rest, {Options, Dir});
 options([Bad | _], _) -> {error, Bad}.
 
@@ -75,6 +80,10 @@ default_dir() ->
     filename:join([Base, "bench", "paper-" ++ integer_to_list(os:system_time(second))]).
 
 measure(Figures, Options, Dir) ->
+    Distinct = lists:usort([Cells || #{cells := Cells} <- Figures]),
+    io:format("~b figures, ~b runs: about ~b minutes~n",
+              [length(Figures), length(Distinct),
+               lists:sum([minutes(Cells, Options) || Cells <- Distinct])]),
     {Measured, _} = lists:mapfoldl(fun(Figure, Runs) -> measure(Figure, Options, Dir, Runs) end,
                                    #{}, Figures),
     io:put_chars([text(One) || One <- Measured]),
@@ -103,9 +112,16 @@ page(Measured) ->
 measure(#{id := Id, cells := Cells} = Figure, Options, Dir, Runs) ->
     {Run, Outcome} = case Runs of
                          #{Cells := Known} -> Known;
-                         #{} -> {Id, run(Cells ++ Options, filename:join(Dir, Id))}
+                         #{} -> {Id, run(arguments(Cells, Options), filename:join(Dir, Id))}
                      end,
     {{Figure, Run, Outcome}, Runs#{Cells => {Run, Outcome}}}.
+
+%% What is given last counts.
+arguments(Cells, Options) -> ["--minutes", ?MINUTES | Cells ++ Options].
+
+minutes(Cells, Options) ->
+    #{minutes := Minutes} = weft_bench_cli:expected(arguments(Cells, Options)),
+    Minutes.
 
 run(Arguments, Dir) ->
     case weft_bench_cli:main(["--out", Dir | Arguments]) of

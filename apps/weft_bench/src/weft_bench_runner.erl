@@ -11,7 +11,7 @@
 %% its variant, and the next one gets new nodes.
 -module(weft_bench_runner).
 
--export([run/1]).
+-export([run/1, expected_ms/2]).
 -export_type([plan/0]).
 
 -type plan() :: #{run := string(), dir := file:filename(), build_dir := file:filename(),
@@ -38,13 +38,19 @@ run(#{dir := Dir, cells := Cells} = Plan) ->
     {Possible, Impossible} = lists:partition(fun({_, _, Why}) -> Why =:= ok end, possible(Cells)),
     Todo = todo(Cells, Possible),
     Progress = weft_bench_progress:new(maps:get(terminal, Plan),
-                                       [Cost || {_, _, Cost} <- measurements(Todo, Plan)]),
+                                       [Cost || {_, _, Cost}
+                                             <- measurements(Todo, maps:get(repetitions, Plan))]),
     State = #state{plan = Plan, file = File, progress = Progress, deadline = deadline(Plan)},
     write_skipped(Impossible, State),
     #state{progress = Finished, failed = Failed} = lists:foldl(fun stage/2, State, stages(Todo)),
     ok = weft_bench_progress:finish(Finished),
     ok = file:close(File),
     {ok, Failed}.
+
+%% @doc How long so many repetitions are expected to take, by what the cells say they cost.
+-spec expected_ms([weft_bench_workload:cell()], Repetitions :: pos_integer()) -> non_neg_integer().
+expected_ms(Cells, Repetitions) ->
+    lists:sum([CostMs || {_, _, CostMs} <- measurements(Cells, Repetitions)]).
 
 deadline(#{limit_ms := infinity}) -> infinity;
 deadline(#{limit_ms := LimitMs}) -> erlang:monotonic_time(millisecond) + LimitMs.
@@ -86,12 +92,12 @@ stages([#{link := Link, layout := Layout} | _] = Cells) ->
                                     Cells),
     [Stage | stages(Rest)].
 
-measurements(Cells, Plan) ->
+measurements(Cells, Repetitions) ->
     [{Cell, Variant, CostMs + ?BOOT_COST_MS div 4}
      || #{variants := Variants, cost_ms := CostMs} = Cell <- Cells,
-        _ <- lists:seq(1, repetitions(Cell, Plan)), Variant <- Variants].
+        _ <- lists:seq(1, repetitions(Cell, Repetitions)), Variant <- Variants].
 
-repetitions(Cell, #{repetitions := Repetitions}) ->
+repetitions(Cell, Repetitions) ->
     min(Repetitions, maps:get(repetitions_max, Cell, Repetitions)).
 
 %% ---- a stage ----
@@ -99,7 +105,7 @@ repetitions(Cell, #{repetitions := Repetitions}) ->
 stage([#{link := Link} | _] = Cells, #state{plan = #{build_dir := BuildDir} = Plan} = State) ->
     case weft_bench_place:start(Link, BuildDir) of
         {ok, Place} ->
-            Last = lists:max([repetitions(Cell, Plan) || Cell <- Cells]),
+            Last = lists:max([repetitions(Cell, maps:get(repetitions, Plan)) || Cell <- Cells]),
             try
                 stop_nodes(lists:foldl(fun(Repetition, Before) ->
                                            repetition(Repetition, Cells, Place, Before)
@@ -124,7 +130,7 @@ repetition(Repetition, [#{layout := Layout} | _] = Cells, Place, #state{plan = P
                                 Before, Variants)
                 end, Fresh,
                 [{Index, Cell} || {Index, Cell} <- lists:zip(lists:seq(1, length(Cells)), Cells),
-                                  Repetition =< repetitions(Cell, Plan)]).
+                                  Repetition =< repetitions(Cell, maps:get(repetitions, Plan))]).
 
 rotate(By, Variants) ->
     {Front, Back} = lists:split(By rem length(Variants), Variants),

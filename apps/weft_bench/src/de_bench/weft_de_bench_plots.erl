@@ -3,7 +3,7 @@
 %% charts as those of the paper, a chart for each carrier.
 -module(weft_de_bench_plots).
 
--export([groups/1, throughput/2, latencies/4]).
+-export([groups/1, throughput/2, shares/2, latencies/4]).
 -export([variants/2, parameters/2, points/5, parameter/2]).
 -export_type([parameter/0]).
 
@@ -46,6 +46,19 @@ throughput(Workload, Results) ->
                  || Parameter <- parameters(Workload, Results)]
             end,
     charts(Workload, Metric, {"per second", scale(Workload)}, Lines, Results).
+
+%% @doc Commands per second on most nodes, over what is varied, a line for each carrier.
+-spec shares(Workload :: binary(), weft_bench_results:results()) -> [weft_bench_svg:chart()].
+shares(Workload, Results) ->
+    Cells = cells(Workload, Results),
+    Most = lists:max([0 | [Nodes || {_, _, _, Nodes, _, _} <- Cells]]),
+    [(weft_bench_chart:over(fun({_, _, SizeBytes, _, Streams, _}) ->
+                                    parameter(Workload, {SizeBytes, Streams})
+                            end, "of all commands",
+                            lists:keysort(5, [Cell || {_, _, _, Nodes, _, _} = Cell <- Cells,
+                                                      Nodes =:= Most]), <<"calls_per_s">>,
+                            [weft_bench_words:workload(Workload), ", ", integer_to_list(Most),
+                             " nodes"], Results))#{y := linear} || Cells =/= []].
 
 %% What computes for long is done a thousand times less often.
 scale(<<"de_compute">>) -> log;

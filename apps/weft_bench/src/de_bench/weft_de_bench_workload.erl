@@ -25,9 +25,11 @@
 -export([cells/1, run/2]).
 
 -define(REPETITIONS_MAX, 2).
+-define(MANY, 60).
 -define(WORKERS, 10).
 %% Commands per second of each worker, where the rate is given.
 -define(RATE, 25).
+-define(GLOBAL_RATE, 5).
 -define(HEAVY_RATE, 3).
 -define(OPERATION_TIMEOUT_S, 30).
 -define(BOTH, [stock_mesh, weft_mesh]).
@@ -43,11 +45,16 @@ cells(tiny) ->
 cells(quick) ->
     cells([2, 6], [0, 100], [10, 10000], [10, 1000], [1, 50, 100]);
 cells(full) ->
-    [Cell#{fresh => true, repetitions_max => ?REPETITIONS_MAX, cost_ms := CostMs + 6000,
+    Few = cells([2, 4, 8, 16, 24], [], [10, 100, 1000, 10000], [10, 1000, 100000], [1, 50, 100]),
+    Global = [cell(de_global, Nodes, 10, Global, ?BOTH)
+              || Nodes <- [2, 8, 24, ?MANY], Global <- [0, 1, 50, 100, 500]],
+    [Cell#{fresh => true, repetitions_max => repetitions_max(Cell), cost_ms := CostMs + 6000,
            with := #{seconds => 5, warm_up_s => 1}}
-     || #{cost_ms := CostMs} = Cell <- cells([2, 4, 8, 16, 24], [0, 1, 50, 100],
-                                             [10, 100, 1000, 10000], [10, 1000, 100000],
-                                             [1, 50, 100])].
+     || #{cost_ms := CostMs} = Cell <- Global ++ Few].
+
+%% Most of the time of many nodes is that of their start.
+repetitions_max(#{pairs := ?MANY}) -> 1;
+repetitions_max(_Cell) -> ?REPETITIONS_MAX.
 
 cells(Counts, Globals, Sizes, Computations, Servers) ->
     [cell(Workload, Nodes, Bytes, Streams, ?BOTH)
@@ -98,8 +105,8 @@ config(#{workload := Workload, size_bytes := SizeBytes, streams := Streams,
                    || {Operation, Weight} <- operations(Workload, Streams, Register),
                       Weight > 0]}].
 
-mode(Workload) when Workload =:= de_global; Workload =:= de_names; Workload =:= de_calls ->
-    {rate, ?RATE};
+mode(de_global) -> {rate, ?GLOBAL_RATE};
+mode(Workload) when Workload =:= de_names; Workload =:= de_calls -> {rate, ?RATE};
 mode(de_heavy) -> {rate, ?HEAVY_RATE};
 mode(_Workload) -> max.
 

@@ -26,17 +26,19 @@ sizes(Results) ->
 form(<<"im_rd", _/binary>>) -> "RD";
 form(<<"im_rsd", _/binary>>) -> "RSD".
 
-%% @doc Without failures, with processes killed, with databases killed.
+%% @doc Without failures, with processes killed, with databases killed, for each number of nodes.
 -spec failures(weft_bench_results:results()) -> [weft_bench_svg:chart()].
 failures(Results) ->
-    Cells = cells([<<Form/binary, How/binary>>
+    All = cells([<<Form/binary, How/binary>>
                    || Form <- [<<"im_rd">>, <<"im_rsd">>],
                       How <- [<<"_steady">>, <<"_killed">>, <<"_emptied">>]], Results),
     [weft_bench_chart:over(fun({_, <<"im_", Workload/binary>>, _, _, _, _}) ->
                                    weft_bench_words:workload(Workload)
-                           end, "form and failures", Cells, Metric, weft_bench_words:metric(Metric),
-                           Results)
-     || Metric <- ?METRICS].
+                           end, "form and failures", [Cell || {_, _, _, Of, _, _} = Cell <- All,
+                                                              Of =:= Nodes],
+                           Metric, [weft_bench_words:metric(Metric), ", ", integer_to_list(Nodes),
+                                    " nodes"], Results)
+     || Nodes <- lists:usort([Nodes || {_, _, _, Nodes, _, _} <- All]), Metric <- ?METRICS].
 
 cells(Workloads, Results) ->
     [Cell || Workload <- Workloads,

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Workloads `im_rd' and `im_rsd': the Instant Messenger (`weft_im') in its distributed and its
 %% grouped form, with one router and more and more servers (Fig. 11 of the paper); and with two
-%% routers (Fig. 12) `_steady', `_killed', while processes of all kinds are killed, and `_emptied',
-%% while databases are.
+%% routers, or four on sixty nodes (Fig. 12), `_steady', `_killed', while processes of all kinds are
+%% killed, and `_emptied', while databases are.
 %%
 %% The same people say the same in all of them. Names are those of `global' where all nodes are
 %% connected over the stock carrier, of weft_names on weft; the grouped form registers them on their
@@ -34,7 +34,10 @@ cells(full) ->
     [cell(Workload, size(1, Servers, 1), Talk, variants(Workload))
      || Servers <- [3, 6, 12], Workload <- [im_rd, im_rsd]]
         ++ [cell(workload(Form, How), size(2, 6, 1), Talk, variants(list_to_atom(Form)))
-            || How <- ["_steady", "_killed", "_emptied"], Form <- ["im_rd", "im_rsd"]].
+            || How <- ["_steady", "_killed", "_emptied"], Form <- ["im_rd", "im_rsd"]]
+        ++ [(cell(workload(Form, How), size(4, 13, 1), Talk, Variants))#{repetitions_max := 1}
+            || {Form, Variants} <- [{"im_rd", [stock_mesh]}, {"im_rsd", [stock, weft_groups]}],
+               How <- ["_steady", "_killed"]].
 
 variants(im_rd) -> [stock_mesh, weft_mesh, weft_groups];
 variants(im_rsd) -> [stock, weft_groups].
