@@ -31,42 +31,16 @@
 %% @doc 0: measured, 2: not.
 -spec main([string()]) -> 0 | 2.
 main(Arguments) ->
-    Defaults = #{nodes => ?NODES, groups => ?GROUPS, idle_s => ?IDLE_S,
-                 out => filename:join([os:getenv("REBAR_BASE_DIR", "_build"), "bench", "groups"])},
-    case options(Arguments -- ["--terminal"], Defaults) of
-        {ok, Options} -> run(Options);
-        {error, Text} ->
-            io:format(standard_error, "~ts~n", [Text]),
-            2
-    end.
+    weft_bench_arguments:main(Arguments, "groups", [{nodes, {number, 1}, ?NODES},
+                                                    {groups, {numbers, 2}, ?GROUPS},
+                                                    {idle_s, {number, 1}, ?IDLE_S}],
+                              fun checked/1).
 
-options([], #{nodes := Count, groups := Groups} = Options) ->
+checked(#{nodes := Count, groups := Groups} = Options) ->
     case [S || S <- Groups, (Count - 1) rem S =/= 0 orelse (Count - 1) div S < 2] of
-        [] -> {ok, Options};
+        [] -> run(Options);
         [S | _] -> {error, lists:concat(["--nodes ", Count, ": without the master these are no ", S,
                                          " equal groups of at least two nodes"])}
-    end;
-options(["--out", Dir | Rest], Options) -> options(Rest, Options#{out := Dir});
-options(["--nodes", Text | Rest], Options) -> number(nodes, Text, Rest, Options);
-options(["--idle_s", Text | Rest], Options) -> number(idle_s, Text, Rest, Options);
-options(["--groups", Text | Rest], Options) ->
-    case [string:to_integer(Word) || Word <- string:lexemes(Text, ",")] of
-        [_ | _] = Parsed ->
-            case [N || {N, ""} <- Parsed, N > 1] of
-                Groups when length(Groups) =:= length(Parsed) ->
-                    options(Rest, Options#{groups := Groups});
-                _ -> {error, "--groups needs numbers above 1, as in 3,6,12, not " ++ Text}
-            end;
-        [] -> {error, "--groups needs numbers, as in 3,6,12"}
-    end;
-options([Other | _], _Options) ->
-    {error, "unknown or incomplete argument " ++ Other
-     ++ ". Arguments: [--nodes N] [--groups S,S] [--idle_s S] [--out DIR]"}.
-
-number(Key, Text, Rest, Options) ->
-    case string:to_integer(Text) of
-        {Number, ""} when Number > 0 -> options(Rest, Options#{Key := Number});
-        _ -> {error, lists:concat(["--", Key, " needs a number, not ", Text])}
     end.
 
 run(#{nodes := Count, groups := AllGroups, out := Dir} = Options) ->
@@ -74,8 +48,7 @@ run(#{nodes := Count, groups := AllGroups, out := Dir} = Options) ->
     Rows = lists:append([cell(Cell, Options) || Cell <- Cells]),
     File = filename:join(Dir, "groups.csv"),
     ok = weft_bench_file:write(File, csv(Rows)),
-    io:format("~n~b nodes~n~ts~nfile: ~ts~n", [Count, table(Rows), File]),
-    0.
+    io:format("~n~b nodes~n~ts~nfile: ~ts~n", [Count, table(Rows), File]).
 
 cell({Variant, Groups}, #{nodes := Count, out := Dir} = Options) ->
     io:format("~ts, ~tp~n", [Variant, Groups]),

@@ -25,33 +25,15 @@
 %% @doc 0: measured, 2: not.
 -spec main([string()]) -> 0 | 2.
 main(Arguments) ->
-    Defaults = #{nodes => 30, rate => 500, seconds => 20,
-                 out => filename:join([os:getenv("REBAR_BASE_DIR", "_build"), "bench", "locks"])},
-    case options(Arguments -- ["--terminal"], Defaults) of
-        {ok, Options} -> run(Options);
-        {error, Text} ->
-            io:format(standard_error, "~ts~n", [Text]),
-            2
-    end.
-
-options([], Options) -> {ok, Options};
-options(["--out", Dir | Rest], Options) -> options(Rest, Options#{out := Dir});
-options(["--" ++ Word, Text | Rest], Options) when Word =:= "nodes"; Word =:= "rate";
-                                                   Word =:= "seconds" ->
-    case string:to_integer(Text) of
-        {Number, ""} when Number > 1 -> options(Rest, Options#{list_to_atom(Word) := Number});
-        _ -> {error, lists:concat(["--", Word, " needs a number above 1, not ", Text])}
-    end;
-options([Other | _], _Options) ->
-    {error, "unknown or incomplete argument " ++ Other
-     ++ ". Arguments: [--nodes N] [--rate R] [--seconds S] [--out DIR]"}.
+    weft_bench_arguments:main(Arguments, "locks", [{nodes, {number, 2}, 30},
+                                                   {rate, {number, 2}, 500},
+                                                   {seconds, {number, 2}, 20}], fun run/1).
 
 run(#{out := Dir} = Options) ->
     Rows = [cluster(Module, Options) || Module <- [global, weft_global]],
     File = filename:join(Dir, "locks.csv"),
     ok = weft_bench_file:write(File, csv(Rows)),
-    io:format("~n~ts~nfile: ~ts~n", [csv(Rows), File]),
-    0.
+    io:format("~n~ts~nfile: ~ts~n", [csv(Rows), File]).
 
 cluster(Module, #{nodes := Count, out := Dir} = Options) ->
     io:format("~ts, ~b nodes~n", [Module, Count]),

@@ -39,57 +39,17 @@
 %% @doc 0: measured, 2: not.
 -spec main([string()]) -> 0 | 2.
 main(Arguments) ->
-    Defaults = #{nodes => ?NODES, kinds => ?KINDS, workloads => ?WORKLOADS, seconds => ?SECONDS,
-                 voters => all,
-                 out => filename:join([os:getenv("REBAR_BASE_DIR", "_build"), "bench", "names"])},
-    case options(Arguments -- ["--terminal"], Defaults) of
-        {ok, Options} -> run(Options);
-        {error, Text} ->
-            io:format(standard_error, "~ts~n", [Text]),
-            2
-    end.
-
-options([], Options) -> {ok, Options};
-options(["--out", Dir | Rest], Options) -> options(Rest, Options#{out := Dir});
-options(["--nodes", Text | Rest], Options) ->
-    Parsed = [string:to_integer(Word) || Word <- string:lexemes(Text, ",")],
-    case [N || {N, ""} <- Parsed, N > 1] of
-        [_ | _] = Counts when length(Counts) =:= length(Parsed) ->
-            options(Rest, Options#{nodes := Counts});
-        _ -> {error, "--nodes needs numbers above 1, as in 10,20, not " ++ Text}
-    end;
-options(["--seconds", Text | Rest], Options) -> number(seconds, Text, Rest, Options);
-options(["--voters", Text | Rest], Options) -> number(voters, Text, Rest, Options);
-options(["--kinds", Text | Rest], Options) -> words(kinds, ?KINDS, Text, Rest, Options);
-options(["--workloads", Text | Rest], Options) -> words(workloads, ?WORKLOADS, Text, Rest, Options);
-options([Other | _], _Options) ->
-    {error, "unknown or incomplete argument " ++ Other
-     ++ ". Arguments: [--nodes N,N] [--kinds K,K] [--workloads W,W] [--seconds S] [--voters N] "
-     "[--out DIR]"}.
-
-number(Key, Text, Rest, Options) ->
-    case string:to_integer(Text) of
-        {Number, ""} when Number > 0 -> options(Rest, Options#{Key := Number});
-        _ -> {error, lists:concat(["--", Key, " needs a number above 0, not ", Text])}
-    end.
-
-words(Key, Known, Text, Rest, Options) ->
-    Words = string:lexemes(Text, ","),
-    case [Word || Word <- Words, not lists:member(Word, [atom_to_list(K) || K <- Known])] of
-        [] when Words =/= [] ->
-            Chosen = [K || K <- Known, lists:member(atom_to_list(K), Words)],
-            options(Rest, Options#{Key := Chosen});
-        _ ->
-            {error, lists:flatten(io_lib:format("--~s needs some of ~0p, not ~ts",
-                                                [Key, Known, Text]))}
-    end.
+    weft_bench_arguments:main(Arguments, "names", [{nodes, {numbers, 2}, ?NODES},
+                                                   {kinds, {words, ?KINDS}, ?KINDS},
+                                                   {workloads, {words, ?WORKLOADS}, ?WORKLOADS},
+                                                   {seconds, {number, 1}, ?SECONDS},
+                                                   {voters, {number, 1}, all}], fun run/1).
 
 run(#{nodes := Counts, kinds := Kinds, out := Dir} = Options) ->
     Rows = lists:append([cluster(Kind, Count, Options) || Count <- Counts, Kind <- Kinds]),
     File = filename:join(Dir, "names.csv"),
     ok = weft_bench_file:write(File, csv(Rows)),
-    io:format("~n~ts~nfile: ~ts~n", [table(Rows), File]),
-    0.
+    io:format("~n~ts~nfile: ~ts~n", [table(Rows), File]).
 
 cluster(Kind, Count, #{out := Dir} = Options) ->
     io:format("~ts, ~b nodes~n", [Kind, Count]),
