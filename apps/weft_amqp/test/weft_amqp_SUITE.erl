@@ -47,15 +47,13 @@ init_per_suite(Config) ->
     case weft_amqp_test_broker:is_installed() of
         true ->
             {ok, Started} = application:ensure_all_started(amqp_client),
-            Place = #{epmd => weft_test_nodes:start_epmd(), dir => ?config(priv_dir, Config)},
-            [{place, Place}, {started, Started} | Config];
+            [{started, Started} | weft_test_nodes:begin_suite(Config)];
         false ->
             {skip, "no RabbitMQ here (Debian package rabbitmq-server)"}
     end.
 
 end_per_suite(Config) ->
-    #{epmd := Epmd} = ?config(place, Config),
-    weft_test_nodes:stop_epmd(Epmd),
+    ok = weft_test_nodes:end_suite(Config),
     lists:foreach(fun application:stop/1, lists:reverse(?config(started, Config))).
 
 init_per_group(one_broker, Config) ->
