@@ -6,12 +6,14 @@
 %%   break      closes all its connections at once
 %%   fin, rst   ends a single one, in order or by reset
 %%   cut        closes the link and refuses it for a random time
+%% or
+%%   pin        pins all processes of the node anew, to one channel or another or none
 %% A seed makes the sequence. Every packet is delayed by up to DELAY_MAX_MS on top of that.
 -module(weft_signal_faults).
 
 -export([delay/1, start/2, stop/0]).
 
--type kind() :: break | fin | rst | cut.
+-type kind() :: break | fin | rst | cut | pin.
 -export_type([kind/0]).
 
 -define(DELAY_MAX_MS, 3).
@@ -42,7 +44,8 @@ stop() ->
     Monitor = monitor(process, ?MODULE),
     ?MODULE ! {stop, self(), Monitor},
     receive
-        {Monitor, Count} -> demonitor(Monitor, [flush]), Count;
+        %% Its name is free for the next one when it has ended.
+        {Monitor, Count} -> receive {'DOWN', Monitor, process, _, _} -> Count end;
         {'DOWN', Monitor, process, _, Reason} -> erlang:error({faults_ended, Reason})
     end.
 
@@ -75,11 +78,18 @@ fault(cut, Neighbour) ->
         {true, From, Ref} -> {stopped, From, Ref};
         false -> true
     end;
+fault(pin, _Neighbour) ->
+    [pin(one_of([control, default, bulk, none]), Pid) || Pid <- processes()],
+    true;
 fault(How, Neighbour) ->
     case sockets(Neighbour) of
         [] -> false;
         Sockets -> end_connection(How, one_of(Sockets))
     end.
+
+%% It may have ended.
+pin(none, Pid) -> ok = weft_pins:unpin(Pid);
+pin(Channel, Pid) -> _ = weft_pins:pin(Pid, Channel).
 
 end_connection(fin, Socket) ->
     ok =:= gen_tcp:shutdown(Socket, read_write);

@@ -9,9 +9,10 @@
 %% plays it alone. WEFT_CONFORMANCE_ARGS adds arguments of erl to the weft nodes.
 %%
 %% In the groups `direct_hostile' and `gateway_hostile' the programs are played while packets are
-%% delayed and links fail (weft_signal_faults), from the same seed; `gateway_hostile' has a direct
-%% link and a way around it, so that the session moves between them while signals are under way.
-%% The rule is the same, nothing may be lost or doubled, and the session must live to the end.
+%% delayed, links fail and processes are pinned (weft_signal_faults), from the same seed;
+%% `gateway_hostile' has a direct link and a way around it, so that the session moves between them
+%% while signals are under way. The rule is the same, nothing may be lost or doubled, and the
+%% session must live to the end.
 -module(weft_signal_order_SUITE).
 
 -export([suite/0, all/0, groups/0, init_per_suite/1, end_per_suite/1, init_per_group/2,
@@ -156,11 +157,11 @@ played_in_faults(Seed, Config) ->
 %% What each node does to its links. Those to the gateway lose single lanes only: while they are
 %% made anew no route is known, and the session would hardly ever go around.
 kinds(#{a := A, b := B, g1 := G1}) ->
-    #{a => #{B => [cut]},
-      b => #{A => [break, fin, rst], G1 => [fin, rst]},
+    #{a => #{B => [cut, pin]},
+      b => #{A => [break, fin, rst, pin], G1 => [fin, rst]},
       g1 => #{A => [fin, rst]}};
 kinds(#{a := A, b := B}) ->
-    #{a => #{B => [cut, break, fin, rst]}, b => #{A => [break, fin, rst]}}.
+    #{a => #{B => [cut, break, fin, rst, pin, pin]}, b => #{A => [break, fin, rst, pin, pin]}}.
 
 way(Config) ->
     maps:get(way, session_to_b(Config)).

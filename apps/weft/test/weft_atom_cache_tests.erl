@@ -2,6 +2,8 @@
 %% @doc Whatever overtakes whatever, the peer reads the atoms that the sender meant.
 -module(weft_atom_cache_tests).
 
+-export([vm_writes/3, distinct_slots/1, text/1, without_body/2]).
+
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
 
@@ -165,7 +167,7 @@ queue_step({add, Sender, Bytes, Atoms0}, {Fair, {Number, Vm0, Have}, Read, Meant
      [{Number, [text(Atom) || Atom <- Atoms]} | Meant]};
 queue_step({take, Room}, {Fair0, {Number, Vm, Have0}, Read, Meant} = Same) ->
     case weft_fair_queue_core:take(Room, 4194304, Fair0) of
-        {Payload, Bytes, Fair} ->
+        {Payload, Bytes, _, Fair} ->
             Bytes = iolist_size(Payload),
             {New, Have} = lists:mapfoldl(fun without_body/2, Have0,
                                          [F || <<S:32, F:S/binary>> <= iolist_to_binary(Payload)]),

@@ -3,6 +3,8 @@
 %% bytes are shared, nobody starves, who is suspended is resumed.
 -module(weft_fair_queue_core_tests).
 
+-export([is_in_order/2]).
+
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
 
@@ -82,7 +84,7 @@ step({batch, Count}, #model{fair = Fair} = Model) ->
 step({take, Room}, #model{fair = Fair0, out = Out} = Model) ->
     Ready = weft_fair_queue_core:ready(Room, Fair0),
     case weft_fair_queue_core:take(Room, ?LINE_BYTES, Fair0) of
-        {Payload, Bytes, Fair} ->
+        {Payload, Bytes, _, Fair} ->
             true = Ready,
             true = Bytes =:= iolist_size(Payload),
             true = Bytes =:= weft_fair_queue_core:bytes(Fair0) - weft_fair_queue_core:bytes(Fair),
@@ -173,7 +175,7 @@ backlogged(Bytes, Senders, Classes) ->
 backlogged(Left, _Senders, _Classes, Got, _Full) when Left =< 0 ->
     Got;
 backlogged(Left, Senders, Classes, Got0, {Fair0, Put}) ->
-    {Payload, Bytes, Fair} = weft_fair_queue_core:take(all, ?LINE_BYTES, Fair0),
+    {Payload, Bytes, _, Fair} = weft_fair_queue_core:take(all, ?LINE_BYTES, Fair0),
     Got = lists:foldl(fun({Key, Size}, Acc) -> maps:update_with(Key, fun(B) -> B + Size end, Acc)
                       end, Got0, senders(Payload)),
     backlogged(Left - Bytes, Senders, Classes, Got, refill(Senders, Classes, Got, {Fair, Put})).
@@ -219,7 +221,7 @@ classes_have_weights_test() ->
 control_takes_the_line_test() ->
     Fair0 = lists:foldl(fun(F, Acc) -> add_frame(F, #{2 => control}, Acc) end,
                         weft_fair_queue_core:new(64 * ?MIB), message(1, 4 * ?MIB)),
-    {_, _, Fair1} = weft_fair_queue_core:take(all, ?LINE_BYTES, Fair0),
+    {_, _, _, Fair1} = weft_fair_queue_core:take(all, ?LINE_BYTES, Fair0),
     Fair = add_frame(weft_test_frames:whole(2, 2, 30000), #{2 => control}, Fair1),
     ?assertMatch([2 | _], first_senders(1, Fair)),
     ?assertMatch([1, 1, 1], first_senders(3, add_frame(weft_test_frames:whole(2, 2, 30000), #{},
@@ -229,7 +231,7 @@ control_takes_the_line_test() ->
 first_senders(0, _Fair) ->
     [];
 first_senders(Count, Fair0) ->
-    {Payload, _, Fair} = weft_fair_queue_core:take(all, ?LINE_BYTES, Fair0),
+    {Payload, _, _, Fair} = weft_fair_queue_core:take(all, ?LINE_BYTES, Fair0),
     [{Sender, _} | _] = senders(Payload),
     [Sender | first_senders(Count - 1, Fair)].
 
@@ -263,7 +265,7 @@ prop_last_does_not_starve() ->
             end).
 
 bytes_until(Mark, Sizes, Fair0, Put0, Got0, Waited) ->
-    {Payload, Bytes, Fair1} = weft_fair_queue_core:take(all, ?LINE_BYTES, Fair0),
+    {Payload, Bytes, _, Fair1} = weft_fair_queue_core:take(all, ?LINE_BYTES, Fair0),
     Out = senders(Payload),
     case lists:keymember(Mark, 1, Out) of
         true ->
@@ -288,7 +290,7 @@ express_and_queues_take_turns_test() ->
 
 express_bytes(Fair0) ->
     case weft_fair_queue_core:take(express, ?LINE_BYTES, Fair0) of
-        {_, Bytes, Fair} -> Bytes + express_bytes(Fair);
+        {_, Bytes, _, Fair} -> Bytes + express_bytes(Fair);
         empty -> 0
     end.
 
@@ -314,7 +316,7 @@ lone(Fair) -> add_frame(weft_test_frames:whole(1000, 1000, 100), #{}, Fair).
 
 skip(Bytes, Fair) when Bytes =< 0 -> Fair;
 skip(Bytes, Fair0) ->
-    {_, Taken, Fair} = weft_fair_queue_core:take(all, ?LINE_BYTES, Fair0),
+    {_, Taken, _, Fair} = weft_fair_queue_core:take(all, ?LINE_BYTES, Fair0),
     skip(Bytes - Taken, Fair).
 
 %% Queues of many senders with little in each travel together.
@@ -323,7 +325,7 @@ small_payloads_travel_together_test() ->
     Fair = lists:foldl(fun(Key, Acc) -> add_frame(weft_test_frames:whole(Key, Key, 500), Classes,
                                                   Acc) end,
                        weft_fair_queue_core:new(?MIB), lists:seq(1, 100)),
-    {Payload, _, _} = weft_fair_queue_core:take(all, ?LINE_BYTES, Fair),
+    {Payload, _, _, _} = weft_fair_queue_core:take(all, ?LINE_BYTES, Fair),
     ?assert(length(senders(Payload)) > 60).
 
 %% --- pressure ---------------------------------------------------------------------------------
@@ -351,7 +353,7 @@ it_is_full_at_the_bound_test() ->
     Fair = fill_up(weft_fair_queue_core:new(?MIB)),
     ?assert(weft_fair_queue_core:bytes(Fair) >= ?MIB),
     ?assert(weft_fair_queue_core:bytes(Fair) < ?MIB + 20000),
-    {_, _, Less} = weft_fair_queue_core:take(all, ?LINE_BYTES, Fair),
+    {_, _, _, Less} = weft_fair_queue_core:take(all, ?LINE_BYTES, Fair),
     ?assertNot(weft_fair_queue_core:full(Less)).
 
 fill_up(Fair) ->
@@ -368,7 +370,7 @@ it_is_full_behind_what_holds_up_all_test() ->
     Held = add_frame(weft_test_frames:ordered(2, 100), #{}, Waiting),
     ?assertNot(weft_fair_queue_core:full(Waiting)),
     ?assert(weft_fair_queue_core:full(Held)),
-    {_, _, Free} = weft_fair_queue_core:take(all, ?LINE_BYTES, Held),
+    {_, _, _, Free} = weft_fair_queue_core:take(all, ?LINE_BYTES, Held),
     ?assertNot(weft_fair_queue_core:full(Free)).
 
 %% With nobody waiting small frames need not be looked at; one large frame changes that until it is
@@ -378,7 +380,7 @@ fast_while_nobody_waits_test() ->
     ?assert(weft_fair_queue_core:fast(New)),
     Waiting = add_frame(weft_test_frames:whole(1, 1, 17000), #{}, New),
     ?assertNot(weft_fair_queue_core:fast(Waiting)),
-    {_, _, Taken} = weft_fair_queue_core:take(all, ?LINE_BYTES, Waiting),
+    {_, _, _, Taken} = weft_fair_queue_core:take(all, ?LINE_BYTES, Waiting),
     ?assert(weft_fair_queue_core:fast(Taken)),
     ?assertNot(weft_fair_queue_core:full(Taken)),
     Batch = weft_fair_queue_core:add_batch(binary:copy(<<0>>, 262144), 262144, 1, New),

@@ -3,8 +3,9 @@
 %% receivers that count and check the order, a caller that measures.
 -module(weft_fairness_load).
 
--export([receivers/1, received/1, senders/3, sent/1, statuses/1, stop/1, kill/1, calls/2, hold/1,
-         release/1, purge_beside/1, queued_bytes/0, binary_bytes/0, join/1]).
+-export([receivers/1, received/1, senders/3, sent/1, statuses/1, stop/1, kill/1, calls/2,
+         calls_in_turn/3, hold/1, release/1, purge_beside/1, queued_bytes/0, binary_bytes/0,
+         join/1]).
 -export([send_mixed/4, receiver_of_atoms/0, send_atoms/3, atoms_right/1]).
 -export([echo/0, receiver/2, sender/5, holder/1, take_atoms/1, send_atoms/4]).
 
@@ -156,6 +157,22 @@ join(Pids) ->
 calls(Node, Count) ->
     Echo = spawn(Node, ?MODULE, echo, []),
     lists:sort([element(1, timer:tc(fun() -> call(Echo) end)) || _ <- lists:seq(1, Count)]).
+
+%% @doc The same for a process that is pinned for Count calls, and not pinned for Count others, and
+%% so on; the first call after each change does not count.
+-spec calls_in_turn(node(), Rounds :: pos_integer(), Count :: pos_integer()) ->
+          {Pinned :: [pos_integer()], Others :: [pos_integer()]}.
+calls_in_turn(Node, Rounds, Count) ->
+    Echo = spawn(Node, ?MODULE, echo, []),
+    Calls = fun(Change) ->
+                    ok = Change(),
+                    ok = call(Echo),
+                    [element(1, timer:tc(fun() -> call(Echo) end)) || _ <- lists:seq(1, Count)]
+            end,
+    {Pinned, Others} =
+        lists:unzip([{Calls(fun() -> weft_pins:pin(self(), control) end),
+                      Calls(fun() -> weft_pins:unpin(self()) end)} || _ <- lists:seq(1, Rounds)]),
+    {lists:sort(lists:append(Pinned)), lists:sort(lists:append(Others))}.
 
 call(Echo) ->
     Ref = make_ref(),

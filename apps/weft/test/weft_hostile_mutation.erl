@@ -51,7 +51,7 @@ split(Message, Max) ->
 packet(Target) ->
     Label = rand:uniform(6),
     Sequence = lists:nth(rand:uniform(4), [0, rand:uniform(5), rand:uniform(1000), 1 bsl 63]),
-    case rand:uniform(12) of
+    case rand:uniform(13) of
         1 -> weft_wire:ping(rand:uniform(1 bsl 62));
         2 -> weft_wire:pong(rand:uniform(1 bsl 62));
         3 -> weft_wire:control(<<"hostile">>, payload());
@@ -61,6 +61,7 @@ packet(Target) ->
         7 -> weft_wire:close(Label, lists:nth(rand:uniform(4), [ended, broken, gone, refused]));
         8 -> weft_wire:open(Label, open(Target));
         9 -> weft_wire:data(Label, Sequence, handshake, payload());
+        10 -> weft_wire:data(Label, Sequence + 1, {apart, Sequence, Sequence div 2}, payload());
         _ -> weft_wire:data(Label, Sequence, lists:nth(rand:uniform(2), [frames, frames_ack]),
                             payload())
     end.

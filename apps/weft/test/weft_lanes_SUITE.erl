@@ -9,14 +9,18 @@
 -import(weft_test_nodes, [node_name/1, call/4]).
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
--export([large_payloads_use_all_lanes/1, stalled_lane_is_replaced/1, lanes_lost_at_a_gateway/1]).
+-export([large_payloads_use_all_lanes/1, stalled_lane_is_replaced/1, lanes_lost_at_a_gateway/1,
+         pinned_messages_pass_others/1]).
 
 -define(T, weft_resume_traffic).
+-define(LOAD, weft_fairness_load).
 -define(LANES, 4).
 
 suite() -> [{timetrap, {minutes, 2}}].
 
-all() -> [large_payloads_use_all_lanes, stalled_lane_is_replaced, lanes_lost_at_a_gateway].
+all() ->
+    [large_payloads_use_all_lanes, stalled_lane_is_replaced, lanes_lost_at_a_gateway,
+     pinned_messages_pass_others].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -74,6 +78,36 @@ lanes_lost_at_a_gateway(Config) ->
                           weft_test_nodes:until(fun() -> resumes(A) >= N end)
                   end, lists:zip(lists:seq(1, 6), [A, B, A, B, A, B])),
     end_traffic([A, B]).
+
+%% Each packet takes another time, so lanes overtake each other, and what arrives waits for what was
+%% sent before it; but not what a pinned process sends, for what others have sent. Processes are
+%% pinned and unpinned in the middle of it, lanes break, and everything arrives once and in order.
+pinned_messages_pass_others(Config) ->
+    [A, #{node := Peer} = B] = [start(Name, [{faults, true}], [], Config)
+                                || Name <- [pin_a, pin_b]],
+    ok = call(A, weft_fault, delay, [Peer, 10, 60]),
+    connect(A, B),
+    weft_test_nodes:until(fun() -> length(lanes(A, B)) =:= ?LANES end),
+    begin_traffic([A, B], 3000),
+    Sender = call(A, erlang, whereis, [weft_traffic_out]),
+    Bulk = call(A, ?LOAD, senders, [call(B, ?LOAD, receivers, [4]), 100000, infinity]),
+    Times = [begin
+                 ok = call(A, weft_pins, pin, [Sender, default]),
+                 InTurn = call(A, ?LOAD, calls_in_turn, [Peer, 4, 4]),
+                 ok = call(A, weft_pins, unpin, [Sender]),
+                 1 = call(A, ?T, kill_lanes, [Peer, rst, one]),
+                 weft_test_nodes:until(fun() -> length(lanes(A, B)) =:= ?LANES end),
+                 InTurn
+             end || _ <- [1, 2, 3]],
+    {Pinned, Others} = lists:unzip(Times),
+    ok = call(A, ?LOAD, stop, [Bulk]),
+    end_traffic([A, B]),
+    ct:pal("us: pinned ~w, not pinned ~w", [median(Pinned), median(Others)]),
+    ?assert(median(Pinned) < median(Others)).
+
+median(Times) ->
+    Sorted = lists:sort(lists:append(Times)),
+    lists:nth((length(Sorted) + 1) div 2, Sorted).
 
 kill_lane(G, #{node := End}, N) ->
     How = case N rem 2 of 0 -> fin; 1 -> rst end,

@@ -67,7 +67,7 @@ send(Path0) ->
         none -> Path;
         Room ->
             case weft_fair_queue_core:take(Room, 4194304, Fair0) of
-                {_, Bytes, Fair} -> send(push(Bytes, Path#path{fair = Fair}));
+                {_, Bytes, _, Fair} -> send(push(Bytes, Path#path{fair = Fair}));
                 empty -> Path
             end
     end.

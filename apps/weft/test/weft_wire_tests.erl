@@ -49,6 +49,12 @@ prop_truncated() ->
                           end, lists:seq(1, byte_size(Whole) - 1))
             end).
 
+%% It would wait for itself.
+what_travels_apart_is_behind_what_comes_before_it_test_() ->
+    [?_assertMatch({unknown, _},
+                   weft_wire:decode(encoded({data, 1, 7, {apart, After, Floor}, <<>>})))
+     || {After, Floor} <- [{7, 0}, {0, 7}, {8, 8}]].
+
 has_payload(Packet) -> lists:member(element(1, Packet), [data, control]).
 
 is_unknown({unknown, _}) -> true;
@@ -81,7 +87,7 @@ is_packet({pong, T}, _) -> is_integer(T);
 is_packet({control, Core, Payload}, _) -> is_binary(Core) andalso is_binary(Payload);
 is_packet({data, Label, Sequence, Kind, Payload}, _) ->
     is_label(Label) andalso is_sequence(Sequence) andalso is_binary(Payload)
-        andalso lists:member(Kind, [handshake, frames, frames_ack]);
+        andalso is_kind(Kind, Sequence);
 is_packet({ack, Label, Sequence}, _) -> is_label(Label) andalso is_sequence(Sequence);
 is_packet({tick, Label}, _) -> is_label(Label);
 is_packet({open, Label, #{mode := Mode, hops := Hops, session := <<_:128>>, received := Received,
@@ -92,6 +98,11 @@ is_packet({open, Label, #{mode := Mode, hops := Hops, session := <<_:128>>, rece
 is_packet({accept, Label, Sequence}, _) -> is_label(Label) andalso is_sequence(Sequence);
 is_packet({close, Label, Reason}, _) -> is_label(Label) andalso lists:member(Reason, ?REASONS);
 is_packet(_, _) -> false.
+
+is_kind({Kind, After, Floor}, Sequence) ->
+    lists:member(Kind, [apart, apart_ack]) andalso After < Sequence andalso Floor < Sequence;
+is_kind(Kind, _Sequence) ->
+    lists:member(Kind, [handshake, frames, frames_ack]).
 
 is_label(Label) -> Label >= 0 andalso Label =< 16#ffffffff.
 
@@ -105,8 +116,13 @@ packet() ->
 
 labelled() ->
     oneof([{data, label(), sequence(), oneof([handshake, frames, frames_ack]), binary()},
-           {ack, label(), sequence()}, {tick, label()}, {accept, label(), sequence()},
+           apart(), {ack, label(), sequence()}, {tick, label()}, {accept, label(), sequence()},
            {close, label(), oneof(?REASONS)}, {open, label(), open()}]).
+
+apart() ->
+    ?LET({Sequence, Kind}, {?SUCHTHAT(S, sequence(), S > 0), oneof([apart, apart_ack])},
+         {data, label(), Sequence, {Kind, range(0, Sequence - 1), range(0, Sequence - 1)},
+          binary()}).
 
 open() ->
     ?LET({Mode, Kind, Hops, Session, Received, Source, Target},

@@ -72,14 +72,11 @@ pump(NowMs, #session{stream = Stream0} = Session, Effects) ->
     end.
 
 send_next(NowMs, #session{stream = Stream0, fair = Fair0} = Session) ->
-    Room = case weft_sim_stream:can_send(Stream0) of
-               true -> weft_sim_stream:room(Stream0);
-               false -> none
-           end,
+    Room = weft_sim_stream:room(Stream0),
     LineBytes = ?LINE_WINDOWS * weft_sim_stream:window_bytes(Stream0),
     case Room =/= none andalso weft_fair_queue_core:take(Room, LineBytes, Fair0) of
-        {Payload, Bytes, Fair} ->
-            {Effects, Stream} = weft_sim_stream:push(Payload, Bytes, NowMs, Stream0),
+        {Payload, Bytes, Order, Fair} ->
+            {Effects, Stream} = weft_sim_stream:push(Order, Payload, Bytes, NowMs, Stream0),
             {Effects, apply_effects(Session#session{stream = Stream, fair = Fair})};
         _NotNow ->
             none

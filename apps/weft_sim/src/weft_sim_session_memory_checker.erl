@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Invariant: what a session holds is bounded, whatever the paths do. It queues at most
 %% `queue_bytes' and what was fetched before one payload was sent; it keeps at most `window_bytes',
-%% what express may go beyond, and a payload; and what arrives early never is over its bound, so
+%% what may go beyond, and a payload; and what arrives early never is over its bound, so
 %% that no path is broken for that. In the end nothing waits or is kept but what nobody has asked to
 %% acknowledge: less than a quarter of the window.
 %%
@@ -12,7 +12,7 @@
 -export([settled/2]).
 
 -define(FETCH_BYTES, 2097152).
--define(BEYOND_BYTES, 1048576).
+-define(BEYOND_BYTES, 2097152).
 %% Two fragments of 64 KiB less a byte, and one more; a small payload before it.
 -define(PAYLOAD_BYTES, 262144).
 

@@ -79,13 +79,16 @@ traffic() ->
     Others = pick([[], [bulk], [flood], lists:duplicate(2 + uniform(10), bulk),
                    [flood | lists:duplicate(uniform(4), bulk)]]),
     Kinds = lists:zip(lists:seq(1, 1 + length(Others)), [small | Others]),
-    Classes = pick([#{}, maps:from_list([{Key, pick([control, bulk])}
-                                         || {Key, bulk} <- Kinds])]),
+    Classes = pick([#{}, #{1 => control},
+                    maps:from_list([{Key, pinned(Kind)} || {Key, Kind} <- Kinds])]),
     #{senders => Kinds, timed => [1], classes => Classes,
       window_bytes => pick([?MIB div 2, 4 * ?MIB, 16 * ?MIB]),
       queue_bytes => pick([?MIB, 64 * ?MIB, 128 * ?MIB]),
       until_ms => ?SAFETY_MS + ?SEND_AFTER_MS, ordered_until_ms => ?SAFETY_MS,
       timed_since_ms => ?SAFETY_MS + ?TIMED_AFTER_MS}.
+
+pinned(small) -> pick([control, default]);
+pinned(_) -> pick([control, default, bulk]).
 
 %% Where all senders together may fill the queue the VM stops them all, and nothing is promised.
 checkers({Source, Target} = Ends, #{queue_bytes := QueueBytes, window_bytes := Window}, Lanes) ->

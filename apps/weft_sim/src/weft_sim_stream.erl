@@ -3,12 +3,13 @@
 %% arrival (`weft_outbound_core', `weft_inbound_core') over paths of simulated lanes.
 %%
 %% Played here, rule by rule as there, is what needs processes and sockets: opening a path and
-%% opening it again, striping over lanes that are not busy, repeating what a lost lane or path took
-%% along, coming back to the link when it is up again. A lane is busy while more than a socket
-%% buffer is waiting in it. Not played: giving up. Time is that of the world, in milliseconds.
+%% opening it again, lanes that are busy or not (`weft_lane_turns'), repeating what a lost lane or
+%% path took along, coming back to the link when it is up again. A lane is busy while more than a
+%% socket buffer is waiting in it. Not played: giving up. Time is that of the world, in
+%% milliseconds.
 -module(weft_sim_stream).
 
--export([new/4, handle/3, can_send/1, room/1, window_bytes/1, flush/1, push/4, info/1]).
+-export([new/4, handle/3, room/1, window_bytes/1, flush/1, push/5, info/1]).
 -export_type([stream/0]).
 
 -define(OPEN_TIMEOUT_MS, 3000).
@@ -17,14 +18,12 @@
 -define(RETRY_MIN_MS, 10).
 -define(RETRY_MAX_MS, 250).
 -define(TICK_MS, 15000).
--define(STRIPE_BYTES, 16384).
 -define(SOCKET_BYTES, 65536).
 -define(CONTROL_BYTES, 20).
 
 -record(path, {peer :: node(),
                label :: pos_integer(),
-               idle :: [node()],
-               busy = [] :: [node()]}).
+               lanes :: weft_lane_turns:turns(node())}).
 -record(stream, {role :: source | target,
                  peer :: node(),
                  lanes :: weft_sim_lanes:lanes(),
@@ -86,7 +85,7 @@ control({timer, {open_timeout, Label}}, _NowMs, #stream{opening = {_, Label}} = 
 control({timer, {retry, N}}, _NowMs, #stream{retry = N, path = undefined} = Stream) ->
     open(Stream);
 control({timer, tick}, _NowMs, Stream) ->
-    {Stream, [{after_ms, ?TICK_MS, tick} | tick(one, Stream)]};
+    {spare(Stream), [{after_ms, ?TICK_MS, tick} | tick(one, Stream)]};
 control(_Stale, _NowMs, Stream) ->
     {Stream, []}.
 
@@ -149,7 +148,12 @@ tick(one, #stream{path = #path{label = Label} = Path}) ->
 tick(all, #stream{path = #path{label = Label} = Path}) ->
     [to_lane(Lane, {tick, Label}) || Lane <- used(Path)].
 
-used(#path{idle = Idle, busy = Busy}) -> Idle ++ Busy.
+used(#path{lanes = Lanes}) -> weft_lane_turns:all(Lanes).
+
+spare(#stream{path = undefined} = Stream) ->
+    Stream;
+spare(#stream{path = #path{lanes = Lanes} = Path} = Stream) ->
+    Stream#stream{path = Path#path{lanes = weft_lane_turns:spare(Lanes)}}.
 
 %% --- paths ------------------------------------------------------------------------------------
 
@@ -183,7 +187,8 @@ pause(#stream{retry = N, retry_ms = RetryMs} = Stream) ->
 on_path({Peer, Label}, #stream{lanes = Lanes, out = Out, retry = N} = Stream) ->
     Up = weft_sim_lanes:to(Peer, Lanes),
     Busy = [Lane || Lane <- Up, is_full(Lane, Stream)],
-    Stream#stream{path = #path{peer = Peer, label = Label, idle = Up -- Busy, busy = Busy},
+    Stream#stream{path = #path{peer = Peer, label = Label,
+                               lanes = weft_lane_turns:new(Up -- Busy, Busy)},
                   out = weft_outbound_core:lanes(length(Up), Out), opening = undefined,
                   retry = N + 1, retry_ms = ?RETRY_MIN_MS}.
 
@@ -195,7 +200,14 @@ drop_path(Stream) ->
 
 resume(Received, #stream{out = Out0, resumes = Resumes} = Stream) ->
     {ok, Items, Out} = weft_outbound_core:resume(Received, Out0),
-    Stream#stream{out = Out, resend = Items, resumes = Resumes + 1}.
+    Stream#stream{out = Out, resend = apart_first(Items), resumes = Resumes + 1}.
+
+apart_first(Items) ->
+    {Apart, InOrder} = lists:partition(fun({_, Kind, _, _}) -> order(Kind) =:= apart end, Items),
+    Apart ++ InOrder.
+
+order({_Apart, _After, _Floor}) -> apart;
+order(_Kind) -> in_order.
 
 %% --- lanes ------------------------------------------------------------------------------------
 
@@ -203,10 +215,9 @@ lane_up(Lane, #stream{lanes = Lanes0, unsent = Unsent, peer = Peer} = Stream0) -
     Lanes = weft_sim_lanes:up(Lane, Lanes0),
     Stream = Stream0#stream{lanes = Lanes, unsent = maps:remove(Lane, Unsent)},
     case {weft_sim_lanes:peer(Lane, Lanes), Stream} of
-        {Via, #stream{path = #path{peer = Via, label = Label, idle = Idle} = Path}} ->
+        {Via, #stream{path = #path{peer = Via, label = Label} = Path}} ->
             %% The peer may have had no lane for a moment, and forgotten the label.
-            {lane_count(Stream#stream{path = Path#path{idle = Idle ++ [Lane]}}),
-             [to_lane(Lane, {tick, Label})]};
+            {change_lanes(used(Path) ++ [Lane], Stream), [to_lane(Lane, {tick, Label})]};
         {_, #stream{path = undefined, opening = undefined}} -> attach(Stream);
         {Peer, #stream{opening = undefined}} -> attach(Stream);
         _ -> {Stream, []}
@@ -220,17 +231,17 @@ lane_down(Lane, Via, #stream{lanes = Lanes0, unsent = Unsent, repairs = Repairs}
         {[], #stream{path = #path{peer = Via}}} ->
             attach(Stream#stream{path = undefined, resend = []});
         {[], #stream{opening = {Via, _}}} -> pause(Stream#stream{opening = undefined});
-        {_, #stream{path = #path{peer = Via, idle = Idle, busy = Busy} = Path}} ->
-            #stream{out = Out0} = Left =
-                lane_count(Stream#stream{path = Path#path{idle = lists:delete(Lane, Idle),
-                                                          busy = lists:delete(Lane, Busy)}}),
+        {_, #stream{path = #path{peer = Via} = Path}} ->
+            #stream{out = Out0} = Left = change_lanes(lists:delete(Lane, used(Path)), Stream),
             {ok, Items, Out} = weft_outbound_core:resume(0, Out0),
-            {Left#stream{out = Out, resend = Items, repairs = Repairs + 1}, []};
+            {Left#stream{out = Out, resend = apart_first(Items), repairs = Repairs + 1}, []};
         _ -> {Stream, []}
     end.
 
-lane_count(#stream{path = Path, out = Out} = Stream) ->
-    Stream#stream{out = weft_outbound_core:lanes(length(used(Path)), Out)}.
+change_lanes(Lanes, #stream{path = #path{lanes = Turns0} = Path, out = Out} = Stream) ->
+    {_New, _Lost, Turns} = weft_lane_turns:change(Lanes, Turns0),
+    Stream#stream{path = Path#path{lanes = Turns},
+                  out = weft_outbound_core:lanes(length(Lanes), Out)}.
 
 is_full(Lane, #stream{unsent = Unsent}) ->
     maps:get(Lane, Unsent, 0) > ?SOCKET_BYTES.
@@ -239,53 +250,57 @@ sent(Lane, Bytes, #stream{unsent = Unsent, path = Path} = Stream0) ->
     Left = max(0, maps:get(Lane, Unsent, 0) - Bytes),
     Stream = Stream0#stream{unsent = Unsent#{Lane => Left}},
     case {Path, is_full(Lane, Stream)} of
-        {#path{idle = Idle, busy = Busy}, false} ->
-            Ready = [L || L <- Busy, L =:= Lane],
-            Stream#stream{path = Path#path{idle = Idle ++ Ready, busy = Busy -- Ready}};
+        {#path{lanes = Lanes}, false} ->
+            Stream#stream{path = Path#path{lanes = weft_lane_turns:free(Lane, Lanes)}};
         _ -> Stream
     end.
 
 %% --- sending ----------------------------------------------------------------------------------
 
 %% @doc See `weft_stream' for this and the following.
--spec can_send(stream()) -> boolean().
-can_send(#stream{path = #path{idle = [_ | _]}}) -> true;
-can_send(_Stream) -> false.
+-spec room(stream()) -> weft_fair_queue_core:room() | none.
+room(#stream{resend = Resend, out = Out} = Stream) ->
+    case Resend =:= [] andalso can_send(in_order, Stream) of
+        true -> weft_outbound_core:room(Out, express);
+        false -> room_apart(can_send(apart, Stream) andalso weft_outbound_core:room(Out, express))
+    end.
 
--spec room(stream()) -> all | express | none.
-room(#stream{resend = [], out = Out}) -> weft_outbound_core:room(Out, express);
-room(_Stream) -> none.
+room_apart(Nothing) when Nothing =:= false; Nothing =:= none -> none;
+room_apart(_Room) -> apart.
+
+can_send(Order, #stream{path = #path{lanes = Lanes}}) -> weft_lane_turns:can(Order, Lanes);
+can_send(_Order, _Stream) -> false.
 
 -spec window_bytes(stream()) -> pos_integer().
 window_bytes(#stream{out = Out}) -> weft_outbound_core:window_bytes(Out).
 
 -spec flush(stream()) -> {weft_core:effects(), stream()} | none.
-flush(#stream{resend = [Item | Items], path = #path{idle = [_ | _]}} = Stream) ->
-    transmit(Item, Stream#stream{resend = Items});
-flush(_Stream) ->
-    none.
+flush(#stream{resend = []}) ->
+    none;
+flush(#stream{resend = [{_, Kind, _, _} = Item | Items]} = Stream) ->
+    case can_send(order(Kind), Stream) of
+        true -> transmit(Item, Stream#stream{resend = Items});
+        false -> none
+    end.
 
-%% @doc Only while there is room and a lane that is not busy.
--spec push(iodata(), Bytes :: pos_integer(), NowMs :: integer(), stream()) ->
-          {weft_core:effects(), stream()}.
-push(Payload, Bytes, NowMs, #stream{out = Out0, kept_max = Max} = Stream) ->
+%% @doc Only while there is room.
+-spec push(weft_fair_queue_core:order(), iodata(), Bytes :: pos_integer(), NowMs :: integer(),
+           stream()) -> {weft_core:effects(), stream()}.
+push(Order, Payload, Bytes, NowMs, #stream{out = Out0, kept_max = Max} = Stream) ->
     Flat = iolist_to_binary(Payload),
-    {Item, Out} = weft_outbound_core:push(frames, Flat, Bytes, NowMs * 1000, Out0),
+    {Item, Out} = weft_outbound_core:push(Order, Flat, Bytes, NowMs * 1000, Out0),
     transmit(Item, Stream#stream{out = Out,
                                  kept_max = max(Max, weft_outbound_core:unacked_bytes(Out))}).
 
 transmit({Sequence, Kind, Payload, Bytes},
-         #stream{path = #path{label = Label, idle = [Lane | Idle], busy = Busy} = Path,
-                 unsent = Unsent} = Stream0) ->
+         #stream{path = #path{label = Label, lanes = Lanes0} = Path, unsent = Unsent} = Stream0) ->
+    {Lane, Lanes} = weft_lane_turns:lane(order(Kind), Lanes0),
     Packet = {packet, Bytes + ?CONTROL_BYTES, {data, Label, Sequence, Kind, Payload}},
     Stream = Stream0#stream{unsent = Unsent#{Lane => maps:get(Lane, Unsent, 0) + Bytes
                                                  + ?CONTROL_BYTES}},
-    Changed = case is_full(Lane, Stream) of
-                  true -> Path#path{idle = Idle, busy = [Lane | Busy]};
-                  false when Bytes < ?STRIPE_BYTES -> Path;
-                  false -> Path#path{idle = Idle ++ [Lane]}
-              end,
-    {[{send, Lane, Packet}], Stream#stream{path = Changed}}.
+    Outcome = case is_full(Lane, Stream) of true -> busy; false -> free end,
+    Turns = weft_lane_turns:sent(Lane, Bytes, Outcome, Lanes),
+    {[{send, Lane, Packet}], Stream#stream{path = Path#path{lanes = Turns}}}.
 
 %% @doc What was kept at most, and how often what happened.
 -spec info(stream()) -> map().

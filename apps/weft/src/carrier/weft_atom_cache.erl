@@ -16,7 +16,7 @@
 %% ends agree again.
 -module(weft_atom_cache).
 
--export([new/0, defines/1, header_bytes/1, fetched/2, unseen/2, joined/2, sent/4]).
+-export([new/0, defines/1, header_bytes/1, fetched/2, unseen/2, joined/2, sent/4, changes/1]).
 -export_type([cache/0, stamp/0, stamps/0]).
 
 -define(ENTRIES_MAX, 255).
@@ -34,7 +34,8 @@
 %% of the former.
 -record(cache, {number = 0 :: non_neg_integer(),
                 atoms = #{} :: atoms(),
-                sent = {0, #{}} :: sent()}).
+                sent = {0, #{}} :: sent(),
+                changes = 0 :: non_neg_integer()}).
 -type sent() :: {non_neg_integer() | none, atoms()}.
 -opaque cache() :: #cache{}.
 
@@ -151,10 +152,18 @@ sent(Payload, Bytes, Stamps0, #cache{sent = Sent0} = Cache) ->
         overtaken ->
             Frames = [Frame || <<Size:32, Frame:Size/binary>> <= iolist_to_binary(Payload)],
             {Rewritten, Sent} = rewrite(Frames, Stamps, Cache, Sent0, <<>>),
-            {Rewritten, byte_size(Rewritten), Cache#cache{sent = Sent}};
+            {Rewritten, byte_size(Rewritten), changed(Cache#cache{sent = Sent})};
+        {Number, _} when Number =:= element(1, Sent0) ->
+            {Payload, Bytes, Cache};
         Sent ->
-            {Payload, Bytes, Cache#cache{sent = Sent}}
+            {Payload, Bytes, changed(Cache#cache{sent = Sent})}
     end.
+
+changed(#cache{changes = Changes} = Cache) -> Cache#cache{changes = Changes + 1}.
+
+%% @doc Another number when the peer's state may have become another by what was sent.
+-spec changes(cache()) -> non_neg_integer().
+changes(#cache{changes = Changes}) -> Changes.
 
 as_they_are([], Sent) -> Sent;
 as_they_are([{_, none} | Stamps], Sent) -> as_they_are(Stamps, Sent);

@@ -9,6 +9,9 @@
 %%             express FIFO is long. Served by start-time fair queueing (Goyal, Vin, Cheng 1996):
 %%             by bytes, weighted by the class of the sender. Senders in the middle of a signal
 %%             go on first, for a while: signals half received take memory at the peer.
+%%   apart     one FIFO per pinned sender (not of the class bulk) with little waiting, all of it
+%%             small. Served in turn with express. The receiver need not wait for payloads of others
+%%             before it gives out these (`weft_apart').
 %% A sender whose queue is over its share is to be suspended, it alone, until half is left.
 %%
 %% Order. A queue that begins waits for the express payloads there are, which may hold earlier
@@ -23,9 +26,9 @@
 %% Headers of frames that overtake what they rely on are mended as they go out (`weft_atom_cache').
 -module(weft_fair_queue_core).
 
--export([new/1, fast/1, small_bytes/0, batch_bytes/0, add_batch/4, add/4, ready/2, take/3,
-         effects/1, full/1, bytes/1, info/1]).
--export_type([state/0, class/0, classes/0, effect/0]).
+-export([new/1, fast/1, small_bytes/0, batch_bytes/0, add_batch/4, add/4, repinned/3, ready/2,
+         take/3, effects/1, full/1, bytes/1, info/1]).
+-export_type([state/0, class/0, classes/0, frame/0, room/0, order/0, effect/0]).
 
 %% A frame of this size or more waits in the queue of its sender.
 -define(SMALL_BYTES, 16384).
@@ -41,7 +44,7 @@
 %% Payloads are full at these sizes; two fragments of the VM are a bit more than the latter.
 -define(EXPRESS_BYTES, 66560).
 -define(LARGE_BYTES, 131072).
-%% Express bytes in a row while queues wait: within the window, and beyond.
+%% Bytes of express and apart in a row while queues wait: within the window, and beyond.
 -define(RUN_BYTES, 66560).
 -define(RUN_BEYOND_BYTES, 1048576).
 %% Payloads of several queues are joined up to this size.
@@ -51,14 +54,18 @@
 -define(LINE_MAX, 8).
 
 -type class() :: control | default | bulk.
-%% Senders that are not of the class default.
+%% Senders that are pinned.
 -type classes() :: #{weft_frame:key() => class()}.
+%% What may go out: all, only what is in a hurry, or only what travels apart.
+-type room() :: all | express | apart.
+%% How a payload travels: in order, and whether it changes the atoms that the peer knows; or apart.
+-type order() :: frames | defines | {apart, weft_frame:key(), weft_apart:behind()}.
 -type effect() :: {suspend | resume, weft_frame:key()}.
--type frame() :: {Size :: non_neg_integer(), iodata(), weft_frame:sender(), class(),
+-type frame() :: {Size :: non_neg_integer(), iodata(), weft_frame:sender(), class() | none,
                   whole | middle | final, weft_atom_cache:stamp()}.
 
 -record(queue, {fifo :: weft_payload_fifo:fifo(),
-                class :: class(),
+                class :: class() | none,
                 tag :: non_neg_integer(),
                 behind :: non_neg_integer(),
                 suspended = false :: boolean()}).
@@ -66,6 +73,10 @@
                bytes = 0 :: non_neg_integer(),
                express = weft_payload_fifo:new(?EXPRESS_BYTES) :: weft_payload_fifo:fifo(),
                run_bytes = 0 :: non_neg_integer(),
+               apart = weft_apart:new() :: weft_apart:apart(),
+               apart_run_bytes = 0 :: non_neg_integer(),
+               %% Nothing travels apart before so many express payloads are out.
+               apart_behind = 0 :: non_neg_integer(),
                queues = #{} :: #{weft_frame:key() => #queue{}},
                turns = gb_sets:new() :: gb_sets:set({non_neg_integer(), weft_frame:key()}),
                time = 0 :: non_neg_integer(),
@@ -88,7 +99,8 @@ new(BytesMax) ->
 
 %% @doc May small frames go in by `add_batch/4'?
 -spec fast(state()) -> boolean().
-fast(#fair{queues = Queues}) -> map_size(Queues) =:= 0.
+fast(#fair{queues = Queues, apart = Apart}) ->
+    map_size(Queues) =:= 0 andalso weft_apart:is_empty(Apart).
 
 %% @doc Smaller frames than this are small.
 -spec small_bytes() -> pos_integer().
@@ -99,8 +111,7 @@ small_bytes() -> ?SMALL_BYTES.
 batch_bytes() -> ?EXPRESS_BYTES.
 
 %% @doc Small frames with their sizes before them, not looked at but for their headers: none defines
-%% atoms (`weft_atom_cache:defines/1'). Only while `fast/1', and while no sender has a class of its
-%% own.
+%% atoms (`weft_atom_cache:defines/1'). Only while `fast/1', and while no sender is pinned.
 -spec add_batch(iodata(), Bytes :: pos_integer(), Pieces :: pos_integer(), state()) -> state().
 add_batch(Batch, BatchBytes, Pieces, #fair{bytes = Bytes, express = Express} = Fair) ->
     Stamps = weft_atom_cache:unseen(Pieces, Fair#fair.atoms),
@@ -112,9 +123,20 @@ add_batch(Batch, BatchBytes, Pieces, #fair{bytes = Bytes, express = Express} = F
 add(Size, Data, Classes, #fair{bytes = Bytes, atoms = Atoms0} = Fair0) ->
     {Sender, Part, Fair} = sender(weft_frame:read(Data), Fair0),
     {Stamp, Atoms} = weft_atom_cache:fetched(Data, Atoms0),
-    Class = maps:get(Sender, Classes, default),
+    Class = maps:get(Sender, Classes, none),
     place({Size, Data, Sender, Class, Part, Stamp},
           Fair#fair{bytes = Bytes + Size + 4, atoms = Atoms}).
+
+%% @doc Other senders are pinned now. Earlier frames of those who were not may be in express
+%% payloads.
+-spec repinned(Before :: classes(), classes(), state()) -> state().
+repinned(Before, Classes, #fair{apart = Apart} = Fair) ->
+    Still = [Key || {Key, Class} <- maps:to_list(Classes), Class =/= bulk,
+                    maps:get(Key, Before, bulk) =/= bulk],
+    behind_express(Fair#fair{apart = weft_apart:keep(Still, Apart)}).
+
+behind_express(#fair{express = Express} = Fair) ->
+    Fair#fair{apart_behind = weft_payload_fifo:begun(Express)}.
 
 sender({whole, Sender}, Fair) ->
     {Sender, whole, Fair};
@@ -133,20 +155,36 @@ place(Frame, #fair{hold_all = true, held = Held} = Fair) ->
     Fair#fair{held = queue:in(Frame, Held)};
 place({_, _, Key, _, _, _} = Frame, Fair) when is_integer(Key) ->
     place_known(Frame, Fair);
-place(Frame, #fair{queues = Queues, ready = []} = Fair) when map_size(Queues) =:= 0 ->
-    to_express(Frame, Fair);
-place({_, _, Sender, _, _, _} = Frame, #fair{held = Held} = Fair) ->
-    await(Fair#fair{held = queue:in(Frame, Held), hold_all = Sender =:= ordered}).
+place({_, _, Sender, _, _, _} = Frame, #fair{held = Held, ready = Ready} = Fair) ->
+    case Ready =:= [] andalso fast(Fair) of
+        true when Sender =:= ordered -> all_behind_express(to_express(Frame, Fair));
+        true -> to_express(Frame, Fair);
+        false -> await(Fair#fair{held = queue:in(Frame, Held), hold_all = Sender =:= ordered})
+    end.
 
-place_known({_, _, Key, _, _, _} = Frame, #fair{queues = Queues} = Fair0) ->
+place_known({_, _, Key, Class, _, _} = Frame, #fair{queues = Queues, apart = Apart} = Fair0) ->
     case Queues of
         #{Key := #queue{fifo = Fifo} = Queue} ->
             share(Key, Queue#queue{fifo = append(Frame, Fifo)}, Fair0);
+        _ when Class =:= control; Class =:= default ->
+            place_pinned(Frame, Fair0);
         _ ->
-            case is_express(Frame, Fair0) of
-                {true, Fair} -> to_express(Frame, Fair);
-                {false, Fair} -> begin_queue(Frame, Fair)
+            case weft_apart:holds(Key, Apart) of
+                true -> place_pinned(Frame, Fair0);
+                false -> place_other(Frame, Fair0)
             end
+    end.
+
+place_other(Frame, Fair0) ->
+    case is_express(Frame, Fair0) of
+        {true, Fair} -> to_express(Frame, Fair);
+        {false, Fair} -> begin_queue(Frame, Fair)
+    end.
+
+place_pinned(Frame, #fair{apart = Apart0} = Fair) ->
+    case weft_apart:place(Frame, Apart0) of
+        {ok, Apart} -> Fair#fair{apart = Apart};
+        no -> begin_queue(Frame, Fair)
     end.
 
 append({Size, Data, _, _, Part, Stamp}, Fifo) ->
@@ -169,12 +207,19 @@ is_express({Size, _, Key, _, _, _}, #fair{express = Express, watched = Watched} 
 watch(Key, Bytes, Watched) when map_size(Watched) >= ?WATCHED_MAX -> #{Key => Bytes};
 watch(Key, Bytes, Watched) -> Watched#{Key => Bytes}.
 
+%% With what the sender has waiting to travel apart.
 begin_queue({_, _, Key, Class, _, _} = Frame, #fair{express = Express, time = Time, turns = Turns,
-                                                    debts = Debts} = Fair) ->
+                                                    debts = Debts, apart = Apart0} = Fair) ->
     Tag = max(Time, maps:get(Key, Debts, 0)),
-    share(Key, #queue{fifo = append(Frame, weft_payload_fifo:new(?LARGE_BYTES)), class = Class,
-                      tag = Tag, behind = weft_payload_fifo:begun(Express)},
-          Fair#fair{turns = gb_sets:add({Tag, Key}, Turns), debts = maps:remove(Key, Debts)}).
+    {Waiting, Apart} = weft_apart:remove(Key, Apart0),
+    Fifo = case Waiting of
+               none -> weft_payload_fifo:new(?LARGE_BYTES);
+               _ -> Waiting
+           end,
+    share(Key, #queue{fifo = append(Frame, Fifo), class = Class, tag = Tag,
+                      behind = weft_payload_fifo:begun(Express)},
+          Fair#fair{turns = gb_sets:add({Tag, Key}, Turns), debts = maps:remove(Key, Debts),
+                    apart = Apart}).
 
 %% Puts a queue that has grown back, and has its sender suspended if it is over its share.
 share(Key, #queue{suspended = false, fifo = Fifo} = Queue,
@@ -194,12 +239,11 @@ share_bytes(#fair{bytes_max = Max, queues = Queues}) ->
 %% --- frames that wait for all -----------------------------------------------------------------
 
 %% If nothing is awaited yet: what the queues hold now, for all frames held up to the first
-%% `ordered' one, with it.
-await(#fair{ready = [], queues = Queues, held = Held0} = Fair) ->
+%% `ordered' one, with it; and what is to travel apart.
+await(#fair{ready = [], queues = Queues, apart = Apart, held = Held0} = Fair) ->
     {Ready, Held} = unknown_senders(Held0, []),
-    Fair#fair{ready = Ready, held = Held,
-              targets = maps:map(fun(_, #queue{fifo = F}) -> weft_payload_fifo:begun(F) end,
-                                 Queues)};
+    Begun = maps:map(fun(_, #queue{fifo = Fifo}) -> weft_payload_fifo:begun(Fifo) end, Queues),
+    Fair#fair{ready = Ready, held = Held, targets = maps:merge(Begun, weft_apart:begun(Apart))};
 await(Fair) ->
     Fair.
 
@@ -225,39 +269,84 @@ reached(Key, Taken, #fair{targets = Targets0} = Fair) ->
             Fair
     end.
 
-released(#fair{ready = Ready} = Fair, 0) ->
-    release_held(lists:foldl(fun to_express/2, Fair#fair{ready = []}, Ready));
+released(#fair{ready = Ready, hold_all = HoldAll} = Fair, 0) ->
+    Released = release_held(lists:foldl(fun to_express/2, Fair#fair{ready = []}, Ready)),
+    case HoldAll of
+        true -> all_behind_express(Released);
+        false -> Released
+    end;
 released(Fair, _Left) ->
     Fair.
 
-release_held(#fair{held = Held, queues = Queues} = Fair) ->
+%% There is what everything else is behind.
+all_behind_express(#fair{apart = Apart} = Fair) ->
+    behind_express(Fair#fair{apart = weft_apart:keep([], Apart)}).
+
+release_held(#fair{held = Held} = Fair) ->
     case queue:peek(Held) of
         empty ->
             Fair#fair{hold_all = false};
         {value, {_, _, Key, _, _, _} = Frame} when is_integer(Key) ->
             release_held(place_known(Frame, Fair#fair{held = queue:drop(Held)}));
-        {value, Frame} when map_size(Queues) =:= 0 ->
-            release_held(to_express(Frame, Fair#fair{held = queue:drop(Held)}));
-        {value, _} ->
-            await(Fair)
+        {value, Frame} ->
+            case fast(Fair) of
+                true -> release_held(to_express(Frame, Fair#fair{held = queue:drop(Held)}));
+                false -> await(Fair)
+            end
     end.
 
 %% --- what is next -----------------------------------------------------------------------------
 
-%% @doc The next payload. Room says whether the window has room for all, or only for express, which
-%% may go a bit beyond the window. A sender in the middle of a signal keeps the line for LineBytes.
--spec take(Room :: all | express, LineBytes :: pos_integer(), state()) ->
-          {iodata(), Bytes :: pos_integer(), state()} | empty.
-take(Room, LineBytes, #fair{express = Express, queues = Queues, run_bytes = Run} = Fair) ->
-    case weft_payload_fifo:bytes(Express) > 0 of
-        true when map_size(Queues) =:= 0; Run < ?RUN_BYTES;
-                  Room =:= express, Run < ?RUN_BEYOND_BYTES ->
-            take_express(Fair);
-        _ when Room =:= express; map_size(Queues) =:= 0 ->
-            empty;
-        _ ->
-            take_queue(LineBytes, Fair)
+%% @doc The next payload, and how it travels. Room says whether there is room for all, or only for
+%% express or what travels apart, which may go a bit beyond the window. A sender in the middle of a
+%% signal keeps the line for LineBytes.
+-spec take(room(), LineBytes :: pos_integer(), state()) ->
+          {iodata(), Bytes :: pos_integer(), order(), state()} | empty.
+take(Room, LineBytes, Fair) ->
+    case next(Room, Fair) of
+        express -> in_order(Fair, take_express(Fair));
+        queue -> in_order(Fair, take_queue(LineBytes, Fair));
+        apart -> take_apart(Fair);
+        none -> empty
     end.
+
+in_order(Before, {Payload, Bytes, Fair}) ->
+    {Payload, Bytes, case defines(Before, Fair) of true -> defines; false -> frames end, Fair}.
+
+defines(#fair{atoms = Before}, #fair{atoms = Atoms}) ->
+    weft_atom_cache:changes(Before) =/= weft_atom_cache:changes(Atoms).
+
+next(Room, #fair{queues = Queues, run_bytes = Run} = Fair) ->
+    case map_size(Queues) > 0 andalso Run >= run_bytes_max(Room) of
+        true when Room =:= all -> queue;
+        true -> none;
+        false -> next_small(Room, Fair)
+    end.
+
+run_bytes_max(all) -> ?RUN_BYTES;
+run_bytes_max(_Beyond) -> ?RUN_BEYOND_BYTES.
+
+next_small(Room, #fair{apart_run_bytes = Run, express = Express, queues = Queues} = Fair) ->
+    IsExpress = Room =/= apart andalso weft_payload_fifo:bytes(Express) > 0,
+    case is_apart(Fair) of
+        true when Run < ?RUN_BYTES; not IsExpress -> apart;
+        _ when IsExpress -> express;
+        _ when Room =:= all, map_size(Queues) > 0 -> queue;
+        _ -> none
+    end.
+
+is_apart(#fair{apart = Apart, apart_behind = Behind, express = Express}) ->
+    not weft_apart:is_empty(Apart) andalso weft_payload_fifo:taken(Express) >= Behind.
+
+take_apart(#fair{apart = Apart0, bytes = Bytes, run_bytes = Run,
+                 apart_run_bytes = ApartRun} = Fair0) ->
+    {Key, Taken, {Payload, Size, _, Stamps}, Apart1} = weft_apart:take(Apart0),
+    {Mended, MendedSize, Fair} =
+        mended(Payload, Size, Stamps,
+               Fair0#fair{bytes = Bytes - Size, run_bytes = Run + Size,
+                          apart_run_bytes = ApartRun + Size}),
+    {Behind, Apart} = weft_apart:behind(Key, defines(Fair0, Fair), Apart1),
+    {Mended, MendedSize, {apart, Key, Behind}, reached(Key, Taken, Fair#fair{apart = Apart})}.
 
 take_express(#fair{express = Express0, bytes = Bytes, run_bytes = Run} = Fair) ->
     {{Payload, Size, _, Stamps}, Express} = weft_payload_fifo:take(Express0),
@@ -267,7 +356,7 @@ take_express(#fair{express = Express0, bytes = Bytes, run_bytes = Run} = Fair) -
               end,
     mended(Payload, Size, Stamps,
            Fair#fair{express = Express, bytes = Bytes - Size, run_bytes = Run + Size,
-                     watched = Watched}).
+                     apart_run_bytes = 0, watched = Watched}).
 
 mended(Payload0, Bytes0, Stamps, #fair{atoms = Atoms0} = Fair) ->
     {Payload, Bytes, Atoms} = weft_atom_cache:sent(Payload0, Bytes0, Stamps, Atoms0),
@@ -299,6 +388,7 @@ better({_, #queue{class = Class}} = First, {_, #queue{class = Held}} = Holder) -
 %% What a byte costs a sender: one over the weight of its class, times 16.
 cost(control) -> 1;
 cost(default) -> 4;
+cost(none) -> 4;
 cost(bulk) -> 16.
 
 serve(Key, #queue{fifo = Fifo0, tag = Tag, class = Class} = Queue, LineBytes,
@@ -375,12 +465,9 @@ joined(Taken, _LineBytes) ->
 %% --- what the caller needs to know ------------------------------------------------------------
 
 %% @doc Would `take/3' give something?
--spec ready(Room :: all | express, state()) -> boolean().
-ready(all, #fair{bytes = Bytes}) ->
-    Bytes > 0;
-ready(express, #fair{express = Express, queues = Queues, run_bytes = Run}) ->
-    weft_payload_fifo:bytes(Express) > 0
-        andalso (map_size(Queues) =:= 0 orelse Run < ?RUN_BEYOND_BYTES).
+-spec ready(room(), state()) -> boolean().
+ready(all, #fair{bytes = Bytes}) -> Bytes > 0;
+ready(Room, Fair) -> next(Room, Fair) =/= none.
 
 %% @doc What is to be done to senders since it was asked last, in order. A resume follows each
 %% suspend.

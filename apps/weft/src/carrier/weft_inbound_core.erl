@@ -5,6 +5,10 @@
 %% out together with those that waited for it; a repeated one is dropped and acknowledged again; one
 %% from the future (another lane was faster) waits, within a bound. Over the bound the path is
 %% broken on purpose: the sender will repeat what is missing.
+%%
+%% A payload that travels apart names one that it follows, and a floor. It is given out as soon as
+%% that one has been, and all up to the floor. That it has been given is remembered until its number
+%% is reached; what is acknowledged is always all up to a number.
 -module(weft_inbound_core).
 
 -export([new/1, accept/4, received/1]).
@@ -13,11 +17,15 @@
 -define(ENTRY_BYTES, 100).
 
 -record(inbound, {received = 0 :: weft_wire:sequence(),
-                  early = #{} :: #{weft_wire:sequence() => delivery()},
+                  early = #{} :: #{weft_wire:sequence() => delivery() | given},
                   early_bytes = 0 :: non_neg_integer(),
+                  %% What travels apart and waits: for the one that it follows, or for its floor.
+                  following = #{} :: #{weft_wire:sequence() => waiting()},
+                  rising = gb_sets:new() :: gb_sets:set(waiting()),
                   early_bytes_max :: pos_integer()}).
 -opaque state() :: #inbound{}.
 -type delivery() :: {handshake | frames, binary()}.
+-type waiting() :: {Floor :: weft_wire:sequence(), weft_wire:sequence()}.
 
 -spec new(EarlyBytesMax :: pos_integer()) -> state().
 new(EarlyBytesMax) ->
@@ -28,31 +36,80 @@ new(EarlyBytesMax) ->
           {[delivery()], boolean(), state()} | overflow.
 accept(Sequence, Kind, Payload, #inbound{received = Received, early = Early} = State)
   when Sequence =:= Received + 1, map_size(Early) =:= 0 ->
-    {[delivery(Kind, Payload)], Kind =:= frames_ack, State#inbound{received = Sequence}};
+    {[delivery(Kind, Payload)], asks(Kind), State#inbound{received = Sequence}};
 accept(Sequence, _Kind, _Payload, #inbound{received = Received} = State)
   when Sequence =< Received ->
     {[], true, State};
-accept(Sequence, Kind, Payload, #inbound{early = Early, early_bytes = EarlyBytes} = State0) ->
+accept(Sequence, Kind, Payload, #inbound{received = Received, early = Early,
+                                         early_bytes = EarlyBytes} = State0) ->
     case maps:is_key(Sequence, Early) of
         true ->
             {[], false, State0};
         false ->
             State = State0#inbound{early = Early#{Sequence => delivery(Kind, Payload)},
                                    early_bytes = EarlyBytes + cost(Payload)},
-            {Deliveries, State1} = take(State, []),
+            {Deliveries, State1} = take(waits(Sequence, Kind, State), []),
             case State1#inbound.early_bytes > State1#inbound.early_bytes_max of
                 true -> overflow;
-                false -> {Deliveries, Kind =:= frames_ack orelse Deliveries =/= [], State1}
+                false -> {Deliveries, asks(Kind) orelse State1#inbound.received > Received, State1}
             end
     end.
 
 take(#inbound{received = Received, early = Early, early_bytes = Bytes} = State, Acc) ->
     case maps:take(Received + 1, Early) of
         {{_, Payload} = Delivery, Rest} ->
+            take(followed(Received + 1, State#inbound{received = Received + 1, early = Rest,
+                                                      early_bytes = Bytes - cost(Payload)}),
+                 [Delivery | Acc]);
+        {given, Rest} ->
             take(State#inbound{received = Received + 1, early = Rest,
-                               early_bytes = Bytes - cost(Payload)}, [Delivery | Acc]);
+                               early_bytes = Bytes - cost(<<>>)}, Acc);
         error ->
-            {lists:reverse(Acc), State}
+            rise(State, Acc)
+    end.
+
+%% --- what travels apart -----------------------------------------------------------------------
+
+waits(Sequence, {Apart, After, Floor}, State) when Apart =:= apart; Apart =:= apart_ack ->
+    #inbound{received = Received, early = Early, following = Following, rising = Rising} = State,
+    case After =< Received orelse maps:get(After, Early, missing) =:= given of
+        true -> State#inbound{rising = gb_sets:add({Floor, Sequence}, Rising)};
+        false -> State#inbound{following = Following#{After => {Floor, Sequence}}}
+    end;
+waits(_Sequence, _Kind, State) ->
+    State.
+
+%% The payload of that number has been given out; what follows it needs only its floor now.
+followed(_Sequence, #inbound{following = Following} = State) when map_size(Following) =:= 0 ->
+    State;
+followed(Sequence, #inbound{following = Following, rising = Rising} = State) ->
+    case maps:take(Sequence, Following) of
+        {Waiting, Rest} -> State#inbound{following = Rest, rising = gb_sets:add(Waiting, Rising)};
+        error -> State
+    end.
+
+rise(#inbound{received = Received, rising = Rising} = State, Acc) ->
+    case gb_sets:is_empty(Rising) of
+        true ->
+            {lists:reverse(Acc), State};
+        false ->
+            case gb_sets:take_smallest(Rising) of
+                {{Floor, Sequence}, Rest} when Floor =< Received ->
+                    risen(Sequence, State#inbound{rising = Rest}, Acc);
+                _ ->
+                    {lists:reverse(Acc), State}
+            end
+    end.
+
+%% Its number may have been reached meanwhile; then it was given out in order.
+risen(Sequence, #inbound{early = Early, early_bytes = Bytes} = State, Acc) ->
+    case Early of
+        #{Sequence := {_, Payload} = Delivery} ->
+            rise(followed(Sequence, State#inbound{early = Early#{Sequence := given},
+                                                  early_bytes = Bytes - byte_size(Payload)}),
+                 [Delivery | Acc]);
+        _ ->
+            rise(State, Acc)
     end.
 
 %% Empty payloads take memory too.
@@ -61,6 +118,10 @@ cost(Payload) -> byte_size(Payload) + ?ENTRY_BYTES.
 %% @doc Everything up to this number has been given out.
 -spec received(state()) -> weft_wire:sequence().
 received(#inbound{received = Received}) -> Received.
+
+asks(frames_ack) -> true;
+asks({apart_ack, _After, _Floor}) -> true;
+asks(_) -> false.
 
 delivery(handshake, Payload) -> {handshake, Payload};
 delivery(_Frames, Payload) -> {frames, Payload}.

@@ -8,6 +8,9 @@
 %% has no timer): each quarter of the window, when the window is full, and when it has become less
 %% than what is under way. After a break `resume/2' gives back, in order, what the peer has not
 %% received; numbers make repeats harmless. Times are in microseconds.
+%%
+%% Payloads that travel apart (see `weft_inbound_core') may go further beyond. What they are behind
+%% says the fair queue (`weft_apart').
 -module(weft_outbound_core).
 
 -export([new/2, lanes/2, room/1, room/2, push/5, acked/3, resume/2, unacked_bytes/1, window_bytes/1,
@@ -17,6 +20,10 @@
 -define(ITEM_BYTES, 100).
 %% How far beyond the window express may go.
 -define(BEYOND_BYTES, 1048576).
+%% And what travels apart.
+-define(APART_BEYOND_BYTES, 2097152).
+%% Senders whose last payload apart is remembered, before those are forgotten that do not matter.
+-define(SENDERS_MAX, 8192).
 
 -record(outbound, {window :: weft_window_core:state(),
                    last = 0 :: weft_wire:sequence(),
@@ -24,7 +31,9 @@
                    unacked_bytes = 0 :: non_neg_integer(),
                    unasked_bytes = 0 :: non_neg_integer(),
                    kept = queue:new() :: queue:queue(item()),
-                   asked = queue:new() :: queue:queue({weft_wire:sequence(), AtUs :: integer()})}).
+                   asked = queue:new() :: queue:queue({weft_wire:sequence(), AtUs :: integer()}),
+                   floor = 0 :: weft_wire:sequence(),
+                   apart = #{} :: #{weft_frame:key() => weft_wire:sequence()}}).
 -opaque state() :: #outbound{}.
 -type item() :: {weft_wire:sequence(), weft_wire:payload_kind(), iodata(),
                  Bytes :: non_neg_integer()}.
@@ -44,25 +53,51 @@ lanes(Lanes, #outbound{window = Window} = State) ->
 room(#outbound{unacked_bytes = Unacked, window = Window}) ->
     Unacked < weft_window_core:bytes(Window).
 
-%% @doc What may be pushed: all, only what is in a hurry, or nothing.
--spec room(state(), Beyond :: express) -> all | express | none.
+%% @doc What may be pushed: all, only what is in a hurry, only what travels apart, or nothing.
+-spec room(state(), Beyond :: express) -> all | express | apart | none.
 room(#outbound{unacked_bytes = Unacked, window = Window}, express) ->
     Bytes = weft_window_core:bytes(Window),
     if
         Unacked < Bytes -> all;
         Unacked < Bytes + ?BEYOND_BYTES -> express;
+        Unacked < Bytes + ?APART_BEYOND_BYTES -> apart;
         true -> none
     end.
 
 %% @doc Numbers and keeps a payload. The item to send says whether it asks for an acknowledgement.
--spec push(handshake | frames, iodata(), non_neg_integer(), NowUs :: integer(), state()) ->
-          {item(), state()}.
-push(Kind, Payload, Bytes, NowUs, #outbound{last = Last, unacked_bytes = Unacked0,
-                                            unasked_bytes = Unasked0, kept = Kept} = State0) ->
+-spec push(handshake | weft_fair_queue_core:order(), iodata(), non_neg_integer(),
+           NowUs :: integer(), state()) -> {item(), state()}.
+push({apart, Key, Behind}, Payload, Bytes, NowUs, State) ->
+    {After, Floor} = behind(Behind, Key, State),
+    push_kind({apart, After, Floor}, Payload, Bytes, NowUs,
+              followed(Key, defined(Behind, State)));
+push(defines, Payload, Bytes, NowUs, State) ->
+    push_kind(frames, Payload, Bytes, NowUs, defined(defines, State));
+push(Kind, Payload, Bytes, NowUs, State) ->
+    push_kind(Kind, Payload, Bytes, NowUs, State).
+
+behind(last, Key, #outbound{apart = Apart, floor = Floor}) -> {maps:get(Key, Apart, 0), Floor};
+behind(_All, _Key, #outbound{last = Last}) -> {0, Last}.
+
+%% All that travel apart later are behind the payload that is about to be numbered.
+defined(defines, #outbound{last = Last} = State) -> State#outbound{floor = Last + 1};
+defined(_Behind, State) -> State.
+
+%% The payload that is about to be numbered is the last one of its sender. One that the peer has
+%% acknowledged is followed anyway.
+followed(Key, #outbound{apart = Apart0, last = Last, acked = Acked} = State) ->
+    Apart = case map_size(Apart0) >= ?SENDERS_MAX of
+                true -> maps:filter(fun(_, Sequence) -> Sequence > Acked end, Apart0);
+                false -> Apart0
+            end,
+    State#outbound{apart = Apart#{Key => Last + 1}}.
+
+push_kind(Kind, Payload, Bytes, NowUs, #outbound{last = Last, unacked_bytes = Unacked0,
+                                                 unasked_bytes = Unasked0, kept = Kept} = State0) ->
     Unacked = Unacked0 + cost(Bytes),
     Unasked = Unasked0 + cost(Bytes),
     {Ask, State1} = must_ask(Kind, Unacked0, Unacked, Unasked, State0),
-    Item = {Last + 1, case Ask of true -> frames_ack; false -> Kind end, Payload, Bytes},
+    Item = {Last + 1, case Ask of true -> asking(Kind); false -> Kind end, Payload, Bytes},
     State = State1#outbound{last = Last + 1, unacked_bytes = Unacked, unasked_bytes = Unasked,
                             kept = queue:in(Item, Kept)},
     {Item, case Ask of true -> asked(NowUs, State); false -> State end}.
@@ -146,8 +181,12 @@ restarted(#outbound{window = Window} = State) ->
 
 %% What was asked on the old path may have been asked in vain.
 ask_at_end([]) -> [];
-ask_at_end([{Sequence, frames, Payload, Bytes}]) -> [{Sequence, frames_ack, Payload, Bytes}];
+ask_at_end([{Sequence, Kind, Payload, Bytes}]) -> [{Sequence, asking(Kind), Payload, Bytes}];
 ask_at_end([Item | Items]) -> [Item | ask_at_end(Items)].
+
+asking(frames) -> frames_ack;
+asking({apart, After, Floor}) -> {apart_ack, After, Floor};
+asking(Kind) -> Kind.
 
 -spec unacked_bytes(state()) -> non_neg_integer().
 unacked_bytes(#outbound{unacked_bytes = Unacked}) -> Unacked.

@@ -53,10 +53,14 @@ fetch(Outlet) ->
     apply_effects(fetch(?FRAMES_MAX, ?FETCH_BYTES, pinned(Outlet))).
 
 %% The classes of pinned processes, read again when pins have changed.
-pinned(#outlet{pins = Seen} = Outlet) ->
+pinned(#outlet{pins = Seen, classes = Before, fair = Fair} = Outlet) ->
     case weft_pins:version() of
-        Seen -> Outlet;
-        Version -> Outlet#outlet{pins = Version, classes = weft_pins:classes()}
+        Seen ->
+            Outlet;
+        Version ->
+            Classes = weft_pins:classes(),
+            Outlet#outlet{pins = Version, classes = Classes,
+                          fair = weft_fair_queue_core:repinned(Before, Classes, Fair)}
     end.
 
 fetch(Frames, Bytes, Outlet) when Frames =< 0; Bytes =< 0 ->
@@ -120,16 +124,17 @@ add(Size, Data, #outlet{fair = Fair, classes = Classes} = Outlet) ->
     Outlet#outlet{fair = weft_fair_queue_core:add(Size, Data, Classes, Fair)}.
 
 %% @doc Is there something to send, given what the window has room for?
--spec ready(all | express | none, outlet()) -> boolean().
+-spec ready(weft_fair_queue_core:room() | none, outlet()) -> boolean().
 ready(none, _Outlet) -> false;
 ready(Room, #outlet{fair = Fair}) -> weft_fair_queue_core:ready(Room, Fair).
 
 %% @doc The next payload (see `weft_fair_queue_core:take/3').
--spec take(all | express, LineBytes :: pos_integer(), outlet()) ->
-          {iodata(), Bytes :: pos_integer(), outlet()} | empty.
+-spec take(weft_fair_queue_core:room(), LineBytes :: pos_integer(), outlet()) ->
+          {iodata(), Bytes :: pos_integer(), weft_fair_queue_core:order(), outlet()} | empty.
 take(Room, LineBytes, #outlet{fair = Fair0} = Outlet) ->
     case weft_fair_queue_core:take(Room, LineBytes, Fair0) of
-        {Payload, Bytes, Fair} -> {Payload, Bytes, apply_effects(Outlet#outlet{fair = Fair})};
+        {Payload, Bytes, Order, Fair} ->
+            {Payload, Bytes, Order, apply_effects(Outlet#outlet{fair = Fair})};
         empty -> empty
     end.
 

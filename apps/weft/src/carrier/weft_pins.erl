@@ -2,9 +2,10 @@
 %% @doc Processes whose ordinary messages (`!', calls, exits) have the class of a channel.
 %%
 %% A pinned process sends as before; the fair queue of each distribution connection gives its frames
-%% the weight of its class (`weft_fair_queue_core'). Pins end with their process. Registered names
-%% can be pinned by the configuration (`pins'): the process that has the name is, within a second.
-%% This process writes the table; sessions read it when it has changed, by its version.
+%% the weight of its class (`weft_fair_queue_core'), and small ones wait for nobody else's
+%% (`weft_apart'). Pins end with their process. Registered names can be pinned by the configuration
+%% (`pins'): the process that has the name is, within a second. This process writes the table;
+%% sessions read it when it has changed, by its version.
 -module(weft_pins).
 -behaviour(gen_server).
 

@@ -260,8 +260,8 @@ ended(Session) ->
 
 %% Unnumbered: when the path is down there is nothing to prove life with.
 send_tick(#session{stream = Stream} = Session) ->
-    usual_heap(Session#session{
-                 stream = weft_stream:send_unnumbered(fun weft_wire:tick/1, 5, Stream)}).
+    Ticked = weft_stream:send_unnumbered(fun weft_wire:tick/1, 5, Stream),
+    usual_heap(Session#session{stream = weft_stream:spare(Ticked)}).
 
 send_packet(Packet, #session{stream = Stream} = Session) ->
     Session#session{stream = weft_stream:push(handshake, Packet, byte_size(Packet), Stream)}.
@@ -282,9 +282,8 @@ reply(Reply, Session) ->
 %% The VM's queue is kept short even when nothing can be sent.
 ready(#session{stream = Stream, outlet = Outlet}) ->
     weft_outlet:to_fetch(Outlet)
-        orelse weft_stream:can_send(Stream)
-        andalso (weft_stream:to_repeat(Stream)
-                 orelse weft_outlet:ready(weft_stream:room(express, Stream), Outlet)).
+        orelse weft_stream:to_repeat(Stream)
+        orelse weft_outlet:ready(weft_stream:room(express, Stream), Outlet).
 
 pump(#session{stream = Stream0} = Session) ->
     case weft_stream:flush(Stream0) of
@@ -318,18 +317,15 @@ set_heap(Sizes) ->
     [{Flag, process_flag(Flag, Size)} || {Flag, Size} <- Sizes].
 
 send_next(#session{stream = Stream} = Session) ->
-    case weft_stream:can_send(Stream) of
-        true -> send_next(weft_stream:room(express, Stream), Session);
-        false -> Session
-    end.
+    send_next(weft_stream:room(express, Stream), Session).
 
 send_next(none, Session) ->
     Session;
 send_next(Room, #session{stream = Stream, outlet = Outlet0} = Session) ->
     case weft_outlet:take(Room, ?LINE_WINDOWS * weft_stream:window_bytes(Stream), Outlet0) of
-        {Payload, Bytes, Outlet} ->
+        {Payload, Bytes, Order, Outlet} ->
             Session#session{outlet = Outlet,
-                            stream = weft_stream:push(frames, Payload, Bytes, Stream)};
+                            stream = weft_stream:push(Order, Payload, Bytes, Stream)};
         empty ->
             Session
     end.

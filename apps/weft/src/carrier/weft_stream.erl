@@ -8,16 +8,17 @@
 %%
 %% Payloads are numbered and kept (`weft_outbound_core') and written to the lanes of the current
 %% path: a circuit that `weft_switch' opened, {Link, Lanes, Label}. With several lanes payloads are
-%% striped; the receiver puts them in order again. When a lane is lost what is not acknowledged is
-%% repeated on the others. When the path breaks, the end that began the stream looks for another
-%% (the link again, or a route around it) and the other end waits to be found. On the new path both
-%% sides say what they have received and repeat the rest. After resume_timeout_ms without a path,
+%% striped (`weft_lane_turns'); the receiver puts them in order again, but for those that travel
+%% apart (`weft_inbound_core'). When a lane is lost what is not acknowledged is repeated on the
+%% others. When the path breaks, the end that began the stream looks for another (the link again, or
+%% a route around it) and the other end waits to be found. On the new path both sides say what they
+%% have received and repeat the rest. After resume_timeout_ms without a path,
 %% or when the peer's node is known to be gone, the stream has ended.
 -module(weft_stream).
 
 -export([initiator/4, acceptor/6, connect/1, close/1, handle/2, say_accepted/1,
          push/4, flush/1, can_send/1, to_repeat/1, room/1, room/2, window_bytes/1,
-         send_unnumbered/3, socket/1, info/1]).
+         send_unnumbered/3, spare/1, socket/1, info/1]).
 -export_type([stream/0, path/0, outcome/0]).
 
 %% An opened path that is not answered in this time is given up for another try.
@@ -28,9 +29,6 @@
 -define(ROUTE_TIMEOUT_MS, 1500).
 -define(RETRY_MIN_MS, 10).
 -define(RETRY_MAX_MS, 250).
-%% Payloads from this size on go to the lanes in turn; smaller ones stay on one lane, where they
-%% need not wait for each other.
--define(STRIPE_BYTES, 16384).
 
 -type path() :: {Link :: pid(), [weft_lane:lane()], weft_wire:label()}.
 %% connected: the first path stands. failed: there will be none. ended: nothing to resume.
@@ -38,8 +36,7 @@
 
 -record(path, {link :: pid(),
                label :: weft_wire:label(),
-               idle :: [weft_lane:lane()],
-               busy = [] :: [weft_lane:lane()]}).
+               lanes :: weft_lane_turns:turns(weft_lane:lane())}).
 -record(stream, {id :: weft_sessions:id(),
                  role :: initiator | acceptor,
                  kind :: weft_wire:stream_kind(),
@@ -135,8 +132,8 @@ handle(_Message, _Stream) ->
 
 %% A tick is answered by an acknowledgement. One on each lane: the last of them to arrive comes
 %% after all that was sent.
-ask(ask, #stream{path = #path{label = Label, idle = Idle, busy = Busy}} = Stream) ->
-    tick(Idle ++ Busy, Label),
+ask(ask, #stream{path = #path{label = Label, lanes = Lanes}} = Stream) ->
+    tick(weft_lane_turns:all(Lanes), Label),
     Stream;
 ask(_, Stream) ->
     Stream.
@@ -257,17 +254,23 @@ resume(Path, Received, #stream{out = Out0, resumes = Resumes} = Stream0) ->
     case weft_outbound_core:resume(Received, Out0) of
         {ok, Items, Out} ->
             Stream = on_path(Path, Stream0#stream{out = Out}),
-            {ok, Stream#stream{resend = Items, resumes = Resumes + 1}};
+            {ok, Stream#stream{resend = apart_first(Items), resumes = Resumes + 1}};
         {error, lost} ->
             {lost, Stream0#stream{last_break = resume_lost}}
     end.
+
+%% The receiver puts them in order.
+apart_first(Items) ->
+    {Apart, InOrder} = lists:partition(fun({_, Kind, _, _}) -> is_tuple(Kind) end, Items),
+    Apart ++ InOrder.
 
 on_path({Link, Lanes, Label}, #stream{give_up = GiveUp, retry_timer = Retry, counters = Counters,
                                       down_since_ms = SinceMs} = Stream0) ->
     _ = [erlang:cancel_timer(Timer) || Timer <- [GiveUp, Retry], is_reference(Timer)],
     weft_session_counters:set_path(Counters, up),
     Stream = watch_link(Link, Stream0),
-    Stream#stream{path = #path{link = Link, label = Label, idle = Lanes}, opening = undefined,
+    Stream#stream{path = #path{link = Link, label = Label, lanes = weft_lane_turns:new(Lanes, [])},
+                  opening = undefined,
                   out = weft_outbound_core:lanes(length(Lanes), Stream0#stream.out),
                   give_up = undefined, retry_timer = undefined, retry_ms = ?RETRY_MIN_MS,
                   resend = [], down_since_ms = undefined,
@@ -309,9 +312,11 @@ closed(_Link, _Label, _Reason, Stream) ->
 
 %% --- lanes ------------------------------------------------------------------------------------
 
-lane_ready(Socket, #stream{path = #path{idle = Idle, busy = Busy} = Path} = Stream) ->
-    {Ready, StillBusy} = lists:partition(fun(Lane) -> weft_lane:socket(Lane) =:= Socket end, Busy),
-    Stream#stream{path = Path#path{idle = Idle ++ Ready, busy = StillBusy}};
+lane_ready(Socket, #stream{path = #path{lanes = Lanes} = Path} = Stream) ->
+    case [Lane || Lane <- weft_lane_turns:all(Lanes), weft_lane:socket(Lane) =:= Socket] of
+        [Lane] -> Stream#stream{path = Path#path{lanes = weft_lane_turns:free(Lane, Lanes)}};
+        [] -> Stream
+    end;
 lane_ready(_Socket, Stream) ->
     Stream.
 
@@ -319,41 +324,53 @@ lane_ready(_Socket, Stream) ->
 %% acknowledged: the receiver drops what it has. For a moment before a new lane came up, the peer
 %% may have had none, though we always had one: then it has forgotten the path, and waits for us to
 %% open another. A tick on the new lane finds out; it would be closed.
-lanes_changed(Lanes, #stream{path = #path{label = Label, idle = Idle, busy = Busy} = Path,
-                             out = Out0, repairs = Repairs} = Stream) ->
-    New = Lanes -- (Idle ++ Busy),
+lanes_changed(Lanes, #stream{path = #path{label = Label, lanes = Lanes0} = Path, out = Out0,
+                             repairs = Repairs} = Stream) ->
+    {New, Lost, Turns} = weft_lane_turns:change(Lanes, Lanes0),
     tick(New, Label),
-    Changed = Path#path{idle = [Lane || Lane <- Idle, lists:member(Lane, Lanes)] ++ New,
-                        busy = [Lane || Lane <- Busy, lists:member(Lane, Lanes)]},
     Out1 = weft_outbound_core:lanes(max(1, length(Lanes)), Out0),
-    case (Idle ++ Busy) -- Lanes of
+    Changed = Stream#stream{path = Path#path{lanes = Turns}, out = Out1},
+    case Lost of
         [] ->
-            Stream#stream{path = Changed, out = Out1};
-        _Lost ->
+            Changed;
+        _ ->
             {ok, Items, Out} = weft_outbound_core:resume(0, Out1),
-            Stream#stream{path = Changed, out = Out, resend = Items, repairs = Repairs + 1}
+            Changed#stream{out = Out, resend = apart_first(Items), repairs = Repairs + 1}
     end.
 
 %% --- sending ----------------------------------------------------------------------------------
 
 %% @doc Can a payload be written now: is there a path with a lane that is not busy?
 -spec can_send(stream()) -> boolean().
-can_send(#stream{path = #path{idle = [_ | _]}}) -> true;
-can_send(_Stream) -> false.
+can_send(Stream) -> can_send(in_order, Stream).
 
-%% @doc Is there something to repeat, for `flush/1'?
+can_send(Order, #stream{path = #path{lanes = Lanes}}) -> weft_lane_turns:can(Order, Lanes);
+can_send(_Order, _Stream) -> false.
+
+order({_Apart, _After, _Floor}) -> apart;
+order(_Kind) -> in_order.
+
+%% @doc Can something be repeated now, by `flush/1'?
 -spec to_repeat(stream()) -> boolean().
-to_repeat(#stream{resend = Items}) -> Items =/= [].
+to_repeat(#stream{resend = []}) -> false;
+to_repeat(#stream{resend = [{_, Kind, _, _} | _]} = Stream) -> can_send(order(Kind), Stream).
 
 %% @doc Does the window allow another payload, with nothing waiting to be repeated?
 -spec room(stream()) -> boolean().
 room(#stream{resend = [], out = Out}) -> weft_outbound_core:room(Out);
 room(_Stream) -> false.
 
-%% @doc What it allows: all, only what is in a hurry, or nothing.
--spec room(express, stream()) -> all | express | none.
-room(express, #stream{resend = [], out = Out}) -> weft_outbound_core:room(Out, express);
-room(express, _Stream) -> none.
+%% @doc What the window and the lanes allow: all, only what is in a hurry, only what travels apart,
+%% or nothing.
+-spec room(express, stream()) -> weft_fair_queue_core:room() | none.
+room(express, #stream{resend = Resend, out = Out} = Stream) ->
+    case Resend =:= [] andalso can_send(in_order, Stream) of
+        true -> weft_outbound_core:room(Out, express);
+        false -> room_apart(can_send(apart, Stream) andalso weft_outbound_core:room(Out, express))
+    end.
+
+room_apart(Nothing) when Nothing =:= false; Nothing =:= none -> none;
+room_apart(_Room) -> apart.
 
 %% @doc The window now.
 -spec window_bytes(stream()) -> pos_integer().
@@ -361,33 +378,49 @@ window_bytes(#stream{out = Out}) -> weft_outbound_core:window_bytes(Out).
 
 %% @doc Writes the next of what has to be repeated; `none' if nothing or not now.
 -spec flush(stream()) -> {ok, stream()} | none.
-flush(#stream{resend = [Item | Items], path = #path{idle = [_ | _]}} = Stream) ->
-    {ok, transmit(Item, Stream#stream{resend = Items})};
-flush(_Stream) ->
-    none.
+flush(#stream{resend = Resend} = Stream) ->
+    case to_repeat(Stream) of
+        true -> {ok, transmit(hd(Resend), Stream#stream{resend = tl(Resend)})};
+        false -> none
+    end.
 
 %% @doc Numbers and keeps a payload, and writes it now or as soon as it can be.
--spec push(weft_wire:payload_kind(), iodata(), non_neg_integer(), stream()) -> stream().
-push(Kind, Payload, Bytes, #stream{out = Out0, resend = Resend} = Stream0) ->
+-spec push(handshake | weft_fair_queue_core:order(), iodata(), non_neg_integer(), stream()) ->
+          stream().
+push(Kind, Payload, Bytes, #stream{out = Out0} = Stream0) ->
     {Item, Out} = weft_outbound_core:push(Kind, Payload, Bytes, now_us(), Out0),
     Stream = Stream0#stream{out = Out},
     case Stream of
         #stream{path = undefined} -> Stream;
-        #stream{resend = [], path = #path{idle = [_ | _]}} -> transmit(Item, Stream);
-        _ -> Stream#stream{resend = Resend ++ [Item]}
+        #stream{resend = Resend} -> write(order(Kind), Item, Resend, Stream)
+    end.
+
+%% What travels apart need not wait for what is repeated.
+write(Order, Item, Resend, Stream) ->
+    case (Resend =:= [] orelse Order =:= apart) andalso can_send(Order, Stream) of
+        true -> transmit(Item, Stream);
+        false -> Stream#stream{resend = Resend ++ [Item]}
     end.
 
 transmit({Sequence, Kind, Payload, Bytes},
-         #stream{path = #path{label = Label, idle = [Lane | Lanes], busy = Busy} = Path,
+         #stream{path = #path{label = Label, lanes = Lanes0} = Path,
                  counters = Counters} = Stream) ->
     weft_session_counters:packet_out(Counters, Bytes),
-    case weft_lane:send(Lane, weft_wire:data(Label, Sequence, Kind, Payload), Bytes + 14, notify) of
-        ok when Bytes < ?STRIPE_BYTES; Lanes =:= [] -> Stream;
-        ok -> Stream#stream{path = Path#path{idle = Lanes ++ [Lane]}};
-        queued -> Stream#stream{path = Path#path{idle = Lanes, busy = [Lane | Busy]}};
-        %% The link will say that the lane is lost; until then it is as good as busy.
-        {error, _} -> Stream#stream{path = Path#path{idle = Lanes, busy = [Lane | Busy]}}
+    {Lane, Lanes} = weft_lane_turns:lane(order(Kind), Lanes0),
+    Packet = weft_wire:data(Label, Sequence, Kind, Payload),
+    Outcome = case weft_lane:send(Lane, Packet, Bytes + header_bytes(Kind), notify) of
+                  ok -> free;
+                  queued -> busy;
+                  %% The link will say that the lane is lost; until then it is as good as busy.
+                  {error, _} -> busy
+              end,
+    case weft_lane_turns:sent(Lane, Bytes, Outcome, Lanes) of
+        Lanes0 -> Stream;
+        Changed -> Stream#stream{path = Path#path{lanes = Changed}}
     end.
+
+header_bytes({_Apart, _After, _Floor}) -> 30;
+header_bytes(_Kind) -> 14.
 
 %% @doc A packet outside the numbering, which may be lost; nothing when there is no path.
 -spec send_unnumbered(iodata() | fun((weft_wire:label()) -> iodata()), pos_integer(), stream()) ->
@@ -402,8 +435,15 @@ send_unnumbered(Packet, Bytes, #stream{path = #path{} = Path, counters = Counter
 send_unnumbered(_Packet, _Bytes, Stream) ->
     Stream.
 
-first_lane(#path{idle = [Lane | _]}) -> Lane;
-first_lane(#path{busy = [Lane | _]}) -> Lane.
+first_lane(#path{lanes = Lanes}) -> hd(weft_lane_turns:all(Lanes)).
+
+%% @doc To be called now and then: a lane that is kept for what travels apart is given back when
+%% there was none since the last time.
+-spec spare(stream()) -> stream().
+spare(#stream{path = #path{lanes = Lanes} = Path} = Stream) ->
+    Stream#stream{path = Path#path{lanes = weft_lane_turns:spare(Lanes)}};
+spare(Stream) ->
+    Stream.
 
 %% @doc The socket of a lane that is used now.
 -spec socket(stream()) -> {ok, weft_transport:socket()} | {error, enotconn}.
@@ -426,9 +466,9 @@ info(#stream{path = Path, out = Out, counters = Counters} = Stream) ->
 
 path_info(undefined) ->
     #{link => undefined, lanes => [], label => undefined};
-path_info(#path{link = Link, label = Label, idle = Idle, busy = Busy}) ->
+path_info(#path{link = Link, label = Label, lanes = Lanes}) ->
     #{link => Link, label => Label,
-      lanes => lists:sort([weft_lane:index(Lane) || Lane <- Idle ++ Busy])}.
+      lanes => lists:sort([weft_lane:index(Lane) || Lane <- weft_lane_turns:all(Lanes)])}.
 
 now_ms() -> erlang:monotonic_time(millisecond).
 

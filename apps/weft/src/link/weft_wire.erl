@@ -15,7 +15,9 @@
 -type label() :: 0..16#ffffffff.
 %% Number of a payload within one direction of a session; the first is 1.
 -type sequence() :: non_neg_integer().
--type payload_kind() :: handshake | frames | frames_ack.
+%% What travels apart (see `weft_inbound_core') names a payload that it follows, and a floor.
+-type payload_kind() :: handshake | frames | frames_ack
+                      | {apart | apart_ack, After :: sequence(), Floor :: sequence()}.
 %% What a circuit is for: a distribution connection, or one partition of a channel.
 -type stream_kind() :: distribution | {channel, Name :: binary(), Partition :: byte()}.
 -type close_reason() :: ended | broken | no_route | hop_limit | refused | overload | unknown | gone.
@@ -61,6 +63,8 @@ goodbye() -> <<?GOODBYE>>.
 control(Core, Payload) -> [<<?CONTROL, (byte_size(Core)), Core/binary>>, Payload].
 
 -spec data(label(), sequence(), payload_kind(), iodata()) -> iodata().
+data(Label, Sequence, {Kind, After, Floor}, Payload) ->
+    [<<?DATA, Label:32, Sequence:64, (kind_code(Kind)), After:64, Floor:64>> | Payload];
 data(Label, Sequence, Kind, Payload) ->
     [<<?DATA, Label:32, Sequence:64, (kind_code(Kind))>> | Payload].
 
@@ -89,6 +93,8 @@ decode(<<?DATA, Label:32, Sequence:64, Kind, Payload/binary>> = Packet) ->
         1 -> {data, Label, Sequence, frames, Payload};
         2 -> {data, Label, Sequence, frames_ack, Payload};
         0 -> {data, Label, Sequence, handshake, Payload};
+        3 -> apart(apart, Label, Sequence, Payload, Packet);
+        4 -> apart(apart_ack, Label, Sequence, Payload, Packet);
         _ -> {unknown, Packet}
     end;
 decode(<<?ACK, Label:32, Sequence:64>>) -> {ack, Label, Sequence};
@@ -113,6 +119,13 @@ decode(<<?GOODBYE>>) -> goodbye;
 decode(<<>>) -> empty;
 decode(Packet) -> {unknown, Packet}.
 
+%% What it waits for comes before it, or it would wait for ever.
+apart(Kind, Label, Sequence, <<After:64, Floor:64, Payload/binary>>, _Packet)
+  when After < Sequence, Floor < Sequence ->
+    {data, Label, Sequence, {Kind, After, Floor}, Payload};
+apart(_Kind, _Label, _Sequence, _Payload, Packet) ->
+    {unknown, Packet}.
+
 %% @doc The same packet for the next hop: only the label changes, the payload is not touched.
 -spec relabel(binary(), label()) -> iodata().
 relabel(<<Type, _Label:32, Rest/binary>>, Label) -> [<<Type, Label:32>>, Rest].
@@ -127,7 +140,9 @@ decode_kind(_) -> error.
 
 kind_code(handshake) -> 0;
 kind_code(frames) -> 1;
-kind_code(frames_ack) -> 2.
+kind_code(frames_ack) -> 2;
+kind_code(apart) -> 3;
+kind_code(apart_ack) -> 4.
 
 mode_code(new) -> 0;
 mode_code(resume) -> 1.
