@@ -10,10 +10,11 @@
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([order_without_a_key/1, order_by_key/1, unknown_things_are_named/1, calls_and_casts/1,
-         fan_out/1, large_messages_keep_their_place/1, compressed/1, exactly_once_over_breaks/1,
-         over_a_gateway/1, slow_receiver/1, policies_when_nothing_moves/1, monotonic/1,
-         acknowledged/1, acknowledged_across_deaths/1, causal_order/1, causal_and_death/1,
-         plain_node/1, node_down/1, hostile_payloads/1, telemetry_is_told/1]).
+         fan_out/1, acknowledged_fan_out/1, large_messages_keep_their_place/1, compressed/1,
+         exactly_once_over_breaks/1, over_a_gateway/1, slow_receiver/1,
+         policies_when_nothing_moves/1, monotonic/1, acknowledged/1, acknowledged_across_deaths/1,
+         causal_order/1, causal_and_death/1, idle_streams_close/1, plain_node/1, node_down/1,
+         hostile_payloads/1, telemetry_is_told/1]).
 
 -define(T, weft_channel_traffic).
 -define(CHANNELS,
@@ -32,10 +33,10 @@ suite() -> [{timetrap, {minutes, 2}}].
 
 all() ->
     [order_without_a_key, order_by_key, unknown_things_are_named, calls_and_casts, fan_out,
-     large_messages_keep_their_place, compressed, exactly_once_over_breaks, over_a_gateway,
-     slow_receiver, policies_when_nothing_moves, monotonic, acknowledged,
-     acknowledged_across_deaths, causal_order, causal_and_death, plain_node, node_down,
-     hostile_payloads, telemetry_is_told].
+     acknowledged_fan_out, large_messages_keep_their_place, compressed, exactly_once_over_breaks,
+     over_a_gateway, slow_receiver, policies_when_nothing_moves, monotonic, acknowledged,
+     acknowledged_across_deaths, causal_order, causal_and_death, idle_streams_close, plain_node,
+     node_down, hostile_payloads, telemetry_is_told].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -132,6 +133,31 @@ fan_out(Config) ->
     [weft_test_nodes:until(fun() -> call(N, ?T, received, [K]) =:= [Message, Large] end)
      || {N, K} <- [{B, keeper}, {B, PidB}, {C, PidC}]].
 
+%% All are asked at once: the retries of four names without a process take as long as those of one,
+%% which is two timeouts, as the third answer ends it. With a label, too; and a large message is as
+%% good as a small one.
+acknowledged_fan_out(Config) ->
+    [A, B, C] = cluster([a, b, c], Config),
+    Keepers = {keeper, [name(N) || N <- [A, B, C]]},
+    Dead = element(2, call(B, ?T, keeper, [none])),
+    true = call(B, erlang, exit, [Dead, kill]),
+    Nobody = [{Name, name(N)} || Name <- [nobody, noone], N <- [B, C]],
+    Retried = #{retries => 2, timeout_ms => 600},
+    Large = binary:copy(<<8>>, 1000000),
+    StartMs = erlang:monotonic_time(millisecond),
+    {error, Errors} = call(A, weft, send, [[Keepers, Dead | Nobody], first, #{ack => Retried}]),
+    TookMs = erlang:monotonic_time(millisecond) - StartMs,
+    ?assertEqual(lists:sort([{{Dead, name(B)}, {not_delivered, noproc, 1}}
+                             | [{To, {not_delivered, noproc, 3}} || To <- Nobody]]),
+                 lists:sort(Errors)),
+    ?assert(TookMs >= 2 * 600 andalso TookMs < 2 * 2 * 600, TookMs),
+    ok = call(A, weft, send, [[Keepers], second, #{ack => true, label => talk}]),
+    ok = call(A, weft, send, [[Keepers], third, #{label => talk}]),
+    ok = call(A, weft, send, [[Keepers], Large, #{ack => true}]),
+    [weft_test_nodes:until(fun() -> lists:sort(call(N, ?T, received, [keeper]))
+                                        =:= lists:sort([first, second, third, Large])
+                           end) || N <- [A, B, C]].
+
 %% Small messages behind a large one to the same receiver wait for it, whether it is called by its
 %% pid or by its name; large binaries inside of terms are the same again.
 large_messages_keep_their_place(Config) ->
@@ -214,6 +240,21 @@ over_a_gateway(Config) ->
     in_order(B, 6000),
     ?assertNot(call(A, weft_links, up, [NodeB])),
     ok = call(A, weft, send, [{keeper, NodeB}, acked, #{ack => true}]).
+
+%% The sending process looks every few seconds whether it was used; here we make it look. The next
+%% message opens another stream.
+idle_streams_close(Config) ->
+    [A, B] = cluster([a, b], Config),
+    To = {keeper, name(B)},
+    ok = call(A, weft, send, [To, first, #{ack => true}]),
+    [Sender] = streams(A, default),
+    Look = fun() -> call(A, erlang, send, [Sender, idle]), streams(A, default) =:= [] end,
+    weft_test_nodes:until(Look),
+    weft_test_nodes:until(fun() -> not call(A, erlang, is_process_alive, [Sender]) end),
+    ?assertMatch(#{lost := 0}, counters(A, default)),
+    ok = call(A, weft, send, [To, second, #{ack => true}]),
+    ?assertEqual([first, second], call(B, ?T, received, [keeper])),
+    ?assertNotEqual([Sender], streams(A, default)).
 
 node_down(Config) ->
     [A, B] = cluster([a, b], Config),
@@ -450,6 +491,7 @@ hostile_payloads(Config) ->
                 <<4, 0, 1:64, 0:32, "chunk">>,
                 <<1, (Term([{extra, keeper, m, {no_ref, 1}, none}]))/binary>>,
                 <<1, (Term([{many, [keeper], <<131, 255>>}]))/binary>>,
+                <<1, (Term([{extra_encoded, keeper, <<131, 255>>, none, none}]))/binary>>,
                 <<1, 131, 80, 16#7fffffff:32, 1, 2, 3>>],
     [?assertEqual(ended, call(A, ?T, inject, [name(B), 20, [P]]), P) || P <- Payloads],
     %% Chunks that contradict their announcement, from beside.

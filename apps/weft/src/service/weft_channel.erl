@@ -26,6 +26,12 @@
               ack = false :: false | weft_delivery_core:options(),
               label = none :: none | {label, term()}}).
 
+%% What waits to be acknowledged: told by Ref, put again by Put.
+-record(attempt, {ref :: reference(),
+                  put :: fun(() -> ok | {error, overloaded | not_started}),
+                  delivery :: weft_delivery_core:delivery(),
+                  deadline_ms :: integer() | undefined}).
+
 %% @doc See `weft:send/3'.
 -spec send(dest(), term(), options()) -> result().
 send(Dest, Message, Options) ->
@@ -87,16 +93,19 @@ local(To, Message, _How) ->
 
 remote(Node, To, Message, #how{ack = false, label = none} = How) ->
     put(Node, To, weft_channel_entry:cost(Message), [To | Message], How);
-remote(Node, To, Message, #how{ack = false, label = {label, Label}} = How) ->
-    case weft_causal:stamp(Label, Node) of
-        {ok, Stamp} ->
-            put(Node, To, weft_channel_entry:cost({Message, Stamp}),
-                {extra, To, Message, none, {Label, Stamp}}, How);
+remote(Node, To, Message, #how{ack = false} = How) ->
+    labelled(Node, To, {message, Message}, How);
+remote(Node, To, Message, How) ->
+    ended(begun(Node, To, {message, Message}, How)).
+
+labelled(Node, To, Content, #how{label = Label} = How) ->
+    case stamp(Label, Node) of
+        {ok, Causal} ->
+            Item = extra(To, Content, none, Causal),
+            put(Node, To, weft_channel_entry:cost(Item), Item, How);
         {error, _} = Error ->
             Error
-    end;
-remote(Node, To, Message, How) ->
-    acknowledged(Node, To, Message, How).
+    end.
 
 put(Node, To, Cost, Item, #how{channel = Channel} = How) ->
     weft_channel_entry:put(Node, partition(To, How), Channel, slot(To, How), Cost, Item).
@@ -112,7 +121,8 @@ slot(To, #how{key = Key}) -> {Key, To}.
 
 %% --- acknowledged delivery --------------------------------------------------------------------
 
-acknowledged(Node, To, Message, #how{ack = Ack, label = Label} = How) ->
+%% A first attempt.
+begun(Node, To, Content, #how{ack = Ack, label = Label} = How) ->
     Target = case is_pid(To) of true -> pid; false -> name end,
     case weft_delivery_core:new(Target, Ack) of
         {error, Text} ->
@@ -122,13 +132,16 @@ acknowledged(Node, To, Message, #how{ack = Ack, label = Label} = How) ->
                 {ok, Causal} ->
                     Ref = erlang:alias([explicit_unalias]),
                     RetainMs = weft_delivery_core:lifetime_ms(Delivery),
-                    Item = {extra, To, Message, {Ref, RetainMs}, Causal},
+                    Item = extra(To, Content, {Ref, RetainMs}, Causal),
                     Put = fun() -> put(Node, To, weft_channel_entry:cost(Item), Item, How) end,
-                    attempt(Put, Ref, TimeoutMs, Delivery);
+                    attempt(TimeoutMs, #attempt{ref = Ref, put = Put, delivery = Delivery});
                 {error, _} = Error ->
-                    Error
+                    {ended, Error}
             end
     end.
+
+extra(To, {message, Message}, Ack, Causal) -> {extra, To, Message, Ack, Causal};
+extra(To, {encoded, Encoded}, Ack, Causal) -> {extra_encoded, To, Encoded, Ack, Causal}.
 
 stamp(none, _Node) ->
     {ok, none};
@@ -138,33 +151,66 @@ stamp({label, Label}, Node) ->
         Error -> Error
     end.
 
-attempt(Put, Ref, TimeoutMs, Delivery) ->
+attempt(TimeoutMs, #attempt{put = Put, delivery = Delivery} = Attempt) ->
     case Put() of
-        ok -> await(Put, Ref, deadline(TimeoutMs), Delivery);
-        {error, not_started} = Error -> verdict(Error, Put, Ref);
-        {error, overloaded} -> verdict(weft_delivery_core:answer(overloaded, Delivery), Put, Ref)
+        ok -> {waits, Attempt#attempt{deadline_ms = now_ms() + TimeoutMs}};
+        {error, not_started} = Error -> verdict(Error, Attempt);
+        {error, overloaded} -> answered(overloaded, Delivery, Attempt)
     end.
 
-await(Put, Ref, DeadlineMs, Delivery) ->
-    receive
-        {Ref, Answer} -> verdict(weft_delivery_core:answer(Answer, Delivery), Put, Ref)
-    after max(0, DeadlineMs - now_ms()) ->
-            verdict(weft_delivery_core:timeout(Delivery), Put, Ref)
-    end.
+answered(Answer, Delivery, Attempt) ->
+    verdict(weft_delivery_core:answer(Answer, Delivery), Attempt).
 
-verdict({wait, TimeoutMs, Delivery}, Put, Ref) ->
-    await(Put, Ref, deadline(TimeoutMs), Delivery);
-verdict({again, TimeoutMs, Delivery}, Put, Ref) ->
-    attempt(Put, Ref, TimeoutMs, Delivery);
-verdict(Result, _Put, Ref) ->
+verdict({wait, TimeoutMs, Delivery}, Attempt) ->
+    {waits, Attempt#attempt{delivery = Delivery, deadline_ms = now_ms() + TimeoutMs}};
+verdict({again, TimeoutMs, Delivery}, Attempt) ->
+    attempt(TimeoutMs, Attempt#attempt{delivery = Delivery});
+verdict(Result, #attempt{ref = Ref}) ->
     true = erlang:unalias(Ref),
     flush(Ref),
-    Result.
+    {ended, Result}.
 
 flush(Ref) ->
     receive {Ref, _} -> flush(Ref) after 0 -> ok end.
 
-deadline(TimeoutMs) -> now_ms() + TimeoutMs.
+ended({ended, Result}) ->
+    Result;
+ended({waits, #attempt{ref = Ref, deadline_ms = DeadlineMs, delivery = Delivery} = Attempt}) ->
+    receive
+        {Ref, Answer} -> ended(answered(Answer, Delivery, Attempt))
+    after left_ms(DeadlineMs) ->
+            ended(verdict(weft_delivery_core:timeout(Delivery), Attempt))
+    end.
+
+%% Many at once: the time of each runs while others are waited for, or a repeated message might come
+%% when its receiver has forgotten the first.
+all_ended(Attempts) ->
+    {Waiting, Done} = lists:partition(fun({_, {State, _}}) -> State =:= waits end, Attempts),
+    await_all(maps:from_list([{Ref, {Dest, Attempt}}
+                              || {Dest, {waits, #attempt{ref = Ref} = Attempt}} <- Waiting]),
+              [{Dest, Result} || {Dest, {ended, Result}} <- Done]).
+
+await_all(Waiting, Done) when map_size(Waiting) =:= 0 ->
+    Done;
+await_all(Waiting, Done) ->
+    {DeadlineMs, Next} = lists:min([{Ms, Ref} || {Ref, {_, #attempt{deadline_ms = Ms}}}
+                                                     <- maps:to_list(Waiting)]),
+    receive
+        {Ref, Answer} when is_map_key(Ref, Waiting) ->
+            #{Ref := {Dest, #attempt{delivery = Delivery} = Attempt}} = Waiting,
+            went_on(Ref, Dest, answered(Answer, Delivery, Attempt), Waiting, Done)
+    after left_ms(DeadlineMs) ->
+            #{Next := {Dest, #attempt{delivery = Delivery} = Attempt}} = Waiting,
+            Verdict = verdict(weft_delivery_core:timeout(Delivery), Attempt),
+            went_on(Next, Dest, Verdict, Waiting, Done)
+    end.
+
+went_on(Ref, Dest, {waits, Attempt}, Waiting, Done) ->
+    await_all(Waiting#{Ref := {Dest, Attempt}}, Done);
+went_on(Ref, Dest, {ended, Result}, Waiting, Done) ->
+    await_all(maps:remove(Ref, Waiting), [{Dest, Result} | Done]).
+
+left_ms(DeadlineMs) -> max(0, DeadlineMs - now_ms()).
 
 now_ms() -> erlang:monotonic_time(millisecond).
 
@@ -180,17 +226,26 @@ many(Dests, Message, #how{ack = false, label = none, channel = #{monotonic := Wi
                        maps:update_with({Node, partition(To, How), One},
                                         fun(Tos) -> [To | Tos] end, [To], Acc)
                end, #{}, Remotes),
-    Encoded = case Remotes of
-                  [_, _ | _] -> term_to_binary(Message, [{minor_version, 2}]);
-                  _ -> none
-              end,
+    Encoded = encoded_once(Remotes, Message),
     results([{Node, put_group(Node, lists:reverse(Tos), Partition, Message, Encoded, How)}
              || {{Node, Partition, _}, Tos} <- maps:to_list(Groups)]);
+%% Each has an acknowledgement or a place in an order of its own.
 many(Dests, Message, How) ->
-    results([{{To, Node}, to(one(To, Node), Message, How)} || {Node, To} <- flatten(Dests, [])]).
+    {Locals, Remotes} = lists:partition(fun({Node, _}) -> Node =:= node() end, flatten(Dests, [])),
+    lists:foreach(fun({_, To}) -> local(To, Message, How) end, Locals),
+    Content = case encoded_once(Remotes, Message) of
+                  none -> {message, Message};
+                  Encoded -> {encoded, Encoded}
+              end,
+    results(all_ended([{{To, Node}, apiece(Node, To, Content, How)} || {Node, To} <- Remotes])).
 
-one(Pid, _Node) when is_pid(Pid) -> Pid;
-one(Name, Node) -> {Name, Node}.
+apiece(Node, To, Content, #how{ack = false} = How) ->
+    {ended, labelled(Node, To, Content, How)};
+apiece(Node, To, Content, How) ->
+    begun(Node, To, Content, How).
+
+encoded_once([_, _ | _], Message) -> term_to_binary(Message, [{minor_version, 2}]);
+encoded_once(_OneOrNone, _Message) -> none.
 
 put_group(Node, [To], _Partition, Message, none, How) ->
     remote(Node, To, Message, How);

@@ -106,6 +106,8 @@ deliver({many, Tos, Encoded}, Counters) when is_list(Tos), is_binary(Encoded) ->
     deliver_all([[To | Message] || To <- Tos], 0, Counters);
 deliver({extra, To, Message, Ack, Causal}, Counters) when is_pid(To); is_atom(To) ->
     weft_channel_delivered:extra(To, Message, Ack, Causal, Counters);
+deliver({extra_encoded, To, Encoded, Ack, Causal}, Counters) when is_binary(Encoded) ->
+    deliver({extra, To, decoded(Encoded), Ack, Causal}, Counters);
 deliver(_Item, _Counters) ->
     throw(malformed).
 
@@ -124,7 +126,7 @@ look(Items, #inbox{mailbox_max = Max} = Inbox) ->
 
 receivers([To | _]) -> [receiver(To)];
 receivers({many, Tos, _}) when is_list(Tos) -> [receiver(To) || To <- Tos];
-receivers({extra, To, _, _, _}) -> [receiver(To)];
+receivers({Extra, To, _, _, _}) when Extra =:= extra; Extra =:= extra_encoded -> [receiver(To)];
 receivers(_) -> throw(malformed).
 
 %% A name and a pid of the same process are the same receiver.

@@ -61,7 +61,7 @@ payload(Item, Body, Bytes, #large{next = Id, home = Home, under_way = UnderWay, 
 
 receivers([To | _]) -> [To];
 receivers({many, Tos, _}) -> Tos;
-receivers({extra, To, _, _, _}) -> [To].
+receivers({_Extra, To, _, _, _}) -> [To].
 
 give(Chunk, Bytes, #large{node = Node, channel = #{name := Name, parallelism := Count},
                           stripe = Stripe} = Large) ->

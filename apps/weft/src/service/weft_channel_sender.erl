@@ -208,7 +208,7 @@ dropped(Dropped, #sender{channel = #{counters := Counters, monotonic := Window}}
     lists:foreach(fun({_, Item}) -> tell_failed(Item, dropped) end, Dropped),
     release(lists:sum([Cost || {Cost, _} <- Dropped]), Sender).
 
-tell_failed({extra, _, _, {Ref, _}, _}, Reason) -> Ref ! {Ref, Reason}, ok;
+tell_failed({_Extra, _, _, {Ref, _}, _}, Reason) -> Ref ! {Ref, Reason}, ok;
 tell_failed(_Item, _Reason) -> ok.
 
 %% Room for others: those who wait are woken at half of the limit, many at once.
@@ -309,7 +309,7 @@ send_plain(Node, [To | Message]) -> to(Node, To) ! Message, ok;
 send_plain(Node, {many, Tos, Encoded}) ->
     Message = binary_to_term(Encoded),
     lists:foreach(fun(To) -> to(Node, To) ! Message end, Tos);
-send_plain(_Node, {extra, _, _, _, _} = Item) -> tell_failed(Item, no_channels);
+send_plain(_Node, {_Extra, _, _, _, _} = Item) -> tell_failed(Item, no_channels);
 send_plain(_Node, {chunk, _, _}) -> ok.
 
 to(_Node, Pid) when is_pid(Pid) -> Pid;
