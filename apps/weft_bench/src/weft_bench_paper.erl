@@ -81,9 +81,8 @@ default_dir() ->
 
 measure(Figures, Options, Dir) ->
     Distinct = lists:usort([Cells || #{cells := Cells} <- Figures]),
-    io:format("~b figures, ~b runs: about ~b minutes~n",
-              [length(Figures), length(Distinct),
-               lists:sum([minutes(Cells, Options) || Cells <- Distinct])]),
+    io:format("~ts: about ~b min~n", [lists:join(" ", [Id || #{id := Id} <- Figures]),
+                                      lists:sum([minutes(Cells, Options) || Cells <- Distinct])]),
     {Measured, _} = lists:mapfoldl(fun(Figure, Runs) -> measure(Figure, Options, Dir, Runs) end,
                                    #{}, Figures),
     io:put_chars([text(One) || One <- Measured]),
