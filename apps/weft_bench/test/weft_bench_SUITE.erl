@@ -7,14 +7,14 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0]).
--export([run_is_recorded/1, lookups_are_timed/1, emulated_link_has_its_round_trip/1,
-         carrier_that_does_not_boot_is_told/1]).
+-export([run_is_recorded/1, lookups_are_timed/1, what_there_is_no_time_for_is_left_out/1,
+         emulated_link_has_its_round_trip/1, carrier_that_does_not_boot_is_told/1]).
 
 suite() -> [{timetrap, {seconds, 60}}].
 
 all() ->
-    [run_is_recorded, lookups_are_timed, emulated_link_has_its_round_trip,
-     carrier_that_does_not_boot_is_told].
+    [run_is_recorded, lookups_are_timed, what_there_is_no_time_for_is_left_out,
+     emulated_link_has_its_round_trip, carrier_that_does_not_boot_is_told].
 
 run_is_recorded(Config) ->
     Rows = run(["--quick", "--only", "a small 100 B x 16", "--variants",
@@ -34,6 +34,19 @@ run_is_recorded(Config) ->
 lookups_are_timed(Config) ->
     Rows = run(["--quick", "--suites", "i", "--repetitions", "1"], Config),
     ?assertMatch([_, _], [Ns || #{metric := <<"lookup_ns">>, value := Ns} <- Rows, Ns > 0]).
+
+%% The first cell is expected to take longer than there is, the second one is not.
+what_there_is_no_time_for_is_left_out(Config) ->
+    [First, Second] = [Cell || #{suite := i} = Cell <- weft_bench_workload:cells(quick)],
+    {ok, 0} = weft_bench_runner:run(#{run => "limit", dir => dir(Config), build_dir => dir(Config),
+                                      cells => [First#{cost_ms := 120000}, Second],
+                                      repetitions => 1, terminal => false, limit_ms => 60000}),
+    {ok, Rows} = weft_bench_record:read(dir(Config)),
+    ?assertMatch([{<<"skipped">>, <<"no time was left in this run">>}],
+                 [{Metric, Note} || #{metric := Metric, note := Note, pairs := Peers} <- Rows,
+                                    Peers =:= maps:get(pairs, First)]),
+    ?assertMatch([_ | _], [Ns || #{metric := <<"lookup_ns">>, value := Ns, pairs := Peers} <- Rows,
+                                 Peers =:= maps:get(pairs, Second)]).
 
 emulated_link_has_its_round_trip(Config) ->
     case weft_bench_place:can_emulate() of
