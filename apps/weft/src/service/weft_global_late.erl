@@ -11,6 +11,7 @@
 
 -export([child_spec/0, start_link/1, release/2, later/2, count/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+-export([tell_all/3]).
 -export_type([command/0, options/0]).
 
 -define(LOCKS, weft_locks).
@@ -130,17 +131,19 @@ attempt(Home, IsThere, #late{homes = Homes, tellers = Tellers} = Late) ->
             Late;
         #{Home := #home{commands = Commands} = Row} when IsThere ->
             #late{options = #{tell := Tell}} = Late,
-            All = queue:to_list(Commands),
-            {_Pid, Monitor} = spawn_monitor(fun() -> exit({told, tell_all(Tell, Home, All)}) end),
+            {_Pid, Monitor} = spawn_monitor(?MODULE, tell_all,
+                                            [Tell, Home, queue:to_list(Commands)]),
             Late#late{homes = Homes#{Home := Row#home{is_told = true}},
                       tellers = Tellers#{Monitor => Home}};
         #{} ->
             told(Home, 0, Late)
     end.
 
-%% Stops at the first that is not answered.
+%% @private Stops at the first that is not answered; ends with how many were.
+-spec tell_all(fun((node(), command()) -> boolean()), node(), [command()]) -> no_return().
 tell_all(Tell, Home, Commands) ->
-    length(lists:takewhile(fun(Command) -> Tell(Home, Command) end, Commands)).
+    Told = lists:takewhile(fun(Command) -> Tell(Home, Command) end, Commands),
+    exit({told, length(Told)}).
 
 told(Home, Told, #late{homes = Homes, count = Count} = Late) ->
     #{Home := #home{commands = Commands, attempts = Attempts} = Row} = Homes,
