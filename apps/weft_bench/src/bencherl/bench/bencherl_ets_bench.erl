@@ -68,4 +68,5 @@ shared_out(List, Parts) ->
     [Part | shared_out(Rest, Parts - 1)].
 
 all(Do, Parts) ->
-    bencherl_ets:at_once([fun() -> lists:foreach(Do, Part) end || Part <- Parts]).
+    _ = bencherl_ets:at_once([fun() -> lists:foreach(Do, Part) end || Part <- Parts]),
+    ok.
