@@ -277,7 +277,7 @@ hostile_opens(Config) ->
 guessed_sessions(Config) ->
     A = ?config(a, Config),
     Ids = [crypto:strong_rand_bytes(16)]
-        ++ [Id || {Id, _, _, _} <- call(A, ets, tab2list, [weft_sessions])],
+        ++ [element(1, Row) || Row <- call(A, ets, tab2list, [weft_sessions])],
     true = length(Ids) > 1,
     quiet(Config,
           fun() ->
@@ -362,7 +362,7 @@ repeated_open_is_one_session(Config) ->
           fun() ->
                   Id = crypto:strong_rand_bytes(16),
                   Socket = opened(Config, Id),
-                  Ids = [I || {I, _, _, _} <- call(A, ets, tab2list, [weft_sessions])],
+                  Ids = [element(1, Row) || Row <- call(A, ets, tab2list, [weft_sessions])],
                   Open = open(#{session => Id, target => atom_to_binary(name(A))}),
                   ok = ?C:send_packet(Socket, weft_wire:open(11, Open)),
                   {close, 9, broken} = accepted_then(11, Socket),
