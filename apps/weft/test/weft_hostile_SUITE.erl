@@ -276,8 +276,7 @@ hostile_opens(Config) ->
 %% Neither an unknown session nor that of somebody else can be resumed.
 guessed_sessions(Config) ->
     A = ?config(a, Config),
-    Ids = [crypto:strong_rand_bytes(16)]
-        ++ [element(1, Row) || Row <- call(A, ets, tab2list, [weft_sessions])],
+    Ids = [crypto:strong_rand_bytes(16) | session_ids(A)],
     true = length(Ids) > 1,
     quiet(Config,
           fun() ->
@@ -362,14 +361,17 @@ repeated_open_is_one_session(Config) ->
           fun() ->
                   Id = crypto:strong_rand_bytes(16),
                   Socket = opened(Config, Id),
-                  Ids = [element(1, Row) || Row <- call(A, ets, tab2list, [weft_sessions])],
+                  Ids = session_ids(A),
                   Open = open(#{session => Id, target => atom_to_binary(name(A))}),
                   ok = ?C:send_packet(Socket, weft_wire:open(11, Open)),
                   {close, 9, broken} = accepted_then(11, Socket),
                   ?assertEqual(2, length(call(A, weft_sessions, list, []))),
-                  ?assertEqual(Ids, [I || {I, _, _, _} <- call(A, ets, tab2list, [weft_sessions])]),
+                  ?assertEqual(Ids, session_ids(A)),
                   ?C:close(Socket)
           end).
+
+session_ids(Node) ->
+    [element(1, Row) || Row <- call(Node, ets, tab2list, [weft_sessions])].
 
 %% The new path is accepted and the old one closed, in any order.
 accepted_then(Label, Socket) ->
