@@ -435,12 +435,12 @@ connect_distribution(#link{key = Key}) ->
 keepalive(#link{lanes = Lanes0} = Link0) ->
     NowMs = now_ms(),
     {Dead, ToPing, Lanes} = weft_link_lanes:look(NowMs, Lanes0),
-    Link1 = lists:foldl(fun(Socket, Link) -> publish(lose(Socket, timeout, Link)) end,
+    Link1 = lists:foldl(fun(Socket, Link) -> lose(Socket, timeout, Link) end,
                         Link0#link{lanes = Lanes}, Dead),
     _ = [weft_lane:send(Lane, weft_wire:ping(now_us()), 9)
          || Lane <- ToPing, weft_lane:queued_bytes(Lane) < 65536],
     %% A first attempt to connect may have failed, crossing another or caught by a break.
-    idle(NowMs, need(release(NowMs, connect_later(Link1)))).
+    idle(NowMs, publish(need(release(NowMs, connect_later(Link1))))).
 
 release(NowMs, #link{peer = #{role := dialer}, wish = Wish} = Link0) ->
     case is_up(Link0) andalso weft_link_wish:is_settled(NowMs, Wish) andalso may_release(Link0) of
