@@ -294,7 +294,7 @@ paper_without_bench(Config) ->
 
 paper_measures_figures(Config) ->
     {0, List} = run(["paper"], Config),
-    ?assertMatch({match, _}, re:run(List, "aco_7 +SD Erlang 2017, Fig. 7")),
+    ?assertMatch({match, _}, re:run(List, "aco_7 +[0-9]+ min +SD Erlang 2017, Fig. 7")),
     #{figures := Figures} = json(["paper"], Config),
     ?assert(lists:member(#{id => "aco_7", where => "SD Erlang 2017, Fig. 7: mean error of ACO"},
                          Figures)),
