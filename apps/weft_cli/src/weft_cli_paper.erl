@@ -9,6 +9,9 @@
 -export([paper/2]).
 
 -define(BENCH, "weft_bench/ebin/weft_bench_cli.beam").
+%% A line of its list: what to call a figure, how long it takes, and where it is from.
+-define(FIGURE, "^(\\S+) +(\\d+) min +(.*)$").
+-define(PARTS, [unicode, {capture, all_but_first, list}]).
 
 %% @doc weft paper [LIST].
 -spec paper([string()], weft_cli_options:parsed()) -> weft_cli:answer().
@@ -39,9 +42,10 @@ listed(Lib, Options) ->
     case bench(Lib, [], fun(_Text) -> ok end) of
         {0, Output} ->
             Figures = [#{id => unicode:characters_to_binary(Id),
-                         where => unicode:characters_to_binary(string:trim(Where))}
+                         minutes => list_to_integer(Minutes),
+                         where => unicode:characters_to_binary(Where)}
                        || Line <- string:lexemes(Output, "\n"),
-                          [Id, Where] <- [string:split(Line, " ")]],
+                          {match, [Id, Minutes, Where]} <- [re:run(Line, ?FIGURE, ?PARTS)]],
             {ok, #{figures => Figures}, [Output || not is_map_key(json, Options)]};
         {Status, _} ->
             {failed, io_lib:format("weft_bench ended with status ~b", [Status])}

@@ -296,8 +296,9 @@ paper_measures_figures(Config) ->
     {0, List} = run(["paper"], Config),
     ?assertMatch({match, _}, re:run(List, "aco_7 +[0-9]+ min +SD Erlang 2017, Fig. 7")),
     #{figures := Figures} = json(["paper"], Config),
-    ?assert(lists:member(#{id => "aco_7", where => "SD Erlang 2017, Fig. 7: mean error of ACO"},
-                         Figures)),
+    ?assertMatch([#{minutes := Minutes, where := "SD Erlang 2017, Fig. 7: mean error of ACO"}]
+                   when Minutes > 0,
+                 [Figure || #{id := "aco_7"} = Figure <- Figures]),
     {2, Unknown} = run(["paper", "aco_99"], Config),
     ?assertMatch({match, _}, re:run(Unknown, "no figure aco_99; there are .*aco_7")),
     Dir = filename:join(?config(priv_dir, Config), "figures"),
