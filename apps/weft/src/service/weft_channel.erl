@@ -26,9 +26,8 @@
               ack = false :: false | weft_delivery_core:options(),
               label = none :: none | {label, term()}}).
 
-%% What waits to be acknowledged: told by Ref, put again by Put.
--record(attempt, {ref :: reference(),
-                  put :: fun(() -> ok | {error, overloaded | not_started}),
+%% What waits to be acknowledged, and is put again by Put.
+-record(attempt, {put :: fun(() -> ok | {error, overloaded | not_started}),
                   delivery :: weft_delivery_core:delivery(),
                   deadline_ms :: integer() | undefined}).
 
@@ -96,7 +95,7 @@ remote(Node, To, Message, #how{ack = false, label = none} = How) ->
 remote(Node, To, Message, #how{ack = false} = How) ->
     labelled(Node, To, {message, Message}, How);
 remote(Node, To, Message, How) ->
-    ended(begun(Node, To, {message, Message}, How)).
+    acknowledged(Node, To, {message, Message}, How).
 
 labelled(Node, To, Content, #how{label = Label} = How) ->
     case stamp(Label, Node) of
@@ -121,24 +120,33 @@ slot(To, #how{key = Key}) -> {Key, To}.
 
 %% --- acknowledged delivery --------------------------------------------------------------------
 
-%% A first attempt.
-begun(Node, To, Content, #how{ack = Ack, label = Label} = How) ->
+%% The reference is handed on as an argument all the way: the compiler then has the VM look for its
+%% answer only in what came after it, however long the mailbox is.
+acknowledged(Node, To, Content, How) ->
+    case delivery(Node, To, How) of
+        {ok, TimeoutMs, Delivery, Causal} ->
+            Ref = erlang:alias([explicit_unalias]),
+            ended(Ref, first(TimeoutMs, Ref, {Node, To, Content, Causal}, Delivery, How));
+        Error ->
+            Error
+    end.
+
+delivery(Node, To, #how{ack = Ack, label = Label}) ->
     Target = case is_pid(To) of true -> pid; false -> name end,
     case weft_delivery_core:new(Target, Ack) of
         {error, Text} ->
             error({bad_options, ack, lists:flatten(Text)});
         {ok, TimeoutMs, Delivery} ->
             case stamp(Label, Node) of
-                {ok, Causal} ->
-                    Ref = erlang:alias([explicit_unalias]),
-                    RetainMs = weft_delivery_core:lifetime_ms(Delivery),
-                    Item = extra(To, Content, {Ref, RetainMs}, Causal),
-                    Put = fun() -> put(Node, To, weft_channel_entry:cost(Item), Item, How) end,
-                    attempt(TimeoutMs, #attempt{ref = Ref, put = Put, delivery = Delivery});
-                {error, _} = Error ->
-                    {ended, Error}
+                {ok, Causal} -> {ok, TimeoutMs, Delivery, Causal};
+                Error -> Error
             end
     end.
+
+first(TimeoutMs, Ref, {Node, To, Content, Causal}, Delivery, How) ->
+    Item = extra(To, Content, {Ref, weft_delivery_core:lifetime_ms(Delivery)}, Causal),
+    Put = fun() -> put(Node, To, weft_channel_entry:cost(Item), Item, How) end,
+    attempt(TimeoutMs, Ref, #attempt{put = Put, delivery = Delivery}).
 
 extra(To, {message, Message}, Ack, Causal) -> {extra, To, Message, Ack, Causal};
 extra(To, {encoded, Encoded}, Ack, Causal) -> {extra_encoded, To, Encoded, Ack, Causal}.
@@ -151,21 +159,25 @@ stamp({label, Label}, Node) ->
         Error -> Error
     end.
 
-attempt(TimeoutMs, #attempt{put = Put, delivery = Delivery} = Attempt) ->
+attempt(TimeoutMs, Ref, #attempt{put = Put, delivery = Delivery} = Attempt) ->
     case Put() of
         ok -> {waits, Attempt#attempt{deadline_ms = now_ms() + TimeoutMs}};
-        {error, not_started} = Error -> verdict(Error, Attempt);
-        {error, overloaded} -> answered(overloaded, Delivery, Attempt)
+        {error, not_started} = Error -> verdict(Error, Ref, Attempt);
+        {error, overloaded} ->
+            verdict(weft_delivery_core:answer(overloaded, Delivery), Ref, Attempt)
     end.
 
-answered(Answer, Delivery, Attempt) ->
-    verdict(weft_delivery_core:answer(Answer, Delivery), Attempt).
+answered(Answer, Ref, #attempt{delivery = Delivery} = Attempt) ->
+    verdict(weft_delivery_core:answer(Answer, Delivery), Ref, Attempt).
 
-verdict({wait, TimeoutMs, Delivery}, Attempt) ->
+timed_out(Ref, #attempt{delivery = Delivery} = Attempt) ->
+    verdict(weft_delivery_core:timeout(Delivery), Ref, Attempt).
+
+verdict({wait, TimeoutMs, Delivery}, _Ref, Attempt) ->
     {waits, Attempt#attempt{delivery = Delivery, deadline_ms = now_ms() + TimeoutMs}};
-verdict({again, TimeoutMs, Delivery}, Attempt) ->
-    attempt(TimeoutMs, Attempt#attempt{delivery = Delivery});
-verdict(Result, #attempt{ref = Ref}) ->
+verdict({again, TimeoutMs, Delivery}, Ref, Attempt) ->
+    attempt(TimeoutMs, Ref, Attempt#attempt{delivery = Delivery});
+verdict(Result, Ref, _Attempt) ->
     true = erlang:unalias(Ref),
     flush(Ref),
     {ended, Result}.
@@ -173,22 +185,20 @@ verdict(Result, #attempt{ref = Ref}) ->
 flush(Ref) ->
     receive {Ref, _} -> flush(Ref) after 0 -> ok end.
 
-ended({ended, Result}) ->
+ended(_Ref, {ended, Result}) ->
     Result;
-ended({waits, #attempt{ref = Ref, deadline_ms = DeadlineMs, delivery = Delivery} = Attempt}) ->
+ended(Ref, {waits, #attempt{deadline_ms = DeadlineMs} = Attempt}) ->
     receive
-        {Ref, Answer} -> ended(answered(Answer, Delivery, Attempt))
+        {Ref, Answer} -> ended(Ref, answered(Answer, Ref, Attempt))
     after left_ms(DeadlineMs) ->
-            ended(verdict(weft_delivery_core:timeout(Delivery), Attempt))
+            ended(Ref, timed_out(Ref, Attempt))
     end.
 
 %% Many at once: the time of each runs while others are waited for, or a repeated message might come
 %% when its receiver has forgotten the first.
-all_ended(Attempts) ->
-    {Waiting, Done} = lists:partition(fun({_, {State, _}}) -> State =:= waits end, Attempts),
-    await_all(maps:from_list([{Ref, {Dest, Attempt}}
-                              || {Dest, {waits, #attempt{ref = Ref} = Attempt}} <- Waiting]),
-              [{Dest, Result} || {Dest, {ended, Result}} <- Done]).
+all_ended(Begun) ->
+    await_all(maps:from_list([{Ref, {Dest, Attempt}} || {Dest, Ref, {waits, Attempt}} <- Begun]),
+              [{Dest, Result} || {Dest, _Ref, {ended, Result}} <- Begun]).
 
 await_all(Waiting, Done) when map_size(Waiting) =:= 0 ->
     Done;
@@ -197,12 +207,11 @@ await_all(Waiting, Done) ->
                                                      <- maps:to_list(Waiting)]),
     receive
         {Ref, Answer} when is_map_key(Ref, Waiting) ->
-            #{Ref := {Dest, #attempt{delivery = Delivery} = Attempt}} = Waiting,
-            went_on(Ref, Dest, answered(Answer, Delivery, Attempt), Waiting, Done)
+            #{Ref := {Dest, Attempt}} = Waiting,
+            went_on(Ref, Dest, answered(Answer, Ref, Attempt), Waiting, Done)
     after left_ms(DeadlineMs) ->
-            #{Next := {Dest, #attempt{delivery = Delivery} = Attempt}} = Waiting,
-            Verdict = verdict(weft_delivery_core:timeout(Delivery), Attempt),
-            went_on(Next, Dest, Verdict, Waiting, Done)
+            #{Next := {Dest, Attempt}} = Waiting,
+            went_on(Next, Dest, timed_out(Next, Attempt), Waiting, Done)
     end.
 
 went_on(Ref, Dest, {waits, Attempt}, Waiting, Done) ->
@@ -237,12 +246,18 @@ many(Dests, Message, How) ->
                   none -> {message, Message};
                   Encoded -> {encoded, Encoded}
               end,
-    results(all_ended([{{To, Node}, apiece(Node, To, Content, How)} || {Node, To} <- Remotes])).
+    results(all_ended([begun(Node, To, Content, How) || {Node, To} <- Remotes])).
 
-apiece(Node, To, Content, #how{ack = false} = How) ->
-    {ended, labelled(Node, To, Content, How)};
-apiece(Node, To, Content, How) ->
-    begun(Node, To, Content, How).
+begun(Node, To, Content, #how{ack = false} = How) ->
+    {{To, Node}, none, {ended, labelled(Node, To, Content, How)}};
+begun(Node, To, Content, How) ->
+    case delivery(Node, To, How) of
+        {ok, TimeoutMs, Delivery, Causal} ->
+            Ref = erlang:alias([explicit_unalias]),
+            {{To, Node}, Ref, first(TimeoutMs, Ref, {Node, To, Content, Causal}, Delivery, How)};
+        Error ->
+            {{To, Node}, none, {ended, Error}}
+    end.
 
 encoded_once([_, _ | _], Message) -> term_to_binary(Message, [{minor_version, 2}]);
 encoded_once(_OneOrNone, _Message) -> none.
