@@ -176,12 +176,10 @@ keep(Random, Items) ->
     [Item || {Index, Item} <- lists:zip(lists:seq(0, length(Items) - 1), Items),
              binary:at(Random, Index rem byte_size(Random)) band 1 =:= 1].
 
-%% Sent again in an order of its own: what travels apart first.
 resume(#model{in = In, out = Out0} = Model) ->
     {ok, Items, Out} = weft_outbound_core:resume(weft_inbound_core:received(In), Out0),
-    {Apart, InOrder} = lists:partition(fun({_, Kind, _, _}) -> is_tuple(Kind) end, Items),
     lists:foldl(fun({Sequence, _, _, _} = Item, M) -> send(Item, 1 + Sequence rem ?LANES, M) end,
-                Model#model{out = Out}, Apart ++ InOrder).
+                Model#model{out = Out}, Items).
 
 %% The network is left alone until all is there.
 settle(#model{fair = Fair, next = Next} = Model0) ->

@@ -91,3 +91,15 @@ sent(Count, Order, Bytes, Turns0) ->
     {Lane, Turns1} = weft_lane_turns:lane(Order, Turns0),
     {Lanes, Turns} = sent(Count - 1, Order, Bytes, weft_lane_turns:sent(Lane, Bytes, free, Turns1)),
     {[Lane | Lanes], Turns}.
+
+%% What the window allows, while there is a lane for it; beside what is repeated, and on the kept
+%% lane alone, only what travels apart.
+room_is_that_of_the_window_and_the_lanes_test() ->
+    Idle = weft_lane_turns:new([a, b], []),
+    {b, Kept} = weft_lane_turns:lane(apart, weft_lane_turns:new([b], [a])),
+    Busy = weft_lane_turns:new([], [a, b]),
+    [?assertEqual(Room, weft_lane_turns:room(Room, false, Idle))
+     || Room <- [all, express, apart, none]],
+    ?assertEqual([apart, none], [weft_lane_turns:room(Room, true, Idle) || Room <- [all, none]]),
+    ?assertEqual([apart, none], [weft_lane_turns:room(Room, false, Kept) || Room <- [all, none]]),
+    ?assertEqual(none, weft_lane_turns:room(all, false, Busy)).

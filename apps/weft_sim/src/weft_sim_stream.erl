@@ -200,14 +200,7 @@ drop_path(Stream) ->
 
 resume(Received, #stream{out = Out0, resumes = Resumes} = Stream) ->
     {ok, Items, Out} = weft_outbound_core:resume(Received, Out0),
-    Stream#stream{out = Out, resend = apart_first(Items), resumes = Resumes + 1}.
-
-apart_first(Items) ->
-    {Apart, InOrder} = lists:partition(fun({_, Kind, _, _}) -> order(Kind) =:= apart end, Items),
-    Apart ++ InOrder.
-
-order({_Apart, _After, _Floor}) -> apart;
-order(_Kind) -> in_order.
+    Stream#stream{out = Out, resend = Items, resumes = Resumes + 1}.
 
 %% --- lanes ------------------------------------------------------------------------------------
 
@@ -234,7 +227,7 @@ lane_down(Lane, Via, #stream{lanes = Lanes0, unsent = Unsent, repairs = Repairs}
         {_, #stream{path = #path{peer = Via} = Path}} ->
             #stream{out = Out0} = Left = change_lanes(lists:delete(Lane, used(Path)), Stream),
             {ok, Items, Out} = weft_outbound_core:resume(0, Out0),
-            {Left#stream{out = Out, resend = apart_first(Items), repairs = Repairs + 1}, []};
+            {Left#stream{out = Out, resend = Items, repairs = Repairs + 1}, []};
         _ -> {Stream, []}
     end.
 
@@ -259,14 +252,10 @@ sent(Lane, Bytes, #stream{unsent = Unsent, path = Path} = Stream0) ->
 
 %% @doc See `weft_stream' for this and the following.
 -spec room(stream()) -> weft_fair_queue_core:room() | none.
-room(#stream{resend = Resend, out = Out} = Stream) ->
-    case Resend =:= [] andalso can_send(in_order, Stream) of
-        true -> weft_outbound_core:room(Out, express);
-        false -> room_apart(can_send(apart, Stream) andalso weft_outbound_core:room(Out, express))
-    end.
-
-room_apart(Nothing) when Nothing =:= false; Nothing =:= none -> none;
-room_apart(_Room) -> apart.
+room(#stream{path = #path{lanes = Lanes}, resend = Resend, out = Out}) ->
+    weft_lane_turns:room(weft_outbound_core:room(Out, express), Resend =/= [], Lanes);
+room(_Stream) ->
+    none.
 
 can_send(Order, #stream{path = #path{lanes = Lanes}}) -> weft_lane_turns:can(Order, Lanes);
 can_send(_Order, _Stream) -> false.
@@ -278,7 +267,7 @@ window_bytes(#stream{out = Out}) -> weft_outbound_core:window_bytes(Out).
 flush(#stream{resend = []}) ->
     none;
 flush(#stream{resend = [{_, Kind, _, _} = Item | Items]} = Stream) ->
-    case can_send(order(Kind), Stream) of
+    case can_send(weft_lane_turns:order(Kind), Stream) of
         true -> transmit(Item, Stream#stream{resend = Items});
         false -> none
     end.
@@ -294,7 +283,7 @@ push(Order, Payload, Bytes, NowMs, #stream{out = Out0, kept_max = Max} = Stream)
 
 transmit({Sequence, Kind, Payload, Bytes},
          #stream{path = #path{label = Label, lanes = Lanes0} = Path, unsent = Unsent} = Stream0) ->
-    {Lane, Lanes} = weft_lane_turns:lane(order(Kind), Lanes0),
+    {Lane, Lanes} = weft_lane_turns:lane(weft_lane_turns:order(Kind), Lanes0),
     Packet = {packet, Bytes + ?CONTROL_BYTES, {data, Label, Sequence, Kind, Payload}},
     Stream = Stream0#stream{unsent = Unsent#{Lane => maps:get(Lane, Unsent, 0) + Bytes
                                                  + ?CONTROL_BYTES}},

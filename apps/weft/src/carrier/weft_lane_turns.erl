@@ -8,7 +8,7 @@
 %% Once there is some, one of several lanes is kept for it, until it was not used for a while.
 -module(weft_lane_turns).
 
--export([new/2, all/1, can/2, lane/2, sent/4, free/2, change/2, spare/1]).
+-export([new/2, all/1, order/1, can/2, room/3, lane/2, sent/4, free/2, change/2, spare/1]).
 -export_type([turns/1, order/0]).
 
 %% Payloads from this size on are spread over the lanes.
@@ -34,6 +34,23 @@ all(#turns{idle = Idle, busy = Busy, kept = {_, Lane}}) -> Idle ++ Busy ++ [Lane
 can(_Order, #turns{idle = [_ | _]}) -> true;
 can(apart, #turns{kept = {ready, _}}) -> true;
 can(_Order, _Turns) -> false.
+
+%% @doc How a payload of that kind travels.
+-spec order(weft_wire:payload_kind() | weft_fair_queue_core:order()) -> order().
+order({_, _, _}) -> apart;
+order(_Kind) -> in_order.
+
+%% @doc What may go out now, if the window has that room: what is repeated goes before all that does
+%% not travel apart.
+-spec room(weft_fair_queue_core:room() | none, Repeats :: boolean(), turns(_)) ->
+          weft_fair_queue_core:room() | none.
+room(none, _Repeats, _Turns) -> none;
+room(Window, false, #turns{idle = [_ | _]}) -> Window;
+room(_Window, _Repeats, Turns) ->
+    case can(apart, Turns) of
+        true -> apart;
+        false -> none
+    end.
 
 %% @doc The lane for the next payload; only if there `can/2' be one.
 -spec lane(order(), turns(Lane)) -> {Lane, turns(Lane)}.

@@ -164,14 +164,17 @@ drop(#outbound{kept = Kept, acked = Acked, unacked_bytes = Unacked} = State) ->
 %% Keeping a payload takes memory here, and early there, however small it is.
 cost(Bytes) -> Bytes + ?ITEM_BYTES.
 
-%% @doc On a new path: what to send again, given the last number the peer has received. An
-%% acknowledgement on the old path may have overtaken that number; it stands.
+%% @doc On a new path: what to send again, given the last number the peer has received; first what
+%% travels apart, since the receiver puts all in order. An acknowledgement on the old path may have
+%% overtaken that number; it stands.
 %% `lost' means that the peer has more than was ever sent: it speaks of another history, and the
 %% session cannot go on.
 -spec resume(weft_wire:sequence(), state()) -> {ok, [item()], state()} | {error, lost}.
 resume(Received, #outbound{last = Last} = State0) when Received =< Last ->
     #outbound{kept = Kept} = State = received(Received, State0),
-    {ok, ask_at_end(queue:to_list(Kept)), restarted(State)};
+    {Apart, InOrder} = lists:partition(fun({_, Kind, _, _}) -> is_tuple(Kind) end,
+                                       ask_at_end(queue:to_list(Kept))),
+    {ok, Apart ++ InOrder, restarted(State)};
 resume(_Received, _State) ->
     {error, lost}.
 

@@ -254,15 +254,10 @@ resume(Path, Received, #stream{out = Out0, resumes = Resumes} = Stream0) ->
     case weft_outbound_core:resume(Received, Out0) of
         {ok, Items, Out} ->
             Stream = on_path(Path, Stream0#stream{out = Out}),
-            {ok, Stream#stream{resend = apart_first(Items), resumes = Resumes + 1}};
+            {ok, Stream#stream{resend = Items, resumes = Resumes + 1}};
         {error, lost} ->
             {lost, Stream0#stream{last_break = resume_lost}}
     end.
-
-%% The receiver puts them in order.
-apart_first(Items) ->
-    {Apart, InOrder} = lists:partition(fun({_, Kind, _, _}) -> is_tuple(Kind) end, Items),
-    Apart ++ InOrder.
 
 on_path({Link, Lanes, Label}, #stream{give_up = GiveUp, retry_timer = Retry, counters = Counters,
                                       down_since_ms = SinceMs} = Stream0) ->
@@ -335,7 +330,7 @@ lanes_changed(Lanes, #stream{path = #path{label = Label, lanes = Lanes0} = Path,
             Changed;
         _ ->
             {ok, Items, Out} = weft_outbound_core:resume(0, Out1),
-            Changed#stream{out = Out, resend = apart_first(Items), repairs = Repairs + 1}
+            Changed#stream{out = Out, resend = Items, repairs = Repairs + 1}
     end.
 
 %% --- sending ----------------------------------------------------------------------------------
@@ -347,13 +342,11 @@ can_send(Stream) -> can_send(in_order, Stream).
 can_send(Order, #stream{path = #path{lanes = Lanes}}) -> weft_lane_turns:can(Order, Lanes);
 can_send(_Order, _Stream) -> false.
 
-order({_Apart, _After, _Floor}) -> apart;
-order(_Kind) -> in_order.
-
 %% @doc Can something be repeated now, by `flush/1'?
 -spec to_repeat(stream()) -> boolean().
 to_repeat(#stream{resend = []}) -> false;
-to_repeat(#stream{resend = [{_, Kind, _, _} | _]} = Stream) -> can_send(order(Kind), Stream).
+to_repeat(#stream{resend = [{_, Kind, _, _} | _]} = Stream) ->
+    can_send(weft_lane_turns:order(Kind), Stream).
 
 %% @doc Does the window allow another payload, with nothing waiting to be repeated?
 -spec room(stream()) -> boolean().
@@ -363,14 +356,10 @@ room(_Stream) -> false.
 %% @doc What the window and the lanes allow: all, only what is in a hurry, only what travels apart,
 %% or nothing.
 -spec room(express, stream()) -> weft_fair_queue_core:room() | none.
-room(express, #stream{resend = Resend, out = Out} = Stream) ->
-    case Resend =:= [] andalso can_send(in_order, Stream) of
-        true -> weft_outbound_core:room(Out, express);
-        false -> room_apart(can_send(apart, Stream) andalso weft_outbound_core:room(Out, express))
-    end.
-
-room_apart(Nothing) when Nothing =:= false; Nothing =:= none -> none;
-room_apart(_Room) -> apart.
+room(express, #stream{path = #path{lanes = Lanes}, resend = Resend, out = Out}) ->
+    weft_lane_turns:room(weft_outbound_core:room(Out, express), Resend =/= [], Lanes);
+room(express, _Stream) ->
+    none.
 
 %% @doc The window now.
 -spec window_bytes(stream()) -> pos_integer().
@@ -392,7 +381,7 @@ push(Kind, Payload, Bytes, #stream{out = Out0} = Stream0) ->
     Stream = Stream0#stream{out = Out},
     case Stream of
         #stream{path = undefined} -> Stream;
-        #stream{resend = Resend} -> write(order(Kind), Item, Resend, Stream)
+        #stream{resend = Resend} -> write(weft_lane_turns:order(Kind), Item, Resend, Stream)
     end.
 
 %% What travels apart need not wait for what is repeated.
@@ -406,7 +395,7 @@ transmit({Sequence, Kind, Payload, Bytes},
          #stream{path = #path{label = Label, lanes = Lanes0} = Path,
                  counters = Counters} = Stream) ->
     weft_session_counters:packet_out(Counters, Bytes),
-    {Lane, Lanes} = weft_lane_turns:lane(order(Kind), Lanes0),
+    {Lane, Lanes} = weft_lane_turns:lane(weft_lane_turns:order(Kind), Lanes0),
     Packet = weft_wire:data(Label, Sequence, Kind, Payload),
     Outcome = case weft_lane:send(Lane, Packet, Bytes + header_bytes(Kind), notify) of
                   ok -> free;
