@@ -142,7 +142,7 @@ info() ->
 %% @doc Like `global:set_lock/1'.
 -spec set_lock(id()) -> true.
 set_lock(Id) ->
-    set_lock(Id, nodes_now()).
+    set_lock(Id, weft_global_late:homes()).
 
 -spec set_lock(id(), [node()]) -> true.
 set_lock(Id, Nodes) ->
@@ -160,7 +160,7 @@ set_lock({_, _} = Id, Nodes, Retries) ->
 %% @doc Like `global:del_lock/1'.
 -spec del_lock(id()) -> true.
 del_lock(Id) ->
-    del_lock(Id, nodes_now()).
+    del_lock(Id, weft_global_late:homes()).
 
 -spec del_lock(id(), [node()]) -> true.
 del_lock({Resource, Requester} = Id, _Nodes) ->
@@ -175,7 +175,7 @@ del_lock({Resource, Requester} = Id, _Nodes) ->
 %% @doc Like `global:trans/2'.
 -spec trans(id(), fun(() -> Result)) -> Result | aborted.
 trans(Id, Fun) ->
-    trans(Id, Fun, nodes_now()).
+    trans(Id, Fun, weft_global_late:homes()).
 
 -spec trans(id(), fun(() -> Result), [node()]) -> Result | aborted.
 trans(Id, Fun, Nodes) ->
@@ -186,12 +186,6 @@ trans(Id, Fun, Nodes, Retries) ->
     case set_lock(Id, Nodes, Retries) of
         true -> try Fun() after del_lock(Id, Nodes) end;
         false -> aborted
-    end.
-
-nodes_now() ->
-    case weft_view:lookup(lock_homes) of
-        undefined -> [node()];
-        Nodes -> Nodes
     end.
 
 %% Uniform from 0 to 2^Times / 8 seconds, 8 at most: half of that each time.
@@ -238,7 +232,7 @@ again(Id, Nodes, {Deadline, PauseMs}) ->
 
 %% The greatest first: the same for all who see the same nodes.
 homes(Resource, Nodes) ->
-    Alive = [Node || Node <- nodes_now(), lists:member(Node, Nodes)],
+    Alive = [Node || Node <- weft_global_late:homes(), lists:member(Node, Nodes)],
     Ranked = lists:sort([{erlang:phash2({Resource, Node}), Node} || Node <- Alive]),
     [Node || {_, Node} <- lists:sublist(lists:reverse(Ranked), ?HOMES)].
 

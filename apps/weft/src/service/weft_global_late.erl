@@ -9,7 +9,7 @@
 -module(weft_global_late).
 -behaviour(gen_server).
 
--export([child_spec/0, start_link/1, release/2, later/2, count/0]).
+-export([child_spec/0, start_link/1, release/2, later/2, count/0, homes/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 -export([tell_all/3]).
 -export_type([command/0, options/0]).
@@ -78,6 +78,8 @@ tell(Home, Command) ->
     catch exit:_ -> false
     end.
 
+%% @doc The nodes that keep locks now.
+-spec homes() -> [node()].
 homes() ->
     case weft_view:lookup(lock_homes) of
         undefined -> [node()];
