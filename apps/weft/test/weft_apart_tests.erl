@@ -25,7 +25,7 @@
                 meant = [] :: [{pos_integer(), [binary()]}],
                 out = weft_outbound_core:new(?WINDOW, ?WINDOW),
                 in = weft_inbound_core:new(?EARLY_MAX),
-                lanes = #{} :: #{1..?LANES => [tuple()]},
+                lanes = weft_lanes_model:new() :: weft_lanes_model:lanes(),
                 acks = [] :: [non_neg_integer()],
                 have = #{} :: map(),
                 read = [] :: [{pos_integer(), [binary()]}],
@@ -91,15 +91,9 @@ step({pump, Room, Lane}, #model{fair = Fair0, out = Out} = Model) ->
             end
     end;
 step({deliver, Lane}, #model{lanes = Lanes} = Model) ->
-    case maps:get(Lane, Lanes, []) of
-        [Item | Rest] -> arrive(Item, Model#model{lanes = Lanes#{Lane => Rest}});
-        [] -> Model
-    end;
+    arrived(weft_lanes_model:take(Lane, Lanes), Model);
 step({repeat, Lane}, #model{lanes = Lanes} = Model) ->
-    case maps:get(Lane, Lanes, []) of
-        [Item | _] -> arrive(Item, Model);
-        [] -> Model
-    end;
+    arrived(weft_lanes_model:peek(Lane, Lanes), Model);
 step(acknowledge, #model{acks = [Ack | Acks], out = Out0} = Model) ->
     {_, Out} = weft_outbound_core:acked(Ack, 1000, Out0),
     Model#model{acks = Acks, out = Out};
@@ -143,7 +137,10 @@ push(Order, Payload, Bytes, Lane, #model{out = Out0, apart = Apart} = Model) ->
     send(Item, Lane, Model#model{out = Out, apart = Apart + length([Order || is_tuple(Order)])}).
 
 send(Item, Lane, #model{lanes = Lanes} = Model) ->
-    Model#model{lanes = Lanes#{Lane => maps:get(Lane, Lanes, []) ++ [Item]}}.
+    Model#model{lanes = weft_lanes_model:send(Item, Lane, Lanes)}.
+
+arrived(none, Model) -> Model;
+arrived({Item, Lanes}, Model) -> arrive(Item, Model#model{lanes = Lanes}).
 
 arrive({Sequence, Kind, Payload, _}, #model{in = In0, acks = Acks, early = Early} = Model) ->
     {data, 1, Sequence, Kind, Payload} =
@@ -165,21 +162,12 @@ given({frames, Payload}, #model{have = Have0, read = Read} = Model) ->
                                  [F || <<S:32, F:S/binary>> <= Payload]),
     Model#model{have = Have, read = lists:reverse(New, Read)}.
 
-%% A break loses what is under way; some of it may still arrive, late.
-lose(<<>>, Model) ->
-    Model#model{lanes = #{}, acks = []};
 lose(Random, #model{lanes = Lanes} = Model) ->
-    Late = lists:append([keep(Random, Items) || Items <- maps:values(Lanes)]),
-    Model#model{lanes = #{1 => Late}, acks = []}.
+    Model#model{lanes = weft_lanes_model:broken(Random, Lanes), acks = []}.
 
-keep(Random, Items) ->
-    [Item || {Index, Item} <- lists:zip(lists:seq(0, length(Items) - 1), Items),
-             binary:at(Random, Index rem byte_size(Random)) band 1 =:= 1].
-
-resume(#model{in = In, out = Out0} = Model) ->
+resume(#model{in = In, out = Out0, lanes = Lanes} = Model) ->
     {ok, Items, Out} = weft_outbound_core:resume(weft_inbound_core:received(In), Out0),
-    lists:foldl(fun({Sequence, _, _, _} = Item, M) -> send(Item, 1 + Sequence rem ?LANES, M) end,
-                Model#model{out = Out}, Items).
+    Model#model{out = Out, lanes = weft_lanes_model:spread(Items, ?LANES, Lanes)}.
 
 %% The network is left alone until all is there.
 settle(#model{fair = Fair, next = Next} = Model0) ->
@@ -191,10 +179,9 @@ settle(#model{fair = Fair, next = Next} = Model0) ->
     end.
 
 deliver_all(#model{lanes = Lanes} = Model) ->
-    case lists:sort([{Sequence, Lane}
-                     || {Lane, [{Sequence, _, _, _} | _]} <- maps:to_list(Lanes)]) of
-        [] -> Model;
-        [{_, Lane} | _] -> deliver_all(step({deliver, Lane}, Model))
+    case weft_lanes_model:oldest(Lanes) of
+        none -> Model;
+        {ok, Lane} -> deliver_all(step({deliver, Lane}, Model))
     end.
 
 acknowledged(#model{in = In, out = Out0} = Model) ->

@@ -21,7 +21,7 @@
 
 -record(model, {out = weft_outbound_core:new(?WINDOW, ?WINDOW),
                 in = weft_inbound_core:new(?EARLY_MAX),
-                lanes = #{} :: #{1..?LANES => [tuple()]},
+                lanes = weft_lanes_model:new() :: weft_lanes_model:lanes(),
                 acks = [] :: [non_neg_integer()],
                 pushed = [] :: [binary()],
                 delivered = [] :: [binary()],
@@ -65,15 +65,9 @@ step({push, Bytes, Lane}, #model{out = Out0, pushed = Pushed} = Model) ->
             Model
     end;
 step({deliver, Lane}, #model{lanes = Lanes} = Model) ->
-    case maps:get(Lane, Lanes, []) of
-        [Item | Rest] -> arrive(Item, Model#model{lanes = Lanes#{Lane => Rest}});
-        [] -> Model
-    end;
+    arrived(weft_lanes_model:take(Lane, Lanes), Model);
 step({repeat, Lane}, #model{lanes = Lanes} = Model) ->
-    case maps:get(Lane, Lanes, []) of
-        [Item | _] -> arrive(Item, Model);
-        [] -> Model
-    end;
+    arrived(weft_lanes_model:peek(Lane, Lanes), Model);
 step(acknowledge, #model{acks = [Ack | Acks], out = Out} = Model) ->
     Model#model{acks = Acks, out = acked(Ack, Out)};
 step(acknowledge, Model) ->
@@ -89,7 +83,10 @@ kind(Pushed) when length(Pushed) < 3 -> handshake;
 kind(_Pushed) -> frames.
 
 send(Item, Lane, #model{lanes = Lanes} = Model) ->
-    Model#model{lanes = Lanes#{Lane => maps:get(Lane, Lanes, []) ++ [Item]}}.
+    Model#model{lanes = weft_lanes_model:send(Item, Lane, Lanes)}.
+
+arrived(none, Model) -> Model;
+arrived({Item, Lanes}, Model) -> arrive(Item, Model#model{lanes = Lanes}).
 
 arrive({Sequence, Kind, Payload, Bytes}, #model{in = In0, acks = Acks, delivered = Delivered,
                                                 overflows = Overflows} = Model) ->
@@ -103,21 +100,12 @@ arrive({Sequence, Kind, Payload, Bytes}, #model{in = In0, acks = Acks, delivered
             resume(lose(<<>>, Model#model{overflows = Overflows + 1}))
     end.
 
-%% A break loses what is under way; some of it may still arrive, late.
-lose(<<>>, Model) ->
-    Model#model{lanes = #{}, acks = []};
 lose(Random, #model{lanes = Lanes} = Model) ->
-    Late = lists:append([keep(Random, Items) || Items <- maps:values(Lanes)]),
-    Model#model{lanes = #{1 => Late}, acks = []}.
+    Model#model{lanes = weft_lanes_model:broken(Random, Lanes), acks = []}.
 
-keep(Random, Items) ->
-    [Item || {Index, Item} <- lists:zip(lists:seq(0, length(Items) - 1), Items),
-             binary:at(Random, Index rem byte_size(Random)) band 1 =:= 1].
-
-resume(#model{in = In, out = Out0} = Model) ->
+resume(#model{in = In, out = Out0, lanes = Lanes} = Model) ->
     {ok, Items, Out} = weft_outbound_core:resume(weft_inbound_core:received(In), Out0),
-    lists:foldl(fun({Sequence, _, _, _} = Item, M) -> send(Item, 1 + Sequence rem ?LANES, M) end,
-                Model#model{out = Out}, Items).
+    Model#model{out = Out, lanes = weft_lanes_model:spread(Items, ?LANES, Lanes)}.
 
 %% The network is left alone.
 settle(Model0) ->
@@ -125,10 +113,9 @@ settle(Model0) ->
     lists:foldl(fun(_, M) -> step(acknowledge, M) end, Model, Model#model.acks).
 
 deliver_all(#model{lanes = Lanes} = Model) ->
-    case lists:sort([{Sequence, Lane}
-                     || {Lane, [{Sequence, _, _, _} | _]} <- maps:to_list(Lanes)]) of
-        [] -> Model;
-        [{_, Lane} | _] -> deliver_all(checked({deliver, Lane}, Model))
+    case weft_lanes_model:oldest(Lanes) of
+        none -> Model;
+        {ok, Lane} -> deliver_all(checked({deliver, Lane}, Model))
     end.
 
 %% --- single rules -----------------------------------------------------------------------------
@@ -225,4 +212,5 @@ it_may_go_beyond_the_window_and_what_is_in_a_hurry_test() ->
 
 the_last_one_asks_when_it_is_repeated_test() ->
     {_, Out} = weft_outbound_core:push({apart, 7, all}, <<>>, 0, 0, pushed(1, 10)),
-    ?assertMatch({ok, [{2, {apart_ack, 0, 1}, _, _}, {1, frames, _, _}], _}, weft_outbound_core:resume(0, Out)).
+    ?assertMatch({ok, [{2, {apart_ack, 0, 1}, _, _}, {1, frames, _, _}], _},
+                 weft_outbound_core:resume(0, Out)).
