@@ -10,9 +10,9 @@
 %% that no suite sees what another one left, and a suite that hangs is ended and counts as failed.
 %% Most of them wait for something most of the time, so some run side by side, each in a build
 %% directory of its own (JOBS=N says how many; 1 for one after the other).
-%% Common Test suites run on real nodes and sockets of a machine that may be busy: one in which few
-%% cases fail is run a second time, alone, which counts. It is then told to be unsteady, with both
-%% logs. Prints a line per suite, the failed cases, and last, alone on its line:
+%% Common Test suites run on real nodes and sockets of a machine that may be busy: if few cases of
+%% one fail, these are run a second time, alone, which counts. The suite is then told to be
+%% unsteady, with both logs. Prints a line per suite, the failed cases, and last, alone on its line:
 %%
 %%   N passed, N failed[, N skipped]
 %%
@@ -110,9 +110,44 @@ title({Kind, Name}) ->
 
 again(#{id := Suite} = First, Context) ->
     case is_worth_again(Suite, First, Context) of
-        true -> (run(Suite, " (again)", 1, Context))#{unsteady => First};
-        false -> First
+        true ->
+            Only = only(First),
+            Second = run(Suite, " (again)", 1, Context#{only => Only}),
+            (together(Only, First, Second))#{unsteady => First};
+        false ->
+            First
     end.
+
+%% If only the failed cases ran again, those that passed before count too.
+together([], _First, Second) ->
+    Second;
+together(_Only, #{failed := Ran}, #{passed := Passed, failed := Failed} = Second)
+  when Passed + Failed < Ran ->
+    Second#{failed => Ran - Passed, cases => [<<"cases that failed did not run again">>]};
+together(_Only, #{passed := Before}, #{passed := Passed} = Second) ->
+    Second#{passed => Before + Passed}.
+
+%% The arguments that choose the failed cases; none, which is the whole suite, if something else
+%% failed or cases of groups and others did.
+only(#{failed := Failed, cases := Cases}) ->
+    Paths = [string:lexemes(Path, ".") || Case <- Cases, Path <- failed_path(Case)],
+    Names = [lists:last(Path) || Path <- Paths],
+    Groups = [hd(Path) || [_, _ | _] = Path <- Paths],
+    IsWhole = length(Paths) < Failed orelse lists:any(fun is_preparation/1, Names)
+        orelse (Groups =/= [] andalso length(Groups) < Failed),
+    case IsWhole of
+        true -> [];
+        false -> option("--group=", Groups) ++ option("--case=", Names)
+    end.
+
+failed_path(Case) ->
+    [binary_to_list(Path) || Path <- matches("^\\S+ ==> (\\S+)$", Case)].
+
+is_preparation(Name) ->
+    re:run(Name, "^(init|end)_per_") =/= nomatch.
+
+option(_Name, []) -> [];
+option(Name, Values) -> [Name ++ lists:append(lists:join(",", lists:usort(Values)))].
 
 run(Suite, Try, Slot, #{base := Base, logs := Logs} = Context) ->
     Started = now_ms(),
@@ -134,7 +169,8 @@ is_worth_again(_Suite, _Result, _Context) ->
 result({house, _}, Log, #{base := Base}) ->
     house_checks(Base, Log);
 result(Suite, Log, #{base := Base} = Context) ->
-    Exit = command(arguments(Suite), Base, Log, time_left_ms(Context)),
+    Arguments = arguments(Suite) ++ maps:get(only, Context, []),
+    Exit = command(Arguments, Base, Log, time_left_ms(Context)),
     {ok, Output} = file:read_file(Log),
     parse(Suite, Exit, re:replace(Output, "\e\\[[0-9;]*m", "", [global, {return, binary}])).
 
