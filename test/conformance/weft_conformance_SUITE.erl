@@ -2,9 +2,10 @@
 %% @doc Runs every conformance case on every carrier: one group per carrier, the same body.
 %% The cases are in weft_conformance and the modules it names; here is only plumbing.
 %% A carrier's group has three parts: `shared' (one pair of nodes for all cases), `visible' (one
-%% pair whose nodes see each other in nodes()) and `own' (new nodes for each case). Of topologies
-%% other than static links only a part is run unless the environment variable WEFT_CONFORMANCE_ALL
-%% is set: their sessions and circuits are those of the carriers, and it takes minutes.
+%% pair whose nodes see each other in nodes()) and `own' (new nodes for each case). The direct link
+%% and the one over a gateway have all of them; of the others only a part is run unless the
+%% environment variable WEFT_CONFORMANCE_ALL is set: they share the code of these two (or, stock,
+%% show that the cases are right), and it takes minutes.
 %%
 %%   rebar3 ct --dir test/conformance --suite weft_conformance_SUITE --group stock
 -module(weft_conformance_SUITE).
@@ -20,21 +21,23 @@ all() ->
     [{group, Carrier} || Carrier <- weft_cluster:carriers() ++ weft_cluster:topologies()].
 
 groups() ->
-    Kinds = [shared, visible, own],
-    [{Carrier, [], [{group, Kind} || Kind <- Kinds]} || Carrier <- weft_cluster:carriers()]
-        ++ [{Topology, [], [{group, Kind} || Kind <- kinds(Topology)]}
-            || Topology <- weft_cluster:topologies()]
-        ++ [{Kind, [], weft_conformance:cases(Kind)} || Kind <- Kinds].
+    [{Carrier, [], [{group, Kind} || Kind <- kinds(Carrier)]}
+     || {group, Carrier} <- all()]
+        ++ [{Kind, [], weft_conformance:cases(Kind)} || Kind <- [shared, visible, own]].
 
-kinds(Topology) ->
-    case {os:getenv("WEFT_CONFORMANCE_ALL"), Topology} of
-        {false, full_mesh} -> [visible];
-        {false, swim} -> [visible];
-        {false, groups} -> [visible];
-        {false, pubsub} -> [visible];
-        {false, _} -> [shared, visible];
-        {_, _} -> [shared, visible, own]
+kinds(Carrier) ->
+    case os:getenv("WEFT_CONFORMANCE_ALL") of
+        false -> usual_kinds(Carrier);
+        _ -> [shared, visible, own]
     end.
+
+usual_kinds(Carrier) when Carrier =:= direct; Carrier =:= gateway1 ->
+    [shared, visible, own];
+usual_kinds(Carrier) when Carrier =:= stock; Carrier =:= gateway3; Carrier =:= tls;
+                          Carrier =:= client_server ->
+    [shared, visible];
+usual_kinds(_Topology) ->
+    [visible].
 
 init_per_suite(Config) ->
     [{epmd, weft_cluster:start_epmd()} | Config].

@@ -127,14 +127,15 @@ epmd_env(Config) ->
 
 without_epmd(Config) ->
     [PortA, PortB] = [weft_test_nodes:free_port() || _ <- [a, b]],
-    Options = #{config => [{ports, #{"fixed_a" => PortA, default => PortB}}],
+    Options = #{config => [{ports, #{"fixed_a" => PortA, default => PortB}},
+                           {resume_timeout_ms, 3000}],
                 args => ["-start_epmd", "false", "-epmd_module", "weft_epmd"]},
     [A, B] = [start_named(Name, Options, Config) || Name <- [fixed_a, fixed_b]],
     true = connects(A, B),
     talk(A, B),
     talk(B, A),
     ?assertEqual({error, address}, call(A, net_adm, names, [])),
-    %% A stopped node is found out by its port, which refuses.
+    %% Nobody forgets the name of a killed node, so it is given up when the resume is.
     ok = weft_test_nodes:kill(B),
     weft_test_nodes:until(fun() -> not is_connected(A, B) end, 20000).
 

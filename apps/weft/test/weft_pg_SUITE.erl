@@ -14,6 +14,8 @@
 
 -define(PARTIAL, ["-kernel", "prevent_overlapping_partitions", "false", "-connect_all", "false"]).
 -define(WAIT_MS, 60000).
+%% A killed node is known over circuits after this time.
+-define(RESUME_MS, 3000).
 
 suite() -> [{timetrap, {minutes, 5}}].
 
@@ -42,7 +44,8 @@ on_peer_to_peer(Config) ->
 %% A member on each node; the first one leaves, the second one's node is killed.
 all_see_the_same(Names, Topology, Config) ->
     [First, Second | Others] = Nodes =
-        [node(Name, [{topology, Topology}], Config) || Name <- Names],
+        [node(Name, [{topology, Topology}, {resume_timeout_ms, ?RESUME_MS}], Config)
+         || Name <- Names],
     [until(fun() -> members(Node) =:= length(Nodes) end, ?WAIT_MS) || Node <- Nodes],
     Pids = [Left, Killed | Stay] = [call(Node, ?MODULE, member, [g]) || Node <- Nodes],
     [until(fun() -> in_group(Node) =:= lists:sort(Pids) end, ?WAIT_MS) || Node <- Nodes],

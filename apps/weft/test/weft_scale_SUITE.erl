@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc `make scale' in small: nodes that start all at once form a peer-to-peer cluster with few
 %% connections, full meshes form as well, and those that live do not notice that others are killed.
-%% FULL=1 in the environment has it run with a hundred, and with fifty in a full mesh.
+%% FULL=1 in the environment has it run with a hundred, and with fifty in full meshes of both kinds.
 -module(weft_scale_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -18,8 +18,8 @@
 suite() -> [{timetrap, {minutes, 12}}].
 
 all() ->
-    [who_lives_talks_on_while_others_are_killed, a_full_mesh_may_start_all_at_once,
-     a_full_mesh_with_swim_may_start_all_at_once].
+    [who_lives_talks_on_while_others_are_killed, a_full_mesh_may_start_all_at_once]
+        ++ [a_full_mesh_with_swim_may_start_all_at_once || is_full()].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 

@@ -2,7 +2,7 @@
 %% @doc Clusters of real nodes in shapes: partitions that heal, visible circuits, killed gateways,
 %% quiet clusters that stay quiet.
 %%
-%% SOAK_MINUTES (0.3) is how long the quiet cluster chats; HEAL_CUT_MS (4000) how long the two
+%% SOAK_MINUTES (0.1) is how long the quiet cluster chats; HEAL_CUT_MS (4000) how long the two
 %% halves are apart.
 -module(weft_topology_SUITE).
 
@@ -120,7 +120,7 @@ a_grouped_cluster_that_chats_has_no_events(Config) ->
         ++ [{hd(Nodes), lists:last(Nodes)}, {lists:nth(2, Nodes), lists:nth(11, Nodes)}],
     [weft_test_nodes:until(fun() -> ping(A, B) =:= pong end) || {A, B} <- Pairs],
     [ok = call(Node, ?MODULE, watch, []) || Node <- Nodes],
-    Minutes = env("SOAK_MINUTES", 0.3),
+    Minutes = env("SOAK_MINUTES", 0.1),
     [ok = call(A, ?MODULE, talk, [name(B), Minutes]) || {A, B} <- Pairs],
     pace(round(Minutes * 60000)),
     Events = [{name(Node), Event} || Node <- Nodes, Event <- call(Node, ?MODULE, watched, [])],
