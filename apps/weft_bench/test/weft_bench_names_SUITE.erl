@@ -15,12 +15,17 @@ all() -> [names_are_measured, locks_are_measured, wrong_arguments_are_refused].
 names_are_measured(Config) ->
     Dir = ?config(priv_dir, Config),
     ?assertEqual(0, weft_bench_names:main(["--nodes", "3", "--kinds", "global,eventual",
-                                           "--seconds", "1", "--out", Dir])),
+                                           "--callers", "1,2", "--seconds", "1",
+                                           "--out", Dir])),
     Rows = rows(filename:join(Dir, "names.csv")),
-    ?assertEqual([{Kind, Workload} || Kind <- [<<"global">>, <<"eventual">>],
-                                      Workload <- [<<"one">>, <<"all">>, <<"visible">>,
-                                                   <<"mix 0.01">>, <<"mix 0.5">>, <<"mix 1.0">>]],
-                 [{Kind, Workload} || #{<<"kind">> := Kind, <<"workload">> := Workload} <- Rows]),
+    ?assertEqual([{Kind, Workload, Callers}
+                  || Kind <- [<<"global">>, <<"eventual">>],
+                     {Workload, Callers} <- [{<<"one">>, 1}, {<<"all">>, 3}, {<<"all">>, 6},
+                                             {<<"visible">>, 1}, {<<"mix 0.01">>, 3},
+                                             {<<"mix 0.5">>, 3}, {<<"mix 1.0">>, 3}]],
+                 [{Kind, Workload, binary_to_integer(Callers)}
+                  || #{<<"kind">> := Kind, <<"workload">> := Workload,
+                       <<"callers">> := Callers} <- Rows]),
     [?assert(binary_to_integer(Calls) > 0) || #{<<"calls">> := Calls} <- Rows].
 
 %% Stock global may take any time; what is promised is weft_global's: bounded, and soon over.
@@ -40,7 +45,8 @@ wrong_arguments_are_refused(_Config) ->
     [?assertEqual({Module, Arguments, 2}, {Module, Arguments, Module:main(Arguments)})
      || {Module, Arguments} <-
             [{weft_bench_names, A} || A <- [["--nodes", "x"], ["--nodes", "1"], ["--kinds", "weak"],
-                                            ["--workloads", ""], ["--seconds", "0"], ["--node"]]]
+                                            ["--workloads", ""], ["--seconds", "0"],
+                                            ["--callers", "0"], ["--node"]]]
             ++ [{weft_bench_locks, A} || A <- [["--nodes", "1"], ["--rate", "x"], ["--out"],
                                                ["--seconds"]]]].
 

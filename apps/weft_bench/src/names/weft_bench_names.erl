@@ -5,7 +5,7 @@
 %%
 %% ```
 %% one      one process registers names, one after the other
-%% all      a process on every node does, all at once
+%% all      processes on every node do, all at once; of them N on each, for each N of `--callers'
 %% visible  from before the call until the last node sees the name
 %% mix P    a process on every node calls processes on others; P of 100 operations register a name
 %%          and unregister it again
@@ -14,8 +14,8 @@
 %% same moment (nodes of one machine share its clock) and go on for `--seconds'; what they are at
 %% then is finished and counted, so a rate is that of all calls over the time until the last one
 %% ended; a worker that made `?CALLS_MAX' calls has done enough. Arguments: `[--nodes N,N] [--kinds
-%% K,K] [--workloads W,W] [--seconds S] [--voters N] [--out DIR]'. Without `--voters' all nodes are
-%% voters of the strong scope. Writes DIR/names.csv.
+%% K,K] [--workloads W,W] [--seconds S] [--callers N,N] [--voters N] [--out DIR]'. Without
+%% `--voters' all nodes are voters of the strong scope. Writes DIR/names.csv.
 -module(weft_bench_names).
 
 -export([main/1]).
@@ -25,6 +25,7 @@
 -define(KINDS, [global, eventual, strong]).
 -define(WORKLOADS, [one, all, visible, mix]).
 -define(SECONDS, 5).
+-define(CALLERS, [1]).
 -define(MIXES, [0.01, 0.5, 1.0]).
 -define(SAMPLES, 20).
 -define(CALLS_MAX, 50000).
@@ -34,7 +35,7 @@
 -define(ECHO, weft_bench_names_echo).
 
 -type kind() :: global | eventual | strong.
--type workload() :: one | all | {mix, Percent :: float()}.
+-type workload() :: one | {all, Callers :: pos_integer()} | {mix, Percent :: float()}.
 
 %% @doc 0: measured, 2: not.
 -spec main([string()]) -> 0 | 2.
@@ -43,6 +44,7 @@ main(Arguments) ->
                                                    {kinds, {words, ?KINDS}, ?KINDS},
                                                    {workloads, {words, ?WORKLOADS}, ?WORKLOADS},
                                                    {seconds, {number, 1}, ?SECONDS},
+                                                   {callers, {numbers, 1}, ?CALLERS},
                                                    {voters, {number, 1}, all}], fun run/1).
 
 run(#{nodes := Counts, kinds := Kinds, out := Dir} = Options) ->
@@ -60,10 +62,11 @@ cluster(Kind, Count, #{out := Dir} = Options) ->
 rows(Kind, Count, Nodes, #{workloads := Workloads, voters := Voters} = Options) ->
     ready(Kind, Nodes, Voters),
     [(measure(Workload, Kind, Nodes, Options))#{kind => Kind, nodes => Count, workload => Workload}
-     || Wanted <- Workloads, Workload <- expanded(Wanted)].
+     || Wanted <- Workloads, Workload <- expanded(Wanted, Options)].
 
-expanded(mix) -> [{mix, Percent} || Percent <- ?MIXES];
-expanded(Workload) -> [Workload].
+expanded(mix, _Options) -> [{mix, Percent} || Percent <- ?MIXES];
+expanded(all, #{callers := Counts}) -> [{all, Callers} || Callers <- Counts];
+expanded(Workload, _Options) -> [Workload].
 
 %% Every node has the scope and can register in it.
 ready(Kind, Nodes, Voters) ->
@@ -82,7 +85,12 @@ measure(visible, Kind, Nodes, _Options) ->
     Latencies = [visible(Kind, Sample, First, Roles, Nodes) || Sample <- lists:seq(1, ?SAMPLES)],
     row(Latencies, lists:sum(Latencies), 1);
 measure(Workload, Kind, Nodes, #{seconds := Seconds}) ->
-    Roles = case Workload of one -> [{n, 1}]; _ -> weft_bench_nodes:roles(Nodes) end,
+    All = weft_bench_nodes:roles(Nodes),
+    Roles = case Workload of
+                one -> [{n, 1}];
+                {all, Callers} -> lists:append(lists:duplicate(Callers, All));
+                {mix, _} -> All
+            end,
     StartUs = os:perf_counter(microsecond) + ?HEAD_START_US,
     Times = {StartUs, StartUs + Seconds * 1000000},
     Names = weft_bench_cluster:nodes(Nodes),
@@ -195,7 +203,7 @@ operation({mix, Percent}, Kind, Nodes) ->
     fun({_, Number} = Unique) ->
             case rand:uniform() * 100 < Percent of
                 true ->
-                    Name = {node(), Unique},
+                    Name = {self(), Unique},
                     Keeper = keeper(),
                     true = is_registered(Kind, Name, Keeper),
                     _ = unregister(Kind, Name),
@@ -207,7 +215,7 @@ operation({mix, Percent}, Kind, Nodes) ->
     end;
 operation(_OneOrAll, Kind, _Nodes) ->
     fun(Unique) ->
-            true = is_registered(Kind, {node(), Unique}, keeper()),
+            true = is_registered(Kind, {self(), Unique}, keeper()),
             ok
     end.
 
@@ -249,13 +257,15 @@ csv(Rows) ->
      | [line(",", [text(maps:get(Column, Row)) || Column <- ?COLUMNS]) || Row <- Rows]].
 
 table(Rows) ->
-    Header = ["workload", "kind", "nodes", "calls", "calls/s", "p50 ms", "p99 ms", "max ms"],
-    [io_lib:format("~-10s ~-9s ~5s ~8s ~9s ~9s ~9s ~9s~n", Header)
-     | [io_lib:format("~-10ts ~-9s ~5b ~8b ~9.1f ~9.3f ~9.3f ~9.3f~n",
-                      [text(Workload), Kind, Count, Calls, float(PerS), P50 / 1000, P99 / 1000,
-                       Max / 1000])
-        || #{workload := Workload, kind := Kind, nodes := Count, calls := Calls,
-             calls_per_s := PerS, p50_us := P50, p99_us := P99, max_us := Max} <- sorted(Rows)]].
+    Header = ["workload", "kind", "nodes", "callers", "calls", "calls/s", "p50 ms", "p99 ms",
+              "max ms"],
+    [io_lib:format("~-10s ~-9s ~5s ~7s ~8s ~9s ~9s ~9s ~9s~n", Header)
+     | [io_lib:format("~-10ts ~-9s ~5b ~7b ~8b ~9.1f ~9.3f ~9.3f ~9.3f~n",
+                      [text(Workload), Kind, Count, Callers, Calls, float(PerS), P50 / 1000,
+                       P99 / 1000, Max / 1000])
+        || #{workload := Workload, kind := Kind, nodes := Count, callers := Callers,
+             calls := Calls, calls_per_s := PerS, p50_us := P50, p99_us := P99,
+             max_us := Max} <- sorted(Rows)]].
 
 sorted(Rows) ->
     lists:sort(fun(#{workload := A, kind := KindA}, #{workload := B, kind := KindB}) ->
@@ -264,6 +274,7 @@ sorted(Rows) ->
 
 line(Separator, Words) -> [lists:join(Separator, Words), $\n].
 
+text({all, _Callers}) -> "all";
 text({mix, Percent}) -> io_lib:format("mix ~w", [Percent]);
 text(Value) when is_float(Value) -> io_lib:format("~.1f", [Value]);
 text(Value) -> io_lib:format("~w", [Value]).
