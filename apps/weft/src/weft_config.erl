@@ -91,7 +91,19 @@ load() ->
 get(Key) ->
     case application:get_env(weft, Key) of
         {ok, Value} -> Value;
-        undefined -> element(2, lists:keyfind(Key, 1, schema()))
+        undefined -> kept_default(Key)
+    end.
+
+%% Links ask for several keys each second, and to make the whole schema for each would cost more
+%% than all else that they do. An upgrade of this module may have brought a new key.
+kept_default(Key) ->
+    case persistent_term:get(?MODULE, none) of
+        #{Key := Default} ->
+            Default;
+        _ ->
+            Defaults = maps:from_list([{Name, Default} || {Name, Default, _, _} <- schema()]),
+            persistent_term:put(?MODULE, Defaults),
+            map_get(Key, Defaults)
     end.
 
 %% @doc How often a lane is pinged on which nothing else is sent, if that is less often than
