@@ -56,6 +56,25 @@ news_of_links_timers_and_notices_become_events(Pid) ->
     done = perform([{after_ms, 1, tick}]),
     expect_event({timer, tick}).
 
+messages_of_a_session_come_to_the_driver_itself_test() ->
+    with_driver(fun messages_of_a_session_come_to_the_driver_itself/1).
+
+%% Those that are here before the word that the session is up go back, and come again.
+messages_of_a_session_come_to_the_driver_itself(Pid) ->
+    First = {weft_data, 9, 1, one},
+    Pid ! First,
+    expect({unknown, ?NAME, First}),
+    Pid ! {weft_link, up, ?PEER, #{session => 9}},
+    expect_event({neighbour_up, ?PEER}),
+    Pid ! {weft_data, 9, 2, two},
+    Pid ! First,
+    expect_event({message, ?PEER, one}),
+    expect_event({message, ?PEER, two}),
+    Pid ! {weft_link, down, ?PEER, broken},
+    expect_event({neighbour_down, ?PEER, broken}),
+    Pid ! {weft_data, 9, 3, three},
+    expect({unknown, ?NAME, {weft_data, 9, 3, three}}).
+
 effects_reach_the_link_layer_test() ->
     with_driver(fun effects_reach_the_link_layer/1).
 

@@ -9,9 +9,9 @@
 %% hears of the links that are up, and its views take the place of the former's. What the former
 %% asked to connect to and the new one does not want is disconnected after a while.
 %%
-%% Messages accepted: `{weft_link, up | down | message, ..}' of the link layer, own timers,
-%% `{weft_notice, Driver, Notice}' of the drivers named in the option `listens_to', and the end of a
-%% subscriber. Anything else crashes.
+%% Messages accepted: `{weft_link, up | down | message, ..}' of the link layer, `{weft_data, ..}' of
+%% drivers on other nodes, own timers, `{weft_notice, Driver, Notice}' of the drivers named in the
+%% option `listens_to', and the end of a subscriber. Anything else crashes.
 -module(weft_driver).
 -behaviour(gen_server).
 
@@ -36,6 +36,8 @@
     links :: module(),
     views :: module(),
     watched = #{} :: #{pid() => reference()},
+    %% What other drivers send to this one itself.
+    order = weft_driver_order:new() :: weft_driver_order:order(),
     %% Messages of neighbours are dropped while so many messages wait; and how many were.
     mailbox_max :: pos_integer() | infinity,
     drops = 0 :: non_neg_integer(),
@@ -44,10 +46,11 @@
 %% @doc Starts the driver Name of CoreModule, registered under that name; cores of the same name on
 %% different nodes talk to each other. Options are those of the core, and for the driver:
 %% `link_module' (`weft_links'; the module of the link layer; when its `up' brings a function
-%% `send', messages go by that), `view_module' (`weft_view'; keeps what is to be read), `self'
-%% (`node()'), `listens_to' ([]: drivers of this node whose notices become events), `mailbox_max'
-%% (infinity: how many messages may wait before those of neighbours are dropped; for cores that do
-%% without). `seed' and `incarnation' get values when absent.
+%% `send', messages go by that, and when it brings a `session', those of that session come here),
+%% `view_module' (`weft_view'; keeps what is to be read), `self' (`node()'), `listens_to' ([]:
+%% drivers of this node whose notices become events), `mailbox_max' (infinity: how many messages may
+%% wait before those of neighbours are dropped; for cores that do without). `seed' and `incarnation'
+%% get values when absent.
 -spec start_link(Name :: atom(), CoreModule :: module(), Options :: map()) ->
           {ok, pid()} | {error, term()}.
 start_link(Name, CoreModule, Options) ->
@@ -130,22 +133,36 @@ handle_cast({notice, Notice}, Driver) ->
 
 %% @private
 -spec handle_info(Info, #driver{}) -> {noreply, #driver{}}
-      when Info :: {weft_link, up, node(), map()}
+      when Info :: {weft_data, Session :: pos_integer(), Number :: pos_integer(), Msg :: term()}
+                 | {weft_link, up, node(), map()}
                  | {weft_link, down, node(), Reason :: term()}
                  | {weft_link, message, node(), Msg :: term()}
                  | {weft_timer, Generation :: pos_integer(), Timer :: term()}
                  | {weft_handover, Generation :: pos_integer(), [weft_core:node_id()]}
                  | {weft_notice, Driver :: atom(), Notice :: term()}
                  | {'DOWN', reference(), process | port, pid() | port(), term()}.
-handle_info({weft_link, message, Node, Msg}, #driver{drops = Drops} = Driver) ->
-    case has_room(Driver) of
-        true -> {noreply, event({message, Node, Msg}, Driver)};
-        false -> {noreply, Driver#driver{drops = Drops + 1}}
+handle_info({weft_data, Session, Number, Msg} = Data,
+            #driver{name = Name, links = Links, order = Order0} = Driver) ->
+    case weft_driver_order:arrived(Session, Number, Msg, Order0) of
+        {Node, Messages, Order} ->
+            {noreply, lists:foldl(fun(M, D) -> message(Node, M, D) end,
+                                  Driver#driver{order = Order}, Messages)};
+        unknown ->
+            ok = Links:unknown(Name, Data),
+            {noreply, Driver}
     end;
-handle_info({weft_link, up, Node, Info}, #driver{up = Up} = Driver) ->
-    {noreply, event({neighbour_up, Node}, Driver#driver{up = Up#{Node => Info}})};
-handle_info({weft_link, down, Node, Reason}, #driver{up = Up} = Driver) ->
-    {noreply, event({neighbour_down, Node, Reason}, Driver#driver{up = maps:remove(Node, Up)})};
+handle_info({weft_link, message, Node, Msg}, Driver) ->
+    {noreply, message(Node, Msg, Driver)};
+handle_info({weft_link, up, Node, Info}, #driver{up = Up, order = Order0} = Driver) ->
+    Order = case Info of
+                #{session := Session} -> weft_driver_order:up(Session, Node, Order0);
+                #{} -> Order0
+            end,
+    {noreply, event({neighbour_up, Node}, Driver#driver{up = Up#{Node => Info}, order = Order})};
+handle_info({weft_link, down, Node, Reason}, #driver{up = Up, order = Order} = Driver) ->
+    {noreply, event({neighbour_down, Node, Reason},
+                    Driver#driver{up = maps:remove(Node, Up),
+                                  order = weft_driver_order:down(Node, Order)})};
 handle_info({weft_timer, Generation, Timer}, #driver{generation = Generation} = Driver) ->
     {noreply, event({timer, Timer}, Driver)};
 handle_info({weft_handover, Generation, Nodes}, #driver{generation = Generation} = Driver) ->
@@ -165,6 +182,12 @@ handle_info({'DOWN', Ref, process, Pid, Reason}, #driver{watched = Watched} = Dr
         _ASubscriber ->
             Subscribers = maps:remove(Pid, Driver#driver.subscribers),
             {noreply, Driver#driver{subscribers = Subscribers}}
+    end.
+
+message(Node, Msg, #driver{drops = Drops} = Driver) ->
+    case has_room(Driver) of
+        true -> event({message, Node, Msg}, Driver);
+        false -> Driver#driver{drops = Drops + 1}
     end.
 
 has_room(#driver{mailbox_max = infinity}) ->

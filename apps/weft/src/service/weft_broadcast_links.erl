@@ -8,7 +8,7 @@
 %% is not used.
 -module(weft_broadcast_links).
 
--export([subscribe/2, send/3, connect/1, disconnect/1, break/1, is_busy/1]).
+-export([subscribe/2, send/3, unknown/2, connect/1, disconnect/1, break/1, is_busy/1]).
 
 %% What may wait for a neighbour before it gets no more, or before the messages of this node wait.
 -define(NEIGHBOUR_BYTES, 8388608).
@@ -27,6 +27,10 @@ send(Node, Core, Message) ->
         true -> ok;
         false -> (links()):send(Node, Core, Message)
     end.
+
+%% @doc See `weft_node_links'.
+-spec unknown(atom(), Data :: tuple()) -> ok.
+unknown(Name, Data) -> weft_node_links:unknown(Name, Data).
 
 %% @doc See `weft_links'.
 -spec connect(node()) -> ok.

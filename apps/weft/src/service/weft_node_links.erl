@@ -9,8 +9,9 @@
 %% A session of the two has a number on either side. `hello' tells ours; whoever gets one opens an
 %% outlet (`weft_node_outlet'), whose first word is `welcome' with both numbers. A welcome that
 %% names our number is the proof that the other side takes what we send: the neighbour is up. Data
-%% carries the receiver's number, so what is left of an earlier session is dropped. A number is
-%% given up together with the session that was up under it; the greater number of a peer counts.
+%% goes from outlet to driver and carries the receiver's number, so what is left of an earlier
+%% session is dropped (`weft_driver_order'). A number is given up together with the session that was
+%% up under it; the greater number of a peer counts.
 %%
 %% What is sent arrives in order or the session ends: an outlet that is full ends it, and the next
 %% begins as soon as the connection takes a hello. Sends never wait, and `disconnect' does nothing:
@@ -18,7 +19,7 @@
 -module(weft_node_links).
 -behaviour(gen_server).
 
--export([subscribe/2, send/3, connect/1, disconnect/1, break/1]).
+-export([subscribe/2, send/3, unknown/2, connect/1, disconnect/1, break/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 %% How long to wait for the word that a node has no such service.
@@ -41,8 +42,8 @@
                 open = #{} :: #{session_number() => node()}}).
 
 %% @doc Starts the links of the driver Name, which is the calling process. It gets
-%% `{weft_link, up, Node, #{send := fun()}}', `{weft_link, down, Node, Reason}' and
-%% `{weft_link, message, Node, Message}'.
+%% `{weft_link, up, Node, #{send := fun(), session := Number}}', `{weft_link, down, Node, Reason}'
+%% and `{weft_data, Number, Count, Message}'.
 -spec subscribe(Name :: atom(), pid()) -> ok.
 subscribe(Name, Driver) when Driver =:= self() ->
     Registered = registered(Name),
@@ -60,6 +61,13 @@ registered(Driver) -> list_to_atom(atom_to_list(Driver) ++ "_links").
 %% @doc Nothing: to a neighbour that is up the driver sends by the function that came with `up'.
 -spec send(node(), Name :: atom(), term()) -> {error, not_connected}.
 send(_Node, _Driver, _Message) -> {error, not_connected}.
+
+%% @doc The driver got data of a session that it does not know. It gets it again after the word that
+%% the session is up, if there is one.
+-spec unknown(Name :: atom(), Data :: tuple()) -> ok.
+unknown(Name, Data) ->
+    registered(Name) ! Data,
+    ok.
 
 %% @doc Connects to a node, by a circuit if need be. Called by the driver; the answer is `up', or
 %% `down' with the reason `connect_failed' or `no_service'.
@@ -105,20 +113,20 @@ handle_cast({break, Node}, Links) ->
 -spec handle_info(Info, #links{}) -> {noreply, #links{}}
       when Info :: {nodeup | nodedown, node(), list()}
                  | {weft_hello, pid(), session_number()}
-                 | {weft_welcome, pid(), session_number(), session_number()}
-                 | {weft_data, session_number(), term()}
+                 | {weft_welcome, pid(), Driver :: pid(), session_number(), session_number()}
+                 | {weft_data, session_number(), pos_integer(), term()}
                  | {'DOWN', reference(), process, pid(), term()}
                  | {'EXIT', pid(), term()}.
-handle_info({weft_data, Number, Message}, #links{open = Open} = Links) ->
+handle_info({weft_data, Number, _, _} = Data, #links{open = Open, driver = Driver} = Links) ->
     _ = case Open of
-            #{Number := Node} -> Links#links.driver ! {weft_link, message, Node, Message};
+            #{Number := _} -> Driver ! Data;
             #{} -> of_an_earlier_session
         end,
     {noreply, Links};
 handle_info({weft_hello, Pid, Theirs}, Links) ->
     {noreply, greeted(Pid, Theirs, Links)};
-handle_info({weft_welcome, Pid, Theirs, Mine}, Links) ->
-    {noreply, welcome(node(Pid), Theirs, Mine, greeted(Pid, Theirs, Links))};
+handle_info({weft_welcome, Pid, Driver, Theirs, Mine}, Links) ->
+    {noreply, welcome(Driver, Theirs, Mine, greeted(Pid, Theirs, Links))};
 handle_info({nodeup, Node, _Info}, Links) ->
     {noreply, hello(Node, Links)};
 handle_info({nodedown, Node, _Info}, #links{peers = Peers} = Links) ->
@@ -162,18 +170,20 @@ greeted(Pid, Theirs, Links0) ->
         {_, Links} -> opened(Pid, Theirs, ended(node(Pid), replaced, Links))
     end.
 
-opened(Pid, Theirs, #links{name = Name, peers = Peers} = Links) ->
+opened(Pid, Theirs, #links{name = Name, driver = Driver, peers = Peers} = Links) ->
     Node = node(Pid),
     #{Node := #peer{mine = Mine} = Peer} = Peers,
-    Outlet = weft_node_outlet:open(Pid, Theirs, {weft_welcome, self(), Mine, Theirs},
+    Outlet = weft_node_outlet:open(Pid, Theirs, {weft_welcome, self(), Driver, Mine, Theirs},
                                    fun() -> gen_server:cast(Name, {break, Node}) end),
     Links#links{peers = Peers#{Node => Peer#peer{theirs = Theirs, pid = Pid, outlet = Outlet,
                                                  monitor = monitor(process, Pid)}}}.
 
-welcome(Node, Theirs, Mine, #links{peers = Peers, open = Open} = Links) ->
+welcome(Driver, Theirs, Mine, #links{peers = Peers, open = Open} = Links) ->
+    Node = node(Driver),
     case Peers of
         #{Node := #peer{mine = Mine, theirs = Theirs, is_up = false, outlet = Outlet} = Peer} ->
-            tell({up, Node, #{send => fun(Msg) -> weft_node_outlet:send(Outlet, Msg) end}},
+            Send = fun(Message) -> weft_node_outlet:send(Outlet, Driver, Message) end,
+            tell({up, Node, #{send => Send, session => Mine}},
                  Links#links{peers = Peers#{Node := Peer#peer{is_up = true}},
                              open = Open#{Mine => Node}});
         #{} ->

@@ -2,11 +2,11 @@
 %% @doc The sending half of a session of `weft_node_links': a process that sends to one peer and
 %% may wait for a busy connection, so that the driver need not.
 %%
-%% All of a session goes through this one process, since only messages of one sender arrive in the
-%% order sent. What waits is bounded by number; the pieces a core sends are small (64 KiB and less).
+%% All of a session goes through this one process, and is counted (`weft_driver_order'). What waits
+%% is bounded by number; the pieces a core sends are small (64 KiB and less).
 -module(weft_node_outlet).
 
--export([open/4, send/2, close/1]).
+-export([open/4, send/3, close/1]).
 -export([init/4]).
 -export_type([outlet/0]).
 
@@ -14,7 +14,7 @@
 
 -opaque outlet() :: {pid(), atomics:atomics_ref(), OnFull :: fun(() -> ok)}.
 
-%% @doc An outlet to the process To, linked to the caller. It says Welcome first, and then each
+%% @doc An outlet, linked to the caller. It says Welcome to the process To, and then sends each
 %% message with the receiver's Number. OnFull is called by the sender when too much waits.
 -spec open(To :: pid(), Number :: pos_integer(), Welcome :: term(), OnFull :: fun(() -> ok)) ->
           outlet().
@@ -23,12 +23,12 @@ open(To, Number, Welcome, OnFull) ->
     Pid = proc_lib:spawn_link(?MODULE, init, [To, Number, Welcome, Waiting]),
     {Pid, Waiting, OnFull}.
 
-%% @doc Has a message sent.
--spec send(outlet(), term()) -> ok | {error, not_connected}.
-send({Pid, Waiting, OnFull}, Message) ->
+%% @doc Has a message sent to the driver To.
+-spec send(outlet(), To :: pid(), term()) -> ok | {error, not_connected}.
+send({Pid, Waiting, OnFull}, To, Message) ->
     case atomics:add_get(Waiting, 1, 1) of
         Count when Count =< ?WAITING_MAX ->
-            Pid ! {send, Message},
+            Pid ! {send, To, Message},
             ok;
         Count ->
             Count =:= ?WAITING_MAX + 1 andalso OnFull(),
@@ -46,13 +46,13 @@ close({Pid, _Waiting, _OnFull}) ->
 -spec init(To :: pid(), pos_integer(), term(), atomics:atomics_ref()) -> no_return().
 init(To, Number, Welcome, Waiting) ->
     _ = erlang:send(To, Welcome, [noconnect]),
-    loop(To, Number, Waiting).
+    loop(Number, 1, Waiting).
 
-loop(To, Number, Waiting) ->
+loop(Number, Next, Waiting) ->
     receive
-        {send, Message} ->
+        {send, To, Message} ->
             %% Of a connection that is lost the owner hears; this process ends then.
-            _ = erlang:send(To, {weft_data, Number, Message}, [noconnect]),
+            _ = erlang:send(To, {weft_data, Number, Next, Message}, [noconnect]),
             atomics:sub(Waiting, 1, 1),
-            loop(To, Number, Waiting)
+            loop(Number, Next + 1, Waiting)
     end.
