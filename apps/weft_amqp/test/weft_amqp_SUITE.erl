@@ -113,8 +113,10 @@ lanes_of_channels_go_there_too(Config) ->
     Nodes = [A, B] = [start(Name, Config) || Name <- [a, b]],
     until_together(Nodes),
     ok = call(A, weft_amqp_test_talk, by_channel, [name(B), 1000]),
-    [#{lanes := Lanes}] = maps:get(links, call(A, weft, status, [])),
-    ?assert(Lanes > 1).
+    weft_test_nodes:until(fun() ->
+                                  [#{lanes := Lanes}] = maps:get(links, call(A, weft, status, [])),
+                                  Lanes > 1
+                          end, ?LONG_MS).
 
 a_killed_node_comes_back_as_another(Config) ->
     Nodes = [A, B] = [start(Name, [], [{resume_timeout_ms, 3000}], Config) || Name <- [a, b]],
