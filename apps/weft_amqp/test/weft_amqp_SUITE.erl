@@ -105,9 +105,11 @@ connections_begin_and_end_with_the_application(Config) ->
 large_messages_go_in_parts(Config) ->
     Nodes = [A, B] = [start(Name, [{message_bytes, 4096}], [], Config) || Name <- [a, b]],
     until_together(Nodes),
+    talk(A, B),
+    Resumes = resumes(A),
     [?assertEqual(ok, call(A, weft_amqp_test_talk, echo, [name(B), Bytes]))
      || Bytes <- [1, 4000, 4096, 4097, 100000, 10000000]],
-    ?assertMatch([#{resumes := 0}], maps:get(sessions, call(A, weft, status, []))).
+    ?assertEqual(Resumes, resumes(A)).
 
 lanes_of_channels_go_there_too(Config) ->
     Nodes = [A, B] = [start(Name, Config) || Name <- [a, b]],
@@ -155,6 +157,7 @@ what_others_write_does_no_harm(Config) ->
     Nodes = [A, B] = [start(Name, [], [{link_timeout_ms, 60000}], Config) || Name <- [a, b]],
     until_together(Nodes),
     talk(A, B),
+    Resumes = resumes(A),
     Atoms = [call(Node, erlang, system_info, [atom_count]) || Node <- Nodes],
     Exchange = list_to_binary("weft." ++ ?config(cluster_name, Config)),
     Keeper = ?config(keeper, Config),
@@ -165,7 +168,7 @@ what_others_write_does_no_harm(Config) ->
     talk(B, A),
     [?assert(call(Node, erlang, system_info, [atom_count]) < Before + 100)
      || {Node, Before} <- lists:zip(Nodes, Atoms)],
-    ?assertMatch([#{resumes := 0}], maps:get(sessions, call(A, weft, status, []))),
+    ?assertEqual(Resumes, resumes(A)),
     weft_test_nodes:until(fun() -> maps:get(lanes, broker_status(A)) =:= 1 end, ?LONG_MS),
     [?assertMatch(#{state := up, ups := 1, nodes := [_]}, broker_status(Node)) || Node <- Nodes],
     {ok, Log} = file:read_file(maps:get(log, A)),
@@ -426,6 +429,11 @@ broker_status(Node) ->
     maps:get(broker, call(Node, weft, status, [])).
 
 ups(Node) -> maps:get(ups, broker_status(Node)).
+
+%% The two may have called each other at once when they began, and kept one of two links.
+resumes(Node) ->
+    [#{resumes := Resumes}] = maps:get(sessions, call(Node, weft, status, [])),
+    Resumes.
 
 is_error(Text, Node) ->
     string:find(maps:get(last_error, broker_status(Node)), Text) =/= nomatch.
