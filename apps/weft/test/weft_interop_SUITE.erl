@@ -324,7 +324,8 @@ tls_without_certificate(Config) ->
 refused_by_tls(A, Stranger) ->
     ok = call(A, weft_hostile_log, install, []),
     false = connects(Stranger, A),
-    told(A, tls, 1),
+    %% On a busy machine a second attempt may begin before the first has ended what asked for it.
+    told(A, tls, 2),
     false = connects(A, Stranger),
     ?assertEqual([], call(A, erlang, nodes, [connected])).
 
