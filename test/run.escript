@@ -118,14 +118,15 @@ again(#{id := Suite} = First, Context) ->
             First
     end.
 
-%% If only the failed cases ran again, those that passed before count too.
+%% If only the failed cases ran again, those that passed before count too. (Two of different groups
+%% are chosen by groups and by names, so that others of these may run with them.)
 together([], _First, Second) ->
     Second;
 together(_Only, #{failed := Ran}, #{passed := Passed, failed := Failed} = Second)
   when Passed + Failed < Ran ->
     Second#{failed => Ran - Passed, cases => [<<"cases that failed did not run again">>]};
-together(_Only, #{passed := Before}, #{passed := Passed} = Second) ->
-    Second#{passed => Before + Passed}.
+together(_Only, #{passed := Before, failed := Ran}, #{failed := Failed} = Second) ->
+    Second#{passed => Before + Ran - Failed}.
 
 %% The arguments that choose the failed cases; none, which is the whole suite, if something else
 %% failed or cases of groups and others did.

@@ -91,12 +91,12 @@ load() ->
 get(Key) ->
     case application:get_env(weft, Key) of
         {ok, Value} -> Value;
-        undefined -> kept_default(Key)
+        undefined -> default(Key)
     end.
 
 %% Links ask for several keys each second, and to make the whole schema for each would cost more
 %% than all else that they do. An upgrade of this module may have brought a new key.
-kept_default(Key) ->
+default(Key) ->
     case persistent_term:get(?MODULE, none) of
         #{Key := Default} ->
             Default;
@@ -156,9 +156,6 @@ check_timeouts(Env) ->
                                [Timeout, Keepalive])];
         false -> []
     end.
-
-default(Key) ->
-    element(2, lists:keyfind(Key, 1, schema())).
 
 nearest(Key) ->
     Name = lists:flatten(io_lib:format("~0p", [Key])),

@@ -135,7 +135,7 @@ without_epmd(Config) ->
     talk(A, B),
     talk(B, A),
     ?assertEqual({error, address}, call(A, net_adm, names, [])),
-    %% Nobody forgets the name of a killed node, so it is given up when the resume is.
+    %% There is no epmd to say that it was killed: it is given up when its session can not resume.
     ok = weft_test_nodes:kill(B),
     weft_test_nodes:until(fun() -> not is_connected(A, B) end, 20000).
 

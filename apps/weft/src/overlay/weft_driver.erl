@@ -46,11 +46,11 @@
 %% @doc Starts the driver Name of CoreModule, registered under that name; cores of the same name on
 %% different nodes talk to each other. Options are those of the core, and for the driver:
 %% `link_module' (`weft_links'; the module of the link layer; when its `up' brings a function
-%% `send', messages go by that, and when it brings a `session', those of that session come here),
-%% `view_module' (`weft_view'; keeps what is to be read), `self' (`node()'), `listens_to' ([]:
-%% drivers of this node whose notices become events), `mailbox_max' (infinity: how many messages may
-%% wait before those of neighbours are dropped; for cores that do without). `seed' and `incarnation'
-%% get values when absent.
+%% `send', messages go by that, and when it brings a `session', those of that session come here, and
+%% its `unknown/2' takes back those of others), `view_module' (`weft_view'; keeps what is to be
+%% read), `self' (`node()'), `listens_to' ([]: drivers of this node whose notices become events),
+%% `mailbox_max' (infinity: how many messages may wait before those of neighbours are dropped; for
+%% cores that do without). `seed' and `incarnation' get values when absent.
 -spec start_link(Name :: atom(), CoreModule :: module(), Options :: map()) ->
           {ok, pid()} | {error, term()}.
 start_link(Name, CoreModule, Options) ->

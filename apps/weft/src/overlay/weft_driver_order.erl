@@ -3,7 +3,8 @@
 %%
 %% Pure; part of the driver. That a session is up it hears from its links, so the first messages may
 %% be here before that word: those go back to the links, which know all sessions, and come again
-%% after it (`unknown'). Meanwhile others arrive; they are numbered, and wait for those.
+%% after it (`unknown'). Meanwhile others arrive; they are numbered, and wait for those. None is
+%% missing for long: what is lost is lost with its connection, and then the links say `down'.
 -module(weft_driver_order).
 
 -export([new/0, up/3, down/2, arrived/4]).
