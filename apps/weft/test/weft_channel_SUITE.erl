@@ -12,9 +12,9 @@
 -export([order_without_a_key/1, order_by_key/1, unknown_things_are_named/1, calls_and_casts/1,
          fan_out/1, acknowledged_fan_out/1, large_messages_keep_their_place/1, compressed/1,
          exactly_once_over_breaks/1, over_a_gateway/1, slow_receiver/1,
-         policies_when_nothing_moves/1, monotonic/1, acknowledged/1, acknowledged_across_deaths/1,
-         causal_order/1, causal_and_death/1, idle_streams_close/1, plain_node/1, node_down/1,
-         hostile_payloads/1, telemetry_is_told/1]).
+         policies_when_nothing_moves/1, monotonic/1, acknowledged/1, acknowledged_here/1,
+         acknowledged_across_deaths/1, causal_order/1, causal_and_death/1, idle_streams_close/1,
+         plain_node/1, node_down/1, hostile_payloads/1, telemetry_is_told/1]).
 
 -define(T, weft_channel_traffic).
 -define(CHANNELS,
@@ -35,8 +35,8 @@ all() ->
     [order_without_a_key, order_by_key, unknown_things_are_named, calls_and_casts, fan_out,
      acknowledged_fan_out, large_messages_keep_their_place, compressed, exactly_once_over_breaks,
      over_a_gateway, slow_receiver, policies_when_nothing_moves, monotonic, acknowledged,
-     acknowledged_across_deaths, causal_order, causal_and_death, idle_streams_close, plain_node,
-     node_down, hostile_payloads, telemetry_is_told].
+     acknowledged_here, acknowledged_across_deaths, causal_order, causal_and_death,
+     idle_streams_close, plain_node, node_down, hostile_payloads, telemetry_is_told].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -369,6 +369,27 @@ acknowledged(Config) ->
     ?assertEqual({error, {not_delivered, noproc, 3}},
                  call(A, weft, send, [{keeper, name(B)}, five,
                                       #{ack => #{retries => 2, timeout_ms => 50}}])).
+
+%% Receivers on the node of the sender are told apart as those elsewhere are.
+acknowledged_here(Config) ->
+    [A] = cluster([a], Config),
+    Twice = #{ack => #{retries => 1, timeout_ms => 50}},
+    Pid = call(A, erlang, whereis, [keeper]),
+    [ok = call(A, weft, send, [To, To, Twice]) || To <- [Pid, keeper, {keeper, name(A)}]],
+    ok = call(A, weft, send, [[Pid, {keeper, [name(A)]}], both, Twice]),
+    ?assertEqual([Pid, keeper, {keeper, name(A)}, both, both], call(A, ?T, received, [keeper])),
+    call(A, ?T, stop, [keeper]),
+    Dead = {not_delivered, noproc, 1},
+    Nobody = {not_delivered, noproc, 2},
+    ?assertEqual({error, Dead}, call(A, weft, send, [Pid, late, Twice])),
+    [?assertEqual({error, Nobody}, call(A, weft, send, [To, late, Twice]))
+     || To <- [keeper, {keeper, name(A)}]],
+    {error, Errors} = call(A, weft, send, [[Pid, keeper], late, Twice]),
+    ?assertEqual(lists:sort([{{Pid, name(A)}, Dead}, {{keeper, name(A)}, Nobody}]),
+                 lists:sort(Errors)),
+    %% Without an acknowledgement a name of a list is as `{Name, Node} ! Message'.
+    ok = call(A, weft, send, [[Pid, {keeper, [name(A)]}], late, #{}]),
+    ok = call(A, weft, send, [[Pid, keeper], late, #{label => talk}]).
 
 %% A name that comes back gets the message, once; a stream that breaks does not double it; a node
 %% that is gone is an error.

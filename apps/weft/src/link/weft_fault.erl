@@ -1,59 +1,119 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Faults on the links of this node, for tests and drills; off unless `{weft, faults, true}'.
 %%
-%% A cut link is closed and refused in both directions by this node until healed: to the other side
-%% it looks like a network failure. A delay holds back every packet of lanes made after it is set.
+%% ```
+%% cut          the link is closed and refused in both directions, until healed
+%% cut_one_way  nothing more leaves for the node; what it sends still arrives, until it notices
+%% delay        each packet to the node is late by a random time
+%% loss         that share of the packets to the node is late by `repeat_ms/0'
+%% '''
+%% The loss is what TCP makes of one. It repeats a lost packet after its timeout, at least 200 ms
+%% on Linux (RFC 6298 has a second), and what follows in that connection waits behind it. Nothing is
+%% dropped here.
+%%
+%% Each fault of each node is an entry of its own, so none can end or overwrite another. They apply
+%% at once, to the lanes that there are as well: the writers of these are told (`weft_lane').
 -module(weft_fault).
 
--export([cut/1, heal/1, heal/0, cuts/0, is_cut/1, delay/3, delay_ms/1, break/1]).
+-export([cut/1, cut_one_way/1, delay/3, loss/2, break/1, heal/2, heal/1, heal/0]).
+-export([cuts/0, is_cut/1, lateness/1, repeat_ms/0]).
+-export_type([kind/0, lateness/0]).
 
--define(KEY, weft_faults).
+-type kind() :: cut | cut_one_way | delay | loss.
+%% What packets to a node have to wait for: a random time, and with this percentage a repetition.
+-type lateness() :: none | stopped
+                  | {MinMs :: non_neg_integer(), MaxMs :: non_neg_integer(), Percent :: number()}.
+
+-define(KINDS, [cut, cut_one_way, delay, loss]).
+-define(KEY(Kind, Node), {?MODULE, Kind, Node}).
+-define(REPEAT_MS, 200).
 
 %% @doc Closes the link to Node and refuses a new one until healed.
 -spec cut(node()) -> ok | {error, disabled}.
 cut(Node) ->
-    update(fun(Faults) -> Faults#{{cut, Node} => true} end, fun() -> weft_links:break(Node) end).
+    set(cut, Node, true, fun() -> weft_links:break(Node) end).
 
--spec heal(node()) -> ok | {error, disabled}.
-heal(Node) ->
-    update(fun(Faults) -> maps:without([{cut, Node}, {delay, Node}], Faults) end,
-           fun() -> weft_links:retry(Node) end).
+%% @doc Keeps back all that is sent to Node until healed, and refuses a new link, which would need
+%% answers. Node itself has to notice by its keepalive.
+-spec cut_one_way(node()) -> ok | {error, disabled}.
+cut_one_way(Node) ->
+    set(cut_one_way, Node, true, fun() -> tell(Node) end).
 
-%% @doc Ends all faults of this node.
--spec heal() -> ok | {error, disabled}.
-heal() ->
-    Cut = cuts(),
-    update(fun(_) -> #{} end, fun() -> lists:foreach(fun weft_links:retry/1, Cut) end).
+%% @doc Each packet to Node is late by a random time of MinMs to MaxMs. They keep their order.
+-spec delay(node(), non_neg_integer(), non_neg_integer()) -> ok | {error, disabled}.
+delay(Node, MinMs, MaxMs) when MinMs =< MaxMs ->
+    set(delay, Node, {MinMs, MaxMs}, fun() -> tell(Node) end).
+
+%% @doc Percent of the packets to Node are late as if TCP had to repeat them.
+-spec loss(node(), Percent :: number()) -> ok | {error, disabled}.
+loss(Node, Percent) when Percent >= 0, Percent =< 100 ->
+    set(loss, Node, Percent, fun() -> tell(Node) end).
 
 %% @doc Closes every connection of the link to Node once; the link may come back at once.
 -spec break(node()) -> ok | {error, disabled}.
 break(Node) ->
-    update(fun(Faults) -> Faults end, fun() -> weft_links:break(Node) end).
+    if_enabled(fun() -> weft_links:break(Node) end).
 
+%% @doc Ends the faults of one kind on the link to Node, and no other.
+-spec heal(node(), kind()) -> ok | {error, disabled}.
+heal(Node, Kind) ->
+    if_enabled(fun() -> ended([Kind], Node) end).
+
+%% @doc Ends all faults of the link to Node.
+-spec heal(node()) -> ok | {error, disabled}.
+heal(Node) ->
+    if_enabled(fun() -> ended(?KINDS, Node) end).
+
+%% @doc Ends all faults of this node.
+-spec heal() -> ok | {error, disabled}.
+heal() ->
+    if_enabled(fun() -> [ended(?KINDS, Node) || Node <- faulty(?KINDS)] end).
+
+%% @doc The nodes whose links are cut, in one direction or both.
 -spec cuts() -> [node()].
 cuts() ->
-    [Node || {cut, Node} <- maps:keys(faults())].
+    faulty([cut, cut_one_way]).
 
 -spec is_cut(node()) -> boolean().
 is_cut(Node) ->
-    maps:is_key({cut, Node}, faults()).
+    get(cut, Node, false) orelse get(cut_one_way, Node, false).
 
-%% @doc Holds back each packet to Node by a random time of MinMs to MaxMs, on lanes made from now.
--spec delay(node(), non_neg_integer(), non_neg_integer()) -> ok | {error, disabled}.
-delay(Node, MinMs, MaxMs) when MinMs =< MaxMs ->
-    update(fun(Faults) -> Faults#{{delay, Node} => {MinMs, MaxMs}} end,
-           fun() -> weft_links:break(Node) end).
+%% @doc What packets to Node have to wait for now.
+-spec lateness(node()) -> lateness().
+lateness(Node) ->
+    case {get(cut_one_way, Node, false), get(delay, Node, {0, 0}), get(loss, Node, 0)} of
+        {true, _, _} -> stopped;
+        {false, {0, 0}, Percent} when Percent == 0 -> none;
+        {false, {MinMs, MaxMs}, Percent} -> {MinMs, MaxMs, Percent}
+    end.
 
-%% @doc What delay/3 has set for Node.
--spec delay_ms(node()) -> none | {non_neg_integer(), non_neg_integer()}.
-delay_ms(Node) ->
-    maps:get({delay, Node}, faults(), none).
+%% @doc How long a lost packet is late.
+-spec repeat_ms() -> pos_integer().
+repeat_ms() -> ?REPEAT_MS.
 
-faults() ->
-    persistent_term:get(?KEY, #{}).
+get(Kind, Node, Default) ->
+    persistent_term:get(?KEY(Kind, Node), Default).
 
-update(Change, Then) ->
+faulty(Kinds) ->
+    lists:usort([Node || {?KEY(Kind, Node), _} <- persistent_term:get(),
+                         lists:member(Kind, Kinds)]).
+
+set(Kind, Node, Value, Then) ->
+    if_enabled(fun() -> persistent_term:put(?KEY(Kind, Node), Value), Then() end).
+
+ended(Kinds, Node) ->
+    _ = [persistent_term:erase(?KEY(Kind, Node)) || Kind <- Kinds],
+    tell(Node),
+    weft_links:retry(Node).
+
+tell(Node) ->
+    case weft_links:lookup(Node) of
+        {ok, Link} -> weft_lane:faults_changed(Link);
+        error -> ok
+    end.
+
+if_enabled(Change) ->
     case weft_config:get(faults) of
-        true -> persistent_term:put(?KEY, Change(faults())), Then(), ok;
+        true -> _ = Change(), ok;
         false -> {error, disabled}
     end.

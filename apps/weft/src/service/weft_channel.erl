@@ -27,7 +27,8 @@
               label = none :: none | {label, term()}}).
 
 %% What waits to be acknowledged, and is put again by Put.
--record(attempt, {put :: fun(() -> ok | {error, overloaded | not_started}),
+-record(attempt, {put :: fun(() -> ok | {error, overloaded | not_started}
+                                       | {answered, ok | noproc}),
                   delivery :: weft_delivery_core:delivery(),
                   deadline_ms :: integer() | undefined}).
 
@@ -86,9 +87,12 @@ to(Dest, _Message, _How) ->
     error({bad_destination, Dest}).
 
 %% As `!': a pid or name may have no process; a local name that is not registered is an error.
-local(To, Message, _How) ->
+%% Acknowledged they are as receivers elsewhere: it is told, and a name is tried again.
+local(To, Message, #how{ack = false}) ->
     To ! Message,
-    ok.
+    ok;
+local(To, Message, How) ->
+    acknowledged(node(), To, {message, Message}, How).
 
 remote(Node, To, Message, #how{ack = false, label = none} = How) ->
     put(Node, To, weft_channel_entry:cost(Message), [To | Message], How);
@@ -143,15 +147,37 @@ delivery(Node, To, #how{ack = Ack, label = Label}) ->
             end
     end.
 
+first(TimeoutMs, Ref, {Node, To, {message, Message}, none}, Delivery, _How)
+  when Node =:= node() ->
+    Put = fun() -> {answered, put_here(To, Message)} end,
+    attempt(TimeoutMs, Ref, #attempt{put = Put, delivery = Delivery});
 first(TimeoutMs, Ref, {Node, To, Content, Causal}, Delivery, How) ->
     Item = extra(To, Content, {Ref, weft_delivery_core:lifetime_ms(Delivery)}, Causal),
     Put = fun() -> put(Node, To, weft_channel_entry:cost(Item), Item, How) end,
     attempt(TimeoutMs, Ref, #attempt{put = Put, delivery = Delivery}).
 
+put_here({Name, _Node}, Message) ->
+    put_here(Name, Message);
+put_here(Name, Message) when is_atom(Name) ->
+    case whereis(Name) of
+        undefined -> noproc;
+        Receiver -> put_here(Receiver, Message)
+    end;
+put_here(Receiver, Message) when is_port(Receiver) ->
+    Receiver ! Message,
+    ok;
+put_here(Pid, Message) ->
+    Pid ! Message,
+    case is_process_alive(Pid) of
+        true -> ok;
+        false -> noproc
+    end.
+
 extra(To, {message, Message}, Ack, Causal) -> {extra, To, Message, Ack, Causal};
 extra(To, {encoded, Encoded}, Ack, Causal) -> {extra_encoded, To, Encoded, Ack, Causal}.
 
-stamp(none, _Node) ->
+%% Local receivers get their messages at once, so these have no place in an order.
+stamp(Label, Node) when Label =:= none; Node =:= node() ->
     {ok, none};
 stamp({label, Label}, Node) ->
     case weft_causal:stamp(Label, Node) of
@@ -162,6 +188,7 @@ stamp({label, Label}, Node) ->
 attempt(TimeoutMs, Ref, #attempt{put = Put, delivery = Delivery} = Attempt) ->
     case Put() of
         ok -> {waits, Attempt#attempt{deadline_ms = now_ms() + TimeoutMs}};
+        {answered, Answer} -> answered(Answer, Ref, Attempt);
         {error, not_started} = Error -> verdict(Error, Ref, Attempt);
         {error, overloaded} ->
             verdict(weft_delivery_core:answer(overloaded, Delivery), Ref, Attempt)
@@ -228,7 +255,7 @@ now_ms() -> erlang:monotonic_time(millisecond).
 %% Encoded once for all other nodes; one item for each of them and partition.
 many(Dests, Message, #how{ack = false, label = none, channel = #{monotonic := Window}} = How) ->
     {Locals, Remotes} = lists:partition(fun({Node, _}) -> Node =:= node() end, flatten(Dests, [])),
-    lists:foreach(fun({_, To}) -> local(To, Message, How) end, Locals),
+    lists:foreach(fun({_, To}) -> local(here(To), Message, How) end, Locals),
     Groups = lists:foldl(
                fun({Node, To}, Acc) ->
                        One = case Window of undefined -> all; _ -> To end,
@@ -241,13 +268,19 @@ many(Dests, Message, #how{ack = false, label = none, channel = #{monotonic := Wi
 %% Each has an acknowledgement or a place in an order of its own.
 many(Dests, Message, How) ->
     {Locals, Remotes} = lists:partition(fun({Node, _}) -> Node =:= node() end, flatten(Dests, [])),
-    lists:foreach(fun({_, To}) -> local(To, Message, How) end, Locals),
+    Here = [begun(Node, To, {message, Message}, How) || {Node, To} <- Locals],
     Content = case encoded_once(Remotes, Message) of
                   none -> {message, Message};
                   Encoded -> {encoded, Encoded}
               end,
-    results(all_ended([begun(Node, To, Content, How) || {Node, To} <- Remotes])).
+    results(all_ended(Here ++ [begun(Node, To, Content, How) || {Node, To} <- Remotes])).
 
+%% A name of a list may have no process on this node as on any other one.
+here(Pid) when is_pid(Pid) -> Pid;
+here(Name) -> {Name, node()}.
+
+begun(Node, To, {message, Message}, #how{ack = false} = How) when Node =:= node() ->
+    {{To, Node}, none, {ended, local(here(To), Message, How)}};
 begun(Node, To, Content, #how{ack = false} = How) ->
     {{To, Node}, none, {ended, labelled(Node, To, Content, How)}};
 begun(Node, To, Content, How) ->
