@@ -18,13 +18,14 @@
 -spec run(weft_chaos_schedule:schedule()) -> {ok, weft_chaos_runner:report()} | {error, string()}.
 run(Schedule) -> run(Schedule, #{}).
 
-%% @doc The same with options: `start': how to start a node that has crashed (a fun of its name);
-%% `progress': a fun that gets each step as it is done. The error is a text.
+%% @doc The same with options: `start': how to start a node that has crashed (a fun of its name),
+%% and `start_ms' how long that may take (60000); `progress': a fun that gets each step as it is
+%% done. The error is a text.
 -spec run(weft_chaos_schedule:schedule(), weft_chaos_runner:options()) ->
           {ok, weft_chaos_runner:report()} | {error, string()}.
 run(Schedule, Options) ->
     case start(Schedule, Options) of
-        {ok, Runner} -> weft_chaos_runner:await(Runner);
+        {ok, Runner} -> weft_chaos_runner:await(Runner, {Schedule, Options});
         Error -> Error
     end.
 

@@ -1,12 +1,17 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc What a node does to itself when a schedule says so. Called on that node.
 %%
-%% Each fault that lasts has a process here that ends it in time, whatever becomes of the caller.
-%% Faults are refused unless the node has them enabled.
+%% Faults of links that last are kept by `weft_chaos_keeper'. A pause is ended by a process of the
+%% operating system; `wake/1', called on any node of the same machine, ends it early. Faults are
+%% refused unless the node has them enabled.
 -module(weft_chaos_agent).
 
--export([do/1, heal_all/0, faults/0]).
--export([keep/3]).
+-export([do/1, heal_all/0, wake/1, faults/0]).
+-export_type([pause/0]).
+
+%% A pause that is under way. Who removes the file may end it: so its own end does not end a later
+%% pause, and on a machine where the file is not nothing is done.
+-type pause() :: #{os_pid := string(), file := file:filename()}.
 
 %% @doc Carries out one verb, the side of this node of it. The error is a text.
 -spec do(weft_chaos_schedule:verb()) -> {ok, term()} | {error, string()}.
@@ -21,18 +26,41 @@ enabled({crash, _Node}) ->
     _ = spawn(fun() -> receive after 50 -> signal("KILL") end end),
     {ok, crashing};
 enabled({pause, _Node, ForMs}) ->
-    %% Somebody has to be awake to wake us.
-    _ = os:cmd(io_lib:format("(sleep 0.05; kill -STOP ~ts; sleep ~.3f; kill -CONT ~ts) "
-                             "> /dev/null 2>&1 &", [os:getpid(), ForMs / 1000, os:getpid()])),
-    {ok, pausing};
+    #{os_pid := OsPid, file := File} = Pause = pause(),
+    case file:write_file(File, <<>>, [exclusive]) of
+        ok ->
+            %% Somebody has to be awake to wake us.
+            _ = os:cmd(io_lib:format("file=~ts; node=~ts; (sleep 0.05; [ -e $file ] || exit; "
+                                     "kill -STOP $node; [ -e $file ] || kill -CONT $node; "
+                                     "sleep ~.3f; rm $file && kill -CONT $node) "
+                                     "> /dev/null 2>&1 &", [File, OsPid, ForMs / 1000])),
+            {ok, Pause};
+        {error, Reason} ->
+            {error, lists:flatten(io_lib:format("~ts: ~ts", [File, file:format_error(Reason)]))}
+    end;
+enabled({resume, _Node}) ->
+    %% Whoever can answer is awake; the runner has woken this node before it asked.
+    {ok, awake};
 enabled({cut, A, B, ForMs}) ->
-    lasting({cut, other(A, B)}, ForMs, fun weft_fault:cut/1);
+    answer(weft_chaos_keeper:keep({cut, other(A, B)}, [], ForMs));
+enabled({cut_one_way, _From, To, ForMs}) ->
+    answer(weft_chaos_keeper:keep({cut_one_way, To}, [], ForMs));
 enabled({delay, A, B, MinMs, MaxMs, ForMs}) ->
-    lasting({delay, other(A, B)}, ForMs, fun(Node) -> weft_fault:delay(Node, MinMs, MaxMs) end);
+    answer(weft_chaos_keeper:keep({delay, other(A, B)}, [MinMs, MaxMs], ForMs));
+enabled({loss, A, B, Percent, ForMs}) ->
+    answer(weft_chaos_keeper:keep({loss, other(A, B)}, [Percent], ForMs));
+enabled({heal, A, B}) ->
+    answer(weft_chaos_keeper:heal(other(A, B)));
 enabled({break, A, B}) ->
     answer(weft_fault:break(other(A, B)));
 enabled({kill, _Node, Options}) ->
     weft_chaos_monkey:kill_one(Options).
+
+pause() ->
+    OsPid = os:getpid(),
+    #{os_pid => OsPid,
+      file => lists:concat(["/tmp/weft_chaos_pause_", OsPid, "_", erlang:unique_integer([positive]),
+                            "_", erlang:system_time()])}.
 
 other(A, B) when A =:= node() -> B;
 other(A, B) when B =:= node() -> A.
@@ -43,48 +71,18 @@ answer(ok) -> {ok, done};
 answer({error, disabled}) ->
     {error, "faults on links are not enabled: set {weft, [{faults, true}]}"}.
 
-%% The process that keeps a fault is registered, for those who look.
-lasting({_, Node} = Fault, ForMs, Begin) ->
-    case Begin(Node) of
-        ok ->
-            Caller = self(),
-            Keeper = spawn(?MODULE, keep, [Caller, Fault, ForMs]),
-            receive {Keeper, kept} -> {ok, done} end;
-        Error ->
-            answer(Error)
+%% @doc Ends a pause of a node of this machine; `false' if it is over, or of another machine.
+-spec wake(pause()) -> boolean().
+wake(#{os_pid := OsPid, file := File}) ->
+    case file:delete(File) of
+        ok -> _ = os:cmd(["kill -CONT ", OsPid]), true;
+        {error, _} -> false
     end.
-
-%% @private A later fault of the same kind on the same link takes its place.
--spec keep(pid(), {cut | delay, node()}, pos_integer()) -> ok.
-keep(Caller, {_, Node} = Fault, ForMs) ->
-    Name = name(Fault),
-    case whereis(Name) of
-        undefined -> ok;
-        Former -> exit(Former, kill), wait_gone(Former)
-    end,
-    true = register(Name, self()),
-    Caller ! {self(), kept},
-    receive heal -> ok after ForMs -> ok end,
-    _ = weft_fault:heal(Node),
-    ok.
-
-wait_gone(Pid) ->
-    Ref = monitor(process, Pid),
-    receive {'DOWN', Ref, process, Pid, _} -> ok end.
-
-name({What, Node}) -> list_to_atom(lists:concat(["weft_chaos_", What, "_", Node])).
 
 %% @doc Ends all faults of links here, now.
 -spec heal_all() -> ok.
-heal_all() ->
-    lists:foreach(fun(Name) -> whereis(Name) ! heal end, faults()),
-    _ = weft_fault:heal(),
-    ok.
+heal_all() -> weft_chaos_keeper:heal_all().
 
-%% @doc The faults that are kept here, by the names of their keepers.
--spec faults() -> [atom()].
-faults() ->
-    [Name || Name <- registered(), is_fault(atom_to_list(Name))].
-
-is_fault(Name) ->
-    lists:prefix("weft_chaos_cut_", Name) orelse lists:prefix("weft_chaos_delay_", Name).
+%% @doc The faults of links that are kept here.
+-spec faults() -> [weft_chaos_keeper:fault()].
+faults() -> weft_chaos_keeper:faults().

@@ -9,6 +9,8 @@
 %%   weights  none: [{Kind, Weight}]: a kind is drawn by its weight, then one of its processes.
 %%            Kinds are {registered, Name}, {initial_call, Module} and {dictionary, Key}.
 %%   spare    []: names and modules that are left alone
+%%   seed     none: a number that decides about pauses and victims. Of the same processes, told
+%%            apart by application, name and module, the same seed draws the same ones
 %%
 %% Spared always: supervisors, what belongs to the kernel, logging, the code server and shells, the
 %% carrier and overlay of weft, and this process: their death is the node's. Kills are `kill', as a
@@ -22,13 +24,15 @@
 
 -type kind() :: {registered, atom()} | {initial_call, module()} | {dictionary, term()}.
 -type options() :: #{ms => pos_integer(), apps => all | all_but_otp | [atom()],
-                     weights => [{kind(), pos_integer()}], spare => [atom()]}.
+                     weights => [{kind(), pos_integer()}], spare => [atom()],
+                     seed => integer()}.
 
 -define(PAUSE_MS, 5000).
 -define(KEPT, 100).
 -define(SPARED_APPS, [kernel, stdlib, sasl, runtime_tools, compiler, weft, weft_amqp, weft_chaos]).
 
 -record(monkey, {options :: options(),
+                 rand :: rand:state(),
                  killed = [] :: [map()],
                  count = 0 :: non_neg_integer()}).
 
@@ -72,6 +76,7 @@ check(Options) ->
 is_option(ms, Ms) -> is_integer(Ms) andalso Ms > 0;
 is_option(apps, Apps) -> lists:member(Apps, [all, all_but_otp]) orelse is_atoms(Apps);
 is_option(spare, Names) -> is_atoms(Names);
+is_option(seed, Seed) -> is_integer(Seed);
 is_option(weights, Weights) ->
     is_list(Weights) andalso Weights =/= []
         andalso lists:all(fun({{Kind, _}, Weight}) ->
@@ -85,13 +90,16 @@ is_atoms(List) -> is_list(List) andalso lists:all(fun is_atom/1, List).
 
 %% @private
 init(Options) ->
-    _ = rand:seed(exsss),
-    {ok, later(#monkey{options = Options})}.
+    {ok, later(#monkey{options = Options, rand = rand_of(Options)})}.
 
-later(#monkey{options = Options} = Monkey) ->
+rand_of(#{seed := Seed}) -> rand:seed_s(exsss, Seed);
+rand_of(_Options) -> rand:seed_s(exsss).
+
+later(#monkey{options = Options, rand = Rand0} = Monkey) ->
     Ms = maps:get(ms, Options, ?PAUSE_MS),
-    _ = erlang:send_after(max(1, round(Ms * (0.7 + 0.6 * rand:uniform()))), self(), kill),
-    Monkey.
+    {Share, Rand} = rand:uniform_s(Rand0),
+    _ = erlang:send_after(max(1, round(Ms * (0.7 + 0.6 * Share))), self(), kill),
+    Monkey#monkey{rand = Rand}.
 
 %% @private
 handle_call(status, _From, #monkey{killed = Killed, count = Count} = Monkey) ->
@@ -101,8 +109,11 @@ handle_call(status, _From, #monkey{killed = Killed, count = Count} = Monkey) ->
 handle_cast(Request, Monkey) -> {stop, {unexpected_cast, Request}, Monkey}.
 
 %% @private
-handle_info(kill, #monkey{options = Options, killed = Killed, count = Count} = Monkey) ->
-    {noreply, later(case kill_one(Options) of
+handle_info(kill, #monkey{options = Options, killed = Killed, count = Count,
+                          rand = Rand0} = Monkey0) ->
+    {Outcome, Rand} = kill_one(Options, Rand0),
+    Monkey = Monkey0#monkey{rand = Rand},
+    {noreply, later(case Outcome of
                         {ok, Victim} -> Monkey#monkey{killed = lists:sublist([Victim | Killed],
                                                                              ?KEPT),
                                                       count = Count + 1};
@@ -112,32 +123,45 @@ handle_info(kill, #monkey{options = Options, killed = Killed, count = Count} = M
 %% @doc Kills one process now, and tells which. The error is a text: nobody is left, a wrong option.
 -spec kill_one(options()) -> {ok, map()} | {error, string()}.
 kill_one(Options) ->
-    case {application:get_env(weft_chaos, enabled, false), check(Options)} of
-        {true, ok} -> kill_any(drawn(Options));
-        {true, Error} -> Error;
-        _ -> {error, "chaos is not enabled: set {weft_chaos, [{enabled, true}]}"}
+    case check(Options) of
+        ok -> element(1, kill_one(Options, rand_of(Options)));
+        Error -> Error
     end.
 
-kill_any([]) ->
-    {error, "there is no process that may be killed"};
-kill_any(Candidates) ->
-    Pid = lists:nth(rand:uniform(length(Candidates)), Candidates),
-    Victim = #{pid => Pid, application => application_of(Pid), name => name(Pid),
-               initial_call => initial_module(Pid)},
+kill_one(Options, Rand) ->
+    case application:get_env(weft_chaos, enabled, false) of
+        true -> kill_any(drawn(Options, Rand));
+        _ -> {{error, "chaos is not enabled: set {weft_chaos, [{enabled, true}]}"}, Rand}
+    end.
+
+kill_any({[], Rand}) ->
+    {{error, "there is no process that may be killed"}, Rand};
+kill_any({Candidates, Rand0}) ->
+    {Victim, Rand} = pick(lists:sort([about(Pid) || Pid <- Candidates]), Rand0),
+    {{ok, killed(Victim)}, Rand}.
+
+%% Pids say when a process was started, which is another order each time. So they come last.
+about(Pid) -> {application_of(Pid), name(Pid), initial_module(Pid), Pid}.
+
+killed({Application, Name, Module, Pid}) ->
     exit(Pid, kill),
-    {ok, Victim}.
+    #{pid => Pid, application => Application, name => Name, initial_call => Module}.
+
+pick(List, Rand0) ->
+    {N, Rand} = rand:uniform_s(length(List), Rand0),
+    {lists:nth(N, List), Rand}.
 
 %% A kind that has nobody is no kind.
-drawn(#{weights := Weights} = Options) ->
+drawn(#{weights := Weights} = Options, Rand) ->
     Candidates = candidates(maps:remove(weights, Options)),
     ByKind = [{Weight, Of} || {Kind, Weight} <- Weights,
                               Of <- [[Pid || Pid <- Candidates, is_of(Kind, Pid)]], Of =/= []],
     case lists:append([lists:duplicate(Weight, Of) || {Weight, Of} <- ByKind]) of
-        [] -> [];
-        Weighted -> lists:nth(rand:uniform(length(Weighted)), Weighted)
+        [] -> {[], Rand};
+        Weighted -> pick(Weighted, Rand)
     end;
-drawn(Options) ->
-    candidates(Options).
+drawn(Options, Rand) ->
+    {candidates(Options), Rand}.
 
 is_of({registered, Name}, Pid) -> whereis(Name) =:= Pid;
 is_of({initial_call, Module}, Pid) -> initial_module(Pid) =:= Module;

@@ -3,21 +3,28 @@
 %% what was done, what could not be done, and why.
 %%
 %% A step on a node that does not answer within two seconds is told as failed, and the schedule goes
-%% on in time. At the end, and when it is stopped, all is healed that can be reached.
+%% on in time; so is a start of a node that crashes, or takes longer than a minute. At the end, and
+%% when it is stopped, all is healed that can be reached.
 -module(weft_chaos_runner).
 -behaviour(gen_server).
 
--export([start/2, await/1, stop/0, status/0]).
--export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+-export([start/2, await/2, stop/0, status/0]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 -export_type([options/0, report/0]).
 
--type options() :: #{start => fun((node()) -> ok | {error, term()}),
+%% `start' should answer ok, {ok, _} or {error, _}; whatever else it does is told as a failure.
+-type options() :: #{start => fun((node()) -> term()),
+                     start_ms => pos_integer(),
                      progress => fun((unicode:chardata()) -> term())}.
 %% Each step, when it was done, and what came of it.
 -type report() :: #{done := [{AtMs :: integer(), weft_chaos_schedule:verb(), Answer :: term()}],
                     failed := [{AtMs :: integer(), weft_chaos_schedule:verb(), string()}]}.
 
 -define(STEP_MS, 2000).
+%% How long a node may take to start, unless the option `start_ms' says so.
+-define(START_MS, 60000).
+%% What the end of a run may take: nodes that do not answer are waited for, to be woken and healed.
+-define(END_MS, 10000).
 
 -record(runner, {steps :: weft_chaos_schedule:schedule(),
                  nodes :: [node()],
@@ -27,7 +34,10 @@
                  done = [] :: list(),
                  failed = [] :: list(),
                  %% Steps that wait for the answer of a node.
-                 under_way = #{} :: #{reference() => {integer(), weft_chaos_schedule:verb()}},
+                 under_way = #{} :: #{reference() => {AtMs :: integer(), weft_chaos_schedule:verb(),
+                                                     pid()}},
+                 %% Pauses that may last still.
+                 paused = [] :: [{node(), weft_chaos_agent:pause()}],
                  waiting = [] :: [gen_server:from()]}).
 
 %% @doc Begins a schedule that was checked. The error is a text.
@@ -38,25 +48,49 @@ start(Schedule, Options) ->
         {error, {already_started, _}} -> {error, "a schedule runs already on this node"}
     end.
 
-%% @doc Waits for the end.
--spec await(pid()) -> {ok, report()} | {error, string()}.
-await(Runner) ->
-    try gen_server:call(Runner, await, infinity)
-    catch exit:{Reason, _} -> {error, lists:flatten(io_lib:format("it ended: ~0tP", [Reason, 10]))}
+%% @doc Waits for the end of a schedule, at most as long as it and its last step can take. A run
+%% that is not over then (what it tells its progress to may hang) is ended, and healed.
+-spec await(pid(), {weft_chaos_schedule:schedule(), options()}) ->
+          {ok, report()} | {error, string()}.
+await(Runner, {Schedule, Options}) ->
+    BoundMs = weft_chaos_schedule:length_ms(Schedule) + start_ms(Options) + 2 * ?STEP_MS + ?END_MS,
+    try gen_server:call(Runner, await, BoundMs) of
+        Answer -> ok = gone(Runner), Answer
+    catch
+        exit:{timeout, _} ->
+            exit(Runner, kill),
+            ok = gone(Runner),
+            ok = heal_nodes(weft_chaos_schedule:nodes(Schedule)),
+            {error, lists:flatten(io_lib:format("it was not over after ~b ms, and was ended",
+                                                [BoundMs]))};
+        exit:{Reason, _} ->
+            {error, lists:flatten(io_lib:format("it ended: ~0tP", [Reason, 10]))}
     end.
+
+%% Whoever knows that it is over may start the next one at once.
+gone(Runner) ->
+    Monitor = monitor(process, Runner),
+    receive {'DOWN', Monitor, process, _, _} -> ok end.
+
+start_ms(Options) -> maps:get(start_ms, Options, ?START_MS).
 
 -spec stop() -> ok | {error, not_running}.
 stop() ->
     case whereis(?MODULE) of
         undefined -> {error, not_running};
-        Runner -> gen_server:call(Runner, stop, infinity)
+        Runner -> ok = gen_server:call(Runner, stop, infinity), gone(Runner)
     end.
 
 -spec status() -> none | map().
 status() ->
     case whereis(?MODULE) of
         undefined -> none;
-        Runner -> gen_server:call(Runner, status)
+        Runner ->
+            try gen_server:call(Runner, status)
+            catch
+                %% It ended just now.
+                exit:{Over, _} when Over =:= noproc; Over =:= normal -> none
+            end
     end.
 
 %% @private
@@ -74,7 +108,8 @@ handle_call(status, _From, #runner{steps = Steps, done = Done, failed = Failed} 
     {reply, #{elapsed_ms => now_ms() - Runner#runner.start_ms, done => length(Done),
               failed => length(Failed), to_come => length(Steps),
               next => case Steps of [] -> none; [Step | _] -> Step end}, Runner};
-handle_call(stop, _From, Runner) ->
+handle_call(stop, _From, #runner{under_way = UnderWay} = Runner) ->
+    lists:foreach(fun({_, _, Pid}) -> exit(Pid, kill) end, maps:values(UnderWay)),
     ok = heal(Runner),
     {stop, normal, ok, answered(Runner)}.
 
@@ -102,20 +137,54 @@ handle_info(next, #runner{steps = [], end_ms = EndMs, under_way = UnderWay} = Ru
             ok = heal(Runner),
             {stop, normal, answered(Runner)}
     end;
-handle_info({answer, Ref, Answer}, #runner{under_way = UnderWay} = Runner) ->
-    {{AtMs, Verb}, Left} = maps:take(Ref, UnderWay),
-    {noreply, outcome(AtMs, Verb, Answer, Runner#runner{under_way = Left})}.
+handle_info({answer, Ref, Answer}, Runner) ->
+    {noreply, answer(Ref, Answer, Runner)};
+handle_info({'DOWN', Ref, process, _, Reason}, Runner) ->
+    {noreply, answer(Ref, {error, text("it crashed: ~0tP", [Reason, 20])}, Runner)};
+handle_info({too_late, Ref}, #runner{under_way = UnderWay} = Runner) ->
+    case UnderWay of
+        #{Ref := {_, _, Pid}} ->
+            exit(Pid, kill),
+            {noreply, answer(Ref, {error, "it was not done in time, and was given up"}, Runner)};
+        _ ->
+            {noreply, Runner}
+    end.
+
+%% @private A runner that crashes heals as well.
+terminate(normal, _Runner) -> ok;
+terminate(_Reason, Runner) -> heal(Runner).
 
 later(Ms, Runner) ->
     _ = erlang:send_after(Ms, self(), next),
     {noreply, Runner}.
 
-%% A node may be slow to answer; other steps do not wait for it.
+%% A node may be slow to answer, and a start may crash; other steps do not depend on it.
 step(Verb, AtMs, #runner{under_way = UnderWay} = Runner) ->
     Self = self(),
-    Ref = make_ref(),
-    _ = spawn_link(fun() -> Self ! {answer, Ref, do(Verb, Runner)} end),
-    Runner#runner{under_way = UnderWay#{Ref => {AtMs, Verb}}}.
+    {Pid, Ref} = spawn_monitor(fun() ->
+                                       receive {step, Own} -> Self ! {answer, Own, do(Verb, Runner)}
+                                       end
+                               end),
+    Pid ! {step, Ref},
+    _ = erlang:send_after(step_ms(Verb, Runner), Self, {too_late, Ref}),
+    Runner#runner{under_way = UnderWay#{Ref => {AtMs, Verb, Pid}}}.
+
+step_ms({start, _Node}, #runner{options = Options}) -> start_ms(Options);
+step_ms(_Verb, _Runner) -> ?END_MS.
+
+answer(Ref, Answer, #runner{under_way = UnderWay} = Runner) ->
+    true = demonitor(Ref, [flush]),
+    case maps:take(Ref, UnderWay) of
+        {{AtMs, Verb, _}, Left} ->
+            outcome(AtMs, Verb, Answer, paused(Verb, Answer, Runner#runner{under_way = Left}));
+        error ->
+            Runner
+    end.
+
+paused({pause, Node, _}, {ok, Pause}, #runner{paused = Paused} = Runner) ->
+    Runner#runner{paused = [{Node, Pause} | Paused]};
+paused(_Verb, _Answer, Runner) ->
+    Runner.
 
 do(heal_all, Runner) ->
     ok = heal(Runner),
@@ -123,16 +192,25 @@ do(heal_all, Runner) ->
 do({start, Node}, #runner{options = #{start := Start}}) ->
     case Start(Node) of
         ok -> {ok, done};
-        {error, Reason} -> {error, lists:flatten(io_lib:format("~0tP", [Reason, 20]))}
+        {ok, Answer} -> {ok, Answer};
+        {error, Reason} -> {error, text("~0tP", [Reason, 20])};
+        Other -> {error, text("the fun `start' answers ok, {ok, _} or {error, _}; this was ~0tP",
+                              [Other, 20])}
     end;
 do({start, _Node}, _Runner) ->
     {error, "nobody has said how to start a node: give the option `start'"};
+do({resume, Node} = Verb, Runner) ->
+    ok = wake(Node, Runner),
+    both([Node], Verb);
 do(Verb, _Runner) ->
     both(sides(Verb), Verb).
 
-%% A cut or a delay is there if one side keeps it; both are asked, one may be out of reach.
+%% A fault of a link is there if one side keeps it; both are asked, one may be out of reach.
 sides({cut, A, B, _}) -> [A, B];
+sides({cut_one_way, From, _To, _}) -> [From];
 sides({delay, A, B, _, _, _}) -> [A, B];
+sides({loss, A, B, _, _}) -> [A, B];
+sides({heal, A, B}) -> [A, B];
 sides({break, A, _}) -> [A];
 sides(Verb) -> [element(2, Verb)].
 
@@ -146,10 +224,9 @@ both(Nodes, Verb) ->
 ask(Node, Verb) ->
     try erpc:call(Node, weft_chaos_agent, do, [Verb], ?STEP_MS)
     catch
-        error:{erpc, Reason} -> {error, lists:flatten(io_lib:format("~ts: ~0tp", [Node, Reason]))};
-        _:{exception, undef, _} ->
-            {error, lists:flatten(io_lib:format("~ts has no application weft_chaos", [Node]))};
-        _:Reason -> {error, lists:flatten(io_lib:format("~ts: ~0tP", [Node, Reason, 20]))}
+        error:{erpc, Reason} -> {error, text("~ts: ~0tp", [Node, Reason])};
+        _:{exception, undef, _} -> {error, text("~ts has no application weft_chaos", [Node])};
+        _:Reason -> {error, text("~ts: ~0tP", [Node, Reason, 20])}
     end.
 
 outcome(AtMs, Verb, {ok, Answer}, #runner{done = Done} = Runner) ->
@@ -158,17 +235,42 @@ outcome(AtMs, Verb, {error, Text}, #runner{failed = Failed} = Runner) ->
     progress(["          failed: ", Text], Runner),
     Runner#runner{failed = [{AtMs, Verb, Text} | Failed]}.
 
-progress(Line, #runner{options = #{progress := Progress}}) -> Progress(Line);
+%% Whoever wants to hear of it may crash without harm to the schedule.
+progress(Line, #runner{options = #{progress := Progress}}) ->
+    try Progress(Line) catch _:_ -> ok end;
 progress(_Line, _Runner) -> ok.
 
 %% Whoever can be reached; the others heal themselves in time.
-heal(#runner{nodes = Nodes}) ->
+heal(#runner{nodes = Nodes, paused = Paused} = Runner) ->
+    lists:foreach(fun(Node) -> wake(Node, Runner) end, lists:usort([Node || {Node, _} <- Paused])),
+    heal_nodes(Nodes).
+
+heal_nodes(Nodes) ->
     _ = erpc:multicall(Nodes, weft_chaos_agent, heal_all, [], ?STEP_MS),
     ok.
+
+%% A node that stands still can be woken from its own machine only: by this node, or by another one
+%% of the schedule that runs there.
+wake(Node, #runner{nodes = Nodes, paused = Paused}) ->
+    Here = [Other || Other <- [node() | Nodes -- [node(), Node]], host(Other) =:= host(Node)],
+    {Drowsy, Awake} = lists:partition(fun(Other) -> lists:keymember(Other, 1, Paused) end, Here),
+    lists:foreach(fun({_, Pause}) -> wake_by(Awake ++ Drowsy, Pause) end,
+                  [Of || {Which, _} = Of <- Paused, Which =:= Node]).
+
+wake_by([], _Pause) ->
+    false;
+wake_by([Helper | Others], Pause) ->
+    try erpc:call(Helper, weft_chaos_agent, wake, [Pause], ?STEP_MS)
+    catch _:_ -> wake_by(Others, Pause)
+    end.
+
+host(Node) -> lists:last(string:split(atom_to_list(Node), "@")).
 
 answered(#runner{waiting = Waiting, done = Done, failed = Failed} = Runner) ->
     Report = #{done => lists:reverse(Done), failed => lists:reverse(Failed)},
     lists:foreach(fun(From) -> gen_server:reply(From, {ok, Report}) end, Waiting),
     Runner#runner{waiting = []}.
+
+text(Format, Arguments) -> lists:flatten(io_lib:format(Format, Arguments)).
 
 now_ms() -> erlang:monotonic_time(millisecond).

@@ -7,14 +7,15 @@
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([a_cut_heals_by_itself/1, faults_of_a_schedule/1, a_crash_and_a_start/1,
-         stopped_is_healed/1, refused_unless_enabled/1]).
--export([starter/1]).
+         stopped_is_healed/1, refused_unless_enabled/1, a_cut_outlives_a_delay/1,
+         a_cut_in_one_way/1, late_and_lost/1, pauses_end/1]).
+-export([starter/1, inbox/0, received/0]).
 
 suite() -> [{timetrap, {minutes, 3}}].
 
 all() ->
     [a_cut_heals_by_itself, faults_of_a_schedule, a_crash_and_a_start, stopped_is_healed,
-     refused_unless_enabled].
+     refused_unless_enabled, a_cut_outlives_a_delay, a_cut_in_one_way, late_and_lost, pauses_end].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -105,3 +106,85 @@ refused_unless_enabled(Config) ->
     ?assertEqual([], cuts(A)),
     {error, Wrong} = call(C, run, [[{0, {explode, NodeA}}]]),
     ?assertMatch({_, _}, binary:match(list_to_binary(Wrong), <<"explode">>)).
+
+%% Several links of one node at once, each cut and slow for times of their own.
+a_cut_outlives_a_delay(Config) ->
+    {[A, _, C], [NodeA, NodeB, NodeC]} = mesh(Config, true),
+    {ok, _} = call(C, start, [[{0, {cut, NodeA, NodeB, 60000}}, {0, {loss, NodeA, NodeC, 1, 60000}},
+                               {10, {delay, NodeA, NodeB, 1, 2, 200}},
+                               {20, {delay, NodeA, NodeC, 1, 2, 200}}], #{}]),
+    weft_test_nodes:until(fun() ->
+                                  #{schedule := Schedule} = call(C, status, []),
+                                  maps:with([done], Schedule) =:= #{done => 4}
+                          end),
+    weft_test_nodes:until(fun() ->
+                                  maps:get(faults_here, call(A, status, []))
+                                      =:= lists:sort([{cut, NodeB}, {loss, NodeC}])
+                          end),
+    ?assertEqual([NodeB], cuts(A)),
+    ?assertEqual({0, 0, 1}, weft_test_nodes:call(A, weft_fault, lateness, [NodeC])),
+    ok = call(C, stop, []),
+    ?assertEqual([], cuts(A)).
+
+%% What B sends still arrives at A on the link that there is; what A sends does not arrive at B, not
+%% even its answer. Healed, what was held back arrives.
+a_cut_in_one_way(Config) ->
+    {[A, B, C], [NodeA, NodeB, _]} = mesh(Config, true),
+    [true = weft_test_nodes:call(Ref, ?MODULE, inbox, []) || Ref <- [A, B]],
+    {ok, _} = call(C, start, [[{0, {cut_one_way, NodeA, NodeB}}, {60000, heal_all}], #{}]),
+    weft_test_nodes:until(fun() -> cuts(A) =:= [NodeB] end),
+    ?assertEqual([], cuts(B)),
+    _ = weft_test_nodes:call(A, erlang, send, [{inbox, NodeB}, from_a]),
+    _ = weft_test_nodes:call(B, erlang, send, [{inbox, NodeA}, from_b]),
+    weft_test_nodes:until(fun() -> received(A) =:= [from_b] end),
+    ?assertEqual([], received(B)),
+    ok = call(C, stop, []),
+    weft_test_nodes:until(fun() -> received(B) =:= [from_a] end),
+    ?assertEqual([], cuts(A)).
+
+%% @doc Starts a process that keeps what it gets.
+-spec inbox() -> true.
+inbox() -> register(inbox, spawn(fun() -> receive never -> ok end end)).
+
+%% @doc What it got.
+-spec received() -> [term()].
+received() -> element(2, process_info(whereis(inbox), messages)).
+
+received(Ref) -> weft_test_nodes:call(Ref, ?MODULE, received, []).
+
+%% A round trip takes both delays, or the repetition of both packets, on links that are up already;
+%% and all is as before when it is over.
+late_and_lost(Config) ->
+    {[A, _, C], [NodeA, NodeB, _]} = mesh(Config, true),
+    ?assert(lists:min([round_trip_ms(A, NodeB) || _ <- lists:seq(1, 10)]) < 100),
+    [begin
+         {ok, _} = call(C, start, [[{0, Verb}], #{}]),
+         weft_test_nodes:until(fun() -> length(maps:get(faults_here, call(A, status, []))) =:= 1
+                                            andalso round_trip_ms(A, NodeB) >= AtLeastMs end),
+         ?assert(round_trip_ms(A, NodeB) >= AtLeastMs),
+         ok = call(C, stop, []),
+         weft_test_nodes:until(fun() -> round_trip_ms(A, NodeB) < AtLeastMs end)
+     end || {Verb, AtLeastMs} <- [{{delay, NodeA, NodeB, 60, 70, 60000}, 120},
+                                  {{loss, NodeA, NodeB, 100, 60000}, 400}]].
+
+round_trip_ms(Ref, Node) ->
+    {Us, pong} = weft_test_nodes:call(Ref, timer, tc, [net_adm, ping, [Node]]),
+    Us div 1000.
+
+%% By a step, or when a schedule is stopped: long before their time, and later ones are not ended by
+%% the time of those before.
+pauses_end(Config) ->
+    {[_, #{os_pid := OsPid} = B, C], [_, NodeB, _]} = mesh(Config, true),
+    {ok, _} = call(C, start, [[{0, {pause, NodeB, 60000}}], #{}]),
+    weft_test_nodes:until(fun() -> stands_still(OsPid) end),
+    ok = call(C, stop, []),
+    ?assertNot(stands_still(OsPid)),
+    ?assertEqual(NodeB, weft_test_nodes:call(B, erlang, node, [])),
+    {ok, #{done := Done, failed := []}} =
+        call(C, run, [[{0, {pause, NodeB}}, {400, {resume, NodeB}}, {600, {pause, NodeB}},
+                       {1000, heal_all}]]),
+    ?assertEqual(4, length(Done)),
+    weft_test_nodes:until(fun() -> not stands_still(OsPid) end).
+
+stands_still(OsPid) ->
+    lists:prefix("T", os:cmd(lists:concat(["ps -o state= -p ", OsPid]))).

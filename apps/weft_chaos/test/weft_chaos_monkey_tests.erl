@@ -33,7 +33,7 @@ with_application(Test) ->
     ok = logger:set_primary_config(level, none),
     ok = application:start(monkey_test),
     try
-        until(fun() -> length(named()) =:= 3 end),
+        weft_test_nodes:until(fun() -> length(named()) =:= 3 end),
         Test()
     after
         _ = application:stop(monkey_test),
@@ -44,21 +44,12 @@ with_application(Test) ->
 
 named() -> [Name || Name <- [one, two, three], is_pid(whereis(Name))].
 
-until(Condition) -> until(Condition, erlang:monotonic_time(millisecond) + 10000).
-
-until(Condition, Deadline) ->
-    case Condition() of
-        true -> ok;
-        false ->
-            true = erlang:monotonic_time(millisecond) < Deadline,
-            receive after 5 -> until(Condition, Deadline) end % pacing: of this very loop
-    end.
-
 %% --- tests ------------------------------------------------------------------------------------
 
 monkey_test_() ->
     [{Name, {timeout, 60, fun() -> with_application(Test) end}}
      || {Name, Test} <- [{"only workers", fun only_workers/0}, {"weights", fun weights/0},
+                         {"a seed decides", fun a_seed_decides/0},
                          {"again and again", fun again_and_again/0},
                          {"bad options", fun bad_options/0}]].
 
@@ -75,16 +66,16 @@ only_workers() ->
                  weft_chaos_monkey:candidates(#{apps => [monkey_test], spare => [one, three]})),
     {ok, #{name := Name, pid := Pid}} = weft_chaos:kill(#{apps => [monkey_test]}),
     ?assert(lists:member(Name, [one, two, three])),
-    until(fun() -> is_pid(whereis(Name)) andalso whereis(Name) =/= Pid end).
+    weft_test_nodes:until(fun() -> is_pid(whereis(Name)) andalso whereis(Name) =/= Pid end).
 
 %% Drawn by their weight; a kind that has nobody is left out.
 weights() ->
     Options = #{apps => [monkey_test], weights => [{{registered, one}, 9}, {{registered, two}, 1},
                                                    {{registered, nobody}, 100}]},
     Names = [begin
-                 until(fun() -> length(named()) =:= 3 end),
+                 weft_test_nodes:until(fun() -> length(named()) =:= 3 end),
                  {ok, #{name := Name}} = weft_chaos:kill(Options),
-                 until(fun() -> length(named()) =:= 3 end),
+                 weft_test_nodes:until(fun() -> length(named()) =:= 3 end),
                  Name
              end || _ <- lists:seq(1, 60)],
     Ones = length([one || one <- Names]),
@@ -92,17 +83,36 @@ weights() ->
     ?assertMatch({error, _}, weft_chaos:kill(#{apps => [monkey_test],
                                                weights => [{{registered, nobody}, 1}]})).
 
+%% The processes are others each time, with other pids; the victims are the same.
+a_seed_decides() ->
+    ?assertEqual(victims(1), victims(1)),
+    ?assert(length(lists:usort([victims(Seed) || Seed <- lists:seq(1, 10)])) > 1),
+    Weights = [{{registered, Name}, 1} || Name <- [one, two, three]],
+    ?assertEqual(victims(#{weights => Weights}, 1), victims(#{weights => Weights}, 1)).
+
+victims(Seed) -> victims(#{}, Seed).
+
+victims(Options, Seed) ->
+    [begin
+         weft_test_nodes:until(fun() -> length(named()) =:= 3 end),
+         {ok, #{name := Name, pid := Pid}} =
+             weft_chaos:kill(Options#{apps => [monkey_test], seed => Seed * 100 + N}),
+         weft_test_nodes:until(fun() -> is_pid(whereis(Name)) andalso whereis(Name) =/= Pid end),
+         Name
+     end || N <- lists:seq(1, 6)].
+
 again_and_again() ->
     {ok, _} = weft_chaos:on(#{ms => 10, apps => [monkey_test]}),
     ?assertMatch({error, _}, weft_chaos:on(#{})),
-    until(fun() -> maps:get(count, weft_chaos_monkey:status()) >= 5 end),
+    weft_test_nodes:until(fun() -> maps:get(count, weft_chaos_monkey:status()) >= 5 end),
     #{last := [#{application := monkey_test} | _]} = weft_chaos_monkey:status(),
     ok = weft_chaos:off(),
     ?assertEqual({error, not_running}, weft_chaos:off()).
 
 bad_options() ->
     [?assertMatch({error, _}, weft_chaos:kill(Wrong))
-     || Wrong <- [#{ms => 0}, #{apps => everything}, #{weights => []}, #{colour => red},
+     || Wrong <- [#{ms => 0}, #{apps => everything}, #{seed => now}, #{weights => []},
+                  #{colour => red},
                   #{weights => [{{shoe_size, 43}, 1}]}]].
 
 off_unless_enabled_test() ->

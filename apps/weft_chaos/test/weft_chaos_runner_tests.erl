@@ -1,0 +1,82 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(weft_chaos_runner_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(PEER, 'peer@host').
+
+runner_test_() ->
+    [{Name, {timeout, 60, fun() -> with_faults(Test) end}}
+     || {Name, Test} <- [{"a start", fun what_a_start_may_answer/0},
+                         {"a start that crashes", fun a_start_that_crashes/0},
+                         {"a start that hangs", fun a_start_that_hangs/0},
+                         {"progress", fun progress_that_crashes/0},
+                         {"progress that hangs", fun a_run_has_a_bound/0},
+                         {"one after the other", fun the_next_may_run_at_once/0},
+                         {"a crash", fun a_runner_that_crashes_heals/0}]].
+
+with_faults(Test) ->
+    ok = application:set_env(weft, faults, true),
+    ok = application:set_env(weft_chaos, enabled, true),
+    #{level := Level} = logger:get_primary_config(),
+    ok = logger:set_primary_config(level, none),
+    try Test()
+    after
+        ok = logger:set_primary_config(level, Level),
+        ok = weft_chaos_agent:heal_all(),
+        ok = application:unset_env(weft_chaos, enabled),
+        ok = application:unset_env(weft, faults)
+    end.
+
+%% A step before and one after it, and a fault that is open.
+schedule() ->
+    [{0, {cut, node(), ?PEER, 400}}, {10, {start, ?PEER}}, {100, {break, node(), ?PEER}}].
+
+run(Options) ->
+    {ok, #{done := Done, failed := Failed}} = weft_chaos:run(schedule(), Options),
+    ?assertEqual({[], none}, {weft_fault:cuts(), maps:get(schedule, weft_chaos:status())}),
+    {[{element(1, Verb), Answer} || {_, Verb, Answer} <- Done],
+     [{element(1, Verb), Text} || {_, Verb, Text} <- Failed]}.
+
+what_a_start_may_answer() ->
+    [?assertEqual({[{cut, done}, {start, Told}, {break, done}], []},
+                  run(#{start => fun(_) -> Answer end}))
+     || {Answer, Told} <- [{ok, done}, {{ok, started}, started}]],
+    [begin
+         {[{cut, _}, {break, _}], [{start, Text}]} = run(#{start => fun(_) -> Answer end}),
+         ?assertMatch({_, _}, binary:match(list_to_binary(Text), <<"rusty">>))
+     end || Answer <- [{error, rusty}, rusty, {ok, 1, rusty}]].
+
+a_start_that_crashes() ->
+    {[{cut, _}, {break, _}], [{start, Text}]} = run(#{start => fun(_) -> error(rusty) end}),
+    ?assertMatch({_, _}, binary:match(list_to_binary(Text), <<"rusty">>)).
+
+a_start_that_hangs() ->
+    {[{cut, _}, {break, _}], [{start, Text}]} =
+        run(#{start => fun(_) -> receive never -> ok end end, start_ms => 150}),
+    ?assertMatch({_, _}, binary:match(list_to_binary(Text), <<"in time">>)).
+
+progress_that_crashes() ->
+    {[{cut, _}, {start, _}, {break, _}], []} = run(#{start => fun(_) -> ok end,
+                                                     progress => fun(_) -> error(rusty) end}).
+
+a_run_has_a_bound() ->
+    Hangs = fun(_) -> receive never -> ok end end,
+    {error, Text} = weft_chaos:run(schedule(), #{start_ms => 1, progress => Hangs}),
+    ?assertMatch({_, _}, binary:match(list_to_binary(Text), <<"not over">>)),
+    %% The next one may run.
+    {ok, _} = weft_chaos:run([{0, heal_all}]).
+
+the_next_may_run_at_once() ->
+    [begin
+         {ok, #{failed := []}} = weft_chaos:run([{0, heal_all}]),
+         {ok, _} = weft_chaos:start([{0, heal_all}, {60000, heal_all}], #{}),
+         ok = weft_chaos:stop()
+     end || _ <- lists:seq(1, 200)].
+
+a_runner_that_crashes_heals() ->
+    {ok, Runner} = weft_chaos:start([{0, {cut, node(), ?PEER, 60000}}], #{}),
+    weft_test_nodes:until(fun() -> weft_fault:cuts() =:= [?PEER] end),
+    Monitor = monitor(process, Runner),
+    gen_server:cast(Runner, nonsense),
+    receive {'DOWN', Monitor, process, Runner, _} -> ?assertEqual([], weft_fault:cuts()) end.
