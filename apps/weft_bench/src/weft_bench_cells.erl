@@ -50,13 +50,10 @@ row(Cell, Variant, Metric, Measured, Results) ->
      ?T(weft_bench_words:range(Low, High, Unit)), integer_to_list(Count), ?T(Ratio), ?T(Spread)].
 
 ratio(Cell, Variant, Metric, Results) ->
-    Baseline = weft_bench_results:baseline(Variant),
-    case Baseline =/= Variant
-        andalso weft_bench_results:ratio({Cell, Variant, Metric}, {Cell, Baseline, Metric},
-                                         Results) of
+    case weft_bench_results:against_stock({Cell, Variant, Metric}, Results) of
         {ok, #{median := Median, low := Low, high := High}} ->
             {weft_bench_words:ratio(Median), weft_bench_words:ratio_range(Low, High)};
-        _ ->
+        none ->
             {"", ""}
     end.
 

@@ -3,7 +3,6 @@
 %%
 %% ```
 %% --quick            fewer and shorter cells and repetitions: at most three minutes
-%% --tiny             still smaller, for tests
 %% --suites a,c       only these groups of workloads
 %% --only "RE,RE"     only cells whose title in the list matches one of the regular expressions
 %% --variants a,b     only these variants
@@ -75,7 +74,6 @@ command(Arguments) ->
 
 options([], Options) -> Options;
 options(["--quick" | Rest], Options) -> options(Rest, Options#{quick => true});
-options(["--tiny" | Rest], Options) -> options(Rest, Options#{quick => true, tiny => true});
 options(["--list" | Rest], Options) -> options(Rest, Options#{list => true});
 options(["--terminal" | Rest], Options) -> options(Rest, Options#{terminal => true});
 options(["--suites", Text | Rest], Options) ->
@@ -149,7 +147,6 @@ cells(Options) ->
     [Chosen || Cell <- weft_bench_workload:cells(scope(Options)),
                is_chosen(Cell, Options), Chosen <- with_variants(Cell, Options)].
 
-scope(#{tiny := true}) -> tiny;
 scope(#{quick := true}) -> quick;
 scope(_) -> full.
 
@@ -173,7 +170,6 @@ with_variants(Cell, _Options) ->
     [Cell].
 
 repetitions(_Cells, #{repetitions := Repetitions}) -> Repetitions;
-repetitions(_Cells, #{tiny := true}) -> 1;
 repetitions(_Cells, #{quick := true}) -> 2;
 repetitions(Cells, #{minutes := Minutes}) ->
     lists:max([1 | [Repetitions || Repetitions <- lists:seq(1, ?REPETITIONS),
@@ -234,12 +230,9 @@ limit_ms(#{minutes := Minutes}) -> Minutes * 60000;
 limit_ms(_) -> infinity.
 
 write_environment(Dir, Run, Options, Repetitions) ->
-    {ok, Place} = weft_bench_place:start(weft_bench_link:loopback(), Dir),
-    CongestionControl = weft_bench_place:congestion_control(Place),
-    ok = weft_bench_place:stop(Place),
     Given = [{"run", Run}, {"scope", atom_to_list(scope(Options))},
              {"repetitions", integer_to_list(Repetitions)},
-             {"congestion_control", CongestionControl},
+             {"congestion_control", congestion_control(Dir)},
              {"filters", lists:flatten(io_lib:format("~0tp", [maps:with([suites, only, variants],
                                                                         Options)]))},
              {"emulated_links", case weft_bench_place:can_emulate() of
@@ -248,3 +241,11 @@ write_environment(Dir, Run, Options, Repetitions) ->
                                 end}],
     weft_bench_environment:write(weft_bench_record:environment_file(Dir),
                                  weft_bench_environment:gather(Given)).
+
+%% Where there is no place for nodes each measurement fails, and tells why.
+congestion_control(Dir) ->
+    case weft_bench_place:with(weft_bench_link:loopback(), Dir,
+                               fun weft_bench_place:congestion_control/1) of
+        {error, Why} -> "unknown: " ++ Why;
+        CongestionControl -> CongestionControl
+    end.

@@ -30,20 +30,29 @@ shape(Count, []) -> #{nodes => Count, groups => [lists:seq(1, Count)]};
 shape(Count, Groups) -> #{nodes => Count, groups => Groups}.
 
 %% @doc What the function says of a cluster of that shape, which runs on this machine alone for as
-%% long. It keeps its logs in Dir/logs.
+%% long. It keeps its logs in Dir/logs. If the nodes do not start, that ends the command with a text
+%% (as in `weft_bench_file').
 -spec with_nodes(weft_bench_variant:variant(), shape(), Dir :: file:filename(),
                  fun((weft_bench_nodes:nodes()) -> Result)) -> Result.
 with_nodes(Variant, Shape, Dir, Function) ->
     LogDir = filename:join(Dir, "logs"),
     ok = weft_bench_file:directory(LogDir),
-    {ok, Place} = weft_bench_place:start(weft_bench_link:loopback(), Dir),
+    Place = started(weft_bench_place:start(weft_bench_link:loopback(), Dir), Variant, LogDir),
     try
-        {ok, Nodes} = weft_bench_nodes:start(Variant, {cluster, Shape},
-                                             #{place => Place, tls => Dir, log_dir => LogDir}),
+        Nodes = started(weft_bench_nodes:start(Variant, {cluster, Shape},
+                                               #{place => Place, tls => Dir, log_dir => LogDir}),
+                        Variant, LogDir),
         try Function(Nodes) after weft_bench_nodes:stop(Nodes) end
     after
         weft_bench_place:stop(Place)
     end.
+
+started({ok, Started}, _Variant, _LogDir) -> Started;
+started({error, Text}, Variant, LogDir) ->
+    Told = io_lib:format("the nodes of ~ts do not start: ~ts. See what they say above and in ~ts; "
+                         "a machine that is too small or busy needs fewer nodes. What was measured "
+                         "before is kept.", [Variant, Text, LogDir]),
+    throw({results, lists:flatten(Told)}).
 
 -spec roles(shape()) -> [weft_bench_nodes:role()].
 roles(#{nodes := Count}) ->

@@ -15,7 +15,6 @@
 -export_type([change/0]).
 
 -define(THRESHOLD, 0.9).
--define(STOCK, [<<"stock">>, <<"stock_tls">>]).
 
 -type change() :: #{cell := weft_bench_record:cell(), variant := binary(), metric := binary(),
                     verdict := worse | better | noise | same | fails | gone,
@@ -127,7 +126,7 @@ verdict(Change, false, Threshold) when Change < Threshold -> worse;
 verdict(Change, false, Threshold) when Change > 1 / Threshold -> better;
 verdict(_Change, _Overlap, _Threshold) -> same.
 
-is_ours(#{variant := Variant}) -> not lists:member(Variant, ?STOCK).
+is_ours(#{variant := Variant}) -> not weft_bench_results:is_stock(Variant).
 
 %% ---- text ----
 

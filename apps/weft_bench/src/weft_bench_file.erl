@@ -3,7 +3,7 @@
 %% ours, ends the command with a text that says so (`weft_bench_cli'); what was written stays.
 -module(weft_bench_file).
 
--export([directory/1, write/2, open/2, append/3, not_written/2]).
+-export([directory/1, write/2, open/2, append/3, rows/4, not_written/2]).
 
 %% @doc Makes a directory.
 -spec directory(file:filename()) -> ok.
@@ -30,6 +30,17 @@ open(File, FirstLine) ->
 -spec append(file:filename(), file:io_device(), iodata()) -> ok.
 append(File, Device, Lines) ->
     checked(File, file:write(Device, Lines)).
+
+%% @doc Makes a file, in a directory that is made, with its first line and one for each row that is
+%% given to the function for writing, at once; that returns the row. The result is that of Measure.
+-spec rows(file:filename(), FirstLine :: iodata(), Line :: fun((Row) -> iodata()),
+           Measure :: fun((fun((Row) -> Row)) -> Result)) -> Result.
+rows(File, FirstLine, Line, Measure) ->
+    ok = directory(filename:dirname(File)),
+    Device = open(File, FirstLine),
+    try Measure(fun(Row) -> ok = append(File, Device, Line(Row)), Row end)
+    after file:close(Device)
+    end.
 
 checked(_File, ok) -> ok;
 checked(File, {error, Reason}) -> not_written(File, Reason).

@@ -11,7 +11,8 @@
 %% while nobody says anything; and while each worker sends messages to workers: to any of them alike
 %% (which groups make dearer: three links instead of one), and nine of ten inside its own group
 %% (which is what groups are for; in the mesh these are parts of the size of the first groups).
-%% Arguments: `[--nodes N] [--groups S,S] [--idle_s S] [--out DIR]'. Writes DIR/groups.csv.
+%% Arguments: `[--nodes N] [--groups S,S] [--idle_s S] [--out DIR]'. Writes DIR/groups.csv,
+%% the rows of a cluster as soon as it is measured.
 -module(weft_bench_groups).
 
 -export([main/1]).
@@ -45,9 +46,9 @@ checked(#{nodes := Count, groups := Groups} = Options) ->
 
 run(#{nodes := Count, groups := AllGroups, out := Dir} = Options) ->
     Cells = [{stock_mesh, mesh}, {weft_mesh, mesh} | [{weft_groups, S} || S <- AllGroups]],
-    Rows = lists:append([cell(Cell, Options) || Cell <- Cells]),
     File = filename:join(Dir, "groups.csv"),
-    ok = weft_bench_file:write(File, csv(Rows)),
+    Measure = fun(Write) -> [Write(Row) || Cell <- Cells, Row <- cell(Cell, Options)] end,
+    Rows = weft_bench_file:rows(File, head(), fun line/1, Measure),
     io:format("~n~b nodes~n~ts~nfile: ~ts~n", [Count, table(Rows), File]).
 
 cell({Variant, Groups}, #{nodes := Count, out := Dir} = Options) ->
@@ -208,19 +209,19 @@ mean(Values) -> lists:sum(Values) / length(Values).
                   connections_mean, idle_packets_s, idle_bytes_s, packets_uniform,
                   packets_uniform_mean, packets_local, packets_local_mean]).
 
-csv(Rows) ->
-    [line(",", [atom_to_list(Column) || Column <- ?COLUMNS])
-     | [line(",", [text(maps:get(Column, Row)) || Column <- ?COLUMNS]) || Row <- Rows]].
+head() -> weft_bench_csv:line(?COLUMNS).
+
+line(Row) -> weft_bench_csv:line([text(maps:get(Column, Row)) || Column <- ?COLUMNS]).
 
 table(Rows) ->
-    [line(" | ", ["variant", "groups", "role", "nodes", "formula", "connections", "mean",
-                  "idle packets/s", "packets, all alike", "packets, 9 of 10 in the group"])
-     | [line(" | ", [text(maps:get(Column, Row))
-                     || Column <- [variant, groups, role, nodes, formula, connections_max,
-                                   connections_mean, idle_packets_s, packets_uniform,
-                                   packets_local]]) || Row <- Rows]].
+    [barred(["variant", "groups", "role", "nodes", "formula", "connections", "mean",
+             "idle packets/s", "packets, all alike", "packets, 9 of 10 in the group"])
+     | [barred([text(maps:get(Column, Row))
+                || Column <- [variant, groups, role, nodes, formula, connections_max,
+                              connections_mean, idle_packets_s, packets_uniform, packets_local]])
+        || Row <- Rows]].
 
-line(Separator, Words) -> [lists:join(Separator, Words), $\n].
+barred(Words) -> [lists:join(" | ", Words), $\n].
 
 text(Value) when is_float(Value) -> io_lib:format("~.1f", [Value]);
 text(Value) -> io_lib:format("~w", [Value]).

@@ -26,6 +26,8 @@
 %% Nodes that boot at the same time: each wants a core for a fifth of a second.
 -define(BOOTING_MAX, 8).
 -define(FEW, 4).
+%% Nodes that are named if they do not boot.
+-define(TOLD_MAX, 5).
 
 %% @doc Starts the nodes of a variant and connects `a' with all others. The error is a text.
 -spec start(weft_bench_variant:variant(), layout(),
@@ -51,8 +53,23 @@ start(Variant, Layout, #{place := Place} = Context) ->
     catch
         _:Reason ->
             stop(Nodes),
-            {error, lists:flatten(io_lib:format("~0p", [Reason]))}
+            {error, lists:flatten(failure(Reason, Names))}
     end.
+
+failure({nodes_do_not_boot, Failed}, Names) ->
+    Told = lists:sublist(lists:sort(Failed), ?TOLD_MAX),
+    [lists:join("; ", [io_lib:format("~ts: ~ts", [node_name(Role, Names), why(Reason)])
+                       || {Role, Reason} <- Told]),
+     [io_lib:format("; and ~b more", [length(Failed) - ?TOLD_MAX]) || length(Failed) > ?TOLD_MAX]];
+failure(Reason, _Names) ->
+    io_lib:format("~0p", [Reason]).
+
+why({boot_failed, {exit_status, Status}}) ->
+    io_lib:format("its emulator ended with status ~b", [Status]);
+why(timeout) ->
+    io_lib:format("not up after ~b s", [?BOOT_MS div 1000]);
+why(Reason) ->
+    io_lib:format("~0tP", [Reason, 20]).
 
 roles(Variant, Layout) ->
     roles_of(Layout) ++ [g || weft_bench_variant:has_gateway(Variant), Layout =/= alone].

@@ -44,6 +44,8 @@ figures() ->
 
 %% @doc Exit status: 0 all were measured, 1 a run failed, 2 bad arguments.
 -spec main([string()]) -> 0 | 1 | 2.
+main(["--terminal"]) ->
+    main([]);
 main([]) ->
     [io:format("~-16ts ~2b min  ~ts~n", [Id, minutes(Cells, []), Where])
      || #{id := Id, where := Where, cells := Cells} <- figures()],
@@ -67,7 +69,6 @@ usage(Text) ->
 
 options([], {Options, Dir}) -> {ok, lists:append(lists:reverse(Options)), Dir};
 options(["--quick" | Rest], {Options, Dir}) -> options(Rest, {[["--quick"] | Options], Dir});
-options(["--tiny" | Rest], {Options, Dir}) -> options(Rest, {[["--tiny"] | Options], Dir});
 options(["--terminal" | Rest], {Options, Dir}) -> options(Rest, {[["--terminal"] | Options], Dir});
 options([Option, Number | Rest], {Options, Dir}) when Option =:= "--repetitions";
                                                       Option =:= "--minutes" ->

@@ -23,10 +23,6 @@
 -define(DIRECT, [stock, weft_1, weft_8, channel, channel_8]).
 
 %% @private
-cells(tiny) ->
-    [unicast(loopback, ?MB, 4, 16, ?DIRECT), unicast(hd(slow_links()), ?MB, 4, 16, ?DIRECT),
-     (ring(key_value, loopback, 4))#{variants := [stock, channel], cost_ms := 1500,
-                                     with := #{duration_ms => 500}}];
 cells(quick) ->
     [unicast(loopback, ?MB, 16, 512, [stock, weft_1, channel])
      | [Cell#{on_demand => true}

@@ -8,7 +8,8 @@
 %% this emulator, whatever ends it: it waits for the end of its standard input.
 -module(weft_bench_place).
 
--export([can_emulate/0, start/2, stop/1, address/2, command/3, congestion_control/1, epmd_port/1]).
+-export([can_emulate/0, with/3, start/2, stop/1, address/2, command/3, congestion_control/1,
+         epmd_port/1]).
 -export_type([place/0, side/0]).
 
 %% The sending node is near, all others are far.
@@ -37,6 +38,15 @@ can_make_namespaces() ->
     Probe = namespace(probe),
     os:find_executable("ip") =/= false
         andalso os:cmd("ip netns add " ++ Probe ++ " && ip netns del " ++ Probe) =:= "".
+
+%% @doc What the function says of a place, which is there for as long.
+-spec with(weft_bench_link:link(), BuildDir :: file:filename(), fun((place()) -> Result)) ->
+          Result | {error, string()}.
+with(Link, BuildDir, Function) ->
+    case start(Link, BuildDir) of
+        {ok, Place} -> try Function(Place) after stop(Place) end;
+        {error, Text} -> {error, "no place for nodes: " ++ Text}
+    end.
 
 %% @doc Sets up namespaces for a link. BuildDir is where linkem is compiled to.
 -spec start(weft_bench_link:link(), BuildDir :: file:filename()) ->

@@ -60,11 +60,10 @@ by_size(Workload, Pairs, Metric, Results) ->
 ratio_by_size(Workload, Pairs, Results) ->
     Cells = size_cells(Workload, Pairs, Results),
     Value = fun(Cell, Variant) ->
-                Metric = rate(Workload),
-                Stock = {Cell, weft_bench_results:baseline(Variant), Metric},
-                ratio(weft_bench_results:ratio({Cell, Variant, Metric}, Stock, Results))
+                ratio(weft_bench_results:against_stock({Cell, Variant, rate(Workload)}, Results))
             end,
-    Others = weft_bench_chart:variants(Cells, Results) -- [<<"stock">>, <<"stock_tls">>],
+    Others = [Variant || Variant <- weft_bench_chart:variants(Cells, Results),
+                         not weft_bench_results:is_stock(Variant)],
     Series = weft_bench_chart:series(Cells, Value, Others),
     (weft_bench_chart:new([facet_title(Workload, Pairs), ", against stock"], "message size",
                           [size_words(Cell) || Cell <- Cells], rate(Workload), Series))#{

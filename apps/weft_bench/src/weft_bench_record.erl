@@ -99,7 +99,7 @@ metrics() ->
      {cost, "", none, "cost of the best solution"},
      {kills, "", none, "processes that were killed"},
      {delivered_per_min, "/min", more, "messages heard per minute by whom they were for"},
-     {lost_messages, "", less, "messages that were said and not heard"},
+     {lost_messages, "", less, "messages that were given up, but for those of lost servers"},
      {restarts, "", none, "processes that were started in the place of another one"},
      {names, "", none, "names that were registered"},
      {failed_operations, "", less, "operations that failed"}]

@@ -59,7 +59,7 @@ page(Results, Environment) ->
 %% A run for something else tells nothing of the targets.
 judged(Verdicts, Results) ->
     case weft_bench_verdict:counts(Verdicts) of
-        #{met := 0, missed := 0} -> [];
+        #{met := 0, missed := 0} -> [losses(Results)];
         Counts -> [counts(Counts), how_to_read(), verdicts(Verdicts), losses(Results)]
     end.
 
@@ -161,9 +161,9 @@ check_row(#{cell := Cell, verdict := Verdict} = Check, Target) ->
 losses(Results) ->
     Losses = weft_bench_verdict:losses(Results),
     Text = "Every number that says most about its workload in which a variant of weft is behind "
-        "the stock carrier (over TLS: behind stock TLS), worst first, as a share of how good stock "
-        "is: 0.50 is half the throughput or twice the time. \"Certain\" are those that were behind "
-        "in each repetition.",
+        "the stock carrier (over TLS: stock TLS; on a cluster: stock with the same connections, if "
+        "that was measured), worst first, as a share of how good stock is: 0.50 is half the "
+        "throughput or twice the time. \"Certain\" are those that were behind in each repetition.",
     Heads = [{"Cell", ""}, {"Variant", "nowrap"}, {"Metric", "nowrap"},
              {"Share of stock", "number"}, {"Spread", "number"}, {"Certain", "nowrap"}],
     Table = weft_bench_html:table("Behind the stock carrier, worst first", Heads,

@@ -8,7 +8,7 @@
 -module(weft_bench_results).
 
 -export([new/1, cells/1, variants/2, measured/4, series/4, trouble/3, ratio/3, best/1,
-         baseline/1, headline_metrics/1, variant_order/1]).
+         baseline/2, against_stock/2, is_stock/1, headline_metrics/1, variant_order/1]).
 -export_type([results/0, measured/0, key/0, ratio/0]).
 
 -record(results, {cells :: [weft_bench_record:cell()],
@@ -132,10 +132,33 @@ best(Metric) ->
                       atom_to_binary(Name) =:= Metric],
     Best.
 
-%% @doc What a variant is compared with.
--spec baseline(Variant :: binary()) -> binary().
-baseline(<<"weft_tls", _/binary>>) -> <<"stock_tls">>;
-baseline(_) -> <<"stock">>.
+%% @doc What a measurement is compared with: the same of the stock carrier that comes nearest to the
+%% variant, of those that were measured.
+-spec baseline(key(), results()) -> key() | none.
+baseline({Cell, Variant, Metric}, #results{values = Values}) ->
+    case [Key || Stock <- nearest(Variant), Key <- [{Cell, Stock, Metric}],
+                 is_map_key(Key, Values)] of
+        [Key | _] -> Key;
+        [] -> none
+    end.
+
+nearest(<<"weft_tls", _/binary>>) -> [<<"stock_tls">>];
+nearest(<<"weft_mesh">>) -> [<<"stock_mesh">>, <<"stock">>];
+nearest(<<"stock">>) -> [<<"stock">>];
+nearest(<<"stock", _/binary>>) -> [<<"stock">>];
+nearest(_) -> [<<"stock">>, <<"stock_mesh">>].
+
+%% @doc A measurement in terms of its baseline.
+-spec against_stock(key(), results()) -> {ok, ratio()} | none.
+against_stock(Key, Results) ->
+    case baseline(Key, Results) of
+        none -> none;
+        Stock -> ratio(Key, Stock, Results)
+    end.
+
+-spec is_stock(Variant :: binary()) -> boolean().
+is_stock(<<"stock", _/binary>>) -> true;
+is_stock(_) -> false.
 
 %% @doc The metrics that say most about a workload.
 -spec headline_metrics(Workload :: binary()) -> [binary()].

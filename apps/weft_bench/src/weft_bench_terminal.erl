@@ -56,10 +56,9 @@ heading(Cell, _Before) -> [ascii(weft_bench_words:cell(Cell)), "\n"].
 
 cell_row(Cell, Variant, Metric, #{median := Median, low := Low, high := High}, Results) ->
     Unit = weft_bench_words:unit(Metric),
-    Stock = {Cell, weft_bench_results:baseline(Variant), Metric},
     [["  ", weft_bench_words:variant(Variant)], weft_bench_words:metric(Metric),
      weft_bench_words:value(Median, Unit), weft_bench_words:range(Low, High, Unit),
-     case weft_bench_results:ratio({Cell, Variant, Metric}, Stock, Results) of
+     case weft_bench_results:against_stock({Cell, Variant, Metric}, Results) of
          {ok, #{median := Ratio}} -> weft_bench_words:ratio(Ratio);
          none -> ""
      end].

@@ -10,8 +10,6 @@
 -export([all/1, judge/2, counts/1, is_close/1, losses/1]).
 -export_type([verdict/0, judged/0, check/0, loss/0]).
 
--define(STOCK, [<<"stock">>, <<"stock_tls">>]).
-
 -type verdict() :: met | missed | not_measured.
 -type check() :: #{cell := weft_bench_record:cell(), verdict := met | missed,
                    threshold := number(), is_fast := boolean(),
@@ -149,23 +147,26 @@ is_close(_FailedOrNone) ->
 -spec losses(weft_bench_results:results()) -> [loss()].
 losses(Results) ->
     Found = [Loss || {_, Workload, _, _, _, _} = Cell <- weft_bench_results:cells(Results),
-                     Variant <- weft_bench_results:variants(Cell, Results) -- ?STOCK,
+                     Variant <- weft_bench_results:variants(Cell, Results),
+                     not weft_bench_results:is_stock(Variant),
                      Metric <- weft_bench_results:headline_metrics(Workload),
-                     Loss <- loss(Cell, Variant, Metric, Results)],
+                     Loss <- loss({Cell, Variant, Metric}, Results)],
     lists:sort(fun(#{ratio := #{median := A}}, #{ratio := #{median := B}}) -> A =< B end, Found).
 
-loss(Cell, Variant, Metric, Results) ->
-    Ours = {Cell, Variant, Metric},
-    Stock = {Cell, weft_bench_results:baseline(Variant), Metric},
-    Better = case weft_bench_results:best(Metric) of
-                 more -> weft_bench_results:ratio(Ours, Stock, Results);
-                 less -> weft_bench_results:ratio(Stock, Ours, Results);
-                 none -> none
-             end,
-    case Better of
+loss({Cell, Variant, Metric} = Ours, Results) ->
+    case better(Ours, weft_bench_results:baseline(Ours, Results), Results) of
         {ok, #{median := Median, high := High} = Ratio} when Median < 1 ->
             [#{cell => Cell, variant => Variant, metric => Metric, ratio => Ratio,
                is_certain => High < 1}];
         _ ->
             []
+    end.
+
+better(_Ours, none, _Results) ->
+    none;
+better({_, _, Metric} = Ours, Stock, Results) ->
+    case weft_bench_results:best(Metric) of
+        more -> weft_bench_results:ratio(Ours, Stock, Results);
+        less -> weft_bench_results:ratio(Stock, Ours, Results);
+        none -> none
     end.

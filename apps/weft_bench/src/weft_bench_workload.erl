@@ -11,8 +11,7 @@
 -export([modules/0, cells/1, title/1, mode/2, cpu_us_per_message/3]).
 -export_type([cell/0, scope/0, measurement/0]).
 
-%% `tiny' is for tests: all that figures need, at the smallest size.
--type scope() :: tiny | quick | full.
+-type scope() :: quick | full.
 %% Where files of the run belong is `dir', which the harness adds.
 -type cell() :: #{module => module(), dir => file:filename(), suite := atom(), workload := atom(),
                   size_bytes := non_neg_integer(), pairs := non_neg_integer(),
@@ -31,10 +30,6 @@
 -type measurement() :: {Metric :: atom(), number()}
                      | {Metric :: atom(), number(), AtMs :: non_neg_integer()}.
 
-%% Those whose quick cells are too many for tests.
--define(WITH_TINY, [weft_bench_partisan, weft_orbit_workload, weft_aco_workload,
-                    weft_de_bench_workload, weft_im_workload]).
-
 -callback cells(scope()) -> [cell()].
 -callback run(cell(), weft_bench_nodes:nodes()) ->
     {ok, [measurement()]} | {skipped, Why :: string()}.
@@ -49,15 +44,7 @@ modules() ->
 %% @doc The cells of all workloads, each with its module.
 -spec cells(scope()) -> [cell()].
 cells(Scope) ->
-    [Cell#{module => Module} || Module <- modules(), Cell <- Module:cells(scope(Module, Scope))].
-
-scope(Module, tiny) ->
-    case lists:member(Module, ?WITH_TINY) of
-        true -> tiny;
-        false -> quick
-    end;
-scope(_Module, Scope) ->
-    Scope.
+    [Cell#{module => Module} || Module <- modules(), Cell <- Module:cells(Scope)].
 
 %% @doc A cell in words, for people and for filters.
 -spec title(cell()) -> string().

@@ -24,16 +24,46 @@ greedy_schedules_and_their_costs_are_known_test() ->
                  [weft_aco_problem:cost(weft_aco_problem:greedy(Heuristic, Problem), Problem)
                   || Heuristic <- [edd, mdd, au]]).
 
+%% Problems of others are not part of this repository: WEFT_ACO_PROBLEMS is a directory with those
+%% of J. Beasley's OR-Library, each in a file of its own, and one of M. Geiger. Costs of earliest
+%% due date, modified due date, apparent urgency.
+greedy_costs_of_known_problems_test_() ->
+    Costs = [{"wt40.001", [1588, 1643, 1062]}, {"wt40.011", [67845, 39648, 17525]},
+             {"wt100.001", [14138, 10213, 8741]},
+             {"wt_100_prime_1.txt", [2089433657, 1294813405, 993546120]}],
+    [{Name, ?_assertEqual(Expected, [ants_cost(Heuristic, Problem)
+                                     || Heuristic <- [edd, mdd, au]])}
+     || {Name, Expected} <- Costs, Problem <- known(Name)].
+
+%% And no colony finds less than the optimum.
+known_problems_are_not_beaten_test_() ->
+    [{Name, {timeout, 60, ?_assert(found(au, Problem) >= Optimum)}}
+     || {Name, Optimum} <- [{"wt40.001", 913}, {"wt40.011", 17465}, {"wt40.016", 72317},
+                            {"wt50.001", 2134}, {"wt100.001", 5988},
+                            {"wt_100_prime_1.txt", 802910360}],
+        Problem <- known(Name)].
+
+known(Name) ->
+    [begin
+         {ok, Text} = file:read_file(filename:join(Dir, Name)),
+         {ok, Problem} = weft_aco_problem:parse(Text),
+         Problem
+     end || Dir <- [os:getenv("WEFT_ACO_PROBLEMS")], Dir =/= false].
+
+%% Of one ant without pheromone and chance.
+ants_cost(Heuristic, #{jobs := Jobs} = Problem) ->
+    Options = #{alpha => 0.0, beta => 2.0, greed => 1.0, heuristic => Heuristic},
+    Rows = fun(_Position) -> erlang:make_tuple(Jobs, 0.5) end,
+    {Schedule, _} = weft_aco_ant:schedule(Problem, Rows, Options, weft_aco_random:new(cyclic)),
+    ?assertEqual(weft_aco_problem:greedy(Heuristic, Problem), Schedule),
+    weft_aco_problem:cost(Schedule, Problem).
+
 %% Without pheromone and chance an ant does what is most urgent.
 a_greedy_ant_is_greedy_test() ->
     Problem = weft_aco_problem:generate(5, 30, 0.6, 0.6),
-    [begin
-         Options = #{alpha => 0.0, beta => 1.0, greed => 1.0, heuristic => Heuristic},
-         Rows = fun(_Position) -> erlang:make_tuple(30, 0.5) end,
-         {Schedule, _} = weft_aco_ant:schedule(Problem, Rows, Options,
-                                               weft_aco_random:new(cyclic)),
-         ?assertEqual(weft_aco_problem:greedy(Heuristic, Problem), Schedule)
-     end || Heuristic <- [mdd, edd, au]].
+    [?assertEqual(weft_aco_problem:cost(weft_aco_problem:greedy(Heuristic, Problem), Problem),
+                  ants_cost(Heuristic, Problem))
+     || Heuristic <- [mdd, edd, au]].
 
 ants_follow_pheromone_test() ->
     Wanted = [8, 7, 6, 5, 4, 3, 2, 1],

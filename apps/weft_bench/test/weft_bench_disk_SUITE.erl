@@ -35,9 +35,11 @@ on_small_disk(Dir, Config) ->
     Kept = dir(Config, "kept"),
     Script = io_lib:format("mount -t tmpfs -o size=~bk none ~ts && { ~ts; status=$?; "
                            "cp ~ts/out/*.csv ~ts; exit $status; }",
-                           [?DISK_KB, Dir, command(arguments(filename:join(Dir, "out"))), Dir,
+                           [?DISK_KB, Dir,
+                            weft_bench_command:line(arguments(filename:join(Dir, "out"))), Dir,
                             Kept]),
-    {2, Output} = run(["unshare", "-m", "sh", "-c", lists:flatten(Script)]),
+    {2, Output} = weft_bench_command:run(["unshare -m sh -c \"",
+                                          string:replace(Script, "$", "\\$", all), "\""]),
     ?assertMatch({match, _}, re:run(Output, "out/results.csv: no space left on device. "
                                             "What was measured before is kept")),
     {ok, Rows} = weft_bench_record:read(Kept),
@@ -59,25 +61,4 @@ dir(Config, Name) ->
 arguments(Dir) ->
     ["--quick", "--suites", "i", "--repetitions", integer_to_list(?REPETITIONS), "--out", Dir].
 
-bench(Arguments) -> run(["sh", "-c", command(Arguments)]).
-
-%% As `bin/bench' has it.
-command(Arguments) ->
-    Paths = [["-pa '", filename:absname(Path), "' "]
-             || Path <- code:get_path(), lists:suffix("ebin", Path)],
-    lists:flatten(["erl -noinput ", Paths,
-                   "-eval 'weft_bench_cli:run(init:get_plain_arguments()).' -extra ",
-                   lists:join(" ", Arguments)]).
-
-run([Program | Arguments]) ->
-    Port = open_port({spawn_executable, os:find_executable(Program)},
-                     [{args, Arguments}, exit_status, stderr_to_stdout, binary]),
-    {Status, Output} = collect(Port, <<>>),
-    ct:log("~b~n~ts", [Status, Output]),
-    {Status, Output}.
-
-collect(Port, Output) ->
-    receive
-        {Port, {data, Data}} -> collect(Port, <<Output/binary, Data/binary>>);
-        {Port, {exit_status, Status}} -> {Status, Output}
-    end.
+bench(Arguments) -> weft_bench_command:run(weft_bench_command:line(Arguments)).

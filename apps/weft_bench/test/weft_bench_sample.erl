@@ -6,7 +6,7 @@
 %% a binary the reason why something was skipped or failed.
 -module(weft_bench_sample).
 
--export([rows/1, results/1, cell/1, write/3, environment/0]).
+-export([rows/1, results/1, cell/1, write/3, environment/0, read_numbers/1]).
 
 -define(CELL, #{suite => <<"a">>, workload => <<"small">>, size_bytes => 10, pairs => 1,
                 streams => 0, link => <<"loopback">>}).
@@ -52,3 +52,14 @@ environment() ->
     [{"run", "test"}, {"commit", "abc1234"}, {"date", "2026-01-31"}, {"otp_release", "25"},
      {"cores", "2"}, {"processor", "A & B <C>"}, {"congestion_control", "cubic"},
      {"scope", "quick"}, {"repetitions", "3"}].
+
+%% @doc The numbers of a file of a load, which has a line of heads, and spaces after commas.
+-spec read_numbers(file:filename()) -> [[number()]].
+read_numbers(File) ->
+    {ok, Text} = file:read_file(File),
+    [[number(string:trim(Field)) || Field <- Row] || Row <- tl(weft_bench_csv:parse(Text))].
+
+number(Text) ->
+    try binary_to_integer(Text)
+    catch error:badarg -> binary_to_float(Text)
+    end.

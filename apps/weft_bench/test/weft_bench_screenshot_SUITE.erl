@@ -1,30 +1,25 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Reports in a real browser (Chromium, without a window): they load without a complaint, show
-%% something, and a script that is added to a copy finds no label cut or hidden by another one,
-%% nothing wider than the window, and no text that is hard to tell from its ground, in the light
-%% and in the dark.
+%% @doc Reports in a real browser, see weft_bench_browser. They are of runs that are made up, with
+%% all that a report can show; a page of measured figures is in weft_paper_SUITE.
 -module(weft_bench_screenshot_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
--export([benchmark_report/1, figures_of_papers/1, load_report/1, a_bad_page_is_noticed/1]).
+-export([benchmark_report/1, figures_of_papers/1, load_report/1, bencherl_report/1,
+         a_bad_page_is_noticed/1]).
 
--define(BROWSER_MS, 60000).
--define(WIDTH, 1100).
--define(HEIGHT, 900).
 -define(LINK, <<"20ms-400mbit-1%">>).
 
 suite() -> [{timetrap, {minutes, 4}}].
 
-all() -> [benchmark_report, figures_of_papers, load_report, a_bad_page_is_noticed].
+all() -> [benchmark_report, figures_of_papers, load_report, bencherl_report, a_bad_page_is_noticed].
 
 init_per_suite(Config) ->
-    case [Path || Name <- ["chromium", "chromium-browser", "google-chrome"],
-                  Path <- [os:find_executable(Name)], Path =/= false] of
-        [Browser | _] -> [{browser, Browser} | Config];
-        [] -> {skip, "no Chromium here (Debian package chromium)"}
+    case weft_bench_browser:find() of
+        {ok, Browser} -> [{browser, Browser} | Config];
+        none -> {skip, "no Chromium here (Debian package chromium)"}
     end.
 
 end_per_suite(_Config) -> ok.
@@ -35,7 +30,7 @@ benchmark_report(Config) ->
     Dir = dir("benchmark", Config),
     ok = weft_bench_sample:write(Dir, sample(), weft_bench_sample:environment()),
     {ok, _} = weft_bench_report:write(Dir),
-    Seen = looks_well(weft_bench_report:file(Dir), Config),
+    Seen = weft_bench_browser:looks_well(weft_bench_report:file(Dir), Config),
     ?assert(maps:get("charts", Seen) >= 12),
     ?assert(maps:get("tables", Seen) >= 4).
 
@@ -45,7 +40,7 @@ figures_of_papers(Config) ->
     Rows = weft_bench_sample:rows(sample()),
     ok = file:write_file(File, weft_bench_paper:page([{Figure, maps:get(id, Figure), {ok, Rows}}
                                                       || Figure <- Figures])),
-    Seen = looks_well(File, Config),
+    Seen = weft_bench_browser:looks_well(File, Config),
     ?assertEqual(length(Figures), maps:get("tables", Seen)),
     ?assert(maps:get("charts", Seen) >= length(Figures)),
     {ok, Page} = file:read_file(File),
@@ -58,9 +53,31 @@ load_report(Config) ->
     Dir = dir("load", Config),
     {ok, _} = weft_load:run(Load, #{dir => Dir, progress => fun weft_load:silent/1}),
     ok = weft_load_report:write(Dir),
-    Seen = looks_well(weft_load_report:file(Dir), Config),
+    Seen = weft_bench_browser:looks_well(weft_load_report:file(Dir), Config),
     ?assertEqual(4, maps:get("charts", Seen)),
     ?assert(maps:get("tables", Seen) >= 2).
+
+%% Both axes, two sets of arguments, a benchmark with more series than a chart takes, and one that
+%% was measured at one point only.
+bencherl_report(Config) ->
+    Dir = dir("bencherl", Config),
+    Row = fun(Bench, Args, Axis, At, What, Ms) ->
+                  #{bench => Bench, otp => "27", erl_args => Args, axis => Axis, at => At,
+                    what => What, ms => Ms}
+          end,
+    Tables = [lists:concat(["[", Type, ",", Concurrency, ",{50,50,0},150000,1000000] mix"])
+              || {Type, Concurrency} <- bencherl_ets:sets()],
+    ok = weft_bencherl_report:write(
+           Dir, [Row("ets_random_ops", Args, sched, At, What, 900 * (0.6 + N / 8) / At + Range)
+                 || Args <- ["", "+sbt u"], At <- [1, 2, 4], {N, What} <- lists:enumerate(Tables),
+                    Range <- [0, 70]]
+               ++ [Row("ran", "", Axis, At, "[2]", 120.5 / (1 + At))
+                   || Axis <- [sched, node], At <- [1, 2]]
+               ++ [Row("bang", "", sched, 1, "[32,3200]", 0.4)]),
+    Seen = weft_bench_browser:looks_well(weft_bencherl_report:file(Dir), Config),
+    %% Eight tables need two pairs for each set of arguments.
+    ?assertEqual(2 * (2 * 2 + 2 + 1), maps:get("charts", Seen)),
+    ?assertEqual(1, maps:get("tables", Seen)).
 
 %% The checks are able to fail.
 a_bad_page_is_noticed(Config) ->
@@ -74,118 +91,15 @@ a_bad_page_is_noticed(Config) ->
             weft_bench_html:tag(script, [], "nobodyWroteThis()")],
     Bad = filename:join(Dir, "bad.html"),
     ok = file:write_file(Bad, weft_bench_html:page("bad", "", Body)),
-    {Seen, Complaints} = measured(Bad, "light", Config),
+    {Seen, Complaints} = weft_bench_browser:measured(Bad, "light", Config),
     ?assertMatch([_], maps:get("overlapping", Seen)),
     ?assertMatch([_], maps:get("cut", Seen)),
     ?assertMatch([_], maps:get("pale", Seen)),
-    ?assert(maps:get("width", Seen) > ?WIDTH),
+    ?assert(maps:get("width", Seen) > weft_bench_browser:width()),
     ?assertMatch([_ | _], Complaints),
     Blank = filename:join(Dir, "blank.html"),
     ok = file:write_file(Blank, weft_bench_html:page("blank", "", "")),
-    ?assert(drawn_percent(screenshot(Blank, Config)) < 1).
-
-%% --- what is looked at --------------------------------------------------------------------------
-
-looks_well(File, Config) ->
-    [Light, _Dark] = [looks_well(File, Scheme, Config) || Scheme <- ["light", "dark"]],
-    ?assert(drawn_percent(screenshot(File, Config)) > 10),
-    Light.
-
-looks_well(File, Scheme, Config) ->
-    {Seen, Complaints} = measured(File, Scheme, Config),
-    ct:log("~ts, ~ts: ~p~n~p", [File, Scheme, Seen, Complaints]),
-    ?assertEqual([], Complaints),
-    ?assertEqual(Scheme, maps:get("scheme", Seen)),
-    [?assertEqual({Scheme, Problem, []}, {Scheme, Problem, maps:get(Problem, Seen)})
-     || Problem <- ["cut", "overlapping", "empty", "pale"]],
-    ?assert(maps:get("width", Seen) =< ?WIDTH),
-    Seen.
-
-%% What the script finds on the page, and of what the browser complains.
-measured(File, Scheme, Config) ->
-    {ok, Page} = file:read_file(File),
-    Copy = filename:rootname(File) ++ "-measured.html",
-    [Before, After] = binary:split(Page, <<"</body>">>),
-    ok = file:write_file(Copy, [Before, "<script>", script(), "</script></body>", After]),
-    Output = browser(["--dump-dom", "--enable-logging=stderr"], Copy, Scheme, Config),
-    {match, [Json]} = re:run(Output, "<pre id=\"measured\">(.*?)</pre>",
-                             [dotall, {capture, all_but_first, list}]),
-    {term(Json), matches("CONSOLE[^\\n]*", Output)}.
-
-matches(Pattern, Text) ->
-    case re:run(Text, Pattern, [global, {capture, first, list}]) of
-        {match, Found} -> lists:append(Found);
-        nomatch -> []
-    end.
-
-term(Json) ->
-    Maps = re:replace(re:replace(Json, "\":", "\"=>", [global]), "\\{", "#{",
-                      [global, {return, list}]),
-    {ok, Tokens, _} = erl_scan:string(Maps ++ "."),
-    {ok, Term} = erl_parse:parse_term(Tokens),
-    Term.
-
-screenshot(File, Config) ->
-    Picture = filename:rootname(File) ++ ".png",
-    _ = browser(["--hide-scrollbars", "--screenshot=" ++ filename:absname(Picture)], File, "light",
-                Config),
-    ct:log("<a href=\"file://~ts\">~ts</a>", [filename:absname(Picture), Picture]),
-    {ok, Png} = file:read_file(Picture),
-    Png.
-
-%% Its own profile, so that it is nobody's browser; no sandbox, as all pages are ours.
-browser(What, File, Scheme, Config) ->
-    Profile = filename:join(?config(priv_dir, Config), "profile"),
-    Colours = case Scheme of "dark" -> "0"; "light" -> "1" end,
-    Arguments = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-                 "--no-first-run", "--disable-extensions", "--disable-component-update",
-                 "--user-data-dir=" ++ filename:absname(Profile),
-                 "--blink-settings=preferredColorScheme=" ++ Colours,
-                 lists:concat(["--window-size=", ?WIDTH, ",", ?HEIGHT])]
-        ++ What ++ ["file://" ++ filename:absname(File)],
-    Port = open_port({spawn_executable, ?config(browser, Config)},
-                     [{args, Arguments}, exit_status, stderr_to_stdout, binary]),
-    collect(Port, erlang:monotonic_time(millisecond) + ?BROWSER_MS, []).
-
-collect(Port, EndMs, Output) ->
-    receive
-        {Port, {data, Data}} -> collect(Port, EndMs, [Output, Data]);
-        {Port, {exit_status, 0}} -> iolist_to_binary(Output);
-        {Port, {exit_status, Status}} -> error({browser, Status, iolist_to_binary(Output)})
-    after max(0, EndMs - erlang:monotonic_time(millisecond)) ->
-        {os_pid, Pid} = erlang:port_info(Port, os_pid),
-        _ = os:cmd("kill -KILL " ++ integer_to_list(Pid)),
-        error({browser, timeout, iolist_to_binary(Output)})
-    end.
-
-%% Of a hundred lines of a picture those with more than one colour: where bytes of a line of a PNG
-%% file, which are differences to their neighbours, are not all the same but for the first pixel.
-drawn_percent(<<137, "PNG\r\n", 26, "\n", Chunks/binary>>) ->
-    <<Width:32, Height:32, 8, Type, 0, 0, 0>> = chunk(<<"IHDR">>, Chunks),
-    Bytes = case Type of 2 -> 3; 6 -> 4 end,
-    Lines = zlib:uncompress(chunk(<<"IDAT">>, Chunks)),
-    Drawn = length([x || <<_Filter, _:Bytes/binary, Line:(Bytes * (Width - 1))/binary>>
-                             <= Lines, not is_even(Line, Bytes)]),
-    100 * Drawn / Height.
-
-is_even(Line, Bytes) ->
-    Rest = byte_size(Line) - Bytes,
-    <<Tail:Rest/binary, _/binary>> = Line,
-    Tail =:= binary:part(Line, Bytes, Rest).
-
-chunk(Wanted, Chunks) ->
-    iolist_to_binary([Data || {Name, Data} <- chunks(Chunks), Name =:= Wanted]).
-
-chunks(<<>>) -> [];
-chunks(<<Size:32, Name:4/binary, Data:Size/binary, _Crc:32, More/binary>>) ->
-    [{Name, Data} | chunks(More)].
-
-script() ->
-    {ok, Script} = file:read_file(filename:join(filename:dirname(source()),
-                                                "weft_bench_screenshot_SUITE_data/measure.js")),
-    Script.
-
-source() -> proplists:get_value(source, module_info(compile)).
+    ?assert(weft_bench_browser:drawn_percent(Blank, Config) < 1).
 
 dir(Name, Config) ->
     Dir = filename:join(?config(priv_dir, Config), Name),

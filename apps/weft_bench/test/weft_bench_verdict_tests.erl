@@ -88,3 +88,19 @@ losses_are_all_in_which_a_variant_is_behind_worst_first_test() ->
                     ratio := #{median := 0.5}, is_certain := true},
                   #{variant := <<"weft_4">>, ratio := #{median := 0.9}, is_certain := false}],
                  Losses).
+
+clusters_are_compared_with_the_stock_that_is_connected_as_they_are_test() ->
+    Losses = weft_bench_verdict:losses(weft_bench_sample:results(
+        [{#{workload => <<"de_names">>}, stock_mesh, remote_call_mean_us, [200]},
+         {#{workload => <<"de_names">>}, weft_mesh, remote_call_mean_us, [800]},
+         {#{workload => <<"orbit">>}, stock, duration_s, [1]},
+         {#{workload => <<"orbit">>}, stock_mesh, duration_s, [4]},
+         {#{workload => <<"orbit">>}, weft_mesh, duration_s, [8]},
+         {#{workload => <<"orbit">>}, weft_groups, duration_s, [8]}])),
+    ?assertMatch([#{variant := <<"weft_groups">>, metric := <<"duration_s">>,
+                    ratio := #{median := 0.125}},
+                  #{variant := <<"weft_mesh">>, metric := <<"remote_call_mean_us">>,
+                    ratio := #{median := 0.25}},
+                  #{variant := <<"weft_mesh">>, metric := <<"duration_s">>,
+                    ratio := #{median := 0.5}}],
+                 Losses).

@@ -7,18 +7,23 @@
 
 -export([suite/0, all/0]).
 -export([schedulers_are_swept/1, tables_are_swept/1, arguments_of_a_number_of_schedulers/1,
-         nodes_are_swept/1, benchmarks_of_a_directory/1, an_emulator_that_does_not_start/1]).
+         nodes_are_swept/1, benchmarks_of_a_directory/1, ours_are_replaced/1,
+         iterations_differ/1, as_bencherl_is_configured/1, hangs_are_told/1,
+         an_emulator_that_hangs/1, times_are_kept_at_once/1, full_from_the_start/1,
+         full_while_it_measures/1, an_emulator_that_does_not_start/1]).
 
 suite() -> [{timetrap, {minutes, 3}}].
 
 all() ->
     [schedulers_are_swept, tables_are_swept, arguments_of_a_number_of_schedulers, nodes_are_swept,
-     benchmarks_of_a_directory, an_emulator_that_does_not_start].
+     benchmarks_of_a_directory, ours_are_replaced, iterations_differ, as_bencherl_is_configured,
+     hangs_are_told, an_emulator_that_hangs, times_are_kept_at_once, full_from_the_start,
+     full_while_it_measures, an_emulator_that_does_not_start].
 
 run(Given, Config) ->
-    Dir = filename:join(?config(priv_dir, Config), "results"),
     weft_bencherl:run(maps:merge((weft_bencherl_config:defaults())
-                                 #{iterations := 2, results := Dir, timeout_ms := 5000}, Given),
+                                 #{iterations := 2, results := results(Config),
+                                   timeout_ms := 5000}, Given),
                       fun(Line) -> ct:pal("~ts", [Line]) end).
 
 schedulers_are_swept(Config) ->
@@ -93,6 +98,135 @@ benchmarks_of_a_directory(Config) ->
     ?assertEqual(["steady", "unsteady"], lists:usort([Bench || #{bench := Bench} <- Rows])),
     ?assertMatch([_, _], Failed),
     ?assertEqual(["unsteady"], Insane).
+
+%% The original of a benchmark is run instead of ours, not beside it.
+ours_are_replaced(Config) ->
+    Dir = source(Config, "ran", "bench_args(_, _) -> [[original]].\nrun([_], _, _) -> ok.\n"),
+    {ok, #{rows := Rows, failed := []}} =
+        run(#{include => ["ran"], bench_dir => Dir, schedulers => [1]}, Config),
+    ?assertEqual([{"ran", "[original]"}, {"ran", "[original]"}],
+                 [{Bench, What} || #{bench := Bench, what := What} <- Rows]).
+
+%% What was printed is compared within a point too, unless it is not wanted.
+iterations_differ(Config) ->
+    Dir = source(Config, "uneven", "bench_args(_, _) -> [[1]].\n"
+                 "run([1], _, _) -> io:format(\"~p~n\", [os:system_time()]), ok.\n"),
+    Once = #{include => ["uneven"], bench_dir => Dir, schedulers => [1]},
+    {ok, #{failed := [], insane := ["uneven"]}} = run(Once, Config),
+    {ok, #{failed := [], insane := []}} = run(Once#{sanity => false}, Config).
+
+%% An installation instead of an emulator, labels of arguments, data and a bench.conf.
+as_bencherl_is_configured(Config) ->
+    Dir = source(Config, "configured",
+                 "bench_args(_, _) -> [[1]].\n"
+                 "run([1], _, Conf) ->\n"
+                 "    Data = proplists:get_value(datadir, Conf),\n"
+                 "    {ok, <<\"data\">>} = file:read_file(filename:join(Data, \"file\")),\n"
+                 "    {ok, [[\"1\"]]} = init:get_argument(common),\n"
+                 "    {ok, [[\"2\"]]} = init:get_argument(own),\n"
+                 "    \"value\" = os:getenv(\"OF_THE_BENCH\"),\n"
+                 "    {chocolate, {ok, Data}} = {erlang:get_cookie(), file:get_cwd()},\n"
+                 "    ok.\n"),
+    [begin
+         File = filename:join([Dir, "configured", Name]),
+         ok = filelib:ensure_dir(File),
+         ok = file:write_file(File, Text)
+     end || {Name, Text} <- [{"data/file", "data"},
+                             {"conf/bench.conf",
+                              ["EXTRA_ERL_ARGS=\"-own 2\"\nERL_ENV=\"OF_THE_BENCH=value\"\n"
+                               "ITERATIONS=1\nOUTPUT_FORMAT=plain\nWORKING_DIRECTORY=",
+                               filename:join([Dir, "configured", "data"]), "\n"]}]],
+    {ok, Run} = weft_bencherl_config:parse(
+                  unicode:characters_to_binary(
+                    ["OTPS=here=", code:root_dir(), "\nERL_ARGS=\"A=-common 1\"\nITERATIONS=2\n"
+                     "INCLUDE_BENCH=configured\nCOOKIE=chocolate\nNUMBER_OF_SCHEDULERS=1\n"
+                     "BENCH_DIR=", Dir, "\nRESULTS=", results(Config), "\n"])),
+    {ok, #{dir := Results, rows := Rows, failed := []}} =
+        weft_bencherl:run(Run, fun(_) -> ok end),
+    ?assertMatch([#{otp := "here", erl_args := "A"}], Rows),
+    ?assert(filelib:is_file(filename:join([Results, "configured", "measurements",
+                                           "here_A.sched.time"]))).
+
+%% Before anything is timed, too; the next one is measured.
+hangs_are_told(Config) ->
+    Dir = source(Config, "hanging", "bench_args(_, _) -> receive never -> [] end.\n"
+                 "run(_, _, _) -> ok.\n"),
+    _ = source(Config, "other", "bench_args(_, _) -> [[1]].\nrun([1], _, _) -> ok.\n"),
+    {ok, #{rows := [_, _], failed := [Text]}} =
+        run(#{include => ["hanging", "other"], bench_dir => Dir, schedulers => [1],
+              timeout_ms => 1000}, Config),
+    ?assertMatch({match, _}, re:run(Text, "hanging:bench_args/2 did not end within 1 s")).
+
+%% It hears nothing, so it is not told to end but ended.
+an_emulator_that_hangs(Config) ->
+    Dir = source(Config, "stopping",
+                 "bench_args(_, _) -> [[1]].\n"
+                 "run([1], _, Conf) ->\n"
+                 "    File = filename:join(proplists:get_value(datadir, Conf), \"pid\"),\n"
+                 "    ok = filelib:ensure_dir(File),\n"
+                 "    ok = file:write_file(File, os:getpid()),\n"
+                 "    os:cmd(\"kill -STOP \" ++ os:getpid()), ok.\n"),
+    _ = source(Config, "walking", "bench_args(_, _) -> [[1]].\nrun([1], _, _) -> ok.\n"),
+    {ok, #{rows := [_, _], failed := [Text]}} =
+        run(#{include => ["stopping", "walking"], bench_dir => Dir, schedulers => [1],
+              timeout_ms => 1000}, Config),
+    ?assertMatch({match, _}, re:run(Text, "did not answer within")),
+    {ok, Pid} = file:read_file(filename:join([Dir, "stopping", "data", "pid"])),
+    Process = filename:join(["/proc", Pid, "exe"]),
+    weft_test_nodes:until(fun() -> {error, enoent} =:= file:read_link_all(Process) end, 10000).
+
+%% A benchmark finds the times of its earlier iterations in the results, and so does who ends it.
+times_are_kept_at_once(Config) ->
+    File = filename:join(results(Config), "results.csv"),
+    Dir = source(Config, "curious",
+                 ["bench_args(_, _) -> [[1], [2]].\nrun([1], _, _) -> ok;\n"
+                  "run([2], _, _) -> {ok, Text} = file:read_file(\"", File, "\"),\n"
+                  "    {error, {lines, length(binary:matches(Text, <<\"\\n\">>))}}.\n"]),
+    {ok, #{rows := Rows, failed := [Text]}} =
+        run(#{include => ["curious"], bench_dir => Dir, schedulers => [1]}, Config),
+    ?assertMatch({match, _}, re:run(Text, "{lines,3}")),
+    ?assertMatch([#{what := "[1]"}, #{what := "[1]"}], Rows).
+
+%% What is written to /dev/full is refused as by a full disk.
+full_from_the_start(Config) ->
+    File = filename:join(results(Config), "results.csv"),
+    ok = filelib:ensure_dir(File),
+    _ = file:delete(File),
+    ok = file:make_symlink("/dev/full", File),
+    {2, Output} = weft_bench_command:run(bench(["--bench", "ran", "--out", results(Config)])),
+    ok = file:delete(File),
+    ?assertMatch({match, _}, re:run(Output, "results.csv: no space left on device")).
+
+%% A file system of a few pages, in a mount namespace of its own, which the benchmark fills.
+full_while_it_measures(Config) ->
+    case os:cmd("unshare -m true 2>&1") of
+        "" -> on_small_disk(Config);
+        Why -> {skip, "needs a small file system: " ++ Why}
+    end.
+
+on_small_disk(Config) ->
+    [Small, Kept] = [filename:join(?config(priv_dir, Config), Name) || Name <- ["small", "kept"]],
+    [ok = filelib:ensure_dir(filename:join(Dir, "x")) || Dir <- [Small, Kept]],
+    Dir = source(Config, "filling",
+                 ["bench_args(_, _) -> [[N, lists:seq(1, 40)] || N <- lists:seq(1, 200)].\n"
+                  "run([1, _], _, _) -> os:cmd(\"cat /dev/zero >", Small, "/zero\"), ok;\n"
+                  "run(_, _, _) -> ok.\n"]),
+    RunConf = filename:join(?config(priv_dir, Config), "run.conf"),
+    ok = file:write_file(RunConf, ["BENCH_DIR=", Dir, "\nINCLUDE_BENCH=filling\nITERATIONS=1\n"
+                                   "NUMBER_OF_SCHEDULERS=1\n"]),
+    Script = ["mount -t tmpfs -o size=256k none ", Small, " && { ",
+              bench([RunConf, "--out", filename:join(Small, "out")]),
+              "; status=\\$?; cp ", Small, "/out/results.csv ", Kept, "; exit \\$status; }"],
+    {2, Output} = weft_bench_command:run(["unshare -m sh -c \"", Script, "\""]),
+    ?assertMatch({match, _}, re:run(Output, "out/results.csv: no space left on device. "
+                                            "What was measured before is kept")),
+    {ok, Text} = file:read_file(filename:join(Kept, "results.csv")),
+    ?assertMatch([_Head, <<"filling,", _/binary>>, <<"filling,", _/binary>> | _],
+                 binary:split(Text, <<"\n">>, [global])).
+
+bench(Arguments) -> weft_bench_command:line(["bencherl" | Arguments]).
+
+results(Config) -> filename:absname(filename:join(?config(priv_dir, Config), "results")).
 
 source(Config, Name, Text) ->
     Dir = filename:join(?config(priv_dir, Config), "bench"),

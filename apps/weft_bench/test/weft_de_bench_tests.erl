@@ -62,6 +62,7 @@ bad_configurations_are_explained_test_() ->
              {[{delay_remote_function, -1}], #{}, "delay_remote_function: .*, not -1"},
              {[{transitive_connection, maybe_}], #{}, "true or false, not maybe_"},
              {[{transitive_connection, false}], #{}, "there must be groups"},
+             {[{duration, infinity}], #{}, "duration: infinity is not"},
              {[], #{groups => 3}, "--groups is for --variant weft_groups"}]].
 
 refused(Pairs, Options) ->

@@ -27,17 +27,21 @@ forms_are_held_against_each_other_test() ->
     ?assertEqual([], findings("im_11", [])).
 
 failures_are_held_against_none_test() ->
-    Rows = fun(Killed) ->
+    Rows = fun(Killed, Lost) ->
                [{im(<<"im_rsd_steady">>, 16), stock, delivered_per_min, [28000]},
                 {im(<<"im_rsd_killed">>, 16), stock, delivered_per_min, [Killed]},
                 {im(<<"im_rsd_killed">>, 16), stock, kills, [15]},
-                {im(<<"im_rsd_killed">>, 16), stock, lost_messages, [0]},
+                {im(<<"im_rsd_steady">>, 16), stock, lost_messages, [0]},
+                {im(<<"im_rsd_killed">>, 16), stock, lost_messages, Lost},
                 {im(<<"im_rd_steady">>, 16), stock_mesh, delivered_per_min, [28000]}]
            end,
     ?assertEqual([{agrees, "RSD, 16 nodes, stock TCP: 28000 per minute, 96.4 % with 15 processes "
                    "killed, 0 lost"}],
-                 findings("im_12", Rows(27000))),
-    ?assertMatch([{differs, _}], findings("im_12", Rows(26000))).
+                 findings("im_12", Rows(27000, [0, 0, 0]))),
+    ?assertMatch([{differs, _}], findings("im_12", Rows(26000, [0]))),
+    ?assertEqual([{differs, "RSD, 16 nodes, stock TCP: 28000 per minute, 96.4 % with 15 processes "
+                   "killed, 1 lost"}],
+                 findings("im_12", Rows(27000, [0, 1, 0]))).
 
 %% What the commands of figures measure, at any size.
 figures_have_cells_test_() ->
@@ -45,7 +49,7 @@ figures_have_cells_test_() ->
                    {Scope, Only,
                     [Cell || #{suite := im} = Cell <- weft_bench_workload:cells(Scope),
                              re:run(weft_bench_workload:title(Cell), Only) =/= nomatch]})
-     || Scope <- [tiny, quick, full],
+     || Scope <- [quick, full],
         #{cells := ["--suites", "im", "--only", Only | _]} <- weft_im_figures:figures()].
 
 names_are_those_of_the_carrier_test() ->

@@ -38,16 +38,30 @@ two_routers_test_() ->
 messages_sent_again_are_heard_once_test_() ->
     {timeout, 60,
      fun() ->
-         {Pauser, Monitor} = spawn_monitor(fun() -> pause(0) end),
-         Result = run(#{resend_ms => 4, run_ms => 1000}),
-         Pauser ! stop,
-         Pauses = receive {'DOWN', Monitor, process, Pauser, {pauses, Count}} -> Count end,
+         {Result, Pauses} = run_with_pauses(#{resend_ms => 4, run_ms => 1000}),
          {ok, #{said := Said}} = Result,
          ?assertMatch({ok, #{heard := Said, delivered := Said, given_up := 0}}, Result),
          ?assert(Said > 100),
          ?assert(Pauses > 5),
          ?assertEqual([], left())
      end}.
+
+%% They stand still for longer than a client tries, and no server is to blame.
+messages_given_up_are_lost_test_() ->
+    {timeout, 60,
+     fun() ->
+         {Result, _} = run_with_pauses(#{resend_ms => 4, give_up_ms => 10, run_ms => 1000}),
+         {ok, #{given_up := GivenUp}} = Result,
+         ?assertMatch({ok, #{lost_messages := GivenUp, servers_lost := []}}, Result),
+         ?assert(GivenUp > 0),
+         ?assertEqual([], left())
+     end}.
+
+run_with_pauses(Options) ->
+    {Pauser, Monitor} = spawn_monitor(fun() -> pause(0) end),
+    Result = run(Options),
+    Pauser ! stop,
+    {Result, receive {'DOWN', Monitor, process, Pauser, {pauses, Count}} -> Count end}.
 
 pause(Pauses) ->
     Held = [Pid || Pid <- weft_im_killer:victims(chat_session), is_held(Pid)],

@@ -4,14 +4,16 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
--export([new/1, run/4, terminate/2]).
+-export([new/1, run/4, terminate/2, before/0, afterwards/0, fails/0]).
 
 %% --- a driver ---------------------------------------------------------------------------------
 
 new(Id) ->
-    case basho_bench_config:get(start, ok) of
-        ok -> {ok, Id};
-        Reason -> {error, Reason}
+    counters:add(persistent_term:get(?MODULE), 4, 1),
+    case {basho_bench_config:get(start, ok), counted(4)} of
+        {ok, _} -> {ok, Id};
+        {only_once, 1} -> {ok, Id};
+        {Reason, _} -> {error, Reason}
     end.
 
 run(good, _Key, _Value, Id) ->
@@ -31,7 +33,52 @@ run(slow, _Key, _Value, Id) ->
         0 -> counters:add(persistent_term:get(?MODULE), 2, 1), timer:sleep(500);
         _ -> ok
     end,
+    {ok, Id};
+run(thrown, _Key, _Value, _Id) -> throw({stop, enough});
+run(key, Key, _Value, Id) ->
+    _ = Key(),
+    {ok, Id};
+run(linked, _Key, _Value, Id) ->
+    {Pid, Monitor} = spawn_opt(fun() -> exit(boom) end, [link, monitor]),
+    receive {'DOWN', Monitor, process, Pid, boom} -> {ok, Id} end;
+run(client, _Key, _Value, _Id) ->
+    Self = self(),
+    Counters = persistent_term:get(?MODULE),
+    Client = spawn_link(fun() ->
+                                process_flag(trap_exit, true),
+                                Self ! {self(), ready},
+                                receive {'EXIT', Self, crash} -> counters:add(Counters, 6, 1) end
+                        end),
+    receive {Client, ready} -> error(on_purpose) end;
+run(die, _Key, _Value, _Id) -> exit(self(), kill);
+run(stalls, _Key, _Value, Id) ->
+    %% pacing: it stops when half of the run is over, and goes on after its end
+    is_second_half() andalso timer:sleep(700),
+    {ok, Id};
+run(freezes, Key, Value, Id) ->
+    case is_second_half() of
+        true -> run(hang, Key, Value, Id);
+        false -> {ok, Id}
+    end;
+run(too_slow, _Key, _Value, Id) ->
+    timer:sleep(50), % pacing: it can do 20 per second
     {ok, Id}.
+
+%% Says true once in a run of a second, when half of it is over.
+is_second_half() ->
+    NowMs = erlang:monotonic_time(millisecond),
+    case get(?MODULE) of
+        undefined -> put(?MODULE, NowMs + 500), false;
+        AtMs when AtMs =< NowMs -> put(?MODULE, NowMs + 100000), true;
+        _ -> false
+    end.
+
+before() -> counters:add(persistent_term:get(?MODULE), 5, 1).
+
+%% All workers have ended before.
+afterwards() -> counters:add(persistent_term:get(?MODULE), 6, counted(3)).
+
+fails() -> error(no_luck).
 
 terminate(_Reason, _Id) ->
     counters:add(persistent_term:get(?MODULE), 3, 1).
@@ -39,14 +86,28 @@ terminate(_Reason, _Id) ->
 %% --- tests ------------------------------------------------------------------------------------
 
 load_test_() ->
-    {foreach, fun() -> persistent_term:put(?MODULE, counters:new(3, [])) end,
+    {foreach, fun() -> persistent_term:put(?MODULE, counters:new(6, [])) end,
      fun(_) -> persistent_term:erase(?MODULE) end,
      [{timeout, 60, {Text, Test}}
       || {Text, Test} <- [{"counts add up", fun counts_add_up/0},
                           {"answers of drivers", fun answers/0},
                           {"crashes", fun crashes/0},
                           {"all stop", fun all_stop/0},
+                          {"one worker after the other stops", fun keys_are_used_up/0},
+                          {"without a given end", fun endless/0},
+                          {"the client of a driver dies", fun linked/0},
+                          {"a crash ends the clients of a driver", fun clients_end/0},
+                          {"workers that die", fun die/0},
+                          {"workers that die, open loop", fun die_open/0},
+                          {"no driver after a crash", fun no_restart/0},
+                          {"an error ends the run", fun shutdown_on_error/0},
                           {"hanging", fun hanging/0},
+                          {"stalled at the end, open loop", fun stalled_open/0},
+                          {"stalled at the end, closed loop", fun stalled_closed/0},
+                          {"frozen at the end", fun frozen/0},
+                          {"too slow for the rate", fun too_slow/0},
+                          {"hooks", fun hooks/0},
+                          {"hooks that fail", fun bad_hooks/0},
                           {"coordinated omission", fun coordinated_omission/0},
                           {"a given rate", fun a_given_rate/0},
                           {"warm-up", fun warm_up/0},
@@ -125,11 +186,95 @@ all_stop() ->
                                 {duration, {seconds, 30}}]) end),
     ?assert(Us < 10000000).
 
+%% As with Basho Bench, a generator without more keys ends its worker, and the last one the run.
+keys_are_used_up() ->
+    Result = load([{operations, [{key, 1}]}, {concurrent, 3}, {duration, {seconds, 30}},
+                   {key_generator, {partitioned_sequential_int, 100}}]),
+    {{ok, #{finished := 3, errors := [], crashed := [], hung := 0, unfinished := 0}}, _} = Result,
+    {100, 100, 0} = total(key, Result).
+
+endless() ->
+    {{ok, #{finished := 2, errors := []}}, Dir} = Result =
+        load([{operations, [{key, 1}, {thrown, 1}]}, {concurrent, 2}, {duration, infinity}]),
+    {Count, Count, 0} = total(key, Result),
+    ?assertEqual(Count, sum(Dir, "series.csv", 3, <<"key">>)),
+    ?assertEqual(2, counted(3)).
+
+%% The worker lives on and tells it.
+linked() ->
+    Result = load([{operations, [{linked, 1}, {good, 1}]}, {concurrent, 1}]),
+    {{ok, #{crashed := [], errors := Errors}}, _} = Result,
+    {Linked, _, 0} = total(linked, Result),
+    ?assert(Linked > 10),
+    ?assertMatch([Told] when Told >= Linked,
+                 [Count || {linked, <<"{linked_process_ended,boom}">>, Count} <- Errors]).
+
+%% The driver is told of its end, too.
+clients_end() ->
+    Result = load([{operations, [{client, 1}]}, {concurrent, 1}]),
+    {{ok, #{crashed := [], errors := [_]}}, _} = Result,
+    {0, 0, Crashes} = total(client, Result),
+    ?assert(Crashes > 10),
+    ?assertEqual(Crashes + 1, counted(3)),
+    wait_for(fun() -> counted(6) =:= Crashes end).
+
+wait_for(Condition) -> wait_for(Condition, erlang:monotonic_time(millisecond) + 5000).
+
+wait_for(Condition, EndMs) ->
+    case Condition() of
+        true -> ok;
+        false ->
+            ?assert(erlang:monotonic_time(millisecond) < EndMs),
+            erlang:yield(),
+            wait_for(Condition, EndMs)
+    end.
+
+%% Another one comes in the place of each, but not for ever; the run ends when none comes any more.
+die() ->
+    {Us, Result} = timer:tc(fun() -> load([{operations, [{die, 1}]}, {concurrent, 1},
+                                           {duration, {seconds, 30}}]) end),
+    {{ok, #{crashed := Crashed, errors := Errors}}, _} = Result,
+    ?assertEqual(lists:duplicate(6, killed), Crashed),
+    ?assertMatch([{die, <<"{worker_ended,killed}">>, 6}], Errors),
+    ?assertEqual({0, 0, 6}, total(die, Result)),
+    ?assert(Us < 20000000).
+
+%% What was due meanwhile is not forgotten.
+die_open() ->
+    {{ok, #{total := Total, crashed := [killed | _], unfinished := Unfinished}}, _} = Result =
+        load([{operations, [{die, 1}]}, {concurrent, 1}, {mode, {rate, 100}},
+              {duration, {seconds, 30}}]),
+    ?assert(Unfinished > 50),
+    {0, 0, Failed} = total(die, Result),
+    ?assertEqual(Unfinished + 6, Failed),
+    #{die := #{response := Response}} = Total,
+    ?assertEqual(Unfinished, weft_load_histogram:count(Response)).
+
+no_restart() ->
+    {{ok, #{crashed := Crashed}}, _} =
+        load([{operations, [{crash, 1}]}, {concurrent, 1}, {start, only_once},
+              {duration, {seconds, 30}}]),
+    ?assertMatch([{start, {new, {error, only_once}}}, _, _, _, _,
+                  {restart, {new, {error, only_once}}}], Crashed).
+
+shutdown_on_error() ->
+    {Us, {{ok, #{crashed := Crashed, hung := 0}}, _}} =
+        timer:tc(fun() -> load([{operations, [{bad, 1}, {good, 1000}]}, {concurrent, 3},
+                                {mode, {rate, 1000}}, {shutdown_on_error, true},
+                                {duration, {seconds, 60}}]) end),
+    ?assert(lists:member(shutdown_on_error, Crashed)),
+    ?assert(Us < 50000000).
+
 %% The one that hangs is told of, what the other did is there.
 hanging() ->
     Result = load([{operations, [{hang, 1}, {good, 100}]}, {concurrent, 2}]),
-    {{ok, #{hung := Hung}}, _} = Result,
+    {{ok, #{hung := Hung, unfinished := Hung, errors := Errors}}, Dir} = Result,
     ?assert(Hung > 0),
+    ?assertEqual([{hang, <<"unfinished: begun, not done">>, Hung}], Errors),
+    ?assertEqual({0, 0, Hung}, total(hang, Result)),
+    ok = weft_load_report:write(Dir),
+    {ok, Page} = file:read_file(weft_load_report:file(Dir)),
+    ?assertNotEqual(nomatch, binary:match(Page, <<"hang unfinished: begun, not done">>)),
     {Good, _, 0} = total(good, Result),
     ?assert(Good > 0).
 
@@ -140,6 +285,63 @@ coordinated_omission() ->
               {duration, {seconds, 2}}]),
     ?assert(weft_load_histogram:percentile(75, Service) < 50000),
     ?assert(weft_load_histogram:percentile(90, Response) > 100000).
+
+%% What was due while the system stalled is done after the end of the run; it counts from when it
+%% was due. How much the run has done is another matter.
+stalled_open() ->
+    {{ok, #{total := Total, errors := [], hung := 0, unfinished := 0}}, _} =
+        load([{operations, [{stalls, 1}]}, {concurrent, 1}, {mode, {rate, 200}},
+              {duration, {seconds, 1}}]),
+    #{stalls := #{service := Service, response := Response}} = Total,
+    ?assert(weft_load_histogram:percentile(99, Service) < 200000),
+    ?assert(weft_load_histogram:percentile(75, Response) > 200000),
+    ?assert(weft_load_histogram:count(Response) > weft_load_histogram:count(Service) + 50).
+
+stalled_closed() ->
+    {{ok, #{total := Total, errors := [], hung := 0, unfinished := 0}}, _} =
+        load([{operations, [{stalls, 1}]}, {concurrent, 1}, {duration, {seconds, 1}}]),
+    #{stalls := #{service := Service, response := Response}} = Total,
+    ?assertEqual(weft_load_histogram:count(Service) + 1, weft_load_histogram:count(Response)),
+    ?assert(weft_load_histogram:max(Response) > 600000).
+
+%% The one under way and all that were due after it.
+frozen() ->
+    {{ok, #{total := Total, errors := Errors, hung := 1, unfinished := Unfinished}}, _} = Result =
+        load([{operations, [{freezes, 1}]}, {concurrent, 1}, {mode, {rate, 200}},
+              {duration, {seconds, 1}}]),
+    #{freezes := #{response := Response}} = Total,
+    ?assert(Unfinished > 50 andalso Unfinished < 200),
+    ?assertEqual([{freezes, <<"unfinished: due, not begun">>, Unfinished - 1},
+                  {freezes, <<"unfinished: begun, not done">>, 1}], Errors),
+    {Done, Done, Unfinished} = total(freezes, Result),
+    ?assertEqual(Done + Unfinished, weft_load_histogram:count(Response)),
+    ?assert(weft_load_histogram:percentile(75, Response) > 1000000).
+
+%% A worker that is behind is not one that hangs.
+too_slow() ->
+    {{ok, #{total := Total, hung := 0, finished := 1, unfinished := Unfinished}}, _} =
+        load([{operations, [{too_slow, 1}]}, {concurrent, 1}, {mode, {rate, 400}}]),
+    #{too_slow := #{service := Service, response := Response, failed := Unfinished}} = Total,
+    ?assert(Unfinished > 50),
+    %% Others were done in the second after the run.
+    Late = weft_load_histogram:count(Response) - weft_load_histogram:count(Service) - Unfinished,
+    ?assert(Late > 3 andalso Late < 25).
+
+hooks() ->
+    Hooks = [{pre_hook, {?MODULE, before}}, {post_hook, {?MODULE, afterwards}}],
+    {{ok, #{errors := []}}, _} = load([{operations, [{good, 1}]}, {concurrent, 3} | Hooks]),
+    ?assertEqual({1, 3}, {counted(5), counted(6)}).
+
+bad_hooks() ->
+    {{error, Text}, _} = load([{operations, [{good, 1}]}, {pre_hook, {?MODULE, fails}}]),
+    ?assertMatch({_, _}, binary:match(list_to_binary(Text), <<"pre_hook: {error,no_luck">>)),
+    ?assertEqual(0, counted(1)),
+    {{error, Other}, _} = load([{operations, [{good, 1}]}, {post_hook, {?MODULE, no_such}}]),
+    ?assertMatch({_, _}, binary:match(list_to_binary(Other), <<"post_hook: there is no">>)),
+    {{ok, #{crashed := [{post_hook, {error, no_luck, _}}]}}, _} = Result =
+        load([{operations, [{good, 1}]}, {post_hook, {?MODULE, fails}}]),
+    {Count, Count, 0} = total(good, Result),
+    ?assert(Count > 0).
 
 a_given_rate() ->
     Result = load([{operations, [{good, 1}]}, {concurrent, 2}, {mode, {rate, 300}},
@@ -179,10 +381,25 @@ from_source() ->
     Pairs = [{operations, [{any, 1}]}, {driver, weft_load_sourced}, {source_dir, Dir}, {mine, 7}],
     {Count, _, 0} = total(any, load(Pairs)),
     ?assert(Count > 0),
-    true = code:delete(weft_load_sourced),
+    forget(weft_load_sourced),
+    %% What it calls may be beside it; what has nothing to do with it need not compile.
+    ok = file:write_file(filename:join(Dir, "weft_load_beside.erl"),
+                         "-module(weft_load_beside).\n-export([key/1]).\n"
+                         "key(_) -> fun() -> 8 end.\n"),
+    ok = file:write_file(filename:join(Dir, "weft_load_broken.erl"), "-module(weft_load_broken"),
+    Write("new(_) -> {ok, none}.\nrun(_, K, _, S) -> 8 = K(), {ok, S}.\n"),
+    {Beside, _, 0} = total(any, load([{key_generator, {function, weft_load_beside, key, []}}
+                                      | Pairs])),
+    ?assert(Beside > 0),
+    forget(weft_load_sourced),
     Write("new(Id) -> {ok, Unbound}.\n"),
     {{error, Text}, _} = load(Pairs),
     ?assertMatch({_, _}, binary:match(list_to_binary(Text), <<"weft_load_sourced.erl">>)).
+
+forget(Module) ->
+    true = code:delete(Module),
+    _ = code:purge(Module),
+    ok.
 
 no_directory() ->
     File = dir(),
@@ -203,7 +420,11 @@ bad_configurations_test() ->
          {error, Text} = weft_load_config:check([{driver, d} | Pairs]),
          ?assertMatch({_, _}, binary:match(list_to_binary(Text), Word))
      end || {Word, Pairs} <- [{<<"mode">>, [{mode, fast}]}, {<<"duration">>, [{duration, -1}]},
-                              {<<"duration">>, [{duration, infinity}]},
+                              {<<"duration">>, [{duration, forever}]},
+                              {<<"distribute_work">>, [{distribute_work, true}]},
+                              {<<"state_dir">>, [{sequential_int_state_dir, "/tmp"}]},
+                              {<<"pre_hook">>, [{pre_hook, {a, b, c}}]},
+                              {<<"post_hook">>, [{post_hook, nonsense}]},
                               {<<"concurrent">>, [{concurrent, 0}]},
                               {<<"operations">>, [{operations, []}]},
                               {<<"operations">>, [{operations, [{get, zero}]}]},

@@ -9,6 +9,7 @@
 
 -export([all/0, suite/0]).
 -export([distributed_is_the_same_on_1_3_and_5_nodes/1, grouped_is_the_same_on_each_carrier/1,
+         each_set_has_its_size/1,
          connections_are_those_of_the_paper/1, distributed_needs_no_more_links_than_the_groups/1,
          lost_node_is_told/1]).
 
@@ -22,8 +23,8 @@ suite() -> [{timetrap, {seconds, 180}}].
 
 all() ->
     [distributed_is_the_same_on_1_3_and_5_nodes, grouped_is_the_same_on_each_carrier,
-     connections_are_those_of_the_paper, distributed_needs_no_more_links_than_the_groups,
-     lost_node_is_told].
+     each_set_has_its_size, connections_are_those_of_the_paper,
+     distributed_needs_no_more_links_than_the_groups, lost_node_is_told].
 
 distributed_is_the_same_on_1_3_and_5_nodes(Config) ->
     [with_nodes(Variant, weft_bench_cluster:shape(Count, []), Config,
@@ -34,6 +35,26 @@ grouped_is_the_same_on_each_carrier(Config) ->
     [with_nodes(Variant, shape(), Config,
                 fun(Nodes) -> is_right(grouped(Nodes), Nodes) end)
      || Variant <- [stock, stock_mesh, weft_mesh, weft_groups, weft_peers]].
+
+%% In both forms, on stock and over the circuits between groups.
+each_set_has_its_size(Config) ->
+    [with_nodes(Variant, shape(), Config,
+                fun(Nodes) ->
+                    [has_size(Digits, Space, Size, Form, Nodes)
+                     || {Digits, [_ | Sizes]} <- weft_orbit_sizes:of_each_set(),
+                        {Space, Size} <- lists:droplast(Sizes),
+                        Form <- [?OPTIONS, grouped(Nodes)]],
+                    has_size("1245", 10000, 6892, grouped(Nodes), Nodes),
+                    has_size("12", 10000, 6886, ?OPTIONS, Nodes)
+                end)
+     || Variant <- [stock, weft_groups]].
+
+has_size(Digits, Space, Size, Form, Nodes) ->
+    Options = Form#{generators := weft_orbit_sizes:generators(Digits), space := Space},
+    {ok, #{size := Found, received := Received}} =
+        orbit(Options, Nodes, weft_bench_cluster:nodes(Nodes)),
+    ?assertEqual({Digits, Space, Size, 1 + Size * length(Digits)},
+                 {Digits, Space, Found, Received}).
 
 %% N = 7 nodes, S = 2 groups: the master has S connections, a submaster (N-1)/S + S - 1, a worker
 %% (N-1)/S - 1; in the distributed form all have N - 1.

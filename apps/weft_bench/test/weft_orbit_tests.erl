@@ -4,41 +4,36 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
--define(RUN_MS, 60000).
-
-%% Generators, and the size of the orbit in spaces of 11, 157, 1,000 and 10,000.
-sizes() ->
-    [{"1", [5, 34, 213, 3125]}, {"2", [5, 6, 11, 8]}, {"3", [7, 11, 10, 11]},
-     {"4", [1, 2, 2, 2]}, {"5", [2, 2, 2, 2]}, {"12", [10, 131, 853, 6886]},
-     {"13", [10, 139, 895, 9122]}, {"14", [5, 51, 219, 4380]}, {"15", [5, 35, 214, 4376]},
-     {"23", [11, 116, 447, 2751]}, {"24", [5, 33, 38, 224]}, {"25", [5, 12, 33, 67]},
-     {"34", [7, 32, 32, 41]}, {"35", [8, 16, 61, 40]}, {"45", [2, 4, 4, 4]},
-     {"123", [11, 151, 968, 9123]}, {"124", [10, 133, 854, 6889]}, {"125", [10, 132, 853, 6889]},
-     {"134", [10, 139, 895, 9122]}, {"135", [10, 139, 895, 9122]},
-     {"145", [5, 52, 220, 4381]}, {"234", [11, 119, 447, 2752]}, {"235", [11, 116, 448, 2760]},
-     {"245", [5, 34, 48, 275]}, {"345", [8, 33, 74, 62]}, {"1234", [11, 151, 968, 9123]},
-     {"1235", [11, 151, 968, 9123]}, {"1245", [10, 134, 854, 6892]},
-     {"1345", [10, 139, 895, 9122]}, {"2345", [11, 119, 448, 2761]},
-     {"12345", [11, 151, 968, 9123]}].
-
-generators(Digits) -> [Digit - $0 || Digit <- Digits].
+%% Of the largest one.
+-define(RUN_MS, 900000).
 
 run(Generators, Space, Workers) ->
     weft_bench_program:run(weft_orbit, #{generators => Generators, space => Space,
                                          workers => Workers, idle_ms => 0}, [node()], ?RUN_MS).
 
 size_of_each_set_test_() ->
-    [{timeout, 120, {Digits, fun() -> has_size(Digits, Space, Size) end}}
-     || {Digits, Sizes} <- sizes(),
-        {Space, Size} <- lists:zip([11, 157, 1000], lists:sublist(Sizes, 3))].
+    ?assertEqual(31, length(weft_orbit_sizes:of_each_set())),
+    [has_size(Digits, Space, Size)
+     || {Digits, Sizes} <- weft_orbit_sizes:of_each_set(), {Space, Size} <- Sizes].
 
+%% More of them, up to those that take minutes.
 size_of_large_orbits_test_() ->
-    [{timeout, 120, {Digits, fun() -> has_size(Digits, 10000, lists:nth(4, Sizes)) end}}
-     || {Digits, Sizes} <- sizes(), lists:member(Digits, ["1", "2", "12", "24", "45"])].
+    [has_size(Digits, Space, Size)
+     || {Digits, Space, Size} <- [{"13", 22, 21}, {"13", 15000, 13204}, {"124", 314, 250},
+                                  {"124", 40000, 27547}, {"1245", 314, 251},
+                                  {"1245", 60000, 37116}, {"1245", 120000, 74226}]
+            ++ [Large || os:getenv("FULL") =:= "1",
+                         Large <- [{"12345", 200000, 169040}, {"124", 1000000, 688547},
+                                   {"12345", 1000000, 845164}]]].
 
 has_size(Digits, Space, Size) ->
-    {ok, #{size := Found, received := Received}} = run(generators(Digits), Space, 3),
-    ?assertEqual({Size, 1 + Size * length(Digits)}, {Found, Received}).
+    {lists:concat([Digits, " below ", Space]),
+     {timeout, ?RUN_MS div 1000,
+      fun() ->
+          {ok, #{size := Found, received := Received}} =
+              run(weft_orbit_sizes:generators(Digits), Space, 3),
+          ?assertEqual({Size, 1 + Size * length(Digits)}, {Found, Received})
+      end}}.
 
 %% Not by way of the program: breadth first.
 orbit([], _Generators, _Space, Seen) -> Seen;

@@ -1,25 +1,28 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Each figure of `bin/bench paper' at its smallest size, on real nodes: it ends with numbers,
-%% with a finding, with charts, and with its report. What is found depends on the machine, but for
-%% what is counted.
+%% @doc Each figure of `bin/bench paper --quick' on real nodes: it ends with numbers, with a
+%% finding, with charts, and with its report, which looks well in a browser. What is found depends
+%% on the machine, but for what is counted.
 -module(weft_paper_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
--export([each_has_numbers/1, each_has_a_finding/1, each_has_a_report/1, counts_agree/1]).
+-export([each_has_numbers/1, each_has_a_finding/1, each_has_a_report/1, counts_agree/1,
+         page_looks_well/1]).
 
-suite() -> [{timetrap, {minutes, 8}}].
+suite() -> [{timetrap, {minutes, 14}}].
 
-all() -> [each_has_numbers, each_has_a_finding, each_has_a_report, counts_agree].
+all() ->
+    [each_has_numbers, each_has_a_finding, each_has_a_report, counts_agree, page_looks_well].
 
 init_per_suite(Config) ->
-    Dir = filename:join(?config(priv_dir, Config), "paper"),
-    Ids = lists:append(lists:join(",", [Id || #{id := Id} <- weft_bench_paper:figures()])),
-    0 = weft_bench_cli:main(["paper", Ids, "--tiny", "--out", Dir]),
-    {ok, Page} = file:read_file(filename:join(Dir, "paper.html")),
-    [{dir, Dir}, {page, Page} | Config].
+    Dir = filename:join(?config(priv_dir, Config), "quick"),
+    0 = weft_bench_cli:main(["paper", lists:append(lists:join(",", ids())), "--out", Dir, "--quick",
+                             "--repetitions", "1"]),
+    [{dir, Dir} | Config].
+
+ids() -> [Id || #{id := Id} <- weft_bench_paper:figures()].
 
 end_per_suite(_Config) -> ok.
 
@@ -27,41 +30,59 @@ end_per_suite(_Config) -> ok.
 each_has_numbers(Config) ->
     Emulates = weft_bench_place:can_emulate() =:= ok,
     [begin
-         {ok, Rows} = weft_bench_record:read(filename:join(?config(dir, Config), Run)),
+         {ok, Rows} = weft_bench_record:read(Run),
          ?assertEqual([], [Row || #{metric := Metric} = Row <- Rows, Metric =:= <<"failed">>
                                       orelse (Metric =:= <<"skipped">> andalso Emulates)]),
          ?assertMatch([_ | _], [Value || #{value := Value} <- Rows, Value > 0], Run)
-     end || {_, Run} <- runs(Config)].
+     end || {_, Run, _} <- sections(Config)].
 
 each_has_a_finding(Config) ->
     [?assertMatch({match, _}, re:run(Section, "(agrees|differs|open)</th><td[^>]*>[^<]*[0-9]"), Id)
-     || {Id, Section} <- sections(Config)].
+     || {Id, _, Section} <- sections(Config)].
 
 each_has_a_report(Config) ->
-    {ok, _, _} = xmerl_sax_parser:stream(?config(page, Config), []),
-    ?assertEqual(nomatch, re:run(?config(page, Config), "https?:|<script|src=")),
+    Page = page(Config),
+    {ok, _, _} = xmerl_sax_parser:stream(Page, []),
+    ?assertEqual(nomatch, re:run(Page, "https?:|<script|src=")),
     [begin
          ?assertMatch({match, _}, re:run(Section, "<svg[^>]*class=\"chart\""), Id),
-         ?assert(filelib:is_regular(filename:join([?config(dir, Config), Run, "report.html"])))
-     end || {Id, Section} <- sections(Config), {Of, Run} <- runs(Config), Of =:= Id].
+         ?assert(filelib:is_regular(filename:join(Run, "report.html")))
+     end || {Id, Run, Section} <- sections(Config)].
 
 counts_agree(Config) ->
-    [?assertMatch({match, _}, re:run(?config(page, Config), Pattern), Pattern)
+    Page = page(Config),
+    [?assertMatch({match, _}, re:run(Page, Pattern), Pattern)
      || Pattern <- ["agrees</th><td[^>]*>orbit, 7 nodes, stock TCP: at most 6 connections",
                     "agrees</th><td[^>]*>orbit grouped, 7 nodes, stock TCP: at most 4 connections",
                     "agrees</th><td[^>]*>11 nodes, packets: SR "]].
 
-%% The part of the page that is about a figure.
+%% Made of what was measured.
+page_looks_well(Config) ->
+    case weft_bench_browser:find() of
+        {ok, Browser} ->
+            Seen = weft_bench_browser:looks_well(file(Config), [{browser, Browser} | Config]),
+            Figures = length(ids()),
+            ?assertEqual(Figures, maps:get("tables", Seen)),
+            ?assert(maps:get("charts", Seen) >= Figures);
+        none ->
+            {skip, "no Chromium here (Debian package chromium)"}
+    end.
+
+file(Config) -> filename:join(?config(dir, Config), "paper.html").
+
+page(Config) ->
+    {ok, Page} = file:read_file(file(Config)),
+    Page.
+
+%% For each figure the directory of its run, and the part of the page that is about it.
 sections(Config) ->
-    Sections = tl(binary:split(?config(page, Config), <<"<section id=\"">>, [global])),
-    All = [{binary_to_list(hd(binary:split(Section, <<"\"">>))), Section} || Section <- Sections],
-    ?assertEqual([Id || #{id := Id} <- weft_bench_paper:figures()], [Id || {Id, _} <- All]),
+    All = [{binary_to_list(hd(binary:split(Section, <<"\"">>))),
+            run(?config(dir, Config), Section), Section}
+           || Section <- tl(binary:split(page(Config), <<"<section id=\"">>, [global]))],
+    ?assertEqual(lists:sort(ids()), lists:sort([Id || {Id, _, _} <- All])),
     All.
 
-%% Figures with the run that each is read from.
-runs(Config) ->
-    [begin
-         {match, [Run]} = re:run(Section, "href=\"([^\"]+)/report.html\"",
-                                 [{capture, all_but_first, list}]),
-         {Id, Run}
-     end || {Id, Section} <- sections(Config)].
+run(Dir, Section) ->
+    {match, [Run]} = re:run(Section, "href=\"([^\"]+)/report.html\"",
+                            [{capture, all_but_first, list}]),
+    filename:join(Dir, Run).

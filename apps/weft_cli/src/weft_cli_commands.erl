@@ -167,6 +167,8 @@ paper() ->
           [#{key => quick, type => flag, help => "smaller and shorter: seconds for each figure"},
            #{key => repetitions, type => integer, value => "COUNT",
              help => "of each measurement (default 5, quick 2; some figures have fewer)"},
+           #{key => minutes, type => integer, value => "COUNT",
+             help => "how long a figure may take (default 18); what does not fit is left out"},
            #{key => out, type => string, value => "DIR",
              help => "where the results go (default: a new directory in that of clusters)"},
            #{key => dir, type => string, value => "DIR", help => "where that is (default .weft)"},

@@ -59,7 +59,8 @@ measured(Lib, List, Options) ->
     Device = case Options of #{json := true} -> standard_error; #{} -> standard_io end,
     Given = [["--quick"] || is_map_key(quick, Options)]
         ++ [["--repetitions", integer_to_list(Count)]
-            || #{repetitions := Count} <- [Options]],
+            || #{repetitions := Count} <- [Options]]
+        ++ [["--minutes", integer_to_list(Minutes)] || #{minutes := Minutes} <- [Options]],
     case bench(Lib, [List, "--out", Dir | lists:append(Given)],
                fun(Text) -> io:put_chars(Device, Text) end) of
         {0, _} -> {ok, #{page => unicode:characters_to_binary(Page)}, ""};

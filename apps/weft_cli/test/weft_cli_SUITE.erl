@@ -305,7 +305,8 @@ paper_measures_figures(Config) ->
     {2, Unknown} = run(["paper", "aco_99"], Config),
     ?assertMatch({match, _}, re:run(Unknown, "no figure aco_99; there are .*aco_7")),
     Dir = filename:join(?config(priv_dir, Config), "figures"),
-    {0, Output} = run(["paper", "aco_7", "--quick", "--repetitions", "1", "--out", Dir], Config),
+    {0, Output} = run(["paper", "aco_7", "--quick", "--repetitions", "1", "--minutes", "9",
+                        "--out", Dir], Config),
     ?assertMatch({match, _}, re:run(Output, "1 colonies: [0-9.]+ % above the best known cost")),
     ?assert(filelib:is_regular(filename:join(Dir, "paper.html"))).
 

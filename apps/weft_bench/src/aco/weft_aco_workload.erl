@@ -21,8 +21,6 @@
 -define(BEST_KNOWN, [17049, 18183, 18867, 15957, 10781]).
 
 %% @private
-cells(tiny) ->
-    [Cell#{variants := [Variant]} || #{variants := [Variant | _]} = Cell <- cells(quick)];
 cells(quick) ->
     Rounds = #{ants => 4, rounds => 4, iterations => 2},
     [version(aco_tl, 3, 2, Rounds, [stock_mesh]),

@@ -5,8 +5,8 @@
 %% `bin/bench bencherl [run.conf] [--bench a,b] [--out DIR]' runs each benchmark on a fresh emulator
 %% for each point: each OTP, each set of arguments, each number of schedulers (`+S n:n') or of slave
 %% nodes. Files in DIR/BENCH are those of BenchErl: measurements/*.time and *.speedup, output/*;
-%% DIR/results.csv has every single time, DIR/report.html the plots. A benchmark that crashes or
-%% hangs is told and left out; the others go on.
+%% DIR/results.csv has every single time, as soon as it is measured, DIR/report.html the plots. A
+%% benchmark that crashes or hangs is told, with its emulator if need be; the others go on.
 -module(weft_bencherl).
 
 -export([main/1, run/2]).
@@ -15,11 +15,14 @@
 %% One time: schedulers or nodes is what was swept.
 -type row() :: #{bench := string(), otp := string(), erl_args := string(),
                  axis := sched | node, at := non_neg_integer(), what := string(), ms := float()}.
--type point() :: #{bench := string(), module := module(), otp := {string(), string()},
-                   erl_args := string(), schedulers := pos_integer(), slaves := non_neg_integer(),
-                   axis := sched | node}.
+%% A benchmark with the configuration it has, and where it is in what is swept.
+-type point() :: #{bench := weft_bencherl_bench:bench(), config := weft_bencherl_config:config(),
+                   otp := {string(), string()}, erl_args := {string(), string()},
+                   schedulers := pos_integer(), slaves := non_neg_integer(), axis := sched | node}.
 
--define(BOOT_MS, 30000).
+-define(LOAD_MS, 30000).
+%% Beyond what a benchmark may take: an emulator that is alive has answered by then.
+-define(ANSWER_MS, 5000).
 
 %% @doc 0: all measured and sane, 1: something failed or is insane, 2: not measured.
 -spec main([string()]) -> 0 | 1 | 2.
@@ -69,16 +72,16 @@ told({ok, #{dir := Dir, failed := Failed, insane := Insane}}) ->
           {ok, #{dir := file:filename(), rows := [row()], failed := [string()],
                  insane := [string()]}} | {error, string()}.
 run(Config, Progress) ->
-    case weft_bencherl_bench:find(Config) of
+    case configured(Config) of
         {ok, Benches} ->
+            _ = [Progress(Line) || Line <- weft_bencherl_config:ignored(Config, Benches)],
             Dir = filename:absname(dir(Config)),
             ok = weft_bench_file:directory(filename:join(Dir, "logs")),
             ok = weft_bench_environment:write(filename:join(Dir, "environment.csv"),
                                               weft_bench_environment:gather([])),
-            {ok, Place} = weft_bench_place:start(weft_bench_link:loopback(), Dir),
-            try measured(points(Benches, Config), Config, Dir, Place, Progress)
-            after weft_bench_place:stop(Place)
-            end;
+            Points = points(Benches),
+            weft_bench_place:with(weft_bench_link:loopback(), Dir,
+                                  fun(Place) -> measured(Points, Dir, Place, Progress) end);
         {error, Text} ->
             {error, Text}
     end.
@@ -90,95 +93,127 @@ dir(_) ->
                    io_lib:format("bencherl-~4..0b~2..0b~2..0bT~2..0b~2..0b~2..0b",
                                  [Year, Month, Day, Hour, Minute, Second])]).
 
+%% The benchmarks, each with the configuration it has.
+configured(Config) ->
+    case weft_bencherl_bench:find(Config) of
+        {ok, Benches} ->
+            With = [{Bench, weft_bencherl_config:of_bench(Bench, Config)} || Bench <- Benches],
+            case [Text || {_, {error, Text}} <- With] of
+                [] -> {ok, [{Bench, Own} || {Bench, {ok, Own}} <- With]};
+                [Text | _] -> {error, Text}
+            end;
+        {error, Text} -> {error, Text}
+    end.
+
 %% A sweep over schedulers on one node; and one over slave nodes, if there are to be any.
--spec points([{string(), module()}], weft_bencherl_config:config()) -> [point()].
-points(Benches, #{schedulers := Schedulers, slaves := Slaves, otps := Otps, erl_args := Args}) ->
-    [#{bench => Bench, module => Module, otp => Otp, erl_args => Arg, schedulers => S,
+-spec points([{weft_bencherl_bench:bench(), weft_bencherl_config:config()}]) -> [point()].
+points(Benches) ->
+    [#{bench => Bench, config => Config, otp => Otp, erl_args => Arg, schedulers => S,
        slaves => N, axis => Axis}
-     || {Bench, Module} <- Benches, Otp <- Otps, Arg <- Args,
+     || {Bench, #{schedulers := Schedulers, slaves := Slaves} = Config} <- Benches,
+        Otp <- maps:get(otps, Config), Arg <- maps:get(erl_args, Config),
         {Axis, S, N} <- [{sched, S, 0} || S <- Schedulers]
             ++ [{node, lists:max(Schedulers), N} || N <- Slaves, Slaves =/= [0]]].
 
-measured(Points, #{sanity := Sane} = Config, Dir, Place, Progress) ->
+measured(Points, Dir, Place, Progress) ->
     Count = length(Points),
+    Device = weft_bencherl_files:open(Dir),
     Results = [begin
                    Progress(io_lib:format("~b of ~b  ~ts", [Number, Count, title(Point)])),
-                   {Point, measure(Point, Config, Dir, Place)}
+                   {Point, measure(Point, Dir, Place, Device)}
                end || {Number, Point} <- lists:enumerate(Points)],
-    Rows = lists:append([rows(Point, Timings) || {Point, {ok, Timings}} <- Results]),
-    Insane = case Sane of
-                 true -> weft_bencherl_files:insane(Dir);
-                 false -> []
-             end,
-    ok = weft_bencherl_files:write(Dir, Rows, Config),
+    ok = file:close(Device),
+    Rows = lists:append([Of || {_, {Of, _}} <- Results]),
+    ok = weft_bencherl_files:write(Dir, Rows, formats(Points)),
     ok = weft_bencherl_report:write(Dir, Rows),
-    {ok, #{dir => Dir, rows => Rows, insane => Insane,
+    {ok, #{dir => Dir, rows => Rows, insane => insane(Results, Dir),
            failed => [lists:flatten([title(Point), ": ", Text])
-                      || {Point, {error, Text}} <- Results]}}.
+                      || {Point, {_, {error, Text}}} <- Results]}}.
 
-title(#{bench := Bench, otp := {Otp, _}, erl_args := Args, schedulers := S, slaves := N}) ->
+formats(Points) ->
+    maps:from_list([{Name, maps:get(output_format, Config)}
+                    || #{bench := #{name := Name}, config := Config} <- Points]).
+
+%% What failed has printed as much as it came to.
+insane(Results, Dir) ->
+    weft_bencherl_files:insane(
+      [{Name, output(Point, Iteration, Dir)}
+       || {#{bench := #{name := Name}, config := Config} = Point, {_, ok}} <- Results,
+          maps:get(sanity, Config), Iteration <- lists:seq(1, maps:get(iterations, Config))]).
+
+title(#{bench := #{name := Name}, otp := {Otp, _}, erl_args := {Args, _}, schedulers := S,
+        slaves := N}) ->
     io_lib:format("~ts, OTP ~ts~ts, ~b schedulers, ~b slaves",
-                  [Bench, Otp, [[" ", Args] || Args =/= ""], S, N]).
+                  [Name, Otp, [[" ", Args] || Args =/= ""], S, N]).
 
-rows(#{bench := Bench, otp := {Otp, _}, erl_args := Args, axis := Axis, schedulers := S,
-       slaves := N}, Timings) ->
-    At = case Axis of sched -> S; node -> N end,
-    [#{bench => Bench, otp => Otp, erl_args => Args, axis => Axis, at => At, what => What,
+rows(#{bench := #{name := Name}, otp := {Otp, _}, erl_args := {Args, _}, axis := Axis} = Point,
+     Timings) ->
+    [#{bench => Name, otp => Otp, erl_args => Args, axis => Axis, at => at(Point), what => What,
        ms => Ms} || {What, Ms} <- Timings].
 
+at(#{axis := sched, schedulers := S}) -> S;
+at(#{axis := node, slaves := N}) -> N.
+
 %% Each point has an emulator of its own, so no benchmark finds what another one has left.
-measure(#{slaves := Count} = Point, Config, Dir, Place) ->
-    Started = [boot(Number, Point, Dir, Place) || Number <- lists:seq(0, Count)],
+measure(#{slaves := Count} = Point, Dir, Place, Device) ->
+    Started = [weft_bencherl_node:start(Number, emulator(Point), Dir, Place)
+               || Number <- lists:seq(0, Count)],
     try
-        case [Reason || {error, Reason} <- Started] of
-            [] -> on([Peer || {ok, Peer, _} <- Started], [Node || {ok, _, Node} <- tl(Started)],
-                     Point, Config, Dir);
-            [Reason | _] -> text("an emulator does not start: ~0tP", [Reason, 20])
+        case [Text || {error, Text} <- Started] of
+            [] -> on([Emulator || {ok, Emulator} <- Started], Point, Dir, Device);
+            [Text | _] -> {[], {error, Text}}
         end
     after
-        [exit(Peer, kill) || {ok, Peer, _} <- Started]
+        [weft_bencherl_node:stop(Emulator) || {ok, Emulator} <- Started]
     end.
 
-text(Format, Arguments) -> {error, lists:flatten(io_lib:format(Format, Arguments))}.
+emulator(#{otp := {_, Emulator}, erl_args := {_, Args}, schedulers := S, config := Config}) ->
+    #{cookie := Cookie, extra_args := Extra, code_path := Path, environment := Environment,
+      directory := Directory} = Config,
+    #{emulator => Emulator, cookie => Cookie, code_path => Path, environment => Environment,
+      directory => Directory,
+      arguments => string:lexemes(Args, " ") ++ Extra
+          ++ ["+S", lists:flatten(io_lib:format("~b:~b", [S, S]))]}.
 
-boot(Number, #{otp := {_, Emulator}, erl_args := Args, schedulers := S}, Dir, Place) ->
-    Log = filename:join([Dir, "logs", "node.log"]),
-    Logger = [{handler, default, logger_std_h, #{config => #{file => Log}}}],
-    Name = lists:concat(["b", Number, "-", erlang:unique_integer([positive])]),
-    try
-        peer:start(#{name => Name, host => weft_bench_place:address(Place, near), longnames => true,
-                     connection => standard_io, wait_boot => ?BOOT_MS,
-                     exec => weft_bench_place:command(Place, near, [emulator(Emulator)]),
-                     env => [{"ERL_EPMD_PORT",
-                              integer_to_list(weft_bench_place:epmd_port(Place))},
-                             {"ERL_CRASH_DUMP_BYTES", "0"}],
-                     args => ["+S", io_lib:format("~b:~b", [S, S])]
-                         ++ string:lexemes(Args, " ")
-                         ++ ["-setcookie", "weft_bench", "-pa",
-                             filename:absname(filename:dirname(code:which(?MODULE))),
-                             "-kernel", "logger", lists:flatten(io_lib:format("~0p", [Logger]))]})
-    catch
-        _:Reason -> {error, Reason}
-    end.
-
-emulator("erl") -> filename:join([code:root_dir(), "bin", "erl"]);
-emulator(Path) -> Path.
-
-on([Master | _] = Peers, Slaves, #{module := Module} = Point, Config, Dir) ->
-    #{bench_dir := BenchDir, iterations := Iterations} = Config,
-    Loaded = [peer:call(Peer, weft_bencherl_bench, load, [Module, BenchDir], ?BOOT_MS)
-              || Peer <- Peers],
-    case [Text || {error, Text} <- Loaded] of
+on([Master | Slaves] = All, #{bench := #{module := Module} = Bench, config := Config} = Point,
+   Dir, Device) ->
+    #{timeout_ms := TimeoutMs, iterations := Iterations} = Config,
+    Options = for_executor(Point, [weft_bencherl_node:name(Slave) || Slave <- Slaves], Dir),
+    Outputs = [output(Point, Iteration, Dir) || Iteration <- lists:seq(1, Iterations)],
+    ok = weft_bencherl_files:emptied(Outputs),
+    Call = fun(Function, Arguments) ->
+                   weft_bencherl_node:call(Master, weft_bencherl_executor, Function,
+                                           [Module | Arguments], TimeoutMs + ?ANSWER_MS)
+           end,
+    case [Text || One <- All,
+                  {error, Text} <- [weft_bencherl_node:call(One, weft_bencherl_bench, load,
+                                                            [Bench], ?LOAD_MS)]] of
         [] ->
-            try peer:call(Master, weft_bencherl_executor, run,
-                          [Module, Iterations, options(Point, Slaves, Config, Dir)], infinity)
-            catch Class:Reason -> text("the emulator ended: ~0tP ~0tP", [Class, 10, Reason, 20])
+            case Call(sets, [Options]) of
+                {ok, Sets} ->
+                    Runs = [[Args, Options#{output := Output}] || Args <- Sets, Output <- Outputs],
+                    each(Runs, Call, fun(Timings) ->
+                                             weft_bencherl_files:append(Dir, Device,
+                                                                        rows(Point, Timings))
+                                     end, []);
+                {error, Text} -> {[], {error, Text}}
             end;
-        [Text | _] -> {error, Text}
+        [Text | _] -> {[], {error, Text}}
     end.
 
-options(#{bench := Bench, schedulers := S} = Point, Slaves, Config, Dir) ->
+%% The rows of all runs until one fails, and how that ended.
+each([], _Call, _Kept, Rows) -> {lists:append(lists:reverse(Rows)), ok};
+each([Run | Left], Call, Kept, Rows) ->
+    case Call(run, Run) of
+        {ok, Timings} -> each(Left, Call, Kept, [Kept(Timings) | Rows]);
+        {error, Text} -> {lists:append(lists:reverse(Rows)), {error, Text}}
+    end.
+
+for_executor(#{bench := Bench, schedulers := S, config := Config}, Slaves, Dir) ->
     #{version := Version, timeout_ms := TimeoutMs} = Config,
     #{version => Version, timeout_ms => TimeoutMs, slaves => Slaves, schedulers => S,
-      output => weft_bencherl_files:output(Dir, Point),
-      datadir => filename:join([Dir, Bench, "data"])}.
+      output => "", datadir => weft_bencherl_bench:data(Bench, Dir)}.
+
+output(#{bench := #{name := Name}, otp := {Otp, _}, erl_args := {Args, _}, axis := Axis} = Point,
+       Iteration, Dir) ->
+    weft_bencherl_files:output(Dir, Name, {Otp, Args, Axis, at(Point)}, Iteration).

@@ -9,8 +9,8 @@
 %% datadir. Only run/3 is timed.
 -module(weft_bencherl_executor).
 
--export([run/3]).
--export_type([timing/0]).
+-export([sets/2, run/3]).
+-export_type([timing/0, options/0]).
 
 %% What was run, as text (arguments, and the phase if there are any), and how long it took.
 -type timing() :: {What :: string(), Ms :: float()}.
@@ -19,60 +19,68 @@
                      schedulers := pos_integer(), output := file:filename(),
                      datadir := file:filename(), timeout_ms := pos_integer()}.
 
-%% @doc All sets of arguments, so many times. The error is a text.
--spec run(module(), Iterations :: pos_integer(), options()) ->
-          {ok, [timing()]} | {error, string()}.
-run(Module, Iterations, #{version := Version, output := Output} = Options) ->
+%% @doc The sets of arguments. The error is a text.
+-spec sets(module(), options()) -> {ok, [[term()]]} | {error, string()}.
+sets(Module, #{version := Version, timeout_ms := TimeoutMs} = Options) ->
     Conf = conf(Options),
-    try
-        Sets = Module:bench_args(Version, Conf),
-        ok = filelib:ensure_dir(Output),
-        {ok, Device} = file:open(Output, [write, {encoding, utf8}]),
-        try {ok, lists:append([one(Module, Args, Conf, Device, N, Options)
-                               || Args <- Sets, N <- lists:seq(1, Iterations)])}
-        after file:close(Device)
-        end
-    catch
-        throw:{failed, Text} -> {error, Text};
-        Class:Reason:Stack ->
-            {error, lists:flatten(io_lib:format("~0tp ~0tP ~0tP", [Class, Reason, 20,
-                                                                   hd(Stack ++ [none]), 20]))}
+    %% What it may have started for later needs it alive.
+    Sets = fun(Answer) ->
+                   Answer(Module:bench_args(Version, Conf)),
+                   receive end_of_run -> ok end
+           end,
+    case within(TimeoutMs, Sets, io_lib:format("~ts:bench_args/2", [Module])) of
+        {ok, List} ->
+            case is_list(List) andalso lists:all(fun is_list/1, List) of
+                true -> {ok, List};
+                false -> failed("~ts:bench_args/2 answers no list of lists: ~0tP",
+                                [Module, List, 20])
+            end;
+        {error, Text} ->
+            {error, Text}
     end.
 
 conf(#{slaves := Slaves, schedulers := Schedulers, datadir := DataDir}) ->
     [{number_of_cores, erlang:system_info(logical_processors_available)}, {slaves, Slaves},
      {schedulers, Schedulers}, {master, node()}, {datadir, DataDir}].
 
-%% Only the output of the first iteration is kept; the others print the same.
-one(Module, Args, Conf, Device, Iteration, #{slaves := Slaves, timeout_ms := TimeoutMs}) ->
-    {ok, Nowhere} = file:open("/dev/null", [write]),
-    Leader = case Iteration of 1 -> Device; _ -> Nowhere end,
-    Self = self(),
-    {Pid, Monitor} = spawn_monitor(fun() ->
-                                           group_leader(Leader, self()),
-                                           Self ! {self(), phases(Module, Args, Args, Slaves, Conf,
-                                                                  [])},
-                                           %% With what is still linked to it.
-                                           exit(self(), kill)
-                                   end),
-    try
-        receive
-            {Pid, Timings} -> demonitor(Monitor, [flush]), Timings;
-            {'DOWN', Monitor, process, Pid, {bench_failed, Reason}} ->
-                failed("~ts~0tp failed: ~0tP", [Module, Args, Reason, 20]);
-            {'DOWN', Monitor, process, Pid, Reason} ->
-                failed("~ts~0tp crashed: ~0tP", [Module, Args, Reason, 20])
-        after TimeoutMs ->
-            exit(Pid, kill),
-            failed("~ts~0tp did not end within ~b s", [Module, Args, TimeoutMs div 1000])
-        end
-    after
-        file:close(Nowhere)
+%% @doc One set of arguments, once. Output is added to the file. The error is a text.
+-spec run(module(), Args :: [term()], options()) -> {ok, [timing()]} | {error, string()}.
+run(Module, Args, #{output := Output, slaves := Slaves, timeout_ms := TimeoutMs} = Options) ->
+    Conf = conf(Options),
+    case file:open(Output, [append, {encoding, utf8}]) of
+        {ok, Device} ->
+            Phases = fun(Answer) ->
+                             group_leader(Device, self()),
+                             Answer(phases(Module, Args, Args, Slaves, Conf, [])),
+                             %% With what is still linked to it.
+                             exit(self(), kill)
+                     end,
+            try within(TimeoutMs, Phases, io_lib:format("~ts~0tp", [Module, Args]))
+            after file:close(Device)
+            end;
+        {error, Reason} ->
+            failed("~ts: ~ts", [Output, file:format_error(Reason)])
     end.
 
--spec failed(io:format(), [term()]) -> no_return().
-failed(Format, Arguments) ->
-    throw({failed, lists:flatten(io_lib:format(Format, Arguments))}).
+%% In a process of its own, which hands over what it found by the function it is given.
+within(TimeoutMs, Do, What) ->
+    Self = self(),
+    {Pid, Monitor} = spawn_monitor(fun() -> Do(fun(Found) -> Self ! {self(), Found} end) end),
+    receive
+        {Pid, Found} ->
+            true = demonitor(Monitor, [flush]),
+            {ok, Found};
+        {'DOWN', Monitor, process, Pid, {bench_failed, Reason}} ->
+            failed("~ts failed: ~0tP", [What, Reason, 20]);
+        {'DOWN', Monitor, process, Pid, Reason} ->
+            failed("~ts crashed: ~0tP", [What, Reason, 20])
+    after TimeoutMs ->
+        true = demonitor(Monitor, [flush]),
+        true = exit(Pid, kill),
+        failed("~ts did not end within ~b s", [What, TimeoutMs div 1000])
+    end.
+
+failed(Format, Arguments) -> {error, lists:flatten(io_lib:format(Format, Arguments))}.
 
 phases(Module, Args, Given, Slaves, Conf, Timings) ->
     Start = erlang:monotonic_time(),

@@ -4,20 +4,48 @@
 %% ```
 %% DIR/results.csv                             every single time
 %% DIR/BENCH/output/OTP[_ARGS].AXIS.N.out      what the benchmark printed
+%% DIR/BENCH/output/OTP[_ARGS].AXIS.N.I.out    and what it printed in iteration I, from the second
 %% DIR/BENCH/measurements/OTP[_ARGS].AXIS.time     WHAT <tab> N <tab> seconds, for each point
 %% DIR/BENCH/measurements/OTP[_ARGS].AXIS.speedup  time with the least N over time with N
 %% '''
 -module(weft_bencherl_files).
 
--export([output/2, write/3, insane/1, points/1]).
+-export([open/1, append/3, output/4, emptied/1, write/3, insane/1, points/1]).
+
+%% @doc Begins the table of all times.
+-spec open(file:filename()) -> file:io_device().
+open(Dir) ->
+    weft_bench_file:open(results(Dir),
+                         weft_bench_csv:line([bench, otp, erl_args, axis, at, what, ms])).
+
+results(Dir) -> filename:join(Dir, "results.csv").
+
+%% @doc Adds rows to it, and answers them.
+-spec append(file:filename(), file:io_device(), [weft_bencherl:row()]) -> [weft_bencherl:row()].
+append(Dir, Device, Rows) ->
+    Lines = [weft_bench_csv:line([Bench, Otp, Args, Axis, At, What, Ms])
+             || #{bench := Bench, otp := Otp, erl_args := Args, axis := Axis, at := At,
+                  what := What, ms := Ms} <- Rows],
+    ok = weft_bench_file:append(results(Dir), Device, Lines),
+    Rows.
 
 %% @doc Where a benchmark prints to.
--spec output(file:filename(), map()) -> file:filename().
-output(Dir, #{bench := Bench, otp := {Otp, _}, erl_args := Args, axis := Axis, schedulers := S,
-              slaves := N}) ->
-    At = case Axis of sched -> S; node -> N end,
-    filename:join([Dir, Bench, "output",
-                   lists:concat([series(Otp, Args), ".", Axis, ".", At, ".out"])]).
+-spec output(file:filename(), Bench :: string(),
+             {Otp :: string(), Args :: string(), sched | node, non_neg_integer()},
+             Iteration :: pos_integer()) -> file:filename().
+output(Dir, Bench, {Otp, Args, Axis, At}, Iteration) ->
+    Name = lists:concat([series(Otp, Args), ".", Axis, ".", At,
+                         case Iteration of 1 -> ""; _ -> "." ++ integer_to_list(Iteration) end,
+                         ".out"]),
+    filename:join([Dir, Bench, "output", Name]).
+
+%% @doc Makes output files that have nothing in them.
+-spec emptied([file:filename()]) -> ok.
+emptied(Outputs) ->
+    lists:foreach(fun(Output) ->
+                          ok = weft_bench_file:directory(filename:dirname(Output)),
+                          ok = weft_bench_file:write(Output, "")
+                  end, Outputs).
 
 series(Otp, "") -> Otp;
 series(Otp, Args) ->
@@ -28,32 +56,26 @@ series(Otp, Args) ->
                    end || Char <- Args].
 
 %% @doc Benchmarks whose outputs are not all the same, but for empty lines.
--spec insane(file:filename()) -> [string()].
-insane(Dir) ->
-    [filename:basename(filename:dirname(Output))
-     || Output <- filelib:wildcard(filename:join(Dir, "*/output")), not is_sane(Output)].
-
-is_sane(Output) ->
-    Files = filelib:wildcard(filename:join(Output, "*.out")),
-    length(lists:usort([printed(File) || File <- Files])) =< 1.
+-spec insane([{Bench :: string(), Output :: file:filename()}]) -> [string()].
+insane(Outputs) ->
+    Printed = maps:groups_from_list(fun({Bench, _}) -> Bench end,
+                                    fun({_, Output}) -> printed(Output) end, Outputs),
+    lists:sort([Bench || {Bench, Texts} <- maps:to_list(Printed), length(lists:usort(Texts)) > 1]).
 
 printed(File) ->
     {ok, Text} = file:read_file(File),
     [Line || Line <- binary:split(Text, <<"\n">>, [global]), string:trim(Line) =/= <<>>].
 
-%% @doc Writes all but the outputs.
--spec write(file:filename(), [weft_bencherl:row()], weft_bencherl_config:config()) -> ok.
-write(Dir, Rows, #{output_format := Format}) ->
-    Lines = [weft_bench_csv:line([Bench, Otp, Args, Axis, At, What, Ms])
-             || #{bench := Bench, otp := Otp, erl_args := Args, axis := Axis, at := At,
-                  what := What, ms := Ms} <- Rows],
-    Head = weft_bench_csv:line([bench, otp, erl_args, axis, at, what, ms]),
-    ok = weft_bench_file:write(filename:join(Dir, "results.csv"), [Head | Lines]),
+%% @doc Writes what follows from all rows; benchmarks have formats of their own.
+-spec write(file:filename(), [weft_bencherl:row()],
+            #{Bench :: string() => min | avg | max | avg_min_max | plain}) -> ok.
+write(Dir, Rows, Formats) ->
     maps:foreach(fun({Bench, Otp, Args, Axis}, Points) ->
                          File = filename:join([Dir, Bench, "measurements",
                                                lists:concat([series(Otp, Args), ".", Axis])]),
                          ok = weft_bench_file:directory(filename:dirname(File)),
-                         ok = weft_bench_file:write(File ++ ".time", times(Points, Format)),
+                         Times = times(Points, maps:get(Bench, Formats)),
+                         ok = weft_bench_file:write(File ++ ".time", Times),
                          ok = weft_bench_file:write(File ++ ".speedup", speedups(Points))
                  end, grouped(Rows)).
 

@@ -7,14 +7,18 @@
 %% nodes, in groups of a size of which each has one node in common with the next, runs the load of
 %% the configuration (that of DE-Bench: duration, concurrent, report_interval, operations,
 %% packet_size, delay_remote_function, transitive_connection) on each of them, and adds up. Each
-%% node leaves its files in DIR/N (`weft_load_files'); the sum is in DIR. Names of nodes in the
-%% configuration (erlange_nodes) are not used: nodes are started here.
+%% node leaves its files in DIR/N (`weft_load_files'); the sum is in DIR. A node that is lost is
+%% told, and the others go on. Names of nodes in the configuration (erlange_nodes) are not used:
+%% nodes are started here.
 -module(weft_de_bench).
 
--export([main/1, run/3, loads/3, prepare/1]).
+-export([main/1, run/3, loads/3]).
 
+-define(READY_MS, 120000).
 -define(GRACE_MS, 120000).
--define(CALL_MS, 20000).
+%% What it takes to tell all nodes when to begin.
+-define(HEAD_START_US, 300000).
+-define(MORE_PER_NODE_US, 10000).
 
 %% @doc 0: measured, 1: measured, with failures, 2: not measured.
 -spec main([string()]) -> 0 | 1 | 2.
@@ -80,110 +84,81 @@ chain(First, Count, Size) ->
     Last = First + Size - 1,
     [lists:seq(First, Last) | chain(Last, Count, Size)].
 
-on_nodes(Config, Dir, #{nodes := Count} = Shape, Variant) ->
+on_nodes(Config, Dir, Shape, Variant) ->
     ok = weft_bench_file:directory(filename:join(Dir, "logs")),
-    {ok, Place} = weft_bench_place:start(weft_bench_link:loopback(), Dir),
-    try
-        Layout = {cluster, Shape},
-        io:format("starting ~b nodes, ~ts~n", [Count, Variant]),
-        case weft_bench_nodes:start(Variant, Layout, #{place => Place, tls => Dir,
-                                                       log_dir => filename:join(Dir, "logs")}) of
-            {ok, Nodes} ->
-                io:format("~ts on each~n", [weft_load_config:describe(Config)]),
-                try loads(Config, filename:absname(Dir), Nodes)
-                after weft_bench_nodes:stop(Nodes)
-                end;
-            {error, Text} ->
-                {error, "the nodes do not start: " ++ Text}
-        end
-    after
-        weft_bench_place:stop(Place)
+    weft_bench_place:with(weft_bench_link:loopback(), Dir,
+                          fun(Place) -> in_place(Place, Config, Dir, Shape, Variant) end).
+
+in_place(Place, Config, Dir, #{nodes := Count} = Shape, Variant) ->
+    io:format("starting ~b nodes, ~ts~n", [Count, Variant]),
+    case weft_bench_nodes:start(Variant, {cluster, Shape},
+                                #{place => Place, tls => Dir,
+                                  log_dir => filename:join(Dir, "logs")}) of
+        {ok, Nodes} ->
+            io:format("~ts on each~n", [weft_load_config:describe(Config)]),
+            try loads(Config, filename:absname(Dir), Nodes)
+            after weft_bench_nodes:stop(Nodes)
+            end;
+        {error, Text} ->
+            {error, "the nodes do not start: " ++ Text}
     end.
 
-%% @doc Runs a configuration on the nodes of a cluster that is there: on each at the same time, each
-%% by a process of its own that waits for it. The directory is one of an absolute name.
+%% @doc Runs a configuration on the nodes of a cluster that is there: all get ready, and then begin
+%% at the same moment. The directory is one of an absolute name. What is told of a node that is lost
+%% while it runs is `lost' of the outcome, and the sum has what it did before.
 -spec loads(weft_load_config:config(), file:filename(), weft_bench_nodes:nodes()) ->
           {ok, weft_load:outcome()} | {error, string()}.
 loads(#{pairs := Pairs} = Config0, Dir, Nodes) ->
-    All = weft_bench_cluster:nodes(Nodes),
-    Config = Config0#{pairs := [{nodes, All} | Pairs]},
+    Config = Config0#{pairs := [{nodes, weft_bench_cluster:nodes(Nodes)} | Pairs]},
+    Environment = weft_load_files:environment(Config),
     Roles = lists:sort(weft_bench_nodes:roles(Nodes)),
-    Prepared = [weft_bench_nodes:call(Nodes, Role, ?MODULE, prepare, {[Config], ?CALL_MS})
-                || Role <- Roles],
-    case [Text || {error, Text} <- Prepared] of
-        [] -> loads(Config, Dir, Roles, Nodes, length(All));
-        [Text | _] -> {error, Text}
-    end.
-
-loads(Config, Dir, Roles, Nodes, Count) ->
-    #{duration_ms := DurationMs, warm_up_ms := WarmUpMs} = Config,
-    TimeoutMs = DurationMs + WarmUpMs + ?GRACE_MS,
-    Self = self(),
-    Runs = [spawn_monitor(fun() -> Self ! {self(), load(Config, Dir, Role, Nodes, TimeoutMs)} end)
-            || Role <- Roles],
-    added_up([answer(Run) || Run <- Runs], Config, Dir, Count).
-
-answer({Pid, Monitor}) ->
-    receive
-        {Pid, Answer} -> demonitor(Monitor, [flush]), {answer, Answer};
-        {'DOWN', Monitor, process, Pid, Reason} -> Reason
-    end.
-
-%% Nodes with the same seed would all do the same.
-load(#{rng_seed := Seed} = Config0, Dir, {n, Number} = Role, Nodes, TimeoutMs) ->
-    Config = Config0#{rng_seed := seed(Seed, Number)},
-    Own = filename:join(Dir, integer_to_list(Number)),
-    weft_bench_nodes:call(Nodes, Role, weft_load, run,
-                          {[Config, #{dir => Own, progress => fun weft_load:silent/1}], TimeoutMs}).
-
-seed(now, _Number) -> now;
-seed({A, B, C}, Number) -> {A + 1000 * Number, B, C}.
-
-%% @doc On a node: servers, and scopes of names if the operations need them.
--spec prepare(weft_load_config:config()) -> ok | {error, Text :: string()}.
-prepare(#{operations := Operations}) ->
-    ok = weft_de_bench_server:start(),
-    weft_de_bench_driver:prepare([Op || {_, Op, _} <- Operations]).
-
-added_up(Answers, Config, Dir, Count) ->
-    case [Answer || Answer <- Answers, not is_outcome(Answer)] of
-        [] -> sum([Outcome || {answer, {ok, Outcome}} <- Answers], Config, Dir, Count);
-        [{answer, {error, Text}} | _] -> {error, Text};
-        [Reason | _] -> {error, lists:flatten(io_lib:format("a node was lost: ~0tP", [Reason, 20]))}
-    end.
-
-is_outcome({answer, {ok, _}}) -> true;
-is_outcome(_) -> false.
-
-sum(Outcomes, #{pairs := Pairs} = Config, Dir, Count) ->
-    All = fun(Key) -> [maps:get(Key, Outcome) || Outcome <- Outcomes] end,
-    Outcome = #{total => weft_load_files:sum(All(total)), elapsed_us => lists:max(All(elapsed_us)),
-                errors => errors(lists:append(All(errors))), hung => lists:sum(All(hung)),
-                finished => lists:sum(All(finished)), crashed => lists:append(All(crashed))},
-    #{total := Total} = Outcome,
-    case weft_load_files:open(Dir, Config#{pairs := [{node_count, Count} | Pairs]},
-                              maps:keys(Total)) of
-        {ok, Files} ->
-            Answer = case series(Dir, Count, Files) of
-                         ok -> weft_load_files:finish(Outcome, Files);
-                         Error -> Error
-                     end,
-            ok = weft_load_files:close(Files),
-            case Answer of
-                ok -> {ok, Outcome};
-                {error, Text} -> {error, Text}
-            end;
-        {error, Text} ->
+    Ready = on_each([{Role, ready, [seeded(Config, Role),
+                                    #{dir => own(Dir, Role), environment => Environment,
+                                      progress => fun weft_load:silent/1}]} || Role <- Roles],
+                    ?READY_MS, Nodes),
+    case [Text || {error, Text} <- Ready] of
+        [] ->
+            Answers = begun(Roles, [Pid || {ok, Pid} <- Ready], Config, Nodes),
+            weft_de_bench_sum:write(Dir, Config, Environment,
+                                    lists:zip([own(Dir, Role) || Role <- Roles], Answers));
+        [Text | _] ->
             {error, Text}
     end.
 
-errors(Errors) ->
-    Sum = lists:foldl(fun({Label, Reason, Count}, Acc) ->
-                              maps:update_with({Label, Reason}, fun(N) -> N + Count end, Count, Acc)
-                      end, #{}, Errors),
-    lists:reverse(lists:keysort(3, [{Label, Reason, Count}
-                                    || {{Label, Reason}, Count} <- maps:to_list(Sum)])).
+own(Dir, {n, Number}) -> filename:join(Dir, integer_to_list(Number)).
 
-series(Dir, Count, Files) ->
-    weft_load_files:series([filename:join([Dir, integer_to_list(Number), "series.csv"])
-                            || Number <- lists:seq(1, Count)], Files).
+%% Nodes with the same seed would all do the same.
+seeded(#{rng_seed := now} = Config, _Role) -> Config;
+seeded(#{rng_seed := {A, B, C}} = Config, {n, Number}) ->
+    Config#{rng_seed := {A + 1000 * Number, B, C}}.
+
+begun(Roles, Ready, #{duration_ms := DurationMs, warm_up_ms := WarmUpMs}, Nodes) ->
+    AtUs = os:perf_counter(microsecond) + ?HEAD_START_US + length(Roles) * ?MORE_PER_NODE_US,
+    on_each([{Role, go, [Pid, AtUs]} || {Role, Pid} <- lists:zip(Roles, Ready)],
+            DurationMs + WarmUpMs + ?GRACE_MS, Nodes).
+
+%% The answers of the nodes' instances, called at the same time, each by a process of its own.
+on_each(Calls, TimeoutMs, Nodes) ->
+    Self = self(),
+    Call = fun({Role, Function, Arguments}) ->
+                   Self ! {self(), weft_bench_nodes:call(Nodes, Role, weft_de_bench_instance,
+                                                         Function, {Arguments, TimeoutMs})}
+           end,
+    Calling = [{Role, spawn_monitor(fun() -> Call(Of) end)} || {Role, _, _} = Of <- Calls],
+    [answer(weft_bench_nodes:node(Nodes, Role), Of) || {Role, Of} <- Calling].
+
+answer(Node, {Pid, Monitor}) ->
+    receive
+        {Pid, {error, Text}} ->
+            demonitor(Monitor, [flush]),
+            {error, lists:concat([Node, ": ", Text])};
+        {Pid, Answer} ->
+            demonitor(Monitor, [flush]),
+            Answer;
+        {'DOWN', Monitor, process, Pid, Reason} ->
+            {error, lists:flatten(io_lib:format("~ts was lost: ~ts", [Node, why(Reason)]))}
+    end.
+
+why({timeout, {gen_server, call, _}}) -> "no answer in time";
+why({_, {gen_server, call, _}}) -> "its emulator has ended";
+why(Reason) -> io_lib:format("~0tP", [Reason, 20]).

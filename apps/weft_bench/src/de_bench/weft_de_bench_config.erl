@@ -9,11 +9,14 @@
 %% @doc Texts for the user.
 -spec problems(weft_load_config:config(), weft_bench_variant:variant(),
                #{groups => pos_integer(), _ => _}) -> [string()].
-problems(#{operations := Operations, pairs := Pairs}, Variant, Options) ->
+problems(#{operations := Operations, duration_ms := DurationMs, pairs := Pairs}, Variant,
+         Options) ->
     Names = [Operation || {_, Operation, _} <- Operations],
     unknown(Names -- weft_de_bench_driver:operations())
         ++ [Text || Name <- Names, Text <- impossible(Name, Variant)]
         ++ values(Pairs)
+        ++ [text("duration: infinity is not for many nodes; give minutes")
+            || DurationMs =:= infinity]
         ++ [text("transitive_connection: without it there must be groups: --variant weft_groups")
             || proplists:get_value(transitive_connection, Pairs, true) =:= false,
                Variant =/= weft_groups]

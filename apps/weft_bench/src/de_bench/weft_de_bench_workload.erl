@@ -35,31 +35,25 @@
 -define(BOTH, [stock_mesh, weft_mesh]).
 
 %% @private
-cells(tiny) ->
-    [cell(de_global, Nodes, 10, Global, ?BOTH) || Nodes <- [2, 4], Global <- [0, 500]]
-        ++ [cell(de_names, 3, 10, 500, ?BOTH), cell(de_heavy, 3, 1000, 1000, [stock_mesh])]
-        ++ [cell(de_size, 3, Bytes, 10, [stock_mesh]) || Bytes <- [10, 10000]]
-        ++ [cell(de_compute, 3, 10, ComputeUs, [stock_mesh]) || ComputeUs <- [10, 1000]]
-        ++ [cell(de_server, 3, 10, Percent, [stock_mesh]) || Percent <- [1, 100]]
-        ++ [cell(de_calls, 3, 10, Percent, [stock_mesh]) || Percent <- [1, 50]];
 cells(quick) ->
-    cells([2, 6], [0, 100], [10, 10000], [10, 1000], [1, 50, 100]);
+    globals([2, 6], [0, 500]) ++ others([4], [10, 10000], [10, 1000], [1, 100]);
 cells(full) ->
-    Few = cells([2, 4, 8, 16, 24], [], [10, 100, 1000, 10000], [10, 1000, 100000], [1, 50, 100]),
-    Global = [cell(de_global, Nodes, 10, Global, ?BOTH)
-              || Nodes <- [2, 8, 24, ?MANY], Global <- [0, 1, 50, 100, 500]],
+    Globals = globals([2, 8, 24, ?MANY], [0, 1, 50, 100, 500]),
+    Others = others([2, 4, 8, 16, 24], [10, 100, 1000, 10000], [10, 1000, 100000], [1, 50, 100]),
     [Cell#{fresh => true, repetitions_max => repetitions_max(Cell), cost_ms := CostMs + 6000,
            with := #{seconds => 5, warm_up_s => 1}}
-     || #{cost_ms := CostMs} = Cell <- Global ++ Few].
+     || #{cost_ms := CostMs} = Cell <- Globals ++ Others].
 
 %% Most of the time of many nodes is that of their start.
 repetitions_max(#{pairs := ?MANY}) -> 1;
 repetitions_max(_Cell) -> ?REPETITIONS_MAX.
 
-cells(Counts, Globals, Sizes, Computations, Servers) ->
+globals(Counts, Parts) ->
+    [cell(de_global, Nodes, 10, Part, ?BOTH) || Nodes <- Counts, Part <- Parts].
+
+others(Counts, Sizes, Computations, Servers) ->
     [cell(Workload, Nodes, Bytes, Streams, ?BOTH)
-     || {Workload, Parameters} <- [{de_global, [{10, Global} || Global <- Globals]},
-                                   {de_names, [{10, 200}]},
+     || {Workload, Parameters} <- [{de_names, [{10, 200}]},
                                    {de_size, [{Bytes, 10} || Bytes <- Sizes]},
                                    {de_compute, [{10, ComputeUs} || ComputeUs <- Computations]},
                                    {de_heavy, [{1000, 1000}]},
@@ -80,13 +74,16 @@ run(#{dir := Dir, workload := Workload, size_bytes := SizeBytes, pairs := Count,
     {ok, Config} = weft_load_config:check(config(Cell, names(Variant))),
     Name = lists:concat([Workload, "-", SizeBytes, "-", Streams, "-", Count, "-", Variant]),
     Own = filename:absname(filename:join([Dir, "de_bench", Name])),
-    Answer = weft_de_bench:loads(Config, Own, Nodes),
-    %% The files of each node, which are in those of their sum; and there are many.
-    _ = [file:del_dir_r(filename:join(Own, integer_to_list(Number)))
-         || Number <- lists:seq(1, Count)],
-    case Answer of
-        {ok, Outcome} -> {ok, measurements(Outcome)};
-        {error, Text} -> erlang:error({de_bench, Text})
+    case weft_de_bench:loads(Config, Own, Nodes) of
+        {ok, #{lost := []} = Outcome} ->
+            %% The files of each node, which are in those of their sum; and there are many.
+            _ = [file:del_dir_r(filename:join(Own, integer_to_list(Number)))
+                 || Number <- lists:seq(1, Count)],
+            {ok, measurements(Outcome)};
+        {ok, #{lost := [Text | _]}} ->
+            erlang:error({de_bench, lists:concat([Text, "; what the nodes did is in ", Own])});
+        {error, Text} ->
+            erlang:error({de_bench, Text})
     end.
 
 names(Variant) ->

@@ -18,7 +18,7 @@ figures() ->
        findings => fun alike/1, charts => fun weft_im_plots:sizes/1,
        not_shown => "More throughput with more servers: all of them share two cores, and people "
        "who type are what there is of load, the same for all. Up to 12 servers; time runs 50 "
-       "times as fast as people type (100 times in a quick run)."},
+       "times as fast as people type (100 times in a quick run). Identically: within 5 %."},
      #{id => "im_12", where => "SD Erlang 2017, Fig. 12: the Instant Messenger with failures",
        claim => "Processes killed at random, and then databases, once in 15 to 1 s, have no impact "
        "on the throughput of RD-IM and RSD-IM.",
@@ -28,7 +28,7 @@ figures() ->
        not_shown => "Runs of 15 minutes, which would be six hours for all of them twice: 15 "
        "seconds here, with kills once a second (0.3 s in a quick run) from beginning to end. "
        "60 nodes are measured once, and without databases alone. Each run checks that what was "
-       "said was heard once, and acknowledged."}].
+       "said was heard once, and acknowledged. No impact: within 5 %, and nothing lost."}].
 
 alike(Results) ->
     [{same(Rd, Rsd),
@@ -48,8 +48,9 @@ alike(Results) ->
                                        {<<"im_rsd">>, <<"weft_groups">>}],
                Of <- value(Workload, Variant, Nodes, ?METRIC, Results)].
 
+%% None may be lost, in no repetition and with no failure.
 failures(Results) ->
-    [{same(Steady, Of),
+    [{without_loss(Lost, same(Steady, Of)),
       io_lib:format("~ts, ~b nodes, ~ts: ~ts per minute, ~ts with ~b ~ts killed, ~b lost",
                     [name(Form), Nodes, weft_bench_words:variant(Variant), number(Steady),
                      percent(Of, Steady), round(Kills), What, round(Lost)])}
@@ -60,7 +61,18 @@ failures(Results) ->
         {How, What} <- [{<<"_killed">>, "processes"}, {<<"_emptied">>, "databases"}],
         Of <- value(<<Form/binary, How/binary>>, Variant, Nodes, ?METRIC, Results),
         Kills <- value(<<Form/binary, How/binary>>, Variant, Nodes, <<"kills">>, Results),
-        Lost <- value(<<Form/binary, How/binary>>, Variant, Nodes, <<"lost_messages">>, Results)].
+        Lost <- lost([<<Form/binary, "_steady">>, <<Form/binary, How/binary>>], Variant, Nodes,
+                     Results)].
+
+lost(Workloads, Variant, Nodes, Results) ->
+    [lists:sum(Most) || Most <- [[High || Workload <- Workloads,
+                                          #{high := High} <- measured(Workload, Variant, Nodes,
+                                                                      <<"lost_messages">>,
+                                                                      Results)]],
+                        length(Most) =:= length(Workloads)].
+
+without_loss(Lost, Kind) when Lost == 0 -> Kind;
+without_loss(_Lost, _Kind) -> differs.
 
 same(One, Other) when abs(Other - One) =< ?SAME * One -> agrees;
 same(_One, _Other) -> differs.
@@ -84,7 +96,9 @@ variants(Workload, Results) ->
                                  Of =:= Workload])).
 
 value(Workload, Variant, Nodes, Metric, Results) ->
-    [Median || {_, Of, _, Count, _, _} = Cell <- weft_bench_results:cells(Results),
-               Of =:= Workload, Count =:= Nodes,
-               {ok, #{median := Median}} <- [weft_bench_results:measured(Cell, Variant, Metric,
-                                                                         Results)]].
+    [Median || #{median := Median} <- measured(Workload, Variant, Nodes, Metric, Results)].
+
+measured(Workload, Variant, Nodes, Metric, Results) ->
+    [Measured || {_, Of, _, Count, _, _} = Cell <- weft_bench_results:cells(Results),
+                 Of =:= Workload, Count =:= Nodes,
+                 {ok, Measured} <- [weft_bench_results:measured(Cell, Variant, Metric, Results)]].

@@ -13,11 +13,13 @@
 -export_type([books/0]).
 
 %% Counts of messages; `heard_marked' those heard between mark and finish, in `marked_us'. `doubled'
-%% and `wrong' ought to be 0: heard again, or not what the script says.
+%% and `wrong' ought to be 0: heard again, or not what the script says. `unsaid' has for each
+%% message that was given up the servers of both who talked.
 -type books() :: #{said := non_neg_integer(), heard := non_neg_integer(),
                    delivered := non_neg_integer(), given_up := non_neg_integer(),
                    doubled := non_neg_integer(), wrong := non_neg_integer(),
                    conversations := non_neg_integer(), logged_out := [term()],
+                   unsaid := [[Server :: pos_integer()]],
                    heard_marked := non_neg_integer(), marked_us := non_neg_integer(),
                    latencies := weft_load_histogram:snapshot()}.
 %% `first' and `step': the clients are number First, First + Step, ... up to `count'.
@@ -42,16 +44,18 @@
 -spec empty() -> books().
 empty() ->
     (maps:from_list([{Key, 0} || Key <- ?COUNTS]))
-        #{logged_out => [], marked_us => 0,
+        #{logged_out => [], unsaid => [], marked_us => 0,
           latencies => weft_load_histogram:snapshot(weft_load_histogram:new())}.
 
 %% @doc Of two nodes together; the time is the longer one.
 -spec add(books(), books()) -> books().
-add(#{latencies := Latencies1, logged_out := Out1, marked_us := Us1} = Books1,
-    #{latencies := Latencies2, logged_out := Out2, marked_us := Us2} = Books2) ->
+add(#{latencies := Latencies1, marked_us := Us1} = Books1,
+    #{latencies := Latencies2, marked_us := Us2} = Books2) ->
     Sums = maps:from_list([{Key, map_get(Key, Books1) + map_get(Key, Books2)} || Key <- ?COUNTS]),
-    Sums#{latencies => weft_load_histogram:merge([Latencies1, Latencies2]),
-          logged_out => Out1 ++ Out2, marked_us => max(Us1, Us2)}.
+    Lists = maps:from_list([{Key, map_get(Key, Books1) ++ map_get(Key, Books2)}
+                            || Key <- [logged_out, unsaid]]),
+    maps:merge(Sums, Lists#{latencies => weft_load_histogram:merge([Latencies1, Latencies2]),
+                            marked_us => max(Us1, Us2)}).
 
 %% @doc The name of a client.
 -spec name(pos_integer()) -> binary().
@@ -221,10 +225,14 @@ given_up({Side, Conversation} = Key, #traffic{talks = Talks, over = Over} = Traf
             Left = Traffic#traffic{talks = Rest, over = Over#{Key => true}},
             case Flying of
                 0 -> Left;
-                _ -> count(given_up, Left)
+                _ -> unsaid(Conversation, count(given_up, Left))
             end;
         error -> Traffic
     end.
+
+unsaid({A, B, _}, #traffic{service = Service, books = #{unsaid := Unsaid} = Books} = Traffic) ->
+    Servers = [weft_im_plan:server_of(Name, Service) || Name <- [A, B]],
+    Traffic#traffic{books = Books#{unsaid := [Servers | Unsaid]}}.
 
 calmed(#traffic{state = falling_silent, talks = Talks, region = Region} = Traffic) ->
     case [Index || #talk{flying = Index} <- maps:values(Talks), Index > 0] of

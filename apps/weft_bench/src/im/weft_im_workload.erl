@@ -17,11 +17,6 @@
 -define(REPETITIONS_MAX, 2).
 
 %% @private
-cells(tiny) ->
-    Talk = #{count => 20, scale => 0.005, warm_up_ms => 300, run_ms => 1000, period_ms => 200},
-    [cell(Workload, size(1, 2, 1), Talk, [Variant])
-     || {Workload, Variant} <- [{im_rd, stock_mesh}, {im_rsd, stock},
-                                {im_rsd_steady, weft_groups}, {im_rsd_killed, weft_groups}]];
 cells(quick) ->
     Talk = #{count => 60, scale => 0.01, warm_up_ms => 1000, run_ms => 4000, period_ms => 300},
     [cell(Workload, size(1, 3, 1), Talk, [Variant])

@@ -2,26 +2,52 @@
 %% @doc Runs a load (`weft_load_config'): starts the workers, reads their meters each second, writes
 %% the results as they come, and ends what hangs.
 %%
-%% Workers that end, finished or not, are counted, and the others go on; when none is left the run
-%% is over early. At the end each has `operation_timeout_s' to finish its operation; what hangs
-%% longer is killed and told. Whatever happens, what was measured is in the files.
+%% Workers that have finished are counted, and the others go on; when none is left the run is over
+%% early. In the place of a worker that ends otherwise another starts, a bounded number of times; if
+%% it was an error that shall end the run (`shutdown_on_error'), all end.
+%%
+%% At the end workers have `operation_timeout_s' to do what was due in the run; who hangs longer is
+%% killed and told. What is not done then counts as failed, in the response times with the time that
+%% it has waited. Whatever happens, what was measured is in the files.
 -module(weft_load).
 
 -export([run/2, silent/1]).
--export_type([outcome/0]).
+-export_type([outcome/0, options/0]).
 
 -type outcome() :: #{total := weft_load_meters:reading(), elapsed_us := pos_integer(),
+                     %% When the workers were told to begin, on the clock of the machine.
+                     began_us := integer(),
                      errors := [{atom(), binary(), pos_integer()}], hung := non_neg_integer(),
-                     finished := non_neg_integer(), crashed := [term()]}.
+                     finished := non_neg_integer(), crashed := [term()],
+                     unfinished := non_neg_integer(),
+                     %% Of several loads in one: what became of those that are not in it to the end.
+                     lost => [string()]}.
+-type options() :: #{dir := file:filename(), progress := fun((unicode:chardata()) -> term()),
+                     %% Of the machine, where it is known already.
+                     environment => [{string(), string()}],
+                     %% Waits, once the workers are ready, until they shall begin, and returns that
+                     %% time (`erlang:monotonic_time', microseconds).
+                     begin_us => fun(() -> integer())}.
 
 -define(TICK_MS, 1000).
 -define(READY_MS, 60000).
+%% What a worker needs to stop that is between two operations.
+-define(STOP_MS, 1000).
+%% Restarts of one worker, and the pause before its first one; each is longer by that.
+-define(RESTARTS_MAX, 5).
+-define(RESTART_PAUSE_MS, 100).
 
 -record(run, {config :: weft_load_config:config(),
               files :: weft_load_files:files(),
               meters :: weft_load_meters:meters(),
-              workers :: #{pid() => reference()},
+              stop :: atomics:atomics_ref(),
+              workers :: #{pid() => {Id :: pos_integer(), Monitor :: reference()}},
+              progresses :: #{Id :: pos_integer() => weft_load_progress:progress()},
+              restarts = #{} :: #{Id :: pos_integer() => pos_integer()},
+              began_us = 0 :: integer(),
               start_us :: integer(),
+              end_us :: integer() | infinity,
+              is_draining = false :: boolean(),
               last :: weft_load_meters:reading(),
               finished = 0 :: non_neg_integer(),
               crashed = [] :: [term()],
@@ -29,16 +55,15 @@
 
 %% @doc Runs a load and writes its results to a directory, which is made. Progress gets a line each
 %% second. The error is a text; results up to it are kept.
--spec run(weft_load_config:config(),
-          #{dir := file:filename(), progress := fun((unicode:chardata()) -> term())}) ->
-          {ok, outcome()} | {error, string()}.
-run(Config, #{dir := Dir, progress := Progress}) ->
-    case driver(Config) of
+-spec run(weft_load_config:config(), options()) -> {ok, outcome()} | {error, string()}.
+run(Config, #{dir := Dir} = Options) ->
+    case weft_load_modules:prepare(Config) of
         ok ->
             Meters = weft_load_meters:new(labels(Config)),
-            case weft_load_files:open(Dir, Config, weft_load_meters:labels(Meters)) of
+            case weft_load_files:open(Dir, Config, weft_load_meters:labels(Meters),
+                                      environment(Config, Options)) of
                 {ok, Files} ->
-                    try started(Config, Files, Meters, Progress)
+                    try hooked(Config, Files, Meters, Options)
                     catch throw:{load, Text} -> {error, lists:flatten(io_lib:format("~ts", [Text]))}
                     after weft_load_files:close(Files)
                     end;
@@ -47,6 +72,9 @@ run(Config, #{dir := Dir, progress := Progress}) ->
         {error, Text} ->
             {error, Text}
     end.
+
+environment(_Config, #{environment := Environment}) -> Environment;
+environment(Config, _Options) -> weft_load_files:environment(Config).
 
 %% @doc Progress that nobody looks at.
 -spec silent(unicode:chardata()) -> ok.
@@ -60,39 +88,68 @@ labels(#{driver := Driver, operations := Operations}) ->
         false -> Labels
     end.
 
-driver(#{driver := Driver, code_paths := Paths, source_dir := SourceDir, pairs := Pairs}) ->
-    ok = basho_bench_config:load(Pairs),
-    ok = code:add_paths([Path || Path <- Paths, is_list(Path)]),
-    case weft_load_source:load(Driver, SourceDir) of
-        ok ->
-            case erlang:function_exported(Driver, new, 1)
-                andalso erlang:function_exported(Driver, run, 4) of
-                true -> ok;
-                false -> text("driver ~ts has no new/1 and run/4", [Driver])
-            end;
-        {error, Text} ->
-            text("driver ~ts: ~ts", [Driver, Text])
+%% The hook after the run is called if the one before it was, whatever came between.
+hooked(#{pre_hook := Before, post_hook := After} = Config, Files, Meters, Options) ->
+    case hook(Before) of
+        ok -> ok;
+        {failed, Reason} -> throw({load, io_lib:format("pre_hook: ~0tP", [Reason, 30])})
+    end,
+    try started(Config, Files, Meters, Options) of
+        {ok, #{crashed := Crashed} = Outcome} ->
+            case hook(After) of
+                ok -> {ok, Outcome};
+                {failed, Why} -> {ok, Outcome#{crashed := [{post_hook, Why} | Crashed]}}
+            end
+    catch
+        throw:{load, Text} ->
+            _ = hook(After),
+            throw({load, Text})
     end.
 
-text(Format, Arguments) -> {error, lists:flatten(io_lib:format(Format, Arguments))}.
+hook(none) -> ok;
+hook({Module, Function}) ->
+    try
+        _ = Module:Function(),
+        ok
+    catch
+        Class:Reason:Stack -> {failed, {Class, Reason, hd(Stack)}}
+    end.
 
 started(#{concurrent := Count, warm_up_ms := WarmUpMs, duration_ms := DurationMs} = Config, Files,
-        Meters, Progress) ->
-    Shared = #{meters => Meters, stop => Stop = atomics:new(1, [])},
-    Workers = [weft_load_worker:start(Id, Config, Shared) || Id <- lists:seq(1, Count)],
+        Meters, #{progress := Progress} = Options) ->
+    Progresses = maps:from_list([{Id, weft_load_progress:new()} || Id <- lists:seq(1, Count)]),
+    Run0 = #run{config = Config, files = Files, meters = Meters, progress = Progress,
+                stop = atomics:new(1, []), workers = #{}, progresses = Progresses, start_us = 0,
+                end_us = infinity, last = weft_load_meters:snapshot(Meters)},
+    Run = lists:foldl(fun(Id, Acc) -> start(Id, 0, Acc) end, Run0, lists:seq(1, Count)),
+    Workers = [{Pid, Monitor} || {Pid, {_, Monitor}} <- maps:to_list(Run#run.workers)],
     try
         lists:foreach(fun ready/1, Workers),
-        StartUs = erlang:monotonic_time(microsecond) + 1000 * WarmUpMs,
-        EndUs = StartUs + 1000 * DurationMs,
-        Nothing = weft_load_meters:snapshot(Meters),
+        BeginUs = maps:get(begin_us, Options, fun now_us/0),
+        StartUs = BeginUs() + 1000 * WarmUpMs,
+        EndUs = end_us(StartUs, DurationMs),
         [weft_load_worker:begin_at(Pid, StartUs, EndUs) || {Pid, _} <- Workers],
-        receive after WarmUpMs -> ok end,
-        Run = #run{config = Config, files = Files, meters = Meters, progress = Progress,
-                   workers = maps:from_list(Workers), start_us = StartUs, last = Nothing},
-        finish(Stop, EndUs, ticks(1, EndUs, Run))
+        BeganUs = os:perf_counter(microsecond),
+        receive after max(0, (StartUs - now_us()) div 1000) -> ok end,
+        finish(ticks(1, Run#run{began_us = BeganUs, start_us = StartUs, end_us = EndUs}))
     after
+        %% Also those that came in the place of others: they wait for their turn or work.
+        atomics:put(Run#run.stop, 1, 1),
         [exit(Pid, kill) || {Pid, _} <- Workers]
     end.
+
+end_us(_StartUs, infinity) -> infinity;
+end_us(StartUs, DurationMs) -> StartUs + 1000 * DurationMs.
+
+start(Id, DelayMs, #run{config = Config, meters = Meters, stop = Stop, workers = Workers,
+                        progresses = Progresses} = Run) ->
+    #{Id := Progress} = Progresses,
+    {Pid, Monitor} = weft_load_worker:start(Id, Config, #{meters => Meters, stop => Stop,
+                                                          progress => Progress,
+                                                          delay_ms => DelayMs}),
+    Run#run{workers = Workers#{Pid => {Id, Monitor}}}.
+
+now_us() -> erlang:monotonic_time(microsecond).
 
 ready({Pid, Monitor}) ->
     receive
@@ -109,13 +166,13 @@ ready({Pid, Monitor}) ->
 %% --- while it runs ----------------------------------------------------------------------------
 
 %% Up to the end; the last second is read when all have ended.
-ticks(_N, _EndUs, #run{workers = Workers} = Run) when map_size(Workers) =:= 0 ->
+ticks(_N, #run{workers = Workers} = Run) when map_size(Workers) =:= 0 ->
     Run;
-ticks(N, EndUs, #run{start_us = StartUs} = Run) ->
+ticks(N, #run{start_us = StartUs, end_us = EndUs} = Run) ->
     case StartUs + N * ?TICK_MS * 1000 of
         AtUs when AtUs < EndUs ->
             Waited = wait(AtUs, Run),
-            ticks(N + 1, EndUs, tick(erlang:monotonic_time(microsecond), Waited));
+            ticks(N + 1, tick(now_us(), Waited));
         _ ->
             wait(EndUs, Run)
     end.
@@ -123,20 +180,55 @@ ticks(N, EndUs, #run{start_us = StartUs} = Run) ->
 wait(_AtUs, #run{workers = Workers} = Run) when map_size(Workers) =:= 0 ->
     Run;
 wait(AtUs, #run{workers = Workers} = Run) ->
-    LeftMs = max(0, (AtUs - erlang:monotonic_time(microsecond)) div 1000),
+    LeftMs = max(0, (AtUs - now_us()) div 1000),
     receive
-        {'DOWN', Monitor, process, Pid, Reason} when map_get(Pid, Workers) =:= Monitor ->
+        {weft_load_ready, Pid, _} when is_map_key(Pid, Workers) ->
+            wait(AtUs, Run);
+        {'DOWN', Monitor, process, Pid, Reason}
+          when element(2, map_get(Pid, Workers)) =:= Monitor ->
             wait(AtUs, down(Pid, Reason, Run))
     after LeftMs ->
         Run
     end.
 
-down(Pid, Reason, #run{workers = Workers, finished = Finished, crashed = Crashed} = Run) ->
-    Left = Run#run{workers = maps:remove(Pid, Workers)},
-    case Reason of
-        normal -> Left#run{finished = Finished + 1};
-        _ -> Left#run{crashed = lists:sublist([Reason | Crashed], 20)}
+down(Pid, Reason, #run{workers = Workers} = Run) ->
+    {{Id, _}, Left} = maps:take(Pid, Workers),
+    ended(Id, Reason, Run#run{workers = Left}).
+
+ended(_Id, normal, #run{finished = Finished} = Run) ->
+    Run#run{finished = Finished + 1};
+ended(_Id, shutdown_on_error, #run{stop = Stop} = Run) ->
+    atomics:put(Stop, 1, 1),
+    crashed(shutdown_on_error, Run);
+ended(_Id, Reason, #run{is_draining = true} = Run) ->
+    crashed(Reason, Run);
+ended(Id, Reason, #run{restarts = Restarts} = Run0) ->
+    Run = lost(Id, Reason, crashed(Reason, Run0)),
+    case maps:get(Id, Restarts, 0) + 1 of
+        N when N =< ?RESTARTS_MAX -> restarted(Id, N, Run);
+        _ -> Run
     end.
+
+crashed(Reason, #run{crashed = Crashed} = Run) ->
+    Run#run{crashed = lists:sublist([Reason | Crashed], 20)}.
+
+%% The operation that the worker has taken with it failed.
+lost(Id, Reason, #run{progresses = Progresses, meters = Meters} = Run) ->
+    #{Id := Progress} = Progresses,
+    [ok = weft_load_meters:failed(label(Number, Run), {worker_ended, Reason}, Meters)
+     || {Number, _} <- weft_load_progress:under_way(Progress)],
+    ok = weft_load_progress:ended(Progress),
+    Run.
+
+label(Number, #run{config = #{operations := Operations}}) ->
+    element(1, lists:nth(Number, weft_load_config:weighted(Operations))).
+
+restarted(Id, N, #run{restarts = Restarts, workers = Before, start_us = StartUs,
+                      end_us = EndUs} = Run0) ->
+    #run{workers = Workers} = Run = start(Id, N * ?RESTART_PAUSE_MS, Run0),
+    [Pid] = maps:keys(maps:without(maps:keys(Before), Workers)),
+    ok = weft_load_worker:begin_at(Pid, StartUs, EndUs),
+    Run#run{restarts = Restarts#{Id => N}}.
 
 tick(AtUs, #run{meters = Meters, last = Last, start_us = StartUs, files = Files0} = Run) ->
     Now = weft_load_meters:snapshot(Meters),
@@ -152,36 +244,69 @@ tick(AtUs, #run{meters = Meters, last = Last, start_us = StartUs, files = Files0
 
 progress(ElapsedUs, Window, #run{progress = Progress, config = #{duration_ms := DurationMs},
                                  workers = Workers}) ->
+    Of = case DurationMs of
+             infinity -> "";
+             _ -> io_lib:format(" of ~b", [DurationMs div 1000])
+         end,
     All = weft_load_histogram:merge([Service || #{service := Service} <- maps:values(Window)]),
     Failed = lists:sum([Count || #{failed := Count} <- maps:values(Window)]),
-    Progress(io_lib:format("~4b of ~b s  ~b workers  ~b/s  p50 ~b  p99 ~b  max ~b us  errors ~b",
-                           [ElapsedUs div 1000000, DurationMs div 1000, map_size(Workers),
+    Progress(io_lib:format("~4b~ts s  ~b workers  ~b/s  p50 ~b  p99 ~b  max ~b us  errors ~b",
+                           [ElapsedUs div 1000000, Of, map_size(Workers),
                             weft_load_histogram:count(All), weft_load_histogram:percentile(50, All),
                             weft_load_histogram:percentile(99, All), weft_load_histogram:max(All),
                             Failed])).
 
 %% --- the end ----------------------------------------------------------------------------------
 
-finish(Stop, EndUs, #run{config = #{operation_timeout_ms := TimeoutMs}, meters = Meters,
-                         start_us = StartUs} = Run0) ->
+finish(#run{config = #{operation_timeout_ms := TimeoutMs}, stop = Stop, start_us = StartUs,
+            end_us = EndUs} = Run0) ->
+    LastUs = min(EndUs, now_us()),
+    Drained = drain(TimeoutMs, Run0),
     atomics:put(Stop, 1, 1),
-    LastUs = min(EndUs, erlang:monotonic_time(microsecond)),
-    Run = tick(LastUs, drain(erlang:monotonic_time(millisecond) + TimeoutMs, Run0)),
+    #run{workers = Hung} = Stopped = drain(?STOP_MS, Drained),
+    [exit(Pid, kill) || Pid <- maps:keys(Hung)],
+    Unfinished = unfinished(LastUs, Stopped),
+    Run = tick(LastUs, Stopped),
     Outcome = #{total => Run#run.last, elapsed_us => max(1, LastUs - StartUs),
-                hung => map_size(Run#run.workers),
-                errors => weft_load_meters:errors(Meters), finished => Run#run.finished,
+                began_us => Run#run.began_us, hung => map_size(Hung), unfinished => Unfinished,
+                errors => weft_load_meters:errors(Run#run.meters), finished => Run#run.finished,
                 crashed => Run#run.crashed},
     case weft_load_files:finish(Outcome, Run#run.files) of
         ok -> {ok, Outcome};
         {error, Text} -> throw({load, Text})
     end.
 
-drain(_EndMs, #run{workers = Workers} = Run) when map_size(Workers) =:= 0 ->
+%% No others come in the place of those that end now.
+drain(TimeoutMs, Run) ->
+    drain_until(erlang:monotonic_time(millisecond) + TimeoutMs, Run).
+
+drain_until(_EndMs, #run{workers = Workers} = Run) when map_size(Workers) =:= 0 ->
     Run;
-drain(EndMs, #run{workers = Workers} = Run) ->
+drain_until(EndMs, #run{workers = Workers} = Run) ->
     receive
-        {'DOWN', Monitor, process, Pid, Reason} when map_get(Pid, Workers) =:= Monitor ->
-            drain(EndMs, down(Pid, Reason, Run))
+        {weft_load_ready, Pid, _} when is_map_key(Pid, Workers) ->
+            drain_until(EndMs, Run);
+        {'DOWN', Monitor, process, Pid, Reason}
+          when element(2, map_get(Pid, Workers)) =:= Monitor ->
+            drain_until(EndMs, down(Pid, Reason, Run#run{is_draining = true}))
     after max(0, EndMs - erlang:monotonic_time(millisecond)) ->
         Run
     end.
+
+%% Operations that were due in the run and are not done; returns how many there are.
+unfinished(LastUs, #run{progresses = Progresses} = Run) ->
+    lists:sum([unfinished(LastUs, Progress, Run) || Progress <- maps:values(Progresses)]).
+
+unfinished(LastUs, Progress, #run{config = #{rate := Rate, operations := Operations},
+                                  meters = Meters} = Run) ->
+    NowUs = now_us(),
+    Weighted = list_to_tuple(weft_load_config:weighted(Operations)),
+    UnderWay = weft_load_progress:under_way(Progress),
+    [ok = weft_load_meters:unfinished(label(Number, Run), begun, NowUs - DueUs, Meters)
+     || {Number, DueUs} <- UnderWay],
+    NotBegun = fun(DueUs, Count) ->
+                       {Label, _} = element(rand:uniform(tuple_size(Weighted)), Weighted),
+                       ok = weft_load_meters:unfinished(Label, due, NowUs - DueUs, Meters),
+                       Count + 1
+               end,
+    weft_load_progress:fold_due(NotBegun, length(UnderWay), LastUs, Rate, Progress).

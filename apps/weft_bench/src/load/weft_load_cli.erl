@@ -57,25 +57,34 @@ report(Outcome, Dir) ->
 %% @doc A table of what was done.
 -spec print(weft_load:outcome()) -> ok.
 print(#{total := Total, elapsed_us := ElapsedUs}) ->
-    io:format("~n~-24ts ~10ts ~10ts ~8ts ~10ts ~10ts ~10ts ~10ts~n",
+    io:format("~n~-24ts ~10ts ~10ts ~8ts ~10ts ~10ts ~10ts ~10ts ~12ts~n",
               ["operation", "per second", "done", "failed", "p50 us", "p99 us", "p99.9 us",
-               "max us"]),
+               "max us", "resp. p99 us"]),
     maps:foreach(fun(Label, Meter) -> print(Label, Meter, ElapsedUs) end, Total).
 
-print(Label, #{service := Service, failed := Failed}, ElapsedUs) ->
+print(Label, #{service := Service, response := Response, failed := Failed}, ElapsedUs) ->
     Count = weft_load_histogram:count(Service),
     [P50, P99, P999] = [weft_load_histogram:percentile(P, Service) || P <- [50, 99, 99.9]],
-    io:format("~-24ts ~10.1f ~10b ~8b ~10b ~10b ~10b ~10b~n",
+    io:format("~-24ts ~10.1f ~10b ~8b ~10b ~10b ~10b ~10b ~12b~n",
               [Label, Count * 1.0e6 / ElapsedUs, Count, Failed, P50, P99, P999,
-               weft_load_histogram:max(Service)]).
+               weft_load_histogram:max(Service), weft_load_histogram:percentile(99, Response)]).
 
-problems(#{errors := Errors, crashed := Crashed, hung := Hung}) ->
+problems(#{errors := Errors, crashed := Crashed, hung := Hung,
+           unfinished := Unfinished} = Outcome) ->
+    Lost = maps:get(lost, Outcome, []),
+    [io:format("~b operations were due in the run and not done; they count as failed, and in the "
+               "response times as long as they waited~n", [Unfinished])
+     || Unfinished > 0],
+    [io:format("not measured to the end: ~ts~n", [Text]) || Text <- Lost],
     [io:format("~b errors: ~ts: ~ts~n", [Count, Label, Reason])
      || {Label, Reason, Count} <- lists:sublist(Errors, 5)],
-    [io:format("a worker ended: ~0tP~n", [Reason, 10]) || Reason <- lists:sublist(Crashed, 5)],
+    [io:format("~ts~n", [ended(Reason)]) || Reason <- lists:sublist(Crashed, 5)],
     [io:format("~b workers did not end within operation_timeout_s and were killed~n", [Hung])
      || Hung > 0],
-    case {Errors, Crashed, Hung} of
-        {[], [], 0} -> 0;
+    case {Lost, Errors, Crashed, Hung} of
+        {[], [], [], 0} -> 0;
         _ -> 1
     end.
+
+ended({post_hook, Reason}) -> io_lib:format("post_hook: ~0tP", [Reason, 10]);
+ended(Reason) -> io_lib:format("a worker ended: ~0tP", [Reason, 10]).

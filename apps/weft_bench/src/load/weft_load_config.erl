@@ -3,7 +3,7 @@
 %%
 %% ```
 %% {mode, max}.                       % or {rate, max}, {rate, PerSecond}: of each worker
-%% {duration, 1}.                     % minutes, or {seconds, N}
+%% {duration, 1}.                     % minutes, {seconds, N}, or infinity: till no worker is left
 %% {concurrent, 4}.                   % workers
 %% {driver, weft_load_driver_ets}.
 %% {operations, [{get, 4}, {put, 1}]}.% with their weights; also {Label, Operation, Weight}
@@ -13,14 +13,15 @@
 %%
 %% Also: code_paths, source_dir, rng_seed, report_interval (seconds), warm_up_s (0: not counted at
 %% the start), operation_timeout_s (60: a worker that takes longer at the end hangs),
-%% shutdown_on_error, exact_start (true: so as not to begin a millisecond late workers yield, which
-%% costs processor time). All other keys are for the driver.
+%% shutdown_on_error, pre_hook and post_hook ({Module, Function}), exact_start (true: so as not to
+%% begin a millisecond late workers yield, which costs processor time). All other keys are for the
+%% driver.
 -module(weft_load_config).
 
--export([read/1, read/2, check/1, describe/1]).
--export_type([config/0]).
+-export([read/1, read/2, check/1, weighted/1, describe/1]).
+-export_type([config/0, hook/0]).
 
--type config() :: #{duration_ms := pos_integer(), concurrent := pos_integer(),
+-type config() :: #{duration_ms := pos_integer() | infinity, concurrent := pos_integer(),
                     rate := max | number(), driver := module(),
                     operations := [{Label :: atom(), Operation :: term(), Weight :: pos_integer()}],
                     key_generator := term(), value_generator := term(),
@@ -28,8 +29,15 @@
                     report_interval_s := pos_integer(), warm_up_ms := non_neg_integer(),
                     operation_timeout_ms := pos_integer(), shutdown_on_error := boolean(),
                     exact_start := boolean(),
+                    pre_hook := hook(), post_hook := hook(),
                     code_paths := [string()], source_dir := string() | undefined,
                     pairs := [{atom(), term()}]}.
+%% Called before the first worker starts, and after the last one has ended.
+-type hook() :: {module(), Function :: atom()} | none.
+
+%% Keys of Basho Bench that would make it another load, and are not followed.
+-define(UNSUPPORTED, [distribute_work, measurement_driver, sequential_int_state_dir,
+                      value_generator_blob_file]).
 
 %% @doc Reads and checks a file. The error is a text for the user.
 -spec read(file:filename()) -> {ok, config()} | {error, string()}.
@@ -60,6 +68,8 @@ checked(Pairs) ->
     [fail("~0tp is no {Key, Value}", [Pair])
      || Pair <- Pairs, not (is_tuple(Pair) andalso tuple_size(Pair) =:= 2
                             andalso is_atom(element(1, Pair)))],
+    ok = lists:foreach(fun(Key) -> absent(Key, proplists:get_value(Key, Pairs, false)) end,
+                       ?UNSUPPORTED),
     Get = fun(Key, Default) -> proplists:get_value(Key, Pairs, Default) end,
     #{duration_ms => duration_ms(Get(duration, 5)),
       concurrent => positive(concurrent, Get(concurrent, 3)),
@@ -74,13 +84,18 @@ checked(Pairs) ->
       operation_timeout_ms => 1000 * positive(operation_timeout_s, Get(operation_timeout_s, 60)),
       shutdown_on_error => boolean(shutdown_on_error, Get(shutdown_on_error, false)),
       exact_start => boolean(exact_start, Get(exact_start, true)),
+      pre_hook => hook(pre_hook, Get(pre_hook, no_op)),
+      post_hook => hook(post_hook, Get(post_hook, no_op)),
       code_paths => Get(code_paths, []), source_dir => Get(source_dir, undefined),
       pairs => Pairs}.
 
+absent(_Key, false) -> ok;
+absent(Key, _Value) -> fail("~ts: this is not supported here; leave it out", [Key]).
+
 duration_ms({seconds, Seconds}) when is_number(Seconds), Seconds > 0 -> round(Seconds * 1000);
 duration_ms(Minutes) when is_number(Minutes), Minutes > 0 -> round(Minutes * 60000);
-duration_ms(infinity) -> fail("duration: infinity is not supported; give minutes", []);
-duration_ms(Other) -> fail("duration: minutes or {seconds, N}, not ~0tp", [Other]).
+duration_ms(infinity) -> infinity;
+duration_ms(Other) -> fail("duration: minutes, {seconds, N} or infinity, not ~0tp", [Other]).
 
 rate(max) -> max;
 rate({rate, max}) -> max;
@@ -101,6 +116,10 @@ operation({Label, Operation, Weight}) when is_atom(Label), is_integer(Weight), W
 operation(Other) ->
     fail("operations: {Operation, Weight} or {Label, Operation, Weight}, not ~0tp", [Other]).
 
+hook(_Key, no_op) -> none;
+hook(_Key, {Module, Function}) when is_atom(Module), is_atom(Function) -> {Module, Function};
+hook(Key, Other) -> fail("~ts: {Module, Function}, not ~0tp", [Key, Other]).
+
 seed(now) -> now;
 seed({A, B, C} = Seed) when is_integer(A), is_integer(B), is_integer(C) -> Seed;
 seed(Other) -> fail("rng_seed: {N, N, N} or now, not ~0tp", [Other]).
@@ -118,11 +137,21 @@ boolean(Key, Other) -> fail("~ts: true or false, not ~0tp", [Key, Other]).
 fail(Format, Arguments) ->
     throw({config, io_lib:format(Format, Arguments)}).
 
+%% @doc Each operation as many times as it weighs, to be drawn from.
+-spec weighted([{Label, Operation, Weight :: pos_integer()}]) -> [{Label, Operation}].
+weighted(Operations) ->
+    lists:append([lists:duplicate(Weight, {Label, Operation})
+                  || {Label, Operation, Weight} <- Operations]).
+
 %% @doc One line about what is going to run.
 -spec describe(config()) -> iolist().
 describe(#{driver := Driver, concurrent := Workers, duration_ms := DurationMs, rate := Rate}) ->
-    io_lib:format("~ts, ~b workers, ~ts, ~.1f s",
+    io_lib:format("~ts, ~b workers, ~ts, ~ts",
                   [Driver, Workers, case Rate of
                                         max -> "as fast as they can";
                                         _ -> io_lib:format("~p operations/s each", [Rate])
-                                    end, DurationMs / 1000]).
+                                    end,
+                   case DurationMs of
+                       infinity -> "until all have finished";
+                       _ -> io_lib:format("~.1f s", [DurationMs / 1000])
+                   end]).

@@ -8,11 +8,12 @@
 %% series.csv             each second and operation, service and response times
 %% total.csv              each operation over the whole run
 %% environment.csv        machine, system, flags, commit, the configuration
+%% histograms.terms       each interval as terms with their length, to be added to those of others
 %% '''
 %% Times are microseconds; `elapsed' and `window' are seconds.
 -module(weft_load_files).
 
--export([open/3, window/3, series/2, finish/2, close/1, sum/1]).
+-export([environment/1, open/4, window/3, add_up/2, finish/2, close/1, sum/1]).
 -export_type([files/0]).
 
 -record(files, {dir :: file:filename(),
@@ -23,23 +24,30 @@
 -opaque files() :: #files{}.
 
 -define(LATENCIES, "elapsed, window, n, min, mean, median, 95th, 99th, 99_9th, max, errors\n").
+-define(HISTOGRAMS, "histograms.terms").
 -define(SERIES, [second, operation, n, units, failed,
                  service_mean_us, service_p50_us, service_p95_us, service_p99_us, service_p999_us,
                  service_max_us, response_p50_us, response_p99_us, response_p999_us,
                  response_max_us]).
 
+%% @doc What numbers depend on, as it is now: the machine, the system and the configuration.
+-spec environment(weft_load_config:config()) -> [{string(), string()}].
+environment(#{pairs := Pairs}) ->
+    weft_bench_environment:gather([{"config_" ++ atom_to_list(Key),
+                                    lists:flatten(io_lib:format("~0tp", [Value]))}
+                                   || {Key, Value} <- Pairs]).
+
 %% @doc Makes the directory and the files. The error is a text.
--spec open(file:filename(), weft_load_config:config(), [atom()]) ->
+-spec open(file:filename(), weft_load_config:config(), [atom()], [{string(), string()}]) ->
           {ok, files()} | {error, string()}.
-open(Dir, #{report_interval_s := Interval, pairs := Pairs}, Labels) ->
+open(Dir, #{report_interval_s := Interval}, Labels, Environment) ->
     Heads = [{summary, "summary.csv", "elapsed, window, total, successful, failed\n"},
-             {series, "series.csv", weft_bench_csv:line(?SERIES)}
+             {series, "series.csv", weft_bench_csv:line(?SERIES)},
+             {histograms, ?HISTOGRAMS, ""}
              | [{{latencies, Label}, latencies_file(Label), ?LATENCIES} || Label <- Labels]],
-    Environment = filename:join(Dir, "environment.csv"),
     try
         ok = checked(Dir, filelib:ensure_dir(filename:join(Dir, "x"))),
-        ok = weft_bench_environment:write(Environment,
-                                          weft_bench_environment:gather(given(Pairs))),
+        ok = weft_bench_environment:write(filename:join(Dir, "environment.csv"), Environment),
         Devices = maps:from_list([{Key, created(filename:join(Dir, File), Head)}
                                   || {Key, File, Head} <- Heads]),
         {ok, #files{dir = Dir, devices = Devices, interval_us = Interval * 1000000}}
@@ -51,10 +59,6 @@ open(Dir, #{report_interval_s := Interval, pairs := Pairs}, Labels) ->
 %% As in the file names of DE-Bench.
 latencies_file(Label) ->
     lists:flatten(string:replace(atom_to_list(Label), "_", "-", all)) ++ "_latencies.csv".
-
-given(Pairs) ->
-    [{"config_" ++ atom_to_list(Key), lists:flatten(io_lib:format("~0tp", [Value]))}
-     || {Key, Value} <- Pairs].
 
 checked(_File, ok) -> ok;
 checked(File, {error, Reason}) -> throw({file, File, Reason}).
@@ -78,14 +82,17 @@ window(ElapsedUs, Reading, #files{dir = Dir, windows = Windows, interval_us = In
     try
         write(series, [weft_bench_csv:line([ElapsedUs / 1.0e6 | row(Label, Meter)])
                        || {Label, Meter} <- lists:sort(maps:to_list(Reading))], Files),
-        %% The last second of an interval may end a few milliseconds early.
-        case ElapsedUs - WrittenUs >= IntervalUs - 100000 of
+        case ended(ElapsedUs, IntervalUs) > ended(WrittenUs, IntervalUs) of
             true -> {ok, interval(ElapsedUs, Files)};
             false -> {ok, Files}
         end
     catch
         throw:{file, File, Reason} -> failure(filename:join(Dir, File), Reason)
     end.
+
+%% How many intervals have ended: those of several nodes end at the same times, even if one of them
+%% is read late. Its last second may end a few milliseconds early.
+ended(ElapsedUs, IntervalUs) -> (ElapsedUs + 100000) div IntervalUs.
 
 write(Key, Lines, #files{devices = Devices}) ->
     #{Key := Device} = Devices,
@@ -106,6 +113,8 @@ interval(ElapsedUs, #files{windows = Windows, written_us = WrittenUs} = Files) -
     Failed = lists:sum([Count || #{failed := Count} <- maps:values(Sum)]),
     Done = lists:sum([weft_load_histogram:count(Service) || #{service := Service}
                                                                 <- maps:values(Sum)]),
+    Terms = term_to_binary({ElapsedUs, Sum}),
+    write(histograms, [<<(byte_size(Terms)):32>>, Terms], Files),
     write(summary, spaced(Times ++ [Done + Failed, Done, Failed]), Files),
     maps:foreach(fun(Label, #{service := Service, failed := Errors}) ->
                          write({latencies, Label}, spaced(Times ++ latencies(Service, Errors)),
@@ -125,22 +134,59 @@ spaced(Fields) ->
                            _ -> integer_to_list(Field)
                        end || Field <- Fields]), $\n].
 
-%% @doc The seconds of several nodes in one file: their counts are added; of their times there is
-%% the worst.
--spec series([file:filename()], files()) -> ok | {error, string()}.
-series(Sources, #files{dir = Dir} = Files) ->
+%% ---- several loads in one ----
+
+%% @doc Adds up what loads that began at the same time have in these directories, and returns all
+%% of it in one reading, with the time of the last. Intervals are read as histograms, so that their
+%% percentiles are those of all operations. In the seconds counts are added; of their times there is
+%% the worst. What a load did not write, because it was cut, is nothing; one of them has something.
+-spec add_up([file:filename()], files()) ->
+          {ok, {weft_load_meters:reading(), ElapsedUs :: pos_integer()}, files()}
+          | {error, string()}.
+add_up(Dirs, #files{dir = Dir} = Files) ->
     try
-        Rows = lists:append([tl(weft_bench_csv:parse(read(Source))) || Source <- Sources]),
-        Sums = lists:sort(maps:to_list(lists:foldl(fun added/2, #{}, Rows))),
-        write(series, [weft_bench_csv:line([Second, Operation | Fields])
-                       || {{Second, Operation}, Fields} <- Sums], Files)
+        ok = series([filename:join(Source, "series.csv") || Source <- Dirs], Files),
+        Intervals = intervals([filename:join(Source, ?HISTOGRAMS) || Source <- Dirs], Files),
+        {LastUs, _} = lists:last(Intervals),
+        Sum = sum([Reading || {_, Reading} <- Intervals]),
+        {ok, {Sum, LastUs}, lists:foldl(fun one_interval/2, Files, Intervals)}
     catch
         throw:{file, File, Reason} -> failure(filename:join(Dir, File), Reason)
     end.
 
+one_interval({ElapsedUs, Reading}, Files) ->
+    interval(ElapsedUs, Files#files{windows = [Reading]}).
+
+series(Sources, Files) ->
+    Rows = lists:append([case weft_bench_csv:parse(read(Source)) of
+                             [_Head | Rows] -> Rows;
+                             [] -> []
+                         end || Source <- Sources]),
+    Sums = lists:sort(maps:to_list(lists:foldl(fun added/2, #{}, Rows))),
+    write(series, [weft_bench_csv:line([Second, Operation | Fields])
+                   || {{Second, Operation}, Fields} <- Sums], Files).
+
+intervals(Sources, #files{interval_us = IntervalUs}) ->
+    Add = fun({ElapsedUs, Reading}, Sums) ->
+                  maps:update_with(number_of(ElapsedUs, IntervalUs),
+                                   fun({Us, Sum}) -> {max(Us, ElapsedUs), sum([Sum, Reading])} end,
+                                   {ElapsedUs, Reading}, Sums)
+          end,
+    Sums = lists:foldl(fun(Source, Acc) -> lists:foldl(Add, Acc, terms(read(Source))) end, #{},
+                       Sources),
+    [Interval || {_Number, Interval} <- lists:sort(maps:to_list(Sums))].
+
+%% An interval may be read late, and the last one may be short.
+number_of(ElapsedUs, IntervalUs) -> max(1, ceil((ElapsedUs - 500000) / IntervalUs)).
+
+%% The last one may have been cut.
+terms(<<Size:32, Terms:Size/binary, Rest/binary>>) -> [binary_to_term(Terms) | terms(Rest)];
+terms(_Cut) -> [].
+
 read(File) ->
     case file:read_file(File) of
         {ok, Text} -> Text;
+        {error, enoent} -> <<>>;
         {error, Reason} -> throw({file, File, Reason})
     end.
 

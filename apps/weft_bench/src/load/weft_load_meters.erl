@@ -4,10 +4,12 @@
 %%
 %% Service is the time of the operation itself. Response is counted from when it should have begun:
 %% a worker that is held up does not send what is due meanwhile, and service times alone would hide
-%% how long that would have waited (coordinated omission; Tene). Only successful ones are in them.
+%% how long that would have waited (coordinated omission; Tene). Only successful ones are in them,
+%% but in the response times also what was due in the run and ended after it, or not at all.
 -module(weft_load_meters).
 
--export([new/1, succeeded/5, failed/3, snapshot/1, since/2, errors/1, labels/1]).
+-export([new/1, succeeded/5, late/3, failed/3, unfinished/4, told/3, snapshot/1, since/2, errors/1,
+         labels/1]).
 -export_type([meters/0, reading/0]).
 
 %% Different reasons of errors that are told apart.
@@ -40,15 +42,38 @@ succeeded(Label, ServiceUs, ResponseUs, Units, {Meters, _}) ->
     weft_load_histogram:record(ResponseUs, Response),
     counters:add(Counts, 1, Units).
 
+%% @doc An operation that was due in the run and succeeded after it.
+-spec late(atom(), ResponseUs :: non_neg_integer(), meters()) -> ok.
+late(Label, ResponseUs, {Meters, _}) ->
+    #{Label := #meter{response = Response}} = Meters,
+    weft_load_histogram:record(ResponseUs, Response).
+
 -spec failed(atom(), Reason :: term(), meters()) -> ok.
-failed(Label, Reason, {Meters, Errors}) ->
+failed(Label, Reason, {Meters, _} = All) ->
     #{Label := #meter{counts = Counts}} = Meters,
     counters:add(Counts, 2, 1),
-    Key = {Label, unicode:characters_to_binary(io_lib:format("~0tP", [Reason, 12]))},
+    told(Label, Reason, All).
+
+%% @doc An operation that was due in the run and never done: it failed, and took at least so long.
+-spec unfinished(atom(), begun | due, WaitedUs :: non_neg_integer(), meters()) -> ok.
+unfinished(Label, How, WaitedUs, Meters) ->
+    late(Label, WaitedUs, Meters),
+    failed(Label, case How of
+                      begun -> 'unfinished: begun, not done';
+                      due -> 'unfinished: due, not begun'
+                  end, Meters).
+
+%% @doc Something went wrong that is no operation of its own.
+-spec told(atom(), Reason :: term(), meters()) -> ok.
+told(Label, Reason, {_, Errors}) ->
+    Key = {Label, text(Reason)},
     Known = ets:member(Errors, Key) orelse ets:info(Errors, size) < ?REASONS_MAX,
     _ = ets:update_counter(Errors, case Known of true -> Key; false -> {Label, <<"others">>} end,
                            1, {Key, 0}),
     ok.
+
+text(Reason) when is_atom(Reason) -> atom_to_binary(Reason);
+text(Reason) -> unicode:characters_to_binary(io_lib:format("~0tP", [Reason, 12])).
 
 %% @doc What there is up to now.
 -spec snapshot(meters()) -> reading().

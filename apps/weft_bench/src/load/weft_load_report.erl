@@ -53,7 +53,9 @@ page(Series, Totals, Environment, Errors) ->
 how_to_read() ->
     "Service is the time of the operation itself. Response is counted from when it should have "
         "begun: with a given rate, what a slow operation held up is in it. Only successful "
-        "operations are in the times. Raw data: total.csv, series.csv, *_latencies.csv.".
+        "operations are in the times; but in the response times also what was due in the run and "
+        "ended after it or, under Errors as unfinished, not at all. "
+        "Raw data: total.csv, series.csv, *_latencies.csv.".
 
 section(Title, Content) ->
     ?E(section, [], [?E(h2, [], ?T(Title)), Content]).

@@ -3,7 +3,7 @@
 %% compiled into memory, so that modules written for Basho Bench and BenchErl run unchanged.
 -module(weft_load_source).
 
--export([load/2, compile/1]).
+-export([load/2, load_others/2, compile/1]).
 
 %% @doc Makes a module ready. The error is a text.
 -spec load(module(), SourceDir :: string() | undefined) -> ok | {error, string()}.
@@ -16,6 +16,17 @@ load(Module, SourceDir) ->
                       io_lib:format("there is no module ~ts on the code path (~0tp) and no source "
                                     "of it in ~ts", [Module, Reason, shown(SourceDir)]))}
     end.
+
+%% @doc Makes the other modules of a directory ready that are not on the code path. Those that do
+%% not compile are left out, as in Basho Bench: they may be drivers for something else.
+-spec load_others(SourceDir :: string() | undefined, But :: module()) -> ok.
+load_others(undefined, _But) ->
+    ok;
+load_others(Dir, But) ->
+    lists:foreach(fun(File) ->
+                          Module = list_to_atom(filename:basename(File, ".erl")),
+                          _ = Module =:= But orelse load(Module, Dir)
+                  end, filelib:wildcard(filename:join(Dir, "*.erl"))).
 
 source(_Module, undefined) -> none;
 source(Module, Dir) ->

@@ -10,95 +10,133 @@
 %%   {as, Label, Answer}         counted as another operation, which labels/1 of the driver names
 %%   {error, Reason, S}          failed
 %%   {stop, Reason}              this worker has finished
-%%   {'EXIT', Reason}, a crash   failed, and the worker starts anew
+%%   {'EXIT', Reason}, a crash   failed, and the driver starts anew
 %%
-%% Its optional `terminate(Reason, State)' is called at the end.
+%% What is thrown counts as an answer. Its optional `terminate(Reason, State)' is called at the end
+%% and after a crash.
+%%
+%% Workers trap exits, as in Basho Bench: a client that is linked to its driver and dies does not
+%% take the worker with it. Such an end is told among the errors.
 %%
 %% With `max' the next operation begins when the last one is done. With a rate the times at which
 %% operations begin are drawn beforehand (exponential pauses), whether the last one is done or not;
-%% a worker that is late does what is due at once, and `response' counts from the time drawn.
+%% a worker that is late does what is due at once, and `response' counts from the time drawn. At the
+%% end of the run it goes on with what was due within the run, until it is told to stop.
 -module(weft_load_worker).
 
--export([start/3, begin_at/3]).
+-export([start/3, begin_at/3, pause_us/1]).
+-export_type([shared/0]).
+
+%% For a worker in the place of another that ended: so long it waits before it calls the driver.
+-type shared() :: #{meters := weft_load_meters:meters(), stop := atomics:atomics_ref(),
+                    progress := weft_load_progress:progress(), delay_ms := non_neg_integer()}.
 
 -record(worker, {config :: weft_load_config:config(),
                  id :: pos_integer(),
                  meters :: weft_load_meters:meters(),
                  stop :: atomics:atomics_ref(),
+                 progress :: weft_load_progress:progress(),
                  weighted :: tuple(),
                  key :: weft_load_generator:generator(),
                  value :: weft_load_generator:generator(),
                  state :: term(),
                  from_us = 0 :: integer(),
-                until_us = 0 :: integer(),
+                 until_us = 0 :: integer() | infinity,
                  due_us = 0 :: integer()}).
 
 %% @doc Starts worker number Id, monitored by the caller. It gets ready, says
-%% `{weft_load_ready, Pid, ok | {error, Reason}}' and waits for `begin_at/3'. Stop is set to 1 when
-%% all shall end.
--spec start(pos_integer(), weft_load_config:config(),
-            #{meters := weft_load_meters:meters(), stop := atomics:atomics_ref()}) ->
-          {pid(), reference()}.
+%% `{weft_load_ready, Pid, ok | {error, Reason}}' and waits for `begin_at/3'; if it can not get
+%% ready that is also the reason of its end. Stop is set to 1 when all shall end.
+-spec start(pos_integer(), weft_load_config:config(), shared()) -> {pid(), reference()}.
 start(Id, Config, Shared) ->
     Starter = self(),
     spawn_monitor(fun() -> init(Starter, Id, Config, Shared) end).
 
-%% @doc What ends in this time counts, in microseconds of `erlang:monotonic_time'.
--spec begin_at(pid(), FromUs :: integer(), UntilUs :: integer()) -> ok.
+%% @doc What ends in this time counts as done in the run, in microseconds of
+%% `erlang:monotonic_time'. With `infinity' it ends when it is told to stop.
+-spec begin_at(pid(), FromUs :: integer(), UntilUs :: integer() | infinity) -> ok.
 begin_at(Worker, FromUs, UntilUs) ->
     Worker ! {?MODULE, begin_at, FromUs, UntilUs},
     ok.
 
-init(Starter, Id, #{operations := Operations} = Config, #{meters := Meters, stop := Stop}) ->
+init(Starter, Id, #{operations := Operations} = Config,
+     #{meters := Meters, stop := Stop, progress := Progress, delay_ms := DelayMs}) ->
+    process_flag(trap_exit, true),
     _ = seed(Config, Id),
-    Worker = #worker{config = Config, id = Id, meters = Meters, stop = Stop,
-                     weighted = list_to_tuple(lists:append([lists:duplicate(Weight, {Label, Op})
-                                                            || {Label, Op, Weight} <- Operations])),
+    receive after DelayMs -> ok end,
+    Worker = #worker{config = Config, id = Id, meters = Meters, stop = Stop, progress = Progress,
+                     weighted = list_to_tuple(weft_load_config:weighted(Operations)),
                      key = fun() -> none end, value = fun() -> none end, state = none},
     case ready(Worker) of
         {ok, Ready} ->
             Starter ! {weft_load_ready, self(), ok},
             receive
                 {?MODULE, begin_at, FromUs, UntilUs} ->
-                    loop(Ready#worker{from_us = FromUs, until_us = UntilUs, due_us = now_us()})
+                    loop(Ready#worker{from_us = FromUs, until_us = UntilUs,
+                                      due_us = first_due(Config, Progress)})
             end;
         {error, Reason} ->
-            Starter ! {weft_load_ready, self(), {error, Reason}}
+            Starter ! {weft_load_ready, self(), {error, Reason}},
+            exit({start, Reason})
+    end.
+
+%% A worker in the place of another goes on with what was due.
+first_due(#{rate := max}, _Progress) ->
+    0;
+first_due(_Config, Progress) ->
+    case weft_load_progress:next_due(Progress) of
+        none ->
+            DueUs = now_us(),
+            ok = weft_load_progress:next_due(DueUs, Progress),
+            DueUs;
+        DueUs ->
+            DueUs
     end.
 
 seed(#{rng_seed := now}, _Id) -> rand:seed(exsss);
 seed(#{rng_seed := {A, B, C}}, Id) -> rand:seed(exsss, {A + Id, B + Id, C + Id}).
 
-ready(#worker{config = #{driver := Driver, concurrent := Workers, key_generator := Keys,
+ready(#worker{config = #{concurrent := Workers, key_generator := Keys,
                          value_generator := Values}, id = Id} = Worker) ->
     Context = #{id => Id, concurrent => Workers},
-    try
-        Ready = Worker#worker{key = weft_load_generator:keys(Keys, Context),
-                              value = weft_load_generator:values(Values, Context)},
-        case Driver:new(Id) of
-            {ok, State} -> {ok, Ready#worker{state = State}};
-            Other -> {error, {new, Other}}
-        end
+    try Worker#worker{key = weft_load_generator:keys(Keys, Context),
+                      value = weft_load_generator:values(Values, Context)}
+    of Ready -> new(Ready)
     catch
         throw:{config, Text} -> {error, {config, lists:flatten(io_lib:format("~ts", [Text]))}};
+        Class:Reason:Stack -> {error, {generator, {Class, Reason, hd(Stack)}}}
+    end.
+
+new(#worker{config = #{driver := Driver}, id = Id} = Worker) ->
+    try Driver:new(Id) of
+        {ok, State} -> {ok, Worker#worker{state = State}};
+        Other -> {error, {new, Other}}
+    catch
         Class:Reason:Stack -> {error, {new, {Class, Reason, hd(Stack)}}}
     end.
 
 loop(#worker{stop = Stop} = Worker) ->
     case atomics:get(Stop, 1) of
         0 -> due(Worker);
-        _ -> terminate(normal, Worker)
+        _ -> end_driver(normal, Worker)
     end.
 
-due(#worker{config = #{rate := max}} = Worker) ->
-    run(now_us(), Worker);
+due(#worker{config = #{rate := max}, until_us = UntilUs} = Worker) ->
+    case now_us() of
+        NowUs when NowUs < UntilUs -> run(NowUs, none, Worker);
+        _ -> end_driver(normal, Worker)
+    end;
+due(#worker{due_us = DueUs, until_us = UntilUs} = Worker) when DueUs >= UntilUs ->
+    end_driver(normal, Worker);
 due(#worker{config = #{rate := Rate}, due_us = DueUs} = Worker) ->
-    Next = Worker#worker{due_us = DueUs + pause_us(Rate)},
+    NextUs = DueUs + pause_us(Rate),
     case wait_until(DueUs, Worker) of
-        ok -> run(DueUs, Next);
-        stopped -> terminate(normal, Worker)
+        ok -> run(DueUs, NextUs, Worker#worker{due_us = NextUs});
+        stopped -> end_driver(normal, Worker)
     end.
 
+%% @doc A pause between the times at which operations begin, in microseconds.
+-spec pause_us(PerSecond :: number()) -> non_neg_integer().
 pause_us(Rate) -> round(-math:log(1 - rand:uniform()) * 1.0e6 / Rate).
 
 %% Timers count milliseconds; the rest of the time is yielded away, so that nothing begins early or
@@ -122,14 +160,33 @@ wait_until(DueUs, #worker{stop = Stop, config = #{exact_start := IsExact}} = Wor
 pause_ms(LeftUs, true) -> LeftUs div 1000 - 1;
 pause_ms(LeftUs, false) -> (LeftUs + 999) div 1000.
 
-run(DueUs, #worker{weighted = Weighted, config = #{driver := Driver}, key = Key, value = Value,
-                   state = State} = Worker) ->
-    {Label, Operation} = element(rand:uniform(tuple_size(Weighted)), Weighted),
+run(DueUs, NextUs, #worker{weighted = Weighted, config = #{driver := Driver}, key = Key,
+                           value = Value, state = State, progress = Progress} = Worker) ->
+    Number = rand:uniform(tuple_size(Weighted)),
+    {Label, Operation} = element(Number, Weighted),
+    ok = weft_load_progress:begun(Number, DueUs, NextUs, Progress),
     StartUs = now_us(),
     Answer = try Driver:run(Operation, Key, Value, State)
-             catch Class:Reason:Stack -> {'EXIT', {Class, Reason, Stack}}
+             catch
+                 throw:Thrown -> Thrown;
+                 Class:Reason:Stack -> {'EXIT', {Class, Reason, Stack}}
              end,
-    answer(Answer, {Label, DueUs, StartUs, now_us()}, Worker).
+    EndUs = now_us(),
+    ok = weft_load_progress:ended(Progress),
+    ok = tell_exits(Label, Worker),
+    answer(Answer, {Label, DueUs, StartUs, EndUs}, Worker).
+
+%% What the driver has linked, and what ended while it ran or before.
+tell_exits(Label, #worker{meters = Meters} = Worker) ->
+    receive
+        {'EXIT', _, normal} ->
+            tell_exits(Label, Worker);
+        {'EXIT', _, Reason} ->
+            ok = weft_load_meters:told(Label, {linked_process_ended, Reason}, Meters),
+            tell_exits(Label, Worker)
+    after 0 ->
+        ok
+    end.
 
 answer({as, Label, Answer}, {_, DueUs, StartUs, EndUs}, Worker) ->
     answer(Answer, {Label, DueUs, StartUs, EndUs}, Worker);
@@ -142,44 +199,69 @@ answer({ok, ElapsedUs, State}, Times, Worker) ->
     done(1, round(ElapsedUs), Times, Worker#worker{state = State});
 answer({silent, State}, _Times, Worker) ->
     loop(Worker#worker{state = State});
+answer({{silent, _}, State}, _Times, Worker) ->
+    loop(Worker#worker{state = State});
 answer({error, Reason, State}, Times, Worker) ->
     after_error(failed(Reason, Times, Worker#worker{state = State}));
-answer({stop, Reason}, _Times, Worker) ->
-    terminate(Reason, Worker);
+answer({stop, _Reason}, _Times, #worker{progress = Progress} = Worker) ->
+    ok = weft_load_progress:finished(Progress),
+    end_driver(normal, Worker);
 answer({'EXIT', Reason}, Times, Worker) ->
-    restart(failed({crash, Reason}, Times, Worker));
+    restart(Reason, failed({crash, Reason}, Times, Worker));
 answer(Other, Times, Worker) ->
-    restart(failed({bad_answer, Other}, Times, Worker)).
+    restart({bad_answer, Other}, failed({bad_answer, Other}, Times, Worker)).
 
-done(Units, ServiceUs, {Label, DueUs, StartUs, EndUs}, #worker{meters = Meters} = Worker) ->
-    counts(EndUs, Worker)
-        andalso weft_load_meters:succeeded(Label, ServiceUs, ServiceUs + StartUs - DueUs, Units,
-                                           Meters),
+%% What is done after the end of the run has no part in what the run has done, but was due in it:
+%% a system that stalls at the end would look well if it was left out.
+done(Units, ServiceUs, {Label, DueUs, StartUs, EndUs},
+     #worker{meters = Meters, from_us = FromUs, until_us = UntilUs} = Worker) ->
+    ResponseUs = ServiceUs + StartUs - DueUs,
+    case EndUs >= FromUs of
+        true when EndUs =< UntilUs ->
+            weft_load_meters:succeeded(Label, ServiceUs, ResponseUs, Units, Meters);
+        true ->
+            weft_load_meters:late(Label, ResponseUs, Meters);
+        false ->
+            ok
+    end,
     loop(Worker).
 
-failed(Reason, {Label, _, _, EndUs}, #worker{meters = Meters} = Worker) ->
-    counts(EndUs, Worker) andalso weft_load_meters:failed(Label, Reason, Meters),
+failed(Reason, {Label, _, _, EndUs}, #worker{meters = Meters, from_us = FromUs} = Worker) ->
+    EndUs >= FromUs andalso weft_load_meters:failed(Label, Reason, Meters),
     Worker.
-
-counts(EndUs, #worker{from_us = FromUs, until_us = UntilUs}) ->
-    EndUs >= FromUs andalso EndUs =< UntilUs.
 
 after_error(#worker{config = #{shutdown_on_error := true}}) -> exit(shutdown_on_error);
 after_error(Worker) -> loop(Worker).
 
-%% The state may be what made it crash. Another failure at the start is the end of the worker.
-restart(#worker{config = #{shutdown_on_error := true}}) ->
+%% The state may be what made it crash. Another failure at the start is the end of the worker. Its
+%% generators go on where they are.
+restart(_Reason, #worker{config = #{shutdown_on_error := true}}) ->
     exit(shutdown_on_error);
-restart(Worker) ->
-    case ready(Worker) of
+restart(Reason, Worker) ->
+    ok = end_driver({'EXIT', Reason}, Worker),
+    ok = lists:foreach(fun end_link/1, element(2, process_info(self(), links))),
+    case new(Worker) of
         {ok, Ready} -> loop(Ready);
-        {error, Reason} -> exit({restart, Reason})
+        {error, Failure} -> exit({restart, Failure})
     end.
 
-terminate(Reason, #worker{config = #{driver := Driver}, state = State}) ->
-    case erlang:function_exported(Driver, terminate, 2) of
-        true -> _ = Driver:terminate(Reason, State), ok;
-        false -> ok
+%% As if the worker had ended, and with it the clients of its driver.
+end_link(Pid) when is_pid(Pid) ->
+    unlink(Pid),
+    true = exit(Pid, crash);
+end_link(Port) ->
+    unlink(Port),
+    try port_close(Port)
+    catch error:badarg -> true
+    end.
+
+%% A driver that crashes here has done its work.
+end_driver(Reason, #worker{config = #{driver := Driver}, state = State}) ->
+    try
+        _ = erlang:function_exported(Driver, terminate, 2) andalso Driver:terminate(Reason, State),
+        ok
+    catch
+        _:_ -> ok
     end.
 
 now_us() -> erlang:monotonic_time(microsecond).

@@ -8,7 +8,7 @@
 %% the longest message queue, how many processes there are, how much memory. After `--seconds' no
 %% more are started, and the time is taken until all is over (`drain_s'; -1: not within
 %% `?DRAIN_MS'). Arguments: `[--nodes N] [--rate R] [--seconds S] [--out DIR]'. Writes
-%% DIR/locks.csv.
+%% DIR/locks.csv, a row as soon as it is measured.
 -module(weft_bench_locks).
 
 -export([main/1]).
@@ -30,10 +30,12 @@ main(Arguments) ->
                                                    {seconds, {number, 2}, 20}], fun run/1).
 
 run(#{out := Dir} = Options) ->
-    Rows = [cluster(Module, Options) || Module <- [global, weft_global]],
     File = filename:join(Dir, "locks.csv"),
-    ok = weft_bench_file:write(File, csv(Rows)),
-    io:format("~n~ts~nfile: ~ts~n", [csv(Rows), File]).
+    Measure = fun(Write) ->
+                      [Write(cluster(Module, Options)) || Module <- [global, weft_global]]
+              end,
+    Rows = weft_bench_file:rows(File, head(), fun line/1, Measure),
+    io:format("~n~ts~nfile: ~ts~n", [[head() | [line(Row) || Row <- Rows]], File]).
 
 cluster(Module, #{nodes := Count, out := Dir} = Options) ->
     io:format("~ts, ~b nodes~n", [Module, Count]),
@@ -172,11 +174,9 @@ result() ->
 -define(COLUMNS, [module, nodes, rate, seconds, asked, granted, aborted, running, p50_ms, p99_ms,
                   queue_max, processes_max, memory_growth_max_mb, drain_s]).
 
-csv(Rows) ->
-    [line([atom_to_list(Column) || Column <- ?COLUMNS])
-     | [line([text(maps:get(Column, Row)) || Column <- ?COLUMNS]) || Row <- Rows]].
+head() -> weft_bench_csv:line(?COLUMNS).
 
-line(Words) -> [lists:join(",", Words), $\n].
+line(Row) -> weft_bench_csv:line([text(maps:get(Column, Row)) || Column <- ?COLUMNS]).
 
 text(Value) when is_float(Value) -> io_lib:format("~.1f", [Value]);
 text(Value) -> io_lib:format("~w", [Value]).

@@ -15,7 +15,8 @@
 %% then is finished and counted, so a rate is that of all calls over the time until the last one
 %% ended; a worker that made `?CALLS_MAX' calls has done enough. Arguments: `[--nodes N,N] [--kinds
 %% K,K] [--workloads W,W] [--seconds S] [--callers N,N] [--voters N] [--out DIR]'. Without
-%% `--voters' all nodes are voters of the strong scope. Writes DIR/names.csv.
+%% `--voters' all nodes are voters of the strong scope. Writes DIR/names.csv, a row as soon as it
+%% is measured.
 -module(weft_bench_names).
 
 -export([main/1]).
@@ -48,20 +49,25 @@ main(Arguments) ->
                                                    {voters, {number, 1}, all}], fun run/1).
 
 run(#{nodes := Counts, kinds := Kinds, out := Dir} = Options) ->
-    Rows = lists:append([cluster(Kind, Count, Options) || Count <- Counts, Kind <- Kinds]),
     File = filename:join(Dir, "names.csv"),
-    ok = weft_bench_file:write(File, csv(Rows)),
+    Measure = fun(Write) ->
+                      lists:append([cluster(Kind, Count, Write, Options)
+                                    || Count <- Counts, Kind <- Kinds])
+              end,
+    Rows = weft_bench_file:rows(File, head(), fun line/1, Measure),
     io:format("~n~ts~nfile: ~ts~n", [table(Rows), File]).
 
-cluster(Kind, Count, #{out := Dir} = Options) ->
+cluster(Kind, Count, Write, #{out := Dir} = Options) ->
     io:format("~ts, ~b nodes~n", [Kind, Count]),
     Variant = case Kind of global -> stock_mesh; _ -> weft_mesh end,
     weft_bench_cluster:with_nodes(Variant, weft_bench_cluster:shape(Count, []), Dir,
-                                  fun(Nodes) -> rows(Kind, Count, Nodes, Options) end).
+                                  fun(Nodes) -> rows(Kind, Nodes, Write, Options) end).
 
-rows(Kind, Count, Nodes, #{workloads := Workloads, voters := Voters} = Options) ->
+rows(Kind, Nodes, Write, #{workloads := Workloads, voters := Voters} = Options) ->
     ready(Kind, Nodes, Voters),
-    [(measure(Workload, Kind, Nodes, Options))#{kind => Kind, nodes => Count, workload => Workload}
+    Count = length(weft_bench_nodes:roles(Nodes)),
+    [Write((measure(Workload, Kind, Nodes, Options))#{kind => Kind, nodes => Count,
+                                                      workload => Workload})
      || Wanted <- Workloads, Workload <- expanded(Wanted, Options)].
 
 expanded(mix, _Options) -> [{mix, Percent} || Percent <- ?MIXES];
@@ -252,9 +258,9 @@ watch(Kind, Name) ->
 
 -define(COLUMNS, [kind, nodes, workload, callers, calls, calls_per_s, p50_us, p99_us, max_us]).
 
-csv(Rows) ->
-    [line(",", [atom_to_list(Column) || Column <- ?COLUMNS])
-     | [line(",", [text(maps:get(Column, Row)) || Column <- ?COLUMNS]) || Row <- Rows]].
+head() -> weft_bench_csv:line(?COLUMNS).
+
+line(Row) -> weft_bench_csv:line([text(maps:get(Column, Row)) || Column <- ?COLUMNS]).
 
 table(Rows) ->
     Header = ["workload", "kind", "nodes", "callers", "calls", "calls/s", "p50 ms", "p99 ms",
@@ -271,8 +277,6 @@ sorted(Rows) ->
     lists:sort(fun(#{workload := A, kind := KindA}, #{workload := B, kind := KindB}) ->
                        {text(A), KindA} =< {text(B), KindB}
                end, Rows).
-
-line(Separator, Words) -> [lists:join(Separator, Words), $\n].
 
 text({all, _Callers}) -> "all";
 text({mix, Percent}) -> io_lib:format("mix ~w", [Percent]);

@@ -16,8 +16,6 @@
 -define(REPETITIONS_MAX, 3).
 
 %% @private
-cells(tiny) ->
-    [Cell#{variants := [stock]} || Cell <- cells(quick)];
 cells(quick) ->
     [cell(Workload, {2, 3}, 3000, [1, 2], [stock, weft_mesh, weft_groups])
      || Workload <- [orbit, orbit_grouped]];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Added to a copy of a report by weft_bench_screenshot_SUITE: writes what it finds of the page, as
+// Added to a copy of a report by weft_bench_browser: writes what it finds of the page, as
 // JSON, to an element of its own.
 (function () {
   "use strict";

@@ -18,12 +18,12 @@ bench_args(Version, Conf) ->
 run([Senders, Messages], _Slaves, _Conf) ->
     Receiver = self(),
     [spawn_link(fun() -> send(Messages, Receiver) end) || _ <- lists:seq(1, Senders)],
-    receive_all(Senders * Messages).
+    io:format("messages sum up to ~b~n", [receive_all(Senders * Messages, 0)]).
 
 send(0, _Receiver) -> ok;
 send(Left, Receiver) ->
     Receiver ! {message, Left},
     send(Left - 1, Receiver).
 
-receive_all(0) -> ok;
-receive_all(Left) -> receive {message, _} -> receive_all(Left - 1) end.
+receive_all(0, Sum) -> Sum;
+receive_all(Left, Sum) -> receive {message, Number} -> receive_all(Left - 1, Sum + Number) end.

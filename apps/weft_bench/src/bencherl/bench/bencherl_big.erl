@@ -18,22 +18,23 @@ run([Count], _Slaves, _Conf) ->
     Pids = [spawn_link(fun() -> wait(Starter) end) || _ <- lists:seq(1, Count)],
     _ = [Pid ! {others, lists:delete(Pid, Pids)} || Pid <- Pids],
     [receive {done, Pid} -> ok end || Pid <- Pids],
-    [Pid ! stop || Pid <- Pids],
-    ok.
+    _ = [Pid ! {stop, Starter} || Pid <- Pids],
+    Answered = lists:sum([receive {answered, Pid, Pings} -> Pings end || Pid <- Pids]),
+    io:format("~b pings were answered~n", [Answered]).
 
 wait(Starter) ->
     receive {others, Others} -> ping(Others, length(Others), Starter) end.
 
 ping(Others, Count, Starter) ->
     _ = [Other ! {ping, self()} || Other <- Others],
-    answer(Count, Starter).
+    answer(Count, 0, Starter).
 
-answer(0, Starter) ->
+answer(0, Pings, Starter) ->
     Starter ! {done, self()},
-    answer(none, Starter);
-answer(Left, Starter) ->
+    answer(none, Pings, Starter);
+answer(Left, Pings, Starter) ->
     receive
-        {ping, From} -> From ! pong, answer(Left, Starter);
-        pong -> answer(Left - 1, Starter);
-        stop -> ok
+        {ping, From} -> From ! pong, answer(Left, Pings + 1, Starter);
+        pong -> answer(Left - 1, Pings, Starter);
+        {stop, Starter} -> Starter ! {answered, self(), Pings}
     end.

@@ -25,8 +25,8 @@ bench_args(Version, Conf) ->
 run([Groups, Loops], _Slaves, _Conf) ->
     Starter = self(),
     Pids = [spawn_link(fun() -> group(Loops, Starter) end) || _ <- lists:seq(1, Groups)],
-    [receive {group_done, Pid} -> ok end || Pid <- Pids],
-    ok.
+    Received = lists:sum([receive {group_done, Pid, Count} -> Count end || Pid <- Pids]),
+    io:format("~b messages~n", [Received]).
 
 group(Loops, Starter) ->
     Group = self(),
@@ -34,8 +34,9 @@ group(Loops, Starter) ->
     Senders = [spawn_link(fun() -> sender(Loops, Receivers, Group) end)
                || _ <- lists:seq(1, ?SENDERS)],
     [receive {sender_done, Pid} -> ok end || Pid <- Senders],
-    [Receiver ! stop || Receiver <- Receivers],
-    Starter ! {group_done, self()}.
+    _ = [Receiver ! {stop, Group} || Receiver <- Receivers],
+    Received = lists:sum([receive {received, Pid, Count} -> Count end || Pid <- Receivers]),
+    Starter ! {group_done, Group, Received}.
 
 sender(Loops, Receivers, Group) ->
     Data = binary:copy(<<0>>, ?BYTES),
@@ -52,9 +53,9 @@ loop(Left, Receivers, Data) ->
 
 receiver(Received) ->
     receive
+        {stop, Group} -> Group ! {received, self(), Received};
         {From, Left, _Data} when Left rem ?ACKNOWLEDGED =:= 1 ->
             From ! {acknowledged, self()},
             receiver(Received + 1);
-        {_From, _Left, _Data} -> receiver(Received + 1);
-        stop -> ok
+        {_From, _Left, _Data} -> receiver(Received + 1)
     end.

@@ -3,7 +3,7 @@
 %% that work on one at once.
 -module(bencherl_ets).
 
--export([sets/0, table/2, workers/1, at_once/1]).
+-export([sets/0, table/2, workers/1, ready/1, at_once/1]).
 -export_type([type/0, concurrency/0]).
 
 -type type() :: set | ordered_set.
@@ -32,16 +32,20 @@ table(Type, Concurrency) ->
 workers(Conf) ->
     proplists:get_value(schedulers, Conf).
 
-%% @doc Each in a process of its own; their values, when all have ended. If one crashes so does the
-%% caller.
--spec at_once([fun(() -> Value)]) -> [Value].
-at_once(Funs) ->
+%% @doc A process for each function, with all it knows, which waits: making them is no part of what
+%% is timed. If one crashes so does the caller.
+-spec ready([fun(() -> term())]) -> [pid()].
+ready(Funs) ->
     Parent = self(),
-    Started = [spawn_monitor(fun() -> Parent ! {self(), Fun()} end) || Fun <- Funs],
-    [receive
-         {Pid, Value} ->
-             true = demonitor(Monitor, [flush]),
-             Value;
-         {'DOWN', Monitor, process, Pid, Reason} ->
-             exit(Reason)
-     end || {Pid, Monitor} <- Started].
+    Workers = [spawn_link(fun() -> worker(Parent, Fun) end) || Fun <- Funs],
+    [receive {ready, Worker} -> Worker end || Worker <- Workers].
+
+worker(Parent, Fun) ->
+    Parent ! {ready, self()},
+    receive go -> Parent ! {done, self(), Fun()} end.
+
+%% @doc Lets them all go; their values, when all are done.
+-spec at_once([pid()]) -> [term()].
+at_once(Workers) ->
+    _ = [Worker ! go || Worker <- Workers],
+    [receive {done, Worker, Value} -> Value end || Worker <- Workers].

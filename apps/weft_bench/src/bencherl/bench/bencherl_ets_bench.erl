@@ -3,7 +3,8 @@
 %% mix of look-ups and updates, inserts again, deletes, each timed by itself. Set and ordered set,
 %% with concurrency options, with 100, 99 and 90 percent look-ups.
 %%
-%% Keys and operations are drawn before the time is taken, the same ones in each run.
+%% Keys and operations are drawn before the time is taken, the same ones in each run, and given to
+%% the processes that do them.
 -module(bencherl_ets_bench).
 
 -export([bench_args/2, run/3]).
@@ -19,34 +20,42 @@ bench_args(Version, _Conf) ->
     [[Type, Concurrency, Updates, 1 bsl Keys, 1 bsl Inserts, 1 bsl Mixed]
      || {Type, Concurrency} <- bencherl_ets:sets(), Updates <- [0, 1, 10]].
 
-%% @private Each phase gives the next one the table and what is left to do.
+%% @private Before each phase that is timed is one that makes its processes.
 -spec run(list(), [node()], list()) ->
           {{continue | done, ignore | string()}, term()} | {error, term()}.
 run([Type, Concurrency, Updates, Keys, Inserts, Mixed], _Slaves, Conf) ->
-    Table = bencherl_ets:table(Type, Concurrency),
     Workers = bencherl_ets:workers(Conf),
     _ = rand:seed(exsss, 1),
     Draw = fun(Count) ->
                    shared_out([rand:uniform(Keys) || _ <- lists:seq(1, Count)], Workers)
            end,
     Mix = shared_out([operation(Updates, Keys) || _ <- lists:seq(1, Mixed)], Workers),
-    {{continue, ignore}, {insert, Table, Mix, Draw(Inserts), Draw(Inserts)}};
-run([{insert, Table, Mix, Keys, More} | _], _, _) ->
-    all(fun(Key) -> ets:insert(Table, {Key}) end, Keys),
-    {{continue, "insert"}, {mix, Table, Mix, More}};
-run([{mix, Table, Mix, More} | _], _, _) ->
-    all(fun({lookup, Key}) -> ets:lookup(Table, Key);
-           ({insert, Key}) -> ets:insert(Table, {Key});
-           ({delete, Key}) -> ets:delete(Table, Key)
-        end, Mix),
-    {{continue, "mixed"}, {insert_again, Table, More}};
-run([{insert_again, Table, Keys} | _], _, _) ->
-    all(fun(Key) -> ets:insert(Table, {Key}) end, Keys),
-    {{continue, "insert again"}, {delete, Table, Keys}};
-run([{delete, Table, Keys} | _], _, _) ->
-    all(fun(Key) -> ets:delete(Table, Key) end, Keys),
-    {{continue, "delete"}, {check, Table, Keys}};
-run([{check, Table, Keys} | _], _, _) ->
+    {First, Again} = {Draw(Inserts), Draw(Inserts)},
+    Phases = [{"insert", First}, count, {"mixed", Mix}, {"insert again", Again},
+              {"delete", Again}, {check, Again}],
+    {{continue, ignore}, {prepare, bencherl_ets:table(Type, Concurrency), Phases}};
+run([{prepare, Table, [count | Left]} | _], _, _) ->
+    io:format("~b keys~n", [ets:info(Table, size)]),
+    {{continue, ignore}, {prepare, Table, Left}};
+run([{prepare, Table, [{check, Keys}]} | _], _, _) ->
+    check(Table, Keys);
+run([{prepare, Table, [{Name, Parts} | Left]} | _], _, _) ->
+    Do = work(Name, Table),
+    Workers = bencherl_ets:ready([fun() -> lists:foreach(Do, Part) end || Part <- Parts]),
+    {{continue, ignore}, {go, Name, Workers, {prepare, Table, Left}}};
+run([{go, Name, Workers, Next} | _], _, _) ->
+    _ = bencherl_ets:at_once(Workers),
+    {{continue, Name}, Next}.
+
+work("delete", Table) -> fun(Key) -> ets:delete(Table, Key) end;
+work("mixed", Table) ->
+    fun({lookup, Key}) -> ets:lookup(Table, Key);
+       ({insert, Key}) -> ets:insert(Table, {Key});
+       ({delete, Key}) -> ets:delete(Table, Key)
+    end;
+work(_Insert, Table) -> fun(Key) -> ets:insert(Table, {Key}) end.
+
+check(Table, Keys) ->
     Left = [Key || Part <- Keys, Key <- Part, ets:member(Table, Key)],
     true = ets:delete(Table),
     case Left of
@@ -66,7 +75,3 @@ shared_out(List, 1) -> [List];
 shared_out(List, Parts) ->
     {Part, Rest} = lists:split(length(List) div Parts, List),
     [Part | shared_out(Rest, Parts - 1)].
-
-all(Do, Parts) ->
-    _ = bencherl_ets:at_once([fun() -> lists:foreach(Do, Part) end || Part <- Parts]),
-    ok.

@@ -27,15 +27,16 @@ bench_args(Version, _Conf) ->
 %% @private
 -spec run(list(), [node()], list()) ->
           {{continue | done, ignore | string()}, term()} | {error, term()}.
-run([Type, Concurrency, _Mix, _Operations, _Keys], _Slaves, _Conf) ->
-    {{continue, ignore}, {operate, bencherl_ets:table(Type, Concurrency)}};
-run([{operate, Table}, _Type, _Concurrency, Mix, Operations, Keys], _Slaves, Conf) ->
-    Workers = bencherl_ets:workers(Conf),
-    Done = bencherl_ets:at_once(
-             [fun() -> operate(share(Number, Operations, Workers), Table, Mix, Keys,
-                               rand:seed_s(exsss, Number), {0, 0, 0})
-              end || Number <- lists:seq(1, Workers)]),
-    {{continue, "mix"}, {check, Table, Done}};
+run([Type, Concurrency, Mix, Operations, Keys], _Slaves, Conf) ->
+    Table = bencherl_ets:table(Type, Concurrency),
+    Count = bencherl_ets:workers(Conf),
+    Workers = bencherl_ets:ready(
+                [fun() -> operate(share(Number, Operations, Count), Table, Mix, Keys,
+                                  rand:seed_s(exsss, Number), {0, 0, 0})
+                 end || Number <- lists:seq(1, Count)]),
+    {{continue, ignore}, {operate, Table, Workers}};
+run([{operate, Table, Workers} | _], _Slaves, _Conf) ->
+    {{continue, "mix"}, {check, Table, bencherl_ets:at_once(Workers)}};
 run([{check, Table, Done}, _Type, _Concurrency, Mix, Operations, Keys], _Slaves, _Conf) ->
     Found = check(Table, Done, Mix, Operations, Keys),
     true = ets:delete(Table),

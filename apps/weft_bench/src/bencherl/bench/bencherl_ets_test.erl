@@ -27,9 +27,10 @@ run([Keys, Writers, Readers], _Slaves, _Conf) ->
         ++ [fun(Key) -> [_] = ets:lookup(Table, Key) end || _ <- lists:seq(1, Readers)],
     Monitors = [element(2, spawn_monitor(fun() -> rounds(?ROUNDS, Keys, One) end)) || One <- Do],
     Ends = [receive {'DOWN', Monitor, process, _, Reason} -> Reason end || Monitor <- Monitors],
+    Sum = ets:foldl(fun({_, Value}, Acc) -> Value + Acc end, 0, Table),
     true = ets:delete(Table),
     case lists:usort(Ends) of
-        [normal] -> ok;
+        [normal] -> io:format("values sum up to ~b~n", [Sum]);
         Reasons -> {error, Reasons}
     end.
 

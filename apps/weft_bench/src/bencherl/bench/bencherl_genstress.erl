@@ -26,8 +26,9 @@ run([Kind, Clients, Calls, Queued], _Slaves, _Conf) ->
     Starter = self(),
     Pids = [spawn_link(fun() -> client(Kind, Server, Calls, Queued, Starter) end)
             || _ <- lists:seq(1, Clients)],
-    [receive {done, Pid} -> ok end || Pid <- Pids],
-    stop(Kind, Server).
+    Sum = lists:sum([receive {done, Pid, Answers} -> Answers end || Pid <- Pids]),
+    ok = stop(Kind, Server),
+    io:format("answers sum up to ~b~n", [Sum]).
 
 start(proc_call) -> spawn_link(fun server/0);
 start(gen_call) -> {ok, Server} = gen_server:start_link(?MODULE, [], []), Server.
@@ -37,13 +38,11 @@ stop(gen_call, Server) -> gen_server:stop(Server).
 
 client(Kind, Server, Calls, Queued, Starter) ->
     _ = [self() ! {queued, N} || N <- lists:seq(1, Queued)],
-    calls(Kind, Server, Calls),
-    Starter ! {done, self()}.
+    Starter ! {done, self(), calls(Kind, Server, Calls, 0)}.
 
-calls(_Kind, _Server, 0) -> ok;
-calls(Kind, Server, Left) ->
-    Left = call(Kind, Server, Left),
-    calls(Kind, Server, Left - 1).
+calls(_Kind, _Server, 0, Sum) -> Sum;
+calls(Kind, Server, Left, Sum) ->
+    calls(Kind, Server, Left - 1, Sum + call(Kind, Server, Left)).
 
 call(gen_call, Server, Number) ->
     gen_server:call(Server, {echo, Number}, infinity);

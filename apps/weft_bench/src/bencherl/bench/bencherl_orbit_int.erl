@@ -60,7 +60,7 @@ images(X, Space) ->
      (fib(case X rem 100 of
               C when C < 49 -> 11;
               C when C < 98 -> 19;
-              _ -> 22
+              _ -> 27
           end) - 1) rem Space].
 
 fib(N) when N < 2 -> 1;

@@ -22,12 +22,12 @@ run([Pairs, Messages, Words], _Slaves, _Conf) ->
     Starter = self(),
     Data = lists:seq(1, Words),
     Dispatcher = spawn_link(fun dispatch/0),
-    Receivers = [spawn_link(fun() -> take(Messages, Starter) end) || _ <- lists:seq(1, Pairs)],
+    Receivers = [spawn_link(fun() -> take(Messages, 0, Starter) end) || _ <- lists:seq(1, Pairs)],
     [spawn_link(fun() -> generate(Messages, Receiver, Data, Dispatcher) end)
      || Receiver <- Receivers],
-    [receive {done, Receiver} -> ok end || Receiver <- Receivers],
+    Arrived = lists:sum([receive {done, Receiver, Sum} -> Sum end || Receiver <- Receivers]),
     Dispatcher ! stop,
-    ok.
+    io:format("~b words arrived~n", [Arrived]).
 
 generate(0, _Receiver, _Data, _Dispatcher) -> ok;
 generate(Left, Receiver, Data, Dispatcher) ->
@@ -40,5 +40,6 @@ dispatch() ->
         stop -> ok
     end.
 
-take(0, Starter) -> Starter ! {done, self()};
-take(Left, Starter) -> receive {message, _} -> take(Left - 1, Starter) end.
+take(0, Words, Starter) -> Starter ! {done, self(), Words};
+take(Left, Words, Starter) ->
+    receive {message, Data} -> take(Left - 1, Words + length(Data), Starter) end.

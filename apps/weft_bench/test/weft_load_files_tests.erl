@@ -1,0 +1,88 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The files of several loads in one: intervals are added as histograms.
+-module(weft_load_files_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(SECOND_US, 1000000).
+
+%% Of two nodes, one has 99 fast operations and the other one slow one: half of all are fast, and
+%% 99 of 100. A mean of the nodes' percentiles would be far from both.
+intervals_are_added_as_histograms_test() ->
+    Dirs = [written(Name, Intervals)
+            || {Name, Intervals} <- [{"fast", [lists:duplicate(99, 10), [20]]},
+                                     {"slow", [[200], [20, 200]]}]],
+    {Sum, #{get := #{service := Service, failed := 4}}} = added_up("sum", Dirs),
+    ?assertEqual(103, weft_load_histogram:count(Service)),
+    ?assertEqual([[1.0, 1.0, 102, 100, 2], [2.0, 1.0, 5, 3, 2]], rows(Sum, "summary.csv")),
+    %% elapsed, window, n, min, mean, median, 95th, 99th, 99_9th, max, errors
+    ?assertEqual([[1.0, 1.0, 100, 10, 11.9, 10, 10, 10, 200, 200, 2],
+                  [2.0, 1.0, 3, 20, 80.0, 20, 200, 200, 200, 200, 2]],
+                 rows(Sum, "get_latencies.csv")).
+
+%% What was being written when a node was lost, and a node that had not begun to.
+what_was_cut_is_left_out_test() ->
+    Whole = written("whole", [[10], [10]]),
+    Cut = written("cut", [[10], [10]]),
+    File = filename:join(Cut, "histograms.terms"),
+    {ok, Terms} = file:read_file(File),
+    ok = file:write_file(File, binary:part(Terms, 0, byte_size(Terms) - 1)),
+    {Sum, _} = added_up("sum_of_cut", [Whole, Cut, dir("never_begun")]),
+    ?assertMatch([[_, _, _, 2, _], [_, _, _, 1, _]], rows(Sum, "summary.csv")).
+
+%% An interval that was read late belongs to the same one of the others; a short last one does not.
+late_and_short_intervals_test() ->
+    OnTime = written_at("on_time", [{1000000, [10]}, {2000000, [10]}, {2700000, [10]}]),
+    Late = written_at("late", [{1300000, [10]}, {2010000, [10]}, {2700000, [10]}]),
+    {Sum, _} = added_up("sum_of_late", [OnTime, Late]),
+    ?assertMatch([[1.3, 1.3, 4, 2, 2], [2.01, 0.71, 4, 2, 2], [2.7, 0.69, 4, 2, 2]],
+                 rows(Sum, "summary.csv")).
+
+written(Name, Intervals) ->
+    written_at(Name, [{Number * ?SECOND_US, Values} || {Number, Values} <- numbered(Intervals)]).
+
+numbered(Values) -> lists:zip(lists:seq(1, length(Values)), Values).
+
+%% One failure in each interval.
+written_at(Name, Intervals) ->
+    Dir = dir(Name),
+    {_, Files} = lists:foldl(fun({AtUs, Values}, {_, Files0}) ->
+                                     {ok, Files} = weft_load_files:window(AtUs, reading(Values),
+                                                                          Files0),
+                                     {AtUs, Files}
+                             end, {0, open(Dir)}, Intervals),
+    {LastUs, _} = lists:last(Intervals),
+    ok = weft_load_files:finish(outcome(reading([]), LastUs), Files),
+    ok = weft_load_files:close(Files),
+    Dir.
+
+added_up(Name, Dirs) ->
+    Files0 = open(dir(Name)),
+    {ok, {Total, LastUs}, Files} = weft_load_files:add_up(Dirs, Files0),
+    ok = weft_load_files:finish(outcome(Total, LastUs), Files),
+    ok = weft_load_files:close(Files),
+    {dir(Name), Total}.
+
+open(Dir) ->
+    {ok, Files} = weft_load_files:open(Dir, config(), [get], [{"machine", "none"}]),
+    Files.
+
+config() ->
+    {ok, Config} = weft_load_config:check([{driver, none}, {operations, [{get, 1}]},
+                                           {report_interval, 1}]),
+    Config.
+
+reading(Values) ->
+    Histogram = weft_load_histogram:new(),
+    lists:foreach(fun(Value) -> weft_load_histogram:record(Value, Histogram) end, Values),
+    Times = weft_load_histogram:snapshot(Histogram),
+    #{get => #{service => Times, response => Times, units => length(Values), failed => 1}}.
+
+outcome(Total, ElapsedUs) ->
+    #{total => Total, elapsed_us => ElapsedUs, began_us => 0, errors => [], hung => 0,
+      finished => 0, crashed => [], unfinished => 0}.
+
+dir(Name) ->
+    filename:join([code:lib_dir(weft_bench), "..", "..", "load_files_tests", os:getpid(), Name]).
+
+rows(Dir, File) -> weft_bench_sample:read_numbers(filename:join(Dir, File)).
