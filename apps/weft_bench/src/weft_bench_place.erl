@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Where nodes run: network namespaces of our own with the wanted congestion control, and an
-%% epmd in each. For loopback it is one namespace; for an emulated link two, joined by `linkem'
-%% (c_src/linkem.c), which is compiled when it is first needed.
+%% @doc Where nodes run: network namespaces of our own, with the same congestion control wherever
+%% the machine allows it, and an epmd in each. For loopback it is one namespace; for an emulated
+%% link two, joined by `linkem' (c_src/linkem.c), which is compiled when it is first needed.
 %%
 %% Namespaces need root. Without them loopback is that of the machine, with its congestion control
 %% and an epmd on a free port, and emulated links are not possible. What is started here ends with
@@ -17,7 +17,10 @@
 -opaque place() :: #{link := weft_bench_link:link(), namespaces := #{side() => string()},
                      ports := [port()], epmd_port := inet:port_number()}.
 
--define(CONGESTION_CONTROL, "cubic").
+%% What Linux has by default, and what is there where a machine does not allow that to namespaces
+%% (tcp_allowed_congestion_control in tcp(7)).
+-define(CONGESTION_CONTROLS, ["cubic", "reno"]).
+-define(CONGESTION_CONTROL_FILE, "/proc/sys/net/ipv4/tcp_congestion_control").
 -define(ADDRESSES, #{near => "10.99.0.1", far => "10.99.0.2"}).
 -define(EPMD_PORT, 4369).
 -define(WAIT_MS, 10000).
@@ -55,8 +58,7 @@ start(#{label := loopback} = Link, _BuildDir) ->
     remove_left_over(),
     case can_make_namespaces() of
         true -> namespaces(Link, [near]);
-        false -> with_epmds(#{link => Link, namespaces => #{}, ports => [],
-                              epmd_port => free_port()})
+        false -> on_the_machine(Link)
     end;
 start(Link, BuildDir) ->
     remove_left_over(),
@@ -65,41 +67,56 @@ start(Link, BuildDir) ->
         Error -> Error
     end.
 
+on_the_machine(Link) ->
+    with_epmds(#{link => Link, namespaces => #{}, ports => [], epmd_port => free_port()}).
+
 emulated(Link, BuildDir) ->
     case compile(BuildDir) of
         {ok, Linkem} ->
-            {ok, Place} = namespaces(Link, [near, far]),
-            joined(Linkem, Place);
+            case namespaces(Link, [near, far]) of
+                {ok, Place} -> joined(Linkem, Place);
+                Error -> Error
+            end;
         Error ->
             Error
-    end.
-
-joined(Linkem, #{ports := Ports} = Place) ->
-    try
-        {ok, Place#{ports := [join(Linkem, Place) | Ports]}}
-    catch
-        throw:{linkem, Text} ->
-            stop(Place),
-            {error, "linkem: " ++ Text}
     end.
 
 %% A namespace that nobody has used knows nothing of this process' neighbours, ports and options.
 namespaces(Link, Sides) ->
     Names = maps:from_list([{Side, namespace(Side)} || Side <- Sides]),
-    maps:foreach(fun(_, Name) ->
-                     done("ip netns add " ++ Name),
-                     done("ip -n " ++ Name ++ " link set lo up"),
-                     done("ip netns exec " ++ Name ++ " sh -c 'echo " ++ ?CONGESTION_CONTROL
-                          ++ " > /proc/sys/net/ipv4/tcp_congestion_control'")
-                 end, Names),
-    with_epmds(#{link => Link, namespaces => Names, ports => [], epmd_port => ?EPMD_PORT}).
+    Place = #{link => Link, namespaces => Names, ports => [], epmd_port => ?EPMD_PORT},
+    case or_nothing(fun() -> lists:foreach(fun make_namespace/1, maps:values(Names)) end, Place) of
+        {ok, _} -> with_epmds(Place);
+        Error -> Error
+    end.
+
+make_namespace(Name) ->
+    done("ip netns add " ++ Name),
+    done("ip -n " ++ Name ++ " link set lo up"),
+    %% One that is refused leaves what is there.
+    _ = lists:any(fun(Control) -> set_congestion_control(Name, Control) end, ?CONGESTION_CONTROLS),
+    ok.
+
+set_congestion_control(Name, Control) ->
+    "" =:= os:cmd("ip netns exec " ++ Name ++ " sh -c 'echo " ++ Control ++ " > "
+                  ?CONGESTION_CONTROL_FILE "'").
 
 with_epmds(#{epmd_port := Port, namespaces := Names} = Place) ->
     Sides = case maps:keys(Names) of [] -> [near]; Some -> Some end,
     Arguments = ["-port", integer_to_list(Port)],
     Epmds = [background(command(Place, Side, [epmd() | Arguments])) || Side <- Sides],
-    lists:foreach(fun(Side) -> until(fun() -> answers(Place, Side) end, ?WAIT_MS) end, Sides),
-    {ok, Place#{ports := Epmds}}.
+    or_nothing(fun() -> [await_epmd(Place, Side, ?WAIT_MS) || Side <- Sides] end,
+               Place#{ports := Epmds}).
+
+%% What fails is told, and leaves nothing of the place behind.
+or_nothing(Step, Place) ->
+    try Step() of
+        _ -> {ok, Place}
+    catch
+        throw:{place, Text} ->
+            stop(Place),
+            {error, Text}
+    end.
 
 answers(Place, Side) ->
     {Command, Arguments} = command(Place, Side, [epmd(), "-port",
@@ -110,7 +127,12 @@ answers(Place, Side) ->
 -spec stop(place()) -> ok.
 stop(#{ports := Ports, namespaces := Names}) ->
     lists:foreach(fun end_of_input/1, Ports),
-    maps:foreach(fun(_, Name) -> done("ip netns del " ++ Name) end, Names).
+    lists:foreach(fun remove_namespace/1, maps:values(Names)).
+
+%% One that stays is removed by a later run.
+remove_namespace(Name) ->
+    _ = os:cmd("ip netns del " ++ Name),
+    ok.
 
 %% @doc The address of nodes on a side.
 -spec address(place(), side()) -> string().
@@ -131,7 +153,7 @@ command(#{namespaces := Names} = Place, Side, Command) ->
 -spec congestion_control(place()) -> string().
 congestion_control(Place) ->
     {Command, Arguments} =
-        command(Place, near, ["cat", "/proc/sys/net/ipv4/tcp_congestion_control"]),
+        command(Place, near, ["cat", ?CONGESTION_CONTROL_FILE]),
     string:trim(os:cmd(lists:join(" ", [Command | Arguments]))).
 
 -spec epmd_port(place()) -> inet:port_number().
@@ -147,7 +169,7 @@ namespace(Side) ->
 remove_left_over() ->
     case file:list_dir("/run/netns") of
         {ok, Names} ->
-            [done("ip netns del " ++ Name)
+            [remove_namespace(Name)
              || Name <- Names, ["weft", "bench", OsPid, _] <- [string:split(Name, "-", all)],
                 OsPid =/= os:getpid(), not filelib:is_dir("/proc/" ++ OsPid)],
             ok;
@@ -173,18 +195,19 @@ source_dir() ->
 compiled(Program, "") -> {ok, Program};
 compiled(_Program, Complaint) -> {error, "cannot compile linkem: " ++ Complaint}.
 
-join(Linkem, #{link := Link, namespaces := #{near := Near, far := Far}} = Place) ->
+joined(Linkem, #{namespaces := #{near := Near, far := Far}, ports := Ports} = Place) ->
     Port = open_port({spawn_executable, Linkem},
                      [{args, [Near, address(Place, near) ++ "/24",
                               Far, address(Place, far) ++ "/24"]},
                       {line, 200}, exit_status, stderr_to_stdout]),
+    or_nothing(fun() -> set_up(Port, Place) end, Place#{ports := [Port | Ports]}).
+
+set_up(Port, #{link := #{rtt_ms := RttMs, rate_mbit := RateMbit, loss_percent := LossPercent,
+                         queue_bytes := QueueBytes}}) ->
     "ready" = line(Port),
-    #{rtt_ms := RttMs, rate_mbit := RateMbit, loss_percent := LossPercent,
-      queue_bytes := QueueBytes} = Link,
     lists:foreach(fun(Setting) -> tell(Port, Setting) end,
                   [{delay, RttMs * 500}, {rate, RateMbit * 1000}, {queue, QueueBytes},
-                   {loss, LossPercent * 10000}]),
-    Port.
+                   {loss, LossPercent * 10000}]).
 
 tell(Port, {Name, Value}) ->
     true = port_command(Port, io_lib:format("~s ~b~n", [Name, round(Value)])),
@@ -193,10 +216,10 @@ tell(Port, {Name, Value}) ->
 line(Port) ->
     receive
         {Port, {data, {eol, Line}}} when Line =:= "ready"; Line =:= "ok" -> Line;
-        {Port, {data, {eol, Complaint}}} -> throw({linkem, Complaint});
-        {Port, {exit_status, Status}} -> throw({linkem, "ends with " ++ integer_to_list(Status)})
+        {Port, {data, {eol, Complaint}}} -> fail("linkem: " ++ Complaint);
+        {Port, {exit_status, Status}} -> fail("linkem ends with " ++ integer_to_list(Status))
     after ?WAIT_MS ->
-        throw({linkem, "no answer"})
+        fail("linkem does not answer")
     end.
 
 %% ---- processes of the operating system ----
@@ -213,15 +236,20 @@ background({Command, Arguments}) ->
     Script = "\"$0\" \"$@\" > /dev/null 2>&1 & read line; kill $!",
     open_port({spawn_executable, "/bin/sh"}, [{args, ["-c", Script, Command | Arguments]}]).
 
+%% Its process may have ended before.
 end_of_input(Port) ->
-    true = port_close(Port),
-    ok.
+    try true = port_close(Port), ok
+    catch error:badarg -> ok
+    end.
 
 done(Command) ->
     case os:cmd(Command) of
         "" -> ok;
-        Complaint -> erlang:error({Command, Complaint})
+        Complaint -> fail(Command ++ ": " ++ string:trim(Complaint))
     end.
+
+-spec fail(string()) -> no_return().
+fail(Text) -> throw({place, Text}).
 
 free_port() ->
     {ok, Socket} = gen_tcp:listen(0, []),
@@ -229,8 +257,9 @@ free_port() ->
     ok = gen_tcp:close(Socket),
     Port.
 
-until(Condition, LeftMs) when LeftMs > 0 ->
-    case Condition() of
+await_epmd(Place, Side, LeftMs) ->
+    case answers(Place, Side) of
         true -> ok;
-        false -> receive after 20 -> until(Condition, LeftMs - 20) end
+        false when LeftMs > 0 -> receive after 20 -> await_epmd(Place, Side, LeftMs - 20) end;
+        false -> fail("epmd does not answer")
     end.
