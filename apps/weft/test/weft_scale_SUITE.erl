@@ -42,8 +42,8 @@ a_full_mesh_may_start_all_at_once(Config) -> mesh(full_mesh, Config).
 
 a_full_mesh_with_swim_may_start_all_at_once(Config) -> mesh(swim, Config).
 
-%% One connection for each pair, and nobody had to wait in a queue that was full. That each has had a
-%% route to each is what the run waits for; calls that crossed may still be replacing a connection.
+%% One connection for each pair, and nobody had to wait in a queue that was full. That each has a
+%% route to each is what the run waits for; calls that crossed may still replace a connection then.
 mesh(Topology, Config) ->
     Count = case is_full() of true -> 50; false -> 16 end,
     #{wrong := Wrong, formed := Formed, after_kills := Later, overflows := Overflows} = Result =
