@@ -34,8 +34,10 @@ event(Node, Event, #net{core = Core, nodes = Nodes} = Net) ->
     {State, Effects} = Core:handle(Event, 0, State0),
     perform(Node, Effects, Net#net{nodes = Nodes#{Node := N#node{state = State}}}).
 
+%% That a process has ended is heard when the step is over: it is a signal, as it is on a real node.
 perform(Node, Effects, Net) ->
-    lists:foldl(fun(Effect, N) -> perform_one(Effect, Node, N) end, Net, Effects).
+    {Exits, AtOnce} = lists:partition(fun(Effect) -> element(1, Effect) =:= exit end, Effects),
+    lists:foldl(fun(Effect, N) -> perform_one(Effect, Node, N) end, Net, AtOnce ++ Exits).
 
 perform_one({send, To, Msg}, From, #net{links = Links, queues = Queues} = Net) ->
     case Links of

@@ -183,6 +183,19 @@ a_function_may_want_none_test() ->
     ?assertEqual([#{}, #{}], [?N:views(Node, Net) || Node <- [a@x, b@x]]),
     ?assertEqual([], ?N:alive(Net)).
 
+%% In one step it loses one name and is shown as the only one left under another; then it is gone.
+a_process_that_lost_one_name_is_shown_under_no_other_test() ->
+    Nodes = [a@x, b@x, c@x],
+    [A, B, C] = [?N:pid(Node, 1) || Node <- Nodes],
+    Do = fun(Node, Command, N) -> ?N:command(Node, Command, N) end,
+    Net0 = ?N:new(?CORE, Nodes, #{scope => s, conflict => fun none/3}),
+    Net1 = Do(b@x, {re_register, 3, B, m, 1, 0}, Do(b@x, {register, 2, B, m, 1}, Net0)),
+    Net2 = Do(a@x, {register, 2, A, m, 2}, ?N:heal(b@x, a@x, Net1)),
+    Net3 = Do(a@x, {re_register, 3, A, m, 2, 0}, Do(c@x, {register, 2, C, m, 2}, Net2)),
+    End = ?N:settle(Net3),
+    ?assertEqual([#{}, #{}, #{}], [?N:views(Node, End) || Node <- Nodes]),
+    ?assertEqual([], ?N:alive(End)).
+
 re_register_moves_a_name_and_the_former_process_lives_test() ->
     [PidA, PidB] = [?N:pid(a@x, 1), ?N:pid(b@x, 1)],
     Net0 = ?N:settle(?N:new(?CORE, [a@x, b@x], #{scope => s})),
