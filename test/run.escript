@@ -95,10 +95,11 @@ has_eunit(File) ->
 eunit_dirs() ->
     lists:usort([filename:dirname(File) || File <- filelib:wildcard("test/**/*_tests.erl")]).
 
-%% The longest are in test/: at the end nothing would run beside them.
+%% The longest are in test/ and of weft_bench: at the end nothing would run beside them.
 ct_suites() ->
-    filelib:wildcard("test/**/*_SUITE.erl")
-        ++ filelib:wildcard("{apps,examples}/*/test/**/*_SUITE.erl").
+    First = filelib:wildcard("test/**/*_SUITE.erl")
+        ++ filelib:wildcard("apps/weft_bench/test/**/*_SUITE.erl"),
+    First ++ (filelib:wildcard("{apps,examples}/*/test/**/*_SUITE.erl") -- First).
 
 is_wanted(_, []) -> true;
 is_wanted(Suite, Words) -> lists:any(fun(W) -> string:find(title(Suite), W) =/= nomatch end, Words).
