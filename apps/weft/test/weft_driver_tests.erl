@@ -148,8 +148,8 @@ a_subscriber_that_ends_is_forgotten(Pid) ->
     Driver = sys:get_state(Pid),
     ?assertEqual([self()], maps:keys(element(tuple_size(Driver), Driver))).
 
-a_new_core_takes_the_place_of_the_former_test() ->
-    with_driver(fun a_new_core_takes_the_place_of_the_former/1).
+a_new_core_takes_the_place_of_the_former_test_() ->
+    {timeout, 30, fun() -> with_driver(fun a_new_core_takes_the_place_of_the_former/1) end}.
 
 %% What only the former wanted is given up after a while; stale timers reach nobody.
 a_new_core_takes_the_place_of_the_former(Pid) ->

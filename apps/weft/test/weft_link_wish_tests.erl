@@ -25,7 +25,10 @@ what_is_not_wanted_any_more_may_be_closed_a_little_later_test() ->
     ?assert(?WISH:is_settled(later_ms(), Given)),
     ?assertNot(?WISH:is_settled(later_ms(), ?WISH:wish(true, Given))).
 
-who_parts_has_time_until_told_test() ->
+who_parts_has_time_until_told_test_() ->
+    {timeout, 30, fun who_parts_has_time_until_told/0}.
+
+who_parts_has_time_until_told() ->
     Parting = ?WISH:part(?WISH:wish(false, ?WISH:wish(true, ?WISH:new()))),
     ?assert(?WISH:is_parting(Parting)),
     ?assertNot(?WISH:is_settled(later_ms(), Parting)),
@@ -34,7 +37,10 @@ who_parts_has_time_until_told_test() ->
     end,
     ?assert(?WISH:is_settled(later_ms(), ?WISH:stay(Parting))).
 
-a_timer_of_an_earlier_parting_does_not_count_test() ->
+a_timer_of_an_earlier_parting_does_not_count_test_() ->
+    {timeout, 30, fun a_timer_of_an_earlier_parting_does_not_count/0}.
+
+a_timer_of_an_earlier_parting_does_not_count() ->
     Again = ?WISH:stay(?WISH:part(?WISH:new())),
     receive {timeout, Timer, parted} -> ?assertNot(?WISH:is_parted(Timer, Again))
     after 10000 -> error(not_told)
