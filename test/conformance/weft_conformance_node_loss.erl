@@ -94,11 +94,18 @@ watch(Near, A) ->
     Exit = ?expect({'EXIT', Near, Reason}, Reason),
     Down = ?expect({'DOWN', Monitor, process, Near, Reason}, Reason),
     Node = ?expect({nodedown, N}, N),
-    send_until_it_connects(Near, A, {seen, self(), [Exit, Down, Node]}).
+    send_until_it_comes(Near, A, {seen, self(), [Exit, Down, Node]}).
 
-send_until_it_connects(To, Node, Message) ->
-    ok = weft_expect:until(fun() -> net_kernel:connect_node(Node) =:= true end),
-    To ! Message.
+%% A node that has not ended the former connection yet may end the new one with it, and with that
+%% the message. Whoever waits for it ends when it has come.
+send_until_it_comes(To, Node, Message) ->
+    reconnect(Node),
+    Monitor = monitor(process, To),
+    To ! Message,
+    receive
+        {'DOWN', Monitor, process, To, noconnection} -> send_until_it_comes(To, Node, Message);
+        {'DOWN', Monitor, process, To, _Ended} -> ok
+    end.
 
 each_monitor_node_gives_one_nodedown(#{b := B}) ->
     [true = erlang:monitor_node(B, true) || _ <- [1, 2, 3]],
@@ -168,7 +175,7 @@ nodeup_messages_and_nodedown_in_this_order(#{a := A, b := B}) ->
     ok = net_kernel:monitor_nodes(true, [{node_type, all}]),
     Near = self(),
     Burst = fun(Round) -> [Near ! {burst, Round, N} || N <- lists:seq(1, ?BURST)] end,
-    spawn(B, fun() -> rounds(A, Burst, ?ROUNDS), send_until_it_connects(Near, A, finished) end),
+    spawn(B, fun() -> rounds(A, Burst, ?ROUNDS), send_until_it_comes(Near, A, finished) end),
     follow(B, up).
 
 %% The far process connects, sends a burst and drops the connection in the middle of it.
