@@ -26,24 +26,10 @@ with_faults(Test) ->
 %% One after the other they would take five seconds.
 test(a_delay_is_latency_and_no_throttle) ->
     ok = weft_fault:delay(?PEER, 20, 30),
-    Lane = lane(),
-    Begun = now_us(),
-    Times = send_all(Lane, lists:seq(1, 200)),
-    Sent = sent(200),
-    ?assertEqual(lists:seq(1, 200), [N || {N, _} <- Sent]),
-    ?assert(lists:min([AtUs - SentUs || {SentUs, {_, AtUs}} <- lists:zip(Times, Sent)]) >= 20000),
-    ?assert(now_us() - Begun < 800000),
-    weft_lane:close(Lane);
+    all_are_late(200, 20000, 800000);
 test(a_lost_packet_is_late) ->
     ok = weft_fault:loss(?PEER, 100),
-    Lane = lane(),
-    Begun = now_us(),
-    Times = send_all(Lane, lists:seq(1, 50)),
-    Sent = sent(50),
-    ?assertEqual(lists:seq(1, 50), [N || {N, _} <- Sent]),
-    ?assert(lists:min([AtUs - SentUs || {SentUs, {_, AtUs}} <- lists:zip(Times, Sent)]) >= 200000),
-    ?assert(now_us() - Begun < 2000000),
-    weft_lane:close(Lane);
+    all_are_late(50, 200000, 2000000);
 %% One at a time, so that none waits behind another.
 test(some_packets_are_lost) ->
     ok = weft_fault:loss(?PEER, 50),
@@ -134,6 +120,18 @@ at_once(Do, List) ->
     Running = [spawn_monitor(fun() -> Do(Item) end) || Item <- List],
     [receive {'DOWN', Monitor, process, Pid, Reason} -> ?assertEqual(normal, Reason) end
      || {Pid, Monitor} <- Running].
+
+%% In their order, each by AtLeastUs, and the last one not much later than the first.
+all_are_late(Count, AtLeastUs, WithinUs) ->
+    Lane = lane(),
+    Begun = now_us(),
+    Times = send_all(Lane, lists:seq(1, Count)),
+    Sent = sent(Count),
+    ?assertEqual(lists:seq(1, Count), [N || {N, _} <- Sent]),
+    LateUs = [AtUs - SentUs || {SentUs, {_, AtUs}} <- lists:zip(Times, Sent)],
+    ?assert(lists:min(LateUs) >= AtLeastUs),
+    ?assert(now_us() - Begun < WithinUs),
+    weft_lane:close(Lane).
 
 send_all(Lane, Numbers) ->
     [begin
