@@ -28,6 +28,8 @@
 -define(UNSTEADY_MAX, 3).
 %% What a suite gets to end its nodes in an orderly way, once its time is up.
 -define(GRACE_MS, 15_000).
+%% A variable of the environment of what a suite starts, by which all of it is found.
+-define(MARK, "WEFT_TEST_SUITE").
 
 main(Words) ->
     Base = os:getenv("REBAR_BASE_DIR", "_build"),
@@ -157,7 +159,9 @@ run(Suite, Try, Slot, #{base := Base, logs := Logs} = Context) ->
     Name = re:replace(Title, "[ /()]+", "-", [global, {return, list}]),
     Log = filename:join(Logs, Name ++ ".log"),
     Result = result(Suite, Log, Context#{base := base(Slot, Base)}),
-    io:format("~-62s ~s, ~.1f s~n", [Title, verdict(Result), (now_ms() - Started) / 1000]),
+    io:format("~-62s ~s, ~.1f s~s~n",
+              [Title, verdict(Result), (now_ms() - Started) / 1000, left(Result)]),
+    [io:format("  ~ts~n", [Case]) || Case <- maps:get(cases, Result)],
     Result#{id => Suite, suite => title(Suite), log => Log}.
 
 base(1, Base) -> Base;
@@ -172,9 +176,10 @@ result({house, _}, Log, #{base := Base}) ->
     house_checks(Base, Log);
 result(Suite, Log, #{base := Base} = Context) ->
     Arguments = arguments(Suite) ++ maps:get(only, Context, []),
-    Exit = command(Arguments, Base, Log, time_left_ms(Context)),
+    {Exit, Left} = command(Arguments, Base, Log, time_left_ms(Context)),
     {ok, Output} = file:read_file(Log),
-    parse(Suite, Exit, re:replace(Output, "\e\\[[0-9;]*m", "", [global, {return, binary}])).
+    Plain = re:replace(Output, "\e\\[[0-9;]*m", "", [global, {return, binary}]),
+    (parse(Suite, Exit, Plain))#{left => Left}.
 
 arguments({compile, _}) -> ["compile"];
 arguments({eunit, Dir}) -> ["eunit", "-v", "--module=" ++ lists:join(",", eunit_modules(Dir))];
@@ -185,39 +190,40 @@ arguments({ct, Path}) -> ["ct", "--dir=" ++ filename:dirname(Path),
 time_left_ms(#{started := Started}) ->
     min(?SUITE_MINUTES_MAX * 60_000, max(1, Started + ?ALL_MINUTES_MAX * 60_000 - now_ms())).
 
+%% What it says goes to the log past this emulator: who waits for the end of a pipe waits for all
+%% that hold it, as nodes do that a suite left running.
 command(Arguments, Base, Log, TimeoutMs) ->
-    {ok, File} = file:open(Log, [write, raw, delayed_write]),
-    Port = open_port({spawn_executable, os:find_executable("rebar3")},
-                     [{args, Arguments}, {env, [{"TERM", "dumb"}, {"REBAR_BASE_DIR", Base}]},
-                      binary, exit_status, stderr_to_stdout, hide]),
-    Exit = follow(Port, File, now_ms() + TimeoutMs),
-    ok = file:close(File),
-    Exit.
+    Mark = lists:concat([os:getpid(), "-", erlang:unique_integer([positive])]),
+    Port = open_port({spawn_executable, os:find_executable("sh")},
+                     [{args, ["-c", "exec rebar3 \"$@\" > \"$0\" 2>&1", Log | Arguments]},
+                      {env, [{"TERM", "dumb"}, {"REBAR_BASE_DIR", Base}, {?MARK, Mark}]},
+                      exit_status, hide]),
+    {os_pid, Pid} = erlang:port_info(Port, os_pid),
+    Exit = wait_for_end(Port, Pid, TimeoutMs),
+    Left = marked(Mark),
+    [signal("KILL", LeftPid) || LeftPid <- Left],
+    {Exit, length(Left)}.
 
-follow(Port, File, Deadline) ->
+wait_for_end(Port, Pid, TimeoutMs) ->
     receive
-        {Port, {data, Data}} ->
-            ok = file:write(File, Data),
-            follow(Port, File, Deadline);
         {Port, {exit_status, 0}} -> ok;
         {Port, {exit_status, Status}} -> {exit, Status}
-    after max(0, Deadline - now_ms()) ->
-        stop(Port)
+    after TimeoutMs ->
+        signal("TERM", Pid),
+        receive {Port, {exit_status, _}} -> ok after ?GRACE_MS -> signal("KILL", Pid) end,
+        time_is_up
     end.
 
-stop(Port) ->
-    {os_pid, Pid} = erlang:port_info(Port, os_pid),
-    signal("TERM", Pid),
-    Timer = erlang:send_after(?GRACE_MS, self(), {too_late, Port}),
-    wait_for_end(Port, Pid),
-    _ = erlang:cancel_timer(Timer),
-    time_is_up.
+%% The processes that a suite started, and these in turn, as far as they still run (on Linux).
+marked(Mark) ->
+    Variable = iolist_to_binary([?MARK, "=", Mark, 0]),
+    [filename:basename(Dir) || Dir <- filelib:wildcard("/proc/[0-9]*"),
+                               is_marked(filename:join(Dir, "environ"), Variable)].
 
-wait_for_end(Port, Pid) ->
-    receive
-        {Port, {exit_status, _}} -> ok;
-        {Port, {data, _}} -> wait_for_end(Port, Pid);
-        {too_late, Port} -> signal("KILL", Pid), wait_for_end(Port, Pid)
+is_marked(File, Variable) ->
+    case file:read_file(File) of
+        {ok, Environment} -> binary:match(Environment, Variable) =/= nomatch;
+        {error, _} -> false
     end.
 
 signal(Name, Pid) ->
@@ -302,6 +308,11 @@ summary(Results, #{started := Started}) ->
     io:format("~n~w suites in ~w s~n", [length(Results), (now_ms() - Started) div 1000]),
     Sum = maps:from_list([{Key, sum(Key, Results)} || Key <- [passed, failed, skipped]]),
     io:format("~s~n", [counts(Sum)]).
+
+left(#{left := Left}) when Left > 0 ->
+    io_lib:format(", ended ~w processes it left", [Left]);
+left(_) ->
+    "".
 
 verdict(#{passed := Passed, failed := 0, skipped := 0}) ->
     io_lib:format("ok: ~w", [Passed]);
