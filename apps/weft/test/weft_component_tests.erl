@@ -35,6 +35,16 @@ a_root_that_is_gone_does_not_come_back_by_old_news_test() ->
     ?assertMatch({old, none, _}, heard({a, {1, 5}}, ?TIMEOUT_MS + 2, C2)),
     ?assertMatch({news, {a, {1, 6}}, _}, heard({a, {1, 6}}, ?TIMEOUT_MS + 2, C2)).
 
+%% As after a start with a clock that was set back.
+a_root_that_is_gone_comes_back_in_a_lower_incarnation_test() ->
+    {news, _, C0} = heard({a, {3, 5}}, 0, new(b)),
+    ?assertMatch({old, {a, {3, 5}}, _}, heard({a, {2, 1}}, 1, C0)),
+    {rootless, C1} = weft_component:tick(?TIMEOUT_MS + 1, C0),
+    {news, {a, {2, 1}}, C2} = heard({a, {2, 1}}, ?TIMEOUT_MS + 2, C1),
+    {rootless, C3} = weft_component:tick(2 * ?TIMEOUT_MS + 3, C2),
+    [?assertMatch({old, none, _}, heard({a, Number}, 2 * ?TIMEOUT_MS + 4, C3))
+     || Number <- [{2, 1}, {3, 5}]].
+
 a_former_life_of_ours_is_no_root_test() ->
     ?assertMatch({old, none, _}, heard({b, {3, 5}}, 0, new(b))).
 

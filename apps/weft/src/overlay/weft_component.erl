@@ -6,7 +6,9 @@
 %% <em>beat</em> that is flooded over all links; everybody follows the root with the least name.
 %% When no new beat was heard for `timeout_ms' the root is gone: each node waits a random while
 %% and then claims to be the root, unless it has heard of another by then. The last beats of roots
-%% that are gone are remembered, so that a stale one starts nothing.
+%% that are gone are remembered, so that a stale one starts nothing. That holds for one life of a
+%% root: the next one may count from a lower incarnation, if the clock was set back meanwhile, and
+%% who is not heard would go on to call its neighbours another part.
 %% Not here: sending. The owner floods what is `news'.
 -module(weft_component).
 
@@ -48,11 +50,9 @@ is_behind(_Beat, none) -> false;
 is_behind({Root, Number}, {Root, Last}) -> Number =< Last;
 is_behind({Root, _}, {Other, _}) -> Other < Root.
 
-is_gone({Root, Number}, #component{gone = Gone}) ->
-    case lists:keyfind(Root, 1, Gone) of
-        {Root, Last} -> Number =< Last;
-        false -> false
-    end.
+is_gone({Root, {Incarnation, Count}}, #component{gone = Gone}) ->
+    lists:any(fun({R, {I, Last}}) -> {R, I} =:= {Root, Incarnation} andalso Count =< Last end,
+              Gone).
 
 %% @doc To be called at regular intervals, several in `timeout_ms'. `{beat, Beat}': we are the root,
 %% flood it. `rootless': since now, or still; claim after a random while.
@@ -61,14 +61,15 @@ tick(NowMs, #component{self = Self, beat = {Self, _}} = Component) ->
     next(NowMs, Component);
 tick(_NowMs, #component{beat = none} = Component) ->
     {rootless, Component};
-tick(NowMs, #component{beat = {Root, _} = Beat, heard_ms = HeardMs, gone = Gone} = Component) ->
+tick(NowMs, #component{beat = Beat, heard_ms = HeardMs, gone = Gone} = Component) ->
     case NowMs - HeardMs > Component#component.timeout_ms of
-        true ->
-            Remembered = lists:sublist([Beat | lists:keydelete(Root, 1, Gone)], ?GONE_MAX),
-            {rootless, Component#component{beat = none, gone = Remembered}};
-        false ->
-            {quiet, Component}
+        true -> {rootless, Component#component{beat = none, gone = remember(Beat, Gone)}};
+        false -> {quiet, Component}
     end.
+
+remember({Root, {Incarnation, _}} = Beat, Gone) ->
+    Others = [Other || {R, {I, _}} = Other <- Gone, {R, I} =/= {Root, Incarnation}],
+    lists:sublist([Beat | Others], ?GONE_MAX).
 
 %% @doc Become the root, if there still is none.
 -spec claim(NowMs :: integer(), component()) -> {{beat, beat()} | quiet, component()}.
