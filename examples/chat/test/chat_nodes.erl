@@ -17,6 +17,14 @@ start(Names) ->
     EpmdPort = free_port(),
     Epmd = open_port({spawn_executable, os:find_executable("epmd")},
                      [{args, ["-port", integer_to_list(EpmdPort), "-address", "127.0.0.1"]}]),
+    try start(Names, Epmd, EpmdPort)
+    catch
+        Class:Reason:Stack ->
+            stop_epmd(Epmd),
+            erlang:raise(Class, Reason, Stack)
+    end.
+
+start(Names, Epmd, EpmdPort) ->
     wait(fun() -> listens(EpmdPort) end, "epmd"),
     Peers = maps:from_list([start_peer(Name, EpmdPort) || Name <- Names]),
     Cluster = #{epmd => Epmd, peers => Peers},
@@ -28,10 +36,17 @@ start(Names) ->
 -spec stop(cluster()) -> ok.
 stop(#{epmd := Epmd, peers := Peers}) ->
     lists:foreach(fun peer:stop/1, [Peer || Peer <- maps:values(Peers), is_process_alive(Peer)]),
-    {os_pid, OsPid} = erlang:port_info(Epmd, os_pid),
-    true = port_close(Epmd),
-    "" = os:cmd("kill " ++ integer_to_list(OsPid)),
-    ok.
+    stop_epmd(Epmd).
+
+stop_epmd(Epmd) ->
+    case erlang:port_info(Epmd, os_pid) of
+        {os_pid, OsPid} ->
+            true = port_close(Epmd),
+            "" = os:cmd("kill " ++ integer_to_list(OsPid)),
+            ok;
+        undefined ->
+            ok
+    end.
 
 -spec stop_node(cluster(), node()) -> cluster().
 stop_node(#{peers := Peers} = Cluster, Node) ->
