@@ -6,13 +6,13 @@
 %%   test/run.escript [WORD ...]      all suites, or those whose name contains one of the words
 %%
 %% Suites are found, not listed: the house checks (test/house), EUnit of each application, and each
-%% *_SUITE.erl below apps/*/test, examples/*/test and test/. Each runs in an emulator of its own, so
-%% that no suite sees what another one left, and a suite that hangs is ended and counts as failed.
-%% Most of them wait for something most of the time, so some run side by side, each in a build
-%% directory of its own (JOBS=N says how many; 1 for one after the other).
-%% Common Test suites run on real nodes and sockets of a machine that may be busy: if few cases of
-%% one fail, these are run a second time, alone, which counts. The suite is then told to be
-%% unsteady, with both logs. Prints a line per suite, the failed cases, and last, alone on its line:
+%% *_SUITE.erl below apps/*/test, examples/*/test and test/. All is compiled once; then each runs in
+%% an emulator of its own (test/runner), so that no suite sees what another one left, and a suite
+%% that hangs is ended and counts as failed. Most of them wait for something most of the time, so
+%% some run side by side (JOBS=N says how many; 1 for one after the other).
+%% Suites run on real nodes, sockets and clocks of a machine that may be busy: if few cases of one
+%% fail, these are run a second time, alone, which counts. The suite is then told to be unsteady,
+%% with both logs. Prints a line per suite, the failed cases, and last, alone on its line:
 %%
 %%   N passed, N failed[, N skipped]
 %%
@@ -34,43 +34,49 @@
 main(Words) ->
     Base = os:getenv("REBAR_BASE_DIR", "_build"),
     Logs = filename:absname(filename:join(Base, "test/logs")),
-    Context = #{base => Base, logs => Logs, started => now_ms(),
-                slots => lists:seq(1, max(1, list_to_integer(os:getenv("JOBS", ?JOBS))))},
+    Context = #{base => Base, logs => Logs, started => now_ms()},
     ok = filelib:ensure_dir(filename:join(Logs, "x")),
     Results = run_all([Suite || Suite <- suites(), is_wanted(Suite, Words)], Context),
     [] =/= Results orelse io:format("no suite is named like ~s~n", [lists:join(" or ", Words)]),
     summary(Results, Context),
     halt(case Results =/= [] andalso sum(failed, Results) =:= 0 of true -> 0; false -> 1 end).
 
-%% Without the code nothing else can run, so a failed compilation ends the list.
+%% Without the code nothing else can run, so a failed compilation ends the list. The house checks
+%% need no compiled tests.
 run_all([], _) ->
     [];
-run_all(Suites, #{slots := Slots} = Context) ->
-    case run({compile, "apps"}, "", 1, Context) of
-        #{failed := 0} ->
-            [again(Result, Context) || Result <- side_by_side(Suites, Slots, #{}, [], Context)];
-        Compile ->
-            [Compile]
+run_all(Suites, Context) ->
+    {House, Others} = lists:partition(fun({Kind, _}) -> Kind =:= house end, Suites),
+    Apps = side_by_side([{compile, "apps"}], Context),
+    Early = case sum(failed, Apps) of
+                0 -> Apps ++ side_by_side([{compile, "tests"} || Others =/= []] ++ House, Context);
+                _ -> Apps
+            end,
+    case [Result || #{id := {compile, _}, failed := Failed} = Result <- Early, Failed > 0] of
+        [] -> Early ++ [again(Result, Context) || Result <- side_by_side(Others, Context)];
+        Broken -> Broken
     end.
 
-%% Each suite that runs has a slot.
-side_by_side([Suite | Suites], [Slot | Free], Running, Results, Context) ->
+side_by_side(Suites, Context) ->
+    Jobs = max(1, list_to_integer(os:getenv("JOBS", ?JOBS))),
+    side_by_side(Suites, Jobs, #{}, [], Context).
+
+side_by_side([Suite | Suites], Jobs, Running, Results, Context) when map_size(Running) < Jobs ->
     Main = self(),
-    Worker = spawn_link(fun() -> Main ! {self(), run(Suite, "", Slot, Context)} end),
-    Entry = #{suite => Suite, slot => Slot, since => now_ms()},
-    side_by_side(Suites, Free, Running#{Worker => Entry}, Results, Context);
-side_by_side([], _Free, Running, Results, _Context) when Running =:= #{} ->
+    Worker = spawn_link(fun() -> Main ! {self(), run(Suite, "", Context)} end),
+    Entry = #{suite => Suite, since => now_ms()},
+    side_by_side(Suites, Jobs, Running#{Worker => Entry}, Results, Context);
+side_by_side([], _Jobs, Running, Results, _Context) when Running =:= #{} ->
     lists:reverse(Results);
-side_by_side(Suites, Free, Running, Results, Context) ->
+side_by_side(Suites, Jobs, Running, Results, Context) ->
     receive
         {Worker, Result} when is_map_key(Worker, Running) ->
-            {#{slot := Slot}, Others} = maps:take(Worker, Running),
-            side_by_side(Suites, [Slot | Free], Others, [Result | Results], Context)
+            side_by_side(Suites, Jobs, maps:remove(Worker, Running), [Result | Results], Context)
     after ?WORD_EVERY_MS ->
         Words = [[title(Suite), " for ", integer_to_list((now_ms() - Since) div 1000), " s"]
                  || #{suite := Suite, since := Since} <- maps:values(Running)],
         io:format("  running: ~s~n", [lists:join(", ", Words)]),
-        side_by_side(Suites, Free, Running, Results, Context)
+        side_by_side(Suites, Jobs, Running, Results, Context)
     end.
 
 %%% Which suites
@@ -78,15 +84,13 @@ side_by_side(Suites, Free, Running, Results, Context) ->
 suites() ->
     [{house, "checks"}]
         ++ [{eunit, Dir} || Dir <- filelib:wildcard("{apps,examples}/*"), eunit_modules(Dir) =/= []]
-        ++ [{eunit_dir, Dir} || Dir <- eunit_dirs()]
+        ++ [{eunit, Dir} || Dir <- eunit_dirs()]
         ++ [{ct, filename:rootname(File)} || File <- ct_suites()].
 
-%% All that have tests. (Left to itself, rebar3 runs for an application only the test modules that
-%% are named after one of its modules, and says nothing about the others.) EUnit itself adds
-%% x_tests to x.
+%% All that have tests. EUnit itself adds x_tests to x.
 eunit_modules(Dir) ->
     Modules = [filename:basename(File, ".erl")
-               || File <- filelib:wildcard(Dir ++ "/{src,test}/**/*.erl"), has_eunit(File)],
+               || File <- filelib:wildcard(Dir ++ "/**/*.erl"), has_eunit(File)],
     Modules -- [Module ++ "_tests" || Module <- Modules].
 
 has_eunit(File) ->
@@ -111,95 +115,88 @@ title({Kind, Name}) ->
 
 %%% Running one suite
 
-again(#{id := Suite} = First, Context) ->
-    case is_worth_again(Suite, First, Context) of
+again(#{parts := Parts} = First, Context) ->
+    case is_worth_again(First, Context) of
         true ->
-            Only = only(First),
-            Second = run(Suite, " (again)", 1, Context#{only => Only}),
-            (together(Only, First, Second))#{unsteady => First};
+            #{id := Suite} = First,
+            Second = run(Suite, " (again)", Context#{only => Parts}),
+            (together(First, Second))#{unsteady => First};
         false ->
             First
     end.
 
-%% If only the failed cases ran again, those that passed before count too. (Two of different groups
-%% are chosen by groups and by names, so that others of these may run with them.)
-together([], _First, Second) ->
-    Second;
-together(_Only, #{failed := Ran}, #{passed := Passed, failed := Failed} = Second)
-  when Passed + Failed < Ran ->
-    Second#{failed => Ran - Passed, cases => [<<"cases that failed did not run again">>]};
-together(_Only, #{passed := Before, failed := Ran}, #{failed := Failed} = Second) ->
-    Second#{passed => Before + Ran - Failed}.
-
-%% The arguments that choose the failed cases; none, which is the whole suite, if something else
-%% failed or cases of groups and others did.
-only(#{failed := Failed, cases := Cases}) ->
-    Paths = [string:lexemes(Path, ".") || Case <- Cases, Path <- failed_path(Case)],
-    Names = [lists:last(Path) || Path <- Paths],
-    Groups = [hd(Path) || [_, _ | _] = Path <- Paths],
-    IsWhole = length(Paths) < Failed orelse lists:any(fun is_preparation/1, Names)
-        orelse (Groups =/= [] andalso length(Groups) < Failed),
-    case IsWhole of
-        true -> [];
-        false -> option("--group=", Groups) ++ option("--case=", Names)
+%% Only the failed cases ran again, those that passed before count too. (What was prepared for a
+%% group ran with its cases; a suite that was not prepared ran as a whole.)
+together(#{passed := Before, failed := Ran}, #{passed := Passed, failed := Failed} = Second) ->
+    case Before =:= 0 orelse Passed + Failed < Ran of
+        true -> Second;
+        false -> Second#{passed => Before + Ran - Failed}
     end.
 
-failed_path(Case) ->
-    [binary_to_list(Path) || Path <- matches("^\\S+ ==> (\\S+)$", Case)].
-
-is_preparation(Name) ->
-    re:run(Name, "^(init|end)_per_") =/= nomatch.
-
-option(_Name, []) -> [];
-option(Name, Values) -> [Name ++ lists:append(lists:join(",", lists:usort(Values)))].
-
-run(Suite, Try, Slot, #{base := Base, logs := Logs} = Context) ->
+run(Suite, Try, #{logs := Logs} = Context) ->
     Started = now_ms(),
     Title = title(Suite) ++ Try,
     Name = re:replace(Title, "[ /()]+", "-", [global, {return, list}]),
     Log = filename:join(Logs, Name ++ ".log"),
-    Result = result(Suite, Log, Context#{base := base(Slot, Base)}),
+    Result = result(Suite, Log, Context),
     io:format("~-62s ~s, ~.1f s~s~n",
               [Title, verdict(Result), (now_ms() - Started) / 1000, left(Result)]),
     [io:format("  ~ts~n", [Case]) || Case <- maps:get(cases, Result)],
     Result#{id => Suite, suite => title(Suite), log => Log}.
 
-base(1, Base) -> Base;
-base(Slot, Base) -> filename:join(Base, lists:concat(["slot", Slot])).
-
-is_worth_again({ct, _}, #{failed := Failed}, Context) ->
-    Failed > 0 andalso Failed =< ?UNSTEADY_MAX andalso time_left_ms(Context) > 60_000;
-is_worth_again(_Suite, _Result, _Context) ->
-    false.
+is_worth_again(#{parts := Parts, failed := Failed}, Context) ->
+    Parts =/= [] andalso Failed =< ?UNSTEADY_MAX andalso time_left_ms(Context) > 60_000.
 
 result({house, _}, Log, #{base := Base}) ->
     house_checks(Base, Log);
-result(Suite, Log, #{base := Base} = Context) ->
-    Arguments = arguments(Suite) ++ maps:get(only, Context, []),
-    {Exit, Left} = command(Arguments, Base, Log, time_left_ms(Context)),
-    {ok, Output} = file:read_file(Log),
-    Plain = re:replace(Output, "\e\\[[0-9;]*m", "", [global, {return, binary}]),
-    (parse(Suite, Exit, Plain))#{left => Left}.
+result({compile, What}, Log, Context) ->
+    Arguments = case What of
+                    "apps" -> ["compile"];
+                    "tests" -> ["ct", "--compile_only", "--readable=false"]
+                end,
+    {Exit, _} = command(["rebar3" | Arguments], Log, Context),
+    {Failed, Cases} = case Exit of
+                          ok -> {0, []};
+                          _ -> {1, last_lines(Log)}
+                      end,
+    #{passed => 0, failed => Failed, skipped => 0, cases => Cases, parts => []};
+result(Suite, Log, Context) ->
+    Events = filename:rootname(Log) ++ ".events",
+    _ = file:delete(Events),
+    {Exit, Left} = command(emulator(Suite, Events, Context), Log, Context),
+    (outcome(Exit, Events, Log))#{left => Left}.
 
-arguments({compile, _}) -> ["compile"];
-arguments({eunit, Dir}) -> ["eunit", "-v", "--module=" ++ lists:join(",", eunit_modules(Dir))];
-arguments({eunit_dir, Dir}) -> ["eunit", "-v", "--dir=" ++ Dir];
-arguments({ct, Path}) -> ["ct", "--dir=" ++ filename:dirname(Path),
-                          "--suite=" ++ filename:basename(Path)].
+emulator(Suite, Events, #{base := Base} = Context) ->
+    Test = filename:absname(filename:join(Base, "test")),
+    Paths = lists:append([filelib:wildcard(filename:join(Test, Wildcard))
+                          || Wildcard <- ["lib/*/ebin", "lib/*/test", "extras/test"]]),
+    Call = call(Suite, Events, Context),
+    ["erl", "-noinput", "-pa"] ++ Paths ++ ["-eval", unicode:characters_to_list(Call)].
+
+call({eunit, Dir}, Events, Context) ->
+    Modules = case maps:get(only, Context, all) of
+                  all -> [list_to_atom(Module) || Module <- eunit_modules(Dir)];
+                  Parts -> lists:usort([Module || {Module, _Function} <- Parts])
+              end,
+    io_lib:format("suite_run:eunit(~0tp, ~0tp).", [Modules, Events]);
+call({ct, Path}, Events, Context) ->
+    Suite = list_to_atom(filename:basename(Path)),
+    io_lib:format("suite_run:ct(~0tp, ~0tp, ~0tp, ~0tp).",
+                  [Suite, filename:rootname(Events), maps:get(only, Context, all), Events]).
 
 time_left_ms(#{started := Started}) ->
     min(?SUITE_MINUTES_MAX * 60_000, max(1, Started + ?ALL_MINUTES_MAX * 60_000 - now_ms())).
 
 %% What it says goes to the log past this emulator: who waits for the end of a pipe waits for all
 %% that hold it, as nodes do that a suite left running.
-command(Arguments, Base, Log, TimeoutMs) ->
+command(Command, Log, #{base := Base} = Context) ->
     Mark = lists:concat([os:getpid(), "-", erlang:unique_integer([positive])]),
     Port = open_port({spawn_executable, os:find_executable("sh")},
-                     [{args, ["-c", "exec rebar3 \"$@\" > \"$0\" 2>&1", Log | Arguments]},
+                     [{args, ["-c", "exec \"$@\" > \"$0\" 2>&1", Log | Command]},
                       {env, [{"TERM", "dumb"}, {"REBAR_BASE_DIR", Base}, {?MARK, Mark}]},
                       exit_status, hide]),
     {os_pid, Pid} = erlang:port_info(Port, os_pid),
-    Exit = wait_for_end(Port, Pid, TimeoutMs),
+    Exit = wait_for_end(Port, Pid, time_left_ms(Context)),
     Left = marked(Mark),
     [signal("KILL", LeftPid) || LeftPid <- Left],
     {Exit, length(Left)}.
@@ -244,55 +241,51 @@ house_checks(Base, Log) ->
     true = group_leader(Shell, self()),
     ok = file:close(File),
     {ok, Problems} = file:read_file(Log),
-    #{passed => length(Kept), failed => length(Broken), skipped => 0,
+    #{passed => length(Kept), failed => length(Broken), skipped => 0, parts => [],
       cases => string:lexemes(Problems, "\n")}.
 
-%%% What the output of a suite says
+%%% What became of a suite
 
-parse({compile, _}, ok, _) ->
-    #{passed => 0, failed => 0, skipped => 0, cases => []};
-parse({ct, _}, Exit, Output) ->
-    Failed = number("Failed (\\d+) tests", Output)
-        + number("Skipped \\d+ \\(\\d+, (\\d+)\\)", Output),
-    Counts = #{passed => max(dots(Output), number("(?:All|Passed) (\\d+) tests", Output)),
-               skipped => number("Skipped \\d+ \\((\\d+), \\d+\\)", Output)},
-    finish(Exit, Output, Failed, "^%%% +(.+ ==> .+): FAILED", Counts);
-parse({_EunitOrCompile, _}, Exit, Output) ->
-    Failed = number("Failed: (\\d+)\\.", Output) + number("Skipped: (\\d+)\\.", Output)
-        + length(matches("^.*(\\*timed out\\*|\\*\\*\\* .*failed \\*\\*\\*)", Output)),
-    Passed = number("All (\\d+) tests passed", Output) + number("Passed: (\\d+)\\.", Output)
-        + length(matches("^ +(Test) passed\\.$", Output)) + twice(Output),
-    Case = "^ *(.*(?:\\*failed\\*|\\*timed out\\*|\\*\\*\\* .*failed \\*\\*\\*))",
-    finish(Exit, Output, Failed, Case, #{passed => Passed, skipped => 0}).
-
-%% A suite that was ended has no sum, but a dot for each case that passed.
-dots(Output) ->
-    lists:sum([byte_size(Dots) || Dots <- matches("^%%% \\w+: (\\.+)", Output)]).
-
-%% EUnit has its own words for two tests.
-twice(Output) ->
-    2 * length(matches("^ +(2 tests) passed\\.$", Output)).
-
-%% A suite that ended badly has failed, whatever its counts say.
-finish(Exit, Output, Failed, CasePattern, Counts) ->
-    Cases = matches(CasePattern, Output),
-    case {Exit, max(Failed, length(Cases))} of
-        {ok, Count} -> Counts#{failed => Count, cases => Cases};
-        {time_is_up, Count} -> Counts#{failed => Count + 1, cases => Cases ++ [<<"out of time">>]};
-        {{exit, _}, 0} -> Counts#{failed => 1, cases => last_lines(Output)};
-        {{exit, _}, Count} -> Counts#{failed => Count, cases => Cases}
+%% A suite that was ended, or ended itself, has told which cases failed, but no sum.
+outcome(Exit, Events, Log) ->
+    Told = case file:consult(Events) of
+               {ok, Terms} -> Terms;
+               {error, _} -> []
+           end,
+    Failures = [{Part, Text} || {failed, Part, Text} <- Told],
+    Texts = [Text || {_, Text} <- Failures],
+    case {Exit, lists:keyfind(sum, 1, Told)} of
+        {ok, {sum, #{failed := Failed} = Sum}} ->
+            Cases = case {Failed, Texts} of
+                        {0, _} -> [];
+                        {_, []} -> last_lines(Log);
+                        _ -> Texts
+                    end,
+            Sum#{cases => Cases, parts => parts(Failures)};
+        {time_is_up, _} ->
+            (ended(Texts ++ ["out of time"]))#{parts => []};
+        {_, _} ->
+            ended(Texts ++ last_lines(Log))
     end.
 
-number(Pattern, Output) ->
-    lists:sum([binary_to_integer(Digits) || Digits <- matches(Pattern, Output)]).
+ended(Cases) ->
+    #{passed => 0, failed => 1, skipped => 0, cases => Cases, parts => all}.
 
-matches(Pattern, Output) ->
-    case re:run(Output, Pattern, [global, multiline, {capture, [1], binary}]) of
-        {match, Found} -> [Text || [Text] <- Found];
-        nomatch -> []
+%% The whole suite, if something failed that is no case.
+parts(Failures) ->
+    Parts = lists:usort([Part || {Part, _} <- Failures]),
+    case lists:any(fun is_preparation/1, Parts) of
+        true -> all;
+        false -> Parts
     end.
 
-last_lines(Output) ->
+is_preparation(unknown) -> true;
+is_preparation({_, Name}) when is_atom(Name) ->
+    re:run(atom_to_list(Name), "^(init|end)_per_") =/= nomatch;
+is_preparation({_, {_InitOrEnd, _Group}}) -> true.
+
+last_lines(Log) ->
+    {ok, Output} = file:read_file(Log),
     Lines = [Line || Line <- binary:split(Output, <<"\n">>, [global]), Line =/= <<>>],
     lists:nthtail(max(0, length(Lines) - 15), Lines).
 

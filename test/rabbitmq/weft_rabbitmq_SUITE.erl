@@ -38,7 +38,7 @@ groups() ->
 init_per_suite(Config) ->
     case weft_rabbitmq_brokers:installed() of
         true ->
-            compile_load(?config(data_dir, Config)),
+            compile_load(),
             {ok, Started} = application:ensure_all_started(amqp_client),
             [{started, Started} | Config];
         false ->
@@ -190,8 +190,9 @@ timed(Fun) ->
     {Us div 1000, Value}.
 
 %% The client's headers belong to the RabbitMQ that is installed.
-compile_load(DataDir) ->
-    Source = filename:join(DataDir, "weft_rabbitmq_load"),
+compile_load() ->
+    Here = filename:dirname(proplists:get_value(source, module_info(compile))),
+    Source = filename:join(Here, "weft_rabbitmq_SUITE_data/weft_rabbitmq_load"),
     {ok, Module, Code} = compile:file(Source, [binary, report, debug_info]),
     {module, Module} = code:load_binary(Module, Source, Code),
     ok.

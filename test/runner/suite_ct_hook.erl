@@ -1,0 +1,38 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Hook of Common Test: tells which cases failed (`suite_run'), and why, on standard output.
+-module(suite_ct_hook).
+
+-export([init/2, pre_init_per_group/4, post_end_per_group/5, on_tc_fail/4, on_tc_skip/4]).
+
+-record(state, {events :: file:filename(), path = [] :: [atom()]}).
+
+-spec init(term(), Events :: file:filename()) -> {ok, #state{}}.
+init(_Id, Events) ->
+    {ok, #state{events = Events}}.
+
+-spec pre_init_per_group(module(), atom(), Config, #state{}) -> {Config, #state{}}.
+pre_init_per_group(_Suite, Group, Config, #state{path = Path} = State) ->
+    {Config, State#state{path = Path ++ [Group]}}.
+
+-spec post_end_per_group(module(), atom(), term(), Return, #state{}) -> {Return, #state{}}.
+post_end_per_group(_Suite, _Group, _Config, Return, #state{path = Path} = State) ->
+    {Return, State#state{path = lists:droplast(Path)}}.
+
+-spec on_tc_fail(module(), term(), term(), #state{}) -> #state{}.
+on_tc_fail(Suite, Name, Reason, State) ->
+    failed(Suite, Name, Reason, State).
+
+%% Skipped by itself is no failure, but what could not run is.
+-spec on_tc_skip(module(), term(), {tc_auto_skip | tc_user_skip, term()}, #state{}) -> #state{}.
+on_tc_skip(Suite, Name, {tc_auto_skip, Reason}, State) -> failed(Suite, Name, Reason, State);
+on_tc_skip(_Suite, _Name, {tc_user_skip, _Reason}, State) -> State.
+
+failed(Suite, Name, Reason, #state{events = Events, path = Path} = State) ->
+    Case = case Name of
+               {Function, _Group} -> Function;
+               Function -> Function
+           end,
+    Title = lists:join(".", [atom_to_list(Atom) || Atom <- Path ++ [Case]]),
+    io:format(user, "~s: ~s failed:~n~tp~n", [Suite, Title, Reason]),
+    suite_run:say(Events, {failed, {Path, Case}, lists:flatten(Title)}),
+    State.
