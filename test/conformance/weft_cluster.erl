@@ -27,9 +27,9 @@
          call/4, call/5, context/1]).
 
 -define(HOST, "127.0.0.1").
--define(BOOT_MS, 20_000).
--define(CONNECT_MS, 20_000).
--define(CALL_MS, 20_000).
+-define(BOOT_MS, 60_000).
+-define(CONNECT_MS, 30_000).
+-define(CALL_MS, 30_000).
 -define(FEW_NODES, 3).
 %% A node that is gone for good has to be given up within the deadline of a case.
 -define(RESUME_MS, 3_000).

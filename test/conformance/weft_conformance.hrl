@@ -2,7 +2,7 @@
 %% What every conformance case uses: receive with a deadline and a clear failure text.
 
 %% No receive waits longer than this; generous, since gateways and slow machines run the same cases.
--define(DEADLINE_MS, 15_000).
+-define(DEADLINE_MS, 30_000).
 
 %% Waits for a message matching Pattern and evaluates to Result.
 %% Variables bound outside are matched, as in any receive.

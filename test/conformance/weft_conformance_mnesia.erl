@@ -8,7 +8,7 @@
          mnesia_goes_on_after_the_loss_of_a_node/1]).
 -export([needs/0]).
 
--define(WAIT_MS, 10_000).
+-define(WAIT_MS, 30_000).
 
 needs() ->
     Own = #{own => true, visible => true},

@@ -25,10 +25,10 @@ not_raised(Expression, Returned, Module, Line) ->
     erlang:error({returned_instead_of_raising,
                   #{expression => Expression, returned => Returned, at => {Module, Line}}}).
 
-%% @doc Waits until Condition() is true, 15 s at most.
+%% @doc Waits until Condition() is true, 30 s at most.
 -spec until(fun(() -> boolean())) -> ok.
 until(Condition) ->
-    until(Condition, 15_000).
+    until(Condition, 30_000).
 
 %% @doc Waits until Condition() is true, DeadlineMs at most; fails with the fun's name else.
 -spec until(fun(() -> boolean()), non_neg_integer()) -> ok.

@@ -4,7 +4,7 @@
 
 -export([link_and_monitor/1]).
 
--define(DEADLINE_MS, 10000).
+-define(DEADLINE_MS, 30000).
 
 %% @doc Kills a process on Node that is linked and monitored. Returns what both signals said.
 -spec link_and_monitor(node()) -> {LinkReason :: term(), MonitorReason :: term()}.

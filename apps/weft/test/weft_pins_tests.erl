@@ -6,8 +6,8 @@
 
 pins_test_() ->
     {foreach, fun start/0, fun stop/1,
-     [fun(_) -> fun pinned_until_it_ends/0 end, fun(_) -> fun unknown_channels_are_named/0 end,
-      fun(_) -> fun names_are_pinned_by_rules/0 end]}.
+     [{timeout, 60, Test} || Test <- [fun pinned_until_it_ends/0, fun unknown_channels_are_named/0,
+                                      fun names_are_pinned_by_rules/0]]}.
 
 start() ->
     ok = application:set_env(weft, channels, #{gossip => #{class => control}}),

@@ -15,7 +15,7 @@
          continue/1, free_port/0, ebin/1, node_args/2]).
 -export_type([epmd/0, node_ref/0, place/0]).
 
--define(BOOT_MS, 20000).
+-define(BOOT_MS, 60000).
 -define(CALL_MS, 30000).
 -define(POLL_MS, 5).
 
@@ -201,10 +201,10 @@ call(Node, Module, Function, Args) ->
 call(#{peer := Peer}, Module, Function, Args, TimeoutMs) ->
     peer:call(Peer, Module, Function, Args, TimeoutMs).
 
-%% @doc Waits until Condition() is true, 15 s at most.
+%% @doc Waits until Condition() is true, 30 s at most.
 -spec until(fun(() -> boolean())) -> ok.
 until(Condition) ->
-    until(Condition, 15000).
+    until(Condition, 30000).
 
 -spec until(fun(() -> boolean()), TimeoutMs :: non_neg_integer()) -> ok.
 until(Condition, TimeoutMs) ->

@@ -4,7 +4,7 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
--define(MS, 5000).
+-define(MS, 30000).
 -define(ID, <<7:128>>).
 -define(WINDOW, weft_amqp_lane_core:window()).
 

@@ -14,7 +14,7 @@
 -export([die_with_colony/0]).
 
 -define(RUN_MS, 90000).
--define(CALL_MS, 20000).
+-define(CALL_MS, 60000).
 -define(KILL_EVERY_MS, 200).
 
 suite() -> [{timetrap, {seconds, 240}}].

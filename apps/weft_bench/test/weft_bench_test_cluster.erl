@@ -4,7 +4,7 @@
 
 -export([with_nodes/4, run/5, connections/1]).
 
--define(CALL_MS, 20000).
+-define(CALL_MS, 60000).
 
 %% @doc What a test says of a cluster, whose nodes have the code of the suites, too.
 -spec with_nodes(weft_bench_variant:variant(), weft_bench_cluster:shape(),

@@ -22,7 +22,7 @@
 
 -define(GROUPS, "left=n01..n03;right=n02..n04").
 -define(NODES, ["n01", "n02", "n03", "n04"]).
--define(DEADLINE_MS, 20000).
+-define(DEADLINE_MS, 60000).
 
 suite() -> [{timetrap, {minutes, 2}}].
 
