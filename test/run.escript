@@ -19,14 +19,14 @@
 %% The exit code is 0 if nothing failed. Output of the suites: <build>/test/logs/*.log.
 -mode(compile).
 
--define(JOBS, "2").
+-define(JOBS, "3").
 -define(SUITE_MINUTES_MAX, 15).
 -define(ALL_MINUTES_MAX, 29).
 %% So often somebody who waits is told what runs.
 -define(WORD_EVERY_MS, 60_000).
 %% More failed cases than this are no accident.
 -define(UNSTEADY_MAX, 3).
-%% What a suite gets to end its nodes in an orderly way, once its time is up.
+%% What a suite gets to end its nodes in an orderly way, once it ended or its time is up.
 -define(GRACE_MS, 15_000).
 %% A variable of the environment of what a suite starts, by which all of it is found.
 -define(MARK, "WEFT_TEST_SUITE").
@@ -197,7 +197,7 @@ command(Command, Log, #{base := Base} = Context) ->
                       exit_status, hide]),
     {os_pid, Pid} = erlang:port_info(Port, os_pid),
     Exit = wait_for_end(Port, Pid, time_left_ms(Context)),
-    Left = marked(Mark),
+    Left = left_after(now_ms() + ?GRACE_MS, Mark),
     [signal("KILL", LeftPid) || LeftPid <- Left],
     {Exit, length(Left)}.
 
@@ -209,6 +209,18 @@ wait_for_end(Port, Pid, TimeoutMs) ->
         signal("TERM", Pid),
         receive {Port, {exit_status, _}} -> ok after ?GRACE_MS -> signal("KILL", Pid) end,
         time_is_up
+    end.
+
+%% Nodes end when the emulator that started them has.
+left_after(Deadline, Mark) ->
+    case marked(Mark) of
+        [_ | _] = Left ->
+            case now_ms() > Deadline of
+                true -> Left;
+                false -> receive after 100 -> left_after(Deadline, Mark) end % pacing: next look
+            end;
+        [] ->
+            []
     end.
 
 %% The processes that a suite started, and these in turn, as far as they still run (on Linux).

@@ -5,7 +5,7 @@
 %% pair whose nodes see each other in nodes()) and `own' (new nodes for each case). The direct link
 %% and the one over a gateway have all of them; of the others only a part is run unless the
 %% environment variable WEFT_CONFORMANCE_ALL is set: they share the code of these two (or, stock,
-%% show that the cases are right), and it takes minutes.
+%% show that the cases are right, which is not weft's to keep), and it takes minutes.
 %%
 %%   rebar3 ct --dir test/conformance --suite weft_conformance_SUITE --group stock
 -module(weft_conformance_SUITE).
@@ -33,8 +33,7 @@ kinds(Carrier) ->
 
 usual_kinds(Carrier) when Carrier =:= direct; Carrier =:= gateway1 ->
     [shared, visible, own];
-usual_kinds(Carrier) when Carrier =:= stock; Carrier =:= gateway3; Carrier =:= tls;
-                          Carrier =:= client_server ->
+usual_kinds(Carrier) when Carrier =:= tls; Carrier =:= client_server ->
     [shared, visible];
 usual_kinds(_Topology) ->
     [visible].

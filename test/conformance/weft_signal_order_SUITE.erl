@@ -23,8 +23,8 @@
          session_that_begins_around/1]).
 -export([play/3, session/1]).
 
--define(PROGRAMS, 500).
--define(HOSTILE_PROGRAMS, 40).
+-define(PROGRAMS, 250).
+-define(HOSTILE_PROGRAMS, 20).
 %% No fault lasts longer than a part of a second; machines may be slow.
 -define(HOSTILE_RESUME_MS, 30_000).
 -define(CALL_MS, 180_000).

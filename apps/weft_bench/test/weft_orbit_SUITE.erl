@@ -36,7 +36,7 @@ grouped_is_the_same_on_each_carrier(Config) ->
                 fun(Nodes) -> is_right(grouped(Nodes), Nodes) end)
      || Variant <- [stock, stock_mesh, weft_mesh, weft_groups, weft_peers]].
 
-%% In both forms, on stock and over the circuits between groups.
+%% In both forms over the circuits between groups, with FULL=1 on stock, too.
 each_set_has_its_size(Config) ->
     [with_nodes(Variant, shape(), Config,
                 fun(Nodes) ->
@@ -47,7 +47,7 @@ each_set_has_its_size(Config) ->
                     has_size("1245", 10000, 6892, grouped(Nodes), Nodes),
                     has_size("12", 10000, 6886, ?OPTIONS, Nodes)
                 end)
-     || Variant <- [stock, weft_groups]].
+     || Variant <- [weft_groups] ++ [stock || os:getenv("FULL") =:= "1"]].
 
 has_size(Digits, Space, Size, Form, Nodes) ->
     Options = Form#{generators := weft_orbit_sizes:generators(Digits), space := Space},
