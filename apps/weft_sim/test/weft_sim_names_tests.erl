@@ -119,7 +119,7 @@ nothing_is_found_test_() ->
     [{timeout, 600, {atom_to_list(Name), fun() ->
          [?assertEqual({Seed, none}, {Seed, violation(weft_sim:run(Name, Seed, 5))})
           || Seed <- lists:seq(1001, 1000 + Seeds)]
-     end}} || {Name, Seeds} <- [{strong_faults, 60}, {strong_crashes, 20}, {strong_voters, 20},
+     end}} || {Name, Seeds} <- [{strong_faults, 20}, {strong_crashes, 20}, {strong_voters, 20},
                              {strong_retries, 20}]].
 
 leases_that_end_early_at_the_homes_are_found_test_() ->

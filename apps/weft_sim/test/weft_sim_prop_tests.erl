@@ -11,7 +11,7 @@
 -define(SETTLE_MS, 25000).
 
 routes_are_free_of_loops_always_and_shortest_once_quiet_test_() ->
-    {timeout, 600, ?_assert(proper:quickcheck(prop_router(), [{numtests, 2000}, {to_file, user}]))}.
+    {timeout, 600, ?_assert(proper:quickcheck(prop_router(), [{numtests, 1000}, {to_file, user}]))}.
 
 %% What was cut, crashed or paused stays so: each component must be right by itself.
 prop_router() ->
