@@ -153,7 +153,7 @@ result({house, _}, Log, #{base := Base}) ->
 result({compile, What}, Log, Context) ->
     Arguments = case What of
                     "apps" -> ["compile"];
-                    "tests" -> ["ct", "--compile_only", "--readable=false"]
+                    "tests" -> ["ct", "--compile_only"]
                 end,
     {Exit, _} = command(["rebar3" | Arguments], Log, Context),
     {Failed, Cases} = case Exit of
