@@ -88,11 +88,14 @@ suites() ->
         ++ [{eunit, Dir} || Dir <- eunit_dirs()]
         ++ [{ct, filename:rootname(File)} || File <- ct_suites()].
 
-%% All that have tests. EUnit itself adds x_tests to x.
+%% All that have tests, but for those that EUnit itself adds: x_tests to x.
 eunit_modules(Dir) ->
-    Modules = [filename:basename(File, ".erl")
-               || File <- filelib:wildcard(Dir ++ "/**/*.erl"), has_eunit(File)],
+    Modules = modules_with_eunit(Dir),
     Modules -- [Module ++ "_tests" || Module <- Modules].
+
+modules_with_eunit(Dir) ->
+    [filename:basename(File, ".erl") || File <- filelib:wildcard(Dir ++ "/**/*.erl"),
+                                        has_eunit(File)].
 
 has_eunit(File) ->
     {ok, Text} = file:read_file(File),
@@ -126,13 +129,14 @@ again(#{parts := Parts} = First, Context) ->
             First
     end.
 
-%% Only the failed cases ran again, those that passed before count too. (What was prepared for a
-%% group ran with its cases; a suite that was not prepared ran as a whole.)
-together(#{passed := Before, failed := Ran}, #{passed := Passed, failed := Failed} = Second) ->
-    case Before =:= 0 orelse Passed + Failed < Ran of
-        true -> Second;
-        false -> Second#{passed => Before + Ran - Failed}
-    end.
+%% Of a suite that was prepared only the failed cases ran again, those that passed before count too.
+together(#{parts := all}, Second) ->
+    Second;
+together(#{failed := Ran}, #{passed := Passed, failed := Failed} = Second)
+  when Passed + Failed < Ran ->
+    Second#{failed => Ran - Passed, cases => [<<"cases that failed did not run again">>]};
+together(#{passed := Before, failed := Ran}, #{failed := Failed} = Second) ->
+    Second#{passed => Before + Ran - Failed}.
 
 run(Suite, Try, #{logs := Logs} = Context) ->
     Started = now_ms(),
@@ -175,15 +179,22 @@ emulator(Suite, Events, #{base := Base} = Context) ->
     ["erl", "-noinput", "-pa"] ++ Paths ++ ["-eval", unicode:characters_to_list(Call)].
 
 call({eunit, Dir}, Events, Context) ->
-    Modules = case maps:get(only, Context, all) of
-                  all -> [list_to_atom(Module) || Module <- eunit_modules(Dir)];
-                  Parts -> lists:usort([Module || {Module, _Function} <- Parts])
-              end,
-    io_lib:format("suite_run:eunit(~0tp, ~0tp).", [Modules, Events]);
+    io_lib:format("suite_run:eunit(~0tp, ~0tp).",
+                  [[list_to_atom(Module) || Module <- eunit_chosen(Dir, Context)], Events]);
 call({ct, Path}, Events, Context) ->
     Suite = list_to_atom(filename:basename(Path)),
     io_lib:format("suite_run:ct(~0tp, ~0tp, ~0tp, ~0tp).",
                   [Suite, filename:rootname(Events), maps:get(only, Context, all), Events]).
+
+%% A test may be a function of a module that has none itself; whose it is is not known.
+eunit_chosen(Dir, #{only := Parts}) when is_list(Parts) ->
+    Chosen = lists:usort([atom_to_list(Module) || {Module, _Function} <- Parts]),
+    case Chosen -- modules_with_eunit(Dir) of
+        [] -> Chosen;
+        _ -> eunit_modules(Dir)
+    end;
+eunit_chosen(Dir, _All) ->
+    eunit_modules(Dir).
 
 time_left_ms(#{started := Started}) ->
     min(?SUITE_MINUTES_MAX * 60_000, max(1, Started + ?ALL_MINUTES_MAX * 60_000 - now_ms())).

@@ -2,7 +2,8 @@
 %% @doc Hook of Common Test: tells which cases failed (`suite_run'), and why, on standard output.
 -module(suite_ct_hook).
 
--export([init/2, pre_init_per_group/4, post_end_per_group/5, on_tc_fail/4, on_tc_skip/4]).
+-export([init/2, pre_init_per_group/4, post_init_per_group/5, post_end_per_group/5, on_tc_fail/4,
+         on_tc_skip/4]).
 
 -record(state, {events :: file:filename(), path = [] :: [atom()]}).
 
@@ -14,9 +15,17 @@ init(_Id, Events) ->
 pre_init_per_group(_Suite, Group, Config, #state{path = Path} = State) ->
     {Config, State#state{path = Path ++ [Group]}}.
 
+%% A group that is skipped or was not prepared has no end.
+-spec post_init_per_group(module(), atom(), term(), Return, #state{}) -> {Return, #state{}}.
+post_init_per_group(_Suite, _Group, _Config, Return, State) when is_list(Return) -> {Return, State};
+post_init_per_group(_Suite, _Group, _Config, Return, State) -> {Return, left(State)}.
+
 -spec post_end_per_group(module(), atom(), term(), Return, #state{}) -> {Return, #state{}}.
-post_end_per_group(_Suite, _Group, _Config, Return, #state{path = Path} = State) ->
-    {Return, State#state{path = lists:droplast(Path)}}.
+post_end_per_group(_Suite, _Group, _Config, Return, State) ->
+    {Return, left(State)}.
+
+left(#state{path = Path} = State) ->
+    State#state{path = lists:droplast(Path)}.
 
 -spec on_tc_fail(module(), term(), term(), #state{}) -> #state{}.
 on_tc_fail(Suite, Name, Reason, State) ->

@@ -28,37 +28,47 @@ handle_end(test, Data, #state{passed = Passed} = State) ->
 handle_end(group, _Data, State) ->
     State.
 
-%% A group is cancelled for a test of it as well, which is told then.
+%% A group is cancelled for something in it as well, which is told by itself. Without a reason it is
+%% one that was not set up, or the rest of its module.
 -spec handle_cancel(group | test, [term()], #state{}) -> #state{}.
 handle_cancel(What, Data, State) ->
     case {What, proplists:get_value(reason, Data)} of
         {group, {blame, _}} -> State;
-        {group, undefined} -> State;
-        {_, Reason} -> failed(Data, io_lib:format(" (~0tp)", [reason(Reason)]), State)
+        {_, Reason} -> failed(Data, reason(Reason), State)
     end.
 
-reason(Reason) when is_tuple(Reason) -> element(1, Reason);
-reason(Reason) -> Reason.
+reason(undefined) -> " (cancelled)";
+reason(Reason) when is_tuple(Reason) -> io_lib:format(" (~0tp)", [element(1, Reason)]);
+reason(Reason) -> io_lib:format(" (~0tp)", [Reason]).
 
 failed(Data, Why, #state{events = Events, failed = Failed} = State) ->
+    Description = text(proplists:get_value(desc, Data)),
     {Part, Name} = case proplists:get_value(source, Data) of
                        {Module, Function, _} -> {{Module, Function}, [atom_to_list(Module), ":",
                                                                       atom_to_list(Function)]};
-                       _ -> {unknown, "a group of tests"}
+                       _ -> {group(Description), "a group of tests"}
                    end,
-    Text = unicode:characters_to_list([Name, text(proplists:get_value(desc, Data)), Why]),
+    Text = unicode:characters_to_list([Name, Description, Why]),
     suite_run:say(Events, {failed, Part, Text}),
     State#state{failed = Failed + 1}.
+
+group(Description) ->
+    case re:run(Description, "module '(.*)'", [{capture, [1], list}]) of
+        {match, [Module]} -> {list_to_atom(Module), group};
+        nomatch -> unknown
+    end.
 
 text(undefined) -> "";
 text("") -> "";
 text(Description) -> [" (", Description, ")"].
 
+%% What was not told by itself has failed, too.
 -spec terminate({ok, [term()]} | {error, term()}, #state{}) -> ok.
-terminate(Result, #state{events = Events, passed = Passed, failed = Failed}) ->
-    Lost = case Result of
-               {ok, Data} -> lists:sum([proplists:get_value(Key, Data, 0)
-                                        || Key <- [fail, cancel, skip]]);
-               {error, _} -> 1
-           end,
-    suite_run:say(Events, {sum, #{passed => Passed, failed => max(Failed, Lost), skipped => 0}}).
+terminate(Result, #state{events = Events, passed = Passed, failed = Told}) ->
+    Failed = case Result of
+                 {ok, _} when Told > 0 -> Told;
+                 {ok, Counts} -> lists:sum([proplists:get_value(Key, Counts, 0)
+                                            || Key <- [fail, cancel, skip]]);
+                 {error, _} -> Told + 1
+             end,
+    suite_run:say(Events, {sum, #{passed => Passed, failed => Failed, skipped => 0}}).
