@@ -108,10 +108,10 @@ start_hostile(Carrier, Config) ->
     Hostile.
 
 session_of_a_broken_link(Config) ->
-    _ = played_in_faults(Config).
+    play_in_faults(fun is_resumed_often/1, Config).
 
 session_that_begins_directly(Config) ->
-    took_both_ways(played_in_faults(Config)).
+    play_in_faults(fun took_both_ways/1, Config).
 
 session_that_begins_around(Config) ->
     B = node_of(b, Config),
@@ -121,34 +121,43 @@ session_that_begins_around(Config) ->
     around = way(Config),
     ok = on(a, weft_fault, heal, [B], Config),
     ok = on(a, weft_signal_faults, delay, [[B]], Config),
-    took_both_ways(played_in_faults(Config)).
+    play_in_faults(fun took_both_ways/1, Config).
 
-%% Which way is taken when is a matter of chance, but not over many programs.
-took_both_ways(#{programs := Programs, bytes := Bytes, bytes_around := Around}) ->
-    true = Programs =:= 1 orelse (Around > Bytes div 100 andalso Around < Bytes - Bytes div 100).
+is_resumed_often(#{at_least := Programs, resumes := Resumes}) ->
+    Resumes >= Programs div 2.
 
-%% Returns how many bytes a and b exchanged while links failed, and how many of them by way of g1.
-played_in_faults(Config) ->
-    Before = #{pid := Session, resumes := Resumed} = session_to_b(Config),
-    Relayed = relayed_bytes(Config),
+took_both_ways(#{at_least := 1}) ->
+    true;
+took_both_ways(#{bytes := Bytes, bytes_around := Around} = Run) ->
+    is_resumed_often(Run) andalso Around > Bytes div 100 andalso Around < Bytes - Bytes div 100.
+
+%% How often links fail while a program runs depends on how long it takes, and which way is taken
+%% when is a matter of chance: more programs are played until it is enough. The time of the case is
+%% the bound.
+play_in_faults(IsEnough, Config) ->
     Seeds = seeds(?HOSTILE_PROGRAMS),
-    Faults = played_until(Resumed + length(Seeds) div 2, Seeds, Config),
+    Start = #{session => session_to_b(Config), relayed => relayed_bytes(Config),
+              at_least => length(Seeds)},
+    Faults = [played_in_faults(Seed, Config) || Seed <- Seeds],
+    play_on(lists:last(Seeds) + 1, Faults, IsEnough, Start, Config).
+
+play_on(Seed, Faults, IsEnough, Start, Config) ->
+    Run = so_far(Start, Config),
+    case IsEnough(Run) of
+        true -> ct:pal("~0p", [Run#{programs => length(Faults), faults => sums(Faults)}]);
+        false ->
+            More = [played_in_faults(Seed, Config) | Faults],
+            play_on(Seed + 1, More, IsEnough, Start, Config)
+    end.
+
+%% How often the session was resumed, how many bytes a and b exchanged, and of them by way of g1.
+so_far(#{session := Before, relayed := Relayed, at_least := Programs}, Config) ->
+    #{pid := Session} = Before,
     After = #{pid := Session} = session_to_b(Config),
     [Resumes, In, Out] = [maps:get(Key, After) - maps:get(Key, Before)
                           || Key <- [resumes, bytes_in, bytes_out]],
-    Run = #{programs => length(Faults), resumes => Resumes, faults => sums(Faults),
-            bytes => In + Out, bytes_around => relayed_bytes(Config) - Relayed},
-    ct:pal("~0p", [Run]),
-    Run.
-
-%% How often links fail while a program runs depends on how long it takes: fast machines play more
-%% programs until the session was resumed often enough. The time of the case is the bound.
-played_until(Resumes, Seeds, Config) ->
-    Faults = [played_in_faults(Seed, Config) || Seed <- Seeds],
-    case session_to_b(Config) of
-        #{resumes := Enough} when Enough >= Resumes -> Faults;
-        #{} -> Faults ++ played_until(Resumes, [lists:last(Seeds) + 1], Config)
-    end.
+    #{at_least => Programs, resumes => Resumes, bytes => In + Out,
+      bytes_around => relayed_bytes(Config) - Relayed}.
 
 %% The seed makes the program and the faults; not their times, so a run is repeated more or less.
 played_in_faults(Seed, Config) ->
