@@ -213,11 +213,20 @@ failed(no_route, #stream{established = false, connecting = true, node = Node,
         true -> {ok, pause(no_route, Stream)};
         false -> {{failed, no_route}, Stream#stream{connecting = false, last_break = no_route}}
     end;
-failed(Reason, #stream{established = false, connecting = true} = Stream)
-  when Reason =/= broken, Reason =/= {dial, simultaneous} ->
-    {{failed, Reason}, Stream#stream{connecting = false, last_break = Reason}};
+failed(Reason, #stream{established = false, connecting = true} = Stream) ->
+    case is_passing(Reason) of
+        true -> {ok, pause(Reason, Stream)};
+        false -> {{failed, Reason}, Stream#stream{connecting = false, last_break = Reason}}
+    end;
 failed(Reason, Stream) ->
     {ok, pause(Reason, Stream)}.
+
+%% Says something of the way that was tried, not of the node. A link to a next hop ends when that
+%% node is gone.
+is_passing(broken) -> true;
+is_passing({dial, simultaneous}) -> true;
+is_passing({link_process, _}) -> true;
+is_passing(_) -> false.
 
 %% The same while an attempt begins, where there is nobody to tell yet: as a message to ourselves.
 try_again(Reason, #stream{established = false, connecting = true} = Stream) ->

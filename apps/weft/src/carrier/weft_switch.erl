@@ -129,9 +129,14 @@ end_pending(Reason, #switch{pending = Pending, name = Name} = Switch) ->
     lists:foreach(fun({Session, _, _}) -> gone(Session) end, Over),
     Switch#switch{pending = Kept}.
 
-%% @private
-dial_failed(Reason, #switch{pending = Pending} = Switch) ->
-    lists:foreach(fun({Session, _, _}) -> closed(Session, any, {dial, Reason}) end, Pending),
+%% @private That the neighbour cannot be dialled says nothing of who is to be reached over it.
+dial_failed(Reason, #switch{pending = Pending, name = Name} = Switch) ->
+    lists:foreach(fun({Session, _, #{target := Target}}) ->
+                          closed(Session, any, case Target of
+                                                   Name -> {dial, Reason};
+                                                   _ -> broken
+                                               end)
+                  end, Pending),
     Switch#switch{pending = []}.
 
 %% @private
