@@ -90,7 +90,7 @@ killed_node_is_given_up(Config) ->
                    ok = weft_bench_nodes:call(Nodes, {n, 5}, ?MODULE, die_with_colony,
                                               {[], ?CALL_MS}),
                    ?assertMatch({ok, #{given_up := 1, cost := _}},
-                                aco((options(sr, local))#{rounds => 400}, Nodes))
+                                aco((options(sr, local))#{rounds => 2000}, Nodes))
                end).
 
 %% On a node: it ends as soon as a colony is at work there.
