@@ -108,10 +108,10 @@ start_hostile(Carrier, Config) ->
     Hostile.
 
 session_of_a_broken_link(Config) ->
-    play_in_faults(fun is_resumed_often/1, Config).
+    play_until(fun is_resumed_often/1, Config).
 
 session_that_begins_directly(Config) ->
-    play_in_faults(fun took_both_ways/1, Config).
+    play_until(fun took_both_ways/1, Config).
 
 session_that_begins_around(Config) ->
     B = node_of(b, Config),
@@ -121,7 +121,7 @@ session_that_begins_around(Config) ->
     around = way(Config),
     ok = on(a, weft_fault, heal, [B], Config),
     ok = on(a, weft_signal_faults, delay, [[B]], Config),
-    play_in_faults(fun took_both_ways/1, Config).
+    play_until(fun took_both_ways/1, Config).
 
 is_resumed_often(#{at_least := Programs, resumes := Resumes}) ->
     Resumes >= Programs div 2.
@@ -134,7 +134,7 @@ took_both_ways(#{bytes := Bytes, bytes_around := Around} = Run) ->
 %% How often links fail while a program runs depends on how long it takes, and which way is taken
 %% when is a matter of chance: more programs are played until it is enough. The time of the case is
 %% the bound.
-play_in_faults(IsEnough, Config) ->
+play_until(IsEnough, Config) ->
     Seeds = seeds(?HOSTILE_PROGRAMS),
     Start = #{session => session_to_b(Config), relayed => relayed_bytes(Config),
               at_least => length(Seeds)},
