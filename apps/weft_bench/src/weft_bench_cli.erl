@@ -211,7 +211,7 @@ measure(Cells, Options) ->
     Dir = maps:get(out, Options, filename:join(BuildDir, Run)),
     ok = weft_bench_file:directory(filename:join(Dir, "logs")),
     Repetitions = repetitions(Cells, Options),
-    ok = write_environment(Dir, Run, Options, Repetitions),
+    ok = write_environment(Dir, BuildDir, Run, Options, Repetitions),
     io:format("~ts; results go to ~ts~n", [in_words(Cells, Options), Dir]),
     {ok, Failed} = weft_bench_runner:run(#{run => Run, dir => Dir, build_dir => BuildDir,
                                            cells => Cells, repetitions => Repetitions,
@@ -229,13 +229,13 @@ limit_ms(#{quick := true}) -> ?QUICK_LIMIT_MS;
 limit_ms(#{minutes := Minutes}) -> Minutes * 60000;
 limit_ms(_) -> infinity.
 
-write_environment(Dir, Run, Options, Repetitions) ->
+write_environment(Dir, BuildDir, Run, Options, Repetitions) ->
     Given = [{"run", Run}, {"scope", atom_to_list(scope(Options))},
              {"repetitions", integer_to_list(Repetitions)},
              {"congestion_control", congestion_control(Dir)},
              {"filters", lists:flatten(io_lib:format("~0tp", [maps:with([suites, only, variants],
                                                                         Options)]))},
-             {"emulated_links", case weft_bench_place:can_emulate() of
+             {"emulated_links", case weft_bench_place:can_emulate(BuildDir) of
                                     ok -> "yes";
                                     {error, Why} -> "no: " ++ Why
                                 end}],

@@ -3,12 +3,13 @@
 %% the machine allows it, and an epmd in each. For loopback it is one namespace; for an emulated
 %% link two, joined by `linkem' (c_src/linkem.c), which is compiled when it is first needed.
 %%
-%% Namespaces need root. Without them loopback is that of the machine, with its congestion control
-%% and an epmd on a free port, and emulated links are not possible. What is started here ends with
-%% this emulator, whatever ends it: it waits for the end of its standard input.
+%% Namespaces need root, and a container may refuse them. Without them loopback is that of the
+%% machine, with its congestion control and an epmd on a free port, and emulated links are not
+%% possible. What is started here ends with this emulator, whatever ends it: it waits for the end of
+%% its standard input.
 -module(weft_bench_place).
 
--export([can_emulate/0, with/3, start/2, stop/1, address/2, command/3, congestion_control/1,
+-export([can_emulate/1, with/3, start/2, stop/1, address/2, command/3, congestion_control/1,
          epmd_port/1]).
 -export_type([place/0, side/0]).
 
@@ -25,22 +26,28 @@
 -define(EPMD_PORT, 4369).
 -define(WAIT_MS, 10000).
 
-%% @doc Are there emulated links on this machine? If not, why.
--spec can_emulate() -> ok | {error, string()}.
-can_emulate() ->
-    Needs = [{can_make_namespaces(), "network namespaces need the command ip and root's rights"},
-             {element(1, file:read_file_info("/dev/net/tun")) =:= ok, "there is no /dev/net/tun"},
-             {os:find_executable("cc") =/= false, "there is no C compiler cc"}],
-    case [Text || {false, Text} <- Needs] of
-        [] -> ok;
-        [Text | _] -> {error, Text}
+%% @doc Are there emulated links on this machine? If not, why: one is made, so nothing is guessed.
+-spec can_emulate(BuildDir :: file:filename()) -> ok | {error, string()}.
+can_emulate(BuildDir) ->
+    case start(weft_bench_link:emulated(1, 1000, 0), BuildDir) of
+        {ok, Place} -> stop(Place);
+        Error -> Error
     end.
 
-%% Being root is not enough in a container.
-can_make_namespaces() ->
+%% In a container, or where the root directory is no mount point, root may be allowed to make a
+%% namespace, and not to run a program in it.
+can_enter_namespaces() ->
     Probe = namespace(probe),
-    os:find_executable("ip") =/= false
-        andalso os:cmd("ip netns add " ++ Probe ++ " && ip netns del " ++ Probe) =:= "".
+    try
+        _ = os:find_executable("ip") =/= false
+            orelse fail("there is no command ip (Debian package iproute2)"),
+        make_namespace(Probe),
+        done("ip netns exec " ++ Probe ++ " true")
+    catch
+        throw:{place, Text} -> {error, Text}
+    after
+        remove_namespace(Probe)
+    end.
 
 %% @doc What the function says of a place, which is there for as long.
 -spec with(weft_bench_link:link(), BuildDir :: file:filename(), fun((place()) -> Result)) ->
@@ -56,15 +63,15 @@ with(Link, BuildDir, Function) ->
           {ok, place()} | {error, string()}.
 start(#{label := loopback} = Link, _BuildDir) ->
     remove_left_over(),
-    case can_make_namespaces() of
-        true -> namespaces(Link, [near]);
-        false -> on_the_machine(Link)
+    case can_enter_namespaces() of
+        ok -> namespaces(Link, [near]);
+        {error, _} -> on_the_machine(Link)
     end;
 start(Link, BuildDir) ->
     remove_left_over(),
-    case can_emulate() of
+    case can_enter_namespaces() of
         ok -> emulated(Link, BuildDir);
-        Error -> Error
+        {error, Text} -> {error, "no network namespaces: " ++ Text}
     end.
 
 on_the_machine(Link) ->
@@ -185,15 +192,21 @@ compile(BuildDir) ->
     ok = filelib:ensure_dir(Program),
     case filelib:last_modified(Program) > filelib:last_modified(Source) of
         true -> {ok, Program};
-        false -> compiled(Program, os:cmd(lists:join(" ", ["cc -O2 -pthread -o", Program, Source])))
+        false -> compile(Source, Program)
+    end.
+
+%% Under another name at first: other emulators may use, or make, the same program.
+compile(Source, Program) ->
+    New = lists:concat([Program, "-", os:getpid()]),
+    Complaint = os:cmd(lists:join(" ", ["cc -O2 -pthread -o", New, Source])),
+    case file:rename(New, Program) of
+        ok -> {ok, Program};
+        {error, _} -> {error, "cannot compile linkem: " ++ string:trim(Complaint)}
     end.
 
 %% A build has no place for C; a benchmark is run where its source is.
 source_dir() ->
     filename:dirname(proplists:get_value(source, module_info(compile))).
-
-compiled(Program, "") -> {ok, Program};
-compiled(_Program, Complaint) -> {error, "cannot compile linkem: " ++ Complaint}.
 
 joined(Linkem, #{namespaces := #{near := Near, far := Far}, ports := Ports} = Place) ->
     Port = open_port({spawn_executable, Linkem},

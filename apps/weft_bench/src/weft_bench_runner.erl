@@ -32,10 +32,11 @@
 %% @doc Runs a plan. The numbers are in the files that weft_bench_record describes; if they can not
 %% be written that is a `throw' of weft_bench_file.
 -spec run(plan()) -> {ok, Failed :: non_neg_integer()}.
-run(#{dir := Dir, cells := Cells} = Plan) ->
+run(#{dir := Dir, build_dir := BuildDir, cells := Cells} = Plan) ->
     File = weft_bench_file:open(weft_bench_record:results_file(Dir), weft_bench_record:header()),
     ok = weft_bench_tls:write(Dir, ["127.0.0.1", "10.99.0.1", "10.99.0.2"]),
-    {Possible, Impossible} = lists:partition(fun({_, _, Why}) -> Why =:= ok end, possible(Cells)),
+    {Possible, Impossible} = lists:partition(fun({_, _, Why}) -> Why =:= ok end,
+                                             possible(Cells, BuildDir)),
     Todo = todo(Cells, Possible),
     Progress = weft_bench_progress:new(maps:get(terminal, Plan),
                                        [Cost || {_, _, Cost}
@@ -57,8 +58,8 @@ deadline(#{limit_ms := LimitMs}) -> erlang:monotonic_time(millisecond) + LimitMs
 
 %% ---- what there is to do ----
 
-possible(Cells) ->
-    Emulation = weft_bench_place:can_emulate(),
+possible(Cells, BuildDir) ->
+    Emulation = weft_bench_place:can_emulate(BuildDir),
     [{Cell, Variant, why_not(Cell, Variant, Emulation)}
      || #{variants := Variants} = Cell <- Cells, Variant <- Variants].
 

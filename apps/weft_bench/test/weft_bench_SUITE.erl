@@ -49,7 +49,7 @@ what_there_is_no_time_for_is_left_out(Config) ->
                                  Peers =:= maps:get(pairs, Second)]).
 
 emulated_link_has_its_round_trip(Config) ->
-    case weft_bench_place:can_emulate() of
+    case weft_bench_place:can_emulate(dir(Config)) of
         ok -> emulated(Config);
         {error, Why} -> {skip, Why}
     end.

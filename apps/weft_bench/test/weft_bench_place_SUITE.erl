@@ -9,16 +9,18 @@
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2,
          end_per_testcase/2]).
 -export([place_that_cannot_be_made_is_told/1, congestion_control_may_be_refused/1,
-         without_namespaces_it_is_the_machine/1, left_over_namespaces_are_removed/1]).
+         without_namespaces_it_is_the_machine/1,
+         namespaces_that_cannot_be_entered_are_not_used/1, left_over_namespaces_are_removed/1]).
 
 suite() -> [{timetrap, {seconds, 30}}].
 
 all() ->
     [place_that_cannot_be_made_is_told, congestion_control_may_be_refused,
-     without_namespaces_it_is_the_machine, left_over_namespaces_are_removed].
+     without_namespaces_it_is_the_machine, namespaces_that_cannot_be_entered_are_not_used,
+     left_over_namespaces_are_removed].
 
 init_per_suite(Config) ->
-    case weft_bench_place:can_emulate() of
+    case weft_bench_place:can_emulate(?config(priv_dir, Config)) of
         ok -> Config;
         {error, Why} -> {skip, Why}
     end.
@@ -34,7 +36,7 @@ end_per_testcase(_Case, Config) ->
 
 %% With the words of the command that failed; and nothing stays behind.
 place_that_cannot_be_made_is_told(Config) ->
-    refuse("* link set lo up*", "RTNETLINK answers: Not today", Config),
+    refuse("*-near link set lo up*", "RTNETLINK answers: Not today", Config),
     {error, Text} = with_loopback(fun(_Place) -> error(made) end, Config),
     ?assertMatch({match, _}, re:run(Text, "^no place for nodes: ip -n weft-bench-[0-9]+-near link "
                                     "set lo up: RTNETLINK answers: Not today$")),
@@ -49,8 +51,15 @@ congestion_control_may_be_refused(Config) ->
 
 without_namespaces_it_is_the_machine(Config) ->
     refuse("netns add *", "mount of /run/netns failed: Operation not permitted", Config),
-    {ok, Text} = file:read_file("/proc/sys/net/ipv4/tcp_congestion_control"),
-    ?assertEqual(string:trim(binary_to_list(Text)), control(Config)).
+    ?assertEqual(control_of_machine(), control(Config)),
+    ?assertMatch({match, _}, re:run(why_no_emulation(Config), "Operation not permitted$")).
+
+%% Root may make them here, but not run anything in them.
+namespaces_that_cannot_be_entered_are_not_used(Config) ->
+    refuse("netns exec *-probe *", "mount --make-rslave / failed: Invalid argument", Config),
+    ?assertEqual(control_of_machine(), control(Config)),
+    ?assertMatch({match, _}, re:run(why_no_emulation(Config), "Invalid argument$")),
+    ?assertEqual([], own_namespaces()).
 
 %% Those of an emulator that is gone; those of one that runs stay.
 left_over_namespaces_are_removed(Config) ->
@@ -65,6 +74,14 @@ left_over_namespaces_are_removed(Config) ->
     end.
 
 %% ---- helpers ----
+
+why_no_emulation(Config) ->
+    {error, Why} = weft_bench_place:can_emulate(?config(priv_dir, Config)),
+    Why.
+
+control_of_machine() ->
+    {ok, Text} = file:read_file("/proc/sys/net/ipv4/tcp_congestion_control"),
+    string:trim(binary_to_list(Text)).
 
 control(Config) ->
     with_loopback(fun weft_bench_place:congestion_control/1, Config).
