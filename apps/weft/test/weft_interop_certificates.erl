@@ -42,9 +42,11 @@ write(#{authority := Authority, certificate := Certificate, key := Key}) ->
 
 chain() ->
     Key = {key, {namedCurve, secp256r1}},
+    Digest = {digest, sha256}, % the default, SHA-1, is refused by ssl of OTP 27 and later
     Names = #'Extension'{extnID = ?'id-ce-subjectAltName', critical = false,
                          extnValue = [{iPAddress, <<127, 0, 0, 1>>}, {dNSName, "127.0.0.1"}]},
-    #{root => [Key], intermediates => [], peer => [Key, {extensions, [Names]}]}.
+    #{root => [Key, Digest], intermediates => [],
+      peer => [Key, Digest, {extensions, [Names]}]}.
 
 pem(Entries) ->
     public_key:pem_encode([{Type, Der, not_encrypted} || {Type, Der} <- Entries]).

@@ -42,12 +42,14 @@ file(Dir, Name) ->
 %% The hosts of the nodes are addresses; what looks names up compares them as text.
 chain(Addresses) ->
     Key = {key, {namedCurve, secp256r1}},
+    Digest = {digest, sha256}, % the default, SHA-1, is refused by ssl of OTP 27 and later
     Bytes = [list_to_binary(tuple_to_list(element(2, inet:parse_address(Address))))
              || Address <- Addresses],
     Names = #'Extension'{extnID = ?'id-ce-subjectAltName', critical = false,
                          extnValue = [{iPAddress, Address} || Address <- Bytes]
                              ++ [{dNSName, Address} || Address <- Addresses]},
-    #{root => [Key], intermediates => [], peer => [Key, {extensions, [Names]}]}.
+    #{root => [Key, Digest], intermediates => [],
+      peer => [Key, Digest, {extensions, [Names]}]}.
 
 pem(Entries) ->
     public_key:pem_encode([{Type, Der, not_encrypted} || {Type, Der} <- Entries]).

@@ -34,6 +34,8 @@ write(Dir, Name, Entries) ->
 %% Nodes are called by their address.
 chain() ->
     Key = {key, {namedCurve, secp256r1}},
+    Digest = {digest, sha256}, % the default, SHA-1, is refused by ssl of OTP 27 and later
     Names = #'Extension'{extnID = ?'id-ce-subjectAltName', critical = false,
                          extnValue = [{iPAddress, <<127, 0, 0, 1>>}, {dNSName, "127.0.0.1"}]},
-    #{root => [Key], intermediates => [], peer => [Key, {extensions, [Names]}]}.
+    #{root => [Key, Digest], intermediates => [],
+      peer => [Key, Digest, {extensions, [Names]}]}.
