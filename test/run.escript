@@ -12,7 +12,8 @@
 %% some run side by side (JOBS=N says how many; 1 for one after the other).
 %% Suites run on real nodes, sockets and clocks of a machine that may be busy: if few cases of one
 %% fail, these are run a second time, alone, which counts. The suite is then told to be unsteady,
-%% with both logs. Prints a line per suite, the failed cases, and last, alone on its line:
+%% with both logs. Prints a line per suite, the failed cases, why others were skipped, and last,
+%% alone on its line:
 %%
 %%   N passed, N failed[, N skipped]
 %%
@@ -137,8 +138,9 @@ together(#{parts := all}, Second) ->
 together(#{failed := Ran}, #{passed := Passed, failed := Failed} = Second)
   when Passed + Failed < Ran ->
     Second#{failed => Ran - Passed, cases => [<<"cases that failed did not run again">>]};
-together(#{passed := Before, failed := Ran}, #{failed := Failed} = Second) ->
-    Second#{passed => Before + Ran - Failed}.
+together(#{passed := Before, failed := Ran, skipped := Skipped, why_skipped := Why},
+         #{failed := Failed} = Second) ->
+    Second#{passed => Before + Ran - Failed, skipped => Skipped, why_skipped => Why}.
 
 run(Suite, Try, #{logs := Logs} = Context) ->
     Started = now_ms(),
@@ -290,7 +292,8 @@ outcome(Exit, Events, Log) ->
                         {_, []} -> last_lines(Log);
                         _ -> Texts
                     end,
-            Sum#{cases => Cases, parts => parts(Failures)};
+            Sum#{cases => Cases, parts => parts(Failures),
+                 why_skipped => lists:usort([Why || {skipped, Why} <- Told])};
         {time_is_up, _} ->
             (ended(Texts ++ ["out of time"]))#{parts => []};
         {_, _} ->
@@ -327,6 +330,8 @@ summary(Results, #{started := Started}) ->
                [Suite, verdict(Result), [["  ", Case, "\n"] || Case <- Cases], Log])
      || #{suite := Suite, failed := 0, unsteady := #{cases := Cases, log := Log}} = Result
             <- Results],
+    [io:format("~n~ts, skipped ~w: ~ts~n", [Suite, Skipped, lists:join("; ", Why)])
+     || #{suite := Suite, skipped := Skipped, why_skipped := Why} <- Results, Skipped > 0],
     io:format("~n~w suites in ~w s~n", [length(Results), (now_ms() - Started) div 1000]),
     Sum = maps:from_list([{Key, sum(Key, Results)} || Key <- [passed, failed, skipped]]),
     io:format("~s~n", [counts(Sum)]).

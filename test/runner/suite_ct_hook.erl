@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Hook of Common Test: tells which cases failed (`suite_run'), and why, on standard output.
+%% @doc Hook of Common Test: tells which cases failed (`suite_run'), and why, on standard output,
+%% and why others were skipped.
 -module(suite_ct_hook).
 
 -export([init/2, pre_init_per_group/4, post_init_per_group/5, post_end_per_group/5, on_tc_fail/4,
@@ -34,7 +35,15 @@ on_tc_fail(Suite, Name, Reason, State) ->
 %% Skipped by itself is no failure, but what could not run is.
 -spec on_tc_skip(module(), term(), {tc_auto_skip | tc_user_skip, term()}, #state{}) -> #state{}.
 on_tc_skip(Suite, Name, {tc_auto_skip, Reason}, State) -> failed(Suite, Name, Reason, State);
-on_tc_skip(_Suite, _Name, {tc_user_skip, _Reason}, State) -> State.
+on_tc_skip(_Suite, _Name, {tc_user_skip, Reason}, #state{events = Events} = State) ->
+    suite_run:say(Events, {skipped, text(Reason)}),
+    State.
+
+text(Reason) ->
+    case io_lib:printable_unicode_list(Reason) of
+        true -> Reason;
+        false -> lists:flatten(io_lib:format("~0tp", [Reason]))
+    end.
 
 failed(Suite, Name, Reason, #state{events = Events, path = Path} = State) ->
     Case = case Name of

@@ -1,8 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Runs one suite in the emulator that it is called in, and writes what became of it to a file
-%% of terms: `{failed, Part, Text}' for each case that failed, as it fails, and at the end
-%% `{sum, #{passed, failed, skipped}}'. Part says what to run to run it again: `{Module, Case}' of
-%% EUnit, {Path of groups, Case} of Common Test. Without a sum the suite did not come to its end.
+%% of terms: `{failed, Part, Text}' for each case that failed, as it fails, `{skipped, Why}' for
+%% each that says that it cannot run here, and at the end `{sum, #{passed, failed, skipped}}'. Part
+%% says what to run to run it again: `{Module, Case}' of EUnit, {Path of groups, Case} of Common
+%% Test. Without a sum the suite did not come to its end.
 -module(suite_run).
 
 -export([eunit/2, ct/4, say/2]).

@@ -16,6 +16,7 @@ tells_test_() ->
 cases_are_counted_and_named() ->
     Events = told(ct_suite(), "all"),
     ?assertEqual([{sum, #{passed => 2, failed => 3, skipped => 2}}], sums(Events)),
+    ?assertEqual(["no", "not here"], lists:usort([Why || {skipped, Why} <- Events])),
     ?assertEqual([{[], init_per_group}, {[], passes}, {[], end_per_group},
                   {[outer, inner], fails}, {[], fails}], parts(Events)).
 
