@@ -12,7 +12,27 @@ without_an_overlay_there_is_nobody_and_no_error_test() ->
     ?assertEqual([], weft_overlay:failed()),
     ?assertEqual([], weft_overlay:neighbours()),
     ?assertEqual([], weft_overlay:routes()),
-    ?assertEqual({error, no_route}, weft_overlay:route(?B)).
+    ?assertEqual({error, no_route}, weft_overlay:route(?B)),
+    ?assertNot(weft_overlay:is_settling(?B, 1000)).
+
+%% Not of somebody whom nobody has ever seen, and not for ever.
+a_route_may_turn_up_after_changes_test_() ->
+    Now = erlang:monotonic_time(millisecond),
+    [{Text, fun() -> ?assertEqual(Expected, is_settling(Rows)) end}
+     || {Text, Rows, Expected} <-
+            [{"lost just now", [{{lost, ?B}, Now}], true},
+             {"lost long ago", [{{lost, ?B}, Now - 2000}], false},
+             {"member, and a new link", [{{member, ?B}, 1}, {link_up_ms, Now}], true},
+             {"member, and a new topology", [{{member, ?B}, 1}, {topology_since_ms, Now}], true},
+             {"member, and nothing new", [{{member, ?B}, 1}, {link_up_ms, Now - 2000}], false},
+             {"no member, and a new link", [{link_up_ms, Now}], false}]].
+
+is_settling(Rows) ->
+    ok = weft_view:new(),
+    [ok = weft_view:put(?MODULE, Key, Value) || {Key, Value} <- Rows],
+    try weft_overlay:is_settling(?B, 1000)
+    after weft_view:clear(?MODULE)
+    end.
 
 the_overlay_shows_members_neighbours_and_routes_test() ->
     Pid = start(),

@@ -56,14 +56,18 @@ a_lost_neighbour_is_retracted_at_once_test() ->
 a_lost_destination_is_shown_as_lost_until_it_is_found_or_forgotten_test() ->
     {S1, First} = hear(?B, [{?Z, 1, 2000, 2}], linked([?B, ?C])),
     ?assertEqual([], lost(First)),
-    {S2, Lost} = retract(?B, [?Z], S1),
-    ?assertEqual([{view, {lost, ?Z}, true}], lost(Lost)),
+    {S2, Lost} = weft_router_core:handle({message, ?B, {1, {update, [], [?Z]}}}, 7, S1),
+    ?assertEqual([{view, {lost, ?Z}, 7}], lost(Lost)),
     {_, Found} = hear(?C, [{?Z, 2, 2000, 2}], S2),
     ?assertEqual([{view, {lost, ?Z}, delete}], lost(Found)),
-    {S3, Soon} = weft_router_core:handle({timer, digest}, 180000, S2),
+    {S3, Soon} = weft_router_core:handle({timer, digest}, 180007, S2),
     ?assertEqual([], lost(Soon)),
-    {_, Late} = weft_router_core:handle({timer, digest}, 180001, S3),
+    {_, Late} = weft_router_core:handle({timer, digest}, 180008, S3),
     ?assertEqual([{view, {lost, ?Z}, delete}], lost(Late)).
+
+when_the_last_link_came_up_is_shown_test() ->
+    {_, Effects} = weft_router_core:handle({neighbour_up, ?C}, 9, linked([?B])),
+    ?assertEqual([{view, link_up_ms, 9}], [View || {view, Key, _} = View <- Effects, is_atom(Key)]).
 
 large_tables_go_out_in_parts_of_bounded_size_test() ->
     Routes = [{list_to_atom("n" ++ integer_to_list(N) ++ "@host"), 1, 10, 1}

@@ -127,6 +127,8 @@ setup(Node, Type, MyNode, _LongOrShortNames, SetupTime) ->
 setup_session(Kernel, Node, Type, MyNode, SetupTime) ->
     Timer = dist_util:start_timer(SetupTime),
     {ok, Session} = weft_session:start_link(Node),
+    %% As on the stock carrier each attempt is one to dial, whatever came of those before.
+    ok = weft_links:hurry(Node),
     case weft_session:connect(Session) of
         ok ->
             dist_util:reset_timer(Timer),

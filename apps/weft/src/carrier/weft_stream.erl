@@ -208,7 +208,8 @@ watch_link(Link, #stream{link_monitor = Monitor} = Stream) ->
 %% as well, and a gateway may have none while we do.
 failed(no_route, #stream{established = false, connecting = true, node = Node,
                          since_ms = SinceMs} = Stream) ->
-    IsKnown = weft_path:choose(Node) =/= no_route orelse weft_overlay:may_be_member(Node),
+    IsKnown = weft_path:choose(Node) =/= no_route
+        orelse weft_overlay:is_settling(Node, ?ROUTE_TIMEOUT_MS),
     case IsKnown andalso now_ms() - SinceMs < ?ROUTE_TIMEOUT_MS of
         true -> {ok, pause(no_route, Stream)};
         false -> {{failed, no_route}, Stream#stream{connecting = false, last_break = no_route}}

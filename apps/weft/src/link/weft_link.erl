@@ -14,8 +14,8 @@
 -module(weft_link).
 -behaviour(gen_server).
 
--export([start_link/4, attach/4, want/2, agree/2, decider/2, break/1, retry/1, subscribe/3,
-         unsubscribe/2, handler/2, info/1]).
+-export([start_link/4, attach/4, want/2, agree/2, decider/2, break/1, retry/1, hurry/1,
+         subscribe/3, unsubscribe/2, handler/2, info/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 %% Lanes of one link, those of channels included.
@@ -73,6 +73,11 @@ break(Link) -> gen_server:cast(Link, break).
 -spec retry(pid()) -> ok.
 retry(Link) -> gen_server:cast(Link, retry).
 
+%% @doc Somebody asks for the peer now: he does not wait for the end of a pause between attempts.
+%% Later pauses are as long as they would be.
+-spec hurry(pid()) -> ok.
+hurry(Link) -> gen_server:cast(Link, hurry).
+
 -spec subscribe(pid(), weft_links:core(), pid()) -> ok.
 subscribe(Link, Core, Pid) -> gen_server:cast(Link, {subscribe, Core, Pid}).
 
@@ -116,6 +121,8 @@ handle_cast(break, Link) ->
     {noreply, publish(lose_all(broken, Link#link{last_error = broken}))};
 handle_cast(retry, #link{dial = Dial} = Link) ->
     {noreply, need(Link#link{dial = weft_link_dial:retry_at_once(Dial)})};
+handle_cast(hurry, Link) ->
+    {noreply, need(cancel_pause(Link))};
 handle_cast({subscribe, Core, Pid}, #link{cores = Cores} = Link) ->
     {noreply, cores_changed(weft_link_cores:subscribe(Core, Pid, up(Link), Cores), Link)};
 handle_cast({unsubscribe, Pid}, #link{cores = Cores} = Link) ->

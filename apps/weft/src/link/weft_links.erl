@@ -9,7 +9,7 @@
 
 -export([start_link/1, ensure/1, lookup/1, up/1, is_neighbour/1, queued_bytes/1, wanted/1,
          is_released/1, list/0, info/0, decider/1, agree/2,
-         subscribe/2, send/3, connect/1, disconnect/1, break/1, retry/1, reroute/2,
+         subscribe/2, send/3, connect/1, disconnect/1, break/1, retry/1, hurry/1, reroute/2,
          admit/3, attach/3, publish/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
@@ -168,6 +168,14 @@ break(Node) ->
 retry(Node) ->
     case lookup(Node) of
         {ok, Pid} -> weft_link:retry(Pid);
+        error -> ok
+    end.
+
+%% @doc The same for somebody who asks for the node now; see `weft_link:hurry/1'.
+-spec hurry(node()) -> ok.
+hurry(Node) ->
+    case lookup(Node) of
+        {ok, Pid} -> weft_link:hurry(Pid);
         error -> ok
     end.
 

@@ -5,7 +5,7 @@
 %% there were nobody.
 -module(weft_overlay).
 
--export([members/0, may_be_member/1, failed/0, neighbours/0, routes/0, route/1, is_partial/0,
+-export([members/0, failed/0, neighbours/0, routes/0, route/1, is_settling/2, is_partial/0,
          leave/0, seed/1, forget/1, boot_checks/3]).
 
 %% The time a topology may take to say good-bye.
@@ -20,12 +20,6 @@ members() ->
         false -> lists:umerge(Listed, [Dest || {Dest, _} <- weft_view:all(route)]);
         _ -> Listed
     end.
-
-%% @doc Is that node a member, or was it one of late? Where nobody has a list of all members one
-%% whose route is missing, for a moment or for good, may be one.
--spec may_be_member(node()) -> boolean().
-may_be_member(Node) ->
-    weft_view:lookup({lost, Node}) =:= true orelse lists:member(Node, members()).
 
 %% @doc The members that a failure detector has found dead, and that are not forgotten yet; they are
 %% no members any more. Without a detector always none.
@@ -53,6 +47,19 @@ route(Node) ->
         {NextHop, _Metric, _Hops} -> {ok, NextHop};
         undefined -> {error, no_route}
     end.
+
+%% @doc May a route to that node turn up soon? In the last WithinMs it was lost; or the node is a
+%% member, and a link of this node came up or the topology changed.
+-spec is_settling(node(), WithinMs :: pos_integer()) -> boolean().
+is_settling(Node, WithinMs) ->
+    Since = erlang:monotonic_time(millisecond) - WithinMs,
+    is_after(Since, weft_view:lookup({lost, Node}))
+        orelse (is_after(Since, weft_view:lookup(link_up_ms))
+                orelse is_after(Since, weft_view:lookup(topology_since_ms)))
+        andalso lists:member(Node, members()).
+
+is_after(_Since, undefined) -> false;
+is_after(Since, AtMs) -> AtMs > Since.
 
 %% @doc Does an overlay run in which not every node is every other's neighbour?
 -spec is_partial() -> boolean().

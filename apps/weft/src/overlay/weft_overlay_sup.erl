@@ -46,6 +46,7 @@ init(#{topology := {Topology, TopologyOptions}} = Config) ->
 set(Topology, Options, Links) ->
     ok = weft_view:put(?MODULE, partial, Topology:partial(node(), Options)),
     ok = weft_view:put(?MODULE, topology, {Topology, Options}),
+    ok = weft_view:put(?MODULE, topology_since_ms, erlang:monotonic_time(millisecond)),
     Decides = weft_topology:decides_neighbours(Topology),
     ok = weft_view:put(?MODULE, lists_members, not Decides),
     Links:decider(case Decides of true -> weft_topology; false -> none end).

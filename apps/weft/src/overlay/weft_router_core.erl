@@ -24,7 +24,8 @@
 %% measurement counts `default_cost' (1000). A change below a quarter is ignored, so that jitter
 %% does not travel through the cluster. Routes of more than `hop_limit' links are not taken.
 %%
-%% Views: `{route, Dest} => {NextHop, Metric, Hops}' and `{neighbour, Node} => Cost'. Notices:
+%% Views: `{route, Dest} => {NextHop, Metric, Hops}' and `{neighbour, Node} => Cost'; when a route
+%% was lost, `{lost, Dest} => Ms', and when the last link came up, `link_up_ms => Ms'. Notices:
 %% `{route, Dest, NextHop | unreachable}', and once `{warning, {routes_full, Dest}}'. Not here:
 %% moving payload.
 -module(weft_router_core).
@@ -104,7 +105,7 @@ on({message, From, {?VERSION, Message}}, NowMs, #state{table = Table} = State) -
 on({message, _From, _NewerVersion}, _NowMs, State) ->
     State;
 on({neighbour_up, Node}, NowMs, State) ->
-    up(Node, flush(down(Node, NowMs, State)));
+    up(Node, NowMs, flush(down(Node, NowMs, State)));
 on({neighbour_down, Node, _Reason}, NowMs, State) ->
     down(Node, NowMs, State);
 on({notice, {link_cost, Node, Cost}}, NowMs, State) when is_integer(Cost) ->
@@ -124,7 +125,7 @@ message({full, Life, Part, Routes}, From, NowMs, #state{lives = Lives} = State) 
         #{From := Life} ->
             full(Part, Routes, From, NowMs, State);
         #{From := _Former} ->
-            Anew = up(From, flush(down(From, NowMs, State))),
+            Anew = up(From, NowMs, flush(down(From, NowMs, State))),
             full(Part, Routes, From, NowMs, Anew#state{lives = Lives#{From := Life}});
         #{} ->
             full(Part, Routes, From, NowMs, State#state{lives = Lives#{From => Life}})
@@ -147,10 +148,10 @@ full(last, Routes, From, NowMs, #state{arriving = Arriving} = State) ->
 
 %% --- links ---
 
-up(Node, #state{table = Table, measured = Measured, options = Options} = State0) ->
+up(Node, NowMs, #state{table = Table, measured = Measured, options = Options} = State0) ->
     Cost = maps:get(Node, Measured, map_get(default_cost, Options)),
     State = State0#state{table = weft_router_table:neighbour_up(Node, Cost, Table)},
-    send_full(Node, emit({view, {neighbour, Node}, Cost}, State)).
+    send_full(Node, emit({view, link_up_ms, NowMs}, emit({view, {neighbour, Node}, Cost}, State))).
 
 down(Node, NowMs, #state{table = Table0, arriving = Arriving, lives = Lives} = State0) ->
     case weft_router_table:cost(Node, Table0) of
@@ -226,7 +227,7 @@ selection(_Dest, {Next, _, Metric, Hops}, {Next, _, Metric, Hops}, _NowMs, State
 selection(_Dest, none, none, _NowMs, State) ->
     State;
 selection(Dest, _Before, none, NowMs, #state{lost_at_ms = LostAt} = State0) ->
-    State = emit({view, {lost, Dest}, true}, emit({view, {route, Dest}, delete},
+    State = emit({view, {lost, Dest}, NowMs}, emit({view, {route, Dest}, delete},
                                                   dirty(Dest, State0))),
     emit({notice, {route, Dest, unreachable}}, State#state{lost_at_ms = LostAt#{Dest => NowMs}});
 selection(Dest, Before, {Next, _, Metric, Hops}, _NowMs, State0) ->
