@@ -9,6 +9,7 @@
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([a_neighbour_is_a_node_that_runs_the_service/1, hidden_nodes_are_neighbours/1,
+         hidden_nodes_of_the_stock_carrier_are_neighbours/1,
          a_restarted_driver_is_a_new_neighbour/1, a_killed_node_is_down/1,
          sessions_that_break_lose_nothing_in_their_middle/1,
          connect_reaches_a_member_by_a_circuit/1, a_full_outlet_ends_the_session/1,
@@ -22,8 +23,8 @@ suite() -> [{timetrap, {minutes, 3}}].
 
 all() ->
     [a_neighbour_is_a_node_that_runs_the_service, hidden_nodes_are_neighbours,
-     a_restarted_driver_is_a_new_neighbour, a_killed_node_is_down,
-     sessions_that_break_lose_nothing_in_their_middle,
+     hidden_nodes_of_the_stock_carrier_are_neighbours, a_restarted_driver_is_a_new_neighbour,
+     a_killed_node_is_down, sessions_that_break_lose_nothing_in_their_middle,
      connect_reaches_a_member_by_a_circuit, a_full_outlet_ends_the_session,
      a_watched_process_is_told_gone].
 
@@ -55,6 +56,15 @@ hidden_nodes_are_neighbours(Config) ->
     [service(N) || N <- [A, B]],
     connect(A, B),
     [] = call(A, erlang, nodes, []),
+    up(A, B),
+    up(B, A).
+
+hidden_nodes_of_the_stock_carrier_are_neighbours(Config) ->
+    Options = #{carrier => plain,
+                args => ["-hidden", "-pa", weft_test_nodes:ebin(weft_node_links)]},
+    [A, B] = [node(Name, Options, Config) || Name <- [a, b]],
+    [service(N) || N <- [A, B]],
+    connect(A, B),
     up(A, B),
     up(B, A).
 

@@ -136,13 +136,21 @@ setup_session(Kernel, Node, Type, MyNode, SetupTime) ->
             dist_util:handshake_we_started(
               HsData#hs_data{other_node = Node, other_version = ?DIST_VERSION,
                              request_type = request_type(Node, Type)});
-        {error, {dial, not_weft}} ->
-            unlink(Session),
-            exit(Session, kill),
-            weft_stock:setup(Kernel, Node, Type, MyNode, Timer);
         {error, Reason} ->
-            ?shutdown2(Node, {weft, Reason})
+            case is_stock(Reason, Node) of
+                true ->
+                    unlink(Session),
+                    exit(Session, kill),
+                    weft_stock:setup(Kernel, Node, Type, MyNode, Timer);
+                false ->
+                    ?shutdown2(Node, {weft, Reason})
+            end
     end.
+
+%% A program that is no VM has no place in a topology, so no route leads to it.
+is_stock({dial, not_weft}, _Node) -> true;
+is_stock(no_route, Node) -> weft_dialer:is_foreign(Node, weft_config:get(handshake_timeout_ms));
+is_stock(_Reason, _Node) -> false.
 
 %% A circuit to a node that is no neighbour is hidden unless circuits are to be visible. A neighbour
 %% stays one while its link is down and a circuit is the way to it: a connection that began hidden

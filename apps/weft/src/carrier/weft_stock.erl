@@ -112,7 +112,7 @@ setup(Kernel, Node, Type, MyNode, Timer) ->
 connect(Node) ->
     TimeoutMs = weft_config:get(handshake_timeout_ms),
     case weft_dialer:resolve(Node, TimeoutMs) of
-        {ok, {Ip, Port} = Address} ->
+        {ok, {Ip, Port} = Address, _Kind} ->
             [_, Host] = string:split(atom_to_list(Node), "@"),
             case weft_transport:connect(Ip, Port, Host, TimeoutMs) of
                 {ok, Socket} -> {ok, Socket, Address};

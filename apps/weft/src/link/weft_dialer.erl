@@ -6,12 +6,17 @@
 %% addresses. Results tell apart what the caller must
 %% treat differently: `no_such_node' (epmd answered and does not know the name), `not_weft' (someone
 %% else's protocol), all else (may succeed later).
+%%
+%% A program that is no VM (a C node) may accept one connection and end with it. epmd tells which
+%% nodes are VMs; others are not dialled, they are `not_weft'. Where somebody else than epmd was
+%% asked, all may be VMs.
 -module(weft_dialer).
 
--export([dial/4, resolve/2]).
+-export([dial/4, resolve/2, is_foreign/2]).
 -export_type([address/0]).
 
 -type address() :: {inet:ip_address(), inet:port_number()}.
+-type kind() :: weft_epmd_client:kind() | unknown.
 
 %% @doc Connects to Node for a link, or for a further lane given its index and the link's token.
 -spec dial(node(), link | {weft_hello:purpose(), binary()}, address() | undefined,
@@ -31,7 +36,8 @@ dial(Node, What, LastKnown, TimeoutMs) ->
 
 address(Node, LastKnown, Deadline) ->
     case resolve(Node, left(Deadline)) of
-        {ok, Address} -> {ok, Address};
+        {ok, _Address, foreign} -> {error, not_weft};
+        {ok, Address, _MayBeWeft} -> {ok, Address};
         {error, no_such_node} when LastKnown =/= undefined -> {forgotten, LastKnown};
         {error, no_such_node} -> {error, no_such_node};
         {error, _} when LastKnown =/= undefined -> {ok, LastKnown};
@@ -76,28 +82,49 @@ forgotten(Reason) ->
 left(Deadline) ->
     max(1, Deadline - erlang:monotonic_time(millisecond)).
 
-%% @doc The address of a node.
+%% @doc The address of a node, and whether it is a VM.
 -spec resolve(node(), TimeoutMs :: pos_integer()) ->
-          {ok, address()} | {error, no_such_node | term()}.
+          {ok, address(), kind()} | {error, no_such_node | term()}.
 resolve(Node, TimeoutMs) ->
     {Name, Host} = split(Node),
     Epmd = net_kernel:epmd_module(),
     case epmd_call(Epmd, address_please, [Name, Host, weft_config:get(family)]) of
-        {ok, Ip, Port, _Version} -> {ok, {Ip, Port}};
+        {ok, Ip, Port, _Version} -> {ok, {Ip, Port}, unknown};
         {ok, Ip} -> port(port_please(Epmd, Name, Ip, TimeoutMs), Ip);
         {error, Reason} -> {error, Reason}
     end.
 
-port({port, Port, _Version}, Ip) -> {ok, {Ip, Port}};
+%% @doc Is that a node that runs now and is no VM?
+-spec is_foreign(node(), TimeoutMs :: pos_integer()) -> boolean().
+is_foreign(Node, TimeoutMs) ->
+    case resolve(Node, TimeoutMs) of
+        {ok, _Address, foreign} -> true;
+        _ -> false
+    end.
+
+port({ok, Port, Kind}, Ip) -> {ok, {Ip, Port}, Kind};
+port({port, Port, _Version}, Ip) -> {ok, {Ip, Port}, unknown};
 port(noport, _Ip) -> {error, no_such_node};
 port({error, Reason}, _Ip) -> {error, Reason};
 port(Other, _Ip) -> {error, Other}.
 
+%% With -erl_epmd_port it is known without asking.
+port_please(erl_epmd, Name, Ip, TimeoutMs) ->
+    case erl_epmd:listen_port_please(Name, Ip) of
+        {ok, 0} ->
+            EpmdPort = weft_epmd_client:epmd_port(),
+            answered(weft_epmd_client:port_please(Name, Ip, EpmdPort, TimeoutMs), Name, Ip);
+        {ok, Port} ->
+            {ok, Port, unknown}
+    end;
 port_please(Epmd, Name, Ip, TimeoutMs) ->
     case erlang:function_exported(Epmd, port_please, 3) of
         true -> Epmd:port_please(Name, Ip, TimeoutMs);
         false -> Epmd:port_please(Name, Ip)
     end.
+
+answered({error, unexpected}, Name, Ip) -> erl_epmd:port_please(Name, Ip);
+answered(Answer, _Name, _Ip) -> Answer.
 
 epmd_call(Module, Function, Args) ->
     case erlang:function_exported(Module, Function, length(Args)) of

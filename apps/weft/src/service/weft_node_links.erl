@@ -5,6 +5,7 @@
 %% One process per driver, linked to it, registered as the driver's name and `_links'. A neighbour
 %% is a node that is connected, hidden or not, and on which the driver of that name is alive: the
 %% two processes greet each other first, and a driver that was started again is a new neighbour.
+%% Programs that are connected but no VMs are not greeted.
 %%
 %% A session of the two has a number on either side. `hello' tells ours; whoever gets one opens an
 %% outlet (`weft_node_outlet'), whose first word is `welcome' with both numbers. A welcome that
@@ -151,8 +152,23 @@ handle_info({'EXIT', _Pid, _Reason}, Links) ->
 hello(Node, Links0) ->
     {#peer{mine = Mine}, #links{name = Name} = Links} = peer(Node, Links0),
     Hello = {weft_hello, self(), Mine},
-    _ = spawn_link(fun() -> erlang:send({Name, Node}, Hello, [noconnect]) end),
+    _ = spawn_link(fun() ->
+                           may_greet(Node) andalso erlang:send({Name, Node}, Hello, [noconnect])
+                   end),
     Links.
+
+%% Visible nodes are greeted by OTP itself. Others may be no VMs, and take what comes first on a
+%% connection for the answer that they wait for. Who can spawn is one: the VM knows that from the
+%% handshake, and to the others sends nothing.
+may_greet(Node) ->
+    not lists:member(Node, nodes(hidden)) orelse can_spawn(Node).
+
+can_spawn(Node) ->
+    Ref = spawn_request(Node, erlang, node, [], [{reply, yes}]),
+    receive
+        {spawn_reply, Ref, error, notsup} -> false;
+        {spawn_reply, Ref, _, _} -> true
+    end.
 
 peer(Node, #links{peers = Peers, last = Last} = Links) ->
     case Peers of
