@@ -8,7 +8,8 @@
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([call_beside_bulk/1, atoms_beside_bulk/1, pinned_senders_have_their_weight/1,
          many_senders_of_large_messages/1, slow_receiver/1, small_messages_pin_no_payloads/1,
-         senders_run_again_after_nodedown/1, suspended_senders_obey/1]).
+         senders_run_again_after_nodedown/1, suspended_senders_obey/1,
+         drivers_do_not_wait/1, asynchronous_senders_do_not_wait/1, nobody_waits_with_pad/1]).
 
 -define(LOAD, weft_fairness_load).
 -define(QUEUE_BYTES, 4194304).
@@ -20,7 +21,8 @@ suite() -> [{timetrap, {minutes, 3}}].
 all() ->
     [call_beside_bulk, atoms_beside_bulk, pinned_senders_have_their_weight,
      many_senders_of_large_messages, slow_receiver, small_messages_pin_no_payloads,
-     senders_run_again_after_nodedown, suspended_senders_obey].
+     senders_run_again_after_nodedown, suspended_senders_obey,
+     drivers_do_not_wait, asynchronous_senders_do_not_wait, nobody_waits_with_pad].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -179,6 +181,62 @@ suspended_senders_obey(Config) ->
     ?assertEqual([suspended], call(A, statuses, [[Second]])),
     ok = call(A, release, [Holder]),
     ok = call(A, stop, [Senders]).
+
+%% --- those who do not wait --------------------------------------------------------------------
+
+%% A driver serves all nodes: one that stands still stops it neither with a share of what waits nor
+%% when there is no room left. Then what it tells is dropped.
+drivers_do_not_wait(Config) ->
+    {A, B} = pair(Config, patient()),
+    [Receiver] = call(B, receivers, [1]),
+    {ok, Driver} = weft_test_nodes:call(A, weft_driver, start_link,
+                                        [weft_fairness_driver, weft_echo_core, #{}]),
+    ok = weft_test_nodes:pause(B),
+    [begin
+         Perform = {perform, [{tell, Receiver, {Number, binary:copy(<<7>>, 100000)}}]},
+         done = weft_test_nodes:call(A, weft_driver, command, [weft_fairness_driver, Perform]),
+         ?assertNotEqual([suspended], call(A, statuses, [[Driver]]))
+     end || Number <- lists:seq(1, 100)],
+    ?assert(call(A, queued_bytes, []) =< ?QUEUE_BYTES + 100100),
+    ok = weft_test_nodes:continue(B),
+    weft_test_nodes:until(fun() -> received(B, [Receiver]) > 30 end).
+
+%% With the process flag `async_dist' a sender gets rid of more than its share, and more than there
+%% is room for; one without is suspended beside it.
+asynchronous_senders_do_not_wait(Config) ->
+    {A, B} = pair(Config, patient()),
+    case call(A, can_be_asynchronous, []) of
+        true -> asynchronous_beside_other(A, B);
+        false -> {skip, "no process flag async_dist before OTP 25.3"}
+    end.
+
+asynchronous_beside_other(A, B) ->
+    [Receiver, Other] = call(B, receivers, [2]),
+    ok = weft_test_nodes:pause(B),
+    Senders = call(A, senders, [[Other], 100000, infinity]),
+    stand_still(A, Senders, none, 0),
+    ok = call(A, send_asynchronously, [Receiver, 100000, 1000]),
+    ?assertEqual([suspended], call(A, statuses, [Senders])),
+    ok = weft_test_nodes:continue(B),
+    weft_test_nodes:until(fun() -> received(B, [Receiver]) =:= 1000 end),
+    ok = call(A, stop, [Senders]).
+
+%% The flag of the VM that sets it for all processes.
+nobody_waits_with_pad(Config) ->
+    Place = ?config(place, Config),
+    B = weft_test_nodes:start(b, #{config => patient()}, Place),
+    case call(B, can_be_asynchronous, []) of
+        true ->
+            A = weft_test_nodes:start(a, #{config => patient(), args => ["+pad", "true"]}, Place),
+            true = weft_test_nodes:call(A, net_kernel, connect_node, [maps:get(node, B)]),
+            Receivers = call(B, receivers, [20]),
+            ok = weft_test_nodes:pause(B),
+            ok = call(A, join, [call(A, senders, [Receivers, 100000, 10])]),
+            ok = weft_test_nodes:continue(B),
+            weft_test_nodes:until(fun() -> received(B, Receivers) =:= 200 end);
+        false ->
+            {skip, "no flag +pad before OTP 25.3"}
+    end.
 
 %% --- nodes ------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@
 -export([receivers/1, received/1, senders/3, sent/1, statuses/1, stop/1, kill/1, calls/2,
          calls_in_turn/3, hold/1, release/1, purge_beside/1, queued_bytes/0, binary_bytes/0,
          join/1]).
+-export([can_be_asynchronous/0, send_asynchronously/3]).
 -export([send_mixed/4, receiver_of_atoms/0, send_atoms/3, atoms_right/1]).
 -export([echo/0, receiver/2, sender/5, holder/1, take_atoms/1, send_atoms/4]).
 
@@ -121,6 +122,24 @@ sender(Receiver, Payload, Count, {Sent, Index} = Mine, Stop) ->
             counters:add(Sent, Index, 1),
             sender(Receiver, Payload, Count, Mine, Stop)
     end.
+
+%% @doc Does this release know the process flag `async_dist'?
+-spec can_be_asynchronous() -> boolean().
+can_be_asynchronous() ->
+    try process_info(self(), async_dist) of
+        {async_dist, _} -> true
+    catch
+        error:badarg -> false
+    end.
+
+%% @doc Returns when a process with that flag has sent Count messages of so many bytes.
+-spec send_asynchronously(pid(), Bytes :: pos_integer(), Count :: pos_integer()) -> ok.
+send_asynchronously(Receiver, Bytes, Count) ->
+    Payload = binary:copy(<<7>>, Bytes),
+    join([spawn(fun() ->
+                        process_flag(async_dist, true),
+                        [Receiver ! {Number, Payload} || Number <- lists:seq(1, Count)]
+                end)]).
 
 %% @doc Messages sent so far, by all.
 -spec sent([pid()]) -> non_neg_integer().

@@ -16,6 +16,7 @@ start_link() ->
 
 %% @private
 init([]) ->
+    ok = weft_never_stopped:new(),
     Children = [#{id => weft_refusals, start => {weft_refusals, start_link, []}},
                 #{id => weft_pins, start => {weft_pins, start_link, []}},
                 #{id => weft_sessions, start => {weft_sessions, start_link, []}},

@@ -8,28 +8,34 @@
 %% fetched, and the VM's way is the last resort.
 %%
 %% A sender over its share is suspended (erlang:suspend_process/2) and resumed later. If this
-%% process ends, the VM resumes whom it has suspended.
+%% process ends, the VM resumes whom it has suspended. Some are never suspended: those in
+%% `weft_never_stopped', and those with the process flag `async_dist' of OTP 25.3. To read the flag
+%% of another process is to wait until that has its turn, or has collected its garbage; so a process
+%% is spawned that asks, and the message `{may_suspend, Key}' is for `may_suspend/2'.
 -module(weft_outlet).
 
--export([new/1, connected/2, more/1, to_fetch/1, fetch/1, ready/2, take/3, queued_bytes/1, info/1]).
+-export([new/1, connected/2, more/1, to_fetch/1, fetch/1, ready/2, take/3, may_suspend/2,
+         queued_bytes/1, info/1]).
+-export([ask/3]).
 -export_type([outlet/0]).
 
 %% Frames, and bytes, that are fetched before one payload is sent.
 -define(FRAMES_MAX, 500).
 -define(FETCH_BYTES, 2097152).
-%% They need the network to keep itself going, and newer releases never stop them either.
--define(NEVER_STOPPED, [net_kernel, global_name_server, global_group]).
 
 -record(outlet, {handle :: erlang:dist_handle() | undefined,
                  more = false :: boolean(),
                  fair :: weft_fair_queue_core:state(),
                  classes = #{} :: weft_fair_queue_core:classes(),
-                 pins = 0 :: integer()}).
+                 pins = 0 :: integer(),
+                 %% Can a process be asynchronous here, and whose flag is being asked for?
+                 has_flag :: boolean(),
+                 asked = #{} :: #{weft_frame:key() => []}}).
 -opaque outlet() :: #outlet{}.
 
 -spec new(QueueBytesMax :: pos_integer()) -> outlet().
 new(BytesMax) ->
-    #outlet{fair = weft_fair_queue_core:new(BytesMax)}.
+    #outlet{fair = weft_fair_queue_core:new(BytesMax), has_flag = flag(self()) =/= unknown}.
 
 %% @doc The VM has a handle for the connection. From now on it tells the calling process when it
 %% has frames, by the message `dist_data', for `more/1'.
@@ -140,19 +146,47 @@ take(Room, LineBytes, #outlet{fair = Fair0} = Outlet) ->
 
 apply_effects(#outlet{fair = Fair0} = Outlet) ->
     case weft_fair_queue_core:effects(Fair0) of
-        {[], _} ->
-            Outlet;
-        {Effects, Fair} ->
-            lists:foreach(fun apply_effect/1, Effects),
-            Outlet#outlet{fair = Fair}
+        {[], _} -> Outlet;
+        {Effects, Fair} -> lists:foldl(fun apply_effect/2, Outlet#outlet{fair = Fair}, Effects)
     end.
 
-apply_effect({suspend, Key}) ->
+apply_effect({suspend, Key}, #outlet{has_flag = HasFlag, asked = Asked} = Outlet) ->
     Sender = weft_frame:pid(Key, self()),
-    lists:any(fun(Name) -> whereis(Name) =:= Sender end, ?NEVER_STOPPED)
-        orelse suspend(Sender);
-apply_effect({resume, Key}) ->
-    resume(weft_frame:pid(Key, self())).
+    case weft_never_stopped:contains(Sender) of
+        true ->
+            Outlet;
+        false when HasFlag ->
+            _ = spawn_opt(?MODULE, ask, [self(), Key, Sender], [{priority, max}]),
+            Outlet#outlet{asked = Asked#{Key => []}};
+        false ->
+            suspend(Sender),
+            Outlet
+    end;
+apply_effect({resume, Key}, #outlet{asked = Asked} = Outlet) when is_map_key(Key, Asked) ->
+    Outlet#outlet{asked = maps:remove(Key, Asked)};
+apply_effect({resume, Key}, Outlet) ->
+    resume(weft_frame:pid(Key, self())),
+    Outlet.
+
+%% @private
+-spec ask(Session :: pid(), weft_frame:key(), Sender :: pid()) -> ok.
+ask(Session, Key, Sender) ->
+    _ = flag(Sender) =:= {async_dist, false} andalso (Session ! {may_suspend, Key}),
+    ok.
+
+%% `undefined' of one that is dead.
+flag(Pid) ->
+    try process_info(Pid, async_dist)
+    catch error:badarg -> unknown
+    end.
+
+%% @doc A sender that was asked may be suspended; unless it has been resumed since.
+-spec may_suspend(weft_frame:key(), outlet()) -> outlet().
+may_suspend(Key, #outlet{asked = Asked} = Outlet) when is_map_key(Key, Asked) ->
+    suspend(weft_frame:pid(Key, self())),
+    Outlet#outlet{asked = maps:remove(Key, Asked)};
+may_suspend(_Key, Outlet) ->
+    Outlet.
 
 %% The sender may be dead, or this process itself.
 suspend(Sender) ->

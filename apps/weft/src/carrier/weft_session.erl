@@ -216,6 +216,8 @@ handle_info(dist_data, #session{outlet = Outlet} = Session) ->
     next(Session#session{outlet = weft_outlet:more(Outlet)});
 handle_info(tick, Session) ->
     next(send_tick(Session));
+handle_info({may_suspend, Key}, #session{outlet = Outlet} = Session) ->
+    next(Session#session{outlet = weft_outlet:may_suspend(Key, Outlet)});
 handle_info({weft_handshake, Packet}, #session{handshake = Stream} = Session) ->
     next(Session#session{handshake = weft_handshake_stream:arrived(Packet, Stream)});
 handle_info({recv_timeout, From}, #session{handshake = Stream} = Session) ->

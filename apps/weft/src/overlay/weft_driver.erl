@@ -3,7 +3,8 @@
 %%
 %% Turns what the link layer, timers and callers say into events, and effects into calls of the link
 %% layer, timers, replies, rows of `weft_view' and notices to subscribers and to the log. Decides
-%% nothing itself and is never on the way of payload or of a read.
+%% nothing itself and is never on the way of payload or of a read. It serves all nodes, so no
+%% session suspends it (`weft_never_stopped').
 %%
 %% The core can be changed while the driver runs (`change/3'): the new one starts from its options,
 %% hears of the links that are up, and its views take the place of the former's. What the former
@@ -90,6 +91,7 @@ drops(Name) ->
 %% @private
 -spec init({atom(), module(), map()}) -> {ok, #driver{}}.
 init({Name, Core, Options0}) ->
+    ok = weft_never_stopped:enter(),
     Links = maps:get(link_module, Options0, weft_links),
     Self = maps:get(self, Options0, node()),
     Options = complete(Options0),
@@ -265,6 +267,7 @@ perform_one({unwatch, Pid}, #driver{watched = Watched}) ->
         #{Pid := Ref} -> demonitor(Ref, [flush]);
         #{} -> ok
     end;
+%% Over the bound of a connection it is dropped: what waits for one node must not stop this process.
 perform_one({tell, Pid, Msg}, _Driver) ->
     erlang:send(Pid, Msg, [nosuspend]);
 perform_one({exit, Pid, Reason}, _Driver) ->
