@@ -386,10 +386,10 @@ plain_garbage(Config) ->
      || Bytes <- [<<4:16, "Nxyz">>, <<15:16, $N, 0:64, 1:32, 0:16>>, <<1:16, $N>>,
                   <<20:16, $N, 0:64, 1:32, 9:16, "a@b", 255, 255>>]],
     Name = "stranger@nowhere",
-    quiet(Config, fun() ->
-                          raw(Config, [<<(15 + length(Name)):16, $N, 16#d07df7fbd:64, 1:32,
-                                         (length(Name)):16>>, Name])
-                  end).
+    refused(Config, 1, fun() ->
+                               raw(Config, [<<(15 + length(Name)):16, $N, 16#d07df7fbd:64, 1:32,
+                                              (length(Name)):16>>, Name])
+                       end, closed).
 
 %% --- in masses --------------------------------------------------------------------------------
 

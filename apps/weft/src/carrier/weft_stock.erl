@@ -7,11 +7,13 @@
 %% With {plain_nodes, deny} such nodes are refused.
 %%
 %% The kernel makes an atom of a stock node's name before it knows its cookie, and atoms are never
-%% collected. So names that are new to this node are admitted a bounded number of times.
+%% collected. So who comes under a name that is no atom yet has to prove that he knows the cookie
+%% before (`weft_stock_proof'). Who wants to be given a name is given it before any proof: from a
+%% host of which no node is known a number of times, and while there is room for atoms.
 -module(weft_stock).
 
 -export([init/0, offer/2, accept/6, setup/5]).
--export_type([offered/0]).
+-export_type([offered/0, first/0]).
 
 -include_lib("kernel/include/net_address.hrl").
 -include_lib("kernel/include/dist.hrl").
@@ -20,49 +22,81 @@
 %% Version 6 of the distribution protocol, OTP 23 and later.
 -define(DIST_VERSION, 6).
 
-%% Names of stock nodes that were no atoms before, in the life of this node.
--define(NEW_NAMES_MAX, 10000).
+%% Names given to nodes of hosts of which no node is known: so many at once, then one in this time.
+-define(NEW_HOSTS_MAX, 1000).
+-define(NEW_HOST_MS, 60000).
 
--type offered() :: {stock, weft_transport:socket(), FirstMessage :: binary()}.
+%% What has happened on a connection before dist_util has it: a message was read, or more.
+-type first() :: none | binary() | weft_stock_proof:proof().
+-type offered() :: {stock, weft_transport:socket(), first()}.
 
 %% @doc Called once, when the carrier starts.
 -spec init() -> ok.
 init() ->
-    persistent_term:put(?MODULE, counters:new(1, [])).
+    NewHosts = atomics:new(1, []),
+    atomics:put(NewHosts, 1, erlang:monotonic_time(millisecond)),
+    persistent_term:put(?MODULE, NewHosts).
 
 %% @doc In the process that accepted a connection: offers it to the kernel.
 -spec offer(weft_transport:socket(), binary()) -> ok | {error, term()}.
 offer(Socket, FirstMessage) ->
-    case {weft_config:get(plain_nodes), name(FirstMessage)} of
-        {deny, _} -> {error, plain_denied};
-        {allow, {ok, Name}} -> offer_named(is_admitted(Name), Socket, FirstMessage);
-        {allow, error} -> {error, malformed}
+    case weft_config:get(plain_nodes) of
+        deny -> {error, plain_denied};
+        allow -> offer_proven(first(Socket, FirstMessage, name(FirstMessage)), Socket)
     end.
+
+offer_proven({ok, First}, Socket) -> offer_socket(Socket, First);
+offer_proven({error, Reason}, _Socket) -> {error, Reason}.
 
 %% dist_util would crash on what is none: flags, creation, name (of a node that asks for a name:
 %% its host).
-name(<<$N, _Flags:64, _Creation:32, Size:16, Name:Size/binary, _/binary>>) when Size > 0 ->
+name(<<$N, Flags:64, _Creation:32, Size:16, Name:Size/binary, _/binary>>) when Size > 0 ->
     case is_list(unicode:characters_to_list(Name)) of
-        true -> {ok, Name};
+        true when Flags band ?DFLAG_NAME_ME =/= 0 -> {host, Name};
+        true -> {name, Name};
         false -> error
     end;
 name(_) ->
     error.
 
-is_admitted(Name) ->
-    try is_atom(binary_to_existing_atom(Name))
-    catch
-        error:_ ->
-            Count = persistent_term:get(?MODULE),
-            counters:add(Count, 1, 1),
-            counters:get(Count, 1) =< ?NEW_NAMES_MAX
+first(Socket, FirstMessage, {name, Name}) ->
+    case is_known(Name) of
+        true -> {ok, FirstMessage};
+        false -> weft_stock_proof:prove(Socket, FirstMessage, Name)
+    end;
+first(_Socket, FirstMessage, {host, Host}) ->
+    NewHosts = persistent_term:get(?MODULE),
+    case has_room() andalso (has_nodes(binary_to_list(Host)) orelse is_admitted(NewHosts)) of
+        true -> {ok, FirstMessage};
+        false -> {error, too_many_new_hosts}
+    end;
+first(_Socket, _FirstMessage, error) ->
+    {error, malformed}.
+
+%% As dist_util makes it.
+is_known(Name) ->
+    try is_atom(list_to_existing_atom(binary_to_list(Name)))
+    catch error:_ -> false
     end.
 
-offer_named(true, Socket, FirstMessage) -> offer_socket(Socket, FirstMessage);
-offer_named(false, _Socket, _FirstMessage) -> {error, too_many_new_names}.
+%% Names that failed are given again, so the atoms of a host are as many as its nodes at once.
+has_nodes(Host) ->
+    lists:any(fun(Node) -> lists:suffix([$@ | Host], atom_to_list(Node)) end, nodes(known)).
 
-offer_socket(Socket, FirstMessage) ->
-    net_kernel ! {accept, self(), {stock, Socket, FirstMessage}, weft_config:get(family), weft},
+%% The time at which all that were admitted are paid for.
+is_admitted(NewHosts) ->
+    NowMs = erlang:monotonic_time(millisecond),
+    PaidMs = atomics:get(NewHosts, 1),
+    NextMs = max(NowMs, PaidMs) + ?NEW_HOST_MS,
+    NextMs - NowMs =< ?NEW_HOSTS_MAX * ?NEW_HOST_MS
+        andalso (atomics:compare_exchange(NewHosts, 1, PaidMs, NextMs) =:= ok
+                 orelse is_admitted(NewHosts)).
+
+has_room() ->
+    erlang:system_info(atom_count) < erlang:system_info(atom_limit) div 2.
+
+offer_socket(Socket, First) ->
+    net_kernel ! {accept, self(), {stock, Socket, First}, weft_config:get(family), weft},
     receive
         {_Kernel, controller, Pid} ->
             %% Of a socket that is closed by now Pid will find out.
@@ -77,12 +111,12 @@ offer_socket(Socket, FirstMessage) ->
 
 %% @doc Serves the handshake of a connection that a stock node began.
 -spec accept(pid(), pid(), offered(), node(), list(), non_neg_integer()) -> no_return().
-accept(Kernel, AcceptPid, {stock, Socket, FirstMessage}, MyNode, Allowed, SetupTime) ->
+accept(Kernel, AcceptPid, {stock, Socket, First}, MyNode, Allowed, SetupTime) ->
     receive {AcceptPid, controller} -> ok end,
     Timer = dist_util:start_timer(SetupTime),
     case weft_transport:peername(Socket) of
         {ok, Address} ->
-            HsData = hs_data(Kernel, Socket, FirstMessage, MyNode, Timer, Address),
+            HsData = hs_data(Kernel, Socket, First, MyNode, Timer, Address),
             dist_util:handshake_other_started(HsData#hs_data{allowed = Allowed});
         {error, _} ->
             ?shutdown(no_node)
@@ -122,13 +156,16 @@ connect(Node) ->
             Error
     end.
 
-hs_data(Kernel, Socket, FirstMessage, MyNode, Timer, Address) ->
+hs_data(Kernel, Socket, First, MyNode, Timer, Address)
+  when First =:= none; is_binary(First) ->
     Common = #hs_data{kernel_pid = Kernel, this_node = MyNode, timer = Timer, this_flags = 0,
                       f_address = fun(_, Node) -> address(Node, Address) end},
     case weft_transport:tcp_socket(Socket) of
-        {ok, Tcp} -> tcp_hs_data(Tcp, FirstMessage, Common);
-        error -> tls_hs_data(Socket, FirstMessage, Common)
-    end.
+        {ok, Tcp} -> tcp_hs_data(Tcp, First, Common);
+        error -> tls_hs_data(Socket, First, Common)
+    end;
+hs_data(Kernel, Socket, Proof, MyNode, Timer, Address) ->
+    weft_stock_proof:played(Proof, hs_data(Kernel, Socket, none, MyNode, Timer, Address)).
 
 tls_hs_data(Socket, FirstMessage, Common) ->
     case weft_stock_tls:start_link(Socket, FirstMessage) of

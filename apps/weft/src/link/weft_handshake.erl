@@ -5,7 +5,7 @@
 %% peer sends, the worst outcome is {error, Reason} and a closed socket.
 -module(weft_handshake).
 
--export([dial/4, first_message/2, answer/3, decline/2]).
+-export([dial/4, first_message/2, answer/3, decline/2, send/2, recv/2]).
 -export_type([peer/0, deadline/0]).
 
 -type deadline() :: integer().
@@ -187,12 +187,16 @@ parse(Parser, Message) ->
         {error, Reason} -> throw(Reason)
     end.
 
+%% @doc Sends a message of a handshake, with its length before it; throws the reason why not.
+-spec send(weft_transport:socket(), binary()) -> ok | no_return().
 send(Socket, Message) ->
     case weft_transport:send(Socket, [<<(byte_size(Message)):(length_bits(Socket))>>, Message]) of
         ok -> ok;
         {error, Reason} -> throw(Reason)
     end.
 
+%% @doc Receives the next one, of at most the size of a hello; throws the reason why there is none.
+-spec recv(weft_transport:socket(), deadline()) -> binary() | no_return().
 recv(Socket, Deadline) ->
     LengthBits = length_bits(Socket),
     case recv_bytes(Socket, LengthBits div 8, Deadline) of

@@ -60,8 +60,9 @@ explain(superseded) ->
     "a node with the name of this one was started later and is linked there: stop this one, or "
         "give each a name of its own";
 explain(simultaneous) -> "both nodes called each other at once";
-explain(too_many_new_names) ->
-    "a node without weft under a name not seen before, after too many of those";
+explain(too_many_new_hosts) ->
+    "a node without weft that wants to be given a name, from a host not seen before, after too "
+        "many of those: give it a name of its own, or wait";
 explain(plain_denied) -> "a node without weft, and {weft, plain_nodes} is deny";
 explain(no_such_node) ->
     "the node is not running: epmd on its host does not know it, or it said so at the broker";
@@ -95,7 +96,9 @@ explain(undefined) -> "none";
 explain(Reason) -> io_lib:format("~0p", [Reason]).
 
 claimed(#{name := Name, cluster := Cluster}) ->
-    io_lib:format("a peer that calls itself ~0p of cluster ~0p: ", [Name, Cluster]).
+    io_lib:format("a peer that calls itself ~0p of cluster ~0p: ", [Name, Cluster]);
+claimed(#{name := Name}) ->
+    io_lib:format("a node without weft that calls itself ~0p: ", [Name]).
 
 %% @private
 -spec format(map()) -> {io:format(), [term()]}.
