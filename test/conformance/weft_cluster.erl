@@ -206,10 +206,10 @@ carrier_args(tls, Options, #{log_dir := Dir}) ->
                            "-weft", "tls_options", term(tls_options(Dir))];
 %% Brokers know clusters by their names.
 carrier_args(pubsub, Options, #{unique := Unique}) ->
-    Client = [amqp_client, rabbit_misc, jsx, recon, credentials_obfuscation],
     weft_args(Options)
         ++ ["-weft", "cluster_name", term("conformance_" ++ Unique)]
-        ++ lists:append([["-pa", directory_of(Module)] || Module <- [weft_amqp | Client]]);
+        ++ lists:append([["-pa", Dir] || Dir <- [directory_of(weft_amqp)
+                                              | weft_amqp_test_broker:client_dirs()]]);
 carrier_args(Partial, Options, _Place) ->
     Circuits = maps:get(circuits, Options, hidden),
     Lanes = case Partial of gateway3 -> ["-weft", "lanes", "3"]; _ -> [] end,

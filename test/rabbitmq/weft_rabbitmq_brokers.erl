@@ -92,7 +92,7 @@ eval_all(Expressions, Brokers) ->
 cluster_status(N, Brokers) ->
     {0, Output} = ctl(N, ["-q", "cluster_status", "--formatter", "json"], Brokers),
     #{<<"running_nodes">> := Running, <<"partitions">> := Partitions} =
-        jsx:decode(Output, [return_maps]),
+        rabbit_json:decode(iolist_to_binary(Output)),
     #{running => lists:sort([binary_to_atom(Node) || Node <- Running]),
       partitions => maps:to_list(Partitions)}.
 

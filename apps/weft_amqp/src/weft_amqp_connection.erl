@@ -15,10 +15,14 @@
 
 %% Unless the URL says otherwise.
 -define(CONNECT_MS, 10000).
+%% From version 4.3 on the client takes only words in an URL that are atoms already: mechanisms, and
+%% how TLS verifies. A module must be loaded for its atoms to be.
+-define(HAVE_WORDS, [amqp_auth_mechanisms, ssl, ssl_config]).
 
 %% @doc What an URL says. Errors do not repeat it, since it holds a password.
 -spec params(URL :: string()) -> {ok, params()} | {error, iolist()}.
 params(Url) ->
+    lists:foreach(fun code:ensure_loaded/1, ?HAVE_WORDS),
     case amqp_uri:parse(Url) of
         {ok, #amqp_params_network{connection_timeout = 60000} = Params} ->
             {ok, Params#amqp_params_network{connection_timeout = ?CONNECT_MS}};

@@ -4,7 +4,7 @@
 %% whatever happens to this emulator. The process that starts it must be the one that stops it.
 -module(weft_amqp_test_broker).
 
--export([is_installed/0, new/2, start/1, stop/1, ctl/2, url/1, url/3]).
+-export([is_installed/0, client_dirs/0, new/2, start/1, stop/1, ctl/2, url/1, url/3]).
 -export_type([broker/0]).
 
 -define(BIN, "/usr/lib/rabbitmq/bin/").
@@ -20,6 +20,24 @@
 -spec is_installed() -> boolean().
 is_installed() ->
     filelib:is_regular(?BIN "rabbitmq-server") andalso code:which(amqp_client) =/= non_existing.
+
+%% @doc Where the object code of RabbitMQ's client and of what it needs is, without that of OTP.
+-spec client_dirs() -> [file:filename()].
+client_dirs() ->
+    [filename:join(Dir, "ebin") || App <- needed([amqp_client], []), Dir <- [code:lib_dir(App)],
+                                   not lists:prefix(code:lib_dir() ++ "/", Dir)].
+
+needed([], Known) ->
+    Known;
+needed([App | Others], Known) ->
+    case lists:member(App, Known) of
+        true ->
+            needed(Others, Known);
+        false ->
+            _ = application:load(App),
+            {ok, Needs} = application:get_key(App, applications),
+            needed(Needs ++ Others, [App | Known])
+    end.
 
 %% @doc A broker that was not started yet. Those with one epmd can form a cluster.
 -spec new(file:filename(), EpmdPort :: inet:port_number()) -> broker().

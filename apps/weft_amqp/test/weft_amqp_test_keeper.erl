@@ -31,12 +31,13 @@ change(Number, Fun, Keeper) ->
                         {ok, Before ++ [Fun(Broker) | After]}
                 end).
 
-%% @doc The second one joins the first.
+%% @doc All others join the first.
 -spec join(pid()) -> ok.
 join(Keeper) ->
-    ask(Keeper, fun([#{name := First}, Second] = Running) ->
-                        _ = [weft_amqp_test_broker:ctl(Args, Second)
-                             || Args <- [["stop_app"], ["join_cluster", First], ["start_app"]]],
+    ask(Keeper, fun([#{name := First} | Others] = Running) ->
+                        _ = [weft_amqp_test_broker:ctl(Args, Other)
+                             || Other <- Others,
+                                Args <- [["stop_app"], ["join_cluster", First], ["start_app"]]],
                         {ok, Running}
                 end).
 
