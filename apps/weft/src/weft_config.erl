@@ -9,7 +9,7 @@
 %% environment of `weft' (sys.config, `-weft key value') available that early.
 -module(weft_config).
 
--export([load/0, get/1, idle_keepalive_ms/0, check/0, check/1, schema/0]).
+-export([load/0, get/1, idle_keepalive_ms/0, net_ticktime_ms/0, check/0, check/1, schema/0]).
 -export_type([key/0]).
 
 -type key() :: cluster_name | transport | tls_options | family | lanes | window_bytes
@@ -38,7 +38,8 @@ schema() ->
      {lanes, 1, between(1, 64), "an integer from 1 to 64"},
      {window_bytes, 16777216, between(65536, 1073741824), "bytes, from 65536 to 1073741824"},
      {queue_bytes, 134217728, between(65536, 1 bsl 40), "bytes, from 65536"},
-     {resume_timeout_ms, 15000, between(0, 86400000), "milliseconds, from 0 to 86400000"},
+     {resume_timeout_ms, auto, fun is_resume_timeout/1,
+      "auto, or milliseconds, from 0 to 86400000"},
      {keepalive_ms, 1000, between(50, 600000), "milliseconds, from 50 to 600000"},
      {idle_keepalive_ms, auto, fun is_idle_keepalive/1,
       "auto, or milliseconds, from 0 to 3600000"},
@@ -117,6 +118,11 @@ idle_keepalive_ms() ->
         {Ms, _} -> Ms
     end.
 
+%% @doc How long the kernel waits for a silent node, about (`net_ticktime' of kernel(6)).
+-spec net_ticktime_ms() -> pos_integer().
+net_ticktime_ms() ->
+    1000 * application:get_env(kernel, net_ticktime, 60).
+
 %% @doc Checks the whole environment. The text says which key is wrong and what it must be.
 -spec check() -> ok | {error, string()}.
 check() ->
@@ -178,6 +184,9 @@ is_partition_policy({callback, {Module, Function}}) -> is_atom(Module) andalso i
 is_partition_policy(Policy) -> Policy =:= stay orelse Policy =:= pause_minority.
 
 is_atoms(List) -> is_list(List) andalso lists:all(fun is_atom/1, List).
+
+is_resume_timeout(auto) -> true;
+is_resume_timeout(Ms) -> is_integer(Ms) andalso Ms >= 0 andalso Ms =< 86400000.
 
 is_idle_keepalive(auto) -> true;
 is_idle_keepalive(Ms) -> is_integer(Ms) andalso Ms >= 0 andalso Ms =< 3600000.

@@ -181,8 +181,11 @@ times(Count) -> io_lib:format("~b times", [Count]).
 state(up) -> "up";
 state(handshake) -> "starting, the two nodes shake hands";
 state(resuming) ->
-    io_lib:format("looking for a new path; gives up (nodedown) after ~b ms",
-                  [weft_config:get(resume_timeout_ms)]).
+    case weft_config:get(resume_timeout_ms) of
+        auto -> "looking for a new path; the kernel gives up (nodedown) after net_ticktime";
+        TimeoutMs -> io_lib:format("looking for a new path; gives up (nodedown) after ~b ms",
+                                   [TimeoutMs])
+    end.
 
 queue_text(undefined, _Link) ->
     [];

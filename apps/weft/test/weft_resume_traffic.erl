@@ -105,7 +105,7 @@ watch(Peer) ->
     spawn(fun() ->
                   register(weft_traffic_watch, self()),
                   process_flag(trap_exit, true),
-                  ok = net_kernel:monitor_nodes(true, [{node_type, all}]),
+                  ok = net_kernel:monitor_nodes(true, [{node_type, all}, nodedown_reason]),
                   Pid = spawn_link(Peer, timer, sleep, [infinity]),
                   _ = monitor(process, Pid),
                   _ = monitor(process, {weft_traffic_in, Peer}),
@@ -121,7 +121,7 @@ watch_nodes() ->
     Ref = make_ref(),
     spawn(fun() ->
                   register(weft_traffic_watch, self()),
-                  ok = net_kernel:monitor_nodes(true, [{node_type, all}]),
+                  ok = net_kernel:monitor_nodes(true, [{node_type, all}, nodedown_reason]),
                   Starter ! Ref,
                   watching(any, [])
           end),

@@ -254,16 +254,17 @@ outcome(lost, Session) ->
 ended(#session{handle = undefined, handshake = Handshake, stream = Stream} = Session) ->
     {noreply, Session#session{handshake = weft_handshake_stream:close(Handshake),
                               stream = weft_stream:close(Stream)}};
-ended(Session) ->
-    exit(self(), connection_closed),
+ended(#session{stream = Stream} = Session) ->
+    exit(self(), case weft_stream:last_break(Stream) of
+                     timed_out -> net_tick_timeout;
+                     _ -> connection_closed
+                 end),
     {noreply, Session}.
 
 %% --- sending ----------------------------------------------------------------------------------
 
-%% Unnumbered: when the path is down there is nothing to prove life with.
 send_tick(#session{stream = Stream} = Session) ->
-    Ticked = weft_stream:send_unnumbered(fun weft_wire:tick/1, 5, Stream),
-    usual_heap(Session#session{stream = weft_stream:spare(Ticked)}).
+    usual_heap(Session#session{stream = weft_stream:spare(weft_stream:tick(Stream))}).
 
 send_packet(Packet, #session{stream = Stream} = Session) ->
     Session#session{stream = weft_stream:push(handshake, Packet, byte_size(Packet), Stream)}.

@@ -1,10 +1,21 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Counters of one session, shared by the process that sends, the one that receives and the
-%% ticker of the kernel. One writer each, any reader.
+%% ticker of the kernel. Any process may read them.
+%%
+%% The ticker (`dist_util') is a peer of the session. Four times in net_ticktime it asks what was
+%% read and written (`getstat/1'). It sends a tick when nothing was written since it last asked, and
+%% ends the connection when nothing was read for a whole net_ticktime. So whatever one end counts as
+%% written, the other end must count as read when it comes, or silence would look like death:
+%%
+%%   written   payloads, first sent and repeated; and every tick, also one that finds no path
+%%             (the ticker takes it for sent, and would let the next one out otherwise)
+%%   read      payloads, ticks, acknowledgements; and that the peer has opened or accepted a path
+%%
+%% An accept is read but not written: it makes no tick superfluous.
 -module(weft_session_counters).
 
--export([new/0, packet_in/2, packet_out/2, set_received/2, received/1, set_path/2, getstat/1,
-         read/1]).
+-export([new/0, packet_in/2, heard/1, packet_out/2, set_received/2, received/1, keep_alive/2,
+         getstat/1, read/1]).
 -export_type([counters/0]).
 
 -opaque counters() :: counters:counters_ref().
@@ -14,7 +25,7 @@
 -define(BYTES_IN, 3).
 -define(BYTES_OUT, 4).
 -define(RECEIVED, 5).
--define(PATH_DOWN, 6).
+-define(KEPT_ALIVE, 6).
 
 -spec new() -> counters().
 new() -> counters:new(6, [write_concurrency]).
@@ -23,6 +34,10 @@ new() -> counters:new(6, [write_concurrency]).
 packet_in(Counters, Bytes) ->
     counters:add(Counters, ?PACKETS_IN, 1),
     counters:add(Counters, ?BYTES_IN, Bytes).
+
+%% @doc The peer has said something that is no payload and no tick: it lives.
+-spec heard(counters()) -> ok.
+heard(Counters) -> counters:add(Counters, ?PACKETS_IN, 1).
 
 -spec packet_out(counters(), non_neg_integer()) -> ok.
 packet_out(Counters, Bytes) ->
@@ -37,17 +52,18 @@ set_received(Counters, Sequence) -> counters:put(Counters, ?RECEIVED, Sequence).
 -spec received(counters()) -> weft_wire:sequence().
 received(Counters) -> counters:get(Counters, ?RECEIVED).
 
--spec set_path(counters(), up | down) -> ok.
-set_path(Counters, up) -> counters:put(Counters, ?PATH_DOWN, 0);
-set_path(Counters, down) -> counters:put(Counters, ?PATH_DOWN, 1).
+%% @doc While this is on, the peer counts as heard whenever the ticker asks: a timer of the session
+%% decides when it has waited long enough, not net_ticktime.
+-spec keep_alive(counters(), boolean()) -> ok.
+keep_alive(Counters, true) -> counters:put(Counters, ?KEPT_ALIVE, 1);
+keep_alive(Counters, false) -> counters:put(Counters, ?KEPT_ALIVE, 0).
 
-%% @doc What the ticker of `dist_util' asks: {ok, Received, Sent, Pending}. While a session looks
-%% for a new path its life is `resume_timeout_ms', not net_ticktime, so it counts as heard.
+%% @doc What the ticker asks: {ok, Read, Written, Pending}.
 -spec getstat(counters()) -> {ok, non_neg_integer(), non_neg_integer(), 0}.
 getstat(Counters) ->
-    case counters:get(Counters, ?PATH_DOWN) of
+    case counters:get(Counters, ?KEPT_ALIVE) of
         0 -> ok;
-        _ -> counters:add(Counters, ?PACKETS_IN, 1)
+        _ -> heard(Counters)
     end,
     {ok, counters:get(Counters, ?PACKETS_IN), counters:get(Counters, ?PACKETS_OUT), 0}.
 

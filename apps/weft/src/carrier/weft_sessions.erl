@@ -1,15 +1,24 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc The sessions of this node, found by their id when a peer wants to resume one.
 %% The id is a secret of the two ends; together with the name of the peer it is the right to resume.
+%%
+%% Those that the kernel's ticks have ended are remembered for a while: their peers stood still or
+%% were cut off, and are told when they can be reached again.
 -module(weft_sessions).
 -behaviour(gen_server).
 
--export([start_link/0, add/5, find/1, with/1, of_distribution/1, list/0, accept_channels/1,
-         accept_channel/5]).
+-export([start_link/0, add/5, find/1, with/1, of_distribution/1, timed_out/1, list/0,
+         accept_channels/1, accept_channel/5]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+
+%% So many sessions that timed out are remembered, the last ones.
+-define(TIMED_OUT_MAX, 1000).
 
 -type id() :: <<_:128>>.
 -export_type([id/0]).
+
+-record(sessions, {ids = #{} :: #{Monitor :: reference() => id()},
+                   timed_out = queue:new() :: queue:queue(id())}).
 
 -spec start_link() -> {ok, pid()}.
 start_link() ->
@@ -26,7 +35,7 @@ add(Id, Kind, Session, Input, Peer) ->
 find(Id) ->
     case ets:lookup(?MODULE, Id) of
         [{_, Session, Input, Peer, _Kind}] -> {ok, Session, Input, Peer};
-        [] -> error
+        _None -> error
     end.
 
 %% @doc The sessions with the node of that name.
@@ -56,21 +65,44 @@ accept_channel(Id, Peer, Path, Channel, Partition) ->
         Module -> Module:accept(Id, Peer, Path, Channel, Partition)
     end.
 
+%% @doc Sessions with the node of that name which the kernel's ticks have ended on this node.
+-spec timed_out(Peer :: binary()) -> [id()].
+timed_out(Peer) ->
+    [Id || [Id] <- ets:match(?MODULE, {'$1', timed_out, Peer})].
+
 %% @private
 init([]) ->
     ?MODULE = ets:new(?MODULE, [named_table, public, {read_concurrency, true}]),
-    {ok, #{}}.
+    {ok, #sessions{}}.
 
 %% @private
-handle_call(Request, _From, Ids) ->
-    {stop, {unexpected_call, Request}, Ids}.
+handle_call(Request, _From, Sessions) ->
+    {stop, {unexpected_call, Request}, Sessions}.
 
 %% @private
-handle_cast({watch, Id, Session}, Ids) ->
-    {noreply, Ids#{erlang:monitor(process, Session) => Id}}.
+handle_cast({watch, Id, Session}, #sessions{ids = Ids} = Sessions) ->
+    {noreply, Sessions#sessions{ids = Ids#{erlang:monitor(process, Session) => Id}}}.
 
 %% @private
-handle_info({'DOWN', Ref, process, Session, _Reason}, Ids) ->
+handle_info({'DOWN', Ref, process, Session, Reason}, #sessions{ids = Ids} = Sessions) ->
     {Id, Rest} = maps:take(Ref, Ids),
-    ets:match_delete(?MODULE, {Id, Session, '_', '_', '_'}),
-    {noreply, Rest}.
+    Rows = ets:take(?MODULE, Id),
+    {Ended, Others} = lists:partition(fun(Row) -> element(2, Row) =:= Session end, Rows),
+    true = ets:insert(?MODULE, Others),
+    {noreply, ended(Reason, Ended, Sessions#sessions{ids = Rest})}.
+
+ended(net_tick_timeout, [{Id, _, _, Peer, distribution}],
+      #sessions{timed_out = TimedOut} = Sessions) ->
+    true = ets:insert(?MODULE, {Id, timed_out, Peer}),
+    Sessions#sessions{timed_out = forget_oldest(queue:in(Id, TimedOut))};
+ended(_Reason, _Rows, Sessions) ->
+    Sessions.
+
+forget_oldest(TimedOut) ->
+    case queue:len(TimedOut) > ?TIMED_OUT_MAX of
+        true ->
+            true = ets:delete(?MODULE, queue:get(TimedOut)),
+            queue:drop(TimedOut);
+        false ->
+            TimedOut
+    end.

@@ -12,13 +12,14 @@
 %% apart (`weft_inbound_core'). When a lane is lost what is not acknowledged is repeated on the
 %% others. When the path breaks, the end that began the stream looks for another (the link again, or
 %% a route around it) and the other end waits to be found. On the new path both sides say what they
-%% have received and repeat the rest. After resume_timeout_ms without a path,
-%% or when the peer's node is known to be gone, the stream has ended.
+%% have received and repeat the rest. The stream has ended when the peer's node is known to be gone,
+%% or when there was no path for resume_timeout_ms. Without that setting the kernel's ticks decide
+%% about the connection that the stream is under, as on stock Erlang (`weft_session_counters').
 -module(weft_stream).
 
 -export([initiator/4, acceptor/6, connect/1, close/1, handle/2, say_accepted/1,
          push/4, flush/1, can_send/1, to_repeat/1, room/1, room/2, window_bytes/1,
-         send_unnumbered/3, spare/1, socket/1, info/1]).
+         tick/1, spare/1, socket/1, last_break/1, info/1]).
 -export_type([stream/0, path/0, outcome/0]).
 
 %% An opened path that is not answered in this time is given up for another try.
@@ -29,6 +30,7 @@
 -define(ROUTE_TIMEOUT_MS, 1500).
 -define(RETRY_MIN_MS, 10).
 -define(RETRY_MAX_MS, 250).
+-define(TICK_BYTES, 5).
 
 -type path() :: {Link :: pid(), [weft_lane:lane()], weft_wire:label()}.
 %% connected: the first path stands. failed: there will be none. ended: nothing to resume.
@@ -55,7 +57,7 @@
                  resend = [] :: [weft_outbound_core:item()],
                  retry_ms = ?RETRY_MIN_MS :: pos_integer(),
                  retry_timer :: reference() | undefined,
-                 give_up :: reference() | undefined,
+                 give_up :: {Timer :: reference(), Token :: reference()} | undefined,
                  down_since_ms :: integer() | undefined,
                  resumes = 0 :: non_neg_integer(),
                  repairs = 0 :: non_neg_integer(),
@@ -96,7 +98,8 @@ close(Stream) -> Stream#stream{closed = true, path = undefined}.
 
 %% @doc What a message to the owner means for the stream; `unknown' if nothing.
 -spec handle(term(), stream()) -> {outcome(), stream()} | unknown.
-handle({weft_ack, Sequence}, #stream{out = Out0} = Stream) ->
+handle({weft_ack, Sequence}, #stream{out = Out0, counters = Counters} = Stream) ->
+    weft_session_counters:heard(Counters),
     {Ask, Out} = weft_outbound_core:acked(Sequence, now_us(), Out0),
     {ok, ask(Ask, Stream#stream{out = Out})};
 handle({weft_lane, ready, Socket}, Stream) ->
@@ -118,7 +121,7 @@ handle({weft_path, closed, Link, Label, Reason}, Stream) ->
     closed(Link, Label, Reason, Stream);
 handle({weft_stream, retry}, #stream{path = undefined} = Stream) ->
     {ok, attach(Stream#stream{retry_timer = undefined})};
-handle({weft_stream, give_up}, #stream{path = undefined} = Stream) ->
+handle({weft_stream, {give_up, Token}}, #stream{give_up = {_Timer, Token}} = Stream) ->
     {ended, Stream};
 handle({'DOWN', Ref, process, Link, _}, #stream{link_monitor = Ref, input = Link} = Stream) ->
     {ended, Stream};
@@ -139,7 +142,7 @@ ask(_, Stream) ->
     Stream.
 
 tick(Lanes, Label) ->
-    lists:foreach(fun(Lane) -> weft_lane:send(Lane, weft_wire:tick(Label), 5) end, Lanes).
+    lists:foreach(fun(Lane) -> weft_lane:send(Lane, weft_wire:tick(Label), ?TICK_BYTES) end, Lanes).
 
 %% --- paths ------------------------------------------------------------------------------------
 
@@ -247,18 +250,21 @@ retry_after(DelayMs, #stream{retry_timer = Timer} = Stream) ->
 %% Our open was accepted: the first path, or one that resumes.
 accepted(Path, _Received, #stream{established = false} = Stream) ->
     {connected, on_path(Path, Stream#stream{established = true, connecting = false})};
-accepted(Path, Received, Stream) ->
+accepted(Path, Received, #stream{counters = Counters} = Stream) ->
+    weft_session_counters:heard(Counters),
     resume(Path, Received, drop_path(Stream)).
 
 %% The peer found us by another path. Our count goes first, so that it can repeat from there.
-reattached(Path, Received, Stream) ->
+reattached(Path, Received, #stream{counters = Counters} = Stream) ->
+    weft_session_counters:heard(Counters),
     resume(Path, Received, say_accepted(on_path(Path, drop_path(Stream)))).
 
 %% @doc Tells the initiator that its open has been accepted, and what was received so far.
 -spec say_accepted(stream()) -> stream().
-say_accepted(#stream{path = #path{label = Label}, counters = Counters} = Stream) ->
-    Received = weft_session_counters:received(Counters),
-    send_unnumbered(weft_wire:accept(Label, Received), 13, Stream).
+say_accepted(#stream{path = #path{label = Label} = Path, counters = Counters} = Stream) ->
+    Accept = weft_wire:accept(Label, weft_session_counters:received(Counters)),
+    _ = weft_lane:send(first_lane(Path), Accept, 13),
+    Stream.
 
 resume(Path, Received, #stream{out = Out0, resumes = Resumes} = Stream0) ->
     case weft_outbound_core:resume(Received, Out0) of
@@ -271,8 +277,9 @@ resume(Path, Received, #stream{out = Out0, resumes = Resumes} = Stream0) ->
 
 on_path({Link, Lanes, Label}, #stream{give_up = GiveUp, retry_timer = Retry, counters = Counters,
                                       down_since_ms = SinceMs} = Stream0) ->
-    _ = [erlang:cancel_timer(Timer) || Timer <- [GiveUp, Retry], is_reference(Timer)],
-    weft_session_counters:set_path(Counters, up),
+    _ = is_reference(Retry) andalso erlang:cancel_timer(Retry),
+    cancel_give_up(GiveUp),
+    weft_session_counters:keep_alive(Counters, false),
     Stream = watch_link(Link, Stream0),
     Stream#stream{path = #path{link = Link, label = Label, lanes = weft_lane_turns:new(Lanes, [])},
                   opening = undefined,
@@ -290,17 +297,33 @@ drop_path(#stream{path = #path{link = Link, label = Label}} = Stream) ->
 drop_path(Stream) ->
     Stream.
 
-path_down(Reason, #stream{counters = Counters, give_up = Old} = Stream) ->
-    weft_session_counters:set_path(Counters, down),
-    _ = is_reference(Old) andalso erlang:cancel_timer(Old),
-    GiveUp = erlang:send_after(weft_config:get(resume_timeout_ms), self(),
-                               {weft_stream, give_up}),
-    Stream#stream{path = undefined, give_up = GiveUp, down_since_ms = now_ms(),
+path_down(Reason, #stream{give_up = Before} = Stream) ->
+    cancel_give_up(Before),
+    Stream#stream{path = undefined, give_up = give_up_later(Stream), down_since_ms = now_ms(),
                   last_break = Reason, resend = []}.
 
-%% `ended' and `gone' are the peer's or the network's word that there is nothing to resume.
+%% How long to look for another path. No ticks watch a channel.
+give_up_later(#stream{kind = Kind, counters = Counters}) ->
+    case {weft_config:get(resume_timeout_ms), Kind} of
+        {auto, distribution} ->
+            undefined;
+        {auto, {channel, _, _}} ->
+            give_up_after(weft_config:net_ticktime_ms());
+        {TimeoutMs, _} ->
+            weft_session_counters:keep_alive(Counters, true),
+            give_up_after(TimeoutMs)
+    end.
+
+give_up_after(TimeoutMs) ->
+    Token = make_ref(),
+    {erlang:send_after(TimeoutMs, self(), {weft_stream, {give_up, Token}}), Token}.
+
+cancel_give_up(undefined) -> ok;
+cancel_give_up({Timer, _Token}) -> _ = erlang:cancel_timer(Timer), ok.
+
+%% These are the peer's or the network's word that there is nothing to resume.
 closed(_Link, _Label, Reason, #stream{established = true} = Stream)
-  when Reason =:= ended; Reason =:= gone; Reason =:= refused ->
+  when Reason =:= ended; Reason =:= gone; Reason =:= refused; Reason =:= timed_out ->
     {ended, Stream#stream{last_break = Reason}};
 closed(Link, Label, Reason, #stream{path = #path{link = Link, label = Current}} = Stream)
   when Label =:= Current; Label =:= any ->
@@ -421,17 +444,16 @@ transmit({Sequence, Kind, Payload, Bytes},
 header_bytes({_Apart, _After, _Floor}) -> 30;
 header_bytes(_Kind) -> 14.
 
-%% @doc A packet outside the numbering, which may be lost; nothing when there is no path.
--spec send_unnumbered(iodata() | fun((weft_wire:label()) -> iodata()), pos_integer(), stream()) ->
-          stream().
-send_unnumbered(Encode, Bytes, #stream{path = #path{label = Label}} = Stream)
-  when is_function(Encode) ->
-    send_unnumbered(Encode(Label), Bytes, Stream);
-send_unnumbered(Packet, Bytes, #stream{path = #path{} = Path, counters = Counters} = Stream) ->
-    weft_session_counters:packet_out(Counters, Bytes),
-    _ = weft_lane:send(first_lane(Path), Packet, Bytes),
-    Stream;
-send_unnumbered(_Packet, _Bytes, Stream) ->
+%% @doc A packet outside the numbering, which may be lost. It is answered by an acknowledgement, and
+%% proves to the peer that this node lives. Counted without a path too: who asked for it believes it
+%% sent, and asks for the next one only if nothing else seems to be.
+-spec tick(stream()) -> stream().
+tick(#stream{path = Path, counters = Counters} = Stream) ->
+    weft_session_counters:packet_out(Counters, ?TICK_BYTES),
+    case Path of
+        #path{label = Label} -> tick([first_lane(Path)], Label);
+        undefined -> ok
+    end,
     Stream.
 
 first_lane(#path{lanes = Lanes}) -> hd(weft_lane_turns:all(Lanes)).
@@ -448,6 +470,10 @@ spare(Stream) ->
 -spec socket(stream()) -> {ok, weft_transport:socket()} | {error, enotconn}.
 socket(#stream{path = #path{} = Path}) -> {ok, weft_lane:socket(first_lane(Path))};
 socket(_Stream) -> {error, enotconn}.
+
+%% @doc Why the last path was lost, or the stream ended.
+-spec last_break(stream()) -> term().
+last_break(#stream{last_break = Reason}) -> Reason.
 
 %% --- what others see --------------------------------------------------------------------------
 

@@ -47,12 +47,18 @@ init(_Node, Name) ->
 
 %% @private
 lane_up(Lane, #switch{lanes = Lanes, pending = Pending} = Switch) ->
+    _ = Lanes =:= [] andalso tell_timed_out(Lane, Switch),
     _ = Lanes =:= [] andalso tell_available(Switch),
     More = tell_lanes(Switch#switch{lanes = Lanes ++ [Lane], pending = []}),
     lists:foldl(fun({Session, Input, Open}, S) -> open(Session, Input, Open, S) end,
                 More#switch{labels = maps:map(fun(_, Entry) -> relay_lanes(Entry, More) end,
                                               More#switch.labels)},
                 lists:reverse(Pending)).
+
+%% A peer that stood still, or was cut off for long, does not know yet.
+tell_timed_out(Lane, #switch{name = Name}) ->
+    lists:foreach(fun(Id) -> weft_lane:send(Lane, weft_wire:timed_out(Id), 17) end,
+                  weft_sessions:timed_out(Name)).
 
 %% Sessions that took a detour, or began on one, while this link was down may come back.
 tell_available(#switch{name = Name, pending = Pending}) ->
@@ -225,6 +231,12 @@ packet({close, Label, Reason} = Packet, _Raw, Lane, #switch{labels = Labels} = S
         _ ->
             Switch
     end;
+packet({timed_out, Id}, _Raw, _Lane, #switch{name = Name} = Switch) ->
+    _ = case weft_sessions:find(Id) of
+            {ok, Session, _Input, Name} -> closed(Session, any, timed_out);
+            _ -> ok
+        end,
+    Switch;
 packet({unknown, _Bytes}, _Raw, _Lane, Switch) ->
     %% A later version may say more than we know; what matters is negotiated in the hello.
     Switch.

@@ -383,7 +383,7 @@ look(#sender{stream = Stream} = Sender) ->
     _ = erlang:send_after(?LOOK_MS, self(), idle),
     case Stream of
         undefined -> Sender;
-        _ -> Sender#sender{stream = weft_stream:send_unnumbered(fun weft_wire:tick/1, 5, Stream)}
+        _ -> Sender#sender{stream = weft_stream:tick(Stream)}
     end.
 
 %% All that waits is lost: it is counted, and who waits for an acknowledgement is told.

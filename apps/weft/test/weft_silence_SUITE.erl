@@ -1,0 +1,135 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Connections on which nothing is said, for many net_ticktimes: only the kernel's ticks pass.
+%% And nodes that stand still for less than that time, and for more.
+-module(weft_silence_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-import(weft_test_nodes, [name/1, call/4, until/1]).
+
+-export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
+-export([breaks_are_no_end/1, breaks_are_no_end_with_a_time_to_resume/1,
+         changes_of_neighbours_are_no_end/1, node_that_stands_still_for_a_while_is_up/1,
+         node_that_stands_still_for_long_is_down/1]).
+
+-define(T, weft_resume_traffic).
+%% Ticks come each second. The shortest silence after which the kernel takes a node for dead is
+%% three seconds then, the longest five.
+-define(TICKTIME_S, 4).
+
+suite() -> [{timetrap, {minutes, 3}}].
+
+all() ->
+    [breaks_are_no_end, breaks_are_no_end_with_a_time_to_resume,
+     changes_of_neighbours_are_no_end,
+     node_that_stands_still_for_a_while_is_up, node_that_stands_still_for_long_is_down].
+
+init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
+
+end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
+
+end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
+
+%% --- silence ----------------------------------------------------------------------------------
+
+breaks_are_no_end(Config) ->
+    breaks([], Config).
+
+breaks_are_no_end_with_a_time_to_resume(Config) ->
+    breaks([{resume_timeout_ms, 2000}], Config).
+
+%% More often than ticks: each break costs the session its path, and what was under way on it.
+breaks(Env, Config) ->
+    [A, B] = Nodes = [start(Name, ticking(?TICKTIME_S), [{faults, true} | Env], Config)
+                      || Name <- [a, b]],
+    connect(A, B),
+    watch(A, B),
+    lists:foreach(fun(N) ->
+                          {Here, There} = case N rem 2 of 0 -> {A, B}; 1 -> {B, A} end,
+                          ok = call(Here, weft_fault, break, [name(There)]),
+                          pause_ms(700)
+                  end, lists:seq(1, 23)),
+    [?assertEqual([], ends(N)) || N <- Nodes],
+    [#{resumes := Resumes}] = [call(A, weft_session, info, [S])
+                               || S <- call(A, weft_sessions, list, [])],
+    ?assert(Resumes >= 20).
+
+%% Neighbours change all the time, and with them the circuits between those that are none.
+changes_of_neighbours_are_no_end(Config) ->
+    Names = [list_to_atom("p" ++ integer_to_list(N)) || N <- lists:seq(1, 12)],
+    Seed = weft_test_nodes:node_name(hd(Names)),
+    Shape = {peer_to_peer, #{seeds => [Seed], shuffle_ms => 1000}},
+    Nodes = [start(Name, ticking(2 * ?TICKTIME_S) ++ partial(), [{topology, Shape}], Config)
+             || Name <- Names],
+    [{ok, _} = call(N, application, ensure_all_started, [weft]) || N <- Nodes],
+    [connect(A, B) || A <- Nodes, B <- Nodes, name(A) < name(B)],
+    [begin
+         ok = call(N, ?T, expect, []),
+         ok = call(N, ?T, watch_nodes, [])
+     end || N <- Nodes],
+    pause_ms(10000 * ?TICKTIME_S),
+    [?assertEqual({name(N), []}, {name(N), ends(N)}) || N <- Nodes].
+
+partial() ->
+    ["-connect_all", "false", "-kernel", "prevent_overlapping_partitions", "false"].
+
+%% --- nodes that stand still ---------------------------------------------------------------------
+
+%% Less than net_ticktime, with the settings that a node has by itself.
+node_that_stands_still_for_a_while_is_up(Config) ->
+    Pairs = stand_still(4 * ?TICKTIME_S, 10000, Config),
+    lists:foreach(fun({_Still, Other} = Pair) ->
+                          talk(Pair),
+                          talk({Other, element(1, Pair)})
+                  end, Pairs),
+    [?assertEqual([], ends(N)) || {Still, Other} <- Pairs, N <- [Still, Other]].
+
+talk({Here, There}) ->
+    Plan = #{rate => 100, bytes_max => 100, seed => 1, count => 100},
+    ok = call(Here, ?T, send, [name(There), Plan]),
+    until(fun() -> maps:get(received, call(There, ?T, account, [])) =:= 100 end).
+
+%% More than that, so that it was noticed before: the same is said at both ends.
+node_that_stands_still_for_long_is_down(Config) ->
+    [begin
+         until(fun() -> downs(N) =/= [] end),
+         ?assertEqual({name(N), [net_tick_timeout]}, {name(N), downs(N)})
+     end || {Still, Other} <- stand_still(2 * ?TICKTIME_S, 12000, Config), N <- [Other, Still]].
+
+%% In one pair who was called stands still, in the other one who has called.
+stand_still(TicktimeS, Ms, Config) ->
+    [A, B, C, D] = [start(Name, ["-connect_all", "false" | ticking(TicktimeS)], [], Config)
+                    || Name <- [a, b, c, d]],
+    [begin connect(Here, There), watch(Here, There) end || {Here, There} <- [{A, B}, {C, D}]],
+    [ok = weft_test_nodes:pause(N) || N <- [B, C]],
+    pause_ms(Ms),
+    [ok = weft_test_nodes:continue(N) || N <- [B, C]],
+    [{B, A}, {C, D}].
+
+%% --- steps ------------------------------------------------------------------------------------
+
+ticking(TicktimeS) -> ["-kernel", "net_ticktime", integer_to_list(TicktimeS)].
+
+start(Name, Args, Env, Config) ->
+    weft_test_nodes:start(Name, #{config => Env, args => Args}, ?config(place, Config)).
+
+connect(A, B) ->
+    until(fun() -> call(A, net_kernel, connect_node, [name(B)]) end),
+    until(fun() -> lists:member(name(A), call(B, erlang, nodes, [connected])) end).
+
+%% Nodes, links and monitors.
+watch(A, B) ->
+    [ok = call(N, ?T, expect, []) || N <- [A, B]],
+    [ok = call(Here, ?T, watch, [name(There)]) || {Here, There} <- [{A, B}, {B, A}]],
+    ok.
+
+ends(Node) ->
+    [Signal || {_, Signal} <- maps:get(signals, call(Node, ?T, account, [])),
+               lists:member(element(1, Signal), ['DOWN', 'EXIT', nodedown])].
+
+downs(Node) ->
+    [proplists:get_value(nodedown_reason, Info) || {nodedown, _, Info} <- ends(Node)].
+
+pause_ms(Ms) ->
+    receive after Ms -> ok end. % pacing: silence, or a node that stands still, is the matter itself
