@@ -102,7 +102,7 @@ is_packet(_, _) -> false.
 is_kind({Kind, After, Floor}, Sequence) ->
     lists:member(Kind, [apart, apart_ack]) andalso After < Sequence andalso Floor < Sequence;
 is_kind(Kind, _Sequence) ->
-    lists:member(Kind, [handshake, frames, frames_ack]).
+    lists:member(Kind, [handshake, frames, frames_ack, part, part_ack]).
 
 is_label(Label) -> Label >= 0 andalso Label =< 16#ffffffff.
 
@@ -111,11 +111,12 @@ is_sequence(Sequence) -> Sequence >= 0 andalso Sequence < 1 bsl 64.
 %% --- generators -------------------------------------------------------------------------------
 
 packet() ->
-    oneof([{ping, time_us()}, {pong, time_us()},
+    oneof([{ping, time_us()}, {pong, time_us()}, {timed_out, binary(16)},
            {control, ?LET(B, binary(), cut(B, 255)), binary()}, labelled()]).
 
 labelled() ->
-    oneof([{data, label(), sequence(), oneof([handshake, frames, frames_ack]), binary()},
+    oneof([{data, label(), sequence(),
+            oneof([handshake, frames, frames_ack, part, part_ack]), binary()},
            apart(), {ack, label(), sequence()}, {tick, label()}, {accept, label(), sequence()},
            {close, label(), oneof(?REASONS)}, {open, label(), open()}]).
 

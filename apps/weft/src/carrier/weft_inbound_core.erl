@@ -24,7 +24,7 @@
                   rising = gb_sets:new() :: gb_sets:set(waiting()),
                   early_bytes_max :: pos_integer()}).
 -opaque state() :: #inbound{}.
--type delivery() :: {handshake | frames, binary()}.
+-type delivery() :: {handshake | frames | part, binary()}.
 -type waiting() :: {Floor :: weft_wire:sequence(), weft_wire:sequence()}.
 
 -spec new(EarlyBytesMax :: pos_integer()) -> state().
@@ -120,8 +120,10 @@ cost(Payload) -> byte_size(Payload) + ?ENTRY_BYTES.
 received(#inbound{received = Received}) -> Received.
 
 asks(frames_ack) -> true;
+asks(part_ack) -> true;
 asks({apart_ack, _After, _Floor}) -> true;
 asks(_) -> false.
 
 delivery(handshake, Payload) -> {handshake, Payload};
+delivery(Part, Payload) when Part =:= part; Part =:= part_ack -> {part, Payload};
 delivery(_Frames, Payload) -> {frames, Payload}.

@@ -5,7 +5,7 @@
 %% of the connection. For a direct session that is the process of the link, which reads the socket,
 %% so nothing stands between socket and VM; for a session over a circuit it is `weft_input_proc'.
 %% Frames that come before the handle of the connection is known wait here (the peer may finish
-%% the handshake first); the peer's window bounds them.
+%% the handshake first). They are not acknowledged before, so the peer's window bounds them.
 -module(weft_input).
 
 -export([new/3, data/6, tick/4, connected/2, session/1]).
@@ -20,6 +20,9 @@
                 handle :: erlang:dist_handle() | undefined,
                 waiting = [] :: [binary()],
                 waiting_bytes = 0 :: non_neg_integer(),
+                %% Where an acknowledgement is due once the handle is known.
+                unanswered = none :: none | {weft_lane:lane(), weft_wire:label()},
+                parts = none :: none | weft_parts:joined(),
                 bytes_max :: pos_integer()}).
 -opaque input() :: #input{}.
 
@@ -43,11 +46,19 @@ data(Sequence, Kind, Payload, Lane, Label, #input{counters = Counters, inbound =
             Input = deliver(Deliveries, Input0#input{inbound = In}),
             Received = weft_inbound_core:received(In),
             weft_session_counters:set_received(Counters, Received),
-            Ack andalso acknowledge(Lane, Label, Received),
-            {ok, Input};
+            {ok, case Ack of
+                     true -> answer(Lane, Label, Received, Input);
+                     false -> Input
+                 end};
         overflow ->
             overflow
     end.
+
+answer(Lane, Label, _Received, #input{handle = undefined} = Input) ->
+    Input#input{unanswered = {Lane, Label}};
+answer(Lane, Label, Received, Input) ->
+    acknowledge(Lane, Label, Received),
+    Input.
 
 %% @doc A tick proves life and is answered by an acknowledgement.
 -spec tick(weft_lane:lane(), weft_wire:label(), non_neg_integer(), input()) -> ok.
@@ -62,31 +73,46 @@ acknowledge(Lane, Label, Received) ->
 
 %% @doc The handle is known: the VM takes what waited and all that follows.
 -spec connected(erlang:dist_handle(), input()) -> input().
-connected(Handle, #input{session = Session, waiting = Waiting} = Input) ->
+connected(Handle, #input{session = Session, waiting = Waiting, inbound = Inbound,
+                         unanswered = Unanswered} = Input) ->
     lists:foreach(fun(Frames) -> put_frames(Handle, Frames, Session) end, lists:reverse(Waiting)),
-    Input#input{handle = Handle, waiting = [], waiting_bytes = 0}.
+    _ = case Unanswered of
+            {Lane, Label} -> acknowledge(Lane, Label, weft_inbound_core:received(Inbound));
+            none -> ok
+        end,
+    Input#input{handle = Handle, waiting = [], waiting_bytes = 0, unanswered = none}.
 
 -spec session(input()) -> pid().
 session(#input{session = Session}) -> Session.
 
 deliver([], Input) ->
     Input;
-deliver([{frames, Frames} | Rest], #input{handle = undefined, waiting = Waiting,
-                                          waiting_bytes = Bytes} = Input) ->
-    deliver(Rest, Input#input{waiting = [Frames | Waiting],
-                              waiting_bytes = Bytes + byte_size(Frames)});
-deliver([{frames, Frames} | Rest], #input{handle = Handle, session = Session} = Input) ->
-    put_frames(Handle, Frames, Session),
-    deliver(Rest, Input);
+deliver([{part, Part} | Rest], #input{parts = Parts, session = Session} = Input) ->
+    case weft_parts:join(Part, Parts) of
+        too_large -> refuse(Session), Input;
+        Joined -> deliver(Rest, Input#input{parts = Joined})
+    end;
+deliver([{frames, Last} | Rest], #input{parts = Parts} = Input) ->
+    deliver(Rest, frames(weft_parts:finish(Last, Parts), Input#input{parts = none}));
 deliver([{handshake, Packet} | Rest], #input{session = Session} = Input) ->
     Session ! {weft_handshake, Packet},
     deliver(Rest, Input).
+
+frames(Frames, #input{handle = undefined, waiting = Waiting, waiting_bytes = Bytes} = Input) ->
+    Input#input{waiting = [Frames | Waiting], waiting_bytes = Bytes + byte_size(Frames)};
+frames(Frames, #input{handle = Handle, session = Session} = Input) ->
+    put_frames(Handle, Frames, Session),
+    Input.
+
+refuse(Session) ->
+    weft_refusals:report(undefined, malformed_frames),
+    exit(Session, malformed).
 
 %% A connection that ended meanwhile makes put_data fail; its session is ending too.
 put_frames(Handle, Frames, Session) ->
     try put_each(Handle, Frames, byte_size(Frames) div ?PINNED_MAX) of
         ok -> ok;
-        malformed -> weft_refusals:report(undefined, malformed_frames), exit(Session, malformed)
+        malformed -> refuse(Session)
     catch
         error:Gone when Gone =:= badarg; Gone =:= notsup -> ok
     end.

@@ -65,7 +65,7 @@ room(#outbound{unacked_bytes = Unacked, window = Window}, express) ->
     end.
 
 %% @doc Numbers and keeps a payload. The item to send says whether it asks for an acknowledgement.
--spec push(handshake | weft_fair_queue_core:order(), iodata(), non_neg_integer(),
+-spec push(handshake | part | weft_fair_queue_core:order(), iodata(), non_neg_integer(),
            NowUs :: integer(), state()) -> {item(), state()}.
 push({apart, Key, Behind}, Payload, Bytes, NowUs, State) ->
     {After, Floor} = behind(Behind, Key, State),
@@ -188,6 +188,7 @@ ask_at_end([{Sequence, Kind, Payload, Bytes}]) -> [{Sequence, asking(Kind), Payl
 ask_at_end([Item | Items]) -> [Item | ask_at_end(Items)].
 
 asking(frames) -> frames_ack;
+asking(part) -> part_ack;
 asking({apart, After, Floor}) -> {apart_ack, After, Floor};
 asking(Kind) -> Kind.
 

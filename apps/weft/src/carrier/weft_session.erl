@@ -285,7 +285,7 @@ reply(Reply, Session) ->
 %% The VM's queue is kept short even when nothing can be sent.
 ready(#session{stream = Stream, outlet = Outlet}) ->
     weft_outlet:to_fetch(Outlet)
-        orelse weft_stream:to_repeat(Stream)
+        orelse weft_stream:to_flush(Stream)
         orelse weft_outlet:ready(weft_stream:room(express, Stream), Outlet).
 
 pump(#session{stream = Stream0} = Session) ->

@@ -18,7 +18,7 @@
 -module(weft_stream).
 
 -export([initiator/4, acceptor/6, connect/1, close/1, handle/2, say_accepted/1,
-         push/4, flush/1, can_send/1, to_repeat/1, room/1, room/2, window_bytes/1,
+         push/4, flush/1, can_send/1, to_flush/1, room/1, room/2, window_bytes/1,
          tick/1, spare/1, socket/1, last_break/1, info/1]).
 -export_type([stream/0, path/0, outcome/0]).
 
@@ -55,6 +55,8 @@
                  since_ms = 0 :: integer(),
                  closed = false :: boolean(),
                  resend = [] :: [weft_outbound_core:item()],
+                 %% What is left of a payload that is sent in parts. Nothing else is pushed before.
+                 rest = none :: none | weft_parts:rest(),
                  retry_ms = ?RETRY_MIN_MS :: pos_integer(),
                  retry_timer :: reference() | undefined,
                  give_up :: {Timer :: reference(), Token :: reference()} | undefined,
@@ -375,21 +377,24 @@ can_send(Stream) -> can_send(in_order, Stream).
 can_send(Order, #stream{path = #path{lanes = Lanes}}) -> weft_lane_turns:can(Order, Lanes);
 can_send(_Order, _Stream) -> false.
 
-%% @doc Can something be repeated now, by `flush/1'?
--spec to_repeat(stream()) -> boolean().
-to_repeat(#stream{resend = []}) -> false;
-to_repeat(#stream{resend = [{_, Kind, _, _} | _]} = Stream) ->
-    can_send(weft_lane_turns:order(Kind), Stream).
+%% @doc Can something be repeated now, or the next part of a payload be sent, by `flush/1'?
+-spec to_flush(stream()) -> boolean().
+to_flush(#stream{resend = [{_, Kind, _, _} | _]} = Stream) ->
+    can_send(weft_lane_turns:order(Kind), Stream);
+to_flush(#stream{rest = none}) ->
+    false;
+to_flush(#stream{out = Out} = Stream) ->
+    weft_outbound_core:room(Out) andalso can_send(Stream).
 
 %% @doc Does the window allow another payload, with nothing waiting to be repeated?
 -spec room(stream()) -> boolean().
-room(#stream{resend = [], out = Out}) -> weft_outbound_core:room(Out);
+room(#stream{resend = [], rest = none, out = Out}) -> weft_outbound_core:room(Out);
 room(_Stream) -> false.
 
 %% @doc What the window and the lanes allow: all, only what is in a hurry, only what travels apart,
 %% or nothing.
 -spec room(express, stream()) -> weft_fair_queue_core:room() | none.
-room(express, #stream{path = #path{lanes = Lanes}, resend = Resend, out = Out}) ->
+room(express, #stream{path = #path{lanes = Lanes}, rest = none, resend = Resend, out = Out}) ->
     weft_lane_turns:room(weft_outbound_core:room(Out, express), Resend =/= [], Lanes);
 room(express, _Stream) ->
     none.
@@ -398,18 +403,33 @@ room(express, _Stream) ->
 -spec window_bytes(stream()) -> pos_integer().
 window_bytes(#stream{out = Out}) -> weft_outbound_core:window_bytes(Out).
 
-%% @doc Writes the next of what has to be repeated; `none' if nothing or not now.
+%% @doc Writes the next of what has to be repeated, or the next part; `none' if nothing or not now.
 -spec flush(stream()) -> {ok, stream()} | none.
-flush(#stream{resend = Resend} = Stream) ->
-    case to_repeat(Stream) of
-        true -> {ok, transmit(hd(Resend), Stream#stream{resend = tl(Resend)})};
+flush(Stream) ->
+    case to_flush(Stream) of
+        true -> {ok, flush_one(Stream)};
         false -> none
     end.
+
+flush_one(#stream{resend = [Item | Items]} = Stream) ->
+    transmit(Item, Stream#stream{resend = Items});
+flush_one(#stream{rest = Rest} = Stream) ->
+    push_part(Rest, Stream).
 
 %% @doc Numbers and keeps a payload, and writes it now or as soon as it can be.
 -spec push(handshake | weft_fair_queue_core:order(), iodata(), non_neg_integer(), stream()) ->
           stream().
-push(Kind, Payload, Bytes, #stream{out = Out0} = Stream0) ->
+push(Kind, Payload, Bytes, Stream) ->
+    case weft_parts:is_too_large(Bytes) of
+        false -> push_whole(Kind, Payload, Bytes, Stream);
+        true -> push_part(weft_parts:cut(Kind, Payload), Stream)
+    end.
+
+push_part(Rest0, Stream) ->
+    {Kind, Payload, Bytes, Rest} = weft_parts:next(Rest0),
+    push_whole(Kind, Payload, Bytes, Stream#stream{rest = Rest}).
+
+push_whole(Kind, Payload, Bytes, #stream{out = Out0} = Stream0) ->
     {Item, Out} = weft_outbound_core:push(Kind, Payload, Bytes, now_us(), Out0),
     Stream = Stream0#stream{out = Out},
     case Stream of

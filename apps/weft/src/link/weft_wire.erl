@@ -15,8 +15,9 @@
 -type label() :: 0..16#ffffffff.
 %% Number of a payload within one direction of a session; the first is 1.
 -type sequence() :: non_neg_integer().
-%% What travels apart (see `weft_inbound_core') names a payload that it follows, and a floor.
--type payload_kind() :: handshake | frames | frames_ack
+%% A part of frames goes on in the next payload, up to one that is no part. What travels apart (see
+%% `weft_inbound_core') names a payload that it follows, and a floor.
+-type payload_kind() :: handshake | frames | frames_ack | part | part_ack
                       | {apart | apart_ack, After :: sequence(), Floor :: sequence()}.
 %% What a circuit is for: a distribution connection, or one partition of a channel.
 -type stream_kind() :: distribution | {channel, Name :: binary(), Partition :: byte()}.
@@ -45,7 +46,8 @@
 -define(TIMED_OUT, 10).
 
 %% @doc Largest packet accepted from a peer, in bytes. The VM cuts messages into fragments of
-%% 64 KiB; a batch holds at most about two of them plus a control message.
+%% 64 KiB; a batch holds at most about two of them plus a control message. What it has encoded
+%% before there was a connection is not cut; `weft_parts' does it then.
 -spec packet_bytes_max() -> pos_integer().
 packet_bytes_max() -> 16 * 1024 * 1024.
 
@@ -101,6 +103,8 @@ decode(<<?DATA, Label:32, Sequence:64, Kind, Payload/binary>> = Packet) ->
         0 -> {data, Label, Sequence, handshake, Payload};
         3 -> apart(apart, Label, Sequence, Payload, Packet);
         4 -> apart(apart_ack, Label, Sequence, Payload, Packet);
+        5 -> {data, Label, Sequence, part, Payload};
+        6 -> {data, Label, Sequence, part_ack, Payload};
         _ -> {unknown, Packet}
     end;
 decode(<<?ACK, Label:32, Sequence:64>>) -> {ack, Label, Sequence};
@@ -149,7 +153,9 @@ kind_code(handshake) -> 0;
 kind_code(frames) -> 1;
 kind_code(frames_ack) -> 2;
 kind_code(apart) -> 3;
-kind_code(apart_ack) -> 4.
+kind_code(apart_ack) -> 4;
+kind_code(part) -> 5;
+kind_code(part_ack) -> 6.
 
 mode_code(new) -> 0;
 mode_code(resume) -> 1.

@@ -282,7 +282,7 @@ is_ready(#sender{state = plain, queue = Queue}) ->
     weft_channel_queue_core:is_ready(Queue);
 is_ready(#sender{stream = Stream, queue = Queue, large = Large}) ->
     weft_stream:can_send(Stream)
-        andalso (weft_stream:to_repeat(Stream)
+        andalso (weft_stream:to_flush(Stream)
                  orelse (weft_channel_queue_core:is_ready(Queue) andalso weft_stream:room(Stream)
                          andalso weft_channel_large:has_room(Large))).
 

@@ -15,7 +15,7 @@
 %% up under it; the greater number of a peer counts.
 %%
 %% What is sent arrives in order or the session ends: an outlet that is full ends it, and the next
-%% begins as soon as the connection takes a hello. Sends never wait, and `disconnect' does nothing:
+%% begins as soon as the connection takes a hello. Neither this process nor a sender ever waits, and `disconnect' does nothing:
 %% distribution connections belong to everybody.
 -module(weft_node_links).
 -behaviour(gen_server).
@@ -31,7 +31,6 @@
 -record(peer, {mine :: session_number(),
                theirs = none :: none | session_number(),
                pid = none :: none | pid(),
-               monitor = none :: none | reference(),
                outlet = none :: none | weft_node_outlet:outlet(),
                is_up = false :: boolean()}).
 
@@ -116,7 +115,6 @@ handle_cast({break, Node}, Links) ->
                  | {weft_hello, pid(), session_number()}
                  | {weft_welcome, pid(), Driver :: pid(), session_number(), session_number()}
                  | {weft_data, session_number(), pos_integer(), term()}
-                 | {'DOWN', reference(), process, pid(), term()}
                  | {'EXIT', pid(), term()}.
 handle_info({weft_data, Number, _, _} = Data, #links{open = Open, driver = Driver} = Links) ->
     _ = case Open of
@@ -135,10 +133,13 @@ handle_info({nodedown, Node, _Info}, #links{peers = Peers} = Links) ->
         #{Node := #peer{pid = none}} -> {noreply, Links#links{peers = maps:remove(Node, Peers)}};
         #{} -> {noreply, Links}
     end;
-handle_info({'DOWN', Ref, process, Pid, Reason}, #links{peers = Peers} = Links) ->
+handle_info({'EXIT', Pid, {shutdown, {lost, Peer, Reason}}}, #links{peers = Peers} = Links) ->
     case Peers of
-        #{node(Pid) := #peer{monitor = Ref}} ->
-            {noreply, lost(node(Pid), Reason, Links)};
+        #{node(Peer) := #peer{outlet = Outlet}} when Outlet =/= none ->
+            {noreply, case weft_node_outlet:pid(Outlet) of
+                          Pid -> lost(node(Peer), Reason, Links);
+                          _OfAnEarlierSession -> Links
+                      end};
         #{} ->
             {noreply, Links}
     end;
@@ -191,8 +192,7 @@ opened(Pid, Theirs, #links{name = Name, driver = Driver, peers = Peers} = Links)
     #{Node := #peer{mine = Mine} = Peer} = Peers,
     Outlet = weft_node_outlet:open(Pid, Theirs, {weft_welcome, self(), Driver, Mine, Theirs},
                                    fun() -> gen_server:cast(Name, {break, Node}) end),
-    Links#links{peers = Peers#{Node => Peer#peer{theirs = Theirs, pid = Pid, outlet = Outlet,
-                                                 monitor = monitor(process, Pid)}}}.
+    Links#links{peers = Peers#{Node => Peer#peer{theirs = Theirs, pid = Pid, outlet = Outlet}}}.
 
 welcome(Driver, Theirs, Mine, #links{peers = Peers, open = Open} = Links) ->
     Node = node(Driver),
@@ -221,9 +221,8 @@ lost(Node, Reason, Links0) ->
     end.
 
 ended(Node, Reason, #links{peers = Peers} = Links) ->
-    #{Node := #peer{mine = Mine, outlet = Outlet, monitor = Monitor, is_up = IsUp}} = Peers,
+    #{Node := #peer{mine = Mine, outlet = Outlet, is_up = IsUp}} = Peers,
     Outlet =:= none orelse weft_node_outlet:close(Outlet),
-    Monitor =:= none orelse demonitor(Monitor, [flush]),
     case IsUp of
         false -> Links#links{peers = Peers#{Node := #peer{mine = Mine}}};
         true -> tell({down, Node, Reason}, renumbered(Node, Mine, Links))

@@ -1,0 +1,45 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(weft_parts_tests).
+
+-include_lib("proper/include/proper.hrl").
+-include_lib("eunit/include/eunit.hrl").
+
+what_fits_a_packet_stays_whole_test() ->
+    ?assertNot(weft_parts:is_too_large(weft_wire:packet_bytes_max() - 1024)),
+    ?assert(weft_parts:is_too_large(weft_wire:packet_bytes_max())).
+
+parts_are_put_together_again_test() ->
+    ?assert(proper:quickcheck(prop_joined(), [{numtests, 100}, {to_file, user}])).
+
+prop_joined() ->
+    ?FORALL({Kind, Sizes}, {oneof([frames, defines]), list(range(0, 400000))},
+            begin
+                Payload = [[rand:bytes(Size)] || Size <- Sizes],
+                {Parts, [{Last, LastPart, _}]} = lists:split(length(sent(Kind, Payload)) - 1,
+                                                             sent(Kind, Payload)),
+                lists:all(fun({What, Part, Bytes}) ->
+                                  What =:= part andalso iolist_size(Part) =:= Bytes
+                                      andalso Bytes =< 131072
+                          end, Parts)
+                    andalso Last =:= Kind
+                    andalso received([Part || {_, Part, _} <- Parts], LastPart)
+                    =:= iolist_to_binary(Payload)
+            end).
+
+sent(Kind, Payload) -> sent(weft_parts:cut(Kind, Payload)).
+
+sent(none) ->
+    [];
+sent(Rest0) ->
+    {Kind, Part, Bytes, Rest} = weft_parts:next(Rest0),
+    [{Kind, Part, Bytes} | sent(Rest)].
+
+received(Parts, Last) ->
+    Joined = lists:foldl(fun(Part, Acc) -> weft_parts:join(iolist_to_binary(Part), Acc) end,
+                         none, Parts),
+    weft_parts:finish(iolist_to_binary(Last), Joined).
+
+more_than_a_frame_can_have_is_refused_test() ->
+    Part = binary:copy(<<0>>, 1 bsl 27),
+    Joined = lists:foldl(fun(_, Acc) -> weft_parts:join(Part, Acc) end, none, lists:seq(1, 33)),
+    ?assertEqual(too_large, weft_parts:join(Part, Joined)).
