@@ -103,9 +103,11 @@ arrives(A, B, Kind, Bytes, To) ->
 %% No session is left that the first message could use.
 forget(A, B) ->
     _ = call(A, erlang, disconnect_node, [name(B)]),
-    [until(fun() -> not lists:member(name(There), call(Here, erlang, nodes, [connected]))
-                        andalso call(Here, weft_sessions, with, [atom_to_binary(name(There))]) =:= []
-           end) || {Here, There} <- [{A, B}, {B, A}]].
+    [until(fun() -> is_forgotten(Here, name(There)) end) || {Here, There} <- [{A, B}, {B, A}]].
+
+is_forgotten(Here, There) ->
+    not lists:member(There, call(Here, erlang, nodes, [connected]))
+        andalso call(Here, weft_sessions, with, [atom_to_binary(There)]) =:= [].
 
 send(A, To, Kind, Bytes) -> call(A, ?MODULE, send_first, [To, Kind, Bytes], ?CALL_MS).
 

@@ -84,6 +84,7 @@ is_packet({unknown, Bytes}, Bytes) -> true;
 is_packet(goodbye, <<2>>) -> true;
 is_packet({ping, T}, _) -> is_integer(T);
 is_packet({pong, T}, _) -> is_integer(T);
+is_packet({timed_out, Session}, _) -> byte_size(Session) =:= 16;
 is_packet({control, Core, Payload}, _) -> is_binary(Core) andalso is_binary(Payload);
 is_packet({data, Label, Sequence, Kind, Payload}, _) ->
     is_label(Label) andalso is_sequence(Sequence) andalso is_binary(Payload)
@@ -150,6 +151,7 @@ encoded(Packet) -> iolist_to_binary(encode(Packet)).
 
 encode({ping, T}) -> weft_wire:ping(T);
 encode({pong, T}) -> weft_wire:pong(T);
+encode({timed_out, Session}) -> weft_wire:timed_out(Session);
 encode({control, Core, Payload}) -> weft_wire:control(Core, Payload);
 encode({data, Label, Sequence, Kind, Payload}) -> weft_wire:data(Label, Sequence, Kind, Payload);
 encode({ack, Label, Sequence}) -> weft_wire:ack(Label, Sequence);

@@ -15,8 +15,8 @@
 %% up under it; the greater number of a peer counts.
 %%
 %% What is sent arrives in order or the session ends: an outlet that is full ends it, and the next
-%% begins as soon as the connection takes a hello. Neither this process nor a sender ever waits, and `disconnect' does nothing:
-%% distribution connections belong to everybody.
+%% begins as soon as the connection takes a hello. Neither this process nor a sender ever waits.
+%% `disconnect' does nothing: distribution connections belong to everybody.
 -module(weft_node_links).
 -behaviour(gen_server).
 
