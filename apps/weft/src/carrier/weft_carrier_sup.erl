@@ -12,6 +12,7 @@ start_link() ->
     ok = weft_config:load(),
     ok = weft_identity:init(false),
     ok = weft_stock:init(),
+    ok = weft_preload:start(),
     supervisor:start_link({local, ?MODULE}, ?MODULE, []).
 
 %% @private
