@@ -41,7 +41,7 @@ on_tc_skip(_Suite, _Name, {tc_user_skip, Reason}, #state{events = Events} = Stat
 
 text(Reason) ->
     case io_lib:printable_unicode_list(Reason) of
-        true -> Reason;
+        true -> string:trim(Reason);
         false -> lists:flatten(io_lib:format("~0tp", [Reason]))
     end.
 
