@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The verbs of the project. Each one says what it does in the line `make help` prints.
 .DEFAULT_GOAL := help
-.PHONY: help setup compile check test demo sim nightly scale bench bench-compare clean
+.PHONY: help setup compile check test otp-suites demo sim nightly scale bench bench-compare clean
 
 BUILD := $(or $(REBAR_BASE_DIR),_build)
 
@@ -27,6 +27,11 @@ check: ## all a change must pass: warnings, xref, dialyzer, then the tests
 test: ## run all tests and count them (ONLY="word ..." for suites named so)
 	@bin/setup test
 	@test/run.escript $(ONLY)
+
+otp-suites: ## OTP's own suites about distribution, on weft beside stock (ONLY="erpc pg" JOBS=2)
+	@bin/setup otp-suites
+	@QUIET=1 rebar3 compile
+	@test/otp/suites.escript $(ONLY)
 
 demo: ## see it work: a small cluster on this machine
 	@bin/setup compile
