@@ -20,7 +20,8 @@ start_link(Overlay) ->
 init(Overlay) ->
     ok = weft_view:new(),
     Children = tunnel(Overlay)
-        ++ [supervised(weft_overlay_sup, [Overlay]) || Overlay =/= none]
+        ++ [supervised(weft_overlay_sup, [Overlay#{obituaries_to => [weft_sessions]}])
+            || Overlay =/= none]
         ++ [supervised(weft_discovery_sup, [map_get(discovery, Overlay)]) || Overlay =/= none]
         ++ [supervised(weft_channel_sup, []) || whereis(weft_carrier_sup) =/= undefined]
         ++ [supervised(weft_broadcast_sup, []), supervised(weft_service_sup, [])],

@@ -47,6 +47,7 @@ others_are_not_waited_for_test_() ->
 %% The test takes the kernel's place, whom sessions offer themselves to.
 with_kernel(Test) ->
     fun() ->
+            ok = weft_identity:init(true),
             {ok, Sessions} = weft_sessions:start_link(),
             true = register(net_kernel, self()),
             try Test()

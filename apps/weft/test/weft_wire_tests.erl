@@ -97,6 +97,8 @@ is_packet({open, Label, #{mode := Mode, hops := Hops, session := <<_:128>>, rece
         andalso is_sequence(Received) andalso byte_size(Source) =< 1024
         andalso byte_size(Target) =< 1024;
 is_packet({accept, Label, Sequence}, _) -> is_label(Label) andalso is_sequence(Sequence);
+is_packet({incarnation, Label, Incarnation}, _) ->
+    is_label(Label) andalso is_sequence(Incarnation);
 is_packet({close, Label, Reason}, _) -> is_label(Label) andalso lists:member(Reason, ?REASONS);
 is_packet(_, _) -> false.
 
@@ -119,6 +121,7 @@ labelled() ->
     oneof([{data, label(), sequence(),
             oneof([handshake, frames, frames_ack, part, part_ack]), binary()},
            apart(), {ack, label(), sequence()}, {tick, label()}, {accept, label(), sequence()},
+           {incarnation, label(), sequence()},
            {close, label(), oneof(?REASONS)}, {open, label(), open()}]).
 
 apart() ->
@@ -158,4 +161,5 @@ encode({ack, Label, Sequence}) -> weft_wire:ack(Label, Sequence);
 encode({tick, Label}) -> weft_wire:tick(Label);
 encode({open, Label, Open}) -> weft_wire:open(Label, Open);
 encode({accept, Label, Sequence}) -> weft_wire:accept(Label, Sequence);
+encode({incarnation, Label, Incarnation}) -> weft_wire:incarnation(Label, Incarnation);
 encode({close, Label, Reason}) -> weft_wire:close(Label, Reason).

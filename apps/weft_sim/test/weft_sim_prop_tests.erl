@@ -61,6 +61,28 @@ prop_members() ->
                                                     || Node <- ?NODES])
             end).
 
+%% Whatever is cut, crashed or paused meanwhile. Nobody is told of an end that its witness alone
+%% knew of and took with it.
+news_of_the_end_of_nodes_reach_all_and_are_forgotten_by_all_test_() ->
+    [{timeout, 600, ?_assert(proper:quickcheck(prop_obituaries(KeepMs, Forgotten),
+                                               [{numtests, 500}, {to_file, user}]))}
+     || {KeepMs, Forgotten} <- [{1000000, false}, {5000, true}]].
+
+prop_obituaries(KeepMs, Forgotten) ->
+    ?FORALL({Seed, Links, Steps, News}, {integer(), links(), list(step()), list(obituary())},
+            begin
+                Machines = [{topology, weft_static_core, #{links => Links}},
+                            {router, weft_router_core, #{}},
+                            {obituary, weft_obituary_core, #{keep_ms => KeepMs}}],
+                World = run(Seed, Machines, starts() ++ Steps ++ News,
+                            [{weft_sim_obituary_checker, #{forgotten => Forgotten}}]),
+                none =:= weft_sim_world:violation(World)
+            end).
+
+obituary() ->
+    {integer(0, ?STEPS_MS - 1),
+     {notice, oneof(?NODES), obituary, {died, oneof(['x@sim', 'y@sim']), integer(1, 3)}}}.
+
 the_same_seed_gives_the_same_world_test_() ->
     {timeout, 60, fun() ->
         [?assertEqual(traced(Name), traced(Name))

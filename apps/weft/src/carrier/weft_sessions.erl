@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc The sessions of this node, found by their id when a peer wants to resume one.
+%% They hear from here when their peer's node is said to have ended (`weft_obituary_core').
 %% The id is a secret of the two ends; together with the name of the peer it is the right to resume.
 %%
 %% Those that the kernel's ticks have ended are remembered for a while: their peers stood still or
@@ -84,6 +85,9 @@ handle_cast({watch, Id, Session}, #sessions{ids = Ids} = Sessions) ->
     {noreply, Sessions#sessions{ids = Ids#{erlang:monitor(process, Session) => Id}}}.
 
 %% @private
+handle_info({weft_notice, weft_obituary, News}, Sessions) ->
+    _ = [Session ! {weft_stream, News} || Session <- with(atom_to_binary(element(2, News)))],
+    {noreply, Sessions};
 handle_info({'DOWN', Ref, process, Session, Reason}, #sessions{ids = Ids} = Sessions) ->
     {Id, Rest} = maps:take(Ref, Ids),
     Rows = ets:take(?MODULE, Id),

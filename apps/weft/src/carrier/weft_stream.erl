@@ -28,6 +28,8 @@
 -define(WINDOW_MIN_BYTES, 262144).
 %% A first attempt looks for a route for so long.
 -define(ROUTE_TIMEOUT_MS, 1500).
+%% A peer that has left one neighbour is back over another one by then.
+-define(RETURN_MS, 500).
 -define(RETRY_MIN_MS, 10).
 -define(RETRY_MAX_MS, 250).
 -define(TICK_BYTES, 5).
@@ -43,6 +45,9 @@
                  role :: initiator | acceptor,
                  kind :: weft_wire:stream_kind(),
                  node :: node() | undefined,
+                 peer :: binary(),
+                 %% The life of the peer's node that this stream is with, once it is told.
+                 incarnation :: non_neg_integer() | undefined,
                  counters :: weft_session_counters:counters(),
                  input :: pid(),
                  out :: weft_outbound_core:state(),
@@ -75,15 +80,15 @@
 initiator(Kind, Node, Counters, Input) ->
     Id = weft_random:bytes(16),
     weft_sessions:add(Id, Kind, self(), Input, atom_to_binary(Node)),
-    #stream{id = Id, role = initiator, kind = Kind, node = Node, counters = Counters,
-            input = Input, out = outbound()}.
+    #stream{id = Id, role = initiator, kind = Kind, node = Node, peer = atom_to_binary(Node),
+            counters = Counters, input = Input, out = outbound()}.
 
 %% @doc The end that was found over Path; Peer is the name of the node at the other end.
 -spec acceptor(weft_wire:stream_kind(), weft_sessions:id(), Peer :: binary(), path(),
                weft_session_counters:counters(), pid()) -> stream().
 acceptor(Kind, Id, Peer, Path, Counters, Input) ->
     weft_sessions:add(Id, Kind, self(), Input, Peer),
-    on_path(Path, #stream{id = Id, role = acceptor, kind = Kind, counters = Counters,
+    on_path(Path, #stream{id = Id, role = acceptor, kind = Kind, peer = Peer, counters = Counters,
                           input = Input, out = outbound(), established = true}).
 
 outbound() ->
@@ -121,6 +126,20 @@ handle({weft_path, available, Link}, #stream{path = #path{link = Other}} = Strea
     {ok, move_to(Link, Stream)};
 handle({weft_path, closed, Link, Label, Reason}, Stream) ->
     closed(Link, Label, Reason, Stream);
+handle({weft_path, incarnation, Incarnation}, Stream) ->
+    {ok, Stream#stream{incarnation = Incarnation}};
+handle({weft_stream, {died, _Node, Incarnation}},
+       #stream{path = undefined, established = true, incarnation = Incarnation} = Stream) ->
+    {ended, Stream#stream{last_break = gone}};
+handle({weft_stream, {departed, Node, Incarnation, _Witness}},
+       #stream{path = undefined, incarnation = Incarnation} = Stream) ->
+    {ok, departed(Node, Stream)};
+handle({weft_stream, {return_is_due, Node, SinceMs}},
+       #stream{path = undefined, established = true, down_since_ms = SinceMs} = Stream) ->
+    case weft_overlay:route(Node) of
+        {error, no_route} -> {ended, Stream#stream{last_break = departed}};
+        {ok, _} -> {ok, Stream}
+    end;
 handle({weft_stream, retry}, #stream{path = undefined} = Stream) ->
     {ok, attach(Stream#stream{retry_timer = undefined})};
 handle({weft_stream, {give_up, Token}}, #stream{give_up = {_Timer, Token}} = Stream) ->
@@ -134,6 +153,11 @@ handle(Message, Stream) when element(1, Message) =:= weft_path;
     {ok, Stream};
 handle(_Message, _Stream) ->
     unknown.
+
+%% A node that may be alive elsewhere gets a moment to be found there.
+departed(Node, #stream{down_since_ms = SinceMs} = Stream) ->
+    _ = erlang:send_after(?RETURN_MS, self(), {weft_stream, {return_is_due, Node, SinceMs}}),
+    Stream.
 
 %% A tick is answered by an acknowledgement. One on each lane: the last of them to arrive comes
 %% after all that was sent.
@@ -282,6 +306,7 @@ on_path({Link, Lanes, Label}, #stream{give_up = GiveUp, retry_timer = Retry, cou
     _ = is_reference(Retry) andalso erlang:cancel_timer(Retry),
     cancel_give_up(GiveUp),
     weft_session_counters:keep_alive(Counters, false),
+    tell_incarnation(Lanes, Label),
     Stream = watch_link(Link, Stream0),
     Stream#stream{path = #path{link = Link, label = Label, lanes = weft_lane_turns:new(Lanes, [])},
                   opening = undefined,
@@ -292,6 +317,13 @@ on_path({Link, Lanes, Label}, #stream{give_up = GiveUp, retry_timer = Retry, cou
                                        undefined -> Stream0#stream.last_resume_ms;
                                        _ -> now_ms() - SinceMs
                                    end}.
+
+%% Each time, since nobody repeats it should it be lost. An older node ignores it.
+tell_incarnation([Lane | _], Label) ->
+    _ = weft_lane:send(Lane, weft_wire:incarnation(Label, weft_identity:incarnation()), 13),
+    ok;
+tell_incarnation([], _Label) ->
+    ok.
 
 drop_path(#stream{path = #path{link = Link, label = Label}} = Stream) ->
     weft_link:handler(Link, {drop, Label}),
@@ -328,8 +360,14 @@ closed(_Link, _Label, Reason, #stream{established = true} = Stream)
   when Reason =:= ended; Reason =:= gone; Reason =:= refused; Reason =:= timed_out ->
     {ended, Stream#stream{last_break = Reason}};
 closed(Link, Label, Reason, #stream{path = #path{link = Link, label = Current}} = Stream)
-  when Label =:= Current; Label =:= any ->
-    {ok, attach(path_down(Reason, Stream))};
+  when Reason =/= departed, Label =:= Current orelse Label =:= any ->
+    Down = path_down(Reason, Stream),
+    case has_died(Stream) of
+        true -> {ended, Down#stream{last_break = gone}};
+        false -> {ok, attach(Down)}
+    end;
+closed(_Link, any, departed, #stream{path = undefined, established = true} = Stream) ->
+    {ended, Stream#stream{last_break = departed}};
 closed(_Link, _Label, _Reason, #stream{path = #path{}} = Stream) ->
     {ok, Stream};
 closed(Link, Label, Reason, #stream{opening = {Link, Opening}} = Stream)
@@ -339,6 +377,14 @@ closed(_Link, any, Reason, #stream{opening = undefined} = Stream) ->
     failed(Reason, Stream);
 closed(_Link, _Label, _Reason, Stream) ->
     {ok, Stream}.
+
+%% The news came before the path was lost.
+has_died(#stream{incarnation = undefined}) ->
+    false;
+has_died(#stream{peer = Peer, incarnation = Incarnation}) ->
+    try weft_overlay:has_died(binary_to_existing_atom(Peer), Incarnation)
+    catch error:badarg -> false
+    end.
 
 %% --- lanes ------------------------------------------------------------------------------------
 

@@ -13,8 +13,8 @@
 -module(weft_switch).
 -behaviour(weft_link_handler).
 
--export([init/2, lane_up/2, lane_down/2, link_down/2, dial_failed/2, packet/4, message/2,
-         wants_link/1, is_in_use/1, can_spare_link/1, wants_lanes/1, info/1]).
+-export([init/2, lane_up/2, lane_down/2, link_down/2, peer_ended/3, dial_failed/2, packet/4,
+         message/2, wants_link/1, is_in_use/1, can_spare_link/1, wants_lanes/1, info/1]).
 
 %% Circuits that may end at or pass through this node on one link; see also relay_circuits_max.
 -define(LABELS_MAX, 65536).
@@ -113,6 +113,9 @@ link_down(Reason, #switch{labels = Labels, hosted = Hosted} = Switch0) ->
     case Reason of
         broken ->
             Switch#switch{lanes = []};
+        departed ->
+            _ = [closed(Session, any, departed) || Session <- maps:keys(Hosted)],
+            Switch#switch{lanes = []};
         _GoneOrRestarted ->
             %% A session that had moved to a circuit has no label here.
             lists:foreach(fun gone/1, maps:keys(Hosted)),
@@ -134,6 +137,15 @@ end_pending(Reason, #switch{pending = Pending, name = Name} = Switch) ->
                      end, Pending),
     lists:foreach(fun({Session, _, _}) -> gone(Session) end, Over),
     Switch#switch{pending = Kept}.
+
+%% @private Nodes without a name have sessions with their neighbours only.
+peer_ended(_How, {anonymous, _}, _Incarnation) ->
+    ok;
+peer_ended(died, Node, Incarnation) ->
+    weft_driver:notice(weft_obituary, {died, Node, Incarnation});
+peer_ended(departed, Node, Incarnation) ->
+    Witness = {node(), erlang:unique_integer()},
+    weft_driver:notice(weft_obituary, {departed, Node, Incarnation, Witness}).
 
 %% @private That the neighbour cannot be dialled says nothing of who is to be reached over it.
 dial_failed(Reason, #switch{pending = Pending, name = Name} = Switch) ->
@@ -237,6 +249,16 @@ packet({timed_out, Id}, _Raw, _Lane, #switch{name = Name} = Switch) ->
             _ -> ok
         end,
     Switch;
+packet({incarnation, Label, Incarnation}, Raw, _Lane, #switch{labels = Labels} = Switch) ->
+    case Labels of
+        #{Label := #local{session = Session}} ->
+            Session ! {weft_path, incarnation, Incarnation},
+            Switch;
+        #{Label := #relay{} = Relay} ->
+            relay(Relay, Label, Raw, Switch);
+        _ ->
+            Switch
+    end;
 packet({unknown, _Bytes}, _Raw, _Lane, Switch) ->
     %% A later version may say more than we know; what matters is negotiated in the hello.
     Switch.

@@ -7,7 +7,8 @@
 %% The link is brought up when the overlay wants it or something in the handler needs it: first at
 %% once, then with pauses that double up to a second. Either side may dial; `weft_links:admit/3'
 %% settles crossing calls. A lane that does not answer for link_timeout_ms is closed.
-%% A peer whose name epmd no longer knows, and whose port refuses, twice, is `gone'.
+%% A peer whose name epmd no longer knows, and whose port refuses, twice, is `gone'. One that can
+%% not be dialled and does not come back after its host has closed the link has `departed'.
 %%
 %% A link belongs to the side that dialled it. That one releases (closes) it once the overlay does
 %% not want it any more and sessions can go another way; if the other side wants it, it dials.
@@ -22,6 +23,8 @@
 -define(LANES_MAX, 256).
 %% Time for the router to hear that a link was released, before sessions may ask for it again.
 -define(RELEASED_MS, 1000).
+%% A peer that can not be dialled dials again at once, if it lives.
+-define(RETURN_MS, 1000).
 %% The side that did not dial the lost lane leaves the other this much time to do it again.
 -define(COURTESY_MS, 200).
 
@@ -154,6 +157,8 @@ handle_info(keepalive, Link) ->
     keepalive(Link);
 handle_info(unwanted, Link) ->
     {noreply, release(now_ms(), Link)};
+handle_info({return_is_due, Ups}, #link{ups = Ups} = Link) ->
+    {noreply, departed(is_up(Link), Link)};
 handle_info({timeout, Timer, parted}, #link{wish = Wish} = Link) ->
     case weft_link_wish:is_parted(Timer, Wish) of
         true ->
@@ -199,6 +204,7 @@ packet({pong, TimeUs}, _Raw, _Lane, Link) ->
 packet({control, Core, Payload}, _Raw, Lane, Link) ->
     control(Core, Payload, Lane, Link);
 packet(goodbye, _Raw, _Lane, Link) ->
+    ok = died(Link),
     publish(lose_all(gone, Link#link{last_error = peer_stopped}));
 packet(empty, _Raw, _Lane, Link) ->
     Link;
@@ -313,6 +319,7 @@ up(#link{lanes = Lanes} = Link) ->
 %% Another start of the node answers under the same name: what the old one had is over.
 same_incarnation(#{incarnation := Incarnation}, #link{peer = #{incarnation := Other}} = Link)
   when Incarnation =/= Other ->
+    ok = died(Link),
     (drop_all(restarted, Link))#link{peer = undefined};
 same_incarnation(_Peer, Link) ->
     Link.
@@ -330,11 +337,29 @@ make_room(Purpose, #{role := Role}, #link{lanes = Lanes} = Link) ->
 
 lose(Socket, Reason, #link{lanes = Lanes} = Link) when is_map_key(Socket, Lanes) ->
     case map_size(Lanes) of
-        1 -> lose_all(broken, Link#link{last_error = Reason});
+        1 -> lost(Reason, lose_all(broken, Link#link{last_error = Reason}));
         _ -> need(drop_lane(weft_link_lanes:lane(Socket, Lanes), Reason, Link))
     end;
 lose(_Socket, _Reason, Link) ->
     Link.
+
+%% The last lane. That of a node that lives on is closed by its host too, if the node has broken it,
+%% but then it comes back.
+lost(Reason, #link{peer = #{listens := false}, ups = Ups} = Link)
+  when Reason =:= closed; Reason =:= econnreset ->
+    _ = erlang:send_after(?RETURN_MS, self(), {return_is_due, Ups}),
+    Link;
+lost(_Reason, Link) ->
+    Link.
+
+departed(true, Link) ->
+    Link;
+departed(false, #link{key = Key, peer = #{incarnation := Incarnation}, handler = Handler} = Link) ->
+    ok = Handler:peer_ended(departed, Key, Incarnation),
+    down_above(departed, Link).
+
+died(#link{key = Key, peer = #{incarnation := Incarnation}, handler = Handler}) ->
+    Handler:peer_ended(died, Key, Incarnation).
 
 drop_lane(Lane, Reason, #link{lanes = Lanes, handler = Handler, above = Above} = Link) ->
     weft_lane:abort(Lane),
@@ -430,7 +455,9 @@ retry_later(#link{dial = Dial} = Link) ->
 
 may_be_gone(#link{dial = Dial, peer = Peer} = Link) ->
     case Peer =/= undefined andalso weft_link_dial:is_gone(Dial) of
-        true -> (lose_all(gone, Link))#link{peer = undefined};
+        true ->
+            ok = died(Link),
+            (lose_all(gone, Link))#link{peer = undefined};
         false -> Link
     end.
 

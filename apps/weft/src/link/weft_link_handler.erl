@@ -10,7 +10,8 @@
 -type state() :: term().
 %% broken: may come back. gone: the peer's node is known to be stopped. restarted: another
 %% incarnation of the node answers now.
--type down_reason() :: broken | gone | restarted.
+%% departed: its host has closed the link, and it, which can not be dialled, did not come back.
+-type down_reason() :: broken | gone | restarted | departed.
 
 -callback init(Peer :: node(), Name :: binary()) -> state().
 -callback lane_up(weft_lane:lane(), state()) -> state().
@@ -18,6 +19,9 @@
 -callback lane_down(weft_lane:lane(), state()) -> state().
 %% @doc All lanes are lost.
 -callback link_down(down_reason(), state()) -> state().
+%% @doc What the link knows of the end of the peer's node in this incarnation, for whom it may
+%% concern elsewhere.
+-callback peer_ended(died | departed, weft_links:key(), Incarnation :: non_neg_integer()) -> ok.
 %% @doc An attempt to bring the link up failed.
 -callback dial_failed(Reason :: term(), state()) -> state().
 -callback packet(weft_wire:packet(), Raw :: binary(), weft_lane:lane(), state()) -> state().

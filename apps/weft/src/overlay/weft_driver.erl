@@ -101,8 +101,11 @@ init({Name, Core, Options0}) ->
                   maps:get(listens_to, Options, [])),
     {CoreState, Effects} = Core:init(Self, Options),
     ok = Links:subscribe(Name, self()),
+    Told = [Pid || Pid <- lists:map(fun erlang:whereis/1, maps:get(tells, Options, [])),
+                   is_pid(Pid)],
     Driver = #driver{name = Name, self = Self, core = Core, core_state = CoreState, links = Links,
-                     views = Views, mailbox_max = maps:get(mailbox_max, Options, infinity)},
+                     views = Views, mailbox_max = maps:get(mailbox_max, Options, infinity),
+                     subscribers = maps:from_list([{Pid, monitor(process, Pid)} || Pid <- Told])},
     {ok, perform(Effects, Driver)}.
 
 complete(Options) ->

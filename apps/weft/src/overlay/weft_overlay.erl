@@ -5,7 +5,8 @@
 %% there were nobody.
 -module(weft_overlay).
 
--export([members/0, failed/0, neighbours/0, routes/0, route/1, is_settling/2, is_partial/0,
+-export([members/0, failed/0, neighbours/0, routes/0, route/1, is_settling/2, has_died/2,
+         is_partial/0,
          leave/0, seed/1, forget/1, boot_checks/3]).
 
 %% The time a topology may take to say good-bye.
@@ -57,6 +58,11 @@ is_settling(Node, WithinMs) ->
         orelse (is_after(Since, weft_view:lookup(link_up_ms))
                 orelse is_after(Since, weft_view:lookup(topology_since_ms)))
         andalso lists:member(Node, members()).
+
+%% @doc Is it known that this life of a node ended, some seconds ago at most?
+-spec has_died(node(), Incarnation :: non_neg_integer()) -> boolean().
+has_died(Node, Incarnation) ->
+    weft_view:lookup({died, Node, Incarnation}) =/= undefined.
 
 is_after(_Since, undefined) -> false;
 is_after(Since, AtMs) -> AtMs > Since.

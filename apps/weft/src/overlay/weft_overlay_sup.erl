@@ -16,11 +16,13 @@
                     discovery => map(),
                     tunnel => {module(), map()},
                     router => map(),
+                    obituaries_to => [atom()],
                     link_module => module()}.
 %% `topology': as `weft_topology:parse/1' gives it. `circuits' (hidden): whether to connect to all
 %% members. `discovery' is for `weft_discovery_sup', `tunnel' for `weft_sup'.
 %% `router': options of `weft_router_core:init/2';
-%% `hop_limit' is that of the configuration. `link_module': see `weft_driver'.
+%% `hop_limit' is that of the configuration. `obituaries_to' ([]): registered processes that get the
+%% notices of `weft_obituary_core'. `link_module': see `weft_driver'.
 
 %% @doc Starts the overlay of this node.
 -spec start_link(config()) -> {ok, pid()} | {error, term()}.
@@ -39,7 +41,9 @@ init(#{topology := {Topology, TopologyOptions}} = Config) ->
     {ok, {#{strategy => rest_for_one, intensity => 5, period => 10},
           [driver(weft_router, weft_router_core, maps:merge(RouterOptions, Links)),
            #{id => weft_topology, start => {?MODULE, start_topology, [Links]},
-             modules => [weft_driver]}
+             modules => [weft_driver]},
+           driver(weft_obituary, weft_obituary_core,
+                  Links#{tells => maps:get(obituaries_to, Config, [])})
            | visible(maps:get(circuits, Config, hidden))]}}.
 
 %% What runs now, for a driver that is started again.

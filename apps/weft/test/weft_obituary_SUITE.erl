@@ -1,0 +1,190 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc How soon the end of a node is known: behind gateways, and of nodes that can not be dialled.
+%% Sessions may be without a path for long here (?RESUME_MS), so what is known soon was told.
+-module(weft_obituary_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-import(weft_test_nodes, [name/1, node_name/1, call/4]).
+
+-export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
+-export([killed_behind_gateways/1, old_news_end_no_new_session/1, halted_with_a_dynamic_name/1,
+         halted_behind_gateways_without_a_port/1, silence_is_no_end/1,
+         broken_link_without_a_port_is_no_end/1]).
+-export([watch/0, downs/0]).
+
+-define(RESUME_MS, 40000).
+-define(SOON_MS, 2000).
+
+%% Each case has nodes of its own names: epmd may still have to forget those of the one before.
+suite() -> [{timetrap, {minutes, 2}}].
+
+all() ->
+    [killed_behind_gateways, old_news_end_no_new_session, halted_with_a_dynamic_name,
+     halted_behind_gateways_without_a_port, silence_is_no_end,
+     broken_link_without_a_port_is_no_end].
+
+init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
+
+end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
+
+end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
+
+killed_behind_gateways(Config) ->
+    Nodes = chain([a, g1, g2, g3, b], #{}, Config),
+    B = lists:last(Nodes),
+    Others = lists:droplast(Nodes),
+    connect_all(B, Others),
+    down_soon(name(B), Others, fun() -> ok = weft_test_nodes:kill(B) end).
+
+%% The next life of the node has sessions while the news of the end of the one before are fresh;
+%% these resume like others.
+old_news_end_no_new_session(Config) ->
+    Names = [k, l1, l2, l3, m],
+    [A, G1 | _] = Nodes = chain(Names, #{}, Config),
+    B = lists:last(Nodes),
+    Others = lists:droplast(Nodes),
+    connect_all(B, Others),
+    ok = weft_test_nodes:kill(B),
+    New = start_linked(m, links(Names), #{}, Config),
+    connect_all(New, Others),
+    [ok = call(Node, ?MODULE, watch, []) || Node <- Others],
+    Before = resumes(A),
+    ok = call(A, weft_fault, break, [name(G1)]),
+    weft_test_nodes:until(fun() -> resumes(A) > Before end),
+    ?assertEqual(name(New), call(A, erpc, call, [name(New), erlang, node, []])),
+    ?assert(is_map_key(name(B), died(A))),
+    ?assertEqual([[], [], [], []], [call(Node, ?MODULE, downs, []) || Node <- Others]).
+
+died(Node) ->
+    maps:from_list([{Dead, Ms} || {{died, Dead, _Incarnation}, Ms}
+                                      <- call(Node, weft_view, all, [])]).
+
+resumes(Node) ->
+    lists:sum([maps:get(resumes, call(Node, weft_session, info, [Session]))
+               || Session <- call(Node, weft_sessions, list, [])]).
+
+halted_with_a_dynamic_name(Config) ->
+    A = start(n, #{config => config([])}, Config),
+    Nameless = start(undefined, #{config => config([])}, Config),
+    true = call(Nameless, net_kernel, connect_node, [name(A)]),
+    Name = call(Nameless, erlang, node, []),
+    weft_test_nodes:until(fun() -> is_connected(A, Name) end),
+    down_soon(Name, [A], fun() -> ok = weft_test_nodes:kill(Nameless) end).
+
+%% A node with a name and links, which nobody can dial.
+halted_behind_gateways_without_a_port(Config) ->
+    [A, G, B] = chain([c, h, d], #{d => ["-dist_listen", "false"]}, Config),
+    connect_all(B, [A, G]),
+    down_soon(name(B), [A, G], fun() -> ok = weft_test_nodes:kill(B) end).
+
+%% A host that says nothing has not closed anything.
+silence_is_no_end(Config) ->
+    A = start(o, #{config => config([{keepalive_ms, 200}, {link_timeout_ms, 1000}])}, Config),
+    Nameless = start(undefined, #{config => config([])}, Config),
+    true = call(Nameless, net_kernel, connect_node, [name(A)]),
+    Name = call(Nameless, erlang, node, []),
+    weft_test_nodes:until(fun() -> is_connected(A, Name) end),
+    ok = call(A, ?MODULE, watch, []),
+    ok = weft_test_nodes:pause(Nameless),
+    weft_test_nodes:until(fun() -> [] =:= up_links(A) end),
+    receive after 2 * ?SOON_MS -> ok end, % pacing: nothing may happen in this time
+    ok = weft_test_nodes:continue(Nameless),
+    weft_test_nodes:until(fun() -> [] =/= up_links(A) end),
+    ?assertEqual(Name, call(A, erpc, call, [Name, erlang, node, []])),
+    ?assertEqual([], call(A, ?MODULE, downs, [])).
+
+up_links(Node) ->
+    [Link || #{state := up} = Link <- call(Node, weft_links, info, [])].
+
+%% Broken by either side, again and again.
+broken_link_without_a_port_is_no_end(Config) ->
+    [A, G, B] = chain([e, i, f], #{f => ["-dist_listen", "false"]}, Config),
+    connect_all(B, [A, G]),
+    [ok = call(Node, ?MODULE, watch, []) || Node <- [A, G]],
+    [begin
+         Before = ups(G, B),
+         ok = call(Side, weft_fault, break, [name(There)]),
+         weft_test_nodes:until(fun() -> ups(G, B) > Before end)
+     end || _ <- [1, 2, 3], {Side, There} <- [{G, B}, {B, G}]],
+    receive after ?SOON_MS -> ok end, % pacing: nothing may happen in this time
+    [?assertEqual(name(B), call(Node, erpc, call, [name(B), erlang, node, []])) || Node <- [A, G]],
+    ?assertEqual([[], []], [call(Node, ?MODULE, downs, []) || Node <- [A, G]]).
+
+ups(Node, #{node := Peer}) ->
+    [Ups] = [Ups || #{node := N, ups := Ups} <- call(Node, weft_links, info, []), N =:= Peer],
+    Ups.
+
+%% --- steps ------------------------------------------------------------------------------------
+
+down_soon(Dead, Nodes, Kill) ->
+    [ok = call(Node, ?MODULE, watch, []) || Node <- Nodes],
+    AtMs = erlang:system_time(millisecond),
+    Kill(),
+    weft_test_nodes:until(fun() -> lists:all(fun(Node) -> [] =/= downs_of(Dead, Node) end, Nodes)
+                          end, ?RESUME_MS),
+    Downs = [{name(Node), DownMs - AtMs, Reason}
+             || Node <- Nodes, {DownMs, Reason} <- downs_of(Dead, Node)],
+    ct:pal("known: ~p", [Downs]),
+    ?assertEqual([connection_closed], lists:usort([Reason || {_, _, Reason} <- Downs])),
+    ?assertEqual([], [Late || {_, Ms, _} = Late <- Downs, Ms > ?SOON_MS]).
+
+downs_of(Dead, Node) ->
+    [{Ms, Reason} || {Ms, Name, Reason} <- call(Node, ?MODULE, downs, []), Name =:= Dead].
+
+%% @private Runs on a node: from now on nodedowns are noted.
+-spec watch() -> ok.
+watch() ->
+    Self = self(),
+    Pid = spawn(fun() ->
+                        _ = is_pid(whereis(?MODULE)) andalso unregister(?MODULE),
+                        true = register(?MODULE, self()),
+                        ok = net_kernel:monitor_nodes(true, [nodedown_reason, {node_type, all}]),
+                        Self ! {self(), ready},
+                        note([])
+                end),
+    receive {Pid, ready} -> ok end.
+
+note(Downs) ->
+    receive
+        {nodedown, Node, Info} ->
+            Reason = proplists:get_value(nodedown_reason, Info),
+            note([{erlang:system_time(millisecond), Node, Reason} | Downs]);
+        {nodeup, _Node, _Info} ->
+            note(Downs);
+        {downs, From, Ref} ->
+            From ! {Ref, lists:reverse(Downs)},
+            note(Downs)
+    end.
+
+%% @private Runs on a node: what was noted.
+-spec downs() -> [{AtMs :: integer(), node(), Reason :: term()}].
+downs() -> weft_test_nodes:ask(?MODULE, downs).
+
+%% From there: nobody can connect to a node without a port.
+connect_all(From, Nodes) ->
+    [weft_test_nodes:until(fun() -> call(From, net_kernel, connect_node, [name(Node)]) =:= true
+                           end) || Node <- Nodes].
+
+is_connected(Node, To) -> lists:member(To, call(Node, erlang, nodes, [connected])).
+
+%% Nodes of these names, each linked to the next; Args are further arguments of some of them.
+chain(Names, Args, Config) ->
+    [start_linked(Name, links(Names), Args, Config) || Name <- Names].
+
+links(Names) ->
+    [{node_name(X), node_name(Y)} || {X, Y} <- lists:zip(lists:droplast(Names), tl(Names))].
+
+start_linked(Name, Links, Args, Config) ->
+    Node = start(Name, #{config => config([{topology, {static, #{links => Links}}}]),
+                         args => ["-kernel", "prevent_overlapping_partitions", "false",
+                                  "-connect_all", "false"] ++ maps:get(Name, Args, [])}, Config),
+    {ok, _} = call(Node, application, ensure_all_started, [weft]),
+    Node.
+
+start(Name, Options, Config) ->
+    weft_test_nodes:start(Name, Options, ?config(place, Config)).
+
+config(More) ->
+    [{resume_timeout_ms, ?RESUME_MS}, {faults, true} | More].

@@ -1,0 +1,28 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Invariant: once settled, all nodes of a component know of the same ends of nodes.
+%%
+%% Option: `forgotten' (false): time enough has passed for all of them to know of none.
+-module(weft_sim_obituary_checker).
+-behaviour(weft_sim_checker).
+
+-export([settled/2]).
+
+%% @doc Compares the two ends of each live link.
+-spec settled(weft_sim_world:world(), map()) -> weft_sim_checker:verdict().
+settled(World, Options) ->
+    Known = maps:map(fun(Name, _Linked) -> known(Name, World) end,
+                     weft_sim_world:live_graph(World)),
+    case maps:get(forgotten, Options, false) of
+        true -> first([{Name, News} || {Name, [_ | _] = News} <- maps:to_list(Known)],
+                      "~0tp still knows of ~0tp");
+        false -> first([{Name, map_get(Name, Known), Linked, map_get(Linked, Known)}
+                        || {Name, Others} <- maps:to_list(weft_sim_world:live_graph(World)),
+                           Linked <- Others, map_get(Name, Known) =/= map_get(Linked, Known)],
+                       "~0tp knows of ~0tp, and its neighbour ~0tp of ~0tp")
+    end.
+
+known(Name, World) ->
+    lists:sort([News || {died, _, _} = News <- maps:keys(weft_sim_world:views(Name, World))]).
+
+first([], _Format) -> ok;
+first([First | _], Format) -> {violation, io_lib:format(Format, tuple_to_list(First))}.
