@@ -76,7 +76,7 @@ authenticate(Port, Claims, Cookie) ->
 -spec send_packet(inet:socket(), iodata()) -> ok | {error, term()}.
 send_packet(Socket, Packet) -> gen_tcp:send(Socket, Packet).
 
-%% @doc The next packet that is no keepalive or control message, decoded.
+%% @doc The next packet that is no keepalive, control message or incarnation, decoded.
 -spec recv_packet(inet:socket()) -> weft_wire:packet() | {error, term()}.
 recv_packet(Socket) ->
     case gen_tcp:recv(Socket, 0, ?TIMEOUT_MS) of
@@ -84,6 +84,7 @@ recv_packet(Socket) ->
             case weft_wire:decode(Packet) of
                 {Keepalive, _} when Keepalive =:= ping; Keepalive =:= pong -> recv_packet(Socket);
                 {control, _, _} -> recv_packet(Socket);
+                {incarnation, _, _} -> recv_packet(Socket);
                 Decoded -> Decoded
             end;
         Error ->
