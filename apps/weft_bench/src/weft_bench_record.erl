@@ -9,9 +9,11 @@
 %%
 %% ```
 %% run           name of the run, its start: 20260131T093000
-%% suite         the workload's group: a to j, orbit, aco, de_bench, im
+%% suite         the workload's group: a to k, orbit, aco, de_bench, im
 %% workload      small | bulk | call_beside_bulk | call_beside_flood | unicast | echo | key_value |
-%%               terms | slow_receiver | fan_out | peers | call | erpc | rpc | orbit |
+%%               terms | slow_receiver | fan_out | peers | call | erpc | rpc |
+%%               call_to_busy | call_to_busy_one | call_to_high | call_from_busy | flood_to_busy |
+%%               flood_from_busy | orbit |
 %%               orbit_grouped (both _uneven, too) | aco_tl | aco_ml | aco_gr | aco_sr |
 %%               aco_quality | aco_gr_steady | aco_gr_killed | aco_sr_steady | aco_sr_killed |
 %%               de_global | de_names | de_size | de_compute | de_heavy | de_server |
@@ -22,7 +24,7 @@
 %% size_bytes    payload of a message (of a background message, beside calls)
 %% pairs         concurrent senders, callers or actors; nodes for fan_out, orbit, aco, de_bench
 %%               and im; peers for peers
-%% streams       background senders; for orbit the size of its space, for aco the number of
+%% streams       background senders; processes that compute, on a busy node; for orbit the size of its space, for aco the number of
 %%               colonies; for de_bench what is varied, see weft_de_bench_workload; for im the
 %%               number of clients
 %% link          label: loopback | 1ms-800mbit | 20ms-400mbit-1% ...
@@ -82,6 +84,11 @@ metrics() ->
      {latency_p999_us, "us", less, "999 of 1000 calls took at most this"},
      {latency_max_us, "us", less, "the longest call"},
      {calls, "calls", none, "how many calls the latencies are taken from"},
+     {timeouts, "calls", less, "calls that were given up"},
+     {nodedowns, "", less, "nodes that were lost"},
+     {computed_percent, "%", more,
+      "work of a node's own processes for its processor time, of that without traffic"},
+     {computed_in_time_percent, "%", more, "the same for time that went by"},
      {calls_per_s, "1/s", more, "calls or requests answered per second, all callers together"},
      {duration_s, "s", less, "until all was received"},
      {sender_memory_bytes, "bytes", none, "memory of the sending node, a series"},

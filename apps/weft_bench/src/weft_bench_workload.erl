@@ -38,8 +38,8 @@
 -spec modules() -> [module()].
 modules() ->
     [weft_bench_throughput, weft_bench_latency, weft_bench_calls, weft_bench_partisan,
-     weft_bench_slow_receiver, weft_bench_fan_out, weft_bench_peers, weft_orbit_workload,
-     weft_aco_workload, weft_de_bench_workload, weft_im_workload].
+     weft_bench_slow_receiver, weft_bench_fan_out, weft_bench_peers, weft_bench_busy,
+     weft_orbit_workload, weft_aco_workload, weft_de_bench_workload, weft_im_workload].
 
 %% @doc The cells of all workloads, each with its module.
 -spec cells(scope()) -> [cell()].
