@@ -11,7 +11,8 @@
 -spec start_link(pid(), weft_session_counters:counters(), pos_integer()) -> {ok, pid()}.
 start_link(Session, Counters, WindowBytes) ->
     gen_server:start_link(?MODULE, {Session, Counters, WindowBytes},
-                          [{spawn_opt, [{message_queue_data, off_heap}, {fullsweep_after, 10}]}]).
+                          [{spawn_opt, [{priority, weft_turn:priority(data)},
+                                        {message_queue_data, off_heap}, {fullsweep_after, 10}]}]).
 
 %% @doc The VM has a handle for the connection.
 -spec connected(pid(), erlang:dist_handle()) -> ok.
@@ -38,8 +39,10 @@ handle_cast(Request, Input) ->
                   | {'DOWN', reference(), port, port(), term()}, weft_input:input()) ->
           {noreply, weft_input:input()}.
 handle_info({weft_packet, _, From, Lane, Label, {data, _, Sequence, Kind, Payload}}, Input) ->
+    BeganUs = weft_turn:begins(),
     case weft_input:data(Sequence, Kind, Payload, Lane, Label, Input) of
         {ok, Input1} ->
+            ok = weft_turn:worked(BeganUs),
             {noreply, Input1};
         overflow ->
             weft_input:session(Input) ! {weft_path, closed, From, Label, overload},

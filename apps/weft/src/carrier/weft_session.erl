@@ -58,7 +58,8 @@ accept(Id, Peer, Path, Host) ->
     {ok, Session, Input, Counters}.
 
 spawn_options() ->
-    [{spawn_opt, [{message_queue_data, off_heap}, {fullsweep_after, 10}]}].
+    [{spawn_opt, [{priority, weft_turn:priority(data)},
+                  {message_queue_data, off_heap}, {fullsweep_after, 10}]}].
 
 %% @doc Opens a path. Returns when the peer has accepted it; the caller's setup timer bounds it.
 -spec connect(pid()) -> ok | {error, term()}.
@@ -117,7 +118,6 @@ info(Session) -> gen_server:call(Session, info).
 
 %% @private
 init({initiator, Node}) ->
-    process_flag(priority, max),
     Counters = weft_session_counters:new(),
     {Input, Hosted} = case weft_path:choose(Node) of
                           direct ->
@@ -131,7 +131,6 @@ init({initiator, Node}) ->
                   hosted = Hosted, outlet = outlet(),
                   stream = weft_stream:initiator(distribution, Node, Counters, Input)}};
 init({acceptor, Id, Peer, Path, Host}) ->
-    process_flag(priority, max),
     Counters = weft_session_counters:new(),
     {Input, Hosted} = case Host of
                           own_process -> {own_input(Counters), false};
@@ -202,7 +201,6 @@ connected(Node, Handle, #session{input = Input, hosted = Hosted, outlet = Outlet
              true -> weft_link:handler(Input, {connected, self(), Handle});
              false -> weft_input_proc:connected(Input, Handle)
          end,
-    process_flag(priority, normal),
     Session#session{node = Node, handle = Handle, outlet = weft_outlet:connected(Handle, Outlet)}.
 
 %% --- messages ---------------------------------------------------------------------------------
@@ -211,7 +209,10 @@ connected(Node, Handle, #session{input = Input, hosted = Hosted, outlet = Outlet
 -spec handle_info(timeout | dist_data | tick | {weft_handshake, binary()} | term(), #session{}) ->
           {noreply, #session{}} | {noreply, #session{}, 0}.
 handle_info(timeout, Session) ->
-    next(pump(Session));
+    BeganUs = weft_turn:begins(),
+    Pumped = pump(Session),
+    ok = weft_turn:worked(BeganUs),
+    next(Pumped);
 handle_info(dist_data, #session{outlet = Outlet} = Session) ->
     next(Session#session{outlet = weft_outlet:more(Outlet)});
 handle_info(tick, Session) ->

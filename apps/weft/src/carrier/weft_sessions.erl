@@ -23,7 +23,8 @@
 
 -spec start_link() -> {ok, pid()}.
 start_link() ->
-    gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
+    gen_server:start_link({local, ?MODULE}, ?MODULE, [],
+                          [{spawn_opt, [{priority, weft_turn:priority(control)}]}]).
 
 %% @doc Adds the calling session, until it ends. Peer is the name of the node at the other end; only
 %% it may resume.

@@ -39,7 +39,8 @@ new(Socket, Key, Peer) ->
     IsLate = weft_fault:lateness(Peer) =/= none,
     _ = IsLate andalso mark(Queued),
     Writer = spawn_opt(?MODULE, writer, [Socket, Queued, Peer, IsLate],
-                       [link, {message_queue_data, off_heap}, {fullsweep_after, 10}]),
+                       [link, {priority, weft_turn:priority(data)},
+                        {message_queue_data, off_heap}, {fullsweep_after, 10}]),
     #lane{socket = Socket, key = Key, writer = Writer, queued = Queued}.
 
 %% A late lane looks busy all the time, so that every packet passes the writer.

@@ -48,7 +48,8 @@
                  Decider :: weft_links:core() | none) -> {ok, pid()}.
 start_link(Key, Handler, Subscribers, Decider) ->
     gen_server:start_link(?MODULE, {Key, Handler, weft_link_cores:new(Key, Subscribers, Decider)},
-                          [{spawn_opt, [{message_queue_data, off_heap}, {fullsweep_after, 10}]}]).
+                          [{spawn_opt, [{priority, weft_turn:priority(data)},
+                                         {message_queue_data, off_heap}, {fullsweep_after, 10}]}]).
 
 %% @doc Hands over an authenticated connection owned by the caller.
 -spec attach(pid(), weft_transport:socket(), weft_handshake:peer(), weft_hello:purpose()) ->
@@ -135,8 +136,11 @@ handle_cast({unsubscribe, Pid}, #link{cores = Cores} = Link) ->
 -spec handle_info(term(), #link{}) -> {noreply, #link{}} | {stop, normal, #link{}}.
 handle_info({Tag, Socket, Packet}, #link{lanes = Lanes} = Link)
   when Tag =:= tcp, is_map_key(Socket, Lanes); Tag =:= ssl, is_map_key(Socket, Lanes) ->
+    BeganUs = weft_turn:begins(),
     {Lane, Lanes1} = weft_link_lanes:received(Socket, Lanes),
-    {noreply, packet(weft_wire:decode(Packet), Packet, Lane, Link#link{lanes = Lanes1})};
+    Taken = packet(weft_wire:decode(Packet), Packet, Lane, Link#link{lanes = Lanes1}),
+    ok = weft_turn:worked(BeganUs),
+    {noreply, Taken};
 handle_info({weft_handler, Message}, #link{handler = Handler, above = Above} = Link) ->
     {noreply, need(Link#link{above = Handler:message(Message, Above)})};
 handle_info({weft_packet, _, _, _, _, _} = Message,
@@ -462,7 +466,8 @@ may_be_gone(#link{dial = Dial, peer = Peer} = Link) ->
     end.
 
 connect_distribution(#link{key = Key}) ->
-    is_atom(Key) andalso spawn(fun() -> net_kernel:connect_node(Key) end).
+    is_atom(Key) andalso spawn_opt(fun() -> net_kernel:connect_node(Key) end,
+                                   [{priority, weft_turn:priority(control)}]).
 
 %% --- keepalive --------------------------------------------------------------------------------
 

@@ -33,11 +33,11 @@ new() -> #dial{}.
 start(Node, What, #dial{attempt = undefined, address = Address} = Dial) ->
     Self = self(),
     TimeoutMs = weft_config:get(handshake_timeout_ms),
-    Pid = spawn_link(fun() ->
-                             Result = weft_dialer:dial(Node, What, Address, TimeoutMs),
-                             hand_over(Result, Self),
-                             Self ! {dialled, self(), Result}
-                     end),
+    Pid = spawn_opt(fun() ->
+                            Result = weft_dialer:dial(Node, What, Address, TimeoutMs),
+                            hand_over(Result, Self),
+                            Self ! {dialled, self(), Result}
+                    end, [link, {priority, weft_turn:priority(control)}]),
     Dial#dial{attempt = {Pid, purpose(What)}}.
 
 purpose(link) -> link;

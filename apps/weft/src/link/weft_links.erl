@@ -33,7 +33,8 @@
 
 -spec start_link(Handler :: module()) -> {ok, pid()}.
 start_link(Handler) ->
-    gen_server:start_link({local, ?MODULE}, ?MODULE, Handler, []).
+    gen_server:start_link({local, ?MODULE}, ?MODULE, Handler,
+                          [{spawn_opt, [{priority, weft_turn:priority(control)}]}]).
 
 %% @doc The link process of a peer; started (but not dialled) if there is none.
 -spec ensure(key()) -> {ok, pid()}.
@@ -267,6 +268,7 @@ read(Key) ->
 %% @private
 init(Handler) ->
     process_flag(trap_exit, true),
+    ok = weft_turn:open(),
     ?LINKS = ets:new(?LINKS, [named_table, public, {read_concurrency, true}]),
     {ok, #state{handler = Handler}}.
 

@@ -47,7 +47,8 @@ admit(Socket, Stock, Pending, Count) ->
     case Count < weft_config:get(pending_handshakes_max) of
         true ->
             counters:add(Pending, 1, 1),
-            Pid = spawn(fun() -> examine_own(Stock, Pending) end),
+            Pid = spawn_opt(fun() -> examine_own(Stock, Pending) end,
+                            [{priority, weft_turn:priority(control)}]),
             _ = weft_transport:controlling_process(Socket, Pid),
             Pid ! {socket, Socket},
             ok;

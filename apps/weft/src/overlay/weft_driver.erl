@@ -55,7 +55,8 @@
 -spec start_link(Name :: atom(), CoreModule :: module(), Options :: map()) ->
           {ok, pid()} | {error, term()}.
 start_link(Name, CoreModule, Options) ->
-    gen_server:start_link({local, Name}, ?MODULE, {Name, CoreModule, Options}, []).
+    gen_server:start_link({local, Name}, ?MODULE, {Name, CoreModule, Options},
+                          [{spawn_opt, [{priority, weft_turn:priority(control)}]}]).
 
 %% @doc Another core, which is a topology (`weft_topology': it can tell whom it wants).
 -spec change(Name :: atom(), CoreModule :: module(), Options :: map()) -> ok.
