@@ -76,9 +76,9 @@ result(Conductor, TimeoutMs) ->
     Conductor ! {result, self(), Ref},
     receive {Ref, Result} -> Result after TimeoutMs -> error(timeout) end.
 
-%% @doc On the calling node, by a process of the highest priority: calls for DurationMs, each given up after TimeoutMs and then counted
-%% with that time. Latencies as metrics, with the number of those given up and of nodes that were
-%% lost meanwhile.
+%% @doc On the calling node, by a process of the highest priority: calls for DurationMs, each given
+%% up after TimeoutMs and then counted with that time. Latencies as metrics, with the number of
+%% those given up and of nodes that were lost meanwhile.
 -spec calls(Echo :: pid(), DurationMs :: pos_integer(), TimeoutMs :: pos_integer(),
             PauseMs :: non_neg_integer()) -> #{atom() => number()}.
 calls(Echo, DurationMs, TimeoutMs, PauseMs) ->

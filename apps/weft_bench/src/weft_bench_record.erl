@@ -24,9 +24,9 @@
 %% size_bytes    payload of a message (of a background message, beside calls)
 %% pairs         concurrent senders, callers or actors; nodes for fan_out, orbit, aco, de_bench
 %%               and im; peers for peers
-%% streams       background senders; processes that compute, on a busy node; for orbit the size of its space, for aco the number of
-%%               colonies; for de_bench what is varied, see weft_de_bench_workload; for im the
-%%               number of clients
+%% streams       background senders; processes that compute, on a busy node; for orbit the size of
+%%               its space, for aco the number of colonies; for de_bench what is varied, see
+%%               weft_de_bench_workload; for im the number of clients
 %% link          label: loopback | 1ms-800mbit | 20ms-400mbit-1% ...
 %% rtt_ms        of the emulated link, 0 on loopback
 %% rate_mbit     0: not limited
@@ -84,11 +84,6 @@ metrics() ->
      {latency_p999_us, "us", less, "999 of 1000 calls took at most this"},
      {latency_max_us, "us", less, "the longest call"},
      {calls, "calls", none, "how many calls the latencies are taken from"},
-     {timeouts, "calls", less, "calls that were given up"},
-     {nodedowns, "", less, "nodes that were lost"},
-     {computed_percent, "%", more,
-      "work of a node's own processes for its processor time, of that without traffic"},
-     {computed_in_time_percent, "%", more, "the same for time that went by"},
      {calls_per_s, "1/s", more, "calls or requests answered per second, all callers together"},
      {duration_s, "s", less, "until all was received"},
      {sender_memory_bytes, "bytes", none, "memory of the sending node, a series"},
@@ -116,8 +111,16 @@ metrics() ->
                              "local_register", "local_whereis", "local_unregister"],
                {What, Text} <- [{"_mean_us", "mean time"}, {"_p99_us", "p99"}]]
         ++
-    [     {skipped, "", none, "not possible, see note"},
+        busy_metrics() ++
+    [{skipped, "", none, "not possible, see note"},
      {failed, "", none, "went wrong, see note"}].
+
+busy_metrics() ->
+    [{timeouts, "calls", less, "calls that were given up"},
+     {nodedowns, "", less, "nodes that were lost"},
+     {computed_percent, "%", more,
+      "work of a node's own processes for its processor time, of that without traffic"},
+     {computed_in_time_percent, "%", more, "the same for time that went by"}].
 
 %% @doc First line of results.csv.
 -spec header() -> binary().

@@ -4,9 +4,13 @@
 %% What moves the bytes of connections runs at the highest priority: on a node that computes, a
 %% process of normal priority has its turn after all others, and a message would pass four of them.
 %% What decides about links and routes runs at the next one. So that a flood does not take the node
-%% from those it is for, all that work at the highest priority share an account: together they may
-%% use one part in ?PARTS of the schedulers while other processes wait. Who has worked for a turn
-%% with the account overdrawn pauses until it is even. Where nobody waits there is nothing to pay.
+%% from those it is for, all that move bytes share an account: together they may work one part in
+%% ?PARTS of the time of all schedulers while the node is busy. Who has worked for a turn and finds
+%% the account overdrawn pauses until it is even, or until the node is not busy any more.
+%%
+%% Busy means that processes have waited for a scheduler all the time, for ?BUSY_US. That they do
+%% for a moment is nothing: receivers wake up in crowds. A witness of the lowest priority finds out:
+%% it is asked by who finds the account overdrawn, and has its turn when others have had theirs.
 -module(weft_turn).
 
 -export([priority/1, open/0, begins/0, worked/1]).
@@ -21,18 +25,29 @@
 -define(PIECE_MAX_US, 1000).
 %% The longest pause, and how far the account may be overdrawn.
 -define(DEBT_MAX_US, 20000).
+-define(BUSY_US, 20000).
+%% The witness looks for so long; who still has a reason asks again.
+-define(WATCH_US, 1000000).
+
+%% The time until which all that was worked is paid for; since when the witness looks, or 0.
+-define(PAID, 1).
+-define(ASKED, 2).
+
+-type account() :: {atomics:atomics_ref(), Witness :: pid()}.
 
 %% @doc For what moves the bytes of connections, and for what decides about links and routes.
 -spec priority(data | control) -> max | high.
 priority(data) -> max;
 priority(control) -> high.
 
-%% @doc Opens the account of this node. Without one nobody pauses.
+%% @doc Opens the account of this node, with a witness linked to the caller. Without an account
+%% nobody pauses.
 -spec open() -> ok.
 open() ->
-    Account = atomics:new(1, []),
-    atomics:put(Account, 1, begins()),
-    persistent_term:put(?MODULE, Account).
+    Times = atomics:new(2, []),
+    atomics:put(Times, ?PAID, begins()),
+    Witness = spawn_opt(fun() -> witness(Times) end, [link, {priority, low}]),
+    persistent_term:put(?MODULE, {Times, Witness}).
 
 %% @doc A piece of work begins.
 -spec begins() -> Us :: integer().
@@ -59,26 +74,57 @@ set_before(Us) ->
     _ = put(?MODULE, Us),
     ok.
 
-%% The account is the time until which all that was worked is paid for.
+-spec pay(non_neg_integer(), integer(), account() | none) -> ok.
 pay(_WorkedUs, _NowUs, none) ->
     ok;
-pay(WorkedUs, NowUs, Account) ->
-    Paid = atomics:get(Account, 1),
+pay(WorkedUs, NowUs, {Times, _} = Account) ->
+    Paid = atomics:get(Times, ?PAID),
     Oldest = NowUs - ?BURST_US,
-    _ = Paid < Oldest andalso atomics:compare_exchange(Account, 1, Paid, Oldest),
+    _ = Paid < Oldest andalso atomics:compare_exchange(Times, ?PAID, Paid, Oldest),
     PriceUs = WorkedUs * ?PARTS div erlang:system_info(schedulers_online),
-    case atomics:add_get(Account, 1, PriceUs) - NowUs of
+    case atomics:add_get(Times, ?PAID, PriceUs) - NowUs of
         OverUs when OverUs > 0 -> settle(OverUs, NowUs, Account);
         _ -> ok
     end.
 
-%% Statistics of all schedulers; those of a node that does nothing else are zero.
-settle(OverUs, NowUs, Account) ->
-    case erlang:statistics(total_run_queue_lengths) of
-        0 ->
-            atomics:put(Account, 1, NowUs);
-        _ ->
-            %% Many together have more to pay than is asked of each.
-            _ = OverUs > ?DEBT_MAX_US andalso atomics:put(Account, 1, NowUs + ?DEBT_MAX_US),
-            receive after (min(OverUs, ?DEBT_MAX_US) + 999) div 1000 -> ok end
+settle(OverUs, NowUs, {Times, _} = Account) ->
+    %% Many together have more to pay than is asked of each.
+    _ = OverUs > ?DEBT_MAX_US andalso atomics:put(Times, ?PAID, NowUs + ?DEBT_MAX_US),
+    case is_busy(NowUs, Account) of
+        true -> pause(NowUs + min(OverUs, ?DEBT_MAX_US), Times);
+        false -> ok
+    end.
+
+is_busy(NowUs, {Times, Witness}) ->
+    case {others_wait(), atomics:get(Times, ?ASKED)} of
+        {false, _} -> at_rest(Times), false;
+        {true, 0} -> atomics:put(Times, ?ASKED, NowUs), Witness ! look, false;
+        {true, SinceUs} -> NowUs - SinceUs > ?BUSY_US
+    end.
+
+others_wait() -> erlang:statistics(total_run_queue_lengths) > 0.
+
+at_rest(Times) ->
+    atomics:put(Times, ?PAID, begins()),
+    atomics:put(Times, ?ASKED, 0).
+
+pause(UntilUs, Times) ->
+    receive after 1 -> ok end,
+    case begins() < UntilUs andalso atomics:get(Times, ?ASKED) =/= 0 of
+        true -> pause(UntilUs, Times);
+        false -> ok
+    end.
+
+witness(Times) ->
+    receive look -> watch(begins() + ?WATCH_US, Times) end,
+    witness(Times).
+
+watch(UntilUs, Times) ->
+    case others_wait() of
+        false -> at_rest(Times);
+        true ->
+            case begins() < UntilUs of
+                true -> erlang:yield(), watch(UntilUs, Times);
+                false -> atomics:put(Times, ?ASKED, 0)
+            end
     end.
