@@ -110,10 +110,9 @@ metrics() ->
                              "fsm_server_call", "register", "whereis", "unregister",
                              "local_register", "local_whereis", "local_unregister"],
                {What, Text} <- [{"_mean_us", "mean time"}, {"_p99_us", "p99"}]]
-        ++
-        busy_metrics() ++
-    [{skipped, "", none, "not possible, see note"},
-     {failed, "", none, "went wrong, see note"}].
+        ++ busy_metrics()
+        ++ [{skipped, "", none, "not possible, see note"},
+            {failed, "", none, "went wrong, see note"}].
 
 busy_metrics() ->
     [{timeouts, "calls", less, "calls that were given up"},
