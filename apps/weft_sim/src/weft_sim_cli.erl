@@ -105,6 +105,9 @@ plans(Options) ->
 %% A session needs two ends and two gateways, and takes milliseconds: many seeds instead of nodes.
 small(Name, _Seeds, SessionSeeds) when Name =:= session_faults; Name =:= session_lanes ->
     #plan{scenario = Name, nodes = 4, seeds = lists:seq(1, SessionSeeds)};
+%% An hour each.
+small(session_silence, Seeds, _SessionSeeds) ->
+    #plan{scenario = session_silence, nodes = 4, seeds = lists:seq(1, Seeds)};
 %% Three histories each, which take longer to check than to make.
 small(Name, Seeds, _SessionSeeds)
   when Name =:= strong_faults; Name =:= strong_crashes; Name =:= strong_voters;

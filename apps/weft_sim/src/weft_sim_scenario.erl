@@ -30,7 +30,7 @@ names() ->
     [static_churn, static_costs, static_restarts, router_restarts, groups_churn, group_changes,
      mesh_churn, mesh_leave, mesh_split, swim_churn, swim_leave, swim_split,
      clients_churn, clients_loss, peers_churn, peers_leave, peers_split, peers_near,
-     session_faults, session_lanes
+     session_faults, session_lanes, session_silence
      | weft_sim_registry_scenario:names() ++ weft_sim_names_scenario:names()].
 
 %% @doc One line about a scenario.
@@ -55,6 +55,7 @@ describe(peers_split) -> "peer to peer, with broadcasts; in two halves for ten m
 describe(peers_near) -> "as peers_churn, with neighbours exchanged for nearer ones";
 describe(session_faults) -> "a session over gateways that crash, pause and lose lanes";
 describe(session_lanes) -> "a session over one link, the lanes of which are lost and found";
+describe(session_silence) -> "a session that says nothing for an hour, over paths that break";
 describe(Names) when Names =:= names_churn; Names =:= names_split ->
     weft_sim_registry_scenario:describe(Names);
 describe(StrongNames) -> weft_sim_names_scenario:describe(StrongNames).
@@ -140,7 +141,8 @@ build(peers_split, Nodes) ->
     Scenario#{heal_at_ms := 610000};
 build(peers_near, Nodes) ->
     near(build(peers_churn, Nodes));
-build(Name, Nodes) when Name =:= session_faults; Name =:= session_lanes ->
+build(Name, Nodes) when Name =:= session_faults; Name =:= session_lanes;
+                        Name =:= session_silence ->
     weft_sim_session_scenario:build(Name, Nodes);
 build(Names, Nodes) when Names =:= names_churn; Names =:= names_split ->
     Mesh = build(weft_sim_registry_scenario:mesh(Names), Nodes),

@@ -1,6 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Invariant: a session delivers each frame once, those of one sender in the order sent and
-%% signals without sender in their place, at any time; and once settled, all that was sent.
+%% signals without sender in their place, at any time; and once settled, all that was sent. No end
+%% takes the other one for dead.
 %%
 %% Option: `ends', the pairs of nodes with a session.
 -module(weft_sim_session_checker).
@@ -13,6 +14,8 @@
           weft_sim_checker:verdict().
 view_changed(Node, disorder, What, _World, _Options) ->
     {violation, io_lib:format("~s got frame ~0p", [Node, What])};
+view_changed(Node, not_responding, AtMs, _World, _Options) ->
+    {violation, io_lib:format("~s takes its living peer for dead after ~b ms", [Node, AtMs])};
 view_changed(_Node, _Key, _Value, _World, _Options) ->
     ok.
 

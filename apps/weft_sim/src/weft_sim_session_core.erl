@@ -21,6 +21,7 @@
                   classes :: weft_fair_queue_core:classes(),
                   senders :: weft_sim_senders:senders(),
                   receipts :: weft_sim_receipts:receipts(),
+                  until_ms :: non_neg_integer(),
                   queued_max = 0 :: non_neg_integer()}).
 
 %% @doc Options: `role' (source | target), `peer', `lanes', `window_bytes', `queue_bytes',
@@ -35,14 +36,14 @@ init(Self, #{role := Role, peer := Peer, queue_bytes := QueueBytes, senders := K
     {Stream, Effects} = weft_sim_stream:new(Role, Peer, Options, Rand),
     {#session{stream = Stream, fair = weft_fair_queue_core:new(QueueBytes), classes = Classes,
               senders = weft_sim_senders:new(Kinds, UntilMs, OrderedUntilMs, Rand),
-              receipts = weft_sim_receipts:new(Timed, SinceMs)},
+              receipts = weft_sim_receipts:new(Timed, SinceMs), until_ms = UntilMs},
      [{after_ms, ?RUN_EVERY_MS, run} | Effects]}.
 
 %% @doc See `weft_core'.
 -spec handle(weft_core:event(), integer(), #session{}) -> {#session{}, weft_core:effects()}.
-handle({timer, run}, NowMs, #session{senders = Senders} = Session) ->
+handle({timer, run}, NowMs, #session{senders = Senders, until_ms = UntilMs} = Session) ->
     pump(NowMs, Session#session{senders = weft_sim_senders:run(NowMs, Senders)},
-         [{after_ms, ?RUN_EVERY_MS, run}]);
+         [{after_ms, ?RUN_EVERY_MS, run} || NowMs =< UntilMs]);
 handle(Event, NowMs, #session{stream = Stream0} = Session) ->
     {Payloads, Stream, Effects} = weft_sim_stream:handle(Event, NowMs, Stream0),
     {Arrived, Wrong} = arrived(Payloads, NowMs, Session#session{stream = Stream}),

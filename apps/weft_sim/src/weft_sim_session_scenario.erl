@@ -6,6 +6,9 @@
 %% Faults happen for six seconds. Once the last broken lane must have been noticed (3 s), dialled
 %% and used again, messages of a small sender are timed, while the others go on beside it; then all
 %% that was sent has time to be delivered.
+%%
+%% In the scenario of silence little is said in the first seconds and then nothing for an hour, in
+%% which paths break as often as each two seconds, or rarely.
 -module(weft_sim_session_scenario).
 
 -export([build/2]).
@@ -15,23 +18,41 @@
 -define(SEND_AFTER_MS, 7000).
 -define(SETTLE_MS, 25000).
 -define(FAULTS, 25).
+-define(SILENCE_MS, 3600000).
+-define(SILENCE_BEGINS_MS, 3000).
 -define(MIB, 1048576).
 
 %% @doc `session_faults': over gateways that crash, pause and lose lanes, beside a link that comes
-%% and goes. `session_lanes': one link whose lanes fail.
--spec build(session_faults | session_lanes, Nodes :: [node()]) -> weft_sim_scenario:scenario().
-build(session_faults, [Source, Target | Gateways]) ->
+%% and goes. `session_lanes': one link whose lanes fail. `session_silence': as the former, but with
+%% nothing to send.
+-spec build(session_faults | session_lanes | session_silence, Nodes :: [node()]) ->
+          weft_sim_scenario:scenario().
+build(session_faults, Nodes) ->
+    scenario(over_gateways(Nodes), busy());
+build(session_lanes, [Source, Target | _]) ->
+    scenario({Source, Target, [], [{Source, Target, 1 + uniform(4)}]}, busy());
+build(session_silence, Nodes) ->
+    scenario(over_gateways(Nodes), silent()).
+
+over_gateways([Source, Target | Gateways]) ->
     Links = [{Source, Target, 1} || pick([true, false])]
         ++ lists:append([[{Source, Gateway, pick([1, 1, 2])}, {Gateway, Target, pick([1, 1, 2])}]
                          || Gateway <- Gateways]),
-    scenario(Source, Target, Gateways, Links);
-build(session_lanes, [Source, Target | _]) ->
-    scenario(Source, Target, [], [{Source, Target, 1 + uniform(4)}]).
+    {Source, Target, Gateways, Links}.
 
-scenario(Source, Target, Gateways, Links) ->
+busy() ->
+    #{traffic => traffic(), faults => ?FAULTS, safety_ms => ?SAFETY_MS, settle_ms => ?SETTLE_MS}.
+
+silent() ->
+    Traffic = (traffic())#{senders => pick([[], [{1, small}]]), classes => #{},
+                           until_ms => ?SILENCE_BEGINS_MS, ordered_until_ms => 0},
+    #{traffic => Traffic, faults => ?SILENCE_MS div pick([2000, 5000, 10000, 60000]),
+      safety_ms => ?SILENCE_MS, settle_ms => ?SETTLE_MS}.
+
+scenario({Source, Target, Gateways, Links},
+         #{traffic := Traffic, faults := Faults, safety_ms := SafetyMs, settle_ms := SettleMs}) ->
     Lanes = lanes(Links),
     Pairs = lists:append([[{A, Lane}, {Lane, B}] || {Lane, A, B, _Rate} <- Lanes]),
-    Traffic = traffic(),
     Ends = #{Source => maps:merge(#{role => source, peer => Target},
                                   pick([#{}, #{}, #{senders => []}])),
              Target => #{role => target, peer => Source}},
@@ -44,9 +65,9 @@ scenario(Source, Target, Gateways, Links) ->
                  checkers => checkers({Source, Target}, Traffic, Lanes)},
       steps => [{uniform(200), {start, Node}}
                 || Node <- [Source, Target | Gateways] ++ [Lane || {Lane, _, _, _} <- Lanes]]
-          ++ lists:append([fault(Gateways, Lanes, uniform(?SAFETY_MS))
-                           || _ <- lists:seq(1, ?FAULTS)]),
-      heal_at_ms => ?SAFETY_MS, lasting => [], settle_ms => ?SETTLE_MS}.
+          ++ lists:append([fault(Gateways, Lanes, uniform(SafetyMs))
+                           || _ <- lists:seq(1, Faults)]),
+      heal_at_ms => SafetyMs, lasting => [], settle_ms => SettleMs}.
 
 %% One to two megabytes per second.
 lanes(Links) ->

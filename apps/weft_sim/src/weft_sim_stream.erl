@@ -5,8 +5,9 @@
 %% Played here, rule by rule as there, is what needs processes and sockets: opening a path and
 %% opening it again, lanes that are busy or not (`weft_lane_turns'), repeating what a lost lane or
 %% path took along, coming back to the link when it is up again. A lane is busy while more than a
-%% socket buffer is waiting in it. Not played: giving up. Time is that of the world, in
-%% milliseconds.
+%% socket buffer is waiting in it. The kernel's ticker looks at each end (`weft_sim_ticker'), which
+%% counts as `weft_session_counters' has it. Not played: giving up by a timer. Time is that of the
+%% world, in milliseconds.
 -module(weft_sim_stream).
 
 -export([new/4, handle/3, room/1, window_bytes/1, flush/1, push/5, info/1]).
@@ -17,7 +18,6 @@
 -define(PACKET_BYTES_MAX, 16777216).
 -define(RETRY_MIN_MS, 10).
 -define(RETRY_MAX_MS, 250).
--define(TICK_MS, 15000).
 -define(SOCKET_BYTES, 65536).
 -define(CONTROL_BYTES, 20).
 
@@ -38,6 +38,10 @@
                  retry_ms = ?RETRY_MIN_MS :: pos_integer(),
                  retry = 0 :: non_neg_integer(),
                  rand :: rand:state(),
+                 ticker = weft_sim_ticker:new() :: weft_sim_ticker:ticker(),
+                 %% Packets that the peer must have sent, and those that it must come to read.
+                 read = 0 :: non_neg_integer(),
+                 written = 0 :: non_neg_integer(),
                  kept_max = 0 :: non_neg_integer(),
                  resumes = 0 :: non_neg_integer(),
                  repairs = 0 :: non_neg_integer(),
@@ -51,7 +55,7 @@ new(Role, Peer, #{lanes := Lanes, window_bytes := Max}, Rand) ->
     {#stream{role = Role, peer = Peer, lanes = weft_sim_lanes:new(Lanes), rand = Rand,
              out = weft_outbound_core:new(min(?WINDOW_MIN_BYTES, Max), Max),
              in = weft_inbound_core:new(4 * Max + ?PACKET_BYTES_MAX)},
-     [{after_ms, ?TICK_MS, tick}]}.
+     [{after_ms, weft_sim_ticker:interval_ms(), tick}]}.
 
 %% @doc What arrived in order, and what is to be done.
 -spec handle(weft_core:event(), NowMs :: integer(), stream()) ->
@@ -84,21 +88,37 @@ control({timer, {open_timeout, Label}}, _NowMs, #stream{opening = {_, Label}} = 
     open(Stream);
 control({timer, {retry, N}}, _NowMs, #stream{retry = N, path = undefined} = Stream) ->
     open(Stream);
-control({timer, tick}, _NowMs, Stream) ->
-    {spare(Stream), [{after_ms, ?TICK_MS, tick} | tick(one, Stream)]};
+control({timer, tick}, NowMs, Stream) ->
+    look(NowMs, spare(Stream));
 control(_Stale, _NowMs, Stream) ->
     {Stream, []}.
+
+%% Two looks at one moment would see the same at both ends: they come a bit late, as timers do.
+look(NowMs, #stream{ticker = Ticker0, read = Read, written = Written, rand = Rand0} = Stream0) ->
+    {LateMs, Rand} = rand:uniform_s(20, Rand0),
+    Stream = Stream0#stream{rand = Rand},
+    Later = {after_ms, weft_sim_ticker:interval_ms() + LateMs, tick},
+    case weft_sim_ticker:look(Read, Written, Ticker0) of
+        {tick, Ticker} ->
+            {Stream#stream{ticker = Ticker, written = Written + 1}, [Later | tick(one, Stream)]};
+        {rest, Ticker} ->
+            {Stream#stream{ticker = Ticker}, [Later]};
+        not_responding ->
+            {Stream#stream{ticker = weft_sim_ticker:new()}, [Later, {view, not_responding, NowMs}]}
+    end.
+
+heard(#stream{read = Read} = Stream) -> Stream#stream{read = Read + 1}.
 
 %% --- packets ----------------------------------------------------------------------------------
 
 packet({open, Label, Received}, From, _Lane, _NowMs, #stream{role = target} = Stream0) ->
-    {Stream1, Dropped} = drop_path(Stream0),
+    {Stream1, Dropped} = drop_path(heard(Stream0)),
     #stream{in = In, path = Path} = Stream2 = on_path({From, Label}, Stream1),
     [Lane | _] = used(Path),
     Accept = to_lane(Lane, {accept, Label, weft_inbound_core:received(In)}),
     {resume(Received, Stream2), Dropped ++ [Accept]};
 packet({accept, Label, Received}, From, _Lane, _NowMs, #stream{opening = {From, Label}} = Stream) ->
-    {Left, Dropped} = drop_path(Stream),
+    {Left, Dropped} = drop_path(heard(Stream)),
     {resume(Received, on_path({From, Label}, Left)), Dropped};
 packet({close, Label}, From, _Lane, _NowMs,
        #stream{path = #path{peer = From, label = Label}} = Stream) ->
@@ -116,10 +136,10 @@ packet(Packet, From, Lane, NowMs, Stream) ->
 
 on_label({ack, _Label, Sequence}, _Lane, NowMs, #stream{out = Out0} = Stream0) ->
     {Ask, Out} = weft_outbound_core:acked(Sequence, NowMs * 1000, Out0),
-    Stream = Stream0#stream{out = Out},
+    Stream = heard(Stream0#stream{out = Out}),
     {Stream, case Ask of ask -> tick(all, Stream); ok -> [] end};
 on_label({tick, Label}, Lane, _NowMs, #stream{in = In} = Stream) ->
-    {Stream, [to_lane(Lane, {ack, Label, weft_inbound_core:received(In)})]};
+    {heard(Stream), [to_lane(Lane, {ack, Label, weft_inbound_core:received(In)})]};
 on_label(_RepeatedAccept, _Lane, _NowMs, Stream) ->
     {Stream, []}.
 
@@ -127,7 +147,8 @@ is_known({From, Label}, #stream{path = #path{peer = From, label = Label}}) -> tr
 is_known(Circuit, #stream{opening = Opening}) -> Circuit =:= Opening.
 
 %% Acknowledged on the lane it came by.
-data(Lane, Label, Sequence, Kind, Payload, #stream{in = In0, lanes = Lanes} = Stream) ->
+data(Lane, Label, Sequence, Kind, Payload, #stream{in = In0, lanes = Lanes} = Stream0) ->
+    Stream = heard(Stream0),
     case weft_inbound_core:accept(Sequence, Kind, Payload, In0) of
         {Deliveries, Ack, In} ->
             Answer = [to_lane(Lane, {ack, Label, weft_inbound_core:received(In)}) || Ack],
@@ -282,10 +303,12 @@ push(Order, Payload, Bytes, NowMs, #stream{out = Out0, kept_max = Max} = Stream)
                                  kept_max = max(Max, weft_outbound_core:unacked_bytes(Out))}).
 
 transmit({Sequence, Kind, Payload, Bytes},
-         #stream{path = #path{label = Label, lanes = Lanes0} = Path, unsent = Unsent} = Stream0) ->
+         #stream{path = #path{label = Label, lanes = Lanes0} = Path, unsent = Unsent,
+                 written = Written} = Stream0) ->
     {Lane, Lanes} = weft_lane_turns:lane(weft_lane_turns:order(Kind), Lanes0),
     Packet = {packet, Bytes + ?CONTROL_BYTES, {data, Label, Sequence, Kind, Payload}},
-    Stream = Stream0#stream{unsent = Unsent#{Lane => maps:get(Lane, Unsent, 0) + Bytes
+    Stream = Stream0#stream{written = Written + 1,
+                            unsent = Unsent#{Lane => maps:get(Lane, Unsent, 0) + Bytes
                                                  + ?CONTROL_BYTES}},
     Outcome = case is_full(Lane, Stream) of true -> busy; false -> free end,
     Turns = weft_lane_turns:sent(Lane, Bytes, Outcome, Lanes),

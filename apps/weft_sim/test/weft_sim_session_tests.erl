@@ -147,6 +147,8 @@ checkers_find_what_they_are_for_test_() ->
           ?_assertMatch({violation, _}, weft_sim_session_checker:settled(Early, ends(Ends))),
           ?_assertMatch({violation, _},
                         weft_sim_session_checker:view_changed(a, disorder, x, Settled, #{})),
+          ?_assertMatch({violation, _},
+                        weft_sim_session_checker:view_changed(a, not_responding, 1, Settled, #{})),
           ?_assertEqual(ok, weft_sim_session_memory_checker:settled(Settled, Memory)),
           ?_assertMatch({violation, _},
                         weft_sim_session_memory_checker:settled(
@@ -180,3 +182,13 @@ the_scenarios_lose_paths_and_lanes_and_stop_senders_test_() ->
         [?assert(lists:sum([map_get(Key, Info) || Info <- Infos]) > AtLeast)
          || {Key, AtLeast} <- [{resumes, 20}, {repairs, 10}, {suspended, 3}]]
     end}.
+
+%% Nothing to say, and a path lost again and again.
+the_silent_resume_often_test() ->
+    #{world := Config, steps := Steps} = weft_sim_scenario:build(session_silence, 7, 4),
+    World = lists:foldl(fun({AtMs, Verb}, W) -> weft_sim_world:schedule(AtMs, Verb, W) end,
+                        weft_sim_world:new(Config#{seed => 7}),
+                        [Step || {AtMs, _} = Step <- Steps, AtMs < 600000]),
+    #{resumes := Resumes} = weft_sim_session_core:info_of('n001@sim',
+                                                          weft_sim_world:run_until(600000, World)),
+    ?assert(Resumes > 20).
