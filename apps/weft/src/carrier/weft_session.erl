@@ -209,10 +209,7 @@ connected(Node, Handle, #session{input = Input, hosted = Hosted, outlet = Outlet
 -spec handle_info(timeout | dist_data | tick | {weft_handshake, binary()} | term(), #session{}) ->
           {noreply, #session{}} | {noreply, #session{}, 0}.
 handle_info(timeout, Session) ->
-    BeganUs = weft_turn:begins(),
-    Pumped = pump(Session),
-    ok = weft_turn:worked(BeganUs),
-    next(Pumped);
+    next(pump(Session));
 handle_info(dist_data, #session{outlet = Outlet} = Session) ->
     next(Session#session{outlet = weft_outlet:more(Outlet)});
 handle_info(tick, Session) ->

@@ -18,7 +18,7 @@
 %% What a process works until it looks at the account.
 -define(TURN_US, 500).
 %% Together they may use one part in so many.
--define(PARTS, 16).
+-define(PARTS, 10).
 %% What was not used is good for so long.
 -define(BURST_US, 2000).
 %% The longest that counts as one piece of work: more than that the system was busy elsewhere.
