@@ -83,12 +83,18 @@ act({unwatch, N}, Module, Scope, {Pids, Refs}) when N =< length(Refs) ->
 act({unwatch, _}, Module, Scope, State) ->
     {Module:demonitor(Scope, make_ref()), State}.
 
-%% The scope heard of the end when it has answered after that.
+%% The scope may hear of the end after this process did. Who was in no group is of no interest to
+%% it. When it has answered after that, it has told its monitors.
 kill(Module, Scope, Pid) ->
     Ref = monitor(process, Pid),
     exit(Pid, kill),
     receive {'DOWN', Ref, process, Pid, _} -> ok end,
+    weft_test_nodes:until(fun() -> not is_member(Module, Scope, Pid) end),
     false = Module:demonitor(Scope, make_ref()).
+
+is_member(Module, Scope, Pid) ->
+    lists:any(fun(Group) -> lists:member(Pid, Module:get_members(Scope, Group)) end,
+              Module:which_groups(Scope)).
 
 shown(Module, Scope, Names) ->
     [{Group, named(lists:sort(Module:get_members(Scope, Group)), Names),
