@@ -159,10 +159,16 @@ hello(Node, Links0) ->
     Links.
 
 %% Visible nodes are greeted by OTP itself. Others may be no VMs, and take what comes first on a
-%% connection for the answer that they wait for. Who can spawn is one: the VM knows that from the
-%% handshake, and to the others sends nothing.
+%% connection for the answer that they wait for. Who has a session is one. Who can spawn is one too:
+%% the VM knows that from the handshake, and to the others sends nothing. It would connect to who
+%% has just been disconnected, so it is not asked about circuits, which come and go.
 may_greet(Node) ->
-    not lists:member(Node, nodes(hidden)) orelse can_spawn(Node).
+    not lists:member(Node, nodes(hidden)) orelse has_session(Node) orelse can_spawn(Node).
+
+%% Services run on the stock carrier as well.
+has_session(Node) ->
+    ets:whereis(weft_sessions) =/= undefined
+        andalso weft_sessions:of_distribution(atom_to_binary(Node)) =/= [].
 
 can_spawn(Node) ->
     Ref = spawn_request(Node, erlang, node, [], [{reply, yes}]),

@@ -50,6 +50,8 @@ close({Pid, _Waiting, _OnFull}) ->
 %% @private
 -spec init(To :: pid(), pos_integer(), term(), atomics:atomics_ref()) -> no_return().
 init(To, Number, Welcome, Waiting) ->
+    %% A monitor would connect to a node that has been disconnected meanwhile.
+    lists:member(node(To), nodes(connected)) orelse exit({shutdown, {lost, To, noconnection}}),
     Monitor = monitor(process, To),
     _ = erlang:send(To, Welcome, [noconnect]),
     loop(Number, 1, Monitor, Waiting).
