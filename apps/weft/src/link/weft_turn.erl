@@ -4,9 +4,10 @@
 %% What moves the bytes of connections runs at the highest priority: on a node that computes, a
 %% process of normal priority has its turn after all others, and a message would pass four of them.
 %% What decides about links and routes runs at the next one. So that a flood does not take the node
-%% from those it is for, all that move bytes share an account: together they may work one part in
+%% from those it is for, all that receive share an account: together they may work one part in
 %% ?PARTS of the time of all schedulers while the node is busy. Who has worked for a turn and finds
-%% the account overdrawn pauses until it is even, or until the node is not busy any more.
+%% the account overdrawn pauses until it is even, or until the node is not busy any more. What is
+%% sent comes from the node's own processes, and is not charged.
 %%
 %% Busy means that processes have waited for a scheduler all the time, for ?BUSY_US. That they do
 %% for a moment is nothing: receivers wake up in crowds. A witness of the lowest priority finds out:
