@@ -5,7 +5,8 @@
 %% ```
 %% call_to_busy      a small call to a process of the highest priority beside them: what is left of
 %%                   the time is what the connection needs to get its turns. With a gateway they
-%%                   are on the gateway
+%%                   are on the gateway; stock, which has none, has a process of the highest
+%%                   priority there that hands on (stock_relay)
 %% call_to_busy_one  the same where the node has one scheduler
 %% call_to_high      they have the priority high
 %% call_from_busy    they are on the node that calls
@@ -39,7 +40,7 @@ cells(full) ->
                                             Count <- [2, 8, 64]].
 
 calls(Workload, Count, DurationMs) ->
-    cell(Workload, Count, 1, DurationMs, [stock, weft_1, weft_gateway]).
+    cell(Workload, Count, 1, DurationMs, [stock, weft_1, stock_relay, weft_gateway]).
 
 flood(Workload, Count, DurationMs) ->
     cell(Workload, Count, 4, DurationMs, [stock, weft_1]).
@@ -59,7 +60,7 @@ run(#{workload := Workload, with := #{duration_ms := DurationMs}} = Cell, Nodes)
                {_, true} -> g;
                {_, false} -> b
            end,
-    Echo = call(Nodes, b, weft_bench_computing, start_echo, []),
+    Echo = echo(weft_bench_nodes:variant(Nodes), Nodes),
     Conductor = compute(Nodes, Busy, Cell),
     Calls = fun(ForMs) ->
                     call(Nodes, a, weft_bench_computing, calls,
@@ -69,6 +70,11 @@ run(#{workload := Workload, with := #{duration_ms := DurationMs}} = Cell, Nodes)
     Latencies = Calls(DurationMs),
     _ = call(Nodes, Busy, weft_bench_computing, result, [Conductor, ?CALL_MS]),
     {ok, maps:to_list(Latencies)}.
+
+echo(stock_relay, Nodes) ->
+    call(Nodes, g, weft_bench_computing, start_relay, [echo(stock, Nodes)]);
+echo(_Variant, Nodes) ->
+    call(Nodes, b, weft_bench_computing, start_echo, []).
 
 compute(Nodes, Role, #{workload := Workload, streams := Count,
                        with := #{duration_ms := DurationMs}}) ->

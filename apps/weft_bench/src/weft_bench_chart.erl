@@ -112,6 +112,7 @@ shape(<<"weft_4">>) -> 2;
 shape(<<"weft_tls_4">>) -> 2;
 shape(<<"weft_8">>) -> 4;
 shape(<<"weft_gateway">>) -> 5;
+shape(<<"stock_relay">>) -> 5;
 shape(<<"stock_mesh">>) -> 1;
 shape(<<"weft_mesh">>) -> 2;
 shape(<<"weft_groups">>) -> 4;

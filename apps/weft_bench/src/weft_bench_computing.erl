@@ -7,7 +7,7 @@
 %% list and its sum, again and again; each counts.
 -module(weft_bench_computing).
 
--export([start_echo/0, begin_to_compute/1, result/2, calls/4]).
+-export([start_echo/0, start_relay/1, begin_to_compute/1, result/2, calls/4]).
 -export_type([plan/0]).
 
 %% Numbers whose sum is one piece of work: some microseconds.
@@ -30,6 +30,18 @@ start_echo() ->
 echo() ->
     receive
         {ping, From, Ref} -> From ! {Ref, pong}, echo()
+    end.
+
+%% @doc A process of the highest priority that has another one answer, and hands on its answers.
+-spec start_relay(Echo :: pid()) -> pid().
+start_relay(Echo) ->
+    spawn_opt(fun() -> relay(Echo, none) end, [{priority, max}]).
+
+%% There is one who calls.
+relay(Echo, Caller) ->
+    receive
+        {ping, From, Ref} -> Echo ! {ping, self(), Ref}, relay(Echo, From);
+        {_Ref, pong} = Answer -> Caller ! Answer, relay(Echo, Caller)
     end.
 
 %% @doc Processes begin to compute in a moment, and end after `for_ms'. See result/2.

@@ -19,8 +19,8 @@
 %%               de_global | de_names | de_size | de_compute | de_heavy | de_server |
 %%               de_calls | im_rd | im_rsd (both also _steady, _killed and _emptied)
 %% variant       what carried it, see weft_bench_variant: stock, stock_tls, weft_1, weft_4, weft_8,
-%%               weft_tls_1, weft_tls_4, weft_gateway, channel, channel_8, stock_mesh, weft_mesh,
-%%               weft_groups, weft_peers
+%%               weft_tls_1, weft_tls_4, weft_gateway, stock_relay, channel, channel_8, stock_mesh,
+%%               weft_mesh, weft_groups, weft_peers
 %% size_bytes    payload of a message (of a background message, beside calls)
 %% pairs         concurrent senders, callers or actors; nodes for fan_out, orbit, aco, de_bench
 %%               and im; peers for peers

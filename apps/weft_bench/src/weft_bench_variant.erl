@@ -8,6 +8,7 @@
 %% weft_1 _4 _8  weft, unchanged code, with so many TCP lanes per link
 %% weft_tls_1 _4 the same over TLS
 %% weft_gateway  weft, all messages pass a node between sender and receiver
+%% stock_relay   inet_tcp, what passes a node in between does so by a process of the workload there
 %% channel       weft, explicit channels: default for messages, control for calls, bulk for streams
 %% channel_8     the same with a parallelism of 8
 %% '''
@@ -24,7 +25,7 @@
 -export_type([variant/0, mode/0, purpose/0]).
 
 -type variant() :: stock | stock_tls | weft_1 | weft_4 | weft_8 | weft_tls_1 | weft_tls_4
-                 | weft_gateway | channel | channel_8
+                 | weft_gateway | stock_relay | channel | channel_8
                  | stock_mesh | weft_mesh | weft_groups | weft_peers.
 %% How to send: `!', or weft:send/3 with these options.
 -type mode() :: plain | {channel, Options :: map()}.
@@ -35,25 +36,27 @@
 
 -spec all() -> [variant()].
 all() ->
-    [stock, weft_1, weft_4, weft_8, weft_gateway, channel, channel_8, stock_tls, weft_tls_1,
-     weft_tls_4, stock_mesh, weft_mesh, weft_groups, weft_peers].
+    [stock, weft_1, weft_4, weft_8, weft_gateway, stock_relay, channel, channel_8, stock_tls,
+     weft_tls_1, weft_tls_4, stock_mesh, weft_mesh, weft_groups, weft_peers].
 
 -spec is_weft(variant()) -> boolean().
 is_weft(Variant) ->
-    not lists:member(Variant, [stock, stock_tls, stock_mesh]).
+    not lists:member(Variant, [stock, stock_relay, stock_tls, stock_mesh]).
 
 %% @doc Do the kernels of all nodes connect with each other, which `global' needs?
 -spec connects_all(variant()) -> boolean().
 connects_all(Variant) ->
     Variant =:= stock_mesh orelse Variant =:= weft_mesh.
 
+%% @doc Is there a node between sender and receiver?
 -spec has_gateway(variant()) -> boolean().
 has_gateway(Variant) ->
-    Variant =:= weft_gateway.
+    Variant =:= weft_gateway orelse Variant =:= stock_relay.
 
 %% @doc Arguments of erl that make the variant.
 -spec arguments(variant(), context()) -> [string()].
 arguments(stock, _) -> [];
+arguments(stock_relay, _) -> [];
 arguments(stock_tls, #{tls := Dir}) ->
     ["-proto_dist", "inet_tls", "-ssl_dist_optfile", weft_bench_tls:options_file(Dir)];
 arguments(weft_1, _) -> weft(1);

@@ -79,6 +79,7 @@ network(Label) ->
 variant(<<"stock">>) -> "stock TCP";
 variant(<<"stock_tls">>) -> "stock TLS";
 variant(<<"weft_gateway">>) -> "weft, 1 gateway";
+variant(<<"stock_relay">>) -> "stock TCP, a process between";
 variant(<<"weft_tls_", Lanes/binary>>) -> ["weft TLS, ", lanes(Lanes)];
 variant(<<"stock_mesh">>) -> "stock, full mesh";
 variant(<<"weft_mesh">>) -> "weft, full mesh";
