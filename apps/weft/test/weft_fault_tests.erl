@@ -46,11 +46,11 @@ test(lanes_that_there_are_obey_too) ->
     Lane = lane(),
     ?assertEqual(ok, weft_lane:send(Lane, 1, 1)),
     ok = weft_fault:delay(?PEER, 50, 50),
-    ok = weft_lane:faults_changed(self()),
+    ok = weft_lane_writer:faults_changed(self()),
     weft_test_nodes:until(fun() -> weft_lane:queued_bytes(Lane) > 0 end),
     [Second, _] = [begin queued = weft_lane:send(Lane, N, 1), now_us() end || N <- [2, 3]],
     ok = weft_fault:heal(?PEER, delay),
-    ok = weft_lane:faults_changed(self()),
+    ok = weft_lane_writer:faults_changed(self()),
     %% What is under way still is; nothing overtakes it.
     weft_test_nodes:until(fun() -> weft_lane:queued_bytes(Lane) =:= 0 end),
     ?assertEqual(ok, weft_lane:send(Lane, 4, 1)),
@@ -65,7 +65,7 @@ test(one_way_cuts_hold_back) ->
     %% pacing: nothing is to come of it.
     receive {sent, _, _} -> error(sent) after 100 -> ok end,
     ok = weft_fault:heal(?PEER, cut_one_way),
-    ok = weft_lane:faults_changed(self()),
+    ok = weft_lane_writer:faults_changed(self()),
     ?assertMatch([{1, _}, {2, _}], sent(2)),
     weft_test_nodes:until(fun() -> weft_lane:queued_bytes(Lane) =:= 0 end),
     weft_lane:close(Lane);
@@ -81,7 +81,7 @@ test(what_is_under_way_is_bounded) ->
     receive {weft_lane, ready, Socket} -> error(ready) after 50 -> ok end, % pacing: none comes
     ?assert(weft_lane:queued_bytes(Lane) > Bytes),
     ok = weft_fault:heal(?PEER),
-    ok = weft_lane:faults_changed(self()),
+    ok = weft_lane_writer:faults_changed(self()),
     receive {weft_lane, ready, Socket} -> ok after ?DEADLINE_MS -> error(not_ready) end,
     ?assertMatch([{1, _}, {2, _}], sent(2)),
     weft_lane:close(Lane);

@@ -13,7 +13,7 @@
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2,
          end_per_testcase/2]).
 -export([every_connection_killed_fifty_times/1, single_lanes_killed/1, simultaneous_connects/1,
-         connects_at_once_after_a_disconnect/1,
+         connects_at_once_after_a_disconnect/1, last_words_before_a_disconnect_arrive/1,
          killed_peer_is_down_at_once/1, restarted_peer_never_resumes/1,
          cut_beyond_the_timeout_is_one_nodedown/1, stopped_peer_comes_back/1,
          circuit_survives_gateways/1, epmd_restart_is_no_nodedown/1,
@@ -25,7 +25,7 @@ suite() -> [{timetrap, {minutes, 3}}].
 
 all() ->
     [every_connection_killed_fifty_times, single_lanes_killed, simultaneous_connects,
-     connects_at_once_after_a_disconnect,
+     connects_at_once_after_a_disconnect, last_words_before_a_disconnect_arrive,
      killed_peer_is_down_at_once, restarted_peer_never_resumes,
      cut_beyond_the_timeout_is_one_nodedown, stopped_peer_comes_back,
      circuit_survives_gateways, epmd_restart_is_no_nodedown, idle_link_is_closed].
@@ -79,9 +79,11 @@ pick_sides([A, B]) ->
 
 %% Two nodes connect to each other at the same moment, again and again: first with the link between
 %% them up, then with the link down too. Nobody else may connect them: `global' would, with what it
-%% still has to say to a node that is gone.
+%% still has to say to a node that is gone, and so would `rex', with the answer to what its peer has
+%% asked when they were connected.
 simultaneous_connects(Config) ->
     Nodes = pair(Config, [{faults, true}], ["-connect_all", "false"]),
+    [ok = call(N, supervisor, terminate_child, [kernel_sup, rex]) || N <- Nodes],
     try lists:foreach(fun(Round) -> connect_both(Nodes, Round) end, lists:seq(1, rounds()))
     catch
         error:Reason:Stack ->
@@ -116,9 +118,12 @@ connect_both([A, B] = Nodes, Round) ->
 break_link([A, B] = Nodes) ->
     weft_test_nodes:until(fun() -> lists:all(fun is_without_sessions/1, Nodes) end),
     {Here, There} = pick_sides(Nodes),
-    ok = call(Here, weft_fault, break, [name(There)]),
-    weft_test_nodes:until(fun() -> not call(A, weft_links, up, [name(B)])
-                                       andalso not call(B, weft_links, up, [name(A)]) end).
+    weft_test_nodes:until(fun() ->
+                                  %% Both ends may have dialled once more.
+                                  ok = call(Here, weft_fault, break, [name(There)]),
+                                  not call(A, weft_links, up, [name(B)])
+                                      andalso not call(B, weft_links, up, [name(A)])
+                          end).
 
 is_without_sessions(Node) ->
     lists:all(fun(#{above := #{sessions := Sessions, labels := Labels}}) ->
@@ -135,6 +140,19 @@ connects_at_once_after_a_disconnect(Config) ->
     connect(A, B),
     [?assertEqual(0, weft_test_nodes:call(Here, ?T, reconnect, [name(There), 500], 60000))
      || {Here, There} <- [{A, B}, {B, A}]].
+
+%% As on the stock carrier: what the socket takes is sent. Nobody promises the last one of them.
+last_words_before_a_disconnect_arrive(Config) ->
+    [A, B] = pair(Config, [], ["-connect_all", "false"]),
+    ok = call(B, ?T, expect, []),
+    lists:foreach(fun(Round) ->
+                          connect(A, B),
+                          First = (Round - 1) * 500,
+                          true = call(A, ?T, last_words, [name(B), First, First + 500]),
+                          weft_test_nodes:until(fun() -> received(B) > First + 250 end),
+                          weft_test_nodes:until(fun() -> not is_connected(B, A) end),
+                          ct:pal("round ~b: ~b of 500", [Round, received(B) - First])
+                  end, lists:seq(1, 5)).
 
 killed_peer_is_down_at_once(Config) ->
     [killed_peer(Config, Who) || Who <- [initiator, acceptor]],

@@ -8,7 +8,7 @@
 -module(weft_resume_traffic).
 
 -export([expect/0, send/2, finish/0, account/0, watch/1, watch_nodes/0]).
--export([kill_lanes/3, connect_at/2, reconnect/2]).
+-export([kill_lanes/3, connect_at/2, reconnect/2, last_words/3, stop_ticks/0]).
 
 -define(TICK_MS, 5).
 
@@ -184,3 +184,26 @@ wait_for(SystemTimeNs) ->
     end.
 
 now_ms() -> erlang:monotonic_time(millisecond).
+
+%% @doc Sends the messages after First up to Last to the receiver of the peer, and disconnects from
+%% it at once.
+-spec last_words(node(), First :: non_neg_integer(), Last :: pos_integer()) -> true.
+last_words(Peer, First, Last) ->
+    Last = send_up_to({weft_traffic_in, Peer}, 0, First, Last),
+    erlang:disconnect_node(Peer).
+
+%% @doc Stops the processes of this node that tick for a connection, in their tracks.
+-spec stop_ticks() -> Stopped :: pos_integer().
+stop_ticks() ->
+    Starter = self(),
+    Ref = make_ref(),
+    %% Who suspends a process has to live on.
+    spawn(fun() ->
+                  Tickers = [Pid || Pid <- processes(),
+                                    {current_function, {dist_util, con_loop, _}}
+                                        <- [process_info(Pid, current_function)]],
+                  [true = erlang:suspend_process(Pid) || Pid <- Tickers],
+                  Starter ! {Ref, length(Tickers)},
+                  receive never -> ok end
+          end),
+    receive {Ref, Stopped} -> Stopped end.

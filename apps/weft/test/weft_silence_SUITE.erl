@@ -11,7 +11,8 @@
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([breaks_are_no_end/1, breaks_are_no_end_with_a_time_to_resume/1,
          changes_of_neighbours_are_no_end/1, node_that_stands_still_for_a_while_is_up/1,
-         node_that_stands_still_for_long_is_down/1]).
+         node_that_stands_still_for_long_is_down/1,
+         who_does_not_tick_is_down/1]).
 
 -define(T, weft_resume_traffic).
 %% Ticks come each second. The shortest silence after which the kernel takes a node for dead is
@@ -23,7 +24,8 @@ suite() -> [{timetrap, {minutes, 3}}].
 all() ->
     [breaks_are_no_end, breaks_are_no_end_with_a_time_to_resume,
      changes_of_neighbours_are_no_end,
-     node_that_stands_still_for_a_while_is_up, node_that_stands_still_for_long_is_down].
+     node_that_stands_still_for_a_while_is_up, node_that_stands_still_for_long_is_down,
+     who_does_not_tick_is_down].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -96,6 +98,16 @@ node_that_stands_still_for_long_is_down(Config) ->
          until(fun() -> downs(N) =/= [] end),
          ?assertEqual({name(N), [net_tick_timeout]}, {name(N), downs(N)})
      end || {Still, Other} <- stand_still(2 * ?TICKTIME_S, 12000, Config), N <- [Other, Still]].
+
+%% What its links answer is no word of its ticker.
+who_does_not_tick_is_down(Config) ->
+    [A, B] = [start(Name, ["-connect_all", "false" | ticking(?TICKTIME_S)], [], Config)
+              || Name <- [a, b]],
+    connect(A, B),
+    watch(A, B),
+    ?assertEqual(1, call(B, ?T, stop_ticks, [])),
+    until(fun() -> downs(A) =/= [] end),
+    ?assertEqual([net_tick_timeout], downs(A)).
 
 %% In one pair who was called stands still, in the other one who has called.
 stand_still(TicktimeS, Ms, Config) ->

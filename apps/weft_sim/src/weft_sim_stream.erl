@@ -136,7 +136,7 @@ packet(Packet, From, Lane, NowMs, Stream) ->
 
 on_label({ack, _Label, Sequence}, _Lane, NowMs, #stream{out = Out0} = Stream0) ->
     {Ask, Out} = weft_outbound_core:acked(Sequence, NowMs * 1000, Out0),
-    Stream = heard(Stream0#stream{out = Out}),
+    Stream = Stream0#stream{out = Out},
     {Stream, case Ask of ask -> tick(all, Stream); ok -> [] end};
 on_label({tick, Label}, Lane, _NowMs, #stream{in = In} = Stream) ->
     {heard(Stream), [to_lane(Lane, {ack, Label, weft_inbound_core:received(In)})]};

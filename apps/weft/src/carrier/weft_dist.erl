@@ -12,7 +12,6 @@
 -export([accept_session/5, setup_session/5]).
 
 -include_lib("kernel/include/net_address.hrl").
--include_lib("kernel/include/dist.hrl").
 -include_lib("kernel/include/dist_util.hrl").
 
 %% Version 6 of the distribution protocol, OTP 23 and later.
@@ -91,18 +90,17 @@ getopts(Listen, Options) ->
 
 -spec accept(inet:socket()) -> pid().
 accept(Listen) ->
-    weft_listener:start_link(Listen, fun weft_stock:offer/2).
+    {ok, Listener} = weft_listener:start_link(Listen, {weft_stock, offer}),
+    Listener.
 
 %% @doc The kernel accepts what a session, or a stock connection, has offered it.
 -spec accept_connection(pid(), pid() | weft_stock:offered(), node(), list(), non_neg_integer()) ->
           pid().
 accept_connection(AcceptPid, Session, MyNode, Allowed, SetupTime) when is_pid(Session) ->
-    Kernel = self(),
-    spawn_opt(fun() -> accept_session(Kernel, Session, MyNode, Allowed, {AcceptPid, SetupTime}) end,
+    spawn_opt(?MODULE, accept_session, [self(), Session, MyNode, Allowed, {AcceptPid, SetupTime}],
               dist_util:net_ticker_spawn_options());
 accept_connection(AcceptPid, Stock, MyNode, Allowed, SetupTime) ->
-    Kernel = self(),
-    spawn_opt(fun() -> weft_stock:accept(Kernel, AcceptPid, Stock, MyNode, Allowed, SetupTime) end,
+    spawn_opt(weft_stock, accept, [self(), AcceptPid, Stock, MyNode, Allowed, SetupTime],
               dist_util:net_ticker_spawn_options()).
 
 %% @private
@@ -111,15 +109,14 @@ accept_session(Kernel, Session, MyNode, Allowed, {AcceptPid, SetupTime}) ->
     receive {AcceptPid, controller} -> ok end,
     Timer = dist_util:start_timer(SetupTime),
     ok = weft_session:await_earlier(Session),
-    HsData = hs_data(Kernel, Session, MyNode, Timer),
+    HsData = weft_dist_socket:hs_data(Kernel, Session, MyNode, Timer),
     dist_util:handshake_other_started(HsData#hs_data{allowed = Allowed}).
 
 %% --- outgoing ---------------------------------------------------------------------------------
 
 -spec setup(node(), normal | hidden, node(), longnames | shortnames, non_neg_integer()) -> pid().
 setup(Node, Type, MyNode, _LongOrShortNames, SetupTime) ->
-    Kernel = self(),
-    spawn_opt(fun() -> setup_session(Kernel, Node, Type, MyNode, SetupTime) end,
+    spawn_opt(?MODULE, setup_session, [self(), Node, Type, MyNode, SetupTime],
               dist_util:net_ticker_spawn_options()).
 
 %% @private
@@ -132,7 +129,7 @@ setup_session(Kernel, Node, Type, MyNode, SetupTime) ->
     case weft_session:connect(Session) of
         ok ->
             dist_util:reset_timer(Timer),
-            HsData = hs_data(Kernel, Session, MyNode, Timer),
+            HsData = weft_dist_socket:hs_data(Kernel, Session, MyNode, Timer),
             dist_util:handshake_we_started(
               HsData#hs_data{other_node = Node, other_version = ?DIST_VERSION,
                              request_type = request_type(Node, Type)});
@@ -166,30 +163,3 @@ request_type(Node, Type) ->
         _ ->
             Type
     end.
-
-%% --- what dist_util needs to know of a session --------------------------------------------------
-
-hs_data(Kernel, Session, MyNode, Timer) ->
-    Counters = weft_session:counters(Session),
-    #hs_data{kernel_pid = Kernel, this_node = MyNode, socket = Session, timer = Timer,
-             this_flags = 0, reject_flags = 0,
-             f_send = fun weft_session:send_handshake/2,
-             f_recv = fun(S, _Length, TimeoutMs) -> weft_session:recv_handshake(S, TimeoutMs) end,
-             f_setopts_pre_nodeup = fun(_) -> ok end,
-             f_setopts_post_nodeup = fun(_) -> ok end,
-             f_getll = fun(S) -> {ok, S} end,
-             f_address = fun address_of/2,
-             f_handshake_complete = fun weft_session:handshake_complete/3,
-             mf_tick = fun weft_session:tick/1,
-             mf_getstat = fun(_) -> weft_session_counters:getstat(Counters) end,
-             mf_setopts = fun weft_session:setopts/2,
-             mf_getopts = fun weft_session:getopts/2}.
-
-%% Over a circuit, the address of the first hop: there is no other.
-address_of(Session, Node) ->
-    [_, Host] = string:split(atom_to_list(Node), "@"),
-    Address = case weft_session:peername(Session) of
-                  {ok, Peername} -> Peername;
-                  {error, _} -> undefined
-              end,
-    (address())#net_address{host = Host, address = Address}.

@@ -19,6 +19,9 @@
 %% How many windows a sender in the middle of a message may send before others have their turn.
 -define(LINE_WINDOWS, 16).
 
+%% What goes out at a disconnect, at most.
+-define(LAST_PACKETS, 10000).
+
 %% Words of heap and of binaries between collections. With much to send, what is queued outlives
 %% many of them; with the VM's own sizes a third of the work was to copy it again and again. What
 %% they were before is restored when there is nothing to send at a tick.
@@ -41,10 +44,11 @@
 
 %% --- interface --------------------------------------------------------------------------------
 
-%% @doc A session to a node, not yet connected; linked to the process that dist_util will run in.
+%% @doc A session to a node, not yet connected; linked to the process that dist_util will run in,
+%% which is not its parent: that a session ends is no error of a server.
 -spec start_link(node()) -> {ok, pid()}.
 start_link(Node) ->
-    gen_server:start_link(?MODULE, {initiator, Node}, spawn_options()).
+    gen_server:start(?MODULE, {initiator, Node, self()}, spawn_options()).
 
 %% @doc The other end of a session that a peer has opened; called by the switch. Starts the
 %% distribution handshake with the kernel. Host is the process that will deliver input, or
@@ -117,7 +121,8 @@ info(Session) -> gen_server:call(Session, info).
 %% --- start ------------------------------------------------------------------------------------
 
 %% @private
-init({initiator, Node}) ->
+init({initiator, Node, Creator}) ->
+    link(Creator),
     Counters = weft_session_counters:new(),
     {Input, Hosted} = case weft_path:choose(Node) of
                           direct ->
@@ -196,6 +201,7 @@ with_socket(Fun, #session{stream = Stream}) ->
 
 %% The VM has a handle for the connection: from now on its frames are ours to fetch and deliver.
 connected(Node, Handle, #session{input = Input, hosted = Hosted, outlet = Outlet} = Session) ->
+    _ = process_flag(trap_exit, true),
     ok = erlang:dist_ctrl_input_handler(Handle, Input),
     ok = case Hosted of
              true -> weft_link:handler(Input, {connected, self(), Handle});
@@ -225,8 +231,14 @@ handle_info({Kernel, controller, Supervisor}, Session) when is_pid(Kernel) ->
     Supervisor ! {self(), controller},
     next(Session);
 handle_info({Kernel, unsupported_protocol}, Session) when is_pid(Kernel) ->
-    exit(self(), unsupported_protocol),
-    {noreply, Session};
+    die(unsupported_protocol, Session);
+handle_info({'EXIT', _Pid, disconnect}, #session{outlet = Outlet} = Session) ->
+    %% What was sent before that is sent.
+    die(disconnect, drained(?LAST_PACKETS, Session#session{outlet = weft_outlet:more(Outlet)}));
+handle_info({'EXIT', _Pid, normal}, Session) ->
+    next(Session);
+handle_info({'EXIT', _Pid, Reason}, Session) ->
+    die(Reason, Session);
 handle_info(Message, #session{stream = Stream0} = Session) ->
     case weft_stream:handle(Message, Stream0) of
         {Outcome, Stream} -> outcome(Outcome, Session#session{stream = Stream});
@@ -244,20 +256,24 @@ outcome({failed, Reason}, #session{connecting = From} = Session) ->
 outcome(ended, Session) ->
     ended(Session);
 outcome(lost, Session) ->
-    exit(self(), connection_closed),
-    {noreply, Session}.
+    die(connection_closed, Session).
 
 %% The end is no error of this process, so it is an exit signal and not a crash report. The kernel
-%% turns it into the nodedown. During the handshake it is for dist_util to see and to judge.
+%% turns it into the nodedown.
+die(Reason, Session) ->
+    _ = process_flag(trap_exit, false),
+    exit(self(), Reason),
+    {noreply, Session}.
+
+%% During the handshake it is for dist_util to see and to judge.
 ended(#session{handle = undefined, handshake = Handshake, stream = Stream} = Session) ->
     {noreply, Session#session{handshake = weft_handshake_stream:close(Handshake),
                               stream = weft_stream:close(Stream)}};
 ended(#session{stream = Stream} = Session) ->
-    exit(self(), case weft_stream:last_break(Stream) of
-                     timed_out -> net_tick_timeout;
-                     _ -> connection_closed
-                 end),
-    {noreply, Session}.
+    die(case weft_stream:last_break(Stream) of
+            timed_out -> net_tick_timeout;
+            _ -> connection_closed
+        end, Session).
 
 %% --- sending ----------------------------------------------------------------------------------
 
@@ -290,6 +306,15 @@ pump(#session{stream = Stream0} = Session) ->
     case weft_stream:flush(Stream0) of
         {ok, Stream} -> Session#session{stream = Stream};
         none -> send_next(fetch(Session))
+    end.
+
+%% As far as window and lanes take it at once: a disconnect does not wait for a peer that is slow.
+drained(0, Session) ->
+    Session;
+drained(Packets, Session) ->
+    case ready(Session) of
+        true -> drained(Packets - 1, pump(Session));
+        false -> Session
     end.
 
 fetch(#session{outlet = Outlet} = Session) ->

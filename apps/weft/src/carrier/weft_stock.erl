@@ -13,6 +13,7 @@
 -module(weft_stock).
 
 -export([init/0, offer/2, accept/6, setup/5]).
+-export([no_options/2, tick/1, getstat/1]).
 -export_type([offered/0, first/0]).
 
 -include_lib("kernel/include/net_address.hrl").
@@ -178,9 +179,9 @@ tls_hs_data(Socket, FirstMessage, Common) ->
                            f_getll = fun(Pid) -> {ok, Pid} end,
                            f_handshake_complete = fun weft_stock_tls:handshake_complete/3,
                            mf_tick = fun weft_stock_tls:tick/1,
-                           mf_getstat = weft_stock_tls:getstat(Controller),
-                           mf_setopts = fun(_, _) -> {error, enotsup} end,
-                           mf_getopts = fun(_, _) -> {error, enotsup} end};
+                           mf_getstat = fun weft_stock_tls:getstat/1,
+                           mf_setopts = fun ?MODULE:no_options/2,
+                           mf_getopts = fun ?MODULE:no_options/2};
         {error, _} ->
             ?shutdown(no_node)
     end.
@@ -202,8 +203,8 @@ tcp_hs_data(Socket, FirstMessage, Common) ->
                                           Nodelay])
                  end,
              f_getll = fun inet:getll/1,
-             mf_tick = fun tick/1,
-             mf_getstat = fun getstat/1,
+             mf_tick = fun ?MODULE:tick/1,
+             mf_getstat = fun ?MODULE:getstat/1,
              mf_setopts = fun inet:setopts/2,
              mf_getopts = fun inet:getopts/2}.
 
@@ -211,12 +212,23 @@ address(Node, Address) ->
     [_, Host] = string:split(atom_to_list(Node), "@"),
     #net_address{host = Host, address = Address, protocol = tcp, family = weft_config:get(family)}.
 
+%% What dist_util keeps as long as the connection lasts are functions by name: `weft_dist_socket'.
+
+%% @private
+-spec no_options(pid(), list()) -> {error, enotsup}.
+no_options(_Controller, _Options) -> {error, enotsup}.
+
+%% @private
+-spec tick(inet:socket()) -> ok | {error, term()}.
 tick(Socket) ->
     case inet_tcp:send(Socket, [], [force]) of
         {error, closed} -> self() ! {tcp_closed, Socket}, {error, closed};
         Result -> Result
     end.
 
+%% @private
+-spec getstat(inet:socket()) ->
+          {ok, non_neg_integer(), non_neg_integer(), non_neg_integer()} | {error, term()}.
 getstat(Socket) ->
     case inet:getstat(Socket, [recv_cnt, send_cnt, send_pend]) of
         {ok, Stats} ->

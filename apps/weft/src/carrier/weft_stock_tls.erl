@@ -22,7 +22,10 @@
 %% linked to the caller, the process of `dist_util', and becomes the owner of the socket.
 -spec start_link(ssl:sslsocket(), First :: binary() | none) -> {ok, pid()} | {error, term()}.
 start_link(Socket, First) ->
-    {ok, Pid} = gen_server:start_link(?MODULE, {Socket, First}, [{spawn_opt, [{priority, max}]}]),
+    Packets = counters:new(2, [write_concurrency]),
+    {ok, Pid} = gen_server:start_link(?MODULE, {Socket, First, Packets},
+                                      [{spawn_opt, [{priority, max}]}]),
+    put({?MODULE, Pid}, Packets),
     case ssl:setopts(Socket, [binary, {packet, 4}, {nodelay, true}]) of
         ok -> owned(ssl:controlling_process(Socket, Pid), Pid);
         {error, Reason} -> {error, Reason}
@@ -44,16 +47,16 @@ handshake_complete(Pid, _Node, Handle) ->
 -spec tick(pid()) -> ok.
 tick(Pid) -> Pid ! tick, ok.
 
-%% @doc A function for the ticker that asks no process: it may be busy sending.
--spec getstat(pid()) -> fun((pid()) -> {ok, non_neg_integer(), non_neg_integer(), 0}).
+%% @doc For the ticker, in the process that started the connection. Asks nobody: the controller may
+%% be busy sending.
+-spec getstat(pid()) -> {ok, non_neg_integer(), non_neg_integer(), 0}.
 getstat(Pid) ->
-    Packets = gen_server:call(Pid, packets, infinity),
-    fun(_) -> {ok, counters:get(Packets, ?PACKETS_IN), counters:get(Packets, ?PACKETS_OUT), 0} end.
+    Packets = get({?MODULE, Pid}),
+    {ok, counters:get(Packets, ?PACKETS_IN), counters:get(Packets, ?PACKETS_OUT), 0}.
 
 %% @private
-init({Socket, First}) ->
-    {ok, #connection{socket = Socket, first = First,
-                     packets = counters:new(2, [write_concurrency])}}.
+init({Socket, First, Packets}) ->
+    {ok, #connection{socket = Socket, first = First, packets = Packets}}.
 
 %% @private
 handle_call({send, Packet}, _From, #connection{socket = Socket} = Connection) ->
@@ -66,15 +69,12 @@ handle_call({recv, TimeoutMs}, _From, #connection{socket = Socket, first = none}
     {reply, Result, Connection};
 handle_call({recv, _TimeoutMs}, _From, #connection{first = First} = Connection) ->
     {reply, {ok, binary_to_list(First)}, Connection#connection{first = none}};
-handle_call(packets, _From, #connection{packets = Packets} = Connection) ->
-    {reply, Packets, Connection};
 handle_call({handshake_complete, Handle}, _From, #connection{socket = Socket} = Connection) ->
-    Packets = Connection#connection.packets,
-    Controller = self(),
-    Reader = spawn_link(fun() -> read_when_owner(Socket, Handle, Packets, Controller) end),
+    #connection{packets = Packets} = Connection,
+    {ok, Reader} = weft_stock_tls_reader:start_link(Socket, Handle, {Packets, ?PACKETS_IN}),
     ok = ssl:controlling_process(Socket, Reader),
     ok = erlang:dist_ctrl_input_handler(Handle, Reader),
-    Reader ! {owner, Controller},
+    ok = weft_stock_tls_reader:begins(Reader),
     process_flag(priority, normal),
     erlang:dist_ctrl_get_data_notification(Handle),
     {reply, ok, Connection#connection{handle = Handle}}.
@@ -105,26 +105,4 @@ transmit(Frame, #connection{socket = Socket, packets = Packets}) ->
     case ssl:send(Socket, Frame) of
         ok -> ok;
         {error, _} -> exit(self(), connection_closed), ok
-    end.
-
-read_when_owner(Socket, Handle, Packets, Controller) ->
-    receive {owner, Controller} -> ok end,
-    case ssl:setopts(Socket, [{active, true}]) of
-        ok -> read(Socket, Handle, Packets);
-        {error, _} -> exit(connection_closed)
-    end.
-
-read(Socket, Handle, Packets) ->
-    receive
-        {ssl, Socket, <<>>} ->
-            counters:add(Packets, ?PACKETS_IN, 1),
-            read(Socket, Handle, Packets);
-        {ssl, Socket, Frame} ->
-            counters:add(Packets, ?PACKETS_IN, 1),
-            erlang:dist_ctrl_put_data(Handle, Frame),
-            read(Socket, Handle, Packets);
-        {ssl_closed, Socket} ->
-            exit(connection_closed);
-        {ssl_error, Socket, _Reason} ->
-            exit(connection_closed)
     end.

@@ -105,8 +105,8 @@ close(Stream) -> Stream#stream{closed = true, path = undefined}.
 
 %% @doc What a message to the owner means for the stream; `unknown' if nothing.
 -spec handle(term(), stream()) -> {outcome(), stream()} | unknown.
-handle({weft_ack, Sequence}, #stream{out = Out0, counters = Counters} = Stream) ->
-    weft_session_counters:heard(Counters),
+%% An acknowledgement is the answer of the peer's link to what we say, not a word of its ticker's.
+handle({weft_ack, Sequence}, #stream{out = Out0} = Stream) ->
     {Ask, Out} = weft_outbound_core:acked(Sequence, now_us(), Out0),
     {ok, ask(Ask, Stream#stream{out = Out})};
 handle({weft_lane, ready, Socket}, Stream) ->

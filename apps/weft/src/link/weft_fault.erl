@@ -12,7 +12,7 @@
 %% dropped here.
 %%
 %% Each fault of each node is an entry of its own, so none can end or overwrite another. They apply
-%% at once, to the lanes that there are as well: the writers of these are told (`weft_lane').
+%% at once, to the lanes that there are as well: the writers of these are told (`weft_lane_writer').
 -module(weft_fault).
 
 -export([cut/1, cut_one_way/1, delay/3, loss/2, break/1, heal/2, heal/1, heal/0]).
@@ -108,7 +108,7 @@ ended(Kinds, Node) ->
 
 tell(Node) ->
     case weft_links:lookup(Node) of
-        {ok, Link} -> weft_lane:faults_changed(Link);
+        {ok, Link} -> weft_lane_writer:faults_changed(Link);
         error -> ok
     end.
 

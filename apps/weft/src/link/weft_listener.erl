@@ -3,7 +3,7 @@
 %%
 %% Each connection is authenticated in a process of its own under a deadline; at most
 %% pending_handshakes_max are under way, further ones are closed at once. A weft peer's connection
-%% becomes a lane of its link; one that begins like a stock node is given to the Stock function;
+%% becomes a lane of its link; one that begins like a stock node is given to the function Stock;
 %% all else is refused, with one log event, and nobody else notices.
 %%
 %% While there is no descriptor, port or memory for another connection, which is logged once, some
@@ -11,20 +11,57 @@
 %% socket is closed this process ends.
 -module(weft_listener).
 
+-behaviour(gen_server).
+
 -export([start_link/2, tunnelled/1]).
--export([accept_loop/4]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+-export([accept_loop/4, examine_own/2, no_node/2]).
 
 %% Connections in hand may end and make room meanwhile.
 -define(NO_ROOM_PAUSE_MS, 100).
 
--type stock() :: fun((weft_transport:socket(), FirstMessage :: binary()) -> ok | {error, term()}).
+%% Called with a socket and the first message, in the connection's own process, which owns it.
+-type stock() :: {module(), Function :: atom()}.
 
-%% @doc Starts to accept; linked to the caller. Stock is called in the connection's own process,
-%% which owns the socket, with the first message of the distribution handshake already read.
--spec start_link(inet:socket(), stock()) -> pid().
+-record(listener, {listen :: inet:socket(),
+                   stock :: stock(),
+                   pending :: counters:counters_ref(),
+                   acceptor :: pid()}).
+
+%% @doc Starts to accept; linked to the caller. Stock is called for connections that begin like
+%% those of a stock node, with the first message of the distribution handshake already read, and
+%% returns ok or {error, Reason}.
+-spec start_link(inet:socket(), stock()) -> {ok, pid()}.
 start_link(Listen, Stock) ->
+    gen_server:start_link(?MODULE, {Listen, Stock}, [{spawn_opt, [{priority, max}]}]).
+
+%% @private
+init({Listen, Stock}) ->
+    process_flag(trap_exit, true),
     Pending = counters:new(1, []),
+    {ok, #listener{listen = Listen, stock = Stock, pending = Pending,
+                   acceptor = acceptor(Listen, Stock, Pending)}}.
+
+acceptor(Listen, Stock, Pending) ->
     spawn_opt(?MODULE, accept_loop, [Listen, Stock, Pending, ok], [link, {priority, max}]).
+
+%% @private
+handle_call(_Request, _From, Listener) ->
+    {reply, {error, unknown_request}, Listener}.
+
+%% @private
+handle_cast(_Request, Listener) ->
+    {noreply, Listener}.
+
+%% @private
+handle_info({'EXIT', Acceptor, closed}, #listener{acceptor = Acceptor} = Listener) ->
+    {stop, {shutdown, closed}, Listener};
+%% It waits in a call of old code, should that be purged.
+handle_info({'EXIT', Acceptor, _Reason}, #listener{acceptor = Acceptor} = Listener) ->
+    #listener{listen = Listen, stock = Stock, pending = Pending} = Listener,
+    {noreply, Listener#listener{acceptor = acceptor(Listen, Stock, Pending)}};
+handle_info(_Message, Listener) ->
+    {noreply, Listener}.
 
 %% @private
 -spec accept_loop(inet:socket(), stock(), counters:counters_ref(), Before :: ok | no_room) ->
@@ -33,21 +70,21 @@ accept_loop(Listen, Stock, Pending, Before) ->
     case weft_transport:accept(Listen) of
         {ok, Socket} ->
             admit(Socket, Stock, Pending, counters:get(Pending, 1)),
-            accept_loop(Listen, Stock, Pending, ok);
+            ?MODULE:accept_loop(Listen, Stock, Pending, ok);
         {error, closed} ->
             exit(closed);
         {error, Reason} ->
             _ = Before =:= no_room orelse weft_refusals:report(undefined, {no_room, Reason}),
             %% Accepting at once would spin.
             receive after ?NO_ROOM_PAUSE_MS -> ok end,
-            accept_loop(Listen, Stock, Pending, no_room)
+            ?MODULE:accept_loop(Listen, Stock, Pending, no_room)
     end.
 
 admit(Socket, Stock, Pending, Count) ->
     case Count < weft_config:get(pending_handshakes_max) of
         true ->
             counters:add(Pending, 1, 1),
-            Pid = spawn_opt(fun() -> examine_own(Stock, Pending) end,
+            Pid = spawn_opt(?MODULE, examine_own, [Stock, Pending],
                             [{priority, weft_turn:priority(control)}]),
             _ = weft_transport:controlling_process(Socket, Pid),
             Pid ! {socket, Socket},
@@ -57,6 +94,8 @@ admit(Socket, Stock, Pending, Count) ->
             refuse(Socket, peername(Socket), overload)
     end.
 
+%% @private
+-spec examine_own(stock(), counters:counters_ref()) -> ok.
 examine_own(Stock, Pending) ->
     receive
         {socket, Socket} ->
@@ -70,13 +109,15 @@ examine_own(Stock, Pending) ->
 -spec tunnelled(weft_tunnel:connection()) -> ok.
 tunnelled(Connection) ->
     Deadline = erlang:monotonic_time(millisecond) + weft_config:get(handshake_timeout_ms),
-    Stock = fun(_Connection, <<Start:8/binary, _/binary>>) -> {error, {not_a_node, Start}};
-               (_Connection, Start) -> {error, {not_a_node, Start}}
-            end,
-    case identify(Connection, Stock, Deadline) of
+    case identify(Connection, {?MODULE, no_node}, Deadline) of
         ok -> ok;
         {error, Reason} -> refuse(Connection, undefined, Reason)
     end.
+
+%% @private
+-spec no_node(weft_tunnel:connection(), binary()) -> {error, {not_a_node, binary()}}.
+no_node(_Connection, <<Start:8/binary, _/binary>>) -> {error, {not_a_node, Start}};
+no_node(_Connection, Start) -> {error, {not_a_node, Start}}.
 
 examine(Tcp, Stock) ->
     %% Asked now: a socket that was closed does not know any more.
@@ -102,9 +143,11 @@ peername(Socket) ->
 identify(Socket, Stock, Deadline) ->
     case weft_handshake:first_message(Socket, Deadline) of
         {hello, Hello} -> answer(Socket, Hello, Deadline);
-        {stock, Name} -> Stock(Socket, Name);
+        {stock, Name} -> offer(Stock, Socket, Name);
         {error, Reason} -> {error, Reason}
     end.
+
+offer({Module, Function}, Socket, FirstMessage) -> Module:Function(Socket, FirstMessage).
 
 answer(Socket, Hello, Deadline) ->
     case weft_handshake:answer(Socket, Hello, Deadline) of

@@ -13,8 +13,10 @@
 %% for a moment is nothing: receivers wake up in crowds. A witness of the lowest priority finds out:
 %% it is asked by who finds the account overdrawn, and has its turn when others have had theirs.
 -module(weft_turn).
+-behaviour(gen_server).
 
 -export([priority/1, open/0, begins/0, worked/1]).
+-export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2]).
 
 %% What a process works until it looks at the account.
 -define(TURN_US, 500).
@@ -47,7 +49,7 @@ priority(control) -> high.
 open() ->
     Times = atomics:new(2, []),
     atomics:put(Times, ?PAID, begins()),
-    Witness = spawn_opt(fun() -> witness(Times) end, [link, {priority, low}]),
+    {ok, Witness} = gen_server:start_link(?MODULE, Times, []),
     persistent_term:put(?MODULE, {Times, Witness}).
 
 %% @doc A piece of work begins.
@@ -116,16 +118,44 @@ pause(UntilUs, Times) ->
         false -> ok
     end.
 
-witness(Times) ->
-    receive look -> watch(begins() + ?WATCH_US, Times) end,
-    witness(Times).
+%% --- the witness --------------------------------------------------------------------------------
 
-watch(UntilUs, Times) ->
-    case others_wait() of
-        false -> at_rest(Times);
-        true ->
-            case begins() < UntilUs of
-                true -> erlang:yield(), watch(UntilUs, Times);
-                false -> atomics:put(Times, ?ASKED, 0)
-            end
+%% It looks until then, or not at all.
+-record(witness, {times :: atomics:atomics_ref(), until_us = none :: none | integer()}).
+
+%% @private
+init(Times) ->
+    {ok, #witness{times = Times}, {continue, lowest_priority}}.
+
+%% @private
+%% Only now: the start would wait for all others, too.
+handle_continue(lowest_priority, Witness) ->
+    _ = process_flag(priority, low),
+    {noreply, Witness}.
+
+%% @private
+handle_call(_Request, _From, Witness) ->
+    {reply, {error, unknown_request}, Witness, 0}.
+
+%% @private
+handle_cast(_Request, Witness) ->
+    {noreply, Witness, 0}.
+
+%% @private
+handle_info(look, Witness) ->
+    watch(Witness#witness{until_us = begins() + ?WATCH_US});
+handle_info(timeout, #witness{until_us = none} = Witness) ->
+    {noreply, Witness};
+handle_info(timeout, Witness) ->
+    erlang:yield(),
+    watch(Witness);
+handle_info(_Unknown, Witness) ->
+    {noreply, Witness, 0}.
+
+%% Comes back when others have had their turn.
+watch(#witness{times = Times, until_us = UntilUs} = Witness) ->
+    case {others_wait(), begins() < UntilUs} of
+        {true, true} -> {noreply, Witness, 0};
+        {true, false} -> atomics:put(Times, ?ASKED, 0), {noreply, Witness#witness{until_us = none}};
+        {false, _} -> at_rest(Times), {noreply, Witness#witness{until_us = none}}
     end.

@@ -242,7 +242,7 @@ remembered(_Effect, Driver) ->
 %% A message to a node whose link is just lost is dropped; `down' is on its way to the core.
 perform_one({send, To, Msg}, #driver{up = Up, name = Name, links = Links}) ->
     case Up of
-        #{To := #{send := Send}} -> Send(Msg);
+        #{To := #{send := {Module, Send, Arguments}}} -> apply(Module, Send, Arguments ++ [Msg]);
         #{} -> Links:send(To, Name, Msg)
     end;
 %% After what is here already. A timer of the system would take a millisecond and more.

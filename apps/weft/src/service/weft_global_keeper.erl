@@ -6,17 +6,22 @@
 %% `{weft_lock_lost, Name}', the processes that believe to have the lock.
 -module(weft_global_keeper).
 
+-behaviour(gen_server).
+
 -export([keep/2, release/1]).
--export([init/3]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+
+-record(keeper, {via :: weft_names:via(),
+                 %% Those it is kept for, by monitor.
+                 pids :: #{reference() => pid()}}).
 
 %% @doc Keeps a name for the caller. `error': somebody else has it, or there is no quorum.
 -spec keep(weft_names:via(), Requester :: term()) -> {ok, pid()} | error.
 keep(Via, Requester) ->
-    {Pid, Ref} = spawn_monitor(?MODULE, init, [self(), Via, Requester]),
-    receive
-        {Pid, kept} -> demonitor(Ref, [flush]), {ok, Pid};
-        {Pid, {kept_by, Keeper}} -> demonitor(Ref, [flush]), share(Keeper);
-        {'DOWN', Ref, process, Pid, _} -> error
+    case gen_server:start(?MODULE, {self(), Via, Requester}, []) of
+        {ok, Keeper} -> {ok, Keeper};
+        {error, {shutdown, {kept_by, Keeper}}} -> share(Keeper);
+        {error, _} -> error
     end.
 
 share(Keeper) ->
@@ -40,43 +45,52 @@ release(Keeper) ->
     end.
 
 %% @private
--spec init(pid(), weft_names:via(), term()) -> ok.
-init(Pid, Via, Requester) ->
+init({Pid, Via, Requester}) ->
     process_flag(trap_exit, true),
     case weft_names:register(Via, self(), Requester) of
         ok ->
-            Pid ! {self(), kept},
-            loop(Via, #{monitor(process, Pid) => Pid});
-        {error, {taken, Keeper}} ->
+            {ok, #keeper{via = Via, pids = #{monitor(process, Pid) => Pid}}};
+        {error, {taken, Other}} ->
             case weft_names:lookup(Via) of
-                {ok, Keeper, Requester} -> Pid ! {self(), {kept_by, Keeper}}, ok;
-                _ -> ok
+                {ok, Other, Requester} -> {stop, {shutdown, {kept_by, Other}}};
+                _ -> {stop, {shutdown, taken}}
             end;
-        {error, _} ->
-            ok
+        {error, Reason} ->
+            {stop, {shutdown, Reason}}
     end.
 
-loop(Via, Pids) ->
-    receive
-        {share, Pid, Ref} ->
-            Pid ! {Ref, kept},
-            loop(Via, Pids#{monitor(process, Pid) => Pid});
-        {release, Pid, Ref} ->
-            [Monitor | _] = [M || {M, P} <- maps:to_list(Pids), P =:= Pid],
-            demonitor(Monitor, [flush]),
-            Left = left(Via, maps:remove(Monitor, Pids)),
-            Pid ! {Ref, released},
-            goes_on(Via, Left);
-        {'DOWN', Monitor, process, _, _} ->
-            goes_on(Via, left(Via, maps:remove(Monitor, Pids)));
-        {'EXIT', _, {weft_names_lost, _, _}} ->
-            [exit(Pid, {weft_lock_lost, Via}) || Pid <- maps:values(Pids)],
-            ok
-    end.
+%% @private
+handle_call(_Request, _From, Keeper) ->
+    {reply, {error, unknown_request}, Keeper}.
 
-left(Via, Pids) ->
-    _ = map_size(Pids) =:= 0 andalso weft_names:unregister(Via),
-    Pids.
+%% @private
+handle_cast(_Request, Keeper) ->
+    {noreply, Keeper}.
 
-goes_on(_Via, Pids) when map_size(Pids) =:= 0 -> ok;
-goes_on(Via, Pids) -> loop(Via, Pids).
+%% @private
+handle_info({share, Pid, Ref}, #keeper{pids = Pids} = Keeper) ->
+    Pid ! {Ref, kept},
+    {noreply, Keeper#keeper{pids = Pids#{monitor(process, Pid) => Pid}}};
+handle_info({release, Pid, Ref}, #keeper{pids = Pids} = Keeper) ->
+    Left = case [M || {M, P} <- maps:to_list(Pids), P =:= Pid] of
+               [Monitor | _] -> demonitor(Monitor, [flush]), left(Monitor, Keeper);
+               [] -> Keeper
+           end,
+    Pid ! {Ref, released},
+    goes_on(Left);
+handle_info({'DOWN', Monitor, process, _, _}, Keeper) ->
+    goes_on(left(Monitor, Keeper));
+handle_info({'EXIT', _, {weft_names_lost, _, _}}, #keeper{via = Via, pids = Pids} = Keeper) ->
+    [exit(Pid, {weft_lock_lost, Via}) || Pid <- maps:values(Pids)],
+    {stop, normal, Keeper};
+handle_info(_Message, Keeper) ->
+    {noreply, Keeper}.
+
+%% Given back before the last one is told so.
+left(Monitor, #keeper{via = Via, pids = Pids} = Keeper) ->
+    Left = maps:remove(Monitor, Pids),
+    _ = map_size(Left) =:= 0 andalso weft_names:unregister(Via),
+    Keeper#keeper{pids = Left}.
+
+goes_on(#keeper{pids = Pids} = Keeper) when map_size(Pids) =:= 0 -> {stop, normal, Keeper};
+goes_on(Keeper) -> {noreply, Keeper}.

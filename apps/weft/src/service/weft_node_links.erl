@@ -42,7 +42,7 @@
                 open = #{} :: #{session_number() => node()}}).
 
 %% @doc Starts the links of the driver Name, which is the calling process. It gets
-%% `{weft_link, up, Node, #{send := fun(), session := Number}}', `{weft_link, down, Node, Reason}'
+%% `{weft_link, up, Node, #{send := MFA, session := Number}}', `{weft_link, down, Node, Reason}'
 %% and `{weft_data, Number, Count, Message}'.
 -spec subscribe(Name :: atom(), pid()) -> ok.
 subscribe(Name, Driver) when Driver =:= self() ->
@@ -197,14 +197,15 @@ opened(Pid, Theirs, #links{name = Name, driver = Driver, peers = Peers} = Links)
     Node = node(Pid),
     #{Node := #peer{mine = Mine} = Peer} = Peers,
     Outlet = weft_node_outlet:open(Pid, Theirs, {weft_welcome, self(), Driver, Mine, Theirs},
-                                   fun() -> gen_server:cast(Name, {break, Node}) end),
+                                   {gen_server, cast, [Name, {break, Node}]}),
     Links#links{peers = Peers#{Node => Peer#peer{theirs = Theirs, pid = Pid, outlet = Outlet}}}.
 
 welcome(Driver, Theirs, Mine, #links{peers = Peers, open = Open} = Links) ->
     Node = node(Driver),
     case Peers of
         #{Node := #peer{mine = Mine, theirs = Theirs, is_up = false, outlet = Outlet} = Peer} ->
-            Send = fun(Message) -> weft_node_outlet:send(Outlet, Driver, Message) end,
+            %% No closure: it would be one of old code after a load.
+            Send = {weft_node_outlet, send, [Outlet, Driver]},
             tell({up, Node, #{send => Send, session => Mine}},
                  Links#links{peers = Peers#{Node := Peer#peer{is_up = true}},
                              open = Open#{Mine => Node}});

@@ -7,33 +7,42 @@
 %% peer: to set up a monitor, or to take one back, may wait for a busy connection as well.
 -module(weft_node_outlet).
 
+-behaviour(gen_server).
+
 -export([open/4, send/3, pid/1, close/1]).
--export([init/4]).
+-export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2]).
 -export_type([outlet/0]).
 
 -define(WAITING_MAX, 50000).
 
--opaque outlet() :: {pid(), atomics:atomics_ref(), OnFull :: fun(() -> ok)}.
+%% Kept by drivers, so it holds no closure: that would be one of old code after a load.
+-opaque outlet() :: {pid(), atomics:atomics_ref(), OnFull :: {module(), atom(), [term()]}}.
+
+-record(sending, {to :: pid(),
+                  number :: pos_integer(),
+                  next = 1 :: pos_integer(),
+                  waiting :: atomics:atomics_ref(),
+                  monitor :: reference() | undefined}).
 
 %% @doc An outlet, linked to the caller. It says Welcome to the process To, and then sends each
-%% message with the receiver's Number. OnFull is called by the sender when too much waits. When To
+%% message with the receiver's Number. OnFull is applied by the sender when too much waits. When To
 %% ends, or the connection to it does, the outlet exits with {shutdown, {lost, To, Reason}}.
--spec open(To :: pid(), Number :: pos_integer(), Welcome :: term(), OnFull :: fun(() -> ok)) ->
-          outlet().
+-spec open(To :: pid(), Number :: pos_integer(), Welcome :: term(),
+           OnFull :: {module(), atom(), [term()]}) -> outlet().
 open(To, Number, Welcome, OnFull) ->
     Waiting = atomics:new(1, []),
-    Pid = proc_lib:spawn_link(?MODULE, init, [To, Number, Welcome, Waiting]),
+    {ok, Pid} = gen_server:start_link(?MODULE, {To, Number, Welcome, Waiting}, []),
     {Pid, Waiting, OnFull}.
 
 %% @doc Has a message sent to the driver To.
 -spec send(outlet(), To :: pid(), term()) -> ok | {error, not_connected}.
-send({Pid, Waiting, OnFull}, To, Message) ->
+send({Pid, Waiting, {Module, Function, Arguments}}, To, Message) ->
     case atomics:add_get(Waiting, 1, 1) of
         Count when Count =< ?WAITING_MAX ->
             Pid ! {send, To, Message},
             ok;
         Count ->
-            Count =:= ?WAITING_MAX + 1 andalso OnFull(),
+            _ = Count =:= ?WAITING_MAX + 1 andalso apply(Module, Function, Arguments),
             {error, not_connected}
     end.
 
@@ -48,21 +57,37 @@ close({Pid, _Waiting, _OnFull}) ->
     ok.
 
 %% @private
--spec init(To :: pid(), pos_integer(), term(), atomics:atomics_ref()) -> no_return().
-init(To, Number, Welcome, Waiting) ->
-    %% A monitor would connect to a node that has been disconnected meanwhile.
-    lists:member(node(To), nodes(connected)) orelse exit({shutdown, {lost, To, noconnection}}),
-    Monitor = monitor(process, To),
-    _ = erlang:send(To, Welcome, [noconnect]),
-    loop(Number, 1, Monitor, Waiting).
+init({To, Number, Welcome, Waiting}) ->
+    %% A monitor may wait, and the caller must not.
+    {ok, #sending{to = To, number = Number, waiting = Waiting}, {continue, Welcome}}.
 
-loop(Number, Next, Monitor, Waiting) ->
-    receive
-        {send, To, Message} ->
-            %% Of a connection that is lost the monitor tells.
-            _ = erlang:send(To, {weft_data, Number, Next, Message}, [noconnect]),
-            atomics:sub(Waiting, 1, 1),
-            loop(Number, Next + 1, Monitor, Waiting);
-        {'DOWN', Monitor, process, To, Reason} ->
-            exit({shutdown, {lost, To, Reason}})
+%% @private
+handle_continue(Welcome, #sending{to = To} = Sending) ->
+    %% A monitor would connect to a node that has been disconnected meanwhile.
+    case lists:member(node(To), nodes(connected)) of
+        true ->
+            Monitor = monitor(process, To),
+            _ = erlang:send(To, Welcome, [noconnect]),
+            {noreply, Sending#sending{monitor = Monitor}};
+        false ->
+            {stop, {shutdown, {lost, To, noconnection}}, Sending}
     end.
+
+%% @private
+handle_call(_Request, _From, Sending) ->
+    {reply, {error, unknown_request}, Sending}.
+
+%% @private
+handle_cast(_Request, Sending) ->
+    {noreply, Sending}.
+
+%% @private
+handle_info({send, To, Message}, #sending{number = Number, next = Next} = Sending) ->
+    %% Of a connection that is lost the monitor tells.
+    _ = erlang:send(To, {weft_data, Number, Next, Message}, [noconnect]),
+    atomics:sub(Sending#sending.waiting, 1, 1),
+    {noreply, Sending#sending{next = Next + 1}};
+handle_info({'DOWN', Monitor, process, To, Reason}, #sending{monitor = Monitor} = Sending) ->
+    {stop, {shutdown, {lost, To, Reason}}, Sending};
+handle_info(_Message, Sending) ->
+    {noreply, Sending}.

@@ -1,0 +1,150 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The writer of a lane: sends what found the socket busy, in the order in which it came.
+%%
+%% A lane that a fault makes late passes all its packets here: each is sent when it is due, and not
+%% before the one ahead of it; until then it is under way, and its sender may go on. So it is late,
+%% but not slow. A late lane looks busy all the time, by one byte that is counted as waiting.
+-module(weft_lane_writer).
+-behaviour(gen_server).
+
+-export([start_link/3, write/4, faults_changed/1]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+-export_type([waiting/0]).
+
+%% What a late lane holds as if it were under way. More than that waits, as before a socket whose
+%% buffers are full (4 MiB is what Linux lets a connection have, tcp(7)).
+-define(LATE_BYTES, 4194304).
+
+%% Where the bytes that wait, and one for each packet of them, are counted for all senders.
+-type waiting() :: {atomics:atomics_ref(), Index :: pos_integer()}.
+
+-record(writer, {socket :: weft_transport:socket(),
+                 peer :: node(),
+                 waiting :: waiting(),
+                 is_late = false :: boolean(),
+                 lateness = none :: weft_fault:lateness(),
+                 %% Of a late lane. Those with a sender still have to be taken from him.
+                 held = queue:new() :: queue:queue({DueUs :: integer(), Packet :: iodata(),
+                                                    Bytes :: non_neg_integer(),
+                                                    under_way | {waits, pid() | undefined}}),
+                 held_bytes = 0 :: non_neg_integer(),
+                 last_due_us = undefined :: integer() | undefined}).
+
+%% @doc Starts the writer of a connected socket, linked to the caller. Peer is for `weft_fault'.
+-spec start_link(weft_transport:socket(), node(), waiting()) -> {ok, pid()}.
+start_link(Socket, Peer, Waiting) ->
+    gen_server:start_link(?MODULE, {Socket, Peer, Waiting},
+                          [{spawn_opt, [{priority, weft_turn:priority(data)},
+                                        {message_queue_data, off_heap}, {fullsweep_after, 10}]}]).
+
+%% @doc Has a packet of so many bytes, which are counted as waiting, sent; the process From is told
+%% when it is out.
+-spec write(pid(), From :: pid() | undefined, iodata(), non_neg_integer()) -> ok.
+write(Writer, From, Packet, Bytes) ->
+    Writer ! {write, From, Packet, Bytes},
+    ok.
+
+%% @doc Has the writers that Owner started look at `weft_fault' again.
+-spec faults_changed(Owner :: pid()) -> ok.
+faults_changed(Owner) ->
+    Linked = case process_info(Owner, links) of {links, All} -> All; undefined -> [] end,
+    lists:foreach(fun(Writer) -> Writer ! faults_changed end,
+                  [Pid || Pid <- Linked, is_pid(Pid),
+                          proc_lib:translate_initial_call(Pid) =:= {?MODULE, init, 1}]).
+
+%% @private
+init({Socket, Peer, Waiting}) ->
+    %% The first packet is subject to the faults that there are.
+    {ok, look(#writer{socket = Socket, peer = Peer, waiting = Waiting})}.
+
+%% @private
+handle_call(_Request, _From, Writer) ->
+    case next(Writer) of
+        {noreply, Next} -> {reply, {error, unknown_request}, Next};
+        {noreply, Next, ForMs} -> {reply, {error, unknown_request}, Next, ForMs}
+    end.
+
+%% @private
+handle_cast(_Request, Writer) ->
+    next(Writer).
+
+%% @private
+handle_info({write, From, Packet, Bytes}, #writer{is_late = false} = Writer) ->
+    %% A failed send is seen by the reader of the socket, which ends the lane.
+    _ = weft_transport:send(Writer#writer.socket, Packet),
+    taken(From, Bytes, Writer),
+    {noreply, Writer};
+handle_info({write, From, Packet, Bytes}, Writer) ->
+    next(hold(From, Packet, Bytes, Writer));
+handle_info(faults_changed, Writer) ->
+    next(look(Writer));
+handle_info(_TimeoutOrUnknown, Writer) ->
+    next(Writer).
+
+taken(From, Bytes, #writer{socket = Socket, waiting = Waiting}) ->
+    count(-(Bytes + 1), Waiting),
+    _ = is_pid(From) andalso (From ! {weft_lane, ready, Socket}),
+    ok.
+
+count(Bytes, {Counters, Index}) -> atomics:add(Counters, Index, Bytes).
+
+%% --- late by a fault ------------------------------------------------------------------------
+
+look(#writer{peer = Peer, is_late = IsLate, waiting = Waiting} = Writer) ->
+    case weft_fault:lateness(Peer) of
+        none when not IsLate ->
+            Writer;
+        Lateness ->
+            IsLate orelse count(1, Waiting),
+            Writer#writer{lateness = Lateness, is_late = true}
+    end.
+
+%% Sends what is due, and waits for what is not.
+next(#writer{is_late = false} = Writer) ->
+    {noreply, Writer};
+next(#writer{held = Held, lateness = Lateness} = Writer) ->
+    case {queue:peek(Held), Lateness} of
+        {empty, none} ->
+            count(-1, Writer#writer.waiting),
+            {noreply, Writer#writer{is_late = false}};
+        {empty, _} -> {noreply, Writer};
+        {_, stopped} -> {noreply, Writer};
+        {{value, {DueUs, _, _, _}}, _} ->
+            case DueUs - now_us() of
+                LeftUs when LeftUs > 0 -> {noreply, Writer, (LeftUs + 999) div 1000};
+                _ -> next(send_first(Writer))
+            end
+    end.
+
+hold(From, Packet, Bytes, #writer{held = Held, held_bytes = HeldBytes, lateness = Lateness,
+                                  last_due_us = LastUs} = Writer) ->
+    DueUs = due_us(LastUs, now_us() + late_by_ms(Lateness) * 1000),
+    Taken = case HeldBytes < ?LATE_BYTES of
+                true -> taken(From, Bytes, Writer), under_way;
+                false -> {waits, From}
+            end,
+    Writer#writer{held = queue:in({DueUs, Packet, Bytes, Taken}, Held),
+                  held_bytes = HeldBytes + Bytes, last_due_us = DueUs}.
+
+due_us(undefined, Us) -> Us;
+due_us(LastUs, Us) -> max(LastUs, Us).
+
+late_by_ms({MinMs, MaxMs, Percent}) ->
+    RepeatMs = case rand:uniform() * 100 < Percent of
+                   true -> weft_fault:repeat_ms();
+                   false -> 0
+               end,
+    MinMs + rand:uniform(MaxMs - MinMs + 1) - 1 + RepeatMs;
+late_by_ms(_NoneOrStopped) ->
+    0.
+
+send_first(#writer{socket = Socket, held = Held0, held_bytes = HeldBytes} = Writer) ->
+    {{value, {_, Packet, Bytes, Taken}}, Held} = queue:out(Held0),
+    _ = weft_transport:send(Socket, Packet),
+    ok = case Taken of
+             under_way -> ok;
+             {waits, From} -> taken(From, Bytes, Writer)
+         end,
+    Writer#writer{held = Held, held_bytes = HeldBytes - Bytes}.
+
+now_us() -> erlang:monotonic_time(microsecond).

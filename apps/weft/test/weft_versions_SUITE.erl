@@ -1,0 +1,138 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Two versions in one cluster: six nodes of the build before are exchanged for this one, one
+%% by one, under traffic over gateways. (docs/internals/versions.md)
+-module(weft_versions_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-import(weft_test_nodes, [name/1, node_name/1, call/4, until/1, until/2]).
+
+-export([suite/0, all/0, init_per_suite/1, end_per_suite/1]).
+-export([nodes_are_exchanged_one_by_one/1]).
+
+%% The version before this one.
+-define(BEFORE, "192dd3cc14d680c8c5c03195f6c84f6ea18dd79a").
+-define(T, weft_resume_traffic).
+-define(ENDS, [a, b, c, d]).
+-define(GATEWAYS, [g, h]).
+
+suite() -> [{timetrap, {minutes, 5}}].
+
+all() -> [nodes_are_exchanged_one_by_one].
+
+init_per_suite(Config0) ->
+    case weft_old_build:make(?BEFORE, filename:join(?config(priv_dir, Config0), "before")) of
+        {ok, Ebin} -> [{before, Ebin} | weft_test_nodes:begin_suite(Config0)];
+        {error, Reason} -> {skip, Reason}
+    end.
+
+end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
+
+%% --- the case ---------------------------------------------------------------------------------
+
+%% a and b talk while c and d are exchanged, and the other way round; both while the gateways are.
+nodes_are_exchanged_one_by_one(Config) ->
+    Old = maps:from_list([{Name, start(Name, before, Config)} || Name <- ?GATEWAYS ++ ?ENDS]),
+    services(Old),
+    talk([a, b], Old),
+    talk([c, d], Old),
+    Mixed = lists:foldl(fun(Name, Nodes) -> exchange(Name, Nodes, Config) end, Old, ?GATEWAYS),
+    nothing_lost([a, b], Mixed),
+    Half = lists:foldl(fun(Name, Nodes) -> exchange(Name, Nodes, Config) end, Mixed, [a, b]),
+    nothing_lost([c, d], Half),
+    services(Half),
+    talk([a, b], Half),
+    New = lists:foldl(fun(Name, Nodes) -> exchange(Name, Nodes, Config) end, Half, [c, d]),
+    nothing_lost([a, b], New),
+    services(New).
+
+exchange(Name, Nodes, Config) ->
+    #{Name := Node} = Nodes,
+    Resting = maps:remove(Name, Nodes),
+    Received = traffic(Resting),
+    ok = weft_test_nodes:kill(Node),
+    Again = start(Name, now, Config),
+    Exchanged = Nodes#{Name := Again},
+    connected(Exchanged),
+    %% Whoever talks has gone on.
+    [until(fun() -> received(N, Exchanged) > Count end, 60000) || {N, Count} <- Received],
+    Exchanged.
+
+%% --- traffic ----------------------------------------------------------------------------------
+
+talk([A, B] = Pair, Nodes) ->
+    [ok = call(maps:get(N, Nodes), ?T, expect, []) || N <- Pair],
+    [begin
+         ok = call(maps:get(Here, Nodes), ?T, watch, [node_name(There)]),
+         ok = call(maps:get(Here, Nodes), ?T, send,
+                   [node_name(There), #{rate => 500, bytes_max => 500, seed => 1}])
+     end || {Here, There} <- [{A, B}, {B, A}]].
+
+%% Who is talking, and how much it has heard.
+traffic(Nodes) ->
+    [{Name, received(Name, Nodes)}
+     || {Name, Node} <- maps:to_list(Nodes),
+        call(Node, erlang, whereis, [weft_traffic_out]) =/= undefined].
+
+received(Name, Nodes) -> maps:get(received, call(maps:get(Name, Nodes), ?T, account, [])).
+
+nothing_lost([A, B], Nodes) ->
+    #{A := NodeA, B := NodeB} = Nodes,
+    [SentA, SentB] = [call(N, ?T, finish, []) || N <- [NodeA, NodeB]],
+    ?assert(SentA > 1000 andalso SentB > 1000),
+    [begin
+         until(fun() -> received(Name, Nodes) >= Sent end, 60000),
+         ?assertMatch(#{received := Sent, wrong := []},
+                      call(maps:get(Name, Nodes), ?T, account, []))
+     end || {Name, Sent} <- [{B, SentA}, {A, SentB}]],
+    [?assertEqual({name(N), []}, {name(N), ends(N)}) || N <- [NodeA, NodeB]].
+
+ends(Node) ->
+    [Signal || {_, Signal} <- maps:get(signals, call(Node, ?T, account, [])),
+               lists:member(element(1, Signal), ['DOWN', 'EXIT', nodedown])].
+
+%% --- services ---------------------------------------------------------------------------------
+
+%% A name that each end registers is seen by all others; so are messages of a channel.
+services(Nodes) ->
+    connected(Nodes),
+    Ends = [{Name, maps:get(Name, Nodes)} || Name <- ?ENDS],
+    lists:foreach(
+      fun({Scope, Name, Node}) ->
+              Key = {Scope, {Name, erlang:unique_integer()}},
+              Pid = call(Node, erlang, whereis, [init]),
+              until(fun() -> ok =:= call(Node, weft_names, register, [Key, Pid]) end, 60000),
+              [until(fun() -> Pid =:= call(N, weft_names, whereis_name, [Key]) end, 60000)
+               || {_, N} <- Ends],
+              ok = call(Node, weft_names, unregister, [Key])
+      end, [{Scope, Name, Node} || Scope <- [strong, eventual], {Name, Node} <- Ends]),
+    [[_ | _] = call(Here, weft, call, [{kernel_sup, name(There)}, which_children, 20000,
+                                       #{channel => files}])
+     || {_, Here} <- Ends, {_, There} <- Ends, Here =/= There].
+
+%% All with all, and no old route left.
+connected(Nodes) ->
+    Names = [name(N) || N <- maps:values(Nodes)],
+    [until(fun() -> call(Node, net_kernel, connect_node, [Name]) =:= true end, 60000)
+     || Node <- maps:values(Nodes), Name <- Names, Name =/= name(Node)],
+    ok.
+
+%% --- nodes ------------------------------------------------------------------------------------
+
+%% Each end is linked to both gateways.
+start(Name, Build, Config) ->
+    [A, B, C, D] = [node_name(N) || N <- ?ENDS],
+    [G, H] = Gateways = [node_name(N) || N <- ?GATEWAYS],
+    Links = [{G, H} | [{End, Gateway} || End <- [A, B, C, D], Gateway <- Gateways]],
+    Env = [{topology, {static, #{links => Links}}},
+           {channels, #{files => #{class => bulk}}},
+           {scopes, #{strong => #{kind => strong, voters => [G, H, A]}, eventual => #{}}}],
+    Before = ?config(before, Config),
+    Args = ["-connect_all", "false", "-kernel", "prevent_overlapping_partitions", "false"
+            | case Build of before -> ["-pa", Before]; now -> [] end],
+    Node = weft_test_nodes:start(Name, #{config => Env, args => Args}, ?config(place, Config)),
+    {ok, _} = call(Node, application, ensure_all_started, [weft]),
+    ?assertEqual(Build =:= before,
+                 Before =:= filename:dirname(call(Node, code, which, [weft_dist]))),
+    Node.
