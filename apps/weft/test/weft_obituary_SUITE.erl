@@ -10,6 +10,7 @@
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([killed_behind_gateways/1, old_news_end_no_new_session/1, halted_with_a_dynamic_name/1,
+         halted_on_a_host_that_cannot_be_found/1,
          halted_behind_gateways_without_a_port/1, silence_is_no_end/1,
          broken_link_without_a_port_is_no_end/1]).
 -export([watch/0, downs/0]).
@@ -22,6 +23,7 @@ suite() -> [{timetrap, {minutes, 2}}].
 
 all() ->
     [killed_behind_gateways, old_news_end_no_new_session, halted_with_a_dynamic_name,
+     halted_on_a_host_that_cannot_be_found,
      halted_behind_gateways_without_a_port, silence_is_no_end,
      broken_link_without_a_port_is_no_end].
 
@@ -72,6 +74,17 @@ halted_with_a_dynamic_name(Config) ->
     Name = call(Nameless, erlang, node, []),
     weft_test_nodes:until(fun() -> is_connected(A, Name) end),
     down_soon(Name, [A], fun() -> ok = weft_test_nodes:kill(Nameless) end).
+
+%% Only that node can dial, as from a container whose name nobody else knows.
+halted_on_a_host_that_cannot_be_found(Config) ->
+    File = filename:join(?config(priv_dir, Config), "inetrc"),
+    ok = file:write_file(File, "{lookup, [file]}.\n{host, {127, 0, 0, 1}, [\"localhost\"]}.\n"),
+    Options = #{config => config([]), args => ["-kernel", "inetrc", "\"" ++ File ++ "\""]},
+    [A, B] = [start(Name, Options#{long => Host}, Config)
+              || {Name, Host} <- [{o, "127.0.0.1"}, {p, "nowhere.invalid"}]],
+    true = call(B, net_kernel, connect_node, [name(A)]),
+    weft_test_nodes:until(fun() -> is_connected(A, name(B)) end),
+    down_soon(name(B), [A], fun() -> ok = weft_test_nodes:kill(B) end).
 
 %% A node with a name and links, which nobody can dial.
 halted_behind_gateways_without_a_port(Config) ->

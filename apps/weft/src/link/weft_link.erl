@@ -347,16 +347,24 @@ lose(Socket, Reason, #link{lanes = Lanes} = Link) when is_map_key(Socket, Lanes)
 lose(_Socket, _Reason, Link) ->
     Link.
 
-%% The last lane. That of a node that lives on is closed by its host too, if the node has broken it,
-%% but then it comes back.
-lost(Reason, #link{peer = #{listens := false}, ups = Ups} = Link)
-  when Reason =:= closed; Reason =:= econnreset ->
-    _ = erlang:send_after(?RETURN_MS, self(), {return_is_due, Ups}),
+%% The last lane of a node that cannot be dialled. So can one not whose name says nothing here
+%% (`dialled/3').
+lost(Reason, #link{peer = #{listens := false}} = Link) ->
+    _ = return_is_awaited(Reason, Link),
     Link;
 lost(_Reason, Link) ->
     Link.
 
+%% The lane of a node that lives on is closed by its host too, if the node has broken it, but then
+%% it comes back.
+return_is_awaited(LostBy, #link{ups = Ups}) when LostBy =:= closed; LostBy =:= econnreset ->
+    erlang:send_after(?RETURN_MS, self(), {return_is_due, Ups});
+return_is_awaited(_LostBy, _Link) ->
+    not_by_its_host.
+
 departed(true, Link) ->
+    Link;
+departed(false, #link{peer = undefined} = Link) ->
     Link;
 departed(false, #link{key = Key, peer = #{incarnation := Incarnation}, handler = Handler} = Link) ->
     ok = Handler:peer_ended(departed, Key, Incarnation),
@@ -443,6 +451,7 @@ dialled({error, simultaneous}, link, Link) ->
     %% The peer's own call is about to arrive.
     pause(?COURTESY_MS, Link);
 dialled({error, Reason}, link, #link{dial = Dial, handler = Handler} = Link0) ->
+    _ = Reason =:= nxdomain andalso return_is_awaited(Link0#link.last_error, Link0),
     Link = may_be_gone(Link0#link{dial = weft_link_dial:failed(Reason, Dial), last_error = Reason}),
     case is_up(Link) of
         true ->
