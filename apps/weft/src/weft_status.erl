@@ -6,7 +6,7 @@
 %% other nodes. Times and sizes carry their unit in the name of the key.
 -module(weft_status).
 
--export([status/0, why/1]).
+-export([status/0, why/1, why/2]).
 -export_type([status/0, link/0, session/0, why/0]).
 
 -type link() :: #{node := node(), state := up | down | dialling, lanes := non_neg_integer(),
@@ -112,12 +112,18 @@ explain(Reason) ->
 %% @doc See `weft:why/1'. For a node that nobody has heard of it says so.
 -spec why(node()) -> why().
 why(Node) ->
+    why(Node, unknown).
+
+%% @doc The same, by somebody who knows the way of the session, that is, who has asked the nodes on
+%% it (`weft_trace'): the nodes from this one to Node, both included.
+-spec why(node(), Way :: [node()] | unknown) -> why().
+why(Node, Way) ->
     #{links := Links, connected := Connected} = Status = status(),
     Next = first_hop(Node, Status),
     Why = #{from => node(), to => Node, next_hop => Next, link => named(Next, Links),
             session => named(Node, maps:get(sessions, Status)),
             connected => lists:member(Node, Connected)},
-    Why#{text => [unicode:characters_to_list(Line) || Line <- text(Node, Why)]}.
+    Why#{text => [unicode:characters_to_list(Line) || Line <- text(Node, Why, Way)]}.
 
 named(Node, Rows) ->
     case [Row || #{node := N} = Row <- Rows, N =:= Node] of
@@ -134,10 +140,10 @@ first_hop(Node, #{sessions := Sessions}) ->
         {_, no_route} -> undefined
     end.
 
-text(Node, _Why) when Node =:= node() ->
+text(Node, _Why, _Way) when Node =:= node() ->
     [io_lib:format("~ts is this node itself.", [Node])];
-text(Node, #{session := Session, link := Link} = Why) ->
-    [headline(Why), path(Why)] ++ cut(Node, Why)
+text(Node, #{session := Session, link := Link} = Why, Way) ->
+    [headline(Why), path(Why, Way)] ++ shorter(Why, Way) ++ cut(Node, Why)
         ++ [session_text(Session) | queue_text(Session, Link)] ++ link_text(Link) ++ stranger(Why).
 
 headline(#{from := From, to := To, connected := true, session := #{state := resuming}}) ->
@@ -151,17 +157,44 @@ headline(#{from := From, to := To, connected := true}) ->
 headline(#{from := From, to := To}) ->
     io_lib:format("~ts is not connected to ~ts now.", [From, To]).
 
-path(#{next_hop := undefined}) ->
+path(#{next_hop := undefined}, _Way) ->
     "Path: none. No neighbour knows a way; see which gateways are down (weft status).";
-path(#{to := To, next_hop := To}) ->
+path(#{to := To, next_hop := To}, _Way) ->
     "Path: direct, the node is a neighbour.";
-path(#{to := To, next_hop := Next}) ->
+path(#{session := #{next_hop := Next}}, [_, Next | _] = Way) ->
+    io_lib:format("Path: a circuit of ~b links by way of ~ts: ~ts.",
+                  [length(Way) - 1, Next, lists:join(" - ", [short(Node) || Node <- Way])]);
+path(#{session := #{next_hop := Next}}, _Way) when Next =/= undefined ->
+    io_lib:format("Path: a circuit by way of ~ts; weft trace follows it.", [Next]);
+path(#{to := To, next_hop := Next}, _Way) ->
     case routes() of
         #{To := #{hops := Hops}} ->
-            io_lib:format("Path: a circuit of ~b links by way of ~ts.", [Hops, Next]);
+            io_lib:format("Path: a circuit of ~b links by way of ~ts, as the routes are now.",
+                          [Hops, Next]);
         #{} ->
             io_lib:format("Path: a circuit by way of ~ts.", [Next])
     end.
+
+%% A circuit is not moved while it works; but a direct link is taken as soon as there is one
+%% (`weft_stream').
+shorter(#{to := To, session := #{next_hop := Used}}, Way) when Used =/= undefined, Used =/= To ->
+    case routes() of
+        #{To := #{hops := Hops, next_hop := Next}} when Next =/= Used ->
+            [stays(Hops, Next)];
+        #{To := #{hops := Hops, next_hop := Next}} when is_list(Way), Hops < length(Way) - 1 ->
+            [stays(Hops, Next)];
+        #{} ->
+            []
+    end;
+shorter(_Why, _Way) ->
+    [].
+
+stays(Hops, Next) ->
+    io_lib:format("The best route is now one of ~b link~ts by way of ~ts. A session stays on its "
+                  "circuit until that breaks; only to a direct link it moves at once.",
+                  [Hops, [$s || Hops =/= 1], Next]).
+
+short(Node) -> hd(string:split(atom_to_list(Node), "@")).
 
 cut(Node, #{next_hop := Next}) ->
     [io_lib:format("The link to ~ts is cut on purpose (weft cut); weft heal ends that.", [Cut])

@@ -15,6 +15,7 @@ poller_test_() ->
      || {Title, Test} <-
             [{"what a source names becomes seeds", fun seeds/0},
              {"an empty answer changes nothing", fun empty/0},
+             {"an answer counts though something is wrong with it", fun half_wrong/0},
              {"an error, a crash and an answer that is none change nothing", fun errors/0},
              {"a node that is no longer named is left out", fun replaced/0},
              {"what others name is added", fun added/0},
@@ -31,6 +32,13 @@ empty() ->
     answer(one, {ok, []}),
     ?assertEqual(['a@h'], weft_discovery_poller:found()),
     nothing_seeded().
+
+half_wrong() ->
+    answer(one, {ok, ['a@h'], {no_node_names, #{line => 3}}}),
+    ?assertEqual(['a@h'], seeded()),
+    weft_discovery_poller:poll(),
+    answer(one, {ok, [], {no_node_names, #{line => 3}}}),
+    ?assertEqual(['a@h'], weft_discovery_poller:found()).
 
 errors() ->
     answer(one, {ok, ['a@h']}),

@@ -62,7 +62,12 @@ a_file_is_read_anew_each_time_test() ->
         ok = file:write_file(Path, "a@h\n"),
         ?assertEqual({ok, ['a@h']}, weft_discovery_file:discover(#{path => Path})),
         ok = file:write_file(Path, "b@h c@h\n"),
-        ?assertEqual({ok, ['b@h', 'c@h']}, weft_discovery_file:discover(#{path => Path}))
+        ?assertEqual({ok, ['b@h', 'c@h']}, weft_discovery_file:discover(#{path => Path})),
+        ok = file:write_file(Path, <<"a@h\n# all of them\nb@h x", 16#ff, "@h c@h\n\nd@h no\n">>),
+        ?assertEqual({ok, ['a@h', 'b@h', 'c@h', 'd@h'],
+                      {no_node_names, #{file => Path, line => 3, words => [[$x, 16#ff | "@h"]],
+                                        wrong_lines => 2}}},
+                     weft_discovery:discover(weft_discovery_file, #{path => Path}))
     after
         file:delete(Path)
     end.

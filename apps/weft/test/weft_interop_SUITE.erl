@@ -319,7 +319,14 @@ tls_wrong_authority(Config) ->
 
 tls_without_certificate(Config) ->
     A = start_tls(a, #{authority => one, trusts => [one]}, Config),
-    refused_by_tls(A, start_tls(bare, #{authority => none, trusts => [one]}, Config)).
+    refused_by_tls(A, without_certificate(Config)).
+
+%% A node does not start so; but its certificate may be taken from it.
+without_certificate(Config) ->
+    Bare = start_tls(bare, #{authority => one, trusts => [one]}, Config),
+    Options = weft_interop_certificates:options(?config(priv_dir, Config), none, [one]),
+    ok = call(Bare, application, set_env, [weft, tls_options, Options]),
+    Bare.
 
 refused_by_tls(A, Stranger) ->
     ok = call(A, weft_hostile_log, install, []),

@@ -24,14 +24,15 @@ status([], Options) ->
       end).
 
 status_text(#{name := Name, topology := Topology},
-            #{nodes := Nodes, tcp_connections := #{used := Used, full_mesh := FullMesh},
+            #{nodes := Nodes, links := #{used := Links, full_mesh := FullMesh},
+              tcp_connections := #{used := Connections},
               sessions := Sessions, resumes := Resumes, circuits := Circuits,
               broadcast := Broadcast, groups := Groups, scopes := Scopes}) ->
     Up = [Node || #{running := true} = Node <- Nodes],
     [io_lib:format("~ts: ~b of ~ts up, topology ~ts~n",
                    [Name, length(Up), plural(length(Nodes), "node"), shape(Topology)]),
-     io_lib:format("~ts, ~b would be a full mesh~n",
-                   [plural(Used, "TCP connection"), FullMesh]),
+     io_lib:format("~ts of ~ts, ~b links would be a full mesh~n",
+                   [plural(Links, "link"), plural(Connections, "TCP connection"), FullMesh]),
      io_lib:format("~ts, ~ts among them, ~ts~n",
                    [plural(Sessions, "session"), plural(length(Circuits), "circuit"),
                     plural(Resumes, "resume")]),
@@ -155,12 +156,23 @@ why(Names, Options) ->
     weft_cli_cluster:with_nodes(
       Options, Names,
       fun(Cluster, [A, B]) ->
-              case weft_local_control:call(A, {weft_status, why, [B]}) of
+              Statuses = weft_local_picture:statuses(Cluster),
+              Way = session_way(A, weft_local_picture:way(A, B, Statuses)),
+              case weft_local_control:call(A, {weft_status, why, [B, Way]}) of
                   {ok, Why} -> reasons(Why, not_running(Cluster, B));
                   {not_running, Text} -> {no_node, Text};
                   {error, Text} -> {failed, Text}
               end
       end).
+
+%% A way that only the routes know is not the one of the session.
+session_way(From, {ok, Hops}) ->
+    case [route || #{by := route} <- Hops] of
+        [] -> [From | [To || #{to := To} <- Hops]];
+        _ -> unknown
+    end;
+session_way(_From, {error, _Reason, _SoFar}) ->
+    unknown.
 
 not_running(Cluster, Node) ->
     [[short(Node), " is not running: weft restart ", short(Node)]

@@ -23,18 +23,25 @@
 
 %% @doc Makes the directory, in place of one that an earlier cluster of the name left.
 -spec create(cluster()) -> ok | {error, iolist()}.
-create(#{dir := Dir, settings := Settings, kernel := Kernel} = Cluster) ->
+create(#{dir := Dir} = Cluster) ->
     case filelib:is_file(Dir) andalso not filelib:is_regular(filename:join(Dir, "cluster")) of
         true ->
             {error, [Dir, " exists and is no cluster of weft: choose another --name or --dir"]};
         false ->
             _ = file:del_dir_r(Dir),
-            write(Dir, "cluster", term(Cluster)),
-            ok = file:change_mode(filename:join(Dir, "cluster"), 8#600),
-            write(Dir, "sys.config", term([{kernel, Kernel}, {weft, Settings}])),
-            create_certificates(Dir, Settings),
-            copy_code(filename:join(Dir, "lib/weft/ebin"))
+            case filelib:ensure_path(Dir) of
+                ok -> fill(Dir, Cluster);
+                {error, Reason} -> {error, ["can not make the directory ", Dir, ": ",
+                                            file:format_error(Reason), "; choose another --dir"]}
+            end
     end.
+
+fill(Dir, #{settings := Settings, kernel := Kernel} = Cluster) ->
+    write(Dir, "cluster", term(Cluster)),
+    ok = file:change_mode(filename:join(Dir, "cluster"), 8#600),
+    write(Dir, "sys.config", term([{kernel, Kernel}, {weft, Settings}])),
+    create_certificates(Dir, Settings),
+    copy_code(filename:join(Dir, "lib/weft/ebin")).
 
 create_certificates(Dir, Settings) ->
     Tls = filename:join(Dir, "tls"),

@@ -19,10 +19,13 @@
 %% `gateways': the nodes that it shares with other groups, for each of them.
 -type group() :: #{name := binary(), members := [node()],
                    gateways := [#{to := binary(), nodes := [node()]}]}.
+%% `full_mesh': how many there would be if all nodes were neighbours; of TCP connections, with one
+%% for each pair, as stock distribution has it. A link has as many connections as it has lanes.
 %% `names': of all nodes together.
 -type scope() :: #{scope := binary(), kind := eventual | strong, nodes := pos_integer(),
                    names := non_neg_integer()}.
 -type picture() :: #{nodes := [map()],
+                     links := #{used := non_neg_integer(), full_mesh := non_neg_integer()},
                      tcp_connections := #{used := non_neg_integer(),
                                           full_mesh := non_neg_integer()},
                      sessions := non_neg_integer(), resumes := non_neg_integer(),
@@ -48,14 +51,15 @@ statuses(Cluster) ->
 %% @doc The picture that these answers give.
 -spec of_statuses(weft_local:cluster(), statuses()) -> picture().
 of_statuses(#{nodes := Nodes}, Statuses) ->
-    N = length(Nodes),
+    FullMesh = length(Nodes) * (length(Nodes) - 1) div 2,
+    Links = links(Nodes, Statuses),
     Sessions = [session(Node, Session, Statuses)
                 || {Node, #{sessions := Sessions}} <- lists:sort(maps:to_list(Statuses)),
                    #{node := Peer} = Session <- Sessions, begins(Node, Session, Statuses),
                    lists:member(Peer, Nodes)],
     #{nodes => [node_row(Node, Nodes, Statuses) || Node <- Nodes],
-      tcp_connections => #{used => tcp_connections(Nodes, Statuses),
-                           full_mesh => N * (N - 1) div 2},
+      links => #{used => length([up || Lanes <- Links, Lanes > 0]), full_mesh => FullMesh},
+      tcp_connections => #{used => lists:sum(Links), full_mesh => FullMesh},
       sessions => length(Sessions),
       resumes => lists:sum([Resumes || #{resumes := Resumes} <- Sessions]),
       broadcast => lists:foldl(fun add/2, #{}, [broadcast(Status)
@@ -118,15 +122,15 @@ session(Node, #{node := Peer} = Session, Statuses) ->
 way(From, To, Statuses) ->
     weft_trace:walk(From, To, fun(Node) -> maps:find(Node, Statuses) end).
 
-%% Each link is seen from two sides, which may differ for a moment.
-tcp_connections(Nodes, Statuses) ->
+%% The lanes of each link. It is seen from two sides, which may differ for a moment.
+links(Nodes, Statuses) ->
     Lanes = [{{min(Node, Peer), max(Node, Peer)}, Count}
              || {Node, #{links := Links}} <- maps:to_list(Statuses),
                 #{node := Peer, lanes := Count} <- Links, lists:member(Peer, Nodes)],
     Pairs = lists:foldl(fun({Pair, Count}, Map) ->
                                 maps:update_with(Pair, fun(C) -> max(C, Count) end, Count, Map)
                         end, #{}, Lanes),
-    lists:sum(maps:values(Pairs)).
+    maps:values(Pairs).
 
 %% What is no node of the cluster (the command itself, for one) is left out.
 node_row(Node, Nodes, Statuses) ->

@@ -60,7 +60,14 @@ spec(Input) ->
     Spec = #{name => name(maps:get(name, Input, "local")), nodes => Nodes, topology => Topology,
              settings => Settings, paths => maps:get(paths, Input, []), carrier => Carrier,
              partial => check_topology(Topology, Nodes)},
-    maps:merge(Spec, maps:with([epmd_port], Input)).
+    maps:merge(Spec, epmd_port(Input)).
+
+epmd_port(#{epmd_port := Port}) when is_integer(Port), Port > 0, Port < 65536 ->
+    #{epmd_port => Port};
+epmd_port(#{epmd_port := Port}) ->
+    bad("the port of epmd is ~0tp: write a number from 1 to 65535", [Port]);
+epmd_port(#{}) ->
+    #{}.
 
 name(Name) when is_list(Name) ->
     case re:run(Name, "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$", [{capture, none}]) of
@@ -138,12 +145,26 @@ numbered(Count) ->
 -spec full(atom() | string()) -> node().
 full(Name) when is_list(Name) ->
     case string:split(Name, "@") of
-        [[_ | _]] -> list_to_atom(Name ++ "@" ++ ?HOST);
-        [[_ | _], ?HOST] -> list_to_atom(Name);
+        [Short] -> list_to_atom(checked(Short) ++ "@" ++ ?HOST);
+        [Short, ?HOST] -> list_to_atom(checked(Short) ++ "@" ++ ?HOST);
         _ -> bad("~0tp is no node of a local cluster: write a name like n01", [Name])
     end;
 full(Name) when is_atom(Name) -> full(atom_to_list(Name));
 full(Name) -> bad("~0tp is no node name: write a name like n01", [Name]).
+
+%% A sign in it is rather one that stands between names.
+checked(Short) ->
+    case re:run(Short, "^[A-Za-z0-9_][A-Za-z0-9_-]*$", [{capture, none}, dollar_endonly]) of
+        match -> Short;
+        nomatch -> bad("~0tp is no node of a local cluster: write a name like n01, of letters, "
+                       "digits, - and _~ts", [Short, between_groups(Short)])
+    end.
+
+between_groups(Short) ->
+    case lists:member($=, Short) of
+        true -> "; between groups stands a semicolon: 'a=n01,n02;b=n02..n04'";
+        false -> ""
+    end.
 
 %% @doc The part of a node name before the `@'.
 -spec short(node()) -> string().

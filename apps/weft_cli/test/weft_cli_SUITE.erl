@@ -15,7 +15,8 @@
          eval_reports_what_is_wrong/1, path_adds_code/1, trace_follows_the_session/1,
          why_in_plain_words/1, cut_link_is_gone_around/1, killed_node_comes_back/1,
          foreign_process_is_left_alone/1, shell_needs_a_terminal/1, shell_on_a_terminal/1,
-         names_are_checked/1, bad_clusters_are_refused/1, second_up_is_refused/1,
+         names_are_checked/1, bad_clusters_are_refused/1, directory_that_can_not_be/1,
+         second_up_is_refused/1, why_follows_the_session/1,
          cluster_from_a_file/1, tls_cluster/1, servers_and_clients/1, visible_circuits/1,
          help_teaches/1, no_cluster/1, paper_without_bench/1, paper_measures_figures/1,
          down_leaves_nothing/1]).
@@ -32,7 +33,8 @@ all() ->
      eval_on_one_and_on_all, eval_reports_what_is_wrong, path_adds_code,
      trace_follows_the_session, why_in_plain_words, cut_link_is_gone_around,
      killed_node_comes_back, foreign_process_is_left_alone, shell_needs_a_terminal,
-     shell_on_a_terminal, names_are_checked, bad_clusters_are_refused, second_up_is_refused,
+     shell_on_a_terminal, names_are_checked, bad_clusters_are_refused,
+     directory_that_can_not_be, second_up_is_refused, why_follows_the_session,
      cluster_from_a_file, tls_cluster, servers_and_clients, visible_circuits, help_teaches,
      no_cluster, paper_without_bench, paper_measures_figures, down_leaves_nothing].
 
@@ -54,8 +56,8 @@ end_per_suite(Config) ->
 
 %% Every case begins without faults and with all nodes up.
 init_per_testcase(Case, Config) ->
-    Apart = [no_cluster, help_teaches, names_are_checked, paper_without_bench,
-             paper_measures_figures],
+    Apart = [no_cluster, help_teaches, names_are_checked, directory_that_can_not_be,
+             paper_without_bench, paper_measures_figures],
     lists:member(Case, Apart) orelse json(["heal"], Config),
     Config.
 
@@ -87,12 +89,14 @@ compile_user_code(Ebin) ->
 
 status_counts_connections(Config) ->
     Status = json(["status"], Config),
-    ?assertMatch(#{tcp_connections := #{used := 5, full_mesh := 6}, name := "local"}, Status),
+    ?assertMatch(#{tcp_connections := #{used := 5, full_mesh := 6}, name := "local",
+                   links := #{used := 5, full_mesh := 6}}, Status),
     ?assertEqual([{Node, true} || Node <- ?NODES], running(Config)),
     ?assertEqual(["n02", "n03"], lists:sort([short(N) || N <- neighbours("n01", Status)])),
     {0, Text} = run(["status"], Config),
     ?assertMatch({match, _}, re:run(Text, "4 of 4 nodes up, topology groups \\(left, right\\)")),
-    ?assertMatch({match, _}, re:run(Text, "5 TCP connections, 6 would be a full mesh")).
+    ?assertMatch({match, _},
+                 re:run(Text, "5 links of 5 TCP connections, 6 links would be a full mesh")).
 
 status_counts_broadcasts(Config) ->
     ?assertEqual({0, "ok\n"}, run(["eval", "n02", "weft:broadcast(room, hello)"], Config)),
@@ -263,9 +267,17 @@ bad_clusters_are_refused(Config) ->
                               {["--set", "lanse=2"], "did you mean lanes"},
                               {["--circuits", "both"], "it must be hidden or visible"},
                               {["--path", "no/such/dir"], "is no directory"},
+                              {["--epmd-port", "80000"], "write a number from 1 to 65535"},
+                              {["--groups", "left=n1..n3,right=n3"], "stands a semicolon"},
                               {["--file", "no_such_file"], "no such file"}],
         {_, Text} = Answer <- [run(["up", "--name", "bad" | Words], Config)]],
     ?assertNot(filelib:is_dir(filename:join(?config(root, Config), "bad"))).
+
+%% Nobody can make directories there.
+directory_that_can_not_be(Config) ->
+    {Code, Text} = run(["up"], lists:keystore(root, 1, Config, {root, "/proc/x"})),
+    ?assertMatch({1, "weft: can not make the directory /proc/x/local: " ++ _}, {Code, Text}),
+    ?assertMatch({match, _}, re:run(Text, "choose another --dir")).
 
 second_up_is_refused(Config) ->
     ?assertMatch({1, "weft: the cluster local is up already" ++ _}, run(["up"], Config)).
@@ -323,7 +335,32 @@ cluster_from_a_file(Config) ->
                   #{tcp_connections := #{used := Used}} = json(["status" | Filed], Config),
                   Used =:= 4
           end),
+    {0, Text} = run(["status" | Filed], Config),
+    ?assertMatch({match, _}, re:run(Text, "\n2 links of 4 TCP connections, 3 links would be")),
     ?assertMatch(#{stopped := [_, _, _]}, json(["down" | Filed], Config)).
+
+%% A session goes around a cut, and stays on that longer way when the cut is healed. The command
+%% says how long its own way is, not that of the route, and that it stays.
+why_follows_the_session(Config) ->
+    Ring = ["--name", "ring"],
+    {0, _} = run(["up", "-n", "5", "-t", "ring" | Ring], Config),
+    ?assertEqual({0, "pong\n"},
+                 run(["eval", "n01", "net_adm:ping('n03@127.0.0.1')" | Ring], Config)),
+    await_why("a circuit of 2 links by way of n02@127.0.0.1: n01 - n02 - n03", Ring, Config),
+    {0, _} = run(["cut", "n02", "n03" | Ring], Config),
+    Around = "a circuit of 3 links by way of n05@127.0.0.1: n01 - n05 - n04 - n03",
+    await_why(Around, Ring, Config),
+    {0, _} = run(["heal" | Ring], Config),
+    await_why("The best route is now one of 2 links by way of n02@127.0.0.1. "
+              "A session stays on its circuit until that breaks", Ring, Config),
+    await_why(Around, Ring, Config),
+    ?assertMatch(#{stopped := [_, _, _, _, _]}, json(["down" | Ring], Config)).
+
+await_why(Words, Ring, Config) ->
+    await(fun() ->
+                  {0, Text} = run(["why", "n01", "n03" | Ring], Config),
+                  string:find(Text, Words) =/= nomatch
+          end).
 
 tls_cluster(Config) ->
     Tls = ["--name", "tls"],

@@ -101,6 +101,12 @@ errors_say_what_to_change_test_() ->
              {"did you mean lanes?", #{settings => [{lane, 2}]}},
              {"lanes is 0", #{lanes => 0}},
              {"is no node of a local cluster", #{nodes => ['n1@elsewhere']}},
+             {"between groups stands a semicolon",
+              #{groups => #{left => ["n1", "right=n3"]}}},
+             {"is no node of a local cluster", #{nodes => ["n 1"]}},
+             {"the port of epmd is 80000: write a number from 1 to 65535",
+              #{epmd_port => 80000}},
+             {"the port of epmd is 0", #{epmd_port => 0}},
              {"letters, digits", #{name => "../up"}}]].
 
 words_that_make_no_sense_test() ->

@@ -33,9 +33,12 @@ listen(Name) ->
           {ok, {inet:socket(), #net_address{}, non_neg_integer()}} | {error, term()}.
 listen(Name, Host) ->
     case weft_config:check() of
-        ok -> listen_on(weft_epmd:listen_port(Name, Host), Name);
+        ok -> listen_with(weft_tls_options:check(), weft_epmd:listen_port(Name, Host), Name);
         {error, Text} -> {error, Text}
     end.
+
+listen_with(ok, Port, Name) -> listen_on(Port, Name);
+listen_with({error, Text}, _Port, _Name) -> {error, Text}.
 
 listen_on(Port, Name) ->
     Epmd = net_kernel:epmd_module(),
@@ -50,8 +53,8 @@ listen_on(Port, Name) ->
                     gen_tcp:close(Socket),
                     Error
             end;
-        Error ->
-            Error
+        {error, Reason} ->
+            {error, weft_transport:explain_listen(Port, Reason)}
     end.
 
 -spec address() -> #net_address{}.

@@ -28,6 +28,7 @@
 -record(outbound, {window :: weft_window_core:state(),
                    last = 0 :: weft_wire:sequence(),
                    acked = 0 :: weft_wire:sequence(),
+                   %% With what each payload takes besides its own bytes.
                    unacked_bytes = 0 :: non_neg_integer(),
                    unasked_bytes = 0 :: non_neg_integer(),
                    kept = queue:new() :: queue:queue(item()),
@@ -192,8 +193,10 @@ asking(part) -> part_ack;
 asking({apart, After, Floor}) -> {apart_ack, After, Floor};
 asking(Kind) -> Kind.
 
+%% @doc What was pushed and is not acknowledged, without what it takes to keep it.
 -spec unacked_bytes(state()) -> non_neg_integer().
-unacked_bytes(#outbound{unacked_bytes = Unacked}) -> Unacked.
+unacked_bytes(#outbound{unacked_bytes = Unacked, kept = Kept}) ->
+    Unacked - ?ITEM_BYTES * queue:len(Kept).
 
 -spec window_bytes(state()) -> pos_integer().
 window_bytes(#outbound{window = Window}) -> weft_window_core:bytes(Window).

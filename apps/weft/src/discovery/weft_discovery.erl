@@ -21,7 +21,9 @@
 
 %% The nodes to dial, in any order; this node may be among them. Runs in a process of its own that
 %% may wait, and is ended after half a minute.
--callback discover(Options :: map()) -> {ok, [node()]} | {error, Reason :: term()}.
+%% What is wrong with an answer that is of use all the same may be told beside it.
+-callback discover(Options :: map()) ->
+    {ok, [node()]} | {ok, [node()], Wrong :: term()} | {error, Reason :: term()}.
 %% A process that the source needs, for example to announce this node and to hear others.
 -callback start_link(Options :: map()) -> {ok, pid()} | {error, term()}.
 -optional_callbacks([start_link/1]).
@@ -29,17 +31,23 @@
 %% The most nodes that one answer may name; those beyond are not taken.
 -define(NODES_MAX, 1000).
 
-%% @doc Asks one source. Answers in term order, without this node. What the source raises is an
-%% error, too.
--spec discover(module(), Options :: map()) -> {ok, [node()]} | {error, term()}.
+%% @doc Asks one source. Answers in term order, without this node, under whatever name of its host.
+%% What the source raises is an error, too.
+-spec discover(module(), Options :: map()) ->
+          {ok, [node()]} | {ok, [node()], Wrong :: term()} | {error, term()}.
 discover(Module, Options) ->
     try Module:discover(Options) of
-        {ok, Nodes} -> {ok, lists:sublist(lists:usort(Nodes) -- [node()], ?NODES_MAX)};
+        {ok, Nodes} -> {ok, others(Nodes)};
+        {ok, Nodes, Wrong} -> {ok, others(Nodes), Wrong};
         {error, Reason} -> {error, Reason};
         Other -> {error, {no_answer, Other}}
     catch
         Class:Reason:Stack -> {error, {Class, Reason, hd(Stack)}}
     end.
+
+others(Nodes) ->
+    lists:sublist([Node || Node <- lists:usort(Nodes), not weft_own_address:is_own(Node)],
+                  ?NODES_MAX).
 
 %% @doc Makes Node a seed of the topology, if one runs, and connects to it. Waits like
 %% `net_kernel:connect_node/1' and answers the same.

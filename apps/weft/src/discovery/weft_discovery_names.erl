@@ -5,7 +5,7 @@
 %% ever; when half of all atoms that there can be are in use, only known names are taken.
 -module(weft_discovery_names).
 
--export([is_name/1, nodes/1, words/1, own_name/0]).
+-export([is_name/1, nodes/1, words/1, read/1, own_name/0]).
 
 -define(NAME_CHARACTERS_MAX, 255).
 
@@ -40,6 +40,23 @@ words(Text) ->
             string:lexemes(re:replace(Characters, "#[^\n]*", "", [global, unicode, {return, list}]),
                            " ,;\t\r\n");
         _NotUnicode -> []
+    end.
+
+%% @doc The node names in a text of lines, and the lines that can not be read, or have a word that
+%% is no node name. The rest counts all the same.
+-spec read(binary()) -> {[node()], Wrong :: [{Line :: pos_integer(), Words :: [string()]}]}.
+read(Text) ->
+    Lines = [line(Line) || Line <- binary:split(Text, <<"\n">>, [global])],
+    Numbered = lists:zip(lists:seq(1, length(Lines)), Lines),
+    {?MODULE:nodes(lists:append(Lines)),
+     [{Number, Bad} || {Number, Words} <- Numbered,
+                       [_ | _] = Bad <- [[Word || Word <- Words, not is_name(Word)]]]}.
+
+%% One that is not UTF-8 is read byte by byte: what is before and after the bad one may be names.
+line(Line) ->
+    case unicode:characters_to_list(Line) of
+        Characters when is_list(Characters) -> words(Characters);
+        _NotUnicode -> words(unicode:characters_to_list(Line, latin1))
     end.
 
 %% @doc What precedes the @ of the name of this node.

@@ -132,14 +132,21 @@ ask({_Name, Module, Options} = Source) ->
 answer(Module, Options) ->
     exit({answer, weft_discovery:discover(Module, Options)}).
 
-answered(Source, {answer, {ok, [_ | _] = Nodes}}, #poller{answers = Answers} = State) ->
-    seed(good(Source, State#poller{answers = Answers#{Source => Nodes}}));
+answered(Source, {answer, {ok, [_ | _] = Nodes}}, State) ->
+    seed(good(Source, found(Source, Nodes, State)));
 answered(Source, {answer, {ok, []}}, State) ->
     bad(Source, nobody_found, State);
+answered(Source, {answer, {ok, [_ | _] = Nodes, Wrong}}, State) ->
+    seed(bad(Source, Wrong, found(Source, Nodes, State)));
+answered(Source, {answer, {ok, [], Wrong}}, State) ->
+    bad(Source, Wrong, State);
 answered(Source, {answer, {error, Reason}}, State) ->
     bad(Source, Reason, State);
 answered(Source, Crash, State) ->
     bad(Source, Crash, State).
+
+found(Source, Nodes, #poller{answers = Answers} = State) ->
+    State#poller{answers = Answers#{Source => Nodes}}.
 
 seed(State) ->
     ok = weft_overlay:seed(all_found(State)),

@@ -42,6 +42,7 @@ dial(Socket, Target, What, Deadline) ->
                token => Secret, role => dialer,
                version => Version, begun_us => BegunUs, peername => peername(Socket)}}
     catch
+        throw:wrong_cookie when What =/= link -> {error, no_link};
         throw:Reason -> {error, Reason}
     end.
 
@@ -143,9 +144,15 @@ check_proof(Socket, Proof, Key, HelloBin, Challenge, Hello) ->
         Proof ->
             ok;
         _ ->
-            _ = send(Socket, weft_hello:answer(wrong_cookie, <<>>)),
-            throw({wrong_cookie, claims(Hello)})
+            {Status, Reason} = mistrust(Hello),
+            _ = send(Socket, weft_hello:answer(Status, <<>>)),
+            throw({Reason, claims(Hello)})
     end.
+
+%% A further lane is proven by the token of its link. When that is made anew, a lane may be on its
+%% way that belongs to what it was before.
+mistrust(#{purpose := link}) -> {wrong_cookie, wrong_cookie};
+mistrust(#{purpose := {lane, _, _}}) -> {no_link, outdated_lane}.
 
 judge(#{versions := Versions, cluster := Cluster, target := Target, name := Name,
         incarnation := Incarnation, purpose := Purpose}) ->

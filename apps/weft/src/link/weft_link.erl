@@ -202,7 +202,8 @@ terminate(_Reason, #link{lanes = Lanes}) ->
 
 packet({ping, TimeUs}, _Raw, Lane, #link{lanes = Lanes} = Link) ->
     _ = weft_lane:send(Lane, weft_wire:pong(TimeUs), 9),
-    Link#link{lanes = weft_link_lanes:answered(Lane, Lanes)};
+    %% The first one says that the peer has the link up: further lanes are welcome.
+    need(Link#link{lanes = weft_link_lanes:answered(Lane, Lanes)});
 packet({pong, TimeUs}, _Raw, _Lane, Link) ->
     Link#link{rtt_us = smoothed(Link#link.rtt_us, max(1, now_us() - TimeUs))};
 packet({control, Core, Payload}, _Raw, Lane, Link) ->
@@ -426,7 +427,7 @@ what_to_dial(#link{lanes = Lanes} = Link) when map_size(Lanes) =:= 0 ->
     is_wanted(Link) andalso can_dial(Link) andalso link;
 what_to_dial(#link{lanes = Lanes, peer = #{role := Role, token := Token}, handler = Handler,
                    above = Above} = Link) ->
-    case can_dial(Link)
+    case can_dial(Link) andalso weft_link_lanes:is_heard(Lanes)
         andalso weft_lane_plan:missing(Role, weft_link_lanes:keys(Lanes), weft_config:get(lanes),
                                        Handler:wants_lanes(Above)) of
         {lane, _, _} = Lane when map_size(Lanes) < ?LANES_MAX -> {Lane, Token};
@@ -460,6 +461,9 @@ dialled({error, Reason}, link, #link{dial = Dial, handler = Handler} = Link0) ->
             weft_link_cores:failed(Reason, Link#link.cores),
             retry_later(Link#link{above = Handler:dial_failed(Reason, Link#link.above)})
     end;
+dialled({error, no_link}, {lane, _, _}, Link) ->
+    %% No fault of anybody's: the link is being made anew.
+    retry_later(Link);
 dialled({error, Reason}, {lane, _, _}, Link) ->
     retry_later(Link#link{last_error = Reason}).
 

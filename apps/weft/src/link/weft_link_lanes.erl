@@ -6,8 +6,8 @@
 %% by `weft_lane_plan'; what comes and goes on them does not matter here.
 -module(weft_link_lanes).
 
--export([add/4, remove/2, received/2, answered/2, look_later/0, look/2, first/1, all/1, keys/1,
-         find/3, lane/2, peername/2, info/1]).
+-export([add/4, remove/2, received/2, is_heard/1, answered/2, look_later/0, look/2, first/1, all/1,
+         keys/1, find/3, lane/2, peername/2, info/1]).
 -export_type([lanes/0]).
 
 %% A lane on which all the time something is heard is pinged at one look of so many.
@@ -45,6 +45,10 @@ count(Socket, #row{until_more = 1, packets = Packets} = Row) ->
     Row#row{until_more = weft_transport:half(), packets = Packets + 1};
 count(_Socket, #row{until_more = Left, packets = Packets} = Row) ->
     Row#row{until_more = Left - 1, packets = Packets + 1}.
+
+%% @doc Has the peer said anything on any of them?
+-spec is_heard(lanes()) -> boolean().
+is_heard(Lanes) -> lists:any(fun(#row{packets = Packets}) -> Packets > 0 end, maps:values(Lanes)).
 
 %% @doc A ping of the peer was answered on this lane.
 -spec answered(weft_lane:lane(), lanes()) -> lanes().

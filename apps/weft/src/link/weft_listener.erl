@@ -155,8 +155,8 @@ answer(Socket, Hello, Deadline) ->
         {error, Reason} -> {error, Reason}
     end.
 
-%% Crossing calls are no fault of anybody.
-refuse(Socket, _Peername, {simultaneous, _}) ->
+%% Crossing calls are no fault of anybody, nor are lanes that come after their link was made anew.
+refuse(Socket, _Peername, {Reason, _}) when Reason =:= simultaneous; Reason =:= outdated_lane ->
     weft_transport:close(Socket);
 refuse(Socket, Peername, Reason) ->
     weft_refusals:report(Peername, Reason),

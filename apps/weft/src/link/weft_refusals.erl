@@ -42,7 +42,10 @@ explain({same_name, Claims}) ->
 explain({superseded, Claims}) ->
     claimed(Claims) ++ "a node of that name which was started later is linked to this one: stop "
         "the older one, or give each a name of its own";
-explain({no_link, Claims}) -> claimed(Claims) ++ "a lane for a link that is not up";
+explain({no_link, Claims}) ->
+    claimed(Claims) ++ "a further lane for a link that is not up here";
+explain({outdated_lane, Claims}) ->
+    claimed(Claims) ++ "a further lane of a link that was made anew meanwhile";
 explain({not_a_node, Start}) ->
     io_lib:format("not an Erlang node, it began with ~0p: a port scan or a wrong port", [Start]);
 explain({tls, Reason}) ->
@@ -75,7 +78,8 @@ explain(closed) -> "the other side closed the connection";
 explain(forged) ->
     "a message at the broker that no node with our cookie has written: another cluster of the same "
         "{weft, cluster_name}, a node with another -setcookie, or somebody else";
-explain(no_link) -> "a lane for a link that is not up";
+explain(no_link) ->
+    "a further lane for a link that is not up over there, or was made anew meanwhile";
 explain(refused) -> "the other node refuses this one: the link is cut by its weft_fault";
 explain(emsgsize) -> "a packet over the size that is allowed";
 explain(bad_control_message) -> "a control message that is no Erlang term";

@@ -8,9 +8,9 @@
 %% inet_dist_connect_options, dist_nodelay.
 -module(weft_transport).
 
--export([listen/1, accept/1, secure_accepted/2, connect/4, may_speak_weft/1, way/1, send/2, room/1,
-         try_send/2, recv/3, secure/3, activate/2, more/2, half/0, close/1, abort/1,
-         controlling_process/2, peername/1, user_setopts/2, getopts/2, sent_packets/1,
+-export([listen/1, explain_listen/2, accept/1, secure_accepted/2, connect/4, may_speak_weft/1,
+         way/1, send/2, room/1, try_send/2, recv/3, secure/3, activate/2, more/2, half/0, close/1,
+         abort/1, controlling_process/2, peername/1, user_setopts/2, getopts/2, sent_packets/1,
          tcp_socket/1]).
 -export_type([socket/0]).
 
@@ -54,6 +54,33 @@ listen(First, Last) ->
         {error, eaddrinuse} when First > 0 -> listen(First + 1, Last);
         Result -> Result
     end.
+
+%% @doc In words, why this node could not listen on a port (0: on one of the kernel's range).
+-spec explain_listen(inet:port_number(), inet:posix() | term()) -> string().
+explain_listen(Port, Reason) ->
+    lists:flatten(io_lib:format("weft: this node can not listen on ~ts: ~ts",
+                                [ports(Port), listen_reason(Port, Reason)])).
+
+ports(0) ->
+    First = kernel_env(inet_dist_listen_min, 0),
+    case kernel_env(inet_dist_listen_max, First) of
+        0 -> "a port of the system's choice";
+        First -> ["port ", integer_to_list(First)];
+        Last -> io_lib:format("any port from ~b to ~b", [First, Last])
+    end;
+ports(Port) ->
+    ["port ", integer_to_list(Port)].
+
+listen_reason(0, eaddrinuse) ->
+    "in use by other nodes or programs; stop one, or widen inet_dist_listen_min and "
+        "inet_dist_listen_max of kernel";
+listen_reason(_Port, eaddrinuse) ->
+    "another program, or another node, has it; stop that, or give this node another port in "
+        "{weft, ports}";
+listen_reason(_Port, Reason) when is_atom(Reason) ->
+    io_lib:format("~ts (~ts)", [inet:format_error(Reason), Reason]);
+listen_reason(_Port, Reason) ->
+    io_lib:format("~0tp", [Reason]).
 
 -spec accept(inet:socket()) -> {ok, inet:socket()} | {error, term()}.
 accept(Listen) ->

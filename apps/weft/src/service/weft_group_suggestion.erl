@@ -24,10 +24,15 @@ suggest(Options) ->
     [error({unknown_option, Key}) || Key <- maps:keys(Options),
                                      not lists:member(Key, [nodes, window_ms, timeout_ms])],
     whereis(weft_sessions) =/= undefined orelse error(needs_the_carrier_weft),
-    Nodes = maps:get(nodes, Options, lists:usort([node() | nodes(connected)]
-                                                 ++ weft_overlay:members())),
-    {Weights, Silent} = measured(Nodes, Options),
+    Nodes = maps:get(nodes, Options, weft_place:all_nodes()),
+    {Measured, Silent} = measured(Nodes, Options),
+    Weights = among(Nodes ++ weft_place:all_nodes(), Measured),
     (weft_group_proposal:make(Weights))#{silent => Silent}.
+
+%% Without hidden nodes that only look, as tools do.
+among(Nodes, Weights) ->
+    Known = maps:from_list([{Node, known} || Node <- Nodes]),
+    maps:filter(fun({A, B}, _) -> is_map_key(A, Known) andalso is_map_key(B, Known) end, Weights).
 
 measured(Nodes, #{window_ms := WindowMs} = Options) when WindowMs > 0 ->
     {Before, _} = ask(Nodes, Options),

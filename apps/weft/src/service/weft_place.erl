@@ -7,7 +7,7 @@
 %% chosen; it never spoils the choice among the others.
 -module(weft_place).
 
--export([choose_nodes/1, choose_nodes/2, attributes/2, spawn/2]).
+-export([choose_nodes/1, choose_nodes/2, all_nodes/0, attributes/2, spawn/2]).
 -export_type([query/0, choice/0, spawn_error/0]).
 
 -type from() :: all | [node()] | {group, weft_group:name()}.
@@ -16,8 +16,9 @@
                    order => [weft_place_rules:order()],
                    limit => pos_integer(),
                    timeout_ms => non_neg_integer()}.
-%% `from' (all): the candidates; `all' are this node, those that are connected and the members of
-%% the overlay. `limit': no more than so many, the best. `timeout_ms' (5000).
+%% `from' (all): the candidates; `all' are this node, those that are connected and visible, and the
+%% members of the overlay: no hidden node that only looks, as a tool does. `limit': no more than so
+%% many, the best. `timeout_ms' (5000).
 -type choice() :: #{nodes := [node()], silent := [node()]}.
 -type spawn_error() :: no_node | {not_spawned, [{node(), term()}]}.
 
@@ -40,6 +41,11 @@ choose_nodes(Query) when is_map(Query) ->
 -spec choose_nodes(from(), [weft_place_rules:predicate()] | query()) -> choice().
 choose_nodes(From, Where) when is_list(Where) -> choose_nodes(#{from => From, where => Where});
 choose_nodes(From, Query) when is_map(Query) -> choose_nodes(Query#{from => From}).
+
+%% @doc The nodes of the cluster: this one, those that are connected and visible, and the members of
+%% the overlay. Sessions by circuits may be hidden; who has them is a member.
+-spec all_nodes() -> [node()].
+all_nodes() -> lists:usort([node() | nodes(visible)] ++ weft_overlay:members()).
 
 %% @doc The values of attributes on nodes; which nodes did not tell.
 -spec attributes([node()], [weft_attributes:name()]) ->
@@ -103,7 +109,7 @@ candidates(Query) ->
                             maps:get(timeout_ms, Query, ?TIMEOUT_MS)),
     {placed(lists:member(zone, Names), Answers), Silent}.
 
-from(all) -> lists:usort([node() | nodes(connected)] ++ weft_overlay:members());
+from(all) -> all_nodes();
 from({group, Name}) ->
     case weft_group:members(Name) of
         {ok, Nodes} -> Nodes;

@@ -1,0 +1,26 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The words for a port that can not be had.
+-module(weft_transport_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+the_port_and_what_to_do_are_said_test() ->
+    Text = weft_transport:explain_listen(4370, eaddrinuse),
+    ?assertNotEqual(nomatch, string:find(Text, "can not listen on port 4370")),
+    ?assertNotEqual(nomatch, string:find(Text, "{weft, ports}")),
+    ?assertNotEqual(nomatch, string:find(weft_transport:explain_listen(80, eacces),
+                                         "port 80: permission denied (eacces)")).
+
+a_range_is_said_as_one_test_() ->
+    {setup,
+     fun() -> [application:set_env(kernel, Key, Port)
+               || {Key, Port} <- [{inet_dist_listen_min, 9100}, {inet_dist_listen_max, 9105}]]
+     end,
+     fun(_) -> [application:unset_env(kernel, Key)
+                || Key <- [inet_dist_listen_min, inet_dist_listen_max]]
+     end,
+     fun() ->
+             Text = weft_transport:explain_listen(0, eaddrinuse),
+             ?assertNotEqual(nomatch, string:find(Text, "any port from 9100 to 9105")),
+             ?assertNotEqual(nomatch, string:find(Text, "inet_dist_listen_max"))
+     end}.
