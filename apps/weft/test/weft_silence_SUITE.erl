@@ -1,6 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Connections on which nothing is said, for many net_ticktimes: only the kernel's ticks pass.
-%% And nodes that stand still for less than that time, and for more.
+%% And nodes that stand still for less than that time, and for more. With FULL=1 forty-four nodes
+%% are silent for a quarter of an hour, with the ticks that a node has by itself.
 -module(weft_silence_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -12,7 +13,7 @@
 -export([breaks_are_no_end/1, breaks_are_no_end_with_a_time_to_resume/1,
          changes_of_neighbours_are_no_end/1, node_that_stands_still_for_a_while_is_up/1,
          node_that_stands_still_for_long_is_down/1,
-         who_does_not_tick_is_down/1]).
+         who_does_not_tick_is_down/1, a_quarter_of_an_hour/0, a_quarter_of_an_hour/1]).
 
 -define(T, weft_resume_traffic).
 %% Ticks come each second. The shortest silence after which the kernel takes a node for dead is
@@ -21,11 +22,13 @@
 
 suite() -> [{timetrap, {minutes, 3}}].
 
+a_quarter_of_an_hour() -> [{timetrap, {minutes, 25}}].
+
 all() ->
     [breaks_are_no_end, breaks_are_no_end_with_a_time_to_resume,
      changes_of_neighbours_are_no_end,
      node_that_stands_still_for_a_while_is_up, node_that_stands_still_for_long_is_down,
-     who_does_not_tick_is_down].
+     who_does_not_tick_is_down] ++ [a_quarter_of_an_hour || os:getenv("FULL") =:= "1"].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -72,6 +75,34 @@ changes_of_neighbours_are_no_end(Config) ->
      end || N <- Nodes],
     pause_ms(10000 * ?TICKTIME_S),
     [?assertEqual({name(N), []}, {name(N), ends(N)}) || N <- Nodes].
+
+%% Thirty nodes of one overlay, twelve in groups, two whose link breaks all the time: each connected
+%% with all others of its cluster, and silent.
+a_quarter_of_an_hour(Config) ->
+    Peers = cluster("q", 30, fun([Seed | _]) -> {peer_to_peer, #{seeds => [Seed]}} end, Config),
+    Grouped = cluster("r", 12, fun groups/1, Config),
+    [A, B] = Two = [start(Name, ["-connect_all", "false"], [{faults, true}], Config)
+                    || Name <- [s1, s2]],
+    connect(A, B),
+    [begin ok = call(N, ?T, expect, []), ok = call(N, ?T, watch_nodes, []) end
+     || N <- Peers ++ Grouped],
+    watch(A, B),
+    lists:foreach(fun(_) -> ok = call(A, weft_fault, break, [name(B)]), pause_ms(5000) end,
+                  lists:seq(1, 180)),
+    [?assertEqual({name(N), []}, {name(N), ends(N)}) || N <- Peers ++ Grouped ++ Two].
+
+cluster(Prefix, Count, ShapeOf, Config) ->
+    Names = [list_to_atom(Prefix ++ integer_to_list(N)) || N <- lists:seq(1, Count)],
+    Shape = ShapeOf([weft_test_nodes:node_name(Name) || Name <- Names]),
+    Nodes = [start(Name, partial(), [{topology, Shape}], Config) || Name <- Names],
+    [{ok, _} = call(N, application, ensure_all_started, [weft]) || N <- Nodes],
+    [connect(A, B) || A <- Nodes, B <- Nodes, name(A) < name(B)],
+    Nodes.
+
+%% Four of four, that share a node with the next one.
+groups(Nodes) ->
+    {groups, maps:from_list([{list_to_atom("group_" ++ integer_to_list(First)),
+                              lists:sublist(Nodes, First, 4)} || First <- [1, 4, 7, 9]])}.
 
 partial() ->
     ["-connect_all", "false", "-kernel", "prevent_overlapping_partitions", "false"].
