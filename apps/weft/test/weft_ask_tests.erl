@@ -22,6 +22,18 @@ the_silent_and_the_failing_are_named_and_cost_the_others_nothing_test() ->
     Elapsed = erlang:monotonic_time(millisecond) - Start,
     ?assert(Elapsed >= 300 andalso Elapsed < 10000).
 
+%% Who has to be waited for is known only when enough have answered.
+the_last_ones_are_waited_for_a_while_only_test() ->
+    Ask = fun(silent) -> receive after infinity -> ok end;
+             (Node) -> Node
+          end,
+    Start = erlang:monotonic_time(millisecond),
+    ?assertEqual({[{a, a}], [silent]}, weft_ask:all([a, silent], Ask, 60000, 100)),
+    ?assert(erlang:monotonic_time(millisecond) - Start < 30000),
+    Later = erlang:monotonic_time(millisecond),
+    ?assertEqual({[{a, a}], [silent, silent]}, weft_ask:all([a, silent, silent], Ask, 500, 0)),
+    ?assert(erlang:monotonic_time(millisecond) - Later >= 500).
+
 nothing_is_left_behind_test() ->
     Self = self(),
     Ask = fun(_) -> Self ! {asked, self()}, receive after infinity -> ok end end,

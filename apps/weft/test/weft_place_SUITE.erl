@@ -11,6 +11,7 @@
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([attributes_are_set_changed_and_read/1, nodes_are_chosen_by_what_they_say/1,
          a_silent_node_is_named_and_harms_nobody/1, processes_start_where_it_is_best/1,
+         a_silent_node_is_not_waited_for/1,
          what_is_no_query_is_an_error/1, groups_are_suggested_from_traffic/1]).
 -export([fail/0, count/0, attempt/1, talk/3]).
 
@@ -19,7 +20,8 @@ suite() -> [{timetrap, {minutes, 2}}].
 all() ->
     [attributes_are_set_changed_and_read, nodes_are_chosen_by_what_they_say,
      a_silent_node_is_named_and_harms_nobody, processes_start_where_it_is_best,
-     what_is_no_query_is_an_error, groups_are_suggested_from_traffic].
+     a_silent_node_is_not_waited_for, what_is_no_query_is_an_error,
+     groups_are_suggested_from_traffic].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -104,6 +106,31 @@ processes_start_where_it_is_best(Config) ->
     {ok, Other} = call(N1, weft_place, spawn, [#{from => [node_name(n2), node_name(n3)],
                                                  timeout_ms => 3000}, Sleep]),
     ?assertEqual(node_name(n3), node(Other)).
+
+%% Neither by who wants a process, nor by who measures: what was asked for a minute takes seconds.
+a_silent_node_is_not_waited_for(Config) ->
+    [N1, _, _, N4] = start_all(Config),
+    ok = weft_test_nodes:pause(N4),
+    {SpawnMs, {ok, Pid}} =
+        timed(fun() -> call(N1, weft_place, spawn,
+                            [#{from => [node_name(n3), node_name(n4)], timeout_ms => 60000},
+                             {timer, sleep, [infinity]}])
+              end),
+    ?assertEqual(node_name(n3), node(Pid)),
+    {SuggestMs, #{silent := Silent}} =
+        timed(fun() -> call(N1, weft_group, suggest, [#{window_ms => 1000, timeout_ms => 60000}])
+              end),
+    ?assertEqual([n4], names(Silent)),
+    ct:pal("with a silent node: spawned after ~w ms, measured for 1 s in ~w ms",
+           [SpawnMs, SuggestMs]),
+    ?assert(SpawnMs < 20000),
+    ?assert(SuggestMs < 20000),
+    ok = weft_test_nodes:continue(N4).
+
+timed(Fun) ->
+    Start = erlang:monotonic_time(millisecond),
+    Result = Fun(),
+    {erlang:monotonic_time(millisecond) - Start, Result}.
 
 what_is_no_query_is_an_error(Config) ->
     [Node] = start([{n1, #{}}], Config),

@@ -3,7 +3,7 @@
 %% (a dial that takes long, a stopped node), costs the others nothing.
 -module(weft_ask).
 
--export([all/3]).
+-export([all/3, all/4]).
 -export([answer/2]).
 
 %% @doc Runs Ask(Node) in a process of its own for each node. What returned within the time, in the
@@ -12,9 +12,16 @@
 -spec all([node()], fun((node()) -> Result), TimeoutMs :: non_neg_integer()) ->
           {[{node(), Result}], Silent :: [node()]}.
 all(Nodes, Ask, TimeoutMs) ->
+    all(Nodes, Ask, TimeoutMs, TimeoutMs).
+
+%% @doc The same, but once half of them have answered nobody is waited for longer than PatienceMs
+%% after the last answer: who has not answered by then is likely to be stopped, and not slow.
+-spec all([node()], fun((node()) -> Result), TimeoutMs :: non_neg_integer(),
+          PatienceMs :: non_neg_integer()) -> {[{node(), Result}], Silent :: [node()]}.
+all(Nodes, Ask, TimeoutMs, PatienceMs) ->
     Asked = maps:from_list([{ask(Node, Ask), Node} || Node <- Nodes]),
     Deadline = erlang:monotonic_time(millisecond) + TimeoutMs,
-    Answers = collect(Asked, Deadline, #{}),
+    Answers = collect(Asked, Deadline, PatienceMs, #{}),
     {[{Node, map_get(Node, Answers)} || Node <- Nodes, is_map_key(Node, Answers)],
      [Node || Node <- Nodes, not is_map_key(Node, Answers)]}.
 
@@ -29,13 +36,15 @@ answer(Ask, Node) ->
              _:_ -> failed
          end).
 
-collect(Asked, _Deadline, Answers) when map_size(Asked) =:= 0 ->
+collect(Asked, _Deadline, _PatienceMs, Answers) when map_size(Asked) =:= 0 ->
     Answers;
-collect(Asked, Deadline, Answers) ->
+collect(Asked, Deadline, PatienceMs, Answers) ->
     receive
         {'DOWN', Ref, process, Pid, Reason} when is_map_key({Pid, Ref}, Asked) ->
             {Node, Rest} = maps:take({Pid, Ref}, Asked),
-            collect(Rest, Deadline, answered(Node, Reason, Answers))
+            Known = answered(Node, Reason, Answers),
+            collect(Rest, sooner(map_size(Known) >= map_size(Rest), Deadline, PatienceMs),
+                    PatienceMs, Known)
     after max(0, Deadline - erlang:monotonic_time(millisecond)) ->
         _ = [begin
                  true = demonitor(Ref, [flush]),
@@ -43,6 +52,11 @@ collect(Asked, Deadline, Answers) ->
              end || {Pid, Ref} <- maps:keys(Asked)],
         Answers
     end.
+
+sooner(true, Deadline, PatienceMs) ->
+    min(Deadline, erlang:monotonic_time(millisecond) + PatienceMs);
+sooner(false, Deadline, _PatienceMs) ->
+    Deadline.
 
 answered(Node, {answer, Result}, Answers) -> Answers#{Node => Result};
 answered(_Node, _Failed, Answers) -> Answers.

@@ -3,7 +3,7 @@
 %%
 %% The figures are the bytes of the distribution sessions of each node, by peer. Either since the
 %% sessions began, or in a window of time. Nodes that do not answer are named; what others exchanged
-%% with them counts all the same.
+%% with them counts all the same. Nobody waits long for them: while a window passes, or a second.
 -module(weft_group_suggestion).
 
 -export([suggest/1, traffic/0]).
@@ -14,6 +14,8 @@
                         silent := [node()]}.
 
 -define(TIMEOUT_MS, 5000).
+%% What a node gets beyond the last one that answered.
+-define(PATIENCE_MS, 1000).
 
 %% @doc Options: `nodes' (all that are known), `window_ms' (0: since the sessions began),
 %% `timeout_ms' (5000) for the answers. Raises `{unknown_option, Name}', and
@@ -35,12 +37,14 @@ among(Nodes, Weights) ->
     maps:filter(fun({A, B}, _) -> is_map_key(A, Known) andalso is_map_key(B, Known) end, Weights).
 
 measured(Nodes, #{window_ms := WindowMs} = Options) when WindowMs > 0 ->
-    {Before, _} = ask(Nodes, Options),
-    receive after WindowMs -> ok end, % the time that is measured
-    {After, Silent} = ask(Nodes, Options),
+    EndMs = erlang:monotonic_time(millisecond) + WindowMs,
+    {Before, Silent} = ask(Nodes, Options),
+    LeftMs = EndMs - erlang:monotonic_time(millisecond),
+    receive after max(0, LeftMs) -> ok end, % the time that is measured
+    {After, SilentNow} = ask(Nodes -- Silent, Options),
     {maps:filter(fun(_, Bytes) -> Bytes > 0 end,
                  maps:map(fun(Pair, Bytes) -> Bytes - maps:get(Pair, Before, 0) end, After)),
-     Silent};
+     [Node || Node <- Nodes, lists:member(Node, Silent ++ SilentNow)]};
 measured(Nodes, Options) ->
     ask(Nodes, Options).
 
@@ -48,7 +52,7 @@ ask(Nodes, Options) ->
     TimeoutMs = maps:get(timeout_ms, Options, ?TIMEOUT_MS),
     {Answers, Silent} = weft_ask:all(
                           Nodes, fun(Node) -> erpc:call(Node, ?MODULE, traffic, [], TimeoutMs) end,
-                          TimeoutMs),
+                          TimeoutMs, ?PATIENCE_MS),
     {lists:foldl(fun({Node, Peers}, Weights) -> add(Node, Peers, Weights) end, #{}, Answers),
      Silent}.
 

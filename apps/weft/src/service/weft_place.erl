@@ -4,7 +4,9 @@
 %% docs/guide/groups.md.
 %%
 %% All candidates are asked at once. One that does not answer in time is named as silent and is not
-%% chosen; it never spoils the choice among the others.
+%% chosen; it never spoils the choice among the others. Who wants a process does not wait long for
+%% such a one: spawn/2 goes on a second after the last answer, and to the next node if one does not
+%% start the process within a second.
 -module(weft_place).
 
 -export([choose_nodes/1, choose_nodes/2, all_nodes/0, attributes/2, spawn/2]).
@@ -23,6 +25,8 @@
 -type spawn_error() :: no_node | {not_spawned, [{node(), term()}]}.
 
 -define(TIMEOUT_MS, 5000).
+%% What a silent node gets where another one could be taken.
+-define(PATIENCE_MS, 1000).
 
 %% @doc Chooses among all nodes. A list is the predicates of a query. Raises `{bad_predicate,
 %% Term}', `{bad_order, Term}', `{unknown_option, Term}', `{not_a_node, Term}', `{unknown_group,
@@ -31,8 +35,11 @@
 choose_nodes(Where) when is_list(Where) ->
     choose_nodes(#{where => Where});
 choose_nodes(Query) when is_map(Query) ->
+    choose(Query, timeout_ms(Query)).
+
+choose(Query, PatienceMs) ->
     ok = check(Query),
-    {Candidates, Silent} = candidates(Query),
+    {Candidates, Silent} = candidates(Query, PatienceMs),
     Nodes = weft_place_rules:choose(Query, Candidates),
     #{nodes => lists:sublist(Nodes, maps:get(limit, Query, max(1, length(Nodes)))),
       silent => Silent}.
@@ -51,7 +58,7 @@ all_nodes() -> lists:usort([node() | nodes(visible)] ++ weft_overlay:members()).
 -spec attributes([node()], [weft_attributes:name()]) ->
           {#{node() => #{weft_attributes:name() => term()}}, Silent :: [node()]}.
 attributes(Nodes, Names) ->
-    {Answers, Silent} = ask(Nodes, Names, ?TIMEOUT_MS),
+    {Answers, Silent} = ask(Nodes, Names, ?TIMEOUT_MS, ?TIMEOUT_MS),
     {maps:from_list(Answers), Silent}.
 
 %% @doc Starts a process on the first node of the choice that starts it; any of them, if the query
@@ -64,35 +71,25 @@ spawn(Query, {_Module, _Function, _Args} = MFA) ->
     start(Query, MFA).
 
 start(Query, MFA) ->
-    #{nodes := Nodes} = choose_nodes(Query),
+    #{nodes := Nodes} = choose(Query, ?PATIENCE_MS),
     Ordered = case Query of
                   #{order := [_ | _]} -> Nodes;
                   #{} -> [Node || {_, Node} <- lists:sort([{rand:uniform(), N} || N <- Nodes])]
               end,
-    first_of(Ordered, MFA, maps:get(timeout_ms, Query, ?TIMEOUT_MS), []).
+    first_of(Ordered, MFA, timeout_ms(Query), []).
+
+timeout_ms(Query) -> maps:get(timeout_ms, Query, ?TIMEOUT_MS).
 
 first_of([], _MFA, _TimeoutMs, []) -> {error, no_node};
 first_of([], _MFA, _TimeoutMs, Failed) -> {error, {not_spawned, lists:reverse(Failed)}};
-first_of([Node | Others], {Module, Function, Args} = MFA, TimeoutMs, Failed) ->
-    Ref = spawn_request(Node, Module, Function, Args, [{reply, yes}]),
-    receive
-        {spawn_reply, Ref, ok, Pid} -> {ok, Pid};
-        {spawn_reply, Ref, error, Reason} ->
-            first_of(Others, MFA, TimeoutMs, [{Node, Reason} | Failed])
-    after TimeoutMs ->
-        abandoned(Ref, Node, Others, {MFA, TimeoutMs}, Failed)
-    end.
-
-%% The reply may have come in this very moment.
-abandoned(Ref, Node, Others, {MFA, TimeoutMs}, Failed) ->
-    case spawn_request_abandon(Ref) of
-        true -> first_of(Others, MFA, TimeoutMs, [{Node, timeout} | Failed]);
-        false ->
-            receive
-                {spawn_reply, Ref, ok, Pid} -> {ok, Pid};
-                {spawn_reply, Ref, error, Reason} ->
-                    first_of(Others, MFA, TimeoutMs, [{Node, Reason} | Failed])
-            end
+first_of([Node | Others], MFA, TimeoutMs, Failed) ->
+    WaitMs = case Others of
+                 [] -> TimeoutMs;
+                 [_ | _] -> min(TimeoutMs, ?PATIENCE_MS)
+             end,
+    case weft_place_start:start(Node, MFA, WaitMs) of
+        {ok, Pid} -> {ok, Pid};
+        {error, Reason} -> first_of(Others, MFA, TimeoutMs, [{Node, Reason} | Failed])
     end.
 
 check(Query) ->
@@ -103,10 +100,10 @@ check(Query) ->
         {[], {error, Reason}} -> error(Reason)
     end.
 
-candidates(Query) ->
+candidates(Query, PatienceMs) ->
     Names = weft_place_rules:attributes(Query),
-    {Answers, Silent} = ask(from(maps:get(from, Query, all)), Names,
-                            maps:get(timeout_ms, Query, ?TIMEOUT_MS)),
+    {Answers, Silent} = ask(from(maps:get(from, Query, all)), Names, timeout_ms(Query),
+                            PatienceMs),
     {placed(lists:member(zone, Names), Answers), Silent}.
 
 from(all) -> all_nodes();
@@ -127,8 +124,8 @@ placed(true, Answers) ->
     [{Node, Values#{distance => weft_distance:between(Here, {Node, maps:get(zone, Values, [])})}}
      || {Node, Values} <- Answers].
 
-ask(Nodes, Names, TimeoutMs) ->
-    weft_ask:all(Nodes, fun(Node) -> read(Node, Names, TimeoutMs) end, TimeoutMs).
+ask(Nodes, Names, TimeoutMs, PatienceMs) ->
+    weft_ask:all(Nodes, fun(Node) -> read(Node, Names, TimeoutMs) end, TimeoutMs, PatienceMs).
 
 read(Node, Names, TimeoutMs) ->
     Values = erpc:call(Node, weft_attributes, read, [Names -- [rtt_us]], TimeoutMs),
