@@ -2,28 +2,30 @@
 %% @doc The partition policy on a node that nobody is connected to: sides, messages, applications.
 -module(weft_partition_tests).
 
+-behaviour(application).
+
 -include_lib("eunit/include/eunit.hrl").
 
-policy_test_() ->
-    {foreach, fun start/0, fun stop/1,
-     [fun nobody_counts/1, fun alone_among_three/1, fun applications_are_paused/1]}.
+%% An application that takes its time to stop.
+-export([start/2, prep_stop/1, stop/1]).
 
-start() ->
+policy_test_() ->
+    {foreach, fun prepared/0, fun cleared/1,
+     [fun nobody_counts/1, fun alone_among_three/1, fun applications_are_paused/1,
+      fun what_was_paused_is_remembered/1, fun a_short_split_leaves_applications_running/1]}.
+
+prepared() ->
     ok = weft_view:new(),
+    ok = started(weft_partition_applications),
     [ok = application:set_env(weft, Key, Value)
      || {Key, Value} <- [{partition_grace_ms, 0}, {partition_policy, stay}, {partition_nodes, []},
                          {pause_applications, []}]],
     ok.
 
-stop(_) ->
-    case whereis(weft_partition) of
-        undefined -> ok;
-        Pid ->
-            unlink(Pid),
-            Monitor = monitor(process, Pid),
-            exit(Pid, kill),
-            receive {'DOWN', Monitor, _, _, _} -> ok end
-    end,
+cleared(_) ->
+    ok = killed(weft_partition),
+    ok = killed(weft_partition_applications),
+    ok = weft_view:clear(weft_partition_applications),
     [application:unset_env(weft, Key)
      || Key <- [partition_grace_ms, partition_policy, partition_nodes, pause_applications]].
 
@@ -57,14 +59,82 @@ applications_are_paused(_) ->
         ok = weft_partition:subscribe(),
         ok = application:set_env(weft, partition_nodes, [node(), 'b@nowhere', 'c@nowhere']),
         ?assertMatch({minority, _}, told()),
-        ?assertMatch(#{paused := [sasl]}, weft_partition:status()),
         ok = weft_test_nodes:until(fun() -> not is_running(sasl) end),
+        ?assertMatch(#{paused := [sasl]}, weft_partition:status()),
         ok = application:set_env(weft, partition_nodes, [node()]),
         ?assertMatch({majority, _}, told()),
-        ?assertMatch(#{paused := []}, weft_partition:status()),
+        ok = weft_test_nodes:until(fun() -> [] =:= map_get(paused, weft_partition:status()) end),
         ok = weft_test_nodes:until(fun() -> is_running(sasl) end),
         ok = application:stop(sasl)
     end)}.
+
+%% Both processes may be new ones when the split is over.
+what_was_paused_is_remembered(_) ->
+    {timeout, 60, ?_test(begin
+        _ = application:ensure_all_started(sasl),
+        ok = paused_alone([sasl]),
+        ok = killed(weft_partition),
+        ok = killed(weft_partition_applications),
+        ok = started(weft_partition_applications),
+        ok = started(weft_partition),
+        ?assertMatch(#{paused := [sasl]}, weft_partition:status()),
+        ok = application:set_env(weft, partition_nodes, [node()]),
+        ok = weft_test_nodes:until(fun() -> is_running(sasl) end),
+        ok = application:stop(sasl)
+    end)}.
+
+%% The end of the split comes while the application, which takes its time, is being stopped.
+a_short_split_leaves_applications_running(_) ->
+    {timeout, 60, ?_test(begin
+        ok = application:load({application, weft_slow, [{mod, {?MODULE, []}}, {modules, []},
+                                                        {applications, []}, {registered, []}]}),
+        true = register(weft_slow_tests, self()),
+        ok = application:start(weft_slow),
+        ok = weft_partition_applications:pause([weft_slow]),
+        Stopping = receive {stopping, Pid} -> Pid end,
+        ok = weft_partition_applications:resume(),
+        true = unregister(weft_slow_tests),
+        Stopping ! go_on,
+        ok = weft_test_nodes:until(fun() -> weft_partition_applications:paused() =:= [] end),
+        ?assert(is_running(weft_slow)),
+        ok = application:stop(weft_slow),
+        ok = application:unload(weft_slow)
+    end)}.
+
+paused_alone(Applications) ->
+    ok = application:set_env(weft, partition_policy, pause_minority),
+    ok = application:set_env(weft, pause_applications, Applications),
+    ok = started(weft_partition),
+    ok = application:set_env(weft, partition_nodes, [node(), 'b@nowhere', 'c@nowhere']),
+    weft_test_nodes:until(fun() -> not lists:any(fun is_running/1, Applications) end).
+
+started(Module) ->
+    {ok, Pid} = Module:start_link(),
+    true = unlink(Pid),
+    ok.
+
+killed(Name) ->
+    case whereis(Name) of
+        undefined -> ok;
+        Pid ->
+            true = unlink(Pid),
+            Monitor = monitor(process, Pid),
+            exit(Pid, kill),
+            receive {'DOWN', Monitor, _, _, _} -> ok end
+    end.
+
+start(_Type, []) ->
+    {ok, spawn_link(fun() -> receive after infinity -> ok end end)}.
+
+prep_stop(State) ->
+    case whereis(weft_slow_tests) of
+        undefined -> State;
+        Tests ->
+            Tests ! {stopping, self()},
+            receive go_on -> State end
+    end.
+
+stop(_State) -> ok.
 
 told() ->
     receive {weft_partition, Side, Info} -> {Side, Info} after 20000 -> nothing end.

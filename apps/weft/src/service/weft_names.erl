@@ -158,9 +158,8 @@ names(Scope) ->
 start_scope(Scope, Options) ->
     case check_scope(Scope, Options) of
         {ok, Module} ->
-            ok = known(Scope, Module),
             case weft_service_sup:start(weft_names_sup:child_spec(Module, Scope, Options)) of
-                {ok, _Pid} -> ok;
+                {ok, _Pid} -> known(Scope, Module);
                 {error, Reason} -> {error, text("scope ~0p does not start: ~0p", [Scope, Reason])}
             end;
         {error, Text} ->

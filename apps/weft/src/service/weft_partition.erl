@@ -34,8 +34,7 @@
     side = unknown :: side(),
     %% A side that has not lasted long enough yet.
     next = none :: none | {side(), reference()},
-    subscribers = #{} :: #{reference() => pid()},
-    paused = [] :: [atom()]}).
+    subscribers = #{} :: #{reference() => pid()}}).
 
 -spec start_link() -> gen_server:start_ret().
 start_link() ->
@@ -75,10 +74,11 @@ init([]) ->
 %% @private
 -spec handle_call(status | {subscribe, pid()}, gen_server:from(), #partition{}) ->
           {reply, status() | ok, #partition{}}.
-handle_call(status, _From, #partition{paused = Paused} = State) ->
+handle_call(status, _From, State) ->
     {Reachable, Unreachable} = reach(),
     {reply, #{policy => weft_config:get(partition_policy), side => State#partition.side,
-              reachable => Reachable, unreachable => Unreachable, paused => Paused}, State};
+              reachable => Reachable, unreachable => Unreachable,
+              paused => weft_partition_applications:paused()}, State};
 handle_call({subscribe, Pid}, _From, #partition{subscribers = Subscribers} = State) ->
     {reply, ok, State#partition{subscribers = Subscribers#{monitor(process, Pid) => Pid}}}.
 
@@ -139,19 +139,15 @@ changed(Side, State) ->
                        unreachable => Unreachable}),
     lists:foreach(fun(Pid) -> Pid ! {weft_partition, Side, Info} end,
                   maps:values(State#partition.subscribers)),
-    follow(Policy, Side, Info, State).
+    ok = follow(Policy, Side, Info),
+    State.
 
-follow(stay, _Side, _Info, State) ->
-    State;
-follow({callback, {Module, Function}}, Side, Info, State) ->
+follow(stay, _Side, _Info) ->
+    ok;
+follow({callback, {Module, Function}}, Side, Info) ->
     _ = spawn(Module, Function, [Side, Info]),
-    State;
-follow(pause_minority, minority, _Info, State) ->
-    Running = [App || {App, _, _} <- application:which_applications()],
-    Paused = [App || App <- weft_config:get(pause_applications), lists:member(App, Running)],
-    %% To stop an application may take long; this process goes on looking.
-    _ = spawn(fun() -> lists:foreach(fun application:stop/1, Paused) end),
-    State#partition{paused = Paused};
-follow(pause_minority, _MajorityOrUnknown, _Info, #partition{paused = Paused} = State) ->
-    _ = spawn(fun() -> lists:foreach(fun application:ensure_all_started/1, Paused) end),
-    State#partition{paused = []}.
+    ok;
+follow(pause_minority, minority, _Info) ->
+    weft_partition_applications:pause(weft_config:get(pause_applications));
+follow(pause_minority, _MajorityOrUnknown, _Info) ->
+    weft_partition_applications:resume().

@@ -46,6 +46,7 @@ stop(Id) ->
 %% @private
 -spec init([]) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init([]) ->
+    ok = weft_suspension:new(),
     {ok, {#{strategy => one_for_one, intensity => 10, period => 10}, children()}}.
 
 %% One line for each service.
@@ -54,6 +55,7 @@ children() ->
     [weft_pg:child_spec(weft_pg),
      weft_global:child_spec(),
      weft_global_late:child_spec(),
+     weft_partition_applications:child_spec(),
      weft_partition:child_spec(),
      #{id => weft_attributes, start => {weft_attributes, start_link, []}},
      #{id => weft_group_sup, type => supervisor, start => {weft_group_sup, start_link, []}}].

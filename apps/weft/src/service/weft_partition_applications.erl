@@ -1,0 +1,82 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Stops applications in the smaller part of a split cluster and starts them again, for
+%% `weft_partition': one thing after the other, in the order of the wishes, so that a split which
+%% heals while an application is being stopped leaves it running.
+%%
+%% What is stopped, and what is to become of it, is a row of `weft_view', which outlives this
+%% process: a new one goes on where the former ended.
+-module(weft_partition_applications).
+-behaviour(gen_server).
+
+-export([start_link/0, child_spec/0, pause/1, resume/0, paused/0]).
+-export([init/1, handle_continue/2, handle_cast/2, handle_call/3]).
+
+-type wish() :: {pause | resume, [atom()]}.
+
+-spec start_link() -> gen_server:start_ret().
+start_link() ->
+    gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
+
+-spec child_spec() -> supervisor:child_spec().
+child_spec() ->
+    #{id => ?MODULE, start => {?MODULE, start_link, []}}.
+
+%% @doc Stops those of the applications that run, the first one first. Does not wait for it.
+-spec pause([atom()]) -> ok.
+pause(Applications) ->
+    gen_server:cast(?MODULE, {pause, Applications}).
+
+%% @doc Starts what was stopped, the last one first.
+-spec resume() -> ok.
+resume() ->
+    gen_server:cast(?MODULE, resume).
+
+%% @doc What is stopped, or just being stopped or started.
+-spec paused() -> [atom()].
+paused() ->
+    {_, Applications} = wish(),
+    Applications.
+
+-spec wish() -> wish().
+wish() ->
+    case weft_view:lookup(?MODULE) of
+        undefined -> {resume, []};
+        Wish -> Wish
+    end.
+
+%% @private
+-spec init([]) -> {ok, none, {continue, again}}.
+init([]) ->
+    {ok, none, {continue, again}}.
+
+%% @private
+-spec handle_continue(again, none) -> {noreply, none}.
+handle_continue(again, none) ->
+    ok = carried_out(wish()),
+    {noreply, none}.
+
+%% @private
+-spec handle_cast({pause, [atom()]} | resume, none) -> {noreply, none}.
+handle_cast({pause, Applications}, none) ->
+    Running = [App || {App, _, _} <- application:which_applications()],
+    Paused = paused(),
+    ok = wished({pause, Paused ++ [App || App <- Applications -- Paused,
+                                          lists:member(App, Running)]}),
+    {noreply, none};
+handle_cast(resume, none) ->
+    ok = wished({resume, paused()}),
+    {noreply, none}.
+
+%% @private
+-spec handle_call(term(), gen_server:from(), none) -> no_return().
+handle_call(Request, _From, none) -> error({unknown_request, Request}).
+
+wished(Wish) ->
+    ok = weft_view:put(?MODULE, ?MODULE, Wish),
+    carried_out(Wish).
+
+carried_out({pause, Applications}) ->
+    lists:foreach(fun application:stop/1, Applications);
+carried_out({resume, Applications}) ->
+    lists:foreach(fun application:ensure_all_started/1, lists:reverse(Applications)),
+    weft_view:delete(?MODULE, ?MODULE).
