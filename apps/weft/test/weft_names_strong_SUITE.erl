@@ -3,7 +3,7 @@
 %% stopped, and histories of users among such faults, checked for linearizability.
 %%
 %% Histories are drawn from a seed, which is printed; SEED=<number> repeats the faults of a run.
-%% FULL=1 makes 20 of them.
+%% FULL=1 makes 30 of them.
 -module(weft_names_strong_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -13,8 +13,10 @@
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([a_name_has_one_owner_and_growing_tokens/1, processes_are_called_by_name/1,
-         a_minority_refuses_and_loses/1, names_of_a_killed_node_are_free_after_its_lease/1,
-         a_stopped_node_does_not_own_what_others_took/1, voters_come_and_go/1,
+         a_minority_refuses_and_loses/1, a_name_said_to_be_free_is_free/1,
+         names_of_a_killed_node_are_free_after_its_lease/1,
+         a_stopped_node_does_not_own_what_others_took/1, a_suspended_host_holds_nothing/1,
+         voters_come_and_go/1,
          all_voters_die_one_after_another/1, a_restarted_driver_owns_nothing/1,
          bad_options_stop_the_scope/1, histories_are_linearizable/1]).
 %% Run on the nodes.
@@ -28,8 +30,10 @@ suite() -> [{timetrap, {minutes, case os:getenv("FULL") of false -> 12; _ -> 60 
 
 all() ->
     [a_name_has_one_owner_and_growing_tokens, processes_are_called_by_name,
-     a_minority_refuses_and_loses, names_of_a_killed_node_are_free_after_its_lease,
-     a_stopped_node_does_not_own_what_others_took, voters_come_and_go,
+     a_minority_refuses_and_loses, a_name_said_to_be_free_is_free,
+     names_of_a_killed_node_are_free_after_its_lease,
+     a_stopped_node_does_not_own_what_others_took, a_suspended_host_holds_nothing,
+     voters_come_and_go,
      all_voters_die_one_after_another, a_restarted_driver_owns_nothing,
      bad_options_stop_the_scope, histories_are_linearizable].
 
@@ -89,6 +93,38 @@ a_minority_refuses_and_loses(Config) ->
     ok = healed([A, B, C]),
     until(fun() -> element(1, element(2, hold(C, y))) =:= ok end, 60000).
 
+%% Whatever its owner believes, and whoever asks.
+a_name_said_to_be_free_is_free(Config) ->
+    [A, B, C, D] = started([a, b, c, d], [a, b, c], Config),
+    {Pid, {ok, Token}} = hold(D, x),
+    %% Its node and the one that asks do not see each other, but the homes see both.
+    ok = cut(D, [A]),
+    ok = cut(A, [D]),
+    until(fun() -> unregistered(A, x) end, 60000),
+    ?assertEqual(undefined, strong(D, held, [x])),
+    ?assertMatch({_, {ok, _}}, hold(A, x)),
+    ok = healed([A, B, C, D]),
+    %% Cut off from everybody until its lease has ended, and back before the homes know that.
+    {_, {ok, Later}} = hold(D, y),
+    ok = cut(D, [A, B, C]),
+    until(fun() -> strong(D, is_held, [y, Later]) =:= false end, 60000),
+    ok = healed([A, B, C, D]),
+    until(fun() -> unregistered(B, y) end, 60000),
+    ?assertMatch({_, {ok, _}}, hold(C, y)),
+    %% What is not there any more can be given back from anywhere, and is free for the next one.
+    ok = strong(B, release, [x, {Pid, Token}]).
+
+%% The time may be over before a lease is; then nothing is said.
+unregistered(Node, Name) ->
+    case call(Node, weft_names, unregister, [{?SCOPE, Name}], 60000) of
+        ok ->
+            ?assertEqual(undefined, read(Node, Name)),
+            true;
+        {error, Reason} ->
+            ct:pal("~w: ~p", [Name, Reason]),
+            false
+    end.
+
 names_of_a_killed_node_are_free_after_its_lease(Config) ->
     [A, B, C, D] = started([a, b, c, d], [a, b, c], Config),
     {ok, Count} = call(D, ?MODULE, hold, [many, 2000], 120000),
@@ -112,6 +148,17 @@ a_stopped_node_does_not_own_what_others_took(Config) ->
     {ok, Other, _, _} = read(B, x),
     until(fun() -> match =:= same(read(D, x), Other) end, 30000),
     ?assertMatch({ok, Other, _, _}, read(C, x)).
+
+%% Its monotonic clock says that no time has passed.
+a_suspended_host_holds_nothing(Config) ->
+    [A, B, _C] = started([a, b, c], [a, b, c], Config),
+    {Pid, {ok, Token}} = hold(A, x),
+    Down = monitored(A, Pid),
+    ?assertEqual(true, strong(A, is_held, [x, Token])),
+    ok = call(A, weft_suspension, stood_still, [3600000]),
+    ?assertEqual(false, strong(A, is_held, [x, Token])),
+    ?assertEqual({weft_names_lost, ?SCOPE, x}, call(A, ?MODULE, hold, [reason, Down])),
+    until(fun() -> element(1, element(2, hold(B, x))) =:= ok end, 60000).
 
 voters_come_and_go(Config) ->
     [A, B, C, D, E] = started([a, b, c, d, e], [a, b, c], Config),
@@ -167,7 +214,7 @@ bad_options_stop_the_scope(Config) ->
 
 histories_are_linearizable(Config) ->
     Seed = weft_test_nodes:seed(),
-    Count = case os:getenv("FULL") of false -> 1; _ -> 20 end,
+    Count = case os:getenv("FULL") of false -> 1; _ -> 30 end,
     _ = rand:seed(exsss, Seed),
     Operations = [history(N, Config) || N <- lists:seq(1, Count)],
     ct:pal("operations of each history: ~w", [Operations]),

@@ -50,6 +50,13 @@ what_may_have_been_registered_is_not_registered_again_test() ->
     ?assert(lists:member({send, 'a@x', {ask, 0, {write, {7, 1}, 0, 3,
                                                  [{3, {register, y, q, meta, 0}}]}}}, Again)).
 
+%% In the next life the name is not there, but it may have been handed over in this one.
+what_may_have_been_handed_over_is_not_said_not_to_have_been_test() ->
+    {C1, _} = command({update, x, 50, q, meta, same, 5000}, caller, owner(exit), 2000),
+    {_, Effects} = answer({stale, {7, 0}, []}, C1, 2001),
+    ?assert(lists:member({reply, caller, {error, no_quorum}}, Effects)),
+    ?assertEqual([], [Ask || {send, _, {ask, 0, Ask}} <- Effects]).
+
 no_answer_is_no_quorum_in_time_test() ->
     {C1, _} = command({register, x, p, meta, exit, 1000}, caller, ?CLIENT:new(), 0),
     {C2, Again} = ?CLIENT:tick(C1, env(600)),
@@ -91,12 +98,16 @@ what_was_registered_without_an_answer_is_replaced_test() ->
     ?assertEqual([{write, {7, 0}, 50, 5, [{5, {register, y, r, meta, 60}}]}],
                  [Ask || {send, _, {ask, 0, Ask}} <- Again]),
     {C6, Effects} = answer({wrote, {7, 0}, 50, [{5, {registered, 61}}]}, C5, 3102),
-    ?assertEqual([{reply, second, {ok, 61}}, {reply, third, {error, not_owner}}],
-                 [Effect || {reply, _, _} = Effect <- Effects]),
-    ?assertMatch(#{owned := 2, requests := 0}, ?CLIENT:info(C6)),
+    ?assertEqual([{reply, second, {ok, 61}}], [Effect || {reply, _, _} = Effect <- Effects]),
+    %% Only the homes know that they do not have what was forgotten.
+    ?assertEqual([{write, {7, 0}, 50, 6, [{6, {unregister, y, 60}}]}],
+                 [Ask || {send, _, {ask, 0, Ask}} <- Effects]),
+    {C7, Third} = answer({wrote, {7, 0}, 50, [{6, absent}]}, C6, 3103),
+    ?assertEqual([{reply, third, ok}], [Effect || {reply, _, _} = Effect <- Third]),
+    ?assertMatch(#{owned := 2, requests := 0}, ?CLIENT:info(C7)),
     %% What it knows that it owns is taken.
-    {C7, _} = command({register, y, s, meta, exit, 1000}, fourth, C6, 3200),
-    {_, Taken} = answer({wrote, {7, 0}, 50, [{6, {yours, r, 61}}]}, C7, 3201),
+    {C8, _} = command({register, y, s, meta, exit, 1000}, fourth, C7, 3200),
+    {_, Taken} = answer({wrote, {7, 0}, 50, [{7, {yours, r, 61}}]}, C8, 3201),
     ?assertEqual([{reply, fourth, {error, {taken, r}}}],
                  [Effect || {reply, _, _} = Effect <- Taken]).
 
@@ -138,9 +149,65 @@ requests_for_one_name_go_one_after_the_other_test() ->
     {_, Effects} = answer({wrote, {7, 0}, 50, [{3, removed}]}, C2, 2002),
     ?assertMatch([{write, {7, 0}, 50, 4, [{4, {register, x, q, meta, 0}}]}],
                  [Ask || {send, _, {ask, 0, Ask}} <- Effects]),
-    %% A token that is not the present one changes nothing.
-    ?assertEqual([{reply, first, {error, not_owner}}],
-                 element(2, command({unregister, x, 49, 1000}, first, owner(exit), 2000))).
+    %% A token that is not the present one changes nothing here.
+    {C3, [{write, {7, 0}, 50, 3, [{3, {unregister, x, 49}}]}]} =
+        asks(command({unregister, x, 49, 1000}, first, owner(exit), 2000)),
+    ?assertMatch(#{owned := 1}, ?CLIENT:info(C3)).
+
+%% --- taking a name away from somebody else ----------------------------------------------------
+
+a_name_is_free_when_its_owner_gave_it_back_test() ->
+    {C1, Read} = command({remove, x, 5000}, caller, ?CLIENT:new(), 1000),
+    ?assertEqual([{send, 'a@x', {ask, 0, {read, 7, [{2, {name, x}}]}}}], Read),
+    {C2, Asked} = answer({values, 7, [{2, {q, 9, meta}}]}, C1, 1001),
+    ?assertEqual([{send, 'a@x', {removal, {remove, 0, {'d@x', 7, 1}, x, 9}}}], Asked),
+    [?assertEqual({C2, []}, ?CLIENT:given_back(Asker, Token, C2, env(1002)))
+     || {Asker, Token} <- [{{'d@x', 6, 1}, 9}, {{'d@x', 7, 2}, 9}, {{'d@x', 7, 1}, 8}]],
+    {C3, Told} = ?CLIENT:given_back({'d@x', 7, 1}, 9, C2, env(1002)),
+    ?assertEqual([{reply, caller, ok}], Told),
+    ?assertEqual({C3, []}, ?CLIENT:given_back({'d@x', 7, 1}, 9, C3, env(1003))).
+
+a_name_that_is_not_given_back_is_asked_for_again_and_never_said_to_be_free_test() ->
+    {C1, _} = command({remove, x, 5000}, caller, ?CLIENT:new(), 1000),
+    {C2, _} = answer({values, 7, [{2, {q, 9, meta}}]}, C1, 1001),
+    {C3, [_Renewal, {send, 'a@x', {ask, 0, {read, 7, [{Id, {name, x}}]}}}]} =
+        with_renewal(?CLIENT:tick(C2, env(1501))),
+    {C4, Again} = answer({values, 7, [{Id, {q, 9, meta}}]}, C3, 1502),
+    ?assertMatch([{send, _, {removal, {remove, 0, {'d@x', 7, 1}, x, 9}}}], Again),
+    {_, Effects} = ?CLIENT:tick(C4, env(6000)),
+    ?assertEqual([{reply, caller, {error, timeout}}], [R || {reply, _, _} = R <- Effects]).
+
+with_renewal({Client, Effects}) -> {Client, [renewal | Effects]}.
+
+without_homes_nothing_is_said_test() ->
+    {C1, _} = command({remove, x, 1000}, caller, ?CLIENT:new(), 1000),
+    {_, Effects} = ?CLIENT:tick(C1, env(2000)),
+    ?assertEqual([{reply, caller, {error, no_quorum}}], Effects).
+
+an_owner_gives_back_what_a_home_asks_for_test() ->
+    Asker = {'e@x', 3, 1},
+    {C1, Effects} = ?CLIENT:give_back('b@x', Asker, {x, 50}, owner(exit), env(2000)),
+    ?assert(lists:member({view, {name, x}, delete}, Effects)),
+    ?assertMatch(#{owned := 0}, ?CLIENT:info(C1)),
+    ?assertEqual([{write, {7, 0}, 50, 3, [{3, {unregister, x, 50}}]}],
+                 [Ask || {send, _, {ask, 0, Ask}} <- Effects]),
+    Told = fun(Result) ->
+               {_, Out} = answer({wrote, {7, 0}, 50, [{3, Result}]}, C1, 2001),
+               [Sent || {send, _, _} = Sent <- Out]
+           end,
+    ?assertEqual([{send, 'b@x', {removal, {given_back, Asker, 50}}}], Told(removed)),
+    %% What the homes did not have was not free because of this.
+    ?assertEqual([], Told(absent)).
+
+%% The lease as this node knows it may be over, and at the homes it is not.
+an_owner_gives_back_what_it_does_not_know_of_test() ->
+    Asker = {'e@x', 3, 1},
+    {_, Unknown} = ?CLIENT:give_back('b@x', Asker, {z, 44}, owner(exit), env(2000)),
+    ?assertEqual([{write, {7, 0}, 50, 3, [{3, {unregister, z, 44}}]}],
+                 [Ask || {send, _, {ask, 0, Ask}} <- Unknown]),
+    {C1, Lapsed} = ?CLIENT:give_back('b@x', Asker, {x, 50}, owner(exit), env(9500)),
+    ?assertMatch([_], [Ask || {send, _, {ask, 0, Ask}} <- Lapsed]),
+    ?assertMatch(#{owned := 0}, ?CLIENT:info(C1)).
 
 %% --- helpers ----------------------------------------------------------------------------------
 
@@ -159,5 +226,5 @@ answer(Answer, Client, NowMs) -> ?CLIENT:answer('a@x', 0, Answer, Client, env(No
 env(NowMs) ->
     Options = weft_names_strong_options:complete(#{voters => ?HOMES, partitions => 1,
                                                    lease_ms => 8000}),
-    #{now_ms => NowMs, scope => scope, incarnation => 7, options => Options,
+    #{now_ms => NowMs, self => 'd@x', scope => scope, incarnation => 7, options => Options,
       up => maps:from_list([{Home, 1} || Home <- ?HOMES]), places => #{0 => ?HOMES}}.

@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Users of strong names on a real node: processes that register, look up and give back names
-%% at random, and write down what they ask and are told, in files that survive the node.
+%% @doc Users of strong names on a real node: processes that register, look up, give back and take
+%% away names at random, and write down what they ask and are told, in files that survive the node.
 %%
 %% Times are those of the machine's own monotonic clock, the same for all nodes of a machine. The
 %% records are events of `weft_sim_name_history'.
@@ -64,7 +64,7 @@ loop(State0) ->
             loop(dropped(Pid, State0))
     after PauseMs ->
         State = leases(State0),
-        Kinds = [register, register, register, whereis, whereis, unregister, update, die],
+        Kinds = [register, register, register, whereis, whereis, unregister, update, die, remove],
         loop(act(pick(Kinds), pick(maps:get(names, State)), State))
     end.
 
@@ -81,6 +81,10 @@ act(whereis, Name, #{handle := Handle} = State) ->
     {_, Next} = asked({whereis, Name}, fun() ->
                                            weft_names_strong:read(Handle, Name, ?TIMEOUT_MS)
                                        end, State),
+    Next;
+act(remove, Name, #{handle := Handle} = State) ->
+    {_, Next} = asked({remove, Name}, fun() -> weft_names_strong:unregister(Handle, Name) end,
+                      State),
     Next;
 act(_Kind, _Name, #{held := []} = State) ->
     State;

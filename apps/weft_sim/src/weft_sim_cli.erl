@@ -109,12 +109,11 @@ small(Name, _Seeds, SessionSeeds) when Name =:= session_faults; Name =:= session
 small(session_silence, Seeds, _SessionSeeds) ->
     #plan{scenario = session_silence, nodes = 4, seeds = lists:seq(1, Seeds)};
 %% Three histories each, which take longer to check than to make.
-small(Name, Seeds, _SessionSeeds)
-  when Name =:= strong_faults; Name =:= strong_crashes; Name =:= strong_voters;
-       Name =:= strong_retries ->
-    #plan{scenario = Name, nodes = 5, seeds = lists:seq(1, 4 * Seeds)};
 small(Name, Seeds, _SessionSeeds) ->
-    #plan{scenario = Name, nodes = 20, seeds = lists:seq(1, Seeds)}.
+    case lists:member(Name, weft_sim_names_scenario:names()) of
+        true -> #plan{scenario = Name, nodes = 5, seeds = lists:seq(1, 4 * Seeds)};
+        false -> #plan{scenario = Name, nodes = 20, seeds = lists:seq(1, Seeds)}
+    end.
 
 chosen(Plans, Options) ->
     Wanted = [Plan || Plan <- Plans, is_wanted(Plan, Options)],

@@ -10,11 +10,15 @@
 %%
 %% An operation whose return is `never' may take effect at any time after its call, or not at all.
 %% Of two configurations that differ only in that one has used up more of these, it is
-%% superfluous: whatever can follow it can follow the other. Without this rule each lost answer
+%% superfluous: whatever can follow it can follow the other. Of operations under way that say the
+%% same the one that returns first takes effect first: nobody can tell them apart, and the other one
+%% may be late. What only reads takes effect as soon as it can. Without these rules each lost answer
 %% doubles the work.
 %%
 %% The object is a module with `step(Operation, State) -> {ok, State} | impossible', where an
-%% operation says what was asked and what was answered.
+%% operation says what was asked and what was answered, and `kind(Operation)': `reads', it leaves
+%% every state as it is; `ends', it ends a state that is never reached again, so if it does not
+%% return nobody needs to know whether it took effect; or `changes'.
 -module(weft_sim_linearizability).
 
 -export([check/3]).
@@ -23,6 +27,7 @@
 -type entry() :: {Call :: number(), Return :: number() | never, Operation :: term()}.
 
 -callback step(Operation :: term(), State :: term()) -> {ok, State :: term()} | impossible.
+-callback kind(Operation :: term()) -> reads | ends | changes.
 
 -record(config, {state :: term(),
                  %% Operations under way that took effect: those that will return, and the others.
@@ -58,7 +63,8 @@ walk([{_, 1, Id} | Events], Open, Configs, Entries, Model) ->
 %% All configurations in which Id has taken effect, that follow from the given ones. Those with
 %% fewer operations come first, so that what is superfluous is seen to be.
 lead(Configs, Id, Open, Entries, Model) ->
-    lead(Configs, [], Id, Open, Entries, Model, #{}, []).
+    lead([read(Config, Open, Entries, Model) || Config <- Configs], [], Id, Open, Entries, Model,
+         #{}, []).
 
 lead([], [], _Id, _Open, _Entries, _Model, _Seen, Found) ->
     Found;
@@ -79,13 +85,29 @@ lead([#config{state = State, done = Done, used = Used} = Config | Rest], Later, 
     end.
 
 successors(#config{state = State, done = Done, used = Used} = Config, Open, Entries, Model) ->
-    [case Return of
-         never -> Config#config{state = Next, used = lists:sort([Id | Used])};
-         _ -> Config#config{state = Next, done = lists:sort([Id | Done])}
-     end || Id <- Open, not lists:member(Id, Done), not lists:member(Id, Used),
-            {_, Return, Operation} <- [map_get(Id, Entries)],
-            {ok, Next} <- [Model:step(Operation, State)],
-            Return =/= never orelse Next =/= State].
+    [read(case {Return, Kind} of
+              {never, ends} -> Config#config{state = Next};
+              {never, changes} -> Config#config{state = Next, used = lists:sort([Id | Used])};
+              _ -> Config#config{state = Next, done = lists:sort([Id | Done])}
+          end, Open, Entries, Model)
+     || Id <- different(Open -- (Done ++ Used), Entries),
+        {_, Return, Operation} <- [map_get(Id, Entries)],
+        Kind <- [Model:kind(Operation)], Kind =/= reads,
+        {ok, Next} <- [Model:step(Operation, State)],
+        Return =/= never orelse Next =/= State].
+
+%% With all that reads, and can have read this state.
+read(#config{state = State, done = Done} = Config, Open, Entries, Model) ->
+    Reads = [Id || Id <- Open -- Done, {_, Return, Operation} <- [map_get(Id, Entries)],
+                   Return =/= never, Model:kind(Operation) =:= reads,
+                   Model:step(Operation, State) =/= impossible],
+    Config#config{done = lists:sort(Reads ++ Done)}.
+
+%% Of each operation the one that returns first (`never' is greater than all numbers).
+different(Ids, Entries) ->
+    ByReturn = lists:sort([{Operation, Return, Id}
+                           || Id <- Ids, {_, Return, Operation} <- [map_get(Id, Entries)]]),
+    [Id || {_, _, Id} <- lists:ukeysort(1, ByReturn)].
 
 minimal(Configs) ->
     Groups = lists:foldl(fun(#config{state = State, done = Done, used = Used}, Acc) ->

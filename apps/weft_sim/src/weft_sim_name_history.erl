@@ -2,7 +2,8 @@
 %% @doc From what users of strong names did and were told (`weft_sim_names_core') to one history for
 %% each name, for `weft_sim_linearizability'. As an observer it only collects.
 %%
-%% A command without an answer, or with `no_quorum', may have been carried out or not, at any time.
+%% A command without an answer, or with `no_quorum', may have been carried out or not, at any time;
+%% so may a removal by anybody (`{remove, Name}') with any answer but `ok'.
 %% Each registration is followed by the operation `{expire, Pid}': from the instant when its owner
 %% stopped believing in it, the homes may let go of it. He stops when he is told so, when the lease
 %% as he knows it ends (he may be paused and not notice), or when his node crashes.
@@ -93,6 +94,10 @@ entries(_Us, {update, _Name, _Pid, _New, _}, {_, {error, not_owner}}, _, _, _) -
     [];
 entries(Us, {update, Name, Pid, New, _}, _Unknown, _, _, _) ->
     [{Name, {Us, never, {update, Pid, New, unknown}}} | expiry(Name, New, Us)];
+entries(Us, {remove, Name}, {ReturnUs, ok}, _, _, _) ->
+    [{Name, {Us, ReturnUs, remove}}];
+entries(Us, {remove, Name}, _Unknown, _, _, _) ->
+    [{Name, {Us, never, remove}}];
 entries(Us, {unregister, Name, Pid, _}, {ReturnUs, ok}, _, _, _) ->
     [{Name, {Us, ReturnUs, {unregister, Pid}}}];
 entries(_Us, {unregister, _Name, _Pid, _}, {_, {error, not_owner}}, _, _, _) ->

@@ -8,8 +8,9 @@
 %%
 %% Options: those of the core, `names' (to choose from), `pause_ms' (the longest pause between two
 %% commands; about half of it on average), `timeout_ms' of a command, `until_ms' (then they stop),
-%% `users': `random', or `patient': one at each node, who tries to register until that succeeds,
-%% gives the name back a little later, and begins again.
+%% `users': `random'; `strangers', who also take names away from whoever has them; or `patient': one
+%% at each node, who tries to register until that succeeds, gives the name back a little later, and
+%% begins again.
 -module(weft_sim_names_core).
 -behaviour(weft_core).
 
@@ -64,13 +65,15 @@ inner(Event, NowMs, Before, #users{core = Core0} = Users) ->
 
 act(NowMs, #users{options = #{users := patient}} = Users) ->
     patient(NowMs, Users);
-act(NowMs, #users{held = Held, options = #{names := Names}} = Users0) ->
-    {Kind, Users1} = pick([register, register, register, whereis, whereis, unregister, update, die],
-                          Users0),
+act(NowMs, #users{held = Held, options = #{names := Names} = Options} = Users0) ->
+    Removals = case Options of #{users := strangers} -> [remove, remove]; #{} -> [] end,
+    {Kind, Users1} = pick([register, register, register, whereis, whereis, unregister, update, die
+                           | Removals], Users0),
     {Name, Users2} = pick(Names, Users1),
     case {Kind, lists:sort(maps:to_list(Held))} of
         {register, _} -> register(Name, NowMs, Users2);
         {whereis, _} -> command({whereis, Name}, NowMs, Users2);
+        {remove, _} -> command({remove, Name}, NowMs, Users2);
         {_, []} -> {Users2, []};
         {_, Pairs} ->
             {{Pid, {Own, Token}}, Users} = pick(Pairs, Users2),
@@ -108,6 +111,7 @@ command(Command, NowMs, #users{next = Id, asked = Asked,
     Inner = case Command of
                 {register, Name, Pid} -> {register, Name, Pid, none, tell, TimeoutMs};
                 {whereis, Name} -> {whereis, Name, TimeoutMs};
+                {remove, Name} -> {remove, Name, TimeoutMs};
                 {unregister, Name, _Pid, Token} -> {unregister, Name, Token, TimeoutMs};
                 {update, Name, _Pid, New, Token} ->
                     {update, Name, Token, New, none, same, TimeoutMs}

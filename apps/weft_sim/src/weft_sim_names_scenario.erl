@@ -23,14 +23,15 @@
 
 %% @doc All of them.
 -spec names() -> [atom()].
-names() -> [strong_faults, strong_crashes, strong_voters, strong_retries].
+names() -> [strong_faults, strong_crashes, strong_voters, strong_retries, strong_removals].
 
 %% @doc One line about a scenario.
 -spec describe(atom()) -> string().
 describe(strong_faults) -> "strong names; partitions, links cut (one way, too), crashes, pauses";
 describe(strong_crashes) -> "strong names; nodes crash and restart, often most of them at once";
 describe(strong_voters) -> "strong names; voters change while links are cut and nodes restart";
-describe(strong_retries) -> "strong names; who does not get a name at once tries until he does".
+describe(strong_retries) -> "strong names; who does not get a name at once tries until he does";
+describe(strong_removals) -> "strong names; anybody takes them away, among all kinds of faults".
 
 %% @doc The scenario; the random sequence of the calling process is seeded.
 -spec build(atom(), [node()]) -> weft_sim_scenario:scenario().
@@ -56,7 +57,12 @@ build(strong_voters, Nodes) ->
 build(strong_retries, Nodes) ->
     scenario(Nodes, [lists:append([fault(pick([partition, cut, cut_one_way, restart, pause]),
                                          Nodes) || _ <- lists:seq(1, 8)])],
-             #{users => patient, names => [one], timeout_ms => 200 + at(1500)}).
+             #{users => patient, names => [one], timeout_ms => 200 + at(1500)});
+build(strong_removals, Nodes) ->
+    Kinds = [partition, cut, cut_one_way, cut_one_way, crash, restart, pause],
+    scenario(Nodes, [lists:append([fault(pick(Kinds), Nodes) || _ <- lists:seq(1, 12)])],
+             %% Some removals are waited for until a lease has ended.
+             #{users => strangers, names => [one, two], timeout_ms => 500 + at(5000)}).
 
 scenario(Nodes, Steps) ->
     scenario(Nodes, Steps, #{users => random, names => [one, two, three], timeout_ms => 1500}).

@@ -27,7 +27,14 @@ good_histories_pass_test_() ->
                     %% A lease that ended.
                     [{0, 1, {register, a, ok}}, {5, never, {expire, a}},
                      {9, 10, {register, b, ok}}],
-                    [{0, 1, {register, a, ok}}, {2, 3, {update, a, b, ok}}, {4, 5, {whereis, b}}]]].
+                    [{0, 1, {register, a, ok}}, {2, 3, {update, a, b, ok}}, {4, 5, {whereis, b}}],
+                    %% Taken away by somebody else; perhaps, and late.
+                    [{0, 1, {register, a, ok}}, {2, 3, remove}, {4, 5, {register, b, ok}}],
+                    [{0, 1, remove}, {0, 9, {register, a, ok}}, {2, 3, remove}],
+                    [{0, 1, {register, a, ok}}, {2, never, remove}, {3, 4, {whereis, a}},
+                     {5, 6, {register, b, ok}}],
+                    [{0, 1, {register, a, ok}}, {2, never, remove},
+                     {3, 4, {register, b, {taken, a}}}]]].
 
 bad_histories_are_found_test_() ->
     [?_assertMatch({error, _}, check(History))
@@ -48,7 +55,22 @@ bad_histories_are_found_test_() ->
                     [{0, 1, {register, a, {taken, b}}}],
                     [{0, 1, {register, a, ok}}, {2, 3, {register, b, {taken, a}}},
                      {4, 5, {unregister, a}}, {6, 7, {whereis, b}}],
-                    [{0, 1, {register, a, ok}}, {2, 3, {update, a, b, ok}}, {4, 5, {whereis, a}}]]].
+                    [{0, 1, {register, a, ok}}, {2, 3, {update, a, b, ok}}, {4, 5, {whereis, a}}],
+                    %% It was said to be free, and was not; it was handed over and not free.
+                    [{0, 1, {register, a, ok}}, {2, 3, remove}, {4, 5, {register, b, {taken, a}}}],
+                    [{0, 1, {register, a, ok}}, {2, 3, remove}, {4, 5, {whereis, a}}],
+                    [{0, 1, {register, a, ok}}, {2, 9, remove}, {3, 4, {update, a, b, ok}},
+                     {5, 6, {whereis, b}}, {10, 11, {whereis, b}}],
+                    %% One removal took two registrations; one took what came after it.
+                    [{0, 1, {register, a, ok}}, {2, 9, remove}, {3, 4, {whereis, none}},
+                     {5, 6, {register, b, ok}}, {7, 8, {whereis, none}}],
+                    [{0, 1, {register, a, ok}}, {2, 3, remove}, {4, 5, {register, b, ok}},
+                     {6, 7, {whereis, none}}],
+                    %% Free before anybody asked for it.
+                    [{0, 1, {register, a, ok}}, {2, 3, {register, b, ok}}, {4, never, remove}],
+                    %% Two registered while only one removal may have been carried out.
+                    [{0, 1, {register, a, ok}}, {2, never, remove}, {3, 4, {register, b, ok}},
+                     {5, 6, {register, c, ok}}]]].
 
 the_wrong_operation_is_named_test() ->
     ?assertEqual({error, {{2, 3, {register, b, ok}}, [a]}},
@@ -120,7 +142,7 @@ nothing_is_found_test_() ->
          [?assertEqual({Seed, none}, {Seed, violation(weft_sim:run(Name, Seed, 5))})
           || Seed <- lists:seq(1001, 1000 + Seeds)]
      end}} || {Name, Seeds} <- [{strong_faults, 20}, {strong_crashes, 20}, {strong_voters, 20},
-                             {strong_retries, 20}]].
+                             {strong_retries, 20}, {strong_removals, 60}]].
 
 leases_that_end_early_at_the_homes_are_found_test_() ->
     {timeout, 300, fun() ->

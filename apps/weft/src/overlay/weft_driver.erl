@@ -36,6 +36,7 @@
     core_state :: term(),
     links :: module(),
     views :: module(),
+    clock = monotonic :: monotonic | module(),
     watched = #{} :: #{pid() => reference()},
     %% What other drivers send to this one itself.
     order = weft_driver_order:new() :: weft_driver_order:order(),
@@ -50,6 +51,7 @@
 %% `send', messages go by that, and when it brings a `session', those of that session come here, and
 %% its `unknown/2' takes back those of others), `view_module' (`weft_view'; keeps what is to be
 %% read), `self' (`node()'), `listens_to' ([]: drivers of this node whose notices become events),
+%% `clock' (a module with now_ms/0 instead of the monotonic clock),
 %% `mailbox_max' (infinity: how many messages may wait before those of neighbours are dropped; for
 %% cores that do without). `seed' and `incarnation' get values when absent.
 -spec start_link(Name :: atom(), CoreModule :: module(), Options :: map()) ->
@@ -105,7 +107,8 @@ init({Name, Core, Options0}) ->
     Told = [Pid || Pid <- lists:map(fun erlang:whereis/1, maps:get(tells, Options, [])),
                    is_pid(Pid)],
     Driver = #driver{name = Name, self = Self, core = Core, core_state = CoreState, links = Links,
-                     views = Views, mailbox_max = maps:get(mailbox_max, Options, infinity),
+                     views = Views, clock = maps:get(clock, Options, monotonic),
+                     mailbox_max = maps:get(mailbox_max, Options, infinity),
                      subscribers = maps:from_list([{Pid, monitor(process, Pid)} || Pid <- Told])},
     {ok, perform(Effects, Driver)}.
 
@@ -218,9 +221,12 @@ changed(Core, Options, #driver{name = Name, self = Self, up = Up, asked = Asked,
 handover(Nodes, #driver{core = Core, core_state = CoreState} = Driver) ->
     perform([{disconnect, Node} || Node <- Nodes -- Core:neighbours(CoreState)], Driver).
 
-event(Event, #driver{core = Core, core_state = CoreState0} = Driver) ->
-    {CoreState, Effects} = Core:handle(Event, erlang:monotonic_time(millisecond), CoreState0),
+event(Event, #driver{core = Core, core_state = CoreState0, clock = Clock} = Driver) ->
+    {CoreState, Effects} = Core:handle(Event, now_ms(Clock), CoreState0),
     perform(Effects, Driver#driver{core_state = CoreState}).
+
+now_ms(monotonic) -> erlang:monotonic_time(millisecond);
+now_ms(Clock) -> Clock:now_ms().
 
 perform(Effects, Driver) ->
     lists:foldl(fun(Effect, D) ->

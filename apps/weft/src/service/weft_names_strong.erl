@@ -59,7 +59,8 @@ start_driver(Scope, Options) ->
     Life = erlang:system_time(microsecond),
     weft_driver:start_link(Driver, weft_names_strong_core,
                            weft_service_sup:options(Options#{scope => Scope, incarnation => Life,
-                                                             view_module => weft_service_table})).
+                                                             view_module => weft_service_table,
+                                                             clock => weft_suspension})).
 
 lose(exit, Pid, Scope, Name, _Token) -> exit(Pid, {weft_names_lost, Scope, Name});
 lose(kill, Pid, _Scope, _Name, _Token) -> exit(Pid, kill);
@@ -85,19 +86,18 @@ re_register(Handle, Name, Pid, Meta, Tries) ->
         {error, {taken, _}} when Tries > 0 ->
             case unregister(Handle, Name) of
                 ok -> re_register(Handle, Name, Pid, Meta, Tries - 1);
+                {error, {taken, _}} -> re_register(Handle, Name, Pid, Meta, Tries - 1);
                 {error, Reason} -> {error, Reason}
             end;
         Result -> Result
     end.
 
-%% @doc Takes a name away from whoever has it. The process that had it is not told.
+%% @doc Takes a name away from whoever has it. The process that had it is not told. `ok': the name
+%% was free; any error: it may have been, or be so later. That is said after five seconds at the
+%% latest, which is before the lease ends of an owner who is cut off (`timeout').
 -spec unregister(handle(), Name :: term()) -> ok | {error, weft_names:reason()}.
 unregister(Handle, Name) ->
-    case read(Handle, Name, ?TIMEOUT_MS) of
-        {ok, Pid, Token, _Meta} -> release(Handle, Name, {Pid, Token});
-        undefined -> ok;
-        {error, Reason} -> {error, Reason}
-    end.
+    call(Handle, {remove, Name, ?TIMEOUT_MS}, ?TIMEOUT_MS).
 
 %% @doc The process that has a name, as far as this node knows; asks if it does not know.
 %% `undefined' also without a quorum.
@@ -132,7 +132,7 @@ row(Table, Name) ->
     end.
 
 valid([{_, UntilMs}], Value) ->
-    case erlang:monotonic_time(millisecond) < UntilMs of
+    case weft_suspension:now_ms() < UntilMs of
         true -> Value;
         false -> none
     end;
@@ -167,15 +167,12 @@ acquire(Handle, Name, Pid, Options) ->
     call({Handle, node(Pid)}, {register, Name, Pid, maps:get(meta, Options, undefined),
                                maps:get(on_lost, Options, exit), TimeoutMs}, TimeoutMs).
 
-%% @doc Gives back what was registered with this token, from whatever node. `ok' also if that was
-%% so already.
+%% @doc Gives back what was registered with this token, from whatever node. `ok': the homes do not
+%% have it, any more or at all.
 -spec release(handle(), Name :: term(), {pid(), Token :: pos_integer()}) ->
           ok | {error, weft_names:reason()}.
 release(Handle, Name, {Pid, Token}) ->
-    case call({Handle, node(Pid)}, {unregister, Name, Token, ?TIMEOUT_MS}, ?TIMEOUT_MS) of
-        {error, not_owner} -> ok;
-        Result -> Result
-    end.
+    call({Handle, node(Pid)}, {unregister, Name, Token, ?TIMEOUT_MS}, ?TIMEOUT_MS).
 
 %% @doc Gives the name to another process of the same node, without a moment in which it is free.
 -spec update(handle(), Name :: term(), {pid(), Token :: pos_integer()}, Meta :: term()) ->

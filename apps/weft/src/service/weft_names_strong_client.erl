@@ -16,20 +16,24 @@
 %%
 %% What others have registered is read from the leader, and kept in a row for `cache_ms'
 %% (`weft_names_strong_cache'). Which names are owned is in `weft_names_strong_holdings', what is
-%% under way in `weft_names_strong_requests', and whom to ask in `weft_names_strong_route'.
+%% under way in `weft_names_strong_requests', whom to ask in `weft_names_strong_route', and names
+%% that others shall give back in `weft_names_strong_removal'.
 -module(weft_names_strong_client).
 
 -export([new/0, command/4, answer/5, gone/3, up/3, down/3, tick/2, info/1]).
--export_type([client/0, env/0]).
+-export([give_back/5, given_back/4]).
+-export_type([client/0, env/0, asker/0]).
 
 -define(HOLDINGS, weft_names_strong_holdings).
 -define(REQUESTS, weft_names_strong_requests).
+-define(REMOVAL, weft_names_strong_removal).
 %% Requests under way or waiting.
 -define(REQUESTS_MAX, 100000).
 %% Clocks may begin far below 0.
 -define(LONG_AGO_MS, -(1 bsl 58)).
 
--type env() :: #{now_ms := integer(), scope := term(), incarnation := non_neg_integer(),
+-type env() :: #{now_ms := integer(), self := node(), scope := term(),
+                 incarnation := non_neg_integer(),
                  up := #{node() => term()}, places := #{non_neg_integer() => [node()]},
                  options := weft_names_strong_options:options()}.
 %% `places': the homes of each partition.
@@ -45,11 +49,14 @@
                  routes = weft_names_strong_route:new() :: weft_names_strong_route:routes(),
                  requests = ?REQUESTS:new() :: ?REQUESTS:requests(),
                  holdings = ?HOLDINGS:new() :: ?HOLDINGS:holdings(),
+                 removals = ?REMOVAL:new() :: ?REMOVAL:removals(),
                  cache = weft_names_strong_cache:new() :: weft_names_strong_cache:cache(),
                  %% Effects, newest first.
                  out = [] :: [term()]}).
 
 -opaque client() :: #client{}.
+-type asker() :: {node(), Incarnation :: non_neg_integer(), Ref :: pos_integer()}.
+%% Who wants that a name is given back.
 -type changed() :: {client(), weft_core:effects()}.
 
 %% @doc Nothing owned.
@@ -66,12 +73,14 @@ info(#client{holdings = Holdings, requests = Requests, parts = Parts, cache = Ca
 
 %% @doc A command of this node. Answers: `{register, Name, Pid, Meta, OnLost, TimeoutMs}': `{ok,
 %% Token}', `{error, {taken, Pid}}'; `{update, Name, Token, Pid, Meta, OnLost | same, TimeoutMs}':
-%% `{ok, Token}', `{error, not_owner}'; `{unregister, Name, Token | any, TimeoutMs}': `ok', `{error,
-%% not_owner}'; `{whereis, Name, TimeoutMs}': `{ok, Pid, Token, Meta}', `undefined'; `{names, P,
-%% TimeoutMs}', all of a partition: `{ok, [Name]}'; all: `{error, no_quorum | busy | full}'.
+%% `{ok, Token}', `{error, not_owner}'; `{unregister, Name, Token | any, TimeoutMs}': `ok';
+%% `{remove, Name, TimeoutMs}', whoever has it: `ok', `{error, timeout}', `{error, {taken,
+%% Pid}}', see `weft_names_strong_removal'; `{whereis, Name, TimeoutMs}': `{ok, Pid, Token, Meta}',
+%% `undefined'; `{names, P, TimeoutMs}', all of a partition: `{ok, [Name]}'; all: `{error, no_quorum
+%% | busy | full}'.
 -spec command(Command :: tuple(), From :: term(), client(), env()) -> changed().
-command(Command, From, #client{requests = Requests} = Client, #{now_ms := NowMs} = Env) ->
-    case ?REQUESTS:count(Requests) < ?REQUESTS_MAX of
+command(Command, From, Client, #{now_ms := NowMs} = Env) ->
+    case has_room(Client) of
         true ->
             DeadlineMs = NowMs + element(tuple_size(Command), Command),
             done(asked(Command, From, DeadlineMs, Client, Env));
@@ -79,11 +88,18 @@ command(Command, From, #client{requests = Requests} = Client, #{now_ms := NowMs}
             {Client, [{reply, From, {error, busy}}]}
     end.
 
+has_room(#client{requests = Requests, removals = Removals}) ->
+    ?REQUESTS:count(Requests) + ?REMOVAL:count(Removals) < ?REQUESTS_MAX.
+
 done(#client{out = Out} = Client) ->
     {Client#client{out = []}, lists:reverse(Out)}.
 
 asked({whereis, Name, _}, From, DeadlineMs, Client, Env) ->
     started(request(Name, {read, {name, Name}}, From, none, DeadlineMs, Env), Client, Env);
+asked({remove, Name, _}, From, DeadlineMs, #client{requests = Requests0} = Client, Env) ->
+    {Ref, Requests} = ?REQUESTS:number(Requests0),
+    Removals = ?REMOVAL:add(Ref, {Name, From, DeadlineMs}, Client#client.removals),
+    read_for({Ref, Name, DeadlineMs}, Client#client{requests = Requests, removals = Removals}, Env);
 asked({names, P, _}, From, DeadlineMs, Client, Env) ->
     Times = {map_get(now_ms, Env), DeadlineMs},
     started(?REQUESTS:request({none, P}, {read, names}, From, none, Times), Client, Env);
@@ -113,6 +129,14 @@ wanted({unregister, Name, Which, _}, #{token := Token}, {From, DeadlineMs}, Clie
   when Which =:= Token; Which =:= any ->
     Request = request(Name, {unregister, Name, Token}, From, none, DeadlineMs, Env),
     started(Request, released(Name, Client), Env);
+%% The homes may have it all the same, and only they know. From now on it is not believed in here,
+%% whatever comes of a renewal that is under way.
+wanted({unregister, Name, Token, _}, _Own, {From, DeadlineMs}, Client, Env) when Token =/= any ->
+    Disowned = case ?HOLDINGS:is_known({Name, Token}, Client#client.holdings) of
+                   true -> released(Name, Client);
+                   false -> Client
+               end,
+    started(request(Name, {unregister, Name, Token}, From, none, DeadlineMs, Env), Disowned, Env);
 wanted(_Command, _Own, {From, _}, Client, _Env) ->
     answer_to(From, {error, not_owner}, Client).
 
@@ -214,8 +238,12 @@ removed(Id, #client{requests = Requests} = Client0) ->
         none -> Client
     end.
 
-%% Commands of this module itself have nobody to answer.
+%% Commands of this module itself have nobody to answer. Who asked that a name is given back is told
+%% by the home that he asked.
 answer_to(none, _Reply, Client) -> Client;
+answer_to({give_back, Home, Asker, Token}, ok, Client) ->
+    effect({send, Home, {removal, {given_back, Asker, Token}}}, Client);
+answer_to({give_back, _Home, _Asker, _Token}, _NotRemoved, Client) -> Client;
 answer_to(From, Reply, Client) -> effect({reply, From, Reply}, Client).
 
 reply(#{from := From}, Reply, Client) -> answer_to(From, Reply, Client).
@@ -316,10 +344,14 @@ carried_out(#{name := Name, wire := Wire} = Request, Id, Result, Client0, Env) -
                      reply(Request, {ok, Token}, owned(Request, Token, Pid, Meta, Former));
                  {{taken, Holder, _}, _} -> reply(Request, {error, {taken, Holder}}, Client0);
                  {removed, _} -> reply(Request, ok, Client0);
-                 {absent, {unregister, _, _}} -> reply(Request, ok, Client0);
+                 {absent, {unregister, _, _}} -> reply(Request, absent(Request), Client0);
                  {absent, _} -> reply(Request, {error, not_owner}, Client0)
              end,
     ended(Id, Client, Env).
+
+%% For its owner that is as good as removed. Somebody else must know whether it was free at once.
+absent(#{from := {give_back, _, _, _}}) -> absent;
+absent(_Request) -> ok.
 
 %% An earlier request for the name was carried out, and this node never knew. The new one takes its
 %% place, and the name stays busy.
@@ -330,6 +362,7 @@ instead(Token, Id, #{wire := {register, Name, Pid, Meta, _}} = Request, Client, 
 failed(Id, Reason, Client, Env) ->
     case request(Id, Client) of
         none -> Client;
+        #{from := {removal, Ref}} -> removal_failed(Ref, Reason, ended(Id, Client, Env));
         Request -> ended(Id, reply(Request, {error, Reason}, Client), Env)
     end.
 
@@ -339,6 +372,8 @@ read(Id, Value, Client, Env) ->
         Request -> value(Value, Request, ended(Id, Client, Env), Env)
     end.
 
+value(Value, #{from := {removal, Ref}, name := Name}, Client, Env) ->
+    removal_read(Ref, Value, Name, uncached(Name, Client), Env);
 value({Pid, Token, Meta} = Value, #{name := Name} = Request, Client, Env) ->
     reply(Request, {ok, Pid, Token, Meta}, cached(Name, Value, Client, Env));
 value({names, Names}, Request, Client, _Env) ->
@@ -358,6 +393,60 @@ uncached(Name, #client{cache = Cache} = Client) ->
 
 cache({Cache, Effects}, Client) ->
     lists:foldl(fun effect/2, Client#client{cache = Cache}, Effects).
+
+%% --- names that others shall give back --------------------------------------------------------
+
+read_for({Ref, Name, DeadlineMs}, Client, Env) ->
+    started(request(Name, {read, {name, Name}}, {removal, Ref}, none, DeadlineMs, Env), Client,
+            Env).
+
+removal_read(Ref, Value, Name, #client{removals = Removals0} = Client0, Env) ->
+    #{now_ms := NowMs, incarnation := Incarnation, self := Self, options := Options} = Env,
+    #{partitions := Partitions, retry_ms := RetryMs} = Options,
+    {Step, Removals} = ?REMOVAL:read(Ref, Value, NowMs + RetryMs, Removals0),
+    Client1 = Client0#client{removals = Removals},
+    case Step of
+        {done, From, Reply} -> answer_to(From, Reply, Client1);
+        {give_back, Name, Token} ->
+            P = weft_names_strong_homes:partition(Name, Partitions),
+            {Leader, Client} = leader(P, Client1, Env),
+            Asker = {Self, Incarnation, Ref},
+            effect({send, Leader, {removal, {remove, P, Asker, Name, Token}}}, Client);
+        wait -> Client1
+    end.
+
+removal_failed(Ref, Reason, #client{removals = Removals0} = Client) ->
+    {Askers, Removals} = ?REMOVAL:failed(Ref, Removals0),
+    lists:foldl(fun(From, C) -> answer_to(From, {error, Reason}, C) end,
+                Client#client{removals = Removals}, Askers).
+
+removal_tick(#client{removals = Removals0} = Client0, #{now_ms := NowMs} = Env) ->
+    {Read, Over, Removals} = ?REMOVAL:due(NowMs, Removals0),
+    Client = lists:foldl(fun(From, C) -> answer_to(From, {error, timeout}, C) end,
+                         Client0#client{removals = Removals}, Over),
+    lists:foldl(fun(Removal, C) -> read_for(Removal, C, Env) end, Client, Read).
+
+%% @doc A home wants that this node gives back a name, for a node that asked it to.
+-spec give_back(Home :: node(), asker(), {Name :: term(), Token :: pos_integer()}, client(),
+                env()) -> changed().
+give_back(Home, Asker, {Name, Token}, Client, Env) ->
+    case has_room(Client) of
+        true -> done(asked({unregister, Name, Token, 0}, {give_back, Home, Asker, Token},
+                           own_deadline(Env), Client, Env));
+        false -> {Client, []}
+    end.
+
+%% @doc What this node asked for was done.
+-spec given_back(asker(), Token :: pos_integer(), client(), env()) -> changed().
+given_back({Self, Incarnation, Ref}, Token, #client{removals = Removals0} = Client,
+           #{self := Self, incarnation := Incarnation}) ->
+    case ?REMOVAL:given_back(Ref, Token, Removals0) of
+        {{done, From, Reply}, Removals} ->
+            done(answer_to(From, Reply, Client#client{removals = Removals}));
+        {wait, _} -> {Client, []}
+    end;
+given_back(_OfAnEarlierLife, _Token, Client, _Env) ->
+    {Client, []}.
 
 %% --- what this node owns ----------------------------------------------------------------------
 
@@ -402,7 +491,7 @@ extended(SentMs, P, Client, #{options := #{lease_ms := LeaseMs}}) ->
     end.
 
 %% The next request begins a new life in this partition. A registration that may have been carried
-%% out in this one must not be carried out again in the next.
+%% out in this one must not be carried out again in the next, nor be said not to have been.
 lose(P, Client0, Env) ->
     Client1 = lists:foldl(fun(Name, C) -> lost(Name, C, Env) end, Client0,
                           ?HOLDINGS:names(P, Client0#client.holdings)),
@@ -456,7 +545,9 @@ elsewhere(P, #client{routes = Routes} = Client, #{places := Places}) ->
 tick(#client{parts = Parts, cache = Cache} = Client,
      #{now_ms := NowMs, options := #{cache_ms := CacheMs}} = Env) ->
     Swept = cache(weft_names_strong_cache:sweep(NowMs, CacheMs, Cache), Client),
-    done(lists:foldl(fun(P, C) -> part_tick(P, C, Env) end, Swept, lists:sort(maps:keys(Parts)))).
+    Ticked = lists:foldl(fun(P, C) -> part_tick(P, C, Env) end, Swept,
+                         lists:sort(maps:keys(Parts))),
+    done(removal_tick(Ticked, Env)).
 
 part_tick(P, Client0, #{now_ms := NowMs, options := Options} = Env) ->
     #{renew_ms := RenewMs, lease_ms := LeaseMs} = Options,

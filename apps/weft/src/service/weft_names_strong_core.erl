@@ -4,7 +4,11 @@
 %%
 %% Messages between nodes are `{1, {hello, Incarnation, View}}', first on each link, and `{1, [{P,
 %% What, Msg}]}', P being the partition and What `home' (between homes), `ask' or `answer'. What a
-%% node has for itself does not leave this module.
+%% node has for itself does not leave this module. `{2, [Msg]}' is about names that somebody takes
+%% away from their owner (`weft_names_strong_removal'): `{remove, P, Asker, Name, Token}', to a
+%% home, `{give_back, Asker, Name, Token}', from the home to the owner, and back the same way
+%% `{given_back, Asker, Token}'. Nodes that do not know it drop it; then the removal is not known in
+%% time.
 %%
 %% A view is `{Number, Voters}'; the greater one holds, and each node tells it to its neighbours.
 %% It says which homes a partition should have. Nothing unsafe follows from a wrong one: the members
@@ -87,11 +91,10 @@ event({message, From, {1, {hello, Incarnation, View}}}, NowMs, Core0) ->
     {Core, Effects} = viewed(View, Core1),
     of_client(weft_names_strong_client:up(From, Core#core.client, client_env(NowMs, Core)),
               Effects, NowMs, Core);
-event({message, From, {1, Parts}}, NowMs, #core{up = Up} = Core) when is_list(Parts) ->
-    case Up of
-        #{From := _} -> run([{From, Part} || Part <- Parts], [], NowMs, Core);
-        #{} -> {Core, []}
-    end;
+event({message, From, {1, Parts}}, NowMs, Core) when is_list(Parts) ->
+    received(From, Parts, NowMs, Core);
+event({message, From, {2, Msgs}}, NowMs, Core) when is_list(Msgs) ->
+    received(From, [{removal, Msg} || Msg <- Msgs], NowMs, Core);
 event({message, _From, _OfANewerVersion}, _NowMs, Core) ->
     {Core, []};
 event({neighbour_up, Node}, _NowMs, Core) ->
@@ -124,7 +127,19 @@ event({timer, tick}, NowMs, Core) ->
     ticked(NowMs, Core);
 event({timer, flush}, _NowMs, #core{outbox = Outbox} = Core) ->
     {Core#core{outbox = #{}},
-     [{send, To, {1, lists:reverse(Parts)}} || {To, Parts} <- lists:sort(maps:to_list(Outbox))]}.
+     lists:append([packets(To, lists:reverse(Parts))
+                   || {To, Parts} <- lists:sort(maps:to_list(Outbox))])}.
+
+packets(To, All) ->
+    {Removals, Parts} = lists:partition(fun(Part) -> element(1, Part) =:= removal end, All),
+    [{send, To, {1, Parts}} || Parts =/= []]
+        ++ [{send, To, {2, [Msg || {removal, Msg} <- Removals]}} || Removals =/= []].
+
+received(From, Parts, NowMs, #core{up = Up} = Core) ->
+    case Up of
+        #{From := _} -> run([{From, Part} || Part <- Parts], [], NowMs, Core);
+        #{} -> {Core, []}
+    end.
 
 hello(#core{incarnation = Incarnation, view = View}) ->
     {1, {hello, Incarnation, View}}.
@@ -147,10 +162,10 @@ env(P, NowMs, #core{self = Self, incarnation = Incarnation, up = Up, lives = Liv
     #{now_ms => NowMs, self => {Self, Incarnation}, up => Up, lives => Lives,
       homes => map_get(P, Places), founds => Number =:= 1, options => Options}.
 
-client_env(NowMs, #core{incarnation = Incarnation, scope = Scope, up = Up, places = Places,
-                        options = Options}) ->
-    #{now_ms => NowMs, scope => Scope, incarnation => Incarnation, up => Up, places => Places,
-      options => Options}.
+client_env(NowMs, #core{self = Self, incarnation = Incarnation, scope = Scope, up = Up,
+                        places = Places, options = Options}) ->
+    #{now_ms => NowMs, self => Self, scope => Scope, incarnation => Incarnation, up => Up,
+      places => Places, options => Options}.
 
 %% Handles parts of messages, and what this node thereby has for itself. Sends gather per node.
 run([], Sends, _NowMs, Core) ->
@@ -164,6 +179,8 @@ own(Effects, #core{self = Self}) ->
     {Own, Others} = lists:partition(fun({send, To, _}) -> To =:= Self; (_) -> false end, Effects),
     {[{Self, Part} || {send, _, Part} <- Own], Others}.
 
+part(From, {removal, Msg}, NowMs, Core) ->
+    removal(From, Msg, NowMs, Core);
 part(_From, {P, _What, _Msg}, _NowMs, #core{places = Places} = Core)
   when not is_map_key(P, Places) ->
     {Core, []};
@@ -178,6 +195,27 @@ part(From, {P, answer, Msg}, NowMs, #core{client = Client0} = Core) ->
     {Client, Effects} = weft_names_strong_client:answer(From, P, Msg, Client0,
                                                         client_env(NowMs, Core)),
     {Core#core{client = Client}, tagged(Effects)}.
+
+%% As a home, as the owner, as the home again, as the one who asked.
+removal(_From, {remove, P, Asker, Name, Token}, _NowMs, #core{up = Up} = Core) ->
+    Owner = case table(P, Core) of
+                none -> none;
+                Table -> weft_names_strong_table:owner({Name, Token}, Table)
+            end,
+    {Core, [{send, Owner, {removal, {give_back, Asker, Name, Token}}} || is_map_key(Owner, Up)]};
+removal(Home, {give_back, Asker, Name, Token}, NowMs, #core{client = Client0} = Core) ->
+    {Client, Effects} = weft_names_strong_client:give_back(Home, Asker, {Name, Token}, Client0,
+                                                           client_env(NowMs, Core)),
+    {Core#core{client = Client}, tagged(Effects)};
+removal(_From, {given_back, {Self, _, _} = Asker, Token}, NowMs,
+        #core{self = Self, client = Client0} = Core) ->
+    {Client, Effects} = weft_names_strong_client:given_back(Asker, Token, Client0,
+                                                            client_env(NowMs, Core)),
+    {Core#core{client = Client}, tagged(Effects)};
+removal(_From, {given_back, {Node, _, _}, _Token} = Msg, _NowMs, #core{up = Up} = Core) ->
+    {Core, [{send, Node, {removal, Msg}} || is_map_key(Node, Up)]};
+removal(_From, _OfANewerVersion, _NowMs, Core) ->
+    {Core, []}.
 
 with_replica(P, Fun, NowMs, Core0) ->
     {Replica0, #core{replicas = Replicas} = Core} = replica(P, NowMs, Core0),

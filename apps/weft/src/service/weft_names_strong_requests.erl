@@ -135,7 +135,7 @@ is_late(P, SinceMs, Requests) ->
 registers(P, Requests) ->
     [Id || Id <- ids(P, Requests),
            #{wire := Wire, sends := Sends} <- [find(Id, Requests)],
-           element(1, Wire) =:= register, Sends > 0].
+           lists:member(element(1, Wire), [register, update]), Sends > 0].
 
 %% @doc The process that shall get a name, if the request is about that.
 -spec pid(request()) -> {ok, Pid :: term()} | none.

@@ -15,7 +15,8 @@
 %% each name tokens only grow, whoever the owner is.
 -module(weft_names_strong_table).
 
--export([new/1, run/3, members/1, is_open/1, find/2, owners/1, digest/4, count/1, names/1]).
+-export([new/1, run/3, members/1, is_open/1]).
+-export([find/2, owner/2, owners/1, digest/4, count/1, names/1]).
 -export_type([table/0, member/0, life/0, op/0, request/0, result/0]).
 
 -record(entry, {pid :: term(),
@@ -185,6 +186,14 @@ find(Name, #table{names = Names}) ->
     case Names of
         #{Name := #entry{pid = Pid, token = Token, meta = Meta}} -> {Pid, Token, Meta};
         #{} -> undefined
+    end.
+
+%% @doc Whose name it is, by this token.
+-spec owner({Name :: term(), Token :: pos_integer()}, table()) -> node() | none.
+owner({Name, Token}, #table{names = Names}) ->
+    case Names of
+        #{Name := #entry{token = Token, node = Node}} -> Node;
+        #{} -> none
     end.
 
 %% @doc All owners.
