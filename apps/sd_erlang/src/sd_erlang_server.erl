@@ -49,8 +49,7 @@ names() ->
     end.
 
 %% @private
--spec handle_call({monitor_nodes, pid(), boolean()} | monitoring, gen_server:from(), #state{}) ->
-          {reply, ok | [pid()], #state{}}.
+-spec handle_call(term(), gen_server:from(), #state{}) -> {reply, ok | [pid()], #state{}}.
 handle_call({monitor_nodes, Pid, true}, _From, #state{subscribers = Subscribers} = State)
   when not is_map_key(Pid, Subscribers) ->
     {reply, ok, State#state{subscribers = Subscribers#{Pid => monitor(process, Pid)}}};
@@ -61,17 +60,18 @@ handle_call({monitor_nodes, Pid, false}, _From, #state{subscribers = Subscribers
 handle_call({monitor_nodes, _Pid, _AsItIs}, _From, State) ->
     {reply, ok, State};
 handle_call(monitoring, _From, #state{subscribers = Subscribers} = State) ->
-    {reply, lists:sort(maps:keys(Subscribers)), State}.
+    {reply, lists:sort(maps:keys(Subscribers)), State};
+handle_call(Request, _From, State) ->
+    {reply, weft_stray:call(Request), State}.
 
 %% @private
--spec handle_cast(term(), #state{}) -> no_return().
-handle_cast(Request, _State) -> error({unknown_request, Request}).
+-spec handle_cast(term(), #state{}) -> {noreply, #state{}}.
+handle_cast(Request, State) ->
+    ok = weft_stray:message(Request),
+    {noreply, State}.
 
 %% @private
--spec handle_info(Info, #state{}) -> {noreply, #state{}}
-      when Info :: {weft_group, Group :: term(), {up | down, node()}}
-                 | {nodeup | nodedown, node()}
-                 | {'DOWN', reference(), process, pid(), term()}.
+-spec handle_info(term(), #state{}) -> {noreply, #state{}}.
 handle_info({weft_group, Group, {up, Node}}, #state{fellows = Fellows} = State) ->
     case maps:get(Node, Fellows, []) of
         [] -> tell({nodeup, Node}, State);
@@ -93,7 +93,10 @@ handle_info({UpOrDown, Node}, State) when UpOrDown =:= nodeup; UpOrDown =:= node
     _ = weft_group:is_free() andalso tell({UpOrDown, Node}, State),
     {noreply, State};
 handle_info({'DOWN', _Ref, process, Pid, _Reason}, #state{subscribers = Subscribers} = State) ->
-    {noreply, State#state{subscribers = maps:remove(Pid, Subscribers)}}.
+    {noreply, State#state{subscribers = maps:remove(Pid, Subscribers)}};
+handle_info(Message, State) ->
+    ok = weft_stray:message(Message),
+    {noreply, State}.
 
 tell(Message, #state{subscribers = Subscribers}) ->
     lists:foreach(fun(Pid) -> Pid ! Message end, maps:keys(Subscribers)).

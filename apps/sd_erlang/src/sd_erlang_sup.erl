@@ -10,7 +10,7 @@
 
 -spec start_link(#{term() => [node()]}) -> {ok, pid()} | {error, term()}.
 start_link(Groups) ->
-    supervisor:start_link({local, ?MODULE}, ?MODULE, Groups).
+    weft_supervisor:start_link({local, ?MODULE}, ?MODULE, Groups).
 
 %% @private
 -spec init(#{term() => [node()]}) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.

@@ -16,7 +16,10 @@ start(_Type, _Args) ->
 
 %% @private
 -spec stop(term()) -> ok.
-stop(_State) -> ok.
+stop(_State) ->
+    %% Links are used without an overlay, too.
+    _ = weft_links:owner() =/= undefined andalso weft_links:decider(none),
+    ok.
 
 check() ->
     case weft_config:check() of

@@ -12,7 +12,7 @@
 
 -spec start_link(none | weft_overlay_sup:config()) -> {ok, pid()} | {error, term()}.
 start_link(Overlay) ->
-    supervisor:start_link({local, ?MODULE}, ?MODULE, Overlay).
+    weft_supervisor:start_link({local, ?MODULE}, ?MODULE, Overlay).
 
 %% @private
 -spec init(none | weft_overlay_sup:config()) ->
@@ -25,7 +25,7 @@ init(Overlay) ->
         ++ [supervised(weft_discovery_sup, [map_get(discovery, Overlay)]) || Overlay =/= none]
         ++ [supervised(weft_channel_sup, []) || whereis(weft_carrier_sup) =/= undefined]
         ++ [supervised(weft_broadcast_sup, []), supervised(weft_service_sup, [])],
-    {ok, {#{strategy => one_for_one, intensity => 1, period => 60}, Children}}.
+    {ok, {#{strategy => one_for_one, intensity => 10, period => 10}, Children}}.
 
 %% First to start and last to stop: what the others use may go through it.
 tunnel(#{tunnel := {Provider, Options}}) -> [tunnel(Provider, Options)];

@@ -45,6 +45,15 @@ a_decider_that_starts_again_has_agreed_to_nothing_test() ->
                       Ends0)),
     ?assertEqual([{down, parted}, {down, parted}], [last_heard(End, Ends1) || End <- [a, b]]).
 
+the_end_of_a_core_is_told_to_the_peer_test() ->
+    Ends0 = settle(linked(none)),
+    Ends1 = settle(on(a, fun(Cores, Up) -> ?CORES:unsubscribe(pid(a, router), Up, Cores) end,
+                      Ends0)),
+    ?assertEqual({down, parted}, last_heard(b, Ends1)),
+    Again = fun(Cores, Up) -> ?CORES:subscribe(router, pid(a, router), Up, Cores) end,
+    Ends2 = settle(on(a, Again, Ends1)),
+    ?assertEqual(up, last_heard(b, Ends2)).
+
 what_was_agreed_is_over_with_the_link_test() ->
     #ends{cores = #{a := Cores}} = settle(agree(b, true, agree(a, true, linked(topology)))),
     Down = ?CORES:link_down(closed, Cores),

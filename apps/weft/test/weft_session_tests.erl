@@ -48,13 +48,15 @@ others_are_not_waited_for_test_() ->
 with_kernel(Test) ->
     fun() ->
             ok = weft_identity:init(true),
+            ok = weft_sessions:new_table(),
             {ok, Sessions} = weft_sessions:start_link(),
             true = register(net_kernel, self()),
             try Test()
             after
                 [exit(Session, kill) || Session <- weft_sessions:list()],
                 true = unregister(net_kernel),
-                gen_server:stop(Sessions)
+                gen_server:stop(Sessions),
+                ets:delete(weft_sessions)
             end
     end.
 

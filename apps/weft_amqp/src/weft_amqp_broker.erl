@@ -78,11 +78,14 @@ handle_call(status, _From, Broker) ->
     {reply, info(Broker), Broker};
 handle_call(leave, _From, Broker) ->
     weft_amqp_lanes:set_own(down),
-    {reply, ok, Broker#broker{is_leaving = true}}.
+    {reply, ok, Broker#broker{is_leaving = true}};
+handle_call(Request, _From, State) ->
+    {reply, weft_stray:call(Request), State}.
 
 %% @private
 handle_cast(Request, Broker) ->
-    {stop, {unexpected_cast, Request}, Broker}.
+    ok = weft_stray:message(Request),
+    {noreply, Broker}.
 
 %% @private
 -spec handle_info(term(), #broker{}) -> {noreply, #broker{}}.

@@ -77,14 +77,15 @@ declare(Channel, Exchange) ->
     Queue.
 
 %% @private
--spec handle_call(term(), gen_server:from(), #inbox{}) -> {stop, term(), #inbox{}}.
+-spec handle_call(term(), gen_server:from(), #inbox{}) -> {reply, {error, term()}, #inbox{}}.
 handle_call(Request, _From, Inbox) ->
-    {stop, {unexpected_call, Request}, Inbox}.
+    {reply, weft_stray:call(Request), Inbox}.
 
 %% @private
--spec handle_cast(term(), #inbox{}) -> {stop, term(), #inbox{}}.
+-spec handle_cast(term(), #inbox{}) -> {noreply, #inbox{}}.
 handle_cast(Request, Inbox) ->
-    {stop, {unexpected_cast, Request}, Inbox}.
+    ok = weft_stray:message(Request),
+    {noreply, Inbox}.
 
 %% @private
 -spec handle_info(term(), #inbox{}) ->
@@ -105,7 +106,10 @@ handle_info({'EXIT', _, Reason}, Inbox) ->
 handle_info(#'basic.consume_ok'{}, Inbox) ->
     due(Inbox);
 handle_info(#'basic.cancel'{}, Inbox) ->
-    {stop, {shutdown, queue_deleted}, Inbox}.
+    {stop, {shutdown, queue_deleted}, Inbox};
+handle_info(Message, State) ->
+    ok = weft_stray:message(Message),
+    {noreply, State}.
 
 %% @private
 terminate(_Reason, #inbox{connection = Connection}) ->

@@ -160,15 +160,19 @@ handle_call({activate, Packets, BytesMax}, From, #lane{core = Core} = Lane) ->
     deliver(Lane#lane{active = Packets, core = weft_amqp_lane_core:limit_packets(BytesMax, Core)});
 handle_call({owner, Owner}, _From, #lane{monitor = Monitor} = Lane) ->
     true = demonitor(Monitor, [flush]),
-    {reply, ok, Lane#lane{owner = Owner, monitor = monitor(process, Owner)}}.
+    {reply, ok, Lane#lane{owner = Owner, monitor = monitor(process, Owner)}};
+handle_call(Request, _From, State) ->
+    {reply, weft_stray:call(Request), State}.
 
 %% @private
--spec handle_cast({more, pos_integer()} | close, #lane{}) ->
-          {noreply, #lane{}} | {stop, normal, #lane{}}.
+-spec handle_cast(term(), #lane{}) -> {noreply, #lane{}} | {stop, normal, #lane{}}.
 handle_cast({more, Packets}, #lane{active = Active} = Lane) ->
     deliver(Lane#lane{active = Active + Packets});
 handle_cast(close, Lane) ->
-    {stop, normal, hung_up(Lane)}.
+    {stop, normal, hung_up(Lane)};
+handle_cast(Request, State) ->
+    ok = weft_stray:message(Request),
+    {noreply, State}.
 
 %% @private
 -spec handle_info(term(), #lane{}) -> {noreply, #lane{}} | {stop, normal, #lane{}}.
@@ -189,7 +193,10 @@ handle_info({timeout, _Stale, recv}, Lane) ->
 handle_info({'DOWN', Monitor, process, _, _}, #lane{monitor = Monitor} = Lane) ->
     {stop, normal, hung_up(Lane)};
 handle_info({'DOWN', _, process, Outbox, _}, #lane{outbox = Outbox} = Lane) ->
-    deliver(events([{broken, broker_down}], Lane)).
+    deliver(events([{broken, broker_down}], Lane));
+handle_info(Message, State) ->
+    ok = weft_stray:message(Message),
+    {noreply, State}.
 
 %% @private Whatever ends this process, the owner hears of it.
 terminate(Reason, #lane{id = Id} = Lane) ->

@@ -79,15 +79,18 @@ handle_continue({open, Params}, #outbox{starter = Starter} = Outbox) ->
     end.
 
 %% @private
--spec handle_call(term(), gen_server:from(), #outbox{}) -> {stop, term(), #outbox{}}.
+-spec handle_call(term(), gen_server:from(), #outbox{}) -> {reply, {error, term()}, #outbox{}}.
 handle_call(Request, _From, Outbox) ->
-    {stop, {unexpected_call, Request}, Outbox}.
+    {reply, weft_stray:call(Request), Outbox}.
 
 %% @private
--spec handle_cast({publish, target(), owner(), iodata()}, #outbox{}) -> {noreply, #outbox{}}.
+-spec handle_cast(term(), #outbox{}) -> {noreply, #outbox{}}.
 handle_cast({publish, Target, Owner, Message}, #outbox{waiting = Waiting} = Outbox) ->
     Entry = {Target, Owner, iolist_to_binary(Message)},
-    {noreply, flush(Outbox#outbox{waiting = queue:in(Entry, Waiting)})}.
+    {noreply, flush(Outbox#outbox{waiting = queue:in(Entry, Waiting)})};
+handle_cast(Request, State) ->
+    ok = weft_stray:message(Request),
+    {noreply, State}.
 
 %% @private
 -spec handle_info(term(), #outbox{}) -> {noreply, #outbox{}} | {stop, term(), #outbox{}}.
@@ -108,7 +111,10 @@ handle_info(#'connection.unblocked'{}, #outbox{starter = Starter} = Outbox) ->
 handle_info({'DOWN', _, process, _Channel, Reason}, Outbox) ->
     {stop, {shutdown, weft_amqp_connection:reason(Reason)}, Outbox};
 handle_info({'EXIT', _, Reason}, Outbox) ->
-    {stop, {shutdown, weft_amqp_connection:reason(Reason)}, Outbox}.
+    {stop, {shutdown, weft_amqp_connection:reason(Reason)}, Outbox};
+handle_info(Message, State) ->
+    ok = weft_stray:message(Message),
+    {noreply, State}.
 
 %% @private
 terminate(_Reason, #outbox{connection = Connection}) ->

@@ -9,7 +9,7 @@
 
 -spec start_link(weft_amqp_options:options()) -> {ok, pid()} | {error, term()}.
 start_link(Options) ->
-    supervisor:start_link({local, ?MODULE}, ?MODULE, Options).
+    weft_supervisor:start_link({local, ?MODULE}, ?MODULE, Options).
 
 %% @private
 -spec init(weft_amqp_options:options()) ->

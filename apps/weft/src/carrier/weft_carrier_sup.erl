@@ -1,6 +1,10 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The processes of the carrier, under the kernel's network supervisor. Sessions are not here:
-%% as in the stock carrier they belong to the connection that the kernel asked for.
+%% @doc The processes of the carrier, and the owner of their tables: each one that ends is started
+%% again alone, and finds its table as it was. Links are below a supervisor of their own. Sessions
+%% are not here: as in the stock carrier they belong to the connection that the kernel asked for.
+%%
+%% Not under the kernel's network supervisor, which ends the node with the first process that ends:
+%% there is only `weft_carrier_keeper'.
 -module(weft_carrier_sup).
 -behaviour(supervisor).
 
@@ -9,17 +13,24 @@
 
 -spec start_link() -> {ok, pid()} | {error, term()}.
 start_link() ->
-    ok = weft_config:load(),
-    ok = weft_identity:init(false),
-    ok = weft_stock:init(),
-    ok = weft_preload:start(),
-    supervisor:start_link({local, ?MODULE}, ?MODULE, []).
+    weft_supervisor:start_link({local, ?MODULE}, ?MODULE, []).
 
 %% @private
 init([]) ->
     ok = weft_never_stopped:new(),
-    Children = [#{id => weft_refusals, start => {weft_refusals, start_link, []}},
-                #{id => weft_pins, start => {weft_pins, start_link, []}},
-                #{id => weft_sessions, start => {weft_sessions, start_link, []}},
-                #{id => weft_links, start => {weft_links, start_link, [weft_switch]}}],
-    {ok, {#{strategy => one_for_all, intensity => 0}, Children}}.
+    ok = weft_pins:new_table(),
+    ok = weft_sessions:new_table(),
+    ok = weft_links:new_table(),
+    %% In this order they end, the last one first: links say goodbye while there is a table still.
+    Children = [#{id => weft_carrier_watch, start => {weft_carrier_watch, start_link, []},
+                  shutdown => brutal_kill},
+                worker(weft_refusals, []),
+                worker(weft_pins, []),
+                worker(weft_sessions, []),
+                #{id => weft_link_sup, type => supervisor,
+                  start => {weft_link_sup, start_link, [weft_switch]}},
+                worker(weft_links, [])],
+    {ok, {#{strategy => one_for_one, intensity => 10, period => 10}, Children}}.
+
+worker(Module, Args) ->
+    #{id => Module, start => {Module, start_link, Args}}.

@@ -20,8 +20,7 @@
 %% @doc Processes that the carrier needs, started with the kernel's network supervisor.
 -spec childspecs() -> {ok, [supervisor:child_spec()]}.
 childspecs() ->
-    {ok, [#{id => weft_carrier_sup, start => {weft_carrier_sup, start_link, []},
-            type => supervisor, shutdown => 5000}]}.
+    {ok, [weft_carrier_keeper:child_spec()]}.
 
 -spec listen(atom()) -> {ok, {inet:socket(), #net_address{}, non_neg_integer()}} | {error, term()}.
 listen(Name) ->

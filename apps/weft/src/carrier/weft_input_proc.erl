@@ -26,18 +26,15 @@ init({Session, Counters, WindowBytes}) ->
 
 %% @private
 handle_call(Request, _From, Input) ->
-    {stop, {unexpected_call, Request}, Input}.
+    {reply, weft_stray:call(Request), Input}.
 
 %% @private
 handle_cast(Request, Input) ->
-    {stop, {unexpected_cast, Request}, Input}.
+    ok = weft_stray:message(Request),
+    {noreply, Input}.
 
 %% @private
--spec handle_info({weft_packet, Session :: pid(), Link :: pid(), weft_lane:lane(),
-                   weft_wire:label(), weft_wire:packet()}
-                  | {weft_input, connected, erlang:dist_handle()}
-                  | {'DOWN', reference(), port, port(), term()}, weft_input:input()) ->
-          {noreply, weft_input:input()}.
+-spec handle_info(term(), weft_input:input()) -> {noreply, weft_input:input()}.
 handle_info({weft_packet, _, From, Lane, Label, {data, _, Sequence, Kind, Payload}}, Input) ->
     BeganUs = weft_turn:begins(),
     case weft_input:data(Sequence, Kind, Payload, Lane, Label, Input) of
@@ -58,4 +55,7 @@ handle_info({weft_input, connected, Handle}, Input) ->
     {noreply, weft_input:connected(Handle, Input)};
 %% From OTP 26 on a send to a busy socket may leave its monitor of the port behind.
 handle_info({'DOWN', _Ref, port, _Socket, _Reason}, Input) ->
+    {noreply, Input};
+handle_info(Message, Input) ->
+    ok = weft_stray:message(Message),
     {noreply, Input}.

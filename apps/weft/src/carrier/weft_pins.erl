@@ -4,12 +4,12 @@
 %% A pinned process sends as before; the fair queue of each distribution connection gives its frames
 %% the weight of its class (`weft_fair_queue_core'), and small ones wait for nobody else's
 %% (`weft_apart'). Pins end with their process. Registered names can be pinned by the configuration
-%% (`pins'): the process that has the name is, within a second. This process writes the table;
-%% sessions read it when it has changed, by its version.
+%% (`pins'): the process that has the name is, within a second. This process writes the table,
+%% which outlives it; sessions read it when it has changed, by its version.
 -module(weft_pins).
 -behaviour(gen_server).
 
--export([start_link/0, pin/2, unpin/1, class/1, version/0, classes/0]).
+-export([new_table/0, start_link/0, pin/2, unpin/1, class/1, version/0, classes/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -define(PINS_MAX, 4096).
@@ -19,6 +19,15 @@
                named = #{} :: #{Name :: atom() => pid()},
                monitors = #{} :: #{pid() => reference()}}).
 
+%% @doc Makes the table, which belongs to the caller.
+-spec new_table() -> ok.
+new_table() ->
+    ?MODULE = ets:new(?MODULE, [named_table, public, {read_concurrency, true}]),
+    persistent_term:get(?MODULE, none) =/= none
+        orelse persistent_term:put(?MODULE, counters:new(1, [])),
+    _ = changed(none),
+    ok.
+
 -spec start_link() -> {ok, pid()} | {error, term()}.
 start_link() ->
     gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
@@ -26,7 +35,7 @@ start_link() ->
 %% @doc Gives the messages of a process of this node the class of a channel, until it ends.
 -spec pin(pid(), Channel :: atom()) ->
           ok | {error, {unknown_channel, atom(), Known :: [atom()]} | {too_many_pins, pos_integer()}
-                       | noproc}.
+                       | {bad_channels, Text :: string()} | noproc}.
 pin(Pid, Channel) when is_pid(Pid), node(Pid) =:= node(), is_atom(Channel) ->
     gen_server:call(?MODULE, {pin, Pid, Channel}).
 
@@ -57,9 +66,9 @@ classes() ->
 
 %% @private
 init([]) ->
-    ?MODULE = ets:new(?MODULE, [named_table, protected, {read_concurrency, true}]),
-    persistent_term:put(?MODULE, counters:new(1, [])),
-    {ok, look(#pins{rules = weft_config:get(pins)})}.
+    Found = lists:foldl(fun({Pid, _, _}, Pins) -> watch(Pid, Pins) end,
+                        #pins{rules = weft_config:get(pins)}, ets:tab2list(?MODULE)),
+    {ok, look(Found)}.
 
 %% @private
 handle_call({pin, Pid, Channel}, _From, Pins0) ->
@@ -68,18 +77,20 @@ handle_call({pin, Pid, Channel}, _From, Pins0) ->
 handle_call({unpin, Pid}, _From, Pins) ->
     {reply, ok, remove(Pid, Pins)};
 handle_call(Request, _From, Pins) ->
-    {stop, {unexpected_call, Request}, Pins}.
+    {reply, weft_stray:call(Request), Pins}.
 
 %% @private
 handle_cast(Request, Pins) ->
-    {stop, {unexpected_cast, Request}, Pins}.
+    ok = weft_stray:message(Request),
+    {noreply, Pins}.
 
 %% @private
 handle_info(look, Pins) ->
     {noreply, look(Pins)};
 handle_info({'DOWN', _Ref, process, Pid, _Reason}, Pins) ->
     {noreply, remove(Pid, Pins)};
-handle_info(_Stray, Pins) ->
+handle_info(Message, Pins) ->
+    ok = weft_stray:message(Message),
     {noreply, Pins}.
 
 %% The VM tells nobody that a name has been given to a process.
@@ -100,8 +111,17 @@ look(Name, Channel, #pins{named = Named} = Pins0) ->
             Pins#pins{named = Named#{Name => Pid}}
     end.
 
-set(Pid, Channel, #pins{monitors = Monitors} = Pins) ->
-    Channels = weft_channel_options:all(weft_config:get(channels)),
+set(Pid, Channel, Pins) ->
+    set(Pid, Channel, weft_config:get(channels), Pins).
+
+%% The configuration is checked when the node starts, but can be changed later.
+set(Pid, Channel, Configured, Pins) ->
+    case weft_channel_options:check(Configured, #{}) of
+        [] -> set_one(Pid, Channel, weft_channel_options:all(Configured), Pins);
+        Texts -> {{error, {bad_channels, unicode:characters_to_list(hd(Texts))}}, Pins}
+    end.
+
+set_one(Pid, Channel, Channels, #pins{monitors = Monitors} = Pins) ->
     case {Channels, is_process_alive(Pid)} of
         {#{Channel := _}, false} ->
             {{error, noproc}, Pins};

@@ -124,14 +124,7 @@ info(Session) -> gen_server:call(Session, info).
 init({initiator, Node, Creator}) ->
     link(Creator),
     Counters = weft_session_counters:new(),
-    {Input, Hosted} = case weft_path:choose(Node) of
-                          direct ->
-                              {ok, Link} = weft_links:ensure(Node),
-                              weft_link:handler(Link, {host, self(), Counters}),
-                              {Link, true};
-                          _ ->
-                              {own_input(Counters), false}
-                      end,
+    {Input, Hosted} = input(weft_path:choose(Node), Node, Counters),
     {ok, #session{node = Node, name = atom_to_binary(Node), counters = Counters, input = Input,
                   hosted = Hosted, outlet = outlet(),
                   stream = weft_stream:initiator(distribution, Node, Counters, Input)}};
@@ -144,6 +137,14 @@ init({acceptor, Id, Peer, Path, Host}) ->
     {ok, #session{name = Peer, counters = Counters, input = Input, hosted = Hosted,
                   outlet = outlet(),
                   stream = weft_stream:acceptor(distribution, Id, Peer, Path, Counters, Input)}}.
+
+input(direct, Node, Counters) ->
+    case weft_links:ensure(Node) of
+        {ok, Link} -> weft_link:handler(Link, {host, self(), Counters}), {Link, true};
+        {error, not_running} -> {own_input(Counters), false}
+    end;
+input(_ViaOrNoRoute, _Node, Counters) ->
+    {own_input(Counters), false}.
 
 outlet() ->
     weft_outlet:new(weft_config:get(queue_bytes)).
@@ -187,11 +188,14 @@ handle_call(peername, _From, Session) ->
 handle_call({getopts, Options}, _From, Session) ->
     reply(with_socket(fun(S) -> weft_transport:getopts(S, Options) end, Session), Session);
 handle_call(info, _From, Session) ->
-    reply(info_of(Session), Session).
+    reply(info_of(Session), Session);
+handle_call(Request, _From, Session) ->
+    reply(weft_stray:call(Request), Session).
 
 %% @private
 handle_cast(Request, Session) ->
-    {stop, {unexpected_cast, Request}, Session}.
+    ok = weft_stray:message(Request),
+    next(Session).
 
 with_socket(Fun, #session{stream = Stream}) ->
     case weft_stream:socket(Stream) of
@@ -212,8 +216,7 @@ connected(Node, Handle, #session{input = Input, hosted = Hosted, outlet = Outlet
 %% --- messages ---------------------------------------------------------------------------------
 
 %% @private
--spec handle_info(timeout | dist_data | tick | {weft_handshake, binary()} | term(), #session{}) ->
-          {noreply, #session{}} | {noreply, #session{}, 0}.
+-spec handle_info(term(), #session{}) -> {noreply, #session{}} | {noreply, #session{}, 0}.
 handle_info(timeout, Session) ->
     next(pump(Session));
 handle_info(dist_data, #session{outlet = Outlet} = Session) ->

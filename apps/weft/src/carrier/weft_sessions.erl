@@ -3,12 +3,14 @@
 %% They hear from here when their peer's node is said to have ended (`weft_obituary_core').
 %% The id is a secret of the two ends; together with the name of the peer it is the right to resume.
 %%
+%% The table outlives this process, which watches those who are in it.
+%%
 %% Those that the kernel's ticks have ended are remembered for a while: their peers stood still or
 %% were cut off, and are told when they can be reached again.
 -module(weft_sessions).
 -behaviour(gen_server).
 
--export([start_link/0, add/5, find/1, with/1, of_distribution/1, timed_out/1, list/0,
+-export([new_table/0, start_link/0, add/5, find/1, with/1, of_distribution/1, timed_out/1, list/0,
          accept_channels/1, accept_channel/5]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
@@ -21,7 +23,13 @@
 -record(sessions, {ids = #{} :: #{Monitor :: reference() => id()},
                    timed_out = queue:new() :: queue:queue(id())}).
 
--spec start_link() -> {ok, pid()}.
+%% @doc Makes the table, which belongs to the caller.
+-spec new_table() -> ok.
+new_table() ->
+    ?MODULE = ets:new(?MODULE, [named_table, public, {read_concurrency, true}]),
+    ok.
+
+-spec start_link() -> {ok, pid()} | {error, term()}.
 start_link() ->
     gen_server:start_link({local, ?MODULE}, ?MODULE, [],
                           [{spawn_opt, [{priority, weft_turn:priority(control)}]}]).
@@ -74,27 +82,36 @@ timed_out(Peer) ->
 
 %% @private
 init([]) ->
-    ?MODULE = ets:new(?MODULE, [named_table, public, {read_concurrency, true}]),
-    {ok, #sessions{}}.
+    Rows = ets:tab2list(?MODULE),
+    {ok, #sessions{ids = maps:from_list([{monitor(process, Session), Id}
+                                         || {Id, Session, _, _, _} <- Rows]),
+                   timed_out = queue:from_list([Id || {Id, timed_out, _Peer} <- Rows])}}.
 
 %% @private
 handle_call(Request, _From, Sessions) ->
-    {stop, {unexpected_call, Request}, Sessions}.
+    {reply, weft_stray:call(Request), Sessions}.
 
 %% @private
 handle_cast({watch, Id, Session}, #sessions{ids = Ids} = Sessions) ->
-    {noreply, Sessions#sessions{ids = Ids#{erlang:monitor(process, Session) => Id}}}.
+    {noreply, Sessions#sessions{ids = Ids#{erlang:monitor(process, Session) => Id}}};
+handle_cast(Request, Sessions) ->
+    ok = weft_stray:message(Request),
+    {noreply, Sessions}.
 
 %% @private
 handle_info({weft_notice, weft_obituary, News}, Sessions) ->
     _ = [Session ! {weft_stream, News} || Session <- with(atom_to_binary(element(2, News)))],
     {noreply, Sessions};
-handle_info({'DOWN', Ref, process, Session, Reason}, #sessions{ids = Ids} = Sessions) ->
+handle_info({'DOWN', Ref, process, Session, Reason}, #sessions{ids = Ids} = Sessions)
+  when is_map_key(Ref, Ids) ->
     {Id, Rest} = maps:take(Ref, Ids),
     Rows = ets:take(?MODULE, Id),
     {Ended, Others} = lists:partition(fun(Row) -> element(2, Row) =:= Session end, Rows),
     true = ets:insert(?MODULE, Others),
-    {noreply, ended(Reason, Ended, Sessions#sessions{ids = Rest})}.
+    {noreply, ended(Reason, Ended, Sessions#sessions{ids = Rest})};
+handle_info(Message, Sessions) ->
+    ok = weft_stray:message(Message),
+    {noreply, Sessions}.
 
 ended(net_tick_timeout, [{Id, _, _, Peer, distribution}],
       #sessions{timed_out = TimedOut} = Sessions) ->

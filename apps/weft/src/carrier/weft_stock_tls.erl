@@ -77,21 +77,27 @@ handle_call({handshake_complete, Handle}, _From, #connection{socket = Socket} = 
     ok = weft_stock_tls_reader:begins(Reader),
     process_flag(priority, normal),
     erlang:dist_ctrl_get_data_notification(Handle),
-    {reply, ok, Connection#connection{handle = Handle}}.
+    {reply, ok, Connection#connection{handle = Handle}};
+handle_call(Request, _From, State) ->
+    {reply, weft_stray:call(Request), State}.
 
 %% @private
 handle_cast(Request, Connection) ->
-    {stop, {unexpected_cast, Request}, Connection}.
+    ok = weft_stray:message(Request),
+    {noreply, Connection}.
 
 %% @private
--spec handle_info(dist_data | tick, #connection{}) -> {noreply, #connection{}}.
+-spec handle_info(term(), #connection{}) -> {noreply, #connection{}}.
 handle_info(dist_data, #connection{handle = Handle} = Connection) ->
     drain(Connection),
     erlang:dist_ctrl_get_data_notification(Handle),
     {noreply, Connection};
 handle_info(tick, Connection) ->
     transmit([], Connection),
-    {noreply, Connection}.
+    {noreply, Connection};
+handle_info(Message, State) ->
+    ok = weft_stray:message(Message),
+    {noreply, State}.
 
 drain(#connection{handle = Handle} = Connection) ->
     case erlang:dist_ctrl_get_data(Handle) of

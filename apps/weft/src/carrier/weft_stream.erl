@@ -50,6 +50,7 @@
                  incarnation :: non_neg_integer() | undefined,
                  counters :: weft_session_counters:counters(),
                  input :: pid(),
+                 input_monitor :: reference() | undefined,
                  out :: weft_outbound_core:state(),
                  path :: #path{} | undefined,
                  opening :: {pid(), weft_wire:label()} | undefined,
@@ -81,7 +82,12 @@ initiator(Kind, Node, Counters, Input) ->
     Id = weft_random:bytes(16),
     weft_sessions:add(Id, Kind, self(), Input, atom_to_binary(Node)),
     #stream{id = Id, role = initiator, kind = Kind, node = Node, peer = atom_to_binary(Node),
-            counters = Counters, input = Input, out = outbound()}.
+            counters = Counters, input = Input, input_monitor = watch_input(Input),
+            out = outbound()}.
+
+%% The link that delivers the input may be another one than that of the path.
+watch_input(Input) when Input =:= self() -> undefined;
+watch_input(Input) -> erlang:monitor(process, Input).
 
 %% @doc The end that was found over Path; Peer is the name of the node at the other end.
 -spec acceptor(weft_wire:stream_kind(), weft_sessions:id(), Peer :: binary(), path(),
@@ -89,7 +95,8 @@ initiator(Kind, Node, Counters, Input) ->
 acceptor(Kind, Id, Peer, Path, Counters, Input) ->
     weft_sessions:add(Id, Kind, self(), Input, Peer),
     on_path(Path, #stream{id = Id, role = acceptor, kind = Kind, peer = Peer, counters = Counters,
-                          input = Input, out = outbound(), established = true}).
+                          input = Input, input_monitor = watch_input(Input), out = outbound(),
+                          established = true}).
 
 outbound() ->
     Max = weft_config:get(window_bytes),
@@ -144,8 +151,12 @@ handle({weft_stream, retry}, #stream{path = undefined} = Stream) ->
     {ok, attach(Stream#stream{retry_timer = undefined})};
 handle({weft_stream, {give_up, Token}}, #stream{give_up = {_Timer, Token}} = Stream) ->
     {ended, Stream};
+handle({'DOWN', Ref, process, _, _}, #stream{input_monitor = Ref, established = true} = Stream) ->
+    {ended, Stream#stream{last_break = input_died}};
+handle({'DOWN', Ref, process, _, _}, #stream{input_monitor = Ref} = Stream) ->
+    failed(input_died, Stream);
 handle({'DOWN', Ref, process, Link, _}, #stream{link_monitor = Ref, input = Link} = Stream) ->
-    {ended, Stream};
+    {ok, Stream#stream{link_monitor = undefined}};
 handle({'DOWN', Ref, process, Link, Reason}, #stream{link_monitor = Ref} = Stream) ->
     closed(Link, any, {link_process, Reason}, Stream#stream{link_monitor = undefined});
 handle(Message, Stream) when element(1, Message) =:= weft_path;
@@ -225,8 +236,10 @@ up_link(NextHop, true) -> link_of(NextHop, true);
 up_link(_NextHop, false) -> {error, broken}.
 
 link_of(Node, IsUp) ->
-    {ok, Link} = weft_links:ensure(Node),
-    {ok, Link, IsUp}.
+    case weft_links:ensure(Node) of
+        {ok, Link} -> {ok, Link, IsUp};
+        {error, not_running} -> {error, broken}
+    end.
 
 watch_link(Link, #stream{link_monitor = Monitor} = Stream) ->
     _ = is_reference(Monitor) andalso erlang:demonitor(Monitor, [flush]),

@@ -34,7 +34,7 @@
                  lanes = [] :: [weft_lane:lane()],
                  pending = [] :: [{Session :: pid(), Input :: pid(), weft_wire:open()}],
                  hosted = #{} :: #{Session :: pid() => weft_input:input()},
-                 monitors = #{} :: #{Session :: pid() => reference()},
+                 monitors = #{} :: #{SessionOrLink :: pid() => reference()},
                  channels = #{} :: #{Sender :: pid() => weft_lane:key()},
                  relay_bytes_max :: pos_integer(),
                  relayed_bytes = 0 :: non_neg_integer()}).
@@ -422,13 +422,13 @@ message({forward, Link, OtherLanes, OtherLabel, #{target := Target, kind := Kind
     weft_link:handler(Link, {forwarded, OtherLabel, {self(), Lanes, Label}}),
     Relay = #relay{kind = Kind, lanes = Lanes, far = Target,
                    other = {Link, OtherLanes, OtherLabel}},
-    tell(weft_wire:open(Label, Open), Switch#switch{labels = Labels#{Label => Relay}});
+    tell(weft_wire:open(Label, Open), watch(Link, Switch#switch{labels = Labels#{Label => Relay}}));
 message({forwarded, Label, {Link, _, OtherLabel} = Other}, #switch{labels = Labels} = Switch) ->
     case Labels of
         #{Label := #relay{} = Relay} ->
             %% A lane may have come up meanwhile.
             Joined = relay_lanes(Relay#relay{other = Other}, Switch),
-            Switch#switch{labels = Labels#{Label := Joined}};
+            watch(Link, Switch#switch{labels = Labels#{Label := Joined}});
         _ ->
             weft_link:handler(Link, {relay_closed, OtherLabel, broken}),
             Switch
@@ -463,8 +463,8 @@ message({weft_packet, Session, From, Lane, Label, Packet}, #switch{hosted = Host
         _ ->
             Switch
     end;
-message({'DOWN', _Ref, process, Session, _Reason}, Switch) ->
-    session_down(Session, Switch).
+message({'DOWN', _Ref, process, SessionOrLink, _Reason}, Switch) ->
+    session_down(SessionOrLink, other_link_down(SessionOrLink, Switch)).
 
 %% Data for a session that this link hosts came over a circuit of another link.
 elsewhere({ok, Input}, Session, _From, _Label, #switch{hosted = Hosted} = Switch) ->
@@ -507,6 +507,13 @@ session_down(Session, #switch{labels = Labels, hosted = Hosted, monitors = Monit
                   monitors = maps:remove(Session, Monitors),
                   channels = maps:remove(Session, Switch#switch.channels),
                   pending = lists:keydelete(Session, 1, Pending)}.
+
+%% The process of another link died: nobody else tells the ends of the circuits that it had part in.
+other_link_down(Link, #switch{labels = Labels} = Switch) ->
+    Lost = [Label || {Label, #relay{other = {Other, _, _}}} <- maps:to_list(Labels),
+                     Other =:= Link],
+    _ = [tell(weft_wire:close(Label, broken), Switch) || Label <- Lost],
+    Switch#switch{labels = maps:without(Lost, Labels)}.
 
 %% --- losing labels ----------------------------------------------------------------------------
 

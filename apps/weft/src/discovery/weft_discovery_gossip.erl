@@ -72,22 +72,23 @@ reuse_port(_) -> [].
 is_multicast({A, _, _, _}) -> A >= 224 andalso A =< 239.
 
 %% @private
--spec handle_call(heard, gen_server:from(), #gossip{}) ->
+-spec handle_call(term(), gen_server:from(), #gossip{}) ->
           {reply, {ok, [node()]} | {error, {udp, term()}}, #gossip{}}.
 handle_call(heard, _From, #gossip{socket = {error, Reason}} = State) ->
     {reply, {error, {udp, Reason}}, State};
 handle_call(heard, _From, #gossip{heard = Heard} = State) ->
-    {reply, {ok, lists:sort(maps:keys(Heard))}, State}.
+    {reply, {ok, lists:sort(maps:keys(Heard))}, State};
+handle_call(Request, _From, State) ->
+    {reply, weft_stray:call(Request), State}.
 
 %% @private
--spec handle_cast(term(), #gossip{}) -> no_return().
-handle_cast(Request, _State) ->
-    error({unknown_request, Request}).
+-spec handle_cast(term(), #gossip{}) -> {noreply, #gossip{}}.
+handle_cast(Request, State) ->
+    ok = weft_stray:message(Request),
+    {noreply, State}.
 
 %% @private
--spec handle_info(announce | {udp, gen_udp:socket(), inet:ip_address(), inet:port_number(),
-                              binary()} | {udp_passive, gen_udp:socket()}, #gossip{}) ->
-          {noreply, #gossip{}}.
+-spec handle_info(term(), #gossip{}) -> {noreply, #gossip{}}.
 handle_info(announce, #gossip{options = #{interval_ms := IntervalMs}} = State) ->
     _ = erlang:send_after(IntervalMs * 3 div 4 + rand:uniform(IntervalMs div 2), self(), announce),
     {noreply, announce(open(expire(State)))};
@@ -95,6 +96,9 @@ handle_info({udp, _Socket, Ip, _Port, Datagram}, #gossip{key = Key, cluster = Cl
     {noreply, heard(weft_beacon:decode(Key, Cluster, Datagram), Ip, State)};
 handle_info({udp_passive, Socket}, State) ->
     ok = inet:setopts(Socket, [{active, ?BURST}]),
+    {noreply, State};
+handle_info(Message, State) ->
+    ok = weft_stray:message(Message),
     {noreply, State}.
 
 %% A network that is down now may come up.

@@ -75,13 +75,14 @@ init(#{sources := Sources, seeds := Seeds, interval_ms := IntervalMs}) ->
     {ok, #poller{sources = Sources, seeds = Seeds -- [node()], interval_ms = IntervalMs}}.
 
 %% @private
--spec handle_call(found, gen_server:from(), #poller{}) -> {reply, [node()], #poller{}}.
+-spec handle_call(term(), gen_server:from(), #poller{}) -> {reply, [node()], #poller{}}.
 handle_call(found, _From, State) ->
-    {reply, all_found(State), State}.
+    {reply, all_found(State), State};
+handle_call(Request, _From, State) ->
+    {reply, weft_stray:call(Request), State}.
 
 %% @private
--spec handle_cast(poll | {add | remove, node()} | {changed, [node()]}, #poller{}) ->
-          {noreply, #poller{}}.
+-spec handle_cast(term(), #poller{}) -> {noreply, #poller{}}.
 handle_cast(poll, State) ->
     {noreply, ask_all(State)};
 handle_cast({add, Node}, #poller{added = Added} = State) ->
@@ -90,12 +91,13 @@ handle_cast({add, Node}, #poller{added = Added} = State) ->
 handle_cast({remove, Node}, #poller{added = Added} = State) ->
     {noreply, State#poller{added = lists:delete(Node, Added)}};
 handle_cast({changed, Seeds}, State) ->
-    {noreply, seed(State#poller{seeds = Seeds -- [node()]})}.
+    {noreply, seed(State#poller{seeds = Seeds -- [node()]})};
+handle_cast(Request, State) ->
+    ok = weft_stray:message(Request),
+    {noreply, State}.
 
 %% @private
--spec handle_info(poll | {too_late, reference()}
-                  | {'DOWN', reference(), process, pid(), term()}, #poller{}) ->
-          {noreply, #poller{}}.
+-spec handle_info(term(), #poller{}) -> {noreply, #poller{}}.
 handle_info(poll, State0) ->
     State = look_after(ask_all(State0)),
     _ = erlang:send_after(pause_ms(State), self(), poll),
@@ -108,7 +110,10 @@ handle_info({too_late, Ref}, #poller{asking = Asking} = State) ->
     {noreply, State};
 handle_info({'DOWN', Ref, process, _Pid, Reason}, #poller{asking = Asking0} = State) ->
     {{_, Source}, Asking} = maps:take(Ref, Asking0),
-    {noreply, answered(Source, Reason, State#poller{asking = Asking})}.
+    {noreply, answered(Source, Reason, State#poller{asking = Asking})};
+handle_info(Message, State) ->
+    ok = weft_stray:message(Message),
+    {noreply, State}.
 
 pause_ms(#poller{interval_ms = IntervalMs, sources = [_ | _], answers = Answers})
   when map_size(Answers) =:= 0 ->

@@ -10,7 +10,7 @@
 %% @doc Starts discovery.
 -spec start_link(weft_discovery_poller:config()) -> {ok, pid()} | {error, term()}.
 start_link(Config) ->
-    supervisor:start_link({local, ?MODULE}, ?MODULE, Config).
+    weft_supervisor:start_link({local, ?MODULE}, ?MODULE, Config).
 
 %% @private
 -spec init(weft_discovery_poller:config()) ->

@@ -11,7 +11,7 @@
 %% Packets of one process keep their order: once one waits in the writer, later ones queue behind.
 -module(weft_lane).
 
--export([new/3, send/3, send/4, queued_bytes/1, socket/1, key/1, class/1, index/1]).
+-export([new/3, send/3, send/4, queued_bytes/1, socket/1, writer/1, key/1, class/1, index/1]).
 -export([close/1, abort/1]).
 -export_type([lane/0, key/0]).
 
@@ -78,6 +78,10 @@ queued_bytes(#lane{queued = Queued}) -> atomics:get(Queued, ?WAITING).
 
 -spec socket(lane()) -> weft_transport:socket().
 socket(#lane{socket = Socket}) -> Socket.
+
+%% @doc The process to which what the socket does not take goes.
+-spec writer(lane()) -> pid().
+writer(#lane{writer = Writer}) -> Writer.
 
 -spec key(lane()) -> key().
 key(#lane{key = Key}) -> Key.

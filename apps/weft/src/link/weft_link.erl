@@ -44,9 +44,10 @@
                up_us = 0 :: integer(),
                idle_since_ms :: integer()}).
 
--spec start_link(weft_links:key(), module(), [{weft_links:core(), pid()}],
-                 Decider :: weft_links:core() | none) -> {ok, pid()}.
-start_link(Key, Handler, Subscribers, Decider) ->
+%% @doc Called by `weft_link_sup'.
+-spec start_link(Handler :: module(), weft_links:key(), [{weft_links:core(), pid()}],
+                 Decider :: weft_links:core() | none) -> {ok, pid()} | {error, term()}.
+start_link(Handler, Key, Subscribers, Decider) ->
     gen_server:start_link(?MODULE, {Key, Handler, weft_link_cores:new(Key, Subscribers, Decider)},
                           [{spawn_opt, [{priority, weft_turn:priority(data)},
                                          {message_queue_data, off_heap}, {fullsweep_after, 10}]}]).
@@ -108,7 +109,9 @@ init({Key, Handler, Cores}) ->
 
 %% @private
 handle_call(info, _From, Link) ->
-    {reply, info_of(Link), Link}.
+    {reply, info_of(Link), Link};
+handle_call(Request, _From, Link) ->
+    {reply, weft_stray:call(Request), Link}.
 
 %% @private
 handle_cast({attach, Socket, Peer, Purpose, Address}, Link) ->
@@ -130,7 +133,10 @@ handle_cast(hurry, Link) ->
 handle_cast({subscribe, Core, Pid}, #link{cores = Cores} = Link) ->
     {noreply, cores_changed(weft_link_cores:subscribe(Core, Pid, up(Link), Cores), Link)};
 handle_cast({unsubscribe, Pid}, #link{cores = Cores} = Link) ->
-    {noreply, Link#link{cores = weft_link_cores:unsubscribe(Pid, Cores)}}.
+    {noreply, Link#link{cores = weft_link_cores:unsubscribe(Pid, up(Link), Cores)}};
+handle_cast(Request, Link) ->
+    ok = weft_stray:message(Request),
+    {noreply, Link}.
 
 %% @private
 -spec handle_info(term(), #link{}) -> {noreply, #link{}} | {stop, normal, #link{}}.
@@ -178,12 +184,12 @@ handle_info({dialled, Pid, Result}, #link{dial = Dial} = Link) ->
     {noreply, ended(weft_link_dial:ended(Pid, Dial), Result, Link)};
 handle_info({'EXIT', Socket, Reason}, Link) when is_port(Socket) ->
     {noreply, publish(lose(Socket, Reason, Link))};
-handle_info({'EXIT', Pid, Reason}, #link{key = Key, dial = Dial} = Link) ->
-    case {whereis(weft_links), weft_link_dial:ended(Pid, Dial)} of
-        {Pid, _} -> {stop, normal, Link};
-        _ when Reason =:= normal -> {noreply, Link};
-        {_, none} -> exit({linked_process_died, Key, Reason});
-        {_, Ended} -> {noreply, ended(Ended, {error, Reason}, Link)}
+handle_info({'EXIT', _Pid, normal}, Link) ->
+    {noreply, Link};
+handle_info({'EXIT', Pid, Reason}, #link{lanes = Lanes, dial = Dial} = Link) ->
+    case {weft_link_lanes:of_writer(Pid, Lanes), weft_link_dial:ended(Pid, Dial)} of
+        {none, Ended} -> {noreply, ended(Ended, {error, Reason}, Link)};
+        {Lane, none} -> {noreply, publish(lose(weft_lane:socket(Lane), writer_died, Link))}
     end;
 handle_info(_PassiveOrStale, Link) ->
     {noreply, Link}.

@@ -11,7 +11,7 @@
 -module(weft_link_cores).
 
 -export([new/3, is_neighbour/1, is_used/1, is_neighbour_anyway/1,
-         subscribe/4, unsubscribe/2, agree/3, decider/3,
+         subscribe/4, unsubscribe/3, agree/3, decider/3,
          link_up/2, link_down/2, failed/2, control/4]).
 -export_type([cores/0, incarnation/0]).
 
@@ -93,9 +93,20 @@ changed(Up, Before, #cores{local = Local} = After) ->
                   end, Local),
     After.
 
--spec unsubscribe(pid(), cores()) -> cores().
-unsubscribe(Pid, #cores{local = Local} = Cores) ->
-    Cores#cores{local = lists:keydelete(Pid, 2, Local)}.
+%% @doc The process of a local core has ended: the peer hears that there is nobody any more. What
+%% the decider agreed to is over with it.
+-spec unsubscribe(pid(), up(), cores()) -> cores().
+unsubscribe(Pid, Up, #cores{local = Local} = Cores) ->
+    case lists:keytake(Pid, 2, Local) of
+        {value, {Core, Pid}, Rest} -> taken_back(Core, Up, Cores#cores{local = Rest});
+        false -> Cores
+    end.
+
+taken_back(_Core, down, Cores) ->
+    Cores;
+taken_back(Core, {Lane, _Incarnation}, Cores) ->
+    _ = is_open(Core, Cores) andalso say(Lane, Core, ?GONE),
+    Cores.
 
 %% @doc The link came up.
 -spec link_up(weft_lane:lane(), cores()) -> ok.

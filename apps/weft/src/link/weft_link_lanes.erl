@@ -7,7 +7,7 @@
 -module(weft_link_lanes).
 
 -export([add/4, remove/2, received/2, is_heard/1, answered/2, look_later/0, look/2, first/1, all/1,
-         keys/1, find/3, lane/2, peername/2, info/1]).
+         keys/1, find/3, of_writer/2, lane/2, peername/2, info/1]).
 -export_type([lanes/0]).
 
 %% A lane on which all the time something is heard is pinged at one look of so many.
@@ -100,6 +100,14 @@ keys(Lanes) -> [weft_lane:key(Lane) || Lane <- all(Lanes)].
 find(Key, Role, Lanes) ->
     case [Lane || #row{lane = Lane, role = R} <- maps:values(Lanes), R =:= Role,
                   weft_lane:key(Lane) =:= Key] of
+        [Lane] -> Lane;
+        [] -> none
+    end.
+
+%% @doc The lane that this process writes to.
+-spec of_writer(pid(), lanes()) -> weft_lane:lane() | none.
+of_writer(Pid, Lanes) ->
+    case [Lane || Lane <- all(Lanes), weft_lane:writer(Lane) =:= Pid] of
         [Lane] -> Lane;
         [] -> none
     end.

@@ -4,11 +4,15 @@
 %% Also the face that the overlay uses: ask for a link, send to the same core on a neighbour, hear
 %% of links going up and down. A control message reaches the neighbour in order while the link is
 %% up, or not at all; whoever needs more starts over at the next `up'.
+%%
+%% Links live below `weft_link_sup', and the table, with the subscribers in it, belongs to a
+%% supervisor: this process can end and be started again, and nobody else notices. That a link has
+%% died is told here, since it can not do it itself.
 -module(weft_links).
 -behaviour(gen_server).
 
--export([start_link/1, ensure/1, lookup/1, up/1, is_neighbour/1, queued_bytes/1, wanted/1,
-         is_released/1, list/0, info/0, decider/1, agree/2,
+-export([new_table/0, owner/0, start_link/0, ensure/1, lookup/1, up/1, is_neighbour/1,
+         queued_bytes/1, wanted/1, is_released/1, list/0, info/0, decider/1, agree/2,
          subscribe/2, send/3, connect/1, disconnect/1, break/1, retry/1, hurry/1, reroute/2,
          admit/3, attach/3, publish/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
@@ -17,6 +21,9 @@
 %% Control messages a neighbour does not take for so long that this many bytes wait: the link is
 %% restarted rather than the queue grown.
 -define(CONTROL_BYTES_MAX, 67108864).
+%% For a moment, while they are started again. After so many times they do not run at all.
+-define(NOT_RUNNING_MS, 100).
+-define(TIMES, 30).
 
 -type core() :: atom().
 -type key() :: node() | {anonymous, Incarnation :: non_neg_integer()}.
@@ -27,21 +34,46 @@
                        incarnation => non_neg_integer()}.
 -export_type([core/0, key/0, published/0]).
 
--record(state, {handler :: module(), subscribers = [] :: [{core(), pid()}],
+-record(state, {subscribers = [] :: [{core(), pid()}],
                 decider = none :: core() | none,
                 pids = #{} :: #{pid() => key()}}).
 
--spec start_link(Handler :: module()) -> {ok, pid()}.
-start_link(Handler) ->
-    gen_server:start_link({local, ?MODULE}, ?MODULE, Handler,
+%% @doc Makes the table, which belongs to the caller.
+-spec new_table() -> ok.
+new_table() ->
+    ?LINKS = ets:new(?LINKS, [named_table, public, {read_concurrency, true}]),
+    ok.
+
+%% @doc The process that all links end with, if there is one now.
+-spec owner() -> pid() | undefined.
+owner() -> ets:info(?LINKS, owner).
+
+-spec start_link() -> {ok, pid()} | {error, term()}.
+start_link() ->
+    gen_server:start_link({local, ?MODULE}, ?MODULE, [],
                           [{spawn_opt, [{priority, weft_turn:priority(control)}]}]).
 
-%% @doc The link process of a peer; started (but not dialled) if there is none.
--spec ensure(key()) -> {ok, pid()}.
+%% @doc The link process of a peer; started (but not dialled) if there is none. `not_running' for a
+%% moment while the carrier, or this process, is started again.
+-spec ensure(key()) -> {ok, pid()} | {error, not_running}.
 ensure(Key) ->
     case lookup(Key) of
         {ok, Pid} -> {ok, Pid};
-        error -> gen_server:call(?MODULE, {ensure, Key}, infinity)
+        error -> asked({ensure, Key})
+    end.
+
+asked(Request) ->
+    try gen_server:call(?MODULE, Request, infinity)
+    catch exit:_NotRunning -> {error, not_running}
+    end.
+
+%% Of those that can not do without.
+asked_again(Request, Times) ->
+    case asked(Request) of
+        {error, not_running} when Times > 1 ->
+            receive after ?NOT_RUNNING_MS -> asked_again(Request, Times - 1) end;
+        Answer ->
+            Answer
     end.
 
 -spec lookup(key()) -> {ok, pid()} | error.
@@ -93,7 +125,9 @@ is_released(Node) ->
 
 -spec list() -> [{key(), pid()}].
 list() ->
-    [{Key, Pid} || {{Key}, Pid, _} <- ets:tab2list(?LINKS)].
+    try [{Key, Pid} || {{Key}, Pid, _} <- ets:tab2list(?LINKS)]
+    catch error:badarg -> []
+    end.
 
 %% @doc What each link says of itself: node, state, lanes, round trip, sessions, last error.
 -spec info() -> [map()].
@@ -102,17 +136,15 @@ info() ->
 
 %% @doc From now on Pid gets {weft_link, up, Node, Info} when a link is up and the peer has a core
 %% of that name too, {weft_link, down, Node, Reason}, and {weft_link, message, Node, Message};
-%% first an `up' for every such link that there is.
--spec subscribe(core(), pid()) -> ok.
-subscribe(Core, Pid) ->
-    gen_server:call(?MODULE, {subscribe, Core, Pid}, infinity).
+%% first an `up' for every such link that there is. Waits a while for links to be running.
+-spec subscribe(core(), pid()) -> ok | {error, not_running}.
+subscribe(Core, Pid) -> asked_again({subscribe, Core, Pid}, ?TIMES).
 
 %% @doc From now on other cores than the decider use a link only while the decider takes the node at
 %% its other end for a neighbour (`agree/2'); `none': all use all links. Links that are up stay in
 %% use until it says otherwise.
--spec decider(core() | none) -> ok.
-decider(Decider) ->
-    gen_server:call(?MODULE, {decider, Decider}, infinity).
+-spec decider(core() | none) -> ok | {error, not_running}.
+decider(Decider) -> asked_again({decider, Decider}, ?TIMES).
 
 %% @doc The decider takes Node for a neighbour from now on, until the link goes down; or not any
 %% more.
@@ -141,11 +173,17 @@ sent({error, _}) -> {error, not_connected};
 sent(_) -> ok.
 
 %% @doc Keeps a link to Node up from now on, and brings up the distribution connection to it. Does
-%% not wait. A failed attempt is reported to subscribers as `down'.
+%% not wait. A failed attempt is reported to subscribers as `down'; also, to the caller alone, that
+%% none could be made.
 -spec connect(node()) -> ok.
 connect(Node) ->
-    {ok, Pid} = ensure(Node),
-    weft_link:want(Pid, true).
+    case ensure(Node) of
+        {ok, Pid} ->
+            weft_link:want(Pid, true);
+        {error, Reason} ->
+            _ = erlang:send_after(?NOT_RUNNING_MS, self(), {weft_link, down, Node, Reason}),
+            ok
+    end.
 
 %% @doc No longer keeps the link up for its own sake. If this node dialled it, and in a partial
 %% topology, it is soon closed and its sessions go another way; else they keep it.
@@ -246,14 +284,20 @@ existing_atom(Name) ->
           ok | {error, term()}.
 attach(Socket, #{node := Node, incarnation := Incarnation} = Peer, Purpose) ->
     Key = case Node of undefined -> {anonymous, Incarnation}; _ -> Node end,
-    {ok, Pid} = ensure(Key),
-    weft_link:attach(Pid, Socket, Peer, Purpose).
+    case ensure(Key) of
+        {ok, Pid} -> weft_link:attach(Pid, Socket, Peer, Purpose);
+        {error, Reason} -> {error, Reason}
+    end.
 
 %% @private A link process says how it is.
 -spec publish(key(), published()) -> ok.
 publish(Key, Published) ->
-    _ = ets:update_element(?LINKS, {Key}, {3, Published}),
-    ok.
+    try ets:update_element(?LINKS, {Key}, {3, Published}) of
+        _IsThere -> ok
+    catch
+        %% The carrier ends, and this link in a moment.
+        error:badarg -> ok
+    end.
 
 %% Keys are tuples: alone, the atoms of nodes that were named in one go share places in the table,
 %% and a look-up among a thousand takes four times as long.
@@ -266,48 +310,97 @@ read(Key) ->
     end.
 
 %% @private
-init(Handler) ->
+init([]) ->
     process_flag(trap_exit, true),
     ok = weft_turn:open(),
-    ?LINKS = ets:new(?LINKS, [named_table, public, {read_concurrency, true}]),
-    {ok, #state{handler = Handler}}.
+    {Subscribers, Decider} = told_before(),
+    _ = [monitor(process, Pid) || {_Core, Pid} <- Subscribers],
+    {ok, #state{subscribers = Subscribers, decider = Decider, pids = found()}}.
+
+%% The row of subscribers has a key that no link has.
+told_before() ->
+    case ets:lookup(?LINKS, subscribers) of
+        [{subscribers, Subscribers, Decider}] -> {Subscribers, Decider};
+        [] -> {[], none}
+    end.
+
+remember(#state{subscribers = Subscribers, decider = Decider} = State) ->
+    true = ets:insert(?LINKS, {subscribers, Subscribers, Decider}),
+    State.
+
+%% The links that the former process has made. One that it has not entered is known to nobody.
+found() ->
+    Entered = list(),
+    Unknown = weft_link_sup:links() -- [Pid || {_Key, Pid} <- Entered],
+    lists:foreach(fun(Pid) -> exit(Pid, kill) end, Unknown),
+    maps:from_list([begin _ = monitor(process, Pid), {Pid, Key} end || {Key, Pid} <- Entered]).
 
 %% @private
-handle_call({ensure, Key}, _From, #state{handler = Handler, subscribers = Subscribers,
-                                         pids = Pids} = State) ->
+handle_call({ensure, Key}, _From, State) ->
     case lookup(Key) of
-        {ok, Pid} ->
-            {reply, {ok, Pid}, State};
-        error ->
-            {ok, Pid} = weft_link:start_link(Key, Handler, Subscribers, State#state.decider),
-            ets:insert(?LINKS, {{Key}, Pid, #{}}),
-            {reply, {ok, Pid}, State#state{pids = Pids#{Pid => Key}}}
+        {ok, Pid} -> {reply, {ok, Pid}, State};
+        error -> started(Key, State)
     end;
 handle_call({decider, Decider}, _From, #state{pids = Pids} = State) ->
     [weft_link:decider(Link, Decider) || Link <- maps:keys(Pids)],
-    {reply, ok, State#state{decider = Decider}};
-handle_call({subscribe, Core, Pid}, _From,
-            #state{subscribers = Subscribers, pids = Pids} = State) ->
-    erlang:monitor(process, Pid),
+    {reply, ok, remember(State#state{decider = Decider})};
+handle_call({subscribe, Core, Pid}, _From, #state{subscribers = Subscribers} = State) ->
+    case lists:member({Core, Pid}, Subscribers) of
+        true -> {reply, ok, State};
+        false -> {reply, ok, subscribed(Core, Pid, State)}
+    end;
+handle_call(Request, _From, State) ->
+    {reply, weft_stray:call(Request), State}.
+
+started(Key, #state{subscribers = Subscribers, decider = Decider, pids = Pids} = State) ->
+    case weft_link_sup:start_link_to(Key, Subscribers, Decider) of
+        {ok, Pid} ->
+            true = ets:insert(?LINKS, {{Key}, Pid, #{}}),
+            _ = monitor(process, Pid),
+            {reply, {ok, Pid}, State#state{pids = Pids#{Pid => Key}}};
+        {error, Reason} ->
+            {reply, {error, Reason}, State}
+    end.
+
+subscribed(Core, Pid, #state{subscribers = Subscribers, pids = Pids} = State) ->
+    _ = monitor(process, Pid),
     [weft_link:subscribe(Link, Core, Pid) || Link <- maps:keys(Pids)],
-    {reply, ok, State#state{subscribers = lists:keystore(Core, 1, Subscribers, {Core, Pid})}}.
+    remember(State#state{subscribers = lists:keystore(Core, 1, Subscribers, {Core, Pid})}).
 
 %% @private
 handle_cast(Request, State) ->
-    {stop, {unexpected_cast, Request}, State}.
+    ok = weft_stray:message(Request),
+    {noreply, State}.
 
 %% @private
--spec handle_info({'EXIT', pid(), term()} | {'DOWN', reference(), process, pid(), term()},
-                  #state{}) -> {noreply, #state{}} | {stop, term(), #state{}}.
-handle_info({'EXIT', Pid, Reason}, #state{pids = Pids} = State) ->
+-spec handle_info(term(), #state{}) -> {noreply, #state{}}.
+handle_info({'DOWN', _Ref, process, Pid, Reason}, #state{pids = Pids} = State) ->
     case maps:take(Pid, Pids) of
-        {Key, Rest} ->
-            ets:delete(?LINKS, {Key}),
-            {noreply, State#state{pids = Rest}};
-        error ->
-            {stop, Reason, State}
+        {Key, Rest} -> {noreply, link_ended(Pid, Key, Reason, State#state{pids = Rest})};
+        error -> {noreply, subscriber_ended(Pid, State)}
     end;
-handle_info({'DOWN', _Ref, process, Pid, _Reason},
-            #state{subscribers = Subscribers, pids = Pids} = State) ->
+%% The witness of the account (`weft_turn').
+handle_info({'EXIT', _Witness, _Reason}, State) ->
+    ok = weft_turn:open(),
+    {noreply, State};
+handle_info(Message, State) ->
+    ok = weft_stray:message(Message),
+    {noreply, State}.
+
+link_ended(Pid, Key, Reason, State) ->
+    Rows = [Row || {_, P, _} = Row <- ets:take(?LINKS, {Key}), P =:= Pid],
+    _ = [tell_down(Key, Published, State)
+         || {_, _, Published} <- Rows, Reason =/= normal, is_atom(Key)],
+    State.
+
+%% One that died has told nobody. To those who had no use for the link nothing happens.
+tell_down(Node, Published, #state{subscribers = Subscribers, decider = Decider}) ->
+    IsNeighbour = maps:get(neighbour, Published, true),
+    lists:foreach(fun({Core, Pid}) ->
+                          _ = (IsNeighbour orelse Core =:= Decider)
+                              andalso (Pid ! {weft_link, down, Node, link_process})
+                  end, Subscribers).
+
+subscriber_ended(Pid, #state{subscribers = Subscribers, pids = Pids} = State) ->
     [weft_link:unsubscribe(Link, Pid) || Link <- maps:keys(Pids)],
-    {noreply, State#state{subscribers = lists:keydelete(Pid, 2, Subscribers)}}.
+    remember(State#state{subscribers = lists:keydelete(Pid, 2, Subscribers)}).

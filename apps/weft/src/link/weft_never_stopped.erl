@@ -36,5 +36,10 @@ enter() ->
 %% @doc Has the process entered, or is it one of the kernel's that are never stopped?
 -spec contains(pid()) -> boolean().
 contains(Pid) ->
-    ets:member(?MODULE, Pid)
+    has_entered(Pid)
         orelse lists:any(fun(Name) -> whereis(Name) =:= Pid end, ?OF_KERNEL).
+
+has_entered(Pid) ->
+    try ets:member(?MODULE, Pid)
+    catch error:badarg -> false
+    end.

@@ -14,7 +14,7 @@
 
 -record(state, {logged = 0 :: non_neg_integer(), suppressed = 0 :: non_neg_integer()}).
 
--spec start_link() -> {ok, pid()}.
+-spec start_link() -> {ok, pid()} | {error, term()}.
 start_link() ->
     gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
 
@@ -118,7 +118,8 @@ format(#{what := connections_refused, suppressed := Count}) ->
 init([]) -> {ok, #state{}}.
 
 %% @private
-handle_call(Request, _From, State) -> {stop, {unexpected_call, Request}, State}.
+handle_call(Request, _From, State) ->
+    {reply, weft_stray:call(Request), State}.
 
 %% @private
 handle_cast({refused, Peername, Reason}, #state{logged = Logged} = State)
@@ -127,12 +128,18 @@ handle_cast({refused, Peername, Reason}, #state{logged = Logged} = State)
     log(#{what => connection_refused, from => Peername, reason => Reason}),
     {noreply, State#state{logged = Logged + 1}};
 handle_cast({refused, _Peername, _Reason}, #state{suppressed = Suppressed} = State) ->
-    {noreply, State#state{suppressed = Suppressed + 1}}.
+    {noreply, State#state{suppressed = Suppressed + 1}};
+handle_cast(Request, State) ->
+    ok = weft_stray:message(Request),
+    {noreply, State}.
 
 %% @private
 handle_info(period, #state{suppressed = Suppressed}) ->
     Suppressed > 0 andalso log(#{what => connections_refused, suppressed => Suppressed}),
-    {noreply, #state{}}.
+    {noreply, #state{}};
+handle_info(Message, State) ->
+    ok = weft_stray:message(Message),
+    {noreply, State}.
 
 log(Report) ->
     %% Without a domain: the default handler of OTP drops those that it does not know.

@@ -120,8 +120,7 @@ with_default(Key, _Make, Options) when is_map_key(Key, Options) -> Options;
 with_default(Key, Make, Options) -> Options#{Key => Make()}.
 
 %% @private
--spec handle_call({command, term()} | {subscribe, pid()} | {change, module(), map()} | drops,
-                  gen_server:from(), #driver{}) ->
+-spec handle_call(term(), gen_server:from(), #driver{}) ->
           {noreply, #driver{}} | {reply, ok | non_neg_integer(), #driver{}}.
 handle_call({change, Core, Options}, _From, Driver) ->
     {reply, ok, changed(Core, complete(Options), Driver)};
@@ -133,23 +132,20 @@ handle_call({subscribe, Pid}, _From, #driver{subscribers = Subscribers} = Driver
     {reply, ok, case Subscribers of
                     #{Pid := _} -> Driver;
                     #{} -> Driver#driver{subscribers = Subscribers#{Pid => monitor(process, Pid)}}
-                end}.
+                end};
+handle_call(Request, _From, State) ->
+    {reply, weft_stray:call(Request), State}.
 
 %% @private
--spec handle_cast({notice, term()}, #driver{}) -> {noreply, #driver{}}.
+-spec handle_cast(term(), #driver{}) -> {noreply, #driver{}}.
 handle_cast({notice, Notice}, Driver) ->
-    {noreply, event({notice, Notice}, Driver)}.
+    {noreply, event({notice, Notice}, Driver)};
+handle_cast(Request, State) ->
+    ok = weft_stray:message(Request),
+    {noreply, State}.
 
 %% @private
--spec handle_info(Info, #driver{}) -> {noreply, #driver{}}
-      when Info :: {weft_data, Session :: pos_integer(), Number :: pos_integer(), Msg :: term()}
-                 | {weft_link, up, node(), map()}
-                 | {weft_link, down, node(), Reason :: term()}
-                 | {weft_link, message, node(), Msg :: term()}
-                 | {weft_timer, Generation :: pos_integer(), Timer :: term()}
-                 | {weft_handover, Generation :: pos_integer(), [weft_core:node_id()]}
-                 | {weft_notice, Driver :: atom(), Notice :: term()}
-                 | {'DOWN', reference(), process | port, pid() | port(), term()}.
+-spec handle_info(term(), #driver{}) -> {noreply, #driver{}}.
 handle_info({weft_data, Session, Number, Msg} = Data,
             #driver{name = Name, links = Links, order = Order0} = Driver) ->
     case weft_driver_order:arrived(Session, Number, Msg, Order0) of
@@ -191,7 +187,10 @@ handle_info({'DOWN', Ref, process, Pid, Reason}, #driver{watched = Watched} = Dr
         _ASubscriber ->
             Subscribers = maps:remove(Pid, Driver#driver.subscribers),
             {noreply, Driver#driver{subscribers = Subscribers}}
-    end.
+    end;
+handle_info(Message, State) ->
+    ok = weft_stray:message(Message),
+    {noreply, State}.
 
 message(Node, Msg, #driver{drops = Drops} = Driver) ->
     case has_room(Driver) of

@@ -1,6 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Supervisor of the overlay: driver of the topology, driver of the
-%% router, and with visible circuits the process that connects to every member.
+%% router, and with visible circuits the process that connects to every member; first of all the
+%% watch that has them all started again with the links.
 %%
 %% The order matters: a driver asks for its links when it starts, and what depends on another comes
 %% after it.
@@ -27,19 +28,20 @@
 %% @doc Starts the overlay of this node.
 -spec start_link(config()) -> {ok, pid()} | {error, term()}.
 start_link(Config) ->
-    supervisor:start_link({local, ?MODULE}, ?MODULE, Config).
+    weft_supervisor:start_link({local, ?MODULE}, ?MODULE, Config).
 
 %% @private
 -spec init(config()) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init(#{topology := {Topology, TopologyOptions}} = Config) ->
     ok = weft_view:new(),
-    ok = set(Topology, TopologyOptions, maps:get(link_module, Config, weft_links)),
+    ok = set(Topology, TopologyOptions),
     Links = maps:with([link_module], Config),
     %% Routes that no circuit may follow to their end are of no use.
     RouterOptions = maps:merge(#{hop_limit => weft_config:get(hop_limit)},
                                maps:get(router, Config, #{})),
     {ok, {#{strategy => rest_for_one, intensity => 5, period => 10},
-          [driver(weft_router, weft_router_core, maps:merge(RouterOptions, Links)),
+          [#{id => weft_overlay_watch, start => {weft_overlay_watch, start_link, []}},
+           driver(weft_router, weft_router_core, maps:merge(RouterOptions, Links)),
            #{id => weft_topology, start => {?MODULE, start_topology, [Links]},
              modules => [weft_driver]},
            driver(weft_obituary, weft_obituary_core,
@@ -47,25 +49,33 @@ init(#{topology := {Topology, TopologyOptions}} = Config) ->
            | visible(maps:get(circuits, Config, hidden))]}}.
 
 %% What runs now, for a driver that is started again.
-set(Topology, Options, Links) ->
+set(Topology, Options) ->
     ok = weft_view:put(?MODULE, partial, Topology:partial(node(), Options)),
     ok = weft_view:put(?MODULE, topology, {Topology, Options}),
     ok = weft_view:put(?MODULE, topology_since_ms, erlang:monotonic_time(millisecond)),
-    Decides = weft_topology:decides_neighbours(Topology),
-    ok = weft_view:put(?MODULE, lists_members, not Decides),
-    Links:decider(case Decides of true -> weft_topology; false -> none end).
+    weft_view:put(?MODULE, lists_members, not weft_topology:decides_neighbours(Topology)).
+
+decide(Topology, Links) ->
+    Links:decider(case weft_topology:decides_neighbours(Topology) of
+                      true -> weft_topology;
+                      false -> none
+                  end).
 
 %% @private
 -spec start_topology(map()) -> {ok, pid()} | {error, term()}.
 start_topology(Links) ->
     {Topology, Options} = weft_view:lookup(topology),
-    weft_driver:start_link(weft_topology, Topology, maps:merge(Options, Links)).
+    case decide(Topology, maps:get(link_module, Links, weft_links)) of
+        ok -> weft_driver:start_link(weft_topology, Topology, maps:merge(Options, Links));
+        {error, Reason} -> {error, Reason}
+    end.
 
 %% @doc Changes the topology that runs. It starts with the members known so far.
 -spec change(Topology :: module(), Options :: map()) -> ok.
 change(Topology, Options) ->
     Known = weft_overlay:members() -- [node()],
-    ok = set(Topology, Options, weft_links),
+    ok = set(Topology, Options),
+    ok = decide(Topology, weft_links),
     weft_driver:change(weft_topology, Topology, Options#{known => Known}).
 
 %% @doc From now on keeps a distribution connection to every member, as with visible circuits:

@@ -30,21 +30,18 @@ init(Options) ->
     {ok, lists:foldl(fun want/2, #visible{links = Links}, Routed)}.
 
 %% @private
--spec handle_call(term(), gen_server:from(), #visible{}) -> no_return().
-handle_call(Request, _From, _State) ->
-    error({unknown_request, Request}).
+-spec handle_call(term(), gen_server:from(), #visible{}) -> {reply, {error, term()}, #visible{}}.
+handle_call(Request, _From, State) ->
+    {reply, weft_stray:call(Request), State}.
 
 %% @private
--spec handle_cast(term(), #visible{}) -> no_return().
-handle_cast(Request, _State) ->
-    error({unknown_request, Request}).
+-spec handle_cast(term(), #visible{}) -> {noreply, #visible{}}.
+handle_cast(Request, State) ->
+    ok = weft_stray:message(Request),
+    {noreply, State}.
 
 %% @private
--spec handle_info(Info, #visible{}) -> {noreply, #visible{}}
-      when Info :: {weft_notice, weft_router, term()}
-                 | {nodeup | nodedown, node(), list()}
-                 | {dial_failed, node()}
-                 | {weft_timer, weft_wanted_links:timer()}.
+-spec handle_info(term(), #visible{}) -> {noreply, #visible{}}.
 handle_info({weft_notice, weft_router, {route, Dest, unreachable}}, State) ->
     {noreply, forget(Dest, State)};
 handle_info({weft_notice, weft_router, {route, Dest, _NextHop}}, State) ->
@@ -58,7 +55,10 @@ handle_info({nodedown, Node, _Info}, State) ->
 handle_info({dial_failed, Node}, State) ->
     {noreply, perform(weft_wanted_links:down(Node, State#visible.links), State)};
 handle_info({weft_timer, Timer}, State) ->
-    {noreply, perform(weft_wanted_links:timer(Timer, State#visible.links), State)}.
+    {noreply, perform(weft_wanted_links:timer(Timer, State#visible.links), State)};
+handle_info(Message, State) ->
+    ok = weft_stray:message(Message),
+    {noreply, State}.
 
 want(Node, State) ->
     perform(weft_wanted_links:want(Node, State#visible.links), State).

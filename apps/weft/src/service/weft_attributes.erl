@@ -82,8 +82,7 @@ init([]) ->
     {ok, []}.
 
 %% @private
--spec handle_call({insert | update, name(), spec()} | {delete, name()}, gen_server:from(), []) ->
-          {reply, ok | {error, term()}, []}.
+-spec handle_call(term(), gen_server:from(), []) -> {reply, ok | {error, term()}, []}.
 handle_call({insert, Name, Spec}, _From, State) ->
     {reply, case is_set(Name) of
                 true -> {error, {attribute_exists, Name}};
@@ -98,7 +97,9 @@ handle_call({delete, Name}, _From, State) ->
     {reply, case ets:member(?MODULE, Name) of
                 true -> ets:delete(?MODULE, Name), ok;
                 false -> {error, {attribute_not_set, Name}}
-            end, State}.
+            end, State};
+handle_call(Request, _From, State) ->
+    {reply, weft_stray:call(Request), State}.
 
 is_set(Name) ->
     ets:member(?MODULE, Name) orelse lists:member(Name, weft_node_facts:names()).
@@ -116,10 +117,16 @@ put_row(Name, Row) ->
     ok.
 
 %% @private
--spec handle_cast(term(), []) -> no_return().
-handle_cast(Request, _State) -> error({unknown_request, Request}).
+-spec handle_cast(term(), []) -> {noreply, []}.
+handle_cast(Request, State) ->
+    ok = weft_stray:message(Request),
+    {noreply, State}.
 
 %% A late reply of something that a function of an attribute called.
 %% @private
 -spec handle_info(term(), []) -> {noreply, []}.
-handle_info(_Late, State) -> {noreply, State}.
+handle_info({Ref, _LateAnswer}, State) when is_reference(Ref) ->
+    {noreply, State};
+handle_info(Message, State) ->
+    ok = weft_stray:message(Message),
+    {noreply, State}.

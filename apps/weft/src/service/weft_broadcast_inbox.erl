@@ -71,8 +71,7 @@ init({Driver, Limits}) ->
                      #inbox{limits = Limits}, ets:tab2list(?MODULE))}.
 
 %% @private
--spec handle_call({subscribe | unsubscribe, weft_broadcast:scope(), pid()} | info,
-                  gen_server:from(), #inbox{}) -> {reply, term(), #inbox{}}.
+-spec handle_call(term(), gen_server:from(), #inbox{}) -> {reply, term(), #inbox{}}.
 handle_call({subscribe, Scope, Pid}, _From, Inbox) ->
     true = ets:insert(?MODULE, {{Scope, Pid}}),
     {reply, ok, add(Scope, Pid, Inbox)};
@@ -80,18 +79,18 @@ handle_call({unsubscribe, Scope, Pid}, _From, Inbox) ->
     true = ets:delete(?MODULE, {Scope, Pid}),
     {reply, ok, remove(Scope, Pid, Inbox)};
 handle_call(info, _From, #inbox{counts = Counts, scopes = Scopes} = Inbox) ->
-    {reply, Counts#{subscribers => maps:map(fun(_, Pids) -> map_size(Pids) end, Scopes)}, Inbox}.
+    {reply, Counts#{subscribers => maps:map(fun(_, Pids) -> map_size(Pids) end, Scopes)}, Inbox};
+handle_call(Request, _From, State) ->
+    {reply, weft_stray:call(Request), State}.
 
 %% @private
--spec handle_cast(term(), #inbox{}) -> no_return().
-handle_cast(Request, _Inbox) ->
-    error({unknown_request, Request}).
+-spec handle_cast(term(), #inbox{}) -> {noreply, #inbox{}}.
+handle_cast(Request, Inbox) ->
+    ok = weft_stray:message(Request),
+    {noreply, Inbox}.
 
 %% @private
--spec handle_info(Info, #inbox{}) -> {noreply, #inbox{}}
-      when Info :: {weft_notice, atom(), {deliver, weft_delivered:id(), non_neg_integer(), binary()}
-                                       | {missed, node(), [weft_delivered:range()]}}
-                 | look | {'DOWN', reference(), process, pid(), term()}.
+-spec handle_info(term(), #inbox{}) -> {noreply, #inbox{}}.
 handle_info({weft_notice, _, {deliver, {{From, _Life}, _}, _Hops, Payload}}, Inbox) ->
     Sent = case From =:= node() of true -> 1; false -> 0 end,
     {noreply, arrived(From, Payload, count(#{sent => Sent, received => 1,
@@ -103,7 +102,10 @@ handle_info(look, Inbox) ->
 handle_info({'DOWN', _Ref, process, Pid, _Reason}, #inbox{subscribers = Subscribers} = Inbox) ->
     #{Pid := #subscriber{scopes = Scopes}} = Subscribers,
     true = ets:match_delete(?MODULE, {{'_', Pid}}),
-    {noreply, lists:foldl(fun(Scope, I) -> remove(Scope, Pid, I) end, Inbox, maps:keys(Scopes))}.
+    {noreply, lists:foldl(fun(Scope, I) -> remove(Scope, Pid, I) end, Inbox, maps:keys(Scopes))};
+handle_info(Message, State) ->
+    ok = weft_stray:message(Message),
+    {noreply, State}.
 
 %% --- subscriptions ----------------------------------------------------------------------------
 

@@ -82,7 +82,7 @@ handle_call({stamp, Node}, _From, #label{peers = Peers} = Label) ->
 handle_call({stamp, Node, Peer}, _From, #label{peers = Peers} = Label) ->
     stamp_for(Peer, watch(Peer, Label#label{peers = Peers#{Node => Peer}}));
 handle_call(Request, _From, Label) ->
-    {stop, {unexpected_call, Request}, Label}.
+    {reply, weft_stray:call(Request), Label}.
 
 stamp_for(Peer, #label{causal = Causal0} = Label) ->
     case weft_causal_core:stamp(Peer, Causal0) of
@@ -100,7 +100,10 @@ handle_cast({arrived, Stamp, Message, Bytes, Counters}, #label{causal = Causal0}
             Label = lists:foldl(fun watch/2, Label0#label{causal = Causal, counters = Counters},
                                 weft_causal_core:depends_on(Stamp, self())),
             {noreply, deliver(Out, Label)}
-    end.
+    end;
+handle_cast(Request, State) ->
+    ok = weft_stray:message(Request),
+    {noreply, State}.
 
 deliver(Out, #label{counters = Counters} = Label) ->
     lists:foreach(fun({How, Message}) -> give(How, Message, Counters) end, Out),
@@ -114,7 +117,8 @@ handle_info({'DOWN', _Ref, process, Pid, Reason},
     {noreply, deliver(Out, Label#label{causal = Causal, watched = maps:remove(Pid, Watched),
                                        peers = maps:filter(fun(_, Peer) -> Peer =/= Pid end,
                                                            Peers)})};
-handle_info(_Stray, Label) ->
+handle_info(Message, Label) ->
+    ok = weft_stray:message(Message),
     {noreply, Label}.
 
 watch(Pid, #label{watched = Watched} = Label) when is_map_key(Pid, Watched) ->

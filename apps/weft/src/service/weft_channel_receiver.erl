@@ -72,11 +72,12 @@ handle_call(info, _From, #receiver{stream = Stream, inbox = Inbox} = Receiver) -
                   held_bytes => weft_channel_inbox:held_bytes(Inbox),
                   paused => Receiver#receiver.paused}, Receiver};
 handle_call(Request, _From, Receiver) ->
-    {stop, {unexpected_call, Request}, Receiver}.
+    {reply, weft_stray:call(Request), Receiver}.
 
 %% @private
 handle_cast(Request, Receiver) ->
-    {stop, {unexpected_cast, Request}, Receiver}.
+    ok = weft_stray:message(Request),
+    {noreply, Receiver}.
 
 %% @private
 -spec handle_info(term(), #receiver{}) -> {noreply, #receiver{}} | {stop, term(), #receiver{}}.

@@ -120,11 +120,12 @@ handle_call(info, _From, #sender{key = {Node, Name, Partition}} = Sender) ->
                   node => undefined, state => Sender#sender.state,
                   queued_bytes => weft_channel_queue_core:bytes(Sender#sender.queue)}, Sender};
 handle_call(Request, _From, Sender) ->
-    {stop, {unexpected_call, Request}, Sender}.
+    {reply, weft_stray:call(Request), Sender}.
 
 %% @private
 handle_cast(Request, Sender) ->
-    {stop, {unexpected_cast, Request}, Sender}.
+    ok = weft_stray:message(Request),
+    {noreply, Sender}.
 
 %% --- messages ---------------------------------------------------------------------------------
 

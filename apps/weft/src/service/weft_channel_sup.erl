@@ -1,6 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The processes of channels: the owner of their tables, and below a supervisor of its own all
-%% that come and go with peers and labels. Those are not restarted: who needs one starts it anew.
+%% @doc The processes of channels, and the owner of their tables: the process that watches who is in
+%% them, and below a supervisor of its own all that come and go with peers and labels. Those are not
+%% restarted: who needs one starts it anew.
 -module(weft_channel_sup).
 -behaviour(supervisor).
 
@@ -11,7 +12,7 @@
 
 -spec start_link() -> {ok, pid()} | {error, term()}.
 start_link() ->
-    supervisor:start_link({local, ?MODULE}, ?MODULE, channels).
+    weft_supervisor:start_link({local, ?MODULE}, ?MODULE, channels).
 
 %% @doc Starts Module:start_link(Args...) under supervision; `not_started' without the application.
 -spec start_worker(module(), [term()]) -> {ok, pid()} | {error, term()}.
@@ -29,10 +30,11 @@ worker(Module, Args) -> apply(Module, start_link, Args).
 
 %% @private
 init(channels) ->
+    ok = weft_channels:new_tables(),
     Workers = #{id => ?WORKERS, type => supervisor,
-                start => {supervisor, start_link, [{local, ?WORKERS}, ?MODULE, workers]}},
-    Tables = #{id => weft_channels, start => {weft_channels, start_link, []}},
-    {ok, {#{strategy => one_for_all, intensity => 1, period => 60}, [Tables, Workers]}};
+                start => {weft_supervisor, start_link, [{local, ?WORKERS}, ?MODULE, workers]}},
+    Watch = #{id => weft_channels, start => {weft_channels, start_link, []}},
+    {ok, {#{strategy => one_for_one, intensity => 10, period => 10}, [Watch, Workers]}};
 init(workers) ->
     Worker = #{id => worker, restart => temporary, shutdown => 2000,
                start => {?MODULE, worker, []}},

@@ -3,14 +3,14 @@
 %%
 %% A channel is found in a persistent term, its sending process for a peer and partition in a table:
 %% both cost the same whatever the number of peers. Senders, receivers and labels register
-%% themselves; this process only owns the tables, forgets the dead, and answers other nodes that ask
-%% for the participant of a label.
+%% themselves; this process only forgets the dead, and answers other nodes that ask for the
+%% participant of a label. The tables belong to its supervisor.
 -module(weft_channels).
 -behaviour(gen_server).
 
--export([start_link/0, find/1, names/0, sender/3, add_sender/4, drop_sender/2, senders/0,
-         is_stripe/1, stripe/1, receiver/3, add_receiver/4, receivers/0, label/1, add_label/2,
-         remote_label/2]).
+-export([new_tables/0, start_link/0, find/1, names/0, sender/3, add_sender/4, drop_sender/2,
+         senders/0, is_stripe/1, stripe/1, receiver/3, add_receiver/4, receivers/0, label/1,
+         add_label/2, remote_label/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 -export_type([channel/0, partition/0]).
 
@@ -27,6 +27,14 @@
 -define(LABELS_MAX, 1000).
 -define(REMOTE_MS, 5000).
 -define(TELL_MS, 1000).
+
+%% @doc Makes the tables, which belong to the caller.
+-spec new_tables() -> ok.
+new_tables() ->
+    ?SENDERS = ets:new(?SENDERS, [named_table, public, {read_concurrency, true}]),
+    ?RECEIVERS = ets:new(?RECEIVERS, [named_table, public, {read_concurrency, true}]),
+    ?LABELS = ets:new(?LABELS, [named_table, public, {read_concurrency, true}]),
+    weft_channel_delivered:init().
 
 -spec start_link() -> {ok, pid()} | {error, term()}.
 start_link() ->
@@ -132,20 +140,21 @@ watch(What) ->
 %% @private
 init([]) ->
     process_flag(trap_exit, true),
-    ?SENDERS = ets:new(?SENDERS, [named_table, public, {read_concurrency, true}]),
-    ?RECEIVERS = ets:new(?RECEIVERS, [named_table, public, {read_concurrency, true}]),
-    ?LABELS = ets:new(?LABELS, [named_table, public, {read_concurrency, true}]),
-    ok = weft_channel_delivered:init(),
     _ = erlang:send_after(weft_channel_delivered:sweep_ms(), self(), sweep),
     Channels = weft_channel_options:all(weft_config:get(channels)),
     _ = maps:map(fun publish/2, Channels),
     persistent_term:put(?MODULE, lists:sort(maps:keys(Channels))),
     ok = weft_sessions:accept_channels(weft_channel_receiver),
     _ = erlang:send_after(?TELL_MS, self(), tell),
-    {ok, #{}}.
+    {ok, maps:from_list([{erlang:monitor(process, element(2, Row)), {What, Row}}
+                         || What <- [sender, receiver, label], Row <- ets:tab2list(table(What))])}.
 
+%% Those who are at work count on.
 publish(Name, Options) ->
-    Counters = weft_channel_counters:new(),
+    Counters = case find(Name) of
+                   undefined -> weft_channel_counters:new();
+                   #{counters := Former} -> Former
+               end,
     persistent_term:put({?MODULE, Name}, Options#{name => Name, counters => Counters}).
 
 tell(Name, Told) ->
@@ -156,11 +165,14 @@ tell(Name, Told) ->
 handle_call({label, Label}, _From, Watched) ->
     {reply, label(Label), Watched};
 handle_call(Request, _From, Watched) ->
-    {stop, {unexpected_call, Request}, Watched}.
+    {reply, weft_stray:call(Request), Watched}.
 
 %% @private
 handle_cast({watch, Pid, What}, Watched) ->
-    {noreply, Watched#{erlang:monitor(process, Pid) => What}}.
+    {noreply, Watched#{erlang:monitor(process, Pid) => What}};
+handle_cast(Request, State) ->
+    ok = weft_stray:message(Request),
+    {noreply, State}.
 
 %% @private
 handle_info(tell, Watched) ->
@@ -171,11 +183,12 @@ handle_info(sweep, Watched) ->
     weft_channel_delivered:sweep(),
     _ = erlang:send_after(weft_channel_delivered:sweep_ms(), self(), sweep),
     {noreply, Watched};
-handle_info({'DOWN', Ref, process, _Pid, _Reason}, Watched) ->
+handle_info({'DOWN', Ref, process, _Pid, _Reason}, Watched) when is_map_key(Ref, Watched) ->
     {{What, Row}, Rest} = maps:take(Ref, Watched),
     true = ets:delete_object(table(What), Row),
     {noreply, Rest};
-handle_info(_Stray, Watched) ->
+handle_info(Message, Watched) ->
+    ok = weft_stray:message(Message),
     {noreply, Watched}.
 
 %% @private

@@ -104,15 +104,17 @@ handle_call({later, Home, Command}, _From, #late{homes = Homes, count = Count} =
     Longer = Row#home{commands = queue:in(Command, Commands)},
     {reply, ok, Late#late{homes = Homes#{Home => Longer}, count = Count + 1}};
 handle_call(count, _From, #late{count = Count} = Late) ->
-    {reply, Count, Late}.
+    {reply, Count, Late};
+handle_call(Request, _From, State) ->
+    {reply, weft_stray:call(Request), State}.
 
 %% @private
 handle_cast(Request, Late) ->
-    {stop, {unexpected_cast, Request}, Late}.
+    ok = weft_stray:message(Request),
+    {noreply, Late}.
 
 %% @private
--spec handle_info(attempt | {'DOWN', reference(), process, pid(), term()}, #late{}) ->
-          {noreply, #late{}}.
+-spec handle_info(term(), #late{}) -> {noreply, #late{}}.
 handle_info(attempt, #late{homes = Homes, options = #{homes := There}} = Late0) ->
     Alive = There(),
     Late = lists:foldl(fun(Home, L) -> attempt(Home, lists:member(Home, Alive), L) end, Late0,
@@ -122,7 +124,10 @@ handle_info(attempt, #late{homes = Homes, options = #{homes := There}} = Late0) 
 handle_info({'DOWN', Monitor, process, _Pid, Reason}, #late{tellers = Tellers} = Late) ->
     {Home, Rest} = maps:take(Monitor, Tellers),
     Told = case Reason of {told, Count} -> Count; _ -> 0 end,
-    {noreply, told(Home, Told, Late#late{tellers = Rest})}.
+    {noreply, told(Home, Told, Late#late{tellers = Rest})};
+handle_info(Message, State) ->
+    ok = weft_stray:message(Message),
+    {noreply, State}.
 
 pause(#late{options = #{pause_ms := PauseMs}}) ->
     erlang:send_after(PauseMs, self(), attempt).

@@ -32,16 +32,18 @@ later(State) ->
     State.
 
 %% @private
--spec handle_call(term(), gen_server:from(), #state{}) -> no_return().
-handle_call(Request, _From, _State) -> error({unknown_request, Request}).
+-spec handle_call(term(), gen_server:from(), #state{}) -> {reply, {error, term()}, #state{}}.
+handle_call(Request, _From, State) ->
+    {reply, weft_stray:call(Request), State}.
 
 %% @private
--spec handle_cast(term(), #state{}) -> no_return().
-handle_cast(Request, _State) -> error({unknown_request, Request}).
+-spec handle_cast(term(), #state{}) -> {noreply, #state{}}.
+handle_cast(Request, State) ->
+    ok = weft_stray:message(Request),
+    {noreply, State}.
 
 %% @private
--spec handle_info({weft_notice, weft_groups, term()} | changed | interval, #state{}) ->
-          {noreply, #state{}}.
+-spec handle_info(term(), #state{}) -> {noreply, #state{}}.
 handle_info({weft_notice, weft_groups, {groups, changed}}, State) ->
     {noreply, later(State)};
 handle_info({weft_notice, weft_groups, _Other}, State) ->
@@ -52,4 +54,7 @@ handle_info(changed, #state{actions = #{changed := Changed}} = State) ->
 handle_info(interval, #state{actions = #{at_intervals := {IntervalMs, Act}}} = State) ->
     ok = Act(),
     _ = erlang:send_after(IntervalMs, self(), interval),
+    {noreply, State};
+handle_info(Message, State) ->
+    ok = weft_stray:message(Message),
     {noreply, State}.

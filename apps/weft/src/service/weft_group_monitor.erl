@@ -36,8 +36,7 @@ init([]) ->
     {ok, #state{}}.
 
 %% @private
--spec handle_call({subscribe | unsubscribe, weft_group_table:name(), pid()}, gen_server:from(),
-                  #state{}) -> {reply, ok | {ok, [node()]}, #state{}}.
+-spec handle_call(term(), gen_server:from(), #state{}) -> {reply, ok | {ok, [node()]}, #state{}}.
 handle_call({subscribe, Name, Pid}, _From, #state{subscribers = Subscribers} = State) ->
     {Ref, Names} = case Subscribers of
                        #{Pid := Known} -> Known;
@@ -54,19 +53,21 @@ handle_call({unsubscribe, Name, Pid}, _From, #state{subscribers = Subscribers} =
                         State#state{subscribers = Subscribers#{Pid := {Ref, Names -- [Name]}}};
                     #{} ->
                         State
-                end}.
+                end};
+handle_call(Request, _From, State) ->
+    {reply, weft_stray:call(Request), State}.
 
 fellows(all, #state{fellows = Fellows}) -> lists:usort(lists:append(maps:values(Fellows)));
 fellows(Name, #state{fellows = Fellows}) -> maps:get(Name, Fellows, []).
 
 %% @private
--spec handle_cast(term(), #state{}) -> no_return().
-handle_cast(Request, _State) -> error({unknown_request, Request}).
+-spec handle_cast(term(), #state{}) -> {noreply, #state{}}.
+handle_cast(Request, State) ->
+    ok = weft_stray:message(Request),
+    {noreply, State}.
 
 %% @private
--spec handle_info(Info, #state{}) -> {noreply, #state{}}
-      when Info :: listen | {weft_notice, weft_groups, term()}
-                 | {'DOWN', reference(), process, pid() | {atom(), node()}, term()}.
+-spec handle_info(term(), #state{}) -> {noreply, #state{}}.
 handle_info(listen, State) ->
     {noreply, listen(whereis(weft_groups), State)};
 handle_info({weft_notice, weft_groups, {group, Name, {What, Node}}}, State) ->
@@ -77,7 +78,10 @@ handle_info({'DOWN', _Ref, process, Pid, _Reason}, #state{subscribers = Subscrib
   when is_map_key(Pid, Subscribers) ->
     {noreply, State#state{subscribers = maps:remove(Pid, Subscribers)}};
 handle_info({'DOWN', _Ref, process, _Driver, _Reason}, State) ->
-    {noreply, listen(undefined, State)}.
+    {noreply, listen(undefined, State)};
+handle_info(Message, State) ->
+    ok = weft_stray:message(Message),
+    {noreply, State}.
 
 %% What came and went while nobody told us is the difference to what was told last.
 listen(undefined, State) ->

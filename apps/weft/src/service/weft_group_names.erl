@@ -41,8 +41,7 @@ init([]) ->
     {ok, #state{options = weft_config:get(group_names)}}.
 
 %% @private
--spec handle_call({scope, weft_group_table:name()} | {configure, map()}, gen_server:from(),
-                  #state{}) ->
+-spec handle_call(term(), gen_server:from(), #state{}) ->
           {reply, ok | {ok, weft_names:scope()} | {error, not_a_member}, #state{}}.
 handle_call({scope, Group}, _From, State) ->
     ok = follow(State),
@@ -54,18 +53,25 @@ handle_call({configure, Options}, _From, #state{options = Options} = State) ->
     {reply, ok, State};
 handle_call({configure, Options}, _From, State) ->
     lists:foreach(fun stop/1, started()),
-    {reply, follow(State#state{options = Options}), State#state{options = Options}}.
+    {reply, follow(State#state{options = Options}), State#state{options = Options}};
+handle_call(Request, _From, State) ->
+    {reply, weft_stray:call(Request), State}.
 
 %% @private
--spec handle_cast(term(), #state{}) -> no_return().
-handle_cast(Request, _State) -> error({unknown_request, Request}).
+-spec handle_cast(term(), #state{}) -> {noreply, #state{}}.
+handle_cast(Request, State) ->
+    ok = weft_stray:message(Request),
+    {noreply, State}.
 
 %% @private
--spec handle_info(follow | {weft_notice, weft_groups, term()}, #state{}) -> {noreply, #state{}}.
+-spec handle_info(term(), #state{}) -> {noreply, #state{}}.
 handle_info({weft_notice, weft_groups, Notice}, State) when Notice =/= {groups, changed} ->
     {noreply, State};
-handle_info(_FollowOrChanged, State) ->
+handle_info(Message, State) when Message =:= follow; element(1, Message) =:= weft_notice ->
     ok = follow(State),
+    {noreply, State};
+handle_info(Message, State) ->
+    ok = weft_stray:message(Message),
     {noreply, State}.
 
 follow(#state{options = Options}) ->

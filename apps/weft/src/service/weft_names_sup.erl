@@ -24,7 +24,7 @@ driver(Scope) -> list_to_atom("weft_names_" ++ atom_to_list(Scope)).
 -spec start_link(Kind :: module(), weft_names:scope(), map()) ->
           {ok, pid()} | {error, term()} | ignore.
 start_link(Kind, Scope, Options) ->
-    supervisor:start_link(?MODULE, {Kind, Scope, Options}).
+    weft_supervisor:start_link(?MODULE, {Kind, Scope, Options}).
 
 %% @private
 -spec init({Kind :: module(), weft_names:scope(), map()}) ->

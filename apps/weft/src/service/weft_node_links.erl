@@ -94,12 +94,12 @@ init({Name, Driver}) ->
     {ok, lists:foldl(fun hello/2, #links{name = Name, driver = Driver}, nodes(connected))}.
 
 %% @private
--spec handle_call(term(), gen_server:from(), #links{}) -> no_return().
-handle_call(Request, _From, _Links) -> error({unknown_request, Request}).
+-spec handle_call(term(), gen_server:from(), #links{}) -> {reply, {error, term()}, #links{}}.
+handle_call(Request, _From, Links) ->
+    {reply, weft_stray:call(Request), Links}.
 
 %% @private
--spec handle_cast(Request, #links{}) -> {noreply, #links{}}
-      when Request :: {connect | break, node()} | {failed, node(), Reason :: term()}.
+-spec handle_cast(term(), #links{}) -> {noreply, #links{}}.
 handle_cast({connect, Node}, Links) ->
     _ = is_up(Node, Links) orelse Node =:= node() orelse probe(Node, Links),
     {noreply, Links};
@@ -107,15 +107,13 @@ handle_cast({failed, Node, Reason}, Links) ->
     _ = is_up(Node, Links) orelse tell({down, Node, Reason}, Links),
     {noreply, Links};
 handle_cast({break, Node}, Links) ->
-    {noreply, broken(Node, broken, Links)}.
+    {noreply, broken(Node, broken, Links)};
+handle_cast(Request, State) ->
+    ok = weft_stray:message(Request),
+    {noreply, State}.
 
 %% @private
--spec handle_info(Info, #links{}) -> {noreply, #links{}}
-      when Info :: {nodeup | nodedown, node(), list()}
-                 | {weft_hello, pid(), session_number()}
-                 | {weft_welcome, pid(), Driver :: pid(), session_number(), session_number()}
-                 | {weft_data, session_number(), pos_integer(), term()}
-                 | {'EXIT', pid(), term()}.
+-spec handle_info(term(), #links{}) -> {noreply, #links{}}.
 handle_info({weft_data, Number, _, _} = Data, #links{open = Open, driver = Driver} = Links) ->
     _ = case Open of
             #{Number := _} -> Driver ! Data;
@@ -145,7 +143,10 @@ handle_info({'EXIT', Pid, {shutdown, {lost, Peer, Reason}}}, #links{peers = Peer
     end;
 %% An outlet that was closed, or a probe.
 handle_info({'EXIT', _Pid, _Reason}, Links) ->
-    {noreply, Links}.
+    {noreply, Links};
+handle_info(Message, State) ->
+    ok = weft_stray:message(Message),
+    {noreply, State}.
 
 %% --- sessions ---------------------------------------------------------------------------------
 

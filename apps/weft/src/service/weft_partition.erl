@@ -72,24 +72,25 @@ init([]) ->
     {ok, look_again(looked(#partition{}))}.
 
 %% @private
--spec handle_call(status | {subscribe, pid()}, gen_server:from(), #partition{}) ->
-          {reply, status() | ok, #partition{}}.
+-spec handle_call(term(), gen_server:from(), #partition{}) -> {reply, term(), #partition{}}.
 handle_call(status, _From, State) ->
     {Reachable, Unreachable} = reach(),
     {reply, #{policy => weft_config:get(partition_policy), side => State#partition.side,
               reachable => Reachable, unreachable => Unreachable,
               paused => weft_partition_applications:paused()}, State};
 handle_call({subscribe, Pid}, _From, #partition{subscribers = Subscribers} = State) ->
-    {reply, ok, State#partition{subscribers = Subscribers#{monitor(process, Pid) => Pid}}}.
+    {reply, ok, State#partition{subscribers = Subscribers#{monitor(process, Pid) => Pid}}};
+handle_call(Request, _From, State) ->
+    {reply, weft_stray:call(Request), State}.
 
 %% @private
--spec handle_cast(term(), #partition{}) -> no_return().
-handle_cast(Request, _State) -> error({unknown_request, Request}).
+-spec handle_cast(term(), #partition{}) -> {noreply, #partition{}}.
+handle_cast(Request, State) ->
+    ok = weft_stray:message(Request),
+    {noreply, State}.
 
 %% @private
--spec handle_info(Info, #partition{}) -> {noreply, #partition{}}
-      when Info :: {nodeup | nodedown, node(), list()} | {lasted, reference()} | look
-                 | {'DOWN', reference(), process, pid(), term()}.
+-spec handle_info(term(), #partition{}) -> {noreply, #partition{}}.
 handle_info({lasted, Ref}, #partition{next = {Side, Ref}} = State) ->
     {noreply, changed(Side, State#partition{side = Side, next = none})};
 handle_info({lasted, _Former}, State) ->
@@ -100,7 +101,10 @@ handle_info({'DOWN', Ref, process, _, _}, #partition{subscribers = Subscribers} 
 handle_info(look, State) ->
     {noreply, look_again(looked(State))};
 handle_info({_NodeUpOrDown, _Node, _Info}, State) ->
-    {noreply, looked(State)}.
+    {noreply, looked(State)};
+handle_info(Message, State) ->
+    ok = weft_stray:message(Message),
+    {noreply, State}.
 
 look_again(State) ->
     _ = erlang:send_after(?LOOK_MS, self(), look),

@@ -9,7 +9,7 @@
 -behaviour(gen_server).
 
 -export([start_link/0, child_spec/0, pause/1, resume/0, paused/0]).
--export([init/1, handle_continue/2, handle_cast/2, handle_call/3]).
+-export([init/1, handle_continue/2, handle_cast/2, handle_call/3, handle_info/2]).
 
 -type wish() :: {pause | resume, [atom()]}.
 
@@ -56,7 +56,7 @@ handle_continue(again, none) ->
     {noreply, none}.
 
 %% @private
--spec handle_cast({pause, [atom()]} | resume, none) -> {noreply, none}.
+-spec handle_cast(term(), none) -> {noreply, none}.
 handle_cast({pause, Applications}, none) ->
     Running = [App || {App, _, _} <- application:which_applications()],
     Paused = paused(),
@@ -65,11 +65,21 @@ handle_cast({pause, Applications}, none) ->
     {noreply, none};
 handle_cast(resume, none) ->
     ok = wished({resume, paused()}),
+    {noreply, none};
+handle_cast(Request, none) ->
+    ok = weft_stray:message(Request),
     {noreply, none}.
 
 %% @private
--spec handle_call(term(), gen_server:from(), none) -> no_return().
-handle_call(Request, _From, none) -> error({unknown_request, Request}).
+-spec handle_call(term(), gen_server:from(), none) -> {reply, {error, term()}, none}.
+handle_call(Request, _From, none) ->
+    {reply, weft_stray:call(Request), none}.
+
+%% @private
+-spec handle_info(term(), none) -> {noreply, none}.
+handle_info(Message, none) ->
+    ok = weft_stray:message(Message),
+    {noreply, none}.
 
 wished(Wish) ->
     ok = weft_view:put(?MODULE, ?MODULE, Wish),

@@ -13,7 +13,7 @@
 
 -spec start_link() -> {ok, pid()} | {error, term()}.
 start_link() ->
-    supervisor:start_link({local, ?MODULE}, ?MODULE, []).
+    weft_supervisor:start_link({local, ?MODULE}, ?MODULE, []).
 
 %% @doc Options for `weft_driver:start_link/3', completed with what all services have in common.
 -spec options(map()) -> map().

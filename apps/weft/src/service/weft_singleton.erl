@@ -72,19 +72,20 @@ init({{Scope, _} = Name, Start, Options}) ->
                         options = Options})}.
 
 %% @private
--spec handle_call(status, gen_server:from(), #singleton{}) -> {reply, map(), #singleton{}}.
+-spec handle_call(term(), gen_server:from(), #singleton{}) -> {reply, map(), #singleton{}}.
 handle_call(status, _From, #singleton{state = State, child = Child} = Singleton) ->
-    {reply, #{state => State, child => Child}, Singleton}.
+    {reply, #{state => State, child => Child}, Singleton};
+handle_call(Request, _From, State) ->
+    {reply, weft_stray:call(Request), State}.
 
 %% @private
--spec handle_cast(term(), #singleton{}) -> no_return().
-handle_cast(Request, _Singleton) -> error({unknown_request, Request}).
+-spec handle_cast(term(), #singleton{}) -> {noreply, #singleton{}}.
+handle_cast(Request, Singleton) ->
+    ok = weft_stray:message(Request),
+    {noreply, Singleton}.
 
 %% @private
--spec handle_info(Info, #singleton{}) -> {noreply, #singleton{}} | {stop, term(), #singleton{}}
-      when Info :: {'DOWN', reference(), process, pid(), term()} | {'EXIT', pid(), term()}
-                 | {asked, reference(), term()} | retry
-                 | {weft_names_lost, term(), term(), pos_integer()}.
+-spec handle_info(term(), #singleton{}) -> {noreply, #singleton{}} | {stop, term(), #singleton{}}.
 handle_info({asked, Ref, Answer}, #singleton{helper = {_, Ref}} = Singleton) ->
     answered(Answer, Singleton#singleton{helper = none});
 handle_info({'DOWN', Ref, process, _, _Crash}, #singleton{helper = {Ref, _}} = Singleton) ->
@@ -110,7 +111,10 @@ handle_info({'EXIT', Child, Reason}, #singleton{child = Child} = Singleton) ->
         false -> {stop, Reason, Ended}
     end;
 handle_info({'EXIT', _Other, Reason}, Singleton) ->
-    {stop, Reason, Singleton}.
+    {stop, Reason, Singleton};
+handle_info(Message, State) ->
+    ok = weft_stray:message(Message),
+    {noreply, State}.
 
 %% @private
 -spec terminate(term(), #singleton{}) -> ok.
