@@ -28,8 +28,8 @@ init(Reader) ->
     {ok, Reader}.
 
 %% @private
-handle_call(_Request, _From, Reader) ->
-    {reply, {error, unknown_request}, Reader}.
+handle_call(Request, _From, Reader) ->
+    {reply, weft_stray:call(Request), Reader}.
 
 %% @private
 handle_cast(begins, #reader{socket = Socket} = Reader) ->
@@ -49,7 +49,8 @@ handle_info({ssl_closed, Socket}, #reader{socket = Socket} = Reader) ->
     closed(Reader);
 handle_info({ssl_error, Socket, _Reason}, #reader{socket = Socket} = Reader) ->
     closed(Reader);
-handle_info(_Unknown, Reader) ->
+handle_info(Message, Reader) ->
+    ok = weft_stray:message(Message),
     {noreply, Reader}.
 
 %% As in `weft_session', the end is an exit signal and not a crash report.

@@ -58,14 +58,13 @@ init({Socket, Peer, Waiting}) ->
     {ok, look(#writer{socket = Socket, peer = Peer, waiting = Waiting})}.
 
 %% @private
-handle_call(_Request, _From, Writer) ->
-    case next(Writer) of
-        {noreply, Next} -> {reply, {error, unknown_request}, Next};
-        {noreply, Next, ForMs} -> {reply, {error, unknown_request}, Next, ForMs}
-    end.
+handle_call(Request, From, Writer) ->
+    gen_server:reply(From, weft_stray:call(Request)),
+    next(Writer).
 
 %% @private
-handle_cast(_Request, Writer) ->
+handle_cast(Request, Writer) ->
+    ok = weft_stray:message(Request),
     next(Writer).
 
 %% @private
@@ -78,7 +77,10 @@ handle_info({write, From, Packet, Bytes}, Writer) ->
     next(hold(From, Packet, Bytes, Writer));
 handle_info(faults_changed, Writer) ->
     next(look(Writer));
-handle_info(_TimeoutOrUnknown, Writer) ->
+handle_info(timeout, Writer) ->
+    next(Writer);
+handle_info(Message, Writer) ->
+    ok = weft_stray:message(Message),
     next(Writer).
 
 taken(From, Bytes, #writer{socket = Socket, waiting = Waiting}) ->

@@ -46,11 +46,12 @@ acceptor(Listen, Stock, Pending) ->
     spawn_opt(?MODULE, accept_loop, [Listen, Stock, Pending, ok], [link, {priority, max}]).
 
 %% @private
-handle_call(_Request, _From, Listener) ->
-    {reply, {error, unknown_request}, Listener}.
+handle_call(Request, _From, Listener) ->
+    {reply, weft_stray:call(Request), Listener}.
 
 %% @private
-handle_cast(_Request, Listener) ->
+handle_cast(Request, Listener) ->
+    ok = weft_stray:message(Request),
     {noreply, Listener}.
 
 %% @private
@@ -60,7 +61,8 @@ handle_info({'EXIT', Acceptor, closed}, #listener{acceptor = Acceptor} = Listene
 handle_info({'EXIT', Acceptor, _Reason}, #listener{acceptor = Acceptor} = Listener) ->
     #listener{listen = Listen, stock = Stock, pending = Pending} = Listener,
     {noreply, Listener#listener{acceptor = acceptor(Listen, Stock, Pending)}};
-handle_info(_Message, Listener) ->
+handle_info(Message, Listener) ->
+    ok = weft_stray:message(Message),
     {noreply, Listener}.
 
 %% @private

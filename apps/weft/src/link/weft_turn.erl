@@ -134,11 +134,12 @@ handle_continue(lowest_priority, Witness) ->
     {noreply, Witness}.
 
 %% @private
-handle_call(_Request, _From, Witness) ->
-    {reply, {error, unknown_request}, Witness, 0}.
+handle_call(Request, _From, Witness) ->
+    {reply, weft_stray:call(Request), Witness, 0}.
 
 %% @private
-handle_cast(_Request, Witness) ->
+handle_cast(Request, Witness) ->
+    ok = weft_stray:message(Request),
     {noreply, Witness, 0}.
 
 %% @private
@@ -149,7 +150,8 @@ handle_info(timeout, #witness{until_us = none} = Witness) ->
 handle_info(timeout, Witness) ->
     erlang:yield(),
     watch(Witness);
-handle_info(_Unknown, Witness) ->
+handle_info(Message, Witness) ->
+    ok = weft_stray:message(Message),
     {noreply, Witness, 0}.
 
 %% Comes back when others have had their turn.

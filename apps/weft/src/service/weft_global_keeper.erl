@@ -60,11 +60,12 @@ init({Pid, Via, Requester}) ->
     end.
 
 %% @private
-handle_call(_Request, _From, Keeper) ->
-    {reply, {error, unknown_request}, Keeper}.
+handle_call(Request, _From, Keeper) ->
+    {reply, weft_stray:call(Request), Keeper}.
 
 %% @private
-handle_cast(_Request, Keeper) ->
+handle_cast(Request, Keeper) ->
+    ok = weft_stray:message(Request),
     {noreply, Keeper}.
 
 %% @private
@@ -83,7 +84,8 @@ handle_info({'DOWN', Monitor, process, _, _}, Keeper) ->
 handle_info({'EXIT', _, {weft_names_lost, _, _}}, #keeper{via = Via, pids = Pids} = Keeper) ->
     [exit(Pid, {weft_lock_lost, Via}) || Pid <- maps:values(Pids)],
     {stop, normal, Keeper};
-handle_info(_Message, Keeper) ->
+handle_info(Message, Keeper) ->
+    ok = weft_stray:message(Message),
     {noreply, Keeper}.
 
 %% Given back before the last one is told so.

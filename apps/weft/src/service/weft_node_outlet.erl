@@ -74,11 +74,12 @@ handle_continue(Welcome, #sending{to = To} = Sending) ->
     end.
 
 %% @private
-handle_call(_Request, _From, Sending) ->
-    {reply, {error, unknown_request}, Sending}.
+handle_call(Request, _From, Sending) ->
+    {reply, weft_stray:call(Request), Sending}.
 
 %% @private
-handle_cast(_Request, Sending) ->
+handle_cast(Request, Sending) ->
+    ok = weft_stray:message(Request),
     {noreply, Sending}.
 
 %% @private
@@ -89,5 +90,6 @@ handle_info({send, To, Message}, #sending{number = Number, next = Next} = Sendin
     {noreply, Sending#sending{next = Next + 1}};
 handle_info({'DOWN', Monitor, process, To, Reason}, #sending{monitor = Monitor} = Sending) ->
     {stop, {shutdown, {lost, To, Reason}}, Sending};
-handle_info(_Message, Sending) ->
+handle_info(Message, Sending) ->
+    ok = weft_stray:message(Message),
     {noreply, Sending}.
