@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # The verbs of the project. Each one says what it does in the line `make help` prints.
 .DEFAULT_GOAL := help
-.PHONY: help setup compile check test otp-suites demo sim nightly scale bench bench-compare clean
+.PHONY: help setup compile check test mutants otp-suites demo sim nightly scale bench \
+        bench-compare clean
 
 BUILD := $(or $(REBAR_BASE_DIR),_build)
 
@@ -27,6 +28,11 @@ check: ## all a change must pass: warnings, xref, dialyzer, then the tests
 test: ## run all tests and count them (ONLY="word ..." for suites named so)
 	@bin/setup test
 	@test/run.escript $(ONLY)
+
+mutants: ## put deliberate bugs in, one at a time: do the tests notice? (ONLY="word ...")
+	@bin/setup test
+	@QUIET=1 rebar3 ct --compile_only
+	@test/mutants/mutants.escript $(ONLY)
 
 otp-suites: ## OTP's own suites about distribution, on weft beside stock (ONLY="erpc pg" JOBS=2)
 	@bin/setup otp-suites

@@ -210,6 +210,23 @@ senders(Payload) ->
      || <<Size:32, Frame:Size/binary>> <= iolist_to_binary(Payload)].
 
 %% Control senders get most, bulk senders least, nobody nothing.
+%% Who has nothing waiting for a moment does not begin anew with each frame.
+who_comes_back_at_once_has_paid_for_nothing_test() ->
+    Frame = fun(Sender, Fair) ->
+                add_frame(weft_test_frames:whole(Sender, Sender, 140000), #{}, Fair)
+            end,
+    Waiting = lists:foldl(fun(_, Fair) -> Frame(2, Fair) end, weft_fair_queue_core:new(8 * ?MIB),
+                          lists:seq(1, 20)),
+    {_, Served} = lists:foldl(fun(_, {Fair0, Got}) ->
+                                  {Payload, _, _, Fair} =
+                                      weft_fair_queue_core:take(all, ?LINE_BYTES, Fair0),
+                                  case senders(Payload) of
+                                      [{1, _}] -> {Frame(1, Fair), [1 | Got]};
+                                      [{2, _}] -> {Fair, [2 | Got]}
+                                  end
+                              end, {Frame(1, Waiting), []}, lists:seq(1, 20)),
+    ?assert(length([Sender || Sender <- Served, Sender =:= 2]) >= 8).
+
 classes_have_weights_test() ->
     Got = backlogged(40 * ?MIB, #{1 => 50000, 2 => 50000, 3 => 50000}, #{1 => control, 3 => bulk}),
     #{1 := Control, 2 := Default, 3 := Bulk} = Got,

@@ -178,6 +178,17 @@ a_loser_is_told_whom_it_lost_to_test() ->
     {Net, PidA, PidB} = conflict(#{loser => notify}),
     ?assertEqual([{PidB, {weft_name_conflict, {s, n}, PidA}}], ?N:told(Net)).
 
+%% It was meant for a claim that is not there any more.
+a_late_order_hits_nothing_else_test() ->
+    {New, _} = ?CORE:init(a@x, #{scope => s, incarnation => 1}),
+    Pid = ?N:pid(a@x, 1),
+    {Claimed, _} = ?CORE:handle({command, r, {register, x, Pid, meta, 10}}, 0, New),
+    Late = {1, yield, x, 99, conflict, ?N:pid(b@x, 1)},
+    {Same, Effects} = ?CORE:handle({message, b@x, Late}, 0, Claimed),
+    ?assertEqual({[], #{x => [Pid]}}, {Effects, ?CORE:holders(Same)}),
+    {Gone, _} = ?CORE:handle({message, b@x, setelement(4, Late, 1)}, 0, Claimed),
+    ?assertEqual(#{}, ?CORE:holders(Gone)).
+
 a_function_may_want_none_test() ->
     {Net, _, _} = conflict(#{conflict => fun(_, _, _) -> none end}),
     ?assertEqual([#{}, #{}], [?N:views(Node, Net) || Node <- [a@x, b@x]]),

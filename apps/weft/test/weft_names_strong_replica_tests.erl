@@ -64,6 +64,19 @@ names_of_a_node_that_lives_anew_are_free_test() ->
         #{up := Homes} = Env <- [env(?A, OpenMs + 300)],
         Ticked <- [?REPLICA:tick(Leader, Env#{up := maps:merge(Homes, Up)})]].
 
+an_owner_that_is_not_heard_of_keeps_its_names_for_a_lease_and_a_margin_test() ->
+    #{lease_ms := LeaseMs, margin_ms := MarginMs} = options(),
+    {Founder, _} = leading(1000),
+    OpenMs = 1200 + LeaseMs + MarginMs,
+    {Open, []} = lasting(Founder, {?A, ?B}, 1000, OpenMs),
+    Write = {write, {1, 0}, 0, 1, [{1, {register, x, p, meta, 0}}]},
+    {Asked, _} = ?REPLICA:request('d@x', Write, Open, env(?A, OpenMs)),
+    EndMs = OpenMs + LeaseMs + MarginMs,
+    {Held, _} = lasting(Asked, {?A, ?B}, OpenMs, EndMs),
+    ?assertEqual(1, weft_names_strong_table:count(?REPLICA:table(Held))),
+    {Free, _} = lasting(Held, {?A, ?B}, EndMs + 100, EndMs + 300),
+    ?assertEqual(0, weft_names_strong_table:count(?REPLICA:table(Free))).
+
 %% Ticks of a leader and acknowledgements of another home for a time; what goes to d@x meanwhile.
 lasting(Leader, {Self, {Node, _} = Other}, FromMs, ToMs) ->
     lists:foldl(fun(NowMs, {L0, Answers}) ->

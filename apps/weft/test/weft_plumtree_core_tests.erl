@@ -175,6 +175,13 @@ a_new_neighbour_is_told_what_is_in_the_cache_and_asks_for_what_it_lacks_test() -
     ?assertMatch({_, [{send, ?C, {1, {ihave, [{?ID(1), 2}]}}}]},
                  event({message, ?C, {1, {have, []}}}, up(?C, Node0))).
 
+%% News that got lost on the way, or whose link was not there, come with that.
+now_and_then_a_neighbour_is_told_what_is_in_the_cache_test() ->
+    {Node, _} = gossip(?ID(1), 1, ?B, 0, linked_to([?B, ?C])),
+    {_, Effects} = at(10000, {timer, exchange}, Node),
+    ?assertMatch([{send, _, {1, {have, [_]}}}], sent(Effects)),
+    ?assertMatch([_], [Ms || {after_ms, Ms, exchange} <- Effects]).
+
 an_absurd_summary_is_not_unfolded_test() ->
     {_, [{send, ?B, {1, {want, Ids}}}]} =
         event({message, ?B, {1, {have, [{{root, 1}, [{1, 1 bsl 60}]}]}}}, linked_to([?B])),

@@ -9,7 +9,8 @@
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([it_runs_once_and_moves_when_its_node_dies/1, it_is_stopped_before_another_one_starts/1,
-         it_ends_in_good_order/1, who_runs_outlives_who_had_the_name/1,
+         it_is_stopped_where_the_host_was_suspended/1, it_ends_in_good_order/1,
+         who_runs_outlives_who_had_the_name/1,
          the_policy_is_told_and_followed/1]).
 %% Run on the nodes.
 -export([compete/2, stop/1, start_child/1, child/2, outlives/1, policy_callback/2]).
@@ -21,7 +22,8 @@ suite() -> [{timetrap, {minutes, 5}}].
 
 all() ->
     [it_runs_once_and_moves_when_its_node_dies, it_is_stopped_before_another_one_starts,
-     it_ends_in_good_order, who_runs_outlives_who_had_the_name, the_policy_is_told_and_followed].
+     it_is_stopped_where_the_host_was_suspended, it_ends_in_good_order,
+     who_runs_outlives_who_had_the_name, the_policy_is_told_and_followed].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -53,6 +55,16 @@ it_is_stopped_before_another_one_starts(Config) ->
     ok = call(First, weft_fault, heal, []),
     [{_, End1}, {Begin2, _}] = lives(File),
     ?assert(End1 < Begin2).
+
+%% By that host's own monotonic clock the lease is as good as before.
+it_is_stopped_where_the_host_was_suspended(Config) ->
+    {Nodes, _File} = competing(suspended, [], Config),
+    First = runs_at(Nodes),
+    Pid = whereis_at(First),
+    ok = call(First, weft_suspension, stood_still, [3600000]),
+    ?assertEqual(undefined, call(First, weft_singleton, token, [?NAME])),
+    until(fun() -> not call(First, erlang, is_process_alive, [Pid]) end),
+    until(fun() -> runs_at(Nodes) =/= none end).
 
 it_ends_in_good_order(Config) ->
     {Nodes, File} = competing(order, [], Config),

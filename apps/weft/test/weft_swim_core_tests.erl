@@ -199,6 +199,14 @@ a_dead_node_that_speaks_is_told_that_it_is_dead_test() ->
     ?assertEqual([{?B, joined}], changes(Effects)),
     ?assertEqual([?B, ?C], weft_swim_core:living(Back)).
 
+%% Also when that is no news for anybody else any more.
+a_dead_node_that_speaks_late_is_told_all_the_same_test() ->
+    {State, _} = handle(gossip(?C, {dead, ?B, 1}), cluster([?B, ?C])),
+    Told = lists:foldl(fun(_, S) -> element(1, handle({timer, gossip}, S)) end, State,
+                       lists:seq(1, 100)),
+    {_, Pong} = handle(from(?B, {ping, 1}), Told),
+    ?assertEqual([{?B, {ack, 1}, [{dead, ?B, 1}]}], sent(Pong)).
+
 the_dead_are_asked_now_and_then_so_that_halves_of_a_cluster_meet_again_test() ->
     {State0, _} = handle(gossip(?C, {dead, ?B, 1}), cluster([?B, ?C])),
     {State, _} = handle({neighbour_down, ?B, timeout}, State0),

@@ -4,6 +4,9 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
+%% This module is the provider of tunnelled lanes: what is written comes to the test as a message.
+-export([room/1, try_send/2]).
+
 %% A session that opened its way in the moment in which the next hop was lost would take an end of
 %% that node for an end of its own peer.
 a_dial_that_failed_says_nothing_of_those_behind_it_test() ->
@@ -18,3 +21,84 @@ told_of_failed_dial(Target) ->
     Link = self(),
     _ = weft_switch:dial_failed(econnrefused, Pending),
     receive {weft_path, closed, Link, any, Reason} -> Reason after 0 -> nothing end.
+
+%% --- gateways ---------------------------------------------------------------------------------
+
+gateway_test_() ->
+    {foreach, fun prepared/0, fun cleared/1,
+     [{atom_to_list(Name), fun() -> Test() end}
+      || {Name, Test} <- [{closed, fun a_closed_circuit_is_not_relayed_to/0},
+                          {too_far, fun a_circuit_ends_somewhere/0},
+                          {behind, fun the_end_of_a_neighbour_is_not_that_of_those_behind/0},
+                          {dropped, fun the_other_end_hears_of_a_dropped_circuit/0}]]}.
+
+prepared() ->
+    ok = weft_identity:init(true),
+    ok = weft_sessions:new_table().
+
+cleared(ok) -> true = ets:delete(weft_sessions).
+
+a_closed_circuit_is_not_relayed_to() ->
+    {Label, Relaying} = relaying(),
+    Packet = {data, Label, 1, frames, <<"x">>},
+    Raw = iolist_to_binary(weft_wire:data(Label, 1, frames, <<"x">>)),
+    _ = weft_switch:packet(Packet, Raw, lane(near), Relaying),
+    ?assertEqual([{far, {data, 9, 1, frames, <<"x">>}}], written()),
+    Closed = weft_switch:message({relay_closed, Label, broken}, Relaying),
+    ?assertEqual([{near, {close, Label, broken}}], written()),
+    _ = weft_switch:packet(Packet, Raw, lane(near), Closed),
+    ?assertEqual([{near, {close, Label, unknown}}], written()).
+
+a_circuit_ends_somewhere() ->
+    Open = (open_to(<<"behind@host">>))#{hops := 0},
+    _ = weft_switch:packet({open, 3, Open}, <<>>, lane(near), up()),
+    ?assertEqual([{near, {close, 3, hop_limit}}], written()).
+
+the_end_of_a_neighbour_is_not_that_of_those_behind() ->
+    {_Label, Relaying} = relaying(),
+    _ = weft_switch:link_down(gone, Relaying),
+    ?assertEqual({relay_closed, 9, broken},
+                 receive {weft_handler, {relay_closed, _, _} = Told} -> Told after 0 -> none end).
+
+the_other_end_hears_of_a_dropped_circuit() ->
+    Opened = weft_switch:message({open, self(), self(), open_to(<<"hop@host">>)}, up()),
+    Label = receive {weft_path, opening, _, Own} -> Own end,
+    _ = written(),
+    Dropped = weft_switch:message({drop, Label}, Opened),
+    ?assertEqual([{near, {close, Label, broken}}], written()),
+    ?assertMatch(#{labels := 0}, weft_switch:info(Dropped)).
+
+%% A circuit that another link, which is the test, joined to label 9 there.
+relaying() ->
+    Relaying = weft_switch:message({forward, self(), [lane(far)], 9, open_to(<<"behind@host">>)},
+                                   up()),
+    Label = receive {weft_handler, {forwarded, 9, {_, _, Own}}} -> Own end,
+    _ = written(),
+    {Label, Relaying}.
+
+up() -> weft_switch:lane_up(lane(near), weft_switch:init('hop@host', <<"hop@host">>)).
+
+open_to(Target) ->
+    #{mode => new, kind => distribution, hops => 5, session => <<1:128>>, received => 0,
+      source => <<"source@host">>, target => Target}.
+
+lane(Which) ->
+    case get({lane, Which}) of
+        undefined ->
+            Lane = weft_lane:new({tunnel, ?MODULE, {self(), Which}}, {<<>>, 0}, 'hop@host'),
+            put({lane, Which}, Lane),
+            Lane;
+        Lane -> Lane
+    end.
+
+written() ->
+    receive
+        {wrote, Which, Packet} -> [{Which, weft_wire:decode(iolist_to_binary(Packet))} | written()]
+    after 0 -> []
+    end.
+
+room(_Lane) -> {ok, 1000000}.
+
+try_send({Test, Which}, Packet) ->
+    Test ! {wrote, Which, Packet},
+    ok.

@@ -1,0 +1,152 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc A stream as a value: what it writes to which lane after lanes and paths were lost, and whose
+%% word ends it.
+-module(weft_stream_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+%% This module is the provider of tunnelled lanes: what is written comes to the test as a message.
+-export([room/1, try_send/2]).
+
+-define(PEER, <<"peer@host">>).
+-define(LABEL, 1).
+
+streams_test_() ->
+    {foreach, fun prepared/0, fun cleared/1,
+     [{atom_to_list(Name), fun() -> Test() end}
+      || {Name, Test} <- [{on_a_lost_lane, fun what_was_on_a_lost_lane_is_repeated/0},
+                          {after_a_break, fun what_the_peer_lacks_is_repeated_after_a_break/0},
+                          {in_order, fun what_is_repeated_goes_first/0},
+                          {given_up, fun a_timer_of_an_earlier_break_is_nothing/0},
+                          {over, fun a_session_without_a_path_is_given_up/0},
+                          {news, fun news_of_another_life_are_nothing/0},
+                          {with_a_path, fun news_are_nothing_where_there_is_a_path/0},
+                          {unheard, fun an_acknowledgement_is_no_word_of_the_ticker/0}]]}.
+
+prepared() ->
+    ok = weft_identity:init(true),
+    ok = weft_sessions:new_table().
+
+cleared(ok) ->
+    ok = application:unset_env(weft, resume_timeout_ms),
+    true = ets:delete(weft_sessions).
+
+what_was_on_a_lost_lane_is_repeated() ->
+    {Stream0, _} = pushed(3, stream([1, 2])),
+    {ok, Stream} = weft_stream:handle({weft_path, lanes, self(), ?LABEL, [lane(2)]}, Stream0),
+    ?assertEqual({[{2, 1}, {2, 2}, {2, 3}], #{repairs => 1, resumes => 0}}, repeated(Stream)).
+
+what_the_peer_lacks_is_repeated_after_a_break() ->
+    {Stream0, _} = pushed(3, stream([1])),
+    {ok, Stream1} = weft_stream:handle({weft_ack, 1}, Stream0),
+    {ok, Stream} = found_again(2, 1, broken(Stream1)),
+    ?assertEqual({[{2, 2}, {2, 3}], #{repairs => 0, resumes => 1}}, repeated(Stream)).
+
+what_is_repeated_goes_first() ->
+    {Stream0, _} = pushed(3, stream([1])),
+    {ok, Stream1} = found_again(2, 0, broken(Stream0)),
+    {Stream, New} = pushed(1, Stream1),
+    ?assertEqual([], New),
+    ?assertMatch({[{2, 1}, {2, 2}, {2, 3}, {2, 4}], _}, repeated(Stream)).
+
+a_timer_of_an_earlier_break_is_nothing() ->
+    ok = application:set_env(weft, resume_timeout_ms, 1),
+    Broken = broken(stream([1])),
+    GiveUp = receive {weft_stream, {give_up, _}} = Message -> Message end,
+    {ok, Found} = found_again(2, 0, Broken),
+    ?assertMatch({ok, _}, weft_stream:handle(GiveUp, Found)),
+    ok = application:set_env(weft, resume_timeout_ms, 60000),
+    ?assertMatch({ok, _}, weft_stream:handle(GiveUp, broken(Found))).
+
+a_session_without_a_path_is_given_up() ->
+    ok = application:set_env(weft, resume_timeout_ms, 1),
+    Broken = broken(stream([1])),
+    receive
+        {weft_stream, {give_up, _}} = GiveUp ->
+            ?assertMatch({ended, _}, weft_stream:handle(GiveUp, Broken))
+    end.
+
+news_of_another_life_are_nothing() ->
+    {ok, Stream} = weft_stream:handle({weft_path, incarnation, 7}, stream([1])),
+    Died = fun(Incarnation) ->
+               {Outcome, _} = weft_stream:handle({weft_stream, {died, 'peer@host', Incarnation}},
+                                                 broken(Stream)),
+               Outcome
+           end,
+    ?assertEqual([ok, ended, ok], [Died(Incarnation) || Incarnation <- [6, 7, 8]]).
+
+news_are_nothing_where_there_is_a_path() ->
+    {ok, Stream} = weft_stream:handle({weft_path, incarnation, 7}, stream([1])),
+    ?assertMatch({ok, _}, weft_stream:handle({weft_stream, {died, 'peer@host', 7}}, Stream)).
+
+%% Its link answers, also where the node itself stands still.
+an_acknowledgement_is_no_word_of_the_ticker() ->
+    Counters = weft_session_counters:new(),
+    {Stream, _} = pushed(1, stream([1], Counters)),
+    {ok, Read, _, _} = weft_session_counters:getstat(Counters),
+    {ok, _} = weft_stream:handle({weft_ack, 1}, Stream),
+    ?assertMatch({ok, Read, _, _}, weft_session_counters:getstat(Counters)).
+
+%% --- a stream and its lanes -------------------------------------------------------------------
+
+stream(Lanes) -> stream(Lanes, weft_session_counters:new()).
+
+stream(Lanes, Counters) ->
+    Stream = weft_stream:acceptor(distribution, crypto:strong_rand_bytes(16), ?PEER,
+                                  {self(), [lane(Index) || Index <- Lanes], ?LABEL}, Counters,
+                                  self()),
+    _ = written(),
+    Stream.
+
+%% The same lane whenever it is asked for.
+lane(Index) ->
+    case get({lane, Index}) of
+        undefined ->
+            Lane = weft_lane:new({tunnel, ?MODULE, {self(), Index}}, {<<>>, Index}, 'peer@host'),
+            put({lane, Index}, Lane),
+            Lane;
+        Lane -> Lane
+    end.
+
+broken(Stream0) ->
+    {ok, Stream} = weft_stream:handle({weft_path, closed, self(), any, broken}, Stream0),
+    Stream.
+
+found_again(Index, Received, Stream) ->
+    Found = weft_stream:handle({weft_path, reattached, self(), [lane(Index)], ?LABEL + 2, Received},
+                               Stream),
+    _ = written(),
+    Found.
+
+pushed(Count, Stream0) ->
+    Stream = lists:foldl(fun(N, S) -> weft_stream:push(frames, [<<N>>], 1, S) end, Stream0,
+                         lists:seq(1, Count)),
+    {Stream, written()}.
+
+repeated(Stream0) ->
+    _ = written(),
+    Stream = flushed(Stream0),
+    {written(), maps:with([repairs, resumes], weft_stream:info(Stream))}.
+
+flushed(Stream) ->
+    case weft_stream:flush(Stream) of
+        {ok, Next} -> flushed(Next);
+        none -> Stream
+    end.
+
+%% The payloads that were written: on which lane, and their numbers.
+written() ->
+    receive
+        {wrote, Index, Packet} ->
+            case weft_wire:decode(iolist_to_binary(Packet)) of
+                {data, _Label, Sequence, _Kind, _Payload} -> [{Index, Sequence} | written()];
+                _ -> written()
+            end
+    after 0 -> []
+    end.
+
+room(_Lane) -> {ok, 1000000}.
+
+try_send({Test, Index}, Packet) ->
+    Test ! {wrote, Index, Packet},
+    ok.
