@@ -47,7 +47,7 @@ schema() ->
       "milliseconds, from 100 to 3600000, and more than keepalive_ms"},
      {link_idle_ms, 60000, between(100, 86400000), "milliseconds, from 100 to 86400000"},
      {handshake_timeout_ms, 5000, between(100, 60000), "milliseconds, from 100 to 60000"},
-     {pending_handshakes_max, 256, between(1, 65536), "an integer from 1 to 65536"},
+     {pending_handshakes_max, 1024, between(1, 65536), "an integer from 1 to 65536"},
      {plain_nodes, allow, one_of([allow, deny]), "allow or deny"},
      {ports, #{}, fun is_ports/1, "a map from node name (a string, without host) to port, "
       "with the key default for all others"},

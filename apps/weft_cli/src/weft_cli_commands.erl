@@ -93,7 +93,8 @@ up_options() ->
 status() ->
     #{name => "status", arguments => "", run => {weft_cli_look, status}, options => common(),
       summary => "nodes, links, sessions, circuits and their resumes",
-      help => ["Asks every node. TCP connections are counted against the N(N-1)/2 of a full mesh.",
+      help => ["Asks every node. Links are counted against the N(N-1)/2 of a full mesh; each",
+               "link has as many TCP connections as it has lanes.",
                "A circuit is a session between nodes that have no link; its hops are those that",
                "the session really uses now. `resumes' counts how often sessions lost their path",
                "and went on by another, without a nodedown. Groups are shown with the nodes that",
@@ -112,7 +113,8 @@ why() ->
     #{name => "why", arguments => "A B", run => {weft_cli_look, why}, options => common(),
       summary => "why A reaches B, or not, in plain words",
       help => ["Path, link, lanes, session, what waits in its queue, and the last error, as A sees",
-               "it. In a shell on a node weft:why(Node) says the same.",
+               "it. In a shell on a node weft:why(Node) says the same, but not of how many links a",
+               "circuit is: for that the command asks all nodes.",
                "",
                "  weft why n01 n12"]}.
 

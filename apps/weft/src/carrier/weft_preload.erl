@@ -17,8 +17,8 @@
          weft_lane, weft_lane_plan, weft_lane_turns, weft_lane_watch, weft_lane_writer, weft_link,
          weft_link_cores, weft_link_dial, weft_link_lanes, weft_link_wish, weft_outbound_core,
          weft_outlet, weft_overlay, weft_parts, weft_path, weft_payload_fifo, weft_session,
-         weft_session_counters, weft_stream, weft_switch, weft_tunnel, weft_view, weft_window_core,
-         weft_wire]).
+         weft_session_counters, weft_strangers, weft_strangers_core, weft_stream, weft_switch,
+         weft_tunnel, weft_view, weft_window_core, weft_wire]).
 %% Of OTP, called by those or by the kernel for a connection.
 -define(OTP, [crypto, dist_util, string, timer, unicode_util]).
 

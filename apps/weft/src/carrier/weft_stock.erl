@@ -12,7 +12,7 @@
 %% host of which no node is known a number of times, and while there is room for atoms.
 -module(weft_stock).
 
--export([init/0, offer/2, accept/6, setup/5]).
+-export([init/0, offer/3, accept/6, setup/5]).
 -export([no_options/2, tick/1, getstat/1]).
 -export_type([offered/0, first/0]).
 
@@ -39,15 +39,19 @@ init() ->
     persistent_term:put(?MODULE, NewHosts).
 
 %% @doc In the process that accepted a connection: offers it to the kernel.
--spec offer(weft_transport:socket(), binary()) -> ok | {error, term()}.
-offer(Socket, FirstMessage) ->
+-spec offer(weft_transport:socket(), binary(), weft_strangers:place()) -> ok | {error, term()}.
+offer(Socket, FirstMessage, Place) ->
+    ok = weft_strangers:heard(Place),
     case weft_config:get(plain_nodes) of
         deny -> {error, plain_denied};
-        allow -> offer_proven(first(Socket, FirstMessage, name(FirstMessage)), Socket)
+        allow -> offer_proven(first(Socket, FirstMessage, name(FirstMessage)), Socket, Place)
     end.
 
-offer_proven({ok, First}, Socket) -> offer_socket(Socket, First);
-offer_proven({error, Reason}, _Socket) -> {error, Reason}.
+offer_proven({ok, First}, Socket, Place) ->
+    ok = weft_strangers:settle(Place, is_tuple(First)),
+    offer_socket(Socket, First);
+offer_proven({error, Reason}, _Socket, _Place) ->
+    {error, Reason}.
 
 %% dist_util would crash on what is none: flags, creation, name (of a node that asks for a name:
 %% its host).

@@ -5,7 +5,7 @@
 %% peer sends, the worst outcome is {error, Reason} and a closed socket.
 -module(weft_handshake).
 
--export([dial/4, first_message/2, answer/3, decline/2, send/2, recv/2]).
+-export([dial/4, first_message/2, answer/4, decline/2, send/2, recv/2]).
 -export_type([peer/0, deadline/0]).
 
 -type deadline() :: integer().
@@ -99,15 +99,16 @@ first_message(Socket, Deadline) ->
 
 %% @doc As listener: answers a hello. From what the peer says of itself, before anything is proven,
 %% `weft_links:admit/3' decides whether it may go on, and with which key it has to prove itself.
--spec answer(weft_transport:socket(), binary(), deadline()) ->
+-spec answer(weft_transport:socket(), binary(), deadline(), weft_strangers:place()) ->
           {ok, peer(), weft_hello:purpose()} | {error, term()}.
-answer(Socket, HelloBin, Deadline) ->
+answer(Socket, HelloBin, Deadline, Place) ->
     BegunUs = erlang:monotonic_time(microsecond),
     try
         Hello = parse(fun weft_hello:parse_hello/1, HelloBin),
         {Status, Key, Version} = judge(Hello),
         Challenge = challenge(Status, Version),
         ok = send(Socket, Challenge),
+        ok = weft_strangers:heard(Place),
         Status =:= ok orelse throw({Status, claims(Hello)}),
         ok = check_proof(Socket, recv(Socket, Deadline), Key, HelloBin, Challenge, Hello),
         ok = send(Socket, weft_hello:answer(

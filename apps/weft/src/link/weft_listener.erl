@@ -1,10 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Accepts connections on the node's one port and finds out what they are.
 %%
-%% Each connection is authenticated in a process of its own under a deadline; at most
-%% pending_handshakes_max are under way, further ones are closed at once. A weft peer's connection
-%% becomes a lane of its link; one that begins like a stock node is given to the function Stock;
-%% all else is refused, with one log event, and nobody else notices.
+%% Each connection is authenticated in a process of its own under a deadline. At most
+%% pending_handshakes_max are under way; who of them goes for a newcomer is said by
+%% `weft_strangers'. A weft peer's connection becomes a lane of its link; one that begins like a
+%% stock node is given to the function Stock; all else is refused, with one log event, and nobody
+%% else notices.
 %%
 %% While there is no descriptor, port or memory for another connection, which is logged once, some
 %% callers are dropped by the emulator and the others wait in the kernel's queue. When the listening
@@ -15,17 +16,17 @@
 
 -export([start_link/2, tunnelled/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
--export([accept_loop/4, examine_own/2, no_node/2]).
+-export([accept_loop/4, examine/3, no_node/3]).
 
 %% Connections in hand may end and make room meanwhile.
 -define(NO_ROOM_PAUSE_MS, 100).
 
-%% Called with a socket and the first message, in the connection's own process, which owns it.
+%% Called with a socket, the first message and the connection's place among those that wait, in the
+%% connection's own process, which owns the socket.
 -type stock() :: {module(), Function :: atom()}.
 
 -record(listener, {listen :: inet:socket(),
                    stock :: stock(),
-                   pending :: counters:counters_ref(),
                    acceptor :: pid()}).
 
 %% @doc Starts to accept; linked to the caller. Stock is called for connections that begin like
@@ -38,12 +39,11 @@ start_link(Listen, Stock) ->
 %% @private
 init({Listen, Stock}) ->
     process_flag(trap_exit, true),
-    Pending = counters:new(1, []),
-    {ok, #listener{listen = Listen, stock = Stock, pending = Pending,
-                   acceptor = acceptor(Listen, Stock, Pending)}}.
+    {ok, #listener{listen = Listen, stock = Stock, acceptor = acceptor(Listen, Stock)}}.
 
-acceptor(Listen, Stock, Pending) ->
-    spawn_opt(?MODULE, accept_loop, [Listen, Stock, Pending, ok], [link, {priority, max}]).
+acceptor(Listen, Stock) ->
+    spawn_opt(?MODULE, accept_loop, [Listen, Stock, weft_strangers:new(), ok],
+              [link, {priority, max}]).
 
 %% @private
 handle_call(Request, _From, Listener) ->
@@ -57,53 +57,29 @@ handle_cast(Request, Listener) ->
 %% @private
 handle_info({'EXIT', Acceptor, closed}, #listener{acceptor = Acceptor} = Listener) ->
     {stop, {shutdown, closed}, Listener};
-%% It waits in a call of old code, should that be purged.
+%% It waits in a call of old code, should that be purged. Those that wait then end as they would.
 handle_info({'EXIT', Acceptor, _Reason}, #listener{acceptor = Acceptor} = Listener) ->
-    #listener{listen = Listen, stock = Stock, pending = Pending} = Listener,
-    {noreply, Listener#listener{acceptor = acceptor(Listen, Stock, Pending)}};
+    #listener{listen = Listen, stock = Stock} = Listener,
+    {noreply, Listener#listener{acceptor = acceptor(Listen, Stock)}};
 handle_info(Message, Listener) ->
     ok = weft_stray:message(Message),
     {noreply, Listener}.
 
 %% @private
--spec accept_loop(inet:socket(), stock(), counters:counters_ref(), Before :: ok | no_room) ->
+-spec accept_loop(inet:socket(), stock(), weft_strangers:strangers(), Before :: ok | no_room) ->
           no_return().
-accept_loop(Listen, Stock, Pending, Before) ->
+accept_loop(Listen, Stock, Strangers, Before) ->
     case weft_transport:accept(Listen) of
         {ok, Socket} ->
-            admit(Socket, Stock, Pending, counters:get(Pending, 1)),
-            ?MODULE:accept_loop(Listen, Stock, Pending, ok);
+            Come = weft_strangers:come(Socket, {?MODULE, examine, Stock}, Strangers),
+            ?MODULE:accept_loop(Listen, Stock, Come, ok);
         {error, closed} ->
             exit(closed);
         {error, Reason} ->
             _ = Before =:= no_room orelse weft_refusals:report(undefined, {no_room, Reason}),
             %% Accepting at once would spin.
             receive after ?NO_ROOM_PAUSE_MS -> ok end,
-            ?MODULE:accept_loop(Listen, Stock, Pending, no_room)
-    end.
-
-admit(Socket, Stock, Pending, Count) ->
-    case Count < weft_config:get(pending_handshakes_max) of
-        true ->
-            counters:add(Pending, 1, 1),
-            Pid = spawn_opt(?MODULE, examine_own, [Stock, Pending],
-                            [{priority, weft_turn:priority(control)}]),
-            _ = weft_transport:controlling_process(Socket, Pid),
-            Pid ! {socket, Socket},
-            ok;
-        false ->
-            weft_config:get(transport) =:= tcp andalso weft_handshake:decline(Socket, overload),
-            refuse(Socket, peername(Socket), overload)
-    end.
-
-%% @private
--spec examine_own(stock(), counters:counters_ref()) -> ok.
-examine_own(Stock, Pending) ->
-    receive
-        {socket, Socket} ->
-            try examine(Socket, Stock)
-            after counters:sub(Pending, 1, 1)
-            end
+            ?MODULE:accept_loop(Listen, Stock, Strangers, no_room)
     end.
 
 %% @doc The same for a connection that came by a tunnel: runs in the caller, which owns it and
@@ -111,24 +87,25 @@ examine_own(Stock, Pending) ->
 -spec tunnelled(weft_tunnel:connection()) -> ok.
 tunnelled(Connection) ->
     Deadline = erlang:monotonic_time(millisecond) + weft_config:get(handshake_timeout_ms),
-    case identify(Connection, {?MODULE, no_node}, Deadline) of
+    case identify(Connection, {?MODULE, no_node}, Deadline, none) of
         ok -> ok;
         {error, Reason} -> refuse(Connection, undefined, Reason)
     end.
 
 %% @private
--spec no_node(weft_tunnel:connection(), binary()) -> {error, {not_a_node, binary()}}.
-no_node(_Connection, <<Start:8/binary, _/binary>>) -> {error, {not_a_node, Start}};
-no_node(_Connection, Start) -> {error, {not_a_node, Start}}.
+-spec no_node(weft_tunnel:connection(), binary(), weft_strangers:place()) ->
+          {error, {not_a_node, binary()}}.
+no_node(_Connection, <<Start:8/binary, _/binary>>, _Place) -> {error, {not_a_node, Start}};
+no_node(_Connection, Start, _Place) -> {error, {not_a_node, Start}}.
 
-examine(Tcp, Stock) ->
-    %% Asked now: a socket that was closed does not know any more.
-    Peername = peername(Tcp),
+%% @private
+-spec examine(weft_strangers:place(), {inet:socket(), weft_strangers:peername()}, stock()) -> ok.
+examine(Place, {Tcp, Peername}, Stock) ->
     TimeoutMs = weft_config:get(handshake_timeout_ms),
     Deadline = erlang:monotonic_time(millisecond) + TimeoutMs,
     case weft_transport:secure_accepted(Tcp, TimeoutMs) of
         {ok, Socket} ->
-            case identify(Socket, Stock, Deadline) of
+            case identify(Socket, Stock, Deadline, Place) of
                 ok -> ok;
                 {error, Reason} -> refuse(Socket, Peername, Reason)
             end;
@@ -136,25 +113,20 @@ examine(Tcp, Stock) ->
             refuse(Tcp, Peername, {tls, Reason})
     end.
 
-peername(Socket) ->
-    case weft_transport:peername(Socket) of
-        {ok, Peername} -> Peername;
-        {error, _} -> undefined
-    end.
-
-identify(Socket, Stock, Deadline) ->
+identify(Socket, {Module, Function}, Deadline, Place) ->
     case weft_handshake:first_message(Socket, Deadline) of
-        {hello, Hello} -> answer(Socket, Hello, Deadline);
-        {stock, Name} -> offer(Stock, Socket, Name);
+        {hello, Hello} -> answer(Socket, Hello, Deadline, Place);
+        {stock, Name} -> Module:Function(Socket, Name, Place);
         {error, Reason} -> {error, Reason}
     end.
 
-offer({Module, Function}, Socket, FirstMessage) -> Module:Function(Socket, FirstMessage).
-
-answer(Socket, Hello, Deadline) ->
-    case weft_handshake:answer(Socket, Hello, Deadline) of
-        {ok, Peer, Purpose} -> weft_links:attach(Socket, Peer, Purpose);
-        {error, Reason} -> {error, Reason}
+answer(Socket, Hello, Deadline, Place) ->
+    case weft_handshake:answer(Socket, Hello, Deadline, Place) of
+        {ok, Peer, Purpose} ->
+            ok = weft_strangers:settle(Place, true),
+            weft_links:attach(Socket, Peer, Purpose);
+        {error, Reason} ->
+            {error, Reason}
     end.
 
 %% Crossing calls are no fault of anybody, nor are lanes that come after their link was made anew.

@@ -93,7 +93,9 @@ explain(broker_lost_it) -> "the broker did not keep a message: is a limit set fo
 explain(message_missing) -> "a message did not come out of the broker";
 explain(no_queue) ->
     "the queue of the other node is no more: it has stopped, or was cut off from the broker";
-explain(overload) -> "too many connections wait for authentication";
+explain(overload) ->
+    "too many connections wait for authentication, so it was dropped for a newer one: find who "
+        "makes them, or raise {weft, pending_handshakes_max}";
 explain(cut) -> "the link is cut by weft_fault";
 explain(peer_stopped) -> "the other node stopped in an orderly way";
 explain(undefined) -> "none";

@@ -10,8 +10,8 @@
 
 -export([listen/1, explain_listen/2, accept/1, secure_accepted/2, connect/4, may_speak_weft/1,
          way/1, send/2, room/1, try_send/2, recv/3, secure/3, activate/2, more/2, half/0, close/1,
-         abort/1, controlling_process/2, peername/1, user_setopts/2, getopts/2, sent_packets/1,
-         tcp_socket/1]).
+         abort/1, controlling_process/2, give/2, peername/1, user_setopts/2, getopts/2,
+         sent_packets/1, tcp_socket/1]).
 -export_type([socket/0]).
 
 -type socket() :: gen_tcp:socket() | ssl:sslsocket() | weft_tunnel:connection().
@@ -29,6 +29,9 @@
 -define(QUEUE_LOW, 65536).
 %% Bytes that the kernel may hold beyond what the network takes now.
 -define(UNSENT_BYTES, 65536).
+%% As many as the kernel of Linux lets wait by default. When it has no room for another connection
+%% it drops it, and the other side tries again after a second.
+-define(BACKLOG, 4096).
 %% What decides how packets are read is not the user's to change.
 -define(OWN_OPTIONS, [active, packet, packet_size, mode, list, binary, deliver]).
 
@@ -48,7 +51,7 @@ listen(First, Last) ->
                     undefined -> []
                 end,
     Options = [weft_config:get(family), binary, {active, false}, {packet, raw},
-               {reuseaddr, true}, {backlog, 1024}]
+               {reuseaddr, true}, {backlog, ?BACKLOG}]
         ++ Interface ++ user_options(kernel_env(inet_dist_listen_options, [])),
     case gen_tcp:listen(First, Options) of
         {error, eaddrinuse} when First > 0 -> listen(First + 1, Last);
@@ -86,13 +89,20 @@ listen_reason(_Port, Reason) ->
 accept(Listen) ->
     gen_tcp:accept(Listen).
 
-%% @doc Runs the TLS handshake on an accepted socket if the transport is tls.
+%% @doc Runs the TLS handshake on an accepted socket if the transport is tls. That takes processes
+%% and time, so it begins when the other side has said something.
 -spec secure_accepted(inet:socket(), timeout()) -> {ok, socket()} | {error, term()}.
 secure_accepted(Socket, TimeoutMs) ->
     case weft_config:get(transport) of
         tcp -> {ok, Socket};
-        tls -> with_ssl(fun() -> ssl:handshake(Socket, server_options(), TimeoutMs) end, TimeoutMs)
+        tls -> handshake_when_spoken(gen_tcp:recv(Socket, 1, TimeoutMs), Socket, TimeoutMs)
     end.
+
+handshake_when_spoken({ok, Said}, Socket, TimeoutMs) ->
+    ok = gen_tcp:unrecv(Socket, Said),
+    with_ssl(fun() -> ssl:handshake(Socket, server_options(), TimeoutMs) end, TimeoutMs);
+handshake_when_spoken({error, Reason}, _Socket, _TimeoutMs) ->
+    {error, Reason}.
 
 -spec connect(inet:ip_address(), inet:port_number(), string(), timeout()) ->
           {ok, socket()} | {error, term()}.
@@ -246,6 +256,19 @@ controlling_process({tunnel, Provider, Ref}, Pid) ->
     Provider:controlling_process(Ref, Pid);
 controlling_process(Socket, Pid) ->
     ssl:controlling_process(Socket, Pid).
+
+%% @doc The same for one that has just been accepted: it is passive, so nothing can have come to the
+%% caller. Takes half the time.
+-spec give(inet:socket(), pid()) -> ok.
+give(Socket, Pid) ->
+    try
+        true = erlang:port_connect(Socket, Pid),
+        true = unlink(Socket),
+        ok
+    catch
+        %% Closed by now: Pid will find out.
+        error:badarg -> ok
+    end.
 
 -spec peername(socket()) -> {ok, {inet:ip_address(), inet:port_number()}} | {error, term()}.
 peername(Socket) when is_port(Socket) -> inet:peername(Socket);

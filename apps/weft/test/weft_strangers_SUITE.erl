@@ -1,0 +1,118 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Crowds of strangers at the port of a node: others come in all the same, and the node stays
+%% as it was.
+%%
+%% Times are told in the log of the suite; what is asserted leaves room for a busy machine.
+-module(weft_strangers_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-import(weft_test_nodes, [call/4, name/1, until/1, until/2]).
+
+-export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
+-export([crowd_and_storm/1, crowd_over_tls/1, addresses_share/1]).
+
+-define(CROWD, weft_strangers_crowd).
+-define(FROM, [{127, 0, 0, 2}, {127, 0, 0, 3}, {127, 0, 0, 4}, {127, 0, 0, 5}]).
+-define(IDLE, 2000).
+-define(STORM, 20000).
+%% An attempt to connect takes 7 s at most.
+-define(CONNECT_MS, 15000).
+-define(MEMORY_MAX, 100000000).
+-define(ATOMS_MAX, 1000).
+
+suite() -> [{timetrap, {minutes, 3}}].
+
+all() -> [crowd_and_storm, crowd_over_tls, addresses_share].
+
+init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
+
+end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
+
+end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
+
+%% 2,000 that say nothing and come again when they are dropped, and 20,000 that come and go as fast
+%% as they can.
+crowd_and_storm(Config) ->
+    [A, Friend, New] = [start(Name, weft, [], Config) || Name <- [tcp_a, tcp_friend, tcp_new]],
+    Stock = start(tcp_stock, plain, [], Config),
+    true = call(Friend, net_kernel, connect_node, [name(A)]),
+    Crowds = start(tcp_crowd, plain, [], Config),
+    {Memory, Atoms} = size_of(A),
+    Idle = begin_idle(Crowds, port(A), ?IDLE),
+    Storm = call(Crowds, ?CROWD, storm, [port(A), lists:append(lists:duplicate(4, ?FROM)), ?STORM,
+                                         0]),
+    Times = #{new_node => time_ms(fun() -> connect(New, A) end),
+              stock_node => time_ms(fun() -> connect(Stock, A) end),
+              resume => time_ms(fun() -> resume(Friend, A) end)},
+    ct:pal("ms: ~p", [Times]),
+    until(fun() -> call(Crowds, ?CROWD, count, [Storm]) > ?STORM div 2 end, 60000),
+    {MemoryNow, AtomsNow} = size_of(A),
+    ct:pal("bytes: ~b, atoms: ~b, processes: ~b",
+           [MemoryNow - Memory, AtomsNow - Atoms, call(A, erlang, system_info, [process_count])]),
+    ?assert(MemoryNow - Memory < ?MEMORY_MAX),
+    ?assert(AtomsNow - Atoms < ?ATOMS_MAX),
+    ?assert(lists:member(name(New), call(A, erlang, nodes, []))),
+    ok = call(Crowds, ?CROWD, stop, [Idle]).
+
+%% TLS begins when somebody has said something, so those who say nothing cost no more than over TCP.
+crowd_over_tls(Config) ->
+    Tls = weft_interop_certificates:options(?config(priv_dir, Config), ours, [ours]),
+    Options = [{transport, tls}, {tls_options, Tls}],
+    [A, New] = [start(Name, weft, Options, Config) || Name <- [tls_a, tls_new]],
+    Crowds = start(tls_crowd, plain, [], Config),
+    {Memory, _Atoms} = size_of(A),
+    Idle = begin_idle(Crowds, port(A), ?IDLE),
+    ct:pal("ms: ~b", [time_ms(fun() -> connect(New, A) end)]),
+    {MemoryNow, _} = size_of(A),
+    ?assert(MemoryNow - Memory < ?MEMORY_MAX),
+    ok = call(Crowds, ?CROWD, stop, [Idle]).
+
+%% Those who come from one address drop each other, and nobody from another one.
+addresses_share(Config) ->
+    A = start(share_a, weft, [{pending_handshakes_max, 20}, {handshake_timeout_ms, 60000}], Config),
+    Crowds = start(share_crowd, plain, [], Config),
+    {ok, Alone} = gen_tcp:connect({127, 0, 0, 1}, port(A), [{active, false}, {ip, {127, 0, 0, 9}}]),
+    Idle = call(Crowds, ?CROWD, idle, [port(A), [{127, 0, 0, 2}], 30, 1]),
+    until(fun() -> call(Crowds, ?CROWD, count, [Idle]) > 1000 end),
+    ?assertEqual({error, timeout}, gen_tcp:recv(Alone, 1, 0)),
+    ok = call(Crowds, ?CROWD, stop, [Idle]).
+
+%% --- steps ------------------------------------------------------------------------------------
+
+start(Name, Carrier, Weft, Config) ->
+    weft_test_nodes:start(Name, #{carrier => Carrier, config => Weft, long => "127.0.0.1"},
+                          ?config(place, Config)).
+
+port(#{node := Node} = Ref) ->
+    [Short, _] = string:split(atom_to_list(Node), "@"),
+    {port, Port, _} = call(Ref, erl_epmd, port_please, [Short, {127, 0, 0, 1}]),
+    Port.
+
+%% All of them have come once.
+begin_idle(Crowds, Port, Count) ->
+    Idle = call(Crowds, ?CROWD, idle, [Port, ?FROM, Count, 500]),
+    until(fun() -> call(Crowds, ?CROWD, count, [Idle]) > Count end, 60000),
+    Idle.
+
+size_of(Node) ->
+    {call(Node, erlang, memory, [total]), call(Node, erlang, system_info, [atom_count])}.
+
+connect(Node, To) ->
+    until(fun() -> call(Node, net_kernel, connect_node, [name(To)]) end, ?CONNECT_MS).
+
+resume(Node, Peer) ->
+    Before = resumes(Node, Peer),
+    ok = call(Node, weft_links, break, [name(Peer)]),
+    until(fun() -> resumes(Node, Peer) > Before end, ?CONNECT_MS).
+
+%% -1 while there is no path.
+resumes(Node, Peer) ->
+    #{sessions := Sessions} = call(Node, weft, status, []),
+    lists:max([-1 | [Resumes || #{node := N, resumes := Resumes, state := up} <- Sessions,
+                                N =:= name(Peer)]]).
+
+time_ms(Fun) ->
+    {Us, ok} = timer:tc(Fun),
+    Us div 1000.
