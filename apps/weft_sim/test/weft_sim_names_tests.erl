@@ -79,7 +79,52 @@ the_wrong_operation_is_named_test() ->
 %% Histories made from one order of operations pass; one wrong answer in them is found.
 checker_test_() ->
     [{timeout, 120, ?_assert(proper:quickcheck(Property, [{numtests, 200}, {to_file, user}]))}
-     || Property <- [prop_real_orders_pass(), prop_a_wrong_read_is_found()]].
+     || Property <- [prop_real_orders_pass(), prop_a_wrong_read_is_found()]]
+        ++ [{timeout, 120, ?_assert(proper:quickcheck(prop_all_orders_tried(),
+                                                      [{numtests, 3000}, {to_file, user}]))}].
+
+%% What the checker leaves out changes no verdict: it says what trying all orders says.
+prop_all_orders_tried() ->
+    ?FORALL(History, any_history(), (ok =:= check(History)) =:= is_explained(History, none)).
+
+%% Some operation is the first one, which none that has returned before its call can come after;
+%% what does not return need not be carried out.
+is_explained(History, State) ->
+    lists:all(fun({_, Return, _}) -> Return =:= never end, History)
+        orelse lists:any(fun({Call, _, Operation} = Entry) ->
+                             not lists:any(fun({_, Return, _}) -> Return < Call end, History)
+                                 andalso case ?MODEL:step(Operation, State) of
+                                             {ok, Next} ->
+                                                 is_explained(lists:delete(Entry, History), Next);
+                                             impossible -> false
+                                         end
+                         end, History).
+
+%% A few operations at any time with any answers. Each registration has a process of its own.
+any_history() ->
+    ?LET(Operations, resize(6, list(any_operation())),
+         [case Operation of
+              {new, Made} -> {Call, Return, Made(Number)};
+              _ -> {Call, Return, Operation}
+          end || {Number, {Operation, Call, Length}} <- lists:zip(lists:seq(1, length(Operations)),
+                                                                  Operations),
+                 Return <- [case Length of never -> never; _ -> Call + Length end]]).
+
+any_operation() ->
+    Process = range(1, 6),
+    ?LET({Call, Length, Own, Other}, {range(0, 20), oneof([never | lists:seq(1, 12)]), Process,
+                                      oneof([none, Process])},
+         oneof([{{new, fun(N) -> {register, N, answer(Length, ok)} end}, Call, Length},
+                {{new, fun(N) -> {register, N, {taken, Own}} end}, Call, max(1, number(Length))},
+                {{new, fun(N) -> {update, Own, N, answer(Length, ok)} end}, Call, Length},
+                {{unregister, Own}, Call, Length}, {{expire, Own}, Call, never},
+                {remove, Call, Length}, {{whereis, Other}, Call, number(Length)}])).
+
+answer(never, _Answer) -> unknown;
+answer(_Length, Answer) -> Answer.
+
+number(never) -> 5;
+number(Length) -> Length.
 
 prop_real_orders_pass() ->
     ?FORALL(History, history(), ok =:= check(History)).
@@ -102,14 +147,15 @@ prop_a_wrong_read_is_found() ->
 
 %% Operations carried out in order at the instants 1, 2, ..; calls and returns around them.
 history() ->
-    ?LET(Choices, list({oneof([register, unregister, whereis, taken]), range(1, 3), range(0, 30),
-                        range(0, 30)}),
+    ?LET(Choices, list({oneof([register, unregister, whereis, taken, remove]), range(1, 3),
+                        range(0, 30), range(0, 30)}),
          element(2, lists:foldl(fun carried_out/2, {{none, 1}, []}, Choices))).
 
 carried_out({Kind, Who, Before, After}, {{State, Time}, Entries}) ->
     Op = case {Kind, State} of
              {register, none} -> {register, {Who, Time}, ok};
              {unregister, {_, _}} -> {unregister, State};
+             {remove, _} -> remove;
              {taken, {_, _}} -> {register, {Who, Time}, {taken, State}};
              _ -> {whereis, State}
          end,
