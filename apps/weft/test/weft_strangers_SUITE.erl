@@ -11,7 +11,7 @@
 -import(weft_test_nodes, [call/4, name/1, until/1, until/2]).
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
--export([crowd_and_storm/1, crowd_over_tls/1, addresses_share/1]).
+-export([crowd_and_storm/1, crowd_over_tls/1, places_are_taken/1]).
 
 -define(CROWD, weft_strangers_crowd).
 -define(FROM, [{127, 0, 0, 2}, {127, 0, 0, 3}, {127, 0, 0, 4}, {127, 0, 0, 5}]).
@@ -24,7 +24,7 @@
 
 suite() -> [{timetrap, {minutes, 3}}].
 
-all() -> [crowd_and_storm, crowd_over_tls, addresses_share].
+all() -> [crowd_and_storm, crowd_over_tls, places_are_taken].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -37,7 +37,7 @@ end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 crowd_and_storm(Config) ->
     [A, Friend, New] = [start(Name, weft, [], Config) || Name <- [tcp_a, tcp_friend, tcp_new]],
     Stock = start(tcp_stock, plain, [], Config),
-    true = call(Friend, net_kernel, connect_node, [name(A)]),
+    connect(Friend, A),
     Crowds = start(tcp_crowd, plain, [], Config),
     {Memory, Atoms} = size_of(A),
     Idle = begin_idle(Crowds, port(A), ?IDLE),
@@ -69,13 +69,20 @@ crowd_over_tls(Config) ->
     ?assert(MemoryNow - Memory < ?MEMORY_MAX),
     ok = call(Crowds, ?CROWD, stop, [Idle]).
 
-%% Those who come from one address drop each other, and nobody from another one.
-addresses_share(Config) ->
-    A = start(share_a, weft, [{pending_handshakes_max, 20}, {handshake_timeout_ms, 60000}], Config),
-    Crowds = start(share_crowd, plain, [], Config),
+%% Those who come from one address drop each other, and nobody from another one. Without that all
+%% places would be taken for a minute.
+places_are_taken(Config) ->
+    [A, Friend, New] = [start(Name, weft, [{pending_handshakes_max, 20},
+                                           {handshake_timeout_ms, 60000}], Config)
+                        || Name <- [share_a, share_friend, share_new]],
+    [Stock, Crowds] = [start(Name, plain, [], Config) || Name <- [share_stock, share_crowd]],
+    connect(Friend, A),
     {ok, Alone} = gen_tcp:connect({127, 0, 0, 1}, port(A), [{active, false}, {ip, {127, 0, 0, 9}}]),
-    Idle = call(Crowds, ?CROWD, idle, [port(A), [{127, 0, 0, 2}], 30, 1]),
-    until(fun() -> call(Crowds, ?CROWD, count, [Idle]) > 1000 end),
+    Idle = call(Crowds, ?CROWD, idle, [port(A), [{127, 0, 0, 2}], 30, 100]),
+    until(fun() -> call(Crowds, ?CROWD, count, [Idle]) > 100 end),
+    connect(New, A),
+    connect(Stock, A),
+    resume(Friend, A),
     ?assertEqual({error, timeout}, gen_tcp:recv(Alone, 1, 0)),
     ok = call(Crowds, ?CROWD, stop, [Idle]).
 

@@ -54,7 +54,7 @@ is_known(_) -> false.
 spec(Input) ->
     Carrier = maps:get(carrier, Input, weft),
     Shape = shape(Input),
-    Nodes = node_list(maps:get(nodes, Input, undefined), Shape),
+    Nodes = some(node_list(maps:get(nodes, Input, undefined), Shape)),
     Topology = topology(Shape, Nodes),
     Settings = settings(Input, Topology),
     Spec = #{name => name(maps:get(name, Input, "local")), nodes => Nodes, topology => Topology,
@@ -135,6 +135,13 @@ node_list([_ | _] = Names, _Shape) when length(Names) =< ?NODES_MAX ->
     [full(Name) || Name <- Names];
 node_list(Other, _Shape) ->
     bad("nodes is ~0tp: write a number from 1 to ~b, or a list of names", [Other, ?NODES_MAX]).
+
+some([]) ->
+    bad("this is a cluster without nodes: write some, like a=n01,n02", []);
+some(Nodes) when length(Nodes) > ?NODES_MAX ->
+    bad("these are ~b nodes, there may be ~b", [length(Nodes), ?NODES_MAX]);
+some(Nodes) ->
+    Nodes.
 
 numbered(Count) ->
     Digits = max(2, length(integer_to_list(Count))),
@@ -253,6 +260,8 @@ settings(Input, Topology) ->
         ++ Given,
     case weft_config:check(Settings) of
         ok -> Settings;
+        %% Who reads it knows that it is of weft.
+        {error, "weft: " ++ Text} -> bad("~ts", [Text]);
         {error, Text} -> bad("~ts", [Text])
     end.
 
@@ -293,12 +302,16 @@ names(Text) -> string:lexemes(Text, ", ").
 range(Text) ->
     case re:run(Text, "^(.*?)([0-9]+)\\.\\.\\1([0-9]+)$", [{capture, [1, 2, 3], list}]) of
         {match, [Prefix, First, Last]} ->
-            [lists:flatten(io_lib:format("~ts~*..0b", [Prefix, length(First), Number]))
+            [Prefix ++ padded(Number, length(First))
              || Number <- lists:seq(list_to_integer(First),
                                     min(list_to_integer(Last),
                                         list_to_integer(First) + ?NODES_MAX))];
         nomatch -> [Text]
     end.
+
+%% n8..n10 is n8, n9, n10, and n08..n10 is n08, n09, n10.
+padded(Number, Width) ->
+    lists:flatten(string:pad(integer_to_list(Number), Width, leading, $0)).
 
 words(Atoms) -> lists:join(", ", [atom_to_list(Atom) || Atom <- Atoms]).
 

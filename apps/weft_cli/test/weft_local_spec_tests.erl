@@ -11,6 +11,8 @@ error_text(Input) ->
     {error, Text} = weft_local_spec:new(Input),
     unicode:characters_to_list(Text).
 
+many(Count) -> ["n" ++ integer_to_list(N) || N <- lists:seq(1, Count)].
+
 nodes_of(Names) -> [weft_local_spec:full(Name) || Name <- Names].
 
 three_nodes_in_full_mesh_are_the_default_test() ->
@@ -36,6 +38,13 @@ groups_name_the_nodes_test() ->
     Spec = new(#{groups => Groups}),
     ?assertEqual(nodes_of([gate, n01, n02, n03]), maps:get(nodes, Spec)),
     ?assertMatch(#{partial := true, topology := {groups, #{a := [_, _, _]}}}, Spec).
+
+ranges_count_on_beyond_their_digits_test() ->
+    ?assertEqual({ok, #{a => ["n8", "n9", "n10", "n11"]}}, weft_local_spec:groups("a=n8..n11")),
+    ?assertEqual({ok, ["n08", "n09", "n10"]}, weft_local_spec:servers("n08..n10")).
+
+a_setting_is_said_to_be_wrong_once_test() ->
+    ?assertEqual("transport is udp, it must be tcp or tls", error_text(#{transport => udp})).
 
 links_name_the_nodes_test() ->
     {ok, Links} = weft_local_spec:links("n1-n2,n2-n3"),
@@ -101,6 +110,8 @@ errors_say_what_to_change_test_() ->
              {"did you mean lanes?", #{settings => [{lane, 2}]}},
              {"lanes is 0", #{lanes => 0}},
              {"is no node of a local cluster", #{nodes => ['n1@elsewhere']}},
+             {"a cluster without nodes", #{groups => #{a => []}}},
+             {"there may be 500", #{groups => #{a => many(501)}}},
              {"between groups stands a semicolon",
               #{groups => #{left => ["n1", "right=n3"]}}},
              {"is no node of a local cluster", #{nodes => ["n 1"]}},

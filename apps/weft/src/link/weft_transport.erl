@@ -99,8 +99,10 @@ secure_accepted(Socket, TimeoutMs) ->
     end.
 
 handshake_when_spoken({ok, Said}, Socket, TimeoutMs) ->
-    ok = gen_tcp:unrecv(Socket, Said),
-    with_ssl(fun() -> ssl:handshake(Socket, server_options(), TimeoutMs) end, TimeoutMs);
+    case gen_tcp:unrecv(Socket, Said) of
+        ok -> with_ssl(fun() -> ssl:handshake(Socket, server_options(), TimeoutMs) end, TimeoutMs);
+        {error, Reason} -> {error, Reason}
+    end;
 handshake_when_spoken({error, Reason}, _Socket, _TimeoutMs) ->
     {error, Reason}.
 
