@@ -3,7 +3,8 @@
 %%
 %% The figures are the bytes of the distribution sessions of each node, by peer. Either since the
 %% sessions began, or in a window of time. Nodes that do not answer are named; what others exchanged
-%% with them counts all the same. Nobody waits long for them: while a window passes, or a second.
+%% with them counts all the same. Nobody waits long for them: while a window passes (a second at
+%% least), or two seconds.
 -module(weft_group_suggestion).
 
 -export([suggest/1, traffic/0]).
@@ -15,7 +16,8 @@
 
 -define(TIMEOUT_MS, 5000).
 %% What a node gets beyond the last one that answered.
--define(PATIENCE_MS, 1000).
+-define(PATIENCE_MS, 2000).
+-define(PATIENCE_MIN_MS, 1000).
 
 %% @doc Options: `nodes' (all that are known), `window_ms' (0: since the sessions began),
 %% `timeout_ms' (5000) for the answers. Raises `{unknown_option, Name}', and
@@ -52,9 +54,13 @@ ask(Nodes, Options) ->
     TimeoutMs = maps:get(timeout_ms, Options, ?TIMEOUT_MS),
     {Answers, Silent} = weft_ask:all(
                           Nodes, fun(Node) -> erpc:call(Node, ?MODULE, traffic, [], TimeoutMs) end,
-                          TimeoutMs, ?PATIENCE_MS),
+                          TimeoutMs, patience_ms(Options)),
     {lists:foldl(fun({Node, Peers}, Weights) -> add(Node, Peers, Weights) end, #{}, Answers),
      Silent}.
+
+%% In a window there is time to wait.
+patience_ms(#{window_ms := WindowMs}) when WindowMs > 0 -> max(?PATIENCE_MIN_MS, WindowMs);
+patience_ms(_Options) -> ?PATIENCE_MS.
 
 %% Both ends count the same bytes; the end that could count more of them is right.
 add(Node, Peers, Weights) ->

@@ -5,8 +5,8 @@
 %%
 %% All candidates are asked at once. One that does not answer in time is named as silent and is not
 %% chosen; it never spoils the choice among the others. Who wants a process does not wait long for
-%% such a one: spawn/2 goes on a second after the last answer, and to the next node if one does not
-%% start the process within a second.
+%% such a one: spawn/2 goes on two seconds after the last answer, once half of them have answered,
+%% and to the next node if one does not start the process in that time.
 -module(weft_place).
 
 -export([choose_nodes/1, choose_nodes/2, all_nodes/0, attributes/2, spawn/2]).
@@ -26,7 +26,7 @@
 
 -define(TIMEOUT_MS, 5000).
 %% What a silent node gets where another one could be taken.
--define(PATIENCE_MS, 1000).
+-define(PATIENCE_MS, 2000).
 
 %% @doc Chooses among all nodes. A list is the predicates of a query. Raises `{bad_predicate,
 %% Term}', `{bad_order, Term}', `{unknown_option, Term}', `{not_a_node, Term}', `{unknown_group,
