@@ -13,7 +13,7 @@
          a_restarted_driver_is_a_new_neighbour/1, a_killed_node_is_down/1,
          sessions_that_break_lose_nothing_in_their_middle/1,
          connect_reaches_a_member_by_a_circuit/1, a_full_outlet_ends_the_session/1,
-         a_watched_process_is_told_gone/1]).
+         an_outlet_that_dies_ends_the_session/1, a_watched_process_is_told_gone/1]).
 %% Run on the nodes.
 -export([start/0, observer/1, events/1, flood/2]).
 
@@ -26,7 +26,7 @@ all() ->
      hidden_nodes_of_the_stock_carrier_are_neighbours, a_restarted_driver_is_a_new_neighbour,
      a_killed_node_is_down, sessions_that_break_lose_nothing_in_their_middle,
      connect_reaches_a_member_by_a_circuit, a_full_outlet_ends_the_session,
-     a_watched_process_is_told_gone].
+     an_outlet_that_dies_ends_the_session, a_watched_process_is_told_gone].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -130,6 +130,21 @@ a_full_outlet_ends_the_session(Config) ->
     done = call(A, ?MODULE, flood, [name(B), 300000]),
     seen(A, {neighbour_down, name(B), broken}),
     weft_test_nodes:continue(B),
+    up(A, B),
+    up(B, A),
+    done = perform(A, [{send, name(B), hello}]),
+    seen(B, {message, name(A), hello}).
+
+%% What waited in it is lost, so both drivers have to begin anew.
+an_outlet_that_dies_ends_the_session(Config) ->
+    [A, B] = pair(#{}, Config),
+    Links = call(A, erlang, whereis, [weft_service_under_test_links]),
+    {links, Linked} = call(A, erlang, process_info, [Links, links]),
+    [Outlet] = [Pid || Pid <- Linked, is_pid(Pid),
+                       call(A, proc_lib, translate_initial_call, [Pid])
+                           =:= {weft_node_outlet, init, 1}],
+    true = call(A, erlang, exit, [Outlet, kill]),
+    seen(A, {neighbour_down, name(B), outlet_died}),
     up(A, B),
     up(B, A),
     done = perform(A, [{send, name(B), hello}]),

@@ -63,7 +63,7 @@ with_kernel(Test) ->
 accept(Peer) ->
     Lane = weft_lane:new({tunnel, ?MODULE, none}, {<<>>, 0}, 'peer@host'),
     Id = crypto:strong_rand_bytes(16),
-    {ok, Session, _, _} = weft_session:accept(Id, Peer, {self(), [Lane], ?LABEL}, own_process),
+    {ok, Session} = weft_session:accept(Id, Peer, {self(), [Lane], ?LABEL}, own_process),
     Session.
 
 %% Somebody waits for a packet of the handshake.

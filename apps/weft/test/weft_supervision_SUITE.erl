@@ -13,7 +13,9 @@
 -export([strays_are_logged_and_answered/1, bad_channels_do_not_end_the_node/1,
          helpers_start_again_alone/1, registry_finds_the_links_again/1,
          links_are_children_and_end_alone/1, writer_takes_its_lane_with_it/1,
-         keeper_is_killed_unnoticed/1, carrier_starts_again/1]).
+         keeper_is_killed_unnoticed/1, carrier_starts_again/1,
+         application_of_a_gateway_stops_and_starts/1, network_of_a_gateway_stops_and_starts/1,
+         host_link_is_watched_on_a_detour/1, link_does_not_wait_for_supervisors/1]).
 -export([registered_of_weft/0, stray/1]).
 
 -define(TRAFFIC, weft_resume_traffic).
@@ -25,7 +27,9 @@ suite() -> [{timetrap, {minutes, 2}}].
 all() ->
     [strays_are_logged_and_answered, bad_channels_do_not_end_the_node, helpers_start_again_alone,
      registry_finds_the_links_again, links_are_children_and_end_alone,
-     writer_takes_its_lane_with_it, keeper_is_killed_unnoticed, carrier_starts_again].
+     writer_takes_its_lane_with_it, keeper_is_killed_unnoticed, carrier_starts_again,
+     application_of_a_gateway_stops_and_starts, network_of_a_gateway_stops_and_starts,
+     host_link_is_watched_on_a_detour, link_does_not_wait_for_supervisors].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -161,25 +165,171 @@ keeper_is_killed_unnoticed(Config) ->
 carrier_starts_again(Config) ->
     {A, G, B} = Nodes = row(Config),
     talk(Nodes),
+    Life = call(G, weft_identity, incarnation, []),
     kill_named(G, weft_carrier_sup),
+    ?assertNotEqual(Life, call(G, weft_identity, incarnation, [])),
     until(fun() -> has_route(A, B) andalso has_route(B, A) end),
     until(fun() -> call(G, net_adm, ping, [name(A)]) =:= pong end),
     all_arrived(Nodes).
 
+%% --- stop and start ---------------------------------------------------------------------------
+
+%% There are two gateways; the one that is used stops its overlay.
+application_of_a_gateway_stops_and_starts(Config) ->
+    {A, B, Gateways} = diamond(Config),
+    talk({A, none, B}),
+    Used = used(A, B, Gateways),
+    [Other] = Gateways -- [Used],
+    ok = call(Used, application, stop, [weft]),
+    Ms = until_ms(fun() -> goes_by(Other, A, B) end),
+    ok = call(Used, application, start, [weft]),
+    until(fun() -> routes_everywhere([A, B | Gateways]) end),
+    ct:pal("routes around a gateway without overlay after ~b ms", [Ms]),
+    ?assert(Ms < 5000),
+    all_arrived({A, none, B}).
+
+%% And the network itself: that this life of the node is over is known at once.
+network_of_a_gateway_stops_and_starts(Config) ->
+    {A, B, Gateways} = diamond(Config),
+    talk({A, none, B}),
+    Used = used(A, B, Gateways),
+    [Other] = Gateways -- [Used],
+    [begin
+         Life = call(Used, weft_identity, incarnation, []),
+         ok = call(Used, net_kernel, stop, []),
+         Ms = until_ms(fun() -> goes_by(Other, A, B) end),
+         until(fun() -> call(A, weft_overlay, has_died, [name(Used), Life]) end),
+         start_network(Used),
+         until(fun() -> routes_everywhere([A, B | Gateways]) end),
+         ct:pal("routes around a gateway without a network after ~b ms", [Ms]),
+         ?assert(Ms < 5000)
+     end || _ <- [1, 2]],
+    pong = call(Used, net_adm, ping, [name(A)]),
+    all_arrived({A, none, B}).
+
+diamond(Config) ->
+    [A, B, G, H] = Full = [node_name(N) || N <- [sup_a, sup_b, sup_g, sup_h]],
+    Links = [{A, G}, {G, B}, {A, H}, {H, B}],
+    [NodeA, NodeB] = [start(N, Links, Config) || N <- [sup_a, sup_b]],
+    Gateways = [start_later(N, Links, Config) || N <- [sup_g, sup_h]],
+    until(fun() -> routes_everywhere([NodeA, NodeB | Gateways]) end),
+    ?assertEqual(Full, [name(N) || N <- [NodeA, NodeB | Gateways]]),
+    {NodeA, NodeB, Gateways}.
+
+%% A node that is given its name later can stop its network.
+start_later(Name, Links, Config) ->
+    Node = weft_test_nodes:start(none, options(Links), ?config(place, Config)),
+    Named = Node#{node := node_name(Name)},
+    start_network(Named),
+    {ok, _} = call(Named, application, ensure_all_started, [weft]),
+    Named.
+
+start_network(#{node := Name} = Node) ->
+    [Short, _] = string:split(atom_to_list(Name), "@"),
+    {ok, _} = call(Node, net_kernel, start, [[list_to_atom(Short), shortnames]]),
+    ok.
+
+route(Node, To) ->
+    case call(Node, weft_overlay, route, [name(To)]) of
+        {ok, NextHop} -> NextHop;
+        {error, no_route} -> none
+    end.
+
+goes_by(Gateway, A, B) ->
+    route(A, B) =:= name(Gateway) andalso route(B, A) =:= name(Gateway).
+
+used(A, B, Gateways) ->
+    [Used] = [G || G <- Gateways, name(G) =:= route(A, B)],
+    Used.
+
+routes_everywhere(Nodes) ->
+    lists:all(fun({From, To}) -> From =:= To orelse route(From, To) =/= none end,
+              [{From, To} || From <- Nodes, To <- Nodes]).
+
+until_ms(Condition) ->
+    {Us, ok} = timer:tc(fun() -> until(Condition) end),
+    Us div 1000.
+
+%% --- what links wait for, and who waits for links ---------------------------------------------
+
+%% The link between a and b delivers the input of their session, also while it goes through g.
+host_link_is_watched_on_a_detour(Config) ->
+    {A, G, B} = row([{sup_a, sup_b}], Config),
+    until(fun() -> is_hosted(A, B) orelse connects_again(A, B) end),
+    ok = call(A, ?TRAFFIC, expect, []),
+    ok = call(A, ?TRAFFIC, watch, [name(B)]),
+    {ok, Link} = call(A, weft_links, lookup, [name(B)]),
+    until(fun() -> path(A, B) =:= Link end),
+    ok = call(A, weft_fault, cut, [name(B)]),
+    {ok, Around} = call(A, weft_links, lookup, [name(G)]),
+    until(fun() -> path(A, B) =:= Around end),
+    true = call(A, erlang, exit, [Link, kill]),
+    until(fun() -> is_down(A, B) end),
+    ok = call(A, weft_fault, heal, [name(B)]),
+    until(fun() -> call(A, net_adm, ping, [name(B)]) =:= pong end).
+
+%% A session that has begun on a circuit has a process of its own for that.
+is_hosted(A, B) ->
+    Peer = atom_to_binary(name(B)),
+    Inputs = [Input || {_, _, Input, With, distribution}
+                           <- call(A, ets, tab2list, [weft_sessions]), With =:= Peer],
+    [call(A, weft_links, lookup, [name(B)])] =:= [{ok, Input} || Input <- Inputs].
+
+connects_again(A, B) ->
+    until(fun() -> call(A, weft_links, up, [name(B)]) end),
+    _ = call(A, erlang, disconnect_node, [name(B)]),
+    _ = call(A, net_adm, ping, [name(B)]),
+    false.
+
+path(A, #{node := B}) ->
+    case [Path || Session <- call(A, weft_sessions, of_distribution, [atom_to_binary(B)]),
+                  #{link := Path} <- info(A, Session)] of
+        [Path] -> Path;
+        [] -> none
+    end.
+
+info(Node, Session) ->
+    try [call(Node, weft_session, info, [Session])]
+    catch _:{noproc, _} -> []
+    end.
+
+is_down(A, B) ->
+    #{signals := Signals} = call(A, ?TRAFFIC, account, []),
+    [] =/= [Down || {_, {nodedown, Node, _}} = Down <- Signals, Node =:= name(B)].
+
+%% A supervisor that stands still keeps a stream from beginning, and nothing else.
+link_does_not_wait_for_supervisors(Config) ->
+    {A, G, _B} = row(Config),
+    pong = call(A, net_adm, ping, [name(G)]),
+    ok = call(G, sys, suspend, [weft_channel_workers]),
+    ok = call(A, weft, send, [{?MODULE, name(G)}, hello, #{channel => bulk}]),
+    until(fun() -> has_helper(G) end),
+    ?assertEqual(pong, call(A, net_adm, ping, [name(G)])),
+    ok = call(G, sys, resume, [weft_channel_workers]),
+    until(fun() -> not has_helper(G) end).
+
+has_helper(Node) ->
+    lists:any(fun(Pid) -> call(Node, erlang, process_info, [Pid, initial_call])
+                              =:= {initial_call, {weft_switch, accept, 5}}
+              end, call(Node, erlang, processes, [])).
+
 %% --- steps ------------------------------------------------------------------------------------
 
-row(Config) ->
-    Links = [{node_name(sup_a), node_name(sup_g)}, {node_name(sup_g), node_name(sup_b)}],
+row(Config) -> row([], Config).
+
+row(More, Config) ->
+    Links = [{node_name(X), node_name(Y)} || {X, Y} <- [{sup_a, sup_g}, {sup_g, sup_b} | More]],
     [A, G, B] = [start(Name, Links, Config) || Name <- [sup_a, sup_g, sup_b]],
     until(fun() -> has_route(A, B) andalso has_route(B, A) end),
     {A, G, B}.
 
+options(Links) ->
+    #{config => [{topology, {static, #{links => Links}}}, {faults, true},
+                 {resume_timeout_ms, 30000}],
+      args => ["-kernel", "prevent_overlapping_partitions", "false", "-connect_all", "false"]}.
+
 start(Name, Links, Config) ->
-    Options = #{config => [{topology, {static, #{links => Links}}}, {faults, true},
-                           {resume_timeout_ms, 30000}],
-                args => ["-kernel", "prevent_overlapping_partitions", "false",
-                         "-connect_all", "false"]},
-    Node = weft_test_nodes:start(Name, Options, ?config(place, Config)),
+    Node = weft_test_nodes:start(Name, options(Links), ?config(place, Config)),
     {ok, _} = call(Node, application, ensure_all_started, [weft]),
     Node.
 

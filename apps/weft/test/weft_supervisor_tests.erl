@@ -5,13 +5,36 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
--export([init/1, child/0]).
+-export([init/1, child/0, slow/0]).
 
+init(slow) ->
+    {ok, {#{strategy => one_for_one, intensity => 0, period => 10},
+          [#{id => slow, start => {?MODULE, slow, []}}]}};
 init([]) ->
     {ok, {#{strategy => one_for_one, intensity => 1, period => 10},
           [#{id => child, start => {?MODULE, child, []}}]}}.
 
 child() -> {ok, proc_lib:spawn_link(fun() -> receive stop -> ok end end)}.
+
+%% Has a name, and ends a moment after its supervisor.
+slow() ->
+    Starter = self(),
+    Pid = proc_lib:spawn_link(
+            fun() ->
+                    process_flag(trap_exit, true),
+                    Starter ! {self(), has_got_name()},
+                    receive {'EXIT', Starter, _} -> ok end,
+                    receive after 200 -> ok end % pacing: the slowness itself
+            end),
+    receive
+        {Pid, true} -> {ok, Pid};
+        {Pid, false} -> {error, name_is_taken}
+    end.
+
+has_got_name() ->
+    try register(weft_supervisor_tests_child, self())
+    catch error:badarg -> false
+    end.
 
 strays_are_answered_and_dropped_test() ->
     {ok, Supervisor} = weft_supervisor:start_link({local, ?MODULE}, ?MODULE, []),
@@ -31,6 +54,20 @@ children_are_started_again_and_given_up_test() ->
     [{child, Second, _, _}] = supervisor:which_children(Supervisor),
     exit(Second, kill),
     receive {'EXIT', Supervisor, Reason} -> ?assertEqual(shutdown, Reason) end,
+    process_flag(trap_exit, false).
+
+%% The child takes its time; the next life of the supervisor waits for that.
+another_life_waits_for_the_end_of_the_former_test() ->
+    process_flag(trap_exit, true),
+    {ok, First} = weft_supervisor:start_link({local, weft_supervisor_tests_slow}, ?MODULE, slow),
+    [{slow, Child, _, _}] = supervisor:which_children(First),
+    exit(First, kill),
+    receive {'EXIT', First, killed} -> ok end,
+    ?assert(is_process_alive(Child)),
+    {ok, Second} = weft_supervisor:start_link({local, weft_supervisor_tests_slow}, ?MODULE, slow),
+    ?assertNot(is_process_alive(Child)),
+    ?assertMatch([{slow, _, _, _}], supervisor:which_children(Second)),
+    ok = gen_server:stop(Second),
     process_flag(trap_exit, false).
 
 is_another(First, Supervisor) ->

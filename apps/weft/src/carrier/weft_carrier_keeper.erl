@@ -72,6 +72,7 @@ handle_info({'DOWN', Ref, process, _Carrier, Reason}, #keeper{carrier = Ref}) ->
                "their links end: ~0P", [Reason, 20]),
     {noreply, start_later()};
 handle_info(start, #keeper{carrier = undefined} = Keeper) ->
+    ok = weft_identity:renew(),
     case weft_carrier_sup:start_link() of
         {ok, Carrier} ->
             {noreply, unlinked(Carrier)};

@@ -125,7 +125,7 @@ setup(Node, Type, MyNode, _LongOrShortNames, SetupTime) ->
 -spec setup_session(pid(), node(), normal | hidden, node(), non_neg_integer()) -> no_return().
 setup_session(Kernel, Node, Type, MyNode, SetupTime) ->
     Timer = dist_util:start_timer(SetupTime),
-    {ok, Session} = weft_session:start_link(Node),
+    Session = session(weft_session:start_link(Node), Node),
     %% As on the stock carrier each attempt is one to dial, whatever came of those before.
     ok = weft_links:hurry(Node),
     case weft_session:connect(Session) of
@@ -145,6 +145,9 @@ setup_session(Kernel, Node, Type, MyNode, SetupTime) ->
                     ?shutdown2(Node, {weft, Reason})
             end
     end.
+
+session({ok, Session}, _Node) -> Session;
+session({error, Reason}, Node) -> ?shutdown2(Node, {weft, Reason}).
 
 %% A program that is no VM has no place in a topology, so no route leads to it.
 is_stock({dial, not_weft}, _Node) -> true;

@@ -46,20 +46,18 @@
 
 %% @doc A session to a node, not yet connected; linked to the process that dist_util will run in,
 %% which is not its parent: that a session ends is no error of a server.
--spec start_link(node()) -> {ok, pid()}.
+-spec start_link(node()) -> {ok, pid()} | {error, term()}.
 start_link(Node) ->
     gen_server:start(?MODULE, {initiator, Node, self()}, spawn_options()).
 
-%% @doc The other end of a session that a peer has opened; called by the switch. Starts the
-%% distribution handshake with the kernel. Host is the process that will deliver input, or
-%% `own_process' for one of its own.
+%% @doc The other end of a session that a peer has opened; called for the switch, which hears of it
+%% by `weft_switch:join/5'. Starts the distribution handshake with the kernel. Host is the process
+%% that will deliver input, or `own_process' for one of its own.
 -spec accept(weft_sessions:id(), Peer :: binary(), weft_stream:path(),
              Host :: pid() | own_process) ->
-          {ok, Session :: pid(), Input :: pid(), weft_session_counters:counters()}.
+          {ok, Session :: pid()} | {error, term()}.
 accept(Id, Peer, Path, Host) ->
-    {ok, Session} = gen_server:start(?MODULE, {acceptor, Id, Peer, Path, Host}, spawn_options()),
-    {Input, Counters} = gen_server:call(Session, accepted, infinity),
-    {ok, Session, Input, Counters}.
+    gen_server:start(?MODULE, {acceptor, Id, Peer, Path, Host}, spawn_options()).
 
 spawn_options() ->
     [{spawn_opt, [{priority, weft_turn:priority(data)},
@@ -122,21 +120,29 @@ info(Session) -> gen_server:call(Session, info).
 
 %% @private
 init({initiator, Node, Creator}) ->
-    link(Creator),
-    Counters = weft_session_counters:new(),
-    {Input, Hosted} = input(weft_path:choose(Node), Node, Counters),
-    {ok, #session{node = Node, name = atom_to_binary(Node), counters = Counters, input = Input,
-                  hosted = Hosted, outlet = outlet(),
-                  stream = weft_stream:initiator(distribution, Node, Counters, Input)}};
+    case weft_links:owner() of
+        undefined -> {stop, {shutdown, not_running}};
+        _Runs -> initiator(Node, Creator)
+    end;
 init({acceptor, Id, Peer, Path, Host}) ->
     Counters = weft_session_counters:new(),
     {Input, Hosted} = case Host of
                           own_process -> {own_input(Counters), false};
                           Link -> {Link, true}
                       end,
+    Stream = weft_stream:acceptor(distribution, Id, Peer, Path, Counters, Input),
+    ok = weft_switch:join(Path, distribution, Peer, Input, Counters),
+    net_kernel ! {accept, self(), self(), weft_config:get(family), weft},
     {ok, #session{name = Peer, counters = Counters, input = Input, hosted = Hosted,
-                  outlet = outlet(),
-                  stream = weft_stream:acceptor(distribution, Id, Peer, Path, Counters, Input)}}.
+                  outlet = outlet(), stream = weft_stream:say_accepted(Stream)}}.
+
+initiator(Node, Creator) ->
+    link(Creator),
+    Counters = weft_session_counters:new(),
+    {Input, Hosted} = input(weft_path:choose(Node), Node, Counters),
+    {ok, #session{node = Node, name = atom_to_binary(Node), counters = Counters, input = Input,
+                  hosted = Hosted, outlet = outlet(),
+                  stream = weft_stream:initiator(distribution, Node, Counters, Input)}}.
 
 input(direct, Node, Counters) ->
     case weft_links:ensure(Node) of
@@ -156,10 +162,6 @@ own_input(Counters) ->
 %% --- calls ------------------------------------------------------------------------------------
 
 %% @private
-handle_call(accepted, _From, #session{input = Input, counters = Counters} = Session) ->
-    net_kernel ! {accept, self(), self(), weft_config:get(family), weft},
-    #session{stream = Stream} = Session,
-    reply({Input, Counters}, Session#session{stream = weft_stream:say_accepted(Stream)});
 handle_call(connect, From, #session{stream = Stream} = Session) ->
     next(Session#session{connecting = From, is_begun = true,
                          stream = weft_stream:connect(Stream)});

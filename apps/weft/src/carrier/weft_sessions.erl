@@ -62,8 +62,8 @@ of_distribution(Peer) ->
 list() ->
     [Session || {_, Session, _, _, _} <- ets:tab2list(?MODULE)].
 
-%% @doc Module:accept(Id, Peer, Path, Channel, Partition) is asked, in the process of a link, to
-%% start the receiver of a stream that a peer opens for a channel.
+%% @doc Module:accept(Id, Peer, Path, Channel, Partition) is asked to start the receiver of a stream
+%% that a peer opens for a channel.
 -spec accept_channels(module()) -> ok.
 accept_channels(Module) -> persistent_term:put({?MODULE, channels}, Module).
 

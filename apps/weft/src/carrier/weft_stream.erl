@@ -51,6 +51,7 @@
                  counters :: weft_session_counters:counters(),
                  input :: pid(),
                  input_monitor :: reference() | undefined,
+                 carrier_monitor :: reference() | undefined,
                  out :: weft_outbound_core:state(),
                  path :: #path{} | undefined,
                  opening :: {pid(), weft_wire:label()} | undefined,
@@ -83,11 +84,18 @@ initiator(Kind, Node, Counters, Input) ->
     weft_sessions:add(Id, Kind, self(), Input, atom_to_binary(Node)),
     #stream{id = Id, role = initiator, kind = Kind, node = Node, peer = atom_to_binary(Node),
             counters = Counters, input = Input, input_monitor = watch_input(Input),
-            out = outbound()}.
+            carrier_monitor = watch_carrier(), out = outbound()}.
 
 %% The link that delivers the input may be another one than that of the path.
 watch_input(Input) when Input =:= self() -> undefined;
 watch_input(Input) -> erlang:monitor(process, Input).
+
+%% Without its row in the table of sessions nobody could resume a stream.
+watch_carrier() ->
+    case weft_links:owner() of
+        undefined -> undefined;
+        Owner -> erlang:monitor(process, Owner)
+    end.
 
 %% @doc The end that was found over Path; Peer is the name of the node at the other end.
 -spec acceptor(weft_wire:stream_kind(), weft_sessions:id(), Peer :: binary(), path(),
@@ -95,7 +103,8 @@ watch_input(Input) -> erlang:monitor(process, Input).
 acceptor(Kind, Id, Peer, Path, Counters, Input) ->
     weft_sessions:add(Id, Kind, self(), Input, Peer),
     on_path(Path, #stream{id = Id, role = acceptor, kind = Kind, peer = Peer, counters = Counters,
-                          input = Input, input_monitor = watch_input(Input), out = outbound(),
+                          input = Input, input_monitor = watch_input(Input),
+                          carrier_monitor = watch_carrier(), out = outbound(),
                           established = true}).
 
 outbound() ->
@@ -151,10 +160,10 @@ handle({weft_stream, retry}, #stream{path = undefined} = Stream) ->
     {ok, attach(Stream#stream{retry_timer = undefined})};
 handle({weft_stream, {give_up, Token}}, #stream{give_up = {_Timer, Token}} = Stream) ->
     {ended, Stream};
-handle({'DOWN', Ref, process, _, _}, #stream{input_monitor = Ref, established = true} = Stream) ->
-    {ended, Stream#stream{last_break = input_died}};
 handle({'DOWN', Ref, process, _, _}, #stream{input_monitor = Ref} = Stream) ->
-    failed(input_died, Stream);
+    without(input_died, Stream);
+handle({'DOWN', Ref, process, _, _}, #stream{carrier_monitor = Ref} = Stream) ->
+    without(carrier_died, Stream);
 handle({'DOWN', Ref, process, Link, _}, #stream{link_monitor = Ref, input = Link} = Stream) ->
     {ok, Stream#stream{link_monitor = undefined}};
 handle({'DOWN', Ref, process, Link, Reason}, #stream{link_monitor = Ref} = Stream) ->
@@ -164,6 +173,11 @@ handle(Message, Stream) when element(1, Message) =:= weft_path;
     {ok, Stream};
 handle(_Message, _Stream) ->
     unknown.
+
+without(Reason, #stream{established = true} = Stream) ->
+    {ended, Stream#stream{last_break = Reason}};
+without(Reason, Stream) ->
+    failed(Reason, Stream).
 
 %% A node that may be alive elsewhere gets a moment to be found there.
 departed(Node, #stream{down_since_ms = SinceMs} = Stream) ->

@@ -13,6 +13,7 @@
 -module(weft_switch).
 -behaviour(weft_link_handler).
 
+-export([join/5, accept/5]).
 -export([init/2, lane_up/2, lane_down/2, link_down/2, peer_ended/3, dial_failed/2, packet/4,
          message/2, wants_link/1, is_in_use/1, can_spare_link/1, wants_lanes/1, info/1]).
 
@@ -326,28 +327,54 @@ opened(Label, #{mode := Mode, kind := Kind, session := Id, source := Source,
         {error, new} when map_size(Switch#switch.labels) >= ?LABELS_MAX ->
             answer(Lane, weft_wire:close(Label, overload), Switch);
         {error, new} ->
-            accepted(Label, Open, Lane, Switch);
+            accepted(Label, Open, Switch);
         _ ->
             answer(Lane, weft_wire:close(Label, gone), Switch)
     end.
 
-accepted(Label, #{kind := {channel, Channel, Partition} = Kind, session := Id, source := Source},
-         Lane, Switch) ->
-    Path = {self(), lanes_for(Kind, Switch), Label},
-    case weft_sessions:accept_channel(Id, Source, Path, Channel, Partition) of
-        {ok, Receiver} -> local(Label, Kind, Receiver, Receiver, Source, watch(Receiver, Switch));
-        {error, refused} -> answer(Lane, weft_wire:close(Label, refused), Switch)
-    end;
-accepted(Label, #{kind := distribution, session := Id, source := Source}, _Lane,
-         #switch{name = Name} = Switch) ->
+%% Whatever has to be started for it, the link does not wait.
+accepted(Label, #{kind := Kind, session := Id, source := Source}, #switch{name = Name} = Switch) ->
     Host = case Source of Name -> self(); _ -> own_process end,
-    Path = {self(), lanes_for(distribution, Switch), Label},
-    {ok, Session, Input, Counters} = weft_session:accept(Id, Source, Path, Host),
-    Switch1 = case Input =:= self() of
-                  true -> host(Session, Counters, Switch);
-                  false -> watch(Session, Switch)
-              end,
-    local(Label, distribution, Session, Input, Source, Switch1).
+    Path = {self(), lanes_for(Kind, Switch), Label},
+    _ = spawn_opt(?MODULE, accept, [Kind, Id, Source, Path, Host],
+                  [{priority, weft_turn:priority(control)}]),
+    Switch.
+
+%% @private Runs in a process of its own.
+-spec accept(weft_wire:stream_kind(), weft_sessions:id(), Source :: binary(), weft_stream:path(),
+             Host :: pid() | own_process) -> ok.
+accept(Kind, Id, Source, {Link, _Lanes, Label} = Path, Host) ->
+    case start(Kind, Id, Source, Path, Host) of
+        {ok, _Pid} -> ok;
+        {error, _} -> weft_link:handler(Link, {refused, Label})
+    end.
+
+start(distribution, Id, Source, Path, Host) ->
+    weft_session:accept(Id, Source, Path, Host);
+start({channel, Channel, Partition}, Id, Source, Path, _Host) ->
+    weft_sessions:accept_channel(Id, Source, Path, Channel, Partition).
+
+%% @doc The calling process serves the circuit that the peer Source has opened. To be said before
+%% the peer is told: then the link knows it before anything comes. A Host of distribution has to
+%% have the counters of the session.
+-spec join(weft_stream:path(), weft_wire:stream_kind(), Source :: binary(), Input :: pid(),
+           weft_session_counters:counters()) -> ok.
+join({Link, Lanes, Label}, Kind, Source, Input, Counters) ->
+    Local = #local{kind = Kind, session = self(), input = Input, far = Source},
+    weft_link:handler(Link, {join, Label, Lanes, Local, Counters}).
+
+%% The link may have lost lanes meanwhile, and with the last one the circuit.
+joined(Label, _Then, #local{session = Session}, #switch{lanes = Lanes, labels = Labels} = Switch)
+  when Lanes =:= []; is_map_key(Label, Labels) ->
+    closed(Session, Label, broken),
+    Switch;
+joined(Label, Then, #local{kind = Kind, session = Session} = Local,
+       #switch{labels = Labels} = Switch) ->
+    _ = case lanes_for(Kind, Switch) of
+            Then -> ok;
+            Now -> Session ! {weft_path, lanes, self(), Label, Now}
+        end,
+    Switch#switch{labels = Labels#{Label => Local}}.
 
 local(Label, Kind, Session, Input, Far, #switch{labels = Labels} = Switch) ->
     Local = #local{kind = Kind, session = Session, input = Input, far = Far},
@@ -392,6 +419,13 @@ message(available, Switch) ->
     Switch;
 message({host, Session, Counters}, Switch) ->
     host(Session, Counters, Switch);
+message({join, Label, Then, #local{session = Session, input = Input} = Local, Counters}, Switch) ->
+    joined(Label, Then, Local, case Input =:= self() of
+                                   true -> host(Session, Counters, Switch);
+                                   false -> watch(Session, Switch)
+                               end);
+message({refused, Label}, Switch) ->
+    tell(weft_wire:close(Label, refused), Switch);
 message({connected, Session, Handle}, #switch{hosted = Hosted} = Switch) ->
     case Hosted of
         #{Session := Input} ->

@@ -2,13 +2,14 @@
 %% @doc Who this node is to its peers: name, incarnation, cluster, whether it can be dialled.
 %%
 %% The incarnation is a number that no other start of a node with this name has: a restarted node
-%% can never resume what an earlier one had. It is made when the carrier starts.
+%% can never resume what an earlier one had. It is made when the carrier starts, and again when it
+%% has to start anew: its links have said goodbye, and its sessions have ended.
 %%
 %% A node that asks its first peer for a name (`-sname undefined') had none when it introduced
 %% itself. It stays nameless to its peers here: they know its links by the incarnation.
 -module(weft_identity).
 
--export([init/1, incarnation/0, listens/0, name/0, cluster/0]).
+-export([init/1, renew/0, incarnation/0, listens/0, name/0, cluster/0]).
 
 -define(KEY, weft_identity).
 -define(NAMELESS, weft_identity_nameless).
@@ -18,6 +19,10 @@
 init(Listens) ->
     _ = persistent_term:erase(?NAMELESS),
     persistent_term:put(?KEY, {weft_random:distinct(), Listens}).
+
+%% @doc Draws another incarnation; all else is as before.
+-spec renew() -> ok.
+renew() -> persistent_term:put(?KEY, {weft_random:distinct(), listens()}).
 
 -spec incarnation() -> non_neg_integer().
 incarnation() -> element(1, persistent_term:get(?KEY)).

@@ -2,13 +2,18 @@
 %% @doc OTP's supervisor, but a call or cast that it does not know is answered with an error, or
 %% dropped, and logged (`weft_stray'). OTP's own ends of it, and all below with it.
 %%
-%% The callback module is one of `supervisor', and so are the functions to use it. All is done by
-%% OTP's; this stands before it only to find out what it does not know.
+%% One that was killed is started again when its children have ended: they end with it, but a moment
+%% later, and until then have its names and tables. OTP's would fail to start, again and again.
+%%
+%% The callback module is one of `supervisor', and so are the functions to use it. All else is done
+%% by OTP's.
 -module(weft_supervisor).
 -behaviour(gen_server).
 
 -export([start_link/2, start_link/3]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2, code_change/3]).
+
+-define(FORMER_MS, 3000).
 
 %% @doc As `supervisor:start_link/2'.
 -spec start_link(module(), Args :: term()) -> supervisor:startlink_ret().
@@ -21,7 +26,36 @@ start_link(Name, Module, Args) ->
     gen_server:start_link(Name, ?MODULE, {Name, Module, Args}, []).
 
 %% @private
-init(NameModuleArgs) -> supervisor:init(NameModuleArgs).
+init({Name, _Module, _Args} = NameModuleArgs) ->
+    ok = await_former(Name),
+    supervisor:init(NameModuleArgs).
+
+await_former(self) ->
+    ok;
+await_former({local, Name}) ->
+    case persistent_term:get({?MODULE, Name}, first) of
+        first -> persistent_term:put({?MODULE, Name}, again);
+        again -> await_ends([monitor(process, Pid) || Pid <- processes(), is_below(Name, Pid)])
+    end.
+
+is_below(Name, Pid) ->
+    case process_info(Pid, dictionary) of
+        {dictionary, Dictionary} ->
+            lists:member(Name, proplists:get_value('$ancestors', Dictionary, []));
+        undefined ->
+            false
+    end.
+
+%% Somebody else's process may have been started below, and live on.
+await_ends(Monitors) ->
+    DeadlineMs = now_ms() + ?FORMER_MS,
+    lists:foreach(fun(Monitor) ->
+                          receive {'DOWN', Monitor, process, _, _} -> ok
+                          after max(0, DeadlineMs - now_ms()) -> demonitor(Monitor, [flush])
+                          end
+                  end, Monitors).
+
+now_ms() -> erlang:monotonic_time(millisecond).
 
 %% @private
 handle_call(Request, From, State) ->

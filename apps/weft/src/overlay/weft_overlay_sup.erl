@@ -40,7 +40,7 @@ init(#{topology := {Topology, TopologyOptions}} = Config) ->
     RouterOptions = maps:merge(#{hop_limit => weft_config:get(hop_limit)},
                                maps:get(router, Config, #{})),
     {ok, {#{strategy => rest_for_one, intensity => 5, period => 10},
-          [#{id => weft_overlay_watch, start => {weft_overlay_watch, start_link, []}},
+          [weft_links_watch:child_spec(weft_overlay_watch),
            driver(weft_router, weft_router_core, maps:merge(RouterOptions, Links)),
            #{id => weft_topology, start => {?MODULE, start_topology, [Links]},
              modules => [weft_driver]},

@@ -28,7 +28,7 @@
                    paused = false :: boolean(),
                    waiting = queue:new() :: queue:queue(tuple())}).
 
-%% @doc Asked by the switch for a stream that a peer opens.
+%% @doc Asked for the switch, for a stream that a peer opens.
 -spec accept(weft_sessions:id(), Peer :: binary(), weft_stream:path(), Channel :: binary(),
              weft_channels:partition()) -> {ok, pid()} | {error, refused}.
 accept(Id, Peer, Path, Channel, Partition) ->
@@ -49,6 +49,7 @@ init({Id, Peer, Path, Name, Partition}) ->
     Counters = weft_session_counters:new(),
     Stream = weft_stream:acceptor({channel, Name, Partition}, Id, Peer, Path, Counters, self()),
     true = weft_channels:add_receiver(Peer, Name, Partition, self()),
+    ok = weft_switch:join(Path, {channel, Name, Partition}, Peer, self(), Counters),
     BytesMax = 4 * weft_config:get(window_bytes) + weft_wire:packet_bytes_max(),
     {ok, #receiver{peer = Peer, channel = channel(Name), name = Name, partition = Partition,
                    stream = weft_stream:say_accepted(Stream), counters = Counters,

@@ -14,8 +14,8 @@ child_spec(Kind, Scope, Options) ->
     #{id => {weft_names, Scope}, type => supervisor,
       start => {?MODULE, start_link, [Kind, Scope, maps:remove(kind, Options)]}}.
 
-%% @doc The name of the driver, and of its table: one atom for each scope that somebody starts on
-%% this node.
+%% @doc The name of the driver, and of its table, and with `_sup' of the supervisor: two atoms for
+%% each scope that somebody starts on this node.
 -spec driver(weft_names:scope()) -> atom().
 driver({group, Group}) -> list_to_atom("weft_names_group_" ++ atom_to_list(Group));
 driver(Scope) -> list_to_atom("weft_names_" ++ atom_to_list(Scope)).
@@ -24,7 +24,8 @@ driver(Scope) -> list_to_atom("weft_names_" ++ atom_to_list(Scope)).
 -spec start_link(Kind :: module(), weft_names:scope(), map()) ->
           {ok, pid()} | {error, term()} | ignore.
 start_link(Kind, Scope, Options) ->
-    weft_supervisor:start_link(?MODULE, {Kind, Scope, Options}).
+    Name = list_to_atom(atom_to_list(driver(Scope)) ++ "_sup"),
+    weft_supervisor:start_link({local, Name}, ?MODULE, {Kind, Scope, Options}).
 
 %% @private
 -spec init({Kind :: module(), weft_names:scope(), map()}) ->

@@ -141,9 +141,13 @@ handle_info({'EXIT', Pid, {shutdown, {lost, Peer, Reason}}}, #links{peers = Peer
         #{} ->
             {noreply, Links}
     end;
-%% An outlet that was closed, or a probe.
-handle_info({'EXIT', _Pid, _Reason}, Links) ->
-    {noreply, Links};
+%% An outlet that died has taken with it what waited. Or one that was closed, or a probe.
+handle_info({'EXIT', Pid, _Reason}, #links{peers = Peers} = Links) ->
+    case [Node || {Node, #peer{outlet = Outlet}} <- maps:to_list(Peers), Outlet =/= none,
+                  weft_node_outlet:pid(Outlet) =:= Pid] of
+        [Node] -> {noreply, broken(Node, outlet_died, Links)};
+        [] -> {noreply, Links}
+    end;
 handle_info(Message, State) ->
     ok = weft_stray:message(Message),
     {noreply, State}.

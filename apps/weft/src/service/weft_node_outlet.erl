@@ -3,7 +3,7 @@
 %% may wait for a busy connection, so that the driver need not.
 %%
 %% All of a session goes through this one process, and is counted (`weft_driver_order'). What waits
-%% is bounded by number; the pieces a core sends are small (64 KiB and less). It also watches the
+%% is bounded by number and by size; one message may be larger than all that. It also watches the
 %% peer: to set up a monitor, or to take one back, may wait for a busy connection as well.
 -module(weft_node_outlet).
 
@@ -14,6 +14,12 @@
 -export_type([outlet/0]).
 
 -define(WAITING_MAX, 50000).
+-define(WAITING_BYTES_MAX, 67108864).
+
+%% Counted: messages that wait, their bytes, and whether it was said that they are too many.
+-define(MESSAGES, 1).
+-define(BYTES, 2).
+-define(FULL, 3).
 
 %% Kept by drivers, so it holds no closure: that would be one of old code after a load.
 -opaque outlet() :: {pid(), atomics:atomics_ref(), OnFull :: {module(), atom(), [term()]}}.
@@ -30,19 +36,23 @@
 -spec open(To :: pid(), Number :: pos_integer(), Welcome :: term(),
            OnFull :: {module(), atom(), [term()]}) -> outlet().
 open(To, Number, Welcome, OnFull) ->
-    Waiting = atomics:new(1, []),
+    Waiting = atomics:new(3, []),
     {ok, Pid} = gen_server:start_link(?MODULE, {To, Number, Welcome, Waiting}, []),
     {Pid, Waiting, OnFull}.
 
 %% @doc Has a message sent to the driver To.
 -spec send(outlet(), To :: pid(), term()) -> ok | {error, not_connected}.
 send({Pid, Waiting, {Module, Function, Arguments}}, To, Message) ->
-    case atomics:add_get(Waiting, 1, 1) of
-        Count when Count =< ?WAITING_MAX ->
-            Pid ! {send, To, Message},
+    Bytes = erlang:external_size(Message),
+    Before = atomics:add_get(Waiting, ?BYTES, Bytes) - Bytes,
+    case atomics:add_get(Waiting, ?MESSAGES, 1) =< ?WAITING_MAX
+        andalso Before =< ?WAITING_BYTES_MAX of
+        true ->
+            Pid ! {send, To, Message, Bytes},
             ok;
-        Count ->
-            _ = Count =:= ?WAITING_MAX + 1 andalso apply(Module, Function, Arguments),
+        false ->
+            _ = atomics:exchange(Waiting, ?FULL, 1) =:= 0
+                andalso apply(Module, Function, Arguments),
             {error, not_connected}
     end.
 
@@ -83,10 +93,11 @@ handle_cast(Request, Sending) ->
     {noreply, Sending}.
 
 %% @private
-handle_info({send, To, Message}, #sending{number = Number, next = Next} = Sending) ->
+handle_info({send, To, Message, Bytes}, #sending{number = Number, next = Next} = Sending) ->
     %% Of a connection that is lost the monitor tells.
     _ = erlang:send(To, {weft_data, Number, Next, Message}, [noconnect]),
-    atomics:sub(Sending#sending.waiting, 1, 1),
+    atomics:sub(Sending#sending.waiting, ?MESSAGES, 1),
+    atomics:sub(Sending#sending.waiting, ?BYTES, Bytes),
     {noreply, Sending#sending{next = Next + 1}};
 handle_info({'DOWN', Monitor, process, To, Reason}, #sending{monitor = Monitor} = Sending) ->
     {stop, {shutdown, {lost, To, Reason}}, Sending};

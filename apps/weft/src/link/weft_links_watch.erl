@@ -1,23 +1,28 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Has the overlay started again when all links have ended at once: the network was stopped
+%% @doc Has drivers started again when all links have ended at once: the network was stopped
 %% (`net_kernel:stop/0'), or the carrier had to start again.
 %%
-%% What the drivers know is void then: who subscribed, whom they are linked to, perhaps the name of
-%% the node. So this process ends, once there can be links again, and its supervisor starts it and
-%% all that follow.
--module(weft_overlay_watch).
+%% What the drivers know is void then: that they have subscribed, whom they are linked to, perhaps
+%% the name of the node. So this process ends, once there can be links again, and its supervisor
+%% starts it and all that follow.
+-module(weft_links_watch).
 -behaviour(gen_server).
 
--export([start_link/0]).
+-export([child_spec/1, start_link/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -define(LOOK_MS, 50).
 
 -record(watch, {owner :: reference() | none}).
 
--spec start_link() -> {ok, pid()} | {error, term()}.
-start_link() ->
-    gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
+%% @doc The first child of a supervisor with the strategy `rest_for_one', registered as Name.
+-spec child_spec(Name :: atom()) -> supervisor:child_spec().
+child_spec(Name) -> #{id => Name, start => {?MODULE, start_link, [Name]}}.
+
+%% @private
+-spec start_link(Name :: atom()) -> {ok, pid()} | {error, term()}.
+start_link(Name) ->
+    gen_server:start_link({local, Name}, ?MODULE, [], []).
 
 %% @private Other links than those of this node's carrier have no owner.
 init([]) ->
