@@ -39,7 +39,11 @@ received(Parts, Last) ->
                          none, Parts),
     weft_parts:finish(iolist_to_binary(Last), Joined).
 
-more_than_a_frame_can_have_is_refused_test() ->
-    Part = binary:copy(<<0>>, 1 bsl 27),
-    Joined = lists:foldl(fun(_, Acc) -> weft_parts:join(Part, Acc) end, none, lists:seq(1, 33)),
-    ?assertEqual(too_large, weft_parts:join(Part, Joined)).
+more_than_a_frame_can_have_is_refused_test_() ->
+    {timeout, 60,
+     fun() ->
+         Part = binary:copy(<<0>>, 1 bsl 27),
+         Joined = lists:foldl(fun(_, Acc) -> weft_parts:join(Part, Acc) end, none,
+                              lists:seq(1, 33)),
+         ?assertEqual(too_large, weft_parts:join(Part, Joined))
+     end}.

@@ -379,9 +379,11 @@ handle_info({'DOWN', _Ref, process, Pid, Reason}, #state{pids = Pids} = State) -
         {Key, Rest} -> {noreply, link_ended(Pid, Key, Reason, State#state{pids = Rest})};
         error -> {noreply, subscriber_ended(Pid, State)}
     end;
-%% The witness of the account (`weft_turn').
-handle_info({'EXIT', _Witness, _Reason}, State) ->
-    ok = weft_turn:open(),
+handle_info({'EXIT', Pid, _Reason} = Exit, State) ->
+    ok = case weft_turn:is_witness(Pid) of
+             true -> weft_turn:open();
+             false -> weft_stray:message(Exit)
+         end,
     {noreply, State};
 handle_info(Message, State) ->
     ok = weft_stray:message(Message),

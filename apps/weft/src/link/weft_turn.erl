@@ -15,7 +15,7 @@
 -module(weft_turn).
 -behaviour(gen_server).
 
--export([priority/1, open/0, begins/0, worked/1]).
+-export([priority/1, open/0, is_witness/1, begins/0, worked/1]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2]).
 
 %% What a process works until it looks at the account.
@@ -51,6 +51,14 @@ open() ->
     atomics:put(Times, ?PAID, begins()),
     {ok, Witness} = gen_server:start_link(?MODULE, Times, []),
     persistent_term:put(?MODULE, {Times, Witness}).
+
+%% @doc Is it the process that the account has been opened with?
+-spec is_witness(pid()) -> boolean().
+is_witness(Pid) ->
+    case persistent_term:get(?MODULE, none) of
+        {_Times, Pid} -> true;
+        _ -> false
+    end.
 
 %% @doc A piece of work begins.
 -spec begins() -> Us :: integer().
