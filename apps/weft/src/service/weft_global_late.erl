@@ -11,7 +11,7 @@
 
 -export([child_spec/0, start_link/1, release/2, later/2, count/0, homes/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
--export([tell_all/3]).
+-export([tell_all/3, tell/2]).
 -export_type([command/0, options/0]).
 
 -define(LOCKS, weft_locks).
@@ -73,6 +73,8 @@ insist(Home, Command, Attempt) ->
         false -> insist(Home, Command, Attempt + 1)
     end.
 
+%% @private
+-spec tell(node(), command()) -> term().
 tell(Home, Command) ->
     try weft_driver:command({?LOCKS, Home}, Command, ?ANSWER_MS)
     catch exit:_ -> false
@@ -90,7 +92,7 @@ homes() ->
 
 %% @private
 init(Options) ->
-    Defaults = #{homes => fun homes/0, tell => fun tell/2, pause_ms => ?PAUSE_MS,
+    Defaults = #{homes => fun ?MODULE:homes/0, tell => fun ?MODULE:tell/2, pause_ms => ?PAUSE_MS,
                  count_max => ?COUNT_MAX},
     {ok, #late{options = maps:merge(Defaults, Options)}}.
 

@@ -9,11 +9,11 @@
 
 -include_lib("kernel/include/logger.hrl").
 
--export([start_link/0, load/1, save/2]).
+-export([start_link/0, load/1, save/0, save/2]).
 
 -spec start_link() -> {ok, pid()} | {error, term()}.
 start_link() ->
-    weft_group_changes:start_link(?MODULE, #{changed => fun save/0}).
+    weft_group_changes:start_link(?MODULE, #{changed => fun ?MODULE:save/0}).
 
 %% @doc What the file holds; nothing, if there is none yet. An unreadable one is an error: to start
 %% without it would be to forget it.
@@ -61,7 +61,8 @@ write(Path, Bytes) ->
         {error, Reason} -> {error, Reason}
     end.
 
-%% The groups of now.
+%% @private The groups of now.
+-spec save() -> ok.
 save() ->
     case save(weft_config:get(groups_file), weft_driver:command(weft_groups, table)) of
         ok -> ok;

@@ -9,14 +9,15 @@
 -include_lib("kernel/include/logger.hrl").
 
 -export([start_link/0, configured/0]).
+-export([follow/0, tell_neighbours/0]).
 
 -define(NEIGHBOURS_MS, 2000).
 
 -spec start_link() -> {ok, pid()} | {error, term()}.
 start_link() ->
     weft_group_changes:start_link(
-      ?MODULE, #{changed => fun() -> follow(weft_config:get(topology)) end,
-                 at_intervals => {?NEIGHBOURS_MS, fun tell_neighbours/0}}).
+      ?MODULE, #{changed => fun ?MODULE:follow/0,
+                 at_intervals => {?NEIGHBOURS_MS, fun ?MODULE:tell_neighbours/0}}).
 
 %% @doc The groups of the configured topology, if it has any.
 -spec configured() -> #{weft_group_table:name() => [node()]}.
@@ -26,9 +27,15 @@ configured() ->
         _ -> #{}
     end.
 
+%% @private
+-spec tell_neighbours() -> ok.
 tell_neighbours() ->
     weft_driver:notice(weft_groups,
                        {neighbours, [Node || {Node, _} <- weft_overlay:neighbours()]}).
+
+%% @private
+-spec follow() -> ok.
+follow() -> follow(weft_config:get(topology)).
 
 %% Groups of a topology that was set by hand are groups like others from now on.
 follow({groups, Now0}) ->
