@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # The verbs of the project. Each one says what it does in the line `make help` prints.
 .DEFAULT_GOAL := help
-.PHONY: help setup compile check test mutants otp-suites demo sim nightly scale bench \
-        bench-compare clean
+.PHONY: help setup compile check test test-long mutants otp-suites docs demo sim nightly scale \
+        bench bench-compare clean
 
 BUILD := $(or $(REBAR_BASE_DIR),_build)
 
@@ -29,6 +29,10 @@ test: ## run all tests and count them (ONLY="word ..." for suites named so)
 	@bin/setup test
 	@test/run.escript $(ONLY)
 
+test-long: ## the long forms of those tests that have one (hours; ONLY="word ...")
+	@bin/setup test
+	@test/run.escript --long $(ONLY)
+
 mutants: ## put deliberate bugs in, one at a time: do the tests notice? (ONLY="word ...")
 	@bin/setup test
 	@QUIET=1 rebar3 ct --compile_only
@@ -38,6 +42,11 @@ otp-suites: ## OTP's own suites about distribution, on weft beside stock (ONLY="
 	@bin/setup otp-suites
 	@QUIET=1 rebar3 compile
 	@test/otp/suites.escript $(ONLY)
+
+docs: ## documentation of functions: for h(weft) in the shell, and as HTML
+	@bin/setup compile
+	@QUIET=1 rebar3 compile
+	@bin/docs
 
 demo: ## see it work: a small cluster on this machine
 	@bin/setup compile

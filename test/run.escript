@@ -3,7 +3,8 @@
 %%! -noinput +sbtu
 %% Runs every test of the project and counts them:
 %%
-%%   test/run.escript [WORD ...]      all suites, or those whose name contains one of the words
+%%   test/run.escript [WORD ...]         all suites, or those whose name contains one of the words
+%%   test/run.escript --long [WORD ...]  the same of those that have a long form (FULL=1), in it
 %%
 %% Suites are found, not listed: the house checks (test/house), EUnit of each application, and each
 %% *_SUITE.erl below apps/*/test, examples/*/test and test/. All is compiled once; then each runs in
@@ -12,8 +13,10 @@
 %% some run side by side (JOBS=N says how many; 1 for one after the other).
 %% Suites run on real nodes, sockets and clocks of a machine that may be busy: if few cases of one
 %% fail, these are run a second time, alone, which counts. The suite is then told to be unsteady,
-%% with both logs. Prints a line per suite, the failed cases, why others were skipped, and last,
-%% alone on its line:
+%% with both logs. A case that was so in the last three runs too has failed: what came before is in
+%% <build>/test/history (or WEFT_TEST_HISTORY=FILE, to keep it elsewhere). Which suites begin first
+%% or run alone, and causes of unsteadiness that are known, are in test/suites.config.
+%% Prints a line per suite, the failed cases, why others were skipped, and last, alone on its line:
 %%
 %%   N passed, N failed[, N skipped]
 %%
@@ -26,6 +29,7 @@
 %% Of these one suite may have as many, unless more than usual is asked for.
 -define(SUITE_MINUTES_MAX, 15).
 -define(MORE, ["FULL", "WEFT_CONFORMANCE_ALL"]).
+-define(MORE_MINUTES_MAX, 12 * 60).
 %% So often somebody who waits is told what runs.
 -define(WORD_EVERY_MS, 60_000).
 %% More failed cases than this are no accident.
@@ -35,13 +39,24 @@
 %% A variable of the environment of what a suite starts, by which all of it is found.
 -define(MARK, "WEFT_TEST_SUITE").
 
+main(["--long" | Words]) ->
+    true = os:putenv("FULL", "1"),
+    main(Words, fun has_long_form/1);
 main(Words) ->
+    main(Words, fun(_Suite) -> true end).
+
+main(Words, IsMeant) ->
     Base = os:getenv("REBAR_BASE_DIR", "_build"),
     Logs = filename:absname(filename:join(Base, "test/logs")),
-    Context = #{base => Base, logs => Logs, started => now_ms()},
+    {ok, Config} = file:consult("test/suites.config"),
+    ok = compiled_here(["test/runner/suite_history.erl"], filename:join(Base, "runner")),
+    Context = #{base => Base, logs => Logs, started => now_ms(), config => Config},
     ok = filelib:ensure_dir(filename:join(Logs, "x")),
-    Results = run_all([Suite || Suite <- suites(), is_wanted(Suite, Words)], Context),
-    [] =/= Results orelse io:format("no suite is named like ~s~n", [lists:join(" or ", Words)]),
+    Ran = run_all([Suite || Suite <- suites(Config), IsMeant(Suite), is_wanted(Suite, Words)],
+                  Context),
+    [] =/= Ran orelse io:format("no suite is named like ~s~n", [lists:join(" or ", Words)]),
+    History = os:getenv("WEFT_TEST_HISTORY", filename:join(Base, "test/history")),
+    Results = without_habits(Ran, History),
     summary(Results, Context),
     halt(case Results =/= [] andalso sum(failed, Results) =:= 0 of true -> 0; false -> 1 end).
 
@@ -57,9 +72,17 @@ run_all(Suites, Context) ->
                 _ -> Apps
             end,
     case [Result || #{id := {compile, _}, failed := Failed} = Result <- Early, Failed > 0] of
-        [] -> Early ++ [again(Result, Context) || Result <- side_by_side(Others, Context)];
-        Broken -> Broken
+        [] ->
+            {Alone, Together} = lists:partition(fun(S) -> runs_alone(S, Context) end, Others),
+            Results = side_by_side(Together, Context)
+                ++ lists:append([side_by_side([Suite], Context) || Suite <- Alone]),
+            Early ++ [again(Result, Context) || Result <- Results];
+        Broken ->
+            Broken
     end.
+
+runs_alone(Suite, #{config := Config}) ->
+    lists:member(title(Suite), [Title || {alone, Title, _Why} <- Config]).
 
 side_by_side(Suites, Context) ->
     Jobs = max(1, list_to_integer(os:getenv("JOBS", ?JOBS))),
@@ -85,11 +108,29 @@ side_by_side(Suites, Jobs, Running, Results, Context) ->
 
 %%% Which suites
 
-suites() ->
-    [{house, "checks"}]
+%% The longest begin first: at the end little would run beside them.
+suites(Config) ->
+    Found = [{house, "checks"}]
         ++ [{eunit, Dir} || Dir <- filelib:wildcard("{apps,examples}/*"), eunit_modules(Dir) =/= []]
         ++ [{eunit, Dir} || Dir <- eunit_dirs()]
-        ++ [{ct, filename:rootname(File)} || File <- ct_suites()].
+        ++ [{ct, filename:rootname(File)} || File <- ct_suites()],
+    Titles = [{title(Suite), Suite} || Suite <- Found],
+    [error({no_such_suite, element(2, Entry), "test/suites.config"})
+     || Entry <- Config, not lists:keymember(element(2, Entry), 1, Titles)],
+    First = [proplists:get_value(Title, Titles) || {first, Title} <- Config],
+    First ++ (Found -- First).
+
+%% Their sources ask the environment.
+has_long_form({house, _}) ->
+    false;
+has_long_form({eunit, Dir}) ->
+    lists:any(fun asks_for_more/1, filelib:wildcard(Dir ++ "/**/*_tests.erl"));
+has_long_form({ct, Path}) ->
+    asks_for_more(Path ++ ".erl").
+
+asks_for_more(File) ->
+    {ok, Text} = file:read_file(File),
+    binary:match(Text, <<"getenv(\"FULL\")">>) =/= nomatch.
 
 %% All that have tests, but for those that EUnit itself adds: x_tests to x.
 eunit_modules(Dir) ->
@@ -108,11 +149,9 @@ has_eunit(File) ->
 eunit_dirs() ->
     lists:usort([filename:dirname(File) || File <- filelib:wildcard("test/**/*_tests.erl")]).
 
-%% The longest are not in apps/weft: at the end little would run beside them.
 ct_suites() ->
-    {Last, First} = lists:partition(fun(File) -> lists:prefix("apps/weft/", File) end,
-                                    filelib:wildcard("{apps,examples}/*/test/**/*_SUITE.erl")),
-    filelib:wildcard("test/**/*_SUITE.erl") ++ First ++ Last.
+    filelib:wildcard("test/**/*_SUITE.erl")
+        ++ filelib:wildcard("{apps,examples}/*/test/**/*_SUITE.erl").
 
 is_wanted(_, []) -> true;
 is_wanted(Suite, Words) -> lists:any(fun(W) -> string:find(title(Suite), W) =/= nomatch end, Words).
@@ -141,6 +180,24 @@ together(#{failed := Ran}, #{passed := Passed, failed := Failed} = Second)
 together(#{passed := Before, failed := Ran, skipped := Skipped, why_skipped := Why},
          #{failed := Failed} = Second) ->
     Second#{passed => Before + Ran - Failed, skipped => Skipped, why_skipped => Why}.
+
+%% What is unsteady in each run is no accident.
+without_habits(Results, File) ->
+    Before = suite_history:read(File),
+    Unsteady = [{Suite, text(Case)} || #{suite := Suite, failed := 0, unsteady := #{cases := Cases}}
+                                           <- Results, Case <- Cases],
+    ok = suite_history:add(File, {run, [Suite || #{suite := Suite} <- Results], Unsteady}, Before),
+    [judged([Case || {S, Case} <- Unsteady, S =:= Suite, suite_history:is_habit(S, Case, Before)],
+            Result)
+     || #{suite := Suite} = Result <- Results].
+
+judged([], Result) ->
+    Result;
+judged(Habits, #{passed := Passed} = Result) ->
+    Result#{passed => Passed - length(Habits), failed => length(Habits),
+            cases => [Case ++ " (unsteady in the last three runs too)" || Case <- Habits]}.
+
+text(Case) -> unicode:characters_to_list(Case).
 
 run(Suite, Try, #{logs := Logs} = Context) ->
     Started = now_ms(),
@@ -201,10 +258,10 @@ eunit_chosen(Dir, _All) ->
     eunit_modules(Dir).
 
 time_left_ms(#{started := Started}) ->
-    Left = max(1, Started + ?ALL_MINUTES_MAX * 60_000 - now_ms()),
+    Left = fun(Minutes) -> max(1, Started + Minutes * 60_000 - now_ms()) end,
     case lists:any(fun(Variable) -> os:getenv(Variable) =/= false end, ?MORE) of
-        true -> Left;
-        false -> min(?SUITE_MINUTES_MAX * 60_000, Left)
+        true -> Left(?MORE_MINUTES_MAX);
+        false -> min(?SUITE_MINUTES_MAX * 60_000, Left(?ALL_MINUTES_MAX))
     end.
 
 %% What it says goes to the log past this emulator: who waits for the end of a pipe waits for all
@@ -260,11 +317,9 @@ signal(Name, Pid) ->
 %%% House checks: compiled and run here, they need no test emulator
 
 house_checks(Base, Log) ->
-    Out = filename:join(Base, "house"),
-    ok = filelib:ensure_dir(filename:join(Out, "x")),
-    true = code:add_patha(Out),
-    [{ok, _} = compile:file(File, [{outdir, Out}, report])
-     || File <- filelib:wildcard("test/house/*.erl"), not lists:suffix("_tests.erl", File)],
+    ok = compiled_here([File || File <- filelib:wildcard("test/house/*.erl"),
+                                not lists:suffix("_tests.erl", File)],
+                       filename:join(Base, "house")),
     {ok, File} = file:open(Log, [write, {encoding, utf8}]),
     Shell = group_leader(),
     true = group_leader(File, self()),
@@ -274,6 +329,12 @@ house_checks(Base, Log) ->
     {ok, Problems} = file:read_file(Log),
     #{passed => length(Kept), failed => length(Broken), skipped => 0, parts => [],
       cases => string:lexemes(Problems, "\n")}.
+
+compiled_here(Files, Out) ->
+    ok = filelib:ensure_dir(filename:join(Out, "x")),
+    true = code:add_patha(Out),
+    [{ok, _} = compile:file(File, [{outdir, Out}, report]) || File <- Files],
+    ok.
 
 %%% What became of a suite
 
@@ -323,11 +384,12 @@ last_lines(Log) ->
 
 %%% Report
 
-summary(Results, #{started := Started}) ->
+summary(Results, #{started := Started, config := Config}) ->
     [io:format("~n~ts~n~ts  log: ~ts~n", [Suite, [["  ", Case, "\n"] || Case <- Cases], Log])
      || #{suite := Suite, failed := Failed, cases := Cases, log := Log} <- Results, Failed > 0],
     [io:format("~n~ts was unsteady: failed at first, then ~ts~n~ts  log: ~ts~n",
-               [Suite, verdict(Result), [["  ", Case, "\n"] || Case <- Cases], Log])
+               [Suite, verdict(Result),
+                [["  ", Case, cause(Suite, text(Case), Config), "\n"] || Case <- Cases], Log])
      || #{suite := Suite, failed := 0, unsteady := #{cases := Cases, log := Log}} = Result
             <- Results],
     [io:format("~n~ts, skipped ~w: ~ts~n", [Suite, Skipped, lists:join("; ", Why)])
@@ -335,6 +397,9 @@ summary(Results, #{started := Started}) ->
     io:format("~n~w suites in ~w s~n", [length(Results), (now_ms() - Started) div 1000]),
     Sum = maps:from_list([{Key, sum(Key, Results)} || Key <- [passed, failed, skipped]]),
     io:format("~s~n", [counts(Sum)]).
+
+cause(Suite, Case, Config) ->
+    [[": ", Cause] || {unsteady, S, C, Cause} <- Config, S =:= Suite, C =:= Case].
 
 left(#{left := Left}) when Left > 0 ->
     io_lib:format(", ended ~w processes it left", [Left]);

@@ -7,7 +7,10 @@
 %%   house_shape   how long a clause may be                      (tokens)
 %%   house_purity  what a `*_core' must not reach                (compiled code)
 %%   house_layers  who may call whom                             (compiled code, .app.src)
+%%   house_circles no module needs itself by way of others       (compiled code)
 %%   house_spec    what must have a -spec                        (compiled code)
+%%   house_folders how large a folder is, and its README         (names of files, READMEs)
+%%   house_links   where links of documents lead                 (source text)
 %% Here is only the plumbing: collect the files, run the rules, subtract what house.config permits,
 %% print the rest as `file:line: rule: what to do'.
 -module(house).
@@ -37,7 +40,8 @@ run(Root, LibDir) ->
 -spec rules() -> [atom()].
 rules() ->
     [ratchet | house_text:rules()] ++ house_shape:rules() ++ house_purity:rules()
-        ++ house_layers:rules() ++ house_spec:rules().
+        ++ house_layers:rules() ++ house_circles:rules() ++ house_spec:rules()
+        ++ house_folders:rules() ++ house_links:rules().
 
 %% @doc A problem at one place. It counts 1 against a permission for `Subject'.
 -spec problem(atom(), string(), non_neg_integer(), string(), iodata()) -> problem().
@@ -69,10 +73,13 @@ problems(Root, LibDir, Config) ->
     Sources = [{File, read(Root, File)} || File <- files(Root)],
     Facts = house_facts:read(Root, LibDir),
     [P || {File, Text} <- Sources,
-          P <- house_text:check(File, Text) ++ house_shape:check(File, Text)]
+          P <- house_text:check(File, Text) ++ house_shape:check(File, Text)
+                   ++ house_links:check(Root, File, Text)]
         ++ house_purity:check(Facts)
         ++ house_layers:check(Facts, Config)
-        ++ house_spec:check(Facts).
+        ++ house_circles:check(Facts)
+        ++ house_spec:check(Facts)
+        ++ house_folders:check(Sources).
 
 files(Root) ->
     Patterns = ["{apps,examples,test}/**/*.{erl,hrl,src,escript,config,sh}", "bin/*", ".ci/run",

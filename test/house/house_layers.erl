@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Who may call whom. Inside apps/weft/src the folders are layers and calls go down only;
+%% @doc Who may call whom. Inside apps/weft/src the folders are in an order and calls go down only;
 %% between applications the .app.src files are the truth, apps/weft needs nothing but OTP, and
 %% nothing calls what it does not declare. The order of the layers is in house.config.
 -module(house_layers).
@@ -15,28 +15,29 @@ rules() ->
 -spec check(house_facts:facts(), [tuple()]) -> [house:problem()].
 check(#{modules := Modules, apps := Apps}, Config) ->
     {layers, Lowest2Highest} = lists:keyfind(layers, 1, Config),
-    Shared = [Module || {shared, Module, _Reason} <- Config],
     Facts = [Module || {_, Module} <- lists:sort(maps:to_list(Modules))],
-    layer(Facts, ranks(Facts, Lowest2Highest, Shared)) ++ library(Apps) ++ cycles(Apps)
-        ++ undeclared(Facts, Modules, Apps).
+    Library = [Module || #{app := ?LIBRARY} = Module <- Facts],
+    homeless(Library, Lowest2Highest) ++ layer(Facts, ranks(Library, Lowest2Highest))
+        ++ library(Apps) ++ cycles(Apps) ++ undeclared(Facts, Modules, Apps).
 
-%% A shared module is below all layers, one that is in no folder is above all.
-ranks(Facts, Lowest2Highest, Shared) ->
-    Numbered = lists:zip(Lowest2Highest, lists:seq(1, length(Lowest2Highest))),
-    maps:from_list([{M, rank(M, File, Numbered, Shared)}
-                    || #{module := M, app := ?LIBRARY, file := File} <- Facts]).
+homeless(Library, Lowest2Highest) ->
+    [house:problem(layer, File, 1, folder(File),
+                   "this folder has no place in house.config: which folders may use it?")
+     || #{file := File} <- Library, not lists:member(folder(File), Lowest2Highest)].
 
-rank(Module, File, Numbered, Shared) ->
-    Folder = lists:nth(4, filename:split(File)),
-    case {lists:member(Module, Shared), lists:keyfind(Folder, 1, Numbered)} of
-        {true, _} -> 0;
-        {false, {Folder, Rank}} -> Rank;
-        {false, false} -> length(Numbered) + 1
-    end.
+ranks(Library, Lowest2Highest) ->
+    Ranks = maps:from_list(lists:zip(Lowest2Highest, lists:seq(1, length(Lowest2Highest)))),
+    maps:from_list([{M, maps:get(folder(File), Ranks, 0)}
+                    || #{module := M, file := File} <- Library]).
+
+%% Below src.
+folder(File) ->
+    ["apps", _, "src" | Folders] = filename:split(filename:dirname(File)),
+    lists:flatten(lists:join("/", Folders)).
 
 layer(Facts, Ranks) ->
     [house:problem(layer, File, Line, lists:concat([From, " -> ", To]),
-                   io_lib:format("~w must not use ~w, which is in a layer above", [From, To]))
+                   io_lib:format("~w must not use ~w, which is in a folder above", [From, To]))
      || #{module := From, file := File} = Module <- Facts, {Line, To} <- uses(Module),
         maps:get(To, Ranks, 0) > maps:get(From, Ranks, infinity)].
 

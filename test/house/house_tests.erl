@@ -63,6 +63,28 @@ a_script_may_begin_with_a_shebang_test() ->
     Script = <<"#!/usr/bin/env escript\nmain(_) -> ok.\n">>,
     ?assertEqual([], house_shape:check("bin/x.escript", Script)).
 
+%%% Links
+
+links_lead_to_files_and_headings_test() ->
+    Dir = filename:join("/tmp", "house_links_" ++ os:getpid()),
+    Other = filename:join(Dir, "docs/other.md"),
+    ok = filelib:ensure_dir(Other),
+    ok = file:write_file(Other, "# The `other_one` page, v2\n"),
+    Problems = fun(Text) ->
+                   [lists:flatten(Problem)
+                    || #{text := Problem} <- house_links:check(Dir, "docs/a.md",
+                                                               iolist_to_binary(Text))]
+               end,
+    try
+        ?assertEqual([], Problems("# Here\n[x](other.md), [y](#here), [z](https://weft.example/)\n"
+                                  "[v](other.md#the-other_one-page-v2) `f[x](nothing)`\n"
+                                  "```\n[w](nothing)\n```\n")),
+        ?assertEqual(["none.md is not there", "other.md#two has no such heading",
+                      "../none.svg is not there"],
+                     Problems("[x](none.md) and [y](other.md#two)\n![z](../none.svg)\n"))
+    after ok = file:del_dir_r(Dir)
+    end.
+
 %%% Purity
 
 each_impure_call_of_a_core_is_caught_test_() ->
@@ -103,11 +125,45 @@ a_behaviour_in_a_layer_above_is_caught_test() ->
                  layered([{"overlay", low, "-behaviour(high).\nf() ->\n    ok."},
                           {"service", high, "f() ->\n    ok."}])).
 
-a_shared_module_is_below_all_layers_test() ->
-    ?assertEqual([], layered([{"link", low, "f() ->\n    shared:f()."},
-                              {"", shared, "f() ->\n    ok."}])),
-    ?assertMatch([#{subject := "shared -> low"}],
-                 layered([{"link", low, "f() ->\n    ok."}, {"", shared, "f() ->\n low:f()."}])).
+a_folder_that_is_in_no_layer_is_caught_test() ->
+    ?assertMatch([#{rule := layer, subject := "attic/box"}],
+                 layered([{"attic/box", low, "f() ->\n    ok."}])).
+
+rooms_of_a_layer_are_in_an_order_too_test() ->
+    Rooms = fun(One, Two) ->
+        [Subject || #{subject := Subject} <- layered([{"link/lane", lane, One},
+                                                      {"link/dial", dial, Two}])]
+    end,
+    ?assertEqual([], Rooms("f() ->\n    ok.", "f() ->\n    lane:f().")),
+    ?assertEqual(["lane -> dial"], Rooms("f() ->\n    dial:f().", "f() ->\n    ok.")).
+
+%% The entries of apps/weft/src, in the order of house.config; after a colon the rooms of each.
+the_architecture_lists_the_folders_in_their_order_test() ->
+    {ok, Config} = file:consult("test/house/house.config"),
+    {layers, Folders} = lists:keyfind(layers, 1, Config),
+    Expected = [{Layer, [Room || Folder <- Folders, [L, Room] <- [filename:split(Folder)],
+                                 L =:= Layer]}
+                || [Layer] <- [filename:split(Folder) || Folder <- Folders]],
+    {ok, Text} = file:read_file("ARCHITECTURE.md"),
+    {match, Entries} = re:run(Text, "^apps/weft/src/(\\w+) +(.*(?:\n +.*)*)",
+                              [global, multiline, {capture, [1, 2], list}]),
+    IsLayerFirst = fun({One, _}, {Two, _}) -> first(One, Folders) =< first(Two, Folders) end,
+    ?assertEqual(lists:sort(IsLayerFirst, Expected),
+                 [{Layer, listed(Said, proplists:get_value(Layer, Expected, []))}
+                  || [Layer, Said] <- Entries]).
+
+%% Where the first folder of a layer is.
+first(Layer, [Folder | Others]) ->
+    case filename:split(Folder) of
+        [Layer | _] -> 0;
+        _ -> 1 + first(Layer, Others)
+    end.
+
+listed(_Said, []) ->
+    [];
+listed(Said, _Rooms) ->
+    [_, List] = string:split(Said, ": ", trailing),
+    string:lexemes(List, ", \n").
 
 the_library_needs_nothing_but_otp_test() ->
     ?assertMatch([#{rule := application, subject := "weft"}],
@@ -129,6 +185,47 @@ a_call_into_an_undeclared_application_is_caught_test() ->
     end,
     ?assertEqual(["a -> b", "a -> xmerl"], Check([])),
     ?assertEqual([], Check([b, xmerl])).
+
+%%% Circles
+
+modules_that_need_each_other_are_caught_test() ->
+    Calls = [{a, "f() ->\n    b:f()."}, {b, "f() ->\n    fun c:f/0."}, {c, "-behaviour(a)."}],
+    ?assertMatch([#{rule := circle, subject := "a, b, c", value := 3}], circles(Calls)).
+
+a_chain_of_calls_is_no_circle_test() ->
+    ?assertEqual([], circles([{a, "f() ->\n    b:f(),\n    f()."}, {b, "f() ->\n    c:f()."},
+                              {c, "f() ->\n    lists:reverse([])."}])).
+
+a_call_by_way_of_a_variable_is_no_circle_test() ->
+    ?assertEqual([], circles([{a, "f(Handler) ->\n    Handler:f()."},
+                              {b, "f() ->\n    a:f(b)."}])).
+
+two_circles_are_two_problems_test() ->
+    ?assertMatch([#{subject := "a, b"}, #{subject := "c, d"}],
+                 circles([{a, "f() ->\n    b:f()."}, {b, "f() ->\n    a:f(), c:f()."},
+                          {c, "f() ->\n    d:f()."}, {d, "f() ->\n    c:f()."}])).
+
+%%% Folders
+
+every_folder_has_a_readme_that_names_a_file_test() ->
+    Folders = fun(Readme) ->
+        house_folders:check([{"apps/weft/src/README.md", <<"Begin with `a/b.erl`.">>},
+                             {"apps/weft/src/a/b.erl", <<>>} | Readme])
+    end,
+    ?assertMatch([#{rule := folder, subject := "apps/weft/src/a"}], Folders([])),
+    Said = fun(Text) -> Folders([{"apps/weft/src/a/README.md", Text}]) end,
+    ?assertMatch([#{rule := folder}], Said(<<"A is for b.">>)),
+    ?assertMatch([#{rule := folder}], Said(<<"Begin with `c.erl`.">>)),
+    ?assertEqual([], Said(<<"Begin with `b.erl`.">>)).
+
+a_folder_of_many_files_is_caught_test() ->
+    Check = fun(Count) ->
+        Files = [{"apps/weft/src/" ++ integer_to_list(N) ++ ".erl", <<>>}
+                 || N <- lists:seq(2, Count)],
+        house_folders:check([{"apps/weft/src/README.md", <<"Begin with `2.erl`.">>} | Files])
+    end,
+    ?assertEqual([], Check(25)),
+    ?assertMatch([#{rule := folder, subject := "apps/weft/src"}], Check(26)).
 
 %%% Specs
 
@@ -173,6 +270,10 @@ purity(Modules) ->
 spec(Modules) ->
     house_spec:check(#{modules => facts([{"apps/a/src/", a, M, Text} || {M, Text} <- Modules])}).
 
+circles(Modules) ->
+    house_circles:check(#{modules => facts([{"apps/weft/src/", weft, M, Text}
+                                            || {M, Text} <- Modules])}).
+
 layered(Modules) ->
     Facts = facts([{"apps/weft/src/" ++ Folder ++ "/", weft, M, Text}
                    || {Folder, M, Text} <- Modules]),
@@ -180,7 +281,7 @@ layered(Modules) ->
     house_layers:check(#{modules => Facts, apps => Apps}, layer_config()).
 
 layer_config() ->
-    [{layers, ["link", "overlay", "carrier", "service"]}, {shared, shared, "sample"}].
+    [{layers, ["link", "link/lane", "link/dial", "overlay", "carrier", "service"]}].
 
 facts(Modules) ->
     maps:from_list([{M, (house_facts:module(filename:join(Dir, atom_to_list(M) ++ ".erl"),

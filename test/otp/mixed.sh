@@ -73,7 +73,7 @@ play() { # erl of a, erl of b, erl of a gateway or nothing
 
 all=$*
 for erl in "$@"; do
-    compile "${erl%erl}erlc" "$work/$(releases "$erl")" apps/weft/src/*.erl apps/weft/src/*/*.erl
+    compile "${erl%erl}erlc" "$work/$(releases "$erl")" $(find apps/weft/src -name '*.erl')
     cp apps/weft/src/weft.app.src "$work/$(releases "$erl")/weft.app"
 done
 compile "${1%erl}erlc" "$work/test" test/conformance/weft_signal_*.erl test/otp/weft_mixed.erl

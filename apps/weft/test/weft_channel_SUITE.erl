@@ -227,7 +227,7 @@ over_a_gateway(Config) ->
     Topology = {static, #{links => [{NodeA, NodeG}, {NodeG, NodeB}]}},
     Flags = ["-kernel", "prevent_overlapping_partitions", "false", "-connect_all", "false"],
     [A, G, B] = [start(N, [{topology, Topology}], Flags, Config) || N <- Names],
-    weft_test_nodes:until(fun() -> call(A, weft_path, choose, [NodeB]) =:= {via, NodeG} end),
+    weft_test_nodes:until(fun() -> call(A, weft_next_hop, choose, [NodeB]) =:= {via, NodeG} end),
     Senders = [call(A, ?T, send_numbered, [{keeper, NodeB}, {Channel, I}, 1500, Bytes, Channel])
                || {Channel, Bytes} <- [{default, 2000}, {wide, 400000}], I <- [1, 2]],
     weft_test_nodes:until(fun() -> call(B, ?T, count, [keeper]) > 100 end),

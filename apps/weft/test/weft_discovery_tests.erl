@@ -48,10 +48,10 @@ names_are_taken_from_text_and_all_else_is_left_out_test() ->
 
 an_answer_is_sorted_without_this_node_and_bounded_test() ->
     ?assertEqual({ok, ['a@h', 'b@h']},
-                 weft_discovery:discover(weft_discovery_static,
+                 weft_discovery_source:discover(weft_discovery_static,
                                          #{nodes => ['b@h', node(), 'a@h', 'b@h']})),
     Many = [list_to_atom("n" ++ integer_to_list(N) ++ "@h") || N <- lists:seq(1, 1200)],
-    {ok, Taken} = weft_discovery:discover(weft_discovery_static, #{nodes => Many}),
+    {ok, Taken} = weft_discovery_source:discover(weft_discovery_static, #{nodes => Many}),
     ?assertEqual(1000, length(Taken)).
 
 a_file_is_read_anew_each_time_test() ->
@@ -67,7 +67,7 @@ a_file_is_read_anew_each_time_test() ->
         ?assertEqual({ok, ['a@h', 'b@h', 'c@h', 'd@h'],
                       {no_node_names, #{file => Path, line => 3, words => [[$x, 16#ff | "@h"]],
                                         wrong_lines => 2}}},
-                     weft_discovery:discover(weft_discovery_file, #{path => Path}))
+                     weft_discovery_source:discover(weft_discovery_file, #{path => Path}))
     after
         file:delete(Path)
     end.

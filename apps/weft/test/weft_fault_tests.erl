@@ -46,11 +46,11 @@ test(lanes_that_there_are_obey_too) ->
     Lane = lane(),
     ?assertEqual(ok, weft_lane:send(Lane, 1, 1)),
     ok = weft_fault:delay(?PEER, 50, 50),
-    ok = weft_lane_writer:faults_changed(self()),
+    ok = weft_lane_writer:look_again(self()),
     weft_test_nodes:until(fun() -> weft_lane:queued_bytes(Lane) > 0 end),
     [Second, _] = [begin queued = weft_lane:send(Lane, N, 1), now_us() end || N <- [2, 3]],
     ok = weft_fault:heal(?PEER, delay),
-    ok = weft_lane_writer:faults_changed(self()),
+    ok = weft_lane_writer:look_again(self()),
     %% What is under way still is; nothing overtakes it.
     weft_test_nodes:until(fun() -> weft_lane:queued_bytes(Lane) =:= 0 end),
     ?assertEqual(ok, weft_lane:send(Lane, 4, 1)),
@@ -65,7 +65,7 @@ test(one_way_cuts_hold_back) ->
     %% pacing: nothing is to come of it.
     receive {sent, _, _} -> error(sent) after 100 -> ok end,
     ok = weft_fault:heal(?PEER, cut_one_way),
-    ok = weft_lane_writer:faults_changed(self()),
+    ok = weft_lane_writer:look_again(self()),
     ?assertMatch([{1, _}, {2, _}], sent(2)),
     weft_test_nodes:until(fun() -> weft_lane:queued_bytes(Lane) =:= 0 end),
     weft_lane:close(Lane);
@@ -73,7 +73,7 @@ test(one_way_cuts_hold_back) ->
 test(what_is_under_way_is_bounded) ->
     ok = weft_fault:cut_one_way(?PEER),
     Socket = socket(),
-    Lane = weft_lane:new(Socket, {<<>>, 0}, ?PEER),
+    Lane = weft_lane:new(Socket, {<<>>, 0}, {weft_fault_table, lateness, [?PEER]}),
     Bytes = 5000000,
     queued = weft_lane:send(Lane, 1, Bytes, notify),
     receive {weft_lane, ready, Socket} -> ok after ?DEADLINE_MS -> error(not_ready) end,
@@ -81,7 +81,7 @@ test(what_is_under_way_is_bounded) ->
     receive {weft_lane, ready, Socket} -> error(ready) after 50 -> ok end, % pacing: none comes
     ?assert(weft_lane:queued_bytes(Lane) > Bytes),
     ok = weft_fault:heal(?PEER),
-    ok = weft_lane_writer:faults_changed(self()),
+    ok = weft_lane_writer:look_again(self()),
     receive {weft_lane, ready, Socket} -> ok after ?DEADLINE_MS -> error(not_ready) end,
     ?assertMatch([{1, _}, {2, _}], sent(2)),
     weft_lane:close(Lane);
@@ -133,6 +133,14 @@ all_are_late(Count, AtLeastUs, WithinUs) ->
     ?assert(now_us() - Begun < WithinUs),
     weft_lane:close(Lane).
 
+%% The version before kept the peer, and asked for its faults.
+a_writer_of_the_version_before_goes_on_test() ->
+    Lane = lane(),
+    Writer = sys:get_state(weft_lane:writer(Lane)),
+    {ok, Writer} = weft_lane_writer:code_change(before, setelement(3, Writer, ?PEER), []),
+    {ok, Writer} = weft_lane_writer:code_change(before, Writer, []),
+    weft_lane:close(Lane).
+
 send_all(Lane, Numbers) ->
     [begin
          SentUs = now_us(),
@@ -144,7 +152,7 @@ sent(Count) ->
     [receive {sent, N, AtUs} -> {N, AtUs} after ?DEADLINE_MS -> error(not_sent) end
      || _ <- lists:seq(1, Count)].
 
-lane() -> weft_lane:new(socket(), {<<>>, 0}, ?PEER).
+lane() -> weft_lane:new(socket(), {<<>>, 0}, {weft_fault_table, lateness, [?PEER]}).
 socket() -> {tunnel, ?MODULE, self()}.
 
 room(_Test) -> {ok, 1000000}.

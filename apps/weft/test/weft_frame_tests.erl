@@ -139,20 +139,20 @@ the_key_leads_back_to_the_process_test() ->
 %% --- fragments under way ----------------------------------------------------------------------
 
 fragments_of_many_senders_test() ->
-    Begun = lists:foldl(fun(N, F) -> weft_fragments:first(N, {key, N}, F) end,
-                        weft_fragments:new(), lists:seq(1, 100)),
-    {{key, 50}, More} = weft_fragments:more(50, Begun),
-    {{key, 50}, Ended} = weft_fragments:final(50, More),
-    ?assertEqual(99, weft_fragments:size(Ended)),
-    ?assertMatch({ordered, _}, weft_fragments:more(50, Ended)).
+    Begun = lists:foldl(fun(N, F) -> weft_fragment_senders:first(N, {key, N}, F) end,
+                        weft_fragment_senders:new(), lists:seq(1, 100)),
+    {{key, 50}, More} = weft_fragment_senders:more(50, Begun),
+    {{key, 50}, Ended} = weft_fragment_senders:final(50, More),
+    ?assertEqual(99, weft_fragment_senders:size(Ended)),
+    ?assertMatch({ordered, _}, weft_fragment_senders:more(50, Ended)).
 
 %% A sender that dies in the middle leaves its entry; those that go on keep theirs.
 fragments_that_never_end_are_forgotten_test() ->
     Step = fun(N, F0) ->
-                   {1, F} = weft_fragments:more(0, weft_fragments:first(N, dead, F0)),
+                   {1, F} = weft_fragment_senders:more(0, weft_fragment_senders:first(N, dead, F0)),
                    F
            end,
-    Fragments = lists:foldl(Step, weft_fragments:first(0, 1, weft_fragments:new()),
+    Fragments = lists:foldl(Step, weft_fragment_senders:first(0, 1, weft_fragment_senders:new()),
                             lists:seq(1, 50000)),
-    ?assert(weft_fragments:size(Fragments) =< 2 * 4096),
-    ?assertMatch({ordered, _}, weft_fragments:more(1, Fragments)).
+    ?assert(weft_fragment_senders:size(Fragments) =< 2 * 4096),
+    ?assertMatch({ordered, _}, weft_fragment_senders:more(1, Fragments)).

@@ -25,8 +25,8 @@ it_says_why_test() ->
     ?assertEqual("group1: a@h, b@h, c@h, d@h. 100 % of what they send and get stays among them "
                  "(6.0 MB of 6.0 MB)", Left),
     ?assertNotEqual(nomatch, string:find(Right, "group2: e@h")),
-    ?assertEqual("group1 and group2 share the gateways b@h and f@h: of each side the one that "
-                 "talks most to the other (3.0 kB between the groups)", Joint).
+    ?assertEqual("group1 and group2 share the gateways b@h and f@h: on each side the node that "
+                 "exchanges most with the other side (3.0 kB between the groups)", Joint).
 
 it_says_that_there_is_nothing_to_gain_test() ->
     #{groups := Groups, why := Why, links := Links} = weft_group_proposal:make(clique(?LEFT)),

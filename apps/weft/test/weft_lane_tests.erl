@@ -15,7 +15,7 @@ no_room_is_no_room_for_any_of_many_senders_test_() ->
      fun() ->
              Tried = counters:new(1, []),
              Lane = weft_lane:new({tunnel, ?MODULE, #{room => 0, tried => Tried}}, {<<>>, 0},
-                                  'peer@host'),
+                                  {weft_fault_table, lateness, ['peer@host']}),
              Senders = [spawn_monitor(fun() -> send_when_idle(Lane, ?SENDS) end)
                         || _ <- lists:seq(1, ?SENDERS)],
              [receive {'DOWN', Monitor, process, Pid, Reason} -> ?assertEqual(normal, Reason) end
@@ -36,7 +36,8 @@ send_when_idle(Lane, Left) ->
 %% Room that is known is used up, then asked for again.
 room_is_counted_down_test() ->
     Tried = counters:new(1, []),
-    Lane = weft_lane:new({tunnel, ?MODULE, #{room => 100, tried => Tried}}, {<<>>, 0}, 'peer@host'),
+    Lane = weft_lane:new({tunnel, ?MODULE, #{room => 100, tried => Tried}}, {<<>>, 0},
+                         {weft_fault_table, lateness, ['peer@host']}),
     ?assertEqual([ok, ok, ok, queued],
                  [weft_lane:send(Lane, <<>>, Bytes) || Bytes <- [40, 60, 100, 101]]),
     ?assertEqual(3, counters:get(Tried, 1)),

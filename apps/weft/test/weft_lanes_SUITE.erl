@@ -10,7 +10,8 @@
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([large_payloads_use_all_lanes/1, stalled_lane_is_replaced/1, lanes_lost_at_a_gateway/1,
-         pinned_messages_pass_others/1]).
+         pinned_messages_pass_others/1, a_lane_of_an_earlier_link_is_closed/1]).
+-export([attached_late/1]).
 
 -define(T, weft_resume_traffic).
 -define(LOAD, weft_fairness_load).
@@ -20,7 +21,7 @@ suite() -> [{timetrap, {minutes, 2}}].
 
 all() ->
     [large_payloads_use_all_lanes, stalled_lane_is_replaced, lanes_lost_at_a_gateway,
-     pinned_messages_pass_others].
+     pinned_messages_pass_others, a_lane_of_an_earlier_link_is_closed].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -59,6 +60,30 @@ stalled_lane_is_replaced(Config) ->
     end_traffic([A, B]),
     [#{repairs := Repairs, resumes := 0}] = sessions(A),
     ?assert(Repairs >= 1).
+
+%% It was authenticated while the link was made anew, by the other end: as one lane more it would
+%% stay for ever.
+a_lane_of_an_earlier_link_is_closed(Config) ->
+    [A, B] = [start(Name, [], [], Config) || Name <- [late_a, late_b]],
+    connect(A, B),
+    weft_test_nodes:until(fun() -> length(lanes(B, A)) =:= ?LANES end),
+    ?assertEqual({error, closed}, call(B, ?MODULE, attached_late, [node_name(late_a)])),
+    ?assertEqual(?LANES, length(lanes(B, A))).
+
+%% Called on a node: what becomes of a lane that has proved the token of another link.
+attached_late(Node) ->
+    {ok, Listen} = gen_tcp:listen(0, [binary, {active, false}, {ip, {127, 0, 0, 1}}]),
+    {ok, Port} = inet:port(Listen),
+    {ok, Socket} = gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {active, false}]),
+    {ok, Other} = gen_tcp:accept(Listen),
+    [Incarnation] = [I || #{node := N, incarnation := I} <- weft_links:info(), N =:= Node],
+    ok = weft_links:attach(Socket, #{node => Node, name => atom_to_binary(Node),
+                                     incarnation => Incarnation, listens => true,
+                                     token => <<1:256>>, proven_with => <<2:256>>, role => dialer,
+                                     version => 1, begun_us => erlang:monotonic_time(microsecond),
+                                     peername => undefined},
+                           {lane, <<>>, 9}),
+    gen_tcp:recv(Other, 0, 10000).
 
 %% Payloads are spread over the lanes of the next link by the gateway; when one is lost there the
 %% circuit is opened anew.

@@ -111,7 +111,8 @@ is_in_order(Heard) ->
 linked(Decider) ->
     Ends = lists:foldl(fun(End, #ends{cores = Cores, lanes = Lanes} = Acc) ->
                            Local = [{topology, pid(End, topology)}, {router, pid(End, router)}],
-                           Lane = weft_lane:new({tunnel, ?MODULE, End}, {<<>>, 0}, other(End)),
+                           Lane = weft_lane:new({tunnel, ?MODULE, End}, {<<>>, 0},
+                                                {weft_fault_table, lateness, [other(End)]}),
                            Acc#ends{cores = Cores#{End => ?CORES:new(other(End), Local, Decider)},
                                     lanes = Lanes#{End => Lane}}
                        end, #ends{}, [a, b]),

@@ -66,4 +66,5 @@ add(Lanes, Role, Before) ->
 peer(Role) -> #{role => Role, peername => ?PEERNAME}.
 
 lane(Key) ->
-    weft_lane:new({tunnel, ?MODULE, {self(), make_ref()}}, Key, 'peer@host').
+    weft_lane:new({tunnel, ?MODULE, {self(), make_ref()}}, Key,
+                  {weft_fault_table, lateness, ['peer@host']}).

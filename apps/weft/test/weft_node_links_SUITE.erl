@@ -172,7 +172,7 @@ start() ->
                       _ = whereis(observer) =:= undefined
                           andalso register(observer, spawn(?MODULE, observer, [[]])),
                       {ok, Driver} = weft_driver:start_link(?SERVICE, weft_echo_core,
-                                                            weft_service_sup:options(#{})),
+                                                            weft_services:options(#{})),
                       ok = weft_driver:subscribe(?SERVICE, whereis(observer)),
                       unlink(Driver),
                       Caller ! {Ref, started}

@@ -27,8 +27,7 @@ compiled(App) ->
     Ebin = filename:join(App, "ebin"),
     ok = filelib:ensure_path(Ebin),
     Modules = [compiled(File, Ebin)
-               || Pattern <- ["src/*.erl", "src/*/*.erl"],
-                  File <- filelib:wildcard(filename:join(App, Pattern))],
+               || File <- filelib:wildcard(filename:join(App, "src/**/*.erl"))],
     {ok, [{application, weft, Keys}]} = file:consult(filename:join(App, "src/weft.app.src")),
     Complete = {application, weft, lists:keystore(modules, 1, Keys, {modules, Modules})},
     ok = file:write_file(filename:join(Ebin, "weft.app"), io_lib:format("~p.~n", [Complete])),

@@ -11,5 +11,5 @@ an_outdated_lane_is_not_about_cookies_test() ->
     Claims = #{name => <<"a@h">>, cluster => <<"c">>, versions => {1, 1}},
     [begin
          ?assertEqual(nomatch, string:find(text(Reason), "cookie")),
-         ?assertNotEqual(nomatch, string:find(text(Reason), "made anew"))
+         ?assertNotEqual(nomatch, string:find(text(Reason), "replaced in the meantime"))
      end || Reason <- [no_link, {outdated_lane, Claims}]].

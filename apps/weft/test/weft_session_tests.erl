@@ -61,7 +61,8 @@ with_kernel(Test) ->
     end.
 
 accept(Peer) ->
-    Lane = weft_lane:new({tunnel, ?MODULE, none}, {<<>>, 0}, 'peer@host'),
+    Lane = weft_lane:new({tunnel, ?MODULE, none}, {<<>>, 0},
+                         {weft_fault_table, lateness, ['peer@host']}),
     Id = crypto:strong_rand_bytes(16),
     {ok, Session} = weft_session:accept(Id, Peer, {self(), [Lane], ?LABEL}, own_process),
     Session.

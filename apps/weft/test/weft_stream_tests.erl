@@ -102,7 +102,8 @@ stream(Lanes, Counters) ->
 lane(Index) ->
     case get({lane, Index}) of
         undefined ->
-            Lane = weft_lane:new({tunnel, ?MODULE, {self(), Index}}, {<<>>, Index}, 'peer@host'),
+            Lane = weft_lane:new({tunnel, ?MODULE, {self(), Index}}, {<<>>, Index},
+                                 {weft_fault_table, lateness, ['peer@host']}),
             put({lane, Index}, Lane),
             Lane;
         Lane -> Lane

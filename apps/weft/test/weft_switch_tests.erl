@@ -85,7 +85,8 @@ open_to(Target) ->
 lane(Which) ->
     case get({lane, Which}) of
         undefined ->
-            Lane = weft_lane:new({tunnel, ?MODULE, {self(), Which}}, {<<>>, 0}, 'hop@host'),
+            Lane = weft_lane:new({tunnel, ?MODULE, {self(), Which}}, {<<>>, 0},
+                                 {weft_fault_table, lateness, ['hop@host']}),
             put({lane, Which}, Lane),
             Lane;
         Lane -> Lane

@@ -20,7 +20,7 @@ without_a_certificate_it_says_what_to_write_test() ->
     assert_has(["no certificate of this node"], text([{verify, verify_none}])).
 
 without_anybody_to_trust_it_says_so_test() ->
-    assert_has(["names nobody to trust", "{cacertfile, File}"], text([{cert, <<>>}])),
+    assert_has(["names no authority to trust", "{cacertfile, File}"], text([{cert, <<>>}])),
     ?assertEqual(ok, weft_tls_options:check(tls, [{cert, <<>>}, {verify, verify_none}])),
     ?assertEqual(ok, weft_tls_options:check(tls, [{certs_keys, []}, {cacerts, []}])).
 

@@ -170,7 +170,7 @@ a_circuit_passes_no_more_gateways_than_the_hop_limit(Config) ->
     weft_test_nodes:until(fun() -> ping(First, Fourth) =:= pong end),
     weft_test_nodes:until(fun() -> length(call(Fifth, weft_overlay, routes, [])) =:= 3 end),
     ?assertEqual(pang, ping(First, Fifth)),
-    ?assertEqual(no_route, call(First, weft_path, choose, [name(Fifth)])).
+    ?assertEqual(no_route, call(First, weft_next_hop, choose, [name(Fifth)])).
 
 a_gateway_holds_no_more_than_the_window_for_a_target_that_sleeps(Config) ->
     Names = names("w", 3),

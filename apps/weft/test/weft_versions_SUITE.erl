@@ -6,7 +6,7 @@
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
--import(weft_test_nodes, [name/1, node_name/1, call/4, until/1, until/2]).
+-import(weft_test_nodes, [name/1, node_name/1, call/4, until/2]).
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1]).
 -export([nodes_are_exchanged_one_by_one/1]).

@@ -88,7 +88,7 @@ outdated_lane(Config) ->
     Outdated = {{lane, <<>>, 1}, <<0:256>>},
     {error, Reason} = call(A, weft_dialer, dial, [name(B), Outdated, undefined, 20000]),
     Text = unicode:characters_to_list(call(A, weft_refusals, explain, [Reason])),
-    assert_has(["made anew meanwhile"], Text),
+    assert_has(["replaced in the meantime"], Text),
     ?assertEqual(nomatch, string:find(Text, "cookie")),
     ?assertEqual([], [T || Node <- Nodes, {warning, _, T} <- call(Node, ?LOG, take, [])]).
 

@@ -2,10 +2,10 @@
 %% @doc Links through a RabbitMQ broker: the provider behind the topology `pubsub' of weft.
 %%
 %% ```
-%%  weft_link ── weft_amqp_lane ─┐                                  ┌─ weft_amqp_lane ── weft_link
-%%  weft_link ── weft_amqp_lane ─┤                                  │
+%%  weft_link ── weft_amqp_lane ─┐                               ┌─ weft_amqp_lane ── weft_link
+%%  weft_link ── weft_amqp_lane ─┤                               │
 %%                               ├─ weft_amqp_outbox ══ queue of ══ weft_amqp_inbox
-%%            weft_amqp_broker ──┘   (confirms)         the peer    └─ weft_amqp_broker
+%%          weft_amqp_presence ──┘   (confirms)         the peer  └─ weft_amqp_presence
 %% '''
 %% Each lane of a link is a pair of numbered, sealed streams of messages, one to the queue of each
 %% end. Everything above links, so authentication, sessions, channels and routes, is that of weft;
@@ -46,12 +46,12 @@ child_spec(Options) ->
 %% that are unconfirmed or waiting.
 -spec status() -> map().
 status() ->
-    weft_amqp_broker:status().
+    weft_amqp_presence:status().
 
 %% @doc See `weft_tunnel'.
 -spec leave() -> ok.
 leave() ->
-    weft_amqp_broker:leave().
+    weft_amqp_presence:leave().
 
 %% @doc A lane to a node, not authenticated yet. Errors: broker_down, broker_blocked, not_at_broker
 %% (the node has not announced itself, or no longer does), no_such_node (it has said that it stops).

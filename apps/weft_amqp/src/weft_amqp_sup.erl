@@ -17,5 +17,5 @@ start_link(Options) ->
 init(Options) ->
     ok = weft_amqp_lanes:new(),
     {ok, {#{strategy => one_for_one, intensity => 5, period => 60},
-          [#{id => weft_amqp_broker, start => {weft_amqp_broker, start_link, [Options]},
+          [#{id => weft_amqp_presence, start => {weft_amqp_presence, start_link, [Options]},
              shutdown => 15000}]}}.

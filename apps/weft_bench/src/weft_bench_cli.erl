@@ -1,150 +1,96 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The benchmark from the command line.
-%%
-%% ```
-%% --quick            fewer and shorter cells and repetitions: at most three minutes
-%% --suites a,c       only these groups of workloads
-%% --only "RE,RE"     only cells whose title in the list matches one of the regular expressions
-%% --variants a,b     only these variants
-%% --repetitions N    instead of 5 (quick: 2)
-%% --minutes N        as many of these as are expected to fit, and what has not begun by then is
-%%                    left out
-%% --out DIR          where to put the results, instead of a new directory in _build/bench
-%% --list             the cells and how long they take, and no measurement
-%% --terminal         show progress in one line
-%% '''
-%%
-%% Instead of these: `report DIR' makes the report of a run again, `compare OLD NEW' compares two
-%% (weft_bench_compare), `load CONFIG' runs operations of a driver (weft_load_config).
+%% @doc The benchmark from the command line: measures cells, or runs another command; what there is
+%% is in command/1, and in `bin/bench --help'. Other applications add workloads and commands:
+%% `bin/bench' is weft_papers_cli.
 -module(weft_bench_cli).
 
--export([run/1, main/1, expected/1]).
+-export([main/1, main/2, expected/2]).
+-export_type([more/0]).
 
 -define(QUICK_LIMIT_MS, 165000).
 -define(REPETITIONS, 5).
 %% A machine that does other things too takes longer than expected.
 -define(RESERVE, 0.9).
+-define(PROGRAM, "bin/bench").
 
-%% @doc `main/1', then ends the emulator with its exit status.
--spec run([string()]) -> no_return().
-run(Arguments) ->
-    halt(main(Arguments)).
+%% What other applications add to it.
+-type more() :: #{workloads := [module()], commands := #{string() => weft_argparse:command()}}.
+
+%% @doc The benchmark alone.
+-spec main([string()]) -> 0 | 1 | 2.
+main(Arguments) ->
+    main(Arguments, #{workloads => [], commands => #{}}).
 
 %% @doc 0: measured or helped, 1: a measurement failed, or something got worse in a comparison, 2:
 %% bad arguments, or the results can not be written.
--spec main([string()]) -> 0 | 1 | 2.
-main(Arguments) ->
-    try command(Arguments)
+-spec main([string()], more()) -> 0 | 1 | 2.
+main(Arguments, More) ->
+    Words = case Arguments of
+                ["help" | Rest] -> Rest ++ ["--help"];
+                _ -> Arguments
+            end,
+    try weft_argparse:run(Words, command(More), ?PROGRAM)
     catch
-        throw:{results, Text} ->
-            io:format(standard_error, "~ts~n", [Text]),
-            2;
-        throw:{usage, Text} ->
-            usage(Text)
+        throw:{results, Text} -> failed(Text);
+        throw:{usage, Text} -> failed(Text)
     end.
 
-command([Help | _]) when Help =:= "--help"; Help =:= "help" ->
-    io:put_chars(help()),
-    0;
-command(["report" | Arguments]) ->
-    weft_bench_report:main(Arguments -- ["--terminal"]);
-command(["load" | Arguments]) ->
-    weft_load_cli:main(Arguments);
-command(["de_bench" | Arguments]) ->
-    weft_de_bench:main(Arguments);
-command(["bencherl" | Arguments]) ->
-    weft_bencherl:main(Arguments);
-command(["groups" | Arguments]) ->
-    weft_bench_groups:main(Arguments);
-command(["names" | Arguments]) ->
-    weft_bench_names:main(Arguments);
-command(["locks" | Arguments]) ->
-    weft_bench_locks:main(Arguments);
-command(["paper" | Arguments]) ->
-    weft_bench_paper:main(Arguments);
-command(["compare" | Arguments]) ->
-    weft_bench_compare:main(Arguments -- ["--terminal"]);
-command(Arguments) ->
-    Options = options(Arguments, #{}),
-    case {cells(Options), Options} of
-        {[], _} -> usage("no cell is left by --suites, --only and --variants");
-        {Cells, #{list := true}} -> list(Cells, Options);
-        {Cells, _} -> measure(Cells, Options)
-    end.
+failed(Text) ->
+    io:format(standard_error, "~ts~n", [Text]),
+    2.
 
-options([], Options) -> Options;
-options(["--quick" | Rest], Options) -> options(Rest, Options#{quick => true});
-options(["--list" | Rest], Options) -> options(Rest, Options#{list => true});
-options(["--terminal" | Rest], Options) -> options(Rest, Options#{terminal => true});
-options(["--suites", Text | Rest], Options) ->
-    options(Rest, Options#{suites => words(Text)});
-options(["--only", Text | Rest], Options) ->
-    options(Rest, Options#{only => [checked_re(string:trim(Part))
-                                    || Part <- string:lexemes(Text, ",")]});
-options(["--variants", Text | Rest], Options) ->
-    options(Rest, Options#{variants => [variant(Word) || Word <- words(Text)]});
-options(["--repetitions", Text | Rest], Options) ->
-    options(Rest, Options#{repetitions => number("--repetitions", Text)});
-options(["--minutes", Text | Rest], Options) ->
-    options(Rest, Options#{minutes => number("--minutes", Text)});
-options(["--out", Dir | Rest], Options) -> options(Rest, Options#{out => Dir});
-options([Other | _], _Options) ->
-    throw({usage, io_lib:format("unknown or incomplete argument ~ts", [Other])}).
+command(#{workloads := Workloads, commands := Commands}) ->
+    #{help => "measures weft against the carriers of OTP",
+      details =>
+          ["Without a command it measures cells, each with all its variants, and makes a report.",
+           ["Variants: ", lists:join(" ", [atom_to_list(V) || V <- weft_bench_variant:all()])],
+           "Suites, cells and what they mean: docs/guide/benchmark.md"],
+      arguments => arguments(),
+      handler => fun(Options) -> cells(Workloads, Options) end,
+      commands => maps:merge(
+                    #{"report" => weft_report_page:command(),
+                      "compare" => weft_bench_compare:command(),
+                      "load" => weft_load_cli:command(),
+                      "groups" => weft_bench_groups:command(),
+                      "names" => weft_bench_names:command(),
+                      "locks" => weft_bench_locks:command()}, Commands)}.
 
-number(Option, Text) ->
-    case string:to_integer(Text) of
-        {Number, ""} when Number > 0 -> Number;
-        _ -> throw({usage, io_lib:format("~ts needs a number, not ~ts", [Option, Text])})
-    end.
-
-words(Text) -> string:lexemes(Text, ", ").
+arguments() ->
+    [#{name => quick, long => "-quick", type => boolean,
+       help => "fewer and shorter cells and repetitions: at most three minutes"},
+     #{name => suites, long => "-suites", type => {list, string}, value => "A,C",
+       help => "only these groups of workloads"},
+     #{name => only, long => "-only", type => {list, {custom, fun checked_re/1}}, value => "RE,RE",
+       help => "only cells whose title in the list matches one of the regular expressions"},
+     #{name => variants, long => "-variants", type => {list, {atom, weft_bench_variant:all()}},
+       value => "V,V", help => "only these variants"},
+     #{name => repetitions, long => "-repetitions", type => {integer, [{min, 1}]}, value => "N",
+       help => "instead of 5 (quick: 2)"},
+     #{name => minutes, long => "-minutes", type => {integer, [{min, 1}]}, value => "N",
+       help => "as many repetitions as are expected to fit; what has not begun then is left out"},
+     #{name => list, long => "-list", type => boolean,
+       help => "the cells and how long they take, and no measurement"}
+     | weft_bench_arguments:common("where results go, instead of a new directory in _build/bench")].
 
 checked_re(Text) ->
     case re:compile(Text) of
         {ok, _} -> Text;
-        {error, {Why, At}} -> throw({usage, io_lib:format("--only ~ts: ~ts at character ~b",
-                                                          [Text, Why, At + 1])})
+        {error, {Why, At}} -> throw(io_lib:format("a regular expression: ~ts at character ~b",
+                                                  [Why, At + 1]))
     end.
 
-variant(Word) ->
-    case [Variant || Variant <- weft_bench_variant:all(), atom_to_list(Variant) =:= Word] of
-        [Variant] -> Variant;
-        [] -> throw({usage, io_lib:format("no variant ~ts; there are ~0p",
-                                          [Word, weft_bench_variant:all()])})
+cells(Workloads, Options) ->
+    case {chosen(Workloads, Options), Options} of
+        {[], _} -> throw({usage, "no cell is left by --suites, --only and --variants"});
+        {Cells, #{list := true}} -> list(Cells, Options);
+        {Cells, _} -> measure(Cells, Options)
     end.
-
-usage(Text) ->
-    io:format(standard_error, "~ts~n~ts", [Text, help()]),
-    2.
-
-help() ->
-    ["bin/bench [--quick] [--suites a,c] [--only RE,RE] [--variants V,V] [--repetitions N]\n"
-     "          [--minutes N] [--out DIR] [--list]\n"
-     "                                        measure; --list only tells what and how long\n"
-     "bin/bench report DIR                    make the report of a run again\n"
-     "bin/bench compare OLD NEW [--threshold 0.9]\n"
-     "bin/bench paper [FIGURE,FIGURE [--quick] [--repetitions N] [--minutes N]\n"
-     "          [--out DIR]]\n"
-     "                                        figures of papers, claimed and measured\n"
-     "bin/bench load CONFIG [--out DIR]       operations of a driver, as Basho Bench runs them\n"
-     "bin/bench de_bench CONFIG [--nodes N] [--variant V] [--groups SIZE] [--out DIR]\n"
-     "                                        operations between nodes, as DE-Bench runs them\n"
-     "bin/bench bencherl [run.conf] [--bench a,b] [--out DIR]\n"
-     "                                        benchmarks of BenchErl: schedulers, nodes, releases\n"
-     "bin/bench groups [--nodes N] [--groups S,S] [--idle_s S] [--out DIR]\n"
-     "                                        connections and packets of groups and meshes\n"
-     "bin/bench names [--nodes N,N] [--kinds K,K] [--workloads W,W] [--seconds S]\n"
-     "                [--callers N,N] [--voters N] [--out DIR]\n"
-     "                                        names: global, and scopes of both kinds\n"
-     "bin/bench locks [--nodes N] [--rate R] [--seconds S] [--out DIR]\n"
-     "                                        a storm of locks: global, and weft_global\n"
-     "Variants: ", lists:join(" ", [atom_to_list(V) || V <- weft_bench_variant:all()]),
-     "\nSuites, cells and what they mean: docs/guide/benchmark.md\n"].
 
 %% ---- what to measure ----
 
-cells(Options) ->
-    [Chosen || Cell <- weft_bench_workload:cells(scope(Options)),
+chosen(Workloads, Options) ->
+    [Chosen || Cell <- weft_bench_workload:cells(weft_bench_workload:modules() ++ Workloads,
+                                                 scope(Options)),
                is_chosen(Cell, Options), Chosen <- with_variants(Cell, Options)].
 
 scope(#{quick := true}) -> quick;
@@ -178,12 +124,14 @@ repetitions(Cells, #{minutes := Minutes}) ->
 repetitions(_Cells, _Options) -> ?REPETITIONS.
 
 %% @doc What a run with these arguments would do, and how long that is expected to take.
--spec expected([string()]) -> #{repetitions := pos_integer(), minutes := pos_integer()}.
-expected(Arguments) ->
-    Options = options(Arguments, #{}),
-    expected(cells(Options), Options).
+-spec expected([string()], more()) -> #{repetitions := pos_integer(), minutes := pos_integer()}.
+expected(Arguments, #{workloads := Workloads} = More) ->
+    case weft_argparse:parse(Arguments, command(More), ?PROGRAM) of
+        {ok, Options, _, _} -> plan(chosen(Workloads, Options), Options);
+        {error, Text} -> throw({usage, Text})
+    end.
 
-expected(Cells, Options) ->
+plan(Cells, Options) ->
     Repetitions = repetitions(Cells, Options),
     Ms = weft_bench_runner:expected_ms(Cells, Repetitions),
     #{repetitions => Repetitions, minutes => ceil(min(Ms, limit_ms(Options)) / 60000)}.
@@ -197,7 +145,7 @@ list(Cells, Options) ->
     0.
 
 in_words(Cells, Options) ->
-    #{repetitions := Repetitions, minutes := Minutes} = expected(Cells, Options),
+    #{repetitions := Repetitions, minutes := Minutes} = plan(Cells, Options),
     io_lib:format("~b cells, about ~b min, ~b of each at most",
                   [length(Cells), Minutes, Repetitions]).
 
@@ -209,7 +157,7 @@ measure(Cells, Options) ->
                                       [Year, Month, Day, Hour, Minute, Second])),
     BuildDir = filename:join(os:getenv("REBAR_BASE_DIR", "_build"), "bench"),
     Dir = maps:get(out, Options, filename:join(BuildDir, Run)),
-    ok = weft_bench_file:directory(filename:join(Dir, "logs")),
+    ok = weft_report_file:directory(filename:join(Dir, "logs")),
     Repetitions = repetitions(Cells, Options),
     ok = write_environment(Dir, BuildDir, Run, Options, Repetitions),
     io:format("~ts; results go to ~ts~n", [in_words(Cells, Options), Dir]),
@@ -217,7 +165,7 @@ measure(Cells, Options) ->
                                            cells => Cells, repetitions => Repetitions,
                                            terminal => maps:get(terminal, Options, false),
                                            limit_ms => limit_ms(Options)}),
-    case weft_bench_report:main([Dir]) of
+    case weft_report_page:main([Dir]) of
         0 when Failed > 0 ->
             io:format(standard_error, "~b measurements failed; why is in results.csv~n", [Failed]),
             1;
@@ -239,8 +187,7 @@ write_environment(Dir, BuildDir, Run, Options, Repetitions) ->
                                     ok -> "yes";
                                     {error, Why} -> "no: " ++ Why
                                 end}],
-    weft_bench_environment:write(weft_bench_record:environment_file(Dir),
-                                 weft_bench_environment:gather(Given)).
+    weft_report_record:write_environment(Dir, weft_bench_environment:gather(Given)).
 
 %% Where there is no place for nodes each measurement fails, and tells why.
 congestion_control(Dir) ->

@@ -31,12 +31,12 @@ shape(Count, Groups) -> #{nodes => Count, groups => Groups}.
 
 %% @doc What the function says of a cluster of that shape, which runs on this machine alone for as
 %% long. It keeps its logs in Dir/logs. If the nodes do not start, that ends the command with a text
-%% (as in `weft_bench_file').
+%% (as in `weft_report_file').
 -spec with_nodes(weft_bench_variant:variant(), shape(), Dir :: file:filename(),
                  fun((weft_bench_nodes:nodes()) -> Result)) -> Result.
 with_nodes(Variant, Shape, Dir, Function) ->
     LogDir = filename:join(Dir, "logs"),
-    ok = weft_bench_file:directory(LogDir),
+    ok = weft_report_file:directory(LogDir),
     Place = started(weft_bench_place:start(weft_bench_link:loopback(), Dir), Variant, LogDir),
     try
         Nodes = started(weft_bench_nodes:start(Variant, {cluster, Shape},
@@ -112,7 +112,7 @@ unreachable(Nodes) ->
     [Node || Node <- Nodes -- [node() | erlang:nodes(connected)], not has_way(Node)].
 
 has_way(Node) ->
-    is_pid(whereis(weft_links)) andalso weft_path:choose(Node) =/= no_route.
+    is_pid(whereis(weft_links)) andalso weft_next_hop:choose(Node) =/= no_route.
 
 %% ---- what connections carry ----
 
@@ -138,7 +138,7 @@ run(Program, Options, Nodes, TimeoutMs) ->
     case weft_bench_nodes:call(Nodes, {n, 1}, weft_bench_program, run,
                                {Arguments, TimeoutMs + ?CALL_MS}) of
         {ok, #{duration_s := DurationS} = Result} ->
-            Known = [Metric || {Metric, _, _, _} <- weft_bench_record:metrics()],
+            Known = [Metric || {Metric, _, _, _} <- weft_report_record:metrics()],
             [{duration_s, DurationS} | all_traffic(Nodes)]
                 ++ maps:to_list(maps:without([duration_s], maps:with(Known, Result)));
         {error, Text} ->

@@ -1,57 +1,56 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Compares two runs: what got worse, what got better, and whether that is more than noise.
 %%
-%% For each cell, variant and metric of `weft_bench_results:headline_metrics/1' that both runs have,
-%% the change is new against old, turned so that less than 1 is worse. A change counts if it is
-%% beyond the threshold and the ranges of the repetitions do not overlap; beyond the threshold with
-%% ranges that overlap it is noise, and told as such. What was measured and now fails is worse.
+%% For each cell, variant and metric of `weft_report_results:headline_metrics/1' that both runs
+%% have, the change is new against old, turned so that less than 1 is worse. A change counts if it
+%% is beyond the threshold and the ranges of the repetitions do not overlap; beyond the threshold
+%% with ranges that overlap it is noise, and told as such. What was measured and now fails is worse.
 %% A single repetition has no range, so runs to be compared should have several.
 %%
 %% The stock carriers are not ours: they are the yardstick. That they changed says that the machine
 %% did, or its load; it is told, and is no regression.
 -module(weft_bench_compare).
 
--export([main/1, changes/3, text/2]).
+-export([command/0, main/1, changes/3, text/2]).
 -export_type([change/0]).
 
 -define(THRESHOLD, 0.9).
 
--type change() :: #{cell := weft_bench_record:cell(), variant := binary(), metric := binary(),
+-type change() :: #{cell := weft_report_record:cell(), variant := binary(), metric := binary(),
                     verdict := worse | better | noise | same | fails | gone,
                     %% Less than 1 is worse. None where there is nothing to compare with.
                     change := float() | none,
-                    old := weft_bench_results:measured(),
-                    new := weft_bench_results:measured() | none}.
+                    old := weft_report_results:measured(),
+                    new := weft_report_results:measured() | none}.
 
-%% @doc From the command line: OLD NEW [--threshold 0.9]. The exit status: 0, 1 if something got
-%% worse, 2 if the arguments or the runs can not be read.
+%% @doc From the command line. The exit status: 0, 1 if something got worse, 2 if the arguments or
+%% the runs can not be read.
 -spec main([string()]) -> 0 | 1 | 2.
 main(Arguments) ->
-    case options(Arguments, #{threshold => ?THRESHOLD, dirs => []}) of
-        #{dirs := [New, Old], threshold := Threshold} when New =/= "", Old =/= "" ->
-            compare(Old, New, Threshold);
-        #{} ->
-            fail("Arguments: OLD NEW [--threshold 0.9], directories of two runs");
-        {error, Text} ->
-            fail(Text)
-    end.
+    weft_argparse:run(Arguments, command(), "bin/bench compare").
 
-options(["--threshold", Text | Rest], Options) ->
-    case threshold(Text) of
-        {ok, Threshold} -> options(Rest, Options#{threshold := Threshold});
-        error -> {error, ["--threshold is ", Text, ": write a number between 0 and 1, like 0.9"]}
-    end;
-options(["--" ++ _ = Unknown | _], _Options) ->
-    {error, ["unknown or incomplete argument ", Unknown]};
-options([Dir | Rest], #{dirs := Dirs} = Options) ->
-    options(Rest, Options#{dirs := [Dir | Dirs]});
-options([], Options) ->
-    Options.
+%% @doc Its arguments.
+-spec command() -> weft_argparse:command().
+command() ->
+    #{help => "what got worse or better between two runs",
+      arguments => [#{name => old, help => "directory of a run"},
+                    #{name => new, help => "directory of another"},
+                    #{name => threshold, long => "-threshold", type => {custom, fun threshold/1},
+                      default => ?THRESHOLD, value => "NUMBER",
+                      help => "less than that is a change (default 0.9)"},
+                    #{name => terminal, long => "-terminal", type => boolean, help => hidden}],
+      handler => fun compared/1}.
+
+%% What make gives for a directory that is not named.
+compared(#{old := Old, new := New}) when Old =:= ""; New =:= "" ->
+    fail("Arguments: OLD NEW [--threshold 0.9], directories of two runs");
+compared(#{old := Old, new := New, threshold := Threshold}) ->
+    compare(Old, New, Threshold).
 
 threshold(Text) ->
     case string:to_float(Text) of
-        {Threshold, ""} when Threshold > 0, Threshold < 1 -> {ok, Threshold};
-        _ -> error
+        {Threshold, ""} when Threshold > 0, Threshold < 1 -> Threshold;
+        _ -> throw("a number between 0 and 1, like 0.9")
     end.
 
 fail(Text) ->
@@ -73,8 +72,8 @@ compare(OldDir, NewDir, Threshold) ->
     end.
 
 read(Dir) ->
-    case {weft_bench_record:read(Dir), weft_bench_record:read_environment(Dir)} of
-        {{ok, Rows}, {ok, Environment}} -> {ok, weft_bench_results:new(Rows), Environment};
+    case {weft_report_record:read(Dir), weft_report_record:read_environment(Dir)} of
+        {{ok, Rows}, {ok, Environment}} -> {ok, weft_report_results:new(Rows), Environment};
         {{error, Text}, _} -> {error, Text};
         {_, {error, Text}} -> {error, Text}
     end.
@@ -89,25 +88,25 @@ differences(Old, New) ->
 %% ---- changes ----
 
 %% @doc All that the old run has measured, compared with the new one.
--spec changes(Old :: weft_bench_results:results(), New :: weft_bench_results:results(),
+-spec changes(Old :: weft_report_results:results(), New :: weft_report_results:results(),
               Threshold :: float()) -> [change()].
 changes(Old, New, Threshold) ->
     [change({Cell, Variant, Metric}, Measured, Best, New, Threshold)
-     || {_, Workload, _, _, _, _} = Cell <- weft_bench_results:cells(Old),
-        Metric <- weft_bench_results:headline_metrics(Workload),
-        Best <- [weft_bench_results:best(Metric)], Best =/= none,
-        Variant <- weft_bench_results:variants(Cell, Old),
-        {ok, Measured} <- [weft_bench_results:measured(Cell, Variant, Metric, Old)]].
+     || {_, Workload, _, _, _, _} = Cell <- weft_report_results:cells(Old),
+        Metric <- weft_report_results:headline_metrics(Workload),
+        Best <- [weft_report_results:best(Metric)], Best =/= none,
+        Variant <- weft_report_results:variants(Cell, Old),
+        {ok, Measured} <- [weft_report_results:measured(Cell, Variant, Metric, Old)]].
 
 change({Cell, Variant, Metric}, Old, Best, Results, Threshold) ->
     Change = #{cell => Cell, variant => Variant, metric => Metric, old => Old},
-    case weft_bench_results:measured(Cell, Variant, Metric, Results) of
+    case weft_report_results:measured(Cell, Variant, Metric, Results) of
         {ok, New} ->
             Turned = turned(Old, New, Best),
             Change#{new => New, change => Turned,
                     verdict => verdict(Turned, overlap(Old, New), Threshold)};
         none ->
-            Failures = [x || {failed, _} <- weft_bench_results:trouble(Cell, Variant, Results)],
+            Failures = [x || {failed, _} <- weft_report_results:trouble(Cell, Variant, Results)],
             Change#{new => none, change => none,
                     verdict => case Failures of [] -> gone; _ -> fails end}
     end.
@@ -126,7 +125,7 @@ verdict(Change, false, Threshold) when Change < Threshold -> worse;
 verdict(Change, false, Threshold) when Change > 1 / Threshold -> better;
 verdict(_Change, _Overlap, _Threshold) -> same.
 
-is_ours(#{variant := Variant}) -> not weft_bench_results:is_stock(Variant).
+is_ours(#{variant := Variant}) -> not weft_report_results:is_stock(Variant).
 
 %% ---- text ----
 
@@ -147,30 +146,30 @@ yardstick(Stock) ->
         [] -> "";
         Values -> io_lib:format("stock itself: x ~.2f at the median of ~b numbers "
                                 "(far from 1: another machine or load)~n",
-                                [float(weft_bench_statistics:median(Values)), length(Values)])
+                                [float(weft_report_statistics:median(Values)), length(Values)])
     end.
 
 group(Title, Verdicts, Changes) ->
     Found = [Change || #{verdict := Verdict} = Change <- Changes, lists:member(Verdict, Verdicts)],
     Sorted = lists:sort(fun(A, B) -> size_of(A) >= size_of(B) end, Found),
     [[io_lib:format("~n~ts: ~b~n", [Title, length(Found)]),
-      weft_bench_terminal:table(["cell", "variant", "metric", "old", "new", "change"],
-                                [left, left, left, right, right, right],
-                                [row(Change) || Change <- Sorted])] || Found =/= []].
+      weft_report_terminal:table(["cell", "variant", "metric", "old", "new", "change"],
+                                 [left, left, left, right, right, right],
+                                 [row(Change) || Change <- Sorted])] || Found =/= []].
 
 %% The largest first; a failure is the largest.
 size_of(#{change := none}) -> infinity;
 size_of(#{change := Change}) -> max(Change, 1 / Change).
 
 row(#{cell := Cell, variant := Variant, metric := Metric, change := Change} = Row) ->
-    [weft_bench_words:cell(Cell), weft_bench_words:variant(Variant),
-     weft_bench_words:metric(Metric), side(maps:get(old, Row), Metric),
+    [weft_report_words:cell(Cell), weft_report_words:variant(Variant),
+     weft_report_words:metric(Metric), side(maps:get(old, Row), Metric),
      side(maps:get(new, Row), Metric),
-     case Change of none -> "fails"; _ -> weft_bench_words:ratio(Change) end].
+     case Change of none -> "fails"; _ -> weft_report_words:ratio(Change) end].
 
 side(none, _Metric) -> "-";
 side(#{median := Median}, Metric) ->
-    weft_bench_words:value(Median, weft_bench_words:unit(Metric)).
+    weft_report_words:value(Median, weft_report_words:unit(Metric)).
 
 sum(Changes) ->
     Counts = [io_lib:format("~b ~ts", [length([x || #{verdict := V} <- Changes, V =:= Verdict]),

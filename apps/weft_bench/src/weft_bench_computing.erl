@@ -94,14 +94,21 @@ result(Conductor, TimeoutMs) ->
 -spec calls(Echo :: pid(), DurationMs :: pos_integer(), TimeoutMs :: pos_integer(),
             PauseMs :: non_neg_integer()) -> #{atom() => number()}.
 calls(Echo, DurationMs, TimeoutMs, PauseMs) ->
-    Calls = fun() -> exit({calls, measure(Echo, DurationMs, TimeoutMs, PauseMs)}) end,
+    Caller = self(),
+    Calls = fun() -> Caller ! {self(), measure(Echo, DurationMs, TimeoutMs, PauseMs)} end,
     {Pid, Monitor} = spawn_opt(Calls, [monitor, {priority, max}]),
-    receive {'DOWN', Monitor, process, Pid, {calls, Metrics}} -> Metrics end.
+    receive
+        {Pid, Metrics} ->
+            true = demonitor(Monitor, [flush]),
+            Metrics;
+        {'DOWN', Monitor, process, Pid, Reason} ->
+            error(Reason)
+    end.
 
 measure(Echo, DurationMs, TimeoutMs, PauseMs) ->
     ok = net_kernel:monitor_nodes(true),
     LatenciesUs = calls(Echo, now_us() + DurationMs * 1000, TimeoutMs, PauseMs, []),
-    Metrics = weft_bench_statistics:latencies(LatenciesUs),
+    Metrics = weft_report_statistics:latencies(LatenciesUs),
     Metrics#{timeouts => length([Us || Us <- LatenciesUs, Us >= TimeoutMs * 1000]),
              nodedowns => nodedowns(0)}.
 

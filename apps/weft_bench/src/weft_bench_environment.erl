@@ -3,7 +3,7 @@
 %% source. Written when the run starts, as `environment.csv'; what a system does not tell is empty.
 -module(weft_bench_environment).
 
--export([gather/1, write/2]).
+-export([gather/1]).
 
 %% @doc Keys and values, in the order of the file, followed by those given.
 -spec gather([{Key :: string(), Value :: string()}]) -> [{string(), string()}].
@@ -24,11 +24,6 @@ gather(Given) ->
      {"tcp_wmem", file("/proc/sys/net/ipv4/tcp_wmem")},
      {"flags_of_nodes", lists:append(lists:join(" ", weft_bench_nodes:flags(2)))}
      | Given].
-
-%% @doc Writes them.
--spec write(file:filename(), [{string(), string()}]) -> ok.
-write(File, Pairs) ->
-    weft_bench_file:write(File, [weft_bench_csv:line([Key, Value]) || {Key, Value} <- Pairs]).
 
 commit() ->
     case command("git rev-parse --short HEAD 2> /dev/null") of

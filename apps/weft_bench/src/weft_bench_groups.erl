@@ -15,7 +15,7 @@
 %% the rows of a cluster as soon as it is measured.
 -module(weft_bench_groups).
 
--export([main/1]).
+-export([command/0, main/1]).
 -export([listen/0, heard/0, talk/3]).
 
 -define(NODES, 37).
@@ -32,10 +32,22 @@
 %% @doc 0: measured, 2: not.
 -spec main([string()]) -> 0 | 2.
 main(Arguments) ->
-    weft_bench_arguments:main(Arguments, "groups", [{nodes, {number, 1}, ?NODES},
-                                                    {groups, {numbers, 2}, ?GROUPS},
-                                                    {idle_s, {number, 1}, ?IDLE_S}],
-                              fun checked/1).
+    weft_argparse:run(Arguments, command(), "bin/bench groups").
+
+%% @doc Its arguments.
+-spec command() -> weft_argparse:command().
+command() ->
+    #{help => "connections and packets of groups and meshes",
+      arguments =>
+          [#{name => nodes, long => "-nodes", type => {integer, [{min, 1}]}, default => ?NODES,
+             value => "N", help => "with the master"},
+           #{name => groups, long => "-groups", type => {list, {integer, [{min, 2}]}},
+             default => ?GROUPS, value => "S,S",
+             help => "into how many groups, one after the other"},
+           #{name => idle_s, long => "-idle_s", type => {integer, [{min, 1}]},
+             default => ?IDLE_S, value => "S", help => "for so long nobody says anything"}
+           | weft_bench_arguments:common("where the results go", "groups")],
+      handler => fun(Options) -> weft_bench_arguments:status(checked(Options)) end}.
 
 checked(#{nodes := Count, groups := Groups} = Options) ->
     case [S || S <- Groups, (Count - 1) rem S =/= 0 orelse (Count - 1) div S < 2] of
@@ -48,7 +60,7 @@ run(#{nodes := Count, groups := AllGroups, out := Dir} = Options) ->
     Cells = [{stock_mesh, mesh}, {weft_mesh, mesh} | [{weft_groups, S} || S <- AllGroups]],
     File = filename:join(Dir, "groups.csv"),
     Measure = fun(Write) -> [Write(Row) || Cell <- Cells, Row <- cell(Cell, Options)] end,
-    Rows = weft_bench_file:rows(File, head(), fun line/1, Measure),
+    Rows = weft_report_file:rows(File, head(), fun line/1, Measure),
     io:format("~n~b nodes~n~ts~nfile: ~ts~n", [Count, table(Rows), File]).
 
 cell({Variant, Groups}, #{nodes := Count, out := Dir} = Options) ->
@@ -209,9 +221,9 @@ mean(Values) -> lists:sum(Values) / length(Values).
                   connections_mean, idle_packets_s, idle_bytes_s, packets_uniform,
                   packets_uniform_mean, packets_local, packets_local_mean]).
 
-head() -> weft_bench_csv:line(?COLUMNS).
+head() -> weft_report_csv:line(?COLUMNS).
 
-line(Row) -> weft_bench_csv:line([text(maps:get(Column, Row)) || Column <- ?COLUMNS]).
+line(Row) -> weft_report_csv:line([text(maps:get(Column, Row)) || Column <- ?COLUMNS]).
 
 table(Rows) ->
     [barred(["variant", "groups", "role", "nodes", "formula", "connections", "mean",

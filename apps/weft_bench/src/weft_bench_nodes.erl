@@ -115,11 +115,12 @@ common(Variant, Count) ->
                 true -> emulator_flags(Count);
                 false -> flags(Count)
             end,
-    ["-setcookie", "weft_bench", "-pa", directory_of(?MODULE), "-pa", directory_of(weft)]
-        ++ Flags.
+    ["-setcookie", "weft_bench" | code_path()] ++ Flags.
 
-directory_of(Module) ->
-    filename:absname(filename:dirname(code:which(Module))).
+%% Workloads of whatever application find their code: all that is not part of OTP.
+code_path() ->
+    lists:append([["-pa", filename:absname(Dir)]
+                  || Dir <- code:get_path(), Dir =/= ".", not lists:prefix(code:lib_dir(), Dir)]).
 
 %% A node alone is there for its tables, those of the overlay included.
 layout_arguments(alone) -> ["-weft", "topology", "full_mesh"];

@@ -34,7 +34,7 @@ measure(Peers, Lookups) ->
     [Gateway | _] = Nodes = [list_to_atom(lists:concat(["peer", Number, "@192.0.2.1"]))
                              || Number <- lists:seq(1, Peers)],
     lists:foreach(fun(Node) -> register_peer(Node, Gateway) end, Nodes),
-    [] = [Node || Node <- tl(Nodes), weft_path:choose(Node) =/= {via, Gateway}],
+    [] = [Node || Node <- tl(Nodes), weft_next_hop:choose(Node) =/= {via, Gateway}],
     _ = time_ns(Nodes, Lookups div 10, 1),
     {time_ns(Nodes, Lookups, ?IN_A_ROW), time_ns(Nodes, Lookups, 1)}.
 
@@ -56,5 +56,5 @@ look_up_all(Nodes, Rounds, InARow) ->
 look_up(_Node, 0) ->
     ok;
 look_up(Node, Left) ->
-    _ = weft_path:choose(Node),
+    _ = weft_next_hop:choose(Node),
     look_up(Node, Left - 1).

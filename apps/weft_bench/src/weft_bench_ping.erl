@@ -27,7 +27,7 @@ echo() ->
           #{atom() => number()}.
 run(Mode, Echo, DurationMs) ->
     EndUs = os:perf_counter(microsecond) + DurationMs * 1000,
-    weft_bench_statistics:latencies(pings(Mode, Echo, EndUs, [])).
+    weft_report_statistics:latencies(pings(Mode, Echo, EndUs, [])).
 
 pings(Mode, Echo, EndUs, Latencies) ->
     All = [ping(Mode, Echo, ?PATIENCE_MS) | Latencies],

@@ -13,7 +13,7 @@
 -compile({no_auto_import, [spawn_link/4]}).
 -export_type([result/0]).
 
-%% What a program found out. Numbers whose key is a metric of `weft_bench_record' are recorded.
+%% What a program found out. Numbers whose key is a metric of `weft_report_record' are recorded.
 -type result() :: #{atom() => term()}.
 
 %% The plan, or what is wrong with the options.

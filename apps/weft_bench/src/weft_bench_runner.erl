@@ -29,11 +29,11 @@
 %% A connection is at rest when a small call takes at most its round trip and this.
 -define(REST_US, 5000).
 
-%% @doc Runs a plan. The numbers are in the files that weft_bench_record describes; if they can not
-%% be written that is a `throw' of weft_bench_file.
+%% @doc Runs a plan. The numbers are in the files that weft_report_record describes; if they can not
+%% be written that is a `throw' of weft_report_file.
 -spec run(plan()) -> {ok, Failed :: non_neg_integer()}.
 run(#{dir := Dir, build_dir := BuildDir, cells := Cells} = Plan) ->
-    File = weft_bench_file:open(weft_bench_record:results_file(Dir), weft_bench_record:header()),
+    File = weft_report_file:open(weft_report_record:results_file(Dir), weft_report_record:header()),
     ok = weft_bench_tls:write(Dir, ["127.0.0.1", "10.99.0.1", "10.99.0.2"]),
     {Possible, Impossible} = lists:partition(fun({_, _, Why}) -> Why =:= ok end,
                                              possible(Cells, BuildDir)),
@@ -242,14 +242,14 @@ is_at_rest(RttMs, Nodes) ->
 
 write(Cell, Variant, Repetition, Values, Note, State) ->
     #state{file = File, plan = #{run := Run, dir := Dir}} = State,
-    Lines = [weft_bench_record:line(row(Cell, Variant, Repetition, Value, Note, Run))
+    Lines = [weft_report_record:line(row(Cell, Variant, Repetition, Value, Note, Run))
              || Value <- Values],
     case file:write(File, Lines) of
         ok ->
             ok;
         {error, Reason} ->
             _ = stop_nodes(State),
-            weft_bench_file:not_written(weft_bench_record:results_file(Dir), Reason)
+            weft_report_file:not_written(weft_report_record:results_file(Dir), Reason)
     end.
 
 row(Cell, Variant, Repetition, {Metric, Value}, Note, Run) ->
@@ -258,7 +258,7 @@ row(Cell, Variant, Repetition, {Metric, Value, AtMs}, Note, Run) ->
     #{suite := Suite, workload := Workload, size_bytes := SizeBytes, pairs := Pairs,
       streams := Streams, link := Link} = Cell,
     #{label := Label, rtt_ms := RttMs, rate_mbit := RateMbit, loss_percent := Loss} = Link,
-    {Metric, Unit, _, _} = lists:keyfind(Metric, 1, weft_bench_record:metrics()),
+    {Metric, Unit, _, _} = lists:keyfind(Metric, 1, weft_report_record:metrics()),
     #{run => Run, suite => Suite, workload => Workload, variant => Variant,
       size_bytes => SizeBytes, pairs => Pairs, streams => Streams, link => Label,
       rtt_ms => RttMs, rate_mbit => RateMbit, loss_percent => Loss, repetition => Repetition,
@@ -266,5 +266,5 @@ row(Cell, Variant, Repetition, {Metric, Value, AtMs}, Note, Run) ->
 
 %% The first number of a measurement, for the progress line.
 headline([Value | _]) ->
-    {_, Unit, _, _} = lists:keyfind(element(1, Value), 1, weft_bench_record:metrics()),
+    {_, Unit, _, _} = lists:keyfind(element(1, Value), 1, weft_report_record:metrics()),
     io_lib:format("(~s ~.4g ~s)", [element(1, Value), float(element(2, Value)), Unit]).

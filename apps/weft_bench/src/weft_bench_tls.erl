@@ -15,15 +15,15 @@ write(Dir, Addresses) ->
         public_key:pkix_test_data(#{server_chain => chain(Addresses),
                                     client_chain => chain(Addresses)}),
     {KeyType, KeyDer} = proplists:get_value(key, Config),
-    ok = weft_bench_file:directory(Dir),
+    ok = weft_report_file:directory(Dir),
     Authorities = [{'Certificate', Der} || Der <- proplists:get_value(cacerts, Config)],
-    ok = weft_bench_file:write(file(Dir, authority), pem(Authorities)),
-    ok = weft_bench_file:write(file(Dir, certificate),
-                               pem([{'Certificate', proplists:get_value(cert, Config)}])),
-    ok = weft_bench_file:write(file(Dir, key), pem([{KeyType, KeyDer}])),
+    ok = weft_report_file:write(file(Dir, authority), pem(Authorities)),
+    ok = weft_report_file:write(file(Dir, certificate),
+                                pem([{'Certificate', proplists:get_value(cert, Config)}])),
+    ok = weft_report_file:write(file(Dir, key), pem([{KeyType, KeyDer}])),
     Server = [{fail_if_no_peer_cert, true} | options(Dir)],
-    weft_bench_file:write(options_file(Dir),
-                          io_lib:format("~p.~n", [[{server, Server}, {client, options(Dir)}]])).
+    weft_report_file:write(options_file(Dir),
+                           io_lib:format("~p.~n", [[{server, Server}, {client, options(Dir)}]])).
 
 %% @doc Options of ssl that use what write/2 wrote.
 -spec options(Dir :: file:filename()) -> [{atom(), term()}].

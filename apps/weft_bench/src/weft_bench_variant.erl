@@ -34,10 +34,10 @@
 -type context() :: #{tls := file:filename(), links := [{node(), node()}],
                      shape := weft_bench_cluster:named() | none, _ => _}.
 
+%% @doc All variants, in the order of reports.
 -spec all() -> [variant()].
 all() ->
-    [stock, weft_1, weft_4, weft_8, weft_gateway, stock_relay, channel, channel_8, stock_tls,
-     weft_tls_1, weft_tls_4, stock_mesh, weft_mesh, weft_groups, weft_peers].
+    weft_report_record:variants().
 
 -spec is_weft(variant()) -> boolean().
 is_weft(Variant) ->

@@ -18,7 +18,7 @@ run(Count, DurationMs, {New, Next}) ->
                || Number <- lists:seq(1, Count)],
     Latencies = [latencies_of(Worker) || Worker <- Workers],
     {os:perf_counter(microsecond) - StartUs,
-     weft_bench_statistics:latencies(lists:append(Latencies))}.
+     weft_report_statistics:latencies(lists:append(Latencies))}.
 
 latencies_of({Pid, Monitor}) ->
     receive

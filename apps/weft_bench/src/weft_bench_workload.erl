@@ -8,7 +8,7 @@
 %% the repetition has then failed, and the nodes are replaced.
 -module(weft_bench_workload).
 
--export([modules/0, cells/1, title/1, mode/2, cpu_us_per_message/3]).
+-export([modules/0, cells/2, title/1, mode/2, cpu_us_per_message/3]).
 -export_type([cell/0, scope/0, measurement/0]).
 
 -type scope() :: quick | full.
@@ -34,24 +34,23 @@
 -callback run(cell(), weft_bench_nodes:nodes()) ->
     {ok, [measurement()]} | {skipped, Why :: string()}.
 
-%% @doc All workloads.
--spec modules() -> [module()].
+%% @doc The workloads that are here.
+-spec modules() -> [module(), ...].
 modules() ->
-    [weft_bench_throughput, weft_bench_latency, weft_bench_calls, weft_bench_partisan,
-     weft_bench_slow_receiver, weft_bench_fan_out, weft_bench_peers, weft_bench_busy,
-     weft_orbit_workload, weft_aco_workload, weft_de_bench_workload, weft_im_workload].
+    [weft_bench_throughput, weft_bench_latency, weft_bench_calls, weft_bench_slow_receiver,
+     weft_bench_fan_out, weft_bench_peers, weft_bench_busy].
 
-%% @doc The cells of all workloads, each with its module.
--spec cells(scope()) -> [cell()].
-cells(Scope) ->
-    [Cell#{module => Module} || Module <- modules(), Cell <- Module:cells(Scope)].
+%% @doc The cells of workloads, each with its module.
+-spec cells([module()], scope()) -> [cell()].
+cells(Modules, Scope) ->
+    [Cell#{module => Module} || Module <- Modules, Cell <- Module:cells(Scope)].
 
 %% @doc A cell in words, for people and for filters.
 -spec title(cell()) -> string().
 title(#{on_demand := true, suite := Suite, workload := Workload} = Cell) ->
     #{size_bytes := SizeBytes, pairs := Pairs, streams := Streams, link := #{label := Link}} = Cell,
-    Words = weft_bench_words:cell({atom_to_binary(Suite), atom_to_binary(Workload), SizeBytes,
-                                   Pairs, Streams, atom_to_binary(Link)}),
+    Words = weft_report_words:cell({atom_to_binary(Suite), atom_to_binary(Workload), SizeBytes,
+                                    Pairs, Streams, atom_to_binary(Link)}),
     unicode:characters_to_list([atom_to_list(Suite), ": ", Words]);
 title(#{suite := Suite, workload := Workload, size_bytes := SizeBytes, pairs := Pairs,
         streams := Streams, link := #{label := Link}}) ->

@@ -26,7 +26,7 @@ run_is_recorded(Config) ->
                   <<"weft_tls_1">>],
                  lists:sort([Variant || {Variant, _} <- Rates])),
     [?assert(Rate > 1000) || {_, Rate} <- Rates],
-    {ok, Environment} = weft_bench_record:read_environment(dir(Config)),
+    {ok, Environment} = weft_report_record:read_environment(dir(Config)),
     ?assertEqual(list_to_binary(erlang:system_info(otp_release)),
                  maps:get(<<"otp_release">>, Environment)),
     ?assertNotEqual(<<>>, maps:get(<<"congestion_control">>, Environment)).
@@ -37,11 +37,11 @@ lookups_are_timed(Config) ->
 
 %% The first cell is expected to take longer than there is, the second one is not.
 what_there_is_no_time_for_is_left_out(Config) ->
-    [First, Second] = [Cell || #{suite := i} = Cell <- weft_bench_workload:cells(quick)],
+    [First, Second] = weft_bench_workload:cells([weft_bench_peers], quick),
     {ok, 0} = weft_bench_runner:run(#{run => "limit", dir => dir(Config), build_dir => dir(Config),
                                       cells => [First#{cost_ms := 120000}, Second],
                                       repetitions => 1, terminal => false, limit_ms => 60000}),
-    {ok, Rows} = weft_bench_record:read(dir(Config)),
+    {ok, Rows} = weft_report_record:read(dir(Config)),
     ?assertMatch([{<<"skipped">>, <<"no time was left in this run">>}],
                  [{Metric, Note} || #{metric := Metric, note := Note, pairs := Peers} <- Rows,
                                     Peers =:= maps:get(pairs, First)]),
@@ -82,7 +82,7 @@ carrier_that_does_not_boot_is_told(Config) ->
 
 run(Arguments, Config) ->
     ?assertEqual(0, weft_bench_cli:main(["--out", dir(Config) | Arguments])),
-    {ok, Rows} = weft_bench_record:read(dir(Config)),
+    {ok, Rows} = weft_report_record:read(dir(Config)),
     Rows.
 
 dir(Config) ->

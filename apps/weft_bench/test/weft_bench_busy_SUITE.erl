@@ -55,6 +55,6 @@ run(Cell, Variants, Config) ->
     Dir = ?config(priv_dir, Config),
     0 = weft_bench_cli:main(["--quick", "--suites", "k", "--only", Cell, "--variants", Variants,
                              "--repetitions", "1", "--out", Dir]),
-    {ok, Rows} = weft_bench_record:read(Dir),
+    {ok, Rows} = weft_report_record:read(Dir),
     ct:pal("~p", [[{W, M, V} || #{variant := W, metric := M, value := V} <- Rows]]),
     Rows.

@@ -17,12 +17,6 @@ filters_leave_cells_out_test() ->
     ?assertNotEqual(nomatch, string:find(Cell, "stock weft_4")),
     ?assertNotEqual(nomatch, string:find(Sum, "3 cells")).
 
-what_is_on_demand_is_only_listed_if_asked_for_test() ->
-    ?assertEqual(0, weft_bench_cli:main(["--list", "--quick"])),
-    ?assertEqual(nomatch, string:find(?capturedOutput, "orbit: ")),
-    ?assertEqual(0, weft_bench_cli:main(["--list", "--quick", "--suites", "orbit"])),
-    ?assertNotEqual(nomatch, string:find(?capturedOutput, "orbit: orbit, 7 nodes")).
-
 bad_arguments_are_refused_test_() ->
     [?_assertEqual(2, weft_bench_cli:main(Arguments))
      || Arguments <- [["--what"], ["--suites"], ["--variants", "mongoose"], ["--only", "nothing"],

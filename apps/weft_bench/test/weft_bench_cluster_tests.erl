@@ -16,7 +16,3 @@ groups_get_names_and_nodes_test() ->
 
 nodes_that_are_not_there_can_not_be_reached_test() ->
     ?assertEqual(['none@nowhere'], weft_bench_cluster:unreachable([node(), 'none@nowhere'])).
-
-orbit_clusters_are_cut_into_equal_groups_test() ->
-    ?assertEqual([[1, 2, 5], [2, 3, 4], [5, 6, 7]], weft_orbit_workload:groups(2, 3)),
-    ?assertEqual([2, 3, 4], [weft_orbit_workload:group_count(Count) || Count <- [7, 13, 21]]).

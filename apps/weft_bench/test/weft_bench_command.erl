@@ -14,7 +14,7 @@ line(Expression, Arguments) ->
     Paths = [["-pa '", filename:absname(Path), "' "]
              || Path <- code:get_path(), lists:suffix("ebin", Path)],
     ["erl -noinput ", Paths, "-eval '", Expression,
-     "weft_bench_cli:run(init:get_plain_arguments()).' -extra ", lists:join(" ", Arguments)].
+     "weft_papers_cli:run(init:get_plain_arguments()).' -extra ", lists:join(" ", Arguments)].
 
 %% @doc Begins a line.
 -spec open(iodata()) -> port().

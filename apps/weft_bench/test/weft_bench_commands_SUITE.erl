@@ -89,7 +89,7 @@ dir(Config, Name) ->
 %% Whole lines after the first.
 rows(Dir, File) ->
     case file:read_file(filename:join(Dir, File)) of
-        {ok, Text} -> lists:append([Rows || [_Head | Rows] <- [weft_bench_csv:parse(Text)]]);
+        {ok, Text} -> lists:append([Rows || [_Head | Rows] <- [weft_report_csv:parse(Text)]]);
         {error, enoent} -> []
     end.
 

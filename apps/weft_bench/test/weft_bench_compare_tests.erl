@@ -8,8 +8,8 @@
 verdicts(Old, New) ->
     [{Variant, Verdict}
      || #{variant := Variant, verdict := Verdict}
-            <- weft_bench_compare:changes(weft_bench_sample:results(Old),
-                                          weft_bench_sample:results(New), 0.9)].
+            <- weft_bench_compare:changes(weft_report_sample:results(Old),
+                                          weft_report_sample:results(New), 0.9)].
 
 verdict(Metric, Old, New) ->
     [{<<"weft_1">>, Verdict}] = verdicts([{#{}, weft_1, Metric, Old}],
@@ -32,14 +32,14 @@ what_fails_now_is_worse_and_what_is_gone_is_told_test() ->
                  verdicts(Old, [{#{}, weft_1, failed, [<<"timeout">>]}])).
 
 the_text_tells_the_worst_first_and_that_stock_changed_test() ->
-    Old = weft_bench_sample:results([{#{}, weft_1, messages_per_s, ?OLD},
-                                     {#{}, weft_4, messages_per_s, ?OLD},
-                                     {#{}, channel, messages_per_s, ?OLD},
-                                     {#{}, stock, messages_per_s, ?OLD}]),
-    New = weft_bench_sample:results([{#{}, weft_1, messages_per_s, [80, 81]},
-                                     {#{}, weft_4, messages_per_s, [50, 51]},
-                                     {#{}, channel, messages_per_s, [150, 151]},
-                                     {#{}, stock, messages_per_s, [70, 71]}]),
+    Old = weft_report_sample:results([{#{}, weft_1, messages_per_s, ?OLD},
+                                      {#{}, weft_4, messages_per_s, ?OLD},
+                                      {#{}, channel, messages_per_s, ?OLD},
+                                      {#{}, stock, messages_per_s, ?OLD}]),
+    New = weft_report_sample:results([{#{}, weft_1, messages_per_s, [80, 81]},
+                                      {#{}, weft_4, messages_per_s, [50, 51]},
+                                      {#{}, channel, messages_per_s, [150, 151]},
+                                      {#{}, stock, messages_per_s, [70, 71]}]),
     Text = unicode:characters_to_list(
              weft_bench_compare:text(weft_bench_compare:changes(Old, New, 0.9),
                                      [{<<"kernel">>, <<"6.1">>, <<"6.2">>}])),
@@ -56,7 +56,7 @@ main(Old, New, More) ->
                          integer_to_list(erlang:unique_integer([positive]))),
     Dirs = [filename:join(Base, Name) || Name <- ["old", "new"]],
     try
-        [ok = weft_bench_sample:write(Dir, Rows, weft_bench_sample:environment())
+        [ok = weft_report_sample:write(Dir, Rows, weft_report_sample:environment())
          || {Dir, Rows} <- lists:zip(Dirs, [Old, New])],
         weft_bench_compare:main(Dirs ++ More)
     after

@@ -20,7 +20,7 @@ all() -> [full_from_the_start, full_while_it_measures, not_a_directory].
 %% What is written to /dev/full is refused as by a full disk.
 full_from_the_start(Config) ->
     Dir = dir(Config, "full"),
-    ok = file:make_symlink("/dev/full", weft_bench_record:results_file(Dir)),
+    ok = file:make_symlink("/dev/full", weft_report_record:results_file(Dir)),
     {2, Output} = bench(arguments(Dir)),
     ?assertMatch({match, _}, re:run(Output, "full/results.csv: no space left on device")).
 
@@ -42,9 +42,9 @@ on_small_disk(Dir, Config) ->
                                           string:replace(Script, "$", "\\$", all), "\""]),
     ?assertMatch({match, _}, re:run(Output, "out/results.csv: no space left on device. "
                                             "What was measured before is kept")),
-    {ok, Rows} = weft_bench_record:read(Kept),
+    {ok, Rows} = weft_report_record:read(Kept),
     ?assert(length(Rows) > 20),
-    ?assertMatch({ok, _}, weft_bench_report:write(Kept)).
+    ?assertMatch({ok, _}, weft_report_page:write(Kept)).
 
 not_a_directory(Config) ->
     File = filename:join(dir(Config, "file"), "x"),

@@ -85,4 +85,4 @@ outcome(Total, ElapsedUs) ->
 dir(Name) ->
     filename:join([code:lib_dir(weft_bench), "..", "..", "load_files_tests", os:getpid(), Name]).
 
-rows(Dir, File) -> weft_bench_sample:read_numbers(filename:join(Dir, File)).
+rows(Dir, File) -> weft_report_sample:read_numbers(filename:join(Dir, File)).

@@ -16,7 +16,7 @@ prop_percentiles() ->
     ?FORALL({Values, Percent}, {non_empty(list(value())), oneof([0, 50, 90, 99, 99.9, 100])},
             begin
                 Snapshot = weft_load_histogram:snapshot(recorded(Values)),
-                Exact = weft_bench_statistics:percentile(Percent, Values),
+                Exact = weft_report_statistics:percentile(Percent, Values),
                 Read = weft_load_histogram:percentile(Percent, Snapshot),
                 ?WHENFAIL(io:format("~p ~p~n", [Exact, Read]),
                           Read >= Exact andalso Read - Exact =< Exact / 128

@@ -148,14 +148,14 @@ counts_add_up() ->
     ?assertEqual(5 * Fives, Units),
     ?assertEqual(Count + Fives, sum(Dir, "summary.csv", 4, any)),
     ?assertEqual(3, counted(3)),
-    ok = weft_load_report:write(Dir),
-    {ok, Page} = file:read_file(weft_load_report:file(Dir)),
+    ok = weft_report_load:write(Dir),
+    {ok, Page} = file:read_file(weft_report_load:file(Dir)),
     {_, _} = xmerl_scan:string(unicode:characters_to_list(
                                  string:replace(Page, "<!DOCTYPE html>\n", ""))).
 
 sum(Dir, File, Field, Operation) ->
     {ok, Text} = file:read_file(filename:join(Dir, File)),
-    [_ | Lines] = weft_bench_csv:parse(Text),
+    [_ | Lines] = weft_report_csv:parse(Text),
     lists:sum([binary_to_integer(string:trim(lists:nth(Field, Line)))
                || Line <- Lines, Operation =:= any orelse lists:nth(2, Line) =:= Operation]).
 
@@ -272,8 +272,8 @@ hanging() ->
     ?assert(Hung > 0),
     ?assertEqual([{hang, <<"unfinished: begun, not done">>, Hung}], Errors),
     ?assertEqual({0, 0, Hung}, total(hang, Result)),
-    ok = weft_load_report:write(Dir),
-    {ok, Page} = file:read_file(weft_load_report:file(Dir)),
+    ok = weft_report_load:write(Dir),
+    {ok, Page} = file:read_file(weft_report_load:file(Dir)),
     ?assertNotEqual(nomatch, binary:match(Page, <<"hang unfinished: begun, not done">>)),
     {Good, _, 0} = total(good, Result),
     ?assert(Good > 0).

@@ -7,9 +7,9 @@
 %% spared.
 %%
 %% Nothing happens unless it is enabled: `{weft_chaos, [{enabled, true}]}' in the configuration of
-%% each node that faults are for; links also need `{weft, [{faults, true}]}' there. Every fault but
-%% a crash and a kill has an end, which the node keeps by itself, so a cut is healed even if whoever
-%% asked for it is gone.
+%% each node that faults are for; links also need `faults => true' in the `tuning' of weft there.
+%% Every fault but a crash and a kill has an end, which the node keeps by itself, so a cut is healed
+%% even if whoever asked for it is gone.
 -module(weft_chaos).
 
 -export([run/1, run/2, start/2, stop/0, status/0, on/1, off/0, kill/0, kill/1]).

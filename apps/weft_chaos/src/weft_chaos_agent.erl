@@ -69,7 +69,7 @@ signal(Name) -> os:cmd(["kill -", Name, " ", os:getpid()]).
 
 answer(ok) -> {ok, done};
 answer({error, disabled}) ->
-    {error, "faults on links are not enabled: set {weft, [{faults, true}]}"}.
+    {error, "faults on links are not enabled: set {weft, [{tuning, #{faults => true}}]}"}.
 
 %% @doc Ends a pause of a node of this machine; `false' if it is over, or of another machine.
 -spec wake(pause()) -> boolean().

@@ -26,19 +26,16 @@ command([]) -> help([]);
 command(["help" | Words]) -> help(Words);
 command([Word | _]) when Word =:= "--help"; Word =:= "-h" -> help([]);
 command(["--version" | _]) -> version();
-command([Name | Words]) ->
-    case weft_cli_commands:find(Name) of
-        {ok, Command} -> parsed(Command, Words);
-        {error, Text} -> report({usage, Text}, #{})
+command(Words) ->
+    case weft_argparse:parse(Words, weft_cli_commands:command(), "weft") of
+        {ok, Given, _Path, Command} -> report(run(Command, Given), Given);
+        {help, Text} -> print(Text);
+        {error, Text} -> report({usage, Text},
+                                maps:from_list([{json, true} || lists:member("--json", Words)]))
     end.
 
-help([]) ->
-    print(weft_cli_commands:overview());
-help([Name | _]) ->
-    case weft_cli_commands:find(Name) of
-        {ok, Command} -> print(weft_cli_commands:help(Command));
-        {error, Text} -> report({usage, Text}, #{})
-    end.
+help([]) -> print(weft_cli_commands:overview());
+help([Name | _]) -> command([Name, "--help"]).
 
 version() ->
     _ = application:load(weft_cli),
@@ -49,22 +46,14 @@ print(Text) ->
     io:put_chars(Text),
     0.
 
-parsed(#{name := Name, options := Known, arguments := Expected} = Command, Words) ->
-    case weft_cli_options:parse(Words, Known) of
-        {ok, #{help := true}, _} ->
-            print(weft_cli_commands:help(Command));
-        {ok, Options, Arguments} ->
-            case lists:member(length(Arguments), weft_cli_commands:counts(Command)) of
-                true -> report(run(Command, Arguments, Options), Options);
-                false -> report({usage, ["write: weft ", Name, " ", Expected]}, Options)
-            end;
-        {error, Text} ->
-            Json = maps:from_list([{json, true} || lists:member("--json", Words)]),
-            report({usage, [Text, $\n, "See: weft help ", Name]}, Json)
-    end.
+%% Commands get their words in order, apart from their options.
+run(#{handler := {Module, Function}, arguments := Arguments}, Given) ->
+    Words = [Argument || Argument <- Arguments, not is_map_key(long, Argument)],
+    Module:Function(lists:append([words(Argument, Given) || Argument <- Words]),
+                    maps:without([Name || #{name := Name} <- Words], Given)).
 
-run(#{run := {Module, Function}}, Arguments, Options) ->
-    Module:Function(Arguments, Options).
+words(#{name := Name, nargs := list}, Given) -> maps:get(Name, Given);
+words(#{name := Name}, Given) -> [Word || {ok, Word} <- [maps:find(Name, Given)]].
 
 report({ok, Json, _Text}, #{json := true}) ->
     io:put_chars([unicode:characters_to_binary(weft_json:encode(Json)), $\n]),

@@ -8,12 +8,12 @@
 -define(EVAL_TIMEOUT_MS, infinity).
 
 %% @doc weft cut A B.
--spec cut([string()], weft_cli_options:parsed()) -> weft_cli:answer().
+-spec cut([string()], weft_argparse:given()) -> weft_cli:answer().
 cut(Names, Options) ->
     pair(Names, Options, fun weft_local:cut/3, cut, "cut").
 
 %% @doc weft heal [A B].
--spec heal([string()], weft_cli_options:parsed()) -> weft_cli:answer().
+-spec heal([string()], weft_argparse:given()) -> weft_cli:answer().
 heal([], Options) ->
     weft_cli_cluster:with_cluster(
       Options,
@@ -21,6 +21,8 @@ heal([], Options) ->
               ok = weft_local:heal(Cluster),
               {ok, #{healed => all}, "all cuts are healed\n"}
       end);
+heal(Names, _Options) when length(Names) =/= 2 ->
+    {usage, "write: weft heal [A B]"};
 heal(Names, Options) ->
     pair(Names, Options, fun weft_local:heal/3, healed, "healed").
 
@@ -37,7 +39,7 @@ pair(Names, Options, Do, Key, Word) ->
       end).
 
 %% @doc weft kill NODE.
--spec kill([string()], weft_cli_options:parsed()) -> weft_cli:answer().
+-spec kill([string()], weft_argparse:given()) -> weft_cli:answer().
 kill([Name], Options) ->
     weft_cli_cluster:with_nodes(
       Options, [Name],
@@ -50,7 +52,7 @@ kill([Name], Options) ->
       end).
 
 %% @doc weft restart NODE.
--spec restart([string()], weft_cli_options:parsed()) -> weft_cli:answer().
+-spec restart([string()], weft_argparse:given()) -> weft_cli:answer().
 restart([Name], Options) ->
     weft_cli_cluster:with_nodes(
       Options, [Name],
@@ -62,7 +64,7 @@ restart([Name], Options) ->
       end).
 
 %% @doc weft eval NODE EXPRESSION.
--spec eval([string()], weft_cli_options:parsed()) -> weft_cli:answer().
+-spec eval([string()], weft_argparse:given()) -> weft_cli:answer().
 eval([Name, Text], Options) ->
     case parse(Text) of
         {ok, Expressions} ->

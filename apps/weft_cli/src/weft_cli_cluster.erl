@@ -8,7 +8,7 @@
 -define(DEFAULT_DIR, ".weft").
 
 %% @doc weft up.
--spec up([], weft_cli_options:parsed()) -> weft_cli:answer().
+-spec up([], weft_argparse:given()) -> weft_cli:answer().
 up([], Options) ->
     case input(Options) of
         {ok, Input} ->
@@ -112,7 +112,7 @@ term(Text) ->
 %% --- down -------------------------------------------------------------------------------------
 
 %% @doc weft down.
--spec down([], weft_cli_options:parsed()) -> weft_cli:answer().
+-spec down([], weft_argparse:given()) -> weft_cli:answer().
 down([], Options) ->
     case find(Options) of
         {ok, #{name := Name} = Cluster} ->
@@ -127,7 +127,7 @@ down([], Options) ->
 %% --- which cluster, which nodes ---------------------------------------------------------------
 
 %% @doc Finds the cluster that the options mean, gets ready to talk to it, and runs Fun with it.
--spec with_cluster(weft_cli_options:parsed(), fun((weft_local:cluster()) -> weft_cli:answer())) ->
+-spec with_cluster(weft_argparse:given(), fun((weft_local:cluster()) -> weft_cli:answer())) ->
           weft_cli:answer().
 with_cluster(Options, Fun) ->
     case find(Options) of
@@ -141,7 +141,7 @@ with_cluster(Options, Fun) ->
     end.
 
 %% @doc The same with nodes by their short or full names.
--spec with_nodes(weft_cli_options:parsed(), [string()],
+-spec with_nodes(weft_argparse:given(), [string()],
                  fun((weft_local:cluster(), [node()]) -> weft_cli:answer())) -> weft_cli:answer().
 with_nodes(Options, Names, Fun) ->
     with_cluster(Options, fun(Cluster) -> named(Cluster, Names, Fun) end).

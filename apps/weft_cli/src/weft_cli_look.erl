@@ -11,7 +11,7 @@
 %% --- status -----------------------------------------------------------------------------------
 
 %% @doc weft status.
--spec status([], weft_cli_options:parsed()) -> weft_cli:answer().
+-spec status([], weft_argparse:given()) -> weft_cli:answer().
 status([], Options) ->
     weft_cli_cluster:with_cluster(
       Options,
@@ -99,7 +99,7 @@ circuit_cells(#{from := From, to := To, hops := Hops, state := State, resumes :=
 %% --- trace ------------------------------------------------------------------------------------
 
 %% @doc weft trace A B.
--spec trace([string()], weft_cli_options:parsed()) -> weft_cli:answer().
+-spec trace([string()], weft_argparse:given()) -> weft_cli:answer().
 trace(Names, Options) ->
     weft_cli_cluster:with_nodes(
       Options, Names,
@@ -151,7 +151,7 @@ reason({no_answer, Node}) -> [short(Node), " does not answer"].
 %% --- why --------------------------------------------------------------------------------------
 
 %% @doc weft why A B.
--spec why([string()], weft_cli_options:parsed()) -> weft_cli:answer().
+-spec why([string()], weft_argparse:given()) -> weft_cli:answer().
 why(Names, Options) ->
     weft_cli_cluster:with_nodes(
       Options, Names,

@@ -1,23 +1,23 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc The command `weft paper': figures of papers, measured again on this machine.
 %%
-%% They are measured by the application weft_bench, which is no part of this command and need not be
-%% there: it runs in an emulator of its own, from the libraries beside the command (as they are in
-%% the build of the checkout) or in ERL_LIBS, and its output is passed on.
+%% They are measured by the application weft_papers, which is no part of this command and need not
+%% be there: it runs in an emulator of its own, from the libraries beside the command (as they are
+%% in the build of the checkout) or in ERL_LIBS, and its output is passed on.
 -module(weft_cli_paper).
 
 -export([paper/2]).
 
--define(BENCH, "weft_bench/ebin/weft_bench_cli.beam").
+-define(PAPERS, "weft_papers/ebin/weft_papers_cli.beam").
 %% A line of its list: what to call a figure, how long it takes, and where it is from.
 -define(FIGURE, "^(\\S+) +(\\d+) min +(.*)$").
 -define(PARTS, [unicode, {capture, all_but_first, list}]).
 
 %% @doc weft paper [LIST].
--spec paper([string()], weft_cli_options:parsed()) -> weft_cli:answer().
+-spec paper([string()], weft_argparse:given()) -> weft_cli:answer().
 paper(Figures, Options) ->
     Places = places(),
-    case {[Lib || Lib <- Places, filelib:is_regular(filename:join(Lib, ?BENCH))], Figures} of
+    case {[Lib || Lib <- Places, filelib:is_regular(filename:join(Lib, ?PAPERS))], Figures} of
         {[], _} -> {failed, absent(Places)};
         {[Lib | _], []} -> listed(Lib, Options);
         {[Lib | _], [List]} -> measured(Lib, List, Options)
@@ -34,12 +34,12 @@ places() ->
      | string:lexemes(os:getenv("ERL_LIBS", ""), ":")].
 
 absent(Places) ->
-    ["figures are measured by the application weft_bench, which is not in ",
+    ["figures are measured by the application weft_papers, which is not in ",
      lists:join(" nor in ", Places), ". In a checkout of weft, write: make compile, and then "
      "_build/default/bin/weft paper. Elsewhere name the directory with it in ERL_LIBS."].
 
 listed(Lib, Options) ->
-    case bench(Lib, [], fun(_Text) -> ok end) of
+    case papers(Lib, [], fun(_Text) -> ok end) of
         {0, Output} ->
             Figures = [#{id => unicode:characters_to_binary(Id),
                          minutes => list_to_integer(Minutes),
@@ -48,7 +48,7 @@ listed(Lib, Options) ->
                           {match, [Id, Minutes, Where]} <- [re:run(Line, ?FIGURE, ?PARTS)]],
             {ok, #{figures => Figures}, [Output || not is_map_key(json, Options)]};
         {Status, _} ->
-            {failed, io_lib:format("weft_bench ended with status ~b", [Status])}
+            {failed, io_lib:format("weft_papers ended with status ~b", [Status])}
     end.
 
 measured(Lib, List, Options) ->
@@ -61,7 +61,7 @@ measured(Lib, List, Options) ->
         ++ [["--repetitions", integer_to_list(Count)]
             || #{repetitions := Count} <- [Options]]
         ++ [["--minutes", integer_to_list(Minutes)] || #{minutes := Minutes} <- [Options]],
-    case bench(Lib, [List, "--out", Dir | lists:append(Given)],
+    case papers(Lib, [List, "--out", Dir | lists:append(Given)],
                fun(Text) -> io:put_chars(Device, Text) end) of
         {0, _} -> {ok, #{page => unicode:characters_to_binary(Page)}, ""};
         {1, _} -> {failed, ["not all figures were measured; those that were are in ", Page]};
@@ -69,10 +69,10 @@ measured(Lib, List, Options) ->
     end.
 
 %% What it says is shown as it comes.
-bench(Lib, Words, Show) ->
+papers(Lib, Words, Show) ->
     Paths = lists:append([["-pa", Ebin] || Ebin <- filelib:wildcard(filename:join(Lib, "*/ebin"))]),
     Arguments = ["-noinput" | Paths]
-        ++ ["-eval", "weft_bench_cli:run(init:get_plain_arguments()).", "-extra", "paper" | Words],
+        ++ ["-eval", "weft_papers_cli:run(init:get_plain_arguments()).", "-extra", "paper" | Words],
     Port = open_port({spawn_executable, os:find_executable("erl")},
                      [{args, Arguments}, exit_status, binary, use_stdio, hide]),
     follow(Port, Show, []).

@@ -9,7 +9,7 @@
 -export([shell/2]).
 
 %% @doc weft shell NODE. Returns when the user leaves the shell.
--spec shell([string()], weft_cli_options:parsed()) -> weft_cli:answer().
+-spec shell([string()], weft_argparse:given()) -> weft_cli:answer().
 shell([Name], Options) ->
     weft_cli_cluster:with_nodes(
       Options, [Name],

@@ -256,7 +256,7 @@ settings(Input, Topology) ->
                                                                     Input))]
         ++ maps:get(settings, Input, []),
     Settings = [{topology, Topology} || Topology =/= undefined]
-        ++ [Default || {Key, _} = Default <- [{faults, true}], not lists:keymember(Key, 1, Given)]
+        ++ [{faults, true} || not is_given(faults, Given)]
         ++ Given,
     case weft_config:check(Settings) of
         ok -> Settings;
@@ -264,6 +264,13 @@ settings(Input, Topology) ->
         {error, "weft: " ++ Text} -> bad("~ts", [Text]);
         {error, Text} -> bad("~ts", [Text])
     end.
+
+%% By itself, or in the map `tuning'.
+is_given(Key, Given) ->
+    lists:keymember(Key, 1, Given) orelse is_tuned(Key, lists:keyfind(tuning, 1, Given)).
+
+is_tuned(Key, {tuning, Tuning}) when is_map(Tuning) -> is_map_key(Key, Tuning);
+is_tuned(_Key, _) -> false.
 
 %% --- what is written on a command line --------------------------------------------------------
 

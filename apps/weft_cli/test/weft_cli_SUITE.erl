@@ -252,7 +252,7 @@ names_are_checked(Config) ->
                  run(["stauts"], Config)),
     ?assertMatch({2, "weft: unknown option --jsn, did you mean --json?" ++ _},
                  run(["status", "--jsn"], Config)),
-    ?assertMatch({2, "weft: write: weft trace A B" ++ _}, run(["trace", "n01"], Config)),
+    ?assertMatch({2, "weft: B is missing" ++ _}, run(["trace", "n01"], Config)),
     ?assertMatch({4, "weft: no node n7 in the cluster local: it has n01 n02 n03 n04" ++ _},
                  run(["why", "n01", "n7"], Config)),
     ?assertEqual({4, "{\"error\":\"no_node\",\"message\":"
@@ -305,7 +305,7 @@ paper_without_bench(Config) ->
     {ok, _} = file:copy(?config(command, Config), Alone),
     ok = file:change_mode(Alone, 8#755),
     {1, Text} = run(["paper"], lists:keystore(command, 1, Config, {command, Alone})),
-    ?assertMatch({match, _}, re:run(Text, "weft_bench, which is not in .*alone/lib.*ERL_LIBS")).
+    ?assertMatch({match, _}, re:run(Text, "weft_papers, which is not in .*alone/lib.*ERL_LIBS")).
 
 paper_measures_figures(Config) ->
     {0, List} = run(["paper"], Config),

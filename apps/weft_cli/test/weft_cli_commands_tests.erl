@@ -9,12 +9,12 @@ every_command_has_its_function_test_() ->
                          {module, Module} = code:ensure_loaded(Module),
                          erlang:function_exported(Module, Function, 2)
                      end)}
-     || #{name := Name, run := {Module, Function}} <- weft_cli_commands:all()].
+     || #{name := Name, handler := {Module, Function}} <- weft_cli_commands:all()].
 
 help_names_every_option_test_() ->
-    [{Name, ?_assertNotEqual(nomatch, string:find(help(Command), long(Key)))}
-     || #{name := Name, options := Options} = Command <- weft_cli_commands:all(),
-        #{key := Key} <- Options].
+    [{Name, ?_assertNotEqual(nomatch, string:find(help(Name), "-" ++ Long))}
+     || #{name := Name, arguments := Arguments} <- weft_cli_commands:all(),
+        #{long := Long} <- Arguments].
 
 overview_names_every_command_test_() ->
     Overview = unicode:characters_to_list(weft_cli_commands:overview()),
@@ -22,21 +22,22 @@ overview_names_every_command_test_() ->
      || #{name := Name} <- weft_cli_commands:all()].
 
 no_option_is_there_twice_test_() ->
-    [{Name, ?_assertEqual(length(Options), length(lists:usort([Key || #{key := Key} <- Options])))}
-     || #{name := Name, options := Options} <- weft_cli_commands:all()].
+    [{Name, ?_assertEqual(length(All), length(lists:usort([Key || #{name := Key} <- All])))}
+     || #{name := Name, arguments := All} <- weft_cli_commands:all()].
 
-counts_test() ->
-    Count = fun(Name) ->
-                    {ok, Command} = weft_cli_commands:find(Name),
-                    weft_cli_commands:counts(Command)
-            end,
-    ?assertEqual([[0], [2], [0, 2], [1]], [Count(N) || N <- ["up", "trace", "heal", "kill"]]).
+so_many_words_are_taken_test_() ->
+    [?_assertMatch({Words, Expected}, {Words, element(1, parse(Words))})
+     || {Words, Expected} <- [{["up"], ok}, {["up", "x"], error}, {["trace", "a"], error},
+                              {["trace", "a", "b"], ok}, {["heal"], ok}, {["heal", "a", "b"], ok},
+                              {["kill"], error}, {["paper"], ok}, {["paper", "a", "b"], error}]].
+
+parse(Words) -> weft_argparse:parse(Words, weft_cli_commands:command(), "weft").
 
 unknown_command_names_the_nearest_test() ->
-    {error, Text} = weft_cli_commands:find("stats"),
+    {error, Text} = parse(["stats"]),
     ?assertEqual("there is no command stats, did you mean status?",
                  unicode:characters_to_list(Text)).
 
-help(Command) -> unicode:characters_to_list(weft_cli_commands:help(Command)).
-
-long(Key) -> "--" ++ lists:flatten(string:replace(atom_to_list(Key), "_", "-", all)).
+help(Name) ->
+    {help, Help} = parse([Name, "--help"]),
+    unicode:characters_to_list(Help).

@@ -1,24 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The simulator from the command line: runs scenarios over many seeds and prints a table.
-%%
-%% Arguments (leading dashes may be left out):
-%% ```
-%% --quick              fewer seeds and nodes, about two minutes
-%% --scenario NAME      only this one
-%% --seed N             only this seed
-%% --seeds N            the seeds 1..N
-%% --nodes N            this many nodes
-%% --trace              print what happens (with --scenario and --seed)
-%% --list               the names of the scenarios
-%% --swim               only the figures of the failure detector (weft_sim_swim)
-%% --gossip             only those of large peer-to-peer clusters (weft_sim_gossip)
-%% --sites              only a cluster on several sites, with nearer neighbours (weft_sim_sites)
-%% --plots              only the page with plots of one (weft_sim_report)
-%% --nightly            100,000 schedules of faults (weft_sim_nightly)
-%% --from N, --to N     the seeds of these
-%% --resume             those that were not done yet
-%% '''
-%% Without a choice of scenario, seeds or nodes the figures follow.
+%% @doc The simulator from the command line: runs scenarios over many seeds and prints a table. The
+%% arguments are in command/0 and in `--help'; leading dashes may be left out. Without a choice of
+%% scenario, seeds or nodes the figures follow.
 %% The first violation of a scenario ends its row and is told with the command that repeats it.
 -module(weft_sim_cli).
 
@@ -34,54 +17,72 @@ run(Arguments) ->
 %% @doc Runs what the arguments say. 0: all invariants held, 1: a violation, 2: bad arguments.
 -spec main([string()]) -> 0 | 1 | 2.
 main(Arguments) ->
-    try options([string:trim(Argument, leading, "-") || Argument <- Arguments], #{}) of
-        #{list := true} -> list();
-        #{trace := true, scenario := Scenario, seed := Seed} = Options ->
-            trace(Scenario, Seed, maps:get(nodes, Options, 5));
-        #{trace := true} -> usage("--trace needs --scenario and --seed");
-        #{swim := true} = Options -> figures([fun weft_sim_swim:print/1], Options);
-        #{nightly := true} = Options -> nightly(weft_sim_nightly:seeds(Options));
-        #{gossip := true, nodes := Nodes} -> figures([fun(_) -> gossip(Nodes) end], #{});
-        #{gossip := true} = Options -> figures([fun weft_sim_gossip_report:print/1], Options);
-        #{sites := true} = Options -> figures([fun weft_sim_sites:print/1], Options);
-        #{plots := true} = Options -> figures([fun weft_sim_report:print/1], Options);
-        Options when is_map_key(scenario, Options); is_map_key(seed, Options);
-                     is_map_key(seeds, Options); is_map_key(nodes, Options) ->
-            run_plans(plans(Options));
-        Options ->
-            max(run_plans(plans(Options)),
-                figures([fun weft_sim_swim:print/1, fun weft_sim_gossip_report:print/1,
-                         fun weft_sim_sites:print/1, fun weft_sim_report:print/1], Options))
-    catch
-        throw:{usage, Text} -> usage(Text)
+    Names = [Long || #{long := [$- | Long]} <- arguments()],
+    weft_argparse:run([with_dashes(Word, Names) || Word <- Arguments, Word =/= ""], command(),
+                      "weft_sim").
+
+with_dashes(Word, Names) ->
+    Name = string:trim(Word, leading, "-"),
+    case lists:member(Name, Names) of
+        true -> "--" ++ Name;
+        false -> Word
     end.
 
-options([], Options) -> Options;
-options(["" | Rest], Options) -> options(Rest, Options);
-options([Flag | Rest], Options)
-  when Flag =:= "quick"; Flag =:= "trace"; Flag =:= "list"; Flag =:= "swim";
-       Flag =:= "gossip"; Flag =:= "sites"; Flag =:= "plots"; Flag =:= "nightly";
-       Flag =:= "resume" ->
-    options(Rest, Options#{list_to_atom(Flag) => true});
-options(["scenario", Name | Rest], Options) ->
-    case [Known || Known <- weft_sim_scenario:names(), atom_to_list(Known) =:= Name] of
-        [Scenario] -> options(Rest, Options#{scenario => Scenario});
-        [] -> throw({usage, io_lib:format("no scenario ~ts; --list names them", [Name])})
-    end;
-options([Key, Value | Rest], Options)
-  when Key =:= "seed"; Key =:= "seeds"; Key =:= "nodes"; Key =:= "from"; Key =:= "to" ->
-    case string:to_integer(Value) of
-        {Number, ""} when Number > 0 ->
-            options(Rest, Options#{list_to_atom(Key) => Number});
-        _ -> throw({usage, io_lib:format("--~ts needs a number above 0, not ~ts", [Key, Value])})
-    end;
-options([Other | _], _Options) ->
-    throw({usage, io_lib:format("unknown or incomplete argument ~ts", [Other])}).
+command() ->
+    #{help => "simulates the protocols in virtual time", arguments => arguments(),
+      handler => fun simulated/1}.
 
-usage(Text) ->
-    io:format(standard_error, "~ts~nArguments: [--quick] [--scenario NAME] [--seed N | --seeds N] "
-              "[--nodes N] [--trace] [--list] [--swim] [--gossip] [--sites] "
-              "[--plots] [--nightly [--from N] [--to N] [--resume]]~n", [Text]),
+arguments() ->
+    [#{name => scenario, long => "-scenario", type => {atom, weft_sim_scenario:names()},
+       value => "NAME", help => "only this one"},
+     #{name => seed, long => "-seed", type => {integer, [{min, 1}]}, help => "only this one"},
+     #{name => seeds, long => "-seeds", type => {integer, [{min, 1}]}, value => "COUNT",
+       help => "those from 1 to so many"},
+     #{name => nodes, long => "-nodes", type => {integer, [{min, 1}]}, value => "COUNT",
+       help => "so many"},
+     #{name => from, long => "-from", type => {integer, [{min, 1}]}, value => "SEED",
+       help => "the first seed, with --nightly"},
+     #{name => to, long => "-to", type => {integer, [{min, 1}]}, value => "SEED",
+       help => "the last one"}
+     | [#{name => Name, long => "-" ++ atom_to_list(Name), type => boolean, help => Help}
+        || {Name, Help} <- [{quick, "fewer seeds and nodes, about two minutes"},
+                            {trace, "what happens, with --scenario and --seed"},
+                            {list, "the scenarios"},
+                            {swim, "only the figures of the failure detector"},
+                            {gossip, "only those of large peer-to-peer clusters"},
+                            {sites, "only a cluster on several sites, with nearer neighbours"},
+                            {plots, "only the page with plots of one"},
+                            {nightly, "100,000 schedules of faults"},
+                            {resume, "those of them that were not done yet"}]]].
+
+simulated(#{list := true}) ->
+    list();
+simulated(#{trace := true, scenario := Scenario, seed := Seed} = Options) ->
+    trace(Scenario, Seed, maps:get(nodes, Options, 5));
+simulated(#{trace := true}) ->
+    failed("--trace needs --scenario and --seed");
+simulated(#{swim := true} = Options) ->
+    figures([fun weft_sim_swim:print/1], Options);
+simulated(#{nightly := true} = Options) ->
+    nightly(weft_sim_nightly:seeds(Options));
+simulated(#{gossip := true, nodes := Nodes}) ->
+    figures([fun(_) -> gossip(Nodes) end], #{});
+simulated(#{gossip := true} = Options) ->
+    figures([fun weft_sim_gossip_report:print/1], Options);
+simulated(#{sites := true} = Options) ->
+    figures([fun weft_sim_sites:print/1], Options);
+simulated(#{plots := true} = Options) ->
+    figures([fun weft_sim_report:print/1], Options);
+simulated(Options) when is_map_key(scenario, Options); is_map_key(seed, Options);
+                        is_map_key(seeds, Options); is_map_key(nodes, Options) ->
+    run_plans(plans(Options));
+simulated(Options) ->
+    max(run_plans(plans(Options)),
+        figures([fun weft_sim_swim:print/1, fun weft_sim_gossip_report:print/1,
+                 fun weft_sim_sites:print/1, fun weft_sim_report:print/1], Options)).
+
+failed(Text) ->
+    io:format(standard_error, "~ts~n", [Text]),
     2.
 
 list() ->
@@ -161,7 +162,7 @@ run_seeds([Seed | Rest], Name, Nodes, Done, Sums0) ->
     end.
 
 nightly({From, To}) when From > To ->
-    usage(io_lib:format("nothing to do: all seeds up to ~b are done", [To]));
+    failed(io_lib:format("nothing to do: all seeds up to ~b are done", [To]));
 nightly({From, To}) ->
     case weft_sim_nightly:run(From, To) of
         true -> 0;

@@ -28,13 +28,13 @@ first([Check | Rest]) ->
 
 groups(Node, World) ->
     {ok, State} = weft_sim_world:machine(Node, groups, World),
-    weft_group_table:groups(weft_group_core:table(State)).
+    weft_group_table:groups(weft_group_gossip_core:table(State)).
 
 answered(Graph, World) ->
     [io_lib:format("~0tp has ~b changes without an answer", [Node, Pending])
      || Node <- maps:keys(Graph),
         {ok, State} <- [weft_sim_world:machine(Node, groups, World)],
-        Pending <- [weft_group_core:pending(State)], Pending > 0].
+        Pending <- [weft_group_gossip_core:pending(State)], Pending > 0].
 
 shown(Known, World) ->
     [io_lib:format("~0tp shows ~0tp and knows ~0tp", [Node, Shown, Groups])

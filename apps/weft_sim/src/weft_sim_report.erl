@@ -5,8 +5,8 @@
 
 -export([print/1, write/3, file/0]).
 
--define(E, weft_bench_html:tag).
--define(T, weft_bench_html:text).
+-define(E, weft_report_html:tag).
+-define(T, weft_report_html:text).
 -define(NODES, 1000).
 -define(SEED, 1).
 
@@ -24,9 +24,9 @@ write(File, NodeCount, Seed) ->
     Curves = weft_sim_curves:run(NodeCount, Seed),
     ok = filelib:ensure_dir(File),
     ok = file:write_file(filename:rootname(File) ++ ".csv", csv(Curves)),
-    {ok, Style} = file:read_file(filename:join(code:priv_dir(weft_bench), "report.css")),
-    ok = file:write_file(File, weft_bench_html:page("Peer to peer, simulated", Style,
-                                                    [header(NodeCount, Seed), charts(Curves)])).
+    Page = weft_report_html:page("Peer to peer, simulated", weft_report_html:style(),
+                                 [header(NodeCount, Seed), charts(Curves)]),
+    ok = file:write_file(File, Page).
 
 %% @doc Where the page is written.
 -spec file() -> file:filename().
@@ -34,9 +34,9 @@ file() ->
     filename:join(os:getenv("REBAR_BASE_DIR", "_build"), "sim/report.html").
 
 csv(Curves) ->
-    [weft_bench_csv:line(["plot", "curve", "x", "y"])
-     | [weft_bench_csv:line([Plot, Curve, X, Y]) || {Plot, Curve, Points} <- Curves,
-                                                    {X, Y} <- Points]].
+    [weft_report_csv:line(["plot", "curve", "x", "y"])
+     | [weft_report_csv:line([Plot, Curve, X, Y]) || {Plot, Curve, Points} <- Curves,
+                                                     {X, Y} <- Points]].
 
 header(NodeCount, Seed) ->
     ?E(header, [], [?E(h1, [], ?T("Peer to peer, simulated")),
@@ -54,14 +54,14 @@ figure(Plot, Curves) ->
     {Title, Description, XLabel, YLabel} = words(Plot),
     Numbered = lists:enumerate(Curves),
     ?E(figure, [],
-       [weft_bench_svg:chart(
+       [weft_report_svg:chart(
           #{title => Title, description => Description, x_label => XLabel, y_label => YLabel,
             x => linear, y => linear, y_text => fun text/1,
             series => [#{name => name(Curve), class => class(N), shape => N - 1,
                          points => [{X, Y, Y, Y, text(Y)} || {X, Y} <- Points]}
                        || {N, {Curve, Points}} <- Numbered]}),
         ?E(p, [{class, "legend"}],
-           [?E(span, [], [weft_bench_svg:marker(class(N), N - 1), " ", ?T(name(Curve))])
+           [?E(span, [], [weft_report_svg:marker(class(N), N - 1), " ", ?T(name(Curve))])
             || length(Curves) > 1, {N, {Curve, _}} <- Numbered]),
         ?E(figcaption, [], ?T(Description)), "\n"]).
 

@@ -91,7 +91,7 @@ build(groups_churn, Nodes) ->
 build(group_changes, Nodes) ->
     Pairs = random_graph(Nodes),
     Machines = [{topology, weft_static_core, #{links => Pairs}},
-                {groups, weft_group_core, #{groups => #{first => lists:sublist(Nodes, 3)}}}],
+                {groups, weft_group_gossip_core, #{groups => #{first => lists:sublist(Nodes, 3)}}}],
     Cut = lists:usort([pick(Pairs) || _ <- lists:seq(1, length(Pairs) div 10)]),
     #{world => #{machines => fun(_Node) -> Machines end,
                  checkers => [{weft_sim_group_checker, #{apart => Cut}}]},

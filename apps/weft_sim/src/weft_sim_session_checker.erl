@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Invariant: a session delivers each frame once, those of one sender in the order sent and
 %% signals without sender in their place, at any time; and once settled, all that was sent. No end
-%% takes the other one for dead.
+%% takes the other one for dead, or gives the session up.
 %%
 %% Option: `ends', the pairs of nodes with a session.
 -module(weft_sim_session_checker).
@@ -16,6 +16,8 @@ view_changed(Node, disorder, What, _World, _Options) ->
     {violation, io_lib:format("~s got frame ~0p", [Node, What])};
 view_changed(Node, not_responding, AtMs, _World, _Options) ->
     {violation, io_lib:format("~s takes its living peer for dead after ~b ms", [Node, AtMs])};
+view_changed(Node, ended, Why, _World, _Options) ->
+    {violation, io_lib:format("~s ends its session with a living peer: ~0p", [Node, Why])};
 view_changed(_Node, _Key, _Value, _World, _Options) ->
     ok.
 

@@ -33,7 +33,7 @@ init(Self, #{role := Role, peer := Peer, queue_bytes := QueueBytes, senders := K
              classes := Classes, until_ms := UntilMs, ordered_until_ms := OrderedUntilMs,
              timed := Timed, timed_since_ms := SinceMs} = Options) ->
     Rand = weft_core:seed(Self, ?MODULE, Options),
-    {Stream, Effects} = weft_sim_stream:new(Role, Peer, Options, Rand),
+    {Stream, Effects} = weft_sim_stream:new(Self, Role, Peer, Options, Rand),
     {#session{stream = Stream, fair = weft_fair_queue_core:new(QueueBytes), classes = Classes,
               senders = weft_sim_senders:new(Kinds, UntilMs, OrderedUntilMs, Rand),
               receipts = weft_sim_receipts:new(Timed, SinceMs), until_ms = UntilMs},
@@ -60,7 +60,7 @@ arrived(Payloads, NowMs, #session{receipts = Receipts0} = Session) ->
 
 %% As long as there is something to fetch or to send. Effects: newest first.
 pump(NowMs, #session{stream = Stream0} = Session, Effects) ->
-    case weft_sim_stream:flush(Stream0) of
+    case weft_sim_stream:flush(NowMs, Stream0) of
         {Sent, Stream} ->
             pump(NowMs, Session#session{stream = Stream}, lists:reverse(Sent, Effects));
         none ->

@@ -21,6 +21,10 @@
 -define(SILENCE_MS, 3600000).
 -define(SILENCE_BEGINS_MS, 3000).
 -define(MIB, 1048576).
+%% Longer than any way is lost, and over before the end.
+-define(GIVE_UP_MS, 20000).
+%% Where paths break for an hour they may be lost for longer.
+-define(SILENT_GIVE_UP_MS, 120000).
 
 %% @doc `session_faults': over gateways that crash, pause and lose lanes, beside a link that comes
 %% and goes. `session_lanes': one link whose lanes fail. `session_silence': as the former, but with
@@ -45,7 +49,8 @@ busy() ->
 
 silent() ->
     Traffic = (traffic())#{senders => pick([[], [{1, small}]]), classes => #{},
-                           until_ms => ?SILENCE_BEGINS_MS, ordered_until_ms => 0},
+                           resume_timeout_ms => pick([auto, ?SILENT_GIVE_UP_MS]),
+                   until_ms => ?SILENCE_BEGINS_MS, ordered_until_ms => 0},
     #{traffic => Traffic, faults => ?SILENCE_MS div pick([2000, 5000, 10000, 60000]),
       safety_ms => ?SILENCE_MS, settle_ms => ?SETTLE_MS}.
 
@@ -104,6 +109,7 @@ traffic() ->
                     maps:from_list([{Key, pinned(Kind)} || {Key, Kind} <- Kinds])]),
     #{senders => Kinds, timed => [1], classes => Classes,
       window_bytes => pick([?MIB div 2, 4 * ?MIB, 16 * ?MIB]),
+      resume_timeout_ms => pick([auto, ?GIVE_UP_MS]),
       queue_bytes => pick([?MIB, 64 * ?MIB, 128 * ?MIB]),
       until_ms => ?SAFETY_MS + ?SEND_AFTER_MS, ordered_until_ms => ?SAFETY_MS,
       timed_since_ms => ?SAFETY_MS + ?TIMED_AFTER_MS}.

@@ -28,7 +28,7 @@ judged(Steps, UntilMs) -> judged(Steps, UntilMs, #{}).
 
 judged(Steps, UntilMs, Options) ->
     Machines = [{topology, weft_static_core, #{links => [{'a@sim', 'b@sim'}, {'b@sim', 'c@sim'}]}},
-                {groups, weft_group_core, #{}}],
+                {groups, weft_group_gossip_core, #{}}],
     World = lists:foldl(fun({AtMs, Verb}, W) -> weft_sim_world:schedule(AtMs, Verb, W) end,
                         weft_sim_world:new(#{seed => 1, machines => fun(_) -> Machines end}),
                         [{0, {start, Node}} || Node <- ['a@sim', 'b@sim', 'c@sim']] ++ Steps),

@@ -110,7 +110,8 @@ fault() ->
 %% --- running ----------------------------------------------------------------------------------
 
 run(Seed, Steps, UntilMs) ->
-    Machines = [{topology, weft_static_core, #{links => ?LINKS}}, {groups, weft_group_core, #{}}],
+    Machines = [{topology, weft_static_core, #{links => ?LINKS}},
+                {groups, weft_group_gossip_core, #{}}],
     World = weft_sim_world:new(#{seed => Seed, machines => fun(_Node) -> Machines end,
                                  checkers => [], trace => true}),
     Schedule = fun({AtMs, Verb}, W) -> weft_sim_world:schedule(AtMs, Verb, W) end,
@@ -119,4 +120,4 @@ run(Seed, Steps, UntilMs) ->
 
 groups(Node, World) ->
     {ok, State} = weft_sim_world:machine(Node, groups, World),
-    weft_group_table:groups(weft_group_core:table(State)).
+    weft_group_table:groups(weft_group_gossip_core:table(State)).

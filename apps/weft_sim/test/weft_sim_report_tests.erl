@@ -19,7 +19,7 @@ the_page_has_all_plots_and_their_numbers_beside_it_test_() ->
         ?assertMatch({ok, _, _}, xmerl_sax_parser:stream(Html, [skip_external_dtd])),
         ?assertEqual(length(?PLOTS), length(re:split(Page, "<svg viewBox=\"0 0 380")) - 1),
         ?assertEqual(nomatch, re:run(Page, "(src|href)=")),
-        [[<<"plot">>, <<"curve">>, <<"x">>, <<"y">>] | Rows] = weft_bench_csv:parse(Csv),
+        [[<<"plot">>, <<"curve">>, <<"x">>, <<"y">>] | Rows] = weft_report_csv:parse(Csv),
         ?assertEqual(lists:sort(?PLOTS),
                      lists:usort([binary_to_list(Plot) || [Plot, _, _, _] <- Rows])),
         ?assertEqual(["0", "10", "20", "30", "40", "50", "60", "70", "80", "90", "95"],

@@ -120,18 +120,24 @@ at(NowMs, Event, Lane) ->
     weft_sim_lane_core:handle(Event, NowMs, Lane).
 
 a_gateway_relays_by_label_and_forgets_with_a_lane_test() ->
-    {New, []} = weft_sim_gateway_core:init(g, #{lanes => #{a1 => ?A, a2 => ?A, b1 => ?B}}),
+    {New, []} = weft_sim_gateway_core:init('g@sim', #{lanes => #{a1 => ?A, a2 => ?A, b1 => ?B}}),
     Up = lists:foldl(fun(Lane, G) -> element(1, gateway({message, Lane, lane_up}, G)) end, New,
                      [a1, a2, b1]),
-    {Open, [{send, b1, {packet, _, {open, Next, 5}}}]} =
-        gateway({message, a1, {carried, {open, 1, 5}}}, Up),
-    ?assertMatch({_, [{send, _, {packet, _, {ack, 1, 9}}}]},
-                 gateway({message, b1, {carried, {ack, Next, 9}}}, Open)),
-    {Lost, Closes} = gateway({neighbour_down, a2, timeout}, Open),
-    ?assertEqual([{a1, {close, 1}}, {b1, {close, Next}}],
-                 lists:sort([{Lane, Packet} || {send, Lane, {packet, _, Packet}} <- Closes])),
-    ?assertMatch({_, [{send, b1, {packet, _, {close, Next}}}]},
-                 gateway({message, b1, {carried, {ack, Next, 9}}}, Lost)).
+    Open = #{mode => new, kind => distribution, hops => 2, session => <<1:128>>, received => 5,
+             source => atom_to_binary(?A), target => atom_to_binary(?B)},
+    {Opened, [{b1, {open, Next, #{received := 5, hops := 1}}}]} =
+        relayed(a1, weft_wire:open(1, Open), Up),
+    ?assertMatch({_, [{_, {ack, 1, 9}}]}, relayed(b1, weft_wire:ack(Next, 9), Opened)),
+    {Lost, Closes} = gateway({neighbour_down, a2, timeout}, Opened),
+    ?assertEqual([{b1, {close, Next, broken}}], packets(Closes)),
+    ?assertMatch({_, [{b1, {close, Next, unknown}}]}, relayed(b1, weft_wire:ack(Next, 9), Lost)).
+
+relayed(Lane, Packet, Gateway0) ->
+    {Gateway, Effects} = gateway({message, Lane, {carried, iolist_to_binary(Packet)}}, Gateway0),
+    {Gateway, packets(Effects)}.
+
+packets(Effects) ->
+    [{Lane, weft_wire:decode(Packet)} || {send, Lane, {packet, _, Packet}} <- Effects].
 
 gateway(Event, Gateway) ->
     weft_sim_gateway_core:handle(Event, 0, Gateway).
@@ -139,7 +145,7 @@ gateway(Event, Gateway) ->
 %% --- checkers ---------------------------------------------------------------------------------
 
 checkers_find_what_they_are_for_test_() ->
-    {setup, fun() -> {run(1, 30000), run(1, 9000)} end,
+    {setup, fun() -> {run(session_lanes, 1, 30000), run(session_lanes, 1, 9000)} end,
      fun({Settled, Early}) ->
          Ends = ['n001@sim', 'n002@sim'],
          Memory = #{nodes => Ends, queue_bytes => 134217728, window_bytes => 16777216},
@@ -149,6 +155,8 @@ checkers_find_what_they_are_for_test_() ->
                         weft_sim_session_checker:view_changed(a, disorder, x, Settled, #{})),
           ?_assertMatch({violation, _},
                         weft_sim_session_checker:view_changed(a, not_responding, 1, Settled, #{})),
+          ?_assertMatch({violation, _},
+                        weft_sim_session_checker:view_changed(a, ended, gone, Settled, #{})),
           ?_assertEqual(ok, weft_sim_session_memory_checker:settled(Settled, Memory)),
           ?_assertMatch({violation, _},
                         weft_sim_session_memory_checker:settled(
@@ -164,9 +172,9 @@ checkers_find_what_they_are_for_test_() ->
 
 ends([A, B]) -> #{ends => [{A, B}]}.
 
-run(Seed, UntilMs) ->
+run(Scenario, Seed, UntilMs) ->
     #{world := Config, steps := Steps, heal_at_ms := HealMs} =
-        weft_sim_scenario:build(session_lanes, Seed, 4),
+        weft_sim_scenario:build(Scenario, Seed, 4),
     World = lists:foldl(fun({AtMs, Verb}, W) -> weft_sim_world:schedule(AtMs, Verb, W) end,
                         weft_sim_world:new(Config#{seed => Seed}),
                         [Step || {AtMs, _} = Step <- Steps, AtMs < HealMs]
@@ -177,11 +185,22 @@ run(Seed, UntilMs) ->
 the_scenarios_lose_paths_and_lanes_and_stop_senders_test_() ->
     {timeout, 120, fun() ->
         Infos = [weft_sim_session_core:info_of(Node, World)
-                 || Seed <- lists:seq(1, 10), World <- [run(Seed, 9000)],
+                 || Scenario <- [session_faults, session_lanes], Seed <- lists:seq(1, 10),
+                    World <- [run(Scenario, Seed, 9000)],
                     Node <- ['n001@sim', 'n002@sim']],
         [?assert(lists:sum([map_get(Key, Info) || Info <- Infos]) > AtLeast)
          || {Key, AtLeast} <- [{resumes, 20}, {repairs, 10}, {suspended, 3}]]
     end}.
+
+%% The deliberate bugs of streams and circuits (test/mutants) are found here.
+nothing_is_found_test_() ->
+    {timeout, 300, [{lists:concat([Scenario, ", seed ", Seed]),
+                     fun() ->
+                         #{violation := Violation} = weft_sim:run(Scenario, Seed, 4),
+                         ?assertEqual(none, Violation)
+                     end}
+                    || Scenario <- [session_faults, session_lanes, session_silence],
+                       Seed <- lists:seq(1, 25)]}.
 
 %% Nothing to say, and a path lost again and again.
 the_silent_resume_often_test() ->

@@ -3,8 +3,8 @@
 %%
 %% Layout: "weft", version (1 byte), HMAC-SHA256 of all that follows (32 bytes), length and name of
 %% the cluster (1 byte, n), length and name of the node (1 byte, n). The key is derived from the
-%% cookie, so that only nodes of the cluster can make one. A copy that somebody sends again tells
-%% no more than that this node was there; whoever is dialled for it still has to prove himself.
+%% cookie, so that only nodes of the cluster can make a valid datagram. A replayed copy says no more
+%% than that this node was there; a node that is dialled for it still has to authenticate itself.
 %% Nothing of a datagram is used before the HMAC is found right.
 -module(weft_beacon).
 

@@ -2,9 +2,9 @@
 %% @doc Discovery: where this node learns the names of nodes to dial first.
 %%
 %% A source is a module with the callback `discover/1'. `weft_discovery_poller' asks the sources of
-%% the configuration (key `discovery') again and again and gives what they name to the topology as
-%% seeds. Who is a member is the business of the topology: a source can not remove anybody, neither
-%% by an empty answer nor by an error nor by naming others.
+%% the configuration (key `discovery') again and again and gives the nodes that they name to the
+%% topology as seeds. Only the topology decides which nodes are members: a source can not remove a
+%% node, neither by an empty answer nor by an error nor by naming others.
 %%
 %% Configuration: `{discovery, [{Source, Options}, ...]}' with the sources of
 %% `weft_discovery_options', or modules of your own.
@@ -14,40 +14,19 @@
 %% {:weft_discovery, :disconnect, []}, list_nodes: {:weft_discovery, :list, []}'.
 -module(weft_discovery).
 
--export([discover/2, connect/1, disconnect/1, list/0]).
+-export([connect/1, disconnect/1, list/0]).
 -export_type([source/0]).
 
 -type source() :: {Name :: atom(), Module :: module(), Options :: map()}.
 
-%% The nodes to dial, in any order; this node may be among them. Runs in a process of its own that
-%% may wait, and is ended after half a minute.
-%% What is wrong with an answer that is of use all the same may be told beside it.
+%% The nodes to dial, in any order; this node may be among them. It is called in a process of its
+%% own, so it may wait; this process is ended after half a minute. The third form is for an answer
+%% that can be used although something is wrong with it.
 -callback discover(Options :: map()) ->
     {ok, [node()]} | {ok, [node()], Wrong :: term()} | {error, Reason :: term()}.
 %% A process that the source needs, for example to announce this node and to hear others.
 -callback start_link(Options :: map()) -> {ok, pid()} | {error, term()}.
 -optional_callbacks([start_link/1]).
-
-%% The most nodes that one answer may name; those beyond are not taken.
--define(NODES_MAX, 1000).
-
-%% @doc Asks one source. Answers in term order, without this node, under whatever name of its host.
-%% What the source raises is an error, too.
--spec discover(module(), Options :: map()) ->
-          {ok, [node()]} | {ok, [node()], Wrong :: term()} | {error, term()}.
-discover(Module, Options) ->
-    try Module:discover(Options) of
-        {ok, Nodes} -> {ok, others(Nodes)};
-        {ok, Nodes, Wrong} -> {ok, others(Nodes), Wrong};
-        {error, Reason} -> {error, Reason};
-        Other -> {error, {no_answer, Other}}
-    catch
-        Class:Reason:Stack -> {error, {Class, Reason, hd(Stack)}}
-    end.
-
-others(Nodes) ->
-    lists:sublist([Node || Node <- lists:usort(Nodes), not weft_own_address:is_own(Node)],
-                  ?NODES_MAX).
 
 %% @doc Makes Node a seed of the topology, if one runs, and connects to it. Waits like
 %% `net_kernel:connect_node/1' and answers the same.
@@ -56,8 +35,8 @@ connect(Node) ->
     ok = weft_discovery_poller:add(Node),
     net_kernel:connect_node(Node).
 
-%% @doc Somebody's list does not name Node any more. A node that is connected stays so; one that is
-%% not is forgotten by the topology (and comes back by itself should it be alive after all).
+%% @doc A strategy's list does not name Node any more. A node that is connected stays so; one that
+%% is not is forgotten by the topology (and comes back by itself if it is alive after all).
 -spec disconnect(node()) -> true.
 disconnect(Node) ->
     ok = weft_discovery_poller:remove(Node),

@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Discovery by the DNS: `{dns, #{name => "app.example.org", type => a | aaaa | srv}}'.
 %%
-%% Each address (a, aaaa) or target (srv, RFC 2782) that the name stands for is the host of a node
-%% called `node' (the name of this node if not given): `app@10.0.0.7', `app@web-1.example.org'.
-%% Port, priority and weight of SRV records say nothing about nodes and are not used.
+%% Each address (a, aaaa) or target (srv, RFC 2782) of the name is the host of a node called `node'
+%% (default: the name of this node before the @): `app@10.0.0.7', `app@web-1.example.org'. Port,
+%% priority and weight of SRV records say nothing about nodes and are not used.
 -module(weft_discovery_dns).
 -behaviour(weft_discovery).
 

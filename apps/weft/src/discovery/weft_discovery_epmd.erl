@@ -2,8 +2,8 @@
 %% @doc Discovery by asking the epmd of some hosts which nodes run there:
 %% `{epmd, #{hosts => ["host1", "host2"], prefix => "app"}}'.
 %%
-%% All hosts are asked at once. Those that do not answer in time are left out; it is an error only
-%% if none does. `prefix' keeps apart the nodes of several clusters on the same hosts.
+%% All hosts are asked at once. Hosts that do not answer in time are left out; it is an error only
+%% if none answers. `prefix' distinguishes the nodes of several clusters on the same hosts.
 -module(weft_discovery_epmd).
 -behaviour(weft_discovery).
 

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Discovery by a file of node names, read anew each time: `{file, #{path => "nodes.txt"}}'.
 %%
-%% One name on each line, or several with blanks or commas between; # begins a comment. What is no
-%% name is told, with the number of its line, and the rest counts.
+%% One name on each line, or several with blanks or commas between; # begins a comment. A word that
+%% is no node name is reported with the number of its line; the other names are used.
 -module(weft_discovery_file).
 -behaviour(weft_discovery).
 

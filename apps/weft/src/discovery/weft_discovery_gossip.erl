@@ -1,12 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Discovery on one network without any server: nodes announce themselves by UDP.
-%% `{gossip, #{}}' uses multicast; a broadcast address is used as such.
+%% `{gossip, #{}}' uses multicast; a broadcast address works too.
 %%
 %% Every `interval_ms' a node sends a beacon (`weft_beacon', authenticated with the cookie) and
-%% remembers whose beacons it heard. A node not heard for twenty intervals is no longer named.
-%% Beacons with another cookie are told once, as a hint at a wrong configuration. When the socket
-%% can not be opened (no network yet, port in use) that is the answer of `discover/1', and it is
-%% tried again at each interval.
+%% remembers the nodes whose beacons it heard. A node that was not heard for twenty intervals is
+%% forgotten. A beacon with another cookie is logged once, because the configuration may be wrong.
+%% If the socket can not be opened (no network yet, port in use), `discover/1' answers with that
+%% error, and the socket is tried again at each interval.
 -module(weft_discovery_gossip).
 -behaviour(weft_discovery).
 -behaviour(gen_server).
@@ -18,8 +18,8 @@
 
 -define(SILENT_INTERVALS, 20).
 -define(HEARD_MAX, 1000).
-%% Datagrams taken before the socket has to be asked for more: strangers may send as many as they
-%% like.
+%% So many datagrams are taken before the socket has to be asked for more: strangers may send any
+%% number.
 -define(BURST, 100).
 
 -record(gossip, {socket = {error, not_open} :: {ok, gen_udp:socket()} | {error, term()},
@@ -64,7 +64,7 @@ socket_options(#{address := Address, interface := Interface, ttl := Ttl}) ->
                false -> [{broadcast, true}]
            end.
 
-%% Linux needs no more than reuseaddr; SOL_SOCKET and SO_REUSEPORT of the BSD family.
+%% On Linux reuseaddr is enough; the BSD family needs SO_REUSEPORT (of SOL_SOCKET).
 reuse_port({unix, linux}) -> [];
 reuse_port({unix, _Bsd}) -> [{raw, 16#ffff, 16#0200, <<1:32/native>>}];
 reuse_port(_) -> [].

@@ -1,8 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Node names from text that came from a file, a name server or another node.
 %%
-%% What is no node name is left out. A name that this VM has not met becomes an atom, which is for
-%% ever; when half of all atoms that there can be are in use, only known names are taken.
+%% Text that is no node name is left out. A name that is new to this VM becomes an atom, and atoms
+%% are never freed. So when half of the atom table is in use, only names that exist as atoms are
+%% taken.
 -module(weft_discovery_names).
 
 -export([is_name/1, nodes/1, words/1, read/1, own_name/0]).
@@ -42,8 +43,8 @@ words(Text) ->
         _NotUnicode -> []
     end.
 
-%% @doc The node names in a text of lines, and the lines that can not be read, or have a word that
-%% is no node name. The rest counts all the same.
+%% @doc The node names in a text of lines, and the lines that can not be read or have a word that is
+%% no node name. The names on such lines are used all the same.
 -spec read(binary()) -> {[node()], Wrong :: [{Line :: pos_integer(), Words :: [string()]}]}.
 read(Text) ->
     Lines = [line(Line) || Line <- binary:split(Text, <<"\n">>, [global])],
@@ -52,7 +53,7 @@ read(Text) ->
      [{Number, Bad} || {Number, Words} <- Numbered,
                        [_ | _] = Bad <- [[Word || Word <- Words, not is_name(Word)]]]}.
 
-%% One that is not UTF-8 is read byte by byte: what is before and after the bad one may be names.
+%% A line that is not UTF-8 is read byte by byte: the words around the bad one may be names.
 line(Line) ->
     case unicode:characters_to_list(Line) of
         Characters when is_list(Characters) -> words(Characters);

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc What may be written under the key `discovery': the sources and their options.
 %%
-%% `parse/1' checks all of it and fills in the defaults; each error says which source and option are
-%% wrong and what to write. A source that is not listed here is a module of the user with the
+%% `parse/1' checks everything and fills in the defaults; each error says which source and option
+%% are wrong and what to write. A source that is not listed here is a module of the user with the
 %% callbacks of `weft_discovery'; its options must be a map.
 -module(weft_discovery_options).
 

@@ -1,14 +1,15 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Asks the sources of discovery at intervals and gives the topology what they name as seeds.
+%% @doc Asks the sources of discovery at intervals and gives the nodes that they name to the
+%% topology, as seeds.
 %%
-%% Each source is asked in a process of its own and keeps nobody waiting. What counts of a source is
-%% its last answer that named somebody: an empty answer (a name server that has just been started,
-%% a service without ready pods) and an error change nothing. As long as nobody was found the
-%% sources are asked every second.
+%% Each source is asked in a process of its own, so none delays another. Of each source the last
+%% answer that named a node is valid: an empty answer (a name server that has just been started, a
+%% service without ready pods) and an error change nothing. As long as no node was found the sources
+%% are asked every second.
 %%
-%% Also looks after the seeds, those in the configuration of the topology too: one that can not be
-%% reached is tried again for ever by the topology; here it is told to the log, with the reason,
-%% after ten seconds and then more and more rarely. The same goes for a source that fails.
+%% It also watches the seeds, including those in the configuration of the topology. The topology
+%% dials a seed that can not be reached again and again; the poller logs it with the reason, after
+%% ten seconds and then more and more rarely. It does the same for a source that fails.
 -module(weft_discovery_poller).
 -behaviour(gen_server).
 
@@ -21,9 +22,9 @@
 
 -type config() :: #{sources := [weft_discovery:source()], seeds := [node()],
                     interval_ms := pos_integer()}.
-%% `seeds': what the configuration of the topology names, to look after.
+%% `seeds': those in the configuration of the topology, to be watched.
 
-%% An answer that takes longer is none.
+%% A source that takes longer has not answered.
 -define(ANSWER_MS, 30000).
 -define(SEARCH_INTERVAL_MS, 1000).
 -define(ADDED_MAX, 1000).
@@ -53,17 +54,17 @@ found() ->
 poll() ->
     gen_server:cast(?MODULE, poll).
 
-%% @doc Somebody else names a node: the same as if a source did.
+%% @doc Another process names a node: the same as if a source did.
 -spec add(node()) -> ok.
 add(Node) ->
     gen_server:cast(?MODULE, {add, Node}).
 
-%% @doc He does so no longer.
+%% @doc It does so no longer.
 -spec remove(node()) -> ok.
 remove(Node) ->
     gen_server:cast(?MODULE, {remove, Node}).
 
-%% @doc The topology has changed: these are its seeds. It is told what was found.
+%% @doc The topology has changed and has these seeds. It is told which nodes were found.
 -spec changed(Seeds :: [node()]) -> ok.
 changed(Seeds) ->
     gen_server:cast(?MODULE, {changed, Seeds}).
@@ -135,7 +136,7 @@ ask({_Name, Module, Options} = Source) ->
 %% @private The answer is the reason of the end.
 -spec answer(module(), map()) -> no_return().
 answer(Module, Options) ->
-    exit({answer, weft_discovery:discover(Module, Options)}).
+    exit({answer, weft_discovery_source:discover(Module, Options)}).
 
 answered(Source, {answer, {ok, [_ | _] = Nodes}}, State) ->
     seed(good(Source, found(Source, Nodes, State)));
@@ -186,7 +187,7 @@ look_after(State) ->
 seeds(#poller{seeds = Seeds} = State) ->
     lists:usort(Seeds ++ all_found(State)).
 
-%% A seed that the topology wants to be linked to and is not.
+%% A seed that the topology wants to be linked to and that has no link.
 trouble(Seed) ->
     case weft_links:wanted(Seed) andalso not weft_links:up(Seed) of
         true -> [{Seed, Why} || Why <- last_error(Seed)];

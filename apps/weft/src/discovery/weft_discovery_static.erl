@@ -1,6 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Discovery by a list in the configuration: `{static, #{nodes => [node()]}}'. The same as
-%% seeds in the options of the topology, but for all topologies in one place.
+%% @doc Discovery by a list in the configuration: `{static, #{nodes => [node()]}}'. It has the same
+%% effect as seeds in the options of the topology, but is written in the same place for all
+%% topologies.
 -module(weft_discovery_static).
 -behaviour(weft_discovery).
 

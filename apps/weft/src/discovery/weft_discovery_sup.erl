@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Supervisor of discovery: the processes that sources need, and the poller that asks them.
-%% Runs beside every overlay, since the poller also looks after configured seeds.
+%% It runs with every overlay, because the poller also watches configured seeds.
 -module(weft_discovery_sup).
 -behaviour(supervisor).
 

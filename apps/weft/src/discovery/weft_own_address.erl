@@ -1,15 +1,16 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Whether a name that was found is one of this very node, which is no node to dial.
+%% @doc Whether a name that was found is a name of this very node, which is not to be dialled.
 %%
 %% epmd and name servers know a host under other names and addresses than the one in the name of the
 %% node: app@10.0.0.7 and app@localhost may be app@web1. Two nodes of one machine have different
-%% names before the @, so that one which has ours, on a host with an address of this machine, is
-%% this node.
+%% names before the @. So a name with the same part before the @ as this node, on a host with an
+%% address of this machine, is this node.
 -module(weft_own_address).
 
 -export([is_own/1]).
 
-%% @doc May wait for a name server, if the name before the @ and that of the host are as ours.
+%% @doc May wait for a name server, if the part before the @ is that of this node and the host has a
+%% similar name.
 -spec is_own(node()) -> boolean().
 is_own(Node) when Node =:= node() ->
     true;
@@ -19,8 +20,8 @@ is_own(Node) ->
         _ -> false
     end.
 
-%% Other names are not asked for: where all nodes have the same name before the @, those would be
-%% the names of all hosts.
+%% Only names like that of this host are looked up: if all nodes have the same part before the @,
+%% this would be a look-up for every host.
 is_here(Host) ->
     case inet:parse_address(Host) of
         {ok, Address} -> is_own_address(Address);

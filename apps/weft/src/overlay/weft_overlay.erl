@@ -1,19 +1,20 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The overlay of this node: who is a member, who a neighbour, and which way leads to whom.
+%% @doc The overlay of this node: which nodes are members, which are neighbours, and which neighbour
+%% leads to which node.
 %%
-%% Reads go to the view table: no process is asked, and without a running overlay they answer as if
-%% there were nobody.
+%% Reads go to the view table and ask no process. Without a running overlay they answer as if there
+%% were no other node.
 -module(weft_overlay).
 
 -export([members/0, failed/0, neighbours/0, routes/0, route/1, is_settling/2, has_died/2,
          is_partial/0,
          leave/0, seed/1, forget/1, boot_checks/3]).
 
-%% The time a topology may take to say good-bye.
+%% The time that a topology may take to tell the others that this node leaves.
 -define(LEAVE_TIMEOUT_MS, 10000).
 
-%% @doc All nodes known to belong to the cluster, own node included, reachable or not. Where nobody
-%% has a list of all members (peer to peer) they are those with a route.
+%% @doc All nodes known to belong to the cluster, own node included, reachable or not. If no node
+%% has a list of all members (topology peer_to_peer), the nodes with a route count as members.
 -spec members() -> [node()].
 members() ->
     Listed = [Node || {Node, _} <- weft_view:all(member)],
@@ -22,8 +23,8 @@ members() ->
         _ -> Listed
     end.
 
-%% @doc The members that a failure detector has found dead, and that are not forgotten yet; they are
-%% no members any more. Without a detector always none.
+%% @doc The nodes that a failure detector has found dead and that are not yet forgotten. They are no
+%% members any more. Without a detector always none.
 -spec failed() -> [node()].
 failed() ->
     [Node || {Node, _} <- weft_view:all(failed)].
@@ -40,8 +41,7 @@ neighbours() ->
 routes() ->
     weft_view:all(route).
 
-%% @doc The neighbour that leads to Node; Node itself if it is a neighbour and the direct link is
-%% the best way.
+%% @doc The neighbour that leads to Node. It is Node itself if the direct link is the best way.
 -spec route(node()) -> {ok, NextHop :: node()} | {error, no_route}.
 route(Node) ->
     case weft_view:lookup({route, Node}) of
@@ -49,8 +49,8 @@ route(Node) ->
         undefined -> {error, no_route}
     end.
 
-%% @doc May a route to that node turn up soon? In the last WithinMs it was lost; or the node is a
-%% member, and a link of this node came up or the topology changed.
+%% @doc May a route to that node turn up soon? True if its route was lost in the last WithinMs; or
+%% if it is a member, and in that time a link of this node came up or the topology changed.
 -spec is_settling(node(), WithinMs :: pos_integer()) -> boolean().
 is_settling(Node, WithinMs) ->
     Since = erlang:monotonic_time(millisecond) - WithinMs,
@@ -59,7 +59,7 @@ is_settling(Node, WithinMs) ->
                 orelse is_after(Since, weft_view:lookup(topology_since_ms)))
         andalso lists:member(Node, members()).
 
-%% @doc Is it known that this life of a node ended, some seconds ago at most?
+%% @doc Is it known that this incarnation of a node ended, some seconds ago at most?
 -spec has_died(node(), Incarnation :: non_neg_integer()) -> boolean().
 has_died(Node, Incarnation) ->
     weft_view:lookup({died, Node, Incarnation}) =/= undefined.
@@ -73,19 +73,20 @@ is_partial() ->
     weft_view:lookup(partial) =:= true.
 
 %% @doc Leaves the cluster for good (until the overlay is started again): the others forget this
-%% node instead of trying to reach it. Returns when the news is out.
+%% node instead of trying to reach it. Returns when they have been told.
 -spec leave() -> ok.
 leave() ->
     weft_driver:command(weft_topology, leave, ?LEAVE_TIMEOUT_MS).
 
-%% @doc These nodes (all that are known from elsewhere, not only the new ones) may be dialled to
-%% find the cluster. Without effect when the topology is a written list or none runs.
+%% @doc These nodes may be dialled to find the cluster. The list replaces the one before, so it has
+%% to name all that are known, not only new ones. Without effect when the topology is a written list
+%% or when none runs.
 -spec seed([node()]) -> ok.
 seed(Nodes) ->
     weft_driver:notice(weft_topology, {seeds, Nodes}).
 
-%% @doc A member that will never come back is no longer tried. It comes back by itself should it be
-%% alive after all.
+%% @doc A member that will never come back is dialled no longer. If it is alive after all it comes
+%% back by itself.
 -spec forget(node()) -> ok | {error, unknown_member | self | configured | no_topology}.
 forget(Node) ->
     case whereis(weft_topology) of
@@ -93,9 +94,9 @@ forget(Node) ->
         _ -> weft_driver:command(weft_topology, {forget, Node})
     end.
 
-%% @doc Refuses flags of the VM that would turn a partial topology into a lie. To be called before
-%% the overlay starts. `global' reads both flags once, when the kernel starts, so they can not be
-%% set here.
+%% @doc Refuses flags of the VM with which a partial topology cannot work. To be called before the
+%% overlay starts. `global' reads both flags once, when the kernel starts, so they can not be set
+%% here.
 -spec boot_checks(TopologyModule :: module(), Options :: map(), Circuits :: hidden | visible) ->
           ok | {error, iolist()}.
 boot_checks(Topology, Options, Circuits) ->
@@ -104,7 +105,7 @@ boot_checks(Topology, Options, Circuits) ->
         false -> ok
     end.
 
-%% Without connect_all `global' prevents nothing, whatever the second flag says.
+%% Without connect_all `global' disconnects nobody, whatever prevent_overlapping_partitions says.
 partial_checks(false, _Prevents, _Circuits) ->
     ok;
 partial_checks(true, true, _Circuits) ->

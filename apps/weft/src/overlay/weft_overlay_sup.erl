@@ -1,10 +1,10 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Supervisor of the overlay: driver of the topology, driver of the
-%% router, and with visible circuits the process that connects to every member; first of all the
-%% watch that has them all started again with the links.
+%% @doc Supervisor of the overlay. Its children are a watch that has all others started again when
+%% the links were, the drivers of router, topology and obituaries, and with visible circuits the
+%% process that connects to every member.
 %%
-%% The order matters: a driver asks for its links when it starts, and what depends on another comes
-%% after it.
+%% The order matters: a driver asks for its links when it starts, and a child that depends on
+%% another comes after it.
 -module(weft_overlay_sup).
 -behaviour(supervisor).
 
@@ -20,10 +20,10 @@
                     obituaries_to => [atom()],
                     link_module => module()}.
 %% `topology': as `weft_topology:parse/1' gives it. `circuits' (hidden): whether to connect to all
-%% members. `discovery' is for `weft_discovery_sup', `tunnel' for `weft_sup'.
-%% `router': options of `weft_router_core:init/2';
-%% `hop_limit' is that of the configuration. `obituaries_to' ([]): registered processes that get the
-%% notices of `weft_obituary_core'. `link_module': see `weft_driver'.
+%% members. `discovery' is for `weft_discovery_sup', `tunnel' for `weft_sup'. `router': options of
+%% `weft_router_core:init/2'; its `hop_limit' comes from the configuration. `obituaries_to' ([]):
+%% registered processes that get the notices of `weft_obituary_core'. `link_module': see
+%% `weft_driver'.
 
 %% @doc Starts the overlay of this node.
 -spec start_link(config()) -> {ok, pid()} | {error, term()}.
@@ -36,7 +36,7 @@ init(#{topology := {Topology, TopologyOptions}} = Config) ->
     ok = weft_view:new(),
     ok = set(Topology, TopologyOptions),
     Links = maps:with([link_module], Config),
-    %% Routes that no circuit may follow to their end are of no use.
+    %% A route that is longer than a circuit may be is of no use.
     RouterOptions = maps:merge(#{hop_limit => weft_config:get(hop_limit)},
                                maps:get(router, Config, #{})),
     {ok, {#{strategy => rest_for_one, intensity => 5, period => 10},
@@ -48,7 +48,7 @@ init(#{topology := {Topology, TopologyOptions}} = Config) ->
                   Links#{tells => maps:get(obituaries_to, Config, [])})
            | visible(maps:get(circuits, Config, hidden))]}}.
 
-%% What runs now, for a driver that is started again.
+%% Writes what runs now, for a driver that is started again.
 set(Topology, Options) ->
     ok = weft_view:put(?MODULE, partial, Topology:partial(node(), Options)),
     ok = weft_view:put(?MODULE, topology, {Topology, Options}),
@@ -78,9 +78,8 @@ change(Topology, Options) ->
     ok = decide(Topology, weft_links),
     weft_driver:change(weft_topology, Topology, Options#{known => Known}).
 
-%% @doc From now on keeps a distribution connection to every member, as with visible circuits:
-%% services of the whole cluster need it. Without an overlay, or in a full mesh, there is nothing to
-%% do.
+%% @doc From now on keeps a distribution connection to every member, as with visible circuits.
+%% Services of the whole cluster need it. Does nothing without an overlay, or in a full mesh.
 -spec reach_members() -> ok.
 reach_members() ->
     case whereis(weft_visible) =:= undefined andalso weft_overlay:is_partial() of

@@ -1,11 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Visible and eager circuits: keeps a distribution connection to every node that has a route,
-%% so that `nodes()' lists all members although few of them are neighbours.
+%% @doc Visible circuits: keeps a distribution connection to every node that has a route, so that
+%% `nodes()' lists all members although few of them are neighbours.
 %%
-%% Learns the routes from the notices of the router, then dials with backoff for ever, like the
-%% topologies (`weft_wanted_links'), only that here a link is a distribution connection. A node
-%% without a route is not dialled: the attempt could not succeed; it is dialled when the route
-%% comes back. A connection that stands is never closed from here.
+%% It learns the routes from the notices of the router. It dials with backoff and without a last
+%% attempt, as topologies do (`weft_wanted_links'), except that a link is here a distribution
+%% connection. A node without a route is not dialled, because the attempt could not succeed; it is
+%% dialled when the route comes back. A connection that is up is never closed from here.
 -module(weft_visible).
 -behaviour(gen_server).
 
@@ -63,7 +63,7 @@ handle_info(Message, State) ->
 want(Node, State) ->
     perform(weft_wanted_links:want(Node, State#visible.links), State).
 
-%% The effect, to disconnect, is left out: a session may outlive the loss of its route.
+%% The effect `disconnect' is left out: a session may outlive the loss of its route.
 forget(Node, State) ->
     {Links, _Disconnect} = weft_wanted_links:unwant(Node, State#visible.links),
     State#visible{links = Links}.
@@ -72,7 +72,7 @@ perform({Links, Effects}, State) ->
     lists:foreach(fun perform_one/1, Effects),
     State#visible{links = Links}.
 
-%% Connecting may take seconds and must not hold up news of other nodes. Success arrives as nodeup.
+%% Connecting may take seconds and must not delay events about other nodes. Success comes as nodeup.
 perform_one({connect, Node}) ->
     Self = self(),
     _ = spawn_link(fun() -> net_kernel:connect_node(Node) =:= true orelse

@@ -3,23 +3,27 @@
 %% What is measured is up to the configuration; this prints and gives the exit status.
 -module(weft_load_cli).
 
--export([main/1, print/1, report/2]).
+-export([command/0, main/1, print/1, report/2]).
 
 %% @doc 0: measured, 1: measured, but something failed (errors, crashes, hangs), 2: not measured.
 -spec main([string()]) -> 0 | 1 | 2.
 main(Arguments) ->
-    Terminal = lists:member("--terminal", Arguments),
-    case Arguments -- ["--terminal"] of
-        [File] -> load(File, default_dir(), Terminal);
-        [File, "--out", Dir] -> load(File, Dir, Terminal);
-        _ -> say("Arguments: CONFIG [--out DIR]; what is in CONFIG: docs/guide/load.md")
-    end.
+    weft_argparse:run(Arguments, command(), "bin/bench load").
+
+%% @doc Its arguments.
+-spec command() -> weft_argparse:command().
+command() ->
+    #{help => "operations of a driver, as Basho Bench runs them",
+      arguments => [#{name => config, help => "what to do: docs/guide/load.md"}
+                    | weft_bench_arguments:common("where the results go")],
+      handler => fun(#{config := File} = Given) ->
+                     load(File, maps:get(out, Given, default_dir()), is_map_key(terminal, Given))
+                 end}.
 
 default_dir() ->
     {{Year, Month, Day}, {Hour, Minute, Second}} = calendar:local_time(),
-    filename:join([os:getenv("REBAR_BASE_DIR", "_build"), "bench",
-                   io_lib:format("load-~4..0b~2..0b~2..0bT~2..0b~2..0b~2..0b",
-                                 [Year, Month, Day, Hour, Minute, Second])]).
+    weft_bench_arguments:out(io_lib:format("load-~4..0b~2..0b~2..0bT~2..0b~2..0b~2..0b",
+                                           [Year, Month, Day, Hour, Minute, Second])).
 
 load(File, Dir, Terminal) ->
     case weft_load_config:read(File) of
@@ -46,9 +50,9 @@ outcome({ok, Outcome}, Dir) ->
 %% @doc Writes the page of a load and tells what failed; the exit status of the command.
 -spec report(weft_load:outcome(), file:filename()) -> 0 | 1 | 2.
 report(Outcome, Dir) ->
-    case weft_load_report:write(Dir) of
+    case weft_report_load:write(Dir) of
         ok ->
-            io:format("~nreport: ~ts~n", [weft_load_report:file(Dir)]),
+            io:format("~nreport: ~ts~n", [weft_report_load:file(Dir)]),
             problems(Outcome);
         {error, Text} ->
             say(Text)

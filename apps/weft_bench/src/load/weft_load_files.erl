@@ -42,12 +42,12 @@ environment(#{pairs := Pairs}) ->
           {ok, files()} | {error, string()}.
 open(Dir, #{report_interval_s := Interval}, Labels, Environment) ->
     Heads = [{summary, "summary.csv", "elapsed, window, total, successful, failed\n"},
-             {series, "series.csv", weft_bench_csv:line(?SERIES)},
+             {series, "series.csv", weft_report_csv:line(?SERIES)},
              {histograms, ?HISTOGRAMS, ""}
              | [{{latencies, Label}, latencies_file(Label), ?LATENCIES} || Label <- Labels]],
     try
         ok = checked(Dir, filelib:ensure_dir(filename:join(Dir, "x"))),
-        ok = weft_bench_environment:write(filename:join(Dir, "environment.csv"), Environment),
+        ok = weft_report_record:write_environment(Dir, Environment),
         Devices = maps:from_list([{Key, created(filename:join(Dir, File), Head)}
                                   || {Key, File, Head} <- Heads]),
         {ok, #files{dir = Dir, devices = Devices, interval_us = Interval * 1000000}}
@@ -80,7 +80,7 @@ window(ElapsedUs, Reading, #files{dir = Dir, windows = Windows, interval_us = In
                                   written_us = WrittenUs} = Files0) ->
     Files = Files0#files{windows = [Reading | Windows]},
     try
-        write(series, [weft_bench_csv:line([ElapsedUs / 1.0e6 | row(Label, Meter)])
+        write(series, [weft_report_csv:line([ElapsedUs / 1.0e6 | row(Label, Meter)])
                        || {Label, Meter} <- lists:sort(maps:to_list(Reading))], Files),
         case ended(ElapsedUs, IntervalUs) > ended(WrittenUs, IntervalUs) of
             true -> {ok, interval(ElapsedUs, Files)};
@@ -158,12 +158,12 @@ one_interval({ElapsedUs, Reading}, Files) ->
     interval(ElapsedUs, Files#files{windows = [Reading]}).
 
 series(Sources, Files) ->
-    Rows = lists:append([case weft_bench_csv:parse(read(Source)) of
+    Rows = lists:append([case weft_report_csv:parse(read(Source)) of
                              [_Head | Rows] -> Rows;
                              [] -> []
                          end || Source <- Sources]),
     Sums = lists:sort(maps:to_list(lists:foldl(fun added/2, #{}, Rows))),
-    write(series, [weft_bench_csv:line([Second, Operation | Fields])
+    write(series, [weft_report_csv:line([Second, Operation | Fields])
                    || {{Second, Operation}, Fields} <- Sums], Files).
 
 intervals(Sources, #files{interval_us = IntervalUs}) ->
@@ -220,14 +220,15 @@ finish(#{total := Total, elapsed_us := ElapsedUs, errors := Errors},
        #files{dir = Dir, windows = Windows} = Files) ->
     try
         _ = [interval(ElapsedUs, Files) || Windows =/= []],
-        Lines = [weft_bench_csv:line([ElapsedUs / 1.0e6 | row(Label, Meter)])
+        Lines = [weft_report_csv:line([ElapsedUs / 1.0e6 | row(Label, Meter)])
                  || {Label, Meter} <- lists:sort(maps:to_list(Total))],
         [ok = checked(File, file:write_file(filename:join(Dir, File), Content))
          || {File, Content} <-
-                [{"total.csv", [weft_bench_csv:line([seconds | tl(?SERIES)]) | Lines]},
-                 {"errors.csv", ["\"error\",\"count\"\n"
-                                 | [weft_bench_csv:line([[atom_to_list(Label), " ", Reason], Count])
-                                    || {Label, Reason, Count} <- Errors]]}]],
+                [{"total.csv", [weft_report_csv:line([seconds | tl(?SERIES)]) | Lines]},
+                 {"errors.csv",
+                  ["\"error\",\"count\"\n"
+                   | [weft_report_csv:line([[atom_to_list(Label), " ", Reason], Count])
+                      || {Label, Reason, Count} <- Errors]]}]],
         ok
     catch
         throw:{file, File, Reason} -> failure(filename:join(Dir, File), Reason)

@@ -11,7 +11,7 @@
 %% DIR/locks.csv, a row as soon as it is measured.
 -module(weft_bench_locks).
 
--export([main/1]).
+-export([command/0, main/1]).
 -export([storm/4, look/0, result/0]).
 
 -define(RESOURCES, 5).
@@ -25,16 +25,28 @@
 %% @doc 0: measured, 2: not.
 -spec main([string()]) -> 0 | 2.
 main(Arguments) ->
-    weft_bench_arguments:main(Arguments, "locks", [{nodes, {number, 2}, 30},
-                                                   {rate, {number, 2}, 500},
-                                                   {seconds, {number, 2}, 20}], fun run/1).
+    weft_argparse:run(Arguments, command(), "bin/bench locks").
+
+%% @doc Its arguments.
+-spec command() -> weft_argparse:command().
+command() ->
+    #{help => "a storm of locks: global, and weft_global",
+      arguments =>
+          [#{name => nodes, long => "-nodes", type => {integer, [{min, 2}]}, default => 30,
+             value => "N", help => "how many"},
+           #{name => rate, long => "-rate", type => {integer, [{min, 2}]}, default => 500,
+             value => "R", help => "locks per second"},
+           #{name => seconds, long => "-seconds", type => {integer, [{min, 2}]}, default => 20,
+             value => "S", help => "for how long"}
+           | weft_bench_arguments:common("where the results go", "locks")],
+      handler => fun(Options) -> weft_bench_arguments:status(run(Options)) end}.
 
 run(#{out := Dir} = Options) ->
     File = filename:join(Dir, "locks.csv"),
     Measure = fun(Write) ->
                       [Write(cluster(Module, Options)) || Module <- [global, weft_global]]
               end,
-    Rows = weft_bench_file:rows(File, head(), fun line/1, Measure),
+    Rows = weft_report_file:rows(File, head(), fun line/1, Measure),
     io:format("~n~ts~nfile: ~ts~n", [[head() | [line(Row) || Row <- Rows]], File]).
 
 cluster(Module, #{nodes := Count, out := Dir} = Options) ->
@@ -87,8 +99,8 @@ row(Module, Count, Rate, Seconds, DrainS, Before, Results) ->
                         || {After, First} <- lists:zip(Results, Before)]),
     #{module => Module, nodes => Count, rate => Rate, seconds => Seconds,
       asked => Sum(asked), granted => Sum(granted), aborted => Sum(aborted),
-      running => Sum(running), p50_ms => weft_bench_statistics:percentile(50, Latencies) / 1000,
-      p99_ms => weft_bench_statistics:percentile(99, Latencies) / 1000,
+      running => Sum(running), p50_ms => weft_report_statistics:percentile(50, Latencies) / 1000,
+      p99_ms => weft_report_statistics:percentile(99, Latencies) / 1000,
       queue_max => Max(queue), processes_max => Max(processes),
       memory_growth_max_mb => Growth / 1048576, drain_s => DrainS}.
 
@@ -174,9 +186,9 @@ result() ->
 -define(COLUMNS, [module, nodes, rate, seconds, asked, granted, aborted, running, p50_ms, p99_ms,
                   queue_max, processes_max, memory_growth_max_mb, drain_s]).
 
-head() -> weft_bench_csv:line(?COLUMNS).
+head() -> weft_report_csv:line(?COLUMNS).
 
-line(Row) -> weft_bench_csv:line([text(maps:get(Column, Row)) || Column <- ?COLUMNS]).
+line(Row) -> weft_report_csv:line([text(maps:get(Column, Row)) || Column <- ?COLUMNS]).
 
 text(Value) when is_float(Value) -> io_lib:format("~.1f", [Value]);
 text(Value) -> io_lib:format("~w", [Value]).

@@ -19,7 +19,7 @@
 %% is measured.
 -module(weft_bench_names).
 
--export([main/1]).
+-export([command/0, main/1]).
 -export([start/2, is_ready/1, work/4, seen/3, echo/0]).
 
 -define(NODES, [10, 20, 40, 60]).
@@ -41,12 +41,27 @@
 %% @doc 0: measured, 2: not.
 -spec main([string()]) -> 0 | 2.
 main(Arguments) ->
-    weft_bench_arguments:main(Arguments, "names", [{nodes, {numbers, 2}, ?NODES},
-                                                   {kinds, {words, ?KINDS}, ?KINDS},
-                                                   {workloads, {words, ?WORKLOADS}, ?WORKLOADS},
-                                                   {seconds, {number, 1}, ?SECONDS},
-                                                   {callers, {numbers, 1}, ?CALLERS},
-                                                   {voters, {number, 1}, all}], fun run/1).
+    weft_argparse:run(Arguments, command(), "bin/bench names").
+
+%% @doc Its arguments.
+-spec command() -> weft_argparse:command().
+command() ->
+    #{help => "names: global, and scopes of both kinds",
+      arguments =>
+          [#{name => nodes, long => "-nodes", type => {list, {integer, [{min, 2}]}},
+             default => ?NODES, value => "N,N", help => "clusters of so many, one after the other"},
+           #{name => kinds, long => "-kinds", type => {list, {atom, ?KINDS}}, default => ?KINDS,
+             value => "K,K", help => "only these kinds of names"},
+           #{name => workloads, long => "-workloads", type => {list, {atom, ?WORKLOADS}},
+             default => ?WORKLOADS, value => "W,W", help => "only these"},
+           #{name => seconds, long => "-seconds", type => {integer, [{min, 1}]},
+             default => ?SECONDS, value => "S", help => "for how long each"},
+           #{name => callers, long => "-callers", type => {list, {integer, [{min, 1}]}},
+             default => ?CALLERS, value => "N,N", help => "on each node"},
+           #{name => voters, long => "-voters", type => {integer, [{min, 1}]}, default => all,
+             value => "N", help => "of a strong scope (default: all nodes)"}
+           | weft_bench_arguments:common("where the results go", "names")],
+      handler => fun(Options) -> weft_bench_arguments:status(run(Options)) end}.
 
 run(#{nodes := Counts, kinds := Kinds, out := Dir} = Options) ->
     File = filename:join(Dir, "names.csv"),
@@ -54,7 +69,7 @@ run(#{nodes := Counts, kinds := Kinds, out := Dir} = Options) ->
                       lists:append([cluster(Kind, Count, Write, Options)
                                     || Count <- Counts, Kind <- Kinds])
               end,
-    Rows = weft_bench_file:rows(File, head(), fun line/1, Measure),
+    Rows = weft_report_file:rows(File, head(), fun line/1, Measure),
     io:format("~n~ts~nfile: ~ts~n", [table(Rows), File]).
 
 cluster(Kind, Count, Write, #{out := Dir} = Options) ->
@@ -107,7 +122,7 @@ measure(Workload, Kind, Nodes, #{seconds := Seconds}) ->
 
 row(Latencies, ElapsedUs, Callers) ->
     #{latency_p50_us := P50, latency_p99_us := P99, latency_max_us := Max, calls := Calls} =
-        weft_bench_statistics:latencies(Latencies),
+        weft_report_statistics:latencies(Latencies),
     #{callers => Callers, calls => Calls, calls_per_s => Calls * 1.0e6 / ElapsedUs,
       p50_us => P50, p99_us => P99, max_us => Max}.
 
@@ -258,9 +273,9 @@ watch(Kind, Name) ->
 
 -define(COLUMNS, [kind, nodes, workload, callers, calls, calls_per_s, p50_us, p99_us, max_us]).
 
-head() -> weft_bench_csv:line(?COLUMNS).
+head() -> weft_report_csv:line(?COLUMNS).
 
-line(Row) -> weft_bench_csv:line([text(maps:get(Column, Row)) || Column <- ?COLUMNS]).
+line(Row) -> weft_report_csv:line([text(maps:get(Column, Row)) || Column <- ?COLUMNS]).
 
 table(Rows) ->
     Header = ["workload", "kind", "nodes", "callers", "calls", "calls/s", "p50 ms", "p99 ms",

@@ -1,0 +1,255 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What this node knows of its links, sessions and routes, gathered into plain terms, and an
+%% explanation in words for one peer (`why/1').
+%%
+%% Only for people and their tools: it asks every link and session process. It asks no other node.
+%% Times and sizes carry their unit in the name of the key.
+-module(weft_status).
+
+-export([status/0, why/1, why/2]).
+-export_type([status/0, link/0, session/0, why/0]).
+
+-type link() :: #{node := node(), state := up | down | dialling, lanes := non_neg_integer(),
+                  rtt_us := pos_integer() | undefined, queued_bytes := non_neg_integer(),
+                  circuits := [relayed()], relayed_bytes := non_neg_integer(),
+                  ups := non_neg_integer(), last_error := string()}.
+%% A circuit that passes through this node: it arrives over the link of this map under `label', and
+%% goes on to next_hop under next_label. far: the end on the side where it arrives.
+-type relayed() :: #{label := pos_integer(), far := binary(), next_hop := node() | undefined,
+                     next_label := pos_integer() | undefined}.
+%% next_hop: the neighbour that the session's frames go to, the peer itself if direct; label: that
+%% of its circuit on that link.
+-type session() :: #{node := node(), state := up | resuming | handshake,
+                     role := initiator | acceptor, next_hop := node() | undefined,
+                     label := pos_integer() | undefined, resumes := non_neg_integer(),
+                     last_resume_ms := non_neg_integer() | undefined, last_error := string(),
+                     unacked_bytes := non_neg_integer(), bytes_in := non_neg_integer(),
+                     bytes_out := non_neg_integer()}.
+-type status() :: #{node := node(), os_pid := string(), uptime_ms := non_neg_integer(),
+                    topology := term(), broker := map() | none,
+                    circuits := hidden | visible, cuts := [node()],
+                    links := [link()], sessions := [session()],
+                    routes := #{node() => #{next_hop := node(), hops := pos_integer(),
+                                            cost_us := pos_integer()}},
+                    members := [node()], connected := [node()],
+                    channels := #{atom() => map()}, broadcast := #{atom() => term()},
+                    partition := weft_partition:status() | undefined,
+                    groups := #{weft_group:name() => [node()]}, own_groups := [weft_group:name()],
+                    gateways := #{node() => [weft_group:name()]},
+                    names := #{weft_names:scope() => map()},
+                    locks := #{atom() => non_neg_integer()}}.
+%% text: the answer in words, a line each.
+-type why() :: #{from := node(), to := node(), connected := boolean(),
+                 next_hop := node() | undefined, link := link() | undefined,
+                 session := session() | undefined, text := [string()]}.
+
+%% @doc See `weft:status/0'.
+-spec status() -> status().
+status() ->
+    Peers = peers(),
+    #{node => node(), os_pid => os:getpid(),
+      uptime_ms => element(1, erlang:statistics(wall_clock)),
+      topology => weft_topology:without_secrets(weft_config:get(topology)),
+      broker => weft_tunnel:status(), circuits => weft_config:get(circuits),
+      cuts => weft_fault:cuts(), links => links(Peers), sessions => sessions(Peers),
+      routes => routes(), members => weft_overlay:members(), connected => nodes(connected),
+      channels => weft_channel:info(), broadcast => weft_broadcast:info(),
+      partition => weft_partition:status(),
+      groups => weft_group:groups(), own_groups => lists:sort(maps:keys(weft_group:own())),
+      gateways => weft_group:gateways(), names => weft_names:info(),
+      locks => weft_global:info()}.
+
+links(Peers) ->
+    [link_of(Info, Peers) || #{node := Node} = Info <- with_carrier(fun weft_links:info/0),
+                             is_atom(Node)].
+
+link_of(#{node := Node, state := State, lanes := Lanes, rtt_us := RttUs, ups := Ups,
+          last_error := LastError, above := Above}, Peers) ->
+    #{node => Node, state => State, lanes => length(Lanes), rtt_us => RttUs,
+      queued_bytes => lists:sum([Bytes || #{queued_bytes := Bytes} <- Lanes]),
+      circuits => [relayed(Circuit, Peers) || Circuit <- maps:get(circuits, Above)],
+      relayed_bytes => maps:get(relayed_bytes, Above),
+      ups => Ups, last_error => explain(LastError)}.
+
+relayed(#{label := Label, far := Far, next_link := Link, next_label := NextLabel}, Peers) ->
+    #{label => Label, far => Far, next_hop => maps:get(Link, Peers, undefined),
+      next_label => case NextLabel of waiting -> undefined; _ -> NextLabel end}.
+
+%% Which process is the link to which node.
+peers() ->
+    maps:from_list([{Pid, Node} || {Node, Pid} <- with_carrier(fun weft_links:list/0),
+                                   is_atom(Node)]).
+
+sessions(Peers) ->
+    [session_of(Info, Peers) || Pid <- with_carrier(fun weft_sessions:list/0),
+                                #{node := Node} = Info <- session_info(Pid), Node =/= undefined].
+
+%% A session may end while it is asked.
+session_info(Pid) ->
+    try [weft_session:info(Pid)] catch exit:_ -> [] end.
+
+session_of(#{link := Link, last_error := LastError} = Info, Peers) ->
+    Kept = maps:with([node, state, role, label, resumes, last_resume_ms, unacked_bytes, bytes_in,
+                      bytes_out], Info),
+    Kept#{next_hop => maps:get(Link, Peers, undefined), last_error => explain(LastError)}.
+
+routes() ->
+    maps:from_list([{Dest, #{next_hop => Next, hops => Hops, cost_us => Cost}}
+                    || {Dest, {Next, Cost, Hops}} <- weft_overlay:routes()]).
+
+%% Without `-proto_dist weft' there are no tables to read.
+with_carrier(Fun) ->
+    case whereis(weft_carrier_sup) of
+        undefined -> [];
+        _ -> Fun()
+    end.
+
+explain(Reason) ->
+    lists:flatten(io_lib:format("~ts", [weft_refusals:explain(Reason)])).
+
+%% --- why --------------------------------------------------------------------------------------
+
+%% @doc See `weft:why/1'. For a node that is not known it says so.
+-spec why(node()) -> why().
+why(Node) ->
+    why(Node, unknown).
+
+%% @doc The same, for a caller that knows the way of the session because it has asked the nodes on
+%% it (`weft_trace'): the nodes from this one to Node, both included.
+-spec why(node(), Way :: [node()] | unknown) -> why().
+why(Node, Way) ->
+    #{links := Links, connected := Connected} = Status = status(),
+    Next = first_hop(Node, Status),
+    Why = #{from => node(), to => Node, next_hop => Next, link => named(Next, Links),
+            session => named(Node, maps:get(sessions, Status)),
+            connected => lists:member(Node, Connected)},
+    Why#{text => [unicode:characters_to_list(Line) || Line <- text(Node, Why, Way)]}.
+
+named(Node, Rows) ->
+    case [Row || #{node := N} = Row <- Rows, N =:= Node] of
+        [Row | _] -> Row;
+        [] -> undefined
+    end.
+
+%% The neighbour that the session uses, or else the one that it would use.
+first_hop(Node, #{sessions := Sessions}) ->
+    case {named(Node, Sessions), weft_next_hop:choose(Node)} of
+        {#{next_hop := Next}, _} when Next =/= undefined -> Next;
+        {_, direct} -> Node;
+        {_, {via, Next}} -> Next;
+        {_, no_route} -> undefined
+    end.
+
+text(Node, _Why, _Way) when Node =:= node() ->
+    [io_lib:format("~ts is this node itself.", [Node])];
+text(Node, #{session := Session, link := Link} = Why, Way) ->
+    [headline(Why), path(Why, Way)] ++ shorter(Why, Way) ++ cut(Node, Why)
+        ++ [session_text(Session) | queue_text(Session, Link)] ++ link_text(Link) ++ stranger(Why).
+
+headline(#{from := From, to := To, connected := true, session := #{state := resuming}}) ->
+    io_lib:format("~ts has no path to ~ts now, but the connection is open: nothing is lost yet.",
+                  [From, To]);
+headline(#{from := From, to := To, connected := true, session := undefined}) ->
+    io_lib:format("~ts and ~ts are connected by the stock protocol, without a session of weft.",
+                  [From, To]);
+headline(#{from := From, to := To, connected := true}) ->
+    io_lib:format("~ts and ~ts are connected.", [From, To]);
+headline(#{from := From, to := To}) ->
+    io_lib:format("~ts is not connected to ~ts now.", [From, To]).
+
+path(#{next_hop := undefined}, _Way) ->
+    "Path: none. No neighbour knows a way; see which gateways are down (weft status).";
+path(#{to := To, next_hop := To}, _Way) ->
+    "Path: direct, the node is a neighbour.";
+path(#{session := #{next_hop := Next}}, [_, Next | _] = Way) ->
+    io_lib:format("Path: a circuit of ~b links by way of ~ts: ~ts.",
+                  [length(Way) - 1, Next, lists:join(" - ", [short(Node) || Node <- Way])]);
+path(#{session := #{next_hop := Next}}, _Way) when Next =/= undefined ->
+    io_lib:format("Path: a circuit by way of ~ts; weft trace follows it.", [Next]);
+path(#{to := To, next_hop := Next}, _Way) ->
+    case routes() of
+        #{To := #{hops := Hops}} ->
+            io_lib:format("Path: a circuit of ~b links by way of ~ts, as the routes are now.",
+                          [Hops, Next]);
+        #{} ->
+            io_lib:format("Path: a circuit by way of ~ts.", [Next])
+    end.
+
+%% A circuit is not moved while it works; but a direct link is taken as soon as there is one
+%% (`weft_stream').
+shorter(#{to := To, session := #{next_hop := Used}}, Way) when Used =/= undefined, Used =/= To ->
+    case routes() of
+        #{To := #{hops := Hops, next_hop := Next}} when Next =/= Used ->
+            [stays(Hops, Next)];
+        #{To := #{hops := Hops, next_hop := Next}} when is_list(Way), Hops < length(Way) - 1 ->
+            [stays(Hops, Next)];
+        #{} ->
+            []
+    end;
+shorter(_Why, _Way) ->
+    [].
+
+stays(Hops, Next) ->
+    io_lib:format("The best route is now one of ~b link~ts by way of ~ts. A session stays on its "
+                  "circuit until that breaks; only to a direct link it moves at once.",
+                  [Hops, [$s || Hops =/= 1], Next]).
+
+short(Node) -> hd(string:split(atom_to_list(Node), "@")).
+
+cut(Node, #{next_hop := Next}) ->
+    [io_lib:format("The link to ~ts is cut on purpose (weft cut); weft heal ends that.", [Cut])
+     || Cut <- weft_fault:cuts(), Cut =:= Node orelse Cut =:= Next].
+
+session_text(undefined) ->
+    "Session: none. It begins with the first message to the node.";
+session_text(#{state := State, resumes := 0}) ->
+    io_lib:format("Session: ~ts, never interrupted.", [state(State)]);
+session_text(#{state := State, resumes := Resumes, last_resume_ms := LastMs, last_error := Last}) ->
+    io_lib:format("Session: ~ts, resumed ~ts, the last time after ~ts. Reason: ~ts.",
+                  [state(State), times(Resumes), duration(LastMs), Last]).
+
+times(1) -> "once";
+times(Count) -> io_lib:format("~b times", [Count]).
+
+state(up) -> "up";
+state(handshake) -> "starting, the two nodes shake hands";
+state(resuming) ->
+    case weft_config:get(resume_timeout_ms) of
+        auto -> "looking for a new path; the kernel gives up (nodedown) after net_ticktime";
+        TimeoutMs -> io_lib:format("looking for a new path; gives up (nodedown) after ~b ms",
+                                   [TimeoutMs])
+    end.
+
+queue_text(undefined, _Link) ->
+    [];
+queue_text(#{unacked_bytes := Unacked, bytes_in := In, bytes_out := Out}, Link) ->
+    Waiting = case Link of #{queued_bytes := Bytes} -> Bytes; undefined -> 0 end,
+    [io_lib:format("Queue: ~b bytes not yet acknowledged, ~b wait in the link. "
+                   "So far ~b bytes out, ~b in.", [Unacked, Waiting, Out, In])].
+
+link_text(undefined) ->
+    [];
+link_text(#{node := Node, state := up, lanes := Lanes, rtt_us := RttUs} = Link) ->
+    [io_lib:format("Link to ~ts: up, ~b lane~s, round trip ~ts. Last error: ~ts.",
+                   [Node, Lanes, [$s || Lanes =/= 1], milliseconds(RttUs),
+                    maps:get(last_error, Link)])];
+link_text(#{node := Node, state := State, last_error := LastError}) ->
+    [io_lib:format("Link to ~ts: ~ts. Last error: ~ts.",
+                   [Node, case State of down -> "down"; dialling -> "down, dialling" end,
+                    LastError])].
+
+stranger(#{to := To, session := undefined, connected := false}) ->
+    case weft_overlay:members() of
+        [] -> [];
+        Members ->
+            [io_lib:format("The topology does not know ~ts: check the name.", [To])
+             || not lists:member(To, Members)]
+    end;
+stranger(_Why) ->
+    [].
+
+milliseconds(undefined) -> "not measured yet";
+milliseconds(Us) -> io_lib:format("~.1f ms", [Us / 1000]).
+
+duration(undefined) -> "an unknown time";
+duration(Ms) -> io_lib:format("~b ms", [Ms]).

@@ -1,0 +1,131 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The topology of this node: checked when the application starts, changed while it runs.
+%%
+%% A change replaces the core of the topology and nothing else. Router, links and sessions stay;
+%% the new core is told of the links that are up. Links that only the topology before wanted are
+%% given up some seconds later, when the new one has its own. In a partial topology the side that
+%% dialled them closes them; their sessions go on over circuits, with nothing lost.
+%%
+%% Into a tunnel (`pubsub') links move one by one, as soon as both ends are there. Out of it all
+%% move at once: they are closed and dialled over the network, and sessions resume.
+%%
+%% Nodes are changed one by one, in any order: each topology ignores the messages of others. Until
+%% the last one is changed there are links of both.
+-module(weft_shape).
+
+-export([check/0, current/0, change/1]).
+
+%% @doc What the overlay is to be started with according to the configuration; `none' without a
+%% topology.
+-spec check() -> {ok, none | weft_overlay_sup:config()} | {error, iolist()}.
+check() ->
+    case {weft_config:get(topology), whereis(weft_carrier_sup)} of
+        {undefined, _} -> {ok, none};
+        {_, undefined} -> {error, "a topology needs the carrier: start the node with "
+                                  "-proto_dist weft and a name (vm.args)"};
+        {Topology, _} -> check(Topology)
+    end.
+
+check(Term) ->
+    case weft_topology:parse(Term) of
+        {ok, Module, Options} -> check(Module, Options);
+        {error, Text} -> {error, Text}
+    end.
+
+check(Module, Options) ->
+    Circuits = weft_config:get(circuits),
+    case {Module:validate(node(), Options),
+          weft_overlay:boot_checks(Module, Options, Circuits)} of
+        {{error, Text}, _} -> {error, Text};
+        {ok, {error, Text}} -> {error, Text};
+        {ok, ok} ->
+            Overlay = #{topology => {Module, Options}, circuits => Circuits},
+            with_tunnel(weft_topology:tunnel(Module), Module, Options, Overlay)
+    end.
+
+with_tunnel(none, Module, Options, Overlay) ->
+    with_discovery(Module, Options, Overlay);
+with_tunnel({ok, Provider}, Module, Options, Overlay) ->
+    case code:ensure_loaded(Provider) of
+        {module, Provider} ->
+            case Provider:check(Options) of
+                ok -> with_discovery(Module, Options, Overlay#{tunnel => {Provider, Options}});
+                {error, Text} -> {error, Text}
+            end;
+        {error, _} ->
+            {error, io_lib:format("the topology needs the application ~s, which is not on the "
+                                  "code path: add it to the release", [Provider])}
+    end.
+
+with_discovery(Module, Options, Overlay) ->
+    case {weft_discovery_options:parse(weft_config:get(discovery)),
+          weft_topology:finds_members(Module), Options} of
+        {{error, Text}, _, _} ->
+            {error, Text};
+        {{ok, [_ | _]}, false, _} ->
+            {error, "discovery is for topologies that find their members (full_mesh, "
+                    "client_server, peer_to_peer): remove it, or choose one of these"};
+        {{ok, []}, _, #{servers := discovered}} ->
+            {error, "servers of topology client_server are to be discovered, but no source is "
+                    "configured: add discovery to the options of weft, or name the servers"};
+        {{ok, []}, _, #{seeds := discovered}} ->
+            {error, "seeds of the topology are to be discovered, but no source is configured: add "
+                    "discovery to the options of weft, or name the seeds"};
+        {{ok, Sources}, _, _} ->
+            {ok, Overlay#{discovery => #{sources => Sources,
+                                         seeds => weft_topology:seeds(Module, Options),
+                                         interval_ms => weft_config:get(discovery_interval_ms)}}}
+    end.
+
+%% @doc The topology as it is configured now; `undefined' without one.
+-spec current() -> term().
+current() ->
+    weft_config:get(topology).
+
+%% @doc Changes the topology of this node. The configuration in memory is changed too, so that a
+%% restart of the application keeps it; the file that the node is started from is not touched. The
+%% errors are those that would stop the application from starting with that topology; after an error
+%% nothing has changed. A tunnel cannot be exchanged for another one, nor can its options be
+%% changed.
+-spec change(term()) -> ok | {error, string()}.
+change(Term) ->
+    case {whereis(weft_overlay_sup), check(Term)} of
+        {undefined, _} ->
+            {error, "no topology runs on this node: configure one and start the application weft"};
+        {_, {error, Text}} ->
+            {error, unicode:characters_to_list(Text)};
+        {_, {ok, Overlay}} ->
+            change(Term, Overlay, weft_tunnel:provider())
+    end.
+
+change(Term, #{topology := {Module, Options}, discovery := #{seeds := Seeds}} = Overlay, Before) ->
+    case moving(Before, Overlay) of
+        {error, Text} ->
+            {error, Text};
+        {ok, First, Last} ->
+            First(),
+            ok = weft_overlay_sup:change(Module, Options),
+            ok = application:set_env(weft, topology, Term),
+            ok = weft_discovery_poller:changed(Seeds),
+            Last()
+    end.
+
+%% What to do before the topology is changed, and after.
+moving(none, #{tunnel := {Provider, Options}}) ->
+    {ok, fun() -> weft_sup:start_tunnel(Provider, Options) end, fun() -> ok end};
+moving({ok, _Provider}, #{tunnel := _}) ->
+    {error, "this node is at a broker already, and its options cannot be changed while it is: "
+            "change to another topology first, or put the new one into the configuration and "
+            "restart the application weft"};
+moving({ok, Provider}, _Overlay) ->
+    {ok, fun() -> weft_tunnel:release(Provider) end, fun() -> leave(Provider) end};
+moving(none, _Overlay) ->
+    {ok, fun() -> ok end, fun() -> ok end}.
+
+%% The other nodes hear at once that the lanes end, since the provider still runs.
+leave(Provider) ->
+    ok = Provider:leave(),
+    lists:foreach(fun({Node, _}) when is_atom(Node) -> weft_links:reroute(Node, network);
+                     (_Anonymous) -> ok
+                  end, weft_links:list()),
+    weft_sup:stop_tunnel().

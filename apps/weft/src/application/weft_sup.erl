@@ -1,0 +1,50 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Top supervisor of the application: the overlay and discovery, if a topology is configured,
+%% channels and broadcast, and services. It owns the table of views.
+%% The carrier is not here; it lives under the kernel's network supervisor (`weft_carrier_sup').
+-module(weft_sup).
+-behaviour(supervisor).
+
+-export([start_link/1, start_tunnel/2, stop_tunnel/0]).
+-export([init/1]).
+
+-define(TUNNEL, weft_tunnel).
+
+-spec start_link(none | weft_overlay_sup:config()) -> {ok, pid()} | {error, term()}.
+start_link(Overlay) ->
+    weft_supervisor:start_link({local, ?MODULE}, ?MODULE, Overlay).
+
+%% @private
+-spec init(none | weft_overlay_sup:config()) ->
+          {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
+init(Overlay) ->
+    ok = weft_view:new(),
+    Children = tunnel(Overlay)
+        ++ [supervised(weft_overlay_sup, [Overlay#{obituaries_to => [weft_sessions]}])
+            || Overlay =/= none]
+        ++ [supervised(weft_discovery_sup, [map_get(discovery, Overlay)]) || Overlay =/= none]
+        ++ [supervised(weft_channel_sup, []) || whereis(weft_carrier_sup) =/= undefined]
+        ++ [supervised(weft_broadcast_sup, []), supervised(weft_service_sup, [])],
+    {ok, {#{strategy => one_for_one, intensity => 10, period => 10}, Children}}.
+
+%% First to start and last to stop, because connections of the others may go through it.
+tunnel(#{tunnel := {Provider, Options}}) -> [tunnel(Provider, Options)];
+tunnel(_) -> [].
+
+tunnel(Provider, Options) ->
+    (Provider:child_spec(Options))#{id => ?TUNNEL}.
+
+%% @doc Starts a provider of tunnels while the application runs.
+-spec start_tunnel(Provider :: module(), Options :: map()) -> ok.
+start_tunnel(Provider, Options) ->
+    {ok, _} = supervisor:start_child(?MODULE, tunnel(Provider, Options)),
+    ok.
+
+%% @doc Stops the provider of tunnels that runs.
+-spec stop_tunnel() -> ok.
+stop_tunnel() ->
+    ok = supervisor:terminate_child(?MODULE, ?TUNNEL),
+    ok = supervisor:delete_child(?MODULE, ?TUNNEL).
+
+supervised(Module, Args) ->
+    #{id => Module, type => supervisor, start => {Module, start_link, Args}}.

@@ -1,0 +1,524 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The rules of the circuits on one link: which label leads where, and which process is told
+%% what.
+%%
+%% Pure; called in place by the process of the link. `weft_switch' carries out what this module
+%% decides; the simulator does so on simulated lanes. Links, lanes and sessions are opaque terms
+%% here.
+%%
+%% An end opens a circuit with the target's name; each gateway is told the next hop by its caller
+%% and lowers the hop limit. Labels of the node whose name is smaller are odd, of the other even. On
+%% a gateway a label is joined to a label of another link (`forward' there, `forwarded' back), and
+%% each link knows the lanes of the other one to write to. A circuit ends with a close in both
+%% directions. A close is not repeated, because a packet for an unknown label is answered by one.
+%%
+%% Races: a circuit may be closed while the next link has not answered yet (`forwarded' finds no
+%% label, and closes the other half); the last lane may be lost before a session has joined.
+-module(weft_switch_core).
+
+-export([new/4, lane_up/4, lane_down/2, link_down/2, dial_failed/2, is_up/1, is_pending/1,
+         is_in_use/1, wants_lanes/1, info/1,
+         packet/3, opened/5, forward/6, overflow/3, timed_out/2, message/2,
+         preferred/2, relay_lanes/1, relay/4]).
+-export_type([state/0, relay/0, local/0, message/0, effect/0, verdict/0]).
+
+%% Circuits that may end at or pass through this node on one link; see also relay_circuits_max.
+-define(LABELS_MAX, 65536).
+%% Packets from this size on are spread over the lanes of the next link.
+-define(STRIPE_BYTES, 16384).
+
+-type link() :: term().
+-type lane() :: term().
+-type session() :: term().
+-type input() :: term().
+-type label() :: weft_wire:label().
+
+%% A circuit that ends here.
+-record(local, {kind :: weft_wire:stream_kind(), session :: session(), input :: input(),
+                far :: binary()}).
+%% A circuit that goes on by another link. `far' is the end that lies beyond this link.
+-record(relay, {kind :: weft_wire:stream_kind(), lanes :: [lane()], far :: binary(),
+                other :: {link(), [lane()], label()} | waiting}).
+-opaque relay() :: #relay{}.
+
+%% What serves a circuit, and the name of its other end.
+-type local() :: {weft_wire:stream_kind(), session(), input(), Far :: binary()}.
+
+-type message() ::
+        %% From the sessions of this node.
+        {available, [session()]}
+      | {host, session()}
+      | {join, label(), [lane()], local()}
+      | {refused, label()}
+      | {open, session(), input(), weft_wire:open()}
+      | {drop, label()}
+        %% From other links of this node.
+      | {forward, link(), [lane()], label(), weft_wire:open()}
+      | {forwarded, label(), {link(), [lane()], label()}}
+      | {relay_lanes, label(), [lane()]}
+      | {relay_closed, label(), Reason :: term()}
+        %% A session, or another link, has ended.
+      | {down, session() | link()}.
+
+-type effect() ::
+        {tell, session() | input(), Message :: tuple()}
+      | {link, link(), message()}
+      | {write, lane(), iodata()}
+      | {watch, session() | link()}
+        %% Start what serves a circuit that the peer has opened; the process of this link may
+        %% deliver input that comes by this link.
+      | {accept, weft_wire:stream_kind(), <<_:128>>, Source :: binary(),
+         {link(), [lane()], label()}, Host :: link() | own_process}.
+
+%% here: for the input of a session that this link delivers. pass: for the input of a session
+%% elsewhere. relay: to be sent on.
+-type verdict() :: {here, session()} | {pass, session(), input()} | {relay, relay()}
+                 | {done, state(), [effect()]}.
+
+-record(switch, {link :: link(),
+                 name :: binary(),
+                 next_label :: label(),
+                 labels = #{} :: #{label() => #local{} | #relay{}},
+                 lanes = [] :: [{lane(), weft_lane:key()}],
+                 pending = [] :: [{session(), input(), weft_wire:open()}],
+                 hosted = #{} :: #{session() => []},
+                 watched = #{} :: #{session() | link() => []},
+                 channels = #{} :: #{session() => weft_lane:key()},
+                 relay_bytes_max :: pos_integer()}).
+-opaque state() :: #switch{}.
+
+%% --- the link ---------------------------------------------------------------------------------
+
+%% @doc For the link called Link on this node, between the nodes of these names.
+-spec new(link(), Own :: binary(), Peer :: binary(), RelayBytesMax :: pos_integer()) -> state().
+new(Link, Own, Name, RelayBytesMax) ->
+    #switch{link = Link, name = Name, relay_bytes_max = RelayBytesMax,
+            next_label = case Own < Name of true -> 1; false -> 2 end}.
+
+%% @doc A lane came up. If it is the first one the caller says which sessions with the peer there
+%% are, and which the kernel's ticks have ended: a peer that was stopped, or cut off for long, does
+%% not know yet.
+-spec lane_up(lane(), weft_lane:key(), {[session()], TimedOut :: [<<_:128>>]}, state()) ->
+          {state(), [effect()]}.
+lane_up(Lane, Key, {Sessions, TimedOut}, #switch{lanes = Lanes, pending = Pending} = Switch0) ->
+    Told = [{write, Lane, weft_wire:timed_out(Id)} || Id <- TimedOut]
+        ++ tell_available(Sessions, Switch0),
+    Switch1 = Switch0#switch{lanes = Lanes ++ [{Lane, Key}], pending = []},
+    {Switch2, Relayed} = change_relays(Switch1),
+    {Switch, Opened} = each(fun({Session, Input, Open}, S) -> open(Session, Input, Open, S) end,
+                            lists:reverse(Pending), Switch2),
+    {Switch, Told ++ tell_lanes(Switch1) ++ Relayed ++ Opened}.
+
+%% Sessions that took a detour, or began on one, while this link was down may come back.
+tell_available(Sessions, #switch{link = Link, pending = Pending}) ->
+    [{tell, Session, {weft_path, available, Link}}
+     || Session <- Sessions, not lists:keymember(Session, 1, Pending)].
+
+%% @doc A lane is lost while others are up.
+-spec lane_down(lane(), state()) -> {state(), [effect()]}.
+lane_down(Lane, #switch{labels = Labels, lanes = Lanes} = Switch0) ->
+    Switch1 = Switch0#switch{lanes = lists:keydelete(Lane, 1, Lanes)},
+    Relayed = [Label || {Label, #relay{lanes = Used}} <- maps:to_list(Labels),
+                        lists:member(Lane, Used)],
+    {Switch, Lost} = each(fun(Label, S) -> lose_label(Label, broken, S) end, Relayed, Switch1),
+    {Switch, tell_lanes(Switch1) ++ Lost}.
+
+each(Do, Items, Switch) ->
+    lists:foldl(fun(Item, {S0, Effects}) ->
+                    {S, More} = Do(Item, S0),
+                    {S, Effects ++ More}
+                end, {Switch, []}, Items).
+
+%% Streams that end here go on with the lanes that there are now.
+tell_lanes(#switch{link = Link, labels = Labels} = Switch) ->
+    [{tell, Session, {weft_path, lanes, Link, Label, lanes_for(Kind, Switch)}}
+     || {Label, #local{session = Session, kind = Kind}} <- maps:to_list(Labels)].
+
+%% And so do circuits that pass: the other link writes to them.
+change_relays(#switch{labels = Labels} = Switch) ->
+    Relays = [{Label, Relay#relay{lanes = lanes_for(Kind, Switch)}}
+              || {Label, #relay{kind = Kind} = Relay} <- maps:to_list(Labels)],
+    {Switch#switch{labels = maps:merge(Labels, maps:from_list(Relays))},
+     [tell_relay(Relay) || {_, #relay{other = {_, _, _}} = Relay} <- Relays]}.
+
+tell_relay(#relay{other = {Link, _, Label}, lanes = Lanes}) ->
+    {link, Link, {relay_lanes, Label, Lanes}}.
+
+%% Lanes of the right class; if there is none, any lane.
+lanes_for(distribution, #switch{lanes = Lanes}) ->
+    general(Lanes);
+lanes_for({channel, _, _} = Kind, #switch{lanes = Lanes}) ->
+    Own = lane_key(Kind),
+    case [Lane || {Lane, Key} <- Lanes, Key =:= Own] of
+        [] -> general(Lanes);
+        OfChannel -> OfChannel
+    end.
+
+general(Lanes) ->
+    case [Lane || {Lane, {<<>>, _}} <- Lanes] of
+        [] -> [Lane || {Lane, _} <- Lanes];
+        General -> General
+    end.
+
+lane_key({channel, Name, Partition}) -> {Name, Partition + 1}.
+
+%% @doc All lanes are lost.
+-spec link_down(weft_link_handler:down_reason(), state()) -> {state(), [effect()]}.
+link_down(Reason, #switch{labels = Labels, hosted = Hosted} = Switch0) ->
+    {Switch1, Lost} = each(fun(Label, S) -> lose_label(Label, Reason, S) end, maps:keys(Labels),
+                           Switch0),
+    Switch = Switch1#switch{lanes = []},
+    Sessions = maps:keys(Hosted),
+    case Reason of
+        broken ->
+            {Switch, Lost};
+        departed ->
+            {Switch, Lost ++ [closed(Session, any, departed, Switch) || Session <- Sessions]};
+        _GoneOrRestarted ->
+            %% A session that had moved to a circuit has no label here.
+            {Ended, Over} = end_pending(Reason, Switch),
+            {Ended, Lost ++ [closed(Session, any, gone, Switch) || Session <- Sessions ++ Over]}
+    end.
+
+closed(Session, Label, Reason, #switch{link = Link}) ->
+    {tell, Session, {weft_path, closed, Link, Label, Reason}}.
+
+%% Circuits that wait to be opened cannot be opened now; a restarted node may still take new
+%% sessions.
+end_pending(Reason, #switch{pending = Pending, name = Name} = Switch) ->
+    {Over, Kept} = lists:partition(
+                     fun({_, _, #{target := Target, mode := Mode}}) ->
+                             Target =:= Name andalso (Reason =:= gone orelse Mode =:= resume)
+                     end, Pending),
+    {Switch#switch{pending = Kept}, [Session || {Session, _, _} <- Over]}.
+
+%% @doc The neighbour cannot be dialled. That says nothing about nodes that are reached over it.
+-spec dial_failed(Reason :: term(), state()) -> {state(), [effect()]}.
+dial_failed(Reason, #switch{pending = Pending, name = Name} = Switch) ->
+    {Switch#switch{pending = []},
+     [closed(Session, any, case Target of Name -> {dial, Reason}; _ -> broken end, Switch)
+      || {Session, _, #{target := Target}} <- Pending]}.
+
+%% @doc Is there a lane?
+-spec is_up(state()) -> boolean().
+is_up(#switch{lanes = Lanes}) -> Lanes =/= [].
+
+%% @doc Does a session wait for the link to come up?
+-spec is_pending(state()) -> boolean().
+is_pending(#switch{pending = Pending}) -> Pending =/= [].
+
+%% @doc Does any circuit depend on the link?
+-spec is_in_use(state()) -> boolean().
+is_in_use(#switch{pending = Pending, hosted = Hosted, labels = Labels}) ->
+    Pending =/= [] orelse map_size(Hosted) > 0 orelse map_size(Labels) > 0.
+
+%% @doc The lanes that streams of channels would have for themselves.
+-spec wants_lanes(state()) -> [weft_lane:key()].
+wants_lanes(#switch{channels = Channels}) -> lists:usort(maps:values(Channels)).
+
+%% @doc Sessions, labels, and each circuit that passes through this node.
+-spec info(state()) -> #{atom() => term()}.
+info(#switch{labels = Labels, hosted = Hosted}) ->
+    #{sessions => maps:keys(Hosted), labels => map_size(Labels),
+      circuits => [circuit(Label, Relay) || {Label, #relay{} = Relay} <- maps:to_list(Labels)]}.
+
+%% A circuit that passes through this node: where it comes in and goes out.
+circuit(Label, #relay{far = Far, other = waiting}) ->
+    #{label => Label, far => Far, next_link => waiting, next_label => waiting};
+circuit(Label, #relay{far = Far, other = {Link, _Lanes, NextLabel}}) ->
+    #{label => Label, far => Far, next_link => Link, next_label => NextLabel}.
+
+%% --- packets from the peer --------------------------------------------------------------------
+
+%% @doc What to do with a packet that has a label and opens nothing.
+-spec packet(weft_wire:packet(), lane(), state()) -> verdict().
+packet(Packet, Lane, #switch{labels = Labels} = Switch) ->
+    Label = element(2, Packet),
+    case Labels of
+        #{Label := #local{} = Local} -> local_packet(Packet, Lane, Local, Switch);
+        #{Label := #relay{} = Relay} -> relay_packet(Packet, Relay, Switch);
+        _ -> {done, Switch, unknown(Packet, Lane)}
+    end.
+
+local_packet({data, _, _, _, _}, _Lane, #local{session = Session, input = Input}, Switch) ->
+    input(Session, Input, Switch);
+local_packet({tick, _}, _Lane, #local{session = Session, input = Input}, Switch) ->
+    input(Session, Input, Switch);
+local_packet({ack, _, Sequence}, _Lane, #local{session = Session}, Switch) ->
+    {done, Switch, [{tell, Session, {weft_ack, Sequence}}]};
+local_packet({accept, Label, Received}, _Lane, #local{session = Session, kind = Kind},
+             #switch{link = Link} = Switch) ->
+    {done, Switch, [{tell, Session, {weft_path, accepted, Link, lanes_for(Kind, Switch), Label,
+                                     Received}}]};
+local_packet({incarnation, _, Incarnation}, _Lane, #local{session = Session}, Switch) ->
+    {done, Switch, [{tell, Session, {weft_path, incarnation, Incarnation}}]};
+local_packet({close, Label, Reason} = Packet, Lane, #local{session = Session, input = Input},
+             #switch{link = Link, labels = Labels} = Switch) ->
+    {done, Switch#switch{labels = maps:remove(Label, Labels)},
+     case Input of
+         Link -> [closed(Session, Label, Reason, Switch)];
+         _ -> [{tell, Input, {weft_packet, Session, Link, Lane, Label, Packet}}]
+     end}.
+
+input(Session, Link, #switch{link = Link, hosted = Hosted}) when is_map_key(Session, Hosted) ->
+    {here, Session};
+input(Session, Input, _Switch) ->
+    {pass, Session, Input}.
+
+relay_packet({close, Label, Reason}, _Relay, Switch) ->
+    done(lose_relay(Label, Reason, Switch));
+relay_packet(Packet, #relay{other = waiting}, Switch) ->
+    done(lose_relay(element(2, Packet), broken, Switch));
+relay_packet(_Packet, Relay, _Switch) ->
+    {relay, Relay}.
+
+done({Switch, Effects}) -> {done, Switch, Effects}.
+
+%% A label that is unknown at this end is to be forgotten at the other.
+unknown({close, _, _}, _Lane) -> [];
+unknown({incarnation, _, _}, _Lane) -> [];
+unknown(Packet, Lane) -> [{write, Lane, weft_wire:close(element(2, Packet), unknown)}].
+
+%% @doc More came on a circuit that ends here than was allowed: the sender will repeat it.
+-spec overflow(label(), lane(), state()) -> {state(), [effect()]}.
+overflow(Label, Lane, Switch0) ->
+    {Switch, Lost} = lose_label(Label, broken, Switch0),
+    {Switch, Lost ++ [{write, Lane, weft_wire:close(Label, overload)}]}.
+
+%% @doc The peer has ended that session, which the caller has looked up.
+-spec timed_out({ok, session(), input(), Peer :: binary()} | error, state()) -> [effect()].
+timed_out({ok, Session, _Input, Name}, #switch{name = Name} = Switch) ->
+    [closed(Session, any, timed_out, Switch)];
+timed_out(_, _Switch) ->
+    [].
+
+%% --- packets that go on -----------------------------------------------------------------------
+
+%% @doc The lane that should take a packet of a circuit that goes on: large ones take the lanes in
+%% turn, by their number; small ones need not wait behind them.
+-spec preferred(relay(), Raw :: binary()) -> lane().
+preferred(#relay{other = {_Link, [Lane], _}}, _Raw) ->
+    Lane;
+preferred(#relay{other = {_Link, Lanes, _}}, <<_Type, _Label:32, Sequence:64, _/binary>> = Raw)
+  when byte_size(Raw) >= ?STRIPE_BYTES ->
+    lists:nth(Sequence rem length(Lanes) + 1, Lanes);
+preferred(#relay{other = {_Link, [Lane | _], _}}, _Raw) ->
+    Lane.
+
+%% @doc All lanes that could take it: if something waits in the preferred one, the lane with the
+%% least waiting should take it.
+-spec relay_lanes(relay()) -> [lane()].
+relay_lanes(#relay{other = {_Link, Lanes, _}}) -> Lanes.
+
+%% @doc May a packet that came under Label go on, by a lane in which so much waits? Returns the
+%% label to send it under.
+-spec relay(relay(), label(), Waiting :: non_neg_integer(), state()) ->
+          {send, label()} | {done, state(), [effect()]}.
+relay(#relay{lanes = [Lane | _]}, Label, Waiting, #switch{relay_bytes_max = Max} = Switch0)
+  when Waiting > Max ->
+    {Switch, Lost} = lose_relay(Label, overload, Switch0),
+    {done, Switch, Lost ++ [{write, Lane, weft_wire:close(Label, overload)}]};
+relay(#relay{other = {_Link, _Lanes, OtherLabel}}, _Label, _Waiting, _Switch) ->
+    {send, OtherLabel}.
+
+%% --- circuits that the peer opens -------------------------------------------------------------
+
+%% @doc The peer opens a circuit to this node, for a session that the caller has looked up.
+-spec opened(label(), weft_wire:open(), lane(),
+             {ok, session(), input(), Peer :: binary()} | error, state()) -> {state(), [effect()]}.
+opened(Label, #{kind := Kind, source := Source, received := Received}, _Lane,
+       {ok, Session, Input, Source}, #switch{link = Link} = Switch0) ->
+    %% `new' again: the opener did not get the accept.
+    {Switch, Watch} = watch(Session, local(Label, {Kind, Session, Input, Source}, Switch0)),
+    {Switch, [{tell, Session, {weft_path, reattached, Link, lanes_for(Kind, Switch), Label,
+                               Received}} | Watch]};
+opened(Label, #{mode := new}, Lane, error, #switch{labels = Labels} = Switch)
+  when map_size(Labels) >= ?LABELS_MAX ->
+    {Switch, [{write, Lane, weft_wire:close(Label, overload)}]};
+opened(Label, #{mode := new, kind := Kind, session := Id, source := Source}, _Lane, error,
+       #switch{link = Link, name = Name} = Switch) ->
+    Host = case Source of Name -> Link; _ -> own_process end,
+    {Switch, [{accept, Kind, Id, Source, {Link, lanes_for(Kind, Switch), Label}, Host}]};
+opened(Label, _Open, Lane, _Found, Switch) ->
+    {Switch, [{write, Lane, weft_wire:close(Label, gone)}]}.
+
+%% @doc The peer opens a circuit to another node; Next is the link that leads there. As many
+%% circuits as that may pass.
+-spec forward(label(), weft_wire:open(), lane(), {ok, Next :: binary(), link()} | error,
+              CircuitsMax :: non_neg_integer(), state()) -> {state(), [effect()]}.
+forward(Label, #{hops := 0}, Lane, _Next, _CircuitsMax, Switch) ->
+    {Switch, [{write, Lane, weft_wire:close(Label, hop_limit)}]};
+forward(Label, #{hops := Hops, kind := Kind, source := Source} = Open, Lane, Next, CircuitsMax,
+        #switch{link = Self, name = Name, labels = Labels} = Switch) ->
+    case {Next, relays(Labels) < CircuitsMax} of
+        {{ok, Via, Link}, true} when Via =/= Name ->
+            Lanes = lanes_for(Kind, Switch),
+            Relay = #relay{kind = Kind, lanes = Lanes, far = Source, other = waiting},
+            {Switch#switch{labels = Labels#{Label => Relay}},
+             [{link, Link, {forward, Self, Lanes, Label, Open#{hops := Hops - 1}}}]};
+        {{ok, _, _}, false} ->
+            {Switch, [{write, Lane, weft_wire:close(Label, overload)}]};
+        _ ->
+            {Switch, [{write, Lane, weft_wire:close(Label, no_route)}]}
+    end.
+
+relays(Labels) ->
+    length([relay || #relay{} <- maps:values(Labels)]).
+
+local(Label, {Kind, Session, Input, Far}, #switch{labels = Labels} = Switch) ->
+    Local = #local{kind = Kind, session = Session, input = Input, far = Far},
+    Switch#switch{labels = Labels#{Label => Local}}.
+
+watch(Pid, #switch{watched = Watched} = Switch) when is_map_key(Pid, Watched) ->
+    {Switch, []};
+watch(Pid, #switch{watched = Watched} = Switch) ->
+    {Switch#switch{watched = Watched#{Pid => []}}, [{watch, Pid}]}.
+
+%% --- messages from sessions -------------------------------------------------------------------
+
+%% @doc Messages of sessions and other links of this node.
+-spec message(message(), state()) -> {state(), [effect()]}.
+message({available, Sessions}, Switch) ->
+    {Switch, tell_available(Sessions, Switch)};
+message({host, Session}, #switch{hosted = Hosted} = Switch) ->
+    watch(Session, Switch#switch{hosted = Hosted#{Session => []}});
+message({join, Label, Then, {_, Session, Link, _} = Local}, #switch{link = Link} = Switch0) ->
+    {Switch, Watch} = message({host, Session}, Switch0),
+    joined(Label, Then, Local, Switch, Watch);
+message({join, Label, Then, {_, Session, _, _} = Local}, Switch0) ->
+    {Switch, Watch} = watch(Session, Switch0),
+    joined(Label, Then, Local, Switch, Watch);
+message({refused, Label}, Switch) ->
+    {Switch, tell(weft_wire:close(Label, refused), Switch)};
+message({open, Session, Input, Open}, #switch{lanes = [], pending = Pending} = Switch) ->
+    watch(Session, Switch#switch{pending = lists:keystore(Session, 1, Pending,
+                                                          {Session, Input, Open})});
+message({open, Session, Input, Open}, Switch) ->
+    open(Session, Input, Open, Switch);
+message({drop, Label}, #switch{labels = Labels} = Switch) ->
+    case Labels of
+        #{Label := #local{}} -> {forget(Label, Switch), tell(weft_wire:close(Label, broken),
+                                                             Switch)};
+        _ -> {Switch, []}
+    end;
+message({down, SessionOrLink}, Switch0) ->
+    {Switch1, Lost} = other_link_down(SessionOrLink, Switch0),
+    {Switch, Ended} = session_down(SessionOrLink, Switch1),
+    {Switch, Lost ++ Ended};
+message(FromLink, Switch) ->
+    link_message(FromLink, Switch).
+
+%% The link may have lost lanes meanwhile, and with the last one the circuit.
+joined(Label, _Then, {_, Session, _, _}, #switch{lanes = Lanes, labels = Labels} = Switch, Watch)
+  when Lanes =:= []; is_map_key(Label, Labels) ->
+    {Switch, Watch ++ [closed(Session, Label, broken, Switch)]};
+joined(Label, Then, {Kind, Session, _, _} = Local, #switch{link = Link} = Switch, Watch) ->
+    {local(Label, Local, Switch),
+     Watch ++ [{tell, Session, {weft_path, lanes, Link, Label, Now}}
+               || Now <- [lanes_for(Kind, Switch)], Now =/= Then]}.
+
+open(Session, Input, #{target := Target, kind := Kind} = Open, #switch{link = Link} = Switch0) ->
+    {Switch1, Watch} = watch(Session, Switch0),
+    {Label, Switch2} = allocate(Switch1),
+    Switch = use_lanes(Kind, Session, local(Label, {Kind, Session, Input, Target}, Switch2)),
+    {Switch, Watch ++ [{tell, Session, {weft_path, opening, Link, Label}}
+                       | tell(weft_wire:open(Label, Open), Switch)]}.
+
+use_lanes(distribution, _Session, Switch) ->
+    Switch;
+use_lanes(Kind, Session, #switch{channels = Channels} = Switch) ->
+    Switch#switch{channels = Channels#{Session => lane_key(Kind)}}.
+
+%% To the peer, by the first lane, so that packets about labels keep their order.
+tell(_Packet, #switch{lanes = []}) -> [];
+tell(Packet, #switch{lanes = [{Lane, _Key} | _]}) -> [{write, Lane, Packet}].
+
+forget(Label, #switch{labels = Labels} = Switch) ->
+    Switch#switch{labels = maps:remove(Label, Labels)}.
+
+allocate(#switch{next_label = Label} = Switch) ->
+    Next = case Label + 2 of
+               Wrapped when Wrapped > 16#ffffffff -> 2 - (Label band 1);
+               Following -> Following
+           end,
+    {Label, Switch#switch{next_label = Next}}.
+
+session_down(Session, #switch{labels = Labels, hosted = Hosted, watched = Watched,
+                              pending = Pending, channels = Channels} = Switch) ->
+    Own = [Label || {Label, #local{session = S}} <- maps:to_list(Labels), S =:= Session],
+    {Switch#switch{labels = maps:without(Own, Labels),
+                   hosted = maps:remove(Session, Hosted),
+                   watched = maps:remove(Session, Watched),
+                   channels = maps:remove(Session, Channels),
+                   pending = lists:keydelete(Session, 1, Pending)},
+     lists:append([tell(weft_wire:close(Label, ended), Switch) || Label <- Own])}.
+
+%% --- messages from other links ----------------------------------------------------------------
+
+link_message({forward, Link, _OtherLanes, Label, _Open}, #switch{lanes = []} = Switch) ->
+    {Switch, [{link, Link, {relay_closed, Label, no_route}}]};
+link_message({forward, Link, OtherLanes, OtherLabel, #{target := Target, kind := Kind} = Open},
+             Switch0) ->
+    {Label, #switch{link = Self, labels = Labels} = Switch1} = allocate(Switch0),
+    Lanes = lanes_for(Kind, Switch1),
+    Relay = #relay{kind = Kind, lanes = Lanes, far = Target,
+                   other = {Link, OtherLanes, OtherLabel}},
+    {Switch, Watch} = watch(Link, Switch1#switch{labels = Labels#{Label => Relay}}),
+    {Switch, [{link, Link, {forwarded, OtherLabel, {Self, Lanes, Label}}} | Watch]
+             ++ tell(weft_wire:open(Label, Open), Switch)};
+link_message({forwarded, Label, {Link, _, OtherLabel} = Other},
+             #switch{labels = Labels} = Switch) ->
+    case Labels of
+        #{Label := #relay{kind = Kind} = Relay} ->
+            %% A lane may have come up meanwhile.
+            Joined = Relay#relay{other = Other, lanes = lanes_for(Kind, Switch)},
+            {Watching, Watch} = watch(Link, Switch#switch{labels = Labels#{Label := Joined}}),
+            {Watching, [tell_relay(Joined) | Watch]};
+        _ ->
+            {Switch, [{link, Link, {relay_closed, OtherLabel, broken}}]}
+    end;
+link_message({relay_lanes, Label, Lanes}, #switch{labels = Labels} = Switch) ->
+    case Labels of
+        #{Label := #relay{other = {Link, _, OtherLabel}} = Relay} ->
+            Changed = Relay#relay{other = {Link, Lanes, OtherLabel}},
+            {Switch#switch{labels = Labels#{Label := Changed}}, []};
+        _ ->
+            {Switch, []}
+    end;
+link_message({relay_closed, Label, Reason}, #switch{labels = Labels} = Switch) ->
+    case Labels of
+        #{Label := #relay{}} -> {forget(Label, Switch), tell(weft_wire:close(Label, Reason),
+                                                             Switch)};
+        _ -> {Switch, []}
+    end.
+
+%% The process of another link died, so nothing else tells the ends of the circuits that passed
+%% both.
+other_link_down(Link, #switch{labels = Labels} = Switch) ->
+    Lost = [Label || {Label, #relay{other = {Other, _, _}}} <- maps:to_list(Labels),
+                     Other =:= Link],
+    {Switch#switch{labels = maps:without(Lost, Labels)},
+     lists:append([tell(weft_wire:close(Label, broken), Switch) || Label <- Lost])}.
+
+%% --- losing labels ----------------------------------------------------------------------------
+
+lose_label(Label, Reason, #switch{labels = Labels, name = Name} = Switch) ->
+    case Labels of
+        #{Label := #local{session = Session, far = Far}} ->
+            {forget(Label, Switch), [closed(Session, Label, known(Reason, Far, Name), Switch)]};
+        #{Label := #relay{far = Far}} ->
+            lose_relay(Label, known(Reason, Far, Name), Switch)
+    end.
+
+lose_relay(Label, Reason, #switch{labels = Labels} = Switch) ->
+    case maps:take(Label, Labels) of
+        {#relay{other = {Link, _Lanes, OtherLabel}}, Rest} ->
+            {Switch#switch{labels = Rest}, [{link, Link, {relay_closed, OtherLabel, Reason}}]};
+        {#relay{other = waiting}, Rest} ->
+            {Switch#switch{labels = Rest}, []}
+    end.
+
+%% The end of the neighbour says something definite only about circuits that end at it.
+known(broken, _Far, _Name) -> broken;
+known(_GoneOrRestarted, Name, Name) -> gone;
+known(_GoneOrRestarted, _Far, _Name) -> broken.

@@ -1,0 +1,210 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What the VM has to send on a connection, on its way to the stream.
+%%
+%% A value in the process of the session. Frames are fetched as soon as the VM has some, up to a
+%% bound, whether they can be sent now or not: the VM stops all senders of a connection when its own
+%% queue is long, and does not distinguish those that send much from those that send little. Frames
+%% wait in a fair queue (`weft_fair_queue_core'), which also says which senders to stop. Over the
+%% bound nothing is fetched, and the VM stops all senders as the last resort.
+%%
+%% A sender over its share is suspended (erlang:suspend_process/2) and resumed later. If this
+%% process ends, the VM resumes those that it has suspended. Some are never suspended: those in
+%% `weft_never_stopped', and those with the process flag `async_dist' of OTP 25.3. To read the flag
+%% of another process is to wait until that process is scheduled, or has collected its garbage. So a
+%% process is spawned that asks, and its message `{may_suspend, Key}' is for `may_suspend/2'.
+-module(weft_outlet).
+
+-export([new/1, connected/2, more/1, to_fetch/1, fetch/1, ready/2, take/3, may_suspend/2,
+         queued_bytes/1, info/1]).
+-export([ask/3]).
+-export_type([outlet/0]).
+
+%% Frames, and bytes, that are fetched before one payload is sent.
+-define(FRAMES_MAX, 500).
+-define(FETCH_BYTES, 2097152).
+
+-record(outlet, {handle :: erlang:dist_handle() | undefined,
+                 more = false :: boolean(),
+                 fair :: weft_fair_queue_core:state(),
+                 classes = #{} :: weft_fair_queue_core:classes(),
+                 pins = 0 :: integer(),
+                 %% Does this VM have the flag async_dist, and for which processes is it being
+                 %% asked?
+                 has_flag :: boolean(),
+                 asked = #{} :: #{weft_frame:key() => []}}).
+-opaque outlet() :: #outlet{}.
+
+-spec new(QueueBytesMax :: pos_integer()) -> outlet().
+new(BytesMax) ->
+    #outlet{fair = weft_fair_queue_core:new(BytesMax), has_flag = flag(self()) =/= unknown}.
+
+%% @doc The VM has a handle for the connection. From now on it tells the calling process when it
+%% has frames, by the message `dist_data', for `more/1'.
+-spec connected(erlang:dist_handle(), outlet()) -> outlet().
+connected(Handle, Outlet) ->
+    false = erlang:dist_ctrl_set_opt(Handle, get_size, true),
+    erlang:dist_ctrl_get_data_notification(Handle),
+    Outlet#outlet{handle = Handle}.
+
+-spec more(outlet()) -> outlet().
+more(Outlet) -> Outlet#outlet{more = true}.
+
+%% @doc Is there something to fetch, and room for it?
+-spec to_fetch(outlet()) -> boolean().
+to_fetch(#outlet{more = More, fair = Fair}) ->
+    More andalso not weft_fair_queue_core:full(Fair).
+
+%% @doc Fetches what the VM has, but not all at once.
+-spec fetch(outlet()) -> outlet().
+fetch(Outlet) ->
+    apply_effects(fetch(?FRAMES_MAX, ?FETCH_BYTES, pinned(Outlet))).
+
+%% The classes of pinned processes, read again when the pins have changed.
+pinned(#outlet{pins = Seen, classes = Before, fair = Fair} = Outlet) ->
+    case weft_pins:version() of
+        Seen ->
+            Outlet;
+        Version ->
+            Classes = weft_pins:classes(),
+            Outlet#outlet{pins = Version, classes = Classes,
+                          fair = weft_fair_queue_core:repinned(Before, Classes, Fair)}
+    end.
+
+fetch(Frames, Bytes, Outlet) when Frames =< 0; Bytes =< 0 ->
+    Outlet;
+fetch(Frames, Bytes, #outlet{fair = Fair, classes = Classes} = Outlet) ->
+    case to_fetch(Outlet) of
+        false ->
+            Outlet;
+        true ->
+            case map_size(Classes) =:= 0 andalso weft_fair_queue_core:fast(Fair) of
+                true -> fetch_small(Frames, Bytes, Outlet);
+                false -> fetch_one(Frames, Bytes, Outlet)
+            end
+    end.
+
+%% No sender has a queue: small frames are joined and not read, unless they define atoms. A full
+%% payload is sent first.
+fetch_small(Frames, Bytes, #outlet{handle = Handle} = Outlet0) ->
+    {Next, Batch, BatchBytes, Pieces} = join(Handle, weft_fair_queue_core:small_bytes(), [], 0, 0),
+    Outlet = add_batch(Batch, BatchBytes, Pieces, Outlet0),
+    case Next of
+        full -> Outlet;
+        none -> fetched_all(Outlet);
+        {Size, Data} -> fetch(Frames - Pieces - 1, Bytes - BatchBytes - Size,
+                              add(Size, Data, Outlet))
+    end.
+
+join(Handle, Small, Batch, Bytes, Pieces) ->
+    case Bytes >= weft_fair_queue_core:batch_bytes() of
+        true ->
+            {full, Batch, Bytes, Pieces};
+        false ->
+            case erlang:dist_ctrl_get_data(Handle) of
+                {Size, Data} = Frame when Size < Small ->
+                    case weft_atom_cache:defines(Data) of
+                        false -> join(Handle, Small, [Batch, <<Size:32>> | Data],
+                                      Bytes + Size + 4, Pieces + 1);
+                        true -> {Frame, Batch, Bytes, Pieces}
+                    end;
+                Other ->
+                    {Other, Batch, Bytes, Pieces}
+            end
+    end.
+
+fetch_one(Frames, Bytes, #outlet{handle = Handle} = Outlet) ->
+    case erlang:dist_ctrl_get_data(Handle) of
+        {Size, Data} -> fetch(Frames - 1, Bytes - Size, add(Size, Data, Outlet));
+        none -> fetched_all(Outlet)
+    end.
+
+fetched_all(#outlet{handle = Handle} = Outlet) ->
+    erlang:dist_ctrl_get_data_notification(Handle),
+    Outlet#outlet{more = false}.
+
+add_batch(_Batch, 0, _Pieces, Outlet) ->
+    Outlet;
+add_batch(Batch, Bytes, Pieces, #outlet{fair = Fair} = Outlet) ->
+    Outlet#outlet{fair = weft_fair_queue_core:add_batch(Batch, Bytes, Pieces, Fair)}.
+
+add(Size, Data, #outlet{fair = Fair, classes = Classes} = Outlet) ->
+    Outlet#outlet{fair = weft_fair_queue_core:add(Size, Data, Classes, Fair)}.
+
+%% @doc Is there anything to send for which the window has room?
+-spec ready(weft_fair_queue_core:room() | none, outlet()) -> boolean().
+ready(none, _Outlet) -> false;
+ready(Room, #outlet{fair = Fair}) -> weft_fair_queue_core:ready(Room, Fair).
+
+%% @doc The next payload (see `weft_fair_queue_core:take/3').
+-spec take(weft_fair_queue_core:room(), LineBytes :: pos_integer(), outlet()) ->
+          {iodata(), Bytes :: pos_integer(), weft_fair_queue_core:order(), outlet()} | empty.
+take(Room, LineBytes, #outlet{fair = Fair0} = Outlet) ->
+    case weft_fair_queue_core:take(Room, LineBytes, Fair0) of
+        {Payload, Bytes, Order, Fair} ->
+            {Payload, Bytes, Order, apply_effects(Outlet#outlet{fair = Fair})};
+        empty -> empty
+    end.
+
+apply_effects(#outlet{fair = Fair0} = Outlet) ->
+    case weft_fair_queue_core:effects(Fair0) of
+        {[], _} -> Outlet;
+        {Effects, Fair} -> lists:foldl(fun apply_effect/2, Outlet#outlet{fair = Fair}, Effects)
+    end.
+
+apply_effect({suspend, Key}, #outlet{has_flag = HasFlag, asked = Asked} = Outlet) ->
+    Sender = weft_frame:pid(Key, self()),
+    case weft_never_stopped:contains(Sender) of
+        true ->
+            Outlet;
+        false when HasFlag ->
+            _ = spawn_opt(?MODULE, ask, [self(), Key, Sender], [{priority, max}]),
+            Outlet#outlet{asked = Asked#{Key => []}};
+        false ->
+            suspend(Sender),
+            Outlet
+    end;
+apply_effect({resume, Key}, #outlet{asked = Asked} = Outlet) when is_map_key(Key, Asked) ->
+    Outlet#outlet{asked = maps:remove(Key, Asked)};
+apply_effect({resume, Key}, Outlet) ->
+    resume(weft_frame:pid(Key, self())),
+    Outlet.
+
+%% @private
+-spec ask(Session :: pid(), weft_frame:key(), Sender :: pid()) -> ok.
+ask(Session, Key, Sender) ->
+    _ = flag(Sender) =:= {async_dist, false} andalso (Session ! {may_suspend, Key}),
+    ok.
+
+%% `undefined' for a process that is dead.
+flag(Pid) ->
+    try process_info(Pid, async_dist)
+    catch error:badarg -> unknown
+    end.
+
+%% @doc A sender that was asked may be suspended, unless it has been resumed in the meantime.
+-spec may_suspend(weft_frame:key(), outlet()) -> outlet().
+may_suspend(Key, #outlet{asked = Asked} = Outlet) when is_map_key(Key, Asked) ->
+    suspend(weft_frame:pid(Key, self())),
+    Outlet#outlet{asked = maps:remove(Key, Asked)};
+may_suspend(_Key, Outlet) ->
+    Outlet.
+
+%% The sender may be dead, or this process itself.
+suspend(Sender) ->
+    try erlang:suspend_process(Sender, [asynchronous, unless_suspending])
+    catch error:badarg -> false
+    end.
+
+%% The process may not have been suspended.
+resume(Sender) ->
+    try erlang:resume_process(Sender)
+    catch error:badarg -> false
+    end.
+
+%% @doc Bytes that wait to be sent.
+-spec queued_bytes(outlet()) -> non_neg_integer().
+queued_bytes(#outlet{fair = Fair}) -> weft_fair_queue_core:bytes(Fair).
+
+%% @doc Bytes and senders that wait.
+-spec info(outlet()) -> map().
+info(#outlet{fair = Fair}) -> weft_fair_queue_core:info(Fair).

@@ -1,0 +1,373 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc A session: the process under one distribution connection, the VM's distribution controller.
+%%
+%% It fetches what the VM wants to send, queues it fairly (`weft_outlet') and pushes it to its
+%% stream (`weft_stream'). The stream numbers payloads, writes them to the lanes of the current path
+%% itself and survives the loss of paths. While there is no path the queues fill and senders wait,
+%% as on any busy connection. When the stream ends the session ends, and this is the nodedown.
+%%
+%% A connection has these processes: the process of `dist_util' (handshake, ticks), this one, and
+%% the one that delivers input (`weft_input'). They end together.
+-module(weft_session).
+-behaviour(gen_server).
+
+-export([start_link/1, accept/4, connect/1, send_handshake/2, recv_handshake/2,
+         handshake_complete/3, await_earlier/1, tick/1, counters/1, setopts/2, getopts/2,
+         peername/1, info/1]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+
+%% How many windows a message in progress may take before other senders have their turn.
+-define(LINE_WINDOWS, 16).
+
+%% What goes out at a disconnect, at most.
+-define(LAST_PACKETS, 10000).
+
+%% Words of heap and of binaries between garbage collections. With much to send, what is queued
+%% survives many collections; with the VM's own sizes a third of the work was to copy it again and
+%% again. The sizes from before are restored when there is nothing to send at a tick.
+-define(BUSY_QUEUE_BYTES, 131072).
+-define(BUSY_HEAP, [{min_heap_size, 50000}, {min_bin_vheap_size, 1000000}]).
+
+-record(session, {node :: node() | undefined,
+                  name :: binary(),
+                  counters :: weft_session_counters:counters(),
+                  input :: pid(),
+                  hosted :: boolean(),
+                  stream :: weft_stream:stream(),
+                  outlet :: weft_outlet:outlet(),
+                  handle :: erlang:dist_handle() | undefined,
+                  usual_heap :: [{atom(), non_neg_integer()}] | undefined,
+                  connecting :: gen_server:from() | undefined,
+                  %% Does the kernel know of this attempt?
+                  is_begun = false :: boolean(),
+                  handshake = weft_handshake_stream:new() :: weft_handshake_stream:stream()}).
+
+%% --- interface --------------------------------------------------------------------------------
+
+%% @doc A session to a node, not yet connected. It is linked to the process that dist_util will run
+%% in. That is not its parent, because the end of a session is no error of a server.
+-spec start_link(node()) -> {ok, pid()} | {error, term()}.
+start_link(Node) ->
+    gen_server:start(?MODULE, {initiator, Node, self()}, spawn_options()).
+
+%% @doc The other end of a session that a peer has opened; called for the switch, which is told by
+%% `weft_circuit:join/5'. Starts the distribution handshake with the kernel. Host is the process
+%% that will deliver input, or `own_process' for a process of its own.
+-spec accept(weft_sessions:id(), Peer :: binary(), weft_stream:path(),
+             Host :: pid() | own_process) ->
+          {ok, Session :: pid()} | {error, term()}.
+accept(Id, Peer, Path, Host) ->
+    gen_server:start(?MODULE, {acceptor, Id, Peer, Path, Host}, spawn_options()).
+
+spawn_options() ->
+    [{spawn_opt, [{priority, weft_turn:priority(data)},
+                  {message_queue_data, off_heap}, {fullsweep_after, 10}]}].
+
+%% @doc Opens a path. Returns when the peer has accepted it; the caller's setup timer bounds it.
+-spec connect(pid()) -> ok | {error, term()}.
+connect(Session) -> gen_server:call(Session, connect, infinity).
+
+-spec send_handshake(pid(), iodata()) -> ok | {error, term()}.
+send_handshake(Session, Packet) -> gen_server:call(Session, {send, Packet}, infinity).
+
+-spec recv_handshake(pid(), timeout()) -> {ok, list()} | {error, term()}.
+recv_handshake(Session, TimeoutMs) -> gen_server:call(Session, {recv, TimeoutMs}, infinity).
+
+-spec handshake_complete(pid(), node(), erlang:dist_handle()) -> ok.
+handshake_complete(Session, Node, Handle) ->
+    gen_server:call(Session, {handshake_complete, Node, Handle}, infinity).
+
+%% @doc Waits as long as another session with the same peer is still in its handshake after the peer
+%% has closed it. Until that one has ended the kernel takes it to be pending, and would refuse this
+%% one or mistake it for the other. The caller's setup timer bounds the wait.
+-spec await_earlier(pid()) -> ok.
+await_earlier(Session) ->
+    #{name := Peer} = info(Session),
+    lists:foreach(fun await_end_of_handshake/1,
+                  weft_sessions:of_distribution(Peer) -- [Session]).
+
+await_end_of_handshake(Session) ->
+    Monitor = erlang:monitor(process, Session),
+    try gen_server:call(Session, is_to_end) of
+        true -> receive {'DOWN', Monitor, process, Session, _} -> ok end;
+        false -> erlang:demonitor(Monitor, [flush])
+    catch
+        exit:_ -> erlang:demonitor(Monitor, [flush])
+    end.
+
+-spec tick(pid()) -> ok.
+tick(Session) -> Session ! tick, ok.
+
+-spec counters(pid()) -> weft_session_counters:counters().
+counters(Session) -> gen_server:call(Session, counters, infinity).
+
+%% @doc Socket options of the lane that the session uses now.
+-spec setopts(pid(), list()) -> ok | {error, term()}.
+setopts(Session, Options) -> gen_server:call(Session, {setopts, Options}, infinity).
+
+-spec getopts(pid(), list()) -> {ok, list()} | {error, term()}.
+getopts(Session, Options) -> gen_server:call(Session, {getopts, Options}, infinity).
+
+%% @doc The address at the other end of the lane that the session uses now.
+-spec peername(pid()) -> {ok, {inet:ip_address(), inet:port_number()}} | {error, term()}.
+peername(Session) -> gen_server:call(Session, peername, infinity).
+
+%% @doc Peer, path, state, bytes, resumes and the last error, for `weft:why/1' and status.
+-spec info(pid()) -> map().
+info(Session) -> gen_server:call(Session, info).
+
+%% --- start ------------------------------------------------------------------------------------
+
+%% @private
+init({initiator, Node, Creator}) ->
+    case weft_links:owner() of
+        undefined -> {stop, {shutdown, not_running}};
+        _Runs -> initiator(Node, Creator)
+    end;
+init({acceptor, Id, Peer, Path, Host}) ->
+    Counters = weft_session_counters:new(),
+    {Input, Hosted} = case Host of
+                          own_process -> {own_input(Counters), false};
+                          Link -> {Link, true}
+                      end,
+    Stream = weft_stream:acceptor(distribution, Id, Peer, Path, Counters, Input),
+    ok = weft_circuit:join(Path, distribution, Peer, Input, Counters),
+    net_kernel ! {accept, self(), self(), weft_config:get(family), weft},
+    {ok, #session{name = Peer, counters = Counters, input = Input, hosted = Hosted,
+                  outlet = outlet(), stream = weft_stream:say_accepted(Stream)}}.
+
+initiator(Node, Creator) ->
+    link(Creator),
+    Counters = weft_session_counters:new(),
+    {Input, Hosted} = input(weft_next_hop:choose(Node), Node, Counters),
+    {ok, #session{node = Node, name = atom_to_binary(Node), counters = Counters, input = Input,
+                  hosted = Hosted, outlet = outlet(),
+                  stream = weft_stream:initiator(distribution, Node, Counters, Input)}}.
+
+input(direct, Node, Counters) ->
+    case weft_links:ensure(Node) of
+        {ok, Link} -> weft_link:handler(Link, {host, self(), Counters}), {Link, true};
+        {error, not_running} -> {own_input(Counters), false}
+    end;
+input(_ViaOrNoRoute, _Node, Counters) ->
+    {own_input(Counters), false}.
+
+outlet() ->
+    weft_outlet:new(weft_config:get(queue_bytes)).
+
+own_input(Counters) ->
+    {ok, Input} = weft_input_proc:start_link(self(), Counters, weft_config:get(window_bytes)),
+    Input.
+
+%% --- calls ------------------------------------------------------------------------------------
+
+%% @private
+handle_call(connect, From, #session{stream = Stream} = Session) ->
+    next(Session#session{connecting = From, is_begun = true,
+                         stream = weft_stream:connect(Stream)});
+handle_call({send, Packet}, _From, #session{handshake = Stream} = Session) ->
+    case weft_handshake_stream:is_closed(Stream) of
+        true -> reply({error, closed}, Session);
+        false -> reply(ok, send_packet(iolist_to_binary(Packet), Session))
+    end;
+handle_call({recv, TimeoutMs}, From, Session) ->
+    #session{handshake = Stream} = Session,
+    next(Session#session{is_begun = true,
+                         handshake = weft_handshake_stream:recv(From, TimeoutMs, Stream)});
+handle_call({handshake_complete, Node, Handle}, _From, Session) ->
+    Connected = connected(Node, Handle, Session),
+    _ = weft_handshake_stream:is_closed(Session#session.handshake) andalso ended(Connected),
+    reply(ok, Connected);
+handle_call(is_to_end, _From, #session{is_begun = IsBegun, handle = Handle} = Session) ->
+    reply(IsBegun andalso Handle =:= undefined
+              andalso weft_handshake_stream:is_to_end(Session#session.handshake), Session);
+handle_call(counters, _From, #session{counters = Counters} = Session) ->
+    reply(Counters, Session);
+handle_call({setopts, Options}, _From, Session) ->
+    reply(with_socket(fun(S) -> weft_transport:user_setopts(S, Options) end, Session), Session);
+handle_call(peername, _From, Session) ->
+    reply(with_socket(fun weft_transport:peername/1, Session), Session);
+handle_call({getopts, Options}, _From, Session) ->
+    reply(with_socket(fun(S) -> weft_transport:getopts(S, Options) end, Session), Session);
+handle_call(info, _From, Session) ->
+    reply(info_of(Session), Session);
+handle_call(Request, _From, Session) ->
+    reply(weft_stray:call(Request), Session).
+
+%% @private
+handle_cast(Request, Session) ->
+    ok = weft_stray:message(Request),
+    next(Session).
+
+with_socket(Fun, #session{stream = Stream}) ->
+    case weft_stream:socket(Stream) of
+        {ok, Socket} -> Fun(Socket);
+        Error -> Error
+    end.
+
+%% The VM has a handle for the connection: from now on this process fetches and delivers its frames.
+connected(Node, Handle, #session{input = Input, hosted = Hosted, outlet = Outlet} = Session) ->
+    _ = process_flag(trap_exit, true),
+    ok = erlang:dist_ctrl_input_handler(Handle, Input),
+    ok = case Hosted of
+             true -> weft_link:handler(Input, {connected, self(), Handle});
+             false -> weft_input_proc:connected(Input, Handle)
+         end,
+    Session#session{node = Node, handle = Handle, outlet = weft_outlet:connected(Handle, Outlet)}.
+
+%% --- messages ---------------------------------------------------------------------------------
+
+%% @private
+-spec handle_info(term(), #session{}) -> {noreply, #session{}} | {noreply, #session{}, 0}.
+handle_info(timeout, Session) ->
+    next(pump(Session));
+handle_info(dist_data, #session{outlet = Outlet} = Session) ->
+    next(Session#session{outlet = weft_outlet:more(Outlet)});
+handle_info(tick, Session) ->
+    next(send_tick(Session));
+handle_info({may_suspend, Key}, #session{outlet = Outlet} = Session) ->
+    next(Session#session{outlet = weft_outlet:may_suspend(Key, Outlet)});
+handle_info({weft_handshake, Packet}, #session{handshake = Stream} = Session) ->
+    next(Session#session{handshake = weft_handshake_stream:arrived(Packet, Stream)});
+handle_info({recv_timeout, From}, #session{handshake = Stream} = Session) ->
+    next(Session#session{handshake = weft_handshake_stream:timeout(From, Stream)});
+handle_info({Kernel, controller, Supervisor}, Session) when is_pid(Kernel) ->
+    link(Supervisor),
+    Supervisor ! {self(), controller},
+    next(Session);
+handle_info({Kernel, unsupported_protocol}, Session) when is_pid(Kernel) ->
+    die(unsupported_protocol, Session);
+handle_info({'EXIT', _Pid, disconnect}, #session{outlet = Outlet} = Session) ->
+    %% First send what was sent before the disconnect.
+    die(disconnect, drained(?LAST_PACKETS, Session#session{outlet = weft_outlet:more(Outlet)}));
+handle_info({'EXIT', _Pid, normal}, Session) ->
+    next(Session);
+handle_info({'EXIT', _Pid, Reason}, Session) ->
+    die(Reason, Session);
+handle_info(Message, #session{stream = Stream0} = Session) ->
+    case weft_stream:handle(Message, Stream0) of
+        {Outcome, Stream} -> outcome(Outcome, Session#session{stream = Stream});
+        unknown -> next(Session)
+    end.
+
+outcome(ok, Session) ->
+    next(Session);
+outcome(connected, #session{connecting = From} = Session) ->
+    gen_server:reply(From, ok),
+    next(Session#session{connecting = undefined});
+outcome({failed, Reason}, #session{connecting = From} = Session) ->
+    gen_server:reply(From, {error, Reason}),
+    next(Session#session{connecting = undefined});
+outcome(ended, Session) ->
+    ended(Session);
+outcome(lost, Session) ->
+    die(connection_closed, Session).
+
+%% The end is no error of this process, so it is an exit signal and not a crash report. The kernel
+%% turns it into the nodedown.
+die(Reason, Session) ->
+    _ = process_flag(trap_exit, false),
+    exit(self(), Reason),
+    {noreply, Session}.
+
+%% During the handshake it is dist_util that sees the end and decides what it means.
+ended(#session{handle = undefined, handshake = Handshake, stream = Stream} = Session) ->
+    {noreply, Session#session{handshake = weft_handshake_stream:close(Handshake),
+                              stream = weft_stream:close(Stream)}};
+ended(#session{stream = Stream} = Session) ->
+    die(case weft_stream:last_break(Stream) of
+            timed_out -> net_tick_timeout;
+            _ -> connection_closed
+        end, Session).
+
+%% --- sending ----------------------------------------------------------------------------------
+
+send_tick(#session{stream = Stream} = Session) ->
+    usual_heap(Session#session{stream = weft_stream:spare(weft_stream:tick(Stream))}).
+
+send_packet(Packet, #session{stream = Stream} = Session) ->
+    Session#session{stream = weft_stream:push(handshake, Packet, byte_size(Packet), Stream)}.
+
+%% Messages first, then one packet, then messages again.
+next(Session) ->
+    case ready(Session) of
+        true -> {noreply, Session, 0};
+        false -> {noreply, Session}
+    end.
+
+reply(Reply, Session) ->
+    case ready(Session) of
+        true -> {reply, Reply, Session, 0};
+        false -> {reply, Reply, Session}
+    end.
+
+%% The VM's queue is kept short even when nothing can be sent.
+ready(#session{stream = Stream, outlet = Outlet}) ->
+    weft_outlet:to_fetch(Outlet)
+        orelse weft_stream:to_flush(Stream)
+        orelse weft_outlet:ready(weft_stream:room(express, Stream), Outlet).
+
+pump(#session{stream = Stream0} = Session) ->
+    case weft_stream:flush(Stream0) of
+        {ok, Stream} -> Session#session{stream = Stream};
+        none -> send_next(fetch(Session))
+    end.
+
+%% Sends as much as window and lanes take at once: a disconnect does not wait for a slow peer.
+drained(0, Session) ->
+    Session;
+drained(Packets, Session) ->
+    case ready(Session) of
+        true -> drained(Packets - 1, pump(Session));
+        false -> Session
+    end.
+
+fetch(#session{outlet = Outlet} = Session) ->
+    case weft_outlet:to_fetch(Outlet) of
+        true -> with_heap(Session#session{outlet = weft_outlet:fetch(Outlet)});
+        false -> Session
+    end.
+
+with_heap(#session{usual_heap = undefined, outlet = Outlet} = Session) ->
+    case weft_outlet:queued_bytes(Outlet) > ?BUSY_QUEUE_BYTES of
+        true -> Session#session{usual_heap = set_heap(?BUSY_HEAP)};
+        false -> Session
+    end;
+with_heap(Session) ->
+    Session.
+
+usual_heap(#session{usual_heap = [_ | _] = Usual, outlet = Outlet} = Session) ->
+    case weft_outlet:queued_bytes(Outlet) of
+        0 -> _ = set_heap(Usual), Session#session{usual_heap = undefined};
+        _ -> Session
+    end;
+usual_heap(Session) ->
+    Session.
+
+set_heap(Sizes) ->
+    [{Flag, process_flag(Flag, Size)} || {Flag, Size} <- Sizes].
+
+send_next(#session{stream = Stream} = Session) ->
+    send_next(weft_stream:room(express, Stream), Session).
+
+send_next(none, Session) ->
+    Session;
+send_next(Room, #session{stream = Stream, outlet = Outlet0} = Session) ->
+    case weft_outlet:take(Room, ?LINE_WINDOWS * weft_stream:window_bytes(Stream), Outlet0) of
+        {Payload, Bytes, Order, Outlet} ->
+            Session#session{outlet = Outlet,
+                            stream = weft_stream:push(Order, Payload, Bytes, Stream)};
+        empty ->
+            Session
+    end.
+
+%% --- what others see --------------------------------------------------------------------------
+
+info_of(#session{stream = Stream, handle = Handle, outlet = Outlet} = Session) ->
+    Info = #{link := Link} = maps:merge(weft_stream:info(Stream), weft_outlet:info(Outlet)),
+    Info#{node => Session#session.node, name => Session#session.name,
+          state => case {Handle, Link} of
+                       {_, undefined} -> resuming;
+                       {undefined, _} -> handshake;
+                       {_, _} -> up
+                   end}.

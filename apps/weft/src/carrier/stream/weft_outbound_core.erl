@@ -1,0 +1,208 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The sending half of a session: numbers payloads and keeps them until acknowledged.
+%%
+%% Pure; called in place by the process that sends. A payload gets the next number, is kept, and is
+%% dropped when the peer has acknowledged it or a later one. A window bounds the sum of kept bytes
+%% (`weft_window_core'): while `room/1' is false nothing may be pushed, except urgent payloads,
+%% which may exceed the window a little (`room/2'). The receiver has no timer, so the sender asks
+%% for acknowledgements: each quarter of the window, when the window is full, and when the window
+%% has become smaller than what is under way. After a break `resume/2' returns, in order, what the
+%% peer has not received; numbers make repeats harmless. Times are in microseconds.
+%%
+%% Bypass payloads (see `weft_inbound_core') may exceed the window by more. The fair queue says
+%% which payloads have to be delivered before them (`weft_apart').
+-module(weft_outbound_core).
+
+-export([new/2, lanes/2, room/1, room/2, push/5, acked/3, resume/2, unacked_bytes/1, window_bytes/1,
+         window/1]).
+-export_type([state/0, item/0]).
+
+-define(ITEM_BYTES, 100).
+%% How far express payloads may exceed the window.
+-define(BEYOND_BYTES, 1048576).
+%% And how far bypass payloads may.
+-define(APART_BEYOND_BYTES, 2097152).
+%% For so many senders the last bypass payload is remembered; then those are forgotten that the peer
+%% has acknowledged.
+-define(SENDERS_MAX, 8192).
+
+-record(outbound, {window :: weft_window_core:state(),
+                   last = 0 :: weft_wire:sequence(),
+                   acked = 0 :: weft_wire:sequence(),
+                   %% With what each payload takes besides its own bytes.
+                   unacked_bytes = 0 :: non_neg_integer(),
+                   unasked_bytes = 0 :: non_neg_integer(),
+                   kept = queue:new() :: queue:queue(item()),
+                   asked = queue:new() :: queue:queue({weft_wire:sequence(), AtUs :: integer()}),
+                   floor = 0 :: weft_wire:sequence(),
+                   apart = #{} :: #{weft_frame:key() => weft_wire:sequence()}}).
+-opaque state() :: #outbound{}.
+-type item() :: {weft_wire:sequence(), weft_wire:payload_kind(), iodata(),
+                 Bytes :: non_neg_integer()}.
+
+%% @doc With a window that adapts to the path, between Min and Max.
+-spec new(WindowMinBytes :: pos_integer(), WindowMaxBytes :: pos_integer()) -> state().
+new(Min, Max) ->
+    #outbound{window = weft_window_core:new(Min, Max)}.
+
+%% @doc How many lanes carry the payloads.
+-spec lanes(pos_integer(), state()) -> state().
+lanes(Lanes, #outbound{window = Window} = State) ->
+    State#outbound{window = weft_window_core:lanes(Lanes, Window)}.
+
+%% @doc May another payload be pushed? The last one may exceed the window by its own size.
+-spec room(state()) -> boolean().
+room(#outbound{unacked_bytes = Unacked, window = Window}) ->
+    Unacked < weft_window_core:bytes(Window).
+
+%% @doc What may be pushed: all, only what is urgent, only bypass payloads, or nothing.
+-spec room(state(), Beyond :: express) -> all | express | apart | none.
+room(#outbound{unacked_bytes = Unacked, window = Window}, express) ->
+    Bytes = weft_window_core:bytes(Window),
+    if
+        Unacked < Bytes -> all;
+        Unacked < Bytes + ?BEYOND_BYTES -> express;
+        Unacked < Bytes + ?APART_BEYOND_BYTES -> apart;
+        true -> none
+    end.
+
+%% @doc Numbers and keeps a payload. The item to send says whether it asks for an acknowledgement.
+-spec push(handshake | part | weft_fair_queue_core:order(), iodata(), non_neg_integer(),
+           NowUs :: integer(), state()) -> {item(), state()}.
+push({apart, Key, Behind}, Payload, Bytes, NowUs, State) ->
+    {After, Floor} = behind(Behind, Key, State),
+    push_kind({apart, After, Floor}, Payload, Bytes, NowUs,
+              followed(Key, defined(Behind, State)));
+push(defines, Payload, Bytes, NowUs, State) ->
+    push_kind(frames, Payload, Bytes, NowUs, defined(defines, State));
+push(Kind, Payload, Bytes, NowUs, State) ->
+    push_kind(Kind, Payload, Bytes, NowUs, State).
+
+behind(last, Key, #outbound{apart = Apart, floor = Floor}) -> {maps:get(Key, Apart, 0), Floor};
+behind(_All, _Key, #outbound{last = Last}) -> {0, Last}.
+
+%% All bypass payloads that are sent later have to wait for the payload that is about to be
+%% numbered.
+defined(defines, #outbound{last = Last} = State) -> State#outbound{floor = Last + 1};
+defined(_Behind, State) -> State.
+
+%% The payload that is about to be numbered is the last one of its sender. One that the peer has
+%% acknowledged need not be remembered, because it has been delivered.
+followed(Key, #outbound{apart = Apart0, last = Last, acked = Acked} = State) ->
+    Apart = case map_size(Apart0) >= ?SENDERS_MAX of
+                true -> maps:filter(fun(_, Sequence) -> Sequence > Acked end, Apart0);
+                false -> Apart0
+            end,
+    State#outbound{apart = Apart#{Key => Last + 1}}.
+
+push_kind(Kind, Payload, Bytes, NowUs, #outbound{last = Last, unacked_bytes = Unacked0,
+                                                 unasked_bytes = Unasked0, kept = Kept} = State0) ->
+    Unacked = Unacked0 + cost(Bytes),
+    Unasked = Unasked0 + cost(Bytes),
+    {Ask, State1} = must_ask(Kind, Unacked0, Unacked, Unasked, State0),
+    Item = {Last + 1, case Ask of true -> asking(Kind); false -> Kind end, Payload, Bytes},
+    State = State1#outbound{last = Last + 1, unacked_bytes = Unacked, unasked_bytes = Unasked,
+                            kept = queue:in(Item, Kept)},
+    {Item, case Ask of true -> asked(NowUs, State); false -> State end}.
+
+must_ask(Kind, Unacked0, Unacked, Unasked, #outbound{window = Window} = State) ->
+    Bytes = weft_window_core:bytes(Window),
+    IsFilled = Unacked >= Bytes andalso Unacked0 < Bytes,
+    Ask = Kind =/= handshake andalso (IsFilled orelse Unasked * 4 >= Bytes),
+    case Unacked >= Bytes of
+        true -> {Ask, State#outbound{window = weft_window_core:limited(Window)}};
+        false -> {Ask, State}
+    end.
+
+asked(NowUs, #outbound{last = Last, asked = Asked} = State) ->
+    State#outbound{unasked_bytes = 0, asked = queue:in({Last, NowUs}, Asked)}.
+
+%% @doc The peer has received everything up to Sequence. Adapts the window to that. Old and repeated
+%% news changes nothing. `ask' if the window has become smaller than what is under way and no
+%% acknowledgement of that was asked for: then the caller has to ask, because nothing else will.
+-spec acked(weft_wire:sequence(), NowUs :: integer(), state()) -> {ok | ask, state()}.
+acked(Sequence, NowUs, #outbound{unacked_bytes = Before, acked = Acked0} = State0) ->
+    case received(Sequence, State0) of
+        #outbound{acked = Acked0} = Same ->
+            {ok, Same};
+        #outbound{unacked_bytes = Unacked, acked = Acked, asked = Asked0} = State1 ->
+            {AtUs, Asked} = answered(Acked, Asked0, undefined),
+            RoundTripUs = case AtUs of undefined -> undefined; _ -> NowUs - AtUs end,
+            Window = weft_window_core:acked({Before - Unacked, Unacked}, RoundTripUs, NowUs,
+                                            State1#outbound.window),
+            ask_if_full(State1#outbound{window = Window, asked = Asked})
+    end.
+
+received(Sequence, #outbound{acked = Acked, last = Last} = State)
+  when Sequence > Acked, Sequence =< Last ->
+    drop(State#outbound{acked = Sequence});
+received(_Sequence, State) ->
+    State.
+
+%% When the newest of the questions was asked that this acknowledgement answers.
+answered(Acked, Asked, AtUs) ->
+    case queue:peek(Asked) of
+        {value, {Sequence, Us}} when Sequence =< Acked ->
+            answered(Acked, queue:drop(Asked), Us);
+        _ ->
+            {AtUs, Asked}
+    end.
+
+%% No time is kept: an acknowledgement that is already under way may cover everything, if lanes
+%% overtake each other or something was repeated, and would look like a very short round trip.
+ask_if_full(#outbound{unasked_bytes = Unasked} = State) ->
+    case Unasked > 0 andalso not room(State) of
+        true -> {ask, State#outbound{unasked_bytes = 0}};
+        false -> {ok, State}
+    end.
+
+drop(#outbound{kept = Kept, acked = Acked, unacked_bytes = Unacked} = State) ->
+    case queue:peek(Kept) of
+        {value, {Sequence, _, _, Bytes}} when Sequence =< Acked ->
+            drop(State#outbound{kept = queue:drop(Kept), unacked_bytes = Unacked - cost(Bytes)});
+        _ ->
+            State
+    end.
+
+%% Keeping a payload takes memory here, and in `early' at the receiver, however small it is.
+cost(Bytes) -> Bytes + ?ITEM_BYTES.
+
+%% @doc On a new path: what to send again, given the last number that the peer has received. Bypass
+%% payloads come first, since the receiver puts all in order. An acknowledgement on the old path may
+%% have confirmed more than that number; it stays valid.
+%% `lost' means that the peer has more than was ever sent: it has another history, and the session
+%% cannot go on.
+-spec resume(weft_wire:sequence(), state()) -> {ok, [item()], state()} | {error, lost}.
+resume(Received, #outbound{last = Last} = State0) when Received =< Last ->
+    #outbound{kept = Kept} = State = received(Received, State0),
+    {Apart, InOrder} = lists:partition(fun({_, Kind, _, _}) -> is_tuple(Kind) end,
+                                       ask_at_end(queue:to_list(Kept))),
+    {ok, Apart ++ InOrder, restarted(State)};
+resume(_Received, _State) ->
+    {error, lost}.
+
+restarted(#outbound{window = Window} = State) ->
+    State#outbound{unasked_bytes = 0, asked = queue:new(),
+                   window = weft_window_core:restart(Window)}.
+
+%% What was asked on the old path may never be answered.
+ask_at_end([]) -> [];
+ask_at_end([{Sequence, Kind, Payload, Bytes}]) -> [{Sequence, asking(Kind), Payload, Bytes}];
+ask_at_end([Item | Items]) -> [Item | ask_at_end(Items)].
+
+asking(frames) -> frames_ack;
+asking(part) -> part_ack;
+asking({apart, After, Floor}) -> {apart_ack, After, Floor};
+asking(Kind) -> Kind.
+
+%% @doc Bytes that were pushed and are not acknowledged, without what it takes to keep them.
+-spec unacked_bytes(state()) -> non_neg_integer().
+unacked_bytes(#outbound{unacked_bytes = Unacked, kept = Kept}) ->
+    Unacked - ?ITEM_BYTES * queue:len(Kept).
+
+-spec window_bytes(state()) -> pos_integer().
+window_bytes(#outbound{window = Window}) -> weft_window_core:bytes(Window).
+
+%% @doc The window, and what it was computed from.
+-spec window(state()) -> map().
+window(#outbound{window = Window}) -> weft_window_core:info(Window).

@@ -1,0 +1,77 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Counters of one session, shared by the process that sends, the one that receives and the
+%% ticker of the kernel. Any process may read them.
+%%
+%% The ticker (`dist_util') is a peer of the session. Four times in net_ticktime it asks what was
+%% read and written (`getstat/1'). It sends a tick when nothing was written since it last asked, and
+%% ends the connection when nothing was read for a whole net_ticktime. So whatever one end counts as
+%% written, the other end must count as read when it comes, or silence would look like death:
+%%
+%%   written   payloads, first sent and repeated; and every tick, also one that finds no path
+%%             (the ticker takes it for sent, and would let the next one out otherwise)
+%%   read      payloads and ticks; and that the peer has opened or accepted a path
+%%
+%% An accept is read but not written: it makes no tick superfluous. An acknowledgement is neither:
+%% the link of a node whose ticker has stopped still acknowledges (docs/decisions/0020).
+-module(weft_session_counters).
+
+-export([new/0, packet_in/2, heard/1, packet_out/2, set_received/2, received/1, keep_alive/2,
+         getstat/1, read/1]).
+-export_type([counters/0]).
+
+-opaque counters() :: counters:counters_ref().
+
+-define(PACKETS_IN, 1).
+-define(PACKETS_OUT, 2).
+-define(BYTES_IN, 3).
+-define(BYTES_OUT, 4).
+-define(RECEIVED, 5).
+-define(KEPT_ALIVE, 6).
+
+-spec new() -> counters().
+new() -> counters:new(6, [write_concurrency]).
+
+-spec packet_in(counters(), non_neg_integer()) -> ok.
+packet_in(Counters, Bytes) ->
+    counters:add(Counters, ?PACKETS_IN, 1),
+    counters:add(Counters, ?BYTES_IN, Bytes).
+
+%% @doc The peer has sent a packet that is no payload and no tick: it is alive.
+-spec heard(counters()) -> ok.
+heard(Counters) -> counters:add(Counters, ?PACKETS_IN, 1).
+
+-spec packet_out(counters(), non_neg_integer()) -> ok.
+packet_out(Counters, Bytes) ->
+    counters:add(Counters, ?PACKETS_OUT, 1),
+    counters:add(Counters, ?BYTES_OUT, Bytes).
+
+%% @doc The number of the last payload given to the VM. A reader may see an older one; that only
+%% makes the peer repeat more than needed.
+-spec set_received(counters(), weft_wire:sequence()) -> ok.
+set_received(Counters, Sequence) -> counters:put(Counters, ?RECEIVED, Sequence).
+
+-spec received(counters()) -> weft_wire:sequence().
+received(Counters) -> counters:get(Counters, ?RECEIVED).
+
+%% @doc While this is on, the kernel's ticker sees the peer as alive: `getstat/1' counts one more
+%% packet each time it is asked. A timer of the session decides then when it has waited long enough,
+%% not net_ticktime.
+-spec keep_alive(counters(), boolean()) -> ok.
+keep_alive(Counters, true) -> counters:put(Counters, ?KEPT_ALIVE, 1);
+keep_alive(Counters, false) -> counters:put(Counters, ?KEPT_ALIVE, 0).
+
+%% @doc What the ticker asks: {ok, Read, Written, Pending}.
+-spec getstat(counters()) -> {ok, non_neg_integer(), non_neg_integer(), 0}.
+getstat(Counters) ->
+    case counters:get(Counters, ?KEPT_ALIVE) of
+        0 -> ok;
+        _ -> heard(Counters)
+    end,
+    {ok, counters:get(Counters, ?PACKETS_IN), counters:get(Counters, ?PACKETS_OUT), 0}.
+
+-spec read(counters()) -> #{atom() => non_neg_integer()}.
+read(Counters) ->
+    #{packets_in => counters:get(Counters, ?PACKETS_IN),
+      packets_out => counters:get(Counters, ?PACKETS_OUT),
+      bytes_in => counters:get(Counters, ?BYTES_IN),
+      bytes_out => counters:get(Counters, ?BYTES_OUT)}.

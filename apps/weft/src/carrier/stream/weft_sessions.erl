@@ -1,0 +1,131 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The sessions of this node, found by their id when a peer wants to resume one.
+%% This process tells them when the node of their peer is reported to have ended
+%% (`weft_obituary_core').
+%% The id is a secret of the two ends; together with the name of the peer it is the right to resume.
+%%
+%% The table outlives this process, which monitors the sessions in it.
+%%
+%% Sessions that the kernel's ticks have ended are remembered for a while: their peers were stopped
+%% or cut off, and are told when they can be reached again.
+-module(weft_sessions).
+-behaviour(gen_server).
+
+-export([new_table/0, start_link/0, add/5, find/1, with/1, of_distribution/1, timed_out/1, list/0,
+         accept_channels/1, accept_channel/5]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+
+%% So many sessions that timed out are remembered, the last ones.
+-define(TIMED_OUT_MAX, 1000).
+
+-type id() :: <<_:128>>.
+-export_type([id/0]).
+
+-record(sessions, {ids = #{} :: #{Monitor :: reference() => id()},
+                   timed_out = queue:new() :: queue:queue(id())}).
+
+%% @doc Makes the table, which belongs to the caller.
+-spec new_table() -> ok.
+new_table() ->
+    ?MODULE = ets:new(?MODULE, [named_table, public, {read_concurrency, true}]),
+    ok.
+
+-spec start_link() -> {ok, pid()} | {error, term()}.
+start_link() ->
+    gen_server:start_link({local, ?MODULE}, ?MODULE, [],
+                          [{spawn_opt, [{priority, weft_turn:priority(control)}]}]).
+
+%% @doc Adds the calling session, until it ends. Peer is the name of the node at the other end; only
+%% it may resume.
+-spec add(id(), weft_wire:stream_kind(), Session :: pid(), Input :: pid(), Peer :: binary()) -> ok.
+add(Id, Kind, Session, Input, Peer) ->
+    true = ets:insert(?MODULE, {Id, Session, Input, Peer, Kind}),
+    gen_server:cast(?MODULE, {watch, Id, Session}).
+
+-spec find(id()) -> {ok, Session :: pid(), Input :: pid(), Peer :: binary()} | error.
+find(Id) ->
+    case ets:lookup(?MODULE, Id) of
+        [{_, Session, Input, Peer, _Kind}] -> {ok, Session, Input, Peer};
+        _None -> error
+    end.
+
+%% @doc The sessions with the node of that name.
+-spec with(Peer :: binary()) -> [pid()].
+with(Peer) ->
+    [Session || [Session] <- ets:match(?MODULE, {'_', '$1', '_', Peer, '_'})].
+
+%% @doc The same, but only those under connections of the distribution.
+-spec of_distribution(Peer :: binary()) -> [pid()].
+of_distribution(Peer) ->
+    [Session || [Session] <- ets:match(?MODULE, {'_', '$1', '_', Peer, distribution})].
+
+-spec list() -> [pid()].
+list() ->
+    [Session || {_, Session, _, _, _} <- ets:tab2list(?MODULE)].
+
+%% @doc Module:accept(Id, Peer, Path, Channel, Partition) is called to start the receiver of a
+%% stream that a peer opens for a channel.
+-spec accept_channels(module()) -> ok.
+accept_channels(Module) -> persistent_term:put({?MODULE, channels}, Module).
+
+-spec accept_channel(id(), Peer :: binary(), weft_stream:path(), Channel :: binary(), byte()) ->
+          {ok, Receiver :: pid()} | {error, refused}.
+accept_channel(Id, Peer, Path, Channel, Partition) ->
+    case persistent_term:get({?MODULE, channels}, undefined) of
+        undefined -> {error, refused};
+        Module -> Module:accept(Id, Peer, Path, Channel, Partition)
+    end.
+
+%% @doc Sessions with the node of that name which the kernel's ticks have ended on this node.
+-spec timed_out(Peer :: binary()) -> [id()].
+timed_out(Peer) ->
+    [Id || [Id] <- ets:match(?MODULE, {'$1', timed_out, Peer})].
+
+%% @private
+init([]) ->
+    Rows = ets:tab2list(?MODULE),
+    {ok, #sessions{ids = maps:from_list([{monitor(process, Session), Id}
+                                         || {Id, Session, _, _, _} <- Rows]),
+                   timed_out = queue:from_list([Id || {Id, timed_out, _Peer} <- Rows])}}.
+
+%% @private
+handle_call(Request, _From, Sessions) ->
+    {reply, weft_stray:call(Request), Sessions}.
+
+%% @private
+handle_cast({watch, Id, Session}, #sessions{ids = Ids} = Sessions) ->
+    {noreply, Sessions#sessions{ids = Ids#{erlang:monitor(process, Session) => Id}}};
+handle_cast(Request, Sessions) ->
+    ok = weft_stray:message(Request),
+    {noreply, Sessions}.
+
+%% @private
+handle_info({weft_notice, weft_obituary, News}, Sessions) ->
+    _ = [Session ! {weft_stream, News} || Session <- with(atom_to_binary(element(2, News)))],
+    {noreply, Sessions};
+handle_info({'DOWN', Ref, process, Session, Reason}, #sessions{ids = Ids} = Sessions)
+  when is_map_key(Ref, Ids) ->
+    {Id, Rest} = maps:take(Ref, Ids),
+    Rows = ets:take(?MODULE, Id),
+    {Ended, Others} = lists:partition(fun(Row) -> element(2, Row) =:= Session end, Rows),
+    true = ets:insert(?MODULE, Others),
+    {noreply, ended(Reason, Ended, Sessions#sessions{ids = Rest})};
+handle_info(Message, Sessions) ->
+    ok = weft_stray:message(Message),
+    {noreply, Sessions}.
+
+ended(net_tick_timeout, [{Id, _, _, Peer, distribution}],
+      #sessions{timed_out = TimedOut} = Sessions) ->
+    true = ets:insert(?MODULE, {Id, timed_out, Peer}),
+    Sessions#sessions{timed_out = forget_oldest(queue:in(Id, TimedOut))};
+ended(_Reason, _Rows, Sessions) ->
+    Sessions.
+
+forget_oldest(TimedOut) ->
+    case queue:len(TimedOut) > ?TIMED_OUT_MAX of
+        true ->
+            true = ets:delete(?MODULE, queue:get(TimedOut)),
+            queue:drop(TimedOut);
+        false ->
+            TimedOut
+    end.

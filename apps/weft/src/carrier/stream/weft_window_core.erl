@@ -1,0 +1,173 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc How much may be under way on a path: enough to keep it busy, and no more.
+%%
+%% What is sent beyond that only waits below the fair queue, in kernels and routers, where the fair
+%% queue cannot reorder it. The window is delivery rate times shortest round trip, and a bit more,
+%% in the manner of BBR (Cardwell and others 2016):
+%%
+%%   window = rate * (1.25 * shortest round trip + 1 ms), at most
+%%            the larger of 1.5 MiB and 2.5 * rate * shortest round trip
+%%
+%% The rate is the bytes that acknowledgements confirm per time: the maximum over intervals of a
+%% round trip or more, which decays slowly. While the rate still grows the window is twice rate
+%% times round trip, to find the end of the growth. Only intervals in which the window was the limit
+%% are used. A window that is always full never measures the shortest round trip. So at first, and
+%% again when it has not been measured for a while, the window is made small for one round trip (a
+%% probe). With several lanes a lost packet stops one lane, and the delivery in order with it, while
+%% the other lanes could go on: the longest pause between acknowledgements is then added to the
+%% round trip. Times are in microseconds.
+-module(weft_window_core).
+
+-export([new/2, bytes/1, limited/1, acked/4, lanes/2, restart/1, info/1]).
+-export_type([state/0]).
+
+-define(START_BYTES, 1048576).
+-define(ENOUGH_BYTES, 1572864).
+-define(INTERVAL_MIN_US, 2000).
+-define(ROUND_TRIP_MIN_US, 20).
+-define(ROUND_TRIP_AGE_US, 10000000).
+%% A probe of the shortest round trip ends after so many round trips, successful or not.
+-define(LOOK_ROUND_TRIPS, 8).
+-define(LOOK_BYTES, 65536).
+%% A pause is longer than the time that a busy machine takes to answer. If a round trip is shorter
+%% than that, TCP repairs a loss sooner, unless by its timeout, which is 200 ms at least.
+-define(PAUSE_MIN_US, 5000).
+-define(TIMEOUT_US, 150000).
+-define(PAUSE_MAX_US, 300000).
+
+-record(window, {min :: pos_integer(),
+                 max :: pos_integer(),
+                 bytes :: pos_integer(),
+                 lanes = 1 :: pos_integer(),
+                 limited = false :: boolean(),
+                 rate = 0.0 :: float(),
+                 gain = 1.25 :: float(),
+                 round_trip_us :: pos_integer() | undefined,
+                 last_round_trip_us = 0 :: non_neg_integer(),
+                 round_trip_at_us :: integer() | undefined,
+                 look_since_us :: integer() | undefined,
+                 since_us :: integer() | undefined,
+                 acked_bytes = 0 :: non_neg_integer(),
+                 last_us :: integer() | undefined,
+                 pause_us = 0.0 :: float()}).
+-opaque state() :: #window{}.
+
+%% @doc A window between the two bounds; if they are the same it stays.
+-spec new(MinBytes :: pos_integer(), MaxBytes :: pos_integer()) -> state().
+new(Min, Max) when Min =< Max ->
+    #window{min = Min, max = Max, bytes = max(Min, min(Max, ?START_BYTES))}.
+
+-spec bytes(state()) -> pos_integer().
+bytes(#window{bytes = Bytes}) -> Bytes.
+
+%% @doc A payload had to wait for the window.
+-spec limited(state()) -> state().
+limited(#window{limited = true} = Window) -> Window;
+limited(Window) -> Window#window{limited = true}.
+
+%% @doc The number of lanes that share the stream.
+-spec lanes(pos_integer(), state()) -> state().
+lanes(Lanes, Window) -> Window#window{lanes = Lanes}.
+
+%% @doc For another path: what was learned on the old one means little.
+-spec restart(state()) -> state().
+restart(#window{min = Min, max = Max, lanes = Lanes}) ->
+    (new(Min, Max))#window{lanes = Lanes}.
+
+%% @doc Bytes have been acknowledged; RoundTripUs is that of a payload that asked for it. StillOut
+%% is what is under way now.
+-spec acked({Bytes :: non_neg_integer(), StillOut :: non_neg_integer()},
+            RoundTripUs :: non_neg_integer() | undefined, NowUs :: integer(), state()) -> state().
+acked(_Acked, _RoundTripUs, _NowUs, #window{min = Same, max = Same} = Window) ->
+    Window;
+acked({Bytes, StillOut}, RoundTripUs, NowUs, #window{acked_bytes = Acked} = Window) ->
+    Paused = pause(NowUs, Window#window{acked_bytes = Acked + Bytes}),
+    interval(StillOut, NowUs, round_trip(RoundTripUs, NowUs, Paused#window{last_us = NowUs})).
+
+round_trip(undefined, _NowUs, Window) ->
+    Window;
+round_trip(Us, NowUs, Window) ->
+    shortest(Us, NowUs, Window#window{last_round_trip_us = Us}).
+
+shortest(Us, NowUs, #window{look_since_us = SinceUs, round_trip_us = Shortest} = Window)
+  when is_integer(SinceUs), NowUs - Us >= SinceUs + Shortest ->
+    look_ends(NowUs, Window#window{round_trip_us = max(Us, ?ROUND_TRIP_MIN_US)});
+shortest(Us, _NowUs, #window{round_trip_us = Shortest} = Window)
+  when Shortest =:= undefined; Us =< Shortest ->
+    Window#window{round_trip_us = max(Us, ?ROUND_TRIP_MIN_US)};
+shortest(_Us, _NowUs, Window) ->
+    Window.
+
+look_ends(NowUs, Window) ->
+    Window#window{look_since_us = undefined, round_trip_at_us = NowUs, since_us = undefined}.
+
+%% Only while the window was the limit: otherwise there was nothing to acknowledge.
+pause(NowUs, #window{lanes = Lanes, limited = true, last_us = LastUs, pause_us = Longest,
+                     round_trip_us = RoundTripUs} = Window)
+  when Lanes > 1, is_integer(LastUs), is_integer(RoundTripUs) ->
+    Us = NowUs - LastUs,
+    case is_repair(Us, RoundTripUs) of
+        true -> Window#window{pause_us = float(max(Longest, min(Us, ?PAUSE_MAX_US)))};
+        false -> Window
+    end;
+pause(_NowUs, Window) ->
+    Window.
+
+is_repair(Us, RoundTripUs) when RoundTripUs > ?PAUSE_MIN_US -> Us * 4 > RoundTripUs * 3;
+is_repair(Us, _RoundTripUs) -> Us > ?TIMEOUT_US.
+
+interval(_StillOut, _NowUs, #window{round_trip_us = undefined} = Window) ->
+    Window;
+interval(_StillOut, NowUs, #window{look_since_us = SinceUs, last_round_trip_us = Us} = Window)
+  when is_integer(SinceUs) ->
+    case NowUs - SinceUs > ?LOOK_ROUND_TRIPS * Us + ?INTERVAL_MIN_US of
+        true -> look_ends(NowUs, Window);
+        false -> Window
+    end;
+interval(StillOut, NowUs, #window{since_us = undefined} = Window) ->
+    next_interval(StillOut, NowUs, resized(Window));
+interval(StillOut, NowUs, #window{since_us = SinceUs, round_trip_us = RoundTripUs,
+                                  limited = Limited, acked_bytes = Acked} = Window) ->
+    case NowUs - SinceUs of
+        Us when Us < RoundTripUs; Us < ?INTERVAL_MIN_US ->
+            Window;
+        _ when not Limited ->
+            next_interval(StillOut, NowUs, Window);
+        Us ->
+            Resized = resized(learned(Acked / Us, Window)),
+            look(NowUs, next_interval(StillOut, NowUs, Resized))
+    end.
+
+learned(New, #window{rate = Rate} = Window) ->
+    Window#window{rate = max(New, Rate * 0.85),
+                  gain = case New > 1.2 * Rate of
+                             true -> 2.0;
+                             false -> 1.25
+                         end}.
+
+%% A probe: the window is small until a payload has been acknowledged that was sent after what is
+%% under way now.
+look(NowUs, #window{round_trip_at_us = AtUs} = Window)
+  when is_integer(AtUs), NowUs - AtUs =< ?ROUND_TRIP_AGE_US ->
+    Window;
+look(NowUs, #window{rate = Rate, round_trip_us = Us, min = Min} = Window) ->
+    Window#window{look_since_us = NowUs,
+                  bytes = min(Min, max(?LOOK_BYTES, trunc(Rate * Us / 2)))}.
+
+next_interval(StillOut, NowUs, #window{bytes = Bytes} = Window) ->
+    Window#window{since_us = NowUs, acked_bytes = 0, limited = StillOut >= Bytes}.
+
+resized(#window{rate = Rate} = Window) when Rate == 0 ->
+    Window;
+resized(#window{rate = Rate, gain = Gain, round_trip_us = RoundTripUs, pause_us = PauseUs,
+                min = Min, max = Max} = Window) ->
+    Wanted = Rate * (Gain * RoundTripUs + 1000 + PauseUs),
+    Enough = max(?ENOUGH_BYTES, Rate * (2.5 * RoundTripUs + PauseUs)),
+    Window#window{bytes = max(Min, min(Max, trunc(min(Wanted, Enough)))),
+                  pause_us = PauseUs * 0.98}.
+
+%% @doc For status.
+-spec info(state()) -> #{atom() => term()}.
+info(#window{bytes = Bytes, rate = Rate, round_trip_us = RoundTripUs}) ->
+    #{window_bytes => Bytes, bytes_per_second => round(Rate * 1000000),
+      round_trip_us => RoundTripUs}.

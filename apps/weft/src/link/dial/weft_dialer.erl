@@ -1,0 +1,137 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Finds the address of a node, connects and authenticates; runs in a process of its own.
+%%
+%% Addresses come from the kernel's epmd module (epmd, or `weft_epmd' for fixed ports). If it does
+%% not answer, the last known address of a peer is tried. With a tunnel (`weft_tunnel') there are no
+%% addresses. Results distinguish what the caller must handle differently: `no_such_node' (epmd
+%% answered and does not know the name), `not_weft' (the other side speaks another protocol), all
+%% else (may succeed later).
+%%
+%% A program that is no VM (a C node) may accept one connection and end with it. epmd tells which
+%% nodes are VMs; others are not dialled, and are `not_weft'. If another module than epmd was asked,
+%% all nodes may be VMs.
+-module(weft_dialer).
+
+-export([dial/4, resolve/2, is_foreign/2]).
+-export_type([address/0]).
+
+-type address() :: {inet:ip_address(), inet:port_number()}.
+-type kind() :: weft_epmd_client:kind() | unknown.
+
+%% @doc Connects to Node for a link, or for a further lane given its index and the link's token.
+-spec dial(node(), link | {weft_hello:purpose(), binary()}, address() | undefined,
+           TimeoutMs :: pos_integer()) ->
+          {ok, weft_transport:socket(), weft_handshake:peer(), address() | undefined}
+        | {error, term()}.
+dial(Node, What, LastKnown, TimeoutMs) ->
+    Deadline = erlang:monotonic_time(millisecond) + TimeoutMs,
+    case weft_fault_table:is_cut(Node) of
+        true -> {error, cut};
+        false ->
+            weft_tunnel:connect(
+              Node,
+              fun(Connection) -> introduce(Connection, undefined, {Node, What}, Deadline) end,
+              fun() -> dial_address(Node, What, address(Node, LastKnown, Deadline), Deadline) end)
+    end.
+
+address(Node, LastKnown, Deadline) ->
+    case resolve(Node, left(Deadline)) of
+        {ok, _Address, foreign} -> {error, not_weft};
+        {ok, Address, _MayBeWeft} -> {ok, Address};
+        {error, no_such_node} when LastKnown =/= undefined -> {forgotten, LastKnown};
+        {error, no_such_node} -> {error, no_such_node};
+        {error, _} when LastKnown =/= undefined -> {ok, LastKnown};
+        {error, Reason} -> {error, Reason}
+    end.
+
+dial_address(_Node, _What, {error, Reason}, _Deadline) ->
+    {error, Reason};
+dial_address(Node, What, {forgotten, Address}, Deadline) ->
+    case dial_address(Node, What, {ok, Address}, Deadline) of
+        {error, Reason} -> {error, forgotten(Reason)};
+        Ok -> Ok
+    end;
+dial_address(Node, What, {ok, {Ip, Port} = Address}, Deadline) ->
+    {_Name, Host} = split(Node),
+    case weft_transport:connect(Ip, Port, Host, left(Deadline)) of
+        {ok, Socket} -> introduce(Socket, Address, {Node, What}, Deadline);
+        {error, Reason} -> {error, Reason}
+    end.
+
+introduce(Socket, Address, {Node, What}, Deadline) ->
+    case authenticate(Socket, Node, What, Deadline) of
+        {ok, Peer} ->
+            {ok, Socket, Peer, Address};
+        {error, Reason} ->
+            weft_transport:close(Socket),
+            {error, Reason}
+    end.
+
+authenticate(Socket, Node, What, Deadline) ->
+    case weft_transport:may_speak_weft(Socket) of
+        true -> weft_handshake:dial(Socket, Node, What, Deadline);
+        false -> {error, not_weft}
+    end.
+
+%% A node whose name epmd lost (it was restarted itself) still answers where it did.
+forgotten(Reason) when Reason =:= econnrefused; Reason =:= wrong_target; Reason =:= not_weft ->
+    no_such_node;
+forgotten(Reason) ->
+    Reason.
+
+left(Deadline) ->
+    max(1, Deadline - erlang:monotonic_time(millisecond)).
+
+%% @doc The address of a node, and whether it is a VM.
+-spec resolve(node(), TimeoutMs :: pos_integer()) ->
+          {ok, address(), kind()} | {error, no_such_node | term()}.
+resolve(Node, TimeoutMs) ->
+    {Name, Host} = split(Node),
+    Epmd = net_kernel:epmd_module(),
+    case epmd_call(Epmd, address_please, [Name, Host, weft_config:get(family)]) of
+        {ok, Ip, Port, _Version} -> {ok, {Ip, Port}, unknown};
+        {ok, Ip} -> port(port_please(Epmd, Name, Ip, TimeoutMs), Ip);
+        {error, Reason} -> {error, Reason}
+    end.
+
+%% @doc Is that a node that runs now and is no VM?
+-spec is_foreign(node(), TimeoutMs :: pos_integer()) -> boolean().
+is_foreign(Node, TimeoutMs) ->
+    case resolve(Node, TimeoutMs) of
+        {ok, _Address, foreign} -> true;
+        _ -> false
+    end.
+
+port({ok, Port, Kind}, Ip) -> {ok, {Ip, Port}, Kind};
+port({port, Port, _Version}, Ip) -> {ok, {Ip, Port}, unknown};
+port(noport, _Ip) -> {error, no_such_node};
+port({error, Reason}, _Ip) -> {error, Reason};
+port(Other, _Ip) -> {error, Other}.
+
+%% With -erl_epmd_port the port is known without asking.
+port_please(erl_epmd, Name, Ip, TimeoutMs) ->
+    case erl_epmd:listen_port_please(Name, Ip) of
+        {ok, 0} ->
+            EpmdPort = weft_epmd_client:epmd_port(),
+            answered(weft_epmd_client:port_please(Name, Ip, EpmdPort, TimeoutMs), Name, Ip);
+        {ok, Port} ->
+            {ok, Port, unknown}
+    end;
+port_please(Epmd, Name, Ip, TimeoutMs) ->
+    case erlang:function_exported(Epmd, port_please, 3) of
+        true -> Epmd:port_please(Name, Ip, TimeoutMs);
+        false -> Epmd:port_please(Name, Ip)
+    end.
+
+answered({error, unexpected}, Name, Ip) -> erl_epmd:port_please(Name, Ip);
+answered(Answer, _Name, _Ip) -> Answer.
+
+epmd_call(Module, Function, Args) ->
+    case erlang:function_exported(Module, Function, length(Args)) of
+        true -> apply(Module, Function, Args);
+        false -> apply(erl_epmd, Function, Args)
+    end.
+
+split(Node) ->
+    [Name, Host] = string:split(atom_to_list(Node), "@"),
+    {Name, Host}.

@@ -1,0 +1,102 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% After a failed attempt the next one has to wait, each time twice as long, up to a second. An
+%% attempt is a process linked to the caller, which is that of the link. It sends
+%% {dialled, Pid, Result}, and gives the caller the socket of a result {ok, Socket, Peer, Address}.
+%% The end of a pause is the message `dial'.
+%% `weft_link' decides why to dial, and what becomes of the lane.
+-module(weft_link_dial).
+
+-export([new/0, start/3, is_under_way/1, may_start/1, ended/2, failed/2, is_gone/1, reached/2,
+         pause/2, pause_is_over/1, cancel_pause/1, retry_later/1, retry_at_once/1]).
+-export_type([dial/0]).
+
+-define(RETRY_MIN_MS, 20).
+-define(RETRY_MAX_MS, 1000).
+%% How often in a row epmd did not know the name: once may be an epmd that was itself restarted.
+-define(MISSING_MAX, 2).
+
+-record(dial, {attempt :: {pid(), weft_hello:purpose()} | undefined,
+               timer :: reference() | undefined,
+               retry_ms = ?RETRY_MIN_MS :: pos_integer(),
+               missing = 0 :: non_neg_integer(),
+               %% The address where the peer was reached last.
+               address :: weft_dialer:address() | undefined}).
+-opaque dial() :: #dial{}.
+
+-spec new() -> dial().
+new() -> #dial{}.
+
+%% @doc Begins an attempt, for the link or for a further lane of the link with this token.
+-spec start(node(), link | {weft_hello:purpose(), Token :: binary()}, dial()) -> dial().
+start(Node, What, #dial{attempt = undefined, address = Address} = Dial) ->
+    Self = self(),
+    TimeoutMs = weft_config:get(handshake_timeout_ms),
+    Pid = spawn_opt(fun() ->
+                            Result = weft_dialer:dial(Node, What, Address, TimeoutMs),
+                            hand_over(Result, Self),
+                            Self ! {dialled, self(), Result}
+                    end, [link, {priority, weft_turn:priority(control)}]),
+    Dial#dial{attempt = {Pid, purpose(What)}}.
+
+purpose(link) -> link;
+purpose({Purpose, _Token}) -> Purpose.
+
+hand_over({ok, Socket, _Peer, _Address}, Link) ->
+    ok = weft_transport:controlling_process(Socket, Link);
+hand_over({error, _}, _Link) ->
+    ok.
+
+-spec is_under_way(dial()) -> boolean().
+is_under_way(#dial{attempt = Attempt}) -> Attempt =/= undefined.
+
+%% @doc No attempt and no pause?
+-spec may_start(dial()) -> boolean().
+may_start(#dial{attempt = Attempt, timer = Timer}) ->
+    Attempt =:= undefined andalso Timer =:= undefined.
+
+%% @doc The process of an attempt has ended, or told its result: what the attempt was for.
+-spec ended(pid(), dial()) -> {weft_hello:purpose(), dial()} | none.
+ended(Pid, #dial{attempt = {Pid, Purpose}} = Dial) -> {Purpose, Dial#dial{attempt = undefined}};
+ended(_Pid, _Dial) -> none.
+
+%% @doc An attempt to bring the link up failed.
+-spec failed(Reason :: term(), dial()) -> dial().
+failed(no_such_node, #dial{missing = Missing} = Dial) -> Dial#dial{missing = Missing + 1};
+failed(_Reason, Dial) -> Dial#dial{missing = 0}.
+
+%% @doc Has the peer stopped? epmd forgets a name as soon as its node stops.
+-spec is_gone(dial()) -> boolean().
+is_gone(#dial{missing = Missing}) -> Missing >= ?MISSING_MAX.
+
+%% @doc There is a lane; the peer was dialled at this address, or has dialled (`undefined').
+-spec reached(weft_dialer:address() | undefined, dial()) -> dial().
+reached(undefined, Dial) -> (retry_at_once(Dial))#dial{missing = 0};
+reached(Address, Dial) -> (reached(undefined, Dial))#dial{address = Address}.
+
+%% @doc No attempt begins before that; a pause that is already running is not changed.
+-spec pause(PauseMs :: non_neg_integer(), dial()) -> dial().
+pause(PauseMs, #dial{timer = undefined} = Dial) ->
+    Dial#dial{timer = erlang:send_after(PauseMs, self(), dial)};
+pause(_PauseMs, Dial) ->
+    Dial.
+
+%% @doc The message `dial' came.
+-spec pause_is_over(dial()) -> dial().
+pause_is_over(Dial) -> Dial#dial{timer = undefined}.
+
+-spec cancel_pause(dial()) -> dial().
+cancel_pause(#dial{timer = undefined} = Dial) ->
+    Dial;
+cancel_pause(#dial{timer = Timer} = Dial) ->
+    _ = erlang:cancel_timer(Timer),
+    Dial#dial{timer = undefined}.
+
+%% @doc A pause, and a longer one the next time.
+-spec retry_later(dial()) -> dial().
+retry_later(#dial{retry_ms = RetryMs} = Dial) ->
+    pause(RetryMs, Dial#dial{retry_ms = min(?RETRY_MAX_MS, 2 * RetryMs)}).
+
+%% @doc No pause now, and a short one the next time.
+-spec retry_at_once(dial()) -> dial().
+retry_at_once(Dial) ->
+    cancel_pause(Dial#dial{retry_ms = ?RETRY_MIN_MS}).

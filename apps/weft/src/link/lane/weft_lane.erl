@@ -1,0 +1,110 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% In the common case this is one system call in the sender's own process. If the socket is busy the
+%% packet goes to the writer of the lane, a process whose only work is to send and wait
+%% (`weft_lane_writer'). A sender that uses `send/4' with `notify' gets
+%% {weft_lane, ready, Socket} when its packet is out, and should not send before that. So each such
+%% sender has at most one packet here, and senders take turns. Other packets (relayed circuits,
+%% acks) are bounded by credit and by `queued_bytes/1'. No sender ever waits.
+%%
+%% Packets of one process keep their order: while one waits in the writer, later ones queue behind.
+-module(weft_lane).
+
+-export([new/3, send/3, send/4, queued_bytes/1, socket/1, writer/1, key/1, class/1, index/1]).
+-export([close/1, abort/1]).
+-export_type([lane/0, key/0]).
+
+%% Counters shared by all senders: bytes that wait in the writer, and how many the socket is known
+%% to take.
+-define(WAITING, 1).
+-define(ROOM, 2).
+
+%% The owner of the lane: the link itself (empty) or the channel of that name; and its index.
+-type key() :: {Class :: binary(), Index :: non_neg_integer()}.
+-record(lane, {socket :: weft_transport:socket(),
+               key :: key(),
+               writer :: pid(),
+               queued :: atomics:atomics_ref()}).
+-opaque lane() :: #lane{}.
+
+%% @doc Starts the writer of a connected socket, linked to the caller. LateBy says how late packets
+%% are (see `weft_lane_writer').
+-spec new(weft_transport:socket(), key(), weft_lane_writer:late_by()) -> lane().
+new(Socket, Key, LateBy) ->
+    Queued = atomics:new(2, []),
+    {ok, Writer} = weft_lane_writer:start_link(Socket, LateBy, {Queued, ?WAITING}),
+    #lane{socket = Socket, key = Key, writer = Writer, queued = Queued}.
+
+%% @doc Sends a packet. `queued' means that the writer has it; it is on its way all the same.
+-spec send(lane(), iodata(), non_neg_integer()) -> ok | queued | {error, term()}.
+send(Lane, Packet, Bytes) ->
+    send(Lane, Packet, Bytes, undefined).
+
+%% @doc The same; with `notify' a packet that is queued is reported to the caller once it is out.
+-spec send(lane(), iodata(), non_neg_integer(), notify | undefined) ->
+          ok | queued | {error, term()}.
+send(#lane{socket = Socket, queued = Queued} = Lane, Packet, Bytes, Notify) ->
+    case atomics:get(Queued, ?WAITING) of
+        0 ->
+            case has_room(Bytes, Lane) andalso weft_transport:try_send(Socket, Packet) of
+                Busy when Busy =:= false; Busy =:= busy -> enqueue(Lane, Packet, Bytes, Notify);
+                Result -> Result
+            end;
+        _ ->
+            enqueue(Lane, Packet, Bytes, Notify)
+    end.
+
+%% Room that is known is used up before the socket is asked again. It is taken and checked in one
+%% step: between two steps another process might use the same room.
+has_room(Bytes, #lane{socket = Socket, queued = Queued}) ->
+    atomics:sub_get(Queued, ?ROOM, Bytes) >= 0
+        orelse asked_room(Bytes, Queued, weft_transport:room(Socket)).
+
+asked_room(Bytes, Queued, {ok, Room}) ->
+    atomics:put(Queued, ?ROOM, max(0, Room - Bytes)),
+    Room >= Bytes;
+%% The send will report it.
+asked_room(_Bytes, _Queued, {error, closed}) ->
+    true.
+
+enqueue(#lane{writer = Writer, queued = Queued}, Packet, Bytes, Notify) ->
+    From = case Notify of notify -> self(); undefined -> undefined end,
+    atomics:add(Queued, ?WAITING, Bytes + 1),
+    ok = weft_lane_writer:write(Writer, From, Packet, Bytes),
+    queued.
+
+%% @doc Bytes that wait in the writer.
+-spec queued_bytes(lane()) -> non_neg_integer().
+queued_bytes(#lane{queued = Queued}) -> atomics:get(Queued, ?WAITING).
+
+-spec socket(lane()) -> weft_transport:socket().
+socket(#lane{socket = Socket}) -> Socket.
+
+%% @doc The process that gets the packets that the socket does not take.
+-spec writer(lane()) -> pid().
+writer(#lane{writer = Writer}) -> Writer.
+
+-spec key(lane()) -> key().
+key(#lane{key = Key}) -> Key.
+
+-spec class(lane()) -> binary().
+class(#lane{key = {Class, _}}) -> Class.
+
+-spec index(lane()) -> non_neg_integer().
+index(#lane{key = {_, Index}}) -> Index.
+
+%% @doc Closes the socket, when what was sent is out, and stops the writer. Only the process that
+%% made the lane may call this.
+-spec close(lane()) -> ok.
+close(#lane{socket = Socket} = Lane) ->
+    stop_writer(Lane),
+    weft_transport:close(Socket).
+
+%% @doc The same at once: what is not out will be sent again by another lane.
+-spec abort(lane()) -> ok.
+abort(#lane{socket = Socket} = Lane) ->
+    stop_writer(Lane),
+    weft_transport:abort(Socket).
+
+stop_writer(#lane{writer = Writer}) ->
+    unlink(Writer),
+    exit(Writer, kill).

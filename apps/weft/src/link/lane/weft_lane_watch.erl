@@ -1,0 +1,75 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc When to ping a lane, and when it is dead: pure data, one value for each lane.
+%%
+%% A packet that was heard since the last check proves a lane as well as the answer to a ping. So a
+%% lane is pinged only when it was silent: one of the two ends asks, and both know. It is dead when
+%% nothing at all was heard for the timeout, counted from the first ping without an answer. If
+%% packets are heard all the time, the next ping comes `refresh_ms' after the last one; it measures
+%% the round trip.
+%%
+%% A silent lane on which nothing was sent except answers to pings may stay silent for `idle_ms': if
+%% a failure detector watches the nodes, not all pairs of a full mesh need ping each other all the
+%% time. A process that sends on an idle lane makes it a lane in use.
+-module(weft_lane_watch).
+
+-export([new/2, next_look_ms/2, look/3, answered/1]).
+-export_type([watch/0, limits/0]).
+
+-type limits() :: #{timeout_ms := pos_integer(), idle_ms := non_neg_integer(),
+                    refresh_ms := pos_integer()}.
+
+-record(watch, {
+    %% Packets heard, and sent by any process, at the last check.
+    heard = 0 :: non_neg_integer(),
+    sent = 0 :: non_neg_integer(),
+    %% Of the packets sent since then: pings and pongs.
+    own = 1 :: non_neg_integer(),
+    %% The first ping after which nothing was heard, and the last ping.
+    asked_ms :: integer() | undefined,
+    pinged_ms :: integer()}).
+-opaque watch() :: #watch{}.
+
+%% @doc A lane that came up and is pinged now. Sent is how many packets went out on it before.
+-spec new(NowMs :: integer(), Sent :: non_neg_integer()) -> watch().
+new(NowMs, Sent) ->
+    #watch{sent = Sent, asked_ms = NowMs, pinged_ms = NowMs}.
+
+%% @doc When to check next, if that is done once in a period: all links of a node at the same
+%% moment, which wakes the emulator up once and not once for each link. Times may be negative.
+-spec next_look_ms(NowMs :: integer(), PeriodMs :: pos_integer()) -> integer().
+next_look_ms(NowMs, PeriodMs) ->
+    NowMs + PeriodMs - ((NowMs rem PeriodMs) + PeriodMs) rem PeriodMs.
+
+%% @doc A ping was answered.
+-spec answered(watch()) -> watch().
+answered(#watch{own = Own} = Watch) ->
+    Watch#watch{own = Own + 1}.
+
+%% @doc What to do now that so many packets were heard and sent in all.
+-spec look(NowMs :: integer(), {Heard :: non_neg_integer(), Sent :: non_neg_integer()},
+           {watch(), limits()}) -> {ping | rest | dead, watch()}.
+look(NowMs, {Heard, Sent}, {#watch{asked_ms = Asked0} = Watch, Limits}) ->
+    #{timeout_ms := TimeoutMs} = Limits,
+    IsSilent = Watch#watch.heard =:= Heard,
+    Asked = case IsSilent of true -> Asked0; false -> undefined end,
+    IsUsed = Sent - Watch#watch.own > Watch#watch.sent,
+    Seen = Watch#watch{heard = Heard, sent = Sent, own = 0, asked_ms = Asked},
+    case is_integer(Asked) andalso NowMs - Asked > TimeoutMs of
+        true ->
+            {dead, Seen};
+        false ->
+            IsDue = is_integer(Asked) orelse IsSilent andalso IsUsed
+                orelse NowMs - Seen#watch.pinged_ms >= rest_ms(IsSilent, Limits),
+            ping(IsDue, NowMs, Seen)
+    end.
+
+ping(false, _NowMs, Watch) ->
+    {rest, Watch};
+ping(true, NowMs, #watch{asked_ms = Asked} = Watch) ->
+    {ping, Watch#watch{own = 1, pinged_ms = NowMs, asked_ms = first(Asked, NowMs)}}.
+
+rest_ms(true, #{idle_ms := IdleMs}) -> IdleMs;
+rest_ms(false, #{idle_ms := IdleMs, refresh_ms := RefreshMs}) -> max(IdleMs, RefreshMs).
+
+first(undefined, NowMs) -> NowMs;
+first(Asked, _NowMs) -> Asked.

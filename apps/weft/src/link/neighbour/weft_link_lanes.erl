@@ -1,0 +1,135 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The lanes that a link has, by their sockets: what is read from each, which one is the first,
+%% and which ones are to be pinged or are dead.
+%%
+%% Belongs to the process of the link, which owns the sockets. `weft_lane_plan' says which lanes
+%% there should be; the contents of packets do not matter here.
+-module(weft_link_lanes).
+
+-export([add/4, remove/2, received/2, is_heard/1, answered/2, look_later/0, look/2, first/1, all/1,
+         keys/1, find/3, of_writer/2, lane/2, peername/2, info/1]).
+-export_type([lanes/0]).
+
+%% A lane on which something is heard all the time is pinged at one check of so many.
+-define(REFRESH_LOOKS, 5).
+
+-record(row, {lane :: weft_lane:lane(),
+              role :: dialer | listener,
+              peername :: {inet:ip_address(), inet:port_number()} | undefined,
+              until_more :: non_neg_integer(),
+              packets = 0 :: non_neg_integer(),
+              watch :: weft_lane_watch:watch()}).
+%% A map, so that guards can tell whether a socket is one of these, and whether there is any.
+-type lanes() :: #{weft_transport:socket() => #row{}}.
+
+%% @doc Adds a lane, which is pinged now. After UntilMore packets the socket has to be asked for
+%% more.
+-spec add(weft_lane:lane(), weft_handshake:peer(), UntilMore :: pos_integer(), lanes()) -> lanes().
+add(Lane, #{role := Role, peername := Peername}, UntilMore, Lanes) ->
+    Socket = weft_lane:socket(Lane),
+    Watch = weft_lane_watch:new(now_ms(), weft_transport:sent_packets(Socket)),
+    Lanes#{Socket => #row{lane = Lane, role = Role, peername = Peername, until_more = UntilMore,
+                          watch = Watch}}.
+
+-spec remove(weft_lane:lane(), lanes()) -> lanes().
+remove(Lane, Lanes) -> maps:remove(weft_lane:socket(Lane), Lanes).
+
+%% @doc A packet came from this socket. Returns the lane; asks the socket for more in time.
+-spec received(weft_transport:socket(), lanes()) -> {weft_lane:lane(), lanes()}.
+received(Socket, Lanes) ->
+    #{Socket := #row{lane = Lane} = Row} = Lanes,
+    {Lane, Lanes#{Socket := count(Socket, Row)}}.
+
+count(Socket, #row{until_more = 1, packets = Packets} = Row) ->
+    %% An error here shows up as a closed socket.
+    _ = weft_transport:more(Socket, weft_transport:half()),
+    Row#row{until_more = weft_transport:half(), packets = Packets + 1};
+count(_Socket, #row{until_more = Left, packets = Packets} = Row) ->
+    Row#row{until_more = Left - 1, packets = Packets + 1}.
+
+%% @doc Has the peer said anything on any of them?
+-spec is_heard(lanes()) -> boolean().
+is_heard(Lanes) -> lists:any(fun(#row{packets = Packets}) -> Packets > 0 end, maps:values(Lanes)).
+
+%% @doc A ping of the peer was answered on this lane.
+-spec answered(weft_lane:lane(), lanes()) -> lanes().
+answered(Lane, Lanes) ->
+    Socket = weft_lane:socket(Lane),
+    #{Socket := #row{watch = Watch} = Row} = Lanes,
+    Lanes#{Socket := Row#row{watch = weft_lane_watch:answered(Watch)}}.
+
+%% @doc The calling process gets the message `keepalive' when it is time to check.
+-spec look_later() -> ok.
+look_later() ->
+    NextMs = weft_lane_watch:next_look_ms(now_ms(), weft_config:get(keepalive_ms)),
+    _ = erlang:send_after(NextMs, self(), keepalive, [{abs, true}]),
+    ok.
+
+%% @doc The sockets that do not answer any more, and the lanes to ping.
+-spec look(NowMs :: integer(), lanes()) ->
+          {Dead :: [weft_transport:socket()], ToPing :: [weft_lane:lane()], lanes()}.
+look(NowMs, Lanes) ->
+    Limits = #{timeout_ms => weft_config:get(link_timeout_ms),
+               idle_ms => weft_link_keys:idle_keepalive_ms(),
+               refresh_ms => ?REFRESH_LOOKS * weft_config:get(keepalive_ms)},
+    Looked = maps:map(fun(Socket, Row) -> look(NowMs, Socket, Row, Limits) end, Lanes),
+    {[Socket || {Socket, {dead, _}} <- maps:to_list(Looked)],
+     [Lane || {ping, #row{lane = Lane}} <- maps:values(Looked)],
+     maps:map(fun(_, {_, Row}) -> Row end, Looked)}.
+
+look(NowMs, Socket, #row{packets = Packets, watch = Watch0} = Row, Limits) ->
+    {What, Watch} = weft_lane_watch:look(NowMs, {Packets, weft_transport:sent_packets(Socket)},
+                                         {Watch0, Limits}),
+    {What, Row#row{watch = Watch}}.
+
+%% @doc The one with the smallest key.
+-spec first(lanes()) -> weft_lane:lane() | none.
+first(Lanes) ->
+    case lists:sort([{weft_lane:key(Lane), Lane} || Lane <- all(Lanes)]) of
+        [{_, First} | _] -> First;
+        [] -> none
+    end.
+
+-spec all(lanes()) -> [weft_lane:lane()].
+all(Lanes) -> [Lane || #row{lane = Lane} <- maps:values(Lanes)].
+
+-spec keys(lanes()) -> [weft_lane:key()].
+keys(Lanes) -> [weft_lane:key(Lane) || Lane <- all(Lanes)].
+
+%% @doc The lane with that key which was brought up in that role.
+-spec find(weft_lane:key(), dialer | listener, lanes()) -> weft_lane:lane() | none.
+find(Key, Role, Lanes) ->
+    case [Lane || #row{lane = Lane, role = R} <- maps:values(Lanes), R =:= Role,
+                  weft_lane:key(Lane) =:= Key] of
+        [Lane] -> Lane;
+        [] -> none
+    end.
+
+%% @doc The lane that this process writes to.
+-spec of_writer(pid(), lanes()) -> weft_lane:lane() | none.
+of_writer(Pid, Lanes) ->
+    case [Lane || Lane <- all(Lanes), weft_lane:writer(Lane) =:= Pid] of
+        [Lane] -> Lane;
+        [] -> none
+    end.
+
+%% @doc The lane of that socket.
+-spec lane(weft_transport:socket(), lanes()) -> weft_lane:lane().
+lane(Socket, Lanes) ->
+    #{Socket := #row{lane = Lane}} = Lanes,
+    Lane.
+
+%% @doc The address at the other end of that socket.
+-spec peername(weft_transport:socket(), lanes()) ->
+          {inet:ip_address(), inet:port_number()} | undefined.
+peername(Socket, Lanes) ->
+    #{Socket := #row{peername = Peername}} = Lanes,
+    Peername.
+
+-spec info(lanes()) -> [map()].
+info(Lanes) ->
+    [#{class => weft_lane:class(Lane), index => weft_lane:index(Lane), packets_in => Packets,
+       peername => Peername, queued_bytes => weft_lane:queued_bytes(Lane)}
+     || #row{lane = Lane, peername = Peername, packets = Packets} <- maps:values(Lanes)].
+
+now_ms() -> erlang:monotonic_time(millisecond).

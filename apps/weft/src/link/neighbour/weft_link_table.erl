@@ -1,0 +1,79 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The table of the links of this node, one row for each peer: the process of the link, and
+%% what it publishes of itself. Links write their rows, the registry (`weft_links') adds and removes
+%% rows, and any process reads.
+-module(weft_link_table).
+
+-export([new/0, owner/0, read/1, list/0, publish/2, enter/2, take/2, subscribers/0,
+         set_subscribers/2]).
+-export_type([published/0]).
+
+-define(TABLE, weft_links).
+
+%% What a link process publishes: its first lane when up, whether it is dialling, its token.
+-type published() :: #{lane => weft_lane:lane(), dialling => boolean(),
+                       wanted => boolean(), is_released => boolean(), neighbour => boolean(),
+                       token => binary(),
+                       incarnation => non_neg_integer()}.
+-type subscribers() :: [{weft_links:core(), pid()}].
+
+%% @doc Makes the table, which belongs to the caller.
+-spec new() -> ok.
+new() ->
+    ?TABLE = ets:new(?TABLE, [named_table, public, {read_concurrency, true}]),
+    ok.
+
+%% @doc The process that the table belongs to, if there is one now.
+-spec owner() -> pid() | undefined.
+owner() -> ets:info(?TABLE, owner).
+
+%% @doc The link of a peer. Keys are tuples, because bare atoms of nodes that were created one after
+%% another fall into the same buckets; a look-up among a thousand would take four times as long.
+-spec read(weft_links:key()) -> {pid(), published()} | undefined.
+read(Key) ->
+    try ets:lookup(?TABLE, {Key}) of
+        [{_, Pid, Published}] -> {Pid, Published};
+        [] -> undefined
+    catch
+        error:badarg -> undefined
+    end.
+
+-spec list() -> [{weft_links:key(), pid()}].
+list() ->
+    try [{Key, Pid} || {{Key}, Pid, _} <- ets:tab2list(?TABLE)]
+    catch error:badarg -> []
+    end.
+
+%% @doc A link process publishes its state.
+-spec publish(weft_links:key(), published()) -> ok.
+publish(Key, Published) ->
+    try ets:update_element(?TABLE, {Key}, {3, Published}) of
+        _IsThere -> ok
+    catch
+        %% The carrier ends, and this link in a moment.
+        error:badarg -> ok
+    end.
+
+%% @doc Adds a link that was just started.
+-spec enter(weft_links:key(), pid()) -> ok.
+enter(Key, Pid) ->
+    true = ets:insert(?TABLE, {{Key}, Pid, #{}}),
+    ok.
+
+%% @doc The process of a link has ended: removes its row and returns what it published last.
+-spec take(weft_links:key(), pid()) -> [published()].
+take(Key, Pid) ->
+    [Published || {_, P, Published} <- ets:take(?TABLE, {Key}), P =:= Pid].
+
+%% @doc What the registry has to know when it is started again. The row has a key that no link has.
+-spec subscribers() -> {subscribers(), Decider :: weft_links:core() | none}.
+subscribers() ->
+    case ets:lookup(?TABLE, subscribers) of
+        [{subscribers, Subscribers, Decider}] -> {Subscribers, Decider};
+        [] -> {[], none}
+    end.
+
+-spec set_subscribers(subscribers(), weft_links:core() | none) -> ok.
+set_subscribers(Subscribers, Decider) ->
+    true = ets:insert(?TABLE, {subscribers, Subscribers, Decider}),
+    ok.

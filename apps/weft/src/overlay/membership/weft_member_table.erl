@@ -1,0 +1,123 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The replicated table of members: pure data, merged the same way on every node.
+%%
+%% An entry is `{Node, Incarnation, Status}'; the status is `left' or what kind of member the node
+%% is. Of two entries of a node the one with the higher incarnation is newer; of the same
+%% incarnation, `left' is newer than any kind. Only the node itself makes new incarnations, and it
+%% is of one kind in each of them, so merging is commutative, associative and idempotent, and all
+%% nodes that saw the same entries hold the same table.
+%%
+%% Entries `left' (tombstones) keep a departed node from being added again by a node that has not
+%% heard of its departure. They are dropped after some time, and the oldest when there are too many.
+%% A partition that lasts longer may bring a departed node back as an unreachable member (`forget'
+%% removes it).
+-module(weft_member_table).
+
+-export([new/2, merge/3, get/2, members/2, entries/1, newer_than/2, digest/1, expire/2]).
+-export_type([table/0, entry/0, kind/0]).
+
+-record(table, {
+    entries = #{} :: #{weft_core:node_id() => {incarnation(), status()}},
+    %% Sum of the hashes of all entries: equal tables have equal sums.
+    hash = 0 :: non_neg_integer(),
+    %% When each tombstone was learned.
+    left_at_ms = #{} :: #{weft_core:node_id() => integer()},
+    members_max :: pos_integer(),
+    tombstones_max :: pos_integer(),
+    tombstone_ms :: pos_integer()}).
+
+-opaque table() :: #table{}.
+-type incarnation() :: non_neg_integer().
+-type status() :: left | kind().
+-type kind() :: atom().
+%% By the kind a topology distinguishes its members; it is never `left'.
+-type entry() :: {weft_core:node_id(), incarnation(), status()}.
+
+%% @doc A table with one entry. Options: `members_max' (10000), `tombstones_max' (1000),
+%% `tombstone_ms' (one day).
+-spec new(entry(), map()) -> table().
+new(Entry, Options) ->
+    Table = #table{members_max = maps:get(members_max, Options, 10000),
+                   tombstones_max = maps:get(tombstones_max, Options, 1000),
+                   tombstone_ms = maps:get(tombstone_ms, Options, 86400000)},
+    {_, _, Merged} = merge([Entry], 0, Table),
+    Merged.
+
+%% @doc Takes over what is newer. Answers what changed, and what was refused because the table is
+%% full.
+-spec merge([entry()], NowMs :: integer(), table()) ->
+          {Changed :: [entry()], Refused :: [entry()], table()}.
+merge(Entries, NowMs, Table0) ->
+    {Changed, Refused, Table} =
+        lists:foldl(fun(Entry, Acc) -> merge_one(Entry, NowMs, Acc) end, {[], [], Table0}, Entries),
+    {lists:reverse(Changed), lists:reverse(Refused), Table}.
+
+merge_one({Node, Incarnation, Status} = Entry, NowMs, {Changed, Refused, Table}) ->
+    #table{entries = Entries, members_max = Max} = Table,
+    case Entries of
+        #{Node := Old} ->
+            case is_newer({Incarnation, Status}, Old) of
+                true -> {[Entry | Changed], Refused, put_entry(Entry, NowMs, Table)};
+                false -> {Changed, Refused, Table}
+            end;
+        #{} when map_size(Entries) >= Max ->
+            {Changed, [Entry | Refused], Table};
+        #{} ->
+            {[Entry | Changed], Refused, put_entry(Entry, NowMs, Table)}
+    end.
+
+is_newer({Incarnation, left}, {Incarnation, Kind}) -> Kind =/= left;
+is_newer({New, _}, {Old, _}) -> New > Old.
+
+put_entry({Node, Incarnation, Status} = Entry, NowMs, Table) ->
+    #table{entries = Entries, hash = Hash, left_at_ms = LeftAt} = remove(Node, Table),
+    Table#table{entries = Entries#{Node => {Incarnation, Status}},
+                hash = Hash + erlang:phash2(Entry),
+                left_at_ms = case Status of
+                                 left -> LeftAt#{Node => NowMs};
+                                 _Kind -> LeftAt
+                             end}.
+
+remove(Node, #table{entries = Entries, hash = Hash, left_at_ms = LeftAt} = Table) ->
+    case Entries of
+        #{Node := {Incarnation, Status}} ->
+            Table#table{entries = maps:remove(Node, Entries),
+                        hash = Hash - erlang:phash2({Node, Incarnation, Status}),
+                        left_at_ms = maps:remove(Node, LeftAt)};
+        #{} ->
+            Table
+    end.
+
+%% @doc The entry of Node.
+-spec get(weft_core:node_id(), table()) -> {ok, {incarnation(), status()}} | error.
+get(Node, #table{entries = Entries}) ->
+    maps:find(Node, Entries).
+
+%% @doc Members of one kind, in term order.
+-spec members(kind(), table()) -> [weft_core:node_id()].
+members(Kind, #table{entries = Entries}) ->
+    lists:sort([Node || {Node, {_, Status}} <- maps:to_list(Entries), Status =:= Kind]).
+
+%% @doc All entries, tombstones included, in term order.
+-spec entries(table()) -> [entry()].
+entries(#table{entries = Entries}) ->
+    lists:sort([{Node, Incarnation, Status}
+                || {Node, {Incarnation, Status}} <- maps:to_list(Entries)]).
+
+%% @doc Our entries that differ from the given ones: what their sender should be told.
+-spec newer_than([entry()], table()) -> [entry()].
+newer_than(Theirs, Table) ->
+    entries(Table) -- Theirs.
+
+%% @doc A summary that is equal only for equal tables, except for a collision of hashes.
+-spec digest(table()) -> {Count :: non_neg_integer(), Hash :: non_neg_integer()}.
+digest(#table{entries = Entries, hash = Hash}) ->
+    {map_size(Entries), Hash}.
+
+%% @doc Drops tombstones that are too old or too many.
+-spec expire(NowMs :: integer(), table()) -> table().
+expire(NowMs, #table{left_at_ms = LeftAt, tombstones_max = Max, tombstone_ms = AgeMs} = Table) ->
+    NewestFirst = lists:reverse(lists:sort([{At, Node} || {Node, At} <- maps:to_list(LeftAt)])),
+    {Few, Beyond} = lists:split(min(Max, length(NewestFirst)), NewestFirst),
+    Old = [Dropped || {At, _} = Dropped <- Few, NowMs - At > AgeMs],
+    lists:foldl(fun({_, Node}, Acc) -> remove(Node, Acc) end, Table, Beyond ++ Old).

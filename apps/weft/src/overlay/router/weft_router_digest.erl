@@ -1,0 +1,52 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Digests by which two neighbours find out whether one has heard all that the other announced.
+%%
+%% A digest is the number of routes and the sum of their hashes. It leaves out the seqno, because a
+%% new seqno alone is not announced to everyone. Sums can be subtracted: the digest for one
+%% neighbour is that of all routes less those that it is not told.
+-module(weft_router_digest).
+
+-export([heard/1, summary/2, expected/2]).
+-export_type([digest/0, summary/0]).
+
+-type digest() :: {Count :: non_neg_integer(), Sum :: non_neg_integer()}.
+-opaque summary() :: {All :: digest(), Through :: #{weft_core:node_id() => digest()},
+                      Each :: #{weft_core:node_id() => {NextHop :: weft_core:node_id(), digest()}}}.
+
+%% @doc Digest of what a neighbour announced to us.
+-spec heard(#{weft_core:node_id() => weft_router_table:heard()}) -> digest().
+heard(Heard) ->
+    maps:fold(fun(Dest, {_, Metric, Hops}, Sum) -> add(digest(Dest, Metric, Hops), Sum) end,
+              {0, 0}, Heard).
+
+%% @doc All that we announced, prepared for `expected/2'.
+-spec summary(Announced :: #{weft_core:node_id() => NextHop :: weft_core:node_id()},
+              Selected :: #{weft_core:node_id() => weft_router_table:selection()}) -> summary().
+summary(Announced, Selected) ->
+    Each = maps:map(fun(Dest, Next) ->
+                        {_, _, Metric, Hops} = map_get(Dest, Selected),
+                        {Next, digest(Dest, Metric, Hops)}
+                    end, Announced),
+    All = maps:fold(fun(_, {_, Digest}, Sum) -> add(Digest, Sum) end, {0, 0}, Each),
+    Through = maps:fold(fun(_, {Next, Digest}, Sums) ->
+                            Sums#{Next => add(Digest, maps:get(Next, Sums, {0, 0}))}
+                        end, #{}, Each),
+    {All, Through, Each}.
+
+%% @doc What Node should have heard: all but the routes through it and the one to it.
+-spec expected(weft_core:node_id(), summary()) -> digest().
+expected(Node, {All, Through, Each}) ->
+    Told = subtract(maps:get(Node, Through, {0, 0}), All),
+    case Each of
+        #{Node := {Next, Digest}} when Next =/= Node -> subtract(Digest, Told);
+        #{} -> Told
+    end.
+
+digest(Dest, Metric, Hops) ->
+    {1, erlang:phash2({Dest, Metric, Hops})}.
+
+add({Count1, Sum1}, {Count2, Sum2}) ->
+    {Count1 + Count2, Sum1 + Sum2}.
+
+subtract({Less, LessSum}, {Count, Sum}) ->
+    {Count - Less, Sum - LessSum}.

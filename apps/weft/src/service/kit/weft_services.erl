@@ -1,0 +1,36 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What a service needs to run: options that all drivers of services have, and a place below
+%% the supervisor of the services, under its registered name (`weft_service_sup').
+-module(weft_services).
+
+-export([options/1, start/1, stop/1]).
+
+-define(SUPERVISOR, weft_service_sup).
+
+%% @doc Options for `weft_driver:start_link/3', completed with what all services have in common.
+-spec options(map()) -> map().
+options(Options) ->
+    maps:merge(#{link_module => weft_node_links, incarnation => erlang:system_time(microsecond)},
+               Options).
+
+%% @doc Starts a child, or finds it started. `not_started' if the application does not run.
+-spec start(supervisor:child_spec()) -> {ok, pid()} | {error, term()}.
+start(Child) ->
+    try supervisor:start_child(?SUPERVISOR, Child) of
+        {ok, Pid} -> {ok, Pid};
+        {error, {already_started, Pid}} -> {ok, Pid};
+        {error, Reason} -> {error, Reason}
+    catch
+        exit:_NoSupervisor -> {error, not_started}
+    end.
+
+%% @doc Ends a child that was started with start/1.
+-spec stop(Id :: term()) -> ok.
+stop(Id) ->
+    try
+        _ = supervisor:terminate_child(?SUPERVISOR, Id),
+        _ = supervisor:delete_child(?SUPERVISOR, Id),
+        ok
+    catch
+        exit:_NoSupervisor -> ok
+    end.

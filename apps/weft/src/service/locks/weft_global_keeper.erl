@@ -1,0 +1,100 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Keeps a lock in a strong scope of names. The keeper is a process that has the lock's name as
+%% long as one of the processes lives that it keeps it for. Processes with the same requester share
+%% one keeper.
+%%
+%% When the node of the keeper loses the lease of the name, the keeper ends. Its exit signal
+%% `{weft_lock_lost, Name}' also ends the processes that believe to have the lock.
+-module(weft_global_keeper).
+
+-behaviour(gen_server).
+
+-export([keep/2, release/1]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+
+-record(keeper, {via :: weft_names:via(),
+                 %% The processes that it is kept for, by monitor.
+                 pids :: #{reference() => pid()}}).
+
+%% @doc Keeps a name for the caller. `error': another requester has it, or there is no quorum.
+-spec keep(weft_names:via(), Requester :: term()) -> {ok, pid()} | error.
+keep(Via, Requester) ->
+    case gen_server:start(?MODULE, {self(), Via, Requester}, []) of
+        {ok, Keeper} -> {ok, Keeper};
+        {error, {shutdown, {kept_by, Keeper}}} -> share(Keeper);
+        {error, _} -> error
+    end.
+
+share(Keeper) ->
+    Ref = monitor(process, Keeper),
+    Keeper ! {share, self(), Ref},
+    receive
+        {Ref, kept} -> demonitor(Ref, [flush]), {ok, Keeper};
+        {'DOWN', Ref, process, Keeper, _} -> error
+    end.
+
+%% @doc No longer keeps it for the caller. If no other process shares it, waits until the name is
+%% unregistered.
+-spec release(pid() | none) -> ok.
+release(none) ->
+    ok;
+release(Keeper) ->
+    Ref = monitor(process, Keeper),
+    Keeper ! {release, self(), Ref},
+    receive
+        {Ref, released} -> demonitor(Ref, [flush]), ok;
+        {'DOWN', Ref, process, Keeper, _} -> ok
+    end.
+
+%% @private
+init({Pid, Via, Requester}) ->
+    process_flag(trap_exit, true),
+    case weft_names:register(Via, self(), Requester) of
+        ok ->
+            {ok, #keeper{via = Via, pids = #{monitor(process, Pid) => Pid}}};
+        {error, {taken, Other}} ->
+            case weft_names:lookup(Via) of
+                {ok, Other, Requester} -> {stop, {shutdown, {kept_by, Other}}};
+                _ -> {stop, {shutdown, taken}}
+            end;
+        {error, Reason} ->
+            {stop, {shutdown, Reason}}
+    end.
+
+%% @private
+handle_call(Request, _From, Keeper) ->
+    {reply, weft_stray:call(Request), Keeper}.
+
+%% @private
+handle_cast(Request, Keeper) ->
+    ok = weft_stray:message(Request),
+    {noreply, Keeper}.
+
+%% @private
+handle_info({share, Pid, Ref}, #keeper{pids = Pids} = Keeper) ->
+    Pid ! {Ref, kept},
+    {noreply, Keeper#keeper{pids = Pids#{monitor(process, Pid) => Pid}}};
+handle_info({release, Pid, Ref}, #keeper{pids = Pids} = Keeper) ->
+    Left = case [M || {M, P} <- maps:to_list(Pids), P =:= Pid] of
+               [Monitor | _] -> demonitor(Monitor, [flush]), left(Monitor, Keeper);
+               [] -> Keeper
+           end,
+    Pid ! {Ref, released},
+    goes_on(Left);
+handle_info({'DOWN', Monitor, process, _, _}, Keeper) ->
+    goes_on(left(Monitor, Keeper));
+handle_info({'EXIT', _, {weft_names_lost, _, _}}, #keeper{via = Via, pids = Pids} = Keeper) ->
+    [exit(Pid, {weft_lock_lost, Via}) || Pid <- maps:values(Pids)],
+    {stop, normal, Keeper};
+handle_info(Message, Keeper) ->
+    ok = weft_stray:message(Message),
+    {noreply, Keeper}.
+
+%% Unregistered before the last process gets its answer.
+left(Monitor, #keeper{via = Via, pids = Pids} = Keeper) ->
+    Left = maps:remove(Monitor, Pids),
+    _ = map_size(Left) =:= 0 andalso weft_names:unregister(Via),
+    Keeper#keeper{pids = Left}.
+
+goes_on(#keeper{pids = Pids} = Keeper) when map_size(Pids) =:= 0 -> {stop, normal, Keeper};
+goes_on(Keeper) -> {noreply, Keeper}.

@@ -1,0 +1,167 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Releases locks at replicas that did not answer (`weft_global').
+%%
+%% A replica that comes back before its lease is over believes that the lock is held, so the release
+%% is repeated until it answers. A replica that stays away for longer releases the lock by itself,
+%% and is no longer tried. One process on each node keeps the releases that are still to be told;
+%% for each replica at most one further process tells them, in order. A caller that finds this full
+%% tells the replica itself, which is slow, but so there are no more processes than users of locks.
+-module(weft_global_late).
+-behaviour(gen_server).
+
+-export([child_spec/0, start_link/1, release/2, later/2, count/0, homes/0]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+-export([tell_all/3, tell/2]).
+-export_type([command/0, options/0]).
+
+-define(LOCKS, weft_locks).
+%% A replica that does not answer for so long is taken for dead.
+-define(ANSWER_MS, 10000).
+-define(PAUSE_MS, 500).
+%% A replica that was not reached by so many attempts in a row keeps no lock for this node any more.
+-define(ATTEMPTS_MAX, 20).
+-define(COUNT_MAX, 10000).
+
+-type command() :: {delete, Resource :: term(), Requester :: term(), {pid(), Ask :: term()}}.
+%% For tests: the replicas there are, and how one is told.
+-type options() :: #{homes => fun(() -> [node()]), tell => fun((node(), command()) -> boolean()),
+                     pause_ms => pos_integer(), count_max => pos_integer()}.
+
+-record(home, {commands = queue:new() :: queue:queue(command()),
+               attempts = 0 :: non_neg_integer(),
+               is_told = false :: boolean()}).
+-record(late, {options :: options(),
+               homes = #{} :: #{node() => #home{}},
+               tellers = #{} :: #{reference() => node()},
+               count = 0 :: non_neg_integer()}).
+
+-spec child_spec() -> supervisor:child_spec().
+child_spec() ->
+    #{id => ?MODULE, start => {?MODULE, start_link, [#{}]}}.
+
+-spec start_link(options()) -> {ok, pid()}.
+start_link(Options) ->
+    gen_server:start_link({local, ?MODULE}, ?MODULE, Options, []).
+
+%% @doc Tells a replica to release a lock; tells it later if it does not answer now.
+-spec release(node(), command()) -> ok.
+release(Home, Command) ->
+    case tell(Home, Command) orelse later(Home, Command) of
+        full -> insist(Home, Command, 1);
+        _ -> ok
+    end.
+
+%% @doc Leaves it to this process, if there is room. If the process does not run the node is about
+%% to stop, and its locks end with it.
+-spec later(node(), command()) -> ok | full.
+later(Home, Command) ->
+    try gen_server:call(?MODULE, {later, Home, Command}, infinity)
+    catch exit:_ -> ok
+    end.
+
+%% @doc How many releases are still to be told.
+-spec count() -> non_neg_integer().
+count() ->
+    gen_server:call(?MODULE, count).
+
+insist(_Home, _Command, ?ATTEMPTS_MAX) ->
+    ok;
+insist(Home, Command, Attempt) ->
+    receive after ?PAUSE_MS -> ok end,
+    case lists:member(Home, homes()) andalso tell(Home, Command) of
+        true -> ok;
+        false -> insist(Home, Command, Attempt + 1)
+    end.
+
+%% @private
+-spec tell(node(), command()) -> term().
+tell(Home, Command) ->
+    try weft_driver:command({?LOCKS, Home}, Command, ?ANSWER_MS)
+    catch exit:_ -> false
+    end.
+
+%% @doc The nodes that keep locks now.
+-spec homes() -> [node()].
+homes() ->
+    case weft_view:lookup(lock_homes) of
+        undefined -> [node()];
+        Homes -> Homes
+    end.
+
+%% --- the process ------------------------------------------------------------------------------
+
+%% @private
+init(Options) ->
+    Defaults = #{homes => fun ?MODULE:homes/0, tell => fun ?MODULE:tell/2, pause_ms => ?PAUSE_MS,
+                 count_max => ?COUNT_MAX},
+    {ok, #late{options = maps:merge(Defaults, Options)}}.
+
+%% @private
+handle_call({later, _, _}, _From, #late{count = Count, options = #{count_max := Max}} = Late)
+  when Count >= Max ->
+    {reply, full, Late};
+handle_call({later, Home, Command}, _From, #late{homes = Homes, count = Count} = Late) ->
+    _ = Homes =:= #{} andalso pause(Late),
+    #home{commands = Commands} = Row = maps:get(Home, Homes, #home{}),
+    Longer = Row#home{commands = queue:in(Command, Commands)},
+    {reply, ok, Late#late{homes = Homes#{Home => Longer}, count = Count + 1}};
+handle_call(count, _From, #late{count = Count} = Late) ->
+    {reply, Count, Late};
+handle_call(Request, _From, State) ->
+    {reply, weft_stray:call(Request), State}.
+
+%% @private
+handle_cast(Request, Late) ->
+    ok = weft_stray:message(Request),
+    {noreply, Late}.
+
+%% @private
+-spec handle_info(term(), #late{}) -> {noreply, #late{}}.
+handle_info(attempt, #late{homes = Homes, options = #{homes := There}} = Late0) ->
+    Alive = There(),
+    Late = lists:foldl(fun(Home, L) -> attempt(Home, lists:member(Home, Alive), L) end, Late0,
+                       maps:keys(Homes)),
+    _ = Late#late.homes =/= #{} andalso pause(Late),
+    {noreply, Late};
+handle_info({'DOWN', Monitor, process, _Pid, Reason}, #late{tellers = Tellers} = Late) ->
+    {Home, Rest} = maps:take(Monitor, Tellers),
+    Told = case Reason of {told, Count} -> Count; _ -> 0 end,
+    {noreply, told(Home, Told, Late#late{tellers = Rest})};
+handle_info(Message, State) ->
+    ok = weft_stray:message(Message),
+    {noreply, State}.
+
+pause(#late{options = #{pause_ms := PauseMs}}) ->
+    erlang:send_after(PauseMs, self(), attempt).
+
+attempt(Home, IsThere, #late{homes = Homes, tellers = Tellers} = Late) ->
+    case Homes of
+        #{Home := #home{is_told = true}} ->
+            Late;
+        #{Home := #home{commands = Commands} = Row} when IsThere ->
+            #late{options = #{tell := Tell}} = Late,
+            {_Pid, Monitor} = spawn_monitor(?MODULE, tell_all,
+                                            [Tell, Home, queue:to_list(Commands)]),
+            Late#late{homes = Homes#{Home := Row#home{is_told = true}},
+                      tellers = Tellers#{Monitor => Home}};
+        #{} ->
+            told(Home, 0, Late)
+    end.
+
+%% @private Stops at the first command that is not answered; the exit reason says how many were.
+-spec tell_all(fun((node(), command()) -> boolean()), node(), [command()]) -> no_return().
+tell_all(Tell, Home, Commands) ->
+    Told = lists:takewhile(fun(Command) -> Tell(Home, Command) end, Commands),
+    exit({told, length(Told)}).
+
+told(Home, Told, #late{homes = Homes, count = Count} = Late) ->
+    #{Home := #home{commands = Commands, attempts = Attempts} = Row} = Homes,
+    {_, Left} = queue:split(Told, Commands),
+    Failed = case Told of 0 -> Attempts + 1; _ -> 0 end,
+    case queue:is_empty(Left) orelse Failed =:= ?ATTEMPTS_MAX of
+        true ->
+            Late#late{homes = maps:remove(Home, Homes), count = Count - queue:len(Commands)};
+        false ->
+            Again = Row#home{commands = Left, attempts = Failed, is_told = false},
+            Late#late{homes = Homes#{Home := Again}, count = Count - Told}
+    end.

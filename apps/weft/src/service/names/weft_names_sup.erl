@@ -1,0 +1,38 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What runs for a scope of names on one node, of whatever kind: one driver, below a supervisor
+%% that owns its table, so that the rows outlive the driver.
+-module(weft_names_sup).
+-behaviour(supervisor).
+
+-export([child_spec/3, driver/1]).
+-export([start_link/3, init/1]).
+
+%% @doc For the supervisor of the services. Kind is the module of the kind; its start_driver/2
+%% starts the driver.
+-spec child_spec(Kind :: module(), weft_names:scope(), map()) -> supervisor:child_spec().
+child_spec(Kind, Scope, Options) ->
+    #{id => {weft_names, Scope}, type => supervisor,
+      start => {?MODULE, start_link, [Kind, Scope, maps:remove(kind, Options)]}}.
+
+%% @doc The name of the driver and of its table, and with `_sup' of the supervisor. These are two
+%% atoms for each scope that is started on this node.
+-spec driver(weft_names:scope()) -> atom().
+driver({group, Group}) -> list_to_atom("weft_names_group_" ++ atom_to_list(Group));
+driver(Scope) -> list_to_atom("weft_names_" ++ atom_to_list(Scope)).
+
+%% @private
+-spec start_link(Kind :: module(), weft_names:scope(), map()) ->
+          {ok, pid()} | {error, term()} | ignore.
+start_link(Kind, Scope, Options) ->
+    Name = list_to_atom(atom_to_list(driver(Scope)) ++ "_sup"),
+    weft_supervisor:start_link({local, Name}, ?MODULE, {Kind, Scope, Options}).
+
+%% @private
+-spec init({Kind :: module(), weft_names:scope(), map()}) ->
+          {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
+init({Kind, Scope, Options}) ->
+    Driver = driver(Scope),
+    ok = weft_service_table:new(Driver),
+    {ok, {#{intensity => 5, period => 10},
+          [#{id => Driver, start => {Kind, start_driver, [Scope, Options]},
+             modules => [weft_driver, Kind]}]}}.

@@ -1,0 +1,300 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc A strong scope on one node: its replicas of partitions (`weft_names_strong_replica'), its
+%% part as an owner and reader (`weft_names_strong_client'), and the list of voters.
+%%
+%% Messages between nodes are `{1, {hello, Incarnation, View}}', first on each link, and `{1, [{P,
+%% What, Msg}]}', P being the partition and What `home' (between replicas), `ask' or `answer'.
+%% Messages of a node to itself do not leave this module. `{2, [Msg]}' is about names that are taken
+%% away from their owner (`weft_names_strong_removal'): `{remove, P, Asker, Name, Token}' goes to a
+%% replica, `{give_back, Asker, Name, Token}' from the replica to the owner, and `{given_back,
+%% Asker, Token}' back the same way. Nodes of a version without these drop them; then it does not
+%% become known in time that the name was removed.
+%%
+%% A view is `{Number, Voters}'; the greater one is valid, and each node tells it to its neighbours.
+%% It says which replicas a partition should have. A wrong view is not dangerous: the members of a
+%% partition are what its replicas agreed on, and change one by one.
+%%
+%% Options: those of `weft_names_strong_options', and `scope'. Commands: those of the client,
+%% `{voters, [node()]}' (a new view), `partitions' (how many) and `info'. Notices: `{gone, Pid,
+%% Reason}'. Views: `{name, Name}', which is `{own, Pid, Token, Meta, P, OnLost}' or `{cached,
+%% Pid, Token, Meta, UntilMs}', `{lease, P}', which is `{UntilMs}' (an own name is valid as long as
+%% its lease), and `voters'.
+-module(weft_names_strong_core).
+-behaviour(weft_core).
+
+-export([init/2, handle/3]).
+-export([table/2, info/1]).
+
+-record(core, {
+    self :: node(),
+    incarnation :: non_neg_integer(),
+    scope :: term(),
+    options :: weft_names_strong_options:options(),
+    view :: {non_neg_integer(), [node()]},
+    %% The replicas of each partition, and the partitions that this node has a replica of.
+    places :: #{non_neg_integer() => [node()]},
+    mine = [] :: [non_neg_integer()],
+    %% Nodes with a link, with the incarnation that they told, and the latest incarnation of each
+    %% node that was ever told.
+    up :: #{node() => Incarnation :: non_neg_integer()},
+    lives :: #{node() => Incarnation :: non_neg_integer()},
+    dialled = #{} :: #{node() => Ms :: integer()},
+    %% Parts of messages, newest first, for nodes with a link.
+    outbox = #{} :: #{node() => [Part :: term()]},
+    replicas = #{} :: #{non_neg_integer() => weft_names_strong_replica:replica()},
+    client :: weft_names_strong_client:client(),
+    rand :: rand:state()}).
+
+-opaque core() :: #core{}.
+-export_type([core/0]).
+
+%% @private
+-spec init(node(), weft_core:options()) -> {core(), weft_core:effects()}.
+init(Self, #{scope := Scope, incarnation := Incarnation} = Given) ->
+    Options = #{voters := Voters, view := Number, tick_ms := TickMs} =
+        weft_names_strong_options:complete(Given),
+    Core = placed({Number, Voters},
+                  #core{self = Self, incarnation = Incarnation, scope = Scope, options = Options,
+                        view = {0, []}, places = #{},
+                        up = #{Self => Incarnation}, lives = #{Self => Incarnation},
+                        client = weft_names_strong_client:new(),
+                        rand = weft_core:seed(Self, strong_names, Given)}),
+    {Core, [{view, voters, {Voters}}
+            | [{connect, Node} || lists:member(Self, Voters), Node <- Voters, Node =/= Self]]
+     ++ [{after_ms, TickMs, tick}]}.
+
+placed({_, Voters} = View, #core{self = Self, options = Options} = Core) ->
+    #{partitions := Partitions, replicas := Replicas} = Options,
+    Places = [{P, weft_names_strong_homes:homes(P, Voters, Replicas)}
+              || P <- lists:seq(0, Partitions - 1)],
+    Core#core{view = View, places = maps:from_list(Places),
+              mine = [P || {P, Homes} <- Places, lists:member(Self, Homes)]}.
+
+%% @private
+-spec handle(weft_core:event(), integer(), core()) -> {core(), weft_core:effects()}.
+handle(Event, NowMs, Core0) ->
+    {Core, Effects} = event(Event, NowMs, Core0),
+    lists:foldr(fun({connect, Node}, {C, Rest}) -> dialled(Node, Rest, NowMs, C);
+                   (Effect, {C, Rest}) -> {C, [Effect | Rest]}
+                end, {Core, []}, Effects).
+
+%% Does not dial again before an attempt has had time to fail.
+dialled(Node, Rest, NowMs, #core{dialled = Dialled, options = #{renew_ms := RenewMs}} = Core) ->
+    case Dialled of
+        #{Node := Ms} when NowMs - Ms < RenewMs -> {Core, Rest};
+        #{} -> {Core#core{dialled = Dialled#{Node => NowMs}}, [{connect, Node} | Rest]}
+    end.
+
+event({message, From, {1, {hello, Incarnation, View}}}, NowMs, Core0) ->
+    #core{up = Up, lives = Lives} = Core0,
+    Core1 = Core0#core{up = Up#{From => Incarnation},
+                       lives = Lives#{From => max(Incarnation, maps:get(From, Lives, 0))}},
+    {Core, Effects} = viewed(View, Core1),
+    of_client(weft_names_strong_client:up(From, Core#core.client, client_env(NowMs, Core)),
+              Effects, NowMs, Core);
+event({message, From, {1, Parts}}, NowMs, Core) when is_list(Parts) ->
+    received(From, Parts, NowMs, Core);
+event({message, From, {2, Msgs}}, NowMs, Core) when is_list(Msgs) ->
+    received(From, [{removal, Msg} || Msg <- Msgs], NowMs, Core);
+event({message, _From, _OfANewerVersion}, _NowMs, Core) ->
+    {Core, []};
+event({neighbour_up, Node}, _NowMs, Core) ->
+    {Core, [{send, Node, hello(Core)}]};
+event({neighbour_down, Node, _Reason}, NowMs,
+      #core{up = Up, replicas = Replicas, outbox = Outbox} = Core0) ->
+    Core1 = Core0#core{up = maps:remove(Node, Up), outbox = maps:remove(Node, Outbox)},
+    Core = Core1#core{replicas = maps:map(
+        fun(P, Replica) ->
+            weft_names_strong_replica:node_down(Node, Replica, env(P, NowMs, Core1))
+        end, Replicas)},
+    of_client(weft_names_strong_client:down(Node, Core#core.client, client_env(NowMs, Core)), [],
+              NowMs, Core);
+event({notice, {gone, Pid, _Reason}}, NowMs, Core) ->
+    of_client(weft_names_strong_client:gone(Pid, Core#core.client, client_env(NowMs, Core)), [],
+              NowMs, Core);
+event({notice, _Other}, _NowMs, Core) ->
+    {Core, []};
+event({command, From, {voters, Voters}}, _NowMs, #core{view = {Number, _}} = Core0) ->
+    {Core, Effects} = viewed({Number + 1, Voters}, Core0),
+    {Core, Effects ++ [{reply, From, ok}]};
+event({command, From, partitions}, _NowMs, #core{places = Places} = Core) ->
+    {Core, [{reply, From, map_size(Places)}]};
+event({command, From, info}, _NowMs, Core) ->
+    {Core, [{reply, From, info(Core)}]};
+event({command, From, Command}, NowMs, #core{client = Client} = Core) ->
+    of_client(weft_names_strong_client:command(Command, From, Client, client_env(NowMs, Core)), [],
+              NowMs, Core);
+event({timer, tick}, NowMs, Core) ->
+    ticked(NowMs, Core);
+event({timer, flush}, _NowMs, #core{outbox = Outbox} = Core) ->
+    {Core#core{outbox = #{}},
+     lists:append([packets(To, lists:reverse(Parts))
+                   || {To, Parts} <- lists:sort(maps:to_list(Outbox))])}.
+
+packets(To, All) ->
+    {Removals, Parts} = lists:partition(fun(Part) -> element(1, Part) =:= removal end, All),
+    [{send, To, {1, Parts}} || Parts =/= []]
+        ++ [{send, To, {2, [Msg || {removal, Msg} <- Removals]}} || Removals =/= []].
+
+received(From, Parts, NowMs, #core{up = Up} = Core) ->
+    case Up of
+        #{From := _} -> run([{From, Part} || Part <- Parts], [], NowMs, Core);
+        #{} -> {Core, []}
+    end.
+
+hello(#core{incarnation = Incarnation, view = View}) ->
+    {1, {hello, Incarnation, View}}.
+
+%% The greater view is valid, here and on all nodes that this one is connected to.
+viewed(View, #core{view = Known, up = Up, self = Self} = Core0) when View > Known ->
+    Core = placed(View, Core0),
+    {_, Voters} = View,
+    {Core, [{view, voters, {Voters}}]
+     ++ [{send, Node, hello(Core)} || Node <- lists:sort(maps:keys(Up)), Node =/= Self]
+     ++ [{connect, Node} || lists:member(Self, Voters), Node <- Voters, Node =/= Self,
+                            not is_map_key(Node, Up)]};
+viewed(_Older, Core) ->
+    {Core, []}.
+
+%% --- what is for whom -------------------------------------------------------------------------
+
+env(P, NowMs, #core{self = Self, incarnation = Incarnation, up = Up, lives = Lives,
+                    places = Places, options = Options, view = {Number, _}}) ->
+    #{now_ms => NowMs, self => {Self, Incarnation}, up => Up, lives => Lives,
+      homes => map_get(P, Places), founds => Number =:= 1, options => Options}.
+
+client_env(NowMs, #core{self = Self, incarnation = Incarnation, scope = Scope, up = Up,
+                        places = Places, options = Options}) ->
+    #{now_ms => NowMs, self => Self, scope => Scope, incarnation => Incarnation, up => Up,
+      places => Places, options => Options}.
+
+%% Handles parts of messages, and the messages to this node itself that follow. Messages to other
+%% nodes are collected for each node.
+run([], Sends, _NowMs, Core) ->
+    packed(lists:reverse(Sends), Core);
+run([{From, Part} | Rest], Sends, NowMs, Core0) ->
+    {Core, Effects} = part(From, Part, NowMs, Core0),
+    {Own, Others} = own(Effects, Core),
+    run(Rest ++ Own, lists:reverse(Others, Sends), NowMs, Core).
+
+own(Effects, #core{self = Self}) ->
+    {Own, Others} = lists:partition(fun({send, To, _}) -> To =:= Self; (_) -> false end, Effects),
+    {[{Self, Part} || {send, _, Part} <- Own], Others}.
+
+part(From, {removal, Msg}, NowMs, Core) ->
+    removal(From, Msg, NowMs, Core);
+part(_From, {P, _What, _Msg}, _NowMs, #core{places = Places} = Core)
+  when not is_map_key(P, Places) ->
+    {Core, []};
+part(From, {P, home, Msg}, NowMs, #core{up = Up} = Core) ->
+    Member = {From, map_get(From, Up)},
+    with_replica(P, fun(R, Env) -> weft_names_strong_replica:handle(Member, Msg, R, Env) end,
+                 NowMs, Core);
+part(From, {P, ask, Msg}, NowMs, Core) ->
+    with_replica(P, fun(R, Env) -> weft_names_strong_replica:request(From, Msg, R, Env) end,
+                 NowMs, Core);
+part(From, {P, answer, Msg}, NowMs, #core{client = Client0} = Core) ->
+    {Client, Effects} = weft_names_strong_client:answer(From, P, Msg, Client0,
+                                                        client_env(NowMs, Core)),
+    {Core#core{client = Client}, tagged(Effects)}.
+
+%% As a replica, as the owner, as the replica again, as the node that asked.
+removal(_From, {remove, P, Asker, Name, Token}, _NowMs, #core{up = Up} = Core) ->
+    Owner = case table(P, Core) of
+                none -> none;
+                Table -> weft_names_strong_table:owner({Name, Token}, Table)
+            end,
+    {Core, [{send, Owner, {removal, {give_back, Asker, Name, Token}}} || is_map_key(Owner, Up)]};
+removal(Home, {give_back, Asker, Name, Token}, NowMs, #core{client = Client0} = Core) ->
+    {Client, Effects} = weft_names_strong_client:give_back(Home, Asker, {Name, Token}, Client0,
+                                                           client_env(NowMs, Core)),
+    {Core#core{client = Client}, tagged(Effects)};
+removal(_From, {given_back, {Self, _, _} = Asker, Token}, NowMs,
+        #core{self = Self, client = Client0} = Core) ->
+    {Client, Effects} = weft_names_strong_client:given_back(Asker, Token, Client0,
+                                                            client_env(NowMs, Core)),
+    {Core#core{client = Client}, tagged(Effects)};
+removal(_From, {given_back, {Node, _, _}, _Token} = Msg, _NowMs, #core{up = Up} = Core) ->
+    {Core, [{send, Node, {removal, Msg}} || is_map_key(Node, Up)]};
+removal(_From, _OfANewerVersion, _NowMs, Core) ->
+    {Core, []}.
+
+with_replica(P, Fun, NowMs, Core0) ->
+    {Replica0, #core{replicas = Replicas} = Core} = replica(P, NowMs, Core0),
+    {Replica, Out} = Fun(Replica0, env(P, NowMs, Core)),
+    {Core#core{replicas = Replicas#{P => Replica}},
+     [{send, Node, {P, what(Msg), Msg}} || {Node, Msg} <- Out]}.
+
+replica(P, NowMs, #core{replicas = Replicas, rand = Rand0} = Core) ->
+    case Replicas of
+        #{P := Replica} -> {Replica, Core};
+        #{} ->
+            {Seed, Rand} = rand:uniform_s(1 bsl 50, Rand0),
+            {weft_names_strong_replica:new(rand:seed_s(exsss, Seed), env(P, NowMs, Core)),
+             Core#core{rand = Rand}}
+    end.
+
+what(Msg) ->
+    case lists:member(element(1, Msg), [wrote, values, renewed, stale, full, not_leader]) of
+        true -> answer;
+        false -> home
+    end.
+
+tagged(Effects) ->
+    [case Effect of
+         {send, Node, {ask, P, Msg}} -> {send, Node, {P, ask, Msg}};
+         _ -> Effect
+     end || Effect <- Effects].
+
+of_client({Client, Effects}, Before, NowMs, #core{self = Self} = Core) ->
+    {Own, Others} = own(tagged(Effects), Core#core{self = Self}),
+    {Done, After} = run(Own, lists:reverse(Others), NowMs, Core#core{client = Client}),
+    {Done, Before ++ After}.
+
+%% Messages to other nodes wait until the events that are already here are handled; the timer comes
+%% after these. So under load many parts share a message, and on an idle node nothing is delayed.
+packed([], Core) ->
+    {Core, []};
+packed([{send, To, Part} | Rest], #core{outbox = Outbox} = Core) ->
+    Parts = [Part | maps:get(To, Outbox, [])],
+    {Done, Effects} = packed(Rest, Core#core{outbox = Outbox#{To => Parts}}),
+    {Done, [{after_ms, 0, flush} || map_size(Outbox) =:= 0] ++ Effects};
+packed([Effect | Rest], Core0) ->
+    {Core, Effects} = packed(Rest, Core0),
+    {Core, [Effect | Effects]}.
+
+%% --- time -------------------------------------------------------------------------------------
+
+ticked(NowMs, #core{mine = Mine, options = #{tick_ms := TickMs}} = Core0) ->
+    {Core1, Effects} = lists:foldl(
+        fun(P, {Core, Acc}) ->
+            {Changed, Out} = with_replica(P, fun weft_names_strong_replica:tick/2, NowMs, Core),
+            {Changed, lists:reverse(Out, Acc)}
+        end, {Core0, []}, lists:usort(Mine ++ maps:keys(Core0#core.replicas))),
+    {Client, Asked} = weft_names_strong_client:tick(Core1#core.client, client_env(NowMs, Core1)),
+    {Own, Others} = own(lists:reverse(Effects, tagged(Asked)), Core1),
+    {Core, After} = run(Own, lists:reverse(Others), NowMs, Core1#core{client = Client}),
+    {Core, After ++ dial(Core) ++ [{after_ms, TickMs, tick}]}.
+
+%% A replica needs links to all nodes that share a partition with it.
+dial(#core{self = Self, view = {_, Voters}, up = Up}) ->
+    [{connect, Node} || lists:member(Self, Voters), Node <- Voters, not is_map_key(Node, Up)].
+
+%% --- reading ----------------------------------------------------------------------------------
+
+%% @doc The table of a partition as this node has it, for checkers.
+-spec table(non_neg_integer(), core()) -> weft_names_strong_table:table() | none.
+table(P, #core{replicas = Replicas}) ->
+    case Replicas of
+        #{P := Replica} -> weft_names_strong_replica:table(Replica);
+        #{} -> none
+    end.
+
+%% @doc For people: the view, each partition that this node has a replica of, and figures of the
+%% client.
+-spec info(core()) -> map().
+info(#core{view = {Number, Voters}, replicas = Replicas, client = Client, up = Up} = Core) ->
+    #{life => Core#core.incarnation, view => Number, voters => Voters,
+      connected => lists:sort(maps:keys(Up)),
+      partitions => maps:map(fun(_, R) -> weft_names_strong_replica:info(R) end, Replicas),
+      client => weft_names_strong_client:info(Client)}.

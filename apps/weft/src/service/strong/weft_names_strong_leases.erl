@@ -1,0 +1,100 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The leases of a node in a strong scope, and the names that depend on them.
+%%
+%% All names of this node in one partition depend on one lease. It lasts from the moment when the
+%% last request was sent that a leader confirmed, and a name is held as long as its lease.
+%% `weft_names_strong_client' decides when a lost lease is followed by a new one, and
+%% `weft_names_strong_asks' sends the requests.
+-module(weft_names_strong_leases).
+
+-export([held/3, effect/2, holdings/2, part/2, put_part/3, life/2, cached/4, uncached/2, cache/2,
+         owned/5, released/2, lost/3, sum/2, extended/4]).
+
+-include("weft_names_strong_client.hrl").
+
+%% @doc What is known of a name that this node owns. A lease that has ended is not valid, even
+%% before the tick that removes it.
+-spec held(Name :: term(), #client{}, env()) -> ?HOLDINGS:holding() | none.
+held(Name, #client{holdings = Holdings} = Client, #{now_ms := NowMs}) ->
+    case ?HOLDINGS:find(Name, Holdings) of
+        none -> none;
+        #{part := P} = Holding ->
+            case part(P, Client) of
+                #part{until_ms = UntilMs} when UntilMs > NowMs -> Holding;
+                #part{} -> none
+            end
+    end.
+
+%% @doc One more effect.
+-spec effect(term(), #client{}) -> #client{}.
+effect(Effect, #client{out = Out} = Client) ->
+    Client#client{out = [Effect | Out]}.
+
+%% @doc What is owned has changed, with these effects.
+-spec holdings({?HOLDINGS:holdings(), [term()]}, #client{}) -> #client{}.
+holdings({Holdings, Effects}, Client) ->
+    lists:foldl(fun effect/2, Client#client{holdings = Holdings}, Effects).
+
+%% @doc The lease of a partition.
+-spec part(P :: non_neg_integer(), #client{}) -> #part{}.
+part(P, #client{parts = Parts}) -> maps:get(P, Parts, #part{}).
+
+-spec put_part(P :: non_neg_integer(), #part{}, #client{}) -> #client{}.
+put_part(P, Part, #client{parts = Parts} = Client) ->
+    Client#client{parts = Parts#{P => Part}}.
+
+%% @doc The incarnation of this node in a partition, with the count of leases that it has lost
+%% there.
+-spec life(#part{}, env()) -> {Incarnation :: non_neg_integer(), Count :: non_neg_integer()}.
+life(#part{count = Count}, #{incarnation := Incarnation}) -> {Incarnation, Count}.
+
+%% @doc What the leader said about a name of another node is kept for a while.
+-spec cached(Name :: term(), {Pid :: term(), Token :: pos_integer(), Meta :: term()}, #client{},
+             env()) -> #client{}.
+cached(Name, Value, #client{cache = Cache, holdings = Holdings} = Client,
+       #{now_ms := NowMs, options := #{cache_ms := CacheMs}}) ->
+    case ?HOLDINGS:find(Name, Holdings) of
+        none -> cache(weft_names_strong_cache:put(Name, Value, NowMs + CacheMs, Cache), Client);
+        _Own -> Client
+    end.
+
+-spec uncached(Name :: term(), #client{}) -> #client{}.
+uncached(Name, #client{cache = Cache} = Client) ->
+    cache(weft_names_strong_cache:drop(Name, Cache), Client).
+
+%% @doc The cache has changed, with these effects.
+-spec cache({weft_names_strong_cache:cache(), [term()]}, #client{}) -> #client{}.
+cache({Cache, Effects}, Client) ->
+    lists:foldl(fun effect/2, Client#client{cache = Cache}, Effects).
+
+%% @doc The name that was asked for is owned now.
+-spec owned(weft_names_strong_requests:request(), Token :: pos_integer(), Pid :: term(),
+            Meta :: term(), #client{}) -> #client{}.
+owned(#{name := Name, part := P, on_lost := OnLost}, Token, Pid, Meta, Client0) ->
+    #client{holdings = Holdings} = Client = uncached(Name, Client0),
+    Holding = #{part => P, pid => Pid, token => Token, meta => Meta, on_lost => OnLost},
+    holdings(?HOLDINGS:put(Name, Holding, Holdings), Client).
+
+%% @doc The name is given up; its process is not told.
+-spec released(Name :: term(), #client{}) -> #client{}.
+released(Name, #client{holdings = Holdings} = Client) ->
+    holdings(?HOLDINGS:drop(Name, Holdings), Client).
+
+%% @doc The name is lost; its process is told in the way that it chose.
+-spec lost(Name :: term(), #client{}, env()) -> #client{}.
+lost(Name, #client{holdings = Holdings} = Client, #{scope := Scope}) ->
+    holdings(?HOLDINGS:lose(Name, Scope, Holdings), Client).
+
+%% @doc The sum of all tokens in a partition, 0 if nothing is owned there.
+-spec sum(P :: non_neg_integer(), #client{}) -> non_neg_integer().
+sum(P, #client{holdings = Holdings}) -> ?HOLDINGS:sum(P, Holdings).
+
+%% @doc The lease counts from when the request was sent that is now known to be confirmed.
+-spec extended(SentMs :: integer(), P :: non_neg_integer(), #client{}, env()) -> #client{}.
+extended(SentMs, P, Client, #{options := #{lease_ms := LeaseMs}}) ->
+    case part(P, Client) of
+        #part{until_ms = UntilMs} = Part when SentMs + LeaseMs > UntilMs ->
+            effect({view, {lease, P}, {SentMs + LeaseMs}},
+                   put_part(P, Part#part{until_ms = SentMs + LeaseMs}, Client));
+        #part{} -> Client
+    end.

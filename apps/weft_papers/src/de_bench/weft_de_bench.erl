@@ -1,0 +1,156 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc DE-Bench (Ghaffari 2014): a load on each of many nodes, peer to peer, without a coordinator
+%% while it runs. How does throughput change with nodes, with global operations, with the size of
+%% data?
+%%
+%% `bin/bench de_bench CONFIG [--nodes N] [--variant V] [--groups SIZE] [--out DIR]' starts the
+%% nodes, in groups of a size of which each has one node in common with the next, runs the load of
+%% the configuration (that of DE-Bench: duration, concurrent, report_interval, operations,
+%% packet_size, delay_remote_function, transitive_connection) on each of them, and adds up. Each
+%% node leaves its files in DIR/N (`weft_load_files'); the sum is in DIR. A node that is lost is
+%% told, and the others go on. Names of nodes in the configuration (erlange_nodes) are not used:
+%% nodes are started here.
+-module(weft_de_bench).
+
+-export([command/0, main/1, run/3, loads/3]).
+
+-define(READY_MS, 120000).
+-define(GRACE_MS, 120000).
+%% What it takes to tell all nodes when to begin.
+-define(HEAD_START_US, 300000).
+-define(MORE_PER_NODE_US, 10000).
+
+%% @doc 0: measured, 1: measured, with failures, 2: not measured.
+-spec main([string()]) -> 0 | 1 | 2.
+main(Arguments) ->
+    weft_argparse:run(Arguments, command(), "bin/bench de_bench").
+
+%% @doc Its arguments.
+-spec command() -> weft_argparse:command().
+command() ->
+    #{help => "operations between nodes, as DE-Bench runs them",
+      arguments =>
+          [#{name => config, help => "what to do: docs/guide/load.md"},
+           #{name => nodes, long => "-nodes", type => {integer, [{min, 1}]}, value => "N",
+             help => "how many (default 4)"},
+           #{name => variant, long => "-variant", type => {atom, weft_bench_variant:all()},
+             value => "V", help => "of the benchmark (default stock_mesh)"},
+           #{name => groups, long => "-groups", type => {integer, [{min, 2}]}, value => "SIZE",
+             help => "in groups of so many nodes"}
+           | weft_bench_arguments:common("where the results go", "de_bench")],
+      handler => fun given/1}.
+
+given(#{config := File, out := Dir} = Given) ->
+    Defaults = [{driver, weft_de_bench_driver}, {mode, max}],
+    case weft_load_config:read(File, Defaults) of
+        {ok, Config} -> told(run(Config, Dir, Given), Dir);
+        {error, Text} -> told({error, Text}, none)
+    end.
+
+told({error, Text}, _Dir) ->
+    io:format(standard_error, "~ts~n", [Text]),
+    2;
+told({ok, Outcome}, Dir) ->
+    weft_load_cli:print(Outcome),
+    weft_load_cli:report(Outcome, Dir).
+
+%% @doc Runs a configuration on so many nodes of a variant (4, `stock_mesh'). The error is a text.
+-spec run(weft_load_config:config(), file:filename(),
+          #{nodes => pos_integer(), variant => weft_bench_variant:variant(),
+            groups => pos_integer(), _ => _}) ->
+          {ok, weft_load:outcome()} | {error, string()}.
+run(Config, Dir, Options) ->
+    Count = maps:get(nodes, Options, 4),
+    Variant = maps:get(variant, Options, stock_mesh),
+    case weft_de_bench_config:problems(Config, Variant, Options) of
+        [] -> on_nodes(Config, Dir, shape(Count, Options), Variant);
+        [Text | _] -> {error, Text}
+    end.
+
+shape(Count, #{groups := Size}) -> weft_bench_cluster:shape(Count, chain(1, Count, Size));
+shape(Count, _Options) -> weft_bench_cluster:shape(Count, []).
+
+%% The last node of a group is the first of the next.
+chain(First, Count, Size) when First + Size - 1 >= Count -> [lists:seq(First, Count)];
+chain(First, Count, Size) ->
+    Last = First + Size - 1,
+    [lists:seq(First, Last) | chain(Last, Count, Size)].
+
+on_nodes(Config, Dir, Shape, Variant) ->
+    ok = weft_report_file:directory(filename:join(Dir, "logs")),
+    weft_bench_place:with(weft_bench_link:loopback(), Dir,
+                          fun(Place) -> in_place(Place, Config, Dir, Shape, Variant) end).
+
+in_place(Place, Config, Dir, #{nodes := Count} = Shape, Variant) ->
+    io:format("starting ~b nodes, ~ts~n", [Count, Variant]),
+    case weft_bench_nodes:start(Variant, {cluster, Shape},
+                                #{place => Place, tls => Dir,
+                                  log_dir => filename:join(Dir, "logs")}) of
+        {ok, Nodes} ->
+            io:format("~ts on each~n", [weft_load_config:describe(Config)]),
+            try loads(Config, filename:absname(Dir), Nodes)
+            after weft_bench_nodes:stop(Nodes)
+            end;
+        {error, Text} ->
+            {error, "the nodes do not start: " ++ Text}
+    end.
+
+%% @doc Runs a configuration on the nodes of a cluster that is there: all get ready, and then begin
+%% at the same moment. The directory is one of an absolute name. What is told of a node that is lost
+%% while it runs is `lost' of the outcome, and the sum has what it did before.
+-spec loads(weft_load_config:config(), file:filename(), weft_bench_nodes:nodes()) ->
+          {ok, weft_load:outcome()} | {error, string()}.
+loads(#{pairs := Pairs} = Config0, Dir, Nodes) ->
+    Config = Config0#{pairs := [{nodes, weft_bench_cluster:nodes(Nodes)} | Pairs]},
+    Environment = weft_load_files:environment(Config),
+    Roles = lists:sort(weft_bench_nodes:roles(Nodes)),
+    Ready = on_each([{Role, ready, [seeded(Config, Role),
+                                    #{dir => own(Dir, Role), environment => Environment,
+                                      progress => fun weft_load:silent/1}]} || Role <- Roles],
+                    ?READY_MS, Nodes),
+    case [Text || {error, Text} <- Ready] of
+        [] ->
+            Answers = begun(Roles, [Pid || {ok, Pid} <- Ready], Config, Nodes),
+            weft_de_bench_sum:write(Dir, Config, Environment,
+                                    lists:zip([own(Dir, Role) || Role <- Roles], Answers));
+        [Text | _] ->
+            {error, Text}
+    end.
+
+own(Dir, {n, Number}) -> filename:join(Dir, integer_to_list(Number)).
+
+%% Nodes with the same seed would all do the same.
+seeded(#{rng_seed := now} = Config, _Role) -> Config;
+seeded(#{rng_seed := {A, B, C}} = Config, {n, Number}) ->
+    Config#{rng_seed := {A + 1000 * Number, B, C}}.
+
+begun(Roles, Ready, #{duration_ms := DurationMs, warm_up_ms := WarmUpMs}, Nodes) ->
+    AtUs = os:perf_counter(microsecond) + ?HEAD_START_US + length(Roles) * ?MORE_PER_NODE_US,
+    on_each([{Role, go, [Pid, AtUs]} || {Role, Pid} <- lists:zip(Roles, Ready)],
+            DurationMs + WarmUpMs + ?GRACE_MS, Nodes).
+
+%% The answers of the nodes' instances, called at the same time, each by a process of its own.
+on_each(Calls, TimeoutMs, Nodes) ->
+    Self = self(),
+    Call = fun({Role, Function, Arguments}) ->
+                   Self ! {self(), weft_bench_nodes:call(Nodes, Role, weft_de_bench_instance,
+                                                         Function, {Arguments, TimeoutMs})}
+           end,
+    Calling = [{Role, spawn_monitor(fun() -> Call(Of) end)} || {Role, _, _} = Of <- Calls],
+    [answer(weft_bench_nodes:node(Nodes, Role), Of) || {Role, Of} <- Calling].
+
+answer(Node, {Pid, Monitor}) ->
+    receive
+        {Pid, {error, Text}} ->
+            demonitor(Monitor, [flush]),
+            {error, lists:concat([Node, ": ", Text])};
+        {Pid, Answer} ->
+            demonitor(Monitor, [flush]),
+            Answer;
+        {'DOWN', Monitor, process, Pid, Reason} ->
+            {error, lists:flatten(io_lib:format("~ts was lost: ~ts", [Node, why(Reason)]))}
+    end.
+
+why({timeout, {gen_server, call, _}}) -> "no answer in time";
+why({_, {gen_server, call, _}}) -> "its emulator has ended";
+why(Reason) -> io_lib:format("~0tP", [Reason, 20]).

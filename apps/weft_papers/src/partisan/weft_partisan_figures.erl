@@ -1,0 +1,135 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What C. Meiklejohn et al. ("Partisan: Enabling Cloud-Scale Erlang Applications", 2018,
+%% section 4) say of a distribution in Erlang and of channels, and what is measured here of weft:
+%% Figs. 1 to 4. Workloads are those of `weft_partisan_workload'.
+-module(weft_partisan_figures).
+-behaviour(weft_papers_figures).
+
+-export([figures/0]).
+
+-define(UNICAST, ["--suites", "e", "--only", "unicast 1 MB"]).
+-define(RING, ["--suites", "e", "--only", "key.value",
+               "--variants", "stock,weft_1,weft_8,channel,channel_8"]).
+%% Below this share of stock it is no longer the same performance.
+-define(SAME, 0.9).
+%% What is called faster.
+-define(FASTER, 1.2).
+
+%% @private
+figures() ->
+    [(unicast("partisan_1", "Fig. 1: one channel"))#{
+       claim => "With one channel a distribution in Erlang is as fast as that of the emulator, and "
+       "sometimes faster, at 1 ms and at 20 ms.",
+       findings => fun one_channel/1, charts => charts(["stock", "weft_1", "channel"])},
+     #{id => "partisan_2", where => "Partisan 2018, Fig. 2: requests beside background traffic",
+       claim => "With channels of their own for gossip and metadata requests are faster, at best "
+       "12.5 times, and ten times in the mean.",
+       cells => ?RING, findings => fun background/1, charts => fun ring_charts/1,
+       not_shown => "Riak Core: a ring of three nodes that gossips 1 MB every 20 ms, and requests "
+       "to it for two seconds instead of 1,000 from each worker, which take more than half an hour "
+       "for 64 workers at 20 ms, for one variant once. How much is gossiped meanwhile is not "
+       "counted: where gossip waits for requests, there is more of the link for them."},
+     (unicast("partisan_3", "Fig. 3: parallel connections"))#{
+       claim => "With more senders or more delay 8 connections are nearly 8 times as fast as one; "
+       "with few senders they are of less use.",
+       findings => fun parallel/1, charts => charts(["weft_1", "weft_8", "channel", "channel_8"])},
+     (unicast("partisan_4", "Fig. 4: parallel connections against distributed Erlang"))#{
+       claim => "Messages of 1 MB are faster over parallel connections than over distributed "
+       "Erlang, the more so the more delay.",
+       findings => fun against_stock/1, charts => charts(["stock", "weft_8", "channel_8"])}].
+
+unicast(Id, Title) ->
+    #{id => Id, where => "Partisan 2018, " ++ Title, cells => ?UNICAST,
+      not_shown => "Links are emulated, with a rate that two cores can do: connections share it, "
+      "so that eight of them can not be eight times as fast as one that fills it. Each sender has "
+      "fewer than 1,000 messages, 96 in all: 1,000 of each of 64 senders take 22 minutes at 20 ms, "
+      "for one variant once. Without the rights to emulate links only loopback is measured."}.
+
+%% ---- charts: over the number of actors, one for each link ----
+
+charts(Variants) ->
+    fun(Results) ->
+        [only(Variants, over(<<"unicast">>, "senders", <<"duration_s">>, Link, Results))
+         || Link <- links(<<"unicast">>, Results)]
+    end.
+
+ring_charts(Results) ->
+    [over(<<"key_value">>, "workers", Metric, Link, Results)
+     || Link <- links(<<"key_value">>, Results),
+        Metric <- [<<"calls_per_s">>, <<"latency_p50_us">>]].
+
+over(Workload, XLabel, Metric, Link, Results) ->
+    weft_report_chart:over(fun({_, _, _, Pairs, _, _}) -> Pairs end, XLabel,
+                           cells(Workload, Link, Results), Metric,
+                           [weft_report_words:workload(Workload), ", ",
+                            weft_report_words:network(Link)], Results).
+
+only(Variants, #{series := Series} = Chart) ->
+    Chart#{series := [One || #{class := Class} = One <- Series,
+                             lists:member(binary_to_list(Class), Variants)]}.
+
+links(Workload, Results) ->
+    lists:usort([Link || {_, Of, _, _, _, Link} <- weft_report_results:cells(Results),
+                         Of =:= Workload]).
+
+%% In the order of the number of actors.
+cells(Workload, Link, Results) ->
+    lists:keysort(4, [Cell || {_, Of, _, _, _, On} = Cell <- weft_report_results:cells(Results),
+                              Of =:= Workload, On =:= Link]).
+
+%% ---- what is found ----
+
+one_channel(Results) ->
+    [{is(Times >= ?SAME), said(Cell, Variant, Times, <<"stock">>)}
+     || {Cell, Variant, Times} <- faster([<<"weft_1">>, <<"channel">>], <<"stock">>, Results)].
+
+parallel(Results) ->
+    [{kind(Cell, Times), said(Cell, Variant, Times, One)}
+     || {Variant, One} <- [{<<"weft_8">>, <<"weft_1">>}, {<<"channel_8">>, <<"channel">>}],
+        {Cell, _, Times} <- faster([Variant], One, Results)].
+
+against_stock(Results) ->
+    [{kind(Cell, Times), said(Cell, Variant, Times, <<"stock">>)}
+     || {Cell, Variant, Times} <- faster([<<"weft_8">>, <<"channel_8">>], <<"stock">>, Results)].
+
+%% The claim is about links with delay, and about many senders.
+kind({_, _, _, Senders, _, Link}, Times) when Senders > 1, Link =/= <<"loopback">> ->
+    is(Times >= ?FASTER);
+kind(_Cell, _Times) ->
+    open.
+
+%% How many times as fast variants are as another one.
+faster(Variants, Other, Results) ->
+    Metric = <<"duration_s">>,
+    [{Cell, Variant, Times}
+     || Link <- links(<<"unicast">>, Results), Cell <- cells(<<"unicast">>, Link, Results),
+        Variant <- Variants,
+        {ok, #{median := Times}} <- [weft_report_results:ratio({Cell, Other, Metric},
+                                                               {Cell, Variant, Metric}, Results)]].
+
+background(Results) ->
+    Workload = <<"key_value">>,
+    Metric = <<"calls_per_s">>,
+    All = [{Cell, Times}
+           || Link <- links(Workload, Results), Cell <- cells(Workload, Link, Results),
+              {ok, #{median := Times}}
+                  <- [weft_report_results:ratio({Cell, <<"channel">>, Metric},
+                                                {Cell, <<"stock">>, Metric}, Results)]],
+    case [Times || {_, Times} <- All] of
+        [] -> [];
+        Ratios ->
+            Mean = lists:sum(Ratios) / length(Ratios),
+            [{is(Mean >= 10 * ?SAME),
+              io_lib:format("channels: ~ts times the requests of stock in the mean, at best ~ts",
+                            [weft_report_words:ratio(Mean),
+                             weft_report_words:ratio(lists:max(Ratios))])}
+             | [{open, said(Cell, <<"channel">>, Times, <<"stock">>)} || {Cell, Times} <- All]]
+    end.
+
+said({_, _, _, Pairs, _, Link}, Variant, Times, Other) ->
+    io_lib:format("~ts, ~b at once: ~ts is ~ts times as fast as ~ts",
+                  [weft_report_words:network(Link), Pairs, weft_report_words:variant(Variant),
+                   weft_report_words:ratio(Times), weft_report_words:variant(Other)]).
+
+is(true) -> agrees;
+is(false) -> differs.

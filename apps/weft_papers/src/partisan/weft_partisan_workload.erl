@@ -1,0 +1,108 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The workloads of C. Meiklejohn et al., "Partisan: Enabling Cloud-Scale Erlang Applications"
+%% (2018), section 4, scaled to bounded time:
+%%
+%% unicast    actors that send 1,000 messages each to as many actors on the other node. Here each
+%%            sends so many that all together stay below a number of bytes, at least one.
+%% echo       workers that send an object to a random partition of a ring on three nodes and wait
+%%            for it to come back. For a time, instead of 1,000 requests.
+%% key_value  put and get with two answers of three replicas, each with a disk of 1 ms, keys from a
+%%            normal distribution over 10,000, objects of 1 MB; while all nodes gossip an object of
+%%            1 MB to each other every 20 ms. In channels gossip has a channel of its own.
+-module(weft_partisan_workload).
+-behaviour(weft_bench_workload).
+
+-export([cells/1, run/2]).
+
+-define(MB, 1048576).
+-define(MESSAGES_MAX, 1000).
+-define(CALL_MS, 90000).
+-define(PARTITIONS_PER_NODE, 8).
+-define(GOSSIP_BYTES, 1048576).
+-define(GOSSIP_MS, 20).
+-define(DIRECT, [stock, weft_1, weft_8, channel, channel_8]).
+
+%% @private
+cells(quick) ->
+    [unicast(loopback, ?MB, 16, 512, [stock, weft_1, channel])
+     | [Cell#{on_demand => true}
+        || Cell <- [unicast(Link, ?MB, 16, 64, ?DIRECT) || Link <- slow_links()]
+               ++ [(ring(key_value, Link, 16))#{variants := [stock, channel]}
+                   || Link <- [loopback | slow_links()]]]];
+cells(full) ->
+    [unicast(loopback, Size * ?MB, Actors, 2048, ?DIRECT)
+     || Size <- [1, 2, 4, 8], Actors <- [1, 16, 128]]
+        ++ [unicast(Link, ?MB, Actors, 96, ?DIRECT)
+            || Link <- slow_links(), Actors <- [1, 16, 64]]
+        ++ [ring(Kind, Link, Workers)
+            || Kind <- [echo, key_value], Link <- [loopback | slow_links()],
+               Workers <- [1, 16, 64]].
+
+slow_links() ->
+    [weft_bench_link:emulated(1, 800, 0), weft_bench_link:emulated(20, 400, 0)].
+
+unicast(Link, SizeBytes, Actors, TotalMb, Variants) ->
+    Messages = min(?MESSAGES_MAX, max(1, TotalMb * ?MB div (SizeBytes * Actors))),
+    (cell(unicast, Link, SizeBytes, Actors))#{
+      layout => pair, variants => Variants, cost_ms => cost_ms(Link, Messages * Actors * SizeBytes),
+      with => #{messages => Messages}}.
+
+cost_ms(loopback, Bytes) -> 500 + Bytes div 1500000;
+cost_ms(#{rate_mbit := RateMbit}, Bytes) -> 500 + Bytes div (RateMbit * 100).
+
+ring(Kind, Link, Workers) ->
+    (cell(Kind, Link, ?MB, Workers))#{
+      layout => trio, variants => [stock, weft_1, weft_8, weft_gateway, channel, channel_8],
+      cost_ms => ring_cost_ms(Kind, Link), with => #{duration_ms => 2000}}.
+
+%% What was gossiped before the end has to cross the link, too.
+ring_cost_ms(key_value, #{}) -> 6500;
+ring_cost_ms(_Kind, _Link) -> 3500.
+
+cell(Workload, loopback, SizeBytes, Pairs) ->
+    cell(Workload, weft_bench_link:loopback(), SizeBytes, Pairs);
+cell(Workload, Link, SizeBytes, Pairs) ->
+    #{suite => e, workload => Workload, size_bytes => SizeBytes, pairs => Pairs, streams => 0,
+      link => Link}.
+
+%% @private
+run(#{workload := unicast, size_bytes := SizeBytes, pairs := Actors,
+      with := #{messages := Messages}}, Nodes) ->
+    Payload = {binary, SizeBytes},
+    _ = weft_bench_throughput:flood(Nodes, 1, Payload, {messages, 2}, ?CALL_MS),
+    CpuUs = weft_bench_nodes:cpu_us(Nodes),
+    {ElapsedUs, Count} = weft_bench_throughput:flood(Nodes, Actors, Payload, {messages, Messages},
+                                                     ?CALL_MS),
+    {ok, [{duration_s, ElapsedUs / 1.0e6}, {messages_per_s, Count * 1.0e6 / ElapsedUs},
+          {megabytes_per_s, Count * SizeBytes / ElapsedUs}]
+         ++ weft_bench_workload:cpu_us_per_message(Nodes, CpuUs, Count)};
+run(#{workload := Kind, size_bytes := SizeBytes, pairs := Workers,
+      with := #{duration_ms := DurationMs}}, Nodes) ->
+    Request = #{kind => Kind, mode => weft_bench_workload:mode(Nodes, message),
+                partitions => partitions(Kind, SizeBytes, Nodes), size_bytes => SizeBytes},
+    Gossips = [start_gossip(Role, Nodes) || Kind =:= key_value, Role <- [a, b, c]],
+    _ = requests(Nodes, Request, Workers, DurationMs div 5, 1),
+    CpuUs = weft_bench_nodes:cpu_us(Nodes),
+    {ElapsedUs, #{calls := Calls} = Latencies} = requests(Nodes, Request, Workers, DurationMs, 2),
+    Cpu = weft_bench_workload:cpu_us_per_message(Nodes, CpuUs, Calls),
+    lists:foreach(fun({Role, Gossip}) ->
+                      weft_bench_nodes:call(Nodes, Role, erlang, send, {[Gossip, stop], ?CALL_MS})
+                  end, Gossips),
+    {ok, [{calls_per_s, Calls * 1.0e6 / ElapsedUs} | maps:to_list(Latencies)] ++ Cpu}.
+
+%% Dealt out in turn: neighbours in the ring are on different nodes.
+partitions(Kind, SizeBytes, Nodes) ->
+    [OnA, OnB, OnC] = [weft_bench_nodes:call(Nodes, Role, weft_partisan_ring, start_partitions,
+                                             {[Kind, ?PARTITIONS_PER_NODE, SizeBytes], ?CALL_MS})
+                       || Role <- [a, b, c]],
+    lists:append([[A, B, C] || {A, B, C} <- lists:zip3(OnA, OnB, OnC)]).
+
+start_gossip(Role, Nodes) ->
+    Others = [weft_bench_nodes:node(Nodes, Other) || Other <- [a, b, c], Other =/= Role],
+    Mode = weft_bench_workload:mode(Nodes, stream),
+    {Role, weft_bench_nodes:call(Nodes, Role, weft_partisan_ring, start_gossip,
+                                 {[Mode, Others, ?GOSSIP_BYTES, ?GOSSIP_MS], ?CALL_MS})}.
+
+requests(Nodes, Request, Workers, DurationMs, Seed) ->
+    weft_bench_nodes:call(Nodes, a, weft_partisan_ring, run,
+                          {[Request, Workers, DurationMs, Seed], ?CALL_MS}).

@@ -1,0 +1,20 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc `bin/bench': the benchmark (weft_bench_cli) with the workloads of papers, and the commands
+%% for their figures and programs.
+-module(weft_papers_cli).
+
+-export([run/1, main/1]).
+
+%% @doc `main/1', then ends the emulator with its exit status.
+-spec run([string()]) -> no_return().
+run(Arguments) ->
+    halt(main(Arguments)).
+
+%% @doc See weft_bench_cli:main/2.
+-spec main([string()]) -> 0 | 1 | 2.
+main(Arguments) ->
+    Commands = #{"paper" => weft_papers_figures:command(),
+                 "figures" => weft_papers_document:command(),
+                 "de_bench" => weft_de_bench:command(),
+                 "bencherl" => weft_bencherl:command()},
+    weft_bench_cli:main(Arguments, (weft_papers:more())#{commands := Commands}).

@@ -1,0 +1,82 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Figures of papers for documents: `bin/bench figures DIR' reads the results that were
+%% measured (DIR/ID/results.csv for the figure ID), and writes DIR/ID.svg with the charts of each
+%% figure, and DIR/README.md with what is claimed and what was found. docs/benchmarks/paper is made
+%% so.
+-module(weft_papers_document).
+
+-export([command/0, main/1]).
+
+%% @doc Exit status: 0 written, 2 there are no results, or they can not be read.
+-spec main([string()]) -> 0 | 2.
+main(Arguments) ->
+    weft_argparse:run(Arguments, command(), "bin/bench figures").
+
+%% @doc Its arguments.
+-spec command() -> weft_argparse:command().
+command() ->
+    #{help => "a page and pictures of figures that were measured before",
+      arguments => [#{name => dir, help => "where that of each figure is"},
+                    #{name => terminal, long => "-terminal", type => boolean, help => hidden}],
+      handler => fun(#{dir := Dir}) -> made(Dir) end}.
+
+made(Dir) ->
+    case [Read || Figure <- weft_papers_figures:figures(), Read <- read(Figure, Dir)] of
+        [] -> failed(["no results of figures in ", Dir]);
+        Figures ->
+            case [Why || {_, {error, Why}} <- Figures] of
+                [] -> written(Figures, Dir);
+                [Why | _] -> failed(Why)
+            end
+    end.
+
+failed(Why) ->
+    io:format(standard_error, "~ts~n", [Why]),
+    2.
+
+read(#{id := Id} = Figure, Dir) ->
+    Run = filename:join(Dir, Id),
+    [{Figure, weft_report_record:read(Run)}
+     || filelib:is_regular(weft_report_record:results_file(Run))].
+
+written(Figures, Dir) ->
+    [ok = weft_report_file:write(filename:join(Dir, Id ++ ".svg"),
+                                 weft_report_picture:svg(Where, Charts))
+     || {#{id := Id, where := Where} = Figure, Outcome} <- Figures,
+        [_ | _] = Charts <- [weft_papers_figures:charts(Figure, Outcome)]],
+    File = filename:join(Dir, "README.md"),
+    ok = weft_report_file:write(File, unicode:characters_to_binary(document(Figures))),
+    io:format("~ts, and a picture of each figure beside it~n", [File]),
+    0.
+
+document(Figures) ->
+    ["# Figures of papers\n\n"
+     "What papers claim, measured again on one machine: *agrees* and *differs* are about the\n"
+     "claim, *open* is beside it. Values are medians of repetitions; whiskers are the smallest\n"
+     "and the largest. This page and its pictures are made of the numbers in the directory of\n"
+     "each figure, by `bin/bench figures DIR`; `bin/bench report DIR/FIGURE` makes a page with\n"
+     "all of them.\n",
+     [section(One) || One <- Figures]].
+
+section({#{id := Id, where := Where, claim := Claim, not_shown := NotShown} = Figure, Outcome}) ->
+    ["\n## ", Id, "\n", escaped(Where), ": `bin/bench paper ", Id, "`.\n\n| | |\n|---|---|\n",
+     row("claimed", Claim),
+     case weft_papers_figures:findings(Figure, Outcome) of
+         {ok, Findings} -> [row(atom_to_list(Kind), Text) || {Kind, Text} <- Findings];
+         {failed, Why} -> row("failed", Why)
+     end,
+     row("not shown here", NotShown), "\n",
+     [["![", escaped(Where), "](", Id, ".svg)\n\n"]
+      || weft_papers_figures:charts(Figure, Outcome) =/= []],
+     "[results.csv](", Id, "/results.csv), [environment.csv](", Id, "/environment.csv)\n"].
+
+row(Head, Text) -> ["| ", Head, " | ", escaped(Text), " |\n"].
+
+%% What would be a column or a tag.
+escaped(Text) ->
+    [case Char of
+         $| -> "\\|";
+         $< -> "&lt;";
+         $* -> "\\*";
+         _ -> Char
+     end || Char <- unicode:characters_to_list(Text)].

@@ -1,0 +1,222 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The Instant Messenger on real nodes: each message once, over all carriers and in both forms,
+%% while processes are killed; and what happens when a node is.
+-module(weft_im_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-import(weft_bench_test_cluster, [connections/1]).
+
+-export([all/0, suite/0]).
+-export([distributed_form_on_all_carriers/1, grouped_form_needs_no_other_connections/1,
+         killed_node_is_given_up/1, people_talk_in_terminals/1]).
+-export([killed_and_back/2, servers/0]).
+
+-define(RUN_MS, 60000).
+-define(CALL_MS, 60000).
+-define(PROMPT_MS, 30000).
+-define(KILL_EVERY_MS, 100).
+
+suite() -> [{timetrap, {seconds, 240}}].
+
+all() ->
+    [distributed_form_on_all_carriers, grouped_form_needs_no_other_connections,
+     killed_node_is_given_up, people_talk_in_terminals].
+
+%% Two routers, with two servers and a node of clients each: eight nodes.
+size() -> #{routers => 2, servers => 2, client_nodes => 1}.
+
+options(Names, IsGrouped) ->
+    (size())#{names => Names, is_grouped => IsGrouped, count => 24, scale => 0.005,
+              warm_up_ms => 100, run_ms => 1200, resend_ms => 200, ping_ms => 1000}.
+
+shape(Size) ->
+    weft_bench_cluster:shape(weft_im_plan:needed(Size), weft_im_plan:groups(Size)).
+
+distributed_form_on_all_carriers(Config) ->
+    [with_nodes(Variant, size(), Config,
+                fun(Nodes) ->
+                    survives_kills(options(Names, false), Nodes),
+                    names_are_registered_again(options(Names, false), Nodes)
+                end)
+     || {Variant, Names} <- [{stock_mesh, global}, {weft_mesh, {weft, cluster}},
+                             {weft_peers, {weft, cluster}}]].
+
+%% A router has the other one, two servers and a node of clients; these have each other.
+grouped_form_needs_no_other_connections(Config) ->
+    Connections = lists:duplicate(2, 4) ++ lists:duplicate(6, 3),
+    with_nodes(stock, size(), Config,
+               fun(Nodes) ->
+                   survives_kills(options(local, true), Nodes),
+                   ?assertEqual(lists:sum(Connections), lists:sum(connections(Nodes)))
+               end),
+    with_nodes(weft_groups, size(), Config,
+               fun(Nodes) ->
+                   survives_kills(options({weft, groups}, true), Nodes),
+                   ?assertEqual(lists:sum(Connections), lists:sum(connections(Nodes))),
+                   %% The distributed form goes over the same links.
+                   survives_kills(options({weft, cluster}, false), Nodes),
+                   ?assertEqual(lists:sum(Connections), lists:sum(connections(Nodes)))
+               end).
+
+survives_kills(Options, Nodes) ->
+    How = #{period_ms => ?KILL_EVERY_MS, what => all, seed => 1},
+    {Result, Kills} = weft_im_killer:during(Nodes, Options, How, fun() -> im(Options, Nodes) end),
+    ct:pal("~p with ~p: ~p, ~b killed", [weft_bench_nodes:variant(Nodes),
+                                         maps:get(names, Options), Result, Kills]),
+    ?assertMatch({ok, #{given_up := 0, logged_out := [], lost_messages := 0}}, Result),
+    {ok, #{said := Said, heard := Said}} = Result,
+    ?assert(Said > 100),
+    ?assert(Kills > 5).
+
+names_are_registered_again(Options, Nodes) ->
+    Arguments = [Options#{routers := 1}, weft_bench_cluster:nodes(Nodes)],
+    ?assertEqual(2 + 2 * 6, weft_bench_nodes:call(Nodes, {n, 1}, ?MODULE, killed_and_back,
+                                                  {Arguments, ?CALL_MS})).
+
+%% On the node of the router: kills whoever has a name, one after the other; how many came back.
+killed_and_back(Options, Nodes) ->
+    {ok, Service} = weft_im_plan:new(Options#{run => 1}, Nodes),
+    Region = weft_im_region:start_link(Service, 1),
+    Ask = fun(Request) ->
+              ok = weft_im_region:ask([Region], Request),
+              hd(weft_im_region:answers([Region], ?CALL_MS))
+          end,
+    [] = Ask({names, []}),
+    Names = weft_im_plan:names(1, Service),
+    Back = [begin
+                Pid = weft_im_names:whereis(Service, Name),
+                exit(Pid, kill),
+                true = comes_back(Service, Name, Pid)
+            end || Name <- Names],
+    [] = Ask({names, []}),
+    [] = Ask({copies, []}),
+    ok = Ask(stop),
+    length(Back).
+
+comes_back(Service, Name, Pid) ->
+    case weft_im_names:whereis(Service, Name) of
+        Other when is_pid(Other), Other =/= Pid -> true;
+        _ -> erlang:yield(), comes_back(Service, Name, Pid)
+    end.
+
+%% Its clients are told; all others go on, and lose nothing: there is time to open other sessions.
+killed_node_is_given_up(Config) ->
+    Size = #{routers => 1, servers => 3, client_nodes => 1},
+    with_nodes(stock, Size, Config,
+               fun(Nodes) ->
+                   Self = self(),
+                   Options = maps:merge((options(local, true))#{run_ms => 2500, ping_ms => 300,
+                                                                give_up_ms => 10000}, Size),
+                   spawn_link(fun() -> Self ! {result, im(Options, Nodes)} end),
+                   has_server({n, 4}, Nodes),
+                   _ = os:cmd("kill -KILL " ++ weft_bench_nodes:os_pid(Nodes, {n, 4})),
+                   receive {result, Result} -> given_up(Result)
+                   after 2 * ?RUN_MS -> error(not_done)
+                   end
+               end).
+
+given_up(Result) ->
+    ct:pal("~p", [Result]),
+    ?assertMatch({ok, #{servers_lost := [3], logged_out := [_ | _], lost_messages := 0}}, Result),
+    {ok, #{logged_out := Out, said := Said, delivered := Delivered}} = Result,
+    Service = #{servers => {1, 2, 3}},
+    ?assertEqual(lists:sort([{N, {server_lost, 3}}
+                             || N <- lists:seq(1, 24),
+                                weft_im_plan:server_of(weft_im_traffic:name(N), Service) =:= 3]),
+                 lists:sort(Out)),
+    ?assert(Delivered > Said div 2).
+
+%% Once clients are logged in it is worth to be killed.
+has_server(Role, Nodes) ->
+    0 < weft_bench_nodes:call(Nodes, Role, ?MODULE, servers, {[], ?CALL_MS})
+        orelse has_server(Role, Nodes).
+
+%% On a node: how many sessions it has.
+servers() ->
+    length(weft_im_killer:victims(chat_session)).
+
+%% ---- terminals ----
+
+people_talk_in_terminals(Config) ->
+    {ok, Place} = weft_bench_place:start(weft_bench_link:loopback(), ?config(priv_dir, Config)),
+    Serve = program("im", ["-noinput"], "weft_im_service", ["--servers", "2"], Place),
+    try
+        ok = reads(Serve, "serves, with 2 servers"),
+        [Ann, Bob] = [logged_in(Name, Place) || Name <- ["ann", "bob"]],
+        write(Ann, "@bob\n@eve\n"),
+        ok = reads(Ann, "bob is here\neve is not here\n"),
+        write(Ann, "@bob hello\n"),
+        ok = reads(Bob, "ann: hello\n"),
+        ok = reads(Ann, "(bob has it)"),
+        write(Bob, "@ann hi\nand how are you?\n"),
+        ok = reads(Ann, "bob: hi\nbob: and how are you?\n"),
+        write(Ann, "@eve hello\n"),
+        ok = reads(Ann, "not delivered to eve: nobody with this name"),
+        Second = terminal("ann", Place),
+        ok = reads(Second, "with this name is logged in already"),
+        ?assertEqual(1, status(Second)),
+        write(Ann, "/quit\n"),
+        ok = reads(Ann, "bye"),
+        ?assertEqual(0, status(Ann)),
+        write(Bob, "/quit\n"),
+        ?assertEqual(0, status(Bob))
+    after
+        end_of(Serve),
+        weft_bench_place:stop(Place)
+    end.
+
+logged_in(Name, Place) ->
+    Terminal = terminal(Name, Place),
+    ok = reads(Terminal, "hello " ++ Name),
+    Terminal.
+
+terminal(Name, Place) ->
+    program("im_" ++ Name ++ integer_to_list(erlang:unique_integer([positive])),
+            ["-noshell", "-hidden", "-connect_all", "false"], "weft_im_terminal", [Name], Place).
+
+program(Node, Flags, Module, Arguments, Place) ->
+    Directories = [filename:absname(filename:dirname(code:which(Of)))
+                   || Of <- [weft, weft_im, weft_bench_program]],
+    open_port({spawn_executable, filename:join([code:root_dir(), "bin", "erl"])},
+              [{args, Flags ++ ["-sname", Node, "-setcookie", "weft_im", "-proto_dist", "weft",
+                                "-pa"] ++ Directories
+                ++ ["-eval", Module ++ ":run(init:get_plain_arguments()).", "-extra" | Arguments]},
+               {env, [{"ERL_EPMD_PORT", integer_to_list(weft_bench_place:epmd_port(Place))}]},
+               exit_status, binary, stderr_to_stdout]).
+
+write(Port, Text) ->
+    true = port_command(Port, Text).
+
+%% Until the program has written this; what it wrote is over then.
+reads(Port, Text) ->
+    reads(Port, Text, <<>>).
+
+reads(Port, Text, Before) ->
+    case string:find(Before, Text) of
+        nomatch ->
+            receive
+                {Port, {data, Data}} -> reads(Port, Text, <<Before/binary, Data/binary>>)
+            after ?PROMPT_MS -> {error, Text, Before}
+            end;
+        _ -> ok
+    end.
+
+status(Port) ->
+    receive {Port, {exit_status, Status}} -> Status after ?PROMPT_MS -> none end.
+
+%% Its servers end with it.
+end_of(Port) ->
+    case erlang:port_info(Port, os_pid) of
+        {os_pid, OsPid} ->
+            _ = os:cmd("kill -TERM " ++ integer_to_list(OsPid)),
+            ?assertNotEqual(none, status(Port));
+        undefined -> ok
+    end.
+
+im(Options, Nodes) ->
+    weft_bench_test_cluster:run(weft_im, Options, weft_bench_cluster:nodes(Nodes), Nodes, ?RUN_MS).
+
+with_nodes(Variant, Size, Config, Test) ->
+    weft_bench_test_cluster:with_nodes(Variant, shape(Size), Config, Test).

@@ -1,0 +1,60 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What the figures make of results that are made up. That they can be measured is tested in
+%% weft_paper_SUITE.
+-module(weft_im_figures_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+findings(Wanted, Rows) ->
+    [Findings] = [Read(weft_report_sample:results(Rows))
+                  || #{id := Id, findings := Read} <- weft_im_figures:figures(), Id =:= Wanted],
+    [{Kind, unicode:characters_to_list(Text)} || {Kind, Text} <- Findings].
+
+im(Workload, Nodes) ->
+    #{suite => <<"im">>, workload => Workload, size_bytes => 0, pairs => Nodes, streams => 200}.
+
+forms_are_held_against_each_other_test() ->
+    Rows = fun(Rsd) ->
+               [{im(<<"im_rd">>, 5), stock_mesh, delivered_per_min, [28000, 28010]},
+                {im(<<"im_rd">>, 5), weft_groups, delivered_per_min, [25000]},
+                {im(<<"im_rsd">>, 5), stock, delivered_per_min, [Rsd]}]
+           end,
+    ?assertEqual([{agrees, "5 nodes: RD 28005 messages per minute (full mesh), "
+                   "RSD 28000 messages per minute (groups)"},
+                  {differs, "5 nodes, RD on weft, groups: 89.3 % of RD on stock"}],
+                 findings("im_11", Rows(28000))),
+    ?assertMatch([{differs, _}, {differs, _}], findings("im_11", Rows(26000))),
+    ?assertEqual([], findings("im_11", [])).
+
+failures_are_held_against_none_test() ->
+    Rows = fun(Killed, Lost) ->
+               [{im(<<"im_rsd_steady">>, 16), stock, delivered_per_min, [28000]},
+                {im(<<"im_rsd_killed">>, 16), stock, delivered_per_min, [Killed]},
+                {im(<<"im_rsd_killed">>, 16), stock, kills, [15]},
+                {im(<<"im_rsd_steady">>, 16), stock, lost_messages, [0]},
+                {im(<<"im_rsd_killed">>, 16), stock, lost_messages, Lost},
+                {im(<<"im_rd_steady">>, 16), stock_mesh, delivered_per_min, [28000]}]
+           end,
+    ?assertEqual([{agrees, "RSD, 16 nodes, stock TCP: 28000 per minute, 96.4 % with 15 processes "
+                   "killed, 0 lost"}],
+                 findings("im_12", Rows(27000, [0, 0, 0]))),
+    ?assertMatch([{differs, _}], findings("im_12", Rows(26000, [0]))),
+    ?assertEqual([{differs, "RSD, 16 nodes, stock TCP: 28000 per minute, 96.4 % with 15 processes "
+                   "killed, 1 lost"}],
+                 findings("im_12", Rows(27000, [0, 1, 0]))).
+
+%% What the commands of figures measure, at any size.
+figures_have_cells_test_() ->
+    [?_assertMatch({Scope, Only, [_, _ | _]},
+                   {Scope, Only,
+                    [Cell || #{suite := im} = Cell <- weft_im_workload:cells(Scope),
+                             re:run(weft_bench_workload:title(Cell), Only) =/= nomatch]})
+     || Scope <- [quick, full],
+        #{cells := ["--suites", "im", "--only", Only | _]} <- weft_im_figures:figures()].
+
+names_are_those_of_the_carrier_test() ->
+    ?assertEqual([global, {weft, cluster}, {weft, cluster}, local, {weft, groups}],
+                 [weft_im_workload:names(IsGrouped, Variant)
+                  || {IsGrouped, Variant} <- [{false, stock_mesh}, {false, weft_mesh},
+                                              {false, weft_groups}, {true, stock},
+                                              {true, weft_groups}]]).

@@ -1,0 +1,44 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The page of figures that is in the documentation.
+-module(weft_papers_document_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(DOCUMENTED, "docs/benchmarks/paper").
+
+%% It is what the numbers beside it say, as this code reads them.
+documented_figures_are_those_of_their_numbers_test_() ->
+    {timeout, 120, fun() ->
+        Dir = copy(),
+        try
+            ?assertEqual(0, weft_papers_document:main([Dir])),
+            Files = filelib:wildcard("*.{md,svg}", ?DOCUMENTED),
+            ?assertEqual(Files, filelib:wildcard("*.{md,svg}", Dir)),
+            ?assertEqual([], [File || File <- Files,
+                                      content(?DOCUMENTED, File) =/= content(Dir, File)])
+        after ok = file:del_dir_r(Dir)
+        end
+    end}.
+
+each_figure_is_documented_test() ->
+    Page = content(?DOCUMENTED, "README.md"),
+    [?assertNotEqual({Id, nomatch}, {Id, string:find(Page, ["\n## ", Id, "\n"])})
+     || #{id := Id} <- weft_papers_figures:figures()].
+
+without_results_it_says_so_test() ->
+    ?assertEqual(2, weft_papers_document:main(["/no/such/figures"])),
+    ?assertEqual(2, weft_papers_document:main([])).
+
+content(Dir, File) ->
+    {ok, Content} = file:read_file(filename:join(Dir, File)),
+    Content.
+
+%% The numbers alone.
+copy() ->
+    Dir = filename:join("/tmp", "weft_papers_document_" ++ os:getpid()),
+    [begin
+         To = filename:join(Dir, Csv),
+         ok = filelib:ensure_dir(To),
+         {ok, _} = file:copy(filename:join(?DOCUMENTED, Csv), To)
+     end || Csv <- filelib:wildcard("*/results.csv", ?DOCUMENTED)],
+    Dir.

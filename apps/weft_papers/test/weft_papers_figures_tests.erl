@@ -1,0 +1,194 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What figures make of results that are made up. That they can be measured is tested in
+%% weft_paper_SUITE.
+-module(weft_papers_figures_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+findings(Wanted, Rows) ->
+    [Findings] = [Read(weft_report_sample:results(Rows))
+                  || #{id := Id, findings := Read} <- weft_papers_figures:figures(), Id =:= Wanted],
+    [{Kind, unicode:characters_to_list(Text)} || {Kind, Text} <- Findings].
+
+orbit(Workload, Nodes) ->
+    #{suite => <<"orbit">>, workload => Workload, size_bytes => 0, pairs => Nodes,
+      streams => 20000}.
+
+connections_are_held_against_the_formula_test() ->
+    Rows = [{orbit(<<"orbit">>, 13), stock, connections_max, [12, 12]},
+            {orbit(<<"orbit">>, 13), weft_groups, connections_max, [6]},
+            {orbit(<<"orbit_grouped">>, 13), stock, connections_max, [6]},
+            {orbit(<<"orbit_grouped">>, 13), stock, program_messages, [31000]},
+            {orbit(<<"orbit_grouped">>, 7), stock, connections_max, [5]}],
+    ?assertEqual(
+       [{agrees, "orbit, 13 nodes, stock TCP: at most 12 connections, as by the formula"},
+        {open, "orbit, 13 nodes, weft, groups: at most 6 connections, without a change of the "
+         "program, instead of 12"},
+        {agrees, "orbit grouped, 13 nodes, stock TCP: at most 6 connections, as by the formula"},
+        {open, "orbit grouped, 13 nodes, space of 20000: 31000 messages"},
+        {differs, "orbit grouped, 7 nodes, stock TCP: at most 5 connections, by the formula 4"}],
+       findings("orbit", Rows)).
+
+aco(Version, Colonies) ->
+    #{suite => <<"aco">>, workload => <<"aco_", Version/binary>>, size_bytes => 0, pairs => 11,
+      streams => Colonies}.
+
+packets(Sr, Ml, Gr) ->
+    [{aco(<<"tl">>, 8), stock_mesh, received_packets, [1200]},
+     {aco(<<"ml">>, 8), stock_mesh, received_packets, [Ml]},
+     {aco(<<"gr">>, 8), stock_mesh, received_packets, [Gr]},
+     {aco(<<"sr">>, 8), stock, received_packets, [Sr]}].
+
+versions_are_put_in_order_test() ->
+    ?assertEqual([{agrees, "11 nodes, packets: SR 500, ML 1300, TL 1200, GR 1700"},
+                  {differs, "11 nodes: ML receives 2.6 times as many packets as SR, claimed 2"},
+                  {agrees, "11 nodes: GR receives 3.4 times as many packets as SR, claimed 3"}],
+                 findings("aco_10", packets(500, 1300, 1700))),
+    ?assertMatch([{agrees, _}, {agrees, _}, {differs, _}],
+                 findings("aco_10", packets(600, 1300, 4000))),
+    ?assertMatch([{differs, _} | _], findings("aco_10", packets(1500, 1300, 4000))),
+    ?assertMatch([{differs, _} | _], findings("aco_10", packets(270, 1300, 1250))),
+    ?assertEqual([{open, "11 nodes, packets: ML 1300, TL 1200, GR 4000"}],
+                 findings("aco_10", lists:droplast(packets(270, 1300, 4000)))).
+
+the_error_has_to_fall_test() ->
+    Rows = fun(Errors) -> [{aco(<<"quality">>, Colonies), stock, cost_error_percent, [Error]}
+                           || {Colonies, Error} <- Errors] end,
+    ?assertEqual([{agrees, "1 colonies: 9.0 % above the best known cost, "
+                   "8 colonies: 4.5 % above the best known cost"}],
+                 findings("aco_7", Rows([{8, 4.5}, {1, 9}]))),
+    ?assertMatch([{differs, _}], findings("aco_7", Rows([{1, 9}, {8, 9}]))),
+    ?assertEqual([], findings("aco_7", [])).
+
+failures_may_cost_a_little_test() ->
+    Rows = fun(Steady, Seconds) ->
+               [{aco(<<"sr_steady">>, 8), stock, duration_s, Steady},
+                {aco(<<"sr_killed">>, 8), stock, duration_s, [Seconds]},
+                {aco(<<"sr_killed">>, 8), stock, kills, [7]},
+                {aco(<<"gr_steady">>, 8), stock_mesh, duration_s, [3]}]
+           end,
+    ?assertEqual([{agrees, "SR, stock TCP: 2.00 s, with 7 processes killed 2.19 s, no impact up to "
+                   "2.20 s"}],
+                 findings("aco_failures", Rows([2, 2], 2.19))),
+    ?assertMatch([{differs, _}], findings("aco_failures", Rows([2, 2], 2.21))),
+    %% One run without failures was as slow.
+    ?assertMatch([{agrees, _}], findings("aco_failures", Rows([2, 2, 2.4], 2.4))),
+    ?assertMatch([{differs, _}], findings("aco_failures", Rows([2, 2, 2.4], 2.41))).
+
+de_bench(Workload, Nodes, Streams) ->
+    #{suite => <<"de_bench">>, workload => Workload, size_bytes => 10, pairs => Nodes,
+      streams => Streams}.
+
+global(Nodes, Streams, Rate, Register) ->
+    Cell = de_bench(<<"de_global">>, Nodes, Streams),
+    [{Cell, stock_mesh, calls_per_s, [Rate]}, {Cell, stock_mesh, register_mean_us, [Register]},
+     {Cell, stock_mesh, spawning_mean_us, [200]}].
+
+global_commands_hold_up_the_others_test() ->
+    Rows = global(2, 0, 300, 1) ++ global(24, 0, 3600, 1) ++ global(2, 100, 300, 2000),
+    ?assertEqual([{agrees, "stock, full mesh, 1.0 % global: of what is done without, 100 % on 2 "
+                   "nodes, 50 % on 24 nodes"},
+                  {agrees, "stock, full mesh, 24 nodes: 0.0 % global 3.60 k/s, 1.0 % global "
+                   "1.80 k/s"}],
+                 findings("de_5", Rows ++ global(24, 100, 1800, 900000))),
+    ?assertMatch([{differs, _}, {differs, _}],
+                 findings("de_5", Rows ++ global(24, 100, 3590, 900000))),
+    ?assertEqual([{agrees, "stock, full mesh: register 2.00 ms with 2 nodes, 900 ms with 24; spawn "
+                   "then 200 us"}],
+                 [{Kind, weft_report_terminal:ascii(Text)}
+                  || {Kind, Text} <- findings("de_6", Rows ++ global(24, 100, 1800, 900000))]),
+    ?assertMatch([{differs, _}], findings("de_6", Rows ++ global(24, 100, 1800, 2100))).
+
+names_of_weft_are_flat_test() ->
+    Rows = fun(Rate) ->
+               [{de_bench(<<"de_global">>, Nodes, Streams), weft_mesh, calls_per_s, [Value]}
+                || {Nodes, Streams, Value} <- [{2, 0, 100}, {60, 0, 3000}, {2, 500, 101},
+                                               {60, 500, Rate}]]
+           end,
+    ?assertEqual([{agrees, "weft, full mesh, 5.0 % global: of what is done without, 101 % on 2 "
+                   "nodes, 95 % on 60 nodes"},
+                  {agrees, "weft, full mesh, 60 nodes: 0.0 % global 3.00 k/s, 5.0 % global 2.86 "
+                   "k/s"}], findings("de_5", Rows(2860))),
+    ?assertMatch([{differs, _}, {differs, _}], findings("de_5", Rows(2840))),
+    ?assertMatch([{differs, _}, {differs, _}], findings("de_5", Rows(3160))).
+
+weft_is_shown_beside_and_not_judged_test() ->
+    Rows = [{de_bench(<<"de_size">>, 4, 10), Variant, calls_per_s, [5]}
+            || Variant <- [stock_mesh, weft_mesh]],
+    Larger = [{Cell#{size_bytes => 10000}, Variant, Metric, [4]}
+              || {Cell, Variant, Metric, _} <- Rows],
+    ?assertMatch([{agrees, "stock, full mesh, 4 nodes: 10 B 5.00 /s, 10000 B 4.00 /s"}, {open, _}],
+                 findings("de_7", Rows ++ Larger)),
+    ?assertMatch([{differs, _}, {open, _}], findings("de_7", Rows)).
+
+as_much_for_each_node_is_linear_test() ->
+    Rows = fun(Last) -> [{de_bench(<<"de_heavy">>, 2, 1000), stock_mesh, calls_per_s, [30]},
+                         {de_bench(<<"de_heavy">>, 16, 1000), stock_mesh, calls_per_s, [Last]}] end,
+    ?assertEqual([{agrees, "stock, full mesh, commands per second for each other node: 30.0 with "
+                   "2, 28.0 with 16"}], findings("de_9", Rows(420))),
+    ?assertMatch([{differs, _}], findings("de_9", Rows(240))).
+
+unicast(Link, Variant, Seconds) ->
+    {#{suite => <<"e">>, workload => <<"unicast">>, size_bytes => 1048576, pairs => 16,
+       link => Link}, Variant, duration_s, [Seconds]}.
+
+parallel_connections_are_judged_with_delay_test() ->
+    Rows = [unicast(Link, Variant, Seconds)
+            || Link <- [<<"loopback">>, <<"20ms-400mbit">>],
+               {Variant, Seconds} <- [{stock, 4}, {weft_1, 4.2}, {weft_8, 2}]],
+    ?assertEqual([{agrees, "20 ms, 400 Mbit/s, 16 at once: weft, 8 lanes is 2.00 times as fast as "
+                   "stock TCP"},
+                  {open, "loopback, 16 at once: weft, 8 lanes is 2.00 times as fast as stock TCP"}],
+                 findings("partisan_4", Rows)),
+    ?assertMatch([{agrees, _}, {agrees, _}], findings("partisan_1", Rows)),
+    ?assertMatch([{differs, _}],
+                 findings("partisan_1", [unicast(<<"loopback">>, stock, 1),
+                                         unicast(<<"loopback">>, weft_1, 2)])).
+
+channels_are_held_against_ten_times_test() ->
+    Cell = #{suite => <<"e">>, workload => <<"key_value">>},
+    Rows = fun(Rate) -> [{Cell, stock, calls_per_s, [10]}, {Cell, channel, calls_per_s, [Rate]}]
+           end,
+    ?assertMatch([{agrees, "channels: 11.0 times" ++ _}, {open, _}],
+                 findings("partisan_2", Rows(110))),
+    ?assertMatch([{differs, _}, {open, _}], findings("partisan_2", Rows(30))),
+    ?assertEqual([], findings("partisan_2", [])).
+
+each_figure_has_cells_test() ->
+    [?assertEqual({Id, 0}, {Id, weft_papers_cli:main(["--list" | Options ++ Cells])})
+     || #{id := Id, cells := Cells} <- weft_papers_figures:figures(),
+        Options <- [[], ["--quick"]]].
+
+%% None takes 20 minutes, and all are measured twice at least, but for clusters of many nodes.
+each_figure_takes_less_than_twenty_minutes_test() ->
+    [begin
+         #{minutes := Minutes, repetitions := Repetitions} =
+             weft_bench_cli:expected(["--minutes", "18" | Cells], weft_papers:more()),
+         ?assertMatch({Id, true, true}, {Id, Minutes < 18, Repetitions > 1})
+     end || #{id := Id, cells := Cells} <- weft_papers_figures:figures()].
+
+as_many_repetitions_as_fit_test() ->
+    [Cells] = [Of || #{id := "partisan_1", cells := Of} <- weft_papers_figures:figures()],
+    Expected = fun(Arguments) ->
+                   weft_bench_cli:expected(Arguments ++ Cells, weft_papers:more())
+               end,
+    ?assertMatch(#{repetitions := 5}, Expected([])),
+    ?assertMatch(#{repetitions := 5}, Expected(["--minutes", "600"])),
+    ?assertMatch(#{repetitions := 2, minutes := 4}, Expected(["--minutes", "5"])),
+    ?assertMatch(#{repetitions := 1, minutes := 1}, Expected(["--minutes", "1"])),
+    ?assertMatch(#{repetitions := 4}, Expected(["--minutes", "5", "--repetitions", "4"])),
+    ?assertMatch(#{repetitions := 2, minutes := 1}, Expected(["--minutes", "5", "--quick"])).
+
+figures_are_listed_test() ->
+    ?assertEqual(0, weft_papers_cli:main(["paper"])),
+    ?assertNotEqual(nomatch, string:find(?capturedOutput, "aco_10 ")).
+
+bad_arguments_are_refused_test_() ->
+    [?_assertEqual(2, weft_papers_cli:main(["paper" | Arguments]))
+     || Arguments <- [["aco_99"], ["aco_7", "--what"], ["aco_7,none"], [","],
+                          ["aco_7", "--minutes", "few"], ["aco_7", "--minutes", "0"],
+                          ["aco_7", "--repetitions", "-1"]]].
+
+without_a_list_the_figures_are_told_on_a_terminal_too_test() ->
+    ?assertEqual(0, weft_papers_figures:main([])),
+    ?assertEqual(0, weft_papers_figures:main(["--terminal"])).

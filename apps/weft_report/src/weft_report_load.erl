@@ -1,0 +1,141 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The page of a load, from its files alone: what came out, over time, and under what
+%% circumstances. One HTML file, without a network.
+-module(weft_report_load).
+
+-export([write/1, file/1]).
+
+-define(E, weft_report_html:tag).
+-define(T, weft_report_html:text).
+%% More operations than that do not fit into one chart.
+-define(SERIES_MAX, 6).
+
+-spec file(file:filename()) -> file:filename().
+file(Dir) -> filename:join(Dir, "report.html").
+
+%% @doc Makes the page of the run in Dir. The error is a text.
+-spec write(file:filename()) -> ok | {error, string()}.
+write(Dir) ->
+    case {read(Dir, "series.csv"), read(Dir, "total.csv"), read(Dir, "environment.csv"),
+          read(Dir, "errors.csv")} of
+        {{ok, Series}, {ok, Totals}, {ok, Environment}, {ok, Errors}} ->
+            case file:write_file(file(Dir), page(Series, Totals, Environment, Errors)) of
+                ok -> ok;
+                {error, Reason} -> failure(file(Dir), Reason)
+            end;
+        Answers ->
+            hd([{error, Text} || {error, Text} <- tuple_to_list(Answers)])
+    end.
+
+read(Dir, Name) ->
+    File = filename:join(Dir, Name),
+    case file:read_file(File) of
+        {ok, Text} when Name =:= "environment.csv" -> {ok, weft_report_csv:parse(Text)};
+        {ok, Text} -> {ok, tl(weft_report_csv:parse(Text))};
+        {error, Reason} -> failure(File, Reason)
+    end.
+
+failure(File, Reason) ->
+    {error, lists:flatten(io_lib:format("~ts: ~ts", [File, file:format_error(Reason)]))}.
+
+page(Series, Totals, Environment, Errors) ->
+    Driver = proplists:get_value(<<"config_driver">>, [{K, V} || [K, V] <- Environment], <<"?">>),
+    Title = ["load: ", Driver],
+    weft_report_html:page(Title, weft_report_html:style(),
+                          [?E(header, [], [?E(h1, [], ?T(Title)), ?E(p, [{class, "dim"}],
+                                                                    ?T(how_to_read()))]),
+                           section("Operations", totals(Totals)),
+                           section("Over time", charts(Series)),
+                           [section("Errors", errors(Errors)) || Errors =/= []],
+                           section("Environment", environment(Environment))]).
+
+how_to_read() ->
+    "Service is the time of the operation itself. Response is counted from when it should have "
+        "begun: with a given rate, what a slow operation held up is in it. Only successful "
+        "operations are in the times; but in the response times also what was due in the run and "
+        "ended after it or, under Errors as unfinished, not at all. "
+        "Raw data: total.csv, series.csv, *_latencies.csv.".
+
+section(Title, Content) ->
+    ?E(section, [], [?E(h2, [], ?T(Title)), Content]).
+
+totals(Totals) ->
+    Rows = [[?T(Operation), ?T(per_second(Seconds, Count)), ?T(Count), ?T(Failed)
+             | [?T(us(Value)) || Value <- [P50, P99, P999, Max, R50, R99, R999, RMax]]]
+            || [Seconds, Operation, Count, _Units, Failed, _Mean, P50, _P95, P99, P999, Max,
+                R50, R99, R999, RMax] <- Totals],
+    weft_report_html:table("Whole run",
+                           [{"operation", ""} | [{Head, "number"} || Head <-
+                            ["per second", "done", "failed", "service p50", "p99", "p99.9", "max",
+                             "response p50", "p99", "p99.9", "max"]]], Rows).
+
+per_second(Seconds, Count) ->
+    io_lib:format("~.1f", [binary_to_integer(Count) / max(0.001, number(Seconds))]).
+
+us(Bin) ->
+    case number(Bin) of
+        Value when Value >= 10000 -> io_lib:format("~.1f ms", [Value / 1000]);
+        Value when Value >= 1000 -> io_lib:format("~.2f ms", [Value / 1000]);
+        Value -> io_lib:format("~p us", [Value])
+    end.
+
+number(Bin) ->
+    try binary_to_integer(Bin)
+    catch error:badarg -> binary_to_float(Bin)
+    end.
+
+%% --- charts -----------------------------------------------------------------------------------
+
+charts(Series) ->
+    Operations = lists:sublist(lists:usort([Operation || [_, Operation | _] <- Series]),
+                               ?SERIES_MAX),
+    Named = [{Name, column(Head)} || {Name, Head} <- [{"operations per second", rate},
+                                                     {"service p50", 7}, {"service p99", 9},
+                                                     {"response p99", 13}]],
+    [legend(Operations),
+     ?E('div', [{class, "charts"}],
+        [?E(figure, [], chart(Name, Column, Operations, Series)) || {Name, Column} <- Named])].
+
+column(rate) ->
+    fun([Second, _, Count | _], Before) -> binary_to_integer(Count) / max(0.001, Second - Before)
+    end;
+column(N) ->
+    fun([_ | Fields], _Before) -> number(lists:nth(N - 1, Fields)) end.
+
+legend(Operations) ->
+    ?E(p, [{class, "legend"}],
+       [?E(span, [], [weft_report_svg:marker(class(N), N - 1), ?T([" ", Operation, "  "])])
+        || {N, Operation} <- lists:enumerate(Operations)]).
+
+class(N) -> "s" ++ integer_to_list(N).
+
+chart(Name, Column, Operations, Series) ->
+    Text = case Name of
+               "operations per second" -> fun plain/1;
+               _ -> fun(Value) -> us(integer_to_binary(round(Value))) end
+           end,
+    weft_report_svg:chart(
+      #{title => Name, description => [Name, " of each operation, second by second"],
+        x_label => "seconds", y_label => "", x => linear, y => linear, y_text => Text,
+        series => [#{name => Operation, class => class(N), shape => N - 1,
+                     points => points(Column, Text, [L || [_, Op | _] = L <- Series,
+                                                          Op =:= Operation])}
+                   || {N, Operation} <- lists:enumerate(Operations)]}).
+
+plain(Value) -> io_lib:format("~b", [round(Value)]).
+
+points(Column, Text, Lines) ->
+    {Points, _} = lists:mapfoldl(fun([Second0 | Rest], Before) ->
+                                         Second = float(number(Second0)),
+                                         Y = Column([Second | Rest], Before),
+                                         {{Second, Y, Y, Y, Text(Y)}, Second}
+                                 end, 0.0, Lines),
+    Points.
+
+errors(Errors) ->
+    weft_report_html:table("By reason, most frequent first", [{"error", ""}, {"count", "number"}],
+                           [[?T(Error), ?T(Count)] || [Error, Count] <- Errors]).
+
+environment(Environment) ->
+    weft_report_html:table("Machine, system and configuration", [{"what", ""}, {"value", "long"}],
+                           [[?T(Key), ?T(Value)] || [Key, Value] <- Environment]).

@@ -1,0 +1,186 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The rows of a run, gathered by cell, variant and metric: medians with their range, series,
+%% and what was skipped or failed. Pure data, for reports and comparisons.
+%%
+%% A ratio is that of two medians. Its range comes from the repetitions: repetition N of all
+%% variants ran next to each other, so N is divided by N, and the smallest and the largest of these
+%% quotients tell how far the ratio can be trusted.
+-module(weft_report_results).
+
+-export([new/1, cells/1, variants/2, measured/4, series/4, trouble/3, ratio/3, best/1,
+         baseline/2, against_stock/2, is_stock/1, headline_metrics/1, variant_order/1]).
+-export_type([results/0, measured/0, key/0, ratio/0]).
+
+-record(results, {cells :: [weft_report_record:cell()],
+                  values :: #{key() => #{Repetition :: pos_integer() => number()}},
+                  series :: #{key() => [{Repetition :: pos_integer(), AtMs :: number(), number()}]},
+                  trouble :: #{{weft_report_record:cell(), binary()} =>
+                                   [{skipped | failed, Note :: binary()}]}}).
+
+-opaque results() :: #results{}.
+-type key() :: {weft_report_record:cell(), Variant :: binary(), Metric :: binary()}.
+-type measured() :: #{median := number(), low := number(), high := number(),
+                      count := pos_integer()}.
+-type ratio() :: #{median := float(), low := float(), high := float(), count := pos_integer()}.
+
+%% Metrics with many values per repetition.
+-define(SERIES, [<<"sender_memory_bytes">>, <<"receiver_memory_bytes">>]).
+
+%% @doc Gathers the rows that `weft_report_record:read/1' returns.
+-spec new([weft_report_record:row()]) -> results().
+new(Rows) ->
+    Gathered = lists:foldl(fun add/2, #results{cells = [], values = #{}, series = #{},
+                                               trouble = #{}}, Rows),
+    Gathered#results{cells = in_order([weft_report_record:cell(Row) || Row <- Rows])}.
+
+add(#{metric := Metric, variant := Variant, note := Note} = Row, #results{trouble = All} = Results)
+  when Metric =:= <<"skipped">>; Metric =:= <<"failed">> ->
+    Kind = case Metric of <<"skipped">> -> skipped; <<"failed">> -> failed end,
+    Key = {weft_report_record:cell(Row), Variant},
+    Results#results{trouble = All#{Key => maps:get(Key, All, []) ++ [{Kind, Note}]}};
+add(#{metric := Metric, variant := Variant, value := Value} = Row, Results) ->
+    #{at_ms := AtMs, repetition := Repetition} = Row,
+    #results{values = Values, series = Series} = Results,
+    Key = {weft_report_record:cell(Row), Variant, Metric},
+    case lists:member(Metric, ?SERIES) of
+        true ->
+            Results#results{series = Series#{Key => [{Repetition, AtMs, Value}
+                                                     | maps:get(Key, Series, [])]}};
+        false ->
+            Of = maps:get(Key, Values, #{}),
+            Results#results{values = Values#{Key => Of#{Repetition => Value}}}
+    end.
+
+in_order(Cells) ->
+    {Seen, _} = lists:foldl(fun(Cell, {_, Known} = Acc) when is_map_key(Cell, Known) -> Acc;
+                               (Cell, {List, Known}) -> {[Cell | List], Known#{Cell => true}}
+                            end, {[], #{}}, Cells),
+    lists:reverse(Seen).
+
+%% @doc All cells, in the order of the run.
+-spec cells(results()) -> [weft_report_record:cell()].
+cells(#results{cells = Cells}) -> Cells.
+
+%% @doc The variants that were measured in a cell, skipped or failed; in the usual order.
+-spec variants(weft_report_record:cell(), results()) -> [binary()].
+variants(Cell, #results{values = Values, series = Series, trouble = Trouble}) ->
+    Measured = [Variant || {Of, Variant, _} <- maps:keys(Values) ++ maps:keys(Series),
+                           Of =:= Cell],
+    variant_order(Measured ++ [Variant || {Of, Variant} <- maps:keys(Trouble), Of =:= Cell]).
+
+%% @doc Stock first, then as in the list of variants, unknown ones last; each once.
+-spec variant_order([binary()]) -> [binary()].
+variant_order(Variants) ->
+    Known = [atom_to_binary(Variant) || Variant <- weft_report_record:variants()],
+    Unique = lists:usort(Variants),
+    [Variant || Variant <- Known, lists:member(Variant, Unique)] ++ (Unique -- Known).
+
+%% @doc Median, range and number of repetitions.
+-spec measured(weft_report_record:cell(), binary(), binary(), results()) -> {ok, measured()} | none.
+measured(Cell, Variant, Metric, #results{values = Values}) ->
+    case Values of
+        #{{Cell, Variant, Metric} := ByRepetition} -> {ok, summary(maps:values(ByRepetition))};
+        #{} -> none
+    end.
+
+summary(Values) ->
+    {Low, High} = weft_report_statistics:range(Values),
+    #{median => weft_report_statistics:median(Values), low => Low, high => High,
+      count => length(Values)}.
+
+%% @doc A metric over the time of a measurement, in the repetition that had the highest value.
+-spec series(weft_report_record:cell(), binary(), binary(), results()) ->
+          [{AtMs :: number(), number()}].
+series(Cell, Variant, Metric, #results{series = Series}) ->
+    case maps:get({Cell, Variant, Metric}, Series, []) of
+        [] ->
+            [];
+        All ->
+            {_, Worst} = lists:max([{Value, Repetition} || {Repetition, _, Value} <- All]),
+            lists:sort([{AtMs, Value} || {Repetition, AtMs, Value} <- All, Repetition =:= Worst])
+    end.
+
+%% @doc What did not work: once per cell if skipped, once per repetition if failed.
+-spec trouble(weft_report_record:cell(), binary(), results()) -> [{skipped | failed, binary()}].
+trouble(Cell, Variant, #results{trouble = Trouble}) ->
+    maps:get({Cell, Variant}, Trouble, []).
+
+%% @doc One measurement in terms of another. None if one is missing, or if the other one is zero.
+-spec ratio(key(), key(), results()) -> {ok, ratio()} | none.
+ratio(Key, Other, #results{values = Values}) ->
+    case Values of
+        #{Key := Ours, Other := Theirs} ->
+            quotient(Ours, Theirs, weft_report_statistics:median(maps:values(Theirs)));
+        #{} ->
+            none
+    end.
+
+quotient(_Ours, _Theirs, Median) when Median == 0 ->
+    none;
+quotient(Ours, Theirs, Median) ->
+    Ratio = weft_report_statistics:median(maps:values(Ours)) / Median,
+    Paired = [Value / map_get(Repetition, Theirs)
+              || {Repetition, Value} <- maps:to_list(Ours), is_map_key(Repetition, Theirs),
+                 map_get(Repetition, Theirs) /= 0],
+    {Low, High} = weft_report_statistics:range([Ratio | Paired]),
+    {ok, #{median => Ratio, low => Low, high => High, count => max(1, length(Paired))}}.
+
+%% @doc Whether more or less of a metric is better; `none' for those that only inform.
+-spec best(Metric :: binary()) -> more | less | none.
+best(Metric) ->
+    [Best] = [Best || {Name, _, Best, _} <- weft_report_record:metrics(),
+                      atom_to_binary(Name) =:= Metric],
+    Best.
+
+%% @doc What a measurement is compared with: the same of the stock carrier that comes nearest to the
+%% variant, of those that were measured.
+-spec baseline(key(), results()) -> key() | none.
+baseline({Cell, Variant, Metric}, #results{values = Values}) ->
+    case [Key || Stock <- nearest(Variant), Key <- [{Cell, Stock, Metric}],
+                 is_map_key(Key, Values)] of
+        [Key | _] -> Key;
+        [] -> none
+    end.
+
+nearest(<<"weft_tls", _/binary>>) -> [<<"stock_tls">>];
+nearest(<<"weft_mesh">>) -> [<<"stock_mesh">>, <<"stock">>];
+nearest(<<"stock">>) -> [<<"stock">>];
+nearest(<<"stock", _/binary>>) -> [<<"stock">>];
+nearest(_) -> [<<"stock">>, <<"stock_mesh">>].
+
+%% @doc A measurement in terms of its baseline.
+-spec against_stock(key(), results()) -> {ok, ratio()} | none.
+against_stock(Key, Results) ->
+    case baseline(Key, Results) of
+        none -> none;
+        Stock -> ratio(Key, Stock, Results)
+    end.
+
+-spec is_stock(Variant :: binary()) -> boolean().
+is_stock(<<"stock", _/binary>>) -> true;
+is_stock(_) -> false.
+
+%% @doc The metrics that say most about a workload.
+-spec headline_metrics(Workload :: binary()) -> [binary()].
+headline_metrics(<<"call_beside_", _/binary>>) ->
+    [<<"latency_p50_us">>, <<"latency_p99_us">>, <<"latency_max_us">>,
+     <<"background_megabytes_per_s">>];
+headline_metrics(<<"bulk">>) -> [<<"megabytes_per_s">>, <<"messages_per_s">>];
+headline_metrics(<<"unicast">>) -> [<<"duration_s">>];
+headline_metrics(<<"slow_receiver">>) -> [<<"sender_growth_bytes">>, <<"receiver_growth_bytes">>];
+headline_metrics(<<"orbit", _/binary>>) ->
+    [<<"duration_s">>, <<"connections_max">>, <<"received_bytes">>];
+headline_metrics(<<"aco_quality">>) ->
+    [<<"cost_error_percent">>, <<"duration_s">>];
+headline_metrics(<<"aco", _/binary>>) ->
+    [<<"duration_s">>, <<"connections_max">>, <<"received_packets">>];
+headline_metrics(<<"de_", _/binary>>) ->
+    [<<"calls_per_s">>, <<"register_mean_us">>, <<"remote_call_mean_us">>];
+headline_metrics(<<"im_", _/binary>>) ->
+    [<<"delivered_per_min">>, <<"latency_p50_us">>, <<"latency_p99_us">>, <<"connections_max">>];
+headline_metrics(<<"peers">>) -> [<<"lookup_ns">>];
+headline_metrics(Workload)
+  when Workload =:= <<"small">>; Workload =:= <<"terms">>; Workload =:= <<"fan_out">> ->
+    [<<"messages_per_s">>, <<"cpu_us_per_message">>];
+headline_metrics(_Calls) ->
+    [<<"calls_per_s">>, <<"latency_p50_us">>, <<"latency_p99_us">>].

@@ -1,0 +1,232 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Words and numbers of a run for people: cells, variants, values with three digits and a unit
+%% that fits. Metric prefixes are powers of ten, except for the sizes of messages (KB is 1024).
+-module(weft_report_words).
+
+-export([cell/1, workload/1, varied/2, variant/1, metric/1, unit/1, value/2, tick/2,
+         range/3, ratio/1, ratio_range/2,
+         message_size/1, network/1, verdict/1, verdict/2,
+         promised/2, result/2]).
+
+%% @doc What was done, in a few words: `small 1 KB, 16 pairs, 20ms-400mbit'.
+-spec cell(weft_report_record:cell()) -> iolist().
+cell({_Suite, Workload, SizeBytes, Pairs, Streams, Link}) ->
+    lists:join(", ", [[workload(Workload), [[" ", message_size(SizeBytes)] || SizeBytes > 0]]
+                      | pairs(Workload, Pairs) ++ streams(Workload, Streams) ++ links(Link)]).
+
+pairs(<<"call_beside_", _/binary>>, 1) -> [];
+pairs(<<"peers">>, Pairs) -> [[integer_to_list(Pairs), " peers"]];
+pairs(<<"orbit", _/binary>>, Nodes) -> [[integer_to_list(Nodes), " nodes"]];
+pairs(<<"aco", _/binary>>, Nodes) -> [[integer_to_list(Nodes), " nodes"]];
+pairs(<<"de_", _/binary>>, Nodes) -> [[integer_to_list(Nodes), " nodes"]];
+pairs(<<"im_", _/binary>>, Nodes) -> [[integer_to_list(Nodes), " nodes"]];
+pairs(<<"fan_out">>, Pairs) -> [[integer_to_list(Pairs), " nodes"]];
+pairs(Workload, Pairs) when Workload =:= <<"call">>; Workload =:= <<"erpc">>;
+                            Workload =:= <<"rpc">> ->
+    [[integer_to_list(Pairs), " caller", plural(Pairs)]];
+pairs(_Workload, Pairs) -> [[integer_to_list(Pairs), " pair", plural(Pairs)]].
+
+streams(<<"call_beside_", _/binary>>, 0) -> ["idle"];
+streams(<<"orbit", _/binary>>, Space) -> [["space of ", integer_to_list(Space)]];
+streams(<<"aco", _/binary>>, Count) -> [[integer_to_list(Count), " colonies"]];
+streams(<<"de_", _/binary>> = Workload, Streams) -> [varied(Workload, Streams)];
+streams(<<"im_", _/binary>>, Count) -> [[integer_to_list(Count), " clients"]];
+streams(_Workload, 0) -> [];
+streams(_Workload, Streams) -> [[integer_to_list(Streams), " stream", plural(Streams)]].
+
+%% @doc What is varied in a workload of DE-Bench.
+-spec varied(Workload :: binary(), non_neg_integer()) -> iolist().
+varied(Workload, Of10000) when Workload =:= <<"de_global">>; Workload =:= <<"de_names">> ->
+    [io_lib:format("~p", [Of10000 / 100]), " % global"];
+varied(Workload, Percent) when Workload =:= <<"de_server">>; Workload =:= <<"de_calls">> ->
+    [integer_to_list(Percent), " % server calls"];
+varied(_Workload, ComputeUs) when ComputeUs >= 1000 ->
+    [integer_to_list(ComputeUs div 1000), " ms computation"];
+varied(_Workload, ComputeUs) ->
+    [integer_to_list(ComputeUs), " us computation"].
+
+links(<<"loopback">>) -> [];
+links(Link) -> [network(Link)].
+
+plural(1) -> "";
+plural(_) -> "s".
+
+%% @doc The name of a workload with spaces; those of DE-Bench without where they come from.
+-spec workload(binary()) -> iolist().
+workload(<<"de_global">>) -> "global commands";
+workload(<<"de_names">>) -> "names";
+workload(<<"de_size">>) -> "data size";
+workload(<<"de_compute">>) -> "computation";
+workload(<<"de_heavy">>) -> "data and computation";
+workload(<<"de_server">>) -> "server calls";
+workload(<<"de_calls">>) -> "calls";
+workload(Workload) -> string:replace(Workload, "_", " ", all).
+
+%% @doc A link with spaces: `20 ms, 400 Mbit/s, 0.1 % loss'.
+-spec network(binary()) -> iodata().
+network(<<"loopback">>) ->
+    "loopback";
+network(Label) ->
+    case re:run(Label, "^([0-9.]+)ms-([0-9.]+)mbit(?:-([0-9.]+)%)?$",
+                [{capture, all_but_first, binary}]) of
+        {match, [RttMs, Rate]} -> [RttMs, " ms, ", Rate, " Mbit/s"];
+        {match, [RttMs, Rate, Loss]} -> [RttMs, " ms, ", Rate, " Mbit/s, ", Loss, " % loss"];
+        nomatch -> Label
+    end.
+
+%% @doc The name of a variant for a legend.
+-spec variant(binary()) -> iodata().
+variant(<<"stock">>) -> "stock TCP";
+variant(<<"stock_tls">>) -> "stock TLS";
+variant(<<"weft_gateway">>) -> "weft, 1 gateway";
+variant(<<"stock_relay">>) -> "stock TCP, a process between";
+variant(<<"weft_tls_", Lanes/binary>>) -> ["weft TLS, ", lanes(Lanes)];
+variant(<<"stock_mesh">>) -> "stock, full mesh";
+variant(<<"weft_mesh">>) -> "weft, full mesh";
+variant(<<"weft_groups">>) -> "weft, groups";
+variant(<<"weft_peers">>) -> "weft, peer to peer";
+variant(<<"weft_", Lanes/binary>>) -> ["weft, ", lanes(Lanes)];
+variant(<<"channel">>) -> "channel";
+variant(<<"channel_", Parallelism/binary>>) -> ["channel, ", Parallelism, " lanes"];
+variant(Other) -> Other.
+
+lanes(<<"1">>) -> "1 lane";
+lanes(Lanes) -> [Lanes, " lanes"].
+
+%% @doc The name of a metric without its unit.
+-spec metric(binary()) -> iodata().
+metric(<<"messages_per_s">>) -> "messages";
+metric(<<"megabytes_per_s">>) -> "payload";
+metric(<<"calls_per_s">>) -> "calls";
+metric(<<"cpu_us_per_message">>) -> "CPU per message";
+metric(<<"background_megabytes_per_s">>) -> "background payload";
+metric(<<"background_messages_per_s">>) -> "background messages";
+metric(<<"latency_p50_us">>) -> "p50";
+metric(<<"latency_p99_us">>) -> "p99";
+metric(<<"latency_p999_us">>) -> "p99.9";
+metric(<<"latency_max_us">>) -> "longest call";
+metric(<<"duration_s">>) -> "duration";
+metric(<<"sender_growth_bytes">>) -> "sender grows by";
+metric(<<"receiver_growth_bytes">>) -> "receiver grows by";
+metric(<<"lookup_ns">>) -> "lookup";
+metric(<<"connections_max">>) -> "connections, most";
+metric(<<"connections_mean">>) -> "connections, mean";
+metric(<<"received_packets">>) -> "packets";
+metric(<<"received_bytes">>) -> "received";
+metric(<<"cost_error_percent">>) -> "above the best known cost";
+metric(<<"delivered_per_min">>) -> "messages delivered";
+metric(<<"calls">>) -> "number of calls";
+metric(Metric) -> string:replace(Metric, "_", " ", all).
+
+%% @doc The unit of a metric, as it is in the file.
+-spec unit(binary()) -> string().
+unit(Metric) ->
+    case [Unit || {Name, Unit, _, _} <- weft_report_record:metrics(),
+                  atom_to_binary(Name) =:= Metric] of
+        [Unit] -> Unit;
+        [] -> ""
+    end.
+
+%% @doc A value with a unit that fits: value(1260000, "1/s") is `1.26 M/s'.
+-spec value(number(), Unit :: string()) -> iodata().
+value(Value, Unit) ->
+    {Scaled, Scale} = scaled(Value, scales(Unit)),
+    case Scale of
+        "" -> digits(Scaled);
+        _ -> [digits(Scaled), " ", Scale]
+    end.
+
+%% @doc The same at an axis: 1, 20 or 500 of something need no further digits.
+-spec tick(number(), Unit :: string()) -> iodata().
+tick(Value, Unit) ->
+    {Scaled, Scale} = scaled(Value * 1.0000001, scales(Unit)),
+    [short(Scaled), [[" ", Scale] || Scale =/= ""]].
+
+short(Value) when Value == 0 -> "0";
+short(Value) when abs(Value) < 0.99; abs(Value) >= 100 -> digits(Value);
+short(Value) when abs(Value - round(Value)) < 0.05 -> integer_to_list(round(Value));
+short(Value) -> io_lib:format("~.1f", [Value]).
+
+%% Factors of a unit, from large to small; the last one is for all that is smaller.
+scales("1/s") -> [{1.0e6, "M/s"}, {1.0e3, "k/s"}, {1.0, "/s"}];
+scales("us") -> [{1.0e6, "s"}, {1.0e3, "ms"}, {1.0, [16#b5, "s"]}];
+scales("ns") -> [{1.0e6, "ms"}, {1.0e3, [16#b5, "s"]}, {1.0, "ns"}];
+scales("MB/s") -> [{1.0e3, "GB/s"}, {1.0, "MB/s"}, {1.0e-3, "kB/s"}];
+scales("/min") -> [{1.0e6, "M/min"}, {1.0e3, "k/min"}, {1.0, "/min"}];
+scales("bytes") -> [{1.0e9, "GB"}, {1.0e6, "MB"}, {1.0e3, "kB"}, {1.0, "B"}];
+scales(Unit) -> [{1.0, Unit}].
+
+scaled(Value, [{Factor, Unit}]) -> {Value / Factor, Unit};
+scaled(Value, [{Factor, Unit} | _]) when abs(Value) >= Factor -> {Value / Factor, Unit};
+scaled(Value, [_ | Smaller]) -> scaled(Value, Smaller).
+
+%% Three digits that count; whole numbers from 100 on.
+digits(Value) when Value == 0 -> "0";
+digits(Value) when abs(Value) >= 100 -> integer_to_list(round(Value));
+digits(Value) when abs(Value) >= 10 -> io_lib:format("~.1f", [Value]);
+digits(Value) when abs(Value) >= 0.1 -> io_lib:format("~.2f", [Value]);
+digits(Value) -> io_lib:format("~.3f", [Value]).
+
+%% @doc From the smallest to the largest, one unit for both.
+-spec range(number(), number(), Unit :: string()) -> iodata().
+range(Low, High, Unit) ->
+    {ScaledHigh, Scale} = scaled(High, scales(Unit)),
+    Factor = case ScaledHigh == 0 of true -> 1; false -> High / ScaledHigh end,
+    [digits(Low / Factor), [$\s, 16#2013, $\s], digits(ScaledHigh), [[" ", Scale] || Scale =/= ""]].
+
+%% @doc How many times: `4.52'.
+-spec ratio(number()) -> iodata().
+ratio(Ratio) when Ratio == 0 -> "0";
+ratio(Ratio) when abs(Ratio) < 0.01 -> io_lib:format("~.4f", [float(Ratio)]);
+ratio(Ratio) when abs(Ratio) < 0.1 -> io_lib:format("~.3f", [float(Ratio)]);
+ratio(Ratio) when abs(Ratio) >= 100 -> integer_to_list(round(Ratio));
+ratio(Ratio) when abs(Ratio) >= 10 -> io_lib:format("~.1f", [float(Ratio)]);
+ratio(Ratio) -> io_lib:format("~.2f", [float(Ratio)]).
+
+%% @doc The range of a ratio.
+-spec ratio_range(number(), number()) -> iodata().
+ratio_range(Low, High) ->
+    [ratio(Low), [$\s, 16#2013, $\s], ratio(High)].
+
+%% @doc The size of a message.
+-spec message_size(non_neg_integer()) -> iodata().
+message_size(Bytes) when Bytes >= 1048576, Bytes rem 1048576 =:= 0 ->
+    [integer_to_list(Bytes div 1048576), " MB"];
+message_size(Bytes) when Bytes >= 1024, Bytes rem 1024 =:= 0 ->
+    [integer_to_list(Bytes div 1024), " KB"];
+message_size(Bytes) ->
+    [integer_to_list(Bytes), " B"].
+
+%% @doc A verdict.
+-spec verdict(weft_report_verdict:verdict()) -> string().
+verdict(met) -> "met";
+verdict(missed) -> "missed";
+verdict(not_measured) -> "not measured".
+
+%% @doc A verdict with what it hangs on.
+-spec verdict(weft_report_verdict:verdict(), weft_report_verdict:check() | none) -> string().
+verdict(Verdict, Check) ->
+    verdict(Verdict) ++ case weft_report_verdict:is_close(Check) of
+                            true -> ", close";
+                            false -> ""
+                        end.
+
+%% @doc The threshold of a target: at least 4, or at most 1 s.
+-spec promised(number(), weft_report_targets:target()) -> iodata().
+promised(Threshold, #{comparison := Comparison} = Target) ->
+    Sign = case Comparison of at_least -> 16#2265; at_most -> 16#2264 end,
+    [Sign, " ", amount(Threshold, Target)].
+
+%% A ratio, or a value with its unit.
+amount(Value, #{with := none, metric := Metric}) -> value(Value, unit(atom_to_binary(Metric)));
+amount(Ratio, _Target) -> [ratio(Ratio), $\s, 16#d7].
+
+%% @doc What was measured for a target, and its spread.
+-spec result(weft_report_results:ratio() | {failed, binary()}, weft_report_targets:target()) ->
+          {Measured :: iodata(), Spread :: iodata()}.
+result({failed, Why}, _Target) ->
+    {["failed: ", Why], ""};
+result(#{median := Median, low := Low, high := High}, #{with := none, metric := Metric} = Target) ->
+    {amount(Median, Target), range(Low, High, unit(atom_to_binary(Metric)))};
+result(#{median := Median, low := Low, high := High}, Target) ->
+    {amount(Median, Target), ratio_range(Low, High)}.

@@ -1,0 +1,69 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(weft_report_results_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(STOCK, [100, 200, 400]).
+
+results() ->
+    weft_report_sample:results([{#{}, weft_1, messages_per_s, [800, 600, 1600]},
+                                {#{}, stock, messages_per_s, ?STOCK},
+                                {#{size_bytes => 100}, stock, messages_per_s, [0]},
+                                {#{size_bytes => 100}, weft_1, messages_per_s, [5]},
+                                {#{size_bytes => 100}, channel, skipped, [<<"no channels">>]},
+                                {#{size_bytes => 100}, weft_4, failed, [<<"one">>, <<"two">>]}]).
+
+key(Cell, Variant, Metric) -> {weft_report_sample:cell(Cell), Variant, Metric}.
+
+a_measurement_is_its_median_and_its_range_test() ->
+    ?assertEqual({ok, #{median => 800, low => 600, high => 1600, count => 3}},
+                 weft_report_results:measured(weft_report_sample:cell(#{}), <<"weft_1">>,
+                                              <<"messages_per_s">>, results())),
+    ?assertEqual(none, weft_report_results:measured(weft_report_sample:cell(#{pairs => 7}),
+                                                    <<"weft_1">>, <<"messages_per_s">>, results())).
+
+%% Medians 800 and 200; 800 / 100, 600 / 200 and 1600 / 400 side by side.
+a_ratio_is_of_medians_and_its_range_of_neighbours_test() ->
+    ?assertEqual({ok, #{median => 4.0, low => 3.0, high => 8.0, count => 3}},
+                 weft_report_results:ratio(key(#{}, <<"weft_1">>, <<"messages_per_s">>),
+                                           key(#{}, <<"stock">>, <<"messages_per_s">>), results())).
+
+nothing_is_compared_with_zero_or_with_nothing_test() ->
+    Metric = <<"messages_per_s">>,
+    Small = #{size_bytes => 100},
+    ?assertEqual(none, weft_report_results:ratio(key(Small, <<"weft_1">>, Metric),
+                                                 key(Small, <<"stock">>, Metric), results())),
+    ?assertEqual(none, weft_report_results:ratio(key(Small, <<"weft_1">>, Metric),
+                                                 key(Small, <<"channel">>, Metric), results())).
+
+a_repetition_that_failed_has_no_neighbour_test() ->
+    Results = weft_report_sample:results([{#{}, weft_1, messages_per_s, [400]},
+                                          {#{}, stock, messages_per_s, ?STOCK}]),
+    ?assertEqual({ok, #{median => 2.0, low => 2.0, high => 4.0, count => 1}},
+                 weft_report_results:ratio(key(#{}, <<"weft_1">>, <<"messages_per_s">>),
+                                           key(#{}, <<"stock">>, <<"messages_per_s">>), Results)).
+
+cells_come_in_the_order_of_the_run_and_variants_in_theirs_test() ->
+    Second = weft_report_sample:cell(#{size_bytes => 100}),
+    ?assertEqual([weft_report_sample:cell(#{}), Second], weft_report_results:cells(results())),
+    ?assertEqual([<<"stock">>, <<"weft_1">>, <<"weft_4">>, <<"channel">>],
+                 weft_report_results:variants(Second, results())),
+    ?assertEqual([<<"stock">>, <<"unheard_of">>],
+                 weft_report_results:variant_order([<<"unheard_of">>, <<"stock">>, <<"stock">>])).
+
+trouble_is_kept_with_its_reason_test() ->
+    Cell = weft_report_sample:cell(#{size_bytes => 100}),
+    ?assertEqual([{failed, <<"one">>}, {failed, <<"two">>}],
+                 weft_report_results:trouble(Cell, <<"weft_4">>, results())),
+    ?assertEqual([{skipped, <<"no channels">>}],
+                 weft_report_results:trouble(Cell, <<"channel">>, results())),
+    ?assertEqual([], weft_report_results:trouble(Cell, <<"stock">>, results())).
+
+a_series_is_that_of_the_repetition_with_the_highest_value_test() ->
+    Rows = [Row#{repetition := Repetition}
+            || {Repetition, Values} <- [{1, [{50, 0}, {70, 1000}]}, {2, [{90, 1000}, {60, 0}]}],
+               Row <- weft_report_sample:rows([{#{}, stock, sender_memory_bytes, Values}])],
+    ?assertEqual([{0, 60}, {1000, 90}],
+                 weft_report_results:series(weft_report_sample:cell(#{}), <<"stock">>,
+                                            <<"sender_memory_bytes">>,
+                                            weft_report_results:new(Rows))).

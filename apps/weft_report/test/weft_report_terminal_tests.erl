@@ -1,0 +1,38 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(weft_report_terminal_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+lines(Text) -> string:split(string:trim(unicode:characters_to_list(Text), trailing), "\n", all).
+
+columns_are_aligned_and_the_first_one_is_broken_test() ->
+    Long = lists:flatten(lists:duplicate(30, "words ")),
+    ?assertEqual(["what      number", "a          12.00", "a longer    1.00"],
+                 lines(weft_report_terminal:table(["what", "number"], [left, right],
+                                                  [["a", "12.00"], ["a longer", "1.00"]]))),
+    [_, First | More] = lines(weft_report_terminal:table(["what", "number"], [left, right],
+                                                         [[Long, "1"]])),
+    ?assertMatch({match, _}, re:run(First, "^words words .* +1$")),
+    ?assertEqual("  words", lists:sublist(hd(More), 7)),
+    ?assert(lists:all(fun(Line) -> length(Line) =< 100 end, [First | More])),
+    All = lists:flatten(lists:join(" ", [First | More])),
+    ?assertEqual(30, length([x || "words" <- string:lexemes(All, " ")])).
+
+signs_are_written_in_ascii_test() ->
+    Rows = [["≥ 4 ×", "1 – 2 µs"]],
+    [_, Line] = lines(weft_report_terminal:table(["a", "b"], [left, left], Rows)),
+    ?assertEqual(">= 4 x  1 - 2 us", Line).
+
+a_summary_fits_and_tells_wins_and_losses_test() ->
+    Results = weft_report_sample:results(
+                [{#{}, stock, messages_per_s, [200000, 210000, 190000]},
+                 {#{}, weft_1, messages_per_s, [900000, 950000, 880000]},
+                 {#{}, weft_gateway, messages_per_s, [100000, 110000, 120000]}]),
+    Text = unicode:characters_to_list(weft_report_terminal:summary(Results)),
+    ?assert(lists:all(fun(Line) -> length(Line) =< 100 end, lines(Text))),
+    [?assertMatch({match, _}, re:run(Text, Pattern, [multiline]))
+     || Pattern <- ["^unchanged !, 10 B to 1 KB +>= 4.00 x +4.50 x +4.50 - 4.63 +1/1 +met$",
+                    "^the same over one gateway.* 0.55 x .*MISSED$", "1 targets met, 1 missed",
+                    "^small 10 B, 1 pair +weft, 1 gateway +messages +0.55 ",
+                    "^small 10 B, 1 pair\n  stock TCP +messages +200 k/s +190 - 210 k/s +1.00\n"
+                    "  weft, 1 lane +messages +900 k/s +880 - 950 k/s +4.50$"]].

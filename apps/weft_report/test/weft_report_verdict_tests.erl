@@ -1,0 +1,106 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(weft_report_verdict_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(AT_LEAST_4, #{id => test, text => "test", where => #{workload => [small], pairs => [1, 16]},
+                      variant => weft_1, metric => messages_per_s, with => {variant, stock},
+                      comparison => at_least, threshold => 4}).
+
+judge(Target, Short) ->
+    weft_report_verdict:judge(Target, weft_report_sample:results(Short)).
+
+pair(Cell, Ours, Stock) ->
+    [{Cell, weft_1, messages_per_s, Ours}, {Cell, stock, messages_per_s, Stock}].
+
+a_target_is_met_if_it_is_in_all_its_cells_test() ->
+    Met = pair(#{}, [500, 400, 450], [100, 100, 100]),
+    Missed = pair(#{pairs => 16}, [390, 300, 395], [100, 100, 100]),
+    Elsewhere = pair(#{pairs => 128}, [1], [100]) ++ pair(#{pairs => 2}, [1], [9]),
+    ?assertMatch(#{verdict := met, checks := [_], unmeasured := []},
+                 judge(?AT_LEAST_4, Met ++ Elsewhere)),
+    ?assertMatch(#{verdict := missed,
+                   checks := [#{verdict := met}, #{verdict := missed}],
+                   worst := #{result := #{median := 3.9, low := 3.0, high := 3.95}}},
+                 judge(?AT_LEAST_4, Met ++ Missed)).
+
+exactly_the_threshold_is_met_test() ->
+    ?assertMatch(#{verdict := met}, judge(?AT_LEAST_4, pair(#{}, [400], [100]))),
+    AtMost = ?AT_LEAST_4#{comparison := at_most},
+    ?assertMatch(#{verdict := met}, judge(AtMost, pair(#{}, [400], [100]))),
+    ?assertMatch(#{verdict := missed}, judge(AtMost, pair(#{}, [401], [100]))).
+
+what_was_not_measured_is_no_success_test() ->
+    ?assertMatch(#{verdict := not_measured, checks := [], worst := none}, judge(?AT_LEAST_4, [])),
+    Skipped = [{#{}, stock, messages_per_s, [100]}, {#{}, weft_1, skipped, [<<"no root">>]}],
+    ?assertMatch(#{verdict := not_measured, unmeasured := [_]}, judge(?AT_LEAST_4, Skipped)),
+    StockFails = [{#{}, stock, failed, [<<"timeout">>]}, {#{}, weft_1, messages_per_s, [100]}],
+    ?assertMatch(#{verdict := not_measured}, judge(?AT_LEAST_4, StockFails)).
+
+who_fails_where_stock_works_misses_test() ->
+    Fails = [{#{}, stock, messages_per_s, [100]}, {#{}, weft_1, failed, [<<"timeout">>]}],
+    ?assertMatch(#{verdict := missed, worst := #{result := {failed, <<"timeout">>}}},
+                 judge(?AT_LEAST_4, Fails ++ pair(#{pairs => 16}, [500], [100]))).
+
+another_threshold_holds_where_stock_was_fast_test() ->
+    Target = ?AT_LEAST_4#{fast => {600, 1.2}},
+    ?assertMatch(#{verdict := met, worst := #{is_fast := true, threshold := 1.2}},
+                 judge(Target, pair(#{}, [900], [601]))),
+    ?assertMatch(#{verdict := missed, worst := #{is_fast := false, threshold := 4}},
+                 judge(Target, pair(#{}, [900], [600]))).
+
+a_target_may_compare_metrics_cells_or_nothing_test() ->
+    Starvation = ?AT_LEAST_4#{metric := latency_max_us, with := {metric, latency_p99_us},
+                              comparison := at_most, threshold := 20},
+    ?assertMatch(#{verdict := missed, worst := #{result := #{median := 25.0}}},
+                 judge(Starvation, [{#{}, weft_1, latency_max_us, [250]},
+                                    {#{}, weft_1, latency_p99_us, [10]}])),
+    Growth = ?AT_LEAST_4#{with := none, comparison := at_most, threshold := 500},
+    ?assertMatch(#{verdict := met, worst := #{result := #{median := 500}}},
+                 judge(Growth, [{#{}, weft_1, messages_per_s, [400, 500, 600]}])),
+    Peers = ?AT_LEAST_4#{where := #{pairs => [1000]}, with := {pairs, 10}, threshold := 1.5},
+    ?assertMatch(#{verdict := met, worst := #{result := #{median := 2.0}}},
+                 judge(Peers, [{#{pairs => 1000}, weft_1, messages_per_s, [200]},
+                               {#{pairs => 10}, weft_1, messages_per_s, [100]}])).
+
+close_is_what_another_run_may_judge_differently_test() ->
+    #{worst := Close} = judge(?AT_LEAST_4, pair(#{}, [380, 450, 420], [100, 100, 100])),
+    ?assert(weft_report_verdict:is_close(Close)),
+    #{worst := Clear} = judge(?AT_LEAST_4, pair(#{}, [480, 450, 420], [100, 100, 100])),
+    ?assertNot(weft_report_verdict:is_close(Clear)).
+
+every_target_of_ours_can_be_judged_test() ->
+    Judged = weft_report_verdict:all(weft_report_sample:results([])),
+    ?assertEqual(length(weft_report_targets:all()), length(Judged)),
+    ?assertEqual(#{met => 0, missed => 0, not_measured => length(Judged)},
+                 weft_report_verdict:counts(Judged)).
+
+losses_are_all_in_which_a_variant_is_behind_worst_first_test() ->
+    Losses = weft_report_verdict:losses(weft_report_sample:results(
+        pair(#{}, [50, 60, 40], [100, 100, 100])
+        ++ [{#{}, weft_4, messages_per_s, [90, 110, 80]},
+            {#{}, channel, messages_per_s, [200]},
+            {#{}, weft_1, cpu_us_per_message, [8]}, {#{}, stock, cpu_us_per_message, [2]},
+            {#{}, stock_tls, messages_per_s, [10]}, {#{}, weft_tls_1, messages_per_s, [20]}])),
+    ?assertMatch([#{variant := <<"weft_1">>, metric := <<"cpu_us_per_message">>,
+                    ratio := #{median := 0.25}, is_certain := true},
+                  #{variant := <<"weft_1">>, metric := <<"messages_per_s">>,
+                    ratio := #{median := 0.5}, is_certain := true},
+                  #{variant := <<"weft_4">>, ratio := #{median := 0.9}, is_certain := false}],
+                 Losses).
+
+clusters_are_compared_with_the_stock_that_is_connected_as_they_are_test() ->
+    Losses = weft_report_verdict:losses(weft_report_sample:results(
+        [{#{workload => <<"de_names">>}, stock_mesh, remote_call_mean_us, [200]},
+         {#{workload => <<"de_names">>}, weft_mesh, remote_call_mean_us, [800]},
+         {#{workload => <<"orbit">>}, stock, duration_s, [1]},
+         {#{workload => <<"orbit">>}, stock_mesh, duration_s, [4]},
+         {#{workload => <<"orbit">>}, weft_mesh, duration_s, [8]},
+         {#{workload => <<"orbit">>}, weft_groups, duration_s, [8]}])),
+    ?assertMatch([#{variant := <<"weft_groups">>, metric := <<"duration_s">>,
+                    ratio := #{median := 0.125}},
+                  #{variant := <<"weft_mesh">>, metric := <<"remote_call_mean_us">>,
+                    ratio := #{median := 0.25}},
+                  #{variant := <<"weft_mesh">>, metric := <<"duration_s">>,
+                    ratio := #{median := 0.5}}],
+                 Losses).

@@ -1,0 +1,54 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(weft_report_words_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+text(Data) -> unicode:characters_to_list(Data).
+
+values_have_three_digits_and_a_unit_that_fits_test_() ->
+    [?_assertEqual(Expected, text(weft_report_words:value(Value, Unit)))
+     || {Value, Unit, Expected} <-
+            [{263700, "1/s", "264 k/s"}, {1260000.0, "1/s", "1.26 M/s"}, {3.4, "1/s", "3.40 /s"},
+             {68, "us", "68.0 µs"}, {1850, "us", "1.85 ms"}, {5532000, "us", "5.53 s"},
+             {0.25, "us", "0.25 µs"}, {4512.3, "MB/s", "4.51 GB/s"}, {0.05, "MB/s", "50.0 kB/s"},
+             {97.3, "MB/s", "97.3 MB/s"}, {100663296, "bytes", "101 MB"}, {0, "bytes", "0 B"},
+             {-5000000, "bytes", "-5.00 MB"}, {120, "ns", "120 ns"}, {12.5, "s", "12.5 s"},
+             {7, "", "7.00"}]].
+
+a_range_has_one_unit_test() ->
+    ?assertEqual("0.90 – 1.20 ms", text(weft_report_words:range(900, 1200, "us"))),
+    ?assertEqual("0 – 0 B", text(weft_report_words:range(0, 0, "bytes"))).
+
+small_ratios_keep_their_digits_test_() ->
+    [?_assertEqual(Expected, text(weft_report_words:ratio(Ratio)))
+     || {Ratio, Expected} <- [{4, "4.00"}, {12.34, "12.3"}, {0.067, "0.067"}, {0.0053, "0.0053"},
+                              {250.4, "250"}, {0, "0"}]].
+
+ticks_are_short_test_() ->
+    [?_assertEqual(Expected, text(weft_report_words:tick(Value, Unit)))
+     || {Value, Unit, Expected} <- [{1000.0, "us", "1 ms"}, {500, "us", "500 µs"}, {0, "", "0"},
+                                    {0.5, "", "0.50"}, {1.5, "", "1.5"}, {2.0e5, "1/s", "200 k/s"},
+                                    {math:pow(10, 6), "1/s", "1 M/s"}, {5.0e5, "", "500000"}]].
+
+cells_are_told_in_words_test_() ->
+    [?_assertEqual(Expected, text(weft_report_words:cell(weft_report_sample:cell(Cell))))
+     || {Cell, Expected} <-
+            [{#{}, "small 10 B, 1 pair"},
+             {#{workload => <<"bulk">>, size_bytes => 65536, pairs => 16,
+                link => <<"20ms-400mbit-0.1%">>},
+              "bulk 64 KB, 16 pairs, 20 ms, 400 Mbit/s, 0.1 % loss"},
+             {#{workload => <<"call_beside_bulk">>, size_bytes => 1048576, streams => 8},
+              "call beside bulk 1 MB, 8 streams"},
+             {#{workload => <<"call_beside_bulk">>, size_bytes => 1048576},
+              "call beside bulk 1 MB, idle"},
+             {#{workload => <<"peers">>, size_bytes => 0, pairs => 1000}, "peers, 1000 peers"},
+             {#{workload => <<"rpc">>, pairs => 16, link => <<"odd">>},
+              "rpc 10 B, 16 callers, odd"}]].
+
+every_variant_and_metric_has_a_name_of_its_own_test() ->
+    Names = [text(weft_report_words:variant(atom_to_binary(V)))
+             || V <- weft_report_record:variants()],
+    ?assertEqual(length(Names), length(lists:usort(Names))),
+    Metrics = [text(weft_report_words:metric(atom_to_binary(M)))
+               || {M, _, _, _} <- weft_report_record:metrics()],
+    ?assertEqual(length(Metrics), length(lists:usort(Metrics))).

@@ -1,0 +1,44 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What is unsteady each time is no accident.
+-module(suite_history_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(UNSTEADY, {run, ["a", "b"], [{"a", "one"}]}).
+-define(STEADY, {run, ["a", "b"], []}).
+-define(OF_ANOTHER, {run, ["b"], []}).
+
+three_times_in_a_row_is_a_habit_test() ->
+    ?assert(suite_history:is_habit("a", "one", [?STEADY, ?UNSTEADY, ?UNSTEADY, ?UNSTEADY])).
+
+two_times_are_none_test() ->
+    ?assertNot(suite_history:is_habit("a", "one", [?UNSTEADY, ?UNSTEADY])).
+
+a_steady_run_ends_it_test() ->
+    ?assertNot(suite_history:is_habit("a", "one", [?UNSTEADY, ?UNSTEADY, ?UNSTEADY, ?STEADY])).
+
+runs_without_the_suite_do_not_count_test() ->
+    ?assert(suite_history:is_habit("a", "one", [?UNSTEADY, ?UNSTEADY, ?OF_ANOTHER, ?UNSTEADY,
+                                                ?OF_ANOTHER])).
+
+another_case_is_not_it_test() ->
+    ?assertNot(suite_history:is_habit("a", "two", [?UNSTEADY, ?UNSTEADY, ?UNSTEADY])).
+
+what_is_written_is_read_test() ->
+    File = file(),
+    ?assertEqual([], suite_history:read(File)),
+    ok = suite_history:add(File, ?UNSTEADY, []),
+    ok = suite_history:add(File, ?STEADY, suite_history:read(File)),
+    ?assertEqual([?UNSTEADY, ?STEADY], suite_history:read(File)),
+    ok = file:write_file(File, "{run, [\"a"),
+    ?assertEqual([], suite_history:read(File)),
+    ok = file:delete(File).
+
+old_runs_are_forgotten_test() ->
+    File = file(),
+    [ok = suite_history:add(File, ?STEADY, suite_history:read(File)) || _ <- lists:seq(1, 30)],
+    ?assertEqual(20, length(suite_history:read(File))),
+    ok = file:delete(File).
+
+file() ->
+    string:trim(os:cmd("mktemp -u")).
