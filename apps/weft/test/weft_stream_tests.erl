@@ -21,7 +21,8 @@ streams_test_() ->
                           {over, fun a_session_without_a_path_is_given_up/0},
                           {news, fun news_of_another_life_are_nothing/0},
                           {with_a_path, fun news_are_nothing_where_there_is_a_path/0},
-                          {unheard, fun an_acknowledgement_is_no_word_of_the_ticker/0}]]}.
+                          {unheard, fun an_acknowledgement_is_no_word_of_the_ticker/0},
+                          {once, fun a_stream_is_accepted_once/0}]]}.
 
 prepared() ->
     ok = weft_identity:init(true),
@@ -87,16 +88,26 @@ an_acknowledgement_is_no_word_of_the_ticker() ->
     {ok, _} = weft_stream:handle({weft_ack, 1}, Stream),
     ?assertMatch({ok, Read, _, _}, weft_session_counters:getstat(Counters)).
 
+%% The peer opens it again when nothing has answered yet.
+a_stream_is_accepted_once() ->
+    Id = crypto:strong_rand_bytes(16),
+    ?assertMatch({ok, _}, accepted(Id, [1], weft_session_counters:new())),
+    ?assertEqual({error, taken}, accepted(Id, [2], weft_session_counters:new())),
+    Self = self(),
+    ?assertMatch({ok, Self, _Input, ?PEER}, weft_sessions:find(Id)).
+
 %% --- a stream and its lanes -------------------------------------------------------------------
 
 stream(Lanes) -> stream(Lanes, weft_session_counters:new()).
 
 stream(Lanes, Counters) ->
-    Stream = weft_stream:acceptor(distribution, crypto:strong_rand_bytes(16), ?PEER,
-                                  {self(), [lane(Index) || Index <- Lanes], ?LABEL}, Counters,
-                                  self()),
+    {ok, Stream} = accepted(crypto:strong_rand_bytes(16), Lanes, Counters),
     _ = written(),
     Stream.
+
+accepted(Id, Lanes, Counters) ->
+    weft_stream:acceptor(distribution, Id, ?PEER, {self(), [lane(Index) || Index <- Lanes], ?LABEL},
+                         Counters, self()).
 
 %% The same lane whenever it is asked for.
 lane(Index) ->

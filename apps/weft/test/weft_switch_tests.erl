@@ -30,7 +30,8 @@ gateway_test_() ->
       || {Name, Test} <- [{closed, fun a_closed_circuit_is_not_relayed_to/0},
                           {too_far, fun a_circuit_ends_somewhere/0},
                           {behind, fun the_end_of_a_neighbour_is_not_that_of_those_behind/0},
-                          {dropped, fun the_other_end_hears_of_a_dropped_circuit/0}]]}.
+                          {dropped, fun the_other_end_hears_of_a_dropped_circuit/0},
+                          {served, fun who_finds_a_stream_taken_opens_again/0}]]}.
 
 prepared() ->
     ok = weft_identity:init(true),
@@ -59,6 +60,13 @@ the_end_of_a_neighbour_is_not_that_of_those_behind() ->
     _ = weft_switch:link_down(gone, Relaying),
     ?assertEqual({relay_closed, 9, broken},
                  receive {weft_handler, {relay_closed, _, _} = Told} -> Told after 0 -> none end).
+
+%% The opener gives up its stream when it is refused, not when the way to it is broken.
+who_finds_a_stream_taken_opens_again() ->
+    _ = weft_switch:message({taken, 3}, up()),
+    ?assertEqual([{near, {close, 3, broken}}], written()),
+    _ = weft_switch:message({refused, 3}, up()),
+    ?assertEqual([{near, {close, 3, refused}}], written()).
 
 the_other_end_hears_of_a_dropped_circuit() ->
     Opened = weft_switch:message({open, self(), self(), open_to(<<"hop@host">>)}, up()),

@@ -215,6 +215,7 @@ effect({accept, Kind, Id, Source, Path, Host}) ->
 accept(Kind, Id, Source, {Link, _Lanes, Label} = Path, Host) ->
     case start(Kind, Id, Source, Path, Host) of
         {ok, _Pid} -> ok;
+        {error, {shutdown, taken}} -> weft_link:handler(Link, {taken, Label});
         {error, _} -> weft_link:handler(Link, {refused, Label})
     end.
 

@@ -50,6 +50,7 @@
       | {host, session()}
       | {join, label(), [lane()], local()}
       | {refused, label()}
+      | {taken, label()}
       | {open, session(), input(), weft_wire:open()}
       | {drop, label()}
         %% From other links of this node.
@@ -390,6 +391,9 @@ message({join, Label, Then, {_, Session, _, _} = Local}, Switch0) ->
     joined(Label, Then, Local, Switch, Watch);
 message({refused, Label}, Switch) ->
     {Switch, tell(weft_wire:close(Label, refused), Switch)};
+%% Another process has begun to serve the stream: the opener finds that one when it opens again.
+message({taken, Label}, Switch) ->
+    {Switch, tell(weft_wire:close(Label, broken), Switch)};
 message({open, Session, Input, Open}, #switch{lanes = [], pending = Pending} = Switch) ->
     watch(Session, Switch#switch{pending = lists:keystore(Session, 1, Pending,
                                                           {Session, Input, Open})});

@@ -130,11 +130,15 @@ init({acceptor, Id, Peer, Path, Host}) ->
                           own_process -> {own_input(Counters), false};
                           Link -> {Link, true}
                       end,
-    Stream = weft_stream:acceptor(distribution, Id, Peer, Path, Counters, Input),
-    ok = weft_circuit:join(Path, distribution, Peer, Input, Counters),
-    net_kernel ! {accept, self(), self(), weft_config:get(family), weft},
-    {ok, #session{name = Peer, counters = Counters, input = Input, hosted = Hosted,
-                  outlet = outlet(), stream = weft_stream:say_accepted(Stream)}}.
+    case weft_stream:acceptor(distribution, Id, Peer, Path, Counters, Input) of
+        {ok, Stream} ->
+            ok = weft_circuit:join(Path, distribution, Peer, Input, Counters),
+            net_kernel ! {accept, self(), self(), weft_config:get(family), weft},
+            {ok, #session{name = Peer, counters = Counters, input = Input, hosted = Hosted,
+                          outlet = outlet(), stream = weft_stream:say_accepted(Stream)}};
+        {error, taken} ->
+            {stop, {shutdown, taken}}
+    end.
 
 initiator(Node, Creator) ->
     link(Creator),

@@ -36,11 +36,14 @@ start_link() ->
                           [{spawn_opt, [{priority, weft_turn:priority(control)}]}]).
 
 %% @doc Adds the calling session, until it ends. Peer is the name of the node at the other end; only
-%% it may resume.
--spec add(id(), weft_wire:stream_kind(), Session :: pid(), Input :: pid(), Peer :: binary()) -> ok.
+%% it may resume. A stream has one end here: a second one would not know what the first received.
+-spec add(id(), weft_wire:stream_kind(), Session :: pid(), Input :: pid(), Peer :: binary()) ->
+          ok | {error, taken}.
 add(Id, Kind, Session, Input, Peer) ->
-    true = ets:insert(?MODULE, {Id, Session, Input, Peer, Kind}),
-    gen_server:cast(?MODULE, {watch, Id, Session}).
+    case ets:insert_new(?MODULE, {Id, Session, Input, Peer, Kind}) of
+        true -> gen_server:cast(?MODULE, {watch, Id, Session});
+        false -> {error, taken}
+    end.
 
 -spec find(id()) -> {ok, Session :: pid(), Input :: pid(), Peer :: binary()} | error.
 find(Id) ->

@@ -40,20 +40,26 @@
 -spec initiator(weft_wire:stream_kind(), node(), weft_session_counters:counters(), pid()) ->
           stream().
 initiator(Kind, Node, Counters, Input) ->
+    {Id, Peer} = {weft_random:bytes(16), atom_to_binary(Node)},
+    ok = weft_sessions:add(Id, Kind, self(), Input, Peer),
     Core = weft_stream_core:initiator(Kind, weft_config:get(window_bytes)),
-    (new(weft_random:bytes(16), Kind, atom_to_binary(Node), Counters, Input, Core))
-        #stream{node = Node}.
+    (new(Id, Kind, Peer, Counters, Input, Core))#stream{node = Node}.
 
-%% @doc The end that was reached over Path; Peer is the name of the node at the other end.
+%% @doc The end that was reached over Path; Peer is the name of the node at the other end. It is
+%% taken if the peer opened the stream again before the process that serves it had begun.
 -spec acceptor(weft_wire:stream_kind(), weft_sessions:id(), Peer :: binary(), path(),
-               weft_session_counters:counters(), pid()) -> stream().
+               weft_session_counters:counters(), pid()) -> {ok, stream()} | {error, taken}.
 acceptor(Kind, Id, Peer, Path, Counters, Input) ->
-    {Core, Effects} = weft_stream_core:acceptor(Kind, weft_config:get(window_bytes), Path,
-                                                now_us()),
-    carry_out(Effects, new(Id, Kind, Peer, Counters, Input, Core)).
+    case weft_sessions:add(Id, Kind, self(), Input, Peer) of
+        ok ->
+            {Core, Effects} = weft_stream_core:acceptor(Kind, weft_config:get(window_bytes), Path,
+                                                        now_us()),
+            {ok, carry_out(Effects, new(Id, Kind, Peer, Counters, Input, Core))};
+        {error, taken} ->
+            {error, taken}
+    end.
 
 new(Id, Kind, Peer, Counters, Input, Core) ->
-    weft_sessions:add(Id, Kind, self(), Input, Peer),
     #stream{core = Core, counters = Counters, id = Id, kind = Kind, peer = Peer, input = Input,
             input_monitor = watch_input(Input), carrier_monitor = watch_carrier()}.
 

@@ -30,11 +30,12 @@
 
 %% @doc Called for the switch, for a stream that a peer opens.
 -spec accept(weft_sessions:id(), Peer :: binary(), weft_stream:path(), Channel :: binary(),
-             weft_channels:partition()) -> {ok, pid()} | {error, refused}.
+             weft_channels:partition()) -> {ok, pid()} | {error, {shutdown, taken} | refused}.
 accept(Id, Peer, Path, Channel, Partition) ->
     Args = [Id, Peer, Path, Channel, Partition],
     case weft_channel_workers:start(?MODULE, Args) of
         {ok, Pid} -> {ok, Pid};
+        {error, {shutdown, taken}} -> {error, {shutdown, taken}};
         {error, _} -> {error, refused}
     end.
 
@@ -47,14 +48,20 @@ start_link(Id, Peer, Path, Channel, Partition) ->
 %% @private
 init({Id, Peer, Path, Name, Partition}) ->
     Counters = weft_session_counters:new(),
-    Stream = weft_stream:acceptor({channel, Name, Partition}, Id, Peer, Path, Counters, self()),
-    true = weft_channels:add_receiver(Peer, Name, Partition, self()),
-    ok = weft_circuit:join(Path, {channel, Name, Partition}, Peer, self(), Counters),
+    case weft_stream:acceptor({channel, Name, Partition}, Id, Peer, Path, Counters, self()) of
+        {ok, Stream} ->
+            true = weft_channels:add_receiver(Peer, Name, Partition, self()),
+            ok = weft_circuit:join(Path, {channel, Name, Partition}, Peer, self(), Counters),
+            {ok, new(Peer, Name, Partition, weft_stream:say_accepted(Stream), Counters)};
+        {error, taken} ->
+            {stop, {shutdown, taken}}
+    end.
+
+new(Peer, Name, Partition, Stream, Counters) ->
     BytesMax = 4 * weft_config:get(window_bytes) + weft_wire:packet_bytes_max(),
-    {ok, #receiver{peer = Peer, channel = channel(Name), name = Name, partition = Partition,
-                   stream = weft_stream:say_accepted(Stream), counters = Counters,
-                   inbound = weft_inbound_core:new(BytesMax),
-                   inbox = weft_channel_inbox:new(channel(Name))}}.
+    #receiver{peer = Peer, channel = channel(Name), name = Name, partition = Partition,
+              stream = Stream, counters = Counters, inbound = weft_inbound_core:new(BytesMax),
+              inbox = weft_channel_inbox:new(channel(Name))}.
 
 %% The options matter at the sender; a channel that only the peer knows is handled as `default'.
 channel(Name) ->
