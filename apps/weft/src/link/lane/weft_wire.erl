@@ -11,7 +11,8 @@
 -export_type([packet/0, label/0, sequence/0, open/0, close_reason/0, payload_kind/0,
               stream_kind/0]).
 
-%% Names one circuit on one link; the opener's side allocates it (odd: dialer, even: acceptor).
+%% Names one circuit on one link. The node that opens it chooses: an odd number if its name is the
+%% smaller one of the two, else an even one.
 -type label() :: 0..16#ffffffff.
 %% Number of a payload within one direction of a session; the first is 1.
 -type sequence() :: non_neg_integer().
