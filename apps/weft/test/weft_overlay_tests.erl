@@ -15,17 +15,16 @@ without_an_overlay_there_is_nobody_and_no_error_test() ->
     ?assertEqual({error, no_route}, weft_overlay:route(?B)),
     ?assertNot(weft_overlay:is_settling(?B, 1000)).
 
-%% Not of somebody whom nobody has ever seen, and not for ever.
+%% Also of somebody whom nobody has named yet, and not for ever.
 a_route_may_turn_up_after_changes_test_() ->
     Now = erlang:monotonic_time(millisecond),
     [{Text, fun() -> ?assertEqual(Expected, is_settling(Rows)) end}
      || {Text, Rows, Expected} <-
             [{"lost just now", [{{lost, ?B}, Now}], true},
              {"lost long ago", [{{lost, ?B}, Now - 2000}], false},
-             {"member, and a new link", [{{member, ?B}, 1}, {link_up_ms, Now}], true},
-             {"member, and a new topology", [{{member, ?B}, 1}, {topology_since_ms, Now}], true},
-             {"member, and nothing new", [{{member, ?B}, 1}, {link_up_ms, Now - 2000}], false},
-             {"no member, and a new link", [{link_up_ms, Now}], false}]].
+             {"a new link", [{link_up_ms, Now}], true},
+             {"a new topology", [{topology_since_ms, Now}], true},
+             {"nothing new", [{link_up_ms, Now - 2000}, {topology_since_ms, Now - 2000}], false}]].
 
 %% The table goes as well: what an overlay says of itself later would stay in it.
 is_settling(Rows) ->

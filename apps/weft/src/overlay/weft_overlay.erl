@@ -49,15 +49,15 @@ route(Node) ->
         undefined -> {error, no_route}
     end.
 
-%% @doc May a route to that node turn up soon? True if its route was lost in the last WithinMs; or
-%% if it is a member, and in that time a link of this node came up or the topology changed.
+%% @doc May a route to that node turn up soon? True if its route was lost in the last WithinMs, or
+%% if in that time a link of this node came up or the topology changed: then the news of other nodes
+%% are on their way. `global' may hear of them sooner, and gives up a node that it cannot reach.
 -spec is_settling(node(), WithinMs :: pos_integer()) -> boolean().
 is_settling(Node, WithinMs) ->
     Since = erlang:monotonic_time(millisecond) - WithinMs,
     is_after(Since, weft_view:lookup({lost, Node}))
-        orelse (is_after(Since, weft_view:lookup(link_up_ms))
-                orelse is_after(Since, weft_view:lookup(topology_since_ms)))
-        andalso lists:member(Node, members()).
+        orelse is_after(Since, weft_view:lookup(link_up_ms))
+        orelse is_after(Since, weft_view:lookup(topology_since_ms)).
 
 %% @doc Is it known that this incarnation of a node ended, some seconds ago at most?
 -spec has_died(node(), Incarnation :: non_neg_integer()) -> boolean().
