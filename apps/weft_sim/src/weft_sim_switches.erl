@@ -107,7 +107,7 @@ labelled(Packet, Raw, Peer, Lane, #switches{links = Links} = Switches) ->
     end.
 
 relay(Relay, Label, Raw, Peer, #switches{links = Links} = Switches) ->
-    {Waiting, Lane} = lane(Relay, weft_switch_core:preferred(Relay, Raw), Switches),
+    {Waiting, Lane} = lane(Relay, weft_relay:preferred(Relay, Raw), Switches),
     case weft_switch_core:relay(Relay, Label, Waiting, map_get(Peer, Links)) of
         {send, OtherLabel} ->
             {Sent, Written} = write(Lane, weft_wire:relabel(Raw, OtherLabel), Switches),
@@ -120,7 +120,7 @@ lane(Relay, Preferred, Switches) ->
     case waiting(Preferred, Switches) of
         0 -> {0, Preferred};
         _ -> lists:min([{waiting(Lane, Switches), Lane}
-                        || Lane <- weft_switch_core:relay_lanes(Relay)])
+                        || Lane <- weft_relay:next_lanes(Relay)])
     end.
 
 waiting(Lane, #switches{unsent = Unsent}) ->

@@ -115,13 +115,13 @@ here({tick, Label}, Session, Raw, Lane, #switch{inputs = Inputs} = Switch) ->
     Switch.
 
 relay(Relay, Label, Raw, #switch{} = Switch) ->
-    Preferred = weft_switch_core:preferred(Relay, Raw),
+    Preferred = weft_relay:preferred(Relay, Raw),
     case weft_lane:queued_bytes(Preferred) of
         0 ->
             relay(Preferred, 0, Relay, Label, Raw, Switch);
         _ ->
             {Waiting, Lane} = lists:min([{weft_lane:queued_bytes(Lane), Lane}
-                                         || Lane <- weft_switch_core:relay_lanes(Relay)]),
+                                         || Lane <- weft_relay:next_lanes(Relay)]),
             relay(Lane, Waiting, Relay, Label, Raw, Switch)
     end.
 

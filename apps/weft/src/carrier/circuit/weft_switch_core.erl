@@ -19,13 +19,11 @@
 -export([new/4, lane_up/4, lane_down/2, link_down/2, dial_failed/2, is_up/1, is_pending/1,
          is_in_use/1, wants_lanes/1, info/1,
          packet/3, opened/5, forward/6, overflow/3, timed_out/2, message/2,
-         preferred/2, relay_lanes/1, relay/4]).
--export_type([state/0, relay/0, local/0, message/0, effect/0, verdict/0]).
+         relay/4]).
+-export_type([state/0, local/0, message/0, effect/0, verdict/0]).
 
 %% Circuits that may end at or pass through this node on one link; see also relay_circuits_max.
 -define(LABELS_MAX, 65536).
-%% Packets from this size on are spread over the lanes of the next link.
--define(STRIPE_BYTES, 16384).
 
 -type link() :: term().
 -type lane() :: term().
@@ -36,11 +34,6 @@
 %% A circuit that ends here.
 -record(local, {kind :: weft_wire:stream_kind(), session :: session(), input :: input(),
                 far :: binary()}).
-%% A circuit that goes on by another link. `far' is the end that lies beyond this link.
--record(relay, {kind :: weft_wire:stream_kind(), lanes :: [lane()], far :: binary(),
-                other :: {link(), [lane()], label()} | waiting}).
--opaque relay() :: #relay{}.
-
 %% What serves a circuit, and the name of its other end.
 -type local() :: {weft_wire:stream_kind(), session(), input(), Far :: binary()}.
 
@@ -55,7 +48,7 @@
       | {drop, label()}
         %% From other links of this node.
       | {forward, link(), [lane()], label(), weft_wire:open()}
-      | {forwarded, label(), {link(), [lane()], label()}}
+      | {forwarded, label(), weft_relay:side()}
       | {relay_lanes, label(), [lane()]}
       | {relay_closed, label(), Reason :: term()}
         %% A session, or another link, has ended.
@@ -68,19 +61,19 @@
       | {watch, session() | link()}
         %% Start what serves a circuit that the peer has opened; the process of this link may
         %% deliver input that comes by this link.
-      | {accept, weft_wire:stream_kind(), <<_:128>>, Source :: binary(),
-         {link(), [lane()], label()}, Host :: link() | own_process}.
+      | {accept, weft_wire:stream_kind(), <<_:128>>, Source :: binary(), weft_relay:side(),
+         Host :: link() | own_process}.
 
 %% here: for the input of a session that this link delivers. pass: for the input of a session
 %% elsewhere. relay: to be sent on.
--type verdict() :: {here, session()} | {pass, session(), input()} | {relay, relay()}
+-type verdict() :: {here, session()} | {pass, session(), input()} | {relay, weft_relay:relay()}
                  | {done, state(), [effect()]}.
 
 -record(switch, {link :: link(),
                  name :: binary(),
                  next_label :: label(),
-                 labels = #{} :: #{label() => #local{} | #relay{}},
-                 lanes = [] :: [{lane(), weft_lane:key()}],
+                 labels = #{} :: #{label() => #local{} | weft_relay:relay()},
+                 lanes = [] :: weft_circuit_lanes:lanes(),
                  pending = [] :: [{session(), input(), weft_wire:open()}],
                  hosted = #{} :: #{session() => []},
                  watched = #{} :: #{session() | link() => []},
@@ -119,8 +112,8 @@ tell_available(Sessions, #switch{link = Link, pending = Pending}) ->
 -spec lane_down(lane(), state()) -> {state(), [effect()]}.
 lane_down(Lane, #switch{labels = Labels, lanes = Lanes} = Switch0) ->
     Switch1 = Switch0#switch{lanes = lists:keydelete(Lane, 1, Lanes)},
-    Relayed = [Label || {Label, #relay{lanes = Used}} <- maps:to_list(Labels),
-                        lists:member(Lane, Used)],
+    Relayed = [Label || {Label, Relay} <- relays(Labels),
+                        lists:member(Lane, weft_relay:lanes(Relay))],
     {Switch, Lost} = each(fun(Label, S) -> lose_label(Label, broken, S) end, Relayed, Switch1),
     {Switch, tell_lanes(Switch1) ++ Lost}.
 
@@ -137,31 +130,20 @@ tell_lanes(#switch{link = Link, labels = Labels} = Switch) ->
 
 %% And so do circuits that pass: the other link writes to them.
 change_relays(#switch{labels = Labels} = Switch) ->
-    Relays = [{Label, Relay#relay{lanes = lanes_for(Kind, Switch)}}
-              || {Label, #relay{kind = Kind} = Relay} <- maps:to_list(Labels)],
+    Relays = [{Label, weft_relay:use_lanes(lanes_for(weft_relay:kind(Relay), Switch), Relay)}
+              || {Label, Relay} <- relays(Labels)],
     {Switch#switch{labels = maps:merge(Labels, maps:from_list(Relays))},
-     [tell_relay(Relay) || {_, #relay{other = {_, _, _}} = Relay} <- Relays]}.
+     [tell_relay(Relay) || {_, Relay} <- Relays, not weft_relay:is_waiting(Relay)]}.
 
-tell_relay(#relay{other = {Link, _, Label}, lanes = Lanes}) ->
-    {link, Link, {relay_lanes, Label, Lanes}}.
+tell_relay(Relay) ->
+    {Link, _, Label} = weft_relay:next(Relay),
+    {link, Link, {relay_lanes, Label, weft_relay:lanes(Relay)}}.
 
-%% Lanes of the right class; if there is none, any lane.
-lanes_for(distribution, #switch{lanes = Lanes}) ->
-    general(Lanes);
-lanes_for({channel, _, _} = Kind, #switch{lanes = Lanes}) ->
-    Own = lane_key(Kind),
-    case [Lane || {Lane, Key} <- Lanes, Key =:= Own] of
-        [] -> general(Lanes);
-        OfChannel -> OfChannel
-    end.
+%% All labels are either of circuits that end here or of such that pass.
+relays(Labels) ->
+    [Of || {_, Circuit} = Of <- maps:to_list(Labels), not is_record(Circuit, local)].
 
-general(Lanes) ->
-    case [Lane || {Lane, {<<>>, _}} <- Lanes] of
-        [] -> [Lane || {Lane, _} <- Lanes];
-        General -> General
-    end.
-
-lane_key({channel, Name, Partition}) -> {Name, Partition + 1}.
+lanes_for(Kind, #switch{lanes = Lanes}) -> weft_circuit_lanes:serving(Kind, Lanes).
 
 %% @doc All lanes are lost.
 -spec link_down(weft_link_handler:down_reason(), state()) -> {state(), [effect()]}.
@@ -221,13 +203,7 @@ wants_lanes(#switch{channels = Channels}) -> lists:usort(maps:values(Channels)).
 -spec info(state()) -> #{atom() => term()}.
 info(#switch{labels = Labels, hosted = Hosted}) ->
     #{sessions => maps:keys(Hosted), labels => map_size(Labels),
-      circuits => [circuit(Label, Relay) || {Label, #relay{} = Relay} <- maps:to_list(Labels)]}.
-
-%% A circuit that passes through this node: where it comes in and goes out.
-circuit(Label, #relay{far = Far, other = waiting}) ->
-    #{label => Label, far => Far, next_link => waiting, next_label => waiting};
-circuit(Label, #relay{far = Far, other = {Link, _Lanes, NextLabel}}) ->
-    #{label => Label, far => Far, next_link => Link, next_label => NextLabel}.
+      circuits => [weft_relay:info(Label, Relay) || {Label, Relay} <- relays(Labels)]}.
 
 %% --- packets from the peer --------------------------------------------------------------------
 
@@ -237,7 +213,7 @@ packet(Packet, Lane, #switch{labels = Labels} = Switch) ->
     Label = element(2, Packet),
     case Labels of
         #{Label := #local{} = Local} -> local_packet(Packet, Lane, Local, Switch);
-        #{Label := #relay{} = Relay} -> relay_packet(Packet, Relay, Switch);
+        #{Label := Relay} -> relay_packet(Packet, Relay, Switch);
         _ -> {done, Switch, unknown(Packet, Lane)}
     end.
 
@@ -268,10 +244,11 @@ input(Session, Input, _Switch) ->
 
 relay_packet({close, Label, Reason}, _Relay, Switch) ->
     done(lose_relay(Label, Reason, Switch));
-relay_packet(Packet, #relay{other = waiting}, Switch) ->
-    done(lose_relay(element(2, Packet), broken, Switch));
-relay_packet(_Packet, Relay, _Switch) ->
-    {relay, Relay}.
+relay_packet(Packet, Relay, Switch) ->
+    case weft_relay:is_waiting(Relay) of
+        true -> done(lose_relay(element(2, Packet), broken, Switch));
+        false -> {relay, Relay}
+    end.
 
 done({Switch, Effects}) -> {done, Switch, Effects}.
 
@@ -295,31 +272,16 @@ timed_out(_, _Switch) ->
 
 %% --- packets that go on -----------------------------------------------------------------------
 
-%% @doc The lane that should take a packet of a circuit that goes on: large ones take the lanes in
-%% turn, by their number; small ones need not wait behind them.
--spec preferred(relay(), Raw :: binary()) -> lane().
-preferred(#relay{other = {_Link, [Lane], _}}, _Raw) ->
-    Lane;
-preferred(#relay{other = {_Link, Lanes, _}}, <<_Type, _Label:32, Sequence:64, _/binary>> = Raw)
-  when byte_size(Raw) >= ?STRIPE_BYTES ->
-    lists:nth(Sequence rem length(Lanes) + 1, Lanes);
-preferred(#relay{other = {_Link, [Lane | _], _}}, _Raw) ->
-    Lane.
-
-%% @doc All lanes that could take it: if something waits in the preferred one, the lane with the
-%% least waiting should take it.
--spec relay_lanes(relay()) -> [lane()].
-relay_lanes(#relay{other = {_Link, Lanes, _}}) -> Lanes.
-
 %% @doc May a packet that came under Label go on, by a lane in which so much waits? Returns the
 %% label to send it under.
--spec relay(relay(), label(), Waiting :: non_neg_integer(), state()) ->
+-spec relay(weft_relay:relay(), label(), Waiting :: non_neg_integer(), state()) ->
           {send, label()} | {done, state(), [effect()]}.
-relay(#relay{lanes = [Lane | _]}, Label, Waiting, #switch{relay_bytes_max = Max} = Switch0)
-  when Waiting > Max ->
+relay(Relay, Label, Waiting, #switch{relay_bytes_max = Max} = Switch0) when Waiting > Max ->
     {Switch, Lost} = lose_relay(Label, overload, Switch0),
-    {done, Switch, Lost ++ [{write, Lane, weft_wire:close(Label, overload)}]};
-relay(#relay{other = {_Link, _Lanes, OtherLabel}}, _Label, _Waiting, _Switch) ->
+    {done, Switch, Lost ++ [{write, hd(weft_relay:lanes(Relay)),
+                             weft_wire:close(Label, overload)}]};
+relay(Relay, _Label, _Waiting, _Switch) ->
+    {_Link, _Lanes, OtherLabel} = weft_relay:next(Relay),
     {send, OtherLabel}.
 
 %% --- circuits that the peer opens -------------------------------------------------------------
@@ -351,20 +313,16 @@ forward(Label, #{hops := 0}, Lane, _Next, _CircuitsMax, Switch) ->
     {Switch, [{write, Lane, weft_wire:close(Label, hop_limit)}]};
 forward(Label, #{hops := Hops, kind := Kind, source := Source} = Open, Lane, Next, CircuitsMax,
         #switch{link = Self, name = Name, labels = Labels} = Switch) ->
-    case {Next, relays(Labels) < CircuitsMax} of
+    case {Next, length(relays(Labels)) < CircuitsMax} of
         {{ok, Via, Link}, true} when Via =/= Name ->
             Lanes = lanes_for(Kind, Switch),
-            Relay = #relay{kind = Kind, lanes = Lanes, far = Source, other = waiting},
-            {Switch#switch{labels = Labels#{Label => Relay}},
+            {Switch#switch{labels = Labels#{Label => weft_relay:waiting(Kind, Lanes, Source)}},
              [{link, Link, {forward, Self, Lanes, Label, Open#{hops := Hops - 1}}}]};
         {{ok, _, _}, false} ->
             {Switch, [{write, Lane, weft_wire:close(Label, overload)}]};
         _ ->
             {Switch, [{write, Lane, weft_wire:close(Label, no_route)}]}
     end.
-
-relays(Labels) ->
-    length([relay || #relay{} <- maps:values(Labels)]).
 
 local(Label, {Kind, Session, Input, Far}, #switch{labels = Labels} = Switch) ->
     Local = #local{kind = Kind, session = Session, input = Input, far = Far},
@@ -431,7 +389,7 @@ open(Session, Input, #{target := Target, kind := Kind} = Open, #switch{link = Li
 use_lanes(distribution, _Session, Switch) ->
     Switch;
 use_lanes(Kind, Session, #switch{channels = Channels} = Switch) ->
-    Switch#switch{channels = Channels#{Session => lane_key(Kind)}}.
+    Switch#switch{channels = Channels#{Session => weft_circuit_lanes:key(Kind)}}.
 
 %% To the peer, by the first lane, so that packets about labels keep their order.
 tell(_Packet, #switch{lanes = []}) -> [];
@@ -465,17 +423,16 @@ link_message({forward, Link, OtherLanes, OtherLabel, #{target := Target, kind :=
              Switch0) ->
     {Label, #switch{link = Self, labels = Labels} = Switch1} = allocate(Switch0),
     Lanes = lanes_for(Kind, Switch1),
-    Relay = #relay{kind = Kind, lanes = Lanes, far = Target,
-                   other = {Link, OtherLanes, OtherLabel}},
+    Relay = weft_relay:joined(Kind, Lanes, Target, {Link, OtherLanes, OtherLabel}),
     {Switch, Watch} = watch(Link, Switch1#switch{labels = Labels#{Label => Relay}}),
     {Switch, [{link, Link, {forwarded, OtherLabel, {Self, Lanes, Label}}} | Watch]
              ++ tell(weft_wire:open(Label, Open), Switch)};
 link_message({forwarded, Label, {Link, _, OtherLabel} = Other},
              #switch{labels = Labels} = Switch) ->
     case Labels of
-        #{Label := #relay{kind = Kind} = Relay} ->
+        #{Label := Relay} when not is_record(Relay, local) ->
             %% A lane may have come up meanwhile.
-            Joined = Relay#relay{other = Other, lanes = lanes_for(Kind, Switch)},
+            Joined = weft_relay:join(Other, lanes_for(weft_relay:kind(Relay), Switch), Relay),
             {Watching, Watch} = watch(Link, Switch#switch{labels = Labels#{Label := Joined}}),
             {Watching, [tell_relay(Joined) | Watch]};
         _ ->
@@ -483,24 +440,23 @@ link_message({forwarded, Label, {Link, _, OtherLabel} = Other},
     end;
 link_message({relay_lanes, Label, Lanes}, #switch{labels = Labels} = Switch) ->
     case Labels of
-        #{Label := #relay{other = {Link, _, OtherLabel}} = Relay} ->
-            Changed = Relay#relay{other = {Link, Lanes, OtherLabel}},
-            {Switch#switch{labels = Labels#{Label := Changed}}, []};
+        #{Label := Relay} when not is_record(Relay, local) ->
+            {Switch#switch{labels = Labels#{Label := weft_relay:use_next_lanes(Lanes, Relay)}}, []};
         _ ->
             {Switch, []}
     end;
 link_message({relay_closed, Label, Reason}, #switch{labels = Labels} = Switch) ->
     case Labels of
-        #{Label := #relay{}} -> {forget(Label, Switch), tell(weft_wire:close(Label, Reason),
-                                                             Switch)};
-        _ -> {Switch, []}
+        #{Label := Relay} when not is_record(Relay, local) ->
+            {forget(Label, Switch), tell(weft_wire:close(Label, Reason), Switch)};
+        _ ->
+            {Switch, []}
     end.
 
 %% The process of another link died, so nothing else tells the ends of the circuits that passed
 %% both.
 other_link_down(Link, #switch{labels = Labels} = Switch) ->
-    Lost = [Label || {Label, #relay{other = {Other, _, _}}} <- maps:to_list(Labels),
-                     Other =:= Link],
+    Lost = [Label || {Label, Relay} <- relays(Labels), weft_relay:goes_by(Link, Relay)],
     {Switch#switch{labels = maps:without(Lost, Labels)},
      lists:append([tell(weft_wire:close(Label, broken), Switch) || Label <- Lost])}.
 
@@ -510,17 +466,17 @@ lose_label(Label, Reason, #switch{labels = Labels, name = Name} = Switch) ->
     case Labels of
         #{Label := #local{session = Session, far = Far}} ->
             {forget(Label, Switch), [closed(Session, Label, known(Reason, Far, Name), Switch)]};
-        #{Label := #relay{far = Far}} ->
-            lose_relay(Label, known(Reason, Far, Name), Switch)
+        #{Label := Relay} ->
+            lose_relay(Label, known(Reason, weft_relay:far(Relay), Name), Switch)
     end.
 
 lose_relay(Label, Reason, #switch{labels = Labels} = Switch) ->
-    case maps:take(Label, Labels) of
-        {#relay{other = {Link, _Lanes, OtherLabel}}, Rest} ->
-            {Switch#switch{labels = Rest}, [{link, Link, {relay_closed, OtherLabel, Reason}}]};
-        {#relay{other = waiting}, Rest} ->
-            {Switch#switch{labels = Rest}, []}
-    end.
+    {Relay, Rest} = maps:take(Label, Labels),
+    {Switch#switch{labels = Rest},
+     case weft_relay:next(Relay) of
+         {Link, _Lanes, OtherLabel} -> [{link, Link, {relay_closed, OtherLabel, Reason}}];
+         waiting -> []
+     end}.
 
 %% The end of the neighbour says something definite only about circuits that end at it.
 known(broken, _Far, _Name) -> broken;
