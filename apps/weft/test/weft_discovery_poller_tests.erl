@@ -1,6 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc The poller: what it gives to the topology, and that nothing takes it back. The test is the
-%% topology (registered as its driver) and the source (it answers what the test says).
+%% topology (registered as its driver) and the source (it answers what the test says). Each test is
+%% a process of its own: a source that was asked by the poller of another one may say so late.
 -module(weft_discovery_poller_tests).
 -behaviour(weft_discovery).
 
@@ -8,10 +9,12 @@
 
 -export([discover/1]).
 
--define(WAIT_MS, 5000).
+-define(WAIT_MS, 30000).
+%% Longer than one wait, so that it is told which.
+-define(TEST_S, 60).
 
 poller_test_() ->
-    [{Title, fun() -> with_poller(Test) end}
+    [{Title, {timeout, ?TEST_S, {spawn, fun() -> with_poller(Test) end}}}
      || {Title, Test} <-
             [{"what a source names becomes seeds", fun seeds/0},
              {"an empty answer changes nothing", fun empty/0},
@@ -95,11 +98,7 @@ start() ->
 
 stop(Poller) ->
     ok = gen_server:stop(Poller),
-    true = unregister(weft_topology),
-    flush().
-
-flush() ->
-    receive _ -> flush() after 0 -> ok end.
+    true = unregister(weft_topology).
 
 %% @private
 discover(#{name := Name, test := Test}) ->
@@ -112,14 +111,18 @@ discover(#{name := Name, test := Test}) ->
 asked(Name) ->
     receive {asked, Name, Pid} -> Pid after ?WAIT_MS -> error({not_asked, Name}) end.
 
-%% The answer has been dealt with once its process is gone and the poller answers.
+%% The answer has been dealt with once the poller was told that its process is gone, which others
+%% may be told before, and the poller answers.
 answer(Name, Answer) ->
     Pid = asked(Name),
-    Monitor = monitor(process, Pid),
     Pid ! {answer, Answer},
-    receive {'DOWN', Monitor, process, Pid, _} -> ok after ?WAIT_MS -> error(still_there) end,
+    ok = weft_test_nodes:until(fun() -> not is_awaited(Pid) end),
     _ = weft_discovery_poller:found(),
     ok.
+
+is_awaited(Pid) ->
+    {monitors, Monitors} = process_info(whereis(weft_discovery_poller), monitors),
+    lists:member({process, Pid}, Monitors).
 
 seeded() ->
     receive {'$gen_cast', {notice, {seeds, Nodes}}} -> Nodes after ?WAIT_MS -> error(no_seeds) end.
