@@ -3,7 +3,7 @@
 %% the stock carrier, each time, also when attempts follow one another, and when the overlay wants a
 %% link to that node itself and has long pauses between its own attempts.
 %%
-%% Both carriers are measured in turn, in one run. COUNT=50 makes more attempts (10).
+%% Both carriers are measured in turn, in one run. COUNT=50 makes more attempts (20).
 -module(weft_absent_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -123,12 +123,13 @@ compare(Stock, Weft, Absent) ->
     [Of, Than] = [lists:sort(lists:append(Us)) || Us <- [WeftUs, StockUs]],
     ct:pal("an attempt on weft: median ~b us, slowest ~b us; on stock: ~b and ~b us",
            [median(Of), lists:last(Of), median(Than), lists:last(Than)]),
-    %% Where something else holds up stock it may hold up weft.
+    %% Something else may hold up a few on weft only. Who waits does so each time, or each time that
+    %% it goes one of the two ways: that is half of them.
     Slow = [Us || Us <- Of, Us > max(2 * median(Than), lists:last(Than)) + 10_000],
-    ?assert(length(Slow) =< count() div 10, Slow).
+    ?assert(length(Slow) =< count() div 4, Slow).
 
 count() ->
-    list_to_integer(os:getenv("COUNT", "10")).
+    list_to_integer(os:getenv("COUNT", "20")).
 
 median(Sorted) ->
     lists:nth((length(Sorted) + 1) div 2, Sorted).
