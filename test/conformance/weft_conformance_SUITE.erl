@@ -4,8 +4,8 @@
 %% A carrier's group has three parts: `shared' (one pair of nodes for all cases), `visible' (one
 %% pair whose nodes see each other in nodes()) and `own' (new nodes for each case). The direct link
 %% and the one over a gateway have all of them; of the others only a part is run unless the
-%% environment variable WEFT_CONFORMANCE_ALL is set: they share the code of these two (or, stock,
-%% show that the cases are right, which is not weft's to keep), and it takes minutes.
+%% environment variable WEFT_CONFORMANCE_ALL is set, or FULL=1: they share the code of these two
+%% (or, stock, show that the cases are right, which is not weft's to keep), and it takes minutes.
 %%
 %%   rebar3 ct --dir test/conformance --suite weft_conformance_SUITE --group stock
 -module(weft_conformance_SUITE).
@@ -26,14 +26,14 @@ groups() ->
         ++ [{Kind, [], weft_conformance:cases(Kind)} || Kind <- [shared, visible, own]].
 
 kinds(Carrier) ->
-    case os:getenv("WEFT_CONFORMANCE_ALL") of
-        false -> usual_kinds(Carrier);
-        _ -> [shared, visible, own]
+    case os:getenv("WEFT_CONFORMANCE_ALL") =/= false orelse os:getenv("FULL") =:= "1" of
+        true -> [shared, visible, own];
+        false -> usual_kinds(Carrier)
     end.
 
 usual_kinds(Carrier) when Carrier =:= direct; Carrier =:= gateway1 ->
     [shared, visible, own];
-usual_kinds(Carrier) when Carrier =:= tls; Carrier =:= client_server ->
+usual_kinds(tls) ->
     [shared, visible];
 usual_kinds(_Topology) ->
     [visible].

@@ -6,7 +6,8 @@
 %%   WEFT_SEED=Seed WEFT_PROGRAMS=1 rebar3 ct --dir test/conformance
 %%       --suite weft_signal_order_SUITE --group direct
 %%
-%% plays it alone. WEFT_CONFORMANCE_ARGS adds arguments of erl to the weft nodes.
+%% plays it alone; FULL=1 plays more of them. WEFT_CONFORMANCE_ARGS adds arguments of erl to the
+%% weft nodes.
 %%
 %% In the groups `direct_hostile' and `gateway_hostile' the programs are played while packets are
 %% delayed, links fail and processes are pinned (weft_signal_faults), from the same seed;
@@ -23,7 +24,8 @@
          session_that_begins_around/1]).
 -export([play/3, session/1]).
 
--define(PROGRAMS, 250).
+-define(PROGRAMS, 100).
+-define(MORE_PROGRAMS, 250).
 -define(HOSTILE_PROGRAMS, 20).
 %% No fault lasts longer than a part of a second; machines may be slow.
 -define(HOSTILE_RESUME_MS, 30_000).
@@ -64,7 +66,8 @@ end_per_group(_Carrier, Config) ->
     weft_cluster:stop(proplists:get_value(cluster, Config)).
 
 random_programs_keep_their_order(Config) ->
-    case played(right, seeds(?PROGRAMS), Config) of
+    Count = case os:getenv("FULL") of "1" -> ?MORE_PROGRAMS; _ -> ?PROGRAMS end,
+    case played(right, seeds(Count), Config) of
         ok -> ok;
         {Failing, Violation} -> fail(Failing, Violation, Config)
     end.

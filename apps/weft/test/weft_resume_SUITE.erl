@@ -2,7 +2,8 @@
 %% @doc Sessions on real nodes while connections, nodes and gateways fail.
 %%
 %% Faults are drawn from a seed, which is printed; SEED=<number> repeats a run. FULL=1 makes the
-%% long version of the circuit case (1,000,000 messages, 100 faults and more).
+%% long version of the circuit case (1,000,000 messages, 100 faults and more), and 1,000 rounds of
+%% simultaneous connects; ROUNDS=<number> as many.
 -module(weft_resume_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -91,8 +92,10 @@ simultaneous_connects(Config) ->
             erlang:raise(error, Reason, Stack)
     end.
 
+%% Each is the same race anew.
 rounds() ->
-    list_to_integer(os:getenv("ROUNDS", "1000")).
+    Usual = case os:getenv("FULL") of "1" -> "1000"; _ -> "200" end,
+    list_to_integer(os:getenv("ROUNDS", Usual)).
 
 connect_both([A, B] = Nodes, Round) ->
     At = erlang:system_time(nanosecond) + 3000000,

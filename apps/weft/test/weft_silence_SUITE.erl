@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Connections on which nothing is said, for many net_ticktimes: only the kernel's ticks pass.
-%% And nodes that stand still for less than that time, and for more. With FULL=1 forty-four nodes
-%% are silent for a quarter of an hour, with the ticks that a node has by itself.
+%% And nodes that stand still for less than that time, and for more. With FULL=1 neighbours change
+%% for longer, and forty-four nodes are silent for a quarter of an hour, with the ticks that a node
+%% has by itself.
 -module(weft_silence_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -65,7 +66,8 @@ changes_of_neighbours_are_no_end(Config) ->
     Names = [list_to_atom("p" ++ integer_to_list(N)) || N <- lists:seq(1, 12)],
     Seed = weft_test_nodes:node_name(hd(Names)),
     Shape = {peer_to_peer, #{seeds => [Seed], shuffle_ms => 1000}},
-    Nodes = [start(Name, ticking(2 * ?TICKTIME_S) ++ partial(), [{topology, Shape}], Config)
+    TicktimeS = 2 * ?TICKTIME_S,
+    Nodes = [start(Name, ticking(TicktimeS) ++ partial(), [{topology, Shape}], Config)
              || Name <- Names],
     [{ok, _} = call(N, application, ensure_all_started, [weft]) || N <- Nodes],
     [connect(A, B) || A <- Nodes, B <- Nodes, name(A) < name(B)],
@@ -73,7 +75,8 @@ changes_of_neighbours_are_no_end(Config) ->
          ok = call(N, ?T, expect, []),
          ok = call(N, ?T, watch_nodes, [])
      end || N <- Nodes],
-    pause_ms(10000 * ?TICKTIME_S),
+    Ticktimes = case os:getenv("FULL") of "1" -> 5; _ -> 3 end,
+    pause_ms(Ticktimes * TicktimeS * 1000),
     [?assertEqual({name(N), []}, {name(N), ends(N)}) || N <- Nodes].
 
 %% Thirty nodes of one overlay, twelve in groups, two whose link breaks all the time: each connected
