@@ -8,7 +8,7 @@
 
 -import(weft_bench_test_cluster, [connections/1]).
 
--export([all/0, suite/0]).
+-export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([distributed_form_on_all_carriers/1, grouped_form_needs_no_other_connections/1,
          killed_node_is_given_up/1, people_talk_in_terminals/1]).
 -export([killed_and_back/2, servers/0]).
@@ -23,6 +23,10 @@ suite() -> [{timetrap, {seconds, 240}}].
 all() ->
     [distributed_form_on_all_carriers, grouped_form_needs_no_other_connections,
      killed_node_is_given_up, people_talk_in_terminals].
+
+init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
+
+end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 
 %% Two routers, with two servers and a node of clients each: eight nodes.
 size() -> #{routers => 2, servers => 2, client_nodes => 1}.
@@ -139,12 +143,13 @@ servers() ->
 
 %% ---- terminals ----
 
+%% The programs are run as people run them, so not in a network of their own: epmd is the suite's.
 people_talk_in_terminals(Config) ->
-    {ok, Place} = weft_bench_place:start(weft_bench_link:loopback(), ?config(priv_dir, Config)),
-    Serve = program("im", ["-noinput"], "weft_im_service", ["--servers", "2"], Place),
+    #{epmd := #{port := EpmdPort}} = ?config(place, Config),
+    Serve = program("im", ["-noinput"], "weft_im_service", ["--servers", "2"], EpmdPort),
     try
         ok = reads(Serve, "serves, with 2 servers"),
-        [Ann, Bob] = [logged_in(Name, Place) || Name <- ["ann", "bob"]],
+        [Ann, Bob] = [logged_in(Name, EpmdPort) || Name <- ["ann", "bob"]],
         write(Ann, "@bob\n@eve\n"),
         ok = reads(Ann, "bob is here\neve is not here\n"),
         write(Ann, "@bob hello\n"),
@@ -154,7 +159,7 @@ people_talk_in_terminals(Config) ->
         ok = reads(Ann, "bob: hi\nbob: and how are you?\n"),
         write(Ann, "@eve hello\n"),
         ok = reads(Ann, "not delivered to eve: nobody with this name"),
-        Second = terminal("ann", Place),
+        Second = terminal("ann", EpmdPort),
         ok = reads(Second, "with this name is logged in already"),
         ?assertEqual(1, status(Second)),
         write(Ann, "/quit\n"),
@@ -163,27 +168,26 @@ people_talk_in_terminals(Config) ->
         write(Bob, "/quit\n"),
         ?assertEqual(0, status(Bob))
     after
-        end_of(Serve),
-        weft_bench_place:stop(Place)
+        end_of(Serve)
     end.
 
-logged_in(Name, Place) ->
-    Terminal = terminal(Name, Place),
+logged_in(Name, EpmdPort) ->
+    Terminal = terminal(Name, EpmdPort),
     ok = reads(Terminal, "hello " ++ Name),
     Terminal.
 
-terminal(Name, Place) ->
+terminal(Name, EpmdPort) ->
     program("im_" ++ Name ++ integer_to_list(erlang:unique_integer([positive])),
-            ["-noshell", "-hidden", "-connect_all", "false"], "weft_im_terminal", [Name], Place).
+            ["-noshell", "-hidden", "-connect_all", "false"], "weft_im_terminal", [Name], EpmdPort).
 
-program(Node, Flags, Module, Arguments, Place) ->
+program(Node, Flags, Module, Arguments, EpmdPort) ->
     Directories = [filename:absname(filename:dirname(code:which(Of)))
                    || Of <- [weft, weft_im, weft_bench_program]],
     open_port({spawn_executable, filename:join([code:root_dir(), "bin", "erl"])},
               [{args, Flags ++ ["-sname", Node, "-setcookie", "weft_im", "-proto_dist", "weft",
                                 "-pa"] ++ Directories
                 ++ ["-eval", Module ++ ":run(init:get_plain_arguments()).", "-extra" | Arguments]},
-               {env, [{"ERL_EPMD_PORT", integer_to_list(weft_bench_place:epmd_port(Place))}]},
+               {env, [{"ERL_EPMD_PORT", integer_to_list(EpmdPort)}]},
                exit_status, binary, stderr_to_stdout]).
 
 write(Port, Text) ->
