@@ -24,9 +24,9 @@
          session_that_begins_around/1]).
 -export([play/3, session/1]).
 
--define(PROGRAMS, 100).
--define(MORE_PROGRAMS, 250).
--define(HOSTILE_PROGRAMS, 20).
+%% Usually, and with FULL=1.
+-define(PROGRAMS, {100, 250}).
+-define(HOSTILE_PROGRAMS, {10, 20}).
 %% No fault lasts longer than a part of a second; machines may be slow.
 -define(HOSTILE_RESUME_MS, 30_000).
 -define(CALL_MS, 180_000).
@@ -66,15 +66,15 @@ end_per_group(_Carrier, Config) ->
     weft_cluster:stop(proplists:get_value(cluster, Config)).
 
 random_programs_keep_their_order(Config) ->
-    Count = case os:getenv("FULL") of "1" -> ?MORE_PROGRAMS; _ -> ?PROGRAMS end,
-    case played(right, seeds(Count), Config) of
+    case played(right, seeds(?PROGRAMS), Config) of
         ok -> ok;
         {Failing, Violation} -> fail(Failing, Violation, Config)
     end.
 
-seeds(DefaultCount) ->
+seeds({Usual, Full}) ->
+    Count = case os:getenv("FULL") of "1" -> Full; _ -> Usual end,
     First = number("WEFT_SEED", erlang:phash2(os:system_time())),
-    Last = First + number("WEFT_PROGRAMS", DefaultCount) - 1,
+    Last = First + number("WEFT_PROGRAMS", Count) - 1,
     ct:pal("seeds ~b to ~b", [First, Last]),
     lists:seq(First, Last).
 
