@@ -22,6 +22,14 @@ told_of_failed_dial(Target) ->
     _ = weft_switch:dial_failed(econnrefused, Pending),
     receive {weft_path, closed, Link, any, Reason} -> Reason after 0 -> nothing end.
 
+%% The news may be of an earlier circuit under this label, whose peer has started again.
+news_of_lanes_of_another_circuit_means_nothing_test() ->
+    {Up, []} = weft_switch_core:lane_up(near, {<<>>, 0}, {[], []},
+                                        weft_switch_core:new(here, <<"own">>, <<"hop">>, 1000)),
+    {Waiting, [_]} = weft_switch_core:forward(3, open_to(<<"behind@host">>), near,
+                                              {ok, <<"next">>, there}, 1, Up),
+    ?assertEqual({Waiting, []}, weft_switch_core:message({relay_lanes, 3, [far]}, Waiting)).
+
 %% --- gateways ---------------------------------------------------------------------------------
 
 gateway_test_() ->

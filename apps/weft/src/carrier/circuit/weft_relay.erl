@@ -1,76 +1,122 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc What a link of a gateway knows of a circuit that passes: where packets that come under its
-%% label go on.
+%% @doc The circuits of one link that pass through this node: they go on by another link.
 %%
-%% A circuit through a gateway has two of these, one on each of its two links. Each has the lanes of
-%% its own link that serve the circuit, and the link, lanes and label on the other side. It waits
-%% until the other link has answered. A value of `weft_switch_core'.
+%% Each of the two links has a relay under its own label. The link to which the opener's packets
+%% come asks the other one (`forward' in `weft_switch_core'), and its relay waits until that one
+%% has answered (`forwarded'). Each relay has the lanes of its own link and those of the other one,
+%% which it writes to. The links tell each other about their lanes, and about the end; what is to be
+%% told is returned.
+%%
+%% Relays are kept among all circuits of a link, by label. What else there is, is not looked at.
+%%
+%% Not here: circuits that end at this node, and what is said to the peer.
 -module(weft_relay).
 
--export([waiting/3, joined/4, join/3, is_waiting/1, kind/1, far/1, lanes/1, use_lanes/2,
-         next/1, goes_by/2, next_lanes/1, use_next_lanes/2, preferred/2, info/2]).
--export_type([relay/0, side/0]).
+-export([add/6, joined/4, lose/3, to_link/2, by_lane/2, lanes_changed/2, next_lanes_changed/3,
+         next/1, next_lanes/1, preferred/2, far/1, lanes/1, count/1, info/1]).
+-export_type([relay/0, side/0, message/0]).
 
 %% Packets from this size on are spread over the lanes of the next link.
 -define(STRIPE_BYTES, 16384).
 
 -type link() :: term().
 -type lane() :: term().
-%% The circuit on a link: the lanes that serve it there, and its label.
--type side() :: {link(), [lane()], weft_wire:label()}.
+-type label() :: weft_wire:label().
 
+%% `far' is the end that lies beyond this link.
 -record(relay, {kind :: weft_wire:stream_kind(), lanes :: [lane()], far :: binary(),
                 next :: side() | waiting}).
 -opaque relay() :: #relay{}.
 
-%% @doc The other link is asked. Far is the name of the end that lies beyond this link, Lanes are
-%% those of this link.
--spec waiting(weft_wire:stream_kind(), [lane()], Far :: binary()) -> relay().
-waiting(Kind, Lanes, Far) -> #relay{kind = Kind, lanes = Lanes, far = Far, next = waiting}.
+-type circuits() :: #{label() => relay() | term()}.
 
-%% @doc The other side is known from the beginning.
--spec joined(weft_wire:stream_kind(), [lane()], Far :: binary(), side()) -> relay().
-joined(Kind, Lanes, Far, Next) -> #relay{kind = Kind, lanes = Lanes, far = Far, next = Next}.
+%% A circuit on a link: the lanes that serve it there, and its label.
+-type side() :: {link(), [lane()], label()}.
 
-%% @doc The other link has answered; Lanes are those of this link now.
--spec join(side(), [lane()], relay()) -> relay().
-join(Next, Lanes, Relay) -> Relay#relay{next = Next, lanes = Lanes}.
+%% What the other link is told of the relay under that label.
+-type message() :: {relay_lanes, label(), [lane()]}
+                 | {relay_closed, label(), Reason :: term()}.
+-type told() :: {link, link(), message()}.
 
--spec is_waiting(relay()) -> boolean().
-is_waiting(#relay{next = Next}) -> Next =:= waiting.
+%% --- relays begin and end ---------------------------------------------------------------------
 
--spec kind(relay()) -> weft_wire:stream_kind().
-kind(#relay{kind = Kind}) -> Kind.
+%% @doc A circuit whose end beyond this link is Far goes on there, or waits until the other link
+%% has answered.
+-spec add(label(), weft_wire:stream_kind(), Far :: binary(), [lane()], side() | waiting,
+          circuits()) -> circuits().
+add(Label, Kind, Far, Lanes, Next, Circuits) ->
+    Circuits#{Label => #relay{kind = Kind, lanes = Lanes, far = Far, next = Next}}.
 
-%% @doc The name of the end that lies beyond this link.
--spec far(relay()) -> binary().
-far(#relay{far = Far}) -> Far.
+%% @doc The other link has answered a relay that waits. It is told the lanes of this link, because
+%% one may have come up meanwhile.
+-spec joined(label(), side(), weft_circuit_lanes:lanes(), circuits()) ->
+          {circuits(), [told()]} | none.
+joined(Label, Next, Lanes, Circuits) ->
+    case Circuits of
+        #{Label := #relay{kind = Kind} = Relay} ->
+            Joined = Relay#relay{next = Next, lanes = weft_circuit_lanes:serving(Kind, Lanes)},
+            {Circuits#{Label := Joined}, [tell_lanes(Joined)]};
+        _ ->
+            none
+    end.
 
+%% @doc The relay under that label is no more.
+-spec lose(label(), Reason :: term(), circuits()) -> {circuits(), [told()]}.
+lose(Label, Reason, Circuits) ->
+    case maps:take(Label, Circuits) of
+        {#relay{next = {Link, _Lanes, NextLabel}}, Rest} ->
+            {Rest, [{link, Link, {relay_closed, NextLabel, Reason}}]};
+        {#relay{next = waiting}, Rest} ->
+            {Rest, []}
+    end.
+
+%% @doc The labels of the relays that go on by that link.
+-spec to_link(link(), circuits()) -> [label()].
+to_link(Link, Circuits) ->
+    [Label || {Label, #relay{next = {Other, _, _}}} <- maps:to_list(Circuits), Other =:= Link].
+
+%% @doc The labels of the relays that use that lane of this link.
+-spec by_lane(lane(), circuits()) -> [label()].
+by_lane(Lane, Circuits) ->
+    [Label || {Label, #relay{lanes = Used}} <- maps:to_list(Circuits), lists:member(Lane, Used)].
+
+%% --- lanes ------------------------------------------------------------------------------------
+
+%% @doc This link has these lanes now: the other links write to them.
+-spec lanes_changed(weft_circuit_lanes:lanes(), circuits()) -> {circuits(), [told()]}.
+lanes_changed(Lanes, Circuits) ->
+    Relays = [{Label, Relay#relay{lanes = weft_circuit_lanes:serving(Kind, Lanes)}}
+              || {Label, #relay{kind = Kind} = Relay} <- maps:to_list(Circuits)],
+    {maps:merge(Circuits, maps:from_list(Relays)),
+     [tell_lanes(Relay) || {_, #relay{next = {_, _, _}} = Relay} <- Relays]}.
+
+tell_lanes(#relay{next = {Link, _, NextLabel}, lanes = Lanes}) ->
+    {link, Link, {relay_lanes, NextLabel, Lanes}}.
+
+%% @doc The other link of the relay under that label has these lanes now. The news may be about an
+%% earlier circuit under this label.
+-spec next_lanes_changed(label(), [lane()], circuits()) -> circuits().
+next_lanes_changed(Label, Lanes, Circuits) ->
+    case Circuits of
+        #{Label := #relay{next = {Link, _, NextLabel}} = Relay} ->
+            Circuits#{Label := Relay#relay{next = {Link, Lanes, NextLabel}}};
+        _ ->
+            Circuits
+    end.
+
+%% --- packets that go on -----------------------------------------------------------------------
+
+%% @doc Where packets of a relay go on.
 -spec next(relay()) -> side() | waiting.
 next(#relay{next = Next}) -> Next.
 
-%% @doc Does the circuit go on by that link?
--spec goes_by(link(), relay()) -> boolean().
-goes_by(Link, #relay{next = {Link, _, _}}) -> true;
-goes_by(_Link, _Relay) -> false.
-
-%% @doc The lanes of this link that serve the circuit.
--spec lanes(relay()) -> [lane()].
-lanes(#relay{lanes = Lanes}) -> Lanes.
-
--spec use_lanes([lane()], relay()) -> relay().
-use_lanes(Lanes, Relay) -> Relay#relay{lanes = Lanes}.
-
-%% @doc The lanes on the other side: what comes by this link goes on by one of them.
+%% @doc All lanes that could take a packet: if something waits in the preferred one, the lane with
+%% the least waiting should.
 -spec next_lanes(relay()) -> [lane()].
-next_lanes(#relay{next = {_Link, Lanes, _}}) -> Lanes.
+next_lanes(#relay{next = {_Link, Lanes, _NextLabel}}) -> Lanes.
 
--spec use_next_lanes([lane()], relay()) -> relay().
-use_next_lanes(Lanes, #relay{next = {Link, _, Label}} = Relay) ->
-    Relay#relay{next = {Link, Lanes, Label}}.
-
-%% @doc The lane that should take a packet: large ones take the lanes of the other side in turn, by
-%% their number; small ones need not wait behind them.
+%% @doc The lane that should take a packet of a relay: large ones take the lanes in turn, by their
+%% number; small ones need not wait behind them.
 -spec preferred(relay(), Raw :: binary()) -> lane().
 preferred(#relay{next = {_Link, [Lane], _}}, _Raw) ->
     Lane;
@@ -80,9 +126,25 @@ preferred(#relay{next = {_Link, Lanes, _}}, <<_Type, _Label:32, Sequence:64, _/b
 preferred(#relay{next = {_Link, [Lane | _], _}}, _Raw) ->
     Lane.
 
-%% @doc Where the circuit comes in and goes out, for people.
--spec info(weft_wire:label(), relay()) -> #{atom() => term()}.
-info(Label, #relay{far = Far, next = waiting}) ->
+%% --- what others see --------------------------------------------------------------------------
+
+%% @doc The name of the end that lies beyond this link.
+-spec far(relay()) -> binary().
+far(#relay{far = Far}) -> Far.
+
+%% @doc The lanes of this link by which a relay comes.
+-spec lanes(relay()) -> [lane()].
+lanes(#relay{lanes = Lanes}) -> Lanes.
+
+%% @doc How many relays there are.
+-spec count(circuits()) -> non_neg_integer().
+count(Circuits) -> length([relay || #relay{} <- maps:values(Circuits)]).
+
+%% @doc Where each relay comes in and goes out.
+-spec info(circuits()) -> [#{label | far | next_link | next_label => term()}].
+info(Circuits) -> [circuit(Label, Relay) || {Label, #relay{} = Relay} <- maps:to_list(Circuits)].
+
+circuit(Label, #relay{far = Far, next = waiting}) ->
     #{label => Label, far => Far, next_link => waiting, next_label => waiting};
-info(Label, #relay{far = Far, next = {Link, _Lanes, NextLabel}}) ->
+circuit(Label, #relay{far = Far, next = {Link, _Lanes, NextLabel}}) ->
     #{label => Label, far => Far, next_link => Link, next_label => NextLabel}.

@@ -8,9 +8,8 @@
 %%
 %% An end opens a circuit with the target's name; each gateway is told the next hop by its caller
 %% and lowers the hop limit. Labels of the node whose name is smaller are odd, of the other even. On
-%% a gateway a label is joined to a label of another link (`forward' there, `forwarded' back), and
-%% each link knows the lanes of the other one to write to. A circuit ends with a close in both
-%% directions. A close is not repeated, because a packet for an unknown label is answered by one.
+%% a gateway a label is joined to one of another link (`weft_relay'). A circuit ends with a close
+%% in both directions. It is not repeated: a packet for an unknown label is answered by one.
 %%
 %% Races: a circuit may be closed while the next link has not answered yet (`forwarded' finds no
 %% label, and closes the other half); the last lane may be lost before a session has joined.
@@ -18,8 +17,7 @@
 
 -export([new/4, lane_up/4, lane_down/2, link_down/2, dial_failed/2, is_up/1, is_pending/1,
          is_in_use/1, wants_lanes/1, info/1,
-         packet/3, opened/5, forward/6, overflow/3, timed_out/2, message/2,
-         relay/4]).
+         packet/3, opened/5, forward/6, overflow/3, timed_out/2, message/2, relay/4]).
 -export_type([state/0, local/0, message/0, effect/0, verdict/0]).
 
 %% Circuits that may end at or pass through this node on one link; see also relay_circuits_max.
@@ -34,6 +32,7 @@
 %% A circuit that ends here.
 -record(local, {kind :: weft_wire:stream_kind(), session :: session(), input :: input(),
                 far :: binary()}).
+
 %% What serves a circuit, and the name of its other end.
 -type local() :: {weft_wire:stream_kind(), session(), input(), Far :: binary()}.
 
@@ -49,8 +48,7 @@
         %% From other links of this node.
       | {forward, link(), [lane()], label(), weft_wire:open()}
       | {forwarded, label(), weft_relay:side()}
-      | {relay_lanes, label(), [lane()]}
-      | {relay_closed, label(), Reason :: term()}
+      | weft_relay:message()
         %% A session, or another link, has ended.
       | {down, session() | link()}.
 
@@ -98,9 +96,10 @@ lane_up(Lane, Key, {Sessions, TimedOut}, #switch{lanes = Lanes, pending = Pendin
     Told = [{write, Lane, weft_wire:timed_out(Id)} || Id <- TimedOut]
         ++ tell_available(Sessions, Switch0),
     Switch1 = Switch0#switch{lanes = Lanes ++ [{Lane, Key}], pending = []},
-    {Switch2, Relayed} = change_relays(Switch1),
+    %% The other links of circuits that pass write to the new lane, too.
+    {Labels, Relayed} = weft_relay:lanes_changed(Switch1#switch.lanes, Switch1#switch.labels),
     {Switch, Opened} = each(fun({Session, Input, Open}, S) -> open(Session, Input, Open, S) end,
-                            lists:reverse(Pending), Switch2),
+                            lists:reverse(Pending), Switch1#switch{labels = Labels}),
     {Switch, Told ++ tell_lanes(Switch1) ++ Relayed ++ Opened}.
 
 %% Sessions that took a detour, or began on one, while this link was down may come back.
@@ -112,9 +111,8 @@ tell_available(Sessions, #switch{link = Link, pending = Pending}) ->
 -spec lane_down(lane(), state()) -> {state(), [effect()]}.
 lane_down(Lane, #switch{labels = Labels, lanes = Lanes} = Switch0) ->
     Switch1 = Switch0#switch{lanes = lists:keydelete(Lane, 1, Lanes)},
-    Relayed = [Label || {Label, Relay} <- relays(Labels),
-                        lists:member(Lane, weft_relay:lanes(Relay))],
-    {Switch, Lost} = each(fun(Label, S) -> lose_label(Label, broken, S) end, Relayed, Switch1),
+    {Switch, Lost} = each(fun(Label, S) -> lose_label(Label, broken, S) end,
+                          weft_relay:by_lane(Lane, Labels), Switch1),
     {Switch, tell_lanes(Switch1) ++ Lost}.
 
 each(Do, Items, Switch) ->
@@ -127,21 +125,6 @@ each(Do, Items, Switch) ->
 tell_lanes(#switch{link = Link, labels = Labels} = Switch) ->
     [{tell, Session, {weft_path, lanes, Link, Label, lanes_for(Kind, Switch)}}
      || {Label, #local{session = Session, kind = Kind}} <- maps:to_list(Labels)].
-
-%% And so do circuits that pass: the other link writes to them.
-change_relays(#switch{labels = Labels} = Switch) ->
-    Relays = [{Label, weft_relay:use_lanes(lanes_for(weft_relay:kind(Relay), Switch), Relay)}
-              || {Label, Relay} <- relays(Labels)],
-    {Switch#switch{labels = maps:merge(Labels, maps:from_list(Relays))},
-     [tell_relay(Relay) || {_, Relay} <- Relays, not weft_relay:is_waiting(Relay)]}.
-
-tell_relay(Relay) ->
-    {Link, _, Label} = weft_relay:next(Relay),
-    {link, Link, {relay_lanes, Label, weft_relay:lanes(Relay)}}.
-
-%% All labels are either of circuits that end here or of such that pass.
-relays(Labels) ->
-    [Of || {_, Circuit} = Of <- maps:to_list(Labels), not is_record(Circuit, local)].
 
 lanes_for(Kind, #switch{lanes = Lanes}) -> weft_circuit_lanes:serving(Kind, Lanes).
 
@@ -203,7 +186,7 @@ wants_lanes(#switch{channels = Channels}) -> lists:usort(maps:values(Channels)).
 -spec info(state()) -> #{atom() => term()}.
 info(#switch{labels = Labels, hosted = Hosted}) ->
     #{sessions => maps:keys(Hosted), labels => map_size(Labels),
-      circuits => [weft_relay:info(Label, Relay) || {Label, Relay} <- relays(Labels)]}.
+      circuits => weft_relay:info(Labels)}.
 
 %% --- packets from the peer --------------------------------------------------------------------
 
@@ -230,8 +213,8 @@ local_packet({accept, Label, Received}, _Lane, #local{session = Session, kind = 
 local_packet({incarnation, _, Incarnation}, _Lane, #local{session = Session}, Switch) ->
     {done, Switch, [{tell, Session, {weft_path, incarnation, Incarnation}}]};
 local_packet({close, Label, Reason} = Packet, Lane, #local{session = Session, input = Input},
-             #switch{link = Link, labels = Labels} = Switch) ->
-    {done, Switch#switch{labels = maps:remove(Label, Labels)},
+             #switch{link = Link} = Switch) ->
+    {done, forget(Label, Switch),
      case Input of
          Link -> [closed(Session, Label, Reason, Switch)];
          _ -> [{tell, Input, {weft_packet, Session, Link, Lane, Label, Packet}}]
@@ -245,9 +228,9 @@ input(Session, Input, _Switch) ->
 relay_packet({close, Label, Reason}, _Relay, Switch) ->
     done(lose_relay(Label, Reason, Switch));
 relay_packet(Packet, Relay, Switch) ->
-    case weft_relay:is_waiting(Relay) of
-        true -> done(lose_relay(element(2, Packet), broken, Switch));
-        false -> {relay, Relay}
+    case weft_relay:next(Relay) of
+        waiting -> done(lose_relay(element(2, Packet), broken, Switch));
+        _ -> {relay, Relay}
     end.
 
 done({Switch, Effects}) -> {done, Switch, Effects}.
@@ -270,19 +253,17 @@ timed_out({ok, Session, _Input, Name}, #switch{name = Name} = Switch) ->
 timed_out(_, _Switch) ->
     [].
 
-%% --- packets that go on -----------------------------------------------------------------------
-
 %% @doc May a packet that came under Label go on, by a lane in which so much waits? Returns the
 %% label to send it under.
 -spec relay(weft_relay:relay(), label(), Waiting :: non_neg_integer(), state()) ->
           {send, label()} | {done, state(), [effect()]}.
 relay(Relay, Label, Waiting, #switch{relay_bytes_max = Max} = Switch0) when Waiting > Max ->
+    [Lane | _] = weft_relay:lanes(Relay),
     {Switch, Lost} = lose_relay(Label, overload, Switch0),
-    {done, Switch, Lost ++ [{write, hd(weft_relay:lanes(Relay)),
-                             weft_wire:close(Label, overload)}]};
+    {done, Switch, Lost ++ [{write, Lane, weft_wire:close(Label, overload)}]};
 relay(Relay, _Label, _Waiting, _Switch) ->
-    {_Link, _Lanes, OtherLabel} = weft_relay:next(Relay),
-    {send, OtherLabel}.
+    {_Link, _Lanes, NextLabel} = weft_relay:next(Relay),
+    {send, NextLabel}.
 
 %% --- circuits that the peer opens -------------------------------------------------------------
 
@@ -313,10 +294,10 @@ forward(Label, #{hops := 0}, Lane, _Next, _CircuitsMax, Switch) ->
     {Switch, [{write, Lane, weft_wire:close(Label, hop_limit)}]};
 forward(Label, #{hops := Hops, kind := Kind, source := Source} = Open, Lane, Next, CircuitsMax,
         #switch{link = Self, name = Name, labels = Labels} = Switch) ->
-    case {Next, length(relays(Labels)) < CircuitsMax} of
+    case {Next, weft_relay:count(Labels) < CircuitsMax} of
         {{ok, Via, Link}, true} when Via =/= Name ->
             Lanes = lanes_for(Kind, Switch),
-            {Switch#switch{labels = Labels#{Label => weft_relay:waiting(Kind, Lanes, Source)}},
+            {Switch#switch{labels = weft_relay:add(Label, Kind, Source, Lanes, waiting, Labels)},
              [{link, Link, {forward, Self, Lanes, Label, Open#{hops := Hops - 1}}}]};
         {{ok, _, _}, false} ->
             {Switch, [{write, Lane, weft_wire:close(Label, overload)}]};
@@ -359,12 +340,12 @@ message({open, Session, Input, Open}, Switch) ->
     open(Session, Input, Open, Switch);
 message({drop, Label}, #switch{labels = Labels} = Switch) ->
     case Labels of
-        #{Label := #local{}} -> {forget(Label, Switch), tell(weft_wire:close(Label, broken),
-                                                             Switch)};
+        #{Label := #local{}} -> close_all([Label], broken, Switch);
         _ -> {Switch, []}
     end;
-message({down, SessionOrLink}, Switch0) ->
-    {Switch1, Lost} = other_link_down(SessionOrLink, Switch0),
+%% If it is the process of another link, nothing else tells the ends of circuits that passed both.
+message({down, SessionOrLink}, #switch{labels = Labels} = Switch0) ->
+    {Switch1, Lost} = close_all(weft_relay:to_link(SessionOrLink, Labels), broken, Switch0),
     {Switch, Ended} = session_down(SessionOrLink, Switch1),
     {Switch, Lost ++ Ended};
 message(FromLink, Switch) ->
@@ -408,12 +389,15 @@ allocate(#switch{next_label = Label} = Switch) ->
 session_down(Session, #switch{labels = Labels, hosted = Hosted, watched = Watched,
                               pending = Pending, channels = Channels} = Switch) ->
     Own = [Label || {Label, #local{session = S}} <- maps:to_list(Labels), S =:= Session],
-    {Switch#switch{labels = maps:without(Own, Labels),
-                   hosted = maps:remove(Session, Hosted),
-                   watched = maps:remove(Session, Watched),
-                   channels = maps:remove(Session, Channels),
-                   pending = lists:keydelete(Session, 1, Pending)},
-     lists:append([tell(weft_wire:close(Label, ended), Switch) || Label <- Own])}.
+    close_all(Own, ended, Switch#switch{hosted = maps:remove(Session, Hosted),
+                                        watched = maps:remove(Session, Watched),
+                                        channels = maps:remove(Session, Channels),
+                                        pending = lists:keydelete(Session, 1, Pending)}).
+
+%% What served these circuits here is no more, so the peer is to forget them as well.
+close_all(Ended, Reason, #switch{labels = Labels} = Switch) ->
+    {Switch#switch{labels = maps:without(Ended, Labels)},
+     lists:append([tell(weft_wire:close(Label, Reason), Switch) || Label <- Ended])}.
 
 %% --- messages from other links ----------------------------------------------------------------
 
@@ -423,42 +407,27 @@ link_message({forward, Link, OtherLanes, OtherLabel, #{target := Target, kind :=
              Switch0) ->
     {Label, #switch{link = Self, labels = Labels} = Switch1} = allocate(Switch0),
     Lanes = lanes_for(Kind, Switch1),
-    Relay = weft_relay:joined(Kind, Lanes, Target, {Link, OtherLanes, OtherLabel}),
-    {Switch, Watch} = watch(Link, Switch1#switch{labels = Labels#{Label => Relay}}),
+    Relaying = weft_relay:add(Label, Kind, Target, Lanes, {Link, OtherLanes, OtherLabel}, Labels),
+    {Switch, Watch} = watch(Link, Switch1#switch{labels = Relaying}),
     {Switch, [{link, Link, {forwarded, OtherLabel, {Self, Lanes, Label}}} | Watch]
              ++ tell(weft_wire:open(Label, Open), Switch)};
-link_message({forwarded, Label, {Link, _, OtherLabel} = Other},
-             #switch{labels = Labels} = Switch) ->
-    case Labels of
-        #{Label := Relay} when not is_record(Relay, local) ->
-            %% A lane may have come up meanwhile.
-            Joined = weft_relay:join(Other, lanes_for(weft_relay:kind(Relay), Switch), Relay),
-            {Watching, Watch} = watch(Link, Switch#switch{labels = Labels#{Label := Joined}}),
-            {Watching, [tell_relay(Joined) | Watch]};
-        _ ->
+link_message({forwarded, Label, {Link, _, OtherLabel} = Next},
+             #switch{labels = Labels, lanes = Lanes} = Switch) ->
+    case weft_relay:joined(Label, Next, Lanes, Labels) of
+        {Joined, Told} ->
+            {Watching, Watch} = watch(Link, Switch#switch{labels = Joined}),
+            {Watching, Told ++ Watch};
+        none ->
             {Switch, [{link, Link, {relay_closed, OtherLabel, broken}}]}
     end;
 link_message({relay_lanes, Label, Lanes}, #switch{labels = Labels} = Switch) ->
-    case Labels of
-        #{Label := Relay} when not is_record(Relay, local) ->
-            {Switch#switch{labels = Labels#{Label := weft_relay:use_next_lanes(Lanes, Relay)}}, []};
-        _ ->
-            {Switch, []}
-    end;
+    {Switch#switch{labels = weft_relay:next_lanes_changed(Label, Lanes, Labels)}, []};
 link_message({relay_closed, Label, Reason}, #switch{labels = Labels} = Switch) ->
     case Labels of
-        #{Label := Relay} when not is_record(Relay, local) ->
-            {forget(Label, Switch), tell(weft_wire:close(Label, Reason), Switch)};
-        _ ->
-            {Switch, []}
+        #{Label := #local{}} -> {Switch, []};
+        #{Label := _Relay} -> close_all([Label], Reason, Switch);
+        _ -> {Switch, []}
     end.
-
-%% The process of another link died, so nothing else tells the ends of the circuits that passed
-%% both.
-other_link_down(Link, #switch{labels = Labels} = Switch) ->
-    Lost = [Label || {Label, Relay} <- relays(Labels), weft_relay:goes_by(Link, Relay)],
-    {Switch#switch{labels = maps:without(Lost, Labels)},
-     lists:append([tell(weft_wire:close(Label, broken), Switch) || Label <- Lost])}.
 
 %% --- losing labels ----------------------------------------------------------------------------
 
@@ -471,12 +440,8 @@ lose_label(Label, Reason, #switch{labels = Labels, name = Name} = Switch) ->
     end.
 
 lose_relay(Label, Reason, #switch{labels = Labels} = Switch) ->
-    {Relay, Rest} = maps:take(Label, Labels),
-    {Switch#switch{labels = Rest},
-     case weft_relay:next(Relay) of
-         {Link, _Lanes, OtherLabel} -> [{link, Link, {relay_closed, OtherLabel, Reason}}];
-         waiting -> []
-     end}.
+    {Left, Told} = weft_relay:lose(Label, Reason, Labels),
+    {Switch#switch{labels = Left}, Told}.
 
 %% The end of the neighbour says something definite only about circuits that end at it.
 known(broken, _Far, _Name) -> broken;
