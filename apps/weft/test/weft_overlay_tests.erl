@@ -15,23 +15,31 @@ without_an_overlay_there_is_nobody_and_no_error_test() ->
     ?assertEqual({error, no_route}, weft_overlay:route(?B)),
     ?assertNot(weft_overlay:is_settling(?B, 1000)).
 
-%% Also of somebody whom nobody has named yet, and not for ever.
+%% Of somebody whom nobody has named only where circuits are visible, and not for ever.
 a_route_may_turn_up_after_changes_test_() ->
     Now = erlang:monotonic_time(millisecond),
-    [{Text, fun() -> ?assertEqual(Expected, is_settling(Rows)) end}
-     || {Text, Rows, Expected} <-
-            [{"lost just now", [{{lost, ?B}, Now}], true},
-             {"lost long ago", [{{lost, ?B}, Now - 2000}], false},
-             {"a new link", [{link_up_ms, Now}], true},
-             {"a new topology", [{topology_since_ms, Now}], true},
-             {"nothing new", [{link_up_ms, Now - 2000}, {topology_since_ms, Now - 2000}], false}]].
+    [{Text, fun() -> ?assertEqual(Expected, is_settling(Circuits, Rows)) end}
+     || {Text, Circuits, Rows, Expected} <-
+            [{"lost just now", hidden, [{{lost, ?B}, Now}], true},
+             {"lost long ago", hidden, [{{lost, ?B}, Now - 2000}], false},
+             {"member, and a new link", hidden, [{{member, ?B}, 1}, {link_up_ms, Now}], true},
+             {"member, and a new topology", hidden,
+              [{{member, ?B}, 1}, {topology_since_ms, Now}], true},
+             {"member, and nothing new", hidden,
+              [{{member, ?B}, 1}, {link_up_ms, Now - 2000}], false},
+             {"no member, and a new link", hidden, [{link_up_ms, Now}], false},
+             {"no member yet, and a new link", visible, [{link_up_ms, Now}], true},
+             {"no member yet, and nothing new", visible, [{link_up_ms, Now - 2000}], false}]].
 
 %% The table goes as well: what an overlay says of itself later would stay in it.
-is_settling(Rows) ->
+is_settling(Circuits, Rows) ->
+    ok = application:set_env(weft, circuits, Circuits),
     ok = weft_view:new(),
     [ok = weft_view:put(?MODULE, Key, Value) || {Key, Value} <- Rows],
     try weft_overlay:is_settling(?B, 1000)
-    after ets:delete(weft_view)
+    after
+        ets:delete(weft_view),
+        application:unset_env(weft, circuits)
     end.
 
 the_overlay_shows_members_neighbours_and_routes_test() ->

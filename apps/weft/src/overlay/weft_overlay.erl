@@ -49,15 +49,17 @@ route(Node) ->
         undefined -> {error, no_route}
     end.
 
-%% @doc May a route to that node turn up soon? True if its route was lost in the last WithinMs, or
-%% if in that time a link of this node came up or the topology changed: then the news of other nodes
-%% are on their way. `global' may hear of them sooner, and gives up a node that it cannot reach.
+%% @doc May a route to that node turn up soon? True if its route was lost in the last WithinMs; or
+%% if in that time a link of this node came up or the topology changed, and it is a member. Where
+%% circuits are visible it need not be one yet: `global' hears of a node that has come from its
+%% neighbours, maybe sooner than this node does, and gives up a node that it cannot reach.
 -spec is_settling(node(), WithinMs :: pos_integer()) -> boolean().
 is_settling(Node, WithinMs) ->
     Since = erlang:monotonic_time(millisecond) - WithinMs,
     is_after(Since, weft_view:lookup({lost, Node}))
-        orelse is_after(Since, weft_view:lookup(link_up_ms))
-        orelse is_after(Since, weft_view:lookup(topology_since_ms)).
+        orelse (is_after(Since, weft_view:lookup(link_up_ms))
+                orelse is_after(Since, weft_view:lookup(topology_since_ms)))
+        andalso (weft_config:get(circuits) =:= visible orelse lists:member(Node, members())).
 
 %% @doc Is it known that this incarnation of a node ended, some seconds ago at most?
 -spec has_died(node(), Incarnation :: non_neg_integer()) -> boolean().
