@@ -1,4 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
+%% @doc The receiving end of a session: from packets to the VM.
+%%
 %% A value, not a process: the VM allows one process per connection to deliver input, as long as the
 %% connection exists. For a direct session that is the process of the link, which reads the socket,
 %% so there is no other process between socket and VM. For a session over a circuit it is

@@ -1,4 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
+%% @doc Cuts a payload that is too large for one packet into parts, and puts parts together; pure.
+%%
 %% The VM sends a message in fragments of 64 KiB, but not a message that it has encoded before there
 %% was a connection: a first message of 200 MB is one frame. All parts but the last are of the kind
 %% `part', and the last is of the kind that the payload has. Parts of one payload have consecutive

@@ -1,4 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
+%% @doc The attempts of a link to reach its peer: one at a time, and the pauses between them.
+%%
 %% After a failed attempt the next one has to wait, each time twice as long, up to a second. An
 %% attempt is a process linked to the caller, which is that of the link. It sends
 %% {dialled, Pid, Result}, and gives the caller the socket of a result {ok, Socket, Peer, Address}.

@@ -1,4 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
+%% @doc Runs the authentication of `weft_hello' over a socket, as dialer or as listener.
+%%
 %% All this happens in a short-lived process of its own, under one deadline. Whatever the peer
 %% sends, the worst outcome is {error, Reason} and a closed socket.
 -module(weft_handshake).

@@ -1,4 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
+%% @doc Sending on one connection of a link, from any process.
+%%
 %% In the common case this is one system call in the sender's own process. If the socket is busy the
 %% packet goes to the writer of the lane, a process whose only work is to send and wait
 %% (`weft_lane_writer'). A sender that uses `send/4' with `notify' gets

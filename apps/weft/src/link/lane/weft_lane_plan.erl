@@ -1,4 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
+%% @doc Which lane of a link is to be dialled next; pure.
+%%
 %% Lanes of the link itself are brought up by the side that dialled it, as many as are configured.
 %% The first one is not dialled again while others are up: another one takes its place. Lanes of
 %% channels are brought up by the side that uses them, so a channel used by both sides may have its

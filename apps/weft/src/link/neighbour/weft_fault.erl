@@ -1,4 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
+%% @doc Faults on the links of this node, for tests and drills; off unless `{weft, faults, true}'.
+%%
+%% ```
+%% cut          the link is closed and refused in both directions, until healed
+%% cut_one_way  nothing more leaves for the node; what it sends still arrives, until it notices
+%% delay        each packet to the node is late by a random time
+%% loss         that share of the packets to the node is late by `repeat_ms/0'
+%% '''
 %% Loss is what TCP makes of it. TCP repeats a lost packet after its timeout, at least 200 ms on
 %% Linux (RFC 6298 has a second), and later packets in that connection wait for it. Nothing is
 %% dropped here.

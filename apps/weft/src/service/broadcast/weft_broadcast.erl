@@ -1,4 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
+%% @doc Broadcast: a message for the subscribers of a scope on all nodes. What callers use.
+%%
 %% A scope is any term. A message is encoded once, by the sender, and travels from neighbour to
 %% neighbour of the overlay as a binary (`weft_plumtree_core', run by the driver registered under
 %% the name of this module). Without an overlay it travels from node to connected node. On each node

@@ -1,4 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
+%% @doc Names for processes, in scopes: `{via, weft_names, {Scope, Name}}' wherever OTP takes a
+%% name.
+%%
 %% A scope is `cluster' (all nodes; always there, as is `global' for `weft_global'), any other
 %% atom, or `{group, Group}'; a name is any term. A scope extends over the nodes on which it is
 %% started, by the configuration key `scopes' or start_scope/2. Its kind says what is promised:
