@@ -7,12 +7,12 @@
 -module(weft_sim_gateway_core).
 -behaviour(weft_core).
 
--export([init/2, handle/3]).
+-export([init/2, handle/3, labels/2]).
 
 %% @doc Option: `lanes', whom each lane leads to.
 -spec init(node(), map()) -> {weft_sim_switches:switches(), weft_core:effects()}.
 init(Self, #{lanes := Lanes}) ->
-    {weft_sim_switches:new(Self, Lanes), []}.
+    {weft_sim_switches:new(Self, Lanes, []), []}.
 
 %% @doc See `weft_core'.
 -spec handle(weft_core:event(), integer(), weft_sim_switches:switches()) ->
@@ -29,3 +29,9 @@ handle(_Other, _NowMs, Gateway) ->
     {Gateway, []}.
 
 done({Results, Gateway}) -> {Gateway, Results}.
+
+%% @doc For the checkers: how many labels are known.
+-spec labels(node(), weft_sim_world:world()) -> non_neg_integer().
+labels(Node, World) ->
+    {ok, Gateway} = weft_sim_world:machine(Node, session, World),
+    weft_sim_switches:labels(Gateway).

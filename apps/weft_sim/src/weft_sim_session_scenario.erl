@@ -67,7 +67,7 @@ scenario({Source, Target, Gateways, Links},
                     machine(Node, Ends, Gateways, Lanes, Traffic)]
                end,
     #{world => #{machines => Machines, weigh => false, detection_ms => {50, 3000},
-                 checkers => checkers({Source, Target}, Traffic, Lanes)},
+                 checkers => checkers({Source, Target, Gateways}, Traffic, Lanes)},
       steps => [{uniform(200), {start, Node}}
                 || Node <- [Source, Target | Gateways] ++ [Lane || {Lane, _, _, _} <- Lanes]]
           ++ lists:append([fault(Gateways, Lanes, uniform(SafetyMs))
@@ -118,9 +118,10 @@ pinned(small) -> pick([control, default]);
 pinned(_) -> pick([control, default, bulk]).
 
 %% Where all senders together may fill the queue the VM stops them all, and nothing is promised.
-checkers({Source, Target} = Ends, #{queue_bytes := QueueBytes, window_bytes := Window}, Lanes) ->
+checkers({Source, Target, Gateways}, #{queue_bytes := QueueBytes, window_bytes := Window}, Lanes) ->
     Slowest = lists:min([Rate || {_, _, _, Rate} <- Lanes]),
-    [{weft_sim_session_checker, #{ends => [Ends]}},
+    [{weft_sim_session_checker, #{ends => [{Source, Target}]}},
+     {weft_sim_circuit_checker, #{ends => {Source, Target}, gateways => Gateways}},
      {weft_sim_session_memory_checker, #{nodes => [Source, Target], queue_bytes => QueueBytes,
                                          window_bytes => Window}}
      | [{weft_sim_starvation_checker, #{nodes => [Source, Target], bytes_per_ms => Slowest}}

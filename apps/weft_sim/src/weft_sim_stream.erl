@@ -7,6 +7,10 @@
 %% (`weft_sim_ticker'), which looks at what `weft_session_counters' counts. The end that begins
 %% takes the link to its peer if that is up, else any other one. Time is that of the world, in
 %% milliseconds.
+%%
+%% What serves a circuit starts late, as a process does, and at times so late that the peer has
+%% opened another one meanwhile. News of the peer's end comes again and again: of the life before
+%% the present one, or of the present one while there is a path. None may be believed.
 -module(weft_sim_stream).
 
 -export([new/5, handle/3, room/1, window_bytes/1, flush/2, push/5, info/1]).
@@ -19,6 +23,10 @@
 -define(CONNECT_AGAIN_MS, 250).
 -define(HOPS, 8).
 -define(SESSION, <<1:128>>).
+-define(ACCEPT_AFTER_MS, 5).
+%% An opener waits for three seconds.
+-define(ACCEPT_LATE_MS, 4000).
+-define(NEWS_EVERY_MS, 1000).
 
 -record(stream, {%% The target has one once it was reached.
                  core :: weft_stream_core:state() | undefined,
@@ -49,7 +57,9 @@
 -spec new(node(), source | target, Peer :: node(), map(), rand:state()) ->
           {stream(), weft_core:effects()}.
 new(Self, Role, Peer, #{lanes := Lanes, window_bytes := Max} = Options, Rand) ->
-    Stream = #stream{role = Role, peer = Peer, switches = weft_sim_switches:new(Self, Lanes),
+    Gateways = lists:delete(Peer, lists:usort(maps:values(Lanes))),
+    Stream = #stream{role = Role, peer = Peer,
+                     switches = weft_sim_switches:new(Self, Lanes, Gateways),
                      own = atom_to_binary(Self), rand = Rand, window_bytes = Max,
                      resume_timeout_ms = maps:get(resume_timeout_ms, Options, auto),
                      incarnation = maps:get(incarnation, Options, 0),
@@ -62,7 +72,7 @@ new(Self, Role, Peer, #{lanes := Lanes, window_bytes := Max} = Options, Rand) ->
          {source, #stream{input = Peer}} -> hosted(Stream);
          _ -> Stream
      end,
-     [{after_ms, weft_sim_ticker:interval_ms(), tick}]
+     [{after_ms, weft_sim_ticker:interval_ms(), tick}, {after_ms, ?NEWS_EVERY_MS, news}]
      ++ [{after_ms, 1, connect} || Role =:= source]}.
 
 hosted(#stream{switches = Switches0, input = Input} = Stream) ->
@@ -96,6 +106,10 @@ control({timer, {stream, Timer}}, NowMs, Stream) ->
     event(Timer, NowMs, Stream);
 control({timer, tick}, NowMs, Stream) ->
     look(NowMs, Stream);
+control({timer, {accept, Circuit}}, NowMs, Stream) ->
+    accept(Circuit, NowMs, Stream);
+control({timer, news}, NowMs, Stream) ->
+    news(NowMs, Stream);
 control(_Stale, _NowMs, Stream) ->
     {Stream, []}.
 
@@ -120,6 +134,20 @@ tick(NowMs, #stream{core = Core} = Stream, Later) ->
     carry_out(weft_stream_core:tick(Core), NowMs,
               Stream#stream{core = weft_stream_core:spare(Core)}, [Later]).
 
+news(NowMs, #stream{rand = Rand0} = Stream0) ->
+    {LaterMs, Rand} = rand:uniform_s(?NEWS_EVERY_MS, Rand0),
+    {Stream, Effects} = died(NowMs, Stream0#stream{rand = Rand}),
+    {Stream, [{after_ms, LaterMs, news} | Effects]}.
+
+died(_NowMs, #stream{core = undefined} = Stream) ->
+    {Stream, []};
+died(NowMs, #stream{core = Core, peer = Peer} = Stream) ->
+    case {weft_stream_core:incarnation(Core), weft_stream_core:lanes(Core)} of
+        {undefined, _} -> {Stream, []};
+        {Present, []} -> event({died, Peer, Present - 1}, NowMs, Stream);
+        {Present, _} -> event({died, Peer, Present}, NowMs, Stream)
+    end.
+
 heard(#stream{read = Read} = Stream) -> Stream#stream{read = Read + 1}.
 
 %% --- what the core wants done -----------------------------------------------------------------
@@ -129,6 +157,8 @@ event(Event, NowMs, #stream{core = Core0} = Stream) ->
     carry_out(Effects, NowMs, Stream#stream{core = Core}, outcome(Outcome, Core)).
 
 %% Both ends live as long as the world does, so nothing may end their stream.
+outcome({failed, Reason}, _Core) when Reason =:= refused; Reason =:= gone; Reason =:= ended ->
+    [{view, ended, {failed, Reason}}];
 outcome({failed, _Reason}, _Core) -> [{after_ms, ?CONNECT_AGAIN_MS, connect}];
 outcome(Ended, Core) when Ended =:= ended; Ended =:= lost ->
     [{view, ended, {Ended, weft_stream_core:last_break(Core)}}];
@@ -232,14 +262,22 @@ result({input, Lane, {tick, Label}}, _NowMs, Stream) ->
     write(Lane, weft_wire:ack(Label, received(Stream)), heard(Stream));
 result({input, Lane, {data, Label, Sequence, Kind, Payload}}, NowMs, Stream) ->
     data(Lane, Label, {Sequence, Kind, Payload}, NowMs, heard(Stream));
-result({accept, Kind, Source, {Link, _, Label} = Path, Host}, NowMs,
-       #stream{window_bytes = Max} = Stream) ->
+result({accept, Kind, Source, Path, Host}, _NowMs, #stream{rand = Rand0} = Stream) ->
+    {Choice, Rand1} = rand:uniform_s(2, Rand0),
+    {DelayMs, Rand} = rand:uniform_s(element(Choice, {?ACCEPT_AFTER_MS, ?ACCEPT_LATE_MS}), Rand1),
+    {Stream#stream{rand = Rand}, [{after_ms, DelayMs, {accept, {Kind, Source, Path, Host}}}]}.
+
+%% A stream has one end here, as `weft_sessions' sees to.
+accept({Kind, Source, {Link, _, Label} = Path, Host}, NowMs,
+       #stream{core = undefined, window_bytes = Max} = Stream) ->
     {Core, Effects} = weft_stream_core:acceptor(Kind, Max, Path, 1000 * NowMs),
     {Accepted, Begun} = carry_out(Effects, NowMs, Stream#stream{core = Core, input = Host}, []),
     {Joined, Joining} = said(Link, {join, Label, element(2, Path), {Kind, session, Host, Source}},
                              NowMs, Accepted),
     {Told, Telling} = carry_out(weft_stream_core:say_accepted(Core), NowMs, Joined, []),
-    {Told, Begun ++ Joining ++ Telling}.
+    {Told, Begun ++ Joining ++ Telling};
+accept({_Kind, _Source, {Link, _, Label}, _Host}, NowMs, Stream) ->
+    said(Link, {taken, Label}, NowMs, Stream).
 
 %% Acknowledged on the lane it came by.
 data(Lane, Label, {Sequence, Kind, Payload}, NowMs,
@@ -303,11 +341,12 @@ written({write, Lane, Label, {Sequence, Kind, Payload, Bytes}, Core},
     Outcome = case weft_sim_switches:is_full(Lane, Switches) of true -> busy; false -> free end,
     {Sent, Stream#stream{core = weft_stream_core:sent(Lane, Bytes, Outcome, Core)}}.
 
-%% @doc What was kept at most, and how often what happened.
+%% @doc What was kept at most, how often what happened, and how many labels are known.
 -spec info(stream()) -> map().
-info(#stream{core = Core, kept_max = KeptMax, overflows = Overflows}) ->
+info(#stream{core = Core, kept_max = KeptMax, overflows = Overflows, switches = Switches}) ->
     Info = case Core of
                undefined -> #{link => undefined, unacked_bytes => 0, resumes => 0, repairs => 0};
                _ -> maps:with([link, unacked_bytes, resumes, repairs], weft_stream_core:info(Core))
            end,
-    Info#{kept_max => KeptMax, overflows => Overflows}.
+    Info#{kept_max => KeptMax, overflows => Overflows,
+          labels => weft_sim_switches:labels(Switches)}.

@@ -4,11 +4,11 @@
 %%
 %% A link is called by the node at its other end. Packets are those of `weft_wire', byte by byte. A
 %% socket takes some bytes; what is more waits before it. The router of this world knows neighbours
-%% only.
+%% only. An end takes any neighbour but its peer for gone once it has lost the link to it.
 -module(weft_sim_switches).
 
--export([new/2, lanes/1, lane_up/3, lane_down/2, packet/4, overflow/3, message/3, write/3, sent/3,
-         is_full/2]).
+-export([new/3, lanes/1, lane_up/3, lane_down/2, packet/4, overflow/3, message/3, write/3, sent/3,
+         is_full/2, labels/1]).
 -export_type([switches/0, result/0, found/0]).
 
 -define(SOCKET_BYTES, 65536).
@@ -17,6 +17,7 @@
 -define(RELAY_CIRCUITS_MAX, 4096).
 
 -record(switches, {own :: binary(),
+                   mortal :: [node()],
                    lanes :: weft_sim_lanes:lanes(),
                    links :: #{node() => weft_switch_core:state()},
                    %% Bytes that were written to each lane and have not left it.
@@ -34,12 +35,15 @@
                    {node(), [node()], weft_wire:label()}, Host :: node() | own_process}.
 
 %% @doc Of a node with these lanes, none of which is up yet.
--spec new(node(), #{Lane :: node() => Peer :: node()}) -> switches().
-new(Self, Lanes) ->
+%% What is said of neighbours in Mortal when their link is lost ends circuits with them, and only
+%% those.
+-spec new(node(), #{Lane :: node() => Peer :: node()}, Mortal :: [node()]) -> switches().
+new(Self, Lanes, Mortal) ->
     Own = atom_to_binary(Self),
     Links = [{Peer, weft_switch_core:new(Peer, Own, atom_to_binary(Peer), ?RELAY_BYTES_MAX)}
              || Peer <- lists:usort(maps:values(Lanes))],
-    #switches{own = Own, lanes = weft_sim_lanes:new(Lanes), links = maps:from_list(Links)}.
+    #switches{own = Own, lanes = weft_sim_lanes:new(Lanes), links = maps:from_list(Links),
+              mortal = Mortal}.
 
 %% @doc Which lanes are up.
 -spec lanes(switches()) -> weft_sim_lanes:lanes().
@@ -61,13 +65,15 @@ lane_up(Lane, Sessions, #switches{lanes = Lanes, unsent = Unsent} = Switches) ->
 
 %% @doc A lane is lost, if it was up.
 -spec lane_down(Lane :: node(), switches()) -> {[result()], switches()}.
-lane_down(Lane, #switches{lanes = Lanes0, unsent = Unsent} = Switches) ->
+lane_down(Lane, #switches{lanes = Lanes0, unsent = Unsent, mortal = Mortal} = Switches) ->
     Peer = weft_sim_lanes:peer(Lane, Lanes0),
     Lanes = weft_sim_lanes:down(Lane, Lanes0),
     Left = Switches#switches{lanes = Lanes, unsent = maps:remove(Lane, Unsent)},
     case {weft_sim_lanes:to(Peer, Lanes0), weft_sim_lanes:to(Peer, Lanes)} of
         {Same, Same} -> {[], Switches};
-        {_, []} -> decided(Peer, fun(Core) -> weft_switch_core:link_down(broken, Core) end, Left);
+        {_, []} ->
+            Reason = case lists:member(Peer, Mortal) of true -> gone; false -> broken end,
+            decided(Peer, fun(Core) -> weft_switch_core:link_down(Reason, Core) end, Left);
         {_, _} -> decided(Peer, fun(Core) -> weft_switch_core:lane_down(Lane, Core) end, Left)
     end.
 
@@ -183,3 +189,8 @@ sent(Lane, Bytes, #switches{unsent = Unsent} = Switches) ->
 %% @doc Does a lane keep what is written to it waiting?
 -spec is_full(Lane :: node(), switches()) -> boolean().
 is_full(Lane, Switches) -> waiting(Lane, Switches) > 0.
+
+%% @doc How many labels the links know.
+-spec labels(switches()) -> non_neg_integer().
+labels(#switches{links = Links}) ->
+    lists:sum([map_get(labels, weft_switch_core:info(Core)) || Core <- maps:values(Links)]).

@@ -164,6 +164,11 @@ checkers_find_what_they_are_for_test_() ->
           ?_assertMatch({violation, _},
                         weft_sim_session_memory_checker:settled(
                           Settled, Memory#{queue_bytes := -3000000})),
+          ?_assertEqual(ok, weft_sim_circuit_checker:settled(
+                              Settled, #{ends => list_to_tuple(Ends), gateways => []})),
+          ?_assertMatch({violation, _},
+                        weft_sim_circuit_checker:settled(
+                          before_they_meet(), #{ends => list_to_tuple(Ends), gateways => []})),
           ?_assertEqual(ok, weft_sim_starvation_checker:settled(
                               Settled, #{nodes => Ends, bytes_per_ms => 1000})),
           ?_assertMatch({violation, _}, weft_sim_starvation_checker:settled(
@@ -171,6 +176,8 @@ checkers_find_what_they_are_for_test_() ->
      end}.
 
 ends([A, B]) -> #{ends => [{A, B}]}.
+
+before_they_meet() -> run(session_lanes, 1, 210).
 
 run(Scenario, Seed, UntilMs) ->
     #{world := Config, steps := Steps, heal_at_ms := HealMs} =
