@@ -13,14 +13,16 @@ a_good_source_file_has_no_problem_test() ->
     ?assertEqual([], text(?SOURCE, good_source())).
 
 each_text_rule_catches_its_bad_sample_test_() ->
-    Header = "%% SPDX-License-Identifier: Apache-2.0\n%% One.\n%% Two.\n",
+    Licence = "%% SPDX-License-Identifier: Apache-2.0\n",
+    Header = Licence ++ "%% @doc One.\n%% Two.\n",
     Test = fun(Line) -> "%% SPDX-License-Identifier: Apache-2.0\n" ++ Line ++ "\n" end,
     Samples = [
-        {licence, ?SOURCE, "%% One.\n%% Two.\n%% Three.\n-module(sample).\n"},
+        {licence, ?SOURCE, "%% @doc One.\n%% Two.\n%% Three.\n-module(sample).\n"},
         {columns, ?SOURCE, Header ++ lists:duplicate(101, $%) ++ "\n"},
         {module_lines, ?SOURCE, Header ++ lists:duplicate(600, $\n)},
         {module_lines, ?SUITE, Test(lists:duplicate(800, $\n))},
-        {header, ?SOURCE, "%% SPDX-License-Identifier: Apache-2.0\n%% One.\n-module(sample).\n"},
+        {header, ?SOURCE, Licence ++ "%% @doc One.\n-module(sample).\n"},
+        {header, ?SOURCE, Licence ++ "%% One.\n%% Two.\n-module(sample).\n"},
         {header, ?SOURCE, Header ++ "-module(sample).\n-export([]).\n-callback init() -> ok.\n"},
         {header, "apps/weft/src/overlay/sample_core.erl", Header ++ "-module(sample_core).\n"},
         {marker, "README.md", "TO" "DO: finish\n"},

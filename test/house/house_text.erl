@@ -64,8 +64,16 @@ module_lines(File, Lines) ->
 
 header(File, Lines) ->
     case is_module(File) andalso not is_test(File) of
-        true -> header_is_long_enough(File, Lines);
+        true -> header_is_long_enough(File, Lines) ++ header_has_a_purpose(File, Lines);
         false -> []
+    end.
+
+header_has_a_purpose(File, Lines) ->
+    Head = lists:takewhile(fun({_, Line}) -> is_head(Line) end, Lines),
+    case matches("^%% @(doc|private|hidden)\\b", lists:sublist(Head, 2)) of
+        true -> [];
+        false -> [house:problem(header, File, 2, File,
+                                "begin the comment on top with `@doc' and the purpose")]
     end.
 
 header_is_long_enough(File, Lines) ->
