@@ -39,7 +39,8 @@ gateway_test_() ->
                           {too_far, fun a_circuit_ends_somewhere/0},
                           {behind, fun the_end_of_a_neighbour_is_not_that_of_those_behind/0},
                           {dropped, fun the_other_end_hears_of_a_dropped_circuit/0},
-                          {served, fun who_finds_a_stream_taken_opens_again/0}]]}.
+                          {served, fun who_finds_a_stream_taken_opens_again/0},
+                          {late, fun who_joins_late_gets_no_label_of_another_life/0}]]}.
 
 prepared() ->
     ok = weft_identity:init(true),
@@ -75,6 +76,21 @@ who_finds_a_stream_taken_opens_again() ->
     ?assertEqual([{near, {close, 3, broken}}], written()),
     _ = weft_switch:message({refused, 3}, up()),
     ?assertEqual([{near, {close, 3, refused}}], written()).
+
+%% Who serves a circuit had not begun when the lanes were lost; the gateway has started again, and
+%% counts its labels from the beginning.
+who_joins_late_gets_no_label_of_another_life() ->
+    Join = {join, 3, [lane(near)], {distribution, self(), <<"far@host">>, self()},
+            weft_session_counters:new()},
+    Joined = weft_switch:message(Join, up()),
+    ?assertMatch(#{labels := 1}, weft_switch:info(Joined)),
+    Again = weft_switch:lane_up(lane(again), weft_switch:link_down(restarted, up())),
+    _ = written(),
+    Late = weft_switch:message(Join, Again),
+    ?assertMatch(#{labels := 0}, weft_switch:info(Late)),
+    ?assertEqual([{again, {close, 3, broken}}], written()),
+    Link = self(),
+    ?assertEqual(told, receive {weft_path, closed, Link, 3, broken} -> told after 0 -> nothing end).
 
 the_other_end_hears_of_a_dropped_circuit() ->
     Opened = weft_switch:message({open, self(), self(), open_to(<<"hop@host">>)}, up()),

@@ -351,14 +351,19 @@ message({down, SessionOrLink}, #switch{labels = Labels} = Switch0) ->
 message(FromLink, Switch) ->
     link_message(FromLink, Switch).
 
-%% The link may have lost lanes meanwhile, and with the last one the circuit.
-joined(Label, _Then, {_, Session, _, _}, #switch{lanes = Lanes, labels = Labels} = Switch, Watch)
-  when Lanes =:= []; is_map_key(Label, Labels) ->
-    {Switch, Watch ++ [closed(Session, Label, broken, Switch)]};
-joined(Label, Then, {Kind, Session, _, _} = Local, #switch{link = Link} = Switch, Watch) ->
-    {local(Label, Local, Switch),
-     Watch ++ [{tell, Session, {weft_path, lanes, Link, Label, Now}}
-               || Now <- [lanes_for(Kind, Switch)], Now =/= Then]}.
+%% The link may have lost its lanes meanwhile, and with the last one the circuit. If all lanes are
+%% others now, the peer may be another life of the node that uses the label for another circuit.
+joined(Label, Then, {Kind, Session, _, _} = Local, Switch, Watch) ->
+    #switch{link = Link, lanes = Lanes, labels = Labels} = Switch,
+    case {is_map_key(Label, Labels), [Lane || {Lane, _} <- Lanes, lists:member(Lane, Then)]} of
+        {false, [_ | _]} ->
+            {local(Label, Local, Switch),
+             Watch ++ [{tell, Session, {weft_path, lanes, Link, Label, Now}}
+                       || Now <- [lanes_for(Kind, Switch)], Now =/= Then]};
+        {IsUsed, _} ->
+            Close = [E || not IsUsed, E <- tell(weft_wire:close(Label, broken), Switch)],
+            {Switch, Watch ++ [closed(Session, Label, broken, Switch) | Close]}
+    end.
 
 open(Session, Input, #{target := Target, kind := Kind} = Open, #switch{link = Link} = Switch0) ->
     {Switch1, Watch} = watch(Session, Switch0),
