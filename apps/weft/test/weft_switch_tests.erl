@@ -13,14 +13,28 @@ a_dial_that_failed_says_nothing_of_those_behind_it_test() ->
     ?assertEqual({dial, econnrefused}, told_of_failed_dial(<<"hop@host">>)),
     ?assertEqual(broken, told_of_failed_dial(<<"behind@host">>)).
 
+%% The first attempt to reach a node that has started again is what tells that it has.
+who_waits_to_begin_is_not_ended_by_a_restart_test_() ->
+    [?_assertEqual(nothing, told_of_restart(new)), ?_assertEqual(gone, told_of_restart(resume))].
+
+told_of_restart(Mode) ->
+    ok = weft_identity:init(true),
+    Open = #{mode => Mode, kind => distribution, target => <<"hop@host">>},
+    Hosting = weft_switch:message({host, self(), weft_session_counters:new()},
+                                  weft_switch:init('hop@host', <<"hop@host">>)),
+    Waiting = weft_switch:message({open, self(), self(), Open}, Hosting),
+    _ = weft_switch:link_down(restarted, Waiting),
+    told(self()).
+
+told(Link) -> receive {weft_path, closed, Link, any, Reason} -> Reason after 0 -> nothing end.
+
 told_of_failed_dial(Target) ->
     ok = weft_identity:init(true),
     Open = #{mode => new, kind => distribution, target => Target},
     Pending = weft_switch:message({open, self(), self(), Open},
                                   weft_switch:init('hop@host', <<"hop@host">>)),
-    Link = self(),
     _ = weft_switch:dial_failed(econnrefused, Pending),
-    receive {weft_path, closed, Link, any, Reason} -> Reason after 0 -> nothing end.
+    told(self()).
 
 %% The news may be of an earlier circuit under this label, whose peer has started again.
 news_of_lanes_of_another_circuit_means_nothing_test() ->

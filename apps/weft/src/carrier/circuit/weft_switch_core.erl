@@ -141,9 +141,12 @@ link_down(Reason, #switch{labels = Labels, hosted = Hosted} = Switch0) ->
         departed ->
             {Switch, Lost ++ [closed(Session, any, departed, Switch) || Session <- Sessions]};
         _GoneOrRestarted ->
-            %% A session that had moved to a circuit has no label here.
+            %% A session that had moved to a circuit has no label here, and one that waits to begin
+            %% has not been with the life that ended.
             {Ended, Over} = end_pending(Reason, Switch),
-            {Ended, Lost ++ [closed(Session, any, gone, Switch) || Session <- Sessions ++ Over]}
+            Waiting = [Session || {Session, _, #{mode := new}} <- Ended#switch.pending],
+            {Ended, Lost ++ [closed(Session, any, gone, Switch)
+                             || Session <- Sessions ++ Over, not lists:member(Session, Waiting)]}
     end.
 
 closed(Session, Label, Reason, #switch{link = Link}) ->
