@@ -72,7 +72,7 @@ list() ->
 accept_channels(Module) -> persistent_term:put({?MODULE, channels}, Module).
 
 -spec accept_channel(id(), Peer :: binary(), weft_stream:path(), Channel :: binary(), byte()) ->
-          {ok, Receiver :: pid()} | {error, refused}.
+          {ok, Receiver :: pid()} | {error, {shutdown, taken} | refused}.
 accept_channel(Id, Peer, Path, Channel, Partition) ->
     case persistent_term:get({?MODULE, channels}, undefined) of
         undefined -> {error, refused};
