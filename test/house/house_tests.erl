@@ -19,7 +19,7 @@ each_text_rule_catches_its_bad_sample_test_() ->
     Samples = [
         {licence, ?SOURCE, "%% @doc One.\n%% Two.\n%% Three.\n-module(sample).\n"},
         {columns, ?SOURCE, Header ++ lists:duplicate(101, $%) ++ "\n"},
-        {module_lines, ?SOURCE, Header ++ lists:duplicate(600, $\n)},
+        {module_lines, ?SOURCE, Header ++ lists:duplicate(450, $\n)},
         {module_lines, ?SUITE, Test(lists:duplicate(800, $\n))},
         {header, ?SOURCE, Licence ++ "%% @doc One.\n-module(sample).\n"},
         {header, ?SOURCE, Licence ++ "%% One.\n%% Two.\n-module(sample).\n"},

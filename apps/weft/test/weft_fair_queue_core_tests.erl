@@ -43,7 +43,7 @@ step() ->
     frequency([{10, {whole, sender(), size()}},
                {4, {fragment, sender()}},
                {1, last}, {1, {last, burst}}, {1, ordered},
-               {3, {batch, range(1, 20)}},
+               {3, {batch, range(1, 20)}}, {3, {at_once, range(1, 20)}},
                {6, {take, oneof([all, all, express])}}]).
 
 sender() -> range(1, ?SENDERS).
@@ -80,6 +80,18 @@ step({batch, Count}, #model{fair = Fair} = Model) ->
     case weft_fair_queue_core:fast(Fair) of
         true -> batch(Count, Model);
         false -> Model
+    end;
+%% What passes the queue is out at once, and the same as if it had been through it.
+step({at_once, Count}, #model{fair = Fair, out = Out} = Model) ->
+    case weft_fair_queue_core:is_idle(Fair) of
+        true ->
+            #model{in = In, next = Next, fair = Full} = batch(Count, Model),
+            Marks = lists:seq(Model#model.next, Next - 1),
+            {Payload, _, frames, _} = weft_fair_queue_core:take(all, ?LINE_BYTES, Full),
+            Marks = weft_test_frames:marks(Payload),
+            Model#model{in = In, next = Next, out = lists:reverse(Marks, Out)};
+        false ->
+            Model
     end;
 step({take, Room}, #model{fair = Fair0, out = Out} = Model) ->
     Ready = weft_fair_queue_core:ready(Room, Fair0),
@@ -209,7 +221,6 @@ senders(Payload) ->
     [{binary:decode_unsigned(binary:part(Frame, byte_size(Frame), -8)), Size}
      || <<Size:32, Frame:Size/binary>> <= iolist_to_binary(Payload)].
 
-%% Control senders get most, bulk senders least, nobody nothing.
 %% Who has nothing waiting for a moment does not begin anew with each frame.
 who_comes_back_at_once_has_paid_for_nothing_test() ->
     Frame = fun(Sender, Fair) ->
@@ -227,12 +238,25 @@ who_comes_back_at_once_has_paid_for_nothing_test() ->
                               end, {Frame(1, Waiting), []}, lists:seq(1, 20)),
     ?assert(length([Sender || Sender <- Served, Sender =:= 2]) >= 8).
 
+%% Control senders get most, bulk senders least, nobody nothing.
 classes_have_weights_test() ->
     Got = backlogged(40 * ?MIB, #{1 => 50000, 2 => 50000, 3 => 50000}, #{1 => control, 3 => bulk}),
     #{1 := Control, 2 := Default, 3 := Bulk} = Got,
     ?assert(abs(Control - 4 * Default) < 16 * 131072),
     ?assert(abs(Default - 4 * Bulk) < 16 * 131072),
     ?assert(Bulk > ?MIB).
+
+%% Also of senders that were pinned, or no longer are, while they had something waiting.
+classes_of_those_who_wait_test() ->
+    Waiting = lists:foldl(fun(Key, Fair) ->
+                                  add_frame(weft_test_frames:whole(Key, Key, 60000), #{}, Fair)
+                          end, weft_fair_queue_core:new(64 * ?MIB),
+                          lists:append(lists:duplicate(60, [1, 2]))),
+    Pinned = weft_fair_queue_core:repinned(#{}, #{1 => bulk}, Waiting),
+    Unpinned = weft_fair_queue_core:repinned(#{1 => bulk}, #{}, Pinned),
+    Of1 = fun(Fair) -> length([1 || 1 <- first_senders(16, Fair)]) end,
+    ?assertEqual(Of1(Waiting), Of1(Unpinned)),
+    ?assert(Of1(Pinned) * 2 =< Of1(Waiting)).
 
 %% A large message of the class control does not wait for one of another class to end.
 control_takes_the_line_test() ->
@@ -392,6 +416,49 @@ it_is_full_behind_what_holds_up_all_test() ->
 
 %% With nobody waiting small frames need not be looked at; one large frame changes that until it is
 %% out.
+%% Nor while something holds up all others, or a sender is to be suspended or resumed.
+idle_while_nothing_waits_test() ->
+    New = weft_fair_queue_core:new(?MIB),
+    ?assert(weft_fair_queue_core:is_idle(New)),
+    Batch = weft_fair_queue_core:add_batch(<<0:800>>, 100, 1, New),
+    ?assertNot(weft_fair_queue_core:is_idle(Batch)),
+    {_, 100, frames, Taken} = weft_fair_queue_core:take(all, ?LINE_BYTES, Batch),
+    ?assert(weft_fair_queue_core:is_idle(Taken)),
+    ?assertNot(weft_fair_queue_core:is_idle(add_frame(weft_test_frames:ordered(1, 100), #{}, New))),
+    Frames = lists:duplicate(20, weft_test_frames:whole(1, 1, 60000)),
+    Over = lists:foldl(fun(Frame, Fair) -> add_frame(Frame, #{}, Fair) end, New, Frames),
+    {Suspended, _} = drained(Over),
+    ?assertNot(weft_fair_queue_core:is_idle(Suspended)),
+    {[{suspend, 1}, {resume, 1}], Told} = weft_fair_queue_core:effects(Suspended),
+    ?assert(weft_fair_queue_core:is_idle(Told)).
+
+drained(Fair0) ->
+    case weft_fair_queue_core:take(all, ?LINE_BYTES, Fair0) of
+        {_, Bytes, _, Fair} -> {Last, More} = drained(Fair), {Last, Bytes + More};
+        empty -> {Fair0, 0}
+    end.
+
+%% A small frame gives a slot another atom, and overtakes the large one that has defined it before.
+%% When both are out the peer has the atom of the large one, and the VM does not.
+not_idle_while_the_peer_knows_other_atoms_test() ->
+    Large = defining(1, $a, 20000),
+    Small = defining(2, $b, 100),
+    InOrder = lists:foldl(fun add_defining/2, weft_fair_queue_core:new(?MIB), [Small, Small]),
+    {Known, _} = drained(InOrder),
+    ?assert(weft_fair_queue_core:is_idle(Known)),
+    Overtaken = lists:foldl(fun add_defining/2, weft_fair_queue_core:new(?MIB), [Large, Small]),
+    {Other, _} = drained(Overtaken),
+    ?assertEqual(0, weft_fair_queue_core:bytes(Other)),
+    ?assertNot(weft_fair_queue_core:is_idle(Other)).
+
+%% A frame of the sender that gives slot 7 an atom of one letter.
+defining(Sender, Letter, Bytes) ->
+    [<<131, 68, 1, 16#08, 7, 1, Letter>>,
+     <<104, 3, 97, 22, 88, 82, 0, Sender:32, 0:32, 1:32, 0:(8 * Bytes)>>].
+
+add_defining(Frame, Fair) ->
+    weft_fair_queue_core:add(iolist_size(Frame), Frame, #{}, Fair).
+
 fast_while_nobody_waits_test() ->
     New = weft_fair_queue_core:new(?MIB),
     ?assert(weft_fair_queue_core:fast(New)),

@@ -1,9 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Loads the modules of weft again, as an upgrade does, and says which processes stay in old
-%% code. Runs on the nodes under test.
+%% code; has processes change a state of another shape. Runs on the nodes under test.
 -module(weft_hot_load).
 
--export([load/0, stale/0]).
+-export([load/0, stale/0, upgrade/1, before/2]).
+
+%% The processes that keep a stream.
+-define(KEEPERS, [weft_session, weft_channel_sender, weft_channel_receiver]).
 
 %% @doc Purges what is old and loads each module that is loaded, from its file.
 -spec load() -> Modules :: pos_integer().
@@ -24,6 +27,46 @@ stale() ->
     [{what(Pid), Module} || Pid <- processes(), Module <- modules(),
                             erlang:check_old_code(Module),
                             erlang:check_process_code(Pid, Module)].
+
+%% @doc Loads the modules while the processes that keep a stream are suspended, and has these change
+%% their state, as a release upgrade does. With `set_back' their state gets its former shape first.
+%% Returns the module of each.
+-spec upgrade(set_back | as_it_is) -> [module()].
+upgrade(What) ->
+    Keepers = [{Pid, Module} || Pid <- processes(), {Module, init, 1} <- [initial(Pid)],
+                                lists:member(Module, ?KEEPERS)],
+    [ok = sys:suspend(Pid) || {Pid, _} <- Keepers],
+    [sys:replace_state(Pid, fun set_back/1) || What =:= set_back, {Pid, _} <- Keepers],
+    _ = load(),
+    [ok = sys:change_code(Pid, Module, before, []) || {Pid, Module} <- Keepers],
+    [ok = sys:resume(Pid) || {Pid, _} <- Keepers],
+    [Module || {_, Module} <- Keepers].
+
+initial(Pid) ->
+    case is_process_alive(Pid) of
+        true -> proc_lib:translate_initial_call(Pid);
+        false -> gone
+    end.
+
+%% The stream is one element of what the process keeps, and has a core with the same name.
+set_back(Kept) ->
+    list_to_tuple([case Element of
+                       {stream, Core, _, _, _, _, _, _, _, _, _} = Stream
+                         when element(1, Core) =:= stream -> before(Stream, #{});
+                       _ -> Element
+                   end || Element <- tuple_to_list(Kept)]).
+
+%% @doc A stream as it was before its search for a path had a state of its own. Fields has what was
+%% under way. The core is the second element of a stream.
+-spec before(weft_stream:stream(), #{last_token | give_up | lost_us => integer()}) -> tuple().
+before(Stream, Fields) ->
+    {stream, Role, Kind, Incarnation, Out, Path, _Search, Established, Resend, Rest, Resumes,
+     Repairs, LastBreak} = element(2, Stream),
+    setelement(2, Stream,
+               {stream, Role, Kind, Incarnation, Out, Path, undefined, Established, false, 0, false,
+                Resend, Rest, 10, maps:get(last_token, Fields, 0), undefined,
+                maps:get(give_up, Fields, undefined), maps:get(lost_us, Fields, undefined), Resumes,
+                Repairs, LastBreak, undefined}).
 
 what(Pid) ->
     case process_info(Pid, registered_name) of

@@ -8,13 +8,14 @@
 -import(weft_test_nodes, [name/1, node_name/1, call/4, until/1]).
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
--export([no_process_stays_in_old_code/1, three_loads_under_traffic/1]).
+-export([no_process_stays_in_old_code/1, three_loads_under_traffic/1,
+         streams_of_another_shape_go_on/1]).
 
 -define(T, weft_resume_traffic).
 
 suite() -> [{timetrap, {minutes, 3}}].
 
-all() -> [no_process_stays_in_old_code, three_loads_under_traffic].
+all() -> [no_process_stays_in_old_code, three_loads_under_traffic, streams_of_another_shape_go_on].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -66,6 +67,26 @@ three_loads_under_traffic(Config) ->
     %% Who comes now finds the door open.
     D = start(d, [{topology, {static, #{links => [{node_name(d), name(A)}]}}}], Config),
     true = call(D, net_kernel, connect_node, [name(A)]),
+    talk(A, B).
+
+streams_of_another_shape_go_on(Config) ->
+    [A, _Gateway, B] = Nodes = cluster(Config),
+    [ok = call(N, ?T, expect, []) || N <- [A, B]],
+    Pairs = [{A, B}, {B, A}],
+    [ok = call(Here, ?T, watch, [name(There)]) || {Here, There} <- Pairs],
+    Plan = #{rate => 1000, bytes_max => 2000, seed => 1},
+    [ok = call(Here, ?T, send, [name(There), Plan]) || {Here, There} <- Pairs],
+    Changed = [call(N, weft_hot_load, upgrade, [What]) || What <- [set_back, as_it_is], N <- Nodes],
+    ?assertEqual([weft_channel_receiver, weft_channel_sender, weft_session],
+                 lists:usort(lists:append(Changed))),
+    Received = received(B),
+    until(fun() -> received(B) > Received + 500 end),
+    [SentA, SentB] = [call(N, ?T, finish, []) || N <- [A, B]],
+    [begin
+         until(fun() -> received(N) >= Sent end),
+         ?assertMatch(#{received := Sent, wrong := []}, call(N, ?T, account, []))
+     end || {N, Sent} <- [{B, SentA}, {A, SentB}]],
+    [?assertEqual({name(N), []}, {name(N), ends(N)}) || N <- [A, B]],
     talk(A, B).
 
 %% --- small parts ------------------------------------------------------------------------------

@@ -158,19 +158,21 @@ a_peer_of_another_history_cannot_resume_test() ->
     ?assertMatch({ok, [], _}, weft_outbound_core:resume(3, Out)).
 
 a_quarter_of_the_window_asks_for_an_acknowledgement_test() ->
-    Kinds = fun(Bytes, Count) ->
-                    {_, Reversed} =
-                        lists:foldl(fun(_, {Out0, Acc}) ->
-                                            {{_, Kind, _, _}, Out} =
-                                                weft_outbound_core:push(frames, <<>>, Bytes, 0,
-                                                                        Out0),
-                                            {Out, [Kind | Acc]}
-                                    end, {weft_outbound_core:new(?WINDOW, ?WINDOW), []},
-                                    lists:seq(1, Count)),
-                    lists:reverse(Reversed)
-            end,
-    ?assertEqual([frames, frames_ack, frames, frames_ack], Kinds(300, 4)),
-    ?assertEqual([frames_ack], Kinds(5000, 1)).
+    ?assertEqual([frames, frames_ack, frames, frames_ack], kinds(300, 4, ?WINDOW)),
+    ?assertEqual([frames_ack], kinds(5000, 1, ?WINDOW)).
+
+%% In a large window few of many small payloads are kept.
+a_number_of_payloads_asks_for_an_acknowledgement_test() ->
+    ?assertEqual([128, 256], [Number || {Number, frames_ack}
+                                            <- lists:enumerate(kinds(10, 300, 1048576))]).
+
+kinds(Bytes, Count, Window) ->
+    Push = fun(_, Out0) ->
+                   {{_, Kind, _, _}, Out} = weft_outbound_core:push(frames, <<>>, Bytes, 0, Out0),
+                   {Kind, Out}
+           end,
+    {Kinds, _} = lists:mapfoldl(Push, weft_outbound_core:new(Window, Window), lists:seq(1, Count)),
+    Kinds.
 
 %% Two acknowledgements are under way. The first makes the window smaller than what is out, so the
 %% rest is asked for; the second comes right after, has the number of all, and is no answer to that.

@@ -20,9 +20,11 @@ streams_test_() ->
                           {given_up, fun a_timer_of_an_earlier_break_is_nothing/0},
                           {over, fun a_session_without_a_path_is_given_up/0},
                           {news, fun news_of_another_life_are_nothing/0},
+                          {life, fun another_life_ends_what_was_with_an_earlier_one/0},
                           {with_a_path, fun news_are_nothing_where_there_is_a_path/0},
                           {unheard, fun an_acknowledgement_is_no_word_of_the_ticker/0},
-                          {once, fun a_stream_is_accepted_once/0}]]}.
+                          {once, fun a_stream_is_accepted_once/0},
+                          {before, fun a_stream_of_the_version_before_goes_on/0}]]}.
 
 prepared() ->
     ok = weft_identity:init(true),
@@ -76,6 +78,24 @@ news_of_another_life_are_nothing() ->
            end,
     ?assertEqual([ok, ended, ok], [Died(Incarnation) || Incarnation <- [6, 7, 8]]).
 
+%% A link that comes up again reaches another life of the peer. A stream may be with that one by
+%% another way, or may not have begun; a peer of before may not say which life it is.
+another_life_ends_what_was_with_an_earlier_one() ->
+    Answers = fun(Stream) ->
+                  {Outcome, _} = weft_stream:handle({weft_path, restarted, 7}, Stream),
+                  Outcome
+              end,
+    With = fun(Incarnation) ->
+               {ok, Stream} = weft_stream:handle({weft_path, incarnation, Incarnation},
+                                                 stream([1])),
+               Stream
+           end,
+    ?assertEqual([ended, ok, ended], [Answers(With(Incarnation)) || Incarnation <- [6, 7, 8]]),
+    ?assertEqual([ended, ok], [Answers(broken(With(Incarnation))) || Incarnation <- [6, 7]]),
+    ?assertEqual(ended, Answers(stream([1]))),
+    ?assertEqual(ok, Answers(weft_stream:initiator(distribution, 'peer@host',
+                                                   weft_session_counters:new(), self()))).
+
 news_are_nothing_where_there_is_a_path() ->
     {ok, Stream} = weft_stream:handle({weft_path, incarnation, 7}, stream([1])),
     ?assertMatch({ok, _}, weft_stream:handle({weft_stream, {died, 'peer@host', 7}}, Stream)).
@@ -95,6 +115,22 @@ a_stream_is_accepted_once() ->
     ?assertEqual({error, taken}, accepted(Id, [2], weft_session_counters:new())),
     Self = self(),
     ?assertMatch({ok, Self, _Input, ?PEER}, weft_sessions:find(Id)).
+
+a_stream_of_the_version_before_goes_on() ->
+    ok = application:set_env(weft, resume_timeout_ms, 1),
+    {Pushed, _} = pushed(3, stream([1])),
+    Found = weft_stream:code_change(weft_hot_load:before(Pushed, #{last_token => 3})),
+    ?assertEqual(weft_stream:info(Pushed), weft_stream:info(Found)),
+    ?assertEqual(Found, weft_stream:code_change(Found)),
+    ?assertMatch({ok, _}, weft_stream:handle({weft_stream, {give_up, 3}}, Found)),
+    Broken = broken(Found),
+    ok = receive {weft_stream, {give_up, 4}} -> ok end,
+    Lost = weft_stream:code_change(weft_hot_load:before(Broken, #{give_up => 4, lost_us => 7})),
+    ?assertMatch({ended, _}, weft_stream:handle({weft_stream, {give_up, 4}}, Lost)),
+    ?assertMatch({ended, _}, weft_stream:handle({weft_stream, {return_is_due, 'peer@host', 7}},
+                                                Lost)),
+    {ok, Resumed} = found_again(2, 1, Lost),
+    ?assertMatch({[{2, 2}, {2, 3}], #{resumes := 1}}, repeated(Resumed)).
 
 %% --- a stream and its lanes -------------------------------------------------------------------
 

@@ -13,18 +13,36 @@ a_dial_that_failed_says_nothing_of_those_behind_it_test() ->
     ?assertEqual({dial, econnrefused}, told_of_failed_dial(<<"hop@host">>)),
     ?assertEqual(broken, told_of_failed_dial(<<"behind@host">>)).
 
-%% The first attempt to reach a node that has started again is what tells that it has.
-who_waits_to_begin_is_not_ended_by_a_restart_test_() ->
-    [?_assertEqual(nothing, told_of_restart(new)), ?_assertEqual(gone, told_of_restart(resume))].
+%% The first attempt to reach a node that has started again is what tells that it has; and a session
+%% that has found another way may be with the present life.
+who_waits_is_told_which_life_answers_test_() ->
+    [?_assertEqual([{restarted, 7}], told_of_restart(<<"hop@host">>, {restarted, 7})),
+     ?_assertEqual([{restarted, 7}], told_of_restart(none, {restarted, 7})),
+     ?_assertEqual([gone], lists:usort(told_of_restart(<<"hop@host">>, gone))),
+     ?_assertEqual([], told_of_restart(<<"behind@host">>, {restarted, 7}))].
 
-told_of_restart(Mode) ->
+%% The link to a neighbour hosts the session, unless it is with another node.
+told_of_restart(Target, Reason) ->
     ok = weft_identity:init(true),
-    Open = #{mode => Mode, kind => distribution, target => <<"hop@host">>},
-    Hosting = weft_switch:message({host, self(), weft_session_counters:new()},
-                                  weft_switch:init('hop@host', <<"hop@host">>)),
-    Waiting = weft_switch:message({open, self(), self(), Open}, Hosting),
-    _ = weft_switch:link_down(restarted, Waiting),
-    told(self()).
+    Open = #{mode => new, kind => distribution, target => Target},
+    Begun = weft_switch:init('hop@host', <<"hop@host">>),
+    Hosting = case Target of
+                  <<"behind@host">> -> Begun;
+                  _ -> weft_switch:message({host, self(), weft_session_counters:new()}, Begun)
+              end,
+    Waiting = case Target of
+                  none -> Hosting;
+                  _ -> weft_switch:message({open, self(), self(), Open}, Hosting)
+              end,
+    _ = weft_switch:link_down(Reason, Waiting),
+    all_told(self()).
+
+all_told(Link) ->
+    receive
+        {weft_path, closed, Link, any, Reason} -> [Reason | all_told(Link)];
+        {weft_path, restarted, Now} -> [{restarted, Now} | all_told(Link)]
+    after 0 -> []
+    end.
 
 told(Link) -> receive {weft_path, closed, Link, any, Reason} -> Reason after 0 -> nothing end.
 
@@ -98,7 +116,7 @@ who_joins_late_gets_no_label_of_another_life() ->
             weft_session_counters:new()},
     Joined = weft_switch:message(Join, up()),
     ?assertMatch(#{labels := 1}, weft_switch:info(Joined)),
-    Again = weft_switch:lane_up(lane(again), weft_switch:link_down(restarted, up())),
+    Again = weft_switch:lane_up(lane(again), weft_switch:link_down({restarted, 1}, up())),
     _ = written(),
     Late = weft_switch:message(Join, Again),
     ?assertMatch(#{labels := 0}, weft_switch:info(Late)),

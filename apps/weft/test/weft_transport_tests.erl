@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The words for a port that can not be had.
+%% @doc The words for a port that can not be had, and the messages that end a socket.
 -module(weft_transport_tests).
 
 -include_lib("eunit/include/eunit.hrl").
@@ -24,3 +24,14 @@ a_range_is_said_as_one_test_() ->
              ?assertNotEqual(nomatch, string:find(Text, "any port from 9100 to 9105")),
              ?assertNotEqual(nomatch, string:find(Text, "inet_dist_listen_max"))
      end}.
+
+messages_that_end_a_socket_are_told_from_others_test() ->
+    {ok, Port} = gen_udp:open(0),
+    ?assertEqual([{s, closed}, {s, closed}, {s, etimedout}, {s, emsgsize}, {Port, einval}],
+                 [weft_transport:lost(Message)
+                  || Message <- [{tcp_closed, s}, {ssl_closed, s}, {tcp_error, s, etimedout},
+                                 {ssl_error, s, emsgsize}, {'EXIT', Port, einval}]]),
+    ok = gen_udp:close(Port),
+    ?assertEqual([none, none, none],
+                 [weft_transport:lost(Message)
+                  || Message <- [{tcp_passive, s}, {'EXIT', self(), killed}, {tcp, s, <<>>}]]).

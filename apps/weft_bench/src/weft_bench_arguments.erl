@@ -3,7 +3,7 @@
 %% and how the result of a command becomes its exit status.
 -module(weft_bench_arguments).
 
--export([common/1, common/2, out/1, status/1]).
+-export([common/1, common/2, out/1, new/1, status/1]).
 
 %% @doc The options of every command; without `--out' there is none in what is given.
 -spec common(Help :: string()) -> [weft_argparse:argument()].
@@ -21,6 +21,13 @@ common(Help, Name) ->
 -spec out(Name :: string()) -> file:filename().
 out(Name) ->
     filename:join([os:getenv("REBAR_BASE_DIR", "_build"), "bench", Name]).
+
+%% @doc The same, with the time of day in its name: no run writes over another one.
+-spec new(Name :: string()) -> file:filename().
+new(Name) ->
+    {{Year, Month, Day}, {Hour, Minute, Second}} = calendar:local_time(),
+    out(lists:flatten(io_lib:format("~ts-~4..0b~2..0b~2..0bT~2..0b~2..0b~2..0b",
+                                    [Name, Year, Month, Day, Hour, Minute, Second]))).
 
 %% @doc 0: done, 2: not, with the reason for people.
 -spec status(ok | {error, unicode:chardata()}) -> 0 | 2.

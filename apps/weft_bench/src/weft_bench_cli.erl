@@ -48,12 +48,22 @@ command(#{workloads := Workloads, commands := Commands}) ->
       arguments => arguments(),
       handler => fun(Options) -> cells(Workloads, Options) end,
       commands => maps:merge(
-                    #{"report" => weft_report_page:command(),
+                    #{"report" => report(),
                       "compare" => weft_bench_compare:command(),
                       "load" => weft_load_cli:command(),
                       "groups" => weft_bench_groups:command(),
                       "names" => weft_bench_names:command(),
                       "locks" => weft_bench_locks:command()}, Commands)}.
+
+%% What a load or DE-Bench has left is another thing than the results of cells.
+report() ->
+    #{handler := Handler} = Command = weft_report_page:command(),
+    Command#{handler := fun(#{dir := Dir} = Given) ->
+                                case weft_load_cli:is_load(Dir) of
+                                    true -> weft_load_cli:report(Dir);
+                                    false -> Handler(Given)
+                                end
+                        end}.
 
 arguments() ->
     [#{name => quick, long => "-quick", type => boolean,
@@ -161,6 +171,7 @@ measure(Cells, Options) ->
     Repetitions = repetitions(Cells, Options),
     ok = write_environment(Dir, BuildDir, Run, Options, Repetitions),
     io:format("~ts; results go to ~ts~n", [in_words(Cells, Options), Dir]),
+    ok = weft_bench_interrupt:afterwards(cells, fun() -> weft_report_page:main([Dir]) end),
     {ok, Failed} = weft_bench_runner:run(#{run => Run, dir => Dir, build_dir => BuildDir,
                                            cells => Cells, repetitions => Repetitions,
                                            terminal => maps:get(terminal, Options, false),

@@ -40,7 +40,7 @@ with_nodes(Variant, Shape, Dir, Function) ->
     Place = started(weft_bench_place:start(weft_bench_link:loopback(), Dir), Variant, LogDir),
     try
         Nodes = started(weft_bench_nodes:start(Variant, {cluster, Shape},
-                                               #{place => Place, tls => Dir, log_dir => LogDir}),
+                                               #{place => Place, log_dir => LogDir}),
                         Variant, LogDir),
         try Function(Nodes) after weft_bench_nodes:stop(Nodes) end
     after
@@ -86,7 +86,8 @@ await(Nodes) ->
     Deadline = erlang:monotonic_time(millisecond) + ?CONNECT_MS,
     [connect(Node, Nodes, Deadline) || ConnectsAll, Node <- Others],
     lists:foreach(fun(Role) -> await(Role, [First | Others], Nodes, Deadline) end,
-                  [Role || Variant =/= stock, Role <- weft_bench_nodes:roles(Nodes)]).
+                  [Role || ConnectsAll orelse weft_bench_variant:is_weft(Variant),
+                           Role <- weft_bench_nodes:roles(Nodes)]).
 
 %% On a busy machine a handshake may take too long.
 connect(Node, Nodes, Deadline) ->

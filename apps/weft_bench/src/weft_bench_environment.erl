@@ -3,7 +3,7 @@
 %% source. Written when the run starts, as `environment.csv'; what a system does not tell is empty.
 -module(weft_bench_environment).
 
--export([gather/1]).
+-export([gather/1, write/2]).
 
 %% @doc Keys and values, in the order of the file, followed by those given.
 -spec gather([{Key :: string(), Value :: string()}]) -> [{string(), string()}].
@@ -24,6 +24,14 @@ gather(Given) ->
      {"tcp_wmem", file("/proc/sys/net/ipv4/tcp_wmem")},
      {"flags_of_nodes", lists:append(lists:join(" ", weft_bench_nodes:flags(2)))}
      | Given].
+
+%% @doc Writes them for a command with these options, to a directory that is made.
+-spec write(Dir :: file:filename(), Options :: #{atom() => term()}) -> ok.
+write(Dir, Options) ->
+    ok = weft_report_file:directory(Dir),
+    weft_report_record:write_environment(
+      Dir, gather([{"option_" ++ atom_to_list(Key), lists:flatten(io_lib:format("~0tp", [Value]))}
+                   || {Key, Value} <- lists:sort(maps:to_list(Options)), Key =/= out])).
 
 commit() ->
     case command("git rev-parse --short HEAD 2> /dev/null") of

@@ -59,6 +59,7 @@ checked(#{nodes := Count, groups := Groups} = Options) ->
 run(#{nodes := Count, groups := AllGroups, out := Dir} = Options) ->
     Cells = [{stock_mesh, mesh}, {weft_mesh, mesh} | [{weft_groups, S} || S <- AllGroups]],
     File = filename:join(Dir, "groups.csv"),
+    ok = weft_bench_environment:write(Dir, Options),
     Measure = fun(Write) -> [Write(Row) || Cell <- Cells, Row <- cell(Cell, Options)] end,
     Rows = weft_report_file:rows(File, head(), fun line/1, Measure),
     io:format("~n~b nodes~n~ts~nfile: ~ts~n", [Count, table(Rows), File]).

@@ -19,6 +19,8 @@
 -type layout() :: pair | trio | {fan, pos_integer()} | alone
                 | {cluster, weft_bench_cluster:shape()}.
 -opaque nodes() :: #{variant := weft_bench_variant:variant(),
+                     %% Where their certificate is.
+                     tls := file:filename() | none,
                      peers := #{role() => #{peer := pid(), node := node(), os_pid := string()}}}.
 
 -define(BOOT_MS, 30000).
@@ -33,21 +35,25 @@
 
 %% @doc Starts the nodes of a variant and connects `a' with all others. The error is a text.
 -spec start(weft_bench_variant:variant(), layout(),
-            #{place := weft_bench_place:place(), tls := file:filename(),
-              log_dir := file:filename()}) -> {ok, nodes()} | {error, string()}.
+            #{place := weft_bench_place:place(), log_dir := file:filename()}) ->
+          {ok, nodes()} | {error, string()}.
 start(Variant, Layout, #{place := Place} = Context) ->
     Roles = roles(Variant, Layout),
     Unique = lists:concat([Variant, "-", erlang:unique_integer([positive])]),
     Names = maps:from_list([{Role, {short_name(Role, Unique),
                                     weft_bench_place:address(Place, side(Role))}}
                             || Role <- Roles]),
+    Tls = case weft_bench_variant:is_tls(Variant) of
+              true -> weft_bench_tls:new(lists:usort([Host || {_, Host} <- maps:values(Names)]));
+              false -> none
+          end,
     Links = [{node_name(Role1, Names), node_name(Role2, Names)} || {Role1, Role2} <- links(Roles)],
     Arguments = common(Variant, length(Roles)) ++ layout_arguments(Layout)
-        ++ weft_bench_variant:arguments(Variant, Context#{links => Links,
+        ++ weft_bench_variant:arguments(Variant, Context#{tls => Tls, links => Links,
                                                           shape => shape(Layout, Names)}),
     Boots = [{Role, boot(Role, Name, Arguments, Context)} || {Role, Name} <- maps:to_list(Names)],
     {Peers, Failed} = boot_all(Boots),
-    Nodes = #{variant => Variant, peers => Peers},
+    Nodes = #{variant => Variant, peers => Peers, tls => Tls},
     try
         [] =:= Failed orelse throw({nodes_do_not_boot, Failed}),
         ok = prepare(Layout, Nodes),
@@ -196,13 +202,15 @@ connect(Nodes, From, To, Deadline) ->
 
 %% @doc Ends the nodes.
 -spec stop(nodes()) -> ok.
-stop(#{peers := Peers}) ->
+stop(#{peers := Peers, tls := Tls}) ->
     Ending = [{Pid, monitor(process, Pid), OsPid}
               || #{peer := Pid, os_pid := OsPid} <- maps:values(Peers)],
     _ = os:cmd(lists:join(" ", ["kill -KILL" | [OsPid || {_, _, OsPid} <- Ending]])),
     lists:foreach(fun({Pid, Monitor, _}) ->
                       receive {'DOWN', Monitor, process, Pid, _} -> ok end
-                  end, Ending).
+                  end, Ending),
+    _ = Tls =:= none orelse weft_bench_tls:remove(Tls),
+    ok.
 
 %% @doc Calls a function on the node with a role.
 -spec call(nodes(), role(), module(), atom(), {list(), TimeoutMs :: timeout()}) -> term().

@@ -9,8 +9,8 @@
 %% its standard input.
 -module(weft_bench_place).
 
--export([can_emulate/1, with/3, start/2, stop/1, address/2, command/3, congestion_control/1,
-         epmd_port/1]).
+-export([can_emulate/1, with/3, start/2, stop/1, remove_own/0, address/2, command/3,
+         congestion_control/1, epmd_port/1]).
 -export_type([place/0, side/0]).
 
 %% The sending node is near, all others are far.
@@ -172,17 +172,29 @@ epmd_port(#{epmd_port := Port}) -> Port.
 namespace(Side) ->
     lists:concat(["weft-bench-", os:getpid(), "-", Side]).
 
+%% @doc Removes the namespaces of this emulator, when what has started them is gone.
+-spec remove_own() -> ok.
+remove_own() -> remove(fun(OsPid) -> OsPid =:= os:getpid() end).
+
 %% Those of runs that were ended without a chance to clean up.
 remove_left_over() ->
+    remove(fun(OsPid) -> OsPid =/= os:getpid() andalso not filelib:is_dir("/proc/" ++ OsPid) end).
+
+remove(IsMeant) ->
     case file:list_dir("/run/netns") of
         {ok, Names} ->
-            [remove_namespace(Name)
-             || Name <- Names, ["weft", "bench", OsPid, _] <- [string:split(Name, "-", all)],
-                OsPid =/= os:getpid(), not filelib:is_dir("/proc/" ++ OsPid)],
-            ok;
+            lists:foreach(fun remove_with_its_processes/1,
+                          [Name || Name <- Names,
+                                   ["weft", "bench", OsPid, _] <- [string:split(Name, "-", all)],
+                                   IsMeant(OsPid)]);
         {error, _} ->
             ok
     end.
+
+%% A node that sends as fast as it can does not look at its input for long.
+remove_with_its_processes(Name) ->
+    _ = os:cmd("ip netns pids " ++ Name ++ " | xargs -r kill -KILL"),
+    remove_namespace(Name).
 
 %% ---- the emulator of a link ----
 

@@ -34,7 +34,6 @@
 -spec run(plan()) -> {ok, Failed :: non_neg_integer()}.
 run(#{dir := Dir, build_dir := BuildDir, cells := Cells} = Plan) ->
     File = weft_report_file:open(weft_report_record:results_file(Dir), weft_report_record:header()),
-    ok = weft_bench_tls:write(Dir, ["127.0.0.1", "10.99.0.1", "10.99.0.2"]),
     {Possible, Impossible} = lists:partition(fun({_, _, Why}) -> Why =:= ok end,
                                              possible(Cells, BuildDir)),
     Todo = todo(Cells, Possible),
@@ -193,7 +192,7 @@ nodes(Variant, Layout, Place, #state{nodes = All, plan = #{dir := Dir}} = State)
         #{Variant := Nodes} ->
             {ok, Nodes, State};
         #{} ->
-            Context = #{place => Place, tls => Dir, log_dir => filename:join(Dir, "logs")},
+            Context = #{place => Place, log_dir => filename:join(Dir, "logs")},
             case weft_bench_nodes:start(Variant, Layout, Context) of
                 {ok, Nodes} -> {ok, Nodes, State#state{nodes = All#{Variant => Nodes}}};
                 Error -> Error
@@ -201,7 +200,7 @@ nodes(Variant, Layout, Place, #state{nodes = All, plan = #{dir := Dir}} = State)
     end.
 
 failed(Cell, Variant, Repetition, Why, #state{progress = Progress, failed = Failed} = State) ->
-    Text = lists:flatten(io_lib:format("~0tP", [Why, 40])),
+    Text = weft_bench_error:text("~0tp", [Why]),
     weft_bench_progress:note(Progress, io_lib:format("failed: ~ts, ~s: ~ts",
                                                      [weft_bench_workload:title(Cell), Variant,
                                                       Text])),

@@ -1,21 +1,50 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc A certificate for the nodes of a benchmark, made on the spot by an authority of its own, and
-%% the same options for stock and weft: both sides verify each other. The key lies in the directory
-%% of the run and is good for nothing else.
+%% the same options for stock and weft: both sides verify each other. The key is good for nothing
+%% else. It lies in a directory of its own, not beside results, and goes with the nodes.
 -module(weft_bench_tls).
 
 -include_lib("public_key/include/public_key.hrl").
 
--export([write/2, options/1, options_file/1]).
+-export([new/1, remove/1, remove_own/0, options/1, options_file/1]).
 
-%% @doc Writes certificate, key and options for nodes on these addresses into Dir.
--spec write(Dir :: file:filename(), Addresses :: [string()]) -> ok.
+%% @doc Writes certificate, key and options for nodes on these addresses into a new directory.
+-spec new(Addresses :: [string()]) -> Dir :: file:filename().
+new(Addresses) ->
+    ok = remove_left_over(),
+    Dir = filename:join(root(), lists:concat([os:getpid(), "-",
+                                              erlang:unique_integer([positive])])),
+    ok = weft_report_file:directory(Dir),
+    ok = file:change_mode(Dir, 8#700),
+    ok = write(Dir, Addresses),
+    Dir.
+
+root() -> filename:basedir(user_cache, "weft_bench_tls").
+
+%% @doc Removes what new/1 has made.
+-spec remove(Dir :: file:filename()) -> ok.
+remove(Dir) ->
+    _ = file:del_dir_r(Dir),
+    ok.
+
+%% @doc All that this emulator has made.
+-spec remove_own() -> ok.
+remove_own() -> remove_those(fun(OsPid) -> OsPid =:= os:getpid() end).
+
+%% What emulators have made that were ended.
+remove_left_over() ->
+    remove_those(fun(OsPid) -> not filelib:is_dir("/proc/" ++ OsPid) end).
+
+remove_those(IsMeant) ->
+    lists:foreach(fun remove/1, [filename:join(root(), Name)
+                                 || Name <- filelib:wildcard("*-*", root()),
+                                    IsMeant(hd(string:split(Name, "-")))]).
+
 write(Dir, Addresses) ->
     #{server_config := Config} =
         public_key:pkix_test_data(#{server_chain => chain(Addresses),
                                     client_chain => chain(Addresses)}),
     {KeyType, KeyDer} = proplists:get_value(key, Config),
-    ok = weft_report_file:directory(Dir),
     Authorities = [{'Certificate', Der} || Der <- proplists:get_value(cacerts, Config)],
     ok = weft_report_file:write(file(Dir, authority), pem(Authorities)),
     ok = weft_report_file:write(file(Dir, certificate),
@@ -25,7 +54,7 @@ write(Dir, Addresses) ->
     weft_report_file:write(options_file(Dir),
                            io_lib:format("~p.~n", [[{server, Server}, {client, options(Dir)}]])).
 
-%% @doc Options of ssl that use what write/2 wrote.
+%% @doc Options of ssl that use what new/1 wrote.
 -spec options(Dir :: file:filename()) -> [{atom(), term()}].
 options(Dir) ->
     [{certfile, file(Dir, certificate)}, {keyfile, file(Dir, key)},

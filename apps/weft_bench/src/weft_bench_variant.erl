@@ -21,7 +21,8 @@
 %% '''
 -module(weft_bench_variant).
 
--export([all/0, arguments/2, is_weft/1, has_gateway/1, connects_all/1, mode/2, available/1]).
+-export([all/0, of_clusters/0, arguments/2, is_weft/1, is_tls/1, has_gateway/1, connects_all/1,
+         mode/2, available/1]).
 -export_type([variant/0, mode/0, purpose/0]).
 
 -type variant() :: stock | stock_tls | weft_1 | weft_4 | weft_8 | weft_tls_1 | weft_tls_4
@@ -30,8 +31,8 @@
 %% How to send: `!', or weft:send/3 with these options.
 -type mode() :: plain | {channel, Options :: map()}.
 -type purpose() :: message | call | stream.
-%% For TLS the files of a certificate; for a gateway the links; for a cluster its shape.
--type context() :: #{tls := file:filename(), links := [{node(), node()}],
+%% For TLS where the files of a certificate are; for a gateway the links; for a cluster its shape.
+-type context() :: #{tls := file:filename() | none, links := [{node(), node()}],
                      shape := weft_bench_cluster:named() | none, _ => _}.
 
 %% @doc All variants, in the order of reports.
@@ -39,9 +40,19 @@
 all() ->
     weft_report_record:variants().
 
+%% @doc Those that a cluster of equal nodes can be: without a gateway, and with messages sent as
+%% always.
+-spec of_clusters() -> [variant()].
+of_clusters() ->
+    [Variant || Variant <- all(), not has_gateway(Variant), mode(Variant, message) =:= plain].
+
 -spec is_weft(variant()) -> boolean().
 is_weft(Variant) ->
     not lists:member(Variant, [stock, stock_relay, stock_tls, stock_mesh]).
+
+-spec is_tls(variant()) -> boolean().
+is_tls(Variant) ->
+    lists:member(Variant, [stock_tls, weft_tls_1, weft_tls_4]).
 
 %% @doc Do the kernels of all nodes connect with each other, which `global' needs?
 -spec connects_all(variant()) -> boolean().

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc What ends the measurements of names, locks and groups before their time: a disk that is full
-%% or becomes full, nodes that do not start. The command says so, ends with 2, and each row that was
-%% measured before can be read.
+%% @doc What ends measurements before their time: a disk that is full or becomes full, nodes that do
+%% not start, an interrupt. The command says so, and ends with 2, or 130 after an interrupt. Each
+%% row that was measured before can be read.
 -module(weft_bench_commands_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -9,7 +9,7 @@
 
 -export([all/0, suite/0]).
 -export([full_from_the_start/1, full_while_it_measures/1, cut_while_it_measures/1,
-         nodes_that_do_not_start/1]).
+         nodes_that_do_not_start/1, load_interrupted/1, cells_interrupted/1, loads_end_anyway/1]).
 
 %% So many blocks of 512 bytes a file of results may have: room for some rows.
 -define(BLOCKS_MAX, 1).
@@ -18,7 +18,8 @@
 suite() -> [{timetrap, {minutes, 5}}].
 
 all() ->
-    [full_from_the_start, full_while_it_measures, cut_while_it_measures, nodes_that_do_not_start].
+    [full_from_the_start, full_while_it_measures, cut_while_it_measures, nodes_that_do_not_start,
+     load_interrupted, cells_interrupted, loads_end_anyway].
 
 %% What is written to /dev/full is refused as by a full disk, before any node is started.
 full_from_the_start(Config) ->
@@ -34,6 +35,8 @@ full_from_the_start(Config) ->
 %% A limit for the size of a file, which ends writes to it as a full disk does.
 full_while_it_measures(Config) ->
     Dir = dir(Config, "limit"),
+    %% This file would be too large as well.
+    ok = file:make_symlink("/dev/null", filename:join(Dir, "environment.csv")),
     Limit = io_lib:format("trap '' XFSZ; ulimit -f ~b; ", [?BLOCKS_MAX]),
     {2, Output} = run(Limit, names(Dir, 12)),
     ?assertMatch({match, _}, re:run(Output, "names.csv: file too large. "
@@ -70,6 +73,99 @@ nodes_that_do_not_start(Config) ->
                                      "above and in .*logs; ")),
          ?assertEqual([], rows(Dir, Command ++ ".csv"))
      end || Command <- ["names", "locks", "groups"]].
+
+%% As with Ctrl-C, by the script: the load ends, and its files are those of a shorter one.
+load_interrupted(Config) ->
+    Dir = dir(Config, "load_interrupted"),
+    {Status, Output} = interrupted(["load", load(Config), "--out", Dir], Config,
+                                   fun() -> texts(Dir, "series.csv") =/= [] end, 1),
+    ?assertEqual(130, Status),
+    ?assertMatch({match, _}, re:run(Output, "interrupted; what is under way is ended")),
+    [[_, <<"get">>, Count | _]] = texts(Dir, "total.csv"),
+    ?assertEqual(binary_to_integer(Count),
+                 lists:sum([binary_to_integer(Done)
+                            || [_, _, Done | _] <- texts(Dir, "series.csv")])),
+    ?assert(filelib:is_regular(filename:join(Dir, "report.html"))).
+
+%% Nodes and namespaces are gone, the report is there, and no key lies beside it.
+cells_interrupted(Config) ->
+    Dir = dir(Config, "cells_interrupted"),
+    Arguments = ["--suites", "a", "--quick", "--only", "100.B", "--variants",
+                 "stock,weft_1,weft_tls_1", "--repetitions", "50", "--out", Dir],
+    Line = ["exec ", weft_bench_command:line(Arguments)],
+    Port = weft_bench_command:open(Line),
+    {os_pid, OsPid} = erlang:port_info(Port, os_pid),
+    weft_test_nodes:until(fun() -> length(rows(Dir, "results.csv")) > 3 end, ?TIMEOUT_MS),
+    [] = os:cmd(io_lib:format("kill -TERM ~b", [OsPid])),
+    {Status, _} = weft_bench_command:collect(Port),
+    ?assertEqual(130, Status),
+    ?assert(filelib:is_regular(filename:join(Dir, "report.html"))),
+    ?assertEqual([], filelib:wildcard("**/*.pem", Dir)),
+    Namespaces = filelib:wildcard(lists:concat(["/run/netns/weft-bench-", OsPid, "-*"])),
+    ?assertEqual([], Namespaces),
+    weft_test_nodes:until(fun() -> os:cmd("pgrep -f [c]ells_interrupted/logs") =:= "" end,
+                          ?TIMEOUT_MS).
+
+%% A driver that hangs is not waited for if the interrupt is repeated. What was written is kept.
+loads_end_anyway(Config) ->
+    Dir = dir(Config, "loads_end_anyway"),
+    File = filename:join(Dir, "hangs.config"),
+    ok = file:write_file(filename:join(Dir, "hangs.erl"),
+                         "-module(hangs). -export([new/1, run/4]).\n"
+                         "new(Id) -> {ok, Id}.\n"
+                         "run(_, _, _, 1 = Id) -> {ok, Id};\n"
+                         "run(_, _, _, _) -> receive never -> ok end.\n"),
+    ok = file:write_file(File, io_lib:format("{driver, hangs}. {source_dir, ~p}. {mode, max}.\n"
+                                             "{operations, [{get, 1}]}. {concurrent, 2}.\n"
+                                             "{report_interval, 1}.\n", [Dir])),
+    Out = filename:join(Dir, "out"),
+    {130, _} = interrupted(["load", File, "--out", Out], Config,
+                           fun() -> texts(Out, "summary.csv") =/= [] end, 2),
+    ?assertMatch([[_, <<"get">> | _]], texts(Out, "total.csv")),
+    ?assert(filelib:is_regular(filename:join(Out, "report.html"))).
+
+load(Config) ->
+    File = filename:join(dir(Config, "load"), "get.config"),
+    ok = file:write_file(File, "{driver, weft_load_driver_ets}. {operations, [{get, 1}]}.\n"
+                               "{mode, {rate, 100}}. {concurrent, 2}. {duration, 5}.\n"),
+    File.
+
+%% The script, interrupted so many times once this is true.
+interrupted(Arguments, Config, IsTime, Times) ->
+    Build = dir(Config, "build"),
+    Lib = filename:absname(filename:dirname(code:lib_dir(weft_bench))),
+    _ = file:make_symlink(filename:dirname(Lib), filename:join(Build, "default")),
+    Port = weft_bench_command:open(["REBAR_BASE_DIR='", Build, "' exec ", script(), " ",
+                                    lists:join(" ", Arguments)]),
+    {os_pid, OsPid} = erlang:port_info(Port, os_pid),
+    weft_test_nodes:until(IsTime, ?TIMEOUT_MS),
+    interrupt(OsPid, Times, Port, <<>>).
+
+interrupt(OsPid, Times, Port, Output) ->
+    [] = os:cmd(io_lib:format("kill -INT ~b", [OsPid])),
+    case Times of
+        1 ->
+            {Status, More} = weft_bench_command:collect(Port),
+            {Status, <<Output/binary, More/binary>>};
+        _ ->
+            interrupt(OsPid, Times - 1, Port, said(<<"Interrupt again">>, Port, Output))
+    end.
+
+said(Words, Port, Output) ->
+    case binary:match(Output, Words) of
+        nomatch ->
+            receive {Port, {data, Data}} -> said(Words, Port, <<Output/binary, Data/binary>>) end;
+        _ ->
+            Output
+    end.
+
+script() ->
+    Source = proplists:get_value(source, module_info(compile)),
+    Apps = filename:dirname(filename:dirname(filename:dirname(Source))),
+    filename:join([filename:dirname(Apps), "bin", "bench"]).
+
+texts(Dir, File) ->
+    [[string:trim(Field) || Field <- Row] || Row <- rows(Dir, File)].
 
 %% Of several rows each.
 small() ->

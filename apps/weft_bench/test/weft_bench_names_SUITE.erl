@@ -18,6 +18,8 @@ names_are_measured(Config) ->
                                            "--callers", "1,2", "--seconds", "1",
                                            "--out", Dir])),
     Rows = rows(filename:join(Dir, "names.csv")),
+    ?assertMatch({ok, #{<<"commit">> := _, <<"option_nodes">> := _}},
+                 weft_report_record:read_environment(Dir)),
     ?assertEqual([{Kind, Workload, Callers}
                   || Kind <- [<<"global">>, <<"eventual">>],
                      {Workload, Callers} <- [{<<"one">>, 1}, {<<"all">>, 3}, {<<"all">>, 6},

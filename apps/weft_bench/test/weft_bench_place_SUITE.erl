@@ -61,13 +61,16 @@ namespaces_that_cannot_be_entered_are_not_used(Config) ->
     ?assertMatch({match, _}, re:run(why_no_emulation(Config), "Invalid argument$")),
     ?assertEqual([], own_namespaces()).
 
-%% Those of an emulator that is gone; those of one that runs stay.
+%% Those of an emulator that is gone, with what still runs in them; those of one that runs stay.
 left_over_namespaces_are_removed(Config) ->
     Gone = "weft-bench-" ++ string:trim(os:cmd("sh -c 'echo $$'")) ++ "-near",
     Running = "weft-bench-1-near",
     [?assertEqual("", os:cmd("ip netns add " ++ Name)) || Name <- [Gone, Running]],
+    Node = open_port({spawn_executable, ?config(ip, Config)},
+                     [exit_status, {args, ["netns", "exec", Gone, "sleep", "1000"]}]),
     try
         _ = control(Config),
+        receive {Node, {exit_status, _}} -> ok after 10000 -> error(it_still_runs) end,
         ?assertEqual([Running], [Name || Name <- [Gone, Running], is_there(Name)])
     after
         [os:cmd("ip netns del " ++ Name) || Name <- [Gone, Running]]

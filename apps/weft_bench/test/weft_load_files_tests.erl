@@ -38,6 +38,32 @@ late_and_short_intervals_test() ->
     ?assertMatch([[1.3, 1.3, 4, 2, 2], [2.01, 0.71, 4, 2, 2], [2.7, 0.69, 4, 2, 2]],
                  rows(Sum, "summary.csv")).
 
+%% A load that was ended has no total.csv; it is made of its intervals, or of those of its nodes.
+ended_loads_are_recovered_test() ->
+    Dir = written("ended", [[10], [10, 30]]),
+    {ok, Total} = file:read_file(filename:join(Dir, "total.csv")),
+    ok = file:delete(filename:join(Dir, "total.csv")),
+    ?assertEqual(0, weft_bench_cli:main(["report", Dir])),
+    ?assertMatch([[<<"2.0">>, <<"get">>, <<"3">> | _]], texts(Dir, "total.csv")),
+    ?assertNotEqual({ok, Total}, file:read_file(filename:join(Dir, "total.csv"))),
+    Both = dir("ended_nodes"),
+    _ = [written("ended_nodes/" ++ Node, [[10], [10]]) || Node <- ["1", "2"]],
+    ?assertEqual(0, weft_bench_cli:main(["report", Both])),
+    ?assertMatch([[<<"2.0">>, <<"get">>, <<"4">> | _]], texts(Both, "total.csv")),
+    ?assertMatch([[_, _, <<"2">> | _], [_, _, <<"2">> | _]], texts(Both, "series.csv")).
+
+texts(Dir, File) ->
+    {ok, Text} = file:read_file(filename:join(Dir, File)),
+    tl(weft_report_csv:parse(Text)).
+
+nothing_to_recover_test() ->
+    Dir = dir("nothing"),
+    ok = filelib:ensure_dir(filename:join(Dir, "x")),
+    ok = file:write_file(filename:join(Dir, "series.csv"), "head\n"),
+    {error, Text} = weft_load_files:recover(Dir),
+    ?assertMatch({match, _}, re:run(Text, "no interval of a load")),
+    ?assertEqual(2, weft_bench_cli:main(["report", Dir])).
+
 written(Name, Intervals) ->
     written_at(Name, [{Number * ?SECOND_US, Values} || {Number, Values} <- numbered(Intervals)]).
 

@@ -20,6 +20,8 @@ run(good, _Key, _Value, Id) ->
     counters:add(persistent_term:get(?MODULE), 1, 1),
     {ok, Id};
 run(five, _Key, _Value, Id) -> {{ok, 5}, Id};
+run({get, Bytes}, _Key, _Value, Id) when is_integer(Bytes) -> {ok, Id};
+run({put, [red]}, _Key, _Value, Id) -> {error, "it is \"red\"", Id};
 run(told, _Key, _Value, Id) -> {ok, 5000000, Id};
 run(silent, _Key, _Value, Id) -> timer:sleep(1), {silent, Id}; % pacing: a slow one
 run(bad, _Key, _Value, Id) -> {error, {no, good}, Id};
@@ -60,6 +62,11 @@ run(freezes, Key, Value, Id) ->
         true -> run(hang, Key, Value, Id);
         false -> {ok, Id}
     end;
+run(slow_at_first, _Key, _Value, Id) ->
+    NowMs = erlang:monotonic_time(millisecond),
+    _ = get(?MODULE) =:= undefined andalso put(?MODULE, NowMs),
+    NowMs < get(?MODULE) + 1000 andalso timer:sleep(100), % pacing: it does not keep up at first
+    {ok, Id};
 run(too_slow, _Key, _Value, Id) ->
     timer:sleep(50), % pacing: it can do 20 per second
     {ok, Id}.
@@ -91,6 +98,7 @@ load_test_() ->
      [{timeout, 60, {Text, Test}}
       || {Text, Test} <- [{"counts add up", fun counts_add_up/0},
                           {"answers of drivers", fun answers/0},
+                          {"operations that are terms", fun operations_that_are_terms/0},
                           {"crashes", fun crashes/0},
                           {"all stop", fun all_stop/0},
                           {"one worker after the other stops", fun keys_are_used_up/0},
@@ -111,6 +119,7 @@ load_test_() ->
                           {"coordinated omission", fun coordinated_omission/0},
                           {"a given rate", fun a_given_rate/0},
                           {"warm-up", fun warm_up/0},
+                          {"a warm-up that falls behind", fun slow_warm_up/0},
                           {"a driver that does not start", fun bad_start/0},
                           {"no driver", fun no_driver/0},
                           {"drivers from source", fun from_source/0},
@@ -146,7 +155,8 @@ counts_add_up() ->
     ?assertEqual(Count, sum(Dir, "good_latencies.csv", 3, any)),
     {Fives, Units, 0} = total(five, Result),
     ?assertEqual(5 * Fives, Units),
-    ?assertEqual(Count + Fives, sum(Dir, "summary.csv", 4, any)),
+    ?assertEqual(Count + Units, sum(Dir, "summary.csv", 4, any)),
+    ?assertEqual(Units, sum(Dir, "five_latencies.csv", 3, any)),
     ?assertEqual(3, counted(3)),
     ok = weft_report_load:write(Dir),
     {ok, Page} = file:read_file(weft_report_load:file(Dir)),
@@ -170,7 +180,23 @@ answers() ->
     ?assertEqual([Bad], [Count || {bad, <<"{no,good}">>, Count} <- Errors]),
     ?assertMatch([_], [Reason || {odd, <<"{bad_answer,nonsense}">> = Reason, _} <- Errors]),
     {ok, Text} = file:read_file(filename:join(Dir, "errors.csv")),
-    ?assertMatch({_, _}, binary:match(Text, <<"bad {no,good}">>)).
+    %% As Basho Bench: the label and what the driver got, the reason, the count.
+    ?assertMatch({_, _}, binary:match(Text, iolist_to_binary(
+                                              ["\"{{bad,bad},{no,good}}\",\"",
+                                               integer_to_list(Bad), "\"\n"]))).
+
+%% Their files are called as by Basho Bench. What has no weight is never run.
+operations_that_are_terms() ->
+    {_, Dir} = Result = load([{operations, [{{get, 10}, 3}, {red, {put, [red]}, 1}, {hang, 0}]},
+                              {concurrent, 1}]),
+    {Count, Count, 0} = total('get-10', Result),
+    {0, 0, Failed} = total(red, Result),
+    ?assert(Count > Failed andalso Failed > 0),
+    ?assertEqual(Count, sum(Dir, "get-10_latencies.csv", 3, any)),
+    {ok, Text} = file:read_file(filename:join(Dir, "errors.csv")),
+    ?assertEqual([[<<"{{red,{put,[red]}},\"it is \\\"red\\\"\"}">>, integer_to_binary(Failed)]],
+                 tl(weft_report_csv:parse(Text))),
+    ?assertNot(filelib:is_regular(filename:join(Dir, "hang_latencies.csv"))).
 
 %% The worker starts anew and goes on.
 crashes() ->
@@ -274,7 +300,7 @@ hanging() ->
     ?assertEqual({0, 0, Hung}, total(hang, Result)),
     ok = weft_report_load:write(Dir),
     {ok, Page} = file:read_file(weft_report_load:file(Dir)),
-    ?assertNotEqual(nomatch, binary:match(Page, <<"hang unfinished: begun, not done">>)),
+    ?assertNotEqual(nomatch, binary:match(Page, <<"{hang,hang},unfinished: begun, not done">>)),
     {Good, _, 0} = total(good, Result),
     ?assert(Good > 0).
 
@@ -356,6 +382,16 @@ warm_up() ->
     ?assert(counted(1) > 200),
     ?assert(Count < 200).
 
+%% Some 70 operations that were due in the warm-up are done in the run. They are not counted in it,
+%% nor are their times.
+slow_warm_up() ->
+    {{ok, #{total := #{slow_at_first := #{response := Response}}}}, _} = Result =
+        load([{operations, [{slow_at_first, 1}]}, {concurrent, 1}, {mode, {rate, 80}},
+              {warm_up_s, 1}, {duration, {seconds, 1}}]),
+    {Count, _, 0} = total(slow_at_first, Result),
+    ?assert(Count < 120),
+    ?assert(weft_load_histogram:max(Response) < 400000).
+
 bad_start() ->
     {{error, Text}, _} = load([{operations, [{good, 1}]}, {start, no_luck}]),
     ?assertMatch({_, _}, binary:match(list_to_binary(Text), <<"no_luck">>)).
@@ -414,6 +450,22 @@ bad_generator() ->
     {{error, Text}, _} = load([{operations, [{good, 1}]}, {key_generator, {no_such, 1}}]),
     ?assertMatch({_, _}, binary:match(list_to_binary(Text), <<"no_such">>)).
 
+%% A second run would mix its files with those of the first.
+results_are_not_written_over_test() ->
+    Dir = dir(),
+    ?assertEqual(ok, weft_load_files:is_free(Dir)),
+    File = filename:join(Dir, "load.config"),
+    ok = filelib:ensure_dir(File),
+    ok = file:write_file(File, io_lib:format("{driver, ~s}. {operations, [{silent, 1}]}.\n"
+                                             "{duration, {seconds, 0.2}}.\n", [?MODULE])),
+    persistent_term:put(?MODULE, counters:new(6, [])),
+    ?assertEqual(0, weft_load_cli:main([File, "--out", Dir])),
+    {error, Text} = weft_load_files:is_free(Dir),
+    ?assertMatch({_, _}, binary:match(list_to_binary(Text), <<"--out">>)),
+    {ok, Before} = file:read_file(filename:join(Dir, "summary.csv")),
+    ?assertEqual(2, weft_load_cli:main([File, "--out", Dir])),
+    ?assertEqual({ok, Before}, file:read_file(filename:join(Dir, "summary.csv"))).
+
 %% Each names the key and what was expected.
 bad_configurations_test() ->
     [begin
@@ -428,8 +480,16 @@ bad_configurations_test() ->
                               {<<"concurrent">>, [{concurrent, 0}]},
                               {<<"operations">>, [{operations, []}]},
                               {<<"operations">>, [{operations, [{get, zero}]}]},
+                              {<<"operations: one of them">>, [{operations, [{get, 0}]}]},
+                              {<<"operations: a label">>,
+                               [{operations, [{lists:duplicate(200, $a), 1}]}]},
+                              {<<"duraton: there is no such key; duration?">>, [{duraton, 1}]},
+                              {<<"operations?">>, [{operation, [{get, 1}]}]},
                               {<<"rng_seed">>, [{rng_seed, 1}]}, {<<"Key">>, [nonsense]},
                               {<<"shutdown_on_error">>, [{shutdown_on_error, 1}]}]],
+    %% A key that only looks like one that is given too may be the driver's.
+    {ok, Config} = weft_load_config:check([{driver, d}, {drivers, 2}, {my_key, 1}]),
+    ?assertEqual([drivers, my_key], weft_load_config:for_driver(Config)),
     {error, NoDriver} = weft_load_config:check([]),
     ?assertMatch({_, _}, binary:match(list_to_binary(NoDriver), <<"driver">>)),
     {error, NoFile} = weft_load_config:read("no_such_file"),

@@ -12,7 +12,7 @@
 %% first. `--help' and `-h' are known to every command.
 -module(weft_argparse).
 
--export([parse/3, run/3, help/2, usage/2, nearest/2]).
+-export([parse/3, run/3, help/2, usage/2, nearest/2, distance/2]).
 -export_type([command/0, argument/0, given/0]).
 
 %% An argument with neither `short' nor `long' (which is without its first dash) is one of the words
@@ -292,13 +292,19 @@ nearest(Word, Known) ->
         _ -> none
     end.
 
-%% Letters to insert, delete or replace (Levenshtein), row by row; a prefix counts as near.
+%% A prefix counts as near.
 different(Word, Known) ->
     case Word =/= "" andalso lists:prefix(Word, Known) of
         true -> 0;
-        false -> lists:last(lists:foldl(fun(Letter, Row) -> row(Letter, Known, Row) end,
-                                        lists:seq(0, length(Known)), Word))
+        false -> distance(Word, Known)
     end.
+
+%% @doc How many letters to insert, delete or replace make one word of the other (Levenshtein 1966),
+%% row by row.
+-spec distance(string(), string()) -> non_neg_integer().
+distance(Word, Known) ->
+    lists:last(lists:foldl(fun(Letter, Row) -> row(Letter, Known, Row) end,
+                           lists:seq(0, length(Known)), Word)).
 
 row(Letter, Known, [Corner | Above]) ->
     row(Letter, Known, Corner, Above, [Corner + 1]).

@@ -134,6 +134,10 @@ run_calls_the_handler_test() ->
     ?assertEqual(0, weft_argparse:run(["up", "--help"], command(), "try")),
     ?assertEqual(2, weft_argparse:run(["up", "--what"], command(), "try")).
 
+distance_test() ->
+    ?assertEqual([0, 1, 2, 4], [weft_argparse:distance("mode", Word)
+                                || Word <- ["mode", "node", "moed", ""]]).
+
 nearest_test() ->
     ?assertEqual({ok, "status"}, weft_argparse:nearest("stauts", ["up", "status", "down"])),
     ?assertEqual({ok, "down"}, weft_argparse:nearest("do", ["up", "status", "down"])),

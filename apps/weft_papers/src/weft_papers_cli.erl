@@ -5,10 +5,10 @@
 
 -export([run/1, main/1]).
 
-%% @doc `main/1', then ends the emulator with its exit status.
+%% @doc `main/1', then ends the emulator with its exit status, which is 130 after an interrupt.
 -spec run([string()]) -> no_return().
 run(Arguments) ->
-    halt(main(Arguments)).
+    halt(weft_bench_interrupt:run(fun() -> main(Arguments) end)).
 
 %% @doc See weft_bench_cli:main/2.
 -spec main([string()]) -> 0 | 1 | 2.

@@ -93,16 +93,26 @@ measure(Figures, Options, Dir) ->
     Distinct = lists:usort([Cells || #{cells := Cells} <- Figures]),
     io:format("~ts: about ~b min~n", [lists:join(" ", [Id || #{id := Id} <- Figures]),
                                       lists:sum([minutes(Cells, Options) || Cells <- Distinct])]),
+    ok = weft_bench_interrupt:afterwards(paper, fun() -> so_far(Figures, Dir) end),
     {Measured, _} = lists:mapfoldl(fun(Figure, Runs) -> measure(Figure, Options, Dir, Runs) end,
                                    #{}, Figures),
-    io:put_chars([text(One) || One <- Measured]),
-    File = filename:join(Dir, "paper.html"),
-    ok = weft_report_file:write(File, page(Measured)),
-    io:format("~nall of it: ~ts~n", [File]),
+    ok = told(Measured, Dir),
     case [Why || {Figure, _, Outcome} <- Measured, {failed, Why} <- [findings(Figure, Outcome)]] of
         [] -> 0;
         _ -> 1
     end.
+
+told(Measured, Dir) ->
+    io:put_chars([text(One) || One <- Measured]),
+    File = filename:join(Dir, "paper.html"),
+    ok = weft_report_file:write(File, page(Measured)),
+    io:format("~nall of it: ~ts~n", [File]).
+
+%% Those of which there is something.
+so_far(Figures, Dir) ->
+    told([{Figure, Id, weft_report_record:read(Run)}
+          || #{id := Id} = Figure <- Figures, Run <- [filename:join(Dir, Id)],
+             filelib:is_regular(weft_report_record:results_file(Run))], Dir).
 
 %% @doc The page of figures: for each the directory of its run, and what is recorded there.
 -spec page([{figure(), Run :: string(), outcome()}]) -> weft_report_html:html().

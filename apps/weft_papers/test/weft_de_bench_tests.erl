@@ -61,9 +61,28 @@ bad_configurations_are_explained_test_() ->
              {[{packet_size, many}], #{}, "packet_size: a number, 0 or above, not many"},
              {[{delay_remote_function, -1}], #{}, "delay_remote_function: .*, not -1"},
              {[{transitive_connection, maybe_}], #{}, "true or false, not maybe_"},
-             {[{transitive_connection, false}], #{}, "there must be groups"},
              {[{duration, infinity}], #{}, "duration: infinity is not"},
              {[], #{groups => 3}, "--groups is for --variant weft_groups"}]].
+
+%% Keys and weights of the two configurations that DE-Bench comes with. Of operations with no weight
+%% nothing is asked, and without groups transitive_connection means nothing.
+original_configurations_test_() ->
+    Weights = [{spawning, 100}, {remote_call, 100}, {global_register, 0}, {global_unregister, 0},
+               {global_whereis, 0}, {local_register, 1}, {local_unregister, 1}, {local_whereis, 1},
+               {gen_server_call, 10}, {fsm_server_call, 10}],
+    Both = [{duration, 1}, {concurrent, 10}, {report_interval, 6}, {operations, Weights},
+            {erlange_nodes, [nonode@nohost]}, {sleep_time_after_ping, 0},
+            {sleep_time_before_ping, 0}, {packet_size, 1000}, {delay_remote_function, 100}],
+    Template = [{max_random, 100}, {node_name, a}, {initial_global_size, 0},
+                {initial_active_process, 0}, {delay_after_bench_finished, 0}],
+    [?_assertEqual([], weft_de_bench_config:problems(checked(Pairs), Variant, #{}))
+     || Pairs <- [[{transitive_connection, true} | Both],
+                  [{transitive_connection, false} | Both ++ Template]],
+        Variant <- [stock_mesh, weft_mesh, weft_peers]].
+
+checked(Pairs) ->
+    {ok, Config} = weft_load_config:check(Pairs ++ [{driver, ?DRIVER}, {mode, max}]),
+    Config.
 
 refused(Pairs, Options) ->
     Defaults = [{driver, ?DRIVER}, {operations, [{spawning, 1}]}],

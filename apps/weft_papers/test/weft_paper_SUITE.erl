@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Each figure of `bin/bench paper --quick' on real nodes: it ends with numbers, with a
-%% finding, with charts, and with its report, which looks well in a browser. What is found depends
-%% on the machine, but for what is counted.
+%% @doc Figures of `bin/bench paper --quick' on real nodes: each ends with numbers, with a finding,
+%% with charts, and with its report, which looks well in a browser. What is found depends on the
+%% machine, but for what is counted. With FULL=1 all figures are measured, otherwise some of each
+%% kind.
 -module(weft_paper_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -11,6 +12,10 @@
 -export([all_are_measured/1, each_has_numbers/1, each_has_a_finding/1, each_has_a_report/1,
          counts_agree/1, page_looks_well/1]).
 
+%% The others are measured by the same workloads, with other settings.
+-define(OF_EACH_KIND, ["orbit", "aco_7", "aco_9", "aco_10", "aco_failures", "im_11", "im_12",
+                       "de_5", "riak", "de_7", "de_10", "partisan_1", "partisan_2",
+                       "partisan_3"]).
 %% The figures that are measured on emulated links only.
 -define(EMULATED, ["partisan_3", "partisan_4"]).
 
@@ -30,7 +35,10 @@ init_per_suite(Config) ->
                               "--quick", "--repetitions", "1"]),
     [{dir, Dir}, {ids, Ids}, {left_out, Left} | Config].
 
-all_ids() -> [Id || #{id := Id} <- weft_papers_figures:figures()].
+all_ids() ->
+    IsLong = os:getenv("FULL") =/= false,
+    [Id || #{id := Id} <- weft_papers_figures:figures(),
+           IsLong orelse lists:member(Id, ?OF_EACH_KIND)].
 
 end_per_suite(_Config) -> ok.
 

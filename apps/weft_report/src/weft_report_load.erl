@@ -86,9 +86,32 @@ number(Bin) ->
 
 %% --- charts -----------------------------------------------------------------------------------
 
+%% The operations of which most were done come first; the reader opens those of the others.
 charts(Series) ->
-    Operations = lists:sublist(lists:usort([Operation || [_, Operation | _] <- Series]),
-                               ?SERIES_MAX),
+    [First | Others] = parts(by_count(Series)),
+    Count = length(First) + lists:sum([length(Part) || Part <- Others]),
+    [charts_of(First, Series)
+     | [?E(details, [], [?E(summary, [], ?T(summary(Part, Count))), charts_of(Part, Series)])
+        || Part <- Others]].
+
+by_count(Series) ->
+    Done = lists:foldl(fun([_, Operation, Count, _, Failed | _], Sums) ->
+                               More = binary_to_integer(Count) + binary_to_integer(Failed),
+                               maps:update_with(Operation, fun(Sum) -> Sum + More end, More, Sums)
+                       end, #{}, Series),
+    [Operation || {_, Operation} <- lists:sort([{-Sum, Operation}
+                                                || {Operation, Sum} <- maps:to_list(Done)])].
+
+parts(Operations) when length(Operations) =< ?SERIES_MAX -> [Operations];
+parts(Operations) ->
+    {Part, Rest} = lists:split(?SERIES_MAX, Operations),
+    [Part | parts(Rest)].
+
+summary(Part, Count) ->
+    io_lib:format("~ts (~b of ~b operations, done less often)",
+                  [lists:join(", ", Part), length(Part), Count]).
+
+charts_of(Operations, Series) ->
     Named = [{Name, column(Head)} || {Name, Head} <- [{"operations per second", rate},
                                                      {"service p50", 7}, {"service p99", 9},
                                                      {"response p99", 13}]],

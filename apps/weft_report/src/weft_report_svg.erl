@@ -15,7 +15,8 @@
                   Tip :: unicode:chardata()}.
 -type series() :: #{name := unicode:chardata(), class := unicode:chardata(), shape := 0..5,
                     points := [point()]}.
-%% x: categories have the positions 1, 2, ...; y: `reference' draws a line at 1.
+%% x: categories have the positions 1, 2, ..., and points on them are joined by a line if they are
+%% quantities, whose names begin with a number; y: `reference' draws a line at 1.
 -type chart() :: #{title := unicode:chardata(), description := unicode:chardata(),
                    x_label := unicode:chardata(), y_label := unicode:chardata(),
                    x := {categories, [unicode:chardata()]} | linear, y := linear | log,
@@ -47,7 +48,7 @@ chart(#{title := Title, description := Description, series := Series} = Chart) -
       [e(title, [], t(Title)), e(desc, [], t(Description)),
        e(text, [{x, 4}, {y, 14}, {class, "heading"}], t(Title)),
        y_grid(Y, Chart), x_grid(X, Chart), reference(Y, Chart),
-       [draw(One, Position, length(Series), X, Y)
+       [draw(One, Position, Chart, X, Y)
         || {Position, One} <- lists:zip(lists:seq(0, length(Series) - 1), Series)]]).
 
 e(Name, Attributes, Content) -> weft_report_html:tag(Name, Attributes, Content).
@@ -121,11 +122,13 @@ y_at(Y, #{from := From, to := To, scale := log}) ->
     Part = (math:log10(max(From, Y)) - math:log10(From)) / (math:log10(To) - math:log10(From)),
     ?HEIGHT - ?BOTTOM - Part * (?HEIGHT - ?TOP - ?BOTTOM).
 
-y_grid(#{ticks := Ticks} = Axis, #{y_label := Label}) ->
+y_grid(#{ticks := Ticks, scale := Scale} = Axis, #{y_label := Label}) ->
     [[line(?LEFT, y_at(Tick, Axis), ?WIDTH - ?RIGHT, y_at(Tick, Axis), "grid"),
       e(text, [{x, ?LEFT - 6}, {y, y_at(Tick, Axis) + 3.5}, {class, "tick y"}], t(Name))]
      || {Tick, Name} <- Ticks]
-        ++ [e(text, [{x, ?WIDTH - ?RIGHT}, {y, 14}, {class, "unit"}], t(Label))].
+        ++ [e(text, [{x, ?WIDTH - ?RIGHT}, {y, 14}, {class, "unit"}], t(Label))]
+        ++ [e(text, [{x, ?LEFT - 6}, {y, ?HEIGHT - 6}, {class, "tick y"}], t("log scale"))
+            || Scale =:= log].
 
 x_grid(#{ticks := Ticks} = Axis, #{x_label := Label}) ->
     Bottom = ?HEIGHT - ?BOTTOM,
@@ -155,17 +158,23 @@ line(X1, Y1, X2, Y2, Class) ->
 
 %% ---- series ----
 
-draw(#{class := Class, shape := Shape, points := Points, name := Name}, Position, Count, X, Y) ->
-    Shift = shift(Position, Count, X),
+draw(#{class := Class, shape := Shape, points := Points, name := Name}, Position,
+     #{x := Over, series := Series}, X, Y) ->
+    Shift = shift(Position, length(Series), X),
     Placed = [{x_at(At, X) + Shift, y_at(Value, Y), y_at(Low, Y), y_at(High, Y), Tip}
               || {At, Value, Low, High, Tip} <- Points],
     Path = lists:join(" ", [io_lib:format("~.1f,~.1f", [float(Px), float(Py)])
                             || {Px, Py, _, _, _} <- Placed]),
     e(g, [{class, ["series ", Class]}],
-      [e(polyline, [{points, Path}])
+      [[e(polyline, [{points, Path}]) || is_ordered(Over)]
        | [e(g, [], [e(title, [], t([Name, ": ", Tip])),
                     [line(Px, Pl, Px, Ph, "whisker") || abs(Pl - Ph) > 1],
                     shape(Shape, Px, Py)]) || {Px, Py, Pl, Ph, Tip} <- Placed]]).
+
+%% A line between things that have no order would tell of a course that there is not.
+is_ordered(linear) -> true;
+is_ordered({categories, Names}) ->
+    lists:all(fun(Name) -> re:run(Name, "^[0-9]", [unicode]) =/= nomatch end, Names).
 
 shift(Position, Count, #{ticks := [{1, _} | _], from := 0.5}) ->
     (Position - (Count - 1) / 2) * ?APART;

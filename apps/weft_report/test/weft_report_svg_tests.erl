@@ -51,6 +51,23 @@ all_points_are_inside_test_() ->
                         heights(chart([point(1, Y), point(2, Y * Factor)], #{y => Scale}))))
      || Y <- [0.003, 1, 999.9, 1.0e7], Factor <- [1, 1.01, 70, 1.0e6], Scale <- [log, linear]].
 
+%% Quantities are joined by a line, other things are not.
+only_quantities_are_joined_test() ->
+    Joined = fun(Names) ->
+                     string:find(chart([point(1, 10), point(2, 20)], #{x => {categories, Names}}),
+                                 "<polyline") =/= nomatch
+             end,
+    ?assertEqual([true, true, false, false],
+                 [Joined(Names) || Names <- [["1", "16"], ["64 KB", "1 MB"], ["stock", "weft"],
+                                             ["all", "1 %"]]]).
+
+a_logarithmic_axis_says_so_test() ->
+    Says = fun(Scale) ->
+                   Svg = chart([point(1, 10)], #{y => Scale}),
+                   string:find(Svg, ">log scale<") =/= nomatch
+           end,
+    ?assertEqual([true, false], [Says(log), Says(linear)]).
+
 a_reference_is_drawn_test() ->
     ?assertEqual(nomatch, string:find(chart([point(1, 2)], #{}), "class=\"reference\"")),
     ?assertNotEqual(nomatch, string:find(chart([point(1, 2)], #{reference => 1, y => linear}),

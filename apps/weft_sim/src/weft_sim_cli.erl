@@ -104,7 +104,8 @@ plans(Options) ->
     chosen(Small ++ Large ++ Meshes, Options).
 
 %% A session needs two ends and two gateways, and takes milliseconds: many seeds instead of nodes.
-small(Name, _Seeds, SessionSeeds) when Name =:= session_faults; Name =:= session_lanes ->
+small(Name, _Seeds, SessionSeeds)
+  when Name =:= session_faults; Name =:= session_lanes; Name =:= session_lives ->
     #plan{scenario = Name, nodes = 4, seeds = lists:seq(1, SessionSeeds)};
 %% An hour each.
 small(session_silence, Seeds, _SessionSeeds) ->

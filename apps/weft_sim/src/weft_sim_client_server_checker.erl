@@ -25,7 +25,7 @@ no_clients(Name, [Other | _]) ->
 %% @doc Counts the links of all clients that run.
 -spec settled(weft_sim_world:world(), map()) -> weft_sim_checker:verdict().
 settled(World, #{servers := Servers, clients := Clients, links := Links}) ->
-    Graph = weft_sim_world:live_graph(World),
+    Graph = weft_sim_peers:linked(World),
     Expected = min(Links, length([S || S <- Servers, is_map_key(S, Graph)])),
     case [{C, map_get(C, Graph)} || C <- Clients, is_map_key(C, Graph),
                                     length(map_get(C, Graph)) =/= Expected] of

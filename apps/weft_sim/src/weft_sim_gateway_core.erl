@@ -9,26 +9,30 @@
 
 -export([init/2, handle/3, labels/2]).
 
+-define(NOBODY, #{sessions => #{}, timed_out => []}).
+
 %% @doc Option: `lanes', whom each lane leads to.
 -spec init(node(), map()) -> {weft_sim_switches:switches(), weft_core:effects()}.
-init(Self, #{lanes := Lanes}) ->
-    {weft_sim_switches:new(Self, Lanes, []), []}.
+init(Self, #{lanes := Lanes} = Options) ->
+    {weft_sim_switches:new(Self, Lanes, [], maps:get(incarnation, Options, 0)), []}.
 
 %% @doc See `weft_core'.
 -spec handle(weft_core:event(), integer(), weft_sim_switches:switches()) ->
           {weft_sim_switches:switches(), weft_core:effects()}.
 handle({message, Lane, lane_up}, _NowMs, Gateway) ->
-    done(weft_sim_switches:lane_up(Lane, [], Gateway));
+    done(weft_sim_switches:lane_up(Lane, Gateway));
 handle({neighbour_down, Lane, _}, _NowMs, Gateway) ->
     done(weft_sim_switches:lane_down(Lane, Gateway));
 handle({message, Lane, {carried, Raw}}, _NowMs, Gateway) ->
-    done(weft_sim_switches:packet(Lane, Raw, error, Gateway));
+    done(weft_sim_switches:packet(Lane, Raw, ?NOBODY, Gateway));
 handle({message, Lane, {sent, Bytes}}, _NowMs, Gateway) ->
-    {weft_sim_switches:sent(Lane, Bytes, Gateway), []};
+    {_, Sent} = weft_sim_switches:sent(Lane, Bytes, Gateway),
+    {Sent, []};
 handle(_Other, _NowMs, Gateway) ->
     {Gateway, []}.
 
-done({Results, Gateway}) -> {Gateway, Results}.
+done({Results, Gateway}) ->
+    {Gateway, [Result || Result <- Results, element(1, Result) =/= restarted]}.
 
 %% @doc For the checkers: how many labels are known.
 -spec labels(node(), weft_sim_world:world()) -> non_neg_integer().

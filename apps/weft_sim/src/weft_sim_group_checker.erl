@@ -12,7 +12,7 @@
 %% @doc Compares each node with its neighbours, so all of a component.
 -spec settled(weft_sim_world:world(), map()) -> weft_sim_checker:verdict().
 settled(World, Options) ->
-    Graph = weft_sim_world:live_graph(World),
+    Graph = weft_sim_peers:linked(World),
     Known = maps:map(fun(Node, _) -> groups(Node, World) end, Graph),
     first([fun() -> answered(Graph, World) end,
            fun() -> shown(Known, World) end,

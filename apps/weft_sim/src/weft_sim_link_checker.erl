@@ -11,7 +11,7 @@
 -spec settled(weft_sim_world:world(), #{pairs := [{node(), node()}]}) ->
           weft_sim_checker:verdict().
 settled(World, #{pairs := Pairs}) ->
-    Graph = weft_sim_world:live_graph(World),
+    Graph = weft_sim_peers:linked(World),
     Missing = [{A, B} || {A, B} <- Pairs, is_map_key(A, Graph), is_map_key(B, Graph),
                          not lists:member(B, map_get(A, Graph))],
     case Missing of

@@ -12,7 +12,7 @@
 -spec settled(weft_sim_world:world(), map()) -> weft_sim_checker:verdict().
 settled(World, Options) ->
     Left = maps:get(left, Options, []),
-    Graph = weft_sim_world:live_graph(World),
+    Graph = weft_sim_peers:linked(World),
     check_components(maps:keys(Graph) -- Left, Graph, Left, World).
 
 check_components([], _Graph, _Left, _World) -> ok;

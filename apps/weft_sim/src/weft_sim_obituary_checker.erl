@@ -11,12 +11,12 @@
 -spec settled(weft_sim_world:world(), map()) -> weft_sim_checker:verdict().
 settled(World, Options) ->
     Known = maps:map(fun(Name, _Linked) -> known(Name, World) end,
-                     weft_sim_world:live_graph(World)),
+                     weft_sim_peers:linked(World)),
     case maps:get(forgotten, Options, false) of
         true -> first([{Name, News} || {Name, [_ | _] = News} <- maps:to_list(Known)],
                       "~0tp still knows of ~0tp");
         false -> first([{Name, map_get(Name, Known), Linked, map_get(Linked, Known)}
-                        || {Name, Others} <- maps:to_list(weft_sim_world:live_graph(World)),
+                        || {Name, Others} <- maps:to_list(weft_sim_peers:linked(World)),
                            Linked <- Others, map_get(Name, Known) =/= map_get(Linked, Known)],
                        "~0tp knows of ~0tp, and its neighbour ~0tp of ~0tp")
     end.

@@ -1,22 +1,25 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc What arrives at the other end of a simulated session, held against what was promised: the
 %% frames of each sender (`weft_sim_senders') once and in the order sent, signals without sender
-%% after what they come after; and how long messages of senders that are watched took.
+%% after what they come after, nothing of another session; and how long messages of senders that are
+%% watched took.
 -module(weft_sim_receipts).
 
--export([new/2, arrived/3, counts/1, slowest_ms/1]).
+-export([new/3, arrived/3, counts/1, slowest_ms/1]).
 -export_type([receipts/0]).
 
--record(receipts, {counts = #{} :: #{term() => pos_integer()},
+-record(receipts, {session :: term(),
+                   counts = #{} :: #{term() => pos_integer()},
                    watched :: [weft_frame:key()],
                    since_ms :: non_neg_integer(),
                    slowest_ms = 0 :: non_neg_integer()}).
 -opaque receipts() :: #receipts{}.
 
-%% @doc Messages of these senders are timed if due at SinceMs or later.
--spec new(Watched :: [weft_frame:key()], SinceMs :: non_neg_integer()) -> receipts().
-new(Watched, SinceMs) ->
-    #receipts{watched = Watched, since_ms = SinceMs}.
+%% @doc Of that session. Messages of these senders are timed if due at SinceMs or later.
+-spec new(Session :: term(), Watched :: [weft_frame:key()], SinceMs :: non_neg_integer()) ->
+          receipts().
+new(Session, Watched, SinceMs) ->
+    #receipts{session = Session, watched = Watched, since_ms = SinceMs}.
 
 %% @doc A payload has been delivered. What is wrong with it, if anything.
 -spec arrived(Payload :: binary(), NowMs :: integer(), receipts()) -> {[term()], receipts()}.
@@ -26,11 +29,14 @@ arrived(Payload, NowMs, Receipts0) ->
                     {Wrong ++ More, Next}
                 end, {[], Receipts0}, weft_sim_frames:notes(Payload)).
 
-note({Key, Number, DueMs, Before}, NowMs, #receipts{counts = Counts} = Receipts) ->
+note({Session, Key, Number, DueMs, Before}, NowMs,
+     #receipts{session = Session, counts = Counts} = Receipts) ->
     Last = maps:get(Key, Counts, 0),
     {[{Key, Number, after_number, Last} || Number =/= Last + 1]
      ++ [{signal, Number, Before, Counts} || not is_in_place(Before, Counts)],
-     timed(Key, DueMs, NowMs, Receipts#receipts{counts = Counts#{Key => Number}})}.
+     timed(Key, DueMs, NowMs, Receipts#receipts{counts = Counts#{Key => Number}})};
+note({Other, Key, Number, _DueMs, _Before}, _NowMs, Receipts) ->
+    {[{Key, Number, of_session, Other}], Receipts}.
 
 is_in_place(none, _Counts) ->
     true;

@@ -12,7 +12,7 @@
 %% @doc Compares all routes of all running nodes with the shortest paths.
 -spec settled(weft_sim_world:world(), map()) -> weft_sim_checker:verdict().
 settled(World, Options) ->
-    Graph = weft_sim_world:live_graph(World),
+    Graph = weft_sim_peers:linked(World),
     Costs = maps:map(fun(Name, Peers) ->
                          [{Peer, weft_sim_world:view(Name, {neighbour, Peer}, World)}
                           || Peer <- Peers]

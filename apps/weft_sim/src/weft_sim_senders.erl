@@ -5,11 +5,11 @@
 %% `bulk' large ones without end, in fragments. Beside them come signals without a known sender.
 %% Like processes they send when they run: not while suspended by the fair queue, and none of them
 %% while the VM's queue is long, until it is half of that. Each frame has a note for the receiving
-%% end (`weft_sim_receipts'): {Key, NumberOfTheFrameOfKey, DueMs, Before}. DueMs is when a small
-%% message should have been sent; Before tells what a signal without sender comes after.
+%% end (`weft_sim_receipts'): {Session, Key, NumberOfTheFrameOfKey, DueMs, Before}. DueMs is when a
+%% small message should have been sent; Before tells what a signal without sender comes after.
 -module(weft_sim_senders).
 
--export([new/4, run/2, apply_effects/2, peek/1, out/1, vm_max/1, counts/1]).
+-export([new/5, run/2, apply_effects/2, peek/1, out/1, vm_max/1, counts/1]).
 -export_type([senders/0, kind/0]).
 
 -define(SMALL_EVERY_MS, 20).
@@ -23,7 +23,8 @@
 -define(UNKNOWN, unknown).
 
 -type kind() :: small | flood | bulk.
--record(senders, {until_ms :: non_neg_integer(),
+-record(senders, {session :: term(),
+                  until_ms :: non_neg_integer(),
                   ordered_until_ms :: non_neg_integer(),
                   kinds :: [{weft_frame:key(), kind()}],
                   due_ms = 0 :: non_neg_integer(),
@@ -38,11 +39,13 @@
                   rand :: rand:state()}).
 -opaque senders() :: #senders{}.
 
-%% @doc Senders that send until a time; signals that hold up all others only until another.
--spec new([{weft_frame:key(), kind()}], UntilMs :: non_neg_integer(),
+%% @doc Senders that send over that session until a time; signals that hold up all others only until
+%% another.
+-spec new(Session :: term(), [{weft_frame:key(), kind()}], UntilMs :: non_neg_integer(),
           OrderedUntilMs :: non_neg_integer(), rand:state()) -> senders().
-new(Kinds, UntilMs, OrderedUntilMs, Rand) ->
-    #senders{kinds = Kinds, until_ms = UntilMs, ordered_until_ms = OrderedUntilMs, rand = Rand}.
+new(Session, Kinds, UntilMs, OrderedUntilMs, Rand) ->
+    #senders{session = Session, kinds = Kinds, until_ms = UntilMs,
+             ordered_until_ms = OrderedUntilMs, rand = Rand}.
 
 %% @doc All who may send do.
 -spec run(NowMs :: non_neg_integer(), senders()) -> senders().
@@ -81,20 +84,23 @@ run_one(_NotDue, _NowMs, Senders) ->
 
 whole(Key, DueMs, Bytes, Senders0) ->
     {Number, Senders} = count(Key, Senders0),
-    in(weft_sim_frames:whole(Key, {Key, Number, DueMs, none}, Bytes), Senders).
+    in(weft_sim_frames:whole(Key, note(Key, Number, DueMs, none, Senders), Bytes), Senders).
 
 fragments(Key, 1, NowMs, Senders) ->
     whole(Key, NowMs, ?FRAGMENT_BYTES, Senders);
 fragments(Key, Count, NowMs, #senders{sequence = Sequence} = Senders0) ->
     {Numbers, Senders} = lists:mapfoldl(fun(_, S) -> count(Key, S) end, Senders0,
                                         lists:seq(1, Count)),
-    [First | More] = [{Key, Number, NowMs, none} || Number <- Numbers],
+    [First | More] = [note(Key, Number, NowMs, none, Senders) || Number <- Numbers],
     Frames = weft_sim_frames:fragments(Key, Sequence, First, More, ?FRAGMENT_BYTES),
     lists:foldl(fun in/2, Senders#senders{sequence = Sequence + 1}, Frames).
 
 signal(Frame, How, NowMs, #senders{counts = Before} = Senders0) ->
     {Number, Senders} = count(?UNKNOWN, Senders0),
-    in(Frame({?UNKNOWN, Number, NowMs, {How, Before}}), Senders).
+    in(Frame(note(?UNKNOWN, Number, NowMs, {How, Before}, Senders)), Senders).
+
+note(Key, Number, DueMs, Before, #senders{session = Session}) ->
+    {Session, Key, Number, DueMs, Before}.
 
 count(Key, #senders{counts = Counts} = Senders) ->
     Number = maps:get(Key, Counts, 0) + 1,

@@ -1,7 +1,10 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Invariant: a session delivers each frame once, those of one sender in the order sent and
-%% signals without sender in their place, at any time; and once settled, all that was sent. No end
-%% takes the other one for dead, or gives the session up.
+%% signals without sender in their place, and nothing of another session, at any time. No end takes
+%% the other one for dead or gives the session up, unless that life of the other one is over; then
+%% the session ends as soon as the link that hosts it reaches the next life. Once settled, all ends
+%% have one session each, the same with the present life of the other, in which all that was sent
+%% has arrived.
 %%
 %% Option: `ends', the pairs of nodes with a session.
 -module(weft_sim_session_checker).
@@ -10,27 +13,48 @@
 -export([view_changed/5, settled/2]).
 
 %% @doc The receiving end itself notices a frame that is not the next one of its sender.
--spec view_changed(node(), term(), term(), weft_sim_world:world(), map()) ->
+-spec view_changed(node(), term(), term(), weft_sim_world:world(), #{ends := [{node(), node()}]}) ->
           weft_sim_checker:verdict().
 view_changed(Node, disorder, What, _World, _Options) ->
     {violation, io_lib:format("~s got frame ~0p", [Node, What])};
-view_changed(Node, not_responding, AtMs, _World, _Options) ->
-    {violation, io_lib:format("~s takes its living peer for dead after ~b ms", [Node, AtMs])};
-view_changed(Node, ended, Why, _World, _Options) ->
-    {violation, io_lib:format("~s ends its session with a living peer: ~0p", [Node, Why])};
+view_changed(Node, ended, {Id, Why, Life}, World, #{ends := Ends}) ->
+    [Peer] = [Peer || {A, B} <- Ends, {One, Peer} <- [{A, B}, {B, A}], One =:= Node],
+    IsOver = weft_sim_session_core:life(Peer, World) =/= Life,
+    case is_right(Why, IsOver) orelse weft_sim_session_core:gave_up(Peer, Id, World) of
+        true -> ok;
+        false when IsOver -> {violation, io_lib:format("~s ends its session with a peer that was "
+                                                       "dead for the reason ~0p", [Node, Why])};
+        false -> {violation, io_lib:format("~s ends its session with a living peer: ~0p",
+                                           [Node, Why])}
+    end;
+view_changed(Node, restarted, Life, World, _Options) ->
+    case weft_sim_session_core:info_of(Node, World) of
+        #{lives := {_, Earlier}, host := Host}
+          when is_integer(Earlier), Earlier =/= Life, Host =/= own_process ->
+            {violation, io_lib:format("~s keeps its session with an earlier life", [Node])};
+        #{} ->
+            ok
+    end;
 view_changed(_Node, _Key, _Value, _World, _Options) ->
     ok.
+
+%% The peer is known to be gone, or has connected anew.
+is_right(Why, IsOver) -> IsOver andalso lists:member(Why, [gone, departed, ended, replaced]).
 
 %% @doc Compares what the senders of one end sent with what the other delivered, both ways.
 -spec settled(weft_sim_world:world(), #{ends := [{node(), node()}]}) ->
           weft_sim_checker:verdict().
 settled(World, #{ends := Ends}) ->
-    Lost = [{From, To, Sent, Arrived}
-            || {A, B} <- Ends, {From, To} <- [{A, B}, {B, A}],
-               #{sent := Sent} <- [weft_sim_session_core:info_of(From, World)],
-               #{arrived := Arrived} <- [weft_sim_session_core:info_of(To, World)],
-               Sent =/= Arrived],
-    case Lost of
+    case [Wrong || {A, B} <- Ends, {From, To} <- [{A, B}, {B, A}],
+                   Wrong <- differences({From, weft_sim_session_core:info_of(From, World)},
+                                        {To, weft_sim_session_core:info_of(To, World)})] of
         [] -> ok;
-        _ -> {violation, io_lib:format("sent and delivered differ: ~0tp", [Lost])}
+        All -> {violation, io_lib:format("~0tp", [All])}
     end.
+
+differences({From, #{id := Id, lives := {Own, Other}, sent := Sent, sessions := 1}},
+            {To, #{id := Id, lives := {Other, Own}, arrived := Arrived}}) ->
+    [{sent_and_delivered_differ, From, To, Sent, Arrived} || Sent =/= Arrived];
+differences({From, One}, {To, Other}) ->
+    [{sessions_differ, [{Node, maps:with([id, lives, sessions], Info)}
+                        || {Node, Info} <- [{From, One}, {To, Other}]]}].

@@ -1,145 +1,225 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc An end of a session in the simulator: the carrier's own fair queue, window and numbering
-%% together, between senders of the simulated VM and simulated lanes.
+%% @doc A node at which sessions with one peer end (`weft_sim_session'), with its links
+%% (`weft_sim_switches') and what its kernel does with connections.
 %%
-%% What `weft_session' and `weft_outlet' do, rule by rule as there: fetch from the VM (small frames
-%% unseen while nobody has a queue), queue fairly, suspend and resume senders, push while the
-%% window has room and a lane is not busy, repeat first. Here senders do not really run and what
-%% arrives is only checked. A view `disorder' appears if what arrives is not what was promised.
+%% The `source' connects to its peer, and again when a connection has ended or an attempt has
+%% failed. Each attempt is a session with an id of its own. The `target' is reached. What serves a
+%% circuit there starts late, as a process does, and at times so late that the source has opened
+%% another one meanwhile. When the handshake of a session is done, the kernel ends the session that
+%% there was before.
+%%
+%% Either end may crash and start again. Views appear if something is wrong or to be judged:
+%% `disorder' if what arrives is not what was promised, `ended' with {Id, Why, LifeOfThePeer} for
+%% each session that was up, `restarted' when another life of the peer has answered on their link.
 -module(weft_sim_session_core).
 -behaviour(weft_core).
 
--export([init/2, handle/3, info_of/2]).
+-export([init/2, handle/3, info_of/2, gave_up/3, life/2]).
 
--define(RUN_EVERY_MS, 10).
--define(FETCH_FRAMES, 500).
--define(FETCH_BYTES, 2097152).
--define(LINE_WINDOWS, 16).
+-define(CONNECT_AGAIN_MS, 250).
+-define(ACCEPT_AFTER_MS, 5).
+%% An opener waits for three seconds.
+-define(ACCEPT_LATE_MS, 4000).
 
--record(session, {stream :: weft_sim_stream:stream(),
-                  fair :: weft_fair_queue_core:state(),
-                  classes :: weft_fair_queue_core:classes(),
-                  senders :: weft_sim_senders:senders(),
-                  receipts :: weft_sim_receipts:receipts(),
-                  until_ms :: non_neg_integer(),
-                  queued_max = 0 :: non_neg_integer()}).
+-type id() :: weft_sessions:id().
+-record(node, {role :: source | target,
+               peer :: node(),
+               options :: map(),
+               switches :: weft_sim_switches:switches(),
+               sessions = #{} :: #{id() => weft_sim_session:session()},
+               %% The one that the kernel has for the connection with its peer.
+               current :: id() | undefined,
+               known = #{sessions => #{}, timed_out => []} :: weft_sim_switches:known(),
+               %% Attempts of this node that came to nothing.
+               given_up = [] :: [id()],
+               %% Lives of the peer that are over, as this node has heard.
+               dead = [] :: [non_neg_integer()],
+               rand :: rand:state()}).
 
-%% @doc Options: `role' (source | target), `peer', `lanes', `window_bytes', `queue_bytes',
-%% `senders' (keys and kinds), `classes' (of some senders), `until_ms' (how long they send),
-%% `ordered_until_ms' (how long there are signals that hold up all others), `timed' (senders of the
-%% peer whose messages are timed) and `timed_since_ms' (from when on).
--spec init(node(), map()) -> {#session{}, weft_core:effects()}.
-init(Self, #{role := Role, peer := Peer, queue_bytes := QueueBytes, senders := Kinds,
-             classes := Classes, until_ms := UntilMs, ordered_until_ms := OrderedUntilMs,
-             timed := Timed, timed_since_ms := SinceMs} = Options) ->
-    Rand = weft_core:seed(Self, ?MODULE, Options),
-    {Stream, Effects} = weft_sim_stream:new(Self, Role, Peer, Options, Rand),
-    {#session{stream = Stream, fair = weft_fair_queue_core:new(QueueBytes), classes = Classes,
-              senders = weft_sim_senders:new(Kinds, UntilMs, OrderedUntilMs, Rand),
-              receipts = weft_sim_receipts:new(Timed, SinceMs), until_ms = UntilMs},
-     [{after_ms, ?RUN_EVERY_MS, run} | Effects]}.
+%% @doc Options: `role' (source | target), `peer', `lanes' (whom each lane leads to),
+%% `window_bytes', `queue_bytes', `senders' (keys and kinds), `classes' (of some senders),
+%% `until_ms' (how long they send), `ordered_until_ms' (how long there are signals that hold up all
+%% others), `timed' (senders of the peer whose messages are timed), `timed_since_ms' (from when on),
+%% `resume_timeout_ms'.
+-spec init(node(), map()) -> {#node{}, weft_core:effects()}.
+init(Self, #{role := Role, peer := Peer, lanes := Lanes} = Options) ->
+    Gateways = lists:delete(Peer, lists:usort(maps:values(Lanes))),
+    Switches = weft_sim_switches:new(Self, Lanes, Gateways, maps:get(incarnation, Options, 0)),
+    {#node{role = Role, peer = Peer, options = Options#{self => Self}, switches = Switches,
+           rand = weft_core:seed(Self, ?MODULE, Options)},
+     [{after_ms, 1, connect} || Role =:= source]}.
 
-%% @doc See `weft_core'.
--spec handle(weft_core:event(), integer(), #session{}) -> {#session{}, weft_core:effects()}.
-handle({timer, run}, NowMs, #session{senders = Senders, until_ms = UntilMs} = Session) ->
-    pump(NowMs, Session#session{senders = weft_sim_senders:run(NowMs, Senders)},
-         [{after_ms, ?RUN_EVERY_MS, run} || NowMs =< UntilMs]);
-handle(Event, NowMs, #session{stream = Stream0} = Session) ->
-    {Payloads, Stream, Effects} = weft_sim_stream:handle(Event, NowMs, Stream0),
-    {Arrived, Wrong} = arrived(Payloads, NowMs, Session#session{stream = Stream}),
-    pump(NowMs, Arrived, lists:reverse([{view, disorder, What} || What <- Wrong] ++ Effects)).
+%% @doc See `weft_core'. The notice {died, Incarnation} tells that a life of the peer is over.
+-spec handle(weft_core:event(), integer(), #node{}) -> {#node{}, weft_core:effects()}.
+handle({message, Lane, lane_up}, NowMs, #node{switches = Switches} = Node) ->
+    switched(weft_sim_switches:lane_up(Lane, Switches), NowMs, Node);
+handle({neighbour_down, Lane, _}, NowMs, #node{switches = Switches} = Node) ->
+    switched(weft_sim_switches:lane_down(Lane, Switches), NowMs, Node);
+handle({message, Lane, {carried, Raw}}, NowMs, #node{switches = Switches, known = Known} = Node) ->
+    switched(weft_sim_switches:packet(Lane, Raw, Known, Switches), NowMs, Node);
+handle({message, Lane, {sent, Bytes}}, NowMs, #node{switches = Switches0} = Node) ->
+    {Time, Switches} = weft_sim_switches:sent(Lane, Bytes, Switches0),
+    each(fun(Session, S) -> weft_sim_session:lane_ready(Time, NowMs, {Session, S}) end, NowMs,
+         Node#node{switches = Switches});
+handle({timer, connect}, NowMs, #node{role = source, current = undefined} = Node) ->
+    connect(NowMs, Node);
+handle({timer, {accept, Circuit}}, NowMs, Node) ->
+    accept(Circuit, NowMs, Node);
+handle({timer, {session, Id, Timer}}, NowMs, Node) ->
+    event(Id, {timer, Timer}, NowMs, Node);
+handle({notice, {died, Incarnation}}, NowMs, #node{dead = Dead} = Node) ->
+    each(fun(Session, S) -> weft_sim_session:died(Incarnation, NowMs, Session, S) end, NowMs,
+         Node#node{dead = [Incarnation | Dead]});
+handle(_Other, _NowMs, Node) ->
+    {Node, []}.
 
-arrived(Payloads, NowMs, #session{receipts = Receipts0} = Session) ->
-    {Receipts, Wrong} = lists:foldl(fun(Payload, {R0, W}) ->
-                                        {More, R} = weft_sim_receipts:arrived(Payload, NowMs, R0),
-                                        {R, W ++ More}
-                                    end, {Receipts0, []}, Payloads),
-    {Session#session{receipts = Receipts}, Wrong}.
+%% --- sessions begin ---------------------------------------------------------------------------
 
-%% --- sending ----------------------------------------------------------------------------------
+connect(NowMs, #node{peer = Peer, options = #{lanes := Lanes}} = Node0) ->
+    {Number, #node{switches = Switches} = Node} = draw(1 bsl 58, Node0),
+    Id = <<Number:128>>,
+    Host = case lists:member(Peer, maps:values(Lanes)) of true -> Peer; false -> own_process end,
+    Entered = entered(Id, Host, Node#node{current = Id}),
+    {Options, Next} = options(Host, Entered),
+    answered(Id, weft_sim_session:begin_to(Id, NowMs, Options, Switches), NowMs, Next).
 
-%% As long as there is something to fetch or to send. Effects: newest first.
-pump(NowMs, #session{stream = Stream0} = Session, Effects) ->
-    case weft_sim_stream:flush(NowMs, Stream0) of
-        {Sent, Stream} ->
-            pump(NowMs, Session#session{stream = Stream}, lists:reverse(Sent, Effects));
-        none ->
-            Fetched = fetch(Session),
-            case send_next(NowMs, Fetched) of
-                {Sent, Next} -> pump(NowMs, Next, lists:reverse(Sent, Effects));
-                none when Fetched =:= Session -> {Session, lists:reverse(Effects)};
-                none -> pump(NowMs, Fetched, Effects)
-            end
+%% A stream has one end here, as `weft_sessions' sees to.
+accept({Id, {_Link, _, _} = Path, Host}, NowMs,
+       #node{sessions = Sessions, switches = Switches} = Node)
+  when not is_map_key(Id, Sessions) ->
+    {Options, Next} = options(Host, entered(Id, Host, Node)),
+    answered(Id, weft_sim_session:accept(Id, Path, NowMs, Options, Switches), NowMs, Next);
+accept({_Id, {Link, _, Label}, _Host}, NowMs, #node{switches = Switches} = Node) ->
+    switched(weft_sim_switches:message(Link, {taken, Label}, Switches), NowMs, Node).
+
+entered(Id, Host, #node{peer = Peer, known = #{sessions := Known} = All} = Node) ->
+    Node#node{known = All#{sessions := Known#{Id => {Host, atom_to_binary(Peer)}}}}.
+
+options(Host, #node{options = Options, dead = Dead} = Node0) ->
+    {Number, Node} = draw(1 bsl 58, Node0),
+    {Options#{host => Host, dead => Dead, rand => rand:seed_s(exsss, Number)}, Node}.
+
+draw(Max, #node{rand = Rand0} = Node) ->
+    {Number, Rand} = rand:uniform_s(Max, Rand0),
+    {Number, Node#node{rand = Rand}}.
+
+%% --- what happens to sessions -----------------------------------------------------------------
+
+each(Do, NowMs, #node{sessions = Sessions} = Node0) ->
+    lists:foldl(fun(Id, {Node1, Effects}) ->
+                    {Node, More} = one(Id, Do, NowMs, Node1),
+                    {Node, Effects ++ More}
+                end, {Node0, []}, maps:keys(Sessions)).
+
+event(Id, Event, NowMs, Node) ->
+    one(Id, fun(Session, S) -> weft_sim_session:event(Event, NowMs, Session, S) end, NowMs, Node).
+
+one(Id, Do, NowMs, #node{sessions = Sessions, switches = Switches} = Node) ->
+    case Sessions of
+        #{Id := Session} -> answered(Id, Do(Session, Switches), NowMs, Node);
+        #{} -> {Node, []}
     end.
 
-send_next(NowMs, #session{stream = Stream0, fair = Fair0} = Session) ->
-    Room = weft_sim_stream:room(Stream0),
-    LineBytes = ?LINE_WINDOWS * weft_sim_stream:window_bytes(Stream0),
-    case Room =/= none andalso weft_fair_queue_core:take(Room, LineBytes, Fair0) of
-        {Payload, Bytes, Order, Fair} ->
-            {Effects, Stream} = weft_sim_stream:push(Order, Payload, Bytes, NowMs, Stream0),
-            {Effects, apply_effects(Session#session{stream = Stream, fair = Fair})};
-        _NotNow ->
-            none
+answered(Id, {News, Session, Switches, Effects}, NowMs, #node{sessions = Sessions} = Node0) ->
+    Of = [case Effect of
+              {after_ms, Ms, Timer} -> {after_ms, Ms, {session, Id, Timer}};
+              _ -> Effect
+          end || Effect <- Effects],
+    lists:foldl(fun(What, {Node1, Done}) ->
+                    {Node, More} = news(What, Id, NowMs, Node1),
+                    {Node, Done ++ More}
+                end, {Node0#node{sessions = Sessions#{Id => Session}, switches = Switches}, Of},
+                News).
+
+news(_What, Id, _NowMs, #node{sessions = Sessions} = Node) when not is_map_key(Id, Sessions) ->
+    {Node, []};
+news({disorder, What}, _Id, _NowMs, Node) ->
+    {Node, [{view, disorder, What}]};
+news(up, Id, NowMs, #node{current = Earlier} = Node) when Earlier =/= undefined, Earlier =/= Id ->
+    over(replaced, Earlier, NowMs, Node#node{current = Id});
+news(up, Id, _NowMs, Node) ->
+    {Node#node{current = Id}, []};
+news({over, Why}, Id, NowMs, #node{current = Id} = Node) ->
+    {Ended, Effects} = over(Why, Id, NowMs, Node#node{current = undefined}),
+    {Ended, [{after_ms, ?CONNECT_AGAIN_MS, connect} | Effects]};
+news({over, Why}, Id, NowMs, Node) ->
+    over(Why, Id, NowMs, Node).
+
+%% The process of the session ends, and all its links hear of it.
+over(Why, Id, NowMs, #node{sessions = Sessions0, switches = Switches} = Node0) ->
+    {Session, Sessions} = maps:take(Id, Sessions0),
+    Node1 = Node0#node{sessions = Sessions},
+    {Known, Views} = forgotten(Why, Id, weft_sim_session:peer_life(Session), Node1),
+    {Node, Effects} = switched(weft_sim_switches:down(Id, Switches), NowMs, Known),
+    {Node, Views ++ Effects}.
+
+forgotten(Why, Id, Life, #node{known = #{sessions := Known, timed_out := TimedOut} = All,
+                               peer = Peer, given_up = GivenUp} = Node) ->
+    Left = All#{sessions := maps:remove(Id, Known)},
+    case {Why, Life} of
+        {_, undefined} ->
+            {Node#node{known = Left, given_up = [Id | GivenUp]}, []};
+        {not_responding, _} ->
+            {Node#node{known = Left#{timed_out := [{Id, atom_to_binary(Peer)} | TimedOut]}},
+             [{view, ended, {Id, not_responding, Life}}]};
+        {_, _} ->
+            {Node#node{known = Left}, [{view, ended, {Id, Why, Life}}]}
     end.
 
-fetch(Session) ->
-    apply_effects(fetch(?FETCH_FRAMES, ?FETCH_BYTES, Session)).
+%% --- links ------------------------------------------------------------------------------------
 
-fetch(Frames, Bytes, Session) when Frames =< 0; Bytes =< 0 ->
-    Session;
-fetch(Frames, Bytes, #session{fair = Fair, classes = Classes, senders = Senders} = Session) ->
-    IsFast = map_size(Classes) =:= 0 andalso weft_fair_queue_core:fast(Fair),
-    case {weft_fair_queue_core:full(Fair), weft_sim_senders:peek(Senders)} of
-        {true, _} -> Session;
-        {false, none} -> Session;
-        {false, {ok, Size}} ->
-            case IsFast andalso Size < weft_fair_queue_core:small_bytes() of
-                true -> fetch_small(Frames, Bytes, Session);
-                false -> fetch_one(Frames, Bytes, Session)
-            end
-    end.
+switched({Results, Switches}, NowMs, Node0) ->
+    lists:foldl(fun(Result, {Node1, Effects}) ->
+                    {Node, More} = result(Result, NowMs, Node1),
+                    {Node, Effects ++ More}
+                end, {Node0#node{switches = Switches}, []}, Results).
 
-fetch_one(Frames, Bytes, #session{fair = Fair, classes = Classes, senders = Senders0} = Session) ->
-    {Size, Data, Senders} = weft_sim_senders:out(Senders0),
-    Added = weft_fair_queue_core:add(Size, Data, Classes, Fair),
-    fetch(Frames - 1, Bytes - Size, queued(Session#session{fair = Added, senders = Senders})).
+result({told, Id, Message}, NowMs, Node) ->
+    event(Id, {told, Message}, NowMs, Node);
+result({input, Id, Lane, Packet}, NowMs, Node) ->
+    event(Id, {input, Lane, Packet}, NowMs, Node);
+result({accept, distribution, Id, _Source, Path, Host}, _NowMs, Node0) ->
+    {Choice, Node} = draw(2, Node0),
+    {Node, [{after_ms, element(Choice, {?ACCEPT_AFTER_MS, ?ACCEPT_LATE_MS}),
+             {accept, {Id, Path, Host}}}]};
+result({restarted, Peer, #{incarnation := Life}}, _NowMs, #node{peer = Peer} = Node) ->
+    {Node, [{view, restarted, Life}]};
+result({restarted, _Gateway, _}, _NowMs, Node) ->
+    {Node, []};
+result(Effect, _NowMs, Node) ->
+    {Node, [Effect]}.
 
-fetch_small(Frames, Bytes, #session{fair = Fair, senders = Senders0} = Session) ->
-    {Batch, BatchBytes, Pieces, Senders} = join(Senders0, [], 0, 0),
-    Added = weft_fair_queue_core:add_batch(Batch, BatchBytes, Pieces, Fair),
-    fetch(Frames - Pieces, Bytes - BatchBytes,
-          queued(Session#session{fair = Added, senders = Senders})).
+%% --- what checkers see ------------------------------------------------------------------------
 
-join(Senders0, Batch, Bytes, Pieces) ->
-    Small = weft_fair_queue_core:small_bytes(),
-    case Bytes < weft_fair_queue_core:batch_bytes() andalso weft_sim_senders:peek(Senders0) of
-        {ok, Next} when Next < Small ->
-            {Size, Data, Senders} = weft_sim_senders:out(Senders0),
-            join(Senders, [Batch, <<Size:32>> | Data], Bytes + Size + 4, Pieces + 1);
-        _ ->
-            {Batch, Bytes, Pieces, Senders0}
-    end.
-
-queued(#session{fair = Fair, queued_max = Max} = Session) ->
-    Session#session{queued_max = max(Max, weft_fair_queue_core:bytes(Fair))}.
-
-apply_effects(#session{fair = Fair0, senders = Senders} = Session) ->
-    case weft_fair_queue_core:effects(Fair0) of
-        {[], _} -> Session;
-        {Effects, Fair} ->
-            Session#session{fair = Fair,
-                            senders = weft_sim_senders:apply_effects(Effects, Senders)}
-    end.
-
-%% @doc For the checkers: frames sent and arrived, by sender; the most that was kept and queued, in
-%% bytes; how long the slowest timed message took; how often what happened.
+%% @doc Of the session that the kernel has: its id, the lives of both nodes that it is with, frames
+%% sent and arrived, by sender; the most that was kept and queued, in bytes; how long the slowest
+%% timed message took; how often what happened. Of the node: how many sessions and labels it knows.
 -spec info_of(node(), weft_sim_world:world()) -> #{atom() => term()}.
-info_of(Node, World) ->
-    {ok, #session{stream = Stream, fair = Fair, senders = Senders, receipts = Receipts,
-                  queued_max = QueuedMax}} = weft_sim_world:machine(Node, session, World),
-    maps:merge(maps:merge(weft_sim_stream:info(Stream), weft_fair_queue_core:info(Fair)),
-               #{sent => weft_sim_senders:counts(Senders),
-                 arrived => weft_sim_receipts:counts(Receipts),
-                 slowest_ms => weft_sim_receipts:slowest_ms(Receipts),
-                 queued_max => QueuedMax, vm_max => weft_sim_senders:vm_max(Senders)}).
+info_of(Name, World) ->
+    Nothing = #{id => none, lives => none, link => undefined, sessions => 0, labels => 0},
+    case weft_sim_world:machine(Name, session, World) of
+        {ok, #node{current = Id, sessions = Sessions, switches = Switches}} ->
+            Known = #{sessions => map_size(Sessions), labels => weft_sim_switches:labels(Switches)},
+            maps:merge(case Sessions of
+                           #{Id := Session} -> weft_sim_session:info(Session);
+                           #{} -> Nothing
+                       end, Known);
+        error ->
+            Nothing
+    end.
+
+%% @doc Was that an attempt of the node which came to nothing?
+-spec gave_up(node(), id(), weft_sim_world:world()) -> boolean().
+gave_up(Name, Id, World) ->
+    case weft_sim_world:machine(Name, session, World) of
+        {ok, #node{given_up = GivenUp}} -> lists:member(Id, GivenUp);
+        error -> false
+    end.
+
+%% @doc Which life of the node runs, if it does.
+-spec life(node(), weft_sim_world:world()) -> non_neg_integer() | none.
+life(Name, World) ->
+    case weft_sim_world:machine(Name, session, World) of
+        {ok, #node{options = Options}} -> maps:get(incarnation, Options, 0);
+        error -> none
+    end.

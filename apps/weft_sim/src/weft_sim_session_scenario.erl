@@ -7,6 +7,9 @@
 %% and used again, messages of a small sender are timed, while the others go on beside it; then all
 %% that was sent has time to be delivered.
 %%
+%% In the scenario of lives the ends crash and start again, too, each some times. The other end
+%% hears news of it from other nodes, at times, and at times late.
+%%
 %% In the scenario of silence little is said in the first seconds and then nothing for an hour, in
 %% which paths break as often as each two seconds, or rarely.
 -module(weft_sim_session_scenario).
@@ -18,6 +21,10 @@
 -define(SEND_AFTER_MS, 7000).
 -define(SETTLE_MS, 25000).
 -define(FAULTS, 25).
+%% All nodes have started by then.
+-define(STARTED_MS, 200).
+-define(NEWS_MS, 5000).
+-define(CUT_MS, 2000).
 -define(SILENCE_MS, 3600000).
 -define(SILENCE_BEGINS_MS, 3000).
 -define(MIB, 1048576).
@@ -28,15 +35,26 @@
 
 %% @doc `session_faults': over gateways that crash, pause and lose lanes, beside a link that comes
 %% and goes. `session_lanes': one link whose lanes fail. `session_silence': as the former, but with
-%% nothing to send.
--spec build(session_faults | session_lanes | session_silence, Nodes :: [node()]) ->
+%% nothing to send. `session_lives': over gateways, a link, or both; and the ends crash.
+-spec build(session_faults | session_lanes | session_silence | session_lives, Nodes :: [node()]) ->
           weft_sim_scenario:scenario().
 build(session_faults, Nodes) ->
     scenario(over_gateways(Nodes), busy());
-build(session_lanes, [Source, Target | _]) ->
-    scenario({Source, Target, [], [{Source, Target, 1 + uniform(4)}]}, busy());
+build(session_lanes, Nodes) ->
+    scenario(beside(Nodes), busy());
 build(session_silence, Nodes) ->
-    scenario(over_gateways(Nodes), silent()).
+    scenario(over_gateways(Nodes), silent());
+build(session_lives, [Source, Target | _] = Nodes) ->
+    #{steps := Steps} = Scenario = scenario(between(pick([gateways, gateways, link]), Nodes),
+                                            (busy())#{faults => pick([0, 5, ?FAULTS])}),
+    Lane = lane(Source, Target, 1),
+    Scenario#{steps := Steps ++ lives(Source, Target, Lane) ++ lives(Target, Source, Lane)}.
+
+between(gateways, Nodes) -> over_gateways(Nodes);
+between(link, Nodes) -> beside(Nodes).
+
+beside([Source, Target | _]) ->
+    {Source, Target, [], [{Source, Target, 1 + uniform(4)}]}.
 
 over_gateways([Source, Target | Gateways]) ->
     Links = [{Source, Target, 1} || pick([true, false])]
@@ -68,11 +86,27 @@ scenario({Source, Target, Gateways, Links},
                end,
     #{world => #{machines => Machines, weigh => false, detection_ms => {50, 3000},
                  checkers => checkers({Source, Target, Gateways}, Traffic, Lanes)},
-      steps => [{uniform(200), {start, Node}}
+      steps => [{uniform(?STARTED_MS), {start, Node}}
                 || Node <- [Source, Target | Gateways] ++ [Lane || {Lane, _, _, _} <- Lanes]]
           ++ lists:append([fault(Gateways, Lanes, uniform(SafetyMs))
                            || _ <- lists:seq(1, Faults)]),
       heal_at_ms => SafetyMs, lasting => [], settle_ms => SettleMs}.
+
+%% A node that has started for the first time is in its life 1. It is back before others notice, or
+%% after, and at times first without the link between the ends.
+lives(Node, Other, Lane) ->
+    LifeMs = pick([700, 2000, ?SAFETY_MS]),
+    lives(Node, Other, Lane, 1, LifeMs, ?STARTED_MS + uniform(LifeMs)).
+
+lives(_Node, _Other, _Lane, _Life, _LifeMs, CrashMs) when CrashMs >= ?SAFETY_MS ->
+    [];
+lives(Node, Other, Lane, Life, LifeMs, CrashMs) ->
+    StartMs = CrashMs + uniform(pick([5, 200, 1000])),
+    Told = {CrashMs + uniform(?NEWS_MS), {notice, Other, session, {died, Life}}},
+    Cut = [{CrashMs, {cut, Lane, Node}}, {StartMs + uniform(?CUT_MS), {heal, Lane, Node}}],
+    [{CrashMs, {crash, Node}}, {StartMs, {start, Node, Life + 1}}]
+        ++ pick([[], [Told]]) ++ pick([[], Cut])
+        ++ lives(Node, Other, Lane, Life + 1, LifeMs, StartMs + uniform(LifeMs)).
 
 %% One to two megabytes per second.
 lanes(Links) ->

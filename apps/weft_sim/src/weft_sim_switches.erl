@@ -2,14 +2,17 @@
 %% @doc The links of a simulated node: the carrier's own `weft_switch_core' for each, carried out on
 %% simulated lanes. The counterpart of `weft_switch', with what a link knows of its lanes.
 %%
-%% A link is called by the node at its other end. Packets are those of `weft_wire', byte by byte. A
-%% socket takes some bytes; what is more waits before it. The router of this world knows neighbours
-%% only. An end takes any neighbour but its peer for gone once it has lost the link to it.
+%% A link is called by the node at its other end. On a new lane the two ends authenticate first
+%% (`weft_sim_handshake'), and a link ends its lanes if another life of its peer answers
+%% (`weft_link_peer').
+%% Packets are those of `weft_wire', byte by byte. A socket takes some bytes; what is more waits
+%% before it. The router of this world knows neighbours only. An end takes any neighbour but its
+%% peer for gone once it has lost the link to it.
 -module(weft_sim_switches).
 
--export([new/3, lanes/1, lane_up/3, lane_down/2, packet/4, overflow/3, message/3, write/3, sent/3,
-         is_full/2, labels/1]).
--export_type([switches/0, result/0, found/0]).
+-export([new/4, lanes/1, lane_up/2, lane_down/2, packet/4, overflow/3, message/3, down/2, write/3,
+         sent/3, is_full/2, labels/1]).
+-export_type([switches/0, result/0, known/0, lane/0]).
 
 -define(SOCKET_BYTES, 65536).
 %% As they are by default.
@@ -17,54 +20,128 @@
 -define(RELAY_CIRCUITS_MAX, 4096).
 
 -record(switches, {own :: binary(),
+                   incarnation :: non_neg_integer(),
                    mortal :: [node()],
                    lanes :: weft_sim_lanes:lanes(),
                    links :: #{node() => weft_switch_core:state()},
+                   %% How often each lane was connected: each time it is another one to the cores.
+                   times = #{} :: #{Lane :: node() => pos_integer()},
+                   %% Lanes on which the peer has not proved yet who it is.
+                   greeting = #{} :: #{Lane :: node() => weft_sim_handshake:handshake()},
+                   %% The life of each peer that was heard last.
+                   peers = #{} :: #{node() => #{incarnation := non_neg_integer()}},
                    %% Bytes that were written to each lane and have not left it.
                    unsent = #{} :: #{Lane :: node() => non_neg_integer()}}).
 -opaque switches() :: #switches{}.
 
-%% What `weft_sessions' knows of a session.
--type found() :: {ok, Session :: term(), Input :: term(), Peer :: binary()} | error.
-%% told: what the session of this node hears. input: what its input gets, and by which lane. accept:
-%% something has to serve a circuit.
+-type lane() :: {Lane :: node(), Time :: pos_integer()}.
+%% The counterpart of the table of `weft_sessions'.
+-type known() :: #{sessions := #{weft_sessions:id() => {Input :: term(), Peer :: binary()}},
+                   timed_out := [{weft_sessions:id(), Peer :: binary()}]}.
+%% told: what a session of this node hears. input: what its input gets, and by which lane. accept:
+%% something has to serve a circuit. break: this end closes the lane. restarted: that life of the
+%% peer has answered after another one.
 -type result() :: {send, Lane :: node(), {packet, pos_integer(), binary()}}
-                | {told, tuple()}
-                | {input, Lane :: node(), weft_wire:packet()}
-                | {accept, weft_wire:stream_kind(), Source :: binary(),
-                   {node(), [node()], weft_wire:label()}, Host :: node() | own_process}.
+                | {break, Lane :: node()}
+                | {restarted, node(), #{incarnation := non_neg_integer()}}
+                | {told, weft_sessions:id(), tuple()}
+                | {input, weft_sessions:id(), lane(), weft_wire:packet()}
+                | {accept, weft_wire:stream_kind(), weft_sessions:id(), Source :: binary(),
+                   {node(), [lane()], weft_wire:label()}, Host :: node() | own_process}.
 
-%% @doc Of a node with these lanes, none of which is up yet.
+%% @doc Of a node in this life with these lanes, none of which is up yet.
 %% What is said of neighbours in Mortal when their link is lost ends circuits with them, and only
 %% those.
--spec new(node(), #{Lane :: node() => Peer :: node()}, Mortal :: [node()]) -> switches().
-new(Self, Lanes, Mortal) ->
+-spec new(node(), #{Lane :: node() => Peer :: node()}, Mortal :: [node()],
+          Incarnation :: non_neg_integer()) -> switches().
+new(Self, Lanes, Mortal, Incarnation) ->
     Own = atom_to_binary(Self),
     Links = [{Peer, weft_switch_core:new(Peer, Own, atom_to_binary(Peer), ?RELAY_BYTES_MAX)}
              || Peer <- lists:usort(maps:values(Lanes))],
-    #switches{own = Own, lanes = weft_sim_lanes:new(Lanes), links = maps:from_list(Links),
-              mortal = Mortal}.
+    #switches{own = Own, incarnation = Incarnation, lanes = weft_sim_lanes:new(Lanes),
+              links = maps:from_list(Links), mortal = Mortal}.
 
 %% @doc Which lanes are up.
 -spec lanes(switches()) -> weft_sim_lanes:lanes().
 lanes(#switches{lanes = Lanes}) -> Lanes.
 
-%% @doc A lane came up; Sessions are those of this node with the peer of it.
--spec lane_up(Lane :: node(), Sessions :: [term()], switches()) -> {[result()], switches()}.
-lane_up(Lane, Sessions, #switches{lanes = Lanes, unsent = Unsent} = Switches) ->
-    Peer = weft_sim_lanes:peer(Lane, Lanes),
+%% @doc A lane is connected. It comes up when the peer has proved who it is.
+-spec lane_up(Lane :: node(), switches()) -> {[result()], switches()}.
+lane_up(Lane, #switches{own = Name, incarnation = Incarnation, lanes = Lanes, times = Times,
+                        greeting = Greeting, unsent = Unsent} = Switches) ->
+    Time = maps:get(Lane, Times, 0) + 1,
+    Own = #{name => Name, peer => atom_to_binary(weft_sim_lanes:peer(Lane, Lanes)),
+            incarnation => Incarnation,
+            nonce => <<(erlang:phash2({Name, Incarnation, Lane, Time})):256>>},
+    {Sent, Handshake} = case Own of
+                            #{peer := Peer} when Name < Peer ->
+                                {Hello, Dialling} = weft_sim_handshake:dial(link, Own),
+                                {[Hello], Dialling};
+                            #{} ->
+                                {[], weft_sim_handshake:listen(Own)}
+                        end,
+    {messages(Sent, Lane),
+     Switches#switches{greeting = Greeting#{Lane => Handshake}, unsent = maps:remove(Lane, Unsent),
+                       times = Times#{Lane => Time}}}.
+
+messages(Sent, Lane) -> [{send, Lane, {packet, byte_size(Raw), Raw}} || Raw <- Sent].
+
+time(Lane, #switches{times = Times}) -> {Lane, map_get(Lane, Times)}.
+
+greeted(Lane, Raw, Known, #switches{greeting = Greeting, lanes = Lanes} = Switches0) ->
+    {Sent, Next} = weft_sim_handshake:message(Raw, map_get(Lane, Greeting)),
+    {Results, Switches} =
+        case Next of
+            {more, Handshake} ->
+                {[], Switches0#switches{greeting = Greeting#{Lane := Handshake}}};
+            {done, Peer} ->
+                attached(Lane, weft_sim_lanes:peer(Lane, Lanes), Peer, Known,
+                         Switches0#switches{greeting = maps:remove(Lane, Greeting)});
+            refused ->
+                {[{break, Lane}], Switches0#switches{greeting = maps:remove(Lane, Greeting)}}
+        end,
+    {messages(Sent, Lane) ++ Results, Switches}.
+
+%% As a link does that gets an authenticated connection.
+attached(Lane, Peer, New, Known, #switches{lanes = Lanes, peers = Peers} = Switches0) ->
+    Before = maps:get(Peer, Peers, undefined),
+    IsUp = weft_sim_lanes:to(Peer, Lanes) =/= [],
+    case weft_link_peer:met(New, Before, IsUp) of
+        superseded ->
+            {[{break, Lane}], Switches0};
+        {restarted, _Now} = Restarted ->
+            {Over, Switches} = restarted(Peer, Restarted, Switches0),
+            {Results, Up} = up(Lane, Peer, Known, Switches#switches{peers = Peers#{Peer => New}}),
+            {Over ++ Results ++ [{restarted, Peer, New}], Up};
+        nothing ->
+            up(Lane, Peer, Known, Switches0#switches{peers = Peers#{Peer => New}})
+    end.
+
+restarted(Peer, Restarted, #switches{lanes = Lanes0} = Switches) ->
+    Old = weft_sim_lanes:to(Peer, Lanes0),
+    Lanes = lists:foldl(fun weft_sim_lanes:down/2, Lanes0, Old),
+    {Results, Down} = decided(Peer, fun(Core) -> weft_switch_core:link_down(Restarted, Core) end,
+                              Switches#switches{lanes = Lanes}),
+    {[{break, Lane} || Lane <- Old] ++ Results, Down}.
+
+up(Lane, Peer, #{sessions := Sessions, timed_out := TimedOut},
+   #switches{lanes = Lanes} = Switches) ->
+    Name = atom_to_binary(Peer),
     Up = fun(Core) ->
-             weft_switch_core:lane_up(Lane, {<<>>, 0},
-                                      case weft_switch_core:is_up(Core) of
-                                          true -> {[], []};
-                                          false -> {Sessions, []}
-                                      end, Core)
+             weft_switch_core:lane_up(
+               time(Lane, Switches), {<<>>, 0},
+               case weft_switch_core:is_up(Core) of
+                   true -> {[], []};
+                   false -> {[Id || {Id, {_, Far}} <- maps:to_list(Sessions), Far =:= Name],
+                             [Id || {Id, Far} <- TimedOut, Far =:= Name]}
+               end, Core)
          end,
-    decided(Peer, Up, Switches#switches{lanes = weft_sim_lanes:up(Lane, Lanes),
-                                        unsent = maps:remove(Lane, Unsent)}).
+    decided(Peer, Up, Switches#switches{lanes = weft_sim_lanes:up(Lane, Lanes)}).
 
 %% @doc A lane is lost, if it was up.
 -spec lane_down(Lane :: node(), switches()) -> {[result()], switches()}.
+lane_down(Lane, #switches{greeting = Greeting} = Switches) when is_map_key(Lane, Greeting) ->
+    {[], Switches#switches{greeting = maps:remove(Lane, Greeting)}};
 lane_down(Lane, #switches{lanes = Lanes0, unsent = Unsent, mortal = Mortal} = Switches) ->
     Peer = weft_sim_lanes:peer(Lane, Lanes0),
     Lanes = weft_sim_lanes:down(Lane, Lanes0),
@@ -74,15 +151,28 @@ lane_down(Lane, #switches{lanes = Lanes0, unsent = Unsent, mortal = Mortal} = Sw
         {_, []} ->
             Reason = case lists:member(Peer, Mortal) of true -> gone; false -> broken end,
             decided(Peer, fun(Core) -> weft_switch_core:link_down(Reason, Core) end, Left);
-        {_, _} -> decided(Peer, fun(Core) -> weft_switch_core:lane_down(Lane, Core) end, Left)
+        {_, _} ->
+            decided(Peer, fun(Core) -> weft_switch_core:lane_down(time(Lane, Left), Core) end, Left)
     end.
 
-%% @doc A packet came by Lane. Found is the session of this node, if there is one.
--spec packet(Lane :: node(), Raw :: binary(), found(), switches()) -> {[result()], switches()}.
-packet(Lane, Raw, Found, #switches{own = Own, lanes = Lanes} = Switches) ->
+%% @doc What came by Lane; the sessions of this node are known.
+-spec packet(Lane :: node(), Raw :: binary(), known(), switches()) -> {[result()], switches()}.
+packet(Lane, Raw, Known, #switches{greeting = Greeting} = Switches)
+  when is_map_key(Lane, Greeting) ->
+    greeted(Lane, Raw, Known, Switches);
+packet(Lane, Raw, Known, #switches{lanes = Lanes} = Switches) ->
     Peer = weft_sim_lanes:peer(Lane, Lanes),
-    case weft_wire:decode(Raw) of
-        {open, Label, #{target := Own} = Open} ->
+    case lists:member(Lane, weft_sim_lanes:to(Peer, Lanes)) of
+        true ->
+            packet(weft_wire:decode(Raw), Raw, Peer, time(Lane, Switches), Known, Switches);
+        false -> {[], Switches}
+    end.
+
+packet(Decoded, Raw, Peer, Lane, Known,
+       #switches{own = Own, lanes = Lanes, links = Links} = Switches) ->
+    case Decoded of
+        {open, Label, #{target := Own, session := Id} = Open} ->
+            Found = find(Id, Known),
             decided(Peer, fun(Core) -> weft_switch_core:opened(Label, Open, Lane, Found, Core) end,
                     Switches);
         {open, Label, #{target := Target} = Open} ->
@@ -90,8 +180,17 @@ packet(Lane, Raw, Found, #switches{own = Own, lanes = Lanes} = Switches) ->
                               weft_switch_core:forward(Label, Open, Lane, next(Target, Lanes),
                                                        ?RELAY_CIRCUITS_MAX, Core)
                           end, Switches);
+        {timed_out, Id} ->
+            carry_out(weft_switch_core:timed_out(find(Id, Known), map_get(Peer, Links)), [],
+                      Switches);
         Packet ->
             labelled(Packet, Raw, Peer, Lane, Switches)
+    end.
+
+find(Id, #{sessions := Sessions}) ->
+    case Sessions of
+        #{Id := {Input, Peer}} -> {ok, Id, Input, Peer};
+        #{} -> error
     end.
 
 next(Target, Lanes) ->
@@ -102,10 +201,10 @@ next(Target, Lanes) ->
 
 labelled(Packet, Raw, Peer, Lane, #switches{links = Links} = Switches) ->
     case weft_switch_core:packet(Packet, Lane, map_get(Peer, Links)) of
-        {here, _Session} ->
-            {[{input, Lane, Packet}], Switches};
-        {pass, _Session, _Input} ->
-            {[{input, Lane, Packet}], Switches};
+        {here, Session} ->
+            {[{input, Session, Lane, Packet}], Switches};
+        {pass, Session, _Input} ->
+            {[{input, Session, Lane, Packet}], Switches};
         {relay, Relay} ->
             relay(Relay, element(2, Packet), Raw, Peer, Switches);
         {done, Core, Effects} ->
@@ -116,8 +215,7 @@ relay(Relay, Label, Raw, Peer, #switches{links = Links} = Switches) ->
     {Waiting, Lane} = lane(Relay, weft_relay:preferred(Relay, Raw), Switches),
     case weft_switch_core:relay(Relay, Label, Waiting, map_get(Peer, Links)) of
         {send, OtherLabel} ->
-            {Sent, Written} = write(Lane, weft_wire:relabel(Raw, OtherLabel), Switches),
-            {[Sent], Written};
+            write(Lane, weft_wire:relabel(Raw, OtherLabel), Switches);
         {done, Core, Effects} ->
             carry_out(Effects, [], Switches#switches{links = Links#{Peer := Core}})
     end.
@@ -129,19 +227,30 @@ lane(Relay, Preferred, Switches) ->
                         || Lane <- weft_relay:next_lanes(Relay)])
     end.
 
-waiting(Lane, #switches{unsent = Unsent}) ->
-    max(0, maps:get(Lane, Unsent, 0) - ?SOCKET_BYTES).
+waiting({Lane, _} = Time, #switches{unsent = Unsent} = Switches) ->
+    case is_open(Time, Switches) of
+        true -> max(0, maps:get(Lane, Unsent, 0) - ?SOCKET_BYTES);
+        false -> 0
+    end.
 
 %% @doc The input of the session could not take what came under that label.
--spec overflow(Lane :: node(), weft_wire:label(), switches()) -> {[result()], switches()}.
-overflow(Lane, Label, #switches{lanes = Lanes} = Switches) ->
+-spec overflow(lane(), weft_wire:label(), switches()) -> {[result()], switches()}.
+overflow({Lane, _} = Time, Label, #switches{lanes = Lanes} = Switches) ->
     decided(weft_sim_lanes:peer(Lane, Lanes),
-            fun(Core) -> weft_switch_core:overflow(Label, Lane, Core) end, Switches).
+            fun(Core) -> weft_switch_core:overflow(Label, Time, Core) end, Switches).
 
-%% @doc What the session of this node says to a link.
+%% @doc What a session of this node says to a link.
 -spec message(Link :: node(), weft_switch_core:message(), switches()) -> {[result()], switches()}.
 message(Link, Message, Switches) ->
     decided(Link, fun(Core) -> weft_switch_core:message(Message, Core) end, Switches).
+
+%% @doc A session has ended: each link is told so, whether it watches that session or not.
+-spec down(weft_sessions:id(), switches()) -> {[result()], switches()}.
+down(Session, #switches{links = Links} = Switches0) ->
+    lists:foldl(fun(Link, {Results, Switches1}) ->
+                    {More, Switches} = message(Link, {down, Session}, Switches1),
+                    {Results ++ More, Switches}
+                end, {[], Switches0}, lists:sort(maps:keys(Links))).
 
 decided(Link, Decide, #switches{links = Links} = Switches) ->
     {Core, Effects} = Decide(map_get(Link, Links)),
@@ -156,38 +265,48 @@ carry_out([Effect | Effects], Done, Switches0) ->
     {Results, Switches} = effect(Effect, Switches0),
     carry_out(Effects, lists:reverse(Results, Done), Switches).
 
-effect({tell, _Input, {weft_packet, _Session, Link, _Lane, Label, {close, Label, Reason}}},
+effect({tell, _Input, {weft_packet, Session, Link, _Lane, Label, {close, Label, Reason}}},
        Switches) ->
-    {[{told, {weft_path, closed, Link, Label, Reason}}], Switches};
-effect({tell, _Session, Message}, Switches) ->
-    {[{told, Message}], Switches};
+    {[{told, Session, {weft_path, closed, Link, Label, Reason}}], Switches};
+effect({tell, Session, Message}, Switches) ->
+    {[{told, Session, Message}], Switches};
 effect({link, Link, Message}, Switches) ->
     message(Link, Message, Switches);
-effect({write, Lane, Packet}, Switches0) ->
-    {Sent, Switches} = write(Lane, Packet, Switches0),
-    {[Sent], Switches};
-effect({accept, Kind, _Id, Source, Path, Host}, Switches) ->
-    {[{accept, Kind, Source, Path, Host}], Switches};
-%% Neither sessions nor links crash here without their node.
+effect({write, Lane, Packet}, Switches) ->
+    write(Lane, Packet, Switches);
+effect({accept, Kind, Id, Source, Path, Host}, Switches) ->
+    {[{accept, Kind, Id, Source, Path, Host}], Switches};
+%% Links do not crash here without their node, and all of them hear of the end of a session.
 effect({watch, _}, Switches) ->
     {[], Switches}.
 
 %% --- lanes ------------------------------------------------------------------------------------
 
-%% @doc Writes a packet to a lane.
--spec write(Lane :: node(), iodata(), switches()) -> {result(), switches()}.
-write(Lane, Packet, #switches{unsent = Unsent} = Switches) ->
-    Raw = iolist_to_binary(Packet),
-    {{send, Lane, {packet, byte_size(Raw), Raw}},
-     Switches#switches{unsent = Unsent#{Lane => maps:get(Lane, Unsent, 0) + byte_size(Raw)}}}.
+%% @doc Writes a packet to a lane, if it is still the same one.
+-spec write(lane(), iodata(), switches()) -> {[result()], switches()}.
+write({Lane, _} = Time, Packet, #switches{unsent = Unsent} = Switches) ->
+    case is_open(Time, Switches) of
+        true ->
+            Raw = iolist_to_binary(Packet),
+            Bytes = maps:get(Lane, Unsent, 0) + byte_size(Raw),
+            {[{send, Lane, {packet, byte_size(Raw), Raw}}],
+             Switches#switches{unsent = Unsent#{Lane => Bytes}}};
+        false ->
+            {[], Switches}
+    end.
 
-%% @doc So much has left a lane.
--spec sent(Lane :: node(), Bytes :: pos_integer(), switches()) -> switches().
+is_open({Lane, Time}, #switches{lanes = Lanes, times = Times}) ->
+    map_get(Lane, Times) =:= Time
+        andalso lists:member(Lane, weft_sim_lanes:to(weft_sim_lanes:peer(Lane, Lanes), Lanes)).
+
+%% @doc So much has left a lane. Which one it is to the cores.
+-spec sent(Lane :: node(), Bytes :: pos_integer(), switches()) -> {lane(), switches()}.
 sent(Lane, Bytes, #switches{unsent = Unsent} = Switches) ->
-    Switches#switches{unsent = Unsent#{Lane => max(0, maps:get(Lane, Unsent, 0) - Bytes)}}.
+    {time(Lane, Switches),
+     Switches#switches{unsent = Unsent#{Lane => max(0, maps:get(Lane, Unsent, 0) - Bytes)}}}.
 
 %% @doc Does a lane keep what is written to it waiting?
--spec is_full(Lane :: node(), switches()) -> boolean().
+-spec is_full(lane(), switches()) -> boolean().
 is_full(Lane, Switches) -> waiting(Lane, Switches) > 0.
 
 %% @doc How many labels the links know.

@@ -9,11 +9,13 @@
 %% and all chance comes from one seed, so a run can be repeated exactly. Time is in microseconds
 %% here and given to the machines in milliseconds.
 %%
-%% Verbs, the vocabulary of scenarios, are documented at `verb()'.
+%% What runs on one node is in `weft_sim_machines', who can reach whom in `weft_sim_network', and
+%% what is seen of it all (checkers, counters, the trace) in `weft_sim_witness'. Verbs, the
+%% vocabulary of scenarios, are documented at `verb()'.
 -module(weft_sim_world).
 
 -export([new/1, run_until/2, schedule/3, settled/1,
-         now_ms/1, view_changed_ms/1, running/1, is_live/3, live_graph/1,
+         now_ms/1, view_changed_ms/1, running/1, peers/2, is_live/3,
          view/3, views/2, machine/3,
          violation/1, counters/1, observed/1, trace/1]).
 -export_type([world/0, verb/0, config/0]).
@@ -22,8 +24,7 @@
     life = 0 :: non_neg_integer(),
     incarnation = 0 :: non_neg_integer(),
     state = down :: down | running | paused,
-    machines = [] :: [{atom(), module(), State :: term(), Generation :: non_neg_integer()}],
-    views = #{} :: #{Key :: term() => {Machine :: atom(), Value :: term()}},
+    machines = weft_sim_machines:none() :: weft_sim_machines:machines(),
     %% The streams this node believes in.
     peers = #{} :: #{node() => weft_sim_network:stream_id()},
     %% What arrived while the node was paused, newest first.
@@ -36,17 +37,7 @@
     network :: weft_sim_network:network(),
     machines :: fun((node()) -> [{atom(), module(), map()}]),
     seed :: integer(),
-    checkers :: weft_sim_checker:checkers(),
-    watching :: weft_sim_checker:checkers(),
-    view_changed_us = 0 :: non_neg_integer(),
-    violation = none :: none | {NowMs :: non_neg_integer(), module(), string()},
-    is_traced :: boolean(),
-    trace = [] :: [{NowUs :: non_neg_integer(), term()}],
-    observer :: none | {module(), State :: term()},
-    is_weighed :: boolean(),
-    events = 0 :: non_neg_integer(),
-    messages = 0 :: non_neg_integer(),
-    bytes = 0 :: non_neg_integer()}).
+    witness :: weft_sim_witness:witness()}).
 
 -opaque world() :: #world{}.
 
@@ -76,12 +67,8 @@
 %% @doc An empty world at time 0.
 -spec new(config()) -> world().
 new(#{seed := Seed, machines := Machines} = Config) ->
-    Checkers = maps:get(checkers, Config, []),
     #world{network = weft_sim_network:new(rand:seed_s(exsss, Seed), Config),
-           machines = Machines, seed = Seed,
-           checkers = Checkers, watching = weft_sim_checker:watching(Checkers),
-           observer = maps:get(observer, Config, none), is_weighed = maps:get(weigh, Config, true),
-           is_traced = maps:get(trace, Config, false)}.
+           machines = Machines, seed = Seed, witness = weft_sim_witness:new(Config)}.
 
 %% @doc Has a verb happen at the given time.
 -spec schedule(AtMs :: non_neg_integer(), verb(), world()) -> world().
@@ -93,22 +80,21 @@ schedule(AtMs, Verb, World) ->
 run_until(UntilMs, World) ->
     step(UntilMs * 1000, World).
 
-step(_UntilUs, #world{violation = {_, _, _}} = World) ->
-    World;
-step(UntilUs, #world{queue = Queue0} = World) ->
-    case weft_sim_queue:out(UntilUs, Queue0) of
+step(UntilUs, #world{queue = Queue0, witness = Witness} = World) ->
+    case violation(World) =:= none andalso weft_sim_queue:out(UntilUs, Queue0) of
+        false ->
+            World;
         {AtUs, Event, Queue} ->
             step(UntilUs, happen(Event, World#world{now_us = AtUs, queue = Queue,
-                                                    events = World#world.events + 1}));
+                                                    witness = weft_sim_witness:event(Witness)}));
         none ->
             World#world{now_us = UntilUs}
     end.
 
 %% @doc Asks the checkers for what must hold in the end.
 -spec settled(world()) -> world().
-settled(#world{checkers = Checkers} = World) ->
-    lists:foldl(fun({Checker, Options}, W) -> judge(Checker, Checker:settled(W, Options), W) end,
-                World, weft_sim_checker:asked_in_the_end(Checkers)).
+settled(#world{witness = Witness, now_us = NowUs} = World) ->
+    World#world{witness = weft_sim_witness:settled(World, NowUs, Witness)}.
 
 %% --- reading the world ---
 
@@ -118,7 +104,7 @@ now_ms(#world{now_us = NowUs}) -> NowUs div 1000.
 
 %% @doc When a view of any node last changed.
 -spec view_changed_ms(world()) -> non_neg_integer().
-view_changed_ms(#world{view_changed_us = ChangedUs}) -> ChangedUs div 1000.
+view_changed_ms(#world{witness = Witness}) -> weft_sim_witness:view_changed_us(Witness) div 1000.
 
 %% @doc The nodes that are neither down nor paused, in term order.
 -spec running(world()) -> [node()].
@@ -133,52 +119,41 @@ is_live(A, B, #world{nodes = Nodes}) ->
         #{} -> false
     end.
 
-%% @doc The running nodes with those they have a live link to.
--spec live_graph(world()) -> #{node() => [node()]}.
-live_graph(#world{nodes = Nodes} = World) ->
-    maps:from_list(
-      [{Name, [Peer || Peer <- lists:sort(maps:keys((map_get(Name, Nodes))#node.peers)),
-                       (node_of(Peer, World))#node.state =:= running,
-                       is_live(Name, Peer, World)]}
-       || Name <- running(World)]).
+%% @doc The nodes to which a node believes to have a link, in term order.
+-spec peers(node(), world()) -> [node()].
+peers(Name, World) ->
+    lists:sort(maps:keys((node_of(Name, World))#node.peers)).
 
 %% @doc A view of a node.
 -spec view(node(), Key :: term(), world()) -> term() | undefined.
-view(Name, Key, #world{nodes = Nodes}) ->
-    case Nodes of
-        #{Name := #node{views = #{Key := {_, Value}}}} -> Value;
-        #{} -> undefined
-    end.
+view(Name, Key, World) ->
+    weft_sim_machines:view(Key, (node_of(Name, World))#node.machines).
 
 %% @doc All views of a node.
 -spec views(node(), world()) -> #{Key :: term() => Value :: term()}.
 views(Name, World) ->
-    maps:map(fun(_, {_, Value}) -> Value end, (node_of(Name, World))#node.views).
+    weft_sim_machines:views((node_of(Name, World))#node.machines).
 
 %% @doc The state of a machine, for checkers that look inside.
 -spec machine(node(), Machine :: atom(), world()) -> {ok, State :: term()} | error.
 machine(Name, Machine, World) ->
-    case lists:keyfind(Machine, 1, (node_of(Name, World))#node.machines) of
-        {_, _, State, _} -> {ok, State};
-        false -> error
-    end.
+    weft_sim_machines:state(Machine, (node_of(Name, World))#node.machines).
 
 %% @doc The first violation found.
 -spec violation(world()) -> none | {AtMs :: non_neg_integer(), Checker :: module(), string()}.
-violation(#world{violation = Violation}) -> Violation.
+violation(#world{witness = Witness}) -> weft_sim_witness:violation(Witness).
 
 %% @doc Events processed, messages and bytes (external term format) sent.
 -spec counters(world()) -> #{events | messages | bytes => non_neg_integer()}.
-counters(#world{events = Events, messages = Messages, bytes = Bytes}) ->
-    #{events => Events, messages => Messages, bytes => Bytes}.
+counters(#world{witness = Witness}) -> weft_sim_witness:counters(Witness).
 
 %% @doc The state of the observer.
 -spec observed(world()) -> term().
-observed(#world{observer = {_Observer, State}}) -> State.
+observed(#world{witness = Witness}) -> weft_sim_witness:observed(Witness).
 
 %% @doc What happened, oldest first, if the world was asked to trace.
 -spec trace(world()) -> [{NowUs :: non_neg_integer(), term()}].
-trace(#world{trace = Trace}) -> lists:reverse(Trace).
+trace(#world{witness = Witness}) -> weft_sim_witness:trace(Witness).
 
 %% --- what happens ---
 
@@ -188,7 +163,7 @@ happen({timer, Name, Life, Machine, Generation, Timer} = Event, World) ->
     case node_of(Name, World) of
         #node{state = paused, life = Life} -> hold(Name, Event, World);
         #node{state = running, life = Life} = Node ->
-            case generation(Machine, Node) of
+            case weft_sim_machines:generation(Machine, Node#node.machines) of
                 Generation -> to_machine(Name, Machine, {timer, Timer}, World);
                 _Restarted -> World
             end;
@@ -302,27 +277,23 @@ start(Name, Life, Incarnation, #world{machines = Machines} = World0) ->
     lists:foldl(fun({Machine, _, _}, World) -> start_machine(Name, Machine, 0, World) end,
                 World1, Machines(Name)).
 
-start_machine(Name, Machine, Generation, #world{machines = Machines, seed = Seed} = World0) ->
-    #node{life = Life, incarnation = Incarnation} = node_of(Name, World0),
+start_machine(Name, Machine, Generation, #world{machines = Machines, seed = Seed} = World) ->
+    #node{life = Life, incarnation = Incarnation, machines = Running} = Node = node_of(Name, World),
     {Machine, Module, Options} = lists:keyfind(Machine, 1, Machines(Name)),
-    {State, Effects} = Module:init(Name, Options#{seed => {Seed, Life, Generation},
-                                                  incarnation => Incarnation}),
-    #node{machines = Running} = Node = node_of(Name, World0),
-    Started = lists:keystore(Machine, 1, Running, {Machine, Module, State, Generation}),
-    perform(Name, Machine, Effects, put_node(Name, Node#node{machines = Started}, World0)).
+    {Started, Effects} = weft_sim_machines:start(
+                           Name, {Machine, Module, Options#{seed => {Seed, Life, Generation},
+                                                            incarnation => Incarnation}},
+                           Generation, Running),
+    perform(Name, Machine, Effects, put_node(Name, Node#node{machines = Started}, World)).
 
 %% Like a driver that crashed: its views are cleared and it hears anew of the links that are up.
 restart_machine(Name, Machine, World0) ->
-    #node{peers = Peers, views = Views} = Node = node_of(Name, World0),
-    Others = maps:filter(fun(_, {Owner, _}) -> Owner =/= Machine end, Views),
-    World = start_machine(Name, Machine, generation(Machine, Node) + 1,
-                          put_node(Name, Node#node{views = Others}, World0)),
+    #node{machines = Machines} = Node = node_of(Name, World0),
+    Without = Node#node{machines = weft_sim_machines:forget_views(Machine, Machines)},
+    World = start_machine(Name, Machine, weft_sim_machines:generation(Machine, Machines) + 1,
+                          put_node(Name, Without, World0)),
     lists:foldl(fun(Peer, W) -> to_machine(Name, Machine, {neighbour_up, Peer}, W) end,
-                World, lists:sort(maps:keys(Peers))).
-
-generation(Machine, #node{machines = Machines}) ->
-    {_, _, _, Generation} = lists:keyfind(Machine, 1, Machines),
-    Generation.
+                World, peers(Name, World)).
 
 %% --- links ---
 
@@ -397,12 +368,15 @@ disconnect(Name, Peer, #world{network = Network0, now_us = NowUs} = World) ->
         _ -> World
     end.
 
-send(Name, To, Machine, Msg, #world{network = Network0, now_us = NowUs} = World0) ->
+send(Name, To, Machine, Msg,
+     #world{network = Network0, now_us = NowUs, witness = Witness} = World0) ->
     case node_of(Name, World0) of
         #node{peers = #{To := Id}} ->
             {AtUs, Network} = weft_sim_network:arrival_us(NowUs, Name, To, Network0),
-            World = observe(sent, Name, Machine, Msg, weigh(Msg, World0)),
-            at(AtUs, {arrive, Id, Name, To, Machine, Msg}, World#world{network = Network});
+            World = World0#world{network = Network,
+                                 witness = weft_sim_witness:sent(Name, Machine, Msg, NowUs,
+                                                                 Witness)},
+            at(AtUs, {arrive, Id, Name, To, Machine, Msg}, World);
         _ -> World0
     end.
 
@@ -410,15 +384,13 @@ send(Name, To, Machine, Msg, #world{network = Network0, now_us = NowUs} = World0
 
 to_machines(Name, Event, World) ->
     #node{machines = Machines} = node_of(Name, World),
-    lists:foldl(fun({Machine, _, _, _}, W) -> to_machine(Name, Machine, Event, W) end,
-                World, Machines).
+    lists:foldl(fun(Machine, W) -> to_machine(Name, Machine, Event, W) end,
+                World, weft_sim_machines:names(Machines)).
 
 to_machine(Name, Machine, Event, World) ->
-    #node{machines = Machines} = Node = node_of(Name, World),
-    {_, Module, State0, Generation} = lists:keyfind(Machine, 1, Machines),
-    {State, Effects} = Module:handle(Event, now_ms(World), State0),
-    Changed = lists:keyreplace(Machine, 1, Machines, {Machine, Module, State, Generation}),
-    perform(Name, Machine, Effects, put_node(Name, Node#node{machines = Changed}, World)).
+    #node{machines = Machines0} = Node = node_of(Name, World),
+    {Machines, Effects} = weft_sim_machines:handle(Machine, Event, now_ms(World), Machines0),
+    perform(Name, Machine, Effects, put_node(Name, Node#node{machines = Machines}, World)).
 
 perform(Name, Machine, Effects, World) ->
     lists:foldl(fun(Effect, W) -> perform_one(Effect, Name, Machine, W) end, World, Effects).
@@ -426,8 +398,9 @@ perform(Name, Machine, Effects, World) ->
 perform_one({send, To, Msg}, Name, Machine, World) ->
     send(Name, To, Machine, Msg, World);
 perform_one({after_ms, Ms, Timer}, Name, Machine, #world{now_us = NowUs} = World) ->
-    #node{life = Life} = Node = node_of(Name, World),
-    at(NowUs + Ms * 1000, {timer, Name, Life, Machine, generation(Machine, Node), Timer}, World);
+    #node{life = Life, machines = Machines} = node_of(Name, World),
+    Generation = weft_sim_machines:generation(Machine, Machines),
+    at(NowUs + Ms * 1000, {timer, Name, Life, Machine, Generation, Timer}, World);
 perform_one({connect, Peer}, Name, _Machine, World) ->
     connect(Name, Peer, World);
 perform_one({Close, Peer}, Name, _Machine, World) when Close =:= break; Close =:= disconnect ->
@@ -435,17 +408,13 @@ perform_one({Close, Peer}, Name, _Machine, World) when Close =:= break; Close =:
 %% Here all machines use all links.
 perform_one({neighbour, _Peer, _IsNeighbour}, _Name, _Machine, World) ->
     World;
-perform_one({view, Key, Value}, Name, Machine, #world{now_us = NowUs} = World0) ->
-    World = World0#world{view_changed_us = NowUs},
-    #node{views = Views} = Node = node_of(Name, World),
-    Changed = case Value of
-                  delete -> maps:remove(Key, Views);
-                  _ -> Views#{Key => {Machine, Value}}
-              end,
-    check_view(Name, Key, Value, traced({view, Name, Key, Value},
-                                        put_node(Name, Node#node{views = Changed}, World)));
-perform_one({notice, Notice}, Name, Machine, World) ->
-    observe(notice, Name, Machine, Notice, traced({notice, Name, Machine, Notice}, World));
+perform_one({view, Key, Value}, Name, Machine, #world{now_us = NowUs, witness = Witness} = World) ->
+    #node{machines = Machines} = Node = node_of(Name, World),
+    Changed = weft_sim_machines:put_view(Key, Value, Machine, Machines),
+    Now = put_node(Name, Node#node{machines = Changed}, World),
+    Now#world{witness = weft_sim_witness:view_changed(Name, Key, Value, Now, NowUs, Witness)};
+perform_one({notice, Notice}, Name, Machine, #world{now_us = NowUs, witness = Witness} = World) ->
+    World#world{witness = weft_sim_witness:notice(Name, Machine, Notice, NowUs, Witness)};
 perform_one({reply, _Ref, Reply}, Name, Machine, World) ->
     traced({reply, Name, Machine, Reply}, World);
 perform_one({exit, Pid, Reason}, Name, Machine, #world{now_us = NowUs} = World) ->
@@ -457,16 +426,6 @@ perform_one({tell, Pid, Msg}, Name, _Machine, World) ->
 perform_one({Watching, _Pid}, _Name, _Machine, World)
   when Watching =:= watch; Watching =:= unwatch ->
     World.
-
-check_view(Name, Key, Value, #world{watching = Watching} = World) ->
-    lists:foldl(fun({Checker, Options}, W) ->
-                    judge(Checker, Checker:view_changed(Name, Key, Value, W, Options), W)
-                end, World, Watching).
-
-judge(_Checker, ok, World) -> World;
-judge(Checker, {violation, Text}, #world{violation = none} = World) ->
-    World#world{violation = {now_ms(World), Checker, lists:flatten(Text)}};
-judge(_Checker, {violation, _Later}, World) -> World.
 
 %% --- small parts ---
 
@@ -483,16 +442,5 @@ hold(Name, Event, World) ->
     #node{held = Held} = Node = node_of(Name, World),
     put_node(Name, Node#node{held = [Event | Held]}, World).
 
-weigh(_Msg, #world{is_weighed = false, messages = Messages} = World) ->
-    World#world{messages = Messages + 1};
-weigh(Msg, #world{messages = Messages, bytes = Bytes} = World) ->
-    World#world{messages = Messages + 1, bytes = Bytes + erlang:external_size(Msg)}.
-
-observe(_What, _Name, _Machine, _Term, #world{observer = none} = World) ->
-    World;
-observe(What, Name, Machine, Term, #world{observer = {Observer, State}, now_us = NowUs} = World) ->
-    World#world{observer = {Observer, Observer:What(Name, Machine, Term, NowUs, State)}}.
-
-traced(_What, #world{is_traced = false} = World) -> World;
-traced(What, #world{trace = Trace, now_us = NowUs} = World) ->
-    World#world{trace = [{NowUs, What} | Trace]}.
+traced(What, #world{witness = Witness, now_us = NowUs} = World) ->
+    World#world{witness = weft_sim_witness:traced(What, NowUs, Witness)}.

@@ -48,7 +48,7 @@ only_watched_messages_are_timed_from_then_on_test() ->
                   {[], Receipts} = weft_sim_receipts:arrived(payload(Note), 500, Receipts0),
                   Receipts
               end,
-    Receipts = lists:foldl(Arrived, weft_sim_receipts:new([1], 100),
+    Receipts = lists:foldl(Arrived, weft_sim_receipts:new(this, [1], 100),
                            [{1, 1, 50, none}, {2, 1, 100, none}, {1, 2, 200, none}]),
     ?assertEqual(300, weft_sim_receipts:slowest_ms(Receipts)).
 
@@ -57,17 +57,24 @@ wrong(Notes) ->
                                  {More, Receipts} = weft_sim_receipts:arrived(payload(Note), 0,
                                                                               Receipts0),
                                  {Acc ++ More, Receipts}
-                             end, {[], weft_sim_receipts:new([], 0)}, Notes),
+                             end, {[], weft_sim_receipts:new(this, [], 0)}, Notes),
     Wrong.
 
+what_another_session_has_sent_is_found_test() ->
+    Frame = weft_sim_frames:whole(1, {earlier, 7, 1, 0, none}, 10),
+    ?assertMatch({[{7, 1, of_session, earlier}], _},
+                 weft_sim_receipts:arrived(iolist_to_binary([<<(iolist_size(Frame)):32>>, Frame]),
+                                           0, weft_sim_receipts:new(this, [], 0))).
+
 payload(Note) ->
-    Frame = weft_sim_frames:whole(1, Note, 10),
+    Frame = weft_sim_frames:whole(1, erlang:insert_element(1, Note, this), 10),
     iolist_to_binary([<<(iolist_size(Frame)):32>>, Frame]).
 
 %% --- senders ----------------------------------------------------------------------------------
 
 who_is_suspended_does_not_send_and_a_long_queue_stops_all_test() ->
-    Senders0 = weft_sim_senders:new([{1, small}, {2, bulk}], 1000, 0, rand:seed_s(exsss, 1)),
+    Senders0 = weft_sim_senders:new(this, [{1, small}, {2, bulk}], 1000, 0,
+                                    rand:seed_s(exsss, 1)),
     Senders1 = weft_sim_senders:apply_effects([{suspend, 2}], weft_sim_senders:run(1, Senders0)),
     #{1 := 1, 2 := Bulk} = weft_sim_senders:counts(Senders1),
     Senders2 = weft_sim_senders:run(21, Senders1),
@@ -121,8 +128,7 @@ at(NowMs, Event, Lane) ->
 
 a_gateway_relays_by_label_and_forgets_with_a_lane_test() ->
     {New, []} = weft_sim_gateway_core:init('g@sim', #{lanes => #{a1 => ?A, a2 => ?A, b1 => ?B}}),
-    Up = lists:foldl(fun(Lane, G) -> element(1, gateway({message, Lane, lane_up}, G)) end, New,
-                     [a1, a2, b1]),
+    Up = lists:foldl(fun met/2, New, [{a1, ?A}, {a2, ?A}, {b1, ?B}]),
     Open = #{mode => new, kind => distribution, hops => 2, session => <<1:128>>, received => 5,
              source => atom_to_binary(?A), target => atom_to_binary(?B)},
     {Opened, [{b1, {open, Next, #{received := 5, hops := 1}}}]} =
@@ -131,6 +137,21 @@ a_gateway_relays_by_label_and_forgets_with_a_lane_test() ->
     {Lost, Closes} = gateway({neighbour_down, a2, timeout}, Opened),
     ?assertEqual([{b1, {close, Next, broken}}], packets(Closes)),
     ?assertMatch({_, [{b1, {close, Next, unknown}}]}, relayed(b1, weft_wire:ack(Next, 9), Lost)).
+
+%% The nodes at the other ends have smaller names, so they dial.
+met({Lane, Peer}, Gateway0) ->
+    {Hello, Dialling} = weft_sim_handshake:dial(
+                          link, #{name => atom_to_binary(Peer), peer => <<"g@sim">>,
+                                  incarnation => 1, nonce => <<1:256>>}),
+    {Gateway1, []} = gateway({message, Lane, lane_up}, Gateway0),
+    {Gateway2, [{send, Lane, {packet, _, Challenge}}]} =
+        gateway({message, Lane, {carried, Hello}}, Gateway1),
+    {[Proof], {more, Proving}} = weft_sim_handshake:message(Challenge, Dialling),
+    ?assertMatch({_, [{break, Lane}]}, gateway({message, Lane, {carried, Hello}}, Gateway2)),
+    {Gateway, [{send, Lane, {packet, _, Answer}}]} =
+        gateway({message, Lane, {carried, Proof}}, Gateway2),
+    ?assertEqual({[], {done, #{incarnation => 0}}}, weft_sim_handshake:message(Answer, Proving)),
+    Gateway.
 
 relayed(Lane, Packet, Gateway0) ->
     {Gateway, Effects} = gateway({message, Lane, {carried, iolist_to_binary(Packet)}}, Gateway0),
@@ -153,10 +174,12 @@ checkers_find_what_they_are_for_test_() ->
           ?_assertMatch({violation, _}, weft_sim_session_checker:settled(Early, ends(Ends))),
           ?_assertMatch({violation, _},
                         weft_sim_session_checker:view_changed(a, disorder, x, Settled, #{})),
-          ?_assertMatch({violation, _},
-                        weft_sim_session_checker:view_changed(a, not_responding, 1, Settled, #{})),
-          ?_assertMatch({violation, _},
-                        weft_sim_session_checker:view_changed(a, ended, gone, Settled, #{})),
+          ?_assertMatch({violation, _}, ended(gone, 0, Ends, Settled)),
+          ?_assertEqual(ok, ended(gone, -1, Ends, Settled)),
+          ?_assertEqual(ok, ended(replaced, -1, Ends, Settled)),
+          ?_assertMatch({violation, _}, ended(not_responding, -1, Ends, Settled)),
+          ?_assertEqual(ok, restarted(0, Ends, Settled)),
+          ?_assertMatch({violation, _}, restarted(1, Ends, Settled)),
           ?_assertEqual(ok, weft_sim_session_memory_checker:settled(Settled, Memory)),
           ?_assertMatch({violation, _},
                         weft_sim_session_memory_checker:settled(
@@ -177,6 +200,14 @@ checkers_find_what_they_are_for_test_() ->
 
 ends([A, B]) -> #{ends => [{A, B}]}.
 
+ended(Why, LivesAgo, [One, Other] = Ends, World) ->
+    Life = weft_sim_session_core:life(Other, World) + LivesAgo,
+    weft_sim_session_checker:view_changed(One, ended, {<<1:128>>, Why, Life}, World, ends(Ends)).
+
+restarted(LivesLater, [One, Other] = Ends, World) ->
+    Life = weft_sim_session_core:life(Other, World) + LivesLater,
+    weft_sim_session_checker:view_changed(One, restarted, Life, World, ends(Ends)).
+
 before_they_meet() -> run(session_lanes, 1, 210).
 
 run(Scenario, Seed, UntilMs) ->
@@ -195,7 +226,7 @@ the_scenarios_lose_paths_and_lanes_and_stop_senders_test_() ->
                  || Scenario <- [session_faults, session_lanes], Seed <- lists:seq(1, 10),
                     World <- [run(Scenario, Seed, 9000)],
                     Node <- ['n001@sim', 'n002@sim']],
-        [?assert(lists:sum([map_get(Key, Info) || Info <- Infos]) > AtLeast)
+        [?assert(lists:sum([maps:get(Key, Info, 0) || Info <- Infos]) > AtLeast)
          || {Key, AtLeast} <- [{resumes, 20}, {repairs, 10}, {suspended, 3}]]
     end}.
 
@@ -206,8 +237,11 @@ nothing_is_found_test_() ->
                          #{violation := Violation} = weft_sim:run(Scenario, Seed, 4),
                          ?assertEqual(none, Violation)
                      end}
-                    || Scenario <- [session_faults, session_lanes, session_silence],
-                       Seed <- lists:seq(1, 25)]}.
+                    || {Scenario, Seeds} <- [{session_faults, lists:seq(1, 25)},
+                                             {session_lanes, lists:seq(1, 25)},
+                                             {session_silence, lists:seq(1, 25)},
+                                             {session_lives, lists:seq(1, 60)}],
+                       Seed <- Seeds]}.
 
 %% Nothing to say, and a path lost again and again.
 the_silent_resume_often_test() ->

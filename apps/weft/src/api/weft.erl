@@ -31,12 +31,12 @@ members() -> weft_overlay:members().
 
 %% @doc The topology that is configured now; `undefined' without one.
 -spec topology() -> term().
-topology() -> weft_shape:current().
+topology() -> weft_topology_change:current().
 
 %% @doc Changes the topology of this node while it runs; sessions go on. The text of an error says
 %% what is wrong with the new topology; the old one stays then.
 -spec topology(term()) -> ok | {error, string()}.
-topology(Topology) -> weft_shape:change(Topology).
+topology(Topology) -> weft_topology_change:change(Topology).
 
 %% @doc The nodes that this node has a link to, with the cost of the link in microseconds.
 -spec neighbours() -> [{node(), pos_integer()}].

@@ -27,5 +27,5 @@ check() ->
         {error, Text} -> {error, Text}
     end.
 
-check_scopes(ok) -> weft_shape:check();
+check_scopes(ok) -> weft_topology_change:check();
 check_scopes({error, Text}) -> {error, Text}.

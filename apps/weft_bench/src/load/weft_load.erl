@@ -4,7 +4,8 @@
 %%
 %% Workers that have finished are counted, and the others go on; when none is left the run is over
 %% early. In the place of a worker that ends otherwise another starts, a bounded number of times; if
-%% it was an error that shall end the run (`shutdown_on_error'), all end.
+%% it was an error that shall end the run (`shutdown_on_error'), all end. After an interrupt the run
+%% is over at once, and what was due is not waited for.
 %%
 %% At the end workers have `operation_timeout_s' to do what was due in the run; who hangs longer is
 %% killed and told. What is not done then counts as failed, in the response times with the time that
@@ -92,7 +93,7 @@ labels(#{driver := Driver, operations := Operations}) ->
 hooked(#{pre_hook := Before, post_hook := After} = Config, Files, Meters, Options) ->
     case hook(Before) of
         ok -> ok;
-        {failed, Reason} -> throw({load, io_lib:format("pre_hook: ~0tP", [Reason, 30])})
+        {failed, Reason} -> throw({load, weft_bench_error:text("pre_hook: ~0tp", [Reason])})
     end,
     try started(Config, Files, Meters, Options) of
         {ok, #{crashed := Crashed} = Outcome} ->
@@ -156,9 +157,9 @@ ready({Pid, Monitor}) ->
         {weft_load_ready, Pid, ok} -> ok;
         {weft_load_ready, Pid, {error, {config, Text}}} -> throw({load, Text});
         {weft_load_ready, Pid, {error, Reason}} ->
-            throw({load, io_lib:format("a worker does not start: ~0tP", [Reason, 30])});
+            throw({load, weft_bench_error:text("a worker does not start: ~0tp", [Reason])});
         {'DOWN', Monitor, process, Pid, Reason} ->
-            throw({load, io_lib:format("a worker ends at the start: ~0tP", [Reason, 30])})
+            throw({load, weft_bench_error:text("a worker ends at the start: ~0tp", [Reason])})
     after ?READY_MS ->
         throw({load, io_lib:format("a worker does not start within ~b s", [?READY_MS div 1000])})
     end.
@@ -186,7 +187,10 @@ wait(AtUs, #run{workers = Workers} = Run) ->
             wait(AtUs, Run);
         {'DOWN', Monitor, process, Pid, Reason}
           when element(2, map_get(Pid, Workers)) =:= Monitor ->
-            wait(AtUs, down(Pid, Reason, Run))
+            wait(AtUs, down(Pid, Reason, Run));
+        weft_bench_interrupt ->
+            ok = atomics:put(Run#run.stop, 1, 1),
+            Run#run{end_us = now_us()}
     after LeftMs ->
         Run
     end.
@@ -212,11 +216,11 @@ ended(Id, Reason, #run{restarts = Restarts} = Run0) ->
 crashed(Reason, #run{crashed = Crashed} = Run) ->
     Run#run{crashed = lists:sublist([Reason | Crashed], 20)}.
 
-%% The operation that the worker has taken with it failed.
-lost(Id, Reason, #run{progresses = Progresses, meters = Meters} = Run) ->
+%% The operation that the worker has taken with it failed, if it was due in the run.
+lost(Id, Reason, #run{progresses = Progresses, meters = Meters, start_us = StartUs} = Run) ->
     #{Id := Progress} = Progresses,
     [ok = weft_load_meters:failed(label(Number, Run), {worker_ended, Reason}, Meters)
-     || {Number, _} <- weft_load_progress:under_way(Progress)],
+     || {Number, DueUs} <- weft_load_progress:under_way(Progress), DueUs >= StartUs],
     ok = weft_load_progress:ended(Progress),
     Run.
 
@@ -251,7 +255,7 @@ progress(ElapsedUs, Window, #run{progress = Progress, config = #{duration_ms := 
     All = weft_load_histogram:merge([Service || #{service := Service} <- maps:values(Window)]),
     Failed = lists:sum([Count || #{failed := Count} <- maps:values(Window)]),
     Progress(io_lib:format("~4b~ts s  ~b workers  ~b/s  p50 ~b  p99 ~b  max ~b us  errors ~b",
-                           [ElapsedUs div 1000000, Of, map_size(Workers),
+                           [(ElapsedUs + 500000) div 1000000, Of, map_size(Workers),
                             weft_load_histogram:count(All), weft_load_histogram:percentile(50, All),
                             weft_load_histogram:percentile(99, All), weft_load_histogram:max(All),
                             Failed])).
@@ -298,13 +302,16 @@ unfinished(LastUs, #run{progresses = Progresses} = Run) ->
     lists:sum([unfinished(LastUs, Progress, Run) || Progress <- maps:values(Progresses)]).
 
 unfinished(LastUs, Progress, #run{config = #{rate := Rate, operations := Operations},
-                                  meters = Meters} = Run) ->
+                                  meters = Meters, start_us = StartUs} = Run) ->
     NowUs = now_us(),
     Weighted = list_to_tuple(weft_load_config:weighted(Operations)),
-    UnderWay = weft_load_progress:under_way(Progress),
+    UnderWay = [Begun || {_, DueUs} = Begun <- weft_load_progress:under_way(Progress),
+                         DueUs >= StartUs],
     [ok = weft_load_meters:unfinished(label(Number, Run), begun, NowUs - DueUs, Meters)
      || {Number, DueUs} <- UnderWay],
-    NotBegun = fun(DueUs, Count) ->
+    NotBegun = fun(DueUs, Count) when DueUs < StartUs ->
+                       Count;
+                  (DueUs, Count) ->
                        {Label, _} = element(rand:uniform(tuple_size(Weighted)), Weighted),
                        ok = weft_load_meters:unfinished(Label, due, NowUs - DueUs, Meters),
                        Count + 1

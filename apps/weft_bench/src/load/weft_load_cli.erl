@@ -3,7 +3,7 @@
 %% What is measured is up to the configuration; this prints and gives the exit status.
 -module(weft_load_cli).
 
--export([command/0, main/1, print/1, report/2]).
+-export([command/0, main/1, print/1, report/1, report/2, is_load/1]).
 
 %% @doc 0: measured, 1: measured, but something failed (errors, crashes, hangs), 2: not measured.
 -spec main([string()]) -> 0 | 1 | 2.
@@ -17,21 +17,29 @@ command() ->
       arguments => [#{name => config, help => "what to do: docs/guide/load.md"}
                     | weft_bench_arguments:common("where the results go")],
       handler => fun(#{config := File} = Given) ->
-                     load(File, maps:get(out, Given, default_dir()), is_map_key(terminal, Given))
+                     load(File, maps:get(out, Given, weft_bench_arguments:new("load")),
+                          is_map_key(terminal, Given))
                  end}.
 
-default_dir() ->
-    {{Year, Month, Day}, {Hour, Minute, Second}} = calendar:local_time(),
-    weft_bench_arguments:out(io_lib:format("load-~4..0b~2..0b~2..0bT~2..0b~2..0b~2..0b",
-                                           [Year, Month, Day, Hour, Minute, Second])).
-
 load(File, Dir, Terminal) ->
-    case weft_load_config:read(File) of
-        {ok, Config} ->
-            io:format("~ts~nresults go to ~ts~n", [weft_load_config:describe(Config), Dir]),
+    case {weft_load_config:read(File), weft_load_files:is_free(Dir)} of
+        {{ok, Config}, ok} ->
+            io:format("~ts~n~tsresults go to ~ts~n",
+                      [weft_load_config:describe(Config), for_driver(Config), Dir]),
+            ok = weft_bench_interrupt:gently(),
+            ok = weft_bench_interrupt:afterwards(load, fun() -> report(Dir) end),
             outcome(weft_load:run(Config, #{dir => Dir, progress => progress(Terminal)}), Dir);
-        {error, Text} ->
+        {{error, Text}, _} ->
+            say(Text);
+        {_, {error, Text}} ->
             say(Text)
+    end.
+
+for_driver(Config) ->
+    case weft_load_config:for_driver(Config) of
+        [] -> "";
+        Keys -> io_lib:format("keys for the driver: ~ts~n",
+                              [lists:join(", ", [atom_to_list(Key) || Key <- Keys])])
     end.
 
 progress(true) -> fun(Line) -> io:format("\r\e[K~ts", [Line]) end;
@@ -47,15 +55,35 @@ outcome({ok, Outcome}, Dir) ->
     print(Outcome),
     report(Outcome, Dir).
 
-%% @doc Writes the page of a load and tells what failed; the exit status of the command.
--spec report(weft_load:outcome(), file:filename()) -> 0 | 1 | 2.
-report(Outcome, Dir) ->
+%% @doc Does this directory have the results of a load, or of the nodes of one?
+-spec is_load(file:filename()) -> boolean().
+is_load(Dir) ->
+    filelib:wildcard("series.csv", Dir) ++ filelib:wildcard("[1-9]*/series.csv", Dir) =/= []
+        andalso not filelib:is_regular(weft_report_record:results_file(Dir)).
+
+%% @doc Writes the page of a load again, also of one that was ended before its end.
+-spec report(file:filename()) -> 0 | 2.
+report(Dir) ->
+    case weft_load_files:recover(Dir) of
+        ok -> page(Dir);
+        {error, Text} -> say(Text)
+    end.
+
+page(Dir) ->
     case weft_report_load:write(Dir) of
         ok ->
             io:format("~nreport: ~ts~n", [weft_report_load:file(Dir)]),
-            problems(Outcome);
+            0;
         {error, Text} ->
             say(Text)
+    end.
+
+%% @doc Writes the page of a load and tells what failed; the exit status of the command.
+-spec report(weft_load:outcome(), file:filename()) -> 0 | 1 | 2.
+report(Outcome, Dir) ->
+    case page(Dir) of
+        0 -> problems(Outcome);
+        Status -> Status
     end.
 
 %% @doc A table of what was done.

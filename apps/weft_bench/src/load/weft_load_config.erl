@@ -6,7 +6,7 @@
 %% {duration, 1}.                     % minutes, {seconds, N}, or infinity: till no worker is left
 %% {concurrent, 4}.                   % workers
 %% {driver, weft_load_driver_ets}.
-%% {operations, [{get, 4}, {put, 1}]}.% with their weights; also {Label, Operation, Weight}
+%% {operations, [{get, 4}, {put, 1}]}.% {Operation, Weight} or {Label, Operation, Weight}
 %% {key_generator, {int_to_bin_bigendian, {uniform_int, 10000}}}.
 %% {value_generator, {fixed_bin, 100}}.
 %% '''
@@ -15,10 +15,10 @@
 %% the start), operation_timeout_s (60: a worker that takes longer at the end hangs),
 %% shutdown_on_error, pre_hook and post_hook ({Module, Function}), exact_start (true: so as not to
 %% begin a millisecond late workers yield, which costs processor time). All other keys are for the
-%% driver.
+%% driver, but for those that look like one of these misspelt.
 -module(weft_load_config).
 
--export([read/1, read/2, check/1, weighted/1, describe/1]).
+-export([read/1, read/2, check/1, weighted/1, describe/1, for_driver/1]).
 -export_type([config/0, hook/0]).
 
 -type config() :: #{duration_ms := pos_integer() | infinity, concurrent := pos_integer(),
@@ -38,6 +38,13 @@
 %% Keys of Basho Bench that would make it another load, and are not followed.
 -define(UNSUPPORTED, [distribute_work, measurement_driver, sequential_int_state_dir,
                       value_generator_blob_file]).
+-define(KEYS, [mode, duration, concurrent, driver, operations, key_generator, value_generator,
+               code_paths, source_dir, rng_seed, report_interval, warm_up_s, operation_timeout_s,
+               shutdown_on_error, pre_hook, post_hook, exact_start]).
+%% So many letters added, left out or changed make a misspelt key.
+-define(MISSPELT_MAX, 2).
+%% Labels become parts of names of files.
+-define(LABEL_MAX, 100).
 
 %% @doc Reads and checks a file. The error is a text for the user.
 -spec read(file:filename()) -> {ok, config()} | {error, string()}.
@@ -70,6 +77,7 @@ checked(Pairs) ->
                             andalso is_atom(element(1, Pair)))],
     ok = lists:foreach(fun(Key) -> absent(Key, proplists:get_value(Key, Pairs, false)) end,
                        ?UNSUPPORTED),
+    ok = lists:foreach(fun(Key) -> known(Key, Pairs) end, others(Pairs)),
     Get = fun(Key, Default) -> proplists:get_value(Key, Pairs, Default) end,
     #{duration_ms => duration_ms(Get(duration, 5)),
       concurrent => positive(concurrent, Get(concurrent, 3)),
@@ -92,6 +100,17 @@ checked(Pairs) ->
 absent(_Key, false) -> ok;
 absent(Key, _Value) -> fail("~ts: this is not supported here; leave it out", [Key]).
 
+others(Pairs) -> lists:usort([Key || {Key, _} <- Pairs]) -- ?KEYS.
+
+%% A key that is given too is not what was meant.
+known(Key, Pairs) ->
+    case [Known || Known <- ?KEYS, not lists:keymember(Known, 1, Pairs),
+                   weft_argparse:distance(atom_to_list(Key), atom_to_list(Known))
+                       =< ?MISSPELT_MAX] of
+        [] -> ok;
+        [Known | _] -> fail("~ts: there is no such key; ~ts?", [Key, Known])
+    end.
+
 duration_ms({seconds, Seconds}) when is_number(Seconds), Seconds > 0 -> round(Seconds * 1000);
 duration_ms(Minutes) when is_number(Minutes), Minutes > 0 -> round(Minutes * 60000);
 duration_ms(infinity) -> infinity;
@@ -106,15 +125,40 @@ driver(undefined) -> fail("driver: no driver is given; it is a module with new/1
 driver(Driver) when is_atom(Driver) -> Driver;
 driver(Other) -> fail("driver: a module, not ~0tp", [Other]).
 
-operations([_ | _] = Operations) -> [operation(Operation) || Operation <- Operations];
+operations([_ | _] = Operations) ->
+    case [Operation || {_, _, Weight} = Operation <- [operation(Given) || Given <- Operations],
+                       Weight > 0] of
+        [] -> fail("operations: one of them needs a weight above 0", []);
+        Some -> Some
+    end;
 operations(Other) -> fail("operations: a list of {Operation, Weight}, not ~0tp", [Other]).
 
-operation({Operation, Weight}) when is_atom(Operation), is_integer(Weight), Weight > 0 ->
-    {Operation, Operation, Weight};
-operation({Label, Operation, Weight}) when is_atom(Label), is_integer(Weight), Weight > 0 ->
-    {Label, Operation, Weight};
+operation({Operation, Weight}) when is_integer(Weight), Weight >= 0 ->
+    {label(Operation), Operation, Weight};
+operation({Label, Operation, Weight}) when is_integer(Weight), Weight >= 0 ->
+    {label(Label), Operation, Weight};
 operation(Other) ->
     fail("operations: {Operation, Weight} or {Label, Operation, Weight}, not ~0tp", [Other]).
+
+%% As Basho Bench calls the file of `{get, 10}': get-10.
+label(Label) when is_atom(Label) ->
+    Label;
+label(Label) ->
+    case unicode:characters_to_list(words(Label)) of
+        Text when is_list(Text), length(Text) =< ?LABEL_MAX -> list_to_atom(Text);
+        _ -> fail("operations: a label of letters, at most ~b, not ~0tP", [?LABEL_MAX, Label, 20])
+    end.
+
+words(Label) when is_tuple(Label) -> lists:join("-", [words(Part) || Part <- tuple_to_list(Label)]);
+words(Label) when is_atom(Label) -> atom_to_list(Label);
+words(Label) when is_integer(Label) -> integer_to_list(Label);
+words(Label) when is_binary(Label) -> Label;
+words([_ | _] = Label) ->
+    case io_lib:printable_unicode_list(Label) of
+        true -> Label;
+        false -> words(list_to_tuple(Label))
+    end;
+words(Label) -> io_lib:format("~0tp", [Label]).
 
 hook(_Key, no_op) -> none;
 hook(_Key, {Module, Function}) when is_atom(Module), is_atom(Function) -> {Module, Function};
@@ -135,13 +179,17 @@ boolean(Key, Other) -> fail("~ts: true or false, not ~0tp", [Key, Other]).
 
 -spec fail(io:format(), [term()]) -> no_return().
 fail(Format, Arguments) ->
-    throw({config, io_lib:format(Format, Arguments)}).
+    throw({config, weft_bench_error:text(Format, Arguments)}).
 
 %% @doc Each operation as many times as it weighs, to be drawn from.
 -spec weighted([{Label, Operation, Weight :: pos_integer()}]) -> [{Label, Operation}].
 weighted(Operations) ->
     lists:append([lists:duplicate(Weight, {Label, Operation})
                   || {Label, Operation, Weight} <- Operations]).
+
+%% @doc Keys that mean nothing here, and that only the driver can know.
+-spec for_driver(config()) -> [atom()].
+for_driver(#{pairs := Pairs}) -> others(Pairs).
 
 %% @doc One line about what is going to run.
 -spec describe(config()) -> iolist().

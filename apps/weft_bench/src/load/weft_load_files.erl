@@ -13,17 +13,21 @@
 %% Times are microseconds; `elapsed' and `window' are seconds.
 -module(weft_load_files).
 
--export([environment/1, open/4, window/3, add_up/2, finish/2, close/1, sum/1]).
+-export([environment/1, is_free/1, open/4, window/3, add_up/2, finish/2, close/1, sum/1,
+         recover/1]).
 -export_type([files/0]).
 
 -record(files, {dir :: file:filename(),
                 devices :: #{atom() | {latencies, atom()} => file:io_device()},
                 interval_us :: pos_integer(),
+                %% What Basho Bench calls an operation: its label and what the driver gets.
+                tags :: #{atom() => {atom(), term()}},
                 written_us = 0 :: non_neg_integer(),
                 windows = [] :: [weft_load_meters:reading()]}).
 -opaque files() :: #files{}.
 
 -define(LATENCIES, "elapsed, window, n, min, mean, median, 95th, 99th, 99_9th, max, errors\n").
+-define(ERRORS, "\"error\",\"count\"\n").
 -define(HISTOGRAMS, "histograms.terms").
 -define(SERIES, [second, operation, n, units, failed,
                  service_mean_us, service_p50_us, service_p95_us, service_p99_us, service_p999_us,
@@ -37,10 +41,22 @@ environment(#{pairs := Pairs}) ->
                                     lists:flatten(io_lib:format("~0tp", [Value]))}
                                    || {Key, Value} <- Pairs]).
 
+%% @doc Is there nothing in this directory that a load would write over? The error is a text.
+-spec is_free(file:filename()) -> ok | {error, string()}.
+is_free(Dir) ->
+    case [File || File <- ["summary.csv", "environment.csv", "results.csv"],
+                  filelib:is_regular(filename:join(Dir, File))] of
+        [] -> ok;
+        [File | _] ->
+            {error, lists:flatten(io_lib:format("~ts has the results of another run (~ts); give "
+                                                "another directory as --out, or remove it",
+                                                [Dir, File]))}
+    end.
+
 %% @doc Makes the directory and the files. The error is a text.
 -spec open(file:filename(), weft_load_config:config(), [atom()], [{string(), string()}]) ->
           {ok, files()} | {error, string()}.
-open(Dir, #{report_interval_s := Interval}, Labels, Environment) ->
+open(Dir, #{report_interval_s := Interval, operations := Operations}, Labels, Environment) ->
     Heads = [{summary, "summary.csv", "elapsed, window, total, successful, failed\n"},
              {series, "series.csv", weft_report_csv:line(?SERIES)},
              {histograms, ?HISTOGRAMS, ""}
@@ -50,7 +66,9 @@ open(Dir, #{report_interval_s := Interval}, Labels, Environment) ->
         ok = weft_report_record:write_environment(Dir, Environment),
         Devices = maps:from_list([{Key, created(filename:join(Dir, File), Head)}
                                   || {Key, File, Head} <- Heads]),
-        {ok, #files{dir = Dir, devices = Devices, interval_us = Interval * 1000000}}
+        {ok, #files{dir = Dir, devices = Devices, interval_us = Interval * 1000000,
+                    tags = maps:from_list([{Label, {Label, Operation}}
+                                           || {Label, Operation, _} <- Operations])}}
     catch
         throw:{file, File, Reason} -> failure(File, Reason);
         throw:{results, Text} -> {error, Text}
@@ -111,20 +129,19 @@ interval(ElapsedUs, #files{windows = Windows, written_us = WrittenUs} = Files) -
     Sum = sum(Windows),
     Times = [ElapsedUs / 1.0e6, (ElapsedUs - WrittenUs) / 1.0e6],
     Failed = lists:sum([Count || #{failed := Count} <- maps:values(Sum)]),
-    Done = lists:sum([weft_load_histogram:count(Service) || #{service := Service}
-                                                                <- maps:values(Sum)]),
+    %% Units, as in Basho Bench: an operation may answer that it did many at once.
+    Done = lists:sum([Units || #{units := Units} <- maps:values(Sum)]),
     Terms = term_to_binary({ElapsedUs, Sum}),
     write(histograms, [<<(byte_size(Terms)):32>>, Terms], Files),
     write(summary, spaced(Times ++ [Done + Failed, Done, Failed]), Files),
-    maps:foreach(fun(Label, #{service := Service, failed := Errors}) ->
-                         write({latencies, Label}, spaced(Times ++ latencies(Service, Errors)),
-                               Files)
+    maps:foreach(fun(Label, Meter) ->
+                         write({latencies, Label}, spaced(Times ++ latencies(Meter)), Files)
                  end, Sum),
     Files#files{windows = [], written_us = ElapsedUs}.
 
-latencies(Service, Errors) ->
+latencies(#{service := Service, units := Units, failed := Errors}) ->
     P = fun(Percent) -> weft_load_histogram:percentile(Percent, Service) end,
-    [weft_load_histogram:count(Service), weft_load_histogram:min(Service),
+    [Units, weft_load_histogram:min(Service),
      weft_load_histogram:mean(Service), P(50), P(95), P(99), P(99.9),
      weft_load_histogram:max(Service), Errors].
 
@@ -158,13 +175,15 @@ one_interval({ElapsedUs, Reading}, Files) ->
     interval(ElapsedUs, Files#files{windows = [Reading]}).
 
 series(Sources, Files) ->
+    write(series, sums(Sources), Files).
+
+sums(Sources) ->
     Rows = lists:append([case weft_report_csv:parse(read(Source)) of
                              [_Head | Rows] -> Rows;
                              [] -> []
                          end || Source <- Sources]),
     Sums = lists:sort(maps:to_list(lists:foldl(fun added/2, #{}, Rows))),
-    write(series, [weft_report_csv:line([Second, Operation | Fields])
-                   || {{Second, Operation}, Fields} <- Sums], Files).
+    [weft_report_csv:line([Second, Operation | Fields]) || {{Second, Operation}, Fields} <- Sums].
 
 intervals(Sources, #files{interval_us = IntervalUs}) ->
     Add = fun({ElapsedUs, Reading}, Sums) ->
@@ -217,20 +236,59 @@ sum([First | _] = Readings) ->
 %% @doc The rest of the files, at the end.
 -spec finish(weft_load:outcome(), files()) -> ok | {error, string()}.
 finish(#{total := Total, elapsed_us := ElapsedUs, errors := Errors},
-       #files{dir = Dir, windows = Windows} = Files) ->
+       #files{dir = Dir, windows = Windows, tags = Tags} = Files) ->
     try
         _ = [interval(ElapsedUs, Files) || Windows =/= []],
-        Lines = [weft_report_csv:line([ElapsedUs / 1.0e6 | row(Label, Meter)])
-                 || {Label, Meter} <- lists:sort(maps:to_list(Total))],
-        [ok = checked(File, file:write_file(filename:join(Dir, File), Content))
-         || {File, Content} <-
-                [{"total.csv", [weft_report_csv:line([seconds | tl(?SERIES)]) | Lines]},
-                 {"errors.csv",
-                  ["\"error\",\"count\"\n"
-                   | [weft_report_csv:line([[atom_to_list(Label), " ", Reason], Count])
-                      || {Label, Reason, Count} <- Errors]]}]],
-        ok
+        ok = whole(Dir, "total.csv", totals(Total, ElapsedUs)),
+        whole(Dir, "errors.csv", [?ERRORS | [error_line(maps:get(Label, Tags, {Label, Label}),
+                                                        Reason, Count)
+                                             || {Label, Reason, Count} <- Errors]])
     catch
+        throw:{file, File, Reason} -> failure(filename:join(Dir, File), Reason)
+    end.
+
+whole(Dir, File, Content) -> checked(File, file:write_file(filename:join(Dir, File), Content)).
+
+totals(Total, ElapsedUs) ->
+    [weft_report_csv:line([seconds | tl(?SERIES)])
+     | [weft_report_csv:line([ElapsedUs / 1.0e6 | row(Label, Meter)])
+        || {Label, Meter} <- lists:sort(maps:to_list(Total))]].
+
+%% As Basho Bench writes them, but that quotes in a reason are doubled.
+error_line(Tag, Reason, Count) ->
+    Text = unicode:characters_to_binary(io_lib:format("{~0tp,~ts}", [Tag, Reason])),
+    [$", string:replace(Text, "\"", "\"\"", all), "\",\"", integer_to_list(Count), "\"\n"].
+
+%% @doc Makes the files that a load writes at its end, of one that was ended before: from the
+%% intervals that it has written, or those of its nodes, in directories 1, 2 ... Of the reasons of
+%% errors nothing is known then. The error is a text.
+-spec recover(file:filename()) -> ok | {error, string()}.
+recover(Dir) ->
+    case filelib:is_regular(filename:join(Dir, "total.csv")) of
+        true -> ok;
+        false -> recover(Dir, parts(Dir))
+    end.
+
+parts(Dir) ->
+    case filelib:wildcard("[1-9]*/" ?HISTOGRAMS, Dir) of
+        [] -> [Dir];
+        Files -> [filename:join(Dir, filename:dirname(File)) || File <- Files]
+    end.
+
+recover(Dir, [First | _] = Parts) ->
+    try
+        Intervals = lists:append([terms(read(filename:join(Part, ?HISTOGRAMS))) || Part <- Parts]),
+        Intervals =/= [] orelse throw({nothing, Dir}),
+        Series = [weft_report_csv:line(?SERIES)
+                  | sums([filename:join(Part, "series.csv") || Part <- Parts])],
+        Environment = read(filename:join(First, "environment.csv")),
+        ElapsedUs = lists:max([Us || {Us, _} <- Intervals]),
+        ok = whole(Dir, "series.csv", Series),
+        ok = whole(Dir, "environment.csv", Environment),
+        ok = whole(Dir, "errors.csv", ?ERRORS),
+        whole(Dir, "total.csv", totals(sum([Reading || {_, Reading} <- Intervals]), ElapsedUs))
+    catch
+        throw:{nothing, In} -> {error, In ++ ": no interval of a load was written there"};
         throw:{file, File, Reason} -> failure(filename:join(Dir, File), Reason)
     end.
 

@@ -3,8 +3,9 @@
 %% (Tene, hdrhistogram.org).
 %%
 %% Up to 256 a value has a bucket of its own; above, each power of two is cut into 128 buckets, so a
-%% value read back is at most 0.8 percent above what was recorded. Many processes may record at the
-%% same time; a snapshot is a value, and snapshots can be subtracted to see what one window brought.
+%% percentile is at most 0.8 percent above what was recorded. The smallest and the largest value are
+%% exact. Many processes may record at the same time; a snapshot is a value. One process takes the
+%% snapshots: the extremes of a window are those since the snapshot before.
 -module(weft_load_histogram).
 
 -export([new/0, record/2, snapshot/1, since/2, merge/1, count/1, mean/1, percentile/2, min/1,
@@ -18,20 +19,49 @@
 -define(VALUE_BITS, 42).
 -define(BUCKETS, ((?VALUE_BITS - ?BITS + 1) * ?PART)).
 
--opaque histogram() :: counters:counters_ref().
+%% The smallest and the largest value of all up to the last snapshot, and of those since then.
+-define(MIN, 1).
+-define(MAX, 2).
+-define(RECENT_MIN, 3).
+-define(RECENT_MAX, 4).
+-define(HIGHEST, ((1 bsl ?VALUE_BITS) - 1)).
+
+-opaque histogram() :: {counters:counters_ref(), Extremes :: atomics:atomics_ref()}.
 %% Buckets with something in them, in order, and the sum of the values.
--opaque snapshot() :: {[{Bucket :: non_neg_integer(), Count :: pos_integer()}],
-                       Sum :: non_neg_integer()}.
+-opaque snapshot() :: #{buckets := [{Bucket :: non_neg_integer(), Count :: pos_integer()}],
+                        sum := non_neg_integer(),
+                        extremes := extremes(), recent := extremes()}.
+-type extremes() :: {Min :: non_neg_integer(), Max :: non_neg_integer()}.
 
 -spec new() -> histogram().
 new() ->
-    counters:new(?BUCKETS + 1, []).
+    Extremes = atomics:new(4, [{signed, false}]),
+    ok = atomics:put(Extremes, ?MIN, ?HIGHEST),
+    ok = atomics:put(Extremes, ?RECENT_MIN, ?HIGHEST),
+    {counters:new(?BUCKETS + 1, []), Extremes}.
 
 %% @doc Adds a value, in any unit.
 -spec record(Value :: non_neg_integer(), histogram()) -> ok.
-record(Value, Histogram) ->
-    counters:add(Histogram, 1 + bucket(erlang:min(Value, (1 bsl ?VALUE_BITS) - 1)), 1),
-    counters:add(Histogram, ?BUCKETS + 1, Value).
+record(Value0, {Counts, Extremes}) ->
+    Value = erlang:min(Value0, ?HIGHEST),
+    counters:add(Counts, 1 + bucket(Value), 1),
+    counters:add(Counts, ?BUCKETS + 1, Value),
+    ok = lower(?RECENT_MIN, Value, atomics:get(Extremes, ?RECENT_MIN), Extremes),
+    raise(?RECENT_MAX, Value, atomics:get(Extremes, ?RECENT_MAX), Extremes).
+
+lower(_Which, Value, Now, _Extremes) when Value >= Now -> ok;
+lower(Which, Value, Now, Extremes) ->
+    case atomics:compare_exchange(Extremes, Which, Now, Value) of
+        ok -> ok;
+        Other -> lower(Which, Value, Other, Extremes)
+    end.
+
+raise(_Which, Value, Now, _Extremes) when Value =< Now -> ok;
+raise(Which, Value, Now, Extremes) ->
+    case atomics:compare_exchange(Extremes, Which, Now, Value) of
+        ok -> ok;
+        Other -> raise(Which, Value, Other, Extremes)
+    end.
 
 bucket(Value) when Value < 2 * ?PART -> Value;
 bucket(Value) ->
@@ -49,49 +79,72 @@ highest(Bucket) ->
     Shift = Bucket div ?PART - 1,
     ((Bucket - Shift * ?PART + 1) bsl Shift) - 1.
 
+%% @doc What has been recorded up to now.
 -spec snapshot(histogram()) -> snapshot().
-snapshot(Histogram) ->
-    Counts = [{Bucket, counters:get(Histogram, Bucket + 1)}
-              || Bucket <- lists:seq(0, ?BUCKETS - 1)],
-    {[Entry || {_, Count} = Entry <- Counts, Count > 0], counters:get(Histogram, ?BUCKETS + 1)}.
+snapshot({Counts, Extremes}) ->
+    {Min, Max} = Recent = {atomics:exchange(Extremes, ?RECENT_MIN, ?HIGHEST),
+                           atomics:exchange(Extremes, ?RECENT_MAX, 0)},
+    ok = lower(?MIN, Min, atomics:get(Extremes, ?MIN), Extremes),
+    ok = raise(?MAX, Max, atomics:get(Extremes, ?MAX), Extremes),
+    Buckets = [{Bucket, counters:get(Counts, Bucket + 1)} || Bucket <- lists:seq(0, ?BUCKETS - 1)],
+    #{buckets => [Entry || {_, Count} = Entry <- Buckets, Count > 0],
+      sum => counters:get(Counts, ?BUCKETS + 1),
+      extremes => {atomics:get(Extremes, ?MIN), atomics:get(Extremes, ?MAX)}, recent => Recent}.
 
-%% @doc What has been added between two snapshots of a histogram.
+%% @doc What has been added between two snapshots of a histogram, of which the later is the next.
 -spec since(Earlier :: snapshot(), Later :: snapshot()) -> snapshot().
-since({Earlier, Sum0}, {Later, Sum}) ->
+since(#{buckets := Earlier, sum := Sum0}, #{buckets := Later, sum := Sum, recent := Recent}) ->
     Before = maps:from_list(Earlier),
     New = [{Bucket, Count - maps:get(Bucket, Before, 0)} || {Bucket, Count} <- Later],
-    {[Entry || {_, Count} = Entry <- New, Count > 0], Sum - Sum0}.
+    #{buckets => [Entry || {_, Count} = Entry <- New, Count > 0], sum => Sum - Sum0,
+      extremes => Recent, recent => Recent}.
 
 %% @doc All values of several snapshots.
 -spec merge([snapshot()]) -> snapshot().
 merge(Snapshots) ->
     Add = fun({Bucket, Count}, Acc) -> orddict:update_counter(Bucket, Count, Acc) end,
-    {lists:foldl(fun({Buckets, _}, Acc) -> lists:foldl(Add, Acc, Buckets) end, [], Snapshots),
-     lists:sum([Sum || {_, Sum} <- Snapshots])}.
+    Extremes = {lists:min([?HIGHEST | [Min || #{extremes := {Min, _}} <- Snapshots]]),
+                lists:max([0 | [Max || #{extremes := {_, Max}} <- Snapshots]])},
+    #{buckets => lists:foldl(fun(#{buckets := Buckets}, Acc) -> lists:foldl(Add, Acc, Buckets) end,
+                             [], Snapshots),
+      sum => lists:sum([Sum || #{sum := Sum} <- Snapshots]),
+      extremes => Extremes, recent => Extremes}.
 
 -spec count(snapshot()) -> non_neg_integer().
-count({Buckets, _}) -> lists:sum([Count || {_, Count} <- Buckets]).
+count(#{buckets := Buckets}) -> lists:sum([Count || {_, Count} <- Buckets]).
 
 %% @doc Zero if there is nothing.
 -spec mean(snapshot()) -> float().
-mean({[], _}) -> 0.0;
-mean({_, Sum} = Snapshot) -> Sum / count(Snapshot).
+mean(#{buckets := []}) -> 0.0;
+mean(#{sum := Sum} = Snapshot) -> Sum / count(Snapshot).
 
-%% @doc The smallest value that at least Percent of all do not exceed; zero if there is nothing.
+%% @doc The smallest value that at least Percent of all do not exceed, or up to 0.8 percent more;
+%% zero if there is nothing.
 -spec percentile(Percent :: number(), snapshot()) -> non_neg_integer().
-percentile(_Percent, {[], _}) ->
+percentile(_Percent, #{buckets := []}) ->
     0;
-percentile(Percent, {Buckets, _} = Snapshot) ->
+percentile(Percent, #{buckets := Buckets} = Snapshot) ->
     Rank = erlang:max(1, ceil(count(Snapshot) * Percent / 100)),
-    at_rank(Rank, Buckets).
+    erlang:max(min(Snapshot), erlang:min(max(Snapshot), at_rank(Rank, Buckets))).
 
 at_rank(_Rank, [{Bucket, _}]) -> highest(Bucket);
 at_rank(Rank, [{Bucket, Count} | _]) when Rank =< Count -> highest(Bucket);
 at_rank(Rank, [{_, Count} | Buckets]) -> at_rank(Rank - Count, Buckets).
 
+%% @doc Exact; zero if there is nothing.
 -spec min(snapshot()) -> non_neg_integer().
-min({[], _}) -> 0;
-min({[{Bucket, _} | _], _}) -> highest(Bucket).
+min(#{buckets := []}) -> 0;
+min(#{buckets := [{First, _} | _], extremes := {Min, _}}) -> exact(Min, First).
 
+%% @doc Exact; zero if there is nothing.
 -spec max(snapshot()) -> non_neg_integer().
-max(Snapshot) -> percentile(100, Snapshot).
+max(#{buckets := []}) -> 0;
+max(#{buckets := Buckets, extremes := {_, Max}}) -> exact(Max, element(1, lists:last(Buckets))).
+
+%% A value that was recorded while the snapshot was taken may be in a bucket, and as an extreme in
+%% the next snapshot only.
+exact(Extreme, Bucket) ->
+    case bucket(Extreme) of
+        Bucket -> Extreme;
+        _ -> highest(Bucket)
+    end.

@@ -53,5 +53,5 @@ compile(File) ->
             {error, lists:flatten(io_lib:format("~ts:~0tp: ~ts",
                                                 [File, Where, By:format_error(What)]))};
         {error, Errors, _} ->
-            {error, lists:flatten(io_lib:format("~ts: ~0tp", [File, Errors]))}
+            {error, weft_bench_error:text("~ts: ~0tp", [File, Errors])}
     end.

@@ -52,8 +52,8 @@ start(Id, Config, Shared) ->
     Starter = self(),
     spawn_monitor(fun() -> init(Starter, Id, Config, Shared) end).
 
-%% @doc What ends in this time counts as done in the run, in microseconds of
-%% `erlang:monotonic_time'. With `infinity' it ends when it is told to stop.
+%% @doc What is due in this time is part of the run, in microseconds of `erlang:monotonic_time'.
+%% With `infinity' it ends when it is told to stop.
 -spec begin_at(pid(), FromUs :: integer(), UntilUs :: integer() | infinity) -> ok.
 begin_at(Worker, FromUs, UntilUs) ->
     Worker ! {?MODULE, begin_at, FromUs, UntilUs},
@@ -211,12 +211,13 @@ answer({'EXIT', Reason}, Times, Worker) ->
 answer(Other, Times, Worker) ->
     restart({bad_answer, Other}, failed({bad_answer, Other}, Times, Worker)).
 
-%% What is done after the end of the run has no part in what the run has done, but was due in it:
-%% a system that stalls at the end would look well if it was left out.
+%% What was due before the run began has no part in it, however late it is done: what a slow warm-up
+%% has held up would be counted in the run. What is done after its end has no part in what the run
+%% has done, but was due in it: a system that stalls at the end would look well if it was left out.
 done(Units, ServiceUs, {Label, DueUs, StartUs, EndUs},
      #worker{meters = Meters, from_us = FromUs, until_us = UntilUs} = Worker) ->
     ResponseUs = ServiceUs + StartUs - DueUs,
-    case EndUs >= FromUs of
+    case DueUs >= FromUs of
         true when EndUs =< UntilUs ->
             weft_load_meters:succeeded(Label, ServiceUs, ResponseUs, Units, Meters);
         true ->
@@ -226,8 +227,8 @@ done(Units, ServiceUs, {Label, DueUs, StartUs, EndUs},
     end,
     loop(Worker).
 
-failed(Reason, {Label, _, _, EndUs}, #worker{meters = Meters, from_us = FromUs} = Worker) ->
-    EndUs >= FromUs andalso weft_load_meters:failed(Label, Reason, Meters),
+failed(Reason, {Label, DueUs, _, _}, #worker{meters = Meters, from_us = FromUs} = Worker) ->
+    DueUs >= FromUs andalso weft_load_meters:failed(Label, Reason, Meters),
     Worker.
 
 after_error(#worker{config = #{shutdown_on_error := true}}) -> exit(shutdown_on_error);

@@ -43,6 +43,7 @@ command() ->
 
 run(#{out := Dir} = Options) ->
     File = filename:join(Dir, "locks.csv"),
+    ok = weft_bench_environment:write(Dir, Options),
     Measure = fun(Write) ->
                       [Write(cluster(Module, Options)) || Module <- [global, weft_global]]
               end,

@@ -65,6 +65,7 @@ command() ->
 
 run(#{nodes := Counts, kinds := Kinds, out := Dir} = Options) ->
     File = filename:join(Dir, "names.csv"),
+    ok = weft_bench_environment:write(Dir, Options),
     Measure = fun(Write) ->
                       lists:append([cluster(Kind, Count, Write, Options)
                                     || Count <- Counts, Kind <- Kinds])

@@ -33,18 +33,20 @@ command() ->
           [#{name => config, help => "what to do: docs/guide/load.md"},
            #{name => nodes, long => "-nodes", type => {integer, [{min, 1}]}, value => "N",
              help => "how many (default 4)"},
-           #{name => variant, long => "-variant", type => {atom, weft_bench_variant:all()},
+           #{name => variant, long => "-variant", type => {atom, weft_bench_variant:of_clusters()},
              value => "V", help => "of the benchmark (default stock_mesh)"},
            #{name => groups, long => "-groups", type => {integer, [{min, 2}]}, value => "SIZE",
              help => "in groups of so many nodes"}
-           | weft_bench_arguments:common("where the results go", "de_bench")],
+           | weft_bench_arguments:common("where the results go")],
       handler => fun given/1}.
 
-given(#{config := File, out := Dir} = Given) ->
+given(#{config := File} = Given) ->
+    Dir = maps:get(out, Given, weft_bench_arguments:new("de_bench")),
     Defaults = [{driver, weft_de_bench_driver}, {mode, max}],
-    case weft_load_config:read(File, Defaults) of
-        {ok, Config} -> told(run(Config, Dir, Given), Dir);
-        {error, Text} -> told({error, Text}, none)
+    case {weft_load_config:read(File, Defaults), weft_load_files:is_free(Dir)} of
+        {{ok, Config}, ok} -> told(run(Config, Dir, Given), Dir);
+        {{error, Text}, _} -> told({error, Text}, none);
+        {_, {error, Text}} -> told({error, Text}, none)
     end.
 
 told({error, Text}, _Dir) ->
@@ -63,7 +65,9 @@ run(Config, Dir, Options) ->
     Count = maps:get(nodes, Options, 4),
     Variant = maps:get(variant, Options, stock_mesh),
     case weft_de_bench_config:problems(Config, Variant, Options) of
-        [] -> on_nodes(Config, Dir, shape(Count, Options), Variant);
+        [] ->
+            ok = weft_bench_interrupt:afterwards(de_bench, fun() -> weft_load_cli:report(Dir) end),
+            on_nodes(Config, Dir, shape(Count, Options), Variant);
         [Text | _] -> {error, Text}
     end.
 
@@ -84,7 +88,7 @@ on_nodes(Config, Dir, Shape, Variant) ->
 in_place(Place, Config, Dir, #{nodes := Count} = Shape, Variant) ->
     io:format("starting ~b nodes, ~ts~n", [Count, Variant]),
     case weft_bench_nodes:start(Variant, {cluster, Shape},
-                                #{place => Place, tls => Dir,
+                                #{place => Place,
                                   log_dir => filename:join(Dir, "logs")}) of
         {ok, Nodes} ->
             io:format("~ts on each~n", [weft_load_config:describe(Config)]),

@@ -12,14 +12,12 @@
 problems(#{operations := Operations, duration_ms := DurationMs, pairs := Pairs}, Variant,
          Options) ->
     Names = [Operation || {_, Operation, _} <- Operations],
-    unknown(Names -- weft_de_bench_driver:operations())
-        ++ [Text || Name <- Names, Text <- impossible(Name, Variant)]
+    Unknown = Names -- weft_de_bench_driver:operations(),
+    unknown(Unknown)
+        ++ [Text || Name <- Names -- Unknown, Text <- impossible(Name, Variant)]
         ++ values(Pairs)
         ++ [text("duration: infinity is not for many nodes; give minutes")
             || DurationMs =:= infinity]
-        ++ [text("transitive_connection: without it there must be groups: --variant weft_groups")
-            || proplists:get_value(transitive_connection, Pairs, true) =:= false,
-               Variant =/= weft_groups]
         ++ [text("--groups is for --variant weft_groups")
             || is_map_key(groups, Options), Variant =/= weft_groups].
 

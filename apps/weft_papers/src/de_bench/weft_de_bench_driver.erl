@@ -16,8 +16,8 @@
 %% delay_remote_function microseconds. After a register the worker looks the name up and then
 %% unregisters it, whatever is drawn; a look-up or unregister that is drawn otherwise is nothing,
 %% and not counted. So is an operation whose random node is this one. With transitive_connection
-%% false the random node is one of the own groups. The time of a name in several groups is that of
-%% all of them over their number.
+%% false the random node is one of the own groups, if there are any. The time of a name in several
+%% groups is that of all of them over their number.
 -module(weft_de_bench_driver).
 
 -export([new/1, run/4, terminate/2, operations/0, labels/1, prepare/1]).
@@ -75,7 +75,7 @@ ready(_Kind) ->
 %% @doc Of the configuration: `nodes' (all, also this one), packet_size, delay_remote_function.
 -spec new(pos_integer()) -> {ok, #driver{}}.
 new(Id) ->
-    Nodes = case basho_bench_config:get(transitive_connection, true) of
+    Nodes = case basho_bench_config:get(transitive_connection, true) orelse weft_group:is_free() of
                 true -> basho_bench_config:get(nodes, [node()]);
                 false -> weft_group:own_nodes()
             end,

@@ -7,9 +7,10 @@
 %% here.
 %%
 %% An end opens a circuit with the target's name; each gateway is told the next hop by its caller
-%% and lowers the hop limit. Labels of the node whose name is smaller are odd, of the other even. On
-%% a gateway a label is joined to one of another link (`weft_relay'). A circuit ends with a close
-%% in both directions. It is not repeated: a packet for an unknown label is answered by one.
+%% and lowers the hop limit. Each end has labels of its own (`weft_circuit_labels'). On a gateway a
+%% label is joined to one of another link (`weft_relay'). While the link is down, those to be opened
+%% wait (`weft_pending_circuits'). A circuit ends with a close in both directions. It is not
+%% repeated: a packet for an unknown label is answered by one.
 %%
 %% Races: a circuit may be closed while the next link has not answered yet (`forwarded' finds no
 %% label, and closes the other half); the last lane may be lost before a session has joined.
@@ -72,7 +73,7 @@
                  next_label :: label(),
                  labels = #{} :: #{label() => #local{} | weft_relay:relay()},
                  lanes = [] :: weft_circuit_lanes:lanes(),
-                 pending = [] :: [{session(), input(), weft_wire:open()}],
+                 pending = [] :: weft_pending_circuits:pending(),
                  hosted = #{} :: #{session() => []},
                  watched = #{} :: #{session() | link() => []},
                  channels = #{} :: #{session() => weft_lane:key()},
@@ -85,7 +86,7 @@
 -spec new(link(), Own :: binary(), Peer :: binary(), RelayBytesMax :: pos_integer()) -> state().
 new(Link, Own, Name, RelayBytesMax) ->
     #switch{link = Link, name = Name, relay_bytes_max = RelayBytesMax,
-            next_label = case Own < Name of true -> 1; false -> 2 end}.
+            next_label = weft_circuit_labels:first(Own, Name)}.
 
 %% @doc A lane came up. If it is the first one the caller says which sessions with the peer there
 %% are, and which the kernel's ticks have ended: a peer that was stopped, or cut off for long, does
@@ -99,13 +100,14 @@ lane_up(Lane, Key, {Sessions, TimedOut}, #switch{lanes = Lanes, pending = Pendin
     %% The other links of circuits that pass write to the new lane, too.
     {Labels, Relayed} = weft_relay:lanes_changed(Switch1#switch.lanes, Switch1#switch.labels),
     {Switch, Opened} = each(fun({Session, Input, Open}, S) -> open(Session, Input, Open, S) end,
-                            lists:reverse(Pending), Switch1#switch{labels = Labels}),
+                            weft_pending_circuits:to_open(Pending),
+                            Switch1#switch{labels = Labels}),
     {Switch, Told ++ tell_lanes(Switch1) ++ Relayed ++ Opened}.
 
 %% Sessions that took a detour, or began on one, while this link was down may come back.
 tell_available(Sessions, #switch{link = Link, pending = Pending}) ->
     [{tell, Session, {weft_path, available, Link}}
-     || Session <- Sessions, not lists:keymember(Session, 1, Pending)].
+     || Session <- Sessions, not weft_pending_circuits:is_pending(Session, Pending)].
 
 %% @doc A lane is lost while others are up.
 -spec lane_down(lane(), state()) -> {state(), [effect()]}.
@@ -130,43 +132,38 @@ lanes_for(Kind, #switch{lanes = Lanes}) -> weft_circuit_lanes:serving(Kind, Lane
 
 %% @doc All lanes are lost.
 -spec link_down(weft_link_handler:down_reason(), state()) -> {state(), [effect()]}.
-link_down(Reason, #switch{labels = Labels, hosted = Hosted} = Switch0) ->
+link_down(Reason, #switch{labels = Labels, name = Name, pending = Pending} = Switch0) ->
     {Switch1, Lost} = each(fun(Label, S) -> lose_label(Label, Reason, S) end, maps:keys(Labels),
                            Switch0),
     Switch = Switch1#switch{lanes = []},
-    Sessions = maps:keys(Hosted),
+    Sessions = maps:keys(Switch#switch.hosted),
     case Reason of
         broken ->
             {Switch, Lost};
         departed ->
             {Switch, Lost ++ [closed(Session, any, departed, Switch) || Session <- Sessions]};
-        _GoneOrRestarted ->
-            %% A session that had moved to a circuit has no label here, and one that waits to begin
-            %% has not been with the life that ended.
-            {Ended, Over} = end_pending(Reason, Switch),
-            Waiting = [Session || {Session, _, #{mode := new}} <- Ended#switch.pending],
-            {Ended, Lost ++ [closed(Session, any, gone, Switch)
-                             || Session <- Sessions ++ Over, not lists:member(Session, Waiting)]}
+        gone ->
+            %% A session that had moved to a circuit has no label here.
+            {Over, Kept} = weft_pending_circuits:split(Name, Pending),
+            {Switch#switch{pending = Kept},
+             Lost ++ [closed(Session, any, gone, Switch) || Session <- Sessions ++ Over]};
+        {restarted, Incarnation} ->
+            %% A session that waits here may not have begun, or be with the present life, by another
+            %% way: it knows (`weft_stream_core').
+            {Waiting, _} = weft_pending_circuits:split(Name, Pending),
+            {Switch, Lost ++ [{tell, Session, {weft_path, restarted, Incarnation}}
+                              || Session <- lists:usort(Sessions ++ Waiting)]}
     end.
 
 closed(Session, Label, Reason, #switch{link = Link}) ->
     {tell, Session, {weft_path, closed, Link, Label, Reason}}.
 
-%% Circuits that wait to be opened cannot be opened now; a restarted node may still take new
-%% sessions.
-end_pending(Reason, #switch{pending = Pending, name = Name} = Switch) ->
-    {Over, Kept} = lists:partition(
-                     fun({_, _, #{target := Target, mode := Mode}}) ->
-                             Target =:= Name andalso (Reason =:= gone orelse Mode =:= resume)
-                     end, Pending),
-    {Switch#switch{pending = Kept}, [Session || {Session, _, _} <- Over]}.
-
-%% @doc The neighbour cannot be dialled. That says nothing about nodes that are reached over it.
+%% @doc The neighbour cannot be dialled.
 -spec dial_failed(Reason :: term(), state()) -> {state(), [effect()]}.
 dial_failed(Reason, #switch{pending = Pending, name = Name} = Switch) ->
     {Switch#switch{pending = []},
-     [closed(Session, any, case Target of Name -> {dial, Reason}; _ -> broken end, Switch)
-      || {Session, _, #{target := Target}} <- Pending]}.
+     [closed(Session, any, Why, Switch)
+      || {Session, Why} <- weft_pending_circuits:dial_failed(Reason, Name, Pending)]}.
 
 %% @doc Is there a lane?
 -spec is_up(state()) -> boolean().
@@ -337,8 +334,8 @@ message({refused, Label}, Switch) ->
 message({taken, Label}, Switch) ->
     {Switch, tell(weft_wire:close(Label, broken), Switch)};
 message({open, Session, Input, Open}, #switch{lanes = [], pending = Pending} = Switch) ->
-    watch(Session, Switch#switch{pending = lists:keystore(Session, 1, Pending,
-                                                          {Session, Input, Open})});
+    watch(Session, Switch#switch{pending = weft_pending_circuits:add(Session, Input, Open,
+                                                                     Pending)});
 message({open, Session, Input, Open}, Switch) ->
     open(Session, Input, Open, Switch);
 message({drop, Label}, #switch{labels = Labels} = Switch) ->
@@ -388,11 +385,7 @@ forget(Label, #switch{labels = Labels} = Switch) ->
     Switch#switch{labels = maps:remove(Label, Labels)}.
 
 allocate(#switch{next_label = Label} = Switch) ->
-    Next = case Label + 2 of
-               Wrapped when Wrapped > 16#ffffffff -> 2 - (Label band 1);
-               Following -> Following
-           end,
-    {Label, Switch#switch{next_label = Next}}.
+    {Label, Switch#switch{next_label = weft_circuit_labels:next(Label)}}.
 
 session_down(Session, #switch{labels = Labels, hosted = Hosted, watched = Watched,
                               pending = Pending, channels = Channels} = Switch) ->
@@ -400,7 +393,7 @@ session_down(Session, #switch{labels = Labels, hosted = Hosted, watched = Watche
     close_all(Own, ended, Switch#switch{hosted = maps:remove(Session, Hosted),
                                         watched = maps:remove(Session, Watched),
                                         channels = maps:remove(Session, Channels),
-                                        pending = lists:keydelete(Session, 1, Pending)}).
+                                        pending = weft_pending_circuits:drop(Session, Pending)}).
 
 %% What served these circuits here is no more, so the peer is to forget them as well.
 close_all(Ended, Reason, #switch{labels = Labels} = Switch) ->

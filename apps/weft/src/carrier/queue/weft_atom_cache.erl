@@ -17,7 +17,8 @@
 %% all other slots that differ, so both ends agree again.
 -module(weft_atom_cache).
 
--export([new/0, defines/1, header_bytes/1, fetched/2, unseen/2, joined/2, sent/4, changes/1]).
+-export([new/0, is_settled/1, defines/1, header_bytes/1, fetched/2, unseen/2, joined/2, sent/4,
+         changes/1]).
 -export_type([cache/0, stamp/0, stamps/0]).
 
 -define(ENTRIES_MAX, 255).
@@ -42,6 +43,12 @@
 
 -spec new() -> cache().
 new() -> #cache{}.
+
+%% @doc Does the peer have all that the VM has defined, so that frames that define nothing can pass
+%% as they are?
+-spec is_settled(cache()) -> boolean().
+is_settled(#cache{number = Number, sent = {Number, _}}) -> true;
+is_settled(_) -> false.
 
 %% --- reading headers --------------------------------------------------------------------------
 

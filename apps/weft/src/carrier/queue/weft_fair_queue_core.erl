@@ -10,7 +10,7 @@
 %%             the express FIFO is long. They take turns by bytes (`weft_sender_queues').
 %%   apart     one FIFO for each pinned sender (not of the class bulk) that has little waiting, all
 %%             of it small. These are sent as bypass payloads: the receiver may deliver them before
-%%             earlier payloads of other senders (`weft_apart').
+%%             earlier payloads of other senders (`weft_bypass_queue').
 %% If the queue of a sender is over its share, this sender alone is to be suspended, until half of
 %% the share is left.
 %%
@@ -21,14 +21,15 @@
 %%
 %% While no sender has a queue, small frames may be joined without reading them (`fast/1'). In this
 %% state `full/1' is true early: if all frames are small, it costs less to let the VM stop its
-%% senders than to read each frame. Bytes include the size before each frame.
+%% senders than to read each frame. Bytes include the size before each frame. While nothing waits
+%% at all, such a batch need not even pass through here (`is_idle/1').
 %%
 %% A frame may go out before one that its atom header relies on; `weft_atom_cache' rewrites such
 %% headers as they go out.
 -module(weft_fair_queue_core).
 
--export([new/1, fast/1, small_bytes/0, batch_bytes/0, add_batch/4, add/4, repinned/3, ready/2,
-         take/3, effects/1, full/1, bytes/1, info/1]).
+-export([new/1, fast/1, is_idle/1, small_bytes/0, batch_bytes/0, add_batch/4, add/4, repinned/3,
+         ready/2, take/3, effects/1, full/1, bytes/1, info/1]).
 -export_type([state/0, class/0, classes/0, frame/0, room/0, order/0, effect/0]).
 
 %% A frame of this size or more waits in the queue of its sender.
@@ -54,7 +55,7 @@
 %% What may go out: all, only what is urgent, or only bypass payloads.
 -type room() :: all | express | apart.
 %% How a payload is sent: in order (`defines': it changes the atoms that the peer knows), or bypass.
--type order() :: frames | defines | {apart, weft_frame:key(), weft_apart:behind()}.
+-type order() :: frames | defines | {apart, weft_frame:key(), weft_bypass_queue:behind()}.
 -type effect() :: {suspend | resume, weft_frame:key()}.
 -type frame() :: weft_sender_queues:frame().
 
@@ -62,7 +63,7 @@
                bytes = 0 :: non_neg_integer(),
                express = weft_payload_fifo:new(?EXPRESS_BYTES) :: weft_payload_fifo:fifo(),
                run_bytes = 0 :: non_neg_integer(),
-               apart = weft_apart:new() :: weft_apart:apart(),
+               apart = weft_bypass_queue:new() :: weft_bypass_queue:apart(),
                apart_run_bytes = 0 :: non_neg_integer(),
                %% No bypass payload before so many express payloads are out.
                apart_behind = 0 :: non_neg_integer(),
@@ -85,7 +86,17 @@ new(BytesMax) ->
 %% @doc May small frames go in by `add_batch/4'?
 -spec fast(state()) -> boolean().
 fast(#fair{queues = Queues, apart = Apart}) ->
-    weft_sender_queues:count(Queues) =:= 0 andalso weft_apart:is_empty(Apart).
+    weft_sender_queues:count(Queues) =:= 0 andalso weft_bypass_queue:is_empty(Apart).
+
+%% @doc Is there nothing that a batch of small frames would have to wait for? Then it may be the
+%% next payload, sent in order, without `add_batch/4' and `take/3', under the same conditions. Both
+%% would leave this state as it is, but for the count of payloads, which matters only to what waits
+%% for one of them.
+-spec is_idle(state()) -> boolean().
+is_idle(#fair{bytes = 0, hold_all = false, ready = [], effects = [], atoms = Atoms} = Fair) ->
+    fast(Fair) andalso weft_atom_cache:is_settled(Atoms);
+is_idle(_Fair) ->
+    false.
 
 %% @doc Smaller frames than this are small.
 -spec small_bytes() -> pos_integer().
@@ -115,10 +126,11 @@ add(Size, Data, Classes, #fair{bytes = Bytes, atoms = Atoms0} = Fair0) ->
 %% @doc The set of pinned senders has changed. Earlier frames of those that are new in it may be in
 %% express payloads.
 -spec repinned(Before :: classes(), classes(), state()) -> state().
-repinned(Before, Classes, #fair{apart = Apart} = Fair) ->
+repinned(Before, Classes, #fair{apart = Apart, queues = Queues} = Fair) ->
     Still = [Key || {Key, Class} <- maps:to_list(Classes), Class =/= bulk,
                     maps:get(Key, Before, bulk) =/= bulk],
-    behind_express(Fair#fair{apart = weft_apart:keep(Still, Apart)}).
+    behind_express(Fair#fair{apart = weft_bypass_queue:keep(Still, Apart),
+                             queues = weft_sender_queues:classes(Classes, Queues)}).
 
 behind_express(#fair{express = Express} = Fair) ->
     Fair#fair{apart_behind = weft_payload_fifo:begun(Express)}.
@@ -153,7 +165,7 @@ place_known({_, _, Key, Class, _, _} = Frame, #fair{queues = Queues, apart = Apa
         true ->
             queued(weft_sender_queues:add(Frame, Queues), Fair0);
         false ->
-            case is_bypass_class(Class) orelse weft_apart:holds(Key, Apart) of
+            case is_bypass_class(Class) orelse weft_bypass_queue:holds(Key, Apart) of
                 true -> place_pinned(Frame, Fair0);
                 false -> place_other(Frame, Fair0)
             end
@@ -173,7 +185,7 @@ place_other(Frame, Fair0) ->
     end.
 
 place_pinned(Frame, #fair{apart = Apart0} = Fair) ->
-    case weft_apart:place(Frame, Apart0) of
+    case weft_bypass_queue:place(Frame, Apart0) of
         {ok, Apart} -> Fair#fair{apart = Apart};
         no -> begin_queue(Frame, Fair)
     end.
@@ -198,7 +210,7 @@ watch(Key, Bytes, Watched) -> Watched#{Key => Bytes}.
 %% Begins with the frames of the sender that wait in `apart'.
 begin_queue({_, _, Key, Class, _, _} = Frame,
             #fair{express = Express, queues = Queues, apart = Apart0} = Fair) ->
-    {Waiting, Apart} = weft_apart:remove(Key, Apart0),
+    {Waiting, Apart} = weft_bypass_queue:remove(Key, Apart0),
     Fifo = case Waiting of
                none -> weft_payload_fifo:new(?LARGE_BYTES);
                _ -> Waiting
@@ -215,7 +227,8 @@ begin_queue({_, _, Key, Class, _, _} = Frame,
 await(#fair{ready = [], queues = Queues, apart = Apart, held = Held0} = Fair) ->
     {Ready, Held} = unknown_senders(Held0, []),
     Begun = weft_sender_queues:begun(Queues),
-    Fair#fair{ready = Ready, held = Held, targets = maps:merge(Begun, weft_apart:begun(Apart))};
+    Fair#fair{ready = Ready, held = Held,
+              targets = maps:merge(Begun, weft_bypass_queue:begun(Apart))};
 await(Fair) ->
     Fair.
 
@@ -252,7 +265,7 @@ released(Fair, _Left) ->
 
 %% Everything that comes later has to wait for the express payloads that there are.
 all_behind_express(#fair{apart = Apart} = Fair) ->
-    behind_express(Fair#fair{apart = weft_apart:keep([], Apart)}).
+    behind_express(Fair#fair{apart = weft_bypass_queue:keep([], Apart)}).
 
 release_held(#fair{held = Held} = Fair) ->
     case queue:peek(Held) of
@@ -311,16 +324,16 @@ next_small(Room, #fair{apart_run_bytes = Run, express = Express, queues = Queues
     end.
 
 is_apart(#fair{apart = Apart, apart_behind = Behind, express = Express}) ->
-    not weft_apart:is_empty(Apart) andalso weft_payload_fifo:taken(Express) >= Behind.
+    not weft_bypass_queue:is_empty(Apart) andalso weft_payload_fifo:taken(Express) >= Behind.
 
 take_apart(#fair{apart = Apart0, bytes = Bytes, run_bytes = Run,
                  apart_run_bytes = ApartRun} = Fair0) ->
-    {Key, Taken, {Payload, Size, _, Stamps}, Apart1} = weft_apart:take(Apart0),
+    {Key, Taken, {Payload, Size, _, Stamps}, Apart1} = weft_bypass_queue:take(Apart0),
     {Mended, MendedSize, Fair} =
         mended(Payload, Size, Stamps,
                Fair0#fair{bytes = Bytes - Size, run_bytes = Run + Size,
                           apart_run_bytes = ApartRun + Size}),
-    {Behind, Apart} = weft_apart:behind(Key, defines(Fair0, Fair), Apart1),
+    {Behind, Apart} = weft_bypass_queue:behind(Key, defines(Fair0, Fair), Apart1),
     {Mended, MendedSize, {apart, Key, Behind}, reached(Key, Taken, Fair#fair{apart = Apart})}.
 
 take_express(#fair{express = Express0, bytes = Bytes, run_bytes = Run} = Fair) ->

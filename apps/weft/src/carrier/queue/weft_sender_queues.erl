@@ -14,7 +14,8 @@
 %% suspended, until half of the share is left.
 -module(weft_sender_queues).
 
--export([new/1, count/1, holds/2, add/2, append/2, start/5, begun/1, next/1, serve/3, info/1]).
+-export([new/1, count/1, holds/2, add/2, append/2, start/5, classes/2, begun/1, next/1, serve/3,
+         info/1]).
 -export_type([queues/0, class/0, frame/0, effect/0]).
 
 %% The share of a sender, before it is suspended.
@@ -73,6 +74,14 @@ start(Key, Class, Fifo, Behind, #queues{time = Time, turns = Turns, debts = Debt
     Tag = max(Time, maps:get(Key, Debts, 0)),
     grown(Key, #queue{fifo = Fifo, class = Class, tag = Tag, behind = Behind},
           Queues#queues{turns = gb_sets:add({Tag, Key}, Turns), debts = maps:remove(Key, Debts)}).
+
+%% @doc The classes of senders have changed. It counts from their next payload on, because a sender
+%% that sends all the time may have the same queue for ever.
+-spec classes(#{key() => class()}, queues()) -> queues().
+classes(Classes, #queues{senders = Senders} = Queues) ->
+    Queues#queues{senders = maps:map(fun(Key, Queue) ->
+                                             Queue#queue{class = maps:get(Key, Classes, none)}
+                                     end, Senders)}.
 
 %% Puts back a queue that has grown.
 grown(Key, #queue{suspended = false, fifo = Fifo} = Queue, #queues{senders = Senders} = Queues) ->

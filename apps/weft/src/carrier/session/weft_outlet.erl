@@ -14,7 +14,7 @@
 %% process is spawned that asks, and its message `{may_suspend, Key}' is for `may_suspend/2'.
 -module(weft_outlet).
 
--export([new/1, connected/2, more/1, to_fetch/1, fetch/1, ready/2, take/3, may_suspend/2,
+-export([new/1, connected/2, more/1, at_once/1, to_fetch/1, fetch/1, ready/2, take/3, may_suspend/2,
          queued_bytes/1, info/1]).
 -export([ask/3]).
 -export_type([outlet/0]).
@@ -48,6 +48,29 @@ connected(Handle, Outlet) ->
 
 -spec more(outlet()) -> outlet().
 more(Outlet) -> Outlet#outlet{more = true}.
+
+%% @doc The VM has frames. If they are small and nothing waits here, they are a payload that can be
+%% sent at once, in order: most calls and messages are alone. `all' if that was all; otherwise more
+%% is to be fetched, and so is everything if there is `none'.
+-spec at_once(outlet()) -> {all | more, iodata(), Bytes :: pos_integer(), outlet()}
+                         | {none, outlet()}.
+at_once(#outlet{handle = Handle, fair = Fair, classes = Classes, pins = Pins} = Outlet)
+  when map_size(Classes) =:= 0, Handle =/= undefined ->
+    case weft_fair_queue_core:is_idle(Fair) andalso weft_pins:version() =:= Pins of
+        true -> joined(join(Handle, weft_fair_queue_core:small_bytes(), [], 0, 0), Outlet);
+        false -> {none, more(Outlet)}
+    end;
+at_once(Outlet) ->
+    {none, more(Outlet)}.
+
+joined({none, _, 0, _}, Outlet) -> {none, fetched_all(Outlet)};
+joined({none, Batch, Bytes, Pieces}, Outlet) ->
+    {all, weft_payload_fifo:flatten(Bytes, Pieces, Batch), Bytes, fetched_all(Outlet)};
+joined({full, Batch, Bytes, Pieces}, Outlet) ->
+    {more, weft_payload_fifo:flatten(Bytes, Pieces, Batch), Bytes, more(Outlet)};
+joined({{Size, Data}, _, 0, _}, Outlet) -> {none, more(add(Size, Data, Outlet))};
+joined({{Size, Data}, Batch, Bytes, Pieces}, Outlet) ->
+    {more, weft_payload_fifo:flatten(Bytes, Pieces, Batch), Bytes, more(add(Size, Data, Outlet))}.
 
 %% @doc Is there something to fetch, and room for it?
 -spec to_fetch(outlet()) -> boolean().

@@ -3,10 +3,11 @@
 %%
 %% Such a process is called pinned. It sends as before. The fair queue of each distribution
 %% connection gives its frames the weight of the class (`weft_fair_queue_core'), and its small
-%% frames are sent and delivered without waiting for frames of other processes (`weft_apart'). A
-%% process is pinned until it ends. The configuration (`pins') can name registered names: the
-%% process that has the name is pinned within a second. This server writes the table of pinned
-%% processes; the table outlives it. Sessions read the table again when its version has changed.
+%% frames are sent and delivered without waiting for frames of other processes
+%% (`weft_bypass_queue'). A process is pinned until it ends. The configuration (`pins') can name
+%% registered names: the process that has the name is pinned within a second. This server writes the
+%% table of pinned processes; the table outlives it. Sessions read the table again when its version
+%% has changed.
 -module(weft_pins).
 -behaviour(gen_server).
 

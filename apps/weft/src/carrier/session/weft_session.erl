@@ -14,7 +14,7 @@
 -export([start_link/1, accept/4, connect/1, send_handshake/2, recv_handshake/2,
          handshake_complete/3, await_earlier/1, tick/1, counters/1, setopts/2, getopts/2,
          peername/1, info/1]).
--export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, code_change/3]).
 
 %% How many windows a message in progress may take before other senders have their turn.
 -define(LINE_WINDOWS, 16).
@@ -203,6 +203,10 @@ handle_cast(Request, Session) ->
     ok = weft_stray:message(Request),
     next(Session).
 
+%% @private
+code_change(_Version, #session{stream = Stream} = Session, _Extra) ->
+    {ok, Session#session{stream = weft_stream:code_change(Stream)}}.
+
 with_socket(Fun, #session{stream = Stream}) ->
     case weft_stream:socket(Stream) of
         {ok, Socket} -> Fun(Socket);
@@ -225,8 +229,11 @@ connected(Node, Handle, #session{input = Input, hosted = Hosted, outlet = Outlet
 -spec handle_info(term(), #session{}) -> {noreply, #session{}} | {noreply, #session{}, 0}.
 handle_info(timeout, Session) ->
     next(pump(Session));
-handle_info(dist_data, #session{outlet = Outlet} = Session) ->
-    next(Session#session{outlet = weft_outlet:more(Outlet)});
+handle_info(dist_data, #session{stream = Stream, outlet = Outlet} = Session) ->
+    case weft_stream:room(express, Stream) of
+        all -> at_once(weft_outlet:at_once(Outlet), Session);
+        _ -> next(Session#session{outlet = weft_outlet:more(Outlet)})
+    end;
 handle_info(tick, Session) ->
     next(send_tick(Session));
 handle_info({may_suspend, Key}, #session{outlet = Outlet} = Session) ->
@@ -285,6 +292,17 @@ ended(#session{stream = Stream} = Session) ->
         end, Session).
 
 %% --- sending ----------------------------------------------------------------------------------
+
+%% With room for all there is nothing to repeat before, and a lane is free.
+at_once({none, Outlet}, Session) ->
+    next(Session#session{outlet = Outlet});
+at_once({Left, Payload, Bytes, Outlet}, #session{stream = Stream} = Session0) ->
+    Session = Session0#session{outlet = Outlet,
+                               stream = weft_stream:push(frames, Payload, Bytes, Stream)},
+    case Left of
+        all -> {noreply, Session};
+        more -> next(Session)
+    end.
 
 send_tick(#session{stream = Stream} = Session) ->
     usual_heap(Session#session{stream = weft_stream:spare(weft_stream:tick(Stream))}).

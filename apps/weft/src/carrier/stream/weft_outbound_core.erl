@@ -5,12 +5,13 @@
 %% dropped when the peer has acknowledged it or a later one. A window bounds the sum of kept bytes
 %% (`weft_window_core'): while `room/1' is false nothing may be pushed, except urgent payloads,
 %% which may exceed the window a little (`room/2'). The receiver has no timer, so the sender asks
-%% for acknowledgements: each quarter of the window, when the window is full, and when the window
-%% has become smaller than what is under way. After a break `resume/2' returns, in order, what the
-%% peer has not received; numbers make repeats harmless. Times are in microseconds.
+%% for acknowledgements: each quarter of the window, with each 128th payload, when the window is
+%% full, and when the window has become smaller than what is under way. After a break `resume/2'
+%% returns, in order, what the peer has not received; numbers make repeats harmless. Times are in
+%% microseconds.
 %%
 %% Bypass payloads (see `weft_inbound_core') may exceed the window by more. The fair queue says
-%% which payloads have to be delivered before them (`weft_apart').
+%% which payloads have to be delivered before them (`weft_bypass_queue').
 -module(weft_outbound_core).
 
 -export([new/2, lanes/2, room/1, room/2, push/5, acked/3, resume/2, unacked_bytes/1, window_bytes/1,
@@ -18,6 +19,9 @@
 -export_type([state/0, item/0]).
 
 -define(ITEM_BYTES, 100).
+%% A window of small payloads would be thousands of them, which the garbage collector of the process
+%% would visit again and again.
+-define(ASK_PAYLOADS, 128).
 %% How far express payloads may exceed the window.
 -define(BEYOND_BYTES, 1048576).
 %% And how far bypass payloads may.
@@ -105,10 +109,11 @@ push_kind(Kind, Payload, Bytes, NowUs, #outbound{last = Last, unacked_bytes = Un
                             kept = queue:in(Item, Kept)},
     {Item, case Ask of true -> asked(NowUs, State); false -> State end}.
 
-must_ask(Kind, Unacked0, Unacked, Unasked, #outbound{window = Window} = State) ->
+must_ask(Kind, Unacked0, Unacked, Unasked, #outbound{window = Window, last = Last} = State) ->
     Bytes = weft_window_core:bytes(Window),
     IsFilled = Unacked >= Bytes andalso Unacked0 < Bytes,
-    Ask = Kind =/= handshake andalso (IsFilled orelse Unasked * 4 >= Bytes),
+    Ask = Kind =/= handshake
+        andalso (IsFilled orelse Unasked * 4 >= Bytes orelse (Last + 1) rem ?ASK_PAYLOADS =:= 0),
     case Unacked >= Bytes of
         true -> {Ask, State#outbound{window = weft_window_core:limited(Window)}};
         false -> {Ask, State}

@@ -14,7 +14,7 @@
 
 -export([initiator/4, acceptor/6, connect/1, close/1, handle/2, say_accepted/1,
          push/4, flush/1, can_send/1, to_flush/1, room/1, room/2, window_bytes/1,
-         tick/1, spare/1, socket/1, last_break/1, info/1]).
+         tick/1, spare/1, socket/1, last_break/1, info/1, code_change/1]).
 -export_type([stream/0, path/0, outcome/0]).
 
 -define(TICK_BYTES, 5).
@@ -143,7 +143,7 @@ may_be_found(undefined) ->
     false;
 may_be_found(Node) ->
     weft_next_hop:choose(Node) =/= no_route
-        orelse weft_overlay:is_settling(Node, weft_stream_core:route_timeout_ms()).
+        orelse weft_overlay:is_settling(Node, weft_path_search:route_timeout_ms()).
 
 %% --- what the core wants done -----------------------------------------------------------------
 
@@ -302,5 +302,12 @@ info(#stream{core = Core, counters = Counters}) ->
     #{lanes := Lanes} = Info = weft_stream_core:info(Core),
     maps:merge(weft_session_counters:read(Counters),
                Info#{lanes := lists:sort([weft_lane:index(Lane) || Lane <- Lanes])}).
+
+%% --- another version --------------------------------------------------------------------------
+
+%% @doc The stream as this version keeps it; to be called by its process when that changes code.
+-spec code_change(stream()) -> stream().
+code_change(#stream{core = Core} = Stream) ->
+    Stream#stream{core = weft_stream_core:code_change(Core)}.
 
 now_us() -> erlang:monotonic_time(microsecond).

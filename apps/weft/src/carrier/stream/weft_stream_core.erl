@@ -1,48 +1,39 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The rules of a stream: which path it uses, what is written to which lane, when it resumes,
-%% and when it has ended.
+%% @doc The rules of a stream: what is written to which lane of its path, what is repeated on
+%% another lane or another path, and when it has ended.
 %%
 %% Pure; called in place by the process that owns the stream. `weft_stream' carries out what this
 %% module decides on real links, the simulator on simulated ones. Links and lanes are terms that are
-%% not looked into. Times are in microseconds; timers are never cancelled, they carry a token.
+%% not looked into. Times are in microseconds.
 %%
 %% Payloads are numbered and kept (`weft_outbound_core'), and striped over the lanes of the current
 %% path (`weft_lane_turns'). When a lane is lost what is not acknowledged is repeated on the others.
-%% When the path breaks, the end that began the stream opens another one, and the other end waits
-%% until it does. On the new path each side learns what the other has received and repeats the rest.
-%% The stream has ended when the peer's node is known to be gone, when the peer says so, or when
-%% there was no path for resume_timeout_ms.
+%% When the path breaks, another one is looked for (`weft_path_search'). On the new path each side
+%% learns what the other has received and repeats the rest. The stream has ended when the peer's
+%% node is known to be gone, when the peer says so, or when the search is given up.
 %%
 %% Two inputs. `handle/3' takes events of the control plane and returns effects. The data plane
 %% (`room', `push', `flush', `acked') builds no effects: a payload that can be written is returned
 %% with its lane and label, and the caller says by `sent/4' whether the lane can take more.
 %%
-%% Races: an answer for an earlier attempt has another label than the one in `opening', and is
-%% ignored. Both ends may break the path at once: the acceptor drops what it has when it is reached
-%% by another path.
+%% Races: both ends may break the path at once, or the acceptor may not have noticed yet: it drops
+%% what it has when it is reached by another path. The news of an end may come before the path is
+%% lost, and are looked up then; news of an earlier life of the peer's node are about another
+%% incarnation.
 -module(weft_stream_core).
 
 -export([initiator/2, acceptor/4, connect/2, close/1, handle/3, acked/3, lane_ready/2,
          say_accepted/1, room/1, room/2, can_send/1, to_flush/1, window_bytes/1, push/5, flush/2,
          sent/4, lanes/1, tick/1, spare/1, incarnation/1, last_break/1, info/1,
-         route_timeout_ms/0]).
+         code_change/1]).
 -export_type([state/0, path/0, event/0, effect/0, outcome/0, write/0, about/0]).
 
-%% An opened path that is not answered in this time is given up for another try.
--define(OPEN_TIMEOUT_MS, 3000).
 %% The window never shrinks below this, except while the round trip is measured.
 -define(WINDOW_MIN_BYTES, 262144).
-%% A first attempt looks for a route for so long.
--define(ROUTE_TIMEOUT_MS, 1500).
-%% A peer that has left one neighbour is back over another one by then.
--define(RETURN_MS, 500).
--define(RETRY_MIN_MS, 10).
--define(RETRY_MAX_MS, 250).
 
 -type link() :: term().
 -type lane() :: term().
 -type label() :: weft_wire:label().
--type token() :: pos_integer().
 -type path() :: {link(), [lane()], label()}.
 
 %% What the caller knows when a path is lost or refused.
@@ -54,42 +45,31 @@
                    net_ticktime_ms := pos_integer()}.
 
 -type event() ::
+        weft_path_search:event()
         %% What the link of a path says.
-        {opening, link(), label()}
       | {accepted, link(), [lane()], label(), weft_wire:sequence()}
       | {reattached, link(), [lane()], label(), weft_wire:sequence()}
       | {lanes, link(), label(), [lane()]}
-      | {available, link()}
       | {incarnation, non_neg_integer()}
+      | {restarted, Now :: non_neg_integer()}
       | {closed, link(), label() | any, Reason :: term(), about()}
-        %% The answer to the effect find_link.
-      | {link, open | {move, link()}, {ok, link(), IsUp :: boolean()} | {error, Reason :: term()}}
         %% What is said of the peer's node.
       | {died, node(), non_neg_integer()}
       | {departed, node(), non_neg_integer(), Witness :: term()}
       | {return_is_due, SinceUs :: integer(), HasRoute :: boolean()}
         %% What the stream needs on this node is gone.
-      | {without, Reason :: term()}
-      | {retry, token()}
-      | {give_up, token()}.
+      | {without, Reason :: term()}.
 
 -type effect() ::
-        %% Look for the link that leads to the peer now; the answer is an event, at once.
-        {find_link, open | {move, link()}}
-      | {watch, link()}
-        %% Ask that link for a circuit, and to forget one. What was received is said with it.
-      | {open, link(), new | resume}
-      | {drop, link(), label()}
+        %% To the effect again the answer is {closed, _, any, ..}.
+        weft_path_search:effect()
         %% To be written, outside of the numbering. What was received is said with the first.
       | {accept, lane(), label()}
       | {tick, [lane()], label()}
       | {incarnation, lane(), label()}
         %% For the counters that the kernel's ticker reads.
       | heard
-      | {keep_alive, boolean()}
-        %% The first attempt has failed, before anybody waits: come back with {closed, _, any, ..}.
-      | {again, Reason :: term()}
-      | {after_ms, pos_integer(), {retry | give_up, token()} | {return_is_due, node(), integer()}}.
+      | {keep_alive, false}.
 
 %% connected: there is the first path. failed: there will be none. ended: nothing to resume.
 -type outcome() :: ok | connected | {failed, Reason :: term()} | ended | lost.
@@ -106,24 +86,15 @@
                  incarnation :: non_neg_integer() | undefined,
                  out :: weft_outbound_core:state(),
                  path :: #path{} | undefined,
-                 opening :: {link(), label()} | undefined,
+                 search :: weft_path_search:search(),
+                 %% There was a path: the peer has this stream, too.
                  established = false :: boolean(),
-                 connecting = false :: boolean(),
-                 %% When it began to look for its first path.
-                 since_us = 0 :: integer(),
-                 closed = false :: boolean(),
                  resend = [] :: [weft_outbound_core:item()],
                  %% What is left of a payload that is sent in parts. Nothing else is pushed before.
                  rest = none :: none | weft_parts:rest(),
-                 retry_ms = ?RETRY_MIN_MS :: pos_integer(),
-                 last_token = 0 :: non_neg_integer(),
-                 retry :: token() | undefined,
-                 give_up :: token() | undefined,
-                 down_since_us :: integer() | undefined,
                  resumes = 0 :: non_neg_integer(),
                  repairs = 0 :: non_neg_integer(),
-                 last_break :: term(),
-                 last_resume_ms :: non_neg_integer() | undefined}).
+                 last_break :: term()}).
 -opaque state() :: #stream{}.
 
 %% --- begin and end ----------------------------------------------------------------------------
@@ -131,28 +102,27 @@
 %% @doc The end that begins; no path is looked for yet.
 -spec initiator(weft_wire:stream_kind(), WindowBytes :: pos_integer()) -> state().
 initiator(Kind, WindowBytes) ->
-    #stream{role = initiator, kind = Kind, out = outbound(WindowBytes)}.
+    #stream{role = initiator, kind = Kind, out = outbound(WindowBytes),
+            search = weft_path_search:new(initiator)}.
 
 %% @doc The end that was reached over Path.
 -spec acceptor(weft_wire:stream_kind(), WindowBytes :: pos_integer(), path(), NowUs :: integer()) ->
           {state(), [effect()]}.
 acceptor(Kind, WindowBytes, Path, NowUs) ->
     on_path(Path, NowUs, #stream{role = acceptor, kind = Kind, out = outbound(WindowBytes),
-                                 established = true}).
+                                 search = weft_path_search:new(acceptor), established = true}).
 
 outbound(Max) -> weft_outbound_core:new(min(?WINDOW_MIN_BYTES, Max), Max).
 
 %% @doc Begins to look for the first path; the outcome is `connected' or `failed'.
 -spec connect(NowUs :: integer(), state()) -> {state(), [effect()]}.
-connect(NowUs, Stream) -> attach(Stream#stream{connecting = true, since_us = NowUs}).
+connect(NowUs, #stream{search = Search} = Stream) ->
+    searched(weft_path_search:first(NowUs, Search), Stream).
 
 %% @doc No further path is looked for.
 -spec close(state()) -> state().
-close(Stream) -> Stream#stream{closed = true, path = undefined}.
-
-%% @doc How long a first attempt looks for a route.
--spec route_timeout_ms() -> pos_integer().
-route_timeout_ms() -> ?ROUTE_TIMEOUT_MS.
+close(#stream{search = Search} = Stream) ->
+    Stream#stream{search = weft_path_search:stop(Search), path = undefined}.
 
 %% --- events -----------------------------------------------------------------------------------
 
@@ -162,44 +132,47 @@ route_timeout_ms() -> ?ROUTE_TIMEOUT_MS.
 handle({lanes, Link, Label, Lanes}, _NowUs,
        #stream{path = #path{link = Link, label = Label}} = Stream) ->
     ok(lanes_changed(Lanes, Stream));
-handle({opening, Link, Label}, _NowUs, Stream) ->
-    ok(retry_after(?OPEN_TIMEOUT_MS, Stream#stream{opening = {Link, Label}}));
-handle({accepted, Link, Lanes, Label, Received}, NowUs,
-       #stream{opening = {Link, Label}} = Stream) ->
-    accepted({Link, Lanes, Label}, Received, NowUs, Stream);
+handle({accepted, Link, Lanes, Label, Received}, NowUs, #stream{search = Search} = Stream) ->
+    case weft_path_search:concerns(Link, Label, Search) of
+        true -> accepted({Link, Lanes, Label}, Received, NowUs, Stream);
+        false -> {ok, Stream, []}
+    end;
 handle({reattached, Link, Lanes, Label, Received}, NowUs, Stream) ->
     reattached({Link, Lanes, Label}, Received, NowUs, Stream);
-handle({available, Link}, _NowUs, #stream{role = initiator, path = #path{link = Other}} = Stream)
-  when Other =/= Link ->
-    {ok, Stream, [{find_link, {move, Link}}]};
-handle({link, {move, Link}, {ok, Link, true}}, _NowUs, Stream) ->
-    ok(attach(Stream));
-handle({link, open, Found}, _NowUs, Stream) ->
-    ok(found(Found, Stream));
 handle({closed, Link, Label, Reason, About}, NowUs, Stream) ->
     closed(Link, Label, Reason, About, NowUs, Stream);
 handle({incarnation, Incarnation}, _NowUs, Stream) ->
     {ok, Stream#stream{incarnation = Incarnation}, []};
+%% Another life of the peer's node answers. The stream may be with that one already, by another way.
+handle({restarted, Now}, _NowUs, #stream{established = true, incarnation = Incarnation} = Stream)
+  when Incarnation =/= Now ->
+    ended(gone, Stream);
 handle({died, _Node, Incarnation}, _NowUs,
        #stream{path = undefined, established = true, incarnation = Incarnation} = Stream) ->
     ended(gone, Stream);
-%% A node that may be alive elsewhere gets a moment to be found there.
 handle({departed, Node, Incarnation, _Witness}, _NowUs,
-       #stream{path = undefined, incarnation = Incarnation, down_since_us = SinceUs} = Stream) ->
-    {ok, Stream, [{after_ms, ?RETURN_MS, {return_is_due, Node, SinceUs}}]};
+       #stream{path = undefined, incarnation = Incarnation, search = Search} = Stream) ->
+    {ok, Stream, weft_path_search:await_return(Node, Search)};
 handle({return_is_due, SinceUs, false}, _NowUs,
-       #stream{path = undefined, established = true, down_since_us = SinceUs} = Stream) ->
-    ended(departed, Stream);
+       #stream{path = undefined, established = true, search = Search} = Stream) ->
+    case weft_path_search:is_lost_since(SinceUs, Search) of
+        true -> ended(departed, Stream);
+        false -> {ok, Stream, []}
+    end;
 handle({without, Reason}, _NowUs, #stream{established = true} = Stream) ->
     ended(Reason, Stream);
 handle({without, Reason}, NowUs, Stream) ->
     failed(Reason, true, NowUs, Stream);
-handle({retry, Token}, _NowUs, #stream{path = undefined, retry = Token} = Stream) ->
-    ok(attach(Stream#stream{retry = undefined}));
-handle({give_up, Token}, _NowUs, #stream{give_up = Token} = Stream) ->
-    {ended, Stream, []};
-handle(_Event, _NowUs, Stream) ->
-    {ok, Stream, []}.
+handle({link, open, {error, Reason}} = NoLink, _NowUs, Stream) ->
+    search(NoLink, Stream#stream{last_break = Reason});
+handle(Event, _NowUs, Stream) ->
+    search(Event, Stream).
+
+search(Event, #stream{search = Search} = Stream) ->
+    searched(weft_path_search:handle(Event, Search), Stream).
+
+searched({Search, Effects}, Stream) -> {Stream#stream{search = Search}, Effects};
+searched({Outcome, Search, Effects}, Stream) -> {Outcome, Stream#stream{search = Search}, Effects}.
 
 ok({Stream, Effects}) -> {ok, Stream, Effects}.
 
@@ -207,67 +180,9 @@ ended(Reason, Stream) -> {ended, Stream#stream{last_break = Reason}, []}.
 
 %% --- paths ------------------------------------------------------------------------------------
 
-%% The initiator asks for a path; the acceptor waits until it does.
-attach(#stream{role = acceptor} = Stream) ->
-    {Stream, []};
-attach(#stream{closed = true} = Stream) ->
-    {Stream, []};
-attach(#stream{opening = {Link, Label}} = Stream) ->
-    {Stream#stream{opening = undefined}, [{drop, Link, Label}, {find_link, open}]};
-attach(Stream) ->
-    {Stream, [{find_link, open}]}.
-
-found({ok, Link, IsUp}, #stream{path = Path, established = Established} = Stream0) ->
-    {Stream, Later} = wait_for_link(IsUp, Stream0#stream{opening = undefined}),
-    Mode = case Established of true -> resume; false -> new end,
-    {Stream, [{watch, Link} || Path =:= undefined] ++ [{open, Link, Mode} | Later]};
-%% As for a refused path, if nobody can be told yet.
-found({error, Reason}, #stream{established = false, connecting = true} = Stream) ->
-    {Stream#stream{opening = undefined}, [{again, Reason}]};
-found({error, Reason}, Stream) ->
-    pause(Reason, Stream).
-
-%% A link that is down opens when it comes up; by then the router may know a way around.
-wait_for_link(false, #stream{established = true} = Stream) -> retry_later(Stream);
-wait_for_link(_IsUp, Stream) -> retry_after(?OPEN_TIMEOUT_MS, Stream).
-
-%% A first attempt that fails is reported to the owner; later ones go on until the stream gives up.
-%% If there is no route to a node that may exist, the attempt is repeated for a moment: while
-%% neighbours change routes change as well, and a gateway may have none while this node has one.
-failed(Reason, MayBeFound, NowUs, #stream{established = false, connecting = true} = Stream) ->
-    case is_passing(Reason, MayBeFound, NowUs, Stream) of
-        true -> ok(pause(Reason, Stream));
-        false -> {{failed, Reason}, Stream#stream{connecting = false, last_break = Reason}, []}
-    end;
-failed(Reason, _MayBeFound, _NowUs, Stream) ->
-    ok(pause(Reason, Stream)).
-
-%% The reason says something about the path that was tried, not about the node. A link to a next hop
-%% ends when that node is gone.
-is_passing(no_route, MayBeFound, NowUs, #stream{since_us = SinceUs}) ->
-    MayBeFound andalso NowUs - SinceUs < ?ROUTE_TIMEOUT_MS * 1000;
-is_passing(broken, _, _, _) -> true;
-is_passing({dial, simultaneous}, _, _, _) -> true;
-is_passing({dial, overload}, _, _, _) -> true;
-is_passing({link_process, _}, _, _, _) -> true;
-is_passing(_, _, _, _) -> false.
-
-pause(Reason, Stream) ->
-    retry_later(Stream#stream{last_break = Reason, opening = undefined}).
-
-retry_later(#stream{retry_ms = RetryMs} = Stream) ->
-    retry_after(RetryMs, Stream#stream{retry_ms = min(?RETRY_MAX_MS, 2 * RetryMs)}).
-
-retry_after(DelayMs, Stream0) ->
-    {Token, Stream} = token(Stream0),
-    {Stream#stream{retry = Token}, [{after_ms, DelayMs, {retry, Token}}]}.
-
-token(#stream{last_token = Last} = Stream) -> {Last + 1, Stream#stream{last_token = Last + 1}}.
-
 %% The open was accepted: the first path, or one that resumes.
 accepted(Path, _Received, NowUs, #stream{established = false} = Stream0) ->
-    {Stream, Effects} = on_path(Path, NowUs, Stream0#stream{established = true,
-                                                            connecting = false}),
+    {Stream, Effects} = on_path(Path, NowUs, Stream0#stream{established = true}),
     {connected, Stream, Effects};
 accepted(Path, Received, NowUs, Stream0) ->
     {Dropped, Drop} = drop_path(NowUs, Stream0),
@@ -294,17 +209,11 @@ resume(Received, #stream{out = Out0, resumes = Resumes} = Stream, Effects) ->
     end.
 
 %% The incarnation is told each time, because it is not repeated if it is lost.
-on_path({Link, Lanes, Label}, NowUs, #stream{out = Out, down_since_us = SinceUs,
-                                             last_resume_ms = LastMs} = Stream) ->
+on_path({Link, Lanes, Label}, NowUs, #stream{out = Out, search = Search} = Stream) ->
     Told = [{incarnation, Lane, Label} || Lane <- lists:sublist(Lanes, 1)],
     {Stream#stream{path = #path{link = Link, label = Label, lanes = weft_lane_turns:new(Lanes, [])},
-                   opening = undefined, out = weft_outbound_core:lanes(length(Lanes), Out),
-                   give_up = undefined, retry = undefined, retry_ms = ?RETRY_MIN_MS,
-                   resend = [], down_since_us = undefined,
-                   last_resume_ms = case SinceUs of
-                                        undefined -> LastMs;
-                                        _ -> (NowUs - SinceUs) div 1000
-                                    end},
+                   search = weft_path_search:found(Link, NowUs, Search),
+                   out = weft_outbound_core:lanes(length(Lanes), Out), resend = []},
      [{keep_alive, false}] ++ Told ++ [{watch, Link}]}.
 
 %% There is another path at once, so no time to give up.
@@ -313,21 +222,9 @@ drop_path(NowUs, #stream{path = #path{link = Link, label = Label}} = Stream) ->
 drop_path(_NowUs, Stream) ->
     {Stream, []}.
 
-path_down(Reason, NowUs, Stream) ->
-    Stream#stream{path = undefined, down_since_us = NowUs, last_break = Reason, resend = []}.
-
-%% How long to look for another path. With `auto' the kernel's ticks decide about a connection of
-%% the distribution, as on stock Erlang; no ticks watch a channel.
-give_up_later(#{resume_timeout_ms := auto}, #stream{kind = distribution} = Stream) ->
-    {Stream#stream{give_up = undefined}, []};
-give_up_later(#{resume_timeout_ms := auto, net_ticktime_ms := TimeoutMs}, Stream) ->
-    give_up_after(TimeoutMs, [], Stream);
-give_up_later(#{resume_timeout_ms := TimeoutMs}, Stream) ->
-    give_up_after(TimeoutMs, [{keep_alive, true}], Stream).
-
-give_up_after(TimeoutMs, Effects, Stream0) ->
-    {Token, Stream} = token(Stream0),
-    {Stream#stream{give_up = Token}, Effects ++ [{after_ms, TimeoutMs, {give_up, Token}}]}.
+path_down(Reason, NowUs, #stream{search = Search} = Stream) ->
+    Stream#stream{path = undefined, search = weft_path_search:lost(NowUs, Search),
+                  last_break = Reason, resend = []}.
 
 %% With the first reasons the peer or the network says that there is nothing to resume.
 closed(_Link, _Label, Reason, _About, _NowUs, #stream{established = true} = Stream)
@@ -342,21 +239,21 @@ closed(_Link, any, departed, _, _, #stream{path = undefined, established = true}
 closed(_Link, _Label, _Reason, _About, _NowUs, #stream{path = #path{}} = Stream) ->
     {ok, Stream, []};
 closed(Link, Label, Reason, #{may_be_found := MayBeFound}, NowUs,
-       #stream{opening = {Link, Opening}} = Stream) when Label =:= Opening; Label =:= any ->
-    failed(Reason, MayBeFound, NowUs, Stream);
-closed(_Link, any, Reason, #{may_be_found := MayBeFound}, NowUs,
-       #stream{opening = undefined} = Stream) ->
-    failed(Reason, MayBeFound, NowUs, Stream);
-closed(_Link, _Label, _Reason, _About, _NowUs, Stream) ->
-    {ok, Stream, []}.
+       #stream{search = Search} = Stream) ->
+    case weft_path_search:concerns(Link, Label, Search) of
+        true -> failed(Reason, MayBeFound, NowUs, Stream);
+        false -> {ok, Stream, []}
+    end.
+
+failed(Reason, MayBeFound, NowUs, #stream{search = Search} = Stream) ->
+    searched(weft_path_search:failed(Reason, MayBeFound, NowUs, Search),
+             Stream#stream{last_break = Reason}).
 
 %% The news of an end may have come before the path was lost.
 lost_path(#{has_died := true}, Stream) ->
     ended(gone, Stream);
-lost_path(About, Stream0) ->
-    {Stream1, Later} = give_up_later(About, Stream0),
-    {Stream, Attached} = attach(Stream1),
-    {ok, Stream, Later ++ Attached}.
+lost_path(About, #stream{kind = Kind, search = Search} = Stream) ->
+    ok(searched(weft_path_search:again(About, Kind, Search), Stream)).
 
 %% --- lanes ------------------------------------------------------------------------------------
 
@@ -526,4 +423,27 @@ info(#stream{path = Path, out = Out} = Stream) ->
                  unacked_bytes => weft_outbound_core:unacked_bytes(Out),
                  resumes => Stream#stream.resumes, repairs => Stream#stream.repairs,
                  last_error => Stream#stream.last_break,
-                 last_resume_ms => Stream#stream.last_resume_ms}).
+                 last_resume_ms => weft_path_search:last_ms(Stream#stream.search)}).
+
+%% --- another version --------------------------------------------------------------------------
+
+%% @doc The state as this version keeps it. Before, that of the search was a part of it.
+-spec code_change(state() | Before :: tuple()) -> state().
+code_change(#stream{} = Stream) ->
+    Stream;
+code_change({stream, Role, Kind, Incarnation, Out, Path, Opening, Established, Connecting, FirstUs,
+             Closed, Resend, Rest, RetryMs, LastToken, Retry, GiveUp, LostUs, Resumes, Repairs,
+             LastBreak, LastMs}) ->
+    Stage = case Path of
+                #path{link = Link} -> {found, Link};
+                undefined when LostUs =/= undefined -> {lost, LostUs};
+                undefined when Connecting -> {first, FirstUs};
+                undefined -> new
+            end,
+    Search = weft_path_search:restored(
+               #{asks => Role =:= initiator andalso not Closed, stage => Stage,
+                 attempt => Opening, backoff_ms => RetryMs, last_token => LastToken,
+                 retry => Retry, give_up => GiveUp, last_ms => LastMs}),
+    #stream{role = Role, kind = Kind, incarnation = Incarnation, out = Out, path = Path,
+            search = Search, established = Established, resend = Resend, rest = Rest,
+            resumes = Resumes, repairs = Repairs, last_break = LastBreak}.

@@ -3,14 +3,14 @@
 %% has no socket, because it goes through a tunnel (`weft_tunnel').
 %%
 %% A socket is passive and raw until `activate/2'; then it delivers whole packets ({packet, 4}) as
-%% messages, whose tags `tags/1' returns. Options of the kernel's own carrier are honoured:
-%% inet_dist_use_interface, inet_dist_listen_min/max, inet_dist_listen_options,
-%% inet_dist_connect_options, dist_nodelay.
+%% messages {tcp | ssl, Socket, Packet}, until a message that `lost/1' knows. Options of the
+%% kernel's own carrier are honoured: inet_dist_use_interface, inet_dist_listen_min/max,
+%% inet_dist_listen_options, inet_dist_connect_options, dist_nodelay.
 -module(weft_transport).
 
 -export([listen/1, explain_listen/2, accept/1, secure_accepted/2, connect/4, may_speak_weft/1,
-         way/1, send/2, room/1, try_send/2, recv/3, secure/3, activate/2, more/2, half/0, close/1,
-         abort/1, controlling_process/2, give/2, peername/1, user_setopts/2, getopts/2,
+         way/1, send/2, room/1, try_send/2, recv/3, secure/3, activate/2, more/2, half/0, lost/1,
+         close/1, abort/1, controlling_process/2, give/2, peername/1, user_setopts/2, getopts/2,
          sent_packets/1, tcp_socket/1]).
 -export_type([socket/0]).
 
@@ -233,6 +233,16 @@ half() -> ?HALF.
 -spec more(socket(), pos_integer()) -> ok | {error, term()}.
 more({tunnel, Provider, Ref}, Count) -> Provider:more(Ref, Count);
 more(Socket, Count) -> setopts(Socket, [{active, Count}]).
+
+%% @doc Does this message say that a socket is no more, and why? `emsgsize' is a packet that is too
+%% large.
+-spec lost(Message :: term()) -> {socket(), Reason :: term()} | none.
+lost({tcp_closed, Socket}) -> {Socket, closed};
+lost({ssl_closed, Socket}) -> {Socket, closed};
+lost({tcp_error, Socket, Reason}) -> {Socket, Reason};
+lost({ssl_error, Socket, Reason}) -> {Socket, Reason};
+lost({'EXIT', Socket, Reason}) when is_port(Socket) -> {Socket, Reason};
+lost(_Message) -> none.
 
 -spec close(socket()) -> ok.
 close(Socket) when is_port(Socket) -> gen_tcp:close(Socket);

@@ -8,9 +8,9 @@
 %% means that the core of the peer has started anew; the local core gets a down and an up. A message
 %% of one zero byte withdraws the announcement: the core is there no more.
 %%
-%% If one core decides which nodes are neighbours (`weft_links:decider/1'; this core is called
-%% admission), the other cores do not use a link before it has agreed with its peer to be
-%% neighbours. Until then the link is not up for them.
+%% If one core decides which nodes are neighbours (the decider, see `weft_links:decider/1'), the
+%% other cores do not use a link before it has agreed with its peer to be neighbours. Until then the
+%% link is not up for them.
 -module(weft_link_cores).
 
 -export([new/3, is_neighbour/1, is_used/1, is_neighbour_anyway/1,
@@ -42,15 +42,15 @@ is_neighbour(#cores{decider = Decider, is_agreed = IsAgreed}) -> Decider =:= non
 -spec is_used(cores()) -> boolean().
 is_used(#cores{local = Local} = Cores) -> Local =/= [] andalso is_neighbour(Cores).
 
-%% @doc The same, and was there no admission that had to agree?
+%% @doc The same, and was there no decider that had to agree?
 -spec is_neighbour_anyway(cores()) -> boolean().
 is_neighbour_anyway(#cores{local = Local, decider = Decider}) ->
     Local =/= [] andalso Decider =:= none.
 
 is_open(Core, #cores{decider = Decider} = Cores) -> Core =:= Decider orelse is_neighbour(Cores).
 
-%% @doc A local core has started, perhaps again. If it is admission, what it agreed to before is no
-%% longer valid.
+%% @doc A local core has started, perhaps again. If it is the decider, what it agreed to before is
+%% no longer valid.
 -spec subscribe(weft_links:core(), pid(), up(), cores()) -> cores().
 subscribe(Core, Pid, Up, #cores{decider = Core, is_agreed = true} = Cores) ->
     subscribe(Core, Pid, Up, agree(false, Up, Cores));
@@ -74,12 +74,12 @@ close({Core, Pid}, {Lane, _Incarnation}, Cores) ->
 
 is_there(Core, #cores{there = There}) -> lists:member(atom_to_binary(Core), There).
 
-%% @doc Admission accepts the peer as a neighbour now, or no longer does.
+%% @doc The decider accepts the peer as a neighbour now, or no longer does.
 -spec agree(boolean(), up(), cores()) -> cores().
 agree(IsAgreed, Up, Cores) ->
     changed(Up, Cores, Cores#cores{is_agreed = IsAgreed}).
 
-%% @doc Another core is admission from now on, or none. On a link that is up this changes nothing,
+%% @doc Another core is the decider from now on, or none. On a link that is up this changes nothing,
 %% until the new one says otherwise.
 -spec decider(weft_links:core() | none, up(), cores()) -> cores().
 decider(Decider, Up, Cores) ->
@@ -97,7 +97,7 @@ changed(Up, Before, #cores{local = Local} = After) ->
     After.
 
 %% @doc The process of a local core has ended: the peer is told that the core is gone. If it was
-%% admission, what it agreed to is no longer valid.
+%% the decider, what it agreed to is no longer valid.
 -spec unsubscribe(pid(), up(), cores()) -> cores().
 unsubscribe(Pid, Up, #cores{local = Local} = Cores) ->
     case lists:keytake(Pid, 2, Local) of

@@ -8,10 +8,10 @@
 -export_type([state/0, down_reason/0]).
 
 -type state() :: term().
-%% broken: may come back. gone: the peer's node is known to be stopped. restarted: another
-%% incarnation of the node answers now. departed: the peer's host has closed the link, and the peer,
-%% which can not be dialled, did not come back.
--type down_reason() :: broken | gone | restarted | departed.
+%% broken: may come back. gone: the peer's node is known to be stopped. restarted: that
+%% incarnation of the node answers now, which is another one. departed: the peer's host has closed
+%% the link, and the peer, which can not be dialled, did not come back.
+-type down_reason() :: broken | gone | {restarted, Now :: non_neg_integer()} | departed.
 
 -callback init(Peer :: node(), Name :: binary()) -> state().
 -callback lane_up(weft_lane:lane(), state()) -> state().

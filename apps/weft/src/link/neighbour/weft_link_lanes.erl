@@ -6,8 +6,9 @@
 %% there should be; the contents of packets do not matter here.
 -module(weft_link_lanes).
 
--export([add/4, remove/2, received/2, is_heard/1, answered/2, look_later/0, look/2, first/1, all/1,
-         keys/1, find/3, of_writer/2, lane/2, peername/2, info/1]).
+-export([add/4, remove/2, received/2, is_heard/1, answered/2, look_later/0, look/2,
+         first/1, all/1, keys/1, find/3, of_writer/2, lane/2, peername/2, info/1,
+         say_goodbye/1, abort/1]).
 -export_type([lanes/0]).
 
 %% A lane on which something is heard all the time is pinged at one check of so many.
@@ -131,5 +132,17 @@ info(Lanes) ->
     [#{class => weft_lane:class(Lane), index => weft_lane:index(Lane), packets_in => Packets,
        peername => Peername, queued_bytes => weft_lane:queued_bytes(Lane)}
      || #row{lane = Lane, peername = Peername, packets = Packets} <- maps:values(Lanes)].
+
+%% @doc Closes all when what was sent is out, the last of which is a goodbye.
+-spec say_goodbye(lanes()) -> ok.
+say_goodbye(Lanes) ->
+    lists:foreach(fun(Lane) ->
+                          _ = weft_lane:send(Lane, weft_wire:goodbye(), 1),
+                          weft_lane:close(Lane)
+                  end, all(Lanes)).
+
+%% @doc Closes all at once.
+-spec abort(lanes()) -> ok.
+abort(Lanes) -> lists:foreach(fun weft_lane:abort/1, all(Lanes)).
 
 now_ms() -> erlang:monotonic_time(millisecond).

@@ -125,13 +125,13 @@ info() ->
 -spec subscribe(core(), pid()) -> ok | {error, not_running}.
 subscribe(Core, Pid) -> asked_again({subscribe, Core, Pid}, ?TIMES).
 
-%% @doc Makes a core admission (here: decider), or none. From now on other cores use a link only
-%% while admission accepts the node at its other end as a neighbour (`agree/2'); with `none' all use
-%% all links. Links that are up stay in use until admission says otherwise.
+%% @doc Makes a core the decider, or none. From now on other cores use a link only while the decider
+%% accepts the node at its other end as a neighbour (`agree/2'); with `none' all use all links.
+%% Links that are up stay in use until the decider says otherwise.
 -spec decider(core() | none) -> ok | {error, not_running}.
 decider(Decider) -> asked_again({decider, Decider}, ?TIMES).
 
-%% @doc Admission accepts Node as a neighbour from now on, until the link goes down; or no longer
+%% @doc The decider accepts Node as a neighbour from now on, until the link goes down; or no longer
 %% does.
 -spec agree(node(), boolean()) -> ok.
 agree(Node, IsAgreed) ->

@@ -28,7 +28,7 @@
     retry_min_ms :: pos_integer(),
     retry_max_ms :: pos_integer(),
     connect_timeout_ms :: pos_integer(),
-    courtesy_ms :: non_neg_integer()}).
+    head_start_ms :: non_neg_integer()}).
 
 -define(DIAL_MS, 2).
 
@@ -38,14 +38,14 @@
 -type result() :: {links(), weft_core:effects()}.
 
 %% @doc Nothing wanted yet. Options: `retry_min_ms' (100), `retry_max_ms' (5000),
-%% `connect_timeout_ms' (10000), `courtesy_ms' (1000).
+%% `connect_timeout_ms' (10000), `head_start_ms' (1000).
 -spec new(weft_core:node_id(), weft_core:options()) -> links().
 new(Self, Options) ->
     #links{rand = weft_core:seed(Self, ?MODULE, Options),
            retry_min_ms = maps:get(retry_min_ms, Options, 100),
            retry_max_ms = maps:get(retry_max_ms, Options, 5000),
            connect_timeout_ms = maps:get(connect_timeout_ms, Options, 10000),
-           courtesy_ms = maps:get(courtesy_ms, Options, 1000)}.
+           head_start_ms = maps:get(head_start_ms, Options, 1000)}.
 
 %% @doc From now on Node is to be connected. If its link is up already, `connect' is sent all the
 %% same, so that the layer below keeps the link.
@@ -57,14 +57,14 @@ want(Node, #links{up = Up} = Links) when is_map_key(Node, Up) ->
 want(Node, Links) ->
     dial_later(Node, 0, Links).
 
-%% @doc As `want/2', but Node wants the link too and is the one to dial. It gets `courtesy_ms' more
-%% time before this node dials. If both ends dial, one of the two connections is closed again, and
-%% what was sent on it starts again.
+%% @doc As `want/2', but Node wants the link too and is the one to dial. It gets `head_start_ms'
+%% more time before this node dials. If both ends dial, one of the two connections is closed again,
+%% and what was sent on it starts again.
 -spec expect(weft_core:node_id(), links()) -> result().
-expect(Node, #links{wanted = Wanted, up = Up, courtesy_ms = CourtesyMs} = Links0)
+expect(Node, #links{wanted = Wanted, up = Up, head_start_ms = HeadStartMs} = Links0)
   when not is_map_key(Node, Wanted), not is_map_key(Node, Up) ->
     {Links, [{after_ms, DelayMs, Dial}]} = dial_later(Node, 0, Links0),
-    {Links, [{after_ms, CourtesyMs + DelayMs, Dial}]};
+    {Links, [{after_ms, HeadStartMs + DelayMs, Dial}]};
 expect(Node, Links) ->
     want(Node, Links).
 

@@ -41,18 +41,18 @@
 -define(PATIENCE, 2).
 
 costs(Peers) ->
-    weft_peer_trade:costs(weft_peer_state:trade(Peers)).
+    weft_peer_exchange_state:costs(weft_peer_state:exchange(Peers)).
 
 set_costs(Costs, Peers) ->
-    Trade = weft_peer_trade:set_costs(Costs, weft_peer_state:trade(Peers)),
-    weft_peer_state:set_trade(Trade, Peers).
+    Exchange = weft_peer_exchange_state:set_costs(Costs, weft_peer_state:exchange(Peers)),
+    weft_peer_state:set_exchange(Exchange, Peers).
 
 pending(Peers) ->
-    weft_peer_trade:pending(weft_peer_state:trade(Peers)).
+    weft_peer_exchange_state:pending(weft_peer_state:exchange(Peers)).
 
 set_pending(Pending, Peers) ->
-    Trade = weft_peer_trade:set_pending(Pending, weft_peer_state:trade(Peers)),
-    weft_peer_state:set_trade(Trade, Peers).
+    Exchange = weft_peer_exchange_state:set_pending(Pending, weft_peer_state:exchange(Peers)),
+    weft_peer_state:set_exchange(Exchange, Peers).
 
 is_full(Peers) ->
     weft_peer_views:is_full(weft_peer_state:views(Peers)).

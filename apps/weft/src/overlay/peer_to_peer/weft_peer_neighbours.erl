@@ -189,11 +189,11 @@ leave(#peers{self = Self, attempts = Attempts} = Peers) ->
     Alone = lists:foldl(fun step_back/2, emit({view, {member, Self}, delete}, Peers),
                         active(Peers)),
     lists:foldl(fun weft_peer_state:release/2, Alone#peers{attempts = weft_peer_attempts:new(),
-                                           trade = weft_peer_trade:new()},
+                                           exchange = weft_peer_exchange_state:new()},
                 weft_peer_attempts:links(Attempts)).
 
 say_beat(Node, #peers{component = Component} = Peers) ->
-    case weft_component:current(Component) of
+    case weft_peer_component:current(Component) of
         none -> Peers;
         Beat -> send(Node, {beat, Beat}, Peers)
     end.

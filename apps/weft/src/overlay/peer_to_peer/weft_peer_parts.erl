@@ -2,8 +2,8 @@
 %% @doc How a peer-to-peer node finds out which part of the cluster it is in, and finds other parts.
 %%
 %% Pure part of `weft_peer_to_peer_core'. Neighbours tell each other which part they are in (`beat',
-%% see `weft_component'). Now and then another node is asked (`probe'), and becomes a neighbour if
-%% it is in another part. So parts that could live side by side for ever find each other. A beat
+%% see `weft_peer_component'). Now and then another node is asked (`probe'), and becomes a neighbour
+%% if it is in another part. So parts that could live side by side for ever find each other. A beat
 %% also reveals a node that takes this one for a neighbour in error.
 -module(weft_peer_parts).
 
@@ -16,7 +16,7 @@
 %% without one.
 -spec beat(NowMs :: integer(), peers()) -> peers().
 beat(NowMs, Peers0) ->
-    {Result, Component} = weft_component:tick(NowMs, weft_peer_state:component(Peers0)),
+    {Result, Component} = weft_peer_component:tick(NowMs, weft_peer_state:component(Peers0)),
     Peers = weft_peer_state:set_component(Component, Peers0),
     case Result of
         rootless ->
@@ -31,7 +31,7 @@ beat(NowMs, Peers0) ->
 %% @doc If there still is no root, this node becomes it.
 -spec claim(NowMs :: integer(), peers()) -> peers().
 claim(NowMs, Peers) ->
-    {Result, Component} = weft_component:claim(NowMs, weft_peer_state:component(Peers)),
+    {Result, Component} = weft_peer_component:claim(NowMs, weft_peer_state:component(Peers)),
     flood_if_beat(Result, weft_peer_state:set_component(Component, Peers)).
 
 flood_if_beat({beat, Beat}, Peers) -> weft_peer_state:flood({beat, Beat}, none, Peers);
@@ -39,7 +39,8 @@ flood_if_beat(_NotRoot, Peers) -> Peers.
 
 %% @doc A neighbour tells its part. A beat comes over each link in each round, so it also reveals a
 %% node that takes this one for a neighbour in error.
--spec heard(weft_component:beat(), weft_core:node_id(), NowMs :: integer(), peers()) -> peers().
+-spec heard(weft_peer_component:beat(), weft_core:node_id(), NowMs :: integer(), peers()) ->
+          peers().
 heard(Beat, From, NowMs, Peers) ->
     IsAsked = weft_peer_attempts:is_asked(From, weft_peer_state:attempts(Peers)),
     case weft_peer_state:is_active(From, Peers) of
@@ -49,7 +50,7 @@ heard(Beat, From, NowMs, Peers) ->
     end.
 
 heard(Beat, From, NowMs, Component0, Peers) ->
-    {News, Component} = weft_component:heard(Beat, NowMs, Component0),
+    {News, Component} = weft_peer_component:heard(Beat, NowMs, Component0),
     Heard = weft_peer_state:set_component(Component, Peers),
     case News of
         news -> weft_peer_state:flood({beat, Beat}, From, Heard);
@@ -75,18 +76,18 @@ probe(Peers) ->
 %% @doc Peer asks which part this node is in.
 -spec answer_probe(peer(), peers()) -> peers().
 answer_probe({From, _} = Peer, Peers) ->
-    Current = weft_component:current(weft_peer_state:component(Peers)),
+    Current = weft_peer_component:current(weft_peer_state:component(Peers)),
     weft_peer_state:send(From, {probed, Current, weft_peer_state:incarnation(Peers)},
                               weft_peer_state:learn([Peer], Peers)).
 
 %% @doc The answer. If the node is in another part, makes a link.
--spec probed(none | weft_component:beat(), peer(), peers()) -> peers().
+-spec probed(none | weft_peer_component:beat(), peer(), peers()) -> peers().
 probed(Beat, {From, _} = Peer, Peers0) ->
     case weft_peer_attempts:get(From, weft_peer_state:attempts(Peers0)) of
         {probe, _, _} ->
             Over = weft_peer_state:forget_attempt(From, Peers0),
             Peers = weft_peer_state:learn([Peer], Over),
-            case weft_component:differs(Beat, weft_peer_state:component(Peers)) of
+            case weft_peer_component:differs(Beat, weft_peer_state:component(Peers)) of
                 true -> weft_peer_search:try_node(From, bridge, Peers);
                 false -> weft_peer_state:release(From, Peers)
             end;

@@ -43,9 +43,9 @@ try_chosen({none, Peers}, _Purpose) -> Peers.
 ask(Node, #peers{attempts = Attempts, component = Component, incarnation = Own} = Peers) ->
     case weft_peer_attempts:get(Node, Attempts) of
         {probe, _, _} ->
-            send(Node, {probe, weft_component:current(Component), Own}, Peers);
+            send(Node, {probe, weft_peer_component:current(Component), Own}, Peers);
         {{measure, _}, _, _} ->
-            send(Node, weft_peer_trade:first_ping(now_ms(Peers)), Peers);
+            send(Node, weft_peer_exchange_state:first_ping(now_ms(Peers)), Peers);
         {Purpose, _, Number} ->
             Priority = priority(Purpose, Peers),
             send(Node, {neighbour, Number, Own, Priority},
@@ -66,9 +66,9 @@ priority(Purpose, #peers{views = Views, attempts = Attempts}) ->
 
 %% @doc Asks as many nodes as there are free places.
 -spec refill(peers()) -> peers().
-refill(#peers{views = Views, attempts = Attempts, trade = Trade} = Peers) ->
+refill(#peers{views = Views, attempts = Attempts, exchange = Exchange} = Peers) ->
     refill(option(active, Peers) - weft_peer_views:count(Views)
-               - weft_peer_trade:count_kept(Trade)
+               - weft_peer_exchange_state:count_kept(Exchange)
                - weft_peer_attempts:count_wanted(Attempts), Peers).
 
 refill(Free, Peers0) when Free > 0 ->

@@ -2,12 +2,12 @@
 %% @doc What a peer-to-peer node knows of others, and the effects of the event that it handles: the
 %% state that `weft_peer_neighbours', `weft_peer_search' and the modules built on them pass on.
 %%
-%% It holds the views, the attempts, the part of the cluster, the trade, and the effects of the
+%% It holds the views, the attempts, the part of the cluster, the exchange, and the effects of the
 %% present event. This module reads it, changes a part of it, and sends. It decides nothing.
 -module(weft_peer_state).
 
 -export([new/2, at/2, now_ms/1, active/1, is_active/2, views/1, set_views/2, seeds/1, attempts/1,
-         component/1, set_component/2, trade/1, set_trade/2, incarnation/1, outlive/2,
+         component/1, set_component/2, exchange/1, set_exchange/2, incarnation/1, outlive/2,
          forget_attempt/2, not_now/2, release/2, option/2, learn/2, flood/3, send/3, later/3,
          emit/2, take_effects/1]).
 -export_type([peers/0]).
@@ -26,7 +26,7 @@ new(Self, #{shuffle_ms := ShuffleMs, retry_min_ms := RetryMs, seeds := Seeds} = 
     Incarnation = maps:get(incarnation, Options, 0),
     #peers{self = Self, incarnation = Incarnation, seeds = lists:usort(Seeds) -- [Self],
            views = weft_peer_views:new(Self, Options),
-           component = weft_component:new(Self, #{incarnation => Incarnation,
+           component = weft_peer_component:new(Self, #{incarnation => Incarnation,
                                                   timeout_ms => ?BEATS_MISSED * ShuffleMs}),
            retry_ms = RetryMs, options = Options}.
 
@@ -61,17 +61,17 @@ seeds(#peers{seeds = Seeds}) -> Seeds.
 -spec attempts(peers()) -> weft_peer_attempts:attempts().
 attempts(#peers{attempts = Attempts}) -> Attempts.
 
--spec component(peers()) -> weft_component:component().
+-spec component(peers()) -> weft_peer_component:component().
 component(#peers{component = Component}) -> Component.
 
--spec set_component(weft_component:component(), peers()) -> peers().
+-spec set_component(weft_peer_component:component(), peers()) -> peers().
 set_component(Component, Peers) -> Peers#peers{component = Component}.
 
--spec trade(peers()) -> weft_peer_trade:trade().
-trade(#peers{trade = Trade}) -> Trade.
+-spec exchange(peers()) -> weft_peer_exchange_state:exchange().
+exchange(#peers{exchange = Exchange}) -> Exchange.
 
--spec set_trade(weft_peer_trade:trade(), peers()) -> peers().
-set_trade(Trade, Peers) -> Peers#peers{trade = Trade}.
+-spec set_exchange(weft_peer_exchange_state:exchange(), peers()) -> peers().
+set_exchange(Exchange, Peers) -> Peers#peers{exchange = Exchange}.
 
 %% @doc The incarnation of this node.
 -spec incarnation(peers()) -> non_neg_integer().

@@ -8,8 +8,8 @@
     seeds :: [weft_core:node_id()],
     views :: weft_peer_views:views(),
     attempts = weft_peer_attempts:new() :: weft_peer_attempts:attempts(),
-    component :: weft_component:component(),
-    trade = weft_peer_trade:new() :: weft_peer_trade:trade(),
+    component :: weft_peer_component:component(),
+    exchange = weft_peer_exchange_state:new() :: weft_peer_exchange_state:exchange(),
     now_ms = 0 :: integer(),
     %% Pause before the next round over all known nodes, once no node answers; whether it is on.
     retry_ms :: pos_integer(),

@@ -14,8 +14,8 @@
 %%     that began the walk lacks a neighbour, nodes far along the walk that lack one too make a link
 %%     to it.</li>
 %% <li>Every `probe_ms' a seed or a passive node is asked which part of the cluster it is in
-%%     (`weft_component'). If it is another one, a link is made. So parts that could live side by
-%%     side for ever find each other.</li>
+%%     (`weft_peer_component'). If it is another one, a link is made. So parts that could live side
+%%     by side for ever find each other.</li>
 %% </ol>
 %% How both ends agree on being neighbours is in `weft_peer_neighbours'; with the option `optimise'
 %% neighbours are exchanged for nearer ones (`weft_peer_exchange').
@@ -47,8 +47,8 @@
       | {shuffle, Way :: [weft_core:node_id()], [weft_passive_view:peer()],
          HopsLeft :: non_neg_integer(), IsLacking :: boolean()}
       | {shuffle_reply, Way :: [weft_core:node_id()], [weft_passive_view:peer()]}
-      | {beat, weft_component:beat()}
-      | {probe | probed, none | weft_component:beat(), Incarnation :: non_neg_integer()}
+      | {beat, weft_peer_component:beat()}
+      | {probe | probed, none | weft_peer_component:beat(), Incarnation :: non_neg_integer()}
       | {left, weft_core:node_id(), Incarnation :: non_neg_integer()}
       | weft_peer_exchange:message()}.
 %% `disconnect': no longer neighbours; here are some nodes to replace this one. `Way': the nodes

@@ -13,7 +13,7 @@
 -behaviour(gen_server).
 
 -export([accept/5, start_link/5]).
--export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, code_change/3]).
 
 -define(PACED_MS, 5).
 
@@ -86,6 +86,10 @@ handle_call(Request, _From, Receiver) ->
 handle_cast(Request, Receiver) ->
     ok = weft_stray:message(Request),
     {noreply, Receiver}.
+
+%% @private
+code_change(_Version, #receiver{stream = Stream} = Receiver, _Extra) ->
+    {ok, Receiver#receiver{stream = weft_stream:code_change(Stream)}}.
 
 %% @private
 -spec handle_info(term(), #receiver{}) -> {noreply, #receiver{}} | {stop, term(), #receiver{}}.

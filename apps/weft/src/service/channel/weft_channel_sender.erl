@@ -15,7 +15,7 @@
 -behaviour(gen_server).
 
 -export([start_link/3]).
--export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2]).
+-export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, code_change/3]).
 
 %% A batch is closed at this cost.
 -define(BATCH_BYTES, 65536).
@@ -118,6 +118,12 @@ handle_call(Request, _From, Sender) ->
 handle_cast(Request, Sender) ->
     ok = weft_stray:message(Request),
     {noreply, Sender}.
+
+%% @private
+code_change(_Version, #sender{stream = undefined} = Sender, _Extra) ->
+    {ok, Sender};
+code_change(_Version, #sender{stream = Stream} = Sender, _Extra) ->
+    {ok, Sender#sender{stream = weft_stream:code_change(Stream)}}.
 
 %% --- messages ---------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@
 %%
 %% Whatever happens each frame arrives once, the frames of a sender in their order, signals without
 %% sender in their place, and the peer reads the atoms that the sender meant.
--module(weft_apart_tests).
+-module(weft_bypass_queue_tests).
 
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").

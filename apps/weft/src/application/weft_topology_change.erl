@@ -11,7 +11,7 @@
 %%
 %% Nodes are changed one by one, in any order: each topology ignores the messages of others. Until
 %% the last one is changed there are links of both.
--module(weft_shape).
+-module(weft_topology_change).
 
 -export([check/0, current/0, change/1]).
 

@@ -10,7 +10,7 @@
 %% a root only: if the clock was set back, its next start counts from a lower incarnation, and if
 %% its beats were ignored it would take its neighbours for another part for ever. Not here: sending.
 %% The owner floods what is `news'.
--module(weft_component).
+-module(weft_peer_component).
 
 -export([new/2, heard/3, tick/2, claim/2, current/1, differs/2]).
 -export_type([component/0, beat/0]).

@@ -15,7 +15,7 @@
 %%     by number, so the peer must know the same atoms as if it had received all in order. Hence
 %%     every bypass payload that is sent later must wait for this one.</li>
 %% </ul>
--module(weft_apart).
+-module(weft_bypass_queue).
 
 -export([new/0, is_empty/1, holds/2, place/2, remove/2, begun/1, keep/2, take/1, behind/3]).
 -export_type([apart/0, behind/0]).

@@ -1,0 +1,46 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(weft_report_load_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+%% Of many operations those are seen first that were done most, whatever their names are; none is
+%% left out.
+every_operation_is_in_a_chart_test() ->
+    Counts = [{"a", 1}, {"b", 2}, {"c", 3}, {"d", 4}, {"e", 5}, {"f", 6}, {"g", 7}, {"z", 800}],
+    Page = page(Counts),
+    [Open, Closed] = string:split(Page, "<details>"),
+    ?assertEqual(["z", "g", "f", "e", "d", "c"], legend(Open)),
+    ?assertEqual(["b", "a"], legend(Closed)),
+    ?assertMatch({match, _}, re:run(Closed, "<summary>b, a \\(2 of 8 operations")),
+    {ok, _, _} = xmerl_sax_parser:stream(unicode:characters_to_binary(Page), []).
+
+few_operations_are_in_one_chart_test() ->
+    Page = page([{"a", 1}, {"b", 2}]),
+    ?assertEqual(["b", "a"], legend(Page)),
+    ?assertEqual(nomatch, string:find(Page, "<details>")).
+
+page(Counts) ->
+    Dir = filename:join(filename:basedir(user_cache, "weft_report_load_tests"),
+                        integer_to_list(erlang:unique_integer([positive]))),
+    ok = filelib:ensure_dir(filename:join(Dir, "x")),
+    Row = fun(Operation, Count) ->
+                  weft_report_csv:line([1.0, Operation, Count, Count, 0 | lists:duplicate(10, 5)])
+          end,
+    Rows = [Row(Operation, Count) || {Operation, Count} <- Counts],
+    [ok = file:write_file(filename:join(Dir, File), ["head\n" | Content])
+     || {File, Content} <- [{"series.csv", Rows}, {"total.csv", Rows}, {"errors.csv", []},
+                            {"environment.csv", ["config_driver,none\n"]}]],
+    try
+        ok = weft_report_load:write(Dir),
+        {ok, Page} = file:read_file(weft_report_load:file(Dir)),
+        unicode:characters_to_list(Page)
+    after
+        file:del_dir_r(Dir)
+    end.
+
+%% The names in the legends of a part of a page.
+legend(Html) ->
+    {match, [[Legend]]} = re:run(Html, "<p class=\"legend\">(.*?)</p>",
+                                 [global, dotall, {capture, all_but_first, list}]),
+    {match, Names} = re:run(Legend, "> ([a-z])  <", [global, {capture, all_but_first, list}]),
+    [Name || [Name] <- Names].

@@ -1,0 +1,242 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc One session in the simulator: the carrier's own fair queue, window and numbering together,
+%% between senders of the simulated VM and a stream (`weft_sim_stream').
+%%
+%% What `weft_session' and `weft_outlet' do, rule by rule as there: fetch from the VM (small frames
+%% unseen while nobody has a queue), queue fairly, suspend and resume senders, push while the
+%% window has room and a lane is not busy, repeat first. Here senders do not really run and what
+%% arrives is only checked.
+%%
+%% The handshake of the distribution is one packet each way: the end that begins says which life of
+%% its node it is, the other one answers the same. From then on senders send. An attempt that takes
+%% too long is given up, as by the kernel's timer.
+-module(weft_sim_session).
+
+-export([begin_to/4, accept/5, event/4, died/4, lane_ready/3, peer_life/1, info/1]).
+-export_type([session/0, news/0]).
+
+-define(RUN_EVERY_MS, 10).
+-define(FETCH_FRAMES, 500).
+-define(FETCH_BYTES, 2097152).
+-define(LINE_WINDOWS, 16).
+-define(SETUP_MS, 7000).
+
+-record(session, {id :: weft_sessions:id(),
+                  role :: source | target,
+                  own_life :: non_neg_integer(),
+                  %% Which life of the peer it is with, since the handshake.
+                  peer_life :: non_neg_integer() | undefined,
+                  stream :: weft_sim_stream:stream(),
+                  fair :: weft_fair_queue_core:state(),
+                  classes :: weft_fair_queue_core:classes(),
+                  senders :: weft_sim_senders:senders(),
+                  receipts :: weft_sim_receipts:receipts(),
+                  until_ms :: non_neg_integer(),
+                  queued_max = 0 :: non_neg_integer()}).
+-opaque session() :: #session{}.
+%% up: the handshake is done. over: why it has ended. disorder: what arrived is not what was
+%% promised.
+-type news() :: up | {over, Why :: term()} | {disorder, term()}.
+-type answer() :: {[news()], session(), weft_sim_switches:switches(), weft_core:effects()}.
+
+%% @doc The end that begins. Options: see `weft_sim_session_core', with those of
+%% `weft_sim_stream:initiator/4'.
+-spec begin_to(weft_sessions:id(), NowMs :: integer(), map(), weft_sim_switches:switches()) ->
+          answer().
+begin_to(Id, NowMs, Options, Switches) ->
+    Stream0 = weft_sim_stream:initiator(Id, Options, maps:get(rand, Options), Switches),
+    {News, Stream, Effects} = weft_sim_stream:connect(NowMs, Stream0),
+    done(News, NowMs, new(Id, source, Stream, Options), [{after_ms, ?SETUP_MS, setup} | Effects]).
+
+%% @doc The end that was reached by a circuit.
+-spec accept(weft_sessions:id(), weft_stream_core:path(), NowMs :: integer(), map(),
+             weft_sim_switches:switches()) -> answer().
+accept(Id, Path, NowMs, Options, Switches) ->
+    {News, Stream, Effects} = weft_sim_stream:acceptor(Id, Path, NowMs, Options,
+                                                       maps:get(rand, Options), Switches),
+    done(News, NowMs, new(Id, target, Stream, Options), [{after_ms, ?SETUP_MS, setup} | Effects]).
+
+new(Id, Role, Stream, #{queue_bytes := QueueBytes, senders := Kinds, classes := Classes,
+                        until_ms := UntilMs, ordered_until_ms := OrderedUntilMs, timed := Timed,
+                        timed_since_ms := SinceMs, rand := Rand} = Options) ->
+    #session{id = Id, role = Role, own_life = maps:get(incarnation, Options, 0), stream = Stream,
+             fair = weft_fair_queue_core:new(QueueBytes), classes = Classes,
+             senders = weft_sim_senders:new(Id, Kinds, UntilMs, OrderedUntilMs, Rand),
+             receipts = weft_sim_receipts:new(Id, Timed, SinceMs), until_ms = UntilMs}.
+
+%% @doc A timer, what a link says, or what came for the session.
+-spec event({timer, term()} | {told, tuple()} | {input, weft_sim_switches:lane(),
+                                                 weft_wire:packet()},
+            NowMs :: integer(), session(), weft_sim_switches:switches()) -> answer().
+event({timer, run}, NowMs, #session{senders = Senders, until_ms = UntilMs} = Session, Switches) ->
+    done([], NowMs, lent(Switches, Session#session{senders = weft_sim_senders:run(NowMs, Senders)}),
+         [{after_ms, ?RUN_EVERY_MS, run} || NowMs =< UntilMs]);
+event({timer, setup}, _NowMs, #session{peer_life = undefined} = Session, Switches) ->
+    {[{over, setup_timeout}], Session, Switches, []};
+event({timer, setup}, _NowMs, Session, Switches) ->
+    {[], Session, Switches, []};
+event(Event, NowMs, Session, Switches) ->
+    #session{stream = Lent} = lent(Switches, Session),
+    {News, Stream, Effects} = weft_sim_stream:handle(Event, NowMs, Lent),
+    done(News, NowMs, Session#session{stream = Stream}, Effects).
+
+%% @doc That life of the peer is over.
+-spec died(non_neg_integer(), NowMs :: integer(), session(), weft_sim_switches:switches()) ->
+          answer().
+died(Incarnation, NowMs, Session, Switches) ->
+    #session{stream = Lent} = lent(Switches, Session),
+    {News, Stream, Effects} = weft_sim_stream:died(Incarnation, NowMs, Lent),
+    done(News, NowMs, Session#session{stream = Stream}, Effects).
+
+%% @doc Something has left that lane.
+-spec lane_ready(weft_sim_switches:lane(), NowMs :: integer(),
+                 {session(), weft_sim_switches:switches()}) -> answer().
+lane_ready(Lane, NowMs, {Session, Switches}) ->
+    #session{stream = Lent} = lent(Switches, Session),
+    done([], NowMs, Session#session{stream = weft_sim_stream:sent(Lane, Lent)}, []).
+
+lent(Switches, #session{stream = Stream} = Session) ->
+    Session#session{stream = weft_sim_stream:lend(Switches, Stream)}.
+
+%% @doc Which life of the peer's node it is with, if the handshake is done.
+-spec peer_life(session()) -> non_neg_integer() | undefined.
+peer_life(#session{peer_life = Life}) -> Life.
+
+%% --- what became of the stream ----------------------------------------------------------------
+
+done(News, NowMs, Session0, Effects) ->
+    {Told, Session1, More} = heard(News, NowMs, Session0, [], []),
+    {Session, Pumped} = pump(NowMs, Session1, lists:reverse(Effects ++ More)),
+    {Told, Session, weft_sim_stream:links(Session#session.stream), Pumped}.
+
+heard([], _NowMs, Session, Told, Effects) ->
+    {lists:reverse(Told), Session, Effects};
+heard([What | News], NowMs, Session0, Told, Effects) ->
+    {More, Session, Done} = heard(What, NowMs, Session0),
+    heard(News, NowMs, Session, lists:reverse(More, Told), Effects ++ Done).
+
+heard(connected, NowMs, Session) ->
+    {Pushed, Effects} = shake(NowMs, Session),
+    {[], Pushed, Effects};
+heard({failed, Reason}, _NowMs, Session) ->
+    {[{over, {failed, Reason}}], Session, []};
+heard({over, Why}, _NowMs, Session) ->
+    {[{over, Why}], Session, []};
+heard(not_responding, _NowMs, Session) ->
+    {[{over, not_responding}], Session, []};
+heard({handshake, <<Life:64>>}, NowMs, #session{role = target} = Session) ->
+    {Answered, Effects} = shake(NowMs, Session),
+    {[up], Answered#session{peer_life = Life}, [{after_ms, 1, run} | Effects]};
+heard({handshake, <<Life:64>>}, _NowMs, #session{role = source} = Session) ->
+    {[up], Session#session{peer_life = Life}, [{after_ms, 1, run}]};
+heard({frames, Payload}, NowMs, #session{receipts = Receipts0} = Session) ->
+    {Wrong, Receipts} = weft_sim_receipts:arrived(Payload, NowMs, Receipts0),
+    {[{disorder, What} || What <- Wrong], Session#session{receipts = Receipts}, []}.
+
+shake(NowMs, #session{stream = Stream0, own_life = Life} = Session) ->
+    {Effects, Stream} = weft_sim_stream:push(handshake, <<Life:64>>, 8, NowMs, Stream0),
+    {Session#session{stream = Stream}, Effects}.
+
+%% --- sending ----------------------------------------------------------------------------------
+
+%% As long as there is something to fetch or to send. Effects: newest first.
+pump(NowMs, #session{stream = Stream0} = Session, Effects) ->
+    case weft_sim_stream:flush(NowMs, Stream0) of
+        {Sent, Stream} ->
+            pump(NowMs, Session#session{stream = Stream}, lists:reverse(Sent, Effects));
+        none ->
+            case at_once(NowMs, Session) of
+                {Sent, Next} -> pump(NowMs, Next, lists:reverse(Sent, Effects));
+                none -> fetch_and_send(NowMs, Session, Effects)
+            end
+    end.
+
+fetch_and_send(NowMs, Session, Effects) ->
+    Fetched = fetch(Session),
+    case send_next(NowMs, Fetched) of
+        {Sent, Next} -> pump(NowMs, Next, lists:reverse(Sent, Effects));
+        none when Fetched =:= Session -> {Session, lists:reverse(Effects)};
+        none -> pump(NowMs, Fetched, Effects)
+    end.
+
+%% Small frames that are alone do not pass the queue.
+at_once(NowMs, #session{stream = Stream0, fair = Fair, classes = Classes,
+                        senders = Senders0} = Session) ->
+    case map_size(Classes) =:= 0 andalso weft_sim_stream:room(Stream0) =:= all
+        andalso weft_fair_queue_core:is_idle(Fair) andalso join(Senders0, [], 0, 0) of
+        {Batch, Bytes, _, Senders} when Bytes > 0 ->
+            {Effects, Stream} = weft_sim_stream:push(frames, Batch, Bytes, NowMs, Stream0),
+            {Effects, Session#session{stream = Stream, senders = Senders}};
+        _NotNow ->
+            none
+    end.
+
+send_next(NowMs, #session{stream = Stream0, fair = Fair0} = Session) ->
+    Room = weft_sim_stream:room(Stream0),
+    LineBytes = ?LINE_WINDOWS * weft_sim_stream:window_bytes(Stream0),
+    case Room =/= none andalso weft_fair_queue_core:take(Room, LineBytes, Fair0) of
+        {Payload, Bytes, Order, Fair} ->
+            {Effects, Stream} = weft_sim_stream:push(Order, Payload, Bytes, NowMs, Stream0),
+            {Effects, apply_effects(Session#session{stream = Stream, fair = Fair})};
+        _NotNow ->
+            none
+    end.
+
+fetch(Session) ->
+    apply_effects(fetch(?FETCH_FRAMES, ?FETCH_BYTES, Session)).
+
+fetch(Frames, Bytes, Session) when Frames =< 0; Bytes =< 0 ->
+    Session;
+fetch(Frames, Bytes, #session{fair = Fair, classes = Classes, senders = Senders} = Session) ->
+    IsFast = map_size(Classes) =:= 0 andalso weft_fair_queue_core:fast(Fair),
+    case {weft_fair_queue_core:full(Fair), weft_sim_senders:peek(Senders)} of
+        {true, _} -> Session;
+        {false, none} -> Session;
+        {false, {ok, Size}} ->
+            case IsFast andalso Size < weft_fair_queue_core:small_bytes() of
+                true -> fetch_small(Frames, Bytes, Session);
+                false -> fetch_one(Frames, Bytes, Session)
+            end
+    end.
+
+fetch_one(Frames, Bytes, #session{fair = Fair, classes = Classes, senders = Senders0} = Session) ->
+    {Size, Data, Senders} = weft_sim_senders:out(Senders0),
+    Added = weft_fair_queue_core:add(Size, Data, Classes, Fair),
+    fetch(Frames - 1, Bytes - Size, queued(Session#session{fair = Added, senders = Senders})).
+
+fetch_small(Frames, Bytes, #session{fair = Fair, senders = Senders0} = Session) ->
+    {Batch, BatchBytes, Pieces, Senders} = join(Senders0, [], 0, 0),
+    Added = weft_fair_queue_core:add_batch(Batch, BatchBytes, Pieces, Fair),
+    fetch(Frames - Pieces, Bytes - BatchBytes,
+          queued(Session#session{fair = Added, senders = Senders})).
+
+join(Senders0, Batch, Bytes, Pieces) ->
+    Small = weft_fair_queue_core:small_bytes(),
+    case Bytes < weft_fair_queue_core:batch_bytes() andalso weft_sim_senders:peek(Senders0) of
+        {ok, Next} when Next < Small ->
+            {Size, Data, Senders} = weft_sim_senders:out(Senders0),
+            join(Senders, [Batch, <<Size:32>> | Data], Bytes + Size + 4, Pieces + 1);
+        _ ->
+            {Batch, Bytes, Pieces, Senders0}
+    end.
+
+queued(#session{fair = Fair, queued_max = Max} = Session) ->
+    Session#session{queued_max = max(Max, weft_fair_queue_core:bytes(Fair))}.
+
+apply_effects(#session{fair = Fair0, senders = Senders} = Session) ->
+    case weft_fair_queue_core:effects(Fair0) of
+        {[], _} -> Session;
+        {Effects, Fair} ->
+            Session#session{fair = Fair,
+                            senders = weft_sim_senders:apply_effects(Effects, Senders)}
+    end.
+
+%% @doc For the checkers: see `weft_sim_session_core:info_of/2'.
+-spec info(session()) -> #{atom() => term()}.
+info(#session{id = Id, stream = Stream, fair = Fair, senders = Senders, receipts = Receipts,
+              queued_max = QueuedMax, own_life = OwnLife, peer_life = PeerLife}) ->
+    maps:merge(maps:merge(weft_sim_stream:info(Stream), weft_fair_queue_core:info(Fair)),
+               #{id => Id, lives => {OwnLife, PeerLife}, sent => weft_sim_senders:counts(Senders),
+                 arrived => weft_sim_receipts:counts(Receipts),
+                 slowest_ms => weft_sim_receipts:slowest_ms(Receipts),
+                 queued_max => QueuedMax, vm_max => weft_sim_senders:vm_max(Senders)}).
