@@ -207,7 +207,7 @@ run(Suite, Try, #{logs := Logs} = Context) ->
     Result = result(Suite, Log, Context),
     io:format("~-62s ~s, ~.1f s~s~n",
               [Title, verdict(Result), (now_ms() - Started) / 1000, left(Result)]),
-    [io:format("  ~ts~n", [Case]) || Case <- maps:get(cases, Result)],
+    [io:format("  ~ts~ts~n", [Case, why(Case, Result)]) || Case <- maps:get(cases, Result)],
     Result#{id => Suite, suite => title(Suite), log => Log}.
 
 is_worth_again(#{parts := Parts, failed := Failed}, Context) ->
@@ -344,8 +344,12 @@ outcome(Exit, Events, Log) ->
                {ok, Terms} -> Terms;
                {error, _} -> []
            end,
-    Failures = [{Part, Text} || {failed, Part, Text} <- Told],
+    Failures = [{Part, Text} || {failed, Part, Text, _Why} <- Told],
     Texts = [Text || {_, Text} <- Failures],
+    Result = sum_of(Exit, Failures, Texts, Told, Log),
+    Result#{why => maps:from_list([{Text, Why} || {failed, _, Text, Why} <- Told])}.
+
+sum_of(Exit, Failures, Texts, Told, Log) ->
     case {Exit, lists:keyfind(sum, 1, Told)} of
         {ok, {sum, #{failed := Failed} = Sum}} ->
             Cases = case {Failed, Texts} of
@@ -385,18 +389,30 @@ last_lines(Log) ->
 %%% Report
 
 summary(Results, #{started := Started, config := Config}) ->
-    [io:format("~n~ts~n~ts  log: ~ts~n", [Suite, [["  ", Case, "\n"] || Case <- Cases], Log])
-     || #{suite := Suite, failed := Failed, cases := Cases, log := Log} <- Results, Failed > 0],
+    [io:format("~n~ts~n~ts  log: ~ts~n",
+               [Suite, [["  ", Case, why(Case, Result), "\n"] || Case <- Cases], Log])
+     || #{suite := Suite, failed := Failed, cases := Cases, log := Log} = Result <- Results,
+        Failed > 0],
     [io:format("~n~ts was unsteady: failed at first, then ~ts~n~ts  log: ~ts~n",
                [Suite, verdict(Result),
-                [["  ", Case, cause(Suite, text(Case), Config), "\n"] || Case <- Cases], Log])
-     || #{suite := Suite, failed := 0, unsteady := #{cases := Cases, log := Log}} = Result
+                [["  ", Case, why(Case, First), cause(Suite, text(Case), Config), "\n"]
+                 || Case <- Cases], Log])
+     || #{suite := Suite, failed := 0, unsteady := #{cases := Cases, log := Log} = First} = Result
             <- Results],
     [io:format("~n~ts, skipped ~w: ~ts~n", [Suite, Skipped, lists:join("; ", Why)])
      || #{suite := Suite, skipped := Skipped, why_skipped := Why} <- Results, Skipped > 0],
     io:format("~n~w suites in ~w s~n", [length(Results), (now_ms() - Started) div 1000]),
     Sum = maps:from_list([{Key, sum(Key, Results)} || Key <- [passed, failed, skipped]]),
     io:format("~s~n", [counts(Sum)]).
+
+%% Of cases it is known, of other problems it is the text.
+why(Case, #{why := Reasons}) when is_map_key(Case, Reasons) ->
+    case maps:get(Case, Reasons) of
+        "" -> "";
+        Why -> [": ", Why]
+    end;
+why(_Problem, _Result) ->
+    "".
 
 cause(Suite, Case, Config) ->
     [[": ", Cause] || {unsteady, S, C, Cause} <- Config, S =:= Suite, C =:= Case].

@@ -52,5 +52,5 @@ failed(Suite, Name, Reason, #state{events = Events, path = Path} = State) ->
            end,
     Title = lists:join(".", [atom_to_list(Atom) || Atom <- Path ++ [Case]]),
     io:format(user, "~s: ~s failed:~n~tp~n", [Suite, Title, Reason]),
-    suite_run:say(Events, {failed, {Path, Case}, lists:flatten(Title)}),
+    suite_run:say(Events, {failed, {Path, Case}, lists:flatten(Title), suite_run:brief(Reason)}),
     State.

@@ -1,15 +1,16 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Runs one suite in the emulator that it is called in, and writes what became of it to a file
-%% of terms: `{failed, Part, Text}' for each case that failed, as it fails, `{skipped, Why}' for
-%% each that says that it cannot run here, and at the end `{sum, #{passed, failed, skipped}}'. Part
-%% says what to run to run it again: `{Module, Case}' of EUnit, {Path of groups, Case} of Common
-%% Test. Without a sum the suite did not come to its end.
+%% of terms: `{failed, Part, Text, Why}' for each case that failed, as it fails, `{skipped, Why}'
+%% for each that says that it cannot run here, and at the end `{sum, #{passed, failed, skipped}}'.
+%% Part says what to run to run it again: `{Module, Case}' of EUnit, {Path of groups, Case} of
+%% Common Test. Without a sum the suite did not come to its end.
 -module(suite_run).
 
--export([eunit/2, ct/4, say/2]).
+-export([eunit/2, ct/4, say/2, brief/1]).
 
 %% Cases wait for what should come, so more time costs nothing, and helps on a busy machine.
 -define(MORE_TIME, 3).
+-define(REASON_CHARS_MAX, 300).
 
 %% @doc The tests of modules.
 -spec eunit([module()], Events :: file:filename()) -> no_return().
@@ -61,3 +62,8 @@ add_paths() ->
 say(Events, Event) ->
     ok = file:write_file(Events, unicode:characters_to_binary(io_lib:format("~0tp.~n", [Event])),
                          [append]).
+
+%% @doc A reason in a line.
+-spec brief(Reason :: term()) -> string().
+brief(Reason) ->
+    lists:flatten(io_lib:format("~0tp", [Reason], [{chars_limit, ?REASON_CHARS_MAX}])).

@@ -18,7 +18,8 @@ cases_are_counted_and_named() ->
     ?assertEqual([{sum, #{passed => 2, failed => 3, skipped => 2}}], sums(Events)),
     ?assertEqual(["no", "not here"], lists:usort([Why || {skipped, Why} <- Events])),
     ?assertEqual([{[], init_per_group}, {[], passes}, {[], end_per_group},
-                  {[outer, inner], fails}, {[], fails}], parts(Events)).
+                  {[outer, inner], fails}, {[], fails}], parts(Events)),
+    ?assert(tells(Events, fails, "on_purpose")).
 
 chosen_cases_run_again() ->
     Events = told(ct_suite(), "[{[], passes}, {[outer, inner], fails}]"),
@@ -38,7 +39,8 @@ tests_are_counted_and_named() ->
     Events = told({sample_tests, Source}, "all"),
     ?assertEqual([{sum, #{passed => 1, failed => 3, skipped => 0}}], sums(Events)),
     ?assertMatch([{sample_tests, fails_test}, {sample_tests, _Hangs}, {sample_tests, group}],
-                 parts(Events)).
+                 parts(Events)),
+    ?assert(tells(Events, fails_test, "1 =:= length ( [ ] )")).
 
 a_group_that_is_not_set_up_is_told() ->
     Source = "-module(sample_tests).\n-include_lib(\"eunit/include/eunit.hrl\").\n"
@@ -96,6 +98,10 @@ wait(Port) ->
     after ?SECONDS * 1000 -> error(no_end)
     end.
 
+tells(Events, Case, Words) ->
+    [Why | _] = [Why || {failed, {_, Name}, _Text, Why} <- Events, Name =:= Case],
+    string:find(Why, Words) =/= nomatch.
+
 sums(Events) -> [Sum || {sum, _} = Sum <- Events].
 
-parts(Events) -> [Part || {failed, Part, _Text} <- Events].
+parts(Events) -> [Part || {failed, Part, _Text, _Why} <- Events].
