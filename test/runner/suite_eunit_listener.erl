@@ -49,11 +49,11 @@ failed(Data, Why, #state{events = Events, failed = Failed} = State) ->
                        _ -> {group(Description), "a group of tests"}
                    end,
     Text = unicode:characters_to_list([Name, Description, Why]),
-    suite_run:say(Events, {failed, Part, Text, error(proplists:get_value(status, Data))}),
+    suite_run:say(Events, {failed, Part, Text, why(proplists:get_value(status, Data))}),
     State#state{failed = Failed + 1}.
 
-error({error, Error}) -> suite_run:brief(Error);
-error(_Cancelled) -> "".
+why({error, Error}) -> suite_run:brief(Error);
+why(_Cancelled) -> "".
 
 group(Description) ->
     case re:run(Description, "module '(.*)'", [{capture, [1], list}]) of
