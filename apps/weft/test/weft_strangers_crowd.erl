@@ -3,7 +3,7 @@
 %% a node of its own, away from the one under test.
 -module(weft_strangers_crowd).
 
--export([idle/4, storm/4, count/1, stop/1]).
+-export([idle/4, storm/3, count/1, stop/1]).
 -export([stay/4, rush/4]).
 
 -type crowd() :: {[pid()], counters:counters_ref()}.
@@ -15,19 +15,18 @@ idle(Port, From, Count, PauseMs) ->
     Counter = counters:new(1, [write_concurrency]),
     {[spawn(?MODULE, stay, [Port, Ip, PauseMs, Counter]) || Ip <- spread(From, Count)], Counter}.
 
-%% @doc So many connections one after the other by each of the addresses, closed at once.
+%% @doc Connections one after the other by each of the addresses, closed at once, until `stop/1'.
 %% Between: milliseconds from one to the next, 0 for as fast as can be.
--spec storm(inet:port_number(), [inet:ip4_address()], pos_integer(),
-            Between :: non_neg_integer()) -> crowd().
-storm(Port, From, Count, Between) ->
+-spec storm(inet:port_number(), [inet:ip4_address()], Between :: non_neg_integer()) -> crowd().
+storm(Port, From, Between) ->
     Counter = counters:new(1, [write_concurrency]),
-    {[spawn(?MODULE, rush, [Port, Ip, {Count div length(From), Between}, Counter]) || Ip <- From],
-     Counter}.
+    {[spawn(?MODULE, rush, [Port, Ip, Between, Counter]) || Ip <- From], Counter}.
 
 spread(From, Count) ->
     [lists:nth(1 + N rem length(From), From) || N <- lists:seq(1, Count)].
 
-%% @doc How many connections were made.
+%% @doc How many connections were made, of a crowd that was not stopped: a caller on another node
+%% cannot keep its counter, only its processes do.
 -spec count(crowd()) -> non_neg_integer().
 count({_Pids, Counter}) -> counters:get(Counter, 1).
 
@@ -57,11 +56,9 @@ until_closed(Socket) ->
     end.
 
 %% @private
--spec rush(inet:port_number(), inet:ip4_address(), {non_neg_integer(), non_neg_integer()},
-           counters:counters_ref()) -> ok.
-rush(_Port, _Ip, {0, _Between}, _Counter) ->
-    ok;
-rush(Port, Ip, {Count, Between}, Counter) ->
+-spec rush(inet:port_number(), inet:ip4_address(), non_neg_integer(), counters:counters_ref()) ->
+          no_return().
+rush(Port, Ip, Between, Counter) ->
     case connect(Port, Ip) of
         {ok, Socket} ->
             counters:add(Counter, 1, 1),
@@ -70,7 +67,7 @@ rush(Port, Ip, {Count, Between}, Counter) ->
             ok
     end,
     receive after Between -> ok end, % pacing: the rate of the storm
-    ?MODULE:rush(Port, Ip, {Count - 1, Between}, Counter).
+    ?MODULE:rush(Port, Ip, Between, Counter).
 
 %% Closed with a reset, so that its own port is free at once.
 connect(Port, Ip) ->
