@@ -9,6 +9,14 @@
 -export([do/1, heal_all/0, wake/1, faults/0]).
 -export_type([pause/0]).
 
+%% Somebody has to be awake to wake this node: a process of the system, given the file, the process
+%% of the node, and how long, as a part of a second and in whole ones. It looks each second, so that
+%% it does not outlive a pause that was ended early, or the node.
+-define(KEEP_PAUSED,
+        "sleep 0.05; [ -e $0 ] || exit; kill -STOP $1; [ -e $0 ] || kill -CONT $1; sleep $2; "
+        "left=$3; while [ $left -gt 0 ] && [ -e $0 ] && kill -0 $1; do "
+        "sleep 1; left=$((left - 1)); done; rm $0 && kill -CONT $1").
+
 %% A pause that is under way. Who removes the file may end it: so its own end does not end a later
 %% pause, and on a machine where the file is not nothing is done.
 -type pause() :: #{os_pid := string(), file := file:filename()}.
@@ -29,11 +37,9 @@ enabled({pause, _Node, ForMs}) ->
     #{os_pid := OsPid, file := File} = Pause = pause(),
     case file:write_file(File, <<>>, [exclusive]) of
         ok ->
-            %% Somebody has to be awake to wake us.
-            _ = os:cmd(io_lib:format("file=~ts; node=~ts; (sleep 0.05; [ -e $file ] || exit; "
-                                     "kill -STOP $node; [ -e $file ] || kill -CONT $node; "
-                                     "sleep ~.3f; rm $file && kill -CONT $node) "
-                                     "> /dev/null 2>&1 &", [File, OsPid, ForMs / 1000])),
+            _ = os:cmd(io_lib:format("sh -c '~ts' ~ts ~ts ~.3f ~b > /dev/null 2>&1 &",
+                                     [?KEEP_PAUSED, File, OsPid, (ForMs rem 1000) / 1000,
+                                      ForMs div 1000])),
             {ok, Pause};
         {error, Reason} ->
             {error, lists:flatten(io_lib:format("~ts: ~ts", [File, file:format_error(Reason)]))}

@@ -177,8 +177,10 @@ pauses_end(Config) ->
     {[_, #{os_pid := OsPid} = B, C], [_, NodeB, _]} = mesh(Config, true),
     {ok, _} = call(C, start, [[{0, {pause, NodeB, 60000}}], #{}]),
     weft_test_nodes:until(fun() -> stands_still(OsPid) end),
+    ?assert(has_waker(OsPid)),
     ok = call(C, stop, []),
     ?assertNot(stands_still(OsPid)),
+    weft_test_nodes:until(fun() -> not has_waker(OsPid) end),
     ?assertEqual(NodeB, weft_test_nodes:call(B, erlang, node, [])),
     {ok, #{done := Done, failed := []}} =
         call(C, run, [[{0, {pause, NodeB}}, {400, {resume, NodeB}}, {600, {pause, NodeB}},
@@ -188,3 +190,8 @@ pauses_end(Config) ->
 
 stands_still(OsPid) ->
     lists:prefix("T", os:cmd(lists:concat(["ps -o state= -p ", OsPid]))).
+
+%% The process of the system that would end a pause in the end.
+has_waker(OsPid) ->
+    string:find(os:cmd("ps -A -o args="), lists:concat(["weft_chaos_pause_", OsPid, "_"]))
+        =/= nomatch.
