@@ -32,6 +32,9 @@
          ready/2, take/3, effects/1, full/1, bytes/1, info/1]).
 -export_type([state/0, class/0, classes/0, frame/0, room/0, order/0, effect/0]).
 
+%% On the way of each message: not calls.
+-compile({inline, [fast/1]}).
+
 %% A frame of this size or more waits in the queue of its sender.
 -define(SMALL_BYTES, 16384).
 %% This much waits at most in the express FIFO while there is nothing else.

@@ -19,6 +19,9 @@
 -export([ask/3]).
 -export_type([outlet/0]).
 
+%% On the way of each message: not calls.
+-compile({inline, [join/1, joined/2, fetched_all/1]}).
+
 %% Frames, and bytes, that are fetched before one payload is sent.
 -define(FRAMES_MAX, 500).
 -define(FETCH_BYTES, 2097152).
@@ -57,7 +60,7 @@ more(Outlet) -> Outlet#outlet{more = true}.
 at_once(#outlet{handle = Handle, fair = Fair, classes = Classes, pins = Pins} = Outlet)
   when map_size(Classes) =:= 0, Handle =/= undefined ->
     case weft_fair_queue_core:is_idle(Fair) andalso weft_pins:version() =:= Pins of
-        true -> joined(join(Handle, weft_fair_queue_core:small_bytes(), [], 0, 0), Outlet);
+        true -> joined(join(Handle), Outlet);
         false -> {none, more(Outlet)}
     end;
 at_once(Outlet) ->
@@ -109,7 +112,7 @@ fetch(Frames, Bytes, #outlet{fair = Fair, classes = Classes} = Outlet) ->
 %% No sender has a queue: small frames are joined and not read, unless they define atoms. A full
 %% payload is sent first.
 fetch_small(Frames, Bytes, #outlet{handle = Handle} = Outlet0) ->
-    {Next, Batch, BatchBytes, Pieces} = join(Handle, weft_fair_queue_core:small_bytes(), [], 0, 0),
+    {Next, Batch, BatchBytes, Pieces} = join(Handle),
     Outlet = add_batch(Batch, BatchBytes, Pieces, Outlet0),
     case Next of
         full -> Outlet;
@@ -118,21 +121,21 @@ fetch_small(Frames, Bytes, #outlet{handle = Handle} = Outlet0) ->
                               add(Size, Data, Outlet))
     end.
 
-join(Handle, Small, Batch, Bytes, Pieces) ->
-    case Bytes >= weft_fair_queue_core:batch_bytes() of
-        true ->
-            {full, Batch, Bytes, Pieces};
-        false ->
-            case erlang:dist_ctrl_get_data(Handle) of
-                {Size, Data} = Frame when Size < Small ->
-                    case weft_atom_cache:defines(Data) of
-                        false -> join(Handle, Small, [Batch, <<Size:32>> | Data],
-                                      Bytes + Size + 4, Pieces + 1);
-                        true -> {Frame, Batch, Bytes, Pieces}
-                    end;
-                Other ->
-                    {Other, Batch, Bytes, Pieces}
-            end
+join(Handle) ->
+    join(Handle, weft_fair_queue_core:small_bytes(), weft_fair_queue_core:batch_bytes(), [], 0, 0).
+
+join(_Handle, _Small, Full, Batch, Bytes, Pieces) when Bytes >= Full ->
+    {full, Batch, Bytes, Pieces};
+join(Handle, Small, Full, Batch, Bytes, Pieces) ->
+    case erlang:dist_ctrl_get_data(Handle) of
+        {Size, Data} = Frame when Size < Small ->
+            case weft_atom_cache:defines(Data) of
+                false -> join(Handle, Small, Full, [Batch, <<Size:32>> | Data], Bytes + Size + 4,
+                              Pieces + 1);
+                true -> {Frame, Batch, Bytes, Pieces}
+            end;
+        Other ->
+            {Other, Batch, Bytes, Pieces}
     end.
 
 fetch_one(Frames, Bytes, #outlet{handle = Handle} = Outlet) ->
@@ -141,9 +144,12 @@ fetch_one(Frames, Bytes, #outlet{handle = Handle} = Outlet) ->
         none -> fetched_all(Outlet)
     end.
 
-fetched_all(#outlet{handle = Handle} = Outlet) ->
+fetched_all(#outlet{handle = Handle, more = More} = Outlet) ->
     erlang:dist_ctrl_get_data_notification(Handle),
-    Outlet#outlet{more = false}.
+    case More of
+        true -> Outlet#outlet{more = false};
+        false -> Outlet
+    end.
 
 add_batch(_Batch, 0, _Pieces, Outlet) ->
     Outlet;

@@ -16,6 +16,9 @@
          peername/1, info/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, code_change/3]).
 
+%% On the way of each message: not calls.
+-compile({inline, [at_once/2]}).
+
 %% How many windows a message in progress may take before other senders have their turn.
 -define(LINE_WINDOWS, 16).
 

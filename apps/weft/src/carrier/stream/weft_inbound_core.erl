@@ -15,6 +15,9 @@
 -export([new/1, accept/4, received/1]).
 -export_type([state/0, delivery/0]).
 
+%% On the way of each message: not calls.
+-compile({inline, [asks/1, delivery/2]}).
+
 -define(ENTRY_BYTES, 100).
 
 -record(inbound, {received = 0 :: weft_wire:sequence(),

@@ -12,6 +12,9 @@
 -export([new/3, data/6, tick/4, connected/2, session/1]).
 -export_type([input/0]).
 
+%% On the way of each message: not calls.
+-compile({inline, [frames/2, put_frames/3]}).
+
 %% A message may keep a payload of so many times its own size in memory.
 -define(PINNED_MAX, 8).
 

@@ -53,8 +53,8 @@ room(_Window, _Repeats, Turns) ->
         false -> none
     end.
 
-%% @doc The lane for the next payload; only if `can/2' is true.
--spec lane(order(), turns(Lane)) -> {Lane, turns(Lane)}.
+%% @doc The lane for the next payload, if there is one that is not busy.
+-spec lane(order(), turns(Lane)) -> {Lane, turns(Lane)} | none.
 lane(in_order, #turns{idle = [Lane | _]} = Turns) ->
     {Lane, Turns};
 lane(apart, #turns{kept = {ready, Lane}} = Turns) ->
@@ -63,7 +63,9 @@ lane(apart, #turns{kept = none, idle = [Lane | Idle], busy = Busy} = Turns)
   when Idle =/= []; Busy =/= [] ->
     {Lane, Turns#turns{idle = Idle, kept = {ready, Lane}, is_used = true}};
 lane(apart, #turns{idle = [Lane | _]} = Turns) ->
-    {Lane, Turns}.
+    {Lane, Turns};
+lane(_Order, _Turns) ->
+    none.
 
 %% @doc A payload was given to that lane. The outcome says whether the lane can take more.
 -spec sent(Lane, Bytes :: non_neg_integer(), free | busy, turns(Lane)) -> turns(Lane).

@@ -15,8 +15,11 @@
 -module(weft_outbound_core).
 
 -export([new/2, lanes/2, room/1, room/2, push/5, acked/3, resume/2, unacked_bytes/1, window_bytes/1,
-         window/1]).
+         window/1, code_change/1]).
 -export_type([state/0, item/0]).
+
+%% On the way of each message: not calls.
+-compile({inline, [push_kind/5, cost/1]}).
 
 -define(ITEM_BYTES, 100).
 %% A window of small payloads would be thousands of them, which the garbage collector of the process
@@ -36,7 +39,9 @@
                    %% With what each payload takes besides its own bytes.
                    unacked_bytes = 0 :: non_neg_integer(),
                    unasked_bytes = 0 :: non_neg_integer(),
-                   kept = queue:new() :: queue:queue(item()),
+                   %% The oldest first, and those after them, the latest first.
+                   kept = [] :: [item()],
+                   later = [] :: [item()],
                    asked = queue:new() :: queue:queue({weft_wire:sequence(), AtUs :: integer()}),
                    floor = 0 :: weft_wire:sequence(),
                    apart = #{} :: #{weft_frame:key() => weft_wire:sequence()}}).
@@ -99,25 +104,25 @@ followed(Key, #outbound{apart = Apart0, last = Last, acked = Acked} = State) ->
             end,
     State#outbound{apart = Apart#{Key => Last + 1}}.
 
-push_kind(Kind, Payload, Bytes, NowUs, #outbound{last = Last, unacked_bytes = Unacked0,
-                                                 unasked_bytes = Unasked0, kept = Kept} = State0) ->
+push_kind(Kind, Payload, Bytes, NowUs,
+          #outbound{window = Window, last = Before, unacked_bytes = Unacked0,
+                    unasked_bytes = Unasked0, later = Later} = State0) ->
+    Last = Before + 1,
     Unacked = Unacked0 + cost(Bytes),
     Unasked = Unasked0 + cost(Bytes),
-    {Ask, State1} = must_ask(Kind, Unacked0, Unacked, Unasked, State0),
-    Item = {Last + 1, case Ask of true -> asking(Kind); false -> Kind end, Payload, Bytes},
-    State = State1#outbound{last = Last + 1, unacked_bytes = Unacked, unasked_bytes = Unasked,
-                            kept = queue:in(Item, Kept)},
-    {Item, case Ask of true -> asked(NowUs, State); false -> State end}.
+    WindowBytes = weft_window_core:bytes(Window),
+    IsFull = Unacked >= WindowBytes,
+    Asks = Kind =/= handshake
+        andalso (IsFull andalso Unacked0 < WindowBytes orelse
+                 Unasked * 4 >= WindowBytes orelse Last rem ?ASK_PAYLOADS =:= 0),
+    Item = {Last, case Asks of true -> asking(Kind); false -> Kind end, Payload, Bytes},
+    Pushed = State0#outbound{last = Last, unacked_bytes = Unacked, unasked_bytes = Unasked,
+                             later = [Item | Later]},
+    State = case IsFull of true -> limited(Pushed); false -> Pushed end,
+    {Item, case Asks of true -> asked(NowUs, State); false -> State end}.
 
-must_ask(Kind, Unacked0, Unacked, Unasked, #outbound{window = Window, last = Last} = State) ->
-    Bytes = weft_window_core:bytes(Window),
-    IsFilled = Unacked >= Bytes andalso Unacked0 < Bytes,
-    Ask = Kind =/= handshake
-        andalso (IsFilled orelse Unasked * 4 >= Bytes orelse (Last + 1) rem ?ASK_PAYLOADS =:= 0),
-    case Unacked >= Bytes of
-        true -> {Ask, State#outbound{window = weft_window_core:limited(Window)}};
-        false -> {Ask, State}
-    end.
+limited(#outbound{window = Window} = State) ->
+    State#outbound{window = weft_window_core:limited(Window)}.
 
 asked(NowUs, #outbound{last = Last, asked = Asked} = State) ->
     State#outbound{unasked_bytes = 0, asked = queue:in({Last, NowUs}, Asked)}.
@@ -140,7 +145,9 @@ acked(Sequence, NowUs, #outbound{unacked_bytes = Before, acked = Acked0} = State
 
 received(Sequence, #outbound{acked = Acked, last = Last} = State)
   when Sequence > Acked, Sequence =< Last ->
-    drop(State#outbound{acked = Sequence});
+    #outbound{kept = Kept0, later = Later0, unacked_bytes = Unacked0} = State,
+    {Kept, Later, Unacked} = drop(Sequence, Kept0, Later0, Unacked0),
+    State#outbound{acked = Sequence, kept = Kept, later = Later, unacked_bytes = Unacked};
 received(_Sequence, State) ->
     State.
 
@@ -161,13 +168,12 @@ ask_if_full(#outbound{unasked_bytes = Unasked} = State) ->
         false -> {ok, State}
     end.
 
-drop(#outbound{kept = Kept, acked = Acked, unacked_bytes = Unacked} = State) ->
-    case queue:peek(Kept) of
-        {value, {Sequence, _, _, Bytes}} when Sequence =< Acked ->
-            drop(State#outbound{kept = queue:drop(Kept), unacked_bytes = Unacked - cost(Bytes)});
-        _ ->
-            State
-    end.
+drop(Acked, [{Sequence, _, _, Bytes} | Kept], Later, Unacked) when Sequence =< Acked ->
+    drop(Acked, Kept, Later, Unacked - cost(Bytes));
+drop(Acked, [], [_ | _] = Later, Unacked) ->
+    drop(Acked, lists:reverse(Later), [], Unacked);
+drop(_Acked, Kept, Later, Unacked) ->
+    {Kept, Later, Unacked}.
 
 %% Keeping a payload takes memory here, and in `early' at the receiver, however small it is.
 cost(Bytes) -> Bytes + ?ITEM_BYTES.
@@ -179,9 +185,9 @@ cost(Bytes) -> Bytes + ?ITEM_BYTES.
 %% cannot go on.
 -spec resume(weft_wire:sequence(), state()) -> {ok, [item()], state()} | {error, lost}.
 resume(Received, #outbound{last = Last} = State0) when Received =< Last ->
-    #outbound{kept = Kept} = State = received(Received, State0),
+    #outbound{kept = Kept, later = Later} = State = received(Received, State0),
     {Apart, InOrder} = lists:partition(fun({_, Kind, _, _}) -> is_tuple(Kind) end,
-                                       ask_at_end(queue:to_list(Kept))),
+                                       ask_at_end(Kept ++ lists:reverse(Later))),
     {ok, Apart ++ InOrder, restarted(State)};
 resume(_Received, _State) ->
     {error, lost}.
@@ -202,8 +208,8 @@ asking(Kind) -> Kind.
 
 %% @doc Bytes that were pushed and are not acknowledged, without what it takes to keep them.
 -spec unacked_bytes(state()) -> non_neg_integer().
-unacked_bytes(#outbound{unacked_bytes = Unacked, kept = Kept}) ->
-    Unacked - ?ITEM_BYTES * queue:len(Kept).
+unacked_bytes(#outbound{unacked_bytes = Unacked, kept = Kept, later = Later}) ->
+    Unacked - ?ITEM_BYTES * (length(Kept) + length(Later)).
 
 -spec window_bytes(state()) -> pos_integer().
 window_bytes(#outbound{window = Window}) -> weft_window_core:bytes(Window).
@@ -211,3 +217,12 @@ window_bytes(#outbound{window = Window}) -> weft_window_core:bytes(Window).
 %% @doc The window, and what it was computed from.
 -spec window(state()) -> map().
 window(#outbound{window = Window}) -> weft_window_core:info(Window).
+
+%% @doc The state as this version keeps it. Before, what is kept was a queue.
+-spec code_change(state() | Before :: tuple()) -> state().
+code_change(#outbound{} = State) ->
+    State;
+code_change({outbound, Window, Last, Acked, Unacked, Unasked, Kept, Asked, Floor, Apart}) ->
+    #outbound{window = Window, last = Last, acked = Acked, unacked_bytes = Unacked,
+              unasked_bytes = Unasked, kept = queue:to_list(Kept), asked = Asked, floor = Floor,
+              apart = Apart}.

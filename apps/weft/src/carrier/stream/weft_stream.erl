@@ -17,6 +17,9 @@
          tick/1, spare/1, socket/1, last_break/1, info/1, code_change/1]).
 -export_type([stream/0, path/0, outcome/0]).
 
+%% On the way of each message: not calls.
+-compile({inline, [written/2, header_bytes/1, now_us/0]}).
+
 -define(TICK_BYTES, 5).
 
 -type path() :: {Link :: pid(), [weft_lane:lane()], weft_wire:label()}.

@@ -2,9 +2,8 @@
 %% @doc The rules of a stream: what is written to which lane of its path, what is repeated on
 %% another lane or another path, and when it has ended.
 %%
-%% Pure; called in place by the process that owns the stream. `weft_stream' carries out what this
-%% module decides on real links, the simulator on simulated ones. Links and lanes are terms that are
-%% not looked into. Times are in microseconds.
+%% Pure; called in place by the owner of the stream. `weft_stream' carries out what is decided here
+%% on real links, the simulator on simulated ones. Links and lanes are opaque, times microseconds.
 %%
 %% Payloads are numbered and kept (`weft_outbound_core'), and striped over the lanes of the current
 %% path (`weft_lane_turns'). When a lane is lost what is not acknowledged is repeated on the others.
@@ -24,9 +23,9 @@
 
 -export([initiator/2, acceptor/4, connect/2, close/1, handle/3, acked/3, lane_ready/2,
          say_accepted/1, room/1, room/2, can_send/1, to_flush/1, window_bytes/1, push/5, flush/2,
-         sent/4, lanes/1, tick/1, spare/1, incarnation/1, last_break/1, info/1,
-         code_change/1]).
+         sent/4, lanes/1, tick/1, spare/1, incarnation/1, last_break/1, info/1, code_change/1]).
 -export_type([state/0, path/0, event/0, effect/0, outcome/0, write/0, about/0]).
+-compile({inline, [push_whole/5]}). % on the way of each message
 
 %% The window never shrinks below this, except while the round trip is measured.
 -define(WINDOW_MIN_BYTES, 262144).
@@ -350,27 +349,29 @@ push_whole(Kind, Payload, Bytes, NowUs, #stream{out = Out0} = Stream0) ->
     Stream = Stream0#stream{out = Out},
     case Stream of
         #stream{path = undefined} -> {kept, Stream};
-        #stream{resend = Resend} -> write(weft_lane_turns:order(Kind), Item, Resend, Stream)
+        #stream{resend = []} -> write(weft_lane_turns:order(Kind), Item, Stream);
+        #stream{} -> write_apart(weft_lane_turns:order(Kind), Item, Stream)
     end.
 
 %% Bypass payloads need not wait for payloads that are repeated.
-write(Order, Item, Resend, Stream) ->
-    case (Resend =:= [] orelse Order =:= apart) andalso can_send(Order, Stream) of
-        true -> to_lane(Order, Item, Stream);
-        false -> {kept, Stream#stream{resend = Resend ++ [Item]}}
-    end.
+write_apart(apart, Item, Stream) -> write(apart, Item, Stream);
+write_apart(in_order, Item, Stream) -> kept(Item, Stream).
 
-to_lane(Order, Item, #stream{path = #path{label = Label, lanes = Lanes0} = Path} = Stream) ->
+write(Order, Item, #stream{path = #path{label = Label, lanes = Lanes0} = Path} = Stream) ->
     case weft_lane_turns:lane(Order, Lanes0) of
         {Lane, Lanes0} -> {write, Lane, Label, Item, Stream};
-        {Lane, Lanes} -> {write, Lane, Label, Item, Stream#stream{path = Path#path{lanes = Lanes}}}
+        {Lane, Lanes} -> {write, Lane, Label, Item, Stream#stream{path = Path#path{lanes = Lanes}}};
+        none -> kept(Item, Stream)
     end.
+
+kept(Item, #stream{resend = Resend} = Stream) ->
+    {kept, Stream#stream{resend = Resend ++ [Item]}}.
 
 %% @doc The next payload that has to be repeated, or the next part; only if there is one
 %% (`to_flush/1').
 -spec flush(NowUs :: integer(), state()) -> write().
 flush(_NowUs, #stream{resend = [{_, Kind, _, _} = Item | Items]} = Stream) ->
-    to_lane(weft_lane_turns:order(Kind), Item, Stream#stream{resend = Items});
+    write(weft_lane_turns:order(Kind), Item, Stream#stream{resend = Items});
 flush(NowUs, #stream{rest = Rest} = Stream) ->
     push_part(Rest, NowUs, Stream).
 
@@ -429,8 +430,8 @@ info(#stream{path = Path, out = Out} = Stream) ->
 
 %% @doc The state as this version keeps it. Before, that of the search was a part of it.
 -spec code_change(state() | Before :: tuple()) -> state().
-code_change(#stream{} = Stream) ->
-    Stream;
+code_change(#stream{out = Out} = Stream) ->
+    Stream#stream{out = weft_outbound_core:code_change(Out)};
 code_change({stream, Role, Kind, Incarnation, Out, Path, Opening, Established, Connecting, FirstUs,
              Closed, Resend, Rest, RetryMs, LastToken, Retry, GiveUp, LostUs, Resumes, Repairs,
              LastBreak, LastMs}) ->
@@ -444,6 +445,6 @@ code_change({stream, Role, Kind, Incarnation, Out, Path, Opening, Established, C
                #{asks => Role =:= initiator andalso not Closed, stage => Stage,
                  attempt => Opening, backoff_ms => RetryMs, last_token => LastToken,
                  retry => Retry, give_up => GiveUp, last_ms => LastMs}),
-    #stream{role = Role, kind = Kind, incarnation = Incarnation, out = Out, path = Path,
-            search = Search, established = Established, resend = Resend, rest = Rest,
-            resumes = Resumes, repairs = Repairs, last_break = LastBreak}.
+    #stream{role = Role, kind = Kind, incarnation = Incarnation, path = Path, search = Search,
+            out = weft_outbound_core:code_change(Out), established = Established, resend = Resend,
+            rest = Rest, resumes = Resumes, repairs = Repairs, last_break = LastBreak}.

@@ -15,6 +15,9 @@
 -export([close/1, abort/1]).
 -export_type([lane/0, key/0]).
 
+%% On the way of each message: not calls.
+-compile({inline, [has_room/2]}).
+
 %% Counters shared by all senders: bytes that wait in the writer, and how many the socket is known
 %% to take.
 -define(WAITING, 1).
@@ -58,7 +61,7 @@ send(#lane{socket = Socket, queued = Queued} = Lane, Packet, Bytes, Notify) ->
 %% Room that is known is used up before the socket is asked again. It is taken and checked in one
 %% step: between two steps another process might use the same room.
 has_room(Bytes, #lane{socket = Socket, queued = Queued}) ->
-    atomics:sub_get(Queued, ?ROOM, Bytes) >= 0
+    atomics:add_get(Queued, ?ROOM, -Bytes) >= 0
         orelse asked_room(Bytes, Queued, weft_transport:room(Socket)).
 
 asked_room(Bytes, Queued, {ok, Room}) ->

@@ -11,6 +11,9 @@
 -export_type([packet/0, label/0, sequence/0, open/0, close_reason/0, payload_kind/0,
               stream_kind/0]).
 
+%% On the way of each message: not calls.
+-compile({inline, [kind_code/1]}).
+
 %% Names one circuit on one link. The node that opens it chooses: an odd number if its name is the
 %% smaller one of the two, else an even one.
 -type label() :: 0..16#ffffffff.

@@ -11,6 +11,9 @@
          say_goodbye/1, abort/1]).
 -export_type([lanes/0]).
 
+%% On the way of each message: not calls.
+-compile({inline, [count/2]}).
+
 %% A lane on which something is heard all the time is pinged at one check of so many.
 -define(REFRESH_LOOKS, 5).
 

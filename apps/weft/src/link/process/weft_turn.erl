@@ -20,6 +20,9 @@
 -export([priority/1, open/0, is_witness/1, begins/0, worked/1]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2]).
 
+%% On the way of each message: not calls.
+-compile({inline, [before/0, set_before/1]}).
+
 %% How long a process works before it looks at the account.
 -define(TURN_US, 500).
 %% Together they may use one part in so many.
