@@ -56,17 +56,21 @@ set_back(Kept) ->
                        _ -> Element
                    end || Element <- tuple_to_list(Kept)]).
 
-%% @doc A stream as it was before its search for a path had a state of its own. Fields has what was
-%% under way. The core is the second element of a stream.
+%% @doc A stream as it was before its search for a path had a state of its own, and what it keeps was
+%% in a queue. Fields has what was under way. The core is the second element of a stream.
 -spec before(weft_stream:stream(), #{last_token | give_up | lost_us => integer()}) -> tuple().
 before(Stream, Fields) ->
     {stream, Role, Kind, Incarnation, Out, Path, _Search, Established, Resend, Rest, Resumes,
      Repairs, LastBreak} = element(2, Stream),
     setelement(2, Stream,
-               {stream, Role, Kind, Incarnation, Out, Path, undefined, Established, false, 0, false,
-                Resend, Rest, 10, maps:get(last_token, Fields, 0), undefined,
+               {stream, Role, Kind, Incarnation, out_before(Out), Path, undefined, Established,
+                false, 0, false, Resend, Rest, 10, maps:get(last_token, Fields, 0), undefined,
                 maps:get(give_up, Fields, undefined), maps:get(lost_us, Fields, undefined), Resumes,
                 Repairs, LastBreak, undefined}).
+
+out_before({outbound, Window, Last, Acked, Unacked, Unasked, Kept, Later, Asked, Floor, Apart}) ->
+    {outbound, Window, Last, Acked, Unacked, Unasked, queue:from_list(Kept ++ lists:reverse(Later)),
+     Asked, Floor, Apart}.
 
 what(Pid) ->
     case process_info(Pid, registered_name) of
