@@ -56,8 +56,8 @@ set_back(Kept) ->
                        _ -> Element
                    end || Element <- tuple_to_list(Kept)]).
 
-%% @doc A stream as it was before its search for a path had a state of its own, and what it keeps was
-%% in a queue. Fields has what was under way. The core is the second element of a stream.
+%% @doc A stream as it was before its search for a path had a state of its own, and with a queue of
+%% what it keeps. Fields has what was under way. The core is the second element of a stream.
 -spec before(weft_stream:stream(), #{last_token | give_up | lost_us => integer()}) -> tuple().
 before(Stream, Fields) ->
     {stream, Role, Kind, Incarnation, Out, Path, _Search, Established, Resend, Rest, Resumes,
