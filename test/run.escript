@@ -23,7 +23,8 @@
 %% The exit code is 0 if nothing failed. Output of the suites: <build>/test/logs/*.log.
 -mode(compile).
 
--define(JOBS, "3").
+%% Suites wait more than they compute: two cores are half idle with three of them side by side.
+-define(JOBS, "4").
 %% A usual machine needs a third of it.
 -define(ALL_MINUTES_MAX, 60).
 %% Of these one suite may have as many, unless more than usual is asked for.
