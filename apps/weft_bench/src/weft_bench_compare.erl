@@ -3,9 +3,10 @@
 %%
 %% For each cell, variant and metric of `weft_report_results:headline_metrics/1' that both runs
 %% have, the change is new against old, turned so that less than 1 is worse. A change counts if it
-%% is beyond the threshold and the ranges of the repetitions do not overlap; beyond the threshold
-%% with ranges that overlap it is noise, and told as such. What was measured and now fails is worse.
-%% A single repetition has no range, so runs to be compared should have several.
+%% is beyond the threshold and its interval (`weft_report_interval') does not contain 1; with an
+%% interval that does it is noise, and told as such. What was measured and now fails is worse. A
+%% single repetition has no interval, and its change counts as it is; so runs to be compared should
+%% have several.
 %%
 %% The stock carriers are not ours: they are the yardstick. That they changed says that the machine
 %% did, or its load; it is told, and is no regression.
@@ -19,7 +20,7 @@
 -type change() :: #{cell := weft_report_record:cell(), variant := binary(), metric := binary(),
                     verdict := worse | better | noise | same | fails | gone,
                     %% Less than 1 is worse. None where there is nothing to compare with.
-                    change := float() | none,
+                    change := float() | none, interval := weft_report_interval:interval(),
                     old := weft_report_results:measured(),
                     new := weft_report_results:measured() | none}.
 
@@ -91,39 +92,43 @@ differences(Old, New) ->
 -spec changes(Old :: weft_report_results:results(), New :: weft_report_results:results(),
               Threshold :: float()) -> [change()].
 changes(Old, New, Threshold) ->
-    [change({Cell, Variant, Metric}, Measured, Best, New, Threshold)
+    [change({Cell, Variant, Metric}, Measured, Best, {Old, New}, Threshold)
      || {_, Workload, _, _, _, _} = Cell <- weft_report_results:cells(Old),
         Metric <- weft_report_results:headline_metrics(Workload),
         Best <- [weft_report_results:best(Metric)], Best =/= none,
         Variant <- weft_report_results:variants(Cell, Old),
         {ok, Measured} <- [weft_report_results:measured(Cell, Variant, Metric, Old)]].
 
-change({Cell, Variant, Metric}, Old, Best, Results, Threshold) ->
-    Change = #{cell => Cell, variant => Variant, metric => Metric, old => Old},
-    case weft_report_results:measured(Cell, Variant, Metric, Results) of
-        {ok, New} ->
-            Turned = turned(Old, New, Best),
-            Change#{new => New, change => Turned,
-                    verdict => verdict(Turned, overlap(Old, New), Threshold)};
+change({Cell, Variant, Metric} = Key, Measured, Best, {Old, New}, Threshold) ->
+    Change = #{cell => Cell, variant => Variant, metric => Metric, old => Measured},
+    case weft_report_results:measured(Cell, Variant, Metric, New) of
+        {ok, Now} ->
+            {Turned, Interval} = turned(Key, Measured, Now, Best, {Old, New}),
+            Change#{new => Now, change => Turned, interval => Interval,
+                    verdict => verdict(Turned, weft_report_interval:contains(1, Interval),
+                                       Threshold)};
         none ->
-            Failures = [x || {failed, _} <- weft_report_results:trouble(Cell, Variant, Results)],
-            Change#{new => none, change => none,
+            Failures = [x || {failed, _} <- weft_report_results:trouble(Cell, Variant, New)],
+            Change#{new => none, change => none, interval => none,
                     verdict => case Failures of [] -> gone; _ -> fails end}
     end.
 
 %% Nothing to divide by: a change from or to zero has no size.
-turned(#{median := Old}, #{median := New}, _Best) when Old =< 0; New =< 0 -> none;
-turned(#{median := Old}, #{median := New}, more) -> New / Old;
-turned(#{median := Old}, #{median := New}, less) -> Old / New.
+turned(_Key, #{median := Was}, #{median := Is}, _Best, _Runs) when Was =< 0; Is =< 0 ->
+    {none, none};
+turned(Key, _Was, _Is, Best, {Old, New}) ->
+    {ok, #{median := Change, interval := Interval}} =
+        case Best of
+            more -> weft_report_results:ratio(Key, New, Key, Old);
+            less -> weft_report_results:ratio(Key, Old, Key, New)
+        end,
+    {Change, Interval}.
 
-overlap(#{low := Low1, high := High1}, #{low := Low2, high := High2}) ->
-    Low1 =< High2 andalso Low2 =< High1.
-
-verdict(none, _Overlap, _Threshold) -> same;
+verdict(none, _IsNoise, _Threshold) -> same;
 verdict(Change, true, Threshold) when Change < Threshold; Change > 1 / Threshold -> noise;
 verdict(Change, false, Threshold) when Change < Threshold -> worse;
 verdict(Change, false, Threshold) when Change > 1 / Threshold -> better;
-verdict(_Change, _Overlap, _Threshold) -> same.
+verdict(_Change, _IsNoise, _Threshold) -> same.
 
 is_ours(#{variant := Variant}) -> not weft_report_results:is_stock(Variant).
 
@@ -153,19 +158,22 @@ group(Title, Verdicts, Changes) ->
     Found = [Change || #{verdict := Verdict} = Change <- Changes, lists:member(Verdict, Verdicts)],
     Sorted = lists:sort(fun(A, B) -> size_of(A) >= size_of(B) end, Found),
     [[io_lib:format("~n~ts: ~b~n", [Title, length(Found)]),
-      weft_report_terminal:table(["cell", "variant", "metric", "old", "new", "change"],
-                                 [left, left, left, right, right, right],
+      weft_report_terminal:table(["cell", "variant", "metric", "old", "new", "change",
+                                  "interval"],
+                                 [left, left, left, right, right, right, right],
                                  [row(Change) || Change <- Sorted])] || Found =/= []].
 
 %% The largest first; a failure is the largest.
 size_of(#{change := none}) -> infinity;
 size_of(#{change := Change}) -> max(Change, 1 / Change).
 
-row(#{cell := Cell, variant := Variant, metric := Metric, change := Change} = Row) ->
+row(#{cell := Cell, variant := Variant, metric := Metric, change := Change,
+      interval := Interval} = Row) ->
     [weft_report_words:cell(Cell), weft_report_words:variant(Variant),
      weft_report_words:metric(Metric), side(maps:get(old, Row), Metric),
      side(maps:get(new, Row), Metric),
-     case Change of none -> "fails"; _ -> weft_report_words:ratio(Change) end].
+     case Change of none -> "fails"; _ -> weft_report_words:ratio(Change) end,
+     weft_report_words:interval(Interval)].
 
 side(none, _Metric) -> "-";
 side(#{median := Median}, Metric) ->

@@ -22,6 +22,16 @@ a_change_counts_if_it_is_beyond_threshold_and_noise_test_() ->
                             {[120, 125, 115], better}, {[120, 125, 101], noise},
                             {?OLD, same}, {[0, 0, 0], same}]].
 
+%% Seven of them: one that is far off does not make a change noise.
+a_repetition_that_is_far_off_is_not_the_interval_test() ->
+    ?assertEqual(worse, verdict(messages_per_s, [100, 101, 99, 100, 102],
+                                [80, 81, 79, 82, 78, 80, 100])).
+
+%% Nothing is known of the noise then.
+one_repetition_counts_as_it_is_test() ->
+    ?assertEqual(worse, verdict(messages_per_s, ?OLD, [89])),
+    ?assertEqual(same, verdict(messages_per_s, ?OLD, [91])).
+
 of_times_less_is_better_test_() ->
     [?_assertEqual(Expected, verdict(cpu_us_per_message, ?OLD, New))
      || {New, Expected} <- [{[120, 125, 115], worse}, {[85, 88, 82], better}]].
@@ -45,7 +55,7 @@ the_text_tells_the_worst_first_and_that_stock_changed_test() ->
                                      [{<<"kernel">>, <<"6.1">>, <<"6.2">>}])),
     ?assertMatch({match, _},
                  re:run(Text, "note: kernel was 6.1, is 6.2.*stock itself: x 0.70.*"
-                        "WORSE: 2.*weft, 4 lanes +messages +100 /s +50.5 /s +0.51.*"
+                        "WORSE: 2.*weft, 4 lanes +messages +100 /s +50.5 /s +0.51 +0.48 - 0.53.*"
                         "weft, 1 lane .* 0.81.*better: 1.*channel .*stock changed: 1.*"
                         "2 worse, 0 fail now, 1 better, 0 the same", [dotall])),
     ?assert(lists:all(fun(Line) -> length(Line) =< 100 end, string:split(Text, "\n", all))).

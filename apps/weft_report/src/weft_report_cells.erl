@@ -23,7 +23,7 @@ group({Suite, Workload, Link}, Cells, Results) ->
              weft_report_words:network(Link)],
     Heads = [{"Cell", ""}, {"Variant", "nowrap"}, {"Metric", "nowrap"}, {"Median", "number"},
              {"Spread", "number"}, {"Repetitions", "number"}, {[16#d7, " stock"], "number"},
-             {"Spread", "number"}],
+             {"95 % interval", "number"}, {"", "nowrap"}],
     ?E(details, [],
        [?E(summary, [], ?T(Title)),
         weft_report_html:table(Title, Heads, lists:append([rows(Cell, Results) || Cell <- Cells])),
@@ -44,17 +44,19 @@ metrics(Workload) ->
 row(Cell, Variant, Metric, Measured, Results) ->
     #{median := Median, low := Low, high := High, count := Count} = Measured,
     Unit = weft_report_words:unit(Metric),
-    {Ratio, Spread} = ratio(Cell, Variant, Metric, Results),
+    {Ratio, Interval, Noise} = ratio({Cell, Variant, Metric}, Results),
     [?T(weft_report_words:cell(Cell)), ?T(weft_report_words:variant(Variant)),
      ?T(weft_report_words:metric(Metric)), ?T(weft_report_words:value(Median, Unit)),
-     ?T(weft_report_words:range(Low, High, Unit)), integer_to_list(Count), ?T(Ratio), ?T(Spread)].
+     ?T(weft_report_words:range(Low, High, Unit)), integer_to_list(Count), ?T(Ratio), ?T(Interval),
+     ?T(Noise)].
 
-ratio(Cell, Variant, Metric, Results) ->
-    case weft_report_results:against_stock({Cell, Variant, Metric}, Results) of
-        {ok, #{median := Median, low := Low, high := High}} ->
-            {weft_report_words:ratio(Median), weft_report_words:ratio_range(Low, High)};
+ratio(Key, Results) ->
+    case weft_report_results:against_stock(Key, Results) of
+        {ok, #{median := Median, interval := Interval}} ->
+            {weft_report_words:ratio(Median), weft_report_words:interval(Interval),
+             weft_report_words:noise(Interval)};
         none ->
-            {"", ""}
+            {"", "", ""}
     end.
 
 troubles(Cells, Results) ->

@@ -61,21 +61,26 @@ picture(Dir, {Title, _Explanation, Charts}) ->
 -spec file(Dir :: file:filename()) -> file:filename().
 file(Dir) -> filename:join(Dir, "report.html").
 
-%% @doc Reads a run and writes its report. The error is a text.
+%% @doc Reads a run, and writes its report and the ratios in it. The error is a text.
 -spec write(Dir :: file:filename()) -> {ok, weft_report_results:results()} | {error, string()}.
 write(Dir) ->
     case {weft_report_record:read(Dir), weft_report_record:read_environment(Dir)} of
         {{ok, Rows}, {ok, Environment}} ->
             Results = weft_report_results:new(Rows),
-            written(file:write_file(file(Dir), page(Results, Environment)), Results, Dir);
+            written([{file(Dir), page(Results, Environment)},
+                     {weft_report_ratios:file(Dir), weft_report_ratios:lines(Results)}], Results);
         {{error, Text}, _} -> {error, Text};
         {_, {error, Text}} -> {error, Text}
     end.
 
-written(ok, Results, _Dir) ->
+written([], Results) ->
     {ok, Results};
-written({error, Reason}, _Results, Dir) ->
-    {error, lists:flatten(io_lib:format("~ts: ~ts", [file(Dir), file:format_error(Reason)]))}.
+written([{File, Content} | More], Results) ->
+    case file:write_file(File, Content) of
+        ok -> written(More, Results);
+        {error, Reason} -> {error, lists:flatten(io_lib:format("~ts: ~ts",
+                                                               [File, file:format_error(Reason)]))}
+    end.
 
 page(Results, Environment) ->
     Verdicts = weft_report_verdict:all(Results),
@@ -87,7 +92,7 @@ page(Results, Environment) ->
 %% A run for something else tells nothing of the targets.
 judged(Verdicts, Results) ->
     case weft_report_verdict:counts(Verdicts) of
-        #{met := 0, missed := 0} -> [losses(Results)];
+        #{met := 0, missed := 0, within_noise := 0} -> [losses(Results)];
         Counts -> [counts(Counts), how_to_read(), verdicts(Verdicts), losses(Results)]
     end.
 
@@ -107,7 +112,8 @@ header(Title, Environment) ->
     ?E(header, [], [?E(h1, [], ?T(Title)),
                     ?E(p, [{class, "dim"}], ?T(lists:join([$\s, 16#b7, $\s], Words))),
                     ?E(p, [], ["Raw data beside this file: ", file_link("results.csv"), ", ",
-                               file_link("environment.csv")])]).
+                               file_link("environment.csv"), "; the ratios of this page: ",
+                               file_link("ratios.csv")])]).
 
 file_link(File) -> ?E(a, [{href, File}], ?T(File)).
 
@@ -115,18 +121,21 @@ counts(Counts) ->
     ?E('div', [{class, "counts"}],
        [?E(span, [{class, atom_to_list(Kind)}],
            [?E(b, [], integer_to_list(map_get(Kind, Counts))), weft_report_words:verdict(Kind)])
-        || Kind <- [met, missed, not_measured]]).
+        || Kind <- [met, missed, within_noise, not_measured]]).
 
 how_to_read() ->
     section("How to read this",
             ?E(ul, [], [?E(li, [], ?T(Text)) || Text <- notes()])).
 
 notes() ->
-    ["A value is the median of the repetitions, its spread the smallest and the largest of them. "
-     "Ratios compare medians; the spread of a ratio comes from repetitions that ran next to each "
-     "other.",
-     "A target is met if it is in every cell that was measured. \"Close\": the threshold lies "
-     "within the spread, and another run may judge differently.",
+    ["A value is the median of the repetitions, its spread the smallest and the largest of them. A "
+     "ratio is that of two medians. Its interval contains, in 95 of 100 runs, the ratio that very "
+     "many repetitions would have. If 1 is in it the difference is within noise, and no result. "
+     "What was measured once has no interval. Of two repetitions intervals are too short: only 2 "
+     "of 3 contain that ratio.",
+     "A target is met if all of the interval is on the right side of the threshold, in every cell "
+     "that was measured. It is missed if in one of them all of it is on the other side. Otherwise "
+     "it is within noise of the target, and another run may judge differently.",
      "Small messages on the stock carrier are bistable: a system call for each message, or many in "
      "one once its socket was busy. Which state a connection is in is chance and differs by a "
      "factor of up to four. Where stock was in its fast state the target is another, marked "
@@ -141,7 +150,7 @@ notes() ->
 
 verdicts(Verdicts) ->
     Heads = [{"Target", "long"}, {"Promised", "number"}, {"Measured, worst cell", "number"},
-             {"Spread", "number"}, {"Cells met", "number"}, {"Verdict", "nowrap"},
+             {"95 % interval", "number"}, {"Cells met", "number"}, {"Verdict", "nowrap"},
              {"Worst cell", ""}],
     section("Targets", [weft_report_html:table("Each target, judged by its worst cell", Heads,
                                                [verdict_row(Judged) || Judged <- Verdicts]),
@@ -149,19 +158,19 @@ verdicts(Verdicts) ->
 
 verdict_row(#{target := #{text := Text} = Target, verdict := Verdict, checks := Checks,
               worst := Worst, unmeasured := Unmeasured}) ->
-    {Measured, Spread, Cell, Promised} = worst_words(Worst, Target),
-    [?T(Text), ?T(Promised), ?T(Measured), ?T(Spread), ?T(cells_met(Checks, Unmeasured)),
+    {Measured, Interval, Cell, Promised} = worst_words(Worst, Target),
+    [?T(Text), ?T(Promised), ?T(Measured), ?T(Interval), ?T(cells_met(Checks, Unmeasured)),
      {?T(weft_report_words:verdict(Verdict, Worst)), atom_to_list(Verdict)}, ?T(Cell)].
 
 worst_words(none, #{threshold := Threshold} = Target) ->
     {"", "", "", weft_report_words:promised(Threshold, Target)};
 worst_words(#{cell := Cell} = Check, Target) ->
-    {Measured, Spread, Promised} = check_words(Check, Target),
-    {Measured, Spread, weft_report_words:cell(Cell), Promised}.
+    {Measured, Interval, Promised} = check_words(Check, Target),
+    {Measured, Interval, weft_report_words:cell(Cell), Promised}.
 
 check_words(#{result := Result, threshold := Threshold, is_fast := IsFast}, Target) ->
-    {Measured, Spread} = weft_report_words:result(Result, Target),
-    {Measured, Spread, [weft_report_words:promised(Threshold, Target),
+    {Measured, Interval} = weft_report_words:result(Result, Target),
+    {Measured, Interval, [weft_report_words:promised(Threshold, Target),
                         [" (fast)" || IsFast]]}.
 
 cells_met([], Unmeasured) ->
@@ -174,14 +183,14 @@ cells_met(Checks, Unmeasured) ->
 cells_of(#{checks := Checks}) when length(Checks) < 2 ->
     [];
 cells_of(#{target := #{text := Text} = Target, checks := Checks}) ->
-    Heads = [{"Cell", ""}, {"Promised", "number"}, {"Measured", "number"}, {"Spread", "number"},
-             {"Verdict", "nowrap"}],
+    Heads = [{"Cell", ""}, {"Promised", "number"}, {"Measured", "number"},
+             {"95 % interval", "number"}, {"Verdict", "nowrap"}],
     ?E(details, [], [?E(summary, [], ?T(["Cells: ", Text])),
                      weft_report_html:table(Text, Heads, [check_row(C, Target) || C <- Checks])]).
 
 check_row(#{cell := Cell, verdict := Verdict} = Check, Target) ->
-    {Measured, Spread, Promised} = check_words(Check, Target),
-    [?T(weft_report_words:cell(Cell)), ?T(Promised), ?T(Measured), ?T(Spread),
+    {Measured, Interval, Promised} = check_words(Check, Target),
+    [?T(weft_report_words:cell(Cell)), ?T(Promised), ?T(Measured), ?T(Interval),
      {?T(weft_report_words:verdict(Verdict, Check)), atom_to_list(Verdict)}].
 
 %% ---- losses ----
@@ -191,9 +200,11 @@ losses(Results) ->
     Text = "Every number that says most about its workload in which a variant of weft is behind "
         "the stock carrier (over TLS: stock TLS; on a cluster: stock with the same connections, if "
         "that was measured), worst first, as a share of how good stock is: 0.50 is half the "
-        "throughput or twice the time. \"Certain\" are those that were behind in each repetition.",
+        "throughput or twice the time. Behind in: the share of all pairs of repetitions, one of "
+        "the variant and one of stock, in which it was behind; 50 % is no effect.",
     Heads = [{"Cell", ""}, {"Variant", "nowrap"}, {"Metric", "nowrap"},
-             {"Share of stock", "number"}, {"Spread", "number"}, {"Certain", "nowrap"}],
+             {"Share of stock", "number"}, {"95 % interval", "number"}, {"", "nowrap"},
+             {"Behind in", "number"}],
     Table = weft_report_html:table("Behind the stock carrier, worst first", Heads,
                                    [loss_row(Loss) || Loss <- Losses]),
     section("Where weft is behind",
@@ -205,13 +216,12 @@ losses(Results) ->
                           Table])
              end]).
 
-loss_row(#{cell := Cell, variant := Variant, metric := Metric, ratio := Ratio,
-           is_certain := IsCertain}) ->
-    #{median := Median, low := Low, high := High} = Ratio,
+loss_row(#{cell := Cell, variant := Variant, metric := Metric, ratio := Ratio}) ->
+    #{median := Median, interval := Interval, superiority := Superiority} = Ratio,
     [?T(weft_report_words:cell(Cell)), ?T(weft_report_words:variant(Variant)),
      ?T(weft_report_words:metric(Metric)), ?T(weft_report_words:ratio(Median)),
-     ?T(weft_report_words:ratio_range(Low, High)),
-     ?T(case IsCertain of true -> "certain"; false -> "within noise" end)].
+     ?T(weft_report_words:interval(Interval)), ?T(weft_report_words:noise(Interval)),
+     io_lib:format("~b %", [round(100 * (1 - Superiority))])].
 
 %% ---- charts, environment ----
 

@@ -32,7 +32,7 @@ throughput(Results) ->
 
 against_stock(Results) ->
     Text = "The same as a multiple of the stock carrier; for TLS, of the stock one over TLS. The "
-        "dashed line is as fast as stock.",
+        "dashed line is as fast as stock. Whiskers are the 95 % interval of the ratio.",
     {"Throughput against stock", Text,
      [ratio_by_size(Workload, Pairs, Results) || {Workload, Pairs} <- facets(Results)]}.
 
@@ -70,9 +70,11 @@ ratio_by_size(Workload, Pairs, Results) ->
       y => linear, y_label => [16#d7, " stock"], reference => 1,
       y_text => fun(Ratio) -> weft_report_words:tick(Ratio, "") end}.
 
-ratio({ok, #{median := Median, low := Low, high := High}}) ->
-    [{Median, Low, High, [weft_report_words:ratio(Median), " times (", weft_report_words:ratio(Low),
-                          " to ", weft_report_words:ratio(High), ")"]}];
+ratio({ok, #{median := Median, interval := none}}) ->
+    [{Median, Median, Median, [weft_report_words:ratio(Median), " times, measured once"]}];
+ratio({ok, #{median := Median, interval := {Low, High} = Interval}}) ->
+    [{Median, Low, High, [weft_report_words:ratio(Median), " times (",
+                          weft_report_words:interval(Interval), ")"]}];
 ratio(none) ->
     [].
 

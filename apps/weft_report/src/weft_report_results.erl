@@ -2,14 +2,13 @@
 %% @doc The rows of a run, gathered by cell, variant and metric: medians with their range, series,
 %% and what was skipped or failed. Pure data, for reports and comparisons.
 %%
-%% A ratio is that of two medians. Its range comes from the repetitions: repetition N of all
-%% variants ran next to each other, so N is divided by N, and the smallest and the largest of these
-%% quotients tell how far the ratio can be trusted.
+%% A ratio is that of two medians. Its interval (`weft_report_interval') tells how far it can be
+%% trusted, and its superiority in what share of all pairs of repetitions ours was more.
 -module(weft_report_results).
 
--export([new/1, cells/1, variants/2, measured/4, series/4, trouble/3, ratio/3, best/1,
-         baseline/2, against_stock/2, is_stock/1, headline_metrics/1, variant_order/1]).
--export_type([results/0, measured/0, key/0, ratio/0]).
+-export([new/1, cells/1, variants/2, measured/4, series/4, trouble/3, absolute/2, ratio/3, ratio/4,
+         best/1, baseline/2, against_stock/2, is_stock/1, headline_metrics/1, variant_order/1]).
+-export_type([results/0, measured/0, key/0, ratio/0, absolute/0]).
 
 -record(results, {cells :: [weft_report_record:cell()],
                   values :: #{key() => #{Repetition :: pos_integer() => number()}},
@@ -21,7 +20,9 @@
 -type key() :: {weft_report_record:cell(), Variant :: binary(), Metric :: binary()}.
 -type measured() :: #{median := number(), low := number(), high := number(),
                       count := pos_integer()}.
--type ratio() :: #{median := float(), low := float(), high := float(), count := pos_integer()}.
+-type ratio() :: #{median := float(), interval := weft_report_interval:interval(),
+                   superiority := float()}.
+-type absolute() :: #{median := number(), interval := weft_report_interval:interval()}.
 
 %% Metrics with many values per repetition.
 -define(SERIES, [<<"sender_memory_bytes">>, <<"receiver_memory_bytes">>]).
@@ -105,25 +106,48 @@ series(Cell, Variant, Metric, #results{series = Series}) ->
 trouble(Cell, Variant, #results{trouble = Trouble}) ->
     maps:get({Cell, Variant}, Trouble, []).
 
-%% @doc One measurement in terms of another. None if one is missing, or if the other one is zero.
--spec ratio(key(), key(), results()) -> {ok, ratio()} | none.
-ratio(Key, Other, #results{values = Values}) ->
+%% @doc The median of a measurement, in terms of nothing else.
+-spec absolute(key(), results()) -> {ok, absolute()} | none.
+absolute(Key, #results{values = Values}) ->
     case Values of
-        #{Key := Ours, Other := Theirs} ->
-            quotient(Ours, Theirs, weft_report_statistics:median(maps:values(Theirs)));
+        #{Key := ByRepetition} ->
+            Of = maps:values(ByRepetition),
+            {ok, #{median => weft_report_statistics:median(Of),
+                   interval => weft_report_interval:median(Of)}};
         #{} ->
             none
     end.
 
-quotient(_Ours, _Theirs, Median) when Median == 0 ->
-    none;
-quotient(Ours, Theirs, Median) ->
-    Ratio = weft_report_statistics:median(maps:values(Ours)) / Median,
-    Paired = [Value / map_get(Repetition, Theirs)
-              || {Repetition, Value} <- maps:to_list(Ours), is_map_key(Repetition, Theirs),
-                 map_get(Repetition, Theirs) /= 0],
-    {Low, High} = weft_report_statistics:range([Ratio | Paired]),
-    {ok, #{median => Ratio, low => Low, high => High, count => max(1, length(Paired))}}.
+%% @doc One measurement in terms of another. None if one is missing, or if the other one is zero.
+-spec ratio(key(), key(), results()) -> {ok, ratio()} | none.
+ratio(Key, Other, Results) ->
+    ratio(Key, Results, Other, Results).
+
+%% @doc The same, where the other one is from another run.
+-spec ratio(key(), results(), key(), results()) -> {ok, ratio()} | none.
+ratio(Key, #results{values = Values}, Other, #results{values = OtherValues}) ->
+    case {Values, OtherValues} of
+        {#{Key := Same}, #{Other := Same}} when Key =:= Other ->
+            itself(weft_report_statistics:median(maps:values(Same)));
+        {#{Key := Ours}, #{Other := Theirs}} ->
+            quotient(maps:values(Ours), maps:values(Theirs));
+        _ ->
+            none
+    end.
+
+%% Nobody has to be told that something is as fast as itself, within what noise.
+itself(Median) when Median == 0 -> none;
+itself(_Median) -> {ok, #{median => 1.0, interval => none, superiority => 0.5}}.
+
+quotient(Ours, Theirs) ->
+    case weft_report_statistics:median(Theirs) of
+        Median when Median == 0 ->
+            none;
+        Median ->
+            {ok, #{median => weft_report_statistics:median(Ours) / Median,
+                   interval => weft_report_interval:ratio(Ours, Theirs),
+                   superiority => weft_report_interval:superiority(Ours, Theirs)}}
+    end.
 
 %% @doc Whether more or less of a metric is better; `none' for those that only inform.
 -spec best(Metric :: binary()) -> more | less | none.
@@ -148,12 +172,13 @@ nearest(<<"stock">>) -> [<<"stock">>];
 nearest(<<"stock", _/binary>>) -> [<<"stock">>];
 nearest(_) -> [<<"stock">>, <<"stock_mesh">>].
 
-%% @doc A measurement in terms of its baseline.
+%% @doc A measurement in terms of its baseline, if more or less of it is better.
 -spec against_stock(key(), results()) -> {ok, ratio()} | none.
-against_stock(Key, Results) ->
-    case baseline(Key, Results) of
-        none -> none;
-        Stock -> ratio(Key, Stock, Results)
+against_stock({_, _, Metric} = Key, Results) ->
+    case {best(Metric), baseline(Key, Results)} of
+        {none, _} -> none;
+        {_, none} -> none;
+        {_, Stock} -> ratio(Key, Stock, Results)
     end.
 
 -spec is_stock(Variant :: binary()) -> boolean().

@@ -8,8 +8,10 @@
 
 -define(COLUMNS, 100).
 -define(GAP, "  ").
--define(FIRST_MIN, 24).
+-define(FIRST_MIN, 20).
 -define(LOSSES_SHOWN, 10).
+-define(MEANING, "\ninterval: in 95 of 100 runs it has the ratio of very many repetitions; noise: "
+                 "it has 1, which\nis no difference; what was measured once has no interval\n\n").
 %% Runs with more numbers are for the report.
 -define(LINES_MAX, 250).
 
@@ -17,17 +19,19 @@
 -spec summary(weft_report_results:results()) -> unicode:chardata().
 summary(Results) ->
     Verdicts = weft_report_verdict:all(Results),
-    [cells(Results), "\n", verdicts(Verdicts, weft_report_verdict:counts(Verdicts)),
+    [cells(Results), ?MEANING, verdicts(Verdicts, weft_report_verdict:counts(Verdicts)),
      losses(weft_report_verdict:losses(Results))].
 
 %% A run for something else tells nothing of the targets.
-verdicts(_Verdicts, #{met := 0, missed := 0}) ->
+verdicts(_Verdicts, #{met := 0, missed := 0, within_noise := 0}) ->
     [];
-verdicts(Verdicts, #{met := Met, missed := Missed, not_measured := Unmeasured}) ->
-    [table(["target", "promised", "measured", "spread", "cells", "verdict"],
+verdicts(Verdicts, #{met := Met, missed := Missed, within_noise := Noise,
+                     not_measured := Unmeasured}) ->
+    [table(["target", "promised", "measured", "interval", "cells", "verdict"],
            [left, right, right, right, right, left],
            [verdict_row(Judged) || Judged <- Verdicts]),
-     io_lib:format("~n~b targets met, ~b missed, ~b not measured~n", [Met, Missed, Unmeasured])].
+     io_lib:format("~n~b targets met, ~b missed, ~b within noise of the target, ~b not measured~n",
+                   [Met, Missed, Noise, Unmeasured])].
 
 %% The numbers that say most, under a heading for each cell.
 cells(Results) ->
@@ -43,8 +47,8 @@ cells(Results) ->
 
 under_headings(Found) ->
     {Cells, Rows} = lists:unzip(Found),
-    [Head | Lines] = table(["  variant", "metric", "median", "spread", "x stock"],
-                           [left, left, right, right, right], Rows),
+    [Head | Lines] = table(["  variant", "metric", "median", "spread", "x stock", "interval", ""],
+                           [left, left, right, right, right, right, left], Rows),
     ["\n", Head | [[heading(Cell, Before), Line]
                    || {Cell, Before, Line} <- lists:zip3(Cells, before(Cells), Lines)]].
 
@@ -57,22 +61,30 @@ heading(Cell, _Before) -> [ascii(weft_report_words:cell(Cell)), "\n"].
 cell_row(Cell, Variant, Metric, #{median := Median, low := Low, high := High}, Results) ->
     Unit = weft_report_words:unit(Metric),
     [["  ", weft_report_words:variant(Variant)], weft_report_words:metric(Metric),
-     weft_report_words:value(Median, Unit), weft_report_words:range(Low, High, Unit),
-     case weft_report_results:against_stock({Cell, Variant, Metric}, Results) of
-         {ok, #{median := Ratio}} -> weft_report_words:ratio(Ratio);
-         none -> ""
-     end].
+     weft_report_words:value(Median, Unit), weft_report_words:range(Low, High, Unit)
+     | case weft_report_results:against_stock({Cell, Variant, Metric}, Results) of
+           {ok, Ratio} -> ratio(Ratio);
+           none -> ["", "", ""]
+       end].
+
+ratio(#{median := Median, interval := Interval}) ->
+    [weft_report_words:ratio(Median), weft_report_words:interval(Interval), noise(Interval)].
+
+%% A table has no room for more.
+noise(Interval) ->
+    ["noise" || weft_report_interval:contains(1, Interval)].
 
 verdict_row(#{target := #{text := Text} = Target, verdict := Verdict, checks := Checks,
               worst := Worst}) ->
-    {Promised, Measured, Spread} = worst(Worst, Target),
-    [Text, Promised, Measured, Spread,
+    {Promised, Measured, Interval} = worst(Worst, Target),
+    [Text, Promised, Measured, Interval,
      [io_lib:format("~b/~b", [length([x || #{verdict := met} <- Checks]), length(Checks)])
       || Checks =/= []],
      shout(Verdict, Worst)].
 
 shout(missed, Worst) ->
     string:replace(weft_report_words:verdict(missed, Worst), "missed", "MISSED");
+shout(within_noise, _Worst) -> "within noise";
 shout(Verdict, Worst) -> weft_report_words:verdict(Verdict, Worst).
 
 worst(none, #{threshold := Threshold} = Target) ->
@@ -80,20 +92,22 @@ worst(none, #{threshold := Threshold} = Target) ->
 worst(#{result := {failed, _}, threshold := Threshold}, Target) ->
     {weft_report_words:promised(Threshold, Target), "failed", ""};
 worst(#{result := Result, threshold := Threshold}, Target) ->
-    {Measured, Spread} = weft_report_words:result(Result, Target),
-    {weft_report_words:promised(Threshold, Target), Measured, Spread}.
+    {Measured, Interval} = weft_report_words:result(Result, Target),
+    {weft_report_words:promised(Threshold, Target), Measured, Interval}.
 
 losses([]) ->
     "weft is behind the stock carrier nowhere in what was measured\n";
 losses(Losses) ->
     Shown = lists:sublist(Losses, ?LOSSES_SHOWN),
-    [io_lib:format("~nweft is behind the stock carrier in ~b numbers, most in~n", [length(Losses)]),
-     table(["cell", "variant", "metric", "share", "spread"], [left, left, left, right, right],
+    Noisy = [x || #{ratio := #{interval := Interval}} <- Losses,
+                  weft_report_interval:contains(1, Interval)],
+    [io_lib:format("~nweft is behind the stock carrier in ~b numbers, ~b of them within noise; "
+                   "most in~n", [length(Losses), length(Noisy)]),
+     table(["cell", "variant", "metric", "share", "interval", ""],
+           [left, left, left, right, right, left],
            [[weft_report_words:cell(Cell), weft_report_words:variant(Variant),
-             weft_report_words:metric(Metric), weft_report_words:ratio(Median),
-             weft_report_words:ratio_range(Low, High)]
-            || #{cell := Cell, variant := Variant, metric := Metric,
-                 ratio := #{median := Median, low := Low, high := High}} <- Shown])].
+             weft_report_words:metric(Metric) | ratio(Ratio)]
+            || #{cell := Cell, variant := Variant, metric := Metric, ratio := Ratio} <- Shown])].
 
 %% @doc Lines of at most 100 columns, unless the other columns leave too little for the first one;
 %% an element for the heads and one for each row.

@@ -1,25 +1,30 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Judges the targets of `weft_report_targets' by the results of a run.
 %%
-%% A target is met if it is in each cell that was measured, and missed if it is not in one. A cell
-%% in which the variant failed while what it is compared with worked is missed too. What was
-%% skipped, or can not be compared, is no verdict: it is counted apart, so that a short run does not
-%% look like a success. The worst cell tells how far off a target is, or how near to be missed.
+%% A cell meets a target if the whole interval of what was measured (`weft_report_interval') is on
+%% the right side of the threshold, and misses it if all of that is on the wrong side. In between it
+%% is within noise of the target: another run may say otherwise. One repetition has no interval, so
+%% its value decides. A target is missed if it is in one of the cells that were measured, else
+%% within noise if one is, else met. A cell in which the variant failed while what it is compared
+%% with worked is missed too. What was skipped, or can not be compared, is no verdict: it is counted
+%% apart, so that a short run does not look like a success. The worst cell tells how far off a
+%% target is, or how near to be missed.
 -module(weft_report_verdict).
 
--export([all/1, judge/2, counts/1, is_close/1, losses/1]).
+-export([all/1, judge/2, counts/1, has_interval/1, losses/1]).
 -export_type([verdict/0, judged/0, check/0, loss/0]).
 
--type verdict() :: met | missed | not_measured.
--type check() :: #{cell := weft_report_record:cell(), verdict := met | missed,
+-type verdict() :: met | within_noise | missed | not_measured.
+-type check() :: #{cell := weft_report_record:cell(), verdict := met | within_noise | missed,
                    threshold := number(), is_fast := boolean(),
                    %% Of a ratio, or of the value itself; `failed' with the reason.
-                   result := weft_report_results:ratio() | {failed, binary()}}.
+                   result := weft_report_results:ratio() | weft_report_results:absolute()
+                             | {failed, binary()}}.
 -type judged() :: #{target := weft_report_targets:target(), verdict := verdict(),
                     checks := [check()], unmeasured := [weft_report_record:cell()],
                     worst := check() | none}.
 -type loss() :: #{cell := weft_report_record:cell(), variant := binary(), metric := binary(),
-                  ratio := weft_report_results:ratio(), is_certain := boolean()}.
+                  ratio := weft_report_results:ratio()}.
 
 %% @doc All targets.
 -spec all(weft_report_results:results()) -> [judged()].
@@ -38,16 +43,17 @@ judge(#{where := Where} = Target, Results) ->
 
 verdict([]) -> not_measured;
 verdict(Verdicts) ->
-    case lists:member(missed, Verdicts) of
-        true -> missed;
-        false -> met
-    end.
+    lists:last(lists:sort(fun(A, B) -> severity(A) =< severity(B) end, Verdicts)).
+
+severity(met) -> 0;
+severity(within_noise) -> 1;
+severity(missed) -> 2.
 
 %% @doc How many targets have each verdict.
 -spec counts([judged()]) -> #{verdict() => non_neg_integer()}.
 counts(All) ->
     maps:from_list([{Kind, length([x || #{verdict := Verdict} <- All, Verdict =:= Kind])}
-                    || Kind <- [met, missed, not_measured]]).
+                    || Kind <- [met, missed, within_noise, not_measured]]).
 
 %% ---- which cells ----
 
@@ -67,10 +73,10 @@ check(Cell, #{variant := Variant, metric := Metric} = Target, Results) ->
     Ours = {Cell, atom_to_binary(Variant), atom_to_binary(Metric)},
     Other = other(Cell, Target),
     case result(Ours, Other, Results) of
-        {ok, #{median := Median} = Result} ->
+        {ok, Result} ->
             {IsFast, Threshold} = threshold(Other, Target, Results),
             #{cell => Cell, result => Result, threshold => Threshold, is_fast => IsFast,
-              verdict => compare(Median, Threshold, Target)};
+              verdict => compare(Result, Threshold, Target)};
         none ->
             failed(Cell, Ours, Other, Target, Results)
     end.
@@ -86,8 +92,8 @@ other({Suite, Workload, SizeBytes, _, Streams, Link},
 other(_Cell, #{with := none}) ->
     none.
 
-result({Cell, Variant, Metric}, none, Results) ->
-    weft_report_results:measured(Cell, Variant, Metric, Results);
+result(Ours, none, Results) ->
+    weft_report_results:absolute(Ours, Results);
 result(Ours, Other, Results) ->
     weft_report_results:ratio(Ours, Other, Results).
 
@@ -100,9 +106,16 @@ threshold({Cell, Variant, Metric}, #{fast := {Above, Fast}, threshold := Thresho
 threshold(_Other, #{threshold := Threshold}, _Results) ->
     {false, Threshold}.
 
-compare(Median, Threshold, #{comparison := at_least}) when Median >= Threshold -> met;
-compare(Median, Threshold, #{comparison := at_most}) when Median =< Threshold -> met;
-compare(_Median, _Threshold, _Target) -> missed.
+compare(#{interval := none, median := Median}, Threshold, Target) ->
+    compare(#{interval => {Median, Median}}, Threshold, Target);
+compare(#{interval := {Low, High}}, Threshold, #{comparison := Comparison}) ->
+    case Comparison of
+        at_least when Low >= Threshold -> met;
+        at_most when High =< Threshold -> met;
+        at_least when High >= Threshold -> within_noise;
+        at_most when Low =< Threshold -> within_noise;
+        _ -> missed
+    end.
 
 %% That ours went wrong where the other one did not is a result.
 failed(Cell, {_, Variant, _}, Other, #{threshold := Threshold}, Results) ->
@@ -120,7 +133,8 @@ is_measured({Cell, Variant, Metric}, Results) ->
 worst([], _Target) ->
     none;
 worst(Checks, Target) ->
-    {_, Worst} = hd(lists:keysort(1, [{margin(Check, Target), Check} || Check <- Checks])),
+    {_, Worst} = hd(lists:keysort(1, [{{-severity(Verdict), margin(Check, Target)}, Check}
+                                      || #{verdict := Verdict} = Check <- Checks])),
     Worst.
 
 %% Below 1 is missed.
@@ -132,18 +146,15 @@ margin(#{result := #{median := Median}}, #{comparison := at_most}) when Median =
 margin(#{result := #{median := Median}, threshold := Threshold}, #{comparison := at_most}) ->
     Threshold / Median.
 
-%% @doc Does the threshold lie within the spread, so that another run may judge differently?
--spec is_close(check() | none) -> boolean().
-is_close(#{result := #{low := Low, high := High}, threshold := Threshold}) ->
-    Low < Threshold andalso Threshold < High;
-is_close(_FailedOrNone) ->
-    false.
+%% @doc Is there more than one repetition to judge by? What failed is judged by that.
+-spec has_interval(check() | none) -> boolean().
+has_interval(#{result := #{interval := Interval}}) -> Interval =/= none;
+has_interval(_FailedOrNone) -> true.
 
 %% ---- beyond targets ----
 
 %% @doc Everything in which a variant of weft is worse than the stock carrier in the metrics that
-%% say most about the workload, the worst first, as how many times as good. `is_certain': it was
-%% worse in every repetition.
+%% say most about the workload, the worst first, as how many times as good.
 -spec losses(weft_report_results:results()) -> [loss()].
 losses(Results) ->
     Found = [Loss || {_, Workload, _, _, _, _} = Cell <- weft_report_results:cells(Results),
@@ -155,9 +166,8 @@ losses(Results) ->
 
 loss({Cell, Variant, Metric} = Ours, Results) ->
     case better(Ours, weft_report_results:baseline(Ours, Results), Results) of
-        {ok, #{median := Median, high := High} = Ratio} when Median < 1 ->
-            [#{cell => Cell, variant => Variant, metric => Metric, ratio => Ratio,
-               is_certain => High < 1}];
+        {ok, #{median := Median} = Ratio} when Median < 1 ->
+            [#{cell => Cell, variant => Variant, metric => Metric, ratio => Ratio}];
         _ ->
             []
     end.

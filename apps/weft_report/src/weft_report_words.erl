@@ -4,7 +4,7 @@
 -module(weft_report_words).
 
 -export([cell/1, workload/1, varied/2, variant/1, metric/1, unit/1, value/2, tick/2,
-         range/3, ratio/1, ratio_range/2,
+         range/3, ratio/1, interval/1, noise/1,
          message_size/1, network/1, verdict/1, verdict/2,
          promised/2, result/2]).
 
@@ -183,10 +183,18 @@ ratio(Ratio) when abs(Ratio) >= 100 -> integer_to_list(round(Ratio));
 ratio(Ratio) when abs(Ratio) >= 10 -> io_lib:format("~.1f", [float(Ratio)]);
 ratio(Ratio) -> io_lib:format("~.2f", [float(Ratio)]).
 
-%% @doc The range of a ratio.
--spec ratio_range(number(), number()) -> iodata().
-ratio_range(Low, High) ->
-    [ratio(Low), [$\s, 16#2013, $\s], ratio(High)].
+%% @doc The interval of a ratio; nothing if there is none.
+-spec interval(weft_report_interval:interval()) -> iodata().
+interval(none) -> "";
+interval({Low, High}) -> [ratio(Low), [$\s, 16#2013, $\s], ratio(High)].
+
+%% @doc Does the interval of a ratio tell that it is another one than 1?
+-spec noise(weft_report_interval:interval()) -> string().
+noise(Interval) ->
+    case weft_report_interval:contains(1, Interval) of
+        true -> "within noise";
+        false -> ""
+    end.
 
 %% @doc The size of a message.
 -spec message_size(non_neg_integer()) -> iodata().
@@ -200,15 +208,16 @@ message_size(Bytes) ->
 %% @doc A verdict.
 -spec verdict(weft_report_verdict:verdict()) -> string().
 verdict(met) -> "met";
+verdict(within_noise) -> "within noise of the target";
 verdict(missed) -> "missed";
 verdict(not_measured) -> "not measured".
 
 %% @doc A verdict with what it hangs on.
 -spec verdict(weft_report_verdict:verdict(), weft_report_verdict:check() | none) -> string().
 verdict(Verdict, Check) ->
-    verdict(Verdict) ++ case weft_report_verdict:is_close(Check) of
-                            true -> ", close";
-                            false -> ""
+    verdict(Verdict) ++ case weft_report_verdict:has_interval(Check) of
+                            true -> "";
+                            false -> ", measured once"
                         end.
 
 %% @doc The threshold of a target: at least 4, or at most 1 s.
@@ -221,12 +230,13 @@ promised(Threshold, #{comparison := Comparison} = Target) ->
 amount(Value, #{with := none, metric := Metric}) -> value(Value, unit(atom_to_binary(Metric)));
 amount(Ratio, _Target) -> [ratio(Ratio), $\s, 16#d7].
 
-%% @doc What was measured for a target, and its spread.
--spec result(weft_report_results:ratio() | {failed, binary()}, weft_report_targets:target()) ->
-          {Measured :: iodata(), Spread :: iodata()}.
+%% @doc What was measured for a target, and its interval.
+-spec result(weft_report_results:ratio() | weft_report_results:absolute() | {failed, binary()},
+             weft_report_targets:target()) -> {Measured :: iodata(), Interval :: iodata()}.
 result({failed, Why}, _Target) ->
     {["failed: ", Why], ""};
-result(#{median := Median, low := Low, high := High}, #{with := none, metric := Metric} = Target) ->
+result(#{median := Median, interval := {Low, High}},
+       #{with := none, metric := Metric} = Target) ->
     {amount(Median, Target), range(Low, High, unit(atom_to_binary(Metric)))};
-result(#{median := Median, low := Low, high := High}, Target) ->
-    {amount(Median, Target), ratio_range(Low, High)}.
+result(#{median := Median, interval := Interval}, Target) ->
+    {amount(Median, Target), interval(Interval)}.

@@ -46,14 +46,33 @@ a_report_tells_wins_and_losses_and_why_something_is_missing_test() ->
                 || Pattern <-
                        [%% the target that is met, with its ratio and spread
                         "unchanged !, 10 B to 1 KB</th>.{1,80}≥ 4.00 ×.{1,60}4.50 ×.{1,60}"
-                        "4.50 – 4.63.{1,99}>met<",
+                        "4.19 – 5.00.{1,99}>met<",
                         %% the one that is not
                         "over one gateway, against stock direct</th>.{1,300}>missed<",
                         "class=\"not_measured\"><b>\\d+</b>not measured",
-                        "Where weft is behind.*weft, 1 gateway.{1,120}0.55",
+                        "Where weft is behind.*weft, 1 gateway.{1,120}0.55.{1,90}100 %",
+                        "class=\"within_noise\"><b>\\d+</b>within noise of the target",
                         "failed, \\{exit, &quot;&lt;timeout&gt;&quot; &amp; more\\}",
                         "bistable", "bound by memory copies", "href=\"results.csv\"",
                         "A &amp; B &lt;C&gt;"]]
+           end).
+
+the_ratios_of_a_report_are_a_file_too_test() ->
+    in_dir(fun(Dir) ->
+               Html = report(Dir),
+               ?assertMatch({match, _}, re:run(Html, "href=\"ratios.csv\"")),
+               {ok, Text} = file:read_file(weft_report_ratios:file(Dir)),
+               [Heads | Lines] = weft_report_csv:parse(Text),
+               Ratios = [maps:from_list(lists:zip(Heads, Line)) || Line <- Lines],
+               ?assertMatch([#{<<"stock">> := <<"stock">>, <<"ratio">> := <<"4.5">>,
+                               <<"low">> := <<"4.1905">>, <<"high">> := <<"5.0">>,
+                               <<"within_noise">> := <<"false">>, <<"superiority">> := <<"1.0">>}],
+                            [Ratio || #{<<"variant">> := <<"weft_1">>,
+                                        <<"workload">> := <<"small">>} = Ratio <- Ratios]),
+               %% Measured once.
+               ?assertMatch([#{<<"low">> := <<>>, <<"within_noise">> := <<>>}],
+                            [Ratio || #{<<"metric">> := <<"latency_p99_us">>} = Ratio <- Ratios]),
+               ?assertEqual([], [Ratio || #{<<"variant">> := <<"stock">>} = Ratio <- Ratios])
            end).
 
 a_report_has_the_charts_for_which_there_is_data_test() ->

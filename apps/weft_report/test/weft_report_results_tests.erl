@@ -22,11 +22,29 @@ a_measurement_is_its_median_and_its_range_test() ->
     ?assertEqual(none, weft_report_results:measured(weft_report_sample:cell(#{pairs => 7}),
                                                     <<"weft_1">>, <<"messages_per_s">>, results())).
 
-%% Medians 800 and 200; 800 / 100, 600 / 200 and 1600 / 400 side by side.
-a_ratio_is_of_medians_and_its_range_of_neighbours_test() ->
-    ?assertEqual({ok, #{median => 4.0, low => 3.0, high => 8.0, count => 3}},
+%% Medians 800 and 200; at most 1600 by 100, at least 600 by 400.
+a_ratio_is_of_medians_with_its_interval_test() ->
+    ?assertEqual({ok, #{median => 4.0, interval => {1.5, 16.0}, superiority => 1.0}},
                  weft_report_results:ratio(key(#{}, <<"weft_1">>, <<"messages_per_s">>),
                                            key(#{}, <<"stock">>, <<"messages_per_s">>), results())).
+
+a_ratio_to_another_run_has_an_interval_too_test() ->
+    Key = key(#{}, <<"stock">>, <<"messages_per_s">>),
+    New = weft_report_sample:results([{#{}, stock, messages_per_s, [50, 50]}]),
+    ?assertEqual({ok, #{median => 0.25, interval => {0.125, 0.5}, superiority => 0.0}},
+                 weft_report_results:ratio(Key, New, Key, results())).
+
+stock_has_no_noise_against_itself_test() ->
+    ?assertEqual({ok, #{median => 1.0, interval => none, superiority => 0.5}},
+                 weft_report_results:against_stock(key(#{}, <<"stock">>, <<"messages_per_s">>),
+                                                   results())).
+
+%% A number of calls is no achievement.
+what_only_informs_is_not_compared_with_stock_test() ->
+    Results = weft_report_sample:results([{#{}, weft_1, calls, [9, 9]},
+                                          {#{}, stock, calls, [5, 6]}]),
+    ?assertEqual(none, weft_report_results:against_stock(key(#{}, <<"weft_1">>, <<"calls">>),
+                                                         Results)).
 
 nothing_is_compared_with_zero_or_with_nothing_test() ->
     Metric = <<"messages_per_s">>,
@@ -36,10 +54,10 @@ nothing_is_compared_with_zero_or_with_nothing_test() ->
     ?assertEqual(none, weft_report_results:ratio(key(Small, <<"weft_1">>, Metric),
                                                  key(Small, <<"channel">>, Metric), results())).
 
-a_repetition_that_failed_has_no_neighbour_test() ->
+one_repetition_has_no_interval_test() ->
     Results = weft_report_sample:results([{#{}, weft_1, messages_per_s, [400]},
                                           {#{}, stock, messages_per_s, ?STOCK}]),
-    ?assertEqual({ok, #{median => 2.0, low => 2.0, high => 4.0, count => 1}},
+    ?assertMatch({ok, #{median := 2.0, interval := none}},
                  weft_report_results:ratio(key(#{}, <<"weft_1">>, <<"messages_per_s">>),
                                            key(#{}, <<"stock">>, <<"messages_per_s">>), Results)).
 

@@ -31,8 +31,39 @@ a_summary_fits_and_tells_wins_and_losses_test() ->
     Text = unicode:characters_to_list(weft_report_terminal:summary(Results)),
     ?assert(lists:all(fun(Line) -> length(Line) =< 100 end, lines(Text))),
     [?assertMatch({match, _}, re:run(Text, Pattern, [multiline]))
-     || Pattern <- ["^unchanged !, 10 B to 1 KB +>= 4.00 x +4.50 x +4.50 - 4.63 +1/1 +met$",
-                    "^the same over one gateway.* 0.55 x .*MISSED$", "1 targets met, 1 missed",
+     || Pattern <- ["^unchanged !, 10 B to 1 KB +>= 4.00 x +4.50 x +4.19 - 5.00 +1/1 +met$",
+                    "^the same over one gateway.* 0.55 x .*MISSED$",
+                    "1 targets met, 1 missed, 0 within noise of the target",
+                    "behind the stock carrier in 1 numbers, 0 of them within noise",
+                    "what was measured once has no interval",
                     "^small 10 B, 1 pair +weft, 1 gateway +messages +0.55 ",
                     "^small 10 B, 1 pair\n  stock TCP +messages +200 k/s +190 - 210 k/s +1.00\n"
-                    "  weft, 1 lane +messages +900 k/s +880 - 950 k/s +4.50$"]].
+                    "  weft, 1 lane +messages +900 k/s +880 - 950 k/s +4.50 +4.19 - 5.00$"]].
+
+what_is_no_difference_is_told_test() ->
+    Results = weft_report_sample:results(
+                [{#{}, stock, messages_per_s, [200, 210, 190]},
+                 {#{}, weft_1, messages_per_s, [196, 198, 204]},
+                 {#{size_bytes => 20}, stock, messages_per_s, [200]},
+                 {#{size_bytes => 20}, weft_1, messages_per_s, [150]},
+                 {#{pairs => 16}, stock, messages_per_s, [200, 200]},
+                 {#{pairs => 16}, weft_1, messages_per_s, [780, 810]}]),
+    Text = unicode:characters_to_list(weft_report_terminal:summary(Results)),
+    [?assertMatch({match, _}, re:run(Text, Pattern, [multiline]))
+     || Pattern <- ["^  weft, 1 lane .* 0.99 +0.93 - 1.07 +noise$", "^  weft, 1 lane .* 0.75$",
+                    "^small 10 B, 1 pair +weft, 1 lane +messages +0.99 +0.93 - 1.07 +noise$",
+                    "in 2 numbers, 1 of them within noise", "0/3 +MISSED"]].
+
+a_target_within_noise_is_told_test() ->
+    Results = weft_report_sample:results([{#{}, stock, messages_per_s, [200, 200]},
+                                          {#{}, weft_1, messages_per_s, [780, 810]}]),
+    Text = unicode:characters_to_list(weft_report_terminal:summary(Results)),
+    [?assertMatch({match, _}, re:run(Text, Pattern, [multiline]))
+     || Pattern <- ["^unchanged !.* 3.98 x +3.90 - 4.05 +0/1 +within noise$",
+                    "0 missed, 1 within noise of the target"]].
+
+what_was_measured_once_is_told_test() ->
+    Results = weft_report_sample:results([{#{}, stock, messages_per_s, [200]},
+                                          {#{}, weft_1, messages_per_s, [150]}]),
+    Text = unicode:characters_to_list(weft_report_terminal:summary(Results)),
+    ?assertMatch({match, _}, re:run(Text, "0.75 x +0/1 +MISSED, measured once\n")).
