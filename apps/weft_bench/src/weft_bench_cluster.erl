@@ -8,7 +8,7 @@
 %% by the same thing.
 -module(weft_bench_cluster).
 
--export([shape/2, with_nodes/4, roles/1, named/2, await/1, nodes/1, run/4]).
+-export([shape/2, with_nodes/4, roles/1, named/2, await/1, nodes/1, run/4, program/4]).
 -export([group/1, unreachable/1, traffic/0]).
 -export_type([shape/0, named/0, traffic/0]).
 
@@ -135,15 +135,23 @@ traffic() ->
 -spec run(module(), Options :: map(), weft_bench_nodes:nodes(), TimeoutMs :: pos_integer()) ->
           [weft_bench_workload:measurement()].
 run(Program, Options, Nodes, TimeoutMs) ->
+    case program(Program, Options, Nodes, TimeoutMs) of
+        {ok, Result} ->
+            maps:to_list(maps:with([Metric || {Metric, _, _, _} <- weft_report_record:metrics()],
+                                   Result));
+        {error, Text} ->
+            erlang:error({Program, Text})
+    end.
+
+%% @doc The same with all of its result.
+-spec program(module(), Options :: map(), weft_bench_nodes:nodes(), TimeoutMs :: pos_integer()) ->
+          {ok, weft_bench_program:result()} | {error, Text :: string()}.
+program(Program, Options, Nodes, TimeoutMs) ->
     Arguments = [Program, Options, ?MODULE:nodes(Nodes), TimeoutMs],
     case weft_bench_nodes:call(Nodes, {n, 1}, weft_bench_program, run,
                                {Arguments, TimeoutMs + ?CALL_MS}) of
-        {ok, #{duration_s := DurationS} = Result} ->
-            Known = [Metric || {Metric, _, _, _} <- weft_report_record:metrics()],
-            [{duration_s, DurationS} | all_traffic(Nodes)]
-                ++ maps:to_list(maps:without([duration_s], maps:with(Known, Result)));
-        {error, Text} ->
-            erlang:error({Program, Text})
+        {ok, Result} -> {ok, maps:merge(Result, maps:from_list(all_traffic(Nodes)))};
+        {error, Text} -> {error, Text}
     end.
 
 %% @doc What all nodes received since they were started, which includes what it took to connect

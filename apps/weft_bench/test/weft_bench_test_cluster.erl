@@ -2,7 +2,7 @@
 %% @doc Clusters for the suites of programs that run on many nodes.
 -module(weft_bench_test_cluster).
 
--export([with_nodes/4, run/5, connections/1]).
+-export([with_nodes/4, run/5, command/3, connections/1]).
 
 -define(CALL_MS, 60000).
 
@@ -25,6 +25,18 @@ with_nodes(Variant, Shape, Config, Test) ->
 run(Program, Options, Names, Nodes, TimeoutMs) ->
     weft_bench_nodes:call(Nodes, {n, 1}, weft_bench_program, run,
                           {[Program, Options, Names, TimeoutMs], TimeoutMs * 2}).
+
+%% @doc Runs a command that prints lines with a name and a value: its exit status, and these lines.
+-spec command(module(), Arguments :: [string()], Config :: [{atom(), term()}]) ->
+          {Status :: non_neg_integer(), [{Name :: string(), Value :: string()}]}.
+command(Module, Arguments, Config) ->
+    ok = ct:capture_start(),
+    Status = try Module:main(Arguments ++ ["--out", proplists:get_value(priv_dir, Config)])
+             after ct:capture_stop()
+             end,
+    {Status, [{Name, string:trim(Value)}
+              || Line <- string:lexemes(lists:append(ct:capture_get()), "\n"),
+                 [Name, Value] <- [string:split(Line, " ")]]}.
 
 %% @doc To how many others each node has a connection, in the order of the nodes.
 -spec connections(weft_bench_nodes:nodes()) -> [non_neg_integer()].

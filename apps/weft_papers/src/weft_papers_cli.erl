@@ -15,6 +15,8 @@ run(Arguments) ->
 main(Arguments) ->
     Commands = #{"paper" => weft_papers_figures:command(),
                  "figures" => weft_papers_document:command(),
+                 "orbit" => weft_orbit_command:command(),
+                 "aco" => weft_aco_command:command(),
                  "de_bench" => weft_de_bench:command(),
                  "bencherl" => weft_bencherl:command()},
     weft_bench_cli:main(Arguments, (weft_papers:more())#{commands := Commands}).

@@ -10,7 +10,7 @@
 -export([all/0, suite/0]).
 -export([all_carriers_find_the_same/1, groups_have_fewer_connections/1,
          killed_processes_are_found_by_global_names/1, killed_processes_are_found_in_groups/1,
-         killed_node_is_given_up/1]).
+         killed_node_is_given_up/1, command_takes_a_problem_and_a_seed/1]).
 -export([die_with_colony/0]).
 
 -define(RUN_MS, 90000).
@@ -22,7 +22,27 @@ suite() -> [{timetrap, {seconds, 240}}].
 all() ->
     [all_carriers_find_the_same, groups_have_fewer_connections,
      killed_processes_are_found_by_global_names, killed_processes_are_found_in_groups,
-     killed_node_is_given_up].
+     killed_node_is_given_up, command_takes_a_problem_and_a_seed].
+
+%% As `bin/bench aco'. The second problem of the file has one order without a late job.
+command_takes_a_problem_and_a_seed(Config) ->
+    File = filename:join(proplists:get_value(priv_dir, Config), "two_problems.txt"),
+    ok = file:write_file(File, "9 9 9 9 1 2 3 4 1 1 1 1  1 1 1 1 5 5 5 5 4 3 2 1\n"),
+    Second = command(["--problem", File, "--jobs", "4", "--number", "2"], Config),
+    ?assertEqual({"0", "4 3 2 1"}, {proplists:get_value("cost", Second),
+                                    proplists:get_value("schedule", Second)}),
+    First = command(["--problem", File, "--jobs", "4", "--version", "sr", "--variant",
+                     "weft_groups"], Config),
+    ?assertEqual("4 3 2 1", proplists:get_value("schedule", First)),
+    [One, Same, Other] = [proplists:get_value("schedule", command(["--seed", Seed], Config))
+                          || Seed <- ["7", "7", "8"]],
+    ?assertEqual(One, Same),
+    ?assertNotEqual(One, Other).
+
+command(Arguments, Config) ->
+    Short = ["--ants", "2", "--rounds", "2", "--iterations", "2"],
+    {0, Lines} = weft_bench_test_cluster:command(weft_aco_command, Arguments ++ Short, Config),
+    Lines.
 
 %% Three levels of degree 2: eleven nodes, eight colonies.
 shape() ->

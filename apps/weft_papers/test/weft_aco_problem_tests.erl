@@ -117,7 +117,7 @@ is_between(Low, High, Numbers) ->
 bad_problems_are_told_test_() ->
     [?_assertMatch({Part, {match, _}}, {Part, re:run(text(Bad), Part)})
      || {Bad, Part} <- [{<<"2 1 1 1 1 9">>, "6 numbers"}, {<<"">>, "0 numbers"},
-                        {<<"1 1 x 3">>, "whole numbers"}, {<<"1 0 1 1">>, "not above 0"}]].
+                        {<<"1 1 x 3">>, "whole numbers"}, {<<"1 0 1 1">>, "must be above 0"}]].
 
 text(Bad) ->
     {error, Text} = weft_aco_problem:parse(Bad),

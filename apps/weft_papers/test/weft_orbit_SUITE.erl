@@ -11,7 +11,8 @@
 -export([distributed_is_the_same_on_1_3_and_5_nodes/1, grouped_is_the_same_on_each_carrier/1,
          each_set_has_its_size/1,
          connections_are_those_of_the_paper/1, distributed_needs_no_more_links_than_the_groups/1,
-         lost_node_is_told/1]).
+         lost_node_is_told/1, command_takes_generators_of_the_user/1,
+         command_tells_what_went_wrong/1]).
 
 -define(RUN_MS, 60000).
 -define(OPTIONS, #{generators => [1, 2, 4], space => 157, workers => 2}).
@@ -24,7 +25,8 @@ suite() -> [{timetrap, {seconds, 180}}].
 all() ->
     [distributed_is_the_same_on_1_3_and_5_nodes, grouped_is_the_same_on_each_carrier,
      each_set_has_its_size, connections_are_those_of_the_paper,
-     distributed_needs_no_more_links_than_the_groups, lost_node_is_told].
+     distributed_needs_no_more_links_than_the_groups, lost_node_is_told,
+     command_takes_generators_of_the_user, command_tells_what_went_wrong].
 
 distributed_is_the_same_on_1_3_and_5_nodes(Config) ->
     [with_nodes(Variant, weft_bench_cluster:shape(Count, []), Config,
@@ -82,6 +84,34 @@ lost_node_is_told(Config) ->
                    {error, Text} = orbit(?OPTIONS, Nodes, [Here, 'none@127.0.0.1']),
                    ?assertNotEqual(nomatch, string:find(Text, "none@127.0.0.1 was lost"))
                end).
+
+%% As `bin/bench orbit'. Every number is reached from the one before it.
+command_takes_generators_of_the_user(Config) ->
+    File = generator(Config, "orbit_successor", "X + 1"),
+    [begin
+         {0, Lines} = command(["--generators", File, "--space", "157", "--nodes", "5" | Form],
+                              Config),
+         ?assertEqual({"157", integer_to_list(156 * 157 div 2)},
+                      {proplists:get_value("size", Lines), proplists:get_value("sum", Lines)})
+     end || Form <- [[], ["--grouped", "--variant", "weft_groups"]]],
+    {0, Known} = command(["--generators", "4,1,2", "--space", "157", "--nodes", "3"], Config),
+    ?assertEqual(integer_to_list(?SIZE), proplists:get_value("size", Known)).
+
+%% What is found out on the nodes only.
+command_tells_what_went_wrong(Config) ->
+    File = generator(Config, "orbit_fraction", "X / 2 + case X of 0 -> throw(none); _ -> 1 end"),
+    ?assertMatch({2, []}, command(["--generators", File], Config)),
+    Later = generator(Config, "orbit_later", "case X of 0 -> 1; _ -> 1.5 end"),
+    ?assertMatch({1, []}, command(["--generators", Later, "--nodes", "3"], Config)).
+
+generator(Config, Module, Expression) ->
+    File = filename:join(proplists:get_value(priv_dir, Config), Module ++ ".erl"),
+    ok = file:write_file(File, ["-module(", Module, ").\n-export([next/1]).\nnext(X) -> ",
+                                Expression, ".\n"]),
+    File.
+
+command(Arguments, Config) ->
+    weft_bench_test_cluster:command(weft_orbit_command, Arguments, Config).
 
 shape() ->
     weft_bench_cluster:shape(7, weft_orbit_workload:groups(2, 3)).

@@ -8,7 +8,8 @@
 %% due dates in a range around (1 - Tightness) of the sum of durations P, of the width Range x P.
 -module(weft_aco_problem).
 
--export([parse/1, generate/4, jobs/1, cost/2, is_schedule/2, greedy/2, urgency/4]).
+-export([parse/1, numbers/1, new/1, generate/4]).
+-export([jobs/1, cost/2, is_schedule/2, greedy/2, urgency/4]).
 -export_type([problem/0, schedule/0, heuristic/0]).
 
 -type problem() :: #{jobs := pos_integer(), durations := tuple(), weights := tuple(),
@@ -23,22 +24,42 @@
 %% @doc Reads a problem. The error is a text.
 -spec parse(binary()) -> {ok, problem()} | {error, string()}.
 parse(Text) ->
-    try [binary_to_integer(Word) || Word <- string:lexemes(Text, " \t\r\n")] of
-        [Jobs | Numbers] when Jobs > 0, length(Numbers) =:= 3 * Jobs ->
-            {Durations, Rest} = lists:split(Jobs, Numbers),
-            {Weights, Due} = lists:split(Jobs, Rest),
-            checked(Jobs, Durations, Weights, Due);
-        Numbers ->
-            error_text("~b numbers: a problem has the number of its jobs and 3 numbers for each",
-                       [length(Numbers)])
-    catch
-        error:badarg -> error_text("a problem consists of whole numbers only", [])
+    case numbers(Text) of
+        {ok, Numbers} -> new(Numbers);
+        {error, _} = Error -> Error
     end.
 
+%% @doc The whole numbers that a text consists of. The error is a text.
+-spec numbers(binary()) -> {ok, [integer()]} | {error, string()}.
+numbers(Text) ->
+    numbers([Word || Word <- re:split(Text, "\\s+"), Word =/= <<>>], []).
+
+numbers([], Numbers) ->
+    {ok, lists:reverse(Numbers)};
+numbers([Word | Words], Numbers) ->
+    try binary_to_integer(Word) of
+        Number -> numbers(Words, [Number | Numbers])
+    catch
+        error:badarg ->
+            error_text("a problem consists of whole numbers only, and word ~b is ~0tP",
+                       [length(Numbers) + 1, Word, 10])
+    end.
+
+%% @doc A problem of numbers: that of its jobs, their durations, weights and due dates.
+-spec new([integer()]) -> {ok, problem()} | {error, string()}.
+new([Jobs | Numbers]) when Jobs > 0, length(Numbers) =:= 3 * Jobs ->
+    {Durations, Rest} = lists:split(Jobs, Numbers),
+    {Weights, Due} = lists:split(Jobs, Rest),
+    checked(Jobs, Durations, Weights, Due);
+new(Numbers) ->
+    error_text("~b numbers: a problem has the number of its jobs and 3 numbers for each",
+               [length(Numbers)]).
+
 checked(Jobs, Durations, Weights, Due) ->
-    case lists:min(Durations) > 0 andalso lists:min(Weights) >= 0 of
-        true -> {ok, problem(Jobs, Durations, Weights, Due)};
-        false -> error_text("a duration is not above 0, or a weight is below 0", [])
+    case {lists:min(Durations) > 0, lists:min(Weights) >= 0} of
+        {true, true} -> {ok, problem(Jobs, Durations, Weights, Due)};
+        {false, _} -> error_text("a duration is ~b: it must be above 0", [lists:min(Durations)]);
+        {_, false} -> error_text("a weight is ~b: it must not be below 0", [lists:min(Weights)])
     end.
 
 error_text(Format, Arguments) ->

@@ -33,8 +33,9 @@ checks(#{generators := Generators, space := Space, workers := Workers} = Options
     Groups = maps:get(groups, Options, []),
     Members = lists:append(Groups),
     [{lists:usort(Generators) =:= Generators
-      andalso Generators -- weft_orbit_generators:all() =:= [],
-      io_lib:format("generators are ~0p: they must be different numbers from 1 to 5, in order",
+      andalso lists:all(fun weft_orbit_generators:is_generator/1, Generators),
+      io_lib:format("generators are ~0p: they must be different numbers from 1 to 5 or "
+                    "functions that are loaded, in order",
                     [Generators])},
      {is_integer(Space) andalso Space > 0, io_lib:format("the space is ~0p: it must be above 0",
                                                          [Space])},

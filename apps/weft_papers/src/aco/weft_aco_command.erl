@@ -1,0 +1,77 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc `bin/bench aco': the program ACO once, on a problem of the user and from a seed. Its tree is
+%% of degree 2, as that of the cells of the benchmark, which measure it with repetitions.
+-module(weft_aco_command).
+
+-export([command/0, main/1]).
+
+-define(JOBS, 40).
+
+%% @doc Exit status: 0 a schedule was found, 1 it failed, 2 bad arguments.
+-spec main([string()]) -> 0 | 1 | 2.
+main(Arguments) ->
+    weft_argparse:run(Arguments, command(), "bin/bench aco").
+
+%% @doc Its arguments.
+-spec command() -> weft_argparse:command().
+command() ->
+    #{help => "the program ACO once, on a problem and with a seed of yours",
+      details => ["Ants look for an order of jobs on one machine in which little is late. The file "
+                  "has whole",
+                  "numbers: durations, weights and due dates of the jobs; docs/guide/workloads.md"],
+      arguments =>
+          [#{name => problem, long => "-problem", value => "FILE",
+             help => ["its number of jobs first, or with --jobs (default: one of ",
+                      integer_to_list(?JOBS), " jobs)"]},
+           #{name => jobs, long => "-jobs", type => {integer, [{min, 1}]}, value => "N",
+             help => "so many has each problem of the file"},
+           #{name => number, long => "-number", type => {integer, [{min, 1}]}, value => "N",
+             help => "which problem of the file, with --jobs (default 1)"},
+           #{name => seed, long => "-seed", type => integer, value => "N", default => 1,
+             help => "of the random numbers of the ants (default 1)"},
+           #{name => version, long => "-version", type => {atom, [tl, ml, gr, sr]}, value => "V",
+             default => tl, help => "tl, ml, gr or sr (default tl)"},
+           count(levels, 2, 2, "of the tree of degree 2: 2 has 5 nodes, 3 has 11, 4 has 23"),
+           count(ants, 1, 10, "of each colony"),
+           count(rounds, 1, 20, "after each all are told the best schedule"),
+           count(iterations, 1, 20, "of each ant in a round")
+           | weft_papers_program:arguments(stock_mesh)],
+      handler => fun given/1}.
+
+count(Name, Min, Default, Help) ->
+    #{name => Name, long => [$- | atom_to_list(Name)], type => {integer, [{min, Min}]},
+      value => "N", default => Default,
+      help => [Help, " (default ", integer_to_list(Default), ")"]}.
+
+given(Given) ->
+    case problem(Given) of
+        {ok, Problem} -> run(Problem, Given);
+        {error, _} = Error -> weft_bench_arguments:status(Error)
+    end.
+
+problem(#{problem := File} = Given) -> weft_aco_file:read(File, Given);
+problem(#{jobs := _}) -> {error, "--jobs is for the file of --problem, which is missing"};
+problem(#{number := _}) -> {error, "--number is for the file of --problem, which is missing"};
+problem(#{}) -> {ok, weft_aco_problem:generate(1, ?JOBS, 0.6, 0.6)}.
+
+run(Problem, #{levels := Levels, version := Version, variant := Variant} = Given) ->
+    Degree = 2,
+    Shape = weft_bench_cluster:shape(weft_aco_tree:needed(Levels, Degree),
+                                     weft_aco_tree:groups(Levels, Degree)),
+    Options = (maps:with([seed, version, ants, rounds, iterations], Given))#{
+                problem => Problem, degree => Degree,
+                colonies => weft_aco_tree:colonies(Levels, Degree),
+                names => weft_aco_workload:names(Version, Variant)},
+    Ran = weft_papers_program:run(weft_aco, fun(_Names) -> Options end, Shape, [], Given),
+    weft_papers_program:lines(values(Problem, Ran)).
+
+%% The best of those that need no ants, to compare with.
+values(Problem, {ok, Result}) ->
+    Greedy = lists:min([weft_aco_problem:cost(weft_aco_problem:greedy(Heuristic, Problem), Problem)
+                        || Heuristic <- [mdd, edd, au]]),
+    {ok, [{"cost", map_get(cost, Result)}, {"greedy_cost", Greedy}
+          | [{atom_to_list(Key), map_get(Key, Result)}
+             || Key <- [duration_s, program_messages, connections_max, connections_mean,
+                        received_packets, received_bytes, schedule]]]};
+values(_Problem, {error, _} = Error) ->
+    Error.

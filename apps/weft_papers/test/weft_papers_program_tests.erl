@@ -1,0 +1,90 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What a user gives to `bin/bench orbit' and `bin/bench aco', up to the start of nodes; the
+%% rest is in weft_orbit_SUITE and weft_aco_SUITE.
+-module(weft_papers_program_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(ONE, "2\r\n10 5\r\n3 2\t8 5\n").
+-define(TWO, " 10 5  3 2  8 5\n 1 1  4 6  7 9\n").
+
+%% ---- problems ----
+
+a_file_with_one_problem_begins_with_its_number_of_jobs_test() ->
+    ?assertEqual(weft_aco_problem:parse(<<"2 10 5 3 2 8 5">>), read(?ONE, #{})).
+
+a_file_of_the_library_has_problems_one_after_the_other_test() ->
+    [First, Second] = [weft_aco_problem:parse(Text)
+                       || Text <- [<<"2 10 5 3 2 8 5">>, <<"2 1 1 4 6 7 9">>]],
+    ?assertEqual(First, read(?TWO, #{jobs => 2})),
+    ?assertEqual(First, read(?TWO, #{jobs => 2, number => 1})),
+    ?assertEqual(Second, read(?TWO, #{jobs => 2, number => 2})).
+
+bad_problems_are_told_test_() ->
+    [{Part, ?_assertMatch({_, {match, _}}, told(Part, read(Text, Options)))}
+     || {Part, Text, Options} <-
+            [{"--number 3: it has 2 problems of 2 jobs", ?TWO, #{jobs => 2, number => 3}},
+             {"12 numbers, no multiple of 3 x 5", ?TWO, #{jobs => 5}},
+             {"12 numbers, .* say --jobs 40", ?TWO, #{}},
+             {"say with --jobs", ?ONE, #{number => 1}},
+             {"8 numbers: a problem has the number of its jobs", "3 1 1 1 1 1 1 1", #{}},
+             {"0 numbers: a problem has", "", #{}}, {"0 problems", "", #{jobs => 4}},
+             {"word 3 is <<\"1.5\">>", "1 2 1.5 4", #{}},
+             {"a duration is 0: it must be above 0", "1 0 1 4", #{}},
+             {"a weight is -1: it must not be below 0", "1 1 -1 4", #{}}]].
+
+a_file_that_is_not_there_is_told_test() ->
+    ?assertEqual({error, "/no/such/file: no such file or directory"},
+                 weft_aco_file:read("/no/such/file", #{})).
+
+told(Part, {error, Told}) -> {Told, re:run(Told, "^/tmp/[^ ]*: .*" ++ Part)}.
+
+read(Text, Options) ->
+    in_file(Text, ".txt", fun(File) -> weft_aco_file:read(File, Options) end).
+
+%% ---- generators ----
+
+each_function_with_one_argument_is_a_generator_test() ->
+    Text = "-module(own_two).\n-export([b/1, a/1, c/2]).\na(X) -> X + 1.\nb(X) -> -2 * X.\n"
+           "c(X, _) -> X.\n",
+    {ok, #{generators := Generators, modules := [{own_two, _}]}} = own(Text),
+    ?assertEqual([{own_two, a}, {own_two, b}], Generators),
+    %% 0 leads to 1, 1 to 2 and 2, and so on: all numbers.
+    ?assertMatch({ok, #{size := 30, sum := 435}},
+                 weft_bench_program:run(weft_orbit, #{generators => Generators, space => 30,
+                                                      workers => 2}, [node()], 60000)).
+
+bad_generators_are_told_test_() ->
+    [{Part, ?_assertMatch({_, {match, _}}, {Part, re:run(element(2, own(Text)), Part)})}
+     || {Part, Text} <-
+            [{"exports no function with one argument", "-module(own_none).\n"},
+             {"there is a module lists already", "-module(lists).\n-export([a/1]).\na(X) -> X.\n"},
+             {":3:[0-9]+: variable 'Y' is unbound",
+              "-module(own_y).\n-export([a/1]).\na(X) -> Y.\n"},
+             {"a\\(0\\) is none: a generator returns whole numbers",
+              "-module(own_atom).\n-export([a/1]).\na(_) -> none.\n"},
+             {"a\\(0\\) ends with error badarith",
+              "-module(own_zero).\n-export([a/1]).\na(X) -> 1 div X.\n"}]].
+
+own(Text) ->
+    in_file(Text, ".erl", fun weft_orbit_own:read/1).
+
+in_file(Text, Extension, Read) ->
+    Number = erlang:unique_integer([positive]),
+    File = lists:concat(["/tmp/weft_papers_program_", os:getpid(), "_", Number, Extension]),
+    ok = file:write_file(File, Text),
+    try Read(File) after file:delete(File) end.
+
+%% ---- command lines ----
+
+bad_arguments_start_no_nodes_test_() ->
+    [?_assertEqual({2, Module, Arguments}, {Module:main(Arguments), Module, Arguments})
+     || {Module, Arguments} <-
+            [{weft_orbit_command, ["--generators", Generators]}
+             || Generators <- ["1,6", "1,1", ",", "/no/such/file"]]
+            ++ [{weft_orbit_command, Words}
+                || Words <- [["--space", "0"], ["--space", "x"], ["--nodes", "6"],
+                             ["--nodes", "2", "--groups", "3"], ["--variant", "nothing"]]]
+            ++ [{weft_aco_command, Words}
+                || Words <- [["--seed", "x"], ["--jobs", "3"], ["--number", "1"],
+                             ["--levels", "1"], ["--problem", "/no/such/file"]]]].
