@@ -1,0 +1,214 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Numbers that documents say were measured, held against the data beside them.
+%%
+%% numbers.config names parts of documents, and the fragments of their text in which measured
+%% numbers stand, with `~' in the place of each number, and what the data say there: medians of
+%% repetitions, and ratios, smallest and largest ones of such. A number is right if it is what the
+%% data say, rounded to the digits that are written. A number with a unit that is in no fragment
+%% has to be among those that are no results: settings, and what others claim. Ends of lines and
+%% bold type do not matter.
+-module(weft_numbers).
+
+-export([problems/1, commits/1]).
+
+-define(DATA, "docs/benchmarks").
+-define(NUMBER, "([0-9][0-9,]*(?:\\.[0-9]+)?)").
+%% A number with a unit, in which something is measured.
+-define(MEASURED, "[0-9][0-9.,]*(?: ?(?:%|x|k|M|us|ms|s|[kMG]B)(?:/s)?(?![A-Za-z0-9_])"
+                  "| times| connections)").
+-define(COLUMNS, [<<"workload">>, <<"variant">>, <<"size_bytes">>, <<"pairs">>, <<"streams">>,
+                  <<"link">>]).
+
+%% @doc What is wrong with a part of a document: {part, File, Heading | all, Fragments, NoResults}.
+-spec problems(tuple()) -> [string()].
+problems({part, File, Heading, Fragments, NoResults}) ->
+    {ok, Binary} = file:read_file(File),
+    Text = flat(part(Binary, Heading)),
+    Checked = [checked(Fragment, Text) || Fragment <- Fragments],
+    Left = lists:foldl(fun without/2, without_links(Text),
+                       [flat(Said) || Said <- [template(Of) || Of <- Fragments] ++ NoResults]),
+    [in(File, Problem) || Problem <- lists:append(Checked)]
+        ++ [in(File, ["no data for \"", Said, "\""]) || Said <- measured(Left)]
+        ++ [in(File, ["it does not say \"", Said, "\""])
+            || Said <- NoResults, re:run(Text, pattern(flat(Said))) =:= nomatch].
+
+in(File, Problem) -> lists:flatten(io_lib:format("~ts: ~ts", [File, Problem])).
+
+part(Binary, all) ->
+    Binary;
+part(Binary, Heading) ->
+    [_, Rest] = binary:split(Binary, iolist_to_binary(["\n", Heading, "\n"])),
+    hd(re:split(Rest, "\n#+ ")).
+
+flat(Text) ->
+    re:replace(re:replace(Text, "\\*\\*", "", [global]), "\\s+", " ",
+               [global, {return, binary}]).
+
+without_links(Text) -> re:replace(Text, "\\]\\([^)]*\\)", "]", [global, {return, binary}]).
+
+without(Said, Text) ->
+    re:replace(Text, pattern(without_links(Said)), " ; ", [global, {return, binary}]).
+
+measured(Text) ->
+    case re:run(Text, ?MEASURED, [global]) of
+        nomatch -> [];
+        {match, Places} ->
+            [binary:part(Text, max(0, At - 40), min(byte_size(Text), At + Size + 20)
+                                                    - max(0, At - 40))
+             || [{At, Size}] <- Places]
+    end.
+
+%% ---- fragments ----
+
+template(Fragment) -> element(1, Fragment).
+
+pattern(Template) ->
+    Parts = [re:replace(Part, "[][.*+?^${}()|\\\\]", "\\\\&", [global])
+             || Part <- binary:split(iolist_to_binary(Template), <<"~">>, [global])],
+    iolist_to_binary(lists:join(?NUMBER, Parts)).
+
+checked(Fragment, Text) ->
+    Template = flat(template(Fragment)),
+    Values = values(Fragment),
+    case re:run(Text, pattern(Template), [global, {capture, all_but_first, list}]) of
+        nomatch -> [["it does not say \"", Template, "\""]];
+        {match, Said} ->
+            [["\"", Template, "\": ", Number, " is ", shown(Value / Scale), " in the data"]
+             || Numbers <- Said,
+                {Number, {Value, Scale}} <- lists:zip(Numbers, scaled(Template, Values)),
+                not is_rounded(Number, Value / Scale)]
+    end.
+
+shown(Value) -> io_lib:format("~.4g", [float(Value)]).
+
+is_rounded(Said, Value) ->
+    Plain = lists:append(string:replace(Said, ",", "", all)),
+    {Number, Digits} = case string:split(Plain, ".") of
+                           [Whole] -> {list_to_integer(Whole), 0};
+                           [_, Fraction] -> {list_to_float(Plain), length(Fraction)}
+                       end,
+    abs(Number - Value) =< 0.5001 * math:pow(10, -(Digits + zeros(Plain, Digits))).
+
+%% 5,100 and 16,200 are rounded to hundreds, 10 is not.
+zeros(Plain, 0) when length(Plain) > 3 ->
+    -(length(Plain) - length(string:trim(Plain, trailing, "0")));
+zeros(_Plain, _Digits) ->
+    0.
+
+values({_, Values}) -> [value(Value) || Value <- Values];
+values({_, Run, Cell, Metrics}) -> [value({Run, Cell, Metric}) || Metric <- Metrics].
+
+%% The number of each, with what it is divided by before it is written. In a list the unit is
+%% behind the last one.
+scaled(Template, Values) ->
+    [_ | Behind] = binary:split(Template, <<"~">>, [global]),
+    Units = lists:foldr(fun(Text, Units) -> [unit(Text, Units) | Units] end, [], Behind),
+    [{Number, scale(Kind, Unit)} || {{Number, Kind}, Unit} <- lists:zip(Values, Units)].
+
+unit(Separator, [Next | _]) when Separator =:= <<" / ">>; Separator =:= <<", ">>;
+                                 Separator =:= <<" to ">> ->
+    Next;
+unit(Text, _) ->
+    case re:run(Text, "^ ?(%|k|M|us|ms|s|[MG]B)(?![A-Za-z0-9_])", [{capture, [1], list}]) of
+        {match, [Unit]} -> Unit;
+        nomatch -> ""
+    end.
+
+scale(us, "ms") -> 1.0e3;
+scale(us, "s") -> 1.0e6;
+scale(s, "ms") -> 1.0e-3;
+scale(bytes, "MB") -> 1.0e6;
+scale(mega, "GB") -> 1.0e3;
+scale(ratio, "%") -> 0.01;
+scale(count, "k") -> 1.0e3;
+scale(count, "M") -> 1.0e6;
+scale(_Kind, _Unit) -> 1.
+
+%% ---- what the data say ----
+
+%% {Run, Cell, Metric}: of results.csv; {over, Variant, Value}: such a value by that of another
+%% variant. {csv, File, Wanted, Column}: of other files, which is {names, ...} for a row about
+%% names, and of the benchmarks of ETS {speedup, ...} by a second scheduler, and {slower, ...}: how
+%% many times as long two take for the writes to these tables.
+value({over, Other, {Run, Cell, Metric} = Value}) ->
+    value({'/', Value, {Run, setelement(2, Cell, Other), Metric}});
+value({'/', One, Other}) ->
+    {A, _} = value(One),
+    {B, _} = value(Other),
+    {A / B, ratio};
+value({Which, [_ | _] = Values}) ->
+    All = [value(Value) || Value <- Values],
+    {lists:Which([Number || {Number, _} <- All]), element(2, hd(All))};
+value({Which, {slower, Types, Options}}) ->
+    value({Which, [{'/', {ets, "ets_bench", What, "2"}, {ets, "ets_bench", What, "1"}}
+                   || Type <- Types, Option <- Options, Updates <- [0, 1, 10],
+                      Part <- ["insert", "insert again", "delete"],
+                      What <- [lists:concat(["[", Type, ",", Option, ",", Updates,
+                                             ",16384,32768,131072] ", Part])]]});
+value({ets, Bench, What, Schedulers}) ->
+    value({csv, "ets/results.csv", [{"bench", Bench}, {"what", What}, {"at", Schedulers}], "ms"});
+value({speedup, Bench, What}) ->
+    value({'/', {ets, Bench, What, "1"}, {ets, Bench, What, "2"}});
+value({names, Kind, Nodes, Workload, Callers, Column}) ->
+    value({csv, "names/names.csv", [{"kind", Kind}, {"nodes", integer_to_list(Nodes)},
+                                    {"workload", Workload},
+                                    {"callers", integer_to_list(Callers)}], Column});
+value({csv, File, Wanted, Column}) ->
+    {median(File, [{iolist_to_binary(Key), iolist_to_binary(Is)} || {Key, Is} <- Wanted],
+            iolist_to_binary(Column)), kind(Column)};
+value({Run, Cell, Metric}) ->
+    Wanted = lists:zip(?COLUMNS ++ [<<"metric">>],
+                       [list_to_binary(lists:concat([Of]))
+                        || Of <- tuple_to_list(Cell)] ++ [atom_to_binary(Metric)]),
+    {median(Run ++ "/results.csv", Wanted, <<"value">>), kind(atom_to_list(Metric))}.
+
+kind("megabytes_per_s") -> mega;
+kind("received_bytes") -> bytes;
+kind(Metric) ->
+    case re:run(Metric, "_us(_per_message)?$") of
+        {match, _} -> us;
+        nomatch when Metric =:= "duration_s" -> s;
+        nomatch -> count
+    end.
+
+median(File, Wanted, Column) ->
+    {Head, Rows} = data(File),
+    Places = [{place(Key, Head), Is} || {Key, Is} <- Wanted],
+    Value = place(Column, Head),
+    Found = lists:sort([number(lists:nth(Value, Row))
+                        || Row <- Rows,
+                           lists:all(fun({At, Is}) -> lists:nth(At, Row) =:= Is end, Places)]),
+    Found =:= [] andalso error({no_rows, File, Wanted}),
+    Count = length(Found),
+    (lists:nth((Count + 1) div 2, Found) + lists:nth(Count div 2 + 1, Found)) / 2.
+
+number(Text) ->
+    try binary_to_float(Text) catch error:badarg -> binary_to_integer(Text) end.
+
+place(Column, Head) ->
+    length(lists:takewhile(fun(Other) -> Other =/= Column end, Head)) + 1.
+
+%% Read once by each process.
+data(File) ->
+    case get({?MODULE, File}) of
+        undefined ->
+            {ok, Text} = file:read_file(filename:join(?DATA, File)),
+            [Head | Rows] = weft_report_csv:parse(Text),
+            put({?MODULE, File}, {Head, Rows}),
+            {Head, Rows};
+        Data ->
+            Data
+    end.
+
+%% ---- commits ----
+
+%% @doc The commits at which the runs below a directory were measured, each with its runs.
+-spec commits(file:filename()) -> #{Commit :: string() => [Run :: string()]}.
+commits(Dir) ->
+    lists:foldl(fun(File, Commits) ->
+                        {ok, Text} = file:read_file(filename:join(Dir, File)),
+                        [Commit] = [hd(string:lexemes(binary_to_list(Said), " "))
+                                    || [<<"commit">>, Said] <- weft_report_csv:parse(Text)],
+                        maps:update_with(Commit, fun(Runs) -> [filename:dirname(File) | Runs] end,
+                                         [filename:dirname(File)], Commits)
+                end, #{}, filelib:wildcard("**/environment.csv", Dir)).

@@ -1,0 +1,61 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Each number that the documentation says was measured is what the data beside it say, and
+%% the commit of each run is in the history, or the page says that it is not.
+-module(weft_numbers_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(CONFIG, "test/docs/numbers.config").
+-define(PAGE, "docs/benchmarks/README.md").
+
+measured_numbers_are_those_of_the_data_test_() ->
+    {ok, Parts} = file:consult(?CONFIG),
+    [{lists:concat([File, " ", Heading]),
+      {timeout, 60, fun() -> ?assertEqual([], weft_numbers:problems(Part)) end}}
+     || {part, File, Heading, _, _} = Part <- Parts].
+
+%% ---- the check itself finds what is wrong ----
+
+what_is_not_so_is_told_test_() ->
+    Cell = {orbit, stock, 0, 21, 20000, loopback},
+    Fragment = {"at most ~ connections in ~ s", "paper/orbit", Cell, [connections_max, duration_s]},
+    Ratio = {"~ %", [{'/', {"paper/orbit", Cell, connections_mean},
+                      {"paper/orbit", Cell, connections_max}}]},
+    [{Text, ?_assertMatch({_, true}, {problems(Text, Fragments, NoResults),
+                                      is_told(Part, problems(Text, Fragments, NoResults))})}
+     || {Text, Fragments, NoResults, Part} <-
+            [{"at most 20\nconnections in **0.23 s**", [Fragment], [], none},
+             {"at most 21 connections in 0.23 s", [Fragment], [], ": 21 is 20"},
+             {"at most 20 connections in 0.24 s", [Fragment], [], ": 0.24 is 0.2327"},
+             {"at most 20 links in 0.23 s", [Fragment], [], "does not say"},
+             {"100 %", [Ratio], [], none}, {"99 %", [Ratio], [], ": 99 is 100"},
+             {"4.2 times, 17 nodes", [], [], "no data for"},
+             {"in 15 s", [], ["in 15 s"], none}, {"often", [], ["in 15 s"], "does not say"}]].
+
+problems(Text, Fragments, NoResults) ->
+    File = lists:concat(["/tmp/weft_numbers_", os:getpid(), "_",
+                         erlang:unique_integer([positive])]),
+    ok = file:write_file(File, Text),
+    try weft_numbers:problems({part, File, all, Fragments, NoResults}) after file:delete(File) end.
+
+is_told(none, Problems) -> Problems =:= [];
+is_told(Part, Problems) -> string:find(Problems, Part) =/= nomatch.
+
+%% ---- commits ----
+
+%% Outside of a clone with the whole history there is nothing to hold them against.
+commits_of_runs_are_in_the_history_or_said_to_be_missing_test() ->
+    {ok, Page} = file:read_file(?PAGE),
+    Commits = maps:to_list(weft_numbers:commits("docs/benchmarks")),
+    ?assertMatch([_ | _], Commits),
+    case string:trim(os:cmd("git rev-parse --is-shallow-repository 2>&1")) of
+        "false" ->
+            [?assertEqual({Commit, Runs, is_missing(Commit)},
+                          {Commit, Runs, string:find(Page, ["`", Commit, "`"]) =/= nomatch})
+             || {Commit, Runs} <- Commits];
+        _ ->
+            ok
+    end.
+
+is_missing(Commit) ->
+    os:cmd("git cat-file -e " ++ Commit ++ "^{commit} 2>&1") =/= "".
