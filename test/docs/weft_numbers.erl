@@ -127,9 +127,10 @@ scale(_Kind, _Unit) -> 1.
 %% ---- what the data say ----
 
 %% {Run, Cell, Metric}: of results.csv; {over, Variant, Value}: such a value by that of another
-%% variant. {csv, File, Wanted, Column}: of other files, which is {names, ...} for a row about
-%% names, and of the benchmarks of ETS {speedup, ...} by a second scheduler, and {slower, ...}: how
-%% many times as long two take for the writes to these tables.
+%% variant; {ms, Value}: in milliseconds, in a column without units. {csv, File, Wanted, Column}: of
+%% other files, which is {names, ...} for a row about names, and of the benchmarks of ETS {speedup,
+%% ...} by a second scheduler, and {slower, ...}: how many times as long two take for the writes to
+%% these tables.
 value({over, Other, {Run, Cell, Metric} = Value}) ->
     value({'/', Value, {Run, setelement(2, Cell, Other), Metric}});
 value({'/', One, Other}) ->
@@ -149,6 +150,9 @@ value({ets, Bench, What, Schedulers}) ->
     value({csv, "ets/results.csv", [{"bench", Bench}, {"what", What}, {"at", Schedulers}], "ms"});
 value({speedup, Bench, What}) ->
     value({'/', {ets, Bench, What, "1"}, {ets, Bench, What, "2"}});
+value({ms, Value}) ->
+    {Us, us} = value(Value),
+    {Us / 1000, count};
 value({names, Kind, Nodes, Workload, Callers, Column}) ->
     value({csv, "names/names.csv", [{"kind", Kind}, {"nodes", integer_to_list(Nodes)},
                                     {"workload", Workload},
