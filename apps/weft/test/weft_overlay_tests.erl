@@ -31,6 +31,23 @@ a_route_may_turn_up_after_changes_test_() ->
              {"no member yet, and a new link", visible, [{link_up_ms, Now}], true},
              {"no member yet, and nothing new", visible, [{link_up_ms, Now - 2000}], false}]].
 
+%% The carrier of a gateway runs before its overlay does, which knows the routes.
+a_route_may_turn_up_when_a_neighbour_has_an_overlay_test_() ->
+    Up = #{lane => lane, wanted => true},
+    [{Text, fun() -> ?assertEqual(Expected, is_settling(Circuits, Rows, Link)) end}
+     || {Text, Circuits, Rows, Link, Expected} <-
+            [{"its link is up", visible, [], Up, true},
+             {"circuits are hidden", hidden, [], Up, false},
+             {"it has one", visible, [{{neighbour, ?C}, 1000}], Up, false},
+             {"its link is down", visible, [], maps:remove(lane, Up), false},
+             {"it is no neighbour", visible, [], Up#{wanted := false}, false}]].
+
+is_settling(Circuits, Rows, Link) ->
+    ok = weft_link_table:new(),
+    ok = weft_link_table:enter(?C, self()),
+    ok = weft_link_table:publish(?C, Link),
+    try is_settling(Circuits, Rows) after ets:delete(weft_links) end.
+
 %% The table goes as well: what an overlay says of itself later would stay in it.
 is_settling(Circuits, Rows) ->
     ok = application:set_env(weft, circuits, Circuits),

@@ -52,14 +52,25 @@ route(Node) ->
 %% @doc May a route to that node turn up soon? True if its route was lost in the last WithinMs; or
 %% if in that time a link of this node came up or the topology changed, and it is a member. Where
 %% circuits are visible it need not be one yet: `global' hears of a node that has come from its
-%% neighbours, maybe sooner than this node does, and gives up a node that it cannot reach.
+%% neighbours, maybe sooner than this node does, and gives up a node that it cannot reach. There a
+%% route may also turn up when the overlay of a neighbour starts, which its carrier does not wait
+%% for.
 -spec is_settling(node(), WithinMs :: pos_integer()) -> boolean().
 is_settling(Node, WithinMs) ->
     Since = erlang:monotonic_time(millisecond) - WithinMs,
+    IsVisible = weft_config:get(circuits) =:= visible,
     is_after(Since, weft_view:lookup({lost, Node}))
         orelse (is_after(Since, weft_view:lookup(link_up_ms))
                 orelse is_after(Since, weft_view:lookup(topology_since_ms)))
-        andalso (weft_config:get(circuits) =:= visible orelse lists:member(Node, members())).
+        andalso (IsVisible orelse lists:member(Node, members()))
+        orelse IsVisible andalso is_a_neighbour_without_overlay().
+
+is_a_neighbour_without_overlay() ->
+    Neighbours = [Node || {Node, _Cost} <- neighbours()],
+    lists:any(fun({Key, _Link}) ->
+                      weft_links:wanted(Key) andalso weft_links:up(Key)
+                          andalso not lists:member(Key, Neighbours)
+              end, weft_links:list()).
 
 %% @doc Is it known that this incarnation of a node ended, some seconds ago at most?
 -spec has_died(node(), Incarnation :: non_neg_integer()) -> boolean().
