@@ -36,11 +36,13 @@ run(#{workload := Kind, pairs := Callers, with := #{duration_ms := DurationMs}},
                   weft_bench_nodes:call(Nodes, a, ?MODULE, run_callers,
                                         {[Kind, Mode, Server, Callers, ForMs], ?CALL_MS + ForMs})
           end,
-    _ = Run(DurationMs div 5),
-    CpuUs = weft_bench_nodes:cpu_us(Nodes),
-    {ElapsedUs, #{calls := Calls} = Latencies} = Run(DurationMs),
-    {ok, [{calls_per_s, Calls * 1.0e6 / ElapsedUs} | maps:to_list(Latencies)]
-         ++ weft_bench_workload:cpu_us_per_message(Nodes, CpuUs, Calls)}.
+    Measure = fun() ->
+                  CpuUs = weft_bench_nodes:cpu_us(Nodes),
+                  {ElapsedUs, #{calls := Calls} = Latencies} = Run(DurationMs),
+                  [{calls_per_s, Calls * 1.0e6 / ElapsedUs} | maps:to_list(Latencies)]
+                      ++ weft_bench_workload:cpu_us_per_message(Nodes, CpuUs, Calls)
+              end,
+    {ok, weft_bench_workload:warmed_up(fun() -> Run(DurationMs div 5) end, Measure)}.
 
 %% @doc On the receiving node.
 -spec start_server() -> pid().

@@ -191,7 +191,7 @@ limit_ms(_) -> infinity.
 write_environment(Dir, BuildDir, Run, Options, Repetitions) ->
     Given = [{"run", Run}, {"scope", atom_to_list(scope(Options))},
              {"repetitions", integer_to_list(Repetitions)},
-             {"congestion_control", congestion_control(Dir)},
+             {"congestion_control", weft_bench_environment:congestion_control(Dir)},
              {"filters", lists:flatten(io_lib:format("~0tp", [maps:with([suites, only, variants],
                                                                         Options)]))},
              {"emulated_links", case weft_bench_place:can_emulate(BuildDir) of
@@ -199,11 +199,3 @@ write_environment(Dir, BuildDir, Run, Options, Repetitions) ->
                                     {error, Why} -> "no: " ++ Why
                                 end}],
     weft_report_record:write_environment(Dir, weft_bench_environment:gather(Given)).
-
-%% Where there is no place for nodes each measurement fails, and tells why.
-congestion_control(Dir) ->
-    case weft_bench_place:with(weft_bench_link:loopback(), Dir,
-                               fun weft_bench_place:congestion_control/1) of
-        {error, Why} -> "unknown: " ++ Why;
-        CongestionControl -> CongestionControl
-    end.

@@ -8,7 +8,8 @@
 %% by the same thing.
 -module(weft_bench_cluster).
 
--export([shape/2, with_nodes/4, roles/1, named/2, await/1, nodes/1, run/4, program/4]).
+-export([shape/2, with_nodes/4, roles/1, named/2, await/1, nodes/1, run/4, program/4,
+         vms_per_core/1]).
 -export([group/1, unreachable/1, traffic/0]).
 -export_type([shape/0, named/0, traffic/0]).
 
@@ -53,6 +54,11 @@ started({error, Text}, Variant, LogDir) ->
                          "a machine that is too small or busy needs fewer nodes. What was measured "
                          "before is kept.", [Variant, Text, LogDir]),
     throw({results, lists:flatten(Told)}).
+
+%% @doc How many of so many nodes a core of this machine has to run.
+-spec vms_per_core(Count :: pos_integer()) -> float().
+vms_per_core(Count) ->
+    Count / erlang:system_info(logical_processors_available).
 
 -spec roles(shape()) -> [weft_bench_nodes:role()].
 roles(#{nodes := Count}) ->

@@ -3,7 +3,7 @@
 %% source. Written when the run starts, as `environment.csv'; what a system does not tell is empty.
 -module(weft_bench_environment).
 
--export([gather/1, write/2]).
+-export([gather/1, write/2, congestion_control/1]).
 
 %% @doc Keys and values, in the order of the file, followed by those given.
 -spec gather([{Key :: string(), Value :: string()}]) -> [{string(), string()}].
@@ -30,8 +30,20 @@ gather(Given) ->
 write(Dir, Options) ->
     ok = weft_report_file:directory(Dir),
     weft_report_record:write_environment(
-      Dir, gather([{"option_" ++ atom_to_list(Key), lists:flatten(io_lib:format("~0tp", [Value]))}
-                   || {Key, Value} <- lists:sort(maps:to_list(Options)), Key =/= out])).
+      Dir, gather([{"congestion_control", congestion_control(Dir)}
+                   | [{"option_" ++ atom_to_list(Key),
+                       lists:flatten(io_lib:format("~0tp", [Value]))}
+                      || {Key, Value} <- lists:sort(maps:to_list(Options)), Key =/= out]])).
+
+%% @doc What the connections of nodes will have, which need not be that of the machine. Where there
+%% is no place for nodes each measurement fails, and tells why.
+-spec congestion_control(Dir :: file:filename()) -> string().
+congestion_control(Dir) ->
+    case weft_bench_place:with(weft_bench_link:loopback(), Dir,
+                               fun weft_bench_place:congestion_control/1) of
+        {error, Why} -> "unknown: " ++ Why;
+        CongestionControl -> CongestionControl
+    end.
 
 commit() ->
     case command("git rev-parse --short HEAD 2> /dev/null") of

@@ -23,12 +23,15 @@ cell(Count, DurationMs) ->
 
 %% @private
 run(#{pairs := Count, with := #{duration_ms := DurationMs}}, Nodes) ->
-    _ = flood(Nodes, Count, DurationMs div 5),
-    CpuUs = weft_bench_nodes:cpu_us(Nodes),
-    {ElapsedUs, Messages} = flood(Nodes, Count, DurationMs),
-    {ok, [{messages_per_s, Messages * 1.0e6 / ElapsedUs},
-          {megabytes_per_s, Messages * ?SIZE_BYTES / ElapsedUs}]
-         ++ weft_bench_workload:cpu_us_per_message(Nodes, CpuUs, Messages)}.
+    Measure = fun() ->
+                  CpuUs = weft_bench_nodes:cpu_us(Nodes),
+                  {ElapsedUs, Messages} = flood(Nodes, Count, DurationMs),
+                  [{messages_per_s, Messages * 1.0e6 / ElapsedUs},
+                   {megabytes_per_s, Messages * ?SIZE_BYTES / ElapsedUs}
+                   | weft_bench_workload:cpu_us_per_message(Nodes, CpuUs, Messages)]
+              end,
+    {ok, weft_bench_workload:warmed_up(fun() -> flood(Nodes, Count, DurationMs div 5) end,
+                                       Measure)}.
 
 flood(Nodes, Count, DurationMs) ->
     Roles = [{r, Number} || Number <- lists:seq(1, Count)],

@@ -62,7 +62,8 @@ run(#{nodes := Count, groups := AllGroups, out := Dir} = Options) ->
     ok = weft_bench_environment:write(Dir, Options),
     Measure = fun(Write) -> [Write(Row) || Cell <- Cells, Row <- cell(Cell, Options)] end,
     Rows = weft_report_file:rows(File, head(), fun line/1, Measure),
-    io:format("~n~b nodes~n~ts~nfile: ~ts~n", [Count, table(Rows), File]).
+    io:format("~n~b nodes, ~.1f VMs per core~n~ts~nfile: ~ts~n",
+              [Count, weft_bench_cluster:vms_per_core(Count), table(Rows), File]).
 
 cell({Variant, Groups}, #{nodes := Count, out := Dir} = Options) ->
     io:format("~ts, ~tp~n", [Variant, Groups]),

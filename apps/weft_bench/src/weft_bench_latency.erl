@@ -52,13 +52,17 @@ run(#{streams := Streams, size_bytes := SizeBytes, with := With}, Nodes) ->
     Mode = weft_bench_workload:mode(Nodes, call),
     Senders = Call(a, weft_bench_streams, start_senders,
                    [weft_bench_workload:mode(Nodes, stream), Sinks, SizeBytes, same_message]),
-    _ = Call(a, weft_bench_ping, run, [Mode, Echo, WarmUpMs]),
-    Before = Call(b, weft_bench_streams, count, [Counter]),
-    Latencies = Call(a, weft_bench_ping, run, [Mode, Echo, DurationMs]),
-    After = Call(b, weft_bench_streams, count, [Counter]),
+    Pings = fun(ForMs) -> Call(a, weft_bench_ping, run, [Mode, Echo, ForMs]) end,
+    Measure = fun() ->
+                  Before = Call(b, weft_bench_streams, count, [Counter]),
+                  Latencies = Pings(DurationMs),
+                  After = Call(b, weft_bench_streams, count, [Counter]),
+                  maps:to_list(Latencies) ++ background(Streams, Before, After)
+              end,
+    Values = weft_bench_workload:warmed_up(fun() -> Pings(WarmUpMs) end, Measure),
     ok = Call(a, weft_bench_streams, stop_senders, [Senders]),
     ok = Call(b, weft_bench_streams, stop_sinks, [Counter]),
-    {ok, maps:to_list(Latencies) ++ background(Streams, Before, After)}.
+    {ok, Values}.
 
 background(0, _, _) ->
     [];

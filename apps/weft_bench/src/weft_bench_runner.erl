@@ -169,7 +169,8 @@ measure_now(#{module := Module, layout := Layout} = Cell, Variant, Repetition, P
         {ok, Nodes, Started} ->
             try Module:run(Cell#{dir => Dir}, Nodes) of
                 {ok, Values} ->
-                    write(Cell, Variant, Repetition, Values, "", Started),
+                    write(Cell, Variant, Repetition, Values ++ sharing(Layout, Nodes), "",
+                          Started),
                     settle(Cell, Nodes, Started#state{last = headline(Values)});
                 {skipped, Why} ->
                     write(Cell, Variant, Repetition, [{skipped, 0}], Why, Started),
@@ -181,6 +182,12 @@ measure_now(#{module := Module, layout := Layout} = Cell, Variant, Repetition, P
         {error, Text} ->
             failed(Cell, Variant, Repetition, Text, State)
     end.
+
+%% A cluster on one machine is measured by how many nodes have to share a core.
+sharing({Kind, _}, Nodes) when Kind =:= cluster; Kind =:= fan ->
+    [{vms_per_core, weft_bench_cluster:vms_per_core(length(weft_bench_nodes:roles(Nodes)))}];
+sharing(_Layout, _Nodes) ->
+    [].
 
 %% Many nodes that have nothing to do are not nothing.
 without_used_nodes(#{fresh := true, layout := {cluster, _}}, _Variant, State) -> stop_nodes(State);

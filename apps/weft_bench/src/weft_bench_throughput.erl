@@ -65,12 +65,18 @@ cell(Suite, Workload, Payload, Pairs, DurationMs, Variants) ->
 %% @private
 run(#{with := #{payload := Payload, duration_ms := DurationMs}} = Cell, Nodes) ->
     #{pairs := Pairs, size_bytes := SizeBytes} = Cell,
-    _ = flood(Nodes, Pairs, Payload, {duration_ms, DurationMs div 4}, ?DRAIN_MS),
-    CpuUs = weft_bench_nodes:cpu_us(Nodes),
-    {ElapsedUs, Messages} = flood(Nodes, Pairs, Payload, {duration_ms, DurationMs}, ?DRAIN_MS),
-    {ok, [{messages_per_s, Messages * 1.0e6 / ElapsedUs},
-          {megabytes_per_s, Messages * SizeBytes / ElapsedUs}]
-         ++ weft_bench_workload:cpu_us_per_message(Nodes, CpuUs, Messages)}.
+    WarmUp = fun() ->
+                 flood(Nodes, Pairs, Payload, {duration_ms, DurationMs div 4}, ?DRAIN_MS)
+             end,
+    Measure = fun() ->
+                  CpuUs = weft_bench_nodes:cpu_us(Nodes),
+                  {ElapsedUs, Messages} = flood(Nodes, Pairs, Payload, {duration_ms, DurationMs},
+                                                ?DRAIN_MS),
+                  [{messages_per_s, Messages * 1.0e6 / ElapsedUs},
+                   {megabytes_per_s, Messages * SizeBytes / ElapsedUs}
+                   | weft_bench_workload:cpu_us_per_message(Nodes, CpuUs, Messages)]
+              end,
+    {ok, weft_bench_workload:warmed_up(WarmUp, Measure)}.
 
 %% @doc One flood from a to b, until the last message has arrived.
 -spec flood(weft_bench_nodes:nodes(), Pairs :: pos_integer(), weft_bench_flood:payload(),

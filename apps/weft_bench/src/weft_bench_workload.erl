@@ -8,7 +8,7 @@
 %% the repetition has then failed, and the nodes are replaced.
 -module(weft_bench_workload).
 
--export([modules/0, cells/2, title/1, mode/2, cpu_us_per_message/3]).
+-export([modules/0, cells/2, title/1, mode/2, cpu_us_per_message/3, warmed_up/2]).
 -export_type([cell/0, scope/0, measurement/0]).
 
 -type scope() :: quick | full.
@@ -78,3 +78,11 @@ cpu_us_per_message(Nodes, BeforeUs, Messages) ->
         UsedUs when UsedUs > 0 -> [{cpu_us_per_message, UsedUs / Messages}];
         _ -> []
     end.
+
+%% @doc Does the one before the other, and adds how long both took: the warm-up, and what returns
+%% measurements. Where the first took longer the report tells so.
+-spec warmed_up(WarmUp :: fun(() -> term()), fun(() -> [measurement()])) -> [measurement()].
+warmed_up(WarmUp, Measure) ->
+    {WarmUpUs, _} = timer:tc(WarmUp),
+    {MeasuredUs, Values} = timer:tc(Measure),
+    Values ++ [{warm_up_s, WarmUpUs / 1.0e6}, {measured_s, MeasuredUs / 1.0e6}].

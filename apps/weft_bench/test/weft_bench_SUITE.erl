@@ -7,14 +7,16 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0]).
--export([run_is_recorded/1, lookups_are_timed/1, what_there_is_no_time_for_is_left_out/1,
-         emulated_link_has_its_round_trip/1, carrier_that_does_not_boot_is_told/1]).
+-export([run_is_recorded/1, cluster_has_its_vms_per_core/1, lookups_are_timed/1,
+         what_there_is_no_time_for_is_left_out/1, emulated_link_has_its_round_trip/1,
+         carrier_that_does_not_boot_is_told/1]).
 
 suite() -> [{timetrap, {seconds, 60}}].
 
 all() ->
-    [run_is_recorded, lookups_are_timed, what_there_is_no_time_for_is_left_out,
-     emulated_link_has_its_round_trip, carrier_that_does_not_boot_is_told].
+    [run_is_recorded, cluster_has_its_vms_per_core, lookups_are_timed,
+     what_there_is_no_time_for_is_left_out, emulated_link_has_its_round_trip,
+     carrier_that_does_not_boot_is_told].
 
 run_is_recorded(Config) ->
     Rows = run(["--quick", "--only", "a small 100 B x 16", "--variants",
@@ -26,10 +28,21 @@ run_is_recorded(Config) ->
                   <<"weft_tls_1">>],
                  lists:sort([Variant || {Variant, _} <- Rates])),
     [?assert(Rate > 1000) || {_, Rate} <- Rates],
+    [?assertMatch({Metric, [_, _, _, _, _]},
+                  {Metric, [Value || #{metric := Name, value := Value} <- Rows, Name =:= Metric,
+                                     Value > 0]})
+     || Metric <- [<<"warm_up_s">>, <<"measured_s">>]],
     {ok, Environment} = weft_report_record:read_environment(dir(Config)),
     ?assertEqual(list_to_binary(erlang:system_info(otp_release)),
                  maps:get(<<"otp_release">>, Environment)),
     ?assertNotEqual(<<>>, maps:get(<<"congestion_control">>, Environment)).
+
+%% One sends to eight.
+cluster_has_its_vms_per_core(Config) ->
+    Rows = run(["--quick", "--only", "h fan_out", "--variants", "stock", "--repetitions", "1"],
+               Config),
+    ?assertEqual([round(9.0e4 / erlang:system_info(logical_processors_available))],
+                 [round(Value * 1.0e4) || #{metric := <<"vms_per_core">>, value := Value} <- Rows]).
 
 lookups_are_timed(Config) ->
     Rows = run(["--quick", "--suites", "i", "--repetitions", "1"], Config),

@@ -44,7 +44,7 @@ on_small_disk(Dir, Config) ->
                                             "What was measured before is kept")),
     {ok, Rows} = weft_report_record:read(Kept),
     ?assert(length(Rows) > 20),
-    ?assertMatch({ok, _}, weft_report_page:write(Kept)).
+    ?assertMatch({ok, _, _}, weft_report_page:write(Kept)).
 
 not_a_directory(Config) ->
     File = filename:join(dir(Config, "file"), "x"),

@@ -18,7 +18,8 @@ names_are_measured(Config) ->
                                            "--callers", "1,2", "--seconds", "1",
                                            "--out", Dir])),
     Rows = rows(filename:join(Dir, "names.csv")),
-    ?assertMatch({ok, #{<<"commit">> := _, <<"option_nodes">> := _}},
+    ?assertMatch({ok, #{<<"commit">> := _, <<"option_nodes">> := _,
+                        <<"congestion_control">> := <<_, _/binary>>}},
                  weft_report_record:read_environment(Dir)),
     ?assertEqual([{Kind, Workload, Callers}
                   || Kind <- [<<"global">>, <<"eventual">>],

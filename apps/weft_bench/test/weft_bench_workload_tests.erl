@@ -18,6 +18,14 @@ all_suites_have_cells_test() ->
                       -- [Suite || #{suite := Suite} <- cells(Scope)])
      || Scope <- [quick, full]].
 
+the_time_of_a_warm_up_is_recorded_test() ->
+    % pacing: the time itself is the subject
+    WarmUp = fun() -> timer:sleep(50) end,
+    [{calls, 7}, {warm_up_s, WarmUpS}, {measured_s, MeasuredS}] =
+        weft_bench_workload:warmed_up(WarmUp, fun() -> [{calls, 7}] end),
+    ?assert(WarmUpS >= 0.05),
+    ?assert(MeasuredS < WarmUpS).
+
 variants_exist_test() ->
     Known = weft_bench_variant:all(),
     [?assertEqual([], Variants -- Known)

@@ -377,10 +377,10 @@ a_given_rate() ->
 
 warm_up() ->
     Result = load([{operations, [{good, 1}]}, {concurrent, 1}, {mode, {rate, 200}},
-                   {warm_up_s, 1}]),
+                   {warm_up_s, 0.5}]),
     {Count, _, 0} = total(good, Result),
-    ?assert(counted(1) > 200),
-    ?assert(Count < 200).
+    ?assert(counted(1) > 130),
+    ?assert(Count < 130).
 
 %% Some 70 operations that were due in the warm-up are done in the run. They are not counted in it,
 %% nor are their times.
@@ -472,6 +472,7 @@ bad_configurations_test() ->
          {error, Text} = weft_load_config:check([{driver, d} | Pairs]),
          ?assertMatch({_, _}, binary:match(list_to_binary(Text), Word))
      end || {Word, Pairs} <- [{<<"mode">>, [{mode, fast}]}, {<<"duration">>, [{duration, -1}]},
+                              {<<"warm_up_s">>, [{duration, {seconds, 1}}, {warm_up_s, 2}]},
                               {<<"duration">>, [{duration, forever}]},
                               {<<"distribute_work">>, [{distribute_work, true}]},
                               {<<"state_dir">>, [{sequential_int_state_dir, "/tmp"}]},

@@ -65,6 +65,7 @@ section({#{id := Id, where := Where, claim := Claim, not_shown := NotShown} = Fi
          {ok, Findings} -> [row(atom_to_list(Kind), Text) || {Kind, Text} <- Findings];
          {failed, Why} -> row("failed", Why)
      end,
+     [row("machine", Shared) || Shared <- weft_papers_figures:sharing(Outcome)],
      row("not shown here", NotShown), "\n",
      [["![", escaped(Where), "](", Id, ".svg)\n\n"]
       || weft_papers_figures:charts(Figure, Outcome) =/= []],

@@ -13,7 +13,7 @@
 %% are measured all the same.
 -module(weft_papers_figures).
 
--export([command/0, main/1, figures/0, page/1, charts/2, findings/2]).
+-export([command/0, main/1, figures/0, page/1, charts/2, findings/2, sharing/1]).
 -export_type([figure/0, finding/0, outcome/0]).
 
 %% `cells' are options of the benchmark that choose what is measured. Without `charts' of its own a
@@ -173,6 +173,17 @@ findings(#{findings := Read}, {ok, Rows}) ->
         {_, Notes} -> {ok, Found ++ [{open, ["not measured: ", Note]} || Note <- Notes]}
     end.
 
+%% @doc How many nodes shared a core, in words, where there are clusters and that was recorded.
+-spec sharing(outcome()) -> [unicode:chardata()].
+sharing({ok, Rows}) ->
+    Results = weft_report_results:new(Rows),
+    case weft_report_results:sharing(weft_report_results:cells(Results), Results) of
+        none -> [];
+        Sharing -> [weft_report_words:sharing(Sharing)]
+    end;
+sharing({error, _Why}) ->
+    [].
+
 text({#{id := Id, where := Where, claim := Claim, not_shown := NotShown} = Figure, _, Outcome}) ->
     ["\n", Id, ": ", Where, "\n", paragraph("claimed  ", Claim),
      case findings(Figure, Outcome) of
@@ -180,6 +191,7 @@ text({#{id := Id, where := Where, claim := Claim, not_shown := NotShown} = Figur
                             || {Kind, Text} <- Findings];
          {failed, Why} -> paragraph("failed   ", Why)
      end,
+     [paragraph("machine  ", Shared) || Shared <- sharing(Outcome)],
      paragraph("not here ", NotShown)].
 
 %% Broken into lines, all but the first indented.
@@ -202,6 +214,7 @@ html({#{id := Id, where := Where, claim := Claim, not_shown := NotShown} = Figur
                                   || {Kind, Text} <- Findings];
                {failed, Why} -> [[{?T("failed"), "missed"}, ?T(Why)]]
            end
+        ++ [[?T("machine"), ?T(Shared)] || Shared <- sharing(Outcome)]
         ++ [[?T("not shown here"), ?T(NotShown)]],
     Heads = [{"What", "nowrap"}, {"Of it", ""}],
     ?E(section, [{id, Id}],

@@ -51,6 +51,15 @@ versions_are_put_in_order_test() ->
     ?assertEqual([{open, "11 nodes, packets: ML 1300, TL 1200, GR 4000"}],
                  findings("aco_10", lists:droplast(packets(270, 1300, 4000)))).
 
+a_mesh_is_told_with_its_vms_per_core_test() ->
+    Sharing = fun(Rows) ->
+                  [unicode:characters_to_list(Text)
+                   || Text <- weft_papers_figures:sharing({ok, weft_report_sample:rows(Rows)})]
+              end,
+    ?assertEqual([], Sharing(packets(1, 2, 3))),
+    Counts = [{aco(<<"tl">>, Nodes), stock_mesh, vms_per_core, [Nodes / 2]} || Nodes <- [11, 22]],
+    ?assertEqual(["5.50 to 11.0 VMs per core"], Sharing(packets(1, 2, 3) ++ Counts)).
+
 the_error_has_to_fall_test() ->
     Rows = fun(Errors) -> [{aco(<<"quality">>, Colonies), stock, cost_error_percent, [Error]}
                            || {Colonies, Error} <- Errors] end,

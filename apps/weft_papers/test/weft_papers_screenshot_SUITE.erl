@@ -29,7 +29,7 @@ end_per_suite(_Config) -> ok.
 benchmark_report(Config) ->
     Dir = dir("benchmark", Config),
     ok = weft_report_sample:write(Dir, sample(), weft_report_sample:environment()),
-    {ok, _} = weft_report_page:write(Dir),
+    {ok, _, _} = weft_report_page:write(Dir),
     Seen = weft_report_browser:looks_well(weft_report_page:file(Dir), Config),
     ?assert(maps:get("charts", Seen) >= 12),
     ?assert(maps:get("tables", Seen) >= 4).

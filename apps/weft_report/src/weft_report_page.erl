@@ -38,8 +38,8 @@ made(#{dir := Dir, pictures := true}) ->
     end;
 made(#{dir := Dir}) ->
     case write(Dir) of
-        {ok, Results} ->
-            io:put_chars(weft_report_terminal:summary(Results)),
+        {ok, Results, Environment} ->
+            io:put_chars(weft_report_terminal:summary(Results, Environment)),
             io:format("~nreport: ~ts~n", [file(Dir)]),
             0;
         {error, Text} ->
@@ -62,22 +62,27 @@ picture(Dir, {Title, _Explanation, Charts}) ->
 file(Dir) -> filename:join(Dir, "report.html").
 
 %% @doc Reads a run, and writes its report and the ratios in it. The error is a text.
--spec write(Dir :: file:filename()) -> {ok, weft_report_results:results()} | {error, string()}.
+-spec write(Dir :: file:filename()) ->
+          {ok, weft_report_results:results(), weft_report_warnings:environment()}
+              | {error, string()}.
 write(Dir) ->
     case {weft_report_record:read(Dir), weft_report_record:read_environment(Dir)} of
         {{ok, Rows}, {ok, Environment}} ->
             Results = weft_report_results:new(Rows),
-            written([{file(Dir), page(Results, Environment)},
-                     {weft_report_ratios:file(Dir), weft_report_ratios:lines(Results)}], Results);
+            case written([{file(Dir), page(Results, Environment)},
+                          {weft_report_ratios:file(Dir), weft_report_ratios:lines(Results)}]) of
+                ok -> {ok, Results, Environment};
+                Error -> Error
+            end;
         {{error, Text}, _} -> {error, Text};
         {_, {error, Text}} -> {error, Text}
     end.
 
-written([], Results) ->
-    {ok, Results};
-written([{File, Content} | More], Results) ->
+written([]) ->
+    ok;
+written([{File, Content} | More]) ->
     case file:write_file(File, Content) of
-        ok -> written(More, Results);
+        ok -> written(More);
         {error, Reason} -> {error, lists:flatten(io_lib:format("~ts: ~ts",
                                                                [File, file:format_error(Reason)]))}
     end.
@@ -86,7 +91,9 @@ page(Results, Environment) ->
     Verdicts = weft_report_verdict:all(Results),
     Title = ["weft benchmark ", known(<<"run">>, Environment)],
     weft_report_html:page(Title, weft_report_html:style(),
-                          [header(Title, Environment), judged(Verdicts, Results), plots(Results),
+                          [header(Title, Environment),
+                           warnings(weft_report_warnings:all(Results, Environment)),
+                           judged(Verdicts, Results), plots(Results),
                            weft_report_cells:section(Results), environment(Environment)]).
 
 %% A run for something else tells nothing of the targets.
@@ -114,6 +121,11 @@ header(Title, Environment) ->
                     ?E(p, [], ["Raw data beside this file: ", file_link("results.csv"), ", ",
                                file_link("environment.csv"), "; the ratios of this page: ",
                                file_link("ratios.csv")])]).
+
+warnings([]) ->
+    [];
+warnings(Texts) ->
+    section("Warnings", ?E(ul, [], [?E(li, [], ?T(Text)) || Text <- Texts])).
 
 file_link(File) -> ?E(a, [{href, File}], ?T(File)).
 

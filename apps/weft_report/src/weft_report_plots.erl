@@ -14,10 +14,20 @@
           [{Title :: string(), Explanation :: string(), [weft_report_svg:chart()]}].
 all(Results) ->
     Groups = [throughput(Results), against_stock(Results), cpu(Results), latency(Results),
-              lossy(Results), memory(Results), orbits(Results), ants(Results), quality(Results),
-              weft_report_im:group(Results) | weft_report_de_bench:groups(Results)],
+              lossy(Results), memory(Results) | clusters(Results)],
     [{Title, Text, Charts}
      || {Title, Text, All} <- Groups, Charts <- [[C || C <- All, has_data(C)]], Charts =/= []].
+
+%% What so many nodes on one machine can do depends on how many of them share a core.
+clusters(Results) ->
+    Shared = case weft_report_results:sharing(weft_report_results:cells(Results), Results) of
+                 none -> "";
+                 Sharing -> [" In this run: ", weft_report_words:sharing(Sharing), "."]
+             end,
+    [{Title, lists:flatten([Text, Shared]), Charts}
+     || {Title, Text, Charts} <- [orbits(Results), ants(Results), quality(Results),
+                                  weft_report_im:group(Results)
+                                  | weft_report_de_bench:groups(Results)]].
 
 has_data(#{series := Series}) -> Series =/= [].
 

@@ -111,7 +111,7 @@ metrics() ->
                              "fsm_server_call", "register", "whereis", "unregister",
                              "local_register", "local_whereis", "local_unregister"],
                {What, Text} <- [{"_mean_us", "mean time"}, {"_p99_us", "p99"}]]
-        ++ busy_metrics()
+        ++ busy_metrics() ++ circumstances()
         ++ [{skipped, "", none, "not possible, see note"},
             {failed, "", none, "went wrong, see note"}].
 
@@ -121,6 +121,11 @@ busy_metrics() ->
      {computed_percent, "%", more,
       "work of a node's own processes for its processor time, of that without traffic"},
      {computed_in_time_percent, "%", more, "the same for time that went by"}].
+
+circumstances() ->
+    [{warm_up_s, "s", none, "how long the warm-up took"},
+     {measured_s, "s", none, "how long was measured, after the warm-up"},
+     {vms_per_core, "", none, "nodes of the cluster for each core of the machine"}].
 
 %% @doc First line of results.csv.
 -spec header() -> binary().

@@ -7,7 +7,8 @@
 -module(weft_report_results).
 
 -export([new/1, cells/1, variants/2, measured/4, series/4, trouble/3, absolute/2, ratio/3, ratio/4,
-         best/1, baseline/2, against_stock/2, is_stock/1, headline_metrics/1, variant_order/1]).
+         sharing/2, best/1, baseline/2, against_stock/2, is_stock/1, headline_metrics/1,
+         variant_order/1]).
 -export_type([results/0, measured/0, key/0, ratio/0, absolute/0]).
 
 -record(results, {cells :: [weft_report_record:cell()],
@@ -147,6 +148,15 @@ quotient(Ours, Theirs) ->
             {ok, #{median => weft_report_statistics:median(Ours) / Median,
                    interval => weft_report_interval:ratio(Ours, Theirs),
                    superiority => weft_report_interval:superiority(Ours, Theirs)}}
+    end.
+
+%% @doc The smallest and the largest number of nodes that shared a core, in clusters of some cells.
+-spec sharing([weft_report_record:cell()], results()) -> {number(), number()} | none.
+sharing(Cells, #results{values = Values}) ->
+    case [Count || {{Cell, _, <<"vms_per_core">>}, Of} <- maps:to_list(Values),
+                   lists:member(Cell, Cells), Count <- maps:values(Of)] of
+        [] -> none;
+        Counts -> weft_report_statistics:range(Counts)
     end.
 
 %% @doc Whether more or less of a metric is better; `none' for those that only inform.

@@ -4,7 +4,7 @@
 %% are written with letters, as not every terminal and log has them.
 -module(weft_report_terminal).
 
--export([summary/1, table/3, ascii/1]).
+-export([summary/2, table/3, ascii/1]).
 
 -define(COLUMNS, 100).
 -define(GAP, "  ").
@@ -15,12 +15,18 @@
 %% Runs with more numbers are for the report.
 -define(LINES_MAX, 250).
 
-%% @doc The verdict on each target, and where weft is furthest behind.
--spec summary(weft_report_results:results()) -> unicode:chardata().
-summary(Results) ->
+%% @doc What makes the numbers doubtful, those that say most, the verdict on each target, and where
+%% weft is furthest behind.
+-spec summary(weft_report_results:results(), weft_report_warnings:environment()) ->
+          unicode:chardata().
+summary(Results, Environment) ->
     Verdicts = weft_report_verdict:all(Results),
-    [cells(Results), ?MEANING, verdicts(Verdicts, weft_report_verdict:counts(Verdicts)),
+    [warnings(weft_report_warnings:all(Results, Environment)), cells(Results), ?MEANING,
+     verdicts(Verdicts, weft_report_verdict:counts(Verdicts)),
      losses(weft_report_verdict:losses(Results))].
+
+warnings(Texts) ->
+    [["\n" || Texts =/= []], [["warning: ", ascii(Text), "\n"] || Text <- Texts]].
 
 %% A run for something else tells nothing of the targets.
 verdicts(_Verdicts, #{met := 0, missed := 0, within_noise := 0}) ->
@@ -35,7 +41,7 @@ verdicts(Verdicts, #{met := Met, missed := Missed, within_noise := Noise,
 
 %% The numbers that say most, under a heading for each cell.
 cells(Results) ->
-    Found = [{Cell, cell_row(Cell, Variant, Metric, Measured, Results)}
+    Found = [{heading(Cell, Results), cell_row(Cell, Variant, Metric, Measured, Results)}
              || {_, Workload, _, _, _, _} = Cell <- weft_report_results:cells(Results),
                 Metric <- weft_report_results:headline_metrics(Workload),
                 Variant <- weft_report_results:variants(Cell, Results),
@@ -46,17 +52,21 @@ cells(Results) ->
     end.
 
 under_headings(Found) ->
-    {Cells, Rows} = lists:unzip(Found),
+    {Headings, Rows} = lists:unzip(Found),
     [Head | Lines] = table(["  variant", "metric", "median", "spread", "x stock", "interval", ""],
                            [left, left, right, right, right, right, left], Rows),
-    ["\n", Head | [[heading(Cell, Before), Line]
-                   || {Cell, Before, Line} <- lists:zip3(Cells, before(Cells), Lines)]].
+    ["\n", Head | [[unless_same(Heading, Before), Line]
+                   || {Heading, Before, Line} <- lists:zip3(Headings, before(Headings), Lines)]].
 
 before([]) -> [];
-before(Cells) -> [none | lists:droplast(Cells)].
+before(Headings) -> [none | lists:droplast(Headings)].
 
-heading(Cell, Cell) -> "";
-heading(Cell, _Before) -> [ascii(weft_report_words:cell(Cell)), "\n"].
+heading(Cell, Results) ->
+    Shared = weft_report_words:sharing(weft_report_results:sharing([Cell], Results)),
+    lists:flatten([ascii(weft_report_words:cell(Cell)), [[", ", Shared] || Shared =/= ""], "\n"]).
+
+unless_same(Heading, Heading) -> "";
+unless_same(Heading, _Before) -> Heading.
 
 cell_row(Cell, Variant, Metric, #{median := Median, low := Low, high := High}, Results) ->
     Unit = weft_report_words:unit(Metric),

@@ -6,7 +6,7 @@
 -export([cell/1, workload/1, varied/2, variant/1, metric/1, unit/1, value/2, tick/2,
          range/3, ratio/1, interval/1, noise/1,
          message_size/1, network/1, verdict/1, verdict/2,
-         promised/2, result/2]).
+         promised/2, result/2, sharing/1]).
 
 %% @doc What was done, in a few words: `small 1 KB, 16 pairs, 20ms-400mbit'.
 -spec cell(weft_report_record:cell()) -> iolist().
@@ -116,6 +116,7 @@ metric(<<"received_bytes">>) -> "received";
 metric(<<"cost_error_percent">>) -> "above the best known cost";
 metric(<<"delivered_per_min">>) -> "messages delivered";
 metric(<<"calls">>) -> "number of calls";
+metric(<<"vms_per_core">>) -> "VMs per core";
 metric(Metric) -> string:replace(Metric, "_", " ", all).
 
 %% @doc The unit of a metric, as it is in the file.
@@ -240,3 +241,9 @@ result(#{median := Median, interval := {Low, High}},
     {amount(Median, Target), range(Low, High, unit(atom_to_binary(Metric)))};
 result(#{median := Median, interval := Interval}, Target) ->
     {amount(Median, Target), interval(Interval)}.
+
+%% @doc How many nodes of a cluster shared a core, if that was recorded.
+-spec sharing({Least :: number(), Most :: number()} | none) -> iodata().
+sharing(none) -> "";
+sharing({Same, Same}) -> [digits(Same), " VMs per core"];
+sharing({Least, Most}) -> [digits(Least), " to ", digits(Most), " VMs per core"].

@@ -24,7 +24,7 @@ in_dir(Test) ->
 
 report(Dir) ->
     ok = weft_report_sample:write(Dir, sample(), weft_report_sample:environment()),
-    {ok, _} = weft_report_page:write(Dir),
+    {ok, _, _} = weft_report_page:write(Dir),
     {ok, Html} = file:read_file(weft_report_page:file(Dir)),
     Html.
 
@@ -53,6 +53,7 @@ a_report_tells_wins_and_losses_and_why_something_is_missing_test() ->
                         "Where weft is behind.*weft, 1 gateway.{1,120}0.55.{1,90}100 %",
                         "class=\"within_noise\"><b>\\d+</b>within noise of the target",
                         "failed, \\{exit, &quot;&lt;timeout&gt;&quot; &amp; more\\}",
+                        "Warnings.*congestion control reno, those of the machine have cubic",
                         "bistable", "bound by memory copies", "href=\"results.csv\"",
                         "A &amp; B &lt;C&gt;"]]
            end).
@@ -95,7 +96,7 @@ a_report_has_charts_of_programs_test() ->
                        {Ants, weft_groups, received_packets, [1700]},
                        {Ants#{workload => <<"aco_quality">>}, stock, cost_error_percent, [9]}],
                ok = weft_report_sample:write(Dir, Rows, weft_report_sample:environment()),
-               {ok, _} = weft_report_page:write(Dir),
+               {ok, _, _} = weft_report_page:write(Dir),
                {ok, Html} = file:read_file(weft_report_page:file(Dir)),
                {ok, _, _} = xmerl_sax_parser:stream(Html, []),
                [?assertNotEqual({Title, nomatch}, {Title, binary:match(Html, Title)})

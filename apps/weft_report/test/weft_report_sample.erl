@@ -50,7 +50,8 @@ write(Dir, Short, Environment) ->
 -spec environment() -> [{string(), string()}].
 environment() ->
     [{"run", "test"}, {"commit", "abc1234"}, {"date", "2026-01-31"}, {"otp_release", "25"},
-     {"cores", "2"}, {"processor", "A & B <C>"}, {"congestion_control", "cubic"},
+     {"cores", "2"}, {"processor", "A & B <C>"}, {"congestion_control", "reno"},
+     {"congestion_control_of_the_machine", "cubic"},
      {"scope", "quick"}, {"repetitions", "3"}].
 
 %% @doc The numbers of a file of a load, which has a line of heads, and spaces after commas.

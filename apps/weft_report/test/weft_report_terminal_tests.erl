@@ -28,7 +28,7 @@ a_summary_fits_and_tells_wins_and_losses_test() ->
                 [{#{}, stock, messages_per_s, [200000, 210000, 190000]},
                  {#{}, weft_1, messages_per_s, [900000, 950000, 880000]},
                  {#{}, weft_gateway, messages_per_s, [100000, 110000, 120000]}]),
-    Text = unicode:characters_to_list(weft_report_terminal:summary(Results)),
+    Text = unicode:characters_to_list(weft_report_terminal:summary(Results, #{})),
     ?assert(lists:all(fun(Line) -> length(Line) =< 100 end, lines(Text))),
     [?assertMatch({match, _}, re:run(Text, Pattern, [multiline]))
      || Pattern <- ["^unchanged !, 10 B to 1 KB +>= 4.00 x +4.50 x +4.19 - 5.00 +1/1 +met$",
@@ -48,7 +48,7 @@ what_is_no_difference_is_told_test() ->
                  {#{size_bytes => 20}, weft_1, messages_per_s, [150]},
                  {#{pairs => 16}, stock, messages_per_s, [200, 200]},
                  {#{pairs => 16}, weft_1, messages_per_s, [780, 810]}]),
-    Text = unicode:characters_to_list(weft_report_terminal:summary(Results)),
+    Text = unicode:characters_to_list(weft_report_terminal:summary(Results, #{})),
     [?assertMatch({match, _}, re:run(Text, Pattern, [multiline]))
      || Pattern <- ["^  weft, 1 lane .* 0.99 +0.93 - 1.07 +noise$", "^  weft, 1 lane .* 0.75$",
                     "^small 10 B, 1 pair +weft, 1 lane +messages +0.99 +0.93 - 1.07 +noise$",
@@ -57,7 +57,7 @@ what_is_no_difference_is_told_test() ->
 a_target_within_noise_is_told_test() ->
     Results = weft_report_sample:results([{#{}, stock, messages_per_s, [200, 200]},
                                           {#{}, weft_1, messages_per_s, [780, 810]}]),
-    Text = unicode:characters_to_list(weft_report_terminal:summary(Results)),
+    Text = unicode:characters_to_list(weft_report_terminal:summary(Results, #{})),
     [?assertMatch({match, _}, re:run(Text, Pattern, [multiline]))
      || Pattern <- ["^unchanged !.* 3.98 x +3.90 - 4.05 +0/1 +within noise$",
                     "0 missed, 1 within noise of the target"]].
@@ -65,5 +65,21 @@ a_target_within_noise_is_told_test() ->
 what_was_measured_once_is_told_test() ->
     Results = weft_report_sample:results([{#{}, stock, messages_per_s, [200]},
                                           {#{}, weft_1, messages_per_s, [150]}]),
-    Text = unicode:characters_to_list(weft_report_terminal:summary(Results)),
+    Text = unicode:characters_to_list(weft_report_terminal:summary(Results, #{})),
     ?assertMatch({match, _}, re:run(Text, "0.75 x +0/1 +MISSED, measured once\n")).
+
+warnings_come_first_test() ->
+    Environment = #{<<"congestion_control">> => <<"reno">>,
+                    <<"congestion_control_of_the_machine">> => <<"bbr">>},
+    Text = weft_report_terminal:summary(weft_report_sample:results([]), Environment),
+    ?assertMatch("\nwarning: the connections of this run had the congestion control reno, those"
+                 ++ _, unicode:characters_to_list(Text)).
+
+a_cluster_is_told_with_its_vms_per_core_test() ->
+    Mesh = #{workload => <<"orbit">>, pairs => 20, size_bytes => 0, streams => 1000},
+    Results = weft_report_sample:results([{Mesh, stock_mesh, duration_s, [1, 2]},
+                                          {Mesh, stock_mesh, vms_per_core, [10.0, 10.0]},
+                                          {#{}, stock, messages_per_s, [1]}]),
+    Text = unicode:characters_to_list(weft_report_terminal:summary(Results, #{})),
+    ?assertMatch({match, _}, re:run(Text, "\norbit, 20 nodes, space of 1000, 10.0 VMs per core\n")),
+    ?assertMatch({match, _}, re:run(Text, "\nsmall 10 B, 1 pair\n")).

@@ -51,7 +51,8 @@ run(#{out := Dir} = Options) ->
     io:format("~n~ts~nfile: ~ts~n", [[head() | [line(Row) || Row <- Rows]], File]).
 
 cluster(Module, #{nodes := Count, out := Dir} = Options) ->
-    io:format("~ts, ~b nodes~n", [Module, Count]),
+    io:format("~ts, ~b nodes, ~.1f VMs per core~n",
+              [Module, Count, weft_bench_cluster:vms_per_core(Count)]),
     Variant = case Module of global -> stock_mesh; weft_global -> weft_mesh end,
     weft_bench_cluster:with_nodes(Variant, weft_bench_cluster:shape(Count, []), Dir,
                                   fun(Nodes) -> measure(Module, Nodes, Options) end).

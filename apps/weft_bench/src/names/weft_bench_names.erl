@@ -74,7 +74,8 @@ run(#{nodes := Counts, kinds := Kinds, out := Dir} = Options) ->
     io:format("~n~ts~nfile: ~ts~n", [table(Rows), File]).
 
 cluster(Kind, Count, Write, #{out := Dir} = Options) ->
-    io:format("~ts, ~b nodes~n", [Kind, Count]),
+    io:format("~ts, ~b nodes, ~.1f VMs per core~n",
+              [Kind, Count, weft_bench_cluster:vms_per_core(Count)]),
     Variant = case Kind of global -> stock_mesh; _ -> weft_mesh end,
     weft_bench_cluster:with_nodes(Variant, weft_bench_cluster:shape(Count, []), Dir,
                                   fun(Nodes) -> rows(Kind, Nodes, Write, Options) end).

@@ -1,0 +1,30 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(weft_report_warnings_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(CONTROLS(InForce, OfMachine), #{<<"congestion_control">> => InForce,
+                                        <<"congestion_control_of_the_machine">> => OfMachine}).
+
+warnings(Short, Environment) ->
+    [unicode:characters_to_list(Text)
+     || Text <- weft_report_warnings:all(weft_report_sample:results(Short), Environment)].
+
+another_congestion_control_than_the_machines_is_told_test() ->
+    ?assertEqual(["the connections of this run had the congestion control reno, those of the "
+                  "machine have bbr"], warnings([], ?CONTROLS(<<"reno">>, <<"bbr">>))).
+
+%% Old runs do not have it, and other systems do not tell it.
+the_same_or_an_unknown_one_is_no_warning_test_() ->
+    [?_assertEqual([], warnings([], Environment))
+     || Environment <- [?CONTROLS(<<"cubic">>, <<"cubic">>), ?CONTROLS(<<"cubic">>, <<>>),
+                        #{<<"congestion_control">> => <<"cubic">>}, #{}]].
+
+what_took_less_than_its_warm_up_is_told_test() ->
+    Times = fun(Cell, Variant, WarmUp, Measured) ->
+                [{Cell, Variant, warm_up_s, WarmUp}, {Cell, Variant, measured_s, Measured}]
+            end,
+    ?assertEqual(["small 10 B, 1 pair, weft, 1 lane: was measured for 1.20 s, after a warm-up of "
+                  "3.00 s"],
+                 warnings(Times(#{}, stock, [1, 2, 1], [4, 5, 1]) ++ Times(#{}, weft_1, [3], [1.2])
+                          ++ Times(#{pairs => 16}, weft_1, [2], [2]), #{})).
