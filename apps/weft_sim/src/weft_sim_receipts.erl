@@ -34,7 +34,8 @@ note({Session, Key, Number, DueMs, Before}, NowMs,
     Last = maps:get(Key, Counts, 0),
     {[{Key, Number, after_number, Last} || Number =/= Last + 1]
      ++ [{signal, Number, Before, Counts} || not is_in_place(Before, Counts)],
-     timed(Key, DueMs, NowMs, Receipts#receipts{counts = Counts#{Key => Number}})};
+     timed(Key, DueMs, NowMs, ordered(Before, NowMs,
+                                      Receipts#receipts{counts = Counts#{Key => Number}}))};
 note({Other, Key, Number, _DueMs, _Before}, _NowMs, Receipts) ->
     {[{Key, Number, of_session, Other}], Receipts}.
 
@@ -44,6 +45,13 @@ is_in_place({exactly, Before}, Counts) ->
     Before =:= Counts;
 is_in_place({at_least, Before}, Counts) ->
     lists:all(fun({Key, Number}) -> maps:get(Key, Counts, 0) >= Number end, maps:to_list(Before)).
+
+%% What was due before a signal came that holds up all others has waited for it, and with it for all
+%% that was queued before: as promised, and as long as the path was lost.
+ordered({exactly, _}, NowMs, #receipts{since_ms = SinceMs} = Receipts) ->
+    Receipts#receipts{since_ms = max(SinceMs, NowMs)};
+ordered(_NotHeldUp, _NowMs, Receipts) ->
+    Receipts.
 
 timed(Key, DueMs, NowMs, #receipts{watched = Watched, since_ms = SinceMs,
                                    slowest_ms = Slowest} = Receipts) ->

@@ -190,6 +190,12 @@ nothing_is_found_test_() ->
      end}} || {Name, Seeds} <- [{strong_faults, 20}, {strong_crashes, 20}, {strong_voters, 20},
                              {strong_retries, 20}, {strong_removals, 60}]].
 
+%% A leader that is cut off while the voters change has a member that is no voter any more, and needs
+%% its vote.
+members_that_are_no_voters_still_elect_test_() ->
+    [{timeout, 60, ?_assertEqual(none, violation(weft_sim:run(strong_voters, Seed, Nodes)))}
+     || {Seed, Nodes} <- [{220, 8}, {353, 6}]].
+
 leases_that_end_early_at_the_homes_are_found_test_() ->
     {timeout, 300, fun() ->
         Found = [Checker || Seed <- lists:seq(1, 5),

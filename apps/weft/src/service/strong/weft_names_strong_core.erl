@@ -276,9 +276,13 @@ ticked(NowMs, #core{mine = Mine, options = #{tick_ms := TickMs}} = Core0) ->
     {Core, After} = run(Own, lists:reverse(Others), NowMs, Core1#core{client = Client}),
     {Core, After ++ dial(Core) ++ [{after_ms, TickMs, tick}]}.
 
-%% A replica needs links to all nodes that share a partition with it.
-dial(#core{self = Self, view = {_, Voters}, up = Up}) ->
-    [{connect, Node} || lists:member(Self, Voters), Node <- Voters, not is_map_key(Node, Up)].
+%% A replica needs links to all nodes that share a partition with it. The members may be others than
+%% the voters for some time, and until the members have changed it is they who elect.
+dial(#core{self = Self, view = {_, Voters}, up = Up, replicas = Replicas}) ->
+    Members = [Node || Replica <- maps:values(Replicas),
+                       {Node, _} <- weft_names_strong_replica:members(Replica)],
+    Wanted = lists:usort(Members ++ [Node || lists:member(Self, Voters), Node <- Voters]),
+    [{connect, Node} || Node <- Wanted, not is_map_key(Node, Up)].
 
 %% --- reading ----------------------------------------------------------------------------------
 

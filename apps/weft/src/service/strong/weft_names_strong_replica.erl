@@ -21,7 +21,7 @@
 %% Votes and tables of older ballots are refused; a ballot belongs to one candidate.
 -module(weft_names_strong_replica).
 
--export([new/2, handle/4, request/4, node_down/3, tick/2, info/1, table/1]).
+-export([new/2, handle/4, request/4, node_down/3, tick/2, info/1, table/1, members/1]).
 -export_type([replica/0]).
 
 -define(BOTTOM, {{0, none, 0}, 0}).
@@ -229,6 +229,8 @@ candidate(Kind, #replica{promised = {N, _, _}, position = Position} = Replica0,
     {Elected, Out} = agreed(Replica, Env),
     {Elected, [{Other, Msg} || {Other, _} = Member <- members(Replica), Member =/= Self] ++ Out}.
 
+%% @doc The nodes whose majority elects and confirms, as this replica knows them.
+-spec members(replica()) -> [weft_names_strong_table:member()].
 members(Replica) ->
     case table(Replica) of
         none -> [];
