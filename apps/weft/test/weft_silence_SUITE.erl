@@ -12,14 +12,15 @@
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([breaks_are_no_end/1, breaks_are_no_end_with_a_time_to_resume/1,
-         changes_of_neighbours_are_no_end/1, node_that_stands_still_for_a_while_is_up/1,
-         node_that_stands_still_for_long_is_down/1,
+         changes_of_neighbours_are_no_end/1, a_session_at_rest_is_small/1,
+         node_that_stands_still_for_a_while_is_up/1, node_that_stands_still_for_long_is_down/1,
          who_does_not_tick_is_down/1, a_quarter_of_an_hour/0, a_quarter_of_an_hour/1]).
 
 -define(T, weft_resume_traffic).
 %% Ticks come each second. The shortest silence after which the kernel takes a node for dead is
 %% three seconds then, the longest five.
 -define(TICKTIME_S, 4).
+-define(REST_BYTES, 12288).
 
 suite() -> [{timetrap, {minutes, 3}}].
 
@@ -27,7 +28,7 @@ a_quarter_of_an_hour() -> [{timetrap, {minutes, 25}}].
 
 all() ->
     [breaks_are_no_end, breaks_are_no_end_with_a_time_to_resume,
-     changes_of_neighbours_are_no_end,
+     changes_of_neighbours_are_no_end, a_session_at_rest_is_small,
      node_that_stands_still_for_a_while_is_up, node_that_stands_still_for_long_is_down,
      who_does_not_tick_is_down] ++ [a_quarter_of_an_hour || os:getenv("FULL") =:= "1"].
 
@@ -60,6 +61,20 @@ breaks(Env, Config) ->
     [#{resumes := Resumes}] = [call(A, weft_session, info, [S])
                                || S <- call(A, weft_sessions, list, [])],
     ?assert(Resumes >= 20).
+
+%% What messages have left in the memory of its process goes at a tick.
+a_session_at_rest_is_small(Config) ->
+    [A, B] = Nodes = [start(Name, ticking(?TICKTIME_S), [], Config) || Name <- [a, b]],
+    connect(A, B),
+    _ = [call(From, erpc, cast, [name(To), erlang, byte_size, [binary:copy(<<1>>, 900)]])
+         || _ <- lists:seq(1, 1000), {From, To} <- [{A, B}, {B, A}]],
+    [until(fun() -> memory_of_session(N) < ?REST_BYTES end) || N <- Nodes],
+    call(A, erpc, call, [name(B), erlang, node, []]).
+
+memory_of_session(Node) ->
+    [Session] = call(Node, weft_sessions, list, []),
+    {memory, Bytes} = call(Node, erlang, process_info, [Session, memory]),
+    Bytes.
 
 %% Neighbours change all the time, and with them the circuits between those that are none.
 changes_of_neighbours_are_no_end(Config) ->

@@ -229,7 +229,8 @@ connected(Node, Handle, #session{input = Input, hosted = Hosted, outlet = Outlet
 %% --- messages ---------------------------------------------------------------------------------
 
 %% @private
--spec handle_info(term(), #session{}) -> {noreply, #session{}} | {noreply, #session{}, 0}.
+-spec handle_info(term(), #session{}) ->
+          {noreply, #session{}} | {noreply, #session{}, 0 | hibernate}.
 handle_info(timeout, Session) ->
     next(pump(Session));
 handle_info(dist_data, #session{stream = Stream, outlet = Outlet} = Session) ->
@@ -238,7 +239,7 @@ handle_info(dist_data, #session{stream = Stream, outlet = Outlet} = Session) ->
         _ -> next(Session#session{outlet = weft_outlet:more(Outlet)})
     end;
 handle_info(tick, Session) ->
-    next(send_tick(Session));
+    rest(send_tick(Session));
 handle_info({may_suspend, Key}, #session{outlet = Outlet} = Session) ->
     next(Session#session{outlet = weft_outlet:may_suspend(Key, Outlet)});
 handle_info({weft_handshake, Packet}, #session{handshake = Stream} = Session) ->
@@ -318,6 +319,13 @@ next(Session) ->
     case ready(Session) of
         true -> {noreply, Session, 0};
         false -> {noreply, Session}
+    end.
+
+%% Nothing was sent since the last tick of the kernel: the process gives its memory back.
+rest(#session{outlet = Outlet} = Session) ->
+    case ready(Session) orelse weft_outlet:queued_bytes(Outlet) > 0 of
+        true -> next(Session);
+        false -> {noreply, Session, hibernate}
     end.
 
 reply(Reply, Session) ->

@@ -5,7 +5,7 @@
 %% dropped when the peer has acknowledged it or a later one. A window bounds the sum of kept bytes
 %% (`weft_window_core'): while `room/1' is false nothing may be pushed, except urgent payloads,
 %% which may exceed the window a little (`room/2'). The receiver has no timer, so the sender asks
-%% for acknowledgements: each quarter of the window, with each 128th payload, when the window is
+%% for acknowledgements: each quarter of the window, with each 64th payload, when the window is
 %% full, and when the window has become smaller than what is under way. After a break `resume/2'
 %% returns, in order, what the peer has not received; numbers make repeats harmless. Times are in
 %% microseconds.
@@ -23,8 +23,8 @@
 
 -define(ITEM_BYTES, 100).
 %% A window of small payloads would be thousands of them, which the garbage collector of the process
-%% would visit again and again.
--define(ASK_PAYLOADS, 128).
+%% would visit again and again. With 128 a process with few messages has twice the memory.
+-define(ASK_PAYLOADS, 64).
 %% How far express payloads may exceed the window.
 -define(BEYOND_BYTES, 1048576).
 %% And how far bypass payloads may.
