@@ -9,8 +9,8 @@
 
 -export([settled/2]).
 
-%% Where a window that adapts begins, and the least it calls enough.
--define(WINDOW_BYTES, 1572864).
+%% Where a window that adapts begins.
+-define(WINDOW_BYTES, 1048576).
 -define(BEYOND_BYTES, 1048576).
 %% Round trips; and the window is larger than that where these, or pauses of a lane, are long.
 -define(ROUND_TRIPS_MS, 2000).

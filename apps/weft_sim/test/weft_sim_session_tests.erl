@@ -205,7 +205,7 @@ checkers_find_what_they_are_for_test_() ->
           ?_assertEqual(ok, weft_sim_starvation_checker:settled(
                               Settled, #{nodes => Ends, bytes_per_ms => 1000})),
           ?_assertMatch({violation, _}, weft_sim_starvation_checker:settled(
-                                          Settled, #{nodes => Ends, bytes_per_ms => -1300}))]
+                                          Settled, #{nodes => Ends, bytes_per_ms => -1000}))]
      end}.
 
 ends([A, B]) -> #{ends => [{A, B}]}.
