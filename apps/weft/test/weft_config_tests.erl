@@ -48,16 +48,16 @@ a_link_must_be_able_to_hear_a_keepalive_in_time_test() ->
                                          "link_timeout_ms (5000) must be more than keepalive_ms")),
     ?assertEqual(ok, weft_config:check([{keepalive_ms, 6000}, {link_timeout_ms, 20000}])).
 
-idle_lanes_rest_where_swim_watches_the_members_unless_told_otherwise_test_() ->
+idle_lanes_rest_for_fifteen_keepalives_unless_told_otherwise_test_() ->
     Of = fun(Env) ->
              [application:set_env(weft, Key, Value) || {Key, Value} <- Env],
              Ms = weft_link_keys:idle_keepalive_ms(),
              [application:unset_env(weft, Key) || {Key, _} <- Env],
              Ms
          end,
-    Swim = {topology, {full_mesh, #{detector => swim}}},
-    [?_assertEqual(0, Of([])), ?_assertEqual(0, Of([{topology, full_mesh}])),
-     ?_assertEqual(15000, Of([Swim])), ?_assertEqual(700, Of([Swim, {idle_keepalive_ms, 700}]))].
+    [?_assertEqual(15000, Of([])), ?_assertEqual(3000, Of([{keepalive_ms, 200}])),
+     ?_assertEqual(5000, Of([{topology, {pubsub, #{}}}])),
+     ?_assertEqual(700, Of([{keepalive_ms, 200}, {idle_keepalive_ms, 700}]))].
 
 %% --- tuning -----------------------------------------------------------------------------------
 

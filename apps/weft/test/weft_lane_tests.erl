@@ -43,6 +43,38 @@ room_is_counted_down_test() ->
     ?assertEqual(3, counters:get(Tried, 1)),
     weft_lane:close(Lane).
 
+%% Once, and whether the socket takes the packet or not.
+the_first_use_of_a_lane_at_rest_is_told_test_() ->
+    [fun() ->
+             Lane = weft_lane:new({tunnel, ?MODULE, #{room => Room, tried => counters:new(1, [])}},
+                                  {<<>>, 0}, {weft_fault_table, lateness, ['peer@host']}),
+             ?assertEqual([0, 1, 0, 1], [begin
+                                             _ = Rests andalso weft_lane:rest(Lane),
+                                             _ = weft_lane:send(Lane, <<>>, 6),
+                                             told(Lane)
+                                         end || Rests <- [false, true, false, true]]),
+             weft_lane:close(Lane)
+     end || Room <- [0, 100]].
+
+%% Nor do answers wake it up, unless the socket does not take them.
+answers_leave_a_lane_at_rest_test() ->
+    Lane = weft_lane:new({tunnel, ?MODULE, #{room => 100, tried => counters:new(1, [])}},
+                         {<<>>, 0}, {weft_fault_table, lateness, ['peer@host']}),
+    ok = weft_lane:answer(Lane, <<>>, 6),
+    ?assertEqual({0, 0}, {told(Lane), weft_lane:answers(Lane)}),
+    weft_lane:rest(Lane),
+    [ok = weft_lane:answer(Lane, <<>>, 6) || _ <- [1, 2]],
+    ?assertEqual({0, 2}, {told(Lane), weft_lane:answers(Lane)}),
+    queued = weft_lane:answer(Lane, <<>>, 101),
+    ?assertEqual({1, 0}, {told(Lane), weft_lane:answers(Lane)}),
+    weft_lane:close(Lane).
+
+%% How often, once its writer has done all that it was asked for.
+told(Lane) ->
+    _ = sys:get_state(weft_lane:writer(Lane)),
+    Socket = weft_lane:socket(Lane),
+    receive {weft_lane, used, Socket} -> 1 + told(Lane) after 0 -> 0 end.
+
 room(#{room := Room}) -> {ok, Room}.
 
 try_send(#{tried := Tried}, _Packet) -> counters:add(Tried, 1, 1).

@@ -13,8 +13,8 @@ a_silent_lane_is_pinged_and_one_that_is_heard_is_not_test() ->
                  looks(0, [{1, 1}, {2, 1}, {2, 1}, {3, 2}, {3, 2}])).
 
 a_lane_that_is_always_heard_is_pinged_for_its_round_trip_test() ->
-    ?assertEqual([rest, rest, rest, rest, ping, rest, rest, rest, rest, ping],
-                 looks(0, [{N, N} || N <- lists:seq(1, 10)])).
+    [?assertEqual([rest, nothing, nothing, nothing, ping, rest, nothing, nothing, nothing, ping],
+                  looks(IdleMs, [{N, N} || N <- lists:seq(1, 10)])) || IdleMs <- [0, 15000]].
 
 all_links_look_at_the_same_moments_test_() ->
     [?_assertEqual(NextMs, weft_lane_watch:next_look_ms(NowMs, 1000))
@@ -26,15 +26,21 @@ an_idle_lane_rests_until_its_time_test() ->
                  looks(3000, [{1, 1}, {1, 1}, {1, 1}, {2, 2}, {2, 2}, {2, 2}])).
 
 answers_to_pings_do_not_make_a_lane_used_test() ->
-    Watch = weft_lane_watch:answered(weft_lane_watch:new(0, 0)),
+    Watch = weft_lane_watch:answered(1, weft_lane_watch:new(0, 0)),
     {rest, Seen} = weft_lane_watch:look(1000, {2, 2}, {Watch, limits(9000)}),
-    Answered = weft_lane_watch:answered(Seen),
+    Answered = weft_lane_watch:answered(1, Seen),
     ?assertMatch({rest, _}, weft_lane_watch:look(2000, {2, 3}, {Answered, limits(9000)})),
     ?assertMatch({ping, _}, weft_lane_watch:look(2000, {2, 4}, {Answered, limits(9000)})).
 
 a_lane_in_use_is_pinged_and_dead_soon_when_nothing_comes_back_test() ->
     ?assertEqual([rest, ping, ping, ping, ping, ping, ping, dead],
                  looks(60000, [{1, 1} | lists:duplicate(7, {1, 9})])).
+
+%% It may have been sent after all that was heard.
+the_last_packet_before_a_rest_is_watched_test() ->
+    ?assertEqual([nothing, ping, rest], looks(60000, [{1, 5}, {1, 5}, {2, 6}])),
+    ?assertEqual([nothing, ping, ping, ping, ping, ping, ping, dead],
+                 looks(60000, [{1, 5}, {1, 5} | lists:duplicate(6, {1, 6})])).
 
 a_lane_that_never_answers_is_dead_after_the_timeout_test() ->
     ?assertEqual([ping, ping, ping, ping, ping, dead],
@@ -85,7 +91,7 @@ look_of({NowMs, End}, {Ends, PingsMs}) ->
             Other = case End of a -> b; b -> a end,
             #{Other := {Its, ItHeard, ItSent}} = Ends,
             {Ends#{End := {Watch, Heard + 1, Sent + 1},
-                   Other := {weft_lane_watch:answered(Its), ItHeard + 1, ItSent + 1}},
+                   Other := {weft_lane_watch:answered(1, Its), ItHeard + 1, ItSent + 1}},
              [NowMs | PingsMs]}
     end.
 

@@ -45,7 +45,7 @@ end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 %% --- direct sessions --------------------------------------------------------------------------
 
 every_connection_killed_fifty_times(Config) ->
-    kill_under_traffic(Config, #{lanes => 1, which => all, kills => 50, resumes_min => 40}).
+    kill_under_traffic(Config, #{lanes => 1, which => all, kills => 50, resumes_min => 25}).
 
 single_lanes_killed(Config) ->
     [A, B] = kill_under_traffic(Config, #{lanes => 4, which => one, kills => 60, resumes_min => 2}),
@@ -65,7 +65,8 @@ kill_under_traffic(Config, #{lanes := Lanes, which := Which, kills := Kills,
     Resumes = resumes(A, B),
     end_traffic(Nodes),
     ct:pal("resumes: ~b", [Resumes]),
-    %% Faults came to pass, and each cost no more than its own resume: no thrashing.
+    %% Faults came to pass, though two may fall into one resume, and each cost no more than its own:
+    %% no thrashing.
     ?assert(Resumes >= Least andalso Resumes =< 2 * Kills),
     Nodes.
 

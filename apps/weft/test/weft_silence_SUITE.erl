@@ -13,6 +13,7 @@
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([breaks_are_no_end/1, breaks_are_no_end_with_a_time_to_resume/1,
          changes_of_neighbours_are_no_end/1, a_session_at_rest_is_small/1,
+         a_link_at_rest_is_still/1, what_waits_is_watched_at_once/1,
          node_that_stands_still_for_a_while_is_up/1, node_that_stands_still_for_long_is_down/1,
          who_does_not_tick_is_down/1, a_quarter_of_an_hour/0, a_quarter_of_an_hour/1]).
 
@@ -29,6 +30,7 @@ a_quarter_of_an_hour() -> [{timetrap, {minutes, 25}}].
 all() ->
     [breaks_are_no_end, breaks_are_no_end_with_a_time_to_resume,
      changes_of_neighbours_are_no_end, a_session_at_rest_is_small,
+     a_link_at_rest_is_still, what_waits_is_watched_at_once,
      node_that_stands_still_for_a_while_is_up, node_that_stands_still_for_long_is_down,
      who_does_not_tick_is_down] ++ [a_quarter_of_an_hour || os:getenv("FULL") =:= "1"].
 
@@ -75,6 +77,53 @@ memory_of_session(Node) ->
     [Session] = call(Node, weft_sessions, list, []),
     {memory, Bytes} = call(Node, erlang, process_info, [Session, memory]),
     Bytes.
+
+%% Looks each 50 ms would take some 50,000 reductions in this time. Two ends that ping and answer
+%% every 3 s take a tenth of that.
+a_link_at_rest_is_still(Config) ->
+    Nodes = pair([{keepalive_ms, 50}, {idle_keepalive_ms, 3000}], Config),
+    until(fun() -> moves_in(hd(Nodes), 1000) =:= 0 end),
+    [begin
+         ?assert(moves_in(N, 6000) < 20000),
+         ?assert(packets_in(N, 6000) =< 12)
+     end || N <- Nodes].
+
+%% If it were looked at as rarely as it is pinged, this would take an hour.
+what_waits_is_watched_at_once(Config) ->
+    [A, B] = pair([{keepalive_ms, 100}, {idle_keepalive_ms, 3600000}, {link_timeout_ms, 1000}],
+                  Config),
+    until(fun() -> moves_in(A, 1000) =:= 0 end),
+    ok = weft_test_nodes:pause(B),
+    call(A, erlang, send, [{nobody, name(B)}, hello]),
+    until(fun() -> maps:get(state, link_info(A)) =/= up end),
+    ok = weft_test_nodes:continue(B).
+
+pair(Env, Config) ->
+    [A, B] = [start(Name, ["-connect_all", "false"], Env, Config) || Name <- [a, b]],
+    connect(A, B),
+    [A, B].
+
+%% Reductions of the process of its link in that time.
+moves_in(Node, Ms) ->
+    grows(fun() -> call(Node, erlang, process_info, [own_link(Node), reductions]) end, Ms).
+
+packets_in(Node, Ms) ->
+    grows(fun() ->
+                  #{lanes := Lanes} = link_info(Node),
+                  {packets, lists:sum([Packets || #{packets_in := Packets} <- Lanes])}
+          end, Ms).
+
+grows(Read, Ms) ->
+    {_, Before} = Read(),
+    pause_ms(Ms),
+    {_, After} = Read(),
+    After - Before.
+
+own_link(Node) ->
+    [{_, Link}] = call(Node, weft_link_table, list, []),
+    Link.
+
+link_info(Node) -> call(Node, weft_link, info, [own_link(Node)]).
 
 %% Neighbours change all the time, and with them the circuits between those that are none.
 changes_of_neighbours_are_no_end(Config) ->

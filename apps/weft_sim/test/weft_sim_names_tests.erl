@@ -190,8 +190,8 @@ nothing_is_found_test_() ->
      end}} || {Name, Seeds} <- [{strong_faults, 20}, {strong_crashes, 20}, {strong_voters, 20},
                              {strong_retries, 20}, {strong_removals, 60}]].
 
-%% A leader that is cut off while the voters change has a member that is no voter any more, and needs
-%% its vote.
+%% A leader that is cut off while the voters change has a member that is no voter any more, and
+%% needs its vote.
 members_that_are_no_voters_still_elect_test_() ->
     [{timeout, 60, ?_assertEqual(none, violation(weft_sim:run(strong_voters, Seed, Nodes)))}
      || {Seed, Nodes} <- [{220, 8}, {353, 6}]].

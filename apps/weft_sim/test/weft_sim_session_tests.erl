@@ -70,10 +70,11 @@ what_another_session_has_sent_is_found_test() ->
 what_waited_for_a_signal_that_holds_up_all_is_not_timed_test() ->
     Times = [{{1, 1, 0, none}, 100}, {{unknown, 1, 50, {exactly, #{1 => 1}}}, 7000},
              {{1, 2, 6900, none}, 7010}, {{1, 3, 7020, none}, 7050}],
-    Receipts = lists:foldl(fun({Note, NowMs}, Before) ->
-                               {[], After} = weft_sim_receipts:arrived(payload(Note), NowMs, Before),
-                               After
-                           end, weft_sim_receipts:new(this, [1], 10), Times),
+    Arrived = fun({Note, NowMs}, Before) ->
+                  {[], After} = weft_sim_receipts:arrived(payload(Note), NowMs, Before),
+                  After
+              end,
+    Receipts = lists:foldl(Arrived, weft_sim_receipts:new(this, [1], 10), Times),
     ?assertEqual(30, weft_sim_receipts:slowest_ms(Receipts)).
 
 payload(Note) ->

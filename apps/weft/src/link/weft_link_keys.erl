@@ -6,11 +6,10 @@
 
 -export([keys/0, tuning/0, relations/1, idle_keepalive_ms/0]).
 
-%% As often as the kernel ticks a connection with net_ticktime at its default.
--define(WATCHED_KEEPALIVE_MS, 15000).
-%% A broker would have to carry the pings of all pairs, and reports at once that a peer is gone if
-%% a message is sent to it.
--define(BROKER_KEEPALIVE_MS, 5000).
+%% Times keepalive_ms. With defaults, a lane is pinged as often as the kernel ticks a connection. A
+%% broker tells that a peer is gone only if a message is sent to it.
+-define(IDLE_KEEPALIVES, 15).
+-define(BROKER_IDLE_KEEPALIVES, 5).
 
 %% @doc Keys that are written directly in the configuration.
 -spec keys() -> [weft_config:row()].
@@ -47,12 +46,12 @@ relations(Read) ->
     end.
 
 %% @doc How often a lane is pinged on which nothing else is sent, if that is less often than
-%% keepalive_ms. With `auto', which is the default, it depends on what else watches the peers.
+%% keepalive_ms.
 -spec idle_keepalive_ms() -> non_neg_integer().
 idle_keepalive_ms() ->
+    KeepaliveMs = weft_config:get(keepalive_ms),
     case {weft_config:get(idle_keepalive_ms), weft_config:get(topology)} of
-        {auto, {full_mesh, #{detector := swim}}} -> ?WATCHED_KEEPALIVE_MS;
-        {auto, {pubsub, _}} -> ?BROKER_KEEPALIVE_MS;
-        {auto, _} -> 0;
+        {auto, {pubsub, _}} -> ?BROKER_IDLE_KEEPALIVES * KeepaliveMs;
+        {auto, _} -> ?IDLE_KEEPALIVES * KeepaliveMs;
         {Ms, _} -> Ms
     end.

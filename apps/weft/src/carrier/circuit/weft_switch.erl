@@ -176,7 +176,7 @@ elsewhere({data, _, Sequence, Kind, Payload}, Session, From, Lane, Label,
         {ok, Input} ->
             Switch#switch{inputs = Inputs#{Session := Input}};
         overflow ->
-            weft_link:handler(From, {drop, Label}),
+            weft_link_handler:tell(From, {drop, Label}),
             Session ! {weft_path, closed, From, Label, broken},
             Switch
     end;
@@ -199,7 +199,7 @@ carry_out({Core, Effects}, Switch) ->
 effect({tell, Session, Message}) ->
     Session ! Message;
 effect({link, Link, Message}) ->
-    weft_link:handler(Link, Message);
+    weft_link_handler:tell(Link, Message);
 effect({write, Lane, Packet}) ->
     weft_lane:send(Lane, Packet, iolist_size(Packet));
 effect({watch, SessionOrLink}) ->
@@ -215,8 +215,8 @@ effect({accept, Kind, Id, Source, Path, Host}) ->
 accept(Kind, Id, Source, {Link, _Lanes, Label} = Path, Host) ->
     case start(Kind, Id, Source, Path, Host) of
         {ok, _Pid} -> ok;
-        {error, {shutdown, taken}} -> weft_link:handler(Link, {taken, Label});
-        {error, _} -> weft_link:handler(Link, {refused, Label})
+        {error, {shutdown, taken}} -> weft_link_handler:tell(Link, {taken, Label});
+        {error, _} -> weft_link_handler:tell(Link, {refused, Label})
     end.
 
 start(distribution, Id, Source, Path, Host) ->

@@ -153,7 +153,7 @@ initiator(Node, Creator) ->
 
 input(direct, Node, Counters) ->
     case weft_links:ensure(Node) of
-        {ok, Link} -> weft_link:handler(Link, {host, self(), Counters}), {Link, true};
+        {ok, Link} -> weft_link_handler:tell(Link, {host, self(), Counters}), {Link, true};
         {error, not_running} -> {own_input(Counters), false}
     end;
 input(_ViaOrNoRoute, _Node, Counters) ->
@@ -221,7 +221,7 @@ connected(Node, Handle, #session{input = Input, hosted = Hosted, outlet = Outlet
     _ = process_flag(trap_exit, true),
     ok = erlang:dist_ctrl_input_handler(Handle, Input),
     ok = case Hosted of
-             true -> weft_link:handler(Input, {connected, self(), Handle});
+             true -> weft_link_handler:tell(Input, {connected, self(), Handle});
              false -> weft_input_proc:connected(Input, Handle)
          end,
     Session#session{node = Node, handle = Handle, outlet = weft_outlet:connected(Handle, Outlet)}.

@@ -12,4 +12,4 @@
 -spec join(weft_stream:path(), weft_wire:stream_kind(), Source :: binary(), Input :: pid(),
            weft_session_counters:counters()) -> ok.
 join({Link, Lanes, Label}, Kind, Source, Input, Counters) ->
-    weft_link:handler(Link, {join, Label, Lanes, {Kind, self(), Source, Input}, Counters}).
+    weft_link_handler:tell(Link, {join, Label, Lanes, {Kind, self(), Source, Input}, Counters}).

@@ -72,7 +72,7 @@ tick(Lane, Label, Bytes, #input{counters = Counters, inbound = Inbound}) ->
 
 %% A lost acknowledgement is repeated by the next; a broken lane makes the session resume.
 acknowledge(Lane, Label, Received) ->
-    _ = weft_lane:send(Lane, weft_wire:ack(Label, Received), 13),
+    _ = weft_lane:answer(Lane, weft_wire:ack(Label, Received), 13),
     ok.
 
 %% @doc The handle is known: the VM takes what waited and all that follows.

@@ -166,16 +166,17 @@ effect(heard, #stream{counters = Counters} = Stream) ->
     weft_session_counters:heard(Counters),
     Stream;
 effect({open, Link, Mode}, #stream{input = Input} = Stream) ->
-    weft_link:handler(Link, {open, self(), Input, open(Mode, Stream)}),
+    weft_link_handler:tell(Link, {open, self(), Input, open(Mode, Stream)}),
     Stream;
 effect({drop, Link, Label}, Stream) ->
-    weft_link:handler(Link, {drop, Label}),
+    weft_link_handler:tell(Link, {drop, Label}),
     Stream;
 effect({accept, Lane, Label}, #stream{counters = Counters} = Stream) ->
     _ = weft_lane:send(Lane, weft_wire:accept(Label, weft_session_counters:received(Counters)), 13),
     Stream;
 effect({tick, Lanes, Label}, Stream) ->
-    lists:foreach(fun(Lane) -> weft_lane:send(Lane, weft_wire:tick(Label), ?TICK_BYTES) end, Lanes),
+    Tick = weft_wire:tick(Label),
+    lists:foreach(fun(Lane) -> weft_lane:answer(Lane, Tick, ?TICK_BYTES) end, Lanes),
     Stream;
 %% An older node ignores it.
 effect({incarnation, Lane, Label}, Stream) ->

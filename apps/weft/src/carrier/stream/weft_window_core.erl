@@ -22,8 +22,8 @@
 -export_type([state/0]).
 
 -define(START_BYTES, 1048576).
-%% Kernels copy what is under way twice. Where that is less than half of a core's second cache (1 MiB
-%% in 2026) the copies are cheap.
+%% Kernels copy what is under way twice. As long as that is less than half of a core's second cache
+%% (1 MiB in 2026) the copies are cheap.
 -define(ENOUGH_BYTES, 524288).
 -define(INTERVAL_MIN_US, 2000).
 -define(ROUND_TRIP_MIN_US, 20).

@@ -9,10 +9,13 @@
 %% acks) are bounded by credit and by `queued_bytes/1'. No sender ever waits.
 %%
 %% Packets of one process keep their order: while one waits in the writer, later ones queue behind.
+%%
+%% A lane may be at rest: the process that made it does not watch it then. With the first packet
+%% that is sent on it that process gets {weft_lane, used, Socket}, but not with `answer/3'.
 -module(weft_lane).
 
 -export([new/3, send/3, send/4, queued_bytes/1, socket/1, writer/1, key/1, class/1, index/1]).
--export([close/1, abort/1]).
+-export([rest/1, answer/3, answers/1, close/1, abort/1]).
 -export_type([lane/0, key/0]).
 
 %% On the way of each message: not calls.
@@ -22,6 +25,10 @@
 %% to take.
 -define(WAITING, 1).
 -define(ROOM, 2).
+%% As if the socket had no room: the next sender sees that the lane was at rest, and others pay
+%% nothing for it. Several may take bytes from this number before one of them puts it right; until
+%% then answers are added.
+-define(AT_REST, -(1 bsl 50)).
 
 %% The owner of the lane: the link itself (empty) or the channel of that name; and its index.
 -type key() :: {Class :: binary(), Index :: non_neg_integer()}.
@@ -60,9 +67,9 @@ send(#lane{socket = Socket, queued = Queued} = Lane, Packet, Bytes, Notify) ->
 
 %% Room that is known is used up before the socket is asked again. It is taken and checked in one
 %% step: between two steps another process might use the same room.
-has_room(Bytes, #lane{socket = Socket, queued = Queued}) ->
+has_room(Bytes, #lane{socket = Socket, queued = Queued} = Lane) ->
     atomics:add_get(Queued, ?ROOM, -Bytes) >= 0
-        orelse asked_room(Bytes, Queued, weft_transport:room(Socket)).
+        orelse asked_room(Bytes, woken(Lane), weft_transport:room(Socket)).
 
 asked_room(Bytes, Queued, {ok, Room}) ->
     atomics:put(Queued, ?ROOM, max(0, Room - Bytes)),
@@ -71,11 +78,49 @@ asked_room(Bytes, Queued, {ok, Room}) ->
 asked_room(_Bytes, _Queued, {error, closed}) ->
     true.
 
-enqueue(#lane{writer = Writer, queued = Queued}, Packet, Bytes, Notify) ->
+%% Returns the counters.
+woken(#lane{writer = Writer, queued = Queued} = Lane) ->
+    _ = is_at_rest(Lane) andalso begin
+            atomics:put(Queued, ?ROOM, 0),
+            weft_lane_writer:woken(Writer)
+        end,
+    Queued.
+
+enqueue(#lane{writer = Writer} = Lane, Packet, Bytes, Notify) ->
+    Queued = woken(Lane),
     From = case Notify of notify -> self(); undefined -> undefined end,
     atomics:add(Queued, ?WAITING, Bytes + 1),
     ok = weft_lane_writer:write(Writer, From, Packet, Bytes),
     queued.
+
+%% @doc The lane is at rest from now on, unless something is being sent at this moment.
+-spec rest(lane()) -> ok.
+rest(#lane{queued = Queued}) -> atomics:put(Queued, ?ROOM, ?AT_REST).
+
+is_at_rest(#lane{queued = Queued}) -> atomics:get(Queued, ?ROOM) < ?AT_REST div 2.
+
+%% @doc As `send/3', for what nobody waits for: an acknowledgement, or a tick of the kernel.
+-spec answer(lane(), iodata(), non_neg_integer()) -> ok | queued | {error, term()}.
+answer(#lane{socket = Socket, queued = Queued} = Lane, Packet, Bytes) ->
+    CanRest = is_at_rest(Lane) andalso queued_bytes(Lane) =:= 0,
+    case CanRest andalso weft_transport:room(Socket) of
+        {ok, Room} when Room >= Bytes ->
+            ok = atomics:add(Queued, ?ROOM, 1),
+            case weft_transport:try_send(Socket, Packet) of
+                busy -> send(Lane, Packet, Bytes);
+                Result -> Result
+            end;
+        _ ->
+            send(Lane, Packet, Bytes)
+    end.
+
+%% @doc How many answers were sent since the lane is at rest; 0 if it is not.
+-spec answers(lane()) -> non_neg_integer().
+answers(#lane{queued = Queued} = Lane) ->
+    case is_at_rest(Lane) of
+        true -> max(0, atomics:get(Queued, ?ROOM) - ?AT_REST);
+        false -> 0
+    end.
 
 %% @doc Bytes that wait in the writer.
 -spec queued_bytes(lane()) -> non_neg_integer().

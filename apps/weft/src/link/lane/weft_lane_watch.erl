@@ -4,15 +4,15 @@
 %% A packet that was heard since the last check proves a lane as well as the answer to a ping. So a
 %% lane is pinged only when it was silent: one of the two ends asks, and both know. It is dead when
 %% nothing at all was heard for the timeout, counted from the first ping without an answer. If
-%% packets are heard all the time, the next ping comes `refresh_ms' after the last one; it measures
-%% the round trip.
+%% packets are sent and heard all the time, the next ping comes `refresh_ms' after the last one; it
+%% measures the round trip.
 %%
-%% A silent lane on which nothing was sent except answers to pings may stay silent for `idle_ms': if
+%% A silent lane on which nothing was sent except answers may stay silent for `idle_ms': if
 %% a failure detector watches the nodes, not all pairs of a full mesh need ping each other all the
 %% time. A process that sends on an idle lane makes it a lane in use.
 -module(weft_lane_watch).
 
--export([new/2, next_look_ms/2, look/3, answered/1]).
+-export([new/2, next_look_ms/2, look/3, answered/2, is_unchanged/2]).
 -export_type([watch/0, limits/0]).
 
 -type limits() :: #{timeout_ms := pos_integer(), idle_ms := non_neg_integer(),
@@ -22,8 +22,10 @@
     %% Packets heard, and sent by any process, at the last check.
     heard = 0 :: non_neg_integer(),
     sent = 0 :: non_neg_integer(),
-    %% Of the packets sent since then: pings and pongs.
+    %% Of the packets sent since then: pings, pongs, and other answers.
     own = 1 :: non_neg_integer(),
+    %% Had something else been sent before the last check?
+    was_used = false :: boolean(),
     %% The first ping after which nothing was heard, and the last ping.
     asked_ms :: integer() | undefined,
     pinged_ms :: integer()}).
@@ -40,36 +42,47 @@ new(NowMs, Sent) ->
 next_look_ms(NowMs, PeriodMs) ->
     NowMs + PeriodMs - ((NowMs rem PeriodMs) + PeriodMs) rem PeriodMs.
 
-%% @doc A ping was answered.
--spec answered(watch()) -> watch().
-answered(#watch{own = Own} = Watch) ->
-    Watch#watch{own = Own + 1}.
+%% @doc So many packets were sent that nobody waits for.
+-spec answered(Count :: non_neg_integer(), watch()) -> watch().
+answered(Count, #watch{own = Own} = Watch) ->
+    Watch#watch{own = Own + Count}.
 
-%% @doc What to do now that so many packets were heard and sent in all.
+%% @doc What to do now that so many packets were heard and sent in all. A lane rests if it is not in
+%% use and waits for no answer; then the next look may come late.
 -spec look(NowMs :: integer(), {Heard :: non_neg_integer(), Sent :: non_neg_integer()},
-           {watch(), limits()}) -> {ping | rest | dead, watch()}.
+           {watch(), limits()}) -> {ping | nothing | rest | dead, watch()}.
 look(NowMs, {Heard, Sent}, {#watch{asked_ms = Asked0} = Watch, Limits}) ->
     #{timeout_ms := TimeoutMs} = Limits,
     IsSilent = Watch#watch.heard =:= Heard,
     Asked = case IsSilent of true -> Asked0; false -> undefined end,
     IsUsed = Sent - Watch#watch.own > Watch#watch.sent,
-    Seen = Watch#watch{heard = Heard, sent = Sent, own = 0, asked_ms = Asked},
+    Seen = Watch#watch{heard = Heard, sent = Sent, own = 0, asked_ms = Asked, was_used = IsUsed},
     case is_integer(Asked) andalso NowMs - Asked > TimeoutMs of
         true ->
             {dead, Seen};
         false ->
-            IsDue = is_integer(Asked) orelse IsSilent andalso IsUsed
-                orelse NowMs - Seen#watch.pinged_ms >= rest_ms(IsSilent, Limits),
-            ping(IsDue, NowMs, Seen)
+            %% What was sent last before a check may have come after what was heard last.
+            IsOpen = IsSilent andalso (IsUsed orelse Watch#watch.was_used),
+            IsDue = is_integer(Asked) orelse IsOpen
+                orelse NowMs - Seen#watch.pinged_ms >= rest_ms(IsSilent, IsUsed, Limits),
+            ping(IsDue, IsUsed, NowMs, Seen)
     end.
 
-ping(false, _NowMs, Watch) ->
-    {rest, Watch};
-ping(true, NowMs, #watch{asked_ms = Asked} = Watch) ->
-    {ping, Watch#watch{own = 1, pinged_ms = NowMs, asked_ms = first(Asked, NowMs)}}.
+ping(true, _IsUsed, NowMs, #watch{asked_ms = Asked} = Watch) ->
+    {ping, Watch#watch{own = 1, pinged_ms = NowMs, asked_ms = first(Asked, NowMs)}};
+ping(false, true, _NowMs, Watch) ->
+    {nothing, Watch};
+ping(false, false, _NowMs, Watch) ->
+    {rest, Watch}.
 
-rest_ms(true, #{idle_ms := IdleMs}) -> IdleMs;
-rest_ms(false, #{idle_ms := IdleMs, refresh_ms := RefreshMs}) -> max(IdleMs, RefreshMs).
+%% An atom is greater than any time: the peer asks.
+rest_ms(true, _IsUsed, #{idle_ms := IdleMs}) -> IdleMs;
+rest_ms(false, true, #{refresh_ms := RefreshMs}) -> RefreshMs;
+rest_ms(false, false, _Limits) -> never.
 
 first(undefined, NowMs) -> NowMs;
 first(Asked, _NowMs) -> Asked.
+
+%% @doc Was nothing sent since the last look?
+-spec is_unchanged(Sent :: non_neg_integer(), watch()) -> boolean().
+is_unchanged(Sent, #watch{sent = Seen}) -> Sent =:= Seen.

@@ -10,7 +10,7 @@
 -module(weft_lane_writer).
 -behaviour(gen_server).
 
--export([start_link/3, write/4, look_again/1]).
+-export([start_link/3, write/4, woken/1, look_again/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, code_change/3]).
 -export_type([waiting/0, lateness/0, late_by/0]).
 
@@ -57,6 +57,12 @@ write(Writer, From, Packet, Bytes) ->
     Writer ! {write, From, Packet, Bytes},
     ok.
 
+%% @doc Has the process that started the writer told that its lane is in use again.
+-spec woken(pid()) -> ok.
+woken(Writer) ->
+    Writer ! woken,
+    ok.
+
 %% @doc Makes the writers that Owner started ask again how late they are.
 -spec look_again(Owner :: pid()) -> ok.
 look_again(Owner) ->
@@ -90,6 +96,10 @@ handle_info({write, From, Packet, Bytes}, Writer) ->
     next(hold(From, Packet, Bytes, Writer));
 handle_info(faults_changed, Writer) ->
     next(look(Writer));
+handle_info(woken, #writer{socket = Socket} = Writer) ->
+    [Owner | _] = get('$ancestors'),
+    Owner ! {weft_lane, used, Socket},
+    next(Writer);
 handle_info(timeout, Writer) ->
     next(Writer);
 handle_info(Message, Writer) ->

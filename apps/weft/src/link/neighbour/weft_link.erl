@@ -2,12 +2,11 @@
 %% @doc The link to one peer: brings its lanes up, reads them all, and notices when they are dead.
 %%
 %% One process for each peer. It owns the sockets of the lanes and reads them (`weft_link_lanes').
-%% Keepalive and control messages end here; all other packets go to the handler above
-%% (`weft_switch'). Any process sends through `weft_lane'.
+%% Pings and control messages end here; all other packets go to the handler above (`weft_switch').
 %% The link is brought up when the overlay wants it or something in the handler needs it: first at
 %% once, then with pauses that double up to a second. Either side may dial; `weft_links:admit/3'
-%% settles crossing calls. A lane that does not answer for link_timeout_ms is closed.
-%% What the loss of lanes says about the node of the peer is decided by `weft_link_peer'.
+%% settles crossing calls. A lane that does not answer for link_timeout_ms is closed; what that says
+%% about the node of the peer is decided by `weft_link_peer'.
 %%
 %% A link belongs to the side that dialled it. This side releases (closes) it once the overlay does
 %% not want it any more and sessions can go another way. If the other side wants it, that one dials.
@@ -15,7 +14,7 @@
 -behaviour(gen_server).
 
 -export([start_link/4, attach/4, want/2, agree/2, decider/2, break/1, retry/1, hurry/1,
-         subscribe/3, unsubscribe/2, handler/2, info/1]).
+         subscribe/3, unsubscribe/2, info/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 %% Time for the router to hear that a link was released, before sessions may ask for it again.
@@ -39,7 +38,8 @@
                last_error :: term(),
                ups = 0 :: non_neg_integer(),
                up_us = 0 :: integer(),
-               idle_since_ms :: integer()}).
+               idle_since_ms :: integer(),
+               look :: weft_link_look:look()}).
 
 %% @doc Called by `weft_link_sup'.
 -spec start_link(Handler :: module(), weft_links:key(), [{weft_links:core(), pid()}],
@@ -87,22 +87,15 @@ subscribe(Link, Core, Pid) -> gen_server:cast(Link, {subscribe, Core, Pid}).
 -spec unsubscribe(pid(), pid()) -> ok.
 unsubscribe(Link, Pid) -> gen_server:cast(Link, {unsubscribe, Pid}).
 
-%% @doc A message for the handler of this link.
--spec handler(pid(), term()) -> ok.
-handler(Link, Message) ->
-    Link ! {weft_handler, Message},
-    ok.
-
 -spec info(pid()) -> map().
 info(Link) -> gen_server:call(Link, info).
 
 %% @private
 init({Key, Handler, Cores}) ->
     process_flag(trap_exit, true),
-    weft_link_lanes:look_later(),
     Name = case Key of {anonymous, _} -> <<>>; _ -> atom_to_binary(Key) end,
     {ok, #link{key = Key, handler = Handler, above = Handler:init(Key, Name),
-               cores = Cores, idle_since_ms = now_ms()}}.
+               cores = Cores, idle_since_ms = now_ms(), look = weft_link_look:next(false)}}.
 
 %% @private
 handle_call(info, _From, Link) ->
@@ -111,29 +104,29 @@ handle_call(Request, _From, Link) ->
     {reply, weft_stray:call(Request), Link}.
 
 %% @private
-handle_cast({attach, Socket, Peer, Purpose, Address}, Link) ->
-    {noreply, publish(attached(Socket, Peer, Purpose, Address, Link))};
-handle_cast({want, Wanted}, Link) ->
-    {noreply, need(publish(wanted(Wanted, Link)))};
-handle_cast({agree, true}, Link) ->
-    {noreply, agreed(true, Link)};
-handle_cast({agree, false}, #link{demand = Demand} = Link) ->
-    {noreply, Link#link{demand = weft_link_demand:part(Demand)}};
-handle_cast({decider, Decider}, #link{cores = Cores} = Link) ->
-    {noreply, cores_changed(weft_link_cores:decider(Decider, up(Link), Cores), Link)};
-handle_cast(break, Link) ->
-    {noreply, publish(lose_all(broken, Link#link{last_error = broken}))};
-handle_cast(retry, #link{dial = Dial} = Link) ->
-    {noreply, need(Link#link{dial = weft_link_dial:retry_at_once(Dial)})};
-handle_cast(hurry, Link) ->
-    {noreply, need(cancel_pause(Link))};
-handle_cast({subscribe, Core, Pid}, #link{cores = Cores} = Link) ->
-    {noreply, cores_changed(weft_link_cores:subscribe(Core, Pid, up(Link), Cores), Link)};
-handle_cast({unsubscribe, Pid}, #link{cores = Cores} = Link) ->
-    {noreply, Link#link{cores = weft_link_cores:unsubscribe(Pid, up(Link), Cores)}};
-handle_cast(Request, Link) ->
+handle_cast(Request, #link{look = Look} = Link) ->
+    {noreply, cast(Request, Link#link{look = weft_link_look:soon(Look)})}.
+
+cast({attach, Socket, Peer, Purpose, Address}, Link) ->
+    publish(attached(Socket, Peer, Purpose, Address, Link));
+cast({want, Wanted}, Link) -> need(publish(wanted(Wanted, Link)));
+cast({agree, true}, Link) -> agreed(true, Link);
+cast({agree, false}, #link{demand = Demand} = Link) ->
+    Link#link{demand = weft_link_demand:part(Demand)};
+cast({decider, Decider}, #link{cores = Cores} = Link) ->
+    cores_changed(weft_link_cores:decider(Decider, up(Link), Cores), Link);
+cast(break, Link) ->
+    publish(lose_all(broken, Link#link{last_error = broken}));
+cast(retry, #link{dial = Dial} = Link) ->
+    need(Link#link{dial = weft_link_dial:retry_at_once(Dial)});
+cast(hurry, Link) -> need(cancel_pause(Link));
+cast({subscribe, Core, Pid}, #link{cores = Cores} = Link) ->
+    cores_changed(weft_link_cores:subscribe(Core, Pid, up(Link), Cores), Link);
+cast({unsubscribe, Pid}, #link{cores = Cores} = Link) ->
+    Link#link{cores = weft_link_cores:unsubscribe(Pid, up(Link), Cores)};
+cast(Request, Link) ->
     ok = weft_stray:message(Request),
-    {noreply, Link}.
+    Link.
 
 %% @private
 -spec handle_info(term(), #link{}) -> {noreply, #link{}} | {stop, normal, #link{}}.
@@ -144,16 +137,15 @@ handle_info({Tag, Socket, Packet}, #link{lanes = Lanes} = Link)
     Taken = packet(weft_wire:decode(Packet), Packet, Lane, Link#link{lanes = Lanes1}),
     ok = weft_turn:worked(BeganUs),
     {noreply, Taken};
-handle_info({weft_handler, Message}, #link{handler = Handler, above = Above} = Link) ->
-    {noreply, need(Link#link{above = Handler:message(Message, Above)})};
-handle_info({weft_packet, _, _, _, _, _} = Message,
-            #link{handler = Handler, above = Above} = Link) ->
-    {noreply, Link#link{above = Handler:message(Message, Above)}};
-handle_info({'DOWN', _, process, _, _} = Message, #link{handler = Handler, above = Above} = Link) ->
-    {noreply, Link#link{above = Handler:message(Message, Above)}};
+handle_info({weft_handler, Message}, Link) ->
+    {noreply, need(above_gets(Message, Link))};
+handle_info(Message, Link) when element(1, Message) =:= weft_packet;
+                                element(1, Message) =:= 'DOWN' ->
+    {noreply, above_gets(Message, Link)};
 handle_info(keepalive, Link) ->
-    weft_link_lanes:look_later(),
     keepalive(Link);
+handle_info({weft_lane, used, _Socket}, #link{look = Look} = Link) ->
+    {noreply, Link#link{look = weft_link_look:soon(Look)}};
 handle_info(unwanted, Link) ->
     {noreply, release(now_ms(), Link)};
 handle_info({return_is_due, Ups}, #link{ups = Ups, peer = Peer} = Link) ->
@@ -252,6 +244,7 @@ add_lane(Socket, LaneKey, Peer, UntilMore, Address,
     %% Published first, because sessions that are told of the lane look whether the link is up.
     Link = publish(Link0#link{
         lanes = weft_link_lanes:add(Lane, Peer, UntilMore, Lanes),
+        look = weft_link_look:soon(Link0#link.look),
         peer = case IsFirst of true -> Peer; false -> Link0#link.peer end,
         up_us = case IsFirst of true -> now_us(); false -> Link0#link.up_us end,
         dial = weft_link_dial:reached(Address, Dial), is_released = false,
@@ -266,12 +259,12 @@ agreed(IsAgreed, #link{cores = Cores, demand = Demand} = Link) ->
                   Link#link{demand = weft_link_demand:stay(Demand)}).
 
 %% Published first, because sessions that took a detour look whether this is their way now.
-cores_changed(Cores, #link{key = Key, cores = Before, handler = Handler, above = Above} = Link0) ->
+cores_changed(Cores, #link{key = Key, cores = Before} = Link0) ->
     Link = publish(Link0#link{cores = Cores}),
     _ = is_up(Link) andalso weft_link_distribution:at_once(Key, Cores),
     case is_up(Link) andalso weft_link_cores:is_neighbour(Cores)
         andalso not weft_link_cores:is_neighbour(Before) of
-        true -> Link#link{above = Handler:message(available, Above)};
+        true -> above_gets(available, Link);
         false -> Link
     end.
 
@@ -361,6 +354,9 @@ missing(#link{key = Key, peer = Peer, demand = Demand, lanes = Lanes} = Link) ->
 
 above(#link{handler = Handler, above = Above}) -> {Handler, Above}.
 
+above_gets(Message, #link{handler = Handler, above = Above} = Link) ->
+    Link#link{above = Handler:message(Message, Above)}.
+
 attempt_ended(none, _Result, Link) -> Link;
 attempt_ended({Purpose, Dial}, Result, Link) ->
     publish(need(dialled(Result, Purpose, Link#link{dial = Dial}))).
@@ -381,11 +377,9 @@ dialled({error, Reason}, link,
             weft_link_cores:failed(Reason, Link#link.cores),
             retry_later(Link#link{above = Handler:dial_failed(Reason, Link#link.above)})
     end;
-dialled({error, no_link}, {lane, _, _}, Link) ->
-    %% Nothing is wrong: the link is being replaced.
-    retry_later(Link);
-dialled({error, Reason}, {lane, _, _}, Link) ->
-    retry_later(Link#link{last_error = Reason}).
+%% With no_link nothing is wrong: the link is being replaced.
+dialled({error, no_link}, {lane, _, _}, Link) -> retry_later(Link);
+dialled({error, Reason}, {lane, _, _}, Link) -> retry_later(Link#link{last_error = Reason}).
 
 retry_later(#link{dial = Dial} = Link) ->
     Link#link{dial = weft_link_dial:retry_later(Dial)}.
@@ -394,11 +388,18 @@ retry_later(#link{dial = Dial} = Link) ->
 
 keepalive(#link{lanes = Lanes0} = Link0) ->
     NowMs = now_ms(),
-    {Dead, ToPing, Lanes} = weft_link_lanes:look(NowMs, Lanes0),
+    {Dead, ToPing, MayRest, Lanes} = weft_link_lanes:look(NowMs, Lanes0),
     Link1 = lists:foldl(fun(Socket, Link) -> lose(Socket, timeout, Link) end,
                         Link0#link{lanes = Lanes}, Dead),
     lists:foreach(fun weft_lane_ping:send_unless_busy/1, ToPing),
-    idle(NowMs, publish(need(release(NowMs, used(Link1))))).
+    Link2 = publish(need(release(NowMs, used(Link1)))),
+    Rests = MayRest andalso Link2#link.was_used =:= Link0#link.was_used andalso rests(Link2),
+    idle(NowMs, Link2#link{look = weft_link_look:next(Rests)}).
+
+%% There is nothing to do, and what will change that is a message to this process.
+rests(#link{lanes = Lanes, peer = Peer, demand = Demand, cores = Cores} = Link) ->
+    is_up(Link) andalso weft_link_demand:is_steady(Demand, above(Link), Peer, Cores)
+        andalso weft_link_lanes:rest(Lanes).
 
 used(#link{key = Key, cores = Cores, demand = Demand, was_used = WasUsed} = Link) ->
     IsUsed = is_up(Link) andalso weft_link_cores:is_used(Cores)
@@ -430,9 +431,8 @@ idle(NowMs, #link{idle_since_ms = SinceMs, demand = Demand, dial = Dial} = Link)
 publish(#link{key = Key, lanes = Lanes, peer = Peer, demand = Demand, cores = Cores} = Link) ->
     Row = #{dialling => state(Link) =:= dialling, wanted => weft_link_demand:is_wanted(Demand),
             neighbour => weft_link_cores:is_neighbour(Cores), is_released => Link#link.is_released},
-    First = case weft_link_lanes:first(Lanes) of none -> #{}; Lane -> #{lane => Lane} end,
-    Told = weft_link_peer:published(Peer),
-    weft_link_table:publish(Key, maps:merge(maps:merge(First, Told), Row)),
+    Told = maps:merge(weft_link_lanes:published(Lanes), weft_link_peer:published(Peer)),
+    weft_link_table:publish(Key, maps:merge(Told, Row)),
     Link.
 
 info_of(#link{peer = Peer, handler = Handler, above = Above} = Link) ->

@@ -13,7 +13,7 @@
 %% link is not up for them.
 -module(weft_link_cores).
 
--export([new/3, is_neighbour/1, is_used/1, is_neighbour_anyway/1,
+-export([new/3, has_any/1, is_neighbour/1, is_used/1, is_neighbour_anyway/1,
          subscribe/4, unsubscribe/3, agree/3, decider/3,
          link_up/2, link_down/2, failed/2, control/4]).
 -export_type([cores/0, incarnation/0]).
@@ -33,6 +33,10 @@
 -spec new(weft_links:key(), [{weft_links:core(), pid()}], weft_links:core() | none) -> cores().
 new(Node, Local, Decider) ->
     #cores{node = Node, local = Local, decider = Decider}.
+
+%% @doc Does any core listen here?
+-spec has_any(cores()) -> boolean().
+has_any(#cores{local = Local}) -> Local =/= [].
 
 %% @doc May all cores use the link once it is up?
 -spec is_neighbour(cores()) -> boolean().

@@ -9,7 +9,7 @@
 -module(weft_link_demand).
 
 -export([new/0, want/2, is_wanted/1, missing/4, is_kept/2, may_be_released/3,
-         part/1, is_parting/1, stay/1, is_parted/2]).
+         part/1, is_parting/1, stay/1, is_parted/2, is_steady/4]).
 -export_type([demand/0, above/0]).
 
 %% How long the overlay has not wanted a link before the link is closed.
@@ -77,6 +77,13 @@ is_settled(_NowMs, #wish{is_wanted = true}) -> false;
 is_settled(_NowMs, #wish{parting = Parting}) when Parting =/= none -> false;
 is_settled(_NowMs, #wish{since_ms = never}) -> true;
 is_settled(NowMs, #wish{since_ms = SinceMs}) -> NowMs - SinceMs >= ?UNWANTED_MS.
+
+%% @doc Is the link to stay for a while, as far as can be known? Only the side that dialled may
+%% release a link, and only an overlay gives what uses it another way.
+-spec is_steady(demand(), above(), weft_handshake:peer(), weft_link_cores:cores()) -> boolean().
+is_steady(#wish{is_wanted = IsWanted, parting = Parting} = Demand, Above, #{role := Role}, Cores) ->
+    Parting =:= none andalso is_kept(Demand, Above)
+        andalso (IsWanted orelse Role =:= listener orelse not weft_link_cores:has_any(Cores)).
 
 %% @doc No neighbours any more; `{timeout, Timer, parted}' is sent when the link is not to be used
 %% any longer.

@@ -5,6 +5,7 @@
 %% this behaviour (`weft_switch'). Callbacks run in the link process and must not wait.
 -module(weft_link_handler).
 
+-export([tell/2]).
 -export_type([state/0, down_reason/0]).
 
 -type state() :: term().
@@ -35,3 +36,9 @@
 %% Lanes beyond those of the link itself that something above it would use.
 -callback wants_lanes(state()) -> [weft_lane:key()].
 -callback info(state()) -> #{atom() => term()}.
+
+%% @doc A message for the handler of that link: its callback `message' gets it.
+-spec tell(Link :: pid(), term()) -> ok.
+tell(Link, Message) ->
+    Link ! {weft_handler, Message},
+    ok.

@@ -6,8 +6,8 @@
 %% there should be; the contents of packets do not matter here.
 -module(weft_link_lanes).
 
--export([add/4, remove/2, received/2, is_heard/1, answered/2, look_later/0, look/2,
-         first/1, all/1, keys/1, find/3, of_writer/2, lane/2, peername/2, info/1,
+-export([add/4, remove/2, received/2, is_heard/1, answered/2, look/2, rest/1,
+         first/1, published/1, all/1, keys/1, find/3, of_writer/2, lane/2, peername/2, info/1,
          say_goodbye/1, abort/1]).
 -export_type([lanes/0]).
 
@@ -60,18 +60,12 @@ is_heard(Lanes) -> lists:any(fun(#row{packets = Packets}) -> Packets > 0 end, ma
 answered(Lane, Lanes) ->
     Socket = weft_lane:socket(Lane),
     #{Socket := #row{watch = Watch} = Row} = Lanes,
-    Lanes#{Socket := Row#row{watch = weft_lane_watch:answered(Watch)}}.
+    Lanes#{Socket := Row#row{watch = weft_lane_watch:answered(1, Watch)}}.
 
-%% @doc The calling process gets the message `keepalive' when it is time to check.
--spec look_later() -> ok.
-look_later() ->
-    NextMs = weft_lane_watch:next_look_ms(now_ms(), weft_config:get(keepalive_ms)),
-    _ = erlang:send_after(NextMs, self(), keepalive, [{abs, true}]),
-    ok.
-
-%% @doc The sockets that do not answer any more, and the lanes to ping.
+%% @doc The sockets that do not answer any more, the lanes to ping, and whether all lanes may rest.
 -spec look(NowMs :: integer(), lanes()) ->
-          {Dead :: [weft_transport:socket()], ToPing :: [weft_lane:lane()], lanes()}.
+          {Dead :: [weft_transport:socket()], ToPing :: [weft_lane:lane()], MayRest :: boolean(),
+           lanes()}.
 look(NowMs, Lanes) ->
     Limits = #{timeout_ms => weft_config:get(link_timeout_ms),
                idle_ms => weft_link_keys:idle_keepalive_ms(),
@@ -79,12 +73,25 @@ look(NowMs, Lanes) ->
     Looked = maps:map(fun(Socket, Row) -> look(NowMs, Socket, Row, Limits) end, Lanes),
     {[Socket || {Socket, {dead, _}} <- maps:to_list(Looked)],
      [Lane || {ping, #row{lane = Lane}} <- maps:values(Looked)],
+     lists:all(fun({What, _}) -> What =:= rest end, maps:values(Looked)),
      maps:map(fun(_, {_, Row}) -> Row end, Looked)}.
 
-look(NowMs, Socket, #row{packets = Packets, watch = Watch0} = Row, Limits) ->
+look(NowMs, Socket, #row{lane = Lane, packets = Packets, watch = Before} = Row, Limits) ->
+    Watch0 = weft_lane_watch:answered(weft_lane:answers(Lane), Before),
     {What, Watch} = weft_lane_watch:look(NowMs, {Packets, weft_transport:sent_packets(Socket)},
                                          {Watch0, Limits}),
     {What, Row#row{watch = Watch}}.
+
+%% @doc All lanes are at rest from now on (`weft_lane:rest/1'). False if one was used after the last
+%% look.
+-spec rest(lanes()) -> boolean().
+rest(Lanes) ->
+    lists:foreach(fun weft_lane:rest/1, all(Lanes)),
+    lists:all(fun({Socket, #row{lane = Lane, watch = Watch}}) ->
+                      weft_lane:queued_bytes(Lane) =:= 0
+                          andalso weft_lane_watch:is_unchanged(weft_transport:sent_packets(Socket),
+                                                               Watch)
+              end, maps:to_list(Lanes)).
 
 %% @doc The one with the smallest key.
 -spec first(lanes()) -> weft_lane:lane() | none.
@@ -115,6 +122,14 @@ of_writer(Pid, Lanes) ->
     case [Lane || Lane <- all(Lanes), weft_lane:writer(Lane) =:= Pid] of
         [Lane] -> Lane;
         [] -> none
+    end.
+
+%% @doc What others may read: the first lane, if there is one.
+-spec published(lanes()) -> #{lane => weft_lane:lane()}.
+published(Lanes) ->
+    case first(Lanes) of
+        none -> #{};
+        Lane -> #{lane => Lane}
     end.
 
 %% @doc The lane of that socket.

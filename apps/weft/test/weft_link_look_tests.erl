@@ -1,0 +1,32 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(weft_link_look_tests).
+-include_lib("eunit/include/eunit.hrl").
+
+looks_are_late_only_at_rest_and_until_a_lane_is_used_test_() ->
+    with(50, 3600000,
+         [?_assertEqual(looked, within(200, weft_link_look:next(false))),
+          ?_assertEqual(looked, within(200, weft_link_look:soon(weft_link_look:next(false)))),
+          ?_assertEqual(not_looked, within(200, weft_link_look:next(true))),
+          ?_assertEqual(looked, within(200, weft_link_look:soon(weft_link_look:next(true))))]).
+
+%% One message and no more, also if that of the late look was on its way already.
+a_look_comes_once_test_() ->
+    with(50, 50,
+         fun() ->
+                 Look = weft_link_look:next(true),
+                 receive keepalive -> self() ! keepalive end,
+                 Soon = weft_link_look:soon(Look),
+                 ?assertEqual([looked, not_looked], [within(200, Soon) || _ <- [1, 2]])
+         end).
+
+within(Ms, _Look) ->
+    receive keepalive -> looked after Ms -> not_looked end.
+
+with(KeepaliveMs, IdleMs, Tests) ->
+    {setup,
+     fun() ->
+             application:set_env(weft, keepalive_ms, KeepaliveMs),
+             application:set_env(weft, idle_keepalive_ms, IdleMs)
+     end,
+     fun(_) -> [application:unset_env(weft, Key) || Key <- [keepalive_ms, idle_keepalive_ms]] end,
+     Tests}.
