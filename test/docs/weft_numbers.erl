@@ -128,9 +128,9 @@ scale(_Kind, _Unit) -> 1.
 
 %% {Run, Cell, Metric}: of results.csv; {over, Variant, Value}: such a value by that of another
 %% variant; {ms, Value}: in milliseconds, in a column without units. {csv, File, Wanted, Column}: of
-%% other files, which is {names, ...} for a row about names, and of the benchmarks of ETS {speedup,
-%% ...} by a second scheduler, and {slower, ...}: how many times as long two take for the writes to
-%% these tables.
+%% other files, which is {names, ...} for a row about names and {groups, ...} for one about groups,
+%% and of the benchmarks of ETS {speedup, ...} by a second scheduler, and {slower, ...}: how many
+%% times as long two take for the writes to these tables.
 value({over, Other, {Run, Cell, Metric} = Value}) ->
     value({'/', Value, {Run, setelement(2, Cell, Other), Metric}});
 value({'/', One, Other}) ->
@@ -157,6 +157,9 @@ value({names, Kind, Nodes, Workload, Callers, Column}) ->
     value({csv, "names/names.csv", [{"kind", Kind}, {"nodes", integer_to_list(Nodes)},
                                     {"workload", Workload},
                                     {"callers", integer_to_list(Callers)}], Column});
+value({groups, Variant, Groups, Role, Column}) ->
+    value({csv, "groups/groups.csv", [{"variant", Variant}, {"groups", Groups}, {"role", Role}],
+           Column});
 value({csv, File, Wanted, Column}) ->
     {median(File, [{iolist_to_binary(Key), iolist_to_binary(Is)} || {Key, Is} <- Wanted],
             iolist_to_binary(Column)), kind(Column)};
