@@ -1,12 +1,16 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Numbers that documents say were measured, held against the data beside them.
 %%
-%% numbers.config names parts of documents, and the fragments of their text in which measured
-%% numbers stand, with `~' in the place of each number, and what the data say there: medians of
-%% repetitions, and ratios, smallest and largest ones of such. A number is right if it is what the
-%% data say, rounded to the digits that are written. A number with a unit that is in no fragment
-%% has to be among those that are no results: settings, and what others claim. Ends of lines and
-%% bold type do not matter.
+%% Each file of test/docs/numbers is for one document. It has parts of it: all, or from a heading to
+%% the next one. In each part it names the fragments of the text in which measured numbers stand,
+%% with `~' in the place of each number, and what the data say there: medians of repetitions, and
+%% ratios, smallest and largest ones of such. These are {Text, [Value]}, or
+%% {Text, Run, Cell, [Metric]} for the metrics of one cell of a run, which is
+%% {Workload, Variant, Size, Pairs, Streams, Link}.
+%%
+%% A number is right if it is what the data say, rounded to the digits that are written. A number
+%% with a unit that is in no fragment has to be among those that are no results: settings, and what
+%% others claim. Ends of lines and bold type do not matter.
 -module(weft_numbers).
 
 -export([problems/1, commits/1]).

@@ -33,9 +33,9 @@ run(Program, Options, #{nodes := Count} = Shape, Modules, Given) ->
     weft_bench_cluster:with_nodes(
       Variant, Shape, Dir,
       fun(Nodes) ->
-              [{module, Module} = weft_bench_nodes:call(Nodes, Role, code, load_binary,
-                                                        {[Module, "given", Code], ?CALL_MS})
-               || Role <- weft_bench_nodes:roles(Nodes), {Module, Code} <- Modules],
+              _ = [{module, Module} = weft_bench_nodes:call(Nodes, Role, code, load_binary,
+                                                            {[Module, "given", Code], ?CALL_MS})
+                   || Role <- weft_bench_nodes:roles(Nodes), {Module, Code} <- Modules],
               weft_bench_cluster:program(Program, Options(weft_bench_cluster:nodes(Nodes)), Nodes,
                                          Minutes * 60000)
       end).
