@@ -217,6 +217,8 @@ effect({incarnation, Lane, Label}, _NowMs, #stream{incarnation = Incarnation} = 
     write(Lane, weft_wire:incarnation(Label, Incarnation), Stream);
 effect(heard, _NowMs, Stream) ->
     {heard(Stream), []};
+effect({count, _Name}, _NowMs, Stream) ->
+    {Stream, []};
 effect({keep_alive, IsOn}, _NowMs, Stream) ->
     {Stream#stream{is_kept_alive = IsOn}, []};
 effect({again, Reason}, _NowMs, Stream) ->

@@ -11,20 +11,28 @@
 
 -type link() :: #{node := node(), state := up | down | dialling, lanes := non_neg_integer(),
                   rtt_us := pos_integer() | undefined, queued_bytes := non_neg_integer(),
+                  lane_stats := [lane()],
                   circuits := [relayed()], relayed_bytes := non_neg_integer(),
                   ups := non_neg_integer(), last_error := string()}.
 %% A circuit that passes through this node: it arrives over the link of this map under `label', and
 %% goes on to next_hop under next_label. far: the end on the side where it arrives.
 -type relayed() :: #{label := pos_integer(), far := binary(), next_hop := node() | undefined,
                      next_label := pos_integer() | undefined}.
+%% class: empty, or the channel whose lane it is. stat: see `inet:getstat/1', of its socket.
+-type lane() :: #{class := binary(), index := non_neg_integer(), queued_bytes := non_neg_integer(),
+                  stat := #{inet:stat_option() => integer()}}.
 %% next_hop: the neighbour that the session's frames go to, the peer itself if direct; label: that
-%% of its circuit on that link.
+%% of its circuit on that link. unacked: sent; queued: waits in the queues of that many senders, of
+%% whom some are suspended.
 -type session() :: #{node := node(), state := up | resuming | handshake,
                      role := initiator | acceptor, next_hop := node() | undefined,
                      label := pos_integer() | undefined, resumes := non_neg_integer(),
                      last_resume_ms := non_neg_integer() | undefined, last_error := string(),
                      unacked_bytes := non_neg_integer(), bytes_in := non_neg_integer(),
-                     bytes_out := non_neg_integer()}.
+                     bytes_out := non_neg_integer(), packets_in := non_neg_integer(),
+                     packets_out := non_neg_integer(), queued_bytes := non_neg_integer(),
+                     queues := non_neg_integer(), suspended := non_neg_integer(),
+                     window_bytes := pos_integer(), repairs := non_neg_integer(), pid := pid()}.
 -type status() :: #{node := node(), os_pid := string(), uptime_ms := non_neg_integer(),
                     topology := term(), broker := map() | none,
                     circuits := hidden | visible, cuts := [node()],
@@ -37,7 +45,8 @@
                     groups := #{weft_group:name() => [node()]}, own_groups := [weft_group:name()],
                     gateways := #{node() => [weft_group:name()]},
                     names := #{weft_names:scope() => map()},
-                    locks := #{atom() => non_neg_integer()}}.
+                    locks := #{atom() => non_neg_integer()},
+                    counters := #{weft_counters:name() => non_neg_integer()}}.
 %% text: the answer in words, a line each.
 -type why() :: #{from := node(), to := node(), connected := boolean(),
                  next_hop := node() | undefined, link := link() | undefined,
@@ -57,7 +66,7 @@ status() ->
       partition => weft_partition:status(),
       groups => weft_group:groups(), own_groups => lists:sort(maps:keys(weft_group:own())),
       gateways => weft_group:gateways(), names => weft_names:info(),
-      locks => weft_global:info()}.
+      locks => weft_global:info(), counters => weft_counters:read()}.
 
 links(Peers) ->
     [link_of(Info, Peers) || #{node := Node} = Info <- with_carrier(fun weft_links:info/0),
@@ -67,9 +76,13 @@ link_of(#{node := Node, state := State, lanes := Lanes, rtt_us := RttUs, ups := 
           last_error := LastError, above := Above}, Peers) ->
     #{node => Node, state => State, lanes => length(Lanes), rtt_us => RttUs,
       queued_bytes => lists:sum([Bytes || #{queued_bytes := Bytes} <- Lanes]),
+      lane_stats => [lane_of(Lane) || Lane <- Lanes],
       circuits => [relayed(Circuit, Peers) || Circuit <- maps:get(circuits, Above)],
       relayed_bytes => maps:get(relayed_bytes, Above),
       ups => Ups, last_error => explain(LastError)}.
+
+lane_of(#{socket := Stat} = Lane) ->
+    (maps:with([class, index, queued_bytes], Lane))#{stat => Stat}.
 
 relayed(#{label := Label, far := Far, next_link := Link, next_label := NextLabel}, Peers) ->
     #{label => Label, far => Far, next_hop => maps:get(Link, Peers, undefined),
@@ -86,11 +99,12 @@ sessions(Peers) ->
 
 %% A session may end while it is asked.
 session_info(Pid) ->
-    try [weft_session:info(Pid)] catch exit:_ -> [] end.
+    try [(weft_session:info(Pid))#{pid => Pid}] catch exit:_ -> [] end.
 
 session_of(#{link := Link, last_error := LastError} = Info, Peers) ->
-    Kept = maps:with([node, state, role, label, resumes, last_resume_ms, unacked_bytes, bytes_in,
-                      bytes_out], Info),
+    Kept = maps:with([node, pid, state, role, label, resumes, repairs, last_resume_ms,
+                      unacked_bytes, queued_bytes, queues, suspended, window_bytes, bytes_in,
+                      bytes_out, packets_in, packets_out], Info),
     Kept#{next_hop => maps:get(Link, Peers, undefined), last_error => explain(LastError)}.
 
 routes() ->

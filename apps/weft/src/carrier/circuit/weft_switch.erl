@@ -129,6 +129,7 @@ relay(Lane, Waiting, Relay, Label, Raw, #switch{core = Core0, relayed_bytes = Re
     case weft_switch_core:relay(Relay, Label, Waiting, Core0) of
         {send, OtherLabel} ->
             _ = weft_lane:send(Lane, weft_wire:relabel(Raw, OtherLabel), byte_size(Raw)),
+            weft_counters:add(relayed_packets, 1, relayed_bytes, byte_size(Raw)),
             Switch#switch{relayed_bytes = Relayed + byte_size(Raw)};
         {done, Core, Effects} ->
             carry_out({Core, Effects}, Switch)

@@ -35,6 +35,7 @@ init([]) ->
     case whereis(weft_carrier_sup) of
         undefined ->
             ok = weft_config:load(),
+            ok = weft_counters:init(),
             ok = weft_identity:init(false),
             ok = weft_stock:init(),
             ok = weft_preload:start(),

@@ -56,11 +56,12 @@ address() ->
     #net_address{host = Host, protocol = weft, family = weft_config:get(family)}.
 
 %% @private
-%% Over a circuit this is the address of the first hop, because there is no other.
+%% Monitors look for the one socket with this peer name, and take its bytes for those of Node. So
+%% there is no address if it is another node's, as over a circuit, or one of several lanes.
 -spec address(socket(), node()) -> #net_address{}.
 address({Session, _}, Node) ->
     [_, Host] = string:split(atom_to_list(Node), "@"),
-    Address = case weft_session:peername(Session) of
+    Address = case weft_session:peername(Node, Session) of
                   {ok, Peername} -> Peername;
                   {error, _} -> undefined
               end,

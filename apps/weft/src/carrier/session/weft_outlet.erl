@@ -220,8 +220,10 @@ may_suspend(_Key, Outlet) ->
 
 %% The sender may be dead, or this process itself.
 suspend(Sender) ->
-    try erlang:suspend_process(Sender, [asynchronous, unless_suspending])
-    catch error:badarg -> false
+    try erlang:suspend_process(Sender, [asynchronous, unless_suspending]) of
+        true -> weft_counters:add(senders_suspended);
+        false -> ok
+    catch error:badarg -> ok
     end.
 
 %% The process may not have been suspended.

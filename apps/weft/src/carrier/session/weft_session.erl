@@ -13,7 +13,7 @@
 
 -export([start_link/1, accept/4, connect/1, send_handshake/2, recv_handshake/2,
          handshake_complete/3, await_earlier/1, tick/1, counters/1, setopts/2, getopts/2,
-         peername/1, info/1]).
+         peername/2, info/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, code_change/3]).
 
 %% On the way of each message: not calls.
@@ -111,9 +111,11 @@ setopts(Session, Options) -> gen_server:call(Session, {setopts, Options}, infini
 -spec getopts(pid(), list()) -> {ok, list()} | {error, term()}.
 getopts(Session, Options) -> gen_server:call(Session, {getopts, Options}, infinity).
 
-%% @doc The address at the other end of the lane that the session uses now.
--spec peername(pid()) -> {ok, {inet:ip_address(), inet:port_number()}} | {error, term()}.
-peername(Session) -> gen_server:call(Session, peername, infinity).
+%% @doc The address at the other end of the connection that the session uses now, if there is one
+%% for all of it, which leads to Node and to nobody else.
+-spec peername(node(), pid()) ->
+          {ok, {inet:ip_address(), inet:port_number()}} | {error, circuit | lanes | term()}.
+peername(Node, Session) -> gen_server:call(Session, {peername, Node}, infinity).
 
 %% @doc Peer, path, state, bytes, resumes and the last error, for `weft:why/1' and status.
 -spec info(pid()) -> map().
@@ -192,8 +194,8 @@ handle_call(counters, _From, #session{counters = Counters} = Session) ->
     reply(Counters, Session);
 handle_call({setopts, Options}, _From, Session) ->
     reply(with_socket(fun(S) -> weft_transport:user_setopts(S, Options) end, Session), Session);
-handle_call(peername, _From, Session) ->
-    reply(with_socket(fun weft_transport:peername/1, Session), Session);
+handle_call({peername, Node}, _From, Session) ->
+    reply(peername_of(Node, weft_config:get(lanes), Session), Session);
 handle_call({getopts, Options}, _From, Session) ->
     reply(with_socket(fun(S) -> weft_transport:getopts(S, Options) end, Session), Session);
 handle_call(info, _From, Session) ->
@@ -209,6 +211,15 @@ handle_cast(Request, Session) ->
 %% @private
 code_change(_Version, #session{stream = Stream} = Session, _Extra) ->
     {ok, Session#session{stream = weft_stream:code_change(Stream)}}.
+
+peername_of(Node, 1, #session{stream = Stream} = Session) ->
+    #{link := Link} = weft_stream:info(Stream),
+    case weft_links:lookup(Node) of
+        {ok, Link} -> with_socket(fun weft_transport:peername/1, Session);
+        _Other -> {error, circuit}
+    end;
+peername_of(_Node, _Lanes, _Session) ->
+    {error, lanes}.
 
 with_socket(Fun, #session{stream = Stream}) ->
     case weft_stream:socket(Stream) of

@@ -33,6 +33,7 @@ new() -> counters:new(6, [write_concurrency]).
 
 -spec packet_in(counters(), non_neg_integer()) -> ok.
 packet_in(Counters, Bytes) ->
+    weft_counters:add(packets_in, 1, bytes_in, Bytes),
     counters:add(Counters, ?PACKETS_IN, 1),
     counters:add(Counters, ?BYTES_IN, Bytes).
 
@@ -42,6 +43,7 @@ heard(Counters) -> counters:add(Counters, ?PACKETS_IN, 1).
 
 -spec packet_out(counters(), non_neg_integer()) -> ok.
 packet_out(Counters, Bytes) ->
+    weft_counters:add(packets_out, 1, bytes_out, Bytes),
     counters:add(Counters, ?PACKETS_OUT, 1),
     counters:add(Counters, ?BYTES_OUT, Bytes).
 

@@ -41,7 +41,9 @@ start_link() ->
           ok | {error, taken}.
 add(Id, Kind, Session, Input, Peer) ->
     case ets:insert_new(?MODULE, {Id, Session, Input, Peer, Kind}) of
-        true -> gen_server:cast(?MODULE, {watch, Id, Session});
+        true ->
+            weft_counters:add(sessions_started),
+            gen_server:cast(?MODULE, {watch, Id, Session});
         false -> {error, taken}
     end.
 
@@ -109,6 +111,7 @@ handle_info({weft_notice, weft_obituary, News}, Sessions) ->
 handle_info({'DOWN', Ref, process, Session, Reason}, #sessions{ids = Ids} = Sessions)
   when is_map_key(Ref, Ids) ->
     {Id, Rest} = maps:take(Ref, Ids),
+    weft_counters:add(sessions_ended),
     Rows = ets:take(?MODULE, Id),
     {Ended, Others} = lists:partition(fun(Row) -> element(2, Row) =:= Session end, Rows),
     true = ets:insert(?MODULE, Others),

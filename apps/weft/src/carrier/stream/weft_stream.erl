@@ -182,6 +182,9 @@ effect({tick, Lanes, Label}, Stream) ->
 effect({incarnation, Lane, Label}, Stream) ->
     _ = weft_lane:send(Lane, weft_wire:incarnation(Label, weft_identity:incarnation()), 13),
     Stream;
+effect({count, Name}, Stream) ->
+    weft_counters:add(Name),
+    Stream;
 effect({again, Reason}, Stream) ->
     self() ! {weft_path, closed, self(), any, Reason},
     Stream;

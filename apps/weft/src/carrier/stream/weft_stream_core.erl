@@ -17,8 +17,7 @@
 %%
 %% Races: both ends may break the path at once, or the acceptor may not have noticed yet: it drops
 %% what it has when it is reached by another path. The news of an end may come before the path is
-%% lost, and are looked up then; news of an earlier life of the peer's node are about another
-%% incarnation.
+%% lost, and are looked up then; those of an earlier incarnation of the peer name that one.
 -module(weft_stream_core).
 
 -export([initiator/2, acceptor/4, connect/2, close/1, handle/3, acked/3, lane_ready/2,
@@ -66,8 +65,8 @@
       | {accept, lane(), label()}
       | {tick, [lane()], label()}
       | {incarnation, lane(), label()}
-        %% For the counters that the kernel's ticker reads.
-      | heard
+        %% For the counters that the kernel's ticker reads, and for those of the node.
+      | heard | {count, resumes | repairs}
       | {keep_alive, false}.
 
 %% connected: there is the first path. failed: there will be none. ended: nothing to resume.
@@ -202,7 +201,8 @@ say_accepted(#stream{path = #path{label = Label} = Path}) -> [{accept, first(Pat
 resume(Received, #stream{out = Out0, resumes = Resumes} = Stream, Effects) ->
     case weft_outbound_core:resume(Received, Out0) of
         {ok, Items, Out} ->
-            {ok, Stream#stream{out = Out, resend = Items, resumes = Resumes + 1}, Effects};
+            {ok, Stream#stream{out = Out, resend = Items, resumes = Resumes + 1},
+             [{count, resumes} | Effects]};
         {error, lost} ->
             {lost, Stream#stream{last_break = resume_lost}, Effects}
     end.
@@ -263,10 +263,9 @@ lane_ready(Lane, #stream{path = #path{lanes = Lanes} = Path} = Stream) ->
 lane_ready(_Lane, Stream) ->
     Stream.
 
-%% What was under way on a lost lane is repeated on the others, together with all that is not
-%% acknowledged: the receiver drops what it has. For a moment before a new lane came up the peer may
-%% have had none, although this end always had one. Then the peer has forgotten the path, and waits
-%% until this end opens another. A tick on the new lane finds this out: the circuit would be closed.
+%% What was under way on a lost lane is repeated on the others, with all that is not acknowledged:
+%% the receiver drops what it has. Before a new lane came up the peer may have had none, and has
+%% forgotten the path then. A tick on the new lane finds this out: the circuit would be closed.
 lanes_changed(Lanes, #stream{path = #path{label = Label, lanes = Lanes0} = Path, out = Out0,
                              repairs = Repairs} = Stream) ->
     {New, Lost, Turns} = weft_lane_turns:change(Lanes, Lanes0),
@@ -278,7 +277,8 @@ lanes_changed(Lanes, #stream{path = #path{label = Label, lanes = Lanes0} = Path,
             {Changed, Tick};
         _ ->
             {ok, Items, Out} = weft_outbound_core:resume(0, Out1),
-            {Changed#stream{out = Out, resend = Items, repairs = Repairs + 1}, Tick}
+            {Changed#stream{out = Out, resend = Items, repairs = Repairs + 1},
+             [{count, repairs} | Tick]}
     end.
 
 first(#path{lanes = Lanes}) -> hd(weft_lane_turns:all(Lanes)).

@@ -63,8 +63,9 @@ ended(_Pid, _Dial) -> none.
 
 %% @doc An attempt to bring the link up failed.
 -spec failed(Reason :: term(), dial()) -> dial().
-failed(no_such_node, #dial{missing = Missing} = Dial) -> Dial#dial{missing = Missing + 1};
-failed(_Reason, Dial) -> Dial#dial{missing = 0}.
+failed(Reason, #dial{missing = Missing} = Dial) ->
+    weft_counters:add(dials_failed),
+    Dial#dial{missing = case Reason of no_such_node -> Missing + 1; _ -> 0 end}.
 
 %% @doc Has the peer stopped? epmd forgets a name as soon as its node stops.
 -spec is_gone(dial()) -> boolean().

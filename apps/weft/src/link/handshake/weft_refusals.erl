@@ -21,6 +21,7 @@ start_link() ->
 %% @doc A connection from that address was refused.
 -spec report({inet:ip_address(), inet:port_number()} | undefined, term()) -> ok.
 report(Peername, Reason) ->
+    weft_counters:add(refusals),
     gen_server:cast(?MODULE, {refused, Peername, Reason}).
 
 %% @doc What a reason means and what to do about it.

@@ -11,7 +11,7 @@
 -export([listen/1, explain_listen/2, accept/1, secure_accepted/2, connect/4, may_speak_weft/1,
          way/1, send/2, room/1, try_send/2, recv/3, secure/3, activate/2, more/2, half/0, lost/1,
          close/1, abort/1, controlling_process/2, give/2, peername/1, user_setopts/2, getopts/2,
-         sent_packets/1, tcp_socket/1]).
+         sent_packets/1, statistics/1, tcp_socket/1]).
 -export_type([socket/0]).
 
 -type socket() :: gen_tcp:socket() | ssl:sslsocket() | weft_tunnel:connection().
@@ -295,6 +295,17 @@ sent_packets(Socket) ->
     case getstat(Socket, [send_cnt]) of
         {ok, [{send_cnt, Count}]} -> Count;
         {error, _} -> 0
+    end.
+
+%% @doc What a socket has counted, and what waits in it; nothing if it is closed or is none.
+-spec statistics(socket()) -> #{inet:stat_option() => integer()}.
+statistics({tunnel, _, _}) ->
+    #{};
+statistics(Socket) ->
+    case getstat(Socket, [recv_oct, recv_cnt, recv_max, recv_avg, recv_dvi, send_oct, send_cnt,
+                          send_max, send_avg, send_pend]) of
+        {ok, Counted} -> maps:from_list(Counted);
+        {error, _} -> #{}
     end.
 
 getstat(Socket, Keys) when is_port(Socket) -> inet:getstat(Socket, Keys);

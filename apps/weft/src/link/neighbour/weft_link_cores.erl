@@ -118,6 +118,7 @@ taken_back(Core, {Lane, _Incarnation}, Cores) ->
 %% @doc The link came up.
 -spec link_up(weft_lane:lane(), cores()) -> ok.
 link_up(Lane, Cores) ->
+    weft_counters:add(links_up),
     lists:foreach(fun({Core, _}) -> say_here(Lane, Core) end, open_cores(Cores)).
 
 open_cores(#cores{local = Local} = Cores) ->
@@ -134,6 +135,7 @@ say(Lane, Core, What) ->
 %% @doc The link went down, and what was agreed is no longer valid.
 -spec link_down(Reason :: term(), cores()) -> cores().
 link_down(Reason, Cores) ->
+    weft_counters:add(links_down),
     failed(Reason, Cores),
     Cores#cores{there = [], is_agreed = false}.
 

@@ -30,13 +30,16 @@
 %% more.
 -spec add(weft_lane:lane(), weft_handshake:peer(), UntilMore :: pos_integer(), lanes()) -> lanes().
 add(Lane, #{role := Role, peername := Peername}, UntilMore, Lanes) ->
+    weft_counters:add(lanes_opened),
     Socket = weft_lane:socket(Lane),
     Watch = weft_lane_watch:new(now_ms(), weft_transport:sent_packets(Socket)),
     Lanes#{Socket => #row{lane = Lane, role = Role, peername = Peername, until_more = UntilMore,
                           watch = Watch}}.
 
 -spec remove(weft_lane:lane(), lanes()) -> lanes().
-remove(Lane, Lanes) -> maps:remove(weft_lane:socket(Lane), Lanes).
+remove(Lane, Lanes) ->
+    weft_counters:add(lanes_closed),
+    maps:remove(weft_lane:socket(Lane), Lanes).
 
 %% @doc A packet came from this socket. Returns the lane; asks the socket for more in time.
 -spec received(weft_transport:socket(), lanes()) -> {weft_lane:lane(), lanes()}.
@@ -145,11 +148,13 @@ peername(Socket, Lanes) ->
     #{Socket := #row{peername = Peername}} = Lanes,
     Peername.
 
+%% @doc What each lane is, what waits in it, and what its socket has counted (`inet:getstat/1').
 -spec info(lanes()) -> [map()].
 info(Lanes) ->
     [#{class => weft_lane:class(Lane), index => weft_lane:index(Lane), packets_in => Packets,
-       peername => Peername, queued_bytes => weft_lane:queued_bytes(Lane)}
-     || #row{lane = Lane, peername = Peername, packets = Packets} <- maps:values(Lanes)].
+       peername => Peername, queued_bytes => weft_lane:queued_bytes(Lane),
+       socket => weft_transport:statistics(Socket)}
+     || {Socket, #row{lane = Lane, peername = Peername, packets = Packets}} <- maps:to_list(Lanes)].
 
 %% @doc Closes all when what was sent is out, the last of which is a goodbye.
 -spec say_goodbye(lanes()) -> ok.
@@ -161,6 +166,8 @@ say_goodbye(Lanes) ->
 
 %% @doc Closes all at once.
 -spec abort(lanes()) -> ok.
-abort(Lanes) -> lists:foreach(fun weft_lane:abort/1, all(Lanes)).
+abort(Lanes) ->
+    weft_counters:add(lanes_closed, map_size(Lanes)),
+    lists:foreach(fun weft_lane:abort/1, all(Lanes)).
 
 now_ms() -> erlang:monotonic_time(millisecond).
