@@ -187,4 +187,5 @@ reasons(#{text := Lines} = Why, More) ->
 
 texts(undefined) -> undefined;
 texts(#{last_error := LastError} = Row) ->
-    (maps:without([circuits, lane_stats, pid], Row))#{last_error => unicode:characters_to_binary(LastError)}.
+    (maps:without([circuits, lane_stats, pid], Row))
+        #{last_error => unicode:characters_to_binary(LastError)}.

@@ -69,8 +69,8 @@ ready(groups) ->
         [] -> {error, lists:concat([node(), " is in no group"])};
         [_ | _] -> ok
     end;
-%% Nodes that have just connected hold the lock of all names while they exchange those they have, on a
-%% busy machine for seconds. That is no part of what is measured.
+%% Nodes that have just connected hold the lock of all names while they exchange those they have, on
+%% a busy machine for seconds. That is no part of what is measured.
 ready(global) ->
     case global:sync() of
         ok -> ok;
