@@ -121,7 +121,8 @@ page(Measured) ->
     Head = ?E(header, [], [?E(h1, [], ?T(Title)),
                            ?E(p, [{class, "dim"}],
                               ?T("What papers claim, measured again on one machine: \"agrees\" "
-                                 "and \"differs\" are about the claim, \"open\" is beside it. "
+                                 "and \"differs\" are about the claim. \"open\" is beside it, "
+                                 "or so near that more repetitions may decide it. "
                                  "Medians of repetitions; whiskers are the smallest and the "
                                  "largest."))]),
     weft_report_html:page(Title, weft_report_html:style(),

@@ -13,9 +13,8 @@
          counts_agree/1, page_looks_well/1]).
 
 %% The others are measured by the same workloads, with other settings.
--define(OF_EACH_KIND, ["orbit", "aco_7", "aco_9", "aco_10", "aco_failures", "im_11", "im_12",
-                       "de_5", "riak", "de_7", "de_10", "partisan_1", "partisan_2",
-                       "partisan_3"]).
+-define(OF_EACH_KIND, ["orbit", "aco_7", "aco_10", "aco_failures", "im_12", "de_5", "riak",
+                       "de_10", "partisan_2", "partisan_3"]).
 %% The figures that are measured on emulated links only.
 -define(EMULATED, ["partisan_3", "partisan_4"]).
 
