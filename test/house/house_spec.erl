@@ -1,6 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Every exported function has a -spec, but for the callbacks of the behaviours that its module
 %% names: their types are where the behaviour is. (The compiler's warning cannot tell them apart.)
+%% The behaviour of a library need not be there when this runs: then callbacks have specs, too.
 -module(house_spec).
 
 -export([rules/0, check/1]).
@@ -23,5 +24,9 @@ callbacks(#{behaviours := Behaviours}, Modules) ->
 callbacks_of(Behaviour, Modules) ->
     case Modules of
         #{Behaviour := #{callbacks := Callbacks}} -> Callbacks;
-        #{} -> Behaviour:behaviour_info(callbacks)
+        #{} ->
+            case code:ensure_loaded(Behaviour) of
+                {module, Behaviour} -> Behaviour:behaviour_info(callbacks);
+                {error, _NotHere} -> []
+            end
     end.
