@@ -1,0 +1,75 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The configuration of the application weft_ops: what may be in its environment, and what is.
+%%
+%% `http': `#{port => 9469, ip => {127, 0, 0, 1}}', where the metrics are served; port 0 takes a
+%% free one. Without this key there is no listener. `dist_peers_max' (64): with more connected
+%% nodes /metrics has no families that have a series for each of them. `timeout_ms' (4000): what
+%% has not answered by then is left out of a scrape.
+-module(weft_ops_config).
+
+-export([read/0, parse/1]).
+-export_type([config/0, http/0]).
+
+-define(WHERE, "weft_ops").
+-define(EXAMPLE, "#{port => 9469, ip => {127,0,0,1}}").
+-define(HTTP, #{port => 9469, ip => {127, 0, 0, 1}}).
+-define(DEFAULTS, #{http => none, dist_peers_max => 64, timeout_ms => 4000}).
+
+-type http() :: #{port := inet:port_number(), ip := inet:ip_address()}.
+-type config() :: #{http := http() | none, dist_peers_max := non_neg_integer(),
+                    timeout_ms := pos_integer()}.
+
+%% @doc What the environment says.
+-spec read() -> {ok, config()} | {error, Text :: string()}.
+read() ->
+    parse(proplists:delete(included_applications, application:get_all_env(weft_ops))).
+
+%% @doc Checks an environment. The text says what is wrong, where, and what it must be.
+-spec parse([{atom(), term()}]) -> {ok, config()} | {error, Text :: string()}.
+parse(Env) ->
+    keys(Env, ?DEFAULTS).
+
+keys([], Config) ->
+    {ok, Config};
+keys([{Key, Value} | Others], Config) ->
+    case key(Key, Value) of
+        {ok, Taken} -> keys(Others, Config#{Key => Taken});
+        {error, Text} -> {error, text("~ts, in the environment of " ?WHERE, [Text])}
+    end.
+
+key(http, #{} = Http) ->
+    http(maps:keys(Http) -- maps:keys(?HTTP), maps:merge(?HTTP, Http));
+key(http, Value) ->
+    {error, text("http is ~0tp: make it a map such as " ?EXAMPLE ", or leave it out for no "
+                 "listener", [Value])};
+key(dist_peers_max, Value) ->
+    at_least(0, dist_peers_max, Value);
+key(timeout_ms, Value) ->
+    at_least(1, timeout_ms, Value);
+key(Key, _Value) ->
+    {error, text("the key ~0tp is unknown: remove it; there are ~ts", [Key, listed(?DEFAULTS)])}.
+
+at_least(Min, _Key, Value) when is_integer(Value), Value >= Min ->
+    {ok, Value};
+at_least(Min, Key, Value) ->
+    {error, text("~ts is ~0tp: make it an integer of at least ~b", [Key, Value, Min])}.
+
+http([], #{port := Port, ip := Ip} = Http) ->
+    case {is_integer(Port) andalso Port >= 0 andalso Port =< 65535, is_address(Ip)} of
+        {true, true} ->
+            {ok, Http};
+        {false, _} ->
+            {error, text("the port of http is ~0tp: make it an integer from 0 to 65535", [Port])};
+        {_, false} ->
+            {error, text("the ip of http is ~0tp: make it an address as a tuple, such as "
+                         "{127,0,0,1}, or {0,0,0,0} for all", [Ip])}
+    end;
+http([Key | _], _Http) ->
+    {error, text("http has the unknown key ~0tp: remove it; there are ~ts", [Key, listed(?HTTP)])}.
+
+is_address(Ip) when is_tuple(Ip) -> inet:ntoa(Ip) =/= {error, einval};
+is_address(_Ip) -> false.
+
+listed(Map) -> lists:join(", ", [atom_to_list(Key) || Key <- lists:sort(maps:keys(Map))]).
+
+text(Format, Arguments) -> lists:flatten(io_lib:format(Format, Arguments)).

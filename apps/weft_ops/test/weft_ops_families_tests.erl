@@ -1,0 +1,186 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Each family has the value that the status says, a large cluster costs as few series as a
+%% small one, and the guide lists exactly what there is.
+-module(weft_ops_families_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(SERIES_MAX, 2000).
+-define(MS_MAX, 100).
+
+%% --- values -------------------------------------------------------------------------------------
+
+each_family_of_a_node_has_its_value_test_() ->
+    Values = reported(weft_ops_families:all(), weft_ops_test_status:small()),
+    All = expected() ++ channels(),
+    [{atom_to_list(Name), ?_assertEqual(Expected, maps:get(Name, Values, none))}
+     || {Name, Expected} <- All]
+        ++ [?_assertEqual([], maps:keys(Values) -- [Name || {Name, _} <- All])].
+
+expected() ->
+    [{weft_build_info, [{[{version, <<"1.2">>}, {topology, <<"groups">>},
+                          {otp_release, <<"25">>}], 1}]},
+     {weft_members, plain(6)}, {weft_unreachable_members, plain(1)},
+     {weft_links, by(state, [{dialling, 0}, {down, 1}, {up, 1}])},
+     {weft_link_round_trip_seconds_max, plain(0.0015)},
+     {weft_link_round_trip_seconds_mean, plain(0.0015)},
+     {weft_links_up_total, plain(107)}, {weft_links_down_total, plain(106)},
+     {weft_dials_failed_total, plain(103)}, {weft_link_queued_bytes, plain(40)},
+     {weft_lanes, plain(2)}, {weft_lanes_opened_total, plain(105)},
+     {weft_lanes_lost_total, plain(104)}, {weft_strangers_refused_total, plain(110)},
+     {weft_sessions, by(state, [{handshake, 0}, {resuming, 1}, {up, 2}])},
+     {weft_sessions_started_total, plain(117)}, {weft_sessions_ended_total, plain(116)},
+     {weft_session_resumes_total, plain(114)}, {weft_session_repairs_total, plain(113)},
+     {weft_session_unacknowledged_bytes, plain(90)}, {weft_session_queued_bytes, plain(120)},
+     {weft_suspended_senders, plain(6)}, {weft_senders_suspended_total, plain(115)},
+     {weft_payloads_sent_total, plain(109)}, {weft_payloads_received_total, plain(108)},
+     {weft_payload_sent_bytes_total, plain(102)}, {weft_payload_received_bytes_total, plain(101)},
+     {weft_circuits, plain(1)}, {weft_relayed_circuits, plain(1)},
+     {weft_relayed_packets_total, plain(112)}, {weft_relayed_bytes_total, plain(111)},
+     {weft_channel_streams, by(channel, [{bulk, 2}])},
+     {weft_channel_queued_bytes, by(channel, [{bulk, 16}])},
+     {weft_groups, plain(1)}, {weft_group_members, by(group, [{left, 3}])},
+     {weft_group_gateways, by(group, [{left, 1}])},
+     {weft_names, [{[{scope, <<"cluster">>}, {kind, <<"eventual">>}], 11},
+                   {[{scope, <<"{own,\"x\"}">>}, {kind, <<"strong">>}], 12}]},
+     {weft_broadcast_sent_total, plain(1)}, {weft_broadcast_received_total, plain(2)},
+     {weft_broadcast_received_bytes_total, plain(3)}, {weft_broadcast_delivered_total, plain(4)},
+     {weft_broadcast_dropped_total, plain(5)}, {weft_broadcast_missed_total, plain(6)},
+     {weft_broadcast_malformed_total, plain(7)}, {weft_broadcast_mailbox_drops_total, plain(8)},
+     {weft_broadcast_duplicates_total, plain(9)}, {weft_broadcast_grafts_sent_total, plain(10)},
+     {weft_broadcast_grafts_received_total, plain(11)},
+     {weft_broadcast_prunes_sent_total, plain(12)},
+     {weft_broadcast_prunes_received_total, plain(13)},
+     {weft_broadcast_links, by(kind, [{eager, 14}, {lazy, 15}])},
+     {weft_broadcast_trees, plain(16)}, {weft_broadcast_missing_messages, plain(17)},
+     {weft_broadcast_cached_messages, plain(18)}, {weft_broadcast_subscriptions, plain(5)},
+     {weft_series_left_out, plain(0)}, {weft_dist_peers_left_out, plain(0)},
+     {weft_scrape_seconds, plain(0.25)},
+     {weft_scrape_errors_total, by(source, [{families, 3}, {peers, 2}, {status, 1}])}].
+
+channels() ->
+    [{list_to_atom(lists:concat(["weft_channel_", Name, "_total"])), by(channel, [{bulk, 5}])}
+     || Name <- weft_channel_counters:names()].
+
+plain(Value) -> [{[], Value}].
+
+by(Label, Values) -> [{[{Label, atom_to_binary(Name)}], Value} || {Name, Value} <- Values].
+
+each_counter_of_the_node_is_reported_test() ->
+    #{counters := Counters} = Status = weft_ops_test_status:small(),
+    Reported = reported(weft_ops_families:all(), Status),
+    ?assertEqual([], maps:values(Counters) -- [Value || [{[], Value}] <- maps:values(Reported)]).
+
+without_a_topology_no_member_is_unreachable_test() ->
+    Status = (weft_ops_test_status:small())#{topology := undefined},
+    Values = reported(weft_ops_families:all(), Status),
+    ?assertNot(is_map_key(weft_unreachable_members, Values)),
+    ?assertMatch(#{weft_build_info := [{[_, {topology, <<"none">>}, _], 1}]}, Values).
+
+an_earlier_version_has_no_counters_and_no_queues_test() ->
+    #{sessions := Sessions} = Status = weft_ops_test_status:small(),
+    Values = reported(weft_ops_families:all(),
+                      (maps:remove(counters, Status))#{sessions := [maps:remove(queued_bytes, S)
+                                                                    || S <- Sessions]}),
+    ?assertNot(is_map_key(weft_session_queued_bytes, Values)),
+    ?assertNot(is_map_key(weft_session_resumes_total, Values)),
+    ?assertMatch(#{weft_session_unacknowledged_bytes := [{[], 90}]}, Values).
+
+without_the_status_only_the_scrape_is_reported_test() ->
+    Snapshot = maps:without([status, peers], weft_ops_test_status:snapshot(#{})),
+    Names = [Name || #{name := Name} = Family <- weft_ops_families:all(),
+                     {ok, [_ | _]} <- [weft_ops_family:samples(Family, Snapshot)]],
+    ?assertEqual([weft_dist_peers_left_out, weft_scrape_errors_total, weft_scrape_seconds],
+                 lists:sort(Names)).
+
+peers_above_the_limit_are_told_test() ->
+    Snapshot = (weft_ops_test_status:snapshot(weft_ops_test_status:small()))
+        #{peers := [weft_ops_test_status:peer(b@h), weft_ops_test_status:peer(c@h)],
+          dist_peers_max := 1},
+    [Family] = [F || #{name := weft_dist_peers_left_out} = F <- weft_ops_families:all()],
+    ?assertEqual({ok, plain(2)}, weft_ops_family:samples(Family, Snapshot)).
+
+all_families_of_distribution_have_a_value_test() ->
+    Snapshot = weft_ops_test_status:snapshot(weft_ops_test_status:small()),
+    Samples = [weft_ops_family:samples(Family, Snapshot) || Family <- weft_ops_dist_families:all()],
+    ?assertEqual(25, length(Samples)),
+    ?assertEqual(lists:seq(1, 22) ++ [6, 3, 5],
+                 [Value || {ok, [{[{peer, <<"b@h">>} | _], Value}]} <- Samples]).
+
+all_detailed_families_have_a_value_test_() ->
+    Snapshot = weft_ops_test_status:snapshot(weft_ops_test_status:small()),
+    [{atom_to_list(Name), ?_assertMatch({ok, [_ | _]}, weft_ops_family:samples(Family, Snapshot))}
+     || Request <- weft_ops_detailed:requests(),
+        #{name := Name} = Family <- weft_ops_detailed:families(Request)].
+
+detailed_families_name_their_objects_test_() ->
+    Of = fun(Request) ->
+                 reported(weft_ops_detailed:families(Request), weft_ops_test_status:small())
+         end,
+    [?_assertMatch(#{weft_detailed_circuit_info := [{[{peer, <<"c@h">>},
+                                                      {next_hop, <<"b@h">>}], 1}],
+                     weft_detailed_circuit_best_hops := [{[{peer, <<"c@h">>}], 2}]}, Of(circuit)),
+     ?_assertMatch(#{weft_detailed_lane_pending_bytes :=
+                         [{[_, {lane, <<"1">>}, {class, <<"distribution">>}], 1},
+                          {[_, {lane, <<"2">>}, {class, <<"bulk">>}], 2}]}, Of(lane)),
+     ?_assertMatch(#{weft_detailed_session_state :=
+                         [{[_, {state, <<"up">>}, {path, <<"direct">>}], 1},
+                          {[_, {state, <<"up">>}, {path, <<"circuit">>}], 1},
+                          {[_, {state, <<"resuming">>}, {path, <<"none">>}], 1}]}, Of(session)),
+     ?_assertMatch(#{weft_detailed_group_member :=
+                         [{_, 1}, {[{group, <<"left">>}, {peer, <<"b@h">>}], 2}, {_, 1}]},
+                   Of(group))].
+
+reported(Families, Status) ->
+    Snapshot = weft_ops_test_status:snapshot(Status),
+    maps:from_list([{Name, Samples} || #{name := Name} = Family <- Families,
+                                       {ok, Samples} <- [weft_ops_family:samples(Family, Snapshot)],
+                                       Samples =/= []]).
+
+%% --- names, size --------------------------------------------------------------------------------
+
+names_say_type_and_unit_test_() ->
+    [{atom_to_list(Name),
+      fun() ->
+              ?assertEqual(Type =:= counter, lists:suffix("_total", atom_to_list(Name))),
+              ?assertEqual(nomatch, re:run(atom_to_list(Name), "_(ms|us|kb|mb|bits)(_|$)"))
+      end} || #{name := Name, type := Type} <- own()].
+
+no_two_families_have_the_same_name_test() ->
+    Names = [Name || #{name := Name} <- own() ++ weft_ops_dist_families:all()],
+    ?assertEqual([], Names -- lists:usort(Names)).
+
+own() ->
+    weft_ops_families:all()
+        ++ lists:append([weft_ops_detailed:families(Request)
+                         || Request <- weft_ops_detailed:requests() -- [dist]]).
+
+a_thousand_members_are_few_series_and_quick_test() ->
+    Status = weft_ops_test_status:large(1000),
+    Snapshot = (weft_ops_test_status:snapshot(Status))
+        #{peers := [weft_ops_test_status:peer(Node) || #{node := Node} <- maps:get(links, Status)]},
+    {Us, Samples} = timer:tc(fun() -> [weft_ops_family:samples(Family, Snapshot)
+                                       || Family <- weft_ops_families:all()] end),
+    Series = lists:append([Values || {ok, Values} <- Samples]),
+    ?assertEqual(length(weft_ops_families:all()), length(Samples)),
+    ?assert(length(Series) =< ?SERIES_MAX),
+    ?assert(length(Series) >= 1000),
+    ?assert(Us =< ?MS_MAX * 1000).
+
+what_is_left_out_of_many_is_told_test() ->
+    Values = reported(weft_ops_families:all(), weft_ops_test_status:large(60)),
+    ?assertEqual(plain(30), maps:get(weft_series_left_out, Values)),
+    ?assertEqual(50, length(maps:get(weft_group_members, Values))).
+
+%% --- the guide ----------------------------------------------------------------------------------
+
+the_guide_lists_exactly_these_families_test_() ->
+    {ok, Text} = file:read_file("docs/guide/metrics.md"),
+    {match, Rows} = re:run(Text, "^\\| `(\\w+)` \\| (gauge|counter) \\| ([^|]*) \\|",
+                           [global, multiline, {capture, all_but_first, list}]),
+    Told = [{list_to_atom(Name), list_to_atom(Type),
+             [list_to_atom(Label) || Label <- string:lexemes(Labels, ", ")]}
+            || [Name, Type, Labels] <- Rows],
+    There = [{Name, Type, Labels} || #{name := Name, type := Type, labels := Labels}
+                                         <- own() ++ weft_ops_dist_families:all()],
+    [?_assertEqual([], There -- Told), ?_assertEqual([], Told -- There)].
