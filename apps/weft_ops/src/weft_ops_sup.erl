@@ -1,0 +1,20 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Supervisor of the application weft_ops. Its one process gathers what a scrape reports; that
+%% of an HTTP listener belongs to ranch.
+-module(weft_ops_sup).
+-behaviour(supervisor).
+
+-export([start_link/1]).
+-export([init/1]).
+
+-spec start_link(weft_ops_config:config()) -> {ok, pid()} | {error, term()}.
+start_link(Config) ->
+    weft_supervisor:start_link({local, ?MODULE}, ?MODULE, Config).
+
+%% @private
+-spec init(weft_ops_config:config()) ->
+          {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
+init(Config) ->
+    {ok, {#{strategy => one_for_one, intensity => 5, period => 60},
+          [#{id => weft_ops_snapshot,
+             start => {weft_ops_snapshot, start_link, [Config, fun weft:status/0]}}]}}.

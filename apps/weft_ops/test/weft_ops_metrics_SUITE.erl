@@ -1,0 +1,327 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Metrics of real nodes, as a scraper gets them: over one lane and several, over TLS, over a
+%% circuit, and beside stock nodes.
+-module(weft_ops_metrics_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-import(weft_test_nodes, [name/1, node_name/1, call/4, until/1]).
+
+-export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
+-export([one_lane/1, four_lanes/1, tls/1, a_circuit/1, a_stock_node/1, what_was_sent_was_received/1,
+         promtool_finds_nothing/1, many_peers_are_left_out/1, a_session_that_does_not_answer/1,
+         refused_requests/1, the_former_collector_comes_back/1, a_wrong_configuration_is_told/1]).
+%% On the nodes.
+-export([keep/0, own_sockets/1, former/0]).
+
+-define(APPS, [prometheus, quantile_estimator, ddskerl, cowboy, cowlib, ranch]).
+-define(MESSAGES, 2000).
+-define(TICK_BYTES, 5).
+-define(OF_CIRCUITS, ["recv_bytes", "recv_cnt", "send_bytes", "send_cnt"]).
+
+suite() -> [{timetrap, {minutes, 2}}].
+
+all() ->
+    [one_lane, four_lanes, tls, a_circuit, a_stock_node, what_was_sent_was_received,
+     promtool_finds_nothing, many_peers_are_left_out, a_session_that_does_not_answer,
+     refused_requests, the_former_collector_comes_back, a_wrong_configuration_is_told].
+
+init_per_suite(Config) ->
+    {ok, _} = application:ensure_all_started(inets),
+    Dir = ?config(priv_dir, Config),
+    Tls = [{weft, [{transport, tls},
+                   {tls_options, weft_interop_certificates:options(Dir, ours, [ours])}]}],
+    File = filename:join(Dir, "tls.config"),
+    ok = file:write_file(File, io_lib:format("~0p.~n", [Tls])),
+    weft_test_nodes:begin_suite([{tls_config, File} | Config]).
+
+end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
+
+end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
+
+%% --- a link -------------------------------------------------------------------------------------
+
+one_lane(Config) -> lanes(1, Config).
+
+four_lanes(Config) -> lanes(4, Config).
+
+%% All sockets of the link belong to its process.
+lanes(Count, Config) ->
+    [A, B] = pair([{lanes, Count}], Config),
+    until(fun() -> value("weft_lanes", [], A) =:= Count end),
+    ?assertEqual(25, map_size(dist(B, A))),
+    Sockets = fun() -> call(A, ?MODULE, own_sockets, [name(B)]) end,
+    [until(fun() -> maps:get(Family, dist(B, A)) =:= sum(Key, Sockets()) end)
+     || {Family, Key} <- [{"recv_bytes", recv_oct}, {"send_bytes", send_oct},
+                          {"recv_cnt", recv_cnt}, {"send_cnt", send_cnt}]],
+    ?assertEqual(Count, length(Sockets())),
+    ?assertMatch(#{"node_state" := 3, "proc_status" := Status} when Status >= 1, dist(B, A)).
+
+sum(Key, Stats) -> lists:sum([proplists:get_value(Key, Stat) || Stat <- Stats]).
+
+tls(Config) ->
+    [A, B] = [node(Name, #{long => "127.0.0.1", args => ["-config", ?config(tls_config, Config)]},
+                   Config) || Name <- [a, b]],
+    connect(A, B),
+    until(fun() -> value("weft_lanes", [], A) =:= 1 end),
+    ?assertEqual(25, map_size(dist(B, A))),
+    ?assert(maps:get("recv_bytes", dist(B, A)) > 0),
+    ?assert(maps:get("port_memory_bytes", dist(B, A)) > 0).
+
+%% --- a circuit ----------------------------------------------------------------------------------
+
+%% The link to the gateway is not taken for that to the node behind it.
+a_circuit(Config) ->
+    [A, G, B] = Nodes = chain(Config),
+    connect(A, B),
+    talk(A, B),
+    until(fun() -> value("weft_circuits", [], A) =:= 1 end),
+    until(fun() -> value("weft_relayed_circuits", [], G) =:= 1 end),
+    until(fun() -> value("weft_relayed_packets_total", [], G) > ?MESSAGES div 100 end),
+    [?assertEqual(0, value("weft_unreachable_members", [], N)) || N <- Nodes],
+    Dist = dist(B, A),
+    ?assertEqual(lists:sort(["node_state", "node_queue_size_bytes" | ?OF_CIRCUITS]),
+                 [Name || Name <- lists:sort(maps:keys(Dist)), not lists:prefix("proc_", Name)]),
+    ?assertEqual(25, map_size(dist(G, A))),
+    until(fun() -> counted(A, B) =:= of_session(A, B) end),
+    ?assertEqual([[{next_hop, atom_to_list(name(G))}, {peer, atom_to_list(name(B))}]],
+                 [Labels || {"weft_detailed_circuit_info", Labels}
+                                <- maps:keys(scrape(A, "/metrics/detailed?family=circuit"))]),
+    ok = weft_test_nodes:kill(G),
+    until(fun() -> value("weft_unreachable_members", [], A) =:= 2 end).
+
+counted(A, B) -> [maps:get(Name, dist(B, A)) || Name <- ?OF_CIRCUITS].
+
+of_session(A, B) ->
+    #{sessions := Sessions} = call(A, weft, status, []),
+    hd([[In, PacketsIn, Out, PacketsOut]
+        || #{node := Node, bytes_in := In, packets_in := PacketsIn, bytes_out := Out,
+             packets_out := PacketsOut} <- Sessions, Node =:= name(B)]).
+
+%% --- stock --------------------------------------------------------------------------------------
+
+%% The same families as from the collector of prometheus.erl, and the same values where nothing
+%% moves.
+a_stock_node(Config) ->
+    A = node(a, #{}, Config),
+    B = weft_test_nodes:start(b, #{carrier => plain, args => paths()}, ?config(place, Config)),
+    connect(A, B),
+    ok = call(A, ?MODULE, former, []),
+    Former = fun() -> text(call(A, prometheus_text_format, format, [former])) end,
+    Sizes = ["recv_bytes", "recv_cnt", "send_bytes", "send_cnt", "node_state"],
+    Of = fun(Dist) -> maps:with(Sizes, Dist) end,
+    until(fun() -> Of(dist(B, A)) =:= Of(dist_of(B, Former())) end),
+    ?assertEqual(25, map_size(dist(B, A))),
+    ?assertEqual(maps:keys(dist_of(B, Former())), maps:keys(dist(B, A))),
+    ?assertEqual(0, value("weft_sessions", [{state, "up"}], A)).
+
+%% --- counters -----------------------------------------------------------------------------------
+
+%% When both stand still. A tick that asks for an acknowledgement, or tries a new lane, is counted
+%% by who reads it only.
+what_was_sent_was_received(Config) ->
+    [A, B] = pair([{lanes, 4}], Config),
+    talk(A, B),
+    until(fun() -> value("weft_payload_sent_bytes_total", [], A) > ?MESSAGES * 100 end),
+    [until(fun() ->
+                   Here = scrape(From),
+                   There = scrape(To),
+                   Ticks = total("payloads_received", There) - total("payloads_sent", Here),
+                   Ticks >= 0 andalso
+                       total("payload_received_bytes", There)
+                           =:= total("payload_sent_bytes", Here) + Ticks * ?TICK_BYTES
+           end) || {From, To} <- [{A, B}, {B, A}]],
+    until(fun() -> value("weft_session_queued_bytes", [], A) =:= 0 end).
+
+total(Name, Values) -> maps:get({"weft_" ++ Name ++ "_total", []}, Values).
+
+promtool_finds_nothing(Config) ->
+    case os:find_executable("promtool") of
+        false -> {skip, "there is no promtool"};
+        Promtool -> promtool_finds_nothing(Promtool, Config)
+    end.
+
+%% Of the families of weft; those of prometheus.erl have names that it advises against.
+promtool_finds_nothing(Promtool, Config) ->
+    [A, G, B] = chain(Config),
+    connect(A, B),
+    ok = call(A, weft, subscribe, [{room, "a \"b\"\n\\c"}]),
+    [begin
+         Text = call(N, prometheus_text_format, format, [Registry]),
+         File = filename:join(?config(priv_dir, Config), lists:concat([Registry, ".prom"])),
+         ok = file:write_file(File, Text),
+         ?assertEqual({Registry, ""},
+                      {Registry, os:cmd(Promtool ++ " check metrics < " ++ File ++ " 2>&1")})
+     end || N <- [A, G],
+            ok <- [call(N, prometheus_registry, register_collectors,
+                        [own, [weft_ops_collector, weft_ops_dist_collector]])],
+            Registry <- [own, weft_ops_link, weft_ops_lane, weft_ops_session, weft_ops_circuit,
+                         weft_ops_relay, weft_ops_channel, weft_ops_group, weft_ops_dist]].
+
+many_peers_are_left_out(Config) ->
+    A = node(a, #{}, [{dist_peers_max, 1}], Config),
+    [B, C] = [node(Name, #{}, Config) || Name <- [b, c]],
+    connect(A, B),
+    until(fun() -> map_size(dist(B, A)) =:= 25 end),
+    connect(A, C),
+    until(fun() -> dist(B, A) =:= #{} end),
+    ?assertEqual(2, value("weft_dist_peers_left_out", [], A)),
+    [?assertEqual(25, map_size(dist_of(N, scrape(A, "/metrics/detailed?family=dist"))))
+     || N <- [B, C]].
+
+%% The scrape ends in time, and says that something is missing.
+a_session_that_does_not_answer(Config) ->
+    A = node(a, #{}, [{timeout_ms, 300}], Config),
+    B = node(b, #{}, Config),
+    connect(A, B),
+    until(fun() -> value("weft_sessions", [{state, "up"}], A) =:= 1 end),
+    [Session] = call(A, weft_sessions, list, []),
+    ok = call(A, sys, suspend, [Session]),
+    until(fun() -> not is_map_key({"weft_sessions", [{state, "up"}]}, scrape(A)) end),
+    ?assertEqual(#{}, dist(B, A)),
+    ?assert(value("weft_scrape_errors_total", [{source, "status"}], A) >= 1),
+    ok = call(A, sys, resume, [Session]),
+    until(fun() -> is_map_key({"weft_sessions", [{state, "up"}]}, scrape(A)) end).
+
+%% --- HTTP, start, stop --------------------------------------------------------------------------
+
+refused_requests(Config) ->
+    A = node(a, #{}, Config),
+    Names = "link, lane, session, circuit, relay, channel, group, dist",
+    [?assertMatch({Path, Status, {match, _}}, {Path, Status, re:run(Body, Expected)})
+     || {Path, Want, Expected} <- [{"/", 404, "/metrics/detailed"},
+                                   {"/metrics/x", 404, "/metrics"},
+                                   {"/metrics/detailed", 400, Names},
+                                   {"/metrics/detailed?family=links", 400, Names},
+                                   {"/metrics/detailed?family=link&family=x", 400, Names},
+                                   {"/metrics", 200, "weft_build_info"}],
+        {Status, Body} <- [get(A, Path)], Status =:= Want orelse error({Path, Status})],
+    {ok, {{_, 405, _}, Headers, _}} =
+        httpc:request(post, {url(A, "/metrics"), [], "text/plain", ""}, [], []),
+    ?assertEqual("GET", proplists:get_value("allow", Headers)).
+
+the_former_collector_comes_back(Config) ->
+    A = node(a, #{}, Config),
+    Registered = fun(Collector) ->
+                         call(A, prometheus_registry, collector_registeredp, [Collector])
+                 end,
+    All = [weft_ops_collector, weft_ops_dist_collector, prometheus_vm_dist_collector],
+    ?assertEqual([true, true, false], [Registered(Collector) || Collector <- All]),
+    Url = url(A, "/metrics"),
+    ok = call(A, application, stop, [weft_ops]),
+    ?assertEqual([false, false, true], [Registered(Collector) || Collector <- All]),
+    ?assertMatch({error, _}, httpc:request(Url)),
+    {ok, _} = call(A, application, ensure_all_started, [weft_ops]),
+    ?assertEqual([true, true, false], [Registered(Collector) || Collector <- All]),
+    %% When the application ends by itself.
+    true = call(A, erlang, exit, [call(A, erlang, whereis, [weft_ops_sup]), kill]),
+    until(fun() -> [Registered(Collector) || Collector <- All] =:= [false, false, true] end).
+
+a_wrong_configuration_is_told(Config) ->
+    A = node(a, #{}, Config),
+    ok = call(A, application, stop, [weft_ops]),
+    {ok, Taken} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]),
+    {ok, Port} = inet:port(Taken),
+    [begin
+         ok = call(A, application, set_env, [weft_ops, http, Http]),
+         {error, {weft_ops, {Why, _}}} = call(A, application, ensure_all_started, [weft_ops]),
+         ?assertMatch({match, _}, re:run(lists:flatten(io_lib:format("~tp", [Why])), Expected)),
+         ?assertEqual(undefined, call(A, erlang, whereis, [weft_ops_sup]))
+     end || {Http, Expected} <- [{#{port => Port}, "address already in use"},
+                                 {#{prot => Port}, "unknown key prot"}]].
+
+%% --- on the nodes -------------------------------------------------------------------------------
+
+%% @doc Receives for ever.
+keep() -> receive _ -> keep() end.
+
+%% @doc What the sockets of the link to a node have counted.
+own_sockets(Node) ->
+    [Link] = [Pid || {N, Pid} <- weft_links:list(), N =:= Node],
+    [Stat || Port <- erlang:ports(), {connected, Link} =:= erlang:port_info(Port, connected),
+             {ok, Stat} <- [inet:getstat(Port)]].
+
+%% @doc Puts the collector of prometheus.erl in a registry of its own.
+former() -> prometheus_registry:register_collector(former, prometheus_vm_dist_collector).
+
+%% --- steps --------------------------------------------------------------------------------------
+
+pair(Env, Config) ->
+    [A, B] = [node(Name, #{config => Env}, Config) || Name <- [a, b]],
+    connect(A, B),
+    [A, B].
+
+chain(Config) ->
+    Names = [a, g, b],
+    [NodeA, NodeG, NodeB] = [node_name(Name) || Name <- Names],
+    Shape = {static, #{links => [{NodeA, NodeG}, {NodeG, NodeB}]}},
+    [node(Name, #{config => [{topology, Shape}],
+                  args => ["-connect_all", "false", "-kernel", "prevent_overlapping_partitions",
+                           "false"]}, Config)
+     || Name <- Names].
+
+node(Name, Options, Config) -> node(Name, Options, [], Config).
+
+node(Name, Options, Env, Config) ->
+    Args = maps:get(args, Options, []) ++ paths(),
+    Node = weft_test_nodes:start(Name, Options#{args => Args}, ?config(place, Config)),
+    [ok = call(Node, application, set_env, [weft_ops, Key, Value])
+     || {Key, Value} <- [{http, #{port => 0}} | Env]],
+    {ok, _} = call(Node, application, ensure_all_started, [weft_ops]),
+    Node.
+
+paths() ->
+    lists:append([["-pa", Dir] || Dir <- [weft_test_nodes:ebin(M) || M <- [weft_ops_app, ?MODULE]]
+                                             ++ [filename:join(Dir, "ebin")
+                                                 || App <- ?APPS, Dir <- [code:lib_dir(App)],
+                                                    is_list(Dir)]]).
+
+connect(A, B) ->
+    until(fun() -> call(A, net_kernel, connect_node, [name(B)]) end),
+    until(fun() -> lists:member(name(A), call(B, erlang, nodes, [connected])) end).
+
+talk(A, B) ->
+    Keeper = call(B, erlang, spawn, [?MODULE, keep, []]),
+    [call(A, erlang, send, [Keeper, binary:copy(<<N>>, 100)]) || N <- lists:seq(1, ?MESSAGES)],
+    ok.
+
+%% --- scrapes ------------------------------------------------------------------------------------
+
+url(Node, Path) ->
+    lists:concat(["http://127.0.0.1:", call(Node, weft_ops_http, port, []), Path]).
+
+get(Node, Path) ->
+    {ok, {{_, Status, _}, _, Body}} = httpc:request(url(Node, Path)),
+    {Status, Body}.
+
+value(Name, Labels, Node) ->
+    maps:get({Name, Labels}, scrape(Node), missing).
+
+scrape(Node) -> scrape(Node, "/metrics").
+
+scrape(Node, Path) ->
+    {200, Body} = get(Node, Path),
+    text(Body).
+
+text(Body) ->
+    {match, Lines} = re:run(Body, "^(\\w+)(?:\\{(.*)\\})? (\\S+)$",
+                            [global, multiline, {capture, all_but_first, list}]),
+    maps:from_list([{{Name, labels(Labels)}, number(Value)} || [Name, Labels, Value] <- Lines]).
+
+labels(Text) ->
+    lists:sort([{list_to_atom(Name), string:trim(Value, both, "\"")}
+                || Pair <- string:lexemes(Text, ","), [Name, Value] <- [string:split(Pair, "=")]]).
+
+number(Text) ->
+    try list_to_integer(Text)
+    catch error:badarg -> list_to_float(Text)
+    end.
+
+%% The families of distribution about a node.
+dist(Peer, Node) -> dist_of(Peer, scrape(Node)).
+
+dist_of(Peer, Values) ->
+    maps:from_list([{Family, Value} || {{"erlang_vm_dist_" ++ Family, Labels}, Value}
+                                           <- maps:to_list(Values),
+                                       {peer, Name} <- Labels, Name =:= atom_to_list(name(Peer))]).

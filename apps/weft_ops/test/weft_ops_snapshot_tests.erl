@@ -1,0 +1,81 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The node is asked once at a time, for all who want to know; what does not answer is left out
+%% and counted.
+-module(weft_ops_snapshot_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(STATUS, #{sessions => [], links => []}).
+
+those_who_ask_at_once_get_one_result_test_() ->
+    with(5000, fun(Asked) ->
+        Test = self(),
+        Scrapers = [spawn_link(fun() -> Test ! {self(), weft_ops_snapshot:take()} end)
+                    || _ <- lists:seq(1, 20)],
+        Reader = receive {asked, Pid} -> Pid end,
+        Reader ! {answer, ?STATUS},
+        Results = [receive {Scraper, Result} -> Result end || Scraper <- Scrapers],
+        ?assertMatch([{ok, #{status := #{sessions := []}, peers := []}}], lists:usort(Results)),
+        {ok, Again} = weft_ops_snapshot:take(),
+        ?assertEqual([{ok, Again}], lists:usort(Results)),
+        ?assertEqual(1, counters:get(Asked, 1))
+    end).
+
+who_does_not_answer_is_left_out_and_counted_test_() ->
+    with(50, fun(_) ->
+        {ok, Snapshot} = weft_ops_snapshot:take(),
+        ?assertMatch(#{errors := #{status := 1, peers := 1, families := 0}}, Snapshot),
+        ?assertNot(is_map_key(status, Snapshot)),
+        Reader = receive {asked, Pid} -> Pid end,
+        ?assertNot(is_process_alive(Reader))
+    end).
+
+who_fails_is_left_out_and_counted_test_() ->
+    with(5000, fun(_) ->
+        Test = self(),
+        Scraper = spawn_link(fun() -> Test ! {self(), weft_ops_snapshot:take()} end),
+        receive {asked, Reader} -> Reader ! {answer, ?STATUS#{links := no_list}} end,
+        {ok, Snapshot} = receive {Scraper, Result} -> Result end,
+        ?assertMatch(#{status := #{}, errors := #{status := 0, peers := 1}}, Snapshot),
+        ?assertNot(is_map_key(peers, Snapshot))
+    end).
+
+families_that_fail_are_counted_test_() ->
+    with(50, fun(_) ->
+        ok = weft_ops_snapshot:failed(families),
+        ?assertMatch({ok, #{errors := #{families := 1}}}, weft_ops_snapshot:take())
+    end).
+
+strange_messages_end_nothing_test_() ->
+    with(50, fun(_) ->
+        Server = whereis(weft_ops_snapshot),
+        Server ! strange,
+        Server ! {late, self()},
+        ok = gen_server:cast(Server, strange),
+        ?assertMatch({error, _}, gen_server:call(Server, strange)),
+        ?assertMatch({ok, _}, weft_ops_snapshot:take()),
+        ?assertEqual(Server, whereis(weft_ops_snapshot))
+    end).
+
+without_the_server_there_is_nothing_test() ->
+    ?assertEqual(not_running, weft_ops_snapshot:take()),
+    ?assertEqual(ok, weft_ops_collector:collect_mf(default, fun erlang:error/1)),
+    ?assertEqual(ok, weft_ops_dist_collector:collect_mf(default, fun erlang:error/1)).
+
+%% Runs a test with a server whose reader tells the test that it was asked, and how often, and
+%% answers what it is told to.
+with(TimeoutMs, Test) ->
+    {timeout, 30, fun() ->
+        Self = self(),
+        Asked = counters:new(1, []),
+        Read = fun() ->
+                       ok = counters:add(Asked, 1, 1),
+                       Self ! {asked, self()},
+                       receive {answer, Status} -> Status end
+               end,
+        {ok, Config} = weft_ops_config:parse([{timeout_ms, TimeoutMs}]),
+        {ok, Server} = weft_ops_snapshot:start_link(Config, Read),
+        try Test(Asked)
+        after ok = gen_server:stop(Server)
+        end
+    end}.
