@@ -4,7 +4,9 @@
 %%
 %% A weft peer with a direct link has the sockets of all lanes of that link. One behind a gateway
 %% has none: the link to the gateway carries what is for others, too, so what its own session has
-%% counted stands for the socket. A stock peer has one socket, which is found by its address.
+%% counted stands for the socket. While a session has no path it is neither, and a gap is better
+%% than the numbers of the one between those of the other. A stock peer has one socket, which is
+%% found by its address.
 -module(weft_ops_peers).
 
 -include_lib("kernel/include/net_address.hrl").
@@ -57,6 +59,7 @@ peer(Node, Info, #{sessions := Sessions} = Known) ->
 of_session(#{node := Node, next_hop := Next} = Session, Owner, Known) ->
     {Inet, Port} = case Next of
                        Node -> of_link(Session, Known);
+                       undefined -> {#{}, #{}};
                        _ -> {of_counters(Session), #{}}
                    end,
     #{inet => Inet, port => Port, processes => processes([{dist, maps:get(pid, Session, Owner)}]),

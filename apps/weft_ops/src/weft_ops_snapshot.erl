@@ -92,7 +92,7 @@ handle_info({late, Worker}, #state{worker = {Worker, _, _}} = State) ->
     {noreply, State};
 handle_info({'DOWN', Monitor, process, _, _}, #state{worker = {_, Monitor, _}} = State) ->
     {noreply, finished(State)};
-handle_info({Word, Worker}, State) when Word =:= late, is_pid(Worker) ->
+handle_info({late, _HasEnded}, State) ->
     {noreply, State};
 handle_info(Message, State) ->
     ok = weft_stray:message(Message),
@@ -143,8 +143,9 @@ told(Missing, #state{missing = Missing} = State) ->
 told([], State) ->
     State;
 told(Missing, #state{config = #{timeout_ms := TimeoutMs}} = State) ->
-    ?LOG_WARNING("metrics: no answer within ~b ms from what gives ~ts; their families are left "
-                 "out. See weft_scrape_errors_total.", [TimeoutMs, names(Missing)]),
+    ?LOG_WARNING("metrics: an error, or no answer within ~b ms, from ~ts of this node; families "
+                 "are left out until it answers. See weft_scrape_errors_total.",
+                 [TimeoutMs, names(Missing)]),
     State.
 
 names(Sources) -> lists:join(" and ", [atom_to_list(Source) || Source <- Sources]).

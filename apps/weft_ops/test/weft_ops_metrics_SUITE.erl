@@ -11,7 +11,8 @@
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([one_lane/1, four_lanes/1, tls/1, a_circuit/1, a_stock_node/1, what_was_sent_was_received/1,
          promtool_finds_nothing/1, many_peers_are_left_out/1, a_session_that_does_not_answer/1,
-         refused_requests/1, the_former_collector_comes_back/1, a_wrong_configuration_is_told/1]).
+         chosen_families_of_distribution/1, many_scrapers/1, refused_requests/1,
+         the_former_collector_comes_back/1, a_wrong_configuration_is_told/1]).
 %% On the nodes.
 -export([keep/0, own_sockets/1, former/0]).
 
@@ -25,7 +26,8 @@ suite() -> [{timetrap, {minutes, 2}}].
 all() ->
     [one_lane, four_lanes, tls, a_circuit, a_stock_node, what_was_sent_was_received,
      promtool_finds_nothing, many_peers_are_left_out, a_session_that_does_not_answer,
-     refused_requests, the_former_collector_comes_back, a_wrong_configuration_is_told].
+     chosen_families_of_distribution, many_scrapers, refused_requests,
+     the_former_collector_comes_back, a_wrong_configuration_is_told].
 
 init_per_suite(Config) ->
     {ok, _} = application:ensure_all_started(inets),
@@ -105,7 +107,8 @@ of_session(A, B) ->
 %% moves.
 a_stock_node(Config) ->
     A = node(a, #{}, Config),
-    B = weft_test_nodes:start(b, #{carrier => plain, args => paths()}, ?config(place, Config)),
+    Args = ["-pa", weft_test_nodes:ebin(weft) | paths()],
+    B = weft_test_nodes:start(b, #{carrier => plain, args => Args}, ?config(place, Config)),
     connect(A, B),
     ok = call(A, ?MODULE, former, []),
     Former = fun() -> text(call(A, prometheus_text_format, format, [former])) end,
@@ -114,7 +117,11 @@ a_stock_node(Config) ->
     until(fun() -> Of(dist(B, A)) =:= Of(dist_of(B, Former())) end),
     ?assertEqual(25, map_size(dist(B, A))),
     ?assertEqual(maps:keys(dist_of(B, Former())), maps:keys(dist(B, A))),
-    ?assertEqual(0, value("weft_sessions", [{state, "up"}], A)).
+    ?assertEqual(0, value("weft_sessions", [{state, "up"}], A)),
+    %% Without the carrier there are no links, and all peers are stock.
+    begin_metrics([], B),
+    ?assertEqual(25, map_size(dist(A, B))),
+    ?assertEqual(0, value("weft_lanes", [], B)).
 
 %% --- counters -----------------------------------------------------------------------------------
 
@@ -184,7 +191,25 @@ a_session_that_does_not_answer(Config) ->
     ok = call(A, sys, resume, [Session]),
     until(fun() -> is_map_key({"weft_sessions", [{state, "up"}]}, scrape(A)) end).
 
+%% As in the collector that it replaces.
+chosen_families_of_distribution(Config) ->
+    [A, B] = pair([], Config),
+    ok = call(A, application, set_env, [prometheus, vm_dist_collector_metrics,
+                                        [recv_bytes, node_state]]),
+    until(fun() -> lists:sort(maps:keys(dist(B, A))) =:= ["node_state", "recv_bytes"] end).
+
 %% --- HTTP, start, stop --------------------------------------------------------------------------
+
+%% More than there may be connections at once.
+many_scrapers(Config) ->
+    A = node(a, #{}, Config),
+    Url = url(A, "/metrics"),
+    Self = self(),
+    Request = {Url, [{"connection", "close"}]},
+    Scrapers = [spawn_link(fun() -> Self ! {self(), httpc:request(get, Request, [], [])} end)
+                || _ <- lists:seq(1, 100)],
+    [receive {Scraper, Answer} -> ?assertMatch({ok, {{_, 200, _}, _, _}}, Answer) end
+     || Scraper <- Scrapers].
 
 refused_requests(Config) ->
     A = node(a, #{}, Config),
@@ -266,10 +291,13 @@ node(Name, Options, Config) -> node(Name, Options, [], Config).
 node(Name, Options, Env, Config) ->
     Args = maps:get(args, Options, []) ++ paths(),
     Node = weft_test_nodes:start(Name, Options#{args => Args}, ?config(place, Config)),
+    begin_metrics(Env, Node),
+    Node.
+
+begin_metrics(Env, Node) ->
     [ok = call(Node, application, set_env, [weft_ops, Key, Value])
      || {Key, Value} <- [{http, #{port => 0}} | Env]],
-    {ok, _} = call(Node, application, ensure_all_started, [weft_ops]),
-    Node.
+    {ok, _} = call(Node, application, ensure_all_started, [weft_ops]).
 
 paths() ->
     lists:append([["-pa", Dir] || Dir <- [weft_test_nodes:ebin(M) || M <- [weft_ops_app, ?MODULE]]

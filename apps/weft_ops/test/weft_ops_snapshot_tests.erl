@@ -34,7 +34,7 @@ who_fails_is_left_out_and_counted_test_() ->
     with(5000, fun(_) ->
         Test = self(),
         Scraper = spawn_link(fun() -> Test ! {self(), weft_ops_snapshot:take()} end),
-        receive {asked, Reader} -> Reader ! {answer, ?STATUS#{links := no_list}} end,
+        receive {asked, Reader} -> Reader ! {answer, #{sessions => [], links => no_list}} end,
         {ok, Snapshot} = receive {Scraper, Result} -> Result end,
         ?assertMatch(#{status := #{}, errors := #{status := 0, peers := 1}}, Snapshot),
         ?assertNot(is_map_key(peers, Snapshot))

@@ -73,7 +73,7 @@ large(Count) ->
             sessions := [session(Node, Node) || Node <- Nodes],
             routes := maps:from_list([{Node, route(1)} || Node <- Nodes]),
             channels := maps:from_list([{{channel, N}, channel()} || N <- Numbers]),
-            groups := maps:from_list([{{group, N}, Nodes} || N <- Numbers]),
+            groups := maps:from_list([{{group, N}, lists:sublist(Nodes, N, 12)} || N <- Numbers]),
             names := maps:from_list([{{scope, N}, #{kind => eventual, names => N}}
                                      || N <- Numbers])}.
 
