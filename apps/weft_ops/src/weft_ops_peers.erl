@@ -174,8 +174,6 @@ began_as(Pid, Modules) ->
 %% As prometheus.erl has it: the kernel's table has the handle of the connection in this place.
 queue_bytes(Node) ->
     try erlang:dist_get_stat(ets:lookup_element(sys_dist, Node, 3)) of
-        {ok, _In, _Out, false} -> 0;
-        {ok, _In, _Out, true} -> -1;
         {ok, _In, _Out, Bytes} -> Bytes
     catch
         error:_Ended -> undefined
