@@ -9,8 +9,9 @@
 -import(weft_test_nodes, [name/1, node_name/1, call/4, until/1]).
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
--export([one_lane/1, four_lanes/1, tls/1, a_circuit/1, a_stock_node/1, what_was_sent_was_received/1,
-         promtool_finds_nothing/1, many_peers_are_left_out/1, a_session_that_does_not_answer/1,
+-export([one_lane/1, four_lanes/1, tls/1, a_circuit/1, a_stock_node/1,
+         what_was_sent_was_received/1, promtool_finds_nothing/1, many_peers_are_left_out/1,
+         a_session_that_does_not_answer/1, a_gatherer_that_is_killed_comes_back/1,
          chosen_families_of_distribution/1, many_scrapers/1, refused_requests/1,
          the_former_collector_comes_back/1, a_wrong_configuration_is_told/1]).
 %% On the nodes.
@@ -26,8 +27,8 @@ suite() -> [{timetrap, {minutes, 2}}].
 all() ->
     [one_lane, four_lanes, tls, a_circuit, a_stock_node, what_was_sent_was_received,
      promtool_finds_nothing, many_peers_are_left_out, a_session_that_does_not_answer,
-     chosen_families_of_distribution, many_scrapers, refused_requests,
-     the_former_collector_comes_back, a_wrong_configuration_is_told].
+     a_gatherer_that_is_killed_comes_back, chosen_families_of_distribution, many_scrapers,
+     refused_requests, the_former_collector_comes_back, a_wrong_configuration_is_told].
 
 init_per_suite(Config) ->
     {ok, _} = application:ensure_all_started(inets),
@@ -190,6 +191,13 @@ a_session_that_does_not_answer(Config) ->
     ?assert(value("weft_scrape_errors_total", [{source, "status"}], A) >= 1),
     ok = call(A, sys, resume, [Session]),
     until(fun() -> is_map_key({"weft_sessions", [{state, "up"}]}, scrape(A)) end).
+
+a_gatherer_that_is_killed_comes_back(Config) ->
+    A = node(a, #{}, Config),
+    Gatherer = call(A, erlang, whereis, [weft_ops_snapshot]),
+    true = call(A, erlang, exit, [Gatherer, kill]),
+    until(fun() -> is_map_key({"weft_lanes", []}, scrape(A)) end),
+    ?assertNotEqual(Gatherer, call(A, erlang, whereis, [weft_ops_snapshot])).
 
 %% As in the collector that it replaces.
 chosen_families_of_distribution(Config) ->
