@@ -7,6 +7,8 @@
 
 -include_lib("public_key/include/public_key.hrl").
 
+-define(DAYS, 3650).
+
 %% @doc The value of {weft, tls_options} with the files that create/1 writes to Dir.
 -spec options(file:filename()) -> [tuple()].
 options(Dir) ->
@@ -35,7 +37,12 @@ write(Dir, Name, Entries) ->
 chain() ->
     Key = {key, {namedCurve, secp256r1}},
     Digest = {digest, sha256}, % the default, SHA-1, is refused by ssl of OTP 27 and later
+    %% Otherwise a cluster could resume no session after a week. The hour of the day is not ours to
+    %% choose, so they begin the day before.
+    Today = calendar:date_to_gregorian_days(date()),
+    Validity = {validity, {calendar:gregorian_days_to_date(Today - 1),
+                           calendar:gregorian_days_to_date(Today + ?DAYS)}},
     Names = #'Extension'{extnID = ?'id-ce-subjectAltName', critical = false,
                          extnValue = [{iPAddress, <<127, 0, 0, 1>>}, {dNSName, "127.0.0.1"}]},
-    #{root => [Key, Digest], intermediates => [],
-      peer => [Key, Digest, {extensions, [Names]}]}.
+    #{root => [Key, Digest, Validity], intermediates => [],
+      peer => [Key, Digest, Validity, {extensions, [Names]}]}.
