@@ -10,8 +10,9 @@
 -export([main/1]).
 -export_type([answer/0]).
 
-%% What a command answers: data for --json, and the same for people; or why not.
--type answer() :: {ok, weft_json:json(), unicode:chardata()}
+%% What a command answers: data for --json, and the same for people; or why not. An answer that was
+%% found wanting is shown all the same.
+-type answer() :: {ok | wanting, weft_json:json(), unicode:chardata()}
                 | {failed | usage | not_up | no_node, unicode:chardata()}.
 
 %% @doc Runs one command and ends the VM.
@@ -56,10 +57,12 @@ words(#{name := Name, nargs := list}, Given) -> maps:get(Name, Given);
 words(#{name := Name}, Given) -> [Word || {ok, Word} <- [maps:find(Name, Given)]].
 
 report({ok, Json, _Text}, #{json := true}) ->
-    io:put_chars([unicode:characters_to_binary(weft_json:encode(Json)), $\n]),
-    0;
+    print([unicode:characters_to_binary(weft_json:encode(Json)), $\n]);
 report({ok, _Json, Text}, _Options) ->
     print(Text);
+report({wanting, Json, Text}, Options) ->
+    0 = report({ok, Json, Text}, Options),
+    exit_code(failed);
 report({Error, Text}, #{json := true}) ->
     Message = unicode:characters_to_binary(Text),
     io:put_chars([weft_json:encode(#{error => Error, message => Message}), $\n]),

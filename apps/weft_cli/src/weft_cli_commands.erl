@@ -14,8 +14,8 @@
 %% @doc All commands, in the order of the help.
 -spec all() -> [command()].
 all() ->
-    [up(), status(), trace(), why(), cut(), heal(), kill(), restart(), eval(), shell(), down(),
-     paper()].
+    [up(), status(), trace(), why(), doctor(), cut(), heal(), kill(), restart(), eval(), shell(),
+     down(), paper()].
 
 %% @doc What weft_argparse reads the words with.
 -spec command() -> weft_argparse:command().
@@ -107,6 +107,21 @@ why() ->
            "circuit is: for that the command asks all nodes.",
            "",
            "  weft why n01 n12"]}.
+
+doctor() ->
+    #{name => "doctor", handler => {weft_cli_doctor, doctor},
+      arguments => common(),
+      help => "what is wrong with the cluster, why it matters, what to do",
+      details =>
+          ["Asks every node, for 5 s at most, and checks what it says: whether it answers, its",
+           "links, lanes, paths and sessions; whether versions, topology, configuration and",
+           "net_ticktime are the same everywhere; clocks, busy schedulers, limits on files and",
+           "sockets, names of hosts, the port; cookie and certificates; flags of the kernel,",
+           "the size of a full mesh, the use of `global'. Each finding is an error, a warning",
+           "or a note. It changes nothing.",
+           "",
+           "The exit code is 0 if there are notes at most, 1 with a warning or an error.",
+           "On a node of any system weft_doctor:examine() in a shell does the same."]}.
 
 cut() ->
     #{name => "cut", handler => {weft_cli_act, cut},
@@ -213,5 +228,5 @@ overview() ->
      "  weft trace n01 n07\n"
      "  weft status\n"
      "  weft down\n\n"
-     "Exit codes: 0 done, 1 it failed, 2 the words made no sense, 3 no such cluster is up,\n"
-     "4 no such node, or it does not run.\n"].
+     "Exit codes: 0 done, 1 it failed (doctor: it found an error or a warning), 2 the words made\n"
+     "no sense, 3 no such cluster is up, 4 no such node, or it does not run.\n"].

@@ -13,7 +13,8 @@
 -export([status_counts_connections/1, status_counts_broadcasts/1,
          status_shows_groups_and_names/1, eval_on_one_and_on_all/1,
          eval_reports_what_is_wrong/1, path_adds_code/1, trace_follows_the_session/1,
-         why_in_plain_words/1, cut_link_is_gone_around/1, killed_node_comes_back/1,
+         why_in_plain_words/1, doctor_finds_nothing/1, doctor_finds_a_cut_and_a_dead_node/1,
+         doctor_finds_what_differs/1, doctor_on_a_node/1, cut_link_is_gone_around/1, killed_node_comes_back/1,
          foreign_process_is_left_alone/1, shell_needs_a_terminal/1, shell_on_a_terminal/1,
          names_are_checked/1, bad_clusters_are_refused/1, directory_that_can_not_be/1,
          second_up_is_refused/1, why_follows_the_session/1,
@@ -31,7 +32,8 @@ suite() -> [{timetrap, {minutes, 2}}].
 all() ->
     [status_counts_connections, status_counts_broadcasts, status_shows_groups_and_names,
      eval_on_one_and_on_all, eval_reports_what_is_wrong, path_adds_code,
-     trace_follows_the_session, why_in_plain_words, cut_link_is_gone_around,
+     trace_follows_the_session, why_in_plain_words, doctor_finds_nothing,
+     doctor_finds_a_cut_and_a_dead_node, doctor_finds_what_differs, doctor_on_a_node, cut_link_is_gone_around,
      killed_node_comes_back, foreign_process_is_left_alone, shell_needs_a_terminal,
      shell_on_a_terminal, names_are_checked, bad_clusters_are_refused,
      directory_that_can_not_be, second_up_is_refused, why_follows_the_session,
@@ -146,6 +148,57 @@ why_in_plain_words(Config) ->
     [?assertMatch({_, {match, _}}, {Words, re:run(Near, Words)})
      || Words <- ["are connected", "Path: direct", "Session: up", "Queue: \\d+ bytes",
                   "Link to n02@127.0.0.1: up, 1 lane, round trip", "Last error: "]].
+
+%% --- doctor -----------------------------------------------------------------------------------
+
+%% Notes may be there, for the machine may be busy.
+doctor_finds_nothing(Config) ->
+    await(fun() -> element(1, run(["doctor"], Config)) =:= 0 end),
+    #{nodes := Nodes, answered := Nodes} = Report = json(["doctor"], Config),
+    ?assertEqual(?NODES, [short(Node) || Node <- Nodes]),
+    ?assertMatch(#{errors := 0, warnings := 0, name := "local"}, Report).
+
+doctor_finds_a_cut_and_a_dead_node(Config) ->
+    {0, _} = run(["cut", "n01", "n02"], Config),
+    {0, _} = run(["kill", "n04"], Config),
+    await(fun() -> lists:sort(found(Config)) =:= [{"answers", ["n04"]}, {"cuts", ["n01", "n02"]}]
+          end),
+    {1, Text} = run(["doctor"], Config),
+    [?assertMatch({_, {match, _}}, {Words, re:run(Text, Words)})
+     || Words <- ["local: 3 of 4 nodes examined in [0-9.]+ s: 1 error, 1 warning",
+                  "\nerror on n04: does not answer: it is not running",
+                  "\nwarning on n01 n02: the link between", "\n  why: ", "\n  do:  End the cut: "]],
+    {0, _} = run(["heal"], Config),
+    {0, _} = run(["restart", "n04"], Config),
+    await(fun() -> found(Config) =:= [] end).
+
+%% One node is told to have other lanes than its links were made with, as the others are.
+doctor_finds_what_differs(Config) ->
+    [{0, "ok\n"} = run(["eval", Node, "application:set_env(weft, lanes, 3)"], Config)
+     || Node <- ["n01", "n02"]],
+    {0, "ok\n"} = run(["eval", "n01", "application:set_env(kernel, net_ticktime, 7)"], Config),
+    ?assertEqual([{"configuration", ["n01", "n02"]}, {"lanes", ["n01", "n02"]},
+                  {"ticktime", ["n01"]}],
+                 [One || {Check, _} = One <- lists:sort(found(Config)), Check =/= "schedulers"]),
+    ?assertMatch({1, _}, run(["doctor"], Config)),
+    {0, _} = run(["eval", "all", "application:set_env(weft, lanes, 1), "
+                  "application:unset_env(kernel, net_ticktime)"], Config),
+    await(fun() -> found(Config) =:= [] end).
+
+%% As on a node of any system; its members are found there.
+doctor_on_a_node(Config) ->
+    {0, Text} = run(["eval", "n01", "weft_doctor:examine()"], Config),
+    ?assertMatch({match, _}, re:run(Text, "^4 nodes examined in .*\nok\n$", [dotall])).
+
+%% The checks that found something, with the nodes.
+found(Config) -> found([], Config).
+
+found(Cluster, Config) ->
+    {_, Text} = run(["doctor", "--json" | Cluster], Config),
+    #{findings := Findings} = decode(Text),
+    [{Check, [short(Node) || Node <- Nodes]}
+     || #{check := Check, severity := Severity, nodes := Nodes} <- Findings,
+        Severity =/= "note" orelse Check =:= "configuration"].
 
 %% --- faults -----------------------------------------------------------------------------------
 
@@ -370,6 +423,8 @@ tls_cluster(Config) ->
     %% The command itself, though a weft node here, is no member and no neighbour for long.
     ?assertMatch(#{tcp_connections := #{used := 2}, sessions := 3, circuits := [_]},
                  json(["status" | Tls], Config)),
+    %% Its certificates are good for long.
+    ?assertEqual([], [One || {"certificates", _} = One <- found(Tls, Config)]),
     ?assertEqual({0, "['n01@127.0.0.1','n02@127.0.0.1','n03@127.0.0.1']\n"},
                  run(["eval", "n01", "lists:sort(weft:members())" | Tls], Config)),
     ?assertMatch(#{stopped := [_, _, _]}, json(["down" | Tls], Config)).
@@ -411,13 +466,15 @@ down_leaves_nothing(Config) ->
 
 %% The exit code and all output.
 run(Words, Config) ->
-    Port = open_port({spawn_executable, ?config(command, Config)},
-                     [{args, Words ++ ["--dir" || takes_dir(Words)]
-                           ++ [?config(root, Config) || takes_dir(Words)]},
-                      exit_status, stderr_to_stdout, binary]),
-    {Status, Output} = collect(Port, <<>>),
+    {Status, Output} = collect(start(Words, Config), <<>>),
     ct:log("weft ~ts~n~ts(~b)", [lists:join($\s, Words), Output, Status]),
     {Status, unicode:characters_to_list(Output)}.
+
+start(Words, Config) ->
+    open_port({spawn_executable, ?config(command, Config)},
+              [{args, Words ++ ["--dir" || takes_dir(Words)]
+                    ++ [?config(root, Config) || takes_dir(Words)]},
+               exit_status, stderr_to_stdout, binary]).
 
 takes_dir([Word | _]) -> not lists:member(Word, ["help", "--help", "--version"]).
 

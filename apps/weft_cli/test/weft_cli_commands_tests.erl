@@ -29,7 +29,8 @@ so_many_words_are_taken_test_() ->
     [?_assertMatch({Words, Expected}, {Words, element(1, parse(Words))})
      || {Words, Expected} <- [{["up"], ok}, {["up", "x"], error}, {["trace", "a"], error},
                               {["trace", "a", "b"], ok}, {["heal"], ok}, {["heal", "a", "b"], ok},
-                              {["kill"], error}, {["paper"], ok}, {["paper", "a", "b"], error}]].
+                              {["kill"], error}, {["doctor"], ok}, {["doctor", "a"], error},
+                              {["paper"], ok}, {["paper", "a", "b"], error}]].
 
 parse(Words) -> weft_argparse:parse(Words, weft_cli_commands:command(), "weft").
 
