@@ -11,8 +11,8 @@
 -export_type([answer/0]).
 
 %% What a command answers: data for --json, and the same for people; or why not. An answer that was
-%% found wanting is shown all the same.
--type answer() :: {ok | wanting, weft_json:json(), unicode:chardata()}
+%% found wanting is shown all the same; of one that is shown already nothing is left to say.
+-type answer() :: {ok | wanting, weft_json:json(), unicode:chardata()} | shown
                 | {failed | usage | not_up | no_node, unicode:chardata()}.
 
 %% @doc Runs one command and ends the VM.
@@ -56,6 +56,8 @@ run(#{handler := {Module, Function}, arguments := Arguments}, Given) ->
 words(#{name := Name, nargs := list}, Given) -> maps:get(Name, Given);
 words(#{name := Name}, Given) -> [Word || {ok, Word} <- [maps:find(Name, Given)]].
 
+report(shown, _Options) ->
+    0;
 report({ok, Json, _Text}, #{json := true}) ->
     print([unicode:characters_to_binary(weft_json:encode(Json)), $\n]);
 report({ok, _Json, Text}, _Options) ->

@@ -14,8 +14,8 @@
 %% @doc All commands, in the order of the help.
 -spec all() -> [command()].
 all() ->
-    [up(), status(), trace(), why(), doctor(), cut(), heal(), kill(), restart(), eval(), shell(),
-     down(), paper()].
+    [up(), status(), watch(), trace(), why(), doctor(), cut(), heal(), kill(), restart(), eval(),
+     shell(), down(), paper()].
 
 %% @doc What weft_argparse reads the words with.
 -spec command() -> weft_argparse:command().
@@ -85,6 +85,25 @@ status() ->
            "the session really uses now. `resumes' counts how often sessions lost their path",
            "and went on by another, without a nodedown. Groups are shown with the nodes that",
            "each shares with others, scopes of names with how many names all nodes have."]}.
+
+watch() ->
+    #{name => "watch", handler => {weft_cli_watch, watch},
+      arguments => [#{name => interval, long => "-interval", short => $i,
+                      type => {float, [{min, 0.1}, {max, 3600}]}, value => "SECONDS",
+                      default => 2.0, help => "how long between two looks (default 2)"},
+                    #{name => count, long => "-count", short => $n,
+                      type => {integer, [{min, 1}]}, value => "COUNT",
+                      help => "end after so many looks"}] ++ common(),
+      help => "status again and again, with what moves in between",
+      details =>
+          ["Sums of the cluster, and for each node what it sent and received per second since",
+           "the look before, what it relayed for others, resumes, and the bytes that wait to be",
+           "sent (queued), or to be acknowledged (some are at rest, too). On a terminal each",
+           "look takes the place of the one before; elsewhere it follows it, with --json as",
+           "one object on a line. Ends with ctrl-C, or when the cluster is down.",
+           "",
+           "  weft watch --interval 0.5",
+           "  weft watch --count 10 --json > looks"]}.
 
 trace() ->
     #{name => "trace", handler => {weft_cli_look, trace},

@@ -6,8 +6,8 @@
 %% the picture may show halves. Its terms are ready for `weft_json'.
 -module(weft_local_picture).
 
--export([take/1, statuses/1, way/3]).
--export_type([picture/0, circuit/0, group/0, scope/0]).
+-export([take/1, statuses/1, of_statuses/2, way/3]).
+-export_type([picture/0, statuses/0, circuit/0, group/0, scope/0]).
 
 -type statuses() :: #{node() => weft_status:status()}.
 %% hops: the nodes on the way, both ends included; [] while there is none.

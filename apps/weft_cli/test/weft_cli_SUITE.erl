@@ -14,7 +14,8 @@
          status_shows_groups_and_names/1, eval_on_one_and_on_all/1,
          eval_reports_what_is_wrong/1, path_adds_code/1, trace_follows_the_session/1,
          why_in_plain_words/1, doctor_finds_nothing/1, doctor_finds_a_cut_and_a_dead_node/1,
-         doctor_finds_what_differs/1, doctor_on_a_node/1, cut_link_is_gone_around/1, killed_node_comes_back/1,
+         doctor_finds_what_differs/1, doctor_on_a_node/1, watch_shows_rates/1,
+         watch_ends/1, cut_link_is_gone_around/1, killed_node_comes_back/1,
          foreign_process_is_left_alone/1, shell_needs_a_terminal/1, shell_on_a_terminal/1,
          names_are_checked/1, bad_clusters_are_refused/1, directory_that_can_not_be/1,
          second_up_is_refused/1, why_follows_the_session/1,
@@ -33,7 +34,8 @@ all() ->
     [status_counts_connections, status_counts_broadcasts, status_shows_groups_and_names,
      eval_on_one_and_on_all, eval_reports_what_is_wrong, path_adds_code,
      trace_follows_the_session, why_in_plain_words, doctor_finds_nothing,
-     doctor_finds_a_cut_and_a_dead_node, doctor_finds_what_differs, doctor_on_a_node, cut_link_is_gone_around,
+     doctor_finds_a_cut_and_a_dead_node, doctor_finds_what_differs, doctor_on_a_node,
+     watch_shows_rates, watch_ends, cut_link_is_gone_around,
      killed_node_comes_back, foreign_process_is_left_alone, shell_needs_a_terminal,
      shell_on_a_terminal, names_are_checked, bad_clusters_are_refused,
      directory_that_can_not_be, second_up_is_refused, why_follows_the_session,
@@ -149,7 +151,7 @@ why_in_plain_words(Config) ->
      || Words <- ["are connected", "Path: direct", "Session: up", "Queue: \\d+ bytes",
                   "Link to n02@127.0.0.1: up, 1 lane, round trip", "Last error: "]].
 
-%% --- doctor -----------------------------------------------------------------------------------
+%% --- doctor, watch ----------------------------------------------------------------------------
 
 %% Notes may be there, for the machine may be busy.
 doctor_finds_nothing(Config) ->
@@ -189,6 +191,40 @@ doctor_finds_what_differs(Config) ->
 doctor_on_a_node(Config) ->
     {0, Text} = run(["eval", "n01", "weft_doctor:examine()"], Config),
     ?assertMatch({match, _}, re:run(Text, "^4 nodes examined in .*\nok\n$", [dotall])).
+
+watch_shows_rates(Config) ->
+    Flood = "timer:send_interval(5, {x, 'n04@127.0.0.1'}, lists:seq(1, 999))",
+    {0, _} = run(["eval", "n01", "{ok, T} = " ++ Flood ++ ", persistent_term:put(flood, T)"],
+                 Config),
+    await(fun() -> circuit("n01", "n04", Config) =/= [] end),
+    {0, Text} = run(["watch", "--count", "2", "--interval", "1"], Config),
+    ?assertMatch({match, [_, _]}, re:run(Text, "^local at .*: 4 of 4 nodes up, 5 links, .*$",
+                                         [global, multiline, {capture, first}])),
+    [?assertMatch({_, {match, _}}, {Row, re:run(Text, Row, [multiline])})
+     || Row <- ["^n01 +- +- +- +- +[0-9]", "^n01 +[1-9][0-9.]* k?B +[0-9.]+ k?B +",
+                "^n04 +[0-9.]+ k?B +[1-9][0-9.]* k?B +0 B +[0-9]+ ",
+                "^all +[1-9][0-9.]* k?B +[1-9][0-9.]* k?B +[1-9]"]],
+    {0, Lines} = run(["watch", "--count", "2", "--interval", "0.5", "--json"], Config),
+    [#{all := #{bytes_out_per_s := undefined}}, #{nodes := Nodes, nodes_up := 4}] =
+        [decode(Line) || Line <- string:lexemes(Lines, "\n")],
+    ?assertMatch([#{node := "n01@127.0.0.1", bytes_out_per_s := Out, running := true} | _]
+                   when Out > 0, Nodes),
+    {0, _} = run(["eval", "n01", "timer:cancel(persistent_term:get(flood))"], Config).
+
+watch_ends(Config) ->
+    Short = ["--name", "short"],
+    {0, _} = run(["up", "-n", "1" | Short], Config),
+    Interrupted = start(["watch", "--interval", "60" | Short], Config),
+    _ = read_until(Interrupted, "\nall ", <<>>),
+    {os_pid, OsPid} = erlang:port_info(Interrupted, os_pid),
+    _ = os:cmd("kill -INT " ++ integer_to_list(OsPid)),
+    ?assertEqual({130, <<>>}, collect(Interrupted, <<>>)),
+    Port = start(["watch", "--interval", "0.2" | Short], Config),
+    _ = read_until(Port, "\nn01 +0 B", <<>>),
+    ?assertMatch(#{stopped := [_]}, json(["down" | Short], Config)),
+    {Code, Output} = collect(Port, <<>>),
+    ?assertEqual(3, Code),
+    ?assertMatch({match, _}, re:run(Output, "weft: the cluster short is down")).
 
 %% The checks that found something, with the nodes.
 found(Config) -> found([], Config).

@@ -30,6 +30,8 @@ so_many_words_are_taken_test_() ->
      || {Words, Expected} <- [{["up"], ok}, {["up", "x"], error}, {["trace", "a"], error},
                               {["trace", "a", "b"], ok}, {["heal"], ok}, {["heal", "a", "b"], ok},
                               {["kill"], error}, {["doctor"], ok}, {["doctor", "a"], error},
+                              {["watch"], ok}, {["watch", "-i", "1", "--count", "2"], ok},
+                              {["watch", "--count", "0"], error}, {["watch", "-i", "0"], error},
                               {["paper"], ok}, {["paper", "a", "b"], error}]].
 
 parse(Words) -> weft_argparse:parse(Words, weft_cli_commands:command(), "weft").

@@ -1,0 +1,118 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The command `weft watch': the status of the cluster again and again, with rates
+%% (`weft_cli_rates'). It prints by itself, as it has no answer before it ends.
+-module(weft_cli_watch).
+
+-export([watch/2, text/4]).
+
+-import(weft_cli_table, [plural/2, bytes/1]).
+-import(weft_local_spec, [short/1]).
+
+%% Lines of a look that are no nodes: the head, an empty line, the titles, the sum, and the line
+%% with the cursor.
+-define(OTHER_LINES, 5).
+
+%% @doc weft watch.
+-spec watch([], weft_argparse:given()) -> weft_cli:answer().
+watch([], #{interval := IntervalS} = Options) ->
+    Show = show(Options),
+    weft_cli_cluster:with_cluster(
+      Options, fun(Cluster) ->
+                       look(Cluster, #{}, maps:get(count, Options, infinity),
+                            #{show => Show, interval_ms => round(IntervalS * 1000)})
+               end).
+
+look(#{name := Name} = Cluster, Before, Left, #{show := Show, interval_ms := IntervalMs} = How) ->
+    BegunMs = erlang:monotonic_time(millisecond),
+    case weft_local:running(Cluster) of
+        [] when map_size(Before) > 0 ->
+            {not_up, ["the cluster ", Name, " is down"]};
+        _ ->
+            Statuses = weft_local_picture:statuses(Cluster),
+            Show(Cluster, weft_local_picture:of_statuses(Cluster, Statuses),
+                 weft_cli_rates:rows(maps:get(nodes, Cluster), Before, Statuses)),
+            again(Cluster, Statuses, left(Left), How, BegunMs + IntervalMs)
+    end.
+
+left(infinity) -> infinity;
+left(Count) -> Count - 1.
+
+again(_Cluster, _Statuses, 0, _How, _NextMs) ->
+    shown;
+again(Cluster, Statuses, Left, How, NextMs) ->
+    receive after max(0, NextMs - erlang:monotonic_time(millisecond)) ->
+        look(Cluster, Statuses, Left, How)
+    end.
+
+%% --- showing ------------------------------------------------------------------------------------
+
+show(#{json := true}) ->
+    fun(Cluster, Picture, Rows) ->
+            io:put_chars([unicode:characters_to_binary(
+                            weft_json:encode(json(Cluster, Picture, Rows))), $\n])
+    end;
+show(_Options) ->
+    case weft_cli_terminal:is_terminal(output) of
+        true ->
+            fun(Cluster, Picture, Rows) ->
+                    Text = text(Cluster, Picture, Rows, weft_cli_terminal:height()),
+                    io:put_chars(over(unicode:characters_to_list(Text)))
+            end;
+        false ->
+            fun(Cluster, Picture, Rows) ->
+                    io:put_chars([text(Cluster, Picture, Rows, infinity), $\n])
+            end
+    end.
+
+%% Over what is there, and what is left of that is cleared: no flicker.
+over(Text) ->
+    ["\e[H", string:replace(Text, "\n", "\e[K\n", all), "\e[J"].
+
+json(#{name := Name}, #{links := Links, tcp_connections := Connections, sessions := Sessions,
+                        circuits := Circuits, resumes := Resumes}, Rows) ->
+    #{name => unicode:characters_to_binary(Name),
+      time => list_to_binary(calendar:system_time_to_rfc3339(erlang:system_time(second))),
+      nodes_up => length(up(Rows)), links => Links, tcp_connections => Connections,
+      sessions => Sessions, circuits => length(Circuits), resumes => Resumes, nodes => Rows,
+      all => weft_cli_rates:sum(Rows)}.
+
+%% @doc One look in at most so many lines.
+-spec text(weft_local:cluster(), weft_local_picture:picture(), [weft_cli_rates:row()],
+           Height :: pos_integer() | infinity) -> unicode:chardata().
+text(#{name := Name}, #{links := #{used := Links}, sessions := Sessions, circuits := Circuits,
+                        resumes := Resumes}, Rows, Height) ->
+    {Shown, More} = fitting(Rows, Height),
+    [io_lib:format("~ts at ~ts: ~b of ~ts up, ~ts, ~ts, ~ts among them, ~ts~n~n",
+                   [Name, now_text(), length(up(Rows)), plural(length(Rows), "node"),
+                    plural(Links, "link"), plural(Sessions, "session"),
+                    plural(length(Circuits), "circuit"), plural(Resumes, "resume")]),
+     weft_cli_table:format(
+       [["node", "out/s", "in/s", "relayed/s", "resumes", "queued", "unacked"]]
+       ++ [cells(short(Node), Row) || #{node := Node} = Row <- Shown]
+       ++ [cells(io_lib:format("and ~b more", [length(More)]), weft_cli_rates:sum(More))
+           || More =/= []]
+       ++ [cells("all", weft_cli_rates:sum(Rows))])].
+
+up(Rows) -> [Row || #{running := true} = Row <- Rows].
+
+fitting(Rows, infinity) ->
+    {Rows, []};
+fitting(Rows, Height) when length(Rows) =< Height - ?OTHER_LINES ->
+    {Rows, []};
+fitting(Rows, Height) ->
+    lists:split(min(length(Rows), max(1, Height - ?OTHER_LINES - 1)), Rows).
+
+cells(Title, #{running := false}) ->
+    [Title, "down"];
+cells(Title, #{bytes_out_per_s := Out, bytes_in_per_s := In, relayed_per_s := Relayed,
+               resumes := Resumes, queued_bytes := Queued, unacked_bytes := Unacked}) ->
+    [Title, number(Out), number(In), number(Relayed),
+     case Resumes of undefined -> "-"; _ -> integer_to_list(Resumes) end,
+     number(Queued), number(Unacked)].
+
+number(undefined) -> "-";
+number(Bytes) -> bytes(Bytes).
+
+now_text() ->
+    {_Date, {Hour, Minute, Second}} = calendar:local_time(),
+    io_lib:format("~2..0b:~2..0b:~2..0b", [Hour, Minute, Second]).
