@@ -154,6 +154,11 @@ the_same_on_several_nodes_is_one_finding_test() ->
                  found((healthy())#{?A => {ok, maps:merge(facts(?A), Weak)},
                                     ?B => {ok, maps:merge(facts(?B), Weak)}})).
 
+without_a_majority_all_nodes_differ_test() ->
+    ?assertEqual([{ticktime, warning, [?A, ?B]}],
+                 found(#{?A => {ok, facts(?A, [?A, ?B])},
+                         ?B => {ok, (facts(?B, [?A, ?B]))#{net_ticktime_s => 7}}})).
+
 the_worst_comes_first_test() ->
     ?assertEqual([error, warning, note],
                  [Severity || {_, Severity, _}

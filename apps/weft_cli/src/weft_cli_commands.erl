@@ -129,7 +129,11 @@ why() ->
 
 doctor() ->
     #{name => "doctor", handler => {weft_cli_doctor, doctor},
-      arguments => common(),
+      arguments => [#{name => node, long => "-node", type => string, value => "NODE",
+                      help => "NODE@HOST of any cluster; it examines the members it knows"},
+                    #{name => cookie_file, long => "-cookie-file", type => string,
+                      value => "FILE", help => "with its cookie (default ~/.erlang.cookie)"}]
+          ++ common(),
       help => "what is wrong with the cluster, why it matters, what to do",
       details =>
           ["Asks every node, for 5 s at most, and checks what it says: whether it answers, its",
@@ -140,7 +144,13 @@ doctor() ->
            "or a note. It changes nothing.",
            "",
            "The exit code is 0 if there are notes at most, 1 with a warning or an error.",
-           "On a node of any system weft_doctor:examine() in a shell does the same."]}.
+           "",
+           "Without --node a local cluster is examined. With it the command calls the node as",
+           "tools without weft do: over TCP, by the epmd on its host. Where that is not",
+           "allowed, weft_doctor:examine() in a shell of a node does the same.",
+           "",
+           "  weft doctor",
+           "  weft doctor --node shop@db1.example.org --cookie-file /etc/shop/cookie"]}.
 
 cut() ->
     #{name => "cut", handler => {weft_cli_act, cut},

@@ -1,17 +1,67 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The command `weft doctor': the report of `weft_doctor' about a cluster, asked from here, so
-%% that it does not matter whether the nodes reach each other.
+%% @doc The command `weft doctor': the report of `weft_doctor'. The nodes of a local cluster are
+%% asked from here, so it does not matter whether they reach each other. Of another cluster one node
+%% is known, which asks the others.
 -module(weft_cli_doctor).
 
 -export([doctor/2]).
 
+%% A node asks the others for at most 5 s.
+-define(TIMEOUT_MS, 10000).
+
 %% @doc weft doctor.
 -spec doctor([], weft_argparse:given()) -> weft_cli:answer().
+doctor([], #{node := Name} = Options) ->
+    case {is_node_name(Name), cookie(Options)} of
+        {false, _} -> {usage, [Name, " is no node: write NAME@HOST"]};
+        {true, {error, Text}} -> {failed, Text};
+        {true, {ok, Cookie}} -> by_node(list_to_atom(Name), Cookie)
+    end;
 doctor([], Options) ->
     weft_cli_cluster:with_cluster(
       Options, fun(#{name := Name, nodes := Nodes}) ->
                        answer(Name, weft_doctor:report(Nodes))
                end).
+
+is_node_name(Name) ->
+    case string:split(Name, "@", all) of
+        [[_ | _], [_ | _]] -> true;
+        _ -> false
+    end.
+
+%% The file that the node itself has, if it is not said which.
+cookie(Options) ->
+    Home = os:getenv("HOME", "/"),
+    File = maps:get(cookie_file, Options, filename:join(Home, ".erlang.cookie")),
+    case file:read_file(File) of
+        {ok, Text} -> {ok, binary_to_atom(string:trim(Text))};
+        {error, Reason} -> {error, ["no cookie: ", File, ": ", file:format_error(Reason),
+                                    "; name the file by --cookie-file"]}
+    end.
+
+%% The node examines the members that it knows.
+by_node(Node, Cookie) ->
+    case weft_local_control:connect(Node, Cookie) of
+        ok ->
+            case weft_local_control:call(Node, {weft_doctor, report, []}, ?TIMEOUT_MS) of
+                {ok, Report} -> answer(atom_to_list(Node), Report);
+                {not_running, _} -> {no_node, unreachable(Node)};
+                {error, Text} -> {failed, [atom_to_list(Node), ": ", explain(string:trim(Text))]}
+            end;
+        {error, Text} ->
+            {failed, Text}
+    end.
+
+unreachable(Node) ->
+    [atom_to_list(Node), " can not be reached as by a stock node: is it running, is that its "
+     "cookie, does the epmd on its host know it? With transport tls or plain_nodes deny call "
+     "weft_doctor:examine() in a shell of a node"].
+
+explain(Text) ->
+    case string:equal(Text, "undef") of
+        true -> "it has no weft, or one without weft_doctor; name a node that has";
+        false -> Text
+    end.
 
 answer(Name, #{findings := Findings} = Report) ->
     Json = Report#{name => unicode:characters_to_binary(Name),

@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc How the command finds the nodes of a local cluster: it asks the epmd of that cluster.
+%% @doc How the command finds nodes: it asks the epmd on their host, at the port of the cluster.
 %%
 %% Stands in for `erl_epmd' (`-epmd_module weft_cli_epmd'), which takes the port of epmd from the
 %% command line of the VM only; the command learns it later, from the directory of the cluster.
@@ -10,12 +10,11 @@
 -export([use_port/1, start_link/0, register_node/2, register_node/3, port_please/2, port_please/3,
          names/1]).
 
--define(LOOPBACK, {127, 0, 0, 1}).
 -define(TIMEOUT_MS, 5000).
 -define(PORT2_REQUEST, $z).
 -define(PORT2_RESPONSE, $w).
 
-%% @doc From now on the epmd at this port of this machine is asked.
+%% @doc From now on the epmd at this port is asked.
 -spec use_port(inet:port_number()) -> ok.
 use_port(Port) ->
     application:set_env(weft_cli, epmd_port, Port).
@@ -38,10 +37,10 @@ port_please(Name, Host) -> port_please(Name, Host, ?TIMEOUT_MS).
 
 -spec port_please(atom() | string(), term(), timeout()) ->
           {port, inet:port_number(), 6} | noport | {error, term()}.
-port_please(Name, _Host, _TimeoutMs) ->
+port_please(Name, Host, _TimeoutMs) ->
     {ok, EpmdPort} = application:get_env(weft_cli, epmd_port),
     Options = [binary, {active, false}, {packet, raw}],
-    case gen_tcp:connect(?LOOPBACK, EpmdPort, Options, ?TIMEOUT_MS) of
+    case gen_tcp:connect(Host, EpmdPort, Options, ?TIMEOUT_MS) of
         {ok, Socket} ->
             Answer = ask(Socket, unicode:characters_to_binary(io_lib:format("~ts", [Name]))),
             ok = gen_tcp:close(Socket),

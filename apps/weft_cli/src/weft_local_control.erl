@@ -1,18 +1,20 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Talks to the nodes of a local cluster, each directly, as a hidden node that nobody can call.
+%% @doc Talks to the nodes of a local cluster, each directly, as a hidden node that nobody can call;
+%% and to one node of any other cluster.
 %%
 %% Links that are cut, or a topology, do not matter here: the command is a plain Erlang node, which
 %% weft serves on the same port (for TLS, a weft node outside of the topology; see `weft_cli_dist').
 %% Calls of a node that is gone fail at once, of one that hangs after a timeout.
 -module(weft_local_control).
 
--export([connect/1, disconnect/0, call/2, call/3, all/2]).
+-export([connect/1, connect/2, disconnect/0, call/2, call/3, all/2]).
 -export_type([result/0]).
 
 -type result() :: {ok, term()} | {not_running | error, iolist()}.
 -type mfa_() :: {module(), atom(), [term()]}.
 
 -define(TIMEOUT_MS, 10000).
+-define(EPMD_PORT, 4369).
 
 %% @doc Makes this VM able to reach the nodes of the cluster.
 -spec connect(weft_local:cluster()) -> ok | {error, iolist()}.
@@ -22,21 +24,32 @@ connect(#{epmd_port := EpmdPort, cookie := Cookie, settings := Settings}) ->
     ok = weft_config:load(),
     [ok = application:set_env(weft, Key, Value)
      || {Key, Value} <- Settings, lists:member(Key, [transport, tls_options, cluster_name])],
-    case start_distribution() of
-        ok ->
-            true = erlang:set_cookie(node(), Cookie),
-            ok;
-        {error, Reason} ->
-            {error, io_lib:format("the command can not start its own node: ~0tp", [Reason])}
-    end.
+    start_distribution("127.0.0.1", Cookie).
 
-start_distribution() ->
-    Name = list_to_atom("weft_command_" ++ os:getpid() ++ "@127.0.0.1"),
-    Options = #{name_domain => longnames, hidden => true, dist_listen => false},
+%% @doc Makes this VM able to reach a node of any cluster, as tools without weft do: over TCP, by
+%% the epmd on its host.
+-spec connect(node(), Cookie :: atom()) -> ok | {error, iolist()}.
+connect(Node, Cookie) ->
+    ok = weft_cli_epmd:use_port(epmd_port(os:getenv("ERL_EPMD_PORT"))),
+    ok = weft_cli_dist:use(tcp),
+    [_Name, Host] = string:split(atom_to_list(Node), "@"),
+    %% Nobody calls the command, so its own host may have any name of the same kind.
+    start_distribution(case lists:member($., Host) of true -> "127.0.0.1"; false -> "localhost" end,
+                       Cookie).
+
+epmd_port(false) -> ?EPMD_PORT;
+epmd_port(Text) -> list_to_integer(Text).
+
+start_distribution(Host, Cookie) ->
+    Name = list_to_atom("weft_command_" ++ os:getpid() ++ "@" ++ Host),
+    Domain = case lists:member($., Host) of true -> longnames; false -> shortnames end,
+    Options = #{name_domain => Domain, hidden => true, dist_listen => false},
     case is_alive() orelse net_kernel:start(Name, Options) of
-        true -> ok;
-        {ok, _} -> ok;
-        {error, Reason} -> {error, Reason}
+        {error, Reason} ->
+            {error, io_lib:format("the command can not start its own node: ~0tp", [Reason])};
+        _Runs ->
+            true = erlang:set_cookie(node(), Cookie),
+            ok
     end.
 
 %% @doc Says good-bye, so that no node waits for this one to come back.

@@ -214,19 +214,23 @@ speak_one(Ranges) ->
     lists:all(fun({A, B}) -> weft_hello:choose_version(A, B) =/= error end,
               [{A, B} || A <- Ranges, B <- Ranges]).
 
-%% All nodes are named with what they have, those first that most of them agree on.
+%% All values are named, that first which most nodes have. The finding is about the others, or about
+%% all if there is no majority.
 differences(Severity, What, Values) ->
     case lists:usort([Value || {_, Value} <- Values]) of
         [_, _ | _] = Different ->
             Groups = [{Value, [Node || {Node, V} <- Values, V =:= Value]} || Value <- Different],
             Sorted = lists:sort(fun({_, A}, {_, B}) -> length(A) >= length(B) end, Groups),
-            [{Severity, lists:append([Nodes || {_, Nodes} <- tl(Sorted)]),
+            [{Severity, lists:append([Nodes || {_, Nodes} <- fewer(Sorted)]),
               ["differs: ", What, " is ",
                lists:join("; ", [[value_text(Value), " on ", nodes_text(Nodes)]
                                  || {Value, Nodes} <- Sorted])]}];
         _NoneOrOne ->
             []
     end.
+
+fewer([{_, First}, {_, Second} | _] = All) when length(First) =:= length(Second) -> All;
+fewer([_Most | Others]) -> Others.
 
 value_text(Text) when is_list(Text) -> io_lib:format("~ts", [Text]);
 value_text(Value) -> io_lib:format("~0tP", [Value, 20]).

@@ -136,10 +136,17 @@ links() ->
         #{node := Node, state := State, wanted := Wanted, lanes := Lanes,
           last_error := LastError} <- weft_links:info(), is_atom(Node)].
 
+%% One that begins has no path yet, too, but has lost none.
 sessions() ->
-    [maps:with([node, state, suspended], Info)
+    Connected = nodes(connected),
+    [#{node => Node, suspended => Suspended,
+       state => case State =:= resuming andalso not lists:member(Node, Connected) of
+                    true -> handshake;
+                    false -> State
+                end}
      || carrier() =:= weft, Pid <- weft_sessions:list(),
-        #{node := Node} = Info <- session(Pid), Node =/= undefined].
+        #{node := Node, state := State, suspended := Suspended} <- session(Pid),
+        Node =/= undefined].
 
 %% A session may end while it is asked.
 session(Pid) ->
