@@ -22,16 +22,22 @@ watch([], #{interval := IntervalS} = Options) ->
                             #{show => Show, interval_ms => round(IntervalS * 1000)})
                end).
 
-look(#{name := Name} = Cluster, Before, Left, #{show := Show, interval_ms := IntervalMs} = How) ->
+%% Up is what it is to other commands, too: nodes may all be down, and be started again.
+look(#{name := Name, nodes := Nodes} = Cluster, Before, Left, How) ->
+    case lists:any(fun(Member) -> weft_local:is_running(Cluster, Member) end, [epmd | Nodes]) of
+        true -> seen(Cluster, Before, Left, How);
+        false -> {not_up, ["the cluster ", Name, " is down"]}
+    end.
+
+seen(Cluster, Before, Left, #{show := Show, interval_ms := IntervalMs} = How) ->
     BegunMs = erlang:monotonic_time(millisecond),
-    case weft_local:running(Cluster) of
-        [] when map_size(Before) > 0 ->
-            {not_up, ["the cluster ", Name, " is down"]};
-        _ ->
-            Statuses = weft_local_picture:statuses(Cluster),
-            Show(Cluster, weft_local_picture:of_statuses(Cluster, Statuses),
-                 weft_cli_rates:rows(maps:get(nodes, Cluster), Before, Statuses)),
-            again(Cluster, Statuses, left(Left), How, BegunMs + IntervalMs)
+    Statuses = weft_local_picture:statuses(Cluster),
+    Rows = weft_cli_rates:rows(maps:get(nodes, Cluster), Before, Statuses),
+    %% Whoever reads may have seen enough, and has closed the pipe.
+    try Show(Cluster, weft_local_picture:of_statuses(Cluster, Statuses), Rows) of
+        ok -> again(Cluster, Statuses, left(Left), How, BegunMs + IntervalMs)
+    catch
+        error:terminated -> shown
     end.
 
 left(infinity) -> infinity;
