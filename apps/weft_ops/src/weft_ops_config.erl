@@ -5,6 +5,11 @@
 %% free one. Without this key there is no listener. `dist_peers_max' (64): with more connected
 %% nodes /metrics has no families that have a series for each of them. `timeout_ms' (4000): what
 %% has not answered by then is left out of a scrape.
+%%
+%% `sample_ms' (2000): how often an agent is told of this node. `thresholds': what is unusual, see
+%% `weft_ops_anomalies'. `grace_ms': how long that has to hold before it is an alarm, by kind
+%% (`default': 10000). `clear_ms' (30000): how long it must not hold before the alarm is over.
+%% `alarms_max' (1000): how many there may be.
 -module(weft_ops_config).
 
 -export([read/0, parse/1]).
@@ -13,11 +18,17 @@
 -define(WHERE, "weft_ops").
 -define(EXAMPLE, "#{port => 9469, ip => {127,0,0,1}}").
 -define(HTTP, #{port => 9469, ip => {127, 0, 0, 1}}).
--define(DEFAULTS, #{http => none, dist_peers_max => 64, timeout_ms => 4000}).
+-define(GRACE_MS, #{default => 10000, silent => 0, unreachable => 30000}).
+-define(DEFAULTS, #{http => none, dist_peers_max => 64, timeout_ms => 4000, sample_ms => 2000,
+                    thresholds => weft_ops_anomalies:thresholds(), grace_ms => ?GRACE_MS,
+                    clear_ms => 30000, alarms_max => 1000}).
 
 -type http() :: #{port := inet:port_number(), ip := inet:ip_address()}.
 -type config() :: #{http := http() | none, dist_peers_max := non_neg_integer(),
-                    timeout_ms := pos_integer()}.
+                    timeout_ms := pos_integer(), sample_ms := pos_integer(),
+                    thresholds := weft_ops_anomalies:thresholds(),
+                    grace_ms := weft_ops_alarms_core:graces_ms(),
+                    clear_ms := non_neg_integer(), alarms_max := pos_integer()}.
 
 %% @doc What the environment says.
 -spec read() -> {ok, config()} | {error, Text :: string()}.
@@ -46,8 +57,40 @@ key(dist_peers_max, Value) ->
     at_least(0, dist_peers_max, Value);
 key(timeout_ms, Value) ->
     at_least(1, timeout_ms, Value);
+%% Each link and session is asked each time.
+key(sample_ms, Value) ->
+    at_least(100, sample_ms, Value);
+key(clear_ms, Value) ->
+    at_least(0, clear_ms, Value);
+key(alarms_max, Value) ->
+    at_least(1, alarms_max, Value);
+key(thresholds, Value) ->
+    numbers(thresholds, 1, Value, weft_ops_anomalies:thresholds());
+key(grace_ms, Value) ->
+    Kinds = maps:from_list([{Kind, 10000} || Kind <- weft_ops_anomalies:kinds()]),
+    case numbers(grace_ms, 0, Value, maps:merge(Kinds, ?GRACE_MS)) of
+        {ok, _WithAllKinds} -> {ok, maps:merge(?GRACE_MS, Value)};
+        Error -> Error
+    end;
 key(Key, _Value) ->
     {error, text("the key ~0tp is unknown: remove it; there are ~ts", [Key, listed(?DEFAULTS)])}.
+
+%% A map of integers, of which some are set.
+numbers(Key, Min, #{} = Set, Defaults) ->
+    case {maps:keys(Set) -- maps:keys(Defaults),
+          [Wrong || {_, Value} = Wrong <- maps:to_list(Set),
+                    not is_integer(Value) orelse Value < Min]} of
+        {[], []} ->
+            {ok, maps:merge(Defaults, Set)};
+        {[Unknown | _], _} ->
+            {error, text("~ts has the unknown key ~0tp: remove it; there are ~ts",
+                         [Key, Unknown, listed(Defaults)])};
+        {[], [{One, Value} | _]} ->
+            {error, text("~ts of ~ts is ~0tp: make it an integer of at least ~b",
+                         [One, Key, Value, Min])}
+    end;
+numbers(Key, _Min, Value, Defaults) ->
+    {error, text("~ts is ~0tp: make it a map with some of ~ts", [Key, Value, listed(Defaults)])}.
 
 at_least(Min, _Key, Value) when is_integer(Value), Value >= Min ->
     {ok, Value};

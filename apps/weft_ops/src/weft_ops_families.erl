@@ -77,8 +77,8 @@ links() ->
            fun(#{links := Links}) -> sum(queued_bytes, Links) end),
      gauge(weft_lanes, "Lanes of all links.", fun(#{links := Links}) -> sum(lanes, Links) end),
      total(weft_lanes_opened_total, lanes_opened, "Lanes that were opened."),
-     total(weft_lanes_lost_total, lanes_closed, "Lanes that have ended."),
-     total(weft_strangers_refused_total, refusals,
+     total(weft_lanes_closed_total, lanes_closed, "Lanes that have ended."),
+     total(weft_refusals_total, refusals,
            "Connections that were refused, or closed for what came over them.")].
 
 states(States, Rows) ->
@@ -112,11 +112,12 @@ sessions() ->
            fun(#{sessions := Sessions}) -> told(suspended, Sessions) end),
      total(weft_senders_suspended_total, senders_suspended,
            "Times a process was made to wait because it had sent much."),
-     total(weft_payloads_sent_total, packets_out, "Payloads and ticks that were sent."),
-     total(weft_payloads_received_total, packets_in, "Payloads and ticks that were received."),
-     total(weft_payload_sent_bytes_total, bytes_out,
+     total(weft_stream_packets_sent_total, packets_out, "Payloads and ticks that were sent."),
+     total(weft_stream_packets_received_total, packets_in,
+           "Payloads and ticks that were received."),
+     total(weft_stream_sent_bytes_total, bytes_out,
            "Bytes of the payloads that were sent; what is repeated counts again."),
-     total(weft_payload_received_bytes_total, bytes_in,
+     total(weft_stream_received_bytes_total, bytes_in,
            "Bytes of the payloads that were received.")].
 
 %% Nothing if this version of weft does not say it.

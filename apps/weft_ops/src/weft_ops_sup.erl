@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Supervisor of the application weft_ops. Its one process gathers what a scrape reports; that
-%% of an HTTP listener belongs to ranch.
+%% @doc Supervisor of the application weft_ops. One process gathers what a scrape reports, one is
+%% the agent of other nodes, and one tells the agents of this node. A listener belongs to ranch.
 -module(weft_ops_sup).
 -behaviour(supervisor).
 
@@ -17,4 +17,6 @@ start_link(Config) ->
 init(Config) ->
     {ok, {#{strategy => one_for_one, intensity => 5, period => 60},
           [#{id => weft_ops_snapshot,
-             start => {weft_ops_snapshot, start_link, [Config, fun weft:status/0]}}]}}.
+             start => {weft_ops_snapshot, start_link, [Config, fun weft:status/0]}},
+           #{id => weft_ops_agent, start => {weft_ops_agent, start_link, [Config]}},
+           #{id => weft_ops_sampler, start => {weft_ops_sampler, start_link, [Config]}}]}}.

@@ -5,8 +5,15 @@
 -include_lib("eunit/include/eunit.hrl").
 
 nothing_is_no_listener_test() ->
-    ?assertEqual({ok, #{http => none, dist_peers_max => 64, timeout_ms => 4000}},
+    ?assertMatch({ok, #{http := none, dist_peers_max := 64, timeout_ms := 4000,
+                        sample_ms := 2000, clear_ms := 30000, alarms_max := 1000}},
                  weft_ops_config:parse([])).
+
+what_is_set_of_several_leaves_the_others_test() ->
+    {ok, #{thresholds := Thresholds, grace_ms := Graces}} =
+        weft_ops_config:parse([{thresholds, #{wake_up_ms => 7}}, {grace_ms, #{busy => 0}}]),
+    ?assertEqual((weft_ops_anomalies:thresholds())#{wake_up_ms := 7}, Thresholds),
+    ?assertMatch(#{busy := 0, default := 10000, silent := 0}, Graces).
 
 a_listener_has_a_port_and_an_address_by_itself_test() ->
     {ok, #{http := Http}} = weft_ops_config:parse([{http, #{}}]),
@@ -14,13 +21,13 @@ a_listener_has_a_port_and_an_address_by_itself_test() ->
 
 what_is_said_is_taken_test() ->
     Http = #{port => 0, ip => {0, 0, 0, 0, 0, 0, 0, 1}},
-    ?assertEqual({ok, #{http => Http, dist_peers_max => 0, timeout_ms => 1}},
+    ?assertMatch({ok, #{http := Http, dist_peers_max := 0, timeout_ms := 1}},
                  weft_ops_config:parse([{http, Http}, {dist_peers_max, 0}, {timeout_ms, 1}])).
 
 what_is_wrong_is_explained_test_() ->
     [{Expected, ?_assertMatch({match, _}, re:run(text(Env), Expected))}
      || {Env, Expected} <-
-            [{[{port, 1}], "the key port is unknown: remove it; there are dist_peers_max, http"},
+            [{[{port, 1}], "the key port is unknown: remove it; there are alarms_max, clear_ms"},
              {[{http, 9469}], "http is 9469: make it a map such as #{port"},
              {[{http, #{prot => 1}}], "http has the unknown key prot: remove it; there are ip, p"},
              {[{http, #{port => 65536}}], "the port of http is 65536: make it an integer from 0"},
@@ -28,6 +35,11 @@ what_is_wrong_is_explained_test_() ->
              {[{http, #{ip => {1, 2}}}], "the ip of http is .1,2.: make it an address"},
              {[{dist_peers_max, many}], "dist_peers_max is many: make it an integer of at least 0"},
              {[{timeout_ms, 0}], "timeout_ms is 0: make it an integer of at least 1"},
+             {[{sample_ms, 99}], "sample_ms is 99: make it an integer of at least 100"},
+             {[{thresholds, 3}], "thresholds is 3: make it a map with some of clock_skew_ms"},
+             {[{thresholds, #{wake_up => 3}}], "thresholds has the unknown key wake_up: remove it"},
+             {[{grace_ms, #{bussy => 3}}], "grace_ms has the unknown key bussy: remove it"},
+             {[{grace_ms, #{busy => -1}}], "busy of grace_ms is -1: make it an integer of at l"},
              {[{timeout_ms, 0}], "in the environment of weft_ops"}]].
 
 text(Env) ->

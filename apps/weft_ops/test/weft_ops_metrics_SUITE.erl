@@ -131,14 +131,15 @@ a_stock_node(Config) ->
 what_was_sent_was_received(Config) ->
     [A, B] = pair([{lanes, 4}], Config),
     talk(A, B),
-    until(fun() -> value("weft_payload_sent_bytes_total", [], A) > ?MESSAGES * 100 end),
+    until(fun() -> value("weft_stream_sent_bytes_total", [], A) > ?MESSAGES * 100 end),
     [until(fun() ->
                    Here = scrape(From),
                    There = scrape(To),
-                   Ticks = total("payloads_received", There) - total("payloads_sent", Here),
+                   Ticks = total("stream_packets_received", There)
+                       - total("stream_packets_sent", Here),
                    Ticks >= 0 andalso
-                       total("payload_received_bytes", There)
-                           =:= total("payload_sent_bytes", Here) + Ticks * ?TICK_BYTES
+                       total("stream_received_bytes", There)
+                           =:= total("stream_sent_bytes", Here) + Ticks * ?TICK_BYTES
            end) || {From, To} <- [{A, B}, {B, A}]],
     until(fun() -> value("weft_session_queued_bytes", [], A) =:= 0 end).
 

@@ -136,14 +136,8 @@ links() ->
         #{node := Node, state := State, wanted := Wanted, lanes := Lanes,
           last_error := LastError} <- weft_links:info(), is_atom(Node)].
 
-%% One that begins has no path yet, too, but has lost none.
 sessions() ->
-    Connected = nodes(connected),
-    [#{node => Node, suspended => Suspended,
-       state => case State =:= resuming andalso not lists:member(Node, Connected) of
-                    true -> handshake;
-                    false -> State
-                end}
+    [#{node => Node, suspended => Suspended, state => State}
      || carrier() =:= weft, Pid <- weft_sessions:list(),
         #{node := Node, state := State, suspended := Suspended} <- session(Pid),
         Node =/= undefined].

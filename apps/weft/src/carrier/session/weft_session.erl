@@ -410,8 +410,9 @@ send_next(Room, #session{stream = Stream, outlet = Outlet0} = Session) ->
 info_of(#session{stream = Stream, handle = Handle, outlet = Outlet} = Session) ->
     Info = #{link := Link} = maps:merge(weft_stream:info(Stream), weft_outlet:info(Outlet)),
     Info#{node => Session#session.node, name => Session#session.name,
+          %% One that begins has no path yet, either, but has lost none.
           state => case {Handle, Link} of
-                       {_, undefined} -> resuming;
                        {undefined, _} -> handshake;
+                       {_, undefined} -> resuming;
                        {_, _} -> up
                    end}.

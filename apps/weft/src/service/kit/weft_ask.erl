@@ -6,18 +6,18 @@
 -export([all/3, all/4]).
 -export([answer/2]).
 
-%% @doc Runs Ask(Node) in a process of its own for each node. Returns the results that came within
-%% the time, in the order of the nodes, and the nodes that did not return, failed or are no nodes.
-%% Processes that still run are killed.
--spec all([node()], fun((node()) -> Result), TimeoutMs :: non_neg_integer()) ->
-          {[{node(), Result}], Silent :: [node()]}.
+%% @doc Runs Ask(Node) in a process of its own for each node, or for whatever Ask takes. Returns the
+%% results that came within the time, in the order of the nodes, and the nodes that did not return,
+%% failed or are no nodes. Processes that still run are killed.
+-spec all([Node], fun((Node) -> Result), TimeoutMs :: non_neg_integer()) ->
+          {[{Node, Result}], Silent :: [Node]}.
 all(Nodes, Ask, TimeoutMs) ->
     all(Nodes, Ask, TimeoutMs, TimeoutMs).
 
 %% @doc The same, but once half of the nodes have answered it ends PatienceMs after the last answer:
 %% a node that has not answered by then is likely to be stopped, and not slow.
--spec all([node()], fun((node()) -> Result), TimeoutMs :: non_neg_integer(),
-          PatienceMs :: non_neg_integer()) -> {[{node(), Result}], Silent :: [node()]}.
+-spec all([Node], fun((Node) -> Result), TimeoutMs :: non_neg_integer(),
+          PatienceMs :: non_neg_integer()) -> {[{Node, Result}], Silent :: [Node]}.
 all(Nodes, Ask, TimeoutMs, PatienceMs) ->
     Asked = maps:from_list([{ask(Node, Ask), Node} || Node <- Nodes]),
     Deadline = erlang:monotonic_time(millisecond) + TimeoutMs,
@@ -29,7 +29,7 @@ ask(Node, Ask) ->
     spawn_monitor(?MODULE, answer, [Ask, Node]).
 
 %% @private An `error' would be logged as a crash.
--spec answer(fun((node()) -> term()), node()) -> no_return().
+-spec answer(fun((Node) -> term()), Node) -> no_return().
 answer(Ask, Node) ->
     exit(try {answer, Ask(Node)}
          catch

@@ -1,0 +1,25 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What you call on a node on which weft_ops runs, to see the whole cluster. This module has no
+%% logic; what it answers comes from `weft_ops_picture', which asks the agents (`weft_ops_agents').
+-module(weft_ops).
+
+-export([picture/0, alarms/0, acknowledge/2]).
+
+-define(TIMEOUT_MS, 5000).
+
+%% @doc The last sample of each node, as the agents of groups and of free nodes have them.
+-spec picture() -> weft_ops_picture:picture().
+picture() -> weft_ops_picture:take(?TIMEOUT_MS).
+
+%% @doc The alarms that are raised now, the oldest first.
+-spec alarms() -> [weft_ops_alarms_core:alarm()].
+alarms() ->
+    #{alarms := Alarms} = picture(),
+    Alarms.
+
+%% @doc Says that somebody takes care of an alarm. All agents of its node that have raised it are
+%% told.
+-spec acknowledge(weft_ops_alarms_core:id(), Comment :: unicode:chardata()) ->
+          ok | {error, unknown_alarm}.
+acknowledge(Id, Comment) ->
+    weft_ops_picture:acknowledge(Id, unicode:characters_to_binary(Comment), ?TIMEOUT_MS).

@@ -1,0 +1,145 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What a node knows as an agent: the last samples of the nodes that report to it, and the
+%% alarms that follow from them.
+%%
+%% The process runs on each node, at high priority, and has nothing to do as long as nobody reports.
+%% A node that has reported is expected to go on: if it has not for three periods it is `silent',
+%% until it is no member any more or has been silent for an hour. Alarms go to the log, and to
+%% whoever asks (`weft_ops:alarms/0'). They begin anew when another node becomes the agent.
+-module(weft_ops_agent).
+-behaviour(gen_server).
+
+-include_lib("kernel/include/logger.hrl").
+
+-export([start_link/1, report/3, ask/3, acknowledge/4]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+-export_type([report/0]).
+
+-define(SILENT_PERIODS, 3).
+-define(FORGET_MS, 3600000).
+
+%% What is known of the nodes of a duty, and all alarms of this agent: one may be about a node that
+%% has never reported to it.
+-type report() :: #{nodes := #{node() => weft_ops_sample:sample() | silent},
+                    alarms := [weft_ops_alarms_core:alarm()]}.
+
+-record(heard, {sample :: weft_ops_sample:sample(),
+                at_ms :: integer(),
+                skew_ms :: integer()}).
+-record(agent, {period_ms :: pos_integer(),
+                thresholds :: weft_ops_anomalies:thresholds(),
+                heard = #{} :: #{weft_ops_agents:duty() => #{node() => #heard{}}},
+                alarms :: weft_ops_alarms_core:state()}).
+
+-spec start_link(weft_ops_config:config()) -> {ok, pid()} | {error, term()}.
+start_link(Config) ->
+    gen_server:start_link({local, ?MODULE}, ?MODULE, Config, [{spawn_opt, [{priority, high}]}]).
+
+%% @doc Gives the agent on that node a sample. Who is not connected is not told.
+-spec report(node(), weft_ops_agents:duty(), weft_ops_sample:sample()) -> ok.
+report(Agent, Duty, Sample) ->
+    _ = erlang:send({?MODULE, Agent}, {weft_ops_sample, Duty, Sample}, [noconnect]),
+    ok.
+
+%% @doc What the agent on that node knows.
+-spec ask(node(), weft_ops_agents:duty(), timeout()) -> {ok, report()} | {error, term()}.
+ask(Agent, Duty, TimeoutMs) ->
+    call(Agent, {ask, Duty}, TimeoutMs).
+
+%% @doc Acknowledges an alarm of that agent.
+-spec acknowledge(node(), weft_ops_alarms_core:id(), Comment :: binary(), timeout()) ->
+          ok | {error, unknown_alarm | term()}.
+acknowledge(Agent, Id, Comment, TimeoutMs) ->
+    call(Agent, {acknowledge, Id, Comment}, TimeoutMs).
+
+call(Agent, Request, TimeoutMs) ->
+    try gen_server:call({?MODULE, Agent}, Request, TimeoutMs)
+    catch exit:{Reason, _} -> {error, Reason}
+    end.
+
+%% @private
+-spec init(weft_ops_config:config()) -> {ok, #agent{}}.
+init(#{sample_ms := PeriodMs, thresholds := Thresholds} = Config) ->
+    _ = erlang:send_after(PeriodMs, self(), look),
+    {ok, #agent{period_ms = PeriodMs, thresholds = Thresholds,
+                alarms = weft_ops_alarms_core:new(Config)}}.
+
+%% @private
+-spec handle_call(term(), gen_server:from(), #agent{}) -> {reply, term(), #agent{}}.
+handle_call({ask, Duty}, _From, #agent{heard = Heard, alarms = Alarms} = Agent) ->
+    Nodes = maps:map(fun(_, What) -> without_skew(What) end,
+                     state(maps:get(Duty, Heard, #{}), now_ms(), Agent)),
+    {reply, {ok, #{nodes => Nodes, alarms => weft_ops_alarms_core:list(Alarms)}}, Agent};
+handle_call({acknowledge, Id, Comment}, _From, #agent{alarms = Alarms0} = Agent) ->
+    case weft_ops_alarms_core:acknowledge(Id, Comment, now_ms(), Alarms0) of
+        {ok, Alarms} -> {reply, ok, Agent#agent{alarms = Alarms}};
+        {error, Reason} -> {reply, {error, Reason}, Agent}
+    end;
+handle_call(Request, _From, Agent) ->
+    {reply, weft_stray:call(Request), Agent}.
+
+without_skew({Sample, _SkewMs}) -> Sample;
+without_skew(silent) -> silent.
+
+%% @private
+-spec handle_cast(term(), #agent{}) -> {noreply, #agent{}}.
+handle_cast(Request, Agent) ->
+    ok = weft_stray:message(Request),
+    {noreply, Agent}.
+
+%% @private
+-spec handle_info(term(), #agent{}) -> {noreply, #agent{}}.
+handle_info({weft_ops_sample, Duty, #{node := Node, at_ms := AtMs} = Sample},
+            #agent{heard = Heard} = Agent) ->
+    New = #heard{sample = Sample, at_ms = now_ms(),
+                 skew_ms = AtMs - erlang:system_time(millisecond)},
+    Nodes = maps:get(Duty, Heard, #{}),
+    {noreply, Agent#agent{heard = Heard#{Duty => Nodes#{Node => New}}}};
+handle_info(look, #agent{period_ms = PeriodMs} = Agent) ->
+    _ = erlang:send_after(PeriodMs, self(), look),
+    {noreply, looked(forgotten(Agent))};
+handle_info(Message, Agent) ->
+    ok = weft_stray:message(Message),
+    {noreply, Agent}.
+
+%% --- who reports ------------------------------------------------------------------------------
+
+%% Who is no member any more, or has been silent for long, is not missed.
+forgotten(#agent{heard = Heard} = Agent) ->
+    NowMs = now_ms(),
+    Groups = weft_group:groups(),
+    Left = maps:map(fun(Duty, Nodes) ->
+                        maps:filter(fun(Node, #heard{at_ms = AtMs}) ->
+                                            NowMs - AtMs < ?FORGET_MS
+                                                andalso reports(Node, Duty, Groups)
+                                    end, Nodes)
+                    end, Heard),
+    Agent#agent{heard = maps:filter(fun(_, Nodes) -> map_size(Nodes) > 0 end, Left)}.
+
+reports(Node, Duty, Groups) -> is_map_key(Duty, weft_ops_agents:of_node(Node, Groups)).
+
+state(Nodes, NowMs, #agent{period_ms = PeriodMs}) ->
+    maps:map(fun(_, #heard{at_ms = AtMs}) when NowMs - AtMs >= ?SILENT_PERIODS * PeriodMs -> silent;
+                (_, #heard{sample = Sample, skew_ms = SkewMs}) -> {Sample, SkewMs}
+             end, Nodes).
+
+%% --- alarms -----------------------------------------------------------------------------------
+
+looked(#agent{heard = Heard, thresholds = Thresholds, alarms = Before} = Agent) ->
+    NowMs = now_ms(),
+    Nodes = maps:fold(fun(_, One, All) -> maps:merge(All, One) end, #{}, Heard),
+    Conditions = weft_ops_anomalies:find(state(Nodes, NowMs, Agent), weft_group:groups(),
+                                         Thresholds),
+    {Alarms, Events} = weft_ops_alarms_core:observe(Conditions, NowMs, Before),
+    lists:foreach(fun log/1, Events),
+    Agent#agent{alarms = Alarms}.
+
+log({raised, #{severity := critical} = Alarm}) -> ?LOG_ERROR("~ts", [words("", Alarm)]);
+log({raised, #{severity := warning} = Alarm}) -> ?LOG_WARNING("~ts", [words("", Alarm)]);
+log({raised, #{severity := note} = Alarm}) -> ?LOG_NOTICE("~ts", [words("", Alarm)]);
+log({cleared, Alarm}) -> ?LOG_NOTICE("~ts", [words("over: ", Alarm)]).
+
+words(Over, #{id := {Kind, Node, _About}, text := Text}) ->
+    io_lib:format("~ts~ts on ~ts: ~ts", [Over, Kind, Node, Text]).
+
+now_ms() -> erlang:monotonic_time(millisecond).

@@ -1,0 +1,31 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Who watches whom. There is an agent for each group, and one for each free node, as in SD-Mon
+%% (Chechina et al., "Evaluating Scalable Distributed Erlang for Scalability and Reliability",
+%% section 6.5). Pure.
+%%
+%% The agent of a group is the first of its members, in term order, on which weft_ops runs. So
+%% all members choose the same one without asking each other, and when a group changes, or a node
+%% ends, the next choice is another one. A node in several groups reports to the agent of each. A
+%% node in no group is its own agent.
+-module(weft_ops_agents).
+
+-export([of_node/2, all/2]).
+-export_type([duty/0]).
+
+%% What an agent is for.
+-type duty() :: {group, weft_group:name()} | {node, node()}.
+
+%% @doc The duties under which Node reports, and for each the nodes that may be its agent, the best
+%% one first.
+-spec of_node(node(), #{weft_group:name() => [node()]}) -> #{duty() => [node(), ...]}.
+of_node(Node, Groups) ->
+    case [{{group, Name}, lists:sort(Nodes)} || {Name, Nodes} <- maps:to_list(Groups),
+                                                lists:member(Node, Nodes)] of
+        [] -> #{{node, Node} => [Node]};
+        Own -> maps:from_list(Own)
+    end.
+
+%% @doc All duties in a cluster of these members.
+-spec all([node()], #{weft_group:name() => [node()]}) -> #{duty() => [node(), ...]}.
+all(Members, Groups) ->
+    lists:foldl(fun(Node, Duties) -> maps:merge(Duties, of_node(Node, Groups)) end, #{}, Members).

@@ -1,0 +1,66 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The whole cluster, as its agents see it: asked from any node, at the cost of one question to
+%% each agent.
+-module(weft_ops_picture).
+
+-export([take/1, acknowledge/3]).
+-export_type([picture/0]).
+
+%% nodes: the last sample of each, or `silent' if it has stopped to report; nodes without weft_ops
+%% are in none of them. agents: who answered for each group and each free node, `none' if nobody
+%% did. alarms: those of all agents, each once, the oldest first.
+-type picture() :: #{nodes := #{node() => weft_ops_sample:sample() | silent},
+                     agents := #{weft_ops_agents:duty() => node() | none},
+                     alarms := [weft_ops_alarms_core:alarm()]}.
+
+%% @doc Asks all agents. It takes that long at most.
+-spec take(TimeoutMs :: pos_integer()) -> picture().
+take(TimeoutMs) ->
+    Duties = weft_ops_agents:all(nodes_known(), weft_group:groups()),
+    {Answers, _Silent} = weft_ask:all(maps:keys(Duties),
+                                      fun(Duty) ->
+                                          first(maps:get(Duty, Duties), Duty, TimeoutMs div 2)
+                                      end, TimeoutMs, TimeoutMs),
+    Agents = maps:from_list([{Duty, Agent} || {Duty, {Agent, _}} <- Answers]),
+    Reports = [Report || {_, {_, Report}} <- Answers],
+    #{agents => maps:merge(maps:map(fun(_, _) -> none end, Duties), Agents),
+      nodes => lists:foldl(fun(#{nodes := Nodes}, All) -> maps:merge_with(fun latest/3, All, Nodes)
+                           end, #{}, Reports),
+      alarms => each_once([Alarm || #{alarms := Alarms} <- Reports, Alarm <- Alarms])}.
+
+%% The members of the topology; without one those that are connected.
+nodes_known() ->
+    case weft_overlay:members() of
+        [] -> [node() | nodes(connected)];
+        Members -> Members
+    end.
+
+first([Candidate | Others], Duty, TimeoutMs) ->
+    case weft_ops_agent:ask(Candidate, Duty, TimeoutMs) of
+        {ok, Report} -> {Candidate, Report};
+        {error, _NotThere} -> first(Others, Duty, TimeoutMs)
+    end;
+first([], _Duty, _TimeoutMs) ->
+    {none, #{nodes => #{}, alarms => []}}.
+
+latest(_Node, silent, Other) -> Other;
+latest(_Node, One, silent) -> One;
+latest(_Node, #{at_ms := A} = One, #{at_ms := B}) when A >= B -> One;
+latest(_Node, _One, Other) -> Other.
+
+each_once(Alarms) ->
+    maps:values(lists:foldr(fun(#{id := Id} = Alarm, All) -> All#{Id => Alarm} end, #{}, Alarms)).
+
+%% @doc Acknowledges an alarm at all agents that have raised it.
+-spec acknowledge(weft_ops_alarms_core:id(), Comment :: binary(), TimeoutMs :: pos_integer()) ->
+          ok | {error, unknown_alarm}.
+acknowledge(Id, Comment, TimeoutMs) ->
+    #{agents := Agents} = take(TimeoutMs),
+    {Answers, _Silent} = weft_ask:all(lists:usort(maps:values(Agents)) -- [none],
+                                      fun(Agent) ->
+                                          weft_ops_agent:acknowledge(Agent, Id, Comment, TimeoutMs)
+                                      end, TimeoutMs),
+    case lists:keymember(ok, 2, Answers) of
+        true -> ok;
+        false -> {error, unknown_alarm}
+    end.

@@ -1,0 +1,93 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What an agent is told of a node, every few seconds: made of two looks at `weft:status()', so
+%% that no message costs anything. Pure.
+%%
+%% Who talks to whom is taken from the counters of sessions. What was sent over a session that began
+%% and ended between two looks is in no sample.
+-module(weft_ops_sample).
+
+-export([first/1, next/4]).
+-export_type([sample/0, machine/0, before/0]).
+
+%% Bytes that were exchanged with a peer in the period, and the neighbour that they went by: the
+%% peer itself if it has a link.
+-type peer() :: #{node := node(), via := node() | undefined, state := atom(),
+                  bytes_out := non_neg_integer(), bytes_in := non_neg_integer(),
+                  queued_bytes := non_neg_integer(), suspended := non_neg_integer(),
+                  resumes := non_neg_integer()}.
+%% lanes: bytes out of each in the period. ups: times it came up in the period.
+-type link() :: #{node := node(), state := up | down | dialling, ups := non_neg_integer(),
+                  rtt_us := pos_integer() | undefined, queued_bytes := non_neg_integer(),
+                  lanes := [non_neg_integer()], last_error := string()}.
+%% wake_up_us: how late a process of normal priority was woken, at worst.
+-type machine() :: #{wake_up_us := non_neg_integer(), run_queue := non_neg_integer(),
+                     memory_bytes := non_neg_integer(), processes := non_neg_integer()}.
+-type sample() :: #{node := node(), at_ms := integer(), period_ms := pos_integer(),
+                    uptime_ms := non_neg_integer(), groups := [weft_group:name()],
+                    peers := [peer()], links := [link()], relayed_bytes := non_neg_integer(),
+                    relayed_circuits := non_neg_integer(), unreachable := [node()],
+                    machine := machine()}.
+%% What has to be known of a look to make a sample at the next one.
+-opaque before() :: #{sessions := #{pid() => {non_neg_integer(), non_neg_integer(),
+                                              non_neg_integer()}},
+                      ups := #{node() => non_neg_integer()},
+                      lanes := #{{node(), term()} => non_neg_integer()},
+                      relayed_bytes := non_neg_integer()}.
+
+%% @doc Of the first look there is no sample.
+-spec first(weft_status:status()) -> before().
+first(#{sessions := Sessions, links := Links, counters := #{relayed_bytes := Relayed}}) ->
+    #{sessions => maps:from_list([{Pid, {Out, In, Resumes}}
+                                  || #{pid := Pid, bytes_out := Out, bytes_in := In,
+                                       resumes := Resumes} <- Sessions]),
+      ups => maps:from_list([{Node, Ups} || #{node := Node, ups := Ups} <- Links]),
+      lanes => maps:from_list([{{Node, lane(Lane)}, sent(Lane)}
+                               || #{node := Node, lane_stats := Lanes} <- Links, Lane <- Lanes]),
+      relayed_bytes => Relayed}.
+
+%% @doc The sample of the period since the look before, which ends at that system time.
+-spec next(weft_status:status(), machine(), {AtMs :: integer(), PeriodMs :: pos_integer()},
+           before()) -> {sample(), before()}.
+next(#{node := Node, sessions := Sessions, links := Links} = Status, Machine, {AtMs, PeriodMs},
+     #{relayed_bytes := RelayedBefore} = Before) ->
+    #{relayed_bytes := Relayed} = Now = first(Status),
+    {#{node => Node, at_ms => AtMs, period_ms => PeriodMs, machine => Machine,
+       uptime_ms => maps:get(uptime_ms, Status), groups => maps:get(own_groups, Status),
+       peers => [peer(Session, Before) || Session <- Sessions],
+       links => [link(Link, Before) || Link <- Links],
+       relayed_bytes => Relayed - RelayedBefore,
+       relayed_circuits => lists:sum([length(Circuits) || #{circuits := Circuits} <- Links]),
+       unreachable => unreachable(Status)}, Now}.
+
+peer(#{pid := Pid, node := Node, next_hop := Via, state := State} = Session,
+     #{sessions := Before}) ->
+    {OutBefore, InBefore, ResumesBefore} = maps:get(Pid, Before, {0, 0, 0}),
+    #{node => Node, via => Via, state => State,
+      bytes_out => maps:get(bytes_out, Session) - OutBefore,
+      bytes_in => maps:get(bytes_in, Session) - InBefore,
+      resumes => maps:get(resumes, Session) - ResumesBefore,
+      queued_bytes => maps:get(queued_bytes, Session),
+      suspended => maps:get(suspended, Session)}.
+
+%% A link that was closed for want of use, and opened again, counts from the beginning.
+link(#{node := Node, ups := Ups, lane_stats := Lanes} = Link, #{ups := UpsBefore,
+                                                                lanes := LanesBefore}) ->
+    #{node => Node, state => maps:get(state, Link), rtt_us => maps:get(rtt_us, Link),
+      queued_bytes => maps:get(queued_bytes, Link), last_error => maps:get(last_error, Link),
+      ups => since(Ups, maps:get(Node, UpsBefore, 0)),
+      lanes => [since(sent(Lane), maps:get({Node, lane(Lane)}, LanesBefore, 0))
+                || #{class := <<>>} = Lane <- Lanes]}.
+
+since(Now, Before) when Now >= Before -> Now - Before;
+since(Now, _Before) -> Now.
+
+lane(#{class := Class, index := Index}) -> {Class, Index}.
+
+%% A lane that was closed meanwhile has no statistics.
+sent(#{stat := Stat}) -> maps:get(send_oct, Stat, 0).
+
+%% Members to which nothing leads now.
+unreachable(#{node := Self, members := Members, links := Links, sessions := Sessions,
+              routes := Routes}) ->
+    Reached = [Node || #{node := Node, state := up} <- Links ++ Sessions] ++ maps:keys(Routes),
+    (Members -- [Self]) -- Reached.

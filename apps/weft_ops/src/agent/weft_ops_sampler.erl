@@ -1,0 +1,178 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Takes a sample of this node every `sample_ms', and sends it to its agents
+%% (`weft_ops_agents').
+%%
+%% It monitors each of them. When one ends, or cannot be reached, the next node that may be agent
+%% takes its place at once. After a while the former one is probed, by a monitor, and gets its place
+%% back if it has been there for a whole period. So all members of a group come back to the same
+%% agent.
+%%
+%% It runs at high priority, so that a busy node is reported as busy and not as silent. How late
+%% processes of normal priority are woken, which is what the programs of this node feel, is measured
+%% by one that answers as soon as it runs. Nothing here is on the way of a message.
+-module(weft_ops_sampler).
+-behaviour(gen_server).
+
+-export([start_link/1]).
+-export([wake/2]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+
+%% How long a node that was not there is not asked again.
+-define(RETRY_MS, 10000).
+
+-record(sampler, {period_ms :: pos_integer(),
+                  due_ms :: integer(),
+                  before = none :: none | weft_ops_sample:before(),
+                  last_ms :: integer(),
+                  %% Since when a process of normal priority waits for its turn; the longest wait.
+                  waits_us = none :: none | integer(),
+                  wake_up_us = 0 :: non_neg_integer(),
+                  agents = #{} :: #{weft_ops_agents:duty() => {node(), reference()}},
+                  candidates = #{} :: #{weft_ops_agents:duty() => [node(), ...]},
+                  %% Until when a node is not considered.
+                  absent = #{} :: #{node() => integer()},
+                  probes = #{} :: #{reference() => {node(), SinceMs :: integer()}}}).
+
+-spec start_link(weft_ops_config:config()) -> {ok, pid()} | {error, term()}.
+start_link(#{sample_ms := PeriodMs}) ->
+    gen_server:start_link({local, ?MODULE}, ?MODULE, PeriodMs,
+                          [{spawn_opt, [{priority, high}]}]).
+
+%% @private
+-spec init(pos_integer()) -> {ok, #sampler{}}.
+init(PeriodMs) ->
+    NowMs = now_ms(),
+    {ok, timer(#sampler{period_ms = PeriodMs, due_ms = NowMs, last_ms = NowMs})}.
+
+timer(#sampler{due_ms = DueMs, period_ms = PeriodMs} = Sampler) ->
+    %% Periods that have passed by are left out.
+    NextMs = max(DueMs + PeriodMs, now_ms()),
+    _ = erlang:start_timer(NextMs, self(), look, [{abs, true}]),
+    Sampler#sampler{due_ms = NextMs}.
+
+%% @private
+-spec handle_call(term(), gen_server:from(), #sampler{}) -> {reply, term(), #sampler{}}.
+handle_call(Request, _From, Sampler) ->
+    {reply, weft_stray:call(Request), Sampler}.
+
+%% @private
+-spec handle_cast(term(), #sampler{}) -> {noreply, #sampler{}}.
+handle_cast(Request, Sampler) ->
+    ok = weft_stray:message(Request),
+    {noreply, Sampler}.
+
+%% @private
+-spec handle_info(term(), #sampler{}) -> {noreply, #sampler{}}.
+handle_info({timeout, _Timer, look}, Sampler) ->
+    {noreply, timer(woken_soon(looked(status(), Sampler)))};
+handle_info({awake, SinceUs}, #sampler{waits_us = SinceUs} = Sampler) ->
+    {noreply, (waited(Sampler))#sampler{waits_us = none}};
+handle_info({'DOWN', Ref, process, _, _}, #sampler{probes = Probes} = Sampler)
+  when is_map_key(Ref, Probes) ->
+    {{Node, _}, Left} = maps:take(Ref, Probes),
+    {noreply, absent(Node, Sampler#sampler{probes = Left})};
+handle_info({'DOWN', Ref, process, _, _}, #sampler{agents = Agents} = Sampler) ->
+    case [Node || {Node, Monitor} <- maps:values(Agents), Monitor =:= Ref] of
+        [Node] when Node =/= node() ->
+            {noreply, chosen(absent(Node, Sampler))};
+        %% The own one is started again.
+        [_Own] ->
+            Others = maps:filter(fun(_Duty, {_, Monitor}) -> Monitor =/= Ref end, Agents),
+            {noreply, Sampler#sampler{agents = Others}};
+        [] ->
+            {noreply, Sampler}
+    end;
+handle_info(Message, Sampler) ->
+    ok = weft_stray:message(Message),
+    {noreply, Sampler}.
+
+%% --- samples ----------------------------------------------------------------------------------
+
+%% Not by way of `weft_ops_snapshot': what it gives may be older than the period.
+status() ->
+    try {ok, weft:status()} catch _:_ -> none end.
+
+looked({ok, Status}, #sampler{before = none} = Sampler) ->
+    with_duties(Status, Sampler#sampler{before = weft_ops_sample:first(Status),
+                                        last_ms = now_ms()});
+looked({ok, Status}, #sampler{before = Before0, last_ms = LastMs} = Sampler0) ->
+    NowMs = now_ms(),
+    #sampler{wake_up_us = WakeUpUs} = Sampler = waited(Sampler0),
+    {Sample, Before} = weft_ops_sample:next(Status, machine(WakeUpUs),
+                                            {erlang:system_time(millisecond),
+                                             max(1, NowMs - LastMs)}, Before0),
+    Told = with_duties(Status, Sampler#sampler{before = Before, last_ms = NowMs,
+                                               wake_up_us = 0}),
+    maps:foreach(fun(Duty, {Agent, _}) -> weft_ops_agent:report(Agent, Duty, Sample) end,
+                 Told#sampler.agents),
+    Told;
+%% What has not answered is in no sample. The next one covers the time since the last.
+looked(none, Sampler) ->
+    Sampler.
+
+%% One at a time.
+woken_soon(#sampler{waits_us = none} = Sampler) ->
+    NowUs = erlang:monotonic_time(microsecond),
+    _ = spawn_opt(?MODULE, wake, [self(), NowUs], [{priority, normal}]),
+    Sampler#sampler{waits_us = NowUs};
+woken_soon(Sampler) ->
+    Sampler.
+
+%% @private
+-spec wake(pid(), integer()) -> {awake, integer()}.
+wake(Sampler, SinceUs) -> Sampler ! {awake, SinceUs}.
+
+waited(#sampler{waits_us = none} = Sampler) ->
+    Sampler;
+waited(#sampler{waits_us = SinceUs, wake_up_us = WorstUs} = Sampler) ->
+    Sampler#sampler{wake_up_us = max(WorstUs, erlang:monotonic_time(microsecond) - SinceUs)}.
+
+machine(WakeUpUs) ->
+    #{wake_up_us => WakeUpUs,
+      run_queue => erlang:statistics(total_run_queue_lengths),
+      memory_bytes => erlang:memory(total),
+      processes => erlang:system_info(process_count)}.
+
+%% --- agents -----------------------------------------------------------------------------------
+
+with_duties(#{groups := Groups}, Sampler) ->
+    chosen(probed(Sampler#sampler{candidates = weft_ops_agents:of_node(node(), Groups)})).
+
+%% Who has been there for a whole period is a candidate again; who was not for a while is probed.
+probed(#sampler{probes = Probes, absent = Absent, period_ms = PeriodMs} = Sampler) ->
+    NowMs = now_ms(),
+    Back = [{Ref, Node} || {Ref, {Node, SinceMs}} <- maps:to_list(Probes),
+                           NowMs - SinceMs >= PeriodMs],
+    lists:foreach(fun({Ref, _}) -> demonitor(Ref, [flush]) end, Back),
+    Watched = maps:without([Ref || {Ref, _} <- Back], Probes),
+    Gone = maps:without([Node || {_, Node} <- Back], Absent),
+    Probed = [Node || {Node, _} <- maps:values(Watched)],
+    New = maps:from_list([{monitor(process, {weft_ops_agent, Node}), {Node, NowMs}}
+                          || {Node, UntilMs} <- maps:to_list(Gone), UntilMs =< NowMs,
+                             is_candidate(Node, Sampler), not lists:member(Node, Probed),
+                             lists:member(Node, nodes(connected))]),
+    Sampler#sampler{probes = maps:merge(Watched, New),
+                    absent = maps:filter(fun(Node, _) -> is_candidate(Node, Sampler) end, Gone)}.
+
+is_candidate(Node, #sampler{candidates = Candidates}) ->
+    lists:any(fun(Nodes) -> lists:member(Node, Nodes) end, maps:values(Candidates)).
+
+absent(Node, #sampler{absent = Absent} = Sampler) ->
+    Sampler#sampler{absent = Absent#{Node => now_ms() + ?RETRY_MS}}.
+
+%% For each duty the first candidate that is there. This node always is. Who is not connected is
+%% not, because to monitor such a node may take as long as to find out that it does not answer.
+chosen(#sampler{agents = Before, candidates = Candidates, absent = Absent} = Sampler) ->
+    There = [node() | nodes(connected)] -- maps:keys(Absent),
+    Agents = maps:map(fun(Duty, Nodes) ->
+                          [Node | _] = [Node || Node <- Nodes, lists:member(Node, There)],
+                          agent(Node, maps:get(Duty, Before, none))
+                      end, Candidates),
+    Kept = [Ref || {_, Ref} <- maps:values(Agents)],
+    _ = [demonitor(Ref, [flush]) || {_, Ref} <- maps:values(Before), not lists:member(Ref, Kept)],
+    Sampler#sampler{agents = Agents}.
+
+agent(Node, {Node, Ref}) -> {Node, Ref};
+agent(Node, _Other) -> {Node, monitor(process, {weft_ops_agent, Node})}.
+
+now_ms() -> erlang:monotonic_time(millisecond).

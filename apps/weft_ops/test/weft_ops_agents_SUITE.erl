@@ -1,0 +1,182 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Agents of groups on real nodes: who watches whom, what becomes of it when nodes end and
+%% groups change, and the alarms that real faults raise.
+-module(weft_ops_agents_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-import(weft_test_nodes, [node_name/1, call/4, until/1]).
+
+-export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
+-export([each_group_has_an_agent/1, another_member_becomes_the_agent/1, agents_follow_the_groups/1,
+         a_killed_node_is_an_alarm/1, traffic_between_groups_is_told/1, a_busy_node_is_told/1,
+         killed_processes_come_back/1, without_a_topology_each_is_its_own/1]).
+%% On the nodes.
+-export([flood/1, crowd/2, spin/1, listed/2]).
+
+-define(APPS, [prometheus, quantile_estimator, ddskerl, cowboy, cowlib, ranch]).
+-define(SAMPLE_MS, 300).
+-define(QUICK, [{sample_ms, ?SAMPLE_MS}, {clear_ms, 2 * ?SAMPLE_MS},
+                {grace_ms, #{default => ?SAMPLE_MS, unreachable => ?SAMPLE_MS}}]).
+-define(PARTIAL, ["-kernel", "prevent_overlapping_partitions", "false", "-connect_all", "false"]).
+-define(NAMES, [n1, n2, n3, n4, n5]).
+-define(G1, {group, g1}).
+-define(G2, {group, g2}).
+
+suite() -> [{timetrap, {minutes, 2}}].
+
+all() ->
+    [each_group_has_an_agent, another_member_becomes_the_agent, agents_follow_the_groups,
+     a_killed_node_is_an_alarm, traffic_between_groups_is_told, a_busy_node_is_told,
+     killed_processes_come_back, without_a_topology_each_is_its_own].
+
+init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
+
+end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
+
+end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
+
+%% --- who watches whom ---------------------------------------------------------------------------
+
+each_group_has_an_agent(Config) ->
+    Nodes = two_groups(Config),
+    [until(fun() -> {agents(Node), reported(Node)} =:= {[{?G1, n1}, {?G2, n3}], ?NAMES} end)
+     || Node <- Nodes].
+
+%% And gives its place back.
+another_member_becomes_the_agent(Config) ->
+    [N1, N2 | _] = two_groups(Config),
+    until(fun() -> reported(N2) =:= ?NAMES end),
+    ok = call(N1, application, stop, [weft_ops]),
+    until(fun() -> {agents(N2), reported(N2)} =:= {[{?G1, n2}, {?G2, n3}], ?NAMES -- [n1]} end),
+    {ok, _} = call(N1, application, ensure_all_started, [weft_ops]),
+    until(fun() -> {agents(N2), reported(N2)} =:= {[{?G1, n1}, {?G2, n3}], ?NAMES} end).
+
+agents_follow_the_groups(Config) ->
+    [N1, _, _, N4, _] = two_groups(Config),
+    until(fun() -> reported(N4) =:= ?NAMES end),
+    {ok, _} = call(N4, weft_group, delete, [g2]),
+    until(fun() -> agents(N1) =:= [{?G1, n1}, {{node, node_name(n4)}, n4},
+                                   {{node, node_name(n5)}, n5}] end),
+    until(fun() -> reported(N1) =:= ?NAMES end),
+    {ok, _} = call(N1, weft_group, add, [g1, [node_name(n4)]]),
+    until(fun() -> lists:member(node_name(n4), listed(N1, ?G1)) end).
+
+%% --- alarms -------------------------------------------------------------------------------------
+
+a_killed_node_is_an_alarm(Config) ->
+    [N1, N2, _, N4 | _] = two_groups(Config),
+    until(fun() -> reported(N4) =:= ?NAMES end),
+    IsOfN2 = fun({{_, Node, _}, _}) -> Node =:= node_name(n2) end,
+    until(fun() -> not lists:any(IsOfN2, alarms(N4)) end),
+    ok = weft_test_nodes:kill(N2),
+    Id = {unreachable, node_name(n2), node_name(n2)},
+    until(fun() -> lists:member({Id, no}, alarms(N4)) end),
+    ?assertEqual({error, unknown_alarm}, call(N4, weft_ops, acknowledge, [setelement(1, Id, busy),
+                                                                          "?"])),
+    ok = call(N4, weft_ops, acknowledge, [Id, "going to look"]),
+    until(fun() -> lists:member({Id, <<"going to look">>}, alarms(N1)) end),
+    start(n2, Config),
+    until(fun() -> not lists:any(IsOfN2, alarms(N4)) end),
+    until(fun() -> reported(N4) =:= ?NAMES end).
+
+traffic_between_groups_is_told(Config) ->
+    [N1, _, _, N4, N5] = two_groups(Config),
+    until(fun() -> reported(N4) =:= ?NAMES end),
+    Flood = call(N1, erlang, spawn, [?MODULE, flood, [node_name(n5)]]),
+    Crosses = {crosses_groups, node_name(n1), node_name(n5)},
+    until(fun() -> lists:keymember(Crosses, 1, alarms(N4)) end),
+    ?assertNot(lists:keymember({bypasses_gateways, node_name(n1), node_name(n5)}, 1, alarms(N5))),
+    true = call(N1, erlang, exit, [Flood, kill]),
+    until(fun() -> not lists:keymember(Crosses, 1, alarms(N4)) end).
+
+%% With so many processes that compute each waits for its turn.
+a_busy_node_is_told(Config) ->
+    [N1, _, N3 | _] = two_groups(Config),
+    until(fun() -> reported(N3) =:= ?NAMES end),
+    ok = call(N1, ?MODULE, crowd, [3000, 6000]),
+    Busy = {busy, node_name(n1), node_name(n1)},
+    until(fun() -> lists:keymember(Busy, 1, alarms(N3)) end),
+    until(fun() -> not lists:keymember(Busy, 1, alarms(N3)) end).
+
+%% --- inside -------------------------------------------------------------------------------------
+
+killed_processes_come_back(Config) ->
+    [N1, N2 | _] = two_groups(Config),
+    until(fun() -> reported(N2) =:= ?NAMES end),
+    [begin
+         Before = call(Node, erlang, whereis, [Name]),
+         stray = call(Node, erlang, send, [Name, stray]),
+         ?assertMatch({error, _}, call(Node, gen_server, call, [Name, stray])),
+         ?assertEqual(Before, call(Node, erlang, whereis, [Name])),
+         true = call(Node, erlang, exit, [Before, kill]),
+         until(fun() -> is_pid(call(Node, erlang, whereis, [Name])) end),
+         until(fun() -> {agents(N2), reported(N2)} =:= {[{?G1, n1}, {?G2, n3}], ?NAMES} end)
+     end || {Node, Name} <- [{N1, weft_ops_agent}, {N1, weft_ops_sampler}, {N2, weft_ops_agent},
+                             {N2, weft_ops_sampler}]].
+
+without_a_topology_each_is_its_own(Config) ->
+    [A, B] = [start(Name, [], [], Config) || Name <- [a, b]],
+    until(fun() -> call(A, net_kernel, connect_node, [node_name(b)]) end),
+    [until(fun() -> reported(Node) =:= [a, b] end) || Node <- [A, B]],
+    ?assertEqual([{{node, node_name(a)}, a}, {{node, node_name(b)}, b}], agents(A)).
+
+%% --- on the nodes -------------------------------------------------------------------------------
+
+%% @doc Sends for ever to nobody.
+flood(Node) ->
+    {nobody, Node} ! binary:copy(<<0>>, 65536),
+    receive after 10 -> ok end, % pacing: some megabytes a second
+    flood(Node).
+
+%% @doc Starts processes that compute for so long.
+crowd(Count, Ms) ->
+    EndMs = erlang:monotonic_time(millisecond) + Ms,
+    lists:foreach(fun(_) -> spawn(?MODULE, spin, [EndMs]) end, lists:seq(1, Count)).
+
+spin(EndMs) ->
+    erlang:monotonic_time(millisecond) < EndMs andalso spin(EndMs).
+
+%% @doc The nodes that report under a duty to the agent on that node.
+listed(Node, Duty) ->
+    {ok, #{nodes := Nodes}} = call(Node, weft_ops_agent, ask, [weft_test_nodes:name(Node), Duty,
+                                                               5000]),
+    maps:keys(Nodes).
+
+%% --- steps --------------------------------------------------------------------------------------
+
+two_groups(Config) -> [start(Name, Config) || Name <- ?NAMES].
+
+start(Name, Config) ->
+    Groups = #{g1 => [node_name(N) || N <- [n1, n2, n3]],
+               g2 => [node_name(N) || N <- [n3, n4, n5]]},
+    start(Name, [{topology, {groups, Groups}}], ?PARTIAL, Config).
+
+start(Name, Weft, Args, Config) ->
+    Node = weft_test_nodes:start(Name, #{config => Weft, args => Args ++ paths()},
+                                 ?config(place, Config)),
+    [ok = call(Node, application, set_env, [weft_ops, Key, Value]) || {Key, Value} <- ?QUICK],
+    {ok, _} = call(Node, application, ensure_all_started, [weft_ops]),
+    Node.
+
+paths() ->
+    lists:append([["-pa", Dir] || Dir <- [weft_test_nodes:ebin(M) || M <- [weft_ops_app, ?MODULE]]
+                                             ++ [filename:join(Dir, "ebin")
+                                                 || App <- ?APPS, Dir <- [code:lib_dir(App)],
+                                                    is_list(Dir)]]).
+
+agents(Node) ->
+    #{agents := Agents} = call(Node, weft_ops, picture, []),
+    lists:sort([{Duty, short(Agent)} || {Duty, Agent} <- maps:to_list(Agents)]).
+
+reported(Node) ->
+    #{nodes := Nodes} = call(Node, weft_ops, picture, []),
+    lists:sort([short(Of) || {Of, Sample} <- maps:to_list(Nodes), Sample =/= silent]).
+
+alarms(Node) ->
+    [{Id, case Acknowledged of #{comment := Comment} -> Comment; no -> no end}
+     || #{id := Id, acknowledged := Acknowledged} <- call(Node, weft_ops, alarms, [])].
+
+short(none) -> none;
+short(Node) -> list_to_atom(hd(string:split(atom_to_list(Node), "@"))).

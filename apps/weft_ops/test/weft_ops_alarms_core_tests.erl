@@ -1,0 +1,86 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(weft_ops_alarms_core_tests).
+
+-include_lib("proper/include/proper.hrl").
+-include_lib("eunit/include/eunit.hrl").
+
+-define(CORE, weft_ops_alarms_core).
+-define(OPTIONS, #{grace_ms => #{default => 10, silent => 0}, clear_ms => 30, alarms_max => 3}).
+-define(ID, {busy, a, a}).
+
+an_alarm_is_raised_after_its_grace_time_test() ->
+    {One, []} = ?CORE:observe([busy()], 100, ?CORE:new(?OPTIONS)),
+    {Two, []} = ?CORE:observe([busy()], 109, One),
+    ?assertMatch({_, [{raised, #{id := ?ID, raised_ms := 110}}]},
+                 ?CORE:observe([busy()], 110, Two)).
+
+a_kind_has_a_grace_time_of_its_own_test() ->
+    ?assertMatch({_, [{raised, #{id := {silent, a, a}}}]},
+                 ?CORE:observe([condition(silent, a)], 100, ?CORE:new(?OPTIONS))).
+
+what_comes_and_goes_within_the_grace_time_is_none_test() ->
+    {One, []} = ?CORE:observe([busy()], 100, ?CORE:new(?OPTIONS)),
+    {Two, []} = ?CORE:observe([], 105, One),
+    ?assertMatch({_, []}, ?CORE:observe([busy()], 111, Two)).
+
+it_is_cleared_when_it_has_not_held_for_a_while_test() ->
+    Raised = raised(),
+    {One, []} = ?CORE:observe([], 139, Raised),
+    {Held, []} = ?CORE:observe([busy()], 139, Raised),
+    ?assertMatch({_, [{cleared, #{id := ?ID}}]}, ?CORE:observe([], 140, One)),
+    ?assertMatch({_, []}, ?CORE:observe([], 140, Held)).
+
+it_is_acknowledged_until_it_is_cleared_test() ->
+    {ok, Known} = ?CORE:acknowledge(?ID, <<"seen">>, 115, raised()),
+    ?assertMatch([#{acknowledged := #{comment := <<"seen">>, at_ms := 115}}], ?CORE:list(Known)),
+    {Held, []} = ?CORE:observe([(busy())#{text := <<"worse">>}], 120, Known),
+    ?assertMatch([#{text := <<"worse">>, acknowledged := #{}}], ?CORE:list(Held)),
+    {Over, [{cleared, _}]} = ?CORE:observe([], 200, Held),
+    {Again, []} = ?CORE:observe([busy()], 210, Over),
+    {New, [{raised, _}]} = ?CORE:observe([busy()], 220, Again),
+    ?assertMatch([#{acknowledged := no}], ?CORE:list(New)).
+
+only_an_alarm_can_be_acknowledged_test() ->
+    {Waits, []} = ?CORE:observe([busy()], 100, ?CORE:new(?OPTIONS)),
+    ?assertEqual({error, unknown_alarm}, ?CORE:acknowledge(?ID, <<>>, 101, Waits)).
+
+there_is_a_bound_test() ->
+    {State, []} = ?CORE:observe([condition(busy, Node) || Node <- [a, b, c, d, e]], 0,
+                                ?CORE:new(?OPTIONS)),
+    {Bounded, Events} = ?CORE:observe([condition(busy, Node) || Node <- [a, b, c, d, e]], 10,
+                                      State),
+    ?assertMatch([{raised, _}, {raised, _}, {raised, _}], Events),
+    ?assertEqual(4, ?CORE:left_out(Bounded)).
+
+%% Raised and cleared take turns for each alarm, and what is listed was raised and not cleared.
+events_tell_what_is_listed_test_() ->
+    {timeout, 60, ?_assert(proper:quickcheck(prop_events(), [{numtests, 300}, {to_file, user}]))}.
+
+prop_events() ->
+    ?FORALL(Steps, list({range(1, 40), list(oneof([a, b]))}),
+            begin
+                {_, Last, Open} = lists:foldl(fun step/2, {0, ?CORE:new(?OPTIONS), []}, Steps),
+                lists:sort([Id || #{id := Id} <- ?CORE:list(Last)]) =:= lists:sort(Open)
+            end).
+
+step({PauseMs, Nodes}, {NowMs0, State0, Open0}) ->
+    NowMs = NowMs0 + PauseMs,
+    {State, Events} = ?CORE:observe([condition(busy, Node) || Node <- lists:usort(Nodes)], NowMs,
+                                    State0),
+    {NowMs, State, lists:foldl(fun({raised, #{id := Id}}, Open) ->
+                                       false = lists:member(Id, Open),
+                                       [Id | Open];
+                                  ({cleared, #{id := Id}}, Open) ->
+                                       true = lists:member(Id, Open),
+                                       lists:delete(Id, Open)
+                               end, Open0, Events)}.
+
+raised() ->
+    {Waits, []} = ?CORE:observe([busy()], 100, ?CORE:new(?OPTIONS)),
+    {Raised, [{raised, _}]} = ?CORE:observe([busy()], 110, Waits),
+    Raised.
+
+busy() -> condition(busy, a).
+
+condition(Kind, Node) ->
+    #{kind => Kind, node => Node, about => Node, severity => warning, text => <<"it is">>}.

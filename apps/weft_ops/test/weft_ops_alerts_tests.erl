@@ -1,0 +1,97 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The alerts and the board that are shipped: each of their expressions is one, and asks only
+%% for what a node exports.
+-module(weft_ops_alerts_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(ALERTS, "prometheus/weft-alerts.yml").
+-define(BOARD, "grafana/weft.json").
+
+alerts_ask_for_what_is_exported_test() ->
+    {ok, Text} = file:read_file(priv(?ALERTS)),
+    Exprs = captured(Text, "(?m)^ +expr: (.*)$"),
+    ?assert(length(Exprs) >= 10),
+    ?assertEqual([], metrics(Exprs) -- [<<"up">> | exported()]).
+
+each_alert_says_what_to_do_and_is_tested_test() ->
+    {ok, Text} = file:read_file(priv(?ALERTS)),
+    {ok, Tests} = file:read_file(priv("prometheus/weft-alerts.test.yml")),
+    Alerts = captured(Text, "alert: (\\w+)"),
+    [?assertEqual(length(Alerts), length(captured(Text, Part)))
+     || Part <- ["summary: (.)", "description: (.)", "severity: (critical|warning|info)"]],
+    ?assertEqual([], Alerts -- captured(Tests, "alertname=\\\\?\"(\\w+)")).
+
+promtool_accepts_alerts_and_their_tests_test_() ->
+    [{timeout, 60, {lists:append(lists:join(" ", Words)), ?_assertMatch({0, _}, promtool(Words))}}
+     || has_promtool(),
+        Words <- [["check", "rules", ?ALERTS],
+                  ["test", "rules", "prometheus/weft-alerts.test.yml"]]].
+
+board_asks_for_what_is_exported_test() ->
+    Exprs = board(),
+    ?assert(length(Exprs) >= 20),
+    ?assertEqual([], metrics(Exprs) -- exported()).
+
+%% An expression of the board is one if a rule may have it; Grafana fills in what begins with $.
+promtool_accepts_the_board_test_() ->
+    {timeout, 60, [fun board_is_accepted/0 || has_promtool()]}.
+
+board_is_accepted() ->
+    File = lists:concat(["/tmp/weft_ops_board_", os:getpid(), ".yml"]),
+    Rules = [["  - record: board:expr\n    labels: {number: \"", integer_to_list(Number),
+              "\"}\n    expr: >-\n      ", filled_in(Expr), $\n]
+             || {Number, Expr} <- lists:zip(lists:seq(1, length(board())), board())],
+    ok = file:write_file(File, ["groups:\n- name: board\n  rules:\n" | Rules]),
+    try ?assertMatch({0, _}, promtool(["check", "rules", File])) after file:delete(File) end.
+
+filled_in(Expr) ->
+    lists:foldl(fun({From, To}, Text) -> binary:replace(Text, From, To, [global]) end, Expr,
+                [{<<"$__rate_interval">>, <<"5m">>}, {<<"$instance">>, <<".*">>}]).
+
+%% What would not be noticed otherwise.
+an_unknown_metric_is_found_test() ->
+    ?assertEqual([<<"weft_no_such_total">>],
+                 metrics([<<"sum by (instance) (rate(weft_no_such_total{a=\"b\"}[5m])) > 1">>])
+                     -- exported()).
+
+%% ---- metrics of expressions ----
+
+board() ->
+    {ok, Text} = file:read_file(priv(?BOARD)),
+    [binary:replace(Expr, <<"\\\"">>, <<"\"">>, [global])
+     || Expr <- captured(Text, "\"expr\": \"((?:[^\"\\\\]|\\\\.)*)\"")].
+
+metrics(Exprs) ->
+    lists:usort(captured(iolist_to_binary(lists:join($\n, Exprs)),
+                         "\\b(weft_\\w+|erlang_vm_\\w+|up)(?=[\\s{)\\[])")).
+
+exported() -> [atom_to_binary(Name) || #{name := Name} <- weft_ops_families:all()].
+
+captured(Text, Pattern) ->
+    case re:run(Text, Pattern, [global, {capture, all_but_first, binary}]) of
+        {match, Found} -> [One || [One] <- Found];
+        nomatch -> []
+    end.
+
+%% ---- promtool ----
+
+has_promtool() ->
+    case os:find_executable("promtool") of
+        false -> ?debugMsg("skipped: promtool is not installed (package prometheus)"), false;
+        _Path -> true
+    end.
+
+promtool(Words) ->
+    Port = open_port({spawn_executable, os:find_executable("promtool")},
+                     [{args, Words}, {cd, filename:dirname(filename:dirname(priv(?ALERTS)))},
+                      exit_status, stderr_to_stdout, binary]),
+    ended(Port, []).
+
+ended(Port, Said) ->
+    receive
+        {Port, {data, Text}} -> ended(Port, [Said, Text]);
+        {Port, {exit_status, Status}} -> {Status, iolist_to_binary(Said)}
+    end.
+
+priv(File) -> filename:join([code:lib_dir(weft_ops), "priv", File]).

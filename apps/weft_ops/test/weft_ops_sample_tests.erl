@@ -1,0 +1,63 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(weft_ops_sample_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(IDLE, #{wake_up_us => 0, run_queue => 0, memory_bytes => 1, processes => 1}).
+
+what_was_exchanged_since_the_look_before_test() ->
+    Pid = list_to_pid("<0.1000.0>"),
+    Sample = sample(status([session(b, Pid, 1000, 500)], []),
+                    status([session(b, Pid, 1700, 510)], [])),
+    ?assertMatch(#{node := 'a@h', period_ms := 2000, at_ms := 5,
+                   peers := [#{node := b, bytes_out := 700, bytes_in := 10, resumes := 0}]},
+                 Sample).
+
+%% The counters of another session with the same node begin at zero.
+a_new_session_counts_from_its_beginning_test() ->
+    Sample = sample(status([session(b, list_to_pid("<0.1000.0>"), 1000, 500)], []),
+                    status([session(b, list_to_pid("<0.1001.0>"), 70, 7)], [])),
+    ?assertMatch(#{peers := [#{bytes_out := 70, bytes_in := 7}]}, Sample).
+
+ups_and_bytes_of_lanes_test() ->
+    Sample = sample(status([], [link(b, up, 3, [100, 200])]),
+                    status([], [link(b, up, 5, [110, 200, 30])])),
+    ?assertMatch(#{links := [#{node := b, ups := 2, lanes := [10, 0, 30]}]}, Sample).
+
+%% The process of a link that nobody needed has ended, and there is another one.
+a_link_that_was_begun_anew_counts_from_its_beginning_test() ->
+    Sample = sample(status([], [link(b, up, 9, [1000])]), status([], [link(b, up, 1, [50])])),
+    ?assertMatch(#{links := [#{ups := 1, lanes := [50]}]}, Sample).
+
+%% Lanes of channels are no part of the comparison of lanes.
+only_lanes_of_the_link_are_compared_test() ->
+    #{lane_stats := [Lane | _]} = Link = link(b, up, 1, [10]),
+    Sample = sample(status([], []),
+                    status([], [Link#{lane_stats := [Lane, Lane#{class := <<"bulk">>}]}])),
+    ?assertMatch(#{links := [#{lanes := [10]}]}, Sample).
+
+a_member_without_link_route_and_session_is_unreachable_test() ->
+    Status = status([session(c, list_to_pid("<0.1000.0>"), 0, 0)], [link(b, up, 1, []),
+                                                                    link(e, down, 1, [])]),
+    ?assertMatch(#{unreachable := [e, f]},
+                 sample(Status, Status#{members := ['a@h', b, c, d, e, f],
+                                        routes := #{d => #{}}})).
+
+sample(Before, After) ->
+    {Sample, _} = weft_ops_sample:next(After, ?IDLE, {5, 2000}, weft_ops_sample:first(Before)),
+    Sample.
+
+status(Sessions, Links) ->
+    #{node => 'a@h', sessions => Sessions, links => Links, uptime_ms => 1, own_groups => [],
+      members => [], routes => #{}, counters => #{relayed_bytes => 0}}.
+
+session(Node, Pid, Out, In) ->
+    #{node => Node, pid => Pid, bytes_out => Out, bytes_in => In, resumes => 0, next_hop => Node,
+      state => up, queued_bytes => 0, suspended => 0}.
+
+link(Node, State, Ups, Lanes) ->
+    #{node => Node, state => State, ups => Ups, rtt_us => undefined, queued_bytes => 0,
+      last_error => "", circuits => [],
+      lane_stats => [#{class => <<>>, index => Index, queued_bytes => 0,
+                       stat => #{send_oct => Bytes}}
+                     || {Index, Bytes} <- lists:zip(lists:seq(0, length(Lanes) - 1), Lanes)]}.
