@@ -14,8 +14,8 @@
 %% @doc All commands, in the order of the help.
 -spec all() -> [command()].
 all() ->
-    [up(), status(), watch(), trace(), why(), doctor(), cut(), heal(), kill(), restart(), eval(),
-     shell(), down(), paper()].
+    [up(), status(), watch(), trace(), why(), doctor(), profile(), cut(), heal(), kill(), restart(),
+     eval(), shell(), down(), paper()].
 
 %% @doc What weft_argparse reads the words with.
 -spec command() -> weft_argparse:command().
@@ -235,6 +235,28 @@ paper_options() ->
      #{name => dir, long => "-dir", type => string, value => "DIR",
        help => "where that is (default .weft)"},
      #{name => json, long => "-json", type => boolean, help => "answer in JSON"}].
+
+profile() ->
+    #{name => "profile", handler => {weft_cli_profile, profile},
+      arguments => [#{name => nodes, nargs => list, value => "NODE..."} | profile_options()]
+          ++ common(),
+      help => "record what nodes do: schedulers, messages between them, stacks",
+      details =>
+          ["Records for some seconds, then writes trace.json (open it in Perfetto or speedscope),",
+           "summary.html and flame.svg. A recording ends by itself when there is too much of it,",
+           "and says so. Nodes do more work meanwhile.",
+           "",
+           "  weft profile n01 n02",
+           "  weft profile n01 n02 n03 --seconds 2 --out profile",
+           "  weft profile n01 --pids 20"]}.
+
+profile_options() ->
+    [#{name => seconds, long => "-seconds", type => integer, value => "COUNT",
+       help => "how long (default 5)"},
+     #{name => out, long => "-out", type => string, value => "DIR",
+       help => "where the files go (default: a new directory in that of clusters)"},
+     #{name => pids, long => "-pids", type => integer, value => "COUNT",
+       help => "only so many processes of each node, those that are busiest (default: all)"}].
 
 common() ->
     [#{name => name, long => "-name", type => string, value => "NAME",

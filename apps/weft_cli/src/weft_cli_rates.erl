@@ -58,16 +58,11 @@ rate(Moved, ElapsedMs) -> Moved * 1000 div ElapsedMs.
 %% --- counts -------------------------------------------------------------------------------------
 
 counts(What, Nodes, Status) ->
-    Counter = counter(What),
     case Status of
-        #{counters := #{Counter := Count}} -> #{node => Count};
+        #{counters := #{What := Count}} -> #{node => Count};
         #{links := Links} when What =:= relayed_bytes -> by_peer(What, Nodes, Links);
         #{sessions := Sessions} -> by_peer(What, Nodes, Sessions)
     end.
-
-counter(bytes_out) -> payload_bytes_out;
-counter(bytes_in) -> payload_bytes_in;
-counter(Same) -> Same.
 
 %% What is no node of the cluster (the command itself, for one) is left out.
 by_peer(What, Nodes, Rows) ->

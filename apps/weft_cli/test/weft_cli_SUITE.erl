@@ -21,8 +21,8 @@
          names_are_checked/1, bad_clusters_are_refused/1, directory_that_can_not_be/1,
          second_up_is_refused/1, why_follows_the_session/1,
          cluster_from_a_file/1, tls_cluster/1, servers_and_clients/1, visible_circuits/1,
-         help_teaches/1, no_cluster/1, paper_without_bench/1, paper_measures_figures/1,
-         down_leaves_nothing/1]).
+         profile_records_nodes/1, help_teaches/1, no_cluster/1, paper_without_bench/1,
+         paper_measures_figures/1, down_leaves_nothing/1]).
 
 -define(GROUPS, "left=n01..n03;right=n02..n04").
 -define(NODES, ["n01", "n02", "n03", "n04"]).
@@ -41,7 +41,8 @@ all() ->
      foreign_process_is_left_alone, shell_needs_a_terminal,
      shell_on_a_terminal, names_are_checked, bad_clusters_are_refused,
      directory_that_can_not_be, second_up_is_refused, why_follows_the_session,
-     cluster_from_a_file, tls_cluster, servers_and_clients, visible_circuits, help_teaches,
+     cluster_from_a_file, tls_cluster, servers_and_clients, visible_circuits,
+     profile_records_nodes, help_teaches,
      no_cluster, paper_without_bench, paper_measures_figures, down_leaves_nothing].
 
 init_per_suite(Config) ->
@@ -268,6 +269,25 @@ found(Cluster, Config) ->
     [{Check, [short(Node) || Node <- Nodes]}
      || #{check := Check, severity := Severity, nodes := Nodes} <- Findings,
         Severity =/= "note" orelse Check =:= "configuration", Check =/= "schedulers"].
+
+%% n01 and n04 talk over a gateway, which the profile names.
+profile_records_nodes(Config) ->
+    connect("n01", "n04", Config),
+    Dir = filename:join(?config(priv_dir, Config), "profile"),
+    {0, _} = run(["eval", "n01", "spawn(fun Ask() -> net_adm:ping('n04@127.0.0.1'), "
+                  "receive after 5 -> Ask() end end)"], % pacing: some hundred calls a second
+                 Config),
+    {0, Text} = run(["profile", "n01", "n02", "n03", "n04", "--seconds", "1", "--out", Dir],
+                    Config),
+    [?assertMatch({_, {match, _}}, {Words, re:run(Text, Words)})
+     || Words <- ["n01 +\\d+ +", "n01 +-> +n04 +\\d+ +median .* by way of n0[23]", "trace.json"]],
+    [?assert(filelib:file_size(filename:join(Dir, File)) > 100)
+     || File <- ["trace.json", "summary.html", "flame.svg"]],
+    #{nodes := [#{ended := "time"}], files := [_, _, _], failed := []} =
+        json(["profile", "n02", "--seconds", "1", "--pids", "3", "--out", Dir], Config),
+    {2, _} = run(["profile"], Config),
+    {2, _} = run(["profile", "n01", "--pids", "0"], Config),
+    {4, _} = run(["profile", "nobody"], Config).
 
 %% --- faults -----------------------------------------------------------------------------------
 

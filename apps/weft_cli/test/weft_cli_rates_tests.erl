@@ -51,8 +51,8 @@ new_session_counts_from_nothing_test() ->
 
 counts_of_the_node_are_preferred_test() ->
     With = fun(UptimeMs, Counters) -> (status(UptimeMs, 1, 1, 1))#{counters => Counters} end,
-    Before = With(1000, #{payload_bytes_out => 100, payload_bytes_in => 1000, resumes => 2}),
-    Now = With(2000, #{payload_bytes_out => 400, payload_bytes_in => 3000, resumes => 5}),
+    Before = With(1000, #{bytes_out => 100, bytes_in => 1000, resumes => 2}),
+    Now = With(2000, #{bytes_out => 400, bytes_in => 3000, resumes => 5}),
     ?assertMatch(#{bytes_out_per_s := 300, bytes_in_per_s := 2000, resumes := 3,
                    relayed_per_s := 0}, row(#{?A => Before}, #{?A => Now})).
 

@@ -1,0 +1,64 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The command `weft profile': what nodes of a local cluster do for some seconds. Recording and
+%% files are those of `weft_profile'; here are only its words.
+-module(weft_cli_profile).
+
+-export([profile/2]).
+
+%% @doc weft profile NODE [NODE...].
+-spec profile([string()], weft_argparse:given()) -> weft_cli:answer().
+profile([], _Options) ->
+    {usage, "write: weft profile NODE [NODE...]"};
+profile(_Names, #{pids := Pids}) when Pids < 1 ->
+    {usage, "--pids is 1 or more"};
+profile(Names, Options) ->
+    Default = filename:join(maps:get(dir, Options, ".weft"),
+                            "profile-" ++ integer_to_list(os:system_time(second))),
+    Dir = filename:absname(maps:get(out, Options, Default)),
+    weft_cli_cluster:with_nodes(
+      Options, Names,
+      fun(_Cluster, Nodes) ->
+              case weft_profile:run(Nodes, (maps:with([seconds, pids], Options))#{dir => Dir}) of
+                  {ok, Result} -> answer(Result);
+                  {error, Text} -> {failed, Text}
+              end
+      end).
+
+answer(#{files := Files, failed := Failed, left_out := LeftOut, summary := Summary}) ->
+    #{nodes := Nodes, counts := Counts, messages := Messages} = Summary,
+    Names = [unicode:characters_to_binary(File) || File <- Files],
+    {ok, Summary#{files => Names, left_out => LeftOut,
+                  failed => [#{node => Node, reason => unicode:characters_to_binary(Text)}
+                             || {Node, Text} <- Failed]},
+     [weft_cli_table:format([["NODE", "EVENTS", "BUSY", "RUN QUEUE", "ENDED"]
+                             | [node_cells(Node) || Node <- Nodes]]),
+      $\n, messages(Messages, Counts),
+      [[Text, $\n] || {_, Text} <- Failed],
+      [io_lib:format("~b events did not fit into the trace~n", [LeftOut]) || LeftOut > 0],
+      [[Name, $\n] || Name <- Names]]}.
+
+node_cells(#{node := Node, events := Events, busy := Busy, queue_mean := Queue, ended := Ended}) ->
+    [weft_local_spec:short(Node), integer_to_list(Events), io_lib:format("~.2f", [Busy]),
+     io_lib:format("~.1f", [Queue]), ended(Ended)].
+
+ended(time) -> "in time";
+ended(Limit) -> ["early: ", limit(Limit)].
+
+limit(events) -> "too many events";
+limit(rate) -> "too many events per second";
+limit(bytes) -> "too much memory";
+limit(waiting) -> "more events than could be written down";
+limit(stopped) -> "stopped".
+
+messages(Rows, #{paired := Paired}) ->
+    [weft_cli_table:plural(Paired, "message"), " between these nodes\n",
+     weft_cli_table:format([[weft_local_spec:short(From), " -> ", weft_local_spec:short(To),
+                             integer_to_list(Count),
+                             io_lib:format("median ~.1f us", [float(P50)]), way(Way)]
+                            || #{from := From, to := To, count := Count, p50_us := P50,
+                                 way := Way} <- Rows])].
+
+way([_, _ | _] = Way) when length(Way) > 2 ->
+    ["by way of ", lists:join(" ", [weft_local_spec:short(Node)
+                                    || Node <- lists:droplast(tl(Way))])];
+way(_Direct) -> "".

@@ -1,0 +1,160 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc A profile as Chrome trace JSON, which Perfetto and speedscope open. Written piece by piece,
+%% and no longer than it may be. Pure but for the function that writes.
+%%
+%% A process of the trace is a node. Its threads are its schedulers, with what ran on them and when
+%% garbage was collected meanwhile, and each process that sent a message to another node or got one,
+%% with these messages: short slices that the arrows begin and end at. Counters are the run queues
+%% and the ports. Within a thread events are in the order of time, and a slice that begins in
+%% another one ends in it. Times are in microseconds with three decimals.
+-module(weft_profile_chrome).
+
+-export([write/3]).
+
+-type write() :: fun((iodata()) -> ok).
+
+%% The longest slice of a message, in nanoseconds: nobody knows how long it took.
+-define(MESSAGE_NS, 1000).
+%% Numbers of threads are different on all nodes, as some viewers want it.
+-define(THREADS, 100000).
+-define(DIRTY, 1000).
+-define(PROCESSES, 2000).
+
+%% @doc Writes the profile. What does not fit into so many bytes is left out, slices of schedulers
+%% first; how many events were left out is told.
+-spec write(weft_profile_recording:profile(), write(), MaxBytes :: pos_integer()) ->
+          #{bytes := pos_integer(), left_out := non_neg_integer()}.
+write(#{nodes := Sides, flows := Flows}, Write, MaxBytes) ->
+    Numbered = lists:zip(lists:seq(1, length(Sides)), Sides),
+    First = ["{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n",
+             "{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":1,\"args\":{\"name\":",
+             string(atom_to_binary(node_of(hd(Sides)))), "}}"],
+    ok = Write(First),
+    State = #{write => Write, left => MaxBytes - iolist_size(First), bytes => iolist_size(First),
+              out => 0},
+    Groups = lists:append([named(Number, Side) || {Number, Side} <- tl(Numbered)]
+                          %% In one piece, so that no arrow is there in half.
+                          ++ [[lists:append([messages(Number, Side, Flows)
+                                             || {Number, Side} <- Numbered])]]
+                          ++ [counters(Number, Side) || {Number, Side} <- Numbered]
+                          ++ [slices(Number, Side) || {Number, Side} <- Numbered]),
+    #{bytes := Bytes, out := Out} = lists:foldl(fun group/2, State, Groups),
+    Last = "\n]}\n",
+    ok = Write(Last),
+    #{bytes => Bytes + length(Last), left_out => Out}.
+
+node_of(#{node := Node}) -> Node.
+
+%% What belongs together is written as a whole or not at all.
+group(Events, #{write := Write, left := Left, bytes := Bytes, out := Out} = State) ->
+    Text = [[",\n", event(Event)] || Event <- Events],
+    case iolist_size(Text) of
+        Size when Size =< Left ->
+            ok = Write(Text),
+            State#{left := Left - Size, bytes := Bytes + Size};
+        _ ->
+            State#{left := 0, out := Out + length(Events)}
+    end.
+
+named(Number, #{node := Node}) ->
+    [[#{name => <<"process_name">>, ph => <<"M">>, pid => Number,
+        args => #{name => atom_to_binary(Node)}}]].
+
+thread_name(Number, Thread, Name) ->
+    #{name => <<"thread_name">>, ph => <<"M">>, pid => Number, tid => Thread,
+      args => #{name => Name}}.
+
+%% --- schedulers -------------------------------------------------------------------------------
+
+slices(Number, #{history := #{slices := Slices}} = Side) ->
+    Lanes = lists:usort([Lane || #{lane := Lane} <- Slices]),
+    [[thread_name(Number, thread(Number, Lane), lane_name(Lane)) || Lane <- Lanes]
+     | [slice(Number, Slice, Side) || Slice <- Slices]].
+
+thread(Number, {scheduler, N}) -> Number * ?THREADS + N;
+thread(Number, {dirty, N}) -> Number * ?THREADS + ?DIRTY + N.
+
+lane_name({scheduler, N}) -> <<"scheduler ", (integer_to_binary(N))/binary>>;
+lane_name({dirty, N}) -> <<"dirty scheduler ", (integer_to_binary(N))/binary>>.
+
+slice(Number, #{pid := Pid, lane := Lane, from := From, to := To, mfa := Mfa, gcs := Gcs}, Side) ->
+    Of = #{ph => <<"X">>, pid => Number, tid => thread(Number, Lane)},
+    [Of#{name => weft_profile_recording:name(Pid, Side), ts => {ns, From}, dur => {ns, To - From},
+         cat => <<"run">>, args => #{at => function(Mfa)}}
+     | [Of#{name => <<"gc ", (atom_to_binary(Kind))/binary>>, cat => <<"gc">>, ts => {ns, Start},
+            dur => {ns, End - Start}} || {Start, End, Kind} <- Gcs]].
+
+function({M, F, A}) -> unicode:characters_to_binary(io_lib:format("~ts:~ts/~b", [M, F, A]));
+function(0) -> <<"?">>.
+
+counters(Number, #{samples := #{queues := Queues}}) ->
+    [[#{name => Name, ph => <<"C">>, pid => Number, tid => Number * ?THREADS, ts => {ns, Ns},
+        args => #{Of => Value}}
+      || {Name, Of, Value} <- [{<<"run queue">>, waiting, Waiting}, {<<"ports">>, open, Ports}]]
+     || {Ns, Waiting, Ports} <- Queues];
+counters(_Number, #{samples := #{}}) ->
+    [].
+
+%% --- messages ---------------------------------------------------------------------------------
+
+messages(Number, #{node := Node} = Side, Flows) ->
+    Ends = [{From, Sent, out, Flow} || #{from_node := At, from := From, sent := Sent} = Flow
+                                           <- Flows, At =:= Node]
+        ++ [{To, Received, in, Flow} || #{to_node := At, to := To, received := Received} = Flow
+                                            <- Flows, At =:= Node],
+    Pids = lists:usort([Pid || {Pid, _, _, _} <- Ends]),
+    Threads = maps:from_list(lists:zip(Pids, lists:seq(1, length(Pids)))),
+    Sorted = lists:sort(fun({A, S, _, _}, {B, T, _, _}) -> {A, S} =< {B, T} end, Ends),
+    [thread_name(Number, process_thread(Number, Pid, Threads),
+                 weft_profile_recording:name(Pid, Side)) || Pid <- Pids]
+        ++ lists:append(message_events(Number, Threads, Sorted)).
+
+process_thread(Number, Pid, Threads) ->
+    Number * ?THREADS + ?PROCESSES + maps:get(Pid, Threads).
+
+message_events(_Number, _Threads, []) ->
+    [];
+message_events(Number, Threads, [{Pid, Ns, Way, Flow} | Rest]) ->
+    Ends = case Rest of
+               [{Pid, Next, _, _} | _] -> min(Ns + ?MESSAGE_NS, Next);
+               _ -> Ns + ?MESSAGE_NS
+           end,
+    Of = #{pid => Number, tid => process_thread(Number, Pid, Threads), ts => {ns, Ns}},
+    #{id := Id, kind := Kind} = Flow,
+    Arrow = Of#{name => <<"message">>, cat => <<"message">>, id => Id},
+    [[Of#{name => [verb(Way), " ", atom_to_binary(Kind)], ph => <<"X">>, cat => <<"message">>,
+          dur => {ns, Ends - Ns}, args => other_end(Way, Flow)},
+      case Way of
+          out -> Arrow#{ph => <<"s">>};
+          in -> Arrow#{ph => <<"f">>, bp => <<"e">>}
+      end]
+     | message_events(Number, Threads, Rest)].
+
+verb(out) -> "send";
+verb(in) -> "receive".
+
+other_end(out, #{to_node := Node}) -> #{to => atom_to_binary(Node)};
+other_end(in, #{from_node := Node}) -> #{from => atom_to_binary(Node)}.
+
+%% --- JSON -------------------------------------------------------------------------------------
+
+event(Event) ->
+    [${, lists:join($,, [[$", atom_to_binary(Key), "\":", value(Value)]
+                         || {Key, Value} <- lists:sort(maps:to_list(Event))]), $}].
+
+value(Number) when is_integer(Number) -> integer_to_binary(Number);
+value({ns, Ns}) when Ns < 0 -> [$-, value({ns, -Ns})];
+value({ns, Ns}) ->
+    %% The thousand keeps the zeros in front, and is cut off.
+    <<_, Decimals/binary>> = integer_to_binary(1000 + Ns rem 1000),
+    [integer_to_binary(Ns div 1000), $., Decimals];
+value(Map) when is_map(Map) -> event(Map);
+value(Text) -> string(Text).
+
+string(Text) ->
+    [$", [escaped(Char) || Char <- unicode:characters_to_list(Text)], $"].
+
+escaped($") -> <<"\\\"">>;
+escaped($\\) -> <<"\\\\">>;
+escaped(Control) when Control < 32 -> io_lib:format("\\u~4.16.0b", [Control]);
+escaped(Char) -> <<Char/utf8>>.

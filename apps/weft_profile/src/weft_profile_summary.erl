@@ -1,0 +1,112 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The numbers of a profile: what ran, what waited, garbage collections, and what went between
+%% nodes. Pure. Times are milliseconds, but for those of messages.
+%%
+%% Running time is exact, as far as it was recorded. How long processes waited for a scheduler is an
+%% estimate, from how often they were seen waiting: a process that waits often, but never at the
+%% time of a look, has none.
+-module(weft_profile_summary).
+
+-export([summary/1, concurrency/3]).
+-export_type([summary/0]).
+
+-type summary() :: #{nodes := [map()], running := [map()], waiting := [map()], gc := [map()],
+                     messages := [map()], counts := weft_profile_flows:counts(), ms := float()}.
+
+-define(TOP, 15).
+
+%% @doc All of it.
+-spec summary(weft_profile_recording:profile()) -> summary().
+summary(#{nodes := Sides, flows := Flows, counts := Counts, to := To, ways := Ways}) ->
+    #{nodes => [node_row(Side) || Side <- Sides],
+      running => top(running_ms, lists:append([running(Side) || Side <- Sides])),
+      waiting => top(waiting_ms, lists:append([waiting(Side) || Side <- Sides])),
+      gc => top(gc_ms, lists:append([collected(Side) || Side <- Sides])),
+      messages => messages(Flows, Ways), counts => Counts, ms => ms(To)}.
+
+ms(Ns) -> weft_profile_recording:ms(Ns).
+
+top(By, Rows) ->
+    Sorted = lists:sort(fun(A, B) -> maps:get(By, A) >= maps:get(By, B) end, Rows),
+    lists:sublist(Sorted, ?TOP).
+
+node_row(#{node := Node, from := From, to := To, history := History, samples := Samples} = Side) ->
+    #{slices := Slices, gcs := Gcs, migrations := Migrations, dropped := Dropped} = History,
+    Queues = [Waiting || {_, Waiting, _} <- maps:get(queues, Samples, [])],
+    Ran = lists:sum([End - Start || #{from := Start, to := End} <- Slices]),
+    (maps:with([ended, events, lost, schedulers], Side))
+        #{node => Node, ms => ms(To - From), clock_error_us => maps:get(error, Side) / 1000,
+          busy => Ran / max(1, To - From), queue_mean => mean(Queues),
+          queue_max => lists:max([0 | Queues]),
+          gc_ms => ms(lists:sum([End - Start || {_, Start, End, _} <- Gcs])),
+          migrations => lists:sum(maps:values(Migrations)), dropped => Dropped}.
+
+mean([]) -> 0.0;
+mean(Numbers) -> lists:sum(Numbers) / length(Numbers).
+
+running(#{history := #{slices := Slices, migrations := Migrations}} = Side) ->
+    Sums = lists:foldl(fun(#{pid := Pid, from := From, to := To}, Acc) ->
+                               {Ns, Count} = maps:get(Pid, Acc, {0, 0}),
+                               Acc#{Pid => {Ns + To - From, Count + 1}}
+                       end, #{}, Slices),
+    [(of_process(Pid, Side))#{running_ms => ms(Ns), slices => Count,
+                              migrations => maps:get(Pid, Migrations, 0)}
+     || {Pid, {Ns, Count}} <- maps:to_list(Sums)].
+
+of_process(Pid, #{node := Node} = Side) ->
+    #{node => Node, process => weft_profile_recording:name(Pid, Side)}.
+
+%% Each look stands for the time until the next one; where not all processes are looked at each
+%% time, for more.
+waiting(#{samples := #{states := States, every_ns := EveryNs, share := Share}} = Side) ->
+    [(of_process(Pid, Side))#{waiting_ms => ms(round(Waiting * EveryNs / max(0.001, Share))),
+                              seen => Waiting}
+     || {Pid, {_, Waiting}} <- maps:to_list(States), Waiting > 0];
+waiting(_Side) ->
+    [].
+
+collected(#{history := #{gcs := Gcs}} = Side) ->
+    Sums = lists:foldl(fun({Pid, From, To, Kind}, Acc) ->
+                               {Ns, Minor, Major} = maps:get(Pid, Acc, {0, 0, 0}),
+                               Acc#{Pid => case Kind of
+                                               minor -> {Ns + To - From, Minor + 1, Major};
+                                               major -> {Ns + To - From, Minor, Major + 1}
+                                           end}
+                       end, #{}, Gcs),
+    [(of_process(Pid, Side))#{gc_ms => ms(Ns), minor => Minor, major => Major}
+     || {Pid, {Ns, Minor, Major}} <- maps:to_list(Sums)].
+
+messages(Flows, Ways) ->
+    Times = lists:foldl(fun(#{from_node := From, to_node := To, sent := S, received := R}, Acc) ->
+                                Acc#{{From, To} => [R - S | maps:get({From, To}, Acc, [])]}
+                        end, #{}, Flows),
+    [#{from => From, to => To, count => length(Ns), way => maps:get({From, To}, Ways, []),
+       p50_us => part(50, Ns), p99_us => part(99, Ns), max_us => lists:max(Ns) / 1000}
+     || {{From, To}, Ns} <- lists:sort(maps:to_list(Times))].
+
+part(Percent, Ns) ->
+    lists:nth(max(1, ceil(length(Ns) * Percent / 100)), lists:sort(Ns)) / 1000.
+
+%% @doc How many processes ran, and how many waited, in so many equal parts of the time from 0 to
+%% To: {middle of the part in ns, mean number running, mean number in run queues}.
+-spec concurrency(weft_profile_recording:side(), To :: integer(), Parts :: pos_integer()) ->
+          [{float(), float(), float()}].
+concurrency(#{history := #{slices := Slices}, samples := Samples}, To, Parts) ->
+    Width = max(1, To) / Parts,
+    Ran = lists:foldl(fun(#{from := From, to := End}, Acc) -> spread(From, End, Width, Acc) end,
+                      #{}, Slices),
+    Waited = lists:foldl(fun({Ns, Waiting, _}, Acc) ->
+                                 Part = trunc(Ns / Width),
+                                 Acc#{Part => [Waiting | maps:get(Part, Acc, [])]}
+                         end, #{}, maps:get(queues, Samples, [])),
+    [{(Part + 0.5) * Width, maps:get(Part, Ran, 0) / Width, mean(maps:get(Part, Waited, []))}
+     || Part <- lists:seq(0, Parts - 1)].
+
+spread(From, To, _Width, Acc) when From >= To ->
+    Acc;
+spread(From, To, Width, Acc) ->
+    Part = trunc(From / Width),
+    End = min(To, (Part + 1) * Width),
+    Sum = Acc#{Part => maps:get(Part, Acc, 0) + End - From},
+    %% Rounding may leave nothing between the two.
+    spread(max(End, From + 1), To, Width, Sum).

@@ -1,0 +1,216 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Switches tracing on a node on and off, and reads trace messages.
+%%
+%% From OTP 27 on it has a trace session of its own, which disturbs no other tracing. Before that
+%% there is one tracer for a process, and one pattern for messages on the node: if anybody else
+%% traces, nothing is begun, and what is removed in the end is only our own.
+%%
+%% Only messages between the nodes that are recorded together are traced: the patterns let pass
+%% nothing else.
+-module(weft_profile_switch).
+
+-export([prepare/0, left_alone/0, on/4, off/1, delivered/1, is_session/1, event/6, message_key/1,
+         message_kind/1]).
+-export_type([switch/0, kind/0]).
+
+-type kind() :: session | alone.
+-opaque switch() :: {session, module(), Session :: term()} | {alone, Collector :: pid()}.
+
+-define(HASHES, (1 bsl 32)).
+%% In the first levels of a message there are those references that make it unlike others.
+-define(DEPTH, 3).
+%% How long the busiest processes are looked for.
+-define(BUSY_MS, 100).
+
+%% @doc Whether this node can be traced now. The error is a text.
+-spec prepare() -> {ok, kind()} | {error, string()}.
+prepare() ->
+    case code:ensure_loaded(trace) of
+        {module, Trace} ->
+            case erlang:function_exported(Trace, session_create, 3) of
+                true -> {ok, session};
+                false -> alone()
+            end;
+        {error, _} -> alone()
+    end.
+
+%% @doc Processes that only yield, to find out whether others wait: those of weft. They would fill
+%% the recording with themselves.
+-spec left_alone() -> [pid()].
+left_alone() ->
+    case erlang:function_exported(weft_turn, is_witness, 1) of
+        true ->
+            IsWitness = erlang:make_fun(weft_turn, is_witness, 1),
+            [Pid || Pid <- processes(), IsWitness(Pid)];
+        false ->
+            []
+    end.
+
+alone() ->
+    Patterns = [erlang:trace_info(What, match_spec) || What <- [send, 'receive']],
+    case [Default || {match_spec, true} = Default <- Patterns] of
+        [_, _] ->
+            case lists:search(fun is_traced/1, [new_processes | processes()]) of
+                false -> {ok, alone};
+                {value, _} -> {error, somebody("traces processes")}
+            end;
+        _ -> {error, somebody("has a trace pattern for messages")}
+    end.
+
+somebody(What) ->
+    lists:concat(["somebody else ", What, " on ", node(), ", and before OTP 27 only one can: ",
+                  "end that (dbg:stop() if it is dbg), then record again"]).
+
+is_traced(What) ->
+    case erlang:trace_info(What, flags) of
+        {flags, [_ | _]} -> true;
+        _ -> false
+    end.
+
+%% @doc Switches on. Trace messages go to Collector; Untraced are processes of the recording itself.
+-spec on(kind(), pid(), [pid()], weft_profile_tracer:options()) -> switch().
+on(Kind, Collector, Untraced, #{pids := Which} = Options) ->
+    Flags = [running, exiting, send, 'receive', scheduler_id, monotonic_timestamp]
+        ++ [garbage_collection || maps:get(gc, Options)] ++ [procs || maps:get(procs, Options)],
+    Pids = chosen(Which, [Collector | Untraced]),
+    Others = [Node || Node <- maps:get(nodes, Options), Node =/= node()],
+    switch(Kind, Collector, {sends(Others), receives(Others)}, Untraced, Pids, Flags).
+
+switch(session, Collector, {Sends, Receives}, Untraced, Pids, Flags) ->
+    {module, Trace} = code:ensure_loaded(trace),
+    Session = Trace:session_create(weft_profile, Collector, []),
+    _ = Trace:send(Session, Sends, []),
+    _ = Trace:recv(Session, Receives, []),
+    Set = fun(Pid, How, Which) -> Trace:process(Session, Pid, How, Which) end,
+    ok = set(Set, Pids, all, Untraced, Flags),
+    {session, Trace, Session};
+switch(alone, Collector, {Sends, Receives}, Untraced, Pids, Flags) ->
+    ok = patterns(Sends, Receives),
+    Set = fun(Pid, How, Which) -> erlang:trace(Pid, How, [{tracer, Collector} | Which]) end,
+    ok = set(Set, Pids, processes, Untraced, Flags),
+    {alone, Collector}.
+
+%% Called by its name, as the types that dialyzer has for it in OTP 25 know no messages.
+patterns(Sends, Receives) ->
+    Pattern = erlang:make_fun(erlang, trace_pattern, 3),
+    _ = [Pattern(What, Specification, [])
+         || {What, Specification} <- [{send, Sends}, {'receive', Receives}]],
+    ok.
+
+%% Processes only, no ports: they have another name where there are sessions.
+set(Set, all, All, Untraced, Flags) ->
+    _ = Set(All, true, Flags),
+    lists:foreach(fun(Pid) -> if_alive(Set, Pid, false, Flags) end, Untraced);
+set(Set, Pids, _All, _Untraced, Flags) ->
+    lists:foreach(fun(Pid) -> if_alive(Set, Pid, true, Flags) end, Pids).
+
+if_alive(Set, Pid, How, Flags) ->
+    try Set(Pid, How, Flags) of _ -> ok
+    catch error:badarg -> ok
+    end.
+
+%% To a pid or an alias, or to {Name, Node}.
+sends(Nodes) ->
+    [{['$1', '_'], [one_of({node, '$1'}, Nodes)], []},
+     {[{'_', '$1'}, '_'], [one_of('$1', Nodes)], []}].
+
+%% What comes from no process, such as a timer, has something else in place of the node.
+receives(Nodes) ->
+    [{['$1', '_', '_'], [one_of('$1', Nodes)], []}].
+
+one_of(_Node, []) -> false;
+one_of(Node, Nodes) -> list_to_tuple(['orelse' | [{'=:=', Node, Other} || Other <- Nodes]]).
+
+%% The busiest are those with the most reductions in a short time.
+chosen(all, _Untraced) ->
+    all;
+chosen(Pids, _Untraced) when is_list(Pids) ->
+    Pids;
+chosen(Count, Untraced) ->
+    Before = reductions(),
+    receive after ?BUSY_MS -> ok end,
+    Busy = [{Now - maps:get(Pid, Before, 0), Pid} || {Pid, Now} <- maps:to_list(reductions()),
+                                                     not lists:member(Pid, [self() | Untraced])],
+    [Pid || {_, Pid} <- lists:sublist(lists:reverse(lists:sort(Busy)), Count)].
+
+reductions() ->
+    maps:from_list([{Pid, Count} || Pid <- processes(),
+                                    {reductions, Count} <- [process_info(Pid, reductions)]]).
+
+%% @doc Switches off, as often as one likes.
+-spec off(switch()) -> ok.
+off({session, Trace, Session}) ->
+    _ = Trace:session_destroy(Session),
+    ok;
+off({alone, Collector}) ->
+    ok = patterns(true, true),
+    _ = try erlang:trace(all, false, [all, {tracer, Collector}])
+        catch error:badarg -> erlang:trace(all, false, [all])
+        end,
+    ok.
+
+%% @doc Asks for the message {trace_delivered, _, Ref}, which comes after all trace messages that
+%% were under way.
+-spec delivered(switch()) -> reference().
+delivered(_Switch) -> erlang:trace_delivered(all).
+
+%% @doc Whether it is a session of its own.
+-spec is_session(switch()) -> boolean().
+is_session(Switch) -> element(1, Switch) =:= session.
+
+%% @doc What is kept of a trace message. A and B are its arguments.
+-spec event(atom(), pid(), term(), term(), non_neg_integer(), integer()) ->
+          weft_profile_tracer:event() | ignored.
+event(What, Pid, A, none, Scheduler, Ns) ->
+    case What of
+        in -> {Ns, in, Pid, Scheduler, A};
+        out -> {Ns, out, Pid, Scheduler, A};
+        in_exiting -> {Ns, in, Pid, Scheduler, A};
+        out_exiting -> {Ns, out, Pid, Scheduler, A};
+        out_exited -> {Ns, out, Pid, Scheduler, A};
+        gc_minor_start -> {Ns, gc_start, Pid, Scheduler, minor};
+        gc_major_start -> {Ns, gc_start, Pid, Scheduler, major};
+        gc_minor_end -> {Ns, gc_end, Pid, Scheduler, minor};
+        gc_major_end -> {Ns, gc_end, Pid, Scheduler, major};
+        'receive' -> arrival(Pid, A, Scheduler, Ns);
+        _ -> ignored
+    end;
+event(send, Pid, Message, To, Scheduler, Ns) ->
+    {Ns, send, Pid, Scheduler, To, message_key(Message), message_kind(Message)};
+event(spawned, Pid, _Parent, {M, F, Arguments}, Scheduler, Ns) when is_list(Arguments) ->
+    {Ns, spawned, Pid, Scheduler, {M, F, length(Arguments)}};
+event(_What, _Pid, _A, _B, _Scheduler, _Ns) ->
+    ignored.
+
+%% Some signals arrive as messages that nobody has sent.
+arrival(_Pid, {'DOWN', _, _, _, _}, _Scheduler, _Ns) -> ignored;
+arrival(_Pid, {'EXIT', _, _}, _Scheduler, _Ns) -> ignored;
+arrival(_Pid, {spawn_reply, _, _, _}, _Scheduler, _Ns) -> ignored;
+arrival(Pid, Message, Scheduler, Ns) ->
+    {Ns, 'receive', Pid, Scheduler, message_key(Message), message_kind(Message)}.
+
+%% @doc The same for a message on both nodes: a hash, which of references has some bits only, and
+%% the numbers of the first references in it.
+-spec message_key(term()) -> {non_neg_integer(), [string()]}.
+message_key(Message) ->
+    {erlang:phash2(Message, ?HASHES), references(Message, ?DEPTH)}.
+
+%% Without the first number, which stands for the node and is another one elsewhere.
+references(Reference, _Depth) when is_reference(Reference) ->
+    [lists:dropwhile(fun(Char) -> Char =/= $. end, ref_to_list(Reference))];
+references(Tuple, Depth) when is_tuple(Tuple), tuple_size(Tuple) < 8, Depth > 0 ->
+    lists:append([references(Element, Depth - 1) || Element <- tuple_to_list(Tuple)]);
+references([alias | Reference], _Depth) ->
+    references(Reference, 0);
+references(_Term, _Depth) ->
+    [].
+
+%% @doc What kind of message it is, for people: an atom that is in it at the usual place.
+-spec message_kind(term()) -> atom().
+message_kind({'$gen_call', _From, Request}) -> message_kind(Request);
+message_kind({'$gen_cast', Request}) -> message_kind(Request);
+message_kind(Atom) when is_atom(Atom) -> Atom;
+message_kind({Reference, _}) when is_reference(Reference) -> reply;
+message_kind({[alias | _], _}) -> reply;
+message_kind(Tuple) when is_tuple(Tuple), is_atom(element(1, Tuple)) -> element(1, Tuple);
+message_kind(_Other) -> message.

@@ -1,0 +1,336 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Profiles of real nodes: what is in them, and that nothing is left on a node, whatever ends
+%% the recording.
+-module(weft_profile_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
+-export([calls_over_a_gateway/1, files_of_a_run/1, limits_end_it/1, the_caller_is_killed/1,
+         the_connection_is_lost/1, a_process_of_it_is_killed/1, somebody_else_traces/1,
+         code_is_loaded_and_removed/1, some_processes/1, a_node_that_is_not_there/1,
+         ways_to_send/1, what_it_costs/1]).
+-export([serve/0, echo/0, callers/2, caller/1, busy/1, yield/0, recorder/2, traced/0, sends/1,
+         rounds/1]).
+
+-define(CALLS, 40).
+
+suite() -> [{timetrap, {minutes, 3}}].
+
+all() ->
+    [calls_over_a_gateway, files_of_a_run, limits_end_it, the_caller_is_killed,
+     the_connection_is_lost, a_process_of_it_is_killed, somebody_else_traces,
+     code_is_loaded_and_removed, some_processes, a_node_that_is_not_there, ways_to_send,
+     what_it_costs].
+
+init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
+
+end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
+
+end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
+
+%% --- nodes ------------------------------------------------------------------------------------
+
+start(Name, Settings, Code, Config) ->
+    Args = lists:append([["-pa", weft_test_nodes:ebin(Module)] || Module <- [?MODULE | Code]])
+        ++ ["-kernel", "prevent_overlapping_partitions", "false", "-connect_all", "false"],
+    weft_test_nodes:start(Name, #{config => Settings, args => Args}, ?config(place, Config)).
+
+node_of(Ref) -> weft_test_nodes:name(Ref).
+
+call(Ref, Function, Arguments) -> weft_test_nodes:call(Ref, ?MODULE, Function, Arguments).
+
+%% Two nodes with a session. The code of profiles is on the first only.
+two(Config) ->
+    [A, B] = Refs = [start(a, [], [weft_profile], Config), start(b, [], [], Config)],
+    true = weft_test_nodes:call(A, net_kernel, connect_node, [node_of(B)]),
+    Refs.
+
+record(Ref, Nodes, Options) ->
+    weft_test_nodes:call(Ref, weft_profile, record, [Nodes, Options], 60000).
+
+%% Nobody traces there, and no process of a recording is left.
+is_clean(Ref) ->
+    Call = fun(F, Args) -> weft_test_nodes:call(Ref, erlang, F, Args) end,
+    Traced = [Pid || Pid <- [new_processes | Call(processes, [])],
+                     {flags, [_ | _]} <- [Call(trace_info, [Pid, flags])]],
+    Traced =:= [] andalso own(Ref) =:= []
+        andalso Call(trace_info, [send, match_spec]) =:= {match_spec, true}
+        andalso Call(trace_info, ['receive', match_spec]) =:= {match_spec, true}.
+
+await_clean(Ref) -> weft_test_nodes:until(fun() -> is_clean(Ref) end).
+
+%% The guard, the collector and the sampler.
+own(Ref) ->
+    [Pid || Pid <- weft_test_nodes:call(Ref, erlang, processes, []),
+            {current_function, {M, _, _}}
+                <- [weft_test_nodes:call(Ref, erlang, process_info, [Pid, current_function])],
+            lists:member(M, [weft_profile_tracer, weft_profile_sampler])].
+
+is_recorded(Ref) ->
+    length(own(Ref)) =:= 3.
+
+has_sessions(Ref) ->
+    weft_test_nodes:call(Ref, code, ensure_loaded, [trace]) =:= {module, trace}
+        andalso weft_test_nodes:call(Ref, erlang, function_exported, [trace, session_create, 3]).
+
+%% --- what nodes do ----------------------------------------------------------------------------
+
+%% @doc A process that answers.
+-spec serve() -> pid().
+serve() ->
+    Server = spawn(?MODULE, echo, []),
+    true = register(profile_echo, Server),
+    Server.
+
+%% @doc Its loop.
+-spec echo() -> no_return().
+echo() ->
+    receive {From, Ref, Request} -> From ! {Ref, Request} end,
+    echo().
+
+%% @doc Processes that call a server again and again.
+-spec callers(term(), pos_integer()) -> [pid()].
+callers(Server, Count) -> [spawn(?MODULE, caller, [Server]) || _ <- lists:seq(1, Count)].
+
+%% @doc The loop of one.
+-spec caller(term()) -> no_return().
+caller(Server) ->
+    ok = round_trip(Server),
+    receive after 2 -> ok end, % pacing: some hundred calls a second
+    caller(Server).
+
+round_trip(Server) ->
+    Ref = make_ref(),
+    Server ! {self(), Ref, hello},
+    receive {Ref, hello} -> ok end.
+
+%% @doc Processes that are scheduled all the time.
+-spec busy(pos_integer()) -> [pid()].
+busy(Count) -> [spawn(?MODULE, yield, []) || _ <- lists:seq(1, Count)].
+
+%% @doc The loop of one.
+-spec yield() -> no_return().
+yield() ->
+    erlang:yield(),
+    yield().
+
+%% @doc A process that records nodes for a long time, until it is killed.
+-spec recorder([node()], weft_profile:options()) -> pid().
+recorder(Nodes, Options) -> spawn(weft_profile, record, [Nodes, Options]).
+
+%% @doc A process that is traced by another one.
+-spec traced() -> pid().
+traced() ->
+    Test = self(),
+    Tracer = spawn(fun() -> receive stop -> ok end end),
+    Traced = spawn(fun() -> Test ! ready, receive stop -> ok end end),
+    receive ready -> ok end,
+    1 = erlang:trace(Traced, true, [procs, {tracer, Tracer}]),
+    Traced.
+
+%% @doc Sends in each way there is, and waits for the answers.
+-spec sends(node()) -> pid().
+sends(Node) ->
+    spawn(fun Again() ->
+                  Pid = erpc:call(Node, erlang, whereis, [profile_echo]),
+                  ok = round_trip(Pid),
+                  ok = round_trip({profile_echo, Node}),
+                  Alias = alias(),
+                  Ref = make_ref(),
+                  Pid ! {Alias, Ref, by_alias},
+                  receive {Ref, by_alias} -> unalias(Alias) end,
+                  [_ | _] = supervisor:which_children({kernel_sup, Node}),
+                  receive after 2 -> Again() end % pacing: some hundred a second
+          end).
+
+%% @doc How many messages two processes of this node exchange within so many milliseconds.
+-spec rounds(pos_integer()) -> non_neg_integer().
+rounds(Ms) ->
+    Server = spawn_link(?MODULE, echo, []),
+    Count = rounds(Server, erlang:monotonic_time(millisecond) + Ms, 0),
+    unlink(Server),
+    exit(Server, kill),
+    Count.
+
+rounds(Server, End, Count) ->
+    ok = round_trip(Server),
+    case erlang:monotonic_time(millisecond) < End of
+        true -> rounds(Server, End, Count + 1);
+        false -> Count
+    end.
+
+%% --- what is recorded -------------------------------------------------------------------------
+
+%% a - b - c: the profile of all three shows the calls from a to c, who relays them, and that the
+%% relay worked meanwhile.
+calls_over_a_gateway(Config) ->
+    Links = [{weft_test_nodes:node_name(From), weft_test_nodes:node_name(To)}
+             || {From, To} <- [{a, b}, {b, c}]],
+    [A, _, C] = Refs = [start(Name, [{topology, {static, #{links => Links}}}], [weft_profile],
+                              Config) || Name <- [a, b, c]],
+    [{ok, _} = weft_test_nodes:call(Ref, application, ensure_all_started, [weft]) || Ref <- Refs],
+    [NodeA, NodeB, NodeC] = Nodes = [node_of(Ref) || Ref <- Refs],
+    weft_test_nodes:until(fun() ->
+                                  weft_test_nodes:call(A, net_kernel, connect_node, [NodeC])
+                          end),
+    weft_test_nodes:until(fun() -> weft_test_nodes:call(A, net_adm, ping, [NodeB]) =:= pong end),
+    _ = call(C, serve, []),
+    _ = call(A, callers, [{profile_echo, NodeC}, 3]),
+    {ok, #{flows := Flows, ways := Ways, nodes := Sides} = Profile, []} =
+        record(A, Nodes, #{seconds => 2}),
+    ct:pal("~p", [maps:with([counts, ways], Profile)]),
+    ?assertEqual([NodeA, NodeB, NodeC], maps:get({NodeA, NodeC}, Ways)),
+    ?assertEqual([NodeC, NodeB, NodeA], maps:get({NodeC, NodeA}, Ways)),
+    Calls = [Flow || #{from_node := From, to_node := To} = Flow <- Flows,
+                     {From, To} =:= {NodeA, NodeC}],
+    ?assert(length(Calls) >= ?CALLS),
+    Errors = maps:from_list([{Node, Error} || #{node := Node, error := Error} <- Sides]),
+    [?assert(Received - Sent >= -(map_get(From, Errors) + map_get(To, Errors)))
+     || #{from_node := From, to_node := To, sent := Sent, received := Received} <- Flows],
+    [#{history := #{slices := Relayed}}] = [Side || #{node := Node} = Side <- Sides,
+                                                    Node =:= NodeB],
+    ?assert(length(Relayed) >= ?CALLS),
+    [await_clean(Ref) || Ref <- Refs].
+
+ways_to_send(Config) ->
+    [A, B] = two(Config),
+    _ = call(B, serve, []),
+    _ = call(A, sends, [node_of(B)]),
+    {ok, #{flows := Flows, counts := Counts}, []} =
+        record(A, [node_of(A), node_of(B)], #{seconds => 1}),
+    ct:pal("~p", [Counts]),
+    #{paired := Paired, not_received := NotReceived} = Counts,
+    %% Questions to the clock have one end, and what is under way at the ends of the recording.
+    ?assert(Paired > 10 * NotReceived),
+    [?assertMatch({Kind, [_ | _]}, {Kind, [Flow || #{kind := Of} = Flow <- Flows, Of =:= Kind]})
+     || Kind <- [message, reply, which_children]].
+
+files_of_a_run(Config) ->
+    [A, B] = two(Config),
+    _ = call(B, serve, []),
+    _ = call(A, callers, [{profile_echo, node_of(B)}, 2]),
+    Dir = filename:join(?config(priv_dir, Config), "run"),
+    Run = fun(Options) ->
+                  weft_test_nodes:call(A, weft_profile, run, [[node_of(A), node_of(B)], Options])
+          end,
+    {ok, #{files := [Trace, Page, Flame], failed := [], left_out := 0, summary := Summary}} =
+        Run(#{seconds => 1, dir => Dir}),
+    #{counts := #{paired := Paired}, nodes := [_, _]} = Summary,
+    {ok, Json} = file:read_file(Trace),
+    ?assertMatch(#{flows := Paired}, weft_profile_trace_check:check(Json)),
+    ?assert(Paired >= ?CALLS),
+    [?assertMatch({File, {ok, <<"<", _/binary>>}}, {File, file:read_file(File)})
+     || File <- [Page, Flame]],
+    Alone = filename:join(Dir, "alone.json"),
+    {ok, #{files := [Alone], left_out := LeftOut}} =
+        Run(#{seconds => 0.5, file => Alone, max_bytes => 100000}),
+    ?assert(LeftOut > 0),
+    ?assert(filelib:file_size(Alone) < 101000),
+    {error, Text} = Run(#{seconds => 0.1, file => filename:join(Trace, "under_a_file")}),
+    ?assertNotEqual(nomatch, string:find(Text, "under_a_file")).
+
+some_processes(Config) ->
+    [A, B] = two(Config),
+    [Busy] = call(B, busy, [1]),
+    {ok, #{nodes := [#{history := #{slices := Slices}}]}, []} =
+        record(A, [node_of(B)], #{seconds => 0.3, pids => 1}),
+    ?assertEqual([Busy], lists:usort([Pid || #{pid := Pid} <- Slices])).
+
+a_node_that_is_not_there(Config) ->
+    [A, B] = two(Config),
+    Gone = weft_test_nodes:node_name(nobody),
+    {ok, #{nodes := [_]}, [{Gone, Text}]} = record(A, [node_of(B), Gone], #{seconds => 0.1}),
+    ?assertEqual(atom_to_list(Gone) ++ " does not answer", Text),
+    ?assertEqual({error, Text}, record(A, [Gone], #{seconds => 0.1})),
+    ?assertMatch({error, _}, record(A, [node_of(B)], #{seconds => 100000})).
+
+%% --- how it ends ------------------------------------------------------------------------------
+
+limits_end_it(Config) ->
+    [A, B] = two(Config),
+    _ = call(B, busy, [3]),
+    [begin
+         Began = erlang:monotonic_time(millisecond),
+         {ok, #{nodes := [#{ended := Ended, events := Events}]}, []} =
+             record(A, [node_of(B)], maps:merge(#{seconds => 60}, Options)),
+         ct:pal("~p: ~b events", [Options, Events]),
+         ?assertEqual({Options, Why}, {Options, Ended}),
+         ?assert(Events =< Most),
+         ?assert(erlang:monotonic_time(millisecond) - Began < 30000),
+         await_clean(B)
+     end || {Why, Most, Options} <- [{events, 2000, #{events => 2000}},
+                                     %% A new window does not know of the one before.
+                                     {rate, 4100, #{rate => 4000}},
+                                     {bytes, 300000, #{bytes => 400000, rate => 10000000}},
+                                     {waiting, 300000, #{waiting => 0, rate => 10000000}}]].
+
+the_caller_is_killed(Config) ->
+    [A, B] = two(Config),
+    Recorder = call(A, recorder, [[node_of(A), node_of(B)], #{seconds => 60}]),
+    weft_test_nodes:until(fun() -> is_recorded(A) andalso is_recorded(B) end),
+    ?assertNot(is_clean(B)),
+    true = weft_test_nodes:call(A, erlang, exit, [Recorder, kill]),
+    [await_clean(Ref) || Ref <- [A, B]].
+
+the_connection_is_lost(Config) ->
+    [A, B] = two(Config),
+    _ = call(A, recorder, [[node_of(B)], #{seconds => 60}]),
+    weft_test_nodes:until(fun() -> is_recorded(B) end),
+    ok = weft_test_nodes:kill(A),
+    await_clean(B).
+
+a_process_of_it_is_killed(Config) ->
+    [A, B] = two(Config),
+    [begin
+         _ = call(A, recorder, [[node_of(B)], #{seconds => 60}]),
+         weft_test_nodes:until(fun() -> is_recorded(B) end),
+         true = weft_test_nodes:call(B, erlang, exit, [lists:nth(N, own(B)), kill]),
+         await_clean(B)
+     end || N <- [1, 2, 3]].
+
+%% Where there is one tracer only, it is left alone.
+somebody_else_traces(Config) ->
+    [A, B] = two(Config),
+    Traced = call(B, traced, []),
+    Flags = weft_test_nodes:call(B, erlang, trace_info, [Traced, flags]),
+    case {has_sessions(B), record(A, [node_of(B)], #{seconds => 0.2})} of
+        {true, Recorded} ->
+            ?assertMatch({ok, _, []}, Recorded);
+        {false, Refused} ->
+            {error, Text} = Refused,
+            ?assertNotEqual(nomatch, string:find(Text, "somebody else traces"))
+    end,
+    ?assertEqual({flags, [procs]}, Flags),
+    ?assertEqual(Flags, weft_test_nodes:call(B, erlang, trace_info, [Traced, flags])).
+
+code_is_loaded_and_removed(Config) ->
+    [A, B] = two(Config),
+    Modules = [weft_profile_tracer, weft_profile_switch, weft_profile_sampler],
+    Loaded = fun() -> [M || M <- Modules,
+                            weft_test_nodes:call(B, code, is_loaded, [M]) =/= false]
+             end,
+    ?assertEqual([], Loaded()),
+    {ok, #{nodes := [#{events := Events}]}, []} = record(A, [node_of(B)], #{seconds => 0.2}),
+    ?assert(Events > 0),
+    weft_test_nodes:until(fun() -> Loaded() =:= [] end).
+
+%% --- what it costs ----------------------------------------------------------------------------
+
+%% Two processes that do nothing but wake each other: the most expensive there is.
+what_it_costs(Config) ->
+    [A, B] = two(Config),
+    Rounds = fun() -> call(B, rounds, [1000]) end,
+    Alone = Rounds(),
+    Recorder = call(A, recorder, [[node_of(B)], #{seconds => 60, events => 10000000,
+                                                  rate => 10000000, bytes => 2000000000,
+                                                  waiting => 10000000}]),
+    weft_test_nodes:until(fun() -> is_recorded(B) end),
+    Recorded = Rounds(),
+    true = weft_test_nodes:call(A, erlang, exit, [Recorder, kill]),
+    await_clean(B),
+    ct:pal("two processes wake each other ~b times a second, ~b times while recorded: a message "
+           "costs ~.1f us more", [Alone, Recorded,
+                                  500000 / max(1, Recorded) - 500000 / max(1, Alone)]),
+    ?assert(Recorded > 0).
