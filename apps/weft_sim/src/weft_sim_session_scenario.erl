@@ -5,7 +5,7 @@
 %%
 %% Faults happen for six seconds. Once the last broken lane must have been noticed (3 s), dialled
 %% and used again, messages of a small sender are timed, while the others go on beside it; then all
-%% that was sent has time to be delivered.
+%% that was sent has time to be delivered, however much of it is queued.
 %%
 %% In the scenario of lives the ends crash and start again, too, each some times. The other end
 %% hears news of it from other nodes, at times, and at times late.
@@ -19,6 +19,7 @@
 -define(SAFETY_MS, 6000).
 -define(TIMED_AFTER_MS, 4500).
 -define(SEND_AFTER_MS, 7000).
+%% At least; longer if there is much to deliver.
 -define(SETTLE_MS, 25000).
 -define(FAULTS, 25).
 %% All nodes have started by then.
@@ -28,6 +29,10 @@
 -define(SILENCE_MS, 3600000).
 -define(SILENCE_BEGINS_MS, 3000).
 -define(MIB, 1048576).
+%% A sender's share of the fair queue, and a message of eight fragments beyond it.
+-define(SENDER_BYTES, 1572864).
+%% What waits in the VM's queue, was fetched at once, and is under way.
+-define(BESIDES_BYTES, 4194304).
 %% Longer than any way is lost, and over before the end.
 -define(GIVE_UP_MS, 20000).
 %% Where paths break for an hour they may be lost for longer.
@@ -63,17 +68,17 @@ over_gateways([Source, Target | Gateways]) ->
     {Source, Target, Gateways, Links}.
 
 busy() ->
-    #{traffic => traffic(), faults => ?FAULTS, safety_ms => ?SAFETY_MS, settle_ms => ?SETTLE_MS}.
+    #{traffic => traffic(), faults => ?FAULTS, safety_ms => ?SAFETY_MS}.
 
 silent() ->
     Traffic = (traffic())#{senders => pick([[], [{1, small}]]), classes => #{},
                            resume_timeout_ms => pick([auto, ?SILENT_GIVE_UP_MS]),
                    until_ms => ?SILENCE_BEGINS_MS, ordered_until_ms => 0},
     #{traffic => Traffic, faults => ?SILENCE_MS div pick([2000, 5000, 10000, 60000]),
-      safety_ms => ?SILENCE_MS, settle_ms => ?SETTLE_MS}.
+      safety_ms => ?SILENCE_MS}.
 
 scenario({Source, Target, Gateways, Links},
-         #{traffic := Traffic, faults := Faults, safety_ms := SafetyMs, settle_ms := SettleMs}) ->
+         #{traffic := Traffic, faults := Faults, safety_ms := SafetyMs}) ->
     Lanes = lanes(Links),
     Pairs = lists:append([[{A, Lane}, {Lane, B}] || {Lane, A, B, _Rate} <- Lanes]),
     Ends = #{Source => maps:merge(#{role => source, peer => Target},
@@ -90,7 +95,16 @@ scenario({Source, Target, Gateways, Links},
                 || Node <- [Source, Target | Gateways] ++ [Lane || {Lane, _, _, _} <- Lanes]]
           ++ lists:append([fault(Gateways, Lanes, uniform(SafetyMs))
                            || _ <- lists:seq(1, Faults)]),
-      heal_at_ms => SafetyMs, lasting => [], settle_ms => SettleMs}.
+      heal_at_ms => SafetyMs, lasting => [], settle_ms => settle_ms(Traffic, Lanes)}.
+
+%% When the senders stop their queues may be full, above all if a session has come up shortly
+%% before: it may have been accepted late, more than once. All of it leaves over the slowest lane,
+%% at half of its rate or more: with as much to send in the other direction acknowledgements wait
+%% behind payloads, and the window, which knows the shortest round trip, does not cover that.
+settle_ms(#{senders := Kinds, queue_bytes := QueueBytes}, Lanes) ->
+    Large = length([Kind || {_, Kind} <- Kinds, Kind =/= small]),
+    Bytes = min(QueueBytes, Large * ?SENDER_BYTES) + ?BESIDES_BYTES,
+    max(?SETTLE_MS, ?SEND_AFTER_MS + 2 * Bytes div slowest(Lanes)).
 
 %% A node that has started for the first time is in its life 1. It is back before others notice, or
 %% after, and at times first without the link between the ends.
@@ -153,13 +167,15 @@ pinned(_) -> pick([control, default, bulk]).
 
 %% Where all senders together may fill the queue the VM stops them all, and nothing is promised.
 checkers({Source, Target, Gateways}, #{queue_bytes := QueueBytes, window_bytes := Window}, Lanes) ->
-    Slowest = lists:min([Rate || {_, _, _, Rate} <- Lanes]),
     [{weft_sim_session_checker, #{ends => [{Source, Target}]}},
      {weft_sim_circuit_checker, #{ends => {Source, Target}, gateways => Gateways}},
      {weft_sim_session_memory_checker, #{nodes => [Source, Target], queue_bytes => QueueBytes,
                                          window_bytes => Window}}
-     | [{weft_sim_starvation_checker, #{nodes => [Source, Target], bytes_per_ms => Slowest}}
+     | [{weft_sim_starvation_checker, #{nodes => [Source, Target],
+                                        bytes_per_ms => slowest(Lanes)}}
         || QueueBytes > ?MIB]].
+
+slowest(Lanes) -> lists:min([Rate || {_, _, _, Rate} <- Lanes]).
 
 %% --- faults -----------------------------------------------------------------------------------
 

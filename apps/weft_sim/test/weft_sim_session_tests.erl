@@ -241,7 +241,8 @@ the_scenarios_lose_paths_and_lanes_and_stop_senders_test_() ->
          || {Key, AtLeast} <- [{resumes, 20}, {repairs, 10}, {suspended, 3}]]
     end}.
 
-%% The deliberate bugs of streams and circuits (test/mutants) are found here.
+%% The deliberate bugs of streams and circuits (test/mutants) are found here. In seed 2845 of lives
+%% the session comes up one second before the senders stop, and both ends have filled their queues.
 nothing_is_found_test_() ->
     {timeout, 300, [{lists:concat([Scenario, ", seed ", Seed]),
                      fun() ->
@@ -251,7 +252,7 @@ nothing_is_found_test_() ->
                     || {Scenario, Seeds} <- [{session_faults, lists:seq(1, 25)},
                                              {session_lanes, lists:seq(1, 25)},
                                              {session_silence, lists:seq(1, 25)},
-                                             {session_lives, lists:seq(1, 60)}],
+                                             {session_lives, [2845 | lists:seq(1, 60)]}],
                        Seed <- Seeds]}.
 
 %% Nothing to say, and a path lost again and again.
