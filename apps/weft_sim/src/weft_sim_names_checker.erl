@@ -1,16 +1,17 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Invariants of strong names. At any time: no two nodes believe to own a name, each by its own
-%% lease. In the end: the history of each name is linearizable; each name was free for somebody
-%% after the healing; each partition has one leader, all its homes are members and have the same
+%% lease. In the end: the history of each name is linearizable; after the healing somebody got each
+%% name, or has it; each partition has one leader, all its homes are members and have the same
 %% table; and what a node believes to own is in it.
 %%
 %% Options: `nodes', `machine' (of `weft_sim_names_core'), `partitions', `homes_of' (which nodes
 %% are to be the homes of a partition in the end), `crashes' (see `weft_sim_name_history'), `names'
-%% and `free_from_ms' (from then on users must have succeeded in registering each of them).
+%% and `free_from_ms' (from then on users must have succeeded in registering each of them or in
+%% handing it over, or have it in the end).
 -module(weft_sim_names_checker).
 -behaviour(weft_sim_checker).
 
--export([view_changed/5, settled/2]).
+-export([view_changed/5, settled/2, stuck/4]).
 
 %% So many operations before the wrong one are shown.
 -define(SHOWN, 30).
@@ -39,7 +40,7 @@ settled(World, #{partitions := Partitions, crashes := Crashes} = Options) ->
     Histories = weft_sim_name_history:histories(weft_sim_world:observed(World),
                                                 #{crashes => Crashes, partition_of => PartitionOf}),
     first([fun() -> linearizable(Histories) end,
-           fun() -> free(Histories, Options) end,
+           fun() -> free(Histories, World, Options) end,
            fun() -> first([fun() -> partition(P, World, Options) end
                            || P <- lists:seq(0, Partitions - 1)]) end,
            fun() -> agreed(World, Options) end]).
@@ -59,16 +60,29 @@ linearizable(Histories) ->
                end
            end || {Name, History} <- maps:to_list(Histories)]).
 
-free(Histories, #{names := Names, free_from_ms := FromMs}) ->
-    case [Name || Name <- Names,
-                  last_registered_us(maps:get(Name, Histories, [])) < FromMs * 1000] of
+free(Histories, World, #{names := Names, free_from_ms := FromMs} = Options) ->
+    case stuck(Names, Histories, owned(World, Options), FromMs) of
         [] -> ok;
-        Stuck -> {violation, io_lib:format("~0tp: registered by nobody after ~b ms",
+        Stuck -> {violation, io_lib:format("~0tp: nobody got it after ~b ms, and nobody has it",
                                            [Stuck, FromMs])}
     end.
 
-last_registered_us(History) ->
-    lists:max([0 | [ReturnUs || {_, ReturnUs, {register, _, ok}} <- History]]).
+%% @doc The names that nobody got from a time on, and nobody has in the end. A name need not become
+%% free while its owner goes on: he may hand it over for as long as users are busy, and never give
+%% it back. So a registration is not the only proof that the replicas do their work.
+-spec stuck([Name :: term()], #{Name :: term() => [weft_sim_linearizability:entry()]},
+            Owned :: [{Name :: term(), Token :: pos_integer()}], FromMs :: non_neg_integer()) ->
+          [Name :: term()].
+stuck(Names, Histories, Owned, FromMs) ->
+    [Name || Name <- Names, not lists:keymember(Name, 1, Owned),
+             last_got_us(maps:get(Name, Histories, [])) < FromMs * 1000].
+
+last_got_us(History) ->
+    lists:max([0 | [ReturnUs || {_, ReturnUs, Operation} <- History, is_got(Operation)]]).
+
+is_got({register, _, ok}) -> true;
+is_got({update, _, _, ok}) -> true;
+is_got(_Operation) -> false.
 
 impossible(Name, {_, Return, _} = Entry, States, History) ->
     Before = [Other || {Call, _, _} = Other <- lists:sort(History), Call < Return],
@@ -101,15 +115,17 @@ core(Node, World, #{machine := Machine}) ->
     weft_sim_names_core:core(Users).
 
 %% What a node believes to own is what the homes know, and nothing more.
-agreed(World, #{nodes := Nodes, partitions := Partitions, homes_of := HomesOf} = Options) ->
-    Owned = [{Name, Token} || Node <- Nodes,
-                              {{name, Name}, {own, _, Token, _, _, _}}
-                                  <- maps:to_list(weft_sim_world:views(Node, World))],
+agreed(World, #{partitions := Partitions, homes_of := HomesOf} = Options) ->
     Known = lists:append([weft_names_strong_table:names(
                             weft_names_strong_core:table(P, core(hd(HomesOf(P)), World, Options)))
                           || P <- lists:seq(0, Partitions - 1)]),
-    case {lists:sort(Owned), lists:sort(Known)} of
+    case {lists:sort(owned(World, Options)), lists:sort(Known)} of
         {Same, Same} -> ok;
         {Believed, Kept} -> {violation, io_lib:format("owners believe ~0tp, homes know ~0tp",
                                                       [Believed, Kept])}
     end.
+
+owned(World, #{nodes := Nodes}) ->
+    [{Name, Token} || Node <- Nodes,
+                      {{name, Name}, {own, _, Token, _, _, _}}
+                          <- maps:to_list(weft_sim_world:views(Node, World))].

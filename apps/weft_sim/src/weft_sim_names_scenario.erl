@@ -2,7 +2,8 @@
 %% @doc Scenarios of strong names: users of three names on all nodes while nodes and links fail,
 %% in the end quiet and checked (`weft_sim_names_checker').
 %%
-%% After the healing users go on for a while, and in that time each name must be free for somebody.
+%% After the healing users go on for a while, and in that time somebody must get each name or have
+%% it.
 %%
 %% Times are those of a lease of 3 s. Half of the nodes (at least three) are voters. Faults are more
 %% frequent than elsewhere: one in some seconds.

@@ -177,6 +177,19 @@ histories_end_what_was_believed_test() ->
     ?assertEqual(#{x => [{1000, 2000, {register, p, ok}}, {6000, never, {expire, p}}]},
                  sorted(weft_sim_name_history:histories(Events, options([{6000, 'a@sim'}])))).
 
+%% From the second 10 on some are registered, handed over, or kept; others are of no use to anybody.
+names_that_nobody_can_get_are_found_test() ->
+    Before = [{1000000, 2000000, {register, p, ok}}],
+    Histories = #{got => [{9000000, 11000000, {register, q, ok}} | Before],
+                  handed_over => [{11000000, 12000000, {update, p, q, ok}} | Before],
+                  kept => Before,
+                  given_back => [{3000000, 4000000, {unregister, p}} | Before],
+                  taken => [{11000000, 12000000, {register, q, {taken, p}}} | Before],
+                  unknown => [{11000000, never, {update, p, q, unknown}} | Before]},
+    Names = [never | lists:sort(maps:keys(Histories))],
+    ?assertEqual([never, given_back, taken, unknown],
+                 weft_sim_names_checker:stuck(Names, Histories, [{kept, 1}], 10000)).
+
 options(Crashes) -> #{crashes => Crashes, partition_of => fun(_) -> 0 end}.
 
 sorted(Histories) -> maps:map(fun(_, Entries) -> lists:sort(Entries) end, Histories).
