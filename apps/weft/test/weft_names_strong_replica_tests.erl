@@ -173,6 +173,70 @@ a_dead_member_goes_and_its_next_life_comes_one_at_a_time_test() ->
     {L6, _} = ?REPLICA:tick(L5, Env),
     ?assertMatch(#{members := [?A, ?B, {'c@x', 2}]}, ?REPLICA:info(L6)).
 
+%% The new leader gets what it lacks before it is told to lead, and nothing changes meanwhile. B is
+%% not told of each round at once: C, which comes later in the order of members, is.
+the_lead_is_handed_over_while_names_are_registered_test() ->
+    #{lease_ms := LeaseMs, margin_ms := MarginMs} = options(),
+    OpenMs = 1200 + LeaseMs + MarginMs,
+    Open = all_until(OpenMs),
+    Order = ['b@x', 'a@x', 'c@x'],
+    Wrote = played([{asked, write(1, x), OpenMs}], Order, Open),
+    Tables = [?REPLICA:table(maps:get(Self, Wrote)) || Self <- [?A, ?B, ?C]],
+    ?assertEqual([1, 0, 1], [weft_names_strong_table:count(Table) || Table <- Tables]),
+    %% A request comes between the order to lead and the election.
+    {A1, Out} = ?REPLICA:tick(maps:get(?A, Wrote), env(?A, OpenMs + 100, Order)),
+    ?assert(lists:member({'b@x', {lead, {1, 'a@x', 1}}}, Out)),
+    {A2, Asked} = ?REPLICA:request('d@x', write(2, y), A1, env(?A, OpenMs + 101, Order)),
+    Moved = delivered([{?A, Msg} || Msg <- Out ++ Asked], OpenMs + 102, Order, Wrote#{?A := A2}),
+    ?assertMatch(#{role := leading, ballot := {2, 'b@x', 1}}, ?REPLICA:info(maps:get(?B, Moved))),
+    %% It was not carried out, and can be asked of the new leader.
+    ?assertEqual(1, weft_names_strong_table:count(?REPLICA:table(maps:get(?B, Moved)))).
+
+%% The order to lead may be lost.
+a_leader_that_nobody_follows_goes_on_test() ->
+    #{lease_ms := LeaseMs, margin_ms := MarginMs, heartbeat_ms := HeartbeatMs} = options(),
+    OpenMs = 1200 + LeaseMs + MarginMs,
+    Open = all_until(OpenMs),
+    Order = ['b@x', 'a@x', 'c@x'],
+    {A1, Out} = ?REPLICA:tick(maps:get(?A, Open), env(?A, OpenMs + 100, Order)),
+    Kept = [{?A, Msg} || {_, Told} = Msg <- Out, element(1, Told) =/= lead],
+    {A2, []} = ?REPLICA:request('d@x', write(1, x), A1, env(?A, OpenMs + 101, Order)),
+    Still = delivered(Kept, OpenMs + 102, Order, Open#{?A := A2}),
+    ?assertEqual(0, weft_names_strong_table:count(?REPLICA:table(maps:get(?A, Still)))),
+    Later = played([{ticks, OpenMs + 100 + HeartbeatMs}], Order, Still),
+    ?assertEqual(1, weft_names_strong_table:count(?REPLICA:table(maps:get(?A, Later)))).
+
+write(Id, Name) -> {write, {1, 0}, 0, 1, [{Id, {register, Name, p, meta, 0}}]}.
+
+%% A leads, and answers.
+all_until(OpenMs) ->
+    played([{ticks, NowMs} || NowMs <- lists:seq(1000, OpenMs, 100)], ['a@x', 'b@x', 'c@x'],
+           maps:from_list([{Self, new(Self)} || Self <- [?A, ?B, ?C]])).
+
+%% All replicas in the order of time; each message arrives before the next step.
+played(Steps, Order, Replicas) ->
+    lists:foldl(fun({ticks, NowMs}, Before) ->
+                        lists:foldl(fun(Self, Acc) ->
+                                        tell(fun ?REPLICA:tick/2, Self, NowMs, Order, Acc)
+                                    end, Before, [?A, ?B, ?C]);
+                   ({asked, Request, NowMs}, Before) ->
+                        tell(fun(R, Env) -> ?REPLICA:request('d@x', Request, R, Env) end, ?A,
+                             NowMs, Order, Before)
+                end, Replicas, Steps).
+
+tell(Fun, Self, NowMs, Order, Replicas) ->
+    {Replica, Out} = Fun(maps:get(Self, Replicas), env(Self, NowMs, Order)),
+    delivered([{Self, Msg} || Msg <- Out], NowMs, Order, Replicas#{Self := Replica}).
+
+delivered([], _NowMs, _Order, Replicas) ->
+    Replicas;
+delivered([{_From, {'d@x', _Answer}} | Rest], NowMs, Order, Replicas) ->
+    delivered(Rest, NowMs, Order, Replicas);
+delivered([{From, {Node, Msg}} | Rest], NowMs, Order, Replicas) ->
+    Self = {Node, 1},
+    {Replica, Out} = ?REPLICA:handle(From, Msg, maps:get(Self, Replicas), env(Self, NowMs, Order)),
+    delivered(Rest ++ [{Self, More} || More <- Out], NowMs, Order, Replicas#{Self := Replica}).
+
 %% --- helpers ----------------------------------------------------------------------------------
 
 new({Node, _} = Self) ->
@@ -197,6 +261,9 @@ follower() ->
 options() -> weft_names_strong_options:complete(#{voters => ['a@x', 'b@x', 'c@x']}).
 
 env(Self, NowMs) ->
+    env(Self, NowMs, ['a@x', 'b@x', 'c@x']).
+
+env(Self, NowMs, Homes) ->
     Lives = #{'a@x' => 1, 'b@x' => 1, 'c@x' => 1},
-    #{now_ms => NowMs, self => Self, up => Lives, lives => Lives, homes => ['a@x', 'b@x', 'c@x'],
-      founds => true, options => options()}.
+    #{now_ms => NowMs, self => Self, up => Lives, lives => Lives, homes => Homes, founds => true,
+      options => options()}.

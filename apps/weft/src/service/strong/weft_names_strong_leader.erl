@@ -19,6 +19,10 @@
 %% There are never fewer than the replicas less one, so a quorum always has more than half of the
 %% replicas.
 %%
+%% A leader that hands the lead over tells all that it has first, and changes nothing for the time
+%% of a heartbeat. Otherwise the next one, which may be a slow one, would lack something and not be
+%% elected.
+%%
 %% Not here: the election (`weft_names_strong_replica').
 -module(weft_names_strong_leader).
 
@@ -147,10 +151,19 @@ stranger(_Member, _Leader) -> [].
 %% @doc Heartbeat, leases that ran out, changes of members.
 -spec tick(leader(), env()) -> {leader(), out()}.
 tick(Leader0, Env) ->
+    Changes = case is_still(Leader0, Env) of
+                  true -> [];
+                  false -> [fun open/2, fun expire/2, fun reshape/2]
+              end,
     lists:foldl(fun(Step, {Leader1, Before}) ->
                     {Leader, Out} = Step(Leader1, Env),
                     {Leader, Before ++ Out}
-                end, {Leader0, []}, [fun open/2, fun expire/2, fun reshape/2, fun beat/2]).
+                end, {Leader0, []}, Changes ++ [fun beat/2]).
+
+%% It handed the lead over, and the next leader has had no time to be elected.
+is_still(#leader{moved_ms = MovedMs, since_ms = SinceMs},
+         #{now_ms := NowMs, options := #{heartbeat_ms := HeartbeatMs}}) ->
+    MovedMs > SinceMs andalso NowMs - MovedMs < HeartbeatMs.
 
 beat(#leader{waiting = Waiting, urgent = Urgent, round = Round} = Leader, Env) ->
     IsDue = is_due(Leader, Env),
@@ -167,7 +180,7 @@ is_due(#leader{round = Round, confirmed = Confirmed, sent_ms = SentMs, whole_ms 
 %% --- rounds -----------------------------------------------------------------------------------
 
 flush(#leader{urgent = true, round = Round, confirmed = Round, table = Table} = Leader, Env) ->
-    case weft_names_strong_table:is_open(Table) of
+    case weft_names_strong_table:is_open(Table) andalso not is_still(Leader, Env) of
         true -> flushed(Leader, Env);
         false -> {Leader, []}
     end;
@@ -363,16 +376,20 @@ change(Members, Leader, #{self := Self, homes := Homes, lives := Lives, up := Up
 is_following(Member, #leader{whole = {Former, _}} = Leader) ->
     Former > 0 andalso acked(Member, Leader) >= Former.
 
-%% Hands the lead over to the first node in `homes' that is fit for it, once in a lease.
+%% Hands the lead over to the first node in `homes' that is fit for it, once in a lease. What that
+%% node lacks comes before.
 hand_over(Members, #leader{moved_ms = MovedMs, ballot = Ballot, waiting = []} = Leader,
           #{self := Self, homes := Homes, up := Up, now_ms := NowMs,
-            options := #{lease_ms := LeaseMs}}) when NowMs - MovedMs > LeaseMs ->
+            options := #{lease_ms := LeaseMs}} = Env) when NowMs - MovedMs > LeaseMs ->
     Fit = [Member || Node <- Homes, Member <- [{Node, maps:get(Node, Up, none)}, Self],
                      element(1, Member) =:= Node, lists:member(Member, Members),
                      Member =:= Self orelse is_following(Member, Leader)],
     case Fit of
         [Self | _] -> {Leader, []};
-        [{Node, _} | _] -> {Leader#leader{moved_ms = NowMs}, [{Node, {lead, Ballot}}]};
+        [{Node, _} | _] ->
+            Moved = Leader#leader{moved_ms = NowMs},
+            {Told, Out} = round_of(everybody, [], position(Leader), Moved, Env),
+            {Told, Out ++ [{Node, {lead, Ballot}}]};
         [] -> {Leader, []}
     end;
 hand_over(_Members, Leader, _Env) ->
