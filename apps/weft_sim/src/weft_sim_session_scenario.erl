@@ -166,12 +166,19 @@ pinned(small) -> pick([control, default]);
 pinned(_) -> pick([control, default, bulk]).
 
 %% Where all senders together may fill the queue the VM stops them all, and nothing is promised.
-checkers({Source, Target, Gateways}, #{queue_bytes := QueueBytes, window_bytes := Window}, Lanes) ->
+checkers({Source, Target, Gateways},
+         #{queue_bytes := QueueBytes, window_bytes := Window, timed := Timed, classes := Classes},
+         Lanes) ->
+    Beyond = case [Key || {Key, Class} <- maps:to_list(maps:without(Timed, Classes)),
+                          Class =/= bulk] of
+                 [] -> express;
+                 _Pinned -> bypass
+             end,
     [{weft_sim_session_checker, #{ends => [{Source, Target}]}},
      {weft_sim_circuit_checker, #{ends => {Source, Target}, gateways => Gateways}},
      {weft_sim_session_memory_checker, #{nodes => [Source, Target], queue_bytes => QueueBytes,
                                          window_bytes => Window}}
-     | [{weft_sim_starvation_checker, #{nodes => [Source, Target],
+     | [{weft_sim_starvation_checker, #{nodes => [Source, Target], beyond => Beyond,
                                         bytes_per_ms => slowest(Lanes)}}
         || QueueBytes > ?MIB]].
 

@@ -204,9 +204,11 @@ checkers_find_what_they_are_for_test_() ->
                         weft_sim_circuit_checker:settled(
                           before_they_meet(), #{ends => list_to_tuple(Ends), gateways => []})),
           ?_assertEqual(ok, weft_sim_starvation_checker:settled(
-                              Settled, #{nodes => Ends, bytes_per_ms => 1000})),
+                              Settled, #{nodes => Ends, bytes_per_ms => 1000,
+                                         beyond => express})),
           ?_assertMatch({violation, _}, weft_sim_starvation_checker:settled(
-                                          Settled, #{nodes => Ends, bytes_per_ms => -1000}))]
+                                          Settled, #{nodes => Ends, bytes_per_ms => -1000,
+                                                     beyond => express}))]
      end}.
 
 ends([A, B]) -> #{ends => [{A, B}]}.
