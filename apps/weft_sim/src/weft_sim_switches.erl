@@ -3,7 +3,7 @@
 %% simulated lanes. The counterpart of `weft_switch', with what a link knows of its lanes.
 %%
 %% A link is called by the node at its other end. On a new lane the two ends authenticate first
-%% (`weft_sim_handshake'), and a link ends its lanes if another life of its peer answers
+%% (`weft_handshake_core'), and a link ends its lanes if another life of its peer answers
 %% (`weft_link_peer').
 %% Packets are those of `weft_wire', byte by byte. A socket takes some bytes; what is more waits
 %% before it. The router of this world knows neighbours only. An end takes any neighbour but its
@@ -14,6 +14,7 @@
          sent/3, is_full/2, labels/1]).
 -export_type([switches/0, result/0, known/0, lane/0]).
 
+-define(COOKIE, <<"cookie">>).
 -define(SOCKET_BYTES, 65536).
 %% As they are by default.
 -define(RELAY_BYTES_MAX, 67108864).
@@ -27,7 +28,8 @@
                    %% How often each lane was connected: each time it is another one to the cores.
                    times = #{} :: #{Lane :: node() => pos_integer()},
                    %% Lanes on which the peer has not proved yet who it is.
-                   greeting = #{} :: #{Lane :: node() => weft_sim_handshake:handshake()},
+                   greeting = #{} :: #{Lane :: node() => listening
+                                                       | weft_handshake_core:state()},
                    %% The life of each peer that was heard last.
                    peers = #{} :: #{node() => #{incarnation := non_neg_integer()}},
                    %% Bytes that were written to each lane and have not left it.
@@ -67,40 +69,57 @@ lanes(#switches{lanes = Lanes}) -> Lanes.
 
 %% @doc A lane is connected. It comes up when the peer has proved who it is.
 -spec lane_up(Lane :: node(), switches()) -> {[result()], switches()}.
-lane_up(Lane, #switches{own = Name, incarnation = Incarnation, lanes = Lanes, times = Times,
-                        greeting = Greeting, unsent = Unsent} = Switches) ->
-    Time = maps:get(Lane, Times, 0) + 1,
-    Own = #{name => Name, peer => atom_to_binary(weft_sim_lanes:peer(Lane, Lanes)),
-            incarnation => Incarnation,
-            nonce => <<(erlang:phash2({Name, Incarnation, Lane, Time})):256>>},
-    {Sent, Handshake} = case Own of
-                            #{peer := Peer} when Name < Peer ->
-                                {Hello, Dialling} = weft_sim_handshake:dial(link, Own),
-                                {[Hello], Dialling};
-                            #{} ->
-                                {[], weft_sim_handshake:listen(Own)}
-                        end,
-    {messages(Sent, Lane),
-     Switches#switches{greeting = Greeting#{Lane => Handshake}, unsent = maps:remove(Lane, Unsent),
-                       times = Times#{Lane => Time}}}.
+lane_up(Lane, #switches{own = Own, lanes = Lanes, times = Times, greeting = Greeting,
+                        unsent = Unsent} = Switches0) ->
+    Switches = Switches0#switches{times = Times#{Lane => maps:get(Lane, Times, 0) + 1},
+                                  unsent = maps:remove(Lane, Unsent)},
+    {Sent, Handshake} =
+        case atom_to_binary(weft_sim_lanes:peer(Lane, Lanes)) of
+            Peer when Own < Peer ->
+                {Hello, {more, Dialling}} =
+                    weft_handshake_core:dial(Peer, link, ?COOKIE, own(Lane, Switches)),
+                {Hello, Dialling};
+            _ ->
+                {[], listening}
+        end,
+    {messages(Sent, Lane), Switches#switches{greeting = Greeting#{Lane => Handshake}}}.
+
+%% What a life has sent before its end is no proof later, because a nonce of this lane is in it.
+own(Lane, #switches{own = Own, incarnation = Incarnation, times = Times}) ->
+    #{name => Own, incarnation => Incarnation, listens => true, cluster => <<"sim">>,
+      nonce => <<(erlang:phash2({Own, Incarnation, Lane, map_get(Lane, Times)})):256>>}.
 
 messages(Sent, Lane) -> [{send, Lane, {packet, byte_size(Raw), Raw}} || Raw <- Sent].
 
 time(Lane, #switches{times = Times}) -> {Lane, map_get(Lane, Times)}.
 
 greeted(Lane, Raw, Known, #switches{greeting = Greeting, lanes = Lanes} = Switches0) ->
-    {Sent, Next} = weft_sim_handshake:message(Raw, map_get(Lane, Greeting)),
+    Peer = weft_sim_lanes:peer(Lane, Lanes),
+    {Sent, Next} = heard(Raw, map_get(Lane, Greeting), atom_to_binary(Peer), own(Lane, Switches0)),
     {Results, Switches} =
         case Next of
             {more, Handshake} ->
                 {[], Switches0#switches{greeting = Greeting#{Lane := Handshake}}};
-            {done, Peer} ->
-                attached(Lane, weft_sim_lanes:peer(Lane, Lanes), Peer, Known,
+            {done, Facts, link} ->
+                attached(Lane, Peer, maps:with([incarnation], Facts), Known,
                          Switches0#switches{greeting = maps:remove(Lane, Greeting)});
-            refused ->
+            {failed, _Reason} ->
                 {[{break, Lane}], Switches0#switches{greeting = maps:remove(Lane, Greeting)}}
         end,
     {messages(Sent, Lane) ++ Results, Switches}.
+
+%% Each lane is known to belong to one peer.
+heard(Hello, listening, Peer, Own) ->
+    case weft_handshake_core:hello(Hello, Own) of
+        {[], {admit, {Peer, _, link}, Asking}} ->
+            weft_handshake_core:admitted({ok, ?COOKIE}, Asking);
+        {[], {admit, _, Asking}} ->
+            weft_handshake_core:admitted({refused, <<>>}, Asking);
+        Refused ->
+            Refused
+    end;
+heard(Message, Handshake, _Peer, _Own) ->
+    weft_handshake_core:message(Message, Handshake).
 
 %% As a link does that gets an authenticated connection.
 attached(Lane, Peer, New, Known, #switches{lanes = Lanes, peers = Peers} = Switches0) ->

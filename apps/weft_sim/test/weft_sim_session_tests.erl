@@ -151,17 +151,20 @@ a_gateway_relays_by_label_and_forgets_with_a_lane_test() ->
 
 %% The nodes at the other ends have smaller names, so they dial.
 met({Lane, Peer}, Gateway0) ->
-    {Hello, Dialling} = weft_sim_handshake:dial(
-                          link, #{name => atom_to_binary(Peer), peer => <<"g@sim">>,
-                                  incarnation => 1, nonce => <<1:256>>}),
+    {[Hello], {more, Dialling}} =
+        weft_handshake_core:dial(<<"g@sim">>, link, <<"cookie">>,
+                                 #{name => atom_to_binary(Peer), incarnation => 1, listens => true,
+                                   cluster => <<"sim">>, nonce => <<1:256>>}),
     {Gateway1, []} = gateway({message, Lane, lane_up}, Gateway0),
     {Gateway2, [{send, Lane, {packet, _, Challenge}}]} =
         gateway({message, Lane, {carried, Hello}}, Gateway1),
-    {[Proof], {more, Proving}} = weft_sim_handshake:message(Challenge, Dialling),
-    ?assertMatch({_, [{break, Lane}]}, gateway({message, Lane, {carried, Hello}}, Gateway2)),
+    {[Proof], {more, Proving}} = weft_handshake_core:message(Challenge, Dialling),
+    ?assertMatch({_, [{send, Lane, {packet, _, _Refusal}}, {break, Lane}]},
+                 gateway({message, Lane, {carried, Hello}}, Gateway2)),
     {Gateway, [{send, Lane, {packet, _, Answer}}]} =
         gateway({message, Lane, {carried, Proof}}, Gateway2),
-    ?assertEqual({[], {done, #{incarnation => 0}}}, weft_sim_handshake:message(Answer, Proving)),
+    ?assertMatch({[], {done, #{incarnation := 0}, link}},
+                 weft_handshake_core:message(Answer, Proving)),
     Gateway.
 
 relayed(Lane, Packet, Gateway0) ->

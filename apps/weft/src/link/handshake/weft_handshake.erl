@@ -26,41 +26,26 @@
            deadline()) -> {ok, peer()} | {error, term()}.
 dial(Socket, Target, What, Deadline) ->
     BegunUs = erlang:monotonic_time(microsecond),
-    Purpose = case What of link -> link; {Lane, _} -> Lane end,
-    Key = case What of link -> cookie(Target); {_, Token} -> Token end,
-    Hello = weft_hello:hello(#{versions => weft_hello:versions(), purpose => Purpose,
-                               nonce => weft_random:bytes(32),
-                               incarnation => weft_identity:incarnation(),
-                               listens => weft_identity:listens(),
-                               cluster => weft_identity:cluster(),
-                               name => weft_identity:name(), target => atom_to_binary(Target)}),
+    {Purpose, Key} = case What of
+                         link -> {link, cookie(Target)};
+                         {_, _} -> What
+                     end,
     try
-        ok = send(Socket, Hello),
-        {Challenge, ChallengeBin} = recv_challenge(Socket, Deadline),
-        ok = check_challenge(Challenge, Target),
-        ok = send(Socket, weft_hello:mac(Key, dialer, Hello, ChallengeBin)),
-        ok = check_answer(recv(Socket, Deadline),
-                          weft_hello:mac(Key, listener, Hello, ChallengeBin)),
-        #{incarnation := Incarnation, version := Version, name := Name} = Challenge,
-        Secret = weft_hello:token(Key, Hello, ChallengeBin),
-        ok = weft_transport:secure(Socket, dialer, Secret),
-        {ok, #{node => Target, name => Name, incarnation => Incarnation, listens => true,
-               token => Secret, role => dialer, proven_with => Key,
-               version => Version, begun_us => BegunUs, peername => peername(Socket)}}
+        {more, Dialling} = sent(Socket, weft_handshake_core:dial(atom_to_binary(Target), Purpose,
+                                                                 Key, own())),
+        Challenge = recv_challenge(Socket, Deadline),
+        Next = sent(Socket, weft_handshake_core:message(Challenge, Dialling)),
+        {Facts, Purpose} = finish(Socket, Next, Deadline),
+        {ok, secured(Socket, Facts#{node => Target}, BegunUs)}
     catch
-        throw:wrong_cookie when What =/= link -> {error, no_link};
         throw:Reason -> {error, Reason}
     end.
 
 %% A stock node drops a connection that does not begin with its own handshake. Other programs may
 %% answer our hello in any way.
 recv_challenge(Socket, Deadline) ->
-    try recv(Socket, Deadline) of
-        ChallengeBin ->
-            case weft_hello:parse_challenge(ChallengeBin) of
-                {ok, Challenge} -> {Challenge, ChallengeBin};
-                {error, malformed} -> throw(not_weft)
-            end
+    try
+        recv(Socket, Deadline)
     catch
         throw:closed -> throw(hung_up(weft_transport:tcp_socket(Socket)));
         throw:{not_a_node, _} -> throw(not_weft);
@@ -70,24 +55,6 @@ recv_challenge(Socket, Deadline) ->
 %% Over TLS the peer has named itself weft before, so it refuses us, for example our certificate.
 hung_up({ok, _Tcp}) -> not_weft;
 hung_up(error) -> closed.
-
-check_challenge(#{status := ok, version := Version, name := Name}, Target) ->
-    {Min, Max} = weft_hello:versions(),
-    case Name =:= atom_to_binary(Target) of
-        true when Version >= Min, Version =< Max -> ok;
-        true -> throw(wrong_version);
-        false -> throw(wrong_target)
-    end;
-check_challenge(#{status := Status}, _Target) ->
-    throw(Status).
-
-check_answer(Answer, ExpectedMac) ->
-    case weft_hello:parse_answer(Answer) of
-        {ok, ok, ExpectedMac} -> ok;
-        {ok, ok, _Other} -> throw(wrong_cookie);
-        {ok, Status, _} -> throw(Status);
-        {error, Reason} -> throw(Reason)
-    end.
 
 %% @doc As listener: reads the first message of an accepted connection and says what it is.
 %% A stock node begins with its name message ('N' of the distribution handshake).
@@ -109,76 +76,55 @@ first_message(Socket, Deadline) ->
 answer(Socket, HelloBin, Deadline, Place, Admit) ->
     BegunUs = erlang:monotonic_time(microsecond),
     try
-        Hello = parse(fun weft_hello:parse_hello/1, HelloBin),
-        {Status, Key, Version} = judge(Hello, Admit),
-        Challenge = challenge(Status, Version),
-        ok = send(Socket, Challenge),
+        Next = sent(Socket, admitted(weft_handshake_core:hello(HelloBin, own()), Admit)),
         ok = weft_stranger:heard(Place),
-        Status =:= ok orelse throw({Status, claims(Hello)}),
-        ok = check_proof(Socket, recv(Socket, Deadline), Key, HelloBin, Challenge, Hello),
-        ok = send(Socket, weft_hello:answer(
-                            ok, weft_hello:mac(Key, listener, HelloBin, Challenge))),
-        #{name := Name, incarnation := Incarnation, listens := Listens,
-          purpose := Purpose} = Hello,
-        Secret = weft_hello:token(Key, HelloBin, Challenge),
-        ok = weft_transport:secure(Socket, listener, Secret),
-        {ok, #{node => node_of(Name), name => Name, incarnation => Incarnation,
-               listens => Listens, role => listener, proven_with => Key, version => Version,
-               begun_us => BegunUs, peername => peername(Socket), token => Secret}, Purpose}
+        {#{name := Name} = Facts, Purpose} = finish(Socket, Next, Deadline),
+        {ok, secured(Socket, Facts#{node => node_of(Name)}, BegunUs), Purpose}
     catch
         throw:Reason -> {error, Reason}
     end.
 
-challenge(Status, Version) ->
-    weft_hello:challenge(#{version => Version, status => Status,
-                           nonce => weft_random:bytes(32),
-                           incarnation => weft_identity:incarnation(),
-                           name => weft_identity:name()}).
+admitted({[], {admit, {Name, Incarnation, Purpose}, Asking}}, {Module, Function}) ->
+    weft_handshake_core:admitted(Module:Function(Name, Incarnation, Purpose), Asking);
+admitted(Refused, _Admit) ->
+    Refused.
 
 %% @doc As listener: refuses a connection before its hello is read, in such a way that a weft node
 %% knows why. Does not wait.
 -spec decline(weft_transport:socket(), weft_hello:status()) -> ok.
 decline(Socket, Status) ->
-    {_, Highest} = weft_hello:versions(),
-    Message = challenge(Status, Highest),
+    Message = weft_handshake_core:declined(Status, own()),
     Framed = <<(byte_size(Message)):16, Message/binary>>,
     %% A new connection has room, unless it is a TLS one whose handshake is not done yet.
     _ = weft_transport:room(Socket) =/= {ok, 0} andalso weft_transport:try_send(Socket, Framed),
     ok.
 
-check_proof(Socket, Proof, Key, HelloBin, Challenge, Hello) ->
-    case weft_hello:mac(Key, dialer, HelloBin, Challenge) of
-        Proof ->
-            ok;
-        _ ->
-            {Status, Reason} = mistrust(Hello),
-            _ = send(Socket, weft_hello:answer(Status, <<>>)),
-            throw({Reason, claims(Hello)})
-    end.
+%% --- both -------------------------------------------------------------------------------------
 
-%% A further lane is proved by the token of its link. When the link is replaced, a lane of the link
-%% before may be on its way.
-mistrust(#{purpose := link}) -> {wrong_cookie, wrong_cookie};
-mistrust(#{purpose := {lane, _, _}}) -> {no_link, outdated_lane}.
+own() ->
+    #{name => weft_identity:name(), incarnation => weft_identity:incarnation(),
+      listens => weft_identity:listens(), cluster => weft_identity:cluster(),
+      nonce => weft_random:bytes(32)}.
 
-judge(#{versions := Versions, cluster := Cluster, target := Target, name := Name,
-        incarnation := Incarnation, purpose := Purpose}, {Module, Function}) ->
-    {_, Highest} = weft_hello:versions(),
-    case {weft_hello:choose_version(weft_hello:versions(), Versions),
-          weft_identity:cluster(), weft_identity:name()} of
-        {{ok, _}, Cluster, Name} when Name =/= <<>> -> {same_name, <<>>, Highest};
-        {{ok, Version}, Cluster, Target} when Target =/= <<>> ->
-            {Status, Key} = Module:Function(Name, Incarnation, Purpose),
-            {Status, Key, Version};
-        {{ok, _}, Cluster, _} -> {wrong_target, <<>>, Highest};
-        {{ok, _}, _, _} -> {wrong_cluster, <<>>, Highest};
-        {error, _, _} -> {wrong_version, <<>>, Highest}
-    end.
+finish(_Socket, {done, Facts, Purpose}, _Deadline) ->
+    {Facts, Purpose};
+finish(Socket, {more, Core}, Deadline) ->
+    Message = recv(Socket, Deadline),
+    finish(Socket, sent(Socket, weft_handshake_core:message(Message, Core)), Deadline).
 
-%% What an unauthenticated peer says of itself, for the log: cut to a printable length.
-claims(#{name := Name, cluster := Cluster, versions := Versions}) ->
-    #{name => string:slice(Name, 0, 80), cluster => string:slice(Cluster, 0, 80),
-      versions => Versions}.
+%% A peer that is refused may have hung up already.
+sent(Socket, {Messages, {failed, Reason}}) ->
+    try lists:foreach(fun(Message) -> ok = send(Socket, Message) end, Messages)
+    catch throw:_ -> ok
+    end,
+    throw(Reason);
+sent(Socket, {Messages, Next}) ->
+    lists:foreach(fun(Message) -> ok = send(Socket, Message) end, Messages),
+    Next.
+
+secured(Socket, #{token := Secret, role := Role} = Facts, BegunUs) ->
+    ok = weft_transport:secure(Socket, Role, Secret),
+    Facts#{begun_us => BegunUs, peername => peername(Socket)}.
 
 %% Made only after the peer has proved that it knows the cookie.
 node_of(<<>>) -> undefined;
@@ -193,12 +139,6 @@ peername(Socket) ->
     case weft_transport:peername(Socket) of
         {ok, Peername} -> Peername;
         {error, _} -> undefined
-    end.
-
-parse(Parser, Message) ->
-    case Parser(Message) of
-        {ok, Parsed} -> Parsed;
-        {error, Reason} -> throw(Reason)
     end.
 
 %% @doc Sends a message of a handshake, with its length before it; throws the reason why not.
