@@ -90,7 +90,7 @@ the_same_seed_gives_the_same_world_test_() ->
     end}.
 
 traced(Name) ->
-    {Result, Trace} = weft_sim:run_traced(Name, 5, 8),
+    {Result, Trace} = weft_sim:run_traced(Name, 5, 5),
     {maps:remove(real_ms, Result), Trace}.
 
 %% --- generators ---
