@@ -1,0 +1,74 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What a browser asks besides its websocket, as JSON: GET /api/... only looks and needs no
+%% token; POST /api/... changes something (`weft_dashboard_actions'). README.md of this application
+%% has the list.
+%%
+%% Whatever goes wrong is an answer with a status and `{"error": Text}'.
+-module(weft_dashboard_api).
+-behaviour(cowboy_handler).
+
+-include_lib("kernel/include/logger.hrl").
+
+-export([init/2]).
+-export_type([answer/0]).
+
+-type answer() :: {Status :: 200..599, weft_json:json()}.
+
+%% @private
+-spec init(cowboy_req:req(), weft_dashboard_config:config()) ->
+          {ok, cowboy_req:req(), weft_dashboard_config:config()}.
+init(Request, Config) ->
+    Words = cowboy_req:path_info(Request),
+    {Status, Json} = try answer(cowboy_req:method(Request), Words, Request, Config)
+                     catch Class:Reason:Stack -> failed(Words, Class, Reason, Stack)
+                     end,
+    Headers = #{<<"content-type">> => <<"application/json">>, <<"cache-control">> => <<"no-store">>,
+                <<"allow">> => <<"GET, POST">>},
+    {ok, cowboy_req:reply(Status, Headers, weft_json:encode(Json), Request), Config}.
+
+failed(Words, Class, Reason, Stack) ->
+    ?LOG_ERROR("dashboard: ~0tp failed: ~0tP", [Words, {Class, Reason, Stack}, 100]),
+    {500, error_text(<<"this failed; the log of the dashboard says more">>)}.
+
+answer(<<"GET">>, Words, Request, Config) -> get(Words, Request, Config);
+answer(<<"POST">>, Words, Request, Config) -> weft_dashboard_actions:post(Words, Request, Config);
+answer(_Method, _Words, _Request, _Config) -> {405, error_text(<<"only GET, and POST to act">>)}.
+
+%% --- questions --------------------------------------------------------------------------------
+
+get([<<"model">>], _Request, _Config) ->
+    with_model(fun({_Number, Model}) -> {200, Model} end);
+get([<<"path">>], Request, _Config) ->
+    with_model(fun(_) -> of_nodes([from, to], Request, fun weft_dashboard_look:path/1) end);
+get([<<"node">>], Request, _Config) ->
+    with_model(fun(_) -> of_nodes([name], Request, fun weft_dashboard_look:node/1) end);
+get([<<"names">>], Request, _Config) ->
+    with_model(fun(_) -> names(cowboy_req:match_qs([{node, [], none}], Request)) end);
+get(_Other, _Request, _Config) ->
+    {404, error_text(<<"there is no such question">>)}.
+
+with_model(Fun) ->
+    case weft_dashboard_model:current() of
+        {ok, Numbered} -> Fun(Numbered);
+        {error, _} -> {503, error_text(<<"the cluster could not be seen in time">>)}
+    end.
+
+%% Only nodes of the model are asked.
+of_nodes(Keys, Request, Look) ->
+    Given = cowboy_req:match_qs([{Key, [], <<>>} || Key <- Keys], Request),
+    Nodes = [weft_dashboard_model:find(maps:get(Key, Given)) || Key <- Keys],
+    case lists:member(error, Nodes) of
+        true -> {404, error_text([<<"say nodes of the model in: ">>,
+                                  lists:join(<<", ">>, [atom_to_binary(Key) || Key <- Keys])])};
+        false -> Look([Node || {ok, Node} <- Nodes])
+    end.
+
+names(#{node := none}) ->
+    weft_dashboard_look:names(lists:sort(maps:values(weft_dashboard_model:known())));
+names(#{node := Text}) ->
+    case weft_dashboard_model:find(Text) of
+        {ok, Node} -> weft_dashboard_look:names([Node]);
+        error -> {404, error_text(<<"say a node of the model in: node">>)}
+    end.
+
+error_text(Text) -> #{error => unicode:characters_to_binary(Text)}.

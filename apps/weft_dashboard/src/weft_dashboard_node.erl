@@ -1,0 +1,111 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc A closer look at the node on which it is called, for the dashboard. It needs nothing but OTP
+%% and weft, so that it can be given to a node that has no dashboard.
+%%
+%% All it tells is bounded: the busiest 20 of at most 50,000 processes, 200 links and sessions, 1000
+%% names. A look takes a fifth of a second, in which it waits.
+-module(weft_dashboard_node).
+
+-export([look/0, names/0]).
+
+-define(INTERVAL_MS, 200).
+-define(PROCESSES_MAX, 50000).
+-define(TOP, 20).
+-define(ROWS_MAX, 200).
+-define(NAMES_MAX, 1000).
+-define(NAME_CHARS_MAX, 200).
+
+%% @doc What the node does now. `schedulers': what part of the interval each was at work, with those
+%% for long computations behind the ordinary ones.
+-spec look() -> map().
+look() ->
+    _ = erlang:system_flag(scheduler_wall_time, true),
+    {WallBefore, ReductionsBefore} = {wall_times(), reductions()},
+    receive after ?INTERVAL_MS -> ok end,
+    {Wall, Reductions} = {wall_times(), reductions()},
+    #{links := Links, sessions := Sessions} = Status = weft_status:status(),
+    #{schedulers => utilisation(WallBefore, Wall),
+      schedulers_online => erlang:system_info(schedulers_online),
+      run_queues => erlang:statistics(run_queue_lengths), memory => maps:from_list(erlang:memory()),
+      process_count => erlang:system_info(process_count),
+      processes => top(ReductionsBefore, Reductions),
+      links => lists:sublist(Links, ?ROWS_MAX), link_count => length(Links),
+      sessions => lists:sublist(Sessions, ?ROWS_MAX), session_count => length(Sessions),
+      unreachable => unreachable(Status), uptime_ms => maps:get(uptime_ms, Status),
+      otp_release => list_to_binary(erlang:system_info(otp_release))}.
+
+wall_times() -> lists:sort(erlang:statistics(scheduler_wall_time)).
+
+utilisation(Before, Now) ->
+    [(Active - ActiveBefore) / max(1, Total - TotalBefore)
+     || {{Id, ActiveBefore, TotalBefore}, {Id, Active, Total}} <- lists:zip(Before, Now)].
+
+%% Members to which nothing leads now.
+unreachable(#{node := Self, members := Members, links := Links, sessions := Sessions,
+              routes := Routes}) ->
+    Reached = [Node || #{node := Node, state := up} <- Links ++ Sessions] ++ maps:keys(Routes),
+    (Members -- [Self]) -- Reached.
+
+%% --- processes --------------------------------------------------------------------------------
+
+reductions() ->
+    maps:from_list([{Pid, Count} || Pid <- lists:sublist(erlang:processes(), ?PROCESSES_MAX),
+                                    {reductions, Count} <- [process_info(Pid, reductions)]]).
+
+top(Before, Now) ->
+    Done = [{Count - maps:get(Pid, Before, 0), Pid} || {Pid, Count} <- maps:to_list(Now),
+                                                       Pid =/= self()],
+    lists:append([process(Pid, Count)
+                  || {Count, Pid} <- lists:sublist(lists:reverse(lists:sort(Done)), ?TOP)]).
+
+process(Pid, Count) ->
+    case process_info(Pid, [registered_name, initial_call, dictionary, current_function, memory,
+                            message_queue_len]) of
+        undefined ->
+            [];
+        [{_, Registered}, {_, Initial}, {_, Dictionary}, {_, Current}, {_, Memory}, {_, Queue}] ->
+            [#{pid => list_to_binary(pid_to_list(Pid)), reductions => Count,
+               name => name(Registered, proplists:get_value('$initial_call', Dictionary, Initial)),
+               current => term(Current), memory_bytes => Memory, messages => Queue}]
+    end.
+
+name([], Initial) -> term(Initial);
+name(Registered, _Initial) -> atom_to_binary(Registered).
+
+term({M, F, A}) when is_atom(M), is_atom(F), is_integer(A) ->
+    unicode:characters_to_binary(io_lib:format("~ts:~ts/~b", [M, F, A]));
+term(Term) ->
+    unicode:characters_to_binary(io_lib:format("~0tp", [Term], [{chars_limit, ?NAME_CHARS_MAX}])).
+
+%% --- names ------------------------------------------------------------------------------------
+
+%% @doc Groups, and the scopes of names with the names that this node knows, as many as there may
+%% be. `more': how many names are left out.
+-spec names() -> map().
+names() ->
+    All = [{Scope, lists:sort(weft_names:names(Scope))}
+           || Scope <- lists:sort(weft_names:scopes())],
+    {Scopes, Left} = lists:mapfoldl(fun scope/2, ?NAMES_MAX, All),
+    Count = lists:sum([length(Names) || {_, Names} <- All]),
+    #{scopes => Scopes, count => Count, more => Count - (?NAMES_MAX - Left),
+      groups => [#{name => word(Name), members => lists:sort(Nodes)}
+                 || {Name, Nodes} <- lists:sort(maps:to_list(weft_group:groups()))]}.
+
+scope({Scope, Names}, Left) ->
+    Shown = lists:sublist(Names, Left),
+    Kind = weft_names:kind(Scope),
+    {#{scope => word(Scope), kind => Kind, count => length(Names),
+       names => [named(Kind, Scope, Name) || Name <- Shown]}, Left - length(Shown)}.
+
+%% Who has a strong name, only its replicas know.
+named(eventual, Scope, Name) ->
+    case weft_names:lookup({Scope, Name}) of
+        {ok, Pid, _Meta} -> #{name => word(Name), node => node(Pid)};
+        undefined -> #{name => word(Name)}
+    end;
+named(strong, _Scope, Name) ->
+    #{name => word(Name)}.
+
+word(Name) when is_atom(Name) -> atom_to_binary(Name);
+word(Name) when is_binary(Name), byte_size(Name) =< ?NAME_CHARS_MAX -> Name;
+word(Name) -> term(Name).

@@ -1,0 +1,108 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The dashboard on real nodes, as a browser has it: a chain of three, of which only the first
+%% has the dashboard. The browser is `weft_dashboard_browser'.
+-module(weft_dashboard_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-import(weft_test_nodes, [name/1, node_name/1, call/4, until/1]).
+-import(weft_dashboard_browser, [request/2, request/4, json/1, open/1, open/2, say/2, frame/1,
+                                 take/1, ack/2, close/1]).
+
+-export([suite/0, all/0, init_per_suite/1, end_per_suite/1]).
+-export([the_model_is_what_the_nodes_say/1, a_browser_follows/1]).
+
+-define(APPS, [prometheus, quantile_estimator, ddskerl, cowboy, cowlib, ranch]).
+-define(TOKEN, "correct-horse-battery").
+-define(OPS, [{sample_ms, 300}, {clear_ms, 600},
+              {grace_ms, #{default => 300, unreachable => 300}}]).
+-define(DASHBOARD, [{port, 0}, {period_ms, 200}, {token, ?TOKEN}, {chaos, true},
+                    {browsers_max, 4}, {origins, ["https://weft.example.org"]}]).
+
+suite() -> [{timetrap, {minutes, 1}}].
+
+all() ->
+    [the_model_is_what_the_nodes_say, a_browser_follows].
+
+init_per_suite(Config) ->
+    Started = weft_test_nodes:begin_suite(Config),
+    Nodes = [start(Name, Started) || Name <- [a, g, b]],
+    [A | _] = Nodes,
+    [ok = call(A, application, set_env, [weft_dashboard, Key, Value])
+     || {Key, Value} <- ?DASHBOARD],
+    {ok, _} = call(A, application, ensure_all_started, [weft_dashboard]),
+    [{nodes, Nodes}, {port, call(A, weft_dashboard, port, [])} | Started].
+
+end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
+
+start(Name, Config) ->
+    [A, G, B] = [node_name(N) || N <- [a, g, b]],
+    Shape = {static, #{links => [{A, G}, {G, B}]}},
+    Modules = [weft_ops_app, weft_json, weft_chaos] ++ [weft_dashboard || Name =:= a],
+    Node = weft_test_nodes:start(Name, #{config => [{topology, Shape}],
+                                         args => ["-connect_all", "false", "-kernel",
+                                                  "prevent_overlapping_partitions", "false"
+                                                  | paths(Modules)]}, ?config(place, Config)),
+    [ok = call(Node, application, set_env, [weft_ops, Key, Value]) || {Key, Value} <- ?OPS],
+    ok = call(Node, application, set_env, [weft_chaos, enabled, true]),
+    {ok, _} = call(Node, application, ensure_all_started, [weft_ops]),
+    Node.
+
+paths(Modules) ->
+    lists:append([["-pa", Dir] || Dir <- [weft_test_nodes:ebin(M) || M <- Modules]
+                                             ++ [filename:join(Dir, "ebin")
+                                                 || App <- ?APPS, Dir <- [code:lib_dir(App)],
+                                                    is_list(Dir)]]).
+
+%% --- the model ----------------------------------------------------------------------------------
+
+the_model_is_what_the_nodes_say(Config) ->
+    [A, _, B] = Nodes = ?config(nodes, Config),
+    until(fun() -> call(A, net_kernel, connect_node, [name(B)]) end),
+    Up = lists:sort([{text(name(Node)), <<"up">>} || Node <- Nodes]),
+    until(fun() -> states(Config) =:= Up end),
+    until(fun() -> links(model(Config)) =:= links_of(Nodes) end),
+    until(fun() -> sessions(model(Config)) =:= sessions_of(Nodes) end),
+    #{<<"agents">> := Agents, <<"node">> := Server, <<"source">> := <<"live">>} = model(Config),
+    ?assertEqual(3, map_size(Agents)),
+    ?assertEqual(text(name(A)), Server).
+
+states(Config) ->
+    #{<<"nodes">> := Nodes} = model(Config),
+    lists:sort([{Node, State} || {Node, #{<<"state">> := State}} <- maps:to_list(Nodes)]).
+
+links(#{<<"links">> := Links}) ->
+    lists:sort([{Pair, State} || {Pair, #{<<"state">> := State}} <- maps:to_list(Links)]).
+
+links_of(Nodes) ->
+    lists:sort([{pair(Node, Peer), text(State)}
+                || Node <- Nodes, #{links := Links} <- [call(Node, weft, status, [])],
+                   #{node := Peer, state := State} <- Links]).
+
+sessions(#{<<"traffic">> := Traffic}) ->
+    lists:sort([{Pair, Via} || {Pair, #{<<"via">> := Via}} <- maps:to_list(Traffic)]).
+
+sessions_of(Nodes) ->
+    lists:sort([{pair(Node, Peer), text(Via)}
+                || Node <- Nodes, #{sessions := Sessions} <- [call(Node, weft, status, [])],
+                   #{node := Peer, next_hop := Via} <- Sessions]).
+
+pair(Node, Peer) -> <<(text(name(Node)))/binary, " ", (text(Peer))/binary>>.
+
+a_browser_follows(Config) ->
+    {ok, Opened} = open(?config(port, Config)),
+    #{has := {First, _}} = Browser = take(Opened),
+    ok = ack(First, Browser),
+    #{has := {Second, Model}} = Later = take(Browser),
+    ?assert(Second > First),
+    ?assert(maps:get(<<"at_ms">>, Model) > 0),
+    ok = close(Later).
+
+%% --- steps --------------------------------------------------------------------------------------
+
+model(Config) ->
+    {200, Model} = json(request(?config(port, Config), "/api/model")),
+    Model.
+
+text(Atom) -> atom_to_binary(Atom).
