@@ -10,25 +10,31 @@
 %% `weft_ops_anomalies'. `grace_ms': how long that has to hold before it is an alarm, by kind
 %% (`default': 10000). `clear_ms' (30000): how long it must not hold before the alarm is over.
 %% `alarms_max' (1000): how many there may be.
+%%
+%% `recording': `#{dir => Dir, bytes_max => 52428800}': this node records the cluster in that
+%% directory, see `weft_ops_recorder'. Without this key it does not.
 -module(weft_ops_config).
 
 -export([read/0, parse/1]).
--export_type([config/0, http/0]).
+-export_type([config/0, http/0, recording/0]).
 
 -define(WHERE, "weft_ops").
 -define(EXAMPLE, "#{port => 9469, ip => {127,0,0,1}}").
 -define(HTTP, #{port => 9469, ip => {127, 0, 0, 1}}).
+-define(RECORDING, #{dir => "/var/lib/weft", bytes_max => 52428800}).
 -define(GRACE_MS, #{default => 10000, silent => 0, unreachable => 30000}).
 -define(DEFAULTS, #{http => none, dist_peers_max => 64, timeout_ms => 4000, sample_ms => 2000,
                     thresholds => weft_ops_anomalies:thresholds(), grace_ms => ?GRACE_MS,
-                    clear_ms => 30000, alarms_max => 1000}).
+                    clear_ms => 30000, alarms_max => 1000, recording => none}).
 
 -type http() :: #{port := inet:port_number(), ip := inet:ip_address()}.
+-type recording() :: #{dir := file:filename_all(), bytes_max := pos_integer()}.
 -type config() :: #{http := http() | none, dist_peers_max := non_neg_integer(),
                     timeout_ms := pos_integer(), sample_ms := pos_integer(),
                     thresholds := weft_ops_anomalies:thresholds(),
                     grace_ms := weft_ops_alarms_core:graces_ms(),
-                    clear_ms := non_neg_integer(), alarms_max := pos_integer()}.
+                    clear_ms := non_neg_integer(), alarms_max := pos_integer(),
+                    recording := recording() | none}.
 
 %% @doc What the environment says.
 -spec read() -> {ok, config()} | {error, Text :: string()}.
@@ -53,6 +59,11 @@ key(http, #{} = Http) ->
 key(http, Value) ->
     {error, text("http is ~0tp: make it a map such as " ?EXAMPLE ", or leave it out for no "
                  "listener", [Value])};
+key(recording, #{dir := _} = Recording) ->
+    recording(maps:keys(Recording) -- maps:keys(?RECORDING), maps:merge(?RECORDING, Recording));
+key(recording, Value) ->
+    {error, text("recording is ~0tp: make it a map such as #{dir => \"/var/lib/weft\"}, or leave "
+                 "it out for no recording", [Value])};
 key(dist_peers_max, Value) ->
     at_least(0, dist_peers_max, Value);
 key(timeout_ms, Value) ->
@@ -109,6 +120,23 @@ http([], #{port := Port, ip := Ip} = Http) ->
     end;
 http([Key | _], _Http) ->
     {error, text("http has the unknown key ~0tp: remove it; there are ~ts", [Key, listed(?HTTP)])}.
+
+%% A chunk of a large cluster has to fit into a file.
+recording([], #{dir := Dir, bytes_max := BytesMax} = Recording) ->
+    case {is_path(Dir), at_least(1048576, bytes_max, BytesMax)} of
+        {true, {ok, _}} ->
+            {ok, Recording};
+        {false, _} ->
+            {error, text("the dir of recording is ~0tp: make it a path as a string", [Dir])};
+        {true, {error, Text}} ->
+            {error, text("in recording, ~ts", [Text])}
+    end;
+recording([Key | _], _Recording) ->
+    {error, text("recording has the unknown key ~0tp: remove it; there are ~ts",
+                 [Key, listed(?RECORDING)])}.
+
+is_path(Dir) when is_binary(Dir) -> Dir =/= <<>>;
+is_path(Dir) -> Dir =/= "" andalso io_lib:char_list(Dir).
 
 is_address(Ip) when is_tuple(Ip) -> inet:ntoa(Ip) =/= {error, einval};
 is_address(_Ip) -> false.

@@ -1,6 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Supervisor of the application weft_ops. One process gathers what a scrape reports, one is
-%% the agent of other nodes, and one tells the agents of this node. A listener belongs to ranch.
+%% the agent of other nodes, one tells the agents of this node, and one may record. A listener
+%% belongs to ranch.
 -module(weft_ops_sup).
 -behaviour(supervisor).
 
@@ -19,4 +20,5 @@ init(Config) ->
           [#{id => weft_ops_snapshot,
              start => {weft_ops_snapshot, start_link, [Config, fun weft:status/0]}},
            #{id => weft_ops_agent, start => {weft_ops_agent, start_link, [Config]}},
-           #{id => weft_ops_sampler, start => {weft_ops_sampler, start_link, [Config]}}]}}.
+           #{id => weft_ops_sampler, start => {weft_ops_sampler, start_link, [Config]}},
+           #{id => weft_ops_recorder, start => {weft_ops_recorder, start_link, [Config]}}]}}.

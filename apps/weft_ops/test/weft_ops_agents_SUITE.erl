@@ -11,7 +11,8 @@
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([each_group_has_an_agent/1, another_member_becomes_the_agent/1, agents_follow_the_groups/1,
          a_killed_node_is_an_alarm/1, traffic_between_groups_is_told/1, a_busy_node_is_told/1,
-         killed_processes_come_back/1, without_a_topology_each_is_its_own/1]).
+         what_happened_is_recorded/1, killed_processes_come_back/1,
+         without_a_topology_each_is_its_own/1]).
 %% On the nodes.
 -export([flood/1, crowd/2, spin/1, listed/2]).
 
@@ -29,7 +30,7 @@ suite() -> [{timetrap, {minutes, 2}}].
 all() ->
     [each_group_has_an_agent, another_member_becomes_the_agent, agents_follow_the_groups,
      a_killed_node_is_an_alarm, traffic_between_groups_is_told, a_busy_node_is_told,
-     killed_processes_come_back, without_a_topology_each_is_its_own].
+     what_happened_is_recorded, killed_processes_come_back, without_a_topology_each_is_its_own].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -99,6 +100,66 @@ a_busy_node_is_told(Config) ->
     Busy = {busy, node_name(n1), node_name(n1)},
     until(fun() -> lists:keymember(Busy, 1, alarms(N3)) end),
     until(fun() -> not lists:keymember(Busy, 1, alarms(N3)) end).
+
+%% --- recording ----------------------------------------------------------------------------------
+
+%% On a node that is no agent. While the directory cannot be written to, only that is lost.
+what_happened_is_recorded(Config) ->
+    [N1, N2, N3, N4 | _] = two_groups(Config),
+    Dir = filename:join(?config(priv_dir, Config), "recording"),
+    [ok = call(N4, application, Do, Args)
+     || {Do, Args} <- [{stop, [weft_ops]}, {set_env, [weft_ops, recording, #{dir => Dir}]},
+                       {start, [weft_ops]}]],
+    until(fun() -> reported(N4) =:= ?NAMES end),
+    ok = call(N3, weft_ops, tell, [deployment, "version 2"]),
+    until(fun() -> happened(N1, told, n3) end),
+    ok = weft_test_nodes:kill(N2),
+    until(fun() -> happened(N4, silent, n2) andalso happened(N4, alarm_raised, n2) end),
+    ok = call(N4, weft_ops_recorder, flush, []),
+    start(n2, Config),
+    until(fun() ->
+              ok = call(N4, weft_ops_recorder, flush, []),
+              [#{at_ms := SilentMs}] = recorded(Dir, silent, n2),
+              [] =/= [again || #{at_ms := AtMs} <- recorded(Dir, joined, n2), AtMs > SilentMs]
+          end),
+    ?assertMatch([#{about := deployment, text := <<"version 2">>}], recorded(Dir, told, n3)),
+    [#{at_ms := SilentMs}] = recorded(Dir, silent, n2),
+    {ok, {FromMs, ToMs}} = weft_ops_recording:span(Dir),
+    ?assert(FromMs < SilentMs andalso SilentMs < ToMs),
+    {ok, #{nodes := Then}} = weft_ops_recording:picture(Dir, SilentMs + 3 * ?SAMPLE_MS),
+    ?assertMatch({silent, #{groups := [g1]}}, {maps:get(node_name(n2), Then),
+                                               maps:get(node_name(n1), Then)}),
+    {ok, #{nodes := Last}} = weft_ops_recording:picture(Dir, ToMs),
+    ?assertMatch(#{groups := [g1]}, maps:get(node_name(n2), Last)),
+    spoilt(N4, Dir).
+
+spoilt(N4, Dir) ->
+    Recorder = call(N4, erlang, whereis, [weft_ops_recorder]),
+    ok = file:del_dir_r(Dir),
+    ok = file:write_file(Dir, "in the way"),
+    [begin
+         until(fun() -> {message_queue_len, 0} =:= call(N4, erlang, process_info,
+                                                        [Recorder, message_queue_len]) end),
+         ok = call(N4, weft_ops_recorder, flush, [])
+     end || _ <- [1, 2]],
+    ok = file:delete(Dir),
+    until(fun() ->
+              ok = call(N4, weft_ops_recorder, flush, []),
+              element(1, weft_ops_recording:span(Dir)) =:= ok
+          end),
+    ?assertEqual(Recorder, call(N4, erlang, whereis, [weft_ops_recorder])).
+
+happened(Node, Kind, Name) ->
+    lists:any(fun(#{kind := Of, node := About}) -> {Of, About} =:= {Kind, node_name(Name)} end,
+              call(Node, weft_ops, events, [0])).
+
+recorded(Dir, Kind, Name) ->
+    {ok, Events, []} = weft_ops_recording:fold(Dir, {0, infinity},
+                                               fun({_, {event, Event}}, All) -> [Event | All];
+                                                  (_, All) -> All
+                                               end, []),
+    [Event || #{kind := Of, node := About} = Event <- Events,
+              {Of, About} =:= {Kind, node_name(Name)}].
 
 %% --- inside -------------------------------------------------------------------------------------
 

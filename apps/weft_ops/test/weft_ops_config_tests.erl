@@ -40,6 +40,11 @@ what_is_wrong_is_explained_test_() ->
              {[{thresholds, #{wake_up => 3}}], "thresholds has the unknown key wake_up: remove it"},
              {[{grace_ms, #{bussy => 3}}], "grace_ms has the unknown key bussy: remove it"},
              {[{grace_ms, #{busy => -1}}], "busy of grace_ms is -1: make it an integer of at l"},
+             {[{recording, "/tmp"}], "recording is \"/tmp\": make it a map such as #{dir"},
+             {[{recording, #{dir => 3}}], "the dir of recording is 3: make it a path"},
+             {[{recording, #{dir => "/tmp", hours => 3}}], "recording has the unknown key hours"},
+             {[{recording, #{dir => "/tmp", bytes_max => 1}}],
+              "in recording, bytes_max is 1: make it an integer of at least 1048576"},
              {[{timeout_ms, 0}], "in the environment of weft_ops"}]].
 
 text(Env) ->

@@ -49,7 +49,8 @@ sample(Before, After) ->
 
 status(Sessions, Links) ->
     #{node => 'a@h', sessions => Sessions, links => Links, uptime_ms => 1, own_groups => [],
-      members => [], routes => #{}, counters => #{relayed_bytes => 0}}.
+      members => [], routes => #{}, counters => #{relayed_bytes => 0}, cuts => [],
+      names => #{}}.
 
 session(Node, Pid, Out, In) ->
     #{node => Node, pid => Pid, bytes_out => Out, bytes_in => In, resumes => 0, next_hop => Node,

@@ -3,7 +3,7 @@
 %% logic; what it answers comes from `weft_ops_picture', which asks the agents (`weft_ops_agents').
 -module(weft_ops).
 
--export([picture/0, alarms/0, acknowledge/2]).
+-export([picture/0, alarms/0, acknowledge/2, events/1, tell/2]).
 
 -define(TIMEOUT_MS, 5000).
 
@@ -23,3 +23,13 @@ alarms() ->
           ok | {error, unknown_alarm}.
 acknowledge(Id, Comment) ->
     weft_ops_picture:acknowledge(Id, unicode:characters_to_binary(Comment), ?TIMEOUT_MS).
+
+%% @doc What happened in the cluster since that system time (milliseconds), the oldest first: nodes
+%% that came and went, sessions, links, groups, alarms. Each agent knows the last thousand.
+-spec events(SinceMs :: integer()) -> [weft_ops_events:event()].
+events(SinceMs) -> weft_ops_picture:events(SinceMs, ?TIMEOUT_MS).
+
+%% @doc Makes an event of kind `told' of what somebody does on this node, such as a fault on
+%% purpose or a deployment. It comes with the next sample.
+-spec tell(About :: term(), Text :: unicode:chardata()) -> ok.
+tell(About, Text) -> weft_ops_sampler:tell(About, unicode:characters_to_binary(Text)).

@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc What a node knows as an agent: the last samples of the nodes that report to it, and the
-%% alarms that follow from them.
+%% alarms and events that follow from them. Of the events it keeps the last thousand.
 %%
 %% The process runs on each node, at high priority, and has nothing to do as long as nobody reports.
 %% A node that has reported is expected to go on: if it has not for three periods it is `silent',
@@ -11,12 +11,13 @@
 
 -include_lib("kernel/include/logger.hrl").
 
--export([start_link/1, report/3, ask/3, acknowledge/4]).
+-export([start_link/1, report/3, ask/3, events/3, acknowledge/4]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 -export_type([report/0]).
 
 -define(SILENT_PERIODS, 3).
 -define(FORGET_MS, 3600000).
+-define(EVENTS_MAX, 1000).
 
 %% What is known of the nodes of a duty, and all alarms of this agent: one may be about a node that
 %% has never reported to it.
@@ -29,6 +30,10 @@
 -record(agent, {period_ms :: pos_integer(),
                 thresholds :: weft_ops_anomalies:thresholds(),
                 heard = #{} :: #{weft_ops_agents:duty() => #{node() => #heard{}}},
+                %% Who was silent at the last look.
+                silent = [] :: [node()],
+                %% The last ones, with the time when they were known here, the newest first.
+                events = [] :: [{SeenMs :: integer(), weft_ops_events:event()}],
                 alarms :: weft_ops_alarms_core:state()}).
 
 -spec start_link(weft_ops_config:config()) -> {ok, pid()} | {error, term()}.
@@ -45,6 +50,12 @@ report(Agent, Duty, Sample) ->
 -spec ask(node(), weft_ops_agents:duty(), timeout()) -> {ok, report()} | {error, term()}.
 ask(Agent, Duty, TimeoutMs) ->
     call(Agent, {ask, Duty}, TimeoutMs).
+
+%% @doc What the agent on that node has seen since that time of its clock.
+-spec events(node(), SinceMs :: integer(), timeout()) ->
+          {ok, [weft_ops_events:event()]} | {error, term()}.
+events(Agent, SinceMs, TimeoutMs) ->
+    call(Agent, {events, SinceMs}, TimeoutMs).
 
 %% @doc Acknowledges an alarm of that agent.
 -spec acknowledge(node(), weft_ops_alarms_core:id(), Comment :: binary(), timeout()) ->
@@ -70,9 +81,16 @@ handle_call({ask, Duty}, _From, #agent{heard = Heard, alarms = Alarms} = Agent) 
     Nodes = maps:map(fun(_, What) -> without_skew(What) end,
                      state(maps:get(Duty, Heard, #{}), now_ms(), Agent)),
     {reply, {ok, #{nodes => Nodes, alarms => weft_ops_alarms_core:list(Alarms)}}, Agent};
+handle_call({events, SinceMs}, _From, #agent{events = Events} = Agent) ->
+    Late = lists:takewhile(fun({SeenMs, _}) -> SeenMs >= SinceMs end, Events),
+    {reply, {ok, [Event || {_, Event} <- lists:reverse(Late)]}, Agent};
 handle_call({acknowledge, Id, Comment}, _From, #agent{alarms = Alarms0} = Agent) ->
     case weft_ops_alarms_core:acknowledge(Id, Comment, now_ms(), Alarms0) of
-        {ok, Alarms} -> {reply, ok, Agent#agent{alarms = Alarms}};
+        {ok, Alarms} ->
+            [Alarm] = [Alarm || #{id := Of} = Alarm <- weft_ops_alarms_core:list(Alarms),
+                                Of =:= Id],
+            {reply, ok, noted([weft_ops_events:alarm({acknowledged, Alarm}, system_ms())],
+                              Agent#agent{alarms = Alarms})};
         {error, Reason} -> {reply, {error, Reason}, Agent}
     end;
 handle_call(Request, _From, Agent) ->
@@ -90,14 +108,20 @@ handle_cast(Request, Agent) ->
 %% @private
 -spec handle_info(term(), #agent{}) -> {noreply, #agent{}}.
 handle_info({weft_ops_sample, Duty, #{node := Node, at_ms := AtMs} = Sample},
-            #agent{heard = Heard} = Agent) ->
-    New = #heard{sample = Sample, at_ms = now_ms(),
-                 skew_ms = AtMs - erlang:system_time(millisecond)},
+            #agent{heard = Heard, silent = Silent} = Agent) ->
+    New = #heard{sample = Sample, at_ms = now_ms(), skew_ms = AtMs - system_ms()},
     Nodes = maps:get(Duty, Heard, #{}),
-    {noreply, Agent#agent{heard = Heard#{Duty => Nodes#{Node => New}}}};
+    Before = case {lists:member(Node, Silent), Nodes} of
+                 {true, #{Node := #heard{sample = Last}}} -> {silent, Last};
+                 {false, #{Node := #heard{sample = Last}}} -> Last;
+                 {_, #{}} -> none
+             end,
+    {noreply, noted(weft_ops_events:sample(Before, Sample),
+                    Agent#agent{heard = Heard#{Duty => Nodes#{Node => New}},
+                                silent = lists:delete(Node, Silent)})};
 handle_info(look, #agent{period_ms = PeriodMs} = Agent) ->
     _ = erlang:send_after(PeriodMs, self(), look),
-    {noreply, looked(forgotten(Agent))};
+    {noreply, looked(missed(forgotten(Agent)))};
 handle_info(Message, Agent) ->
     ok = weft_stray:message(Message),
     {noreply, Agent}.
@@ -114,7 +138,23 @@ forgotten(#agent{heard = Heard} = Agent) ->
                                                 andalso reports(Node, Duty, Groups)
                                     end, Nodes)
                     end, Heard),
-    Agent#agent{heard = maps:filter(fun(_, Nodes) -> map_size(Nodes) > 0 end, Left)}.
+    Gone = nodes_of(Heard) -- nodes_of(Left),
+    noted([weft_ops_events:left(Node, system_ms()) || Node <- Gone, is_gone(Node)],
+          Agent#agent{heard = maps:filter(fun(_, Nodes) -> map_size(Nodes) > 0 end, Left)}).
+
+nodes_of(Heard) -> lists:usort(lists:append([maps:keys(Nodes) || Nodes <- maps:values(Heard)])).
+
+%% One that reports to another agent from now on has not left.
+is_gone(Node) -> not lists:member(Node, [node() | nodes(connected)]).
+
+%% Who has stopped to report since the last look. A node that reports under one duty is there.
+missed(#agent{heard = Heard, silent = Before} = Agent) ->
+    NowMs = now_ms(),
+    There = [Node || Nodes <- maps:values(Heard),
+                     {Node, {_, _}} <- maps:to_list(state(Nodes, NowMs, Agent))],
+    Silent = nodes_of(Heard) -- There,
+    noted([weft_ops_events:silent(Node, system_ms()) || Node <- Silent -- Before],
+          Agent#agent{silent = Silent}).
 
 reports(Node, Duty, Groups) -> is_map_key(Duty, weft_ops_agents:of_node(Node, Groups)).
 
@@ -132,7 +172,8 @@ looked(#agent{heard = Heard, thresholds = Thresholds, alarms = Before} = Agent) 
                                          Thresholds),
     {Alarms, Events} = weft_ops_alarms_core:observe(Conditions, NowMs, Before),
     lists:foreach(fun log/1, Events),
-    Agent#agent{alarms = Alarms}.
+    noted([weft_ops_events:alarm(Event, system_ms()) || Event <- Events],
+          Agent#agent{alarms = Alarms}).
 
 log({raised, #{severity := critical} = Alarm}) -> ?LOG_ERROR("~ts", [words("", Alarm)]);
 log({raised, #{severity := warning} = Alarm}) -> ?LOG_WARNING("~ts", [words("", Alarm)]);
@@ -141,5 +182,14 @@ log({cleared, Alarm}) -> ?LOG_NOTICE("~ts", [words("over: ", Alarm)]).
 
 words(Over, #{id := {Kind, Node, _About}, text := Text}) ->
     io_lib:format("~ts~ts on ~ts: ~ts", [Over, Kind, Node, Text]).
+
+noted([], Agent) ->
+    Agent;
+noted(New, #agent{events = Events} = Agent) ->
+    SeenMs = system_ms(),
+    Agent#agent{events = lists:sublist(lists:foldl(fun(Event, All) -> [{SeenMs, Event} | All] end,
+                                                   Events, New), ?EVENTS_MAX)}.
+
+system_ms() -> erlang:system_time(millisecond).
 
 now_ms() -> erlang:monotonic_time(millisecond).

@@ -3,7 +3,7 @@
 %% each agent.
 -module(weft_ops_picture).
 
--export([take/1, acknowledge/3]).
+-export([take/1, events/2, acknowledge/3]).
 -export_type([picture/0]).
 
 %% nodes: the last sample of each, or `silent' if it has stopped to report; nodes without weft_ops
@@ -16,17 +16,35 @@
 %% @doc Asks all agents. It takes that long at most.
 -spec take(TimeoutMs :: pos_integer()) -> picture().
 take(TimeoutMs) ->
-    Duties = weft_ops_agents:all(nodes_known(), weft_group:groups()),
-    {Answers, _Silent} = weft_ask:all(maps:keys(Duties),
-                                      fun(Duty) ->
-                                          first(maps:get(Duty, Duties), Duty, TimeoutMs div 2)
-                                      end, TimeoutMs, TimeoutMs),
+    Duties = duties(),
+    Answers = asked(Duties, TimeoutMs, fun(Node, Duty) ->
+                                           weft_ops_agent:ask(Node, Duty, TimeoutMs div 2)
+                                       end),
     Agents = maps:from_list([{Duty, Agent} || {Duty, {Agent, _}} <- Answers]),
-    Reports = [Report || {_, {_, Report}} <- Answers],
+    Reports = [Report || {_, {_, #{} = Report}} <- Answers],
     #{agents => maps:merge(maps:map(fun(_, _) -> none end, Duties), Agents),
       nodes => lists:foldl(fun(#{nodes := Nodes}, All) -> maps:merge_with(fun latest/3, All, Nodes)
                            end, #{}, Reports),
       alarms => each_once([Alarm || #{alarms := Alarms} <- Reports, Alarm <- Alarms])}.
+
+%% @doc What the agents know to have happened since that system time, the oldest first.
+-spec events(SinceMs :: integer(), TimeoutMs :: pos_integer()) -> [weft_ops_events:event()].
+events(SinceMs, TimeoutMs) ->
+    Duties = duties(),
+    Answers = asked(Duties, TimeoutMs, fun(Node, _Duty) ->
+                                           weft_ops_agent:events(Node, SinceMs, TimeoutMs div 2)
+                                       end),
+    weft_ops_events:merged(lists:append([Events || {_, {_, Events}} <- Answers,
+                                                   is_list(Events)])).
+
+duties() -> weft_ops_agents:all(nodes_known(), weft_group:groups()).
+
+%% The first agent of each duty that answers, and what.
+asked(Duties, TimeoutMs, Ask) ->
+    {Answers, _Silent} = weft_ask:all(maps:keys(Duties),
+                                      fun(Duty) -> first(maps:get(Duty, Duties), Duty, Ask) end,
+                                      TimeoutMs, TimeoutMs),
+    Answers.
 
 %% The members of the topology; without one those that are connected.
 nodes_known() ->
@@ -35,13 +53,13 @@ nodes_known() ->
         Members -> Members
     end.
 
-first([Candidate | Others], Duty, TimeoutMs) ->
-    case weft_ops_agent:ask(Candidate, Duty, TimeoutMs) of
-        {ok, Report} -> {Candidate, Report};
-        {error, _NotThere} -> first(Others, Duty, TimeoutMs)
+first([Candidate | Others], Duty, Ask) ->
+    case Ask(Candidate, Duty) of
+        {ok, Answer} -> {Candidate, Answer};
+        {error, _NotThere} -> first(Others, Duty, Ask)
     end;
-first([], _Duty, _TimeoutMs) ->
-    {none, #{nodes => #{}, alarms => []}}.
+first([], _Duty, _Ask) ->
+    {none, none}.
 
 latest(_Node, silent, Other) -> Other;
 latest(_Node, One, silent) -> One;

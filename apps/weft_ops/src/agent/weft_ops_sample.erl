@@ -7,7 +7,7 @@
 -module(weft_ops_sample).
 
 -export([first/1, next/4]).
--export_type([sample/0, machine/0, before/0]).
+-export_type([sample/0, machine/0, before/0, told/0]).
 
 %% Bytes that were exchanged with a peer in the period, and the neighbour that they went by: the
 %% peer itself if it has a link.
@@ -26,38 +26,45 @@
                     uptime_ms := non_neg_integer(), groups := [weft_group:name()],
                     peers := [peer()], links := [link()], relayed_bytes := non_neg_integer(),
                     relayed_circuits := non_neg_integer(), unreachable := [node()],
-                    machine := machine()}.
+                    machine := machine(), cuts := [node()], conflicts := non_neg_integer(),
+                    told := [told()]}.
+%% Of `weft_ops:tell/2'.
+-type told() :: {About :: term(), Text :: binary()}.
 %% What has to be known of a look to make a sample at the next one.
 -opaque before() :: #{sessions := #{pid() => {non_neg_integer(), non_neg_integer(),
                                               non_neg_integer()}},
                       ups := #{node() => non_neg_integer()},
                       lanes := #{{node(), term()} => non_neg_integer()},
-                      relayed_bytes := non_neg_integer()}.
+                      relayed_bytes := non_neg_integer(), conflicts := non_neg_integer()}.
 
 %% @doc Of the first look there is no sample.
 -spec first(weft_status:status()) -> before().
-first(#{sessions := Sessions, links := Links, counters := #{relayed_bytes := Relayed}}) ->
+first(#{sessions := Sessions, links := Links, counters := #{relayed_bytes := Relayed},
+        names := Scopes}) ->
     #{sessions => maps:from_list([{Pid, {Out, In, Resumes}}
                                   || #{pid := Pid, bytes_out := Out, bytes_in := In,
                                        resumes := Resumes} <- Sessions]),
       ups => maps:from_list([{Node, Ups} || #{node := Node, ups := Ups} <- Links]),
       lanes => maps:from_list([{{Node, lane(Lane)}, sent(Lane)}
                                || #{node := Node, lane_stats := Lanes} <- Links, Lane <- Lanes]),
-      relayed_bytes => Relayed}.
+      relayed_bytes => Relayed,
+      conflicts => lists:sum([Count || #{conflicts := Count} <- maps:values(Scopes)])}.
 
-%% @doc The sample of the period since the look before, which ends at that system time.
+%% @doc The sample of the period since the look before, which ends at that system time. cuts: links
+%% that are cut on purpose (`weft_fault'); conflicts: those of names that it resolved in the period.
 -spec next(weft_status:status(), machine(), {AtMs :: integer(), PeriodMs :: pos_integer()},
            before()) -> {sample(), before()}.
 next(#{node := Node, sessions := Sessions, links := Links} = Status, Machine, {AtMs, PeriodMs},
-     #{relayed_bytes := RelayedBefore} = Before) ->
-    #{relayed_bytes := Relayed} = Now = first(Status),
+     #{relayed_bytes := RelayedBefore, conflicts := ConflictsBefore} = Before) ->
+    #{relayed_bytes := Relayed, conflicts := Conflicts} = Now = first(Status),
     {#{node => Node, at_ms => AtMs, period_ms => PeriodMs, machine => Machine,
        uptime_ms => maps:get(uptime_ms, Status), groups => maps:get(own_groups, Status),
        peers => [peer(Session, Before) || Session <- Sessions],
        links => [link(Link, Before) || Link <- Links],
        relayed_bytes => Relayed - RelayedBefore,
        relayed_circuits => lists:sum([length(Circuits) || #{circuits := Circuits} <- Links]),
-       unreachable => unreachable(Status)}, Now}.
+       unreachable => unreachable(Status), cuts => maps:get(cuts, Status),
+       conflicts => since(Conflicts, ConflictsBefore), told => []}, Now}.
 
 peer(#{pid := Pid, node := Node, next_hop := Via, state := State} = Session,
      #{sessions := Before}) ->

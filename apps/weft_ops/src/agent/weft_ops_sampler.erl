@@ -13,12 +13,14 @@
 -module(weft_ops_sampler).
 -behaviour(gen_server).
 
--export([start_link/1]).
+-export([start_link/1, tell/2]).
 -export([wake/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 %% How long a node that was not there is not asked again.
 -define(RETRY_MS, 10000).
+%% So much is told with a sample, and the rest is left out.
+-define(TOLD_MAX, 20).
 
 -record(sampler, {period_ms :: pos_integer(),
                   due_ms :: integer(),
@@ -27,6 +29,7 @@
                   %% Since when a process of normal priority waits for its turn; the longest wait.
                   waits_us = none :: none | integer(),
                   wake_up_us = 0 :: non_neg_integer(),
+                  told = [] :: [weft_ops_sample:told()],
                   agents = #{} :: #{weft_ops_agents:duty() => {node(), reference()}},
                   candidates = #{} :: #{weft_ops_agents:duty() => [node(), ...]},
                   %% Until when a node is not considered.
@@ -37,6 +40,10 @@
 start_link(#{sample_ms := PeriodMs}) ->
     gen_server:start_link({local, ?MODULE}, ?MODULE, PeriodMs,
                           [{spawn_opt, [{priority, high}]}]).
+
+%% @doc Has something told with the next sample.
+-spec tell(About :: term(), Text :: binary()) -> ok.
+tell(About, Text) -> gen_server:cast(?MODULE, {tell, {About, Text}}).
 
 %% @private
 -spec init(pos_integer()) -> {ok, #sampler{}}.
@@ -57,6 +64,10 @@ handle_call(Request, _From, Sampler) ->
 
 %% @private
 -spec handle_cast(term(), #sampler{}) -> {noreply, #sampler{}}.
+handle_cast({tell, What}, #sampler{told = Told} = Sampler) when length(Told) < ?TOLD_MAX ->
+    {noreply, Sampler#sampler{told = Told ++ [What]}};
+handle_cast({tell, _OneTooMuch}, Sampler) ->
+    {noreply, Sampler};
 handle_cast(Request, Sampler) ->
     ok = weft_stray:message(Request),
     {noreply, Sampler}.
@@ -95,14 +106,15 @@ status() ->
 looked({ok, Status}, #sampler{before = none} = Sampler) ->
     with_duties(Status, Sampler#sampler{before = weft_ops_sample:first(Status),
                                         last_ms = now_ms()});
-looked({ok, Status}, #sampler{before = Before0, last_ms = LastMs} = Sampler0) ->
+looked({ok, Status}, #sampler{before = Before0, last_ms = LastMs, told = Said} = Sampler0) ->
     NowMs = now_ms(),
     #sampler{wake_up_us = WakeUpUs} = Sampler = waited(Sampler0),
-    {Sample, Before} = weft_ops_sample:next(Status, machine(WakeUpUs),
+    {Unsaid, Before} = weft_ops_sample:next(Status, machine(WakeUpUs),
                                             {erlang:system_time(millisecond),
                                              max(1, NowMs - LastMs)}, Before0),
+    Sample = Unsaid#{told := Said},
     Told = with_duties(Status, Sampler#sampler{before = Before, last_ms = NowMs,
-                                               wake_up_us = 0}),
+                                               wake_up_us = 0, told = []}),
     maps:foreach(fun(Duty, {Agent, _}) -> weft_ops_agent:report(Agent, Duty, Sample) end,
                  Told#sampler.agents),
     Told;

@@ -1,0 +1,178 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc A piece of a recording, of about a minute, that is read without what was before it. Pure but
+%% for the atoms that `weft_ops_terms' makes.
+%%
+%% It has a header (a mark, the version, the time of the first and of the last entry, the size and a
+%% checksum of these and of what follows) and compressed rows. A row is the number of its shape, the
+%% milliseconds since the row before, and its integers; a shape is written where it is used first.
+%% Integers are differences to the row before of the same shape. As the name of a node is part of
+%% the shape, this is the sample before of the same node. Numbers are written in groups of seven
+%% bits.
+-module(weft_ops_chunk).
+
+-export([new/0, add/3, size_bytes/1, first_ms/1, encode/1]).
+-export([header_bytes/0, header/1, decode/3]).
+-export_type([chunk/0, header/0, entry/0]).
+
+-define(MARK, "WREC").
+-define(VERSION, 1).
+-define(HEADER_BYTES, 29).
+%% What is written is far below. What is larger was not written here.
+-define(RAW_BYTES_MAX, 67108864).
+%% Longer numbers are no numbers of seven bit groups.
+-define(NUMBER_BITS_MAX, 77).
+
+-type entry() :: {AtMs :: integer(), term()}.
+-type header() :: #{from_ms := integer(), to_ms := integer(), size_bytes := non_neg_integer(),
+                    checksum := non_neg_integer()}.
+
+-record(chunk, {from_ms = none :: none | integer(),
+                to_ms = 0 :: integer(),
+                %% The number of each shape, and the integers of its last row.
+                shapes = #{} :: #{weft_ops_terms:shape() => {non_neg_integer(), [integer()]}},
+                rows = [] :: iodata(),
+                size_bytes = 0 :: non_neg_integer()}).
+-opaque chunk() :: #chunk{}.
+
+-spec new() -> chunk().
+new() -> #chunk{}.
+
+%% @doc Adds a row. Time does not go back within a chunk: what is earlier is given the time before.
+-spec add(AtMs :: integer(), term(), chunk()) -> chunk().
+add(AtMs, Term, #chunk{from_ms = none} = Chunk) ->
+    add(AtMs, Term, Chunk#chunk{from_ms = AtMs, to_ms = AtMs});
+add(AtMs, Term, #chunk{to_ms = ToMs, shapes = Shapes, rows = Rows, size_bytes = Size} = Chunk) ->
+    {Shape, Integers} = weft_ops_terms:shape(Term),
+    {Number, New, Before} = case Shapes of
+                                #{Shape := {Known, Last}} ->
+                                    {Known, [], Last};
+                                #{} ->
+                                    {map_size(Shapes), [number(byte_size(Shape)), Shape],
+                                     [0 || _ <- Integers]}
+                            end,
+    Row = iolist_to_binary([number(Number), New, number(max(0, AtMs - ToMs))
+                            | differences(Integers, Before)]),
+    Chunk#chunk{to_ms = max(AtMs, ToMs), shapes = Shapes#{Shape => {Number, Integers}},
+                rows = [Rows | Row], size_bytes = Size + byte_size(Row)}.
+
+differences([Integer | Integers], [Before | Others]) ->
+    [number(signed(Integer - Before)) | differences(Integers, Others)];
+differences([], []) ->
+    [].
+
+signed(Integer) when Integer >= 0 -> Integer * 2;
+signed(Integer) -> -Integer * 2 - 1.
+
+number(Integer) when Integer < 128 -> [Integer];
+number(Integer) -> [128 bor (Integer band 127) | number(Integer bsr 7)].
+
+%% @doc Bytes of its rows, before they are compressed.
+-spec size_bytes(chunk()) -> non_neg_integer().
+size_bytes(#chunk{size_bytes = Size}) -> Size.
+
+%% @doc When it begins.
+-spec first_ms(chunk()) -> integer() | none.
+first_ms(#chunk{from_ms = FromMs}) -> FromMs.
+
+%% @doc The bytes of a chunk that has a row.
+-spec encode(chunk()) -> binary().
+encode(#chunk{from_ms = FromMs, to_ms = ToMs, rows = Rows}) when FromMs =/= none ->
+    Packed = zlib:compress(Rows),
+    Times = <<FromMs:64/signed, ToMs:64/signed>>,
+    <<?MARK, ?VERSION, Times/binary, (byte_size(Packed)):32, (checksum(Times, Packed)):32,
+      Packed/binary>>.
+
+checksum(Times, Packed) -> erlang:crc32([Times, Packed]).
+
+%% --- reading ----------------------------------------------------------------------------------
+
+%% @doc So long is what `header/1' reads.
+-spec header_bytes() -> pos_integer().
+header_bytes() -> ?HEADER_BYTES.
+
+-spec header(binary()) -> {ok, header()} | {error, Text :: string()}.
+header(<<?MARK, ?VERSION, FromMs:64/signed, ToMs:64/signed, Size:32, Checksum:32>>)
+  when FromMs =< ToMs, Size =< ?RAW_BYTES_MAX ->
+    {ok, #{from_ms => FromMs, to_ms => ToMs, size_bytes => Size, checksum => Checksum}};
+header(<<?MARK, Version, _/binary>>) when Version =/= ?VERSION ->
+    {error, lists:flatten(io_lib:format("it was written by another version of weft: format ~b, "
+                                        "and this one reads ~b", [Version, ?VERSION]))};
+header(_Bytes) ->
+    {error, "this is no part of a recording"}.
+
+%% @doc The entries of a chunk: what followed its header. See `weft_ops_terms:parse/2' for Budget.
+-spec decode(header(), binary(), Budget :: non_neg_integer()) ->
+          {ok, [entry()], non_neg_integer()} | {error, Text :: string()}.
+decode(#{from_ms := FromMs, to_ms := ToMs, checksum := Checksum}, Packed, Budget) ->
+    case checksum(<<FromMs:64/signed, ToMs:64/signed>>, Packed) of
+        Checksum -> unpacked(inflate(Packed), FromMs, Budget);
+        _ -> {error, "its checksum is wrong"}
+    end.
+
+unpacked({ok, Rows}, FromMs, Budget) ->
+    try rows(Rows, FromMs, #{}, Budget, []) of
+        {ok, [], _Left} -> {error, "it has no rows"};
+        Read -> Read
+    catch
+        throw:Text -> {error, Text};
+        error:_ -> {error, "its rows can not be read"}
+    end;
+unpacked({error, Text}, _FromMs, _Budget) ->
+    {error, Text}.
+
+inflate(Packed) ->
+    Zlib = zlib:open(),
+    try
+        ok = zlib:inflateInit(Zlib),
+        inflate(Zlib, zlib:safeInflate(Zlib, Packed), [], 0)
+    catch
+        error:_ -> {error, "it can not be uncompressed"}
+    after
+        zlib:close(Zlib)
+    end.
+
+inflate(Zlib, {More, Part}, Parts, Size) ->
+    case {More, Size + iolist_size(Part)} of
+        {_, Sum} when Sum > ?RAW_BYTES_MAX -> {error, "it is larger than what is written"};
+        {finished, _} -> {ok, iolist_to_binary([Parts | Part])};
+        {continue, Sum} -> inflate(Zlib, zlib:safeInflate(Zlib, []), [Parts | Part], Sum)
+    end.
+
+%% Shapes: by number, the tree, how many integers it takes, and those of its last row.
+rows(<<>>, _AtMs, _Shapes, Budget, Entries) ->
+    {ok, lists:reverse(Entries), Budget};
+rows(Rows, BeforeMs, Shapes, Budget, Entries) ->
+    {Number, Rest0} = take(Rows, 0, 0),
+    {{Tree, Count, Last}, Rest1, Left} = shape(Number, Rest0, Shapes, Budget),
+    {AfterMs, Rest2} = take(Rest1, 0, 0),
+    {Integers, Rest} = integers(Count, Last, Rest2, []),
+    AtMs = BeforeMs + AfterMs,
+    rows(Rest, AtMs, Shapes#{Number => {Tree, Count, Integers}}, Left,
+         [{AtMs, weft_ops_terms:fill(Tree, Integers)} | Entries]).
+
+shape(Number, Rows, Shapes, Budget) when is_map_key(Number, Shapes) ->
+    {maps:get(Number, Shapes), Rows, Budget};
+shape(Number, Rows, Shapes, Budget) when Number =:= map_size(Shapes) ->
+    {Size, Rest0} = take(Rows, 0, 0),
+    <<Shape:Size/binary, Rest/binary>> = Rest0,
+    case weft_ops_terms:parse(Shape, Budget) of
+        {ok, Tree, Left} ->
+            Count = weft_ops_terms:integers(Tree),
+            {{Tree, Count, lists:duplicate(Count, 0)}, Rest, Left};
+        {error, Text} ->
+            throw(Text)
+    end.
+
+integers(0, [], Rows, Integers) ->
+    {lists:reverse(Integers), Rows};
+integers(Count, [Before | Others], Rows, Integers) ->
+    {Difference, Rest} = take(Rows, 0, 0),
+    integers(Count - 1, Others, Rest, [Before + unsigned(Difference) | Integers]).
+
+unsigned(Number) when Number band 1 =:= 0 -> Number bsr 1;
+unsigned(Number) -> -(Number bsr 1) - 1.
+
+take(<<1:1, Bits:7, Rest/binary>>, Shift, Sum) when Shift < ?NUMBER_BITS_MAX ->
+    take(Rest, Shift + 7, Sum bor (Bits bsl Shift));
+take(<<0:1, Bits:7, Rest/binary>>, Shift, Sum) ->
+    {Sum bor (Bits bsl Shift), Rest}.

@@ -1,0 +1,138 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Records the cluster: on a node with the key `recording', each sample period, the picture and
+%% the events that the agents know. They are gathered for a minute and then written as a chunk
+%% (`weft_ops_chunk') to the files of a directory (`weft_ops_recording_files').
+%%
+%% A disk that is full or a directory that is gone is logged once, and once when it is well again;
+%% what could not be written is lost, and the node does not notice. When the process is killed, the
+%% last minute is lost.
+-module(weft_ops_recorder).
+-behaviour(gen_server).
+
+-include_lib("kernel/include/logger.hrl").
+
+-export([start_link/1, flush/0]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+
+-define(CHUNK_MS, 60000).
+%% Of rows that are not compressed.
+-define(CHUNK_BYTES_MAX, 8388608).
+%% How long the agents are waited for. What they know of events of that time is asked again.
+-define(TIMEOUT_MS, 5000).
+-define(EVENTS_MS, 30000).
+
+-record(recorder, {period_ms :: pos_integer(),
+                   due_ms :: integer(),
+                   chunk = weft_ops_chunk:new() :: weft_ops_chunk:chunk(),
+                   reel = weft_ops_reel:new() :: weft_ops_reel:state(),
+                   files :: weft_ops_recording_files:writing(),
+                   is_failing = false :: boolean()}).
+
+%% @doc With a configuration without `recording' there is no process.
+-spec start_link(weft_ops_config:config()) -> {ok, pid()} | ignore | {error, term()}.
+start_link(#{recording := none}) ->
+    ignore;
+start_link(#{recording := Recording, sample_ms := PeriodMs}) ->
+    gen_server:start_link({local, ?MODULE}, ?MODULE, {Recording, PeriodMs}, []).
+
+%% @doc Writes what was gathered since the last chunk, so that it can be read.
+-spec flush() -> ok | {error, not_recording}.
+flush() ->
+    try gen_server:call(?MODULE, flush, 2 * ?TIMEOUT_MS)
+    catch exit:_ -> {error, not_recording}
+    end.
+
+%% @private
+-spec init({weft_ops_config:recording(), pos_integer()}) -> {ok, #recorder{}}.
+init({Recording, PeriodMs}) ->
+    %% What was gathered is written at the end.
+    _ = process_flag(trap_exit, true),
+    {ok, timer(#recorder{period_ms = PeriodMs, due_ms = now_ms(),
+                         files = weft_ops_recording_files:new(Recording)})}.
+
+%% Periods that have passed by are left out.
+timer(#recorder{due_ms = DueMs, period_ms = PeriodMs} = Recorder) ->
+    NextMs = max(DueMs + PeriodMs, now_ms()),
+    _ = erlang:start_timer(NextMs, self(), look, [{abs, true}]),
+    Recorder#recorder{due_ms = NextMs}.
+
+%% @private
+-spec handle_call(term(), gen_server:from(), #recorder{}) -> {reply, term(), #recorder{}}.
+handle_call(flush, _From, Recorder) ->
+    {reply, ok, written(Recorder)};
+handle_call(Request, _From, Recorder) ->
+    {reply, weft_stray:call(Request), Recorder}.
+
+%% @private
+-spec handle_cast(term(), #recorder{}) -> {noreply, #recorder{}}.
+handle_cast(Request, Recorder) ->
+    ok = weft_stray:message(Request),
+    {noreply, Recorder}.
+
+%% @private
+-spec handle_info(term(), #recorder{}) -> {noreply, #recorder{}}.
+handle_info({timeout, _Timer, look}, Recorder) ->
+    {noreply, timer(full(looked(Recorder)))};
+handle_info(Message, Recorder) ->
+    ok = weft_stray:message(Message),
+    {noreply, Recorder}.
+
+%% @private
+-spec terminate(term(), #recorder{}) -> #recorder{}.
+terminate(_Reason, Recorder) -> written(Recorder).
+
+looked(#recorder{chunk = Chunk, reel = Reel0} = Recorder) ->
+    %% In this order: what an event tells is in the picture that is written with it.
+    Events = weft_ops_picture:events(erlang:system_time(millisecond) - ?EVENTS_MS, ?TIMEOUT_MS),
+    Picture = weft_ops_picture:take(?TIMEOUT_MS),
+    AtMs = erlang:system_time(millisecond),
+    {Entries, Reel} = weft_ops_reel:entries({AtMs, Picture}, Events, Reel0),
+    Recorder#recorder{reel = Reel,
+                      chunk = lists:foldl(fun(Entry, Acc) ->
+                                              weft_ops_chunk:add(AtMs, Entry, Acc)
+                                          end, Chunk, Entries)}.
+
+full(#recorder{chunk = Chunk} = Recorder) ->
+    case weft_ops_chunk:first_ms(Chunk) of
+        none ->
+            Recorder;
+        FromMs ->
+            AgeMs = erlang:system_time(millisecond) - FromMs,
+            %% The clock may have been set back.
+            IsFull = AgeMs >= ?CHUNK_MS orelse AgeMs < 0
+                orelse weft_ops_chunk:size_bytes(Chunk) >= ?CHUNK_BYTES_MAX,
+            case IsFull of
+                true -> written(Recorder);
+                false -> Recorder
+            end
+    end.
+
+written(#recorder{chunk = Chunk, reel = Reel, files = Files0} = Recorder) ->
+    case weft_ops_chunk:first_ms(Chunk) of
+        none ->
+            Recorder;
+        FromMs ->
+            Next = Recorder#recorder{chunk = weft_ops_chunk:new(),
+                                     reel = weft_ops_reel:forget(Reel)},
+            Bytes = weft_ops_chunk:encode(Chunk),
+            case weft_ops_recording_files:append(FromMs, Bytes, Files0) of
+                {ok, Files} -> well(Next#recorder{files = Files});
+                {error, Reason, Files} -> failed(Reason, Next#recorder{files = Files})
+            end
+    end.
+
+well(#recorder{is_failing = false} = Recorder) ->
+    Recorder;
+well(#recorder{files = #{dir := Dir}} = Recorder) ->
+    ?LOG_NOTICE("recording: it is written to ~ts again", [Dir]),
+    Recorder#recorder{is_failing = false}.
+
+failed(_Reason, #recorder{is_failing = true} = Recorder) ->
+    Recorder;
+failed(Reason, #recorder{files = #{dir := Dir}} = Recorder) ->
+    ?LOG_WARNING("recording: nothing can be written to ~ts (~ts), so it is lost until that is "
+                 "mended. Check the disk and the rights, or set another dir in the key recording "
+                 "of weft_ops.", [Dir, file:format_error(Reason)]),
+    Recorder#recorder{is_failing = true}.
+
+now_ms() -> erlang:monotonic_time(millisecond).

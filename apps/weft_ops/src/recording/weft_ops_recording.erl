@@ -1,0 +1,157 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Reads what `weft_ops_recorder' has written, on any node or none: samples, events, alarms,
+%% and the picture of the cluster as it was.
+%%
+%% A chunk of a file that is damaged is left out, and so is the end of a file that was cut off. Both
+%% are told beside the result. Nothing that is in a file does more harm than that: it may be of
+%% anybody. At most 20,000 atoms are made by a call, for the names of nodes and groups that do not
+%% exist here.
+-module(weft_ops_recording).
+
+-export([span/1, fold/4, picture/2]).
+-export_type([entry/0]).
+
+-define(ATOMS_MAX, 20000).
+
+%% What was written when.
+-type entry() :: {AtMs :: integer(), weft_ops_reel:entry()}.
+%% The file, which is open, its name, where the next chunk begins; what may still be made.
+-record(reading, {file :: file:io_device() | undefined,
+                  path :: file:filename_all() | undefined,
+                  at = 0 :: non_neg_integer(),
+                  budget = ?ATOMS_MAX :: non_neg_integer(),
+                  problems = [] :: [string()]}).
+
+%% @doc The times of the first and of the last entry, in milliseconds of the system time.
+-spec span(file:filename_all()) ->
+          {ok, {FromMs :: integer(), ToMs :: integer()}} | {error, Text :: string()}.
+span(Dir) ->
+    Chunks = fun(#{from_ms := FromMs, to_ms := ToMs}, none, R) -> {{FromMs, ToMs}, R};
+                (#{from_ms := FromMs, to_ms := ToMs}, {First, Last}, R) ->
+                     {{min(FromMs, First), max(ToMs, Last)}, R}
+             end,
+    case chunks(Dir, Chunks, none) of
+        {ok, none, _Problems} -> {error, empty(Dir)};
+        {ok, Span, _Problems} -> {ok, Span};
+        {error, Text} -> {error, Text}
+    end.
+
+%% @doc Folds over all entries from FromMs to ToMs, both included, in the order in which they were
+%% written. Each chunk (about a minute) begins with the whole picture, so fold over entries since a
+%% minute before to know all nodes, or begin with `picture/2'. Problems says what could not be read.
+-spec fold(file:filename_all(), {FromMs :: integer(), ToMs :: integer() | infinity},
+           fun((entry(), Acc) -> Acc), Acc) ->
+          {ok, Acc, Problems :: [string()]} | {error, Text :: string()}.
+fold(Dir, {FromMs, ToMs}, Fun, Acc0) ->
+    %% An integer is smaller than any atom.
+    Chunk = fun(#{from_ms := First, to_ms := Last} = Header, Acc, Reading)
+                  when Last >= FromMs, First =< ToMs ->
+                    entries(Header, Acc, Reading,
+                            fun({AtMs, _} = Entry, Part) when AtMs >= FromMs, AtMs =< ToMs ->
+                                    Fun(Entry, Part);
+                               (_Outside, Part) ->
+                                    Part
+                            end);
+               (_Outside, Acc, Reading) ->
+                    {Acc, Reading}
+            end,
+    chunks(Dir, Chunk, Acc0).
+
+%% @doc The picture as `weft_ops:picture/0' would have been at that time.
+-spec picture(file:filename_all(), AtMs :: integer()) ->
+          {ok, weft_ops_picture:picture()} | {error, Text :: string()}.
+picture(Dir, AtMs) ->
+    Latest = fun(#{from_ms := FromMs}, none, R) when FromMs =< AtMs -> {FromMs, R};
+                (#{from_ms := FromMs}, Before, R) when FromMs =< AtMs -> {max(FromMs, Before), R};
+                (_Later, Before, R) -> {Before, R}
+             end,
+    case chunks(Dir, Latest, none) of
+        {ok, none, _Problems} ->
+            {error, lists:flatten(io_lib:format("nothing was recorded in ~ts at that time or "
+                                                "before", [Dir]))};
+        {ok, FromMs, _Problems} ->
+            pictured(fold(Dir, {FromMs, AtMs},
+                          fun({_, Entry}, Acc) -> weft_ops_reel:picture(Entry, Acc) end,
+                          weft_ops_reel:blank()));
+        {error, Text} ->
+            {error, Text}
+    end.
+
+pictured({ok, Picture, []}) -> {ok, Picture};
+pictured({ok, #{nodes := Nodes} = Picture, _Problems}) when map_size(Nodes) > 0 -> {ok, Picture};
+pictured({ok, _Blank, [Problem | _]}) -> {error, Problem};
+pictured({error, Text}) -> {error, Text}.
+
+%% --- chunks -----------------------------------------------------------------------------------
+
+%% Fun is given the header of each chunk, and returns the accumulator and the reading.
+chunks(Dir, Fun, Acc0) ->
+    case weft_ops_recording_files:list(Dir) of
+        {ok, []} ->
+            {error, empty(Dir)};
+        {ok, Files} ->
+            {Acc, #reading{problems = Problems}} =
+                lists:foldl(fun(File, {Acc1, Reading}) -> file(File, Fun, Acc1, Reading) end,
+                            {Acc0, #reading{}}, [Path || {Path, _Size} <- Files]),
+            {ok, Acc, lists:reverse(Problems)};
+        {error, Reason} ->
+            {error, lists:flatten(io_lib:format("the directory ~ts can not be read: ~ts",
+                                                [Dir, file:format_error(Reason)]))}
+    end.
+
+empty(Dir) -> lists:flatten(io_lib:format("there is no recording in ~ts", [Dir])).
+
+file(Path, Fun, Acc0, Reading) ->
+    case file:open(Path, [read, raw, binary]) of
+        {ok, File} ->
+            try next(Fun, Acc0, Reading#reading{file = File, path = Path, at = 0})
+            after file:close(File)
+            end;
+        {error, Reason} ->
+            {Acc0, problem(file:format_error(Reason), Reading#reading{path = Path, at = 0})}
+    end.
+
+next(Fun, Acc0, #reading{at = At} = Reading) ->
+    case read(weft_ops_chunk:header_bytes(), Reading) of
+        {ok, Bytes} ->
+            case weft_ops_chunk:header(Bytes) of
+                {ok, #{size_bytes := Size} = Header} ->
+                    Body = At + weft_ops_chunk:header_bytes(),
+                    {Acc, After} = Fun(Header, Acc0, Reading#reading{at = Body}),
+                    next(Fun, Acc, After#reading{at = Body + Size});
+                %% Where the next one begins is not known.
+                {error, Text} ->
+                    {Acc0, problem(Text, Reading)}
+            end;
+        eof ->
+            {Acc0, Reading};
+        {error, Text} ->
+            {Acc0, problem(Text, Reading)}
+    end.
+
+entries(#{size_bytes := Size} = Header, Acc, #reading{budget = Budget} = Reading, Fun) ->
+    case read(Size, Reading) of
+        {ok, Packed} ->
+            case weft_ops_chunk:decode(Header, Packed, Budget) of
+                {ok, Entries, Left} ->
+                    {lists:foldl(Fun, Acc, Entries), Reading#reading{budget = Left}};
+                {error, Text} ->
+                    {Acc, problem(Text, Reading)}
+            end;
+        eof ->
+            {Acc, problem("the file ends here: a part is missing", Reading)};
+        {error, Text} ->
+            {Acc, problem(Text, Reading)}
+    end.
+
+read(Size, #reading{file = File, at = At}) ->
+    case file:pread(File, At, Size) of
+        {ok, Bytes} when byte_size(Bytes) =:= Size -> {ok, Bytes};
+        {ok, _Part} -> {error, "the file ends here: a part is missing"};
+        eof -> eof;
+        {error, Reason} -> {error, file:format_error(Reason)}
+    end.
+
+problem(Text, #reading{path = Path, at = At, problems = Problems} = Reading) ->
+    Said = lists:flatten(io_lib:format("~ts, at byte ~b: ~ts", [Path, At, Text])),
+    Reading#reading{problems = [Said | Problems]}.

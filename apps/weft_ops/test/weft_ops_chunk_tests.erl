@@ -1,0 +1,123 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What was written is read, and what was not written here is refused.
+-module(weft_ops_chunk_tests).
+
+-include_lib("proper/include/proper.hrl").
+-include_lib("eunit/include/eunit.hrl").
+
+-define(BUDGET, 100).
+
+%% --- terms --------------------------------------------------------------------------------------
+
+any_term_comes_back_test_() ->
+    {timeout, 60, ?_assert(proper:quickcheck(prop_terms(), [{numtests, 300}, quiet]))}.
+
+prop_terms() ->
+    ?FORALL(Term, data(),
+            begin
+                {Shape, Integers} = weft_ops_terms:shape(Term),
+                {ok, Tree, ?BUDGET} = weft_ops_terms:parse(Shape, ?BUDGET),
+                weft_ops_terms:integers(Tree) =:= length(Integers)
+                    andalso weft_ops_terms:fill(Tree, Integers) =:= Term
+            end).
+
+data() ->
+    ?SIZED(Size, data(Size)).
+
+data(0) ->
+    oneof([integer(), integer(1 bsl 58, 1 bsl 62), elements([a, none, 'n@h', '']), float(),
+           binary(), ascii_string()]);
+data(Size) ->
+    ?LAZY(oneof([data(0), list(data(Size div 4)), data_map(Size div 4),
+                 ?LET(List, list(data(Size div 4)), list_to_tuple(List))])).
+
+data_map(Size) ->
+    ?LET(Pairs, list({data(Size), data(Size)}), maps:from_list(Pairs)).
+
+ascii_string() -> list(integer(32, 126)).
+
+%% A fun would be code, and a reference means nothing elsewhere.
+what_is_not_data_is_written_as_text_test() ->
+    {Shape, []} = weft_ops_terms:shape({self(), [1 | 2]}),
+    {ok, Tree, _} = weft_ops_terms:parse(Shape, 0),
+    ?assertEqual({list_to_binary(pid_to_list(self())), <<"[1|2]">>}, weft_ops_terms:fill(Tree, [])).
+
+only_so_many_atoms_are_made_test() ->
+    New = list_to_binary("weft_ops_no_such_" ++ integer_to_list(erlang:unique_integer([positive]))),
+    Shape = <<$a, (byte_size(New)):32, New/binary>>,
+    ?assertEqual({error, "it has too many names"}, weft_ops_terms:parse(Shape, 0)),
+    ?assertError(badarg, binary_to_existing_atom(New, utf8)),
+    ?assertMatch({ok, {is, _}, 0}, weft_ops_terms:parse(Shape, 1)),
+    %% It exists from now on.
+    ?assertMatch({ok, {is, _}, 0}, weft_ops_terms:parse(Shape, 0)).
+
+a_hostile_shape_is_refused_test_() ->
+    [?_assertMatch({error, _}, weft_ops_terms:parse(Shape, ?BUDGET))
+     || Shape <- [<<>>, <<"x">>, <<$l, 16#FFFFFFFF:32>>, <<$m, 1:32, $i>>, <<"ii">>,
+                  <<$b, 5:32, "abc">>, <<$n, 3:32, "abc">>, <<$a, 300:32, 0:2400>>]].
+
+%% --- chunks -------------------------------------------------------------------------------------
+
+rows_come_back_in_their_order_test() ->
+    Rows = [{1000, {sample, #{node => a, bytes => 5}}}, {1000, {sample, #{node => b, bytes => 9}}},
+            {3000, {sample, #{node => a, bytes => -7}}}, {3000, {silent, b}},
+            {5000, {sample, #{node => a, bytes => 1 bsl 50}}}],
+    ?assertEqual({ok, Rows, ?BUDGET}, decoded(encoded(Rows))).
+
+time_does_not_go_back_test() ->
+    ?assertMatch({ok, [{1000, a}, {1000, b}], _}, decoded(encoded([{1000, a}, {900, b}]))).
+
+a_row_that_did_not_change_takes_three_bytes_test() ->
+    Row = {sample, #{node => a, list => lists:seq(1, 1)}},
+    One = weft_ops_chunk:add(1, Row, weft_ops_chunk:new()),
+    Two = weft_ops_chunk:add(2, Row, One),
+    ?assertEqual(3, weft_ops_chunk:size_bytes(Two) - weft_ops_chunk:size_bytes(One)).
+
+%% Each byte of a chunk is covered by a check.
+a_changed_byte_is_found_test() ->
+    Chunk = encoded([{1000, {silent, a}}, {2000, {silent, b}}]),
+    [?assertMatch({error, _}, decoded(flipped(Chunk, At)))
+     || At <- lists:seq(0, byte_size(Chunk) - 1)].
+
+flipped(Bytes, At) ->
+    <<Before:At/binary, Byte, After/binary>> = Bytes,
+    <<Before/binary, (Byte bxor 1), After/binary>>.
+
+%% A checksum that fits says nothing of who wrote it.
+rows_of_others_are_refused_test_() ->
+    [?_assertMatch({error, _}, decoded(forged(Packed)))
+     || Packed <- [<<>>, <<"not compressed">>,
+                   zlib:compress(<<5>>),
+                   zlib:compress(<<0, 1, $x, 0>>),
+                   zlib:compress(binary:copy(<<255>>, 100)),
+                   zlib:compress([<<0, 1, $i, 0>> | binary:copy(<<255>>, 100)]),
+                   zlib:compress(<<0, 100, $i, 0, 0>>),
+                   %% Sixty-five megabytes of nothing.
+                   zlib:compress(binary:copy(<<0>>, 68157440))]].
+
+forged(Packed) ->
+    Times = <<1:64, 2:64>>,
+    <<"WREC", 1, Times/binary, (byte_size(Packed)):32, (erlang:crc32([Times, Packed])):32,
+      Packed/binary>>.
+
+another_version_is_named_test() ->
+    <<Mark:4/binary, _, Rest/binary>> = encoded([{1, a}]),
+    ?assertEqual({error, "it was written by another version of weft: format 2, and this one "
+                         "reads 1"}, decoded(<<Mark/binary, 2, Rest/binary>>)).
+
+encoded(Rows) ->
+    weft_ops_chunk:encode(lists:foldl(fun({AtMs, Row}, Chunk) ->
+                                          weft_ops_chunk:add(AtMs, Row, Chunk)
+                                      end, weft_ops_chunk:new(), Rows)).
+
+decoded(Bytes) ->
+    HeaderBytes = weft_ops_chunk:header_bytes(),
+    <<HeaderPart:HeaderBytes/binary, Packed/binary>> = Bytes,
+    case weft_ops_chunk:header(HeaderPart) of
+        {ok, #{size_bytes := Size} = Header} when Size =:= byte_size(Packed) ->
+            weft_ops_chunk:decode(Header, Packed, ?BUDGET);
+        {ok, _} ->
+            {error, "another size"};
+        Error ->
+            Error
+    end.

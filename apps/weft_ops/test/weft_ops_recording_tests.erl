@@ -1,0 +1,177 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Recordings in files: bounded, read in part, and read as far as they are whole. And what an
+%% hour of a large cluster takes.
+-module(weft_ops_recording_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(MINUTE_MS, 60000).
+-define(PERIOD_MS, 2000).
+-define(HOUR_BYTES, 50 * 1000 * 1000).
+
+in_files_test_() ->
+    [{Text, {setup, fun directory/0, fun removed/1, fun(Dir) -> ?_test(Test(Dir)) end}}
+     || {Text, Test} <-
+            [{"what was written is read", fun what_was_written_is_read/1},
+             {"the picture as it was", fun the_picture_as_it_was/1},
+             {"a file that was cut off loses its last chunk", fun a_file_that_was_cut_off/1},
+             {"a damaged chunk is left out and told", fun a_damaged_chunk/1},
+             {"the oldest files are deleted", fun the_oldest_files_are_deleted/1},
+             {"no recording is an error in words", fun no_recording/1},
+             {"each event is written once", fun each_event_once/1}]].
+
+what_was_written_is_read(Dir) ->
+    write(Dir, [[{1000, {silent, a}}, {2000, {silent, b}}], [{70000, {silent, c}}]]),
+    ?assertEqual({ok, {1000, 70000}}, weft_ops_recording:span(Dir)),
+    ?assertEqual({[{1000, {silent, a}}, {2000, {silent, b}}, {70000, {silent, c}}], []},
+                 all(Dir, {0, infinity})),
+    ?assertEqual({[{2000, {silent, b}}], []}, all(Dir, {1001, 69999})).
+
+the_picture_as_it_was(Dir) ->
+    Sample = #{node => a, at_ms => 5},
+    Pictures = [{1000, #{nodes => #{a => Sample, b => silent}, agents => #{{node, a} => a},
+                         alarms => []}},
+                {3000, #{nodes => #{a => silent}, agents => #{{node, a} => none},
+                         alarms => [#{id => {silent, a, a}, text => <<"gone">>}]}},
+                {70000, #{nodes => #{}, agents => #{}, alarms => []}}],
+    {[One, Two, Three], _} = lists:mapfoldl(fun({AtMs, Picture}, Reel0) ->
+                                                {Entries, Reel} =
+                                                    weft_ops_reel:entries({AtMs, Picture}, [],
+                                                                          Reel0),
+                                                {[{AtMs, Entry} || Entry <- Entries], Reel}
+                                            end, weft_ops_reel:new(), Pictures),
+    write(Dir, [One ++ Two, Three]),
+    ?assertEqual([{3000, {gone, b}}, {3000, {silent, a}}], lists:sublist(Two, 2)),
+    [?assertEqual({ok, Picture}, weft_ops_recording:picture(Dir, AtMs + 500))
+     || {AtMs, Picture} <- Pictures],
+    ?assertMatch({error, "nothing was recorded in " ++ _}, weft_ops_recording:picture(Dir, 999)).
+
+a_file_that_was_cut_off(Dir) ->
+    write(Dir, [[{1000, {silent, a}}], [{2000, {silent, b}}]]),
+    {ok, [{Path, Size}]} = weft_ops_recording_files:list(Dir),
+    {ok, Bytes} = file:read_file(Path),
+    First = weft_ops_chunk:encode(weft_ops_chunk:add(1000, {silent, a}, weft_ops_chunk:new())),
+    [begin
+         ok = file:write_file(Path, binary:part(Bytes, 0, Left)),
+         {Entries, Problems} = all(Dir, {0, infinity}),
+         ?assertEqual([{1000, {silent, a}}], Entries),
+         ?assertEqual(Left =/= byte_size(First), Problems =/= [])
+     end || Left <- lists:seq(byte_size(First), Size - 1)].
+
+a_damaged_chunk(Dir) ->
+    write(Dir, [[{1000, {silent, a}}], [{2000, {silent, b}}]]),
+    {ok, [{Path, Size}]} = weft_ops_recording_files:list(Dir),
+    {ok, Bytes} = file:read_file(Path),
+    Half = Size div 2 - 3,
+    <<Before:Half/binary, Byte, After/binary>> = Bytes,
+    ok = file:write_file(Path, <<Before/binary, (Byte bxor 1), After/binary>>),
+    {[{2000, {silent, b}}], [Problem]} = all(Dir, {0, infinity}),
+    ?assertMatch({match, _}, re:run(Problem, "at byte 29: its checksum is wrong")).
+
+the_oldest_files_are_deleted(Dir) ->
+    Chunk = crypto:strong_rand_bytes(40000),
+    Keep = fun(AtMs, Files) ->
+               {ok, Next} = weft_ops_recording_files:append(AtMs, Chunk, Files),
+               {ok, Listed} = weft_ops_recording_files:list(Dir),
+               ?assert(lists:sum([Size || {_, Size} <- Listed]) =< 1048576),
+               Next
+           end,
+    ok = file:write_file(filename:join(Dir, "notes.txt"), "mine"),
+    _ = lists:foldl(Keep, weft_ops_recording_files:new(#{dir => Dir, bytes_max => 1048576}),
+                    lists:seq(1, 60)),
+    {ok, [{Oldest, _} | _] = Left} = weft_ops_recording_files:list(Dir),
+    %% Two chunks fit into a tenth of all, and 26 into all.
+    ?assertEqual(13, length(Left)),
+    ?assertEqual("weft-0000000000035-0.rec", filename:basename(Oldest)),
+    ?assert(filelib:is_file(filename:join(Dir, "notes.txt"))).
+
+no_recording(Dir) ->
+    ?assertMatch({error, "there is no recording in " ++ _}, weft_ops_recording:span(Dir)),
+    {error, Text} = weft_ops_recording:span(filename:join(Dir, "none")),
+    ?assertMatch({match, _}, re:run(Text, "can not be read: no such file or directory")),
+    ok = file:write_file(filename:join(Dir, "weft-0000000000001-0.rec"), "something else, longer"
+                         " than a header"),
+    {[], [Problem]} = all(Dir, {0, infinity}),
+    ?assertMatch({match, _}, re:run(Problem, "this is no part of a recording")).
+
+each_event_once(_Dir) ->
+    Picture = #{nodes => #{}, agents => #{}, alarms => []},
+    Events = [#{at_ms => 1, kind => silent, node => a, about => none, text => <<>>}],
+    {First, Reel0} = weft_ops_reel:entries({1000, Picture}, Events, weft_ops_reel:new()),
+    ?assertEqual([{event, hd(Events)}], [Entry || {event, _} = Entry <- First]),
+    ?assertMatch({[{agents, _}, {alarms, []}], _},
+                 weft_ops_reel:entries({3000, Picture}, Events, weft_ops_reel:forget(Reel0))).
+
+%% --- an hour ------------------------------------------------------------------------------------
+
+%% Two hundred nodes with ten peers each, of which three exchange messages, and links of four lanes.
+%% The others send what keeps a connection alive. Round trips and memory change all the time.
+an_hour_of_a_large_cluster_fits_test_() ->
+    {timeout, 120,
+     fun() ->
+         Nodes = [node_name(I) || I <- lists:seq(1, 200)],
+         Rows = [{AtMs, {sample, made_up(Node, Nodes, AtMs)}}
+                 || AtMs <- lists:seq(0, ?MINUTE_MS - 1, ?PERIOD_MS), Node <- Nodes],
+         Chunk = lists:foldl(fun({AtMs, Row}, Acc) -> weft_ops_chunk:add(AtMs, Row, Acc) end,
+                             weft_ops_chunk:new(), Rows),
+         HourBytes = 60 * byte_size(weft_ops_chunk:encode(Chunk)),
+         ?assert(HourBytes < ?HOUR_BYTES)
+     end}.
+
+node_name(I) -> list_to_atom("node" ++ integer_to_list(I) ++ "@host" ++ integer_to_list(I div 8)).
+
+made_up(Node, Nodes, AtMs) ->
+    At = erlang:phash2(Node, length(Nodes)),
+    Peers = [{lists:nth((At + Distance * Distance) rem length(Nodes) + 1, Nodes), Distance}
+             || Distance <- lists:seq(1, 10)],
+    #{node => Node, at_ms => 1700000000000 + AtMs + any(20), period_ms => 1999 + any(3),
+      uptime_ms => 1000000 + AtMs, groups => [group], relayed_bytes => any(100000),
+      relayed_circuits => 3, unreachable => [], cuts => [], conflicts => 0, told => [],
+      machine => #{wake_up_us => any(400), run_queue => any(3), processes => 150 + any(6),
+                   memory_bytes => 60000000 + any(4000000)},
+      peers => [made_up_peer(Peer, Distance) || {Peer, Distance} <- Peers],
+      links => [made_up_link(Peer, Distance) || {Peer, Distance} <- Peers]}.
+
+made_up_peer(Node, Distance) ->
+    Bytes = case Distance =< 3 of
+                true -> 20000 + any(60000);
+                false -> 9 * any(2)
+            end,
+    #{node => Node, via => Node, state => up, bytes_out => Bytes, bytes_in => Bytes - any(100),
+      queued_bytes => 0, suspended => 0, resumes => 0, reroutes => 0}.
+
+made_up_link(Node, Distance) ->
+    Lanes = case Distance =< 3 of
+                true -> [5000 + any(20000) || _ <- lists:seq(1, 4)];
+                false -> [30 * any(2), 0, 0, 0]
+            end,
+    #{node => Node, state => up, ups => 0, rtt_us => 200 + any(100), queued_bytes => 0,
+      last_error => "the other side closed it", lanes => Lanes}.
+
+any(Below) -> rand:uniform(Below) - 1.
+
+%% --- steps --------------------------------------------------------------------------------------
+
+write(Dir, Chunks) ->
+    lists:foldl(fun([{FromMs, _} | _] = Rows, Files) ->
+                    Chunk = lists:foldl(fun({AtMs, Row}, Acc) ->
+                                            weft_ops_chunk:add(AtMs, Row, Acc)
+                                        end, weft_ops_chunk:new(), Rows),
+                    {ok, Next} = weft_ops_recording_files:append(FromMs,
+                                                                 weft_ops_chunk:encode(Chunk),
+                                                                 Files),
+                    Next
+                end, weft_ops_recording_files:new(#{dir => Dir, bytes_max => 1048576}), Chunks).
+
+all(Dir, Span) ->
+    {ok, Entries, Problems} = weft_ops_recording:fold(Dir, Span,
+                                                      fun(Entry, Acc) -> [Entry | Acc] end, []),
+    {lists:reverse(Entries), Problems}.
+
+directory() ->
+    Dir = filename:join([filename:basedir(user_cache, "weft"), "test",
+                         integer_to_list(erlang:system_time(nanosecond))]),
+    ok = filelib:ensure_dir(filename:join(Dir, "file")),
+    Dir.
+
+removed(Dir) -> ok = file:del_dir_r(Dir).
