@@ -43,6 +43,15 @@ failures_are_held_against_none_test() ->
                    "killed, 1 lost"}],
                  findings("im_12", Rows(27000, [0, 1, 0]))).
 
+%% The throughputs of repetitions overlap with the limit of what is called the same.
+what_more_repetitions_may_decide_is_open_test() ->
+    Rows = fun(Rsd) -> [{im(<<"im_rd">>, 5), stock_mesh, delivered_per_min, [28000, 28000, 28000]},
+                        {im(<<"im_rsd">>, 5), stock, delivered_per_min, Rsd}]
+           end,
+    ?assertMatch([{agrees, _}], findings("im_11", Rows([28000, 27500, 28300]))),
+    ?assertMatch([{open, _}], findings("im_11", Rows([28000, 26000, 28000]))),
+    ?assertMatch([{differs, _}], findings("im_11", Rows([25000, 26000, 26100]))).
+
 %% What the commands of figures measure, at any size.
 figures_have_cells_test_() ->
     [?_assertMatch({Scope, Only, [_, _ | _]},

@@ -121,6 +121,16 @@ names_of_weft_are_flat_test() ->
     ?assertMatch([{differs, _}, {differs, _}], findings("de_5", Rows(2840))),
     ?assertMatch([{differs, _}, {differs, _}], findings("de_5", Rows(3160))).
 
+less_within_noise_is_open_test() ->
+    Rows = fun(Larger) ->
+               [{de_bench(<<"de_size">>, 4, 10), stock_mesh, calls_per_s, [90, 100, 110]},
+                {(de_bench(<<"de_size">>, 4, 10))#{size_bytes => 10000}, stock_mesh, calls_per_s,
+                 Larger}]
+           end,
+    ?assertMatch([{agrees, _}], findings("de_7", Rows([50, 60, 70]))),
+    ?assertMatch([{open, _}], findings("de_7", Rows([80, 95, 115]))),
+    ?assertMatch([{differs, _}], findings("de_7", Rows([120, 130, 140]))).
+
 weft_is_shown_beside_and_not_judged_test() ->
     Rows = [{de_bench(<<"de_size">>, 4, 10), Variant, calls_per_s, [5]}
             || Variant <- [stock_mesh, weft_mesh]],

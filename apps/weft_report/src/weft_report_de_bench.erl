@@ -4,7 +4,7 @@
 -module(weft_report_de_bench).
 
 -export([groups/1, throughput/2, shares/2, latencies/4]).
--export([variants/2, parameters/2, points/5, parameter/2]).
+-export([variants/2, parameters/2, points/5, measured/5, parameter/2]).
 -export_type([parameter/0]).
 
 %% What is varied: the size of data, and what `streams' is in the workload.
@@ -102,12 +102,20 @@ parameter(Workload, {_, Streams}) -> weft_report_words:varied(Workload, Streams)
 -spec points(Workload :: binary(), parameter(), Variant :: binary(), Metric :: binary(),
              weft_report_results:results()) ->
           [{Nodes :: pos_integer(), weft_report_results:measured()}].
-points(Workload, {SizeBytes, Streams}, Variant, Metric, Results) ->
-    lists:sort([{Nodes, Measured}
+points(Workload, Parameter, Variant, Metric, Results) ->
+    [{Nodes, Measured}
+     || {Nodes, Cell} <- measured(Workload, Parameter, Variant, Metric, Results),
+        {ok, Measured} <- [weft_report_results:measured(Cell, Variant, Metric, Results)]].
+
+%% @doc Where a metric was measured, by the number of nodes.
+-spec measured(Workload :: binary(), parameter(), Variant :: binary(), Metric :: binary(),
+               weft_report_results:results()) ->
+          [{Nodes :: pos_integer(), weft_report_record:cell()}].
+measured(Workload, {SizeBytes, Streams}, Variant, Metric, Results) ->
+    lists:sort([{Nodes, Cell}
                 || {_, _, Size, Nodes, Varied, _} = Cell <- cells(Workload, Results),
                    Size =:= SizeBytes, Varied =:= Streams,
-                   {ok, Measured} <- [weft_report_results:measured(Cell, Variant, Metric,
-                                                                   Results)]]).
+                   {ok, _} <- [weft_report_results:measured(Cell, Variant, Metric, Results)]]).
 
 cells(Workload, Results) ->
     [Cell || {_, Of, _, _, _, _} = Cell <- weft_report_results:cells(Results), Of =:= Workload].

@@ -50,58 +50,69 @@ figures() ->
        "time at most, or no more than the slowest run without failures took."}].
 
 falls(Results) ->
-    Errors = by_colonies(<<"cost_error_percent">>, Results),
-    compared(Errors, "~b colonies: ~.1f % above the best known cost",
-             fun(First, Last) -> Last < First end).
+    Metric = <<"cost_error_percent">>,
+    case by_colonies(Metric, Results) of
+        [] ->
+            [];
+        Errors ->
+            {_, Last, _} = lists:last(Errors),
+            {_, First, _} = hd(Errors),
+            Ratio = weft_report_results:ratio({Last, ?GROUPED, Metric}, {First, ?GROUPED, Metric},
+                                              Results),
+            [{case Ratio of
+                  {ok, Falls} -> weft_papers_verdict:less_than(1, Falls);
+                  none -> open
+              end,
+              [lists:join(", ", [io_lib:format("~b colonies: ~.1f % above the best known cost",
+                                               [Colonies, float(Value)])
+                                 || {Colonies, _, Value} <- Errors]),
+               [[", ", weft_report_words:ratio(Times), " times as much",
+                 weft_papers_verdict:interval(Falls)]
+                || {ok, #{median := Times, interval := {_, _}} = Falls} <- [Ratio]]]}]
+    end.
 
 grows(Results) ->
-    Times = [{Colonies, Time / Colonies} || {Colonies, Time} <- by_colonies(<<"duration_s">>,
-                                                                            Results)],
     [{open, io_lib:format("~b colonies on the same cores: ~.3f s for each",
-                          [Colonies, float(Time)])}
-     || {Colonies, Time} <- Times].
+                          [Colonies, Time / Colonies])}
+     || {Colonies, _, Time} <- by_colonies(<<"duration_s">>, Results)].
 
 by_colonies(Metric, Results) ->
-    lists:sort([{Colonies, Median}
+    lists:sort([{Colonies, Cell, Median}
                 || {_, <<"aco_quality">>, _, _, Colonies, _} = Cell
                        <- weft_report_results:cells(Results),
                    {ok, #{median := Median}} <- [weft_report_results:measured(Cell, ?GROUPED,
                                                                               Metric, Results)]]).
 
-compared([], _Format, _Holds) ->
-    [];
-compared(Pairs, Format, Holds) ->
-    {_, First} = hd(Pairs),
-    {_, Last} = lists:last(Pairs),
-    [{is(length(Pairs) > 1 andalso Holds(First, Last)),
-      lists:join(", ", [io_lib:format(Format, [Colonies, float(Value)])
-                       || {Colonies, Value} <- Pairs])}].
-
-is(true) -> agrees;
-is(false) -> differs.
-
 failures(Results) ->
-    Value = fun(Cell, Variant, Metric) ->
-                [Measured || {ok, Measured} <- [weft_report_results:measured(Cell, Variant, Metric,
+    Metric = <<"duration_s">>,
+    Value = fun(Cell, Variant, Of) ->
+                [Measured || {ok, Measured} <- [weft_report_results:measured(Cell, Variant, Of,
                                                                              Results)]]
             end,
     [failures_in_words([string:uppercase(Version), ", ", weft_report_words:variant(Variant)],
-                       SteadyS, KilledS, Kills)
+                       SteadyS, KilledS, Kills, Ratio)
      || {_, <<"aco_", Version:2/binary, "_steady">>, _, _, _, _} = Steady
             <- weft_report_results:cells(Results),
         {_, <<"aco_", Of:2/binary, "_killed">>, _, _, _, _} = Killed
             <- weft_report_results:cells(Results), Of =:= Version,
         Variant <- weft_report_results:variants(Steady, Results),
-        SteadyS <- Value(Steady, Variant, <<"duration_s">>),
-        #{median := KilledS} <- Value(Killed, Variant, <<"duration_s">>),
-        #{median := Kills} <- Value(Killed, Variant, <<"kills">>)].
+        SteadyS <- Value(Steady, Variant, Metric),
+        #{median := KilledS} <- Value(Killed, Variant, Metric),
+        #{median := Kills} <- Value(Killed, Variant, <<"kills">>),
+        {ok, Ratio} <- [weft_report_results:ratio({Killed, Variant, Metric},
+                                                  {Steady, Variant, Metric}, Results)]].
 
 %% What runs without failures differ by is no impact of them.
-failures_in_words(What, #{median := SteadyS, high := SlowestS}, KilledS, Kills) ->
+failures_in_words(What, #{median := SteadyS, high := SlowestS}, KilledS, Kills, Ratio) ->
     LimitS = max(?SAME * SteadyS, SlowestS),
-    {is(KilledS =< LimitS),
-     io_lib:format("~ts: ~.2f s, with ~b processes killed ~.2f s, no impact up to ~.2f s",
-                   [What, float(SteadyS), round(Kills), float(KilledS), float(LimitS)])}.
+    {weft_papers_verdict:at_most(LimitS / SteadyS, Ratio),
+     io_lib:format("~ts: ~.2f s, with ~b processes killed ~.2f s~ts, no impact up to ~.2f s",
+                   [What, float(SteadyS), round(Kills), float(KilledS),
+                    times_as_long(Ratio), float(LimitS)])}.
+
+times_as_long(#{interval := none}) -> "";
+times_as_long(#{interval := Interval}) ->
+    [" (", weft_report_words:interval(Interval), " times as long)"].
 
 failure_charts(Results) ->
     Cells = lists:sort([Cell || {_, <<"aco_", _:2/binary, Rest/binary>>, _, _, _, _} = Cell
@@ -120,38 +131,49 @@ sizes(Results) ->
 
 %% How many times the packets of SR the others receive, on most nodes.
 times(Results) ->
-    Value = fun(Version, Variant, Nodes) ->
-                value(Version, Variant, <<"received_packets">>, Nodes, Results)
-            end,
-    [{is(round(Many / Sr) =:= Claimed),
-      io_lib:format("~b nodes: ~s receives ~.1f times as many packets as SR, claimed ~b",
-                    [Nodes, Name, Many / Sr, Claimed])}
+    [{weft_papers_verdict:within({Claimed - 0.5, Claimed + 0.5}, Ratio),
+      io_lib:format("~b nodes: ~s receives ~.1f times~ts as many packets as SR, claimed ~b",
+                    [Nodes, Name, Times, weft_papers_verdict:interval(Ratio), Claimed])}
      || [_ | _] = Sizes <- [sizes(Results)], Nodes <- [lists:last(Sizes)],
-        Sr <- Value(<<"aco_sr">>, ?GROUPED, Nodes), Sr > 0,
         {Name, Version, Claimed} <- [{"ML", <<"aco_ml">>, 2}, {"GR", <<"aco_gr">>, 3}],
-        Many <- Value(Version, ?MESH, Nodes)].
+        #{median := Times} = Ratio <- ratio({Version, ?MESH}, {<<"aco_sr">>, ?GROUPED},
+                                            <<"received_packets">>, Nodes, Results)].
 
 order(Metric, Nodes, Results) ->
-    Value = fun(Version, Variant) -> value(Version, Variant, Metric, Nodes, Results) end,
-    Four = [{"SR", Value(<<"aco_sr">>, ?GROUPED)}, {"ML", Value(<<"aco_ml">>, ?MESH)},
-            {"TL", Value(<<"aco_tl">>, ?MESH)}, {"GR", Value(<<"aco_gr">>, ?MESH)}],
-    Weft = [{"SR on weft groups", Value(<<"aco_sr">>, <<"weft_groups">>)},
-            {"GR on weft groups", Value(<<"aco_gr">>, <<"weft_groups">>)}],
-    [{kind(Four), in_words(Nodes, Four, Metric)}]
+    Value = fun({Version, Variant}) -> value(Version, Variant, Metric, Nodes, Results) end,
+    [Sr, Ml, Tl, Gr] = Versions = [{<<"aco_sr">>, ?GROUPED}, {<<"aco_ml">>, ?MESH},
+                                   {<<"aco_tl">>, ?MESH}, {<<"aco_gr">>, ?MESH}],
+    Four = lists:zip(["SR", "ML", "TL", "GR"], [Value(Of) || Of <- Versions]),
+    Weft = [{"SR on weft groups", Value({<<"aco_sr">>, <<"weft_groups">>})},
+            {"GR on weft groups", Value({<<"aco_gr">>, <<"weft_groups">>})}],
+    %% Between ML and TL the paper's own difference is small.
+    Less = [ratio(One, Other, Metric, Nodes, Results)
+            || {One, Other} <- [{Sr, Ml}, {Sr, Tl}, {Ml, Gr}, {Tl, Gr}]],
+    [{ordered(Less), in_words(Nodes, Four, Metric)}]
         ++ [{open, in_words(Nodes, Known, Metric)}
             || Known <- [[One || {_, [_]} = One <- Weft]], Known =/= []].
 
+ordered(Ratios) ->
+    case lists:member([], Ratios) of
+        true -> open;
+        false -> weft_papers_verdict:all([weft_papers_verdict:less_than(1, Ratio)
+                                          || [Ratio] <- Ratios])
+    end.
+
+%% A measurement of one version in terms of that of another one.
+ratio({Version, Variant}, {OtherVersion, OtherVariant}, Metric, Nodes, Results) ->
+    [Ratio || Cell <- cells(Version, Nodes, Results), Other <- cells(OtherVersion, Nodes, Results),
+              {ok, Ratio} <- [weft_report_results:ratio({Cell, Variant, Metric},
+                                                        {Other, OtherVariant, Metric}, Results)]].
+
+cells(Version, Nodes, Results) ->
+    [Cell || {_, Of, _, Count, _, _} = Cell <- weft_report_results:cells(Results),
+             Of =:= Version, Count =:= Nodes].
+
 value(Version, Variant, Metric, Nodes, Results) ->
-    [Median || {_, Of, _, Count, _, _} = Cell <- weft_report_results:cells(Results),
-               Of =:= Version, Count =:= Nodes,
+    [Median || Cell <- cells(Version, Nodes, Results),
                {ok, #{median := Median}} <- [weft_report_results:measured(Cell, Variant, Metric,
                                                                           Results)]].
-
-%% Between ML and TL the paper's own difference is small.
-kind([{_, [Sr]}, {_, [Ml]}, {_, [Tl]}, {_, [Gr]}]) when Sr < Ml, Sr < Tl, Gr > Ml, Gr > Tl ->
-    agrees;
-kind([{_, [_]}, {_, [_]}, {_, [_]}, {_, [_]}]) -> differs;
-kind(_Incomplete) -> open.
 
 in_words(Nodes, Values, Metric) ->
     Unit = weft_report_words:unit(Metric),

@@ -127,103 +127,144 @@ calls() -> ["spawning", "remote_call", "rex_call"].
 %% Of what is done without global commands, how much is done with them?
 falls_behind(Results) ->
     Workload = <<"de_global">>,
-    [{of_variant(Variant, Last < 0.9 andalso Last < First,
-                 is_flat([1 | [Share || {_, Share} <- Shares]])),
+    [{of_variant(Variant, [weft_papers_verdict:less_than(0.9, Last),
+                           weft_papers_verdict:is(LastTimes < FirstTimes)],
+                 [flat(Share) || {_, Share} <- Shares]),
       [weft_report_words:variant(Variant), ", ",
        weft_report_de_bench:parameter(Workload, Parameter), ": of what is done without, ",
-       lists:join(", ", [io_lib:format("~b % on ~b nodes", [round(100 * Share), Nodes])
-                         || {Nodes, Share} <- Shares])]}
+       lists:join(", ", [io_lib:format("~b % on ~b nodes~ts",
+                                       [round(100 * Times), Nodes,
+                                        weft_papers_verdict:interval(Share)])
+                         || {Nodes, #{median := Times} = Share} <- Shares])]}
      || Variant <- weft_report_de_bench:variants(Workload, Results),
         Parameter <- last(weft_report_de_bench:parameters(Workload, Results)),
         Shares <- [shares(Parameter, Variant, Results)], length(Shares) > 1,
-        {_, First} <- [hd(Shares)], {_, Last} <- [lists:last(Shares)]].
+        {_, #{median := FirstTimes}} <- [hd(Shares)],
+        {_, #{median := LastTimes} = Last} <- [lists:last(Shares)]].
 
 %% On most nodes, over the percentage.
 falls_with_share(Results) ->
-    [{of_variant(Variant, length(Rates) > 1 andalso lists:last(Rates) < 0.9 * hd(Rates),
-                 length(Rates) > 1 andalso is_flat(Rates)), Text}
-     || {Variant, Rates, Text} <- rates(<<"de_global">>, Results)].
+    [{of_variant(Variant, [last_of(Ratios, fun(Ratio) ->
+                                               weft_papers_verdict:less_than(0.9, Ratio)
+                                           end)],
+                 [differs || Ratios =:= []] ++ [flat(Ratio) || Ratio <- Ratios]), Text}
+     || {Variant, Ratios, Text} <- rates(<<"de_global">>, Results)].
 
 %% The claim is about global names; another one is made for those of weft.
-of_variant(<<"weft", _/binary>>, _Falls, IsFlat) -> is(IsFlat);
-of_variant(Variant, Falls, _IsFlat) -> judged(Variant, Falls).
+of_variant(<<"weft", _/binary>>, _Falls, AreFlat) -> weft_papers_verdict:all(AreFlat);
+of_variant(?STOCK, Falls, _AreFlat) -> weft_papers_verdict:all(Falls);
+of_variant(_Variant, _Falls, _AreFlat) -> open.
 
-%% None differs much from the first, which is without global commands.
-is_flat([First | Rest]) ->
-    lists:all(fun(Value) -> abs(Value - First) =< ?FLAT * First end, Rest).
+%% It does not differ much from what is done without global commands.
+flat(Ratio) -> weft_papers_verdict:within({1 - ?FLAT, 1 + ?FLAT}, Ratio).
+
+last_of([], _Judge) -> differs;
+last_of(Ratios, Judge) -> Judge(lists:last(Ratios)).
 
 shares(Parameter, Variant, Results) ->
-    Without = maps:from_list(medians(<<"de_global">>, {10, 0}, Variant, ?THROUGHPUT, Results)),
-    [{Nodes, Rate / map_get(Nodes, Without)}
-     || {Nodes, Rate} <- medians(<<"de_global">>, Parameter, Variant, ?THROUGHPUT, Results),
-        maps:get(Nodes, Without, 0) > 0].
+    [{Nodes, Share}
+     || {Nodes, Key} <- keys(<<"de_global">>, Parameter, Variant, ?THROUGHPUT, Results),
+        {Of, Without} <- keys(<<"de_global">>, {10, 0}, Variant, ?THROUGHPUT, Results),
+        Of =:= Nodes, {ok, Share} <- [weft_report_results:ratio(Key, Without, Results)]].
 
 %% Names against what does not involve all nodes.
 names(Workload, Results) ->
-    [{case Variant of ?STOCK -> grows(First, Last, Spawn); _ -> open end,
-      io_lib:format("~ts: register ~ts; spawn then ~ts~ts",
-                    [weft_report_words:variant(Variant), change(Registers), in_us(Spawn),
+    [{case Variant of
+          ?STOCK -> grows(Registers, Spawns, Results);
+          _ -> open
+      end,
+      io_lib:format("~ts: register ~ts~ts; spawn then ~ts~ts",
+                    [weft_report_words:variant(Variant), change(Registers, Results),
+                     times(", ", element(2, lists:last(Registers)), element(2, hd(Registers)),
+                           " times as long", Results), in_us(median(Spawn, Results)),
                      others(Workload, Parameter, Variant, Results)])}
      || Variant <- weft_report_de_bench:variants(Workload, Results),
         Parameter <- last(weft_report_de_bench:parameters(Workload, Results)),
-        Registers <- [medians(Workload, Parameter, Variant, <<"register_mean_us">>, Results)],
-        Registers =/= [], {_, First} <- [hd(Registers)], {_, Last} <- [lists:last(Registers)],
-        {_, Spawn} <- last(medians(Workload, Parameter, Variant, <<"spawning_mean_us">>, Results))].
+        Registers <- [keys(Workload, Parameter, Variant, <<"register_mean_us">>, Results)],
+        Registers =/= [],
+        Spawns <- [keys(Workload, Parameter, Variant, <<"spawning_mean_us">>, Results)],
+        {_, Spawn} <- last(Spawns)].
 
 %% From few nodes to many.
-change([{Nodes, Mean}]) ->
-    io_lib:format("~ts with ~b nodes", [in_us(Mean), Nodes]);
-change([{Few, First} | More]) ->
+change([{Nodes, Key}], Results) ->
+    io_lib:format("~ts with ~b nodes", [in_us(median(Key, Results)), Nodes]);
+change([{Few, First} | More], Results) ->
     {Many, Last} = lists:last(More),
-    io_lib:format("~ts with ~b nodes, ~ts with ~b", [in_us(First), Few, in_us(Last), Many]).
+    io_lib:format("~ts with ~b nodes, ~ts with ~b",
+                  [in_us(median(First, Results)), Few, in_us(median(Last, Results)), Many]).
 
-grows(Same, Same, _Spawn) -> open;
-grows(First, Last, Spawn) -> is(Last > ?GROWS * First andalso Last > 5 * Spawn).
+%% What is judged, if several repetitions tell how far it can be trusted.
+times(Before, Key, Of, After, Results) ->
+    [[Before, weft_report_words:ratio(Times), After, weft_papers_verdict:interval(Ratio)]
+     || {ok, #{median := Times, interval := {_, _}} = Ratio}
+            <- [weft_report_results:ratio(Key, Of, Results)]].
+
+grows([_], _Spawns, _Results) ->
+    open;
+grows([{_, First} | More], Spawns, Results) ->
+    {_, Last} = lists:last(More),
+    {_, Spawn} = lists:last(Spawns),
+    weft_papers_verdict:all([weft_papers_verdict:at_least(Times, Ratio)
+                             || {Times, Of} <- [{?GROWS, First}, {5, Spawn}],
+                                {ok, Ratio} <- [weft_report_results:ratio(Last, Of, Results)]]).
 
 others(Workload, Parameter, Variant, Results) ->
-    [[", ", Operation, " ", in_us(Mean)]
+    [[", ", Operation, " ", in_us(median(Key, Results))]
      || Operation <- ["unregister", "whereis"],
-        {_, Mean} <- last(medians(Workload, Parameter, Variant,
-                                  list_to_binary(Operation ++ "_mean_us"), Results))].
+        {_, Key} <- last(keys(Workload, Parameter, Variant,
+                              list_to_binary(Operation ++ "_mean_us"), Results))].
 
-%% The smallest of what is varied against the largest, on most nodes.
+%% The largest of what is varied against the smallest, on most nodes.
 less_with_more(Workload, Results) ->
-    [{judged(Variant, length(Rates) > 1 andalso hd(Rates) > lists:last(Rates)), Text}
-     || {Variant, Rates, Text} <- rates(Workload, Results)].
+    [{judged(Variant, last_of(Ratios, fun(Ratio) -> weft_papers_verdict:less_than(1, Ratio) end)),
+      Text}
+     || {Variant, Ratios, Text} <- rates(Workload, Results)].
 
 more_with_servers(Results) ->
-    [{judged(Variant, length(Rates) > 1 andalso hd(Rates) < lists:last(Rates)), Text}
-     || {Variant, Rates, Text} <- rates(<<"de_server">>, Results)].
+    [{judged(Variant, last_of(Ratios, fun(Ratio) -> weft_papers_verdict:at_least(1, Ratio) end)),
+      Text}
+     || {Variant, Ratios, Text} <- rates(<<"de_server">>, Results)].
 
-judged(?STOCK, Holds) -> is(Holds);
-judged(_Variant, _Holds) -> open.
+judged(?STOCK, Verdict) -> Verdict;
+judged(_Variant, _Verdict) -> open.
 
+%% Throughput on most nodes for each value of what is varied: those after the first in terms of it.
 rates(Workload, Results) ->
-    [{Variant, [Rate || {_, _, Rate} <- Rates],
-      [weft_report_words:variant(Variant), ", ", integer_to_list(element(2, hd(Rates))), " nodes: ",
-       lists:join(", ", [[weft_report_de_bench:parameter(Workload, Parameter), " ",
-                          weft_report_words:value(Rate, "1/s")] || {Parameter, _, Rate} <- Rates])]}
+    [{Variant, [Ratio || {_, _, Key} <- More,
+                         {ok, Ratio} <- [weft_report_results:ratio(Key, First, Results)]],
+      [weft_report_words:variant(Variant), ", ", integer_to_list(Nodes), " nodes: ",
+       lists:join(", ", [rate(Workload, Parameter, Key, First, Results)
+                         || {Parameter, _, Key} <- [hd(Rates) | More]])]}
      || Variant <- weft_report_de_bench:variants(Workload, Results),
-        Rates <- [[{Parameter, Nodes, Rate}
-                   || Parameter <- weft_report_de_bench:parameters(Workload, Results),
-                      {Nodes, Rate} <- last(medians(Workload, Parameter, Variant, ?THROUGHPUT,
-                                                    Results))]],
-        Rates =/= []].
+        [{_, Nodes, First} | More] = Rates
+            <- [[{Parameter, Nodes, Key}
+                 || Parameter <- weft_report_de_bench:parameters(Workload, Results),
+                    {Nodes, Key} <- last(keys(Workload, Parameter, Variant, ?THROUGHPUT,
+                                              Results))]]].
+
+rate(Workload, Parameter, Key, First, Results) ->
+    [weft_report_de_bench:parameter(Workload, Parameter), " ",
+     weft_report_words:value(median(Key, Results), "1/s"),
+     [weft_papers_verdict:interval(Ratio) || {ok, Ratio} <- [weft_report_results:ratio(Key, First,
+                                                                                       Results)]]].
 
 %% A command that is drawn for the own node is nothing: N nodes do N - 1 times as much as two.
 linear(Results) ->
     Workload = <<"de_heavy">>,
-    [{case {Variant, Rates} of
-          {?STOCK, [_, _ | _]} -> is(Last / (Many - 1) > 0.85 * First / (Few - 1));
-          _ -> open
-      end,
+    [{judged(Variant, is_linear(Rates, Results)),
       [weft_report_words:variant(Variant), ", commands per second for each other node: ",
-       lists:join(", ", [io_lib:format("~.1f with ~b", [Rate / (Nodes - 1), Nodes])
-                         || {Nodes, Rate} <- Rates])]}
+       lists:join(", ", [io_lib:format("~.1f with ~b", [median(Key, Results) / (Nodes - 1), Nodes])
+                         || {Nodes, Key} <- Rates])]}
      || Variant <- weft_report_de_bench:variants(Workload, Results),
         Parameter <- weft_report_de_bench:parameters(Workload, Results),
-        Rates <- [medians(Workload, Parameter, Variant, ?THROUGHPUT, Results)], Rates =/= [],
-        {Few, First} <- [hd(Rates)], {Many, Last} <- [lists:last(Rates)]].
+        [_ | _] = Rates <- [keys(Workload, Parameter, Variant, ?THROUGHPUT, Results)]].
+
+is_linear([_], _Results) ->
+    open;
+is_linear([{Few, First} | More], Results) ->
+    {Many, Last} = lists:last(More),
+    {ok, Ratio} = weft_report_results:ratio(Last, First, Results),
+    weft_papers_verdict:at_least(0.85 * (Many - 1) / (Few - 1), Ratio).
 
 %% rpc as it is today, and as it was.
 calls(Workload, Which, Results) ->
@@ -231,36 +272,38 @@ calls(Workload, Which, Results) ->
                      last -> last(weft_report_de_bench:parameters(Workload, Results));
                      _ -> [Which]
                  end,
-    lists:append(
-      [calls(Operation, Spawn, medians(Workload, Parameter, Variant, Metric, Results), Variant)
-       || Variant <- weft_report_de_bench:variants(Workload, Results), Parameter <- Parameters,
-          {_, Spawn} <- last(medians(Workload, Parameter, Variant, <<"spawning_mean_us">>,
-                                     Results)),
-          {Operation, Metric} <- [{"rpc", <<"remote_call_mean_us">>},
-                                  {"rex call", <<"rex_call_mean_us">>},
-                                  {"gen_server call", <<"gen_server_call_mean_us">>},
-                                  {"gen_statem call", <<"fsm_server_call_mean_us">>}]]).
+    [{judged(Variant, called(Operation, Keys, Spawn, Results)),
+      io_lib:format("~ts: ~ts ~ts, when spawn takes ~ts~ts",
+                    [weft_report_words:variant(Variant), Operation, change(Keys, Results),
+                     in_us(median(Spawn, Results)),
+                     times(": ", element(2, lists:last(Keys)), Spawn, " times that", Results)])}
+     || Variant <- weft_report_de_bench:variants(Workload, Results), Parameter <- Parameters,
+        {_, Spawn} <- last(keys(Workload, Parameter, Variant, <<"spawning_mean_us">>, Results)),
+        {Operation, Metric} <- [{"rpc", <<"remote_call_mean_us">>},
+                                {"rex call", <<"rex_call_mean_us">>},
+                                {"gen_server call", <<"gen_server_call_mean_us">>},
+                                {"gen_statem call", <<"fsm_server_call_mean_us">>}],
+        [_ | _] = Keys <- [keys(Workload, Parameter, Variant, Metric, Results)]].
 
-calls(_Operation, _Spawn, [], _Variant) ->
-    [];
-calls(Operation, Spawn, Means, Variant) ->
-    {_, Last} = lists:last(Means),
-    [{case {Variant, Operation, Means} of
-          {?STOCK, _, [_]} -> open;
-          {?STOCK, "rex call", _} -> is(Last > ?SLOWER * Spawn);
-          {?STOCK, "rpc", _} -> is(Last > ?SLOWER * Spawn);
-          {?STOCK, _Server, _} -> is(Last < ?SAME * Spawn);
-          _ -> open
-      end,
-      io_lib:format("~ts: ~ts ~ts, when spawn takes ~ts",
-                    [weft_report_words:variant(Variant), Operation, change(Means), in_us(Spawn)])}].
-
-is(true) -> agrees;
-is(false) -> differs.
+called(_Operation, [_], _Spawn, _Results) ->
+    open;
+called(Operation, Keys, Spawn, Results) ->
+    {_, Last} = lists:last(Keys),
+    {ok, Ratio} = weft_report_results:ratio(Last, Spawn, Results),
+    case Operation of
+        "r" ++ _RpcOrRex -> weft_papers_verdict:at_least(?SLOWER, Ratio);
+        _Server -> weft_papers_verdict:at_most(?SAME, Ratio)
+    end.
 
 in_us(Value) -> weft_report_words:value(Value, "us").
 
-medians(Workload, Parameter, Variant, Metric, Results) ->
-    [{Nodes, Median} || {Nodes, #{median := Median}}
-                            <- weft_report_de_bench:points(Workload, Parameter, Variant, Metric,
-                                                           Results)].
+median(Key, Results) ->
+    {Cell, Variant, Metric} = Key,
+    {ok, #{median := Median}} = weft_report_results:measured(Cell, Variant, Metric, Results),
+    Median.
+
+%% What was measured, by the number of nodes.
+keys(Workload, Parameter, Variant, Metric, Results) ->
+    [{Nodes, {Cell, Variant, Metric}}
+     || {Nodes, Cell} <- weft_report_de_bench:measured(Workload, Parameter, Variant, Metric,
+                                                       Results)].

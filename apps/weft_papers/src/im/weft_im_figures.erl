@@ -31,35 +31,39 @@ figures() ->
        "said was heard once, and acknowledged. No impact: within 5 %, and nothing lost."}].
 
 alike(Results) ->
-    [{same(Rd, Rsd),
-      io_lib:format("~b nodes: RD ~ts, RSD ~ts", [Nodes, in_words(Rd, "full mesh"),
-                                                  in_words(Rsd, "groups")])}
+    [{same(Ratio),
+      io_lib:format("~b nodes: RD ~ts, RSD ~ts~ts",
+                    [Nodes, in_words(Rd, "full mesh"), in_words(Rsd, "groups"),
+                     weft_papers_verdict:interval(Ratio)])}
      || Nodes <- sizes(<<"im_rd">>, Results),
         Rd <- value(<<"im_rd">>, <<"stock_mesh">>, Nodes, ?METRIC, Results),
-        Rsd <- value(<<"im_rsd">>, <<"stock">>, Nodes, ?METRIC, Results)]
-        ++ [{same(Rd, Of),
-             io_lib:format("~b nodes, ~ts on ~ts: ~ts of RD on stock",
+        Rsd <- value(<<"im_rsd">>, <<"stock">>, Nodes, ?METRIC, Results),
+        Ratio <- ratio({<<"im_rsd">>, <<"stock">>}, {<<"im_rd">>, <<"stock_mesh">>}, Nodes,
+                       Results)]
+        ++ [{same(Ratio),
+             io_lib:format("~b nodes, ~ts on ~ts: ~ts of RD on stock~ts",
                            [Nodes, name(Workload), weft_report_words:variant(Variant),
-                            percent(Of, Rd)])}
+                            percent(Ratio), weft_papers_verdict:interval(Ratio)])}
             || Nodes <- sizes(<<"im_rd">>, Results),
-               Rd <- value(<<"im_rd">>, <<"stock_mesh">>, Nodes, ?METRIC, Results),
-               {Workload, Variant} <- [{<<"im_rd">>, <<"weft_mesh">>},
-                                       {<<"im_rd">>, <<"weft_groups">>},
-                                       {<<"im_rsd">>, <<"weft_groups">>}],
-               Of <- value(Workload, Variant, Nodes, ?METRIC, Results)].
+               {Workload, Variant} = Of <- [{<<"im_rd">>, <<"weft_mesh">>},
+                                            {<<"im_rd">>, <<"weft_groups">>},
+                                            {<<"im_rsd">>, <<"weft_groups">>}],
+               Ratio <- ratio(Of, {<<"im_rd">>, <<"stock_mesh">>}, Nodes, Results)].
 
 %% None may be lost, in no repetition and with no failure.
 failures(Results) ->
-    [{without_loss(Lost, same(Steady, Of)),
-      io_lib:format("~ts, ~b nodes, ~ts: ~ts per minute, ~ts with ~b ~ts killed, ~b lost",
+    [{without_loss(Lost, same(Ratio)),
+      io_lib:format("~ts, ~b nodes, ~ts: ~ts per minute, ~ts~ts with ~b ~ts killed, ~b lost",
                     [name(Form), Nodes, weft_report_words:variant(Variant), number(Steady),
-                     percent(Of, Steady), round(Kills), What, round(Lost)])}
+                     percent(Ratio), weft_papers_verdict:interval(Ratio), round(Kills), What,
+                     round(Lost)])}
      || Form <- [<<"im_rd">>, <<"im_rsd">>],
         Nodes <- sizes(<<Form/binary, "_steady">>, Results),
         Variant <- variants(<<Form/binary, "_steady">>, Results),
         Steady <- value(<<Form/binary, "_steady">>, Variant, Nodes, ?METRIC, Results),
         {How, What} <- [{<<"_killed">>, "processes"}, {<<"_emptied">>, "databases"}],
-        Of <- value(<<Form/binary, How/binary>>, Variant, Nodes, ?METRIC, Results),
+        Ratio <- ratio({<<Form/binary, How/binary>>, Variant},
+                       {<<Form/binary, "_steady">>, Variant}, Nodes, Results),
         Kills <- value(<<Form/binary, How/binary>>, Variant, Nodes, <<"kills">>, Results),
         Lost <- lost([<<Form/binary, "_steady">>, <<Form/binary, How/binary>>], Variant, Nodes,
                      Results)].
@@ -74,8 +78,7 @@ lost(Workloads, Variant, Nodes, Results) ->
 without_loss(Lost, Kind) when Lost == 0 -> Kind;
 without_loss(_Lost, _Kind) -> differs.
 
-same(One, Other) when abs(Other - One) =< ?SAME * One -> agrees;
-same(_One, _Other) -> differs.
+same(Ratio) -> weft_papers_verdict:within({1 - ?SAME, 1 + ?SAME}, Ratio).
 
 name(<<"im_rd", _/binary>>) -> "RD";
 name(<<"im_rsd", _/binary>>) -> "RSD".
@@ -84,7 +87,7 @@ in_words(Value, Where) -> io_lib:format("~ts messages per minute (~s)", [number(
 
 number(Value) -> integer_to_list(round(Value)).
 
-percent(Value, Of) -> io_lib:format("~.1f %", [100 * Value / Of]).
+percent(#{median := Ratio}) -> io_lib:format("~.1f %", [100 * Ratio]).
 
 sizes(Workload, Results) ->
     lists:usort([Nodes || {_, Of, _, Nodes, _, _} <- weft_report_results:cells(Results),
@@ -98,7 +101,17 @@ variants(Workload, Results) ->
 value(Workload, Variant, Nodes, Metric, Results) ->
     [Median || #{median := Median} <- measured(Workload, Variant, Nodes, Metric, Results)].
 
+%% Throughput in terms of another one.
+ratio({Workload, Variant}, {OtherWorkload, OtherVariant}, Nodes, Results) ->
+    [Ratio || Cell <- cells(Workload, Nodes, Results),
+              Other <- cells(OtherWorkload, Nodes, Results),
+              {ok, Ratio} <- [weft_report_results:ratio({Cell, Variant, ?METRIC},
+                                                        {Other, OtherVariant, ?METRIC}, Results)]].
+
 measured(Workload, Variant, Nodes, Metric, Results) ->
-    [Measured || {_, Of, _, Count, _, _} = Cell <- weft_report_results:cells(Results),
-                 Of =:= Workload, Count =:= Nodes,
+    [Measured || Cell <- cells(Workload, Nodes, Results),
                  {ok, Measured} <- [weft_report_results:measured(Cell, Variant, Metric, Results)]].
+
+cells(Workload, Nodes, Results) ->
+    [Cell || {_, Of, _, Count, _, _} = Cell <- weft_report_results:cells(Results),
+             Of =:= Workload, Count =:= Nodes].

@@ -80,7 +80,7 @@ cells(Workload, Link, Results) ->
 %% ---- what is found ----
 
 one_channel(Results) ->
-    [{at_least(?SAME, Times), said(Cell, Variant, Times, <<"stock">>)}
+    [{weft_papers_verdict:at_least(?SAME, Times), said(Cell, Variant, Times, <<"stock">>)}
      || {Cell, Variant, Times} <- faster([<<"weft_1">>, <<"channel">>], <<"stock">>, Results)].
 
 parallel(Results) ->
@@ -94,7 +94,7 @@ against_stock(Results) ->
 
 %% The claim is about links with delay, and about many senders.
 kind({_, _, _, Senders, _, Link}, Times) when Senders > 1, Link =/= <<"loopback">> ->
-    at_least(?FASTER, Times);
+    weft_papers_verdict:at_least(?FASTER, Times);
 kind(_Cell, _Times) ->
     open.
 
@@ -118,25 +118,15 @@ background(Results) ->
         [] -> [];
         Ratios ->
             Mean = lists:sum(Ratios) / length(Ratios),
-            [{is(Mean >= 10 * ?SAME),
+            [{weft_papers_verdict:is(Mean >= 10 * ?SAME),
               io_lib:format("channels: ~ts times the requests of stock in the mean, at best ~ts",
                             [weft_report_words:ratio(Mean),
                              weft_report_words:ratio(lists:max(Ratios))])}
              | [{open, said(Cell, <<"channel">>, Times, <<"stock">>)} || {Cell, Times} <- All]]
     end.
 
-said({_, _, _, Pairs, _, Link}, Variant, #{median := Times, interval := Interval}, Other) ->
+said({_, _, _, Pairs, _, Link}, Variant, #{median := Times} = Ratio, Other) ->
     io_lib:format("~ts, ~b at once: ~ts is ~ts times as fast as ~ts~ts",
                   [weft_report_words:network(Link), Pairs, weft_report_words:variant(Variant),
                    weft_report_words:ratio(Times), weft_report_words:variant(Other),
-                   [[" (", weft_report_words:interval(Interval), ")"] || Interval =/= none]]).
-
-%% What more repetitions may decide the other way is open.
-at_least(Claimed, #{median := Median, interval := Interval}) ->
-    case weft_report_interval:contains(Claimed, Interval) of
-        true -> open;
-        false -> is(Median >= Claimed)
-    end.
-
-is(true) -> agrees;
-is(false) -> differs.
+                   weft_papers_verdict:interval(Ratio)]).

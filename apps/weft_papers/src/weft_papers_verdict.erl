@@ -1,0 +1,63 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Does the ratio of two measurements agree with what a paper claims of it? What more
+%% repetitions may decide the other way is open: then the interval of the ratio
+%% (`weft_report_interval') is on both sides of the claim. With one repetition there is no interval,
+%% and the ratio itself decides.
+-module(weft_papers_verdict).
+
+-export([at_least/2, at_most/2, less_than/2, within/2, all/1, is/1, interval/1]).
+-export_type([verdict/0]).
+
+-type verdict() :: agrees | differs | open.
+-type ratio() :: weft_report_results:ratio().
+
+%% @doc So many times as much, or more.
+-spec at_least(number(), ratio()) -> verdict().
+at_least(Claimed, #{median := Median} = Ratio) ->
+    decided(Claimed, Ratio, Median >= Claimed).
+
+%% @doc So many times as much, or less.
+-spec at_most(number(), ratio()) -> verdict().
+at_most(Claimed, #{median := Median} = Ratio) ->
+    decided(Claimed, Ratio, Median =< Claimed).
+
+%% @doc Not even so many times as much.
+-spec less_than(number(), ratio()) -> verdict().
+less_than(Claimed, #{median := Median} = Ratio) ->
+    decided(Claimed, Ratio, Median < Claimed).
+
+decided(Claimed, #{interval := Interval}, Holds) ->
+    case weft_report_interval:contains(Claimed, Interval) of
+        true -> open;
+        false -> is(Holds)
+    end.
+
+%% @doc So many times as much, from Low to High.
+-spec within({Low :: number(), High :: number()}, ratio()) -> verdict().
+within({Low, High}, #{median := Median, interval := none}) ->
+    is(Low =< Median andalso Median =< High);
+within({Low, High}, #{interval := {Least, Most}}) when Low =< Least, Most =< High ->
+    agrees;
+within({Low, High}, #{interval := {Least, Most}}) when Most < Low; High < Least ->
+    differs;
+within(_Claimed, _Ratio) ->
+    open.
+
+%% @doc A claim of several parts.
+-spec all([verdict()]) -> verdict().
+all(Verdicts) ->
+    case {lists:member(differs, Verdicts), lists:member(open, Verdicts)} of
+        {true, _} -> differs;
+        {false, true} -> open;
+        {false, false} -> agrees
+    end.
+
+%% @doc What is counted, or has no ratio.
+-spec is(boolean()) -> verdict().
+is(true) -> agrees;
+is(false) -> differs.
+
+%% @doc The interval in brackets, for what is said of a ratio.
+-spec interval(ratio()) -> unicode:chardata().
+interval(#{interval := none}) -> "";
+interval(#{interval := Interval}) -> [" (", weft_report_words:interval(Interval), ")"].
