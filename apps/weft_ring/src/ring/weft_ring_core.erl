@@ -1,0 +1,331 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The ring of a cluster: who is in it, who owns what, and who shall own it next. A pure state
+%% machine (`weft_core'); the data are in `weft_ring_table', which says why any two rings merge.
+%%
+%% The first node creates the ring; others ask any node of it to join. Changes are staged on one
+%% node, looked at as a plan, and committed, on any node. Then each owner hands over what shall
+%% belong to another: `{notice, {handoff, start, Transfer}}' begins that, at most `handoffs_max' at
+%% a time, and the command `{handoff, done, Transfer}' says that the next owner has all data. With
+%% that the old owner gives up the partition and the new one has it as soon as it hears of it: there
+%% may be a moment without an owner, but none with two. A node that leaves is `gone' when it owns
+%% nothing.
+%%
+%% What is new is pushed to `fanout' neighbours, by each node that did not know it. Every `sync_ms',
+%% and when a link comes up, two neighbours compare hashes and exchange what differs. Neighbours
+%% that never asked to join hear nothing.
+%%
+%% Two commits at the same time both hold as to the members; of the plans the one with the higher
+%% version is followed. If no plan is for all members then, or if a partition belongs to a node
+%% that is gone, that is mended: by the first member, and if that does not do it within a
+%% `sync_ms', by the second one, and so on. If all members left at the same time, one that still
+%% owns something stays in the same way.
+%%
+%% The ring has to survive a restart of the node: the views `ring' and `asked' are to be kept before
+%% other effects are carried out, and are options of the next start. A node that has forgotten it
+%% and learns that it was a member would not know what it had handed over, so it takes itself for
+%% the owner of nothing (notice `{warning, forgotten}') until it is removed and joins again.
+%%
+%% Options: `partitions' (64), `n_val' (3), `location' (the node), `ring' (none), `asked' (none),
+%% `fanout' (3), `sync_ms' (5000), `handoffs_max' (2).
+%% Commands: `create', `{join, Via}', `{stage, Node, Change}', `{unstage, Node}', `plan', `{commit,
+%% Token}', `{handoff, done | failed, Transfer}', `ring'. Views: `ring', `asked' (the node that was
+%% asked to let this one join), `mine' (the partitions this node takes itself for the owner of).
+-module(weft_ring_core).
+-behaviour(weft_core).
+
+-export([init/2, handle/3, ring/1, mine/1]).
+
+-record(state, {
+    self :: node(),
+    incarnation :: non_neg_integer(),
+    options :: map(),
+    ring = none :: none | weft_ring_table:ring(),
+    via = none :: none | node(),
+    forgotten = false :: boolean(),
+    neighbours = [] :: [node()],
+    staged = #{} :: #{node() => weft_ring_plan:change()},
+    running = [] :: [weft_ring_table:transfer()],
+    %% Tried in vain since the last sync.
+    failed = [] :: [weft_ring_table:transfer()],
+    %% For how many syncs something was to be mended.
+    torn = 0 :: non_neg_integer(),
+    rand :: rand:state()}).
+
+-opaque state() :: #state{}.
+-export_type([state/0]).
+
+%% @doc See `weft_core'.
+-spec init(node(), weft_core:options()) -> {state(), weft_core:effects()}.
+init(Self, Options) ->
+    Defaults = #{partitions => 64, n_val => 3, location => Self, fanout => 3, sync_ms => 5000,
+                 handoffs_max => 2},
+    State = #state{self = Self, incarnation = maps:get(incarnation, Options, 0),
+                   options = maps:merge(Defaults, Options),
+                   ring = maps:get(ring, Options, none),
+                   via = maps:get(asked, Options, none),
+                   rand = weft_core:seed(Self, ?MODULE, Options)},
+    {Working, Effects} = work(State),
+    {Working, views(State) ++ Effects ++ [{after_ms, option(sync_ms, State), sync}]}.
+
+%% @doc The ring as this node knows it.
+-spec ring(state()) -> none | weft_ring_table:ring().
+ring(#state{ring = Ring}) -> Ring.
+
+%% @doc The partitions that this node takes itself for the owner of.
+-spec mine(state()) -> [non_neg_integer()].
+mine(#state{ring = none}) -> [];
+mine(#state{forgotten = true}) -> [];
+mine(#state{self = Self, ring = Ring}) -> weft_ring_table:owned(Self, Ring).
+
+%% @doc See `weft_core'.
+-spec handle(weft_core:event(), integer(), state()) -> {state(), weft_core:effects()}.
+handle({command, Ref, Command}, _NowMs, State) ->
+    command(Ref, Command, State);
+handle({message, From, {ring, 1, Msg}}, _NowMs, State) ->
+    message(From, Msg, State);
+handle({message, _From, _OfAnotherVersion}, _NowMs, State) ->
+    {State, []};
+handle({neighbour_up, Node}, _NowMs, #state{neighbours = Neighbours} = State0) ->
+    State = State0#state{neighbours = lists:usort([Node | Neighbours])},
+    {State, ask(State) ++ [greeting(Node, State) || lists:member(Node, peers(State))]};
+handle({neighbour_down, Node, _Reason}, _NowMs, #state{neighbours = Neighbours} = State) ->
+    {State#state{neighbours = lists:delete(Node, Neighbours)}, []};
+handle({timer, sync}, _NowMs, State0) ->
+    {State1, Mended} = mend(State0#state{failed = []}),
+    {State2, Effects} = work(State1),
+    {Nodes, State} = some(1, peers(State2), State2),
+    {State, Mended ++ Effects ++ ask(State)
+         ++ [greeting(Node, State) || Node <- Nodes]
+         ++ [{after_ms, option(sync_ms, State), sync}]};
+handle({notice, _}, _NowMs, State) ->
+    {State, []}.
+
+%% --- commands ---------------------------------------------------------------------------------
+
+command(Ref, ring, #state{ring = Ring} = State) ->
+    {State, [{reply, Ref, Ring}]};
+command(Ref, create, #state{ring = none, via = none} = State) ->
+    #{location := Location, partitions := Size, n_val := NVal} = State#state.options,
+    answered(Ref, ok, learn(weft_ring_table:create({State#state.self, State#state.incarnation},
+                                                   Location, Size, NVal), [], State));
+command(Ref, {join, Via}, #state{ring = Ring, self = Self} = State0) ->
+    case Ring =:= none orelse weft_ring_table:member(Self, Ring) =:= gone of
+        true ->
+            State = State0#state{via = Via},
+            {State, [{view, asked, Via} | ask(State)] ++ [{reply, Ref, ok}]};
+        false ->
+            {State0, [{reply, Ref, {error, has_ring}}]}
+    end;
+command(Ref, create, State) ->
+    {State, [{reply, Ref, {error, has_ring}}]};
+command(Ref, _, #state{ring = none} = State) ->
+    {State, [{reply, Ref, {error, no_ring}}]};
+command(Ref, {stage, Node, Change}, #state{ring = Ring, staged = Staged} = State) ->
+    case weft_ring_plan:check(Node, Change, Ring) of
+        ok -> {State#state{staged = Staged#{Node => Change}}, [{reply, Ref, ok}]};
+        {error, Reason} -> {State, [{reply, Ref, {error, Reason}}]}
+    end;
+command(Ref, {unstage, Node}, #state{staged = Staged} = State) ->
+    {State#state{staged = maps:remove(Node, Staged)}, [{reply, Ref, ok}]};
+command(Ref, plan, State0) ->
+    #state{self = Self, ring = Ring, staged = Staged} = State = still_possible(State0),
+    {State, [{reply, Ref, weft_ring_plan:plan(Self, Staged, Ring)}]};
+command(Ref, {commit, Token}, State) ->
+    commit(Ref, Token, still_possible(State));
+command(Ref, {handoff, done, Transfer}, State) ->
+    answered(Ref, ok, given(Transfer, State));
+command(Ref, {handoff, failed, Transfer}, #state{running = Running, failed = Failed} = State) ->
+    answered(Ref, ok, work(State#state{running = lists:delete(Transfer, Running),
+                                       failed = [Transfer | Failed]})).
+
+answered(Ref, Reply, {State, Effects}) ->
+    {State, Effects ++ [{reply, Ref, Reply}]}.
+
+%% What was staged may have been done by others since.
+still_possible(#state{ring = Ring, staged = Staged} = State) ->
+    State#state{staged = maps:filter(fun(Node, Change) ->
+                                         weft_ring_plan:check(Node, Change, Ring) =:= ok
+                                     end, Staged)}.
+
+%% Only what was looked at is committed.
+commit(Ref, _, #state{staged = Staged} = State) when map_size(Staged) =:= 0 ->
+    {State, [{reply, Ref, {error, nothing_staged}}]};
+commit(Ref, Token, #state{self = Self, ring = Ring, staged = Staged} = State) ->
+    case weft_ring_plan:plan(Self, Staged, Ring) of
+        {ok, #{token := Token}} ->
+            {ok, New} = weft_ring_plan:apply(Self, Staged, Ring),
+            answered(Ref, ok, learn(New, [], State#state{staged = #{}}));
+        {ok, _} -> {State, [{reply, Ref, {error, changed}}]};
+        {error, Reason} -> {State, [{reply, Ref, {error, Reason}}]}
+    end.
+
+%% The next owner has the data. It counts only if the plan and the baton are still the same.
+given({P, Baton, To} = Transfer, #state{self = Self, ring = Ring, running = Running} = State0) ->
+    State = State0#state{running = lists:delete(Transfer, Running)},
+    case lists:member(Transfer, weft_ring_table:transfers(Self, Ring)) of
+        true -> learn(weft_ring_table:give(P, Baton, To, Ring), [], State);
+        false -> work(State)
+    end.
+
+%% --- what others say --------------------------------------------------------------------------
+
+message(From, {join, Location}, #state{ring = Ring} = State0) when Ring =/= none ->
+    {State, Effects} =
+        case weft_ring_table:member(From, Ring) of
+            Status when Status =:= none; Status =:= gone ->
+                Version = weft_ring_table:version({State0#state.self, Ring}),
+                learn(weft_ring_table:set_member(From, joining, {{location, Location}, Version},
+                                                 Ring), [From], State0);
+            _ -> {State0, []}
+        end,
+    {State, Effects ++ [all(From, State)]};
+message(From, {hash, Id, Hash}, #state{ring = Ring} = State) when Ring =/= none ->
+    case {weft_ring_table:id(Ring), weft_ring_table:hash(Ring)} of
+        {Id, Hash} -> {State, []};
+        {Id, _} -> {State, [all(From, State)]};
+        _ -> {State, [{notice, {warning, {other_ring, From, Id}}}]}
+    end;
+%% Of a part of a ring nobody can begin.
+message(From, {news, Id, Registers}, #state{ring = Ring} = State) when Ring =/= none ->
+    news(From, Id, Registers, State);
+%% The sender gets in return what it lacks.
+message(From, {all, Id, Registers}, State0) ->
+    {State, Effects} = news(From, Id, Registers, State0),
+    {State, Effects ++ lacking(From, Id, Registers, State)};
+message(From, ask, #state{ring = Ring} = State) when Ring =/= none ->
+    {State, [all(From, State)]};
+%% The sender says that this node is in its ring.
+message(From, {hash, _, _}, State) ->
+    {State, [{send, From, {ring, 1, ask}}]};
+message(_From, _NoRingYet, State) ->
+    {State, []}.
+
+news(From, Id, Registers, #state{ring = none, via = Via} = State) when Via =/= none ->
+    learn(weft_ring_table:with(Registers, weft_ring_table:empty(Id)), [From], State);
+news(From, Id, Registers, #state{ring = none} = State0) ->
+    Ring = weft_ring_table:with(Registers, weft_ring_table:empty(Id)),
+    case weft_ring_table:member(State0#state.self, Ring) of
+        Status when Status =:= none; Status =:= gone -> {State0, []};
+        _ ->
+            {State, Effects} = learn(Ring, [From], State0#state{forgotten = true}),
+            {State, [{notice, {warning, forgotten}} | Effects]}
+    end;
+news(From, Id, Registers, #state{ring = Ring} = State) ->
+    case weft_ring_table:id(Ring) of
+        Id -> learn(weft_ring_table:with(Registers, Ring), [From], State);
+        _ -> {State, [{notice, {warning, {other_ring, From, Id}}}]}
+    end.
+
+lacking(To, Id, Theirs, #state{ring = {Id, _} = Ring}) ->
+    case weft_ring_table:difference(Ring, {Id, Theirs}) of
+        Lacking when map_size(Lacking) =:= 0 -> [];
+        Lacking -> [{send, To, {ring, 1, {news, Id, Lacking}}}]
+    end;
+lacking(_, _, _, _) ->
+    [].
+
+ask(#state{via = Via, self = Self, ring = Ring} = State) ->
+    case Ring =:= none orelse weft_ring_table:member(Self, Ring) =:= gone of
+        true when Via =/= none ->
+            [{send, Via, {ring, 1, {join, option(location, State)}}}];
+        _ -> []
+    end.
+
+%% Neighbours that the ring knows, also as gone.
+peers(#state{ring = none}) ->
+    [];
+peers(#state{ring = Ring, neighbours = Neighbours}) ->
+    [Node || Node <- Neighbours, weft_ring_table:member(Node, Ring) =/= none].
+
+greeting(Node, #state{ring = Ring}) ->
+    {send, Node, {ring, 1, {hash, weft_ring_table:id(Ring), weft_ring_table:hash(Ring)}}}.
+
+all(Node, #state{ring = Ring}) ->
+    {send, Node, {ring, 1, {all, weft_ring_table:id(Ring), weft_ring_table:registers(Ring)}}}.
+
+%% --- what a new ring means for this node ------------------------------------------------------
+
+%% It goes on to other nodes, except those that Know it already. Who owns something now is told
+%% first.
+learn(Ring, _Know, #state{ring = Ring} = State) ->
+    work(State);
+learn(Ring, Know, #state{ring = Before} = State0) ->
+    Old = case Before of none -> weft_ring_table:empty(weft_ring_table:id(Ring)); _ -> Before end,
+    News = weft_ring_table:difference(Ring, Old),
+    State1 = State0#state{ring = Ring, forgotten = is_forgotten(Ring, State0),
+                          via = still_asking(Ring, State0)},
+    {Working, Work} = work(State1),
+    Owners = lists:usort([Node || {{owner, _}, {_, _, Node}} <- maps:to_list(News)]),
+    First = [Node || Node <- Owners, length(Owners) =< 2,
+                     lists:member(Node, peers(Working) -- Know)],
+    {Random, State} = some(option(fanout, Working), (peers(Working) -- Know) -- First, Working),
+    {State, views(State1) ++ [{send, Node, {ring, 1, {news, weft_ring_table:id(Ring), News}}}
+                              || Node <- First ++ Random] ++ Work}.
+
+%% Who forgot, and was removed since, owns nothing and may join again.
+is_forgotten(Ring, #state{self = Self, forgotten = Forgotten}) ->
+    Forgotten andalso weft_ring_table:member(Self, Ring) =/= gone.
+
+still_asking(Ring, #state{self = Self, via = Via}) ->
+    case weft_ring_table:member(Self, Ring) of
+        Status when Status =:= none; Status =:= gone -> Via;
+        _ -> none
+    end.
+
+views(#state{ring = none}) ->
+    [];
+views(#state{ring = Ring} = State) ->
+    [{view, ring, Ring}, {view, mine, mine(State)}].
+
+%% Handoffs that are due begin, those that are not end, and who has left is gone.
+work(#state{ring = none} = State) ->
+    {State, []};
+work(#state{forgotten = true} = State) ->
+    {State, []};
+work(#state{self = Self, ring = Ring, running = Running0, failed = Failed} = State) ->
+    Due = weft_ring_table:transfers(Self, Ring),
+    Kept = [T || T <- Running0, lists:member(T, Due)],
+    Free = max(0, option(handoffs_max, State) - length(Kept)),
+    New = lists:sublist((Due -- Kept) -- Failed, Free),
+    Effects = [{notice, {handoff, cancel, T}} || T <- Running0 -- Kept]
+        ++ [{notice, {handoff, start, T}} || T <- New],
+    left(Effects, State#state{running = Kept ++ New}).
+
+left(Effects, #state{self = Self, ring = Ring} = State0) ->
+    case weft_ring_table:member(Self, Ring) =:= leaving
+        andalso weft_ring_table:owned(Self, Ring) =:= [] of
+        true ->
+            Version = weft_ring_table:version({Self, Ring}),
+            {State, More} = learn(weft_ring_table:set_member(Self, gone, {keep, Version}, Ring), [],
+                                  State0),
+            {State, Effects ++ More};
+        false ->
+            {State0, Effects}
+    end.
+
+%% --- mending ----------------------------------------------------------------------------------
+
+mend(#state{ring = none} = State) ->
+    {State, []};
+mend(#state{ring = Ring, torn = Torn, self = Self} = State) ->
+    case weft_ring_table:menders(Ring) of
+        [] -> {State#state{torn = 0}, []};
+        Menders ->
+            case lists:member(Self, lists:sublist(Menders, Torn)) of
+                true -> learn(weft_ring_plan:mend(Self, Ring), [], State#state{torn = 0});
+                false -> {State#state{torn = Torn + 1}, []}
+            end
+    end.
+
+%% --- drawing ----------------------------------------------------------------------------------
+
+option(Key, #state{options = Options}) ->
+    maps:get(Key, Options).
+
+%% Up to Count of the nodes, at random.
+some(Count, Nodes, #state{rand = Rand0} = State) ->
+    {Drawn, Rand} = lists:mapfoldl(fun(Node, R0) ->
+                                       {N, R} = rand:uniform_s(R0),
+                                       {{N, Node}, R}
+                                   end, Rand0, Nodes),
+    {[Node || {_, Node} <- lists:sublist(lists:sort(Drawn), Count)], State#state{rand = Rand}}.

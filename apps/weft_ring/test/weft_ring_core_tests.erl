@@ -1,0 +1,431 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The ring in a small world: nodes that join, leave, crash, come back and are cut off from
+%% each other, with handoffs that take their time.
+%%
+%% At every step no partition has two nodes that take themselves for its owner, and who does has its
+%% data. In the end, when all links are up, all nodes have the same ring, each partition has an
+%% owner, and it is the one that the plan wants.
+-module(weft_ring_core_tests).
+
+-include_lib("proper/include/proper.hrl").
+-include_lib("eunit/include/eunit.hrl").
+
+-define(PARTITIONS, 16).
+-define(SYNC, {timer, sync}).
+
+%% `kept' and `asked': what each node has on disk. `running': handoffs that have begun.
+%% `data': who has the data of what.
+-record(world, {cores = #{}, kept = #{}, asked = #{}, links = #{}, queue = [], running = [],
+                data = #{}, replies = [], warnings = [], starts = 0, sent = 0}).
+
+%% --- rules ------------------------------------------------------------------------------------
+
+merging_is_commutative_associative_and_idempotent_test_() ->
+    {timeout, 60, ?_assert(proper:quickcheck(prop_merge(), [{numtests, 100}, quiet]))}.
+
+a_plan_is_shown_before_it_is_committed_test() ->
+    World0 = joined([a, b], world([a, b])),
+    {ok, #{moves := Moves, before := Before, 'after' := After, token := Token}} =
+        reply(plan, a, World1 = command(a, {stage, b, join}, World0)),
+    ?assertEqual(#{{a, b} => 8}, Moves),
+    ?assertEqual({#{a => 16}, #{a => 8, b => 8}}, {Before, After}),
+    ?assertEqual({error, changed}, reply({commit, Token + 1}, a, World1)),
+    ?assertEqual({error, nothing_staged}, reply({commit, Token}, b, World1)),
+    World = quiet(command(a, {commit, Token}, World1)),
+    ?assertEqual([8, 8], [length(mine(Node, World)) || Node <- [a, b]]).
+
+a_plan_that_was_overtaken_is_not_committed_test() ->
+    World0 = command(a, {stage, b, join}, joined([a, b, c], world([a, b, c]))),
+    {ok, #{token := Token}} = reply(plan, a, World0),
+    World = deliver_all(commit(c, [{c, join}], World0)),
+    ?assertEqual({error, changed}, reply({commit, Token}, a, World)).
+
+the_last_member_can_not_leave_test() ->
+    World = command(a, {stage, a, leave}, joined([a], world([a]))),
+    ?assertEqual({error, no_members}, reply(plan, a, World)).
+
+what_can_not_be_staged_is_said_test() ->
+    World = joined([a, b], world([a, b])),
+    ?assertEqual({error, {b, joining}}, reply({stage, b, leave}, a, World)),
+    ?assertEqual({error, {z, none}}, reply({stage, z, remove}, a, World)),
+    ?assertEqual({error, has_ring}, reply(create, b, World)).
+
+two_handoffs_at_a_time_test() ->
+    World = commit(a, [{b, join}], joined([a, b], world([a, b]))),
+    ?assertEqual(2, length(World#world.running)).
+
+a_handoff_that_ends_after_the_plan_has_changed_gives_nothing_away_test() ->
+    World0 = commit(a, [{c, join}], rounds(1, command(c, {join, a}, started(c, full([a, b]))))),
+    [{From, {P, _, _} = Transfer} | _] = World0#world.running,
+    World = command(From, {handoff, done, Transfer}, commit(From, [{c, leave}], World0)),
+    ?assert(lists:member(P, mine(From, World))).
+
+rings_created_apart_do_not_merge_test() ->
+    World0 = full([a, b]),
+    World = rounds(3, command(b, create, restart(b, forget(b, crash(b, World0))))),
+    ?assertMatch([{other_ring, _, _} | _], World#world.warnings),
+    ?assertEqual([8, 16], [length(mine(Node, World)) || Node <- [a, b]]).
+
+who_has_forgotten_the_ring_owns_nothing_until_it_joins_again_test() ->
+    World0 = full([a, b, c]),
+    World1 = quiet(restart(b, forget(b, crash(b, World0)))),
+    ?assertEqual([forgotten], World1#world.warnings),
+    ?assertEqual([], mine(b, World1)),
+    World2 = quiet(commit(a, [{b, remove}], World1)),
+    ?assertEqual(16, length(mine(a, World2)) + length(mine(c, World2))),
+    World3 = rounds(2, command(b, {join, a}, World2)),
+    World = quiet(commit(c, [{b, join}], World3)),
+    ?assertEqual([], wrong_in_the_end([a, b, c], World)).
+
+a_removed_node_gives_way_when_it_comes_back_test() ->
+    World0 = full([a, b, c]),
+    World1 = quiet(commit(a, [{b, remove}], crash(b, World0))),
+    ?assertEqual(16, length(mine(a, World1)) + length(mine(c, World1))),
+    World = quiet(restart(b, World1)),
+    ?assertEqual([], mine(b, World)),
+    ?assertEqual([], wrong_in_the_end([a, c], World)).
+
+both_of_two_joins_on_two_sides_of_a_cut_hold_test() ->
+    World0 = joined([a, b, c, d], world([a, b, c, d])),
+    World1 = quiet(commit(a, [{b, join}], World0)),
+    World2 = cut([{a, b}, {a, d}, {c, b}, {c, d}], World1),
+    World3 = commit(b, [{d, join}], commit(a, [{c, join}], World2)),
+    World = quiet(heal(World3)),
+    ?assertEqual([], wrong_in_the_end([a, b, c, d], World)).
+
+%% Pushes alone reach most nodes in a number of rounds that grows as the logarithm, and each node
+%% pushes a piece of news once, to a bounded number of others.
+news_spreads_in_logarithmic_time_test_() ->
+    {timeout, 60,
+     fun() ->
+         Nodes = [list_to_atom("n" ++ integer_to_list(I)) || I <- lists:seq(100, 227)],
+         [First, Second | _] = Nodes,
+         World0 = joined_at_once(Nodes, world(Nodes)),
+         World1 = (hd_commit(First, Second, World0))#world{sent = 0},
+         World2 = waves(2 * 7, World1),
+         ?assert(knowing(Nodes, World2) >= 0.85 * length(Nodes)),
+         ?assert(World2#world.sent =< 5 * 2 * length(Nodes)),
+         World3 = rounds(7, World2),
+         ?assertEqual(length(Nodes), knowing(Nodes, World3))
+     end}.
+
+hd_commit(Node, Joiner, World) ->
+    {ok, #{token := Token}} = reply(plan, Node, W = command(Node, {stage, Joiner, join}, World)),
+    command(Node, {commit, Token}, W).
+
+knowing(Nodes, World) ->
+    Rings = [ring(Node, World) || Node <- Nodes],
+    {_, Newest} = lists:max([{lists:sort(maps:to_list(weft_ring_table:registers(R))), R}
+                             || R <- Rings]),
+    Plan = weft_ring_table:planned_members(Newest),
+    length([R || R <- Rings, weft_ring_table:planned_members(R) =:= Plan]).
+
+%% --- any schedule -----------------------------------------------------------------------------
+
+any_schedule_test_() ->
+    {timeout, 240, ?_assert(proper:quickcheck(prop_schedule(), [{numtests, count()}, quiet]))}.
+
+count() ->
+    case os:getenv("FULL") of false -> 150; _ -> 5000 end.
+
+prop_schedule() ->
+    ?FORALL(Steps, ?SIZED(Size, resize(3 * Size, list(step()))),
+            begin
+                Wrong = wrong(Steps),
+                ?WHENFAIL(io:format("~p~n~p~n", [Steps, Wrong]), Wrong =:= [])
+            end).
+
+wrong(Steps) ->
+    try
+        World = lists:foldl(fun(Step, W) -> checked(perform(Step, W)) end, full(first_nodes()),
+                            Steps),
+        End = quiet(lists:foldl(fun restart/2, heal(World), nodes_of(World))),
+        Members = [N || {N, _} <- weft_ring_table:members([member], ring(n1, End))],
+        wrong_in_the_end(Members, End)
+    catch
+        error:Reason:Stack -> [{Reason, Stack}]
+    end.
+
+first_nodes() -> [n1, n2, n3].
+all_nodes() -> [n1, n2, n3, n4, n5, n6].
+
+step() ->
+    frequency([{20, {deliver, range(1, 50)}}, {6, {handoff, range(1, 20)}}, {5, {sync, a_node()}},
+               {2, {cut, a_node(), a_node()}}, {2, {split, range(1, 63)}}, {2, heal},
+               {3, {crash, a_node()}}, {3, {restart, a_node()}}, {3, {join, a_node(), a_node()}},
+               {6, {commit, a_node(), a_node(), oneof([join, leave])}}]).
+
+a_node() -> oneof(all_nodes()).
+
+perform({deliver, Count}, World) -> deliver(Count, World);
+perform({handoff, Nth}, World) -> handoff(Nth, World);
+perform({sync, Node}, World) -> event(Node, ?SYNC, World);
+perform({cut, A, B}, World) -> cut([{A, B}], World);
+perform({split, Bits}, World) ->
+    {In, Out} = lists:partition(fun({I, _}) -> Bits band (1 bsl I) =/= 0 end,
+                                lists:zip(lists:seq(0, 5), all_nodes())),
+    cut([{A, B} || {_, A} <- In, {_, B} <- Out], World);
+perform(heal, World) -> heal(World);
+perform({crash, Node}, World) -> crash(Node, World);
+perform({restart, Node}, World) -> restart(Node, World);
+perform({join, Node, Via}, World) -> command(Node, {join, Via}, started(Node, World));
+perform({commit, On, Node, Change}, #world{replies = Replies} = World) ->
+    Committed = commit(On, [{Node, Change}], World),
+    Committed#world{replies = Replies}.
+
+%% No two owners, and who is one has the data.
+checked(#world{cores = Cores, data = Data} = World) ->
+    All = [{P, Node} || {Node, Core} <- maps:to_list(Cores), P <- weft_ring_core:mine(Core)],
+    case {length(All) - length(lists:ukeysort(1, All)),
+          [Pair || {P, Node} = Pair <- All, not lists:member(Node, maps:get(P, Data, []))]} of
+        {0, []} -> World;
+        Wrong -> error({Wrong, lists:sort(All)})
+    end.
+
+wrong_in_the_end(Members, World) ->
+    Rings = [{Node, ring(Node, World)} || Node <- Members],
+    {_, Ring} = hd(Rings),
+    Mine = lists:sort(lists:append([mine(Node, World) || Node <- Members])),
+    Active = [Node || {Node, _} <- weft_ring_table:members([member], Ring)],
+    [{differs, Node} || {Node, R} <- Rings, R =/= Ring]
+        ++ [{owned, Mine} || Mine =/= lists:seq(0, ?PARTITIONS - 1)]
+        ++ [not_as_planned || weft_ring_table:owners(Ring) =/= weft_ring_table:planned(Ring)]
+        ++ [{members, Active} || Active =/= lists:sort(Members)]
+        ++ [{leaving, N} || {N, _} <- weft_ring_table:members([leaving], Ring)]
+        ++ [not_planned_for_all || weft_ring_table:needs_plan(Ring)].
+
+%% --- merging ----------------------------------------------------------------------------------
+
+prop_merge() ->
+    ?FORALL({StepsA, StepsB, StepsC}, {changes(), changes(), changes()},
+            begin
+                Base = weft_ring_table:create({n1, 1}, here, 8, 3),
+                [A, B, C] = [changed(Author, Steps, Base)
+                             || {Author, Steps} <- [{n1, StepsA}, {n2, StepsB}, {n3, StepsC}]],
+                merged(A, B) =:= merged(B, A)
+                    andalso merged(merged(A, B), C) =:= merged(A, merged(B, C))
+                    andalso merged(A, merged(A, B)) =:= merged(A, B)
+                    andalso weft_ring_table:with(weft_ring_table:difference(A, B), B)
+                                =:= merged(A, B)
+            end).
+
+changes() ->
+    list(oneof([{member, a_node(), oneof([joining, member, leaving, gone])},
+                {plan, vector(8, a_node())}, {give, range(0, 7), a_node()},
+                {seize, list(range(0, 7))}])).
+
+changed(Author, Steps, Ring) ->
+    lists:foldl(fun(Step, R) -> change(Step, weft_ring_table:version({Author, R}), R) end, Ring,
+                Steps).
+
+change({member, Node, Status}, Version, Ring) ->
+    weft_ring_table:set_member(Node, Status, {{location, here}, Version}, Ring);
+change({plan, Owners}, Version, Ring) ->
+    weft_ring_table:set_plan(Version, [], Owners, Ring);
+change({give, P, To}, _, Ring) ->
+    #{{owner, P} := {Generation, Epoch, _}} = weft_ring_table:registers(Ring),
+    weft_ring_table:give(P, {Generation, Epoch}, To, Ring);
+change({seize, Ps}, Version, Ring) ->
+    weft_ring_table:seize(lists:usort(Ps), Version, Ring).
+
+merged(A, B) ->
+    {ok, Ring} = weft_ring_table:merge(A, B),
+    Ring.
+
+%% --- the world --------------------------------------------------------------------------------
+
+world(Nodes) -> lists:foldl(fun started/2, #world{}, Nodes).
+
+%% Those that have run, or still do.
+nodes_of(#world{kept = Kept, asked = Asked, cores = Cores}) ->
+    lists:usort(maps:keys(Kept) ++ maps:keys(Asked) ++ maps:keys(Cores)).
+
+started(Node, #world{cores = Cores} = World) when is_map_key(Node, Cores) -> World;
+started(Node, #world{starts = Starts, kept = Kept} = World) ->
+    Options = #{partitions => ?PARTITIONS, n_val => 2, incarnation => Starts, seed => Starts,
+                ring => maps:get(Node, Kept, none),
+                asked => maps:get(Node, World#world.asked, none)},
+    {Core, Effects} = weft_ring_core:init(Node, Options),
+    Started = World#world{starts = Starts + 1, cores = (World#world.cores)#{Node => Core}},
+    linked(Node, effects(Node, Effects, Started)).
+
+%% All that run are neighbours, unless their link is cut.
+linked(Node, #world{cores = Cores} = World) ->
+    lists:foldl(fun(Other, W) -> up(Node, Other, W) end, World, maps:keys(Cores) -- [Node]).
+
+up(A, B, #world{links = Links} = World) ->
+    case maps:get(link(A, B), Links, down) of
+        down -> event(A, {neighbour_up, B},
+                      event(B, {neighbour_up, A}, World#world{links = Links#{link(A, B) => up}}));
+        _ -> World
+    end.
+
+link(A, B) when A < B -> {A, B};
+link(A, B) -> {B, A}.
+
+cut(Pairs, World) ->
+    lists:foldl(fun({A, A}, W) -> W;
+                   ({A, B}, W) -> down(A, B, cut, W)
+                end, World, Pairs).
+
+down(A, B, How, #world{links = Links, queue = Queue} = World0) ->
+    World = World0#world{links = Links#{link(A, B) => How},
+                         queue = [M || {From, To, _} = M <- Queue, link(From, To) =/= link(A, B)]},
+    case maps:get(link(A, B), Links, down) of
+        up -> event(A, {neighbour_down, B, cut}, event(B, {neighbour_down, A, cut}, World));
+        _ -> World
+    end.
+
+heal(#world{links = Links, cores = Cores} = World) ->
+    Healed = World#world{links = maps:filter(fun(_, How) -> How =/= cut end, Links)},
+    lists:foldl(fun linked/2, Healed, maps:keys(Cores)).
+
+crash(Node, #world{cores = Cores, running = Running} = World) when is_map_key(Node, Cores) ->
+    Apart = lists:foldl(fun(Other, W) ->
+                            case maps:get(link(Node, Other), W#world.links, down) of
+                                cut -> W;
+                                _ -> down(Node, Other, down, W)
+                            end
+                        end, World, maps:keys(Cores) -- [Node]),
+    Apart#world{cores = maps:remove(Node, Apart#world.cores),
+                running = [H || {From, _} = H <- Running, From =/= Node]};
+crash(_, World) ->
+    World.
+
+restart(Node, World) ->
+    started(Node, World).
+
+forget(Node, #world{kept = Kept, asked = Asked} = World) ->
+    World#world{kept = maps:remove(Node, Kept), asked = maps:remove(Node, Asked)}.
+
+event(Node, Event, #world{cores = Cores} = World) ->
+    case Cores of
+        #{Node := Core0} ->
+            {Core, Effects} = weft_ring_core:handle(Event, 0, Core0),
+            effects(Node, Effects, World#world{cores = Cores#{Node := Core}});
+        #{} -> World
+    end.
+
+effects(Node, Effects, World) ->
+    lists:foldl(fun(Effect, W) -> effect(Effect, Node, W) end, World, Effects).
+
+effect({send, To, Msg}, From, #world{links = Links, queue = Queue, sent = Sent} = World) ->
+    case maps:get(link(From, To), Links, down) of
+        up -> World#world{queue = Queue ++ [{From, To, Msg}], sent = Sent + 1};
+        _ -> World
+    end;
+effect({view, ring, Ring}, Node, #world{kept = Kept} = World) ->
+    World#world{kept = Kept#{Node => Ring}};
+effect({view, asked, Via}, Node, #world{asked = Asked} = World) ->
+    World#world{asked = Asked#{Node => Via}};
+%% Who owns something that nobody has the data of, was the first, or seized it.
+effect({view, mine, Mine}, Node, #world{data = Data} = World) ->
+    World#world{data = maps:merge(maps:from_list([{P, [Node]} || P <- Mine]), Data)};
+effect({notice, {handoff, start, Transfer}}, Node, #world{running = Running} = World) ->
+    World#world{running = Running ++ [{Node, Transfer}]};
+effect({notice, {handoff, cancel, Transfer}}, Node, #world{running = Running} = World) ->
+    World#world{running = lists:delete({Node, Transfer}, Running)};
+effect({notice, {warning, Warning}}, _, #world{warnings = Warnings} = World) ->
+    World#world{warnings = [Warning | Warnings]};
+effect({reply, Ref, Reply}, _, #world{replies = Replies} = World) ->
+    World#world{replies = [{Ref, Reply} | Replies]};
+effect({after_ms, _, sync}, _, World) ->
+    World.
+
+command(Node, Command, World) -> event(Node, {command, Command, Command}, World).
+
+reply(Command, Node, World) ->
+    #world{replies = [{Command, Reply} | _]} = command(Node, Command, World),
+    Reply.
+
+%% One of the messages on their way, but no later one of the same link before it.
+deliver(_, #world{queue = []} = World) -> World;
+deliver(Nth, #world{queue = Queue} = World) ->
+    {From, To, _} = lists:nth(Nth rem length(Queue) + 1, Queue),
+    [{From, To, Msg} = First | _] = [M || {F, T, _} = M <- Queue, F =:= From, T =:= To],
+    event(To, {message, From, Msg}, World#world{queue = lists:delete(First, Queue)}).
+
+deliver_all(#world{queue = []} = World) -> World;
+deliver_all(World) -> deliver_all(deliver(0, World)).
+
+%% A handoff ends well if both ends run and have a link, and the next owner knows that it is one.
+handoff(_, #world{running = []} = World) -> World;
+handoff(Nth, #world{running = Running, links = Links, data = Data} = World0) ->
+    {From, {P, _, To} = Transfer} = This = lists:nth(Nth rem length(Running) + 1, Running),
+    World = World0#world{running = lists:delete(This, Running)},
+    case maps:get(link(From, To), Links, down) =:= up andalso is_expected(P, To, World) of
+        true ->
+            Copied = World#world{data = Data#{P => lists:usort([To | maps:get(P, Data)])}},
+            Given = command(From, {handoff, done, Transfer}, Copied),
+            case lists:member(P, mine(From, Given)) of
+                true -> Given;
+                false -> Given#world{data = maps:update_with(P, fun(Ns) -> Ns -- [From] end,
+                                                             Given#world.data)}
+            end;
+        false ->
+            command(From, {handoff, failed, Transfer}, World)
+    end.
+
+is_expected(P, Node, World) ->
+    case ring(Node, World) of
+        none -> false;
+        Ring -> weft_ring_table:planned(Ring) =/= []
+                    andalso lists:nth(P + 1, weft_ring_table:planned(Ring)) =:= Node
+    end.
+
+ring(Node, #world{cores = Cores}) -> weft_ring_core:ring(maps:get(Node, Cores)).
+mine(Node, #world{cores = Cores}) -> lists:sort(weft_ring_core:mine(maps:get(Node, Cores))).
+
+%% Everything is delivered, in waves: what a wave causes is in the next one.
+waves(0, World) -> World;
+waves(Count, #world{queue = Queue} = World) ->
+    waves(Count - 1, lists:foldl(fun(_, W) -> deliver(0, W) end, World, Queue)).
+
+rounds(0, World) -> deliver_all(World);
+rounds(Count, #world{cores = Cores} = World) ->
+    rounds(Count - 1, lists:foldl(fun(Node, W) -> event(Node, ?SYNC, W) end, deliver_all(World),
+                                  lists:sort(maps:keys(Cores)))).
+
+%% Long enough for all that has to happen.
+quiet(World) -> quiet(60, World).
+
+quiet(0, World) -> deliver_all(World);
+quiet(Rounds, World) -> quiet(Rounds - 1, handed(40, rounds(1, World))).
+
+handed(0, World) -> World;
+handed(_, #world{running = []} = World) -> World;
+handed(Count, World) -> handed(Count - 1, checked(deliver_all(handoff(0, World)))).
+
+%% --- common beginnings ------------------------------------------------------------------------
+
+joined([First | Others], World) ->
+    lists:foldl(fun(Node, W) -> rounds(1, command(Node, {join, First}, W)) end,
+                command(First, create, World), Others).
+
+joined_at_once([First | Others], World) ->
+    deliver_all(lists:foldl(fun(Node, W) -> command(Node, {join, First}, W) end,
+                            command(First, create, World), Others)).
+
+full([First | Others] = Nodes) ->
+    quiet(commit(First, [{Node, join} || Node <- Others], joined(Nodes, world(Nodes)))).
+
+commit(On, Changes, #world{cores = Cores, replies = Before} = World0)
+  when is_map_key(On, Cores) ->
+    World = lists:foldl(fun({Node, Change}, W) ->
+                            without(Change, Node, command(On, {stage, Node, Change}, W))
+                        end, World0, Changes),
+    case command(On, plan, World) of
+        #world{replies = [{plan, {ok, #{token := Token}}} | _]} = Planned ->
+            Committed = command(On, {commit, Token}, Planned),
+            Committed#world{replies = Before};
+        Other -> Other#world{replies = Before}
+    end;
+commit(_, _, World) ->
+    World.
+
+%% With a node that is removed goes what it had.
+without(remove, Node, #world{data = Data} = World) ->
+    World#world{data = maps:filter(fun(_, Nodes) -> Nodes =/= [] end,
+                                   maps:map(fun(_, Nodes) -> Nodes -- [Node] end, Data))};
+without(_, _, World) ->
+    World.
