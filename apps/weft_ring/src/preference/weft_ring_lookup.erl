@@ -1,0 +1,88 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The ring for everybody on this node who looks up a key: no process is asked.
+%%
+%% The names of the nodes are in a persistent term, the owners of the partitions in an array of
+%% numbers behind it. To replace a persistent term costs a scan of all processes, so it is replaced
+%% only when the nodes change; that a partition has another owner changes a number. So a look-up
+%% beside a change may see some owners of before it and some of after it. Not here: who calls
+%% `publish/2', one process for each name.
+-module(weft_ring_lookup).
+
+-export([publish/2, withdraw/1, partition/2, primaries/3, active/3, active/4]).
+-export_type([name/0]).
+
+-type name() :: atom().
+
+-define(KEY(Name), {?MODULE, Name}).
+
+-record(lookup, {size :: pos_integer(),
+                 nodes :: tuple(),
+                 owners :: atomics:atomics_ref()}).
+
+%% @doc From now on look-ups by this name are answered from this ring.
+-spec publish(name(), weft_ring_table:ring()) -> ok.
+publish(Name, Ring) ->
+    Owners = weft_ring_table:owners(Ring),
+    Nodes = list_to_tuple(lists:usort(Owners)),
+    Size = weft_ring_table:size(Ring),
+    case persistent_term:get(?KEY(Name), none) of
+        #lookup{size = Size, nodes = Nodes, owners = Array} ->
+            write(Owners, Nodes, Array);
+        _ ->
+            Array = atomics:new(Size, [{signed, false}]),
+            ok = write(Owners, Nodes, Array),
+            persistent_term:put(?KEY(Name), #lookup{size = Size, nodes = Nodes, owners = Array})
+    end.
+
+write(Owners, Nodes, Array) ->
+    Numbers = maps:from_list(lists:zip(tuple_to_list(Nodes), lists:seq(1, tuple_size(Nodes)))),
+    lists:foreach(fun({Place, Owner}) -> atomics:put(Array, Place, map_get(Owner, Numbers)) end,
+                  lists:zip(lists:seq(1, length(Owners)), Owners)).
+
+%% @doc There is no ring of this name any more.
+-spec withdraw(name()) -> ok.
+withdraw(Name) ->
+    _ = persistent_term:erase(?KEY(Name)),
+    ok.
+
+%% @doc The partition of a key.
+-spec partition(name(), weft_ring_preference:key()) ->
+          {ok, non_neg_integer()} | {error, no_ring}.
+partition(Name, Key) ->
+    with(Name, fun(#lookup{size = Size}) -> weft_ring_preference:partition(Key, Size) end).
+
+%% @doc The owners of the `N' replicas of a key, whether they are up or not.
+-spec primaries(name(), weft_ring_preference:key(), non_neg_integer()) ->
+          {ok, [weft_ring_preference:preference()]} | {error, no_ring}.
+primaries(Name, Key, N) ->
+    with(Name, fun(#lookup{size = Size} = Lookup) ->
+                   weft_ring_preference:primaries(weft_ring_preference:partition(Key, Size), N,
+                                                  Size, owner(Lookup))
+               end).
+
+%% @doc As `active/4', with the nodes that this node is connected to, and itself.
+-spec active(name(), weft_ring_preference:key(), non_neg_integer()) ->
+          {ok, [weft_ring_preference:preference()]} | {error, no_ring}.
+active(Name, Key, N) ->
+    Up = [node() | nodes()],
+    active(Name, Key, N, fun(Node) -> lists:member(Node, Up) end).
+
+%% @doc The nodes to ask for a key: the owners of its `N' replicas, and others for those that are
+%% not up.
+-spec active(name(), weft_ring_preference:key(), non_neg_integer(),
+             fun((node()) -> boolean())) ->
+          {ok, [weft_ring_preference:preference()]} | {error, no_ring}.
+active(Name, Key, N, IsUp) ->
+    with(Name, fun(#lookup{size = Size} = Lookup) ->
+                   weft_ring_preference:active(weft_ring_preference:partition(Key, Size), N, IsUp,
+                                               Size, owner(Lookup))
+               end).
+
+with(Name, Fun) ->
+    case persistent_term:get(?KEY(Name), none) of
+        none -> {error, no_ring};
+        Lookup -> {ok, Fun(Lookup)}
+    end.
+
+owner(#lookup{nodes = Nodes, owners = Array}) ->
+    fun(Partition) -> element(atomics:get(Array, Partition + 1), Nodes) end.
