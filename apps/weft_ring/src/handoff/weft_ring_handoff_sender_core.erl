@@ -1,0 +1,212 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The end of a handoff that has the data. Pure; the other end is
+%% `weft_ring_handoff_receiver_core'. Each item and each update is applied once at the receiver,
+%% whenever either end or the path between them dies.
+%%
+%% The items go in the order of their keys. With the data of the receiver its mark is kept: up to
+%% which key it has the items (`Cursor'), and up to which number the updates. So the receiver knows
+%% where to go on, and the sender needs to remember nothing of what it has sent.
+%%
+%% An update of a key that was sent already is written to a log, atomically with the data, and sent
+%% after what was sent before. The update of a later key is not: the item will have it. A batch of
+%% items says up to which number of the log its items have all updates. After a restart the sender
+%% does not know which keys the receiver has, so it logs all updates until the receiver has told it;
+%% then those of later keys are not sent, as the items have them.
+%%
+%% Each `start' begins a session, in which messages are numbered from 1 and applied in that order;
+%% what belongs to another session is refused. If the log gets longer than `log_max', all begins
+%% anew with the next `Attempt', and the receiver drops what it had: the log is bounded, and no
+%% update is refused for it. When everything is acknowledged, the handoff is done, and updates are
+%% refused from then on.
+%%
+%% Events: `{message, Msg}', `{update, Ref, Key, Op}', `{batch, Items, Cursor}' (the answer to the
+%% effect `read', before any other event), `link_up', `link_down', `{timer, Timer}', `cancel' (ends
+%% the log; a later handoff has to be begun with the new attempt).
+%% Effects: `{send, Msg}', `{read, Cursor, MaxItems}', `{apply, Ref, Key, Op, none | Number}' (to
+%% the data, and with a number to the log, both or nothing), `{truncate, Number}' (the log up to
+%% there; its last number stays known), `{reset, Attempt}' (the log is empty and of this attempt;
+%% numbers go on), `{refuse, Ref, moved}',
+%% `{after_ms, Ms, Timer}', `{failed, Reason}', `done'.
+%% Options: `incarnation' (another one at each start), `batch_items' (500), `window' (4 messages),
+%% `log_max' (10000), `retry_ms' (1000), `pace_ms' (0: the least time between two batches, which
+%% limits the rate).
+-module(weft_ring_handoff_sender_core).
+
+-export([init/3, handle/3, log_length/1]).
+-export_type([state/0, log/0, cursor/0, id/0]).
+
+-type cursor() :: start | {'after', Key :: term()} | done.
+-type id() :: {weft_ring_table:transfer(), Attempt :: pos_integer()}.
+-type entry() :: {Number :: pos_integer(), Key :: term(), Op :: term()}.
+-type log() :: none | {Attempt :: pos_integer(), Last :: non_neg_integer(), [entry()]}.
+%% `Last' is the number of the last update that was logged. `none': there was no handoff before.
+
+-record(sender, {
+    transfer :: weft_ring_table:transfer(),
+    attempt :: pos_integer(),
+    %% Nothing of this attempt can have been applied yet.
+    fresh :: boolean(),
+    last :: non_neg_integer(),
+    log :: [entry()],
+    options :: map(),
+    request = 0 :: non_neg_integer(),
+    session = none :: term(),
+    linked = true :: boolean(),
+    cursor = start :: cursor(),
+    next = 1 :: pos_integer(),
+    unacked = [] :: [{pos_integer(), tuple()}],
+    %% Updates to be sent, in order.
+    queue = [] :: [entry()],
+    reading = false :: boolean(),
+    due_ms = 0 :: integer(),
+    token = 0 :: non_neg_integer(),
+    given = false :: boolean()}).
+
+-opaque state() :: #sender{}.
+
+%% @doc Begins, or goes on after a restart with the log that was kept.
+-spec init(weft_ring_table:transfer(), log(), map()) -> {state(), [tuple()]}.
+init(Transfer, Log, Options) ->
+    {Attempt, Last, Entries} = case Log of none -> {1, 0, []}; _ -> Log end,
+    Defaults = #{incarnation => 0, batch_items => 500, window => 4, log_max => 10000,
+                 retry_ms => 1000, pace_ms => 0},
+    {State, Effects} = ask(#sender{transfer = Transfer, attempt = Attempt, fresh = Log =:= none,
+                                   last = Last, log = Entries,
+                                   options = maps:merge(Defaults, Options)}),
+    {State, [{reset, 1} || Log =:= none] ++ Effects}.
+
+%% @doc How many updates wait for an acknowledgement.
+-spec log_length(state()) -> non_neg_integer().
+log_length(#sender{log = Log}) -> length(Log).
+
+%% @doc See above.
+-spec handle(term(), integer(), state()) -> {state(), [term()]}.
+handle(cancel, _NowMs, #sender{attempt = Attempt} = State) ->
+    {State#sender{given = true, linked = false, session = none}, [{reset, Attempt + 1}]};
+handle({update, Ref, _Key, _Op}, _NowMs, #sender{given = true} = State) ->
+    {State, [{refuse, Ref, moved}]};
+handle(_Event, _NowMs, #sender{given = true} = State) ->
+    {State, []};
+handle({update, Ref, Key, Op}, NowMs, #sender{reading = false} = State) ->
+    update(Ref, Key, Op, NowMs, State);
+handle({batch, Items, Cursor}, NowMs, #sender{reading = true} = State) ->
+    batch(Items, Cursor, NowMs, State);
+handle({message, {handoff, 1, Msg}}, NowMs, State) ->
+    message(Msg, NowMs, State);
+handle({message, _OfAnotherVersion}, _NowMs, State) ->
+    {State, []};
+handle(link_down, _NowMs, State) ->
+    {State#sender{linked = false, session = none, unacked = [], queue = []}, []};
+handle(link_up, _NowMs, State) ->
+    ask(State#sender{linked = true});
+handle({timer, {retry, Token}}, _NowMs, #sender{token = Token, linked = true} = State) ->
+    retry(State);
+handle({timer, pace}, NowMs, State) ->
+    pump(NowMs, State);
+handle({timer, _Outdated}, _NowMs, State) ->
+    {State, []}.
+
+%% --- updates ----------------------------------------------------------------------------------
+
+update(Ref, Key, Op, _NowMs, #sender{fresh = true} = State) ->
+    {State, [{apply, Ref, Key, Op, none}]};
+update(Ref, Key, Op, NowMs, #sender{session = Session, cursor = Cursor} = State) ->
+    case Session =:= none orelse weft_ring_handoff_receiver_core:has(Key, Cursor) of
+        true -> logged(Ref, Key, Op, NowMs, State);
+        false -> {State, [{apply, Ref, Key, Op, none}]}
+    end.
+
+%% Without the log the receiver's copy is worth nothing, so the new attempt comes first.
+logged(Ref, Key, Op, _NowMs, #sender{log = Log, options = #{log_max := Max}} = State0)
+  when length(Log) >= Max ->
+    {State, [Reset | Effects]} = again(State0),
+    {State, [Reset, {apply, Ref, Key, Op, none} | Effects]};
+logged(Ref, Key, Op, NowMs, #sender{last = Last, log = Log, session = Session,
+                                    queue = Queue} = State0) ->
+    Entry = {Last + 1, Key, Op},
+    State1 = State0#sender{last = Last + 1, log = Log ++ [Entry],
+                           queue = Queue ++ [Entry || Session =/= none]},
+    {State, Effects} = pump(NowMs, State1),
+    {State, [{apply, Ref, Key, Op, Last + 1} | Effects]}.
+
+again(#sender{attempt = Attempt} = State0) ->
+    {State, Effects} = ask(State0#sender{attempt = Attempt + 1, fresh = true, log = []}),
+    {State, [{reset, Attempt + 1} | Effects]}.
+
+%% --- what the receiver says -------------------------------------------------------------------
+
+message({resume, Request, Session, Cursor, Number}, NowMs,
+        #sender{session = none, linked = true, log = Log} = State) ->
+    case request(State) of
+        Request ->
+            Queue = [Entry || {N, Key, _} = Entry <- Log, N > Number,
+                              weft_ring_handoff_receiver_core:has(Key, Cursor)],
+            pump(NowMs, State#sender{session = Session, fresh = false, cursor = Cursor, next = 1,
+                                     unacked = [], queue = Queue});
+        _ -> {State, []}
+    end;
+message({ack, Session, N, Number}, NowMs, #sender{session = Session, unacked = Unacked,
+                                                  log = Log0} = State0) ->
+    Log = [Entry || {M, _, _} = Entry <- Log0, M > Number],
+    {State, Effects} = pump(NowMs, State0#sender{unacked = [U || {M, _} = U <- Unacked, M > N],
+                                                 log = Log}),
+    {State, [{truncate, Number} || Log =/= Log0] ++ Effects};
+message({stale, Session}, _NowMs, #sender{session = Session} = State) ->
+    ask(State);
+message({refuse, Request, Reason}, _NowMs, State) ->
+    {State, [{failed, Reason} || Request =:= request(State)]};
+message(_OfAnotherSession, _NowMs, State) ->
+    {State, []}.
+
+%% --- sending ----------------------------------------------------------------------------------
+
+ask(#sender{request = Request} = State0) ->
+    State = State0#sender{request = Request + 1, session = none, unacked = [], queue = []},
+    retry(State).
+
+retry(#sender{session = none} = State) ->
+    armed(State, [{send, {handoff, 1, {start, id(State), request(State)}}}]);
+retry(#sender{unacked = []} = State) ->
+    {State, []};
+retry(#sender{unacked = Unacked} = State) ->
+    armed(State, [{send, {handoff, 1, Msg}} || {_, Msg} <- Unacked]).
+
+armed(#sender{token = Token, options = #{retry_ms := Ms}} = State, Effects) ->
+    {State#sender{token = Token + 1}, Effects ++ [{after_ms, Ms, {retry, Token + 1}}]}.
+
+id(#sender{transfer = Transfer, attempt = Attempt}) ->
+    {Transfer, Attempt}.
+
+request(#sender{request = Request, options = #{incarnation := Incarnation}}) ->
+    {Incarnation, Request}.
+
+%% Updates first, so that a batch comes after all updates of the keys before it.
+pump(_NowMs, #sender{session = none} = State) ->
+    {State, []};
+pump(_NowMs, #sender{unacked = [], queue = [], cursor = done} = State) ->
+    {State#sender{given = true}, [done]};
+pump(_NowMs, #sender{unacked = Unacked, options = #{window := Window}} = State)
+  when length(Unacked) >= Window ->
+    {State, []};
+pump(NowMs, #sender{queue = [{Number, Key, Op} | Queue], next = N, session = Session} = State0) ->
+    {State1, Effects} = emit({update, Session, N, Number, Key, Op}, State0#sender{queue = Queue}),
+    {State, More} = pump(NowMs, State1),
+    {State, Effects ++ More};
+pump(_NowMs, #sender{cursor = done} = State) ->
+    {State, []};
+pump(NowMs, #sender{due_ms = DueMs} = State) when NowMs < DueMs ->
+    {State, [{after_ms, DueMs - NowMs, pace}]};
+pump(_NowMs, #sender{cursor = Cursor, options = #{batch_items := Max}} = State) ->
+    {State#sender{reading = true}, [{read, Cursor, Max}]}.
+
+batch(Items, Cursor, NowMs, #sender{next = N, session = Session, last = Last,
+                                    options = #{pace_ms := PaceMs}} = State0) ->
+    {State1, Effects} = emit({items, Session, N, Items, Cursor, Last},
+                             State0#sender{reading = false, cursor = Cursor,
+                                           due_ms = NowMs + PaceMs}),
+    {State, More} = pump(NowMs, State1),
+    {State, Effects ++ More}.
+
+emit(Msg, #sender{next = N, unacked = Unacked} = State) ->
+    armed(State#sender{next = N + 1, unacked = Unacked ++ [{N, Msg}]},
+          [{send, {handoff, 1, Msg}}]).

@@ -1,0 +1,262 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Both ends of a handoff, with counters as data: what is lost or applied twice is in the sum.
+%% The messages are lost, doubled and reordered, and either end is killed after any effect.
+-module(weft_ring_handoff_tests).
+
+-include_lib("proper/include/proper.hrl").
+-include_lib("eunit/include/eunit.hrl").
+
+-define(TRANSFER, {3, {{0, a}, 0}, b}).
+
+%% Each end has what is durable (`store', and `log' or `mark') and a core that dies with it.
+%% `fuses': after how many effects more an end is killed. `expected': what was applied for a caller.
+-record(world, {sender, store, log = none, receiver, copy = #{}, mark = none, to_receiver = [],
+                to_sender = [], timers = [], starts = 1, expected, done = false, fuses = #{},
+                killed = 0, refused = 0, options = #{}}).
+
+%% --- rules ------------------------------------------------------------------------------------
+
+all_items_arrive_test() ->
+    #world{copy = Copy, expected = Expected} = ended(world(12, #{}), []),
+    ?assertEqual(Expected, Copy).
+
+an_empty_partition_is_handed_over_test() ->
+    ?assertEqual(#{}, (ended(world(0, #{}), []))#world.copy).
+
+%% A receiver that was killed has applied and not acknowledged.
+either_end_is_killed_after_each_of_its_effects_test_() ->
+    [{atom_to_list(End), {timeout, 60, fun() -> killed_everywhere([End], 1) end}}
+     || End <- [sender, receiver]].
+
+both_ends_are_killed_after_any_of_their_effects_test_() ->
+    {timeout, 120,
+     fun() ->
+         [check(ended(world(7, #{sender => A, receiver => B}), updates(5)), {A, B})
+          || A <- lists:seq(1, 40), B <- lists:seq(1, 30)]
+     end}.
+
+killed_everywhere([End], After) ->
+    World = ended(world(12, #{End => After}), updates(20)),
+    check(World, {End, After}),
+    World#world.killed =:= 0 orelse killed_everywhere([End], After + 1).
+
+check(#world{copy = Copy, expected = Expected}, Where) ->
+    ?assertEqual({Where, Expected}, {Where, Copy}).
+
+updates(Count) -> [{I * 5 rem 14, 1000 + I} || I <- lists:seq(1, Count)].
+
+%% Killed between the new attempt and the first update without a log.
+a_full_log_and_a_kill_test_() ->
+    [{integer_to_list(After), fun() -> killed_with_a_full_log(After) end}
+     || After <- lists:seq(1, 12)].
+
+killed_with_a_full_log(After) ->
+    Applied = deliver(to_receiver, 0, once, deliver_all(deliver_all(world(1, #{})))),
+    ?assertEqual(#{0 => 1}, Applied#world.copy),
+    Full = lists:foldl(fun(_, W) -> update({0, 1}, W) end,
+                       sender(link_down, Applied#world{to_sender = []}), lists:seq(1, 7)),
+    Fused = Full#world{fuses = #{sender => After}},
+    check(ended(lists:foldl(fun(_, W) -> update({0, 1}, W) end, Fused, lists:seq(1, 4)), []),
+          After).
+
+updates_are_refused_when_all_is_handed_over_test() ->
+    World = update({1, 5}, ended(world(3, #{}), [])),
+    ?assertEqual(1, World#world.refused).
+
+%% A path that is down: the log grows up to its limit, then all begins anew.
+the_log_is_bounded_test() ->
+    World0 = lists:foldl(fun(_, W) -> deliver_all(W) end, world(6, #{}), lists:seq(1, 2)),
+    Down = sender(link_down, World0#world{to_receiver = [], to_sender = []}),
+    Updated = lists:foldl(fun(I, W) ->
+                              Next = update({I rem 6, 1}, W),
+                              ?assert(weft_ring_handoff_sender_core:log_length(Next#world.sender)
+                                          =< 8),
+                              Next
+                          end, Down, lists:seq(1, 100)),
+    ?assertMatch({Attempt, _, _} when Attempt > 1, Updated#world.log),
+    check(ended(sender(link_up, Updated), []), the_log_is_bounded).
+
+after_a_cancelled_handoff_the_copy_is_not_trusted_test() ->
+    Half = deliver_all(world(6, #{})),
+    Cancelled = sender(cancel, Half),
+    {2, _, []} = Log = Cancelled#world.log,
+    Store = (Cancelled#world.store)#{1 => 77},
+    Again = started(sender, Cancelled#world{store = Store, expected = Store, log = Log}),
+    check(ended(Again, []), cancelled).
+
+a_late_start_of_an_earlier_attempt_changes_nothing_test() ->
+    Receiver0 = weft_ring_handoff_receiver_core:init({{?TRANSFER, 2}, done, 9}, #{}),
+    Start = {message, {handoff, 1, {start, {?TRANSFER, 1}, r}}},
+    {Receiver, Effects} = weft_ring_handoff_receiver_core:handle(Start, Receiver0),
+    ?assertEqual({Receiver0, [{send, {handoff, 1, {refuse, r, outdated}}}]}, {Receiver, Effects}).
+
+batches_keep_their_pace_test() ->
+    {Sender0, _} = weft_ring_handoff_sender_core:init(?TRANSFER, none, #{pace_ms => 50}),
+    Resume = {message, {handoff, 1, {resume, {0, 1}, s, start, 0}}},
+    {Sender1, [{read, start, 500}]} = weft_ring_handoff_sender_core:handle(Resume, 10, Sender0),
+    Batch = {batch, [{k, 1}], {'after', k}},
+    {Sender2, Effects} = weft_ring_handoff_sender_core:handle(Batch, 10, Sender1),
+    ?assert(lists:member({after_ms, 50, pace}, Effects)),
+    ?assertMatch({_, [{read, {'after', k}, 500}]},
+                 weft_ring_handoff_sender_core:handle({timer, pace}, 60, Sender2)).
+
+a_refused_handoff_has_failed_test() ->
+    {Sender, Effects} = weft_ring_handoff_sender_core:init(?TRANSFER, none, #{}),
+    [Start] = [Msg || {send, Msg} <- Effects],
+    [{send, Refusal}] = weft_ring_handoff_receiver_core:refuse(Start, busy),
+    ?assertMatch({_, [{failed, busy}]},
+                 weft_ring_handoff_sender_core:handle({message, Refusal}, 0, Sender)).
+
+%% --- any schedule -----------------------------------------------------------------------------
+
+any_schedule_test_() ->
+    {timeout, 240, ?_assert(proper:quickcheck(prop_schedule(), [{numtests, count()}, quiet]))}.
+
+count() ->
+    case os:getenv("FULL") of false -> 5000; _ -> 50000 end.
+
+prop_schedule() ->
+    ?FORALL({Items, Steps}, {range(0, 12), ?SIZED(Size, resize(4 * Size, list(step())))},
+            begin
+                Wrong = wrong(Items, Steps),
+                ?WHENFAIL(io:format("~p~n~p~n~p~n", [Items, Steps, Wrong]), Wrong =:= [])
+            end).
+
+wrong(Items, Steps) ->
+    try ended(lists:foldl(fun perform/2, world(Items, #{}), Steps), []) of
+        #world{copy = Same, expected = Same} -> [];
+        #world{copy = Copy, expected = Expected} -> [{expected, Expected}, {copy, Copy}]
+    catch
+        error:Reason:Stack -> [{Reason, Stack}]
+    end.
+
+step() ->
+    frequency([{12, {deliver, to_receiver, range(0, 6), how()}},
+               {12, {deliver, to_sender, range(0, 6), how()}},
+               {8, {update, {range(0, 13), range(1, 1000)}}}, {3, timer},
+               {1, {fuse, sender, range(1, 4)}}, {1, {fuse, receiver, range(1, 4)}},
+               {1, link_down}, {2, link_up}]).
+
+how() -> frequency([{8, once}, {1, twice}, {1, never}]).
+
+perform({deliver, Direction, Nth, How}, World) -> deliver(Direction, Nth, How, World);
+perform({update, Update}, World) -> update(Update, World);
+perform(timer, World) -> timer(World);
+perform({fuse, End, Effects}, #world{fuses = Fuses} = World) ->
+    World#world{fuses = Fuses#{End => Effects}};
+perform(link_down, World) -> sender(link_down, World#world{to_receiver = [], to_sender = []});
+perform(link_up, World) -> sender(link_up, World).
+
+%% --- the world --------------------------------------------------------------------------------
+
+world(Items, Fuses) ->
+    Store = maps:from_list([{Key, 1 + Key} || Key <- lists:seq(0, Items - 1)]),
+    Options = #{batch_items => 2, window => 3, log_max => 8},
+    started(sender, started(receiver, #world{store = Store, expected = Store, options = Options,
+                                             fuses = Fuses})).
+
+started(receiver, #world{mark = Mark, starts = Starts} = World) ->
+    World#world{receiver = weft_ring_handoff_receiver_core:init(Mark, #{incarnation => Starts}),
+                starts = Starts + 1};
+started(sender, #world{log = Log, starts = Starts, options = Options} = World) ->
+    {Sender, Effects} = weft_ring_handoff_sender_core:init(?TRANSFER, Log,
+                                                           Options#{incarnation => Starts}),
+    effects(sender, Effects, World#world{sender = Sender, starts = Starts + 1, timers = [],
+                                         done = false}).
+
+sender(Event, #world{sender = Sender0} = World) ->
+    {Sender, Effects} = weft_ring_handoff_sender_core:handle(Event, 0, Sender0),
+    effects(sender, Effects, World#world{sender = Sender}).
+
+receiver(Event, #world{receiver = Receiver0} = World) ->
+    {Receiver, Effects} = weft_ring_handoff_receiver_core:handle(Event, Receiver0),
+    effects(receiver, Effects, World#world{receiver = Receiver}).
+
+update(Update, World) -> sender({update, Update, element(1, Update), element(2, Update)}, World).
+
+%% An effect is carried out wholly; the end may be killed after it.
+effects(_, [], World) ->
+    World;
+effects(End, [Effect | Effects], #world{fuses = Fuses} = World0) ->
+    World = effect(Effect, World0),
+    case Fuses of
+        #{End := 1} ->
+            started(End, World#world{fuses = maps:remove(End, Fuses),
+                                     killed = World#world.killed + 1});
+        #{End := Left} ->
+            effects(End, Effects, World#world{fuses = Fuses#{End := Left - 1}});
+        #{} ->
+            effects(End, Effects, World)
+    end.
+
+effect({send, {handoff, 1, Msg} = Message}, World) ->
+    case lists:member(element(1, Msg), [start, items, update]) of
+        true -> World#world{to_receiver = World#world.to_receiver ++ [Message]};
+        false -> World#world{to_sender = World#world.to_sender ++ [Message]}
+    end;
+effect({after_ms, _, Timer}, World) -> World#world{timers = World#world.timers ++ [Timer]};
+effect(done, World) -> World#world{done = true};
+effect({failed, outdated}, World) -> World;
+effect({refuse, _, moved}, World) -> World#world{refused = World#world.refused + 1};
+effect({read, Cursor, Max}, World) -> read(Cursor, Max, World);
+effect({apply, _, Key, Op, Number}, #world{store = Store, expected = Expected} = World) ->
+    World#world{store = add(Key, Op, Store), expected = add(Key, Op, Expected),
+                log = logged(Number, Key, Op, World#world.log)};
+effect({truncate, Number}, #world{log = {Attempt, Last, Log}} = World) ->
+    World#world{log = {Attempt, Last, [E || {N, _, _} = E <- Log, N > Number]}};
+effect({reset, Attempt}, #world{log = Log} = World) ->
+    Last = case Log of none -> 0; {_, L, _} -> L end,
+    World#world{log = {Attempt, Last, []}};
+effect({clear, Mark}, World) -> World#world{copy = #{}, mark = Mark};
+effect({items, Items, Mark}, #world{copy = Copy} = World) ->
+    World#world{mark = Mark,
+                copy = lists:foldl(fun({Key, Value}, C) -> add(Key, Value, C) end, Copy, Items)};
+effect({update, Key, Op, Mark}, #world{copy = Copy} = World) ->
+    World#world{mark = Mark, copy = add(Key, Op, Copy)}.
+
+logged(none, _, _, Log) -> Log;
+logged(Number, Key, Op, {Attempt, _, Log}) -> {Attempt, Number, Log ++ [{Number, Key, Op}]}.
+
+add(Key, Amount, Map) -> maps:update_with(Key, fun(Before) -> Before + Amount end, Amount, Map).
+
+read(Cursor, Max, #world{store = Store} = World) ->
+    Left = [Item || {Key, _} = Item <- lists:sort(maps:to_list(Store)),
+                    not weft_ring_handoff_receiver_core:has(Key, Cursor)],
+    Items = lists:sublist(Left, Max),
+    sender({batch, Items, case length(Left) =< Max of
+                              true -> done;
+                              false -> {'after', element(1, lists:last(Items))}
+                          end}, World).
+
+deliver(to_receiver, _, _, #world{to_receiver = []} = World) -> World;
+deliver(to_receiver, Nth, How, #world{to_receiver = Queue} = World) ->
+    {Message, Left} = taken(Nth, How, Queue),
+    delivered(How, fun(W) -> receiver({message, Message}, W) end, World#world{to_receiver = Left});
+deliver(to_sender, _, _, #world{to_sender = []} = World) -> World;
+deliver(to_sender, Nth, How, #world{to_sender = Queue} = World) ->
+    {Message, Left} = taken(Nth, How, Queue),
+    delivered(How, fun(W) -> sender({message, Message}, W) end, World#world{to_sender = Left}).
+
+taken(Nth, How, Queue) ->
+    Message = lists:nth(Nth rem length(Queue) + 1, Queue),
+    {Message, case How of twice -> Queue; _ -> lists:delete(Message, Queue) end}.
+
+delivered(never, _, World) -> World;
+delivered(_, Deliver, World) -> Deliver(World).
+
+deliver_all(#world{to_receiver = Out, to_sender = In} = World) ->
+    Delivered = lists:foldl(fun(_, W) -> deliver(to_receiver, 0, once, W) end, World, Out),
+    lists:foldl(fun(_, W) -> deliver(to_sender, 0, once, W) end, Delivered, In).
+
+timer(#world{timers = []} = World) -> World;
+timer(#world{timers = [Timer | Timers]} = World) ->
+    sender({timer, Timer}, World#world{timers = Timers}).
+
+%% With an update now and then, until the handoff is done.
+ended(World, Updates) -> ended(500, sender(link_up, World), Updates).
+
+ended(_, #world{done = true} = World, _) -> World;
+ended(Left, World, []) when Left > 0 ->
+    ended(Left - 1, timer(deliver_all(World)), []);
+ended(Left, World, [Update | Updates]) when Left > 0 ->
+    ended(Left - 1, timer(deliver_all(update(Update, World))), Updates).
