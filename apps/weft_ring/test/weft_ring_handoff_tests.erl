@@ -56,7 +56,7 @@ killed_with_a_full_log(After) ->
     Full = lists:foldl(fun(_, W) -> update({0, 1}, W) end,
                        sender(link_down, Applied#world{to_sender = []}), lists:seq(1, 7)),
     Fused = Full#world{fuses = #{sender => After}},
-    check(ended(lists:foldl(fun(_, W) -> update({0, 1}, W) end, Fused, lists:seq(1, 4)), []),
+    check(ended(lists:foldl(fun(_, W) -> update({0, 1}, W) end, Fused, lists:seq(1, 2)), []),
           After).
 
 updates_are_refused_when_all_is_handed_over_test() ->

@@ -1,0 +1,211 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Runs `weft_ring_core' on a node. No request for a key comes here: keys are looked up in
+%% `weft_ring_lookup'.
+%%
+%% The servers of a ring know each other by greeting: each greets the nodes of its ring that it has
+%% not heard of, which makes a distribution connection if there is none, over whatever topology.
+%% Then they watch each other; who is watched is a neighbour for the core.
+%%
+%% The ring is on disk before anybody hears of it. If it can not be written, this process ends, with
+%% the reason. Each handoff runs in a process of its own, which calls the function of the
+%% configuration (`handoff') and succeeds when that returns `ok'. Without one, a partition has
+%% nothing that would have to be handed over.
+-module(weft_ring_server).
+-behaviour(gen_server).
+
+-export([start_link/1, command/1, mine/0]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+
+-define(CALL_MS, 15000).
+
+-record(server, {core :: weft_ring_core:state(),
+                 dir :: none | file:filename(),
+                 kept :: weft_ring_file:kept(),
+                 handoff :: none | {module(), atom()},
+                 sync_ms :: pos_integer(),
+                 peers = #{} :: #{node() => {pid(), reference()}},
+                 transfers = #{} :: #{reference() => {pid(), weft_ring_table:transfer()}}}).
+
+-spec start_link(map()) -> {ok, pid()} | {error, term()}.
+start_link(Config) ->
+    gen_server:start_link({local, ?MODULE}, ?MODULE, Config, []).
+
+%% @doc A command of `weft_ring_core', and its answer.
+-spec command(term()) -> term().
+command(Command) ->
+    call({command, Command}).
+
+%% @doc What this node takes itself for the owner of.
+-spec mine() -> [non_neg_integer()] | {error, not_running}.
+mine() ->
+    call(mine).
+
+call(Request) ->
+    try gen_server:call(?MODULE, Request, ?CALL_MS)
+    catch exit:{noproc, _} -> {error, not_running}
+    end.
+
+%% @private
+init(#{dir := Dir} = Config) ->
+    case weft_ring_file:read(Dir) of
+        {ok, Kept} ->
+            Options = maps:merge(maps:without([dir, handoff], Config), Kept),
+            {Core, Effects} = weft_ring_core:init(node(), Options#{
+                                incarnation => erlang:system_time(microsecond),
+                                seed => erlang:unique_integer()}),
+            {ok, perform(Effects, #server{core = Core, dir = Dir, kept = Kept,
+                                          handoff = maps:get(handoff, Config),
+                                          sync_ms = maps:get(sync_ms, Config)})};
+        {error, Reason} -> {stop, {ring_file, Reason}}
+    end.
+
+%% @private
+handle_call({command, Command}, From, Server) ->
+    {noreply, event({command, From, Command}, Server)};
+handle_call(mine, _From, #server{core = Core} = Server) ->
+    {reply, weft_ring_core:mine(Core), Server};
+handle_call(Request, _From, Server) ->
+    {reply, weft_stray:call(Request), Server}.
+
+%% @private
+handle_cast(Request, Server) ->
+    ok = weft_stray:message(Request),
+    {noreply, Server}.
+
+%% @private
+handle_info({weft_ring, message, Node, Msg}, #server{peers = Peers} = Server)
+  when is_map_key(Node, Peers) ->
+    {noreply, event({message, Node, Msg}, Server)};
+handle_info({weft_ring, message, _Unknown, _Msg}, Server) ->
+    {noreply, Server};
+handle_info({weft_ring, hello, Pid}, Server) when is_pid(Pid) ->
+    {noreply, hello(node(Pid), Pid, Server)};
+handle_info({timer, sync}, Server) ->
+    {noreply, event({timer, sync}, greet(Server))};
+handle_info({handed, Transfer}, Server) ->
+    {noreply, event({command, none, {handoff, done, Transfer}}, Server)};
+handle_info({'DOWN', Ref, process, Pid, Reason}, #server{transfers = Transfers} = Server) ->
+    case maps:take(Ref, Transfers) of
+        {{Pid, Transfer}, Left} ->
+            {noreply, ended(Reason, Transfer, Server#server{transfers = Left})};
+        error ->
+            {noreply, gone(node(Pid), Pid, Server)}
+    end;
+handle_info(Message, Server) ->
+    ok = weft_stray:message(Message),
+    {noreply, Server}.
+
+%% --- other servers ----------------------------------------------------------------------------
+
+greet(#server{core = Core, peers = Peers} = Server) ->
+    Nodes = case weft_ring_core:ring(Core) of
+                none -> [];
+                Ring -> [N || {N, _} <- weft_ring_table:members([joining, member, leaving], Ring)]
+            end,
+    lists:foreach(fun hello/1, Nodes -- [node() | maps:keys(Peers)]),
+    Server.
+
+%% A process of its own waits for the connection.
+hello(Node) ->
+    Self = self(),
+    spawn(fun() -> {?MODULE, Node} ! {weft_ring, hello, Self} end).
+
+hello(Node, _, Server) when Node =:= node() ->
+    Server;
+hello(Node, Pid, #server{peers = Peers} = Server0) ->
+    case Peers of
+        #{Node := {Pid, _}} -> Server0;
+        #{} ->
+            #server{peers = Others} = Server = forget(Node, Server0),
+            _ = erlang:send(Pid, {weft_ring, hello, self()}, [nosuspend, noconnect]),
+            Known = Others#{Node => {Pid, monitor(process, Pid)}},
+            event({neighbour_up, Node}, Server#server{peers = Known})
+    end.
+
+gone(Node, Pid, #server{peers = Peers} = Server) ->
+    case Peers of
+        #{Node := {Pid, _}} -> forget(Node, Server);
+        #{} -> Server
+    end.
+
+forget(Node, #server{peers = Peers} = Server) ->
+    case maps:take(Node, Peers) of
+        {{_, Ref}, Left} ->
+            true = demonitor(Ref, [flush]),
+            event({neighbour_down, Node, gone}, Server#server{peers = Left});
+        error -> Server
+    end.
+
+%% --- the core ---------------------------------------------------------------------------------
+
+event(Event, #server{core = Core0} = Server) ->
+    {Core, Effects} = weft_ring_core:handle(Event, erlang:monotonic_time(millisecond), Core0),
+    perform(Effects, Server#server{core = Core}).
+
+perform(Effects, Server) ->
+    lists:foldl(fun effect/2, Server, Effects).
+
+effect({send, To, Msg}, #server{peers = Peers} = Server) ->
+    _ = case Peers of
+            #{To := {Pid, _}} ->
+                erlang:send(Pid, {weft_ring, message, node(), Msg}, [nosuspend, noconnect]);
+            #{} -> hello(To)
+        end,
+    Server;
+effect({view, mine, _}, Server) ->
+    Server;
+effect({view, ring, Ring}, Server0) ->
+    Server = keep(ring, Ring, Server0),
+    ok = weft_ring_lookup:publish(weft_ring, Ring),
+    Server;
+effect({view, asked, Via}, Server) ->
+    keep(asked, Via, Server);
+effect({after_ms, Ms, Timer}, Server) ->
+    _ = erlang:send_after(Ms, self(), {timer, Timer}),
+    Server;
+effect({reply, none, _}, Server) ->
+    Server;
+effect({reply, From, Reply}, Server) ->
+    gen_server:reply(From, Reply),
+    Server;
+effect({notice, {handoff, start, Transfer}}, Server) ->
+    start(Transfer, Server);
+effect({notice, {handoff, cancel, Transfer}}, Server) ->
+    cancel(Transfer, Server);
+effect({notice, {warning, Warning}}, Server) ->
+    logger:warning("weft_ring: ~0tp", [Warning]),
+    Server.
+
+keep(Key, Value, #server{kept = Kept0} = Server) when map_get(Key, Kept0) =:= Value ->
+    Server;
+keep(Key, Value, #server{dir = Dir, kept = Kept0} = Server) ->
+    Kept = Kept0#{Key => Value},
+    case weft_ring_file:write(Dir, Kept) of
+        ok -> Server#server{kept = Kept};
+        {error, Reason} -> exit({ring_file, Reason})
+    end.
+
+%% --- handoffs ---------------------------------------------------------------------------------
+
+start(Transfer, #server{handoff = none} = Server) ->
+    self() ! {handed, Transfer},
+    Server;
+start(Transfer, #server{handoff = {Module, Function}, transfers = Transfers} = Server) ->
+    {Pid, Ref} = spawn_monitor(fun() -> exit({handoff, Module:Function(Transfer)}) end),
+    Server#server{transfers = Transfers#{Ref => {Pid, Transfer}}}.
+
+cancel(Transfer, #server{transfers = Transfers} = Server) ->
+    {Ended, Left} = lists:partition(fun({_, {_, T}}) -> T =:= Transfer end,
+                                    maps:to_list(Transfers)),
+    lists:foreach(fun({Ref, {Pid, _}}) ->
+                      true = demonitor(Ref, [flush]),
+                      exit(Pid, kill)
+                  end, Ended),
+    Server#server{transfers = maps:from_list(Left)}.
+
+ended({handoff, ok}, Transfer, Server) ->
+    event({command, none, {handoff, done, Transfer}}, Server);
+ended(Reason, {Partition, _, To} = Transfer, Server) ->
+    logger:warning("weft_ring: the handoff of partition ~w to ~ts has failed: ~0tP",
+                   [Partition, To, Reason, 20]),
+    event({command, none, {handoff, failed, Transfer}}, Server).

@@ -1,0 +1,63 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What a node keeps of the ring on disk, and its configuration.
+-module(weft_ring_node_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(KEPT, #{ring => weft_ring_table:create({a, 1}, here, 8, 3), asked => b}).
+
+what_was_written_is_read_test() ->
+    in_directory(fun(Dir) ->
+                     ?assertEqual({ok, #{}}, weft_ring_file:read(Dir)),
+                     ok = weft_ring_file:write(Dir, #{asked => c}),
+                     ok = weft_ring_file:write(Dir, ?KEPT),
+                     ?assertEqual({ok, ?KEPT}, weft_ring_file:read(Dir))
+                 end).
+
+%% Each byte flipped, and each length cut.
+a_damaged_file_is_named_test_() ->
+    {timeout, 60, fun() -> in_directory(fun damaged/1) end}.
+
+damaged(Dir) ->
+    ok = weft_ring_file:write(Dir, #{asked => c}),
+    File = filename:join(Dir, "ring"),
+    {ok, Bytes} = file:read_file(File),
+    [begin
+         ok = file:write_file(File, Other),
+         ?assertEqual({At, {error, {damaged, File}}}, {At, weft_ring_file:read(Dir)})
+     end || At <- lists:seq(0, byte_size(Bytes) - 1), Other <- worse(At, Bytes)].
+
+worse(At, Bytes) ->
+    <<Before:At/binary, Byte, After/binary>> = Bytes,
+    [[Before, Byte bxor 1, After], Before].
+
+a_directory_that_can_not_be_written_is_named_test() ->
+    in_directory(fun(Dir) ->
+                     File = filename:join(Dir, "file"),
+                     ok = file:write_file(File, "no directory"),
+                     ?assertMatch({error, {_, _}}, weft_ring_file:write(File, ?KEPT))
+                 end).
+
+without_a_directory_nothing_is_kept_test() ->
+    ok = weft_ring_file:write(none, ?KEPT),
+    ?assertEqual({ok, #{}}, weft_ring_file:read(none)).
+
+in_directory(Fun) ->
+    Dir = filename:join(filename:basedir(user_cache, "weft_ring_tests"),
+                        integer_to_list(erlang:unique_integer([positive])) ++ os:getpid()),
+    ok = filelib:ensure_dir(filename:join(Dir, "x")),
+    try Fun(Dir) after file:del_dir_r(Dir) end.
+
+%% --- configuration ----------------------------------------------------------------------------
+
+defaults_test() ->
+    ?assertMatch({ok, #{partitions := 64, n_val := 3, dir := none, handoff := none}},
+                 weft_ring_app:config([])),
+    ?assertMatch({ok, #{partitions := 128}}, weft_ring_app:config([{partitions, 128}])).
+
+wrong_configuration_is_named_test_() ->
+    [?_assertEqual({error, Error}, weft_ring_app:config([Pair]))
+     || {Pair, Error} <- [{{partition, 8}, {unknown_key, partition}}]
+            ++ [{Pair, {bad_value, Pair}}
+                || Pair <- [{partitions, 60}, {partitions, 2048}, {n_val, 0}, {n_val, nine},
+                            {dir, 7}, {handoff, me}, {sync_ms, 0}, {handoffs_max, 0}]]].
