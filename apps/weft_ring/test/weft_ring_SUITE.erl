@@ -6,12 +6,12 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
--export([the_life_of_a_ring/1]).
+-export([the_life_of_a_ring/1, a_ring_over_a_gateway/1]).
 -export([hand_over/1]).
 
 suite() -> [{timetrap, {minutes, 3}}].
 
-all() -> [the_life_of_a_ring].
+all() -> [the_life_of_a_ring, a_ring_over_a_gateway].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -50,17 +50,45 @@ a_dead_node_is_removed([B, C]) ->
     ?assertEqual(8, Lost),
     settled([B], [B]).
 
+%% The gateway knows nothing of the ring. While it is away, each side changes what it likes.
+a_ring_over_a_gateway(Config) ->
+    [A, G, C] = [weft_test_nodes:node_name(Name) || Name <- [a, g, c]],
+    Settings = [{topology, {static, #{links => [{A, G}, {G, C}]}}}, {resume_timeout_ms, 1000}],
+    Gateway = started(g, Settings, Config),
+    Refs = [RefA, RefC] = [start(Name, Settings, Config) || Name <- [a, c]],
+    ok = ring(RefA, create, []),
+    ok = ring(RefC, join, [A]),
+    wait(fun() -> statuses(RefA, [RefC]) =:= [joining] end),
+    _ = committed(RefA, [{RefC, join}]),
+    settled(Refs, Refs),
+    ?assertEqual([], [L || L <- weft_test_nodes:call(RefA, weft, neighbours, []), L =:= C]),
+    ok = weft_test_nodes:kill(Gateway),
+    _ = committed(RefC, [{RefA, leave}]),
+    ?assertEqual([member], statuses(RefA, [RefA])),
+    _ = started(g, Settings, Config),
+    settled(Refs, [RefC]),
+    ?assertEqual([gone], statuses(RefA, [RefA])).
+
 %% --- nodes ------------------------------------------------------------------------------------
 
-start(Name, Config) ->
-    Dir = filename:join(?config(priv_dir, Config), atom_to_list(Name)),
+started(Name, Settings, Config) ->
+    Args = ["-kernel", "prevent_overlapping_partitions", "false", "-connect_all", "false"],
+    Ref = weft_test_nodes:start(Name, #{config => Settings, args => Args}, ?config(place, Config)),
+    {ok, _} = weft_test_nodes:call(Ref, application, ensure_all_started, [weft]),
+    Ref.
+
+start(Name, Config) -> start(Name, [], Config).
+
+start(Name, Settings, Config) ->
+    Dir = filename:join([?config(priv_dir, Config), integer_to_list(length(Settings)),
+                         atom_to_list(Name)]),
     Environment = [{partitions, 16}, {n_val, 2}, {sync_ms, 300}, {dir, Dir},
                    {handoff, {?MODULE, hand_over}}],
     Args = lists:append([["-pa", weft_test_nodes:ebin(Module)] || Module <- [?MODULE, weft_ring]])
         ++ ["-kernel", "prevent_overlapping_partitions", "false", "-connect_all", "false"]
         ++ lists:append([["-weft_ring", atom_to_list(Key), lists:flatten(io_lib:format("~p", [V]))]
                          || {Key, V} <- Environment]),
-    Ref = weft_test_nodes:start(Name, #{config => [], args => Args}, ?config(place, Config)),
+    Ref = weft_test_nodes:start(Name, #{config => Settings, args => Args}, ?config(place, Config)),
     {ok, _} = weft_test_nodes:call(Ref, application, ensure_all_started, [weft_ring]),
     Ref.
 

@@ -14,7 +14,7 @@
 -behaviour(gen_server).
 
 -export([start_link/1, command/1, mine/0]).
--export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, hand_over/3]).
 
 -define(CALL_MS, 15000).
 
@@ -191,8 +191,13 @@ start(Transfer, #server{handoff = none} = Server) ->
     self() ! {handed, Transfer},
     Server;
 start(Transfer, #server{handoff = {Module, Function}, transfers = Transfers} = Server) ->
-    {Pid, Ref} = spawn_monitor(fun() -> exit({handoff, Module:Function(Transfer)}) end),
+    {Pid, Ref} = spawn_monitor(?MODULE, hand_over, [Module, Function, Transfer]),
     Server#server{transfers = Transfers#{Ref => {Pid, Transfer}}}.
+
+%% @private
+-spec hand_over(module(), atom(), weft_ring_table:transfer()) -> no_return().
+hand_over(Module, Function, Transfer) ->
+    exit({handoff, Module:Function(Transfer)}).
 
 cancel(Transfer, #server{transfers = Transfers} = Server) ->
     {Ended, Left} = lists:partition(fun({_, {_, T}}) -> T =:= Transfer end,
