@@ -164,3 +164,13 @@ moves(Before, Owners) -> length([x || {A, B} <- lists:zip(Before, Owners), A =/=
 
 given_way(Kind, GaveWay) ->
     lists:sum([Count || {K, Count} <- GaveWay, K =:= Kind, is_integer(Count)]).
+
+%% With locations a join may need more moves than balance does (here ten), but few: what was moved
+%% to make room goes back if it can.
+locations_cost_few_moves_test_() ->
+    {timeout, 60, fun() -> ?assert(lists:sum([moves_of_a_join(L) || L <- [2, 3, 5, 9]]) =< 52) end}.
+
+moves_of_a_join(Locations) ->
+    {ok, #{owners := Owners}} = claim(1024, 4, located(100, Locations), []),
+    {ok, #{moves := Moves}} = claim(1024, 4, located(101, Locations), Owners),
+    Moves.

@@ -2,8 +2,8 @@
 %% @doc Takes faults out of a balanced assignment: one partition in a fault after the other is
 %% exchanged with the one, or given to the node, that makes the whole cheapest. As this may have to
 %% get worse before it gets better, what was exchanged is not exchanged back for a while (tabu
-%% search, Glover 1986), and the best assignment seen is the answer. There is no chance in it, and
-%% the number of steps is bounded.
+%% search, Glover 1986), and the best assignment seen counts. Of that goes back what need not have
+%% moved. There is no chance in it, and the number of steps is bounded.
 -module(weft_ring_claim_repair).
 
 -export([repair/2]).
@@ -12,6 +12,7 @@
 %% Steps without a better assignment, after which none is looked for.
 -define(FRUITLESS_MAX, 250).
 -define(TABU_STEPS, 12).
+-define(SETTLED_MAX, 100).
 
 -record(search, {problem :: weft_ring_claim_rules:problem(),
                  owners :: weft_ring_claim_rules:owners(),
@@ -29,7 +30,28 @@ repair(Owners, Problem) ->
     Search = #search{problem = Problem, owners = Owners, best = {0, Owners},
                      counts = weft_ring_claim_rules:counts(Owners, Problem)},
     #search{best = {_, Best}} = search(?EVALUATIONS_MAX div tuple_size(Owners), Search),
-    Best.
+    settled(Search#search{owners = Best,
+                          counts = weft_ring_claim_rules:counts(Best, Problem)}).
+
+%% What was moved to make room, and need not have been, goes back.
+settled(#search{owners = Owners, problem = Problem} = Search) ->
+    Before = weft_ring_claim_rules:before(Problem),
+    Moved = [P || P <- lists:seq(1, tuple_size(Owners)), element(P, Before) =/= 0,
+                  element(P, Owners) =/= element(P, Before)],
+    settled(lists:sublist(Moved, ?SETTLED_MAX), Search).
+
+settled([], #search{owners = Owners}) ->
+    Owners;
+settled([P | Moved], Search) ->
+    case exchanges(P, Search) ++ gifts(P, Search) ++ returns(P, Search) of
+        [] -> settled(Moved, Search);
+        Changes ->
+            case lists:min(Changes) of
+                {Delta, _, _} = Change when Delta < 0 ->
+                    settled(Moved, (make(P, Change, Search))#search{tabu = #{}, cost = 0});
+                _ -> settled(Moved, Search)
+            end
+    end.
 
 search(0, Search) ->
     Search;
@@ -48,7 +70,7 @@ faulty(#search{owners = Owners, problem = Problem}) ->
           weft_ring_claim_rules:cost(P, element(P, Owners), Owners, Problem) >= 2].
 
 change(P, Search) ->
-    case exchanges(P, Search) ++ gifts(P, Search) of
+    case exchanges(P, Search) ++ gifts(P, Search) ++ returns(P, Search) of
         [] -> Search;
         Changes -> make(P, lists:min(Changes), Search)
     end.
@@ -78,6 +100,33 @@ gifts(P, #search{owners = Owners, counts = Counts, problem = Problem} = Search) 
                     not is_tabu(P, Z, Search)]
     end.
 
+%% A node gives back what it has taken, and takes another partition instead, from a node that can
+%% spare it.
+returns(P, #search{owners = Owners, problem = Problem, counts = Counts} = Search) ->
+    Small = tuple_size(Owners) div weft_ring_claim_rules:nodes(Problem),
+    Taker = element(P, Owners),
+    case element(P, weft_ring_claim_rules:before(Problem)) of
+        X when X =/= 0, X =/= Taker, map_get(X, Counts) =:= Small ->
+            [{return_costs(P, X, Q, Y, Owners, Problem), return, Q}
+             || Q <- lists:seq(1, tuple_size(Owners)), Y <- [element(Q, Owners)],
+                Y =/= Taker, map_get(Y, Counts) > Small,
+                is_apart(P, Q, Problem), not is_tabu(Q, Taker, Search)];
+        _ -> []
+    end.
+
+return_costs(P, X, Q, Y, Owners, Problem) ->
+    Taker = element(P, Owners),
+    weft_ring_claim_rules:cost(P, X, Owners, Problem)
+        + weft_ring_claim_rules:cost(Q, Taker, Owners, Problem, P)
+        - weft_ring_claim_rules:cost(P, Taker, Owners, Problem)
+        - weft_ring_claim_rules:cost(Q, Y, Owners, Problem).
+
+%% In no window are both.
+is_apart(P, Q, Problem) ->
+    Distance = abs(P - Q),
+    min(Distance, weft_ring_claim_rules:size(Problem) - Distance)
+        >= weft_ring_claim_rules:window(Problem).
+
 is_tabu(P, Node, #search{tabu = Tabu, step = Step}) ->
     maps:get({P, Node}, Tabu, 0) > Step.
 
@@ -88,7 +137,14 @@ make(P, {Delta, gift, Z}, #search{owners = Owners, counts = Counts} = Search) ->
     X = element(P, Owners),
     moved(Delta, [{P, X}], setelement(P, Owners, Z),
           Search#search{counts = Counts#{X := maps:get(X, Counts) - 1,
-                                         Z := maps:get(Z, Counts) + 1}}).
+                                         Z := maps:get(Z, Counts) + 1}});
+make(P, {Delta, return, Q}, #search{owners = Owners, counts = Counts,
+                                    problem = Problem} = Search) ->
+    {Taker, Y} = {element(P, Owners), element(Q, Owners)},
+    X = element(P, weft_ring_claim_rules:before(Problem)),
+    moved(Delta, [{P, Taker}, {Q, Y}], setelement(P, setelement(Q, Owners, Taker), X),
+          Search#search{counts = Counts#{X := maps:get(X, Counts) + 1,
+                                         Y := maps:get(Y, Counts) - 1}}).
 
 moved(Delta, Left, Owners, #search{cost = Cost, tabu = Tabu, step = Step} = Search) ->
     Until = maps:from_list([{Place, Step + ?TABU_STEPS} || Place <- Left]),
