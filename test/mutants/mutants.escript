@@ -1,11 +1,14 @@
 #!/usr/bin/env escript
 %% SPDX-License-Identifier: Apache-2.0
 %%! -noinput
-%% Would the tests notice? Puts each deliberate bug of mutants.config into a copy of the module that
+%% Would the tests notice? Puts each deliberate bug of bugs/*.config into a copy of the module that
 %% it is about, and runs the tests that should find it against that:
 %%
 %%   test/mutants/mutants.escript [WORD ...]    all bugs, or those whose name contains a word
 %%   test/mutants/mutants.escript --table       the rows of docs/internals/simulator.md
+%%
+%% A bug is {mutant, Name, File, Old, New, Tests, Sentence}. Old occurs once in the file (a test sees
+%% to that) and New takes its place. Tests are modules of EUnit, or {Module, Function}.
 %%
 %% The sources stay as they are; the build of the tests has to be there (`make mutants' sees to it).
 %% The tests have to pass without a bug first. A bug is found if a test fails, or does not come to
@@ -27,11 +30,15 @@ main(Words) ->
     halt(min(1, Left + case Chosen of [] -> 1; _ -> 0 end)).
 
 mutants() ->
-    {ok, Terms} = file:consult(filename:join(filename:dirname(escript:script_name()),
-                                             "mutants.config")),
+    Tables = filename:join([filename:dirname(escript:script_name()), "bugs", "*.config"]),
     [#{name => atom_to_list(Name), file => File, old => Old, new => New, tests => Tests,
        sentence => Sentence}
-     || {mutant, Name, File, Old, New, Tests, Sentence} <- Terms].
+     || Table <- filelib:wildcard(Tables),
+        {mutant, Name, File, Old, New, Tests, Sentence} <- consulted(Table)].
+
+consulted(Table) ->
+    {ok, Terms} = file:consult(Table),
+    Terms.
 
 is_wanted(_Mutant, []) -> true;
 is_wanted(#{name := Name}, Words) ->

@@ -5,7 +5,7 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
--define(TABLE, "test/mutants/mutants.config").
+-define(TABLES, "test/mutants/bugs/*.config").
 -define(DOCUMENT, "docs/internals/simulator.md").
 
 each_bug_fits_its_source_at_one_place_test_() ->
@@ -29,7 +29,10 @@ each_bug_has_a_row_in_the_document_test_() ->
      || {mutant, Name, _, _, _, _, _} <- mutants()].
 
 mutants() ->
-    {ok, Mutants} = file:consult(?TABLE),
+    lists:append([consulted(Table) || Table <- filelib:wildcard(?TABLES)]).
+
+consulted(Table) ->
+    {ok, Mutants} = file:consult(Table),
     Mutants.
 
 occurrences(Text, File) ->
