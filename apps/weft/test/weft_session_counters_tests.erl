@@ -11,7 +11,8 @@ what_the_ticker_is_told_test() ->
     weft_session_counters:packet_out(Counters, 30),
     weft_session_counters:heard(Counters),
     ?assertEqual({ok, 2, 2, 0}, weft_session_counters:getstat(Counters)),
-    ?assertEqual(#{packets_in => 2, packets_out => 2, bytes_in => 10, bytes_out => 50},
+    ?assertEqual(#{packets_in => 2, packets_out => 2, bytes_in => 10, bytes_out => 50,
+                   reroutes => 0},
                  weft_session_counters:read(Counters)).
 
 a_peer_that_is_kept_alive_is_always_heard_test() ->
@@ -21,3 +22,19 @@ a_peer_that_is_kept_alive_is_always_heard_test() ->
     ?assertEqual({ok, 2, 0, 0}, weft_session_counters:getstat(Counters)),
     weft_session_counters:keep_alive(Counters, false),
     ?assertEqual({ok, 2, 0, 0}, weft_session_counters:getstat(Counters)).
+
+%% The same neighbour again is the way that there was.
+another_neighbour_is_a_reroute_test() ->
+    Counters = weft_session_counters:new(),
+    ?assertEqual([0, 0, 1, 1, 2],
+                 [begin
+                      ok = weft_session_counters:by_way_of(Counters, Neighbour),
+                      maps:get(reroutes, weft_session_counters:read(Counters))
+                  end || Neighbour <- [a@h, a@h, b@h, b@h, a@h]]).
+
+%% Its code may be loaded while it runs.
+a_session_of_the_version_before_has_none_test() ->
+    Before = counters:new(6, [write_concurrency]),
+    ok = weft_session_counters:by_way_of(Before, a@h),
+    ok = weft_session_counters:by_way_of(Before, b@h),
+    ?assertMatch(#{reroutes := 0}, weft_session_counters:read(Before)).

@@ -23,6 +23,7 @@ streams_test_() ->
                           {life, fun another_life_ends_what_was_with_an_earlier_one/0},
                           {with_a_path, fun news_are_nothing_where_there_is_a_path/0},
                           {unheard, fun an_acknowledgement_is_no_word_of_the_ticker/0},
+                          {another_way, fun another_neighbour_is_counted/0},
                           {once, fun a_stream_is_accepted_once/0},
                           {before, fun a_stream_of_the_version_before_goes_on/0}]]}.
 
@@ -107,6 +108,30 @@ an_acknowledgement_is_no_word_of_the_ticker() ->
     {ok, Read, _, _} = weft_session_counters:getstat(Counters),
     {ok, _} = weft_stream:handle({weft_ack, 1}, Stream),
     ?assertMatch({ok, Read, _, _}, weft_session_counters:getstat(Counters)).
+
+%% A link that has come up again is the same one; the neighbour stays if its process is another one.
+another_neighbour_is_counted() ->
+    ok = weft_link_table:new(),
+    [A, B, C] = [spawn_link(fun() -> receive stop -> ok end end) || _ <- [a, b, c]],
+    [ok = weft_link_table:enter(Key, Link) || {Key, Link} <- [{a@h, A}, {b@h, B}]],
+    {ok, Stream0} = weft_stream:acceptor(distribution, crypto:strong_rand_bytes(16), ?PEER,
+                                         {A, [lane(1)], ?LABEL}, weft_session_counters:new(),
+                                         self()),
+    Move = fun(Link, Stream) ->
+               {ok, Moved} = weft_stream:handle({weft_path, reattached, Link, [lane(1)], 7, 0},
+                                                Stream),
+               Moved
+           end,
+    Reroutes = fun(Stream) -> maps:get(reroutes, weft_stream:info(Stream)) end,
+    Stream1 = Move(A, Stream0),
+    ?assertEqual(0, Reroutes(Stream1)),
+    Stream2 = Move(B, Stream1),
+    ?assertEqual(1, Reroutes(Stream2)),
+    [_] = weft_link_table:take(b@h, B),
+    ok = weft_link_table:enter(b@h, C),
+    ?assertEqual(1, Reroutes(Move(C, Stream2))),
+    [begin unlink(Link), exit(Link, kill) end || Link <- [A, B, C]],
+    true = ets:delete(weft_links).
 
 %% The peer opens it again when nothing has answered yet.
 a_stream_is_accepted_once() ->

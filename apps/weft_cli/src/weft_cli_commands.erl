@@ -83,7 +83,8 @@ status() ->
            "link has as many TCP connections as it has lanes.",
            "A circuit is a session between nodes that have no link; its hops are those that",
            "the session really uses now. `resumes' counts how often sessions lost their path",
-           "and went on by another, without a nodedown. Groups are shown with the nodes that",
+           "and went on by another, without a nodedown; `re-routes' how often that was by way",
+           "of another neighbour. Groups are shown with the nodes that",
            "each shares with others, scopes of names with how many names all nodes have."]}.
 
 watch() ->

@@ -26,16 +26,16 @@ status([], Options) ->
 status_text(#{name := Name, topology := Topology},
             #{nodes := Nodes, links := #{used := Links, full_mesh := FullMesh},
               tcp_connections := #{used := Connections},
-              sessions := Sessions, resumes := Resumes, circuits := Circuits,
+              sessions := Sessions, resumes := Resumes, reroutes := Reroutes, circuits := Circuits,
               broadcast := Broadcast, groups := Groups, scopes := Scopes}) ->
     Up = [Node || #{running := true} = Node <- Nodes],
     [io_lib:format("~ts: ~b of ~ts up, topology ~ts~n",
                    [Name, length(Up), plural(length(Nodes), "node"), shape(Topology)]),
      io_lib:format("~ts of ~ts, ~b links would be a full mesh~n",
                    [plural(Links, "link"), plural(Connections, "TCP connection"), FullMesh]),
-     io_lib:format("~ts, ~ts among them, ~ts~n",
+     io_lib:format("~ts, ~ts among them, ~ts, ~ts~n",
                    [plural(Sessions, "session"), plural(length(Circuits), "circuit"),
-                    plural(Resumes, "resume")]),
+                    plural(Resumes, "resume"), plural(Reroutes, "re-route")]),
      broadcast_text(Broadcast), $\n,
      weft_cli_table:format([["node", "pid", "sessions", "relays", "relayed", "names", "neighbours"]
                             | [node_cells(Node) || Node <- Nodes]]),
@@ -45,7 +45,8 @@ status_text(#{name := Name, topology := Topology},
      [[$\n, weft_cli_table:format([["scope", "kind", "nodes", "names"]
                                    | [scope_cells(Scope) || Scope <- Scopes]])]
       || lists:any(fun is_used/1, Scopes)],
-     [[$\n, weft_cli_table:format([["circuit", "state", "out", "in", "resumes", "last resume"]
+     [[$\n, weft_cli_table:format([["circuit", "state", "out", "in", "resumes", "re-routes",
+                                    "last resume"]
                                    | [circuit_cells(Circuit) || Circuit <- Circuits]])]
       || Circuits =/= []]].
 
@@ -88,12 +89,13 @@ scope_cells(#{scope := Scope, kind := Kind, nodes := Nodes, names := Names}) ->
     [Scope, atom_to_list(Kind), integer_to_list(Nodes), integer_to_list(Names)].
 
 circuit_cells(#{from := From, to := To, hops := Hops, state := State, resumes := Resumes,
-                bytes_out := Out, bytes_in := In, last_resume_ms := LastMs}) ->
+                reroutes := Reroutes, bytes_out := Out, bytes_in := In, last_resume_ms := LastMs}) ->
     Way = case Hops of
               [] -> [short(From), " ? ", short(To)];
               _ -> lists:join(" - ", [short(Hop) || Hop <- Hops])
           end,
     [Way, atom_to_list(State), bytes(Out), bytes(In), integer_to_list(Resumes),
+     integer_to_list(Reroutes),
      case LastMs of undefined -> "-"; _ -> io_lib:format("~b ms", [LastMs]) end].
 
 %% --- trace ------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@
 %% hops: the nodes on the way, both ends included; [] while there is none.
 -type circuit() :: #{from := node(), to := node(), hops := [node()],
                      state := up | resuming | handshake, resumes := non_neg_integer(),
+                     reroutes := non_neg_integer(),
                      last_resume_ms := non_neg_integer() | undefined,
                      bytes_out := non_neg_integer(), bytes_in := non_neg_integer(),
                      unacked_bytes := non_neg_integer()}.
@@ -29,6 +30,7 @@
                      tcp_connections := #{used := non_neg_integer(),
                                           full_mesh := non_neg_integer()},
                      sessions := non_neg_integer(), resumes := non_neg_integer(),
+                     reroutes := non_neg_integer(),
                      broadcast := #{atom() => non_neg_integer()},
                      groups := [group()], scopes := [scope()],
                      circuits := [circuit()], direct := [circuit()]}.
@@ -62,6 +64,7 @@ of_statuses(#{nodes := Nodes}, Statuses) ->
       tcp_connections => #{used => lists:sum(Links), full_mesh => FullMesh},
       sessions => length(Sessions),
       resumes => lists:sum([Resumes || #{resumes := Resumes} <- Sessions]),
+      reroutes => lists:sum([Reroutes || #{reroutes := Reroutes} <- Sessions]),
       broadcast => lists:foldl(fun add/2, #{}, [broadcast(Status)
                                                 || Status <- maps:values(Statuses)]),
       groups => groups(Statuses), scopes => scopes(Statuses),
@@ -115,7 +118,7 @@ session(Node, #{node := Peer} = Session, Statuses) ->
                {error, _, _} -> []
            end,
     (maps:with([state, resumes, last_resume_ms, bytes_out, bytes_in, unacked_bytes], Session))
-        #{from => Node, to => Peer, hops => Hops}.
+        #{from => Node, to => Peer, hops => Hops, reroutes => maps:get(reroutes, Session, 0)}.
 
 %% @doc The way between two nodes, as these answers tell it.
 -spec way(node(), node(), statuses()) -> weft_trace:result().

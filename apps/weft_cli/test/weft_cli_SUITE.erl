@@ -295,10 +295,12 @@ cut_link_is_gone_around(Config) ->
     connect("n01", "n04", Config),
     ["n01", Gateway, "n04"] = circuit("n01", "n04", Config),
     [Other] = ["n02", "n03"] -- [Gateway],
-    Before = resumes("n01", "n04", Config),
+    {Resumes, Reroutes} = counted("n01", "n04", Config),
     {0, _} = run(["cut", "n01", Gateway], Config),
     await(fun() -> circuit("n01", "n04", Config) =:= ["n01", Other, "n04"] end),
-    ?assert(resumes("n01", "n04", Config) > Before),
+    {MoreResumes, MoreReroutes} = counted("n01", "n04", Config),
+    ?assert(MoreResumes > Resumes),
+    ?assertEqual(Reroutes + 1, MoreReroutes),
     #{text := Why} = json(["why", "n01", Gateway], Config),
     ?assertMatch({match, _}, re:run(lists:join("\n", Why), "is cut on purpose")),
     {0, _} = run(["heal", "n01", Gateway], Config),
@@ -601,9 +603,9 @@ circuit(From, To, Config) ->
         [] -> []
     end.
 
-resumes(From, To, Config) ->
-    [#{resumes := Resumes}] = session(From, To, Config),
-    Resumes.
+counted(From, To, Config) ->
+    [#{resumes := Resumes, reroutes := Reroutes}] = session(From, To, Config),
+    {Resumes, Reroutes}.
 
 session(From, To, Config) ->
     #{circuits := Circuits} = json(["status"], Config),

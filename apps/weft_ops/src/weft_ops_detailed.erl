@@ -140,6 +140,8 @@ of_sessions(Name, Type, Help, Value) ->
 
 of_session() ->
     [{weft_detailed_session_resumes_total, counter, resumes, "Times it went on over a new path."},
+     {weft_detailed_session_reroutes_total, counter, reroutes,
+      "Times it went on by way of another neighbour than before."},
      {weft_detailed_session_repairs_total, counter, repairs,
       "Times it went on over the same path, after it had lost a lane."},
      {weft_detailed_session_unacknowledged_bytes, gauge, unacked_bytes,

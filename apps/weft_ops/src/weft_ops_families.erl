@@ -102,6 +102,8 @@ sessions() ->
      total(weft_sessions_started_total, sessions_started, "Sessions that began."),
      total(weft_sessions_ended_total, sessions_ended, "Sessions that ended."),
      total(weft_session_resumes_total, resumes, "Times a session went on over a new path."),
+     total(weft_session_reroutes_total, reroutes,
+           "Times a session went on by way of another neighbour than before."),
      total(weft_session_repairs_total, repairs,
            "Times a session went on over the same path, after it had lost a lane."),
      gauge(weft_session_unacknowledged_bytes, "Bytes that were sent and not yet acknowledged.",

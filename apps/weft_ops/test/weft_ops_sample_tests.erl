@@ -13,6 +13,14 @@ what_was_exchanged_since_the_look_before_test() ->
                    peers := [#{node := b, bytes_out := 700, bytes_in := 10, resumes := 0}]},
                  Sample).
 
+reroutes_since_the_look_before_test() ->
+    Session = session(b, list_to_pid("<0.1000.0>"), 0, 0),
+    Sample = sample(status([Session#{reroutes => 3}], []), status([Session#{reroutes => 5}], [])),
+    ?assertMatch(#{peers := [#{reroutes := 2, resumes := 0}]}, Sample),
+    %% A node of the version before does not say it.
+    ?assertMatch(#{peers := [#{reroutes := 0}]}, sample(status([Session], []),
+                                                        status([Session], []))).
+
 %% The counters of another session with the same node begin at zero.
 a_new_session_counts_from_its_beginning_test() ->
     Sample = sample(status([session(b, list_to_pid("<0.1000.0>"), 1000, 500)], []),

@@ -39,7 +39,7 @@ link_to(Node) ->
 
 session(Node, Next) ->
     #{node => Node, pid => self(), state => up, next_hop => Next, label => 1, resumes => 2,
-      repairs => 1, last_resume_ms => 50, last_error => "", unacked_bytes => 30, queued_bytes => 40,
+      repairs => 1, reroutes => 3, last_resume_ms => 50, last_error => "", unacked_bytes => 30, queued_bytes => 40,
       queues => 5, suspended => 2, window_bytes => 65536, bytes_in => 1000, bytes_out => 2000,
       packets_in => 10, packets_out => 20}.
 
@@ -60,7 +60,7 @@ broadcast() ->
 counters() ->
     Names = [bytes_in, bytes_out, dials_failed, lanes_closed, lanes_opened, links_down, links_up,
              packets_in, packets_out, refusals, relayed_bytes, relayed_packets, repairs, resumes,
-             senders_suspended, sessions_ended, sessions_started],
+             senders_suspended, sessions_ended, sessions_started, reroutes],
     maps:from_list(lists:zip(Names, lists:seq(101, 100 + length(Names)))).
 
 %% @doc So many members, links, sessions, routes, channels, groups and scopes.

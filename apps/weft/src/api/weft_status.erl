@@ -32,7 +32,8 @@
                      bytes_out := non_neg_integer(), packets_in := non_neg_integer(),
                      packets_out := non_neg_integer(), queued_bytes := non_neg_integer(),
                      queues := non_neg_integer(), suspended := non_neg_integer(),
-                     window_bytes := pos_integer(), repairs := non_neg_integer(), pid := pid()}.
+                     window_bytes := pos_integer(), repairs := non_neg_integer(),
+                     reroutes := non_neg_integer(), pid := pid()}.
 -type status() :: #{node := node(), os_pid := string(), uptime_ms := non_neg_integer(),
                     topology := term(), broker := map() | none,
                     circuits := hidden | visible, cuts := [node()],
@@ -102,8 +103,8 @@ session_info(Pid) ->
     try [(weft_session:info(Pid))#{pid => Pid}] catch exit:_ -> [] end.
 
 session_of(#{link := Link, last_error := LastError} = Info, Peers) ->
-    Kept = maps:with([node, pid, state, role, label, resumes, repairs, last_resume_ms,
-                      unacked_bytes, queued_bytes, queues, suspended, window_bytes, bytes_in,
+    Kept = maps:with([node, pid, state, role, label, resumes, reroutes, repairs,
+                      last_resume_ms, unacked_bytes, queued_bytes, queues, suspended, window_bytes, bytes_in,
                       bytes_out, packets_in, packets_out], Info),
     Kept#{next_hop => maps:get(Link, Peers, undefined), last_error => explain(LastError)}.
 

@@ -14,7 +14,7 @@
 -type peer() :: #{node := node(), via := node() | undefined, state := atom(),
                   bytes_out := non_neg_integer(), bytes_in := non_neg_integer(),
                   queued_bytes := non_neg_integer(), suspended := non_neg_integer(),
-                  resumes := non_neg_integer()}.
+                  resumes := non_neg_integer(), reroutes := non_neg_integer()}.
 %% lanes: bytes out of each in the period. ups: times it came up in the period.
 -type link() :: #{node := node(), state := up | down | dialling, ups := non_neg_integer(),
                   rtt_us := pos_integer() | undefined, queued_bytes := non_neg_integer(),
@@ -32,7 +32,7 @@
 -type told() :: {About :: term(), Text :: binary()}.
 %% What has to be known of a look to make a sample at the next one.
 -opaque before() :: #{sessions := #{pid() => {non_neg_integer(), non_neg_integer(),
-                                              non_neg_integer()}},
+                                              non_neg_integer(), non_neg_integer()}},
                       ups := #{node() => non_neg_integer()},
                       lanes := #{{node(), term()} => non_neg_integer()},
                       relayed_bytes := non_neg_integer(), conflicts := non_neg_integer()}.
@@ -41,9 +41,9 @@
 -spec first(weft_status:status()) -> before().
 first(#{sessions := Sessions, links := Links, counters := #{relayed_bytes := Relayed},
         names := Scopes}) ->
-    #{sessions => maps:from_list([{Pid, {Out, In, Resumes}}
+    #{sessions => maps:from_list([{Pid, {Out, In, Resumes, maps:get(reroutes, Session, 0)}}
                                   || #{pid := Pid, bytes_out := Out, bytes_in := In,
-                                       resumes := Resumes} <- Sessions]),
+                                       resumes := Resumes} = Session <- Sessions]),
       ups => maps:from_list([{Node, Ups} || #{node := Node, ups := Ups} <- Links]),
       lanes => maps:from_list([{{Node, lane(Lane)}, sent(Lane)}
                                || #{node := Node, lane_stats := Lanes} <- Links, Lane <- Lanes]),
@@ -68,11 +68,12 @@ next(#{node := Node, sessions := Sessions, links := Links} = Status, Machine, {A
 
 peer(#{pid := Pid, node := Node, next_hop := Via, state := State} = Session,
      #{sessions := Before}) ->
-    {OutBefore, InBefore, ResumesBefore} = maps:get(Pid, Before, {0, 0, 0}),
+    {OutBefore, InBefore, ResumesBefore, ReroutesBefore} = maps:get(Pid, Before, {0, 0, 0, 0}),
     #{node => Node, via => Via, state => State,
       bytes_out => maps:get(bytes_out, Session) - OutBefore,
       bytes_in => maps:get(bytes_in, Session) - InBefore,
       resumes => maps:get(resumes, Session) - ResumesBefore,
+      reroutes => maps:get(reroutes, Session, 0) - ReroutesBefore,
       queued_bytes => maps:get(queued_bytes, Session),
       suspended => maps:get(suspended, Session)}.
 

@@ -13,10 +13,12 @@
 %%
 %% An accept is read but not written: it makes no tick superfluous. An acknowledgement is neither:
 %% the link of a node whose ticker has stopped still acknowledges (docs/decisions/0020).
+%%
+%% They also know by way of which neighbour the stream goes, to count how often that changes.
 -module(weft_session_counters).
 
 -export([new/0, packet_in/2, heard/1, packet_out/2, set_received/2, received/1, keep_alive/2,
-         getstat/1, read/1]).
+         by_way_of/2, getstat/1, read/1]).
 -export_type([counters/0]).
 
 -opaque counters() :: counters:counters_ref().
@@ -27,9 +29,13 @@
 -define(BYTES_OUT, 4).
 -define(RECEIVED, 5).
 -define(KEPT_ALIVE, 6).
+%% A hash of the neighbour; 0 before there was a path.
+-define(NEIGHBOUR, 7).
+-define(REROUTES, 8).
+-define(SLOTS, 8).
 
 -spec new() -> counters().
-new() -> counters:new(6, [write_concurrency]).
+new() -> counters:new(?SLOTS, [write_concurrency]).
 
 -spec packet_in(counters(), non_neg_integer()) -> ok.
 packet_in(Counters, Bytes) ->
@@ -62,6 +68,24 @@ received(Counters) -> counters:get(Counters, ?RECEIVED).
 keep_alive(Counters, true) -> counters:put(Counters, ?KEPT_ALIVE, 1);
 keep_alive(Counters, false) -> counters:put(Counters, ?KEPT_ALIVE, 0).
 
+%% @doc The stream has a path by way of that neighbour. If it had one by way of another neighbour
+%% before, this is counted.
+-spec by_way_of(counters(), term()) -> ok.
+by_way_of(Counters, Neighbour) ->
+    Hash = 1 + erlang:phash2(Neighbour),
+    case has_all(Counters) andalso counters:get(Counters, ?NEIGHBOUR) of
+        false -> ok;
+        Hash -> ok;
+        0 -> counters:put(Counters, ?NEIGHBOUR, Hash);
+        _Another ->
+            weft_counters:add(reroutes),
+            counters:put(Counters, ?NEIGHBOUR, Hash),
+            counters:add(Counters, ?REROUTES, 1)
+    end.
+
+%% A session that an earlier version began has fewer.
+has_all(Counters) -> map_get(size, counters:info(Counters)) >= ?SLOTS.
+
 %% @doc What the ticker asks: {ok, Read, Written, Pending}.
 -spec getstat(counters()) -> {ok, non_neg_integer(), non_neg_integer(), 0}.
 getstat(Counters) ->
@@ -76,4 +100,8 @@ read(Counters) ->
     #{packets_in => counters:get(Counters, ?PACKETS_IN),
       packets_out => counters:get(Counters, ?PACKETS_OUT),
       bytes_in => counters:get(Counters, ?BYTES_IN),
-      bytes_out => counters:get(Counters, ?BYTES_OUT)}.
+      bytes_out => counters:get(Counters, ?BYTES_OUT),
+      reroutes => case has_all(Counters) of
+                      true -> counters:get(Counters, ?REROUTES);
+                      false -> 0
+                  end}.

@@ -161,6 +161,7 @@ effect({watch, Link}, #stream{link_monitor = Monitor} = Stream) ->
     Stream#stream{link_monitor = erlang:monitor(process, Link)};
 effect({keep_alive, IsOn}, #stream{counters = Counters} = Stream) ->
     weft_session_counters:keep_alive(Counters, IsOn),
+    IsOn orelse noted_way(Stream),
     Stream;
 effect(heard, #stream{counters = Counters} = Stream) ->
     weft_session_counters:heard(Counters),
@@ -191,6 +192,13 @@ effect({again, Reason}, Stream) ->
 effect({after_ms, DelayMs, Timer}, Stream) ->
     _ = erlang:send_after(DelayMs, self(), {weft_stream, Timer}),
     Stream.
+
+%% It is no longer kept alive as soon as there is a path, also the first one.
+noted_way(#stream{core = Core, counters = Counters}) ->
+    #{link := Link} = weft_stream_core:info(Core),
+    _ = [weft_session_counters:by_way_of(Counters, Neighbour)
+         || Neighbour <- weft_links:peers(Link)],
+    ok.
 
 open(Mode, #stream{node = Node, id = Id, kind = Kind, counters = Counters}) ->
     #{mode => Mode, kind => Kind, hops => weft_config:get(hop_limit), session => Id,
@@ -302,8 +310,8 @@ last_break(#stream{core = Core}) -> weft_stream_core:last_break(Core).
 
 %% --- what others see --------------------------------------------------------------------------
 
-%% @doc Path, lanes, bytes not acknowledged, resumes (on a new path), repairs (of a lost lane, on
-%% the same path) and the last error.
+%% @doc Path, lanes, bytes not acknowledged, resumes (on a new path), reroutes (by way of another
+%% neighbour), repairs (of a lost lane, on the same path) and the last error.
 -spec info(stream()) -> map().
 info(#stream{core = Core, counters = Counters}) ->
     #{lanes := Lanes} = Info = weft_stream_core:info(Core),

@@ -4,7 +4,7 @@
 %% rows, and any process reads.
 -module(weft_link_table).
 
--export([new/0, owner/0, read/1, list/0, publish/2, enter/2, take/2, subscribers/0,
+-export([new/0, owner/0, read/1, list/0, peers/1, publish/2, enter/2, take/2, subscribers/0,
          set_subscribers/2]).
 -export_type([published/0]).
 
@@ -41,6 +41,13 @@ read(Key) ->
 -spec list() -> [{weft_links:key(), pid()}].
 list() ->
     try [{Key, Pid} || {{Key}, Pid, _} <- ets:tab2list(?TABLE)]
+    catch error:badarg -> []
+    end.
+
+%% @doc Whose link that process is. Nothing is copied but the answer.
+-spec peers(pid()) -> [weft_links:key()].
+peers(Link) ->
+    try lists:append(ets:match(?TABLE, {{'$1'}, Link, '_'}))
     catch error:badarg -> []
     end.
 

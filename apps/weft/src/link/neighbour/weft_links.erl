@@ -12,7 +12,7 @@
 -behaviour(gen_server).
 
 -export([owner/0, start_link/0, ensure/1, lookup/1, up/1, is_neighbour/1,
-         queued_bytes/1, wanted/1, is_released/1, list/0, info/0, decider/1, agree/2,
+         queued_bytes/1, wanted/1, is_released/1, list/0, peers/1, info/0, decider/1, agree/2,
          subscribe/2, send/3, connect/1, disconnect/1, break/1, retry/1, hurry/1, reroute/2,
          admit/3, attach/3]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
@@ -113,6 +113,10 @@ is_released(Node) ->
 
 -spec list() -> [{key(), pid()}].
 list() -> weft_link_table:list().
+
+%% @doc To whom that process is the link; nobody if it has ended.
+-spec peers(pid()) -> [key()].
+peers(Link) -> weft_link_table:peers(Link).
 
 %% @doc The state of each link: node, state, lanes, round trip, sessions, last error.
 -spec info() -> [map()].

@@ -6,8 +6,8 @@
 %% takes them along. They are read by tools (`weft:status/0').
 %%
 %% packets_*, bytes_*: of all streams; a payload that is repeated counts again, and ticks count, as
-%% in `weft_session_counters'. resumes: a stream went on, on a new path. repairs: on the same path,
-%% after it lost a lane. relayed_*: what passed through for others. refusals: connections that were
+%% in `weft_session_counters'. resumes: a stream went on, on a new path. reroutes: by way of another
+%% neighbour than before. repairs: on the same path, after it lost a lane. relayed_*: what passed through for others. refusals: connections that were
 %% refused, or closed for what came over them. A node that runs no carrier counts nothing.
 -module(weft_counters).
 
@@ -16,7 +16,8 @@
 
 -type name() :: packets_in | packets_out | bytes_in | bytes_out | sessions_started | sessions_ended
               | resumes | repairs | links_up | links_down | lanes_opened | lanes_closed
-              | dials_failed | relayed_packets | relayed_bytes | senders_suspended | refusals.
+              | dials_failed | relayed_packets | relayed_bytes | senders_suspended | refusals
+              | reroutes.
 
 %% More than there are names: code of a later version may be loaded, and finds these.
 -define(SLOTS, 64).
@@ -63,7 +64,7 @@ value(Name, Counters) -> counters:get(Counters, index(Name)).
 names() ->
     [packets_in, packets_out, bytes_in, bytes_out, sessions_started, sessions_ended, resumes,
      repairs, links_up, links_down, lanes_opened, lanes_closed, dials_failed, relayed_packets,
-     relayed_bytes, senders_suspended, refusals].
+     relayed_bytes, senders_suspended, refusals, reroutes].
 
 index(packets_in) -> 1;
 index(packets_out) -> 2;
@@ -81,4 +82,5 @@ index(dials_failed) -> 13;
 index(relayed_packets) -> 14;
 index(relayed_bytes) -> 15;
 index(senders_suspended) -> 16;
-index(refusals) -> 17.
+index(refusals) -> 17;
+index(reroutes) -> 18.
