@@ -7,6 +7,7 @@
 -module(weft_doctor).
 
 -export([examine/0, report/0, report/1, text/1]).
+-export([tell/3]).
 -export_type([report/0]).
 
 -import(weft_doctor_checks, [host/1]).
@@ -49,9 +50,13 @@ count(Severity, Findings) ->
 %% --- asking -------------------------------------------------------------------------------------
 
 ask_all(Nodes, Deadline) ->
-    Asked = [{Node, spawn_monitor(fun() -> exit({told, ask(Node, Nodes, Deadline)}) end)}
-             || Node <- Nodes],
+    Asked = [{Node, spawn_monitor(?MODULE, tell, [Node, Nodes, Deadline])} || Node <- Nodes],
     maps:from_list([{Node, answer(Asker, Deadline)} || {Node, Asker} <- Asked]).
+
+%% @private
+-spec tell(node(), [node()], Deadline :: integer()) -> no_return().
+tell(Node, Nodes, Deadline) ->
+    exit({told, ask(Node, Nodes, Deadline)}).
 
 answer({Pid, Monitor}, Deadline) ->
     receive

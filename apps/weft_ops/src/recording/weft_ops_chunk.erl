@@ -53,7 +53,7 @@ add(AtMs, Term, #chunk{to_ms = ToMs, shapes = Shapes, rows = Rows, size_bytes = 
     Row = iolist_to_binary([number(Number), New, number(max(0, AtMs - ToMs))
                             | differences(Integers, Before)]),
     Chunk#chunk{to_ms = max(AtMs, ToMs), shapes = Shapes#{Shape => {Number, Integers}},
-                rows = [Rows | Row], size_bytes = Size + byte_size(Row)}.
+                rows = [Rows, Row], size_bytes = Size + byte_size(Row)}.
 
 differences([Integer | Integers], [Before | Others]) ->
     [number(signed(Integer - Before)) | differences(Integers, Others)];
