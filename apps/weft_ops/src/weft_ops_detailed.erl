@@ -62,8 +62,10 @@ family(Name, Type, Labels, Help, Read) ->
 link() ->
     [family(weft_detailed_link_state, gauge, [peer, state],
             "Always 1; the label says the state of the link.",
-            fun(#{links := Links}) -> [{[Node, State], 1}
-                                       || #{node := Node, state := State} <- Links] end),
+            fun(#{links := Links} = Status) ->
+                    [{[Node, State], 1} || #{node := Node, state := State} <- Links]
+                        ++ [{[Node, unknown], 1} || Node <- unanswered(link, Status)]
+            end),
      of_links(weft_detailed_link_round_trip_seconds, gauge, "Round trip of the link.",
               fun(#{rtt_us := Us}) -> seconds(Us, 1000000) end),
      of_links(weft_detailed_link_queued_bytes, gauge, "Bytes that wait before its lanes.",
@@ -79,6 +81,10 @@ link() ->
      of_links(weft_detailed_link_relayed_bytes_total, counter,
               "Bytes that arrived over the link and were relayed.",
               fun(#{relayed_bytes := Bytes}) -> Bytes end)].
+
+%% Whose process has not answered.
+unanswered(Kind, Status) ->
+    [Node || #{what := What, node := Node} <- maps:get(unanswered, Status, []), What =:= Kind].
 
 of_links(Name, Type, Help, Value) ->
     family(Name, Type, [peer], Help,
@@ -123,9 +129,10 @@ class(Channel) -> Channel.
 session() ->
     [family(weft_detailed_session_state, gauge, [peer, state, path],
             "Always 1; the labels say the state of the session, and if it is direct or a circuit.",
-            fun(#{sessions := Sessions}) ->
+            fun(#{sessions := Sessions} = Status) ->
                     [{[Node, State, path(Session)], 1}
                      || #{node := Node, state := State} = Session <- Sessions]
+                        ++ [{[Node, unknown, none], 1} || Node <- unanswered(session, Status)]
             end),
      of_sessions(weft_detailed_session_last_resume_seconds, gauge,
                  "What the last resume took.",

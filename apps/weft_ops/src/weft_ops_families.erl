@@ -54,9 +54,11 @@ topology(Topology) -> Topology.
 unreachable(#{topology := undefined}) ->
     undefined;
 unreachable(#{node := Self, members := Members, routes := Routes, links := Links,
-              sessions := Sessions}) ->
+              sessions := Sessions} = Status) ->
+    Unknown = [Node || #{node := Node} <- maps:get(unanswered, Status, [])],
     Reached = maps:from_list([{Node, up} || Rows <- [Links, Sessions],
-                                            #{node := Node, state := up} <- Rows]),
+                                            #{node := Node, state := up} <- Rows]
+                                 ++ [{Node, unknown} || Node <- Unknown]),
     length([Node || Node <- Members, Node =/= Self, not is_map_key(Node, Reached),
                     not is_map_key(Node, Routes)]).
 
@@ -64,7 +66,9 @@ unreachable(#{node := Self, members := Members, routes := Routes, links := Links
 
 links() ->
     [family(weft_links, gauge, [state], "Links to neighbours.",
-            fun(#{links := Links}) -> states([up, dialling, down], Links) end),
+            fun(#{links := Links} = Status) ->
+                    states([up, dialling, down], Links) ++ unknown(link, Status)
+            end),
      gauge(weft_link_round_trip_seconds_max, "Longest round trip of the links.",
            fun(Status) -> of_round_trips(fun lists:max/1, Status) end),
      gauge(weft_link_round_trip_seconds_mean, "Mean round trip of the links.",
@@ -84,6 +88,11 @@ links() ->
 states(States, Rows) ->
     [{[State], length([Row || #{state := Is} = Row <- Rows, Is =:= State])} || State <- States].
 
+%% Their process has not answered.
+unknown(Kind, Status) ->
+    [{[unknown], length([What || #{what := What} <- maps:get(unanswered, Status, []),
+                                 What =:= Kind])}].
+
 sum(Key, Rows) -> lists:sum([maps:get(Key, Row) || Row <- Rows]).
 
 of_round_trips(Fun, #{links := Links}) ->
@@ -98,7 +107,9 @@ mean(Values) -> lists:sum(Values) / length(Values).
 
 sessions() ->
     [family(weft_sessions, gauge, [state], "Sessions with other nodes.",
-            fun(#{sessions := Sessions}) -> states([up, resuming, handshake], Sessions) end),
+            fun(#{sessions := Sessions} = Status) ->
+                    states([up, resuming, handshake], Sessions) ++ unknown(session, Status)
+            end),
      total(weft_sessions_started_total, sessions_started, "Sessions that began."),
      total(weft_sessions_ended_total, sessions_ended, "Sessions that ended."),
      total(weft_session_resumes_total, resumes, "Times a session went on over a new path."),

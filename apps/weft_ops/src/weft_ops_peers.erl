@@ -29,10 +29,10 @@
 %% @doc All nodes that are connected, or that the kernel is about to connect. Status is that of
 %% `weft:status/0'.
 -spec all(Status :: map()) -> [peer()].
-all(#{sessions := Sessions, links := Links}) ->
+all(#{sessions := Sessions, links := Links} = Status) ->
     Infos = infos(erlang:is_alive()),
     Sockets = sockets(),
-    Named = by_node(Sessions),
+    Named = maps:merge(unanswered(Status), by_node(Sessions)),
     Stock = [Node || {Node, _} <- Infos, not is_map_key(Node, Named)],
     Known = #{sessions => Named, links => by_node(Links), ports => link_ports(Sockets),
               addresses => case Stock of [] -> #{}; _ -> by_address(Sockets) end},
@@ -43,6 +43,12 @@ infos(true) ->
     Infos;
 infos(false) ->
     [].
+
+%% A session whose process has not answered is no stock peer; by which way it goes is not known.
+unanswered(Status) ->
+    maps:from_list([{Node, #{node => Node, pid => Pid, next_hop => undefined}}
+                    || #{what := session, node := Node, pid := Pid}
+                           <- maps:get(unanswered, Status, [])]).
 
 by_node(Rows) -> maps:from_list([{Node, Row} || #{node := Node} = Row <- Rows]).
 

@@ -4,7 +4,8 @@
 %% Who asks while it is gathered waits for that result, and a result is given for a second: the
 %% collectors of one scrape see the same, and many scrapers cost as much as one. What has not
 %% answered in time is left out and counted (`errors'). The processes that are asked are those of
-%% the node's links and sessions; they answer between two packets.
+%% the node's links and sessions; they answer between two packets. One that does not takes nothing
+%% else along: the status names it.
 %%
 %% Not here: what is made of it (`weft_ops_families', `weft_ops_detailed').
 -module(weft_ops_snapshot).
@@ -12,14 +13,15 @@
 
 -include_lib("kernel/include/logger.hrl").
 
--export([start_link/2, take/0, failed/1, gather/2]).
+-export([start_link/2, take/0, failed/1, gather/3]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 -export_type([snapshot/0, source/0]).
 
 -define(REUSE_MS, 1000).
 
-%% families: one could not be made of what the others have said.
--type source() :: status | peers | families.
+%% families: one could not be made of what the others have said. link, session, service: one of the
+%% status did not answer.
+-type source() :: status | peers | families | link | session | service.
 %% status: of `weft:status/0'; seconds: what it took to gather it; dist_peers_max: see
 %% `weft_ops_config'. status and peers are missing if they have failed.
 -type snapshot() :: #{status => map(), peers => [weft_ops_peers:peer()],
@@ -27,19 +29,22 @@
                       seconds := float(), dist_peers_max := non_neg_integer(),
                       errors := #{source() => non_neg_integer()}}.
 
+-type read() :: fun((TimeoutMs :: pos_integer()) -> map()).
+
 -record(state, {
     config :: weft_ops_config:config(),
-    read :: fun(() -> map()),
+    read :: read(),
     worker = none :: none | {pid(), reference(), SinceUs :: integer()},
     parts = #{} :: map(),
     waiting = [] :: [gen_server:from()],
     last = none :: none | {AtMs :: integer(), map()},
     %% What had failed the last time, so that it is logged once.
     missing = [] :: [source()],
-    errors = #{status => 0, peers => 0, families => 0} :: #{source() => non_neg_integer()}}).
+    errors = #{status => 0, peers => 0, families => 0, link => 0, session => 0, service => 0}
+        :: #{source() => non_neg_integer()}}).
 
-%% @doc Read is what asks the node, `weft:status/0'.
--spec start_link(weft_ops_config:config(), Read :: fun(() -> map())) ->
+%% @doc Read is what asks the node, `weft_status:status/1'.
+-spec start_link(weft_ops_config:config(), Read :: read()) ->
           {ok, pid()} | {error, term()}.
 start_link(Config, Read) ->
     gen_server:start_link({local, ?MODULE}, ?MODULE, {Config, Read}, []).
@@ -57,7 +62,7 @@ failed(Source) ->
     gen_server:cast(?MODULE, {failed, Source}).
 
 %% @private
--spec init({weft_ops_config:config(), fun(() -> map())}) -> {ok, #state{}}.
+-spec init({weft_ops_config:config(), read()}) -> {ok, #state{}}.
 init({Config, Read}) ->
     {ok, #state{config = Config, read = Read}}.
 
@@ -99,17 +104,18 @@ handle_info(Message, State) ->
     {noreply, State}.
 
 begun(#state{worker = none, config = #{timeout_ms := TimeoutMs}, read = Read} = State) ->
-    {Worker, Monitor} = spawn_monitor(?MODULE, gather, [self(), Read]),
+    {Worker, Monitor} = spawn_monitor(?MODULE, gather, [self(), Read, max(1, TimeoutMs div 2)]),
     _ = erlang:send_after(TimeoutMs, self(), {late, Worker}),
     State#state{worker = {Worker, Monitor, erlang:monotonic_time(microsecond)}, parts = #{}};
 begun(State) ->
     State.
 
 %% @private The worker. Whose session a peer is comes from the status: without it nothing is said
-%% of peers, rather than the socket of the first hop for all of them.
--spec gather(pid(), fun(() -> map())) -> ok.
-gather(Server, Read) ->
-    case part(Server, status, Read) of
+%% of peers, rather than the socket of the first hop for all of them. The status has half of the
+%% time, so that what waits for one process is still reported.
+-spec gather(pid(), read(), TimeoutMs :: pos_integer()) -> ok.
+gather(Server, Read, TimeoutMs) ->
+    case part(Server, status, fun() -> Read(TimeoutMs) end) of
         {ok, Known} ->
             _ = part(Server, peers, fun() -> weft_ops_peers:all(Known) end),
             ok;
@@ -129,22 +135,27 @@ part(Server, Source, Read) ->
     end.
 
 finished(#state{worker = {_, _, SinceUs}, parts = Parts, waiting = Waiting} = State0) ->
-    Missing = [Source || Source <- [status, peers], not is_map_key(Source, Parts)],
-    State = lists:foldl(fun count/2, told(Missing, State0), Missing),
+    Missing = [Source || Source <- [status, peers], not is_map_key(Source, Parts)]
+        ++ [source(What) || #{status := #{unanswered := Unanswered}} <- [Parts],
+                            #{what := What} <- Unanswered],
+    State = lists:foldl(fun count/2, told(lists:usort(Missing), State0), Missing),
     Us = erlang:monotonic_time(microsecond) - SinceUs,
     Snapshot = Parts#{seconds => Us / 1000000, build => build(), errors => State#state.errors,
                       dist_peers_max => maps:get(dist_peers_max, State#state.config)},
     lists:foreach(fun(From) -> gen_server:reply(From, Snapshot) end, Waiting),
-    State#state{worker = none, parts = #{}, waiting = [], missing = Missing,
+    State#state{worker = none, parts = #{}, waiting = [], missing = lists:usort(Missing),
                 last = {erlang:monotonic_time(millisecond), Snapshot}}.
+
+source(What) when What =:= link; What =:= session -> What;
+source(_Service) -> service.
 
 told(Missing, #state{missing = Missing} = State) ->
     State;
 told([], State) ->
     State;
 told(Missing, #state{config = #{timeout_ms := TimeoutMs}} = State) ->
-    ?LOG_WARNING("metrics: an error, or no answer within ~b ms, from ~ts of this node; families "
-                 "are left out until it answers. See weft_scrape_errors_total.",
+    ?LOG_WARNING("metrics: an error, or no answer within ~b ms, from ~ts of this node; what that "
+                 "would have said is left out until it answers. See weft_scrape_errors_total.",
                  [TimeoutMs, names(Missing)]),
     State.
 

@@ -18,7 +18,7 @@ start_link(Config) ->
 init(Config) ->
     {ok, {#{strategy => one_for_one, intensity => 5, period => 60},
           [#{id => weft_ops_snapshot,
-             start => {weft_ops_snapshot, start_link, [Config, fun weft:status/0]}},
+             start => {weft_ops_snapshot, start_link, [Config, fun weft_status:status/1]}},
            #{id => weft_ops_agent, start => {weft_ops_agent, start_link, [Config]}},
            #{id => weft_ops_sampler, start => {weft_ops_sampler, start_link, [Config]}},
            #{id => weft_ops_recorder, start => {weft_ops_recorder, start_link, [Config]}}]}}.

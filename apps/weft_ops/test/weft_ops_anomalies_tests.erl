@@ -27,6 +27,10 @@ a_session_without_a_path_test() ->
     ?assertEqual([{no_path, 'c@h'}],
                  found(sample(#{peers => [peer('c@h', #{state => resuming})]}))).
 
+a_process_that_does_not_answer_test() ->
+    ?assertEqual([{no_answer, {session, 'b@h'}}],
+                 found(sample(#{peers => [peer('b@h', #{state => unknown})]}))).
+
 %% The period is two seconds, the threshold 100,000 bytes a second.
 traffic_between_groups_test_() ->
     Over = fun(Peer, Via, Bytes) ->

@@ -37,6 +37,8 @@ links_test_() ->
      ?_assertEqual([{link_up, 'b@h'}], Change(dialling, up)),
      ?_assertEqual([{link_down, 'b@h'}], Change(up, dialling)),
      ?_assertEqual([], Change(down, dialling)),
+     ?_assertEqual([], Change(up, unknown)), ?_assertEqual([], Change(unknown, up)),
+     ?_assertEqual([{link_down, 'b@h'}], Change(unknown, down)),
      ?_assertEqual([{link_flapped, 'b@h'}], events(#{links => [connection(#{})]},
                                                    #{links => [connection(#{ups => 1})]}))].
 

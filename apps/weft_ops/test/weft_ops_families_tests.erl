@@ -21,14 +21,15 @@ expected() ->
     [{weft_build_info, [{[{version, <<"1.2">>}, {topology, <<"groups">>},
                           {otp_release, <<"25">>}], 1}]},
      {weft_members, plain(6)}, {weft_unreachable_members, plain(1)},
-     {weft_links, by(state, [{dialling, 0}, {down, 1}, {up, 1}])},
+     {weft_links, by(state, [{dialling, 0}, {down, 1}, {unknown, 0}, {up, 1}])},
      {weft_link_round_trip_seconds_max, plain(0.0015)},
      {weft_link_round_trip_seconds_mean, plain(0.0015)},
      {weft_links_up_total, plain(107)}, {weft_links_down_total, plain(106)},
      {weft_dials_failed_total, plain(103)}, {weft_link_queued_bytes, plain(40)},
      {weft_lanes, plain(2)}, {weft_lanes_opened_total, plain(105)},
      {weft_lanes_closed_total, plain(104)}, {weft_refusals_total, plain(110)},
-     {weft_sessions, by(state, [{handshake, 0}, {resuming, 1}, {up, 2}])},
+     {weft_sessions, by(state, [{handshake, 0}, {resuming, 1}, {unknown, 0},
+                                {up, 2}])},
      {weft_sessions_started_total, plain(117)}, {weft_sessions_ended_total, plain(116)},
      {weft_session_resumes_total, plain(114)}, {weft_session_reroutes_total, plain(118)},
      {weft_session_repairs_total, plain(113)},
@@ -71,6 +72,25 @@ each_counter_of_the_node_is_reported_test() ->
     #{counters := Counters} = Status = weft_ops_test_status:small(),
     Reported = reported(weft_ops_families:all(), Status),
     ?assertEqual([], maps:values(Counters) -- [Value || [{[], Value}] <- maps:values(Reported)]).
+
+%% Nothing else is lost, and nobody is taken to be unreachable because of it.
+who_did_not_answer_is_unknown_test() ->
+    #{sessions := [Session | _], links := Links} = Status = weft_ops_test_status:small(),
+    Unanswered = [#{what => session, node => c@h, pid => self()},
+                  #{what => link, node => f@h, pid => self()}, #{what => names}],
+    Silent = Status#{sessions := [Session], links := lists:droplast(Links),
+                     unanswered => Unanswered},
+    Values = reported(weft_ops_families:all(), Silent),
+    ?assertEqual(by(state, [{handshake, 0}, {resuming, 0}, {unknown, 1}, {up, 1}]),
+                 maps:get(weft_sessions, Values)),
+    ?assertEqual(by(state, [{dialling, 0}, {down, 0}, {unknown, 1}, {up, 1}]),
+                 maps:get(weft_links, Values)),
+    ?assertEqual(plain(0), maps:get(weft_unreachable_members, Values)),
+    ?assertEqual(plain(114), maps:get(weft_session_resumes_total, Values)),
+    #{weft_detailed_session_state := States} = reported(weft_ops_detailed:families(session),
+                                                        Silent),
+    ?assert(lists:member({[{peer, <<"c@h">>}, {state, <<"unknown">>}, {path, <<"none">>}], 1},
+                         States)).
 
 without_a_topology_no_member_is_unreachable_test() ->
     Status = (weft_ops_test_status:small())#{topology := undefined},
@@ -176,7 +196,7 @@ a_thousand_members_are_few_series_and_quick_test_() ->
 %% Each with a server of its own, which has not been asked yet.
 scrape(Status) ->
     {ok, Config} = weft_ops_config:parse([]),
-    {ok, Server} = weft_ops_snapshot:start_link(Config, fun() -> Status end),
+    {ok, Server} = weft_ops_snapshot:start_link(Config, fun(_TimeoutMs) -> Status end),
     Result = timer:tc(prometheus_text_format, format, [?MODULE]),
     ok = gen_server:stop(Server),
     Result.

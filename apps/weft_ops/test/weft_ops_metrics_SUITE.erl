@@ -179,19 +179,35 @@ many_peers_are_left_out(Config) ->
     [?assertEqual(25, map_size(dist_of(N, scrape(A, "/metrics/detailed?family=dist"))))
      || N <- [B, C]].
 
-%% The scrape ends in time, and says that something is missing.
+%% The scrape ends in time, and only what that session would have said is missing.
 a_session_that_does_not_answer(Config) ->
-    A = node(a, #{}, [{timeout_ms, 300}], Config),
-    B = node(b, #{}, Config),
-    connect(A, B),
-    until(fun() -> value("weft_sessions", [{state, "up"}], A) =:= 1 end),
-    [Session] = call(A, weft_sessions, list, []),
+    A = node(a, #{}, [{timeout_ms, 600}], Config),
+    [B, C] = [node(Name, #{}, Config) || Name <- [b, c]],
+    [connect(A, N) || N <- [B, C]],
+    until(fun() -> sessions(A) =:= {2, 0} end),
+    [Session] = [Pid || #{node := N, pid := Pid} <- maps:get(sessions, call(A, weft, status, [])),
+                        N =:= name(B)],
     ok = call(A, sys, suspend, [Session]),
-    until(fun() -> not is_map_key({"weft_sessions", [{state, "up"}]}, scrape(A)) end),
-    ?assertEqual(#{}, dist(B, A)),
-    ?assert(value("weft_scrape_errors_total", [{source, "status"}], A) >= 1),
+    until(fun() -> sessions(A) =:= {1, 1} end),
+    Values = scrape(A),
+    [?assert(is_map_key({Name, []}, Values))
+     || Name <- ["weft_stream_sent_bytes_total", "weft_lanes", "weft_session_reroutes_total"]],
+    ?assertMatch(#{"node_state" := 3, "proc_status" := _}, dist_of(B, Values)),
+    ?assertNot(is_map_key("recv_bytes", dist_of(B, Values))),
+    ?assertEqual(25, map_size(dist_of(C, Values))),
+    ?assert(value("weft_scrape_errors_total", [{source, "session"}], A) >= 1),
+    ?assertEqual(0, value("weft_scrape_errors_total", [{source, "status"}], A)),
+    Unknown = [{path, "none"}, {peer, atom_to_list(name(B))}, {state, "unknown"}],
+    ?assertMatch(#{{"weft_detailed_session_state", Unknown} := 1},
+                 scrape(A, "/metrics/detailed?family=session")),
     ok = call(A, sys, resume, [Session]),
-    until(fun() -> is_map_key({"weft_sessions", [{state, "up"}]}, scrape(A)) end).
+    until(fun() -> sessions(A) =:= {2, 0} end).
+
+%% Those that are up, and those that are not known.
+sessions(Node) ->
+    Values = scrape(Node),
+    list_to_tuple([maps:get({"weft_sessions", [{state, State}]}, Values)
+                   || State <- ["up", "unknown"]]).
 
 a_gatherer_that_is_killed_comes_back(Config) ->
     A = node(a, #{}, Config),

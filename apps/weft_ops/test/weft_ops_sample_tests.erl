@@ -21,6 +21,29 @@ reroutes_since_the_look_before_test() ->
     ?assertMatch(#{peers := [#{reroutes := 0}]}, sample(status([Session], []),
                                                         status([Session], []))).
 
+%% What it did meanwhile is in the sample of when it answers again.
+who_does_not_answer_is_unknown_and_has_not_ended_test() ->
+    Pid = list_to_pid("<0.1000.0>"),
+    Answers = fun(Out) -> status([session(b, Pid, Out, 0)], [link(b, up, 3, [Out])]) end,
+    Silent = (status([], []))#{members := ['a@h', b],
+                               unanswered => [#{what => session, node => b, pid => Pid},
+                                              #{what => link, node => b, pid => Pid}]},
+    {Between, Before} = weft_ops_sample:next(Silent, ?IDLE, {5, 2000},
+                                             weft_ops_sample:first(Answers(1000))),
+    ?assertMatch(#{peers := [#{node := b, state := unknown, bytes_out := 0}], unreachable := [],
+                   links := [#{node := b, state := unknown, lanes := []}]}, Between),
+    {After, _} = weft_ops_sample:next(Answers(1700), ?IDLE, {7, 2000}, Before),
+    ?assertMatch(#{peers := [#{bytes_out := 700}], links := [#{ups := 0, lanes := [700]}]}, After).
+
+%% The conflicts of before are not told again.
+names_that_do_not_answer_lose_no_count_test() ->
+    Conflicts = fun(Count) -> (status([], []))#{names := #{cluster => #{conflicts => Count}}} end,
+    {#{conflicts := 0}, Before} =
+        weft_ops_sample:next((status([], []))#{unanswered => [#{what => names}]}, ?IDLE, {5, 2000},
+                             weft_ops_sample:first(Conflicts(7))),
+    ?assertMatch({#{conflicts := 1}, _},
+                 weft_ops_sample:next(Conflicts(8), ?IDLE, {7, 2000}, Before)).
+
 %% The counters of another session with the same node begin at zero.
 a_new_session_counts_from_its_beginning_test() ->
     Sample = sample(status([session(b, list_to_pid("<0.1000.0>"), 1000, 500)], []),

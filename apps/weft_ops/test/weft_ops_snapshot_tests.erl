@@ -40,6 +40,21 @@ who_fails_is_left_out_and_counted_test_() ->
         ?assertNot(is_map_key(peers, Snapshot))
     end).
 
+%% What it did not say is missing, and no more.
+a_process_that_did_not_answer_is_counted_test_() ->
+    with(5000, fun(_) ->
+        Test = self(),
+        Scraper = spawn_link(fun() -> Test ! {self(), weft_ops_snapshot:take()} end),
+        Unanswered = [#{what => session, node => b@h, pid => self()},
+                      #{what => session, node => c@h, pid => self()}, #{what => names}],
+        receive {asked, Reader} ->
+            Reader ! {answer, (?STATUS)#{unanswered => Unanswered}}
+        end,
+        {ok, Snapshot} = receive {Scraper, Result} -> Result end,
+        ?assertMatch(#{status := #{}, peers := [],
+                       errors := #{status := 0, session := 2, link := 0, service := 1}}, Snapshot)
+    end).
+
 families_that_fail_are_counted_test_() ->
     with(50, fun(_) ->
         ok = weft_ops_snapshot:failed(families),
@@ -68,7 +83,7 @@ with(TimeoutMs, Test) ->
     {timeout, 30, fun() ->
         Self = self(),
         Asked = counters:new(1, []),
-        Read = fun() ->
+        Read = fun(_TimeoutMs) ->
                        ok = counters:add(Asked, 1, 1),
                        Self ! {asked, self()},
                        receive {answer, Status} -> Status end

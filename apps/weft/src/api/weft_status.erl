@@ -2,12 +2,15 @@
 %% @doc What this node knows of its links, sessions and routes, gathered into plain terms, and an
 %% explanation in words for one peer (`why/1').
 %%
-%% Only for people and their tools: it asks every link and session process. It asks no other node.
-%% Times and sizes carry their unit in the name of the key.
+%% Only for people and their tools: it asks every link and session process, all at once. It asks no
+%% other node. What does not answer in time is missing, and named under `unanswered'. Times and
+%% sizes carry their unit in the name of the key.
 -module(weft_status).
 
--export([status/0, why/1, why/2]).
--export_type([status/0, link/0, session/0, why/0]).
+-export([status/0, status/1, why/1, why/2]).
+-export_type([status/0, link/0, session/0, why/0, unanswered/0]).
+
+-define(TIMEOUT_MS, 5000).
 
 -type link() :: #{node := node(), state := up | down | dialling, lanes := non_neg_integer(),
                   rtt_us := pos_integer() | undefined, queued_bytes := non_neg_integer(),
@@ -34,6 +37,9 @@
                      queues := non_neg_integer(), suspended := non_neg_integer(),
                      window_bytes := pos_integer(), repairs := non_neg_integer(),
                      reroutes := non_neg_integer(), pid := pid()}.
+%% A link or session whose process did not answer, or a service.
+-type unanswered() :: #{what := link | session, node := node(), pid := pid()}
+                    | #{what := channels | broadcast | partition | names | locks}.
 -type status() :: #{node := node(), os_pid := string(), uptime_ms := non_neg_integer(),
                     topology := term(), broker := map() | none,
                     circuits := hidden | visible, cuts := [node()],
@@ -46,7 +52,7 @@
                     groups := #{weft_group:name() => [node()]}, own_groups := [weft_group:name()],
                     gateways := #{node() => [weft_group:name()]},
                     names := #{weft_names:scope() => map()},
-                    locks := #{atom() => non_neg_integer()},
+                    locks := #{atom() => non_neg_integer()}, unanswered := [unanswered()],
                     counters := #{weft_counters:name() => non_neg_integer()}}.
 %% text: the answer in words, a line each.
 -type why() :: #{from := node(), to := node(), connected := boolean(),
@@ -55,23 +61,52 @@
 
 %% @doc See `weft:status/0'.
 -spec status() -> status().
-status() ->
+status() -> status(?TIMEOUT_MS).
+
+%% @doc The same, with what answers in that time.
+-spec status(TimeoutMs :: pos_integer()) -> status().
+status(TimeoutMs) ->
     Peers = peers(),
+    Services = [channels, broadcast, partition, names, locks],
+    {Answers, Silent} = weft_ask:all([{link, Pid} || Pid <- maps:keys(Peers)]
+                                         ++ [{session, Pid} || Pid <- sessions()] ++ Services,
+                                     fun answer/1, TimeoutMs),
+    Said = maps:from_list(Answers),
     #{node => node(), os_pid => os:getpid(),
       uptime_ms => element(1, erlang:statistics(wall_clock)),
       topology => weft_topology:without_secrets(weft_config:get(topology)),
       broker => weft_tunnel:status(), circuits => weft_config:get(circuits),
-      cuts => weft_fault:cuts(), links => links(Peers), sessions => sessions(Peers),
+      cuts => weft_fault:cuts(), links => [link_of(Info, Peers) || {{link, _}, Info} <- Answers],
+      sessions => [session_of(Info, Peers)
+                   || {{session, _}, #{node := Node} = Info} <- Answers, Node =/= undefined],
       routes => routes(), members => weft_overlay:members(), connected => nodes(connected),
-      channels => weft_channel:info(), broadcast => weft_broadcast:info(),
-      partition => weft_partition:status(),
+      channels => maps:get(channels, Said, #{}), broadcast => maps:get(broadcast, Said, #{}),
+      partition => maps:get(partition, Said, undefined),
       groups => weft_group:groups(), own_groups => lists:sort(maps:keys(weft_group:own())),
-      gateways => weft_group:gateways(), names => weft_names:info(),
-      locks => weft_global:info(), counters => weft_counters:read()}.
+      gateways => weft_group:gateways(), names => maps:get(names, Said, #{}),
+      locks => maps:get(locks, Said, #{}), counters => weft_counters:read(),
+      unanswered => [Missing || What <- Silent, Missing <- unanswered(What, Peers)]}.
 
-links(Peers) ->
-    [link_of(Info, Peers) || #{node := Node} = Info <- with_carrier(fun weft_links:info/0),
-                             is_atom(Node)].
+answer({link, Pid}) -> weft_link:info(Pid);
+answer({session, Pid}) -> (weft_session:info(Pid))#{pid => Pid};
+answer(channels) -> weft_channel:info();
+answer(broadcast) -> weft_broadcast:info();
+answer(partition) -> weft_partition:status();
+answer(names) -> weft_names:info();
+answer(locks) -> weft_global:info().
+
+%% A link or a session may end while it is asked. Streams of channels have no row.
+unanswered({link, Pid}, Peers) ->
+    [#{what => link, node => map_get(Pid, Peers), pid => Pid} || is_process_alive(Pid)];
+unanswered({session, Pid}, _Peers) ->
+    [#{what => session, node => Node, pid => Pid}
+     || is_process_alive(Pid), Peer <- weft_sessions:peers(Pid), Node <- known(Peer)];
+unanswered(Service, _Peers) ->
+    [#{what => Service}].
+
+%% One that has never been connected may have no atom yet.
+known(Peer) ->
+    try [binary_to_existing_atom(Peer)] catch error:badarg -> [] end.
 
 link_of(#{node := Node, state := State, lanes := Lanes, rtt_us := RttUs, ups := Ups,
           last_error := LastError, above := Above}, Peers) ->
@@ -94,13 +129,7 @@ peers() ->
     maps:from_list([{Pid, Node} || {Node, Pid} <- with_carrier(fun weft_links:list/0),
                                    is_atom(Node)]).
 
-sessions(Peers) ->
-    [session_of(Info, Peers) || Pid <- with_carrier(fun weft_sessions:list/0),
-                                #{node := Node} = Info <- session_info(Pid), Node =/= undefined].
-
-%% A session may end while it is asked.
-session_info(Pid) ->
-    try [(weft_session:info(Pid))#{pid => Pid}] catch exit:_ -> [] end.
+sessions() -> with_carrier(fun weft_sessions:list/0).
 
 session_of(#{link := Link, last_error := LastError} = Info, Peers) ->
     Kept = maps:with([node, pid, state, role, label, resumes, reroutes, repairs,

@@ -10,7 +10,8 @@
 -export_type([condition/0, kind/0, thresholds/0]).
 
 -type kind() :: silent | unreachable | no_path | crosses_groups | bypasses_gateways | hot_gateway
-              | lanes_unequal | queue_grows | senders_suspended | link_flaps | clock_skew | busy.
+              | lanes_unequal | queue_grows | senders_suspended | link_flaps | clock_skew | busy
+              | no_answer.
 %% What it is about, besides the node: a peer, or a group.
 -type condition() :: #{kind := kind(), node := node(), about := term(),
                        severity := critical | warning | note, text := unicode:chardata()}.
@@ -23,7 +24,7 @@
 -spec kinds() -> [kind()].
 kinds() ->
     [silent, unreachable, no_path, crosses_groups, bypasses_gateways, hot_gateway, lanes_unequal,
-     queue_grows, senders_suspended, link_flaps, clock_skew, busy].
+     queue_grows, senders_suspended, link_flaps, clock_skew, busy, no_answer].
 
 %% @doc Those that hold if the configuration has no others.
 -spec thresholds() -> thresholds().
@@ -63,7 +64,7 @@ of_node(Node, silent, _Groups, _Thresholds) ->
                "it does not report any more: it is down, cut off, or weft_ops was stopped there")];
 of_node(Node, {Sample, SkewMs}, Groups, Thresholds) ->
     #{peers := Peers, links := Links} = Sample,
-    paths(Sample)
+    paths(Sample) ++ stuck(Sample)
         ++ lists:append([crossing(Node, Peer, Groups, Sample, Thresholds)
                          ++ sending(Node, Peer, Thresholds) || Peer <- Peers])
         ++ lists:append([connection(Node, Link, Sample, Thresholds) || Link <- Links])
@@ -75,6 +76,12 @@ paths(#{node := Node, peers := Peers}) ->
                io_lib:format("the session with ~ts looks for a path; weft:why(~0tp) says what is "
                              "missing", [Other, Other]))
      || #{node := Other, state := resuming} <- Peers].
+
+stuck(#{node := Node, peers := Peers, links := Links}) ->
+    [condition(no_answer, warning, Node, {What, Other},
+               io_lib:format("the process of its ~w with ~ts does not answer", [What, Other]))
+     || {What, Rows} <- [{session, Peers}, {link, Links}],
+        #{node := Other, state := unknown} <- Rows].
 
 %% A node without a group is nobody's business.
 crossing(Node, #{node := Other, via := Via} = Peer, Groups, Sample,

@@ -79,6 +79,13 @@ link(#{state := up}, #{state := up, ups := Ups, node := Node} = Link, Now) when 
                          [Node, Ups, maps:get(last_error, Link)]))];
 link(#{state := up}, #{state := up}, _Now) ->
     [];
+%% Its process did not answer.
+link(_Before, #{state := unknown}, _Now) ->
+    [];
+link(#{state := unknown}, #{state := up}, _Now) ->
+    [];
+link(#{state := unknown}, Link, Now) ->
+    link(#{state => up}, Link, Now);
 link(#{state := up}, #{node := Node, last_error := LastError}, Now) ->
     [event(link_down, Now, Node, ["the link to ", name(Node), " is down: ", LastError])];
 link(_NotUp, #{state := up, node := Node}, Now) ->

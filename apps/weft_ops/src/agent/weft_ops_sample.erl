@@ -9,6 +9,9 @@
 -export([first/1, next/4]).
 -export_type([sample/0, machine/0, before/0, told/0]).
 
+%% A session or link whose process did not answer is `unknown'; what it did meanwhile is in the
+%% sample of when it answers again.
+%%
 %% Bytes that were exchanged with a peer in the period, and the neighbour that they went by: the
 %% peer itself if it has a link.
 -type peer() :: #{node := node(), via := node() | undefined, state := atom(),
@@ -16,7 +19,7 @@
                   queued_bytes := non_neg_integer(), suspended := non_neg_integer(),
                   resumes := non_neg_integer(), reroutes := non_neg_integer()}.
 %% lanes: bytes out of each in the period. ups: times it came up in the period.
--type link() :: #{node := node(), state := up | down | dialling, ups := non_neg_integer(),
+-type link() :: #{node := node(), state := up | down | dialling | unknown, ups := non_neg_integer(),
                   rtt_us := pos_integer() | undefined, queued_bytes := non_neg_integer(),
                   lanes := [non_neg_integer()], last_error := string()}.
 %% wake_up_us: how late a process of normal priority was woken, at worst.
@@ -56,11 +59,15 @@ first(#{sessions := Sessions, links := Links, counters := #{relayed_bytes := Rel
            before()) -> {sample(), before()}.
 next(#{node := Node, sessions := Sessions, links := Links} = Status, Machine, {AtMs, PeriodMs},
      #{relayed_bytes := RelayedBefore, conflicts := ConflictsBefore} = Before) ->
-    #{relayed_bytes := Relayed, conflicts := Conflicts} = Now = first(Status),
+    Unanswered = maps:get(unanswered, Status, []),
+    #{relayed_bytes := Relayed, conflicts := Conflicts} = Now = kept(Unanswered, Before,
+                                                                     first(Status)),
     {#{node => Node, at_ms => AtMs, period_ms => PeriodMs, machine => Machine,
        uptime_ms => maps:get(uptime_ms, Status), groups => maps:get(own_groups, Status),
-       peers => [peer(Session, Before) || Session <- Sessions],
-       links => [link(Link, Before) || Link <- Links],
+       peers => [peer(Session, Before) || Session <- Sessions]
+           ++ [unknown_peer(Peer) || #{what := session, node := Peer} <- Unanswered],
+       links => [link(Link, Before) || Link <- Links]
+           ++ [unknown_link(Peer) || #{what := link, node := Peer} <- Unanswered],
        relayed_bytes => Relayed - RelayedBefore,
        relayed_circuits => lists:sum([length(Circuits) || #{circuits := Circuits} <- Links]),
        unreachable => unreachable(Status), cuts => maps:get(cuts, Status),
@@ -76,6 +83,29 @@ peer(#{pid := Pid, node := Node, next_hop := Via, state := State} = Session,
       reroutes => maps:get(reroutes, Session, 0) - ReroutesBefore,
       queued_bytes => maps:get(queued_bytes, Session),
       suspended => maps:get(suspended, Session)}.
+
+unknown_peer(Node) ->
+    #{node => Node, via => undefined, state => unknown, bytes_out => 0, bytes_in => 0,
+      resumes => 0, reroutes => 0, queued_bytes => 0, suspended => 0}.
+
+unknown_link(Node) ->
+    #{node => Node, state => unknown, rtt_us => undefined, queued_bytes => 0, last_error => "",
+      ups => 0, lanes => []}.
+
+%% What was known of those that have not answered.
+kept(Unanswered, #{sessions := Sessions, ups := Ups, lanes := Lanes, conflicts := Conflicts},
+     #{sessions := NewSessions, ups := NewUps, lanes := NewLanes,
+       conflicts := NewConflicts} = Now) ->
+    Pids = [Pid || #{what := session, pid := Pid} <- Unanswered],
+    Nodes = [Node || #{what := link, node := Node} <- Unanswered],
+    Now#{conflicts := case lists:member(#{what => names}, Unanswered) of
+                          true -> Conflicts;
+                          false -> NewConflicts
+                      end,
+         sessions := maps:merge(maps:with(Pids, Sessions), NewSessions),
+         ups := maps:merge(maps:with(Nodes, Ups), NewUps),
+         lanes := maps:merge(maps:filter(fun({Node, _}, _) -> lists:member(Node, Nodes) end, Lanes),
+                             NewLanes)}.
 
 %% A link that was closed for want of use, and opened again, counts from the beginning.
 link(#{node := Node, ups := Ups, lane_stats := Lanes} = Link, #{ups := UpsBefore,
@@ -94,8 +124,9 @@ lane(#{class := Class, index := Index}) -> {Class, Index}.
 %% A lane that was closed meanwhile has no statistics.
 sent(#{stat := Stat}) -> maps:get(send_oct, Stat, 0).
 
-%% Members to which nothing leads now.
+%% Members to which nothing leads now, as far as is known.
 unreachable(#{node := Self, members := Members, links := Links, sessions := Sessions,
-              routes := Routes}) ->
-    Reached = [Node || #{node := Node, state := up} <- Links ++ Sessions] ++ maps:keys(Routes),
+              routes := Routes} = Status) ->
+    Reached = [Node || #{node := Node, state := up} <- Links ++ Sessions] ++ maps:keys(Routes)
+        ++ [Node || #{node := Node} <- maps:get(unanswered, Status, [])],
     (Members -- [Self]) -- Reached.

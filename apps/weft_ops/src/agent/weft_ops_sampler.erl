@@ -75,7 +75,7 @@ handle_cast(Request, Sampler) ->
 %% @private
 -spec handle_info(term(), #sampler{}) -> {noreply, #sampler{}}.
 handle_info({timeout, _Timer, look}, Sampler) ->
-    {noreply, timer(woken_soon(looked(status(), Sampler)))};
+    {noreply, timer(woken_soon(looked(status(Sampler), Sampler)))};
 handle_info({awake, SinceUs}, #sampler{waits_us = SinceUs} = Sampler) ->
     {noreply, (waited(Sampler))#sampler{waits_us = none}};
 handle_info({'DOWN', Ref, process, _, _}, #sampler{probes = Probes} = Sampler)
@@ -99,9 +99,10 @@ handle_info(Message, Sampler) ->
 
 %% --- samples ----------------------------------------------------------------------------------
 
-%% Not by way of `weft_ops_snapshot': what it gives may be older than the period.
-status() ->
-    try {ok, weft:status()} catch _:_ -> none end.
+%% Not by way of `weft_ops_snapshot': what it gives may be older than the period. Who has not
+%% answered in half of the period is unknown in the sample.
+status(#sampler{period_ms = PeriodMs}) ->
+    try {ok, weft_status:status(PeriodMs div 2)} catch _:_ -> none end.
 
 looked({ok, Status}, #sampler{before = none} = Sampler) ->
     with_duties(Status, Sampler#sampler{before = weft_ops_sample:first(Status),

@@ -19,14 +19,16 @@ all(Nodes, Ask, TimeoutMs) ->
 -spec all([Node], fun((Node) -> Result), TimeoutMs :: non_neg_integer(),
           PatienceMs :: non_neg_integer()) -> {[{Node, Result}], Silent :: [Node]}.
 all(Nodes, Ask, TimeoutMs, PatienceMs) ->
-    Asked = maps:from_list([{ask(Node, Ask), Node} || Node <- Nodes]),
+    {priority, Priority} = process_info(self(), priority),
+    Asked = maps:from_list([{ask(Node, Ask, Priority), Node} || Node <- Nodes]),
     Deadline = erlang:monotonic_time(millisecond) + TimeoutMs,
     Answers = collect(Asked, Deadline, PatienceMs, #{}),
     {[{Node, map_get(Node, Answers)} || Node <- Nodes, is_map_key(Node, Answers)],
      [Node || Node <- Nodes, not is_map_key(Node, Answers)]}.
 
-ask(Node, Ask) ->
-    spawn_monitor(?MODULE, answer, [Ask, Node]).
+%% Who is in a hurry on a busy node asks in a hurry.
+ask(Node, Ask, Priority) ->
+    spawn_opt(?MODULE, answer, [Ask, Node], [monitor, {priority, Priority}]).
 
 %% @private An `error' would be logged as a crash.
 -spec answer(fun((Node) -> term()), Node) -> no_return().
