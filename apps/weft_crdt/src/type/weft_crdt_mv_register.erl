@@ -1,0 +1,55 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc A register that keeps what was written concurrently, until somebody who has seen it writes
+%% again. Operation: `{set, Value}'. Value: the list of values, in term order; [] before the first.
+-module(weft_crdt_mv_register).
+-behaviour(weft_crdt_type).
+
+-export([new/0, mutate/3, merge/2, difference/2, value/1, pack/1, unpack/1, digest/1,
+         difference_to_digest/2]).
+-export([change/3, show/1, is_payload/1]).
+
+%% @private
+new() -> weft_crdt_dots:new().
+
+%% @private
+mutate(Operation, {Actor, _} = Who, State) ->
+    case change(Operation, Who, weft_crdt_dots:live(State)) of
+        {ok, Payloads, Undone} ->
+            {ok, weft_crdt_dots:change(Actor, Payloads, Undone, none, State)};
+        {error, Reason} -> {error, Reason}
+    end.
+
+%% @doc As a field of a map: which payloads are added, and which dots undone.
+-spec change(term(), weft_crdt_type:who(), [{weft_crdt_dots:dot(), term()}]) ->
+          {ok, [term()], [weft_crdt_dots:dot()]} | {error, bad_operation}.
+change({set, Value}, _, Live) -> {ok, [Value], [Dot || {Dot, _} <- Live]};
+change(_, _, _) -> {error, bad_operation}.
+
+%% @private
+merge(A, B) -> weft_crdt_dots:merge(A, B, none).
+
+%% @private
+difference(A, B) -> weft_crdt_dots:difference(A, B, none).
+
+%% @private
+value(State) -> show([Value || {_, Value} <- weft_crdt_dots:live(State)]).
+
+%% @doc As a field of a map: its value.
+-spec show([term()]) -> [term()].
+show(Payloads) -> weft_crdt_orset:show(Payloads).
+
+%% @private
+-spec is_payload(term()) -> boolean().
+is_payload(_) -> true.
+
+%% @private
+pack(State) -> weft_crdt_dots:pack(State).
+
+%% @private
+unpack(Term) -> weft_crdt_dots:unpack(Term, none, fun is_payload/1).
+
+%% @private
+digest(State) -> weft_crdt_dots:digest(State).
+
+%% @private
+difference_to_digest(State, Digest) -> weft_crdt_dots:difference_to_digest(State, Digest, none).
