@@ -15,7 +15,7 @@
 -spec all() -> [command()].
 all() ->
     [up(), status(), watch(), trace(), why(), doctor(), profile(), cut(), heal(), kill(), restart(),
-     eval(), shell(), down(), paper()].
+     eval(), shell(), down(), paper(), migrate()].
 
 %% @doc What weft_argparse reads the words with.
 -spec command() -> weft_argparse:command().
@@ -235,6 +235,28 @@ paper_options() ->
        help => "where the results go (default: a new directory in that of clusters)"},
      #{name => dir, long => "-dir", type => string, value => "DIR",
        help => "where that is (default .weft)"},
+     #{name => json, long => "-json", type => boolean, help => "answer in JSON"}].
+
+migrate() ->
+    #{name => "migrate", handler => {weft_cli_migrate, migrate},
+      arguments => [#{name => what}, #{name => paths, nargs => list, value => "PATH..."}
+                    | migrate_options()],
+      help => "what in the sources of a program will not scale",
+      details =>
+          ["weft migrate scan reads sources of Erlang (structure) and Elixir (words only) and says",
+           "what gets slower with each node, or assumes that all nodes are connected: where, why,",
+           "at what cost, what to do. It changes nothing.",
+           "",
+           "The exit code is 0 if there are notes at most, 1 with a warning or an unreadable file.",
+           "",
+           "  weft migrate scan apps src",
+           "  weft migrate scan src --html scan.html --sarif scan.sarif"]}.
+
+migrate_options() ->
+    [#{name => html, long => "-html", type => string, value => "FILE",
+       help => "write the report of a scan as a page, too"},
+     #{name => sarif, long => "-sarif", type => string, value => "FILE",
+       help => "and as SARIF 2.1.0, for editors and hosts of repositories"},
      #{name => json, long => "-json", type => boolean, help => "answer in JSON"}].
 
 profile() ->

@@ -33,7 +33,8 @@ so_many_words_are_taken_test_() ->
                               {["watch"], ok}, {["watch", "-i", "1", "--count", "2"], ok},
                               {["watch", "--count", "0"], error}, {["watch", "-i", "0"], error},
                               {["profile", "a", "b"], ok}, {["paper"], ok},
-                              {["paper", "a", "b"], error}]].
+                              {["paper", "a", "b"], error}, {["migrate"], error},
+                              {["migrate", "scan", "a", "b"], ok}]].
 
 parse(Words) -> weft_argparse:parse(Words, weft_cli_commands:command(), "weft").
 

@@ -1,0 +1,71 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What docs/guide/migrate.md shows is what the commands in it do, run in the order of the
+%% guide in a copy of the program that it is about.
+-module(weft_cli_migrate_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(GUIDE, "docs/guide/migrate.md").
+-define(SHOP, "apps/weft_migrate/test/weft_migrate_data/shop").
+
+the_guide_says_what_is_so_test_() ->
+    {setup, fun in_a_copy/0, fun({Dir, Before}) ->
+                                     ok = file:set_cwd(Before),
+                                     ok = file:del_dir_r(Dir)
+                             end,
+     fun({_, Before}) ->
+             {ok, Text} = file:read_file(filename:join(Before, ?GUIDE)),
+             [_, _ | _] = Commands = commands(unicode:characters_to_list(Text)),
+             {inorder, [{Words, ?_assertEqual(Expected, answer(Words))}
+                        || {Words, Expected} <- Commands]}
+     end}.
+
+in_a_copy() ->
+    {ok, Before} = file:get_cwd(),
+    Dir = string:trim(os:cmd("mktemp -d")),
+    "" = os:cmd(lists:concat(["cp -r ", filename:join(Before, ?SHOP), "/. ", Dir])),
+    true = code:set_path([filename:absname(Path) || Path <- code:get_path()]),
+    ok = file:set_cwd(Dir),
+    {Dir, Before}.
+
+%% The lines that begin with a dollar, and what is printed after each, in all blocks of the guide.
+commands(Text) ->
+    [_ | Blocks] = string:split(Text, "\n```\n", all),
+    lists:append([block(Block) || "$ weft " ++ _ = Block <- Blocks]).
+
+block(Block) ->
+    [command(Command) || Command <- string:split([$\n | Block], "\n$ weft ", all),
+                         string:trim(Command) =/= ""].
+
+command(Command) ->
+    [Words | Output] = string:split(lists:flatten(Command), "\n"),
+    {Words, lists:flatten([Output, [$\n || Output =/= [], Output =/= [""]]])}.
+
+answer(Line) ->
+    {ok, Given, _, Command} = weft_argparse:parse(string:lexemes(Line, " "),
+                                                  weft_cli_commands:command(), "weft"),
+    #{handler := {weft_cli_migrate, migrate}, arguments := _} = Command,
+    {What, Rest} = maps:take(what, Given),
+    {Paths, Options} = maps:take(paths, Rest),
+    {Kind, _Json, Text} = weft_cli_migrate:migrate([What | Paths], Options),
+    ?assert(lists:member(Kind, [ok, wanting])),
+    unicode:characters_to_list(Text).
+
+%% ---- errors and answers ----
+
+words_that_make_no_sense_are_refused_test_() ->
+    [?_assertMatch({usage, _}, weft_cli_migrate:migrate(Words, #{}))
+     || Words <- [["scan"], ["look", "."], ["scan", "/no/such"]]].
+
+a_report_that_cannot_be_written_is_an_error_test() ->
+    ?assertMatch({failed, _}, weft_cli_migrate:migrate(["scan", filename:join(?SHOP, "src")],
+                                                       #{html => "/no/such/place.html"})).
+
+the_json_can_be_encoded_test() ->
+    {wanting, Json, _} = weft_cli_migrate:migrate(["scan", ?SHOP], #{}),
+    {ok, #{<<"findings">> := [#{<<"level">> := _, <<"line">> := _} | _]}} =
+        weft_json:decode(iolist_to_binary(weft_json:encode(Json))).
+
+notes_are_no_reason_to_fail_test() ->
+    ?assertMatch({ok, _, _}, weft_cli_migrate:migrate(["scan", ?SHOP ++ "/src/shop_sup.erl"],
+                                                      #{})).

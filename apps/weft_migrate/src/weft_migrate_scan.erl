@@ -1,0 +1,273 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What in a source does not scale: looks at each node of its trees. What is meant by a finding
+%% is in `weft_migrate_catalogue'. Pure.
+-module(weft_migrate_scan).
+
+-export([findings/1]).
+-export_type([finding/0]).
+
+-type finding() :: #{id := weft_migrate_catalogue:id(), file := file:filename_all(),
+                     line := pos_integer(), column := pos_integer(), inside := string(),
+                     text := binary(), note => string()}.
+
+-define(MODULES, [global, pg, pg2, global_group, s_group]).
+-define(LOCKS, [set_lock, del_lock, trans]).
+%% Functions whose first argument may be the name of a process.
+-define(SERVERS, [gen_server, gen_statem, gen_event, supervisor, sys]).
+
+-spec findings(weft_migrate_source:source()) -> [finding()].
+findings(#{file := File} = Source) ->
+    Found = lists:append([[{Id, At, Inside, ""} || {Id, {_, _} = At} <- of_site(Site)]
+                          || #{inside := Inside} = Site <- weft_migrate_tree:sites(Source)]),
+    Unread = lists:append([unread(Form) || Form <- maps:get(forms, Source)]),
+    [finding(File, Source, One) || One <- lists:usort(fun in_order/2, Found ++ Unread)].
+
+in_order({Id1, At1, _, _}, {Id2, At2, _, _}) -> {At1, Id1} =< {At2, Id2}.
+
+finding(File, Source, {Id, {Line, Column}, Inside, Note}) ->
+    Finding = #{id => Id, file => File, line => Line, column => Column, inside => Inside,
+                text => weft_migrate_source:line(Source, Line)},
+    case Note of "" -> Finding; _ -> Finding#{note => Note} end.
+
+%% A form without structure still has words.
+unread(#{tree := {ok, _}}) ->
+    [];
+unread(#{tree := {error, Reason}, at := At, tokens := Tokens}) ->
+    [{unread, At, "", Reason} | words(Tokens)].
+
+words([{atom, Module, At, _, _}, {':', _, _, _, _}, {atom, Function, _, _, _} | Tokens]) ->
+    [{Id, At, "", "in a form that was not read"} || Id <- of_call(Module, Function, [])]
+        ++ words(Tokens);
+words([_ | Tokens]) -> words(Tokens);
+words([]) -> [].
+
+%% --- one node ----------------------------------------------------------------------------------
+
+of_site(#{inside := "-import", node := Node}) ->
+    case {weft_migrate_tree:atom(Node), weft_migrate_tree:place(Node)} of
+        {{ok, Module}, At} -> [{dynamic(Module), At} || lists:member(Module, ?MODULES)];
+        {error, _} -> []
+    end;
+of_site(#{node := Node} = Site) ->
+    case erl_syntax:type(Node) of
+        application -> application(Site, weft_migrate_tree:call(Node)) ++ mfa(Site);
+        tuple -> tuple(Site) ++ mfa(Site);
+        implicit_fun -> captured(Node);
+        infix_expr -> sent(Node);
+        match_expr -> kept(erl_syntax:match_expr_body(Node));
+        _ -> []
+    end.
+
+application(_Site, error) ->
+    [];
+application(Site, {ok, #{module := Module, function := nodes, at := At}})
+  when Module =:= ''; Module =:= erlang ->
+    [{use_of_list(Site), At} || is_of_mesh(Site)];
+application(_Site, {ok, #{module := Module, function := Function, arguments := Arguments,
+                          at := At}}) ->
+    [{Id, At} || Id <- of_call(Module, Function, Arguments)].
+
+of_call(global, Function, Arguments) ->
+    [case lists:member(Function, ?LOCKS) of
+         true -> lock(Function, Arguments);
+         false -> global_names
+     end];
+of_call(Module, _, _) when Module =:= pg; Module =:= pg2; Module =:= global_group;
+                           Module =:= s_group ->
+    [Module];
+of_call(rpc, Function, Arguments) ->
+    case {Function, Arguments} of
+        {multicall, [_, _, _]} -> [call_all];
+        {multicall, [First, _, _, _]} -> [case weft_migrate_tree:atom(First) of
+                                              {ok, _} -> call_all;
+                                              error -> of_nodes(First)
+                                          end];
+        {multicall, [Nodes | _]} -> [of_nodes(Nodes)];
+        {eval_everywhere, [_, _, _]} -> [call_all];
+        {_, [Nodes | _]} when Function =:= eval_everywhere; Function =:= abcast;
+                              Function =:= sbcast; Function =:= multi_server_call ->
+            [case Arguments of [_, _] -> call_all; _ -> of_nodes(Nodes) end];
+        _ -> large(Function, Arguments)
+    end;
+of_call(erpc, Function, [Nodes | _]) when Function =:= multicall; Function =:= multicast ->
+    [of_nodes(Nodes)];
+of_call(erpc, Function, Arguments) ->
+    large(Function, Arguments);
+of_call(gen_server, Function, [_, _]) when Function =:= multi_call; Function =:= abcast ->
+    [call_all];
+of_call(gen_server, Function, [Nodes | _]) when Function =:= multi_call; Function =:= abcast ->
+    [of_nodes(Nodes)];
+of_call(gen_server, Function, [_, Message | _]) when Function =:= call; Function =:= cast;
+                                                     Function =:= reply ->
+    [large_message || is_large(Message)];
+of_call(net_kernel, monitor_nodes, _) -> [monitor_nodes];
+of_call(net_adm, Function, _) when Function =:= world; Function =:= world_list -> [world];
+of_call(_, _, _) -> [].
+
+%% Whose list of nodes is that of all?
+lock(trans, [_, _, Nodes | _]) -> lock(Nodes);
+lock(Function, [_, Nodes | _]) when Function =/= trans -> lock(Nodes);
+lock(_, _) -> global_locks.
+
+lock(Nodes) ->
+    case of_nodes(Nodes) of
+        call_all -> global_locks;
+        call_many -> global_locks_some
+    end.
+
+%% All nodes, or a list of which nothing is known?
+of_nodes(Tree) ->
+    case lists:any(fun is_nodes/1, all_nodes(Tree)) of
+        true -> call_all;
+        false -> call_many
+    end.
+
+all_nodes(Tree) ->
+    [Tree | lists:append([all_nodes(Child) || Child <- lists:append(erl_syntax:subtrees(Tree))])].
+
+is_nodes(Tree) ->
+    case weft_migrate_tree:call(Tree) of
+        {ok, #{module := Module, function := nodes}} -> Module =:= '' orelse Module =:= erlang;
+        _ -> false
+    end.
+
+%% --- nodes() -----------------------------------------------------------------------------------
+
+%% nodes(Node) of a process is node/1's, and hidden or known nodes are not what this is about.
+is_of_mesh(#{node := Node}) ->
+    case erl_syntax:application_arguments(Node) of
+        [] -> true;
+        [Kind] -> lists:member(weft_migrate_tree:atom(Kind), [{ok, connected}, {ok, visible}]);
+        _ -> false
+    end.
+
+use_of_list(#{node := Node, path := Path}) -> use_of_list(Node, Path).
+
+%% The expression that the list is used in: [node() | nodes()] and the like are lists too.
+use_of_list(Node, [Parent | Path]) ->
+    case erl_syntax:type(Parent) of
+        Type when Type =:= list; Type =:= infix_expr; Type =:= parentheses ->
+            use_of_list(Parent, Path);
+        generator -> nodes_loop;
+        application -> case is_loop(weft_migrate_tree:call(Parent), Node) of
+                           true -> nodes_loop;
+                           false -> nodes_membership
+                       end;
+        _ -> nodes_membership
+    end;
+use_of_list(_Node, []) ->
+    nodes_membership.
+
+is_loop({ok, #{module := lists, function := Function, arguments := Arguments}}, Node) ->
+    lists:member(Function, [foreach, map, flatmap, filtermap, foldl, foldr, mapfoldl, zip, filter])
+        andalso lists:last(Arguments) =:= Node;
+is_loop(_, _) ->
+    false.
+
+%% --- other uses --------------------------------------------------------------------------------
+
+tuple(#{node := Node, path := Path} = Site) ->
+    case erl_syntax:tuple_elements(Node) of
+        [First, Name] ->
+            [{global_via, weft_migrate_tree:place(Node)}
+             || weft_migrate_tree:atom(First) =:= {ok, global},
+                not weft_migrate_tree:is_pattern(Site),
+                is_server(Path) orelse is_named(Name)];
+        _ -> []
+    end.
+
+is_server([Parent | _]) ->
+    case weft_migrate_tree:call(Parent) of
+        {ok, #{module := Module}} -> lists:member(Module, ?SERVERS);
+        error -> false
+    end;
+is_server([]) ->
+    false.
+
+%% Not those that are surely options.
+is_named(Name) ->
+    case erl_syntax:type(Name) of
+        atom -> not lists:member(erl_syntax:atom_value(Name), [true, false, undefined]);
+        Type -> Type =:= macro orelse Type =:= tuple orelse Type =:= variable
+    end.
+
+%% Module, function and arguments in a row: apply, spawn, rpc, the start of a child. Only where
+%% something is applied for certain, the last two may be variables.
+mfa(#{node := Node} = Site) ->
+    case {erl_syntax:type(Node), weft_migrate_tree:is_pattern(Site)} of
+        {_, true} -> [];
+        {tuple, false} -> mfa_in(erl_syntax:tuple_elements(Node), [atom], [list, nil]);
+        {application, false} ->
+            Written = case is_applying(weft_migrate_tree:call(Node)) of
+                          true -> {[atom, variable, macro], [list, nil, variable]};
+                          false -> {[atom], [list, nil]}
+                      end,
+            mfa_in(erl_syntax:application_arguments(Node), element(1, Written),
+                   element(2, Written))
+    end.
+
+is_applying({ok, #{module := Module, function := Function}}) ->
+    lists:member(Module, [rpc, erpc, proc_lib, timer])
+        orelse lists:member(Module, ['', erlang])
+            andalso lists:member(Function, [apply, spawn, spawn_link, spawn_monitor, spawn_opt]);
+is_applying(error) ->
+    false.
+
+mfa_in([Module, Function, Arguments | Rest], Functions, Lists) ->
+    Is = lists:member(erl_syntax:type(Function), Functions)
+        andalso lists:member(erl_syntax:type(Arguments), Lists),
+    Found = case {weft_migrate_tree:atom(Module), Is} of
+                {{ok, Name}, true} -> [{dynamic(Name), weft_migrate_tree:place(Module)}
+                                       || lists:member(Name, ?MODULES)];
+                _ -> []
+            end,
+    Found ++ mfa_in([Function, Arguments | Rest], Functions, Lists);
+mfa_in(_, _, _) ->
+    [].
+
+captured(Node) ->
+    Name = erl_syntax:implicit_fun_name(Node),
+    case erl_syntax:type(Name) of
+        module_qualifier ->
+            Module = erl_syntax:module_qualifier_argument(Name),
+            case weft_migrate_tree:atom(Module) of
+                {ok, Atom} -> [{dynamic(Atom), weft_migrate_tree:place(Module)}
+                               || lists:member(Atom, ?MODULES)];
+                error -> []
+            end;
+        _ -> []
+    end.
+
+%% A module that is kept in a variable.
+kept(Body) ->
+    case weft_migrate_tree:atom(Body) of
+        {ok, Atom} -> [{dynamic(Atom), weft_migrate_tree:place(Body)}
+                       || lists:member(Atom, [pg2, global_group, s_group])];
+        error -> []
+    end.
+
+dynamic(global) -> global_dynamic;
+dynamic(pg) -> pg_dynamic;
+dynamic(Module) -> Module.
+
+sent(Node) ->
+    case erl_syntax:operator_name(erl_syntax:infix_expr_operator(Node)) of
+        '!' -> [{large_message, weft_migrate_tree:place(Node)}
+                || is_large(erl_syntax:infix_expr_right(Node))];
+        _ -> []
+    end.
+
+is_large(Message) ->
+    lists:any(fun(Tree) -> is_whole(weft_migrate_tree:call(Tree)) end, all_nodes(Message)).
+
+is_whole({ok, #{module := ets, function := tab2list}}) -> true;
+is_whole({ok, #{module := file, function := read_file}}) -> true;
+is_whole({ok, #{module := mnesia, function := dirty_match_object}}) -> true;
+is_whole(_) -> false.
+
+%% rpc:call(Node, ets, tab2list, [Table])
+large(call, [_Node, Module, Function | _]) ->
+    [large_message || {weft_migrate_tree:atom(Module), weft_migrate_tree:atom(Function)}
+                          =:= {{ok, ets}, {ok, tab2list}}];
+large(_, _) ->
+    [].

@@ -1,0 +1,59 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc A source file as read: its bytes, and its forms with structure and tokens.
+%%
+%% The structure says what something is, the tokens say where. Both have lines and columns, which is
+%% how they find each other. A form without a structure has the reason; the others are read all the
+%% same.
+-module(weft_migrate_source).
+
+-export([read/1, of_bytes/2, unread/1, line/2]).
+-export_type([source/0, form/0]).
+
+-type form() :: #{at := {pos_integer(), pos_integer()}, byte := non_neg_integer(),
+                  size := non_neg_integer(), tokens := [weft_migrate_tokens:token()],
+                  tree := {ok, erl_syntax:syntaxTree()} | {error, Reason :: string()}}.
+-type source() :: #{file := file:filename_all(), bytes := binary(),
+                    encoding := weft_migrate_tokens:encoding(), forms := [form()]}.
+
+-spec read(file:filename_all()) -> {ok, source()} | {error, string()}.
+read(File) ->
+    case file:read_file(File) of
+        {ok, Bytes} -> {ok, of_bytes(File, Bytes)};
+        {error, Reason} -> {error, file:format_error(Reason)}
+    end.
+
+%% @doc The same from bytes. File is the name that is shown.
+-spec of_bytes(file:filename_all(), binary()) -> source().
+of_bytes(File, Bytes) ->
+    {Encoding, Forms} = weft_migrate_tokens:forms(Bytes),
+    #{file => File, bytes => Bytes, encoding => Encoding,
+      forms => lists:append([form(Form) || Form <- Forms])}.
+
+form(#{tokens := {ok, []}}) ->
+    [];
+form(#{tokens := {error, Reason}} = Form) ->
+    [(maps:with([at, byte, size], Form))#{tokens => [], tree => {error, Reason}}];
+form(#{tokens := {ok, Tokens}, at := At, text := Text} = Form) ->
+    Code = [Token || {Category, _, _, _, _} = Token <- Tokens,
+                     Category =/= white_space, Category =/= comment],
+    Begins = case Code of [{_, _, First, _, _} | _] -> First; [] -> At end,
+    Read = (maps:with([byte, size], Form))#{at => Begins, tokens => Code},
+    case weft_migrate_form:parse(Text, At) of
+        none -> [];
+        {ok, Tree} -> [Read#{tree => {ok, Tree}}];
+        {error, Reason} -> [Read#{tree => {error, Reason}}]
+    end.
+
+%% @doc The forms that could not be read, and why.
+-spec unread(source()) -> [{Line :: pos_integer(), Reason :: string()}].
+unread(#{forms := Forms}) ->
+    [{Line, Reason} || #{at := {Line, _}, tree := {error, Reason}} <- Forms].
+
+%% @doc A line of the file, without white space around it.
+-spec line(source(), pos_integer()) -> binary().
+line(#{bytes := Bytes, encoding := Encoding}, Line) ->
+    case lists:nthtail(Line - 1, binary:split(Bytes, <<"\n">>, [global])) of
+        [Found | _] ->
+            unicode:characters_to_binary(string:trim(unicode:characters_to_list(Found, Encoding)));
+        [] -> <<>>
+    end.

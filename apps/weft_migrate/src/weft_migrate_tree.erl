@@ -1,0 +1,151 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The nodes of the trees of a source, each with its ancestors: what it is, where it is, and
+%% what is done with its value.
+-module(weft_migrate_tree).
+
+-export([sites/1, call/1, atom/1, place/1, is_pattern/1, is_ignored/1, is_macro/1]).
+-export_type([site/0, call/0]).
+
+%% Path: the ancestors, the nearest first. Inside: the function, attribute or macro it is in.
+-type site() :: #{node := erl_syntax:syntaxTree(), path := [erl_syntax:syntaxTree()],
+                  form := weft_migrate_source:form(), inside := string()}.
+%% At: where the word of the module begins, or that of the function if it is a local call.
+-type call() :: #{module := atom(), function := atom(), arguments := [erl_syntax:syntaxTree()],
+                  at := {pos_integer(), pos_integer()}}.
+
+%% @doc All nodes of all forms that could be read, in the order of the text. Types are left out:
+%% nothing of them runs.
+-spec sites(weft_migrate_source:source()) -> [site()].
+sites(#{forms := Forms}) ->
+    lists:append([of_form(Tree, Form) || #{tree := {ok, Tree}} = Form <- Forms]).
+
+of_form(Tree, Form) ->
+    case inside(Tree) of
+        type -> [];
+        Inside -> lists:reverse(walk(Tree, [], {Form, Inside}, []))
+    end.
+
+inside(Tree) ->
+    case erl_syntax:type(Tree) of
+        function ->
+            Name = erl_syntax:function_name(Tree),
+            lists:concat([printed(Name), "/", erl_syntax:function_arity(Tree)]);
+        attribute ->
+            case atom(erl_syntax:attribute_name(Tree)) of
+                {ok, define} -> "-define";
+                {ok, import} -> "-import";
+                _ -> type
+            end;
+        _ ->
+            ""
+    end.
+
+printed(Name) ->
+    case atom(Name) of
+        {ok, Atom} -> atom_to_list(Atom);
+        error -> "?"
+    end.
+
+walk(Node, Path, {Form, Inside} = Context, Sites) ->
+    Site = #{node => Node, path => Path, form => Form, inside => Inside},
+    lists:foldl(fun(Child, Found) -> walk(Child, [Node | Path], Context, Found) end,
+                [Site | Sites], lists:append(erl_syntax:subtrees(Node))).
+
+%% @doc The call that a node is, if module and function are written out.
+-spec call(erl_syntax:syntaxTree()) -> {ok, call()} | error.
+call(Node) ->
+    case erl_syntax:type(Node) of
+        application ->
+            Arguments = erl_syntax:application_arguments(Node),
+            called(erl_syntax:application_operator(Node), Arguments);
+        _ ->
+            error
+    end.
+
+called(Operator, Arguments) ->
+    case erl_syntax:type(Operator) of
+        module_qualifier ->
+            Module = erl_syntax:module_qualifier_argument(Operator),
+            case {atom(Module), atom(erl_syntax:module_qualifier_body(Operator))} of
+                {{ok, M}, {ok, F}} ->
+                    {ok, #{module => M, function => F, arguments => Arguments,
+                           at => place(Module)}};
+                _ ->
+                    error
+            end;
+        atom ->
+            {ok, #{module => '', function => erl_syntax:atom_value(Operator),
+                   arguments => Arguments, at => place(Operator)}};
+        _ ->
+            error
+    end.
+
+%% @doc The atom that a node is.
+-spec atom(erl_syntax:syntaxTree() | none) -> {ok, atom()} | error.
+atom(none) ->
+    error;
+atom(Node) ->
+    case erl_syntax:type(Node) of
+        atom -> {ok, erl_syntax:atom_value(Node)};
+        _ -> error
+    end.
+
+%% @doc Where a node begins.
+-spec place(erl_syntax:syntaxTree()) -> {pos_integer(), pos_integer()} | none.
+place(Node) ->
+    case [At || Leaf <- leaves(Node), {_, _} = At <- [position(Leaf)]] of
+        [] -> none;
+        Found -> lists:min(Found)
+    end.
+
+leaves(Node) ->
+    [Node | lists:append([leaves(Child) || Child <- lists:append(erl_syntax:subtrees(Node))])].
+
+position(Node) ->
+    case erl_anno:location(erl_syntax:get_pos(Node)) of
+        {Line, Column} when Line > 0 -> {Line, Column};
+        _ -> none
+    end.
+
+%% @doc Is it in a pattern or a guard, where nothing is called?
+-spec is_pattern(site()) -> boolean().
+is_pattern(#{node := Node, path := Path}) ->
+    is_pattern(Node, Path).
+
+is_pattern(_Node, []) ->
+    false;
+is_pattern(Node, [Parent | Path]) ->
+    Patterns = case erl_syntax:type(Parent) of
+                   clause -> [erl_syntax:clause_guard(Parent) | erl_syntax:clause_patterns(Parent)];
+                   match_expr -> [erl_syntax:match_expr_pattern(Parent)];
+                   generator -> [erl_syntax:generator_pattern(Parent)];
+                   _ -> []
+               end,
+    lists:member(Node, Patterns) orelse is_pattern(Parent, Path).
+
+%% @doc Does nobody see the value? So it is if another expression follows in the same body.
+-spec is_ignored(site()) -> boolean().
+is_ignored(#{node := Node, path := Path}) ->
+    is_ignored(Node, Path).
+
+is_ignored(Node, [Parent | Path]) ->
+    case erl_syntax:type(Parent) of
+        clause -> is_before_last(Node, erl_syntax:clause_body(Parent));
+        block_expr -> is_before_last(Node, erl_syntax:block_expr_body(Parent));
+        try_expr -> lists:member(Node, erl_syntax:try_expr_after(Parent))
+                        orelse is_before_last(Node, erl_syntax:try_expr_body(Parent));
+        match_expr -> erl_syntax:type(erl_syntax:match_expr_pattern(Parent)) =:= underscore
+                          andalso is_ignored(Parent, Path);
+        _ -> false
+    end;
+is_ignored(_Node, []) ->
+    false.
+
+is_before_last(Node, Body) ->
+    lists:member(Node, Body) andalso lists:last(Body) =/= Node.
+
+%% @doc Is it in the definition of a macro, or in the arguments of one? Nobody knows what a macro
+%% makes of it.
+-spec is_macro(site()) -> boolean().
+is_macro(#{path := Path, inside := Inside}) ->
+    Inside =:= "-define" orelse lists:any(fun(Node) -> erl_syntax:type(Node) =:= macro end, Path).
