@@ -53,6 +53,7 @@ stop(Former) ->
 
 withdraw(Former) ->
     ok = weft_ops_http:stop(),
+    ok = weft_ops_webhook:close(),
     deregister_collectors(Former).
 
 register_collectors() ->

@@ -13,28 +13,37 @@
 %%
 %% `recording': `#{dir => Dir, bytes_max => 52428800}': this node records the cluster in that
 %% directory, see `weft_ops_recorder'. Without this key it does not.
+%%
+%% `webhook': `#{url => "https://host/path"}': who is told of alarms, see `weft_ops_webhook'. No
+%% text of an error names the URL: it may be a secret.
 -module(weft_ops_config).
 
 -export([read/0, parse/1]).
--export_type([config/0, http/0, recording/0]).
+-export_type([config/0, http/0, recording/0, webhook/0]).
 
 -define(WHERE, "weft_ops").
 -define(EXAMPLE, "#{port => 9469, ip => {127,0,0,1}}").
 -define(HTTP, #{port => 9469, ip => {127, 0, 0, 1}}).
 -define(RECORDING, #{dir => "/var/lib/weft", bytes_max => 52428800}).
+-define(WEBHOOK, #{url => none, secret_file => none, cacert_file => none, timeout_ms => 5000,
+                   queue_max => 1000, tries_max => 10, retry_ms => 1000, retry_max_ms => 60000}).
 -define(GRACE_MS, #{default => 10000, silent => 0, unreachable => 30000}).
 -define(DEFAULTS, #{http => none, dist_peers_max => 64, timeout_ms => 4000, sample_ms => 2000,
                     thresholds => weft_ops_anomalies:thresholds(), grace_ms => ?GRACE_MS,
-                    clear_ms => 30000, alarms_max => 1000, recording => none}).
+                    clear_ms => 30000, alarms_max => 1000, recording => none, webhook => none}).
 
 -type http() :: #{port := inet:port_number(), ip := inet:ip_address()}.
 -type recording() :: #{dir := file:filename_all(), bytes_max := pos_integer()}.
+-type webhook() :: #{url := string(), secret_file := file:filename_all() | none,
+                     cacert_file := file:filename_all() | none, timeout_ms := pos_integer(),
+                     queue_max := pos_integer(), tries_max := pos_integer(),
+                     retry_ms := pos_integer(), retry_max_ms := pos_integer()}.
 -type config() :: #{http := http() | none, dist_peers_max := non_neg_integer(),
                     timeout_ms := pos_integer(), sample_ms := pos_integer(),
                     thresholds := weft_ops_anomalies:thresholds(),
                     grace_ms := weft_ops_alarms_core:graces_ms(),
                     clear_ms := non_neg_integer(), alarms_max := pos_integer(),
-                    recording := recording() | none}.
+                    recording := recording() | none, webhook => webhook() | none}.
 
 %% @doc What the environment says.
 -spec read() -> {ok, config()} | {error, Text :: string()}.
@@ -64,6 +73,11 @@ key(recording, #{dir := _} = Recording) ->
 key(recording, Value) ->
     {error, text("recording is ~0tp: make it a map such as #{dir => \"/var/lib/weft\"}, or leave "
                  "it out for no recording", [Value])};
+key(webhook, #{url := _} = Webhook) ->
+    webhook(maps:keys(Webhook) -- maps:keys(?WEBHOOK), maps:merge(?WEBHOOK, Webhook));
+key(webhook, _MayBeSecret) ->
+    {error, "webhook has no url: make it a map such as #{url => \"https://host/path\"}, or leave it "
+            "out for no webhook"};
 key(dist_peers_max, Value) ->
     at_least(0, dist_peers_max, Value);
 key(timeout_ms, Value) ->
@@ -134,6 +148,34 @@ recording([], #{dir := Dir, bytes_max := BytesMax} = Recording) ->
 recording([Key | _], _Recording) ->
     {error, text("recording has the unknown key ~0tp: remove it; there are ~ts",
                  [Key, listed(?RECORDING)])}.
+
+webhook([], #{url := Url} = Webhook) ->
+    Files = [Key || Key <- [secret_file, cacert_file], Path <- [maps:get(Key, Webhook)],
+                    Path =/= none, not is_path(Path)],
+    Numbers = [{Key, maps:get(Key, Webhook)}
+               || Key <- [timeout_ms, queue_max, tries_max, retry_ms, retry_max_ms]],
+    case {is_url(Url), Files, [Error || {Key, Value} <- Numbers,
+                                        {error, Error} <- [at_least(1, Key, Value)]]} of
+        {true, [], []} -> {ok, Webhook#{url := unicode:characters_to_list(Url)}};
+        {false, _, _} -> {error, "the url of webhook is none: make it a string that begins with "
+                                 "https:// or http:// and names a host"};
+        {true, [Key | _], _} -> {error, text("the ~ts of webhook is no path: make it a string",
+                                             [Key])};
+        {true, [], [Error | _]} -> {error, text("in webhook, ~ts", [Error])}
+    end;
+webhook([Key | _], _Webhook) ->
+    {error, text("webhook has the unknown key ~0tp: remove it; there are ~ts",
+                 [Key, listed(?WEBHOOK)])}.
+
+is_url(Url) when is_binary(Url); is_list(Url) ->
+    try uri_string:parse(unicode:characters_to_list(Url)) of
+        #{scheme := Scheme, host := [_ | _]} -> lists:member(Scheme, ["http", "https"]);
+        _ -> false
+    catch
+        error:_ -> false
+    end;
+is_url(_Url) ->
+    false.
 
 is_path(Dir) when is_binary(Dir) -> Dir =/= <<>>;
 is_path(Dir) -> Dir =/= "" andalso io_lib:char_list(Dir).

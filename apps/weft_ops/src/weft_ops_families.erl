@@ -18,7 +18,7 @@
 -spec all() -> [weft_ops_family:family()].
 all() ->
     cluster() ++ links() ++ sessions() ++ relays() ++ channels() ++ groups() ++ broadcast()
-        ++ scrape().
+        ++ webhook() ++ scrape().
 
 family(Name, Type, Labels, Help, Read) ->
     #{name => Name, type => Type, labels => Labels, help => Help, from => status, read => Read}.
@@ -258,6 +258,20 @@ tree() ->
 
 of_tree(Key, #{broadcast := #{tree := Tree}}) -> maps:get(Key, Tree, undefined);
 of_tree(_Key, #{}) -> undefined.
+
+%% --- alarms -------------------------------------------------------------------------------------
+
+webhook() ->
+    [(family(Name, Type, [], Help, fun(#{webhook := Counts}) -> maps:get(Key, Counts, undefined);
+                                      (#{}) -> undefined
+                                   end))#{from := snapshot}
+     || {Name, Type, Key, Help} <-
+            [{weft_webhook_sent_total, counter, sent, "Messages about alarms that a webhook took."},
+             {weft_webhook_failed_total, counter, failed,
+              "Attempts to tell a webhook of an alarm that failed."},
+             {weft_webhook_dropped_total, counter, dropped,
+              "Messages about alarms that were dropped: too many waited, or they were refused."},
+             {weft_webhook_queued, gauge, queued, "Messages about alarms that wait."}]].
 
 %% --- the scrape itself --------------------------------------------------------------------------
 

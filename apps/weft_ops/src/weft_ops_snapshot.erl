@@ -26,7 +26,8 @@
 %% `weft_ops_config'. status and peers are missing if they have failed.
 -type snapshot() :: #{status => map(), peers => [weft_ops_peers:peer()],
                       build := #{version := string(), otp_release := string()},
-                      seconds := float(), dist_peers_max := non_neg_integer(),
+                      webhook => #{atom() => non_neg_integer()}, seconds := float(),
+                      dist_peers_max := non_neg_integer(),
                       errors := #{source() => non_neg_integer()}}.
 
 -type read() :: fun((TimeoutMs :: pos_integer()) -> map()).
@@ -140,7 +141,8 @@ finished(#state{worker = {_, _, SinceUs}, parts = Parts, waiting = Waiting} = St
                             #{what := What} <- Unanswered],
     State = lists:foldl(fun count/2, told(lists:usort(Missing), State0), Missing),
     Us = erlang:monotonic_time(microsecond) - SinceUs,
-    Snapshot = Parts#{seconds => Us / 1000000, build => build(), errors => State#state.errors,
+    Snapshot = Parts#{seconds => Us / 1000000, build => build(),
+                      webhook => weft_ops_webhook:counts(), errors => State#state.errors,
                       dist_peers_max => maps:get(dist_peers_max, State#state.config)},
     lists:foreach(fun(From) -> gen_server:reply(From, Snapshot) end, Waiting),
     State#state{worker = none, parts = #{}, waiting = [], missing = lists:usort(Missing),

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Supervisor of the application weft_ops. One process gathers what a scrape reports, one is
-%% the agent of other nodes, one tells the agents of this node, and one may record. A listener
-%% belongs to ranch.
+%% the agent of other nodes, one tells the agents of this node; one may tell a webhook of alarms, and
+%% one may record. A listener belongs to ranch.
 -module(weft_ops_sup).
 -behaviour(supervisor).
 
@@ -15,10 +15,13 @@ start_link(Config) ->
 %% @private
 -spec init(weft_ops_config:config()) ->
           {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
-init(Config) ->
+init(WithSecrets) ->
+    %% What a supervisor starts is in its reports.
+    Config = maps:remove(webhook, WithSecrets),
     {ok, {#{strategy => one_for_one, intensity => 5, period => 60},
           [#{id => weft_ops_snapshot,
              start => {weft_ops_snapshot, start_link, [Config, fun weft_status:status/1]}},
+           #{id => weft_ops_webhook, start => {weft_ops_webhook, start_link, []}},
            #{id => weft_ops_agent, start => {weft_ops_agent, start_link, [Config]}},
            #{id => weft_ops_sampler, start => {weft_ops_sampler, start_link, [Config]}},
            #{id => weft_ops_recorder, start => {weft_ops_recorder, start_link, [Config]}}]}}.

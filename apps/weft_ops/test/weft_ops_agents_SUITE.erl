@@ -222,7 +222,8 @@ start(Name, Weft, Args, Config) ->
     Node.
 
 paths() ->
-    lists:append([["-pa", Dir] || Dir <- [weft_test_nodes:ebin(M) || M <- [weft_ops_app, ?MODULE]]
+    lists:append([["-pa", Dir] || Dir <- [weft_test_nodes:ebin(M)
+                                        || M <- [weft_ops_app, weft_json, ?MODULE]]
                                              ++ [filename:join(Dir, "ebin")
                                                  || App <- ?APPS, Dir <- [code:lib_dir(App)],
                                                     is_list(Dir)]]).

@@ -45,7 +45,26 @@ what_is_wrong_is_explained_test_() ->
              {[{recording, #{dir => "/tmp", hours => 3}}], "recording has the unknown key hours"},
              {[{recording, #{dir => "/tmp", bytes_max => 1}}],
               "in recording, bytes_max is 1: make it an integer of at least 1048576"},
+             {[{webhook, "https://h/secret"}], "webhook has no url: make it a map such as #{url"},
+             {[{webhook, #{url => "h/secret"}}], "the url of webhook is none: make it a string"},
+             {[{webhook, #{url => "ftp://h/secret"}}], "the url of webhook is none"},
+             {[{webhook, #{url => 7}}], "the url of webhook is none"},
+             {[{webhook, #{url => "http://h", secret => "x"}}], "webhook has the unknown key secr"},
+             {[{webhook, #{url => "http://h", secret_file => 7}}], "the secret_file of webhook is"},
+             {[{webhook, #{url => "http://h", queue_max => 0}}], "in webhook, queue_max is 0: make"},
              {[{timeout_ms, 0}], "in the environment of weft_ops"}]].
+
+%% It may be a secret.
+no_text_names_the_url_of_a_webhook_test_() ->
+    [?_assertEqual(nomatch, re:run(text([{webhook, Value}]), "secret(?!_file)"))
+     || Value <- ["https://h/secret", #{url => "h/secret"}, #{url => <<"ftp://h/secret">>},
+                  #{url => "https://h/secret", tries_max => none}]].
+
+a_webhook_has_its_limits_by_itself_test() ->
+    {ok, #{webhook := Webhook}} = weft_ops_config:parse([{webhook, #{url => <<"https://h/x">>}}]),
+    ?assertEqual(#{url => "https://h/x", secret_file => none, cacert_file => none,
+                   timeout_ms => 5000, queue_max => 1000, tries_max => 10, retry_ms => 1000,
+                   retry_max_ms => 60000}, Webhook).
 
 text(Env) ->
     {error, Text} = weft_ops_config:parse(Env),

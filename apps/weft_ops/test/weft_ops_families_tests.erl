@@ -56,6 +56,8 @@ expected() ->
      {weft_broadcast_links, by(kind, [{eager, 14}, {lazy, 15}])},
      {weft_broadcast_trees, plain(16)}, {weft_broadcast_missing_messages, plain(17)},
      {weft_broadcast_cached_messages, plain(18)}, {weft_broadcast_subscriptions, plain(5)},
+     {weft_webhook_sent_total, plain(20)}, {weft_webhook_failed_total, plain(21)},
+     {weft_webhook_dropped_total, plain(22)}, {weft_webhook_queued, plain(23)},
      {weft_series_left_out, plain(0)}, {weft_dist_peers_left_out, plain(0)},
      {weft_scrape_seconds, plain(0.25)},
      {weft_scrape_errors_total, by(source, [{families, 3}, {peers, 2}, {status, 1}])}].
@@ -107,11 +109,13 @@ an_earlier_version_has_no_counters_and_no_queues_test() ->
     ?assertNot(is_map_key(weft_session_resumes_total, Values)),
     ?assertMatch(#{weft_session_unacknowledged_bytes := [{[], 90}]}, Values).
 
-without_the_status_only_the_scrape_is_reported_test() ->
+without_the_status_the_scrape_and_the_webhook_are_reported_test() ->
     Snapshot = maps:without([status, peers], weft_ops_test_status:snapshot(#{})),
     Names = [Name || #{name := Name} = Family <- weft_ops_families:all(),
                      {ok, [_ | _]} <- [weft_ops_family:samples(Family, Snapshot)]],
-    ?assertEqual([weft_dist_peers_left_out, weft_scrape_errors_total, weft_scrape_seconds],
+    ?assertEqual([weft_dist_peers_left_out, weft_scrape_errors_total, weft_scrape_seconds,
+                  weft_webhook_dropped_total, weft_webhook_failed_total, weft_webhook_queued,
+                  weft_webhook_sent_total],
                  lists:sort(Names)).
 
 peers_above_the_limit_are_told_test() ->

@@ -325,7 +325,8 @@ begin_metrics(Env, Node) ->
     {ok, _} = call(Node, application, ensure_all_started, [weft_ops]).
 
 paths() ->
-    lists:append([["-pa", Dir] || Dir <- [weft_test_nodes:ebin(M) || M <- [weft_ops_app, ?MODULE]]
+    lists:append([["-pa", Dir] || Dir <- [weft_test_nodes:ebin(M)
+                                        || M <- [weft_ops_app, weft_json, ?MODULE]]
                                              ++ [filename:join(Dir, "ebin")
                                                  || App <- ?APPS, Dir <- [code:lib_dir(App)],
                                                     is_list(Dir)]]).

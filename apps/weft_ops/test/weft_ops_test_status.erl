@@ -8,7 +8,7 @@
 -spec snapshot(map()) -> weft_ops_snapshot:snapshot().
 snapshot(Status) ->
     #{status => Status, peers => [peer(b@h)], build => #{version => "1.2", otp_release => "25"},
-      seconds => 0.25, dist_peers_max => 64,
+      webhook => #{sent => 20, failed => 21, dropped => 22, queued => 23}, seconds => 0.25, dist_peers_max => 64,
       errors => #{status => 1, peers => 2, families => 3}}.
 
 %% @doc A node a@h: a direct session with b@h, a circuit to c@h, one that resumes to d@h; e@h is

@@ -4,8 +4,8 @@
 %%
 %% The process runs on each node, at high priority, and has nothing to do as long as nobody reports.
 %% A node that has reported is expected to go on: if it has not for three periods it is `silent',
-%% until it is no member any more or has been silent for an hour. Alarms go to the log, and to
-%% whoever asks (`weft_ops:alarms/0'). They begin anew when another node becomes the agent.
+%% until it is no member any more or has been silent for an hour. Alarms go to the log, to a
+%% webhook if there is one, and to whoever asks (`weft_ops:alarms/0'). They begin anew when another node becomes the agent.
 -module(weft_ops_agent).
 -behaviour(gen_server).
 
@@ -89,6 +89,7 @@ handle_call({acknowledge, Id, Comment}, _From, #agent{alarms = Alarms0} = Agent)
         {ok, Alarms} ->
             [Alarm] = [Alarm || #{id := Of} = Alarm <- weft_ops_alarms_core:list(Alarms),
                                 Of =:= Id],
+            ok = weft_ops_webhook:tell({acknowledged, Alarm}),
             {reply, ok, noted([weft_ops_events:alarm({acknowledged, Alarm}, system_ms())],
                               Agent#agent{alarms = Alarms})};
         {error, Reason} -> {reply, {error, Reason}, Agent}
@@ -172,6 +173,7 @@ looked(#agent{heard = Heard, thresholds = Thresholds, alarms = Before} = Agent) 
                                          Thresholds),
     {Alarms, Events} = weft_ops_alarms_core:observe(Conditions, NowMs, Before),
     lists:foreach(fun log/1, Events),
+    lists:foreach(fun weft_ops_webhook:tell/1, Events),
     noted([weft_ops_events:alarm(Event, system_ms()) || Event <- Events],
           Agent#agent{alarms = Alarms}).
 
