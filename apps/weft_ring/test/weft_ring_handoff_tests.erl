@@ -20,6 +20,13 @@ all_items_arrive_test() ->
     #world{copy = Copy, expected = Expected} = ended(world(12, #{}), []),
     ?assertEqual(Expected, Copy).
 
+%% Clocks of real nodes are below zero.
+the_first_batch_is_read_at_any_time_test() ->
+    {State, _} = weft_ring_handoff_sender_core:init(?TRANSFER, {2, 0, []}, #{}),
+    Resume = {message, {handoff, 1, {resume, {0, 1}, session, start, 0}}},
+    ?assertMatch({_, [{read, start, 500}]},
+                 weft_ring_handoff_sender_core:handle(Resume, -576460752303, State)).
+
 an_empty_partition_is_handed_over_test() ->
     ?assertEqual(#{}, (ended(world(0, #{}), []))#world.copy).
 

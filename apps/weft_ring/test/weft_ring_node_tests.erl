@@ -53,6 +53,8 @@ in_directory(Fun) ->
 defaults_test() ->
     ?assertMatch({ok, #{partitions := 64, n_val := 3, dir := none, handoff := none}},
                  weft_ring_app:config([])),
+    ?assertMatch({ok, #{vnodes := [{lists, []}, {maps, on}]}},
+                 weft_ring_app:config([{vnodes, [lists, {maps, on}]}])),
     ?assertMatch({ok, #{partitions := 128}}, weft_ring_app:config([{partitions, 128}])).
 
 wrong_configuration_is_named_test_() ->
@@ -60,4 +62,7 @@ wrong_configuration_is_named_test_() ->
      || {Pair, Error} <- [{{partition, 8}, {unknown_key, partition}}]
             ++ [{Pair, {bad_value, Pair}}
                 || Pair <- [{partitions, 60}, {partitions, 2048}, {n_val, 0}, {n_val, nine},
-                            {dir, 7}, {handoff, me}, {sync_ms, 0}, {handoffs_max, 0}]]].
+                            {dir, 7}, {handoff, me}, {sync_ms, 0}, {handoffs_max, 0},
+                            {vnodes, lists}, {vnodes, [1]}, {vnodes, [lists, {lists, []}]},
+                            {queue_max, 0}, {handoff_pace_ms, -1}, {handoff_items, 0},
+                            {channel, "bulk"}]]].

@@ -58,7 +58,8 @@
     %% Updates to be sent, in order.
     queue = [] :: [entry()],
     reading = false :: boolean(),
-    due_ms = 0 :: integer(),
+    %% The clock may well be below zero.
+    due_ms = now :: now | integer(),
     token = 0 :: non_neg_integer(),
     given = false :: boolean()}).
 
@@ -194,7 +195,7 @@ pump(NowMs, #sender{queue = [{Number, Key, Op} | Queue], next = N, session = Ses
     {State, Effects ++ More};
 pump(_NowMs, #sender{cursor = done} = State) ->
     {State, []};
-pump(NowMs, #sender{due_ms = DueMs} = State) when NowMs < DueMs ->
+pump(NowMs, #sender{due_ms = DueMs} = State) when is_integer(DueMs), NowMs < DueMs ->
     {State, [{after_ms, DueMs - NowMs, pace}]};
 pump(_NowMs, #sender{cursor = Cursor, options = #{batch_items := Max}} = State) ->
     {State#sender{reading = true}, [{read, Cursor, Max}]}.

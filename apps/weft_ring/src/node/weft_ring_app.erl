@@ -7,13 +7,15 @@
 -export([start/2, stop/1, config/1]).
 
 -define(DEFAULTS, #{partitions => 64, n_val => 3, location => node(), dir => none,
-                    handoff => none, handoffs_max => 2, sync_ms => 5000}).
+                    handoff => none, handoffs_max => 2, sync_ms => 5000,
+                    vnodes => [], queue_max => 1000, handoff_items => 500, handoff_pace_ms => 10,
+                    channel => bulk}).
 
 %% @private
 -spec start(application:start_type(), term()) -> {ok, pid()} | {error, term()}.
 start(_Type, _Args) ->
     case config(application:get_all_env(weft_ring)) of
-        {ok, Config} -> weft_ring_sup:start_link(Config);
+        {ok, Config} -> weft_ring_sup:start_link(handed_over(Config));
         {error, Reason} -> {error, {weft_ring, Reason}}
     end.
 
@@ -22,6 +24,12 @@ start(_Type, _Args) ->
 stop(_State) ->
     weft_ring_lookup:withdraw(weft_ring).
 
+%% What vnodes have, they hand over themselves.
+handed_over(#{vnodes := [_ | _], handoff := none} = Config) ->
+    Config#{handoff := {weft_vnode_handoff, hand_over}};
+handed_over(Config) ->
+    Config.
+
 %% @doc The configuration with its defaults.
 -spec config([{atom(), term()}]) -> {ok, map()} | {error, {unknown_key | bad_value, term()}}.
 config(Environment) ->
@@ -29,7 +37,7 @@ config(Environment) ->
     case {maps:keys(maps:without(maps:keys(?DEFAULTS), Given)),
           [Pair || {Key, Value} = Pair <- lists:sort(maps:to_list(Given)),
                    not is_valid(Key, Value)]} of
-        {[], []} -> {ok, maps:merge(?DEFAULTS, Given)};
+        {[], []} -> {ok, with_options(maps:merge(?DEFAULTS, Given))};
         {[Key | _], _} -> {error, {unknown_key, Key}};
         {[], [Pair | _]} -> {error, {bad_value, Pair}}
     end.
@@ -41,6 +49,22 @@ is_valid(location, _) -> true;
 is_valid(dir, Dir) -> Dir =:= none orelse io_lib:char_list(Dir);
 is_valid(handoff, none) -> true;
 is_valid(handoff, {Module, Function}) -> is_atom(Module) andalso is_atom(Function);
-is_valid(Key, Value) when Key =:= handoffs_max; Key =:= sync_ms ->
+is_valid(vnodes, Vnodes) ->
+    is_list(Vnodes) andalso lists:all(fun is_vnode/1, Vnodes)
+        andalso length(Vnodes) =:= length(lists:usort([module_of(Vnode) || Vnode <- Vnodes]));
+is_valid(channel, Channel) -> is_atom(Channel);
+is_valid(handoff_pace_ms, Ms) -> is_integer(Ms) andalso Ms >= 0;
+is_valid(Key, Value) when Key =:= handoffs_max; Key =:= sync_ms; Key =:= queue_max;
+                          Key =:= handoff_items ->
     is_integer(Value) andalso Value >= 1;
 is_valid(_, _) -> false.
+
+is_vnode({Module, _Options}) -> is_atom(Module);
+is_vnode(Module) -> is_atom(Module).
+
+module_of({Module, _Options}) -> Module;
+module_of(Module) -> Module.
+
+with_options(#{vnodes := Vnodes} = Config) ->
+    Config#{vnodes := [case Vnode of {_, _} -> Vnode; Module -> {Module, []} end
+                       || Vnode <- Vnodes]}.

@@ -1,6 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Supervisor of the application weft_ring: the process that runs the ring of this node. If it
-%% ends, keys are looked up in the last ring until it is back.
+%% @doc Supervisor of the application weft_ring: the partitions of this node, what starts them, and
+%% the process that runs the ring. If that ends, keys are looked up in the last ring until it is
+%% back.
 -module(weft_ring_sup).
 -behaviour(supervisor).
 
@@ -15,4 +16,6 @@ start_link(Config) ->
 -spec init(map()) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init(Config) ->
     {ok, {#{strategy => one_for_one, intensity => 5, period => 60},
-          [#{id => weft_ring_server, start => {weft_ring_server, start_link, [Config]}}]}}.
+          [#{id => weft_vnode_sup, start => {weft_vnode_sup, start_link, []}, type => supervisor},
+           #{id => weft_vnodes, start => {weft_vnodes, start_link, [Config]}},
+           #{id => weft_ring_server, start => {weft_ring_server, start_link, [Config]}}]}}.

@@ -8,7 +8,7 @@
 %% `publish/2', one process for each name.
 -module(weft_ring_lookup).
 
--export([publish/2, withdraw/1, partition/2, primaries/3, active/3, active/4]).
+-export([publish/2, withdraw/1, partition/2, primaries/3, active/3, active/4, owner/2, owners/1]).
 -export_type([name/0]).
 
 -type name() :: atom().
@@ -76,6 +76,18 @@ active(Name, Key, N, IsUp) ->
     with(Name, fun(#lookup{size = Size} = Lookup) ->
                    weft_ring_preference:active(weft_ring_preference:partition(Key, Size), N, IsUp,
                                                Size, owner(Lookup))
+               end).
+
+%% @doc The owner of a partition.
+-spec owner(name(), non_neg_integer()) -> {ok, node()} | {error, no_ring}.
+owner(Name, Partition) ->
+    with(Name, fun(Lookup) -> (owner(Lookup))(Partition) end).
+
+%% @doc The owners of all partitions.
+-spec owners(name()) -> {ok, [weft_ring_preference:preference()]} | {error, no_ring}.
+owners(Name) ->
+    with(Name, fun(#lookup{size = Size} = Lookup) ->
+                   weft_ring_preference:primaries(0, Size, Size, owner(Lookup))
                end).
 
 with(Name, Fun) ->

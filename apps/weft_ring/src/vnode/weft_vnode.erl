@@ -1,0 +1,141 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What runs in a partition: the behaviour of a module that keeps the data of one partition of
+%% the ring, and the functions that ask such partitions. Each partition is a process, which starts
+%% when it is first needed. Callers send to it directly: no other process is on the way.
+%%
+%% A command is first decided, and then its change is carried out. A change has to give the same
+%% data wherever it is carried out: during a handoff it is repeated at the next owner. So times,
+%% random numbers and names of nodes are put into the change, and are not asked for in `change/4'.
+%%
+%% What has to be on disk together with a change is its *note*. If the data are to survive the end
+%% of the process, keep the notes in the same write, and give what they amount to back from `init/2'
+%% (`weft_vnode_notes'); a module that keeps its data in memory ignores them. The guide is
+%% `docs/guide/ring.md'.
+-module(weft_vnode).
+
+-export([call/4, ask/5, cover/3]).
+-export_type([place/0, error/0, item/0, cursor/0]).
+
+-type place() :: {Partition :: non_neg_integer(), node(), primary | fallback}.
+-type item() :: {Key :: term(), Item :: term()}.
+-type cursor() :: weft_ring_handoff_sender_core:cursor().
+-type error() :: overload | not_owner | moved | timeout | no_ring | no_vnode
+               | {unknown, term()} | {failed, term()}.
+%% `overload': too many wait for this partition. `not_owner', `moved': another node has the
+%% partition now. In all these cases nothing was done. `timeout', `{unknown, Reason}': the answer
+%% did not come, and the command may have been carried out or not. `{failed, Reason}': `change/4'
+%% said so.
+
+%% The data of a partition are there, and nobody has written to them yet.
+-callback init(Partition :: non_neg_integer(), Options :: term()) ->
+    {ok, State :: term()} | {ok, State :: term(), weft_vnode_notes:kept()} | {error, term()}.
+%% What a command answers, and what it changes.
+-callback command(Key :: term(), Command :: term(), State :: term()) ->
+    {reply, Reply :: term()} | {change, Change :: term(), Reply :: term()}.
+-callback change(Key :: term(), Change :: term(), weft_vnode_notes:note(), State :: term()) ->
+    {ok, State :: term()} | {error, term()}.
+%% At most `Max' items behind the cursor, in the order of their keys, and where they end (`done' if
+%% there are no more). It may give fewer, but not none.
+-callback items(cursor(), Max :: pos_integer(), State :: term()) -> {[item()], cursor()}.
+%% Items from the partition's former owner.
+-callback take([item()], weft_vnode_notes:note(), State :: term()) ->
+    {ok, State :: term()} | {error, term()}.
+%% All is dropped, because another node has it, or because a handoff begins anew.
+-callback clear(weft_vnode_notes:note(), State :: term()) -> {ok, State :: term()} | {error, term()}.
+%% The answer of this partition to a question to all of them.
+-callback cover(Question :: term(), State :: term()) -> Answer :: term().
+%% A note without a change.
+-callback note(weft_vnode_notes:note(), State :: term()) ->
+    {ok, State :: term()} | {error, term()}.
+-callback tick(State :: term()) -> {ok, State :: term()}.
+-callback terminate(Reason :: term(), State :: term()) -> term().
+-optional_callbacks([note/2, tick/1, terminate/2]).
+
+-define(AGAIN_MS, 20).
+
+%% @doc A command for the owner of a key. While the partition is on its way to another owner, it is
+%% tried again until the time is over.
+-spec call(module(), weft_ring_preference:key(), Command :: term(), TimeoutMs :: pos_integer()) ->
+          {ok, Reply :: term()} | {error, error()}.
+call(Module, Key, Command, TimeoutMs) ->
+    call_until(Module, Key, Command, erlang:monotonic_time(millisecond) + TimeoutMs).
+
+call_until(Module, Key, Command, DeadlineMs) ->
+    LeftMs = DeadlineMs - erlang:monotonic_time(millisecond),
+    case weft_ring:primaries(Key, 1) of
+        {ok, [Place]} ->
+            case ask(Module, Place, Key, Command, max(1, LeftMs)) of
+                {error, Reason} when (Reason =:= moved orelse Reason =:= not_owner),
+                                     LeftMs > ?AGAIN_MS ->
+                    receive after ?AGAIN_MS -> ok end,
+                    call_until(Module, Key, Command, DeadlineMs);
+                Result -> Result
+            end;
+        {error, no_ring} -> {error, no_ring}
+    end.
+
+%% @doc A command for one replica of a key. A `primary' answers only as the owner of the partition.
+-spec ask(module(), place(), Key :: term(), Command :: term(), TimeoutMs :: pos_integer()) ->
+          {ok, Reply :: term()} | {error, error()}.
+ask(Module, {_, _, Role} = Place, Key, Command, TimeoutMs) ->
+    request(Module, Place, {command, Role, Key, Command}, TimeoutMs).
+
+%% @doc A question to all partitions, asked at the same time. An answer is complete, or none.
+-spec cover(module(), Question :: term(), TimeoutMs :: pos_integer()) ->
+          {ok, [{Partition :: non_neg_integer(), Answer :: term()}]}
+        | {error, no_ring | [{Partition :: non_neg_integer(), error()}]}.
+cover(Module, Question, TimeoutMs) ->
+    case weft_ring_lookup:owners(weft_ring) of
+        {ok, Owners} ->
+            Asked = [asked(Module, Place, Question, TimeoutMs) || Place <- Owners],
+            Answers = [{P, answer(Ref)} || {P, Ref} <- Asked],
+            case [{P, Reason} || {P, {error, Reason}} <- Answers] of
+                [] -> {ok, [{P, Answer} || {P, {ok, Answer}} <- Answers]};
+                Failed -> {error, Failed}
+            end;
+        {error, no_ring} -> {error, no_ring}
+    end.
+
+asked(Module, {Partition, _, _} = Place, Question, TimeoutMs) ->
+    {_, Ref} = spawn_monitor(fun() ->
+                                 exit({answer, request(Module, Place, {cover, Question},
+                                                       TimeoutMs)})
+                             end),
+    {Partition, Ref}.
+
+answer(Ref) ->
+    receive
+        {'DOWN', Ref, process, _, {answer, Answer}} -> Answer;
+        {'DOWN', Ref, process, _, Reason} -> {error, {unknown, Reason}}
+    end.
+
+%% --- one partition ----------------------------------------------------------------------------
+
+request(Module, {Partition, Node, Role} = Place, Request, TimeoutMs) ->
+    case weft_vnode_names:name(Module, Partition) of
+        {ok, Name} ->
+            case called({Name, Node}, Request, TimeoutMs) of
+                noproc -> started(Module, Place, Name, Request, TimeoutMs, Role);
+                Result -> Result
+            end;
+        {error, no_vnode} -> {error, no_vnode}
+    end.
+
+started(Module, {Partition, Node, _}, Name, Request, TimeoutMs, Role) ->
+    case called({weft_vnodes, Node}, {start, Module, Partition, Role}, TimeoutMs) of
+        {ok, started} ->
+            case called({Name, Node}, Request, TimeoutMs) of
+                noproc -> {error, moved};
+                Result -> Result
+            end;
+        noproc -> {error, no_vnode};
+        {error, Reason} -> {error, Reason}
+    end.
+
+called(Server, Request, TimeoutMs) ->
+    try gen_server:call(Server, Request, TimeoutMs)
+    catch
+        exit:{noproc, _} -> noproc;
+        exit:{timeout, _} -> {error, timeout};
+        exit:{Reason, _} -> {error, {unknown, Reason}}
+    end.

@@ -1,0 +1,54 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Hands a partition over: what the ring calls when the partition shall belong to another node.
+%% The work is done by the partitions themselves, on both nodes; this waits for it.
+-module(weft_vnode_handoff).
+
+-export([hand_over/1, courier/3]).
+
+%% @doc All data of the partition are at the next owner, or why they are not. Nobody may write to
+%% them here any more after that.
+-spec hand_over(weft_ring_table:transfer()) -> ok | {error, term()}.
+hand_over(Transfer) ->
+    hand_over(weft_vnode_names:modules(), Transfer).
+
+hand_over([], _Transfer) ->
+    ok;
+hand_over([Module | Modules], {Partition, _, To} = Transfer) ->
+    case {weft_vnodes:start({Module, Partition}, To), weft_vnodes:start({Module, Partition}, node())}
+    of
+        {{ok, started}, {ok, started}} ->
+            {ok, Name} = weft_vnode_names:name(Module, Partition),
+            case gen_server:call(Name, {hand_over, Transfer}, infinity) of
+                ok -> hand_over(Modules, Transfer);
+                {error, Reason} -> {error, {Module, Reason}}
+            end;
+        {{error, Reason}, _} -> {error, {Module, To, Reason}};
+        {_, {error, Reason}} -> {error, {Module, Reason}}
+    end.
+
+%% @doc A process that sends for a partition, so that a full channel does not hold the partition up.
+%% What waits for it is bounded by the window of the handoff. It ends with the partition.
+-spec courier(pid(), {atom(), node()}, Channel :: atom()) -> no_return().
+courier(Partition, To, Channel) ->
+    Ref = monitor(process, Partition),
+    courier_loop(Ref, Partition, To, Channel).
+
+courier_loop(Ref, Partition, To, Channel) ->
+    receive
+        {carry, Msg} ->
+            Envelope = {weft_vnode, receiver, Partition, Msg},
+            ok = carry(To, Envelope, Channel),
+            courier_loop(Ref, Partition, To, Channel);
+        {'DOWN', Ref, process, _, _} -> exit(normal);
+        stop -> exit(normal)
+    end.
+
+%% What is not delivered is sent again later. Without the channel it goes as other messages do.
+carry(To, Envelope, Channel) ->
+    try weft:send(To, Envelope, Channel) of
+        _ -> ok
+    catch
+        error:_ ->
+            _ = erlang:send(To, Envelope),
+            ok
+    end.

@@ -1,0 +1,313 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The process of one partition. It carries out commands one after the other, by a module of
+%% the behaviour `weft_vnode', and runs the cores of handoffs, at either end.
+%%
+%% If more than `queue_max' messages wait here, commands are answered with `overload' and not
+%% looked at. A partition that was handed over refuses commands (`moved'). It drops its data and
+%% ends when the ring has another owner for it; if the plan was changed and it is to stay, it goes
+%% on. Who is handed over to is told apart by its process: when that ends, the handoff waits for the
+%% next one.
+-module(weft_vnode_process).
+-behaviour(gen_server).
+
+-export([start_link/5]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+
+-define(TICK_MS, 1000).
+
+-record(sending, {core :: weft_ring_handoff_sender_core:state(),
+                  transfer :: weft_ring_table:transfer(),
+                  waiter :: gen_server:from(),
+                  waiting :: reference(),
+                  courier :: pid(),
+                  %% Tells timers of this handoff from those of an earlier one.
+                  timers :: reference(),
+                  peer :: none | reference()}).
+
+-record(vnode, {name :: atom(),
+                module :: module(),
+                partition :: non_neg_integer(),
+                data :: term(),
+                kept :: weft_vnode_notes:kept(),
+                config :: map(),
+                sending = none :: none | #sending{},
+                receiving = none :: none | weft_ring_handoff_receiver_core:state(),
+                %% It was handed over.
+                given = false :: boolean()}).
+
+-spec start_link(atom(), module(), non_neg_integer(), term(), map()) ->
+          {ok, pid()} | {error, term()}.
+start_link(Name, Module, Partition, Options, Config) ->
+    gen_server:start_link({local, Name}, ?MODULE, {Name, Module, Partition, Options, Config}, []).
+
+%% @private
+init({Name, Module, Partition, Options, Config}) ->
+    process_flag(trap_exit, true),
+    _ = erlang:send_after(?TICK_MS, self(), tick),
+    Vnode = #vnode{name = Name, module = Module, partition = Partition, config = Config},
+    case Module:init(Partition, Options) of
+        {ok, Data, Kept} -> {ok, anew(Vnode#vnode{data = Data, kept = Kept})};
+        {ok, Data} -> {ok, anew(Vnode#vnode{data = Data, kept = weft_vnode_notes:fresh()})};
+        {error, Reason} -> {stop, Reason}
+    end.
+
+%% @private
+handle_call({command, Role, Key, Command}, From, Vnode) ->
+    case refused(Role, Vnode) of
+        {error, Reason} -> {reply, {error, Reason}, Vnode};
+        ok -> command(From, Key, Command, Vnode)
+    end;
+handle_call({cover, Question}, _From, #vnode{module = Module, data = Data} = Vnode) ->
+    case refused(primary, Vnode) of
+        {error, Reason} -> {reply, {error, Reason}, Vnode};
+        ok -> {reply, {ok, Module:cover(Question, Data)}, Vnode}
+    end;
+handle_call({hand_over, Transfer}, {Caller, _} = From, #vnode{sending = none} = Vnode)
+  when node(Caller) =:= node() ->
+    {noreply, hand_over(Transfer, From, Vnode)};
+handle_call({hand_over, _}, _From, Vnode) ->
+    {reply, {error, busy}, Vnode};
+handle_call(Request, _From, Vnode) ->
+    {reply, weft_stray:call(Request), Vnode}.
+
+%% @private
+handle_cast(Request, Vnode) ->
+    ok = weft_stray:message(Request),
+    {noreply, Vnode}.
+
+%% @private
+handle_info({weft_vnode, receiver, Sender, Msg}, Vnode) when is_pid(Sender) ->
+    {noreply, received(Sender, Msg, Vnode)};
+handle_info({weft_vnode, sender, Msg}, Vnode) ->
+    {noreply, sender({message, Msg}, Vnode)};
+handle_info({handoff, Timers, {timer, Timer}},
+            #vnode{sending = #sending{timers = Timers}} = Vnode) ->
+    {noreply, sender({timer, Timer}, Vnode)};
+handle_info({handoff, Timers, reconnect}, #vnode{sending = #sending{timers = Timers}} = Vnode) ->
+    {noreply, reconnect(Vnode)};
+handle_info({handoff, Timers, {started, {ok, started}}},
+            #vnode{sending = #sending{timers = Timers}} = Vnode) ->
+    {noreply, sender(link_up, watch(Vnode))};
+handle_info({handoff, Timers, {started, {error, _}}},
+            #vnode{sending = #sending{timers = Timers}} = Vnode) ->
+    {noreply, later(Vnode)};
+handle_info({handoff, _Outdated, _}, Vnode) ->
+    {noreply, Vnode};
+handle_info({'DOWN', Ref, process, _, _}, #vnode{sending = #sending{waiting = Ref}} = Vnode) ->
+    {noreply, unsent(sender(cancel, Vnode))};
+handle_info({'DOWN', Ref, process, _, _}, #vnode{sending = #sending{peer = Ref}} = Vnode) ->
+    {noreply, later(sender(link_down, Vnode))};
+handle_info({'DOWN', _Outdated, process, _, _}, Vnode) ->
+    {noreply, Vnode};
+handle_info(tick, Vnode) ->
+    _ = erlang:send_after(?TICK_MS, self(), tick),
+    tick(Vnode);
+handle_info({'EXIT', _Port, normal}, Vnode) ->
+    {noreply, Vnode};
+handle_info(Message, Vnode) ->
+    ok = weft_stray:message(Message),
+    {noreply, Vnode}.
+
+%% @private
+terminate(Reason, #vnode{module = Module, data = Data}) ->
+    case erlang:function_exported(Module, terminate, 2) of
+        true -> Module:terminate(Reason, Data);
+        false -> ok
+    end.
+
+%% --- commands ---------------------------------------------------------------------------------
+
+refused(Role, #vnode{config = #{queue_max := Max}} = Vnode) ->
+    case process_info(self(), message_queue_len) of
+        {message_queue_len, Waiting} when Waiting > Max -> {error, overload};
+        _ -> whose(Role, Vnode)
+    end.
+
+whose(_, #vnode{given = true}) -> {error, moved};
+whose(fallback, _) -> ok;
+whose(primary, #vnode{partition = Partition}) ->
+    case weft_ring_lookup:owner(weft_ring, Partition) of
+        {ok, Owner} when Owner =:= node() -> ok;
+        {ok, _} -> {error, not_owner};
+        {error, no_ring} -> {error, no_ring}
+    end.
+
+command(From, Key, Command, #vnode{module = Module, data = Data, sending = Sending} = Vnode) ->
+    case {Module:command(Key, Command, Data), Sending} of
+        {{reply, Reply}, _} -> {reply, {ok, Reply}, Vnode};
+        {{change, Change, Reply}, none} ->
+            {noreply, change({From, Reply}, Key, Change, none, Vnode)};
+        {{change, Change, Reply}, _} ->
+            {noreply, sender({update, {From, Reply}, Key, Change}, Vnode)}
+    end.
+
+%% A change that failed at its owner is the caller's to know. Where it is repeated it must not fail.
+change({From, Reply}, Key, Change, Note, #vnode{module = Module, data = Data} = Vnode) ->
+    case {Module:change(Key, Change, Note, Data), Note} of
+        {{ok, New}, _} ->
+            gen_server:reply(From, {ok, Reply}),
+            noted(Note, Vnode#vnode{data = New});
+        {{error, Reason}, none} ->
+            gen_server:reply(From, {error, {failed, Reason}}),
+            Vnode;
+        {{error, Reason}, _} ->
+            exit({not_written, Reason})
+    end.
+
+noted(Note, #vnode{kept = Kept} = Vnode) ->
+    Vnode#vnode{kept = weft_vnode_notes:add(Note, Kept)}.
+
+%% From here on there is no log, so a handoff that was under way has to begin anew.
+anew(#vnode{kept = Kept} = Vnode) ->
+    Attempt = weft_vnode_notes:next_attempt(erlang:system_time(microsecond), Kept),
+    note({reset, Attempt}, Vnode).
+
+note(Note, #vnode{module = Module, data = Data} = Vnode) ->
+    case erlang:function_exported(Module, note, 2) of
+        true -> noted(Note, written(Module:note(Note, Data), Vnode));
+        false -> noted(Note, Vnode)
+    end.
+
+%% What can not be written, the other end may not take for written. The next process of the
+%% partition goes on with what is.
+written({ok, Data}, Vnode) -> Vnode#vnode{data = Data};
+written({error, Reason}, _Vnode) -> exit({not_written, Reason}).
+
+%% --- to the next owner ------------------------------------------------------------------------
+
+hand_over({_, _, To} = Transfer, {Caller, _} = From,
+          #vnode{name = Name, kept = #{log := Log}, config = Config} = Vnode) ->
+    #{handoff_pace_ms := PaceMs, handoff_items := Items, channel := Channel} = Config,
+    Options = #{incarnation => {node(), erlang:system_time(), erlang:unique_integer()},
+                batch_items => Items, pace_ms => PaceMs},
+    {Core, Effects} = weft_ring_handoff_sender_core:init(Transfer, in_order(Log), Options),
+    Self = self(),
+    Courier = spawn(fun() -> weft_vnode_handoff:courier(Self, {Name, To}, Channel) end),
+    Sending = #sending{core = Core, transfer = Transfer, waiter = From, courier = Courier,
+                       waiting = monitor(process, Caller), timers = make_ref(), peer = none},
+    perform(Effects, watch(Vnode#vnode{sending = Sending, given = false})).
+
+in_order(none) -> none;
+in_order({Attempt, Last, Entries}) -> {Attempt, Last, lists:sort(Entries)}.
+
+watch(#vnode{name = Name, sending = #sending{transfer = {_, _, To}} = Sending} = Vnode) ->
+    Vnode#vnode{sending = Sending#sending{peer = monitor(process, {Name, To})}}.
+
+later(#vnode{sending = #sending{timers = Timers}} = Vnode) ->
+    _ = erlang:send_after(?TICK_MS div 4, self(), {handoff, Timers, reconnect}),
+    Vnode.
+
+%% A process of its own waits for the other node.
+reconnect(#vnode{module = Module, partition = Partition,
+                 sending = #sending{timers = Timers, transfer = {_, _, To}}} = Vnode) ->
+    Self = self(),
+    spawn(fun() ->
+              Self ! {handoff, Timers, {started, weft_vnodes:start({Module, Partition}, To)}}
+          end),
+    Vnode.
+
+sender(_Event, #vnode{sending = none} = Vnode) ->
+    Vnode;
+sender(Event, #vnode{sending = #sending{core = Core0} = Sending} = Vnode) ->
+    {Core, Effects} = weft_ring_handoff_sender_core:handle(
+                        Event, erlang:monotonic_time(millisecond), Core0),
+    perform(Effects, Vnode#vnode{sending = Sending#sending{core = Core}}).
+
+perform(Effects, Vnode) ->
+    lists:foldl(fun effect/2, Vnode, Effects).
+
+effect({send, Msg}, #vnode{sending = #sending{courier = Courier}} = Vnode) ->
+    Courier ! {carry, Msg},
+    Vnode;
+effect({read, Cursor, Max}, #vnode{module = Module, data = Data} = Vnode) ->
+    {Items, Next} = Module:items(Cursor, Max, Data),
+    sender({batch, Items, Next}, Vnode);
+effect({apply, Ref, Key, Change, none}, Vnode) ->
+    change(Ref, Key, Change, none, Vnode);
+effect({apply, Ref, Key, Change, Number}, Vnode) ->
+    change(Ref, Key, Change, {log, Number, Key, Change}, Vnode);
+effect({truncate, Number}, Vnode) ->
+    note({truncate, Number}, Vnode);
+effect({reset, Attempt}, Vnode) ->
+    note({reset, Attempt}, Vnode);
+effect({refuse, {From, _}, Reason}, Vnode) ->
+    gen_server:reply(From, {error, Reason}),
+    Vnode;
+effect({after_ms, Ms, Timer}, #vnode{sending = #sending{timers = Timers}} = Vnode) ->
+    _ = erlang:send_after(Ms, self(), {handoff, Timers, {timer, Timer}}),
+    Vnode;
+effect({failed, Reason}, Vnode) ->
+    anew(answered({error, Reason}, Vnode));
+effect(done, Vnode) ->
+    answered(ok, Vnode#vnode{given = true}).
+
+answered(Answer, #vnode{sending = #sending{waiter = From}} = Vnode) ->
+    gen_server:reply(From, Answer),
+    unsent(Vnode).
+
+unsent(#vnode{sending = #sending{waiting = Waiting, peer = Peer, courier = Courier}} = Vnode) ->
+    true = demonitor(Waiting, [flush]),
+    true = Peer =:= none orelse demonitor(Peer, [flush]),
+    Courier ! stop,
+    Vnode#vnode{sending = none}.
+
+%% --- from the former owner --------------------------------------------------------------------
+
+received(Sender, Msg, #vnode{partition = Partition} = Vnode) ->
+    case weft_ring_lookup:owner(weft_ring, Partition) of
+        {ok, Owner} when Owner =:= node() ->
+            answer(Sender, weft_ring_handoff_receiver_core:refuse(Msg, owner), Vnode);
+        _ -> receiver(Sender, Msg, Vnode)
+    end.
+
+receiver(Sender, Msg, #vnode{receiving = none, kept = #{mark := Mark}} = Vnode) ->
+    Options = #{incarnation => {node(), erlang:system_time(), erlang:unique_integer()}},
+    Core = weft_ring_handoff_receiver_core:init(Mark, Options),
+    receiver(Sender, Msg, Vnode#vnode{receiving = Core});
+receiver(Sender, Msg, #vnode{receiving = Core0} = Vnode) ->
+    {Core, Effects} = weft_ring_handoff_receiver_core:handle({message, Msg}, Core0),
+    %% What comes from another owner is not what was given away.
+    answer(Sender, Effects, Vnode#vnode{receiving = Core, given = false}).
+
+answer(Sender, Effects, Vnode) ->
+    lists:foldl(fun(Effect, V) -> taken(Effect, Sender, V) end, Vnode, Effects).
+
+taken({send, Msg}, Sender, Vnode) ->
+    _ = erlang:send(Sender, {weft_vnode, sender, Msg}, [nosuspend]),
+    Vnode;
+taken({clear, Mark}, _, #vnode{module = Module, data = Data} = Vnode) ->
+    noted({mark, Mark}, written(Module:clear({mark, Mark}, Data), Vnode));
+taken({items, Items, Mark}, _, #vnode{module = Module, data = Data} = Vnode) ->
+    noted({mark, Mark}, written(Module:take(Items, {mark, Mark}, Data), Vnode));
+taken({update, Key, Change, Mark}, _, #vnode{module = Module, data = Data} = Vnode) ->
+    noted({mark, Mark}, written(Module:change(Key, Change, {mark, Mark}, Data), Vnode)).
+
+%% --- at rest ----------------------------------------------------------------------------------
+
+tick(#vnode{given = true, partition = Partition, module = Module, data = Data} = Vnode) ->
+    case {weft_ring_lookup:owner(weft_ring, Partition), planned(Partition)} of
+        {{ok, Owner}, _} when Owner =/= node() ->
+            {stop, normal, written(Module:clear(none, Data), Vnode)};
+        %% Nobody else has it or shall have it.
+        {{ok, _}, Planned} when Planned =:= node() ->
+            {noreply, anew(Vnode#vnode{given = false})};
+        _ -> {noreply, Vnode}
+    end;
+tick(#vnode{module = Module, data = Data} = Vnode) ->
+    case erlang:function_exported(Module, tick, 1) of
+        true ->
+            {ok, New} = Module:tick(Data),
+            {noreply, Vnode#vnode{data = New}};
+        false -> {noreply, Vnode}
+    end.
+
+planned(Partition) ->
+    case weft_ring_server:command(ring) of
+        {error, _} -> unknown;
+        none -> unknown;
+        Ring ->
+            case weft_ring_table:planned(Ring) of
+                [] -> unknown;
+                Owners -> lists:nth(Partition + 1, Owners)
+            end
+    end.
