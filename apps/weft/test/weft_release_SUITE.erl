@@ -14,7 +14,8 @@
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([embedded_nodes_connect_and_read_their_sys_config/1,
          a_wrong_value_stops_the_boot_with_a_text/1,
-         an_unknown_option_stops_the_boot_with_a_text/1, verbs_of_a_relx_release/1,
+         an_unknown_option_stops_the_boot_with_a_text/1,
+         a_carrier_given_twice_stops_the_boot_with_a_text/1, verbs_of_a_relx_release/1,
          verbs_of_a_mix_release/1]).
 
 %% A verb starts a VM or two.
@@ -25,7 +26,8 @@ suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
     [embedded_nodes_connect_and_read_their_sys_config, a_wrong_value_stops_the_boot_with_a_text,
-     an_unknown_option_stops_the_boot_with_a_text, verbs_of_a_relx_release,
+     an_unknown_option_stops_the_boot_with_a_text,
+     a_carrier_given_twice_stops_the_boot_with_a_text, verbs_of_a_relx_release,
      verbs_of_a_mix_release].
 
 init_per_suite(Config) ->
@@ -57,6 +59,11 @@ a_wrong_value_stops_the_boot_with_a_text(Config) ->
 an_unknown_option_stops_the_boot_with_a_text(Config) ->
     Output = boot_output([{lane, 2}], Config),
     ?assertNotEqual(nomatch, string:find(Output, "unknown option lane, did you mean lanes?")).
+
+%% As happens with a flag in vm.args and in ERL_FLAGS: the kernel ignores both.
+a_carrier_given_twice_stops_the_boot_with_a_text(Config) ->
+    Output = boot_output([{topology, full_mesh}], ["-proto_dist", "weft"], Config),
+    ?assertNotEqual(nomatch, string:find(Output, "-proto_dist is given 2 times")).
 
 %% --- release tools ----------------------------------------------------------------------------
 
@@ -241,9 +248,12 @@ embedded_args(SysConfig, Config) ->
 
 %% What a node that does not come up says.
 boot_output(Env, Config) ->
+    boot_output(Env, [], Config).
+
+boot_output(Env, More, Config) ->
     #{epmd := #{port := EpmdPort}} = ?config(place, Config),
     Args = ["-sname", "c", "-noinput", "-proto_dist", "weft"]
-        ++ embedded_args(sys_config(Env, Config), Config),
+        ++ More ++ embedded_args(sys_config(Env, Config), Config),
     Port = open_port({spawn_executable, filename:join([code:root_dir(), "bin", "erl"])},
                      [{args, Args}, {env, [{"ERL_EPMD_PORT", integer_to_list(EpmdPort)},
                                            {"ERL_CRASH_DUMP_SECONDS", "0"}]},

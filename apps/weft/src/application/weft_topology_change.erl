@@ -21,10 +21,16 @@
 check() ->
     case {weft_config:get(topology), whereis(weft_carrier_sup)} of
         {undefined, _} -> {ok, none};
-        {_, undefined} -> {error, "a topology needs the carrier: start the node with "
-                                  "-proto_dist weft and a name (vm.args)"};
+        {_, undefined} -> {error, no_carrier(init:get_argument(proto_dist))};
         {Topology, _} -> check(Topology)
     end.
+
+%% The kernel takes its own carrier if the flag is there more than once.
+no_carrier({ok, [_, _ | _] = Given}) ->
+    io_lib:format("a topology needs the carrier: -proto_dist is given ~b times (vm.args, ERL_FLAGS, "
+                  "arguments of erl), and the kernel then ignores it: give it once", [length(Given)]);
+no_carrier(_Given) ->
+    "a topology needs the carrier: start the node with -proto_dist weft and a name (vm.args)".
 
 check(Term) ->
     case weft_topology:parse(Term) of
