@@ -44,6 +44,15 @@ get([<<"node">>], Request, _Config) ->
     with_model(fun(_) -> of_nodes([name], Request, fun weft_dashboard_look:node/1) end);
 get([<<"names">>], Request, _Config) ->
     with_model(fun(_) -> names(cowboy_req:match_qs([{node, [], none}], Request)) end);
+get([<<"about">>], _Request, Config) ->
+    {200, about(Config)};
+get([<<"events">>], Request, Config) ->
+    with_ms(since, Request, fun(SinceMs) -> weft_dashboard_past:events(SinceMs, Config) end);
+get([<<"recording">>], Request, Config) ->
+    case cowboy_req:match_qs([{at, [], none}], Request) of
+        #{at := none} -> weft_dashboard_past:span(Config);
+        #{} -> with_ms(at, Request, fun(AtMs) -> weft_dashboard_past:model(AtMs, Config) end)
+    end;
 get(_Other, _Request, _Config) ->
     {404, error_text(<<"there is no such question">>)}.
 
@@ -51,6 +60,20 @@ with_model(Fun) ->
     case weft_dashboard_model:current() of
         {ok, Numbered} -> Fun(Numbered);
         {error, _} -> {503, error_text(<<"the cluster could not be seen in time">>)}
+    end.
+
+%% What the page may offer.
+about(#{token := Token, chaos := Chaos, recording := Recording, source := Source,
+        period_ms := PeriodMs}) ->
+    #{node => node(), acts => Token =/= none, chaos => Chaos =/= false,
+      recording => Recording =/= none, events => Source =:= agents, period_ms => PeriodMs}.
+
+with_ms(Key, Request, Fun) ->
+    #{Key := Text} = cowboy_req:match_qs([{Key, [], <<"0">>}], Request),
+    case re:run(Text, "^[0-9]{1,15}$", [{capture, none}]) of
+        match -> Fun(binary_to_integer(Text));
+        nomatch -> {400, error_text([<<"say milliseconds since 1970 in: ">>,
+                                     atom_to_binary(Key)])}
     end.
 
 %% Only nodes of the model are asked.

@@ -22,6 +22,8 @@
                     browsers = #{} :: #{pid() => reference()},
                     number :: pos_integer(),
                     taken_ms = never :: never | integer(),
+                    %% Whether a tick is under way: there is one at most.
+                    is_ticking = false :: boolean(),
                     worker = none :: none | {pid(), reference()},
                     waiting = [] :: [gen_server:from()]}).
 
@@ -82,8 +84,8 @@ handle_call(subscribe, _From, #dashboard{browsers = Browsers, browsers_max = Max
   when map_size(Browsers) >= Max ->
     {reply, {error, too_many}, Dashboard};
 handle_call(subscribe, {Browser, _}, #dashboard{browsers = Browsers} = Dashboard) ->
-    map_size(Browsers) =:= 0 andalso tick_after(0),
-    {reply, ok, Dashboard#dashboard{browsers = Browsers#{Browser => monitor(process, Browser)}}};
+    Subscribed = Browsers#{Browser => monitor(process, Browser)},
+    {reply, ok, ticking(0, Dashboard#dashboard{browsers = Subscribed})};
 handle_call(current, From, #dashboard{waiting = Waiting} = Dashboard) ->
     case is_fresh(Dashboard) of
         true -> {reply, {ok, newest()}, Dashboard};
@@ -104,10 +106,9 @@ handle_cast(Request, Dashboard) ->
 %% @private
 -spec handle_info(term(), #dashboard{}) -> {noreply, #dashboard{}}.
 handle_info(tick, #dashboard{browsers = Browsers} = Dashboard) when map_size(Browsers) =:= 0 ->
-    {noreply, Dashboard};
+    {noreply, Dashboard#dashboard{is_ticking = false}};
 handle_info(tick, #dashboard{period_ms = PeriodMs} = Dashboard) ->
-    tick_after(PeriodMs),
-    {noreply, take(Dashboard)};
+    {noreply, take(ticking(PeriodMs, Dashboard#dashboard{is_ticking = false}))};
 handle_info({take_timeout, Worker}, #dashboard{worker = {Worker, _}} = Dashboard) ->
     true = exit(Worker, kill),
     {noreply, Dashboard};
@@ -121,9 +122,12 @@ handle_info(Message, Dashboard) ->
     ok = weft_stray:message(Message),
     {noreply, Dashboard}.
 
-tick_after(Ms) ->
+%% A browser that comes back before the tick of its last visit finds that one under way.
+ticking(_Ms, #dashboard{is_ticking = true} = Dashboard) ->
+    Dashboard;
+ticking(Ms, Dashboard) ->
     _ = erlang:send_after(Ms, self(), tick),
-    ok.
+    Dashboard#dashboard{is_ticking = true}.
 
 %% --- a new model ------------------------------------------------------------------------------
 

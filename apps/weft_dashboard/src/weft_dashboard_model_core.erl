@@ -7,7 +7,7 @@
 %% the first one sees it.
 -module(weft_dashboard_model_core).
 
--export([model/2, nodes/1, alarm_ids/1]).
+-export([model/2, nodes/1, alarm_ids/1, text/1]).
 -export_type([model/0, seen/0, meta/0]).
 
 -type model() :: #{binary() => weft_json:json()}.
@@ -112,7 +112,8 @@ duty({Kind, Name}) -> <<(text(Kind))/binary, " ", (text(Name))/binary>>.
 
 texts(Terms) -> [text(Term) || Term <- lists:sort(Terms)].
 
-%% The name of a group is any term.
+%% @doc A name as it is in a model. That of a group is any term.
+-spec text(term()) -> binary().
 text(Atom) when is_atom(Atom) -> atom_to_binary(Atom);
 text(Binary) when is_binary(Binary) -> Binary;
 text(Term) ->

@@ -11,7 +11,8 @@
                                  take/1, ack/2, close/1]).
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1]).
--export([the_model_is_what_the_nodes_say/1, a_browser_follows/1]).
+-export([the_model_is_what_the_nodes_say/1, a_browser_follows/1, what_happened_is_told/1,
+         a_recorded_time_is_a_model/1, wrong_times_are_refused/1]).
 
 -define(APPS, [prometheus, quantile_estimator, ddskerl, cowboy, cowlib, ranch]).
 -define(TOKEN, "correct-horse-battery").
@@ -23,14 +24,15 @@
 suite() -> [{timetrap, {minutes, 1}}].
 
 all() ->
-    [the_model_is_what_the_nodes_say, a_browser_follows].
+    [the_model_is_what_the_nodes_say, a_browser_follows, what_happened_is_told,
+     a_recorded_time_is_a_model, wrong_times_are_refused].
 
 init_per_suite(Config) ->
     Started = weft_test_nodes:begin_suite(Config),
     Nodes = [start(Name, Started) || Name <- [a, g, b]],
     [A | _] = Nodes,
     [ok = call(A, application, set_env, [weft_dashboard, Key, Value])
-     || {Key, Value} <- ?DASHBOARD],
+     || {Key, Value} <- [{recording, recording(Started)} | ?DASHBOARD]],
     {ok, _} = call(A, application, ensure_all_started, [weft_dashboard]),
     [{nodes, Nodes}, {port, call(A, weft_dashboard, port, [])} | Started].
 
@@ -44,7 +46,9 @@ start(Name, Config) ->
                                          args => ["-connect_all", "false", "-kernel",
                                                   "prevent_overlapping_partitions", "false"
                                                   | paths(Modules)]}, ?config(place, Config)),
-    [ok = call(Node, application, set_env, [weft_ops, Key, Value]) || {Key, Value} <- ?OPS],
+    Records = [{recording, #{dir => recording(Config)}} || Name =:= a],
+    [ok = call(Node, application, set_env, [weft_ops, Key, Value])
+     || {Key, Value} <- Records ++ ?OPS],
     ok = call(Node, application, set_env, [weft_chaos, enabled, true]),
     {ok, _} = call(Node, application, ensure_all_started, [weft_ops]),
     Node.
@@ -99,10 +103,53 @@ a_browser_follows(Config) ->
     ?assert(maps:get(<<"at_ms">>, Model) > 0),
     ok = close(Later).
 
+%% --- the past -----------------------------------------------------------------------------------
+
+what_happened_is_told(Config) ->
+    [A | _] = ?config(nodes, Config),
+    ?assertMatch({200, #{<<"acts">> := true, <<"chaos">> := true, <<"events">> := true,
+                         <<"recording">> := true}}, get(Config, "/api/about")),
+    ok = call(A, weft_ops, tell, [{why, 1}, "somebody did that"]),
+    Self = text(name(A)),
+    until(fun() -> [Event || #{<<"kind">> := <<"told">>, <<"node">> := Node, <<"at_ms">> := _,
+                               <<"about">> := <<"{why,1}">>,
+                               <<"text">> := <<"somebody did that">>} = Event <- events(Config),
+                             Node =:= Self] =/= [] end),
+    {200, #{<<"events">> := Later}} = get(Config, "/api/events?since=999999999999999"),
+    ?assertEqual([], Later).
+
+a_recorded_time_is_a_model(Config) ->
+    [A | _] = Nodes = ?config(nodes, Config),
+    until(fun() ->
+                  ok = call(A, weft_ops_recorder, flush, []),
+                  element(1, get(Config, "/api/recording")) =:= 200
+          end),
+    {200, #{<<"from_ms">> := FromMs, <<"to_ms">> := ToMs}} = get(Config, "/api/recording"),
+    ?assert(FromMs =< ToMs),
+    {200, Then} = get(Config, ["/api/recording?at=", integer_to_list(ToMs)]),
+    ?assertMatch(#{<<"source">> := <<"recording">>, <<"at_ms">> := ToMs}, Then),
+    ?assertEqual(lists:sort([text(name(Node)) || Node <- Nodes]),
+                 lists:sort(maps:keys(maps:get(<<"nodes">>, Then)))),
+    ?assertMatch({404, #{<<"error">> := _}}, get(Config, "/api/recording?at=1")).
+
+wrong_times_are_refused(Config) ->
+    [?assertMatch({400, #{<<"error">> := <<"say milliseconds", _/binary>>}},
+                  get(Config, ["/api/", Question, Wrong]))
+     || Question <- ["events?since=", "recording?at="], Wrong <- ["", "x", "-1", "1.5", "%00",
+                                                                  "9999999999999999"]].
+
+events(Config) ->
+    {200, #{<<"events">> := Events, <<"more">> := 0}} = get(Config, "/api/events?since=0"),
+    Events.
+
 %% --- steps --------------------------------------------------------------------------------------
 
 model(Config) ->
-    {200, Model} = json(request(?config(port, Config), "/api/model")),
+    {200, Model} = get(Config, "/api/model"),
     Model.
+
+get(Config, Path) -> json(request(?config(port, Config), Path)).
+
+recording(Config) -> filename:join(?config(priv_dir, Config), "recording").
 
 text(Atom) -> atom_to_binary(Atom).

@@ -3,7 +3,7 @@
 %% the model up to date, as slowly as it is told to.
 -module(weft_dashboard_browser).
 
--export([request/2, request/4, json/1, open/1, open/2, say/2, frame/1, take/1, ack/2, close/1]).
+-export([request/2, request/4, json/1, open/1, open/2, websocket/2, say/2, frame/1, take/1, ack/2, close/1]).
 
 -define(MS, 20000).
 
@@ -64,24 +64,33 @@ open(Port) -> open(Port, []).
 
 %% @doc Opens /live; what the server said instead, if it refused.
 open(Port, Headers) ->
+    case opened(Port, "/live", Headers) of
+        {Socket, {101, _, <<>>}} -> {ok, #{socket => Socket, has => none}};
+        {_Socket, Refused} -> {refused, Refused}
+    end.
+
+%% @doc The socket of another websocket than that of the dashboard.
+websocket(Port, Path) ->
+    {Socket, {101, _, <<>>}} = opened(Port, Path, []),
+    Socket.
+
+opened(Port, Path, Headers) ->
     Socket = connect(Port),
-    ok = gen_tcp:send(Socket, ["GET /live HTTP/1.1\r\n",
+    ok = gen_tcp:send(Socket, ["GET ", Path, " HTTP/1.1\r\n",
                                [[Name, ": ", Value, "\r\n"]
                                 || {Name, Value} <- host(Port, Headers)],
                                "connection: upgrade\r\nupgrade: websocket\r\n"
                                "sec-websocket-version: 13\r\n"
                                "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"]),
-    case answered(Socket) of
-        {101, _, <<>>} -> {ok, #{socket => Socket, has => none}};
-        Refused -> {refused, Refused}
-    end.
+    {Socket, answered(Socket)}.
 
 %% @doc A text or {binary, Bytes}, masked as it has to be.
 say(Say, #{socket := Socket}) ->
     {Code, Payload} = case Say of {binary, Bytes} -> {2, Bytes}; Text -> {1, Text} end,
     Length = case byte_size(Payload) of
                  Short when Short < 126 -> <<1:1, Short:7>>;
-                 Long -> <<1:1, 126:7, Long:16>>
+                 Long when Long < 65536 -> <<1:1, 126:7, Long:16>>;
+                 Longest -> <<1:1, 127:7, Longest:64>>
              end,
     gen_tcp:send(Socket, [<<1:1, 0:3, Code:4>>, Length, <<0:32>>, Payload]).
 

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page: the newest model comes from the connection, the address says which view shows it. With
+// `at' in the address it is a model of the recording instead.
+
+import "uplot/dist/uPlot.min.css";
+import "./style.css";
+import { address } from "./data/address.js";
+import { get, post, hasToken, setToken } from "./data/ask.js";
+import { clusterOf } from "./data/cluster.js";
+import { connect } from "./data/connection.js";
+import { remember } from "./data/history.js";
+import { dialogs } from "./parts/dialogs.js";
+import { h, say } from "./parts/element.js";
+import { time } from "./parts/format.js";
+import { applyTheme } from "./parts/theme.js";
+import { alarmsView } from "./views/alarms.js";
+import { chaosView } from "./views/chaos.js";
+import { graphView } from "./views/graph.js";
+import { matrixView } from "./views/matrix.js";
+import { namesView } from "./views/names.js";
+import { nodeView } from "./views/node.js";
+import { timelineView } from "./views/timeline.js";
+
+const GRAPH_MAX = 20;
+const TITLES = {
+  graph: "Graph", matrix: "Matrix", node: "Node", names: "Names", alarms: "Alarms",
+  timeline: "Timeline", chaos: "Chaos",
+};
+
+const byId = (id) => document.getElementById(id);
+const state = { live: null, shown: null, at: undefined, about: {} };
+const ask = dialogs();
+
+const app = {
+  about: () => state.about,
+  confirm: ask.confirm,
+  // Does it, with the token, and gives the words to show.
+  async act(path, body, done) {
+    if (!hasToken() && !(await changeToken())) return "Nothing was done: this takes the token.";
+    try {
+      await post(path, body);
+      return done;
+    } catch (error) {
+      return error.message;
+    }
+  },
+};
+
+async function changeToken() {
+  const token = await ask.token();
+  if (token === null) return false;
+  setToken(token);
+  return hasToken();
+}
+
+applyTheme();
+address.onChange(changed);
+const views = {
+  graph: graphView(app), matrix: matrixView(), node: nodeView(), names: namesView(),
+  alarms: alarmsView(app), timeline: timelineView(app), chaos: chaosView(app),
+};
+for (const view of Object.values(views)) view.element.hidden = true;
+byId("main").append(...Object.values(views).map(({ element }) => element));
+const links = Object.fromEntries(Object.entries(TITLES).map(([name, title]) =>
+  [name, h("a", { href: "#" }, title)]));
+byId("views").append(...Object.values(links));
+
+// --- which view ----------------------------------------------------------------------------------
+
+let current = null;
+
+function viewName() {
+  const name = address.get("view");
+  if (name in views) return name;
+  return (state.shown?.nodes.length ?? 0) > GRAPH_MAX ? "matrix" : "graph";
+}
+
+function changed() {
+  byId("theme").value = address.get("theme") ?? "";
+  if (address.get("at") !== state.at) {
+    state.at = address.get("at");
+    choose();
+  }
+  show();
+}
+
+function show() {
+  if (state.shown === null) return;
+  const name = viewName();
+  const isNew = name !== current;
+  current = name;
+  for (const [other, view] of Object.entries(views)) view.element.hidden = other !== name;
+  for (const [other, link] of Object.entries(links)) {
+    link.href = address.with({ view: other });
+    if (other === name) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  document.title = `weft: ${TITLES[name]}`;
+  for (const view of Object.values(views)) view.update(state.shown);
+  if (isNew) views[name].begin?.();
+}
+
+// --- which model ---------------------------------------------------------------------------------
+
+async function choose() {
+  if (state.at === undefined) {
+    state.shown = state.live;
+    header();
+    show();
+    return;
+  }
+  const { at } = state;
+  try {
+    const model = await get("/api/recording", { at });
+    if (state.at !== at) return;
+    state.shown = clusterOf(model);
+    header();
+    show();
+  } catch (error) {
+    if (state.at !== at) return;
+    address.set({ at: undefined });
+    say(byId("note"), error.message);
+  }
+}
+
+connect({
+  onModel(model) {
+    state.live = clusterOf(model);
+    remember(state.live);
+    if (state.at !== undefined && state.shown !== null) return;
+    if (state.at === undefined) state.shown = state.live;
+    header();
+    show();
+  },
+  onState(is, text) {
+    document.documentElement.dataset.connection = is;
+    const words = {
+      connecting: "connecting …", live: "live", lost: "not connected, trying again",
+    };
+    say(byId("connection"), text === "" ? words[is] : `${words[is]}: ${text}`);
+    if (is === "live" && state.about.node === undefined) about();
+  },
+});
+
+async function about() {
+  try {
+    state.about = await get("/api/about");
+  } catch {
+    return;
+  }
+  links.chaos.hidden = !state.about.chaos;
+  byId("token").hidden = !state.about.acts;
+  show();
+}
+
+function header() {
+  const { nodes, groups, model, isPast } = state.shown ?? state.live;
+  const silent = nodes.filter((node) => node.state !== "up").length;
+  say(byId("counts"), `${nodes.length} nodes${silent ? `, ${silent} silent` : ""}, `
+    + `${groups.length} groups`);
+  const alarms = Object.keys(model.alarms).length;
+  say(links.alarms, alarms > 0 ? `Alarms (${alarms})` : "Alarms");
+  links.alarms.classList.toggle("urgent", alarms > 0);
+  say(byId("note"), isPast ? `recorded ${time(model.at_ms)}` : "");
+  document.documentElement.dataset.past = isPast;
+}
+
+// --- what else is on top -------------------------------------------------------------------------
+
+links.chaos.hidden = true;
+byId("theme").addEventListener("change", (event) => address.set({ theme: event.target.value }));
+byId("token").addEventListener("click", changeToken);
+changed();
+if (state.at !== undefined) choose();
+document.addEventListener("settled", () => {
+  document.documentElement.dataset.settledMs = String(Math.round(performance.now()));
+});

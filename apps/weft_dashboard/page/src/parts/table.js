@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// A table that is sorted by the column whose title was pressed, and that changes only the cells
+// that are others than before. It shows a bounded number of rows, and says how many it does not.
+
+import { h, say } from "./element.js";
+
+const ROWS_MAX = 200;
+
+// columns: [{ title, value(row), text?(value, row), isNumber?, link?(row), cell?(row) }]. `cell`
+// makes an element, which is kept as long as the row is at its place.
+export function table({ caption, columns, key, sortBy = 0, isDown = false, isHidden = false }) {
+  let sort = { column: sortBy, isDown };
+  let rows = [];
+  const heads = columns.map((column, i) => {
+    const button = h("button", { type: "button", onclick: () => resort(i) }, column.title);
+    return h("th", { scope: "col", class: column.isNumber ? "number" : undefined }, button);
+  });
+  const body = h("tbody");
+  const more = h("p", { class: "more", hidden: true });
+  const title = h("caption", { class: isHidden ? "hidden" : undefined }, caption);
+  const inner = h("table", {}, title, h("thead", {}, h("tr", {}, heads)), body);
+  const element = h("div", { class: "table" }, inner, more);
+
+  function resort(column) {
+    sort = { column, isDown: sort.column === column ? !sort.isDown : columns[column].isNumber };
+    render();
+  }
+
+  function render() {
+    const { value } = columns[sort.column];
+    const sorted = [...rows].sort((a, b) => {
+      const order = compare(value(a), value(b));
+      return sort.isDown ? -order : order;
+    });
+    const shown = sorted.slice(0, ROWS_MAX);
+    heads.forEach((head, i) => {
+      const direction = sort.isDown ? "descending" : "ascending";
+      head.setAttribute("aria-sort", i === sort.column ? direction : "none");
+    });
+    while (body.rows.length > shown.length) body.lastChild.remove();
+    shown.forEach((row, i) => fill(body.rows[i] ?? newRow(), row));
+    more.hidden = rows.length <= ROWS_MAX;
+    say(more, `${rows.length - ROWS_MAX} more rows: sort otherwise, or look for a name`);
+  }
+
+  function newRow() {
+    const row = h("tr", {}, columns.map((column) =>
+      h("td", { class: column.isNumber ? "number" : undefined })));
+    body.append(row);
+    return row;
+  }
+
+  function fill(tr, row) {
+    const id = key(row);
+    const isSame = tr.dataset.key === id;
+    tr.dataset.key = id;
+    columns.forEach((column, i) => fillCell(tr.cells[i], column, row, isSame));
+  }
+
+  return {
+    element,
+    update(newRows) {
+      rows = newRows;
+      render();
+    },
+  };
+}
+
+function fillCell(td, column, row, isSame) {
+  if (column.cell) {
+    if (!isSame) td.replaceChildren(column.cell(row));
+    return;
+  }
+  const value = column.value(row);
+  const text = column.text ? column.text(value, row) : String(value ?? "–");
+  const href = column.link?.(row);
+  if (href === undefined) {
+    say(td, text);
+    return;
+  }
+  const a = td.firstChild ?? td.appendChild(h("a"));
+  if (a.getAttribute("href") !== href) a.setAttribute("href", href);
+  say(a, text);
+}
+
+function compare(a, b) {
+  if (a === b) return 0;
+  if (a === undefined || a === null) return -1;
+  if (b === undefined || b === null) return 1;
+  return a < b ? -1 : 1;
+}

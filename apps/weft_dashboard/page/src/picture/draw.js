@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// Draws a scene with its places on a canvas: outlines of groups, links as wide as what goes over
+// them, circuits as dashed curves through their gateways, the chosen path, nodes, labels.
+
+import { colour, groupColour } from "../parts/theme.js";
+import { edgesOf, circuitsOf } from "./scene.js";
+import { hullOf } from "./hull.js";
+
+const CIRCUITS_MAX = 150;
+
+// see: { scene, at (body -> { x, y }), transform, width, height, chosen, focused, way }
+export function draw(context, see) {
+  const { transform, width, height, ratio } = see;
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.clearRect(0, 0, width, height);
+  context.translate(transform.x, transform.y);
+  context.scale(transform.k, transform.k);
+  const hulls = outlines(context, see);
+  links(context, see);
+  circuits(context, see);
+  way(context, see);
+  for (const body of see.scene.bodies)
+    if (body.node) node(context, see, body);
+    else box(context, see, body);
+  groupNames(context, see, hulls);
+  if (see.scene.hasLabels) see.scene.bodies.forEach((body) => label(context, see, body));
+  else [see.focused, ...see.chosen].forEach((body) => body && label(context, see, body));
+}
+
+// From a byte a second to 100 MB of them: from 1.5 to 7 wide.
+const lineWidth = (rate) => (rate > 0 ? Math.min(7, 1.5 + 0.7 * Math.log10(1 + rate)) : 1);
+
+function outlines(context, { scene, at }) {
+  const members = scene.cluster.groups.map(() => []);
+  for (const body of scene.bodies)
+    if (body.node) for (const place of body.places) members[place].push(body);
+  return scene.cluster.groups.map((group, place) => {
+    const collapsed = scene.bodies.find((body) => body.group === group);
+    if (collapsed) members[place].push(collapsed);
+    if (members[place].length === 0) return null;
+    const pad = scene.size.gap * 0.38;
+    const hull = hullOf(members[place].map((body) => ({ ...at(body), r: body.r + pad })));
+    context.beginPath();
+    hull.forEach(([x, y]) => context.lineTo(x, y));
+    context.closePath();
+    context.fillStyle = context.strokeStyle = groupColour(place);
+    context.globalAlpha = 0.1;
+    context.fill();
+    context.globalAlpha = 0.7;
+    context.lineWidth = 1.5;
+    context.stroke();
+    context.globalAlpha = 1;
+    return collapsed ? null : hull;
+  });
+}
+
+// Where the outline is farthest from the middle of all, there is nothing of other groups.
+function groupNames(context, { scene }, hulls) {
+  const all = hulls.filter((hull) => hull !== null).flat();
+  const middle = [0, 1].map((i) => all.reduce((sum, point) => sum + point[i], 0) / all.length);
+  const far = ([x, y]) => Math.hypot(x - middle[0], (y - middle[1]) * 1.6);
+  context.font = `600 ${Math.max(13, scene.size.r * 1.4)}px system-ui, sans-serif`;
+  hulls.forEach((hull, place) => {
+    if (hull === null) return;
+    const [x, y] = hull.reduce((best, point) => (far(point) > far(best) ? point : best));
+    const isAbove = y < middle[1];
+    const wide = (Math.max(...hull.map((point) => point[0]))
+      + Math.min(...hull.map((point) => point[0]))) / 2;
+    context.textAlign = "center";
+    context.textBaseline = isAbove ? "bottom" : "top";
+    outlined(context, scene.cluster.groups[place].name, (x + wide) / 2, y + (isAbove ? -4 : 5),
+      groupColour(place));
+  });
+}
+
+function outlined(context, text, x, y, fill) {
+  context.lineWidth = 4;
+  context.lineJoin = "round";
+  context.strokeStyle = colour("ground");
+  context.strokeText(text, x, y);
+  context.fillStyle = fill;
+  context.fillText(text, x, y);
+}
+
+function links(context, { scene, at }) {
+  for (const { a, b, isUp, rate } of edgesOf(scene)) {
+    const [from, to] = [at(a), at(b)];
+    context.beginPath();
+    context.moveTo(from.x, from.y);
+    context.lineTo(to.x, to.y);
+    context.lineWidth = isUp ? lineWidth(rate) : 1.5;
+    context.strokeStyle = isUp ? colour(rate > 0 ? "busy" : "line") : colour("bad");
+    context.globalAlpha = rate > 0 || !isUp ? 0.75 : 0.6;
+    if (!isUp) context.setLineDash([2, 4]);
+    context.stroke();
+    context.setLineDash([]);
+    context.globalAlpha = 1;
+    if (!isUp) cross(context, (from.x + to.x) / 2, (from.y + to.y) / 2);
+  }
+}
+
+function cross(context, x, y) {
+  context.strokeStyle = colour("bad");
+  context.lineWidth = 2;
+  context.beginPath();
+  context.moveTo(x - 4, y - 4);
+  context.lineTo(x + 4, y + 4);
+  context.moveTo(x + 4, y - 4);
+  context.lineTo(x - 4, y + 4);
+  context.stroke();
+}
+
+function circuits(context, { scene, at, chosen }) {
+  const of = chosen.length === 1 ? chosen[0].node?.name : undefined;
+  context.setLineDash([6, 5]);
+  context.strokeStyle = colour("circuit");
+  for (const { row, rate } of circuitsOf(scene, { max: CIRCUITS_MAX, of })) {
+    context.globalAlpha = rate > 0 ? 0.9 : 0.45;
+    context.lineWidth = rate > 0 ? Math.max(1.5, lineWidth(rate) * 0.6) : 1;
+    through(context, row.map(at));
+    context.stroke();
+  }
+  context.setLineDash([]);
+  context.globalAlpha = 1;
+}
+
+// A curve through all points: one bow over one gateway or two, straight parts over more.
+function through(context, points) {
+  const [a, b, c, d] = points;
+  context.beginPath();
+  context.moveTo(a.x, a.y);
+  if (points.length === 3) {
+    context.quadraticCurveTo(2 * b.x - (a.x + c.x) / 2, 2 * b.y - (a.y + c.y) / 2, c.x, c.y);
+  } else if (points.length === 4) {
+    const first = (key) => (-5 * a[key] + 18 * b[key] - 9 * c[key] + 2 * d[key]) / 6;
+    const second = (key) => (2 * a[key] - 9 * b[key] + 18 * c[key] - 5 * d[key]) / 6;
+    context.bezierCurveTo(first("x"), first("y"), second("x"), second("y"), d.x, d.y);
+  } else points.slice(1).forEach((point) => context.lineTo(point.x, point.y));
+}
+
+function way(context, { scene, at, way: hops }) {
+  if (hops === null) return;
+  context.strokeStyle = colour("chosen");
+  context.lineWidth = 5;
+  context.lineCap = "round";
+  for (const { from, to } of hops) {
+    const [a, b] = [scene.bodyOf.get(from), scene.bodyOf.get(to)];
+    if (a === undefined || b === undefined) continue;
+    context.beginPath();
+    context.moveTo(at(a).x, at(a).y);
+    context.lineTo(at(b).x, at(b).y);
+    context.stroke();
+  }
+  context.lineCap = "butt";
+}
+
+function node(context, see, body) {
+  const { x, y } = see.at(body);
+  const { r } = body;
+  const isUp = body.node.state === "up";
+  const colours = body.places.length === 0 ? [colour("free")] : body.places.map(groupColour);
+  colours.forEach((fill, i) => {
+    const step = (2 * Math.PI) / colours.length;
+    context.beginPath();
+    if (colours.length > 1) context.moveTo(x, y);
+    context.arc(x, y, r, Math.PI / 2 + i * step, Math.PI / 2 + (i + 1) * step);
+    context.fillStyle = isUp ? fill : colour("ground");
+    context.strokeStyle = fill;
+    context.lineWidth = 2;
+    context.fill();
+    if (!isUp) context.stroke();
+  });
+  circle(context, x, y, r, isUp ? colour("ground") : colour("bad"), 1.5, isUp ? [] : [3, 3]);
+  if (!isUp) cross(context, x, y);
+  if (see.chosen.includes(body)) circle(context, x, y, r + 4, colour("chosen"), 3, []);
+  if (see.focused === body) circle(context, x, y, r + 8, colour("text"), 1.5, [4, 3]);
+  if (body.node.alarms.length > 0) badge(context, x + r * 0.8, y - r * 0.8, r);
+}
+
+function circle(context, x, y, r, stroke, lineWide, dash) {
+  context.beginPath();
+  context.arc(x, y, r, 0, 2 * Math.PI);
+  context.strokeStyle = stroke;
+  context.lineWidth = lineWide;
+  context.setLineDash(dash);
+  context.stroke();
+  context.setLineDash([]);
+}
+
+// Not by colour alone: it has an exclamation mark.
+function badge(context, x, y, r) {
+  const size = Math.max(4, r * 0.55);
+  context.beginPath();
+  context.arc(x, y, size, 0, 2 * Math.PI);
+  context.fillStyle = colour("bad");
+  context.fill();
+  context.fillStyle = colour("ground");
+  context.font = `700 ${size * 1.6}px system-ui, sans-serif`;
+  context.textAlign = "center";
+  context.textBaseline = "middle";
+  context.fillText("!", x, y + size * 0.05);
+}
+
+function box(context, see, body) {
+  const { x, y } = see.at(body);
+  const stroke = groupColour(body.places[0]);
+  const { r } = body;
+  context.beginPath();
+  context.roundRect(x - r, y - r * 0.8, 2 * r, r * 1.6, 8);
+  context.fillStyle = colour("ground");
+  context.fill();
+  context.fillStyle = stroke;
+  context.globalAlpha = 0.25;
+  context.fill();
+  context.globalAlpha = 1;
+  context.strokeStyle = see.chosen.includes(body) ? colour("chosen") : stroke;
+  context.lineWidth = see.chosen.includes(body) ? 4 : 2;
+  context.stroke();
+  if (see.focused === body) circle(context, x, y, r + 8, colour("text"), 1.5, [4, 3]);
+  context.fillStyle = colour("text");
+  context.textAlign = "center";
+  context.textBaseline = "middle";
+  context.font = "600 12px system-ui, sans-serif";
+  context.fillText(clipped(body.group.name, 12), x, y - 8);
+  context.font = "12px system-ui, sans-serif";
+  context.fillText(`${body.inside.length} nodes`, x, y + 8);
+  if (body.inside.some((name) => see.scene.cluster.byName.get(name).alarms.length > 0))
+    badge(context, x + r, y - r * 0.8, 12);
+}
+
+function label(context, see, body) {
+  if (!body.node) return;
+  const { x, y } = see.at(body);
+  const text = clipped(body.node.short, 22);
+  context.font = "12px system-ui, sans-serif";
+  context.textAlign = "center";
+  context.textBaseline = "top";
+  outlined(context, text, x, y + body.r + 4, colour("text"));
+}
+
+const clipped = (text, max) => (text.length > max ? `${text.slice(0, max - 1)}…` : text);

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the matrix shows: rows of nodes (or of groups), and for each pair that something is known of
+// a cell with all its measures. A cell of two groups sums up, or takes the worst of, its pairs.
+
+import { mean, pairKey } from "../data/cluster.js";
+
+export const MEASURES = {
+  rate: "bytes a second",
+  rtt_us: "round trip",
+  queued_bytes: "queue",
+  resumes: "resumes",
+  hops: "hops",
+};
+
+// Names of groups may have spaces in them.
+export const cellKey = (from, to) => `${from}\n${to}`;
+
+export function gridOf(cluster, byGroups) {
+  const cells = cellsOf(cluster);
+  if (!byGroups) {
+    const rows = cluster.nodes.map((node) => ({ id: node.name, text: node.short }));
+    return { rows, cells, at: index(rows) };
+  }
+  const ofNode = (name) => {
+    const first = cluster.byName.get(name)?.groups[0];
+    return first === undefined ? "in no group" : first;
+  };
+  const ids = [...new Set(cluster.nodes.map((node) => ofNode(node.name)))].sort();
+  const rows = ids.map((id) => ({ id, text: id }));
+  return { rows, cells: summed(cells, ofNode), at: index(rows) };
+}
+
+const index = (rows) => new Map(rows.map(({ id }, i) => [id, i]));
+
+function cellsOf(cluster) {
+  const cells = new Map();
+  const cell = (from, to) => {
+    const key = cellKey(from, to);
+    if (!cells.has(key)) cells.set(key, { from, to });
+    return cells.get(key);
+  };
+  for (const session of cluster.sessions.values())
+    for (const [from, to] of [[session.a, session.b], [session.b, session.a]])
+      Object.assign(cell(from, to), {
+        rate: from === session.a ? session.rate_ab : session.rate_ba,
+        queued_bytes: session.rows[from]?.queued_bytes ?? 0,
+        resumes: session.resumes,
+        hops: session.way.isWhole ? session.way.nodes.length - 1 : undefined,
+        rtt_us: wayRtt(cluster, session),
+        way: from === session.a ? session.way.nodes : [...session.way.nodes].reverse(),
+        state: session.state,
+      });
+  for (const link of cluster.links.values())
+    for (const [from, to] of [[link.a, link.b], [link.b, link.a]]) {
+      const known = cell(from, to);
+      known.rtt_us = link.rtt_us ?? known.rtt_us;
+      known.hops ??= link.isUp ? 1 : undefined;
+      known.queued_bytes = (known.queued_bytes ?? 0) + (link.rows[from]?.queued_bytes ?? 0);
+      known.link = link.isUp ? "up" : "down";
+      known.last_error = link.rows[from]?.last_error ?? link.rows[to]?.last_error;
+      known.ups = link.rows[from]?.ups;
+    }
+  return cells;
+}
+
+// Of the links of the way, if all of them are known.
+function wayRtt(cluster, { way }) {
+  if (!way.isWhole) return undefined;
+  let all = 0;
+  for (let i = 1; i < way.nodes.length; i++) {
+    const us = cluster.links.get(pairKey(way.nodes[i - 1], way.nodes[i]))?.rtt_us;
+    if (us === undefined) return undefined;
+    all += us;
+  }
+  return all;
+}
+
+function summed(cells, ofNode) {
+  const groups = new Map();
+  for (const cell of cells.values()) {
+    const [from, to] = [ofNode(cell.from), ofNode(cell.to)];
+    const key = cellKey(from, to);
+    if (!groups.has(key)) groups.set(key, []);
+    groups.get(key).push(cell);
+  }
+  const all = new Map();
+  for (const [key, parts] of groups) {
+    const known = (measure) => parts.map((part) => part[measure]).filter((x) => x !== undefined);
+    const total = (measure) => known(measure).reduce((a, b) => a + b, 0);
+    const [from, to] = [ofNode(parts[0].from), ofNode(parts[0].to)];
+    all.set(key, {
+      from, to, pairs: parts.length, rate: total("rate"), queued_bytes: total("queued_bytes"),
+      resumes: total("resumes"), hops: mean(known("hops")), rtt_us: mean(known("rtt_us")),
+      down: parts.filter((part) => part.link === "down").length,
+    });
+  }
+  return all;
+}
+
+// How far each cell is from the mean of all, in standard deviations.
+export function deviations(cells, measure) {
+  const values = [...cells.values()].map((cell) => cell[measure]).filter((x) => x !== undefined);
+  const middle = mean(values) ?? 0;
+  const spread = Math.sqrt(mean(values.map((value) => (value - middle) ** 2)) ?? 0);
+  return {
+    middle,
+    spread,
+    of(cell) {
+      if (cell[measure] === undefined) return undefined;
+      return spread === 0 ? 0 : (cell[measure] - middle) / spread;
+    },
+  };
+}

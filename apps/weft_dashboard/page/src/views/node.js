@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// One node: its figures, charts of the last minutes, and a closer look that the server takes again
+// and again while this is shown. Address: node.
+
+import uPlot from "uplot";
+import { address } from "../data/address.js";
+import { get } from "../data/ask.js";
+import { columns } from "../data/history.js";
+import { h, say, field, options } from "../parts/element.js";
+import { table } from "../parts/table.js";
+import { bytes, count, micros, percent, rate } from "../parts/format.js";
+import { colour, onTheme } from "../parts/theme.js";
+import { figures, fillFigures } from "./node_panel.js";
+import { processTable, linkTable, sessionTable } from "./node_tables.js";
+
+const AGAIN_MS = 3000;
+
+const CHARTS = [
+  { title: "Bytes a second", keys: ["bytes_out", "bytes_in"], names: ["out", "in"], text: rate },
+  { title: "Memory", keys: ["memory_bytes"], names: ["memory"], text: bytes },
+  { title: "Processes that wait for a scheduler", keys: ["run_queue"], names: ["run queue"],
+    text: count },
+];
+
+export function nodeView() {
+  let cluster = null;
+  let name;
+  let looked = "";
+  let again;
+  const choice = h("select", { id: "node-choice" });
+  const title = h("h2");
+  const list = h("dl", { class: "figures" });
+  const told = h("p", { class: "told", role: "status" });
+  const charts = CHARTS.map(chart);
+  const schedulers = h("ul", { class: "schedulers" });
+  const why = h("ul", { class: "why" });
+  const parts = { processes: processTable(), links: linkTable(), sessions: sessionTable() };
+  const closer = h("div", { hidden: true },
+    h("h3", {}, "Schedulers at work"), schedulers, why,
+    Object.values(parts).map(({ element }) => element));
+  const element = h("section", { class: "page", "aria-label": "Node" },
+    field("Node", choice), title, list,
+    h("div", { class: "charts" }, charts.map((one) => one.element)), told, closer);
+
+  choice.addEventListener("change", () =>
+    address.set({ node: choice.value }, { isStep: true }));
+
+  function show() {
+    if (cluster === null) return;
+    if (element.hidden) {
+      stop();
+      return;
+    }
+    options(choice, cluster.nodes.map((node) => node.name));
+    name = address.get("node") ?? cluster.nodes[0]?.name;
+    const node = cluster.byName.get(name);
+    if (node) choice.value = name;
+    say(title, name ?? "");
+    fillFigures(list, node ? figures(node) : [["State", "there is no such node now"]]);
+    charts.forEach((one) => one.update(name));
+    const key = node && node.state === "up" && !cluster.isPast ? name : "";
+    if (key === looked) return;
+    stop();
+    looked = key;
+    if (key !== "") look(key);
+  }
+
+  function stop() {
+    clearTimeout(again);
+    looked = "";
+    closer.hidden = true;
+    say(told, "");
+  }
+
+  async function look(mine) {
+    let answer = null;
+    try {
+      answer = await get("/api/node", { name: mine });
+      if (looked === mine) say(told, "");
+    } catch (error) {
+      if (looked === mine) say(told, error.message);
+    }
+    if (looked !== mine) return;
+    if (answer !== null) showCloser(answer);
+    again = setTimeout(() => looked === mine && look(mine), AGAIN_MS);
+  }
+
+  function showCloser(answer) {
+    closer.hidden = false;
+    const shown = answer.schedulers.slice(0, answer.schedulers_online);
+    while (schedulers.children.length > shown.length) schedulers.lastChild.remove();
+    shown.forEach((part, i) => bar(schedulers, i, part, answer.run_queues[i]));
+    why.replaceChildren(...answer.why.map(({ node, text }) =>
+      h("li", {}, `Why ${node} can not be reached: ${text.join(" ")}`)));
+    parts.processes.update(answer.processes);
+    parts.links.update(answer.links);
+    parts.sessions.update(answer.sessions);
+  }
+
+  return {
+    element,
+    update(newCluster) {
+      cluster = newCluster;
+      show();
+    },
+  };
+}
+
+function bar(list, i, part, queue) {
+  const item = list.children[i] ?? list.appendChild(h("li", {}, h("meter", {
+    min: "0", max: "1", "aria-label": `scheduler ${i + 1}`,
+  }), h("span")));
+  item.firstChild.value = part;
+  say(item.lastChild, `${i + 1}: ${percent(part)}, ${queue ?? 0} wait`);
+}
+
+// --- charts --------------------------------------------------------------------------------------
+
+function chart({ title, keys, names, text }) {
+  const place = h("div", { class: "chart", role: "img" });
+  const last = h("table", {}, h("caption", { class: "hidden" }, title),
+    h("thead", {}, h("tr", {}, ["", "now", "least", "most"].map((head) =>
+      h("th", { scope: "col" }, head || h("span", { class: "hidden" }, "what"))))),
+    h("tbody", {}, names.map((name) => h("tr", {}, h("th", { scope: "row" }, name),
+      h("td"), h("td"), h("td")))));
+  const element = h("figure", {}, h("figcaption", {}, title), place, last);
+  let plot = null;
+  onTheme(() => {
+    plot?.destroy();
+    plot = null;
+  });
+
+  function make(data) {
+    const axis = { stroke: colour("text"), grid: { stroke: colour("line"), width: 1 } };
+    plot = new uPlot({
+      width: place.clientWidth || 320, height: 130, legend: { show: false },
+      cursor: { show: false },
+      scales: { y: { range: (_, min, max) => [Math.min(0, min), Math.max(1, max * 1.1)] } },
+      axes: [axis, { ...axis, size: 70, values: (_, ticks) => ticks.map((tick) => text(tick)) }],
+      series: [{}, ...names.map((label, i) => ({
+        label, stroke: colour(i === 0 ? "busy" : "circuit"), width: 2,
+        dash: i === 0 ? undefined : [6, 4], points: { show: false },
+      }))],
+    }, data, place);
+  }
+
+  return {
+    element,
+    update(node) {
+      const data = columns(node, keys);
+      if (plot === null) make(data);
+      else {
+        if (place.clientWidth > 0 && plot.width !== place.clientWidth)
+          plot.setSize({ width: place.clientWidth, height: 130 });
+        plot.setData(data);
+      }
+      keys.forEach((_, i) => {
+        const values = data[i + 1];
+        const cells = last.tBodies[0].rows[i].cells;
+        const of = [values.at(-1), Math.min(...values), Math.max(...values)];
+        of.forEach((value, j) => say(cells[j + 1], values.length ? text(value) : "–"));
+      });
+      place.setAttribute("aria-label", `chart of ${title}, its figures are in the table below`);
+    },
+  };
+}

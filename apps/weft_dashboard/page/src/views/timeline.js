@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// What happened, as the agents and the recording know it; and, if there is a recording, all views
+// as they were at a time of it. Address: kinds (of events), about (a word), at (the time in
+// milliseconds).
+
+import { address } from "../data/address.js";
+import { get } from "../data/ask.js";
+import { h, say, field } from "../parts/element.js";
+import { table } from "../parts/table.js";
+import { time } from "../parts/format.js";
+
+const AGAIN_MS = 3000;
+const SPAN_MS = 3600000;
+
+const KINDS = {
+  nodes: ["joined", "back", "silent", "left"],
+  sessions: ["session_up", "session_down", "resumed", "rerouted"],
+  links: ["link_up", "link_down", "link_flapped", "cut", "healed"],
+  names: ["groups_changed", "name_conflict"],
+  alarms: ["alarm_raised", "alarm_acknowledged", "alarm_cleared"],
+  said: ["told"],
+};
+
+export function timelineView(app) {
+  let events = [];
+  let isAsking = false;
+  let again;
+  let span = null;
+  const told = h("p", { class: "told", role: "status" });
+  const find = h("input", { type: "search", autocomplete: "off" });
+  const kinds = Object.keys(KINDS).map((kind) =>
+    h("input", { type: "checkbox", value: kind, onchange: () => chooseKinds() }));
+  const slider = h("input", { type: "range", step: "1000", "aria-label": "time of the recording" });
+  const at = h("output");
+  const live = h("button", { type: "button" }, "Back to now");
+  const replay = h("section", { class: "replay", "aria-label": "Recording", hidden: true },
+    h("h2", {}, "Recording"),
+    h("p", {}, "All views show the cluster as it was at that time."),
+    h("div", { class: "line" }, slider, at, live));
+  const rows = table({
+    caption: "Events of the last hour, the newest first",
+    isDown: true,
+    key: (event) => `${event.at_ms} ${event.kind} ${event.node} ${event.about}`,
+    columns: [
+      { title: "Time", value: (event) => event.at_ms, text: time,
+        link: (event) => span && address.with({ at: String(event.at_ms) }) },
+      { title: "What", value: (event) => event.kind, text: (kind) => kind.replaceAll("_", " ") },
+      { title: "Node", value: (event) => event.node,
+        link: (event) => address.with({ view: "node", node: event.node }) },
+      { title: "Details", value: (event) => event.text },
+    ],
+  });
+  const element = h("section", { class: "page", "aria-label": "Timeline" },
+    replay,
+    h("fieldset", { class: "fields" }, h("legend", { class: "hidden" }, "Which events"),
+      kinds.map((box) => h("label", { class: "check" }, box, box.value)), field("Find", find)),
+    told, rows.element);
+
+  find.addEventListener("input", () => address.set({ about: find.value }));
+  slider.addEventListener("change", () => address.set({ at: slider.value }));
+  slider.addEventListener("input", () => say(at, time(Number(slider.value))));
+  live.addEventListener("click", () => address.set({ at: undefined }));
+
+  function chooseKinds() {
+    const chosen = kinds.filter((box) => box.checked).map((box) => box.value);
+    address.set({ kinds: chosen.length === kinds.length ? undefined : chosen.join() || "none" });
+  }
+
+  async function ask() {
+    if (isAsking) return;
+    isAsking = true;
+    clearTimeout(again);
+    try {
+      const answer = await get("/api/events", { since: String(Date.now() - SPAN_MS) });
+      events = answer.events;
+      say(told, answer.more > 0 ? `${answer.more} older ones are not shown` : "");
+      if (app.about().recording) span = await get("/api/recording");
+    } catch (error) {
+      say(told, error.message);
+    }
+    isAsking = false;
+    show();
+    if (!element.hidden) again = setTimeout(ask, AGAIN_MS);
+  }
+
+  function show() {
+    if (element.hidden) return;
+    const chosen = address.get("kinds")?.split(",") ?? Object.keys(KINDS);
+    kinds.forEach((box) => { box.checked = chosen.includes(box.value); });
+    if (document.activeElement !== find) find.value = address.get("about") ?? "";
+    const shown = new Set(chosen.flatMap((kind) => KINDS[kind] ?? []));
+    rows.update(events.filter((event) => shown.has(event.kind)
+      && `${event.node} ${event.text}`.includes(find.value)));
+    replay.hidden = span === null;
+    if (span !== null) showReplay();
+  }
+
+  function showReplay() {
+    slider.min = span.from_ms;
+    slider.max = span.to_ms;
+    const chosen = address.get("at");
+    live.hidden = chosen === undefined;
+    if (document.activeElement !== slider) slider.value = chosen ?? span.to_ms;
+    say(at, time(Number(slider.value)));
+  }
+
+  return {
+    element,
+    update() {
+      if (element.hidden) clearTimeout(again);
+      else if (events.length === 0 || again === undefined) ask();
+      show();
+    },
+    // Called when it begins to be shown.
+    begin: ask,
+  };
+}

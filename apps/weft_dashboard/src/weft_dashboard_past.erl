@@ -1,0 +1,85 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What happened in the cluster, for browsers: the events that agents know, and models of times
+%% that a recording of `weft_ops' has (`recording' in the configuration).
+%%
+%% At most the newest 2000 events are told. A recording is read at each request, in bounded time.
+-module(weft_dashboard_past).
+
+-export([events/2, span/1, model/2]).
+
+-define(EVENTS_MAX, 2000).
+-define(READ_MS, 10000).
+
+%% @doc The events since that system time in milliseconds: those that agents know and, before them,
+%% those of the recording.
+-spec events(integer(), weft_dashboard_config:config()) -> weft_dashboard_api:answer().
+events(SinceMs, #{source := agents} = Config) ->
+    in_time(fun() -> known(SinceMs, Config) end);
+events(_SinceMs, _Config) ->
+    {409, #{error => <<"this dashboard asks no agents, and they are who knows events">>}}.
+
+known(SinceMs, Config) ->
+    All = weft_ops_events:merged(recorded(SinceMs, Config) ++ weft_ops:events(SinceMs)),
+    Newest = lists:nthtail(max(0, length(All) - ?EVENTS_MAX), All),
+    {200, #{events => [event(Event) || Event <- Newest], more => length(All) - length(Newest)}}.
+
+recorded(_SinceMs, #{recording := none}) ->
+    [];
+recorded(SinceMs, #{recording := Dir}) ->
+    Fold = weft_ops_recording:fold(Dir, {SinceMs, infinity},
+                                   fun({_AtMs, {event, Event}}, Events) -> [Event | Events];
+                                      (_Other, Events) -> Events
+                                   end, []),
+    case Fold of
+        {ok, Events, _Problems} -> [Event || #{at_ms := AtMs} = Event <- Events, AtMs >= SinceMs];
+        {error, _NothingYet} -> []
+    end.
+
+event(#{at_ms := AtMs, kind := Kind, node := Node, about := About, text := Text}) ->
+    #{at_ms => AtMs, kind => Kind, node => Node, about => weft_dashboard_model_core:text(About),
+      text => Text}.
+
+%% @doc The times of the first and the last entry of the recording.
+-spec span(weft_dashboard_config:config()) -> weft_dashboard_api:answer().
+span(#{recording := none}) ->
+    none();
+span(#{recording := Dir}) ->
+    in_time(fun() ->
+                    case weft_ops_recording:span(Dir) of
+                        {ok, {FromMs, ToMs}} -> {200, #{from_ms => FromMs, to_ms => ToMs}};
+                        {error, Text} -> {404, #{error => unicode:characters_to_binary(Text)}}
+                    end
+            end).
+
+%% @doc The model as it was at that time. Who was in which group is known of the nodes that were
+%% up.
+-spec model(integer(), weft_dashboard_config:config()) -> weft_dashboard_api:answer().
+model(_AtMs, #{recording := none}) ->
+    none();
+model(AtMs, #{recording := Dir}) ->
+    in_time(fun() ->
+                    case weft_ops_recording:picture(Dir, AtMs) of
+                        {ok, Picture} -> {200, of_picture(Picture, AtMs)};
+                        {error, Text} -> {404, #{error => unicode:characters_to_binary(Text)}}
+                    end
+            end).
+
+of_picture(#{nodes := Nodes} = Picture, AtMs) ->
+    Members = [{Group, Node} || {Node, #{groups := Groups}} <- maps:to_list(Nodes),
+                                Group <- Groups],
+    Groups = lists:foldl(fun({Group, Node}, All) ->
+                                 maps:update_with(Group, fun(Others) -> [Node | Others] end,
+                                                  [Node], All)
+                         end, #{}, Members),
+    weft_dashboard_model_core:model(Picture#{groups => Groups},
+                                    #{node => node(), at_ms => AtMs, source => recording}).
+
+none() ->
+    {409, #{error => <<"this dashboard knows no recording: `recording' in its configuration is "
+                       "the directory of one">>}}.
+
+in_time(Fun) ->
+    case weft_ask:all([read], fun(read) -> Fun() end, ?READ_MS) of
+        {[{read, Answer}], []} -> Answer;
+        {[], [read]} -> {504, #{error => <<"this took too long">>}}
+    end.

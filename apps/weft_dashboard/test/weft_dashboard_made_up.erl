@@ -1,0 +1,100 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc A dashboard of a cluster that there is not: groups in a ring, two gateways between each and
+%% the next, everybody linked within a group, circuits to the other groups. For pages of any size.
+-module(weft_dashboard_made_up).
+
+-export([start/2, stop/1]).
+
+-define(GATEWAYS, 2).
+-define(PERIOD_MS, 2000).
+
+%% @doc Starts it on a free port. Traffic is another at each look.
+-spec start(Nodes :: pos_integer(), Groups :: pos_integer()) -> {pid(), inet:port_number()}.
+start(Nodes, Groups) ->
+    {ok, _} = application:ensure_all_started(cowboy),
+    {ok, Config} = weft_dashboard_config:parse([{port, 0}, {period_ms, 500}]),
+    Cluster = cluster(Nodes, Groups),
+    {ok, Supervisor} = weft_dashboard:start(Config#{source => fun(none) -> seen(Cluster, 1);
+                                                                 (Look) -> seen(Cluster, Look)
+                                                              end}),
+    {Supervisor, weft_dashboard:port()}.
+
+-spec stop(pid()) -> ok.
+stop(Supervisor) ->
+    ok = weft_dashboard_http:stop(),
+    true = unlink(Supervisor),
+    Ref = monitor(process, Supervisor),
+    true = exit(Supervisor, shutdown),
+    receive {'DOWN', Ref, _, _, _} -> ok end.
+
+%% --- who is there -------------------------------------------------------------------------------
+
+cluster(Nodes, Groups) ->
+    Size = max(1, Nodes div Groups),
+    Own = [{named("group", G), [named("n", G * Size + I) || I <- lists:seq(1, Size)]}
+           || G <- lists:seq(0, Groups - 1)],
+    Next = tl(Own) ++ [hd(Own)],
+    maps:from_list([{Group, Members ++ [Node || Groups > 1, Other =/= Group,
+                                                Node <- lists:sublist(Neighbours, ?GATEWAYS)]}
+                    || {{Group, Members}, {Other, Neighbours}} <- lists:zip(Own, Next)]).
+
+%% As many as a test has nodes.
+named(Prefix, Number) ->
+    list_to_atom(lists:flatten(io_lib:format("~s~3..0b~s",
+                                             [Prefix, Number, case Prefix of
+                                                                  "n" -> "@host";
+                                                                  _ -> ""
+                                                              end]))).
+
+seen(Groups, Look) ->
+    Of = lists:foldl(fun({Group, Node}, All) ->
+                             maps:update_with(Node, fun(Known) -> [Group | Known] end, [Group], All)
+                     end, #{}, [{Group, Node} || {Group, Members} <- maps:to_list(Groups),
+                                                 Node <- Members]),
+    Gateways = [Node || {Node, [_, _ | _]} <- lists:sort(maps:to_list(Of))],
+    Nodes = maps:map(fun(Node, Its) -> sample(Node, Its, Groups, Gateways, Look) end, Of),
+    {#{nodes => Nodes, groups => Groups, alarms => alarms(maps:keys(Of)),
+       agents => maps:from_list([{{group, Group}, hd(Members)}
+                                 || {Group, Members} <- maps:to_list(Groups)])},
+     Look + 1}.
+
+alarms([Node | _]) ->
+    [#{id => {busy, Node, Node}, severity => warning, text => <<"processes are woken 310 ms late">>,
+       raised_ms => 0, at_ms => 0, acknowledged => no}].
+
+sample(Node, Its, Groups, Gateways, Look) ->
+    Neighbours = lists:usort(lists:append([maps:get(Group, Groups) || Group <- Its])) -- [Node],
+    Via = lists:sublist([Gateway || Gateway <- Neighbours, lists:member(Gateway, Gateways)], 1),
+    Far = case Via of
+              [Gateway] -> far(Node, Gateway, Groups, Neighbours);
+              [] -> []
+          end,
+    #{node => Node, at_ms => erlang:system_time(millisecond), period_ms => ?PERIOD_MS,
+      uptime_ms => 60000 + Look, groups => Its,
+      peers => [peer(Node, Peer, Peer, Look) || Peer <- lists:sublist(Neighbours, 4)]
+               ++ [peer(Node, Peer, hd(Via), Look) || Peer <- Far],
+      links => [link(Node, Peer) || Peer <- Neighbours],
+      relayed_bytes => case Its of [_, _ | _] -> 40000; _ -> 0 end, relayed_circuits => 3,
+      unreachable => [],
+      machine => #{wake_up_us => some(3000, {Node, Look}), run_queue => some(4, {Look, Node}),
+                   memory_bytes => 40000000 + some(9000000, {Node, Look div 4}),
+                   processes => 200 + some(90, Node)}}.
+
+far(Node, Gateway, Groups, Neighbours) ->
+    Beyond = lists:append([Members || Members <- maps:values(Groups),
+                                      lists:member(Gateway, Members)]) -- [Node | Neighbours],
+    lists:sublist(lists:sort(Beyond), 2).
+
+peer(Node, Peer, Via, Look) ->
+    Out = case some(3, {Node, Peer}) of
+              0 -> 0;
+              Order -> trunc(math:pow(40, Order + 1)) + some(5000, {Node, Peer, Look})
+          end,
+    #{node => Peer, via => Via, state => up, bytes_out => Out, bytes_in => Out div 3,
+      queued_bytes => 0, suspended => 0, resumes => 0}.
+
+link(Node, Peer) ->
+    #{node => Peer, state => up, ups => 0, rtt_us => 80 + some(400, lists:sort([Node, Peer])),
+      queued_bytes => 0, lanes => [100], last_error => "none"}.
+
+some(Below, What) -> erlang:phash2(What, Below).
