@@ -15,7 +15,7 @@
 -spec all() -> [command()].
 all() ->
     [up(), status(), watch(), trace(), why(), doctor(), profile(), cut(), heal(), kill(), restart(),
-     eval(), shell(), down(), paper(), migrate()].
+     eval(), shell(), down(), paper(), migrate(), deploy()].
 
 %% @doc What weft_argparse reads the words with.
 -spec command() -> weft_argparse:command().
@@ -222,6 +222,27 @@ paper() ->
            "",
            "  weft paper de_5,de_6 --quick",
            "  weft paper orbit,partisan_2 --out figures"]}.
+
+deploy() ->
+    #{name => "deploy", handler => {weft_cli_deploy, deploy},
+      arguments => [#{name => action}, #{name => words, nargs => list, value => "FILE"},
+                    #{name => again, long => "-again", type => boolean,
+                      help => "also what was rolled back"},
+                    #{name => purge, long => "-purge", type => boolean,
+                      help => "of down: remove releases and logs, too"},
+                    #{name => dir, long => "-dir", type => string, value => "DIR",
+                      help => "where the command keeps what it remembers (default .weft)"},
+                    #{name => json, long => "-json", type => boolean, help => "answer in JSON"}],
+      help => "nodes on hosts, as a file says: started, scaled, stopped",
+      details =>
+          ["The file has Erlang terms; docs/guide/deploy.md describes them. Hosts are asked each",
+           "time what is there, so a command that was ended half-way may be repeated.",
+           "",
+           "  weft deploy plan shop.deploy           what apply would do",
+           "  weft deploy apply shop.deploy          start what is missing or has failed",
+           "  weft deploy scale shop.deploy web=5    another number of nodes",
+           "  weft deploy status shop.deploy",
+           "  weft deploy down shop.deploy           stop its nodes, and nothing else"]}.
 
 paper_options() ->
     [#{name => list, required => false},

@@ -1,0 +1,128 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Deploys nodes as a file of Erlang terms says: what `weft deploy' does (docs/guide/deploy.md).
+%%
+%% Each function reads the file, asks the hosts what is there, and brings about the difference. What
+%% it answers is for people and, as data, for programs; it never has the cookie in it. Options:
+%% `root' (".weft"), where the command keeps what it remembers; `progress', a function that gets
+%% lines while something goes on.
+-module(weft_deploy).
+
+-export([plan/2, apply/2, scale/3, status/2, down/2]).
+-export_type([options/0, answer/0]).
+
+-type options() :: #{root => string(), progress => weft_deploy_session:progress(),
+                     again => boolean(), purge => boolean(), atom() => term()}.
+%% wanting: something failed, and the rest was done.
+-type answer() :: {ok | wanting, Json :: term(), unicode:chardata()}
+                | {failed | usage, unicode:chardata()}.
+
+%% @doc What apply/2 would do. Nothing is changed.
+-spec plan(File :: string(), options()) -> answer().
+plan(File, Options) ->
+    with(File, Options, unlocked,
+         fun(Session) ->
+             Plan = weft_deploy_session:plan(Session, again(Options)),
+             Kind = case Plan of #{lost := []} -> ok; _ -> wanting end,
+             {Kind, weft_deploy_text:json(Plan), weft_deploy_text:plan(Plan)}
+         end).
+
+%% @doc Starts what is missing, and what has failed; stops what shall not be there.
+-spec apply(File :: string(), options()) -> answer().
+apply(File, Options) ->
+    with(File, Options, locked, fun(Session) -> applied(Session, Options) end).
+
+applied(Session, Options) ->
+    #{changed := Changed} = Plan = weft_deploy_session:plan(Session, again(Options)),
+    Outcome = #{failed := Failed} = weft_deploy_apply:run(Plan, Session),
+    Looked = weft_deploy_session:look(Session),
+    case weft_deploy_session:save(maps:get(state, Looked), Looked) of
+        {ok, _} ->
+            {case Failed of [] -> ok; _ -> wanting end,
+             weft_deploy_text:outcome_json(Outcome, Changed),
+             weft_deploy_text:outcome(Outcome, Changed)};
+        {error, Text} ->
+            {failed, Text}
+    end.
+
+%% @doc Remembers other numbers of nodes, such as `["web=5"]', and applies. A number in the file
+%% counts again as soon as it is changed there.
+-spec scale(File :: string(), [string()], options()) -> answer().
+scale(File, Words, Options) ->
+    with(File, Options, locked,
+         fun(#{spec := #{families := Families}, state := #{scaled := Scaled} = State} = Session) ->
+             case weft_deploy_text:numbers(Words, Families) of
+                 {ok, Numbers} ->
+                     New = State#{scaled := maps:merge(Scaled, Numbers)},
+                     case weft_deploy_session:save(New, Session) of
+                         {ok, Saved} -> applied(Saved, Options);
+                         {error, Text} -> {failed, Text}
+                     end;
+                 {error, Text} ->
+                     {usage, Text}
+             end
+         end).
+
+%% @doc Which nodes there are, on which hosts, made of what.
+-spec status(File :: string(), options()) -> answer().
+status(File, Options) ->
+    with(File, Options, unlocked,
+         fun(#{seen := Seen} = Session) ->
+             Rows = weft_deploy_text:rows(weft_deploy_session:desired(Session), Seen),
+             IsWhole = lists:all(fun(#{state := State}) -> State =:= up end, Rows),
+             {case IsWhole of true -> ok; false -> wanting end,
+              weft_deploy_text:status_json(Rows, Seen), weft_deploy_text:status(Rows, Seen)}
+         end).
+
+%% @doc Stops all nodes of the deployment, and nothing else. Releases and logs stay on the hosts,
+%% unless they are to be removed too.
+-spec down(File :: string(), options()) -> answer().
+down(File, Options) ->
+    with(File, Options, locked, fun(Session) -> stopped(Session, Options) end).
+
+stopped(#{seen := Seen, dir := Dir, spec := #{epmd_port := Port}} = Session, Options) ->
+    Nodes = [{Host, Node} || {Host, {ok, #{nodes := Here}}} <- lists:sort(maps:to_list(Seen)),
+                             Node <- lists:sort(maps:keys(Here))],
+    {Stopped, Failed} = weft_deploy_apply:stop(Nodes, Session),
+    Last = case maps:get(purge, Options, false) of
+               true -> weft_deploy_shell:purge(Dir);
+               false -> ""
+           end,
+    Hosts = [Host || {Host, {ok, _}} <- maps:to_list(Seen)],
+    _ = weft_deploy_session:on(
+          Hosts, fun(Host, Connection) ->
+                     Here = [Node || {At, Node} <- Nodes, At =:= Host],
+                     [weft_deploy_host:script(Connection, Script)
+                      || Script <- [weft_deploy_shell:remove(Dir, Here),
+                                    weft_deploy_shell:end_epmd(Dir, Port), Last], Script =/= ""]
+                 end, Session),
+    Lost = [{Host, Why} || {Host, {error, Why}} <- lists:sort(maps:to_list(Seen))],
+    #{state := State} = Session,
+    Kept = maps:filter(fun(_Name, Host) -> lists:keymember(Host, 1, Lost) end,
+                       maps:get(placed, State)),
+    _ = weft_deploy_session:save(State#{placed := Kept, scaled := #{}}, Session#{seen := #{}}),
+    Outcome = #{started => [], stopped => Stopped, failed => Lost ++ Failed},
+    {case Lost ++ Failed of [] -> ok; _ -> wanting end,
+     weft_deploy_text:outcome_json(Outcome, []), weft_deploy_text:outcome(Outcome, [])}.
+
+%% ------------------------------------------------------------------------------------------------
+
+again(Options) -> maps:get(again, Options, false).
+
+with(File, Options, Locking, Fun) ->
+    Root = maps:get(root, Options, ".weft"),
+    Progress = maps:get(progress, Options, fun(_) -> ok end),
+    case weft_deploy_session:open(File, Root, Progress) of
+        {ok, #{root := Own} = Session} ->
+            try locked(Locking, Own, fun() -> Fun(Session) end)
+            after weft_deploy_session:close(Session)
+            end;
+        {error, Kind, Text} ->
+            {Kind, Text}
+    end.
+
+locked(unlocked, _Own, Fun) -> Fun();
+locked(locked, Own, Fun) ->
+    case weft_deploy_state:lock(Own) of
+        ok -> try Fun() after weft_deploy_state:unlock(Own) end;
+        {error, Text} -> {failed, Text}
+    end.

@@ -1,0 +1,242 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Carries out a plan: uploads, starts some nodes at a time and waits until they are healthy,
+%% then stops what shall not be there.
+%%
+%% What fails on one host or node is told and does not stop the rest. Each step may be repeated.
+-module(weft_deploy_apply).
+
+-export([run/2, upload/2, start/3, stop/2, healthy/3]).
+-export_type([outcome/0]).
+
+-type outcome() :: #{started := [{Node :: string(), Ms :: non_neg_integer()}],
+                     stopped := [string()], failed := [{Where :: string(), Why :: string()}]}.
+
+-define(GRACE_S, 15).
+-define(UPLOAD_MS, 600000).
+
+%% @doc All of a plan.
+-spec run(weft_deploy_plan:plan(), weft_deploy_session:session()) -> outcome().
+run(#{start := Start, restart := Restart, upload := Uploads, stop := Stop, forget := Forget,
+      lost := Lost}, Session) ->
+    Bad = upload(Uploads, Session),
+    Missing = [{Host, Version} || {Host, Version, _} <- Bad],
+    Ready = [Node || #{host := Host, version := Version} = Node <- Start ++ Restart,
+                     not lists:member({Host, Version}, Missing)],
+    {Started, NotStarted} = start(Ready, fun is_to_be_defined/2, Session),
+    groups(Started, Stop, Session),
+    {Stopped, NotStopped} = stop(Stop, Session),
+    _ = forget(Forget ++ Stop, Session),
+    #{started => Started, stopped => Stopped,
+      failed => Lost ++ [{Host, Version ++ ": " ++ Why} || {Host, Version, Why} <- Bad]
+          ++ NotStarted ++ NotStopped}.
+
+%% One whose new state was rolled back starts again as it is.
+is_to_be_defined(#{id := Id, host := Host, node := Node}, #{state := #{bad := Bad}, seen := Seen}) ->
+    #{Host := {ok, #{nodes := Nodes}}} = Seen,
+    not (is_map_key(Node, Nodes) andalso lists:member(Id, Bad)).
+
+%% @doc Puts versions on hosts that lack them; what failed.
+-spec upload([{Host :: string(), Version :: string()}], weft_deploy_session:session()) ->
+          [{Host :: string(), Version :: string(), Why :: string()}].
+upload(Uploads, #{dir := Dir, cookie := Cookie, versions := Versions,
+                  spec := #{families := Families}} = Session) ->
+    Needed = lists:usort([Version || {_, Version} <- Uploads]),
+    Contents = maps:from_list([{Version, weft_deploy_artifact:content(Family)}
+                               || Version <- Needed, #{name := Name} = Family <- Families,
+                                  map_get(Name, Versions) =:= Version]),
+    Results = weft_deploy_session:on(
+                lists:usort([Host || {Host, _} <- Uploads]),
+                fun(Host, Connection) ->
+                    Prepared = weft_deploy_host:script(Connection,
+                                                       weft_deploy_shell:prepare(Dir, Cookie)),
+                    [{Version, then(Prepared, fun() ->
+                                                  one(Connection, Dir, Version,
+                                                      map_get(Version, Contents))
+                                              end)}
+                     || {To, Version} <- Uploads, To =:= Host]
+                end, Session),
+    lists:append([upload_result(Result, Uploads, Session) || Result <- Results]).
+
+one(Connection, Dir, Version, {ok, Content}) ->
+    case weft_deploy_host:put(Connection, Dir ++ "/upload/" ++ Version, Content) of
+        ok -> weft_deploy_host:run(Connection, weft_deploy_shell:unpack(Dir, Version),
+                                   ?UPLOAD_MS);
+        Error -> Error
+    end;
+one(_Connection, _Dir, _Version, Error) ->
+    Error.
+
+then({ok, _}, Fun) -> Fun();
+then(Error, _Fun) -> Error.
+
+upload_result({Host, {error, Why}}, Uploads, _Session) ->
+    [{Host, Version, Why} || {To, Version} <- Uploads, To =:= Host];
+upload_result({Host, Results}, _Uploads, Session) ->
+    _ = [weft_deploy_session:progress([Host, ": release ", Version], Session)
+         || {Version, {ok, _}} <- Results],
+    [{Host, Version, Why} || {Version, {error, Why}} <- Results].
+
+%% --- start --------------------------------------------------------------------------------------
+
+%% @doc Starts nodes, as many at a time as the deployment says, and waits until they are healthy.
+-spec start([weft_deploy_nodes:desired()],
+            fun((weft_deploy_nodes:desired(), weft_deploy_session:session()) -> boolean()),
+            weft_deploy_session:session()) ->
+          {[{string(), non_neg_integer()}], Failed :: [{string(), string()}]}.
+start(Nodes, IsDefined, #{spec := #{parallel := Parallel}, cookie := Cookie, dir := Dir,
+                          seen := Seen} = Session) ->
+    Hosts = lists:usort([Host || #{host := Host} <- Nodes]),
+    Results = weft_deploy_session:on(
+                Hosts,
+                fun(_Host, Connection) ->
+                    weft_deploy_host:script(Connection, weft_deploy_shell:prepare(Dir, Cookie))
+                end, Session),
+    Unready = [{Host, Why} || {Host, {error, Why}} <- Results],
+    Rest = [Node || #{host := Host} = Node <- Nodes, not lists:keymember(Host, 1, Unready)],
+    Linked = length(Rest) + lists:sum([length([up || #{up := true} <- maps:values(Now)])
+                                       || {ok, #{nodes := Now}} <- maps:values(Seen)]) > 1,
+    parts(Parallel, Rest, IsDefined, Linked, Session, [], Unready).
+
+parts(_Parallel, [], _IsDefined, _Linked, _Session, Started, Failed) ->
+    {lists:append(lists:reverse(Started)), Failed};
+parts(Parallel, Nodes, IsDefined, Linked, Session, Started, Failed) ->
+    {Now, Later} = lists:split(min(Parallel, length(Nodes)), Nodes),
+    %% The first one alone has nobody to be linked with.
+    IsLinked = Linked andalso (Started =/= [] orelse length(Now) > 1 orelse others_run(Session)),
+    {Good, Bad} = part(Now, IsDefined, IsLinked, Session),
+    parts(Parallel, Later, IsDefined, Linked, Session, [Good | Started], Failed ++ Bad).
+
+others_run(#{seen := Seen}) ->
+    lists:any(fun({ok, #{nodes := Nodes}}) ->
+                      lists:any(fun(#{up := Up}) -> Up end, maps:values(Nodes));
+                 (_) -> false
+              end, maps:values(Seen)).
+
+part(Nodes, IsDefined, IsLinked, #{dir := Dir} = Session) ->
+    Results = weft_deploy_session:on(
+                lists:usort([Host || #{host := Host} <- Nodes]),
+                fun(Host, Connection) ->
+                    Here = [Node || #{host := At} = Node <- Nodes, At =:= Host],
+                    Scripts = [weft_deploy_shell:define(Dir, definition(Node))
+                               || Node <- Here, IsDefined(Node, Session)],
+                    Names = [Name || #{node := Name} <- Here],
+                    Launch = weft_deploy_shell:launch(Dir, Names),
+                    All = [["(", Script, ") || exit 1\n"] || Script <- Scripts] ++ [Launch],
+                    since(fun() ->
+                              then(weft_deploy_host:script(Connection, All),
+                                   fun() -> healthy(Here, IsLinked, Session) end)
+                          end)
+                end, Session),
+    Each = lists:append([each(Host, Result, Nodes, Session) || {Host, Result} <- Results]),
+    {[{Node, Ms} || {Node, ok, Ms, _} <- Each], [{Node, Why} || {Node, bad, _, Why} <- Each]}.
+
+definition(Node) -> maps:with([node, id, words, environment, config], Node).
+
+since(Fun) ->
+    Started = erlang:monotonic_time(millisecond),
+    {Fun(), Started}.
+
+each(Host, {error, Why}, Nodes, Session) ->
+    told([{Node, bad, 0, Why} || #{node := Node, host := At} <- Nodes, At =:= Host], Session);
+each(Host, {{error, Why}, _Started}, Nodes, Session) ->
+    each(Host, {error, Why}, Nodes, Session);
+each(Host, {{ok, Results}, Started}, Nodes, #{dir := Dir} = Session) ->
+    %% Times are those since the start of the part, as far as they can be told apart from here.
+    Spent = erlang:monotonic_time(millisecond) - Started,
+    Longest = lists:max([0 | [Ms || {_, _, Ms, _} <- Results]]),
+    told([case lists:keyfind(Node, 1, Results) of
+              {Node, ok, Ms, _} -> {Node, ok, Spent - Longest + Ms, ""};
+              {Node, bad, Ms, Why} -> {Node, bad, Ms, Why ++ log(Host, Node, Dir, Session)};
+              false -> {Node, bad, 0, "nothing is known of it: the host did not say"}
+          end || #{node := Node, host := At} <- Nodes, At =:= Host], Session).
+
+told(Results, Session) ->
+    lists:foreach(fun({Node, ok, Ms, _}) ->
+                          Text = io_lib:format("~ts: up after ~.1f s", [Node, Ms / 1000]),
+                          weft_deploy_session:progress(Text, Session);
+                     ({Node, bad, _, Why}) ->
+                          weft_deploy_session:progress([Node, ": failed: ", Why], Session)
+                  end, Results),
+    Results.
+
+log(Host, Node, Dir, Session) ->
+    {ok, Connection} = weft_deploy_session:connection(Host, Session),
+    case weft_deploy_host:script(Connection, weft_deploy_shell:log_tail(Dir, Node)) of
+        {ok, <<>>} -> "";
+        {ok, Text} -> lists:flatten(io_lib:format(". Its log ends with:~n~ts",
+                                                  [string:trim(Text)]));
+        {error, _} -> ""
+    end.
+
+%% @doc Waits until nodes of one host are healthy.
+-spec healthy([weft_deploy_nodes:desired(), ...], boolean(), weft_deploy_session:session()) ->
+          {ok, [weft_deploy_ask:result()]} | {error, string()}.
+healthy([#{host := Host} | _] = Nodes, IsLinked,
+        #{spec := #{healthy_s := HealthyS, stable_s := StableS} = Spec} = Session) ->
+    {ok, Connection} = weft_deploy_session:connection(Host, Session),
+    WithinMs = HealthyS * 1000,
+    StableMs = round(StableS * 1000),
+    IsTopology = maps:get(topology, Spec) =/= none,
+    %% Families differ in what is healthy.
+    Kinds = lists:usort([{Start, Health} || #{start := Start, health := Health} <- Nodes]),
+    Results = [weft_deploy_ask:ask(
+                 Connection, weft_deploy_session:place(Host, Session),
+                 #{do => healthy, start => Start, health => Health,
+                   linked => IsLinked andalso IsTopology,
+                   nodes => [list_to_atom(Node) || #{node := Node, start := S, health := H} <- Nodes,
+                                                   {S, H} =:= {Start, Health}],
+                   within_ms => WithinMs, stable_ms => StableMs}, WithinMs + 2 * StableMs)
+               || {Start, Health} <- Kinds],
+    case [Error || {error, _} = Error <- Results] of
+        [] -> {ok, lists:append([Some || {ok, Some} <- Results])};
+        [Error | _] -> Error
+    end.
+
+%% --- groups -------------------------------------------------------------------------------------
+
+%% Those who run already learn from one of them who has come and who goes.
+groups([], [], _Session) -> ok;
+groups(_Started, Stop, #{spec := #{topology := groups}} = Session) ->
+    Desired = weft_deploy_session:desired(Session),
+    Hosts = [Host || #{host := Host} <- Desired,
+                     {ok, _} <- [weft_deploy_session:connection(Host, Session)]],
+    Groups = lists:usort(lists:append([Own || #{groups := Own} <- Desired])),
+    Members = [{Group, [list_to_atom(Node) || #{node := Node, groups := Own} <- Desired,
+                                              lists:member(Group, Own)]} || Group <- Groups],
+    _ = [ask_groups(Host, Members, Stop, Desired, Session) || Host <- lists:usort(Hosts)],
+    ok;
+groups(_Started, _Stop, _Session) ->
+    ok.
+
+ask_groups(Host, Members, Stop, Desired, Session) ->
+    Here = [list_to_atom(Node) || #{node := Node, host := At} <- Desired, At =:= Host],
+    Own = [Group || {_, Nodes} = Group <- Members, Nodes -- Here =/= Nodes],
+    {ok, Connection} = weft_deploy_session:connection(Host, Session),
+    weft_deploy_ask:ask(Connection, weft_deploy_session:place(Host, Session),
+                        #{do => groups, nodes => Here, groups => Own,
+                          gone => [list_to_atom(Node) || {_, Node} <- Stop]}, 60000).
+
+%% --- stop ---------------------------------------------------------------------------------------
+
+%% @doc Stops nodes for good, on all hosts at once. The others hear that they leave.
+-spec stop([{Host :: string(), Node :: string()}], weft_deploy_session:session()) ->
+          {Stopped :: [string()], Failed :: [{string(), string()}]}.
+stop(Nodes, #{dir := Dir} = Session) ->
+    Results = weft_deploy_session:on(
+                lists:usort([Host || {Host, _} <- Nodes]),
+                fun(Host, Connection) ->
+                    Here = [Node || {At, Node} <- Nodes, At =:= Host],
+                    weft_deploy_host:script(Connection,
+                                            weft_deploy_shell:stop(Dir, Here, ?GRACE_S))
+                end, Session),
+    Stopped = [Node || {Host, {ok, _}} <- Results, {At, Node} <- Nodes, At =:= Host],
+    _ = [weft_deploy_session:progress([Node, ": stopped"], Session) || Node <- Stopped],
+    {Stopped, [{Host, Why} || {Host, {error, Why}} <- Results]}.
+
+forget(Nodes, #{dir := Dir} = Session) ->
+    weft_deploy_session:on(
+      lists:usort([Host || {Host, _} <- Nodes]),
+      fun(Host, Connection) ->
+          Here = [Node || {At, Node} <- Nodes, At =:= Host],
+          weft_deploy_host:script(Connection, weft_deploy_shell:remove(Dir, Here))
+      end, Session).

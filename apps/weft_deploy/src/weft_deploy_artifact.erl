@@ -1,0 +1,103 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What is uploaded to hosts: a release as a tarball, or one that is made of directories of
+%% compiled code. Either way it has `lib/APPLICATION/ebin'.
+%%
+%% The version of what has none given comes from its content: the same code is the same version.
+%% To directories weft's own code is added, as this command has it; a release brings its own.
+-module(weft_deploy_artifact).
+
+-export([version/1, content/1]).
+
+-define(BYTES_MAX, 1 bsl 30).
+
+%% @doc The version of a family.
+-spec version(weft_deploy_spec:family()) -> {ok, string()} | {error, string()}.
+version(#{version := derived, release := none} = Family) ->
+    case files(Family) of
+        {ok, Files} -> {ok, "code-" ++ hash(term_to_binary(lists:sort(Files)))};
+        Error -> Error
+    end;
+version(#{version := derived} = Family) ->
+    case content(Family) of
+        {ok, Content} -> {ok, base(Family) ++ "-" ++ hash(Content)};
+        Error -> Error
+    end;
+version(#{name := Name, version := Version}) ->
+    {ok, atom_to_list(Name) ++ "-" ++ Version}.
+
+base(#{release := File}) ->
+    re:replace(filename:basename(filename:basename(File, ".gz"), ".tar"), "[^A-Za-z0-9._-]", "_",
+               [global, {return, list}]).
+
+hash(Content) ->
+    <<Start:6/binary, _/binary>> = crypto:hash(sha256, Content),
+    string:lowercase(binary_to_list(binary:encode_hex(Start))).
+
+%% @doc The tarball.
+-spec content(weft_deploy_spec:family()) -> {ok, binary()} | {error, string()}.
+content(#{release := none} = Family) ->
+    case files(Family) of
+        {ok, Files} -> packed(Files);
+        Error -> Error
+    end;
+content(#{name := Name, release := File}) ->
+    case {filelib:file_size(File), file:read_file(File)} of
+        {Size, _} when Size > ?BYTES_MAX ->
+            {error, lists:concat(["release ", File, " of family ", Name, " is larger than 1 GB"])};
+        {_, {ok, <<16#1f, 16#8b, _/binary>> = Content}} -> {ok, Content};
+        {_, {ok, _}} ->
+            {error, lists:concat(["release ", File, " of family ", Name,
+                                  " is no tarball made by gzip: write the name of a .tar.gz"])};
+        {_, {error, Reason}} ->
+            {error, lists:concat(["release ", File, " of family ", Name, ": ",
+                                  file:format_error(Reason)])}
+    end.
+
+packed(Files) ->
+    Temporary = filename:join(os:getenv("TMPDIR", "/tmp"),
+                              lists:concat(["weft-deploy-", os:getpid(), "-",
+                                            erlang:unique_integer([positive]), ".tar.gz"])),
+    Result = case erl_tar:create(Temporary, Files, [compressed]) of
+                 ok -> file:read_file(Temporary);
+                 Error -> Error
+             end,
+    _ = file:delete(Temporary),
+    case Result of
+        {ok, Content} -> {ok, Content};
+        {error, Reason} -> {error, lists:flatten(io_lib:format("can not pack ~ts: ~0tp",
+                                                               [Temporary, Reason]))}
+    end.
+
+files(#{paths := Paths} = Family) ->
+    case [Path || Path <- Paths, not filelib:is_dir(Path)] of
+        [] -> {ok, own_code() ++ lists:append([directory(Path) || Path <- Paths])};
+        [Path | _] -> {error, lists:concat(["family ", maps:get(name, Family), ": ", Path,
+                                            " is no directory"])}
+    end.
+
+%% A directory of code is that of an application, if it has one, or one of its own.
+directory(Path) ->
+    Name = case filelib:wildcard("*.app", Path) of
+               [App | _] -> filename:rootname(App);
+               [] -> "code-" ++ hash(unicode:characters_to_binary(filename:absname(Path)))
+           end,
+    [{filename:join(["lib", Name, "ebin", File]), Content}
+     || File <- lists:sort(filelib:wildcard("*.{beam,app}", Path)),
+        {ok, Content} <- [file:read_file(filename:join(Path, File))]]
+        ++ privates(filename:join(filename:dirname(Path), "priv"), Name).
+
+privates(Priv, Name) ->
+    [{filename:join(["lib", Name, "priv", File]), Content}
+     || File <- lists:sort(filelib:wildcard("**", Priv)),
+        {ok, Content} <- [file:read_file(filename:join(Priv, File))]].
+
+%% This command may be one file with all its code inside.
+own_code() ->
+    _ = application:load(weft),
+    {ok, Modules} = application:get_key(weft, modules),
+    {ok, Keys} = application:get_all_key(weft),
+    App = unicode:characters_to_binary(io_lib:format("~tp.~n", [{application, weft, Keys}])),
+    [{"lib/weft/ebin/weft.app", App}
+     | [{"lib/weft/ebin/" ++ atom_to_list(Module) ++ ".beam", Beam}
+        || Module <- lists:sort(Modules),
+           {_, Beam, _} <- [code:get_object_code(Module)]]].

@@ -1,0 +1,198 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Talks to the nodes of a host, in an emulator on that host: waits until they are healthy,
+%% changes groups, drains a node.
+%%
+%% It is uploaded as it is compiled, and needs OTP only. It runs as a hidden node that nobody can
+%% call. What to do is in a file of terms, the first word after its own name. Each result is a line
+%% on standard output, in words that have tabs between them; others, such as reports of errors, are
+%% passed over:
+%% ```
+%%   weft  NODE  ok | bad  MILLISECONDS  TEXT
+%% '''
+-module(weft_deploy_control).
+
+-export([main/1]).
+
+-define(POLL_MS, 100).
+-define(CALL_MS, 5000).
+
+%% @doc Does what the file says, and ends the emulator.
+-spec main([string()]) -> no_return().
+main([File]) ->
+    {ok, [Request]} = file:consult(File),
+    _ = file:delete(File),
+    _ = logger:set_primary_config(level, none),
+    ok = request(Request),
+    halt(0).
+
+request(#{do := healthy, nodes := Nodes} = Request) ->
+    each(Nodes, fun(Node) -> healthy(Node, Request) end);
+request(#{do := groups, nodes := Nodes, groups := Groups, gone := Gone}) ->
+    lists:foreach(fun({Group, Members}) -> group(Group, Members, Gone, Nodes) end, Groups);
+request(#{do := drain, nodes := [Node], others := Others} = Request) ->
+    drain(Node, Others, Request);
+request(#{do := undrain, nodes := Nodes}) ->
+    each(Nodes, fun(Node) -> {call(Node, weft_transit, open, []) =:= {ok, ok}, ""} end);
+request(#{do := leave, nodes := Nodes}) ->
+    each(Nodes, fun(Node) -> {element(1, call(Node, weft_overlay, leave, [])) =:= ok, ""} end).
+
+%% One process for each node: one that hangs holds up itself only.
+each(Nodes, Fun) ->
+    Self = self(),
+    Pids = [spawn_link(fun() -> told(Node, Fun), Self ! {done, self()} end) || Node <- Nodes],
+    lists:foreach(fun(Pid) -> receive {done, Pid} -> ok end end, Pids).
+
+told(Node, Fun) ->
+    Since = now_ms(),
+    {IsGood, Text} = Fun(Node),
+    tell(Node, IsGood, now_ms() - Since, Text).
+
+tell(Node, IsGood, Ms, Text) ->
+    OneLine = re:replace(Text, "[\\s]+", " ", [global, unicode, {return, binary}]),
+    io:put_chars(io_lib:format("weft\t~ts\t~ts\t~b\t~ts~n",
+                               [Node, case IsGood of true -> "ok"; false -> "bad" end, Ms,
+                                string:slice(OneLine, 0, 500)])).
+
+%% --- health -------------------------------------------------------------------------------------
+
+%% Healthy for some time without a break, before the deadline.
+healthy(Node, #{within_ms := WithinMs, stable_ms := StableMs} = Request) ->
+    healthy(Node, Request, never, StableMs, now_ms() + WithinMs).
+
+healthy(Node, Request, Since, StableMs, Deadline) ->
+    Now = now_ms(),
+    case look(Node, Request) of
+        ok when Since =/= never, Now - Since >= StableMs -> {true, ""};
+        ok when Since =:= never, StableMs =< 0 -> {true, ""};
+        ok when Now > Deadline + StableMs -> {false, "it is not healthy for long enough"};
+        {bad, Text} when Now > Deadline -> {false, Text};
+        ok ->
+            pause(),
+            healthy(Node, Request, case Since of never -> Now; _ -> Since end, StableMs, Deadline);
+        {bad, _} ->
+            pause(),
+            healthy(Node, Request, never, StableMs, Deadline)
+    end.
+
+look(Node, #{start := Start, health := Health, linked := IsLinked}) ->
+    checks([fun() -> runs(Node, Start) end, fun() -> linked(Node, IsLinked) end,
+            fun() -> own_check(Node, Health) end]).
+
+checks([]) -> ok;
+checks([Check | Checks]) ->
+    case Check() of
+        ok -> checks(Checks);
+        Bad -> Bad
+    end.
+
+runs(Node, Start) ->
+    case call(Node, application, which_applications, []) of
+        {ok, Running} ->
+            case Start -- [Name || {Name, _, _} <- Running] of
+                [] -> ok;
+                [Name | _] -> {bad, io_lib:format("application ~ts does not run", [Name])}
+            end;
+        {error, Text} -> {bad, Text}
+    end.
+
+%% Among others, a node that has no link is not there for them.
+linked(_Node, false) -> ok;
+linked(Node, true) ->
+    case call(Node, weft_overlay, neighbours, []) of
+        {ok, [_ | _]} -> ok;
+        {ok, []} -> {bad, "it has no link to another node"};
+        {error, Text} -> {bad, Text}
+    end.
+
+own_check(_Node, none) -> ok;
+own_check(Node, {M, F, A}) ->
+    case call(Node, M, F, A) of
+        {ok, Good} when Good =:= true; Good =:= ok -> ok;
+        {ok, Other} -> {bad, io_lib:format("~ts:~ts says ~0tP", [M, F, Other, 10])};
+        {error, Text} -> {bad, Text}
+    end.
+
+%% --- groups -------------------------------------------------------------------------------------
+
+%% One of the members changes the group, for all.
+group(Group, Members, Gone, Nodes) ->
+    [Asked | _] = [Node || Node <- Nodes, lists:member(Node, Members)] ++ Nodes,
+    case call(Asked, weft_group, members, [Group]) of
+        {ok, Present} when is_list(Present) ->
+            changed(Asked, Group, add, Members -- Present),
+            changed(Asked, Group, remove, [Node || Node <- Present, lists:member(Node, Gone)]);
+        _ -> ok
+    end.
+
+changed(_Asked, _Group, _How, []) -> ok;
+changed(Asked, Group, How, Nodes) ->
+    Result = call(Asked, weft_group, How, [Group, Nodes], 20000),
+    tell(Asked, element(1, Result) =:= ok, 0, io_lib:format("~ts ~0tp", [How, Group])).
+
+%% --- drain --------------------------------------------------------------------------------------
+
+%% Others find their ways around the node before circuits are moved. If one of them finds none, the
+%% node goes on as before.
+drain(Node, Others, #{within_ms := WithinMs}) ->
+    Deadline = now_ms() + WithinMs,
+    Since = now_ms(),
+    Before = routes(Others, Node),
+    {IsGood, Text} =
+        case call(Node, weft_transit, close, []) of
+            {ok, ok} ->
+                case around(Before, Others, Node, min(Deadline, now_ms() + WithinMs div 2)) of
+                    [] -> moved(Node, Deadline);
+                    [{A, B} | _] ->
+                        {false, io_lib:format("it is the only way between ~ts and ~ts", [A, B])}
+                end;
+            {ok, {error, no_overlay}} -> {true, "it has no overlay"};
+            {ok, Other} -> {false, io_lib:format("~0tP", [Other, 10])};
+            {error, Why} -> {false, Why}
+        end,
+    IsGood orelse call(Node, weft_transit, open, []),
+    tell(Node, IsGood, now_ms() - Since, Text).
+
+%% Which node reaches which other one.
+routes(Nodes, Without) ->
+    [{Node, Dest} || Node <- Nodes, {ok, Routes} <- [call(Node, weft_overlay, routes, [])],
+                     {Dest, _} <- Routes, Dest =/= Without, lists:member(Dest, Nodes)].
+
+around(Before, Others, Node, Deadline) ->
+    %% A node that has died meanwhile needs no way.
+    Now = routes(Others, Node),
+    Alive = lists:usort([A || {A, _} <- Now]),
+    Through = [{A, B} || {A, B} <- Before -- Now, lists:member(A, Alive), lists:member(B, Alive)],
+    Uses = [{A, Dest} || A <- Alive, {ok, Routes} <- [call(A, weft_overlay, routes, [])],
+                         {Dest, {Next, _, _}} <- Routes, Next =:= Node, Dest =/= Node],
+    case {Through ++ Uses, now_ms() > Deadline} of
+        {[], _} -> [];
+        {Left, true} -> Left;
+        {_, false} -> pause(), around(Before, Others, Node, Deadline)
+    end.
+
+moved(Node, Deadline) ->
+    _ = call(Node, weft_transit, move, []),
+    case {call(Node, weft_transit, circuits, []), now_ms() > Deadline} of
+        {{ok, 0}, _} -> {true, ""};
+        {{ok, Left}, true} -> {false, io_lib:format("~b circuits still pass", [Left])};
+        {{error, Text}, true} -> {false, Text};
+        {_, false} -> pause(), moved(Node, Deadline)
+    end.
+
+%% ------------------------------------------------------------------------------------------------
+
+call(Node, M, F, A) -> call(Node, M, F, A, ?CALL_MS).
+
+call(Node, M, F, A, TimeoutMs) ->
+    try {ok, erpc:call(Node, M, F, A, TimeoutMs)}
+    catch
+        error:{erpc, noconnection} -> {error, "it does not answer"};
+        error:{erpc, timeout} -> {error, "it did not answer in time"};
+        error:{exception, undef, [{M, F, _, _} | _]} ->
+            {error, io_lib:format("it has no ~ts:~ts", [M, F])};
+        Class:Reason -> {error, io_lib:format("~ts: ~0tP", [Class, Reason, 12])}
+    end.
+
+pause() -> receive after ?POLL_MS -> ok end.
+
+now_ms() -> erlang:monotonic_time(millisecond).

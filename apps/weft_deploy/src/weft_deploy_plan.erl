@@ -1,0 +1,67 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What is to be done: the nodes that shall be there, beside those that are. Pure.
+%%
+%% A node that runs is never restarted by `apply': where it differs, it is `changed', and `upgrade'
+%% changes it. A host that does not answer is named; nothing is decided about it. Applied twice,
+%% there is nothing to do the second time.
+-module(weft_deploy_plan).
+
+-export([new/4, uploads/2, is_empty/1]).
+-export_type([plan/0, seen/0]).
+
+-type seen() :: #{Host :: string() => {ok, weft_deploy_shell:observed()} | {error, string()}}.
+%% upload: versions that hosts lack. start: nodes that are not there; restart: that are there and do
+%% not run. stop: nodes that run, and shall not; forget: that do not even run. changed: nodes that
+%% differ; refused: those whose new state was rolled back.
+-type plan() :: #{upload := [{Host :: string(), Version :: string()}],
+                  start := [weft_deploy_nodes:desired()],
+                  restart := [weft_deploy_nodes:desired()],
+                  stop := [{Host :: string(), Node :: string()}],
+                  forget := [{Host :: string(), Node :: string()}],
+                  changed := [weft_deploy_nodes:desired()],
+                  refused := [weft_deploy_nodes:desired()],
+                  same := non_neg_integer(),
+                  lost := [{Host :: string(), Reason :: string()}]}.
+
+%% @doc Bad are the ids that were rolled back; Again says to try them all the same.
+-spec new([weft_deploy_nodes:desired()], seen(), Bad :: [string()], Again :: boolean()) -> plan().
+new(Desired, Seen, Bad, Again) ->
+    Sorted = [{kind(Node, Seen, Bad, Again), Node} || Node <- Desired],
+    Of = fun(Kind) -> [Node || {K, Node} <- Sorted, K =:= Kind] end,
+    Plan = #{start => Of(start), restart => Of(restart), changed => Of(changed),
+             refused => Of(refused), same => length(Of(same)),
+             lost => [{Host, Reason} || {Host, {error, Reason}} <- lists:sort(maps:to_list(Seen))]},
+    Surplus = surplus(Desired, Seen),
+    Plan#{stop => [{Host, Node} || {up, Host, Node} <- Surplus],
+          forget => [{Host, Node} || {down, Host, Node} <- Surplus],
+          upload => uploads(maps:get(start, Plan) ++ maps:get(restart, Plan), Seen)}.
+
+kind(#{host := Host, node := Node, id := Id}, Seen, Bad, Again) ->
+    IsBad = lists:member(Id, Bad) andalso not Again,
+    case Seen of
+        #{Host := {ok, #{nodes := #{Node := #{up := true, id := Id}}}}} -> same;
+        #{Host := {ok, #{nodes := #{Node := #{up := true}}}}} when IsBad -> refused;
+        #{Host := {ok, #{nodes := #{Node := #{up := true}}}}} -> changed;
+        #{Host := {ok, #{nodes := #{Node := _}}}} -> restart;
+        #{Host := {ok, _}} -> start;
+        #{} -> lost
+    end.
+
+surplus(Desired, Seen) ->
+    Wanted = maps:from_list([{{Host, Node}, []} || #{host := Host, node := Node} <- Desired]),
+    [{case Up of true -> up; false -> down end, Host, Node}
+     || {Host, {ok, #{nodes := Nodes}}} <- lists:sort(maps:to_list(Seen)),
+        {Node, #{up := Up}} <- lists:sort(maps:to_list(Nodes)),
+        not is_map_key({Host, Node}, Wanted)].
+
+%% @doc The versions that hosts lack for these nodes.
+-spec uploads([weft_deploy_nodes:desired()], seen()) -> [{string(), string()}].
+uploads(Nodes, Seen) ->
+    lists:usort([{Host, Version} || #{host := Host, version := Version} <- Nodes,
+                                    {ok, #{releases := Releases}} <- [maps:get(Host, Seen)],
+                                    not lists:member(Version, Releases)]).
+
+%% @doc Is there nothing that `apply' would do?
+-spec is_empty(plan()) -> boolean().
+is_empty(#{start := Start, restart := Restart, stop := Stop, forget := Forget}) ->
+    Start =:= [] andalso Restart =:= [] andalso Stop =:= [] andalso Forget =:= [].

@@ -1,0 +1,165 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc One run of the command: the file, what is remembered, the hosts, and what is there now.
+%%
+%% Everything about hosts is asked anew in each run. So a command that was ended half-way is
+%% repeated, and goes on where it was.
+-module(weft_deploy_session).
+
+-export([open/3, close/1, look/1, desired/1, plan/2, connection/2, place/2, save/2, on/3,
+         progress/2]).
+-export_type([session/0, progress/0]).
+
+-type progress() :: fun((Line :: unicode:chardata()) -> term()).
+-type session() :: #{spec := weft_deploy_spec:spec(), root := string(), dir := string(),
+                     erl := string(), state := weft_deploy_state:state(), cookie := binary(),
+                     versions := #{atom() => string()},
+                     hosts := #{string() => {ok, weft_deploy_host:connection()}
+                                          | {error, string()}},
+                     seen := weft_deploy_plan:seen(), progress := progress(),
+                     started_ms := integer()}.
+
+%% @doc Reads the file, opens the hosts and looks at them. Only what the file itself has wrong is an
+%% error here; a host that does not answer is not.
+-spec open(File :: string(), Root :: string(), progress()) ->
+          {ok, session()} | {error, usage | failed, string()}.
+open(File, Root, Progress) ->
+    case file:consult(File) of
+        {ok, Terms} ->
+            case weft_deploy_spec:new(Terms) of
+                {ok, Spec} -> with_spec(relative(Spec, filename:dirname(File)), Root, Progress);
+                {error, Text} -> {error, usage, File ++ ": " ++ Text}
+            end;
+        {error, Reason} ->
+            {error, usage, lists:flatten([File, ": ", file:format_error(Reason)])}
+    end.
+
+%% Files are named as seen from the file that names them.
+relative(#{families := Families, cookie_file := Cookie, provider := Provider} = Spec, Base) ->
+    At = fun(Name) when is_atom(Name) -> Name;
+            (Name) -> filename:absname(Name, filename:absname(Base))
+         end,
+    Spec#{cookie_file := At(Cookie),
+          provider := case Provider of
+                          {ssh, #{keys := Keys} = Ssh} -> {ssh, Ssh#{keys := At(Keys)}};
+                          local -> local
+                      end,
+          families := [F#{release := At(Release), paths := [At(Path) || Path <- Paths]}
+                       || #{release := Release, paths := Paths} = F <- Families]}.
+
+with_spec(#{name := Name, dir := Given, erl := Erl, cookie_file := CookieFile} = Spec, Root,
+          Progress) ->
+    Own = filename:absname(filename:join([Root, "deploy", Name])),
+    Session = #{spec => Spec, root => Own, progress => Progress, started_ms => now_ms(),
+                dir => case Given of default -> filename:join(Own, "host"); _ -> Given end,
+                erl => erl(Erl, Spec), hosts => #{}, seen => #{}},
+    case weft_deploy_state:load(Own) of
+        {ok, State} ->
+            case {weft_deploy_state:cookie(Own, CookieFile), versions(Spec)} of
+                {{ok, Cookie}, {ok, Versions}} ->
+                    {ok, look(connected(Session#{state => State, cookie => Cookie,
+                                                 versions => Versions}))};
+                {{error, Text}, _} -> {error, usage, Text};
+                {_, {error, Text}} -> {error, usage, Text}
+            end;
+        {error, Text} ->
+            {error, failed, Text}
+    end.
+
+erl(default, #{provider := local}) -> filename:join([code:root_dir(), "bin", "erl"]);
+erl(default, _Spec) -> "erl";
+erl(Erl, _Spec) -> Erl.
+
+versions(#{families := Families}) ->
+    lists:foldl(fun(#{name := Name} = Family, {ok, Versions}) ->
+                        case weft_deploy_artifact:version(Family) of
+                            {ok, Version} -> {ok, Versions#{Name => Version}};
+                            Error -> Error
+                        end;
+                   (_Family, Error) -> Error
+                end, {ok, #{}}, Families).
+
+connected(#{spec := #{provider := Provider, hosts := Hosts, parallel := Parallel},
+            dir := Dir} = Session) ->
+    Names = [Host || #{host := Host} <- Hosts],
+    Results = weft_deploy_parallel:map(Parallel,
+                                       fun(Host) ->
+                                           weft_deploy_host:open(Provider, Host, #{dir => Dir})
+                                       end, Names),
+    Session#{hosts := maps:from_list(lists:zip(Names, Results))}.
+
+%% @doc Asks all hosts what is there.
+-spec look(session()) -> session().
+look(#{dir := Dir, spec := #{hosts := Hosts}} = Session) ->
+    Seen = on([Host || #{host := Host} <- Hosts],
+              fun(_Host, Connection) ->
+                  case weft_deploy_host:script(Connection, weft_deploy_shell:observe(Dir)) of
+                      {ok, Output} -> {ok, weft_deploy_shell:parse(Output)};
+                      Error -> Error
+                  end
+              end, Session),
+    Session#{seen := maps:from_list(Seen)}.
+
+%% @doc Fun on each of these hosts, some at a time; for a host that can not be reached, why not.
+-spec on([string()], fun((string(), weft_deploy_host:connection()) -> Result), session()) ->
+          [{string(), Result | {error, string()}}].
+on(Hosts, Fun, #{spec := #{parallel := Parallel}} = Session) ->
+    Each = fun(Host) ->
+               case connection(Host, Session) of
+                   {ok, Connection} -> Fun(Host, Connection);
+                   Error -> Error
+               end
+           end,
+    lists:zip(Hosts, weft_deploy_parallel:map(Parallel, Each, Hosts)).
+
+-spec connection(string(), session()) -> {ok, weft_deploy_host:connection()} | {error, string()}.
+connection(Host, #{hosts := Hosts}) -> map_get(Host, Hosts).
+
+-spec close(session()) -> ok.
+close(#{hosts := Hosts}) ->
+    lists:foreach(fun({_, {ok, Connection}}) -> weft_deploy_host:close(Connection);
+                     (_) -> ok
+                  end, maps:to_list(Hosts)).
+
+%% @doc The nodes that shall be there.
+-spec desired(session()) -> [weft_deploy_nodes:desired()].
+desired(#{spec := Spec, seen := Seen, versions := Versions, dir := Dir, erl := Erl,
+          state := #{scaled := Scaled, placed := Remembered}}) ->
+    Lost = [Host || {Host, {error, _}} <- maps:to_list(Seen)],
+    Cores = maps:from_list([{Host, Cores} || {Host, {ok, #{cores := Cores}}} <- maps:to_list(Seen)]),
+    Placed = maps:merge(maps:filter(fun(_Name, Host) -> lists:member(Host, Lost) end, Remembered),
+                        placed(Seen)),
+    weft_deploy_nodes:desired(Spec, Lost, #{counts => weft_deploy_spec:counts(Spec, Scaled),
+                                            versions => Versions, cores => Cores,
+                                            placed => Placed, dir => Dir, erl => Erl}).
+
+placed(Seen) ->
+    maps:from_list([{hd(string:split(Node, "@")), Host}
+                    || {Host, {ok, #{nodes := Nodes}}} <- maps:to_list(Seen),
+                       Node <- maps:keys(Nodes)]).
+
+%% @doc What `apply' would do.
+-spec plan(session(), Again :: boolean()) -> weft_deploy_plan:plan().
+plan(#{seen := Seen, state := #{bad := Bad}} = Session, Again) ->
+    weft_deploy_plan:new(desired(Session), Seen, Bad, Again).
+
+%% @doc How `weft_deploy_ask' reaches that host.
+-spec place(string(), session()) -> map().
+place(Host, #{dir := Dir, erl := Erl, spec := #{epmd_port := Port}}) ->
+    #{dir => Dir, erl => Erl, epmd_port => Port, host => Host}.
+
+%% @doc Remembers something, and where nodes are now.
+-spec save(weft_deploy_state:state(), session()) -> {ok, session()} | {error, string()}.
+save(State, #{root := Root, seen := Seen} = Session) ->
+    New = State#{placed := maps:merge(maps:get(placed, State), placed(Seen))},
+    case weft_deploy_state:save(Root, New) of
+        ok -> {ok, Session#{state := New}};
+        Error -> Error
+    end.
+
+%% @doc Tells how things go, with the time since the start.
+-spec progress(iodata(), session()) -> ok.
+progress(Text, #{progress := Progress, started_ms := Started}) ->
+    _ = Progress(io_lib:format("~7.1f s  ~ts", [(now_ms() - Started) / 1000, Text])),
+    ok.
+
+now_ms() -> erlang:monotonic_time(millisecond).

@@ -1,0 +1,191 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The scripts that hosts run, for any POSIX shell. Pure.
+%%
+%% Hosts need a shell, `tar', and /proc or `ps'. A script goes to the shell as its input, or as a
+%% file that others can not read, so what is in it (the cookie) is on no command line. Each word
+%% that comes from outside is quoted.
+%%
+%% A host has one directory:
+%% ```
+%%   .erlang.cookie        mode 400
+%%   releases/VERSION/     lib/APPLICATION/ebin of a release, kept by version
+%%   nodes/NODE/id         what the node was made from
+%%              start      runs it
+%%              sys.config, pid, log, .erlang.cookie
+%%              previous/  id, start and sys.config before the last upgrade
+%%   logs/NODE             the log of a node that was removed
+%% '''
+%% A process is signalled only if its command line has both the directory and the name of the node.
+-module(weft_deploy_shell).
+
+-export([quote/1, observe/1, prepare/2, unpack/2, define/2, launch/2, stop/3, remove/2, undo/2,
+         end_epmd/2, purge/1, parse/1, log_tail/2]).
+-export_type([definition/0, observed/0]).
+
+-type definition() :: #{node := string(), id := string(), words := [iodata()],
+                        environment := [{string(), iodata()}], config := iodata()}.
+-type observed() :: #{cores := pos_integer(), releases := [string()],
+                      nodes := #{string() => #{up := boolean(), os_pid := non_neg_integer(),
+                                               id := string(), previous := string() | none}}}.
+
+-define(EPMD_PORT, 4369).
+
+%% @doc One word of a command line, whatever is in it.
+-spec quote(unicode:chardata()) -> unicode:chardata().
+quote(Word) -> [$', string:replace(Word, "'", "'\\''", all), $'].
+
+%% @doc Says what is there, for parse/1. Without the directory there is nothing.
+-spec observe(Dir :: string()) -> iodata().
+observe(Dir) ->
+    ["printf 'cores\\t%s\\n' \"$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN || echo 1)\"\n",
+     "cd ", quote(Dir), " 2>/dev/null || exit 0\n", is_alive(Dir),
+     "for f in releases/*/.complete; do [ -f \"$f\" ] || continue\n"
+     "  r=${f%/.complete}; printf 'release\\t%s\\n' \"${r#releases/}\"; done\n"
+     "for f in nodes/*/id; do [ -f \"$f\" ] || continue\n"
+     "  d=${f%/id}; n=${d#nodes/}; p=0; i=; o=-\n"
+     "  [ -f \"$d/pid\" ] && read -r p < \"$d/pid\"; read -r i < \"$d/id\"\n"
+     "  [ -f \"$d/previous/id\" ] && read -r o < \"$d/previous/id\"\n"
+     "  s=down; is_alive \"$n\" \"$p\" && s=up\n"
+     "  printf 'node\\t%s\\t%s\\t%s\\t%s\\t%s\\n' \"$n\" \"$s\" \"${p:-0}\" \"$i\" \"$o\"; done\n"
+     "exit 0\n"].
+
+%% In /proc words end with a zero byte; those of a process that has ended are not there.
+is_alive(Dir) ->
+    ["dir=", quote(Dir), "\n",
+     "is_alive() { case \"$2\" in ''|0|*[!0-9]*) return 1;; esac\n"
+     "  if [ -d /proc/self ]; then\n"
+     "    [ -r \"/proc/$2/cmdline\" ] || return 1\n"
+     "    w=$(tr '\\0' '\\n' < \"/proc/$2/cmdline\" 2>/dev/null) || return 1\n"
+     "  else w=$(ps -ww -o args= -p \"$2\" | tr ' ' '\\n'); fi\n"
+     "  w=\"\n$w\n\"\n"
+     "  case \"$w\" in *\"\n$1\n\"*) ;; *) return 1;; esac\n"
+     "  case \"$w\" in *\"\n$dir\n\"*) return 0;; *) return 1;; esac; }\n"].
+
+%% @doc Makes the directory, with the cookie.
+-spec prepare(Dir :: string(), Cookie :: iodata()) -> iodata().
+prepare(Dir, Cookie) ->
+    ["set -e\numask 077\n"
+     "mkdir -p ", quote(Dir), "\ncd ", quote(Dir), "\n"
+     "mkdir -p releases nodes logs control upload\n"
+     "rm -f .erlang.cookie\n"
+     "(umask 277; printf '%s' ", quote(Cookie), " > .erlang.cookie)\nexit 0\n"].
+
+%% @doc Makes a release of a file that is in the directory `upload'.
+-spec unpack(Dir :: string(), Version :: string()) -> iodata().
+unpack(Dir, Version) ->
+    ["set -e\numask 077\ncd ", quote(Dir), "\nv=", quote(Version), "\n"
+     "if [ ! -f \"releases/$v/.complete\" ]; then\n"
+     "  rm -rf \"releases/$v\"; mkdir -p \"releases/$v\"\n"
+     "  tar xzf \"upload/$v\" -C \"releases/$v\"; : > \"releases/$v/.complete\"; fi\n"
+     "rm -f \"upload/$v\"\nexit 0\n"].
+
+%% @doc Writes what a node is. If it was something else, that is kept as `previous'.
+-spec define(Dir :: string(), definition()) -> iodata().
+define(Dir, #{node := Node, id := Id, config := Config} = Definition) ->
+    ["set -e\numask 077\ncd ", quote(Dir), "\nd=nodes/", quote(Node), "\nmkdir -p \"$d\"\n"
+     "if [ -f \"$d/id\" ] && [ \"$(cat \"$d/id\")\" != ", quote(Id), " ]; then\n"
+     "  rm -rf \"$d/previous\"; mkdir \"$d/previous\"\n"
+     "  cp \"$d/id\" \"$d/start\" \"$d/sys.config\" \"$d/previous/\"; fi\n"
+     "rm -f \"$d/.erlang.cookie\"; cp .erlang.cookie \"$d/.erlang.cookie\"\n"
+     "chmod 400 \"$d/.erlang.cookie\"\n",
+     file("sys.config", Config), file("start", starter(Dir, Definition)),
+     file("id", [Id, $\n]), "exit 0\n"].
+
+file(Name, Content) ->
+    ["printf '%s' ", quote(Content), " > \"$d/", Name, ".new\"; mv \"$d/", Name, ".new\" \"$d/",
+     Name, "\"\n"].
+
+%% The shell becomes the node, so that the process id stays the same.
+starter(Dir, #{node := Node, words := [Erl | Words], environment := Environment}) ->
+    Home = [Dir, "/nodes/", Node],
+    ["cd ", quote(Home), " || exit 1\n",
+     [[Name, $=, quote(Value), "; export ", Name, $\n]
+      || {Name, Value} <- [{"HOME", Home}, {"ERL_CRASH_DUMP", [Home, "/crash_dump"]}
+                           | Environment]],
+     "unset ESCRIPT_NAME\n"
+     "if [ -f log ] && [ \"$(wc -c < log)\" -gt 10000000 ]; then mv log log.1; fi\n"
+     "exec ", lists:join($\s, [quote(Word) || Word <- [Erl, "-weft_deploy", Dir | Words]]),
+     " < /dev/null >> log 2>&1\n"].
+
+%% @doc Starts nodes that do not run.
+-spec launch(Dir :: string(), [Node :: string()]) -> iodata().
+launch(Dir, Nodes) ->
+    ["cd ", quote(Dir), " || exit 1\numask 077\n", is_alive(Dir),
+     "s=; command -v setsid >/dev/null 2>&1 && s=setsid\n"
+     "for n in", words(Nodes), "; do\n"
+     "  d=nodes/$n; p=; [ -f \"$d/pid\" ] && read -r p < \"$d/pid\"\n"
+     "  is_alive \"$n\" \"$p\" && continue\n"
+     "  $s sh \"$d/start\" < /dev/null > /dev/null 2>&1 &\n"
+     "  echo $! > \"$d/pid.new\"; mv \"$d/pid.new\" \"$d/pid\"; done\nexit 0\n"].
+
+words(Nodes) -> [[$\s, quote(Node)] || Node <- Nodes].
+
+%% @doc Asks nodes to end, and ends those that do not within the time.
+-spec stop(Dir :: string(), [Node :: string()], GraceSeconds :: pos_integer()) -> iodata().
+stop(Dir, Nodes, GraceS) ->
+    ["cd ", quote(Dir), " || exit 0\n", is_alive(Dir),
+     "signal() { p=; [ -f \"nodes/$2/pid\" ] && read -r p < \"nodes/$2/pid\"\n"
+     "  is_alive \"$2\" \"$p\" || return 1; [ \"$1\" = 0 ] || kill \"-$1\" \"$p\"; }\n"
+     "for n in", words(Nodes), "; do signal TERM \"$n\"; done\n"
+     "t=0; while [ $t -lt ", integer_to_list(GraceS * 10), " ]; do left=\n"
+     "  for n in", words(Nodes), "; do signal 0 \"$n\" && left=1; done\n"
+     "  [ -z \"$left\" ] && break; t=$((t + 1)); sleep 0.1; done\n"
+     "for n in", words(Nodes), "; do signal KILL \"$n\" && sleep 0.1\n"
+     "  signal 0 \"$n\" || rm -f \"nodes/$n/pid\"; done\nexit 0\n"].
+
+%% @doc Forgets nodes that were stopped; their logs stay.
+-spec remove(Dir :: string(), [Node :: string()]) -> iodata().
+remove(Dir, Nodes) ->
+    ["cd ", quote(Dir), " || exit 0\n"
+     "for n in", words(Nodes), "; do [ -f \"nodes/$n/pid\" ] && continue\n"
+     "  [ -f \"nodes/$n/log\" ] && mv \"nodes/$n/log\" \"logs/$n\"; rm -rf \"nodes/$n\"; done\n"
+     "exit 0\n"].
+
+%% @doc Makes a stopped node what it was before the last upgrade.
+-spec undo(Dir :: string(), Node :: string()) -> iodata().
+undo(Dir, Node) ->
+    ["set -e\ncd ", quote(Dir), "/nodes/", quote(Node), "\n"
+     "[ -f previous/id ]\nmv previous/start previous/sys.config .\nmv previous/id id\n"
+     "rm -rf previous\nexit 0\n"].
+
+%% @doc Ends an epmd that is not that of the whole host; it stays while others are registered.
+-spec end_epmd(Dir :: string(), inet:port_number()) -> iodata().
+end_epmd(Dir, Port) ->
+    [["epmd -port " ++ integer_to_list(Port) ++ " -kill > /dev/null 2>&1\n"
+      || Port =/= ?EPMD_PORT],
+     "cd ", quote(Dir), " && rm -rf .erlang.cookie control upload\nexit 0\n"].
+
+%% @doc Removes the directory.
+-spec purge(Dir :: string()) -> iodata().
+purge(Dir) -> ["rm -rf ", quote(Dir), "\nexit 0\n"].
+
+%% @doc The last lines that a node has printed.
+-spec log_tail(Dir :: string(), Node :: string()) -> iodata().
+log_tail(Dir, Node) ->
+    ["tail -n 8 ", quote([Dir, "/nodes/", Node, "/log"]), " 2>/dev/null\nexit 0\n"].
+
+%% @doc Reads what observe/1 has printed. Other lines are passed over.
+-spec parse(binary()) -> observed().
+parse(Output) ->
+    Lines = [binary:split(Line, <<"\t">>, [global])
+             || Line <- binary:split(Output, <<"\n">>, [global])],
+    lists:foldl(fun line/2, #{cores => 1, releases => [], nodes => #{}}, Lines).
+
+line([<<"cores">>, Count], Seen) ->
+    Seen#{cores := max(1, number(Count))};
+line([<<"release">>, Version], #{releases := Versions} = Seen) ->
+    Seen#{releases := [text(Version) | Versions]};
+line([<<"node">>, Node, State, OsPid, Id, Previous], #{nodes := Nodes} = Seen) ->
+    Seen#{nodes := Nodes#{text(Node) =>
+                              #{up => State =:= <<"up">>, os_pid => number(OsPid), id => text(Id),
+                                previous => case Previous of <<"-">> -> none; P -> text(P) end}}};
+line(_Other, Seen) ->
+    Seen.
+
+text(Bytes) -> binary_to_list(Bytes).
+
+number(Text) ->
+    case string:to_integer(Text) of
+        {Number, _} when is_integer(Number) -> Number;
+        {error, _} -> 0
+    end.

@@ -1,0 +1,111 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What the command remembers of a deployment between two runs, in a directory of its own.
+%%
+%% Only what hosts can not say: numbers of nodes that were changed by `scale', what was rolled back,
+%% and where nodes of a host were while it does not answer. What runs is asked each time. Files are
+%% replaced as a whole. The cookie is in a file of its own, which others can not read.
+-module(weft_deploy_state).
+
+-export([load/1, save/2, cookie/2, lock/1, unlock/1]).
+-export_type([state/0]).
+
+-type state() :: #{scaled := #{atom() => {non_neg_integer(), non_neg_integer()}},
+                   bad := [string()], placed := #{string() => string()}}.
+
+%% More that were rolled back than these are forgotten, the oldest first.
+-define(BAD_MAX, 100).
+
+%% @doc What was saved; a file that can not be read is an error, not an empty state.
+-spec load(Dir :: string()) -> {ok, state()} | {error, string()}.
+load(Dir) ->
+    File = file(Dir),
+    case file:consult(File) of
+        {ok, [{1, #{scaled := _, bad := _, placed := _} = State}]} -> {ok, State};
+        {error, enoent} -> {ok, #{scaled => #{}, bad => [], placed => #{}}};
+        {ok, _} -> {error, File ++ " is no state of a deployment: move it away"};
+        {error, Reason} -> {error, lists:flatten([File, ": ", file:format_error(Reason)])}
+    end.
+
+file(Dir) -> filename:join(Dir, "state").
+
+-spec save(Dir :: string(), state()) -> ok | {error, string()}.
+save(Dir, #{bad := Bad} = State) ->
+    Text = io_lib:format("%% coding: utf-8~n~tp.~n", [{1, State#{bad := lists:sublist(Bad,
+                                                                                     ?BAD_MAX)}}]),
+    write(file(Dir), unicode:characters_to_binary(Text)).
+
+write(File, Content) ->
+    New = File ++ ".new",
+    Steps = [fun() -> filelib:ensure_dir(File) end,
+             fun() -> delete(New) end,
+             fun() -> file:write_file(New, <<>>, [exclusive]) end,
+             fun() -> file:change_mode(New, 8#600) end,
+             fun() -> file:write_file(New, Content) end,
+             fun() -> file:rename(New, File) end],
+    case lists:foldl(fun(Step, ok) -> Step(); (_Step, Error) -> Error end, ok, Steps) of
+        ok -> ok;
+        {error, Reason} -> {error, lists:flatten([File, ": ", file:format_error(Reason)])}
+    end.
+
+delete(File) ->
+    case file:delete(File) of {error, enoent} -> ok; Result -> Result end.
+
+%% @doc The cookie of the deployment: that in the file, or one that is made when there is none.
+-spec cookie(Dir :: string(), File :: string() | default) ->
+          {ok, binary()} | {error, string()}.
+cookie(Dir, default) ->
+    File = filename:join(Dir, "cookie"),
+    case file:read_file(File) of
+        {ok, _} -> cookie(Dir, File);
+        {error, enoent} ->
+            Cookie = binary:encode_hex(crypto:strong_rand_bytes(20)),
+            case write(File, Cookie) of
+                ok -> _ = file:change_mode(File, 8#400), {ok, Cookie};
+                Error -> Error
+            end;
+        {error, _} -> cookie(Dir, File)
+    end;
+cookie(_Dir, File) ->
+    case file:read_file(File) of
+        {ok, Text} ->
+            Cookie = string:trim(Text),
+            case re:run(Cookie, "^[!-~]{8,250}$", [{capture, none}, dollar_endonly]) of
+                match -> {ok, Cookie};
+                nomatch -> {error, "the cookie in " ++ File ++ " is to be one word of 8 to 250 "
+                                   "characters"}
+            end;
+        {error, Reason} -> {error, lists:flatten([File, ": ", file:format_error(Reason)])}
+    end.
+
+%% @doc One command at a time changes a deployment. A lock whose process has ended is taken over.
+-spec lock(Dir :: string()) -> ok | {error, string()}.
+lock(Dir) -> lock(filename:join(Dir, "lock"), 2).
+
+lock(File, Tries) ->
+    ok = filelib:ensure_dir(File),
+    case {file:write_file(File, os:getpid(), [exclusive]), Tries} of
+        {ok, _} -> ok;
+        {{error, eexist}, 2} ->
+            {ok, OsPid} = file:read_file(File),
+            case runs(string:trim(OsPid)) of
+                true -> busy(File, OsPid);
+                false -> _ = file:delete(File), lock(File, 1)
+            end;
+        {{error, eexist}, 1} -> busy(File, <<"?">>);
+        {{error, Reason}, _} -> {error, lists:flatten([File, ": ", file:format_error(Reason)])}
+    end.
+
+busy(File, OsPid) ->
+    {error, lists:flatten(io_lib:format("another weft deploy (process ~ts) works on this: wait "
+                                        "for it, or remove ~ts if there is none",
+                                        [OsPid, File]))}.
+
+runs(OsPid) ->
+    re:run(OsPid, "^[0-9]+$", [{capture, none}]) =:= match
+        andalso string:trim(os:cmd("kill -0 " ++ binary_to_list(OsPid)
+                                   ++ " 2>/dev/null && echo yes")) =:= "yes".
+
+-spec unlock(Dir :: string()) -> ok.
+unlock(Dir) ->
+    _ = file:delete(filename:join(Dir, "lock")),
+    ok.

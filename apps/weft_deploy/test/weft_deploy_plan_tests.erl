@@ -1,0 +1,164 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% Where nodes go, what is to be done, and that it is done once.
+-module(weft_deploy_plan_tests).
+
+-include_lib("proper/include/proper.hrl").
+-include_lib("eunit/include/eunit.hrl").
+
+properties_test_() ->
+    [{atom_to_list(Name), {timeout, 60, ?_assert(proper:quickcheck(Property,
+                                                                   [{numtests, 200}, quiet]))}}
+     || {Name, Property} <- [{new_nodes_are_placed_fairly, prop_fair()},
+                             {more_nodes_move_nobody, prop_stable()},
+                             {applied_twice_nothing_is_left, prop_once()}]].
+
+%% --- placement ----------------------------------------------------------------------------------
+
+hosts() ->
+    ?LET(Cores, non_empty(resize(8, list(range(1, 64)))),
+         [{"h" ++ integer_to_list(N), C} || {N, C} <- lists:zip(lists:seq(1, length(Cores)), Cores)]).
+
+prop_fair() ->
+    ?FORALL({Count, Hosts}, {range(0, 60), hosts()},
+            weft_deploy_place:is_fair(weft_deploy_place:place(lists:seq(1, Count), Hosts, #{}),
+                                      Hosts)).
+
+%% Also when hosts are added, in front of the others.
+prop_stable() ->
+    ?FORALL({Count, More, Hosts}, {range(0, 40), range(0, 20), hosts()},
+            begin
+                Before = weft_deploy_place:place(lists:seq(1, Count), Hosts, #{}),
+                After = weft_deploy_place:place(lists:seq(1, Count + More), [{"new", 4} | Hosts],
+                                                maps:from_list(Before)),
+                Before -- After =:= []
+            end).
+
+a_node_of_a_host_that_is_no_more_gets_another_one_test() ->
+    ?assertEqual([{1, "b"}], weft_deploy_place:place([1], [{"b", 1}], #{1 => "a"})).
+
+cores_count_test() ->
+    Placed = weft_deploy_place:place(lists:seq(1, 9), [{"small", 1}, {"large", 2}], #{}),
+    ?assertEqual(6, length([Name || {Name, "large"} <- Placed])).
+
+%% --- plans --------------------------------------------------------------------------------------
+
+spec(Count, Hosts, Flags) ->
+    {ok, Spec} = weft_deploy_spec:new(
+                   [{name, shop}, {provider, {ssh, #{keys => "k"}}}, {dir, "/srv/shop"},
+                    {hosts, [{Host, #{cores => Cores}} || {Host, Cores} <- Hosts]},
+                    {family, web, #{count => Count, flags => Flags}}, {family, db, #{}}]),
+    Spec.
+
+desired(Spec, Seen) ->
+    Lost = [Host || {Host, {error, _}} <- maps:to_list(Seen)],
+    Placed = maps:from_list([{hd(string:split(Node, "@")), Host}
+                             || {Host, {ok, #{nodes := Nodes}}} <- maps:to_list(Seen),
+                                Node <- maps:keys(Nodes)]),
+    weft_deploy_nodes:desired(Spec, Lost, #{counts => weft_deploy_spec:counts(Spec, #{}),
+                                            versions => #{web => "w1", db => "d1"}, cores => #{},
+                                            placed => Placed, dir => "/srv/shop", erl => "erl"}).
+
+empty(Hosts) ->
+    maps:from_list([{Host, {ok, #{cores => Cores, releases => [], nodes => #{}}}}
+                    || {Host, Cores} <- Hosts]).
+
+%% What is there after a plan: `changed' nodes stay as they are.
+done(#{upload := Uploads, start := Start, restart := Restart, stop := Stop, forget := Forget},
+     Seen) ->
+    maps:map(fun(Host, {ok, #{releases := Releases, nodes := Nodes} = Now}) ->
+                     Gone = [Node || {At, Node} <- Stop ++ Forget, At =:= Host],
+                     New = maps:from_list([{Node, up(Id)} || #{node := Node, host := At, id := Id}
+                                                                 <- Start ++ Restart, At =:= Host]),
+                     {ok, Now#{releases := [V || {To, V} <- Uploads, To =:= Host] ++ Releases,
+                               nodes := maps:merge(maps:without(Gone, Nodes), New)}};
+                (_Host, Lost) -> Lost
+             end, Seen).
+
+up(Id) -> #{up => true, os_pid => 1, id => Id, previous => none}.
+
+%% From any state: other nodes, dead ones, old ones, foreign ones.
+prop_once() ->
+    ?FORALL({Before, After, Hosts, Dead}, {range(0, 12), range(0, 12), hosts(), range(0, 5)},
+            begin
+                Old = weft_deploy_plan:new(desired(spec(Before, Hosts, []), empty(Hosts)),
+                                           empty(Hosts), [], false),
+                Seen = kill(Dead, done(Old, empty(Hosts))),
+                Spec = spec(After, Hosts, []),
+                Plan = weft_deploy_plan:new(desired(Spec, Seen), Seen, [], false),
+                Now = done(Plan, Seen),
+                Second = weft_deploy_plan:new(desired(Spec, Now), Now, [], false),
+                Up = [Node || {ok, #{nodes := Nodes}} <- maps:values(Now),
+                              {Node, #{up := true}} <- maps:to_list(Nodes)],
+                weft_deploy_plan:is_empty(Second) andalso length(Up) =:= After + 1
+            end).
+
+kill(Count, Seen) ->
+    All = [{Host, Node} || {Host, {ok, #{nodes := Nodes}}} <- maps:to_list(Seen),
+                           Node <- maps:keys(Nodes)],
+    lists:foldl(fun({Host, Node}, Left) ->
+                        #{Host := {ok, #{nodes := #{Node := Was} = Nodes} = Now}} = Left,
+                        Left#{Host := {ok, Now#{nodes := Nodes#{Node := Was#{up := false}}}}}
+                end, Seen, lists:sublist(All, Count)).
+
+two() -> [{"h1", 1}, {"h2", 1}].
+
+running(Spec) ->
+    Seen = empty(two()),
+    done(weft_deploy_plan:new(desired(Spec, Seen), Seen, [], false), Seen).
+
+a_host_that_does_not_answer_is_named_and_nothing_moves_test() ->
+    Spec = spec(4, two(), []),
+    #{"h2" := {ok, #{nodes := There}}} = Seen = running(Spec),
+    Lost = Seen#{"h2" := {error, "no route"}},
+    Desired = [Node || #{host := "h2"} = Node <- desired_remembering(Spec, Lost, There)],
+    Plan = weft_deploy_plan:new(desired_remembering(Spec, Lost, There), Lost, [], false),
+    ?assertEqual(maps:size(There), length(Desired)),
+    ?assertMatch(#{lost := [{"h2", "no route"}], start := [], stop := []}, Plan).
+
+desired_remembering(Spec, Seen, There) ->
+    Placed = maps:merge(maps:from_list([{hd(string:split(N, "@")), "h2"} || N <- maps:keys(There)]),
+                        #{"web1" => "h1", "web3" => "h1", "db1" => "h1"}),
+    Real = maps:from_list([{hd(string:split(Node, "@")), "h1"}
+                           || {"h1", {ok, #{nodes := Nodes}}} <- maps:to_list(Seen),
+                              Node <- maps:keys(Nodes)]),
+    weft_deploy_nodes:desired(Spec, ["h2"],
+                              #{counts => weft_deploy_spec:counts(Spec, #{}),
+                                versions => #{web => "w1", db => "d1"}, cores => #{},
+                                placed => maps:merge(Placed, Real), dir => "/srv/shop",
+                                erl => "erl"}).
+
+other_flags_change_nodes_that_run_without_restarting_them_test() ->
+    Seen = running(spec(2, two(), [])),
+    Plan = weft_deploy_plan:new(desired(spec(2, two(), ["+S", "1:1"]), Seen), Seen, [], false),
+    ?assertMatch(#{changed := [_, _], start := [], stop := [], restart := [], same := 1}, Plan).
+
+what_was_rolled_back_is_not_tried_unless_asked_test() ->
+    Seen = running(spec(2, two(), [])),
+    [#{id := Id} | _] = Desired = desired(spec(2, two(), ["+S", "1:1"]), Seen),
+    ?assertMatch(#{changed := [], refused := [_, _]},
+                 weft_deploy_plan:new(Desired, Seen, [Id], false)),
+    ?assertMatch(#{changed := [_, _], refused := []},
+                 weft_deploy_plan:new(Desired, Seen, [Id], true)).
+
+the_number_of_nodes_is_no_part_of_what_a_node_is_test() ->
+    Ids = fun(Count) -> lists:usort([Id || #{family := web, id := Id}
+                                               <- desired(spec(Count, two(), []), empty(two()))])
+          end,
+    ?assertEqual(Ids(1), Ids(9)).
+
+groups_of_all_nodes_are_in_the_configuration_of_each_test() ->
+    {ok, Spec} = weft_deploy_spec:new([{name, shop}, {family, web, #{count => 2, groups => [a]}},
+                                       {family, gate, #{groups => [a, b]}},
+                                       {family, db, #{groups => [b]}}]),
+    Desired = weft_deploy_nodes:desired(
+                Spec, [], #{counts => weft_deploy_spec:counts(Spec, #{}),
+                            versions => #{web => "v", gate => "v", db => "v"}, cores => #{},
+                            placed => #{}, dir => "/srv", erl => "erl"}),
+    [#{config := Config, words := Words} | _] = Desired,
+    {ok, Tokens, _} = erl_scan:string(binary_to_list(Config)),
+    {ok, Terms} = erl_parse:parse_term(Tokens),
+    {groups, Groups} = proplists:get_value(topology, proplists:get_value(weft, Terms)),
+    ?assertEqual(#{a => ['web1@127.0.0.1', 'web2@127.0.0.1', 'gate1@127.0.0.1'],
+                   b => ['gate1@127.0.0.1', 'db1@127.0.0.1']}, Groups),
+    ?assert(lists:member("-connect_all", Words)).
+

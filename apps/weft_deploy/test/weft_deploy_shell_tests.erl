@@ -1,0 +1,178 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% The scripts of hosts, run by the shell that is here, and what is read of their output.
+-module(weft_deploy_shell_tests).
+
+-include_lib("proper/include/proper.hrl").
+-include_lib("eunit/include/eunit.hrl").
+
+a_quoted_word_is_one_word_whatever_is_in_it_test_() ->
+    {timeout, 60, ?_assert(proper:quickcheck(prop_quote(), [{numtests, 60}, quiet]))}.
+
+prop_quote() ->
+    ?FORALL(Word, list(oneof([range($\s, $~), $', $\\, $$, $`, $", $\n, 16#e9])),
+            begin
+                Text = unicode:characters_to_binary(Word),
+                Script = ["printf '%s.' ", weft_deploy_shell:quote(Word)],
+                <<Text/binary, ".">> =:= sh(Script)
+            end).
+
+sh(Script) ->
+    {0, Output} = run(Script),
+    Output.
+
+%% By way of a file, as the provider does it.
+run(Script) ->
+    Dir = directory(),
+    {ok, Connection} = weft_deploy_host:open(local, "127.0.0.1", #{dir => Dir}),
+    Result = weft_deploy_local:run(Dir, unicode:characters_to_binary(Script), 20000),
+    ok = weft_deploy_host:close(Connection),
+    ok = file:del_dir_r(Dir),
+    {ok, Status, Output} = Result,
+    {Status, Output}.
+
+directory() ->
+    filename:join("/tmp", "weft deploy's " ++ os:getpid() ++ "-"
+                  ++ integer_to_list(erlang:unique_integer([positive]))).
+
+%% A node here is a shell that waits; its name and the directory are on its command line.
+a_node_is_started_seen_changed_undone_and_stopped_test_() ->
+    {timeout, 60, fun life/0}.
+
+life() ->
+    Dir = directory(),
+    {ok, C} = weft_deploy_host:open(local, "127.0.0.1", #{dir => Dir}),
+    Do = fun(Script) -> {ok, Output} = weft_deploy_host:script(C, Script), Output end,
+    See = fun() -> weft_deploy_shell:parse(Do(weft_deploy_shell:observe(Dir))) end,
+    ?assertMatch(#{nodes := Nodes, releases := []} when map_size(Nodes) =:= 0, See()),
+    Do(weft_deploy_shell:prepare(Dir, "it's secret")),
+    Mode = mode(filename:join(Dir, ".erlang.cookie")),
+    ?assertEqual(8#400, Mode band 8#777),
+    ok = weft_deploy_host:put(C, Dir ++ "/upload/v1", tarball()),
+    Do(weft_deploy_shell:unpack(Dir, "v1")),
+    Do(weft_deploy_shell:define(Dir, definition(Dir, "one"))),
+    ?assertMatch(#{releases := ["v1"], nodes := #{"n1@h" := #{up := false, id := "one",
+                                                             previous := none}}}, See()),
+    Do(weft_deploy_shell:launch(Dir, ["n1@h"])),
+    #{nodes := #{"n1@h" := #{os_pid := OsPid}}} = until_up(See),
+    Do(weft_deploy_shell:launch(Dir, ["n1@h"])),
+    ?assertMatch(#{nodes := #{"n1@h" := #{os_pid := OsPid, up := true}}}, See()),
+    Do(weft_deploy_shell:define(Dir, definition(Dir, "two"))),
+    ?assertMatch(#{nodes := #{"n1@h" := #{id := "two", previous := "one"}}}, See()),
+    Do(weft_deploy_shell:undo(Dir, "n1@h")),
+    ?assertMatch(#{nodes := #{"n1@h" := #{id := "one", previous := none}}}, See()),
+    Do(weft_deploy_shell:stop(Dir, ["n1@h"], 5)),
+    ?assertMatch(#{nodes := #{"n1@h" := #{up := false}}}, See()),
+    Do(weft_deploy_shell:remove(Dir, ["n1@h"])),
+    ?assertMatch(#{nodes := Nodes} when map_size(Nodes) =:= 0, See()),
+    Do(weft_deploy_shell:purge(Dir)),
+    ?assertNot(filelib:is_dir(Dir)).
+
+
+
+mode(File) ->
+    {ok, Info} = file:read_file_info(File),
+    element(8, Info).
+
+%% It takes any words, as `erl' does.
+definition(Dir, Id) ->
+    Program = filename:join(Dir, "program"),
+    ok = file:write_file(Program, "#!/bin/sh\nwhile :; do sleep 1; done\n"),
+    ok = file:change_mode(Program, 8#700),
+    #{node => "n1@h", id => Id, environment => [{"KEY", "it's"}], config => "[].",
+      words => [Program, "n1@h"]}.
+
+tarball() ->
+    File = filename:join("/tmp", "weft_deploy_" ++ os:getpid() ++ ".tar.gz"),
+    ok = erl_tar:create(File, [{"lib/app/ebin/app.app", <<"x">>}], [compressed]),
+    {ok, Content} = file:read_file(File),
+    ok = file:delete(File),
+    Content.
+
+until_up(See) ->
+    case See() of
+        #{nodes := #{"n1@h" := #{up := true}}} = Seen -> Seen;
+        _ -> until_up(See)
+    end.
+
+the_process_of_somebody_else_is_left_alone_test_() ->
+    {timeout, 60, fun foreign/0}.
+
+foreign() ->
+    Dir = directory(),
+    {ok, C} = weft_deploy_host:open(local, "127.0.0.1", #{dir => Dir}),
+    Do = fun(Script) -> {ok, Output} = weft_deploy_host:script(C, Script), Output end,
+    Do(weft_deploy_shell:prepare(Dir, "cookie")),
+    Do(weft_deploy_shell:define(Dir, definition(Dir, "one"))),
+    Port = open_port({spawn_executable, "/bin/sh"}, [{args, ["-c", "read -r x", "n1@h"]}]),
+    {os_pid, OsPid} = erlang:port_info(Port, os_pid),
+    ok = file:write_file(Dir ++ "/nodes/n1@h/pid", integer_to_list(OsPid) ++ "\n"),
+    #{nodes := #{"n1@h" := Seen}} = weft_deploy_shell:parse(Do(weft_deploy_shell:observe(Dir))),
+    ?assertMatch(#{up := false}, Seen),
+    Do(weft_deploy_shell:stop(Dir, ["n1@h"], 1)),
+    ?assertMatch({os_pid, OsPid}, erlang:port_info(Port, os_pid)),
+    true = port_close(Port),
+    Do(weft_deploy_shell:purge(Dir)).
+
+lines_that_are_none_of_ours_are_passed_over_test() ->
+    Output = <<"banner\ncores\tmany\nnode\tx\nnode\ta@h\tup\t12\tid\t-\nrelease\tv1\n\n">>,
+    ?assertEqual(#{cores => 1, releases => ["v1"],
+                   nodes => #{"a@h" => #{up => true, os_pid => 12, id => "id",
+                                         previous => none}}}, weft_deploy_shell:parse(Output)).
+
+results_of_nodes_are_read_and_noise_is_not_test() ->
+    ?assertEqual([{"a@h", ok, 12, ""}, {"b@h", bad, 0, "why"}],
+                 weft_deploy_ask:results(<<"=ERROR\nweft\ta@h\tok\t12\t\nweft\tb@h\tbad\tx\twhy\n",
+                                           "weft\tshort\n">>)).
+
+%% --- what the command remembers -----------------------------------------------------------------
+
+state_is_what_was_saved_test() ->
+    Dir = directory(),
+    {ok, Empty} = weft_deploy_state:load(Dir),
+    State = Empty#{scaled := #{web => {1, 2}}, bad := ["x"]},
+    ok = weft_deploy_state:save(Dir, State),
+    ?assertEqual({ok, State}, weft_deploy_state:load(Dir)),
+    ok = file:write_file(Dir ++ "/state", "{2, new}."),
+    ?assertMatch({error, _}, weft_deploy_state:load(Dir)),
+    ok = file:del_dir_r(Dir).
+
+a_cookie_is_made_once_and_others_can_not_read_it_test() ->
+    Dir = directory(),
+    {ok, Cookie} = weft_deploy_state:cookie(Dir, default),
+    ?assertEqual({ok, Cookie}, weft_deploy_state:cookie(Dir, default)),
+    Mode = mode(Dir ++ "/cookie"),
+    ?assertEqual(8#400, Mode band 8#777),
+    ok = file:write_file(Dir ++ "/short", "abc"),
+    ?assertMatch({error, _}, weft_deploy_state:cookie(Dir, Dir ++ "/short")),
+    ok = file:del_dir_r(Dir).
+
+one_command_at_a_time_changes_a_deployment_test() ->
+    Dir = directory(),
+    ok = weft_deploy_state:lock(Dir),
+    ?assertMatch({error, _}, weft_deploy_state:lock(Dir)),
+    ok = weft_deploy_state:unlock(Dir),
+    ok = file:write_file(Dir ++ "/lock", "999999999"),
+    ?assertEqual(ok, weft_deploy_state:lock(Dir)),
+    ok = file:del_dir_r(Dir).
+
+one_that_crashes_does_not_stop_the_others_test() ->
+    ?assertMatch([1, {error, "it crashed" ++ _}, 3],
+                 weft_deploy_parallel:map(2, fun(2) -> exit(oops); (N) -> N end, [1, 2, 3])).
+
+not_more_at_a_time_than_allowed_test() ->
+    Counter = counters:new(2, []),
+    Work = fun(_) ->
+               counters:add(Counter, 1, 1),
+               Now = counters:get(Counter, 1),
+               Now > counters:get(Counter, 2) andalso counters:put(Counter, 2, Now),
+               erlang:yield(),
+               counters:sub(Counter, 1, 1)
+           end,
+    _ = weft_deploy_parallel:map(3, Work, lists:seq(1, 200)),
+    ?assert(counters:get(Counter, 2) =< 3).
+
+words_of_scale_are_checked_test() ->
+    Families = [#{name => web, count => 3}],
+    ?assertEqual({ok, #{web => {3, 5}}}, weft_deploy_text:numbers(["web=5"], Families)),
+    [?assertMatch({error, _}, weft_deploy_text:numbers(Words, Families))
+     || Words <- [[], ["web"], ["web=x"], ["web=-1"], ["web=99999"], ["other=1"]]].
