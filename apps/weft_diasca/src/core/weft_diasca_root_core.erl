@@ -16,10 +16,10 @@
 
 -type settings() :: #{seed := term(), ticks := weft_diasca_actor:tick(),
                       order := sorted | shuffled, probes := all | none | [term()],
-                      checkpoint_ticks := pos_integer() | never,
+                      checkpoint_ticks := pos_integer() | stop | never,
                       actors_max := pos_integer(), messages_max := pos_integer(),
                       diascas_max := pos_integer(), probes_max := pos_integer()}.
-%% `ticks': the last one. Limits: actors of a node, messages of a diasca, diascas of a tick, values
+%% `ticks': the last one. `stop': a checkpoint only when the run is stopped. Limits: actors of a node, messages of a diasca, diascas of a tick, values
 %% of probes that are kept.
 -type totals() :: #{diascas := non_neg_integer(), ticks := non_neg_integer(),
                     acted := non_neg_integer(), messages := non_neg_integer(),
@@ -229,6 +229,7 @@ between_ticks(Tick, #root{nodes = Nodes, settings = Settings} = Root) ->
 
 is_checkpoint(_Tick, #{checkpoint_ticks := never}, _Root) -> false;
 is_checkpoint(_Tick, _Settings, #root{is_stopped = true}) -> true;
+is_checkpoint(_Tick, #{checkpoint_ticks := stop}, _Root) -> false;
 is_checkpoint(Tick, #{checkpoint_ticks := Every, ticks := Last}, #root{kept_at = KeptAt}) ->
     is_integer(Tick) andalso Tick =< Last andalso Tick - KeptAt >= Every.
 

@@ -1,0 +1,38 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What is simulated: a module that says which actors there are in the beginning. They get the
+%% identifiers 1, 2, ... in the order of the list.
+-module(weft_diasca_workload).
+
+-export([about/1, names/0, module/1]).
+-export_type([about/0]).
+
+%% `ticks': the last tick, if the run says nothing else. `options': all that it understands, with
+%% their defaults.
+-type about() :: #{text := string(), ticks := weft_diasca_actor:tick(), options := map()}.
+
+-callback about() -> about().
+-callback actors(Options :: map()) ->
+    [{module(), Arguments :: term(), weft_diasca_actor:options()}] | {error, Text :: iodata()}.
+
+%% @doc What a module says of itself, or `none' if it is no workload.
+-spec about(module()) -> about() | none.
+about(Module) ->
+    case code:ensure_loaded(Module) of
+        {module, Module} ->
+            case erlang:function_exported(Module, about, 0)
+                 andalso erlang:function_exported(Module, actors, 1) of
+                true -> Module:about();
+                false -> none
+            end;
+        {error, _} -> none
+    end.
+
+%% @doc The names of those that come with the engine.
+-spec names() -> [atom(), ...].
+names() -> [soda, phold].
+
+%% @doc The module of a name; any other atom is a module of the user.
+-spec module(atom()) -> module().
+module(soda) -> weft_diasca_soda;
+module(phold) -> weft_diasca_phold;
+module(Module) -> Module.

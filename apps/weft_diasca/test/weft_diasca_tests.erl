@@ -1,0 +1,192 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Whole runs on this node: workloads, what ends a run, stopping, checkpoints.
+-module(weft_diasca_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-export([about/0, actors/1, init/2, on_tick/2, on_message/4]).
+
+-define(WAIT_MS, 20000).
+
+%% --- workloads --------------------------------------------------------------------------------
+
+%% One machine (actor 1) with 3 cans for 1.00, Ann (2) with 2.50, thirsty each minute, and Bob (3)
+%% with 10.00, each second minute. By hand:
+%%   minute 1: both are thirsty and order, Ann is served first, as her number is less: 2, 1 cans
+%%             left; Ann has 1.50, Bob 9.00
+%%   minute 2: Ann only: 0 cans left; Ann has 0.50
+%%   minute 3: Ann has not enough for the price and ends; Bob's order finds no can, and he ends
+%% Minutes 1 and 3 have the diascas 0 to 4, as minute 2, and the beginning has one: 16. Messages: 4
+%% for each can, 2 for Ann's last price, 4 for Bob's last order: 18.
+soda_is_what_was_worked_out_by_hand_test() ->
+    {ok, Result} = weft_diasca:run(soda, #{options => #{machines => [{3, 100}],
+                                                        customers => [{1, 1, 250}, {1, 2, 1000}]}}),
+    ?assertMatch(#{tick := 3, diascas := 16, messages := 18, away := 0, dropped := 0, actors := 1,
+                   ticks := 4, is_stopped := false}, Result),
+    ?assertEqual(#{cans => [{{1, 3}, 1, 2}, {{1, 3}, 1, 1}, {{2, 3}, 1, 0}],
+                   cents => [{{1, 4}, 2, 150}, {{1, 4}, 3, 900}, {{2, 4}, 2, 50}],
+                   too_poor => [{{3, 2}, 2, 50}],
+                   sold_out => [{{3, 4}, 3, 900}],
+                   cents_left => [{{3, 2}, 2, 50}, {{3, 4}, 3, 900}],
+                   cans_left => [{{3, 5}, 1, 0}]},
+                 maps:get(probes, Result)).
+
+workloads_have_one_hash_each_test_() ->
+    [{atom_to_list(Name),
+      fun() ->
+          {ok, #{hash := Hash, values := Values}} = weft_diasca:run(Name, #{probes => none}),
+          {ok, #{hash := Again}} = weft_diasca:run(Name, #{probes => none}),
+          {ok, #{hash := Other}} = weft_diasca:run(Name, #{probes => none, order => shuffled,
+                                                           seed => other}),
+          ?assertEqual(Hash, Again),
+          ?assert(Values > 0),
+          ?assert(Name =:= soda orelse Hash =/= Other)
+      end} || {Name, _} <- weft_diasca:workloads()].
+
+phold_neither_loses_nor_makes_events_test() ->
+    {ok, #{probes := #{handled := Handled}, messages := Messages}} =
+        weft_diasca:run(phold, #{options => #{actors => 10, events => 3, delay_max => 1},
+                                 ticks => 50}),
+    ?assertEqual({10, 10 * 3 * 50}, {length(Handled), lists:sum([N || {_, _, N} <- Handled])}),
+    ?assertEqual(10 * 3 * 50, Messages).
+
+%% --- what ends a run --------------------------------------------------------------------------
+
+%% A workload of actors that do what the test says.
+about() -> #{text => "for tests", ticks => 1000000, options => #{actors => []}}.
+
+actors(#{actors := Actors}) -> [{?MODULE, Do, #{}} || Do <- Actors].
+
+init(Do, #{tick := Tick}) -> {Do, [{schedule, Tick + 1}]}.
+
+on_tick({tell, Pid} = Do, #{tick := Tick}) ->
+    Pid ! {self(), Tick},
+    {Do, [{schedule, Tick + 1}, {probe, tick, Tick}]};
+on_tick(stuck, _Context) -> receive never -> {stuck, []} end;
+on_tick(crash, #{tick := Tick}) -> {Tick rem (Tick - 1), []};
+on_tick(idle, #{tick := Tick}) -> {idle, [{schedule, Tick + 1}]}.
+
+on_message(_From, _Message, Do, _Context) -> {Do, []}.
+
+run(Actors, Options) -> weft_diasca:run(?MODULE, Options#{options => #{actors => Actors}}).
+
+start(Actors, Options) ->
+    {ok, Run} = weft_diasca:start(?MODULE, Options#{options => #{actors => Actors}}),
+    Run.
+
+an_actor_that_does_not_end_is_named_test_() ->
+    {timeout, 30,
+     fun() ->
+         {error, Reason} = run([idle, stuck, stuck], #{diasca_ms => 200}),
+         ?assertEqual({late, running, {1, 0}, [{node(), [2, 3]}]}, Reason),
+         told("at tick 1, diasca 0 did not end in time.*waits for actors \\[2,3\\]", Reason)
+     end}.
+
+an_actor_that_crashes_is_named_test() ->
+    {error, Reason} = run([idle, crash], #{}),
+    ?assertMatch({actor_failed, _, {1, 0}, 2, {?MODULE, error, badarith, _}}, Reason),
+    told("actor 2 on .* failed at tick 1, diasca 0: .*badarith", Reason).
+
+a_killed_actor_is_named_test() ->
+    Run = start([idle, {tell, self()}], #{}),
+    exit(actor(), kill),
+    ?assertMatch({error, {actor_failed, _, _, 2, {process, exit, killed, []}}},
+                 weft_diasca:await(Run)).
+
+a_run_ends_with_its_caller_and_all_ends_with_the_run_test() ->
+    Self = self(),
+    Caller = spawn(fun() ->
+                       Run = start([{tell, Self}], #{}),
+                       Self ! {run, Run},
+                       weft_diasca:await(Run)
+                   end),
+    Run = receive {run, Pid} -> Pid after ?WAIT_MS -> none end,
+    Monitors = [monitor(process, One) || One <- [Run, actor()]],
+    exit(Caller, kill),
+    [receive {'DOWN', Monitor, _, _, _} -> ok after ?WAIT_MS -> ?assert(false) end
+     || Monitor <- Monitors],
+    flush().
+
+strays_change_nothing_test() ->
+    Run = start([{tell, self()}], #{ticks => 20000, probes => none}),
+    Actor = actor(),
+    {links, [Manager]} = process_info(Actor, links),
+    [begin
+         Pid ! stray,
+         gen_server:cast(Pid, stray),
+         ?assertEqual({error, {unknown, what}}, gen_server:call(Pid, what))
+     end || Pid <- [Run, Actor, Manager]],
+    ?assertMatch(#{phase := running}, weft_diasca:status(Run)),
+    ok = weft_diasca:stop(Run),
+    {ok, #{tick := Tick, values := Tick, is_stopped := true}} = weft_diasca:await(Run),
+    flush().
+
+actor() -> receive {Pid, Tick} when is_integer(Tick) -> Pid after ?WAIT_MS -> none end.
+
+flush() -> receive _ -> flush() after 0 -> ok end.
+
+bad_options_are_refused_with_a_reason_test() ->
+    Refused = fun(Workload, Options, Text) ->
+                      {error, Reason} = weft_diasca:run(Workload, Options),
+                      told(Text, Reason)
+              end,
+    Refused(no_such_thing, #{}, "there is no workload no_such_thing.*about/0"),
+    Refused(lists, #{}, "there is no workload lists"),
+    Refused(soda, #{tiks => 5}, "no option tiks"),
+    Refused(soda, #{ticks => -5}, "option ticks can not be -5"),
+    Refused(soda, #{nodes => [a, a]}, "option nodes can not be"),
+    Refused(soda, #{checkpoint_ticks => 5}, "checkpoint_ticks says how often"),
+    Refused(soda, #{options => #{cans => 5}}, "no option cans; it has"),
+    Refused(soda, #{options => #{customers => [{7, 1, 1}]}}, "a customer wants machine 7 of 2"),
+    Refused(phold, #{options => #{actors => 0}}, "actors, events and delay_max are numbers"),
+    Refused(phold, #{actors_max => 10}, "more than 10 actors"),
+    Refused(soda, #{nodes => [none@nowhere]}, "node none@nowhere can not be used").
+
+told(Pattern, Reason) ->
+    ?assertMatch({match, _}, re:run(weft_diasca:format_error(Reason), Pattern, [dotall])).
+
+%% --- checkpoints ------------------------------------------------------------------------------
+
+a_run_goes_on_from_its_file_to_the_same_hash_test_() ->
+    {setup, fun() -> filename:join(string:trim(os:cmd("mktemp -d")), "checkpoint") end,
+     fun(File) -> file:del_dir_r(filename:dirname(File)) end,
+     fun(File) ->
+         [{"after it has ended", fun() -> again(File) end},
+          {"when it was stopped", fun() -> stopped(File) end},
+          {"unless it is damaged", fun() -> damaged(File) end}]
+     end}.
+
+again(File) ->
+    {ok, #{hash := Hash} = Whole} = weft_diasca:run(phold, #{}),
+    {ok, #{hash := Hash}} = weft_diasca:run(phold, #{checkpoint => File, checkpoint_ticks => 30}),
+    {ok, #{checkpoint := #{tick := Tick}}} = weft_diasca_file:read(File),
+    ?assert(Tick > 60 andalso Tick < 100),
+    {ok, Continued} = weft_diasca:continue(File, #{}),
+    Measured = [wall_ms, setup_ms],
+    ?assertEqual(maps:without(Measured, Whole), maps:without(Measured, Continued)),
+    ?assertMatch({ok, #{tick := 200}}, weft_diasca:continue(File, #{ticks => 200})).
+
+stopped(File) ->
+    Actors = [{tell, self()}, idle],
+    Run = start(Actors, #{checkpoint => File, ticks => 500000}),
+    _ = actor(),
+    ok = weft_diasca:stop(Run),
+    {ok, #{tick := Tick}} = weft_diasca:await(Run),
+    {ok, #{hash := Whole}} = run(Actors, #{ticks => Tick + 100}),
+    {ok, #{hash := Hash}} = weft_diasca:continue(File, #{ticks => Tick + 100}),
+    ?assertEqual(Whole, Hash),
+    flush().
+
+damaged(File) ->
+    {ok, Bytes} = file:read_file(File),
+    Size = byte_size(Bytes) - 5,
+    <<Before:Size/binary, Byte, After/binary>> = Bytes,
+    ok = file:write_file(File, [Before, Byte bxor 1, After]),
+    {error, Reason} = weft_diasca:continue(File, #{}),
+    told("is no checkpoint, or is damaged", Reason),
+    {error, None} = weft_diasca:continue(File ++ "s", #{}),
+    told("checkpoints: no such file", None),
+    {error, Seed} = weft_diasca:continue(File, #{seed => 1}),
+    told("seed can not be changed", Seed),
+    {error, Where} = weft_diasca:run(phold, #{checkpoint => "/dev/null/x", checkpoint_ticks => 1}),
+    told("checkpoint /dev/null/x: ", Where).
