@@ -1,0 +1,377 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc A store of data that merges, on one node: a pure core (`weft_core').
+%%
+%% Changes: an operation makes a delta. It is merged here, and waits for each neighbour that this
+%% node serves, joined with what waits already. A neighbour gets one message at a time (`{deltas,
+%% Seq, Served, Shared, Own}') and acknowledges it (`{ack, Seq}'). Of what arrives, only what is new
+%% is merged and passed on (Enes et al. 2019): not to the sender, and of the part `Shared' not to
+%% those whom the sender serves as well (`Served').
+%%
+%% Comparison: at the beginning of a link, every `sync_ms' with one neighbour, and with one for whom
+%% something was dropped, see `weft_crdt_compare'. Whatever is lost otherwise (a node that ends, a
+%% link that breaks) comes by that. So messages may be lost, doubled and reordered.
+%%
+%% `{serve, IsWanted}': the sender wants to be served. Messages are `{weft_crdt, 1, ..}'; other
+%% versions are ignored, and what is malformed is counted and told once for each neighbour and link.
+%% Too many messages of a comparison are not answered, see `weft_crdt_peers'.
+%%
+%% Derived keys are values that this node has computed; they do not leave it. What is not done: keys
+%% are never deleted, and an actor that does not come back is remembered.
+%%
+%% Options: `keys_max' (100000), `waiting_max' (keys that wait for one neighbour, 50000),
+%% `operation_bytes' (1 MiB), `message_bytes' (65536), `sync_ms' (3000), `flush_ms' (5), `resend_ms'
+%% (2000).
+%% Commands: `{declare, Key, Type}', `{update, Key, Operation, NowUs}', `{value, Key}', `{read, Key,
+%% Threshold, TimeoutMs}', `{subscribe, Key, Pid}', `{unsubscribe, Key, Pid}', `{derive, Key, Value}',
+%% `keys', `info'.
+-module(weft_crdt_core).
+-behaviour(weft_core).
+
+-export([init/2, handle/3]).
+-export([value/2]).
+
+-define(DEFAULTS, #{keys_max => 100000, waiting_max => 50000, operation_bytes => 1048576,
+                    message_bytes => 65536, sync_ms => 3000, flush_ms => 5, resend_ms => 2000}).
+-define(RESEND_MS_MAX, 30000).
+%% Keys in one message of a comparison.
+-define(PIECE, 500).
+
+-record(state, {
+    self :: node(),
+    actor :: weft_crdt_type:actor(),
+    options :: map(),
+    entries :: weft_crdt_entries:entries(),
+    derived = #{} :: #{Key :: term() => Value :: term()},
+    peers :: weft_crdt_peers:peers(),
+    readers = weft_crdt_readers:new() :: weft_crdt_readers:readers(),
+    is_flushing = false :: boolean(),
+    %% Neighbours that have sent something malformed, and how much was refused in all.
+    warned = #{} :: #{node() => []},
+    refused = 0 :: non_neg_integer(),
+    rand :: rand:state()}).
+
+-opaque state() :: #state{}.
+-export_type([state/0]).
+
+%% @doc See `weft_core'.
+-spec init(node(), weft_core:options()) -> {state(), weft_core:effects()}.
+init(Self, Given) ->
+    Options = maps:merge(?DEFAULTS, Given),
+    State = #state{self = Self, actor = {Self, maps:get(incarnation, Options, 0)},
+                   options = Options,
+                   entries = weft_crdt_entries:new(maps:get(keys_max, Options)),
+                   peers = weft_crdt_peers:new(Self),
+                   rand = weft_core:seed(Self, ?MODULE, Options)},
+    {State, [{after_ms, option(sync_ms, State), sync}]}.
+
+%% @doc The value of a key on this node.
+-spec value(Key :: term(), state()) -> {ok, Value :: term()} | error.
+value(Key, #state{entries = Entries, derived = Derived}) ->
+    case weft_crdt_entries:value(Key, Entries) of
+        {ok, Value} -> {ok, Value};
+        error -> maps:find(Key, Derived)
+    end.
+
+%% @doc See `weft_core'.
+-spec handle(weft_core:event(), integer(), state()) -> {state(), weft_core:effects()}.
+handle({message, From, {weft_crdt, 1, Msg}}, NowMs, #state{peers = Peers} = State) ->
+    case weft_crdt_peers:find(From, Peers) of
+        {ok, _} -> message(From, Msg, NowMs, State);
+        error -> {State, []}
+    end;
+handle({message, _From, _OfAnotherVersion}, _NowMs, State) ->
+    {State, []};
+handle({command, Ref, Command}, _NowMs, State) ->
+    command(Command, Ref, State);
+handle({neighbour_up, Node}, NowMs, #state{self = Self, peers = Peers0} = State0) ->
+    {Peers, Changed} = weft_crdt_peers:up(Node, NowMs, Peers0),
+    State1 = State0#state{peers = Peers},
+    {State, Root} = case Self < Node of
+                        true -> compare(Node, State1);
+                        false -> {State1, []}
+                    end,
+    {State, wants(Changed) ++ Root};
+handle({neighbour_down, Node, _Reason}, _NowMs, #state{peers = Peers0, warned = Warned} = State) ->
+    {Peers, Changed} = weft_crdt_peers:down(Node, Peers0),
+    {State#state{peers = Peers, warned = maps:remove(Node, Warned)}, wants(Changed)};
+handle({timer, Timer}, _NowMs, State) ->
+    timer(Timer, State);
+handle({notice, {gone, Pid, _Reason}}, _NowMs, #state{readers = Readers} = State) ->
+    {State#state{readers = weft_crdt_readers:gone(Pid, Readers)}, []};
+handle({notice, _}, _NowMs, State) ->
+    {State, []}.
+
+wants(Changed) -> [send(Node, {serve, IsWanted}) || {Node, IsWanted} <- Changed].
+
+send(Node, Msg) -> {send, Node, {weft_crdt, 1, Msg}}.
+
+option(Key, #state{options = Options}) -> maps:get(Key, Options).
+
+%% --- commands ---------------------------------------------------------------------------------
+
+command({declare, Key, Type}, Ref, #state{entries = Entries0, derived = Derived} = State) ->
+    case is_map_key(Key, Derived) orelse weft_crdt_entries:declare(Key, Type, Entries0) of
+        true -> {State, [{reply, Ref, {error, derived}}]};
+        {ok, Entries} -> {State#state{entries = Entries}, [{reply, Ref, ok}]};
+        {error, Reason} -> {State, [{reply, Ref, {error, Reason}}]}
+    end;
+command({update, Key, Operation, NowUs}, Ref, State) ->
+    Max = option(operation_bytes, State),
+    case erlang:external_size(Operation) of
+        Bytes when Bytes > Max -> {State, [{reply, Ref, {error, {too_large, Bytes, Max}}}]};
+        _ -> operate(Key, Operation, NowUs, Ref, State)
+    end;
+command({value, Key}, Ref, State) ->
+    {State, [{reply, Ref, case value(Key, State) of
+                              {ok, Value} -> {ok, Value};
+                              error -> {error, undeclared}
+                          end}]};
+command({read, Key, Threshold, TimeoutMs}, Ref, #state{readers = Readers0} = State) ->
+    case {value(Key, State), weft_crdt_threshold:is_valid(Threshold)} of
+        {_, false} -> {State, [{reply, Ref, {error, {bad_threshold, Threshold}}}]};
+        {error, _} -> {State, [{reply, Ref, {error, undeclared}}]};
+        {{ok, Value}, true} ->
+            case weft_crdt_threshold:is_passed(Threshold, Value) of
+                true -> {State, [{reply, Ref, {ok, Value}}]};
+                false ->
+                    {Readers, Effects} = weft_crdt_readers:wait(Key, Threshold, TimeoutMs, Ref,
+                                                                Readers0),
+                    {State#state{readers = Readers}, Effects}
+            end
+    end;
+command({subscribe, Key, Pid}, Ref, #state{readers = Readers0} = State) ->
+    case value(Key, State) of
+        {ok, Value} ->
+            {Readers, Effects} = weft_crdt_readers:subscribe(Key, Pid, Readers0),
+            {State#state{readers = Readers}, Effects ++ [{reply, Ref, {ok, Value}}]};
+        error -> {State, [{reply, Ref, {error, undeclared}}]}
+    end;
+command({unsubscribe, Key, Pid}, Ref, #state{readers = Readers} = State) ->
+    {State#state{readers = weft_crdt_readers:unsubscribe(Key, Pid, Readers)}, [{reply, Ref, ok}]};
+command({derive, Key, Value}, Ref, State) ->
+    derive(Key, Value, Ref, State);
+command(keys, Ref, #state{entries = Entries} = State) ->
+    {State, [{reply, Ref, lists:sort(weft_crdt_entries:keys(Entries))}]};
+command(info, Ref, #state{entries = Entries, peers = Peers, readers = Readers} = State) ->
+    {State, [{reply, Ref, (weft_crdt_readers:info(Readers))#{
+                            keys => length(weft_crdt_entries:keys(Entries)),
+                            served => lists:sort(weft_crdt_peers:served(Peers)),
+                            unacknowledged => weft_crdt_peers:info(Peers),
+                            refused => State#state.refused}}]}.
+
+operate(Key, Operation, NowUs, Ref, #state{entries = Entries0, actor = Actor} = State) ->
+    case weft_crdt_entries:mutate(Key, Operation, {Actor, NowUs}, Entries0) of
+        {ok, none, _} -> {State, [{reply, Ref, ok}]};
+        {ok, Change, Entries} ->
+            {Changed, Effects} = spread(Key, Change, [], State#state{entries = Entries}),
+            {Changed, [{reply, Ref, ok} | Effects]};
+        {error, bad_operation} ->
+            {State, [{reply, Ref, {error, {bad_operation, Operation}}}]};
+        {error, Reason} -> {State, [{reply, Ref, {error, Reason}}]}
+    end.
+
+%% A value that is the same is no change.
+derive(Key, Value, Ref, #state{entries = Entries, derived = Derived} = State0) ->
+    case {weft_crdt_entries:is_key(Key, Entries), Derived} of
+        {true, _} -> {State0, [{reply, Ref, {error, declared}}]};
+        {false, #{Key := Value}} -> {State0, [{reply, Ref, ok}]};
+        {false, _} ->
+            {State, Effects} = changed(Key, State0#state{derived = Derived#{Key => Value}}),
+            {State, [{reply, Ref, ok} | Effects]}
+    end.
+
+%% --- changes ----------------------------------------------------------------------------------
+
+spread(Key, Change, Except, #state{peers = Peers0} = State0) ->
+    Peers = weft_crdt_peers:spread(Key, Change, Except, option(waiting_max, State0), Peers0),
+    {State1, Effects} = changed(Key, State0#state{peers = Peers}),
+    {State, Flush} = flush_soon(State1),
+    {State, Effects ++ Flush}.
+
+changed(Key, #state{readers = Readers0} = State) ->
+    {Readers, Effects} = weft_crdt_readers:changed(Key, fun(K) -> value(K, State) end, Readers0),
+    {State#state{readers = Readers}, Effects}.
+
+flush_soon(#state{is_flushing = true} = State) -> {State, []};
+flush_soon(State) ->
+    {State#state{is_flushing = true}, [{after_ms, option(flush_ms, State), flush}]}.
+
+%% The next message for each of these, if there is something and nothing is on its way.
+flush(Nodes, State) ->
+    lists:foldl(fun(Node, {S0, Effects}) ->
+                    {S, More} = flush_one(Node, S0),
+                    {S, Effects ++ More}
+                end, {State, []}, Nodes).
+
+flush_one(Node, #state{peers = Peers} = State) ->
+    {ok, Buffer0} = weft_crdt_peers:find(Node, Peers),
+    case weft_crdt_buffer:next(option(message_bytes, State), Buffer0) of
+        {Seq, Shared, Own, Buffer} ->
+            Served = case Shared of
+                         [] -> <<>>;
+                         _ -> weft_crdt_peers:marks(weft_crdt_peers:served(Peers) -- [Node])
+                     end,
+            {put_buffer(Node, Buffer, State),
+             [send(Node, {deltas, Seq, Served, Shared, Own}),
+              {after_ms, resend_ms(Buffer, State), {resend, Node, Seq}}]};
+        none ->
+            case weft_crdt_buffer:is_behind(Buffer0) of
+                true -> compare(Node, State);
+                false -> {State, []}
+            end
+    end.
+
+put_buffer(Node, Buffer, #state{peers = Peers} = State) ->
+    State#state{peers = weft_crdt_peers:update(Node, fun(_) -> Buffer end, Peers)}.
+
+resend_ms(Buffer, State) ->
+    min(?RESEND_MS_MAX, option(resend_ms, State) bsl weft_crdt_buffer:tries(Buffer)).
+
+compare(Node, #state{entries = Entries0, peers = Peers} = State) ->
+    {Ranges, Entries} = weft_crdt_entries:ranges(Entries0),
+    {State#state{entries = Entries,
+                 peers = weft_crdt_peers:update(Node, fun weft_crdt_buffer:caught_up/1, Peers)},
+     [send(Node, weft_crdt_compare:root(Ranges))]}.
+
+%% --- timers -----------------------------------------------------------------------------------
+
+timer(flush, #state{peers = Peers} = State) ->
+    flush(weft_crdt_peers:nodes(Peers), State#state{is_flushing = false});
+timer({resend, Node, Seq}, #state{peers = Peers} = State) ->
+    case weft_crdt_peers:find(Node, Peers) of
+        {ok, Buffer0} ->
+            case weft_crdt_buffer:resend(Seq, Buffer0) of
+                no -> {State, []};
+                Buffer -> flush_one(Node, put_buffer(Node, Buffer, State))
+            end;
+        error -> {State, []}
+    end;
+timer(sync, #state{peers = Peers, rand = Rand0} = State0) ->
+    Again = {after_ms, option(sync_ms, State0), sync},
+    case weft_crdt_peers:nodes(Peers) of
+        [] -> {State0, [Again]};
+        Nodes ->
+            {Nth, Rand} = rand:uniform_s(length(Nodes), Rand0),
+            Node = lists:nth(Nth, Nodes),
+            IsPicked = lists:member(Node, weft_crdt_peers:picks(State0#state.self, Nodes)),
+            {State, Effects} = compare(Node, State0#state{rand = Rand}),
+            {State, wants([{Node, IsPicked}]) ++ Effects ++ [Again]}
+    end;
+timer(Timer, #state{readers = Readers0} = State) ->
+    {Readers, Effects} = weft_crdt_readers:timer(Timer, {fun(K) -> value(K, State) end, Readers0}),
+    {State#state{readers = Readers}, Effects}.
+
+%% --- messages ---------------------------------------------------------------------------------
+
+message(From, {deltas, Seq, Served, Shared, Own}, _NowMs, State0)
+  when is_integer(Seq), is_binary(Served) ->
+    Except = [From | weft_crdt_peers:marked(Served, State0#state.peers)],
+    {State1, OfShared} = learn(From, Shared, Except, {State0, []}),
+    {State, OfOwn} = learn(From, Own, [From], {State1, []}),
+    {State, [send(From, {ack, Seq}) | OfShared] ++ OfOwn};
+message(From, {ack, Seq}, _NowMs, #state{peers = Peers} = State) ->
+    Acked = weft_crdt_peers:update(From, fun(B) -> weft_crdt_buffer:acked(Seq, B) end, Peers),
+    flush_one(From, State#state{peers = Acked});
+message(From, {serve, IsWanted}, _NowMs, #state{peers = Peers} = State)
+  when is_boolean(IsWanted) ->
+    {State#state{peers = weft_crdt_peers:wants(From, IsWanted, Peers)}, []};
+message(From, Msg, NowMs, #state{peers = Peers0} = State0) ->
+    case weft_crdt_peers:allow(From, NowMs, Peers0) of
+        {true, Peers} -> comparison(From, Msg, State0#state{peers = Peers});
+        {false, _} -> {State0#state{refused = State0#state.refused + 1}, []}
+    end.
+
+learn(From, [{Key, Type, Packed} | Rest], Except, {#state{entries = Entries0} = State0, Before}) ->
+    case weft_crdt_entries:learn(Key, Type, Packed, Entries0) of
+        {new, Delta, Entries} ->
+            State1 = heard(From, Key, Type, Packed, State0#state{entries = Entries}),
+            {State, Effects} = spread(Key, {Type, Delta}, Except, State1),
+            learn(From, Rest, Except, {State, lists:reverse(Effects, Before)});
+        known ->
+            learn(From, Rest, Except, {heard(From, Key, Type, Packed, State0), Before});
+        {error, Reason} ->
+            {State, Effects} = refused(From, {Key, Reason}, State0),
+            learn(From, Rest, Except, {State, lists:reverse(Effects, Before)})
+    end;
+learn(_, [], _, {State, Effects}) ->
+    {State, lists:reverse(Effects)};
+learn(From, Malformed, _, {State0, Before}) ->
+    {State, Effects} = refused(From, Malformed, State0),
+    {State, lists:reverse(Before) ++ Effects}.
+
+heard(From, Key, Type, Packed, #state{peers = Peers} = State) ->
+    State#state{peers = weft_crdt_peers:update(
+                          From, fun(B) -> weft_crdt_buffer:heard(Key, Type, Packed, B) end, Peers)}.
+
+%% It is told once for each neighbour, and counted.
+refused(From, What, #state{warned = Warned, refused = Refused} = State) ->
+    {State#state{warned = Warned#{From => []}, refused = Refused + 1},
+     [{notice, {warning, {refused, From, What}}} || not is_map_key(From, Warned)]}.
+
+%% --- comparison -------------------------------------------------------------------------------
+
+comparison(From, {ranges, Given}, State0) ->
+    {Ranges, State} = ranges(State0),
+    case weft_crdt_compare:ranges(Given, Ranges) of
+        {ok, Answers, Missing} -> offered(From, Missing, [send(From, A) || A <- Answers], State);
+        error -> refused(From, Given, State)
+    end;
+comparison(From, {items, Given}, State0) ->
+    {Ranges, #state{entries = Entries} = State} = ranges(State0),
+    case weft_crdt_compare:items(Given, Ranges) of
+        {ok, Missing, Different, Wanted} ->
+            Digests = [weft_crdt_entries:digest(Key, Entries) || Key <- Different],
+            Ask = [send(From, {digests, true, Some}) || Some <- pieces(Digests)]
+                ++ [send(From, {wants, Some}) || Some <- pieces(Wanted)],
+            offered(From, Missing, Ask, State);
+        error -> refused(From, Given, State)
+    end;
+comparison(From, {digests, IsFirst, Given}, State) when is_boolean(IsFirst) ->
+    digests(From, Given, IsFirst, [], State);
+comparison(From, {wants, Keys}, State) when length(Keys) >= 0 ->
+    offered(From, Keys, [], State);
+comparison(From, Malformed, State) ->
+    refused(From, Malformed, State).
+
+ranges(#state{entries = Entries0} = State) ->
+    {Ranges, Entries} = weft_crdt_entries:ranges(Entries0),
+    {Ranges, State#state{entries = Entries}}.
+
+pieces([]) -> [];
+pieces(List) when length(List) =< ?PIECE -> [List];
+pieces(List) ->
+    {Piece, Rest} = lists:split(?PIECE, List),
+    [Piece | pieces(Rest)].
+
+%% Whole states for a neighbour that has nothing of these keys.
+offered(To, Keys, Effects, #state{entries = Entries} = State0) ->
+    State1 = lists:foldl(fun(Key, S) ->
+                             case weft_crdt_entries:state(Key, Entries) of
+                                 {ok, Type, Whole} -> offer(To, Key, Type, Whole, S);
+                                 error -> S
+                             end
+                         end, State0, Keys),
+    {State, More} = flush_one(To, State1),
+    {State, Effects ++ More}.
+
+offer(To, Key, Type, Delta, #state{peers = Peers} = State) ->
+    Max = option(waiting_max, State),
+    Add = fun(Buffer) -> weft_crdt_buffer:add(Key, Type, Delta, own, Max, Buffer) end,
+    State#state{peers = weft_crdt_peers:update(To, Add, Peers)}.
+
+digests(From, [{Key, Type, Digest} | Rest], IsFirst, Known, #state{entries = Entries} = State) ->
+    case weft_crdt_entries:difference(Key, Type, Digest, Entries) of
+        {ok, none} -> digests(From, Rest, IsFirst, [Key | Known], State);
+        {ok, Delta} ->
+            digests(From, Rest, IsFirst, [Key | Known], offer(From, Key, Type, Delta, State));
+        unknown -> digests(From, Rest, IsFirst, Known, State);
+        {error, Reason} ->
+            {Refused, Told} = refused(From, {Key, Reason}, State),
+            {Done, Effects} = digests(From, Rest, IsFirst, Known, Refused),
+            {Done, Told ++ Effects}
+    end;
+digests(From, [], IsFirst, Known, #state{entries = Entries} = State) ->
+    Back = [weft_crdt_entries:digest(Key, Entries) || IsFirst, Key <- Known],
+    offered(From, [], [send(From, {digests, false, Some}) || Some <- pieces(Back)], State);
+digests(From, Malformed, _, _, State) ->
+    refused(From, Malformed, State).

@@ -1,0 +1,296 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Stores in a world where messages are lost, doubled and reordered, links break and nodes
+%% forget: in the end all have the same, and nothing that arrived somewhere is missing. And what it
+%% costs.
+-module(weft_crdt_core_tests).
+
+-include_lib("proper/include/proper.hrl").
+-include_lib("eunit/include/eunit.hrl").
+
+-define(W, weft_crdt_world).
+-define(NODES, [a, b, c, d]).
+-define(KEYS, [{count, pncounter}, {set, orset}, {map, ormap}, {register, mv_register}]).
+
+%% --- any schedule -----------------------------------------------------------------------------
+
+any_schedule_test_() ->
+    [{Name, {timeout, 120, ?_assert(proper:quickcheck(converges(Links, Options),
+                                                      [{numtests, count()}, quiet]))}}
+     || {Name, Links, Options} <-
+            [{"in a mesh", [{A, B} || A <- ?NODES, B <- ?NODES, A < B], #{}},
+             {"in a chain", [{a, b}, {b, c}, {c, d}], #{}},
+             {"with buffers for one key", [{a, b}, {b, c}, {c, d}, {d, a}], #{waiting_max => 1}},
+             {"with one delta in a message", [{a, b}, {b, c}, {c, a}, {c, d}],
+              #{message_bytes => 1}}]].
+
+count() ->
+    case os:getenv("FULL") of false -> 60; _ -> 3000 end.
+
+converges(Links, Options) ->
+    ?FORALL(Steps, ?SIZED(Size, resize(4 * Size, list(step(Links)))),
+            begin
+                Begun = joined(Links, ?W:new(?NODES, Options)),
+                World = lists:foldl(fun step/2, Begun, Steps),
+                End = ?W:settle(joined(Links, World)),
+                Values = [[?W:value(Node, Key, End) || {Key, _} <- ?KEYS] || Node <- ?NODES],
+                ?WHENFAIL(io:format("~p~n~p~n~p~n", [Steps, Values, ?W:warnings(End)]),
+                          length(lists:usort(Values)) =:= 1 andalso is_counted(Steps, End)
+                              andalso ?W:warnings(End) =:= [])
+            end).
+
+joined(Links, World) ->
+    lists:foldl(fun({A, B}, W) -> ?W:link(A, B, W) end, declared(World), Links).
+
+declared(World) ->
+    lists:foldl(fun({Node, {Key, Type}}, W) -> ?W:command(Node, {declare, Key, Type}, W) end,
+                World, [{Node, Key} || Node <- ?W:nodes(World), Key <- ?KEYS]).
+
+%% If no node has forgotten anything, everything counts.
+is_counted(Steps, World) ->
+    lists:keymember(restart, 1, Steps)
+        orelse ?W:value(a, count, World) =:= {ok, length([x || {update, _, count, _} <- Steps])}.
+
+step(Links) ->
+    frequency([{10, ?LET({{Key, _}, Node}, {oneof(?KEYS), oneof(?NODES)},
+                         {update, Node, Key, operation(Key)})},
+               {15, {deliver, range(0, 50)}}, {3, {double, range(0, 50)}},
+               {3, {lose, range(0, 50)}}, {6, {tick, oneof([10, 100, 2500])}},
+               {2, {cut, oneof(Links)}}, {2, {link, oneof(Links)}}, {1, {restart, oneof(?NODES)}}]).
+
+operation(count) -> increment;
+operation(set) -> {oneof([add, remove]), range(1, 5)};
+operation(register) -> {set, range(1, 5)};
+operation(map) -> oneof([{update, f, orset, operation(set)}, {remove, f}]).
+
+step({update, Node, Key, Operation}, World) ->
+    ?W:command(Node, {update, Key, Operation, 0}, World);
+step({cut, {A, B}}, World) -> ?W:cut(A, B, World);
+step({link, {A, B}}, World) -> ?W:link(A, B, World);
+step({restart, Node}, World) -> declared(?W:restart(Node, World));
+step({Step, N}, World) -> ?W:Step(N, World).
+
+%% --- what it costs ----------------------------------------------------------------------------
+
+%% Each change passes each link of a small mesh no more often than to reach everybody.
+a_change_reaches_each_neighbour_once_test() ->
+    World0 = ?W:forget(?W:settle(2, joined([{A, B} || A <- ?NODES, B <- ?NODES, A < B],
+                                           ?W:new(?NODES, #{})))),
+    World = ?W:settle(1, ?W:command(a, {update, count, increment, 0}, World0)),
+    ?assertEqual([b, c, d], lists:sort([To || {a, To, {_, 1, {deltas, _, _, _, _}}}
+                                                  <- ?W:sent(World)])),
+    ?assertEqual([], [M || {From, _, {_, 1, {deltas, _, _, _, _}}} = M <- ?W:sent(World),
+                           From =/= a]).
+
+stores_that_are_equal_say_little_to_each_other_test() ->
+    World = ?W:settle(20, ?W:forget(filled(100, [a, b], ?W:new([a, b], #{})))),
+    ?assert(?W:bytes(World) < 20 * 2 * 100).
+
+after_a_partition_differences_are_sent_test_() ->
+    {timeout, 60,
+     fun() ->
+         World0 = filled(1000, [a, b], ?W:new([a, b], #{})),
+         Whole = whole(1000, a, World0),
+         Apart = ?W:forget(changed(100, ?W:cut(a, b, World0))),
+         World = ?W:settle(3, ?W:link(a, b, Apart)),
+         [?assertEqual(?W:value(a, Key, World), ?W:value(b, Key, World))
+          || Key <- lists:seq(1, 1000)],
+         ?assert(?W:bytes(World) * 10 =< Whole, {?W:bytes(World), Whole})
+     end}.
+
+stores_with_nothing_in_common_send_little_more_than_themselves_test_() ->
+    {timeout, 60,
+     fun() ->
+         World0 = filled(1, 500, [a], filled(501, 1000, [b], ?W:new([a, b], #{}))),
+         Whole = whole(1000, a, World0) + whole(1000, b, World0),
+         World = ?W:settle(3, ?W:link(a, b, ?W:forget(World0))),
+         ?assertEqual(1000, length(?W:reply(a, keys, World))),
+         ?assertEqual(1000, length(?W:reply(b, keys, World))),
+         ?assert(?W:bytes(World) * 10 =< Whole * 12, {?W:bytes(World), Whole})
+     end}.
+
+a_store_that_is_empty_gets_all_test_() ->
+    {timeout, 60,
+     fun() ->
+         World0 = filled(1000, [a], ?W:new([a, b], #{})),
+         Whole = whole(1000, a, World0),
+         World = ?W:settle(3, ?W:link(a, b, ?W:forget(World0))),
+         ?assertEqual(1000, length(?W:reply(b, keys, World))),
+         ?assert(?W:bytes(World) * 10 =< Whole * 12, {?W:bytes(World), Whole})
+     end}.
+
+%% What each would have to send if it sent its state, where it sent a delta.
+deltas_of_128_clients_are_small_test_() ->
+    {timeout, 120,
+     fun() ->
+         Nodes = [list_to_atom("n" ++ integer_to_list(N)) || N <- lists:seq(1001, 1128)],
+         Options = #{sync_ms => 1000000},
+         Linked = lists:foldl(fun({A, B}, W) -> ?W:link(A, B, W) end, ?W:new(Nodes, Options),
+                              [{A, B} || A <- Nodes, B <- Nodes, A < B]),
+         Ready = lists:foldl(fun(N, W) -> ?W:command(N, {declare, count, gcounter}, W) end, Linked,
+                             Nodes),
+         World1 = lists:foldl(fun increment/2, ?W:settle(1, Ready), Nodes),
+         World = lists:foldl(fun increment/2, ?W:forget(World1), lists:sublist(Nodes, 10)),
+         ?assertEqual([{ok, 138}], lists:usort([?W:value(N, count, World) || N <- Nodes])),
+         Messages = length([x || {_, _, {_, 1, {deltas, _, _, _, _}}} <- ?W:sent(World)]),
+         State = maps:from_list([{{N, 1}, 1} || N <- Nodes]),
+         ?assert(?W:bytes(World) * 10 =< Messages * erlang:external_size(State),
+                 {?W:bytes(World), Messages * erlang:external_size(State)})
+     end}.
+
+increment(Node, World) ->
+    lists:foldl(fun(_, W) -> ?W:settle(0, ?W:tick(10, W)) end,
+                ?W:command(Node, {update, count, increment, 0}, World), lists:seq(1, 10)).
+
+%% Keys with sets of 40 elements, on all of these nodes, which are linked first.
+filled(Count, Nodes, World) -> filled(1, Count, Nodes, World).
+
+filled(From, To, Nodes, World0) ->
+    World1 = lists:foldl(fun({A, B}, W) -> ?W:link(A, B, W) end, World0,
+                         [{A, B} || A <- Nodes, B <- Nodes, A < B]),
+    World = lists:foldl(fun(Key, W) ->
+                            Elements = [<<Key:32, N:96>> || N <- lists:seq(1, 40)],
+                            ?W:command(hd(Nodes), {update, Key, {add_all, Elements}, 0},
+                                       ?W:command(hd(Nodes), {declare, Key, orset}, W))
+                        end, World1, lists:seq(From, To)),
+    ?W:settle(3, World).
+
+%% So many keys get an element, half of them on either side.
+changed(Count, World) ->
+    lists:foldl(fun(N, W) ->
+                    ?W:command(lists:nth(N rem 2 + 1, [a, b]), {update, 10 * N, {add, new}, 0}, W)
+                end, World, lists:seq(1, Count)).
+
+whole(Count, Node, World) ->
+    lists:sum([erlang:external_size({Key, orset, Elements})
+               || Key <- lists:seq(1, Count), {ok, Elements} <- [?W:value(Node, Key, World)]]).
+
+%% --- many neighbours --------------------------------------------------------------------------
+
+with_many_neighbours_few_are_served_test() ->
+    Nodes = [list_to_atom("n" ++ integer_to_list(N)) || N <- lists:seq(1001, 1100)],
+    Reached = fun Reach(Known) ->
+                  case lists:usort(Known ++ lists:append([weft_crdt_peers:picks(N, Nodes -- [N])
+                                                          || N <- Known])) of
+                      Known -> Known;
+                      More -> Reach(More)
+                  end
+              end,
+    ?assertEqual(7, length(weft_crdt_peers:picks(n1050, Nodes -- [n1050]))),
+    ?assertEqual(Nodes, Reached([n1050])).
+
+%% --- bounds and bad messages ------------------------------------------------------------------
+
+a_neighbour_that_does_not_answer_costs_a_bounded_buffer_test() ->
+    World0 = joined([{a, b}], ?W:new([a, b], #{waiting_max => 10})),
+    World = lists:foldl(fun(Key, W) ->
+                            ?W:command(a, {update, Key, increment, 0},
+                                       ?W:command(a, {declare, Key, gcounter}, W))
+                        end, World0, lists:seq(1, 100)),
+    #{unacknowledged := #{b := Waiting}} = ?W:reply(a, info, World),
+    ?assertEqual(10, Waiting),
+    ?assertEqual(100, length([K || {K, gcounter} <- ?W:reply(b, keys, ?W:settle(World))])).
+
+too_many_keys_are_refused_test() ->
+    World = joined([{a, b}], ?W:new([a, b], #{keys_max => 4})),
+    ?assertEqual({error, {too_many_keys, 4}}, ?W:reply(a, {declare, more, orset}, World)).
+
+too_large_an_operation_is_refused_test() ->
+    World = declared(?W:new([a], #{operation_bytes => 100})),
+    ?assertMatch({error, {too_large, _, 100}},
+                 ?W:reply(a, {update, set, {add, binary:copy(<<1>>, 200)}, 0}, World)).
+
+keys_of_two_types_are_told_and_stay_apart_test() ->
+    World0 = ?W:command(b, {declare, k, gcounter},
+                        ?W:command(a, {declare, k, orset}, ?W:new([a, b], #{}))),
+    World1 = ?W:link(a, b, ?W:command(b, {update, k, increment, 0},
+                                      ?W:command(a, {update, k, {add, 1}, 0}, World0))),
+    World = ?W:settle(World1),
+    ?assertEqual({{ok, [1]}, {ok, 1}}, {?W:value(a, k, World), ?W:value(b, k, World)}),
+    ?assertMatch([{refused, _, {k, {other_type, _}}} | _], ?W:warnings(World)),
+    ?assertEqual(2, length(?W:warnings(World))).
+
+another_version_is_ignored_test() ->
+    World = joined([{a, b}], ?W:new([a, b], #{})),
+    Later = ?W:event(a, {message, b, {weft_crdt, 2, {deltas, 1, <<>>, [], []}}}, World),
+    ?assertEqual(?W:sent(World), ?W:sent(Later)).
+
+malformed_messages_are_refused_test_() ->
+    {timeout, 60, ?_assert(proper:quickcheck(refuses(), [{numtests, 5 * count()}, quiet]))}.
+
+refuses() ->
+    ?FORALL(Msgs, list(message()),
+            begin
+                World0 = joined([{a, b}], ?W:new([a, b], #{})),
+                World = lists:foldl(fun(Msg, W) -> ?W:event(a, {message, b, {weft_crdt, 1, Msg}}, W)
+                                    end, World0, Msgs),
+                ?W:value(a, count, ?W:settle(2, World)) =/= error
+            end).
+
+message() ->
+    Bad = term(),
+    List = oneof([Bad, list(Bad), [Bad | Bad]]),
+    Key = oneof([count, set, Bad]),
+    Type = oneof([pncounter, orset, ormap, lww_register, Bad]),
+    Place = oneof([0, 7, 16#100000000, Bad]),
+    Actor = #{Bad => {list({range(-1, 5), range(-1, 5)}), oneof([Bad, #{1 => Bad}])}},
+    Item = {Key, Type, oneof([Bad, #{Bad => Bad}, Actor])},
+    oneof([Bad, {deltas, oneof([1, Bad]), oneof([<<>>, Bad]), oneof([List, [Item]]), oneof([List, [Item]])},
+           {ack, Bad}, {serve, Bad}, {wants, oneof([List, [Key]])},
+           {ranges, oneof([List, [{Place, Place, oneof([0, 5, Bad]), oneof([0, Bad])}]])},
+           {items, oneof([List, [{Place, Place, oneof([List, [{Key, Bad}]])}]])},
+           {digests, oneof([true, Bad]), oneof([List, [Item]])}]).
+
+a_flood_of_comparisons_is_not_answered_test() ->
+    World0 = ?W:forget(joined([{a, b}], ?W:new([a, b], #{}))),
+    Flood = lists:foldl(fun(_, W) ->
+                            ?W:event(a, {message, b, {weft_crdt, 1, {wants, [count]}}}, W)
+                        end, World0, lists:seq(1, 1000)),
+    #{refused := Refused} = ?W:reply(a, info, Flood),
+    ?assertEqual(800, Refused),
+    ?assertMatch(#{refused := 800}, ?W:reply(a, info, ?W:event(
+                     a, {message, b, {weft_crdt, 1, {wants, []}}}, ?W:tick(1000, Flood)))).
+
+%% --- readers ----------------------------------------------------------------------------------
+
+a_reader_waits_for_its_threshold_test() ->
+    Read = {read, count, {at_least, 2}, 1000},
+    World0 = ?W:command(a, Read, joined([{a, b}], ?W:new([a, b], #{}))),
+    World1 = ?W:settle(1, ?W:command(b, {update, count, increment, 0}, World0)),
+    ?assertMatch(#{waiting := 0}, ?W:reply(a, info, World1)),
+    World2 = ?W:command(a, Read, World1),
+    ?assertMatch(#{waiting := 1}, ?W:reply(a, info, World2)),
+    World3 = ?W:command(a, {update, count, increment, 0}, World2),
+    ?assertMatch(#{waiting := 0}, ?W:reply(a, info, World3)),
+    ?assertEqual({ok, 2}, ?W:reply(a, Read, World3)).
+
+a_reader_that_waits_in_vain_is_told_test() ->
+    World0 = ?W:command(a, {read, set, {contains, x}, 1000}, declared(?W:new([a], #{}))),
+    ?assertMatch(#{waiting := 1}, ?W:reply(a, info, World0)),
+    ?assertMatch(#{waiting := 0}, ?W:reply(a, info, ?W:tick(1000, World0))),
+    ?assertEqual({error, {bad_threshold, x}}, ?W:reply(a, {read, set, x, 10}, World0)),
+    ?assertEqual({error, undeclared}, ?W:reply(a, {read, no, {is, 1}, 10}, World0)).
+
+thresholds_test_() ->
+    [?_assertEqual({Threshold, Value, Is},
+                   {Threshold, Value, weft_crdt_threshold:is_passed(Threshold, Value)})
+     || {Threshold, Value, Is} <-
+            [{{at_least, 2}, 2, true}, {{at_least, 2}, 1, false}, {{at_least, 2}, [a], false},
+             {{at_least, 1}, [a], true}, {{at_least, 1}, #{}, false}, {{contains, a}, [a], true},
+             {{contains, 1}, [1.0], false}, {{contains, a}, #{a => 1}, true},
+             {{contains, a}, 1, false}, {{is, true}, true, true}, {{is, 1}, 1.0, false}]].
+
+subscribers_hear_of_many_changes_at_once_test() ->
+    World0 = ?W:command(a, {subscribe, count, self()}, declared(?W:new([a], #{}))),
+    World1 = lists:foldl(fun(_, W) -> ?W:command(a, {update, count, increment, 0}, W) end, World0,
+                         lists:seq(1, 50)),
+    World2 = ?W:tick(100, World1),
+    ?assertEqual([{self(), {weft_crdt, count, 50}}], ?W:told(World2)),
+    Gone = ?W:event(a, {notice, {gone, self(), normal}}, World2),
+    ?assertMatch(#{subscriptions := 0}, ?W:reply(a, info, Gone)).
+
+what_is_derived_stays_here_test() ->
+    World0 = joined([{a, b}], ?W:new([a, b], #{})),
+    World = ?W:settle(2, ?W:command(a, {derive, sum, 7}, World0)),
+    ?assertEqual({{ok, 7}, error}, {?W:value(a, sum, World), ?W:value(b, sum, World)}),
+    ?assertEqual({error, declared}, ?W:reply(a, {derive, set, 7}, World)),
+    ?assertEqual({error, derived}, ?W:reply(a, {declare, sum, orset}, World)).
