@@ -89,12 +89,14 @@ a_slow_receiver(Config) ->
     ok = begin_hook(#{}, Gate, Config),
     {Us, ok} = timer:tc(fun() -> tell([1, 2]) end),
     ?assert(Us < 100000),
-    receive {held, First} -> ok end,
+    First = held(),
     until(fun() -> count(failed, Config) >= 1 end),
     First ! {answer, 200},
-    [receive {held, Again} -> Again ! {answer, 200} end || _ <- [1, 2]],
+    [held() ! {answer, 200} || _ <- [1, 2]],
     until(fun() -> {count(sent, Config), count(queued, Config)} =:= {2, 0} end),
     ?assertEqual([1, 1, 2], told(Config)).
+
+held() -> receive {held, Handler} -> Handler end.
 
 %% It is told everything when it comes, in order.
 an_absent_receiver(Config) ->
@@ -128,12 +130,12 @@ too_many_wait(Config) ->
     Gate = receives({held, self()}, Config),
     ok = begin_hook(#{queue_max => 3, timeout_ms => 60000}, Gate, Config),
     ok = tell([1]),
-    First = receive {held, Handler} -> Handler end,
+    First = held(),
     ok = tell(lists:seq(2, 9)),
     until(fun() -> count(dropped, Config) =:= 5 end),
     ?assertEqual(4, count(queued, Config)),
     First ! {answer, 200},
-    [receive {held, Next} -> Next ! {answer, 200} end || _ <- [7, 8, 9]],
+    [held() ! {answer, 200} || _ <- [7, 8, 9]],
     until(fun() -> count(sent, Config) =:= 4 end),
     ?assertEqual([1, 7, 8, 9], told(Config)).
 

@@ -1,0 +1,277 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Each alert that is shipped fires once by a real fault, and none before: four nodes, two of
+%% them gateways, a Prometheus that scrapes them, and its rules with short times.
+%%
+%% With FULL=1 the nodes work for ten minutes before the first fault, under the rules as they are
+%% shipped too, and nothing may fire.
+-module(weft_ops_alerts_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-import(weft_test_nodes, [name/1, node_name/1, call/4, until/2]).
+
+-export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
+-export([each_alert_fires_once/1]).
+%% On the nodes.
+-export([work/1, echo/0, flood/2, flap/1]).
+-export([init/2]).
+
+-define(APPS, [prometheus, quantile_estimator, ddskerl, cowboy, cowlib, ranch]).
+-define(NAMES, [a, g1, g2, b]).
+-define(PARTIAL, ["-kernel", "prevent_overlapping_partitions", "false", "-connect_all", "false"]).
+-define(WINDOW, "10s").
+-define(FIRES_MS, 60000).
+%% Above the threshold of WeftQueuesGrow together.
+-define(SENDERS, 80).
+-define(MESSAGE_BYTES, 1048576).
+-define(STRANGERS, 60).
+
+suite() -> [{timetrap, {minutes, 30}}].
+
+all() -> [each_alert_fires_once].
+
+init_per_suite(Config) ->
+    case os:find_executable("prometheus") of
+        false ->
+            {skip, "there is no prometheus"};
+        Prometheus ->
+            [{ok, _} = application:ensure_all_started(App) || App <- [inets, cowboy]],
+            weft_test_nodes:begin_suite([{prometheus, Prometheus} | Config])
+    end.
+
+end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
+
+end_per_testcase(_Case, _Config) ->
+    _ = cowboy:stop_listener(?MODULE),
+    weft_test_nodes:stop_all().
+
+each_alert_fires_once(Config0) ->
+    Ports = maps:from_list([{Name, weft_test_nodes:free_port()} || Name <- ?NAMES]),
+    Config = [{ports, Ports}, {hook, refuses()} | Config0],
+    [A, _, _, B] = Nodes = [start(Name, [], Config) || Name <- ?NAMES],
+    until(fun() -> [] =:= [N || N <- Nodes, unreachable(N) > 0] end, ?FIRES_MS),
+    [true = is_pid(call(N, ?MODULE, work, [node_name(Other)])) || {N, Other} <- [{A, b}, {B, a}]],
+    Server = prometheus(Config),
+    until(fun() -> {ok, 4.0} =:= sum("up", Server) end, ?FIRES_MS),
+    ok = silent(Server),
+    Fired = lists:append([isolated(A, B, Server), flapping(A, Server), late(A, Server),
+                          strangers(A, Server), stuck(A, Server), dead(A, B, Config, Server)]),
+    ?assertEqual([], shipped() -- Fired).
+
+%% --- silence ----------------------------------------------------------------------------------
+
+%% Counted by Prometheus itself, over all that time.
+silent(Server) ->
+    Seconds = case os:getenv("FULL") of false -> 10; _ -> 600 end,
+    receive after Seconds * 1000 -> ok end, % pacing: silence takes time
+    ?assertEqual([], firing(lists:concat(["[", Seconds, "s]"]), Server)),
+    ok.
+
+%% --- faults -----------------------------------------------------------------------------------
+
+%% Its session has no path, what it sends waits, and what others broadcast is gone: they keep one.
+isolated(A, B, Server) ->
+    ok = call(B, weft, broadcast, [scope, hello]),
+    [ok = call(A, weft_fault, cut, [node_name(G)]) || G <- [g1, g2]],
+    [ok = call(B, weft, broadcast, [scope, N]) || N <- lists:seq(1, 10)],
+    true = is_pid(call(A, erlang, spawn, [?MODULE, flood, [node_name(b), ?SENDERS]])),
+    Fired = fires(["WeftMembersUnreachable", "WeftLinkDown", "WeftSessionsWithoutPath",
+                   "WeftQueuesGrow", "WeftSendersSuspended", "WeftDialsFail",
+                   "WeftWebhookDropsAlarms"], Server),
+    ok = call(A, weft_fault, heal, []),
+    until(fun() -> unreachable(A) =:= 0 end, ?FIRES_MS),
+    ok = call(B, weft, broadcast, [scope, again]),
+    Fired.
+
+%% What was missed is told when nobody can have it any more.
+flapping(A, Server) ->
+    Flap = call(A, erlang, spawn, [?MODULE, flap, [[node_name(G) || G <- [g1, g2]]]]),
+    Fired = fires(["WeftBroadcastMissed", "WeftLinksFlap", "WeftSessionsResumeOften"], Server),
+    true = call(A, erlang, exit, [Flap, kill]),
+    Fired.
+
+late(A, Server) ->
+    [ok = call(A, weft_fault, delay, [node_name(G), 1100, 1200]) || G <- [g1, g2]],
+    Fired = fires(["WeftRoundTripLong"], Server),
+    ok = call(A, weft_fault, heal, []),
+    Fired.
+
+%% They do not speak the protocol.
+strangers(A, Server) ->
+    {port, Port, _} = call(A, erl_epmd, port_please, ["a", {127, 0, 0, 1}]),
+    lists:foreach(fun(_) ->
+                      {ok, Socket} = gen_tcp:connect({127, 0, 0, 1}, Port, [{active, true}]),
+                      ok = gen_tcp:send(Socket, "GET / HTTP/1.0\r\n\r\n"),
+                      receive {tcp_closed, Socket} -> ok; {tcp_error, Socket, _} -> ok end
+                  end, lists:seq(1, ?STRANGERS)),
+    fires(["WeftConnectionsRefused"], Server).
+
+stuck(A, Server) ->
+    [Session] = [Pid || #{node := Node, pid := Pid} <- maps:get(sessions, call(A, weft, status,
+                                                                                [])),
+                        Node =:= node_name(b)],
+    ok = call(A, sys, suspend, [Session]),
+    Fired = fires(["WeftMetricsIncomplete"], Server),
+    ok = call(A, sys, resume, [Session]),
+    Fired.
+
+%% And comes back with another version.
+dead(A, B, Config, Server) ->
+    ok = weft_test_nodes:kill(B),
+    until(fun() -> not lists:member(name(B), call(A, erlang, nodes, [connected])) end, ?FIRES_MS),
+    ok = call(A, weft, send, [{keeper, name(B)}, lost, default]),
+    Fired = fires(["WeftNodeDown", "WeftChannelLosesMessages"], Server),
+    _ = start(b, [another_version], Config),
+    Fired ++ fires(["WeftVersionsMixed"], Server).
+
+fires(Names, Server) ->
+    until(fun() ->
+              receive after 300 -> ok end, % pacing: rules are evaluated each second
+              Missing = Names -- firing("[" ?WINDOW "]", Server),
+              ct:log("~s: ~p do not fire yet", [calendar:system_time_to_rfc3339(os:system_time(1)),
+                                                Missing]),
+              Missing =:= []
+          end, ?FIRES_MS),
+    Names.
+
+shipped() ->
+    {match, Names} = re:run(rules(), "alert: (\\w+)", [global, {capture, all_but_first, list}]),
+    lists:append(Names).
+
+rules() ->
+    {ok, Text} = file:read_file(filename:join([code:lib_dir(weft_ops), "priv", "prometheus",
+                                               "weft-alerts.yml"])),
+    Text.
+
+%% --- Prometheus -------------------------------------------------------------------------------
+
+%% It ends with its standard input, which is this process's.
+prometheus(Config) ->
+    Dir = filename:join(?config(priv_dir, Config), "prometheus"),
+    File = fun(Name, Text) ->
+               Path = filename:join(Dir, Name),
+               ok = filelib:ensure_dir(Path),
+               ok = file:write_file(Path, Text),
+               Path
+           end,
+    _ = File("short.yml", shorter(rules())),
+    _ = File("shipped.yml", rules()),
+    Rules = case os:getenv("FULL") of false -> ["short.yml"]; _ -> ["short.yml", "shipped.yml"] end,
+    Targets = [io_lib:format("\"127.0.0.1:~b\"", [Port])
+               || Port <- maps:values(?config(ports, Config))],
+    Main = File("main.yml",
+                io_lib:format("global: {scrape_interval: 1s, scrape_timeout: 900ms, "
+                              "evaluation_interval: 1s}~n"
+                              "rule_files: [~ts]~n"
+                              "scrape_configs:~n- job_name: weft~n"
+                              "  static_configs: [{targets: [~ts]}]~n",
+                              [lists:join(", ", Rules), lists:join(", ", Targets)])),
+    Port = weft_test_nodes:free_port(),
+    Words = [?config(prometheus, Config), "--config.file=" ++ Main,
+             "--storage.tsdb.path=" ++ filename:join(Dir, "data"), "--log.level=warn",
+             "--web.listen-address=127.0.0.1:" ++ integer_to_list(Port)],
+    Script = "\"$@\" > \"$LOG\" 2>&1 & P=$!; read -r _; kill $P; wait $P",
+    _ = open_port({spawn_executable, "/bin/sh"},
+                  [{args, ["-c", Script, "sh" | Words]},
+                   {env, [{"LOG", filename:join(Dir, "log")}]}]),
+    lists:concat(["http://127.0.0.1:", Port]).
+
+%% Of the times that a condition has to hold, and of the windows over which is counted.
+shorter(Rules) ->
+    lists:foldl(fun({From, To}, Text) -> re:replace(Text, From, To, [global]) end, Rules,
+                [{"for: \\S+", "for: 1s"}, {"\\[\\d+m\\]", "[" ?WINDOW "]"}]).
+
+%% The names of the alerts that fired at some time within the range.
+firing(Range, Server) ->
+    {ok, Series} = asked("count_over_time(ALERTS{alertstate=\"firing\"}" ++ Range ++ ")", Server),
+    lists:usort([binary_to_list(Name) || #{<<"metric">> := #{<<"alertname">> := Name}} <- Series]).
+
+sum(Metric, Server) ->
+    case asked("sum(" ++ Metric ++ ")", Server) of
+        {ok, [#{<<"value">> := [_, Text]}]} -> {ok, 1.0 * binary_to_integer(Text)};
+        Other -> Other
+    end.
+
+asked(Query, Server) ->
+    Url = Server ++ "/api/v1/query?" ++ uri_string:compose_query([{"query", Query}]),
+    case httpc:request(get, {Url, []}, [{timeout, 10000}], [{body_format, binary}]) of
+        {ok, {{_, 200, _}, _, Body}} ->
+            {ok, #{<<"data">> := #{<<"result">> := Series}}} = weft_json:decode(Body),
+            {ok, Series};
+        NotYet -> NotYet
+    end.
+
+%% --- a webhook that refuses -------------------------------------------------------------------
+
+refuses() ->
+    Dispatch = cowboy_router:compile([{'_', [{'_', ?MODULE, []}]}]),
+    {ok, _} = cowboy:start_clear(?MODULE, [{port, 0}, {ip, {127, 0, 0, 1}}],
+                                 #{env => #{dispatch => Dispatch}}),
+    lists:concat(["http://127.0.0.1:", ranch:get_port(?MODULE), "/"]).
+
+%% @private
+init(Request, State) -> {ok, cowboy_req:reply(403, Request), State}.
+
+%% --- on the nodes -----------------------------------------------------------------------------
+
+%% @doc Calls the echo of that node all the time, and answers.
+work(Node) ->
+    register(echo, spawn(?MODULE, echo, [])),
+    spawn(fun Ask() ->
+                  {echo, Node} ! {self(), make_ref()},
+                  receive {_Echo, _Ref} -> ok after 1000 -> ok end,
+                  receive after 5 -> Ask() end % pacing: some hundred calls a second
+          end).
+
+echo() ->
+    receive {From, Ref} -> From ! {echo, Ref}, echo() end.
+
+%% @doc So many processes send a large message to nobody.
+flood(Node, Count) ->
+    Message = binary:copy(<<0>>, ?MESSAGE_BYTES),
+    lists:foreach(fun(_) -> spawn(fun() -> {nobody, Node} ! Message end) end,
+                  lists:seq(1, Count)).
+
+%% @doc Breaks these links all the time.
+flap(Nodes) ->
+    [weft_fault:break(Node) || Node <- Nodes],
+    receive after 150 -> flap(Nodes) end. % pacing: a network that flaps
+
+%% --- steps ------------------------------------------------------------------------------------
+
+start(Name, Options, Config) ->
+    [A, G1, G2, B] = [node_name(N) || N <- ?NAMES],
+    Weft = [{topology, {static, #{links => [{A, G1}, {A, G2}, {G1, B}, {G2, B}]}}},
+            {faults, true}, {channels, #{default => #{}}}, {broadcast, #{keep_ms => 1000, keep_messages => 1}},
+            {tuning, #{keepalive_ms => 500, idle_keepalive_ms => 500}}],
+    Node = weft_test_nodes:start(Name, #{config => Weft, args => ?PARTIAL ++ paths()},
+                                 ?config(place, Config)),
+    _ = [ok = another_version(Node) || lists:member(another_version, Options)],
+    Ops = [{http, #{port => maps:get(Name, ?config(ports, Config))}}, {timeout_ms, 800},
+           {sample_ms, 500}, {grace_ms, #{default => 500, unreachable => 500}},
+           {webhook, #{url => ?config(hook, Config)}}],
+    [ok = call(Node, application, set_env, [weft_ops, Key, Value]) || {Key, Value} <- Ops],
+    {ok, _} = call(Node, application, ensure_all_started, [weft_ops]),
+    Node.
+
+%% As far as it says.
+another_version(Node) ->
+    {ok, [{application, weft, Keys}]} =
+        call(Node, file, consult, [filename:join(weft_test_nodes:ebin(weft), "weft.app")]),
+    _ = call(Node, application, unload, [weft]),
+    call(Node, application, load, [{application, weft, lists:keystore(vsn, 1, Keys,
+                                                                      {vsn, "0.0.9"})}]).
+
+unreachable(Node) ->
+    #{members := Members, routes := Routes, links := Links} = call(Node, weft, status, []),
+    length(lists:usort(Members) -- [name(Node) | maps:keys(Routes)
+                                    ++ [N || #{node := N, state := up} <- Links]])
+        + case Members of [_, _, _, _] -> 0; _NotYet -> 1 end.
+
+paths() ->
+    lists:append([["-pa", Dir] || Dir <- [weft_test_nodes:ebin(M)
+                                          || M <- [weft_ops_app, weft_json, ?MODULE]]
+                                             ++ [filename:join(Dir, "ebin")
+                                                 || App <- ?APPS, Dir <- [code:lib_dir(App)],
+                                                    is_list(Dir)]]).
