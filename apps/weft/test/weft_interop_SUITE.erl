@@ -9,7 +9,8 @@
 -import(weft_test_nodes, [call/4]).
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
--export([plain_node_calls_weft/1, weft_calls_plain_node/1, plain_nodes_denied/1,
+-export([plain_node_calls_weft/1, weft_calls_plain_node/1,
+         a_node_changes_its_carrier_and_back/1, plain_nodes_denied/1,
          remsh/1, erl_call/1, without_epmd/1, long_names/1, ipv6/1, hidden_nodes/1,
          dynamic_name/1, allowed_nodes/1, ticks_keep_an_idle_connection/1, socket_options/1,
          statistics/1, cookie_per_node/1, wrong_cookie_is_told/1, started_at_run_time/1,
@@ -20,7 +21,8 @@
 suite() -> [{timetrap, {minutes, 1}}].
 
 all() ->
-    [plain_node_calls_weft, weft_calls_plain_node, plain_nodes_denied, remsh, erl_call,
+    [plain_node_calls_weft, weft_calls_plain_node, a_node_changes_its_carrier_and_back,
+     plain_nodes_denied, remsh, erl_call,
      without_epmd, long_names, ipv6, hidden_nodes, dynamic_name, allowed_nodes,
      ticks_keep_an_idle_connection, socket_options, statistics, cookie_per_node,
      wrong_cookie_is_told, started_at_run_time, node_that_does_not_listen, wrong_configuration,
@@ -47,6 +49,29 @@ weft_calls_plain_node(Config) ->
     true = connects(Weft, Plain),
     talk(Weft, Plain),
     talk(Plain, Weft).
+
+%% Restarted with the flag, without it and with it again, under one name: whatever others remember
+%% of the node before does not keep it out.
+a_node_changes_its_carrier_and_back(Config) ->
+    Weft = start(weft, #{}, Config),
+    Plain = start(plain, #{carrier => plain}, Config),
+    [begin
+         Node = start(changing, #{carrier => Carrier}, Config),
+         true = connects(Node, Weft),
+         true = connects(Node, Plain),
+         talk(Weft, Node),
+         talk(Node, Weft),
+         talk(Plain, Node),
+         ok = weft_test_nodes:kill(Node),
+         [gone(Node, Other) || Other <- [Weft, Plain]]
+     end || Carrier <- [plain, weft, plain, weft]],
+    ok.
+
+gone(#{node := Node}, Other) ->
+    weft_test_nodes:until(fun() ->
+                                  not lists:member(Node, weft_test_nodes:call(Other, erlang, nodes,
+                                                                              []))
+                          end).
 
 plain_nodes_denied(Config) ->
     Plain = start(plain, #{carrier => plain}, Config),
