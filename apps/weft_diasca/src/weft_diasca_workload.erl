@@ -29,10 +29,11 @@ about(Module) ->
 
 %% @doc The names of those that come with the engine.
 -spec names() -> [atom(), ...].
-names() -> [soda, phold].
+names() -> [soda, phold, city].
 
 %% @doc The module of a name; any other atom is a module of the user.
 -spec module(atom()) -> module().
 module(soda) -> weft_diasca_soda;
 module(phold) -> weft_diasca_phold;
+module(city) -> weft_diasca_city;
 module(Module) -> Module.
