@@ -66,9 +66,8 @@ recorded({[], Failed}) ->
 recorded({Parts, Failed}) ->
     #{flows := Flows} = Profile = weft_profile_recording:profile(Parts),
     Pairs = lists:usort([{From, To} || #{from_node := From, to_node := To} <- Flows]),
-    {ok, Profile#{ways := maps:from_list(lists:append([way(Pair) || Pair
-                                                           <- lists:sublist(Pairs, ?WAYS_MAX)]))},
-     Failed}.
+    Ways = maps:from_list(lists:append([way(Pair) || Pair <- lists:sublist(Pairs, ?WAYS_MAX)])),
+    {ok, weft_profile_hops:add(Profile#{ways := Ways}), Failed}.
 
 %% Only weft knows the way, and only on the nodes: this application does not need it.
 way({From, To}) ->

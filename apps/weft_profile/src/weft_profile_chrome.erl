@@ -4,7 +4,8 @@
 %%
 %% A process of the trace is a node. Its threads are its schedulers, with what ran on them and when
 %% garbage was collected meanwhile, and each process that sent a message to another node or got one,
-%% with these messages: short slices that the arrows begin and end at. Counters are the run queues
+%% with these messages: short slices that the arrows begin and end at. A gateway has a thread with
+%% the moments at which messages of others passed, which the arrows go by. Counters are the run queues
 %% and the ports. Within a thread events are in the order of time, and a slice that begins in
 %% another one ends in it. Times are in microseconds with three decimals.
 -module(weft_profile_chrome).
@@ -101,13 +102,18 @@ messages(Number, #{node := Node} = Side, Flows) ->
     Ends = [{From, Sent, out, Flow} || #{from_node := At, from := From, sent := Sent} = Flow
                                            <- Flows, At =:= Node]
         ++ [{To, Received, in, Flow} || #{to_node := At, to := To, received := Received} = Flow
-                                            <- Flows, At =:= Node],
+                                            <- Flows, At =:= Node]
+        ++ [{relays, Ns, through, Flow} || #{hops := Hops} = Flow <- Flows, {At, Ns} <- Hops,
+                                           At =:= Node],
     Pids = lists:usort([Pid || {Pid, _, _, _} <- Ends]),
     Threads = maps:from_list(lists:zip(Pids, lists:seq(1, length(Pids)))),
     Sorted = lists:sort(fun({A, S, _, _}, {B, T, _, _}) -> {A, S} =< {B, T} end, Ends),
     [thread_name(Number, process_thread(Number, Pid, Threads),
-                 weft_profile_recording:name(Pid, Side)) || Pid <- Pids]
+                 process_name(Pid, Side)) || Pid <- Pids]
         ++ lists:append(message_events(Number, Threads, Sorted)).
+
+process_name(relays, _Side) -> <<"passes on (estimated)">>;
+process_name(Pid, Side) -> weft_profile_recording:name(Pid, Side).
 
 process_thread(Number, Pid, Threads) ->
     Number * ?THREADS + ?PROCESSES + maps:get(Pid, Threads).
@@ -126,14 +132,17 @@ message_events(Number, Threads, [{Pid, Ns, Way, Flow} | Rest]) ->
           dur => {ns, Ends - Ns}, args => other_end(Way, Flow)},
       case Way of
           out -> Arrow#{ph => <<"s">>};
+          through -> Arrow#{ph => <<"t">>};
           in -> Arrow#{ph => <<"f">>, bp => <<"e">>}
       end]
      | message_events(Number, Threads, Rest)].
 
 verb(out) -> "send";
+verb(through) -> "pass on";
 verb(in) -> "receive".
 
 other_end(out, #{to_node := Node}) -> #{to => atom_to_binary(Node)};
+other_end(through, Flow) -> maps:merge(other_end(out, Flow), other_end(in, Flow));
 other_end(in, #{from_node := Node}) -> #{from => atom_to_binary(Node)}.
 
 %% --- JSON -------------------------------------------------------------------------------------

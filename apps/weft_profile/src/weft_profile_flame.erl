@@ -5,7 +5,8 @@
 
 -export([folded/1, picture/1]).
 
--define(T, weft_profile_markup:tag).
+-define(T, weft_report_html:tag).
+-define(E, weft_report_html:text).
 -define(WIDTH, 1200).
 -define(ROW, 18).
 -define(TOP, 34).
@@ -25,7 +26,7 @@ folded(#{nodes := Sides}) ->
 function({M, F, A}) -> unicode:characters_to_binary(io_lib:format("~ts:~ts/~b", [M, F, A])).
 
 %% @doc The picture.
--spec picture([{[binary(), ...], pos_integer()}]) -> weft_profile_markup:markup().
+-spec picture([{[binary(), ...], pos_integer()}]) -> weft_report_html:html().
 picture(Folded) ->
     Tree = lists:foldl(fun({Stack, Count}, Acc) -> add(Stack, Count, Acc) end, #{}, Folded),
     All = lists:sum([Count || {_, Count} <- Folded]),
@@ -66,11 +67,11 @@ frames(Tree, Left, Level, Each, Bottom, All) ->
 frame(Frame, Count, X, Width, Level, Bottom, All) ->
     Y = Bottom - (Level + 1) * ?ROW,
     Told = [Frame, io_lib:format(": ~b times, ~.1f %", [Count, 100 * Count / All])],
-    ?T(g, [], [?T(title, [], weft_profile_markup:text(Told)),
+    ?T(g, [], [?T(title, [], ?E(Told)),
                ?T(rect, [{x, X}, {y, Y}, {width, Width}, {height, ?ROW - 1}, {rx, 2},
                          {fill, colour(Frame)}]),
                [?T(text, [{x, X + 4}, {y, Y + 12.5}, {fill, "#1c1e21"}],
-                   weft_profile_markup:text(short(Frame, Width))) || Width > 40]]).
+                   ?E(short(Frame, Width))) || Width > 40]]).
 
 short(Frame, Width) ->
     Letters = trunc((Width - 8) / ?LETTER),

@@ -19,7 +19,8 @@
 -export_type([flow/0, counts/0, side/0]).
 
 -type flow() :: #{id := pos_integer(), from := pid(), to := pid(), from_node := node(),
-                  to_node := node(), sent := integer(), received := integer(), kind := atom()}.
+                  to_node := node(), sent := integer(), received := integer(), kind := atom(),
+                  hops => [weft_profile_hops:hop()]}.
 -type counts() :: #{paired := non_neg_integer(), not_received := non_neg_integer(),
                     not_sent := non_neg_integer()}.
 %% What a node recorded. The error is that of its clock.

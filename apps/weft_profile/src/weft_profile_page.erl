@@ -6,8 +6,8 @@
 
 -export([page/1]).
 
--define(T, weft_profile_markup:tag).
--define(E, weft_profile_markup:text).
+-define(T, weft_report_html:tag).
+-define(E, weft_report_html:text).
 -define(PARTS, 200).
 -define(ARROWS_ALL, 250).
 -define(ARROWS_NEAR, 24).
@@ -16,7 +16,7 @@
 -define(LEFT, 40).
 
 %% @doc The page.
--spec page(weft_profile_recording:profile()) -> weft_profile_markup:markup().
+-spec page(weft_profile_recording:profile()) -> weft_report_html:html().
 page(#{nodes := Sides, to := To} = Profile) ->
     Summary = weft_profile_summary:summary(Profile),
     Title = io_lib:format("Profile of ~ts over ~.1f s", [subject(Sides), To / 1.0e9]),
@@ -42,7 +42,7 @@ recording(#{nodes := Nodes, counts := Counts}) ->
      section("Nodes",
              "Busy is the mean number of schedulers that ran a traced process. Clocks of nodes are "
              "compared by messages; a time on one node may be wrong by its clock error.",
-             weft_profile_markup:table(
+             table(
                ["Node", "Seconds", "Events", "Schedulers", "Busy", "Run queue, mean", "max",
                 "GC, ms", "Migrations", "Clock error, µs"],
                [[short(Node), Ms / 1000, Events, Schedulers, Busy, Mean, Max, GcMs, Migrations,
@@ -109,7 +109,7 @@ messages(#{flows := Flows, to := To} = Profile, #{messages := Rows}) ->
     section("Messages between nodes",
             "From the moment of sending to that in which the receiver takes the message from the "
             "network; how long it then waits in the queue of the process is not in it.",
-            [weft_profile_markup:table(
+            [table(
                ["From", "To", "Messages", "Median, µs", "99 %, µs", "Longest, µs", "Way"],
                [[short(From), short(Other), Count, P50, P99, Max, way(Way)]
                 || #{from := From, to := Other, count := Count, p50_us := P50, p99_us := P99,
@@ -133,24 +133,41 @@ processes(#{running := Running, waiting := Waiting, gc := Gc}) ->
     [section("What ran most",
              "Slices are how often a process was scheduled in, migrations how often on another "
              "scheduler than before.",
-             weft_profile_markup:table(
+             table(
                ["Process", "Node", "Ran, ms", "Slices", "Migrations"],
                [[Process, short(Node), Ms, Slices, Migrations]
                 || #{process := Process, node := Node, running_ms := Ms, slices := Slices,
                      migrations := Migrations} <- Running])),
      section("What waited most for a scheduler",
              "An estimate, from how often a process was seen in a run queue.",
-             weft_profile_markup:table(
+             table(
                ["Process", "Node", "Waited, ms", "Times seen"],
                [[Process, short(Node), Ms, Seen]
                 || #{process := Process, node := Node, waiting_ms := Ms, seen := Seen}
                        <- Waiting])),
      section("What collected garbage most", "Minor collections, and major ones.",
-             weft_profile_markup:table(
+             table(
                ["Process", "Node", "GC, ms", "Minor", "Major"],
                [[Process, short(Node), Ms, Minor, Major]
                 || #{process := Process, node := Node, gc_ms := Ms, minor := Minor,
                      major := Major} <- Gc]))].
+
+%% A table of texts; a number is a cell of its own kind. The first cell of a row is its header.
+table(Heads, Rows) ->
+    ?T('div', [{class, "table"}],
+        ?T(table, [], [?T(thead, [], ?T(tr, [], [?T(th, [{scope, "col"}], ?E(Head))
+                                                    || Head <- Heads])),
+                        ?T(tbody, [], [?T(tr, [], row(Row)) || Row <- Rows])])).
+
+row([First | Rest]) ->
+    [?T(th, [{scope, "row"}], ?E(cell(First))) | [data(Cell) || Cell <- Rest]].
+
+data(Number) when is_number(Number) -> ?T(td, [{class, "number"}], cell(Number));
+data(Text) -> ?T(td, [], ?E(Text)).
+
+cell(Number) when is_integer(Number) -> integer_to_list(Number);
+cell(Number) when is_float(Number) -> float_to_list(Number, [{decimals, 2}]);
+cell(Text) -> Text.
 
 style() ->
     ":root { color-scheme: light dark; --text: #1c1e21; --dim: #5b6168; --ground: #fff;\n"
@@ -176,4 +193,4 @@ style() ->
     ".chart .x { text-anchor: middle; } .grid { stroke: var(--line); stroke-width: .7; }\n"
     ".run, .runs { fill: var(--run); } .waits { fill: var(--wait); } .gc { fill: var(--gc); }\n"
     ".limit { stroke: var(--dim); stroke-dasharray: 4 3; }\n"
-    ".flow { stroke: var(--flow); stroke-width: 1.2; } .head { fill: var(--flow); }\n".
+    ".flow { stroke: var(--flow); stroke-width: 1.2; fill: none; } .head { fill: var(--flow); }\n".

@@ -6,8 +6,8 @@
 
 -export([picture/3, busiest/2, spread/2]).
 
--define(T, weft_profile_markup:tag).
--define(E, weft_profile_markup:text).
+-define(T, weft_report_html:tag).
+-define(E, weft_report_html:text).
 -define(WIDTH, 1100).
 -define(LEFT, 270).
 -define(RIGHT, 12).
@@ -39,7 +39,7 @@ spread(Flows, Count) ->
 %% @doc The picture of some flows, between two times; `around' is shortly before the first and
 %% after the last of them.
 -spec picture([weft_profile_flows:flow()], around | {integer(), integer()},
-              weft_profile_recording:profile()) -> weft_profile_markup:markup().
+              weft_profile_recording:profile()) -> weft_report_html:html().
 picture(Flows, around, Profile) ->
     From = lists:min([Sent || #{sent := Sent} <- Flows]),
     To = lists:max([max(Sent, Received) || #{sent := Sent, received := Received} <- Flows]),
@@ -150,10 +150,16 @@ arrow(#{from := From, to := To, sent := Sent, received := Received} = Flow, At, 
             #{kind := Kind, from_node := Node, to_node := Other} = Flow,
             Told = io_lib:format("~ts, ~ts to ~ts: ~ts",
                                  [Kind, Node, Other, time(Received - Sent)]),
-            ?T(line, [{x1, x(Sent, Scale)}, {y1, Y + 11}, {x2, x(Received, Scale)}, {y2, End + 11},
-                      {class, "flow"}, {'marker-end', "url(#head)"}], ?T(title, [], ?E(Told)));
+            Points = [{Sent, Y}] ++ [{Ns, maps:get({Gateway, all}, At)}
+                                     || {Gateway, Ns} <- maps:get(hops, Flow, []),
+                                        is_map_key({Gateway, all}, At)] ++ [{Received, End}],
+            ?T(polyline, [{points, lists:join(" ", [point(Ns, Row, Scale) || {Ns, Row} <- Points])},
+                          {class, "flow"}, {'marker-end', "url(#head)"}],
+               ?T(title, [], ?E(Told)));
         #{} -> []
     end.
+
+point(Ns, Y, Scale) -> io_lib:format("~.2f,~b", [float(x(Ns, Scale)), Y + 11]).
 
 axis(From, To, Scale, Bottom) ->
     Step = step((To - From) / 5),

@@ -7,7 +7,7 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
--export([calls_over_a_gateway/1, files_of_a_run/1, limits_end_it/1, the_caller_is_killed/1,
+-export([calls_over_two_gateways/1, files_of_a_run/1, limits_end_it/1, the_caller_is_killed/1,
          the_connection_is_lost/1, a_process_of_it_is_killed/1, somebody_else_traces/1,
          code_is_loaded_and_removed/1, some_processes/1, a_node_that_is_not_there/1,
          ways_to_send/1, what_it_costs/1]).
@@ -19,7 +19,7 @@
 suite() -> [{timetrap, {minutes, 3}}].
 
 all() ->
-    [calls_over_a_gateway, files_of_a_run, limits_end_it, the_caller_is_killed,
+    [calls_over_two_gateways, files_of_a_run, limits_end_it, the_caller_is_killed,
      the_connection_is_lost, a_process_of_it_is_killed, somebody_else_traces,
      code_is_loaded_and_removed, some_processes, a_node_that_is_not_there, ways_to_send,
      what_it_costs].
@@ -43,7 +43,7 @@ call(Ref, Function, Arguments) -> weft_test_nodes:call(Ref, ?MODULE, Function, A
 
 %% Two nodes with a session. The code of profiles is on the first only.
 two(Config) ->
-    [A, B] = Refs = [start(a, [], [weft_profile], Config), start(b, [], [], Config)],
+    [A, B] = Refs = [start(a, [], [weft_profile, weft_report_html], Config), start(b, [], [], Config)],
     true = weft_test_nodes:call(A, net_kernel, connect_node, [node_of(B)]),
     Refs.
 
@@ -163,35 +163,47 @@ rounds(Server, End, Count) ->
 
 %% --- what is recorded -------------------------------------------------------------------------
 
-%% a - b - c: the profile of all three shows the calls from a to c, who relays them, and that the
-%% relay worked meanwhile.
-calls_over_a_gateway(Config) ->
+%% a - b - c - d: the profile of all shows the calls from a to d, who relays them, and when they
+%% passed there.
+calls_over_two_gateways(Config) ->
+    Names = [a, b, c, d],
     Links = [{weft_test_nodes:node_name(From), weft_test_nodes:node_name(To)}
-             || {From, To} <- [{a, b}, {b, c}]],
-    [A, _, C] = Refs = [start(Name, [{topology, {static, #{links => Links}}}], [weft_profile],
-                              Config) || Name <- [a, b, c]],
+             || {From, To} <- [{a, b}, {b, c}, {c, d}]],
+    [A, _, _, D] = Refs = [start(Name, [{topology, {static, #{links => Links}}}],
+                                 [weft_profile, weft_report_html], Config) || Name <- Names],
     [{ok, _} = weft_test_nodes:call(Ref, application, ensure_all_started, [weft]) || Ref <- Refs],
-    [NodeA, NodeB, NodeC] = Nodes = [node_of(Ref) || Ref <- Refs],
-    weft_test_nodes:until(fun() ->
-                                  weft_test_nodes:call(A, net_kernel, connect_node, [NodeC])
-                          end),
-    weft_test_nodes:until(fun() -> weft_test_nodes:call(A, net_adm, ping, [NodeB]) =:= pong end),
-    _ = call(C, serve, []),
-    _ = call(A, callers, [{profile_echo, NodeC}, 3]),
+    [NodeA, NodeB, NodeC, NodeD] = Nodes = [node_of(Ref) || Ref <- Refs],
+    Connects = fun(Ref, To) ->
+                   weft_test_nodes:until(fun() -> weft_test_nodes:call(Ref, net_adm, ping, [To])
+                                                      =:= pong
+                                         end)
+               end,
+    [Connects(A, Node) || Node <- [NodeB, NodeC, NodeD]],
+    _ = call(D, serve, []),
+    _ = call(A, callers, [{profile_echo, NodeD}, 3]),
     {ok, #{flows := Flows, ways := Ways, nodes := Sides} = Profile, []} =
         record(A, Nodes, #{seconds => 2}),
     ct:pal("~p", [maps:with([counts, ways], Profile)]),
-    ?assertEqual([NodeA, NodeB, NodeC], maps:get({NodeA, NodeC}, Ways)),
-    ?assertEqual([NodeC, NodeB, NodeA], maps:get({NodeC, NodeA}, Ways)),
+    ?assertEqual(Nodes, maps:get({NodeA, NodeD}, Ways)),
+    ?assertEqual(lists:reverse(Nodes), maps:get({NodeD, NodeA}, Ways)),
     Calls = [Flow || #{from_node := From, to_node := To} = Flow <- Flows,
-                     {From, To} =:= {NodeA, NodeC}],
+                     {From, To} =:= {NodeA, NodeD}],
     ?assert(length(Calls) >= ?CALLS),
     Errors = maps:from_list([{Node, Error} || #{node := Node, error := Error} <- Sides]),
     [?assert(Received - Sent >= -(map_get(From, Errors) + map_get(To, Errors)))
      || #{from_node := From, to_node := To, sent := Sent, received := Received} <- Flows],
-    [#{history := #{slices := Relayed}}] = [Side || #{node := Node} = Side <- Sides,
-                                                    Node =:= NodeB],
-    ?assert(length(Relayed) >= ?CALLS),
+    %% Each gateway, on the way there and back.
+    Seen = fun(From, To, Hops) ->
+               [Flow || #{from_node := F, to_node := T, hops := Of} = Flow <- Flows,
+                        {F, T} =:= {From, To}, [Node || {Node, _} <- Of] =:= Hops]
+           end,
+    ?assert(10 * length(Seen(NodeA, NodeD, [NodeB, NodeC])) >= 9 * length(Calls)),
+    ?assert(length(Seen(NodeD, NodeA, [NodeC, NodeB])) >= ?CALLS),
+    File = filename:join(?config(priv_dir, Config), "hops.json"),
+    {ok, [File], 0} = weft_profile:write(Profile, #{file => File, max_bytes => 1 bsl 30}),
+    {ok, Json} = file:read_file(File),
+    #{steps := Steps} = weft_profile_trace_check:check(Json),
+    ?assertEqual(lists:sum([length(Hops) || #{hops := Hops} <- Flows]), Steps),
     [await_clean(Ref) || Ref <- Refs].
 
 ways_to_send(Config) ->

@@ -103,7 +103,7 @@ the_page_shows_all_test() ->
     Page = xml(weft_profile_page:page(Profile#{ways := Ways})),
     ?assertEqual(length(Sides) + 2, count("//svg", Page)),
     ?assertEqual(5, count("//table", Page)),
-    ?assert(count("//line[@class='flow']", Page) > 20),
+    ?assert(count("//polyline[@class='flow']", Page) > 20),
     ?assert(count("//rect[@class='run']", Page) > 20),
     ?assertEqual(0, count("//p[@class='warning']", Page)).
 

@@ -1,12 +1,14 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc A strict look at Chrome trace JSON: it is JSON, in each thread times do not go back, slices
-%% nest, every flow has one begin and one end, each within a slice, and threads are of one process.
+%% nest, every flow has one begin and one end, and its steps have begun, each within a slice, and
+%% threads are of one process.
 -module(weft_profile_trace_check).
 
 -export([check/1, json/1]).
 
 -spec check(iodata()) -> #{events := non_neg_integer(), slices := non_neg_integer(),
-                           flows := non_neg_integer(), all := [map()]}.
+                           flows := non_neg_integer(), steps := non_neg_integer(),
+                           all := [map()]}.
 check(Text) ->
     #{"traceEvents" := Events, "displayTimeUnit" := "ms"} = json(iolist_to_binary(Text)),
     Threads = lists:foldl(fun(#{"pid" := Pid, "tid" := Tid} = Event, Acc) ->
@@ -21,8 +23,10 @@ check(Text) ->
     Ends = [Id || #{"ph" := "f", "id" := Id, "bp" := "e"} <- Events],
     true = lists:sort(Begins) =:= lists:usort(Begins),
     true = lists:sort(Begins) =:= lists:sort(Ends),
+    Steps = [Id || #{"ph" := "t", "id" := Id} <- Events],
+    [] = lists:usort(Steps) -- Begins,
     #{events => length(Events), slices => length([x || #{"ph" := "X"} <- Events]),
-      flows => length(Begins), all => Events}.
+      flows => length(Begins), steps => length(Steps), all => Events}.
 
 thread(Events) ->
     Times = [ns(Ts) || #{"ts" := Ts} <- Events],
@@ -31,8 +35,8 @@ thread(Events) ->
     [true = lists:any(fun(#{"ph" := "X", "ts" := From, "dur" := Dur}) ->
                               ns(From) =< ns(Ts) andalso ns(Ts) =< ns(From) + ns(Dur);
                          (_) -> false
-                      end, Events) || #{"ph" := Ph, "ts" := Ts} <- Events, Ph =:= "s" orelse
-                                                                           Ph =:= "f"],
+                      end, Events) || #{"ph" := Ph, "ts" := Ts} <- Events, lists:member(Ph, ["s", "t",
+                                                                                       "f"])],
     ok.
 
 %% Open: ends of the slices that this one is in, innermost first.
