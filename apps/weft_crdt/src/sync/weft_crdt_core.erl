@@ -20,10 +20,10 @@
 %%
 %% Options: `keys_max' (100000), `waiting_max' (keys that wait for one neighbour, 50000),
 %% `operation_bytes' (1 MiB), `message_bytes' (65536), `sync_ms' (3000), `flush_ms' (5), `resend_ms'
-%% (2000).
+%% (2000), `declared' ([], keys with their types).
 %% Commands: `{declare, Key, Type}', `{update, Key, Operation, NowUs}', `{value, Key}', `{read, Key,
 %% Threshold, TimeoutMs}', `{subscribe, Key, Pid}', `{unsubscribe, Key, Pid}', `{derive, Key, Value}',
-%% `keys', `info'.
+%% `{forget, Key}' (a derived one), `keys', `info'.
 -module(weft_crdt_core).
 -behaviour(weft_core).
 
@@ -59,10 +59,17 @@ init(Self, Given) ->
     Options = maps:merge(?DEFAULTS, Given),
     State = #state{self = Self, actor = {Self, maps:get(incarnation, Options, 0)},
                    options = Options,
-                   entries = weft_crdt_entries:new(maps:get(keys_max, Options)),
+                   entries = declared(maps:get(declared, Options, []),
+                                      weft_crdt_entries:new(maps:get(keys_max, Options))),
                    peers = weft_crdt_peers:new(Self),
                    rand = weft_core:seed(Self, ?MODULE, Options)},
     {State, [{after_ms, option(sync_ms, State), sync}]}.
+
+declared(Keys, Entries) ->
+    lists:foldl(fun({Key, Type}, Acc) ->
+                    {ok, More} = weft_crdt_entries:declare(Key, Type, Acc),
+                    More
+                end, Entries, Keys).
 
 %% @doc The value of a key on this node.
 -spec value(Key :: term(), state()) -> {ok, Value :: term()} | error.
@@ -150,6 +157,8 @@ command({unsubscribe, Key, Pid}, Ref, #state{readers = Readers} = State) ->
     {State#state{readers = weft_crdt_readers:unsubscribe(Key, Pid, Readers)}, [{reply, Ref, ok}]};
 command({derive, Key, Value}, Ref, State) ->
     derive(Key, Value, Ref, State);
+command({forget, Key}, Ref, #state{derived = Derived} = State) ->
+    {State#state{derived = maps:remove(Key, Derived)}, [{reply, Ref, ok}]};
 command(keys, Ref, #state{entries = Entries} = State) ->
     {State, [{reply, Ref, lists:sort(weft_crdt_entries:keys(Entries))}]};
 command(info, Ref, #state{entries = Entries, peers = Peers, readers = Readers} = State) ->

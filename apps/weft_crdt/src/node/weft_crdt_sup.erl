@@ -1,0 +1,41 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Supervisor of the store of this node and of what is computed from it. It owns the table of
+%% what was declared here, so a store that has to start again knows its keys at once, and gets their
+%% content from other nodes. Flows wait for it and go on.
+-module(weft_crdt_sup).
+-behaviour(supervisor).
+
+-export([start_link/1, declared/2]).
+-export([init/1, start_store/1]).
+
+-define(DECLARED, weft_crdt_declared).
+%% Messages of neighbours that may wait for the store. More are dropped, and sent again later.
+-define(MAILBOX_MAX, 10000).
+
+-spec start_link(map()) -> {ok, pid()} | {error, term()}.
+start_link(Config) ->
+    weft_supervisor:start_link({local, ?MODULE}, ?MODULE, Config).
+
+%% @doc Remembers a key as long as the application runs.
+-spec declared(Key :: term(), weft_crdt_type:name()) -> ok.
+declared(Key, Type) ->
+    true = ets:insert(?DECLARED, {Key, Type}),
+    ok.
+
+%% @private
+-spec init(map()) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
+init(Config) ->
+    ?DECLARED = ets:new(?DECLARED, [named_table, public]),
+    {ok, {#{strategy => one_for_one, intensity => 5, period => 10},
+          [#{id => weft_crdt, modules => [weft_driver, weft_crdt_core],
+             start => {?MODULE, start_store, [Config]}},
+           #{id => weft_crdt_flow_sup, type => supervisor,
+             start => {weft_crdt_flow_sup, start_link, []}}]}}.
+
+%% @private Nodes hear of each other over connections, which a partial topology makes on demand.
+-spec start_store(map()) -> {ok, pid()} | {error, term()}.
+start_store(Config) ->
+    ok = weft_overlay_sup:reach_members(),
+    weft_driver:start_link(weft_crdt, weft_crdt_core,
+                           weft_services:options(Config#{mailbox_max => ?MAILBOX_MAX,
+                                                         declared => ets:tab2list(?DECLARED)})).

@@ -1,0 +1,71 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Data that merges, on all nodes that run this application: counters, sets, registers, flags
+%% and maps. Each node reads and changes its own copy at once, also when it is cut off; copies that
+%% have heard of the same changes are equal. The guide is `docs/guide/crdt.md'.
+%%
+%% A key is any term. What can be done with a key says its type (`weft_crdt_type').
+-module(weft_crdt).
+
+-export([declare/2, update/2, value/1, read/2, read/3, subscribe/1, unsubscribe/1, keys/0, info/0]).
+-export_type([key/0, error/0]).
+
+-type key() :: term().
+-type error() :: {error, undeclared | not_running | term()}.
+
+-define(READ_MS, 5000).
+
+%% @doc Makes a key known on this node; again is no error. What other nodes have put into it comes
+%% soon.
+-spec declare(key(), weft_crdt_type:name()) ->
+          ok | {error, {unknown_type, term()} | {other_type, weft_crdt_type:name()}
+                     | {too_many_keys, Max :: pos_integer()} | derived | not_running}.
+declare(Key, Type) ->
+    case command({declare, Key, Type}) of
+        ok -> weft_crdt_sup:declared(Key, Type);
+        {error, Reason} -> {error, Reason}
+    end.
+
+%% @doc Changes a key. When this returns `ok', this node has the change, and tells others.
+-spec update(key(), Operation :: term()) ->
+          ok | {error, {bad_operation, term()} | {too_large, Bytes :: pos_integer(), pos_integer()}
+                     | undeclared | not_running | term()}.
+update(Key, Operation) -> command({update, Key, Operation, erlang:system_time(microsecond)}).
+
+%% @doc The value of a key as this node knows it.
+-spec value(key()) -> {ok, Value :: term()} | error().
+value(Key) -> command({value, Key}).
+
+%% @doc The value as soon as it passes the threshold; waits 5 seconds at most.
+-spec read(key(), weft_crdt_threshold:threshold()) -> {ok, Value :: term()} | error().
+read(Key, Threshold) -> read(Key, Threshold, ?READ_MS).
+
+%% @doc The value as soon as it passes the threshold, or the error `timeout' after so many
+%% milliseconds.
+-spec read(key(), weft_crdt_threshold:threshold(), TimeoutMs :: non_neg_integer()) ->
+          {ok, Value :: term()} | {error, timeout | busy | {bad_threshold, term()}} | error().
+read(Key, Threshold, TimeoutMs) when is_integer(TimeoutMs), TimeoutMs >= 0 ->
+    command({read, Key, Threshold, TimeoutMs}).
+
+%% @doc The value now. From now on the calling process gets `{weft_crdt, Key, Value}' after changes;
+%% changes that follow each other fast are told once. A store that was started again knows no
+%% subscribers.
+-spec subscribe(key()) -> {ok, Value :: term()} | error().
+subscribe(Key) -> command({subscribe, Key, self()}).
+
+%% @doc The calling process gets no more messages about the key, but for those under way.
+-spec unsubscribe(key()) -> ok | {error, not_running}.
+unsubscribe(Key) -> command({unsubscribe, Key, self()}).
+
+%% @doc All keys that this node knows.
+-spec keys() -> [{key(), weft_crdt_type:name()}] | {error, not_running}.
+keys() -> command(keys).
+
+%% @doc `keys': how many; `served': who gets changes at once; `unacknowledged': how many keys wait
+%% for whom; `refused': what came malformed or too often; `waiting' readers and `subscriptions'.
+-spec info() -> #{atom() => term()} | {error, not_running}.
+info() -> command(info).
+
+command(Command) ->
+    try weft_driver:command(?MODULE, Command, infinity)
+    catch exit:_Ended -> {error, not_running}
+    end.

@@ -1,0 +1,86 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Values that are computed from others and follow them: map, filter, fold, union,
+%% intersection, product; and invariants, which do something when a threshold is passed.
+%%
+%% What is computed belongs to this node and is not sent. Each node that asks for the same gets the
+%% same, because the inputs become equal. It is read like any key (`weft_crdt:value/1', `read/2',
+%% `subscribe/1'), and may be the input of other flows. Inputs are sets, or lists as flows make
+%% them; results are in term order, each element once. Functions run in a process of the flow, and
+%% get whole sets again after a change.
+-module(weft_crdt_flow).
+
+-export([map/3, filter/3, fold/4, union/3, intersection/3, product/3, invariant/3, stop/1]).
+
+-type key() :: weft_crdt:key().
+-type result() :: ok | {error, {undeclared, Input :: key()} | {failed, Reason :: term()} | declared
+                             | {no_set, Value :: term()} | already_started | not_running | term()}.
+
+%% @doc The set of what the function makes of each element.
+-spec map(In :: key(), fun((Element :: term()) -> term()), Out :: key()) -> result().
+map(In, Fun, Out) -> derive([In], fun([Set]) -> [Fun(E) || E <- Set] end, Out).
+
+%% @doc The set of elements for which the function is true.
+-spec filter(In :: key(), fun((Element :: term()) -> boolean()), Out :: key()) -> result().
+filter(In, Fun, Out) -> derive([In], fun([Set]) -> [E || E <- Set, Fun(E)] end, Out).
+
+%% @doc What a fold over the elements, in term order, makes of the first accumulator. Any term.
+-spec fold(In :: key(), fun((Element :: term(), Acc) -> Acc), Acc, Out :: key()) -> result().
+fold(In, Fun, Acc0, Out) ->
+    start([In], fun([Value]) -> lists:foldl(Fun, Acc0, set(Value)) end, Out).
+
+-spec union(key(), key(), Out :: key()) -> result().
+union(A, B, Out) -> derive([A, B], fun([As, Bs]) -> As ++ Bs end, Out).
+
+-spec intersection(key(), key(), Out :: key()) -> result().
+intersection(A, B, Out) ->
+    derive([A, B], fun([As, Bs]) ->
+                       In = maps:from_keys(Bs, []),
+                       [E || E <- As, is_map_key(E, In)]
+                   end, Out).
+
+%% @doc All pairs of an element of the first and one of the second.
+-spec product(key(), key(), Out :: key()) -> result().
+product(A, B, Out) -> derive([A, B], fun([As, Bs]) -> [{X, Y} || X <- As, Y <- Bs] end, Out).
+
+derive(Inputs, Fun, Out) ->
+    start(Inputs, fun(Values) -> once_each(Fun([set(V) || V <- Values])) end, Out).
+
+set(Value) when is_list(Value) -> Value;
+set(Value) -> throw({no_set, Value}).
+
+once_each(List) -> lists:sort(maps:keys(maps:from_keys(List, []))).
+
+start(Inputs, Compute, Out) ->
+    Act = fun(Values) ->
+              case weft_driver:command(weft_crdt, {derive, Out, Compute(Values)}, infinity) of
+                  ok -> again;
+                  {error, Reason} -> throw(Reason)
+              end
+          end,
+    weft_crdt_flow_sup:start_flow({flow, Out}, always, #{inputs => Inputs, act => Act, name => Out}).
+
+%% @doc Calls the function with the value, once, as soon as this node knows that the threshold is
+%% passed. On each node that asks for it: let one node ask for what must be done once.
+-spec invariant(key(), weft_crdt_threshold:threshold(), fun((Value :: term()) -> term())) ->
+          result() | {error, {bad_threshold, term()}}.
+invariant(Key, Threshold, Fun) ->
+    Act = fun([Value]) ->
+              case weft_crdt_threshold:is_passed(Threshold, Value) of
+                  true -> _ = Fun(Value), done;
+                  false -> again
+              end
+          end,
+    case weft_crdt_threshold:is_valid(Threshold) of
+        true ->
+            weft_crdt_flow_sup:start_flow({invariant, make_ref()}, once,
+                                          #{inputs => [Key], act => Act, name => {invariant, Key}});
+        false -> {error, {bad_threshold, Threshold}}
+    end.
+
+%% @doc Ends the flow that makes this, and forgets the value.
+-spec stop(Out :: key()) -> ok | {error, not_found | not_running}.
+stop(Out) ->
+    case weft_crdt_flow_sup:stop_flow({flow, Out}) of
+        ok -> weft_driver:command(weft_crdt, {forget, Out}, infinity);
+        {error, Reason} -> {error, Reason}
+    end.

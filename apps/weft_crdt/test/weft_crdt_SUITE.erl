@@ -1,0 +1,168 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Stores on real nodes: in a chain whose ends can not connect, with nodes that are cut off,
+%% killed and restarted, and many keys at once.
+-module(weft_crdt_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
+-export([a_chain_of_three/1, a_gateway_that_knows_nothing_of_it/1, a_killed_store/1, many_keys/1,
+         flows/1, stray_messages/1]).
+-export([add_round/2, add_all/1, all_at_least/2]).
+
+suite() -> [{timetrap, {minutes, 4}}].
+
+all() ->
+    [a_chain_of_three, a_gateway_that_knows_nothing_of_it, a_killed_store, many_keys, flows,
+     stray_messages].
+
+init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
+
+end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
+
+end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
+
+%% Both ends count while the middle is away.
+a_chain_of_three(Config) ->
+    [A, G, C] = started([a, g, c], Config),
+    [ok = crdt(Ref, declare, [Key, Type])
+     || Ref <- [A, G, C], {Key, Type} <- [{count, gcounter}, {set, orset}, {map, ormap}]],
+    [ok = crdt(Ref, update, [count, {increment, By}]) || {Ref, By} <- [{A, 1}, {G, 10}, {C, 100}]],
+    [?assertEqual({ok, 111}, crdt(Ref, read, [count, {at_least, 111}, 20000]))
+     || Ref <- [A, G, C]],
+    ok = weft_test_nodes:kill(G),
+    ok = crdt(A, update, [set, {add, of_a}]),
+    ok = crdt(C, update, [set, {add, of_c}]),
+    ok = crdt(C, update, [map, {update, field, lww_register, {set, 1}}]),
+    ?assertEqual({error, timeout}, crdt(A, read, [set, {contains, of_c}, 0])),
+    Again = started(g, Config),
+    wait(fun() ->
+             [{ok, [of_a, of_c]}, {ok, [of_a, of_c]}] =:= [crdt(Ref, value, [set]) || Ref <- [A, C]]
+                 andalso crdt(A, value, [map]) =:= {ok, #{field => 1}}
+                 andalso crdt(Again, value, [count]) =:= {ok, 111}
+         end).
+
+a_gateway_that_knows_nothing_of_it(Config) ->
+    Gateway = only_weft(g, Config),
+    [A, C] = started([a, c], Config),
+    [ok = crdt(Ref, declare, [count, pncounter]) || Ref <- [A, C]],
+    ok = crdt(A, update, [count, decrement]),
+    ?assertEqual({ok, -1}, crdt(C, read, [count, {is, -1}, 20000])),
+    ?assertNot(lists:member(weft_test_nodes:name(C),
+                            weft_test_nodes:call(A, weft, neighbours, []))),
+    ok = weft_test_nodes:kill(Gateway).
+
+%% A store that ends has its content from others; a node that is killed, too.
+a_killed_store(Config) ->
+    [A, G] = started([a, g], Config),
+    [ok = crdt(Ref, declare, [Key, orset]) || Ref <- [A, G], Key <- [set, unused]],
+    ok = crdt(A, update, [set, {add_all, lists:seq(1, 100)}]),
+    {ok, _} = crdt(G, read, [set, {at_least, 100}, 20000]),
+    Store = weft_test_nodes:call(A, erlang, whereis, [weft_crdt]),
+    true = weft_test_nodes:call(A, erlang, exit, [Store, kill]),
+    wait(fun() -> crdt(A, value, [set]) =:= {ok, lists:seq(1, 100)} end),
+    ?assertEqual({ok, []}, crdt(A, value, [unused])),
+    ok = crdt(A, update, [set, {add, 101}]),
+    {ok, _} = crdt(G, read, [set, {contains, 101}, 20000]),
+    ok = weft_test_nodes:kill(A),
+    B = started(a, Config),
+    wait(fun() -> crdt(B, value, [set]) =:= {ok, lists:seq(1, 101)} end).
+
+%% Each key changes in each of five rounds; the other node has all at most two seconds later. In
+%% small, and ten thousand keys in the long form.
+many_keys(Config) ->
+    Keys = case os:getenv("FULL") of false -> 2000; _ -> 10000 end,
+    [A, G] = started([a, g], Config),
+    _ = weft_test_nodes:call(A, ?MODULE, add_round, [Keys, declare]),
+    [Last | _] = [weft_test_nodes:call(A, ?MODULE, add_round, [Keys, update])
+                  || _ <- lists:seq(1, 5)],
+    Begun = erlang:monotonic_time(millisecond),
+    wait(fun() -> weft_test_nodes:call(G, ?MODULE, all_at_least, [Keys, 5]) end),
+    Ms = erlang:monotonic_time(millisecond) - Begun,
+    ct:pal("~b keys: ~b ms after the last round, which took ~b ms", [Keys, Ms, Last]),
+    ?assert(Ms =< 2000),
+    Count = 10 * Keys,
+    ok = crdt(G, declare, [set, orset]),
+    ok = weft_test_nodes:call(A, ?MODULE, add_all, [Count], 120000),
+    {ok, Numbers} = weft_test_nodes:call(G, weft_crdt, read, [set, {at_least, Count}, 60000], 90000),
+    ?assertEqual(lists:seq(1, Count), Numbers),
+    ?assertMatch(#{unacknowledged := Waiting} when map_size(Waiting) =:= 1, crdt(A, info, [])).
+
+%% @private
+-spec add_round(pos_integer(), declare | update) -> Ms :: integer().
+add_round(Keys, What) ->
+    Begun = erlang:monotonic_time(millisecond),
+    [ok = case What of
+              declare -> weft_crdt:declare({key, N}, gcounter);
+              update -> weft_crdt:update({key, N}, increment)
+          end || N <- lists:seq(1, Keys)],
+    erlang:monotonic_time(millisecond) - Begun.
+
+%% @private
+-spec add_all(pos_integer()) -> ok.
+add_all(Count) ->
+    ok = weft_crdt:declare(set, orset),
+    lists:foreach(fun(N) -> ok = weft_crdt:update(set, {add, N}) end, lists:seq(1, Count)).
+
+%% @private
+-spec all_at_least(pos_integer(), pos_integer()) -> boolean().
+all_at_least(Keys, Value) ->
+    lists:all(fun(N) -> weft_crdt:value({key, N}) =:= {ok, Value} end, lists:seq(1, Keys)).
+
+%% Both nodes compute the same from what either has put in.
+flows(Config) ->
+    Refs = [A, G] = started([a, g], Config),
+    [ok = crdt(Ref, declare, [Key, orset]) || Ref <- Refs, Key <- [ads, contracts]],
+    [ok = flow(Ref, product, [ads, contracts, pairs]) || Ref <- Refs],
+    [ok = flow(Ref, union, [ads, contracts, both]) || Ref <- Refs],
+    [ok = flow(Ref, fold, [both, fun erlang:'+'/2, 0, sum]) || Ref <- Refs],
+    ok = crdt(A, update, [ads, {add_all, [1, 2]}]),
+    ok = crdt(G, update, [contracts, {add, 2}]),
+    [?assertEqual({ok, [{1, 2}, {2, 2}]}, crdt(Ref, read, [pairs, {at_least, 2}, 20000]))
+     || Ref <- Refs],
+    [?assertEqual({ok, 3}, crdt(Ref, read, [sum, {is, 3}, 20000])) || Ref <- Refs],
+    Store = weft_test_nodes:call(A, erlang, whereis, [weft_crdt]),
+    true = weft_test_nodes:call(A, erlang, exit, [Store, kill]),
+    wait(fun() -> crdt(A, value, [sum]) =:= {ok, 3} end),
+    ok = crdt(G, update, [ads, {remove, 1}]),
+    ?assertEqual({ok, 2}, crdt(A, read, [sum, {is, 2}, 20000])),
+    ?assertEqual({error, already_started}, flow(A, union, [ads, contracts, both])),
+    ok = flow(A, stop, [sum]),
+    ?assertEqual({error, undeclared}, crdt(A, value, [sum])).
+
+%% What is not for the store, or not of this protocol, ends nothing.
+stray_messages(Config) ->
+    [A, G] = started([a, g], Config),
+    [ok = crdt(Ref, declare, [count, gcounter]) || Ref <- [A, G]],
+    Store = weft_test_nodes:call(A, erlang, whereis, [weft_crdt]),
+    [weft_test_nodes:call(A, erlang, send, [weft_crdt, Stray])
+     || Stray <- [stray, {weft_crdt, 1, {deltas, 1, <<>>, x, y}}, {weft_data, 1, 2, x}]],
+    ok = crdt(G, update, [count, increment]),
+    ?assertEqual({ok, 1}, crdt(A, read, [count, {at_least, 1}, 20000])),
+    ?assertEqual(Store, weft_test_nodes:call(A, erlang, whereis, [weft_crdt])).
+
+%% --- nodes ------------------------------------------------------------------------------------
+
+%% `g' is in the middle of `a' and `c'.
+started([_ | _] = Names, Config) -> [started(Name, Config) || Name <- Names];
+started(Name, Config) ->
+    Ref = only_weft(Name, Config),
+    {ok, _} = weft_test_nodes:call(Ref, application, ensure_all_started, [weft_crdt]),
+    Ref.
+
+only_weft(Name, Config) ->
+    [A, G, C] = [weft_test_nodes:node_name(N) || N <- [a, g, c]],
+    Settings = [{topology, {static, #{links => [{A, G}, {G, C}]}}}, {resume_timeout_ms, 1000}],
+    Args = lists:append([["-pa", weft_test_nodes:ebin(Module)] || Module <- [?MODULE, weft_crdt]])
+        ++ ["-kernel", "prevent_overlapping_partitions", "false", "-connect_all", "false",
+            "-weft_crdt", "sync_ms", "500"],
+    Ref = weft_test_nodes:start(Name, #{config => Settings, args => Args}, ?config(place, Config)),
+    {ok, _} = weft_test_nodes:call(Ref, application, ensure_all_started, [weft]),
+    Ref.
+
+crdt(Ref, Function, Arguments) -> weft_test_nodes:call(Ref, weft_crdt, Function, Arguments).
+
+flow(Ref, Function, Arguments) -> weft_test_nodes:call(Ref, weft_crdt_flow, Function, Arguments).
+
+wait(Condition) -> weft_test_nodes:until(Condition).
