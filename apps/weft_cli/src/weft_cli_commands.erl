@@ -262,22 +262,35 @@ migrate() ->
     #{name => "migrate", handler => {weft_cli_migrate, migrate},
       arguments => [#{name => what}, #{name => paths, nargs => list, value => "PATH..."}
                     | migrate_options()],
-      help => "what in the sources of a program will not scale",
+      help => "what in sources will not scale; rewrites it for weft",
       details =>
           ["weft migrate scan reads sources of Erlang (structure) and Elixir (words only) and says",
            "what gets slower with each node, or assumes that all nodes are connected: where, why,",
            "at what cost, what to do. It changes nothing.",
            "",
-           "The exit code is 0 if there are notes at most, 1 with a warning or an unreadable file.",
+           "weft migrate rewrite shows what means the same on weft as a diff, or writes it to the",
+           "files with --write. Whatever is not certain it leaves, and says why. A second run",
+           "changes nothing.",
            "",
-           "  weft migrate scan apps src",
-           "  weft migrate scan src --html scan.html --sarif scan.sarif"]}.
+           "The exit code is 1 if there is a warning, something is left, or a file is unreadable.",
+           "",
+           "  weft migrate scan src --html scan.html --sarif scan.sarif",
+           "  weft migrate rewrite src --only global,pg",
+           "  weft migrate rewrite src --write"]}.
 
 migrate_options() ->
     [#{name => html, long => "-html", type => string, value => "FILE",
        help => "write the report of a scan as a page, too"},
      #{name => sarif, long => "-sarif", type => string, value => "FILE",
        help => "and as SARIF 2.1.0, for editors and hosts of repositories"},
+     #{name => write, long => "-write", type => boolean,
+       help => "rewrite the files (else: show a diff)"},
+     #{name => only, long => "-only", type => {list, {atom, weft_migrate_rule:names()}},
+       value => "RULES", help => "some of global,pg,pg2,s_group,global_group,multicall"},
+     #{name => adaptors, long => "-adaptor", type => string, action => append, value => "FILE",
+       help => "a module that has an old interface in terms of a new one (again for more)"},
+     #{name => channel, long => "-channel", type => {custom, fun list_to_atom/1}, value => "NAME",
+       help => "messages sent with ! take this channel"},
      #{name => json, long => "-json", type => boolean, help => "answer in JSON"}].
 
 profile() ->

@@ -1,14 +1,16 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The command `weft migrate': what in the sources of a program will not scale. The work is
-%% done by `weft_migrate'; here are its words, files and exit codes.
+%% @doc The command `weft migrate': what in the sources of a program will not scale, and what means
+%% the same on weft. The work is done by `weft_migrate'; here are its words, files and exit codes.
 -module(weft_cli_migrate).
 
 -export([migrate/2]).
 
-%% @doc weft migrate scan PATH [PATH...].
+%% @doc weft migrate scan|rewrite PATH [PATH...].
 -spec migrate([string()], weft_argparse:given()) -> weft_cli:answer().
 migrate(["scan" | [_ | _] = Paths], Options) -> scan(Paths, Options);
-migrate(_Words, _Options) -> {usage, "write: weft migrate scan PATH [PATH...]"}.
+migrate(["rewrite" | [_ | _] = Paths], Options) -> rewrite(Paths, Options);
+migrate(_Words, _Options) -> {usage, "write: weft migrate scan PATH..., or weft migrate rewrite "
+                              "PATH..."}.
 
 scan(Paths, Options) ->
     case weft_migrate:scan(Paths) of
@@ -51,3 +53,15 @@ finding(#{id := Id, file := File, inside := Inside} = Finding) ->
                         inside := unicode:characters_to_binary(Inside)}, maps:from_list(Note)).
 
 level(Id) -> maps:get(level, weft_migrate_catalogue:entry(Id)).
+
+%% The exit code is 0 if nothing is left for people.
+rewrite(Paths, Options) ->
+    case weft_migrate:rewrite(Paths, maps:with([only, adaptors, channel, write], Options)) of
+        {ok, #{results := Results, failed := Failed} = Rewritten} ->
+            Left = [Change || #{left := Changes} <- Results, Change <- Changes],
+            {case {Left, Failed} of {[], []} -> ok; _ -> wanting end,
+             weft_migrate_changes:json(Rewritten),
+             weft_migrate_changes:report(Rewritten, maps:get(write, Options, false))};
+        {error, Text} ->
+            {usage, Text}
+    end.

@@ -28,6 +28,31 @@ in_a_copy() ->
     ok = file:set_cwd(Dir),
     {Dir, Before}.
 
+%% What the guide says of its adaptor.
+the_adaptor_of_the_guide_does_what_is_said_test_() ->
+    {ok, Text} = file:read_file(?GUIDE),
+    {match, [Adaptor]} = re:run(Text, "```erlang\n(-module.*?)```",
+                                [dotall, {capture, [1], binary}]),
+    [?_assertEqual(After, by(Adaptor, Before))
+     || {Before, After} <-
+            [{<<"till:open(main)">>, <<"register:open(main, now)">>},
+             {<<"{ok, R} = till:pay(main, 5), R">>, <<"{booked, R} = register:book(5, main), R">>},
+             {<<"case till:pay(main, 5) of error -> no; {ok, _} -> yes end">>,
+              <<"case register:book(5, main) of refused -> no; {booked, _} -> yes end">>},
+             {<<"till:pay(main, 5), ok">>, <<"register:book(5, main), ok">>},
+             {<<"till:pay(main, f())">>, <<"till:pay(main, f())">>}]].
+
+by(Adaptor, Before) ->
+    Dir = string:trim(os:cmd("mktemp -d")),
+    Source = filename:join(Dir, "source.erl"),
+    File = filename:join(Dir, "till_adaptor.erl"),
+    ok = file:write_file(File, Adaptor),
+    ok = file:write_file(Source, ["f() -> ", Before, ".\n"]),
+    {_, _, _} = weft_cli_migrate:migrate(["rewrite", Source], #{adaptors => [File], write => true}),
+    {ok, <<"f() -> ", After/binary>>} = file:read_file(Source),
+    ok = file:del_dir_r(Dir),
+    binary:part(After, 0, byte_size(After) - 2).
+
 %% The lines that begin with a dollar, and what is printed after each, in all blocks of the guide.
 commands(Text) ->
     [_ | Blocks] = string:split(Text, "\n```\n", all),
@@ -55,7 +80,8 @@ answer(Line) ->
 
 words_that_make_no_sense_are_refused_test_() ->
     [?_assertMatch({usage, _}, weft_cli_migrate:migrate(Words, #{}))
-     || Words <- [["scan"], ["look", "."], ["scan", "/no/such"]]].
+     || Words <- [["scan"], ["rewrite"], ["look", "."], ["scan", "/no/such"],
+                  ["rewrite", "/no/such"]]].
 
 a_report_that_cannot_be_written_is_an_error_test() ->
     ?assertMatch({failed, _}, weft_cli_migrate:migrate(["scan", filename:join(?SHOP, "src")],
@@ -65,6 +91,16 @@ the_json_can_be_encoded_test() ->
     {wanting, Json, _} = weft_cli_migrate:migrate(["scan", ?SHOP], #{}),
     {ok, #{<<"findings">> := [#{<<"level">> := _, <<"line">> := _} | _]}} =
         weft_json:decode(iolist_to_binary(weft_json:encode(Json))).
+
+the_json_of_a_rewrite_can_be_encoded_test() ->
+    {wanting, Json, _} = weft_cli_migrate:migrate(["rewrite", ?SHOP], #{}),
+    {ok, #{<<"results">> := [#{<<"left">> := [#{<<"reason">> := _} | _],
+                               <<"rewritten">> := [#{<<"line">> := _} | _]} | _]}} =
+        weft_json:decode(iolist_to_binary(weft_json:encode(Json))).
+
+an_adaptor_that_is_not_there_is_refused_test() ->
+    ?assertMatch({usage, "/no/such" ++ _},
+                 weft_cli_migrate:migrate(["rewrite", ?SHOP], #{adaptors => ["/no/such"]})).
 
 notes_are_no_reason_to_fail_test() ->
     ?assertMatch({ok, _, _}, weft_cli_migrate:migrate(["scan", ?SHOP ++ "/src/shop_sup.erl"],

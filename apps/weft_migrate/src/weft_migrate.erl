@@ -1,16 +1,20 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Brings programs to weft: finds what will not scale in their sources, or assumes that all
-%% nodes are connected.
+%% nodes are connected, and rewrites what means the same on weft.
 %%
 %% Whatever is not understood is said, and left as it is: files that cannot be read, forms that
 %% cannot be parsed, calls by way of values.
 -module(weft_migrate).
 
--export([scan/1]).
--export_type([report/0]).
+-export([scan/1, rewrite/2]).
+-export_type([report/0, rewritten/0]).
 
 -type report() :: #{files := non_neg_integer(), findings := [weft_migrate_scan:finding()],
                     failed := [{file:filename_all(), Reason :: string()}]}.
+
+%% Results: of the files in which something is rewritten or left.
+-type rewritten() :: #{files := non_neg_integer(), results := [weft_migrate_rewrite:result()],
+                       failed := [{file:filename_all(), Reason :: string()}]}.
 
 %% @doc Scans the sources of Erlang and Elixir below these paths.
 -spec scan([file:filename_all()]) -> {ok, report()} | {error, string()}.
@@ -41,4 +45,43 @@ erlang_source(File) ->
     case weft_migrate_source:read(File) of
         {ok, Source} -> {ok, weft_migrate_scan:findings(Source)};
         Error -> Error
+    end.
+
+%% @doc What the sources of Erlang below these paths are on weft. With `write' the files are
+%% changed, each at once; otherwise nothing is. `only' chooses rules (`weft_migrate_rule'),
+%% `adaptors' are files with more of them, `channel' is the one that messages are to take.
+-spec rewrite([file:filename_all()],
+              #{only => [weft_migrate_rule:name()], adaptors => [file:filename()],
+                channel => atom(), write => boolean()}) -> {ok, rewritten()} | {error, string()}.
+rewrite(Paths, Options) ->
+    Only = maps:get(only, Options, weft_migrate_rule:names()),
+    case {weft_migrate_files:below(Paths), weft_migrate_rule:rules(Only, Options)} of
+        {{ok, Found}, {ok, Rules}} ->
+            Files = [File || File <- Found,
+                             not lists:member(filename:extension(File), [".ex", ".exs"])],
+            Results = [{File, rewrite_file(File, Rules, maps:get(write, Options, false))}
+                       || File <- Files],
+            {ok, #{files => length(Files),
+                   results => [Result || {_, {ok, #{rewritten := Rewritten, left := Left} = Result}}
+                                             <- Results, Rewritten ++ Left =/= []],
+                   failed => [{File, Reason} || {File, {error, Reason}} <- Results]}};
+        {{error, _} = Error, _} -> Error;
+        {_, Error} -> Error
+    end.
+
+rewrite_file(File, Rules, IsWritten) ->
+    case weft_migrate_source:read(File) of
+        {ok, Source} ->
+            case weft_migrate_rewrite:run(Source, Rules) of
+                {ok, #{before := Before, bytes := After} = Result}
+                  when IsWritten, Before =/= After ->
+                    case weft_migrate_files:replace(File, After) of
+                        ok -> {ok, Result};
+                        Error -> Error
+                    end;
+                Result ->
+                    Result
+            end;
+        Error ->
+            Error
     end.

@@ -61,7 +61,7 @@ groups() ->
              "weft_group, whose groups overlap, see docs/guide/groups.md"),
      warning(s_group, "s_group of SD Erlang", "It needs a patched OTP 17 to 19.",
              "none on that OTP",
-             "the application sd_erlang runs it as it is, see docs/guide/sd_erlang.md; or weft_group")].
+             "weft_group; or the application sd_erlang, which runs it as it is")].
 
 calls() ->
     [warning(call_all, "a call to all nodes",

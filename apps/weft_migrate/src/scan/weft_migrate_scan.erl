@@ -117,13 +117,10 @@ lock(Nodes) ->
 
 %% All nodes, or a list of which nothing is known?
 of_nodes(Tree) ->
-    case lists:any(fun is_nodes/1, all_nodes(Tree)) of
+    case lists:any(fun is_nodes/1, weft_migrate_tree:all(Tree)) of
         true -> call_all;
         false -> call_many
     end.
-
-all_nodes(Tree) ->
-    [Tree | lists:append([all_nodes(Child) || Child <- lists:append(erl_syntax:subtrees(Tree))])].
 
 is_nodes(Tree) ->
     case weft_migrate_tree:call(Tree) of
@@ -258,7 +255,8 @@ sent(Node) ->
     end.
 
 is_large(Message) ->
-    lists:any(fun(Tree) -> is_whole(weft_migrate_tree:call(Tree)) end, all_nodes(Message)).
+    lists:any(fun(Tree) -> is_whole(weft_migrate_tree:call(Tree)) end,
+              weft_migrate_tree:all(Message)).
 
 is_whole({ok, #{module := ets, function := tab2list}}) -> true;
 is_whole({ok, #{module := file, function := read_file}}) -> true;

@@ -3,7 +3,7 @@
 %% what is done with its value.
 -module(weft_migrate_tree).
 
--export([sites/1, call/1, atom/1, place/1, is_pattern/1, is_ignored/1, is_macro/1]).
+-export([sites/1, all/1, call/1, atom/1, place/1, is_pattern/1, is_ignored/1, is_macro/1]).
 -export_type([site/0, call/0]).
 
 %% Path: the ancestors, the nearest first. Inside: the function, attribute or macro it is in.
@@ -93,13 +93,15 @@ atom(Node) ->
 %% @doc Where a node begins.
 -spec place(erl_syntax:syntaxTree()) -> {pos_integer(), pos_integer()} | none.
 place(Node) ->
-    case [At || Leaf <- leaves(Node), {_, _} = At <- [position(Leaf)]] of
+    case [At || Leaf <- all(Node), {_, _} = At <- [position(Leaf)]] of
         [] -> none;
         Found -> lists:min(Found)
     end.
 
-leaves(Node) ->
-    [Node | lists:append([leaves(Child) || Child <- lists:append(erl_syntax:subtrees(Node))])].
+%% @doc A node and all below it.
+-spec all(erl_syntax:syntaxTree()) -> [erl_syntax:syntaxTree()].
+all(Node) ->
+    [Node | lists:append([all(Child) || Child <- lists:append(erl_syntax:subtrees(Node))])].
 
 position(Node) ->
     case erl_anno:location(erl_syntax:get_pos(Node)) of

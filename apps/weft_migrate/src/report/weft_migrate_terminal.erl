@@ -2,14 +2,19 @@
 %% @doc The report of a scan as text: what was found, by kind, with the places. Pure.
 -module(weft_migrate_terminal).
 
--export([report/1, by_kind/1]).
+-export([report/1, by_kind/1, plural/2]).
 
 -spec report(weft_migrate:report()) -> unicode:chardata().
 report(#{files := Files, findings := Findings, failed := Failed}) ->
     [[kind(Kind) || Kind <- by_kind(Findings)],
      [["cannot read ", File, ": ", Reason, $\n] || {File, Reason} <- Failed],
-     io_lib:format("~w files, ~w warnings, ~w notes~n",
-                   [Files, count(warning, Findings), count(note, Findings)])].
+     lists:join(", ", [plural(Files, "file"), plural(count(warning, Findings), "warning"),
+                       plural(count(note, Findings), "note")]), $\n].
+
+%% @doc 1 file, 2 files.
+-spec plural(non_neg_integer(), string()) -> string().
+plural(1, Word) -> "1 " ++ Word;
+plural(Count, Word) -> lists:concat([Count, " ", Word, "s"]).
 
 count(Level, Findings) ->
     length([Id || #{id := Id} <- Findings,

@@ -1,0 +1,137 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The rules of an adaptor: calls of the old module become what the adaptor says. All other
+%% ways in which the old module is used are left, and told.
+-module(weft_migrate_api).
+
+-export([look/3]).
+
+-spec look(weft_migrate_adaptor:adaptor(), weft_migrate_tree:site(),
+           weft_migrate_rule:context()) -> weft_migrate_rule:result().
+look(#{old := Old} = Adaptor, #{node := Node} = Site, Context) ->
+    case weft_migrate_tree:call(Node) of
+        {ok, #{module := Old} = Call} ->
+            called(Adaptor, Site, Call, Context);
+        _ ->
+            case erl_syntax:type(Node) of
+                atom -> mentioned(Adaptor, Site);
+                _ -> none
+            end
+    end.
+
+called(#{rules := Rules} = Adaptor, Site, #{function := Function, arguments := Arguments},
+       Context) ->
+    Key = {Function, length(Arguments)},
+    case {weft_migrate_tree:is_macro(Site), is_meaning(Adaptor, Site), Rules} of
+        {true, _, _} -> {leave, "it is in a macro"};
+        {false, true, _} -> {leave, "its clause says what a name of the old module means"};
+        {false, false, #{Key := Rule}} -> weft_migrate_use:edits(Site, Rule, Context);
+        {false, false, _} -> {leave, lists:flatten(io_lib:format("nothing means the same as ~ts/~w",
+                                                          [Function, length(Arguments)]))}
+    end.
+
+%% where({global, Name}) -> global:whereis_name(Name): others ask with names of the old module.
+is_meaning(#{old := Old}, #{path := Path}) ->
+    lists:any(fun(Tree) -> is_name(Old, Tree) end,
+              [Inner || Clause <- Path, erl_syntax:type(Clause) =:= clause,
+                        Pattern <- erl_syntax:clause_patterns(Clause),
+                        Inner <- weft_migrate_tree:all(Pattern)]).
+
+is_name(Old, Tree) ->
+    case erl_syntax:type(Tree) of
+        tuple ->
+            case erl_syntax:tuple_elements(Tree) of
+                [First, _] -> weft_migrate_tree:atom(First) =:= {ok, Old};
+                _ -> false
+            end;
+        _ -> false
+    end.
+
+%% The word alone: a call by way of a value, or only an atom of this name.
+mentioned(#{old := Old} = Adaptor, #{node := Node, path := Path} = Site) ->
+    case erl_syntax:atom_value(Node) of
+        Old -> in(Adaptor, Site, Path);
+        _ -> none
+    end.
+
+in(_Adaptor, #{inside := "-import"}, _Path) ->
+    {leave, "its functions are imported"};
+in(Adaptor, #{node := Node} = Site, [Parent | Above]) ->
+    case erl_syntax:type(Parent) of
+        tuple ->
+            start(Adaptor, Site, Parent, Above);
+        module_qualifier ->
+            case erl_syntax:type(hd(Above)) of
+                application ->
+                    case weft_migrate_tree:call(hd(Above)) of
+                        {ok, _} -> none;
+                        error -> {leave, "the name of the function is computed"}
+                    end;
+                _ -> {leave, "it is a fun for later"}
+            end;
+        application ->
+            Arguments = erl_syntax:application_arguments(Parent),
+            leave_if(is_before_function(Node, Arguments),
+                     "it is called by way of apply or the like");
+        match_expr ->
+            leave_if(erl_syntax:match_expr_body(Parent) =:= Node
+                     andalso erl_syntax:type(erl_syntax:match_expr_pattern(Parent)) =:= variable,
+                     "the name of the module is kept in a variable");
+        _ ->
+            none
+    end;
+in(_, _, []) ->
+    none.
+
+leave_if(true, Reason) -> {leave, Reason};
+leave_if(false, _Reason) -> none.
+
+is_before_function(Node, [Node, Function, Arguments | _]) ->
+    lists:member(erl_syntax:type(Function), [atom, variable, macro])
+        andalso lists:member(erl_syntax:type(Arguments), [list, nil, variable]);
+is_before_function(Node, [_ | Rest]) -> is_before_function(Node, Rest);
+is_before_function(_, []) -> false.
+
+%% {Module, Function, [...]} that is surely the start of a child of a supervisor is a call; what
+%% else looks like that is left.
+start(#{rules := Rules}, #{node := Node, form := Form} = Site, Tuple, Above) ->
+    case erl_syntax:tuple_elements(Tuple) of
+        [Node, Function, Arguments] ->
+            Key = case {weft_migrate_tree:atom(Function), erl_syntax:is_proper_list(Arguments)} of
+                      {{ok, Name}, true} -> {Name, erl_syntax:list_length(Arguments)};
+                      _ -> none
+                  end,
+            IsSure = is_start(Tuple, Above) andalso not weft_migrate_tree:is_macro(Site),
+            case {Key, Rules} of
+                {none, _} -> none;
+                {_, #{Key := Rule}} when IsSure -> started(Node, Form, Key, Rule);
+                _ -> leave_if(not weft_migrate_tree:is_pattern(Site),
+                              "it is a function to be called by someone else")
+            end;
+        _ ->
+            none
+    end.
+
+started(Node, Form, {Function, _}, #{parameters := Parameters} = Rule) ->
+    case {weft_migrate_adaptor:body(Rule),
+          weft_migrate_range:word(Form, weft_migrate_tree:place(Node))} of
+        {{call, Module, Function, Parameters}, {ok, {Byte, Size}}} ->
+            {edit, [{Byte, Size, atom_to_binary(Module)}], []};
+        _ ->
+            {leave, "it is a function to be called by someone else"}
+    end.
+
+%% #{start => {M, F, A}}, or {Id, {M, F, A}, Restart, Shutdown, Type, Modules}.
+is_start(Tuple, [Parent | _]) ->
+    case erl_syntax:type(Parent) of
+        map_field_assoc ->
+            weft_migrate_tree:atom(erl_syntax:map_field_assoc_name(Parent)) =:= {ok, start};
+        tuple ->
+            case erl_syntax:tuple_elements(Parent) of
+                [_, Tuple, _, _, _, _] -> true;
+                _ -> false
+            end;
+        _ ->
+            false
+    end;
+is_start(_, []) ->
+    false.

@@ -1,0 +1,185 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What each rule makes of the file NAME.before in the test data is NAME.after; what it leaves,
+%% with the reason, is NAME.left.
+-module(weft_migrate_rewrite_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(DATA, "apps/weft_migrate/test/weft_migrate_data/rules").
+
+each_rule_has_its_files_test_() ->
+    [{atom_to_list(Name), fun() -> as_in_files(Name, rules(Name)) end}
+     || Name <- [channel | weft_migrate_rule:names()]].
+
+rules(channel) -> {ok, Rules} = weft_migrate_rule:rules([], #{channel => bulk}), Rules;
+rules(Name) -> {ok, Rules} = weft_migrate_rule:rules([Name], #{}), Rules.
+
+as_in_files(Name, Rules) ->
+    {ok, #{bytes := Bytes, left := Left, rewritten := [_ | _]}} =
+        run(read(Name, ".before"), Rules),
+    ?assertEqual(lines(read(Name, ".after")), lines(Bytes)),
+    {ok, Expected} = file:consult(filename:join(?DATA, lists:concat([Name, ".left"]))),
+    ?assertEqual(Expected, lists:sort([{Line, Reason}
+                                       || #{line := Line, reason := Reason} <- Left])).
+
+read(Name, Extension) ->
+    {ok, Bytes} = file:read_file(filename:join(?DATA, lists:concat([Name, Extension]))),
+    Bytes.
+
+lines(Bytes) -> binary:split(Bytes, <<"\n">>, [global]).
+
+run(Bytes, Rules) -> weft_migrate_rewrite:run(weft_migrate_source:of_bytes("f.erl", Bytes), Rules).
+
+all_rules() ->
+    {ok, Rules} = weft_migrate_rule:rules(weft_migrate_rule:names(), #{}),
+    Rules.
+
+a_second_run_changes_nothing_test_() ->
+    [{atom_to_list(Name),
+      ?_assertMatch({ok, #{bytes := After, rewritten := []}},
+                    run(After, rules(Name)))}
+     || Name <- [channel | weft_migrate_rule:names()], After <- [read(Name, ".after")]].
+
+%% ---- adaptors ----
+
+%% The functions that adaptors call exist, with these arguments: they are compiled and run here.
+an_adaptor_has_only_functions_of_the_old_module_test() ->
+    [?assertEqual([], [Function || Function <- exports(Adaptor),
+                                   not lists:member(Function, exports(Old))])
+     || {Adaptor, Old} <- [{weft_migrate_global, global}, {weft_migrate_pg, pg},
+                           {weft_migrate_s_group, s_group},
+                           {weft_migrate_global_group, global_group}],
+        has(Old)].
+
+%% pg:monitor/1 and others came with OTP 25.1.
+has(pg) -> lists:member({monitor_scope, 0}, exports(pg));
+has(_) -> true.
+
+exports(Module) -> Module:module_info(exports) -- [{module_info, 0}, {module_info, 1}].
+
+each_function_of_an_adaptor_is_a_rule_test() ->
+    [begin
+         #{rules := Rules} = weft_migrate_adaptor:of_module(Adaptor),
+         ?assertEqual(lists:sort(exports(Adaptor)), lists:sort(maps:keys(Rules)))
+     end || Adaptor <- [weft_migrate_global, weft_migrate_pg, weft_migrate_pg2,
+                        weft_migrate_s_group, weft_migrate_global_group]].
+
+what_an_adaptor_calls_exists_test() ->
+    [begin
+         {Module, Beam, _} = code:get_object_code(Module),
+         {ok, {_, [{imports, Imports}]}} = beam_lib:chunks(Beam, [imports]),
+         ?assertEqual([], [Call || {M, F, A} = Call <- Imports, M =/= erlang,
+                                   not lists:member({F, A}, M:module_info(exports))])
+     end || Module <- [weft_migrate_global, weft_migrate_pg, weft_migrate_pg2,
+                       weft_migrate_s_group, weft_migrate_global_group]].
+
+an_adaptor_of_ones_own_is_used_test() ->
+    ?assertEqual(
+       <<"f(A) -> shop:sell(now, A, 1), shop:sell(now, b(% x\n), c()), old:buy(d()), "
+         "case shop:ask(1) of {yes, V} -> V; no -> 0 end.\n">>,
+       rewritten_by("-module(a).\n-migrates(old).\n"
+                    "sell(What, Count) -> shop:sell(now, What, Count).\n"
+                    "buy(What) -> {What, What}.\n"
+                    "ask(What) -> case shop:ask(What) of {yes, Price} -> {ok, Price};"
+                    " no -> error end.\n",
+                    <<"f(A) -> old:sell(A, 1), old:sell(b(% x\n), c()), old:buy(d()), "
+                      "case old:ask(1) of {ok, V} -> V; error -> 0 end.\n">>)).
+
+rewritten_by(Adaptor, Bytes) ->
+    {ok, Rules} = with_file(Adaptor, fun(File) ->
+                                             weft_migrate_rule:rules([], #{adaptors => [File]})
+                                     end),
+    {ok, #{bytes := After}} = run(Bytes, Rules),
+    After.
+
+with_file(Text, Fun) ->
+    Dir = string:trim(os:cmd("mktemp -d")),
+    File = filename:join(Dir, "a.erl"),
+    ok = file:write_file(File, Text),
+    try Fun(File) after file:del_dir_r(Dir) end.
+
+a_wrong_adaptor_is_an_error_that_names_it_test_() ->
+    [?_assertMatch({error, [_ | _]},
+                   with_file(Text, fun(File) ->
+                                           weft_migrate_rule:rules([], #{adaptors => [File]})
+                                   end))
+     || Text <- ["-module(a).\nf(X) -> X.\n", "-module(a).\n-migrates(b).\nf(X -> X.\n"]]
+    ++ [?_assertMatch({error, "/no/such: no such file" ++ _},
+                      weft_migrate_rule:rules([], #{adaptors => ["/no/such"]}))].
+
+functions_that_are_no_rule_are_left_test() ->
+    ?assertEqual(<<"f(X) -> old:a(X), old:b(X), new:c(X).\n">>,
+                 rewritten_by("-module(a).\n-migrates(old).\n"
+                              "a(x) -> new:a(x).\nb(X) when X > 1 -> new:b(X).\n"
+                              "c(X) -> new:c(X).\n",
+                              <<"f(X) -> old:a(X), old:b(X), old:c(X).\n">>)).
+
+%% ---- files ----
+
+the_old_module_itself_stays_test() ->
+    Bytes = <<"-module(pg).\nf() -> pg:join(a, b).\n">>,
+    ?assertMatch({ok, #{bytes := Bytes}}, run(Bytes, all_rules())).
+
+a_form_that_cannot_be_read_is_left_test() ->
+    ?assertMatch({ok, #{bytes := <<"f() -> ) pg:x().\ng() -> weft_pg:which_groups().\n">>,
+                        left := [#{line := 1, reason := "its form could not be read"}]}},
+                 run(<<"f() -> ) pg:x().\ng() -> pg:which_groups().\n">>, all_rules())).
+
+latin1_stays_latin1_test() ->
+    ?assertMatch({ok, #{bytes := <<"%% coding: latin-1\n"
+                                   "f() -> {\"\xe4\", weft_global:sync()}.\n">>}},
+                 run(<<"%% coding: latin-1\nf() -> {\"\xe4\", global:sync()}.\n">>, all_rules())).
+
+files_are_written_only_when_asked_test() ->
+    with_file(
+      "f() -> global:sync().\n",
+      fun(File) ->
+              ok = file:change_mode(File, 8#640),
+              Link = filename:join(filename:dirname(File), "link.erl"),
+              ok = file:make_symlink("a.erl", Link),
+              {ok, #{results := [_]}} = weft_migrate:rewrite([Link], #{}),
+              ?assertEqual({ok, <<"f() -> global:sync().\n">>}, file:read_file(File)),
+              {ok, #{results := [_]}} = weft_migrate:rewrite([Link], #{only => [pg, global],
+                                                                       write => true}),
+              ?assertEqual({ok, <<"f() -> weft_global:sync().\n">>}, file:read_file(File)),
+              ?assertMatch({ok, _}, file:read_link(Link)),
+              ?assertEqual("640", string:trim(os:cmd("stat -c %a " ++ File))),
+              ?assertEqual(["a.erl", "link.erl"],
+                           filelib:wildcard("*", filename:dirname(File)))
+      end).
+
+a_file_that_cannot_be_written_is_told_and_stays_test() ->
+    with_file(
+      "f() -> global:sync().\n",
+      fun(File) ->
+              ok = file:write_file(File ++ ".weft_migrate", "mine"),
+              {ok, #{failed := [{File, Reason}]}} = weft_migrate:rewrite([File],
+                                                                         #{write => true}),
+              ?assertMatch({match, _}, re:run(Reason, "weft_migrate exists; remove it")),
+              ?assertEqual({ok, <<"f() -> global:sync().\n">>}, file:read_file(File)),
+              ?assertEqual({ok, <<"mine">>}, file:read_file(File ++ ".weft_migrate"))
+      end).
+
+%% ---- diff ----
+
+a_diff_can_be_applied_by_patch_test_() ->
+    {timeout, 60,
+     [?_assertEqual(After, patched(Before, After))
+      || {Before, After} <-
+             [{<<"a\nb\nc\n">>, <<"a\nB\nc\n">>},
+              {<<"1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n">>, <<"x\n2\n3\n4\n5\n6\n7\n8\n9\n10\ny\n">>},
+              {<<"a\nb\nc">>, <<"a\nb\nC">>}, {<<"a\nb\nc\nd\n">>, <<"a\nx\nd\n">>},
+              {<<"a">>, <<"a\nb\n">>}]]}.
+
+patched(Before, After) ->
+    with_file(Before,
+              fun(File) ->
+                      Diff = weft_migrate_diff:unified(File, Before, After),
+                      ok = file:write_file(File ++ ".diff", unicode:characters_to_binary(Diff)),
+                      _ = os:cmd("patch -s -p0 " ++ File ++ " < " ++ File ++ ".diff"),
+                      {ok, Patched} = file:read_file(File),
+                      Patched
+              end).
+
+nothing_differs_in_the_same_test() ->
+    ?assertEqual([], weft_migrate_diff:unified("f", <<"a\n">>, <<"a\n">>)).
