@@ -8,7 +8,8 @@
 %% `publish/2', one process for each name.
 -module(weft_ring_lookup).
 
--export([publish/2, withdraw/1, partition/2, primaries/3, active/3, active/4, owner/2, owners/1]).
+-export([publish/2, withdraw/1, partition/2, primaries/3, active/3, active/4, owner/2, owners/1,
+         replicas/3]).
 -export_type([name/0]).
 
 -type name() :: atom().
@@ -88,6 +89,17 @@ owner(Name, Partition) ->
 owners(Name) ->
     with(Name, fun(#lookup{size = Size} = Lookup) ->
                    weft_ring_preference:primaries(0, Size, Size, owner(Lookup))
+               end).
+
+%% @doc As `active/3', for all keys of a partition.
+-spec replicas(name(), non_neg_integer(), non_neg_integer()) ->
+          {ok, [weft_ring_preference:preference()]} | {error, no_ring}.
+replicas(Name, Partition, N) ->
+    Up = [node() | nodes()],
+    with(Name, fun(#lookup{size = Size} = Lookup) ->
+                   weft_ring_preference:active(Partition, N,
+                                               fun(Node) -> lists:member(Node, Up) end, Size,
+                                               owner(Lookup))
                end).
 
 with(Name, Fun) ->

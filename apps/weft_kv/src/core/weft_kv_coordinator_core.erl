@@ -1,0 +1,176 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc One request to the replicas of a key: who is asked, when there is an answer, and what is
+%% repaired. Pure.
+%%
+%% A read asks all replicas. When `r' of them have answered, `pr' of these as owners, the answer is
+%% what they know together. When the others have answered too, those that did not know all of it
+%% get it (read repair).
+%%
+%% A write first goes to one replica, which gives it a dot. The object that results goes to the
+%% others, which merge it with theirs. The answer comes when `w' replicas have it, `pw' of them as
+%% owners, on `nodes' different nodes. If the first replica refuses or does not answer, the next one is asked: then the value
+%% may be there twice, as siblings with the same bytes.
+%%
+%% If there can not be enough answers any more, the error says so at once. After an error a write may
+%% still have reached some replicas, and then it is found later.
+%%
+%% Events: `{reply, Place, {ok, Object} | {error, Reason}}', `{timer, Timer}'.
+%% Effects: `{ask, Place, read | {write, Value, Seen} | {merge, Object}}', `{answer, {ok, Object} |
+%% {error, Reason}}', `{after_ms, Ms, Timer}', `done' (there is nothing more to come). Repairs are
+%% merges whose reply nobody waits for: `{repair, Place, Object}'.
+-module(weft_kv_coordinator_core).
+
+-export([init/3, handle/2]).
+-export_type([state/0, request/0, place/0, error/0]).
+
+-type place() :: {Partition :: non_neg_integer(), node(), primary | fallback}.
+-type request() :: read | {write, weft_kv_object:value(), weft_kv_object:vector()}
+                 | {merge, weft_kv_object:object()}.
+-type error() :: {too_few, #{needed := map(), answered := non_neg_integer(),
+                             failed := [{node(), term()}]}}
+               | timeout.
+
+-record(coordinator, {
+    kind :: read | write,
+    request :: request(),
+    options :: weft_kv_bucket:options(),
+    places :: [place()],
+    %% Who has not answered yet, of those that were asked.
+    open :: [place()],
+    %% Who may give the write its dot, if those before can not.
+    spare = [] :: [place()],
+    answered = [] :: [{place(), weft_kv_object:object()}],
+    failed = [] :: [{place(), term()}],
+    object = none :: none | weft_kv_object:object(),
+    told = false :: boolean()}).
+
+-opaque state() :: #coordinator{}.
+
+%% @doc Begins, with the replicas in the order of preference.
+-spec init(read | {write, weft_kv_object:value(), weft_kv_object:vector()}, [place()],
+           weft_kv_bucket:options()) -> {state(), [term()]}.
+init(Request, Places, #{timeout_ms := TimeoutMs} = Options) ->
+    Kind = case Request of read -> read; _ -> write end,
+    State = #coordinator{kind = Kind, request = Request, options = Options, places = Places,
+                         open = []},
+    case is_possible(Places, State) of
+        false -> told(too_few(State), State);
+        true when Kind =:= read ->
+            {State#coordinator{open = Places},
+             [{ask, Place, read} || Place <- Places] ++ [{after_ms, TimeoutMs, deadline}]};
+        true ->
+            %% Owners first: what only others have has to be moved later.
+            {Owners, Others} = lists:partition(fun is_primary/1, Places),
+            {Next, Effects} = first(State#coordinator{spare = Owners ++ Others}),
+            {Next, Effects ++ [{after_ms, TimeoutMs, deadline}]}
+    end.
+
+%% @doc See above.
+-spec handle(term(), state()) -> {state(), [term()]}.
+handle({reply, Place, Reply}, #coordinator{open = Open} = State) ->
+    case lists:member(Place, Open) of
+        true -> reply(Place, Reply, State#coordinator{open = lists:delete(Place, Open)});
+        false -> {State, []}
+    end;
+handle({timer, deadline}, #coordinator{told = false} = State0) ->
+    {State, Effects} = answer({error, timeout}, State0),
+    {State, Effects ++ repairs(State) ++ [done]};
+handle({timer, deadline}, State) ->
+    {State#coordinator{open = []}, repairs(State) ++ [done]};
+%% The one that was to give the dot does not answer.
+handle({timer, {first, Place}}, #coordinator{object = none, open = Open} = State) ->
+    case lists:member(Place, Open) of
+        true -> reply(Place, {error, timeout}, State#coordinator{open = []});
+        false -> {State, []}
+    end;
+handle({timer, _Outdated}, State) ->
+    {State, []}.
+
+%% --- answers of replicas ----------------------------------------------------------------------
+
+reply(Place, {error, Reason}, #coordinator{failed = Failed} = State0) ->
+    State = State0#coordinator{failed = [{Place, Reason} | Failed]},
+    case State of
+        #coordinator{kind = write, object = none, told = false} -> first(State);
+        #coordinator{} -> checked(State)
+    end;
+reply(Place, {ok, Object}, #coordinator{kind = write, object = none} = State0) ->
+    #coordinator{places = Places, failed = Failed} = State0,
+    %% Also those that refused to be the first: they may have been busy.
+    Others = [P || P <- Places, P =/= Place, not is_gone(P, Failed)],
+    {State, Effects} = checked(State0#coordinator{object = Object, open = Others, spare = [],
+                                                  answered = [{Place, Object}]}),
+    {State, [{ask, P, {merge, Object}} || P <- Others] ++ Effects};
+reply(Place, {ok, Object}, #coordinator{answered = Answered} = State) ->
+    checked(State#coordinator{answered = [{Place, Object} | Answered]}).
+
+is_gone(Place, Failed) -> lists:keymember(Place, 1, Failed).
+
+first(#coordinator{spare = [Place | Spare], request = Request, options = Options} = State) ->
+    #{timeout_ms := TimeoutMs} = Options,
+    {State#coordinator{spare = Spare, open = [Place]},
+     [{ask, Place, Request}, {after_ms, max(1, TimeoutMs div 4), {first, Place}}]};
+first(#coordinator{spare = []} = State) ->
+    told(too_few(State), State).
+
+checked(#coordinator{told = false, answered = Answered, open = Open} = State) ->
+    Got = [Place || {Place, _} <- Answered],
+    case {is_enough(Got, State), is_possible(Got ++ Open, State)} of
+        {true, _} ->
+            {Next, Effects} = answer({ok, together(State)}, State),
+            {Last, More} = finished(Next),
+            {Last, Effects ++ More};
+        {false, true} -> {State, []};
+        {false, false} -> told(too_few(State), State)
+    end;
+checked(State) ->
+    finished(State).
+
+finished(#coordinator{open = []} = State) -> {State, repairs(State) ++ [done]};
+finished(State) -> {State, []}.
+
+is_enough(Places, State) -> is_possible(Places, State).
+
+is_possible(Places, #coordinator{kind = read, options = #{r := R, pr := PR}}) ->
+    length(Places) >= R andalso primaries(Places) >= PR;
+is_possible(Places, #coordinator{kind = write, options = #{w := W, pw := PW, nodes := Nodes}}) ->
+    length(Places) >= W andalso primaries(Places) >= PW
+        andalso length(lists:usort([Node || {_, Node, _} <- Places])) >= Nodes.
+
+primaries(Places) -> length(lists:filter(fun is_primary/1, Places)).
+
+is_primary({_, _, Role}) -> Role =:= primary.
+
+%% --- the answer -------------------------------------------------------------------------------
+
+answer(Answer, State) ->
+    {State#coordinator{told = true}, [{answer, Answer}]}.
+
+told(Error, State0) ->
+    {State, Effects} = answer(Error, State0),
+    {Last, More} = finished(State),
+    {Last, Effects ++ More}.
+
+too_few(#coordinator{kind = Kind, options = Options, answered = Answered, failed = Failed}) ->
+    Needed = case Kind of
+                 read -> maps:with([r, pr], Options);
+                 write -> maps:with([w, pw, nodes], Options)
+             end,
+    {error, {too_few, #{needed => Needed, answered => length(Answered),
+                        failed => [{Node, Reason} || {{_, Node, _}, Reason} <- Failed]}}}.
+
+together(#coordinator{kind = write, object = Object}) ->
+    Object;
+together(#coordinator{answered = Answered, options = Options}) ->
+    All = lists:foldl(fun({_, Object}, Sum) -> weft_kv_object:merge(Object, Sum) end,
+                      weft_kv_object:new(), Answered),
+    case Options of
+        #{siblings := true} -> All;
+        #{siblings := false} -> weft_kv_object:latest(All)
+    end.
+
+repairs(#coordinator{kind = write}) ->
+    [];
+repairs(#coordinator{answered = Answered} = State) ->
+    All = together(State),
+    [{repair, Place, All} || {Place, Object} <- Answered, Object =/= All].

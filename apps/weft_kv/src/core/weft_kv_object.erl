@@ -1,0 +1,124 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What a replica holds for a key: the values that no later write has seen (siblings), and
+%% which writes are known. Pure.
+%%
+%% These are dotted version vectors (Preguica, Baquero, Almeida, Fonte, Goncalves 2012), in the
+%% form of one vector for all values: each write has a *dot*, its actor and that actor's number, and
+%% the vector says up to which number the writes of each actor are known. Of two replicas a value
+%% stays if both have it, or if the other one does not know its dot. So a write that has seen a
+%% value replaces it everywhere, and one that has not is its sibling. A deletion is a value, too.
+%%
+%% A client gets the vector as its *context*, in bytes that mean nothing to it, and gives it back
+%% with its next write. An actor may never use a number twice: it is a replica of one partition, in
+%% one run of its process.
+-module(weft_kv_object).
+
+-export([new/0, put/4, merge/2, latest/1, siblings/1, values/1, context/1, decode/1, is_known/2,
+         expire/2, actors/1]).
+-export_type([object/0, value/0, actor/0, context/0, vector/0]).
+
+-type actor() :: binary().
+-type vector() :: #{actor() => pos_integer()}.
+-type dot() :: {actor(), pos_integer()}.
+-type value() :: #{value := binary() | deleted, written_ms := integer(),
+                   expires_ms := integer() | never}.
+-type object() :: {vector(), #{dot() => value()}}.
+-type context() :: binary().
+
+-define(VERSION, 1).
+-define(ACTORS_MAX, 10000).
+
+%% @doc Nothing was ever written.
+-spec new() -> object().
+new() -> {#{}, #{}}.
+
+%% @doc A write by this actor, of a client that has seen what its context says.
+-spec put(value(), vector(), actor(), object()) -> object().
+put(Value, Seen, Actor, {Known, Values}) ->
+    All = join(Known, Seen),
+    Number = maps:get(Actor, All, 0) + 1,
+    {All#{Actor => Number},
+     (maps:filter(fun(Dot, _) -> not covers(Seen, Dot) end, Values))#{{Actor, Number} => Value}}.
+
+%% @doc What both replicas know.
+-spec merge(object(), object()) -> object().
+merge(Object, Object) ->
+    Object;
+merge({KnownA, ValuesA}, {KnownB, ValuesB}) ->
+    Keep = fun(Values, Others, OtherKnown) ->
+               maps:filter(fun(Dot, _) ->
+                               is_map_key(Dot, Others) orelse not covers(OtherKnown, Dot)
+                           end, Values)
+           end,
+    {join(KnownA, KnownB),
+     maps:merge(Keep(ValuesA, ValuesB, KnownB), Keep(ValuesB, ValuesA, KnownA))}.
+
+%% @doc Only the value that was written last by its clock, for buckets that want that. Of equal
+%% times the greater dot, so that all replicas decide alike.
+-spec latest(object()) -> object().
+latest({Known, Values}) when map_size(Values) =< 1 ->
+    {Known, Values};
+latest({Known, Values}) ->
+    {_, Dot} = lists:max([{Ms, Dot} || {Dot, #{written_ms := Ms}} <- maps:to_list(Values)]),
+    {Known, maps:with([Dot], Values)}.
+
+%% @doc The values, without deletions, in an order that is the same everywhere.
+-spec values(object()) -> [binary()].
+values(Object) ->
+    [Value || #{value := Value} <- siblings(Object), Value =/= deleted].
+
+%% @doc All siblings, deletions among them.
+-spec siblings(object()) -> [value()].
+siblings({_, Values}) ->
+    [Value || {_, Value} <- lists:sort(maps:to_list(Values))].
+
+%% @doc A value whose time is over is as good as deleted.
+-spec expire(integer(), object()) -> object().
+expire(NowMs, {Known, Values}) ->
+    {Known, maps:map(fun(_, #{expires_ms := Ms} = Value) when is_integer(Ms), Ms =< NowMs ->
+                             Value#{value := deleted};
+                        (_, Value) -> Value
+                     end, Values)}.
+
+%% @doc Is this dot among what the vector covers?
+-spec is_known(dot(), object()) -> boolean().
+is_known(Dot, {Known, _}) -> covers(Known, Dot).
+
+-spec actors(object()) -> [actor()].
+actors({Known, _}) -> lists:sort(maps:keys(Known)).
+
+covers(Vector, {Actor, Number}) -> Number =< maps:get(Actor, Vector, 0).
+
+join(A, B) ->
+    maps:fold(fun(Actor, Number, Vector) ->
+                  Vector#{Actor => max(Number, maps:get(Actor, Vector, 0))}
+              end, A, B).
+
+%% --- contexts ---------------------------------------------------------------------------------
+
+%% @doc What a client that has read this has seen.
+-spec context(object()) -> context().
+context({Known, _}) ->
+    Bytes = << <<(byte_size(Actor)):16, Actor/binary, Number:64>>
+               || {Actor, Number} <- lists:sort(maps:to_list(Known)) >>,
+    <<?VERSION, (erlang:crc32(Bytes)):32, Bytes/binary>>.
+
+%% @doc A context that a client gives back. It comes from outside, so nothing is believed.
+-spec decode(context() | none) -> {ok, vector()} | {error, bad_context}.
+decode(none) ->
+    {ok, #{}};
+decode(<<?VERSION, Checksum:32, Bytes/binary>>) ->
+    case erlang:crc32(Bytes) of
+        Checksum -> decode(Bytes, #{});
+        _ -> {error, bad_context}
+    end;
+decode(_) ->
+    {error, bad_context}.
+
+decode(<<>>, Vector) when map_size(Vector) =< ?ACTORS_MAX ->
+    {ok, Vector};
+decode(<<Size:16, Actor:Size/binary, Number:64, Rest/binary>>, Vector)
+  when Number > 0, not is_map_key(Actor, Vector) ->
+    decode(Rest, Vector#{Actor => Number});
+decode(_, _) ->
+    {error, bad_context}.

@@ -1,0 +1,28 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What a replica makes of a request for one key. Pure.
+-module(weft_kv_replica).
+
+-export([requested/4, is_waste/3]).
+
+%% @doc The object that the replica has from then on, which is also its answer.
+-spec requested(weft_kv_coordinator_core:request(), weft_kv_object:actor(), Siblings :: boolean(),
+                weft_kv_object:object()) -> weft_kv_object:object().
+requested(read, _Actor, _Siblings, Object) ->
+    Object;
+requested({write, Value, Seen}, Actor, Siblings, Object) ->
+    kept(Siblings, weft_kv_object:put(Value, Seen, Actor, Object));
+requested({merge, Other}, _Actor, Siblings, Object) ->
+    kept(Siblings, weft_kv_object:merge(Other, Object)).
+
+kept(true, Object) -> Object;
+kept(false, Object) -> weft_kv_object:latest(Object).
+
+%% @doc Was everything deleted, or over, for so long that the object can be forgotten? A replica that
+%% was away for longer brings old values back.
+-spec is_waste(NowMs :: integer(), GraceMs :: non_neg_integer(), weft_kv_object:object()) ->
+          boolean().
+is_waste(NowMs, GraceMs, Object) ->
+    lists:all(fun(#{value := deleted, written_ms := Ms}) -> Ms + GraceMs =< NowMs;
+                 (#{expires_ms := never}) -> false;
+                 (#{expires_ms := Ms}) -> Ms + GraceMs =< NowMs
+              end, weft_kv_object:siblings(Object)).

@@ -1,0 +1,68 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The application weft_kv and its configuration. A wrong value stops the start with an error
+%% that names it.
+-module(weft_kv_app).
+-behaviour(application).
+
+-export([start/2, stop/1, config/1, bucket/1, running/0]).
+
+-define(DEFAULTS, #{buckets => #{}, requests_max => 10000}).
+
+%% @private
+-spec start(application:start_type(), term()) -> {ok, pid()} | {error, term()}.
+start(_Type, _Args) ->
+    case {config(application:get_all_env(weft_kv)), weft_vnode_names:name(weft_kv_vnode, 0)} of
+        {{error, Reason}, _} -> {error, {weft_kv, Reason}};
+        {_, {error, no_vnode}} ->
+            {error, {weft_kv, {not_in_the_configuration_of, weft_ring, {vnodes, weft_kv_vnode}}}};
+        {{ok, Config}, {ok, _}} ->
+            ok = persistent_term:put(?MODULE, Config#{running => counters:new(1, [])}),
+            weft_kv_sup:start_link()
+    end.
+
+%% @private
+-spec stop(term()) -> ok.
+stop(_State) ->
+    _ = persistent_term:erase(?MODULE),
+    ok.
+
+%% @doc The configuration with its defaults.
+-spec config([{atom(), term()}]) -> {ok, map()} | {error, term()}.
+config(Environment) ->
+    Given = maps:from_list(proplists:delete(included_applications, Environment)),
+    case maps:merge(?DEFAULTS, Given) of
+        #{requests_max := Max} when not is_integer(Max); Max < 1 ->
+            {error, {bad_value, {requests_max, Max}}};
+        #{buckets := Buckets} when not is_map(Buckets) ->
+            {error, {bad_value, {buckets, Buckets}}};
+        #{buckets := Buckets} = All ->
+            case maps:keys(maps:without(maps:keys(?DEFAULTS), Given)) of
+                [Key | _] -> {error, {unknown_key, Key}};
+                [] -> checked(maps:to_list(Buckets), All#{buckets := #{}})
+            end
+    end.
+
+checked([], Config) ->
+    {ok, Config};
+checked([{Name, Options} | Buckets], #{buckets := Checked} = Config) when is_atom(Name) ->
+    case weft_kv_bucket:check(Options) of
+        {ok, All} -> checked(Buckets, Config#{buckets := Checked#{Name => All}});
+        {error, Reason} -> {error, {bucket, Name, Reason}}
+    end;
+checked([{Name, _} | _], _) ->
+    {error, {bucket, Name, not_an_atom}}.
+
+%% @doc What was configured for a bucket.
+-spec bucket(atom()) -> {ok, weft_kv_bucket:options()} | {error, unknown_bucket | not_running}.
+bucket(Name) ->
+    case persistent_term:get(?MODULE, none) of
+        #{buckets := #{Name := Options}} -> {ok, Options};
+        #{} -> {error, unknown_bucket};
+        none -> {error, not_running}
+    end.
+
+%% @doc The counter of running requests, and their limit.
+-spec running() -> {counters:counters_ref(), pos_integer()}.
+running() ->
+    #{running := Running, requests_max := Max} = persistent_term:get(?MODULE),
+    {Running, Max}.

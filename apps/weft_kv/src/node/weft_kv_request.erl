@@ -1,0 +1,89 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Runs `weft_kv_coordinator_core' for one request, in a process of its own, so that replicas
+%% are repaired also after the caller has its answer. How many there may be at a time on a node is
+%% counted; more are refused. No process is shared by requests.
+-module(weft_kv_request).
+
+-export([run/4, command/3]).
+
+-define(MARGIN_MS, 1000).
+
+%% @doc The object that a quorum of replicas has.
+-spec run(weft_kv_table:key(), read | {write, weft_kv_object:value(), weft_kv_object:vector()},
+          weft_kv_bucket:options(), {counters:counters_ref(), pos_integer()}) ->
+          {ok, weft_kv_object:object()} | {error, term()}.
+run({_, Bucket, Name} = Key, Request, #{n := N, timeout_ms := TimeoutMs} = Options,
+    {Running, Max}) ->
+    case weft_ring:active({atom_to_binary(Bucket), Name}, N) of
+        {error, Reason} -> {error, Reason};
+        {ok, Places} ->
+            case counters:get(Running, 1) >= Max of
+                true -> {error, overload};
+                false -> started(Key, Request, Places, Options, Running, TimeoutMs)
+            end
+    end.
+
+started(Key, Request, Places, Options, Running, TimeoutMs) ->
+    Caller = self(),
+    Alias = alias([reply]),
+    {Pid, Monitor} =
+        spawn_monitor(fun() ->
+                          ok = counters:add(Running, 1, 1),
+                          try coordinate(Key, Request, Places, Options, {Caller, Alias})
+                          after counters:sub(Running, 1, 1)
+                          end
+                      end),
+    receive
+        {Alias, Answer} ->
+            true = demonitor(Monitor, [flush]),
+            Answer;
+        {'DOWN', Monitor, process, Pid, Reason} ->
+            _ = unalias(Alias),
+            {error, {unknown, Reason}}
+    after TimeoutMs + ?MARGIN_MS ->
+        _ = unalias(Alias),
+        true = demonitor(Monitor, [flush]),
+        receive {Alias, Answer} -> Answer after 0 -> {error, timeout} end
+    end.
+
+coordinate(Key, Request, Places, Options, To) ->
+    {State, Effects} = weft_kv_coordinator_core:init(Request, Places, Options),
+    effects(Effects, State, {Key, Options, To}).
+
+effects([], State, Context) ->
+    receive
+        {reply, Place, Reply} -> event({reply, Place, Reply}, State, Context);
+        {timer, Timer} -> event({timer, Timer}, State, Context)
+    end;
+effects([{ask, Place, Request} | Effects], State, Context) ->
+    Self = self(),
+    spawn(fun() -> Self ! {reply, Place, asked(Place, Request, Context)} end),
+    effects(Effects, State, Context);
+effects([{repair, Place, Object} | Effects], State, Context) ->
+    spawn(fun() -> asked(Place, {merge, Object}, Context) end),
+    effects(Effects, State, Context);
+effects([{after_ms, Ms, Timer} | Effects], State, Context) ->
+    _ = erlang:send_after(Ms, self(), {timer, Timer}),
+    effects(Effects, State, Context);
+effects([{answer, Answer} | Effects], State, {_, _, {_, Alias}} = Context) ->
+    Alias ! {Alias, Answer},
+    effects(Effects, State, Context);
+effects([done | _], _State, _Context) ->
+    ok.
+
+event(Event, State0, Context) ->
+    {State, Effects} = weft_kv_coordinator_core:handle(Event, State0),
+    effects(Effects, State, Context).
+
+asked({_, _, Role} = Place, Request, {Key, #{timeout_ms := TimeoutMs} = Options, _}) ->
+    Command = command(Request, Role, Options),
+    case weft_vnode:ask(weft_kv_vnode, Place, Key, Command, TimeoutMs) of
+        {ok, Answer} -> Answer;
+        {error, Reason} -> {error, Reason}
+    end.
+
+%% @doc What a partition is told.
+-spec command(weft_kv_coordinator_core:request(), primary | fallback, weft_kv_bucket:options()) ->
+          term().
+command(Request, Role, Options) ->
+    {Request, maps:with([n, evict, siblings], Options), Role}.

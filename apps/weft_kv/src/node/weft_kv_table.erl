@@ -1,0 +1,113 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The objects of one partition, in memory: by key, with a count of their bytes, and the order
+%% in which those that may be dropped were used. Not here: what objects mean.
+-module(weft_kv_table).
+
+-export([new/0, read/2, use/2, store/4, remove/2, bytes/1, evict/2, page/3, keys/2]).
+-export_type([table/0, key/0, kind/0]).
+
+-type key() :: {KeyPartition :: non_neg_integer(), Bucket :: atom(), Key :: binary()}.
+-type kind() :: #{n := pos_integer(), evict := boolean(), siblings := boolean()}.
+%% `evict': the object may be dropped when there is no room.
+
+-record(table, {objects :: ets:tid(), used :: ets:tid(), counts :: counters:counters_ref()}).
+-opaque table() :: #table{}.
+
+-define(BYTES, 1).
+-define(CLOCK, 2).
+
+-spec new() -> table().
+new() ->
+    #table{objects = ets:new(?MODULE, [ordered_set]), used = ets:new(?MODULE, [ordered_set]),
+           counts = counters:new(2, [])}.
+
+%% @doc The object of a key.
+-spec read(key(), table()) -> {weft_kv_object:object(), kind()} | none.
+read(Key, #table{objects = Objects}) ->
+    case ets:lookup(Objects, Key) of
+        [{_, Object, Kind, _, _}] -> {Object, Kind};
+        [] -> none
+    end.
+
+%% @doc It is dropped later than those that were used before.
+-spec use(key(), table()) -> ok.
+use(Key, #table{objects = Objects, used = Used} = Table) ->
+    case ets:lookup(Objects, Key) of
+        [{_, _, #{evict := true}, _, Before}] ->
+            Now = clock(Table),
+            true = ets:delete(Used, Before),
+            true = ets:insert(Used, {Now, Key}),
+            true = ets:update_element(Objects, Key, {5, Now}),
+            ok;
+        _ -> ok
+    end.
+
+%% @doc The object is this from now on.
+-spec store(key(), weft_kv_object:object(), kind(), table()) -> ok.
+store(Key, Object, #{evict := Evict} = Kind, #table{objects = Objects, used = Used} = Table) ->
+    ok = remove(Key, Table),
+    Bytes = size(Key, Object),
+    Now = clock(Table),
+    true = ets:insert(Objects, {Key, Object, Kind, Bytes, Now}),
+    true = not Evict orelse ets:insert(Used, {Now, Key}),
+    counters:add(Table#table.counts, ?BYTES, Bytes).
+
+-spec remove(key(), table()) -> ok.
+remove(Key, #table{objects = Objects, used = Used, counts = Counts}) ->
+    case ets:take(Objects, Key) of
+        [{_, _, _, Bytes, Before}] ->
+            true = ets:delete(Used, Before),
+            counters:sub(Counts, ?BYTES, Bytes);
+        [] -> ok
+    end.
+
+%% @doc How much memory the objects take, about.
+-spec bytes(table()) -> non_neg_integer().
+bytes(#table{counts = Counts}) -> counters:get(Counts, ?BYTES).
+
+%% @doc Drops what was used longest ago, until there is room or nothing more may be dropped.
+-spec evict(BytesMax :: pos_integer() | infinity, table()) -> [key()].
+evict(Max, #table{used = Used} = Table) ->
+    case bytes(Table) > Max andalso ets:first(Used) of
+        false -> [];
+        '$end_of_table' -> [];
+        First ->
+            [{_, Key}] = ets:lookup(Used, First),
+            ok = remove(Key, Table),
+            [Key | evict(Max, Table)]
+    end.
+
+%% @doc Objects behind a cursor, in the order of their keys: at most so many, and not much more than
+%% so many bytes.
+-spec page(weft_vnode:cursor(), {Max :: pos_integer(), BytesMax :: pos_integer()}, table()) ->
+          {[{key(), {weft_kv_object:object(), kind()}}], weft_vnode:cursor()}.
+page(start, Limits, #table{objects = Objects} = Table) ->
+    page(ets:first(Objects), Limits, [], Table);
+page({'after', Key}, Limits, #table{objects = Objects} = Table) ->
+    page(ets:next(Objects, Key), Limits, [], Table).
+
+page('$end_of_table', _, Found, _) ->
+    {lists:reverse(Found), done};
+page(_, {Max, BytesMax}, [{Last, _} | _] = Found, _) when Max =:= 0; BytesMax =< 0 ->
+    {lists:reverse(Found), {'after', Last}};
+page(Key, {Max, BytesMax}, Found, #table{objects = Objects} = Table) ->
+    [{_, Object, Kind, Bytes, _}] = ets:lookup(Objects, Key),
+    page(ets:next(Objects, Key), {Max - 1, BytesMax - Bytes}, [{Key, {Object, Kind}} | Found],
+         Table).
+
+%% @doc All keys for which the fun says so.
+-spec keys(fun((key()) -> boolean()), table()) -> [key()].
+keys(Which, #table{objects = Objects}) ->
+    ets:foldr(fun({Key, _, _, _, _}, Keys) ->
+                  case Which(Key) of true -> [Key | Keys]; false -> Keys end
+              end, [], Objects).
+
+clock(#table{counts = Counts}) ->
+    ok = counters:add(Counts, ?CLOCK, 1),
+    counters:get(Counts, ?CLOCK).
+
+%% The parts that grow; the rest is about the same for each.
+size({_, _, Key}, {Known, _} = Object) ->
+    200 + byte_size(Key) + 64 * map_size(Known)
+        + lists:sum([case Value of deleted -> 64; _ -> 128 + byte_size(Value) end
+                     || #{value := Value} <- weft_kv_object:siblings(Object)]).

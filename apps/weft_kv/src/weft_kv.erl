@@ -1,0 +1,153 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc A store of keys and values in several copies on the nodes of a ring: a cache, or a store that
+%% loses no write that it has acknowledged. The guide is `docs/guide/kv.md'.
+-module(weft_kv).
+
+-export([get/2, get/3, put/3, put/4, delete/2, delete/3, update/3, update/4, list/1, fold/3]).
+-export_type([bucket/0, key/0, context/0, options/0, error/0]).
+
+-type bucket() :: atom().
+-type key() :: binary().
+-type context() :: weft_kv_object:context().
+-type options() :: #{context => context(), r => weft_kv_bucket:quorum(),
+                     w => weft_kv_bucket:quorum(), pr => weft_kv_bucket:quorum(),
+                     pw => weft_kv_bucket:quorum(), nodes => weft_kv_bucket:quorum(),
+                     ttl_ms => pos_integer() | infinity, timeout_ms => pos_integer()}.
+-type error() :: unknown_bucket | bad_key | bad_value | {too_large, Bytes :: pos_integer()}
+               | bad_context | {unknown_option | bad_option, term()}
+               | no_ring | not_running | overload
+               | weft_kv_coordinator_core:error() | {unknown, term()}.
+%% The first ones are mistakes of the caller. After `overload', `no_ring' and `not_running' nothing
+%% was done. After the others a write may have reached some replicas; it can be repeated.
+
+-define(KEY_MAX, 4096).
+
+%% @doc As `get/3', with the options of the bucket.
+-spec get(bucket(), key()) -> {ok, binary(), context()} | {siblings, [binary()], context()}
+                            | {error, not_found | error()}.
+get(Bucket, Key) -> get(Bucket, Key, #{}).
+
+%% @doc The value of a key. If there were writes that did not know each other, there are several
+%% values; write what they amount to with the context (`update/3' does both).
+-spec get(bucket(), key(), options()) ->
+          {ok, binary(), context()} | {siblings, [binary()], context()}
+        | {error, not_found | error()}.
+get(Bucket, Key, Given) ->
+    case read(Bucket, Key, Given) of
+        {ok, Object} ->
+            case lists:usort(weft_kv_object:values(Object)) of
+                [] -> {error, not_found};
+                [Value] -> {ok, Value, weft_kv_object:context(Object)};
+                Values -> {siblings, Values, weft_kv_object:context(Object)}
+            end;
+        {error, Reason} -> {error, Reason}
+    end.
+
+%% @doc As `put/4', with the options of the bucket.
+-spec put(bucket(), key(), binary()) -> {ok, context()} | {error, error()}.
+put(Bucket, Key, Value) -> put(Bucket, Key, Value, #{}).
+
+%% @doc Writes a value. It replaces the values that were read with the context in the options, and
+%% is a sibling of others. (In a bucket without siblings the last write stays.)
+-spec put(bucket(), key(), binary(), options()) -> {ok, context()} | {error, error()}.
+put(Bucket, Key, Value, Given) when is_binary(Value) -> write(Bucket, Key, Value, Given);
+put(_Bucket, _Key, _Value, _Given) -> {error, bad_value}.
+
+%% @doc As `delete/3', with the options of the bucket.
+-spec delete(bucket(), key()) -> {ok, context()} | {error, error()}.
+delete(Bucket, Key) -> delete(Bucket, Key, #{}).
+
+%% @doc Deletes the values that were read with the context. Without one it reads first, and deletes
+%% what it finds.
+-spec delete(bucket(), key(), options()) -> {ok, context()} | {error, error()}.
+delete(Bucket, Key, #{context := _} = Given) ->
+    write(Bucket, Key, deleted, Given);
+delete(Bucket, Key, Given) ->
+    case read(Bucket, Key, maps:without([ttl_ms], Given)) of
+        {ok, Object} ->
+            write(Bucket, Key, deleted, Given#{context => weft_kv_object:context(Object)});
+        {error, Reason} -> {error, Reason}
+    end.
+
+%% @doc As `update/4', with the options of the bucket.
+-spec update(bucket(), key(), fun(([binary()]) -> binary())) ->
+          {ok, context()} | {error, error()}.
+update(Bucket, Key, Fun) -> update(Bucket, Key, Fun, #{}).
+
+%% @doc Writes what the fun makes of the values that are there (none, one, or siblings). Two updates
+%% at the same time may not see each other; then their values are siblings.
+-spec update(bucket(), key(), fun(([binary()]) -> binary()), options()) ->
+          {ok, context()} | {error, error()}.
+update(Bucket, Key, Fun, Given) ->
+    case read(Bucket, Key, maps:without([ttl_ms, context], Given)) of
+        {ok, Object} ->
+            Value = Fun(lists:usort(weft_kv_object:values(Object))),
+            put(Bucket, Key, Value, Given#{context => weft_kv_object:context(Object)});
+        {error, Reason} -> {error, Reason}
+    end.
+
+%% @doc All keys of a bucket, in no order that means anything.
+-spec list(bucket()) -> {ok, [key()]} | {error, error()}.
+list(Bucket) ->
+    fold(Bucket, fun(Key, _Values, Keys) -> [Key | Keys] end, []).
+
+%% @doc `Fun(Key, Values, Acc)' for each key of a bucket. It goes through the ring partition by
+%% partition, and asks as many replicas as a read. Keys that change meanwhile are there as before or
+%% after the change.
+-spec fold(bucket(), fun((key(), [binary()], Acc) -> Acc), Acc) -> {ok, Acc} | {error, error()}.
+fold(Bucket, Fun, Acc) ->
+    case weft_kv_app:bucket(Bucket) of
+        {ok, Options} -> weft_kv_fold:fold(Bucket, Options, Fun, Acc);
+        {error, Reason} -> {error, Reason}
+    end.
+
+%% --- requests ---------------------------------------------------------------------------------
+
+read(Bucket, Key, Given) ->
+    case prepared(Bucket, Key, maps:remove(context, Given)) of
+        {ok, Place, Options} ->
+            case weft_kv_request:run(Place, read, Options, weft_kv_app:running()) of
+                {ok, Object} ->
+                    {ok, weft_kv_object:expire(erlang:system_time(millisecond), Object)};
+                {error, Reason} -> {error, Reason}
+            end;
+        {error, Reason} -> {error, Reason}
+    end.
+
+write(Bucket, Key, Value, Given) ->
+    case {prepared(Bucket, Key, maps:remove(context, Given)),
+          weft_kv_object:decode(maps:get(context, Given, none))} of
+        {{ok, _, #{value_max := Max}}, _} when is_binary(Value), byte_size(Value) > Max ->
+            {error, {too_large, Max}};
+        {{ok, Place, Options}, {ok, Seen}} ->
+            Request = {write, valued(Value, Options), Seen},
+            case weft_kv_request:run(Place, Request, Options, weft_kv_app:running()) of
+                {ok, Object} -> {ok, weft_kv_object:context(Object)};
+                {error, Reason} -> {error, Reason}
+            end;
+        {{error, Reason}, _} -> {error, Reason};
+        {_, {error, Reason}} -> {error, Reason}
+    end.
+
+valued(Value, #{ttl_ms := TtlMs}) ->
+    NowMs = erlang:system_time(millisecond),
+    #{value => Value, written_ms => NowMs,
+      expires_ms => case TtlMs of
+                        infinity -> never;
+                        _ -> NowMs + TtlMs
+                    end}.
+
+prepared(Bucket, Key, Given)
+  when is_binary(Key), Key =/= <<>>, byte_size(Key) =< ?KEY_MAX, is_map(Given) ->
+    case weft_kv_app:bucket(Bucket) of
+        {ok, Configured} ->
+            case {weft_kv_bucket:options(Given, Configured),
+                  weft_ring:partition({atom_to_binary(Bucket), Key})} of
+                {{error, Reason}, _} -> {error, Reason};
+                {_, {error, Reason}} -> {error, Reason};
+                {{ok, Options}, {ok, Partition}} -> {ok, {Partition, Bucket, Key}, Options}
+            end;
+        {error, Reason} -> {error, Reason}
+    end;
+prepared(_Bucket, _Key, Given) when not is_map(Given) -> {error, {bad_option, Given}};
+prepared(_Bucket, _Key, _Given) -> {error, bad_key}.

@@ -1,0 +1,229 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The store on real nodes: the examples of its guide as they stand there, and writers who note
+%% what was acknowledged while nodes join, leave and are killed.
+-module(weft_kv_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
+-export([the_guide/1, nothing_acknowledged_is_lost/1]).
+-export([evaluate/2, count/2, stop/1, number/1]).
+
+-define(KEYS, 60).
+
+suite() -> [{timetrap, {minutes, 4}}].
+
+all() -> [the_guide, nothing_acknowledged_is_lost].
+
+init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
+
+end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
+
+end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
+
+%% --- the guide --------------------------------------------------------------------------------
+
+the_guide(Config) ->
+    [Environment, Ring, Use, StoreKeys, Carts, Update] = blocks(),
+    [{weft_ring, RingKeys}, {weft_kv, KvKeys}] = parsed(Environment),
+    {weft_kv, [{buckets, Store}]} = parsed([StoreKeys, "."]),
+    [{buckets, Cache}] = KvKeys,
+    Keys = [{weft_ring, lists:keydelete(dir, 1, RingKeys)},
+            {weft_kv, [{buckets, maps:merge(Cache, Store)}]}],
+    [A, B] = Refs = [start(Name, Keys, Config) || Name <- [a, b]],
+    ?assertEqual({error, no_ring}, call(A, weft_kv, get, [pages, <<"/index">>])),
+    [Create, Join | Rest] = lines(Ring, Refs),
+    _ = on(A, [Create]),
+    _ = on(B, [Join]),
+    weft_test_nodes:until(fun() -> is_joining(A, B) end),
+    _ = on(A, Rest),
+    weft_test_nodes:until(fun() -> settled(Refs) end),
+    _ = on(A, lines(Use, Refs)),
+    _ = on(B, lines(Carts, Refs)),
+    _ = on(A, lines(Update, Refs)),
+    bad_input(A).
+
+bad_input(A) ->
+    [?assertEqual({Arguments, {error, Reason}}, {Arguments, call(A, weft_kv, put, Arguments)})
+     || {Arguments, Reason} <-
+            [{[nothing, <<"k">>, <<"v">>], unknown_bucket},
+             {[pages, <<>>, <<"v">>], bad_key},
+             {[pages, key, <<"v">>], bad_key},
+             {[pages, <<0:32776>>, <<"v">>], bad_key},
+             {[pages, <<"k">>, value], bad_value},
+             {[pages, <<"k">>, <<0:8388616>>], {too_large, 1048576}},
+             {[pages, <<"k">>, <<"v">>, #{context => <<"mine">>}], bad_context},
+             {[pages, <<"k">>, <<"v">>, #{w => 3}], {bad_option, {w, 3, {from, 1, to, 2}}}},
+             {[pages, <<"k">>, <<"v">>, #{n => 3}], {unknown_option, n}}]].
+
+blocks() ->
+    {ok, Text} = file:read_file(guide(filename:dirname(code:which(?MODULE)))),
+    {match, Blocks} = re:run(Text, "```erlang\n(.*?)```",
+                             [global, dotall, {capture, [1], list}]),
+    [Block || [Block] <- Blocks].
+
+guide("/") -> error(no_guide);
+guide(Dir) ->
+    File = filename:join(Dir, "docs/guide/kv.md"),
+    case filelib:is_regular(File) of
+        true -> File;
+        false -> guide(filename:dirname(Dir))
+    end.
+
+parsed(Text) ->
+    {ok, Tokens, _} = erl_scan:string(lists:flatten([Text])),
+    {ok, Term} = erl_parse:parse_term(Tokens),
+    Term.
+
+%% The expressions of a block, with the names that the nodes have here.
+lines(Block, [A, B]) ->
+    Named = lists:foldl(fun({Name, Ref}, Text) ->
+                            string:replace(Text, Name, atom_to_list(weft_test_nodes:name(Ref)), all)
+                        end, Block, [{"a@h1", A}, {"b@h2", B}]),
+    expressions(lists:flatten(Named)).
+
+expressions(Text) ->
+    {ok, Tokens, _} = erl_scan:string(Text),
+    split(Tokens, []).
+
+split([], []) -> [];
+split([{dot, _} = Dot | Tokens], Expression) ->
+    [lists:reverse([Dot | Expression]) | split(Tokens, [])];
+split([Token | Tokens], Expression) -> split(Tokens, [Token | Expression]).
+
+on(Ref, Expressions) -> call(Ref, ?MODULE, evaluate, [Expressions, []]).
+
+evaluate(Expressions, Bindings) ->
+    lists:foldl(fun(Tokens, B) ->
+                    {ok, Parsed} = erl_parse:parse_exprs(Tokens),
+                    {value, _, New} = erl_eval:exprs(Parsed, B),
+                    New
+                end, Bindings, Expressions).
+
+%% --- under load -------------------------------------------------------------------------------
+
+%% Each key has a set of numbers, to which writers on each node add. In the end the set has all of
+%% which the writer was told that they were added.
+nothing_acknowledged_is_lost(Config) ->
+    Keys = [{weft_ring, [{partitions, 16}, {sync_ms, 300}, {handoff_items, 5},
+                         {vnodes, [weft_kv_vnode]}]},
+            {weft_kv, [{buckets, #{sets => #{n => 3, nodes => 2, timeout_ms => 2000}}}]}],
+    [A, B, C, D] = Refs = [start(Name, Keys, Config) || Name <- [a, b, c, d]],
+    ok = call(A, weft_ring, create, []),
+    changed(A, [B, C, D], Refs, join),
+    Writers = [{Ref, call(Ref, ?MODULE, count, [Number, ?KEYS])}
+               || {Number, Ref} <- [{1, A}, {2, B}, {3, C}]],
+    %% One is killed, and comes back with nothing but its ring.
+    written(A, Writers, 30),
+    ok = weft_test_nodes:kill(D),
+    written(A, Writers, 30),
+    D2 = start(d, Keys, Config),
+    written(A, Writers, 30),
+    %% 4, 3, 2 nodes: the others hold all there is.
+    changed(A, [D2], [A, B, C], leave),
+    changed(A, [C], [A, B], leave),
+    Added = lists:append([call(Ref, ?MODULE, stop, [Pid], 30000) || {Ref, Pid} <- Writers]),
+    Found = found(A),
+    Lost = [Number || {Key, Number} <- Added, not lists:member(Number, maps:get(Key, Found, []))],
+    ct:pal("~b writes acknowledged", [length(Added)]),
+    ?assertEqual([], Lost),
+    {ok, Listed} = call(B, weft_kv, list, [sets]),
+    ?assertEqual(lists:usort([Key || {Key, _} <- Added]), lists:sort(Listed)).
+
+changed(A, Others, Members, Change) ->
+    Names = [weft_test_nodes:name(Ref) || Ref <- Others],
+    [ok = call(Ref, weft_ring, join, [weft_test_nodes:name(A)]) || Change =:= join,
+                                                                  Ref <- Others],
+    weft_test_nodes:until(fun() ->
+                              lists:all(fun(Name) ->
+                                            call(A, weft_ring, stage, [Name, Change]) =:= ok
+                                        end, Names)
+                          end),
+    {ok, Plan} = call(A, weft_ring, plan, []),
+    ok = call(A, weft_ring, commit, [Plan]),
+    weft_test_nodes:until(fun() -> settled(Members) end, 90000).
+
+settled(Refs) ->
+    Statuses = [call(Ref, weft_ring, status, []) || Ref <- Refs],
+    Owned = lists:append([call(Ref, weft_ring, mine, []) || Ref <- Refs]),
+    length(lists:usort(Statuses)) =:= 1 andalso maps:get(moving, hd(Statuses)) =:= 0
+        andalso length(Owned) =:= lists:sum(maps:values(maps:get(owned, hd(Statuses)))).
+
+is_joining(A, B) ->
+    #{members := Members} = call(A, weft_ring, status, []),
+    maps:get(weft_test_nodes:name(B), Members, none) =:= joining.
+
+%% So many more writes, whatever else goes on.
+written(A, Writers, More) ->
+    Before = so_far(Writers),
+    weft_test_nodes:until(fun() -> so_far(Writers) >= Before + More end, 60000),
+    ?assertMatch({ok, _}, call(A, weft_kv, list, [sets])).
+
+so_far(Writers) ->
+    lists:sum([call(Ref, ?MODULE, number, [Pid]) || {Ref, Pid} <- Writers]).
+
+number(Pid) ->
+    {dictionary, Dictionary} = process_info(Pid, dictionary),
+    proplists:get_value(number, Dictionary, 0).
+
+found(A) ->
+    {ok, Keys} = call(A, weft_kv, list, [sets]),
+    maps:from_list([{Key, numbers(call(A, weft_kv, get, [sets, Key]))} || Key <- Keys]).
+
+numbers({ok, Value, _}) -> binary_to_term(Value);
+numbers({siblings, Values, _}) -> lists:append([binary_to_term(Value) || Value <- Values]).
+
+count(Writer, Keys) ->
+    spawn(fun() -> writing(Writer, Keys, 1, []) end).
+
+writing(Writer, Keys, N, Added) ->
+    _ = put(number, N),
+    Number = {Writer, N},
+    Key = integer_to_binary(N * Writer rem Keys),
+    Add = fun(Values) ->
+              term_to_binary(lists:usort([Number | lists:append([binary_to_term(V)
+                                                                 || V <- Values])]))
+          end,
+    Acknowledged = tried(Key, Add, 100),
+    receive
+        {stop, From, Ref} -> From ! {Ref, [{Key, Number} | Added]}
+    after 5 ->
+        true = Acknowledged,
+        writing(Writer, Keys, N + 1, [{Key, Number} | Added])
+    end.
+
+%% A client that tries again has no error.
+tried(_, _, 0) -> false;
+tried(Key, Add, Tries) ->
+    case weft_kv:update(sets, Key, Add) of
+        {ok, _} -> true;
+        {error, _} -> receive after 50 -> tried(Key, Add, Tries - 1) end
+    end.
+
+stop(Pid) ->
+    Ref = make_ref(),
+    Pid ! {stop, self(), Ref},
+    receive {Ref, Added} -> Added after 20000 -> error(process_info(Pid)) end.
+
+%% --- nodes ------------------------------------------------------------------------------------
+
+start(Name, Keys, Config) ->
+    Dir = filename:join([?config(priv_dir, Config), integer_to_list(erlang:phash2(Keys)),
+                         atom_to_list(Name)]),
+    All = [{App, Key, Value} || {App, Pairs} <- Keys, {Key, Value} <- Pairs]
+        ++ [{weft_ring, dir, Dir}],
+    Args = lists:append([["-pa", weft_test_nodes:ebin(Module)]
+                         || Module <- [?MODULE, weft_ring, weft_kv]])
+        ++ ["-kernel", "prevent_overlapping_partitions", "false"]
+        ++ lists:append([["-" ++ atom_to_list(App), atom_to_list(Key),
+                          lists:flatten(io_lib:format("~0p", [Value]))]
+                         || {App, Key, Value} <- All]),
+    Ref = weft_test_nodes:start(Name, #{args => Args}, ?config(place, Config)),
+    {ok, _} = call(Ref, application, ensure_all_started, [weft_kv]),
+    Ref.
+
+call(Ref, Module, Function, Arguments) -> call(Ref, Module, Function, Arguments, 20000).
+
+call(Ref, Module, Function, Arguments, TimeoutMs) ->
+    weft_test_nodes:call(Ref, Module, Function, Arguments, TimeoutMs).

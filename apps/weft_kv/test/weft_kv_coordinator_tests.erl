@@ -1,0 +1,278 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc One request to the replicas: as rules, and with losses, cuts and kills. After a thousand
+%% schedules each acknowledged write is in what any quorum answers, or was overwritten by somebody
+%% who had seen it. With last-write-wins and clocks that differ the same check fails.
+-module(weft_kv_coordinator_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(PLACES, [{0, a, primary}, {1, b, primary}, {2, c, primary}]).
+-define(SCHEDULES, 1000).
+-define(STEPS, 150).
+
+%% --- rules ------------------------------------------------------------------------------------
+
+a_read_is_answered_by_a_quorum_and_repairs_the_others_test() ->
+    One = object(<<"1">>),
+    {S0, Effects} = begun(read, #{}),
+    ?assertMatch([{ask, _, read}, {ask, _, read}, {ask, _, read}, {after_ms, 5000, deadline}],
+                 Effects),
+    {S1, []} = reply(a, {ok, weft_kv_object:new()}, S0),
+    {S2, [{answer, {ok, One}}]} = reply(b, {ok, One}, S1),
+    ?assertMatch({_, [{repair, {0, a, primary}, One}, done]}, reply(c, {ok, One}, S2)).
+
+%% A replica that never answers does not keep the others from being repaired.
+a_read_repairs_at_its_deadline_test() ->
+    One = object(<<"1">>),
+    {S0, _} = begun(read, #{}),
+    {S1, []} = reply(a, {ok, weft_kv_object:new()}, S0),
+    {S2, _} = reply(b, {ok, One}, S1),
+    ?assertMatch({_, [{repair, {0, a, primary}, One}, done]},
+                 weft_kv_coordinator_core:handle({timer, deadline}, S2)).
+
+a_write_goes_to_one_replica_first_test() ->
+    Write = {write, value(<<"1">>), #{}},
+    One = object(<<"1">>),
+    {S0, Effects} = begun(Write, #{}),
+    ?assertMatch([{ask, {0, a, primary}, Write} | _], Effects),
+    {S1, Asked} = reply(a, {ok, One}, S0),
+    ?assertEqual([{ask, {1, b, primary}, {merge, One}}, {ask, {2, c, primary}, {merge, One}}],
+                 Asked),
+    {S2, [{answer, {ok, One}}]} = reply(b, {ok, One}, S1),
+    ?assertMatch({_, [done]}, reply(c, {error, overload}, S2)).
+
+a_first_replica_that_refuses_or_is_silent_is_replaced_test() ->
+    Write = {write, value(<<"1">>), #{}},
+    {S0, _} = begun(Write, #{}),
+    ?assertMatch({_, [{ask, {1, b, primary}, Write} | _]}, reply(a, {error, overload}, S0)),
+    Silent = {timer, {first, {0, a, primary}}},
+    {S1, Effects} = weft_kv_coordinator_core:handle(Silent, S0),
+    ?assertMatch([{ask, {1, b, primary}, Write} | _], Effects),
+    ?assertMatch({_, []}, weft_kv_coordinator_core:handle(Silent, S1)).
+
+too_few_replicas_are_an_error_at_once_test() ->
+    ?assertMatch({_, [{answer, {error, {too_few, #{needed := #{r := 2}, answered := 0}}}}, done]},
+                 begun(read, [{0, a, primary}], #{})),
+    {S0, _} = begun(read, #{}),
+    {S1, []} = reply(a, {error, overload}, S0),
+    ?assertMatch({_, [{answer, {error, {too_few, #{failed := [{b, moved}, {a, overload}]}}}}]},
+                 reply(b, {error, moved}, S1)).
+
+those_in_place_of_owners_do_not_count_as_owners_test() ->
+    Places = [{0, a, primary}, {1, x, fallback}, {2, y, fallback}],
+    ?assertMatch({_, [{answer, {error, {too_few, _}}}, done]}, begun(read, Places, #{pr => 2})),
+    {S0, _} = begun(read, Places, #{pr => 1}),
+    {S1, []} = weft_kv_coordinator_core:handle(
+                 {reply, {1, x, fallback}, {ok, weft_kv_object:new()}}, S0),
+    {S2, []} = weft_kv_coordinator_core:handle(
+                 {reply, {2, y, fallback}, {ok, weft_kv_object:new()}}, S1),
+    ?assertMatch({_, [{answer, {ok, _}} | _]}, reply(a, {ok, weft_kv_object:new()}, S2)).
+
+copies_on_one_node_are_not_copies_on_two_test() ->
+    Places = [{0, a, primary}, {1, a, primary}, {2, b, primary}],
+    Write = {write, value(<<"1">>), #{}},
+    One = object(<<"1">>),
+    {S0, _} = begun(Write, Places, #{nodes => 2}),
+    {S1, _} = weft_kv_coordinator_core:handle({reply, {0, a, primary}, {ok, One}}, S0),
+    {S2, []} = weft_kv_coordinator_core:handle({reply, {1, a, primary}, {ok, One}}, S1),
+    ?assertMatch({_, [{answer, {ok, One}}, done]},
+                 weft_kv_coordinator_core:handle({reply, {2, b, primary}, {ok, One}}, S2)),
+    ?assertMatch({_, [{answer, {error, {too_few, _}}}, done]},
+                 begun(Write, Places, #{nodes => 3})).
+
+a_reply_of_nobody_who_was_asked_is_dropped_test() ->
+    {S0, _} = begun(read, #{}),
+    ?assertEqual({S0, []}, reply(x, {ok, object(<<"1">>)}, S0)).
+
+begun(Request, Options) -> begun(Request, ?PLACES, Options).
+
+begun(Request, Places, Given) ->
+    {ok, Options} = weft_kv_bucket:check(Given),
+    weft_kv_coordinator_core:init(Request, Places, Options).
+
+reply(Node, Reply, State) ->
+    Place = case lists:keyfind(Node, 2, ?PLACES) of false -> {9, Node, primary}; P -> P end,
+    weft_kv_coordinator_core:handle({reply, Place, Reply}, State).
+
+object(Value) -> weft_kv_object:put(value(Value), #{}, <<"a">>, weft_kv_object:new()).
+
+value(Value) -> #{value => Value, written_ms => 0, expires_ms => never}.
+
+%% --- schedules --------------------------------------------------------------------------------
+
+%% `seen': what each client has read (its context and the values). `writes': the values that each
+%% written value has seen. `acked': those that were acknowledged. Each replica keeps its object when
+%% it is killed, and writes by another name from then on. Clocks of clients differ.
+-record(world, {replicas, clients = #{}, requests = #{}, network = [], cut = [], writes = #{},
+                acked = [], next = 1, rand, options}).
+
+nothing_acknowledged_is_lost_test_() ->
+    {timeout, 120,
+     fun() ->
+         Worlds = [run(Seed, #{}) || Seed <- lists:seq(1, ?SCHEDULES)],
+         ?assertEqual([], [{Seed, Lost} || {Seed, #world{} = W} <- numbered(Worlds),
+                                           Lost <- lost(W)]),
+         %% It was put to the test.
+         ?assert(lists:sum([length(W#world.acked) || W <- Worlds]) > 2 * ?SCHEDULES)
+     end}.
+
+the_same_check_fails_with_last_write_wins_test_() ->
+    {timeout, 120,
+     fun() ->
+         ?assertNotEqual([], [Seed || Seed <- lists:seq(1, ?SCHEDULES div 10),
+                                      lost(run(Seed, #{siblings => false})) =/= []])
+     end}.
+
+%% The check itself: quorums that do not meet lose writes.
+the_same_check_fails_with_quorums_that_do_not_meet_test_() ->
+    {timeout, 120,
+     fun() ->
+         ?assertNotEqual([], [Seed || Seed <- lists:seq(1, ?SCHEDULES div 10),
+                                      lost(run(Seed, #{w => 1})) =/= []])
+     end}.
+
+numbered(Worlds) -> lists:zip(lists:seq(1, length(Worlds)), Worlds).
+
+run(Seed, Given) ->
+    {ok, Options} = weft_kv_bucket:check(Given),
+    Replicas = maps:from_list([{Node, {weft_kv_object:new(), 0}} || {_, Node, _} <- ?PLACES]),
+    World = #world{replicas = Replicas, rand = rand:seed_s(exsss, Seed), options = Options},
+    lists:foldl(fun(_, W) -> step(W) end, World, lists:seq(1, ?STEPS)).
+
+step(World0) ->
+    {Choice, World} = random(20, World0),
+    if
+        Choice =< 4 -> client(World);
+        Choice =:= 5 -> killed(World);
+        Choice =:= 6 -> cut(World);
+        Choice =:= 7 -> World#world{cut = []};
+        Choice =:= 8 -> dropped(World);
+        Choice =:= 9 -> timer(World);
+        true -> delivered(World)
+    end.
+
+%% One of three clients reads, or writes with what it has seen last.
+client(World0) ->
+    {Client, World1} = random(3, World0),
+    {Kind, #world{next = Next} = World} = random(2, World1),
+    {Seen, Values} = maps:get(Client, World#world.clients, {#{}, []}),
+    case Kind of
+        1 -> request(read, Client, none, World);
+        2 ->
+            {Skew, W} = random(50, World),
+            Value = #{value => integer_to_binary(Next), written_ms => Next + Skew,
+                      expires_ms => never},
+            request({write, Value, Seen}, Client, Next,
+                    W#world{writes = (W#world.writes)#{Next => Values}})
+    end.
+
+request(Request, Client, Written, #world{next = Next, options = Options} = World) ->
+    {State, Effects} = weft_kv_coordinator_core:init(Request, ?PLACES, Options),
+    performed(Next, Effects,
+              World#world{next = Next + 1,
+                          requests = (World#world.requests)#{Next => {State, Client, Written}}}).
+
+performed(Id, Effects, World) ->
+    lists:foldl(fun(Effect, W) -> effect(Effect, Id, W) end, World, Effects).
+
+effect({ask, Place, Request}, Id, World) -> sent({Id, to, Place, Request}, World);
+effect({repair, Place, Object}, _Id, World) -> sent({none, to, Place, {merge, Object}}, World);
+effect({after_ms, _, Timer}, Id, World) -> sent({Id, timer, Timer}, World);
+effect(done, _Id, World) -> World;
+effect({answer, {error, _}}, _Id, World) -> World;
+effect({answer, {ok, Object}}, Id, #world{requests = Requests, clients = Clients} = World) ->
+    case Requests of
+        #{Id := {_, Client, none}} ->
+            {ok, Seen} = weft_kv_object:decode(weft_kv_object:context(Object)),
+            World#world{clients = Clients#{Client => {Seen, numbers(Object)}}};
+        #{Id := {_, _, Written}} ->
+            World#world{acked = [Written | World#world.acked]}
+    end.
+
+sent(Message, #world{network = Network} = World) -> World#world{network = [Message | Network]}.
+
+numbers(Object) -> [binary_to_integer(Value) || Value <- weft_kv_object:values(Object)].
+
+delivered(World) ->
+    taken(fun(Message) -> element(2, Message) =/= timer end, fun deliver/2, World).
+
+timer(World) -> taken(fun(Message) -> element(2, Message) =:= timer end, fun deliver/2, World).
+
+dropped(World) ->
+    taken(fun(Message) -> element(2, Message) =/= timer end, fun(_, W) -> W end, World).
+
+taken(Which, Fun, #world{network = Network} = World0) ->
+    case lists:filter(Which, Network) of
+        [] -> World0;
+        Messages ->
+            {N, World} = random(length(Messages), World0),
+            Message = lists:nth(N, Messages),
+            Fun(Message, World#world{network = lists:delete(Message, Network)})
+    end.
+
+deliver({Id, to, {_, Node, _} = Place, Request}, #world{cut = Cut} = World) ->
+    case lists:member(Node, Cut) of
+        true -> World;
+        false ->
+            {Object, W} = replica(Node, Request, World),
+            case Id of
+                none -> W;
+                _ -> sent({Id, from, Place, {ok, Object}}, W)
+            end
+    end;
+deliver({Id, from, {_, Node, _} = Place, Reply}, #world{cut = Cut} = World) ->
+    case lists:member(Node, Cut) of
+        true -> World;
+        false -> event(Id, {reply, Place, Reply}, World)
+    end;
+deliver({Id, timer, Timer}, World) ->
+    event(Id, {timer, Timer}, World).
+
+event(Id, Event, #world{requests = Requests} = World) ->
+    #{Id := {State0, Client, Written}} = Requests,
+    {State, Effects} = weft_kv_coordinator_core:handle(Event, State0),
+    performed(Id, Effects, World#world{requests = Requests#{Id := {State, Client, Written}}}).
+
+replica(Node, Request, #world{replicas = Replicas, options = #{siblings := Siblings}} = World) ->
+    #{Node := {Object, Run}} = Replicas,
+    New = weft_kv_replica:requested(Request, actor(Node, Run), Siblings, Object),
+    {New, World#world{replicas = Replicas#{Node := {New, Run}}}}.
+
+actor(Node, Run) -> iolist_to_binary(io_lib:format("~p~p", [Node, Run])).
+
+%% What waits for it or comes from it is lost.
+killed(#world{replicas = Replicas} = World0) ->
+    {N, World} = random(3, World0),
+    {_, Node, _} = lists:nth(N, ?PLACES),
+    #{Node := {Object, Run}} = Replicas,
+    Network = [Message || Message <- World#world.network,
+                          element(2, Message) =:= timer
+                              orelse element(2, element(3, Message)) =/= Node],
+    World#world{replicas = Replicas#{Node := {Object, Run + 1}}, network = Network}.
+
+cut(World0) ->
+    {N, World} = random(3, World0),
+    {_, Node, _} = lists:nth(N, ?PLACES),
+    World#world{cut = [Node]}.
+
+random(Max, #world{rand = Rand0} = World) ->
+    {N, Rand} = rand:uniform_s(Max, Rand0),
+    {N, World#world{rand = Rand}}.
+
+%% For each two replicas: acknowledged writes that are not in what they know together, and that no
+%% write that is has seen, nor one that such a write has seen, and so on.
+lost(#world{replicas = Replicas, acked = Acked, writes = Writes}) ->
+    Objects = [Object || {Object, _} <- maps:values(Replicas)],
+    Quorums = [weft_kv_object:merge(A, B) || A <- Objects, B <- Objects, A =/= B]
+        ++ [A || A <- Objects, length([B || B <- Objects, A =:= B]) > 1],
+    lists:usort([Write || Quorum <- Quorums, Write <- Acked,
+                          not is_kept(Write, reached(numbers(Quorum), Writes, []))]).
+
+is_kept(Write, Reached) -> lists:member(Write, Reached).
+
+reached([], _, Reached) -> Reached;
+reached([N | Further], Writes, Reached) ->
+    case lists:member(N, Reached) of
+        true -> reached(Further, Writes, Reached);
+        false -> reached(maps:get(N, Writes) ++ Further, Writes, [N | Reached])
+    end.

@@ -1,0 +1,163 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Siblings, contexts and the options of buckets.
+-module(weft_kv_object_tests).
+
+-include_lib("proper/include/proper.hrl").
+-include_lib("eunit/include/eunit.hrl").
+
+%% --- siblings ---------------------------------------------------------------------------------
+
+a_write_that_has_seen_a_value_replaces_it_test() ->
+    One = put(<<"1">>, #{}, a, weft_kv_object:new()),
+    ?assertEqual([<<"2">>], weft_kv_object:values(put(<<"2">>, seen(One), b, One))).
+
+a_write_that_has_not_seen_it_is_its_sibling_test() ->
+    One = put(<<"1">>, #{}, a, weft_kv_object:new()),
+    ?assertEqual([<<"1">>, <<"2">>], weft_kv_object:values(put(<<"2">>, #{}, b, One))),
+    ?assertEqual([<<"1">>, <<"2">>], weft_kv_object:values(put(<<"2">>, #{}, a, One))).
+
+%% With version vectors alone, the second write of one actor would cover the first one.
+writes_of_one_actor_are_siblings_too_test() ->
+    One = put(<<"1">>, #{}, a, weft_kv_object:new()),
+    Two = put(<<"2">>, #{}, a, One),
+    Three = put(<<"3">>, seen(One), a, Two),
+    ?assertEqual([<<"2">>, <<"3">>], weft_kv_object:values(Three)).
+
+a_deletion_that_has_not_seen_a_value_leaves_it_test() ->
+    One = put(<<"1">>, #{}, a, weft_kv_object:new()),
+    ?assertEqual([<<"1">>], weft_kv_object:values(put(deleted, #{}, b, One))),
+    ?assertEqual([], weft_kv_object:values(put(deleted, seen(One), b, One))).
+
+what_was_replaced_does_not_come_back_from_another_replica_test() ->
+    One = put(<<"1">>, #{}, a, weft_kv_object:new()),
+    Two = put(<<"2">>, seen(One), b, One),
+    ?assertEqual(Two, weft_kv_object:merge(One, Two)),
+    ?assertEqual(Two, weft_kv_object:merge(Two, One)).
+
+the_last_one_by_the_clock_stays_when_asked_for_test() ->
+    One = weft_kv_object:put(value(<<"1">>, 20), #{}, <<"a">>, weft_kv_object:new()),
+    Both = weft_kv_object:put(value(<<"2">>, 10), #{}, <<"b">>, One),
+    ?assertEqual([<<"1">>], weft_kv_object:values(weft_kv_object:latest(Both))).
+
+an_expired_value_is_as_good_as_deleted_test() ->
+    Object = weft_kv_object:put((value(<<"1">>, 0))#{expires_ms := 100}, #{}, <<"a">>,
+                                weft_kv_object:new()),
+    ?assertEqual([<<"1">>], weft_kv_object:values(weft_kv_object:expire(99, Object))),
+    ?assertEqual([], weft_kv_object:values(weft_kv_object:expire(100, Object))).
+
+%% --- against histories ------------------------------------------------------------------------
+
+%% Each write is a number; its history is the set of all writes that it has seen. Whatever replicas
+%% do, a value is there if it is known and no known write has seen it.
+histories_test_() ->
+    {timeout, 60, fun() ->
+         ?assert(proper:quickcheck(histories(), [{numtests, 500}, {to_file, user}]))
+     end}.
+
+histories() ->
+    ?FORALL(Steps, list(step()),
+            begin
+                Empty = {weft_kv_object:new(), []},
+                Start = {#{a => Empty, b => Empty, c => Empty}, #{none => {#{}, []}}, 1},
+                {Replicas, _, _} = lists:foldl(fun step/2, Start, Steps),
+                lists:all(fun({Object, Model}) ->
+                              lists:sort([Number || {Number, _} <- current(Model)])
+                                  =:= lists:sort([binary_to_integer(V)
+                                                  || V <- weft_kv_object:values(Object)])
+                          end, maps:values(Replicas))
+            end).
+
+step() ->
+    oneof([{read, oneof([a, b, c]), oneof([x, y])},
+           {write, oneof([a, b, c]), oneof([x, y, none])},
+           {merge, oneof([a, b, c]), oneof([a, b, c])}]).
+
+step({read, At, Client}, {Replicas, Clients, Next}) ->
+    {Object, Model} = maps:get(At, Replicas),
+    {Replicas, Clients#{Client => {decoded(Object), [N || {N, _} <- Model]}}, Next};
+step({write, At, Client}, {Replicas, Clients, Next}) ->
+    {Object, Model} = maps:get(At, Replicas),
+    {Seen, History} = maps:get(Client, Clients, {#{}, []}),
+    New = put(integer_to_binary(Next), Seen, At, Object),
+    Older = [{N, none} || N <- History, not lists:keymember(N, 1, Model)],
+    {Replicas#{At := {New, [{Next, History} | Model ++ Older]}}, Clients, Next + 1};
+step({merge, From, To}, {Replicas, Clients, Next}) ->
+    {ObjectA, ModelA} = maps:get(From, Replicas),
+    {ObjectB, ModelB} = maps:get(To, Replicas),
+    Both = [Write || {_, History} = Write <- ModelA ++ ModelB, History =/= none],
+    Older = [{N, none} || {N, none} <- ModelA ++ ModelB, not lists:keymember(N, 1, Both)],
+    {Replicas#{To := {weft_kv_object:merge(ObjectA, ObjectB), lists:usort(Both ++ Older)}},
+     Clients, Next}.
+
+current(Model) ->
+    Seen = lists:append([History || {_, History} <- Model, History =/= none]),
+    [Write || {Number, History} = Write <- Model, History =/= none,
+              not lists:member(Number, Seen)].
+
+merging_is_a_join_test_() ->
+    {timeout, 60, fun() -> ?assert(proper:quickcheck(joins(), [{numtests, 300},
+                                                                {to_file, user}])) end}.
+
+joins() ->
+    ?FORALL(Steps, list(step()),
+            begin
+                Empty = {weft_kv_object:new(), []},
+                Start = {#{a => Empty, b => Empty, c => Empty}, #{}, 1},
+                {Replicas, _, _} = lists:foldl(fun step/2, Start, Steps),
+                [A, B, C] = [Object || {Object, _} <- maps:values(Replicas)],
+                Merge = fun weft_kv_object:merge/2,
+                Merge(A, B) =:= Merge(B, A) andalso Merge(A, A) =:= A
+                    andalso Merge(Merge(A, B), C) =:= Merge(A, Merge(B, C))
+                    andalso Merge(A, Merge(A, B)) =:= Merge(A, B)
+            end).
+
+%% --- contexts ---------------------------------------------------------------------------------
+
+a_context_that_was_damaged_is_refused_test() ->
+    Object = put(<<"1">>, #{}, a, put(<<"2">>, #{}, b, weft_kv_object:new())),
+    Context = weft_kv_object:context(Object),
+    ?assertEqual({ok, #{<<"a">> => 1, <<"b">> => 1}}, weft_kv_object:decode(Context)),
+    [begin
+         <<Before:At/binary, Byte, After/binary>> = Context,
+         [?assertEqual({error, bad_context}, weft_kv_object:decode(Worse))
+          || Worse <- [<<Before/binary, (Byte bxor 1), After/binary>>, Before]]
+     end || At <- lists:seq(0, byte_size(Context) - 1)],
+    [?assertEqual({error, bad_context}, weft_kv_object:decode(Other))
+     || Other <- [<<>>, an_atom, 7, <<1, (erlang:crc32(<<0>>)):32, 0>>,
+                  <<1, (erlang:crc32(<<1:16, $a, 0:64>>)):32, 1:16, $a, 0:64>>]].
+
+%% --- buckets ----------------------------------------------------------------------------------
+
+words_become_numbers_test() ->
+    ?assertMatch({ok, #{n := 3, r := 2, w := 2, pr := 0}}, weft_kv_bucket:check(#{})),
+    ?assertMatch({ok, #{n := 5, r := 1, w := 5}},
+                 weft_kv_bucket:check(#{n => 5, r => 1, w => all})).
+
+absurd_options_are_named_test_() ->
+    [?_assertMatch({error, Error}, weft_kv_bucket:check(Options))
+     || {Options, Error} <-
+            [{#{m => 1}, {unknown_option, m}},
+             {#{n => 0}, {bad_option, {n, 0, {from, 1, to, 8}}}},
+             {#{r => 4}, {bad_option, {r, 4, {from, 1, to, 3}}}},
+             {#{n => 1, w => 2}, {bad_option, {w, 2, {from, 1, to, 1}}}},
+             {#{pw => -1}, {bad_option, {pw, -1, {from, 0, to, 3}}}},
+             {#{r => most}, {bad_option, {r, most, {from, 1, to, 3}}}},
+             {#{siblings => 1}, {bad_option, {siblings, 1, {true, 'or', false}}}},
+             {#{ttl_ms => 0}, {bad_option, {ttl_ms, 0, {from, 1}}}}]].
+
+a_request_may_not_change_what_belongs_to_the_bucket_test() ->
+    {ok, Bucket} = weft_kv_bucket:check(#{}),
+    ?assertMatch({ok, #{r := 1}}, weft_kv_bucket:options(#{r => 1}, Bucket)),
+    ?assertEqual({error, {unknown_option, n}}, weft_kv_bucket:options(#{n => 1}, Bucket)),
+    ?assertMatch({error, {bad_option, {w, 9, _}}}, weft_kv_bucket:options(#{w => 9}, Bucket)).
+
+value(Value, Ms) -> #{value => Value, written_ms => Ms, expires_ms => never}.
+
+put(Value, Seen, Actor, Object) ->
+    weft_kv_object:put(value(Value, 0), Seen, atom_to_binary(Actor), Object).
+
+seen(Object) -> decoded(Object).
+
+decoded(Object) ->
+    {ok, Seen} = weft_kv_object:decode(weft_kv_object:context(Object)),
+    Seen.

@@ -1,0 +1,129 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc One partition: room, time, hints, and the way to the next owner. And the configuration.
+-module(weft_kv_vnode_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(STORE, #{n => 3, evict => false, siblings => true}).
+-define(CACHE, #{n => 1, evict => true, siblings => false}).
+
+a_cache_drops_what_was_not_used_for_longest_test() ->
+    Start = vnode(#{bytes_max => 4000}),
+    Full = lists:foldl(fun(N, V) -> write(key(N), <<0:800>>, ?CACHE, V) end, Start,
+                       lists:seq(1, 9)),
+    {[{Oldest, _} | _], _} = weft_kv_vnode:items(start, 100, Full),
+    ?assert(Oldest > key(1)),
+    %% What was read is not the oldest any more.
+    ?assertEqual([<<0:800>>], values(Oldest, Full)),
+    Next = write(key(10), <<0:800>>, ?CACHE, Full),
+    ?assertEqual([<<0:800>>], values(Oldest, Next)),
+    ?assert(weft_kv_vnode:cover(bytes, Next) =< 4000).
+
+a_store_that_is_full_refuses_and_forgets_nothing_test() ->
+    One = write(key(1), <<0:8000>>, ?STORE, vnode(#{bytes_max => 1000})),
+    ?assertEqual({reply, {error, full}}, command(key(2), <<"2">>, ?STORE, One)),
+    ?assertEqual([<<0:8000>>], values(key(1), One)).
+
+what_is_over_is_forgotten_after_its_time_test() ->
+    Over = erlang:system_time(millisecond) - 10,
+    Cache = tick(write(key(1), <<"1">>, Over, ?CACHE, vnode(#{}))),
+    ?assertEqual(0, weft_kv_vnode:cover(bytes, Cache)),
+    Store = tick(write(key(1), <<"1">>, Over, ?STORE, vnode(#{}))),
+    ?assert(weft_kv_vnode:cover(bytes, Store) > 0),
+    Short = tick(write(key(1), <<"1">>, Over, ?STORE, vnode(#{grace_ms => 0}))),
+    ?assertEqual(0, weft_kv_vnode:cover(bytes, Short)).
+
+all_items_reach_the_next_owner_in_order_test() ->
+    From = lists:foldl(fun(N, V) -> write(key(N), <<N>>, ?STORE, V) end, vnode(#{}),
+                       lists:seq(1, 20)),
+    To = handed(start, From, vnode(#{})),
+    ?assertEqual([[<<N>>] || N <- lists:seq(1, 20)], [values(key(N), To) || N <- lists:seq(1, 20)]),
+    %% Again, as after a kill.
+    ?assertEqual(weft_kv_vnode:cover(bytes, To),
+                 weft_kv_vnode:cover(bytes, handed(start, From, To))).
+
+handed(done, _, To) -> To;
+handed(Cursor, From, To0) ->
+    {Items, Next} = weft_kv_vnode:items(Cursor, 3, From),
+    ?assert(length(Items) =< 3),
+    {ok, To} = weft_kv_vnode:take(Items, none, To0),
+    handed(Next, From, To).
+
+%% A handoff that begins anew drops what the former one brought, but not what nobody else has.
+hints_stay_when_a_handoff_begins_anew_test() ->
+    Hint = fallback(key(1), <<"hint">>, vnode(#{})),
+    {ok, Filled} = weft_kv_vnode:take(
+                     [{key(2), {object(<<"old">>), ?STORE}}], none, Hint),
+    {ok, Cleared} = weft_kv_vnode:clear({mark, none}, Filled),
+    ?assertEqual({[<<"hint">>], []}, {values(key(1), Cleared), values(key(2), Cleared)}),
+    {ok, Given} = weft_kv_vnode:clear(none, Cleared),
+    ?assertEqual([], values(key(1), Given)).
+
+a_hint_that_was_brought_is_dropped_unless_it_has_changed_test() ->
+    Hint = fallback(key(1), <<"hint">>, vnode(#{})),
+    {reply, {ok, Object}} = weft_kv_vnode:command(key(1), {read, ?STORE, primary}, Hint),
+    ?assertEqual([], values(key(1), brought(Object, Hint))),
+    More = fallback(key(1), <<"more">>, fallback(key(1), <<"hint">>, vnode(#{}))),
+    ?assertEqual([<<"hint">>, <<"more">>], values(key(1), brought(Object, More))).
+
+brought(Object, Vnode) ->
+    {change, Change, ok} = weft_kv_vnode:command(key(1), {brought, Object}, Vnode),
+    {ok, New} = weft_kv_vnode:change(key(1), Change, none, Vnode),
+    New.
+
+%% --- configuration ----------------------------------------------------------------------------
+
+wrong_options_are_named_test() ->
+    ?assertEqual({error, {bad_option, {bytes_max, -1}}}, weft_kv_vnode:init(0, #{bytes_max => -1})),
+    ?assertEqual({error, {bad_option, {bytes, 1}}}, weft_kv_vnode:init(0, #{bytes => 1})),
+    ?assertEqual({error, {bad_option, [1]}}, weft_kv_vnode:init(0, [1])).
+
+wrong_configuration_is_named_test_() ->
+    [?_assertEqual({error, Error}, weft_kv_app:config([Pair]))
+     || {Pair, Error} <-
+            [{{bucket, #{}}, {unknown_key, bucket}},
+             {{buckets, []}, {bad_value, {buckets, []}}},
+             {{requests_max, 0}, {bad_value, {requests_max, 0}}},
+             {{buckets, #{"b" => #{}}}, {bucket, "b", not_an_atom}},
+             {{buckets, #{b => #{w => 9}}},
+              {bucket, b, {bad_option, {w, 9, {from, 1, to, 3}}}}}]].
+
+buckets_get_their_defaults_test() ->
+    ?assertMatch({ok, #{buckets := #{b := #{n := 3, w := 2}}, requests_max := 10000}},
+                 weft_kv_app:config([{buckets, #{b => #{}}}])).
+
+%% --- a partition ------------------------------------------------------------------------------
+
+vnode(Options) ->
+    {ok, Vnode} = weft_kv_vnode:init(0, Options),
+    Vnode.
+
+key(N) -> {0, bucket, integer_to_binary(N)}.
+
+value(Value, Expires) -> #{value => Value, written_ms => 0, expires_ms => Expires}.
+
+object(Value) -> weft_kv_object:put(value(Value, never), #{}, <<"x">>, weft_kv_object:new()).
+
+command(Key, Value, Kind, Vnode) ->
+    weft_kv_vnode:command(Key, {{write, value(Value, never), #{}}, Kind, primary}, Vnode).
+
+write(Key, Value, Kind, Vnode) -> write(Key, Value, never, Kind, Vnode).
+
+write(Key, Value, Expires, Kind, Vnode) ->
+    written(Key, {{write, value(Value, Expires), #{}}, Kind, primary}, Vnode).
+
+fallback(Key, Value, Vnode) ->
+    written(Key, {{write, value(Value, never), #{}}, ?STORE, fallback}, Vnode).
+
+written(Key, Command, Vnode) ->
+    {change, Change, {ok, _}} = weft_kv_vnode:command(Key, Command, Vnode),
+    {ok, New} = weft_kv_vnode:change(Key, Change, none, Vnode),
+    New.
+
+values(Key, Vnode) ->
+    {reply, {ok, Object}} = weft_kv_vnode:command(Key, {read, ?STORE, primary}, Vnode),
+    weft_kv_object:values(Object).
+
+tick(Vnode) ->
+    {ok, New} = weft_kv_vnode:tick(Vnode),
+    New.
