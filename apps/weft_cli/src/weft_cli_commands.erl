@@ -15,7 +15,7 @@
 -spec all() -> [command()].
 all() ->
     [up(), status(), watch(), trace(), why(), doctor(), profile(), cut(), heal(), kill(), restart(),
-     eval(), shell(), down(), paper(), migrate(), deploy()].
+     eval(), shell(), down(), paper(), migrate(), deploy(), completion(), man()].
 
 %% @doc What weft_argparse reads the words with.
 -spec command() -> weft_argparse:command().
@@ -257,6 +257,21 @@ paper_options() ->
      #{name => dir, long => "-dir", type => string, value => "DIR",
        help => "where that is (default .weft)"},
      #{name => json, long => "-json", type => boolean, help => "answer in JSON"}].
+
+completion() ->
+    #{name => "completion", handler => {weft_cli_completion, completion},
+      arguments => [#{name => shell}],
+      help => "a script with which bash, zsh or fish completes these words",
+      details =>
+          ["  source <(weft completion bash)                  in ~/.bashrc",
+           "  source <(weft completion zsh)                   in ~/.zshrc",
+           "  weft completion fish | source                   in ~/.config/fish/config.fish"]}.
+
+man() ->
+    #{name => "man", handler => {weft_cli_man, man},
+      arguments => [],
+      help => "the manual page: weft man > weft.1 && man -l weft.1",
+      details => []}.
 
 migrate() ->
     #{name => "migrate", handler => {weft_cli_migrate, migrate},
