@@ -82,8 +82,9 @@ one_hash_while_a_gateway_is_killed(Config) ->
     {ok, #{hash := Hash}} = weft_diasca:run(phold, Options),
     Outcome = in_background(fun() -> run(Ref, phold, Options#{nodes => [A, B]}) end),
     wait(fun() -> not is_idle(Ref) end),
-    [_, _, Gateway, _] = Refs,
-    ok = weft_test_nodes:kill(Gateway),
+    {ok, [#{to := Gateway}, #{to := B}]} = weft_test_nodes:call(Ref, weft, trace, [B]),
+    [ok = weft_test_nodes:kill(Other) || Other <- Refs, weft_test_nodes:name(Other) =:= Gateway],
+    ?assertNot(is_idle(Ref)),
     ?assertMatch({ok, #{hash := Hash}}, Outcome()).
 
 %% --- a node that is killed --------------------------------------------------------------------

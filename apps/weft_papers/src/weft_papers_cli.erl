@@ -16,6 +16,7 @@ main(Arguments) ->
     Commands = #{"paper" => weft_papers_figures:command(),
                  "figures" => weft_papers_document:command(),
                  "orbit" => weft_orbit_command:command(),
+                 "diasca" => weft_city_command:command(),
                  "aco" => weft_aco_command:command(),
                  "de_bench" => weft_de_bench:command(),
                  "bencherl" => weft_bencherl:command()},

@@ -51,4 +51,5 @@ lines({error, Text}) ->
 
 shown(Value) when is_float(Value) -> io_lib:format("~.3f", [Value]);
 shown([_ | _] = Numbers) -> lists:join(" ", [integer_to_list(Number) || Number <- Numbers]);
+shown(Value) when is_binary(Value) -> Value;
 shown(Value) -> io_lib:format("~0p", [Value]).

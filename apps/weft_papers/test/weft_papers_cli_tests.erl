@@ -8,7 +8,7 @@ all_workloads_have_cells_test() ->
     #{workloads := Workloads} = weft_papers:more(),
     [begin
          Cells = weft_bench_workload:cells(Workloads, Scope),
-         ?assertEqual([], [e, orbit, aco, de_bench, im] -- [Suite || #{suite := Suite} <- Cells])
+         ?assertEqual([], [e, orbit, aco, de_bench, im, city] -- [Suite || #{suite := Suite} <- Cells])
      end || Scope <- [quick, full]].
 
 cells_are_told_apart_test() ->
@@ -32,4 +32,4 @@ its_commands_are_told_and_know_bad_arguments_test() ->
     [begin
          ?assertNotEqual(nomatch, string:find(?capturedOutput, "\n  " ++ Command ++ " ")),
          ?assertEqual(2, weft_papers_cli:main([Command, "--what"]))
-     end || Command <- ["paper", "de_bench", "bencherl"]].
+     end || Command <- ["paper", "de_bench", "bencherl", "diasca"]].

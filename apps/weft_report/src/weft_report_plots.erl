@@ -25,7 +25,7 @@ clusters(Results) ->
                  Sharing -> [" In this run: ", weft_report_words:sharing(Sharing), "."]
              end,
     [{Title, lists:flatten([Text, Shared]), Charts}
-     || {Title, Text, Charts} <- [orbits(Results), ants(Results), quality(Results),
+     || {Title, Text, Charts} <- [orbits(Results), ants(Results), quality(Results), cities(Results),
                                   weft_report_im:group(Results)
                                   | weft_report_de_bench:groups(Results)]].
 
@@ -196,6 +196,17 @@ orbits(Results) ->
                              Results)
       || Workload <- [<<"orbit">>, <<"orbit_grouped">>],
          Metric <- [<<"connections_max">>, <<"received_bytes">>, <<"duration_s">>]]}.
+
+cities(Results) ->
+    Text = "A city, simulated by all nodes, with a barrier at the end of each moment. With districts "
+        "most messages stay on a node. Packets are what all nodes received.",
+    {"City", Text,
+     [weft_report_chart:over(fun pairs/1, "nodes", cells(Workload, Results), Metric,
+                             [weft_report_words:workload(Workload), ", ",
+                              weft_report_words:metric(Metric)],
+                             Results)
+      || Workload <- [<<"city">>, <<"city_districts">>],
+         Metric <- [<<"duration_s">>, <<"received_packets">>, <<"connections_max">>]]}.
 
 ants(Results) ->
     Text = "Ant colonies in two levels (TL), in a tree (ML), and in a tree with names by which "

@@ -9,7 +9,7 @@
 %%
 %% ```
 %% run           name of the run, its start: 20260131T093000
-%% suite         the workload's group: a to k, orbit, aco, de_bench, im
+%% suite         the workload's group: a to k, orbit, aco, de_bench, im, city
 %% workload      small | bulk | call_beside_bulk | call_beside_flood | unicast | echo | key_value |
 %%               terms | slow_receiver | fan_out | peers | call | erpc | rpc |
 %%               call_to_busy | call_to_busy_one | call_to_high | call_from_busy | flood_to_busy |
@@ -17,16 +17,17 @@
 %%               orbit_grouped (both _uneven, too) | aco_tl | aco_ml | aco_gr | aco_sr |
 %%               aco_quality | aco_gr_steady | aco_gr_killed | aco_sr_steady | aco_sr_killed |
 %%               de_global | de_names | de_size | de_compute | de_heavy | de_server |
-%%               de_calls | im_rd | im_rsd (both also _steady, _killed and _emptied)
+%%               de_calls | im_rd | im_rsd (both also _steady, _killed and _emptied) |
+%%               city | city_districts
 %% variant       what carried it, see weft_bench_variant: stock, stock_tls, weft_1, weft_4, weft_8,
 %%               weft_tls_1, weft_tls_4, weft_gateway, stock_relay, channel, channel_8, stock_mesh,
 %%               weft_mesh, weft_groups, weft_peers
 %% size_bytes    payload of a message (of a background message, beside calls)
 %% pairs         concurrent senders, callers or actors; nodes for fan_out, orbit, aco, de_bench
-%%               and im; peers for peers
+%%               im and city; peers for peers
 %% streams       background senders; processes that compute, on a busy node; for orbit the size of
 %%               its space, for aco the number of colonies; for de_bench what is varied, see
-%%               weft_de_bench_workload; for im the number of clients
+%%               weft_de_bench_workload; for im the number of clients; for city the last tick
 %% link          label: loopback | 1ms-800mbit | 20ms-400mbit-1% ...
 %% rtt_ms        of the emulated link, 0 on loopback
 %% rate_mbit     0: not limited

@@ -205,6 +205,8 @@ headline_metrics(<<"unicast">>) -> [<<"duration_s">>];
 headline_metrics(<<"slow_receiver">>) -> [<<"sender_growth_bytes">>, <<"receiver_growth_bytes">>];
 headline_metrics(<<"orbit", _/binary>>) ->
     [<<"duration_s">>, <<"connections_max">>, <<"received_bytes">>];
+headline_metrics(<<"city", _/binary>>) ->
+    [<<"duration_s">>, <<"received_packets">>, <<"connections_max">>];
 headline_metrics(<<"aco_quality">>) ->
     [<<"cost_error_percent">>, <<"duration_s">>];
 headline_metrics(<<"aco", _/binary>>) ->

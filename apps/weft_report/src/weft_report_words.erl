@@ -17,6 +17,7 @@ cell({_Suite, Workload, SizeBytes, Pairs, Streams, Link}) ->
 pairs(<<"call_beside_", _/binary>>, 1) -> [];
 pairs(<<"peers">>, Pairs) -> [[integer_to_list(Pairs), " peers"]];
 pairs(<<"orbit", _/binary>>, Nodes) -> [[integer_to_list(Nodes), " nodes"]];
+pairs(<<"city", _/binary>>, Nodes) -> [[integer_to_list(Nodes), " node", plural(Nodes)]];
 pairs(<<"aco", _/binary>>, Nodes) -> [[integer_to_list(Nodes), " nodes"]];
 pairs(<<"de_", _/binary>>, Nodes) -> [[integer_to_list(Nodes), " nodes"]];
 pairs(<<"im_", _/binary>>, Nodes) -> [[integer_to_list(Nodes), " nodes"]];
@@ -28,6 +29,7 @@ pairs(_Workload, Pairs) -> [[integer_to_list(Pairs), " pair", plural(Pairs)]].
 
 streams(<<"call_beside_", _/binary>>, 0) -> ["idle"];
 streams(<<"orbit", _/binary>>, Space) -> [["space of ", integer_to_list(Space)]];
+streams(<<"city", _/binary>>, Ticks) -> [[integer_to_list(Ticks), " ticks"]];
 streams(<<"aco", _/binary>>, Count) -> [[integer_to_list(Count), " colonies"]];
 streams(<<"de_", _/binary>> = Workload, Streams) -> [varied(Workload, Streams)];
 streams(<<"im_", _/binary>>, Count) -> [[integer_to_list(Count), " clients"]];

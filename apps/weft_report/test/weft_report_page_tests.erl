@@ -90,10 +90,12 @@ a_report_has_charts_of_programs_test() ->
     Orbit = #{suite => <<"orbit">>, workload => <<"orbit">>, size_bytes => 0, pairs => 7,
               streams => 20000},
     Ants = Orbit#{suite => <<"aco">>, workload => <<"aco_sr">>, streams => 8},
+    City = Orbit#{suite => <<"city">>, workload => <<"city">>, streams => 360},
     in_dir(fun(Dir) ->
                Rows = [{Orbit, stock, connections_max, [6]},
                        {Orbit, weft_groups, connections_max, [4]},
                        {Ants, weft_groups, received_packets, [1700]},
+                       {City, stock, received_packets, [2700]},
                        {Ants#{workload => <<"aco_quality">>}, stock, cost_error_percent, [9]}],
                ok = weft_report_sample:write(Dir, Rows, weft_report_sample:environment()),
                {ok, _, _} = weft_report_page:write(Dir),
@@ -101,6 +103,7 @@ a_report_has_charts_of_programs_test() ->
                {ok, _, _} = xmerl_sax_parser:stream(Html, []),
                [?assertNotEqual({Title, nomatch}, {Title, binary:match(Html, Title)})
                 || Title <- [<<">orbit, connections, most<">>, <<">7 nodes, packets<">>,
+                             <<">city, packets<">>,
                              <<">above the best known cost<">>, <<"weft, groups">>]],
                ?assertEqual(nomatch, binary:match(Html, <<">orbit, duration<">>))
            end).

@@ -10,7 +10,8 @@
 %% Events of the root: `{create, Births}', `{begin_diasca, Time, Born, Gone, Letters}' (Born: the
 %% last number that was given, and all new actors with their addresses; Gone: those that have ended;
 %% Letters: what the engine has to say to actors of this node), `{finish, Time}', `save',
-%% `who_is_late'. Of the node: `{spawned, Id, Address}'. Of its actors: see `weft_diasca_actor_core'.
+%% `who_is_late'. Of the node: `{spawned, Id, Address}'. Of its actors: see
+%% `weft_diasca_actor_core'.
 %% Effects: `{send, Address, Event}' to an actor, `{root, Message}', `{spawn, Birth}', `{end_actor,
 %% Address}', `{directory, Born, Gone}' (to be done before what follows).
 %% Messages to the root: `{created, Node, [{Id, Address}]}', `{done, Time, Node, Sum}', `{saved,

@@ -126,13 +126,13 @@ facilities(#city{counts = #{incinerators := Incinerators, landfills := Landfills
                           end, City),
     remember(facilities, Sites, City#city.next, All).
 
-%% Each knows some sources, and some facilities.
+%% Each knows some sources and some facilities that are near.
 trucks(#city{counts = #{trucks := Count, sources := Sources, facilities := Facilities},
              junctions = Junctions} = City0) ->
     {Sites, City} = sites(lists:duplicate(Count, truck), City0),
     {_, All} = add(Sites, fun({truck, At}, Random0) ->
-                                  {Some, Random1} = some(?ROUND, Sources, Random0),
-                                  {Where, Random2} = some(3, Facilities, Random1),
+                                  {Some, Random1} = some(?ROUND, At, Sources, Random0),
+                                  {Where, Random2} = some(3, At, Facilities, Random1),
                                   {First, Random} = between(1, 120, Random2),
                                   {spec(weft_diasca_city_truck,
                                         #{at => {map_get(At, Junctions), At}, sources => Some,
@@ -162,6 +162,9 @@ remember(What, Sites, First, #city{counts = Counts, junctions = Junctions} = Cit
               || {Id, {_, At}} <- lists:zip(lists:seq(First, First + length(Sites) - 1), Sites)],
     City#city{counts = Counts#{What => Places}}.
 
-some(Count, Places, Random0) ->
-    {Shuffled, Random} = weft_diasca_random:shuffle(Places, Random0),
-    {lists:sublist(Shuffled, Count), Random}.
+%% Of the nearest, a half.
+some(Count, {X, Y}, Places, Random0) ->
+    Near = lists:sort([{abs(X - PlaceX) + abs(Y - PlaceY), Place}
+                       || {_, _, {PlaceX, PlaceY}} = Place <- Places]),
+    {Shuffled, Random} = weft_diasca_random:shuffle(lists:sublist(Near, 2 * Count), Random0),
+    {[Place || {_, Place} <- lists:sublist(Shuffled, Count)], Random}.
