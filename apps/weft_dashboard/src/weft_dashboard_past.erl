@@ -39,15 +39,19 @@ event(#{at_ms := AtMs, kind := Kind, node := Node, about := About, text := Text}
     #{at_ms => AtMs, kind => Kind, node => Node, about => weft_dashboard_model_core:text(About),
       text => Text}.
 
-%% @doc The times of the first and the last entry of the recording.
+%% @doc The times of the first and the last entry of the recording; none, and why, if it has no entry
+%% yet or can not be read.
 -spec span(weft_dashboard_config:config()) -> weft_dashboard_api:answer().
 span(#{recording := none}) ->
     none();
 span(#{recording := Dir}) ->
     in_time(fun() ->
                     case weft_ops_recording:span(Dir) of
-                        {ok, {FromMs, ToMs}} -> {200, #{from_ms => FromMs, to_ms => ToMs}};
-                        {error, Text} -> {404, #{error => unicode:characters_to_binary(Text)}}
+                        {ok, {FromMs, ToMs}} ->
+                            {200, #{from_ms => FromMs, to_ms => ToMs}};
+                        {error, Text} ->
+                            {200, #{from_ms => undefined, to_ms => undefined,
+                                    why => unicode:characters_to_binary(Text)}}
                     end
             end).
 

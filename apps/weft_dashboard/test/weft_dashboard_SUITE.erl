@@ -13,6 +13,9 @@
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1]).
 -export([the_model_is_what_the_nodes_say/1, a_browser_follows/1, what_happened_is_told/1,
          a_recorded_time_is_a_model/1, wrong_times_are_refused/1]).
+-export([nothing_is_done_without_the_token/1, foreign_pages_are_refused/1,
+         no_file_elsewhere_is_served/1, what_is_not_understood_ends_a_websocket/1,
+         there_are_so_many_browsers_at_most/1]).
 
 -define(APPS, [prometheus, quantile_estimator, ddskerl, cowboy, cowlib, ranch]).
 -define(TOKEN, "correct-horse-battery").
@@ -25,7 +28,9 @@ suite() -> [{timetrap, {minutes, 1}}].
 
 all() ->
     [the_model_is_what_the_nodes_say, a_browser_follows, what_happened_is_told,
-     a_recorded_time_is_a_model, wrong_times_are_refused].
+     a_recorded_time_is_a_model, wrong_times_are_refused, nothing_is_done_without_the_token,
+     foreign_pages_are_refused, no_file_elsewhere_is_served,
+     what_is_not_understood_ends_a_websocket, there_are_so_many_browsers_at_most].
 
 init_per_suite(Config) ->
     Started = weft_test_nodes:begin_suite(Config),
@@ -42,7 +47,8 @@ start(Name, Config) ->
     [A, G, B] = [node_name(N) || N <- [a, g, b]],
     Shape = {static, #{links => [{A, G}, {G, B}]}},
     Modules = [weft_ops_app, weft_json, weft_chaos] ++ [weft_dashboard || Name =:= a],
-    Node = weft_test_nodes:start(Name, #{config => [{topology, Shape}],
+    Node = weft_test_nodes:start(Name, #{config => [{topology, Shape},
+                                                   {tuning, #{faults => true}}],
                                          args => ["-connect_all", "false", "-kernel",
                                                   "prevent_overlapping_partitions", "false"
                                                   | paths(Modules)]}, ?config(place, Config)),
@@ -122,7 +128,8 @@ a_recorded_time_is_a_model(Config) ->
     [A | _] = Nodes = ?config(nodes, Config),
     until(fun() ->
                   ok = call(A, weft_ops_recorder, flush, []),
-                  element(1, get(Config, "/api/recording")) =:= 200
+                  {200, Span} = get(Config, "/api/recording"),
+                  maps:get(<<"to_ms">>, Span) =/= null
           end),
     {200, #{<<"from_ms">> := FromMs, <<"to_ms">> := ToMs}} = get(Config, "/api/recording"),
     ?assert(FromMs =< ToMs),
@@ -141,6 +148,95 @@ wrong_times_are_refused(Config) ->
 events(Config) ->
     {200, #{<<"events">> := Events, <<"more">> := 0}} = get(Config, "/api/events?since=0"),
     Events.
+
+%% --- who may do what --------------------------------------------------------------------------
+
+nothing_is_done_without_the_token(Config) ->
+    [A, _, B] = ?config(nodes, Config),
+    Kill = iolist_to_binary(weft_json:encode(#{action => kill_node, node => name(B)})),
+    Break = iolist_to_binary(weft_json:encode(#{action => break_link, from => name(A),
+                                                to => node_name(g)})),
+    Json = {"content-type", "application/json"},
+    Right = {"authorization", "Bearer " ?TOKEN},
+    ?assertMatch({401, _}, post("/api/chaos", [Json], Kill, Config)),
+    ?assertMatch({401, _}, post("/api/acknowledge", [Json], <<"{}">>, Config)),
+    [?assertMatch({403, #{<<"error">> := _}},
+                  post("/api/chaos", [Json, {"authorization", Wrong}], Kill, Config))
+     || Wrong <- ["Bearer correct-horse-batterz", "Bearer ", "Basic " ?TOKEN, ?TOKEN]],
+    %% A form of another page could send this.
+    ?assertMatch({415, _}, post("/api/chaos", [Right], Kill, Config)),
+    ?assertMatch({413, _}, post("/api/chaos", [Json, Right], binary:copy(<<" ">>, 5000), Config)),
+    [?assertMatch({400, _}, post("/api/chaos", [Json, Right], Wrong, Config))
+     || Wrong <- [<<>>, <<"[1]">>, <<"{\"action\":\"kill_node\",\"node\":\"no@body\"}">>,
+                  <<"{\"action\":1}">>]],
+    ?assertMatch({404, _}, post("/api/acknowledge", [Json, Right],
+                                <<"{\"id\":\"no alarm\",\"comment\":\"x\"}">>, Config)),
+    ?assertMatch({405, _}, json(request(?config(port, Config), {"PUT", "/api/model"}, [], <<>>))),
+    %% All of that did nothing, and the token does.
+    ?assertEqual(pong, call(A, net_adm, ping, [name(B)])),
+    ?assertMatch({200, #{<<"done">> := true}}, post("/api/chaos", [Json, Right], Break, Config)).
+
+post(Path, Headers, Body, Config) ->
+    json(request(?config(port, Config), {"POST", Path}, Headers, Body)).
+
+foreign_pages_are_refused(Config) ->
+    Port = ?config(port, Config),
+    Own = "http://127.0.0.1:" ++ integer_to_list(Port),
+    Get = fun(Headers) -> element(1, request(Port, {"GET", "/api/model"}, Headers, <<>>)) end,
+    [?assertEqual({Header, Status}, {Header, Get([Header])})
+     || {Header, Status} <- [{{"origin", "http://evil.example"}, 403}, {{"origin", "null"}, 403},
+                             {{"origin", Own ++ "0"}, 403}, {{"origin", Own}, 200},
+                             {{"origin", "https://weft.example.org"}, 200},
+                             {{"host", "evil.example"}, 403}, {{"host", "weft.example.org"}, 200},
+                             {{"host", "localhost"}, 200}]],
+    ?assertMatch({refused, {403, _, _}}, open(Port, [{"origin", "http://evil.example"}])),
+    {200, Headers, _} = request(Port, "/"),
+    ?assertMatch(#{<<"content-security-policy">> := <<"default-src 'self'", _/binary>>,
+                   <<"x-content-type-options">> := <<"nosniff">>}, Headers).
+
+no_file_elsewhere_is_served(Config) ->
+    [?assertMatch({Path, {Status, _, _}} when Status >= 400,
+                  {Path, request(?config(port, Config), Path)})
+     || Path <- ["/../../ebin/weft_dashboard.app", "/%2e%2e/%2e%2e/ebin/weft_dashboard.app",
+                 "/..%2f..%2febin%2fweft_dashboard.app", "//etc/passwd", "/%2fetc%2fpasswd",
+                 "/app.js%00.html", "/..%5c..%5cebin", "/"
+                 "%2e%2e%2f%2e%2e%2f%2e%2e%2f%2e%2e%2f%2e%2e%2f%2e%2e%2fetc%2fpasswd"]].
+
+what_is_not_understood_ends_a_websocket(Config) ->
+    [begin
+         {ok, Browser} = open(?config(port, Config)),
+         ok = say(Said, Browser),
+         ?assertEqual({Code, Said}, {closed(Browser), Said}),
+         ok = close(Browser)
+     end || {Said, Code} <- [{<<"no json">>, 1008}, {<<"{\"type\":\"ack\"}">>, 1008},
+                             {{binary, <<1, 2>>}, 1008}, {binary:copy(<<" ">>, 5000), 1009}]],
+    ?assertEqual(ok, a_browser_follows(Config)).
+
+closed(Browser) ->
+    case frame(Browser) of
+        {text, _} -> closed(Browser);
+        {close, Code} -> Code
+    end.
+
+%% Four are configured. Those of other cases may be about to leave.
+there_are_so_many_browsers_at_most(Config) ->
+    Port = ?config(port, Config),
+    until(fun() ->
+                  Opened = [element(2, open(Port)) || _ <- [1, 2, 3, 4]],
+                  Said = [element(1, frame(Browser)) || Browser <- Opened],
+                  {ok, Fifth} = open(Port),
+                  Refused = {frame(Fifth), frame(Fifth)},
+                  [ok = close(Browser) || Browser <- [Fifth | Opened]],
+                  ?assertMatch({{text, #{<<"type">> := <<"error">>}}, {close, 1013}}, Refused),
+                  Said =:= [text, text, text, text]
+          end),
+    until(fun() ->
+                  {ok, Browser} = open(Port),
+                  First = frame(Browser),
+                  ok = close(Browser),
+                  element(1, First) =:= text
+                      andalso maps:get(<<"type">>, element(2, First)) =:= <<"snapshot">>
+          end).
 
 %% --- steps --------------------------------------------------------------------------------------
 

@@ -5,8 +5,8 @@
 %% Where there is no Chromium start/1 says so. What is waited for has a deadline.
 -module(weft_dashboard_chromium).
 
--export([start/1, stop/1, go/2, evaluate/2, until/2, key/2, type/2, click/2, command/3,
-         screenshot/2, errors/1]).
+-export([start/1, stop/1, go/2, evaluate/2, until/2, key/2, type/2, click/2, before/2,
+         command/3, screenshot/2, errors/1]).
 
 -define(NAMES, ["chromium", "chromium-browser", "google-chrome"]).
 -define(MS, 60000).
@@ -15,9 +15,10 @@
 %% died.
 -define(RUN, "\"$@\" 2>&1 < /dev/null & pid=$!; cat > /dev/null; kill $pid").
 
-%% @doc Starts a browser with one page of that size; its files are in that directory.
--spec start(#{dir := file:filename(), size => {pos_integer(), pos_integer()}}) ->
-          {ok, pid()} | {error, no_chromium}.
+%% @doc Starts a browser with one page of that size; its files are in that directory. It ends with
+%% the process `lives_with', which is the caller unless it is given.
+-spec start(#{dir := file:filename(), size => {pos_integer(), pos_integer()},
+              lives_with => pid()}) -> {ok, pid()} | {error, no_chromium}.
 start(Options) ->
     case [Path || Name <- ?NAMES, Path <- [os:find_executable(Name)], Path =/= false] of
         [] ->
@@ -39,7 +40,7 @@ stop(Browser) ->
 
 %% --- what a user does ---------------------------------------------------------------------------
 
-%% @doc Opens an address, as a new page without a history.
+%% @doc Opens an address.
 go(Url, Browser) ->
     _ = command(<<"Page.navigate">>, #{url => unicode:characters_to_binary(Url)}, Browser),
     until("document.readyState === 'complete'", Browser).
@@ -99,6 +100,15 @@ click(#{<<"x">> := X, <<"y">> := Y}, Browser) ->
      || Type <- [<<"mouseMoved">>, <<"mousePressed">>, <<"mouseReleased">>]],
     ok.
 
+%% @doc Each page that is opened from now on runs that first, until the fun that this gives is called.
+before(Script, Browser) ->
+    #{<<"identifier">> := Id} =
+        command(<<"Page.addScriptToEvaluateOnNewDocument">>,
+                #{source => unicode:characters_to_binary(Script)}, Browser),
+    fun() ->
+            command(<<"Page.removeScriptToEvaluateOnNewDocument">>, #{identifier => Id}, Browser)
+    end.
+
 %% @doc Writes a picture of the page, as PNG.
 screenshot(File, Browser) ->
     #{<<"data">> := Data} = command(<<"Page.captureScreenshot">>, #{format => <<"png">>}, Browser),
@@ -128,7 +138,7 @@ now_ms() -> erlang:monotonic_time(millisecond).
 %% --- the process --------------------------------------------------------------------------------
 
 run(Test, Path, Options) ->
-    TestRef = monitor(process, Test),
+    TestRef = monitor(process, maps:get(lives_with, Options, Test)),
     Port = open_port({spawn_executable, "/bin/sh"},
                      [{args, ["-c", ?RUN, "sh", Path | arguments(Options)]}, binary,
                       {line, 4096}]),

@@ -28,7 +28,7 @@ const TITLES = {
 };
 
 const byId = (id) => document.getElementById(id);
-const state = { live: null, shown: null, at: undefined, about: {} };
+const state = { next: null, live: null, shown: null, at: undefined, about: {} };
 const ask = dialogs();
 
 const app = {
@@ -124,13 +124,10 @@ async function choose() {
 }
 
 connect({
+  // In a task of its own: so each is short. Of models that come meanwhile the last one counts.
   onModel(model) {
-    state.live = clusterOf(model);
-    remember(state.live);
-    if (state.at !== undefined && state.shown !== null) return;
-    if (state.at === undefined) state.shown = state.live;
-    header();
-    show();
+    if (state.next === null) setTimeout(take);
+    state.next = model;
   },
   onState(is, text) {
     document.documentElement.dataset.connection = is;
@@ -141,6 +138,17 @@ connect({
     if (is === "live" && state.about.node === undefined) about();
   },
 });
+
+function take() {
+  if (state.live === null) performance.mark("first-model");
+  state.live = clusterOf(state.next);
+  state.next = null;
+  remember(state.live);
+  if (state.at !== undefined) return;
+  state.shown = state.live;
+  header();
+  show();
+}
 
 async function about() {
   try {
@@ -172,6 +180,4 @@ byId("theme").addEventListener("change", (event) => address.set({ theme: event.t
 byId("token").addEventListener("click", changeToken);
 changed();
 if (state.at !== undefined) choose();
-document.addEventListener("settled", () => {
-  document.documentElement.dataset.settledMs = String(Math.round(performance.now()));
-});
+document.addEventListener("settled", () => performance.mark("settled"));

@@ -3,7 +3,15 @@
 
 const listeners = [];
 
-const read = () => Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
+let known = { hash: null, all: {} };
+
+// Views ask often: it is taken apart once.
+function read() {
+  const { hash } = location;
+  if (known.hash !== hash)
+    known = { hash, all: Object.fromEntries(new URLSearchParams(hash.slice(1))) };
+  return known.all;
+}
 
 export const address = {
   // The value of a key, or undefined.

@@ -60,53 +60,65 @@ function alarmedOf(model) {
 
 // Both ends tell of a link. It is up if both of those that do say so.
 function linksOf(model) {
-  const links = new Map();
-  for (const [key, row] of Object.entries(model.links)) {
-    const [from, to] = key.split(" ");
-    const pair = pairKey(from, to);
-    const link = links.get(pair) ?? newPair(from, to);
-    link.rows[from] = row;
-    links.set(pair, link);
-  }
+  const links = pairsOf(model.links);
   for (const link of links.values()) {
-    const rows = Object.values(link.rows);
-    link.isUp = rows.every((row) => row.state === "up");
-    link.rtt_us = mean(rows.map((row) => row.rtt_us).filter((us) => us !== undefined));
-    link.queued_bytes = sum(rows.map((row) => row.queued_bytes));
+    const { ab, ba } = link;
+    link.isUp = (ab ?? ba).state === "up" && (ba ?? ab).state === "up";
+    link.rtt_us = mean([ab?.rtt_us, ba?.rtt_us].filter((us) => us !== undefined));
+    link.queued_bytes = (ab?.queued_bytes ?? 0) + (ba?.queued_bytes ?? 0);
   }
   return links;
 }
 
-const newPair = (from, to) => {
-  const [a, b] = from < to ? [from, to] : [to, from];
-  return { a, b, rows: {} };
-};
+// ab is what a says of it, ba what b says.
+function pairsOf(rows) {
+  const pairs = new Map();
+  for (const rowKey in rows) {
+    const { key, a, b, isForward } = ends(rowKey);
+    let pair = pairs.get(key);
+    if (pair === undefined) {
+      pair = { key, a, b, ab: undefined, ba: undefined };
+      pairs.set(key, pair);
+    }
+    if (isForward) pair.ab = rows[rowKey];
+    else pair.ba = rows[rowKey];
+  }
+  return pairs;
+}
+
+const KNOWN_MAX = 200000;
+const known = new Map();
+
+// The same keys come again with each model: each is taken apart once.
+function ends(rowKey) {
+  let found = known.get(rowKey);
+  if (found === undefined) {
+    const [from, to] = rowKey.split(" ");
+    const isForward = from < to;
+    const [a, b] = isForward ? [from, to] : [to, from];
+    found = { key: `${a} ${b}`, a, b, isForward };
+    if (known.size >= KNOWN_MAX) known.clear();
+    known.set(rowKey, found);
+  }
+  return found;
+}
 
 function sessionsOf(model, links) {
-  const sessions = new Map();
-  for (const [key, row] of Object.entries(model.traffic)) {
-    const [from, to] = key.split(" ");
-    const pair = pairKey(from, to);
-    const session = sessions.get(pair) ?? newPair(from, to);
-    session.rows[from] = row;
-    sessions.set(pair, session);
-  }
+  const sessions = pairsOf(model.traffic);
   for (const session of sessions.values()) complete(session, model, links);
   return sessions;
 }
 
 function complete(session, model, links) {
-  const { a, b, rows } = session;
-  const rate = (node, key) => perSecond(rows[node]?.[key], model.nodes[node]?.period_ms);
-  session.rate_ab = Math.max(rate(a, "bytes_out"), rate(b, "bytes_in"));
-  session.rate_ba = Math.max(rate(b, "bytes_out"), rate(a, "bytes_in"));
+  const { a, b, ab, ba } = session;
+  const [periodA, periodB] = [model.nodes[a]?.period_ms, model.nodes[b]?.period_ms];
+  session.rate_ab = Math.max(perSecond(ab?.bytes_out, periodA), perSecond(ba?.bytes_in, periodB));
+  session.rate_ba = Math.max(perSecond(ba?.bytes_out, periodB), perSecond(ab?.bytes_in, periodA));
   session.rate = session.rate_ab + session.rate_ba;
-  const seen = Object.values(rows);
-  session.queued_bytes = sum(seen.map((row) => row.queued_bytes));
-  session.suspended = sum(seen.map((row) => row.suspended));
-  session.resumes = Math.max(0, ...seen.map((row) => row.resumes));
-  session.isUp = seen.every((row) => row.state === "up");
-  session.state = seen.find((row) => row.state !== "up")?.state ?? "up";
+  session.queued_bytes = (ab?.queued_bytes ?? 0) + (ba?.queued_bytes ?? 0);
+  session.suspended = (ab?.suspended ?? 0) + (ba?.suspended ?? 0);
+  session.resumes = Math.max(ab?.resumes ?? 0, ba?.resumes ?? 0);
+  session.state = ab !== undefined && ab.state !== "up" ? ab.state : (ba ?? ab).state;
   session.way = wayOf(session, links);
   session.isCircuit = session.way.nodes.length > 2 || !session.way.isWhole;
 }
@@ -115,9 +127,9 @@ const perSecond = (bytes, periodMs) => (periodMs > 0 ? ((bytes ?? 0) * 1000) / p
 
 // Each end knows the neighbour over which the session goes. Where these two are one, or have a
 // link, the way is known as a whole; else there is something between them that is not.
-function wayOf({ a, b, rows }, links) {
-  const first = rows[a]?.via;
-  const last = rows[b]?.via;
+function wayOf({ a, b, ab, ba }, links) {
+  const first = ab?.via;
+  const last = ba?.via;
   const isLink = (x, y) => links.get(pairKey(x, y))?.isUp === true;
   if (first === b || last === a) return { nodes: [a, b], isWhole: true };
   if (first === undefined && last === undefined) return { nodes: [a, b], isWhole: false };

@@ -32,6 +32,8 @@ export function gridOf(cluster, byGroups) {
 
 const index = (rows) => new Map(rows.map(({ id }, i) => [id, i]));
 
+const saidBy = (node, pair) => (node === pair.a ? pair.ab : pair.ba);
+
 function cellsOf(cluster) {
   const cells = new Map();
   const cell = (from, to) => {
@@ -43,7 +45,7 @@ function cellsOf(cluster) {
     for (const [from, to] of [[session.a, session.b], [session.b, session.a]])
       Object.assign(cell(from, to), {
         rate: from === session.a ? session.rate_ab : session.rate_ba,
-        queued_bytes: session.rows[from]?.queued_bytes ?? 0,
+        queued_bytes: saidBy(from, session)?.queued_bytes ?? 0,
         resumes: session.resumes,
         hops: session.way.isWhole ? session.way.nodes.length - 1 : undefined,
         rtt_us: wayRtt(cluster, session),
@@ -55,10 +57,9 @@ function cellsOf(cluster) {
       const known = cell(from, to);
       known.rtt_us = link.rtt_us ?? known.rtt_us;
       known.hops ??= link.isUp ? 1 : undefined;
-      known.queued_bytes = (known.queued_bytes ?? 0) + (link.rows[from]?.queued_bytes ?? 0);
+      known.queued_bytes = (known.queued_bytes ?? 0) + (saidBy(from, link)?.queued_bytes ?? 0);
       known.link = link.isUp ? "up" : "down";
-      known.last_error = link.rows[from]?.last_error ?? link.rows[to]?.last_error;
-      known.ups = link.rows[from]?.ups;
+      known.last_error = (saidBy(from, link) ?? saidBy(to, link))?.last_error;
     }
   return cells;
 }

@@ -36,7 +36,11 @@ const sizeOf = (count) =>
 
 // Links between bodies. Those of several nodes in a box are one.
 export function edgesOf(scene) {
-  const { cluster, bodyOf } = scene;
+  scene.edges ??= edgesBetween(scene);
+  return scene.edges;
+}
+
+function edgesBetween({ cluster, bodyOf }) {
   const edges = new Map();
   for (const link of cluster.links.values()) {
     const [a, b] = [bodyOf.get(link.a), bodyOf.get(link.b)];
@@ -44,7 +48,7 @@ export function edgesOf(scene) {
     const key = pairKey(a.id, b.id);
     const edge = edges.get(key) ?? { a, b, isUp: true, rate: 0 };
     edge.isUp = edge.isUp && link.isUp;
-    edge.rate += cluster.loads.get(pairKey(link.a, link.b)) ?? 0;
+    edge.rate += cluster.loads.get(link.key) ?? 0;
     edges.set(key, edge);
   }
   return [...edges.values()];

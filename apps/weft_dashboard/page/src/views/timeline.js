@@ -74,7 +74,7 @@ export function timelineView(app) {
       const answer = await get("/api/events", { since: String(Date.now() - SPAN_MS) });
       events = answer.events;
       say(told, answer.more > 0 ? `${answer.more} older ones are not shown` : "");
-      if (app.about().recording) span = await get("/api/recording");
+      if (app.about().recording) span = known(await get("/api/recording"));
     } catch (error) {
       say(told, error.message);
     }
@@ -82,6 +82,8 @@ export function timelineView(app) {
     show();
     if (!element.hidden) again = setTimeout(ask, AGAIN_MS);
   }
+
+  const known = (answer) => (answer.to_ms === null ? null : answer);
 
   function show() {
     if (element.hidden) return;
