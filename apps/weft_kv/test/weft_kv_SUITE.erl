@@ -7,14 +7,14 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
--export([the_guide/1, nothing_acknowledged_is_lost/1]).
+-export([the_guide/1, nothing_acknowledged_is_lost/1, all_nodes_die_one_after_the_other/1]).
 -export([evaluate/2, count/2, stop/1, number/1]).
 
 -define(KEYS, 60).
 
 suite() -> [{timetrap, {minutes, 4}}].
 
-all() -> [the_guide, nothing_acknowledged_is_lost].
+all() -> [the_guide, nothing_acknowledged_is_lost, all_nodes_die_one_after_the_other].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -130,6 +130,36 @@ nothing_acknowledged_is_lost(Config) ->
     ?assertEqual([], Lost),
     {ok, Listed} = call(B, weft_kv, list, [sets]),
     ?assertEqual(lists:usort([Key || {Key, _} <- Added]), lists:sort(Listed)).
+
+%% Nobody reads a key, and each node loses all it had, when the one before has it again.
+all_nodes_die_one_after_the_other(Config) ->
+    Keys = [{weft_ring, [{partitions, 8}, {sync_ms, 300}, {handoff_items, 50},
+                         {vnodes, [weft_kv_vnode]}]},
+            {weft_kv, [{buckets, #{sets => #{n => 3, nodes => 2}}}, {entropy_ms, 5}]}],
+    [A, B, C] = Refs = [start(Name, Keys, Config) || Name <- [a, b, c]],
+    ok = call(A, weft_ring, create, []),
+    changed(A, [B, C], Refs, join),
+    Written = [integer_to_binary(N) || N <- lists:seq(1, 150)],
+    [{ok, _} = call(B, weft_kv, put, [sets, Key, Key]) || Key <- Written],
+    {ok, _} = call(A, weft_kv, delete, [sets, <<"7">>]),
+    Again = lists:foldl(fun({Name, Ref}, Nodes) ->
+                            ok = weft_test_nodes:kill(Ref),
+                            New = start(Name, Keys, Config),
+                            Now = [New | lists:delete(Ref, Nodes)],
+                            weft_test_nodes:until(fun() -> complete(Now) end),
+                            Now
+                        end, Refs, [{a, A}, {b, B}, {c, C}]),
+    {ok, Found} = call(hd(Again), weft_kv, list, [sets]),
+    ?assertEqual(lists:sort(Written -- [<<"7">>]), lists:sort(Found)),
+    ?assert(lists:sum([maps:get(repaired, call(Ref, weft_kv_entropy, info, []))
+                       || Ref <- Again]) > 100).
+
+%% All pairs were alike, one after the other.
+complete(Refs) ->
+    lists:all(fun(Ref) ->
+                  #{alike := Alike, pairs := Pairs} = call(Ref, weft_kv_entropy, info, []),
+                  Pairs > 0 andalso Alike > 2 * Pairs
+              end, Refs).
 
 changed(A, Others, Members, Change) ->
     Names = [weft_test_nodes:name(Ref) || Ref <- Others],

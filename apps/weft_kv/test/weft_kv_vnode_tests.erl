@@ -83,6 +83,7 @@ wrong_configuration_is_named_test_() ->
      || {Pair, Error} <-
             [{{bucket, #{}}, {unknown_key, bucket}},
              {{buckets, []}, {bad_value, {buckets, []}}},
+             {{entropy_ms, 0}, {bad_value, {entropy_ms, 0}}},
              {{requests_max, 0}, {bad_value, {requests_max, 0}}},
              {{buckets, #{"b" => #{}}}, {bucket, "b", not_an_atom}},
              {{buckets, #{b => #{w => 9}}},

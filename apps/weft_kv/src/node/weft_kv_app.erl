@@ -6,7 +6,7 @@
 
 -export([start/2, stop/1, config/1, bucket/1, running/0]).
 
--define(DEFAULTS, #{buckets => #{}, requests_max => 10000}).
+-define(DEFAULTS, #{buckets => #{}, requests_max => 10000, entropy_ms => 1000}).
 
 %% @private
 -spec start(application:start_type(), term()) -> {ok, pid()} | {error, term()}.
@@ -17,7 +17,7 @@ start(_Type, _Args) ->
             {error, {weft_kv, {not_in_the_configuration_of, weft_ring, {vnodes, weft_kv_vnode}}}};
         {{ok, Config}, {ok, _}} ->
             ok = persistent_term:put(?MODULE, Config#{running => counters:new(1, [])}),
-            weft_kv_sup:start_link()
+            weft_kv_sup:start_link(Config)
     end.
 
 %% @private
@@ -33,6 +33,8 @@ config(Environment) ->
     case maps:merge(?DEFAULTS, Given) of
         #{requests_max := Max} when not is_integer(Max); Max < 1 ->
             {error, {bad_value, {requests_max, Max}}};
+        #{entropy_ms := Ms} when Ms =/= infinity, not (is_integer(Ms) andalso Ms >= 1) ->
+            {error, {bad_value, {entropy_ms, Ms}}};
         #{buckets := Buckets} when not is_map(Buckets) ->
             {error, {bad_value, {buckets, Buckets}}};
         #{buckets := Buckets} = All ->

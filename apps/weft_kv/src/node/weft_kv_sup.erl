@@ -1,17 +1,18 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Supervisor of the application weft_kv. The partitions are not below it: they belong to the
+%% @doc Supervisor of the application weft_kv: what compares replicas. The partitions are not below it: they belong to the
 %% ring, and hand their data over also while this application is not started.
 -module(weft_kv_sup).
 -behaviour(supervisor).
 
--export([start_link/0]).
+-export([start_link/1]).
 -export([init/1]).
 
--spec start_link() -> {ok, pid()} | {error, term()}.
-start_link() ->
-    weft_supervisor:start_link({local, ?MODULE}, ?MODULE, []).
+-spec start_link(map()) -> {ok, pid()} | {error, term()}.
+start_link(Config) ->
+    weft_supervisor:start_link({local, ?MODULE}, ?MODULE, Config).
 
 %% @private
--spec init([]) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
-init([]) ->
-    {ok, {#{strategy => one_for_one, intensity => 5, period => 60}, []}}.
+-spec init(map()) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
+init(Config) ->
+    {ok, {#{strategy => one_for_one, intensity => 5, period => 60},
+          [#{id => weft_kv_entropy, start => {weft_kv_entropy, start_link, [Config]}}]}}.

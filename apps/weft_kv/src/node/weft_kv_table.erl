@@ -1,31 +1,36 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The objects of one partition, in memory: by key, with a count of their bytes, and the order
-%% in which those that may be dropped were used. Not here: what objects mean.
+%% @doc The objects of one partition, in memory: by key, with a count of their bytes, the order in
+%% which those that may be dropped were used, and hashes of all others, for each segment of their
+%% keys. Not here: what objects mean.
 -module(weft_kv_table).
 
--export([new/0, read/2, use/2, store/4, remove/2, bytes/1, evict/2, page/3, keys/2]).
+-export([new/0, read/2, use/2, store/4, remove/2, bytes/1, evict/2, page/3, keys/2, segments/3,
+         segment/4]).
+
 -export_type([table/0, key/0, kind/0]).
 
 -type key() :: {KeyPartition :: non_neg_integer(), Bucket :: atom(), Key :: binary()}.
 -type kind() :: #{n := pos_integer(), evict := boolean(), siblings := boolean()}.
 %% `evict': the object may be dropped when there is no room.
 
--record(table, {objects :: ets:tid(), used :: ets:tid(), counts :: counters:counters_ref()}).
+-record(table, {objects :: ets:tid(), used :: ets:tid(), hashes :: ets:tid(),
+                counts :: counters:counters_ref()}).
 -opaque table() :: #table{}.
 
 -define(BYTES, 1).
 -define(CLOCK, 2).
+-define(SEGMENTS, 64).
 
 -spec new() -> table().
 new() ->
     #table{objects = ets:new(?MODULE, [ordered_set]), used = ets:new(?MODULE, [ordered_set]),
-           counts = counters:new(2, [])}.
+           hashes = ets:new(?MODULE, [ordered_set]), counts = counters:new(2, [])}.
 
 %% @doc The object of a key.
 -spec read(key(), table()) -> {weft_kv_object:object(), kind()} | none.
 read(Key, #table{objects = Objects}) ->
     case ets:lookup(Objects, Key) of
-        [{_, Object, Kind, _, _}] -> {Object, Kind};
+        [{_, Object, Kind, _, _, _}] -> {Object, Kind};
         [] -> none
     end.
 
@@ -33,7 +38,7 @@ read(Key, #table{objects = Objects}) ->
 -spec use(key(), table()) -> ok.
 use(Key, #table{objects = Objects, used = Used} = Table) ->
     case ets:lookup(Objects, Key) of
-        [{_, _, #{evict := true}, _, Before}] ->
+        [{_, _, #{evict := true}, _, Before, _}] ->
             Now = clock(Table),
             true = ets:delete(Used, Before),
             true = ets:insert(Used, {Now, Key}),
@@ -48,15 +53,18 @@ store(Key, Object, #{evict := Evict} = Kind, #table{objects = Objects, used = Us
     ok = remove(Key, Table),
     Bytes = size(Key, Object),
     Now = clock(Table),
-    true = ets:insert(Objects, {Key, Object, Kind, Bytes, Now}),
+    Hash = hash(Key, Object),
+    true = ets:insert(Objects, {Key, Object, Kind, Bytes, Now, Hash}),
+    ok = hashed(Key, Kind, Hash, Table),
     true = not Evict orelse ets:insert(Used, {Now, Key}),
     counters:add(Table#table.counts, ?BYTES, Bytes).
 
 -spec remove(key(), table()) -> ok.
-remove(Key, #table{objects = Objects, used = Used, counts = Counts}) ->
+remove(Key, #table{objects = Objects, used = Used, counts = Counts} = Table) ->
     case ets:take(Objects, Key) of
-        [{_, _, _, Bytes, Before}] ->
+        [{_, _, Kind, Bytes, Before, Hash}] ->
             true = ets:delete(Used, Before),
+            ok = hashed(Key, Kind, Hash, Table),
             counters:sub(Counts, ?BYTES, Bytes);
         [] -> ok
     end.
@@ -91,16 +99,54 @@ page('$end_of_table', _, Found, _) ->
 page(_, {Max, BytesMax}, [{Last, _} | _] = Found, _) when Max =:= 0; BytesMax =< 0 ->
     {lists:reverse(Found), {'after', Last}};
 page(Key, {Max, BytesMax}, Found, #table{objects = Objects} = Table) ->
-    [{_, Object, Kind, Bytes, _}] = ets:lookup(Objects, Key),
+    [{_, Object, Kind, Bytes, _, _}] = ets:lookup(Objects, Key),
     page(ets:next(Objects, Key), {Max - 1, BytesMax - Bytes}, [{Key, {Object, Kind}} | Found],
          Table).
 
 %% @doc All keys for which the fun says so.
 -spec keys(fun((key()) -> boolean()), table()) -> [key()].
 keys(Which, #table{objects = Objects}) ->
-    ets:foldr(fun({Key, _, _, _, _}, Keys) ->
+    ets:foldr(fun({Key, _, _, _, _, _}, Keys) ->
                   case Which(Key) of true -> [Key | Keys]; false -> Keys end
               end, [], Objects).
+
+%% --- hashes -----------------------------------------------------------------------------------
+
+%% @doc The hashes of the segments of a partition's keys, in buckets with `N' replicas. A segment
+%% without objects is not there.
+-spec segments(pos_integer(), non_neg_integer(), table()) -> [{non_neg_integer(), integer()}].
+segments(N, KeyPartition, #table{hashes = Hashes}) ->
+    [{Segment, Hash} || Segment <- lists:seq(0, ?SEGMENTS - 1),
+                        {_, Hash} <- ets:lookup(Hashes, {N, KeyPartition, Segment})].
+
+%% @doc The keys of a segment, and the hashes of their objects.
+-spec segment(pos_integer(), non_neg_integer(), non_neg_integer(), table()) ->
+          [{key(), Hash :: integer(), kind()}].
+segment(N, KeyPartition, Segment, #table{objects = Objects}) ->
+    Pattern = {{KeyPartition, '$1', '$2'}, '_', '$3', '_', '_', '$4'},
+    [{Key, Hash, Kind}
+     || {Bucket, Name, #{n := ItsN, evict := false} = Kind, Hash}
+            <- ets:select(Objects, [{Pattern, [], [{{'$1', '$2', '$3', '$4'}}]}]),
+        Key <- [{KeyPartition, Bucket, Name}], ItsN =:= N, segment_of(Key) =:= Segment].
+
+%% What is in twice is out again.
+hashed(_Key, #{evict := true}, _Hash, _Table) ->
+    ok;
+hashed({KeyPartition, _, _} = Key, #{n := N}, Hash, #table{hashes = Hashes}) ->
+    At = {N, KeyPartition, segment_of(Key)},
+    true = case ets:lookup(Hashes, At) of
+               [{_, Hash}] -> ets:delete(Hashes, At);
+               [{_, Others}] -> ets:insert(Hashes, {At, Others bxor Hash});
+               [] -> ets:insert(Hashes, {At, Hash})
+           end,
+    ok.
+
+segment_of(Key) -> erlang:phash2(Key, ?SEGMENTS).
+
+%% The same on all nodes, of whatever release.
+hash(Key, Object) ->
+    (erlang:phash2({1, Key, Object}, 1 bsl 32) bsl 32) bor erlang:phash2({2, Key, Object},
+                                                                        1 bsl 32).
 
 clock(#table{counts = Counts}) ->
     ok = counters:add(Counts, ?CLOCK, 1),

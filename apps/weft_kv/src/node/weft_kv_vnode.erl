@@ -77,6 +77,12 @@ command({KeyPartition, Bucket, _}, {page, After}, #replica{table = Table}) ->
     Mine = [{Key, Object} || {{P, B, Key}, {Object, _}} <- Items, P =:= KeyPartition,
                              B =:= Bucket],
     {reply, {Mine, Next =:= done orelse length(Mine) < length(Items)}};
+command({KeyPartition, _, _}, {entropy, {What, N}}, #replica{table = Table}) ->
+    {reply, case What of
+                root -> erlang:phash2(weft_kv_table:segments(N, KeyPartition, Table), 1 bsl 32);
+                segments -> weft_kv_table:segments(N, KeyPartition, Table);
+                {segment, Segment} -> weft_kv_table:segment(N, KeyPartition, Segment, Table)
+            end};
 command(Key, {brought, Object}, _Replica) ->
     {change, {brought, Key, Object}, ok}.
 
