@@ -39,6 +39,10 @@ names() ->
 groups() ->
     [{"pg:join(a, self())", [pg]},
      {"#{start => {pg, start_link, [scope]}}", [pg_dynamic]},
+     {"start_child(id, pg, [X])", [pg_dynamic]},
+     {"maybe pg:join(X) ?= 1 else X -> 1 end", [pg]},
+     {"io:format(?MODULE_STRING \": ~p\" ?NL, pg:which_groups())", [pg]},
+     {"X = [pg, {pg, 1}]", []},
      {"pg2:create(a)", [pg2]},
      {"X = pg2", [pg2]},
      {"global_group:monitor_nodes(true)", [global_group]},

@@ -6,15 +6,17 @@
 %% form, so a form that cannot be parsed costs no other one.
 -module(weft_migrate_form).
 
--export([parse/2]).
+-export([parse/3]).
 -export([device/1]).
 
-%% @doc The trees of the forms in a text that begins at this line and column.
--spec parse(string(), erl_anno:location()) ->
+%% @doc The tree of a form in a text that begins at this line and column. With `maybe' that word is
+%% no atom.
+-spec parse(string(), erl_anno:location(), [maybe]) ->
           {ok, erl_syntax:syntaxTree()} | none | {error, string()}.
-parse(Text, At) ->
+parse(Text, At, Words) ->
+    Options = [{feature, maybe_expr, enable} || _ <- Words],
     Device = spawn_link(?MODULE, device, [Text]),
-    Result = try epp_dodger:parse_form(Device, At)
+    Result = try epp_dodger:parse_form(Device, At, Options)
              catch _:Reason -> {failed, Reason}
              end,
     unlink(Device),

@@ -38,11 +38,61 @@ form(#{tokens := {ok, Tokens}, at := At, text := Text} = Form) ->
                      Category =/= white_space, Category =/= comment],
     Begins = case Code of [{_, _, First, _, _} | _] -> First; [] -> At end,
     Read = (maps:with([byte, size], Form))#{at => Begins, tokens => Code},
-    case weft_migrate_form:parse(Text, At) of
+    case weft_migrate_form:parse(Text, At, []) of
         none -> [];
         {ok, Tree} -> [Read#{tree => {ok, Tree}}];
-        {error, Reason} -> [Read#{tree => {error, Reason}}]
+        {error, Reason} -> [again(Read, Text, At, Tokens, {error, Reason})]
     end.
+
+%% `maybe' is a word of the language or an atom, as the file or the release of OTP has it. Macros
+%% beside strings are parts of them, which epp_dodger does not know: for it they are blank.
+again(Read, Text, At, Tokens, Error) ->
+    Blank = blank(Tokens, Text),
+    case {weft_migrate_form:parse(Blank, At, []), weft_migrate_form:parse(Blank, At, [maybe])} of
+        {{ok, Tree}, _} -> Read#{tree => {ok, Tree}};
+        {_, {ok, Tree}} ->
+            Read#{tree => {ok, Tree},
+                  tokens => [word(Token) || Token <- maps:get(tokens, Read)]};
+        _ -> Read#{tree => Error}
+    end.
+
+word({atom, 'maybe', At, Byte, Size}) -> {'maybe', 'maybe', At, Byte, Size};
+word(Token) -> Token.
+
+blank(Tokens, Text) ->
+    Places = [At || {_, _, At, _, _} <- beside([Token || {Category, _, _, _, _} = Token <- Tokens,
+                                                         Category =/= white_space,
+                                                         Category =/= comment])],
+    blank(Text, first(Tokens), lists:sort(Places)).
+
+first([{_, _, At, _, _} | _]) -> At.
+
+beside([{string, _, _, _, _} = String, {'?', _, _, _, _} = Mark, {_, _, _, _, _} = Name | Rest]) ->
+    [Mark, Name | beside([String | Rest])];
+beside([{'?', _, _, _, _} = Mark, Name, {string, _, _, _, _} = String | Rest]) ->
+    [Mark, Name | beside([String | Rest])];
+beside([_ | Rest]) -> beside(Rest);
+beside([]) -> [].
+
+%% Words at these places become as many blanks.
+blank(Text, _, []) -> Text;
+blank([], _, _) -> [];
+blank([Character | Text], At, [At | Places]) ->
+    {Word, Rest} = case Character of
+                       $? -> {"?", Text};
+                       _ -> lists:splitwith(fun is_of_word/1, [Character | Text])
+                   end,
+    lists:duplicate(length(Word), $\s) ++ blank(Rest, moved(Word, At), Places);
+blank([Character | Text], At, Places) ->
+    [Character | blank(Text, moved([Character], At), Places)].
+
+is_of_word(Character) ->
+    Character >= $a andalso Character =< $z orelse Character >= $A andalso Character =< $Z
+        orelse Character >= $0 andalso Character =< $9 orelse Character =:= $_
+        orelse Character =:= $@.
+
+moved([$\n], {Line, _}) -> {Line + 1, 1};
+moved(Word, {Line, Column}) -> {Line, Column + length(Word)}.
 
 %% @doc The forms that could not be read, and why.
 -spec unread(source()) -> [{Line :: pos_integer(), Reason :: string()}].

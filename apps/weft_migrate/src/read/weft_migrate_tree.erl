@@ -3,7 +3,8 @@
 %% what is done with its value.
 -module(weft_migrate_tree).
 
--export([sites/1, all/1, call/1, atom/1, place/1, is_pattern/1, is_ignored/1, is_macro/1]).
+-export([sites/1, all/1, call/1, is_applying/1]).
+-export([atom/1, place/1, is_pattern/1, is_ignored/1, is_macro/1]).
 -export_type([site/0, call/0]).
 
 %% Path: the ancestors, the nearest first. Inside: the function, attribute or macro it is in.
@@ -79,6 +80,15 @@ called(Operator, Arguments) ->
         _ ->
             error
     end.
+
+%% @doc Does a call apply functions that are its arguments?
+-spec is_applying({ok, call()} | error) -> boolean().
+is_applying({ok, #{module := Module, function := Function}}) ->
+    lists:member(Module, [rpc, erpc, proc_lib, timer])
+        orelse lists:member(Module, ['', erlang])
+            andalso lists:member(Function, [apply, spawn, spawn_link, spawn_monitor, spawn_opt]);
+is_applying(error) ->
+    false.
 
 %% @doc The atom that a node is.
 -spec atom(erl_syntax:syntaxTree() | none) -> {ok, atom()} | error.

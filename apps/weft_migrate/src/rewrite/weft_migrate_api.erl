@@ -69,13 +69,9 @@ in(Adaptor, #{node := Node} = Site, [Parent | Above]) ->
                 _ -> {leave, "it is a fun for later"}
             end;
         application ->
-            Arguments = erl_syntax:application_arguments(Parent),
-            leave_if(is_before_function(Node, Arguments),
-                     "it is called by way of apply or the like");
+            argument(Node, Parent);
         match_expr ->
-            leave_if(erl_syntax:match_expr_body(Parent) =:= Node
-                     andalso erl_syntax:type(erl_syntax:match_expr_pattern(Parent)) =:= variable,
-                     "the name of the module is kept in a variable");
+            kept(Node, Parent, Site);
         _ ->
             none
     end;
@@ -85,11 +81,40 @@ in(_, _, []) ->
 leave_if(true, Reason) -> {leave, Reason};
 leave_if(false, _Reason) -> none.
 
-is_before_function(Node, [Node, Function, Arguments | _]) ->
-    lists:member(erl_syntax:type(Function), [atom, variable, macro])
-        andalso lists:member(erl_syntax:type(Arguments), [list, nil, variable]);
-is_before_function(Node, [_ | Rest]) -> is_before_function(Node, Rest);
-is_before_function(_, []) -> false.
+%% `global' is an ordinary word, too: as an argument it is a module only where something is called.
+argument(Node, Application) ->
+    Arguments = erl_syntax:application_arguments(Application),
+    IsApplying = weft_migrate_tree:is_applying(weft_migrate_tree:call(Application)),
+    case {erl_syntax:atom_value(Node), is_called(Node, Arguments, IsApplying)} of
+        {_, true} -> {leave, "it is called by way of apply or the like"};
+        {global, false} -> none;
+        {_, false} -> leave_if(lists:member(Node, Arguments), "it may be the name of the module")
+    end.
+
+is_called(Node, [Node, Function, Arguments | _], IsApplying) ->
+    case {erl_syntax:type(Function), erl_syntax:type(Arguments)} of
+        {atom, Type} when Type =:= list; Type =:= nil -> true;
+        {Type, _} when Type =:= atom; Type =:= variable; Type =:= macro -> IsApplying;
+        _ -> false
+    end;
+is_called(Node, [_ | Rest], IsApplying) -> is_called(Node, Rest, IsApplying);
+is_called(_, [], _) -> false.
+
+%% Module = pg, and Module:join(...) somewhere in the same form.
+kept(Node, Match, #{form := #{tokens := Tokens}}) ->
+    Pattern = erl_syntax:match_expr_pattern(Match),
+    case {erl_syntax:match_expr_body(Match), erl_syntax:type(Pattern)} of
+        {Node, variable} ->
+            Name = erl_syntax:variable_name(Pattern),
+            leave_if(erl_syntax:atom_value(Node) =/= global orelse is_module(Name, Tokens),
+                     "the name of the module is kept in a variable");
+        _ ->
+            none
+    end.
+
+is_module(Name, [{var, Name, _, _, _}, {':', _, _, _, _} | _]) -> true;
+is_module(Name, [_ | Tokens]) -> is_module(Name, Tokens);
+is_module(_, []) -> false.
 
 %% {Module, Function, [...]} that is surely the start of a child of a supervisor is a call; what
 %% else looks like that is left.

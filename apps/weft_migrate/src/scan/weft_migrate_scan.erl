@@ -55,6 +55,7 @@ of_site(#{node := Node} = Site) ->
         implicit_fun -> captured(Node);
         infix_expr -> sent(Node);
         match_expr -> kept(erl_syntax:match_expr_body(Node));
+        atom -> argument(Site);
         _ -> []
     end.
 
@@ -195,20 +196,13 @@ mfa(#{node := Node} = Site) ->
         {_, true} -> [];
         {tuple, false} -> mfa_in(erl_syntax:tuple_elements(Node), [atom], [list, nil]);
         {application, false} ->
-            Written = case is_applying(weft_migrate_tree:call(Node)) of
+            Written = case weft_migrate_tree:is_applying(weft_migrate_tree:call(Node)) of
                           true -> {[atom, variable, macro], [list, nil, variable]};
                           false -> {[atom], [list, nil]}
                       end,
             mfa_in(erl_syntax:application_arguments(Node), element(1, Written),
                    element(2, Written))
     end.
-
-is_applying({ok, #{module := Module, function := Function}}) ->
-    lists:member(Module, [rpc, erpc, proc_lib, timer])
-        orelse lists:member(Module, ['', erlang])
-            andalso lists:member(Function, [apply, spawn, spawn_link, spawn_monitor, spawn_opt]);
-is_applying(error) ->
-    false.
 
 mfa_in([Module, Function, Arguments | Rest], Functions, Lists) ->
     Is = lists:member(erl_syntax:type(Function), Functions)
@@ -242,6 +236,17 @@ kept(Body) ->
                        || lists:member(Atom, [pg2, global_group, s_group])];
         error -> []
     end.
+
+%% A module that is an argument: start_child(Id, pg, [Scope]). `global' is an ordinary word, too.
+argument(#{node := Node, path := [Parent | _] = Path}) ->
+    Atom = erl_syntax:atom_value(Node),
+    Is = lists:member(Atom, [pg, pg2, global_group, s_group])
+        andalso erl_syntax:type(Parent) =:= application
+        andalso not is_server(Path)
+        andalso lists:member(Node, erl_syntax:application_arguments(Parent)),
+    [{dynamic(Atom), weft_migrate_tree:place(Node)} || Is];
+argument(_) ->
+    [].
 
 dynamic(global) -> global_dynamic;
 dynamic(pg) -> pg_dynamic;
