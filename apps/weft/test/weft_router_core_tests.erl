@@ -87,6 +87,21 @@ a_node_that_does_not_relay_announces_only_itself_test() ->
     ?assertEqual([{'d@host', {full, ?LIFE, last, [{?A, 5, 0, 0}]}}], sent(Effects2)),
     ?assertMatch({_, []}, handle(from(?C, {request, ?Z, 2, 10}), S2)).
 
+a_node_that_closes_its_transit_retracts_all_but_itself_and_opens_it_again_test() ->
+    {S1, _} = hear(?B, [{?B, 1, 0, 0}, {?Z, 1, 2000, 2}], linked([?B, ?C])),
+    {S2, _} = handle({timer, flush}, S1),
+    {S3, Closed} = handle({notice, {transit, false}}, S2),
+    ?assertEqual([{?C, {update, [{?A, 5, 0, 0}], [?B, ?Z]}}],
+                 [Sent || {?C, _} = Sent <- sent(Closed)]),
+    ?assertEqual([], views(Closed)),
+    {S4, _} = handle({timer, flush}, S3),
+    {S5, Learnt} = hear(?B, [{'y@host', 1, 2000, 2}], S4),
+    ?assertEqual([], sent(Learnt)),
+    {S6, _} = handle({timer, flush}, S5),
+    {_, Open} = handle({notice, {transit, true}}, S6),
+    [{?C, {update, Routes, []}}] = [Sent || {?C, _} = Sent <- sent(Open)],
+    ?assertEqual([?A, ?B, 'y@host', ?Z], lists:sort([Dest || {Dest, _, _, _} <- Routes])).
+
 %% --- what a node believes ---
 
 a_worse_route_does_not_displace_a_better_one_and_takes_over_when_that_is_lost_test() ->

@@ -68,6 +68,8 @@ gateway_test_() ->
     {foreach, fun prepared/0, fun cleared/1,
      [{atom_to_list(Name), fun() -> Test() end}
       || {Name, Test} <- [{closed, fun a_closed_circuit_is_not_relayed_to/0},
+                          {moved,
+                           fun circuits_that_pass_are_moved_and_those_that_end_here_stay/0},
                           {too_far, fun a_circuit_ends_somewhere/0},
                           {behind, fun the_end_of_a_neighbour_is_not_that_of_those_behind/0},
                           {dropped, fun the_other_end_hears_of_a_dropped_circuit/0},
@@ -90,6 +92,14 @@ a_closed_circuit_is_not_relayed_to() ->
     ?assertEqual([{near, {close, Label, broken}}], written()),
     _ = weft_switch:packet(Packet, Raw, lane(near), Closed),
     ?assertEqual([{near, {close, Label, unknown}}], written()).
+
+circuits_that_pass_are_moved_and_those_that_end_here_stay() ->
+    {Label, Relaying} = relaying(),
+    Join = {join, 3, [lane(near)], {distribution, self(), <<"far@host">>, self()},
+            weft_session_counters:new()},
+    Moved = weft_switch:message(move_relays, weft_switch:message(Join, Relaying)),
+    ?assertEqual([{near, {close, Label, broken}}], written()),
+    ?assertMatch(#{labels := 1, circuits := []}, weft_switch:info(Moved)).
 
 a_circuit_ends_somewhere() ->
     Open = (open_to(<<"behind@host">>))#{hops := 0},

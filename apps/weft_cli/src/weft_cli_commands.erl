@@ -233,7 +233,7 @@ deploy() ->
                     #{name => dir, long => "-dir", type => string, value => "DIR",
                       help => "where the command keeps what it remembers (default .weft)"},
                     #{name => json, long => "-json", type => boolean, help => "answer in JSON"}],
-      help => "nodes on hosts, as a file says: started, scaled, stopped",
+      help => "nodes on hosts, as a file says: started, scaled, upgraded",
       details =>
           ["The file has Erlang terms; docs/guide/deploy.md describes them. Hosts are asked each",
            "time what is there, so a command that was ended half-way may be repeated.",
@@ -242,6 +242,9 @@ deploy() ->
            "  weft deploy apply shop.deploy          start what is missing or has failed",
            "  weft deploy scale shop.deploy web=5    another number of nodes",
            "  weft deploy status shop.deploy",
+           "  weft deploy upgrade shop.deploy        what differs from the file, one by one",
+           "  weft deploy rollback shop.deploy       what it was before",
+           "  weft deploy drain shop.deploy gate1    led around, then stopped",
            "  weft deploy down shop.deploy           stop its nodes, and nothing else"]}.
 
 paper_options() ->

@@ -5,14 +5,14 @@
 
 -export([deploy/2]).
 
--define(ACTIONS, ["plan", "apply", "scale", "status", "down"]).
+-define(ACTIONS, ["plan", "apply", "scale", "status", "upgrade", "rollback", "drain", "down"]).
 
 %% @doc weft deploy ACTION FILE [WORD...].
 -spec deploy([string()], weft_argparse:given()) -> weft_cli:answer().
 deploy([Action, File | Words], Given) ->
     case {lists:member(Action, ?ACTIONS), Words} of
         {false, _} -> {usage, unknown(Action)};
-        {true, [Word | _]} when Action =/= "scale" ->
+        {true, [Word | _]} when Action =/= "scale", Action =/= "rollback", Action =/= "drain" ->
             {usage, ["weft deploy ", Action, " takes a file, and not ", Word]};
         {true, _} -> run(Action, File, Words, options(Given))
     end;
@@ -35,6 +35,9 @@ run("plan", File, [], Options) -> weft_deploy:plan(File, Options);
 run("apply", File, [], Options) -> weft_deploy:apply(File, Options);
 run("scale", File, Words, Options) -> weft_deploy:scale(File, Words, Options);
 run("status", File, [], Options) -> weft_deploy:status(File, Options);
+run("upgrade", File, [], Options) -> weft_deploy:upgrade(File, Options);
+run("rollback", File, Words, Options) -> weft_deploy:rollback(File, Words, Options);
+run("drain", File, Words, Options) -> weft_deploy:drain(File, Words, Options);
 run("down", File, [], Options) -> weft_deploy:down(File, Options).
 
 %% How it goes is no answer: it goes to standard error.

@@ -7,7 +7,7 @@
 %% lines while something goes on.
 -module(weft_deploy).
 
--export([plan/2, apply/2, scale/3, status/2, down/2]).
+-export([plan/2, apply/2, scale/3, status/2, upgrade/2, rollback/3, drain/3, down/2]).
 -export_type([options/0, answer/0]).
 
 -type options() :: #{root => string(), progress => weft_deploy_session:progress(),
@@ -61,6 +61,89 @@ scale(File, Words, Options) ->
                      {usage, Text}
              end
          end).
+
+%% @doc Nodes that differ from the file become what it says, one by one; see
+%% `weft_deploy_upgrade_core'.
+-spec upgrade(File :: string(), options()) -> answer().
+upgrade(File, Options) ->
+    with(File, Options, locked,
+         fun(Session) ->
+             #{changed := Changed, refused := Refused, lost := Lost} =
+                 weft_deploy_session:plan(Session, again(Options)),
+             #{done := Done} = Outcome = weft_deploy_upgrade:run(define, Changed, Session),
+             ok = weft_deploy_apply:groups(Done, Session),
+             upgraded(Outcome, Refused, Lost, Session)
+         end).
+
+upgraded(#{bad := New, failed := Failed, done := Done} = Outcome, Refused, Lost, Session) ->
+    #{state := #{bad := Bad} = State} = Session,
+    %% What is healthy now was asked for again.
+    Good = [Id || #{node := Node, id := Id} <- weft_deploy_session:desired(Session),
+                  lists:member(Node, Done)],
+    Saved = weft_deploy_session:save(State#{bad := New ++ (Bad -- (New ++ Good))},
+                                     weft_deploy_session:look(Session)),
+    case Saved of
+        {ok, _} ->
+            {case Failed =:= none andalso Lost =:= [] of true -> ok; false -> wanting end,
+             weft_deploy_text:upgrade_json(Outcome, Refused, Lost),
+             weft_deploy_text:upgrade(Outcome, Refused, Lost)};
+        {error, Text} ->
+            {failed, Text}
+    end.
+
+%% @doc Nodes of these families, or of all, become what they were before their last upgrade, one by
+%% one. What they were upgraded to is not tried again unasked.
+-spec rollback(File :: string(), [Family :: string()], options()) -> answer().
+rollback(File, Words, Options) ->
+    with(File, Options, locked,
+         fun(#{spec := #{families := Families}} = Session) ->
+             Known = [atom_to_list(Name) || #{name := Name} <- Families],
+             case Words -- Known of
+                 [] -> rolled_back(Words, Session);
+                 [Other | _] -> {usage, ["no family ", Other, " in the file: it has ",
+                                         lists:join(", ", Known)]}
+             end
+         end).
+
+rolled_back(Words, #{seen := Seen} = Session) ->
+    Nodes = [Node#{id := Id}
+             || #{host := Host, node := Name, family := Family} = Node
+                    <- lists:reverse(weft_deploy_session:desired(Session)),
+                Words =:= [] orelse lists:member(atom_to_list(Family), Words),
+                {ok, #{nodes := #{Name := #{id := Id, previous := Previous}}}}
+                    <- [maps:get(Host, Seen)],
+                Previous =/= none],
+    #{done := Done} = Outcome = weft_deploy_upgrade:run(undo, Nodes, Session),
+    Bad = lists:usort([Id || #{node := Name, id := Id} <- Nodes, lists:member(Name, Done)]),
+    Lost = [{Host, Why} || {Host, {error, Why}} <- lists:sort(maps:to_list(Seen))],
+    upgraded(Outcome#{bad := Bad, done := [], undone := Done}, [], Lost, Session).
+
+%% @doc Leads the traffic of others around a node, then stops it. `apply' starts it again.
+-spec drain(File :: string(), [Node :: string()], options()) -> answer().
+drain(File, [Name], Options) ->
+    with(File, Options, locked,
+         fun(#{seen := Seen} = Session) ->
+             case [{Host, Node} || {Host, {ok, #{nodes := Nodes}}} <- maps:to_list(Seen),
+                                   {Node, #{up := true}} <- maps:to_list(Nodes),
+                                   Node =:= Name orelse hd(string:split(Node, "@")) =:= Name] of
+                 [Pair] -> drained(Pair, Session);
+                 [] -> {usage, ["no node ", Name, " runs; see weft deploy status"]};
+                 _ -> {usage, [Name, " is on several hosts: write the whole name"]}
+             end
+         end);
+drain(_File, _Words, _Options) ->
+    {usage, "say which node is to be drained"}.
+
+drained({Host, Node} = Pair, Session) ->
+    case weft_deploy_upgrade:drain(#{host => Host, node => Node}, false, Session) of
+        ok ->
+            {Stopped, Failed} = weft_deploy_apply:stop([Pair], Session),
+            Outcome = #{started => [], stopped => Stopped, failed => Failed},
+            {case Failed of [] -> ok; _ -> wanting end,
+             weft_deploy_text:outcome_json(Outcome, []), weft_deploy_text:outcome(Outcome, [])};
+        {error, Why} ->
+            {failed, [Node, " goes on: ", Why]}
+    end.
 
 %% @doc Which nodes there are, on which hosts, made of what.
 -spec status(File :: string(), options()) -> answer().

@@ -5,7 +5,7 @@
 %% What fails on one host or node is told and does not stop the rest. Each step may be repeated.
 -module(weft_deploy_apply).
 
--export([run/2, upload/2, start/3, stop/2, healthy/3]).
+-export([run/2, upload/2, start/3, groups/2, stop/2, healthy/3]).
 -export_type([outcome/0]).
 
 -type outcome() :: #{started := [{Node :: string(), Ms :: non_neg_integer()}],
@@ -23,9 +23,9 @@ run(#{start := Start, restart := Restart, upload := Uploads, stop := Stop, forge
     Ready = [Node || #{host := Host, version := Version} = Node <- Start ++ Restart,
                      not lists:member({Host, Version}, Missing)],
     {Started, NotStarted} = start(Ready, fun is_to_be_defined/2, Session),
-    groups(Started, Stop, Session),
-    {Stopped, NotStopped} = stop(Stop, Session),
-    _ = forget(Forget ++ Stop, Session),
+    groups(Started, Session),
+    {Stopped, NotStopped} = retire(Stop, Session),
+    _ = forget(Forget ++ [Pair || {_, Node} = Pair <- Stop, lists:member(Node, Stopped)], Session),
     #{started => Started, stopped => Stopped,
       failed => Lost ++ [{Host, Version ++ ": " ++ Why} || {Host, Version, Why} <- Bad]
           ++ NotStarted ++ NotStopped}.
@@ -38,10 +38,10 @@ is_to_be_defined(#{id := Id, host := Host, node := Node}, #{state := #{bad := Ba
 %% @doc Puts versions on hosts that lack them; what failed.
 -spec upload([{Host :: string(), Version :: string()}], weft_deploy_session:session()) ->
           [{Host :: string(), Version :: string(), Why :: string()}].
-upload(Uploads, #{dir := Dir, cookie := Cookie, versions := Versions,
+upload(Uploads, #{dir := Dir, cookie := Cookie, versions := Versions, own_code := Code,
                   spec := #{families := Families}} = Session) ->
     Needed = lists:usort([Version || {_, Version} <- Uploads]),
-    Contents = maps:from_list([{Version, weft_deploy_artifact:content(Family)}
+    Contents = maps:from_list([{Version, weft_deploy_artifact:content(Family, Code)}
                                || Version <- Needed, #{name := Name} = Family <- Families,
                                   map_get(Name, Versions) =:= Version]),
     Results = weft_deploy_session:on(
@@ -194,31 +194,51 @@ healthy([#{host := Host} | _] = Nodes, IsLinked,
 
 %% --- groups -------------------------------------------------------------------------------------
 
-%% Those who run already learn from one of them who has come and who goes.
-groups([], [], _Session) -> ok;
-groups(_Started, Stop, #{spec := #{topology := groups}} = Session) ->
+%% @doc Those who run already learn from one of them who has come.
+-spec groups(Started :: [term()], weft_deploy_session:session()) -> ok.
+groups([_ | _], #{spec := #{topology := groups}} = Session) ->
     Desired = weft_deploy_session:desired(Session),
     Hosts = [Host || #{host := Host} <- Desired,
                      {ok, _} <- [weft_deploy_session:connection(Host, Session)]],
     Groups = lists:usort(lists:append([Own || #{groups := Own} <- Desired])),
     Members = [{Group, [list_to_atom(Node) || #{node := Node, groups := Own} <- Desired,
                                               lists:member(Group, Own)]} || Group <- Groups],
-    _ = [ask_groups(Host, Members, Stop, Desired, Session) || Host <- lists:usort(Hosts)],
+    _ = [ask_groups(Host, Members, Desired, Session) || Host <- lists:usort(Hosts)],
     ok;
-groups(_Started, _Stop, _Session) ->
+groups(_Started, _Session) ->
     ok.
 
-ask_groups(Host, Members, Stop, Desired, Session) ->
+ask_groups(Host, Members, Desired, Session) ->
     Here = [list_to_atom(Node) || #{node := Node, host := At} <- Desired, At =:= Host],
     Own = [Group || {_, Nodes} = Group <- Members, Nodes -- Here =/= Nodes],
     {ok, Connection} = weft_deploy_session:connection(Host, Session),
     weft_deploy_ask:ask(Connection, weft_deploy_session:place(Host, Session),
-                        #{do => groups, nodes => Here, groups => Own,
-                          gone => [list_to_atom(Node) || {_, Node} <- Stop]}, 60000).
+                        #{do => groups, nodes => Here, groups => Own}, 60000).
 
 %% --- stop ---------------------------------------------------------------------------------------
 
-%% @doc Stops nodes for good, on all hosts at once. The others hear that they leave.
+%% Nodes that go for good, one by one: nobody loses a message, and nobody waits for them. One that
+%% is the only way between others stays, and is told.
+retire(Nodes, #{seen := Seen} = Session0) ->
+    Staying = maps:map(fun(Host, {ok, #{nodes := Here} = Now}) ->
+                               Going = [Node || {At, Node} <- Nodes, At =:= Host],
+                               {ok, Now#{nodes := maps:without(Going, Here)}};
+                          (_Host, Lost) -> Lost
+                       end, Seen),
+    Session = Session0#{seen := Staying},
+    lists:foldl(
+      fun({Host, Node} = Pair, {Stopped, Failed}) ->
+          case weft_deploy_upgrade:drain(#{host => Host, node => Node}, true, Session) of
+              ok ->
+                  {Gone, NotGone} = stop([Pair], Session),
+                  {Gone ++ Stopped, Failed ++ NotGone};
+              {error, Why} ->
+                  weft_deploy_session:progress([Node, ": not stopped: ", Why], Session),
+                  {Stopped, Failed ++ [{Node, "not stopped: " ++ Why}]}
+          end
+      end, {[], []}, Nodes).
+
+%% @doc Stops nodes, on all hosts at once.
 -spec stop([{Host :: string(), Node :: string()}], weft_deploy_session:session()) ->
           {Stopped :: [string()], Failed :: [{string(), string()}]}.
 stop(Nodes, #{dir := Dir} = Session) ->

@@ -6,23 +6,26 @@
 %% To directories weft's own code is added, as this command has it; a release brings its own.
 -module(weft_deploy_artifact).
 
--export([version/1, content/1]).
+-export([own_code/0, version/2, content/2]).
+-export_type([files/0]).
+
+-type files() :: [{Name :: string(), Content :: binary()}].
 
 -define(BYTES_MAX, 1 bsl 30).
 
-%% @doc The version of a family.
--spec version(weft_deploy_spec:family()) -> {ok, string()} | {error, string()}.
-version(#{version := derived, release := none} = Family) ->
-    case files(Family) of
+%% @doc The version of a family. Own is what own_code/0 has found.
+-spec version(weft_deploy_spec:family(), files()) -> {ok, string()} | {error, string()}.
+version(#{version := derived, release := none} = Family, Own) ->
+    case files(Family, Own) of
         {ok, Files} -> {ok, "code-" ++ hash(term_to_binary(lists:sort(Files)))};
         Error -> Error
     end;
-version(#{version := derived} = Family) ->
-    case content(Family) of
+version(#{version := derived} = Family, Own) ->
+    case content(Family, Own) of
         {ok, Content} -> {ok, base(Family) ++ "-" ++ hash(Content)};
         Error -> Error
     end;
-version(#{name := Name, version := Version}) ->
+version(#{name := Name, version := Version}, _Own) ->
     {ok, atom_to_list(Name) ++ "-" ++ Version}.
 
 base(#{release := File}) ->
@@ -34,13 +37,13 @@ hash(Content) ->
     string:lowercase(binary_to_list(binary:encode_hex(Start))).
 
 %% @doc The tarball.
--spec content(weft_deploy_spec:family()) -> {ok, binary()} | {error, string()}.
-content(#{release := none} = Family) ->
-    case files(Family) of
+-spec content(weft_deploy_spec:family(), files()) -> {ok, binary()} | {error, string()}.
+content(#{release := none} = Family, Own) ->
+    case files(Family, Own) of
         {ok, Files} -> packed(Files);
         Error -> Error
     end;
-content(#{name := Name, release := File}) ->
+content(#{name := Name, release := File}, _Own) ->
     case {filelib:file_size(File), file:read_file(File)} of
         {Size, _} when Size > ?BYTES_MAX ->
             {error, lists:concat(["release ", File, " of family ", Name, " is larger than 1 GB"])};
@@ -68,9 +71,9 @@ packed(Files) ->
                                                                [Temporary, Reason]))}
     end.
 
-files(#{paths := Paths} = Family) ->
+files(#{paths := Paths} = Family, Own) ->
     case [Path || Path <- Paths, not filelib:is_dir(Path)] of
-        [] -> {ok, own_code() ++ lists:append([directory(Path) || Path <- Paths])};
+        [] -> {ok, Own ++ lists:append([directory(Path) || Path <- Paths])};
         [Path | _] -> {error, lists:concat(["family ", maps:get(name, Family), ": ", Path,
                                             " is no directory"])}
     end.
@@ -91,13 +94,32 @@ privates(Priv, Name) ->
      || File <- lists:sort(filelib:wildcard("**", Priv)),
         {ok, Content} <- [file:read_file(filename:join(Priv, File))]].
 
-%% This command may be one file with all its code inside.
+%% @doc The files of weft itself, as this command has it. It may be one file with all its code
+%% inside, which is read once.
+-spec own_code() -> files().
 own_code() ->
     _ = application:load(weft),
     {ok, Modules} = application:get_key(weft, modules),
     {ok, Keys} = application:get_all_key(weft),
     App = unicode:characters_to_binary(io_lib:format("~tp.~n", [{application, weft, Keys}])),
+    Beams = [atom_to_list(Module) ++ ".beam" || Module <- lists:sort(Modules)],
     [{"lib/weft/ebin/weft.app", App}
-     | [{"lib/weft/ebin/" ++ atom_to_list(Module) ++ ".beam", Beam}
-        || Module <- lists:sort(Modules),
-           {_, Beam, _} <- [code:get_object_code(Module)]]].
+     | [{"lib/weft/ebin/" ++ Beam, Content} || {Beam, Content} <- beams(Beams)]].
+
+beams(Beams) ->
+    Dir = filename:dirname(code:where_is_file("weft.app")),
+    case filelib:is_dir(Dir) of
+        true -> [{Beam, Content} || Beam <- Beams,
+                                    {ok, Content} <- [file:read_file(filename:join(Dir, Beam))]];
+        false -> in_archive(Beams, sections())
+    end.
+
+sections() ->
+    {ok, Sections} = escript:extract(escript:script_name(), []),
+    Sections.
+
+in_archive(Beams, Sections) ->
+    {ok, Files} = zip:extract(proplists:get_value(archive, Sections), [memory]),
+    [{Beam, Content} || {Name, Content} <- lists:sort(Files),
+                        Beam <- [filename:basename(Name)],
+                        lists:suffix("weft/ebin/" ++ Beam, Name), lists:member(Beam, Beams)].

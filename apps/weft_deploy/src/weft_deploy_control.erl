@@ -27,14 +27,12 @@ main([File]) ->
 
 request(#{do := healthy, nodes := Nodes} = Request) ->
     each(Nodes, fun(Node) -> healthy(Node, Request) end);
-request(#{do := groups, nodes := Nodes, groups := Groups, gone := Gone}) ->
-    lists:foreach(fun({Group, Members}) -> group(Group, Members, Gone, Nodes) end, Groups);
+request(#{do := groups, nodes := Nodes, groups := Groups}) ->
+    lists:foreach(fun({Group, Members}) -> group(Group, Members, Nodes) end, Groups);
 request(#{do := drain, nodes := [Node], others := Others} = Request) ->
     drain(Node, Others, Request);
 request(#{do := undrain, nodes := Nodes}) ->
-    each(Nodes, fun(Node) -> {call(Node, weft_transit, open, []) =:= {ok, ok}, ""} end);
-request(#{do := leave, nodes := Nodes}) ->
-    each(Nodes, fun(Node) -> {element(1, call(Node, weft_overlay, leave, [])) =:= ok, ""} end).
+    each(Nodes, fun(Node) -> {call(Node, weft_transit, open, []) =:= {ok, ok}, ""} end).
 
 %% One process for each node: one that hangs holds up itself only.
 each(Nodes, Fun) ->
@@ -114,57 +112,71 @@ own_check(Node, {M, F, A}) ->
 
 %% --- groups -------------------------------------------------------------------------------------
 
-%% One of the members changes the group, for all.
-group(Group, Members, Gone, Nodes) ->
-    [Asked | _] = [Node || Node <- Nodes, lists:member(Node, Members)] ++ Nodes,
-    case call(Asked, weft_group, members, [Group]) of
-        {ok, Present} when is_list(Present) ->
-            changed(Asked, Group, add, Members -- Present),
-            changed(Asked, Group, remove, [Node || Node <- Present, lists:member(Node, Gone)]);
-        _ -> ok
+%% One that was a member before takes new ones in, for all.
+group(Group, Members, Nodes) ->
+    Asked = [{Node, Present} || Node <- Nodes, lists:member(Node, Members),
+                                {ok, {ok, Present}} <- [call(Node, weft_group, members,
+                                                             [Group])]],
+    case [{Node, Members -- Present} || {Node, Present} <- Asked, Members -- Present =/= []] of
+        [] -> ok;
+        [{Node, Missing} | _] ->
+            Result = call(Node, weft_group, add, [Group, Missing], 20000),
+            tell(Node, element(1, Result) =:= ok, 0, io_lib:format("takes nodes into ~0tp",
+                                                                   [Group]))
     end.
-
-changed(_Asked, _Group, _How, []) -> ok;
-changed(Asked, Group, How, Nodes) ->
-    Result = call(Asked, weft_group, How, [Group, Nodes], 20000),
-    tell(Asked, element(1, Result) =:= ok, 0, io_lib:format("~ts ~0tp", [How, Group])).
 
 %% --- drain --------------------------------------------------------------------------------------
 
 %% Others find their ways around the node before circuits are moved. If one of them finds none, the
 %% node goes on as before.
-drain(Node, Others, #{within_ms := WithinMs}) ->
-    Deadline = now_ms() + WithinMs,
+drain(Node, Others, #{within_ms := WithinMs} = Request) ->
     Since = now_ms(),
+    Deadline = Since + WithinMs,
     Before = routes(Others, Node),
     {IsGood, Text} =
         case call(Node, weft_transit, close, []) of
-            {ok, ok} ->
-                case around(Before, Others, Node, min(Deadline, now_ms() + WithinMs div 2)) of
-                    [] -> moved(Node, Deadline);
-                    [{A, B} | _] ->
-                        {false, io_lib:format("it is the only way between ~ts and ~ts", [A, B])}
-                end;
+            {ok, ok} -> around_and_moved(Before, Others, Node, Deadline);
             {ok, {error, no_overlay}} -> {true, "it has no overlay"};
             {ok, Other} -> {false, io_lib:format("~0tP", [Other, 10])};
-            {error, Why} -> {false, Why}
+            %% Nothing passes a node that hangs, and one before transit could be closed is stopped
+            %% as before.
+            {error, Why} -> {true, Why}
         end,
-    IsGood orelse call(Node, weft_transit, open, []),
+    case {IsGood, Request} of
+        {true, #{leaves := true}} -> leave(Node);
+        {true, _} -> ok;
+        {false, _} -> call(Node, weft_transit, open, [])
+    end,
     tell(Node, IsGood, now_ms() - Since, Text).
 
-%% Which node reaches which other one.
-routes(Nodes, Without) ->
-    [{Node, Dest} || Node <- Nodes, {ok, Routes} <- [call(Node, weft_overlay, routes, [])],
-                     {Dest, _} <- Routes, Dest =/= Without, lists:member(Dest, Nodes)].
+around_and_moved(Before, Others, Node, Deadline) ->
+    case around(Before, Others, Node, (now_ms() + Deadline) div 2) of
+        [] -> moved(Node, Deadline);
+        [{A, B} | _] -> {false, io_lib:format("it is the only way between ~ts and ~ts", [A, B])}
+    end.
 
+%% The others forget it, instead of waiting for it.
+leave(Node) ->
+    {_, Groups} = call(Node, weft_group, own, []),
+    _ = [call(Node, weft_group, leave, [Group], 20000)
+         || is_map(Groups), Group <- maps:keys(Groups)],
+    call(Node, weft_overlay, leave, [], 15000).
+
+%% Of each node that answers: which of the others it reaches, and by which neighbour.
+routes(Nodes, Without) ->
+    [{Node, [{Dest, Next} || {Dest, {Next, _, _}} <- Routes, Dest =/= Without,
+                             lists:member(Dest, Nodes)]}
+     || Node <- Nodes, {ok, Routes} <- [call(Node, weft_overlay, routes, [])]].
+
+%% Pairs that do not reach each other any more, or still by way of the node. One that has died
+%% meanwhile needs no way.
 around(Before, Others, Node, Deadline) ->
-    %% A node that has died meanwhile needs no way.
     Now = routes(Others, Node),
-    Alive = lists:usort([A || {A, _} <- Now]),
-    Through = [{A, B} || {A, B} <- Before -- Now, lists:member(A, Alive), lists:member(B, Alive)],
-    Uses = [{A, Dest} || A <- Alive, {ok, Routes} <- [call(A, weft_overlay, routes, [])],
-                         {Dest, {Next, _, _}} <- Routes, Next =:= Node, Dest =/= Node],
-    case {Through ++ Uses, now_ms() > Deadline} of
+    Lost = [{A, Dest} || {A, Known} <- Before, {Dest, _} <- Known,
+                         {A_, Left} <- Now, A_ =:= A, not lists:keymember(Dest, 1, Left),
+                         lists:keymember(Dest, 1, Now)],
+    Uses = [{A, Dest} || {A, Known} <- Now, {Dest, Next} <- Known, Next =:= Node],
+    case {Lost ++ Uses, now_ms() > Deadline} of
         {[], _} -> [];
         {Left, true} -> Left;
         {_, false} -> pause(), around(Before, Others, Node, Deadline)

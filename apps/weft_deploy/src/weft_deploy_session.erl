@@ -13,6 +13,7 @@
 -type session() :: #{spec := weft_deploy_spec:spec(), root := string(), dir := string(),
                      erl := string(), state := weft_deploy_state:state(), cookie := binary(),
                      versions := #{atom() => string()},
+                     own_code := weft_deploy_artifact:files(),
                      hosts := #{string() => {ok, weft_deploy_host:connection()}
                                           | {error, string()}},
                      seen := weft_deploy_plan:seen(), progress := progress(),
@@ -54,10 +55,12 @@ with_spec(#{name := Name, dir := Given, erl := Erl, cookie_file := CookieFile} =
                 erl => erl(Erl, Spec), hosts => #{}, seen => #{}},
     case weft_deploy_state:load(Own) of
         {ok, State} ->
-            case {weft_deploy_state:cookie(Own, CookieFile), versions(Spec)} of
+            Code = own_code(Spec),
+            case {weft_deploy_state:cookie(Own, CookieFile), versions(Spec, Code)} of
                 {{ok, Cookie}, {ok, Versions}} ->
                     {ok, look(connected(Session#{state => State, cookie => Cookie,
-                                                 versions => Versions}))};
+                                                 versions => Versions,
+                                                 own_code => Code}))};
                 {{error, Text}, _} -> {error, usage, Text};
                 {_, {error, Text}} -> {error, usage, Text}
             end;
@@ -69,9 +72,15 @@ erl(default, #{provider := local}) -> filename:join([code:root_dir(), "bin", "er
 erl(default, _Spec) -> "erl";
 erl(Erl, _Spec) -> Erl.
 
-versions(#{families := Families}) ->
+own_code(#{families := Families}) ->
+    case [Family || #{release := none} = Family <- Families] of
+        [] -> [];
+        _ -> weft_deploy_artifact:own_code()
+    end.
+
+versions(#{families := Families}, Code) ->
     lists:foldl(fun(#{name := Name} = Family, {ok, Versions}) ->
-                        case weft_deploy_artifact:version(Family) of
+                        case weft_deploy_artifact:version(Family, Code) of
                             {ok, Version} -> {ok, Versions#{Name => Version}};
                             Error -> Error
                         end;

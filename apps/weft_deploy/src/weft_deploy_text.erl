@@ -2,7 +2,7 @@
 %% @doc What `weft deploy' says, in words and as data for JSON. Pure.
 -module(weft_deploy_text).
 
--export([plan/1, json/1, outcome/2, outcome_json/2, rows/2, status/2, status_json/2, numbers/2,
+-export([plan/1, json/1, outcome/2, outcome_json/2, upgrade/3, upgrade_json/3, rows/2, status/2, status_json/2, numbers/2,
          table/1]).
 
 %% @doc A plan in words: a line for each node that it is about.
@@ -58,6 +58,32 @@ outcome_json(#{started := Started, stopped := Stopped, failed := Failed}, Change
     #{started => [#{node => bin(Node), ms => Ms} || {Node, Ms} <- Started],
       stopped => [bin(Node) || Node <- Stopped], failed => failed(Failed),
       changed => [bin(Node) || #{node := Node} <- Changed]}.
+
+%% @doc How an upgrade or a rollback went.
+-spec upgrade(weft_deploy_upgrade_core:outcome(), [weft_deploy_nodes:desired()],
+              [{string(), string()}]) -> unicode:chardata().
+upgrade(#{done := Done, undone := Undone, failed := Failed, left := Left, bad := Bad}, Refused,
+        Lost) ->
+    [lost(Lost),
+     case Failed of
+         none -> "";
+         {Where, Why} -> io_lib:format("~ts: ~ts~n", [Where, Why])
+     end,
+     [io_lib:format("~ts was rolled back, and is tried again with --again only~n", [Id])
+      || Id <- lists:usort(Bad ++ [Id || #{id := Id} <- Refused])],
+     io_lib:format("~b upgraded, ~b rolled back, ~b left as they are~n",
+                   [length(Done), length(Undone), length(Left) + length(Refused)])].
+
+%% @doc The same as data.
+-spec upgrade_json(weft_deploy_upgrade_core:outcome(), [weft_deploy_nodes:desired()],
+                   [{string(), string()}]) -> map().
+upgrade_json(#{done := Done, undone := Undone, failed := Failed, left := Left, bad := Bad}, Refused,
+             Lost) ->
+    #{upgraded => names(Done), rolled_back => names(Undone), left => names(Left),
+      bad => names(Bad), refused => names([Node || #{node := Node} <- Refused]),
+      failed => failed(Lost ++ [Failed || Failed =/= none])}.
+
+names(Texts) -> [bin(Text) || Text <- Texts].
 
 %% @doc A row for each node that is there or shall be.
 -spec rows([weft_deploy_nodes:desired()], weft_deploy_plan:seen()) -> [map()].

@@ -9,7 +9,7 @@
 -behaviour(supervisor).
 
 -export([start_link/1, start_topology/1, change/2, reach_members/0]).
--export([init/1]).
+-export([init/1, start_router/1]).
 -export_type([config/0]).
 
 -type config() :: #{topology := {module(), map()},
@@ -41,7 +41,8 @@ init(#{topology := {Topology, TopologyOptions}} = Config) ->
                                maps:get(router, Config, #{})),
     {ok, {#{strategy => rest_for_one, intensity => 5, period => 10},
           [weft_links_watch:child_spec(weft_overlay_watch),
-           driver(weft_router, weft_router_core, maps:merge(RouterOptions, Links)),
+           #{id => weft_router, start => {?MODULE, start_router, [maps:merge(RouterOptions, Links)]},
+            modules => [weft_driver, weft_router_core]},
            #{id => weft_topology, start => {?MODULE, start_topology, [Links]},
              modules => [weft_driver]},
            driver(weft_obituary, weft_obituary_core,
@@ -60,6 +61,13 @@ decide(Topology, Links) ->
                       true -> weft_topology;
                       false -> none
                   end).
+
+%% @private What `weft_transit' has closed stays so.
+-spec start_router(map()) -> {ok, pid()} | {error, term()}.
+start_router(Options) ->
+    IsClosed = weft_view:lookup(transit) =:= closed,
+    weft_driver:start_link(weft_router, weft_router_core,
+                           maps:merge(Options, maps:from_list([{relay, false} || IsClosed]))).
 
 %% @private
 -spec start_topology(map()) -> {ok, pid()} | {error, term()}.

@@ -84,7 +84,7 @@ packet({open, Label, #{target := Target, session := Id} = Open}, _Raw, Lane,
                   Target ->
                       weft_switch_core:opened(Label, Open, Lane, weft_sessions:find(Id), Core);
                   _ ->
-                      weft_switch_core:forward(Label, Open, Lane, weft_next_hop:next_link(Target),
+                      weft_switch_core:forward(Label, Open, Lane, weft_transit:next_link(Target),
                                                weft_config:get(relay_circuits_max), Core)
               end, Switch);
 packet({timed_out, Id}, _Raw, _Lane, #switch{core = Core} = Switch) ->
@@ -158,6 +158,11 @@ message({connected, Session, Handle}, #switch{inputs = Inputs} = Switch) ->
     end;
 message({weft_packet, Session, From, Lane, Label, Packet}, Switch) ->
     elsewhere(Packet, Session, From, Lane, Label, Switch);
+%% Circuits that pass are to go another way (`weft_transit').
+message(move_relays, #switch{core = Core} = Switch) ->
+    #{circuits := Circuits} = weft_switch_core:info(Core),
+    lists:foldl(fun(#{label := Label}, Moving) -> decided({relay_closed, Label, broken}, Moving) end,
+                Switch, Circuits);
 message({'DOWN', _Ref, process, SessionOrLink, _Reason}, #switch{inputs = Inputs} = Switch) ->
     decided({down, SessionOrLink}, Switch#switch{inputs = maps:remove(SessionOrLink, Inputs)});
 message(Message, Switch) ->

@@ -24,7 +24,8 @@
 %% </ol>
 %% Link costs are microseconds, at least 1, from notices `{link_cost, Node, Cost}'. A link without
 %% measurement counts `default_cost' (1000). A change below a quarter is ignored, so that jitter is
-%% not announced through the cluster. Routes of more than `hop_limit' links are not taken.
+%% not announced through the cluster. Routes of more than `hop_limit' links are not taken. The
+%% notices `{transit, false}' and `{transit, true}' end and begin to relay.
 %%
 %% Views: `{route, Dest} => {NextHop, Metric, Hops}' and `{neighbour, Node} => Cost'; when a route
 %% was lost, `{lost, Dest} => Ms', and when the last link came up, `link_up_ms => Ms'. Notices:
@@ -113,6 +114,9 @@ on({neighbour_down, Node, _Reason}, NowMs, State) ->
     down(Node, NowMs, State);
 on({notice, {link_cost, Node, Cost}}, NowMs, State) when is_integer(Cost) ->
     link_cost(Node, max(1, Cost), NowMs, State);
+on({notice, {transit, IsOpen}}, _NowMs, #state{table = Table, options = Options} = State) ->
+    All = maps:map(fun(_Dest, _) -> [] end, weft_router_table:selected(Table)),
+    State#state{options = Options#{relay := IsOpen}, dirty = All};
 on({timer, flush}, _NowMs, State) ->
     State#state{is_holding = false};
 on({timer, retry}, NowMs, State) ->

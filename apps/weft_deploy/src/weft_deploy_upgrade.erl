@@ -1,0 +1,92 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Carries out what `weft_deploy_upgrade_core' decides, and drains nodes that go for good.
+-module(weft_deploy_upgrade).
+
+-export([run/3, drain/3]).
+
+-define(GRACE_S, 15).
+
+%% @doc Nodes become new, or what they were. What is rolled back is remembered as soon as it is
+%% known.
+-spec run(define | undo, [weft_deploy_nodes:desired()], weft_deploy_session:session()) ->
+          weft_deploy_upgrade_core:outcome().
+run(Mode, Nodes, #{seen := Seen} = Session) ->
+    ByName = maps:from_list([{Name, Node} || #{node := Name} = Node <- Nodes]),
+    Missing = [Problem || Mode =:= define,
+                          Problem <- weft_deploy_apply:upload(
+                                       weft_deploy_plan:uploads(Nodes, Seen), Session)],
+    case Missing of
+        [] ->
+            Items = [{Name, Id} || #{node := Name, id := Id} <- Nodes],
+            loop(weft_deploy_upgrade_core:new(Mode, Items), ByName, Session);
+        [{Host, Version, Why} | _] ->
+            #{done => [], undone => [], failed => {Host, Version ++ ": " ++ Why}, bad => [],
+              left => [Name || #{node := Name} <- Nodes]}
+    end.
+
+loop(State, ByName, Session) ->
+    case weft_deploy_upgrade_core:next(State) of
+        {{Step, Name}, Going} ->
+            Node = map_get(Name, ByName),
+            Result = step(Step, Node, Session),
+            _ = [weft_deploy_session:progress([Name, ": ", atom_to_list(Step), " failed: ", Why],
+                                              Session) || {error, Why} <- [Result]],
+            loop(weft_deploy_upgrade_core:result(Result, Going), ByName, Session);
+        {done, Outcome} ->
+            Outcome
+    end.
+
+step(drain, Node, Session) ->
+    drain(Node, false, Session);
+step(stop, #{host := Host, node := Name}, Session) ->
+    case weft_deploy_apply:stop([{Host, Name}], Session) of
+        {[_], []} -> ok;
+        {_, [{_, Why}]} -> {error, Why}
+    end;
+step(define, Node, #{dir := Dir} = Session) ->
+    Definition = maps:with([node, id, words, environment, config], Node),
+    script(Node, weft_deploy_shell:define(Dir, Definition), Session);
+step(undo, #{node := Name} = Node, #{dir := Dir} = Session) ->
+    script(Node, weft_deploy_shell:undo(Dir, Name), Session);
+step(start, Node, Session) ->
+    case weft_deploy_apply:start([Node], fun(_, _) -> false end, Session) of
+        {[_], []} -> ok;
+        {_, [{_, Why} | _]} -> {error, Why}
+    end.
+
+script(#{host := Host}, Script, Session) ->
+    case weft_deploy_session:on([Host],
+                                fun(_, Connection) -> weft_deploy_host:script(Connection, Script)
+                                end, Session) of
+        [{_, {ok, _}}] -> ok;
+        [{_, {error, Why}}] -> {error, Why}
+    end.
+
+%% @doc Leads all traffic of others around a node. With Leaves it goes for good, and the others are
+%% told. A deployment without a topology has no such traffic.
+-spec drain(#{node := string(), host := string(), _ => _}, Leaves :: boolean(),
+            weft_deploy_session:session()) -> ok | {error, string()}.
+drain(_Node, _Leaves, #{spec := #{topology := none}}) ->
+    ok;
+drain(#{node := Name, host := Host}, Leaves, #{seen := Seen, spec := #{drain_s := DrainS}} =
+          Session) ->
+    Others = [list_to_atom(Other) || {ok, #{nodes := Nodes}} <- maps:values(Seen),
+                                     {Other, #{up := true}} <- maps:to_list(Nodes),
+                                     Other =/= Name],
+    Request = #{do => drain, nodes => [list_to_atom(Name)], others => Others, leaves => Leaves,
+                within_ms => DrainS * 1000},
+    case weft_deploy_session:connection(Host, Session) of
+        {ok, Connection} ->
+            drained(weft_deploy_ask:ask(Connection, weft_deploy_session:place(Host, Session),
+                                        Request, DrainS * 1000 + 60000), Name, Session);
+        {error, Why} ->
+            {error, Why}
+    end.
+
+drained({ok, [{Name, ok, Ms, Note}]}, Name, Session) ->
+    Text = io_lib:format("~ts: drained in ~.1f s~ts",
+                         [Name, Ms / 1000, case Note of "" -> ""; _ -> ": " ++ Note end]),
+    weft_deploy_session:progress(Text, Session);
+drained({ok, [{Name, bad, _, Why}]}, Name, _Session) -> {error, Why};
+drained({ok, _Other}, _Name, _Session) -> {error, "nobody on the host could talk to it"};
+drained({error, Why}, _Name, _Session) -> {error, Why}.

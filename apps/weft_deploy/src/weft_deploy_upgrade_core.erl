@@ -1,0 +1,76 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Nodes become another version one by one, or all that were touched become what they were.
+%%
+%% For each node, in order: `drain' (it is no next hop any more, and no circuit passes), `stop',
+%% `define' (it is made of the new version), `start' (until it is healthy). At no time is more than
+%% one node drained or stopped. So of two gateways between groups one is always there.
+%%
+%% A node that is not healthy in time is stopped, becomes what it was (`undo') and starts. Then the
+%% nodes that were upgraded to the same id before it follow, in reverse, and the id counts as bad. A
+%% node that can not be drained stays as it is, and ends the upgrade; so does a host that fails.
+%%
+%% A rollback that was asked for is the same with `undo' in place of `define'.
+-module(weft_deploy_upgrade_core).
+
+-export([new/2, next/1, result/2]).
+-export_type([state/0, action/0, outcome/0, item/0]).
+
+%% A name, and the id that the node is to become.
+-type item() :: {Node :: string(), Id :: string()}.
+-type step() :: drain | stop | define | undo | start.
+-type action() :: {step(), Node :: string()}.
+%% failed: where it ended, and why. bad: ids that are not to be tried again.
+-type outcome() :: #{done := [string()], undone := [string()], failed := none | {string(), string()},
+                     bad := [string()], left := [string()]}.
+
+-record(state, {mode :: define | undo,
+                waiting :: [item()],
+                now = none :: none | {item(), [step(), ...], forward | back},
+                done = [] :: [item()],
+                undone = [] :: [string()],
+                back = [] :: [item()],
+                failed = none :: none | {string(), string()},
+                bad = [] :: [string()]}).
+-opaque state() :: #state{}.
+
+%% @doc Nodes in the order in which they are to become something else: new, or what they were.
+-spec new(define | undo, [item()]) -> state().
+new(Mode, Items) -> #state{mode = Mode, waiting = Items}.
+
+%% @doc What is to be done now. The answer to it comes by result/2.
+-spec next(state()) -> {action(), state()} | {done, outcome()}.
+next(#state{now = {{Node, _}, [Step | _], _}} = State) ->
+    {{Step, Node}, State};
+next(#state{now = none, back = [Item | Back]} = State) ->
+    next(State#state{now = {Item, [drain, stop, undo, start], back}, back = Back});
+next(#state{now = none, failed = none, waiting = [Item | Waiting], mode = Mode} = State) ->
+    next(State#state{now = {Item, [drain, stop, Mode, start], forward}, waiting = Waiting});
+next(#state{done = Done, undone = Undone, failed = Failed, bad = Bad, waiting = Waiting}) ->
+    {done, #{done => [Node || {Node, _} <- lists:reverse(Done)], undone => lists:reverse(Undone),
+             failed => Failed, bad => Bad, left => [Node || {Node, _} <- Waiting]}}.
+
+%% @doc How the last action went.
+-spec result(ok | {error, string()}, state()) -> state().
+result(ok, #state{now = {Item, [_, Next | Steps], Way}} = State) ->
+    State#state{now = {Item, [Next | Steps], Way}};
+result(ok, #state{now = {Item, [start], forward}, done = Done} = State) ->
+    State#state{now = none, done = [Item | Done]};
+result(ok, #state{now = {{Node, _}, [start], back}, undone = Undone} = State) ->
+    State#state{now = none, undone = [Node | Undone]};
+%% What is new about it is to blame, and for all that have it.
+result({error, Why}, #state{mode = define, now = {{Node, Id} = Item, [start], forward},
+                            done = Done, bad = Bad} = State) ->
+    {Same, Others} = lists:partition(fun({_, Other}) -> Other =:= Id end, Done),
+    State#state{now = {Item, [stop, undo, start], back}, back = Same, done = Others,
+                failed = {Node, Why}, bad = [Id | Bad]};
+%% A node on the way back that can not be drained is stopped all the same: the new version is bad.
+result({error, _Why}, #state{now = {Item, [drain | Steps], back}} = State) ->
+    State#state{now = {Item, Steps, back}};
+result({error, Why}, #state{now = {{Node, _}, _, back}} = State) ->
+    State#state{now = none, failed = {Node, "it is down, it could not become what it was: "
+                                            ++ Why}};
+result({error, Why}, #state{now = {{Node, _} = Item, [drain | _], forward},
+                            waiting = Waiting} = State) ->
+    State#state{now = none, waiting = [Item | Waiting], failed = {Node, Why}};
+result({error, Why}, #state{now = {{Node, _}, _, forward}} = State) ->
+    State#state{now = none, failed = {Node, Why}}.

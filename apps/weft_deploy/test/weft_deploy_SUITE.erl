@@ -1,0 +1,211 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc A deployment on this machine: two gateways between the node web1 and the node db1, which
+%% have no link. Messages go from the one to the other all the time.
+-module(weft_deploy_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-export([suite/0, all/0, init_per_suite/1, end_per_suite/1]).
+-export([applied_twice_nothing_changes/1, a_node_that_failed_is_started_again/1,
+         the_cookie_is_nowhere_in_clear/1, a_closed_gateway_is_gone_around/1,
+         upgrade_loses_nothing/1,
+         a_bad_version_is_rolled_back/1, numbers_change/1,
+         the_only_way_is_not_drained/1, down_leaves_nothing/1]).
+
+-define(WEB, 'web1@127.0.0.1').
+-define(DB, 'db1@127.0.0.1').
+
+suite() -> [{timetrap, {minutes, 5}}].
+
+%% Each case goes on with what the one before has left.
+all() ->
+    [applied_twice_nothing_changes, a_node_that_failed_is_started_again,
+     the_cookie_is_nowhere_in_clear, a_closed_gateway_is_gone_around, upgrade_loses_nothing,
+     a_bad_version_is_rolled_back, numbers_change, the_only_way_is_not_drained, down_leaves_nothing].
+
+init_per_suite(Config0) ->
+    Config = weft_test_nodes:begin_suite(Config0),
+    Dir = ?config(priv_dir, Config),
+    Code = filename:join([Dir, "load", "ebin"]),
+    ok = filelib:ensure_path(Code),
+    {ok, _} = file:copy(code:which(weft_deploy_load),
+                        filename:join(Code, "weft_deploy_load.beam")),
+    [{port, weft_test_nodes:free_port()}, {code, Code}, {file, filename:join(Dir, "shop.deploy")},
+     {root, filename:join(Dir, "weft")} | Config].
+
+end_per_suite(Config) ->
+    _ = filelib:is_regular(?config(file, Config)) andalso down(Config),
+    weft_test_nodes:end_suite(Config).
+
+%% --- the deployment -----------------------------------------------------------------------------
+
+%% Writes the file: what all families have, and what gateways have beside.
+deployment(Gate, Config) ->
+    Port = ?config(port, Config),
+    Common = #{paths => [?config(code, Config)],
+               flags => ["+S", "1:1", "+sbwt", "none", "-run", "weft_deploy_load", "start"]},
+    Families = [{family, web, Common#{groups => [front]}},
+                {family, gate, maps:merge(Common#{count => 2, groups => [front, back],
+                                                  health => {weft_deploy_load, is_good, []}},
+                                          Gate)},
+                {family, db, Common#{groups => [back]}}],
+    Terms = [{name, shop}, {epmd_port, Port}, {healthy_s, 30}, {stable_s, 0.2} | Families],
+    ok = file:write_file(?config(file, Config), [io_lib:format("~p.~n", [T]) || T <- Terms]).
+
+run(Function, Config) -> run(Function, [], #{}, Config).
+
+run(Function, Words, Options, Config) ->
+    All = Options#{root => ?config(root, Config), progress => fun(Line) -> ct:log("~ts", [Line]) end},
+    Result = apply(weft_deploy, Function, [?config(file, Config) | Words] ++ [All]),
+    ct:log("~s ~p~n~tp~n~ts", [Function, Words, Result, element(tuple_size(Result), Result)]),
+    Result.
+
+down(Config) -> run(down, Config).
+
+%% A node of this suite that talks to those that were deployed.
+with_control(Config, Fun) ->
+    {ok, Cookie} = file:read_file(filename:join(?config(root, Config), "deploy/shop/cookie")),
+    Control = weft_test_nodes:start(control, #{carrier => plain, long => "127.0.0.1",
+                                               cookie => binary_to_list(Cookie),
+                                               args => ["-hidden", "-connect_all", "false"]},
+                                    (?config(place, Config))#{epmd :=
+                                                                  #{port => ?config(port, Config)}}),
+    try Fun(fun(Node, M, F, A) -> weft_test_nodes:call(Control, erpc, call, [Node, M, F, A]) end)
+    after weft_test_nodes:kill(Control)
+    end.
+
+%% --- cases --------------------------------------------------------------------------------------
+
+applied_twice_nothing_changes(Config) ->
+    deployment(#{}, Config),
+    {ok, #{start := [_, _, _, _]}, _} = run(plan, Config),
+    {ok, #{started := Started, failed := []}, _} = run(apply, Config),
+    ?assertEqual(4, length(Started)),
+    ?assertMatch({ok, #{start := [], restart := [], stop := [], changed := [], same := 4}, _},
+                 run(plan, Config)),
+    ?assertMatch({ok, #{started := [], stopped := [], failed := []}, _}, run(apply, Config)).
+
+a_node_that_failed_is_started_again(Config) ->
+    {ok, #{nodes := Before}, _} = run(status, Config),
+    [OsPid] = [Pid || #{node := <<"gate2@", _/binary>>, os_pid := Pid} <- Before],
+    [] = os:cmd("kill -KILL " ++ integer_to_list(OsPid)),
+    weft_test_nodes:until(fun() -> element(1, run(status, Config)) =:= wanting end),
+    ?assertMatch({ok, #{started := [#{node := <<"gate2@", _/binary>>}], stopped := []}, _},
+                 run(apply, Config)).
+
+%% Not on a command line, not in what the command prints, and in no file that others can read.
+the_cookie_is_nowhere_in_clear(Config) ->
+    Root = ?config(root, Config),
+    {ok, Cookie} = file:read_file(filename:join(Root, "deploy/shop/cookie")),
+    {ok, #{nodes := Nodes} = Json, Text} = run(status, Config),
+    Lines = [begin
+                 {ok, Line} = file:read_file("/proc/" ++ integer_to_list(Pid) ++ "/cmdline"),
+                 Line
+             end || #{os_pid := Pid} <- Nodes, filelib:is_dir("/proc/self")],
+    Said = [term_to_binary(Json), unicode:characters_to_binary(Text) | Lines],
+    ?assertEqual([], [Some || Some <- Said, binary:match(Some, Cookie) =/= nomatch]),
+    Files = [File || File <- filelib:wildcard(Root ++ "/**/{*,.*}"), filelib:is_regular(File)],
+    Holding = [File || File <- Files, {ok, Content} <- [file:read_file(File)],
+                       binary:match(Content, Cookie) =/= nomatch],
+    ?assertEqual([], [File || File <- Holding,
+                              not lists:member(filename:basename(File),
+                                               ["cookie", ".erlang.cookie"])]),
+    ?assertEqual([8#400], lists:usort([mode(File) || File <- Holding])).
+
+mode(File) ->
+    {ok, Info} = file:read_file_info(File),
+    element(8, Info) band 8#777.
+
+%% The circuit between web1 and db1 moves to the other gateway, while this one runs on.
+a_closed_gateway_is_gone_around(Config) ->
+    with_control(Config, fun(Call) ->
+        Gates = ['gate1@127.0.0.1', 'gate2@127.0.0.1'],
+        Circuits = fun(Gate) -> Call(Gate, weft_transit, circuits, []) end,
+        pong = Call(?WEB, net_adm, ping, [?DB]),
+        [Used] = [Gate || Gate <- Gates, Circuits(Gate) > 0],
+        [Other] = Gates -- [Used],
+        ok = Call(Used, weft_transit, close, []),
+        weft_test_nodes:until(fun() -> Call(?WEB, weft_overlay, route, [?DB]) =:= {ok, Other}
+                              end),
+        ?assert(Circuits(Used) > 0),
+        ok = Call(Used, weft_transit, move, []),
+        weft_test_nodes:until(fun() -> Circuits(Used) =:= 0 andalso Circuits(Other) > 0 end),
+        pong = Call(?WEB, net_adm, ping, [?DB]),
+        ok = Call(Used, weft_transit, open, []),
+        ?assert(Call(Used, weft_transit, is_open, []))
+    end).
+
+upgrade_loses_nothing(Config) ->
+    with_control(Config, fun(Call) ->
+        ok = Call(?WEB, weft_deploy_load, send_to, [?DB]),
+        weft_test_nodes:until(fun() -> element(1, Call(?DB, weft_deploy_load, received, [])) > 0
+                              end),
+        deployment(#{env => [{shop, [{version, 2}]}]}, Config),
+        {ok, #{upgraded := [_, _], rolled_back := [], failed := []}, _} = run(upgrade, Config),
+        Sent = Call(?WEB, weft_deploy_load, stop, []),
+        weft_test_nodes:until(fun() ->
+                                      element(1, Call(?DB, weft_deploy_load, received, []))
+                                          =:= Sent
+                              end),
+        ?assertEqual({Sent, []}, Call(?DB, weft_deploy_load, received, [])),
+        Stay = [?WEB, ?DB],
+        ?assertEqual([], [Down || Down <- Call(?WEB, weft_deploy_load, downs, []),
+                                  lists:member(Down, Stay)])
+    end),
+    ?assertMatch({ok, #{changed := [], same := 4}, _}, run(plan, Config)).
+
+%% The first one is not healthy, the second one is not even tried.
+a_bad_version_is_rolled_back(Config) ->
+    {ok, #{nodes := Before}, _} = run(status, Config),
+    deployment_in_haste(#{env => [{kernel, [{shop_good, false}]}]}, Config),
+    {wanting, #{upgraded := [], rolled_back := [_], left := [_], bad := [_]}, _} =
+        run(upgrade, Config),
+    {_, #{nodes := After}, _} = run(status, Config),
+    Ids = fun(Nodes) -> [{Node, Id} || #{node := Node, id := Id} <- Nodes] end,
+    ?assertEqual(Ids(Before), Ids(After)),
+    ?assertMatch({ok, #{upgraded := [], refused := [_, _]}, _}, run(upgrade, Config)),
+    deployment(#{env => [{shop, [{version, 2}]}]}, Config),
+    ?assertMatch({ok, #{changed := [], same := 4}, _}, run(plan, Config)).
+
+deployment_in_haste(Gate, Config) ->
+    deployment(Gate, Config),
+    {ok, Terms} = file:consult(?config(file, Config)),
+    Hasty = lists:keystore(healthy_s, 1, Terms, {healthy_s, 5}),
+    ok = file:write_file(?config(file, Config), [io_lib:format("~p.~n", [T]) || T <- Hasty]).
+
+numbers_change(Config) ->
+    ?assertMatch({usage, _}, run(scale, [["wbe=2"]], #{}, Config)),
+    {ok, #{started := [#{node := <<"web2@", _/binary>>}], stopped := []}, _} =
+        run(scale, [["web=2"]], #{}, Config),
+    with_control(Config, fun(Call) ->
+        Members = fun() -> {ok, Nodes} = Call(?WEB, weft_group, members, [front]), length(Nodes) end,
+        weft_test_nodes:until(fun() -> Members() =:= 4 end),
+        {ok, #{started := [], stopped := [_, _]}, _} =
+            run(scale, [["web=1", "gate=1"]], #{}, Config),
+        weft_test_nodes:until(fun() -> Members() =:= 2 end)
+    end).
+
+the_only_way_is_not_drained(Config) ->
+    {ok, Terms} = file:consult(?config(file, Config)),
+    Hasty = lists:keystore(drain_s, 1, Terms, {drain_s, 4}),
+    ok = file:write_file(?config(file, Config), [io_lib:format("~p.~n", [T]) || T <- Hasty]),
+    {failed, Text} = run(drain, [["gate1"]], #{}, Config),
+    ?assertMatch({match, _}, re:run(Text, "only way between")),
+    with_control(Config, fun(Call) ->
+        weft_test_nodes:until(fun() -> Call(?WEB, net_adm, ping, [?DB]) =:= pong end)
+    end).
+
+down_leaves_nothing(Config) ->
+    {ok, #{nodes := [_, _, _] = Nodes}, _} = run(status, Config),
+    {ok, _, _} = run(down, [], #{purge => true}, Config),
+    ?assertEqual([], [Pid || #{os_pid := Pid} <- Nodes, is_alive(Pid)]),
+    ?assertNot(filelib:is_dir(filename:join(?config(root, Config), "deploy/shop/host"))).
+
+%% One that has ended and was not waited for has no command line.
+is_alive(OsPid) ->
+    case file:read_file("/proc/" ++ integer_to_list(OsPid) ++ "/cmdline") of
+        {ok, <<>>} -> false;
+        {ok, _} -> true;
+        {error, _} -> false
+    end.

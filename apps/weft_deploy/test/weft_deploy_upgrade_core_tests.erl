@@ -1,0 +1,116 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% The order of an upgrade, and the way back.
+-module(weft_deploy_upgrade_core_tests).
+
+-include_lib("proper/include/proper.hrl").
+-include_lib("eunit/include/eunit.hrl").
+
+%% All actions, when those in Fails fail.
+run(Mode, Items, Fails) -> steps(weft_deploy_upgrade_core:new(Mode, Items), Fails, []).
+
+steps(State, Fails, Actions) ->
+    case weft_deploy_upgrade_core:next(State) of
+        {done, Outcome} -> {lists:reverse(Actions), Outcome};
+        {Action, Going} ->
+            Result = case lists:member(Action, Fails) of true -> {error, "no"}; false -> ok end,
+            steps(weft_deploy_upgrade_core:result(Result, Going), Fails, [Action | Actions])
+    end.
+
+one_after_the_other_test() ->
+    {Actions, Outcome} = run(define, [{"a", "2"}, {"b", "2"}], []),
+    ?assertEqual([{Step, Node} || Node <- ["a", "b"], Step <- [drain, stop, define, start]],
+                 Actions),
+    ?assertMatch(#{done := ["a", "b"], undone := [], failed := none, bad := [], left := []},
+                 Outcome).
+
+one_that_is_not_healthy_takes_those_before_it_along_test() ->
+    {Actions, Outcome} = run_once([{"a", "2"}, {"b", "2"}, {"c", "2"}], {start, "b"}),
+    ?assertEqual([{stop, "b"}, {undo, "b"}, {start, "b"}, {drain, "a"}, {stop, "a"}, {undo, "a"},
+                  {start, "a"}], lists:nthtail(8, Actions)),
+    ?assertMatch(#{done := [], undone := ["b", "a"], failed := {"b", "no"}, bad := ["2"],
+                   left := ["c"]}, Outcome).
+
+nodes_of_another_version_stay_upgraded_test() ->
+    {_, Outcome} = run_once([{"a", "1"}, {"b", "2"}], {start, "b"}),
+    ?assertMatch(#{done := ["a"], undone := ["b"], bad := ["2"]}, Outcome).
+
+%% The action fails the first time only.
+run_once(Items, Fails) -> run_once(weft_deploy_upgrade_core:new(define, Items), Fails, []).
+
+run_once(State, Fails, Actions) ->
+    case weft_deploy_upgrade_core:next(State) of
+        {done, Outcome} -> {lists:reverse(Actions), Outcome};
+        {Fails, Going} ->
+            run_once(weft_deploy_upgrade_core:result({error, "no"}, Going), none,
+                     [Fails | Actions]);
+        {Action, Going} ->
+            run_once(weft_deploy_upgrade_core:result(ok, Going), Fails, [Action | Actions])
+    end.
+
+one_that_can_not_be_drained_stays_and_ends_it_test() ->
+    {Actions, Outcome} = run(define, [{"a", "2"}, {"b", "2"}], [{drain, "a"}]),
+    ?assertEqual([{drain, "a"}], Actions),
+    ?assertMatch(#{done := [], failed := {"a", "no"}, left := ["a", "b"], bad := []}, Outcome).
+
+a_rollback_that_fails_blames_nothing_test() ->
+    {_, Outcome} = run(undo, [{"a", "2"}, {"b", "2"}], [{start, "a"}]),
+    ?assertMatch(#{failed := {"a", "no"}, bad := [], left := ["b"]}, Outcome).
+
+one_that_can_not_come_back_is_told_test() ->
+    {_, #{failed := {"a", Why}}} = run(define, [{"a", "2"}], [{start, "a"}]),
+    ?assertMatch({match, _}, re:run(Why, "is down")).
+
+properties_test_() ->
+    [{atom_to_list(Name), {timeout, 60, ?_assert(proper:quickcheck(Property,
+                                                                   [{numtests, 300}, quiet]))}}
+     || {Name, Property} <- [{never_two_at_once, prop_one()},
+                             {what_was_touched_is_healthy_or_told, prop_told()}]].
+
+items() ->
+    ?LET(Ids, resize(6, list(oneof(["2", "3"]))),
+         [{"n" ++ integer_to_list(N), Id} || {N, Id} <- lists:zip(lists:seq(1, length(Ids)), Ids)]).
+
+failures(Items) ->
+    list({oneof([drain, stop, define, undo, start]),
+          oneof(["none" | [Node || {Node, _} <- Items]])}).
+
+%% Whatever fails: while a node is drained or stopped, nothing happens to another one, unless that
+%% one could not be brought back.
+prop_one() ->
+    ?FORALL({Mode, Items}, {oneof([define, undo]), items()},
+            ?FORALL(Fails, failures(Items),
+                    begin
+                        {Actions, #{failed := Failed}} = run(Mode, Items, Fails),
+                        Down = lists:foldl(fun(Action, Away) -> away(Action, Fails, Away) end,
+                                           {[], true}, Actions),
+                        case {Down, Failed} of
+                            {{_, IsOne}, none} -> IsOne;
+                            {{_, _}, {_, "it is down" ++ _}} -> true;
+                            {{_, IsOne}, _} -> IsOne
+                        end
+                    end)).
+
+away({drain, Node} = Action, Fails, {Away, IsOne}) ->
+    {case lists:member(Action, Fails) of true -> Away; false -> [Node | lists:delete(Node, Away)]
+     end, IsOne andalso lists:delete(Node, Away) =:= []};
+away({stop, Node}, _Fails, {Away, IsOne}) ->
+    {[Node | lists:delete(Node, Away)], IsOne andalso lists:delete(Node, Away) =:= []};
+away({start, Node} = Action, Fails, {Away, IsOne}) ->
+    {case lists:member(Action, Fails) of true -> Away; false -> lists:delete(Node, Away) end,
+     IsOne};
+away(_Action, _Fails, State) ->
+    State.
+
+prop_told() ->
+    ?FORALL({Mode, Items}, {oneof([define, undo]), items()},
+            ?FORALL(Fails, failures(Items),
+                    begin
+                        {_, #{done := Done, undone := Undone, failed := Failed, left := Left}} =
+                            run(Mode, Items, Fails),
+                        Told = [Node || {Node, _} <- [Failed || Failed =/= none]],
+                        [Node || {Node, _} <- Items] -- (Done ++ Undone ++ Left ++ Told) =:= []
+                            orelse is_down(Failed)
+                    end)).
+
+is_down({_, "it is down" ++ _}) -> true;
+is_down(_) -> false.
