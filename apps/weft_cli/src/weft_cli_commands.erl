@@ -323,13 +323,16 @@ profile() ->
            "",
            "  weft profile n01 n02",
            "  weft profile n01 n02 n03 --seconds 2 --out profile",
-           "  weft profile n01 --pids 20"]}.
+           "  weft profile n01 --pids 20",
+           "  weft profile --group a"]}.
 
 profile_options() ->
     [#{name => seconds, long => "-seconds", type => integer, value => "COUNT",
        help => "how long (default 5)"},
      #{name => out, long => "-out", type => string, value => "DIR",
        help => "where the files go (default: a new directory in that of clusters)"},
+     #{name => group, long => "-group", type => string, value => "GROUP",
+       help => "the nodes of a group, besides those that are named"},
      #{name => pids, long => "-pids", type => integer, value => "COUNT",
        help => "only so many processes of each node, those that are busiest (default: all)"}].
 

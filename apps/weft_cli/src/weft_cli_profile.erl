@@ -5,10 +5,10 @@
 
 -export([profile/2]).
 
-%% @doc weft profile NODE [NODE...].
+%% @doc weft profile NODE [NODE...], weft profile --group GROUP.
 -spec profile([string()], weft_argparse:given()) -> weft_cli:answer().
-profile([], _Options) ->
-    {usage, "write: weft profile NODE [NODE...]"};
+profile([], Options) when not is_map_key(group, Options) ->
+    {usage, "write: weft profile NODE [NODE...], or weft profile --group GROUP"};
 profile(_Names, #{pids := Pids}) when Pids < 1 ->
     {usage, "--pids is 1 or more"};
 profile(Names, Options) ->
@@ -17,12 +17,37 @@ profile(Names, Options) ->
     Dir = filename:absname(maps:get(out, Options, Default)),
     weft_cli_cluster:with_nodes(
       Options, Names,
-      fun(_Cluster, Nodes) ->
-              case weft_profile:run(Nodes, (maps:with([seconds, pids], Options))#{dir => Dir}) of
-                  {ok, Result} -> answer(Result);
-                  {error, Text} -> {failed, Text}
+      fun(Cluster, Nodes) ->
+              case members(Cluster, Options) of
+                  {ok, Members} ->
+                      run(lists:usort(Nodes ++ Members),
+                          (maps:with([seconds, pids], Options))#{dir => Dir});
+                  Error ->
+                      Error
               end
       end).
+
+members(Cluster, #{group := Group}) ->
+    #{groups := Groups} = weft_local_picture:take(Cluster),
+    case [Members || #{name := Name, members := Members} <- Groups,
+                     Name =:= unicode:characters_to_binary(Group)] of
+        [Members] ->
+            {ok, Members};
+        [] ->
+            {no_node, ["no group ", Group, " in this cluster: it has ",
+                       case [Name || #{name := Name} <- Groups] of
+                           [] -> "none";
+                           Names -> lists:join(" ", Names)
+                       end]}
+    end;
+members(_Cluster, _NoGroup) ->
+    {ok, []}.
+
+run(Nodes, Options) ->
+    case weft_profile:run(Nodes, Options) of
+        {ok, Result} -> answer(Result);
+        {error, Text} -> {failed, Text}
+    end.
 
 answer(#{files := Files, failed := Failed, left_out := LeftOut, summary := Summary}) ->
     #{nodes := Nodes, counts := Counts, messages := Messages} = Summary,

@@ -287,7 +287,14 @@ profile_records_nodes(Config) ->
         json(["profile", "n02", "--seconds", "1", "--pids", "3", "--out", Dir], Config),
     {2, _} = run(["profile"], Config),
     {2, _} = run(["profile", "n01", "--pids", "0"], Config),
-    {4, _} = run(["profile", "nobody"], Config).
+    {4, _} = run(["profile", "nobody"], Config),
+    {0, Json} = run(["profile", "--group", "left", "--seconds", "1", "--out", Dir, "--json"],
+                    Config),
+    {ok, #{<<"nodes">> := OfGroup}} = weft_json:decode(unicode:characters_to_binary(Json)),
+    ?assertEqual(["n01", "n02", "n03"],
+                 [short(binary_to_list(Node)) || #{<<"node">> := Node} <- OfGroup]),
+    {4, Unknown} = run(["profile", "--group", "nobodys"], Config),
+    ?assertMatch({match, _}, re:run(Unknown, "no group nobodys in this cluster: it has ")).
 
 %% --- faults -----------------------------------------------------------------------------------
 

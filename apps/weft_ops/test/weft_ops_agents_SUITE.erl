@@ -88,6 +88,10 @@ traffic_between_groups_is_told(Config) ->
     Flood = call(N1, erlang, spawn, [?MODULE, flood, [node_name(n5)]]),
     Crosses = {crosses_groups, node_name(n1), node_name(n5)},
     until(fun() -> lists:keymember(Crosses, 1, alarms(N4)) end),
+    #{nodes := [#{from := From, to := To, via := Via} | _], groups := [Groups | _]} =
+        call(N4, weft_ops, traffic, []),
+    ?assertEqual([node_name(N) || N <- [n1, n5, n3]], [From, To, Via]),
+    ?assertMatch(#{from := g1, to := g2}, Groups),
     ?assertNot(lists:keymember({bypasses_gateways, node_name(n1), node_name(n5)}, 1, alarms(N5))),
     true = call(N1, erlang, exit, [Flood, kill]),
     until(fun() -> not lists:keymember(Crosses, 1, alarms(N4)) end).

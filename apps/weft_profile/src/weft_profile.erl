@@ -30,9 +30,10 @@
 -define(WAYS_MAX, 30).
 -define(WAY_MS, 5000).
 
-%% @doc Records on the nodes, and writes the files. The error is a text: no node could be recorded,
+%% @doc Records on the nodes, or on those of a group, and writes the files. The error is a text: no node could be recorded,
 %% or a file not be written. Nodes that could not be recorded beside others are in `failed'.
--spec run([node(), ...], options()) -> {ok, result()} | {error, string()}.
+-spec run([node(), ...] | {group, weft_group:name()}, options()) ->
+          {ok, result()} | {error, string()}.
 run(Nodes, Options) ->
     case record(Nodes, Options) of
         {ok, Profile, Failed} ->
@@ -48,9 +49,14 @@ run(Nodes, Options) ->
     end.
 
 %% @doc Only records.
--spec record([node(), ...], options()) ->
+-spec record([node(), ...] | {group, weft_group:name()}, options()) ->
           {ok, weft_profile_recording:profile(), [weft_profile_collect:failure()]}
         | {error, string()}.
+record({group, Name}, Options) ->
+    case members(Name) of
+        {ok, Nodes} -> record(Nodes, Options);
+        {error, Text} -> {error, Text}
+    end;
 record(Nodes, Options) ->
     case maps:get(seconds, Options, 5) of
         Seconds when is_number(Seconds), Seconds > 0, Seconds =< ?SECONDS_MAX ->
@@ -59,6 +65,16 @@ record(Nodes, Options) ->
             recorded(weft_profile_collect:record(lists:usort(Nodes), Tracer));
         _ ->
             {error, lists:concat(["seconds are from 0 to ", ?SECONDS_MAX])}
+    end.
+
+%% Only weft knows groups: this application does not need it.
+members(Name) ->
+    Members = erlang:make_fun(weft_group, members, 1),
+    try Members(Name) of
+        {ok, [_ | _] = Nodes} -> {ok, Nodes};
+        _ -> {error, lists:flatten(io_lib:format("no group ~0tp is known here", [Name]))}
+    catch
+        error:_ -> {error, "there are no groups: weft does not run here"}
     end.
 
 recorded({[], Failed}) ->

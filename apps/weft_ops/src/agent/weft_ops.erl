@@ -3,13 +3,19 @@
 %% logic; what it answers comes from `weft_ops_picture', which asks the agents (`weft_ops_agents').
 -module(weft_ops).
 
--export([picture/0, alarms/0, acknowledge/2, events/1, tell/2]).
+-export([picture/0, traffic/0, alarms/0, acknowledge/2, events/1, tell/2]).
 
 -define(TIMEOUT_MS, 5000).
 
 %% @doc The last sample of each node, as the agents of groups and of free nodes have them.
 -spec picture() -> weft_ops_picture:picture().
 picture() -> weft_ops_picture:take(?TIMEOUT_MS).
+
+%% @doc Who talks to whom: between nodes, and between groups; bytes per second of the last sample.
+-spec traffic() -> weft_ops_traffic:traffic().
+traffic() ->
+    #{nodes := Samples} = picture(),
+    weft_ops_traffic:of_samples(Samples, weft_group:groups()).
 
 %% @doc The alarms that are raised now, the oldest first.
 -spec alarms() -> [weft_ops_alarms_core:alarm()].
