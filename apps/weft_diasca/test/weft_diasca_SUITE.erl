@@ -109,7 +109,21 @@ a_killed_node_is_told_and_the_run_continued(Config) ->
     {ok, #{hash := Hash}} = weft_diasca:run(phold, #{ticks => Tick + 50, probes => none}),
     ?assertMatch({ok, #{hash := Hash}},
                  weft_test_nodes:call(Ref, weft_diasca, continue,
-                                      [File, #{nodes => [B, A], ticks => Tick + 50}], ?RUN_MS)).
+                                      [File, #{nodes => [B, A], ticks => Tick + 50}], ?RUN_MS)),
+    a_node_that_stands_still_is_told(Refs, [A, B]).
+
+a_node_that_stands_still_is_told([Ref, Paused, _], [_, B] = Nodes) ->
+    Outcome = in_background(fun() ->
+                                    run(Ref, phold, #{nodes => Nodes, ticks => 1000000,
+                                                      probes => none, diasca_ms => 1000})
+                            end),
+    wait(fun() -> not is_idle(Ref) end),
+    ok = weft_test_nodes:pause(Paused),
+    %% Actors of the first node may wait for what those of the second one should acknowledge.
+    {error, {late, running, {_, _}, Late}} = Outcome(),
+    ?assert(lists:member({B, silent}, Late)),
+    ok = weft_test_nodes:continue(Paused),
+    wait(fun() -> is_idle(Ref) andalso is_idle(Paused) end).
 
 %% No process of an actor is there.
 is_idle(Ref) ->

@@ -93,6 +93,14 @@ a_killed_actor_is_named_test() ->
     ?assertMatch({error, {actor_failed, _, _, 2, {process, exit, killed, []}}},
                  weft_diasca:await(Run)).
 
+a_killed_manager_is_named_test() ->
+    Run = start([idle, {tell, self()}], #{}),
+    {links, [Manager]} = process_info(actor(), links),
+    exit(Manager, kill),
+    {error, Reason} = weft_diasca:await(Run),
+    told("^the manager on node .* was lost at tick .*: killed", Reason),
+    flush().
+
 a_run_ends_with_its_caller_and_all_ends_with_the_run_test() ->
     Self = self(),
     Caller = spawn(fun() ->

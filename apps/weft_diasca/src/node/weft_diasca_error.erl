@@ -25,8 +25,9 @@ words({no_node, Node, no_code}) ->
 words({no_node, Node, Why}) ->
     f("node ~ts can not be used: ~0tP", [Node, Why, 20]);
 words({node_lost, Node, Time, Why}) ->
-    f("node ~ts was lost ~ts: ~0tP. With `checkpoint' a run can be continued on other nodes",
-      [Node, at(Time), Why, 20]);
+    What = case Why of noconnection -> "node"; _ -> "the manager on node" end,
+    f("~ts ~ts was lost ~ts: ~0tP. With `checkpoint' a run can be continued on other nodes",
+      [What, Node, at(Time), Why, 20]);
 words({actor_failed, Node, Time, Id, Why}) ->
     f("actor ~b on ~ts failed ~ts: ~ts", [Id, Node, at(Time), failure(Why)]);
 words({late, Phase, Time, Late}) ->
@@ -67,7 +68,7 @@ failure({Module, Class, Why, Stack}) ->
 
 late({Node, silent}) -> f("~ts does not answer", [Node]);
 late({Node, []}) -> f("~ts has no late actor", [Node]);
-late({Node, Ids}) -> f("~ts waits for actors ~0p", [Node, Ids]).
+late({Node, Ids}) -> f("~ts waits for actors ~w, or they for others", [Node, Ids]).
 
 posix(Why) when is_atom(Why) -> file:format_error(Why);
 posix(Why) -> f("~0tp", [Why]).
