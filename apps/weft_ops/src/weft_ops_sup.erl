@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Supervisor of the application weft_ops. One process gathers what a scrape reports, one is
-%% the agent of other nodes, one tells the agents of this node; one may tell a webhook of alarms, and
-%% one may record. A listener belongs to ranch.
+%% the agent of other nodes, one tells the agents of this node; one may tell a webhook of alarms, one
+%% the library telemetry, and one may record. A listener belongs to ranch.
 -module(weft_ops_sup).
 -behaviour(supervisor).
 
@@ -22,6 +22,7 @@ init(WithSecrets) ->
           [#{id => weft_ops_snapshot,
              start => {weft_ops_snapshot, start_link, [Config, fun weft_status:status/1]}},
            #{id => weft_ops_webhook, start => {weft_ops_webhook, start_link, []}},
+           #{id => weft_ops_telemetry, start => {weft_ops_telemetry, start_link, []}},
            #{id => weft_ops_agent, start => {weft_ops_agent, start_link, [Config]}},
            #{id => weft_ops_sampler, start => {weft_ops_sampler, start_link, [Config]}},
            #{id => weft_ops_recorder, start => {weft_ops_recorder, start_link, [Config]}}]}}.

@@ -89,7 +89,7 @@ handle_call({acknowledge, Id, Comment}, _From, #agent{alarms = Alarms0} = Agent)
         {ok, Alarms} ->
             [Alarm] = [Alarm || #{id := Of} = Alarm <- weft_ops_alarms_core:list(Alarms),
                                 Of =:= Id],
-            ok = weft_ops_webhook:tell({acknowledged, Alarm}),
+            ok = told({acknowledged, Alarm}),
             {reply, ok, noted([weft_ops_events:alarm({acknowledged, Alarm}, system_ms())],
                               Agent#agent{alarms = Alarms})};
         {error, Reason} -> {reply, {error, Reason}, Agent}
@@ -173,9 +173,13 @@ looked(#agent{heard = Heard, thresholds = Thresholds, alarms = Before} = Agent) 
                                          Thresholds),
     {Alarms, Events} = weft_ops_alarms_core:observe(Conditions, NowMs, Before),
     lists:foreach(fun log/1, Events),
-    lists:foreach(fun weft_ops_webhook:tell/1, Events),
+    lists:foreach(fun told/1, Events),
     noted([weft_ops_events:alarm(Event, system_ms()) || Event <- Events],
           Agent#agent{alarms = Alarms}).
+
+told(Event) ->
+    ok = weft_ops_webhook:tell(Event),
+    weft_ops_telemetry:alarm(Event).
 
 log({raised, #{severity := critical} = Alarm}) -> ?LOG_ERROR("~ts", [words("", Alarm)]);
 log({raised, #{severity := warning} = Alarm}) -> ?LOG_WARNING("~ts", [words("", Alarm)]);

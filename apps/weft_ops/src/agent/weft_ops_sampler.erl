@@ -26,6 +26,7 @@
                   due_ms :: integer(),
                   before = none :: none | weft_ops_sample:before(),
                   last_ms :: integer(),
+                  last = none :: none | weft_ops_sample:sample(),
                   %% Since when a process of normal priority waits for its turn; the longest wait.
                   waits_us = none :: none | integer(),
                   wake_up_us = 0 :: non_neg_integer(),
@@ -107,14 +108,16 @@ status(#sampler{period_ms = PeriodMs}) ->
 looked({ok, Status}, #sampler{before = none} = Sampler) ->
     with_duties(Status, Sampler#sampler{before = weft_ops_sample:first(Status),
                                         last_ms = now_ms()});
-looked({ok, Status}, #sampler{before = Before0, last_ms = LastMs, told = Said} = Sampler0) ->
+looked({ok, Status}, #sampler{before = Before0, last_ms = LastMs, last = Last,
+                              told = Said} = Sampler0) ->
     NowMs = now_ms(),
     #sampler{wake_up_us = WakeUpUs} = Sampler = waited(Sampler0),
     {Unsaid, Before} = weft_ops_sample:next(Status, machine(WakeUpUs),
                                             {erlang:system_time(millisecond),
                                              max(1, NowMs - LastMs)}, Before0),
     Sample = Unsaid#{told := Said},
-    Told = with_duties(Status, Sampler#sampler{before = Before, last_ms = NowMs,
+    ok = weft_ops_telemetry:sample(Last, Sample),
+    Told = with_duties(Status, Sampler#sampler{before = Before, last_ms = NowMs, last = Sample,
                                                wake_up_us = 0, told = []}),
     maps:foreach(fun(Duty, {Agent, _}) -> weft_ops_agent:report(Agent, Duty, Sample) end,
                  Told#sampler.agents),
