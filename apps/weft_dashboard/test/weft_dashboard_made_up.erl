@@ -31,7 +31,7 @@ stop(Supervisor) ->
 
 cluster(Nodes, Groups) ->
     Size = max(1, Nodes div Groups),
-    Own = [{named("group", G), [named("n", G * Size + I) || I <- lists:seq(1, Size)]}
+    Own = [{group(G), [named("n", G * Size + I) || I <- lists:seq(1, Size)]}
            || G <- lists:seq(0, Groups - 1)],
     Next = tl(Own) ++ [hd(Own)],
     maps:from_list([{Group, Members ++ [Node || Groups > 1, Other =/= Group,
@@ -40,11 +40,13 @@ cluster(Nodes, Groups) ->
 
 %% As many as a test has nodes.
 named(Prefix, Number) ->
-    list_to_atom(lists:flatten(io_lib:format("~s~3..0b~s",
-                                             [Prefix, Number, case Prefix of
-                                                                  "n" -> "@host";
-                                                                  _ -> ""
-                                                              end]))).
+    list_to_atom(lists:flatten(io_lib:format("~s~3..0b@host", [Prefix, Number]))).
+
+group(0) -> north;
+group(1) -> east;
+group(2) -> south;
+group(3) -> west;
+group(Number) -> list_to_atom("group" ++ integer_to_list(Number)).
 
 seen(Groups, Look) ->
     Of = lists:foldl(fun({Group, Node}, All) ->
@@ -71,7 +73,8 @@ sample(Node, Its, Groups, Gateways, Look) ->
           end,
     #{node => Node, at_ms => erlang:system_time(millisecond), period_ms => ?PERIOD_MS,
       uptime_ms => 60000 + Look, groups => Its,
-      peers => [peer(Node, Peer, Peer, Look) || Peer <- lists:sublist(Neighbours, 4)]
+      peers => [peer(Node, Peer, Peer, Look)
+                || Peer <- Neighbours, some(3, lists:sort([Node, Peer])) =:= 0]
                ++ [peer(Node, Peer, hd(Via), Look) || Peer <- Far],
       links => [link(Node, Peer) || Peer <- Neighbours],
       relayed_bytes => case Its of [_, _ | _] -> 40000; _ -> 0 end, relayed_circuits => 3,
@@ -80,10 +83,12 @@ sample(Node, Its, Groups, Gateways, Look) ->
                    memory_bytes => 40000000 + some(9000000, {Node, Look div 4}),
                    processes => 200 + some(90, Node)}}.
 
+%% One node beyond the gateway, for each second node.
 far(Node, Gateway, Groups, Neighbours) ->
-    Beyond = lists:append([Members || Members <- maps:values(Groups),
-                                      lists:member(Gateway, Members)]) -- [Node | Neighbours],
-    lists:sublist(lists:sort(Beyond), 2).
+    Beyond = lists:usort(lists:append([Members || Members <- maps:values(Groups),
+                                                  lists:member(Gateway, Members)]))
+        -- [Node | Neighbours],
+    [lists:nth(1 + some(length(Beyond), Node), Beyond) || Beyond =/= [], some(2, Node) =:= 0].
 
 peer(Node, Peer, Via, Look) ->
     Out = case some(3, {Node, Peer}) of

@@ -155,7 +155,7 @@ the_path_between_two_nodes_that_are_pressed(Config) ->
     [[_, _, Trip, Queue, Lanes], _] = rows_as_they_are("Hops of the path", Browser),
     ?assertMatch({match, _}, re:run(Trip, "^[0-9.]+ ..?s$", [unicode])),
     ?assertMatch({match, _}, re:run(Queue, "^[0-9.]+ ..?$")),
-    ?assertMatch({match, _}, re:run(Lanes, "0")),
+    ?assertMatch({match, _}, re:run(Lanes, "^0: [0-9.]+ ..? out, [0-9.]+ ..? in")),
     %% It is in the address, so it can be sent to somebody.
     Address = evaluate("location.hash", Browser),
     open(["?later", Address], Nodes, Browser),
@@ -341,25 +341,43 @@ a_gateway_is_killed_and_the_path_changes(Config) ->
     click(evaluate([?CANVAS ".picture.where('", Killed, "')"], Browser), Browser),
     press("Kill this node", Browser),
     press("Yes, do it", Browser),
-    _ = until("document.querySelector('input[type=password]') === document.activeElement", Browser),
-    type(?TOKEN, Browser),
-    key(<<"Enter">>, Browser),
+    with_token(Browser),
     _ = until(["document.body.innerText.includes('", Killed, " is killed')"], Browser),
     _ = evaluate(["location.hash = 'from=", text(A), "&to=", text(X), "'"], Browser),
     until(fun() -> passed(Browser) =:= Other end),
-    until(fun() -> lists:member([Killed, <<"silent">>],
-                                [[Node, State] || [Node, State | _] <- rows("Nodes", Browser)])
-          end),
-    open("#view=timeline&kinds=nodes", Nodes, Browser),
-    until(fun() -> [Node || [_, <<"silent">>, Node | _] <- rows("Events of the last hour, "
-                                                                "the newest first", Browser),
-                            Node =:= Killed] =/= [] end),
+    until(fun() -> state(Killed, Browser) =:= [<<"silent">>] end),
+    it_is_in_the_timeline(Killed, Nodes, Browser),
+    its_alarm_is_acknowledged(Killed, Nodes, Browser),
     %% As it was before.
     ok = call(A, weft_ops_recorder, flush, []),
     open(["#at=", integer_to_list(BeforeMs)], Nodes, Browser),
     _ = until("document.documentElement.dataset.past === 'true'", Browser),
-    ?assert(lists:member([Killed, <<"up">>],
-                         [[Node, State] || [Node, State | _] <- rows("Nodes", Browser)])).
+    ?assertEqual([<<"up">>], state(Killed, Browser)),
+    press("Back to now", Browser),
+    until(fun() -> state(Killed, Browser) =:= [<<"silent">>] end).
+
+state(Node, Browser) -> [State || [Known, State | _] <- rows("Nodes", Browser), Known =:= Node].
+
+it_is_in_the_timeline(Killed, Nodes, Browser) ->
+    open("#view=timeline&kinds=nodes", Nodes, Browser),
+    until(fun() -> [Node || [_, <<"silent">>, Node | _] <- rows("Events of the last hour, "
+                                                                "the newest first", Browser),
+                            Node =:= Killed] =/= [] end).
+
+its_alarm_is_acknowledged(Killed, Nodes, Browser) ->
+    open("#view=alarms", Nodes, Browser),
+    _ = until(["(document.querySelector('input[aria-label*=\"unreachable ", Killed,
+               "\"]') ?? { focus: () => 0 }).focus() === undefined"], Browser),
+    type("it is only a test", Browser),
+    key(<<"Enter">>, Browser),
+    with_token(Browser),
+    until(fun() -> [Care || [_, <<"unreachable">>, Node, _, _, Care] <- rows("Alarms", Browser),
+                            Node =:= Killed] =:= [<<"it is only a test">>] end).
+
+with_token(Browser) ->
+    _ = until("document.querySelector('input[type=password]') === document.activeElement", Browser),
+    type(?TOKEN, Browser),
+    key(<<"Enter">>, Browser).
 
 %% The node in the middle of the path that is shown.
 passed(Browser) ->

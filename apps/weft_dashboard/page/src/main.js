@@ -170,6 +170,7 @@ function header() {
   say(links.alarms, alarms > 0 ? `Alarms (${alarms})` : "Alarms");
   links.alarms.classList.toggle("urgent", alarms > 0);
   say(byId("note"), isPast ? `recorded ${time(model.at_ms)}` : "");
+  byId("now").hidden = !isPast;
   document.documentElement.dataset.past = isPast;
 }
 
@@ -177,6 +178,7 @@ function header() {
 
 links.chaos.hidden = true;
 byId("theme").addEventListener("change", (event) => address.set({ theme: event.target.value }));
+byId("now").addEventListener("click", () => address.set({ at: undefined }));
 byId("token").addEventListener("click", changeToken);
 changed();
 if (state.at !== undefined) choose();

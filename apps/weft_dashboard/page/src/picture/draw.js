@@ -235,7 +235,7 @@ function label(context, see, body) {
   context.font = "12px system-ui, sans-serif";
   context.textAlign = "center";
   context.textBaseline = "top";
-  outlined(context, text, x, y + body.r + 4, colour("text"));
+  outlined(context, text, x, y + body.r + 8, colour("text"));
 }
 
 const clipped = (text, max) => (text.length > max ? `${text.slice(0, max - 1)}…` : text);

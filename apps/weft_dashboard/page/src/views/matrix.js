@@ -12,7 +12,7 @@ import { fillFigures } from "./node_panel.js";
 
 const NODES_MAX = 200;
 const NAMES_MIN_PX = 11;
-const CELL_MAX_PX = 34;
+const CELL_MAX_PX = 60;
 const STEPS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
 
 const TEXTS = {

@@ -8,7 +8,7 @@ import { get } from "../data/ask.js";
 import { columns } from "../data/history.js";
 import { h, say, field, options } from "../parts/element.js";
 import { table } from "../parts/table.js";
-import { bytes, count, micros, percent, rate } from "../parts/format.js";
+import { bytes, count, percent, rate, time } from "../parts/format.js";
 import { colour, onTheme } from "../parts/theme.js";
 import { figures, fillFigures } from "./node_panel.js";
 import { processTable, linkTable, sessionTable } from "./node_tables.js";
@@ -131,12 +131,15 @@ function chart({ title, keys, names, text }) {
   });
 
   function make(data) {
-    const axis = { stroke: colour("text"), grid: { stroke: colour("line"), width: 1 } };
+    const line = { stroke: colour("text"), grid: { stroke: colour("line"), width: 1 } };
     plot = new uPlot({
       width: place.clientWidth || 320, height: 130, legend: { show: false },
       cursor: { show: false },
       scales: { y: { range: (_, min, max) => [Math.min(0, min), Math.max(1, max * 1.1)] } },
-      axes: [axis, { ...axis, size: 70, values: (_, ticks) => ticks.map((tick) => text(tick)) }],
+      axes: [
+        { ...line, space: 70, values: (_, ticks) => ticks.map((tick) => time(tick * 1000)) },
+        { ...line, size: 70, values: (_, ticks) => ticks.map((tick) => text(tick)) },
+      ],
       series: [{}, ...names.map((label, i) => ({
         label, stroke: colour(i === 0 ? "busy" : "circuit"), width: 2,
         dash: i === 0 ? undefined : [6, 4], points: { show: false },

@@ -24,7 +24,7 @@ export function pathPanel({ onWay }) {
       { title: "From – to", value: (hop) => `${hop.from} – ${hop.to}` },
       { title: "Round trip", value: (hop) => hop.rtt_us, text: micros, isNumber: true },
       { title: "Queue", value: (hop) => hop.queued_bytes, text: bytes, isNumber: true },
-      { title: "Lanes", value: (hop) => (hop.lanes ?? []).map(lane).join(", ") },
+      { title: "Lanes", value: (hop) => (hop.lanes ?? []).map(lane).join("; ") },
     ],
   });
   const form = h("form", { class: "path" },
@@ -84,5 +84,6 @@ export function pathPanel({ onWay }) {
   };
 }
 
-const lane = ({ class: name, index, queued_bytes }) =>
-  `${name} ${index}${queued_bytes > 0 ? ` (${bytes(queued_bytes)} wait)` : ""}`;
+const lane = ({ class: name, index, queued_bytes, bytes_out, bytes_in }) =>
+  `${name ?? ""} ${index}: ${bytes(bytes_out)} out, ${bytes(bytes_in)} in`.trim()
+    + (queued_bytes > 0 ? `, ${bytes(queued_bytes)} wait` : "");

@@ -32,11 +32,10 @@ export function timelineView(app) {
     h("input", { type: "checkbox", value: kind, onchange: () => chooseKinds() }));
   const slider = h("input", { type: "range", step: "1000", "aria-label": "time of the recording" });
   const at = h("output");
-  const live = h("button", { type: "button" }, "Back to now");
   const replay = h("section", { class: "replay", "aria-label": "Recording", hidden: true },
     h("h2", {}, "Recording"),
     h("p", {}, "All views show the cluster as it was at that time."),
-    h("div", { class: "line" }, slider, at, live));
+    h("div", { class: "line" }, slider, at));
   const rows = table({
     caption: "Events of the last hour, the newest first",
     isDown: true,
@@ -59,7 +58,6 @@ export function timelineView(app) {
   find.addEventListener("input", () => address.set({ about: find.value }));
   slider.addEventListener("change", () => address.set({ at: slider.value }));
   slider.addEventListener("input", () => say(at, time(Number(slider.value))));
-  live.addEventListener("click", () => address.set({ at: undefined }));
 
   function chooseKinds() {
     const chosen = kinds.filter((box) => box.checked).map((box) => box.value);
@@ -101,7 +99,6 @@ export function timelineView(app) {
     slider.min = span.from_ms;
     slider.max = span.to_ms;
     const chosen = address.get("at");
-    live.hidden = chosen === undefined;
     if (document.activeElement !== slider) slider.value = chosen ?? span.to_ms;
     say(at, time(Number(slider.value)));
   }
