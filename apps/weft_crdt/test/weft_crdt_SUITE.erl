@@ -7,15 +7,15 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
--export([a_chain_of_three/1, a_gateway_that_knows_nothing_of_it/1, a_killed_store/1, many_keys/1,
-         flows/1, stray_messages/1]).
+-export([a_chain_of_three/1, a_gateway_that_knows_nothing_of_it/1, a_killed_store/1, a_store_on_disk/1,
+         many_keys/1, flows/1, stray_messages/1]).
 -export([add_round/2, add_all/1, all_at_least/2]).
 
 suite() -> [{timetrap, {minutes, 4}}].
 
 all() ->
-    [a_chain_of_three, a_gateway_that_knows_nothing_of_it, a_killed_store, many_keys, flows,
-     stray_messages].
+    [a_chain_of_three, a_gateway_that_knows_nothing_of_it, a_killed_store, a_store_on_disk,
+     many_keys, flows, stray_messages].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -68,6 +68,24 @@ a_killed_store(Config) ->
     ok = weft_test_nodes:kill(A),
     B = started(a, Config),
     wait(fun() -> crdt(B, value, [set]) =:= {ok, lists:seq(1, 101)} end).
+
+%% A node that is killed, and is alone afterwards, has all that it has answered, also of others.
+a_store_on_disk(Config) ->
+    Dir = filename:join(?config(priv_dir, Config), "kept"),
+    [A0, G] = [started(a, ["-weft_crdt", "dir", "\"" ++ Dir ++ "\""], Config), started(g, Config)],
+    [ok = crdt(Ref, declare, [Key, pncounter]) || Ref <- [A0, G], Key <- [mine, theirs]],
+    [ok = crdt(A0, update, [mine, increment]) || _ <- lists:seq(1, 100)],
+    ok = crdt(G, update, [theirs, {increment, 7}]),
+    {ok, 7} = crdt(A0, read, [theirs, {is, 7}, 20000]),
+    Log = weft_test_nodes:call(A0, erlang, whereis, [weft_crdt_log]),
+    true = weft_test_nodes:call(A0, erlang, exit, [Log, kill]),
+    wait(fun() -> crdt(A0, update, [mine, decrement]) =:= ok end),
+    {ok, Mine} = crdt(A0, value, [mine]),
+    [ok = weft_test_nodes:kill(Ref) || Ref <- [A0, G]],
+    A = started(a, ["-weft_crdt", "dir", "\"" ++ Dir ++ "\""], Config),
+    ?assertEqual([{ok, Mine}, {ok, 7}], [crdt(A, value, [Key]) || Key <- [mine, theirs]]),
+    ok = crdt(A, update, [mine, increment]),
+    ?assertEqual({ok, Mine + 1}, crdt(A, value, [mine])).
 
 %% Each key changes in each of five rounds; the other node has all at most two seconds later. In
 %% small, and ten thousand keys in the long form.
@@ -146,17 +164,21 @@ stray_messages(Config) ->
 
 %% `g' is in the middle of `a' and `c'.
 started([_ | _] = Names, Config) -> [started(Name, Config) || Name <- Names];
-started(Name, Config) ->
-    Ref = only_weft(Name, Config),
+started(Name, Config) -> started(Name, [], Config).
+
+started(Name, Args, Config) ->
+    Ref = only_weft(Name, Args, Config),
     {ok, _} = weft_test_nodes:call(Ref, application, ensure_all_started, [weft_crdt]),
     Ref.
 
-only_weft(Name, Config) ->
+only_weft(Name, Config) -> only_weft(Name, [], Config).
+
+only_weft(Name, More, Config) ->
     [A, G, C] = [weft_test_nodes:node_name(N) || N <- [a, g, c]],
     Settings = [{topology, {static, #{links => [{A, G}, {G, C}]}}}, {resume_timeout_ms, 1000}],
     Args = lists:append([["-pa", weft_test_nodes:ebin(Module)] || Module <- [?MODULE, weft_crdt]])
         ++ ["-kernel", "prevent_overlapping_partitions", "false", "-connect_all", "false",
-            "-weft_crdt", "sync_ms", "500"],
+            "-weft_crdt", "sync_ms", "500" | More],
     Ref = weft_test_nodes:start(Name, #{config => Settings, args => Args}, ?config(place, Config)),
     {ok, _} = weft_test_nodes:call(Ref, application, ensure_all_started, [weft]),
     Ref.

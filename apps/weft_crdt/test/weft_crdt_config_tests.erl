@@ -12,6 +12,7 @@ wrong_configuration_is_named_test_() ->
     [?_assertEqual({error, Error}, weft_crdt_app:config([Pair]))
      || {Pair, Error} <- [{{keys, 8}, {unknown_key, keys}},
                           {{keys_max, 0}, {bad_value, {keys_max, 0}}},
+                          {{dir, 7}, {bad_value, {dir, 7}}},
                           {{sync_ms, often}, {bad_value, {sync_ms, often}}}]].
 
 %% The guide's table has the defaults.
@@ -20,7 +21,7 @@ the_guide_has_the_defaults_test() ->
     {ok, Text} = file:read_file(guide(filename:absname(""))),
     [?assertMatch({Key, {match, _}},
                   {Key, re:run(Text, ["\\| `", atom_to_list(Key), "` \\| ",
-                                      integer_to_list(Value), " \\|"])})
+                                      "`?", lists:concat([Value]), "`?", " \\|"])})
      || {Key, Value} <- maps:to_list(Defaults)].
 
 guide(Dir) ->

@@ -164,6 +164,42 @@ whole(Count, Node, World) ->
     lists:sum([erlang:external_size({Key, orset, Elements})
                || Key <- lists:seq(1, Count), {ok, Elements} <- [?W:value(Node, Key, World)]]).
 
+%% The following hold without a periodic comparison.
+both_sides_of_a_difference_are_told_at_once_test() ->
+    World0 = filled(100, [a, b], ?W:new([a, b], #{sync_ms => 1000000000})),
+    Apart = lists:foldl(fun(Node, W) -> ?W:command(Node, {update, 7, {add, Node}, 0}, W) end,
+                        ?W:cut(a, b, World0), [a, b]),
+    World = ?W:settle(3, ?W:link(a, b, Apart)),
+    {ok, Elements} = ?W:value(a, 7, World),
+    ?assertEqual([true, true], [lists:member(Node, Elements) || Node <- [a, b]]),
+    ?assertEqual({ok, Elements}, ?W:value(b, 7, World)).
+
+what_did_not_fit_into_a_buffer_is_compared_when_it_is_empty_test() ->
+    World0 = joined([{a, b}], ?W:new([a, b], #{waiting_max => 1, sync_ms => 1000000000})),
+    World = lists:foldl(fun({Key, Operation}, W) ->
+                            ?W:command(a, {update, Key, Operation, 0}, W)
+                        end, World0, [{count, increment}, {set, {add, 1}}, {register, {set, 1}},
+                                      {map, {update, f, orset, {add, 1}}}]),
+    End = ?W:settle(10, World),
+    [?assertEqual(?W:value(a, Key, End), ?W:value(b, Key, End)) || {Key, _} <- ?KEYS].
+
+%% Of what only one neighbour asked for, the sender does not say that others get it.
+what_one_asked_for_is_passed_on_test() ->
+    World0 = joined([{a, b}, {a, c}, {b, c}], ?W:new([a, b, c], #{sync_ms => 1000000000})),
+    Item = {count, pncounter, #{{z, 1} => {5, 0}}},
+    Deltas = fun(Shared, Own) ->
+                 Msg = {weft_crdt, 1, {deltas, 1, weft_crdt_peers:marks([c]), Shared, Own}},
+                 World = ?W:tick(10, ?W:event(a, {message, b, Msg}, ?W:forget(World0))),
+                 [To || {a, To, {_, 1, {deltas, _, _, _, _}}} <- ?W:sent(World)]
+             end,
+    ?assertEqual({[], [c]}, {Deltas([Item], []), Deltas([], [Item])}).
+
+what_is_shared_and_asked_for_is_sent_as_asked_for_test() ->
+    Buffer = lists:foldl(fun(Kind, B) ->
+                             weft_crdt_buffer:add(k, gcounter, #{a => 1}, Kind, 10, B)
+                         end, weft_crdt_buffer:new(0), [shared, own, shared]),
+    ?assertMatch({1, [], [{k, gcounter, _}], _}, weft_crdt_buffer:next(1000, Buffer)).
+
 %% --- many neighbours --------------------------------------------------------------------------
 
 with_many_neighbours_few_are_served_test() ->
@@ -294,3 +330,22 @@ what_is_derived_stays_here_test() ->
     ?assertEqual({{ok, 7}, error}, {?W:value(a, sum, World), ?W:value(b, sum, World)}),
     ?assertEqual({error, declared}, ?W:reply(a, {derive, set, 7}, World)),
     ?assertEqual({error, derived}, ?W:reply(a, {declare, sum, orset}, World)).
+
+%% --- what is kept -----------------------------------------------------------------------------
+
+%% What is new is kept before it is answered, and a store that begins with it has the same.
+what_is_new_is_kept_and_read_again_test() ->
+    {Core0, _} = weft_crdt_core:init(a, #{durable => true, incarnation => 1,
+                                          declared => [{set, orset}]}),
+    {Core1, Effects1} = update({add, 1}, Core0),
+    ?assertMatch([{view, kept, {set, orset, _}}, {reply, _, ok} | _], Effects1),
+    {_, Effects2} = update({remove, 1}, Core1),
+    {_, Effects3} = update({remove, 1}, Core0),
+    ?assertMatch([{reply, _, ok}], Effects3),
+    Kept = fun(Effects) -> [Item || {view, kept, Item} <- Effects] end,
+    Restarted = fun(Items) -> {Core, _} = weft_crdt_core:init(a, #{kept => Items}), Core end,
+    ?assertEqual({ok, [1]}, weft_crdt_core:value(set, Restarted(Kept(Effects1)))),
+    ?assertEqual({ok, []}, weft_crdt_core:value(set, Restarted(Kept(Effects1 ++ Effects2)))).
+
+update(Operation, Core) ->
+    weft_crdt_core:handle({command, ref, {update, set, Operation, 0}}, 0, Core).

@@ -7,7 +7,8 @@
 -export([start/2, stop/1, config/1]).
 
 -define(DEFAULTS, #{keys_max => 100000, waiting_max => 50000, operation_bytes => 1048576,
-                    message_bytes => 65536, sync_ms => 3000, flush_ms => 5, resend_ms => 2000}).
+                    message_bytes => 65536, sync_ms => 3000, flush_ms => 5, resend_ms => 2000,
+                    dir => none}).
 
 %% @private
 -spec start(application:start_type(), term()) -> {ok, pid()} | {error, term()}.
@@ -26,9 +27,12 @@ stop(_State) -> ok.
 config(Environment) ->
     Given = maps:from_list(proplists:delete(included_applications, Environment)),
     case {maps:keys(maps:without(maps:keys(?DEFAULTS), Given)),
-          [Pair || {_, Value} = Pair <- lists:sort(maps:to_list(Given)),
-                   not (is_integer(Value) andalso Value >= 1)]} of
+          [Pair || Pair <- lists:sort(maps:to_list(Given)),
+                   not is_valid(Pair)]} of
         {[], []} -> {ok, maps:merge(?DEFAULTS, Given)};
         {[Key | _], _} -> {error, {unknown_key, Key}};
         {[], [Pair | _]} -> {error, {bad_value, Pair}}
     end.
+
+is_valid({dir, Dir}) -> Dir =:= none orelse io_lib:char_list(Dir);
+is_valid({_, Value}) -> is_integer(Value) andalso Value >= 1.

@@ -11,6 +11,8 @@
 -define(DECLARED, weft_crdt_declared).
 %% Messages of neighbours that may wait for the store. More are dropped, and sent again later.
 -define(MAILBOX_MAX, 10000).
+%% The file is not rewritten before it is this large.
+-define(REWRITE_MIN_BYTES, 4194304).
 
 -spec start_link(map()) -> {ok, pid()} | {error, term()}.
 start_link(Config) ->
@@ -27,15 +29,23 @@ declared(Key, Type) ->
 init(Config) ->
     ?DECLARED = ets:new(?DECLARED, [named_table, public]),
     {ok, {#{strategy => one_for_one, intensity => 5, period => 10},
+          log(Config) ++
           [#{id => weft_crdt, modules => [weft_driver, weft_crdt_core],
              start => {?MODULE, start_store, [Config]}},
            #{id => weft_crdt_flow_sup, type => supervisor,
              start => {weft_crdt_flow_sup, start_link, []}}]}}.
 
+log(#{dir := none}) -> [];
+log(#{dir := Dir}) ->
+    [#{id => weft_crdt_log, start => {weft_crdt_log, start_link, [Dir, ?REWRITE_MIN_BYTES]}}].
+
 %% @private Nodes hear of each other over connections, which a partial topology makes on demand.
 -spec start_store(map()) -> {ok, pid()} | {error, term()}.
 start_store(Config) ->
     ok = weft_overlay_sup:reach_members(),
-    weft_driver:start_link(weft_crdt, weft_crdt_core,
-                           weft_services:options(Config#{mailbox_max => ?MAILBOX_MAX,
-                                                         declared => ets:tab2list(?DECLARED)})).
+    Options = maps:merge(Config#{mailbox_max => ?MAILBOX_MAX,
+                                 declared => ets:tab2list(?DECLARED)}, remembered(Config)),
+    weft_driver:start_link(weft_crdt, weft_crdt_core, weft_services:options(Options)).
+
+remembered(#{dir := none}) -> #{};
+remembered(_) -> #{durable => true, kept => weft_crdt_log:kept(), view_module => weft_crdt_log}.

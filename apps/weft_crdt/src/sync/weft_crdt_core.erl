@@ -15,12 +15,15 @@
 %% versions are ignored, and what is malformed is counted and told once for each neighbour and link.
 %% Too many messages of a comparison are not answered, see `weft_crdt_peers'.
 %%
+%% With `durable' each delta that is new is a view (`kept') before it is answered or acknowledged;
+%% `kept' gives those of the run before back, in any order.
+%%
 %% Derived keys are values that this node has computed; they do not leave it. What is not done: keys
 %% are never deleted, and an actor that does not come back is remembered.
 %%
 %% Options: `keys_max' (100000), `waiting_max' (keys that wait for one neighbour, 50000),
 %% `operation_bytes' (1 MiB), `message_bytes' (65536), `sync_ms' (3000), `flush_ms' (5), `resend_ms'
-%% (2000), `declared' ([], keys with their types).
+%% (2000), `declared' ([], keys with their types), `durable' (false), `kept' ([]).
 %% Commands: `{declare, Key, Type}', `{update, Key, Operation, NowUs}', `{value, Key}', `{read, Key,
 %% Threshold, TimeoutMs}', `{subscribe, Key, Pid}', `{unsubscribe, Key, Pid}', `{derive, Key, Value}',
 %% `{forget, Key}' (a derived one), `keys', `info'.
@@ -59,17 +62,18 @@ init(Self, Given) ->
     Options = maps:merge(?DEFAULTS, Given),
     State = #state{self = Self, actor = {Self, maps:get(incarnation, Options, 0)},
                    options = Options,
-                   entries = declared(maps:get(declared, Options, []),
-                                      weft_crdt_entries:new(maps:get(keys_max, Options))),
+                   entries = begun(Options),
                    peers = weft_crdt_peers:new(Self),
                    rand = weft_core:seed(Self, ?MODULE, Options)},
     {State, [{after_ms, option(sync_ms, State), sync}]}.
 
-declared(Keys, Entries) ->
-    lists:foldl(fun({Key, Type}, Acc) ->
-                    {ok, More} = weft_crdt_entries:declare(Key, Type, Acc),
-                    More
-                end, Entries, Keys).
+begun(Options) ->
+    Empty = weft_crdt_entries:new(maps:get(keys_max, Options)),
+    Declared = lists:foldl(fun({Key, Type}, Acc) ->
+                               {ok, More} = weft_crdt_entries:declare(Key, Type, Acc),
+                               More
+                           end, Empty, maps:get(declared, Options, [])),
+    weft_crdt_entries:learn_all(maps:get(kept, Options, []), Declared).
 
 %% @doc The value of a key on this node.
 -spec value(Key :: term(), state()) -> {ok, Value :: term()} | error.
@@ -173,7 +177,7 @@ operate(Key, Operation, NowUs, Ref, #state{entries = Entries0, actor = Actor} = 
         {ok, none, _} -> {State, [{reply, Ref, ok}]};
         {ok, Change, Entries} ->
             {Changed, Effects} = spread(Key, Change, [], State#state{entries = Entries}),
-            {Changed, [{reply, Ref, ok} | Effects]};
+            {Changed, kept(Key, Change, State) ++ [{reply, Ref, ok} | Effects]};
         {error, bad_operation} ->
             {State, [{reply, Ref, {error, {bad_operation, Operation}}}]};
         {error, Reason} -> {State, [{reply, Ref, {error, Reason}}]}
@@ -190,6 +194,12 @@ derive(Key, Value, Ref, #state{entries = Entries, derived = Derived} = State0) -
     end.
 
 %% --- changes ----------------------------------------------------------------------------------
+
+kept(Key, {Type, Delta}, #state{options = #{durable := true}}) ->
+    {ok, M} = weft_crdt_type:module(Type),
+    [{view, kept, {Key, Type, M:pack(Delta)}}];
+kept(_, _, _) ->
+    [].
 
 spread(Key, Change, Except, #state{peers = Peers0} = State0) ->
     Peers = weft_crdt_peers:spread(Key, Change, Except, option(waiting_max, State0), Peers0),
@@ -277,7 +287,7 @@ message(From, {deltas, Seq, Served, Shared, Own}, _NowMs, State0)
     Except = [From | weft_crdt_peers:marked(Served, State0#state.peers)],
     {State1, OfShared} = learn(From, Shared, Except, {State0, []}),
     {State, OfOwn} = learn(From, Own, [From], {State1, []}),
-    {State, [send(From, {ack, Seq}) | OfShared] ++ OfOwn};
+    {State, OfShared ++ OfOwn ++ [send(From, {ack, Seq})]};
 message(From, {ack, Seq}, _NowMs, #state{peers = Peers} = State) ->
     Acked = weft_crdt_peers:update(From, fun(B) -> weft_crdt_buffer:acked(Seq, B) end, Peers),
     flush_one(From, State#state{peers = Acked});
@@ -295,7 +305,8 @@ learn(From, [{Key, Type, Packed} | Rest], Except, {#state{entries = Entries0} = 
         {new, Delta, Entries} ->
             State1 = heard(From, Key, Type, Packed, State0#state{entries = Entries}),
             {State, Effects} = spread(Key, {Type, Delta}, Except, State1),
-            learn(From, Rest, Except, {State, lists:reverse(Effects, Before)});
+            Kept = kept(Key, {Type, Delta}, State),
+            learn(From, Rest, Except, {State, lists:reverse(Kept ++ Effects, Before)});
         known ->
             learn(From, Rest, Except, {heard(From, Key, Type, Packed, State0), Before});
         {error, Reason} ->

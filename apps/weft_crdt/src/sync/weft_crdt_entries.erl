@@ -4,8 +4,8 @@
 %% content has none: it need not be known anywhere else.
 -module(weft_crdt_entries).
 
--export([new/1, declare/3, mutate/4, learn/4, value/2, state/2, digest/2, difference/4, keys/1,
-         is_key/2, ranges/1]).
+-export([new/1, declare/3, mutate/4, learn/4, learn_all/2, packed/1, value/2, state/2, digest/2,
+         difference/4, keys/1, is_key/2, ranges/1]).
 -export_type([entries/0]).
 
 -record(entries, {
@@ -73,6 +73,22 @@ learn(Key, Type, Packed, Entries0) ->
             end;
         {error, Reason} -> {error, Reason}
     end.
+
+%% @doc Merges what was sent or kept; what is not valid is left out.
+-spec learn_all([{Key :: term(), term(), term()}], entries()) -> entries().
+learn_all(Items, Entries0) ->
+    lists:foldl(fun({Key, Type, Packed}, Entries) ->
+                    case learn(Key, Type, Packed, Entries) of
+                        {new, _, More} -> More;
+                        _ -> Entries
+                    end
+                end, Entries0, Items).
+
+%% @doc All that has content, one item for each key.
+-spec packed(entries()) -> [{Key :: term(), weft_crdt_type:name(), weft_crdt_type:packed()}].
+packed(#entries{known = Known}) ->
+    [{Key, Type, M:pack(State)} || {Key, {Type, M, State}} <- maps:to_list(Known),
+                                   State =/= M:new()].
 
 -spec value(Key :: term(), entries()) -> {ok, term()} | error.
 value(Key, #entries{known = Known}) ->

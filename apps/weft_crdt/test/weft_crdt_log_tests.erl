@@ -1,0 +1,82 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What a node keeps of its store on disk: it is read again, a tail that was cut off anywhere is
+%% dropped, other damage is named, and the file does not grow without end.
+-module(weft_crdt_log_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+%% Counters of three keys, one after the other.
+-define(ITEMS, [{Key, gcounter, #{{a, 1} => N}} || N <- [1, 2, 3], Key <- [x, y, z]]).
+-define(MERGED, [{Key, gcounter, #{{a, 1} => 3}} || Key <- [x, y, z]]).
+
+what_was_written_is_read_test() ->
+    in_directory(fun(Dir) ->
+                     written(?ITEMS, Dir),
+                     ?assertEqual(?MERGED, read(Dir))
+                 end).
+
+%% What is before the cut is there, whatever was cut.
+a_tail_that_was_cut_off_is_dropped_test_() ->
+    {timeout, 60,
+     fun() ->
+         in_directory(
+           fun(Dir) ->
+               written([{x, gcounter, #{{a, 1} => 1}}], Dir),
+               Before = filelib:file_size(file(Dir)),
+               append([{y, gcounter, #{{a, 1} => 7}}], Dir),
+               {ok, Bytes} = file:read_file(file(Dir)),
+               [begin
+                    ok = file:write_file(file(Dir), binary:part(Bytes, 0, Length)),
+                    ?assertEqual({Length, [{x, gcounter, #{{a, 1} => 1}}]}, {Length, read(Dir)})
+                end || Length <- lists:seq(Before, byte_size(Bytes) - 1)]
+           end)
+     end}.
+
+damage_is_named_test() ->
+    in_directory(
+      fun(Dir) ->
+          written(?ITEMS, Dir),
+          {ok, <<Head:30/binary, Byte, Rest/binary>>} = file:read_file(file(Dir)),
+          [begin
+               ok = file:write_file(file(Dir), Bytes),
+               process_flag(trap_exit, true),
+               ?assertEqual({error, {crdt_file, {damaged, file(Dir)}}},
+                            weft_crdt_log:start_link(Dir, 1000))
+           end || Bytes <- [<<Head/binary, (Byte bxor 1), Rest/binary>>, <<"something else">>]]
+      end).
+
+the_file_is_rewritten_when_it_has_doubled_test() ->
+    in_directory(
+      fun(Dir) ->
+          append([{x, gcounter, #{{a, 1} => N}} || N <- lists:seq(1, 1000)], Dir),
+          ?assert(filelib:file_size(file(Dir)) < 2000),
+          ?assertEqual([{x, gcounter, #{{a, 1} => 1000}}], read(Dir))
+      end).
+
+a_directory_that_can_not_be_written_is_named_test() ->
+    in_directory(fun(Dir) ->
+                     File = filename:join(Dir, "file"),
+                     ok = file:write_file(File, "no directory"),
+                     process_flag(trap_exit, true),
+                     ?assertMatch({error, {crdt_file, {_, _}}}, weft_crdt_log:start_link(File, 1))
+                 end).
+
+%% With what was written before, as it is.
+append(Items, Dir) ->
+    with(Dir, fun() -> [ok = weft_crdt_log:put(weft_crdt, kept, Item) || Item <- Items] end).
+
+written(Items, Dir) -> append(Items, Dir).
+
+read(Dir) -> with(Dir, fun() -> lists:sort(weft_crdt_log:kept()) end).
+
+with(Dir, Fun) ->
+    {ok, Pid} = weft_crdt_log:start_link(Dir, 1000),
+    try Fun() after ok = gen_server:stop(Pid) end.
+
+file(Dir) -> filename:join(Dir, "store").
+
+in_directory(Fun) ->
+    Dir = filename:join(filename:basedir(user_cache, "weft_crdt_tests"),
+                        integer_to_list(erlang:unique_integer([positive])) ++ os:getpid()),
+    ok = filelib:ensure_dir(filename:join(Dir, "x")),
+    try Fun(Dir) after file:del_dir_r(Dir) end.
