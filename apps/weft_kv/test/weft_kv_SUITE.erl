@@ -7,14 +7,16 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
--export([the_guide/1, nothing_acknowledged_is_lost/1, all_nodes_die_one_after_the_other/1]).
--export([evaluate/2, count/2, stop/1, number/1]).
+-export([the_guide/1, nothing_acknowledged_is_lost/1, all_nodes_die_one_after_the_other/1,
+         all_nodes_die_at_once/1]).
+-export([evaluate/2, count/2, stop/1, number/1, noted/2]).
 
 -define(KEYS, 60).
 
 suite() -> [{timetrap, {minutes, 4}}].
 
-all() -> [the_guide, nothing_acknowledged_is_lost, all_nodes_die_one_after_the_other].
+all() -> [the_guide, nothing_acknowledged_is_lost, all_nodes_die_one_after_the_other,
+          all_nodes_die_at_once].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -25,10 +27,11 @@ end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 %% --- the guide --------------------------------------------------------------------------------
 
 the_guide(Config) ->
-    [Environment, Ring, Use, StoreKeys, Carts, Update] = blocks(),
+    [Environment, Ring, Use, StoreKeys, Carts, Update, OnDisk] = blocks(),
     [{weft_ring, RingKeys}, {weft_kv, KvKeys}] = parsed(Environment),
     {weft_kv, [{buckets, Store}]} = parsed([StoreKeys, "."]),
     [{buckets, Cache}] = KvKeys,
+    {vnodes, [{weft_kv_vnode, #{dir := _}}]} = parsed([OnDisk, "."]),
     Keys = [{weft_ring, lists:keydelete(dir, 1, RingKeys)},
             {weft_kv, [{buckets, maps:merge(Cache, Store)}]}],
     [A, B] = Refs = [start(Name, Keys, Config) || Name <- [a, b]],
@@ -130,6 +133,64 @@ nothing_acknowledged_is_lost(Config) ->
     ?assertEqual([], Lost),
     {ok, Listed} = call(B, weft_kv, list, [sets]),
     ?assertEqual(lists:usort([Key || {Key, _} <- Added]), lists:sort(Listed)).
+
+%% What was acknowledged was on disk.
+all_nodes_die_at_once(Config) ->
+    Keys = fun(Name) ->
+               Dir = filename:join([?config(priv_dir, Config), "kv", atom_to_list(Name)]),
+               [{weft_ring, [{partitions, 8}, {sync_ms, 300}, {handoff_items, 5},
+                             {vnodes, [{weft_kv_vnode, #{dir => Dir}}]}]},
+                {weft_kv, [{buckets, #{sets => #{n => 2, w => 1, r => 2}}}]}]
+           end,
+    [A, B] = Refs = [start(Name, Keys(Name), Config) || Name <- [a, b]],
+    ok = call(A, weft_ring, create, []),
+    changed(A, [B], Refs, join),
+    Writers = [{Ref, call(Ref, ?MODULE, noted, [Number, ?config(priv_dir, Config)])}
+               || {Number, Ref} <- [{1, A}, {2, B}]],
+    weft_test_nodes:until(fun() -> so_far(Writers) > 100 end, 60000),
+    [ok = weft_test_nodes:kill(Ref) || Ref <- Refs],
+    [A2, B2] = Again = [start(Name, Keys(Name), Config) || Name <- [a, b]],
+    weft_test_nodes:until(fun() ->
+                              element(1, call(A2, weft_kv, get, [sets, <<"x">>, #{r => all}]))
+                                  =:= error andalso settled(Again)
+                          end),
+    Noted = lists:append([acknowledged(Number, Config) || Number <- [1, 2]]),
+    ?assert(length(Noted) >= 90),
+    ?assertEqual([], [Key || Key <- Noted, not is_there(B2, Key)]),
+    %% And what is left of a node that leaves is nothing.
+    changed(A2, [A2], [B2], leave),
+    weft_test_nodes:until(fun() ->
+                              [] =:= filelib:wildcard(filename:join([?config(priv_dir, Config),
+                                                                     "kv", "a", "*.log"]))
+                          end),
+    ?assertEqual([], [Key || Key <- Noted, not is_there(B2, Key)]).
+
+is_there(Ref, Key) -> {ok, Key} =:= case call(Ref, weft_kv, get, [sets, Key]) of
+                                        {ok, Value, _} -> {ok, Value};
+                                        Other -> Other
+                                    end.
+
+%% A writer notes what was acknowledged where it is found after a kill.
+noted(Number, Dir) ->
+    spawn(fun() ->
+              {ok, File} = file:open(notes(Number, Dir), [raw, append]),
+              noting(Number, 1, File)
+          end).
+
+noting(Number, N, File) ->
+    _ = put(number, N),
+    Key = iolist_to_binary(io_lib:format("~b.~b", [Number, N])),
+    case weft_kv:put(sets, Key, Key) of
+        {ok, _} -> ok = file:write(File, [Key, "\n"]);
+        {error, _} -> ok
+    end,
+    noting(Number, N + 1, File).
+
+acknowledged(Number, Config) ->
+    {ok, Bytes} = file:read_file(notes(Number, ?config(priv_dir, Config))),
+    binary:split(Bytes, <<"\n">>, [global, trim]).
+
+notes(Number, Dir) -> filename:join(Dir, "notes" ++ integer_to_list(Number)).
 
 %% Nobody reads a key, and each node loses all it had, when the one before has it again.
 all_nodes_die_one_after_the_other(Config) ->

@@ -71,10 +71,73 @@ brought(Object, Vnode) ->
     {ok, New} = weft_kv_vnode:change(key(1), Change, none, Vnode),
     New.
 
+%% --- on disk ----------------------------------------------------------------------------------
+
+%% What was found on disk may belong to another node by now.
+what_was_committed_is_there_after_a_restart_test() ->
+    in_directory(fun(Dir) ->
+                     One = committed(write(key(1), <<"1">>, ?STORE, vnode(#{dir => Dir}))),
+                     _ = write(key(2), <<"2">>, ?STORE, One),
+                     New = vnode(#{dir => Dir}),
+                     ?assertEqual({[<<"1">>], []}, {values(key(1), New), values(key(2), New)}),
+                     ?assertEqual([0], weft_kv_vnode:stored(#{dir => Dir})),
+                     {ok, Cleared} = weft_kv_vnode:clear({mark, none}, New),
+                     ?assertEqual([<<"1">>], values(key(1), Cleared)),
+                     {ok, _} = weft_kv_vnode:clear(none, Cleared),
+                     ?assertEqual([], weft_kv_vnode:stored(#{dir => Dir}))
+                 end).
+
+a_file_that_is_mostly_outdated_is_written_anew_test_() ->
+    {timeout, 30, fun() -> in_directory(fun outdated/1) end}.
+
+outdated(Dir) ->
+    Big = binary:copy(<<"x">>, 100000),
+    Last = lists:foldl(fun(N, V) -> committed(overwrite(key(1), <<N, Big/binary>>, V)) end,
+                       vnode(#{dir => Dir}), lists:seq(1, 25)),
+    [File] = filelib:wildcard(filename:join(Dir, "*.log")),
+    ?assert(filelib:file_size(File) < 1200000),
+    ok = weft_kv_vnode:terminate(normal, Last),
+    ?assertEqual([<<25, Big/binary>>], values(key(1), vnode(#{dir => Dir}))).
+
+%% While the disk is full nothing is promised, and nothing more waits.
+a_full_disk_is_an_error_and_no_end_test() ->
+    in_directory(fun(Dir) ->
+                     Start = vnode(#{dir => Dir}),
+                     ok = weft_kv_vnode:terminate(normal, Start),
+                     {error, _, Full} = weft_kv_vnode:commit(write(key(1), <<"1">>, ?STORE, Start)),
+                     ?assertEqual({reply, {error, not_written}},
+                                  command(key(2), <<"2">>, ?STORE, Full)),
+                     ?assertMatch({error, _, _}, weft_kv_vnode:commit(tick(Full)))
+                 end).
+
+overwrite(Key, Value, Vnode) ->
+    {reply, {ok, Object}} = weft_kv_vnode:command(Key, {read, ?STORE, primary}, Vnode),
+    {ok, Seen} = weft_kv_object:decode(weft_kv_object:context(Object)),
+    written(Key, {{write, value(Value, never), Seen}, ?STORE, primary}, Vnode).
+
+committed(Vnode) ->
+    {ok, New} = weft_kv_vnode:commit(Vnode),
+    New.
+
+in_directory(Fun) ->
+    Dir = filename:join(filename:basedir(user_cache, "weft_kv_tests"),
+                        integer_to_list(erlang:unique_integer([positive])) ++ os:getpid()),
+    try Fun(Dir) after file:del_dir_r(Dir) end.
+
+%% There is no ring here, so nobody owns it.
+a_partition_without_anything_ends_test() ->
+    ?assertMatch({stop, _}, weft_kv_vnode:tick(vnode(#{}))),
+    ?assertMatch({ok, _}, weft_kv_vnode:tick(write(key(1), <<"1">>, ?STORE, vnode(#{})))),
+    in_directory(fun(Dir) ->
+                     ?assertMatch({stop, _}, weft_kv_vnode:tick(vnode(#{dir => Dir}))),
+                     ?assertEqual([], weft_kv_vnode:stored(#{dir => Dir}))
+                 end).
+
 %% --- configuration ----------------------------------------------------------------------------
 
 wrong_options_are_named_test() ->
     ?assertEqual({error, {bad_option, {bytes_max, -1}}}, weft_kv_vnode:init(0, #{bytes_max => -1})),
+    ?assertEqual({error, {bad_option, {dir, 1}}}, weft_kv_vnode:init(0, #{dir => 1})),
     ?assertEqual({error, {bad_option, {bytes, 1}}}, weft_kv_vnode:init(0, #{bytes => 1})),
     ?assertEqual({error, {bad_option, [1]}}, weft_kv_vnode:init(0, [1])).
 
@@ -126,5 +189,5 @@ values(Key, Vnode) ->
     weft_kv_object:values(Object).
 
 tick(Vnode) ->
-    {ok, New} = weft_kv_vnode:tick(Vnode),
+    {_, New} = weft_kv_vnode:tick(Vnode),
     New.

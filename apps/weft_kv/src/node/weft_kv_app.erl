@@ -17,8 +17,22 @@ start(_Type, _Args) ->
             {error, {weft_kv, {not_in_the_configuration_of, weft_ring, {vnodes, weft_kv_vnode}}}};
         {{ok, Config}, {ok, _}} ->
             ok = persistent_term:put(?MODULE, Config#{running => counters:new(1, [])}),
-            weft_kv_sup:start_link(Config)
+            Started = weft_kv_sup:start_link(Config),
+            ok = stored(),
+            Started
     end.
+
+%% What was written here for other nodes has to reach them, though nobody asks for it.
+stored() ->
+    Vnodes = application:get_env(weft_ring, vnodes, []),
+    lists:foreach(fun(Partition) ->
+                      case weft_vnodes:start({weft_kv_vnode, Partition}, node()) of
+                          {ok, started} -> ok;
+                          {error, Reason} ->
+                              logger:error("weft_kv: partition ~b does not start: ~0tp",
+                                           [Partition, Reason])
+                      end
+                  end, weft_kv_vnode:stored(proplists:get_value(weft_kv_vnode, Vnodes, []))).
 
 %% @private
 -spec stop(term()) -> ok.

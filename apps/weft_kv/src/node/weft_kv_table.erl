@@ -87,7 +87,7 @@ evict(Max, #table{used = Used} = Table) ->
 
 %% @doc Objects behind a cursor, in the order of their keys: at most so many, and not much more than
 %% so many bytes.
--spec page(weft_vnode:cursor(), {Max :: pos_integer(), BytesMax :: pos_integer()}, table()) ->
+-spec page(weft_vnode:cursor(), {Max :: pos_integer() | infinity, BytesMax :: pos_integer() | infinity}, table()) ->
           {[{key(), {weft_kv_object:object(), kind()}}], weft_vnode:cursor()}.
 page(start, Limits, #table{objects = Objects} = Table) ->
     page(ets:first(Objects), Limits, [], Table);
@@ -100,8 +100,11 @@ page(_, {Max, BytesMax}, [{Last, _} | _] = Found, _) when Max =:= 0; BytesMax =<
     {lists:reverse(Found), {'after', Last}};
 page(Key, {Max, BytesMax}, Found, #table{objects = Objects} = Table) ->
     [{_, Object, Kind, Bytes, _, _}] = ets:lookup(Objects, Key),
-    page(ets:next(Objects, Key), {Max - 1, BytesMax - Bytes}, [{Key, {Object, Kind}} | Found],
-         Table).
+    page(ets:next(Objects, Key), {less(Max, 1), less(BytesMax, Bytes)},
+         [{Key, {Object, Kind}} | Found], Table).
+
+less(infinity, _) -> infinity;
+less(Max, Used) -> Max - Used.
 
 %% @doc All keys for which the fun says so.
 -spec keys(fun((key()) -> boolean()), table()) -> [key()].

@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The replicas of one partition, in memory. It answers requests of coordinators, hands its
+%% @doc The replicas of one partition, in memory and, if there is a `dir', on disk. It answers requests of coordinators, hands its
 %% objects to the next owner, and forgets what is over.
 %%
 %% An object that was written here because the owner was away is a *hint*: it is brought to the owner
@@ -11,22 +11,32 @@
 %% longest; if that does not make room, writes are refused. `grace_ms' (a day): how long it is
 %% remembered that something was deleted or is over.
 %%
+%% With a `dir' each change is on disk before anybody hears of it (`weft_kv_log'). What a partition
+%% finds there when it starts is a hint, if another node owns the partition by then. While a change
+%% can not be written, all commands fail.
+%%
 %% Not here: how many replicas have to answer (`weft_kv_coordinator_core').
 -module(weft_kv_vnode).
 -behaviour(weft_vnode).
 
--export([init/2, command/3, change/4, items/3, take/3, clear/2, cover/2, tick/1]).
+-export([init/2, command/3, change/4, items/3, take/3, clear/2, cover/2, tick/1,
+         commit/1, terminate/2, stored/1]).
 
 -define(ITEMS_BYTES, 1000000).
 -define(PAGE, 200).
 -define(CLEANED_MAX, 500).
 -define(HINTS_MAX, 100).
 -define(PUSH_MS, 5000).
+%% A file is written anew when it is larger, and larger than twice what is in it.
+-define(REWRITE_BYTES, 1000000).
 
 -record(replica, {partition :: non_neg_integer(),
                   actor :: weft_kv_object:actor(),
                   table :: weft_kv_table:table(),
                   options :: map(),
+                  log = none :: none | weft_kv_log:log(),
+                  %% What waits for the disk could not be written: no more is to wait.
+                  blocked = false :: boolean(),
                   hints = #{} :: #{weft_kv_table:key() => true},
                   pushing = none :: none | pid(),
                   %% Objects came from the former owner.
@@ -37,22 +47,47 @@
 init(Partition, Options) ->
     case options(Options) of
         {ok, All} ->
-            {ok, #replica{partition = Partition, table = weft_kv_table:new(), options = All,
-                          actor = actor(Partition)}};
+            loaded(#replica{partition = Partition, table = weft_kv_table:new(), options = All,
+                            actor = actor(Partition)});
         {error, Reason} -> {error, Reason}
     end.
 
+loaded(#replica{options = #{dir := none}} = Replica) ->
+    {ok, Replica};
+loaded(#replica{partition = Partition, options = #{dir := Dir}, table = Table} = Replica) ->
+    case weft_kv_log:open(Dir, Partition) of
+        {ok, Log, Entries} ->
+            lists:foreach(fun({stored, Key, Object, Kind}) ->
+                                  weft_kv_table:store(Key, Object, Kind, Table);
+                             ({removed, Key}) -> weft_kv_table:remove(Key, Table)
+                          end, Entries),
+            Hints = maps:from_list([{Key, true}
+                                    || Key <- weft_kv_table:keys(fun(_) -> true end, Table)]),
+            {ok, Replica#replica{log = Log, hints = Hints}};
+        {error, Reason} -> {error, Reason}
+    end.
+
+%% @doc The partitions of which there is something on disk.
+-spec stored(term()) -> [non_neg_integer()].
+stored(#{dir := Dir}) when Dir =/= none ->
+    [list_to_integer(filename:basename(File, ".log"))
+     || File <- filelib:wildcard(filename:join(Dir, "*.log"))];
+stored(_Options) ->
+    [].
+
 options([]) -> options(#{});
 options(Given) when is_map(Given) ->
-    Defaults = #{bytes_max => infinity, grace_ms => 86400000},
+    Defaults = #{bytes_max => infinity, grace_ms => 86400000, dir => none},
     All = maps:merge(Defaults, Given),
     case maps:to_list(maps:without(maps:keys(Defaults), Given))
-        ++ [Pair || {_, Value} = Pair <- maps:to_list(All),
-                    not (Value =:= infinity orelse is_integer(Value) andalso Value >= 0)] of
+        ++ [Pair || {Key, Value} = Pair <- maps:to_list(All), not is_valid(Key, Value)] of
         [] -> {ok, All};
         [Wrong | _] -> {error, {bad_option, Wrong}}
     end;
 options(Given) -> {error, {bad_option, Given}}.
+
+is_valid(dir, Dir) -> Dir =:= none orelse io_lib:char_list(Dir);
+is_valid(_, Value) -> Value =:= infinity orelse is_integer(Value) andalso Value >= 0.
 
 %% Another one for each run of the process: what the last one has written may be lost.
 actor(Partition) ->
@@ -63,12 +98,13 @@ actor(Partition) ->
 command(Key, {Request, Kind, Role}, #replica{table = Table, actor = Actor} = Replica) ->
     ok = weft_kv_table:use(Key, Table),
     Object = read(Key, Table),
-    case weft_kv_replica:requested(Request, Actor, maps:get(siblings, Kind), Object) of
+    case weft_kv_replica:requested(Request, Actor, map_get(siblings, Kind), Object) of
         Object -> {reply, {ok, Object}};
         New ->
-            case is_full(Kind, Replica) of
-                true -> {reply, {error, full}};
-                false -> {change, {merge, New, Kind, Role}, {ok, New}}
+            case {Replica#replica.blocked, is_full(Kind, Replica)} of
+                {true, _} -> {reply, {error, not_written}};
+                {false, true} -> {reply, {error, full}};
+                {false, false} -> {change, {merge, New, Kind, Role}, {ok, New}}
             end
     end;
 command({KeyPartition, Bucket, _}, {page, After}, #replica{table = Table}) ->
@@ -98,20 +134,20 @@ is_full(_, #replica{options = #{bytes_max := Max}, table = Table}) ->
 
 %% @private
 change(Key, {merge, Object, Kind, Role}, _Note, #replica{hints = Hints} = Replica) ->
-    ok = merged(Key, Object, Kind, Replica),
-    {ok, Replica#replica{hints = case Role of
-                                     fallback -> Hints#{Key => true};
-                                     primary -> Hints
-                                 end}};
+    Merged = merged(Key, Object, Kind, Replica),
+    {ok, Merged#replica{hints = case Role of
+                                    fallback -> Hints#{Key => true};
+                                    primary -> Hints
+                                end}};
 %% The owner has it. If it was written to meanwhile, it has to be brought once more.
 change(Key, {brought, Key, Object}, _Note, #replica{hints = Hints, table = Table} = Replica) ->
     case read(Key, Table) of
         Object when is_map_key(Key, Hints) ->
-            ok = case Replica#replica.filled of
-                     true -> ok;
-                     false -> weft_kv_table:remove(Key, Table)
-                 end,
-            {ok, Replica#replica{hints = maps:remove(Key, Hints)}};
+            Left = Replica#replica{hints = maps:remove(Key, Hints)},
+            {ok, case Left of
+                     #replica{filled = true} -> Left;
+                     #replica{} -> removed([Key], Left)
+                 end};
         _ -> {ok, Replica}
     end.
 
@@ -119,8 +155,19 @@ merged(Key, Object, #{siblings := Siblings} = Kind, #replica{table = Table} = Re
     New = weft_kv_replica:requested({merge, Object}, <<>>, Siblings, read(Key, Table)),
     ok = weft_kv_table:store(Key, New, Kind, Table),
     #replica{options = #{bytes_max := Max}} = Replica,
-    _ = weft_kv_table:evict(Max, Table),
-    ok.
+    Stored = logged({stored, Key, New, Kind}, Replica),
+    lists:foldl(fun(Evicted, R) -> logged({removed, Evicted}, R) end, Stored,
+                weft_kv_table:evict(Max, Table)).
+
+removed(Keys, #replica{table = Table} = Replica) ->
+    lists:foldl(fun(Key, R) ->
+                    ok = weft_kv_table:remove(Key, Table),
+                    logged({removed, Key}, R)
+                end, Replica, Keys).
+
+logged(_Entry, #replica{log = none} = Replica) -> Replica;
+logged(Entry, #replica{log = Log} = Replica) ->
+    Replica#replica{log = weft_kv_log:append(Entry, Log)}.
 
 %% @private
 items(Cursor, Max, #replica{table = Table}) ->
@@ -128,43 +175,89 @@ items(Cursor, Max, #replica{table = Table}) ->
 
 %% @private
 take(Items, _Note, Replica) ->
-    lists:foreach(fun({Key, {Object, Kind}}) -> ok = merged(Key, Object, Kind, Replica) end,
-                  Items),
-    {ok, Replica#replica{filled = true}}.
+    Taken = lists:foldl(fun({Key, {Object, Kind}}, R) -> merged(Key, Object, Kind, R) end,
+                        Replica, Items),
+    {ok, Taken#replica{filled = true}}.
 
 %% Hints are not from a former owner, and there may be no other copy of them. With `none' the
 %% partition was handed over, hints and all.
 %% @private
-clear(none, #replica{table = Table} = Replica) ->
-    ok = without(fun(_) -> true end, Table),
-    {ok, Replica#replica{hints = #{}}};
+clear(none, #replica{log = none, table = Table} = Replica) ->
+    {ok, removed(weft_kv_table:keys(fun(_) -> true end, Table), Replica#replica{hints = #{}})};
+clear(none, #replica{log = Log} = Replica) ->
+    case weft_kv_log:delete(Log) of
+        ok -> clear(none, Replica#replica{log = none});
+        {error, Reason} -> {error, Reason}
+    end;
 clear(_Mark, #replica{table = Table, hints = Hints} = Replica) ->
-    ok = without(fun(Key) -> not is_map_key(Key, Hints) end, Table),
-    {ok, Replica#replica{filled = true}}.
-
-without(Which, Table) ->
-    lists:foreach(fun(Key) -> ok = weft_kv_table:remove(Key, Table) end,
-                  weft_kv_table:keys(Which, Table)).
+    Keys = weft_kv_table:keys(fun(Key) -> not is_map_key(Key, Hints) end, Table),
+    {ok, removed(Keys, Replica#replica{filled = true})}.
 
 %% @private
 cover(bytes, #replica{table = Table}) ->
     weft_kv_table:bytes(Table).
 
+%% --- on disk ----------------------------------------------------------------------------------
+
+%% @private
+commit(#replica{log = none} = Replica) ->
+    {ok, Replica};
+commit(#replica{log = Log0} = Replica) ->
+    case weft_kv_log:commit(Log0) of
+        {ok, Log} -> {ok, rewritten(Replica#replica{log = Log, blocked = false})};
+        {error, Reason, Log} -> {error, Reason, Replica#replica{log = Log, blocked = true}}
+    end.
+
+%% If there is no room for that, it goes on with the old file.
+rewritten(#replica{log = Log0, table = Table} = Replica) ->
+    case weft_kv_log:bytes(Log0) > max(?REWRITE_BYTES, 2 * weft_kv_table:bytes(Table)) of
+        false -> Replica;
+        true ->
+            {Items, done} = weft_kv_table:page(start, {infinity, infinity}, Table),
+            Entries = [{stored, Key, Object, Kind} || {Key, {Object, Kind}} <- Items],
+            case weft_kv_log:rewrite(Entries, Log0) of
+                {ok, Log} -> Replica#replica{log = Log};
+                {error, Reason, Log} ->
+                    logger:warning("weft_kv: ~0tp", [Reason]),
+                    Replica#replica{log = Log}
+            end
+    end.
+
+%% @private
+terminate(_Reason, #replica{log = none}) -> ok;
+terminate(_Reason, #replica{log = Log}) -> weft_kv_log:close(Log).
+
 %% --- at rest ----------------------------------------------------------------------------------
 
 %% @private
-tick(Replica) ->
-    {ok, bring(clean(Replica))}.
+tick(Replica0) ->
+    Replica = bring(clean(Replica0)),
+    case is_needed(Replica) of
+        true -> {ok, Replica};
+        false ->
+            case clear(none, Replica) of
+                {ok, Left} -> {stop, Left};
+                {error, _} -> {stop, Replica}
+            end
+    end.
 
+%% Another node owns the partition, and nothing is kept for it or comes for this node.
+is_needed(#replica{filled = false, hints = Hints, partition = Partition, table = Table})
+  when map_size(Hints) =:= 0 ->
+    weft_kv_table:bytes(Table) > 0
+        orelse weft_ring_lookup:owner(weft_ring, Partition) =:= {ok, node()};
+is_needed(_) ->
+    true.
+
+clean(#replica{blocked = true} = Replica) ->
+    Replica;
 clean(#replica{table = Table, cleaned = Cursor, options = #{grace_ms := GraceMs}} = Replica) ->
     {Items, Next} = weft_kv_table:page(Cursor, {?CLEANED_MAX, ?ITEMS_BYTES}, Table),
     NowMs = erlang:system_time(millisecond),
-    lists:foreach(fun({Key, {Object, #{evict := Evict}}}) ->
-                      Grace = case Evict of true -> 0; false -> GraceMs end,
-                      weft_kv_replica:is_waste(NowMs, Grace, Object)
-                          andalso weft_kv_table:remove(Key, Table)
-                  end, Items),
-    Replica#replica{cleaned = case Next of done -> start; _ -> Next end}.
+    Waste = [Key || {Key, {Object, #{evict := Evict}}} <- Items,
+                    weft_kv_replica:is_waste(NowMs, case Evict of true -> 0; false -> GraceMs end,
+                                             Object)],
+    removed(Waste, Replica#replica{cleaned = case Next of done -> start; _ -> Next end}).
 
 bring(#replica{hints = Hints} = Replica) when map_size(Hints) =:= 0 ->
     Replica;

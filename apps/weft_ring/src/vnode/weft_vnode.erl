@@ -47,9 +47,13 @@
 %% A note without a change.
 -callback note(weft_vnode_notes:note(), State :: term()) ->
     {ok, State :: term()} | {error, term()}.
--callback tick(State :: term()) -> {ok, State :: term()}.
+%% Once a second. `stop': there is nothing here that would be missed; the process ends.
+-callback tick(State :: term()) -> {ok, State :: term()} | {stop, State :: term()}.
+%% All changes so far are on disk. If this is there, answers and acknowledgements wait for it, those
+%% to many commands together.
+-callback commit(State :: term()) -> {ok, State :: term()} | {error, term(), State :: term()}.
 -callback terminate(Reason :: term(), State :: term()) -> term().
--optional_callbacks([note/2, tick/1, terminate/2]).
+-optional_callbacks([note/2, tick/1, commit/1, terminate/2]).
 
 -define(AGAIN_MS, 20).
 
@@ -137,5 +141,7 @@ called(Server, Request, TimeoutMs) ->
     catch
         exit:{noproc, _} -> noproc;
         exit:{timeout, _} -> {error, timeout};
+        %% It ended before it looked at this.
+        exit:{normal, _} -> {error, moved};
         exit:{Reason, _} -> {error, {unknown, Reason}}
     end.

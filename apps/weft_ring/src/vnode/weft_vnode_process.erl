@@ -5,7 +5,8 @@
 %% If more than `queue_max' messages wait here, commands are answered with `overload' and not
 %% looked at. A partition that was handed over refuses commands (`moved'). It drops its data and
 %% ends when the ring has another owner for it; if the plan was changed and it is to stay, it goes
-%% on. Who is handed over to is told apart by its process: when that ends, the handoff waits for the
+%% on. With `commit/1' answers are held until nothing more waits here, or there are many, and then
+%% all changes are committed together. Who is handed over to is told apart by its process: when that ends, the handoff waits for the
 %% next one.
 -module(weft_vnode_process).
 -behaviour(gen_server).
@@ -14,6 +15,8 @@
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -define(TICK_MS, 1000).
+%% How many answers wait for one commit.
+-define(HELD_MAX, 200).
 
 -record(sending, {core :: weft_ring_handoff_sender_core:state(),
                   transfer :: weft_ring_table:transfer(),
@@ -33,7 +36,10 @@
                 sending = none :: none | #sending{},
                 receiving = none :: none | weft_ring_handoff_receiver_core:state(),
                 %% It was handed over.
-                given = false :: boolean()}).
+                given = false :: boolean(),
+                %% Answers that wait for a commit.
+                held = [] :: [{gen_server:from(), term()}]}).
+
 
 -spec start_link(atom(), module(), non_neg_integer(), term(), map()) ->
           {ok, pid()} | {error, term()}.
@@ -52,22 +58,25 @@ init({Name, Module, Partition, Options, Config}) ->
     end.
 
 %% @private
-handle_call({command, Role, Key, Command}, From, Vnode) ->
+handle_call(Request, From, Vnode) ->
+    settled(asked(Request, From, Vnode)).
+
+asked({command, Role, Key, Command}, From, Vnode) ->
     case refused(Role, Vnode) of
         {error, Reason} -> {reply, {error, Reason}, Vnode};
         ok -> command(From, Key, Command, Vnode)
     end;
-handle_call({cover, Question}, _From, #vnode{module = Module, data = Data} = Vnode) ->
+asked({cover, Question}, _From, #vnode{module = Module, data = Data} = Vnode) ->
     case refused(primary, Vnode) of
         {error, Reason} -> {reply, {error, Reason}, Vnode};
         ok -> {reply, {ok, Module:cover(Question, Data)}, Vnode}
     end;
-handle_call({hand_over, Transfer}, {Caller, _} = From, #vnode{sending = none} = Vnode)
+asked({hand_over, Transfer}, {Caller, _} = From, #vnode{sending = none} = Vnode)
   when node(Caller) =:= node() ->
     {noreply, hand_over(Transfer, From, Vnode)};
-handle_call({hand_over, _}, _From, Vnode) ->
+asked({hand_over, _}, _From, Vnode) ->
     {reply, {error, busy}, Vnode};
-handle_call(Request, _From, Vnode) ->
+asked(Request, _From, Vnode) ->
     {reply, weft_stray:call(Request), Vnode}.
 
 %% @private
@@ -76,35 +85,38 @@ handle_cast(Request, Vnode) ->
     {noreply, Vnode}.
 
 %% @private
-handle_info({weft_vnode, receiver, Sender, Msg}, Vnode) when is_pid(Sender) ->
+handle_info(Message, Vnode) ->
+    settled(told(Message, Vnode)).
+
+told({weft_vnode, receiver, Sender, Msg}, Vnode) when is_pid(Sender) ->
     {noreply, received(Sender, Msg, Vnode)};
-handle_info({weft_vnode, sender, Msg}, Vnode) ->
+told({weft_vnode, sender, Msg}, Vnode) ->
     {noreply, sender({message, Msg}, Vnode)};
-handle_info({handoff, Timers, {timer, Timer}},
+told({handoff, Timers, {timer, Timer}},
             #vnode{sending = #sending{timers = Timers}} = Vnode) ->
     {noreply, sender({timer, Timer}, Vnode)};
-handle_info({handoff, Timers, reconnect}, #vnode{sending = #sending{timers = Timers}} = Vnode) ->
+told({handoff, Timers, reconnect}, #vnode{sending = #sending{timers = Timers}} = Vnode) ->
     {noreply, reconnect(Vnode)};
-handle_info({handoff, Timers, {started, {ok, started}}},
+told({handoff, Timers, {started, {ok, started}}},
             #vnode{sending = #sending{timers = Timers}} = Vnode) ->
     {noreply, sender(link_up, watch(Vnode))};
-handle_info({handoff, Timers, {started, {error, _}}},
+told({handoff, Timers, {started, {error, _}}},
             #vnode{sending = #sending{timers = Timers}} = Vnode) ->
     {noreply, later(Vnode)};
-handle_info({handoff, _Outdated, _}, Vnode) ->
+told({handoff, _Outdated, _}, Vnode) ->
     {noreply, Vnode};
-handle_info({'DOWN', Ref, process, _, _}, #vnode{sending = #sending{waiting = Ref}} = Vnode) ->
+told({'DOWN', Ref, process, _, _}, #vnode{sending = #sending{waiting = Ref}} = Vnode) ->
     {noreply, unsent(sender(cancel, Vnode))};
-handle_info({'DOWN', Ref, process, _, _}, #vnode{sending = #sending{peer = Ref}} = Vnode) ->
+told({'DOWN', Ref, process, _, _}, #vnode{sending = #sending{peer = Ref}} = Vnode) ->
     {noreply, later(sender(link_down, Vnode))};
-handle_info({'DOWN', _Outdated, process, _, _}, Vnode) ->
+told({'DOWN', _Outdated, process, _, _}, Vnode) ->
     {noreply, Vnode};
-handle_info(tick, Vnode) ->
+told(tick, Vnode) ->
     _ = erlang:send_after(?TICK_MS, self(), tick),
     tick(Vnode);
-handle_info({'EXIT', _Port, normal}, Vnode) ->
+told({'EXIT', _Port, normal}, Vnode) ->
     {noreply, Vnode};
-handle_info(Message, Vnode) ->
+told(Message, Vnode) ->
     ok = weft_stray:message(Message),
     {noreply, Vnode}.
 
@@ -134,7 +146,7 @@ whose(primary, #vnode{partition = Partition}) ->
 
 command(From, Key, Command, #vnode{module = Module, data = Data, sending = Sending} = Vnode) ->
     case {Module:command(Key, Command, Data), Sending} of
-        {{reply, Reply}, _} -> {reply, {ok, Reply}, Vnode};
+        {{reply, Reply}, _} -> {noreply, answer_to(From, {ok, Reply}, Vnode)};
         {{change, Change, Reply}, none} ->
             {noreply, change({From, Reply}, Key, Change, none, Vnode)};
         {{change, Change, Reply}, _} ->
@@ -145,13 +157,48 @@ command(From, Key, Command, #vnode{module = Module, data = Data, sending = Sendi
 change({From, Reply}, Key, Change, Note, #vnode{module = Module, data = Data} = Vnode) ->
     case {Module:change(Key, Change, Note, Data), Note} of
         {{ok, New}, _} ->
-            gen_server:reply(From, {ok, Reply}),
-            noted(Note, Vnode#vnode{data = New});
+            answer_to(From, {ok, Reply}, noted(Note, Vnode#vnode{data = New}));
         {{error, Reason}, none} ->
             gen_server:reply(From, {error, {failed, Reason}}),
             Vnode;
         {{error, Reason}, _} ->
             exit({not_written, Reason})
+    end.
+
+%% What is read may not be on disk yet, so that is held, too.
+answer_to(From, Answer, #vnode{module = Module, held = Held} = Vnode) ->
+    case erlang:function_exported(Module, commit, 1) of
+        true -> Vnode#vnode{held = [{From, Answer} | Held]};
+        false ->
+            gen_server:reply(From, Answer),
+            Vnode
+    end.
+
+settled({noreply, #vnode{held = [_ | _] = Held} = Vnode}) ->
+    case process_info(self(), message_queue_len) of
+        {message_queue_len, Waiting} when Waiting > 0, length(Held) < ?HELD_MAX ->
+            {noreply, Vnode};
+        _ -> {noreply, committed(Vnode)}
+    end;
+settled(Other) ->
+    Other.
+
+committed(#vnode{module = Module, data = Data, held = Held} = Vnode) ->
+    {Result, New} = case Module:commit(Data) of
+                        {ok, D} -> {ok, D};
+                        {error, Reason, D} -> {{error, {failed, Reason}}, D}
+                    end,
+    lists:foreach(fun({From, Answer}) ->
+                      gen_server:reply(From, case Result of ok -> Answer; _ -> Result end)
+                  end, lists:reverse(Held)),
+    Vnode#vnode{data = New, held = []}.
+
+%% Before the other end hears of it.
+on_disk(#vnode{module = Module, data = Data} = Vnode) ->
+    case erlang:function_exported(Module, commit, 1) andalso Module:commit(Data) of
+        false -> Vnode;
+        {ok, New} -> Vnode#vnode{data = New};
+        {error, Reason, _} -> exit({not_written, Reason})
     end.
 
 noted(Note, #vnode{kept = Kept} = Vnode) ->
@@ -278,9 +325,9 @@ taken({send, Msg}, Sender, Vnode) ->
 taken({clear, Mark}, _, #vnode{module = Module, data = Data} = Vnode) ->
     noted({mark, Mark}, written(Module:clear({mark, Mark}, Data), Vnode));
 taken({items, Items, Mark}, _, #vnode{module = Module, data = Data} = Vnode) ->
-    noted({mark, Mark}, written(Module:take(Items, {mark, Mark}, Data), Vnode));
+    on_disk(noted({mark, Mark}, written(Module:take(Items, {mark, Mark}, Data), Vnode)));
 taken({update, Key, Change, Mark}, _, #vnode{module = Module, data = Data} = Vnode) ->
-    noted({mark, Mark}, written(Module:change(Key, Change, {mark, Mark}, Data), Vnode)).
+    on_disk(noted({mark, Mark}, written(Module:change(Key, Change, {mark, Mark}, Data), Vnode))).
 
 %% --- at rest ----------------------------------------------------------------------------------
 
@@ -296,8 +343,11 @@ tick(#vnode{given = true, partition = Partition, module = Module, data = Data} =
 tick(#vnode{module = Module, data = Data} = Vnode) ->
     case erlang:function_exported(Module, tick, 1) of
         true ->
-            {ok, New} = Module:tick(Data),
-            {noreply, Vnode#vnode{data = New}};
+            case {Module:tick(Data), Vnode} of
+                {{stop, New}, #vnode{held = [], sending = none}} ->
+                    {stop, normal, Vnode#vnode{data = New}};
+                {{_, New}, _} -> {noreply, Vnode#vnode{data = New}}
+            end;
         false -> {noreply, Vnode}
     end.
 

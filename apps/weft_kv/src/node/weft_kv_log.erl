@@ -1,0 +1,178 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The objects of one partition on disk: a file to which each change is appended, and which is
+%% written anew when most of it is outdated. All objects are in memory, too, so it is read only when
+%% the partition starts.
+%%
+%% A record is its size, a checksum of the size, a checksum of the bytes, and the bytes. What is at
+%% the end and not whole was being written when the host or the node ended; nobody was told that it
+%% was there, and it is cut off. Anything else that is wrong is damage: the file is put aside by
+%% another name, what is before the damage is kept, and the rest has to come from other replicas.
+%%
+%% Changes wait in memory until `commit/1' writes and syncs them together. If that fails (a full
+%% disk), they wait for the next try, and whoever calls has to tell nobody that they are there.
+-module(weft_kv_log).
+
+-export([open/2, append/2, commit/1, is_waiting/1, bytes/1, rewrite/2, delete/1, close/1]).
+-export_type([log/0, entry/0]).
+
+-record(log, {file :: file:filename(),
+              device :: none | file:fd(),
+              bytes :: non_neg_integer(),
+              waiting = [] :: [iodata()]}).
+-opaque log() :: #log{}.
+-type entry() :: {stored, weft_kv_table:key(), weft_kv_object:object(), weft_kv_table:kind()}
+               | {removed, weft_kv_table:key()}.
+
+-define(MAGIC, "weft_kv 1\n").
+-define(MAGIC_BYTES, 10).
+
+%% @doc The log of a partition, with all entries in their order.
+-spec open(file:filename(), non_neg_integer()) -> {ok, log(), [entry()]} | {error, term()}.
+open(Dir, Partition) ->
+    File = filename:join(Dir, integer_to_list(Partition) ++ ".log"),
+    case {filelib:ensure_dir(File), file:read_file(File)} of
+        {{error, Reason}, _} -> {error, {Reason, File}};
+        {ok, {error, enoent}} -> created(File, []);
+        {ok, {error, Reason}} -> {error, {Reason, File}};
+        {ok, {ok, Bytes}} -> recovered(File, Bytes)
+    end.
+
+recovered(File, <<?MAGIC, Records/binary>> = Bytes) ->
+    case scan(Records, ?MAGIC_BYTES, []) of
+        {whole, _, Entries} -> opened(File, byte_size(Bytes), Entries);
+        {torn, At, Entries} ->
+            logger:warning("weft_kv: ~ts was being written at its end; ~b bytes are cut off",
+                           [File, byte_size(Bytes) - At]),
+            opened(File, At, Entries);
+        {damaged, At, Entries} -> quarantined(File, At, Entries)
+    end;
+recovered(File, Bytes) ->
+    case lists:prefix(binary_to_list(Bytes), ?MAGIC) of
+        true -> created(File, []);
+        false -> quarantined(File, 0, [])
+    end.
+
+quarantined(File, At, Entries) ->
+    Aside = File ++ ".damaged." ++ integer_to_list(erlang:system_time(microsecond)),
+    logger:error("weft_kv: ~ts is damaged at byte ~b. It is ~ts now; what was before the damage is "
+                 "kept, the rest has to come from other replicas", [File, At, Aside]),
+    case file:rename(File, Aside) of
+        ok -> created(File, Entries);
+        {error, Reason} -> {error, {Reason, File}}
+    end.
+
+scan(<<>>, At, Entries) ->
+    {whole, At, lists:reverse(Entries)};
+scan(<<Size:32, SizeSum:32, Sum:32, Rest/binary>> = Bytes, At, Entries) ->
+    case {erlang:crc32(<<Size:32>>), Rest} of
+        {SizeSum, <<Record:Size/binary, Further/binary>>} ->
+            case erlang:crc32(Record) of
+                Sum -> scan(Further, At + 12 + Size, [binary_to_term(Record) | Entries]);
+                _ when Further =:= <<>> -> {torn, At, lists:reverse(Entries)};
+                _ -> {ended(Bytes), At, lists:reverse(Entries)}
+            end;
+        {SizeSum, _} -> {torn, At, lists:reverse(Entries)};
+        _ -> {ended(Bytes), At, lists:reverse(Entries)}
+    end;
+scan(_, At, Entries) ->
+    {torn, At, lists:reverse(Entries)}.
+
+%% A file may have got longer without its bytes.
+ended(Bytes) ->
+    case binary:match(Bytes, [<<N>> || N <- lists:seq(1, 255)]) of
+        nomatch -> torn;
+        _ -> damaged
+    end.
+
+opened(File, Size, Entries) ->
+    case file:open(File, [raw, read, write, binary]) of
+        {ok, Device} ->
+            {ok, Size} = file:position(Device, Size),
+            ok = file:truncate(Device),
+            {ok, #log{file = File, device = Device, bytes = Size}, Entries};
+        {error, Reason} -> {error, {Reason, File}}
+    end.
+
+created(File, Entries) ->
+    case replaced(File, Entries) of
+        {ok, Log} -> {ok, Log, Entries};
+        {error, Reason} -> {error, Reason}
+    end.
+
+%% The old file is there until the new one is on disk.
+replaced(File, Entries) ->
+    New = File ++ ".new",
+    Bytes = [?MAGIC | [record(Entry) || Entry <- Entries]],
+    case file:open(New, [raw, write, binary]) of
+        {ok, Device} ->
+            Done = first_error([fun() -> file:write(Device, Bytes) end,
+                                fun() -> file:datasync(Device) end,
+                                fun() -> file:rename(New, File) end]),
+            case Done of
+                ok -> {ok, #log{file = File, device = Device, bytes = iolist_size(Bytes)}};
+                {error, Reason} ->
+                    _ = file:close(Device),
+                    _ = file:delete(New),
+                    {error, {Reason, New}}
+            end;
+        {error, Reason} -> {error, {Reason, New}}
+    end.
+
+first_error([]) -> ok;
+first_error([Step | Steps]) ->
+    case Step() of
+        ok -> first_error(Steps);
+        {error, Reason} -> {error, Reason}
+    end.
+
+record(Entry) ->
+    Bytes = term_to_binary(Entry, [{minor_version, 2}]),
+    Size = <<(byte_size(Bytes)):32>>,
+    [Size, <<(erlang:crc32(Size)):32, (erlang:crc32(Bytes)):32>>, Bytes].
+
+%% @doc An entry waits for the next commit.
+-spec append(entry(), log()) -> log().
+append(Entry, #log{waiting = Waiting} = Log) ->
+    Log#log{waiting = [record(Entry) | Waiting]}.
+
+%% @doc Is there something that is not on disk?
+-spec is_waiting(log()) -> boolean().
+is_waiting(#log{waiting = Waiting}) -> Waiting =/= [].
+
+%% @doc What waits is on disk now. After an error it waits on.
+-spec commit(log()) -> {ok, log()} | {error, term(), log()}.
+commit(#log{waiting = []} = Log) ->
+    {ok, Log};
+commit(#log{device = Device, bytes = At, waiting = Waiting, file = File} = Log) ->
+    Bytes = lists:reverse(Waiting),
+    case first_error([fun() -> file:pwrite(Device, At, Bytes) end,
+                      fun() -> file:datasync(Device) end]) of
+        ok -> {ok, Log#log{bytes = At + iolist_size(Bytes), waiting = []}};
+        {error, Reason} -> {error, {Reason, File}, Log}
+    end.
+
+%% @doc How large the file is.
+-spec bytes(log()) -> non_neg_integer().
+bytes(#log{bytes = Bytes}) -> Bytes.
+
+%% @doc The file has these entries and no others, those that waited among them. After an error it
+%% is as it was.
+-spec rewrite([entry()], log()) -> {ok, log()} | {error, term(), log()}.
+rewrite(Entries, #log{file = File, device = Device} = Log) ->
+    case replaced(File, Entries) of
+        {ok, New} ->
+            _ = file:close(Device),
+            {ok, New};
+        {error, Reason} -> {error, Reason, Log}
+    end.
+
+%% @doc There is nothing of the partition any more.
+-spec delete(log()) -> ok | {error, term()}.
+delete(#log{file = File} = Log) ->
+    ok = close(Log),
+    file:delete(File).
+
+-spec close(log()) -> ok.
+close(#log{device = Device}) ->
+    _ = file:close(Device),
+    ok.

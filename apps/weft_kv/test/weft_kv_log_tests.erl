@@ -1,0 +1,127 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The file of a partition: what is found after each kind of end.
+-module(weft_kv_log_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+what_was_committed_is_found_again_test() ->
+    in_directory(fun(Dir) ->
+                     _ = written(Dir, 3),
+                     ?assertEqual(entries(3), found(Dir)),
+                     %% And can be gone on with.
+                     {ok, Log, _} = weft_kv_log:open(Dir, 7),
+                     {ok, More} = weft_kv_log:commit(weft_kv_log:append(entry(4), Log)),
+                     ok = weft_kv_log:close(More),
+                     ?assertEqual(entries(4), found(Dir))
+                 end).
+
+what_was_not_committed_is_not_there_test() ->
+    in_directory(fun(Dir) ->
+                     {ok, Log, []} = weft_kv_log:open(Dir, 7),
+                     ok = weft_kv_log:close(weft_kv_log:append(entry(1), Log)),
+                     ?assertEqual([], found(Dir))
+                 end).
+
+%% Each length from nothing to all, with and without zeros where the bytes should be.
+a_torn_end_is_cut_off_at_each_byte_test_() ->
+    {timeout, 60, fun() -> in_directory(fun torn/1) end}.
+
+torn(Dir) ->
+    {File, Bytes, Ends} = written(Dir, 4),
+    [begin
+         ok = file:write_file(File, [binary:part(Bytes, 0, At), Filling]),
+         Whole = length([End || End <- Ends, End =< At]),
+         ?assertEqual({At, entries(Whole)}, {At, found(Dir)}),
+         %% And what is written next is found.
+         {ok, Log, _} = weft_kv_log:open(Dir, 7),
+         {ok, More} = weft_kv_log:commit(weft_kv_log:append(entry(9), Log)),
+         ok = weft_kv_log:close(More),
+         ?assertEqual({At, entries(Whole) ++ [entry(9)]}, {At, found(Dir)}),
+         %% Half a header and zeros could be damage as well, so that file is put aside.
+         Aside = filelib:wildcard(File ++ ".damaged.*"),
+         ?assertEqual({At, []}, {At, [Name || Name <- Aside, Filling =:= <<>>]}),
+         [ok = file:delete(Name) || Name <- Aside]
+     end || At <- lists:seq(10, byte_size(Bytes)), Filling <- [<<>>, fill(At, Bytes, Ends)]].
+
+%% Zeros that end with the record that was being written.
+fill(At, _Bytes, Ends) ->
+    case [End || End <- Ends, End > At] of
+        [] -> <<>>;
+        [End | _] -> <<0:((End - At) * 8)>>
+    end.
+
+%% Each byte flipped. What is before it is kept, and the file is not thrown away; only damage in the
+%% last record looks like one that was being written.
+a_damaged_file_is_put_aside_test_() ->
+    {timeout, 60, fun() -> in_directory(fun damaged/1) end}.
+
+damaged(Dir) ->
+    {File, Bytes, Ends} = written(Dir, 4),
+    [begin
+         <<Before:At/binary, Byte, After/binary>> = Bytes,
+         ok = file:write_file(File, [Before, Byte bxor 16, After]),
+         Whole = length([End || End <- Ends, End =< At]),
+         ?assertEqual({At, entries(case At < 10 of true -> 0; false -> Whole end)},
+                      {At, found(Dir)}),
+         Aside = filelib:wildcard(File ++ ".damaged.*"),
+         ?assertEqual({At, Whole < 3}, {At, Whole < 3 andalso Aside =/= []}),
+         [ok = file:delete(Name) || Name <- Aside]
+     end || At <- lists:seq(0, byte_size(Bytes) - 1)].
+
+%% A device that fails stands for a full disk.
+what_can_not_be_written_waits_test() ->
+    in_directory(fun(Dir) ->
+                     {ok, Log, []} = weft_kv_log:open(Dir, 7),
+                     ok = weft_kv_log:close(Log),
+                     Full = weft_kv_log:append(entry(1), Log),
+                     {error, {_, File}, Same} = weft_kv_log:commit(Full),
+                     ?assertEqual("7.log", filename:basename(File)),
+                     ?assert(weft_kv_log:is_waiting(Same)),
+                     {ok, Room} = weft_kv_log:rewrite(entries(1), Same),
+                     ?assertNot(weft_kv_log:is_waiting(Room)),
+                     ok = weft_kv_log:close(Room),
+                     ?assertEqual(entries(1), found(Dir))
+                 end).
+
+a_file_that_can_not_be_made_is_named_test() ->
+    in_directory(fun(Dir) ->
+                     ok = file:write_file(filename:join(Dir, "file"), "x"),
+                     ?assertMatch({error, {_, _}},
+                                  weft_kv_log:open(filename:join(Dir, "file"), 7))
+                 end).
+
+%% --- files ------------------------------------------------------------------------------------
+
+entry(N) -> {stored, {0, bucket, <<N>>}, weft_kv_object:new(), #{n => N}}.
+
+entries(Count) -> [entry(N) || N <- lists:seq(1, Count)].
+
+%% The file, its bytes, and where its records end.
+written(Dir, Count) ->
+    {ok, Log0, []} = weft_kv_log:open(Dir, 7),
+    {Log, Ends} = lists:foldl(fun(N, {L0, Ends}) ->
+                                  {ok, L} = weft_kv_log:commit(weft_kv_log:append(entry(N), L0)),
+                                  {L, Ends ++ [weft_kv_log:bytes(L)]}
+                              end, {Log0, []}, lists:seq(1, Count)),
+    ok = weft_kv_log:close(Log),
+    File = filename:join(Dir, "7.log"),
+    {ok, Bytes} = file:read_file(File),
+    ?assertEqual(byte_size(Bytes), lists:last(Ends)),
+    {File, Bytes, Ends}.
+
+found(Dir) ->
+    {ok, Log, Entries} = weft_kv_log:open(Dir, 7),
+    ok = weft_kv_log:close(Log),
+    Entries.
+
+in_directory(Fun) ->
+    Dir = filename:join(filename:basedir(user_cache, "weft_kv_tests"),
+                        integer_to_list(erlang:unique_integer([positive])) ++ os:getpid()),
+    ok = filelib:ensure_dir(filename:join(Dir, "x")),
+    Level = maps:get(level, logger:get_primary_config()),
+    ok = logger:set_primary_config(level, critical),
+    try Fun(Dir)
+    after
+        ok = logger:set_primary_config(level, Level),
+        file:del_dir_r(Dir)
+    end.
