@@ -51,6 +51,23 @@ versions_are_put_in_order_test() ->
     ?assertEqual([{open, "11 nodes, packets: ML 1300, TL 1200, GR 4000"}],
                  findings("aco_10", lists:droplast(packets(270, 1300, 4000)))).
 
+city(Workload, Nodes) ->
+    #{suite => <<"city">>, workload => Workload, size_bytes => 0, pairs => Nodes, streams => 360}.
+
+packets_of_the_city_rise_with_the_nodes_test() ->
+    ?assertEqual([{agrees, "city, stock TCP: 0 packets on 1, 500 packets on 2, 900 packets on 4 "
+                   "nodes"},
+                  {differs, "city, weft, full mesh: 700 packets on 2, 600 packets on 4 nodes"},
+                  {agrees, "city districts, stock TCP: 3 packets on 1, 4 packets on 2 nodes"}],
+                 findings("city", [{city(<<"city">>, 4), stock, received_packets, [900]},
+                                   {city(<<"city">>, 1), stock, received_packets, [0]},
+                                   {city(<<"city">>, 2), stock, received_packets, [500]},
+                                   {city(<<"city">>, 2), weft_mesh, received_packets, [700]},
+                                   {city(<<"city">>, 4), weft_mesh, received_packets, [600]},
+                                   {city(<<"city">>, 8), weft_groups, received_packets, [1]},
+                                   {city(<<"city_districts">>, 1), stock, received_packets, [3]},
+                                   {city(<<"city_districts">>, 2), stock, received_packets, [4]}])).
+
 a_mesh_is_told_with_its_vms_per_core_test() ->
     Sharing = fun(Rows) ->
                   [unicode:characters_to_list(Text)

@@ -1,0 +1,59 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What N. Chechina et al. (IEEE TPDS 28(8), 2017, section 6.4) say of the City of Sim-Diasca,
+%% and what is measured here with the city of `weft_diasca': packets.
+-module(weft_city_figures).
+-behaviour(weft_papers_figures).
+
+-export([figures/0]).
+
+-define(VARIANTS, [<<"stock">>, <<"weft_mesh">>, <<"weft_groups">>, <<"weft_peers">>]).
+
+%% @private
+figures() ->
+    [#{id => "city", where => "SD Erlang 2017, Figs. 14 and 15: the City of Sim-Diasca",
+       claim => "The packets between the nodes get more with each node. 1000 minutes on one node "
+       "of 16 cores, less than 300 on 16 nodes: a speed-up of 1.5 on 2 nodes, of 2.2 on 4, of 3.45 "
+       "on 16.",
+       cells => ["--suites", "city"], charts => fun charts/1, findings => fun packets/1,
+       not_shown => "Speed-up, and runtime: all nodes share the cores of one machine, so more of "
+       "them are not faster. Engine and city are smaller than the original ones."}].
+
+charts(Results) ->
+    [weft_report_chart:over(fun({_, _, _, Nodes, _, _}) -> Nodes end, "nodes",
+                            cells(Workload, Results), Metric,
+                            [weft_report_words:workload(Workload), ", ",
+                             weft_report_words:metric(Metric)], Results)
+     || Workload <- [<<"city">>, <<"city_districts">>], cells(Workload, Results) =/= [],
+        Metric <- [<<"received_packets">>, <<"connections_max">>]].
+
+packets(Results) ->
+    [{case rises(Values) of true -> agrees; false -> differs end,
+      text(Workload, Variant, [[integer_to_list(round(Packets)), " packets", on(Nodes)]
+                               || {Nodes, Packets} <- Values])}
+     || {Workload, Variant, Values} <- each(<<"received_packets">>, Results)].
+
+rises(Values) ->
+    Packets = [Count || {_, Count} <- Values],
+    Packets =:= lists:usort(Packets).
+
+on(Nodes) -> [" on ", integer_to_list(Nodes)].
+
+text(Workload, Variant, Values) ->
+    [weft_report_words:workload(Workload), ", ", weft_report_words:variant(Variant), ": ",
+     lists:join(", ", Values), " nodes"].
+
+%% The values of a metric for each number of nodes, where there are several.
+each(Metric, Results) ->
+    [{Workload, Variant, Values}
+     || Workload <- [<<"city">>, <<"city_districts">>], Variant <- ?VARIANTS,
+        [_, _ | _] = Values <- [values(Workload, Variant, Metric, Results)]].
+
+values(Workload, Variant, Metric, Results) ->
+    lists:sort([{Nodes, Median}
+                || {_, _, _, Nodes, _, _} = Cell <- cells(Workload, Results),
+                   {ok, #{median := Median}} <- [weft_report_results:measured(Cell, Variant, Metric,
+                                                                              Results)]]).
+
+cells(Workload, Results) ->
+    [Cell || {_, Found, _, _, _, _} = Cell <- weft_report_results:cells(Results),
+             Found =:= Workload].
