@@ -10,7 +10,8 @@
 -define(WORDS, "weft_global|weft_pg|weft_group|erpc").
 
 real_sources_test_() ->
-    {timeout, 3600, [{File, ?_assertEqual(ok, checked(File))} || File <- chosen()]}.
+    {timeout, 3600, [{File, {timeout, 600, fun() -> ?assertEqual(ok, checked(File)) end}}
+                     || File <- chosen()]}.
 
 chosen() ->
     case os:getenv("FULL") of

@@ -120,6 +120,13 @@ the_old_module_itself_stays_test() ->
     Bytes = <<"-module(pg).\nf() -> pg:join(a, b).\n">>,
     ?assertMatch({ok, #{bytes := Bytes}}, run(Bytes, all_rules())).
 
+%% It answers others, who ask with {global, Name}.
+a_file_that_says_what_names_mean_keeps_them_test() ->
+    Bytes = <<"f(N) -> global:whereis_name(N).\n"
+              "g({global, N}) -> global:send(N, x);\ng({a, N}) -> global:set_lock(N).\n">>,
+    {ok, #{bytes := After, left := [_, _]}} = run(Bytes, all_rules()),
+    ?assertEqual(binary:replace(Bytes, <<"global:set_lock">>, <<"weft_global:set_lock">>), After).
+
 a_form_that_cannot_be_read_is_left_test() ->
     ?assertMatch({ok, #{bytes := <<"f() -> ) pg:x().\ng() -> weft_pg:which_groups().\n">>,
                         left := [#{line := 1, reason := "its form could not be read"}]}},

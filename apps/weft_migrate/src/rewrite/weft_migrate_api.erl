@@ -3,7 +3,10 @@
 %% ways in which the old module is used are left, and told.
 -module(weft_migrate_api).
 
--export([look/3]).
+-export([look/3, says_meaning/2]).
+
+%% Locks have nothing to do with names.
+-define(LOCKS, [set_lock, del_lock, trans]).
 
 -spec look(weft_migrate_adaptor:adaptor(), weft_migrate_tree:site(),
            weft_migrate_rule:context()) -> weft_migrate_rule:result().
@@ -21,15 +24,27 @@ look(#{old := Old} = Adaptor, #{node := Node} = Site, Context) ->
 called(#{rules := Rules} = Adaptor, Site, #{function := Function, arguments := Arguments},
        Context) ->
     Key = {Function, length(Arguments)},
-    case {weft_migrate_tree:is_macro(Site), is_meaning(Adaptor, Site), Rules} of
+    case {weft_migrate_tree:is_macro(Site), is_kept(Adaptor, Site, Function, Context), Rules} of
         {true, _, _} -> {leave, "it is in a macro"};
-        {false, true, _} -> {leave, "its clause says what a name of the old module means"};
+        {false, true, _} -> {leave, "this file says what names of the old module mean"};
         {false, false, #{Key := Rule}} -> weft_migrate_use:edits(Site, Rule, Context);
         {false, false, _} -> {leave, lists:flatten(io_lib:format("nothing means the same as ~ts/~w",
                                                           [Function, length(Arguments)]))}
     end.
 
-%% where({global, Name}) -> global:whereis_name(Name): others ask with names of the old module.
+is_kept(#{old := Old} = Adaptor, Site, Function, #{meanings := Meanings}) ->
+    not lists:member(Function, ?LOCKS)
+        andalso (lists:member(Old, Meanings) orelse is_meaning(Adaptor, Site)).
+
+%% @doc Does a source answer those who ask with names of the old module, as in
+%% `where({global, Name}) -> global:whereis_name(Name)'? Then all its names stay.
+-spec says_meaning(weft_migrate_adaptor:adaptor(), weft_migrate_tree:site()) -> boolean().
+says_meaning(#{old := Old} = Adaptor, #{node := Node} = Site) ->
+    case weft_migrate_tree:call(Node) of
+        {ok, #{module := Old}} -> is_meaning(Adaptor, Site);
+        _ -> false
+    end.
+
 is_meaning(#{old := Old}, #{path := Path}) ->
     lists:any(fun(Tree) -> is_name(Old, Tree) end,
               [Inner || Clause <- Path, erl_syntax:type(Clause) =:= clause,

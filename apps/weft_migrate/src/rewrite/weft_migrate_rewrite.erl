@@ -34,8 +34,12 @@ looked(#{bytes := Bytes} = Source, Rules) ->
     Of = [{Name, Rule} || {Name, Rule} <- Rules, not is_map(Rule)
                               orelse not lists:member(maps:get(old, Rule), Own)],
     Sites = weft_migrate_tree:sites(Source),
+    Meanings = [Old || {_, #{old := Old} = Rule} <- Of,
+                       lists:any(fun(Site) -> weft_migrate_api:says_meaning(Rule, Site) end,
+                                 Sites)],
+    Context = #{bytes => Bytes, meanings => Meanings, taken => []},
     {Edits, Rewritten, Left, _} =
-        lists:foldl(fun(Site, Acc) -> site(Site, Of, Source, Bytes, Acc) end,
+        lists:foldl(fun(Site, Acc) -> site(Site, Of, Source, Context, Acc) end,
                     {[], [], [], #{}}, Sites),
     {Edits, lists:reverse(Rewritten), lists:reverse(Left) ++ unread(Source, Of)}.
 
@@ -44,10 +48,10 @@ own(#{forms := Forms}) ->
                           {atom, Name, _, _, _} | _]} <- Forms,
              Attribute =:= module orelse Attribute =:= migrates].
 
-site(#{form := #{byte := Key}} = Site, Rules, Source, Bytes, Acc0) ->
+site(#{form := #{byte := Key}} = Site, Rules, Source, Context0, Acc0) ->
     lists:foldl(
       fun({Name, Rule}, {Edits, Rewritten, Left, Taken} = Acc) ->
-              Context = #{bytes => Bytes, taken => maps:get(Key, Taken, [])},
+              Context = Context0#{taken := maps:get(Key, Taken, [])},
               case weft_migrate_rule:look(Rule, Site, Context) of
                   none -> Acc;
                   {edit, New, Names} ->

@@ -9,8 +9,9 @@
 -export([edits/3]).
 -export_type([context/0]).
 
-%% The bytes of the file, and the variables that stand for results of other calls in this form.
--type context() :: #{bytes := binary(), taken := [atom()]}.
+%% The bytes of the file, the variables that stand for results of other calls in this form, and the
+%% old modules of which the file says what their names mean.
+-type context() :: #{bytes := binary(), taken := [atom()], meanings := [module()]}.
 -type result() :: {edit, [weft_migrate_edit:edit()], NewVariables :: [atom()]}
                 | {leave, string()}.
 
