@@ -10,9 +10,9 @@
 -export([calls_over_two_gateways/1, files_of_a_run/1, limits_end_it/1, the_caller_is_killed/1,
          the_connection_is_lost/1, a_process_of_it_is_killed/1, somebody_else_traces/1,
          code_is_loaded_and_removed/1, some_processes/1, a_node_that_is_not_there/1,
-         ways_to_send/1, what_it_costs/1]).
+         ways_to_send/1, what_it_costs/1, what_it_costs_beside_work/1]).
 -export([serve/0, echo/0, callers/2, caller/1, busy/1, yield/0, recorder/2, traced/0, sends/1,
-         rounds/1]).
+         rounds/1, computed/1]).
 
 -define(CALLS, 40).
 
@@ -22,7 +22,7 @@ all() ->
     [calls_over_two_gateways, files_of_a_run, limits_end_it, the_caller_is_killed,
      the_connection_is_lost, a_process_of_it_is_killed, somebody_else_traces,
      code_is_loaded_and_removed, some_processes, a_node_that_is_not_there, ways_to_send,
-     what_it_costs].
+     what_it_costs, what_it_costs_beside_work].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -105,6 +105,18 @@ round_trip(Server) ->
     Ref = make_ref(),
     Server ! {self(), Ref, hello},
     receive {Ref, hello} -> ok end.
+
+%% @doc How often something is computed within so many milliseconds.
+-spec computed(pos_integer()) -> pos_integer().
+computed(Ms) ->
+    computed(lists:seq(1, 1000), erlang:monotonic_time(millisecond) + Ms, 0).
+
+computed(List, End, Count) ->
+    _ = erlang:phash2(lists:reverse(List)),
+    case erlang:monotonic_time(millisecond) < End of
+        true -> computed(List, End, Count + 1);
+        false -> Count + 1
+    end.
 
 %% @doc Processes that are scheduled all the time.
 -spec busy(pos_integer()) -> [pid()].
@@ -346,3 +358,27 @@ what_it_costs(Config) ->
            "costs ~.1f us more", [Alone, Recorded,
                                   500000 / max(1, Recorded) - 500000 / max(1, Alone)]),
     ?assert(Recorded > 0).
+
+%% A process computes while others answer some hundred calls a second, with the limits as they are
+%% by default; in turns with and without a recording.
+what_it_costs_beside_work(Config) ->
+    {Pairs, Ms} = case os:getenv("FULL") of false -> {2, 200}; _ -> {20, 2000} end,
+    [A, B] = two(Config),
+    _ = call(B, serve, []),
+    _ = call(A, callers, [{profile_echo, node_of(B)}, 2]),
+    _ = call(B, computed, [Ms]),
+    Ratios = [begin
+                  Alone = call(B, computed, [Ms]),
+                  Recorder = call(A, recorder, [[node_of(B), node_of(A)], #{seconds => 60}]),
+                  weft_test_nodes:until(fun() -> is_recorded(B) end),
+                  Recorded = call(B, computed, [Ms]),
+                  true = weft_test_nodes:call(A, erlang, exit, [Recorder, kill]),
+                  [await_clean(Ref) || Ref <- [A, B]],
+                  Recorded / Alone
+              end || _ <- lists:seq(1, Pairs)],
+    Mean = lists:sum(Ratios) / Pairs,
+    Deviation = math:sqrt(lists:sum([(R - Mean) * (R - Mean) || R <- Ratios]) / (Pairs - 1)),
+    ct:pal("~b pairs: while recorded a process computes ~.2f % of what it does alone, and twice "
+           "the standard error is ~.2f %", [Pairs, 100 * Mean,
+                                            200 * Deviation / math:sqrt(Pairs)]),
+    ?assert(Mean > 0.1).
