@@ -230,6 +230,8 @@ deploy() ->
                       help => "also what was rolled back"},
                     #{name => purge, long => "-purge", type => boolean,
                       help => "of down: remove releases and logs, too"},
+                    #{name => out, long => "-out", type => string, value => "DIR",
+                      help => "of export: where the files go"},
                     #{name => dir, long => "-dir", type => string, value => "DIR",
                       help => "where the command keeps what it remembers (default .weft)"},
                     #{name => json, long => "-json", type => boolean, help => "answer in JSON"}],
@@ -245,6 +247,7 @@ deploy() ->
            "  weft deploy upgrade shop.deploy        what differs from the file, one by one",
            "  weft deploy rollback shop.deploy       what it was before",
            "  weft deploy drain shop.deploy gate1    led around, then stopped",
+           "  weft deploy export shop.deploy systemd --out units",
            "  weft deploy down shop.deploy           stop its nodes, and nothing else"]}.
 
 paper_options() ->

@@ -5,14 +5,16 @@
 
 -export([deploy/2]).
 
--define(ACTIONS, ["plan", "apply", "scale", "status", "upgrade", "rollback", "drain", "down"]).
+-define(ACTIONS, ["plan", "apply", "scale", "status", "upgrade", "rollback", "drain", "down",
+                  "export"]).
 
 %% @doc weft deploy ACTION FILE [WORD...].
 -spec deploy([string()], weft_argparse:given()) -> weft_cli:answer().
 deploy([Action, File | Words], Given) ->
     case {lists:member(Action, ?ACTIONS), Words} of
         {false, _} -> {usage, unknown(Action)};
-        {true, [Word | _]} when Action =/= "scale", Action =/= "rollback", Action =/= "drain" ->
+        {true, [Word | _]} when Action =/= "scale", Action =/= "rollback", Action =/= "drain",
+                              Action =/= "export" ->
             {usage, ["weft deploy ", Action, " takes a file, and not ", Word]};
         {true, _} -> run(Action, File, Words, options(Given))
     end;
@@ -31,14 +33,20 @@ unknown(Action) ->
          none -> ""
      end].
 
-run("plan", File, [], Options) -> weft_deploy:plan(File, Options);
-run("apply", File, [], Options) -> weft_deploy:apply(File, Options);
-run("scale", File, Words, Options) -> weft_deploy:scale(File, Words, Options);
-run("status", File, [], Options) -> weft_deploy:status(File, Options);
-run("upgrade", File, [], Options) -> weft_deploy:upgrade(File, Options);
-run("rollback", File, Words, Options) -> weft_deploy:rollback(File, Words, Options);
-run("drain", File, Words, Options) -> weft_deploy:drain(File, Words, Options);
-run("down", File, [], Options) -> weft_deploy:down(File, Options).
+%% What the client of ssh logs is in the answer, too.
+run(Action, File, Words, Options) ->
+    ok = logger:set_primary_config(level, critical),
+    action(Action, File, Words, Options).
+
+action("plan", File, [], Options) -> weft_deploy:plan(File, Options);
+action("apply", File, [], Options) -> weft_deploy:apply(File, Options);
+action("scale", File, Words, Options) -> weft_deploy:scale(File, Words, Options);
+action("status", File, [], Options) -> weft_deploy:status(File, Options);
+action("upgrade", File, [], Options) -> weft_deploy:upgrade(File, Options);
+action("rollback", File, Words, Options) -> weft_deploy:rollback(File, Words, Options);
+action("drain", File, Words, Options) -> weft_deploy:drain(File, Words, Options);
+action("export", File, Words, Options) -> weft_deploy:export(File, Words, Options);
+action("down", File, [], Options) -> weft_deploy:down(File, Options).
 
 %% How it goes is no answer: it goes to standard error.
 options(Given) ->
@@ -47,4 +55,4 @@ options(Given) ->
                    #{} -> fun(Line) -> io:put_chars(standard_error, [Line, $\n]) end
                end,
     maps:merge(#{root => maps:get(dir, Given, ".weft"), progress => Progress},
-               maps:with([again, purge], Given)).
+               maps:with([again, purge, out], Given)).

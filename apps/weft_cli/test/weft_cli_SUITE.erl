@@ -10,7 +10,7 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2]).
--export([status_counts_connections/1, status_counts_broadcasts/1,
+-export([deploy_as_the_guide_says/1, status_counts_connections/1, status_counts_broadcasts/1,
          status_shows_groups_and_names/1, eval_on_one_and_on_all/1,
          eval_reports_what_is_wrong/1, path_adds_code/1, trace_follows_the_session/1,
          why_in_plain_words/1, doctor_finds_nothing/1, doctor_finds_a_cut_and_a_dead_node/1,
@@ -42,7 +42,7 @@ all() ->
      shell_on_a_terminal, names_are_checked, bad_clusters_are_refused,
      directory_that_can_not_be, second_up_is_refused, why_follows_the_session,
      cluster_from_a_file, tls_cluster, servers_and_clients, visible_circuits,
-     profile_records_nodes, help_teaches,
+     profile_records_nodes, deploy_as_the_guide_says, help_teaches,
      no_cluster, paper_without_bench, paper_measures_figures, down_leaves_nothing].
 
 init_per_suite(Config) ->
@@ -559,6 +559,36 @@ down_leaves_nothing(Config) ->
     ?assertMatch(#{stopped := [_, _, _, _]}, json(["down"], Config)),
     ?assertEqual([], [Pid || Pid <- Pids, exists(Pid)]),
     ?assertMatch({3, _}, run(["down"], Config)).
+
+%% The commands of docs/guide/deploy.md, as they are written there; only the port is a free one.
+deploy_as_the_guide_says(Config) ->
+    Root = project_root(filename:dirname(proplists:get_value(source, module_info(compile)))),
+    {ok, Guide} = file:read_file(filename:join(Root, "docs/guide/deploy.md")),
+    {match, [File]} = re:run(Guide, "```erlang\n(%% shop.deploy\n.*?)```",
+                             [dotall, {capture, [1], binary}]),
+    Dir = filename:join(?config(priv_dir, Config), "deployment"),
+    ok = filelib:ensure_path(Dir),
+    {ok, Socket} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]),
+    {ok, Port} = inet:port(Socket),
+    ok = gen_tcp:close(Socket),
+    ok = file:write_file(filename:join(Dir, "shop.deploy"),
+                         string:replace(File, "4390", integer_to_binary(Port))),
+    {match, Lines} = re:run(Guide, "^(weft deploy .*)$",
+                            [multiline, global, {capture, [1], list}]),
+    ?assert(length(Lines) >= 12),
+    try
+        [?assertMatch({_, "0\n" ++ _}, {Line, in_directory(Dir, Line, Config)}) || [Line] <- Lines]
+    after
+        in_directory(Dir, "weft deploy down shop.deploy", Config)
+    end,
+    ?assertEqual([], filelib:wildcard(Dir ++ "/.weft/deploy/shop/host/nodes/*")).
+
+%% The exit code, and what was said.
+in_directory(Dir, Line, Config) ->
+    Said = os:cmd("cd '" ++ Dir ++ "'; weft() { '" ++ ?config(command, Config) ++ "' \"$@\"; }; "
+                  "(" ++ Line ++ ") < /dev/null > said 2>&1; echo $?; cat said"),
+    ct:log("~ts~n~ts", [Line, Said]),
+    Said.
 
 %% --- helpers ----------------------------------------------------------------------------------
 

@@ -7,7 +7,8 @@
 %% lines while something goes on.
 -module(weft_deploy).
 
--export([plan/2, apply/2, scale/3, status/2, upgrade/2, rollback/3, drain/3, down/2]).
+-export([plan/2, apply/2, scale/3, status/2, upgrade/2, rollback/3, drain/3, down/2,
+         export/3]).
 -export_type([options/0, answer/0]).
 
 -type options() :: #{root => string(), progress => weft_deploy_session:progress(),
@@ -186,6 +187,44 @@ stopped(#{seen := Seen, dir := Dir, spec := #{epmd_port := Port}} = Session, Opt
     Outcome = #{started => [], stopped => Stopped, failed => Lost ++ Failed},
     {case Lost ++ Failed of [] -> ok; _ -> wanting end,
      weft_deploy_text:outcome_json(Outcome, []), weft_deploy_text:outcome(Outcome, [])}.
+
+%% @doc Writes the deployment as files of other tools: [Kind] of `weft_deploy_export:kinds/0', to the
+%% directory of the option `out'. Files that are there are not written over.
+-spec export(File :: string(), [Kind :: string()], options()) -> answer().
+export(File, [Kind], #{out := Out} = Options) ->
+    case lists:member(Kind, weft_deploy_export:kinds()) of
+        true -> with(File, Options, unlocked, fun(Session) -> exported(Kind, Out, Session) end);
+        false -> {usage, ["there is no export to ", Kind, ": there are ",
+                          lists:join(", ", weft_deploy_export:kinds())]}
+    end;
+export(_File, [_Kind], _Options) ->
+    {usage, "say by --out in which directory the files are to be written"};
+export(_File, _Words, _Options) ->
+    {usage, ["say what to export to: ", lists:join(", ", weft_deploy_export:kinds())]}.
+
+exported(Kind, Out, #{spec := Spec} = Session) ->
+    case weft_deploy_export:check(Kind, Spec) of
+        ok -> write_all(Kind, Out, Session);
+        {error, Text} -> {usage, Text}
+    end.
+
+write_all(Kind, Out, #{spec := Spec, seen := Seen} = Session) ->
+    Lost = [{Host, Why} || {Host, {error, Why}} <- lists:sort(maps:to_list(Seen))],
+    Files = [{filename:join(Out, Name), Content}
+             || {Name, Content} <- weft_deploy_export:files(Kind, Spec, [Host || {Host, _} <- Lost],
+                                                            weft_deploy_session:facts(Session))],
+    case [Name || {Name, _} <- Files, filelib:is_file(Name)] of
+        [] ->
+            _ = [ok = written(Name, Content) || {Name, Content} <- Files],
+            Names = [unicode:characters_to_binary(Name) || {Name, _} <- Files],
+            {ok, #{files => Names}, [[Name, $\n] || Name <- Names]};
+        [There | _] ->
+            {failed, [There, " is there already: choose another directory by --out"]}
+    end.
+
+written(Name, Content) ->
+    ok = filelib:ensure_dir(Name),
+    file:write_file(Name, unicode:characters_to_binary(Content)).
 
 %% ------------------------------------------------------------------------------------------------
 

@@ -51,7 +51,7 @@ last(Output) ->
     Printable = [C || <<C>> <= Output, C =:= $\n orelse C >= $\s],
     string:trim(lists:nthtail(max(0, length(Printable) - 400), Printable)).
 
-%% @doc Writes a file that only its owner can read; its directory is there.
+%% @doc Writes a file to a directory that is there, and that others can not read.
 -spec put(connection(), string(), binary()) -> ok | {error, string()}.
 put({Module, Connection}, File, Content) ->
     case Module:put(Connection, File, Content) of

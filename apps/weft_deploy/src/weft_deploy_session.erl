@@ -5,7 +5,7 @@
 %% repeated, and goes on where it was.
 -module(weft_deploy_session).
 
--export([open/3, close/1, look/1, desired/1, plan/2, connection/2, place/2, save/2, on/3,
+-export([open/3, close/1, look/1, desired/1, facts/1, plan/2, connection/2, place/2, save/2, on/3,
          progress/2]).
 -export_type([session/0, progress/0]).
 
@@ -131,15 +131,20 @@ close(#{hosts := Hosts}) ->
 
 %% @doc The nodes that shall be there.
 -spec desired(session()) -> [weft_deploy_nodes:desired()].
-desired(#{spec := Spec, seen := Seen, versions := Versions, dir := Dir, erl := Erl,
-          state := #{scaled := Scaled, placed := Remembered}}) ->
+desired(#{spec := Spec, seen := Seen} = Session) ->
+    weft_deploy_nodes:desired(Spec, [Host || {Host, {error, _}} <- maps:to_list(Seen)],
+                              facts(Session)).
+
+%% @doc What the file does not say.
+-spec facts(session()) -> weft_deploy_nodes:facts().
+facts(#{spec := Spec, seen := Seen, versions := Versions, dir := Dir, erl := Erl,
+        state := #{scaled := Scaled, placed := Remembered}}) ->
     Lost = [Host || {Host, {error, _}} <- maps:to_list(Seen)],
     Cores = maps:from_list([{Host, Cores} || {Host, {ok, #{cores := Cores}}} <- maps:to_list(Seen)]),
     Placed = maps:merge(maps:filter(fun(_Name, Host) -> lists:member(Host, Lost) end, Remembered),
                         placed(Seen)),
-    weft_deploy_nodes:desired(Spec, Lost, #{counts => weft_deploy_spec:counts(Spec, Scaled),
-                                            versions => Versions, cores => Cores,
-                                            placed => Placed, dir => Dir, erl => Erl}).
+    #{counts => weft_deploy_spec:counts(Spec, Scaled), versions => Versions, cores => Cores,
+      placed => Placed, dir => Dir, erl => Erl}.
 
 placed(Seen) ->
     maps:from_list([{hd(string:split(Node, "@")), Host}

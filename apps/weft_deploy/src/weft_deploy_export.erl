@@ -1,0 +1,207 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc A deployment in the words of other tools: systemd, compose, kustomize, Ansible. Pure.
+%%
+%% The cookie is in none of the files; they say where it is to be put. What stands where is in
+%% docs/guide/deploy.md.
+-module(weft_deploy_export).
+
+-export([files/4, kinds/0, check/2, ready/0]).
+
+-type files() :: [{Name :: string(), unicode:chardata()}].
+
+%% @doc What can be exported.
+-spec kinds() -> [string()].
+kinds() -> ["systemd", "compose", "kustomize", "ansible"].
+
+%% @doc Can the names be those of the other tool?
+-spec check(Kind :: string(), weft_deploy_spec:spec()) -> ok | {error, iodata()}.
+check("kustomize", #{name := Deployment, families := Families}) ->
+    Names = [Deployment | [atom_to_list(Name) || #{name := Name} <- Families]],
+    case [Name || Name <- Names, re:run(Name, "^[a-z]([a-z0-9-]*[a-z0-9])?$",
+                                        [{capture, none}, dollar_endonly]) =/= match] of
+        [] -> ok;
+        [Name | _] -> {error, [Name, " can be no name there: write lower case letters, digits "
+                               "and - only"]}
+    end;
+check(_Kind, _Spec) ->
+    ok.
+
+%% @doc The files of one kind. Facts are those of `weft_deploy_nodes'; Lost hosts have no nodes.
+-spec files(Kind :: string(), weft_deploy_spec:spec(), [string()], weft_deploy_nodes:facts()) ->
+          files().
+files("systemd", Spec, Lost, Facts) ->
+    lists:append([unit(Node, Spec, Facts) || Node <- weft_deploy_nodes:desired(Spec, Lost, Facts)]);
+files("ansible", Spec, Lost, Facts) ->
+    [{"inventory.yaml", inventory(Spec, weft_deploy_nodes:desired(Spec, Lost, Facts))}];
+files("compose", Spec, _Lost, Facts) ->
+    compose(Spec, elsewhere(Spec, Facts, fun(Name, _Family, _Number) -> Name end));
+files("kustomize", Spec, _Lost, Facts) ->
+    Pod = fun(_Name, Family, Number) -> lists:concat([Family, "-", Number - 1, ".", Family]) end,
+    kustomize(Spec, elsewhere(Spec, Facts, Pod)).
+
+%% The nodes on hosts of their own: containers, which are called by what they are.
+elsewhere(#{families := Families} = Spec, #{counts := Counts} = Facts, Host) ->
+    Names = [{atom_to_list(Family) ++ integer_to_list(Number), Family, Number}
+             || #{name := Family} <- Families, Number <- lists:seq(1, map_get(Family, Counts))],
+    Placed = maps:from_list([{Name, Host(Name, Family, Number)} || {Name, Family, Number} <- Names]),
+    Hosts = [#{host => At, cores => 1} || At <- maps:values(Placed)],
+    weft_deploy_nodes:desired(Spec#{hosts := Hosts,
+                                    families := [F#{hosts := all} || F <- Families]}, [],
+                              Facts#{placed := Placed, dir := "/opt/weft", erl := "erl"}).
+
+%% --- systemd ------------------------------------------------------------------------------------
+
+unit(#{node := Node, host := Host, words := Words, environment := Environment, config := Config},
+     #{name := Name}, #{dir := Dir}) ->
+    Home = Dir ++ "/nodes/" ++ Node,
+    Variables = [{"HOME", Home} | Environment],
+    Unit = ["[Unit]\nDescription=", Node, " of ", Name, "\n"
+            "Wants=network-online.target\nAfter=network-online.target\n\n"
+            "[Service]\nType=notify\nWorkingDirectory=", escaped(Home), "\n",
+            [["Environment=", word([Key, $=, Value]), $\n] || {Key, Value} <- Variables],
+            "ExecStart=", lists:join($\s, [word(Word) || Word <- Words ++ ["-eval", ready()]]), "\n"
+            "UMask=0077\nRestart=on-failure\nTimeoutStartSec=120\nTimeoutStopSec=30\n"
+            "LimitNOFILE=65536\n\n[Install]\nWantedBy=multi-user.target\n"],
+    [{Host ++ "/weft-" ++ Node ++ ".service", Unit},
+     {Host ++ "/nodes/" ++ Node ++ "/sys.config", Config}].
+
+%% See systemd.service(5), "Command lines", and systemd.unit(5), "Specifiers".
+word(Text) ->
+    [$", [case C of
+              $" -> "\\\"";
+              $\\ -> "\\\\";
+              $$ -> "$$";
+              $% -> "%%";
+              _ -> C
+          end || C <- unicode:characters_to_list(Text)], $"].
+
+escaped(Text) -> string:replace(Text, "%", "%%", all).
+
+%% @doc An expression that tells systemd that the node is ready (sd_notify(3)); it does nothing where
+%% nobody wants to know. An address that begins with `@' is an abstract one.
+-spec ready() -> string().
+ready() ->
+    "case os:getenv(\"NOTIFY_SOCKET\") of false -> ok; [C | Path] -> "
+    "{ok, Socket} = gen_udp:open(0, [local]), "
+    "ok = gen_udp:send(Socket, {local, [case C of 64 -> 0; _ -> C end | Path]}, 0, \"READY=1\"), "
+    "gen_udp:close(Socket) end.".
+
+%% --- ansible ------------------------------------------------------------------------------------
+
+inventory(#{name := Name, families := Families, provider := Provider}, Desired) ->
+    Variables = case Provider of
+                    {ssh, #{user := User, port := Port}} ->
+                        [{ansible_user, User} || User =/= ""] ++ [{ansible_port, Port}];
+                    local -> [{ansible_connection, "local"}]
+                end,
+    Children = [{atom_to_list(Family),
+                 {object, [{hosts, {object, family_hosts(Family, Desired)}}]}}
+                || #{name := Family} <- Families],
+    weft_deploy_yaml:encode(
+      {object, [{all, {object, [{vars, {object, Variables}},
+                                {children,
+                                 {object, [{Name, {object, [{children, {object, Children}}]}}]}}]}}]}).
+
+family_hosts(Family, Desired) ->
+    Own = [Node || #{family := F} = Node <- Desired, F =:= Family],
+    [{Host, {object, [{"weft_" ++ atom_to_list(Family),
+                       {list, [Node || #{node := Node, host := At} <- Own, At =:= Host]}}]}}
+     || Host <- lists:usort([Host || #{host := Host} <- Own])].
+
+%% --- compose ------------------------------------------------------------------------------------
+
+compose(#{name := Name}, Desired) ->
+    Services = [{Host, {object, service(Node)}} || #{host := Host} = Node <- Desired],
+    Configs = [{Host, {object, [{file, "./" ++ Host ++ ".config"}]}} || #{host := Host} <- Desired],
+    [{"compose.yaml",
+      weft_deploy_yaml:encode(
+        {object, [{name, string:lowercase(Name)}, {services, {object, Services}},
+                  {configs, {object, Configs}},
+                  {secrets, {object, [{cookie, {object, [{file, "./cookie"}]}}]}}]})}
+     | [{Host ++ ".config", Config} || #{host := Host, config := Config} <- Desired]].
+
+%% A dollar would begin a variable of compose.
+service(#{host := Host, environment := Environment, words := Words}) ->
+    Dollars = fun(Text) -> string:replace(Text, "$", "$$", all) end,
+    [{image, "${WEFT_IMAGE:?an image with Erlang, and a release in /opt/weft}"},
+     {hostname, Host}, {init, true}, {restart, "unless-stopped"}, {stop_grace_period, "30s"},
+     {environment, {object, Environment}},
+     {configs, {list, [{object, [{source, Host}, {target, "/opt/weft/sys.config"}]}]}},
+     {secrets, {list, ["cookie"]}},
+     {entrypoint, {list, ["sh", "-c", Dollars(in_container("/run/secrets/cookie")), "sh"]}},
+     {command, {list, [Dollars(Word) || Word <- Words]}}].
+
+%% The cookie is where the node looks for it, and readable for it only.
+in_container(Cookie) ->
+    ["umask 077; export HOME=/tmp/weft; mkdir -p \"$HOME\"; cd /opt/weft; cp ", Cookie,
+     " \"$HOME/.erlang.cookie\"; chmod 400 \"$HOME/.erlang.cookie\"; exec \"$@\""].
+
+%% --- kustomize ----------------------------------------------------------------------------------
+
+kustomize(#{name := Name, families := Families, epmd_port := Epmd}, Desired) ->
+    Each = [{atom_to_list(Family), [Node || #{family := F} = Node <- Desired, F =:= Family]}
+            || #{name := Family} <- Families],
+    Present = [{Family, Nodes} || {Family, [_ | _] = Nodes} <- Each],
+    Generated = [{object, [{name, Family ++ "-config"},
+                           {files, {list, ["sys.config=" ++ Family ++ ".config"]}}]}
+                 || {Family, _} <- Present],
+    Secrets = [{object, [{name, Name ++ "-cookie"}, {files, {list, ["cookie"]}}]},
+               {object, [{name, Name ++ "-tls"}, {type, "kubernetes.io/tls"},
+                         {files, {list, ["tls.crt", "tls.key", "ca.crt"]}}]}],
+    [{"kustomization.yaml",
+      weft_deploy_yaml:encode(
+        {object, [{apiVersion, "kustomize.config.k8s.io/v1beta1"}, {kind, "Kustomization"},
+                  {resources, {list, [Family ++ ".yaml" || {Family, _} <- Present]}},
+                  {configMapGenerator, {list, Generated}},
+                  {secretGenerator, {list, Secrets}}]})}
+     | lists:append([[{Family ++ ".yaml", [weft_deploy_yaml:encode(headless(Family, Name, Epmd)),
+                                           "---\n",
+                                           weft_deploy_yaml:encode(set(Family, Name, Nodes))]},
+                      {Family ++ ".config", Config}]
+                     || {Family, [#{config := Config} | _] = Nodes} <- Present])].
+
+labels(Family, Name) -> {object, [{app, Name}, {family, Family}]}.
+
+%% Nodes find each other before they are ready.
+headless(Family, Name, Epmd) ->
+    {object, [{apiVersion, "v1"}, {kind, "Service"},
+              {metadata, {object, [{name, Family}, {labels, labels(Family, Name)}]}},
+              {spec, {object, [{clusterIP, "None"}, {publishNotReadyAddresses, true},
+                               {selector, labels(Family, Name)},
+                               {ports, {list, [{object, [{name, "epmd"}, {port, Epmd}]}]}}]}}]}.
+
+set(Family, Name, [#{environment := Environment, words := Words, node := Node} | _] = Nodes) ->
+    %% All but the name is the same for each of them; the name comes from that of the pod.
+    Others = [Word || Word <- Words, Word =/= Node],
+    Own = lists:concat(["set -- \"$@\" -name \"", Family, "$((${HOSTNAME##*-} + 1))@$HOSTNAME.",
+                        Family, "\"; "]),
+    Container =
+        {object, [{name, "node"}, {image, "weft"},
+                  {command, {list, ["sh", "-c", [Own, in_container("/run/cookie/cookie")], "sh"]}},
+                  {args, {list, [Word || Word <- Others, Word =/= "-name", Word =/= "-sname"]}},
+                  {env, {list, [variable(Key, Value) || {Key, Value} <- Environment]}},
+                  {volumeMounts, {list, [mount("config", "/opt/weft/sys.config", "sys.config"),
+                                         mount("cookie", "/run/cookie", none),
+                                         mount("tls", "/run/tls", none)]}}]},
+    Volumes = [{object, [{name, "config"}, {configMap, {object, [{name, Family ++ "-config"}]}}]},
+               {object, [{name, "cookie"}, {secret, {object, [{secretName, Name ++ "-cookie"},
+                                                              {defaultMode, 8#400}]}}]},
+               {object, [{name, "tls"}, {secret, {object, [{secretName, Name ++ "-tls"},
+                                                           {defaultMode, 8#400}]}}]}],
+    {object, [{apiVersion, "apps/v1"}, {kind, "StatefulSet"},
+              {metadata, {object, [{name, Family}, {labels, labels(Family, Name)}]}},
+              {spec, {object,
+                      [{serviceName, Family}, {replicas, length(Nodes)},
+                       {podManagementPolicy, "Parallel"},
+                       {selector, {object, [{matchLabels, labels(Family, Name)}]}},
+                       {template,
+                        {object, [{metadata, {object, [{labels, labels(Family, Name)}]}},
+                                  {spec, {object, [{terminationGracePeriodSeconds, 60},
+                                                   {containers, {list, [Container]}},
+                                                   {volumes, {list, Volumes}}]}}]}}]}}]}.
+
+variable(Name, Value) -> {object, [{name, Name}, {value, Value}]}.
+
+mount(Name, Path, none) -> {object, [{name, Name}, {mountPath, Path}, {readOnly, true}]};
+mount(Name, Path, Part) ->
+    {object, [{name, Name}, {mountPath, Path}, {subPath, Part}, {readOnly, true}]}.

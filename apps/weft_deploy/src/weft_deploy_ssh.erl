@@ -1,0 +1,112 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc A host that is reached by ssh (see `weft_deploy_host'), with OTP's own client.
+%%
+%% Keys are in one directory: that of the user (`id_ed25519' or another kind), and `known_hosts' with
+%% the keys of the hosts. A host that is not in it, or has another key, is refused. Passwords are not
+%% asked for. A script is the input of a shell; files go by SFTP.
+-module(weft_deploy_ssh).
+-behaviour(weft_deploy_host).
+
+-export([open/2, close/1, run/3, put/3]).
+
+-define(CONNECT_MS, 15000).
+-define(CHUNK_MS, 60000).
+-define(OUTPUT_MAX, 16000000).
+
+%% @doc Connects, and checks the key of the host.
+-spec open(string(), #{keys := string(), user := string(), port := inet:port_number(), _ => _}) ->
+          {ok, pid()} | {error, iodata()}.
+open(Host, #{keys := Keys, user := User, port := Port}) ->
+    {ok, _} = application:ensure_all_started(ssh),
+    case filelib:is_dir(Keys) of
+        true ->
+            Options = [{user, User} || User =/= ""]
+                ++ [{user_dir, Keys}, {silently_accept_hosts, false}, {user_interaction, false},
+                    {save_accepted_host, false}, {auth_methods, "publickey"},
+                    {connect_timeout, ?CONNECT_MS}],
+            connected(ssh:connect(Host, Port, Options, ?CONNECT_MS), Host, Keys);
+        false ->
+            {error, ["there is no directory of keys ", Keys]}
+    end.
+
+connected({ok, Connection}, _Host, _Keys) ->
+    {ok, Connection};
+connected({error, Reason}, Host, Keys) ->
+    Text = case Reason of
+               _ when is_list(Reason) -> Reason;
+               _ when is_atom(Reason) -> inet:format_error(Reason);
+               _ -> io_lib:format("~0tP", [Reason, 10])
+           end,
+    %% What it would ask a user is whether the key of the host is right.
+    case re:run(Text, "(Key exchange failed|Service not available|is not allowed)",
+                [{capture, none}]) of
+        nomatch -> {error, ["ssh: ", Text]};
+        match -> {error, ["ssh: ", Text, ". The key of ", Host, " is to be in ", Keys,
+                          "/known_hosts"]}
+    end.
+
+-spec close(pid()) -> ok.
+close(Connection) -> ssh:close(Connection).
+
+-spec run(pid(), iodata(), timeout()) -> {ok, non_neg_integer(), binary()} | {error, iodata()}.
+run(Connection, Script, TimeoutMs) ->
+    case ssh_connection:session_channel(Connection, ?CONNECT_MS) of
+        {ok, Channel} ->
+            Result = started(Connection, Channel, Script, TimeoutMs),
+            ok = ssh_connection:close(Connection, Channel),
+            Result;
+        {error, Reason} ->
+            {error, io_lib:format("ssh: no channel: ~0tP", [Reason, 10])}
+    end.
+
+started(Connection, Channel, Script, TimeoutMs) ->
+    case ssh_connection:exec(Connection, Channel, "sh -s", ?CONNECT_MS) of
+        success ->
+            case ssh_connection:send(Connection, Channel, Script, ?CHUNK_MS) of
+                ok ->
+                    _ = ssh_connection:send_eof(Connection, Channel),
+                    Deadline = erlang:monotonic_time(millisecond) + TimeoutMs,
+                    collect(Connection, Channel, Deadline, none, <<>>);
+                {error, Reason} ->
+                    {error, io_lib:format("ssh: ~0tP", [Reason, 10])}
+            end;
+        Other ->
+            {error, io_lib:format("ssh: the host runs no shell: ~0tP", [Other, 10])}
+    end.
+
+%% The connection may end without a word to this channel, hence the deadline.
+collect(Connection, Channel, Deadline, Status, Output) ->
+    Left = max(0, Deadline - erlang:monotonic_time(millisecond)),
+    receive
+        {ssh_cm, Connection, {data, Channel, _Kind, Data}} ->
+            ok = ssh_connection:adjust_window(Connection, Channel, byte_size(Data)),
+            More = case byte_size(Output) < ?OUTPUT_MAX of
+                       true -> <<Output/binary, Data/binary>>;
+                       false -> Output
+                   end,
+            collect(Connection, Channel, Deadline, Status, More);
+        {ssh_cm, Connection, {exit_status, Channel, Exit}} ->
+            collect(Connection, Channel, Deadline, Exit, Output);
+        {ssh_cm, Connection, {closed, Channel}} when is_integer(Status) ->
+            {ok, Status, Output};
+        {ssh_cm, Connection, {closed, Channel}} ->
+            {error, "ssh: the connection was lost"};
+        {ssh_cm, Connection, _EofOrSignal} ->
+            collect(Connection, Channel, Deadline, Status, Output)
+    after Left ->
+        {error, "ssh: no answer in time"}
+    end.
+
+-spec put(pid(), string(), binary()) -> ok | {error, iodata()}.
+put(Connection, File, Content) ->
+    case ssh_sftp:start_channel(Connection, [{timeout, ?CONNECT_MS}]) of
+        {ok, Channel} ->
+            Result = ssh_sftp:write_file(Channel, File, Content, infinity),
+            ok = ssh_sftp:stop_channel(Channel),
+            case Result of
+                ok -> ok;
+                {error, Reason} -> {error, io_lib:format("sftp: ~ts: ~0tP", [File, Reason, 10])}
+            end;
+        {error, Reason} ->
+            {error, io_lib:format("sftp: ~0tP", [Reason, 10])}
+    end.

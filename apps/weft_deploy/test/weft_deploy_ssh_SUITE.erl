@@ -1,0 +1,198 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc A deployment by ssh. Hosts are network namespaces, each with its own sshd and its own
+%% directory in the same place. That needs root; elsewhere the suite is skipped.
+%%
+%% Usually two hosts with one node each; with FULL=1 eight hosts with four nodes each, which
+%% are upgraded, too.
+-module(weft_deploy_ssh_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-export([suite/0, all/0, init_per_suite/1, end_per_suite/1]).
+-export([up_and_the_second_time_nothing/1, an_unknown_host_key_is_refused/1,
+         upgraded_by_one_command/1, a_host_that_dies_is_told_and_the_rest_goes_on/1,
+         down_leaves_nothing/1]).
+
+-define(PORT, 20022).
+
+suite() -> [{timetrap, {minutes, 20}}].
+
+%% Each case goes on with what the one before has left.
+all() ->
+    [up_and_the_second_time_nothing, an_unknown_host_key_is_refused]
+        ++ [upgraded_by_one_command || os:getenv("FULL") =/= false]
+        ++ [a_host_that_dies_is_told_and_the_rest_goes_on, down_leaves_nothing].
+
+size() -> case os:getenv("FULL") of false -> {2, 1}; _ -> {8, 4} end.
+
+init_per_suite(Config) ->
+    Needed = ["ip", "sshd", "ssh-keygen", "unshare", "mount"],
+    Path = os:getenv("PATH") ++ ":/usr/sbin:/sbin",
+    case {string:trim(os:cmd("id -u")), [P || P <- Needed, os:find_executable(P, Path) =:= false]} of
+        {"0", []} ->
+            case os:cmd("ip netns add wdprobe && ip netns del wdprobe") of
+                "" -> prepared(Config);
+                Text -> {skip, "no network namespaces: " ++ Text}
+            end;
+        {"0", [Missing | _]} -> {skip, "no program " ++ Missing};
+        _ -> {skip, "only root may make network namespaces"}
+    end.
+
+prepared(Config) ->
+    {Count, _} = size(),
+    Dir = ?config(priv_dir, Config),
+    Mark = integer_to_list(list_to_integer(os:getpid()) rem 100000),
+    Hosts = ["10.99.77." ++ integer_to_list(N) || N <- lists:seq(1, Count)],
+    All = [{mark, Mark}, {hosts, Hosts}, {file, filename:join(Dir, "shop.deploy")},
+           {keys, filename:join(Dir, "keys")}, {root, filename:join(Dir, "weft")},
+           {dir, "/tmp/weft-deploy-" ++ Mark} | Config],
+    keys(All),
+    network(All),
+    [start_host(N, All) || N <- lists:seq(1, Count)],
+    [weft_test_nodes:until(fun() -> listens(Host) end) || Host <- Hosts],
+    All.
+
+sh(Format, Args) ->
+    Command = lists:flatten(io_lib:format(Format, Args)),
+    Output = os:cmd(Command),
+    ct:log("~ts~n~ts", [Command, Output]),
+    Output.
+
+keys(Config) ->
+    Keys = ?config(keys, Config),
+    Dir = ?config(priv_dir, Config),
+    ok = filelib:ensure_path(Keys),
+    sh("ssh-keygen -q -t ed25519 -N '' -f ~ts/id_ed25519", [Keys]),
+    sh("ssh-keygen -q -t ed25519 -N '' -f ~ts/hostkey", [Dir]),
+    {ok, Public} = file:read_file(filename:join(Keys, "id_ed25519.pub")),
+    ok = file:write_file(filename:join(Dir, "authorized_keys"), Public),
+    {ok, HostKey} = file:read_file(filename:join(Dir, "hostkey.pub")),
+    [Kind, Key | _] = string:lexemes(binary_to_list(HostKey), " \n"),
+    ok = file:write_file(filename:join(Keys, "known_hosts"),
+                         [["[", Host, "]:", integer_to_list(?PORT), " ", Kind, " ", Key, "\n"]
+                          || Host <- ?config(hosts, Config)]),
+    ok = file:write_file(filename:join(Dir, "sshd_config"),
+                         ["Port ", integer_to_list(?PORT), "\nHostKey ", Dir, "/hostkey\n"
+                          "AuthorizedKeysFile ", Dir, "/authorized_keys\nPidFile none\n"
+                          "PasswordAuthentication no\nKbdInteractiveAuthentication no\n"
+                          "UsePAM no\nStrictModes no\nPermitRootLogin prohibit-password\n"
+                          "Subsystem sftp internal-sftp\n"]).
+
+%% One bridge in this namespace, a leg of it in each host.
+network(Config) ->
+    Mark = ?config(mark, Config),
+    sh("ip link add wb~ts type bridge; ip link set wb~ts up; ip addr add 10.99.77.254/24 dev wb~ts",
+       [Mark, Mark, Mark]).
+
+start_host(N, Config) ->
+    Mark = ?config(mark, Config),
+    Dir = ?config(priv_dir, Config),
+    Own = filename:join(Dir, "host" ++ integer_to_list(N)),
+    ok = filelib:ensure_path(Own),
+    ok = filelib:ensure_path(?config(dir, Config)),
+    ok = filelib:ensure_path("/run/sshd"),
+    Name = host_name(N, Config),
+    sh("ip netns add ~ts; ip link add v~ts~b type veth peer name eth0 netns ~ts; "
+       "ip link set v~ts~b master wb~ts up; ip -n ~ts link set lo up; "
+       "ip -n ~ts addr add 10.99.77.~b/24 dev eth0; ip -n ~ts link set eth0 up",
+       [Name, Mark, N, Name, Mark, N, Mark, Name, Name, N, Name]),
+    sh("ip netns exec ~ts unshare -m sh -c 'mount --bind ~ts ~ts; "
+       "/usr/sbin/sshd -D -f ~ts/sshd_config -E ~ts/sshd.log < /dev/null > /dev/null 2>&1 & "
+       "echo $! > ~ts/sshd.pid'", [Name, Own, ?config(dir, Config), Dir, Own, Own]).
+
+host_name(N, Config) -> "wd" ++ ?config(mark, Config) ++ "-" ++ integer_to_list(N).
+
+listens(Host) ->
+    case gen_tcp:connect(Host, ?PORT, [], 1000) of
+        {ok, Socket} -> gen_tcp:close(Socket) =:= ok;
+        {error, _} -> false
+    end.
+
+end_per_suite(Config) ->
+    _ = run(down, Config),
+    Mark = ?config(mark, Config),
+    _ = [stop_host(N, Config) || N <- lists:seq(1, length(?config(hosts, Config)))],
+    sh("ip link del wb~ts; rmdir ~ts", [Mark, ?config(dir, Config)]),
+    ok.
+
+%% What still runs there is of this suite.
+stop_host(N, Config) ->
+    Name = host_name(N, Config),
+    sh("for p in $(ip netns pids ~ts); do kill -9 $p; done; ip netns del ~ts", [Name, Name]).
+
+%% --- the deployment -----------------------------------------------------------------------------
+
+deployment(Env, Config) ->
+    {Hosts, Each} = size(),
+    Terms = [{name, shop}, {provider, {ssh, #{user => "root", port => ?PORT, keys => "keys"}}},
+             {hosts, [{Host, #{cores => 1}} || Host <- ?config(hosts, Config)]},
+             {dir, ?config(dir, Config)}, {epmd_port, 4391}, {stable_s, 0.2},
+             {erl, filename:join([code:root_dir(), "bin", "erl"])}, {parallel, 4},
+             {family, web, #{count => Hosts * Each, env => Env,
+                             flags => ["+S", "1:1", "+sbwt", "none"]}}],
+    ok = file:write_file(?config(file, Config), [io_lib:format("~p.~n", [T]) || T <- Terms]).
+
+run(Function, Config) -> run(Function, [], Config).
+
+run(Function, Words, Config) ->
+    Options = #{root => ?config(root, Config), progress => fun(Line) -> ct:log("~ts", [Line]) end},
+    Result = apply(weft_deploy, Function, [?config(file, Config) | Words] ++ [Options]),
+    ct:log("~s ~p~n~tp", [Function, Words, Result]),
+    Result.
+
+count() ->
+    {Hosts, Each} = size(),
+    Hosts * Each.
+
+%% --- cases --------------------------------------------------------------------------------------
+
+up_and_the_second_time_nothing(Config) ->
+    deployment([], Config),
+    {ok, #{started := Started, failed := []}, _} = run(apply, Config),
+    ?assertEqual(count(), length(Started)),
+    ?assertMatch({ok, #{started := [], stopped := [], changed := [], failed := []}, _},
+                 run(apply, Config)),
+    {ok, #{nodes := Nodes}, _} = run(status, Config),
+    PerHost = [length([N || #{host := At} = N <- Nodes, At =:= list_to_binary(Host)])
+               || Host <- ?config(hosts, Config)],
+    ?assertEqual([count() div length(PerHost)], lists:usort(PerHost)).
+
+an_unknown_host_key_is_refused(Config) ->
+    Known = filename:join(?config(keys, Config), "known_hosts"),
+    {ok, Right} = file:read_file(Known),
+    ok = file:write_file(Known, <<>>),
+    {wanting, #{lost := [#{why := Why} | _] = Lost, start := []}, _} = run(plan, Config),
+    ok = file:write_file(Known, Right),
+    ?assertEqual(length(?config(hosts, Config)), length(Lost)),
+    ?assertMatch({match, _}, re:run(Why, "known_hosts")).
+
+upgraded_by_one_command(Config) ->
+    deployment([{shop, [{version, 2}]}], Config),
+    {ok, #{upgraded := Upgraded, failed := []}, _} = run(upgrade, Config),
+    ?assertEqual(count(), length(Upgraded)),
+    ?assertMatch({ok, #{changed := [], start := []}, _}, run(plan, Config)).
+
+%% Its cable is pulled. Nodes that are to be more go to the others.
+a_host_that_dies_is_told_and_the_rest_goes_on(Config) ->
+    Mark = ?config(mark, Config),
+    sh("ip link set v~ts1 down", [Mark]),
+    More = "web=" ++ integer_to_list(count() + 1),
+    {wanting, #{started := [#{node := New}], failed := [#{what := <<"10.99.77.1">>}]}, _} =
+        run(scale, [[More]], Config),
+    ?assertEqual(nomatch, binary:match(New, <<"10.99.77.1">>)),
+    sh("ip link set v~ts1 up", [Mark]),
+    weft_test_nodes:until(fun() -> listens("10.99.77.1") end),
+    ?assertMatch({ok, #{started := [], stopped := [], failed := []}, _}, run(apply, Config)).
+
+down_leaves_nothing(Config) ->
+    {ok, #{stopped := Stopped, failed := []}, _} = run(down, Config),
+    ?assertEqual(count() + 1, length(Stopped)),
+    [?assertEqual(none, beams(N, Config)) || N <- lists:seq(1, length(?config(hosts, Config)))].
+
+beams(N, Config) ->
+    case sh("for p in $(ip netns pids ~ts); do cat /proc/$p/comm; done | grep -E 'beam|epmd'",
+            [host_name(N, Config)]) of
+        "" -> none;
+        Left -> Left
+    end.
