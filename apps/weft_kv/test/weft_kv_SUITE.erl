@@ -8,15 +8,17 @@
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([the_guide/1, nothing_acknowledged_is_lost/1, all_nodes_die_one_after_the_other/1,
-         all_nodes_die_at_once/1]).
+         all_nodes_die_at_once/1, schedules_of_faults/1]).
 -export([evaluate/2, count/2, stop/1, number/1, noted/2]).
 
 -define(KEYS, 60).
+-define(SCHEDULES, 30).
 
-suite() -> [{timetrap, {minutes, 4}}].
+suite() -> [{timetrap, {minutes, case os:getenv("FULL") of false -> 4; _ -> 90 end}}].
 
 all() -> [the_guide, nothing_acknowledged_is_lost, all_nodes_die_one_after_the_other,
-          all_nodes_die_at_once].
+          all_nodes_die_at_once]
+        ++ [schedules_of_faults || os:getenv("FULL") =/= false].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -222,6 +224,63 @@ complete(Refs) ->
                   Pairs > 0 andalso Alike > 2 * Pairs
               end, Refs).
 
+%% The long form: on disk, nodes are killed, stand still, join and leave, in an order by chance.
+schedules_of_faults(Config) ->
+    lists:foreach(fun(Seed) ->
+                      schedule(Seed, Config),
+                      ok = weft_test_nodes:stop_all()
+                  end, lists:seq(1, ?SCHEDULES)).
+
+schedule(Seed, Config) ->
+    Start = fun(Name) ->
+                Dir = filename:join([?config(priv_dir, Config), integer_to_list(Seed),
+                                     atom_to_list(Name)]),
+                start(Name, [{weft_ring, [{partitions, 16}, {sync_ms, 300}, {handoff_items, 5},
+                                          {vnodes, [{weft_kv_vnode, #{dir => Dir}}]}]},
+                             {weft_kv, [{buckets, #{sets => #{n => 3, nodes => 2,
+                                                              timeout_ms => 2000}}}]}], Config)
+            end,
+    Refs = [A, B, _, _] = [Start(Name) || Name <- [a, b, c, d]],
+    ok = call(A, weft_ring, create, []),
+    changed(A, tl(Refs), Refs, join),
+    Writers = [{Ref, call(Ref, ?MODULE, count, [Number, ?KEYS])} || {Number, Ref} <- [{1, A},
+                                                                                    {2, B}]],
+    Rand = rand:seed_s(exsss, Seed),
+    {Faults, _} = lists:mapfoldl(fun(Fault, R0) ->
+                                     {X, R} = rand:uniform_s(R0),
+                                     {{X, Fault}, R}
+                                 end, Rand, [{kill, c}, {pause, c}, {kill, d}, {pause, d},
+                                             {join, e}]),
+    Nodes = lists:foldl(fun({_, Fault}, Now) -> fault(Fault, Now, Writers, Start) end,
+                        maps:from_list(lists:zip([a, b, c, d], Refs)), lists:sort(Faults)),
+    Members = [Ref || {Name, Ref} <- maps:to_list(Nodes), Name =/= e],
+    changed(A, [maps:get(e, Nodes)], Members, leave),
+    Added = lists:append([call(Ref, ?MODULE, stop, [Pid], 30000) || {Ref, Pid} <- Writers]),
+    Found = found(A),
+    ct:pal("schedule ~b: ~p: ~b writes acknowledged",
+           [Seed, [Fault || {_, Fault} <- lists:sort(Faults)], length(Added)]),
+    ?assertEqual({Seed, []}, {Seed, [Number || {Key, Number} <- Added,
+                                               not lists:member(Number,
+                                                                maps:get(Key, Found, []))]}).
+
+fault({kill, Name}, #{a := A} = Nodes, Writers, Start) ->
+    ok = weft_test_nodes:kill(maps:get(Name, Nodes)),
+    written(A, Writers, 20),
+    New = Start(Name),
+    written(A, Writers, 20),
+    Nodes#{Name := New};
+fault({pause, Name}, #{a := A} = Nodes, Writers, _Start) ->
+    ok = weft_test_nodes:pause(maps:get(Name, Nodes)),
+    more(Writers, 20),
+    ok = weft_test_nodes:continue(maps:get(Name, Nodes)),
+    written(A, Writers, 20),
+    Nodes;
+fault({join, Name}, #{a := A} = Nodes, Writers, Start) ->
+    New = Start(Name),
+    changed(A, [New], [New | maps:values(Nodes)], join),
+    more(Writers, 20),
+    Nodes#{Name => New}.
+
 changed(A, Others, Members, Change) ->
     Names = [weft_test_nodes:name(Ref) || Ref <- Others],
     [ok = call(Ref, weft_ring, join, [weft_test_nodes:name(A)]) || Change =:= join,
@@ -247,9 +306,12 @@ is_joining(A, B) ->
 
 %% So many more writes, whatever else goes on.
 written(A, Writers, More) ->
-    Before = so_far(Writers),
-    weft_test_nodes:until(fun() -> so_far(Writers) >= Before + More end, 60000),
+    more(Writers, More),
     ?assertMatch({ok, _}, call(A, weft_kv, list, [sets])).
+
+more(Writers, More) ->
+    Before = so_far(Writers),
+    weft_test_nodes:until(fun() -> so_far(Writers) >= Before + More end, 90000).
 
 so_far(Writers) ->
     lists:sum([call(Ref, ?MODULE, number, [Pid]) || {Ref, Pid} <- Writers]).
