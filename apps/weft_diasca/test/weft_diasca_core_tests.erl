@@ -34,10 +34,10 @@ same(#{values := Values} = Oracle, #{probes := Probes} = Result) ->
     equals({lists:sort(Values), maps:with(Summed, Oracle)}, {Told, maps:with(Summed, Result)}).
 
 prop_checkpoint() ->
-    ?FORALL({Count, Fuel, Seed, Nodes, Chance},
-            {range(1, 6), range(2, 6), integer(), range(1, 4), integer()},
+    ?FORALL({Count, Fuel, Seed, Nodes, Chance, Order},
+            {range(1, 6), range(2, 6), integer(), range(1, 4), integer(), oneof([sorted, shuffled])},
             begin
-                Settings = settings(Seed),
+                Settings = (settings(Seed))#{order := Order},
                 {over, #{hash := Hash} = Whole, []} = run(specs(Count, Fuel), 2, Settings, 1),
                 {over, #{hash := Hash}, Kept} =
                     run(specs(Count, Fuel), Nodes, Settings#{checkpoint_ticks := 1}, Chance),
