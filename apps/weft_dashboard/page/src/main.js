@@ -161,11 +161,13 @@ async function about() {
   show();
 }
 
+const many = (number, word) => `${number} ${word}${number === 1 ? "" : "s"}`;
+
 function header() {
   const { nodes, groups, model, isPast } = state.shown ?? state.live;
   const silent = nodes.filter((node) => node.state !== "up").length;
-  say(byId("counts"), `${nodes.length} nodes${silent ? `, ${silent} silent` : ""}, `
-    + `${groups.length} groups`);
+  say(byId("counts"), `${many(nodes.length, "node")}${silent ? `, ${silent} silent` : ""}, `
+    + many(groups.length, "group"));
   const alarms = Object.keys(model.alarms).length;
   say(links.alarms, alarms > 0 ? `Alarms (${alarms})` : "Alarms");
   links.alarms.classList.toggle("urgent", alarms > 0);
