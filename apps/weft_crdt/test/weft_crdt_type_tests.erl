@@ -13,7 +13,7 @@
 
 laws_test_() ->
     [{atom_to_list(Type) ++ " " ++ Name,
-      {timeout, 60, ?_assert(proper:quickcheck(Property(Type), [{numtests, count()}, quiet]))}}
+      {timeout, 1200, ?_assert(proper:quickcheck(Property(Type), [{numtests, count()}, quiet]))}}
      || Type <- weft_crdt_type:names(),
         {Name, Property} <- [{"merging is commutative, associative and idempotent", fun laws/1},
                              {"deltas are states, in any order", fun deltas/1},
@@ -63,7 +63,7 @@ differences(Type) ->
 
 packed(Type) ->
     M = module(Type),
-    ?FORALL({Steps, Bad}, {steps(Type), term()},
+    ?FORALL({Steps, Bad}, {steps(Type), weft_crdt_world:bad()},
             begin
                 #{a := A, b := B} = states(Type, Steps),
                 {ok, A} =:= M:unpack(M:pack(A))

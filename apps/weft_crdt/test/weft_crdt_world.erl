@@ -4,7 +4,10 @@
 -module(weft_crdt_world).
 
 -export([new/2, link/3, cut/3, restart/2, command/3, reply/3, deliver/2, double/2, lose/2, settle/1,
-         settle/2, tick/2, event/3, value/3, bytes/1, sent/1, warnings/1, told/1, forget/1, nodes/1]).
+         settle/2, tick/2, event/3, value/3, bytes/1, sent/1, warnings/1, told/1, forget/1, nodes/1,
+         bad/0]).
+
+-include_lib("proper/include/proper.hrl").
 
 -record(world, {cores = #{}, options, links = #{}, queue = [], timers = #{}, replies = [],
                 warnings = [], told = [], now = 0, starts = 0, sent = [], bytes = 0}).
@@ -119,3 +122,14 @@ told(#world{told = Told}) -> lists:reverse(Told).
 
 %% What was sent until now is not counted.
 forget(World) -> World#world{bytes = 0, sent = []}.
+
+%% Whatever might be sent instead of what is expected. PropEr's own terms have ever new atoms, which
+%% a long run has no room for.
+bad() -> ?SIZED(Size, bad(min(Size, 20))).
+
+bad(Size) when Size < 2 ->
+    oneof([integer(), float(), binary(), [], #{}, a, true, undefined]);
+bad(Size) ->
+    Small = ?LAZY(bad(Size div 3)),
+    oneof([bad(0), [Small], [Small | Small], {Small, Small}, {Small, Small, Small},
+           #{Small => Small}, list(integer())]).
