@@ -346,6 +346,7 @@ a_gateway_is_killed_and_the_path_changes(Config) ->
     _ = evaluate(["location.hash = 'from=", text(A), "&to=", text(X), "'"], Browser),
     until(fun() -> passed(Browser) =:= Other end),
     until(fun() -> state(Killed, Browser) =:= [<<"silent">>] end),
+    until(fun() -> pairs(model(Nodes)) =:= pairs(rows("Links", Browser)) end),
     it_is_in_the_timeline(Killed, Nodes, Browser),
     its_alarm_is_acknowledged(Killed, Nodes, Browser),
     %% As it was before.
@@ -355,6 +356,9 @@ a_gateway_is_killed_and_the_path_changes(Config) ->
     ?assertEqual([<<"up">>], state(Killed, Browser)),
     press("Back to now", Browser),
     until(fun() -> state(Killed, Browser) =:= [<<"silent">>] end).
+
+pairs(#{<<"links">> := Links}) -> lists:usort([pair(Key) || Key <- maps:keys(Links)]);
+pairs(Rows) -> [Pair || [Pair | _] <- Rows].
 
 state(Node, Browser) -> [State || [Known, State | _] <- rows("Nodes", Browser), Known =:= Node].
 

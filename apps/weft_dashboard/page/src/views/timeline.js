@@ -11,6 +11,9 @@ import { time } from "../parts/format.js";
 
 const AGAIN_MS = 3000;
 const SPAN_MS = 3600000;
+// An event has the time of the sample that showed it, and is known a little later.
+const LATE_MS = 60000;
+const EVENTS_MAX = 5000;
 
 const KINDS = {
   nodes: ["joined", "back", "silent", "left"],
@@ -20,6 +23,17 @@ const KINDS = {
   alarms: ["alarm_raised", "alarm_acknowledged", "alarm_cleared"],
   said: ["told"],
 };
+
+const name = ({ at_ms, kind, node, about }) => `${at_ms} ${kind} ${node} ${about}`;
+
+// The whole hour is asked for once: with a recording that is much to read.
+function merged(known, newer) {
+  const all = new Map([...known, ...newer].map((event) => [name(event), event]));
+  return [...all.values()]
+    .filter(({ at_ms }) => at_ms > Date.now() - SPAN_MS)
+    .sort((a, b) => a.at_ms - b.at_ms)
+    .slice(-EVENTS_MAX);
+}
 
 export function timelineView(app) {
   let events = [];
@@ -39,7 +53,7 @@ export function timelineView(app) {
   const rows = table({
     caption: "Events of the last hour, the newest first",
     isDown: true,
-    key: (event) => `${event.at_ms} ${event.kind} ${event.node} ${event.about}`,
+    key: name,
     columns: [
       { title: "Time", value: (event) => event.at_ms, text: time,
         link: (event) => span && address.with({ at: String(event.at_ms) }) },
@@ -69,9 +83,10 @@ export function timelineView(app) {
     isAsking = true;
     clearTimeout(again);
     try {
-      const answer = await get("/api/events", { since: String(Date.now() - SPAN_MS) });
-      events = answer.events;
-      say(told, answer.more > 0 ? `${answer.more} older ones are not shown` : "");
+      const since = events.length > 0 ? events.at(-1).at_ms - LATE_MS : Date.now() - SPAN_MS;
+      const answer = await get("/api/events", { since: String(since) });
+      events = merged(events, answer.events);
+      say(told, answer.more > 0 ? "There were so many that some are not shown." : "");
       if (app.about().recording) span = known(await get("/api/recording"));
     } catch (error) {
       say(told, error.message);
