@@ -48,6 +48,8 @@ step(define, Node, #{dir := Dir} = Session) ->
     script(Node, weft_deploy_shell:define(Dir, Definition), Session);
 step(undo, #{node := Name} = Node, #{dir := Dir} = Session) ->
     script(Node, weft_deploy_shell:undo(Dir, Name), Session);
+step(return, Node, Session) ->
+    step(start, Node#{start := [], health := none}, Session);
 step(start, Node, Session) ->
     case weft_deploy_apply:start([Node], fun(_, _) -> false end, Session) of
         {[_], []} -> ok;

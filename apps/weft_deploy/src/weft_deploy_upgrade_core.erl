@@ -5,11 +5,12 @@
 %% `define' (it is made of the new version), `start' (until it is healthy). At no time is more than
 %% one node drained or stopped. So of two gateways between groups one is always there.
 %%
-%% A node that is not healthy in time is stopped, becomes what it was (`undo') and starts. Then the
+%% A node that is not healthy in time is stopped, becomes what it was (`undo') and starts (`return':
+%% what was healthy about it then is not known any more, so it has to answer and to stay). Then the
 %% nodes that were upgraded to the same id before it follow, in reverse, and the id counts as bad. A
 %% node that can not be drained stays as it is, and ends the upgrade; so does a host that fails.
 %%
-%% A rollback that was asked for is the same with `undo' in place of `define'.
+%% A rollback that was asked for is the same with `undo' and `return' in their places.
 -module(weft_deploy_upgrade_core).
 
 -export([new/2, next/1, result/2]).
@@ -17,7 +18,7 @@
 
 %% A name, and the id that the node is to become.
 -type item() :: {Node :: string(), Id :: string()}.
--type step() :: drain | stop | define | undo | start.
+-type step() :: drain | stop | define | undo | start | return.
 -type action() :: {step(), Node :: string()}.
 %% failed: where it ended, and why. bad: ids that are not to be tried again.
 -type outcome() :: #{done := [string()], undone := [string()], failed := none | {string(), string()},
@@ -42,9 +43,10 @@ new(Mode, Items) -> #state{mode = Mode, waiting = Items}.
 next(#state{now = {{Node, _}, [Step | _], _}} = State) ->
     {{Step, Node}, State};
 next(#state{now = none, back = [Item | Back]} = State) ->
-    next(State#state{now = {Item, [drain, stop, undo, start], back}, back = Back});
+    next(State#state{now = {Item, [drain, stop, undo, return], back}, back = Back});
 next(#state{now = none, failed = none, waiting = [Item | Waiting], mode = Mode} = State) ->
-    next(State#state{now = {Item, [drain, stop, Mode, start], forward}, waiting = Waiting});
+    Last = case Mode of define -> start; undo -> return end,
+    next(State#state{now = {Item, [drain, stop, Mode, Last], forward}, waiting = Waiting});
 next(#state{done = Done, undone = Undone, failed = Failed, bad = Bad, waiting = Waiting}) ->
     {done, #{done => [Node || {Node, _} <- lists:reverse(Done)], undone => lists:reverse(Undone),
              failed => Failed, bad => Bad, left => [Node || {Node, _} <- Waiting]}}.
@@ -53,15 +55,15 @@ next(#state{done = Done, undone = Undone, failed = Failed, bad = Bad, waiting = 
 -spec result(ok | {error, string()}, state()) -> state().
 result(ok, #state{now = {Item, [_, Next | Steps], Way}} = State) ->
     State#state{now = {Item, [Next | Steps], Way}};
-result(ok, #state{now = {Item, [start], forward}, done = Done} = State) ->
+result(ok, #state{now = {Item, [_Last], forward}, done = Done} = State) ->
     State#state{now = none, done = [Item | Done]};
-result(ok, #state{now = {{Node, _}, [start], back}, undone = Undone} = State) ->
+result(ok, #state{now = {{Node, _}, [return], back}, undone = Undone} = State) ->
     State#state{now = none, undone = [Node | Undone]};
 %% What is new about it is to blame, and for all that have it.
 result({error, Why}, #state{mode = define, now = {{Node, Id} = Item, [start], forward},
                             done = Done, bad = Bad} = State) ->
     {Same, Others} = lists:partition(fun({_, Other}) -> Other =:= Id end, Done),
-    State#state{now = {Item, [stop, undo, start], back}, back = Same, done = Others,
+    State#state{now = {Item, [stop, undo, return], back}, back = Same, done = Others,
                 failed = {Node, Why}, bad = [Id | Bad]};
 %% A node on the way back that can not be drained is stopped all the same: the new version is bad.
 result({error, _Why}, #state{now = {Item, [drain | Steps], back}} = State) ->

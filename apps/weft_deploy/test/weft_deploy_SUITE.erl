@@ -158,7 +158,7 @@ upgrade_loses_nothing(Config) ->
 %% The first one is not healthy, the second one is not even tried.
 a_bad_version_is_rolled_back(Config) ->
     {ok, #{nodes := Before}, _} = run(status, Config),
-    deployment_in_haste(#{env => [{kernel, [{shop_good, false}]}]}, Config),
+    deployment_in_haste(#{env => [{kernel, [{shop_good, false}]}], start => [nosuch]}, Config),
     {wanting, #{upgraded := [], rolled_back := [_], left := [_], bad := [_]}, _} =
         run(upgrade, Config),
     {_, #{nodes := After}, _} = run(status, Config),

@@ -25,8 +25,8 @@ one_after_the_other_test() ->
 
 one_that_is_not_healthy_takes_those_before_it_along_test() ->
     {Actions, Outcome} = run_once([{"a", "2"}, {"b", "2"}, {"c", "2"}], {start, "b"}),
-    ?assertEqual([{stop, "b"}, {undo, "b"}, {start, "b"}, {drain, "a"}, {stop, "a"}, {undo, "a"},
-                  {start, "a"}], lists:nthtail(8, Actions)),
+    ?assertEqual([{stop, "b"}, {undo, "b"}, {return, "b"}, {drain, "a"}, {stop, "a"}, {undo, "a"},
+                  {return, "a"}], lists:nthtail(8, Actions)),
     ?assertMatch(#{done := [], undone := ["b", "a"], failed := {"b", "no"}, bad := ["2"],
                    left := ["c"]}, Outcome).
 
@@ -53,11 +53,11 @@ one_that_can_not_be_drained_stays_and_ends_it_test() ->
     ?assertMatch(#{done := [], failed := {"a", "no"}, left := ["a", "b"], bad := []}, Outcome).
 
 a_rollback_that_fails_blames_nothing_test() ->
-    {_, Outcome} = run(undo, [{"a", "2"}, {"b", "2"}], [{start, "a"}]),
+    {_, Outcome} = run(undo, [{"a", "2"}, {"b", "2"}], [{return, "a"}]),
     ?assertMatch(#{failed := {"a", "no"}, bad := [], left := ["b"]}, Outcome).
 
 one_that_can_not_come_back_is_told_test() ->
-    {_, #{failed := {"a", Why}}} = run(define, [{"a", "2"}], [{start, "a"}]),
+    {_, #{failed := {"a", Why}}} = run(define, [{"a", "2"}], [{start, "a"}, {return, "a"}]),
     ?assertMatch({match, _}, re:run(Why, "is down")).
 
 properties_test_() ->
@@ -71,7 +71,7 @@ items() ->
          [{"n" ++ integer_to_list(N), Id} || {N, Id} <- lists:zip(lists:seq(1, length(Ids)), Ids)]).
 
 failures(Items) ->
-    list({oneof([drain, stop, define, undo, start]),
+    list({oneof([drain, stop, define, undo, start, return]),
           oneof(["none" | [Node || {Node, _} <- Items]])}).
 
 %% Whatever fails: while a node is drained or stopped, nothing happens to another one, unless that
@@ -95,7 +95,7 @@ away({drain, Node} = Action, Fails, {Away, IsOne}) ->
      end, IsOne andalso lists:delete(Node, Away) =:= []};
 away({stop, Node}, _Fails, {Away, IsOne}) ->
     {[Node | lists:delete(Node, Away)], IsOne andalso lists:delete(Node, Away) =:= []};
-away({start, Node} = Action, Fails, {Away, IsOne}) ->
+away({Step, Node} = Action, Fails, {Away, IsOne}) when Step =:= start; Step =:= return ->
     {case lists:member(Action, Fails) of true -> Away; false -> lists:delete(Node, Away) end,
      IsOne};
 away(_Action, _Fails, State) ->
