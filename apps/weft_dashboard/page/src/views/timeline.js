@@ -27,16 +27,17 @@ const KINDS = {
 const name = ({ at_ms, kind, node, about }) => `${at_ms} ${kind} ${node} ${about}`;
 
 // The whole hour is asked for once: with a recording that is much to read.
-function merged(known, newer) {
+function merged(known, newer, nowMs) {
   const all = new Map([...known, ...newer].map((event) => [name(event), event]));
   return [...all.values()]
-    .filter(({ at_ms }) => at_ms > Date.now() - SPAN_MS)
+    .filter(({ at_ms }) => at_ms > nowMs - SPAN_MS)
     .sort((a, b) => a.at_ms - b.at_ms)
     .slice(-EVENTS_MAX);
 }
 
 export function timelineView(app) {
   let events = [];
+  let nowMs = Date.now();
   let isAsking = false;
   let again;
   let span = null;
@@ -83,9 +84,9 @@ export function timelineView(app) {
     isAsking = true;
     clearTimeout(again);
     try {
-      const since = events.length > 0 ? events.at(-1).at_ms - LATE_MS : Date.now() - SPAN_MS;
+      const since = events.length > 0 ? events.at(-1).at_ms - LATE_MS : nowMs - SPAN_MS;
       const answer = await get("/api/events", { since: String(since) });
-      events = merged(events, answer.events);
+      events = merged(events, answer.events, nowMs);
       say(told, answer.more > 0 ? "There were so many that some are not shown." : "");
       if (app.about().recording) span = known(await get("/api/recording"));
     } catch (error) {
@@ -120,7 +121,9 @@ export function timelineView(app) {
 
   return {
     element,
-    update() {
+    update({ model, isPast }) {
+      // The clock of the server, not of the browser.
+      if (!isPast) nowMs = model.at_ms;
       if (element.hidden) clearTimeout(again);
       else if (events.length === 0 || again === undefined) ask();
       show();
