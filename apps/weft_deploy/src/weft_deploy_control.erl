@@ -142,11 +142,11 @@ drain(Node, Others, #{within_ms := WithinMs} = Request) ->
             %% as before.
             {error, Why} -> {true, Why}
         end,
-    case {IsGood, Request} of
-        {true, #{leaves := true}} -> leave(Node);
-        {true, _} -> ok;
-        {false, _} -> call(Node, weft_transit, open, [])
-    end,
+    _ = case {IsGood, Request} of
+            {true, #{leaves := true}} -> leave(Node);
+            {true, _} -> ok;
+            {false, _} -> call(Node, weft_transit, open, [])
+        end,
     tell(Node, IsGood, now_ms() - Since, Text).
 
 around_and_moved(Before, Others, Node, Deadline) ->

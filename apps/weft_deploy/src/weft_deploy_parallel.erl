@@ -15,14 +15,21 @@ map(Limit, Fun, List) ->
 run(_Limit, _Fun, [], Running, Done) when map_size(Running) =:= 0 ->
     [Result || {_Number, Result} <- lists:sort(maps:to_list(Done))];
 run(Limit, Fun, [{Number, Element} | Rest], Running, Done) when map_size(Running) < Limit ->
-    {_Pid, Monitor} = spawn_monitor(fun() -> exit({?MODULE, Fun(Element)}) end),
-    run(Limit, Fun, Rest, Running#{Monitor => Number}, Done);
+    Self = self(),
+    Ref = make_ref(),
+    {_Pid, Monitor} = spawn_monitor(fun() -> Self ! {Ref, Fun(Element)} end),
+    run(Limit, Fun, Rest, Running#{Monitor => {Number, Ref}}, Done);
 run(Limit, Fun, Rest, Running, Done) ->
     receive
         {'DOWN', Monitor, process, _Pid, Reason} when is_map_key(Monitor, Running) ->
-            {Number, Left} = maps:take(Monitor, Running),
-            run(Limit, Fun, Rest, Left, Done#{Number => result(Reason)})
+            {{Number, Ref}, Left} = maps:take(Monitor, Running),
+            run(Limit, Fun, Rest, Left, Done#{Number => result(Ref, Reason)})
     end.
 
-result({?MODULE, Result}) -> Result;
-result(Reason) -> {error, lists:flatten(io_lib:format("it crashed: ~0tP", [Reason, 20]))}.
+%% What a process has sent is there before the news of its end.
+result(Ref, Reason) ->
+    receive
+        {Ref, Result} -> Result
+    after 0 ->
+        {error, lists:flatten(io_lib:format("it crashed: ~0tP", [Reason, 20]))}
+    end.

@@ -13,11 +13,7 @@
 
 %% @doc The text of a document.
 -spec encode(yaml()) -> unicode:chardata().
-encode(Value) -> [tl_line(block(Value, 0)), $\n].
-
-%% A block begins on a line of its own.
-tl_line([$\n | Rest]) -> string:trim(Rest, leading);
-tl_line(Block) -> string:trim(Block, leading).
+encode(Value) -> [string:trim(block(Value, 0), leading), $\n].
 
 block({object, []}, _Indent) -> " {}";
 block({list, []}, _Indent) -> " []";
