@@ -96,7 +96,7 @@ reply(Place, {error, Reason}, #coordinator{failed = Failed} = State0) ->
     end;
 reply(Place, {ok, Object}, #coordinator{kind = write, object = none} = State0) ->
     #coordinator{places = Places, failed = Failed} = State0,
-    %% Also those that refused to be the first: they may have been busy.
+    %% Those that could not be the first are not asked again.
     Others = [P || P <- Places, P =/= Place, not is_gone(P, Failed)],
     {State, Effects} = checked(State0#coordinator{object = Object, open = Others, spare = [],
                                                   answered = [{Place, Object}]}),

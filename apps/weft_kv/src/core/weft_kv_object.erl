@@ -13,8 +13,7 @@
 %% one run of its process.
 -module(weft_kv_object).
 
--export([new/0, put/4, merge/2, latest/1, siblings/1, values/1, context/1, decode/1, is_known/2,
-         expire/2, actors/1]).
+-export([new/0, put/4, merge/2, latest/1, siblings/1, values/1, context/1, decode/1, expire/2]).
 -export_type([object/0, value/0, actor/0, context/0, vector/0]).
 
 -type actor() :: binary().
@@ -79,13 +78,6 @@ expire(NowMs, {Known, Values}) ->
                              Value#{value := deleted};
                         (_, Value) -> Value
                      end, Values)}.
-
-%% @doc Is this dot among what the vector covers?
--spec is_known(dot(), object()) -> boolean().
-is_known(Dot, {Known, _}) -> covers(Known, Dot).
-
--spec actors(object()) -> [actor()].
-actors({Known, _}) -> lists:sort(maps:keys(Known)).
 
 covers(Vector, {Actor, Number}) -> Number =< maps:get(Actor, Vector, 0).
 

@@ -4,7 +4,7 @@
 %% counted; more are refused. No process is shared by requests.
 -module(weft_kv_request).
 
--export([run/4, command/3]).
+-export([run/4]).
 
 -define(MARGIN_MS, 1000).
 
@@ -82,8 +82,5 @@ asked({_, _, Role} = Place, Request, {Key, #{timeout_ms := TimeoutMs} = Options,
         {error, Reason} -> {error, Reason}
     end.
 
-%% @doc What a partition is told.
--spec command(weft_kv_coordinator_core:request(), primary | fallback, weft_kv_bucket:options()) ->
-          term().
 command(Request, Role, Options) ->
     {Request, maps:with([n, evict, siblings], Options), Role}.

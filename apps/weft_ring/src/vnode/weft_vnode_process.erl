@@ -82,7 +82,7 @@ asked(Request, _From, Vnode) ->
 %% @private
 handle_cast(Request, Vnode) ->
     ok = weft_stray:message(Request),
-    {noreply, Vnode}.
+    settled({noreply, Vnode}).
 
 %% @private
 handle_info(Message, Vnode) ->
@@ -93,15 +93,15 @@ told({weft_vnode, receiver, Sender, Msg}, Vnode) when is_pid(Sender) ->
 told({weft_vnode, sender, Msg}, Vnode) ->
     {noreply, sender({message, Msg}, Vnode)};
 told({handoff, Timers, {timer, Timer}},
-            #vnode{sending = #sending{timers = Timers}} = Vnode) ->
+     #vnode{sending = #sending{timers = Timers}} = Vnode) ->
     {noreply, sender({timer, Timer}, Vnode)};
 told({handoff, Timers, reconnect}, #vnode{sending = #sending{timers = Timers}} = Vnode) ->
     {noreply, reconnect(Vnode)};
 told({handoff, Timers, {started, {ok, started}}},
-            #vnode{sending = #sending{timers = Timers}} = Vnode) ->
+     #vnode{sending = #sending{timers = Timers}} = Vnode) ->
     {noreply, sender(link_up, watch(Vnode))};
 told({handoff, Timers, {started, {error, _}}},
-            #vnode{sending = #sending{timers = Timers}} = Vnode) ->
+     #vnode{sending = #sending{timers = Timers}} = Vnode) ->
     {noreply, later(Vnode)};
 told({handoff, _Outdated, _}, Vnode) ->
     {noreply, Vnode};
@@ -180,6 +180,11 @@ settled({noreply, #vnode{held = [_ | _] = Held} = Vnode}) ->
             {noreply, Vnode};
         _ -> {noreply, committed(Vnode)}
     end;
+%% No further message may come for a while.
+settled({reply, Reply, #vnode{held = [_ | _]} = Vnode}) ->
+    {reply, Reply, committed(Vnode)};
+settled({stop, Reason, #vnode{held = [_ | _]} = Vnode}) ->
+    {stop, Reason, committed(Vnode)};
 settled(Other) ->
     Other.
 

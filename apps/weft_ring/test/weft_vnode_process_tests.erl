@@ -1,0 +1,85 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The process of a partition whose changes are committed together. There is no ring here, so
+%% it is asked in place of an owner.
+-module(weft_vnode_process_tests).
+-behaviour(weft_vnode).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-export([init/2, command/3, change/4, items/3, take/3, clear/2, cover/2, commit/1]).
+
+-define(NAME, weft_vnode_process_tests_partition).
+
+%% Commands that wait at the same time are committed at once.
+many_commands_share_a_commit_test() ->
+    with_partition([], fun() ->
+        Answers = together([{command, fallback, key, add} || _ <- lists:seq(1, 20)]),
+        ?assertEqual([{ok, N} || N <- lists:seq(1, 20)], lists:sort(Answers)),
+        ?assertEqual({ok, {20, 1}}, ask(read))
+    end).
+
+%% Nobody waits for the next message.
+answers_do_not_wait_for_a_message_that_does_not_come_test() ->
+    with_partition([], fun() ->
+        Last = {command, primary, key, add},
+        ?assertEqual([{ok, 1}, {error, no_ring}],
+                     together([{command, fallback, key, add}, Last])),
+        ?assertEqual({ok, {1, 1}}, ask(read))
+    end).
+
+what_is_not_committed_is_an_error_for_all_test() ->
+    with_partition([full], fun() ->
+        ?assertEqual([{error, {failed, full}}, {error, {failed, full}}],
+                     together([{command, fallback, key, add}, {command, fallback, key, read}]))
+    end).
+
+stray_messages_end_nothing_test() ->
+    with_partition([], fun() ->
+        Level = maps:get(level, logger:get_primary_config()),
+        ok = logger:set_primary_config(level, critical),
+        ?NAME ! what,
+        ok = gen_server:cast(?NAME, what),
+        ?assertMatch({error, _}, gen_server:call(?NAME, what)),
+        ok = logger:set_primary_config(level, Level),
+        ?assertMatch({ok, _}, ask(read))
+    end).
+
+%% It is asked for all of this before it looks at the first.
+together(Requests) ->
+    ok = sys:suspend(?NAME),
+    Asked = [begin
+                 {_, Ref} = spawn_monitor(fun() -> exit(gen_server:call(?NAME, Request)) end),
+                 weft_test_nodes:until(fun() ->
+                     process_info(whereis(?NAME), message_queue_len)
+                         =:= {message_queue_len, Number} end),
+                 Ref
+             end || {Number, Request} <- lists:zip(lists:seq(1, length(Requests)), Requests)],
+    ok = sys:resume(?NAME),
+    [receive {'DOWN', Ref, process, _, Answer} -> Answer end || Ref <- Asked].
+
+ask(Command) -> gen_server:call(?NAME, {command, fallback, key, Command}).
+
+with_partition(Options, Fun) ->
+    {ok, Pid} = weft_vnode_process:start_link(?NAME, ?MODULE, 0, Options, #{queue_max => 100}),
+    try Fun()
+    after
+        true = unlink(Pid),
+        gen_server:stop(Pid)
+    end.
+
+%% --- a counter, which counts its commits as well ----------------------------------------------
+
+init(0, Options) -> {ok, {0, 0, Options}}.
+
+command(key, add, {Count, _, _}) -> {change, add, Count + 1};
+command(key, read, {Count, Commits, _}) -> {reply, {Count, Commits}}.
+
+change(key, add, none, {Count, Commits, Options}) -> {ok, {Count + 1, Commits, Options}}.
+
+commit({_, _, [full]} = State) -> {error, full, State};
+commit({Count, Commits, []}) -> {ok, {Count, Commits + 1, []}}.
+
+items(_, _, _) -> {[], done}.
+take(_, _, State) -> {ok, State}.
+clear(_, State) -> {ok, State}.
+cover(_, State) -> State.
