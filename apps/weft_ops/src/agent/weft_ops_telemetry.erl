@@ -4,7 +4,7 @@
 %%
 %% Handlers of telemetry run in the process that gives the event. So they run in this one, which
 %% nobody waits for: a handler that takes long delays the events after it, and when too many wait
-%% the newest are left out.
+%% the newest are left out. A handler that fails is detached by the library, which is no dependency.
 -module(weft_ops_telemetry).
 -behaviour(gen_server).
 
@@ -16,7 +16,7 @@
 -spec start_link() -> {ok, pid()} | ignore | {error, term()}.
 start_link() ->
     case code:ensure_loaded(telemetry) of
-        {module, telemetry} -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []);
+        {module, telemetry} -> gen_server:start_link({local, ?MODULE}, ?MODULE, telemetry, []);
         {error, _} -> ignore
     end.
 
@@ -42,45 +42,41 @@ give(What) ->
     end.
 
 %% @private
--spec init([]) -> {ok, none}.
-init([]) -> {ok, none}.
+-spec init(module()) -> {ok, module()}.
+init(Library) -> {ok, Library}.
 
 %% @private
--spec handle_call(term(), gen_server:from(), none) -> {reply, term(), none}.
-handle_call(Request, _From, none) ->
-    {reply, weft_stray:call(Request), none}.
+-spec handle_call(term(), gen_server:from(), module()) -> {reply, term(), module()}.
+handle_call(Request, _From, Library) ->
+    {reply, weft_stray:call(Request), Library}.
 
 %% @private
--spec handle_cast(term(), none) -> {noreply, none}.
-handle_cast({sample, Before, Sample}, none) ->
-    ok = execute([weft, node, sample], measured(Sample), maps:with([node, groups], Sample)),
+-spec handle_cast(term(), module()) -> {noreply, module()}.
+handle_cast({sample, Before, Sample}, Library) ->
+    ok = Library:execute([weft, node, sample], measured(Sample), maps:with([node, groups], Sample)),
     Events = case Before of
                  none -> [];
                  _ -> weft_ops_events:sample(Before, Sample)
              end,
-    _ = [execute(Name, #{system_time => native(AtMs)}, maps:with([node, about, text], Event))
+    _ = [Library:execute(Name, #{system_time => native(AtMs)},
+                         maps:with([node, about, text], Event))
          || #{kind := Kind, at_ms := AtMs} = Event <- Events, Name <- name(Kind)],
-    {noreply, none};
-handle_cast({alarm, {What, Alarm}, AtNative}, none) ->
+    {noreply, Library};
+handle_cast({alarm, {What, Alarm}, AtNative}, Library) ->
     #{id := {Kind, Node, About}} = Alarm,
-    ok = execute([weft, alarm, What], #{system_time => AtNative},
-                 (maps:with([severity, text, acknowledged], Alarm))
-                     #{kind => Kind, node => Node, about => About}),
-    {noreply, none};
-handle_cast(Request, none) ->
+    ok = Library:execute([weft, alarm, What], #{system_time => AtNative},
+                         (maps:with([severity, text, acknowledged], Alarm))
+                             #{kind => Kind, node => Node, about => About}),
+    {noreply, Library};
+handle_cast(Request, Library) ->
     ok = weft_stray:message(Request),
-    {noreply, none}.
+    {noreply, Library}.
 
 %% @private
--spec handle_info(term(), none) -> {noreply, none}.
-handle_info(Message, none) ->
+-spec handle_info(term(), module()) -> {noreply, module()}.
+handle_info(Message, Library) ->
     ok = weft_stray:message(Message),
-    {noreply, none}.
-
-%% The library is no dependency. It detaches handlers that fail.
-execute(Name, Measurements, Metadata) ->
-    Execute = erlang:make_fun(telemetry, execute, 3),
-    Execute(Name, Measurements, Metadata).
+    {noreply, Library}.
 
 native(AtMs) -> erlang:convert_time_unit(AtMs, millisecond, native).
 

@@ -110,7 +110,7 @@ handle_info(Message, Hook) ->
     {noreply, Hook}.
 
 %% @private What is written when the process crashes, or is asked for its state.
--spec format_status(map()) -> map().
+-spec format_status(gen_server:format_status()) -> gen_server:format_status().
 format_status(Status) ->
     maps:map(fun(state, #hook{config = #{url := Url} = Config} = Hook) ->
                      Hook#hook{config = Config#{url := weft_ops_webhook_message:place(Url)}};
