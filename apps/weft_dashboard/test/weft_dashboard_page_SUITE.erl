@@ -405,6 +405,7 @@ open(Rest, #{port := Port}, Browser) ->
     true = go("about:blank", Browser),
     true = go(["http://127.0.0.1:", integer_to_list(Port), "/", Rest], Browser),
     _ = until("document.documentElement.dataset.connection === 'live' && "
+              "document.title !== 'weft' && "
               "performance.getEntriesByName('first-model').length > 0 && (" ?CANVAS
               ".offsetParent === null || performance.getEntriesByName('settled').length > 0)",
               Browser),

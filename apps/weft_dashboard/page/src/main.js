@@ -147,7 +147,7 @@ function take() {
   if (state.at !== undefined) return;
   state.shown = state.live;
   header();
-  show();
+  setTimeout(show);
 }
 
 async function about() {
