@@ -7,8 +7,8 @@
 %%   test/mutants/mutants.escript [WORD ...]    all bugs, or those whose name contains a word
 %%   test/mutants/mutants.escript --table       the rows of docs/internals/simulator.md
 %%
-%% A bug is {mutant, Name, File, Old, New, Tests, Sentence}. Old occurs once in the file (a test sees
-%% to that) and New takes its place. Tests are modules of EUnit, or {Module, Function}.
+%% A bug is {mutant, Name, File, Old, New, Tests, Sentence}. Old occurs once in the file (a test
+%% sees to that) and New takes its place. Tests are modules of EUnit, or {Module, Function}.
 %%
 %% The sources stay as they are; the build of the tests has to be there (`make mutants' sees to it).
 %% The tests have to pass without a bug first. A bug is found if a test fails, or does not come to

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Runs a page of the guide as its reader does. A block of code that is marked `sh' is a script;
-%% one that follows a line that begins with "The file" and has the name of a file in backquotes is
-%% the content of that file; others are only shown.
+%% @doc Runs a page of the guide as its reader does. A block of code that is marked `sh' is a
+%% script; one that follows a line that begins with "The file" and has the name of a file in
+%% backquotes is the content of that file; others are only shown.
 -module(weft_guide).
 
 -export([steps/1, run/3, says/3, root/0]).
@@ -51,8 +51,8 @@ ended(Port, Output) ->
         ct:fail({still_running, lists:flatten(Output)})
     end.
 
-%% @doc Waits until a command succeeds and its output has the text: nodes that have just been started
-%% find each other, and names, after a while.
+%% @doc Waits until a command succeeds and its output has the text: nodes that have just been
+%% started find each other, and names, after a while.
 -spec says(fun((string()) -> {non_neg_integer(), string()}), Command :: string(),
            Text :: string()) -> ok.
 says(Run, Command, Text) ->

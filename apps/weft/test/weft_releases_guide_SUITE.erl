@@ -99,7 +99,8 @@ written(Files, Config) ->
 committed(Dir) ->
     weft_sources(filename:join(Dir, "repository/apps/weft")),
     Said = os:cmd("cd " ++ Dir ++ "/repository && git init -q . && git checkout -q -b main"
-                  " && git add -A && git -c user.name=x -c user.email=x commit -q -m x && echo done"),
+                  " && git add -A && git -c user.name=x -c user.email=x commit -q -m x"
+                  " && echo done"),
     "done" = lists:last(string:lexemes(Said, "\n")).
 
 weft_sources(Dir) ->

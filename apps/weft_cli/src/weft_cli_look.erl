@@ -89,7 +89,8 @@ scope_cells(#{scope := Scope, kind := Kind, nodes := Nodes, names := Names}) ->
     [Scope, atom_to_list(Kind), integer_to_list(Nodes), integer_to_list(Names)].
 
 circuit_cells(#{from := From, to := To, hops := Hops, state := State, resumes := Resumes,
-                reroutes := Reroutes, bytes_out := Out, bytes_in := In, last_resume_ms := LastMs}) ->
+                reroutes := Reroutes, bytes_out := Out, bytes_in := In,
+                last_resume_ms := LastMs}) ->
     Way = case Hops of
               [] -> [short(From), " ? ", short(To)];
               _ -> lists:join(" - ", [short(Hop) || Hop <- Hops])

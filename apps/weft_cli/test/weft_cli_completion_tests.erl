@@ -44,7 +44,8 @@ is_read(Groff) ->
     Said = os:cmd(Read),
     ok = file:delete(File),
     ?assertEqual("", Warnings),
-    [?assertNotEqual({Name, nomatch}, {Name, string:find(Said, "weft " ++ Name)}) || Name <- names()].
+    [?assertNotEqual({Name, nomatch}, {Name, string:find(Said, "weft " ++ Name)})
+     || Name <- names()].
 
 names() -> [Name || #{name := Name} <- weft_cli_commands:all()].
 

@@ -57,7 +57,8 @@ start(Inputs, Compute, Out) ->
                   {error, Reason} -> throw(Reason)
               end
           end,
-    weft_crdt_flow_sup:start_flow({flow, Out}, always, #{inputs => Inputs, act => Act, name => Out}).
+    weft_crdt_flow_sup:start_flow({flow, Out}, always,
+                                  #{inputs => Inputs, act => Act, name => Out}).
 
 %% @doc Calls the function with the value, once, as soon as this node knows that the threshold is
 %% passed. On each node that asks for it: let one node ask for what must be done once.

@@ -7,7 +7,8 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
--export([a_chain_of_three/1, a_gateway_that_knows_nothing_of_it/1, a_killed_store/1, a_store_on_disk/1,
+-export([a_chain_of_three/1, a_gateway_that_knows_nothing_of_it/1, a_killed_store/1,
+         a_store_on_disk/1,
          many_keys/1, flows/1, stray_messages/1]).
 -export([add_round/2, add_all/1, all_at_least/2]).
 
@@ -103,7 +104,8 @@ many_keys(Config) ->
     Count = 10 * Keys,
     ok = crdt(G, declare, [set, orset]),
     ok = weft_test_nodes:call(A, ?MODULE, add_all, [Count], 120000),
-    {ok, Numbers} = weft_test_nodes:call(G, weft_crdt, read, [set, {at_least, Count}, 60000], 90000),
+    {ok, Numbers} = weft_test_nodes:call(G, weft_crdt, read, [set, {at_least, Count}, 60000],
+                                         90000),
     ?assertEqual(lists:seq(1, Count), Numbers),
     ?assertMatch(#{unacknowledged := Waiting} when map_size(Waiting) =:= 1, crdt(A, info, [])).
 

@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc What a node keeps of its store on disk: it is read again, a tail that was cut off anywhere is
-%% dropped, other damage is named, and the file does not grow without end.
+%% @doc What a node keeps of its store on disk: it is read again, a tail that was cut off anywhere
+%% is dropped, other damage is named, and the file does not grow without end.
 -module(weft_crdt_log_tests).
 
 -include_lib("eunit/include/eunit.hrl").

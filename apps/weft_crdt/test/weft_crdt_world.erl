@@ -16,7 +16,8 @@ new(Nodes, Options) ->
     lists:foldl(fun start/2, #world{options = Options}, Nodes).
 
 start(Node, #world{options = Options, starts = Starts, cores = Cores} = World) ->
-    {Core, Effects} = weft_crdt_core:init(Node, Options#{incarnation => Starts + 1, seed => Starts}),
+    {Core, Effects} = weft_crdt_core:init(Node,
+                                          Options#{incarnation => Starts + 1, seed => Starts}),
     perform(Node, Effects, World#world{starts = Starts + 1, cores = Cores#{Node => Core},
                                        timers = (World#world.timers)#{Node => []}}).
 

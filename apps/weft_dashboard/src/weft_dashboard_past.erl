@@ -39,8 +39,8 @@ event(#{at_ms := AtMs, kind := Kind, node := Node, about := About, text := Text}
     #{at_ms => AtMs, kind => Kind, node => Node, about => weft_dashboard_model_core:text(About),
       text => Text}.
 
-%% @doc The times of the first and the last entry of the recording; none, and why, if it has no entry
-%% yet or can not be read.
+%% @doc The times of the first and the last entry of the recording; none, and why, if it has no
+%% entry yet or can not be read.
 -spec span(weft_dashboard_config:config()) -> weft_dashboard_api:answer().
 span(#{recording := none}) ->
     none();

@@ -3,7 +3,8 @@
 %% the model up to date, as slowly as it is told to.
 -module(weft_dashboard_browser).
 
--export([request/2, request/4, json/1, open/1, open/2, websocket/2, say/2, frame/1, take/1, ack/2, close/1]).
+-export([request/2, request/4, json/1, open/1, open/2, websocket/2, say/2, frame/1, take/1, ack/2,
+         close/1]).
 
 -define(MS, 20000).
 

@@ -100,7 +100,8 @@ click(#{<<"x">> := X, <<"y">> := Y}, Browser) ->
      || Type <- [<<"mouseMoved">>, <<"mousePressed">>, <<"mouseReleased">>]],
     ok.
 
-%% @doc Each page that is opened from now on runs that first, until the fun that this gives is called.
+%% @doc Each page that is opened from now on runs that first, until the fun that this gives is
+%% called.
 before(Script, Browser) ->
     #{<<"identifier">> := Id} =
         command(<<"Page.addScriptToEvaluateOnNewDocument">>,

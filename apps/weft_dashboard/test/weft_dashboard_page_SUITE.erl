@@ -123,7 +123,8 @@ it_shows_what_the_model_says(Config) ->
 groups(Names) -> iolist_to_binary(lists:join(", ", Names)).
 
 links(#{<<"links">> := Links}) ->
-    lists:usort([[pair(Key), <<"up">>] || {Key, #{<<"state">> := <<"up">>}} <- maps:to_list(Links)]);
+    lists:usort([[pair(Key), <<"up">>]
+                 || {Key, #{<<"state">> := <<"up">>}} <- maps:to_list(Links)]);
 links(Rows) ->
     lists:sort([[Pair, State] || [Pair, State | _] <- Rows]).
 

@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Deploys nodes as a file of Erlang terms says: what `weft deploy' does (docs/guide/deploy.md).
+%% @doc Deploys nodes as a file of Erlang terms says: what `weft deploy' does
+%% (docs/guide/deploy.md).
 %%
 %% Each function reads the file, asks the hosts what is there, and brings about the difference. What
 %% it answers is for people and, as data, for programs; it never has the cookie in it. Options:
@@ -188,8 +189,8 @@ stopped(#{seen := Seen, dir := Dir, spec := #{epmd_port := Port}} = Session, Opt
     {case Lost ++ Failed of [] -> ok; _ -> wanting end,
      weft_deploy_text:outcome_json(Outcome, []), weft_deploy_text:outcome(Outcome, [])}.
 
-%% @doc Writes the deployment as files of other tools: [Kind] of `weft_deploy_export:kinds/0', to the
-%% directory of the option `out'. Files that are there are not written over.
+%% @doc Writes the deployment as files of other tools: [Kind] of `weft_deploy_export:kinds/0', to
+%% the directory of the option `out'. Files that are there are not written over.
 -spec export(File :: string(), [Kind :: string()], options()) -> answer().
 export(File, [Kind], #{out := Out} = Options) ->
     case lists:member(Kind, weft_deploy_export:kinds()) of

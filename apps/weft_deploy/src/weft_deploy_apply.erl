@@ -31,7 +31,8 @@ run(#{start := Start, restart := Restart, upload := Uploads, stop := Stop, forge
           ++ NotStarted ++ NotStopped}.
 
 %% One whose new state was rolled back starts again as it is.
-is_to_be_defined(#{id := Id, host := Host, node := Node}, #{state := #{bad := Bad}, seen := Seen}) ->
+is_to_be_defined(#{id := Id, host := Host, node := Node},
+                 #{state := #{bad := Bad}, seen := Seen}) ->
     #{Host := {ok, #{nodes := Nodes}}} = Seen,
     not (is_map_key(Node, Nodes) andalso lists:member(Id, Bad)).
 
@@ -183,7 +184,8 @@ healthy([#{host := Host} | _] = Nodes, IsLinked,
                  Connection, weft_deploy_session:place(Host, Session),
                  #{do => healthy, start => Start, health => Health,
                    linked => IsLinked andalso IsTopology,
-                   nodes => [list_to_atom(Node) || #{node := Node, start := S, health := H} <- Nodes,
+                   nodes => [list_to_atom(Node)
+                             || #{node := Node, start := S, health := H} <- Nodes,
                                                    {S, H} =:= {Start, Health}],
                    within_ms => WithinMs, stable_ms => StableMs}, WithinMs + 2 * StableMs)
                || {Start, Health} <- Kinds],

@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Has an emulator on a host talk to the nodes there (`weft_deploy_control').
+%% @doc Has an emulator on a host talk to the nodes there (`weft_deploy_control'). So the command
+%% itself needs no connection to the nodes, and none of their cookies on a command line.
 -module(weft_deploy_ask).
 
 -export([ask/4, results/1]).

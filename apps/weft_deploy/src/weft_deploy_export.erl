@@ -43,7 +43,8 @@ files("kustomize", Spec, _Lost, Facts) ->
 elsewhere(#{families := Families} = Spec, #{counts := Counts} = Facts, Host) ->
     Names = [{atom_to_list(Family) ++ integer_to_list(Number), Family, Number}
              || #{name := Family} <- Families, Number <- lists:seq(1, map_get(Family, Counts))],
-    Placed = maps:from_list([{Name, Host(Name, Family, Number)} || {Name, Family, Number} <- Names]),
+    Placed = maps:from_list([{Name, Host(Name, Family, Number)}
+                             || {Name, Family, Number} <- Names]),
     Hosts = [#{host => At, cores => 1} || At <- maps:values(Placed)],
     weft_deploy_nodes:desired(Spec#{hosts := Hosts,
                                     families := [F#{hosts := all} || F <- Families]}, [],
@@ -77,8 +78,8 @@ word(Text) ->
 
 escaped(Text) -> string:replace(Text, "%", "%%", all).
 
-%% @doc An expression that tells systemd that the node is ready (sd_notify(3)); it does nothing where
-%% nobody wants to know. An address that begins with `@' is an abstract one.
+%% @doc An expression that tells systemd that the node is ready (sd_notify(3)); it does nothing
+%% where nobody wants to know. An address that begins with `@' is an abstract one.
 -spec ready() -> string().
 ready() ->
     "case os:getenv(\"NOTIFY_SOCKET\") of false -> ok; [C | Path] -> "
@@ -97,10 +98,9 @@ inventory(#{name := Name, families := Families, provider := Provider}, Desired) 
     Children = [{atom_to_list(Family),
                  {object, [{hosts, {object, family_hosts(Family, Desired)}}]}}
                 || #{name := Family} <- Families],
-    weft_deploy_yaml:encode(
-      {object, [{all, {object, [{vars, {object, Variables}},
-                                {children,
-                                 {object, [{Name, {object, [{children, {object, Children}}]}}]}}]}}]}).
+    Deployment = {object, [{Name, {object, [{children, {object, Children}}]}}]},
+    weft_deploy_yaml:encode({object, [{all, {object, [{vars, {object, Variables}},
+                                                      {children, Deployment}]}}]}).
 
 family_hosts(Family, Desired) ->
     Own = [Node || #{family := F} = Node <- Desired, F =:= Family],

@@ -113,7 +113,8 @@ configuration(Host, Env, Settings, Shape, IsPartial, #{carrier := Carrier}) ->
 %% @doc What stands for the version and the configuration of a family; it begins with the version.
 -spec id(weft_deploy_spec:family(), weft_deploy_spec:spec(), Version :: string()) -> string().
 id(Family, #{carrier := Carrier, epmd_port := Port, topology := Topology}, Version) ->
-    Made = {[map_get(Key, Family) || Key <- [name, flags, settings, env, start, groups]], Carrier, Port,
+    Made = {[map_get(Key, Family) || Key <- [name, flags, settings, env, start, groups]], Carrier,
+            Port,
             Topology},
     Hash = crypto:hash(sha256, unicode:characters_to_binary(io_lib:format("~tw", [Made]))),
     Version ++ "-" ++ hex(binary:part(Hash, 0, 4)).

@@ -140,7 +140,8 @@ desired(#{spec := Spec, seen := Seen} = Session) ->
 facts(#{spec := Spec, seen := Seen, versions := Versions, dir := Dir, erl := Erl,
         state := #{scaled := Scaled, placed := Remembered}}) ->
     Lost = [Host || {Host, {error, _}} <- maps:to_list(Seen)],
-    Cores = maps:from_list([{Host, Cores} || {Host, {ok, #{cores := Cores}}} <- maps:to_list(Seen)]),
+    Cores = maps:from_list([{Host, Cores}
+                            || {Host, {ok, #{cores := Cores}}} <- maps:to_list(Seen)]),
     Placed = maps:merge(maps:filter(fun(_Name, Host) -> lists:member(Host, Lost) end, Remembered),
                         placed(Seen)),
     #{counts => weft_deploy_spec:counts(Spec, Scaled), versions => Versions, cores => Cores,

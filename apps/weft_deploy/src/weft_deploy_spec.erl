@@ -183,7 +183,8 @@ family_keys() ->
       env => {[], "a list of {Application, [{Key, Value}]}"},
       groups => {[], "a list of names of groups"},
       start => {[], "a list of applications"},
-      health => {none, "{Module, Function, Arguments}, which returns true or ok on a healthy node"}}.
+      health => {none, "{Module, Function, Arguments}, which returns true or ok on a healthy "
+                       "node"}}.
 
 is_family_value(count, Count) -> is_integer(Count) andalso Count >= 0 andalso Count =< ?NODES_MAX;
 is_family_value(hosts, all) -> true;

@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc A host that is reached by ssh (see `weft_deploy_host'), with OTP's own client.
 %%
-%% Keys are in one directory: that of the user (`id_ed25519' or another kind), and `known_hosts' with
-%% the keys of the hosts. A host that is not in it, or has another key, is refused. Passwords are not
-%% asked for. A script is the input of a shell; files go by SFTP.
+%% Keys are in one directory: that of the user (`id_ed25519' or another kind), and `known_hosts'
+%% with the keys of the hosts. A host that is not in it, or has another key, is refused. Passwords
+%% are not asked for. A script is the input of a shell; files go by SFTP.
 -module(weft_deploy_ssh).
 -behaviour(weft_deploy_host).
 

@@ -1,9 +1,10 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc What `weft deploy' says, in words and as data for JSON. Pure.
+%% @doc What `weft deploy' says, in words and as data for JSON: plans, what became of them, the
+%% state of nodes. Pure.
 -module(weft_deploy_text).
 
--export([plan/1, json/1, outcome/2, outcome_json/2, upgrade/3, upgrade_json/3, rows/2, status/2, status_json/2, numbers/2,
-         table/1]).
+-export([plan/1, json/1, outcome/2, outcome_json/2, upgrade/3, upgrade_json/3, rows/2, status/2,
+         status_json/2, numbers/2, table/1]).
 
 %% @doc A plan in words: a line for each node that it is about.
 -spec plan(weft_deploy_plan:plan()) -> unicode:chardata().

@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Carries out what `weft_deploy_upgrade_core' decides, and drains nodes that go for good.
+%% @doc Carries out what `weft_deploy_upgrade_core' decides, and drains nodes that go for good. One
+%% node is away at a time.
 -module(weft_deploy_upgrade).
 
 -export([run/3, drain/3]).

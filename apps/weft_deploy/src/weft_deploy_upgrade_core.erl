@@ -21,7 +21,8 @@
 -type step() :: drain | stop | define | undo | start | return.
 -type action() :: {step(), Node :: string()}.
 %% failed: where it ended, and why. bad: ids that are not to be tried again.
--type outcome() :: #{done := [string()], undone := [string()], failed := none | {string(), string()},
+-type outcome() :: #{done := [string()], undone := [string()],
+                     failed := none | {string(), string()},
                      bad := [string()], left := [string()]}.
 
 -record(state, {mode :: define | undo,

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Writes YAML, as far as exported files need it. Pure.
 %%
-%% Objects are lists of pairs and keep their order. Strings are always quoted, in the way of JSON, so
-%% none is taken for a number, a truth value or a document of its own.
+%% Objects are lists of pairs and keep their order. Strings are always quoted, in the way of JSON,
+%% so none is taken for a number, a truth value or a document of its own.
 -module(weft_deploy_yaml).
 
 -export([encode/1]).

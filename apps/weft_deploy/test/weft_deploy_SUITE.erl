@@ -22,7 +22,8 @@ suite() -> [{timetrap, {minutes, 5}}].
 all() ->
     [applied_twice_nothing_changes, a_node_that_failed_is_started_again,
      the_cookie_is_nowhere_in_clear, a_closed_gateway_is_gone_around, upgrade_loses_nothing,
-     a_bad_version_is_rolled_back, numbers_change, the_only_way_is_not_drained, down_leaves_nothing].
+     a_bad_version_is_rolled_back, numbers_change, the_only_way_is_not_drained,
+     down_leaves_nothing].
 
 init_per_suite(Config0) ->
     Config = weft_test_nodes:begin_suite(Config0),
@@ -56,7 +57,8 @@ deployment(Gate, Config) ->
 run(Function, Config) -> run(Function, [], #{}, Config).
 
 run(Function, Words, Options, Config) ->
-    All = Options#{root => ?config(root, Config), progress => fun(Line) -> ct:log("~ts", [Line]) end},
+    All = Options#{root => ?config(root, Config),
+                   progress => fun(Line) -> ct:log("~ts", [Line]) end},
     Result = apply(weft_deploy, Function, [?config(file, Config) | Words] ++ [All]),
     ct:log("~s ~p~n~tp~n~ts", [Function, Words, Result, element(tuple_size(Result), Result)]),
     Result.
@@ -66,11 +68,11 @@ down(Config) -> run(down, Config).
 %% A node of this suite that talks to those that were deployed.
 with_control(Config, Fun) ->
     {ok, Cookie} = file:read_file(filename:join(?config(root, Config), "deploy/shop/cookie")),
+    Port = ?config(port, Config),
     Control = weft_test_nodes:start(control, #{carrier => plain, long => "127.0.0.1",
                                                cookie => binary_to_list(Cookie),
                                                args => ["-hidden", "-connect_all", "false"]},
-                                    (?config(place, Config))#{epmd :=
-                                                                  #{port => ?config(port, Config)}}),
+                                    (?config(place, Config))#{epmd := #{port => Port}}),
     try Fun(fun(Node, M, F, A) -> weft_test_nodes:call(Control, erpc, call, [Node, M, F, A]) end)
     after weft_test_nodes:kill(Control)
     end.
@@ -179,7 +181,10 @@ numbers_change(Config) ->
     {ok, #{started := [#{node := <<"web2@", _/binary>>}], stopped := []}, _} =
         run(scale, [["web=2"]], #{}, Config),
     with_control(Config, fun(Call) ->
-        Members = fun() -> {ok, Nodes} = Call(?WEB, weft_group, members, [front]), length(Nodes) end,
+        Members = fun() ->
+                      {ok, Nodes} = Call(?WEB, weft_group, members, [front]),
+                      length(Nodes)
+                  end,
         weft_test_nodes:until(fun() -> Members() =:= 4 end),
         {ok, #{started := [], stopped := [_, _]}, _} =
             run(scale, [["web=1", "gate=1"]], #{}, Config),

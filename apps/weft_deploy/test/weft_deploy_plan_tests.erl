@@ -16,7 +16,8 @@ properties_test_() ->
 
 hosts() ->
     ?LET(Cores, non_empty(resize(8, list(range(1, 64)))),
-         [{"h" ++ integer_to_list(N), C} || {N, C} <- lists:zip(lists:seq(1, length(Cores)), Cores)]).
+         [{"h" ++ integer_to_list(N), C}
+          || {N, C} <- lists:zip(lists:seq(1, length(Cores)), Cores)]).
 
 prop_fair() ->
     ?FORALL({Count, Hosts}, {range(0, 60), hosts()},

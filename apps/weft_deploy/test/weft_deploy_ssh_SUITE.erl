@@ -29,7 +29,8 @@ size() -> case os:getenv("FULL") of false -> {2, 1}; _ -> {8, 4} end.
 init_per_suite(Config) ->
     Needed = ["ip", "sshd", "ssh-keygen", "unshare", "mount"],
     Path = os:getenv("PATH") ++ ":/usr/sbin:/sbin",
-    case {string:trim(os:cmd("id -u")), [P || P <- Needed, os:find_executable(P, Path) =:= false]} of
+    case {string:trim(os:cmd("id -u")),
+          [P || P <- Needed, os:find_executable(P, Path) =:= false]} of
         {"0", []} ->
             case os:cmd("ip netns add wdprobe && ip netns del wdprobe") of
                 "" -> prepared(Config);

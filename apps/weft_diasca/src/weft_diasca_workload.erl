@@ -1,6 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc What is simulated: a module that says which actors there are in the beginning. They get the
 %% identifiers 1, 2, ... in the order of the list.
+%%
+%% A module is found by its name on the code path, so a workload of one's own needs no registration.
+%% What actors do is not here (`weft_diasca_actor').
 -module(weft_diasca_workload).
 
 -export([about/1, names/0, module/1]).

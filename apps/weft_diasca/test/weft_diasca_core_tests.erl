@@ -35,7 +35,8 @@ same(#{values := Values} = Oracle, #{probes := Probes} = Result) ->
 
 prop_checkpoint() ->
     ?FORALL({Count, Fuel, Seed, Nodes, Chance, Order},
-            {range(1, 6), range(2, 6), integer(), range(1, 4), integer(), oneof([sorted, shuffled])},
+            {range(1, 6), range(2, 6), integer(), range(1, 4), integer(),
+             oneof([sorted, shuffled])},
             begin
                 Settings = (settings(Seed))#{order := Order},
                 {over, #{hash := Hash} = Whole, []} = run(specs(Count, Fuel), 2, Settings, 1),

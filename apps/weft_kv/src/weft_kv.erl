@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc A store of keys and values in several copies on the nodes of a ring: a cache, or a store that
-%% loses no write that it has acknowledged. The guide is `docs/guide/kv.md'.
+%% @doc A store of keys and values in several copies on the nodes of a ring: a cache, or a store
+%% that loses no write that it has acknowledged. The guide is `docs/guide/kv.md'.
 -module(weft_kv).
 
 -export([get/2, get/3, put/3, put/4, delete/2, delete/3, update/3, update/4, list/1, fold/3]).

@@ -351,6 +351,7 @@ tried(_, _, 0) -> false;
 tried(Key, Add, Tries) ->
     case weft_kv:update(sets, Key, Add) of
         {ok, _} -> true;
+        %% pacing: a client that has an error waits a little
         {error, _} -> receive after 50 -> tried(Key, Add, Tries - 1) end
     end.
 

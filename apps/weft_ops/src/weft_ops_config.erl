@@ -76,8 +76,8 @@ key(recording, Value) ->
 key(webhook, #{url := _} = Webhook) ->
     webhook(maps:keys(Webhook) -- maps:keys(?WEBHOOK), maps:merge(?WEBHOOK, Webhook));
 key(webhook, _MayBeSecret) ->
-    {error, "webhook has no url: make it a map such as #{url => \"https://host/path\"}, or leave it "
-            "out for no webhook"};
+    {error, "webhook has no url: make it a map such as #{url => \"https://host/path\"}, or leave "
+            "it out for no webhook"};
 key(dist_peers_max, Value) ->
     at_least(0, dist_peers_max, Value);
 key(timeout_ms, Value) ->

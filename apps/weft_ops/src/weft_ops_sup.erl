@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Supervisor of the application weft_ops. One process gathers what a scrape reports, one is
-%% the agent of other nodes, one tells the agents of this node; one may tell a webhook of alarms, one
-%% the library telemetry, and one may record. A listener belongs to ranch.
+%% the agent of other nodes, one tells the agents of this node; one may tell a webhook of alarms,
+%% one the library telemetry, and one may record. A listener belongs to ranch.
 -module(weft_ops_sup).
 -behaviour(supervisor).
 

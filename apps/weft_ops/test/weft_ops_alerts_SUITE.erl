@@ -247,7 +247,8 @@ flap(Nodes) ->
 start(Name, Options, Config) ->
     [A, G1, G2, B] = [node_name(N) || N <- ?NAMES],
     Weft = [{topology, {static, #{links => [{A, G1}, {A, G2}, {G1, B}, {G2, B}]}}},
-            {faults, true}, {channels, #{default => #{}}}, {broadcast, #{keep_ms => 1000, keep_messages => 1}},
+            {faults, true}, {channels, #{default => #{}}},
+            {broadcast, #{keep_ms => 1000, keep_messages => 1}},
             {tuning, #{keepalive_ms => 500, idle_keepalive_ms => 500}}],
     Node = weft_test_nodes:start(Name, #{config => Weft, args => ?PARTIAL ++ paths()},
                                  ?config(place, Config)),

@@ -51,7 +51,8 @@ what_is_wrong_is_explained_test_() ->
              {[{webhook, #{url => 7}}], "the url of webhook is none"},
              {[{webhook, #{url => "http://h", secret => "x"}}], "webhook has the unknown key secr"},
              {[{webhook, #{url => "http://h", secret_file => 7}}], "the secret_file of webhook is"},
-             {[{webhook, #{url => "http://h", queue_max => 0}}], "in webhook, queue_max is 0: make"},
+             {[{webhook, #{url => "http://h", queue_max => 0}}],
+              "in webhook, queue_max is 0: make"},
              {[{timeout_ms, 0}], "in the environment of weft_ops"}]].
 
 %% It may be a secret.

@@ -12,7 +12,7 @@
 
 each_family_of_a_node_has_its_value_test_() ->
     Values = reported(weft_ops_families:all(), weft_ops_test_status:small()),
-    All = expected() ++ channels(),
+    All = expected() ++ broadcast() ++ channels(),
     [{atom_to_list(Name), ?_assertEqual(Expected, maps:get(Name, Values, none))}
      || {Name, Expected} <- All]
         ++ [?_assertEqual([], maps:keys(Values) -- [Name || {Name, _} <- All])].
@@ -45,7 +45,14 @@ expected() ->
      {weft_group_gateways, by(group, [{left, 1}])},
      {weft_names, [{[{scope, <<"cluster">>}, {kind, <<"eventual">>}], 11},
                    {[{scope, <<"{own,\"x\"}">>}, {kind, <<"strong">>}], 12}]},
-     {weft_broadcast_sent_total, plain(1)}, {weft_broadcast_received_total, plain(2)},
+     {weft_webhook_sent_total, plain(20)}, {weft_webhook_failed_total, plain(21)},
+     {weft_webhook_dropped_total, plain(22)}, {weft_webhook_queued, plain(23)},
+     {weft_series_left_out, plain(0)}, {weft_dist_peers_left_out, plain(0)},
+     {weft_scrape_seconds, plain(0.25)},
+     {weft_scrape_errors_total, by(source, [{families, 3}, {peers, 2}, {status, 1}])}].
+
+broadcast() ->
+    [{weft_broadcast_sent_total, plain(1)}, {weft_broadcast_received_total, plain(2)},
      {weft_broadcast_received_bytes_total, plain(3)}, {weft_broadcast_delivered_total, plain(4)},
      {weft_broadcast_dropped_total, plain(5)}, {weft_broadcast_missed_total, plain(6)},
      {weft_broadcast_malformed_total, plain(7)}, {weft_broadcast_mailbox_drops_total, plain(8)},
@@ -55,12 +62,7 @@ expected() ->
      {weft_broadcast_prunes_received_total, plain(13)},
      {weft_broadcast_links, by(kind, [{eager, 14}, {lazy, 15}])},
      {weft_broadcast_trees, plain(16)}, {weft_broadcast_missing_messages, plain(17)},
-     {weft_broadcast_cached_messages, plain(18)}, {weft_broadcast_subscriptions, plain(5)},
-     {weft_webhook_sent_total, plain(20)}, {weft_webhook_failed_total, plain(21)},
-     {weft_webhook_dropped_total, plain(22)}, {weft_webhook_queued, plain(23)},
-     {weft_series_left_out, plain(0)}, {weft_dist_peers_left_out, plain(0)},
-     {weft_scrape_seconds, plain(0.25)},
-     {weft_scrape_errors_total, by(source, [{families, 3}, {peers, 2}, {status, 1}])}].
+     {weft_broadcast_cached_messages, plain(18)}, {weft_broadcast_subscriptions, plain(5)}].
 
 channels() ->
     [{list_to_atom(lists:concat(["weft_channel_", Name, "_total"])), by(channel, [{bulk, 5}])}

@@ -8,7 +8,8 @@
 -spec snapshot(map()) -> weft_ops_snapshot:snapshot().
 snapshot(Status) ->
     #{status => Status, peers => [peer(b@h)], build => #{version => "1.2", otp_release => "25"},
-      webhook => #{sent => 20, failed => 21, dropped => 22, queued => 23}, seconds => 0.25, dist_peers_max => 64,
+      webhook => #{sent => 20, failed => 21, dropped => 22, queued => 23}, seconds => 0.25,
+      dist_peers_max => 64,
       errors => #{status => 1, peers => 2, families => 3}}.
 
 %% @doc A node a@h: a direct session with b@h, a circuit to c@h, one that resumes to d@h; e@h is
@@ -39,7 +40,8 @@ link_to(Node) ->
 
 session(Node, Next) ->
     #{node => Node, pid => self(), state => up, next_hop => Next, label => 1, resumes => 2,
-      repairs => 1, reroutes => 3, last_resume_ms => 50, last_error => "", unacked_bytes => 30, queued_bytes => 40,
+      repairs => 1, reroutes => 3, last_resume_ms => 50, last_error => "", unacked_bytes => 30,
+      queued_bytes => 40,
       queues => 5, suspended => 2, window_bytes => 65536, bytes_in => 1000, bytes_out => 2000,
       packets_in => 10, packets_out => 20}.
 

@@ -8,7 +8,8 @@
 
 who_sends_tells_test() ->
     ?assertEqual([#{from => a, to => c, via => b, bytes_per_s => 500}],
-                 between_nodes(#{a => sample([peer(c, b, 1000, 0)]), c => sample([peer(a, b, 0, 900)])})).
+                 between_nodes(#{a => sample([peer(c, b, 1000, 0)]),
+                                 c => sample([peer(a, b, 0, 900)])})).
 
 %% It has no weft_ops, or does not report any more.
 who_receives_tells_for_others_test() ->
@@ -17,12 +18,14 @@ who_receives_tells_for_others_test() ->
 
 the_most_comes_first_and_nothing_is_left_out_test() ->
     ?assertMatch([#{to := c, bytes_per_s := 50}, #{to := b, bytes_per_s := 5}],
-                 between_nodes(#{a => sample([peer(b, b, 10, 0), peer(c, b, 100, 0), peer(d, d, 0, 0)])})).
+                 between_nodes(#{a => sample([peer(b, b, 10, 0), peer(c, b, 100, 0),
+                                              peer(d, d, 0, 0)])})).
 
 groups_test_() ->
     Groups = fun(From, To) ->
                  #{groups := [#{from := A, to := B, bytes_per_s := 50, pairs := 1}]} =
-                     weft_ops_traffic:of_samples(#{From => sample([peer(To, To, 100, 0)])}, ?GROUPS),
+                     weft_ops_traffic:of_samples(#{From => sample([peer(To, To, 100, 0)])},
+                                                 ?GROUPS),
                  {A, B}
              end,
     [?_assertEqual(Expected, Groups(From, To))

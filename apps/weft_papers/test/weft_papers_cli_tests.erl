@@ -8,7 +8,8 @@ all_workloads_have_cells_test() ->
     #{workloads := Workloads} = weft_papers:more(),
     [begin
          Cells = weft_bench_workload:cells(Workloads, Scope),
-         ?assertEqual([], [e, orbit, aco, de_bench, im, city] -- [Suite || #{suite := Suite} <- Cells])
+         ?assertEqual([], [e, orbit, aco, de_bench, im, city]
+                          -- [Suite || #{suite := Suite} <- Cells])
      end || Scope <- [quick, full]].
 
 cells_are_told_apart_test() ->

@@ -30,8 +30,9 @@
 -define(WAYS_MAX, 30).
 -define(WAY_MS, 5000).
 
-%% @doc Records on the nodes, or on those of a group, and writes the files. The error is a text: no node could be recorded,
-%% or a file not be written. Nodes that could not be recorded beside others are in `failed'.
+%% @doc Records on the nodes, or on those of a group, and writes the files. The error is a text: no
+%% node could be recorded, or a file not be written. Nodes that could not be recorded beside others
+%% are in `failed'.
 -spec run([node(), ...] | {group, weft_group:name()}, options()) ->
           {ok, result()} | {error, string()}.
 run(Nodes, Options) ->

@@ -5,8 +5,8 @@
 %% A process of the trace is a node. Its threads are its schedulers, with what ran on them and when
 %% garbage was collected meanwhile, and each process that sent a message to another node or got one,
 %% with these messages: short slices that the arrows begin and end at. A gateway has a thread with
-%% the moments at which messages of others passed, which the arrows go by. Counters are the run queues
-%% and the ports. Within a thread events are in the order of time, and a slice that begins in
+%% the moments at which messages of others passed, which the arrows go by. Counters are the run
+%% queues and the ports. Within a thread events are in the order of time, and a slice that begins in
 %% another one ends in it. Times are in microseconds with three decimals.
 -module(weft_profile_chrome).
 

@@ -43,7 +43,8 @@ call(Ref, Function, Arguments) -> weft_test_nodes:call(Ref, ?MODULE, Function, A
 
 %% Two nodes with a session. The code of profiles is on the first only.
 two(Config) ->
-    [A, B] = Refs = [start(a, [], [weft_profile, weft_report_html], Config), start(b, [], [], Config)],
+    [A, B] = Refs = [start(a, [], [weft_profile, weft_report_html], Config),
+                     start(b, [], [], Config)],
     true = weft_test_nodes:call(A, net_kernel, connect_node, [node_of(B)]),
     Refs.
 

@@ -51,7 +51,8 @@ prop_order() ->
             end).
 
 slices() ->
-    ?LET(Spans, list({range(0, 300), range(0, 20)}), [{From, From + Long} || {From, Long} <- Spans]).
+    ?LET(Spans, list({range(0, 300), range(0, 20)}),
+         [{From, From + Long} || {From, Long} <- Spans]).
 
 hops(Sides) -> hops(Sides, #{{a, b} => [a, g, h, b]}).
 

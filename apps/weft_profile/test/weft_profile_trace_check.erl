@@ -35,8 +35,8 @@ thread(Events) ->
     [true = lists:any(fun(#{"ph" := "X", "ts" := From, "dur" := Dur}) ->
                               ns(From) =< ns(Ts) andalso ns(Ts) =< ns(From) + ns(Dur);
                          (_) -> false
-                      end, Events) || #{"ph" := Ph, "ts" := Ts} <- Events, lists:member(Ph, ["s", "t",
-                                                                                       "f"])],
+                      end, Events)
+     || #{"ph" := Ph, "ts" := Ts} <- Events, lists:member(Ph, ["s", "t", "f"])],
     ok.
 
 %% Open: ends of the slices that this one is in, innermost first.

@@ -198,8 +198,8 @@ orbits(Results) ->
          Metric <- [<<"connections_max">>, <<"received_bytes">>, <<"duration_s">>]]}.
 
 cities(Results) ->
-    Text = "A city, simulated by all nodes, with a barrier at the end of each moment. With districts "
-        "most messages stay on a node. Packets are what all nodes received.",
+    Text = "A city, simulated by all nodes, with a barrier at the end of each moment. With "
+        "districts most messages stay on a node. Packets are what all nodes received.",
     {"City", Text,
      [weft_report_chart:over(fun pairs/1, "nodes", cells(Workload, Results), Metric,
                              [weft_report_words:workload(Workload), ", ",

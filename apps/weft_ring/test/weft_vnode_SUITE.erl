@@ -65,7 +65,9 @@ counters_move_while_they_count(Config) ->
     ?assert(Sum >= ?KEYS + Added andalso Sum =< ?KEYS + Added + Unknown,
             {Sum, Added, Unknown}),
     ?assertEqual({ok, Sum}, call(A, my_counters, sum, [])),
-    weft_test_nodes:until(fun() -> call(A, supervisor, which_children, [weft_vnode_sup]) =:= [] end).
+    weft_test_nodes:until(fun() ->
+                              call(A, supervisor, which_children, [weft_vnode_sup]) =:= []
+                          end).
 
 changed(A, B, Change) ->
     call(A, weft_ring, stage, [weft_test_nodes:name(B), Change]) =:= ok andalso begin

@@ -133,7 +133,8 @@ sessions() -> with_carrier(fun weft_sessions:list/0).
 
 session_of(#{link := Link, last_error := LastError} = Info, Peers) ->
     Kept = maps:with([node, pid, state, role, label, resumes, reroutes, repairs,
-                      last_resume_ms, unacked_bytes, queued_bytes, queues, suspended, window_bytes, bytes_in,
+                      last_resume_ms, unacked_bytes, queued_bytes, queues, suspended, window_bytes,
+                      bytes_in,
                       bytes_out, packets_in, packets_out], Info),
     Kept#{next_hop => maps:get(Link, Peers, undefined), last_error => explain(LastError)}.
 

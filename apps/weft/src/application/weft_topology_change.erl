@@ -27,8 +27,9 @@ check() ->
 
 %% The kernel takes its own carrier if the flag is there more than once.
 no_carrier({ok, [_, _ | _] = Given}) ->
-    io_lib:format("a topology needs the carrier: -proto_dist is given ~b times (vm.args, ERL_FLAGS, "
-                  "arguments of erl), and the kernel then ignores it: give it once", [length(Given)]);
+    io_lib:format("a topology needs the carrier: -proto_dist is given ~b times (vm.args, "
+                  "ERL_FLAGS, arguments of erl), and the kernel then ignores it: give it once",
+                  [length(Given)]);
 no_carrier(_Given) ->
     "a topology needs the carrier: start the node with -proto_dist weft and a name (vm.args)".
 

@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Supervisor of flows, one child each, named after what it makes.
+%% @doc Supervisor of flows, one child each, named after what it makes. A flow that crashes is
+%% started again, and computes its value anew.
 -module(weft_crdt_flow_sup).
 -behaviour(supervisor).
 

@@ -4,11 +4,11 @@
 %% that keeps its views (`weft_driver').
 %%
 %% A record is `<<Bytes:32, Checksum:32, Term/binary>>'. A record that was cut off at the end of the
-%% file was never answered; it is dropped and logged. Any other damage stops the start, with the name
-%% of the file: a copy of another node is better than half of this one, so remove the file then.
-%% Records are in the file when a change is answered, and on the disk when the operating system
-%% writes them: the end of a process or node loses nothing, that of the machine may lose the last
-%% seconds.
+%% file was never answered; it is dropped and logged. Any other damage stops the start, with the
+%% name of the file: a copy of another node is better than half of this one, so remove the file
+%% then. Records are in the file when a change is answered, and on the disk when the operating
+%% system writes them: the end of a process or node loses nothing, that of the machine may lose the
+%% last seconds.
 -module(weft_crdt_log).
 -behaviour(gen_server).
 

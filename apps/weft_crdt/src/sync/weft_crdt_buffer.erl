@@ -1,6 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc What has yet to reach one neighbour: deltas by key, joined, of which one message at a time is
-%% on its way. What the neighbour has acknowledged is gone from here, and so is what came from it.
+%% @doc What has yet to reach one neighbour: deltas by key, joined, of which one message at a time
+%% is on its way. What the neighbour has acknowledged is gone from here, and so is what came from
+%% it.
 %%
 %% A delta is `shared' if all other neighbours that this node serves get it too, so that the
 %% receiver need not pass it on to them; and `own' if only this neighbour asked for it. When as many
@@ -8,7 +9,8 @@
 %% two stores have to be compared.
 -module(weft_crdt_buffer).
 
--export([new/1, add/6, heard/4, next/2, acked/2, resend/2, tries/1, is_behind/1, caught_up/1, count/1]).
+-export([new/1, add/6, heard/4, next/2, acked/2, resend/2, tries/1, is_behind/1, caught_up/1,
+         count/1]).
 -export_type([buffer/0, kind/0, item/0]).
 
 -define(TRIES_MAX, 6).

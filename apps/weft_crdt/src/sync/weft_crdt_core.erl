@@ -25,8 +25,8 @@
 %% `operation_bytes' (1 MiB), `message_bytes' (65536), `sync_ms' (3000), `flush_ms' (5), `resend_ms'
 %% (2000), `declared' ([], keys with their types), `durable' (false), `kept' ([]).
 %% Commands: `{declare, Key, Type}', `{update, Key, Operation, NowUs}', `{value, Key}', `{read, Key,
-%% Threshold, TimeoutMs}', `{subscribe, Key, Pid}', `{unsubscribe, Key, Pid}', `{derive, Key, Value}',
-%% `{forget, Key}' (a derived one), `keys', `info'.
+%% Threshold, TimeoutMs}', `{subscribe, Key, Pid}', `{unsubscribe, Key, Pid}', `{derive, Key,
+%% Value}', `{forget, Key}' (a derived one), `keys', `info'.
 -module(weft_crdt_core).
 -behaviour(weft_core).
 

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc The keys of a store, each with its type and state. Fingerprints are brought up to date only
-%% when they are asked for, so that a key that changes a thousand times is hashed once. A key without
-%% content has none: it need not be known anywhere else.
+%% when they are asked for, so that a key that changes a thousand times is hashed once. A key
+%% without content has none: it need not be known anywhere else.
 -module(weft_crdt_entries).
 
 -export([new/1, declare/3, mutate/4, learn/4, learn_all/2, packed/1, value/2, state/2, digest/2,

@@ -15,8 +15,10 @@ new() -> #{}.
 %% @private
 mutate({add, Element}, Who, State) -> mutate({add_all, [Element]}, Who, State);
 mutate({remove, Element}, Who, State) -> mutate({remove_all, [Element]}, Who, State);
-mutate({add_all, Elements}, _, State) when length(Elements) >= 0 -> {ok, turned(0, Elements, State)};
-mutate({remove_all, Elements}, _, State) when length(Elements) >= 0 -> {ok, turned(1, Elements, State)};
+mutate({add_all, Elements}, _, State) when length(Elements) >= 0 ->
+    {ok, turned(0, Elements, State)};
+mutate({remove_all, Elements}, _, State) when length(Elements) >= 0 ->
+    {ok, turned(1, Elements, State)};
 mutate(_, _, _) -> {error, bad_operation}.
 
 %% The elements whose length is even or odd become one longer.

@@ -19,8 +19,8 @@
                       checkpoint_ticks := pos_integer() | stop | never,
                       actors_max := pos_integer(), messages_max := pos_integer(),
                       diascas_max := pos_integer(), probes_max := pos_integer()}.
-%% `ticks': the last one. `stop': a checkpoint only when the run is stopped. Limits: actors of a node,
-%% messages of a diasca, diascas of a tick, values of probes that are kept.
+%% `ticks': the last one. `stop': a checkpoint only when the run is stopped. Limits: actors of a
+%% node, messages of a diasca, diascas of a tick, values of probes that are kept.
 -type totals() :: #{diascas := non_neg_integer(), ticks := non_neg_integer(),
                     acted := non_neg_integer(), messages := non_neg_integer(),
                     away := non_neg_integer(), dropped := non_neg_integer()}.

@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Why a run has ended, in words: what happened, where and when, and what to do.
+%% @doc Why a run has ended, in words: what happened, where and when, and what to do. Each reason
+%% that a run can end with has its clause.
 -module(weft_diasca_error).
 
 -export([text/1]).

@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The options of a run: their defaults, and what is wrong with others.
+%% @doc The options of a run: their defaults, and what is wrong with others. A run that goes on from
+%% a checkpoint keeps those that its results depend on.
 -module(weft_diasca_options).
 
 -export([new/2, again/1]).

@@ -13,11 +13,12 @@
                      value_max := pos_integer(), timeout_ms := pos_integer()}.
 %% `r', `w': how many replicas have to answer a read and a write; `pr', `pw': how many of them have
 %% to be owners of the key, and not others in their place. `nodes': on how many nodes a write has to
-%% be, where fewer nodes than replicas exist or neighbours on the ring are the same node. `siblings': false means that of two
-%% writes that have not seen each other one is dropped. `evict': objects may be dropped when there
-%% is no room for others.
+%% be, where fewer nodes than replicas exist or neighbours on the ring are the same node.
+%% `siblings': false means that of two writes that have not seen each other one is dropped. `evict':
+%% objects may be dropped when there is no room for others.
 
--define(DEFAULTS, #{n => 3, r => quorum, w => quorum, pr => 0, pw => 0, nodes => 1, siblings => true, evict => false,
+-define(DEFAULTS, #{n => 3, r => quorum, w => quorum, pr => 0, pw => 0, nodes => 1,
+                    siblings => true, evict => false,
                     ttl_ms => infinity, value_max => 1048576, timeout_ms => 5000}).
 -define(N_MAX, 8).
 

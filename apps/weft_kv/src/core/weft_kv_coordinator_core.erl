@@ -8,11 +8,11 @@
 %%
 %% A write first goes to one replica, which gives it a dot. The object that results goes to the
 %% others, which merge it with theirs. The answer comes when `w' replicas have it, `pw' of them as
-%% owners, on `nodes' different nodes. If the first replica refuses or does not answer, the next one is asked: then the value
-%% may be there twice, as siblings with the same bytes.
+%% owners, on `nodes' different nodes. If the first replica refuses or does not answer, the next one
+%% is asked: then the value may be there twice, as siblings with the same bytes.
 %%
-%% If there can not be enough answers any more, the error says so at once. After an error a write may
-%% still have reached some replicas, and then it is found later.
+%% If there can not be enough answers any more, the error says so at once. After an error a write
+%% may still have reached some replicas, and then it is found later.
 %%
 %% Events: `{reply, Place, {ok, Object} | {error, Reason}}', `{timer, Timer}'.
 %% Effects: `{ask, Place, read | {write, Value, Seen} | {merge, Object}}', `{answer, {ok, Object} |

@@ -75,7 +75,8 @@ repaired([{Key, #{siblings := Siblings} = Kind} | Keys], {One, Other} = Both, As
         {ok, {ok, A}, {ok, B}} ->
             All = weft_kv_replica:requested({merge, A}, <<>>, Siblings, B),
             Command = {{merge, All}, Kind, primary},
-            Answers = [Ask(Partition, Key, Command) || {Partition, Object} <- [{One, A}, {Other, B}],
+            Answers = [Ask(Partition, Key, Command)
+                       || {Partition, Object} <- [{One, A}, {Other, B}],
                                                        Object =/= All],
             case [Reason || {error, Reason} <- Answers]
                 ++ [Reason || {ok, {error, Reason}} <- Answers] of

@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc What a replica makes of a request for one key. Pure.
+%% @doc What a replica makes of a request for one key, and when an object can be forgotten. Pure.
+%% Who is asked and how many have to answer is decided by `weft_kv_coordinator_core'.
 -module(weft_kv_replica).
 
 -export([requested/4, is_waste/3]).
@@ -17,8 +18,8 @@ requested({merge, Other}, _Actor, Siblings, Object) ->
 kept(true, Object) -> Object;
 kept(false, Object) -> weft_kv_object:latest(Object).
 
-%% @doc Was everything deleted, or over, for so long that the object can be forgotten? A replica that
-%% was away for longer brings old values back.
+%% @doc Was everything deleted, or over, for so long that the object can be forgotten? A replica
+%% that was away for longer brings old values back.
 -spec is_waste(NowMs :: integer(), GraceMs :: non_neg_integer(), weft_kv_object:object()) ->
           boolean().
 is_waste(NowMs, GraceMs, Object) ->

@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Supervisor of the application weft_kv: what compares replicas. The partitions are not below it: they belong to the
-%% ring, and hand their data over also while this application is not started.
+%% @doc Supervisor of the application weft_kv: what compares replicas. The partitions are not below
+%% it: they belong to the ring, and hand their data over also while this application is not started.
 -module(weft_kv_sup).
 -behaviour(supervisor).
 

@@ -87,7 +87,8 @@ evict(Max, #table{used = Used} = Table) ->
 
 %% @doc Objects behind a cursor, in the order of their keys: at most so many, and not much more than
 %% so many bytes.
--spec page(weft_vnode:cursor(), {Max :: pos_integer() | infinity, BytesMax :: pos_integer() | infinity}, table()) ->
+-spec page(weft_vnode:cursor(),
+           {Max :: pos_integer() | infinity, BytesMax :: pos_integer() | infinity}, table()) ->
           {[{key(), {weft_kv_object:object(), kind()}}], weft_vnode:cursor()}.
 page(start, Limits, #table{objects = Objects} = Table) ->
     page(ets:first(Objects), Limits, [], Table);

@@ -1,10 +1,10 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The replicas of one partition, in memory and, if there is a `dir', on disk. It answers requests of coordinators, hands its
-%% objects to the next owner, and forgets what is over.
+%% @doc The replicas of one partition, in memory and, if there is a `dir', on disk. It answers
+%% requests of coordinators, hands its objects to the next owner, and forgets what is over.
 %%
-%% An object that was written here because the owner was away is a *hint*: it is brought to the owner
-%% as soon as that answers, by a process of its own, and dropped here. Objects merge, so nothing is
-%% lost if that is done twice, or if the partition is handed over at the same time.
+%% An object that was written here because the owner was away is a *hint*: it is brought to the
+%% owner as soon as that answers, by a process of its own, and dropped here. Objects merge, so
+%% nothing is lost if that is done twice, or if the partition is handed over at the same time.
 %%
 %% Options (a map in the configuration of weft_ring): `bytes_max' (infinity), for each partition.
 %% When it is full, objects of buckets with `evict' are dropped, those first that were not used for

@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Edits of bytes. Whatever is not in an edit stays as it is.
+%% @doc Edits of bytes, from the places that tokens have in a source. Whatever is not in an edit
+%% stays as it is.
 -module(weft_migrate_edit).
 
 -export([splice/2]).

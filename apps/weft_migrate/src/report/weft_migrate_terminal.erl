@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The report of a scan as text: what was found, by kind, with the places. Pure.
+%% @doc The report of a scan as text: what was found, by kind, with the places, why it matters and
+%% what to do. Pure.
 -module(weft_migrate_terminal).
 
 -export([report/1, by_kind/1, plural/2]).

@@ -1,6 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc What a rule is: it looks at one node of a source. It says how it is written on weft, or why
 %% it is left as it is, or that it is not its business.
+%%
+%% Rules are modules, or adaptors: modules that have the functions of an old interface in terms of a
+%% new one, from which rules are derived (Li, Thompson 2012). Here is which there are.
 -module(weft_migrate_rule).
 
 -export([names/0, rules/2, look/3]).

@@ -5,7 +5,8 @@
 %% The process runs on each node, at high priority, and has nothing to do as long as nobody reports.
 %% A node that has reported is expected to go on: if it has not for three periods it is `silent',
 %% until it is no member any more or has been silent for an hour. Alarms go to the log, to a
-%% webhook if there is one, and to whoever asks (`weft_ops:alarms/0'). They begin anew when another node becomes the agent.
+%% webhook if there is one, and to whoever asks (`weft_ops:alarms/0'). They begin anew when another
+%% node becomes the agent.
 -module(weft_ops_agent).
 -behaviour(gen_server).
 

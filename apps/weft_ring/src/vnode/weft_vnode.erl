@@ -41,7 +41,8 @@
 -callback take([item()], weft_vnode_notes:note(), State :: term()) ->
     {ok, State :: term()} | {error, term()}.
 %% All is dropped, because another node has it, or because a handoff begins anew.
--callback clear(weft_vnode_notes:note(), State :: term()) -> {ok, State :: term()} | {error, term()}.
+-callback clear(weft_vnode_notes:note(), State :: term()) ->
+    {ok, State :: term()} | {error, term()}.
 %% The answer of this partition to a question to all of them.
 -callback cover(Question :: term(), State :: term()) -> Answer :: term().
 %% A note without a change.

@@ -14,7 +14,8 @@ hand_over(Transfer) ->
 hand_over([], _Transfer) ->
     ok;
 hand_over([Module | Modules], {Partition, _, To} = Transfer) ->
-    case {weft_vnodes:start({Module, Partition}, To), weft_vnodes:start({Module, Partition}, node())}
+    case {weft_vnodes:start({Module, Partition}, To),
+          weft_vnodes:start({Module, Partition}, node())}
     of
         {{ok, started}, {ok, started}} ->
             {ok, Name} = weft_vnode_names:name(Module, Partition),

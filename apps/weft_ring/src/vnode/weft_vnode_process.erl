@@ -6,8 +6,8 @@
 %% looked at. A partition that was handed over refuses commands (`moved'). It drops its data and
 %% ends when the ring has another owner for it; if the plan was changed and it is to stay, it goes
 %% on. With `commit/1' answers are held until nothing more waits here, or there are many, and then
-%% all changes are committed together. Who is handed over to is told apart by its process: when that ends, the handoff waits for the
-%% next one.
+%% all changes are committed together. Who is handed over to is told apart by its process: when that
+%% ends, the handoff waits for the next one.
 -module(weft_vnode_process).
 -behaviour(gen_server).
 

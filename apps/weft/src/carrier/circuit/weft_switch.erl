@@ -161,7 +161,9 @@ message({weft_packet, Session, From, Lane, Label, Packet}, Switch) ->
 %% Circuits that pass are to go another way (`weft_transit').
 message(move_relays, #switch{core = Core} = Switch) ->
     #{circuits := Circuits} = weft_switch_core:info(Core),
-    lists:foldl(fun(#{label := Label}, Moving) -> decided({relay_closed, Label, broken}, Moving) end,
+    lists:foldl(fun(#{label := Label}, Moving) ->
+                    decided({relay_closed, Label, broken}, Moving)
+                end,
                 Switch, Circuits);
 message({'DOWN', _Ref, process, SessionOrLink, _Reason}, #switch{inputs = Inputs} = Switch) ->
     decided({down, SessionOrLink}, Switch#switch{inputs = maps:remove(SessionOrLink, Inputs)});

@@ -7,8 +7,9 @@
 %%
 %% packets_*, bytes_*: of all streams; a payload that is repeated counts again, and ticks count, as
 %% in `weft_session_counters'. resumes: a stream went on, on a new path. reroutes: by way of another
-%% neighbour than before. repairs: on the same path, after it lost a lane. relayed_*: what passed through for others. refusals: connections that were
-%% refused, or closed for what came over them. A node that runs no carrier counts nothing.
+%% neighbour than before. repairs: on the same path, after it lost a lane. relayed_*: what passed
+%% through for others. refusals: connections that were refused, or closed for what came over them. A
+%% node that runs no carrier counts nothing.
 -module(weft_counters).
 
 -export([init/0, add/1, add/2, add/4, read/0, names/0]).

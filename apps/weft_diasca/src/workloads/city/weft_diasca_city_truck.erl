@@ -2,8 +2,9 @@
 %% @doc A waste truck: it goes from source to source until it is nearly full or has been at all of
 %% them, and then from facility to facility until it is empty.
 %%
-%% At a junction it asks for the way, takes the road if that has room (else it asks again later), and
-%% is at the next junction at the tick that the road has said. Loading and unloading take a minute.
+%% At a junction it asks for the way, takes the road if that has room (else it asks again later),
+%% and is at the next junction at the tick that the road has said. Loading and unloading take a
+%% minute.
 -module(weft_diasca_city_truck).
 -behaviour(weft_diasca_actor).
 

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc One cell of the weather: a Lorenz system that its four neighbours pull at. Each `period'
-%% ticks it is integrated over `steps' steps (Runge-Kutta, fourth order), and told to the neighbours.
-%% This is what takes processor time in a city.
+%% ticks it is integrated over `steps' steps (Runge-Kutta, fourth order), and told to the
+%% neighbours. This is what takes processor time in a city.
 %%
 %% Only sums and products of floats, in a fixed order: they are the same on all machines.
 -module(weft_diasca_city_weather).
