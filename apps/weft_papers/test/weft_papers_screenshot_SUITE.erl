@@ -140,9 +140,12 @@ programs() ->
                  || Form <- [<<"im_rd">>, <<"im_rsd">>],
                     {How, Nodes} <- [{<<>>, 5}, {<<>>, 13}, {<<"_steady">>, 5}, {<<"_killed">>, 5},
                                      {<<"_emptied">>, 5}]],
+    City = [{Workload, Nodes, 360}
+            || Workload <- [<<"city">>, <<"city_districts">>], Nodes <- [1, 2, 4]],
     [{#{suite => Suite, workload => Workload, size_bytes => 0, pairs => Nodes, streams => Streams},
       Variant, Metric, [Times * Value, Times * Value * 1.1]}
-     || {Suite, Cells} <- [{<<"orbit">>, Orbit}, {<<"aco">>, Aco}, {<<"im">>, Messenger}],
+     || {Suite, Cells} <- [{<<"orbit">>, Orbit}, {<<"aco">>, Aco}, {<<"im">>, Messenger},
+                            {<<"city">>, City}],
         {Workload, Nodes, Streams} <- Cells, {Variant, Times} <- Variants,
         {Metric, Value} <- [{duration_s, 0.7}, {connections_max, 4}, {received_packets, 2000},
                             {received_bytes, 300000}, {cost_error_percent, 12}, {kills, 3},
