@@ -138,7 +138,7 @@ valued(Value, #{ttl_ms := TtlMs}) ->
                     end}.
 
 prepared(Bucket, Key, Given)
-  when is_binary(Key), Key =/= <<>>, byte_size(Key) =< ?KEY_MAX, is_map(Given) ->
+  when is_binary(Key), Key =/= <<>>, byte_size(Key) =< ?KEY_MAX ->
     case weft_kv_app:bucket(Bucket) of
         {ok, Configured} ->
             case {weft_kv_bucket:options(Given, Configured),
@@ -149,5 +149,4 @@ prepared(Bucket, Key, Given)
             end;
         {error, Reason} -> {error, Reason}
     end;
-prepared(_Bucket, _Key, Given) when not is_map(Given) -> {error, {bad_option, Given}};
 prepared(_Bucket, _Key, _Given) -> {error, bad_key}.

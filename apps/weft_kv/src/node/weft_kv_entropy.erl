@@ -5,7 +5,7 @@
 -module(weft_kv_entropy).
 -behaviour(gen_server).
 
--export([start_link/1, info/0]).
+-export([start_link/1, info/0, compare/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -define(KEYS_MAX, 200).
@@ -71,12 +71,14 @@ next(#entropy{left = []} = Entropy) ->
         Pairs -> next(counted(pairs, length(Pairs), Entropy#entropy{left = Pairs}))
     end;
 next(#entropy{left = [Pair | Left]} = Entropy) ->
-    {Pid, Ref} = spawn_monitor(fun() ->
-                                   exit({compared, weft_kv_exchange:compare(Pair, ?KEYS_MAX,
-                                                                            fun ask/3)})
-                               end),
+    {Pid, Ref} = spawn_monitor(?MODULE, compare, [Pair]),
     Entropy#entropy{left = Left, running = {Pid, Ref, Pair},
                     since_ms = erlang:monotonic_time(millisecond)}.
+
+%% @private
+-spec compare(weft_kv_exchange:pair()) -> no_return().
+compare(Pair) ->
+    exit({compared, weft_kv_exchange:compare(Pair, ?KEYS_MAX, fun ask/3)}).
 
 pairs(#entropy{ns = Ns}) ->
     case {weft_ring_lookup:owners(weft_ring), weft_ring:mine()} of

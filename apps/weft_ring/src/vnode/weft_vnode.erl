@@ -14,6 +14,7 @@
 -module(weft_vnode).
 
 -export([call/4, ask/5, cover/3]).
+-export([cover_one/4]).
 -export_type([place/0, error/0, item/0, cursor/0]).
 
 -type place() :: {Partition :: non_neg_integer(), node(), primary | fallback}.
@@ -102,11 +103,13 @@ cover(Module, Question, TimeoutMs) ->
     end.
 
 asked(Module, {Partition, _, _} = Place, Question, TimeoutMs) ->
-    {_, Ref} = spawn_monitor(fun() ->
-                                 exit({answer, request(Module, Place, {cover, Question},
-                                                       TimeoutMs)})
-                             end),
+    {_, Ref} = spawn_monitor(?MODULE, cover_one, [Module, Place, Question, TimeoutMs]),
     {Partition, Ref}.
+
+%% @private
+-spec cover_one(module(), place(), term(), timeout()) -> no_return().
+cover_one(Module, Place, Question, TimeoutMs) ->
+    exit({answer, request(Module, Place, {cover, Question}, TimeoutMs)}).
 
 answer(Ref) ->
     receive

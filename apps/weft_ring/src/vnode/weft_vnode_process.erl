@@ -40,7 +40,6 @@
                 %% Answers that wait for a commit.
                 held = [] :: [{gen_server:from(), term()}]}).
 
-
 -spec start_link(atom(), module(), non_neg_integer(), term(), map()) ->
           {ok, pid()} | {error, term()}.
 start_link(Name, Module, Partition, Options, Config) ->
@@ -50,10 +49,11 @@ start_link(Name, Module, Partition, Options, Config) ->
 init({Name, Module, Partition, Options, Config}) ->
     process_flag(trap_exit, true),
     _ = erlang:send_after(?TICK_MS, self(), tick),
-    Vnode = #vnode{name = Name, module = Module, partition = Partition, config = Config},
+    Vnode = #vnode{name = Name, module = Module, partition = Partition, config = Config,
+                   kept = weft_vnode_notes:fresh()},
     case Module:init(Partition, Options) of
         {ok, Data, Kept} -> {ok, anew(Vnode#vnode{data = Data, kept = Kept})};
-        {ok, Data} -> {ok, anew(Vnode#vnode{data = Data, kept = weft_vnode_notes:fresh()})};
+        {ok, Data} -> {ok, anew(Vnode#vnode{data = Data})};
         {error, Reason} -> {stop, Reason}
     end.
 
