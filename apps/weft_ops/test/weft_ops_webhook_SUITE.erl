@@ -13,7 +13,8 @@
          end_per_testcase/2]).
 -export([what_happens_to_an_alarm_is_told/1, a_slow_receiver/1, an_absent_receiver/1,
          an_angry_receiver/1, a_receiver_that_refuses/1, too_many_wait/1,
-         without_its_secret_nothing_is_told/1, tls_is_verified/1, a_killed_process_comes_back/1,
+         without_its_secret_nothing_is_told/1, tls_is_verified/1, without_certificates_it_waits/1,
+         a_client_that_ended_is_started_again/1, a_killed_process_comes_back/1,
          no_secret_is_in_the_log/1]).
 -export([init/2, log/2]).
 
@@ -28,6 +29,7 @@ suite() -> [{timetrap, {minutes, 2}}].
 all() ->
     [what_happens_to_an_alarm_is_told, a_slow_receiver, an_absent_receiver, an_angry_receiver,
      a_receiver_that_refuses, too_many_wait, without_its_secret_nothing_is_told, tls_is_verified,
+     without_certificates_it_waits, a_client_that_ended_is_started_again,
      a_killed_process_comes_back, no_secret_is_in_the_log].
 
 init_per_suite(Config) ->
@@ -176,6 +178,36 @@ tls_is_verified(Config) ->
     until(fun() -> told(Config) =:= [2] end).
 
 %% --- inside -----------------------------------------------------------------------------------
+
+%% As in an image that has none of the system's.
+without_certificates_it_waits(Config) ->
+    Module = pubkey_os_cacerts,
+    {Module, Real, File} = code:get_object_code(Module),
+    {ok, Module, None} = compile:forms([{attribute, 1, module, Module},
+                                        {attribute, 1, export, [{get, 0}]},
+                                        {function, 1, get, 0,
+                                         [{clause, 1, [], [],
+                                           [{call, 1, {atom, 1, error}, [{atom, 1, enoent}]}]}]}]),
+    {module, Module} = code:load_binary(Module, "none", None),
+    try
+        Port = receives(200, Config),
+        ok = begin_hook(#{url => url("https", Port)}, Port, Config),
+        Hook = whereis(weft_ops_webhook),
+        ok = tell([1, 2]),
+        until(fun() -> count(failed, Config) > 2 end),
+        ?assertEqual({Hook, 2}, {whereis(weft_ops_webhook), count(queued, Config)})
+    after
+        _ = code:purge(Module),
+        {module, Module} = code:load_binary(Module, File, Real)
+    end.
+
+a_client_that_ended_is_started_again(Config) ->
+    ok = begin_hook(#{}, receives(200, Config), Config),
+    Hook = whereis(weft_ops_webhook),
+    ok = inets:stop(httpc, weft_ops_webhook),
+    ok = tell([1, 2]),
+    until(fun() -> count(sent, Config) =:= 2 end),
+    ?assertEqual({Hook, [1, 2]}, {whereis(weft_ops_webhook), told(Config)}).
 
 %% What it has counted stays, and what waited is lost.
 a_killed_process_comes_back(Config) ->

@@ -55,14 +55,17 @@ init([]) ->
             ignore;
         {ok, #{webhook := Config}} ->
             ok = counted(),
-            ok = opened(inets:start(httpc, [{profile, ?MODULE}])),
+            ok = open(),
             Limits = maps:with([queue_max, tries_max, retry_ms, retry_max_ms], Config),
             {ok, sized(#hook{config = Config, queue = weft_ops_webhook_core:new(Limits)})}
     end.
 
 %% The client outlives this process, which may have been killed.
-opened({ok, _Client}) -> ok;
-opened({error, {already_started, _Client}}) -> ok.
+open() ->
+    case inets:start(httpc, [{profile, ?MODULE}]) of
+        {ok, _Client} -> ok;
+        {error, {already_started, _Client}} -> ok
+    end.
 
 %% @doc Ends the client; to be called when the application stops.
 -spec close() -> ok.
@@ -99,7 +102,7 @@ handle_info({http, {Ref, Result}}, #hook{request = {Ref, _}} = Hook) ->
 handle_info({http, _OfAnEarlierRequest}, Hook) ->
     {noreply, Hook};
 handle_info({timeout, Timer, late}, #hook{request = {Ref, Timer}} = Hook) ->
-    ok = httpc:cancel_request(Ref, ?MODULE),
+    ok = cancelled(Ref),
     {noreply, done(late, {error, timeout}, Hook)};
 handle_info({timeout, Timer, again}, #hook{timer = Timer} = Hook) ->
     {noreply, sent(Hook#hook{timer = none})};
@@ -127,22 +130,41 @@ sent(#hook{queue = Queue0, timer = Timer} = Hook) ->
         _NotNow -> sized(Hook)
     end.
 
-requested(Body, #hook{config = #{url := Url, timeout_ms := TimeoutMs} = Config} = Hook) ->
-    Http = [{timeout, TimeoutMs}, {connect_timeout, TimeoutMs}, {autoredirect, false}
-            | tls(Url, Config)],
-    case secret(Config) of
-        {ok, Secret} ->
-            Headers = weft_ops_webhook_message:headers(Body, Secret),
-            case httpc:request(post, {Url, Headers, "application/json", Body}, Http,
-                               [{sync, false}, {body_format, binary}], ?MODULE) of
-                {ok, Ref} ->
-                    Timer = erlang:start_timer(TimeoutMs + ?GRACE_MS, self(), late),
-                    Hook#hook{request = {Ref, Timer}};
-                {error, Reason} ->
-                    done(late, {error, Reason}, Hook)
-            end;
+requested(Body, #hook{config = #{timeout_ms := TimeoutMs} = Config} = Hook) ->
+    case posted(Body, Config) of
+        {ok, Ref} ->
+            Timer = erlang:start_timer(TimeoutMs + ?GRACE_MS, self(), late),
+            Hook#hook{request = {Ref, Timer}};
         {error, Text} ->
             done(absent, {error, Text}, Hook)
+    end.
+
+posted(Body, #{url := Url} = Config) ->
+    case {secret(Config), tls(Url, Config)} of
+        {{ok, Secret}, {ok, Tls}} ->
+            Headers = weft_ops_webhook_message:headers(Body, Secret),
+            asked({Url, Headers, "application/json", Body}, Tls, Config);
+        {{error, Text}, _} ->
+            {error, Text};
+        {_, {error, Text}} ->
+            {error, Text}
+    end.
+
+%% A client that has ended is no reason to end. The reason would name the URL.
+asked(Request, Tls, #{timeout_ms := TimeoutMs}) ->
+    Http = [{timeout, TimeoutMs}, {connect_timeout, TimeoutMs}, {autoredirect, false} | Tls],
+    try httpc:request(post, Request, Http, [{sync, false}, {body_format, binary}], ?MODULE) of
+        {ok, Ref} -> {ok, Ref};
+        {error, _Reason} -> {error, "the client of this node can not send that"}
+    catch
+        exit:_ ->
+            _ = inets:start(httpc, [{profile, ?MODULE}]),
+            {error, "the client of this node had ended, and is started again"}
+    end.
+
+cancelled(Ref) ->
+    try httpc:cancel_request(Ref, ?MODULE)
+    catch exit:_ -> ok
     end.
 
 %% It may be replaced while the node runs. Without it nothing is told: that could be anybody's.
@@ -160,14 +182,26 @@ secret(#{secret_file := File}) ->
     end.
 
 tls("https:" ++ _, Config) ->
-    Trusted = case Config of
-                  #{cacert_file := none} -> [{cacerts, public_key:cacerts_get()}];
-                  #{cacert_file := File} -> [{cacertfile, File}]
-              end,
-    Check = public_key:pkix_verify_hostname_match_fun(https),
-    [{ssl, [{verify, verify_peer}, {customize_hostname_check, [{match_fun, Check}]} | Trusted]}];
+    case trusted(Config) of
+        {ok, Trusted} ->
+            Check = public_key:pkix_verify_hostname_match_fun(https),
+            {ok, [{ssl, [{verify, verify_peer},
+                         {customize_hostname_check, [{match_fun, Check}]}, Trusted]}]};
+        {error, Text} ->
+            {error, Text}
+    end;
 tls(_Plain, _Config) ->
-    [].
+    {ok, []}.
+
+%% A small image has no certificates.
+trusted(#{cacert_file := none}) ->
+    try {ok, {cacerts, public_key:cacerts_get()}}
+    catch
+        error:_ -> {error, "the system has no certificates of authorities: install them, or set "
+                           "cacert_file"}
+    end;
+trusted(#{cacert_file := File}) ->
+    {ok, {cacertfile, File}}.
 
 outcome({{_Version, Status, _Phrase}, _Headers, _Body}) -> {status, Status};
 outcome({error, {failed_connect, _Tried}}) -> absent;
