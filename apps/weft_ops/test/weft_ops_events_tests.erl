@@ -62,6 +62,11 @@ alarms_test() ->
     ?assertMatch(#{kind := alarm_acknowledged, text := <<"busy: late (mine)">>},
                  weft_ops_events:alarm({acknowledged, Alarm}, 9)).
 
+%% It would end each agent that is told.
+what_is_no_text_is_not_told_test() ->
+    ?assertError({no_text, <<255>>}, weft_ops:tell(deployment, <<255>>)),
+    ?assertError({no_text, <<255>>}, weft_ops:acknowledge({busy, ?NODE, ?NODE}, <<255>>)).
+
 %% Two agents know the same sample; each finds out by itself who is silent.
 each_is_told_once_test() ->
     [Up] = weft_ops_events:sample(sample(#{}), sample(#{peers => [peer(#{})]})),

@@ -74,6 +74,30 @@ a_member_without_link_route_and_session_is_unreachable_test() ->
                  sample(Status, Status#{members := ['a@h', b, c, d, e, f],
                                         routes := #{d => #{}}})).
 
+%% Other versions and other programs may send anything.
+what_is_made_here_is_a_sample_and_nothing_else_test_() ->
+    Pid = list_to_pid("<0.1000.0>"),
+    Known = status([session(b, Pid, 1, 1)], [link(b, up, 1, [10])]),
+    Whole = #{peers := [Peer], links := [Link], machine := Machine} = sample(Known, Known),
+    Unanswered = [#{what => What, node => b, pid => Pid} || What <- [session, link]],
+    Unknown = sample(Known, (status([], []))#{unanswered => Unanswered}),
+    Is = fun weft_ops_sample:is_sample/1,
+    [?_assert(Is(Sample))
+     || Sample <- [Whole, Unknown, maps:without([told, cuts, conflicts], Whole),
+                   Whole#{told := [{x, <<"done">>}], later => new}]]
+        ++ [?_assertNot(Is(maps:remove(Key, Whole)))
+            || Key <- maps:keys(Whole) -- [told, cuts, conflicts]]
+        ++ [?_assertNot(Is(Whole#{machine := maps:remove(Key, Machine)}))
+            || Key <- maps:keys(Machine)]
+        ++ [?_assertNot(Is(Whole#{peers := [maps:remove(Key, Peer)]}))
+            || Key <- maps:keys(Peer) -- [reroutes]]
+        ++ [?_assertNot(Is(Whole#{links := [maps:remove(Key, Link)]})) || Key <- maps:keys(Link)]
+        ++ [?_assertNot(Is(Wrong))
+            || Wrong <- [sample, #{}, Whole#{peers := [x | y]}, Whole#{period_ms := 0},
+                         Whole#{links := [Link#{lanes := [1.5]}]}, Whole#{unreachable := ["b"]},
+                         Whole#{links := [Link#{last_error := {no, text}}]},
+                         Whole#{told := [{x, {error, <<>>, <<255>>}}]}]].
+
 sample(Before, After) ->
     {Sample, _} = weft_ops_sample:next(After, ?IDLE, {5, 2000}, weft_ops_sample:first(Before)),
     Sample.

@@ -24,11 +24,11 @@ alarms() ->
     Alarms.
 
 %% @doc Says that somebody takes care of an alarm. All agents of its node that have raised it are
-%% told.
+%% told. A comment that is no text is an error `{no_text, Comment}'.
 -spec acknowledge(weft_ops_alarms_core:id(), Comment :: unicode:chardata()) ->
           ok | {error, unknown_alarm}.
 acknowledge(Id, Comment) ->
-    weft_ops_picture:acknowledge(Id, unicode:characters_to_binary(Comment), ?TIMEOUT_MS).
+    weft_ops_picture:acknowledge(Id, text(Comment), ?TIMEOUT_MS).
 
 %% @doc What happened in the cluster since that system time (milliseconds), the oldest first: nodes
 %% that came and went, sessions, links, groups, alarms. Each agent knows the last thousand.
@@ -36,6 +36,13 @@ acknowledge(Id, Comment) ->
 events(SinceMs) -> weft_ops_picture:events(SinceMs, ?TIMEOUT_MS).
 
 %% @doc Makes an event of kind `told' of what somebody does on this node, such as a fault on
-%% purpose or a deployment. It comes with the next sample.
+%% purpose or a deployment. It comes with the next sample. What is no text is an error
+%% `{no_text, Text}'.
 -spec tell(About :: term(), Text :: unicode:chardata()) -> ok.
-tell(About, Text) -> weft_ops_sampler:tell(About, unicode:characters_to_binary(Text)).
+tell(About, Text) -> weft_ops_sampler:tell(About, text(Text)).
+
+text(Chardata) ->
+    case unicode:characters_to_binary(Chardata) of
+        Text when is_binary(Text) -> Text;
+        _NoText -> error({no_text, Chardata})
+    end.

@@ -4,9 +4,9 @@
 %%
 %% The process runs on each node, at high priority, and has nothing to do as long as nobody reports.
 %% A node that has reported is expected to go on: if it has not for three periods it is `silent',
-%% until it is no member any more or has been silent for an hour. Alarms go to the log, to a
-%% webhook if there is one, and to whoever asks (`weft_ops:alarms/0'). They begin anew when another
-%% node becomes the agent.
+%% until it is no member any more or has been silent for an hour. What is no sample of this version
+%% is logged and dropped. Alarms go to the log, to a webhook if there is one, and to whoever asks
+%% (`weft_ops:alarms/0'). They begin anew when another node becomes the agent.
 -module(weft_ops_agent).
 -behaviour(gen_server).
 
@@ -81,7 +81,8 @@ init(#{sample_ms := PeriodMs, thresholds := Thresholds} = Config) ->
 handle_call({ask, Duty}, _From, #agent{heard = Heard, alarms = Alarms} = Agent) ->
     Nodes = maps:map(fun(_, What) -> without_skew(What) end,
                      state(maps:get(Duty, Heard, #{}), now_ms(), Agent)),
-    {reply, {ok, #{nodes => Nodes, alarms => weft_ops_alarms_core:list(Alarms)}}, Agent};
+    {reply, {ok, #{nodes => Nodes,
+                   alarms => [dated(Alarm) || Alarm <- weft_ops_alarms_core:list(Alarms)]}}, Agent};
 handle_call({events, SinceMs}, _From, #agent{events = Events} = Agent) ->
     Late = lists:takewhile(fun({SeenMs, _}) -> SeenMs >= SinceMs end, Events),
     {reply, {ok, [Event || {_, Event} <- lists:reverse(Late)]}, Agent};
@@ -98,6 +99,10 @@ handle_call({acknowledge, Id, Comment}, _From, #agent{alarms = Alarms0} = Agent)
 handle_call(Request, _From, Agent) ->
     {reply, weft_stray:call(Request), Agent}.
 
+%% Elsewhere the time of this node's own clock says nothing.
+dated(#{raised_ms := RaisedMs} = Alarm) ->
+    Alarm#{at_ms => RaisedMs + erlang:time_offset(millisecond)}.
+
 without_skew({Sample, _SkewMs}) -> Sample;
 without_skew(silent) -> silent.
 
@@ -109,18 +114,14 @@ handle_cast(Request, Agent) ->
 
 %% @private
 -spec handle_info(term(), #agent{}) -> {noreply, #agent{}}.
-handle_info({weft_ops_sample, Duty, #{node := Node, at_ms := AtMs} = Sample},
-            #agent{heard = Heard, silent = Silent} = Agent) ->
-    New = #heard{sample = Sample, at_ms = now_ms(), skew_ms = AtMs - system_ms()},
-    Nodes = maps:get(Duty, Heard, #{}),
-    Before = case {lists:member(Node, Silent), Nodes} of
-                 {true, #{Node := #heard{sample = Last}}} -> {silent, Last};
-                 {false, #{Node := #heard{sample = Last}}} -> Last;
-                 {_, #{}} -> none
-             end,
-    {noreply, noted(weft_ops_events:sample(Before, Sample),
-                    Agent#agent{heard = Heard#{Duty => Nodes#{Node => New}},
-                                silent = lists:delete(Node, Silent)})};
+handle_info({weft_ops_sample, Duty, Sample} = Message, Agent) ->
+    case weft_ops_sample:is_sample(Sample) of
+        true ->
+            {noreply, heard(Duty, Sample, Agent)};
+        false ->
+            ok = weft_stray:message(Message),
+            {noreply, Agent}
+    end;
 handle_info(look, #agent{period_ms = PeriodMs} = Agent) ->
     _ = erlang:send_after(PeriodMs, self(), look),
     {noreply, looked(missed(forgotten(Agent)))};
@@ -129,6 +130,19 @@ handle_info(Message, Agent) ->
     {noreply, Agent}.
 
 %% --- who reports ------------------------------------------------------------------------------
+
+heard(Duty, #{node := Node, at_ms := AtMs} = Sample,
+      #agent{heard = Heard, silent = Silent} = Agent) ->
+    New = #heard{sample = Sample, at_ms = now_ms(), skew_ms = AtMs - system_ms()},
+    Nodes = maps:get(Duty, Heard, #{}),
+    Before = case {lists:member(Node, Silent), Nodes} of
+                 {true, #{Node := #heard{sample = Last}}} -> {silent, Last};
+                 {false, #{Node := #heard{sample = Last}}} -> Last;
+                 {_, #{}} -> none
+             end,
+    noted(weft_ops_events:sample(Before, Sample),
+          Agent#agent{heard = Heard#{Duty => Nodes#{Node => New}},
+                      silent = lists:delete(Node, Silent)}).
 
 %% Who is no member any more, or has been silent for long, is not missed.
 forgotten(#agent{heard = Heard} = Agent) ->

@@ -13,8 +13,9 @@
 -export_type([state/0, alarm/0, event/0, id/0, graces_ms/0, options/0]).
 
 -type id() :: {weft_ops_anomalies:kind(), node(), About :: term()}.
+%% raised_ms: of the clock of its agent; at_ms: the same in system time, once an agent has told it.
 -type alarm() :: #{id := id(), severity := critical | warning | note, text := binary(),
-                   raised_ms := integer(),
+                   raised_ms := integer(), at_ms => integer(),
                    acknowledged := no | #{comment := binary(), at_ms := integer()}}.
 -type event() :: {raised | cleared, alarm()}.
 %% Of kinds; those that are not named have that of `default'.

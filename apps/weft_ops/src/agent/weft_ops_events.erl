@@ -10,7 +10,7 @@
 -export_type([event/0, kind/0]).
 
 %% joined: a node came up; back: it reports again after it was silent. told: of somebody who says
-%% what he does (`weft_ops:tell/3'); then `about' is what he said it is about.
+%% what he does (`weft_ops:tell/2'); then `about' is what he said it is about.
 -type kind() :: joined | back | silent | left | session_up | session_down | resumed | rerouted
               | link_up | link_down | link_flapped | groups_changed | name_conflict | cut | healed
               | alarm_raised | alarm_acknowledged | alarm_cleared | told.

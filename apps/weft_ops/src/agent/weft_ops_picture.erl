@@ -67,7 +67,9 @@ latest(_Node, #{at_ms := A} = One, #{at_ms := B}) when A >= B -> One;
 latest(_Node, _One, Other) -> Other.
 
 each_once(Alarms) ->
-    maps:values(lists:foldr(fun(#{id := Id} = Alarm, All) -> All#{Id => Alarm} end, #{}, Alarms)).
+    Each = lists:foldr(fun(#{id := Id} = Alarm, All) -> All#{Id => Alarm} end, #{}, Alarms),
+    [Alarm || {_, Alarm} <- lists:sort([{{maps:get(at_ms, Alarm, 0), Id}, Alarm}
+                                        || {Id, Alarm} <- maps:to_list(Each)])].
 
 %% @doc Acknowledges an alarm at all agents that have raised it.
 -spec acknowledge(weft_ops_alarms_core:id(), Comment :: binary(), TimeoutMs :: pos_integer()) ->

@@ -6,7 +6,7 @@
 %% and ended between two looks is in no sample.
 -module(weft_ops_sample).
 
--export([first/1, next/4]).
+-export([first/1, next/4, is_sample/1]).
 -export_type([sample/0, machine/0, before/0, told/0]).
 
 %% A session or link whose process did not answer is `unknown'; what it did meanwhile is in the
@@ -130,3 +130,35 @@ unreachable(#{node := Self, members := Members, links := Links, sessions := Sess
     Reached = [Node || #{node := Node, state := up} <- Links ++ Sessions] ++ maps:keys(Routes)
         ++ [Node || #{node := Node} <- maps:get(unanswered, Status, [])],
     (Members -- [Self]) -- Reached.
+
+%% --- of another node ----------------------------------------------------------------------------
+
+%% @doc Whether it is a sample as this version makes them. What other versions, or other programs,
+%% send may be anything.
+-spec is_sample(term()) -> boolean().
+is_sample(Term) ->
+    try is_whole(Term) catch error:_ -> false end.
+
+is_whole(#{node := Node, groups := Groups, peers := Peers, links := Links,
+           unreachable := Unreachable, machine := Machine, period_ms := PeriodMs} = Sample) ->
+    is_list(Groups) andalso PeriodMs > 0 andalso lists:all(fun is_atom/1, [Node | Unreachable])
+        andalso are_integers([at_ms, period_ms, uptime_ms, relayed_bytes, relayed_circuits], Sample)
+        andalso are_integers([wake_up_us, run_queue, memory_bytes, processes], Machine)
+        andalso lists:all(fun is_peer/1, Peers) andalso lists:all(fun is_link/1, Links)
+        andalso is_integer(maps:get(conflicts, Sample, 0))
+        andalso lists:all(fun is_atom/1, maps:get(cuts, Sample, []))
+        andalso lists:all(fun({_About, Text}) -> is_text(Text) end, maps:get(told, Sample, [])).
+
+is_peer(#{node := Node, via := Via, state := State} = Peer) ->
+    lists:all(fun is_atom/1, [Node, Via, State]) andalso is_integer(maps:get(reroutes, Peer, 0))
+        andalso are_integers([bytes_out, bytes_in, queued_bytes, suspended, resumes], Peer).
+
+is_link(#{node := Node, state := State, rtt_us := RttUs, lanes := Lanes,
+          last_error := Error} = Link) ->
+    lists:all(fun is_atom/1, [Node, State]) andalso are_integers([ups, queued_bytes], Link)
+        andalso (RttUs =:= undefined orelse is_integer(RttUs))
+        andalso lists:all(fun is_integer/1, Lanes) andalso is_text(Error).
+
+are_integers(Keys, Map) -> lists:all(fun(Key) -> is_integer(maps:get(Key, Map)) end, Keys).
+
+is_text(Text) -> is_binary(unicode:characters_to_binary(Text)).
