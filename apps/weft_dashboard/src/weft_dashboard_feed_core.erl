@@ -11,7 +11,7 @@
 %% it is about a frame before such a request.
 -module(weft_dashboard_feed_core).
 
--export([new/0, handle/3]).
+-export([new/0, wants/2, handle/3]).
 -export_type([feed/0, numbered/0, frame/0, event/0]).
 
 -type numbered() :: {Number :: pos_integer(), weft_dashboard_model_core:model()}.
@@ -26,6 +26,14 @@
 
 -spec new() -> feed().
 new() -> #feed{}.
+
+%% @doc Whether the newest model is needed to handle an event: it is large, and not to be copied for
+%% a browser that has not taken the one before.
+-spec wants(event(), feed()) -> boolean().
+wants(changed, #feed{under_way = UnderWay}) -> UnderWay =:= none;
+wants({ack, Number}, #feed{under_way = {Number, _}}) -> true;
+wants({ack, _Other}, _Feed) -> false;
+wants(resend, _Feed) -> true.
 
 %% @doc What is to be sent after an event, with the newest model that there is.
 -spec handle(event(), Newest :: none | numbered(), feed()) -> {none | frame(), feed()}.
@@ -48,4 +56,4 @@ next({Number, _}, #feed{has = {Number, _}} = Feed) ->
     {none, Feed};
 next({Number, Model} = Newest, #feed{has = {After, Old}} = Feed) ->
     {{patch, Number, After, weft_dashboard_merge_patch:difference(Old, Model)},
-     Feed#feed{under_way = Newest}}.
+     #feed{under_way = Newest}}.

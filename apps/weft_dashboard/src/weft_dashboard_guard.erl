@@ -3,7 +3,9 @@
 %%
 %% The name in its Host must be an address, `localhost', or that of a configured origin: a page of
 %% somebody else, whose name was made to lead here, does not get through (DNS rebinding). Its
-%% Origin, if a browser sent one, must be this dashboard's own or a configured one. The answer gets
+%% Origin, if a browser sent one, must be this dashboard's own or a configured one. For pictures,
+%% scripts and frames of a page browsers send none, but most say (Sec-Fetch-Site) that a page of
+%% another origin wants them: from there only a link to the page can be followed. The answer gets
 %% headers that keep foreign scripts out of the page, and the page out of foreign frames.
 %%
 %% The token is compared here and taken out of the request, which then knows only whether it may
@@ -65,6 +67,9 @@ is_address(Host) ->
 is_origin(#{headers := #{<<"origin">> := Origin}} = Request, #{origins := Origins}) ->
     Own = <<"http://", (cowboy_req:header(<<"host">>, Request, <<>>))/binary>>,
     Origin =:= Own orelse lists:member(Origin, Origins);
+is_origin(#{headers := #{<<"sec-fetch-site">> := Site} = Headers, path := Path}, _Access)
+  when Site =:= <<"cross-site">>; Site =:= <<"same-site">> ->
+    Path =:= <<"/">> andalso maps:get(<<"sec-fetch-dest">>, Headers, none) =:= <<"document">>;
 is_origin(_NotOfAPage, _Access) ->
     true.
 

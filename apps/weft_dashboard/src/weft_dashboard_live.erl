@@ -23,6 +23,9 @@
                resent_ms = never :: never | integer(),
                resend = none :: none | reference()}).
 
+-type result() :: {cowboy_websocket:commands(), #live{}}
+                | {cowboy_websocket:commands(), #live{}, hibernate}.
+
 %% @private
 -spec init(cowboy_req:req(), term()) -> {cowboy_websocket, cowboy_req:req(), #live{}, map()}.
 init(Request, _Options) ->
@@ -30,7 +33,7 @@ init(Request, _Options) ->
      #{max_frame_size => ?FRAME_BYTES_MAX, idle_timeout => ?IDLE_MS}}.
 
 %% @private
--spec websocket_init(#live{}) -> {cowboy_websocket:commands(), #live{}}.
+-spec websocket_init(#live{}) -> result().
 websocket_init(Live) ->
     _ = monitor(process, weft_dashboard_model),
     case weft_dashboard_model:subscribe() of
@@ -46,7 +49,7 @@ websocket_init(Live) ->
     end.
 
 %% @private
--spec websocket_handle(term(), #live{}) -> {cowboy_websocket:commands(), #live{}}.
+-spec websocket_handle(term(), #live{}) -> result().
 websocket_handle({text, Text}, Live) ->
     case weft_json:decode(Text) of
         {ok, #{<<"type">> := <<"ack">>, <<"number">> := Number}} when is_integer(Number) ->
@@ -73,7 +76,7 @@ resend(Live) ->
     {[], Live}.
 
 %% @private
--spec websocket_info(term(), #live{}) -> {cowboy_websocket:commands(), #live{}}.
+-spec websocket_info(term(), #live{}) -> result().
 websocket_info(weft_dashboard_changed, Live) ->
     step(changed, Live);
 websocket_info(resend, Live) ->
@@ -94,11 +97,17 @@ ping_later() ->
 %% --- frames -----------------------------------------------------------------------------------
 
 step(Event, #live{feed = Before} = Live) ->
-    {Frame, Feed} = weft_dashboard_feed_core:handle(Event, weft_dashboard_model:newest(), Before),
-    {frames(Frame), Live#live{feed = Feed}}.
+    Newest = case weft_dashboard_feed_core:wants(Event, Before) of
+                 true -> weft_dashboard_model:newest();
+                 false -> none
+             end,
+    {Frame, Feed} = weft_dashboard_feed_core:handle(Event, Newest, Before),
+    sent(Frame, Live#live{feed = Feed}).
 
-frames(none) ->
-    [];
+%% Models are large: what is not needed any more is not kept until a browser has taken many.
+sent(none, Live) -> {[], Live};
+sent(Frame, Live) -> {frames(Frame), Live, hibernate}.
+
 frames({snapshot, {Number, Model}}) ->
     [frame(#{type => snapshot, number => Number, model => Model})];
 frames({patch, Number, After, Patch}) ->

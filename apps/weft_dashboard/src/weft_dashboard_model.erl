@@ -2,9 +2,10 @@
 %% @doc Has the newest model of the cluster, and takes a new one each period while there is a
 %% browser. Nobody is asked as long as there is none.
 %%
-%% A worker takes it, so that an agent that does not answer delays nothing here, and one that takes
-%% too long is ended. Only the newest model is kept, in a table that whoever serves a browser reads.
-%% These processes get `weft_dashboard_changed' when there is a newer one.
+%% A worker takes it, so that an agent that does not answer delays nothing here, and what can not be
+%% shown ends nothing. One that takes too long is ended. Only the newest model is kept, in a table
+%% that whoever serves a browser reads. These processes get `weft_dashboard_changed' when there is a
+%% newer one.
 -module(weft_dashboard_model).
 -behaviour(gen_server).
 
@@ -12,6 +13,7 @@
 
 -export([start_link/1, subscribe/0, newest/0, current/0, find/1, known/0, alarm_id/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+-export([see/2]).
 
 -define(TAKE_MS, 10000).
 
@@ -25,6 +27,8 @@
                     %% Whether a tick is under way: there is one at most.
                     is_ticking = false :: boolean(),
                     worker = none :: none | {pid(), reference()},
+                    %% So that what can not be seen is logged once.
+                    is_failing = false :: boolean(),
                     waiting = [] :: [gen_server:from()]}).
 
 -spec start_link(weft_dashboard_config:config()) -> {ok, pid()} | {error, term()}.
@@ -132,29 +136,41 @@ ticking(Ms, Dashboard) ->
 %% --- a new model ------------------------------------------------------------------------------
 
 take(#dashboard{worker = none, source = Source, known = Known} = Dashboard) ->
-    {Worker, _} = Started = spawn_monitor(fun() -> exit({seen, look(Source, Known)}) end),
+    {Worker, _} = Started = spawn_monitor(?MODULE, see, [Source, Known]),
     _ = erlang:send_after(?TAKE_MS, self(), {take_timeout, Worker}),
     Dashboard#dashboard{worker = Started};
 take(Dashboard) ->
     Dashboard.
+
+%% @private The worker. An `error' would be logged as a crash, each period.
+-spec see(weft_dashboard_config:source(), term()) -> no_return().
+see(Source, Known) ->
+    exit(try shown(look(Source, Known)) catch Class:Reason:Stack -> {Class, Reason, Stack} end).
 
 look(agents, Known) ->
     {(weft_ops:picture())#{groups => weft_group:groups()}, Known};
 look(Source, Known) ->
     Source(Known).
 
-taken({seen, {Seen, Known}}, #dashboard{number = Before, browsers = Browsers,
-                                        waiting = Waiting} = Dashboard) ->
+shown({Seen, Known}) ->
     Meta = #{node => node(), at_ms => erlang:system_time(millisecond), source => live},
-    Newest = {Before + 1, weft_dashboard_model_core:model(Seen, Meta)},
-    true = ets:insert(?MODULE, [{newest, Newest}, {nodes, weft_dashboard_model_core:nodes(Seen)},
-                                {alarms, weft_dashboard_model_core:alarm_ids(Seen)}]),
+    {seen, weft_dashboard_model_core:model(Seen, Meta),
+     [{nodes, weft_dashboard_model_core:nodes(Seen)},
+      {alarms, weft_dashboard_model_core:alarm_ids(Seen)}], Known}.
+
+taken({seen, Model, Rows, Known}, #dashboard{number = Before, browsers = Browsers,
+                                             waiting = Waiting} = Dashboard) ->
+    Newest = {Before + 1, Model},
+    true = ets:insert(?MODULE, [{newest, Newest} | Rows]),
     lists:foreach(fun(Browser) -> Browser ! weft_dashboard_changed end, maps:keys(Browsers)),
     lists:foreach(fun(From) -> gen_server:reply(From, {ok, Newest}) end, Waiting),
-    Dashboard#dashboard{number = Before + 1, known = Known, taken_ms = now_ms(), waiting = []};
-taken(Reason, #dashboard{waiting = Waiting} = Dashboard) ->
-    ?LOG_WARNING("the dashboard could not see the cluster: ~0tP", [Reason, 30]),
+    Dashboard#dashboard{number = Before + 1, known = Known, taken_ms = now_ms(), waiting = [],
+                        is_failing = false};
+taken(Reason, #dashboard{waiting = Waiting, is_failing = IsFailing} = Dashboard) ->
+    _ = IsFailing orelse
+        ?LOG_WARNING("the dashboard can not see the cluster: ~0tP. It goes on trying, and this is "
+                     "not logged again until it could.", [Reason, 30]),
     lists:foreach(fun(From) -> gen_server:reply(From, {error, timeout}) end, Waiting),
-    Dashboard#dashboard{waiting = []}.
+    Dashboard#dashboard{waiting = [], is_failing = true}.
 
 now_ms() -> erlang:monotonic_time(millisecond).

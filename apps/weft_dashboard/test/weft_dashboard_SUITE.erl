@@ -190,6 +190,18 @@ foreign_pages_are_refused(Config) ->
                              {{"host", "evil.example"}, 403}, {{"host", "weft.example.org"}, 200},
                              {{"host", "localhost"}, 200}]],
     ?assertMatch({refused, {403, _, _}}, open(Port, [{"origin", "http://evil.example"}])),
+    %% For pictures and links browsers send no origin.
+    Fetch = fun(Path, Site, Dest) ->
+                element(1, request(Port, {"GET", Path}, [{"sec-fetch-site", Site},
+                                                         {"sec-fetch-dest", Dest}], <<>>))
+            end,
+    [?assertEqual({Asked, Status}, {Asked, Fetch(Path, Site, Dest)})
+     || {{Path, Site, Dest} = Asked, Status} <-
+            [{{"/api/model", "cross-site", "image"}, 403}, {{"/", "cross-site", "iframe"}, 403},
+             {{"/api/model", "same-site", "script"}, 403},
+             {{"/api/model", "cross-site", "document"}, 403},
+             {{"/", "cross-site", "document"}, 200}, {{"/api/model", "none", "document"}, 200},
+             {{"/api/model", "same-origin", "empty"}, 200}]],
     {200, Headers, _} = request(Port, "/"),
     ?assertMatch(#{<<"content-security-policy">> := <<"default-src 'self'", _/binary>>,
                    <<"x-content-type-options">> := <<"nosniff">>}, Headers).

@@ -4,7 +4,7 @@
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
 
--import(weft_dashboard_feed_core, [new/0, handle/3]).
+-import(weft_dashboard_feed_core, [new/0, wants/2, handle/3]).
 
 -define(M1, #{<<"a">> => 1}).
 -define(M2, #{<<"a">> => 2}).
@@ -26,6 +26,16 @@ what_changes_before_the_acknowledgement_is_not_sent_test() ->
     ?assertEqual(Feed1, Feed2),
     ?assertMatch({{patch, 3, 1, #{<<"a">> := 2, <<"b">> := 3}}, _},
                  handle({ack, 1}, {3, ?M3}, Feed2)).
+
+%% So a browser that is slow, or takes nothing, costs one model and no copies of others.
+no_model_is_wanted_that_would_not_be_sent_test() ->
+    {_, Feed1} = handle(changed, {1, ?M1}, new()),
+    {{patch, 2, 1, _}, Feed2} = handle({ack, 1}, {2, ?M2}, Feed1),
+    [?assertEqual({Event, Wants}, {Event, wants(Event, Feed2)})
+     || {Event, Wants} <- [{changed, false}, {{ack, 1}, false}, {{ack, 2}, true},
+                           {resend, true}]],
+    ?assert(wants(changed, new())),
+    ?assertEqual(nomatch, string:find(io_lib:format("~p", [Feed2]), "<<\"a\">> => 1")).
 
 after_the_newest_nothing_is_sent_until_it_changes_test() ->
     {_, Feed1} = handle(changed, {1, ?M1}, new()),

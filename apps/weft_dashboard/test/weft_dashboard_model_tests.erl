@@ -21,6 +21,17 @@ quick_visits_do_not_make_it_look_more_often_test() ->
     ok = gen_server:stop(Model),
     ?assert(Last - First >= (?LOOKS - 1) * ?PERIOD_MS).
 
+%% Such as a sample of a version of weft_ops that is to come.
+what_can_not_be_shown_ends_nothing_test() ->
+    Odd = (seen())#{nodes => #{a@h => #{node => a@h}}},
+    Source = fun(none) -> {Odd, odd}; (odd) -> error(odd) end,
+    {ok, Model} = weft_dashboard_model:start_link(#{period_ms => ?PERIOD_MS, browsers_max => 5,
+                                                    source => Source}),
+    unlink(Model),
+    ?assertMatch({error, timeout}, weft_dashboard_model:current()),
+    ?assertEqual(Model, whereis(weft_dashboard_model)),
+    ok = gen_server:stop(Model).
+
 visit() ->
     {Pid, Ref} = spawn_monitor(fun() ->
                                        ok = weft_dashboard_model:subscribe(),
