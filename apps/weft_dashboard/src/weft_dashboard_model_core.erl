@@ -85,7 +85,8 @@ link(#{state := State, rtt_us := RttUs, queued_bytes := QueuedBytes, lanes := La
 traffic(#{via := Via, state := State} = Peer) ->
     Numbers = [bytes_out, bytes_in, queued_bytes, suspended, resumes],
     known(keyed([{text(Key), maps:get(Key, Peer)} || Key <- Numbers]
-                ++ [{<<"via">>, case Via of undefined -> undefined; _ -> text(Via) end},
+                ++ [{<<"reroutes">>, maps:get(reroutes, Peer, 0)},
+                    {<<"via">>, case Via of undefined -> undefined; _ -> text(Via) end},
                     {<<"state">>, text(State)}])).
 
 known(Map) -> maps:filter(fun(_, Value) -> Value =/= undefined end, Map).

@@ -27,12 +27,14 @@ a_cluster_test() ->
          <<"traffic">> =>
              #{<<"a@h b@h">> => #{<<"bytes_out">> => 10, <<"bytes_in">> => 1,
                                   <<"queued_bytes">> => 3, <<"suspended">> => 0,
-                                  <<"resumes">> => 0, <<"via">> => <<"b@h">>,
+                                  <<"resumes">> => 0, <<"reroutes">> => 3,
+                                  <<"via">> => <<"b@h">>,
                                   <<"state">> => <<"up">>},
                %% A way is looked for.
                <<"a@h c@h">> => #{<<"bytes_out">> => 20, <<"bytes_in">> => 2,
                                   <<"queued_bytes">> => 4, <<"suspended">> => 1,
-                                  <<"resumes">> => 2, <<"state">> => <<"resuming">>}},
+                                  <<"resumes">> => 2, <<"reroutes">> => 0,
+                                  <<"state">> => <<"resuming">>}},
          <<"groups">> => #{<<"g">> => #{<<"members">> => [<<"a@h">>, <<"b@h">>],
                                         <<"gateways">> => [<<"b@h">>]},
                            <<"{h,1}">> => #{<<"members">> => [<<"b@h">>, <<"c@h">>],
@@ -63,7 +65,7 @@ what_is_in_it_can_be_found_test() ->
 
 seen() ->
     Peer = #{node => b@h, via => b@h, state => up, bytes_out => 10, bytes_in => 1,
-             queued_bytes => 3, suspended => 0, resumes => 0},
+             queued_bytes => 3, suspended => 0, resumes => 0, reroutes => 3},
     Lost = #{node => c@h, via => undefined, state => resuming, bytes_out => 20, bytes_in => 2,
              queued_bytes => 4, suspended => 1, resumes => 2},
     Link = #{node => b@h, state => up, ups => 1, rtt_us => 9, queued_bytes => 8, lanes => [1, 2],

@@ -29,14 +29,16 @@
 suite() -> [{timetrap, {minutes, 3}}].
 
 all() ->
-    [it_shows_what_the_model_says, the_path_between_two_nodes_that_are_pressed,
-     the_keyboard_is_enough, each_view_shows_something_and_nothing_is_refused,
-     it_connects_again_without_a_reload, what_is_missed_is_asked_for_again,
-     a_large_cluster_opens_collapsed]
-        ++ [Case || os:getenv("FULL") =/= false,
-                    Case <- [a_large_cluster_is_settled_in_time, nothing_is_in_the_way_of_anybody]]
+    [it_shows_what_the_model_says, the_keyboard_is_enough,
+     each_view_shows_something_and_nothing_is_refused, it_connects_again_without_a_reload]
+        ++ [Case || is_full(),
+                    Case <- [the_path_between_two_nodes_that_are_pressed,
+                             what_is_missed_is_asked_for_again, a_large_cluster_opens_collapsed,
+                             a_large_cluster_is_settled_in_time, nothing_is_in_the_way_of_anybody]]
         %% The last one: there is a gateway less afterwards.
         ++ [a_gateway_is_killed_and_the_path_changes].
+
+is_full() -> os:getenv("FULL") =/= false.
 
 init_per_suite(Config) ->
     Started = weft_test_nodes:begin_suite(Config),
@@ -204,12 +206,16 @@ tab_to(Condition, Browser) ->
 %% --- the other views ----------------------------------------------------------------------------
 
 each_view_shows_something_and_nothing_is_refused(Config) ->
-    {#{x := X} = Nodes, Browser} = both(Config),
+    {#{a := A, x := X} = Nodes, Browser} = both(Config),
+    ok = call(A, weft_ops, tell, [html, "<img id=html src=x onerror='window.html = 1'>"]),
     [begin
          open(["#view=", View, "&theme=", Theme], Nodes, Browser),
          _ = until(Condition, Browser)
-     end || Theme <- ["light", "dark"], {View, Condition} <- views(text(X))],
-    ?assertEqual([], errors(Browser)).
+     end || Theme <- ["light"] ++ ["dark" || is_full()], {View, Condition} <- views(text(X))],
+    ?assertEqual([], errors(Browser)),
+    %% An address may be written by anybody.
+    open("#view=toString&by=toString&open=%2525", Nodes, Browser),
+    ?assertEqual({<<"weft: Graph">>, []}, {evaluate("document.title", Browser), errors(Browser)}).
 
 views(Node) ->
     [{"matrix", "document.querySelector('canvas.matrix').width > 100"},
@@ -217,7 +223,10 @@ views(Node) ->
      {"names", [count("Groups"), " && document.querySelector('[aria-label=\"Names and groups\"] "
                 "[role=status]').textContent.includes('names')"]},
      {"alarms", "document.querySelector('[aria-label=Alarms]').innerText.length > 5"},
-     {"timeline", count("Events of the last hour, the newest first")},
+     %% Texts of nodes never become HTML.
+     {"timeline", [rows_of("Events of the last hour, the newest first"),
+                   ".some(r => r.textContent.includes('<img id=html')) && "
+                   "document.getElementById('html') === null && window.html === undefined"]},
      {"chaos", "document.querySelector('[aria-label=Chaos] select').options.length === 5"}].
 
 count(Caption) -> [rows_of(Caption), ".length > 0"].
@@ -377,7 +386,9 @@ its_alarm_is_acknowledged(Killed, Nodes, Browser) ->
     key(<<"Enter">>, Browser),
     with_token(Browser),
     until(fun() -> [Care || [_, <<"unreachable">>, Node, _, _, Care] <- rows("Alarms", Browser),
-                            Node =:= Killed] =:= [<<"it is only a test">>] end).
+                            Node =:= Killed] =:= [<<"it is only a test">>] end),
+    [?assertMatch({match, _}, re:run(Since, "^\\d\\d:\\d\\d:\\d\\d$"))
+     || [_, _, _, _, Since, _] <- rows("Alarms", Browser)].
 
 with_token(Browser) ->
     _ = until("document.querySelector('input[type=password]') === document.activeElement", Browser),

@@ -71,7 +71,7 @@ let current = null;
 
 function viewName() {
   const name = address.get("view");
-  if (name in views) return name;
+  if (Object.hasOwn(views, name)) return name;
   return (state.shown?.nodes.length ?? 0) > GRAPH_MAX ? "matrix" : "graph";
 }
 
@@ -164,7 +164,9 @@ async function about() {
 const many = (number, word) => `${number} ${word}${number === 1 ? "" : "s"}`;
 
 function header() {
-  const { nodes, groups, model, isPast } = state.shown ?? state.live;
+  const cluster = state.shown ?? state.live;
+  if (cluster === null) return;
+  const { nodes, groups, model, isPast } = cluster;
   const silent = nodes.filter((node) => node.state !== "up").length;
   say(byId("counts"), `${many(nodes.length, "node")}${silent ? `, ${silent} silent` : ""}, `
     + many(groups.length, "group"));

@@ -58,12 +58,15 @@ function alarmedOf(model) {
   return alarmed;
 }
 
-// Both ends tell of a link. It is up if both of those that do say so.
+// Both ends tell of a link. It is up if both of those that do say so. An end whose process does not
+// answer tells nothing; a link of which nobody does is unknown, which is not down.
 function linksOf(model) {
   const links = pairsOf(model.links);
   for (const link of links.values()) {
     const { ab, ba } = link;
-    link.isUp = (ab ?? ba).state === "up" && (ba ?? ab).state === "up";
+    const said = [ab, ba].filter((end) => end !== undefined && end.state !== "unknown");
+    link.isUp = said.every(({ state }) => state === "up");
+    link.state = said.length === 0 ? "unknown" : link.isUp ? "up" : "down";
     link.rtt_us = mean([ab?.rtt_us, ba?.rtt_us].filter((us) => us !== undefined));
     link.queued_bytes = (ab?.queued_bytes ?? 0) + (ba?.queued_bytes ?? 0);
   }
@@ -118,6 +121,7 @@ function complete(session, model, links) {
   session.queued_bytes = (ab?.queued_bytes ?? 0) + (ba?.queued_bytes ?? 0);
   session.suspended = (ab?.suspended ?? 0) + (ba?.suspended ?? 0);
   session.resumes = Math.max(ab?.resumes ?? 0, ba?.resumes ?? 0);
+  session.reroutes = Math.max(ab?.reroutes ?? 0, ba?.reroutes ?? 0);
   session.state = ab !== undefined && ab.state !== "up" ? ab.state : (ba ?? ab).state;
   session.way = wayOf(session, links);
   session.isCircuit = session.way.nodes.length > 2 || !session.way.isWhole;

@@ -9,6 +9,7 @@ export const MEASURES = {
   rtt_us: "round trip",
   queued_bytes: "queue",
   resumes: "resumes",
+  reroutes: "re-routes",
   hops: "hops",
 };
 
@@ -47,6 +48,7 @@ function cellsOf(cluster) {
         rate: from === session.a ? session.rate_ab : session.rate_ba,
         queued_bytes: saidBy(from, session)?.queued_bytes ?? 0,
         resumes: session.resumes,
+        reroutes: session.reroutes,
         hops: session.way.isWhole ? session.way.nodes.length - 1 : undefined,
         rtt_us: wayRtt(cluster, session),
         way: from === session.a ? session.way.nodes : [...session.way.nodes].reverse(),
@@ -58,7 +60,7 @@ function cellsOf(cluster) {
       known.rtt_us = link.rtt_us ?? known.rtt_us;
       known.hops ??= link.isUp ? 1 : undefined;
       known.queued_bytes = (known.queued_bytes ?? 0) + (saidBy(from, link)?.queued_bytes ?? 0);
-      known.link = link.isUp ? "up" : "down";
+      known.link = link.state;
       known.last_error = (saidBy(from, link) ?? saidBy(to, link))?.last_error;
     }
   return cells;
@@ -91,7 +93,8 @@ function summed(cells, ofNode) {
     const [from, to] = [ofNode(parts[0].from), ofNode(parts[0].to)];
     all.set(key, {
       from, to, pairs: parts.length, rate: total("rate"), queued_bytes: total("queued_bytes"),
-      resumes: total("resumes"), hops: mean(known("hops")), rtt_us: mean(known("rtt_us")),
+      resumes: total("resumes"), reroutes: total("reroutes"),
+      hops: mean(known("hops")), rtt_us: mean(known("rtt_us")),
       down: parts.filter((part) => part.link === "down").length,
     });
   }

@@ -15,6 +15,15 @@ const OPEN_MAX = 200;
 const CHIPS_MAX = 24;
 const TABLES_OPEN_MAX = 50;
 
+// The address may have been written by hand.
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
 export function graphView(app) {
   let cluster = null;
   const path = pathPanel({ onWay: () => show() });
@@ -76,7 +85,7 @@ export function graphView(app) {
 
   function isCollapsed(name) {
     const open = address.get("open") ?? (cluster.nodes.length > OPEN_MAX ? "none" : "all");
-    return open !== "all" && !open.split(",").map(decodeURIComponent).includes(name);
+    return open !== "all" && !open.split(",").map(decoded).includes(name);
   }
 
   function toggle(name) {

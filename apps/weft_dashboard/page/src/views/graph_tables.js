@@ -31,7 +31,7 @@ export function graphTables() {
     key: (link) => `${link.a} ${link.b}`,
     columns: [
       { title: "Link", value: (link) => `${link.a} ${link.b}`, text: pair },
-      { title: "State", value: (link) => (link.isUp ? "up" : "down") },
+      { title: "State", value: (link) => link.state },
       { title: "Round trip", value: (link) => link.rtt_us, text: micros, isNumber: true },
       { title: "Queue", value: (link) => link.queued_bytes, text: bytes, isNumber: true },
     ],

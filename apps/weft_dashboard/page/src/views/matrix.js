@@ -18,6 +18,7 @@ const STEPS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowD
 const TEXTS = {
   rate, rtt_us: micros, queued_bytes: bytes,
   resumes: (number) => String(number ?? "–"),
+  reroutes: (number) => String(number ?? "–"),
   hops: (number) => (number === undefined ? "–" : String(Math.round(number * 10) / 10)),
 };
 
@@ -68,7 +69,7 @@ export function matrixView() {
   onTheme(() => show());
   new ResizeObserver(() => show()).observe(canvas.parentElement ?? canvas);
 
-  const by = () => (address.get("by") in MEASURES ? address.get("by") : "rate");
+  const by = () => (Object.hasOwn(MEASURES, address.get("by")) ? address.get("by") : "rate");
   const byGroups = () =>
     (address.get("cells") ?? (cluster.nodes.length > NODES_MAX ? "groups" : "nodes")) === "groups";
 
@@ -249,11 +250,13 @@ function cellFigures(cell) {
     ["Hops", TEXTS.hops(cell.hops)],
     ["Queue", bytes(cell.queued_bytes)],
     ["Resumes", TEXTS.resumes(cell.resumes)],
+    ["Re-routes", TEXTS.reroutes(cell.reroutes)],
   ];
   if (cell.pairs !== undefined)
     return [...rows, ["Pairs of nodes", String(cell.pairs)], ["Links down", String(cell.down)]];
   return [
     ...rows,
+    ["Session", cell.state ?? "none"],
     ["By way of", cell.way ? cell.way.slice(1, -1).join(", ") || "nobody" : "–"],
     ["Link", cell.link ?? "none"],
     ["Last error", cell.last_error ?? "–"],
