@@ -27,12 +27,13 @@
 
 -define(SECONDS_MAX, 300).
 -define(MAX_BYTES, 100000000).
+-define(LIMITS, [events, rate, bytes, waiting, sample_ms, max_bytes]).
 -define(WAYS_MAX, 30).
 -define(WAY_MS, 5000).
 
-%% @doc Records on the nodes, or on those of a group, and writes the files. The error is a text: no
-%% node could be recorded, or a file not be written. Nodes that could not be recorded beside others
-%% are in `failed'.
+%% @doc Records on the nodes, or on those of a group, and writes the files. The error is a text: an
+%% option is wrong, no node could be recorded, or a file not be written. Nodes that could not be
+%% recorded beside others are in `failed'.
 -spec run([node(), ...] | {group, weft_group:name()}, options()) ->
           {ok, result()} | {error, string()}.
 run(Nodes, Options) ->
@@ -59,13 +60,31 @@ record({group, Name}, Options) ->
         {error, Text} -> {error, Text}
     end;
 record(Nodes, Options) ->
-    case maps:get(seconds, Options, 5) of
-        Seconds when is_number(Seconds), Seconds > 0, Seconds =< ?SECONDS_MAX ->
+    case [Text || {Key, Value} <- lists:sort(maps:to_list(Options)), Text <- wrong(Key, Value)] of
+        [] ->
             Tracer = (maps:without([seconds, dir, file, max_bytes], Options))
-                #{ms => max(1, round(Seconds * 1000))},
+                #{ms => max(1, round(maps:get(seconds, Options, 5) * 1000))},
             recorded(weft_profile_collect:record(lists:usort(Nodes), Tracer));
-        _ ->
-            {error, lists:concat(["seconds are from 0 to ", ?SECONDS_MAX])}
+        [Text | _] ->
+            {error, lists:flatten(Text)}
+    end.
+
+%% Nothing is begun on a node with a limit that is none.
+wrong(seconds, Seconds) when is_number(Seconds), Seconds > 0, Seconds =< ?SECONDS_MAX -> [];
+wrong(seconds, _) -> [lists:concat(["seconds are from 0 to ", ?SECONDS_MAX])];
+wrong(pids, all) -> [];
+wrong(pids, Count) when is_integer(Count), Count > 0 -> [];
+wrong(pids, [_ | _] = Pids) ->
+    ["pids has something else than pids" || not lists:all(fun is_pid/1, Pids)];
+wrong(pids, _) -> ["pids is all, a number of processes from 1, or a list of pids"];
+wrong(Key, Value) when Key =:= gc; Key =:= procs ->
+    [lists:concat([Key, " is true or false"]) || not is_boolean(Value)];
+wrong(Key, _Path) when Key =:= dir; Key =:= file -> [];
+wrong(Key, Value) ->
+    case {lists:member(Key, ?LIMITS), is_integer(Value) andalso Value > 0} of
+        {true, true} -> [];
+        {true, false} -> [io_lib:format("~ts is ~0tp: make it an integer from 1", [Key, Value])];
+        {false, _} -> [io_lib:format("there is no option ~0tp", [Key])]
     end.
 
 %% Only weft knows groups: this application does not need it.
