@@ -11,7 +11,7 @@
 
 %% @doc The tree of a form in a text that begins at this line and column. With `maybe' that word is
 %% no atom.
--spec parse(string(), erl_anno:location(), [maybe]) ->
+-spec parse(string(), erl_anno:location(), ['maybe']) ->
           {ok, erl_syntax:syntaxTree()} | none | {error, string()}.
 parse(Text, At, Words) ->
     Options = [{feature, maybe_expr, enable} || _ <- Words],

@@ -48,7 +48,7 @@ form(#{tokens := {ok, Tokens}, at := At, text := Text} = Form) ->
 %% beside strings are parts of them, which epp_dodger does not know: for it they are blank.
 again(Read, Text, At, Tokens, Error) ->
     Blank = blank(Tokens, Text),
-    case {weft_migrate_form:parse(Blank, At, []), weft_migrate_form:parse(Blank, At, [maybe])} of
+    case {weft_migrate_form:parse(Blank, At, []), weft_migrate_form:parse(Blank, At, ['maybe'])} of
         {{ok, Tree}, _} -> Read#{tree => {ok, Tree}};
         {_, {ok, Tree}} ->
             Read#{tree => {ok, Tree},
