@@ -5,6 +5,8 @@
 
 -export([migrate/2]).
 
+-define(REWRITE, [only, adaptors, channel, write, partial]).
+
 %% @doc weft migrate scan|rewrite PATH [PATH...].
 -spec migrate([string()], weft_argparse:given()) -> weft_cli:answer().
 migrate(["scan" | [_ | _] = Paths], Options) -> scan(Paths, Options);
@@ -56,7 +58,7 @@ level(Id) -> maps:get(level, weft_migrate_catalogue:entry(Id)).
 
 %% The exit code is 0 if nothing is left for people.
 rewrite(Paths, Options) ->
-    case weft_migrate:rewrite(Paths, maps:with([only, adaptors, channel, write], Options)) of
+    case weft_migrate:rewrite(Paths, maps:with(?REWRITE, Options)) of
         {ok, #{results := Results, failed := Failed} = Rewritten} ->
             Left = [Change || #{left := Changes} <- Results, Change <- Changes],
             {case {Left, Failed} of {[], []} -> ok; _ -> wanting end,

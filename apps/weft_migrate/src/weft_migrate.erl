@@ -30,10 +30,12 @@ scan(Paths) ->
     end.
 
 scan_file(File) ->
-    case lists:member(filename:extension(File), [".ex", ".exs"]) of
+    case is_elixir(File) of
         true -> elixir(File);
         false -> erlang_source(File)
     end.
+
+is_elixir(File) -> lists:member(filename:extension(File), [".ex", ".exs"]).
 
 elixir(File) ->
     case file:read_file(File) of
@@ -49,18 +51,24 @@ erlang_source(File) ->
 
 %% @doc What the sources of Erlang below these paths are on weft. With `write' the files are
 %% changed, each at once; otherwise nothing is. `only' chooses rules (`weft_migrate_rule'),
-%% `adaptors' are files with more of them, `channel' is the one that messages are to take.
+%% `adaptors' are files with more of them, `channel' is the one that messages are to take. Names of
+%% `global' move with all their places below these paths, or not at all; with `partial' each place
+%% by itself.
 -spec rewrite([file:filename_all()],
               #{only => [weft_migrate_rule:name()], adaptors => [file:filename()],
-                channel => atom(), write => boolean()}) -> {ok, rewritten()} | {error, string()}.
+                channel => atom(), write => boolean(), partial => boolean()}) ->
+          {ok, rewritten()} | {error, string()}.
 rewrite(Paths, Options) ->
     Only = maps:get(only, Options, weft_migrate_rule:names()),
     case {weft_migrate_files:below(Paths), weft_migrate_rule:rules(Only, Options)} of
         {{ok, Found}, {ok, Rules}} ->
-            Files = [File || File <- Found,
-                             not lists:member(filename:extension(File), [".ex", ".exs"])],
-            Results = [{File, rewrite_file(File, Rules, maps:get(write, Options, false))}
-                       || File <- Files],
+            Files = [File || File <- Found, not is_elixir(File)],
+            Staying = case maps:get(partial, Options, false) of
+                          true -> weft_migrate_names:stay([]);
+                          false -> weft_migrate_names:stay(places(Found, Rules))
+                      end,
+            IsWritten = maps:get(write, Options, false),
+            Results = [{File, rewrite_file(File, Rules, Staying, IsWritten)} || File <- Files],
             {ok, #{files => length(Files),
                    results => [Result || {_, {ok, #{rewritten := Rewritten, left := Left} = Result}}
                                              <- Results, Rewritten ++ Left =/= []],
@@ -69,10 +77,25 @@ rewrite(Paths, Options) ->
         {_, Error} -> Error
     end.
 
-rewrite_file(File, Rules, IsWritten) ->
+%% The places of names of `global' in all files. Nobody knows those of a file that cannot be read;
+%% in Elixir nothing is rewritten.
+places(Files, Rules) ->
+    lists:append([places_in(File, file:read_file(File), Rules)
+                  || lists:keymember(global, 1, Rules), File <- Files]).
+
+places_in(File, {error, _}, _Rules) ->
+    [{left, any, File, 1}];
+places_in(File, {ok, Bytes}, Rules) ->
+    case {binary:match(Bytes, <<"global">>), is_elixir(File)} of
+        {nomatch, _} -> [];
+        {_, true} -> [{left, any, File, Line} || Line <- weft_migrate_elixir:names(Bytes)];
+        {_, false} -> weft_migrate_rewrite:places(weft_migrate_source:of_bytes(File, Bytes), Rules)
+    end.
+
+rewrite_file(File, Rules, Staying, IsWritten) ->
     case weft_migrate_source:read(File) of
         {ok, Source} ->
-            case weft_migrate_rewrite:run(Source, Rules) of
+            case weft_migrate_rewrite:run(Source, Rules, Staying) of
                 {ok, #{before := Before, bytes := After} = Result}
                   when IsWritten, Before =/= After ->
                     case weft_migrate_files:replace(File, After) of

@@ -5,21 +5,30 @@
 %% if another run would change something.
 -module(weft_migrate_rewrite).
 
--export([run/2]).
+-export([run/2, run/3, places/2]).
 -export_type([result/0, change/0]).
 
+%% Held: it would be rewritten, if other places of the name could be.
 -type change() :: #{rule := weft_migrate_rule:name(), line := pos_integer(),
-                    column := pos_integer(), text := binary(), reason => string()}.
+                    column := pos_integer(), text := binary(), reason => string(), held => true}.
 -type result() :: #{file := file:filename_all(), before := binary(), bytes := binary(),
                     rewritten := [change()], left := [change()]}.
 
--spec run(weft_migrate_source:source(), [{weft_migrate_rule:name(), weft_migrate_rule:rule()}]) ->
+-type rules() :: [{weft_migrate_rule:name(), weft_migrate_rule:rule()}].
+
+%% @doc Each place by itself, whatever becomes of others.
+-spec run(weft_migrate_source:source(), rules()) -> {ok, result()} | {error, string()}.
+run(Source, Rules) ->
+    run(Source, Rules, weft_migrate_names:stay([])).
+
+%% @doc As far as names may move.
+-spec run(weft_migrate_source:source(), rules(), weft_migrate_names:staying()) ->
           {ok, result()} | {error, string()}.
-run(#{file := File, bytes := Bytes} = Source, Rules) ->
-    {Edits, Rewritten, Left} = looked(Source, Rules),
+run(#{file := File, bytes := Bytes} = Source, Rules, Staying) ->
+    {Edits, Rewritten, Left} = looked(Source, Rules, Staying),
     case weft_migrate_edit:splice(Bytes, Edits) of
         {ok, Edited} ->
-            case checked(Source, Edited, Rules) of
+            case checked(Source, Edited, Rules, Staying) of
                 ok -> {ok, #{file => File, before => Bytes, bytes => Edited,
                              rewritten => Rewritten, left => Left}};
                 Error -> Error
@@ -28,8 +37,41 @@ run(#{file := File, bytes := Bytes} = Source, Rules) ->
             {error, lists:concat(["two rules want to change byte ", Byte])}
     end.
 
-%% A source that is the old module itself, or an adaptor of it, stays.
-looked(#{bytes := Bytes} = Source, Rules) ->
+%% @doc The places of names of `global' that rules leave or would edit. Nothing is edited in a
+%% source that is refused. In one that says what names mean to others, those are not its own.
+-spec places(weft_migrate_source:source(), rules()) -> [weft_migrate_names:place()].
+places(#{file := File} = Source, Rules) ->
+    {Answers, Meanings, _} = answers(Source, Rules, weft_migrate_names:stay([])),
+    Own = own_module(Source),
+    Found = [{element(1, Answer), Named, File, maps:get(line, change(global, Site, Source))}
+             || {global, Site, Answer} <- Answers,
+                Named <- [weft_migrate_names:of_site(Site, Own)], Named =/= none],
+    Left = [{left, any, File, Line} || Line <- weft_migrate_names:of_unread(Source)]
+        ++ [{left, Named, File, Line}
+            || {leave, Named, _, Line} <- Found,
+               Named =/= any orelse not lists:member(global, Meanings)],
+    case [{edited, Named, File, Line} || {edit, Named, _, Line} <- Found] of
+        [] -> Left;
+        Edited ->
+            case run(Source, Rules) of
+                {ok, _} -> Left ++ Edited;
+                {error, _} -> Left ++ [setelement(1, Place, left) || Place <- Edited]
+            end
+    end.
+
+looked(Source, Rules, Staying) ->
+    {Answers, _, Of} = answers(Source, Rules, Staying),
+    {lists:append([Edits || {_, _, {edit, Edits, _}} <- Answers]),
+     [change(Name, Site, Source) || {Name, Site, {edit, _, _}} <- Answers],
+     [left(Answer, change(Name, Site, Source))
+      || {Name, Site, Answer} <- Answers, element(1, Answer) =/= edit] ++ unread(Source, Of)}.
+
+left({leave, Reason}, Change) -> Change#{reason => Reason};
+left({hold, Reason}, Change) -> Change#{reason => Reason, held => true}.
+
+%% What the rules say of each site, in their order. A source that is the old module itself, or an
+%% adaptor of it, stays.
+answers(#{bytes := Bytes} = Source, Rules, Staying) ->
     Own = own(Source),
     Of = [{Name, Rule} || {Name, Rule} <- Rules, not is_map(Rule)
                               orelse not lists:member(maps:get(old, Rule), Own)],
@@ -38,30 +80,41 @@ looked(#{bytes := Bytes} = Source, Rules) ->
                        lists:any(fun(Site) -> weft_migrate_api:says_meaning(Rule, Site) end,
                                  Sites)],
     Context = #{bytes => Bytes, meanings => Meanings, taken => []},
-    {Edits, Rewritten, Left, _} =
-        lists:foldl(fun(Site, Acc) -> site(Site, Of, Source, Context, Acc) end,
-                    {[], [], [], #{}}, Sites),
-    {Edits, lists:reverse(Rewritten), lists:reverse(Left) ++ unread(Source, Of)}.
+    Names = {own_module(Source), Staying},
+    {Answers, _} = lists:foldl(fun(Site, Acc) -> site(Site, Of, Names, Context, Acc) end,
+                               {[], #{}}, Sites),
+    {lists:reverse(Answers), Meanings, Of}.
 
-own(#{forms := Forms}) ->
-    [Name || #{tokens := [{'-', _, _, _, _}, {atom, Attribute, _, _, _}, {'(', _, _, _, _},
-                          {atom, Name, _, _, _} | _]} <- Forms,
-             Attribute =:= module orelse Attribute =:= migrates].
+own(Source) -> words(module, Source) ++ words(migrates, Source).
 
-site(#{form := #{byte := Key}} = Site, Rules, Source, Context0, Acc0) ->
+own_module(Source) ->
+    case words(module, Source) of
+        [Module] -> {ok, Module};
+        _ -> none
+    end.
+
+words(Attribute, #{forms := Forms}) ->
+    [Name || #{tokens := [{'-', _, _, _, _}, {atom, Word, _, _, _}, {'(', _, _, _, _},
+                          {atom, Name, _, _, _} | _]} <- Forms, Word =:= Attribute].
+
+site(#{form := #{byte := Key}} = Site, Rules, Names, Context0, Acc0) ->
     lists:foldl(
-      fun({Name, Rule}, {Edits, Rewritten, Left, Taken} = Acc) ->
+      fun({Name, Rule}, {Answers, Taken} = Acc) ->
               Context = Context0#{taken := maps:get(Key, Taken, [])},
-              case weft_migrate_rule:look(Rule, Site, Context) of
+              case as_names_may(Name, weft_migrate_rule:look(Rule, Site, Context), Site, Names) of
                   none -> Acc;
-                  {edit, New, Names} ->
-                      {New ++ Edits, [change(Name, Site, Source) | Rewritten], Left,
-                       Taken#{Key => Names ++ maps:get(Key, Taken, [])}};
-                  {leave, Reason} ->
-                      Change = (change(Name, Site, Source))#{reason => Reason},
-                      {Edits, Rewritten, [Change | Left], Taken}
+                  {edit, _, New} = Edit ->
+                      {[{Name, Site, Edit} | Answers],
+                       Taken#{Key => New ++ maps:get(Key, Taken, [])}};
+                  Left ->
+                      {[{Name, Site, Left} | Answers], Taken}
               end
       end, Acc0, Rules).
+
+as_names_may(global, {edit, _, _} = Edit, Site, {Own, Staying}) ->
+    weft_migrate_names:decided(Edit, weft_migrate_names:of_site(Site, Own), Staying);
+as_names_may(_, Answer, _, _) ->
+    Answer.
 
 change(Rule, #{node := Node, form := #{at := At}}, Source) ->
     {Line, Column} = case weft_migrate_tree:place(Node) of
@@ -82,11 +135,11 @@ unread(#{forms := Forms} = Source, Rules) ->
 pairs([]) -> [];
 pairs([_ | Rest] = Tokens) -> lists:zip(lists:droplast(Tokens), Rest).
 
-checked(#{bytes := Bytes}, Bytes, _Rules) ->
+checked(#{bytes := Bytes}, Bytes, _Rules, _Staying) ->
     ok;
-checked(#{file := File} = Source, Edited, Rules) ->
+checked(#{file := File} = Source, Edited, Rules, Staying) ->
     Again = weft_migrate_source:of_bytes(File, Edited),
-    case {readable(Again) =:= readable(Source), looked(Again, Rules)} of
+    case {readable(Again) =:= readable(Source), looked(Again, Rules, Staying)} of
         {false, _} -> {error, "the result could not be read; nothing is changed"};
         {true, {[], _, _}} -> ok;
         {true, _} -> {error, "another run would change more; nothing is changed"}

@@ -42,7 +42,8 @@ is_first(_, []) ->
 elsewhere(Name) ->
     case {erl_syntax:type(Name), weft_migrate_tree:atom(Name)} of
         {_, {ok, Atom}} when Atom =:= true; Atom =:= false; Atom =:= undefined -> none;
-        {Type, _} when Type =:= atom; Type =:= macro; Type =:= tuple; Type =:= variable ->
+        {Type, _} when Type =:= atom; Type =:= macro; Type =:= tuple; Type =:= variable;
+                         Type =:= application ->
             {leave, "if it names a process: {via, weft_global, Name}"};
         _ -> none
     end.

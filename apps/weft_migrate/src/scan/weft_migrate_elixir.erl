@@ -4,7 +4,7 @@
 %% is. Nothing is rewritten. Pure.
 -module(weft_migrate_elixir).
 
--export([findings/2]).
+-export([findings/2, names/1]).
 
 -define(WORDS, [{elixir_global, ":global\\.[a-z_]+"},
                 {elixir_global, "\\{\\s*:global\\s*,"},
@@ -12,6 +12,9 @@
                 {elixir_nodes, "Node\\.list\\b"},
                 {elixir_calls, ":(?:rpc|erpc)\\.multicall\\b"},
                 {elixir_calls, "GenServer\\.(?:multi_call|abcast)\\b"}]).
+
+%% Locks have nothing to do with names.
+-define(NAMES, ":global\\.(?!(?:set_lock|del_lock|trans)\\b)|[{(]\\s*:global\\s*,").
 
 -spec findings(file:filename_all(), binary()) -> [weft_migrate_scan:finding()].
 findings(File, Bytes) ->
@@ -26,6 +29,13 @@ of_line(File, Number, Line) ->
      || {Id, Pattern} <- ?WORDS,
         {match, Matches} <- [re:run(Code, Pattern, [global, {capture, first, index}])],
         [{Byte, _}] <- Matches].
+
+%% @doc The lines where a name of `global' is meant.
+-spec names(binary()) -> [Line :: pos_integer()].
+names(Bytes) ->
+    Lines = binary:split(Bytes, <<"\n">>, [global]),
+    [Number || {Number, Line} <- lists:zip(lists:seq(1, length(Lines)), Lines),
+               re:run(without_comment(Line), ?NAMES) =/= nomatch].
 
 without_comment(Line) ->
     case re:run(Line, "^((?:[^#\"]|\"(?:[^\"\\\\]|\\\\.)*\")*)(?:#|$)", [{capture, [1], binary}]) of

@@ -186,7 +186,7 @@ is_server([]) ->
 is_named(Name) ->
     case erl_syntax:type(Name) of
         atom -> not lists:member(erl_syntax:atom_value(Name), [true, false, undefined]);
-        Type -> Type =:= macro orelse Type =:= tuple orelse Type =:= variable
+        Type -> lists:member(Type, [application, macro, tuple, variable])
     end.
 
 %% Module, function and arguments in a row: apply, spawn, rpc, the start of a child. Only where

@@ -1,0 +1,210 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc A name of `global' moves with all its places, or not at all: which ones stay, in programs of
+%% some files. With `partial' the same programs are rewritten, so each case is about this rule.
+-module(weft_migrate_names_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+%% ---- programs in which names stay ----
+
+%% The first file has what would be rewritten, others have what keeps it.
+names_stay_test_() ->
+    [{Title, fun() -> stays(Files) end} || {Title, Files} <- staying()].
+
+staying() ->
+    Moving = "f(P) -> global:register_name(a, P).\n",
+    Of = fun(Name) -> "f(P) -> global:register_name(" ++ Name ++ ", P).\n" end,
+    [{"by a place of the same name in another file",
+      [{"a.erl", Moving}, {"b.erl", "g() -> [{global, a}].\n"}]},
+     {"by one that comes first", [{"b.erl", Moving}, {"a.erl", "g() -> [{global, a}].\n"}]},
+     {"by a macro in a header", [{"a.erl", Moving}, {"b.hrl", "-define(S, {global, a}).\n"}]},
+     {"by the module's name in a macro of the module",
+      [{"a.erl", Of("?MODULE")}, {"b.erl", "-module(a).\n-define(S, {global, ?MODULE}).\n"}]},
+     {"by a literal one, if any name would move",
+      [{"a.erl", Of("P")}, {"b.erl", "g() -> [{global, a}].\n"}]},
+     {"all of them, if any name would move and one stays",
+      [{"a.erl", Moving ++ "g(N) -> global:send(N, x).\n"}, {"b.erl", "g() -> [{global, b}].\n"}]},
+     {"that are macros of unknown value",
+      [{"a.erl", Of("?MODULE")}, {"b.erl", "g() -> [{global, a}].\n"}]},
+     {"with the functions for all names",
+      [{"a.erl", "f() -> global:sync(), global:registered_names().\n"},
+       {"b.erl", "g() -> [{global, b}].\n"}]},
+     {"by a name in a file that says what names mean",
+      [{"a.erl", Moving}, {"b.erl", "f({global, N}) -> global:whereis_name(N).\n"
+                           "g() -> global:whereis_name(a).\n"}]}]
+    ++ [{"by any name: " ++ Text, [{"a.erl", Moving}, {"b" ++ Extension, Text}]}
+        || {Extension, Text} <-
+               [{".erl", "g(N) -> [{global, N}].\n"}, {".erl", "g() -> [{global, ?X}].\n"},
+                {".erl", "g() -> [{global, {a, 1}}].\n"}, {".erl", "g() -> [{global, x()}].\n"},
+                {".erl", "g() -> [{global, ?MODULE}].\n"},
+                {".erl", "g(F) -> global:F(a).\n"}, {".erl", "g(P) -> apply(global, send, P).\n"},
+                {".erl", "g() -> fun global:send/2.\n"}, {".erl", "-import(global, [send/2]).\n"},
+                {".erl", "g(F) -> M = global, M:F().\n"},
+                {".erl", "g() -> ?assert(global:registered_names()).\n"},
+                {".erl", "g() -> ) global:send(a, b).\n"}, {".erl", "g() -> ) {global, b}.\n"},
+                {".erl", "g() -> \"a\n.\n{global, b}"},
+                {".ex", "def f, do: :global.send(:b, 1)\n"}, {".exs", "f({:global, :b})\n"},
+                {".ex", "apply(:global, f, [])\n"}]].
+
+stays(Files) ->
+    in_files(
+      Files,
+      fun(Dir) ->
+              {ok, _} = weft_migrate:rewrite([Dir], #{write => true}),
+              ?assertEqual(Files, read(Dir, Files)),
+              {ok, _} = weft_migrate:rewrite([Dir], #{write => true, partial => true}),
+              Partial = read(Dir, Files),
+              ?assertNotEqual(Files, Partial),
+              {ok, _} = weft_migrate:rewrite([Dir], #{write => true, partial => true}),
+              ?assertEqual(Partial, read(Dir, Files))
+      end).
+
+%% ---- programs in which names move ----
+
+names_move_test_() ->
+    Text = "f(P) -> global:register_name(a, P).\n",
+    [{"not held by: " ++ Beside,
+      fun() ->
+              ?assertMatch([{"a.erl", "f(P) -> weft_global:register_name(a, P).\n"} | _],
+                           written([{"a.erl", Text}, {"b" ++ Extension, Beside}]))
+      end}
+     || {Extension, Beside} <-
+            [{".erl", "g() -> [{global, b}].\n"}, {".erl", "g() -> ?assert(global:set_lock(a)).\n"},
+             {".erl", "g() -> apply(global, trans, [a, b]).\n"},
+             {".erl", "g() -> fun global:del_lock/1.\n"}, {".erl", "g() -> global:info().\n"},
+             {".erl", "-module(b).\ng() -> [{global, ?MODULE}].\n"},
+             {".erl", "g() -> [{global, true}].\n"}, {".erl", "g() -> ) global:trans(a, b).\n"},
+             {".erl", "g() -> ) pg:send(a, b).\n"}, {".erl", "g({global, N}) -> N.\n"},
+             {".erl", "f({global, N}) -> global:whereis_name(N).\n"},
+             {".ex", "def f, do: :global.trans({:b, self()}, g)\n# :global.send(:a, 1)\n"},
+             {".ex", "f(global: true)\n"}]].
+
+names_move_together_if_nothing_stays_test() ->
+    ?assertEqual([{"a.erl", "f(N) -> weft_global:whereis_name(N).\n"},
+                  {"b.erl", "g() -> gen_server:call({via, weft_global, a}, x).\n"}],
+                 written([{"a.erl", "f(N) -> global:whereis_name(N).\n"},
+                          {"b.erl", "g() -> gen_server:call({global, a}, x).\n"}])).
+
+only_the_literal_name_that_stays_is_kept_test() ->
+    ?assertEqual([{"a.erl", "f() -> global:send(a, x), weft_global:send(b, x), [{global, a}].\n"}],
+                 written([{"a.erl",
+                           "f() -> global:send(a, x), global:send(b, x), [{global, a}].\n"}])).
+
+locks_and_other_rules_are_not_concerned_test() ->
+    ?assertEqual([{"a.erl", "f(N) -> weft_global:set_lock(N), weft_pg:join(a, N), "
+                            "global:send(N, x), [{global, N}].\n"}],
+                 written([{"a.erl", "f(N) -> global:set_lock(N), pg:join(a, N), "
+                                    "global:send(N, x), [{global, N}].\n"}])).
+
+other_rules_alone_look_at_no_names_test() ->
+    Files = [{"a.erl", "f(N) -> pg:join(a, N), global:send(N, x), [{global, N}].\n"}],
+    ?assertEqual([{"a.erl", "f(N) -> weft_pg:join(a, N), global:send(N, x), [{global, N}].\n"}],
+                 written(Files, #{only => [pg]})).
+
+a_second_run_changes_nothing_test() ->
+    Files = [{"a.erl", "f() -> global:send(a, x), global:send(b, x), [{global, a}].\n"}],
+    Once = written(Files),
+    ?assertEqual(Once, written(Once)).
+
+%% ---- what is said ----
+
+%% As in RabbitMQ's suite of gen_server2: registered here, asked for in a list.
+names_that_are_asked_for_in_a_list_stay_test() ->
+    Text = "f(P) ->\n    global:register_name(gfoo, P),\n    global:register_name(gbaz, g()),\n"
+        "    gen_server2:mcall([{N, hello} || N <-\n"
+        "        [{global, gfoo}, {global, gbar}, {global, gbaz}]]).\n",
+    in_files([{"a.erl", Text}],
+             fun(Dir) ->
+                     {ok, #{results := [#{before := Same, bytes := Same, rewritten := [],
+                                          left := Left} = Result]} = Rewritten} =
+                         weft_migrate:rewrite([Dir], #{}),
+                     Reason = "another place of this name stays with global ("
+                         ++ filename:join(Dir, "a.erl") ++ ":5)",
+                     ?assertEqual([{2, Reason}, {3, Reason}],
+                                  [{Line, Why} || #{line := Line, reason := Why, held := true}
+                                                      <- Left]),
+                     ?assertEqual(5, length(Left)),
+                     ?assertMatch({match, _}, re:run(said(Rewritten), "--partial")),
+                     Unheld = [Change || Change <- Left, not is_map_key(held, Change)],
+                     ?assertEqual(nomatch,
+                                  re:run(said(Rewritten#{results := [Result#{left := Unheld}]}),
+                                         "--partial"))
+             end).
+
+said(Rewritten) -> unicode:characters_to_binary(weft_migrate_changes:report(Rewritten, false)).
+
+the_place_that_keeps_a_name_is_said_test_() ->
+    A = {name, a},
+    B = {name, b},
+    Edit = {edit, [], []},
+    [{Title, ?_assertEqual(Expected, weft_migrate_names:decided(Edit, Name,
+                                                                weft_migrate_names:stay(Places)))}
+     || {Title, Name, Places, Expected} <-
+            [{"nothing stays", A, [{edited, A, "f", 1}, {edited, any, "f", 2}], Edit},
+             {"a lock", none, [{left, any, "f", 1}], Edit},
+             {"another name", B, [{left, A, "f", 1}], Edit},
+             {"the first of its own", A,
+              [{left, any, "f", 1}, {left, A, "g", 2}, {left, A, "h", 3}],
+              hold("of this name stays", "g:2")},
+             {"any", A, [{left, B, "f", 1}, {left, any, "g", 2}],
+              hold("that may be of this name stays", "g:2")},
+             {"any that would move", A, [{left, B, "f", 1}, {edited, any, "g", 2}],
+              hold("that may be of this name stays", "g:2")},
+             {"a literal one for any", any, [{left, B, "f", 1}, {edited, any, "g", 2}],
+              hold("that may be of this name stays", "f:1")}]].
+
+hold(What, At) ->
+    {hold, lists:append(["another place ", What, " with global (", At, ")"])}.
+
+what_is_left_anyway_keeps_its_reason_test() ->
+    Staying = weft_migrate_names:stay([{left, any, "f", 1}]),
+    [?assertEqual(Answer, weft_migrate_names:decided(Answer, any, Staying))
+     || Answer <- [none, {leave, "why"}]].
+
+a_file_that_cannot_be_read_keeps_all_names_test() ->
+    Files = [{"a.erl", "f(P) -> global:register_name(a, P).\n"}],
+    in_files(Files,
+             fun(Dir) ->
+                     ok = file:make_symlink("b.erl", filename:join(Dir, "b.erl")),
+                     Paths = [filename:join(Dir, "a.erl"), Dir],
+                     {ok, #{failed := [_]}} = weft_migrate:rewrite(Paths, #{write => true}),
+                     ?assertEqual(Files, read(Dir, Files))
+             end).
+
+%% The rule of pg and the adaptor want to change the same bytes of b.erl.
+a_file_that_is_refused_keeps_its_names_test() ->
+    Files = [{"a.erl", "f(P) -> global:register_name(a, P), global:register_name(b, P).\n"},
+             {"b.erl", "f() -> global:send(a, x), pg:join(g, self()).\n"}],
+    Adaptor = {"adaptor", "-module(a).\n-migrates(pg).\njoin(G, P) -> mine:join(G, P).\n"},
+    in_files([Adaptor | Files],
+             fun(Dir) ->
+                     Options = #{adaptors => [filename:join(Dir, "adaptor")], write => true},
+                     {ok, #{failed := [{_, "two rules" ++ _}]}} =
+                         weft_migrate:rewrite([Dir], Options),
+                     ?assertEqual([{"a.erl", "f(P) -> global:register_name(a, P), "
+                                             "weft_global:register_name(b, P).\n"},
+                                   lists:last(Files)],
+                                  read(Dir, Files))
+             end).
+
+%% ---- files ----
+
+written(Files) -> written(Files, #{}).
+
+written(Files, Options) ->
+    in_files(Files, fun(Dir) ->
+                            {ok, #{failed := []}} =
+                                weft_migrate:rewrite([Dir], Options#{write => true}),
+                            read(Dir, Files)
+                    end).
+
+in_files(Files, Fun) ->
+    Dir = string:trim(os:cmd("mktemp -d")),
+    [ok = file:write_file(filename:join(Dir, Name), Text) || {Name, Text} <- Files],
+    try Fun(Dir) after file:del_dir_r(Dir) end.
+
+read(Dir, Files) ->
+    [begin
+         {ok, Bytes} = file:read_file(filename:join(Dir, Name)),
+         {Name, binary_to_list(Bytes)}
+     end || {Name, _} <- Files].
