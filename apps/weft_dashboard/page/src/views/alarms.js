@@ -13,7 +13,8 @@ export function alarmsView(app) {
   const none = h("p", {}, "Nothing is wrong that anybody knows of.");
   const alarms = table({
     caption: "Alarms",
-    key: (alarm) => `${alarm.id} ${alarm.acknowledged ?? ""}`,
+    // What the page may offer is known a little later than the first alarms.
+    key: (alarm) => `${alarm.id} ${alarm.acknowledged ?? ""} ${app.about().acts}`,
     columns: [
       { title: "Severity", value: (alarm) => ORDER[alarm.severity],
         text: (_, alarm) => alarm.severity },
