@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Each alert that is shipped fires once by a real fault, and none before: four nodes, two of
-%% them gateways, a Prometheus that scrapes them, and its rules with short times.
+%% @doc The alerts of a node that is cut off fire, and none before: four nodes, two of them
+%% gateways, a Prometheus that scrapes them, and the rules that are shipped, with short times.
 %%
-%% With FULL=1 the nodes work for ten minutes before the first fault, under the rules as they are
-%% shipped too, and nothing may fire.
+%% With FULL=1 each alert fires once by a real fault, and the nodes work for ten minutes before the
+%% first one, under the rules as they are shipped too, and nothing may fire.
 -module(weft_ops_alerts_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -12,7 +12,7 @@
 -import(weft_test_nodes, [name/1, node_name/1, call/4, until/2]).
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
--export([each_alert_fires_once/1]).
+-export([a_node_that_is_cut_off_is_told/1, each_alert_fires_once/1]).
 %% On the nodes.
 -export([work/1, echo/0, flood/2, flap/1]).
 -export([init/2]).
@@ -29,7 +29,11 @@
 
 suite() -> [{timetrap, {minutes, 30}}].
 
-all() -> [each_alert_fires_once].
+all() ->
+    case os:getenv("FULL") of
+        false -> [a_node_that_is_cut_off_is_told];
+        _ -> [each_alert_fires_once]
+    end.
 
 init_per_suite(Config) ->
     case os:find_executable("prometheus") of
@@ -46,7 +50,18 @@ end_per_testcase(_Case, _Config) ->
     _ = cowboy:stop_listener(?MODULE),
     weft_test_nodes:stop_all().
 
+a_node_that_is_cut_off_is_told(Config0) ->
+    {[A, _, _, B], Server, _Config} = begun(Config0),
+    [_ | _] = isolated(A, B, Server).
+
 each_alert_fires_once(Config0) ->
+    {[A, _, _, B], Server, Config} = begun(Config0),
+    Fired = lists:append([isolated(A, B, Server), flapping(A, Server), late(A, Server),
+                          strangers(A, Server), stuck(A, Server), dead(A, B, Config, Server)]),
+    ?assertEqual([], shipped() -- Fired).
+
+%% Nodes that work, of which nothing was told for a while.
+begun(Config0) ->
     Ports = maps:from_list([{Name, weft_test_nodes:free_port()} || Name <- ?NAMES]),
     Answers = atomics:new(1, []),
     ok = atomics:put(Answers, 1, 204),
@@ -58,9 +73,7 @@ each_alert_fires_once(Config0) ->
     until(fun() -> {ok, 4.0} =:= sum("up", Server) end, ?FIRES_MS),
     ok = silent(Server),
     ok = atomics:put(Answers, 1, 403),
-    Fired = lists:append([isolated(A, B, Server), flapping(A, Server), late(A, Server),
-                          strangers(A, Server), stuck(A, Server), dead(A, B, Config, Server)]),
-    ?assertEqual([], shipped() -- Fired).
+    {Nodes, Server, Config}.
 
 %% --- silence ----------------------------------------------------------------------------------
 
