@@ -15,12 +15,12 @@
 %% shall have. Nodes with the same `hash' have the same ring.
 
 %% @doc Makes a ring of which this node is the only member.
--spec create() -> ok | {error, has_ring | not_running}.
+-spec create() -> ok | {error, has_ring | not_running | {not_written, term()}}.
 create() -> weft_ring_server:command(create).
 
 %% @doc Asks a node of a ring to take this one in. It is `joining' then, until a plan that takes it
 %% in is committed.
--spec join(node()) -> ok | {error, has_ring | not_running}.
+-spec join(node()) -> ok | {error, has_ring | not_running | {not_written, term()}}.
 join(Via) -> weft_ring_server:command({join, Via}).
 
 %% @doc Puts a change on the list of this node: `join' of one that is joining, `leave' of a member,
@@ -39,7 +39,8 @@ plan() -> weft_ring_server:command(plan).
 
 %% @doc Carries out a plan. If the ring or the list has changed since it was made, it is refused.
 -spec commit(weft_ring_plan:plan()) ->
-          ok | {error, changed | nothing_staged | no_members | no_ring | not_running}.
+          ok | {error, changed | nothing_staged | no_members | no_ring | not_running
+                     | {not_written, term()}}.
 commit(#{token := Token}) -> weft_ring_server:command({commit, Token}).
 
 %% @doc The members, what they own, and how far the changes are.

@@ -38,6 +38,30 @@ a_directory_that_can_not_be_written_is_named_test() ->
                      ?assertMatch({error, {_, _}}, weft_ring_file:write(File, ?KEPT))
                  end).
 
+%% As when the disk is full. The partitions of the node live below the same supervisor.
+a_ring_that_can_not_be_written_ends_nothing_test() ->
+    in_directory(fun(Parent) ->
+                     Dir = filename:join(Parent, "ring"),
+                     Level = maps:get(level, logger:get_primary_config()),
+                     ok = logger:set_primary_config(level, critical),
+                     {ok, Config} = weft_ring_app:config([{dir, Dir}, {partitions, 8}]),
+                     {ok, Pid} = weft_ring_server:start_link(Config),
+                     true = unlink(Pid),
+                     try
+                         ok = file:write_file(Dir, "no directory"),
+                         ?assertMatch({error, {not_written, _}}, weft_ring:create()),
+                         ?assertEqual({error, no_ring}, weft_ring:plan()),
+                         ok = file:delete(Dir),
+                         ?assertEqual(ok, weft_ring:create()),
+                         ?assertEqual(lists:seq(0, 7), weft_ring:mine()),
+                         ?assertMatch({ok, #{ring := _}}, weft_ring_file:read(Dir))
+                     after
+                         ok = gen_server:stop(Pid),
+                         ok = logger:set_primary_config(level, Level),
+                         weft_ring_lookup:withdraw(weft_ring)
+                     end
+                 end).
+
 without_a_directory_nothing_is_kept_test() ->
     ok = weft_ring_file:write(none, ?KEPT),
     ?assertEqual({ok, #{}}, weft_ring_file:read(none)).

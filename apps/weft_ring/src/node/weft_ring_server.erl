@@ -6,10 +6,12 @@
 %% not heard of, which makes a distribution connection if there is none, over whatever topology.
 %% Then they watch each other; who is watched is a neighbour for the core.
 %%
-%% The ring is on disk before anybody hears of it. If it can not be written, this process ends, with
-%% the reason. Each handoff runs in a process of its own, which calls the function of the
-%% configuration (`handoff') and succeeds when that returns `ok'. Without one, a partition has
-%% nothing that would have to be handed over.
+%% The ring is on disk before anybody hears of it. What can not be written (a full disk) has not
+%% happened: a command is answered with the reason, and what others said they say again.
+%%
+%% Each handoff runs in a process of its own, which calls the function of the configuration
+%% (`handoff') and succeeds when that returns `ok'. Without one, a partition has nothing that would
+%% have to be handed over.
 -module(weft_ring_server).
 -behaviour(gen_server).
 
@@ -140,7 +142,31 @@ forget(Node, #server{peers = Peers} = Server) ->
 
 event(Event, #server{core = Core0} = Server) ->
     {Core, Effects} = weft_ring_core:handle(Event, erlang:monotonic_time(millisecond), Core0),
-    perform(Effects, Server#server{core = Core}).
+    case kept(Effects, Server) of
+        {ok, Kept} -> perform(Effects, Kept#server{core = Core});
+        {error, Reason} ->
+            logger:error("weft_ring: the ring can not be written: ~0tp", [Reason]),
+            unwritten(Event, Effects, {error, {not_written, Reason}}, Server)
+    end.
+
+kept(Effects, #server{dir = Dir, kept = Kept0} = Server) ->
+    case maps:merge(Kept0, maps:from_list([{Key, Value} || {view, Key, Value} <- Effects,
+                                                           Key =/= mine])) of
+        Kept0 -> {ok, Server};
+        Kept ->
+            case weft_ring_file:write(Dir, Kept) of
+                ok -> {ok, Server#server{kept = Kept}};
+                {error, Reason} -> {error, Reason}
+            end
+    end.
+
+%% Time goes on, and a handoff that is over was in vain.
+unwritten({command, none, {handoff, done, Transfer}}, _, _, Server) ->
+    event({command, none, {handoff, failed, Transfer}}, Server);
+unwritten({command, From, _}, _, Error, Server) ->
+    effect({reply, From, Error}, Server);
+unwritten(_, Effects, _, Server) ->
+    perform([Effect || {after_ms, _, _} = Effect <- Effects], Server).
 
 perform(Effects, Server) ->
     lists:foldl(fun effect/2, Server, Effects).
@@ -154,12 +180,11 @@ effect({send, To, Msg}, #server{peers = Peers} = Server) ->
     Server;
 effect({view, mine, _}, Server) ->
     Server;
-effect({view, ring, Ring}, Server0) ->
-    Server = keep(ring, Ring, Server0),
+effect({view, ring, Ring}, Server) ->
     ok = weft_ring_lookup:publish(weft_ring, Ring),
     Server;
-effect({view, asked, Via}, Server) ->
-    keep(asked, Via, Server);
+effect({view, asked, _}, Server) ->
+    Server;
 effect({after_ms, Ms, Timer}, Server) ->
     _ = erlang:send_after(Ms, self(), {timer, Timer}),
     Server;
@@ -175,15 +200,6 @@ effect({notice, {handoff, cancel, Transfer}}, Server) ->
 effect({notice, {warning, Warning}}, Server) ->
     logger:warning("weft_ring: ~0tp", [Warning]),
     Server.
-
-keep(Key, Value, #server{kept = Kept0} = Server) when map_get(Key, Kept0) =:= Value ->
-    Server;
-keep(Key, Value, #server{dir = Dir, kept = Kept0} = Server) ->
-    Kept = Kept0#{Key => Value},
-    case weft_ring_file:write(Dir, Kept) of
-        ok -> Server#server{kept = Kept};
-        {error, Reason} -> exit({ring_file, Reason})
-    end.
 
 %% --- handoffs ---------------------------------------------------------------------------------
 
