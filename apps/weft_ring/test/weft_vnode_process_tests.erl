@@ -6,7 +6,7 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
--export([init/2, command/3, change/4, items/3, take/3, clear/2, cover/2, commit/1]).
+-export([init/2, command/3, change/4, items/3, take/3, clear/2, cover/2, commit/1, tick/1]).
 
 -define(NAME, weft_vnode_process_tests_partition).
 
@@ -26,6 +26,27 @@ answers_do_not_wait_for_a_message_that_does_not_come_test() ->
                      together([{command, fallback, key, add}, Last])),
         ?assertEqual({ok, {1, 1}}, ask(read))
     end).
+
+%% At rest the data may be ended, so who waits has an answer before, and nobody is asked after.
+nothing_is_asked_of_data_that_ended_at_rest_test() ->
+    {ok, Pid} = weft_vnode_process:start_link(?NAME, ?MODULE, 0, [ends], #{queue_max => 100}),
+    true = unlink(Pid),
+    ok = sys:suspend(?NAME),
+    Asked = [begin
+                 {_, Ref} = spawn_monitor(fun() ->
+                                              exit(try gen_server:call(Pid, add())
+                                                   catch exit:{Reason, _} -> Reason end)
+                                          end),
+                 weft_test_nodes:until(fun() ->
+                     process_info(Pid, message_queue_len) =:= {message_queue_len, Number} end),
+                 _ = [Pid ! tick || Number =:= 1],
+                 Ref
+             end || Number <- [1, 3]],
+    ok = sys:resume(?NAME),
+    ?assertEqual([{ok, 1}, normal],
+                 [receive {'DOWN', Ref, process, _, Answer} -> Answer end || Ref <- Asked]).
+
+add() -> {command, fallback, key, add}.
 
 what_is_not_committed_is_an_error_for_all_test() ->
     with_partition([full], fun() ->
@@ -74,10 +95,13 @@ init(0, Options) -> {ok, {0, 0, Options}}.
 command(key, add, {Count, _, _}) -> {change, add, Count + 1};
 command(key, read, {Count, Commits, _}) -> {reply, {Count, Commits}}.
 
+tick({_, _, [ends]} = State) -> {stop, State};
+tick(State) -> {ok, State}.
+
 change(key, add, none, {Count, Commits, Options}) -> {ok, {Count + 1, Commits, Options}}.
 
 commit({_, _, [full]} = State) -> {error, full, State};
-commit({Count, Commits, []}) -> {ok, {Count, Commits + 1, []}}.
+commit({Count, Commits, Options}) -> {ok, {Count, Commits + 1, Options}}.
 
 items(_, _, _) -> {[], done}.
 take(_, _, State) -> {ok, State}.

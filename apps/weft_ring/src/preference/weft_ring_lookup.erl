@@ -80,9 +80,12 @@ active(Name, Key, N, IsUp) ->
                end).
 
 %% @doc The owner of a partition.
--spec owner(name(), non_neg_integer()) -> {ok, node()} | {error, no_ring}.
+-spec owner(name(), non_neg_integer()) -> {ok, node()} | {error, no_ring | no_partition}.
 owner(Name, Partition) ->
-    with(Name, fun(Lookup) -> (owner(Lookup))(Partition) end).
+    case persistent_term:get(?KEY(Name), none) of
+        #lookup{size = Size} when Partition >= Size -> {error, no_partition};
+        _ -> with(Name, fun(Lookup) -> (owner(Lookup))(Partition) end)
+    end.
 
 %% @doc The owners of all partitions.
 -spec owners(name()) -> {ok, [weft_ring_preference:preference()]} | {error, no_ring}.

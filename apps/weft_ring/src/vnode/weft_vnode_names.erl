@@ -25,7 +25,8 @@ forget() ->
 -spec name(module(), non_neg_integer()) -> {ok, atom()} | {error, no_vnode}.
 name(Module, Partition) ->
     case persistent_term:get(?MODULE, #{}) of
-        #{Module := Names} -> {ok, element(Partition + 1, Names)};
+        #{Module := Names} when Partition >= 0, Partition < ?PARTITIONS_MAX ->
+            {ok, element(Partition + 1, Names)};
         #{} -> {error, no_vnode}
     end.
 

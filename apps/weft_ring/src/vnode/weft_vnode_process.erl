@@ -35,8 +35,8 @@
                 config :: map(),
                 sending = none :: none | #sending{},
                 receiving = none :: none | weft_ring_handoff_receiver_core:state(),
-                %% It was handed over.
-                given = false :: boolean(),
+                %% It was handed over like this.
+                given = false :: false | weft_ring_table:transfer(),
                 %% Answers that wait for a commit.
                 held = [] :: [{gen_server:from(), term()}]}).
 
@@ -113,7 +113,8 @@ told({'DOWN', _Outdated, process, _, _}, Vnode) ->
     {noreply, Vnode};
 told(tick, Vnode) ->
     _ = erlang:send_after(?TICK_MS, self(), tick),
-    tick(Vnode);
+    %% What is asked at rest may end the data, and may not be asked in the midst of something.
+    tick(case Vnode of #vnode{held = [_ | _]} -> committed(Vnode); _ -> Vnode end);
 told({'EXIT', _Port, normal}, Vnode) ->
     {noreply, Vnode};
 told(Message, Vnode) ->
@@ -135,13 +136,13 @@ refused(Role, #vnode{config = #{queue_max := Max}} = Vnode) ->
         _ -> whose(Role, Vnode)
     end.
 
-whose(_, #vnode{given = true}) -> {error, moved};
+whose(_, #vnode{given = {_, _, _}}) -> {error, moved};
 whose(fallback, _) -> ok;
 whose(primary, #vnode{partition = Partition}) ->
     case weft_ring_lookup:owner(weft_ring, Partition) of
         {ok, Owner} when Owner =:= node() -> ok;
         {ok, _} -> {error, not_owner};
-        {error, no_ring} -> {error, no_ring}
+        {error, Reason} -> {error, Reason}
     end.
 
 command(From, Key, Command, #vnode{module = Module, data = Data, sending = Sending} = Vnode) ->
@@ -227,6 +228,11 @@ written({error, Reason}, _Vnode) -> exit({not_written, Reason}).
 
 %% --- to the next owner ------------------------------------------------------------------------
 
+%% Since it was handed over to somebody else, who may get it again, there may have been changes that
+%% are in no log.
+hand_over(Transfer, From, #vnode{given = Other} = Vnode)
+  when Other =/= false, Other =/= Transfer ->
+    hand_over(Transfer, From, anew(Vnode#vnode{given = false}));
 hand_over({_, _, To} = Transfer, {Caller, _} = From,
           #vnode{name = Name, kept = #{log := Log}, config = Config} = Vnode) ->
     #{handoff_pace_ms := PaceMs, handoff_items := Items, channel := Channel} = Config,
@@ -290,8 +296,8 @@ effect({after_ms, Ms, Timer}, #vnode{sending = #sending{timers = Timers}} = Vnod
     Vnode;
 effect({failed, Reason}, Vnode) ->
     anew(answered({error, Reason}, Vnode));
-effect(done, Vnode) ->
-    answered(ok, Vnode#vnode{given = true}).
+effect(done, #vnode{sending = #sending{transfer = Transfer}} = Vnode) ->
+    answered(ok, Vnode#vnode{given = Transfer}).
 
 answered(Answer, #vnode{sending = #sending{waiter = From}} = Vnode) ->
     gen_server:reply(From, Answer),
@@ -336,7 +342,7 @@ taken({update, Key, Change, Mark}, _, #vnode{module = Module, data = Data} = Vno
 
 %% --- at rest ----------------------------------------------------------------------------------
 
-tick(#vnode{given = true, partition = Partition, module = Module, data = Data} = Vnode) ->
+tick(#vnode{given = {_, _, _}, partition = Partition, module = Module, data = Data} = Vnode) ->
     case {weft_ring_lookup:owner(weft_ring, Partition), planned(Partition)} of
         {{ok, Owner}, _} when Owner =/= node() ->
             {stop, normal, written(Module:clear(none, Data), Vnode)};
@@ -345,19 +351,29 @@ tick(#vnode{given = true, partition = Partition, module = Module, data = Data} =
             {noreply, anew(Vnode#vnode{given = false})};
         _ -> {noreply, Vnode}
     end;
-tick(#vnode{module = Module, data = Data} = Vnode) ->
+%% The ring does not want this handoff any more, and will say so.
+tick(#vnode{sending = Sending} = Vnode) when Sending =/= none ->
+    case whose(primary, Vnode) of
+        ok -> at_rest(Vnode);
+        {error, _} -> {noreply, Vnode}
+    end;
+tick(Vnode) ->
+    at_rest(Vnode).
+
+at_rest(#vnode{module = Module, data = Data} = Vnode) ->
     case erlang:function_exported(Module, tick, 1) of
         true ->
             case {Module:tick(Data), Vnode} of
-                {{stop, New}, #vnode{held = [], sending = none}} ->
+                {{stop, New}, #vnode{sending = none}} ->
                     {stop, normal, Vnode#vnode{data = New}};
                 {{_, New}, _} -> {noreply, Vnode#vnode{data = New}}
             end;
         false -> {noreply, Vnode}
     end.
 
+%% A ring that is busy or ends just now is no reason to end the data.
 planned(Partition) ->
-    case weft_ring_server:command(ring) of
+    try weft_ring_server:command(ring) of
         {error, _} -> unknown;
         none -> unknown;
         Ring ->
@@ -365,4 +381,5 @@ planned(Partition) ->
                 [] -> unknown;
                 Owners -> lists:nth(Partition + 1, Owners)
             end
+    catch exit:_ -> unknown
     end.

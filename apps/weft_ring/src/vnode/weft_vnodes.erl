@@ -31,7 +31,8 @@ init(#{vnodes := Vnodes} = Config) ->
 handle_call({start, Module, Partition, Role}, _From, #{vnodes := Vnodes} = Config) ->
     case {lists:keyfind(Module, 1, Vnodes), weft_ring_lookup:owner(weft_ring, Partition)} of
         {false, _} -> {reply, {error, no_vnode}, Config};
-        {_, {error, Reason}} when Role =/= any -> {reply, {error, Reason}, Config};
+        {_, {error, Reason}} when Role =/= any; Reason =:= no_partition ->
+            {reply, {error, Reason}, Config};
         {_, {ok, Owner}} when Role =:= primary, Owner =/= node() ->
             {reply, {error, not_owner}, Config};
         {{Module, Options}, _} ->
@@ -41,8 +42,12 @@ handle_call(Request, _From, Config) ->
     {reply, weft_stray:call(Request), Config}.
 
 started(Module, Partition, Options, Config) ->
-    {ok, Name} = weft_vnode_names:name(Module, Partition),
-    Args = [Name, Module, Partition, Options, Config],
+    case weft_vnode_names:name(Module, Partition) of
+        {ok, Name} -> child([Name, Module, Partition, Options, Config]);
+        {error, Reason} -> {error, Reason}
+    end.
+
+child(Args) ->
     case supervisor:start_child(weft_vnode_sup, Args) of
         {ok, _} -> {ok, started};
         {error, {already_started, _}} -> {ok, started};
