@@ -24,6 +24,51 @@ a_store_that_is_full_refuses_and_forgets_nothing_test() ->
     ?assertEqual({reply, {error, full}}, command(key(2), <<"2">>, ?STORE, One)),
     ?assertEqual([<<0:8000>>], values(key(1), One)).
 
+%% Or nobody could ever make room.
+a_store_that_is_full_lets_delete_test() ->
+    One = write(key(1), <<0:8000>>, ?STORE, vnode(#{bytes_max => 1000})),
+    Deleted = written(key(1), {{write, value(deleted, never), seen(key(1), One)}, ?STORE, primary},
+                      One),
+    ?assertEqual([], values(key(1), Deleted)),
+    ?assertEqual([<<"2">>], values(key(2), write(key(2), <<"2">>, ?STORE, Deleted))).
+
+%% Another replica that has not forgotten the key would take the new value for one that it has seen.
+a_write_of_a_key_that_was_forgotten_is_new_to_other_replicas_test() ->
+    One = write(key(1), <<"1">>, ?STORE, vnode(#{grace_ms => 0})),
+    Deleted = written(key(1), {{write, value(deleted, never), seen(key(1), One)}, ?STORE, primary},
+                      One),
+    Other = merged(key(1), stored(key(1), Deleted), vnode(#{})),
+    Forgotten = tick(Deleted),
+    ?assertEqual(0, weft_kv_vnode:cover(bytes, Forgotten)),
+    Again = write(key(1), <<"2">>, ?STORE, Forgotten),
+    ?assertEqual([<<"2">>], values(key(1), merged(key(1), stored(key(1), Again), Other))).
+
+a_write_of_a_key_that_was_evicted_is_new_to_other_replicas_test() ->
+    Old = write(key(1), <<"old">>, ?CACHE, vnode(#{bytes_max => 3000})),
+    Other = merged(key(1), stored(key(1), Old), vnode(#{})),
+    Evicted = lists:foldl(fun(N, V) -> write(key(N), <<0:800>>, ?CACHE, V) end, Old,
+                          lists:seq(2, 20)),
+    ?assertEqual([], values(key(1), Evicted)),
+    New = write(key(1), <<"new">>, ?CACHE, Evicted),
+    ?assertEqual([<<"new">>], values(key(1), merged(key(1), stored(key(1), New), Other))).
+
+%% What others still have was not replaced by what is written here next.
+a_write_after_a_hint_was_brought_is_a_sibling_of_it_test() ->
+    Hint = fallback(key(1), <<"1">>, vnode(#{})),
+    Owner = merged(key(1), stored(key(1), Hint), vnode(#{})),
+    Next = fallback(key(1), <<"2">>, brought(stored(key(1), Hint), Hint)),
+    ?assertEqual([<<"1">>, <<"2">>], values(key(1), merged(key(1), stored(key(1), Next), Owner))).
+
+seen(Key, Vnode) ->
+    {ok, Seen} = weft_kv_object:decode(weft_kv_object:context(stored(Key, Vnode))),
+    Seen.
+
+stored(Key, Vnode) ->
+    {reply, {ok, Object}} = weft_kv_vnode:command(Key, {read, ?STORE, primary}, Vnode),
+    Object.
+
+merged(Key, Object, Vnode) -> written(Key, {{merge, Object}, ?STORE, primary}, Vnode).
+
 what_is_over_is_forgotten_after_its_time_test() ->
     Over = erlang:system_time(millisecond) - 10,
     Cache = tick(write(key(1), <<"1">>, Over, ?CACHE, vnode(#{}))),
@@ -66,6 +111,23 @@ a_hint_that_was_brought_is_dropped_unless_it_has_changed_test() ->
     More = fallback(key(1), <<"more">>, fallback(key(1), <<"hint">>, vnode(#{}))),
     ?assertEqual([<<"hint">>, <<"more">>], values(key(1), brought(Object, More))).
 
+%% By force, or by two commits at once: the new owner has nothing of what was written here.
+what_was_taken_by_force_is_a_hint_test() ->
+    Mine = ring(node()),
+    try
+        ok = weft_ring_lookup:publish(weft_ring, Mine),
+        One = tick(write(key(1), <<"1">>, ?STORE, vnode(#{}))),
+        %% While it is the owner nothing is dropped.
+        ?assertEqual({reply, ok},
+                     weft_kv_vnode:command(key(1), {brought, stored(key(1), One)}, One)),
+        ok = weft_ring_lookup:publish(weft_ring, ring('x@nowhere')),
+        Taken = tick(One),
+        ?assertEqual([], values(key(1), brought(stored(key(1), One), Taken)))
+    after weft_ring_lookup:withdraw(weft_ring)
+    end.
+
+ring(Owner) -> weft_ring_table:create({Owner, 1}, here, 8, 3).
+
 brought(Object, Vnode) ->
     {change, Change, ok} = weft_kv_vnode:command(key(1), {brought, Object}, Vnode),
     {ok, New} = weft_kv_vnode:change(key(1), Change, none, Vnode),
@@ -86,6 +148,26 @@ what_was_committed_is_there_after_a_restart_test() ->
                      {ok, _} = weft_kv_vnode:clear(none, Cleared),
                      ?assertEqual([], weft_kv_vnode:stored(#{dir => Dir}))
                  end).
+
+%% Of other programs, or of partitions that no ring has.
+other_files_are_left_alone_test() ->
+    in_directory(fun(Parent) ->
+                     Dir = filename:join(Parent, "a{b}[c]"),
+                     ok = weft_kv_vnode:terminate(normal, vnode(#{dir => Dir})),
+                     [ok = file:write_file(filename:join(Dir, Name), "")
+                      || Name <- ["notes.log", "7x.log", "-1.log", "0.log.new", ".log"]],
+                     ?assertEqual([0], weft_kv_vnode:stored(#{dir => Dir}))
+                 end).
+
+a_partition_that_no_ring_has_ends_nothing_test() ->
+    ok = weft_vnode_names:make([weft_kv_vnode]),
+    try ?assertEqual({error, no_vnode}, weft_vnode_names:name(weft_kv_vnode, 1024))
+    after weft_vnode_names:forget()
+    end,
+    ok = weft_ring_lookup:publish(a_ring, ring(node())),
+    try ?assertEqual({error, no_partition}, weft_ring_lookup:owner(a_ring, 8))
+    after weft_ring_lookup:withdraw(a_ring)
+    end.
 
 a_file_that_is_mostly_outdated_is_written_anew_test_() ->
     {timeout, 30, fun() -> in_directory(fun outdated/1) end}.

@@ -10,13 +10,17 @@
 %%
 %% A client gets the vector as its *context*, in bytes that mean nothing to it, and gives it back
 %% with its next write. An actor may never use a number twice: it is a replica of one partition, in
-%% one run of its process.
+%% one run of its process. Where a replica forgets objects it has to remember the last number that
+%% it has used for any key (`{Actor, Last}'). Otherwise it begins at 1 again with the next write of
+%% a forgotten key, and that is taken for an old one wherever the key was not forgotten.
 -module(weft_kv_object).
 
--export([new/0, put/4, merge/2, latest/1, siblings/1, values/1, context/1, decode/1, expire/2]).
--export_type([object/0, value/0, actor/0, context/0, vector/0]).
+-export([new/0, put/4, last/2, merge/2, latest/1, siblings/1, values/1, context/1, decode/1,
+         expire/2]).
+-export_type([object/0, value/0, actor/0, writer/0, context/0, vector/0]).
 
 -type actor() :: binary().
+-type writer() :: actor() | {actor(), Last :: non_neg_integer()}.
 -type vector() :: #{actor() => pos_integer()}.
 -type dot() :: {actor(), pos_integer()}.
 -type value() :: #{value := binary() | deleted, written_ms := integer(),
@@ -32,12 +36,18 @@
 new() -> {#{}, #{}}.
 
 %% @doc A write by this actor, of a client that has seen what its context says.
--spec put(value(), vector(), actor(), object()) -> object().
-put(Value, Seen, Actor, {Known, Values}) ->
+-spec put(value(), vector(), writer(), object()) -> object().
+put(Value, Seen, {Actor, Last}, {Known, Values}) ->
     All = join(Known, Seen),
-    Number = maps:get(Actor, All, 0) + 1,
+    Number = max(Last, maps:get(Actor, All, 0)) + 1,
     {All#{Actor => Number},
-     (maps:filter(fun(Dot, _) -> not covers(Seen, Dot) end, Values))#{{Actor, Number} => Value}}.
+     (maps:filter(fun(Dot, _) -> not covers(Seen, Dot) end, Values))#{{Actor, Number} => Value}};
+put(Value, Seen, Actor, Object) ->
+    put(Value, Seen, {Actor, 0}, Object).
+
+%% @doc The last number of this actor that the object knows.
+-spec last(actor(), object()) -> non_neg_integer().
+last(Actor, {Known, _}) -> maps:get(Actor, Known, 0).
 
 %% @doc What both replicas know.
 -spec merge(object(), object()) -> object().

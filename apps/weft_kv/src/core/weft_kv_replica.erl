@@ -6,7 +6,7 @@
 -export([requested/4, is_waste/3]).
 
 %% @doc The object that the replica has from then on, which is also its answer.
--spec requested(weft_kv_coordinator_core:request(), weft_kv_object:actor(), Siblings :: boolean(),
+-spec requested(weft_kv_coordinator_core:request(), weft_kv_object:writer(), Siblings :: boolean(),
                 weft_kv_object:object()) -> weft_kv_object:object().
 requested(read, _Actor, _Siblings, Object) ->
     Object;

@@ -4,8 +4,8 @@
 %% keys. Not here: what objects mean.
 -module(weft_kv_table).
 
--export([new/0, read/2, use/2, store/4, remove/2, bytes/1, evict/2, page/3, keys/2, segments/3,
-         segment/4]).
+-export([new/0, read/2, use/2, store/4, remove/2, bytes/1, is_smaller/3, evict/2, page/3, keys/2,
+         segments/3, segment/4]).
 
 -export_type([table/0, key/0, kind/0]).
 
@@ -72,6 +72,14 @@ remove(Key, #table{objects = Objects, used = Used, counts = Counts} = Table) ->
 %% @doc How much memory the objects take, about.
 -spec bytes(table()) -> non_neg_integer().
 bytes(#table{counts = Counts}) -> counters:get(Counts, ?BYTES).
+
+%% @doc Does this object take less than what is there of the key now?
+-spec is_smaller(key(), weft_kv_object:object(), table()) -> boolean().
+is_smaller(Key, Object, #table{objects = Objects}) ->
+    case ets:lookup(Objects, Key) of
+        [{_, _, _, Bytes, _, _}] -> size(Key, Object) < Bytes;
+        [] -> false
+    end.
 
 %% @doc Drops what was used longest ago, until there is room or nothing more may be dropped.
 -spec evict(BytesMax :: pos_integer() | infinity, table()) -> [key()].

@@ -4,12 +4,13 @@
 %%
 %% An object that was written here because the owner was away is a *hint*: it is brought to the
 %% owner as soon as that answers, by a process of its own, and dropped here. Objects merge, so
-%% nothing is lost if that is done twice, or if the partition is handed over at the same time.
+%% nothing is lost if that is done twice, or if the partition is handed over at the same time. What
+%% is here when the partition was taken from this node by force is a hint, too.
 %%
 %% Options (a map in the configuration of weft_ring): `bytes_max' (infinity), for each partition.
 %% When it is full, objects of buckets with `evict' are dropped, those first that were not used for
-%% longest; if that does not make room, writes are refused. `grace_ms' (a day): how long it is
-%% remembered that something was deleted or is over.
+%% longest; if that does not make room, writes are refused, but for those that make objects smaller.
+%% `grace_ms' (a day): how long it is remembered that something was deleted or is over.
 %%
 %% With a `dir' each change is on disk before anybody hears of it (`weft_kv_log'). What a partition
 %% finds there when it starts is a hint, if another node owns the partition by then. While a change
@@ -32,6 +33,8 @@
 
 -record(replica, {partition :: non_neg_integer(),
                   actor :: weft_kv_object:actor(),
+                  %% The last number that this actor has used for any key.
+                  last = 0 :: non_neg_integer(),
                   table :: weft_kv_table:table(),
                   options :: map(),
                   log = none :: none | weft_kv_log:log(),
@@ -41,6 +44,8 @@
                   pushing = none :: none | pid(),
                   %% Objects came from the former owner.
                   filled = false :: boolean(),
+                  %% This node was the owner when it was looked at last.
+                  owned = false :: boolean(),
                   cleaned = start :: weft_vnode:cursor()}).
 
 %% @private
@@ -70,8 +75,10 @@ loaded(#replica{partition = Partition, options = #{dir := Dir}, table = Table} =
 %% @doc The partitions of which there is something on disk.
 -spec stored(term()) -> [non_neg_integer()].
 stored(#{dir := Dir}) when Dir =/= none ->
-    [list_to_integer(filename:basename(File, ".log"))
-     || File <- filelib:wildcard(filename:join(Dir, "*.log"))];
+    Files = case file:list_dir(Dir) of {ok, Names} -> Names; {error, _} -> [] end,
+    lists:sort([Partition || File <- Files, filename:extension(File) =:= ".log",
+                             {Partition, ""} <- [string:to_integer(filename:rootname(File))],
+                             Partition >= 0]);
 stored(_Options) ->
     [].
 
@@ -92,16 +99,18 @@ is_valid(_, Value) -> Value =:= infinity orelse is_integer(Value) andalso Value 
 %% Another one for each run of the process: what the last one has written may be lost.
 actor(Partition) ->
     iolist_to_binary([atom_to_binary(node()), $/, integer_to_binary(Partition), $/,
-                      integer_to_binary(erlang:system_time(microsecond), 36)]).
+                      integer_to_binary(erlang:system_time(microsecond), 36), $.,
+                      integer_to_binary(erlang:unique_integer([positive]), 36)]).
 
 %% @private
-command(Key, {Request, Kind, Role}, #replica{table = Table, actor = Actor} = Replica) ->
+command(Key, {Request, Kind, Role},
+        #replica{table = Table, actor = Actor, last = Last} = Replica) ->
     ok = weft_kv_table:use(Key, Table),
     Object = read(Key, Table),
-    case weft_kv_replica:requested(Request, Actor, map_get(siblings, Kind), Object) of
+    case weft_kv_replica:requested(Request, {Actor, Last}, map_get(siblings, Kind), Object) of
         Object -> {reply, {ok, Object}};
         New ->
-            case {Replica#replica.blocked, is_full(Kind, Replica)} of
+            case {Replica#replica.blocked, is_full(Key, New, Kind, Replica)} of
                 {true, _} -> {reply, {error, not_written}};
                 {false, true} -> {reply, {error, full}};
                 {false, false} -> {change, {merge, New, Kind, Role}, {ok, New}}
@@ -119,8 +128,11 @@ command({KeyPartition, _, _}, {entropy, {What, N}}, #replica{table = Table}) ->
                 segments -> weft_kv_table:segments(N, KeyPartition, Table);
                 {segment, Segment} -> weft_kv_table:segment(N, KeyPartition, Segment, Table)
             end};
-command(Key, {brought, Object}, _Replica) ->
-    {change, {brought, Key, Object}, ok}.
+command(Key, {brought, Object}, #replica{partition = Partition}) ->
+    case weft_ring_lookup:owner(weft_ring, Partition) of
+        {ok, Owner} when Owner =:= node() -> {reply, ok};
+        _ -> {change, {brought, Key, Object}, ok}
+    end.
 
 read(Key, Table) ->
     case weft_kv_table:read(Key, Table) of
@@ -128,14 +140,17 @@ read(Key, Table) ->
         none -> weft_kv_object:new()
     end.
 
-is_full(#{evict := true}, _) -> false;
-is_full(_, #replica{options = #{bytes_max := Max}, table = Table}) ->
-    weft_kv_table:bytes(Table) >= Max.
+%% What gets smaller (a deletion, above all) makes room.
+is_full(_, _, #{evict := true}, _) -> false;
+is_full(Key, New, _, #replica{options = #{bytes_max := Max}, table = Table}) ->
+    weft_kv_table:bytes(Table) >= Max andalso not weft_kv_table:is_smaller(Key, New, Table).
 
 %% @private
-change(Key, {merge, Object, Kind, Role}, _Note, #replica{hints = Hints} = Replica) ->
+change(Key, {merge, Object, Kind, Role}, _Note,
+       #replica{hints = Hints, actor = Actor, last = Last} = Replica) ->
     Merged = merged(Key, Object, Kind, Replica),
-    {ok, Merged#replica{hints = case Role of
+    {ok, Merged#replica{last = max(Last, weft_kv_object:last(Actor, Object)),
+                        hints = case Role of
                                     fallback -> Hints#{Key => true};
                                     primary -> Hints
                                 end}};
@@ -146,7 +161,7 @@ change(Key, {brought, Key, Object}, _Note, #replica{hints = Hints, table = Table
             Left = Replica#replica{hints = maps:remove(Key, Hints)},
             {ok, case Left of
                      #replica{filled = true} -> Left;
-                     #replica{} -> removed([Key], Left)
+                     #replica{} -> renamed([{Key, Object}], removed([Key], Left))
                  end};
         _ -> {ok, Replica}
     end.
@@ -164,6 +179,14 @@ removed(Keys, #replica{table = Table} = Replica) ->
                     ok = weft_kv_table:remove(Key, Table),
                     logged({removed, Key}, R)
                 end, Replica, Keys).
+
+%% By the next number this actor would say of what it has forgotten that it was replaced. That is so
+%% of what was over or evicted, but not of what others still have.
+renamed(Objects, #replica{actor = Actor, partition = Partition} = Replica) ->
+    case [Key || {Key, Object} <- Objects, weft_kv_object:last(Actor, Object) > 0] of
+        [] -> Replica;
+        _ -> Replica#replica{actor = actor(Partition), last = 0}
+    end.
 
 logged(_Entry, #replica{log = none} = Replica) -> Replica;
 logged(Entry, #replica{log = Log} = Replica) ->
@@ -191,7 +214,9 @@ clear(none, #replica{log = Log} = Replica) ->
     end;
 clear(_Mark, #replica{table = Table, hints = Hints} = Replica) ->
     Keys = weft_kv_table:keys(fun(Key) -> not is_map_key(Key, Hints) end, Table),
-    {ok, removed(Keys, Replica#replica{filled = true})}.
+    Objects = [{Key, read(Key, Table)} || Key <- Keys],
+    {ok, renamed(Objects, removed(Keys, Replica#replica{filled = true,
+                                                         owned = false}))}.
 
 %% @private
 cover(bytes, #replica{table = Table}) ->
@@ -231,7 +256,7 @@ terminate(_Reason, #replica{log = Log}) -> weft_kv_log:close(Log).
 
 %% @private
 tick(Replica0) ->
-    Replica = bring(clean(Replica0)),
+    Replica = bring(clean(still_owned(Replica0))),
     case is_needed(Replica) of
         true -> {ok, Replica};
         false ->
@@ -239,6 +264,18 @@ tick(Replica0) ->
                 {ok, Left} -> {stop, Left};
                 {error, _} -> {stop, Replica}
             end
+    end.
+
+%% Who hands a partition over is not asked here any more. So whose it is no more without that has
+%% lost it by force, and the new owner has none of what is here.
+still_owned(#replica{partition = Partition, owned = Owned, table = Table} = Replica) ->
+    case weft_ring_lookup:owner(weft_ring, Partition) of
+        {ok, Owner} when Owner =:= node() -> Replica#replica{owned = true};
+        {ok, _} when Owned ->
+            Hints = maps:from_list([{Key, true}
+                                    || Key <- weft_kv_table:keys(fun(_) -> true end, Table)]),
+            Replica#replica{owned = false, filled = false, hints = Hints};
+        _ -> Replica
     end.
 
 %% Another node owns the partition, and nothing is kept for it or comes for this node.
@@ -276,7 +313,7 @@ bring(#replica{partition = Partition, hints = Hints, table = Table} = Replica) -
             Left = maps:without([Key || {Key, none} <- Objects], Hints),
             Pid = spawn(fun() -> push(Partition, Owner, Objects) end),
             Replica#replica{pushing = Pid, hints = Left};
-        {error, no_ring} -> Replica
+        {error, _} -> Replica
     end.
 
 push(Partition, Owner, Objects) ->
@@ -288,8 +325,9 @@ push(Partition, Owner, Key, Object, Kind) ->
     Command = {{merge, Object}, Kind, primary},
     case weft_vnode:ask(?MODULE, {Partition, Owner, primary}, Key, Command, ?PUSH_MS) of
         {ok, {ok, _}} ->
-            {ok, ok} = weft_vnode:ask(?MODULE, {Partition, node(), fallback}, Key,
-                                      {brought, Object}, ?PUSH_MS);
+            %% If that is not heard, it is brought once more.
+            _ = weft_vnode:ask(?MODULE, {Partition, node(), fallback}, Key, {brought, Object},
+                               ?PUSH_MS);
         %% It is tried again with the next tick.
         {_, _} -> exit(normal)
     end.
