@@ -234,14 +234,19 @@ again(Options) -> maps:get(again, Options, false).
 with(File, Options, Locking, Fun) ->
     Root = maps:get(root, Options, ".weft"),
     Progress = maps:get(progress, Options, fun(_) -> ok end),
-    case weft_deploy_session:open(File, Root, Progress) of
-        {ok, #{root := Own} = Session} ->
-            try locked(Locking, Own, fun() -> Fun(Session) end)
-            after weft_deploy_session:close(Session)
-            end;
+    case weft_deploy_session:read(File, Root) of
+        {ok, #{root := Own} = Read} ->
+            locked(Locking, Own, fun() ->
+                                     opened(weft_deploy_session:open(Read, Locking, Progress), Fun)
+                                 end);
         {error, Kind, Text} ->
             {Kind, Text}
     end.
+
+opened({ok, Session}, Fun) ->
+    try Fun(Session) after weft_deploy_session:close(Session) end;
+opened({error, Kind, Text}, _Fun) ->
+    {Kind, Text}.
 
 locked(unlocked, _Own, Fun) -> Fun();
 locked(locked, Own, Fun) ->

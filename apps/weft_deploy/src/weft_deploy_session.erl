@@ -5,11 +5,14 @@
 %% repeated, and goes on where it was.
 -module(weft_deploy_session).
 
--export([open/3, close/1, look/1, desired/1, facts/1, plan/2, connection/2, place/2, save/2, on/3,
-         progress/2]).
--export_type([session/0, progress/0]).
+-export([read/2, open/3, close/1, look/1, desired/1, facts/1, plan/2, connection/2, place/2, save/2,
+         on/3, progress/2]).
+-export_type([session/0, progress/0, locking/0]).
 
 -type progress() :: fun((Line :: unicode:chardata()) -> term()).
+%% A command that changes something has the lock before it looks at anything.
+-type locking() :: locked | unlocked.
+-type read() :: #{spec := weft_deploy_spec:spec(), root := string()}.
 -type session() :: #{spec := weft_deploy_spec:spec(), root := string(), dir := string(),
                      erl := string(), state := weft_deploy_state:state(), cookie := binary(),
                      versions := #{atom() => string()},
@@ -19,16 +22,17 @@
                      seen := weft_deploy_plan:seen(), progress := progress(),
                      started_ms := integer()}.
 
-%% @doc Reads the file, opens the hosts and looks at them. Only what the file itself has wrong is an
-%% error here; a host that does not answer is not.
--spec open(File :: string(), Root :: string(), progress()) ->
-          {ok, session()} | {error, usage | failed, string()}.
-open(File, Root, Progress) ->
+%% @doc Reads the file, and nothing else. `root' is the directory of what is remembered.
+-spec read(File :: string(), Root :: string()) -> {ok, read()} | {error, usage, string()}.
+read(File, Root) ->
     case file:consult(File) of
         {ok, Terms} ->
             case weft_deploy_spec:new(Terms) of
-                {ok, Spec} -> with_spec(relative(Spec, filename:dirname(File)), Root, Progress);
-                {error, Text} -> {error, usage, File ++ ": " ++ Text}
+                {ok, #{name := Name} = Spec} ->
+                    {ok, #{spec => relative(Spec, filename:dirname(File)),
+                           root => filename:absname(filename:join([Root, "deploy", Name]))}};
+                {error, Text} ->
+                    {error, usage, File ++ ": " ++ Text}
             end;
         {error, Reason} ->
             {error, usage, lists:flatten([File, ": ", file:format_error(Reason)])}
@@ -47,16 +51,19 @@ relative(#{families := Families, cookie_file := Cookie, provider := Provider} = 
           families := [F#{release := At(Release), paths := [At(Path) || Path <- Paths]}
                        || #{release := Release, paths := Paths} = F <- Families]}.
 
-with_spec(#{name := Name, dir := Given, erl := Erl, cookie_file := CookieFile} = Spec, Root,
-          Progress) ->
-    Own = filename:absname(filename:join([Root, "deploy", Name])),
+%% @doc Opens the hosts and looks at them. Only what the file or this machine has wrong is an error
+%% here; a host that does not answer is not.
+-spec open(read(), locking(), progress()) ->
+          {ok, session()} | {error, usage | failed, string()}.
+open(#{spec := #{dir := Given, erl := Erl, cookie_file := CookieFile} = Spec, root := Own},
+     Locking, Progress) ->
     Session = #{spec => Spec, root => Own, progress => Progress, started_ms => now_ms(),
                 dir => case Given of default -> filename:join(Own, "host"); _ -> Given end,
                 erl => erl(Erl, Spec), hosts => #{}, seen => #{}},
     case weft_deploy_state:load(Own) of
         {ok, State} ->
             Code = own_code(Spec),
-            case {weft_deploy_state:cookie(Own, CookieFile), versions(Spec, Code)} of
+            case {cookie(Locking, Own, CookieFile), versions(Spec, Code)} of
                 {{ok, Cookie}, {ok, Versions}} ->
                     {ok, look(connected(Session#{state => State, cookie => Cookie,
                                                  versions => Versions,
@@ -67,6 +74,10 @@ with_spec(#{name := Name, dir := Given, erl := Erl, cookie_file := CookieFile} =
         {error, Text} ->
             {error, failed, Text}
     end.
+
+%% Who only looks needs no cookie, and makes none.
+cookie(unlocked, _Own, default) -> {ok, <<>>};
+cookie(_Locking, Own, File) -> weft_deploy_state:cookie(Own, File).
 
 erl(default, #{provider := local}) -> filename:join([code:root_dir(), "bin", "erl"]);
 erl(default, _Spec) -> "erl";

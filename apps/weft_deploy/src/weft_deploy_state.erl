@@ -79,20 +79,40 @@ cookie(_Dir, File) ->
 
 %% @doc One command at a time changes a deployment. A lock whose process has ended is taken over.
 -spec lock(Dir :: string()) -> ok | {error, string()}.
-lock(Dir) -> lock(filename:join(Dir, "lock"), 2).
+lock(Dir) ->
+    File = filename:join(Dir, "lock"),
+    case filelib:ensure_dir(File) of
+        ok -> lock(File, 3);
+        {error, Reason} -> {error, lists:flatten([File, ": ", file:format_error(Reason)])}
+    end.
 
 lock(File, Tries) ->
-    ok = filelib:ensure_dir(File),
     case {file:write_file(File, os:getpid(), [exclusive]), Tries} of
         {ok, _} -> ok;
-        {{error, eexist}, 2} ->
-            {ok, OsPid} = file:read_file(File),
-            case runs(string:trim(OsPid)) of
-                true -> busy(File, OsPid);
-                false -> _ = file:delete(File), lock(File, 1)
-            end;
-        {{error, eexist}, 1} -> busy(File, <<"?">>);
+        {{error, eexist}, 0} -> busy(File, <<"?">>);
+        {{error, eexist}, _} -> held(File, file:read_file(File), Tries);
         {{error, Reason}, _} -> {error, lists:flatten([File, ": ", file:format_error(Reason)])}
+    end.
+
+%% One that is empty is being written. One that is gone was given back just now.
+held(File, {ok, <<>>}, _Tries) ->
+    busy(File, <<"?">>);
+held(File, {ok, OsPid}, Tries) ->
+    case runs(string:trim(OsPid)) of
+        true -> busy(File, OsPid);
+        false -> take_away(File, OsPid), lock(File, Tries - 1)
+    end;
+held(File, {error, _}, Tries) ->
+    lock(File, Tries - 1).
+
+%% By now it may be that of another command which has taken the old one away before; then it is put
+%% back.
+take_away(File, Ended) ->
+    Aside = lists:concat([File, ".", os:getpid(), ".", erlang:unique_integer([positive])]),
+    case file:rename(File, Aside) =:= ok andalso file:read_file(Aside) of
+        false -> ok;
+        {ok, Ended} -> file:delete(Aside);
+        _ -> _ = file:make_link(Aside, File), file:delete(Aside)
     end.
 
 busy(File, OsPid) ->
@@ -102,8 +122,9 @@ busy(File, OsPid) ->
 
 runs(OsPid) ->
     re:run(OsPid, "^[0-9]+$", [{capture, none}]) =:= match
-        andalso string:trim(os:cmd("kill -0 " ++ binary_to_list(OsPid)
-                                   ++ " 2>/dev/null && echo yes")) =:= "yes".
+        andalso (filelib:is_dir("/proc/" ++ binary_to_list(OsPid))
+                 orelse string:trim(os:cmd("kill -0 " ++ binary_to_list(OsPid)
+                                           ++ " 2>/dev/null && echo yes")) =:= "yes").
 
 -spec unlock(Dir :: string()) -> ok.
 unlock(Dir) ->

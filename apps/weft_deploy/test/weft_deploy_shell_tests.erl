@@ -153,7 +153,40 @@ one_command_at_a_time_changes_a_deployment_test() ->
     ok = weft_deploy_state:unlock(Dir),
     ok = file:write_file(Dir ++ "/lock", "999999999"),
     ?assertEqual(ok, weft_deploy_state:lock(Dir)),
+    ?assertEqual(["lock"], filelib:wildcard("lock*", Dir)),
     ok = file:del_dir_r(Dir).
+
+a_lock_that_is_just_being_written_is_not_taken_over_test() ->
+    Dir = directory(),
+    ok = filelib:ensure_path(Dir),
+    ok = file:write_file(Dir ++ "/lock", <<>>),
+    ?assertMatch({error, _}, weft_deploy_state:lock(Dir)),
+    ?assertEqual({ok, <<>>}, file:read_file(Dir ++ "/lock")),
+    ok = file:del_dir_r(Dir).
+
+%% What it would see before it has the lock may be old when it has it.
+a_command_without_the_lock_looks_at_nothing_test() ->
+    Dir = directory(),
+    Own = Dir ++ "/deploy/shop",
+    ok = weft_deploy_state:lock(Own),
+    ok = file:write_file(Own ++ "/state", "not read"),
+    {failed, Text} = weft_deploy:apply(deployment(Dir, []), #{root => Dir}),
+    ?assertMatch({match, _}, re:run(Text, "another weft deploy")),
+    ?assertEqual(["lock", "state"], lists:sort(filelib:wildcard("*", Own))),
+    ok = file:del_dir_r(Dir).
+
+a_plan_makes_no_cookie_test() ->
+    Dir = directory(),
+    {ok, #{start := [_]}, _} = weft_deploy:plan(deployment(Dir, []), #{root => Dir}),
+    ?assertNot(filelib:is_file(Dir ++ "/deploy/shop/cookie")),
+    ok = file:del_dir_r(Dir).
+
+deployment(Dir, Terms) ->
+    File = Dir ++ "/shop.deploy",
+    ok = filelib:ensure_dir(File),
+    ok = file:write_file(File, [io_lib:format("~p.~n", [T])
+                                || T <- [{name, shop}, {family, web, #{paths => []}} | Terms]]),
+    File.
 
 one_that_crashes_does_not_stop_the_others_test() ->
     ?assertMatch([1, {error, "it crashed" ++ _}, 3],
