@@ -172,7 +172,8 @@ stopped(#{seen := Seen, dir := Dir, spec := #{epmd_port := Port}} = Session, Opt
                true -> weft_deploy_shell:purge(Dir);
                false -> ""
            end,
-    Hosts = [Host || {Host, {ok, _}} <- maps:to_list(Seen)],
+    Running = [Host || {Host, Node} <- Nodes, not lists:member(Node, Stopped)],
+    Hosts = [Host || {Host, {ok, _}} <- maps:to_list(Seen)] -- lists:usort(Running),
     _ = weft_deploy_session:on(
           Hosts, fun(Host, Connection) ->
                      Here = [Node || {At, Node} <- Nodes, At =:= Host],

@@ -39,7 +39,7 @@ is_to_be_defined(#{id := Id, host := Host, node := Node},
 %% @doc Puts versions on hosts that lack them; what failed.
 -spec upload([{Host :: string(), Version :: string()}], weft_deploy_session:session()) ->
           [{Host :: string(), Version :: string(), Why :: string()}].
-upload(Uploads, #{dir := Dir, cookie := Cookie, versions := Versions, own_code := Code,
+upload(Uploads, #{dir := Dir, versions := Versions, own_code := Code,
                   spec := #{families := Families}} = Session) ->
     Needed = lists:usort([Version || {_, Version} <- Uploads]),
     Contents = maps:from_list([{Version, weft_deploy_artifact:content(Family, Code)}
@@ -48,8 +48,7 @@ upload(Uploads, #{dir := Dir, cookie := Cookie, versions := Versions, own_code :
     Results = weft_deploy_session:on(
                 lists:usort([Host || {Host, _} <- Uploads]),
                 fun(Host, Connection) ->
-                    Prepared = weft_deploy_host:script(Connection,
-                                                       weft_deploy_shell:prepare(Dir, Cookie)),
+                    Prepared = prepare(Connection, Session),
                     [{Version, then(Prepared, fun() ->
                                                   one(Connection, Dir, Version,
                                                       map_get(Version, Contents))
@@ -57,6 +56,9 @@ upload(Uploads, #{dir := Dir, cookie := Cookie, versions := Versions, own_code :
                      || {To, Version} <- Uploads, To =:= Host]
                 end, Session),
     lists:append([upload_result(Result, Uploads, Session) || Result <- Results]).
+
+prepare(Connection, #{dir := Dir, cookie := Cookie, spec := #{name := Name}}) ->
+    weft_deploy_host:script(Connection, weft_deploy_shell:prepare(Dir, Name, Cookie)).
 
 one(Connection, Dir, Version, {ok, Content}) ->
     case weft_deploy_host:put(Connection, Dir ++ "/upload/" ++ Version, Content) of
@@ -84,14 +86,11 @@ upload_result({Host, Results}, _Uploads, Session) ->
             fun((weft_deploy_nodes:desired(), weft_deploy_session:session()) -> boolean()),
             weft_deploy_session:session()) ->
           {[{string(), non_neg_integer()}], Failed :: [{string(), string()}]}.
-start(Nodes, IsDefined, #{spec := #{parallel := Parallel}, cookie := Cookie, dir := Dir,
-                          seen := Seen} = Session) ->
+start(Nodes, IsDefined, #{spec := #{parallel := Parallel}, seen := Seen} = Session) ->
     Hosts = lists:usort([Host || #{host := Host} <- Nodes]),
     Results = weft_deploy_session:on(
                 Hosts,
-                fun(_Host, Connection) ->
-                    weft_deploy_host:script(Connection, weft_deploy_shell:prepare(Dir, Cookie))
-                end, Session),
+                fun(_Host, Connection) -> prepare(Connection, Session) end, Session),
     Unready = [{Host, Why} || {Host, {error, Why}} <- Results],
     Rest = [Node || #{host := Host} = Node <- Nodes, not lists:keymember(Host, 1, Unready)],
     Linked = length(Rest) + lists:sum([length([up || #{up := true} <- maps:values(Now)])
@@ -122,7 +121,9 @@ part(Nodes, IsDefined, IsLinked, #{dir := Dir} = Session) ->
                                || Node <- Here, IsDefined(Node, Session)],
                     Names = [Name || #{node := Name} <- Here],
                     Launch = weft_deploy_shell:launch(Dir, Names),
-                    All = [["(", Script, ") || exit 1\n"] || Script <- Scripts] ++ [Launch],
+                    %% Before `||' the shell would not end at the first failure.
+                    All = [["(", Script, ")\n[ $? -eq 0 ] || exit 1\n"] || Script <- Scripts]
+                        ++ [Launch],
                     since(fun() ->
                               then(weft_deploy_host:script(Connection, All),
                                    fun() -> healthy(Here, IsLinked, Session) end)
@@ -251,9 +252,12 @@ stop(Nodes, #{dir := Dir} = Session) ->
                     weft_deploy_host:script(Connection,
                                             weft_deploy_shell:stop(Dir, Here, ?GRACE_S))
                 end, Session),
-    Stopped = [Node || {Host, {ok, _}} <- Results, {At, Node} <- Nodes, At =:= Host],
+    Left = [Node || {_, {ok, Output}} <- Results, Node <- weft_deploy_shell:left(Output)],
+    Stopped = [Node || {Host, {ok, _}} <- Results, {At, Node} <- Nodes, At =:= Host,
+                       not lists:member(Node, Left)],
     _ = [weft_deploy_session:progress([Node, ": stopped"], Session) || Node <- Stopped],
-    {Stopped, [{Host, Why} || {Host, {error, Why}} <- Results]}.
+    {Stopped, [{Host, Why} || {Host, {error, Why}} <- Results]
+         ++ [{Node, "it can not be stopped, and runs on"} || Node <- Left]}.
 
 forget(Nodes, #{dir := Dir} = Session) ->
     weft_deploy_session:on(

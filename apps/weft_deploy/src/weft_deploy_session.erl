@@ -109,15 +109,22 @@ connected(#{spec := #{provider := Provider, hosts := Hosts, parallel := Parallel
 
 %% @doc Asks all hosts what is there.
 -spec look(session()) -> session().
-look(#{dir := Dir, spec := #{hosts := Hosts}} = Session) ->
+look(#{dir := Dir, spec := #{hosts := Hosts, name := Name}} = Session) ->
     Seen = on([Host || #{host := Host} <- Hosts],
               fun(_Host, Connection) ->
                   case weft_deploy_host:script(Connection, weft_deploy_shell:observe(Dir)) of
-                      {ok, Output} -> {ok, weft_deploy_shell:parse(Output)};
+                      {ok, Output} -> owned(weft_deploy_shell:parse(Output), Dir, Name);
                       Error -> Error
                   end
               end, Session),
     Session#{seen := maps:from_list(Seen)}.
+
+%% In the directory of another deployment all its nodes would be ones that shall not be there.
+owned(#{deployment := Other}, Dir, Name) when Other =/= Name ->
+    {error, lists:concat([Dir, " is the directory of the deployment ", Other,
+                          ": write another one in {dir, \"DIRECTORY\"}"])};
+owned(Seen, _Dir, _Name) ->
+    {ok, Seen}.
 
 %% @doc Fun on each of these hosts, some at a time; for a host that can not be reached, why not.
 -spec on([string()], fun((string(), weft_deploy_host:connection()) -> Result), session()) ->

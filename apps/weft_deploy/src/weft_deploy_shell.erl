@@ -8,6 +8,7 @@
 %% A host has one directory:
 %% ```
 %%   .erlang.cookie        mode 400
+%%   deployment            its name
 %%   releases/VERSION/     lib/APPLICATION/ebin of a release, kept by version
 %%   nodes/NODE/id         what the node was made from
 %%              start      runs it
@@ -18,13 +19,14 @@
 %% A process is signalled only if its command line has both the directory and the name of the node.
 -module(weft_deploy_shell).
 
--export([quote/1, observe/1, prepare/2, unpack/2, define/2, launch/2, stop/3, remove/2, undo/2,
-         end_epmd/2, purge/1, parse/1, log_tail/2]).
+-export([quote/1, observe/1, prepare/3, unpack/2, define/2, launch/2, stop/3, left/1, remove/2,
+         undo/2, end_epmd/2, purge/1, parse/1, log_tail/2]).
 -export_type([definition/0, observed/0]).
 
 -type definition() :: #{node := string(), id := string(), words := [iodata()],
                         environment := [{string(), iodata()}], config := iodata()}.
--type observed() :: #{cores := pos_integer(), releases := [string()],
+%% deployment: whose directory it is, once something was put there.
+-type observed() :: #{cores := pos_integer(), deployment => string(), releases := [string()],
                       nodes := #{string() => #{up := boolean(), os_pid := non_neg_integer(),
                                                id := string(), previous := string() | none}}}.
 
@@ -39,6 +41,7 @@ quote(Word) -> [$', string:replace(Word, "'", "'\\''", all), $'].
 observe(Dir) ->
     ["printf 'cores\\t%s\\n' \"$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN || echo 1)\"\n",
      "cd ", quote(Dir), " 2>/dev/null || exit 0\n", is_alive(Dir),
+     "d=; [ -f deployment ] && read -r d < deployment && printf 'deployment\\t%s\\n' \"$d\"\n"
      "for f in releases/*/.complete; do [ -f \"$f\" ] || continue\n"
      "  r=${f%/.complete}; printf 'release\\t%s\\n' \"${r#releases/}\"; done\n"
      "for f in nodes/*/id; do [ -f \"$f\" ] || continue\n"
@@ -61,14 +64,22 @@ is_alive(Dir) ->
      "  case \"$w\" in *\"\n$1\n\"*) ;; *) return 1;; esac\n"
      "  case \"$w\" in *\"\n$dir\n\"*) return 0;; *) return 1;; esac; }\n"].
 
-%% @doc Makes the directory, with the cookie.
--spec prepare(Dir :: string(), Cookie :: iodata()) -> iodata().
-prepare(Dir, Cookie) ->
+%% @doc Makes the directory, with the cookie. Nodes that run have no use for another cookie.
+-spec prepare(Dir :: string(), Deployment :: string(), Cookie :: iodata()) -> iodata().
+prepare(Dir, Deployment, Cookie) ->
     ["set -e\numask 077\n"
      "mkdir -p ", quote(Dir), "\ncd ", quote(Dir), "\n"
-     "mkdir -p releases nodes logs control upload\n"
+     "mkdir -p releases nodes logs control upload\n",
+     is_alive(Dir), "cookie=", quote(Cookie), "\n"
+     "if [ -f .erlang.cookie ] && [ \"$(cat .erlang.cookie)\" != \"$cookie\" ]; then\n"
+     "  for f in nodes/*/pid; do [ -f \"$f\" ] || continue\n"
+     "    n=${f#nodes/}; n=${n%/pid}; p=; read -r p < \"$f\" || :\n"
+     "    if is_alive \"$n\" \"$p\"; then\n"
+     "      echo \"$n runs with another cookie: work where it was started, or name that\" \\\n"
+     "        \"cookie by cookie_file\"; exit 1; fi; done; fi\n"
+     "printf '%s\\n' ", quote(Deployment), " > deployment\n"
      "rm -f .erlang.cookie\n"
-     "(umask 277; printf '%s' ", quote(Cookie), " > .erlang.cookie)\nexit 0\n"].
+     "(umask 277; printf '%s' \"$cookie\" > .erlang.cookie)\nexit 0\n"].
 
 %% @doc Makes a release of a file that is in the directory `upload'.
 -spec unpack(Dir :: string(), Version :: string()) -> iodata().
@@ -126,12 +137,20 @@ stop(Dir, Nodes, GraceS) ->
     ["cd ", quote(Dir), " || exit 0\n", is_alive(Dir),
      "signal() { p=; [ -f \"nodes/$2/pid\" ] && read -r p < \"nodes/$2/pid\"\n"
      "  is_alive \"$2\" \"$p\" || return 1; [ \"$1\" = 0 ] || kill \"-$1\" \"$p\"; }\n"
-     "for n in", words(Nodes), "; do signal TERM \"$n\"; done\n"
-     "t=0; while [ $t -lt ", integer_to_list(GraceS * 10), " ]; do left=\n"
+     "await() { t=0; while [ $t -lt $1 ]; do left=\n"
      "  for n in", words(Nodes), "; do signal 0 \"$n\" && left=1; done\n"
-     "  [ -z \"$left\" ] && break; t=$((t + 1)); sleep 0.1; done\n"
-     "for n in", words(Nodes), "; do signal KILL \"$n\" && sleep 0.1\n"
-     "  signal 0 \"$n\" || rm -f \"nodes/$n/pid\"; done\nexit 0\n"].
+     "  [ -z \"$left\" ] && break; t=$((t + 1)); sleep 0.1; done; }\n"
+     "for n in", words(Nodes), "; do signal TERM \"$n\"; done\n"
+     "await ", integer_to_list(GraceS * 10), "\n"
+     "for n in", words(Nodes), "; do signal KILL \"$n\"; done\nawait 50\n"
+     "for n in", words(Nodes), "; do if signal 0 \"$n\"; then printf 'left\\t%s\\n' \"$n\"\n"
+     "  else rm -f \"nodes/$n/pid\"; fi; done\nexit 0\n"].
+
+%% @doc Reads what stop/3 has printed: nodes that run all the same.
+-spec left(binary()) -> [Node :: string()].
+left(Output) ->
+    [text(Node) || Line <- binary:split(Output, <<"\n">>, [global]),
+                   [<<"left">>, Node] <- [binary:split(Line, <<"\t">>, [global])]].
 
 %% @doc Forgets nodes that were stopped; their logs stay.
 -spec remove(Dir :: string(), [Node :: string()]) -> iodata().
@@ -155,9 +174,13 @@ end_epmd(Dir, Port) ->
       || Port =/= ?EPMD_PORT],
      "cd ", quote(Dir), " && rm -rf .erlang.cookie control upload\nexit 0\n"].
 
-%% @doc Removes the directory.
+%% @doc Removes what belongs to the deployment, and the directory if it is empty then: the file may
+%% name one that has something else in it.
 -spec purge(Dir :: string()) -> iodata().
-purge(Dir) -> ["rm -rf ", quote(Dir), "\nexit 0\n"].
+purge(Dir) ->
+    ["cd ", quote(Dir), " 2>/dev/null || exit 0\n"
+     "rm -rf releases nodes logs control upload deployment .erlang.cookie\n"
+     "rm -f .script-[0-9]*-[0-9]*\ncd /\nrmdir ", quote(Dir), " 2>/dev/null\nexit 0\n"].
 
 %% @doc The last lines that a node has printed.
 -spec log_tail(Dir :: string(), Node :: string()) -> iodata().
@@ -173,6 +196,8 @@ parse(Output) ->
 
 line([<<"cores">>, Count], Seen) ->
     Seen#{cores := max(1, number(Count))};
+line([<<"deployment">>, Name], Seen) ->
+    Seen#{deployment => text(Name)};
 line([<<"release">>, Version], #{releases := Versions} = Seen) ->
     Seen#{releases := [text(Version) | Versions]};
 line([<<"node">>, Node, State, OsPid, Id, Previous], #{nodes := Nodes} = Seen) ->

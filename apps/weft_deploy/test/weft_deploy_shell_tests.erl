@@ -44,7 +44,7 @@ life() ->
     Do = fun(Script) -> {ok, Output} = weft_deploy_host:script(C, Script), Output end,
     See = fun() -> weft_deploy_shell:parse(Do(weft_deploy_shell:observe(Dir))) end,
     ?assertMatch(#{nodes := Nodes, releases := []} when map_size(Nodes) =:= 0, See()),
-    Do(weft_deploy_shell:prepare(Dir, "it's secret")),
+    Do(weft_deploy_shell:prepare(Dir, "shop", "it's secret")),
     Mode = mode(filename:join(Dir, ".erlang.cookie")),
     ?assertEqual(8#400, Mode band 8#777),
     ok = weft_deploy_host:put(C, Dir ++ "/upload/v1", tarball()),
@@ -56,6 +56,9 @@ life() ->
     #{nodes := #{"n1@h" := #{os_pid := OsPid}}} = until_up(See),
     Do(weft_deploy_shell:launch(Dir, ["n1@h"])),
     ?assertMatch(#{nodes := #{"n1@h" := #{os_pid := OsPid, up := true}}}, See()),
+    {error, Refused} = weft_deploy_host:script(C, weft_deploy_shell:prepare(Dir, "shop", "new")),
+    ?assertMatch({match, _}, re:run(Refused, "n1@h runs with another cookie")),
+    ?assertEqual({ok, <<"it's secret">>}, file:read_file(Dir ++ "/.erlang.cookie")),
     Do(weft_deploy_shell:define(Dir, definition(Dir, "two"))),
     ?assertMatch(#{nodes := #{"n1@h" := #{id := "two", previous := "one"}}}, See()),
     Do(weft_deploy_shell:undo(Dir, "n1@h")),
@@ -64,10 +67,13 @@ life() ->
     ?assertMatch(#{nodes := #{"n1@h" := #{up := false}}}, See()),
     Do(weft_deploy_shell:remove(Dir, ["n1@h"])),
     ?assertMatch(#{nodes := Nodes} when map_size(Nodes) =:= 0, See()),
+    Do(weft_deploy_shell:prepare(Dir, "shop", "new")),
+    ok = file:write_file(Dir ++ "/program", "of somebody else"),
+    Do(weft_deploy_shell:purge(Dir)),
+    ?assertEqual(["program"], filelib:wildcard("{*,.*}", Dir)),
+    ok = file:delete(Dir ++ "/program"),
     Do(weft_deploy_shell:purge(Dir)),
     ?assertNot(filelib:is_dir(Dir)).
-
-
 
 mode(File) ->
     {ok, Info} = file:read_file_info(File),
@@ -101,7 +107,7 @@ foreign() ->
     Dir = directory(),
     {ok, C} = weft_deploy_host:open(local, "127.0.0.1", #{dir => Dir}),
     Do = fun(Script) -> {ok, Output} = weft_deploy_host:script(C, Script), Output end,
-    Do(weft_deploy_shell:prepare(Dir, "cookie")),
+    Do(weft_deploy_shell:prepare(Dir, "shop", "cookie")),
     Do(weft_deploy_shell:define(Dir, definition(Dir, "one"))),
     Port = open_port({spawn_executable, "/bin/sh"}, [{args, ["-c", "read -r x", "n1@h"]}]),
     {os_pid, OsPid} = erlang:port_info(Port, os_pid),
@@ -112,6 +118,35 @@ foreign() ->
     ?assertMatch({os_pid, OsPid}, erlang:port_info(Port, os_pid)),
     true = port_close(Port),
     Do(weft_deploy_shell:purge(Dir)).
+
+nodes_that_run_on_are_told_test() ->
+    ?assertEqual(["a@h"], weft_deploy_shell:left(<<"kill: not permitted\nleft\ta@h\n">>)).
+
+%% Its nodes would be stopped, as ones that the file does not have.
+the_directory_of_another_deployment_is_left_alone_test() ->
+    Dir = directory(),
+    Host = Dir ++ "/host",
+    {ok, C} = weft_deploy_host:open(local, "127.0.0.1", #{dir => Host}),
+    {ok, _} = weft_deploy_host:script(C, weft_deploy_shell:prepare(Host, "other", "cookie")),
+    {ok, _} = weft_deploy_host:script(C, weft_deploy_shell:define(Host, definition(Host, "one"))),
+    File = deployment(Dir, [{dir, Host}]),
+    {wanting, #{lost := [#{why := Why}], forget := []}, _} = weft_deploy:plan(File,
+                                                                              #{root => Dir}),
+    ?assertMatch({match, _}, re:run(Why, "of the deployment other")),
+    {wanting, _, _} = weft_deploy:down(File, #{root => Dir, purge => true}),
+    ?assert(filelib:is_file(Host ++ "/nodes/n1@h/id")),
+    ok = file:del_dir_r(Dir).
+
+%% Such as when a disk is full.
+a_node_that_can_not_be_written_is_not_started_test() ->
+    Dir = directory(),
+    Place = Dir ++ "/deploy/shop/host/nodes/web1@127.0.0.1",
+    ok = filelib:ensure_dir(Place),
+    ok = file:write_file(Place, "where the directory should be"),
+    {wanting, #{started := [], failed := [#{why := Why}]}, _} =
+        weft_deploy:apply(deployment(Dir, [{erl, "/bin/false"}, {healthy_s, 1}]), #{root => Dir}),
+    ?assertMatch({match, _}, re:run(Why, "mkdir")),
+    ok = file:del_dir_r(Dir).
 
 lines_that_are_none_of_ours_are_passed_over_test() ->
     Output = <<"banner\ncores\tmany\nnode\tx\nnode\ta@h\tup\t12\tid\t-\nrelease\tv1\n\n">>,
