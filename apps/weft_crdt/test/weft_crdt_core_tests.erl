@@ -228,6 +228,14 @@ a_neighbour_that_does_not_answer_costs_a_bounded_buffer_test() ->
     ?assertEqual(10, Waiting),
     ?assertEqual(100, length([K || {K, gcounter} <- ?W:reply(b, keys, ?W:settle(World))])).
 
+%% Its messages are sent again for some minutes, and then given up.
+a_neighbour_that_never_acknowledges_ends_nothing_test() ->
+    World0 = ?W:command(a, {update, count, increment, 0}, joined([{a, b}], ?W:new([a, b], #{}))),
+    World1 = lists:foldl(fun(_, W) -> ?W:tick(30000, W) end, World0, lists:seq(1, 12)),
+    ?assertMatch(#{unacknowledged := #{b := 0}}, ?W:reply(a, info, World1)),
+    World = ?W:command(a, {update, count, increment, 0}, World1),
+    ?assertEqual({ok, 2}, ?W:value(b, count, ?W:settle(World))).
+
 too_many_keys_are_refused_test() ->
     World = joined([{a, b}], ?W:new([a, b], #{keys_max => 4})),
     ?assertEqual({error, {too_many_keys, 4}}, ?W:reply(a, {declare, more, orset}, World)).
@@ -279,6 +287,17 @@ message() ->
            {items, oneof([List, [{Place, Place, oneof([List, [{Key, Bad}]])}]])},
            {digests, oneof([true, Bad]), oneof([List, [Item]])}]).
 
+%% Else one message with the whole range two thousand times would ask for all keys that often.
+ranges_that_overlap_are_refused_test() ->
+    Whole = 16#100000000,
+    Ranges = weft_crdt_ranges:put(k, 1, weft_crdt_ranges:new()),
+    [?assertEqual(error, weft_crdt_compare:Kind(List, Ranges))
+     || {Kind, List} <- [{ranges, [{0, Whole, 0, 1}, {0, Whole, 0, 2}]},
+                         {ranges, [{5, 9, 0, 1}, {0, 6, 0, 1}]},
+                         {items, [{0, Whole, []}, {0, Whole, []}]}]],
+    ?assertMatch({ok, [], [k]}, weft_crdt_compare:ranges([{9, Whole, 0, 1}, {0, 9, 0, 1}],
+                                                         Ranges)).
+
 a_flood_of_comparisons_is_not_answered_test() ->
     World0 = ?W:forget(joined([{a, b}], ?W:new([a, b], #{}))),
     Flood = lists:foldl(fun(_, W) ->
@@ -318,6 +337,16 @@ thresholds_test_() ->
              {{contains, 1}, [1.0], false}, {{contains, a}, #{a => 1}, true},
              {{contains, a}, 1, false}, {{is, true}, true, true}, {{is, 1}, 1.0, false}]].
 
+%% A register may have any value, and a caller any time.
+no_value_and_no_time_ends_the_store_test() ->
+    [?assertEqual({Threshold, false},
+                  {Threshold, weft_crdt_threshold:is_passed(Threshold, [x | y])})
+     || Threshold <- [{at_least, 1}, {contains, z}, {is, []}]],
+    {_, [{after_ms, Ms, _}]} = weft_crdt_readers:wait(r, {is, 1}, 1 bsl 80, ref,
+                                                      weft_crdt_readers:new()),
+    Timer = erlang:send_after(Ms, self(), never),
+    ?assert(is_integer(erlang:cancel_timer(Timer))).
+
 subscribers_hear_of_many_changes_at_once_test() ->
     World0 = ?W:command(a, {subscribe, count, self()}, declared(?W:new([a], #{}))),
     World1 = lists:foldl(fun(_, W) -> ?W:command(a, {update, count, increment, 0}, W) end, World0,
@@ -349,6 +378,12 @@ what_is_new_is_kept_and_read_again_test() ->
     Restarted = fun(Items) -> {Core, _} = weft_crdt_core:init(a, #{kept => Items}), Core end,
     ?assertEqual({ok, [1]}, weft_crdt_core:value(set, Restarted(Kept(Effects1)))),
     ?assertEqual({ok, []}, weft_crdt_core:value(set, Restarted(Kept(Effects1 ++ Effects2)))).
+
+%% What was read from the file is in the keys, and not beside them as long as the store runs.
+what_was_kept_is_held_once_test() ->
+    {Core, _} = weft_crdt_core:init(a, #{kept => [{r, lww_register, {1, b, lists:seq(1, 9999)}}]}),
+    {Now, _} = weft_crdt_core:handle({command, ref, {update, r, {set, 1}, 2}}, 0, Core),
+    ?assert(erlang:external_size(Now) < 9999).
 
 update(Operation, Core) ->
     weft_crdt_core:handle({command, ref, {update, set, Operation, 0}}, 0, Core).

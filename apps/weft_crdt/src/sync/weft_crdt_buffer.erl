@@ -95,9 +95,9 @@ acked(_, Buffer) -> Buffer.
 
 %% @doc Was the message with that number not acknowledged? Then all of it waits again, with what
 %% came since. After some tries it is given up, and the stores have to be compared.
--spec resend(Seq :: integer(), buffer()) -> {Tries :: pos_integer(), buffer()} | no.
+-spec resend(Seq :: integer(), buffer()) -> buffer() | no.
 resend(Seq, #buffer{sent = {Seq, _}, tries = ?TRIES_MAX} = Buffer) ->
-    {?TRIES_MAX, Buffer#buffer{sent = none, waiting = #{}, tries = 0, is_behind = true}};
+    Buffer#buffer{sent = none, waiting = #{}, tries = 0, is_behind = true};
 resend(Seq, #buffer{sent = {Seq, Sent}, waiting = Waiting0, tries = Tries} = Buffer) ->
     Waiting = maps:fold(fun(Key, Value, W) ->
                             W#{Key => case W of

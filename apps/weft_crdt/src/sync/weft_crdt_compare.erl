@@ -9,6 +9,8 @@
 %% it lacks (`{wants, [Key]}'), and sends digests of those that differ. Who gets `{digests, IsFirst,
 %% [{Key, Type, Digest}]}' sends what its own states add to them, and its own digests if it was
 %% asked first. States and differences go by the buffer of the neighbour.
+%%
+%% Ranges of a message that overlap are malformed: they would have the same keys sent many times.
 -module(weft_crdt_compare).
 
 -export([root/1, ranges/2, items/2]).
@@ -38,7 +40,7 @@ ranges(Given, Ranges) ->
     case first(?RANGES_MAX, Given, []) of
         error -> error;
         List ->
-            case lists:all(fun is_range/1, List) of
+            case lists:all(fun is_range/1, List) andalso are_apart(List) of
                 true -> answers(List, Ranges);
                 false -> error
             end
@@ -54,6 +56,13 @@ is_range({From, Until, Count, Fingerprint}) ->
     weft_crdt_ranges:is_range({From, Until}) andalso is_integer(Count)
         andalso is_integer(Fingerprint);
 is_range(_) -> false.
+
+%% Ranges are the first two elements of these tuples.
+are_apart(List) ->
+    are_apart(0, lists:sort([{element(1, One), element(2, One)} || One <- List])).
+
+are_apart(After, [{From, Until} | Rest]) -> From >= After andalso are_apart(Until, Rest);
+are_apart(_, []) -> true.
 
 answers(List, Ranges) ->
     {Parts, Items, Missing} =
@@ -84,13 +93,20 @@ answer(Range, Here, _, Ranges, {Parts, Items, Missing}) ->
 items(Given, Ranges) ->
     case first(?RANGES_MAX, Given, []) of
         error -> error;
-        List -> items(List, Ranges, {[], [], []})
+        List ->
+            case lists:all(fun is_listing/1, List) andalso are_apart(List) of
+                true -> items(List, Ranges, {[], [], []});
+                false -> error
+            end
     end.
+
+is_listing({From, Until, _}) -> weft_crdt_ranges:is_range({From, Until});
+is_listing(_) -> false.
 
 items([], _, {Missing, Different, Wanted}) ->
     {ok, lists:append(Missing), lists:append(Different), lists:append(Wanted)};
 items([{From, Until, Items} | Rest], Ranges, {Missing, Different, Wanted}) ->
-    case weft_crdt_ranges:is_range({From, Until}) andalso pairs(Items, #{}) of
+    case pairs(Items, #{}) of
         #{} = There ->
             Here = maps:from_list(weft_crdt_ranges:keys({From, Until}, Ranges)),
             items(Rest, Ranges,
@@ -98,9 +114,8 @@ items([{From, Until, Items} | Rest], Ranges, {Missing, Different, Wanted}) ->
                    [[Key || {Key, Hash} <- maps:to_list(Here), is_map_key(Key, There),
                             map_get(Key, There) =/= Hash] | Different],
                    [maps:keys(maps:without(maps:keys(Here), There)) | Wanted]});
-        _ -> error
-    end;
-items(_, _, _) -> error.
+        false -> error
+    end.
 
 pairs([{Key, Hash} | Rest], Pairs) -> pairs(Rest, Pairs#{Key => Hash});
 pairs([], Pairs) -> Pairs;

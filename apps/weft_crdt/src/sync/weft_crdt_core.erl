@@ -61,7 +61,7 @@
 init(Self, Given) ->
     Options = maps:merge(?DEFAULTS, Given),
     State = #state{self = Self, actor = {Self, maps:get(incarnation, Options, 0)},
-                   options = Options,
+                   options = maps:without([kept, declared], Options),
                    entries = begun(Options),
                    peers = weft_crdt_peers:new(Self),
                    rand = weft_core:seed(Self, ?MODULE, Options)},

@@ -9,6 +9,8 @@
 -define(NOTIFY_MS, 20).
 %% Readers that may wait on a node.
 -define(WAITING_MAX, 10000).
+%% Fifty days: a timer does not take any number.
+-define(TIMEOUT_MS_MAX, 16#FFFFFFFF).
 
 -record(readers, {
     last = 0 :: non_neg_integer(),
@@ -35,7 +37,7 @@ wait(Key, Threshold, TimeoutMs, Ref, #readers{last = Last, waiting = Waiting} = 
     ForKey = maps:get(Key, Waiting, #{}),
     {Readers#readers{last = Number, count = Readers#readers.count + 1,
                      waiting = Waiting#{Key => ForKey#{Number => {Ref, Threshold}}}},
-     [{after_ms, TimeoutMs, {read, Key, Number}}]}.
+     [{after_ms, min(TimeoutMs, ?TIMEOUT_MS_MAX), {read, Key, Number}}]}.
 
 %% @doc A timer of this module: `notify' or `{read, Key, Number}'.
 -spec timer(term(), {value_of(), readers()}) -> {readers(), weft_core:effects()}.
