@@ -45,6 +45,54 @@ damage_is_named_test() ->
            end || Bytes <- [<<Head/binary, (Byte bxor 1), Rest/binary>>, <<"something else">>]]
       end).
 
+%% Wherever a bit has changed: in a length, a checksum or a term, also of the last record. Nothing
+%% is left out then, and the file stays as it is.
+a_bit_that_has_changed_is_named_test_() ->
+    {timeout, 60,
+     fun() ->
+         in_directory(
+           fun(Dir) ->
+               process_flag(trap_exit, true),
+               written(?ITEMS, Dir),
+               _ = read(Dir),
+               {ok, Whole} = file:read_file(file(Dir)),
+               [begin
+                    <<Head:At/binary, Byte, Rest/binary>> = Whole,
+                    Damaged = <<Head/binary, (Byte bxor Bit), Rest/binary>>,
+                    ok = file:write_file(file(Dir), Damaged),
+                    ?assertEqual({At, {error, {crdt_file, {damaged, file(Dir)}}}},
+                                 {At, weft_crdt_log:start_link(Dir, 1000)}),
+                    ?assertEqual({ok, Damaged}, file:read_file(file(Dir)))
+                end || Bit <- [1, 128], At <- lists:seq(0, byte_size(Whole) - 1)]
+           end)
+     end}.
+
+%% What a file system may leave of the last seconds when the machine fails.
+zeros_at_the_end_are_dropped_test() ->
+    in_directory(
+      fun(Dir) ->
+          written(?ITEMS, Dir),
+          {ok, Whole} = file:read_file(file(Dir)),
+          [begin
+               ok = file:write_file(file(Dir), [Whole, Begun, binary:copy(<<0>>, Zeros)]),
+               ?assertEqual({Zeros, ?MERGED}, {Zeros, read(Dir)})
+           end || Begun <- [<<>>, <<0, 0, 0, 40, 1, 2, 3, 4, 131, 104>>],
+                  Zeros <- [1, 7, 8, 9, 4096]]
+      end).
+
+%% It is still appended to, and what is answered is there.
+a_file_that_can_not_be_rewritten_goes_on_test() ->
+    in_directory(
+      fun(Dir) ->
+          with(Dir, fun() ->
+                        ok = file:make_dir(file(Dir) ++ ".new"),
+                        [ok = weft_crdt_log:put(weft_crdt, kept, {x, gcounter, #{{a, 1} => N}})
+                         || N <- lists:seq(1, 200)],
+                        ok = file:del_dir(file(Dir) ++ ".new")
+                    end),
+          ?assertEqual([{x, gcounter, #{{a, 1} => 200}}], read(Dir))
+      end).
+
 the_file_is_rewritten_when_it_has_doubled_test() ->
     in_directory(
       fun(Dir) ->

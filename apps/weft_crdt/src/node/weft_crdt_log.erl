@@ -4,11 +4,11 @@
 %% that keeps its views (`weft_driver').
 %%
 %% A record is `<<Bytes:32, Checksum:32, Term/binary>>'. A record that was cut off at the end of the
-%% file was never answered; it is dropped and logged. Any other damage stops the start, with the
-%% name of the file: a copy of another node is better than half of this one, so remove the file
-%% then. Records are in the file when a change is answered, and on the disk when the operating
-%% system writes them: the end of a process or node loses nothing, that of the machine may lose the
-%% last seconds.
+%% file was never answered; it is dropped and logged, also if the file system has put zeros in place
+%% of its rest. Any other damage stops the start, with the name of the file: a copy of another node
+%% is better than half of this one, so remove the file then. Records are in the file when a change
+%% is answered, and on the disk when the operating system writes them: the end of a process or node
+%% loses nothing, that of the machine may lose the last seconds.
 -module(weft_crdt_log).
 -behaviour(gen_server).
 
@@ -91,11 +91,18 @@ record(Item) ->
 
 compacted(#log{bytes = Bytes, rewrite_at = At} = Log) when Bytes < At ->
     Log;
-compacted(#log{file = File, device = Device, rewrite_min = Min} = Log) ->
+compacted(#log{file = File, device = Device, bytes = Bytes, rewrite_min = Min} = Log) ->
     {ok, Items} = read(File),
-    ok = file:close(Device),
-    {ok, #log{} = New} = opened(rewritten(Items, File), File, Min),
-    Log#log{device = New#log.device, bytes = New#log.bytes, rewrite_at = New#log.rewrite_at}.
+    case rewritten(Items, File) of
+        {ok, _} = Rewritten ->
+            {ok, New} = opened(Rewritten, File, Min),
+            _ = file:close(Device),
+            New;
+        {error, Reason} ->
+            %% Perhaps there is no room for both. All is in the file that there is.
+            logger:warning("weft_crdt: a file was not rewritten, and grows on: ~0tp", [Reason]),
+            Log#log{rewrite_at = 2 * Bytes}
+    end.
 
 %% One record for each key, in place of the file.
 rewritten(Items, File) ->
@@ -107,7 +114,10 @@ rewritten(Items, File) ->
                 ok -> {ok, iolist_size(Bytes)};
                 {error, Reason} -> {error, {Reason, File}}
             end;
-        {error, Reason} -> {error, {Reason, File}}
+        {error, Reason} ->
+            %% What was written of it may be the room that the next change needs.
+            _ = file:delete(File ++ ".new"),
+            {error, {Reason, File}}
     end.
 
 synced(File, Bytes) ->
@@ -132,14 +142,41 @@ read(File) ->
 
 items(<<>>, _, Items) ->
     {ok, lists:reverse(Items)};
-items(<<Bytes:32, Checksum:32, Term:Bytes/binary, Rest/binary>>, File, Items) ->
+items(Left, File, Items) ->
+    case first(Left) of
+        {Term, Rest} -> items(Rest, File, [binary_to_term(Term) | Items]);
+        none ->
+            case is_cut_off(Left) of
+                true -> cut_off(File, byte_size(Left), Items);
+                false -> {error, {damaged, File}}
+            end
+    end.
+
+%% No term is empty: `Bytes' are 0 only where zeros were put.
+first(<<Bytes:32, Checksum:32, Term:Bytes/binary, Rest/binary>>) when Bytes > 0 ->
     case erlang:crc32(Term) of
-        Checksum -> items(Rest, File, [binary_to_term(Term) | Items]);
-        _ when Rest =:= <<>> -> cut_off(File, byte_size(Term), Items);
-        _ -> {error, {damaged, File}}
+        Checksum -> {Term, Rest};
+        _ -> none
     end;
-items(CutOff, File, Items) ->
-    cut_off(File, byte_size(CutOff), Items).
+first(_) -> none.
+
+%% Whether what is no record is the beginning of one, and perhaps zeros. Not so if records follow,
+%% or if it is one but for its length: then that is damaged, and all behind it would be lost.
+is_cut_off(<<_:32, Checksum:32, Rest/binary>> = Left) when Rest =/= <<>> ->
+    (not is_whole(Left) orelse binary:last(Left) =:= 0)
+        andalso erlang:crc32(Rest) =/= Checksum
+        andalso not has_record(Left);
+is_cut_off(_) -> true.
+
+is_whole(<<Bytes:32, _:32, _:Bytes/binary, _/binary>>) -> true;
+is_whole(_) -> false.
+
+%% Each term begins with 131 (the format of the VM's terms).
+has_record(<<_:64, 131, _/binary>> = Left) -> first(Left) =/= none orelse has_record_later(Left);
+has_record(Left) -> has_record_later(Left).
+
+has_record_later(<<_, Rest/binary>>) -> has_record(Rest);
+has_record_later(<<>>) -> false.
 
 cut_off(File, Bytes, Items) ->
     logger:warning("weft_crdt: the last record of ~ts was cut off (~b bytes) and is left out",
