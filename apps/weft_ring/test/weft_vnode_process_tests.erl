@@ -65,6 +65,12 @@ stray_messages_end_nothing_test() ->
         ?assertMatch({ok, _}, ask(read))
     end).
 
+what_is_stored_is_not_logged_test() ->
+    with_partition([secret], fun() ->
+        {status, _, _, Status} = sys:get_status(?NAME),
+        ?assertEqual(nomatch, string:find(io_lib:format("~p", [Status]), "secret"))
+    end).
+
 %% It is asked for all of this before it looks at the first.
 together(Requests) ->
     ok = sys:suspend(?NAME),

@@ -12,7 +12,7 @@
 -behaviour(gen_server).
 
 -export([start_link/5]).
--export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2, format_status/1]).
 
 -define(TICK_MS, 1000).
 %% How many answers wait for one commit.
@@ -127,6 +127,16 @@ terminate(Reason, #vnode{module = Module, data = Data}) ->
         true -> Module:terminate(Reason, Data);
         false -> ok
     end.
+
+%% What users have stored is not for logs.
+%% @private
+-spec format_status(gen_server:format_status()) -> gen_server:format_status().
+format_status(Status) ->
+    maps:map(fun(state, #vnode{name = Name}) -> Name;
+                (message, _) -> not_shown;
+                (log, _) -> [];
+                (_, Value) -> Value
+             end, Status).
 
 %% --- commands ---------------------------------------------------------------------------------
 
