@@ -128,6 +128,16 @@ what_was_taken_by_force_is_a_hint_test() ->
 
 ring(Owner) -> weft_ring_table:create({Owner, 1}, here, 8, 3).
 
+%% The owner would go on to serve what was deleted.
+a_cache_keeps_a_deletion_until_the_owner_has_heard_of_it_test() ->
+    Delete = fun(Role) ->
+                 Ms = erlang:system_time(millisecond) - 9,
+                 Value = (value(deleted, never))#{written_ms := Ms},
+                 written(key(1), {{write, Value, #{}}, ?CACHE, Role}, vnode(#{}))
+             end,
+    ?assertEqual(0, weft_kv_vnode:cover(bytes, tick(Delete(primary)))),
+    ?assert(weft_kv_vnode:cover(bytes, tick(Delete(fallback))) > 0).
+
 brought(Object, Vnode) ->
     {change, Change, ok} = weft_kv_vnode:command(key(1), {brought, Object}, Vnode),
     {ok, New} = weft_kv_vnode:change(key(1), Change, none, Vnode),
@@ -180,6 +190,25 @@ outdated(Dir) ->
     ?assert(filelib:file_size(File) < 1200000),
     ok = weft_kv_vnode:terminate(normal, Last),
     ?assertEqual([<<25, Big/binary>>], values(key(1), vnode(#{dir => Dir}))).
+
+%% With each write it would be tried in vain, and take long.
+a_file_that_can_not_be_written_anew_is_left_for_a_while_test_() ->
+    {timeout, 30, fun() -> in_directory(fun no_room/1) end}.
+
+no_room(Dir) ->
+    Start = vnode(#{dir => Dir}),
+    New = filename:join(Dir, "0.log.new"),
+    ok = file:make_dir(New),
+    Level = maps:get(level, logger:get_primary_config()),
+    ok = logger:set_primary_config(level, critical),
+    Big = binary:copy(<<"x">>, 100000),
+    Large = lists:foldl(fun(N, V) -> committed(overwrite(key(1), <<N, Big/binary>>, V)) end,
+                        Start, lists:seq(1, 15)),
+    ok = logger:set_primary_config(level, Level),
+    ok = file:del_dir(New),
+    ok = weft_kv_vnode:terminate(normal, committed(overwrite(key(1), <<"last">>, Large))),
+    ?assert(filelib:file_size(filename:join(Dir, "0.log")) > 1400000),
+    ?assertEqual([<<"last">>], values(key(1), vnode(#{dir => Dir}))).
 
 %% While the disk is full nothing is promised, and nothing more waits.
 a_full_disk_is_an_error_and_no_end_test() ->

@@ -30,6 +30,7 @@
 -define(PUSH_MS, 5000).
 %% A file is written anew when it is larger, and larger than twice what is in it.
 -define(REWRITE_BYTES, 1000000).
+-define(REWRITE_AGAIN_MS, 60000).
 
 -record(replica, {partition :: non_neg_integer(),
                   actor :: weft_kv_object:actor(),
@@ -40,6 +41,8 @@
                   log = none :: none | weft_kv_log:log(),
                   %% What waits for the disk could not be written: no more is to wait.
                   blocked = false :: boolean(),
+                  %% There was no room to write the file anew. It is tried again at this time.
+                  rewrite_ms = now :: now | integer(),
                   hints = #{} :: #{weft_kv_table:key() => true},
                   pushing = none :: none | pid(),
                   %% Objects came from the former owner.
@@ -234,17 +237,19 @@ commit(#replica{log = Log0} = Replica) ->
     end.
 
 %% If there is no room for that, it goes on with the old file.
-rewritten(#replica{log = Log0, table = Table} = Replica) ->
-    case weft_kv_log:bytes(Log0) > max(?REWRITE_BYTES, 2 * weft_kv_table:bytes(Table)) of
+rewritten(#replica{log = Log0, table = Table, rewrite_ms = FromMs} = Replica) ->
+    NowMs = erlang:monotonic_time(millisecond),
+    case weft_kv_log:bytes(Log0) > max(?REWRITE_BYTES, 2 * weft_kv_table:bytes(Table))
+        andalso (FromMs =:= now orelse NowMs >= FromMs) of
         false -> Replica;
         true ->
             {Items, done} = weft_kv_table:page(start, {infinity, infinity}, Table),
             Entries = [{stored, Key, Object, Kind} || {Key, {Object, Kind}} <- Items],
             case weft_kv_log:rewrite(Entries, Log0) of
-                {ok, Log} -> Replica#replica{log = Log};
+                {ok, Log} -> Replica#replica{log = Log, rewrite_ms = now};
                 {error, Reason, Log} ->
                     logger:warning("weft_kv: ~0tp", [Reason]),
-                    Replica#replica{log = Log}
+                    Replica#replica{log = Log, rewrite_ms = NowMs + ?REWRITE_AGAIN_MS}
             end
     end.
 
@@ -288,13 +293,21 @@ is_needed(_) ->
 
 clean(#replica{blocked = true} = Replica) ->
     Replica;
-clean(#replica{table = Table, cleaned = Cursor, options = #{grace_ms := GraceMs}} = Replica) ->
+clean(#replica{table = Table, cleaned = Cursor} = Replica) ->
     {Items, Next} = weft_kv_table:page(Cursor, {?CLEANED_MAX, ?ITEMS_BYTES}, Table),
     NowMs = erlang:system_time(millisecond),
-    Waste = [Key || {Key, {Object, #{evict := Evict}}} <- Items,
-                    weft_kv_replica:is_waste(NowMs, case Evict of true -> 0; false -> GraceMs end,
-                                             Object)],
+    Waste = [Key || {Key, {Object, Kind}} <- Items,
+                    weft_kv_replica:is_waste(NowMs, grace_ms(Key, Object, Kind, Replica), Object)],
     removed(Waste, Replica#replica{cleaned = case Next of done -> start; _ -> Next end}).
+
+%% A cache forgets at once, but not a deletion of which the owner has yet to hear.
+grace_ms(Key, Object, #{evict := true}, #replica{hints = Hints, options = #{grace_ms := Ms}}) ->
+    case is_map_key(Key, Hints)
+        andalso [deleted || #{value := deleted} <- weft_kv_object:siblings(Object)] of
+        [_ | _] -> Ms;
+        _ -> 0
+    end;
+grace_ms(_, _, _, #replica{options = #{grace_ms := Ms}}) -> Ms.
 
 bring(#replica{hints = Hints} = Replica) when map_size(Hints) =:= 0 ->
     Replica;
