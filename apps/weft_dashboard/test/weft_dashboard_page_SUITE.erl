@@ -248,7 +248,12 @@ a_large_cluster_opens_collapsed(Config) ->
                     %% Two gateways between each and the next.
                     ?assertEqual(8 + 16, length(Bodies)),
                     press("Open all", Browser),
-                    _ = until(?CANVAS ".picture.bodies().length === 240", Browser)
+                    _ = until(?CANVAS ".picture.bodies().length === 240", Browser),
+                    %% Its alarm is as old as the system's time.
+                    open("#view=alarms", Nodes, Browser),
+                    ?assertMatch([[_, _, _, _, <<Day:10/binary, " ", _:8/binary>>, _]]
+                                   when Day =:= <<"1970-01-01">>; Day =:= <<"1969-12-31">>,
+                                 rows("Alarms", Browser))
             end).
 
 made_up(Count, Groups, Browser, Fun) ->

@@ -36,11 +36,14 @@ export const percent = (part) => `${Math.round(part * 100)} %`;
 export const count = (number) =>
   number === undefined || number === null ? "–" : number.toLocaleString("en");
 
+// With the day, if that is another one for sure.
 export function time(ms) {
   if (ms === undefined) return "–";
   const date = new Date(ms);
   const two = (number) => String(number).padStart(2, "0");
-  return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
+  const day = Math.abs(Date.now() - ms) < 86400000 ? ""
+    : `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} `;
+  return `${day}${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
 }
 
 const digits = (value) =>
