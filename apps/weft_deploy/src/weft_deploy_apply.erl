@@ -5,7 +5,7 @@
 %% What fails on one host or node is told and does not stop the rest. Each step may be repeated.
 -module(weft_deploy_apply).
 
--export([run/2, upload/2, start/3, groups/2, stop/2, healthy/3]).
+-export([run/2, upload/2, definition/1, start/3, groups/2, stop/2, healthy/3]).
 -export_type([outcome/0]).
 
 -type outcome() :: #{started := [{Node :: string(), Ms :: non_neg_integer()}],
@@ -132,7 +132,12 @@ part(Nodes, IsDefined, IsLinked, #{dir := Dir} = Session) ->
     Each = lists:append([each(Host, Result, Nodes, Session) || {Host, Result} <- Results]),
     {[{Node, Ms} || {Node, ok, Ms, _} <- Each], [{Node, Why} || {Node, bad, _, Why} <- Each]}.
 
-definition(Node) -> maps:with([node, id, words, environment, config], Node).
+%% @doc What is written of a node on its host.
+-spec definition(weft_deploy_nodes:desired()) -> weft_deploy_shell:definition().
+definition(#{start := Start, health := Health} = Node) ->
+    Healthy = unicode:characters_to_binary(io_lib:format("%% coding: utf-8~n~0tp.~n",
+                                                         [{Start, Health}])),
+    (maps:with([node, id, words, environment, config], Node))#{healthy => Healthy}.
 
 since(Fun) ->
     Started = erlang:monotonic_time(millisecond),
@@ -174,26 +179,16 @@ log(Host, Node, Dir, Session) ->
 -spec healthy([weft_deploy_nodes:desired(), ...], boolean(), weft_deploy_session:session()) ->
           {ok, [weft_deploy_ask:result()]} | {error, string()}.
 healthy([#{host := Host} | _] = Nodes, IsLinked,
-        #{spec := #{healthy_s := HealthyS, stable_s := StableS} = Spec} = Session) ->
+        #{spec := #{healthy_s := HealthyS, stable_s := StableS} = Spec, dir := Dir} = Session) ->
     {ok, Connection} = weft_deploy_session:connection(Host, Session),
     WithinMs = HealthyS * 1000,
     StableMs = round(StableS * 1000),
     IsTopology = maps:get(topology, Spec) =/= none,
-    %% Families differ in what is healthy.
-    Kinds = lists:usort([{Start, Health} || #{start := Start, health := Health} <- Nodes]),
-    Results = [weft_deploy_ask:ask(
-                 Connection, weft_deploy_session:place(Host, Session),
-                 #{do => healthy, start => Start, health => Health,
-                   linked => IsLinked andalso IsTopology,
-                   nodes => [list_to_atom(Node)
-                             || #{node := Node, start := S, health := H} <- Nodes,
-                                                   {S, H} =:= {Start, Health}],
-                   within_ms => WithinMs, stable_ms => StableMs}, WithinMs + 2 * StableMs)
-               || {Start, Health} <- Kinds],
-    case [Error || {error, _} = Error <- Results] of
-        [] -> {ok, lists:append([Some || {ok, Some} <- Results])};
-        [Error | _] -> Error
-    end.
+    weft_deploy_ask:ask(Connection, weft_deploy_session:place(Host, Session),
+                        #{do => healthy, linked => IsLinked andalso IsTopology,
+                          dir => Dir,
+                          nodes => [list_to_atom(Node) || #{node := Node} <- Nodes],
+                          within_ms => WithinMs, stable_ms => StableMs}, WithinMs + 2 * StableMs).
 
 %% --- groups -------------------------------------------------------------------------------------
 

@@ -54,8 +54,16 @@ tell(Node, IsGood, Ms, Text) ->
 %% --- health -------------------------------------------------------------------------------------
 
 %% Healthy for some time without a break, before the deadline.
-healthy(Node, #{within_ms := WithinMs, stable_ms := StableMs} = Request) ->
+healthy(Node, #{within_ms := WithinMs, stable_ms := StableMs, dir := Dir} = Request0) ->
+    Request = maps:merge(Request0, recorded(Dir ++ "/nodes/" ++ atom_to_list(Node) ++ "/healthy")),
     healthy(Node, Request, never, StableMs, now_ms() + WithinMs).
+
+%% What it was made with says what is healthy, also when it became what it was.
+recorded(File) ->
+    case file:consult(File) of
+        {ok, [{Start, Health}]} -> #{start => Start, health => Health};
+        {error, enoent} -> #{start => [], health => none}
+    end.
 
 healthy(Node, Request, Since, StableMs, Deadline) ->
     Now = now_ms(),
@@ -121,7 +129,7 @@ group(Group, Members, Nodes) ->
         [] -> ok;
         [{Node, Missing} | _] ->
             Result = call(Node, weft_group, add, [Group, Missing], 20000),
-            tell(Node, element(1, Result) =:= ok, 0, io_lib:format("takes nodes into ~0tp",
+            tell(Node, Result =:= {ok, ok}, 0, io_lib:format("takes nodes into ~0tp",
                                                                    [Group]))
     end.
 
@@ -138,9 +146,8 @@ drain(Node, Others, #{within_ms := WithinMs} = Request) ->
             {ok, ok} -> around_and_moved(Before, Others, Node, Deadline);
             {ok, {error, no_overlay}} -> {true, "it has no overlay"};
             {ok, Other} -> {false, io_lib:format("~0tP", [Other, 10])};
-            %% Nothing passes a node that hangs, and one before transit could be closed is stopped
-            %% as before.
-            {error, Why} -> {true, Why}
+            %% One that hangs is stopped as before, and so is one before transit could be closed.
+            {error, Why} -> unclosed(Why, Others)
         end,
     _ = case {IsGood, Request} of
             {true, #{leaves := true}} -> leave(Node);
@@ -148,6 +155,16 @@ drain(Node, Others, #{within_ms := WithinMs} = Request) ->
             {false, _} -> call(Node, weft_transit, open, [])
         end,
     tell(Node, IsGood, now_ms() - Since, Text).
+
+%% If nobody answers, it is this emulator that does not reach them.
+unclosed(Why, Others) ->
+    case Others =:= [] orelse lists:any(fun(Other) -> element(1, call(Other, erlang, node, []))
+                                                          =:= ok
+                                        end, lists:sublist(Others, 5)) of
+        true -> {true, Why};
+        false -> {false, [Why, ", and no other node does: is the cookie or the port of epmd "
+                               "another one than theirs?"]}
+    end.
 
 around_and_moved(Before, Others, Node, Deadline) ->
     case around(Before, Others, Node, (now_ms() + Deadline) div 2) of

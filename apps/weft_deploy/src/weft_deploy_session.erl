@@ -182,8 +182,12 @@ place(Host, #{dir := Dir, erl := Erl, spec := #{epmd_port := Port}}) ->
 
 %% @doc Remembers something, and where nodes are now.
 -spec save(weft_deploy_state:state(), session()) -> {ok, session()} | {error, string()}.
-save(State, #{root := Root, seen := Seen} = Session) ->
-    New = State#{placed := maps:merge(maps:get(placed, State), placed(Seen))},
+save(State, #{root := Root, seen := Seen, spec := #{families := Families}} = Session) ->
+    Counts = maps:from_list([{Name, Count} || #{name := Name, count := Count} <- Families]),
+    %% A number that was changed in the file counts also when it is changed back.
+    Scaled = maps:filter(fun(Name, {InFile, _}) -> maps:get(Name, Counts, none) =:= InFile end,
+                         maps:get(scaled, State)),
+    New = State#{placed := maps:merge(maps:get(placed, State), placed(Seen)), scaled := Scaled},
     case weft_deploy_state:save(Root, New) of
         ok -> {ok, Session#{state := New}};
         Error -> Error

@@ -12,8 +12,9 @@
 %%   releases/VERSION/     lib/APPLICATION/ebin of a release, kept by version
 %%   nodes/NODE/id         what the node was made from
 %%              start      runs it
+%%              healthy       {Applications, Health function} that it is to have
 %%              sys.config, pid, log, .erlang.cookie
-%%              previous/  id, start and sys.config before the last upgrade
+%%              previous/  id, start, healthy and sys.config before the last upgrade
 %%   logs/NODE             the log of a node that was removed
 %% '''
 %% A process is signalled only if its command line has both the directory and the name of the node.
@@ -24,7 +25,8 @@
 -export_type([definition/0, observed/0]).
 
 -type definition() :: #{node := string(), id := string(), words := [iodata()],
-                        environment := [{string(), iodata()}], config := iodata()}.
+                        environment := [{string(), iodata()}], config := iodata(),
+                        healthy := iodata()}.
 %% deployment: whose directory it is, once something was put there.
 -type observed() :: #{cores := pos_integer(), deployment => string(), releases := [string()],
                       nodes := #{string() => #{up := boolean(), os_pid := non_neg_integer(),
@@ -92,14 +94,15 @@ unpack(Dir, Version) ->
 
 %% @doc Writes what a node is. If it was something else, that is kept as `previous'.
 -spec define(Dir :: string(), definition()) -> iodata().
-define(Dir, #{node := Node, id := Id, config := Config} = Definition) ->
+define(Dir, #{node := Node, id := Id, config := Config, healthy := Healthy} = Definition) ->
     ["set -e\numask 077\ncd ", quote(Dir), "\nd=nodes/", quote(Node), "\nmkdir -p \"$d\"\n"
      "if [ -f \"$d/id\" ] && [ \"$(cat \"$d/id\")\" != ", quote(Id), " ]; then\n"
      "  rm -rf \"$d/previous\"; mkdir \"$d/previous\"\n"
-     "  cp \"$d/id\" \"$d/start\" \"$d/sys.config\" \"$d/previous/\"; fi\n"
+     "  cp \"$d/id\" \"$d/start\" \"$d/sys.config\" \"$d/previous/\"\n"
+     "  if [ -f \"$d/healthy\" ]; then cp \"$d/healthy\" \"$d/previous/\"; fi; fi\n"
      "rm -f \"$d/.erlang.cookie\"; cp .erlang.cookie \"$d/.erlang.cookie\"\n"
      "chmod 400 \"$d/.erlang.cookie\"\n",
-     file("sys.config", Config), file("start", starter(Dir, Definition)),
+     file("healthy", Healthy), file("sys.config", Config), file("start", starter(Dir, Definition)),
      file("id", [Id, $\n]), "exit 0\n"].
 
 file(Name, Content) ->
@@ -164,7 +167,8 @@ remove(Dir, Nodes) ->
 -spec undo(Dir :: string(), Node :: string()) -> iodata().
 undo(Dir, Node) ->
     ["set -e\ncd ", quote(Dir), "/nodes/", quote(Node), "\n"
-     "[ -f previous/id ]\nmv previous/start previous/sys.config .\nmv previous/id id\n"
+     "[ -f previous/id ]\nmv previous/start previous/sys.config .\nrm -f healthy\n"
+     "if [ -f previous/healthy ]; then mv previous/healthy .; fi\nmv previous/id id\n"
      "rm -rf previous\nexit 0\n"].
 
 %% @doc Ends an epmd that is not that of the whole host; it stays while others are registered.

@@ -101,7 +101,7 @@ collect(Connection, Channel, Deadline, Status, Output) ->
 put(Connection, File, Content) ->
     case ssh_sftp:start_channel(Connection, [{timeout, ?CONNECT_MS}]) of
         {ok, Channel} ->
-            Result = ssh_sftp:write_file(Channel, File, Content, infinity),
+            Result = ssh_sftp:write_file(Channel, File, Content, ?CHUNK_MS),
             ok = ssh_sftp:stop_channel(Channel),
             case Result of
                 ok -> ok;

@@ -45,12 +45,11 @@ step(stop, #{host := Host, node := Name}, Session) ->
         {_, [{_, Why}]} -> {error, Why}
     end;
 step(define, Node, #{dir := Dir} = Session) ->
-    Definition = maps:with([node, id, words, environment, config], Node),
-    script(Node, weft_deploy_shell:define(Dir, Definition), Session);
+    script(Node, weft_deploy_shell:define(Dir, weft_deploy_apply:definition(Node)), Session);
 step(undo, #{node := Name} = Node, #{dir := Dir} = Session) ->
     script(Node, weft_deploy_shell:undo(Dir, Name), Session);
 step(return, Node, Session) ->
-    step(start, Node#{start := [], health := none}, Session);
+    step(start, Node, Session);
 step(start, Node, Session) ->
     case weft_deploy_apply:start([Node], fun(_, _) -> false end, Session) of
         {[_], []} -> ok;

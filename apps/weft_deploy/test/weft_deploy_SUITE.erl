@@ -10,7 +10,8 @@
 -export([applied_twice_nothing_changes/1, a_node_that_failed_is_started_again/1,
          the_cookie_is_nowhere_in_clear/1, a_closed_gateway_is_gone_around/1,
          upgrade_loses_nothing/1,
-         a_bad_version_is_rolled_back/1, numbers_change/1,
+         a_bad_version_is_rolled_back/1, a_node_that_can_not_be_asked_is_not_stopped/1,
+         numbers_change/1,
          the_only_way_is_not_drained/1, down_leaves_nothing/1]).
 
 -define(WEB, 'web1@127.0.0.1').
@@ -22,7 +23,8 @@ suite() -> [{timetrap, {minutes, 5}}].
 all() ->
     [applied_twice_nothing_changes, a_node_that_failed_is_started_again,
      the_cookie_is_nowhere_in_clear, a_closed_gateway_is_gone_around, upgrade_loses_nothing,
-     a_bad_version_is_rolled_back, numbers_change, the_only_way_is_not_drained,
+     a_bad_version_is_rolled_back, a_node_that_can_not_be_asked_is_not_stopped, numbers_change,
+     the_only_way_is_not_drained,
      down_leaves_nothing].
 
 init_per_suite(Config0) ->
@@ -166,6 +168,11 @@ a_bad_version_is_rolled_back(Config) ->
     {_, #{nodes := After}, _} = run(status, Config),
     Ids = fun(Nodes) -> [{Node, Id} || #{node := Node, id := Id} <- Nodes] end,
     ?assertEqual(Ids(Before), Ids(After)),
+    with_control(Config, fun(Call) ->
+        %% What it was made with is asked, of the node that has come back, too.
+        ?assertEqual([true, true], [Call(Gate, persistent_term, get, [weft_deploy_asked, false])
+                                    || Gate <- ['gate1@127.0.0.1', 'gate2@127.0.0.1']])
+    end),
     ?assertMatch({ok, #{upgraded := [], refused := [_, _]}, _}, run(upgrade, Config)),
     deployment(#{env => [{shop, [{version, 2}]}]}, Config),
     ?assertMatch({ok, #{changed := [], same := 4}, _}, run(plan, Config)).
@@ -175,6 +182,16 @@ deployment_in_haste(Gate, Config) ->
     {ok, Terms} = file:consult(?config(file, Config)),
     Hasty = lists:keystore(healthy_s, 1, Terms, {healthy_s, 5}),
     ok = file:write_file(?config(file, Config), [io_lib:format("~p.~n", [T]) || T <- Hasty]).
+
+%% The file names another epmd than that of the nodes. One can not be drained unseen.
+a_node_that_can_not_be_asked_is_not_stopped(Config) ->
+    {ok, Terms} = file:consult(?config(file, Config)),
+    Other = lists:keystore(epmd_port, 1, Terms, {epmd_port, weft_test_nodes:free_port()}),
+    ok = file:write_file(?config(file, Config), [io_lib:format("~p.~n", [T]) || T <- Other]),
+    {failed, Text} = run(drain, [["gate1"]], #{}, Config),
+    ?assertMatch({match, _}, re:run(Text, "port of epmd")),
+    ok = file:write_file(?config(file, Config), [io_lib:format("~p.~n", [T]) || T <- Terms]),
+    ?assertMatch({ok, #{same := 4}, _}, run(plan, Config)).
 
 numbers_change(Config) ->
     ?assertMatch({usage, _}, run(scale, [["wbe=2"]], #{}, Config)),

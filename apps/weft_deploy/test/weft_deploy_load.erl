@@ -77,4 +77,6 @@ ask(Name, What) ->
 
 %% @doc A health check that some configuration fails.
 -spec is_good() -> boolean().
-is_good() -> application:get_env(kernel, shop_good, true).
+is_good() ->
+    ok = persistent_term:put(weft_deploy_asked, true),
+    application:get_env(kernel, shop_good, true).

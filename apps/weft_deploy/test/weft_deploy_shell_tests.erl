@@ -62,6 +62,7 @@ life() ->
     Do(weft_deploy_shell:define(Dir, definition(Dir, "two"))),
     ?assertMatch(#{nodes := #{"n1@h" := #{id := "two", previous := "one"}}}, See()),
     Do(weft_deploy_shell:undo(Dir, "n1@h")),
+    ?assertEqual({ok, [one]}, file:consult(Dir ++ "/nodes/n1@h/healthy")),
     ?assertMatch(#{nodes := #{"n1@h" := #{id := "one", previous := none}}}, See()),
     Do(weft_deploy_shell:stop(Dir, ["n1@h"], 5)),
     ?assertMatch(#{nodes := #{"n1@h" := #{up := false}}}, See()),
@@ -85,6 +86,7 @@ definition(Dir, Id) ->
     ok = file:write_file(Program, "#!/bin/sh\nwhile :; do sleep 1; done\n"),
     ok = file:change_mode(Program, 8#700),
     #{node => "n1@h", id => Id, environment => [{"KEY", "it's"}], config => "[].",
+      healthy => [Id, "."],
       words => [Program, "n1@h"]}.
 
 tarball() ->
@@ -160,6 +162,23 @@ results_of_nodes_are_read_and_noise_is_not_test() ->
                                            "weft\tshort\n">>)).
 
 %% --- what the command remembers -----------------------------------------------------------------
+
+a_scaled_number_is_forgotten_when_the_file_has_changed_test() ->
+    Dir = directory(),
+    Scaled = fun(Count) ->
+                 Families = [#{name => web, count => Count}],
+                 {ok, State} = weft_deploy_state:load(Dir),
+                 {ok, _} = weft_deploy_session:save(State, #{root => Dir, seen => #{},
+                                                             state => State,
+                                                             spec => #{families => Families}}),
+                 {ok, #{scaled := Now}} = weft_deploy_state:load(Dir),
+                 Now
+             end,
+    ok = weft_deploy_state:save(Dir, #{scaled => #{web => {3, 5}}, bad => [], placed => #{}}),
+    ?assertEqual(#{web => {3, 5}}, Scaled(3)),
+    ?assertEqual(#{}, Scaled(4)),
+    ?assertEqual(#{}, Scaled(3)),
+    ok = file:del_dir_r(Dir).
 
 state_is_what_was_saved_test() ->
     Dir = directory(),
