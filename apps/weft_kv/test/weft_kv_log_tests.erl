@@ -68,6 +68,20 @@ damaged(Dir) ->
          [ok = file:delete(Name) || Name <- Aside]
      end || At <- lists:seq(0, byte_size(Bytes) - 1)].
 
+%% A directory in the way stands for a full disk.
+what_is_before_the_damage_is_kept_though_there_is_no_room_test() ->
+    in_directory(fun(Dir) ->
+                     {File, Bytes, [First | _]} = written(Dir, 4),
+                     <<Before:First/binary, Byte, After/binary>> = Bytes,
+                     ok = file:write_file(File, [Before, Byte bxor 16, After]),
+                     ok = file:make_dir(File ++ ".new"),
+                     ?assertMatch({error, _}, weft_kv_log:open(Dir, 7)),
+                     ?assertEqual([], filelib:wildcard(File ++ ".damaged.*")),
+                     ok = file:del_dir(File ++ ".new"),
+                     ?assertEqual(entries(1), found(Dir)),
+                     ?assertMatch([_], filelib:wildcard(File ++ ".damaged.*"))
+                 end).
+
 %% A device that fails stands for a full disk.
 what_can_not_be_written_waits_test() ->
     in_directory(fun(Dir) ->

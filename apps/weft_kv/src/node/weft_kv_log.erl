@@ -56,9 +56,23 @@ quarantined(File, At, Entries) ->
     Aside = File ++ ".damaged." ++ integer_to_list(erlang:system_time(microsecond)),
     logger:error("weft_kv: ~ts is damaged at byte ~b. It is ~ts now; what was before the damage is "
                  "kept, the rest has to come from other replicas", [File, At, Aside]),
-    case file:rename(File, Aside) of
-        ok -> created(File, Entries);
-        {error, Reason} -> {error, {Reason, File}}
+    case file:make_link(File, Aside) of
+        ok -> without_damage(File, Entries, Aside);
+        %% Not all file systems have links.
+        {error, _} ->
+            case file:rename(File, Aside) of
+                ok -> created(File, Entries);
+                {error, Reason} -> {error, {Reason, File}}
+            end
+    end.
+
+%% If there is no room for what is kept, the damaged file stays where it was, for the next start.
+without_damage(File, Entries, Aside) ->
+    case created(File, Entries) of
+        {ok, Log, Entries} -> {ok, Log, Entries};
+        {error, Reason} ->
+            _ = file:delete(Aside),
+            {error, Reason}
     end.
 
 scan(<<>>, At, Entries) ->
