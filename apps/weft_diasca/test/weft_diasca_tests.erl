@@ -142,6 +142,7 @@ bad_options_are_refused_with_a_reason_test() ->
     Refused(lists, #{}, "there is no workload lists"),
     Refused(soda, #{tiks => 5}, "no option tiks"),
     Refused(soda, #{ticks => -5}, "option ticks can not be -5"),
+    Refused(soda, #{diasca_ms => 1 bsl 32}, "option diasca_ms can not be"),
     Refused(soda, #{nodes => [a, a]}, "option nodes can not be"),
     Refused(soda, #{checkpoint_ticks => 5}, "checkpoint_ticks says how often"),
     Refused(soda, #{options => #{cans => 5}}, "no option cans; it has"),

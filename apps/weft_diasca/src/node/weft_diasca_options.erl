@@ -64,4 +64,6 @@ is_right(ticks, Ticks) -> is_integer(Ticks) andalso Ticks >= 0;
 is_right(order, Order) -> lists:member(Order, [sorted, shuffled]);
 is_right(probes, Probes) -> lists:member(Probes, [all, none]) orelse is_list(Probes);
 is_right(checkpoint_ticks, never) -> true;
+%% A timer takes no more.
+is_right(diasca_ms, Ms) when Ms > 16#FFFFFFFF -> false;
 is_right(_Count, Count) -> is_integer(Count) andalso Count > 0.

@@ -47,10 +47,10 @@ start(Job) ->
 -spec stop(pid()) -> ok.
 stop(Run) -> gen_server:cast(Run, stop).
 
-%% @doc How far it is.
+%% @doc How far it is. Waits while it writes a checkpoint: a caller that ends, ends the run.
 -spec status(pid()) -> #{tick := weft_diasca_actor:tick(), diasca := non_neg_integer(),
                          phase := atom()}.
-status(Run) -> gen_server:call(Run, status).
+status(Run) -> gen_server:call(Run, status, infinity).
 
 %% @private
 init({Owner, Job}) ->
