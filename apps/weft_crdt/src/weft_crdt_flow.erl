@@ -58,7 +58,7 @@ start(Inputs, Compute, Out) ->
               end
           end,
     weft_crdt_flow_sup:start_flow({flow, Out}, always,
-                                  #{inputs => Inputs, act => Act, name => Out}).
+                                  #{inputs => Inputs, takes => latest, act => Act, name => Out}).
 
 %% @doc Calls the function with the value, once, as soon as this node knows that the threshold is
 %% passed. On each node that asks for it: let one node ask for what must be done once.
@@ -74,7 +74,8 @@ invariant(Key, Threshold, Fun) ->
     case weft_crdt_threshold:is_valid(Threshold) of
         true ->
             weft_crdt_flow_sup:start_flow({invariant, make_ref()}, once,
-                                          #{inputs => [Key], act => Act, name => {invariant, Key}});
+                                          #{inputs => [Key], takes => each, act => Act,
+                                            name => {invariant, Key}});
         false -> {error, {bad_threshold, Threshold}}
     end.
 

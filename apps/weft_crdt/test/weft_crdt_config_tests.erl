@@ -12,6 +12,7 @@ wrong_configuration_is_named_test_() ->
     [?_assertEqual({error, Error}, weft_crdt_app:config([Pair]))
      || {Pair, Error} <- [{{keys, 8}, {unknown_key, keys}},
                           {{keys_max, 0}, {bad_value, {keys_max, 0}}},
+                          {{sync_ms, 1 bsl 32}, {bad_value, {sync_ms, 1 bsl 32}}},
                           {{dir, 7}, {bad_value, {dir, 7}}},
                           {{sync_ms, often}, {bad_value, {sync_ms, often}}}]].
 

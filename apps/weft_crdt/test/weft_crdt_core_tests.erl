@@ -236,6 +236,9 @@ a_neighbour_that_never_acknowledges_ends_nothing_test() ->
     World = ?W:command(a, {update, count, increment, 0}, World1),
     ?assertEqual({ok, 2}, ?W:value(b, count, ?W:settle(World))).
 
+an_unknown_command_is_answered_test() ->
+    ?assertEqual({error, {unknown_command, what}}, ?W:reply(a, what, ?W:new([a], #{}))).
+
 too_many_keys_are_refused_test() ->
     World = joined([{a, b}], ?W:new([a, b], #{keys_max => 4})),
     ?assertEqual({error, {too_many_keys, 4}}, ?W:reply(a, {declare, more, orset}, World)).

@@ -35,4 +35,5 @@ config(Environment) ->
     end.
 
 is_valid({dir, Dir}) -> Dir =:= none orelse io_lib:char_list(Dir);
-is_valid({_, Value}) -> is_integer(Value) andalso Value >= 1.
+%% Timers take no more than 32 bits.
+is_valid({_, Value}) -> is_integer(Value) andalso Value >= 1 andalso Value =< 16#FFFFFFFF.

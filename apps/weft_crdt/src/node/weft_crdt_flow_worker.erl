@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc One flow: subscribes to its inputs, and does something with their values whenever one of
-%% them changes. When the store is started again, it subscribes again. A function that fails leaves
-%% the last result, and the failure is in the log.
+%% them changes. Of values that came while it did so, one that takes the `latest' gets the last of
+%% each input only, so they do not pile up. When the store is started again, it subscribes again. A
+%% function that fails leaves the last result, and the failure is in the log.
 -module(weft_crdt_flow_worker).
 -behaviour(gen_server).
 
@@ -12,6 +13,7 @@
 -define(AGAIN_MS, 50).
 
 -type flow() :: #{inputs := [weft_crdt:key()],
+                  takes := latest | each,
                   act := fun((Values :: [term()]) -> again | done),
                   name := term()}.
 
@@ -59,9 +61,13 @@ handle_cast(Request, Worker) ->
     {noreply, Worker}.
 
 %% @private
-handle_info({weft_crdt, Input, Value}, #worker{values = Values} = Worker)
+handle_info({weft_crdt, Input, Value}, #worker{flow = Flow, values = Values} = Worker)
   when is_map_key(Input, Values) ->
-    acted(Worker#worker{values = Values#{Input := Value}});
+    Next = Values#{Input := Value},
+    acted(Worker#worker{values = case Flow of
+                                     #{takes := latest} -> latest(Next);
+                                     #{takes := each} -> Next
+                                 end});
 handle_info({'DOWN', Store, process, _, _}, #worker{store = Store} = Worker) ->
     again(Worker);
 handle_info(again, #worker{flow = #{inputs := Inputs}} = Worker) ->
@@ -72,6 +78,12 @@ handle_info(again, #worker{flow = #{inputs := Inputs}} = Worker) ->
 handle_info(Message, Worker) ->
     ok = weft_stray:message(Message),
     {noreply, Worker}.
+
+latest(Values) ->
+    receive {weft_crdt, Input, Value} when is_map_key(Input, Values) ->
+        latest(Values#{Input := Value})
+    after 0 -> Values
+    end.
 
 again(Worker) ->
     _ = erlang:send_after(?AGAIN_MS, self(), again),

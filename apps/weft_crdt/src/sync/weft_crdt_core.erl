@@ -170,7 +170,9 @@ command(info, Ref, #state{entries = Entries, peers = Peers, readers = Readers} =
                             keys => length(weft_crdt_entries:keys(Entries)),
                             served => lists:sort(weft_crdt_peers:served(Peers)),
                             unacknowledged => weft_crdt_peers:info(Peers),
-                            refused => State#state.refused}}]}.
+                            refused => State#state.refused}}]};
+command(Unknown, Ref, State) ->
+    {State, [{reply, Ref, {error, {unknown_command, Unknown}}}]}.
 
 operate(Key, Operation, NowUs, Ref, #state{entries = Entries0, actor = Actor} = State) ->
     case weft_crdt_entries:mutate(Key, Operation, {Actor, NowUs}, Entries0) of
