@@ -9,6 +9,7 @@
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1]).
 -export([applied_twice_nothing_changes/1, a_node_that_failed_is_started_again/1,
          the_cookie_is_nowhere_in_clear/1, a_closed_gateway_is_gone_around/1,
+         a_closed_gateway_refuses_new_circuits/1,
          upgrade_loses_nothing/1,
          a_bad_version_is_rolled_back/1, a_node_that_can_not_be_asked_is_not_stopped/1,
          numbers_change/1,
@@ -22,7 +23,8 @@ suite() -> [{timetrap, {minutes, 5}}].
 %% Each case goes on with what the one before has left.
 all() ->
     [applied_twice_nothing_changes, a_node_that_failed_is_started_again,
-     the_cookie_is_nowhere_in_clear, a_closed_gateway_is_gone_around, upgrade_loses_nothing,
+     the_cookie_is_nowhere_in_clear, a_closed_gateway_is_gone_around,
+     a_closed_gateway_refuses_new_circuits, upgrade_loses_nothing,
      a_bad_version_is_rolled_back, a_node_that_can_not_be_asked_is_not_stopped, numbers_change,
      the_only_way_is_not_drained,
      down_leaves_nothing].
@@ -138,6 +140,25 @@ a_closed_gateway_is_gone_around(Config) ->
         pong = Call(?WEB, net_adm, ping, [?DB]),
         ok = Call(Used, weft_transit, open, []),
         ?assert(Call(Used, weft_transit, is_open, []))
+    end).
+
+%% All routes stay here, so it is the gateways that refuse: what needs a circuit has to wait.
+a_closed_gateway_refuses_new_circuits(Config) ->
+    with_control(Config, fun(Call) ->
+        Gates = ['gate1@127.0.0.1', 'gate2@127.0.0.1'],
+        Set = fun(How) -> [ok = Call(Gate, weft_view, put, [weft_transit, transit, How])
+                           || Gate <- Gates]
+              end,
+        pong = Call(?WEB, net_adm, ping, [?DB]),
+        Set(closed),
+        [ok = Call(Gate, weft_transit, move, []) || Gate <- Gates],
+        weft_test_nodes:until(fun() -> lists:sum([Call(Gate, weft_transit, circuits, [])
+                                                  || Gate <- Gates]) =:= 0
+                              end),
+        {ok, _} = Call(?WEB, weft_overlay, route, [?DB]),
+        ?assertError(_, Call(?WEB, erpc, call, [?DB, erlang, node, [], 1000])),
+        Set(open),
+        weft_test_nodes:until(fun() -> Call(?WEB, net_adm, ping, [?DB]) =:= pong end)
     end).
 
 upgrade_loses_nothing(Config) ->
