@@ -80,6 +80,7 @@ wrong(pids, _) -> ["pids is all, a number of processes from 1, or a list of pids
 wrong(Key, Value) when Key =:= gc; Key =:= procs ->
     [lists:concat([Key, " is true or false"]) || not is_boolean(Value)];
 wrong(Key, _Path) when Key =:= dir; Key =:= file -> [];
+wrong(waiting, 0) -> [];
 wrong(Key, Value) ->
     case {lists:member(Key, ?LIMITS), is_integer(Value) andalso Value > 0} of
         {true, true} -> [];
