@@ -100,7 +100,10 @@ held(File, {ok, <<>>}, _Tries) ->
 held(File, {ok, OsPid}, Tries) ->
     case runs(string:trim(OsPid)) of
         true -> busy(File, OsPid);
-        false -> take_away(File, OsPid), lock(File, Tries - 1)
+        false ->
+            %% If it could not be taken away, it is there still when it is asked for again.
+            _ = take_away(File, OsPid),
+            lock(File, Tries - 1)
     end;
 held(File, {error, _}, Tries) ->
     lock(File, Tries - 1).
