@@ -108,28 +108,9 @@ compacted(#log{file = File, device = Device, bytes = Bytes, rewrite_min = Min} =
 rewritten(Items, File) ->
     Entries = weft_crdt_entries:learn_all(Items, weft_crdt_entries:new(1 bsl 59)),
     Bytes = [?MAGIC | [record(Item) || Item <- weft_crdt_entries:packed(Entries)]],
-    case synced(File ++ ".new", Bytes) of
-        ok ->
-            case file:rename(File ++ ".new", File) of
-                ok -> {ok, iolist_size(Bytes)};
-                {error, Reason} -> {error, {Reason, File}}
-            end;
-        {error, Reason} ->
-            %% What was written of it may be the room that the next change needs.
-            _ = file:delete(File ++ ".new"),
-            {error, {Reason, File}}
-    end.
-
-synced(File, Bytes) ->
-    case file:open(File, [raw, write, binary]) of
-        {ok, Device} ->
-            Written = case file:write(Device, Bytes) of
-                          ok -> file:datasync(Device);
-                          {error, Reason} -> {error, Reason}
-                      end,
-            _ = file:close(Device),
-            Written;
-        {error, Reason} -> {error, Reason}
+    case weft_durable_file:replace(File, Bytes) of
+        ok -> {ok, iolist_size(Bytes)};
+        {error, Reason} -> {error, {Reason, File}}
     end.
 
 read(File) ->

@@ -121,7 +121,7 @@ replaced(File, Entries) ->
         {ok, Device} ->
             Done = first_error([fun() -> file:write(Device, Bytes) end,
                                 fun() -> file:datasync(Device) end,
-                                fun() -> weft_ring_file:rename(New, File) end]),
+                                fun() -> weft_durable_file:rename(New, File) end]),
             case Done of
                 ok -> {ok, #log{file = File, device = Device, bytes = iolist_size(Bytes)}};
                 {error, Reason} ->
