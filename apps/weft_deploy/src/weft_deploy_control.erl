@@ -30,9 +30,7 @@ request(#{do := healthy, nodes := Nodes} = Request) ->
 request(#{do := groups, nodes := Nodes, groups := Groups}) ->
     lists:foreach(fun({Group, Members}) -> group(Group, Members, Nodes) end, Groups);
 request(#{do := drain, nodes := [Node], others := Others} = Request) ->
-    drain(Node, Others, Request);
-request(#{do := undrain, nodes := Nodes}) ->
-    each(Nodes, fun(Node) -> {call(Node, weft_transit, open, []) =:= {ok, ok}, ""} end).
+    drain(Node, Others, Request).
 
 %% One process for each node: one that hangs holds up itself only.
 each(Nodes, Fun) ->
