@@ -33,7 +33,8 @@ access(#{origins := Origins, token := Token}) ->
           {ok, cowboy_req:req(), cowboy_middleware:env()} | {stop, cowboy_req:req()}.
 execute(Request, #{access := Access} = Env) ->
     Checked = cowboy_req:set_resp_headers(headers(), without_token(Request, Access)),
-    case {is_host(cowboy_req:host(Request), Access), is_origin(Request, Access)} of
+    case {weft_ops_host:is_known(cowboy_req:host(Request), maps:get(hosts, Access)),
+          is_origin(Request, Access)} of
         {true, true} ->
             {ok, Checked, Env};
         {false, _} ->
@@ -53,16 +54,6 @@ headers() ->
       <<"referrer-policy">> => <<"no-referrer">>, <<"cache-control">> => <<"no-cache">>,
       <<"cross-origin-resource-policy">> => <<"same-origin">>,
       <<"cross-origin-opener-policy">> => <<"same-origin">>}.
-
-is_host(<<"localhost">>, _Access) -> true;
-is_host(<<"[", _/binary>>, _Access) -> true;
-is_host(Host, #{hosts := Hosts}) -> is_address(Host) orelse lists:member(Host, Hosts).
-
-is_address(Host) ->
-    case inet:parse_ipv4strict_address(binary_to_list(Host)) of
-        {ok, _} -> true;
-        {error, _} -> false
-    end.
 
 is_origin(#{headers := #{<<"origin">> := Origin}} = Request, #{origins := Origins}) ->
     Own = <<"http://", (cowboy_req:header(<<"host">>, Request, <<>>))/binary>>,

@@ -1,8 +1,10 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc The configuration of the application weft_ops: what may be in its environment, and what is.
 %%
-%% `http': `#{port => 9469, ip => {127, 0, 0, 1}}', where the metrics are served; port 0 takes a
-%% free one. Without this key there is no listener. `dist_peers_max' (64): with more connected
+%% `http': `#{port => 9469, ip => {127, 0, 0, 1}, hosts => []}', where the metrics are served;
+%% port 0 takes a free one. `hosts': other names of this machine that scrapers use, see
+%% `weft_ops_host'.
+%% Without this key there is no listener. `dist_peers_max' (64): with more connected
 %% nodes /metrics has no families that have a series for each of them. `timeout_ms' (4000): what
 %% has not answered by then is left out of a scrape.
 %%
@@ -23,7 +25,7 @@
 
 -define(WHERE, "weft_ops").
 -define(EXAMPLE, "#{port => 9469, ip => {127,0,0,1}}").
--define(HTTP, #{port => 9469, ip => {127, 0, 0, 1}}).
+-define(HTTP, #{port => 9469, ip => {127, 0, 0, 1}, hosts => []}).
 -define(RECORDING, #{dir => "/var/lib/weft", bytes_max => 52428800}).
 -define(WEBHOOK, #{url => none, secret_file => none, cacert_file => none, timeout_ms => 5000,
                    queue_max => 1000, tries_max => 10, retry_ms => 1000, retry_max_ms => 60000}).
@@ -32,7 +34,7 @@
                     thresholds => weft_ops_anomalies:thresholds(), grace_ms => ?GRACE_MS,
                     clear_ms => 30000, alarms_max => 1000, recording => none, webhook => none}).
 
--type http() :: #{port := inet:port_number(), ip := inet:ip_address()}.
+-type http() :: #{port := inet:port_number(), ip := inet:ip_address(), hosts := [string()]}.
 -type recording() :: #{dir := file:filename_all(), bytes_max := pos_integer()}.
 -type webhook() :: #{url := string(), secret_file := file:filename_all() | none,
                      cacert_file := file:filename_all() | none, timeout_ms := pos_integer(),
@@ -122,15 +124,19 @@ at_least(Min, _Key, Value) when is_integer(Value), Value >= Min ->
 at_least(Min, Key, Value) ->
     {error, text("~ts is ~0tp: make it an integer of at least ~b", [Key, Value, Min])}.
 
-http([], #{port := Port, ip := Ip} = Http) ->
-    case {is_integer(Port) andalso Port >= 0 andalso Port =< 65535, is_address(Ip)} of
-        {true, true} ->
+http([], #{port := Port, ip := Ip, hosts := Hosts} = Http) ->
+    case {is_integer(Port) andalso Port >= 0 andalso Port =< 65535, is_address(Ip),
+          is_hosts(Hosts)} of
+        {true, true, true} ->
             {ok, Http};
-        {false, _} ->
+        {false, _, _} ->
             {error, text("the port of http is ~0tp: make it an integer from 0 to 65535", [Port])};
-        {_, false} ->
+        {_, false, _} ->
             {error, text("the ip of http is ~0tp: make it an address as a tuple, such as "
-                         "{127,0,0,1}, or {0,0,0,0} for all", [Ip])}
+                         "{127,0,0,1}, or {0,0,0,0} for all", [Ip])};
+        {_, _, false} ->
+            {error, text("hosts of http is ~0tp: make it a list of names as strings, such as "
+                         "[\"h1.example.org\"], without a port", [Hosts])}
     end;
 http([Key | _], _Http) ->
     {error, text("http has the unknown key ~0tp: remove it; there are ~ts", [Key, listed(?HTTP)])}.
@@ -179,6 +185,13 @@ is_url(_Url) ->
 
 is_path(Dir) when is_binary(Dir) -> Dir =/= <<>>;
 is_path(Dir) -> Dir =/= "" andalso io_lib:char_list(Dir).
+
+is_hosts(Hosts) when is_list(Hosts) ->
+    lists:all(fun(Host) -> Host =/= "" andalso io_lib:char_list(Host)
+                               andalso not lists:member($:, Host)
+              end, Hosts);
+is_hosts(_Hosts) ->
+    false.
 
 is_address(Ip) when is_tuple(Ip) -> inet:ntoa(Ip) =/= {error, einval};
 is_address(_Ip) -> false.

@@ -4,6 +4,7 @@
 %%
 %% How many are answered at once is bounded by the connections that are accepted, each with one
 %% request at a time. There is no authentication: it listens on 127.0.0.1 unless told otherwise.
+%% Each request passes `weft_ops_host' first.
 -module(weft_ops_http).
 -behaviour(cowboy_handler).
 
@@ -18,13 +19,16 @@
 -spec start(weft_ops_config:http() | none) -> ok | {error, Text :: string()}.
 start(none) ->
     ok;
-start(#{port := Port, ip := Ip}) ->
+start(#{port := Port, ip := Ip, hosts := Hosts}) ->
     Transport = #{max_connections => ?CONNECTIONS_MAX, num_acceptors => ?ACCEPTORS,
                   socket_opts => [{port, Port}, {ip, Ip}]},
     Dispatch = cowboy_router:compile([{'_', [{"/metrics", ?MODULE, metrics},
                                              {"/metrics/detailed", ?MODULE, detailed},
                                              {'_', ?MODULE, nothing}]}]),
-    Protocol = #{env => #{dispatch => Dispatch}, max_concurrent_streams => 1},
+    Names = weft_ops_host:own() ++ [unicode:characters_to_binary(string:lowercase(Host))
+                                    || Host <- Hosts],
+    Protocol = #{env => #{dispatch => Dispatch, hosts => Names}, max_concurrent_streams => 1,
+                 middlewares => [weft_ops_host, cowboy_router, cowboy_handler]},
     case cowboy:start_clear(?MODULE, Transport, Protocol) of
         {ok, _Listener} -> ok;
         {error, Reason} -> {error, refused(Reason, Ip, Port)}

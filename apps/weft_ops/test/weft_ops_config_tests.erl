@@ -17,10 +17,10 @@ what_is_set_of_several_leaves_the_others_test() ->
 
 a_listener_has_a_port_and_an_address_by_itself_test() ->
     {ok, #{http := Http}} = weft_ops_config:parse([{http, #{}}]),
-    ?assertEqual(#{port => 9469, ip => {127, 0, 0, 1}}, Http).
+    ?assertEqual(#{port => 9469, ip => {127, 0, 0, 1}, hosts => []}, Http).
 
 what_is_said_is_taken_test() ->
-    Http = #{port => 0, ip => {0, 0, 0, 0, 0, 0, 0, 1}},
+    Http = #{port => 0, ip => {0, 0, 0, 0, 0, 0, 0, 1}, hosts => ["h1.example.org"]},
     ?assertMatch({ok, #{http := Http, dist_peers_max := 0, timeout_ms := 1}},
                  weft_ops_config:parse([{http, Http}, {dist_peers_max, 0}, {timeout_ms, 1}])).
 
@@ -29,9 +29,11 @@ what_is_wrong_is_explained_test_() ->
      || {Env, Expected} <-
             [{[{port, 1}], "the key port is unknown: remove it; there are alarms_max, clear_ms"},
              {[{http, 9469}], "http is 9469: make it a map such as #{port"},
-             {[{http, #{prot => 1}}], "http has the unknown key prot: remove it; there are ip, p"},
+             {[{http, #{prot => 1}}], "http has the unknown key prot: remove it; there are host"},
              {[{http, #{port => 65536}}], "the port of http is 65536: make it an integer from 0"},
              {[{http, #{ip => "localhost"}}], "the ip of http is \"localhost\": make it an addr"},
+             {[{http, #{hosts => "h1"}}], "hosts of http is \"h1\": make it a list of names"},
+             {[{http, #{hosts => ["h1:80"]}}], "hosts of http is ..h1:80..: make it a list"},
              {[{http, #{ip => {1, 2}}}], "the ip of http is .1,2.: make it an address"},
              {[{dist_peers_max, many}], "dist_peers_max is many: make it an integer of at least 0"},
              {[{timeout_ms, 0}], "timeout_ms is 0: make it an integer of at least 1"},

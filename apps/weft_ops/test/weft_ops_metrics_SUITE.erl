@@ -13,6 +13,7 @@
          what_was_sent_was_received/1, promtool_finds_nothing/1, many_peers_are_left_out/1,
          a_session_that_does_not_answer/1, a_gatherer_that_is_killed_comes_back/1,
          chosen_families_of_distribution/1, many_scrapers/1, refused_requests/1,
+         foreign_names_are_refused/1,
          the_former_collector_comes_back/1, a_wrong_configuration_is_told/1]).
 %% On the nodes.
 -export([keep/0, own_sockets/1, former/0]).
@@ -28,7 +29,8 @@ all() ->
     [one_lane, four_lanes, tls, a_circuit, a_stock_node, what_was_sent_was_received,
      promtool_finds_nothing, many_peers_are_left_out, a_session_that_does_not_answer,
      a_gatherer_that_is_killed_comes_back, chosen_families_of_distribution, many_scrapers,
-     refused_requests, the_former_collector_comes_back, a_wrong_configuration_is_told].
+     refused_requests, foreign_names_are_refused,
+     the_former_collector_comes_back, a_wrong_configuration_is_told].
 
 init_per_suite(Config) ->
     {ok, _} = application:ensure_all_started(inets),
@@ -250,6 +252,22 @@ refused_requests(Config) ->
     {ok, {{_, 405, _}, Headers, _}} =
         httpc:request(post, {url(A, "/metrics"), [], "text/plain", ""}, [], []),
     ?assertEqual("GET", proplists:get_value("allow", Headers)).
+
+%% A page whose name was made to lead here sends that name.
+foreign_names_are_refused(Config) ->
+    A = node(a, #{}, [{http, #{port => 0, hosts => ["H1.example.org"]}}], Config),
+    Status = fun(Host, Path) ->
+                     Request = {url(A, Path), [{"host", Host}]},
+                     {ok, {{_, Code, _}, _, _}} = httpc:request(get, Request, [], []),
+                     Code
+             end,
+    {ok, Own} = inet:gethostname(),
+    [?assertEqual({Host, Path, Want}, {Host, Path, Status(Host, Path)})
+     || {Host, Want} <- [{"evil.example:9469", 403}, {"localhost.evil.example", 403},
+                         {"127.0.0.1.evil.example", 403}, {"", 403}, {"localhost:9469", 200},
+                         {"[::1]:9469", 200}, {"10.1.2.3", 200}, {string:uppercase(Own), 200},
+                         {"h1.example.org:9469", 200}],
+        Path <- ["/metrics", "/metrics/detailed?family=link"]].
 
 the_former_collector_comes_back(Config) ->
     A = node(a, #{}, Config),
