@@ -15,6 +15,9 @@
 %%   client_server  a - g1 - g2 - b  clients a and b, servers g1 and g2
 %%   peer_to_peer   a, b and three more, each with up to three neighbours
 %%   pubsub         a - broker - b   no TCP connection but to a RabbitMQ broker
+%%   own_topology   a - g1 - b - g2 - a  a topology that is not part of weft: weft_chord_ring, or
+%% the
+%%                  term in WEFT_CONFORMANCE_OWN, in which `nodes' stands for the list of all nodes
 %% A third node c hangs at the gateway next to b. Nodes are controlled by `peer' over standard
 %% input and output, so control works whatever the distribution does. Names are unique, epmd is
 %% our own on a free port, each node logs to a file <name>.log in the given directory.
@@ -34,7 +37,8 @@
 %% A node that is gone for good has to be given up within the deadline of a case.
 -define(RESUME_MS, 3_000).
 
--type topology() :: full_mesh | swim | groups | client_server | peer_to_peer | pubsub.
+-type topology() :: full_mesh | swim | groups | client_server | peer_to_peer | pubsub
+                  | own_topology.
 -type carrier() :: stock | direct | tls | gateway1 | gateway3 | triangle | topology().
 -type name() :: a | b | c | g1 | g2 | g3.
 -type epmd() :: #{port := inet:port_number(), os_pid := integer(), handle := port()}.
@@ -54,7 +58,7 @@ carriers() ->
 %% @doc The other topologies than static links.
 -spec topologies() -> [topology()].
 topologies() ->
-    [full_mesh, swim, groups, client_server, peer_to_peer, pubsub].
+    [full_mesh, swim, groups, client_server, peer_to_peer, pubsub, own_topology].
 
 %% @doc Starts an epmd for us alone, on a port that is free now.
 -spec start_epmd() -> epmd().
@@ -142,6 +146,7 @@ gateways(gateway3) -> [g1, g2, g3];
 gateways(groups) -> [g1];
 gateways(client_server) -> [g1, g2];
 gateways(peer_to_peer) -> [g1, g2, g3];
+gateways(own_topology) -> [g1, g2];
 gateways(_) -> [].
 
 %% What the node of that name is configured with.
@@ -163,6 +168,13 @@ topology(peer_to_peer, _Name, #{g1 := G}) ->
     {peer_to_peer, #{seeds => [G], active => 3}};
 topology(pubsub, _Name, #{place := #{broker := Url}}) ->
     {pubsub, #{broker => Url, announce_ms => 1000}};
+topology(own_topology, _Name, Nodes) ->
+    All = [maps:get(Name, Nodes) || Name <- [a, g1, b, c, g2], is_map_key(Name, Nodes)],
+    Given = os:getenv("WEFT_CONFORMANCE_OWN",
+                      "{weft_chord_ring, #{nodes => nodes, distances => [1]}}"),
+    {ok, Tokens, _} = erl_scan:string(Given ++ "."),
+    {ok, {Module, Options}} = erl_parse:parse_term(Tokens),
+    {Module, maps:map(fun(_Key, nodes) -> All; (_Key, Value) -> Value end, Options)};
 topology(Gateways, _Name, Nodes) ->
     {static, #{links => links(Gateways, Nodes)}}.
 

@@ -27,7 +27,8 @@ gateways_stand_between_the_nodes(#{b := B, carrier := Carrier}) ->
     Theirs = [{Remote, Local} || {Local, Remote} <- erpc:call(B, fun tcp_connections/0)],
     Direct = [Connection || Connection <- Mine, lists:member(Connection, Theirs)],
     true = [] =/= Mine,
-    Gateways = lists:member(Carrier, [gateway1, gateway3, groups, client_server, pubsub]),
+    Gateways = lists:member(Carrier, [gateway1, gateway3, groups, client_server, pubsub,
+                                       own_topology]),
     true = ([] =:= Direct) =:= Gateways orelse Carrier =:= peer_to_peer.
 
 tcp_connections() ->

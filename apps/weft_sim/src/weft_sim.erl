@@ -3,7 +3,7 @@
 %% `weft_sim_scenario' (what shall happen) and the checkers (what must hold).
 -module(weft_sim).
 
--export([run/3, run_traced/3, run_scenario/2, violation_text/4, replay_command/3]).
+-export([run/3, run_own/3, run_traced/3, run_scenario/2, violation_text/4, replay_command/3]).
 -export_type([result/0]).
 
 -type violation() :: {AtMs :: non_neg_integer(), Checker :: module(), string()}.
@@ -20,7 +20,16 @@ run(Name, Seed, NodeCount) ->
     {Result, _NoTrace} = run_scenario(Seed, weft_sim_scenario:build(Name, Seed, NodeCount)),
     Result.
 
-%% @doc The same, and what happened.
+%% @doc Runs a topology that is not part of weft through faults; see `weft_sim_scenario:own/3'. In
+%% the end each node has to have links with all that it wants as neighbours, every node of a part a
+%% route to all others of it, and nothing may change any more. No route may ever be a loop.
+-spec run_own({module(), OptionsOf :: fun(([node()], node()) -> map())}, Seed :: integer(),
+              NodeCount :: pos_integer()) -> result().
+run_own(Topology, Seed, NodeCount) ->
+    {Result, _NoTrace} = run_scenario(Seed, weft_sim_scenario:own(Topology, Seed, NodeCount)),
+    Result.
+
+%% @doc The same as `run/3', and what happened.
 -spec run_traced(Scenario :: atom(), Seed :: integer(), NodeCount :: pos_integer()) ->
           {result(), [{NowUs :: non_neg_integer(), term()}]}.
 run_traced(Name, Seed, NodeCount) ->

@@ -10,7 +10,7 @@
 %% comes on top.
 -module(weft_sim_scenario).
 
--export([names/0, describe/1, build/3, random_links/2]).
+-export([names/0, describe/1, build/3, own/3, random_links/2]).
 -export_type([scenario/0]).
 
 -type scenario() :: #{world := map(),
@@ -150,6 +150,23 @@ build(Names, Nodes) when Names =:= names_churn; Names =:= names_split ->
     weft_sim_registry_scenario:on_top(Mesh, Nodes);
 build(StrongNames, Nodes) ->
     weft_sim_names_scenario:build(StrongNames, Nodes).
+
+%% @doc A scenario for a topology that is not part of weft: links are cut (also one way), nodes
+%% crash,
+%% restart and pause. OptionsOf says what each of the nodes is configured with.
+-spec own({module(), OptionsOf :: fun(([node()], node()) -> map())}, Seed :: integer(),
+          NodeCount :: pos_integer()) -> scenario().
+own({Module, OptionsOf}, Seed, NodeCount) ->
+    _ = rand:seed(exsss, {Seed, NodeCount, erlang:phash2(own)}),
+    Nodes = node_names(NodeCount),
+    Pairs = all_pairs(Nodes),
+    Options = fun(Node) -> #{own => {Module, OptionsOf(Nodes, Node)}} end,
+    Scenario = routed({weft_own_topology_core, Options}, Pairs, starts(Nodes, 5000),
+                      faults(Nodes, Pairs, [cut, cut_one_way, crash, restart, pause])),
+    #{world := #{checkers := Checkers} = World, lasting := Lasting} = Scenario,
+    Own = {weft_sim_own_topology_checker, #{cut => [{A, B} || {_AtMs, {cut, A, B}} <- Lasting]}},
+    Scenario#{world := World#{checkers := [Own | lists:keydelete(weft_sim_link_checker, 1,
+                                                                 Checkers)]}}.
 
 %% Few names, so that they clash, and some of the changes at the same moment.
 group_changes(Nodes) ->

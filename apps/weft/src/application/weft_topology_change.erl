@@ -41,11 +41,11 @@ check(Term) ->
 
 check(Module, Options) ->
     Circuits = weft_config:get(circuits),
-    case {Module:validate(node(), Options),
-          weft_overlay:boot_checks(Module, Options, Circuits)} of
-        {{error, Text}, _} -> {error, Text};
-        {ok, {error, Text}} -> {error, Text};
-        {ok, ok} ->
+    case weft_topology_rules:first_error(
+           [fun() -> weft_topology:validate(node(), Module, Options) end,
+            fun() -> weft_overlay:boot_checks(Module, Options, Circuits) end]) of
+        {error, Text} -> {error, Text};
+        ok ->
             Overlay = #{topology => {Module, Options}, circuits => Circuits},
             with_tunnel(weft_topology:tunnel(Module), Module, Options, Overlay)
     end.

@@ -75,7 +75,8 @@ start_router(Options) ->
 start_topology(Links) ->
     {Topology, Options} = weft_view:lookup(topology),
     case decide(Topology, maps:get(link_module, Links, weft_links)) of
-        ok -> weft_driver:start_link(weft_topology, Topology, maps:merge(Options, Links));
+        ok -> {Core, CoreOptions} = weft_topology:core(Topology, Options),
+              weft_driver:start_link(weft_topology, Core, maps:merge(CoreOptions, Links));
         {error, Reason} -> {error, Reason}
     end.
 
@@ -85,7 +86,8 @@ change(Topology, Options) ->
     Known = weft_overlay:members() -- [node()],
     ok = set(Topology, Options),
     ok = decide(Topology, weft_links),
-    weft_driver:change(weft_topology, Topology, Options#{known => Known}).
+    {Core, CoreOptions} = weft_topology:core(Topology, Options),
+    weft_driver:change(weft_topology, Core, CoreOptions#{known => Known}).
 
 %% @doc From now on keeps a distribution connection to every member, as with visible circuits.
 %% Services of the whole cluster need it. Does nothing without an overlay, or in a full mesh.

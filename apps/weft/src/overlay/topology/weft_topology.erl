@@ -15,10 +15,13 @@
 %% {peer_to_peer, #{seeds => [node()], active => 2..100, passive => active..10000,
 %%                   optimise => none | rtt}}
 %% {pubsub, #{broker => "amqp://user:password@host:port/vhost" | [URL, ...]}}
+%% {Module, #{...}}
 %% '''
+%% The last one is a module that is not part of weft, with this behaviour and that of `weft_core';
+%% `weft_own_topology_core' runs it. What its author may rely on is in docs/guide/topologies.md.
 -module(weft_topology).
 
--export([parse/1, validate/2, finds_members/1, decides_neighbours/1, seeds/2,
+-export([parse/1, core/2, validate/2, validate/3, finds_members/1, decides_neighbours/1, seeds/2,
          tunnel/1, without_secrets/1]).
 
 %% The options are well formed and make sense on node Self.
@@ -57,9 +60,31 @@ parse({peer_to_peer, Options}) when is_map(Options) ->
     {ok, weft_peer_to_peer_core, Options};
 parse({pubsub, Options}) when is_map(Options) ->
     {ok, weft_pubsub_core, Options};
+parse({Module, Options}) when is_atom(Module), is_map(Options) ->
+    own(Module, Options);
 parse(Other) ->
     {error, no_topology(without_secrets(Other), is_tuple(Other) andalso tuple_size(Other) =:= 2
                                    andalso lists:keyfind(element(1, Other), 1, forms()))}.
+
+own(Module, Options) ->
+    case code:ensure_loaded(Module) of
+        {module, Module} ->
+            case [io_lib:format("~0tp/~b", [Function, Arity])
+                  || {Function, Arity} <- [{init, 2}, {handle, 3}, {validate, 2}, {partial, 2},
+                                           {neighbours, 1}],
+                     not erlang:function_exported(Module, Function, Arity)] of
+                [] ->
+                    {ok, Module, Options};
+                Missing ->
+                    {error, io_lib:format("module ~0tp is no topology: it has to export ~ts (see "
+                                          "the behaviours weft_core and weft_topology)",
+                                          [Module, lists:join(", ", Missing)])}
+            end;
+        {error, _} ->
+            {error, [no_topology(Module, false),
+                     io_lib:format(" or {Module, #{...}}; there is no module ~0tp on the code path",
+                                   [Module])]}
+    end.
 
 no_topology({Name, Options}, {Name, Form}) ->
     io_lib:format("options of topology ~0tp are ~0tp: write ~ts", [Name, Options, Form]);
@@ -71,9 +96,31 @@ no_topology(Other, false) ->
 -spec validate(weft_core:node_id(), term()) -> ok | {error, iolist()}.
 validate(Self, Term) ->
     case parse(Term) of
-        {ok, Module, Options} -> Module:validate(Self, Options);
+        {ok, Module, Options} -> validate(Self, Module, Options);
         {error, _} = Error -> Error
     end.
+
+%% @doc The same for a topology that was parsed.
+-spec validate(weft_core:node_id(), module(), Options :: map()) -> ok | {error, iolist()}.
+validate(Self, Module, Options) ->
+    case is_own(Module) of
+        true -> weft_own_topology_core:check(Self, Module, Options);
+        false -> Module:validate(Self, Options)
+    end.
+
+%% @doc What `weft_driver' runs for a topology that was parsed. One that is not part of weft is run
+%% by another core.
+-spec core(module(), Options :: map()) -> {module(), map()}.
+core(Module, Options) ->
+    case is_own(Module) of
+        true -> {weft_own_topology_core, #{own => {Module, Options}}};
+        false -> {Module, Options}
+    end.
+
+is_own(Module) ->
+    not lists:member(Module, [weft_full_mesh_core, weft_swim_mesh_core, weft_static_core,
+                              weft_groups_core, weft_client_server_core, weft_peer_to_peer_core,
+                              weft_pubsub_core]).
 
 %% @doc Whether a topology finds its members by seeds, and not in a written list.
 -spec finds_members(module()) -> boolean().
