@@ -34,9 +34,16 @@ apply(File, Options) ->
     with(File, Options, locked, fun(Session) -> applied(Session, Options) end).
 
 applied(Session, Options) ->
-    #{changed := Changed} = Plan = weft_deploy_session:plan(Session, again(Options)),
+    #{start := Start} = Plan = weft_deploy_session:plan(Session, again(Options)),
+    case weft_deploy_session:place_all(Start, Session) of
+        {ok, Placed} -> brought_about(Plan, Placed);
+        {error, Text} -> {failed, Text}
+    end.
+
+brought_about(#{changed := Changed} = Plan, Session) ->
     Outcome = #{failed := Failed} = weft_deploy_apply:run(Plan, Session),
     Looked = weft_deploy_session:look(Session),
+    ok = weft_deploy_apply:prune(Looked),
     case weft_deploy_session:save(maps:get(state, Looked), Looked) of
         {ok, _} ->
             {case Failed of [] -> ok; _ -> wanting end,
@@ -70,8 +77,9 @@ scale(File, Words, Options) ->
 upgrade(File, Options) ->
     with(File, Options, locked,
          fun(Session) ->
-             #{changed := Changed, refused := Refused, lost := Lost} =
+             #{changed := Changed, refused := Refused, lost := Lost, reopen := Reopen} =
                  weft_deploy_session:plan(Session, again(Options)),
+             _ = weft_deploy_apply:reopen(Reopen, Session),
              #{done := Done} = Outcome = weft_deploy_upgrade:run(define, Changed, Session),
              ok = weft_deploy_apply:groups(Done, Session),
              upgraded(Outcome, Refused, Lost, Session)
@@ -82,8 +90,9 @@ upgraded(#{bad := New, failed := Failed, done := Done} = Outcome, Refused, Lost,
     %% What is healthy now was asked for again.
     Good = [Id || #{node := Node, id := Id} <- weft_deploy_session:desired(Session),
                   lists:member(Node, Done)],
-    Saved = weft_deploy_session:save(State#{bad := New ++ (Bad -- (New ++ Good))},
-                                     weft_deploy_session:look(Session)),
+    Looked = weft_deploy_session:look(Session),
+    ok = weft_deploy_apply:prune(Looked),
+    Saved = weft_deploy_session:save(State#{bad := New ++ (Bad -- (New ++ Good))}, Looked),
     case Saved of
         {ok, _} ->
             {case Failed =:= none andalso Lost =:= [] of true -> ok; false -> wanting end,
@@ -115,6 +124,7 @@ rolled_back(Words, #{seen := Seen} = Session) ->
                 {ok, #{nodes := #{Name := #{id := Id, previous := Previous}}}}
                     <- [maps:get(Host, Seen)],
                 Previous =/= none],
+    _ = weft_deploy_apply:reopen(weft_deploy_plan:closed(Seen), Session),
     #{done := Done} = Outcome = weft_deploy_upgrade:run(undo, Nodes, Session),
     Bad = lists:usort([Id || #{node := Name, id := Id} <- Nodes, lists:member(Name, Done)]),
     Lost = [{Host, Why} || {Host, {error, Why}} <- lists:sort(maps:to_list(Seen))],
@@ -136,7 +146,8 @@ drain(File, [Name], Options) ->
 drain(_File, _Words, _Options) ->
     {usage, "say which node is to be drained"}.
 
-drained({Host, Node} = Pair, Session) ->
+drained({Host, Node} = Pair, #{seen := Seen} = Session) ->
+    _ = weft_deploy_apply:reopen(weft_deploy_plan:closed(Seen), Session),
     case weft_deploy_upgrade:drain(#{host => Host, node => Node}, false, Session) of
         ok ->
             {Stopped, Failed} = weft_deploy_apply:stop([Pair], Session),
@@ -245,7 +256,9 @@ with(File, Options, Locking, Fun) ->
     end.
 
 opened({ok, Session}, Fun) ->
-    try Fun(Session) after weft_deploy_session:close(Session) end;
+    try weft_deploy_session:hide(Fun(Session), Session)
+    after weft_deploy_session:close(Session)
+    end;
 opened({error, Kind, Text}, _Fun) ->
     {Kind, Text}.
 

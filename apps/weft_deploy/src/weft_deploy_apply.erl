@@ -5,7 +5,7 @@
 %% What fails on one host or node is told and does not stop the rest. Each step may be repeated.
 -module(weft_deploy_apply).
 
--export([run/2, upload/2, definition/1, start/3, groups/2, stop/2, healthy/3]).
+-export([run/2, reopen/2, upload/2, definition/1, start/3, groups/2, stop/2, prune/1]).
 -export_type([outcome/0]).
 
 -type outcome() :: #{started := [{Node :: string(), Ms :: non_neg_integer()}],
@@ -13,11 +13,13 @@
 
 -define(GRACE_S, 15).
 -define(UPLOAD_MS, 600000).
+-define(CALLS_MS, 60000).
 
 %% @doc All of a plan.
 -spec run(weft_deploy_plan:plan(), weft_deploy_session:session()) -> outcome().
 run(#{start := Start, restart := Restart, upload := Uploads, stop := Stop, forget := Forget,
-      lost := Lost}, Session) ->
+      lost := Lost, reopen := Reopen}, Session) ->
+    NotOpened = reopen(Reopen, Session),
     Bad = upload(Uploads, Session),
     Missing = [{Host, Version} || {Host, Version, _} <- Bad],
     Ready = [Node || #{host := Host, version := Version} = Node <- Start ++ Restart,
@@ -27,8 +29,25 @@ run(#{start := Start, restart := Restart, upload := Uploads, stop := Stop, forge
     {Stopped, NotStopped} = retire(Stop, Session),
     _ = forget(Forget ++ [Pair || {_, Node} = Pair <- Stop, lists:member(Node, Stopped)], Session),
     #{started => Started, stopped => Stopped,
-      failed => Lost ++ [{Host, Version ++ ": " ++ Why} || {Host, Version, Why} <- Bad]
+      failed => Lost ++ NotOpened ++ [{Host, Version ++ ": " ++ Why} || {Host, Version, Why} <- Bad]
           ++ NotStarted ++ NotStopped}.
+
+%% @doc Nodes lead traffic of others again; those that do not.
+-spec reopen([{Host :: string(), Node :: string()}], weft_deploy_session:session()) ->
+          [{Where :: string(), Why :: string()}].
+reopen(Nodes, Session) ->
+    Results = weft_deploy_session:on(
+                lists:usort([Host || {Host, _} <- Nodes]),
+                fun(Host, Connection) ->
+                    Here = [list_to_atom(Node) || {At, Node} <- Nodes, At =:= Host],
+                    weft_deploy_ask:ask(Connection, weft_deploy_session:place(Host, Session),
+                                        #{do => open, nodes => Here}, ?CALLS_MS)
+                end, Session),
+    Told = [Result || {_, {ok, Here}} <- Results, Result <- Here],
+    _ = [weft_deploy_session:progress([Node, ": lets others pass again"], Session)
+         || {Node, ok, _, _} <- Told],
+    [{Host, Why} || {Host, {error, Why}} <- Results]
+        ++ [{Node, "its transit is closed: " ++ Why} || {Node, bad, _, Why} <- Told].
 
 %% One whose new state was rolled back starts again as it is.
 is_to_be_defined(#{id := Id, host := Host, node := Node},
@@ -175,18 +194,15 @@ log(Host, Node, Dir, Session) ->
         {error, _} -> ""
     end.
 
-%% @doc Waits until nodes of one host are healthy.
--spec healthy([weft_deploy_nodes:desired(), ...], boolean(), weft_deploy_session:session()) ->
-          {ok, [weft_deploy_ask:result()]} | {error, string()}.
+%% Waits until nodes of one host are healthy.
 healthy([#{host := Host} | _] = Nodes, IsLinked,
-        #{spec := #{healthy_s := HealthyS, stable_s := StableS} = Spec, dir := Dir} = Session) ->
+        #{spec := #{healthy_s := HealthyS, stable_s := StableS} = Spec} = Session) ->
     {ok, Connection} = weft_deploy_session:connection(Host, Session),
     WithinMs = HealthyS * 1000,
     StableMs = round(StableS * 1000),
     IsTopology = maps:get(topology, Spec) =/= none,
     weft_deploy_ask:ask(Connection, weft_deploy_session:place(Host, Session),
                         #{do => healthy, linked => IsLinked andalso IsTopology,
-                          dir => Dir,
                           nodes => [list_to_atom(Node) || #{node := Node} <- Nodes],
                           within_ms => WithinMs, stable_ms => StableMs}, WithinMs + 2 * StableMs).
 
@@ -211,7 +227,7 @@ ask_groups(Host, Members, Desired, Session) ->
     Own = [Group || {_, Nodes} = Group <- Members, Nodes -- Here =/= Nodes],
     {ok, Connection} = weft_deploy_session:connection(Host, Session),
     weft_deploy_ask:ask(Connection, weft_deploy_session:place(Host, Session),
-                        #{do => groups, nodes => Here, groups => Own}, 60000).
+                        #{do => groups, nodes => Here, groups => Own}, ?CALLS_MS).
 
 %% --- stop ---------------------------------------------------------------------------------------
 
@@ -261,3 +277,22 @@ forget(Nodes, #{dir := Dir} = Session) ->
           Here = [Node || {At, Node} <- Nodes, At =:= Host],
           weft_deploy_host:script(Connection, weft_deploy_shell:remove(Dir, Here))
       end, Session).
+
+%% --- releases -----------------------------------------------------------------------------------
+
+%% @doc Removes releases that hosts need no more. What can not be removed is left to the next time.
+-spec prune(weft_deploy_session:session()) -> ok.
+prune(#{dir := Dir, seen := Seen, versions := Versions,
+        spec := #{keep_releases := Keep}} = Session) ->
+    Old = weft_deploy_plan:surplus_releases(maps:values(Versions), Keep, Seen),
+    Results = weft_deploy_session:on(
+                [Host || {Host, _} <- Old],
+                fun(Host, Connection) ->
+                    {Host, Here} = lists:keyfind(Host, 1, Old),
+                    weft_deploy_host:script(Connection, weft_deploy_shell:prune(Dir, Here))
+                end, Session),
+    lists:foreach(fun({{Host, Here}, {Host, {ok, _}}}) ->
+                          weft_deploy_session:progress([Host, ": removed ", lists:join(", ", Here)],
+                                                       Session);
+                     (_) -> ok
+                  end, lists:zip(Old, Results)).

@@ -3,7 +3,8 @@
 %% changes groups, drains a node.
 %%
 %% It is uploaded as it is compiled, and needs OTP only. It runs as a hidden node that nobody can
-%% call. What to do is in a file of terms, the first word after its own name. Each result is a line
+%% call, with the carrier of the nodes: of weft it is a node outside of the topology. What to do is
+%% in a file of terms, the first word after its own name. Each result is a line
 %% on standard output, in words that have tabs between them; others, such as reports of errors, are
 %% passed over:
 %% ```
@@ -22,15 +23,41 @@ main([File]) ->
     {ok, [Request]} = file:consult(File),
     _ = file:delete(File),
     _ = logger:set_primary_config(level, none),
-    ok = request(Request),
-    halt(0).
+    ok = settings(Request),
+    case distributed(Request) of
+        {ok, _} -> ok = request(Request), halt(0);
+        {error, Why} ->
+            io:format("the node that asks does not start: ~0tP~n", [Why, 20]),
+            halt(1)
+    end.
+
+distributed(#{name := Name, domain := Domain}) ->
+    net_kernel:start(Name, #{name_domain => Domain, hidden => true, dist_listen => false}).
+
+%% How the nodes connect is in their own configuration, where files are named as seen from there.
+settings(#{dir := Dir, nodes := [Node | Nodes]} = Request) ->
+    case file:consult(home(Dir, Node) ++ "/sys.config") of
+        {ok, [Configuration]} ->
+            ok = file:set_cwd(home(Dir, Node)),
+            lists:foreach(fun({Key, Value}) -> application:set_env(weft, Key, Value) end,
+                          [Pair || {Key, _} = Pair <- proplists:get_value(weft, Configuration, []),
+                                   lists:member(Key, [transport, tls_options, cluster_name])]);
+        {error, _} ->
+            settings(Request#{nodes := Nodes})
+    end;
+settings(#{nodes := []}) ->
+    ok.
+
+home(Dir, Node) -> Dir ++ "/nodes/" ++ atom_to_list(Node).
 
 request(#{do := healthy, nodes := Nodes} = Request) ->
     each(Nodes, fun(Node) -> healthy(Node, Request) end);
 request(#{do := groups, nodes := Nodes, groups := Groups}) ->
     lists:foreach(fun({Group, Members}) -> group(Group, Members, Nodes) end, Groups);
 request(#{do := drain, nodes := [Node], others := Others} = Request) ->
-    drain(Node, Others, Request).
+    drain(Node, Others, Request);
+request(#{do := open, nodes := Nodes, dir := Dir}) ->
+    each(Nodes, fun(Node) -> opened(Node, Dir) end).
 
 %% One process for each node: one that hangs holds up itself only.
 each(Nodes, Fun) ->
@@ -53,7 +80,7 @@ tell(Node, IsGood, Ms, Text) ->
 
 %% Healthy for some time without a break, before the deadline.
 healthy(Node, #{within_ms := WithinMs, stable_ms := StableMs, dir := Dir} = Request0) ->
-    Request = maps:merge(Request0, recorded(Dir ++ "/nodes/" ++ atom_to_list(Node) ++ "/healthy")),
+    Request = maps:merge(Request0, recorded(home(Dir, Node) ++ "/healthy")),
     healthy(Node, Request, never, StableMs, now_ms() + WithinMs).
 
 %% What it was made with says what is healthy, also when it became what it was.
@@ -134,9 +161,10 @@ group(Group, Members, Nodes) ->
 %% --- drain --------------------------------------------------------------------------------------
 
 %% Others find their ways around the node before circuits are moved. If one of them finds none, the
-%% node goes on as before.
-drain(Node, Others, #{within_ms := WithinMs} = Request) ->
+%% node goes on as before. If this emulator is ended meanwhile, a file says that it was closed.
+drain(Node, Others, #{within_ms := WithinMs, dir := Dir} = Request) ->
     Since = now_ms(),
+    ok = file:write_file(closed(Dir, Node), <<>>),
     Deadline = Since + WithinMs,
     Before = routes(Others, Node),
     {IsGood, Text} =
@@ -150,9 +178,18 @@ drain(Node, Others, #{within_ms := WithinMs} = Request) ->
     _ = case {IsGood, Request} of
             {true, #{leaves := true}} -> leave(Node);
             {true, _} -> ok;
-            {false, _} -> call(Node, weft_transit, open, [])
+            {false, _} -> opened(Node, Dir)
         end,
     tell(Node, IsGood, now_ms() - Since, Text).
+
+closed(Dir, Node) -> home(Dir, Node) ++ "/closed".
+
+%% Without an overlay nothing is closed.
+opened(Node, Dir) ->
+    case call(Node, weft_transit, open, []) of
+        {ok, _} -> _ = file:delete(closed(Dir, Node)), {true, ""};
+        {error, Why} -> {false, Why}
+    end.
 
 %% If nobody answers, it is this emulator that does not reach them.
 unclosed(Why, Others) ->

@@ -15,7 +15,16 @@ kinds() -> ["systemd", "compose", "kustomize", "ansible"].
 
 %% @doc Can the names be those of the other tool?
 -spec check(Kind :: string(), weft_deploy_spec:spec()) -> ok | {error, iodata()}.
-check("kustomize", #{name := Deployment, families := Families}) ->
+check(Kind, #{families := Families} = Spec) ->
+    case [{Name, Key} || Kind =/= "ansible", #{name := Name} = Family <- Families,
+                         {Key, _} <- weft_deploy_secrets:in(Family)] of
+        [] -> names(Kind, Spec);
+        [{Name, Key} | _] ->
+            {error, io_lib:format("family ~ts has a ~ts, which would be in clear in these files: "
+                                  "have it read from a file of the host", [Name, Key])}
+    end.
+
+names("kustomize", #{name := Deployment, families := Families}) ->
     Names = [Deployment | [atom_to_list(Name) || #{name := Name} <- Families]],
     case [Name || Name <- Names, re:run(Name, "^[a-z]([a-z0-9-]*[a-z0-9])?$",
                                         [{capture, none}, dollar_endonly]) =/= match] of
@@ -23,7 +32,7 @@ check("kustomize", #{name := Deployment, families := Families}) ->
         [Name | _] -> {error, [Name, " can be no name there: write lower case letters, digits "
                                "and - only"]}
     end;
-check(_Kind, _Spec) ->
+names(_Kind, _Spec) ->
     ok.
 
 %% @doc The files of one kind. Facts are those of `weft_deploy_nodes'; Lost hosts have no nodes.

@@ -6,7 +6,7 @@
 %% seeds and groups of a node that runs already are not written anew, weft keeps them up to date.
 -module(weft_deploy_nodes).
 
--export([desired/3, id/3]).
+-export([desired/3, id/3, version/1]).
 -export_type([desired/0, facts/0]).
 
 -type desired() :: #{node := string(), host := string(), family := atom(), version := string(),
@@ -118,5 +118,9 @@ id(Family, #{carrier := Carrier, epmd_port := Port, topology := Topology}, Versi
             Topology},
     Hash = crypto:hash(sha256, unicode:characters_to_binary(io_lib:format("~tw", [Made]))),
     Version ++ "-" ++ hex(binary:part(Hash, 0, 4)).
+
+%% @doc The version that an id begins with.
+-spec version(Id :: string()) -> Version :: string().
+version(Id) -> hd(string:split(Id, "-", trailing)).
 
 hex(Bytes) -> string:lowercase(binary_to_list(binary:encode_hex(Bytes))).

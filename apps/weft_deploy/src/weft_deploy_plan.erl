@@ -6,13 +6,14 @@
 %% there is nothing to do the second time.
 -module(weft_deploy_plan).
 
--export([new/4, uploads/2, is_empty/1]).
+-export([new/4, uploads/2, closed/1, surplus_releases/3, is_empty/1]).
 -export_type([plan/0, seen/0]).
 
 -type seen() :: #{Host :: string() => {ok, weft_deploy_shell:observed()} | {error, string()}}.
 %% upload: versions that hosts lack. start: nodes that are not there; restart: that are there and do
 %% not run. stop: nodes that run, and shall not; forget: that do not even run. changed: nodes that
-%% differ; refused: those whose new state was rolled back.
+%% differ; refused: those whose new state was rolled back. reopen: nodes that run and lead no
+%% traffic of others, since a drain was not finished.
 -type plan() :: #{upload := [{Host :: string(), Version :: string()}],
                   start := [weft_deploy_nodes:desired()],
                   restart := [weft_deploy_nodes:desired()],
@@ -20,6 +21,7 @@
                   forget := [{Host :: string(), Node :: string()}],
                   changed := [weft_deploy_nodes:desired()],
                   refused := [weft_deploy_nodes:desired()],
+                  reopen := [{Host :: string(), Node :: string()}],
                   same := non_neg_integer(),
                   lost := [{Host :: string(), Reason :: string()}]}.
 
@@ -32,7 +34,9 @@ new(Desired, Seen, Bad, Again) ->
              refused => Of(refused), same => length(Of(same)),
              lost => [{Host, Reason} || {Host, {error, Reason}} <- lists:sort(maps:to_list(Seen))]},
     Surplus = surplus(Desired, Seen),
-    Plan#{stop => [{Host, Node} || {up, Host, Node} <- Surplus],
+    Going = [{Host, Node} || {_, Host, Node} <- Surplus],
+    Plan#{reopen => closed(Seen) -- Going,
+          stop => [{Host, Node} || {up, Host, Node} <- Surplus],
           forget => [{Host, Node} || {down, Host, Node} <- Surplus],
           upload => uploads(maps:get(start, Plan) ++ maps:get(restart, Plan), Seen)}.
 
@@ -54,6 +58,24 @@ surplus(Desired, Seen) ->
         {Node, #{up := Up}} <- lists:sort(maps:to_list(Nodes)),
         not is_map_key({Host, Node}, Wanted)].
 
+%% @doc Nodes that run and lead no traffic of others, since a drain was not finished.
+-spec closed(seen()) -> [{Host :: string(), Node :: string()}].
+closed(Seen) ->
+    [{Host, Node} || {Host, {ok, #{closed := Closed}}} <- lists:sort(maps:to_list(Seen)),
+                     Node <- lists:sort(Closed)].
+
+%% @doc Releases that no host needs to keep: nothing there is made of them, or would be after a
+%% rollback, the file does not name them, and there are Keep newer ones of this kind.
+-spec surplus_releases([Version :: string()], Keep :: non_neg_integer(), seen()) ->
+          [{Host :: string(), [Version :: string(), ...]}].
+surplus_releases(InFile, Keep, Seen) ->
+    [{Host, Old}
+     || {Host, {ok, #{releases := Releases, nodes := Nodes}}} <- lists:sort(maps:to_list(Seen)),
+        Ids <- [lists:append([[Id, Previous] || #{id := Id, previous := Previous}
+                                                    <- maps:values(Nodes)])],
+        Used <- [InFile ++ [weft_deploy_nodes:version(Id) || Id <- Ids, Id =/= none]],
+        [_ | _] = Old <- [lists:nthtail(min(Keep, length(Releases -- Used)), Releases -- Used)]].
+
 %% @doc The versions that hosts lack for these nodes.
 -spec uploads([weft_deploy_nodes:desired()], seen()) -> [{string(), string()}].
 uploads(Nodes, Seen) ->
@@ -63,5 +85,5 @@ uploads(Nodes, Seen) ->
 
 %% @doc Is there nothing that `apply' would do?
 -spec is_empty(plan()) -> boolean().
-is_empty(#{start := Start, restart := Restart, stop := Stop, forget := Forget}) ->
-    Start =:= [] andalso Restart =:= [] andalso Stop =:= [] andalso Forget =:= [].
+is_empty(Plan) ->
+    lists:all(fun(Key) -> map_get(Key, Plan) =:= [] end, [reopen, start, restart, stop, forget]).

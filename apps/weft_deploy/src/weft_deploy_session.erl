@@ -5,8 +5,8 @@
 %% repeated, and goes on where it was.
 -module(weft_deploy_session).
 
--export([read/2, open/3, close/1, look/1, desired/1, facts/1, plan/2, connection/2, place/2, save/2,
-         on/3, progress/2]).
+-export([read/2, open/3, close/1, look/1, desired/1, facts/1, plan/2, connection/2, place/2,
+         place_all/2, save/2, on/3, progress/2, hide/2]).
 -export_type([session/0, progress/0, locking/0]).
 
 -type progress() :: fun((Line :: unicode:chardata()) -> term()).
@@ -176,9 +176,16 @@ plan(#{seen := Seen, state := #{bad := Bad}} = Session, Again) ->
     weft_deploy_plan:new(desired(Session), Seen, Bad, Again).
 
 %% @doc How `weft_deploy_ask' reaches that host.
--spec place(string(), session()) -> map().
-place(Host, #{dir := Dir, erl := Erl, spec := #{epmd_port := Port}}) ->
-    #{dir => Dir, erl => Erl, epmd_port => Port, host => Host}.
+-spec place(string(), session()) -> weft_deploy_ask:place().
+place(Host, #{dir := Dir, erl := Erl, spec := #{epmd_port := Port, carrier := Carrier}}) ->
+    #{dir => Dir, erl => Erl, epmd_port => Port, host => Host, carrier => Carrier}.
+
+%% @doc Remembers where nodes are about to be started: they may be there if the host is lost soon.
+-spec place_all([weft_deploy_nodes:desired()], session()) -> {ok, session()} | {error, string()}.
+place_all(Nodes, #{state := #{placed := Placed} = State} = Session) ->
+    New = maps:from_list([{hd(string:split(Node, "@")), Host}
+                          || #{node := Node, host := Host} <- Nodes]),
+    save(State#{placed := maps:merge(Placed, New)}, Session).
 
 %% @doc Remembers something, and where nodes are now.
 -spec save(weft_deploy_state:state(), session()) -> {ok, session()} | {error, string()}.
@@ -195,8 +202,15 @@ save(State, #{root := Root, seen := Seen, spec := #{families := Families}} = Ses
 
 %% @doc Tells how things go, with the time since the start.
 -spec progress(iodata(), session()) -> ok.
-progress(Text, #{progress := Progress, started_ms := Started}) ->
-    _ = Progress(io_lib:format("~7.1f s  ~ts", [(now_ms() - Started) / 1000, Text])),
+progress(Text, #{progress := Progress, started_ms := Started} = Session) ->
+    Line = io_lib:format("~7.1f s  ~ts", [(now_ms() - Started) / 1000, Text]),
+    _ = Progress(hide(lists:flatten(Line), Session)),
     ok.
+
+%% @doc An answer without the cookie and without passwords: what a node has logged may have them.
+-spec hide(Answer, session()) -> Answer.
+hide(Answer, #{cookie := Cookie, spec := #{families := Families}}) ->
+    weft_deploy_secrets:hide(Answer, [{cookie, Cookie} || Cookie =/= <<>>]
+                                         ++ weft_deploy_secrets:in(Families)).
 
 now_ms() -> erlang:monotonic_time(millisecond).

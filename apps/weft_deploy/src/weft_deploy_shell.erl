@@ -14,6 +14,7 @@
 %%              start      runs it
 %%              healthy       {Applications, Health function} that it is to have
 %%              sys.config, pid, log, .erlang.cookie
+%%              closed     is there while it is drained
 %%              previous/  id, start, healthy and sys.config before the last upgrade
 %%   logs/NODE             the log of a node that was removed
 %% '''
@@ -21,14 +22,16 @@
 -module(weft_deploy_shell).
 
 -export([quote/1, observe/1, prepare/3, unpack/2, define/2, launch/2, stop/3, left/1, remove/2,
-         undo/2, end_epmd/2, purge/1, parse/1, log_tail/2]).
+         undo/2, prune/2, end_epmd/2, purge/1, parse/1, log_tail/2]).
 -export_type([definition/0, observed/0]).
 
 -type definition() :: #{node := string(), id := string(), words := [iodata()],
                         environment := [{string(), iodata()}], config := iodata(),
                         healthy := iodata()}.
-%% deployment: whose directory it is, once something was put there.
+%% deployment: whose directory it is, once something was put there. releases: the newest first.
+%% closed: nodes that run and lead no traffic of others, since a drain was not finished.
 -type observed() :: #{cores := pos_integer(), deployment => string(), releases := [string()],
+                      closed := [Node :: string()],
                       nodes := #{string() => #{up := boolean(), os_pid := non_neg_integer(),
                                                id := string(), previous := string() | none}}}.
 
@@ -44,14 +47,16 @@ observe(Dir) ->
     ["printf 'cores\\t%s\\n' \"$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN || echo 1)\"\n",
      "cd ", quote(Dir), " 2>/dev/null || exit 0\n", is_alive(Dir),
      "d=; [ -f deployment ] && read -r d < deployment && printf 'deployment\\t%s\\n' \"$d\"\n"
-     "for f in releases/*/.complete; do [ -f \"$f\" ] || continue\n"
-     "  r=${f%/.complete}; printf 'release\\t%s\\n' \"${r#releases/}\"; done\n"
+     "ls -1t releases 2>/dev/null | while read -r r; do\n"
+     "  [ -f \"releases/$r/.complete\" ] || continue\n"
+     "  printf 'release\\t%s\\n' \"$r\"; done\n"
      "for f in nodes/*/id; do [ -f \"$f\" ] || continue\n"
      "  d=${f%/id}; n=${d#nodes/}; p=0; i=; o=-\n"
      "  [ -f \"$d/pid\" ] && read -r p < \"$d/pid\"; read -r i < \"$d/id\"\n"
      "  [ -f \"$d/previous/id\" ] && read -r o < \"$d/previous/id\"\n"
      "  s=down; is_alive \"$n\" \"$p\" && s=up\n"
-     "  printf 'node\\t%s\\t%s\\t%s\\t%s\\t%s\\n' \"$n\" \"$s\" \"${p:-0}\" \"$i\" \"$o\"; done\n"
+     "  printf 'node\\t%s\\t%s\\t%s\\t%s\\t%s\\n' \"$n\" \"$s\" \"${p:-0}\" \"$i\" \"$o\"\n"
+     "  [ $s = up ] && [ -f \"$d/closed\" ] && printf 'closed\\t%s\\n' \"$n\"; done\n"
      "exit 0\n"].
 
 %% In /proc words end with a zero byte; those of a process that has ended are not there.
@@ -129,6 +134,7 @@ launch(Dir, Nodes) ->
      "for n in", words(Nodes), "; do\n"
      "  d=nodes/$n; p=; [ -f \"$d/pid\" ] && read -r p < \"$d/pid\"\n"
      "  is_alive \"$n\" \"$p\" && continue\n"
+     "  rm -f \"$d/closed\"\n"
      "  $s sh \"$d/start\" < /dev/null > /dev/null 2>&1 &\n"
      "  echo $! > \"$d/pid.new\"; mv \"$d/pid.new\" \"$d/pid\"; done\nexit 0\n"].
 
@@ -147,7 +153,7 @@ stop(Dir, Nodes, GraceS) ->
      "await ", integer_to_list(GraceS * 10), "\n"
      "for n in", words(Nodes), "; do signal KILL \"$n\"; done\nawait 50\n"
      "for n in", words(Nodes), "; do if signal 0 \"$n\"; then printf 'left\\t%s\\n' \"$n\"\n"
-     "  else rm -f \"nodes/$n/pid\"; fi; done\nexit 0\n"].
+     "  else rm -f \"nodes/$n/pid\" \"nodes/$n/closed\"; fi; done\nexit 0\n"].
 
 %% @doc Reads what stop/3 has printed: nodes that run all the same.
 -spec left(binary()) -> [Node :: string()].
@@ -170,6 +176,13 @@ undo(Dir, Node) ->
      "[ -f previous/id ]\nmv previous/start previous/sys.config .\nrm -f healthy\n"
      "if [ -f previous/healthy ]; then mv previous/healthy .; fi\nmv previous/id id\n"
      "rm -rf previous\nexit 0\n"].
+
+%% @doc Removes releases.
+-spec prune(Dir :: string(), [Version :: string()]) -> iodata().
+prune(Dir, Versions) ->
+    ["cd ", quote(Dir), "/releases || exit 0\n"
+     "for v in", words(Versions), "; do\n"
+     "  rm -f \"$v/.complete\"; rm -rf \"$v\" \"../upload/$v\"; done\nexit 0\n"].
 
 %% @doc Ends an epmd that is not that of the whole host; it stays while others are registered.
 -spec end_epmd(Dir :: string(), inet:port_number()) -> iodata().
@@ -196,7 +209,9 @@ log_tail(Dir, Node) ->
 parse(Output) ->
     Lines = [binary:split(Line, <<"\t">>, [global])
              || Line <- binary:split(Output, <<"\n">>, [global])],
-    lists:foldl(fun line/2, #{cores => 1, releases => [], nodes => #{}}, Lines).
+    #{releases := Releases} = Seen =
+        lists:foldl(fun line/2, #{cores => 1, releases => [], closed => [], nodes => #{}}, Lines),
+    Seen#{releases := lists:reverse(Releases)}.
 
 line([<<"cores">>, Count], Seen) ->
     Seen#{cores := max(1, number(Count))};
@@ -208,6 +223,8 @@ line([<<"node">>, Node, State, OsPid, Id, Previous], #{nodes := Nodes} = Seen) -
     Seen#{nodes := Nodes#{text(Node) =>
                               #{up => State =:= <<"up">>, os_pid => number(OsPid), id => text(Id),
                                 previous => case Previous of <<"-">> -> none; P -> text(P) end}}};
+line([<<"closed">>, Node], #{closed := Closed} = Seen) ->
+    Seen#{closed := [text(Node) | Closed]};
 line(_Other, Seen) ->
     Seen.
 

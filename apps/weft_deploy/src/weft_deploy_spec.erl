@@ -24,14 +24,16 @@
                   dir := string() | default, cookie_file := string() | default,
                   epmd_port := inet:port_number(), erl := string() | default,
                   parallel := pos_integer(), healthy_s := pos_integer(), stable_s := number(),
-                  drain_s := pos_integer(), topology := term(), carrier := weft | stock,
+                  drain_s := pos_integer(), keep_releases := non_neg_integer(),
+                  topology := term(), carrier := weft | stock,
                   families := [family()]}.
 
 %% @doc Checks and completes what file:consult/1 has read.
 -spec new([term()]) -> {ok, spec()} | {error, string()}.
 new(Terms) ->
     try {ok, spec(Terms)}
-    catch throw:{bad_deployment, Text} -> {error, lists:flatten(Text)}
+    catch throw:{bad_deployment, Text} ->
+            {error, weft_deploy_secrets:hide(lists:flatten(Text), weft_deploy_secrets:in(Terms))}
     end.
 
 spec(Terms) ->
@@ -74,6 +76,7 @@ keys() ->
       healthy_s => {60, "seconds, from 1 to 3600"},
       stable_s => {1, "seconds, from 0 to 3600"},
       drain_s => {60, "seconds, from 1 to 3600"},
+      keep_releases => {3, "a number from 0 to 1000"},
       topology => {default, "full_mesh, groups, none, or a topology of weft"},
       carrier => {weft, "weft or stock"}}.
 
@@ -110,6 +113,7 @@ check(parallel, N) -> within(is_integer(N) andalso N >= 1 andalso N =< 100, N);
 check(stable_s, N) -> within(is_number(N) andalso N >= 0 andalso N =< 3600, N);
 check(Key, N) when Key =:= healthy_s; Key =:= drain_s ->
     within(is_integer(N) andalso N >= 1 andalso N =< 3600, N);
+check(keep_releases, N) -> within(is_integer(N) andalso N >= 0 andalso N =< 1000, N);
 check(carrier, Carrier) -> within(lists:member(Carrier, [weft, stock]), Carrier);
 check(topology, Topology) -> {ok, Topology};
 check(_Key, _Value) -> error.

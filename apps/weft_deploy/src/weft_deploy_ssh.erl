@@ -52,7 +52,9 @@ close(Connection) -> ssh:close(Connection).
 run(Connection, Script, TimeoutMs) ->
     case ssh_connection:session_channel(Connection, ?CONNECT_MS) of
         {ok, Channel} ->
+            Monitor = monitor(process, Connection),
             Result = started(Connection, Channel, Script, TimeoutMs),
+            true = demonitor(Monitor, [flush]),
             ok = ssh_connection:close(Connection, Channel),
             Result;
         {error, Reason} ->
@@ -74,7 +76,8 @@ started(Connection, Channel, Script, TimeoutMs) ->
             {error, io_lib:format("ssh: the host runs no shell: ~0tP", [Other, 10])}
     end.
 
-%% The connection may end without a word to this channel, hence the deadline.
+%% The connection may end without a word to this channel, and a host without a word to anybody,
+%% hence the deadline.
 collect(Connection, Channel, Deadline, Status, Output) ->
     Left = max(0, Deadline - erlang:monotonic_time(millisecond)),
     receive
@@ -90,6 +93,8 @@ collect(Connection, Channel, Deadline, Status, Output) ->
         {ssh_cm, Connection, {closed, Channel}} when is_integer(Status) ->
             {ok, Status, Output};
         {ssh_cm, Connection, {closed, Channel}} ->
+            {error, "ssh: the connection was lost"};
+        {'DOWN', _Monitor, process, Connection, _Reason} ->
             {error, "ssh: the connection was lost"};
         {ssh_cm, Connection, _EofOrSignal} ->
             collect(Connection, Channel, Deadline, Status, Output)

@@ -8,7 +8,9 @@
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1]).
 -export([applied_twice_nothing_changes/1, a_node_that_failed_is_started_again/1,
-         the_cookie_is_nowhere_in_clear/1, a_closed_gateway_is_gone_around/1,
+         secrets_are_nowhere_in_clear/1,
+         a_drain_that_is_interrupted_is_taken_back/1,
+         a_closed_gateway_is_gone_around/1,
          a_closed_gateway_refuses_new_circuits/1,
          upgrade_loses_nothing/1,
          a_bad_version_is_rolled_back/1, a_node_that_can_not_be_asked_is_not_stopped/1,
@@ -17,17 +19,18 @@
 
 -define(WEB, 'web1@127.0.0.1').
 -define(DB, 'db1@127.0.0.1').
+-define(PASSWORD, "open sesame").
 
 suite() -> [{timetrap, {minutes, 5}}].
 
 %% Each case goes on with what the one before has left.
 all() ->
     [applied_twice_nothing_changes, a_node_that_failed_is_started_again,
-     the_cookie_is_nowhere_in_clear, a_closed_gateway_is_gone_around,
+     a_closed_gateway_is_gone_around,
      a_closed_gateway_refuses_new_circuits, upgrade_loses_nothing,
      a_bad_version_is_rolled_back, a_node_that_can_not_be_asked_is_not_stopped, numbers_change,
-     the_only_way_is_not_drained,
-     down_leaves_nothing].
+     the_only_way_is_not_drained, a_drain_that_is_interrupted_is_taken_back,
+     secrets_are_nowhere_in_clear, down_leaves_nothing].
 
 init_per_suite(Config0) ->
     Config = weft_test_nodes:begin_suite(Config0),
@@ -37,7 +40,7 @@ init_per_suite(Config0) ->
     {ok, _} = file:copy(code:which(weft_deploy_load),
                         filename:join(Code, "weft_deploy_load.beam")),
     [{port, weft_test_nodes:free_port()}, {code, Code}, {file, filename:join(Dir, "shop.deploy")},
-     {root, filename:join(Dir, "weft")} | Config].
+     {root, filename:join(Dir, "weft")}, {said, filename:join(Dir, "said")} | Config].
 
 end_per_suite(Config) ->
     _ = filelib:is_regular(?config(file, Config)) andalso down(Config),
@@ -52,20 +55,38 @@ deployment(Gate, Config) ->
                flags => ["+S", "1:1", "+sbwt", "none", "-run", "weft_deploy_load", "start"]},
     Families = [{family, web, Common#{groups => [front]}},
                 {family, gate, maps:merge(Common#{count => 2, groups => [front, back],
-                                                  health => {weft_deploy_load, is_good, []}},
-                                          Gate)},
+                                                  health => {weft_deploy_load, is_good, []},
+                                                  env => with_password([])}, Gate)},
                 {family, db, Common#{groups => [back]}}],
-    Terms = [{name, shop}, {epmd_port, Port}, {healthy_s, 30}, {stable_s, 0.2} | Families],
+    write([{name, shop}, {epmd_port, Port}, {healthy_s, 30}, {stable_s, 0.2}, {keep_releases, 0}
+           | Families], Config).
+
+with_password(Env) -> [{kernel, [{shop_password, ?PASSWORD} | Env]}].
+
+write(Terms, Config) ->
     ok = file:write_file(?config(file, Config), [io_lib:format("~p.~n", [T]) || T <- Terms]).
+
+%% The same file but for one setting.
+other(Key, Value, Config) ->
+    {ok, Terms} = file:consult(?config(file, Config)),
+    write(lists:keystore(Key, 1, Terms, {Key, Value}), Config).
 
 run(Function, Config) -> run(Function, [], #{}, Config).
 
 run(Function, Words, Options, Config) ->
     All = Options#{root => ?config(root, Config),
-                   progress => fun(Line) -> ct:log("~ts", [Line]) end},
+                   progress => fun(Line) -> said(Line, Config), ct:log("~ts", [Line]) end},
     Result = apply(weft_deploy, Function, [?config(file, Config) | Words] ++ [All]),
-    ct:log("~s ~p~n~tp~n~ts", [Function, Words, Result, element(tuple_size(Result), Result)]),
+    Text = io_lib:format("~s ~p~n~tp~n~ts", [Function, Words, Result,
+                                             element(tuple_size(Result), Result)]),
+    said(Text, Config),
+    ct:log("~ts", [Text]),
     Result.
+
+%% All that commands have said, for the end.
+said(Text, Config) ->
+    ok = file:write_file(?config(said, Config), unicode:characters_to_binary([Text, $\n]),
+                         [append]).
 
 down(Config) -> run(down, Config).
 
@@ -97,27 +118,49 @@ a_node_that_failed_is_started_again(Config) ->
     [OsPid] = [Pid || #{node := <<"gate2@", _/binary>>, os_pid := Pid} <- Before],
     [] = os:cmd("kill -KILL " ++ integer_to_list(OsPid)),
     weft_test_nodes:until(fun() -> element(1, run(status, Config)) =:= wanting end),
-    ?assertMatch({ok, #{started := [#{node := <<"gate2@", _/binary>>}], stopped := []}, _},
-                 run(apply, Config)).
+    {Result, Lines} = watched(fun() -> run(apply, Config) end),
+    ?assertMatch({ok, #{started := [#{node := <<"gate2@", _/binary>>}], stopped := []}, _}, Result),
+    %% Also the emulator that asks whether it is healthy was seen.
+    ?assert(lists:any(fun(Line) -> binary:match(Line, <<"weft_deploy_control">>) =/= nomatch end,
+                      Lines)),
+    ?assertEqual([], [Line || Line <- Lines, has_secret(Line, Config)]).
 
-%% Not on a command line, not in what the command prints, and in no file that others can read.
-the_cookie_is_nowhere_in_clear(Config) ->
-    Root = ?config(root, Config),
-    {ok, Cookie} = file:read_file(filename:join(Root, "deploy/shop/cookie")),
-    {ok, #{nodes := Nodes} = Json, Text} = run(status, Config),
-    Lines = [begin
-                 {ok, Line} = file:read_file("/proc/" ++ integer_to_list(Pid) ++ "/cmdline"),
-                 Line
-             end || #{os_pid := Pid} <- Nodes, filelib:is_dir("/proc/self")],
-    Said = [term_to_binary(Json), unicode:characters_to_binary(Text) | Lines],
-    ?assertEqual([], [Some || Some <- Said, binary:match(Some, Cookie) =/= nomatch]),
-    Files = [File || File <- filelib:wildcard(Root ++ "/**/{*,.*}"), filelib:is_regular(File)],
+%% The command lines of all processes that there are meanwhile, as `ps' shows them.
+watched(Fun) ->
+    Self = self(),
+    Watcher = spawn_link(fun() -> watch(Self, #{}) end),
+    Result = Fun(),
+    Watcher ! stop,
+    receive {Watcher, Lines} -> {Result, Lines} end.
+
+watch(Parent, Seen) ->
+    Now = maps:from_list([{Line, []} || File <- filelib:wildcard("/proc/[0-9]*/cmdline"),
+                                        {ok, Line} <- [file:read_file(File)]]),
+    receive
+        stop -> Parent ! {self(), maps:keys(maps:merge(Seen, Now))}
+    after 50 -> watch(Parent, maps:merge(Seen, Now))
+    end.
+
+has_secret(Text, Config) ->
+    {ok, Cookie} = file:read_file(filename:join(?config(root, Config), "deploy/shop/cookie")),
+    binary:match(Text, [Cookie, <<?PASSWORD>>]) =/= nomatch.
+
+%% Not in what commands have printed in all cases before, and in no file that others can read; the
+%% password also where it belongs, and in the logs of nodes that have printed it.
+secrets_are_nowhere_in_clear(Config) ->
+    {ok, Said} = file:read_file(?config(said, Config)),
+    ?assertMatch({_, _}, binary:match(Said, <<"the password is ***">>)),
+    ?assertNot(has_secret(Said, Config)),
+    Files = [File || File <- filelib:wildcard(?config(root, Config) ++ "/**/{*,.*}"),
+                     filelib:is_regular(File)],
     Holding = [File || File <- Files, {ok, Content} <- [file:read_file(File)],
-                       binary:match(Content, Cookie) =/= nomatch],
-    ?assertEqual([], [File || File <- Holding,
-                              not lists:member(filename:basename(File),
-                                               ["cookie", ".erlang.cookie"])]),
-    ?assertEqual([8#400], lists:usort([mode(File) || File <- Holding])).
+                       has_secret(Content, Config)],
+    ?assertEqual(["log", "sys.config"],
+                 lists:usort([filename:basename(File) || File <- Holding])
+                 -- ["cookie", ".erlang.cookie"]),
+    ?assertEqual([8#400, 8#600], lists:usort([mode(File) || File <- Holding])),
+    ?assertMatch({usage, _}, run(export, [["systemd"]], #{out => ?config(root, Config) ++ "/out"},
+                                 Config)).
 
 mode(File) ->
     {ok, Info} = file:read_file_info(File),
@@ -166,8 +209,12 @@ upgrade_loses_nothing(Config) ->
         ok = Call(?WEB, weft_deploy_load, send_to, [?DB]),
         weft_test_nodes:until(fun() -> element(1, Call(?DB, weft_deploy_load, received, [])) > 0
                               end),
-        deployment(#{env => [{shop, [{version, 2}]}]}, Config),
+        deployment(#{env => with_password([{shop_version, 2}])}, Config),
+        Releases = filename:join(?config(root, Config), "deploy/shop/host/releases"),
+        ok = filelib:ensure_dir(Releases ++ "/old/x"),
+        ok = file:write_file(Releases ++ "/old/.complete", <<>>),
         {ok, #{upgraded := [_, _], rolled_back := [], failed := []}, _} = run(upgrade, Config),
+        ?assertMatch(["code-" ++ _], filelib:wildcard("*", Releases)),
         Sent = Call(?WEB, weft_deploy_load, stop, []),
         weft_test_nodes:until(fun() ->
                                       element(1, Call(?DB, weft_deploy_load, received, []))
@@ -183,7 +230,8 @@ upgrade_loses_nothing(Config) ->
 %% The first one is not healthy, the second one is not even tried.
 a_bad_version_is_rolled_back(Config) ->
     {ok, #{nodes := Before}, _} = run(status, Config),
-    deployment_in_haste(#{env => [{kernel, [{shop_good, false}]}], start => [nosuch]}, Config),
+    deployment(#{env => with_password([{shop_good, false}])}, Config),
+    other(healthy_s, 2, Config),
     {wanting, #{upgraded := [], rolled_back := [_], left := [_], bad := [_]}, _} =
         run(upgrade, Config),
     {_, #{nodes := After}, _} = run(status, Config),
@@ -195,23 +243,15 @@ a_bad_version_is_rolled_back(Config) ->
                                     || Gate <- ['gate1@127.0.0.1', 'gate2@127.0.0.1']])
     end),
     ?assertMatch({ok, #{upgraded := [], refused := [_, _]}, _}, run(upgrade, Config)),
-    deployment(#{env => [{shop, [{version, 2}]}]}, Config),
+    deployment(#{env => with_password([{shop_version, 2}])}, Config),
     ?assertMatch({ok, #{changed := [], same := 4}, _}, run(plan, Config)).
-
-deployment_in_haste(Gate, Config) ->
-    deployment(Gate, Config),
-    {ok, Terms} = file:consult(?config(file, Config)),
-    Hasty = lists:keystore(healthy_s, 1, Terms, {healthy_s, 5}),
-    ok = file:write_file(?config(file, Config), [io_lib:format("~p.~n", [T]) || T <- Hasty]).
 
 %% The file names another epmd than that of the nodes. One can not be drained unseen.
 a_node_that_can_not_be_asked_is_not_stopped(Config) ->
-    {ok, Terms} = file:consult(?config(file, Config)),
-    Other = lists:keystore(epmd_port, 1, Terms, {epmd_port, weft_test_nodes:free_port()}),
-    ok = file:write_file(?config(file, Config), [io_lib:format("~p.~n", [T]) || T <- Other]),
+    other(epmd_port, weft_test_nodes:free_port(), Config),
     {failed, Text} = run(drain, [["gate1"]], #{}, Config),
     ?assertMatch({match, _}, re:run(Text, "port of epmd")),
-    ok = file:write_file(?config(file, Config), [io_lib:format("~p.~n", [T]) || T <- Terms]),
+    other(epmd_port, ?config(port, Config), Config),
     ?assertMatch({ok, #{same := 4}, _}, run(plan, Config)).
 
 numbers_change(Config) ->
@@ -230,14 +270,39 @@ numbers_change(Config) ->
     end).
 
 the_only_way_is_not_drained(Config) ->
-    {ok, Terms} = file:consult(?config(file, Config)),
-    Hasty = lists:keystore(drain_s, 1, Terms, {drain_s, 4}),
-    ok = file:write_file(?config(file, Config), [io_lib:format("~p.~n", [T]) || T <- Hasty]),
+    other(drain_s, 2, Config),
     {failed, Text} = run(drain, [["gate1"]], #{}, Config),
     ?assertMatch({match, _}, re:run(Text, "only way between")),
     with_control(Config, fun(Call) ->
         weft_test_nodes:until(fun() -> Call(?WEB, net_adm, ping, [?DB]) =:= pong end)
     end).
+
+%% The emulator that drains is killed while it waits for the others to find another way.
+a_drain_that_is_interrupted_is_taken_back(Config) ->
+    other(drain_s, 60, Config),
+    with_control(Config, fun(Call) ->
+        IsOpen = fun() -> Call('gate1@127.0.0.1', weft_transit, is_open, []) end,
+        Drain = spawn_monitor(fun() -> exit(run(drain, [["gate1"]], #{}, Config)) end),
+        weft_test_nodes:until(fun() -> not IsOpen() end),
+        [] = os:cmd("kill -KILL " ++ draining(Config)),
+        receive {'DOWN', _, process, Pid, Result} when Pid =:= element(1, Drain) ->
+            ?assertMatch({failed, _}, Result)
+        end,
+        ?assertNot(IsOpen()),
+        ?assertMatch({ok, #{reopen := [<<"gate1@", _/binary>>], same := 3}, _}, run(plan, Config)),
+        ?assertMatch({ok, #{started := [], stopped := [], failed := []}, _}, run(apply, Config)),
+        ?assert(IsOpen()),
+        ?assertMatch({ok, #{reopen := [], same := 3}, _}, run(plan, Config)),
+        weft_test_nodes:until(fun() -> Call(?WEB, net_adm, ping, [?DB]) =:= pong end)
+    end).
+
+draining(Config) ->
+    Mark = unicode:characters_to_binary(filename:join(?config(root, Config),
+                                                      "deploy/shop/host/control")),
+    [OsPid] = [lists:nth(3, filename:split(File))
+               || File <- filelib:wildcard("/proc/[0-9]*/cmdline"),
+                  {ok, Line} <- [file:read_file(File)], binary:match(Line, Mark) =/= nomatch],
+    OsPid.
 
 down_leaves_nothing(Config) ->
     {ok, #{nodes := [_, _, _] = Nodes}, _} = run(status, Config),

@@ -75,8 +75,11 @@ ask(Name, What) ->
     Name ! {self(), Ref, What},
     receive {Ref, Answer} -> Answer after 10000 -> error({no_answer, Name}) end.
 
-%% @doc A health check that some configuration fails.
+%% @doc A health check that some configuration fails. Then the end of its log has a password.
 -spec is_good() -> boolean().
 is_good() ->
     ok = persistent_term:put(weft_deploy_asked, true),
-    application:get_env(kernel, shop_good, true).
+    IsGood = application:get_env(kernel, shop_good, true),
+    {ok, Password} = application:get_env(kernel, shop_password),
+    _ = [io:format(user, "the password is ~ts~n", [Password]) || not IsGood],
+    IsGood.

@@ -60,7 +60,7 @@ desired(Spec, Seen) ->
                                             placed => Placed, dir => "/srv/shop", erl => "erl"}).
 
 empty(Hosts) ->
-    maps:from_list([{Host, {ok, #{cores => Cores, releases => [], nodes => #{}}}}
+    maps:from_list([{Host, {ok, #{cores => Cores, releases => [], closed => [], nodes => #{}}}}
                     || {Host, Cores} <- Hosts]).
 
 %% What is there after a plan: `changed' nodes stay as they are.
@@ -140,6 +140,30 @@ what_was_rolled_back_is_not_tried_unless_asked_test() ->
                  weft_deploy_plan:new(Desired, Seen, [Id], false)),
     ?assertMatch(#{changed := [_, _], refused := []},
                  weft_deploy_plan:new(Desired, Seen, [Id], true)).
+
+what_an_interrupted_drain_has_closed_is_opened_unless_it_goes_test() ->
+    Spec = spec(2, two(), []),
+    #{"h1" := {ok, #{nodes := Nodes} = Here}} = Seen = running(Spec),
+    Some = hd(maps:keys(Nodes)),
+    Closed = Seen#{"h1" := {ok, Here#{closed := [Some]}}},
+    Plan = weft_deploy_plan:new(desired(Spec, Closed), Closed, [], false),
+    ?assertMatch(#{reopen := [{"h1", Some}]}, Plan),
+    ?assertNot(weft_deploy_plan:is_empty(Plan)),
+    ?assertMatch(#{reopen := []}, weft_deploy_plan:new([], Closed, [], false)).
+
+%% Versions have dashes, ids one more.
+releases_stay_if_they_are_used_or_new_test() ->
+    Node = #{up => true, os_pid => 1, id => "code-6-12345678", previous => "code-5-12345678"},
+    Down = Node#{up := false, id := "code-4-12345678", previous := none},
+    Seen = #{"h1" => {ok, #{cores => 1, closed => [], nodes => #{"a@h1" => Node, "b@h1" => Down},
+                            releases => ["code-" ++ [N] || N <- "87654321"]}},
+             "h2" => {ok, #{cores => 1, closed => [], nodes => #{}, releases => ["code-1"]}},
+             "h3" => {error, "no route"}},
+    ?assertEqual([{"h1", ["code-2", "code-1"]}],
+                 weft_deploy_plan:surplus_releases(["code-8"], 2, Seen)),
+    ?assertEqual([], weft_deploy_plan:surplus_releases(["code-8"], 9, Seen)),
+    ?assertEqual([{"h1", ["code-7", "code-3", "code-2", "code-1"]}, {"h2", ["code-1"]}],
+                 weft_deploy_plan:surplus_releases(["code-8"], 0, Seen)).
 
 the_number_of_nodes_is_no_part_of_what_a_node_is_test() ->
     Ids = fun(Count) -> lists:usort([Id || #{family := web, id := Id}

@@ -55,7 +55,10 @@ life() ->
     Do(weft_deploy_shell:launch(Dir, ["n1@h"])),
     #{nodes := #{"n1@h" := #{os_pid := OsPid}}} = until_up(See),
     Do(weft_deploy_shell:launch(Dir, ["n1@h"])),
-    ?assertMatch(#{nodes := #{"n1@h" := #{os_pid := OsPid, up := true}}}, See()),
+    ?assertMatch(#{closed := [], nodes := #{"n1@h" := #{os_pid := OsPid, up := true}}}, See()),
+    Closed = Dir ++ "/nodes/n1@h/closed",
+    ok = file:write_file(Closed, <<>>),
+    ?assertMatch(#{closed := ["n1@h"]}, See()),
     {error, Refused} = weft_deploy_host:script(C, weft_deploy_shell:prepare(Dir, "shop", "new")),
     ?assertMatch({match, _}, re:run(Refused, "n1@h runs with another cookie")),
     ?assertEqual({ok, <<"it's secret">>}, file:read_file(Dir ++ "/.erlang.cookie")),
@@ -66,9 +69,17 @@ life() ->
     ?assertMatch(#{nodes := #{"n1@h" := #{id := "one", previous := none}}}, See()),
     Do(weft_deploy_shell:stop(Dir, ["n1@h"], 5)),
     ?assertMatch(#{nodes := #{"n1@h" := #{up := false}}}, See()),
+    ?assertNot(filelib:is_file(Closed)),
     Do(weft_deploy_shell:remove(Dir, ["n1@h"])),
     ?assertMatch(#{nodes := Nodes} when map_size(Nodes) =:= 0, See()),
     Do(weft_deploy_shell:prepare(Dir, "shop", "new")),
+    ok = file:del_dir_r(Dir).
+
+what_is_of_somebody_else_stays_test() ->
+    Dir = directory(),
+    {ok, C} = weft_deploy_host:open(local, "127.0.0.1", #{dir => Dir}),
+    Do = fun(Script) -> {ok, Output} = weft_deploy_host:script(C, Script), Output end,
+    Do(weft_deploy_shell:prepare(Dir, "shop", "cookie")),
     ok = file:write_file(Dir ++ "/program", "of somebody else"),
     Do(weft_deploy_shell:purge(Dir)),
     ?assertEqual(["program"], filelib:wildcard("{*,.*}", Dir)),
@@ -79,6 +90,22 @@ life() ->
 mode(File) ->
     {ok, Info} = file:read_file_info(File),
     element(8, Info).
+
+the_newest_release_is_the_first_one_and_others_go_test() ->
+    Dir = directory(),
+    {ok, C} = weft_deploy_host:open(local, "127.0.0.1", #{dir => Dir}),
+    Do = fun(Script) -> {ok, Output} = weft_deploy_host:script(C, Script), Output end,
+    See = fun() -> weft_deploy_shell:parse(Do(weft_deploy_shell:observe(Dir))) end,
+    Do(weft_deploy_shell:prepare(Dir, "shop", "cookie")),
+    [begin
+         ok = weft_deploy_host:put(C, Dir ++ "/upload/" ++ Version, tarball()),
+         Do(weft_deploy_shell:unpack(Dir, Version))
+     end || Version <- ["v1", "v2"]],
+    ok = file:change_time(Dir ++ "/releases/v2", {{2020, 1, 1}, {0, 0, 0}}),
+    ?assertMatch(#{releases := ["v1", "v2"]}, See()),
+    Do(weft_deploy_shell:prune(Dir, ["v1"])),
+    ?assertMatch(#{releases := ["v2"]}, See()),
+    ok = file:del_dir_r(Dir).
 
 %% It takes any words, as `erl' does.
 definition(Dir, Id) ->
@@ -152,7 +179,7 @@ a_node_that_can_not_be_written_is_not_started_test() ->
 
 lines_that_are_none_of_ours_are_passed_over_test() ->
     Output = <<"banner\ncores\tmany\nnode\tx\nnode\ta@h\tup\t12\tid\t-\nrelease\tv1\n\n">>,
-    ?assertEqual(#{cores => 1, releases => ["v1"],
+    ?assertEqual(#{cores => 1, releases => ["v1"], closed => [],
                    nodes => #{"a@h" => #{up => true, os_pid => 12, id => "id",
                                          previous => none}}}, weft_deploy_shell:parse(Output)).
 

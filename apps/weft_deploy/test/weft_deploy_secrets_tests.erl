@@ -1,0 +1,45 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% Passwords are found, and are in nothing that the command says or exports.
+-module(weft_deploy_secrets_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(PASSWORD, "open sesame").
+
+options() ->
+    [{transport, tls}, {tls_options, [{certfile, "/c.pem"}, {password, ?PASSWORD}]}].
+
+passwords_are_found_by_the_names_of_their_keys_test() ->
+    ?assertEqual([{api_secret, <<"abcdef">>}, {password, <<?PASSWORD>>}],
+                 weft_deploy_secrets:in([#{weft => options()},
+                                         {shop, [{api_secret, <<"abcdef">>}, {password, none},
+                                                 {password, "abc"}, {port, 8080}]}])).
+
+answers_have_stars_and_keep_their_shape_test() ->
+    Secrets = [{password, <<"abcd">>}],
+    Hide = fun(Answer) -> weft_deploy_secrets:hide(Answer, Secrets) end,
+    ?assertEqual({failed, "x *** y"}, Hide({failed, "x abcd y"})),
+    ?assertEqual({ok, #{a => [<<"***">>, <<"b">>], n => 1}, "x"},
+                 Hide({ok, #{a => [<<"abcd">>, <<"b">>], n => 1}, "x"})),
+    ?assertEqual([#{why => <<"***!">>}], Hide([#{why => <<"abcd!">>}])),
+    ?assertEqual("a ***", Hide(["a ", ["ab", <<"cd">>]])).
+
+%% Each error shows what is wrong, and that may be what has the password in it.
+errors_of_the_file_do_not_show_them_test_() ->
+    Wrong = [[{family, web, #{weft => {tls_options, [{password, ?PASSWORD}]}}}],
+             [{family, web, #{weft => [{tls_options, #{password => ?PASSWORD}}]}}],
+             [{family, web, [{password, ?PASSWORD}]}],
+             [{familie, web, #{weft => options()}}, {family, web, #{}}],
+             [{family, web, #{env => [{shop, {password, ?PASSWORD}}]}}]],
+    [?_test(begin
+                {error, Text} = weft_deploy_spec:new([{name, shop} | Terms]),
+                ?assertEqual({Text, nomatch}, {Text, string:find(Text, ?PASSWORD)})
+            end) || Terms <- Wrong].
+
+they_are_exported_to_no_file_test() ->
+    {ok, Spec} = weft_deploy_spec:new([{name, shop}, {family, web, #{weft => options()}}]),
+    [begin
+         {error, Text} = weft_deploy_export:check(Kind, Spec),
+         ?assertMatch({match, _}, re:run(Text, "family web has a password"))
+     end || Kind <- weft_deploy_export:kinds() -- ["ansible"]],
+    ok = weft_deploy_export:check("ansible", Spec).
