@@ -195,3 +195,13 @@ expect(Message) ->
 
 flush() ->
     receive _ -> flush() after 0 -> ok end.
+
+%% What users have stored is not for logs; of other cores the state is what helps to find an error.
+a_private_core_is_not_shown_test() ->
+    Shown = fun(More) ->
+                with_driver(More, fun(Pid) -> lists:flatten(io_lib:format("~p",
+                                                                          [sys:get_status(Pid)]))
+                                  end)
+            end,
+    ?assertEqual(nomatch, string:find(Shown(#{private => true}), "weft_echo_core")),
+    ?assertNotEqual(nomatch, string:find(Shown(#{}), "weft_echo_core")).

@@ -78,7 +78,8 @@ next(#entropy{left = [Pair | Left]} = Entropy) ->
 %% @private
 -spec compare(weft_kv_exchange:pair()) -> no_return().
 compare(Pair) ->
-    exit({compared, weft_kv_exchange:compare(Pair, ?KEYS_MAX, fun ask/3)}).
+    Compare = fun() -> weft_kv_exchange:compare(Pair, ?KEYS_MAX, fun ask/3) end,
+    exit({compared, weft_redact:run(Compare)}).
 
 pairs(#entropy{ns = Ns}) ->
     case {weft_ring_lookup:owners(weft_ring), weft_ring:mine()} of

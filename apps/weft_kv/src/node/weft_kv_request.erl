@@ -29,7 +29,10 @@ started(Key, Request, Places, Options, Running, TimeoutMs) ->
     {Pid, Monitor} =
         spawn_monitor(fun() ->
                           ok = counters:add(Running, 1, 1),
-                          try coordinate(Key, Request, Places, Options, {Caller, Alias})
+                          try
+                              weft_redact:run(fun() ->
+                                  coordinate(Key, Request, Places, Options, {Caller, Alias})
+                              end)
                           after counters:sub(Running, 1, 1)
                           end
                       end),
@@ -57,10 +60,10 @@ effects([], State, Context) ->
     end;
 effects([{ask, Place, Request} | Effects], State, Context) ->
     Self = self(),
-    spawn(fun() -> Self ! {reply, Place, asked(Place, Request, Context)} end),
+    _ = in_private(fun() -> Self ! {reply, Place, asked(Place, Request, Context)} end),
     effects(Effects, State, Context);
 effects([{repair, Place, Object} | Effects], State, Context) ->
-    spawn(fun() -> asked(Place, {merge, Object}, Context) end),
+    _ = in_private(fun() -> asked(Place, {merge, Object}, Context) end),
     effects(Effects, State, Context);
 effects([{after_ms, Ms, Timer} | Effects], State, Context) ->
     _ = erlang:send_after(Ms, self(), {timer, Timer}),
@@ -70,6 +73,9 @@ effects([{answer, Answer} | Effects], State, {_, _, {_, Alias}} = Context) ->
     effects(Effects, State, Context);
 effects([done | _], _State, _Context) ->
     ok.
+
+%% What users have stored is not for logs.
+in_private(Fun) -> spawn(weft_redact, run, [Fun]).
 
 event(Event, State0, Context) ->
     {State, Effects} = weft_kv_coordinator_core:handle(Event, State0),

@@ -324,7 +324,7 @@ bring(#replica{partition = Partition, hints = Hints, table = Table} = Replica) -
             Objects = [{Key, weft_kv_table:read(Key, Table)} || Key <- Keys],
             %% What was forgotten meanwhile needs no owner.
             Left = maps:without([Key || {Key, none} <- Objects], Hints),
-            Pid = spawn(fun() -> push(Partition, Owner, Objects) end),
+            Pid = spawn(weft_redact, run, [fun() -> push(Partition, Owner, Objects) end]),
             Replica#replica{pushing = Pid, hints = Left};
         {error, _} -> Replica
     end.

@@ -59,7 +59,7 @@ init({Name, Module, Partition, Options, Config}) ->
 
 %% @private
 handle_call(Request, From, Vnode) ->
-    settled(asked(Request, From, Vnode)).
+    weft_redact:run(fun() -> settled(asked(Request, From, Vnode)) end).
 
 asked({command, Role, Key, Command}, From, Vnode) ->
     case refused(Role, Vnode) of
@@ -86,7 +86,7 @@ handle_cast(Request, Vnode) ->
 
 %% @private
 handle_info(Message, Vnode) ->
-    settled(told(Message, Vnode)).
+    weft_redact:run(fun() -> settled(told(Message, Vnode)) end).
 
 told({weft_vnode, receiver, Sender, Msg}, Vnode) when is_pid(Sender) ->
     {noreply, received(Sender, Msg, Vnode)};
@@ -131,12 +131,8 @@ terminate(Reason, #vnode{module = Module, data = Data}) ->
 %% What users have stored is not for logs.
 %% @private
 -spec format_status(gen_server:format_status()) -> gen_server:format_status().
-format_status(Status) ->
-    maps:map(fun(state, #vnode{name = Name}) -> Name;
-                (message, _) -> not_shown;
-                (log, _) -> [];
-                (_, Value) -> Value
-             end, Status).
+format_status(#{state := #vnode{name = Name}} = Status) -> weft_redact:status(Status, Name);
+format_status(Status) -> weft_redact:status(Status, not_shown).
 
 %% --- commands ---------------------------------------------------------------------------------
 
@@ -173,7 +169,7 @@ change({From, Reply}, Key, Change, Note, #vnode{module = Module, data = Data} = 
             gen_server:reply(From, {error, {failed, Reason}}),
             Vnode;
         {{error, Reason}, _} ->
-            exit({not_written, Reason})
+            not_written(Reason, Vnode)
     end.
 
 %% What is read may not be on disk yet, so that is held, too.
@@ -214,7 +210,7 @@ on_disk(#vnode{module = Module, data = Data} = Vnode) ->
     case erlang:function_exported(Module, commit, 1) andalso Module:commit(Data) of
         false -> Vnode;
         {ok, New} -> Vnode#vnode{data = New};
-        {error, Reason, _} -> exit({not_written, Reason})
+        {error, Reason, _} -> not_written(Reason, Vnode)
     end.
 
 noted(Note, #vnode{kept = Kept} = Vnode) ->
@@ -234,7 +230,12 @@ note(Note, #vnode{module = Module, data = Data} = Vnode) ->
 %% What can not be written, the other end may not take for written. The next process of the
 %% partition goes on with what is.
 written({ok, Data}, Vnode) -> Vnode#vnode{data = Data};
-written({error, Reason}, _Vnode) -> exit({not_written, Reason}).
+written({error, Reason}, Vnode) -> not_written(Reason, Vnode).
+
+-spec not_written(term(), #vnode{}) -> no_return().
+not_written(Reason, #vnode{name = Name}) ->
+    logger:error("~ts can not be written, and ends: ~0tP", [Name, Reason, 20]),
+    exit(not_written).
 
 %% --- to the next owner ------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@
 -include_lib("kernel/include/logger.hrl").
 
 -export([start_link/3, change/3, command/2, command/3, notice/2, subscribe/2, drops/1]).
--export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, format_status/1]).
 
 %% Time for a new core to ask for its links before those of the core before are given up.
 -define(HANDOVER_MS, 3000).
@@ -46,6 +46,8 @@
     %% dropped.
     mailbox_max :: pos_integer() | infinity,
     drops = 0 :: non_neg_integer(),
+    %% The core holds what users have stored, which is not for logs.
+    private = false :: boolean(),
     subscribers = #{} :: #{pid() => reference()}}).
 
 %% @doc Starts the driver Name of CoreModule, registered under that name. Cores of the same name on
@@ -60,6 +62,7 @@
 %%     processes that get the notices of this driver.</li>
 %% <li>`mailbox_max' (infinity): how many messages may wait before those of neighbours are dropped;
 %%     for cores whose protocol tolerates the loss.</li>
+%% <li>`private' (false): crash reports show neither the state nor messages (`weft_redact').</li>
 %% </ul>
 %% `seed' and `incarnation' get values when absent.
 -spec start_link(Name :: atom(), CoreModule :: module(), Options :: map()) ->
@@ -101,7 +104,12 @@ drops(Name) ->
 
 %% @private
 -spec init({atom(), module(), map()}) -> {ok, #driver{}}.
-init({Name, Core, Options0}) ->
+init({Name, Core, #{private := true} = Options}) ->
+    weft_redact:run(fun() -> started(Name, Core, Options) end);
+init({Name, Core, Options}) ->
+    started(Name, Core, Options).
+
+started(Name, Core, Options0) ->
     ok = weft_never_stopped:enter(),
     Links = maps:get(link_module, Options0, weft_links),
     Self = maps:get(self, Options0, node()),
@@ -117,6 +125,7 @@ init({Name, Core, Options0}) ->
     Driver = #driver{name = Name, self = Self, core = Core, core_state = CoreState, links = Links,
                      views = Views, clock = maps:get(clock, Options, monotonic),
                      mailbox_max = maps:get(mailbox_max, Options, infinity),
+                     private = maps:get(private, Options, false),
                      subscribers = maps:from_list([{Pid, monitor(process, Pid)} || Pid <- Told])},
     {ok, perform(Effects, Driver)}.
 
@@ -200,6 +209,13 @@ handle_info(Message, State) ->
     ok = weft_stray:message(Message),
     {noreply, State}.
 
+%% @private
+-spec format_status(gen_server:format_status()) -> gen_server:format_status().
+format_status(#{state := #driver{private = true, name = Name}} = Status) ->
+    weft_redact:status(Status, Name);
+format_status(Status) ->
+    Status.
+
 message(Node, Msg, #driver{drops = Drops} = Driver) ->
     case has_room(Driver) of
         true -> event({message, Node, Msg}, Driver);
@@ -228,7 +244,12 @@ changed(Core, Options, #driver{name = Name, self = Self, up = Up, asked = Asked,
 handover(Nodes, #driver{core = Core, core_state = CoreState} = Driver) ->
     perform([{disconnect, Node} || Node <- Nodes -- Core:neighbours(CoreState)], Driver).
 
-event(Event, #driver{core = Core, core_state = CoreState0, clock = Clock} = Driver) ->
+event(Event, #driver{private = true} = Driver) ->
+    weft_redact:run(fun() -> handled(Event, Driver) end);
+event(Event, Driver) ->
+    handled(Event, Driver).
+
+handled(Event, #driver{core = Core, core_state = CoreState0, clock = Clock} = Driver) ->
     {CoreState, Effects} = Core:handle(Event, now_ms(Clock), CoreState0),
     perform(Effects, Driver#driver{core_state = CoreState}).
 
