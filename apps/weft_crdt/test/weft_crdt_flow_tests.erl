@@ -12,14 +12,106 @@ a_slow_flow_gets_the_last_value_and_no_pile_test() ->
 an_invariant_sees_each_value_test() ->
     ?assertEqual([{[0], [0]}, {[1], [0]}, {[2], [0]}, {[3], [0]}, {[3], [9]}], acts(each)).
 
+%% Functions run beside each other: what one does is not felt by the others.
+a_function_that_does_not_end_holds_nobody_up_test_() ->
+    {timeout, 20, fun() -> with_flows(fun blocked/0) end}.
+
+blocked() ->
+    Self = self(),
+    Slow = fun([0]) -> Self ! {slow, self()}, receive never -> again end end,
+    {_, Starter} = spawn_monitor(fun() -> flow(slow, Slow) end),
+    receive {slow, _} -> ok after 5000 -> error(not_called) end,
+    ok = flow(quick, fun([0]) -> again end),
+    ok = weft_crdt_flow_sup:stop_flow(quick),
+    ok = weft_crdt_flow_sup:stop_flow(slow),
+    receive {'DOWN', Starter, process, _, _} -> ok end.
+
+%% More often than a supervisor takes.
+a_function_that_fails_ends_no_other_flow_test_() ->
+    {timeout, 20, fun() -> with_flows(fun failing/0) end}.
+
+failing() ->
+    ok = flow(good, fun([0]) -> again end),
+    [{_, Good, _, _}] = supervisor:which_children(weft_crdt_flow_sup),
+    [?assertMatch({error, {failed, _}}, flow(bad, fun([_]) -> error(bad) end))
+     || _ <- lists:seq(1, 30)],
+    ?assertEqual({error, why}, flow(bad, fun([_]) -> throw(why) end)),
+    %% A process that it has linked fails.
+    Linked = fun([_]) -> spawn_link(fun() -> exit(linked) end), again end,
+    [begin
+         ok = flow(bad, Linked),
+         ok = weft_crdt_flow_sup:stop_flow(bad)
+     end || _ <- lists:seq(1, 30)],
+    ?assertEqual({error, already_started}, flow(good, Linked)),
+    ?assertMatch([{_, Good, _, _}], supervisor:which_children(weft_crdt_flow_sup)).
+
+%% Only what was done is over: it was asked for once.
+a_flow_that_is_done_is_forgotten_test_() ->
+    {timeout, 20,
+     fun() -> with_flows(fun() ->
+                             ok = weft_crdt_flow_sup:start_flow(once, once, worker(fun([0]) ->
+                                                                                      done
+                                                                                  end)),
+                             until([], fun() -> supervisor:which_children(weft_crdt_flow_sup) end)
+                         end)
+     end}.
+
+%% One that was killed is there again, though its function fails just then.
+a_flow_that_was_killed_goes_on_test_() ->
+    {timeout, 20, fun() -> with_flows(fun killed/0) end}.
+
+killed() ->
+    Self = self(),
+    Calls = counters:new(1, []),
+    ok = flow(out, fun([0]) ->
+                       ok = counters:add(Calls, 1, 1),
+                       case counters:get(Calls, 1) of
+                           2 -> error(not_now);
+                           N -> Self ! {called, N}, again
+                       end
+                   end),
+    [{_, Pid, _, _}] = supervisor:which_children(weft_crdt_flow_sup),
+    exit(Pid, kill),
+    receive {called, 3} -> ok after 10000 -> error(not_again) end.
+
+flow(Id, Act) -> weft_crdt_flow_sup:start_flow(Id, always, worker(Act)).
+
+worker(Act) -> #{inputs => [a], takes => latest, act => fun([[V]]) -> Act([V]) end, name => out}.
+
+until(Expected, Fun) -> until(Expected, Fun, 200).
+
+until(Expected, Fun, Tries) ->
+    case Fun() of
+        Expected -> ok;
+        %% pacing: it is asked again after a moment
+        _ when Tries > 0 -> receive after 10 -> until(Expected, Fun, Tries - 1) end
+    end.
+
+with_flows(Test) ->
+    Store = spawn_link(fun store/0),
+    true = register(weft_crdt, Store),
+    {ok, Flows} = weft_crdt_flow_sup:start_link(),
+    try Test()
+    after
+        unlink(Flows),
+        [begin
+             Ref = monitor(process, Pid),
+             unlink(Pid),
+             exit(Pid, Reason),
+             receive {'DOWN', Ref, process, _, _} -> ok end
+         end || {Pid, Reason} <- [{Flows, shutdown}, {Store, kill}]]
+    end.
+
 %% What a flow is called with while its inputs have changed several times.
 acts(Takes) ->
     Store = spawn_link(fun store/0),
     true = register(weft_crdt, Store),
     Self = self(),
     Act = fun(Values) -> Self ! {acted, list_to_tuple(Values)}, again end,
-    {ok, Worker} = weft_crdt_flow_worker:init(#{inputs => [a, b], takes => Takes, act => Act,
-                                                name => out}),
+    {ok, New, {continue, Next}} =
+        weft_crdt_flow_worker:init(#{inputs => [a, b], takes => Takes, act => Act, name => out}),
+    process_flag(trap_exit, false),
+    {noreply, Worker} = weft_crdt_flow_worker:handle_continue(Next, New),
     [self() ! {weft_crdt, Key, [Value]} || {Key, Value} <- [{a, 1}, {a, 2}, {a, 3}, {b, 9}]],
     ok = handled(Worker),
     unlink(Store),

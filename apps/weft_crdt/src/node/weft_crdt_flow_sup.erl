@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Supervisor of flows, one child each, named after what it makes. A flow that crashes is
-%% started again, and computes its value anew.
+%% started again, and computes its value anew. No function of users runs here.
 -module(weft_crdt_flow_sup).
 -behaviour(supervisor).
 
@@ -21,13 +21,21 @@ init([]) ->
           ok | {error, term()}.
 start_flow(Id, Often, Flow) ->
     Child = #{id => Id, start => {weft_crdt_flow_worker, start_link, [Flow]},
-              restart => case Often of always -> permanent; once -> temporary end},
+              %% A function may run for long.
+              shutdown => brutal_kill,
+              restart => case Often of always -> transient; once -> temporary end},
     try supervisor:start_child(?MODULE, Child) of
-        {ok, _Pid} -> ok;
+        {ok, Pid} -> begun(Id, weft_crdt_flow_worker:first(Pid));
         {error, {already_started, _}} -> {error, already_started};
         {error, Reason} -> {error, Reason}
     catch exit:_NotRunning -> {error, not_running}
     end.
+
+begun(_Id, ok) ->
+    ok;
+begun(Id, {error, Reason}) ->
+    _ = stop_flow(Id),
+    {error, Reason}.
 
 %% @doc Ends a flow.
 -spec stop_flow(Id :: term()) -> ok | {error, not_found | not_running}.

@@ -2,40 +2,71 @@
 %% @doc One flow: subscribes to its inputs, and does something with their values whenever one of
 %% them changes. Of values that came while it did so, one that takes the `latest' gets the last of
 %% each input only, so they do not pile up. When the store is started again, it subscribes again. A
-%% function that fails leaves the last result, and the failure is in the log.
+%% function that fails leaves the last result, and the failure is in the log. Functions run here and
+%% nowhere else: how long they take concerns nobody else, and processes that they link do not end
+%% the flow.
 -module(weft_crdt_flow_worker).
 -behaviour(gen_server).
 
--export([start_link/1]).
--export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+-export([start_link/1, first/1]).
+-export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2,
+         format_status/1]).
 -export_type([flow/0]).
 
 -define(AGAIN_MS, 50).
+%% One that was started again and fails has nobody whom it could tell.
+-define(FAILED_AGAIN_MS, 1000).
 
 -type flow() :: #{inputs := [weft_crdt:key()],
                   takes := latest | each,
                   act := fun((Values :: [term()]) -> again | done),
                   name := term()}.
 
--record(worker, {flow :: flow(), store :: reference(), values = #{} :: #{term() => term()}}).
+-record(worker, {flow :: flow(), store = none :: none | reference(),
+                 values = #{} :: #{term() => term()},
+                 first = none :: none | ok | {error, term()}}).
 
 -spec start_link(flow()) -> {ok, pid()} | ignore | {error, term()}.
 start_link(Flow) ->
     gen_server:start_link(?MODULE, Flow, []).
 
+%% @doc Waits until the function was called for the first time. After an error the flow ends.
+-spec first(pid()) -> ok | {error, term()}.
+first(Worker) ->
+    try gen_server:call(Worker, first, infinity)
+    catch exit:{Reason, _} -> {error, {failed, Reason}}
+    end.
+
 %% @private
-init(#{inputs := Inputs, act := Act} = Flow) ->
+init(Flow) ->
+    process_flag(trap_exit, true),
+    {ok, #worker{flow = Flow}, {continue, first}}.
+
+%% @private
+handle_continue(first, #worker{flow = #{inputs := Inputs, act := Act}} = Worker0) ->
     case subscribed(Inputs) of
         {ok, Store, Values} ->
+            Worker = Worker0#worker{store = Store, values = Values},
             try Act([map_get(Input, Values) || Input <- Inputs]) of
-                again -> {ok, #worker{flow = Flow, store = Store, values = Values}};
-                done -> ignore
+                again -> {noreply, Worker#worker{first = ok}};
+                done -> done(Worker)
             catch
-                throw:Reason -> {stop, Reason};
-                _:Reason -> {stop, {failed, Reason}}
+                throw:Reason -> failed(Reason, Worker);
+                _:Reason -> failed({failed, Reason}, Worker)
             end;
-        {error, Reason} -> {stop, Reason}
+        {error, Reason} -> failed(Reason, Worker0)
     end.
+
+failed(Reason, Worker) ->
+    _ = erlang:send_after(?FAILED_AGAIN_MS, self(), again),
+    {noreply, Worker#worker{first = {error, Reason}}}.
+
+%% Who asked for the flow hears that it was done.
+done(Worker) ->
+    receive {'$gen_call', From, first} -> gen_server:reply(From, ok)
+    after ?AGAIN_MS -> ok
+    end,
+    {stop, normal, Worker}.
 
 subscribed(Inputs) ->
     Store = monitor(process, weft_crdt),
@@ -52,6 +83,10 @@ subscribed([Input | Rest], Store, Values) ->
     end.
 
 %% @private
+handle_call(first, _From, #worker{first = ok} = Worker) ->
+    {reply, ok, Worker};
+handle_call(first, _From, #worker{first = Error} = Worker) ->
+    {stop, normal, Error, Worker};
 handle_call(Request, _From, Worker) ->
     {reply, weft_stray:call(Request), Worker}.
 
@@ -70,11 +105,16 @@ handle_info({weft_crdt, Input, Value}, #worker{flow = Flow, values = Values} = W
                                  end});
 handle_info({'DOWN', Store, process, _, _}, #worker{store = Store} = Worker) ->
     again(Worker);
-handle_info(again, #worker{flow = #{inputs := Inputs}} = Worker) ->
+handle_info(again, #worker{flow = #{inputs := Inputs}, store = Former} = Worker) ->
+    _ = Former =:= none orelse demonitor(Former, [flush]),
     case subscribed(Inputs) of
-        {ok, Store, Values} -> acted(Worker#worker{store = Store, values = Values});
-        {error, _NotYet} -> again(Worker)
+        {ok, Store, Values} ->
+            acted(Worker#worker{store = Store, values = Values, first = ok});
+        {error, _NotYet} -> again(Worker#worker{store = none})
     end;
+%% Of a process that the function has linked.
+handle_info({'EXIT', _, _}, Worker) ->
+    {noreply, Worker};
 handle_info(Message, Worker) ->
     ok = weft_stray:message(Message),
     {noreply, Worker}.
@@ -96,6 +136,11 @@ acted(#worker{flow = #{inputs := Inputs, act := Act, name := Name}, values = Val
     catch
         _:Reason ->
             logger:warning("weft_crdt: the flow ~0tp has failed and keeps its last result: ~0tP",
-                           [Name, Reason, 20]),
+                           [Name, weft_redact:reason(Reason), 20]),
             {noreply, Worker}
     end.
+
+%% What users have stored is not for logs.
+%% @private
+-spec format_status(gen_server:format_status()) -> gen_server:format_status().
+format_status(Status) -> weft_redact:status(Status, ?MODULE).

@@ -13,7 +13,7 @@
 -behaviour(gen_server).
 
 -export([start_link/2, kept/0, clear/1, put/3]).
--export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, format_status/1]).
 
 -define(MAGIC, "weft_crdt 1\n").
 -define(NAME, "store").
@@ -61,16 +61,19 @@ opened({error, Reason}, _, _) ->
     {stop, {crdt_file, Reason}}.
 
 %% @private
-handle_call({append, Item}, _From, #log{device = Device, bytes = Bytes} = Log) ->
+handle_call(Request, From, Log) ->
+    weft_redact:run(fun() -> asked(Request, From, Log) end).
+
+asked({append, Item}, _From, #log{device = Device, bytes = Bytes} = Log) ->
     Record = record(Item),
     case file:write(Device, Record) of
         ok -> {reply, ok, compacted(Log#log{bytes = Bytes + iolist_size(Record)})};
         {error, Reason} -> {stop, {crdt_file, {Reason, Log#log.file}}, Log}
     end;
-handle_call(kept, _From, #log{file = File} = Log) ->
+asked(kept, _From, #log{file = File} = Log) ->
     {ok, Items} = read(File),
     {reply, Items, Log};
-handle_call(Request, _From, Log) ->
+asked(Request, _From, Log) ->
     {reply, weft_stray:call(Request), Log}.
 
 %% @private
@@ -82,6 +85,11 @@ handle_cast(Request, Log) ->
 handle_info(Message, Log) ->
     ok = weft_stray:message(Message),
     {noreply, Log}.
+
+%% What users have stored is not for logs.
+%% @private
+-spec format_status(gen_server:format_status()) -> gen_server:format_status().
+format_status(Status) -> weft_redact:status(Status, ?MODULE).
 
 %% --- the file ---------------------------------------------------------------------------------
 

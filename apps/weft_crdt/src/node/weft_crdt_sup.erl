@@ -43,7 +43,7 @@ log(#{dir := Dir}) ->
 -spec start_store(map()) -> {ok, pid()} | {error, term()}.
 start_store(Config) ->
     ok = weft_overlay_sup:reach_members(),
-    Options = maps:merge(Config#{mailbox_max => ?MAILBOX_MAX,
+    Options = maps:merge(Config#{mailbox_max => ?MAILBOX_MAX, private => true,
                                  declared => ets:tab2list(?DECLARED)}, remembered(Config)),
     weft_driver:start_link(weft_crdt, weft_crdt_core, weft_services:options(Options)).
 
