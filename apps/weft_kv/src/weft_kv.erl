@@ -3,8 +3,9 @@
 %% that loses no write that it has acknowledged. The guide is `docs/guide/kv.md'.
 -module(weft_kv).
 
--export([get/2, get/3, put/3, put/4, delete/2, delete/3, update/3, update/4, list/1, fold/3]).
--export_type([bucket/0, key/0, context/0, options/0, error/0]).
+-export([get/2, get/3, put/3, put/4, delete/2, delete/3, cas/4, cas/5, update/3, update/4, list/1,
+         fold/3]).
+-export_type([bucket/0, key/0, context/0, options/0, error/0, input_error/0]).
 
 -type bucket() :: atom().
 -type key() :: binary().
@@ -13,12 +14,15 @@
                      w => weft_kv_bucket:quorum(), pr => weft_kv_bucket:quorum(),
                      pw => weft_kv_bucket:quorum(), nodes => weft_kv_bucket:quorum(),
                      ttl_ms => pos_integer() | infinity, timeout_ms => pos_integer()}.
--type error() :: unknown_bucket | bad_key | bad_value | {too_large, Bytes :: pos_integer()}
-               | bad_context | {unknown_option | bad_option, term()}
+-type input_error() :: unknown_bucket | bad_key | bad_value | {too_large, Bytes :: pos_integer()}
+                     | bad_context | {unknown_option | bad_option | only_with, term()}.
+-type error() :: input_error()
                | no_ring | not_running | overload
-               | weft_kv_coordinator_core:error() | {unknown, term()}.
+               | weft_kv_coordinator_core:error() | {not_done | unknown, term()}.
 %% The first ones are mistakes of the caller. After `overload', `no_ring' and `not_running' nothing
-%% was done. After the others a write may have reached some replicas; it can be repeated.
+%% was done, nor after `not_done' (of strong buckets only). After the others a write may have
+%% reached
+%% some replicas, and may be found later.
 
 -define(KEY_MAX, 4096).
 
@@ -33,6 +37,12 @@ get(Bucket, Key) -> get(Bucket, Key, #{}).
           {ok, binary(), context()} | {siblings, [binary()], context()}
         | {error, not_found | error()}.
 get(Bucket, Key, Given) ->
+    case weft_kv_strong:is_strong(Bucket) of
+        true -> weft_kv_strong:get(Bucket, Key, Given);
+        false -> found(Bucket, Key, Given)
+    end.
+
+found(Bucket, Key, Given) ->
     case read(Bucket, Key, Given) of
         {ok, Object} ->
             case lists:usort(weft_kv_object:values(Object)) of
@@ -50,7 +60,11 @@ put(Bucket, Key, Value) -> put(Bucket, Key, Value, #{}).
 %% @doc Writes a value. It replaces the values that were read with the context in the options, and
 %% is a sibling of others. (In a bucket without siblings the last write stays.)
 -spec put(bucket(), key(), binary(), options()) -> {ok, context()} | {error, error()}.
-put(Bucket, Key, Value, Given) when is_binary(Value) -> write(Bucket, Key, Value, Given);
+put(Bucket, Key, Value, Given) when is_binary(Value) ->
+    case weft_kv_strong:is_strong(Bucket) of
+        true -> weft_kv_strong:put(Bucket, Key, Value, Given);
+        false -> write(Bucket, Key, Value, Given)
+    end;
 put(_Bucket, _Key, _Value, _Given) -> {error, bad_value}.
 
 %% @doc As `delete/3', with the options of the bucket.
@@ -60,13 +74,35 @@ delete(Bucket, Key) -> delete(Bucket, Key, #{}).
 %% @doc Deletes the values that were read with the context. Without one it reads first, and deletes
 %% what it finds.
 -spec delete(bucket(), key(), options()) -> {ok, context()} | {error, error()}.
-delete(Bucket, Key, #{context := _} = Given) ->
-    write(Bucket, Key, deleted, Given);
 delete(Bucket, Key, Given) ->
+    case weft_kv_strong:is_strong(Bucket) of
+        true -> weft_kv_strong:delete(Bucket, Key, Given);
+        false -> deleted(Bucket, Key, Given)
+    end.
+
+deleted(Bucket, Key, #{context := _} = Given) ->
+    write(Bucket, Key, deleted, Given);
+deleted(Bucket, Key, Given) ->
     case read(Bucket, Key, maps:without([ttl_ms], Given)) of
         {ok, Object} ->
             write(Bucket, Key, deleted, Given#{context => weft_kv_object:context(Object)});
         {error, Reason} -> {error, Reason}
+    end.
+
+%% @doc As `cas/5', with the options of the bucket.
+-spec cas(bucket(), key(), binary() | not_found, binary() | not_found) ->
+          {ok, context()} | {error, {conflict, binary() | not_found} | error()}.
+cas(Bucket, Key, Expected, New) -> cas(Bucket, Key, Expected, New, #{}).
+
+%% @doc Writes a value if the key has the expected one (`not_found': none; as the new one it means
+%% to delete). Otherwise the error has the one that is there. Only in strong buckets.
+-spec cas(bucket(), key(), binary() | not_found, binary() | not_found, options()) ->
+          {ok, context()} | {error, {conflict, binary() | not_found} | error()}.
+cas(Bucket, Key, Expected, New, Given) ->
+    case {weft_kv_app:bucket(Bucket), weft_kv_strong:is_strong(Bucket)} of
+        {_, true} -> weft_kv_strong:cas(Bucket, Key, Expected, New, Given);
+        {{ok, _}, false} -> {error, {only_with, {consistency, strong}}};
+        {{error, Reason}, false} -> {error, Reason}
     end.
 
 %% @doc As `update/4', with the options of the bucket.
@@ -75,10 +111,17 @@ delete(Bucket, Key, Given) ->
 update(Bucket, Key, Fun) -> update(Bucket, Key, Fun, #{}).
 
 %% @doc Writes what the fun makes of the values that are there (none, one, or siblings). Two updates
-%% at the same time may not see each other; then their values are siblings.
+%% at the same time may not see each other; then their values are siblings. In a strong bucket they
+%% do, and the fun may be called several times.
 -spec update(bucket(), key(), fun(([binary()]) -> binary()), options()) ->
           {ok, context()} | {error, error()}.
 update(Bucket, Key, Fun, Given) ->
+    case weft_kv_strong:is_strong(Bucket) of
+        true -> weft_kv_strong:update(Bucket, Key, Fun, Given);
+        false -> updated(Bucket, Key, Fun, Given)
+    end.
+
+updated(Bucket, Key, Fun, Given) ->
     case read(Bucket, Key, maps:without([ttl_ms, context], Given)) of
         {ok, Object} ->
             Value = Fun(lists:usort(weft_kv_object:values(Object))),
@@ -97,6 +140,7 @@ list(Bucket) ->
 -spec fold(bucket(), fun((key(), [binary()], Acc) -> Acc), Acc) -> {ok, Acc} | {error, error()}.
 fold(Bucket, Fun, Acc) ->
     case weft_kv_app:bucket(Bucket) of
+        {ok, #{consistency := strong}} -> {error, {only_with, {consistency, eventual}}};
         {ok, Options} -> weft_kv_fold:fold(Bucket, Options, Fun, Acc);
         {error, Reason} -> {error, Reason}
     end.

@@ -10,6 +10,9 @@
 %% `blocked': its timers run, but what it sends and what is sent to it waits. The last is the
 %% anomaly of the Lifeguard paper, slow processing of messages.
 %%
+%% A node may have a disk: what the core wrote last with the effect `{disk, Term}' is the option
+%% `disk' of its next start (`[]' at first, and after `wipe').
+%%
 %% Kept for evaluation: every notice of a core, and the bytes that each node sends and receives in
 %% each second (external term format and 28 bytes of IP and UDP headers).
 -module(weft_sim_datagrams).
@@ -22,6 +25,7 @@
 -record(node, {life = 0 :: non_neg_integer(),
                mode = down :: mode(),
                core :: term(),
+               disk = [] :: term(),
                %% What waits, newest first.
                held = [] :: [term()]}).
 
@@ -41,10 +45,13 @@
 -opaque world() :: #world{}.
 
 -type config() :: #{seed := integer(), core := module(), options := fun((node()) -> map()),
-                    latency_ms => {non_neg_integer(), non_neg_integer()}, loss => float()}.
+                    latency_ms => {non_neg_integer(), non_neg_integer()}, loss => float(),
+                    repeats => float()}.
 %% `latency_ms' ({1, 5}): drawn evenly. `loss' (0.0): the part of the messages that get lost.
+%% `repeats' (0.0): the part that arrives a second time.
 
 -type verb() :: {start | crash | pause | block | resume, node()} | {command, node(), term()}
+              | {wipe, node()}            % the disk is empty now
               | {partition, [[node()]]}   % messages between the groups get lost
               | heal.                     % no longer
 
@@ -57,7 +64,7 @@
 -spec new(config()) -> world().
 new(#{seed := Seed} = Config) ->
     #world{rand = rand:seed_s(exsss, Seed),
-           config = maps:merge(#{latency_ms => {1, 5}, loss => 0.0}, Config)}.
+           config = maps:merge(#{latency_ms => {1, 5}, loss => 0.0, repeats => 0.0}, Config)}.
 
 %% @doc Has a verb happen at the given time.
 -spec schedule(AtMs :: non_neg_integer(), verb(), world()) -> world().
@@ -133,18 +140,20 @@ happen({send, From, To, Msg}, World) ->
 
 verb({start, Name}, #world{config = #{options := Options, core := Core, seed := Seed}} = World) ->
     case node_of(Name, World) of
-        #node{mode = down, life = Life0} ->
+        #node{mode = down, life = Life0, disk = Disk} = Node ->
             Life = Life0 + 1,
-            {State, Effects} = Core:init(Name, (Options(Name))#{seed => {Seed, Life},
+            {State, Effects} = Core:init(Name, (Options(Name))#{seed => {Seed, Life}, disk => Disk,
                                                                 incarnation => Life}),
             perform(Name, Effects,
-                    put_node(Name, #node{life = Life, mode = running, core = State}, World));
+                    put_node(Name, Node#node{life = Life, mode = running, core = State}, World));
         _AlreadyUp ->
             World
     end;
 verb({crash, Name}, World) ->
-    #node{life = Life} = node_of(Name, World),
-    put_node(Name, #node{life = Life}, World);
+    #node{life = Life, disk = Disk} = node_of(Name, World),
+    put_node(Name, #node{life = Life, disk = Disk}, World);
+verb({wipe, Name}, World) ->
+    put_node(Name, (node_of(Name, World))#node{disk = []}, World);
 verb({pause, Name}, World) -> change(Name, running, paused, World);
 verb({block, Name}, World) -> change(Name, running, blocked, World);
 verb({resume, Name}, #world{now_ms = NowMs} = World) ->
@@ -186,6 +195,8 @@ perform_one({after_ms, Ms, Timer}, Name, #world{now_ms = NowMs} = World) ->
     at(NowMs + Ms, {timer, Name, (node_of(Name, World))#node.life, Timer}, World);
 perform_one({notice, Notice}, Name, #world{notices = Notices, now_ms = NowMs} = World) ->
     World#world{notices = [{NowMs, Name, Notice} | Notices]};
+perform_one({disk, Disk}, Name, World) ->
+    put_node(Name, (node_of(Name, World))#node{disk = Disk}, World);
 perform_one({Kind, _, _}, _Name, World) when Kind =:= view; Kind =:= reply ->
     World.
 
@@ -199,12 +210,24 @@ send(From, To, Msg, #world{config = #{latency_ms := {MinMs, MaxMs}, loss := Loss
             {Chance, Rand1} = rand:uniform_s(Rand0),
             {Draw, Rand} = rand:uniform_s(MaxMs - MinMs + 1, Rand1),
             World = count_sent(From, Bytes, World0#world{rand = Rand}),
+            Arrival = {arrive, From, To, Msg, Bytes},
             case Chance < Loss orelse are_apart(From, To, World) of
                 true -> World;
-                false -> at(NowMs + MinMs + Draw - 1, {arrive, From, To, Msg, Bytes}, World)
+                false -> repeated(Arrival, at(NowMs + MinMs + Draw - 1, Arrival, World))
             end;
         #node{mode = down} ->
             World0
+    end.
+
+repeated(_Arrival, #world{config = #{repeats := Part}} = World) when Part == 0 ->
+    World;
+repeated(Arrival, #world{config = #{repeats := Part, latency_ms := {_, MaxMs}},
+                         now_ms = NowMs, rand = Rand0} = World) ->
+    case rand:uniform_s(Rand0) of
+        {Chance, Rand1} when Chance < Part ->
+            {Draw, Rand} = rand:uniform_s(4 * MaxMs, Rand1),
+            at(NowMs + Draw, Arrival, World#world{rand = Rand});
+        {_, Rand} -> World#world{rand = Rand}
     end.
 
 are_apart(_From, _To, #world{parts = Parts}) when map_size(Parts) =:= 0 -> false;

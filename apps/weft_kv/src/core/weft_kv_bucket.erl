@@ -23,7 +23,14 @@
 -define(N_MAX, 8).
 
 %% @doc The options with their defaults and with numbers for words, or what is wrong with them.
--spec check(map()) -> {ok, options()} | {error, {unknown_option | bad_option, term()}}.
+-spec check(map()) -> {ok, options() | weft_kv_strong_bucket:options()}
+                    | {error, {unknown_option | bad_option | missing, term()}}.
+check(#{consistency := strong} = Given) ->
+    weft_kv_strong_bucket:check(Given);
+check(#{consistency := eventual} = Given) ->
+    check(maps:remove(consistency, Given));
+check(#{consistency := Other}) ->
+    {error, {bad_option, {consistency, Other, {eventual, 'or', strong}}}};
 check(Given) when is_map(Given) ->
     case {lists:sort(maps:keys(maps:without(maps:keys(?DEFAULTS), Given))),
           maps:merge(?DEFAULTS, Given)} of

@@ -69,7 +69,8 @@ checked([{Name, _} | _], _) ->
     {error, {bucket, Name, not_an_atom}}.
 
 %% @doc What was configured for a bucket.
--spec bucket(atom()) -> {ok, weft_kv_bucket:options()} | {error, unknown_bucket | not_running}.
+-spec bucket(atom()) -> {ok, weft_kv_bucket:options() | weft_kv_strong_bucket:options()}
+                      | {error, unknown_bucket | not_running}.
 bucket(Name) ->
     case persistent_term:get(?MODULE, none) of
         #{buckets := #{Name := Options}} -> {ok, Options};

@@ -21,7 +21,8 @@
               waiting = [] :: [iodata()]}).
 -opaque log() :: #log{}.
 -type entry() :: {stored, weft_kv_table:key(), weft_kv_object:object(), weft_kv_table:kind()}
-               | {removed, weft_kv_table:key()}.
+               | {removed, weft_kv_table:key()}
+               | weft_kv_strong_acceptor_core:entry().
 
 -define(MAGIC, "weft_kv 1\n").
 -define(MAGIC_BYTES, 10).

@@ -1,6 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Supervisor of the application weft_kv: what compares replicas. The partitions are not below
-%% it: they belong to the ring, and hand their data over also while this application is not started.
+%% @doc Supervisor of the application weft_kv: what compares replicas, and the replicas of strong
+%% buckets. The partitions of other buckets are not below it: they belong to the ring, and hand
+%% their
+%% data over also while this application is not started.
 -module(weft_kv_sup).
 -behaviour(supervisor).
 
@@ -15,4 +17,6 @@ start_link(Config) ->
 -spec init(map()) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init(Config) ->
     {ok, {#{strategy => one_for_one, intensity => 5, period => 60},
-          [#{id => weft_kv_entropy, start => {weft_kv_entropy, start_link, [Config]}}]}}.
+          [#{id => weft_kv_entropy, start => {weft_kv_entropy, start_link, [Config]}},
+           #{id => weft_kv_strong_sup, type => supervisor,
+             start => {weft_kv_strong_sup, start_link, [map_get(buckets, Config)]}}]}}.

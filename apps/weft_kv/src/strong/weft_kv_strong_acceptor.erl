@@ -1,0 +1,199 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The process of one replica: runs `weft_kv_strong_acceptor_core' on a file (`weft_kv_log').
+%% What waits in its queue is written and synced together, and then answered. While nothing can be
+%% written, nothing is answered but errors.
+%%
+%% Other nodes call it with `{vote, 1, Configuration, Message}' and `{introduce, 1, Configuration,
+%% Node, Identity}'. Who has another configuration of the bucket is refused.
+-module(weft_kv_strong_acceptor).
+-behaviour(gen_server).
+
+-export([start_link/3, status/2]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2, format_status/1]).
+
+-define(INTRODUCE_MS, 300).
+-define(ASK_MS, 5000).
+-define(QUEUE_MAX, 1000).
+-define(HELD_MAX, 200).
+%% A file is written anew when it is larger, and twice as large as after the last time.
+-define(REWRITE_BYTES, 1000000).
+
+-record(replica, {name :: atom(),
+                  configuration :: term(),
+                  core :: weft_kv_strong_acceptor_core:state(),
+                  log :: weft_kv_log:log(),
+                  rewritten_bytes = 0 :: non_neg_integer()}).
+
+-spec start_link(atom(), non_neg_integer(), weft_kv_strong_bucket:options()) ->
+          {ok, pid()} | {error, term()}.
+start_link(Bucket, Partition, Options) ->
+    gen_server:start_link({local, weft_kv_strong_bucket:name(Bucket, Partition)}, ?MODULE,
+                          {Bucket, Partition, Options}, []).
+
+%% @doc What the replica of a partition on this node is.
+-spec status(atom(), non_neg_integer()) ->
+          weft_kv_strong_acceptor_core:status() | {error, not_running}.
+status(Bucket, Partition) ->
+    try gen_server:call(weft_kv_strong_bucket:name(Bucket, Partition), status)
+    catch exit:{noproc, _} -> {error, not_running}
+    end.
+
+%% @private
+init({Bucket, Partition, Options}) ->
+    Dir = weft_kv_strong_bucket:dir(Bucket, Options),
+    case weft_kv_log:open(Dir, Partition) of
+        {ok, Log, Entries} ->
+            Configuration = weft_kv_strong_bucket:configuration(Bucket, Options),
+            begun(weft_kv_strong_acceptor_core:init(
+                    #{identity => crypto:strong_rand_bytes(16), configuration => Configuration,
+                      others => weft_kv_strong_bucket:homes(Partition, Options) -- [node()],
+                      keys_max => map_get(keys_max, Options),
+                      damaged => is_damaged(Dir, Partition)}, Entries),
+                  #replica{name = weft_kv_strong_bucket:name(Bucket, Partition), log = Log,
+                           configuration = Configuration, core = none});
+        {error, Reason} -> {stop, Reason}
+    end.
+
+begun({error, {other_configuration, Other}}, #replica{configuration = Configuration, log = Log}) ->
+    ok = weft_kv_log:close(Log),
+    {stop, {strong_buckets_stay_as_they_were, #{was => Other, is => Configuration}}};
+begun({ok, Core, Effects}, Replica0) ->
+    Replica = performed(Effects, Replica0#replica{core = Core}),
+    case weft_kv_log:commit(Replica#replica.log) of
+        {ok, Log} ->
+            self() ! introduce,
+            ok = warned(founding, Replica),
+            {ok, Replica#replica{log = Log}};
+        {error, Reason, Log} ->
+            ok = weft_kv_log:close(Log),
+            {stop, Reason}
+    end.
+
+%% The log puts a damaged file aside, and keeps what was before the damage. What was behind it is
+%% forgotten.
+is_damaged(Dir, Partition) ->
+    case file:list_dir(Dir) of
+        {ok, Files} ->
+            lists:any(fun(File) ->
+                          lists:prefix(integer_to_list(Partition) ++ ".log.damaged", File)
+                      end, Files);
+        {error, _} -> false
+    end.
+
+%% @private
+handle_call({What, 1, Configuration, Question}, From,
+            #replica{configuration = Configuration} = Replica)
+  when What =:= vote; What =:= introduce ->
+    case {process_info(self(), message_queue_len), Question} of
+        {{message_queue_len, Waiting}, _} when Waiting > ?QUEUE_MAX ->
+            {reply, {error, overload}, settled(Replica)};
+        {_, {Node, Identity}} when What =:= introduce ->
+            {noreply, event({introduce, From, Node, Identity}, Replica)};
+        {_, Message} ->
+            {noreply, event({vote, From, Message}, Replica)}
+    end;
+handle_call({_What, 1, _Other, _Question}, _From, #replica{configuration = Mine} = Replica) ->
+    {reply, {error, {other_configuration, Mine}}, settled(Replica)};
+handle_call(status, _From, #replica{core = Core} = Replica) ->
+    {reply, weft_kv_strong_acceptor_core:status(Core), settled(Replica)};
+handle_call(Request, _From, Replica) ->
+    {reply, weft_stray:call(Request), settled(Replica)}.
+
+%% @private
+handle_cast(Request, Replica) ->
+    ok = weft_stray:message(Request),
+    {noreply, settled(Replica)}.
+
+%% @private
+handle_info(introduce, #replica{core = Core} = Replica) ->
+    _ = weft_kv_strong_acceptor_core:status(Core) =:= founding
+        andalso erlang:send_after(?INTRODUCE_MS, self(), introduce),
+    {noreply, event(introduce, Replica)};
+handle_info({introduced, Node, Answer}, #replica{core = Core} = Replica0)
+  when Answer =:= welcome; Answer =:= forgotten ->
+    Replica = event({introduced, Node, Answer}, Replica0),
+    ok = warned(weft_kv_strong_acceptor_core:status(Core), Replica),
+    {noreply, Replica};
+handle_info({introduced, _Node, {error, _Reason}}, Replica) ->
+    {noreply, settled(Replica)};
+handle_info(Message, Replica) ->
+    ok = weft_stray:message(Message),
+    {noreply, settled(Replica)}.
+
+%% @private
+terminate(_Reason, #replica{log = Log}) ->
+    weft_kv_log:close(Log).
+
+%% What users have stored is not for logs.
+%% @private
+-spec format_status(gen_server:format_status()) -> gen_server:format_status().
+format_status(Status) ->
+    maps:map(fun(state, #replica{name = Name}) -> Name;
+                (message, _) -> not_shown;
+                (log, _) -> [];
+                (_, Value) -> Value
+             end, Status).
+
+warned(Before, #replica{core = Core, name = Name}) ->
+    case weft_kv_strong_acceptor_core:status(Core) of
+        forgotten when Before =/= forgotten ->
+            logger:error("weft_kv: ~ts has lost what it had on disk. It does not vote any more; "
+                         "the bucket goes on while a majority of its replicas is up", [Name]);
+        _ -> ok
+    end.
+
+%% --- events -----------------------------------------------------------------------------------
+
+event(Event, #replica{core = Core0} = Replica) ->
+    {Core, Effects} = weft_kv_strong_acceptor_core:handle(Event, Core0),
+    settled(performed(Effects, Replica#replica{core = Core})).
+
+performed(Effects, Replica) -> lists:foldl(fun effect/2, Replica, Effects).
+
+effect({append, Entry}, #replica{log = Log} = Replica) ->
+    Replica#replica{log = weft_kv_log:append(Entry, Log)};
+effect({reply, From, Reply}, Replica) ->
+    ok = gen_server:reply(From, Reply),
+    Replica;
+effect({introduce, Node, Identity}, Replica) ->
+    #replica{name = Name, configuration = Configuration} = Replica,
+    Self = self(),
+    Request = {introduce, 1, Configuration, {node(), Identity}},
+    _ = spawn(fun() ->
+                  Self ! {introduced, Node,
+                          weft_kv_strong_request:call({Name, Node}, Request, ?ASK_MS)}
+              end),
+    Replica.
+
+%% Answers wait until nothing more waits to be written with them.
+settled(#replica{core = Core} = Replica) ->
+    {message_queue_len, Waiting} = process_info(self(), message_queue_len),
+    case weft_kv_strong_acceptor_core:held(Core) of
+        0 -> Replica;
+        Held when Waiting > 0, Held < ?HELD_MAX -> Replica;
+        _ -> committed(Replica)
+    end.
+
+committed(#replica{log = Log0, core = Core0} = Replica) ->
+    {Event, Log} = case weft_kv_log:commit(Log0) of
+                       {ok, Done} -> {committed, Done};
+                       {error, Reason, Kept} -> {{not_committed, Reason}, Kept}
+                   end,
+    {Core, Effects} = weft_kv_strong_acceptor_core:handle(Event, Core0),
+    rewritten(Event, performed(Effects, Replica#replica{log = Log, core = Core})).
+
+%% If there is no room for that, it goes on with the old file until that is twice as large.
+rewritten(committed, #replica{log = Log0, core = Core, rewritten_bytes = Before} = Replica) ->
+    case weft_kv_log:bytes(Log0) > max(?REWRITE_BYTES, 2 * Before) of
+        false -> Replica;
+        true ->
+            Log = case weft_kv_log:rewrite(weft_kv_strong_acceptor_core:entries(Core), Log0) of
+                      {ok, New} -> New;
+                      {error, Reason, Old} ->
+                          logger:warning("weft_kv: ~0tp", [Reason]),
+                          Old
+                  end,
+            Replica#replica{log = Log, rewritten_bytes = weft_kv_log:bytes(Log)}
+    end;
+rewritten(_NotCommitted, Replica) ->
+    Replica.

@@ -1,0 +1,201 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc One request to the replicas of a key of a strong bucket. Pure. The replicas are in
+%% `weft_kv_strong_acceptor_core', which has the messages.
+%%
+%% A read asks all. If a majority has accepted under the same ballot, that is the answer: a write
+%% that was over before would have changed one of them. Otherwise it goes on like a write that
+%% changes nothing.
+%%
+%% A write prepares a ballot. Of what a majority has accepted it takes that with the highest ballot,
+%% makes the new value of it, and has that accepted. When a majority has, it has happened. If a
+%% higher
+%% ballot came between, it waits for a moment and tries again with a still higher one.
+%%
+%% Then the first try may have happened all the same, because another request has found it and
+%% carried
+%% it on. So a value has the ids of the last `?REMEMBERED' writes with it: one that finds its own is
+%% done, and does not write again. If there were more writes since, nobody can tell, and neither
+%% does this.
+%%
+%% Results: `{ok, Value | not_found}' for `get', `ok', or `{error, Reason}'. `{conflict, Value}':
+%% the
+%% value was another one, and nothing was written. `{not_done, Why}': it did not happen and will
+%% not.
+%% `{unknown, Why}': it may have happened, or may happen later.
+%%
+%% Events: `{reply, Node, Tag, Reply}', `{timer, Timer}'. Effects: `{ask, Node, Tag, Message}',
+%% `{after_ms, Ms, Timer}', `{answer, Result}' (the last one).
+-module(weft_kv_strong_proposer_core).
+
+-export([init/2, handle/2]).
+-export_type([state/0, request/0, result/0, why/0]).
+
+-type value() :: binary() | not_found.
+-type request() :: get | {put, value()} | {cas, Expected :: value(), value()}.
+-type why() :: contention | {no_quorum, #{needed := pos_integer(), answered := non_neg_integer(),
+                                          failed := [{node(), term()}]}}.
+-type result() :: ok | {ok, value()}
+                | {error, {conflict, value()} | {not_done, why()} | {unknown, why()}}.
+
+-record(proposer, {request :: request(),
+                   key :: binary(),
+                   %% Of this request, and never used again.
+                   id :: binary(),
+                   homes :: [node()],
+                   needed :: pos_integer(),
+                   timeout_ms :: pos_integer(),
+                   phase = reading :: reading | preparing | accepting | waiting | done,
+                   %% Counts phases, so that what belongs to an earlier one is told apart.
+                   tag = 0 :: non_neg_integer(),
+                   counter :: pos_integer(),
+                   tries = 0 :: non_neg_integer(),
+                   replies = #{} :: #{node() => term()},
+                   failed = #{} :: #{node() => term()},
+                   %% How many writes there were when this one was first tried.
+                   tried_at = never :: never | non_neg_integer(),
+                   result = none :: none | result()}).
+-opaque state() :: #proposer{}.
+
+-define(REMEMBERED, 8).
+-define(PAUSE_MS, 8).
+-define(PAUSE_DOUBLINGS, 6).
+
+%% @doc Begins. Options: `key', `id' (16 random bytes), `homes' (the nodes with replicas), `counter'
+%% (of the first ballot; a clock will do, and may be wrong), `timeout_ms'.
+-spec init(request(), #{key := binary(), id := binary(), homes := [node()],
+                        counter := pos_integer(), timeout_ms := pos_integer()}) ->
+          {state(), [term()]}.
+init(Request, #{key := Key, id := Id, homes := Homes, counter := Counter,
+                timeout_ms := TimeoutMs}) ->
+    State0 = #proposer{request = Request, key = Key, id = Id, homes = Homes, counter = Counter,
+                       needed = length(Homes) div 2 + 1, timeout_ms = TimeoutMs},
+    {State, Effects} = case Request of
+                           get -> phase(reading, {read, Key}, State0);
+                           _ -> prepare(State0)
+                       end,
+    {State, [{after_ms, TimeoutMs, deadline} | Effects]}.
+
+%% @doc See above.
+-spec handle(term(), state()) -> {state(), [term()]}.
+handle(_Late, #proposer{phase = done} = State) ->
+    {State, []};
+handle({reply, Node, Tag, {error, Reason}}, #proposer{tag = Tag, failed = Failed} = State) ->
+    checked(State#proposer{failed = Failed#{Node => Reason}});
+handle({reply, Node, Tag, Reply}, #proposer{tag = Tag, replies = Replies} = State) ->
+    checked(State#proposer{replies = Replies#{Node => Reply}});
+handle({reply, _Node, _Outdated, _Reply}, State) ->
+    {State, []};
+handle({timer, deadline}, State) ->
+    undecided(no_quorum(State), State);
+%% Something was lost, or is late.
+handle({timer, {phase, Tag}}, #proposer{tag = Tag} = State) ->
+    prepare(higher(State));
+handle({timer, _Outdated}, State) ->
+    {State, []}.
+
+%% --- phases -----------------------------------------------------------------------------------
+
+prepare(#proposer{key = Key} = State) ->
+    phase(preparing, {prepare, Key, ballot(State)}, State).
+
+phase(Phase, Message, #proposer{homes = Homes, tag = Before, timeout_ms = Ms} = State) ->
+    Tag = Before + 1,
+    {State#proposer{phase = Phase, tag = Tag, replies = #{}, failed = #{}},
+     [{ask, Node, Tag, Message} || Node <- Homes] ++ [{after_ms, max(1, Ms div 4), {phase, Tag}}]}.
+
+ballot(#proposer{counter = Counter, id = Id}) -> {Counter, Id}.
+
+higher(#proposer{counter = Counter, replies = Replies} = State) ->
+    Refused = [Other || {refused, {Other, _}} <- maps:values(Replies)],
+    State#proposer{counter = lists:max([Counter | Refused]) + 1}.
+
+checked(#proposer{phase = waiting} = State) ->
+    {State, []};
+checked(#proposer{phase = reading, replies = Replies, needed = Needed} = State) ->
+    Ballots = [Ballot || {state, Ballot, _} <- maps:values(Replies)],
+    case [Content || {state, Ballot, Content} <- maps:values(Replies),
+                     length([B || B <- Ballots, B =:= Ballot]) >= Needed] of
+        [{_, _, Value} | _] -> answer({ok, Value}, State);
+        [] -> unless_open(State, fun() -> prepare(State) end)
+    end;
+checked(#proposer{phase = preparing, replies = Replies, needed = Needed} = State) ->
+    case [{Ballot, Content} || {promise, Ballot, Content} <- maps:values(Replies)] of
+        Promises when length(Promises) >= Needed -> promised(Promises, State);
+        _ -> unless_open(State, fun() -> again(State) end)
+    end;
+checked(#proposer{phase = accepting, replies = Replies, needed = Needed} = State) ->
+    case length([Node || {Node, accepted} <- maps:to_list(Replies)]) >= Needed of
+        true -> answer(State#proposer.result, State);
+        false -> unless_open(State, fun() -> again(State) end)
+    end.
+
+%% What comes next if not enough others can answer any more. That some were refused is no failure.
+unless_open(#proposer{homes = Homes, replies = Replies, failed = Failed, needed = Needed,
+                      phase = Phase} = State, Next) ->
+    Refused = length([Node || {Node, {refused, _}} <- maps:to_list(Replies)]),
+    Open = length(Homes) - map_size(Replies) - map_size(Failed),
+    Good = map_size(Replies) - Refused,
+    if
+        map_size(Replies) + Open < Needed -> undecided(no_quorum(State), State);
+        Phase =:= reading, Open > 0 -> {State, []};
+        Phase =:= reading -> Next();
+        Good + Open < Needed -> Next();
+        true -> {State, []}
+    end.
+
+%% Two requests that get in each other's way wait for times that differ more and more.
+again(#proposer{tries = Tries, id = Id, tag = Tag} = State0) ->
+    State = higher(State0),
+    Longest = ?PAUSE_MS bsl min(Tries, ?PAUSE_DOUBLINGS),
+    Ms = 1 + erlang:phash2({Id, Tries}, Longest),
+    {State#proposer{phase = waiting, tries = Tries + 1, tag = Tag + 1},
+     [{after_ms, Ms, {phase, Tag + 1}}]}.
+
+%% --- what is written --------------------------------------------------------------------------
+
+promised(Promises, #proposer{id = Id, tried_at = TriedAt} = State) ->
+    {Highest, {Writes, Last, Value} = Content} = lists:max(Promises),
+    Same = length([B || {B, _} <- Promises, B =:= Highest]) >= State#proposer.needed,
+    case lists:member(Id, Last) of
+        true -> carried(Same, ok, Content, State);
+        false when is_integer(TriedAt), Writes - TriedAt > ?REMEMBERED ->
+            undecided(contention, State);
+        false ->
+            case decided(State#proposer.request, Value) of
+                {write, New} -> written({Writes, Last}, New, State);
+                {keep, Result} -> carried(Same, Result, Content, State)
+            end
+    end.
+
+decided(get, Value) -> {keep, {ok, Value}};
+decided({put, New}, _Value) -> {write, New};
+decided({cas, Value, New}, Value) -> {write, New};
+decided({cas, _Expected, _New}, Value) -> {keep, {error, {conflict, Value}}}.
+
+%% What only a minority may have has to be brought to a majority before anybody is told.
+carried(true, Result, _Content, State) ->
+    answer(Result, State);
+carried(false, Result, Content, State) ->
+    accept(Content, State#proposer{result = Result}).
+
+written({Writes, Last}, New, #proposer{id = Id, tried_at = TriedAt} = State) ->
+    Content = {Writes + 1, lists:sublist([Id | Last], ?REMEMBERED), New},
+    accept(Content, State#proposer{result = ok, tried_at = case TriedAt of
+                                                               never -> Writes;
+                                                               _ -> min(TriedAt, Writes)
+                                                           end}).
+
+accept(Content, #proposer{key = Key} = State) ->
+    phase(accepting, {accept, Key, ballot(State), Content}, State).
+
+%% --- the answer -------------------------------------------------------------------------------
+
+answer(Result, State) ->
+    {State#proposer{phase = done}, [{answer, Result}]}.
+
+undecided(Why, #proposer{tried_at = never} = State) -> answer({error, {not_done, Why}}, State);
+undecided(Why, State) -> answer({error, {unknown, Why}}, State).
+
+no_quorum(#proposer{needed = Needed, replies = Replies, failed = Failed}) ->
+    {no_quorum, #{needed => Needed, answered => map_size(Replies),
+                  failed => lists:sort(maps:to_list(Failed))}}.

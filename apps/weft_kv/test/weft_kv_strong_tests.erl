@@ -1,0 +1,345 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The rules of strong buckets: what a replica answers, when it votes, what a request makes of
+%% answers, what may be configured, and one replica on a disk. What clients see of many of them is
+%% in
+%% `weft_sim_kv_tests'.
+-module(weft_kv_strong_tests).
+
+-include_lib("proper/include/proper.hrl").
+-include_lib("eunit/include/eunit.hrl").
+
+-define(A, weft_kv_strong_acceptor_core).
+-define(P, weft_kv_strong_proposer_core).
+-define(NONE, {0, <<>>}).
+-define(NOTHING, {0, [], not_found}).
+
+%% --- a replica --------------------------------------------------------------------------------
+
+a_promise_is_kept_test() ->
+    {Voter, [promised]} = asked([{prepare, <<"k">>, {5, <<"x">>}}], voter()),
+    ?assertMatch({_, [{refused, {5, <<"x">>}}, {refused, {5, <<"x">>}}, accepted]},
+                 asked([{prepare, <<"k">>, {5, <<"a">>}},
+                        {accept, <<"k">>, {4, <<"z">>}, content(1)},
+                        {accept, <<"k">>, {5, <<"x">>}, content(2)}], Voter)),
+    %% Of another key nothing was promised.
+    ?assertMatch({_, [accepted]}, asked([{accept, <<"l">>, {1, <<"z">>}, content(1)}], Voter)).
+
+what_was_accepted_is_told_test() ->
+    {Voter, _} = asked([{accept, <<"k">>, {5, <<"x">>}, content(1)}], voter()),
+    Content = content(1),
+    ?assertMatch({_, [{state, {5, <<"x">>}, Content}, {promise, {5, <<"x">>}, Content},
+                      {state, {5, <<"x">>}, Content}, {state, ?NONE, ?NOTHING}]},
+                 raw([{read, <<"k">>}, {prepare, <<"k">>, {6, <<"y">>}}, {read, <<"k">>},
+                      {read, <<"other">>}], Voter)).
+
+%% Nor what others say of it.
+nothing_is_answered_before_it_is_on_disk_test() ->
+    {Voter, Effects} = ?A:handle({vote, 1, {prepare, <<"k">>, {5, <<"x">>}}}, voter()),
+    ?assertEqual([{append, {promised, <<"k">>, {5, <<"x">>}}}], Effects),
+    {Both, []} = ?A:handle({vote, 2, {read, <<"k">>}}, Voter),
+    ?assertEqual(2, ?A:held(Both)),
+    ?assertMatch({_, [{reply, 1, {error, {failed, enospc}}},
+                      {reply, 2, {error, {failed, enospc}}}]},
+                 ?A:handle({not_committed, enospc}, Both)),
+    ?assertMatch({_, [{reply, 1, {promise, _, _}}, {reply, 2, {state, _, _}}]},
+                 ?A:handle(committed, Both)),
+    {Introduced, [{append, {known, b, <<"b">>}}]} = ?A:handle({introduce, 3, b, <<"b">>}, new()),
+    ?assertMatch({_, [{reply, 3, welcome}]}, ?A:handle(committed, Introduced)).
+
+who_is_not_known_does_not_vote_test() ->
+    New = new(),
+    Vote = {vote, 1, {read, <<"k">>}},
+    ?assertEqual({New, [{reply, 1, {error, founding}}]}, ?A:handle(Vote, New)),
+    {One, []} = ?A:handle({introduced, b, welcome}, New),
+    ?assertEqual(founding, ?A:status(One)),
+    ?assertEqual({One, [{introduce, c, <<"mine">>}]}, ?A:handle(introduce, One)),
+    {Two, [{append, founded}]} = ?A:handle({introduced, c, welcome}, One),
+    ?assertEqual(voting, ?A:status(Two)),
+    {Refused, []} = ?A:handle({introduced, c, forgotten}, One),
+    ?assertEqual(forgotten, ?A:status(Refused)),
+    ?assertEqual({Refused, [{reply, 1, {error, forgotten}}]}, ?A:handle(Vote, Refused)).
+
+%% It is not taken for the one that it was, by anybody who was told of that.
+another_identity_is_not_welcome_test() ->
+    {Known, _} = ?A:handle({introduce, 1, b, <<"first">>}, new()),
+    Answer = fun(Node, Identity) ->
+                 {Held, Effects} = ?A:handle({introduce, 2, Node, Identity}, Known),
+                 {_, More} = ?A:handle(committed, Held),
+                 {reply, 2, Reply} = lists:keyfind(2, 2, Effects ++ More),
+                 Reply
+             end,
+    ?assertEqual([welcome, forgotten, welcome, {error, no_replica}],
+                 [Answer(b, <<"first">>), Answer(b, <<"second">>), Answer(c, <<"second">>),
+                  Answer(d, <<"first">>)]).
+
+a_damaged_file_does_not_vote_test() ->
+    {ok, State, []} = ?A:init((options())#{damaged := true}, ?A:entries(voter())),
+    ?assertEqual(forgotten, ?A:status(State)).
+
+another_configuration_is_refused_test() ->
+    ?assertEqual({error, {other_configuration, mine}},
+                 ?A:init((options())#{configuration := yours}, ?A:entries(voter()))).
+
+keys_are_limited_test() ->
+    ?assertMatch({_, [accepted, {error, full}, accepted, {state, ?NONE, ?NOTHING}]},
+                 raw([{accept, <<"k">>, {1, <<"z">>}, content(1)},
+                      {accept, <<"l">>, {1, <<"z">>}, content(1)},
+                      {accept, <<"k">>, {2, <<"z">>}, content(1)}, {read, <<"l">>}],
+                     begun((options())#{keys_max := 1}))).
+
+%% Whatever was answered, a start from what was appended knows, and from what it says itself, too.
+a_restart_forgets_nothing_test_() ->
+    {timeout, 60, ?_assert(proper:quickcheck(prop_a_restart_forgets_nothing(),
+                                             [{numtests, 300}, {to_file, user}]))}.
+
+prop_a_restart_forgets_nothing() ->
+    ?FORALL(Messages, list(vote()),
+            begin
+                {ok, New, First} = ?A:init(options(), []),
+                Events = [{introduced, b, welcome}, {introduce, 0, c, <<"c">>},
+                          {introduced, c, welcome}] ++ [{vote, 0, M} || M <- Messages],
+                {Last, Effects} = lists:foldl(fun(Event, {S0, E}) ->
+                                                  {S, More} = ?A:handle(Event, S0),
+                                                  {S, E ++ More}
+                                              end, {New, First}, Events),
+                {State, _} = ?A:handle(committed, Last),
+                lists:all(fun(Entries) ->
+                              {ok, State, []} =:= ?A:init((options())#{identity := <<"other">>},
+                                                          Entries)
+                                  orelse same(State, Entries)
+                          end, [[Entry || {append, Entry} <- Effects], ?A:entries(State)])
+            end).
+
+%% `welcome' is not kept: it is of no use to one that votes.
+same(State, Entries) ->
+    {ok, Again, []} = ?A:init((options())#{identity := <<"other">>}, Entries),
+    {?A:status(State), ?A:entries(State)} =:= {?A:status(Again), ?A:entries(Again)}.
+
+vote() ->
+    Key = oneof([<<"k">>, <<"l">>]),
+    Ballot = {range(1, 4), oneof([<<"x">>, <<"y">>])},
+    oneof([{read, Key}, {prepare, Key, Ballot},
+           {accept, Key, Ballot, ?LET(N, range(1, 5), content(N))}]).
+
+options() ->
+    #{identity => <<"mine">>, others => [b, c], configuration => mine, keys_max => 10,
+      damaged => false}.
+
+new() -> element(2, ?A:init(options(), [])).
+
+voter() -> begun(options()).
+
+begun(Options) ->
+    {ok, New, _} = ?A:init(Options, []),
+    {One, _} = ?A:handle({introduced, b, welcome}, New),
+    {Voter, _} = ?A:handle({introduced, c, welcome}, One),
+    Voter.
+
+content(N) -> {N, [<<N>>], <<"value", N>>}.
+
+asked(Messages, State) ->
+    {New, Replies} = raw(Messages, State),
+    {New, [case Reply of {promise, _, _} -> promised; _ -> Reply end || Reply <- Replies]}.
+
+raw(Messages, State) ->
+    lists:foldl(fun(Message, {S0, Replies}) ->
+                    {S1, Effects} = ?A:handle({vote, ref, Message}, S0),
+                    {S2, More} = ?A:handle(committed, S1),
+                    {S2, Replies ++ [Reply || {reply, ref, Reply} <- Effects ++ More]}
+                end, {State, []}, Messages).
+
+%% --- a request --------------------------------------------------------------------------------
+
+a_majority_that_says_the_same_is_a_read_test() ->
+    {Read, Effects} = begin_request(get),
+    ?assertEqual([a, b, c], [Node || {ask, Node, 1, {read, <<"k">>}} <- Effects]),
+    {One, []} = reply(a, 1, {state, {3, <<"x">>}, content(1)}, Read),
+    {Two, []} = reply(b, 1, {state, {2, <<"x">>}, content(2)}, One),
+    ?assertMatch({_, [{answer, {ok, <<"value", 1>>}}]},
+                 reply(c, 1, {state, {3, <<"x">>}, content(1)}, Two)),
+    %% No two are alike: the highest has to be brought to a majority first.
+    {_, Prepares} = reply(c, 1, {state, ?NONE, ?NOTHING}, Two),
+    ?assertEqual(3, length([P || {ask, _, 2, {prepare, _, _} = P} <- Prepares])).
+
+the_highest_of_a_majority_is_written_back_test() ->
+    {Put, _} = begin_request({cas, <<"value", 9>>, <<"new">>}),
+    {One, []} = reply(a, 1, {promise, {2, <<"x">>}, content(1)}, Put),
+    {Two, Accepts} = reply(c, 1, {promise, {3, <<"x">>}, content(2)}, One),
+    Content = content(2),
+    ?assertMatch([{accept, <<"k">>, {7, <<"id">>}, Content} | _],
+                 [M || {ask, _, 2, M} <- Accepts]),
+    {Three, []} = reply(a, 2, accepted, Two),
+    ?assertMatch({_, [{answer, {error, {conflict, <<"value", 2>>}}}]},
+                 reply(b, 2, accepted, Three)).
+
+%% Another request has found what the first try left, and more were written since.
+its_own_write_is_not_repeated_test() ->
+    {Again, Ballot} = retried(?NOTHING),
+    Found = {2, [<<"z">>, <<"id">>], <<"later">>},
+    {One, []} = reply(a, 4, {promise, {8, <<"z">>}, Found}, Again),
+    {Two, Accepts} = reply(b, 4, {promise, ?NONE, ?NOTHING}, One),
+    ?assertMatch([{accept, <<"k">>, Ballot, Found} | _], [M || {ask, _, 5, M} <- Accepts]),
+    {Three, []} = reply(a, 5, accepted, Two),
+    ?assertMatch({_, [{answer, ok}]}, reply(b, 5, accepted, Three)).
+
+too_many_others_wrote_test() ->
+    {Again, _} = retried(?NOTHING),
+    {One, []} = reply(a, 4, {promise, {8, <<"z">>}, {9, [], <<"later">>}}, Again),
+    ?assertMatch({_, [{answer, {error, {unknown, contention}}}]},
+                 reply(b, 4, {promise, ?NONE, ?NOTHING}, One)).
+
+%% Its first ballot was refused by a majority after it was sent to be accepted.
+retried(Content) ->
+    {Put, _} = begin_request({put, <<"new">>}),
+    {One, []} = reply(a, 1, {promise, ?NONE, Content}, Put),
+    {Two, _} = reply(b, 1, {promise, ?NONE, Content}, One),
+    {Three, []} = reply(a, 2, {refused, {8, <<"z">>}}, Two),
+    {Four, [{after_ms, _, {phase, 3}}]} = reply(b, 2, {refused, {8, <<"z">>}}, Three),
+    {Again, Prepares} = ?P:handle({timer, {phase, 3}}, Four),
+    [Ballot | _] = [B || {ask, _, 4, {prepare, _, B}} <- Prepares],
+    ?assert(Ballot > {8, <<"z">>}),
+    {Again, Ballot}.
+
+errors_tell_what_may_have_happened_test() ->
+    {Put, _} = begin_request({put, <<"new">>}),
+    {One, []} = reply(a, 1, {error, nodedown}, Put),
+    ?assertMatch({_, [{answer, {error, {not_done, {no_quorum, #{needed := 2, answered := 0,
+                                                                failed := [{a, nodedown},
+                                                                           {b, founding}]}}}}}]},
+                 reply(b, 1, {error, founding}, One)),
+    ?assertMatch({_, [{answer, {error, {not_done, _}}}]}, ?P:handle({timer, deadline}, One)),
+    {Two, []} = reply(b, 1, {promise, ?NONE, ?NOTHING}, One),
+    {Three, _} = reply(c, 1, {promise, ?NONE, ?NOTHING}, Two),
+    {Done, [{answer, {error, {unknown, _}}}]} = ?P:handle({timer, deadline}, Three),
+    ?assertEqual({Done, []}, reply(c, 2, accepted, Done)).
+
+answers_are_counted_once_and_late_ones_not_at_all_test() ->
+    {Put, _} = begin_request({put, <<"new">>}),
+    {One, []} = reply(a, 1, {promise, ?NONE, ?NOTHING}, Put),
+    ?assertEqual({One, []}, reply(a, 1, {promise, ?NONE, ?NOTHING}, One)),
+    {Two, _} = reply(b, 1, {promise, ?NONE, ?NOTHING}, One),
+    ?assertEqual({Two, []}, reply(c, 1, {promise, {9, <<"x">>}, content(1)}, Two)).
+
+begin_request(Request) ->
+    ?P:init(Request, #{key => <<"k">>, id => <<"id">>, homes => [a, b, c], counter => 7,
+                       timeout_ms => 1000}).
+
+reply(Node, Tag, Reply, State) -> ?P:handle({reply, Node, Tag, Reply}, State).
+
+%% --- configuration ----------------------------------------------------------------------------
+
+buckets_test_() ->
+    Good = #{consistency => strong, voters => [b, a, c], dir => "x"},
+    {ok, Checked} = weft_kv_bucket:check(Good),
+    [?_assertMatch(#{voters := [a, b, c], n := 3, partitions := 16}, Checked),
+     ?_assertMatch({ok, #{r := 2}}, weft_kv_bucket:check(#{consistency => eventual})),
+     ?_assertMatch({ok, #{timeout_ms := 7}},
+                   weft_kv_strong_bucket:options(#{timeout_ms => 7}, Checked))]
+        ++ [?_assertEqual({error, Reason}, weft_kv_bucket:check(maps:merge(Good, More)))
+            || {More, Reason} <-
+                   [{#{consistency => strange},
+                     {bad_option, {consistency, strange, {eventual, 'or', strong}}}},
+                    {#{n => 2}, {bad_option, {n, 2, {one_of, [1, 3, 5, 7]}}}},
+                    {#{n => 5}, {bad_option, {voters, [b, a, c], {at_least, 5}}}},
+                    {#{voters => [a, a, b]}, {bad_option, {voters, [a, a, b], distinct_nodes}}},
+                    {#{w => 1}, {bad_option, {w, 1, not_in_strong_buckets}}},
+                    {#{siblings => true}, {bad_option, {siblings, true, not_in_strong_buckets}}},
+                    {#{ttl_ms => 5}, {bad_option, {ttl_ms, 5, not_in_strong_buckets}}},
+                    {#{evict => true}, {bad_option, {evict, true, not_in_strong_buckets}}},
+                    {#{dir => none}, {bad_option, {dir, none, directory}}},
+                    {#{x => 1}, {unknown_option, x}}]]
+        ++ [?_assertEqual({error, {missing, {Key, in_strong_buckets}}},
+                          weft_kv_bucket:check(maps:remove(Key, Good))) || Key <- [dir, voters]]
+        ++ [?_assertEqual({error, Reason}, weft_kv_strong_bucket:options(Given, Checked))
+            || {Given, Reason} <- [{#{context => <<>>}, {unknown_option, context}},
+                                   {#{timeout_ms => 0},
+                                    {bad_option, {timeout_ms, 0, {from, 1}}}}]].
+
+%% --- on a disk --------------------------------------------------------------------------------
+
+%% A bucket with one replica: it has nobody to be known to.
+on_disk_test_() ->
+    {setup, fun bucket/0, fun clean/1,
+     fun({Dir, Options}) ->
+         {timeout, 60, fun() -> on_disk(Dir, Options) end}
+     end}.
+
+on_disk(Dir, Options) ->
+    Ask = fun(Request) ->
+              weft_kv_strong_request:run(box, <<"k">>, Request, Options,
+                                         {counters:new(1, []), 10})
+          end,
+    {ok, First} = started(Options),
+    ?assertEqual({ok, not_found}, Ask(get)),
+    ?assertEqual(ok, Ask({put, <<"a">>})),
+    ?assertEqual(ok, Ask({cas, <<"a">>, <<"b">>})),
+    ?assertEqual({error, {conflict, <<"b">>}}, Ask({cas, <<"a">>, <<"c">>})),
+    %% What nobody knows ends nothing.
+    First ! stray,
+    ?assertMatch({error, _}, gen_server:call(First, stray)),
+    ?assertMatch({error, {other_configuration, _}},
+                 gen_server:call(First, {vote, 1, another, {read, <<"k">>}})),
+    ended(First),
+    ?assertMatch({error, {not_done, {no_quorum, #{failed := [{_, not_running}]}}}},
+                 Ask({put, <<"c">>})),
+    {ok, Second} = started(Options),
+    ?assertEqual({ok, <<"b">>}, Ask(get)),
+    ended(Second),
+    %% It may not be configured otherwise.
+    ?assertMatch({error, {strong_buckets_stay_as_they_were, _}},
+                 started(Options#{partitions := 2})),
+    %% What is behind the damage is forgotten, perhaps a promise.
+    File = filename:join(weft_kv_strong_bucket:dir(box, Options), "0.log"),
+    {ok, Bytes} = file:read_file(File),
+    Half = byte_size(Bytes) div 2,
+    <<Before:Half/binary, Byte, After/binary>> = Bytes,
+    ok = file:write_file(File, [Before, Byte bxor 255, After]),
+    {ok, Third} = started(Options),
+    ?assertEqual(forgotten, weft_kv_strong_acceptor:status(box, 0)),
+    ?assertMatch({error, {not_done, {no_quorum, #{failed := [{_, forgotten}]}}}}, Ask(get)),
+    ended(Third),
+    {ok, Fourth} = started(Options),
+    ?assertEqual(forgotten, weft_kv_strong_acceptor:status(box, 0)),
+    ended(Fourth),
+    ?assert(filelib:is_dir(Dir)).
+
+%% A long life does not make a long file.
+the_file_is_written_anew_test_() ->
+    {setup, fun bucket/0, fun clean/1,
+     fun({_Dir, Options}) ->
+         {timeout, 60, fun() -> written_anew(Options) end}
+     end}.
+
+written_anew(Options) ->
+    {ok, Pid} = started(Options),
+    Value = binary:copy(<<"v">>, 100000),
+    Run = fun(Request) ->
+              weft_kv_strong_request:run(box, <<"k">>, Request, Options,
+                                         {counters:new(1, []), 10})
+          end,
+    [?assertEqual(ok, Run({put, <<Value/binary, N>>})) || N <- lists:seq(1, 30)],
+    File = filename:join(weft_kv_strong_bucket:dir(box, Options), "0.log"),
+    ?assert(filelib:file_size(File) < 1500000),
+    ended(Pid),
+    {ok, Again} = started(Options),
+    ?assertEqual({ok, <<Value/binary, 30>>}, Run(get)),
+    ended(Again).
+
+bucket() ->
+    Dir = filename:join(["/tmp", "weft_kv_strong_tests" ++ os:getpid()
+                         ++ integer_to_list(erlang:unique_integer([positive]))]),
+    {ok, Options} = weft_kv_bucket:check(#{consistency => strong, voters => [node()], n => 1,
+                                           partitions => 1, dir => Dir, timeout_ms => 2000}),
+    {Dir, Options}.
+
+clean({Dir, _Options}) -> ok = file:del_dir_r(Dir).
+
+started(Options) ->
+    _ = process_flag(trap_exit, true),
+    weft_kv_strong_acceptor:start_link(box, 0, Options).
+
+ended(Pid) ->
+    Ref = monitor(process, Pid),
+    true = unlink(Pid),
+    true = exit(Pid, kill),
+    receive {'DOWN', Ref, process, Pid, _} -> ok end.

@@ -1,0 +1,109 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Schedules of faults for strong buckets of `weft_kv', and what clients saw of them, checked
+%% for linearizability. Messages are lost, repeated and overtake each other; nodes are killed,
+%% started, paused and cut off from each other; a disk may be lost. In the end all is healed, and
+%% each client has to get an answer.
+-module(weft_sim_kv).
+
+-export([run/1, history/1]).
+-export_type([result/0]).
+
+-type result() :: #{violation := none | term(), operations := non_neg_integer(),
+                    done := non_neg_integer(), unknown := non_neg_integer()}.
+
+-define(FAULTS_MS, 3000).
+-define(END_MS, 5000).
+-define(TIMEOUT_MS, 300).
+-define(KEYS, [<<"x">>, <<"y">>]).
+
+%% @doc One schedule. The same seed gives the same schedule and the same result.
+-spec run(Seed :: integer()) -> result().
+run(Seed) ->
+    {Histories, Late} = history(Seed),
+    Wrong = [{Key, Entry, States, History}
+             || {Key, History} <- lists:sort(maps:to_list(Histories)),
+                {error, {Entry, States}} <- [weft_sim_linearizability:check(
+                                               History, weft_sim_register_model, not_found)]],
+    All = lists:append(maps:values(Histories)),
+    #{violation => case {Wrong, Late} of
+                       {[First | _], _} -> {not_linearizable, First};
+                       {[], 0} -> {nothing_was_done_after_the_healing, Seed};
+                       _ -> none
+                   end,
+      operations => length(All),
+      done => length([done || {_, Return, _} <- All, Return =/= never]),
+      unknown => length([unknown || {_, never, _} <- All])}.
+
+%% @doc What was seen of each key, and how many requests were carried out after the healing.
+-spec history(Seed :: integer()) ->
+          {#{binary() => [weft_sim_linearizability:entry()]}, Late :: non_neg_integer()}.
+history(Seed) ->
+    {Nodes, Homes, Verbs} = schedule(Seed),
+    World0 = weft_sim_datagrams:new(
+               #{seed => Seed, core => weft_sim_kv_core, latency_ms => {1, 6}, loss => 0.02,
+                 repeats => 0.03,
+                 options => fun(_) -> #{homes => Homes, keys => ?KEYS, clients => 2,
+                                        pause_ms => 100, timeout_ms => ?TIMEOUT_MS,
+                                        until_ms => ?END_MS - 2 * ?TIMEOUT_MS}
+                            end}),
+    Planned = lists:foldl(fun({AtMs, Verb}, W) -> weft_sim_datagrams:schedule(AtMs, Verb, W) end,
+                          World0, [{0, {start, Node}} || Node <- Nodes] ++ Verbs),
+    Notices = weft_sim_datagrams:notices(weft_sim_datagrams:run_until(?END_MS, Planned)),
+    Returns = maps:from_list([{Id, {N, Result}}
+                              || {N, {_, _, {return, Id, Result}}} <- numbered(Notices)]),
+    Late = [Id || {AtMs, _, {return, Id, Result}} <- Notices, AtMs > ?FAULTS_MS + ?TIMEOUT_MS,
+                  is_done(Result)],
+    {maps:from_list([{Key, [Entry || {N, {_, _, {call, Id, K, Request}}} <- numbered(Notices),
+                                     K =:= Key,
+                                     {Return, Result} <- [maps:get(Id, Returns, {never, never})],
+                                     Entry <- weft_sim_register_model:entry(Request, N, Return,
+                                                                            Result)]}
+                     || Key <- ?KEYS]),
+     length(Late)}.
+
+%% The order in which things happened is finer than milliseconds.
+numbered(Notices) -> lists:zip(lists:seq(1, length(Notices)), Notices).
+
+is_done({error, {conflict, _}}) -> true;
+is_done({error, _}) -> false;
+is_done(_) -> true.
+
+%% --- schedules --------------------------------------------------------------------------------
+
+schedule(Seed) ->
+    _ = rand:seed(exsss, Seed),
+    Count = case rand:uniform(4) of 1 -> 5; _ -> 3 end,
+    Nodes = [list_to_atom("n" ++ integer_to_list(N) ++ "@sim") || N <- lists:seq(1, Count + 1)],
+    Homes = lists:sublist(Nodes, Count),
+    Faults = [fault(rand:uniform(?FAULTS_MS - 600) + 200, Nodes)
+              || _ <- lists:seq(1, 3 + rand:uniform(6))],
+    Wiped = [wiped(rand:uniform(1500) + 500, Homes) || rand:uniform(3) =:= 1],
+    Healing = [{?FAULTS_MS, Verb} || Node <- Nodes, Verb <- [{resume, Node}, {start, Node}]]
+        ++ [{?FAULTS_MS, heal}],
+    {Nodes, Homes, lists:append(Faults ++ Wiped) ++ Healing}.
+
+fault(AtMs, Nodes) ->
+    LaterMs = AtMs + 20 + rand:uniform(600),
+    Node = pick(Nodes),
+    case rand:uniform(6) of
+        1 -> [{AtMs, {pause, Node}}, {LaterMs, {resume, Node}}];
+        2 -> [{AtMs, {block, Node}}, {LaterMs, {resume, Node}}];
+        3 ->
+            {Some, Others} = lists:partition(fun(_) -> rand:uniform(2) =:= 1 end, Nodes),
+            [{AtMs, {partition, [Some, Others]}}, {LaterMs, heal}];
+        4 -> lists:append([[{AtMs, {crash, N}}, {LaterMs + rand:uniform(50), {start, N}}]
+                           || N <- Nodes, rand:uniform(3) > 1]);
+        _ -> [{AtMs, {crash, Node}}, {AtMs + rand:uniform(200), {start, Node}}]
+    end.
+
+%% Some replicas miss what happens before another one loses its disk, and are there afterwards; then
+%% those that know better are away.
+wiped(AtMs, [Node | Others]) ->
+    {Before, After} = lists:split(length(Others) div 2, Others),
+    BackMs = AtMs + rand:uniform(100),
+    [{AtMs - 200, {crash, N}} || N <- Before]
+        ++ [{AtMs, {crash, N}} || N <- [Node | After]] ++ [{AtMs, {wipe, Node}}]
+        ++ [{BackMs, {start, N}} || N <- [Node | Before]]
+        ++ [{BackMs + 400, {start, N}} || N <- After].
+
+pick(List) -> lists:nth(rand:uniform(length(List)), List).

@@ -1,0 +1,155 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc A node with a replica of a strong bucket of `weft_kv', and clients: the cores that real
+%% nodes
+%% run, with a disk that takes some milliseconds and loses what was not synced.
+%%
+%% Clients choose a key and what to do with it at random; a compare-and-set expects what its client
+%% saw last. All that they ask and are told is a notice, `{call, Id, Key, Request}' and
+%% `{return, Id, Result}'.
+%%
+%% Options: `homes' (the nodes with replicas), `keys', `clients' (how many requests run at a time),
+%% `pause_ms' (the longest between two requests), `timeout_ms', `until_ms' (then they stop), `disk'.
+-module(weft_sim_kv_core).
+-behaviour(weft_core).
+
+-export([init/2, handle/3]).
+
+-define(INTRODUCE_MS, 40).
+-define(SYNC_MAX_MS, 4).
+
+-record(node, {self :: node(),
+               options :: map(),
+               acceptor = none :: none | weft_kv_strong_acceptor_core:state(),
+               %% On disk, the last entry first, and what waits for it.
+               disk :: [term()],
+               waiting = [] :: [term()],
+               requests = #{} :: #{binary() => weft_kv_strong_proposer_core:state()},
+               keys = #{} :: #{binary() => Key :: binary()},
+               seen = #{} :: #{binary() => binary() | not_found},
+               next = 1 :: pos_integer(),
+               rand :: rand:state()}).
+
+%% @private
+-spec init(node(), weft_core:options()) -> {#node{}, weft_core:effects()}.
+init(Self, #{homes := Homes, disk := Disk, clients := Clients, incarnation := Incarnation}
+     = Options) ->
+    Node0 = #node{self = Self, options = Options, disk = Disk,
+                  rand = weft_core:seed(Self, ?MODULE, Options)},
+    Timers = [{after_ms, 50 + 10 * N, client} || N <- lists:seq(1, Clients)],
+    case lists:member(Self, Homes) of
+        false -> {Node0, Timers};
+        true ->
+            Identity = term_to_binary({Self, Incarnation}),
+            {ok, Acceptor, Effects} =
+                weft_kv_strong_acceptor_core:init(
+                  #{identity => Identity, others => Homes -- [Self], configuration => Homes,
+                    keys_max => 100, damaged => false}, lists:reverse(Disk)),
+            {Node, _Sync} = performed(Effects, Node0#node{acceptor = Acceptor}),
+            {Ready, Written} = synced(Node),
+            {Ready, Written ++ [{after_ms, ?INTRODUCE_MS, introduce} | Timers]}
+    end.
+
+%% @private
+-spec handle(weft_core:event(), integer(), #node{}) -> {#node{}, weft_core:effects()}.
+handle({timer, client}, NowMs, #node{options = #{until_ms := UntilMs}} = Node)
+  when NowMs >= UntilMs ->
+    {Node, []};
+handle({timer, client}, NowMs, Node) ->
+    request(NowMs, Node);
+handle({timer, introduce}, _NowMs, Node0) ->
+    {Node, Effects} = acceptor(introduce, Node0),
+    {Node, [{after_ms, ?INTRODUCE_MS, introduce} | Effects]};
+handle({timer, sync}, _NowMs, Node) ->
+    synced(Node);
+handle({timer, {request, Id, Timer}}, _NowMs, Node) ->
+    proposer(Id, {timer, Timer}, Node);
+handle({message, From, {ask, Id, Tag, Message}}, _NowMs, Node) ->
+    acceptor({vote, {From, {reply, Id, Tag}}, Message}, Node);
+handle({message, From, {{reply, Id, Tag}, Reply}}, _NowMs, Node) ->
+    proposer(Id, {reply, From, Tag, Reply}, Node);
+handle({message, From, {introduce, Identity}}, _NowMs, Node) ->
+    acceptor({introduce, {From, introduced}, From, Identity}, Node);
+handle({message, From, {introduced, Reply}}, _NowMs, Node) ->
+    acceptor({introduced, From, Reply}, Node).
+
+%% --- the replica ------------------------------------------------------------------------------
+
+acceptor(Event, #node{acceptor = Acceptor0} = Node) ->
+    {Acceptor, Effects} = weft_kv_strong_acceptor_core:handle(Event, Acceptor0),
+    performed(Effects, Node#node{acceptor = Acceptor}).
+
+performed(Effects, #node{waiting = Before, acceptor = Acceptor} = Node0) ->
+    Waiting = lists:reverse([Entry || {append, Entry} <- Effects]) ++ Before,
+    {Ms, Node} = uniform(?SYNC_MAX_MS, Node0#node{waiting = Waiting}),
+    {Node, [{send, To, {What, Reply}} || {reply, {To, What}, Reply} <- Effects]
+         ++ [{send, To, {introduce, Identity}} || {introduce, To, Identity} <- Effects]
+         ++ [{after_ms, Ms, sync} || weft_kv_strong_acceptor_core:is_holding(Acceptor)]}.
+
+synced(#node{waiting = Waiting, disk = Disk0} = Node0) ->
+    Disk = Waiting ++ Disk0,
+    {Node, Effects} = acceptor(committed, Node0#node{disk = Disk, waiting = []}),
+    {Node, [{disk, Disk} || Waiting =/= []] ++ Effects}.
+
+%% --- clients ----------------------------------------------------------------------------------
+
+request(NowMs, #node{options = #{keys := Keys, homes := Homes, timeout_ms := TimeoutMs} = Options,
+                     self = Self, next = Next, seen = Seen, requests = Requests,
+                     keys = ByRequest} = Node0) ->
+    {Key, Node1} = pick(Keys, Node0),
+    {Kind, Node2} = pick([get, get, put, put, cas, cas, cas, delete], Node1),
+    {CounterMs, Node3} = uniform(2000, Node2),
+    Id = term_to_binary({Self, maps:get(incarnation, Options), Next}),
+    Request = case Kind of
+                  get -> get;
+                  put -> {put, Id};
+                  delete -> {put, not_found};
+                  cas -> {cas, maps:get(Key, Seen, not_found), Id}
+              end,
+    %% Clocks differ by up to a second.
+    {Proposer, Effects} = weft_kv_strong_proposer_core:init(
+                            Request, #{key => Key, id => Id, homes => Homes,
+                                       counter => NowMs + CounterMs, timeout_ms => TimeoutMs}),
+    {Node, Asks} = effects(Id, Effects, Node3#node{next = Next + 1,
+                                                   requests = Requests#{Id => Proposer},
+                                                   keys = ByRequest#{Id => Key}}),
+    {Node, [{notice, {call, Id, Key, Request}} | Asks]}.
+
+proposer(Id, Event, #node{requests = Requests} = Node) ->
+    case Requests of
+        #{Id := Proposer0} ->
+            {Proposer, Effects} = weft_kv_strong_proposer_core:handle(Event, Proposer0),
+            effects(Id, Effects, Node#node{requests = Requests#{Id := Proposer}});
+        #{} -> {Node, []}
+    end.
+
+effects(Id, Effects, Node) ->
+    lists:foldl(fun(Effect, {N0, Done}) ->
+                    {N, More} = effect(Id, Effect, N0),
+                    {N, Done ++ More}
+                end, {Node, []}, Effects).
+
+effect(Id, {ask, To, Tag, Message}, Node) ->
+    {Node, [{send, To, {ask, Id, Tag, Message}}]};
+effect(Id, {after_ms, Ms, Timer}, Node) ->
+    {Node, [{after_ms, Ms, {request, Id, Timer}}]};
+effect(Id, {answer, Result}, #node{requests = Requests, keys = ByRequest, seen = Seen,
+                                   options = #{pause_ms := PauseMs}} = Node0) ->
+    {Key, Keys} = maps:take(Id, ByRequest),
+    {Ms, Node} = uniform(PauseMs, Node0#node{requests = maps:remove(Id, Requests), keys = Keys,
+                                             seen = remembered(Key, Result, Id, Seen)}),
+    {Node, [{notice, {return, Id, Result}}, {after_ms, Ms, client}]}.
+
+remembered(Key, {ok, Value}, _Id, Seen) -> Seen#{Key => Value};
+remembered(Key, {error, {conflict, Value}}, _Id, Seen) -> Seen#{Key => Value};
+remembered(Key, ok, Id, Seen) -> Seen#{Key => Id};
+remembered(_Key, _Unknown, _Id, Seen) -> Seen.
+
+%% --- drawing ----------------------------------------------------------------------------------
+
+pick(List, Node0) ->
+    {N, Node} = uniform(length(List), Node0),
+    {lists:nth(N, List), Node}.
+
+uniform(Max, #node{rand = Rand0} = Node) ->
+    {N, Rand} = rand:uniform_s(Max, Rand0),
+    {N, Node#node{rand = Rand}}.
