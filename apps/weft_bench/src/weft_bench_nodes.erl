@@ -12,7 +12,7 @@
 -module(weft_bench_nodes).
 
 -export([start/3, stop/1, call/5, node/2, roles/1, cpu_us/1, cpu_us_of/1, flags/1, variant/1,
-         os_pid/2]).
+         os_pid/2, kill/2, restart/2]).
 -export_type([nodes/0, role/0, layout/0]).
 
 -type role() :: a | b | c | g | {r | n, pos_integer()}.
@@ -21,7 +21,8 @@
 -opaque nodes() :: #{variant := weft_bench_variant:variant(),
                      %% Where their certificate is.
                      tls := file:filename() | none,
-                     peers := #{role() => #{peer := pid(), node := node(), os_pid := string()}}}.
+                     peers := #{role() => #{peer := pid(), node := node(), os_pid := string(),
+                                            boot := map()}}}.
 
 -define(BOOT_MS, 30000).
 -define(CONNECT_MS, 20000).
@@ -157,22 +158,43 @@ boot_all(Waiting, Booting, Peers, Failed) ->
         {Starter, Result} when is_map_key(Starter, Booting) ->
             {Role, StillBooting} = maps:take(Starter, Booting),
             case Result of
-                {ok, Peer, Node} ->
-                    boot_all(Waiting, StillBooting, Peers#{Role => peer(Peer, Node)}, Failed);
+                {ok, Peer} ->
+                    boot_all(Waiting, StillBooting, Peers#{Role => Peer}, Failed);
                 {error, Why} ->
                     boot_all(Waiting, StillBooting, Peers, [{Role, Why} | Failed])
             end
     end.
 
 boot_result(Boot) ->
-    try
-        peer:start(Boot)
+    try peer:start(Boot) of
+        {ok, Peer, Node} ->
+            {ok, #{peer => Peer, node => Node, boot => Boot,
+                   os_pid => peer:call(Peer, os, getpid, [], ?CALL_MS)}};
+        {error, Reason} ->
+            {error, Reason}
     catch
         _:Reason -> {error, Reason}
     end.
 
-peer(Peer, Node) ->
-    #{peer => Peer, node => Node, os_pid => peer:call(Peer, os, getpid, [], ?CALL_MS)}.
+%% @doc Kills a node, as if its host had failed.
+-spec kill(nodes(), role()) -> ok.
+kill(#{peers := Peers} = Nodes, Role) ->
+    stop(Nodes#{peers := maps:with([Role], Peers), tls := none}).
+
+%% @doc Starts a node that was killed, with the name that it had; its connections are made by whom
+%% needs them. Who restarts it also has to stop it, with what is returned: others do not know it.
+-spec restart(nodes(), role()) -> {ok, nodes()} | {error, term()}.
+restart(#{peers := Peers, variant := Variant} = Nodes, Role) ->
+    #{boot := Boot} = maps:get(Role, Peers),
+    case boot_result(Boot) of
+        {ok, Peer} ->
+            New = Nodes#{peers := Peers#{Role := Peer}},
+            _ = [{ok, _} = call(New, Role, application, ensure_all_started, {[weft], ?CALL_MS})
+                 || weft_bench_variant:is_weft(Variant)],
+            {ok, New};
+        {error, Reason} ->
+            {error, Reason}
+    end.
 
 %% The application is needed for channels and topologies; with stock there is nothing to start.
 prepare(Layout, #{variant := Variant} = Nodes) ->

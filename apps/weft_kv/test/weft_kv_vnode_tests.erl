@@ -259,6 +259,7 @@ wrong_configuration_is_named_test_() ->
              {{buckets, []}, {bad_value, {buckets, []}}},
              {{entropy_ms, 0}, {bad_value, {entropy_ms, 0}}},
              {{requests_max, 0}, {bad_value, {requests_max, 0}}},
+             {{coordinators, rex}, {bad_value, {coordinators, rex}}},
              {{buckets, #{"b" => #{}}}, {bucket, "b", not_an_atom}},
              {{buckets, #{b => #{w => 9}}},
               {bucket, b, {bad_option, {w, 9, {from, 1, to, 3}}}}}]].

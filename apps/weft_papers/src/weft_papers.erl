@@ -9,5 +9,6 @@
 -spec more() -> weft_bench_cli:more().
 more() ->
     #{workloads => [weft_partisan_workload, weft_orbit_workload, weft_aco_workload,
-                    weft_de_bench_workload, weft_im_workload, weft_city_workload],
+                    weft_de_bench_workload, weft_im_workload, weft_city_workload,
+                    weft_store_workload],
       commands => #{}}.

@@ -190,6 +190,47 @@ channels_are_held_against_ten_times_test() ->
     ?assertMatch([{differs, _}, {open, _}], findings("partisan_2", Rows(30))),
     ?assertEqual([], findings("partisan_2", [])).
 
+store(Workload, Pairs, Streams) ->
+    #{suite => <<"store">>, workload => Workload, size_bytes => 1024, pairs => Pairs,
+      streams => Streams}.
+
+a_supervisor_is_judged_with_many_clients_test() ->
+    Rows = fun(Clients, Rate) ->
+               lists:append([[{store(Workload, Clients, 1), weft_mesh, calls_per_s, [Calls]},
+                              {store(Workload, Clients, 1), weft_mesh, latency_p50_us, [P50]},
+                              {store(Workload, Clients, 1), weft_mesh, latency_p99_us, [P99]},
+                              {store(Workload, Clients, 1), weft_mesh, mailbox_max, [Waiting]}]
+                             || {Workload, Calls, P50, P99, Waiting}
+                                    <- [{<<"riak_spawned">>, Rate, 10, 20, 2},
+                                        {<<"riak_supervised">>, 1000, 15, 50, 64}]])
+           end,
+    ?assertEqual([{agrees, "store of 1 node, 64 clients: without the supervisor 3.00 times the "
+                   "throughput; with it the p99 is 2.50 times as long (p50 1.50 times), and at "
+                   "most 64 messages wait for it, 2 without"}], findings("riak_wall",
+                                                                         Rows(64, 3000))),
+    ?assertMatch([{differs, _}], findings("riak_wall", Rows(64, 2900))),
+    ?assertMatch([{open, _}, {differs, _}],
+                 findings("riak_wall", Rows(64, 2900) ++ Rows(4, 2900))).
+
+processor_time_has_to_stay_the_same_test() ->
+    Rows = fun(Last) ->
+               lists:append([[{store(<<"riak_get">>, Nodes, 4), weft_mesh, store_cpu_us, [Us]},
+                              {store(<<"riak_get">>, Nodes, 4), weft_mesh, calls_per_s, [2000]},
+                              {store(<<"riak_get">>, Nodes, 4), weft_mesh, clients_cpu_us, [40]}]
+                             || {Nodes, Us} <- [{24, Last}, {4, 400}]])
+           end,
+    ?assertMatch([{agrees, _}], findings("riak_throughput", Rows(436))),
+    ?assertMatch([{differs, _}], findings("riak_throughput", Rows(444))).
+
+throughput_has_to_come_back_test() ->
+    Cell = store(<<"riak_elasticity">>, 6, 24),
+    Rows = [{Cell, weft_mesh, Metric, [Value]}
+            || {Metric, Value} <- [{calls, 9000}, {failed_operations, 9}, {kills, 2},
+                                   {recovery_kill_s, 3}]],
+    ?assertMatch([{agrees, "6 nodes, 2 killed: 95 % of the throughput before after 3 s (3 to 3)"},
+                  {differs, _}, {open, "9 operations failed and 9000 did not" ++ _}],
+                 findings("riak_elasticity", Rows)).
+
 each_figure_has_cells_test() ->
     [?assertEqual({Id, 0}, {Id, weft_papers_cli:main(["--list" | Options ++ Cells])})
      || #{id := Id, cells := Cells} <- weft_papers_figures:figures(),

@@ -9,7 +9,8 @@
 %%
 %% ```
 %% run           name of the run, its start: 20260131T093000
-%% suite         the workload's group: a to k, orbit, aco, de_bench, im, city
+%% suite         the workload's group: a to k, orbit, aco, de_bench, im, city,
+%%               store
 %% workload      small | bulk | call_beside_bulk | call_beside_flood | unicast | echo | key_value |
 %%               terms | slow_receiver | fan_out | peers | call | erpc | rpc |
 %%               call_to_busy | call_to_busy_one | call_to_high | call_from_busy | flood_to_busy |
@@ -18,16 +19,19 @@
 %%               aco_quality | aco_gr_steady | aco_gr_killed | aco_sr_steady | aco_sr_killed |
 %%               de_global | de_names | de_size | de_compute | de_heavy | de_server |
 %%               de_calls | im_rd | im_rsd (both also _steady, _killed and _emptied) |
-%%               city | city_districts
+%%               city | city_districts | riak_spawned | riak_supervised | riak_get |
+%%               riak_insert | riak_update | riak_elasticity
 %% variant       what carried it, see weft_bench_variant: stock, stock_tls, weft_1, weft_4, weft_8,
 %%               weft_tls_1, weft_tls_4, weft_gateway, stock_relay, channel, channel_8, stock_mesh,
 %%               weft_mesh, weft_groups, weft_peers
 %% size_bytes    payload of a message (of a background message, beside calls)
 %% pairs         concurrent senders, callers or actors; nodes for fan_out, orbit, aco, de_bench
-%%               im and city; peers for peers
+%%               im, city and riak_*; clients for riak_spawned and riak_supervised;
+%%               peers for peers
 %% streams       background senders; processes that compute, on a busy node; for orbit the size of
 %%               its space, for aco the number of colonies; for de_bench what is varied, see
-%%               weft_de_bench_workload; for im the number of clients; for city the last tick
+%%               weft_de_bench_workload; for im and riak_* the number of clients (for
+%%               riak_spawned and riak_supervised of nodes); for city the last tick
 %% link          label: loopback | 1ms-800mbit | 20ms-400mbit-1% ...
 %% rtt_ms        of the emulated link, 0 on loopback
 %% rate_mbit     0: not limited
@@ -112,7 +116,7 @@ metrics() ->
                              "fsm_server_call", "register", "whereis", "unregister",
                              "local_register", "local_whereis", "local_unregister"],
                {What, Text} <- [{"_mean_us", "mean time"}, {"_p99_us", "p99"}]]
-        ++ busy_metrics() ++ circumstances()
+        ++ busy_metrics() ++ store_metrics() ++ circumstances()
         ++ [{skipped, "", none, "not possible, see note"},
             {failed, "", none, "went wrong, see note"}].
 
@@ -122,6 +126,15 @@ busy_metrics() ->
      {computed_percent, "%", more,
       "work of a node's own processes for its processor time, of that without traffic"},
      {computed_in_time_percent, "%", more, "the same for time that went by"}].
+
+store_metrics() ->
+    [{store_cpu_us, "us", less, "user and system time of the nodes of a store, per operation"},
+     {clients_cpu_us, "us", none, "the same of the nodes of its clients"},
+     {mailbox_max, "", less, "most messages that waited for one registered process of a node"},
+     {mailbox, "", none, "these messages over the time, a series"},
+     {operations_per_s, "1/s", none, "operations that were done in a second, a series"},
+     {recovery_kill_s, "s", less, "from the first kill until 95 % of the throughput before"},
+     {recovery_start_s, "s", less, "from the start of killed nodes until the same"}].
 
 circumstances() ->
     [{warm_up_s, "s", none, "how long the warm-up took"},

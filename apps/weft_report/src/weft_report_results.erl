@@ -26,7 +26,8 @@
 -type absolute() :: #{median := number(), interval := weft_report_interval:interval()}.
 
 %% Metrics with many values per repetition.
--define(SERIES, [<<"sender_memory_bytes">>, <<"receiver_memory_bytes">>]).
+-define(SERIES, [<<"sender_memory_bytes">>, <<"receiver_memory_bytes">>, <<"mailbox">>,
+                 <<"operations_per_s">>]).
 
 %% @doc Gathers the rows that `weft_report_record:read/1' returns.
 -spec new([weft_report_record:row()]) -> results().
@@ -215,6 +216,10 @@ headline_metrics(<<"de_", _/binary>>) ->
     [<<"calls_per_s">>, <<"register_mean_us">>, <<"remote_call_mean_us">>];
 headline_metrics(<<"im_", _/binary>>) ->
     [<<"delivered_per_min">>, <<"latency_p50_us">>, <<"latency_p99_us">>, <<"connections_max">>];
+headline_metrics(<<"riak_elasticity">>) ->
+    [<<"calls_per_s">>, <<"failed_operations">>, <<"recovery_kill_s">>, <<"recovery_start_s">>];
+headline_metrics(<<"riak_", _/binary>>) ->
+    [<<"calls_per_s">>, <<"latency_p50_us">>, <<"latency_p99_us">>, <<"store_cpu_us">>];
 headline_metrics(<<"peers">>) -> [<<"lookup_ns">>];
 headline_metrics(Workload)
   when Workload =:= <<"small">>; Workload =:= <<"terms">>; Workload =:= <<"fan_out">> ->

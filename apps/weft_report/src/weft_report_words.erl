@@ -20,6 +20,9 @@ pairs(<<"orbit", _/binary>>, Nodes) -> [[integer_to_list(Nodes), " nodes"]];
 pairs(<<"city", _/binary>>, Nodes) -> [[integer_to_list(Nodes), " node", plural(Nodes)]];
 pairs(<<"aco", _/binary>>, Nodes) -> [[integer_to_list(Nodes), " nodes"]];
 pairs(<<"de_", _/binary>>, Nodes) -> [[integer_to_list(Nodes), " nodes"]];
+pairs(Wall, Clients) when Wall =:= <<"riak_spawned">>; Wall =:= <<"riak_supervised">> ->
+    [[integer_to_list(Clients), " client", plural(Clients)]];
+pairs(<<"riak_", _/binary>>, Nodes) -> [[integer_to_list(Nodes), " nodes"]];
 pairs(<<"im_", _/binary>>, Nodes) -> [[integer_to_list(Nodes), " nodes"]];
 pairs(<<"fan_out">>, Pairs) -> [[integer_to_list(Pairs), " nodes"]];
 pairs(Workload, Pairs) when Workload =:= <<"call">>; Workload =:= <<"erpc">>;
@@ -32,6 +35,9 @@ streams(<<"orbit", _/binary>>, Space) -> [["space of ", integer_to_list(Space)]]
 streams(<<"city", _/binary>>, Ticks) -> [[integer_to_list(Ticks), " ticks"]];
 streams(<<"aco", _/binary>>, Count) -> [[integer_to_list(Count), " colonies"]];
 streams(<<"de_", _/binary>> = Workload, Streams) -> [varied(Workload, Streams)];
+streams(Wall, Nodes) when Wall =:= <<"riak_spawned">>; Wall =:= <<"riak_supervised">> ->
+    [[integer_to_list(Nodes), " node", plural(Nodes)]];
+streams(<<"riak_", _/binary>>, Count) -> [[integer_to_list(Count), " clients"]];
 streams(<<"im_", _/binary>>, Count) -> [[integer_to_list(Count), " clients"]];
 streams(_Workload, 0) -> [];
 streams(_Workload, Streams) -> [[integer_to_list(Streams), " stream", plural(Streams)]].
@@ -117,6 +123,8 @@ metric(<<"received_packets">>) -> "packets";
 metric(<<"received_bytes">>) -> "received";
 metric(<<"cost_error_percent">>) -> "above the best known cost";
 metric(<<"delivered_per_min">>) -> "messages delivered";
+metric(<<"store_cpu_us">>) -> "CPU of the store";
+metric(<<"clients_cpu_us">>) -> "CPU of the clients";
 metric(<<"calls">>) -> "number of calls";
 metric(<<"vms_per_core">>) -> "VMs per core";
 metric(Metric) -> string:replace(Metric, "_", " ", all).

@@ -4,9 +4,10 @@
 -module(weft_kv_app).
 -behaviour(application).
 
--export([start/2, stop/1, config/1, bucket/1, running/0]).
+-export([start/2, stop/1, config/1, bucket/1, running/0, coordinators/0]).
 
--define(DEFAULTS, #{buckets => #{}, requests_max => 10000, entropy_ms => 1000}).
+-define(DEFAULTS, #{buckets => #{}, requests_max => 10000, entropy_ms => 1000,
+                    coordinators => spawned}).
 
 %% @private
 -spec start(application:start_type(), term()) -> {ok, pid()} | {error, term()}.
@@ -49,6 +50,8 @@ config(Environment) ->
             {error, {bad_value, {requests_max, Max}}};
         #{entropy_ms := Ms} when Ms =/= infinity, not (is_integer(Ms) andalso Ms >= 1) ->
             {error, {bad_value, {entropy_ms, Ms}}};
+        #{coordinators := How} when How =/= spawned, How =/= one_supervisor ->
+            {error, {bad_value, {coordinators, How}}};
         #{buckets := Buckets} when not is_map(Buckets) ->
             {error, {bad_value, {buckets, Buckets}}};
         #{buckets := Buckets} = All ->
@@ -83,3 +86,10 @@ bucket(Name) ->
 running() ->
     #{running := Running, requests_max := Max} = persistent_term:get(?MODULE),
     {Running, Max}.
+
+%% @doc How the process of a request is started. By one supervisor only for an experiment, see
+%% `weft_kv_request_sup'.
+-spec coordinators() -> spawned | one_supervisor.
+coordinators() ->
+    #{coordinators := How} = persistent_term:get(?MODULE),
+    How.

@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Runs `weft_kv_coordinator_core' for one request, in a process of its own, so that replicas
 %% are repaired also after the caller has its answer. How many there may be at a time on a node is
-%% counted; more are refused. No process is shared by requests.
+%% counted; more are refused. No process is shared by requests (but in an experiment, see
+%% `weft_kv_request_sup').
 -module(weft_kv_request).
 
 -export([run/4]).
@@ -27,15 +28,16 @@ started(Key, Request, Places, Options, Running, TimeoutMs) ->
     Caller = self(),
     Alias = alias([reply]),
     {Pid, Monitor} =
-        spawn_monitor(fun() ->
-                          ok = counters:add(Running, 1, 1),
-                          try
-                              weft_redact:run(fun() ->
-                                  coordinate(Key, Request, Places, Options, {Caller, Alias})
-                              end)
-                          after counters:sub(Running, 1, 1)
-                          end
-                      end),
+        begun(weft_kv_app:coordinators(),
+              fun() ->
+                  ok = counters:add(Running, 1, 1),
+                  try
+                      weft_redact:run(fun() ->
+                          coordinate(Key, Request, Places, Options, {Caller, Alias})
+                      end)
+                  after counters:sub(Running, 1, 1)
+                  end
+              end),
     receive
         {Alias, Answer} ->
             true = demonitor(Monitor, [flush]),
@@ -48,6 +50,9 @@ started(Key, Request, Places, Options, Running, TimeoutMs) ->
         true = demonitor(Monitor, [flush]),
         receive {Alias, Answer} -> Answer after 0 -> {error, timeout} end
     end.
+
+begun(spawned, Fun) -> spawn_monitor(Fun);
+begun(one_supervisor, Fun) -> weft_kv_request_sup:start(Fun).
 
 coordinate(Key, Request, Places, Options, To) ->
     {State, Effects} = weft_kv_coordinator_core:init(Request, Places, Options),

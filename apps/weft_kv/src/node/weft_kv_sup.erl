@@ -15,8 +15,10 @@ start_link(Config) ->
 
 %% @private
 -spec init(map()) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
-init(Config) ->
+init(#{coordinators := How} = Config) ->
     {ok, {#{strategy => one_for_one, intensity => 5, period => 60},
-          [#{id => weft_kv_entropy, start => {weft_kv_entropy, start_link, [Config]}},
-           #{id => weft_kv_strong_sup, type => supervisor,
-             start => {weft_kv_strong_sup, start_link, [map_get(buckets, Config)]}}]}}.
+          [#{id => weft_kv_request_sup, type => supervisor,
+             start => {weft_kv_request_sup, start_link, []}} || How =:= one_supervisor]
+          ++ [#{id => weft_kv_entropy, start => {weft_kv_entropy, start_link, [Config]}},
+              #{id => weft_kv_strong_sup, type => supervisor,
+                start => {weft_kv_strong_sup, start_link, [map_get(buckets, Config)]}}]}}.

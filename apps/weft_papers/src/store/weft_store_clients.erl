@@ -1,0 +1,151 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Clients of the store, for the experiments on Riak: processes of a node that is not in the
+%% ring. Each has a session on a node of the store, as a client of Riak has a connection; the
+%% session does one operation after the other. A client whose session is lost counts a failure, and
+%% goes on with the next node.
+%%
+%% Operations are get of a key that is there, insert of a new key, update of one that is there (read
+%% and written), `mixed' one of these three, each as often. Latencies are those of all operations,
+%% also of failed ones.
+-module(weft_store_clients).
+
+-export([fill/2, run/1, metrics/1]).
+-export([session/1]).
+-export_type([load/0, outcome/0]).
+
+-type operation() :: get | insert | update | mixed.
+-type load() :: #{operation := operation(), nodes := [node(), ...], clients := pos_integer(),
+                  keys := pos_integer(), value_bytes := pos_integer(), seed := integer(),
+                  duration_ms := pos_integer()}.
+-type outcome() :: #{elapsed_us := pos_integer(), latencies := weft_load_histogram:snapshot(),
+                     seconds := [{Done :: non_neg_integer(), Failed :: non_neg_integer()}]}.
+
+-define(BUCKET, bench).
+-define(ANSWER_MS, 10000).
+-define(AGAIN_MS, 20).
+
+%% @doc On a node of the store: the keys that are there from the beginning.
+-spec fill(Keys :: pos_integer(), ValueBytes :: pos_integer()) -> ok.
+fill(Keys, ValueBytes) ->
+    Value = value(ValueBytes),
+    lists:foreach(fun(Number) ->
+                      case weft_kv:put(?BUCKET, key(Number), Value) of
+                          {ok, _} -> ok;
+                          {error, Reason} -> erlang:error({not_filled, Reason})
+                      end
+                  end, lists:seq(1, Keys)).
+
+key(Number) -> <<"key ", (integer_to_binary(Number))/binary>>.
+
+value(Bytes) -> rand:bytes(Bytes).
+
+%% @doc On a node of clients: all of them, for the time that is given.
+-spec run(load()) -> outcome().
+run(#{clients := Clients, duration_ms := DurationMs} = Load) ->
+    Histogram = weft_load_histogram:new(),
+    Seconds = ceil(DurationMs / 1000) + 1,
+    Counts = counters:new(2 * Seconds, []),
+    StartUs = erlang:monotonic_time(microsecond),
+    Context = Load#{histogram => Histogram, counts => Counts, last => Seconds - 1,
+                    start_us => StartUs, end_us => StartUs + DurationMs * 1000},
+    Running = [spawn_monitor(fun() -> client(Number, Context) end)
+               || Number <- lists:seq(1, Clients)],
+    lists:foreach(fun({Pid, Monitor}) ->
+                      receive
+                          {'DOWN', Monitor, process, Pid, normal} -> ok;
+                          {'DOWN', Monitor, process, Pid, Why} -> erlang:error({client, Why})
+                      end
+                  end, Running),
+    #{elapsed_us => erlang:monotonic_time(microsecond) - StartUs,
+      latencies => weft_load_histogram:snapshot(Histogram),
+      seconds => [{counters:get(Counts, 2 * Second + 1), counters:get(Counts, 2 * Second + 2)}
+                  || Second <- lists:seq(0, Seconds - 1)]}.
+
+client(Number, #{nodes := Nodes, seed := Seed} = Context) ->
+    {Behind, Before} = lists:split(Number rem length(Nodes), Nodes),
+    Random = rand:seed_s(exsss, {Seed, Number, 1}),
+    client_loop(connected(Before ++ Behind, Context), Number, 0, Random, Context).
+
+connected([Node | Nodes], #{value_bytes := ValueBytes}) ->
+    {Session, Monitor} = spawn_monitor(Node, ?MODULE, session, [{self(), ValueBytes}]),
+    {Session, Monitor, Nodes ++ [Node]}.
+
+client_loop({Session, Monitor, Nodes} = Connected, Number, Done, Random, Context) ->
+    StartUs = erlang:monotonic_time(microsecond),
+    case Context of
+        #{end_us := EndUs} when StartUs >= EndUs ->
+            Session ! stop,
+            true = demonitor(Monitor, [flush]);
+        #{} ->
+            {Request, NewRandom} = request(Number, Done, Random, Context),
+            Session ! Request,
+            Outcome = receive
+                          {Session, Answer} -> Answer;
+                          {'DOWN', Monitor, process, Session, _} -> lost
+                      after ?ANSWER_MS -> lost
+                      end,
+            ok = counted(Outcome, StartUs, Context),
+            client_loop(next(Outcome, Connected, Nodes, Context), Number, Done + 1, NewRandom,
+                        Context)
+    end.
+
+next(lost, {Session, Monitor, _}, Nodes, Context) ->
+    true = demonitor(Monitor, [flush]),
+    exit(Session, kill),
+    receive after ?AGAIN_MS -> connected(Nodes, Context) end;
+next(_Outcome, Connected, _Nodes, _Context) ->
+    Connected.
+
+counted(Outcome, StartUs, #{histogram := Histogram, counts := Counts, start_us := BeganUs,
+                            last := Last}) ->
+    NowUs = erlang:monotonic_time(microsecond),
+    ok = weft_load_histogram:record(NowUs - StartUs, Histogram),
+    Second = min(Last, (NowUs - BeganUs) div 1000000),
+    counters:add(Counts, 2 * Second + case Outcome of done -> 1; _ -> 2 end, 1).
+
+request(Number, Done, Random, #{operation := mixed} = Context) ->
+    {Which, NewRandom} = rand:uniform_s(3, Random),
+    request(Number, Done, NewRandom,
+            Context#{operation := element(Which, {get, insert, update})});
+request(Number, Done, Random, #{operation := insert, seed := Seed}) ->
+    {{insert, <<Seed:32, Number:32, Done:64>>}, Random};
+request(_Number, _Done, Random, #{operation := Operation, keys := Keys}) ->
+    {Key, NewRandom} = rand:uniform_s(Keys, Random),
+    {{Operation, key(Key)}, NewRandom}.
+
+%% @doc On a node of the store: does what a client asks for, and ends with it.
+-spec session({Client :: pid(), ValueBytes :: pos_integer()}) -> ok.
+session({Client, ValueBytes}) ->
+    session(Client, monitor(process, Client), value(ValueBytes)).
+
+session(Client, Monitor, Value) ->
+    receive
+        {Operation, Key} ->
+            Client ! {self(), outcome(Operation, Key, Value)},
+            session(Client, Monitor, Value);
+        stop -> ok;
+        {'DOWN', Monitor, process, Client, _} -> ok
+    end.
+
+outcome(get, Key, _Value) ->
+    case weft_kv:get(?BUCKET, Key) of
+        {error, _} -> failed;
+        _ -> done
+    end;
+outcome(insert, Key, Value) -> written(weft_kv:put(?BUCKET, Key, Value));
+outcome(update, Key, Value) -> written(weft_kv:update(?BUCKET, Key, fun(_) -> Value end)).
+
+written({ok, _}) -> done;
+written({error, _}) -> failed.
+
+%% @doc What several nodes of clients found, as measurements.
+-spec metrics([outcome(), ...]) -> [weft_bench_workload:measurement()].
+metrics(Outcomes) ->
+    Latencies = weft_load_histogram:merge([Snapshot || #{latencies := Snapshot} <- Outcomes]),
+    Sums = [{Done, Failed} || #{seconds := Seconds} <- Outcomes, {Done, Failed} <- Seconds],
+    ElapsedUs = lists:max([Us || #{elapsed_us := Us} <- Outcomes]),
+    Done = lists:sum([Count || {Count, _} <- Sums]),
+    [{calls_per_s, Done * 1.0e6 / ElapsedUs}, {calls, Done},
+     {failed_operations, lists:sum([Count || {_, Count} <- Sums])}
+     | [{Metric, weft_load_histogram:percentile(Percent, Latencies)}
+        || {Metric, Percent} <- [{latency_p50_us, 50}, {latency_p99_us, 99}]]].

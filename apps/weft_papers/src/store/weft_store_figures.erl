@@ -1,0 +1,199 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What the Riak talk (A. Ghaffari, N. Chechina, P. Trinder: "Scalable Persistent Storage for
+%% Erlang: Theory and Practice", 2013) says of availability and scalability, and what is measured
+%% here with the store of weft (`weft_store_workload').
+-module(weft_store_figures).
+-behaviour(weft_papers_figures).
+
+-export([figures/0]).
+
+-define(VARIANT, <<"weft_mesh">>).
+%% The throughput that has to be won by not having one supervisor, with many clients.
+-define(WON, 3).
+-define(MANY, 64).
+%% Processor time of an operation that differs by at most so much is the same.
+-define(SAME, 0.1).
+-define(OPERATIONS, [<<"riak_get">>, <<"riak_insert">>, <<"riak_update">>]).
+
+%% @private
+figures() ->
+    [#{id => "riak_wall", where => "Riak talk 2013, the limit of 60 nodes: one supervisor",
+       claim => "Riak stops growing at about 60 nodes, and neither processors nor memory, disk or "
+       "network are why. (Its authors found servers through which all requests went, and later "
+       "releases have none.) Of weft: without such a supervisor the store does 3 times as much for "
+       "64 clients.",
+       cells => cells("riak (spawned|supervised)"), findings => fun wall/1,
+       charts => fun wall_charts/1,
+       not_shown => "60 nodes, and hosts that wait for the supervisor: on two cores all else of a "
+       "request takes so much that a supervisor is seldom what is waited for."},
+     #{id => "riak_throughput", where => "Riak talk 2013: throughput of get, insert and update",
+       claim => "Throughput grows with the nodes up to about 60 of them. Of weft: an operation "
+       "takes the same processor time, within 10 %, on 4 and on 24 nodes.",
+       cells => cells("riak (get|insert|update)"), findings => fun growth/1,
+       charts => fun growth_charts/1,
+       not_shown => "Growth: all nodes share two cores, without quotas, so that more of them can "
+       "not do more. The processor time of the store for each operation is what more nodes cost; "
+       "it has what nodes do when they have nothing to do."},
+     #{id => "riak_elasticity", where => "Riak talk 2013: availability and elasticity",
+       claim => "While nodes fail and come back, 37 operations fail beside 3.41 million that do "
+       "not, and throughput grows when nodes come back. Of weft: it is back at 95 % after a kill "
+       "and after a start.",
+       cells => cells("riak elasticity"), findings => fun elastic/1,
+       charts => fun elastic_charts/1,
+       not_shown => "Millions of operations, and nodes with processors of their own: those that "
+       "are left get the time of one that was killed, and a node that starts takes it from them."}].
+
+cells(Title) -> ["--suites", "store", "--only", "store: " ++ Title].
+
+%% ---- one supervisor ----
+
+wall(Results) ->
+    Sizes = lists:usort([Size || {_, <<"riak_spawned">>, _, _, Size, _}
+                                     <- weft_report_results:cells(Results)]),
+    lists:append([wall(Size, Results) || Size <- Sizes]).
+
+wall(Size, Results) ->
+    Pairs = [{Clients, Cell, setelement(2, Cell, <<"riak_supervised">>)}
+             || {Clients, Cell} <- of_size(<<"riak_spawned">>, Size, Results)],
+    [{case Clients >= ?MANY of
+          true -> weft_papers_verdict:at_least(?WON, Ratio);
+          false -> open
+      end,
+      ["store of ", on(Size), ", ", clients(Clients), ": without the supervisor ",
+       times(Times), " the throughput; with it the p99 is ", times(P99), " as long (p50 ",
+       times(P50), "), and at most ", number(waiting(Supervised, Results)), " messages wait for "
+       "it, ", number(waiting(Spawned, Results)), " without"]}
+     || {Clients, Spawned, Supervised} <- Pairs,
+        {ok, Ratio} = Times <- [of_other(Spawned, Supervised, <<"calls_per_s">>, Results)],
+        P50 <- [of_other(Supervised, Spawned, <<"latency_p50_us">>, Results)],
+        P99 <- [of_other(Supervised, Spawned, <<"latency_p99_us">>, Results)]].
+
+of_other(Cell, Other, Metric, Results) ->
+    weft_report_results:ratio({Cell, ?VARIANT, Metric}, {Other, ?VARIANT, Metric}, Results).
+
+times(none) -> "an unknown number of times";
+times({ok, #{median := Median} = Ratio}) ->
+    [weft_report_words:ratio(Median), " times", weft_papers_verdict:interval(Ratio)].
+
+waiting(Cell, Results) -> median(Cell, <<"mailbox_max">>, Results).
+
+wall_charts(Results) ->
+    Cells = weft_report_results:cells(Results),
+    Sizes = lists:usort([Size || {_, <<"riak_spawned">>, _, _, Size, _} <- Cells]),
+    [weft_report_chart:lines([on(Size), ", ", weft_report_words:metric(Metric)], "clients", log,
+                             Metric, weft_report_words:metric(Metric),
+                             [{Name, measured(of_size(Workload, Size, Results), Metric, Results)}
+                              || {Workload, Name} <- modes()])
+     || Size <- Sizes, Metric <- [<<"calls_per_s">>, <<"latency_p99_us">>]]
+        ++ [over_time(["messages that wait, ", on(Size), ", ", clients(Clients)],
+                      <<"mailbox">>, "messages",
+                      [{Name, {store, Workload, Size, Clients}} || {Workload, Name} <- modes()],
+                      Results)
+            || Size <- Sizes, {Clients, _} <- last(of_size(<<"riak_spawned">>, Size, Results))].
+
+modes() -> [{<<"riak_spawned">>, "spawned"}, {<<"riak_supervised">>, "one supervisor"}].
+
+%% Cells of a store of that size, by the number of clients.
+of_size(Workload, Size, Results) ->
+    lists:sort([{Clients, Cell} || {_, Of, _, Clients, Count, _} = Cell
+                                       <- weft_report_results:cells(Results),
+                                   Of =:= Workload, Count =:= Size]).
+
+%% ---- more nodes ----
+
+growth(Results) ->
+    [{weft_papers_verdict:within({1 - ?SAME, 1 + ?SAME}, Ratio),
+      [weft_report_words:workload(Operation), ": ",
+       lists:join(", ", [[value(median(Cell, <<"store_cpu_us">>, Results), "us"), " with ",
+                          on(Nodes)] || {Nodes, Cell} <- Cells]),
+       " for an operation, in the end ", times({ok, Ratio}), " that of the beginning; throughput ",
+       rates(Cells, <<"calls_per_s">>, Results), "; clients take at most ",
+       value(lists:max([median(Cell, <<"clients_cpu_us">>, Results) || {_, Cell} <- Cells]), "us")]}
+     || Operation <- ?OPERATIONS,
+        [{_, First} | _] = Cells <- [of_operation(Operation, Results)],
+        {_, Last} <- last(Cells), Last =/= First,
+        {ok, Ratio} <- [of_other(Last, First, <<"store_cpu_us">>, Results)]].
+
+of_operation(Operation, Results) ->
+    lists:sort([{Nodes, Cell} || {_, Of, _, Nodes, _, _} = Cell
+                                     <- weft_report_results:cells(Results), Of =:= Operation]).
+
+rates(Cells, Metric, Results) ->
+    lists:join(", ", [value(median(Cell, Metric, Results), "1/s") || {_, Cell} <- Cells]).
+
+growth_charts(Results) ->
+    [weft_report_chart:lines(weft_report_words:metric(Metric), "nodes", linear, Metric,
+                             weft_report_words:metric(Metric),
+                             [{weft_report_words:workload(Operation),
+                               measured(of_operation(Operation, Results), Metric, Results)}
+                              || Operation <- ?OPERATIONS])
+     || Metric <- [<<"store_cpu_us">>, <<"calls_per_s">>]].
+
+%% ---- losses ----
+
+elastic(Results) ->
+    lists:append(
+      [[{weft_papers_verdict:is(is_back(Cell, Metric, Results)),
+         [on(Nodes), ", ", number(median(Cell, <<"kills">>, Results)), " ", What, ": ",
+          back(Cell, Metric, Results)]}
+        || {Metric, What} <- [{<<"recovery_kill_s">>, "killed"},
+                              {<<"recovery_start_s">>, "started again"}]]
+       ++ [{open, [number(median(Cell, <<"failed_operations">>, Results)), " operations failed "
+                   "and ", number(median(Cell, <<"calls">>, Results)), " did not; a client that "
+                   "loses its node counts one"]}]
+       || {_, <<"riak_elasticity">>, _, Nodes, _, _} = Cell <- weft_report_results:cells(Results),
+          weft_report_results:measured(Cell, ?VARIANT, <<"calls">>, Results) =/= none]).
+
+is_back(Cell, Metric, Results) ->
+    weft_report_results:measured(Cell, ?VARIANT, Metric, Results) =/= none.
+
+back(Cell, Metric, Results) ->
+    case weft_report_results:measured(Cell, ?VARIANT, Metric, Results) of
+        {ok, #{low := Low, median := Median, high := High}} ->
+            io_lib:format("95 % of the throughput before after ~b s (~b to ~b)",
+                          [round(Median), round(Low), round(High)]);
+        none ->
+            "throughput was not at 95 % again before the next event"
+    end.
+
+elastic_charts(Results) ->
+    [over_time(["operations in each second, ", on(Nodes)], <<"operations_per_s">>,
+               "operations", [{"operations", {store, <<"riak_elasticity">>, Clients, Nodes}}],
+               Results)
+     || {_, <<"riak_elasticity">>, _, Nodes, Clients, _} <- weft_report_results:cells(Results)].
+
+%% ---- words and points ----
+
+%% One line for each cell, which is named by its workload, its streams and its pairs.
+over_time(Title, Metric, YLabel, Named, Results) ->
+    weft_report_chart:lines(
+      Title, "milliseconds", linear, Metric, YLabel,
+      [{Name, [{AtMs, #{median => Value, low => Value, high => Value, count => 1}}
+               || {AtMs, Value} <- weft_report_results:series(Cell, ?VARIANT, Metric, Results)]}
+       || {Name, {store, Workload, Streams, Pairs}} <- Named,
+          {_, W, _, P, S, _} = Cell <- weft_report_results:cells(Results),
+          {W, P, S} =:= {Workload, Pairs, Streams}]).
+
+measured(Cells, Metric, Results) ->
+    [{X, Measured} || {X, Cell} <- Cells,
+                      {ok, Measured} <- [weft_report_results:measured(Cell, ?VARIANT, Metric,
+                                                                      Results)]].
+
+median(Cell, Metric, Results) ->
+    case weft_report_results:measured(Cell, ?VARIANT, Metric, Results) of
+        {ok, #{median := Median}} -> Median;
+        none -> 0
+    end.
+
+last([]) -> [];
+last(List) -> [lists:last(List)].
+
+value(Value, Unit) -> weft_report_words:value(Value, Unit).
+
+number(Value) -> integer_to_list(round(Value)).
+
+on(1) -> "1 node";
+on(Count) -> [integer_to_list(Count), " nodes"].
+
+clients(1) -> "1 client";
+clients(Count) -> [integer_to_list(Count), " clients"].

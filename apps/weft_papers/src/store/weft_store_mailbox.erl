@@ -1,0 +1,37 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc How many messages wait on a node for the one of its registered processes for which most
+%% wait, ten times a second. A process through which all requests go has a name; those of single
+%% requests have none, and are not looked at.
+-module(weft_store_mailbox).
+
+-export([start/0, stop/1]).
+
+-define(EVERY_MS, 100).
+
+%% @doc Looks until it is stopped.
+-spec start() -> pid().
+start() ->
+    spawn(fun() -> look(erlang:monotonic_time(millisecond), []) end).
+
+look(StartMs, Seen) ->
+    receive
+        {stop, From, Ref} -> From ! {Ref, lists:reverse(Seen)}
+    after ?EVERY_MS ->
+        Longest = lists:max([0 | [Length || Name <- registered(),
+                                            {message_queue_len, Length} <- [length_of(Name)]]]),
+        look(StartMs, [{erlang:monotonic_time(millisecond) - StartMs, Longest} | Seen])
+    end.
+
+%% It may have ended just now.
+length_of(Name) ->
+    case whereis(Name) of
+        Pid when is_pid(Pid) -> process_info(Pid, message_queue_len);
+        _ -> undefined
+    end.
+
+%% @doc What was seen: milliseconds since the start, and messages.
+-spec stop(pid()) -> [{AtMs :: non_neg_integer(), Messages :: non_neg_integer()}].
+stop(Looking) ->
+    Ref = make_ref(),
+    Looking ! {stop, self(), Ref},
+    receive {Ref, Seen} -> Seen after 10000 -> erlang:error(no_answer) end.

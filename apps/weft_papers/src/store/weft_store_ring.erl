@@ -1,0 +1,98 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The store (`weft_kv') on some nodes of a cluster of the benchmark: one ring of them, which
+%% is made by the first one and joined by the others. The other nodes of the cluster are left alone;
+%% those who ask the store run there. Data is in memory only.
+-module(weft_store_ring).
+
+-export([form/3, start/4, coordinators/3]).
+-export([begun/2, restarted/1, settled/0]).
+
+-define(CALL_MS, 30000).
+-define(SETTLED_MS, 60000).
+-define(AGAIN_MS, 50).
+
+%% @doc Makes the ring, if the nodes have none yet: it stays for as long as they run. Each node has
+%% a directory of its own for its ring below Dir.
+-spec form(weft_bench_nodes:nodes(), [weft_bench_nodes:role(), ...], Dir :: file:filename()) -> ok.
+form(Nodes, [First | Others] = Roles, Dir) ->
+    _ = [ok = start(Nodes, Role, Dir, [weft_bench_nodes:node(Nodes, Each) || Each <- Roles])
+         || Role <- Roles],
+    case call(Nodes, First, weft_ring, status, []) of
+        {error, no_ring} -> made(Nodes, First, Others);
+        #{} -> ok
+    end.
+
+made(Nodes, First, Others) ->
+    ok = call(Nodes, First, weft_ring, create, []),
+    Via = weft_bench_nodes:node(Nodes, First),
+    _ = [ok = call(Nodes, Role, weft_ring, join, [Via]) || Role <- Others],
+    DeadlineMs = erlang:monotonic_time(millisecond) + ?SETTLED_MS,
+    _ = [until(fun() ->
+                   ok =:= call(Nodes, First, weft_ring, stage,
+                               [weft_bench_nodes:node(Nodes, Role), join])
+               end, DeadlineMs) || Role <- Others],
+    _ = [begin
+             {ok, Plan} = call(Nodes, First, weft_ring, plan, []),
+             ok = call(Nodes, First, weft_ring, commit, [Plan])
+         end || Others =/= []],
+    until(fun() ->
+              Settled = [call(Nodes, Role, ?MODULE, settled, []) || Role <- [First | Others]],
+              length(lists:usort(Settled)) =:= 1 andalso hd(Settled) =/= moving
+          end, DeadlineMs).
+
+until(Condition, DeadlineMs) ->
+    case Condition() of
+        true -> ok;
+        false ->
+            erlang:monotonic_time(millisecond) < DeadlineMs orelse erlang:error(ring_not_settled),
+            receive after ?AGAIN_MS -> until(Condition, DeadlineMs) end
+    end.
+
+%% @doc Starts the store of one node; of one that was killed again, with the ring that it had.
+-spec start(weft_bench_nodes:nodes(), weft_bench_nodes:role(), Dir :: file:filename(), [node()]) ->
+          ok.
+start(Nodes, Role, Dir, Members) ->
+    Own = filename:absname(filename:join([Dir, "store",
+                                          atom_to_list(weft_bench_nodes:node(Nodes, Role))])),
+    call(Nodes, Role, ?MODULE, begun, [Own, Members]).
+
+%% @doc How all nodes start the requests from now on, see `weft_kv_request_sup'.
+-spec coordinators(weft_bench_nodes:nodes(), [weft_bench_nodes:role()],
+                   spawned | one_supervisor) -> ok.
+coordinators(Nodes, Roles, How) ->
+    lists:foreach(fun(Role) -> ok = call(Nodes, Role, ?MODULE, restarted, [How]) end, Roles).
+
+call(Nodes, Role, Module, Function, Arguments) ->
+    weft_bench_nodes:call(Nodes, Role, Module, Function, {Arguments, ?CALL_MS}).
+
+%% ---- on the nodes ----
+
+%% @private
+-spec begun(Dir :: file:filename(), Members :: [node()]) -> ok.
+begun(Dir, Members) ->
+    Copies = min(3, length(Members)),
+    Environment = [{weft_ring, [{dir, Dir}, {vnodes, [weft_kv_vnode]}, {sync_ms, 1000}]},
+                   {weft_kv, [{buckets, #{bench => #{n => Copies, nodes => min(2, Copies)}}}]}],
+    _ = [begin
+             _ = application:load(Application),
+             ok = application:set_env(Application, Key, Value)
+         end || {Application, Pairs} <- Environment, {Key, Value} <- Pairs],
+    %% On stock distribution the nodes of the ring have to know each other.
+    _ = [net_kernel:connect_node(Member) || Member <- Members],
+    {ok, _} = application:ensure_all_started(weft_kv),
+    ok.
+
+%% @private
+-spec restarted(spawned | one_supervisor) -> ok.
+restarted(How) ->
+    ok = application:stop(weft_kv),
+    ok = application:set_env(weft_kv, coordinators, How),
+    application:start(weft_kv).
+
+%% @private
+-spec settled() -> moving | non_neg_integer().
+settled() ->
+    case weft_ring:status() of
+        #{moving := 0, hash := Hash} -> Hash;
+        _ -> moving
+    end.

@@ -1,0 +1,27 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc When is throughput back after a fault? Pure, over what was done in each second. A fault that
+%% throughput does not notice took no time.
+-module(weft_store_timeline).
+
+-export([recovery/3]).
+
+%% As much as before, within this.
+-define(BACK, 0.95).
+%% For so many seconds on average; one second is often slower on a machine that is shared.
+-define(SECONDS, 3).
+
+%% @doc Seconds from the second Begin until throughput is at least 95 % of that before, on average
+%% of three seconds. None if that is not before End.
+-spec recovery(Done :: [non_neg_integer()], {Begin :: non_neg_integer(), End :: pos_integer()},
+               Before :: number()) -> {ok, non_neg_integer()} | none.
+recovery(Done, {Begin, End}, Before) ->
+    back(lists:sublist(lists:nthtail(Begin, Done), End - Begin), ?BACK * Before, 0).
+
+back([], _Wanted, _Second) ->
+    none;
+back([_ | Later] = Done, Wanted, Second) ->
+    Next = lists:sublist(Done, ?SECONDS),
+    case lists:sum(Next) / length(Next) >= Wanted of
+        true -> {ok, Second};
+        false -> back(Later, Wanted, Second + 1)
+    end.

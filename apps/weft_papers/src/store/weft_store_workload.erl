@@ -1,0 +1,167 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The experiments on Riak (Ghaffari et al., "Scalable Persistent Storage for Erlang", 2013),
+%% with the store of weft:
+%%
+%% ```
+%% riak_spawned      get by `pairs' clients from a store of `streams' nodes, whose requests are
+%%                   processes of their own
+%% riak_supervised   the same, but one supervisor of each node starts these processes
+%% riak_get          one operation, on a store of `pairs' nodes with `streams' clients in all;
+%% riak_insert       there is one node of clients for three of the store
+%% riak_update
+%% riak_elasticity   all three operations, while two nodes are killed and started again
+%% '''
+%% Values have 1 KB (`size_bytes'), in three copies (one, on one node), in memory. The nodes of
+%% clients are no part of the store, and their processor time is counted apart.
+-module(weft_store_workload).
+-behaviour(weft_bench_workload).
+
+-export([cells/1, run/2]).
+
+-define(CALL_MS, 60000).
+-define(KEYS, 1000).
+-define(VALUE_BYTES, 1024).
+-define(CLIENTS_PER_NODE, 4).
+-define(PER_GENERATOR, 3).
+%% Shares of the time of `riak_elasticity'.
+-define(KILLS, [0.2, 0.3]).
+-define(START, 0.6).
+
+%% @private
+cells(quick) ->
+    walls([1], [16], 1000) ++ growths([4, 8], 1000) ++ [elasticity(12000)];
+cells(full) ->
+    walls([1, 3], [1, 4, 16, 64], 3000) ++ growths([4, 8, 16, 24], 5000) ++ [elasticity(40000)].
+
+walls(Sizes, Clients, DurationMs) ->
+    [cell(Workload, Size, 1, Count, Size, DurationMs)
+     || Size <- Sizes, Count <- Clients, Workload <- [riak_spawned, riak_supervised]].
+
+growths(Sizes, DurationMs) ->
+    [cell(Workload, Size, generators(Size), Size, ?CLIENTS_PER_NODE * Size, DurationMs)
+     || Size <- Sizes, Workload <- [riak_get, riak_insert, riak_update]].
+
+elasticity(DurationMs) ->
+    (cell(riak_elasticity, 6, 2, 6, 24, DurationMs))#{fresh => true, repetitions_max => 3}.
+
+generators(Size) -> ceil(Size / ?PER_GENERATOR).
+
+cell(Workload, Size, Generators, Pairs, Streams, DurationMs) ->
+    Count = Size + Generators,
+    #{suite => store, workload => Workload, size_bytes => ?VALUE_BYTES, pairs => Pairs,
+      streams => Streams, link => weft_bench_link:loopback(), on_demand => true,
+      layout => {cluster, weft_bench_cluster:shape(Count, [])}, variants => [weft_mesh],
+      cost_ms => DurationMs + 1500 + 250 * Count,
+      with => #{size => Size, duration_ms => DurationMs}}.
+
+%% @private
+run(#{dir := Dir, workload := Workload, with := #{size := Size} = With} = Cell, Nodes) ->
+    {Store, Generators} = lists:split(Size, lists:sort(weft_bench_nodes:roles(Nodes))),
+    ok = weft_store_ring:form(Nodes, Store, Dir),
+    _ = [ok = weft_store_ring:coordinators(Nodes, Store, How)
+         || {Of, How} <- [{riak_spawned, spawned}, {riak_supervised, one_supervisor}],
+            Of =:= Workload],
+    ok = call(Nodes, hd(Store), weft_store_clients, fill, [?KEYS, ?VALUE_BYTES]),
+    Load = #{operation => operation(Workload), keys => ?KEYS, value_bytes => ?VALUE_BYTES,
+             clients => max(1, clients(Cell) div length(Generators)),
+             nodes => [weft_bench_nodes:node(Nodes, Role) || Role <- Store]},
+    case Workload of
+        riak_elasticity -> {ok, elastic(Load, Store, Generators, With, Dir, Nodes)};
+        _ -> {ok, steady(Load, Store, Generators, With, Nodes)}
+    end.
+
+clients(#{workload := Wall, pairs := Clients}) when Wall =:= riak_spawned;
+                                                    Wall =:= riak_supervised -> Clients;
+clients(#{streams := Clients}) -> Clients.
+
+operation(riak_insert) -> insert;
+operation(riak_update) -> update;
+operation(riak_elasticity) -> mixed;
+operation(_Get) -> get.
+
+call(Nodes, Role, Module, Function, Arguments) ->
+    weft_bench_nodes:call(Nodes, Role, Module, Function, {Arguments, ?CALL_MS}).
+
+%% ---- as fast as it goes ----
+
+steady(Load, Store, Generators, #{duration_ms := DurationMs}, Nodes) ->
+    _ = loads(Load#{duration_ms => DurationMs div 5}, 1, Generators, Nodes),
+    Looking = call(Nodes, hd(Store), weft_store_mailbox, start, []),
+    StoreUs = cpu_us(Store, Nodes),
+    GeneratorsUs = cpu_us(Generators, Nodes),
+    Outcomes = loads(Load#{duration_ms => DurationMs}, 2, Generators, Nodes),
+    UsedUs = cpu_us(Store, Nodes) - StoreUs,
+    ClientsUs = cpu_us(Generators, Nodes) - GeneratorsUs,
+    Seen = call(Nodes, hd(Store), weft_store_mailbox, stop, [Looking]),
+    Metrics = weft_store_clients:metrics(Outcomes),
+    Done = max(1, proplists:get_value(calls, Metrics)),
+    Metrics ++ [{store_cpu_us, UsedUs / Done}, {clients_cpu_us, ClientsUs / Done},
+                {mailbox_max, lists:max([0 | [Length || {_, Length} <- Seen]])}
+                | [{mailbox, Length, AtMs} || {AtMs, Length} <- Seen]].
+
+cpu_us(Roles, Nodes) ->
+    lists:sum([weft_bench_nodes:cpu_us_of(weft_bench_nodes:os_pid(Nodes, Role)) || Role <- Roles]).
+
+%% On all nodes of clients at the same time.
+loads(Load, Round, Generators, Nodes) ->
+    [awaited(One) || One <- begun(Load, Round, Generators, Nodes)].
+
+begun(#{duration_ms := DurationMs} = Load, Round, Generators, Nodes) ->
+    Self = self(),
+    [{spawn_monitor(fun() ->
+                        Arguments = [Load#{seed => 1000 * Round + Number}],
+                        Self ! {self(), weft_bench_nodes:call(Nodes, Role, weft_store_clients, run,
+                                                              {Arguments, DurationMs + ?CALL_MS})}
+                    end), DurationMs + 2 * ?CALL_MS}
+     || {Number, Role} <- lists:zip(lists:seq(1, length(Generators)), Generators)].
+
+awaited({{Pid, Monitor}, TimeoutMs}) ->
+    receive
+        {Pid, Outcome} -> true = demonitor(Monitor, [flush]), Outcome;
+        {'DOWN', Monitor, process, Pid, Why} -> erlang:error({generator, Why})
+    after TimeoutMs -> erlang:error({generator, no_answer})
+    end.
+
+%% ---- with losses ----
+
+elastic(Load, Store, Generators, #{duration_ms := DurationMs}, Dir, Nodes) ->
+    _ = loads(Load#{duration_ms => DurationMs div 10}, 1, Generators, Nodes),
+    StartMs = erlang:monotonic_time(millisecond),
+    Running = begun(Load#{duration_ms => DurationMs}, 2, Generators, Nodes),
+    Victims = lists:nthtail(length(Store) - length(?KILLS), Store),
+    _ = [begin
+             ok = wait_until(StartMs + round(Share * DurationMs)),
+             ok = weft_bench_nodes:kill(Nodes, Role)
+         end || {Share, Role} <- lists:zip(?KILLS, Victims)],
+    ok = wait_until(StartMs + round(?START * DurationMs)),
+    #{nodes := Members} = Load,
+    Restarted = lists:foldl(fun(Role, Before) ->
+                                {ok, New} = weft_bench_nodes:restart(Before, Role),
+                                ok = weft_store_ring:start(New, Role, Dir, Members),
+                                New
+                            end, Nodes, Victims),
+    try [awaited(One) || One <- Running] of
+        Outcomes -> timeline(Outcomes, DurationMs) ++ weft_store_clients:metrics(Outcomes)
+    after
+        [ok = weft_bench_nodes:kill(Restarted, Role) || Role <- Victims]
+    end.
+
+wait_until(AtMs) ->
+    receive after max(0, AtMs - erlang:monotonic_time(millisecond)) -> ok end.
+
+timeline(Outcomes, DurationMs) ->
+    Seconds = DurationMs div 1000,
+    All = [lists:sublist(Each, Seconds) || #{seconds := Each} <- Outcomes],
+    Done = [lists:sum([Count || {Count, _} <- Each]) || Each <- transposed(All)],
+    First = floor(hd(?KILLS) * Seconds),
+    Before = lists:sum(lists:sublist(Done, First)) / First,
+    [{Metric, Second}
+     || {Metric, Begin, End} <- [{recovery_kill_s, First, floor(?START * Seconds)},
+                                 {recovery_start_s, floor(?START * Seconds), Seconds}],
+        {ok, Second} <- [weft_store_timeline:recovery(Done, {Begin, End}, Before)]]
+        ++ [{kills, length(?KILLS)}
+            | [{operations_per_s, Count, 1000 * Second}
+               || {Second, Count} <- lists:zip(lists:seq(1, Seconds), Done)]].
+
+transposed([[] | _]) -> [];
+transposed(Lists) -> [[hd(List) || List <- Lists] | transposed([tl(List) || List <- Lists])].

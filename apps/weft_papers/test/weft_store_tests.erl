@@ -1,0 +1,88 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What the experiments on Riak do with a store of one node, which is this one; and how they
+%% read a timeline. Clusters of them are measured by weft_paper_SUITE.
+-module(weft_store_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+%% --- a timeline -------------------------------------------------------------------------------
+
+throughput_is_back_where_three_seconds_are_test() ->
+    Done = [100, 100, 40, 50, 90, 96, 96, 95, 60],
+    Recovery = fun(Begin, End) -> weft_store_timeline:recovery(Done, {Begin, End}, 100) end,
+    ?assertEqual({ok, 3}, Recovery(2, 8)),
+    ?assertEqual({ok, 0}, Recovery(5, 8)),
+    ?assertEqual(none, Recovery(2, 5)).
+
+%% --- clients and the store --------------------------------------------------------------------
+
+on_one_node_test_() ->
+    {setup, fun started/0, fun stopped/1,
+     fun(_) -> {timeout, 30, fun each_operation_does_what_it_says/0} end}.
+
+started() ->
+    Dir = filename:join(filename:basedir(user_cache, "weft_store_tests"), os:getpid()),
+    ok = weft_store_ring:begun(Dir, [node()]),
+    ok = weft_ring:create(),
+    Dir.
+
+stopped(Dir) ->
+    _ = [application:stop(Application) || Application <- [weft_kv, weft_ring, weft]],
+    _ = [application:unload(Application) || Application <- [weft_kv, weft_ring]],
+    file:del_dir_r(filename:dirname(Dir)).
+
+each_operation_does_what_it_says() ->
+    ok = weft_store_clients:fill(10, 64),
+    {ok, Filled} = weft_kv:list(bench),
+    ?assertEqual(10, length(Filled)),
+    Before = written(Filled),
+    Got = ran(get),
+    ?assertEqual(Before, written(Filled)),
+    Updated = ran(update),
+    ?assertNotEqual(Before, written(Filled)),
+    {ok, Same} = weft_kv:list(bench),
+    ?assertEqual(10, length(Same)),
+    Inserted = ran(insert),
+    {ok, More} = weft_kv:list(bench),
+    ?assertEqual(10 + calls(Inserted), length(More)),
+    [?assertMatch({N, 0} when N > 3, {calls(Outcome), failed(Outcome)})
+     || Outcome <- [Got, Updated, Inserted]],
+    supervised(),
+    failures_are_counted().
+
+ran(Operation) ->
+    weft_store_clients:run(#{operation => Operation, nodes => [node()], clients => 3, keys => 10,
+                             value_bytes => 64, seed => 1, duration_ms => 150}).
+
+calls(Outcome) -> metric(calls, Outcome).
+failed(Outcome) -> metric(failed_operations, Outcome).
+metric(Name, Outcome) -> proplists:get_value(Name, weft_store_clients:metrics([Outcome])).
+
+written(Keys) ->
+    [weft_kv:get(bench, Key) || Key <- Keys].
+
+%% The switch of the store: requests wait for the supervisor while it stands still, and otherwise
+%% they do not.
+supervised() ->
+    {ok, [Key | _]} = weft_kv:list(bench),
+    ok = weft_store_ring:restarted(one_supervisor),
+    ok = sys:suspend(weft_kv_request_sup),
+    Self = self(),
+    Asking = spawn(fun() -> Self ! {self(), weft_kv:get(bench, Key)} end),
+    Looking = weft_store_mailbox:start(),
+    %% pacing: two looks, in which the request must not be answered
+    receive {Asking, TooEarly} -> erlang:error(TooEarly) after 250 -> ok end,
+    ?assert(lists:member(1, [Length || {_, Length} <- weft_store_mailbox:stop(Looking)])),
+    ok = sys:resume(weft_kv_request_sup),
+    receive {Asking, Answer} -> ?assertMatch({ok, _, _}, Answer) end,
+    ?assertMatch(#{failed := 0}, #{failed => failed(ran(get))}),
+    ok = weft_store_ring:restarted(spawned),
+    ?assertEqual(undefined, whereis(weft_kv_request_sup)),
+    ?assertMatch({ok, _, _}, weft_kv:get(bench, Key)).
+
+%% Without the application no session can do anything.
+failures_are_counted() ->
+    ok = application:stop(weft_kv),
+    Outcome = ran(get),
+    ?assertEqual(0, calls(Outcome)),
+    ?assert(failed(Outcome) > 3).
