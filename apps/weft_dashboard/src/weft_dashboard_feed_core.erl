@@ -54,6 +54,6 @@ next(Newest, #feed{has = none} = Feed) ->
     {{snapshot, Newest}, Feed#feed{under_way = Newest}};
 next({Number, _}, #feed{has = {Number, _}} = Feed) ->
     {none, Feed};
-next({Number, Model} = Newest, #feed{has = {After, Old}} = Feed) ->
+next({Number, Model} = Newest, #feed{has = {After, Old}}) ->
     {{patch, Number, After, weft_dashboard_merge_patch:difference(Old, Model)},
      #feed{under_way = Newest}}.
