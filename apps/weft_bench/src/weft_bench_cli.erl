@@ -4,7 +4,7 @@
 %% `bin/bench' is weft_papers_cli.
 -module(weft_bench_cli).
 
--export([main/1, main/2, expected/2]).
+-export([main/1, main/2, command/1, expected/2]).
 -export_type([more/0]).
 
 -define(QUICK_LIMIT_MS, 165000).
@@ -39,6 +39,8 @@ failed(Text) ->
     io:format(standard_error, "~ts~n", [Text]),
     2.
 
+%% @doc What the words are read with.
+-spec command(more()) -> weft_argparse:command().
 command(#{workloads := Workloads, commands := Commands}) ->
     #{help => "measures weft against the carriers of OTP",
       details =>

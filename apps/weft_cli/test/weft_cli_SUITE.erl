@@ -562,22 +562,19 @@ down_leaves_nothing(Config) ->
 
 %% The commands of docs/guide/deploy.md, as they are written there; only the port is a free one.
 deploy_as_the_guide_says(Config) ->
-    Root = project_root(filename:dirname(proplists:get_value(source, module_info(compile)))),
-    {ok, Guide} = file:read_file(filename:join(Root, "docs/guide/deploy.md")),
-    {match, [File]} = re:run(Guide, "```erlang\n(%% shop.deploy\n.*?)```",
-                             [dotall, {capture, [1], binary}]),
+    [File] = weft_guide:page("deploy.md", "erlang terms deploy"),
     Dir = filename:join(?config(priv_dir, Config), "deployment"),
     ok = filelib:ensure_path(Dir),
     {ok, Socket} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]),
     {ok, Port} = inet:port(Socket),
     ok = gen_tcp:close(Socket),
     ok = file:write_file(filename:join(Dir, "shop.deploy"),
-                         string:replace(File, "4390", integer_to_binary(Port))),
-    {match, Lines} = re:run(Guide, "^(weft deploy .*)$",
-                            [multiline, global, {capture, [1], list}]),
+                         string:replace(File, "4390", integer_to_list(Port))),
+    Lines = lists:append([string:lexemes(Script, "\n")
+                          || Script <- weft_guide:page("deploy.md", "sh")]),
     ?assert(length(Lines) >= 12),
     try
-        [?assertMatch({_, "0\n" ++ _}, {Line, in_directory(Dir, Line, Config)}) || [Line] <- Lines]
+        [?assertMatch({_, "0\n" ++ _}, {Line, in_directory(Dir, Line, Config)}) || Line <- Lines]
     after
         in_directory(Dir, "weft deploy down shop.deploy", Config)
     end,

@@ -5,17 +5,16 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
--define(GUIDE, "docs/guide/migrate.md").
 -define(SHOP, "apps/weft_migrate/test/weft_migrate_data/shop").
 
 the_guide_says_what_is_so_test_() ->
+    Blocks = weft_guide:page("migrate.md", "console"),
     {setup, fun in_a_copy/0, fun({Dir, Before}) ->
                                      ok = file:set_cwd(Before),
                                      ok = file:del_dir_r(Dir)
                              end,
-     fun({_, Before}) ->
-             {ok, Text} = file:read_file(filename:join(Before, ?GUIDE)),
-             [_, _ | _] = Commands = commands(unicode:characters_to_list(Text)),
+     fun(_) ->
+             [_, _ | _] = Commands = lists:append([block(lists:droplast(B)) || B <- Blocks]),
              {inorder, [{Words, ?_assertEqual(Expected, answer(Words))}
                         || {Words, Expected} <- Commands]}
      end}.
@@ -30,9 +29,7 @@ in_a_copy() ->
 
 %% What the guide says of its adaptor.
 the_adaptor_of_the_guide_does_what_is_said_test_() ->
-    {ok, Text} = file:read_file(?GUIDE),
-    {match, [Adaptor]} = re:run(Text, "```erlang\n(-module.*?)```",
-                                [dotall, {capture, [1], binary}]),
+    [Adaptor] = weft_guide:page("migrate.md", "erlang module"),
     [?_assertEqual(After, by(Adaptor, Before))
      || {Before, After} <-
             [{<<"till:open(main)">>, <<"register:open(main, now)">>},
@@ -53,11 +50,7 @@ by(Adaptor, Before) ->
     ok = file:del_dir_r(Dir),
     binary:part(After, 0, byte_size(After) - 2).
 
-%% The lines that begin with a dollar, and what is printed after each, in all blocks of the guide.
-commands(Text) ->
-    [_ | Blocks] = string:split(Text, "\n```\n", all),
-    lists:append([block(Block) || "$ weft " ++ _ = Block <- Blocks]).
-
+%% The lines that begin with a dollar, and what is printed after each.
 block(Block) ->
     [command(Command) || Command <- string:split([$\n | Block], "\n$ weft ", all),
                          string:trim(Command) =/= ""].

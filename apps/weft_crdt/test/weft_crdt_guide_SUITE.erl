@@ -18,10 +18,8 @@ init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 
 the_guide_does_what_it_says(Config) ->
-    {ok, Guide} = file:read_file(guide(filename:dirname(code:which(?MODULE)))),
-    {match, Blocks} = re:run(Guide, "```erlang\n%% ([^\n]*)\n(.*?)```",
-                             [global, dotall, {capture, [1, 2], list}]),
-    ?assertEqual(length(Blocks), length(binary:matches(Guide, <<"```erlang">>))),
+    Blocks = [string:split(Block, "\n") || "%% " ++ Block <- weft_guide:page("crdt.md", "erlang")],
+    ?assertEqual(length(Blocks), length(weft_guide:page("crdt.md", "erlang"))),
     [A, B] = Refs = [start(Name, Config) || Name <- [a, b]],
     pong = connected(A, B),
     lists:foreach(fun([Where, Text]) -> done(Where, Text, Refs) end, Blocks).
@@ -56,14 +54,6 @@ each([Token | Tokens], Expression, Bindings) ->
     each(Tokens, [Token | Expression], Bindings).
 
 connected(A, B) -> weft_test_nodes:call(A, net_adm, ping, [weft_test_nodes:name(B)]).
-
-guide("/") -> error(no_guide);
-guide(Dir) ->
-    File = filename:join(Dir, "docs/guide/crdt.md"),
-    case filelib:is_regular(File) of
-        true -> File;
-        false -> guide(filename:dirname(Dir))
-    end.
 
 start(Name, Config) ->
     Args = lists:append([["-pa", weft_test_nodes:ebin(Module)] || Module <- [?MODULE, weft_crdt]])

@@ -4,37 +4,28 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
--define(GUIDE, "docs/guide/simulation.md").
-
 the_guide_does_what_it_says_test_() ->
     {timeout, 60,
      {setup,
       fun() ->
           {ok, Cwd} = file:get_cwd(),
-          {ok, Guide} = file:read_file(guide(Cwd)),
+          Blocks = weft_guide:page("simulation.md", "erlang"),
           %% The code path may be relative.
           _ = application:load(weft_diasca),
           {ok, Modules} = application:get_key(weft_diasca, modules),
           ok = code:ensure_modules_loaded(Modules),
           Dir = string:trim(os:cmd("mktemp -d")),
           ok = file:set_cwd(Dir),
-          {Cwd, Dir, Guide}
+          {Cwd, Dir, Blocks}
       end,
       fun({Cwd, Dir, _}) ->
           ok = file:set_cwd(Cwd),
           file:del_dir_r(Dir)
       end,
-      fun({_, _, Guide}) -> ?_test(all_done(Guide)) end}}.
+      fun({_, _, Blocks}) -> ?_test(all_done(Blocks)) end}}.
 
-guide(Dir) ->
-    case filelib:is_regular(filename:join(Dir, ?GUIDE)) of
-        true -> filename:join(Dir, ?GUIDE);
-        false -> guide(filename:dirname(Dir))
-    end.
-
-all_done(Guide) ->
-    {match, Blocks} = re:run(Guide, "```erlang\n(.*?)```", [global, dotall, {capture, [1], list}]),
-    Bindings = lists:foldl(fun([Block], B) -> done(Block, B) end, erl_eval:new_bindings(), Blocks),
+all_done(Blocks) ->
+    Bindings = lists:foldl(fun(Block, B) -> done(Block, B) end, erl_eval:new_bindings(), Blocks),
     ?assert(length(Blocks) >= 5),
     ?assert(lists:keymember('Cold', 1, erl_eval:bindings(Bindings))).
 

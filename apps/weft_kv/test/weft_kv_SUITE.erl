@@ -29,7 +29,7 @@ end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 %% --- the guide --------------------------------------------------------------------------------
 
 the_guide(Config) ->
-    [Environment, Ring, Use, StoreKeys, Carts, Update, OnDisk] = blocks(),
+    [Environment, Ring, Use, StoreKeys, Carts, Update, OnDisk] = weft_guide:page("kv.md", "erlang"),
     [{weft_ring, RingKeys}, {weft_kv, KvKeys}] = parsed(Environment),
     {weft_kv, [{buckets, Store}]} = parsed([StoreKeys, "."]),
     [{buckets, Cache}] = KvKeys,
@@ -61,20 +61,6 @@ bad_input(A) ->
              {[pages, <<"k">>, <<"v">>, #{context => <<"mine">>}], bad_context},
              {[pages, <<"k">>, <<"v">>, #{w => 3}], {bad_option, {w, 3, {from, 1, to, 2}}}},
              {[pages, <<"k">>, <<"v">>, #{n => 3}], {unknown_option, n}}]].
-
-blocks() ->
-    {ok, Text} = file:read_file(guide(filename:dirname(code:which(?MODULE)))),
-    {match, Blocks} = re:run(Text, "```erlang\n(.*?)```",
-                             [global, dotall, {capture, [1], list}]),
-    [Block || [Block] <- Blocks].
-
-guide("/") -> error(no_guide);
-guide(Dir) ->
-    File = filename:join(Dir, "docs/guide/kv.md"),
-    case filelib:is_regular(File) of
-        true -> File;
-        false -> guide(filename:dirname(Dir))
-    end.
 
 parsed(Text) ->
     {ok, Tokens, _} = erl_scan:string(lists:flatten([Text])),

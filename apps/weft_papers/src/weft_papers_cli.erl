@@ -3,7 +3,7 @@
 %% for their figures and programs.
 -module(weft_papers_cli).
 
--export([run/1, main/1]).
+-export([run/1, main/1, command/0]).
 
 %% @doc `main/1', then ends the emulator with its exit status, which is 130 after an interrupt.
 -spec run([string()]) -> no_return().
@@ -12,7 +12,13 @@ run(Arguments) ->
 
 %% @doc See weft_bench_cli:main/2.
 -spec main([string()]) -> 0 | 1 | 2.
-main(Arguments) ->
+main(Arguments) -> weft_bench_cli:main(Arguments, more()).
+
+%% @doc What the words are read with.
+-spec command() -> weft_argparse:command().
+command() -> weft_bench_cli:command(more()).
+
+more() ->
     Commands = #{"paper" => weft_papers_figures:command(),
                  "figures" => weft_papers_document:command(),
                  "orbit" => weft_orbit_command:command(),
@@ -20,4 +26,4 @@ main(Arguments) ->
                  "aco" => weft_aco_command:command(),
                  "de_bench" => weft_de_bench:command(),
                  "bencherl" => weft_bencherl:command()},
-    weft_bench_cli:main(Arguments, (weft_papers:more())#{commands := Commands}).
+    (weft_papers:more())#{commands := Commands}.

@@ -62,21 +62,13 @@ the_command_tells_its_hash(Config) ->
 
 %% docs/guide/simulation.md.
 the_commands_of_the_guide_run(Config) ->
-    {ok, Guide} = file:read_file(guide(filename:dirname(code:which(?MODULE)))),
-    {match, Commands} = re:run(Guide, "^bin/bench (.*)$", [global, multiline,
-                                                           {capture, [1], list}]),
+    [Script] = weft_guide:page("simulation.md", "sh"),
+    Commands = [Command || "bin/bench " ++ Command <- string:lexemes(Script, "\n")],
     ?assert(length(Commands) >= 3),
     Out = proplists:get_value(priv_dir, Config),
     [?assertEqual({Command, 0}, {Command, weft_papers_cli:main(string:lexemes(Command, " ")
                                                                ++ ["--out", Out])})
-     || [Command] <- Commands].
-
-guide(Dir) ->
-    File = filename:join(Dir, "docs/guide/simulation.md"),
-    case filelib:is_regular(File) of
-        true -> File;
-        false -> guide(filename:dirname(Dir))
-    end.
+     || Command <- Commands].
 
 command(Arguments, Config) ->
     weft_bench_test_cluster:command(weft_city_command, Arguments, Config).

@@ -31,20 +31,9 @@ end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 
 %% The block of the guide that is a module.
 example() ->
-    Guide = guide(filename:dirname(code:which(?MODULE))),
-    {ok, Text} = file:read_file(Guide),
-    {match, [Block]} = re:run(Text, "```erlang\n(-module\\(my_counters\\).*?)```",
-                              [dotall, {capture, [1], binary}]),
-    ?assert(length(binary:split(Block, <<"\n">>, [global])) =< 61),
+    ["-module(my_counters)" ++ _ = Block] = weft_guide:page("ring.md", "erlang module"),
+    ?assert(length(string:split(Block, "\n", all)) =< 61),
     Block.
-
-guide("/") -> error(no_guide);
-guide(Dir) ->
-    File = filename:join(Dir, "docs/guide/ring.md"),
-    case filelib:is_regular(File) of
-        true -> File;
-        false -> guide(filename:dirname(Dir))
-    end.
 
 %% A node joins, whose partitions are killed while they are filled; the first node leaves.
 counters_move_while_they_count(Config) ->

@@ -1,0 +1,108 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What the documents show is so: each block of code is run by a test, or checked, or is marked
+%% as output; calls and commands in the text are there.
+-module(weft_snippets_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(PAGES, ["*.md", "docs/guide/*.md", "docs/internals/*.md", "apps/**/README.md",
+                "examples/**/README.md"]).
+-define(CONFIG, "test/docs/snippets.config").
+
+what_documents_show_is_so_test_() ->
+    Known = known(),
+    [{File, {timeout, 60, fun() -> ?assertEqual([], problems(File, Known)) end}}
+     || File <- pages()].
+
+problems(File, Known) ->
+    [told(File, Line, Problem) || #{line := Line} = Block <- weft_snippets:blocks(File, "."),
+                                  Problem <- weft_snippets:problems(Block, Known)]
+        ++ [told(File, Line, [Span, ": ", Problem])
+            || {Line, Span} <- weft_snippets:spans(File, "."),
+               Problems <- [weft_snippets:span_problems(Span, Known)], Problems =/= none,
+               Problem <- Problems].
+
+told(File, Line, Problem) ->
+    lists:flatten(io_lib:format("~ts:~b: ~ts", [File, Line, Problem])).
+
+%% The test that is said to run blocks of a page is there and names it; the sum is printed.
+all_are_accounted_for_test() ->
+    Blocks = [{File, Block} || File <- pages(), Block <- weft_snippets:blocks(File, ".")],
+    Runs = [{Page, Infos, Test} || {run, Page, Infos, Test} <- config()],
+    [?assertEqual({Page, Test, true}, {Page, Test, names(Test, Page)}) || {Page, _, Test} <- Runs],
+    [?assertMatch({Page, Info, [_ | _]},
+                  {Page, Info, [Block || {File, #{info := Of} = Block} <- Blocks, File =:= Page,
+                                         Of =:= Info]})
+     || {Page, Infos, _} <- Runs, Info <- Infos],
+    {Output, Code} = lists:partition(fun({_, Block}) -> weft_snippets:is_output(Block) end, Blocks),
+    Run = [File || {File, #{info := Info}} <- Code,
+                   lists:any(fun({Page, Infos, _}) ->
+                                     Page =:= File andalso lists:member(Info, Infos)
+                             end, Runs)],
+    Spans = [Span || File <- pages(), {_, Span} <- weft_snippets:spans(File, "."),
+                     weft_snippets:span_problems(Span, known()) =/= none],
+    io:format(user, "~nblocks of ~b documents: ~b run, ~b checked, ~b output; "
+              "~b calls and commands in the text~n",
+              [length(pages()), length(Run), length(Code) - length(Run), length(Output),
+               length(Spans)]),
+    ?assertMatch([_ | _], Run).
+
+names(Test, Page) ->
+    {ok, Source} = file:read_file(Test),
+    string:find(Source, filename:basename(Page)) =/= nomatch.
+
+pages() -> lists:append([filelib:wildcard(Pattern) || Pattern <- ?PAGES]).
+
+config() ->
+    {ok, Terms} = file:consult(?CONFIG),
+    Terms.
+
+known() -> maps:from_list([Own || {Kind, _} = Own <- config(), Kind =/= run]).
+
+%% ---- the check itself finds what is wrong ----
+
+what_is_not_so_is_told_test_() ->
+    [{Text, ?_assertMatch({_, true}, {Problems, is_told(Part, Problems)})}
+     || {Info, Text, Part} <-
+            [{[], "x", "needs a kind"}, {["erlang", "nothing"], "x", "needs a kind"},
+             {["output"], "???", none},
+             {["erlang"], "A = lists:reverse([1]),\nA", none},
+             {["erlang"], "lists:reverse([1]). lists:reverse(1, 2, 3).", "lists:reverse/3"},
+             {["erlang"], "f(fun lists:no_such/1)", "lists:no_such/1"},
+             {["erlang"], "nobody:is(here)", "nobody:is/1"}, {["erlang"], "own:is(here)", none},
+             {["erlang"], "receive ... end", "syntax error"},
+             {["erlang", "shell"], "1> no_such:f().\nok", "no_such:f/0"},
+             {["erlang", "shell"], "1> A = 1.\n2> net_adm:ping(A).\npong", none},
+             {["erlang", "module"], "-module(a).\n-export([f/0]).\nf() -> g().", "g/0"},
+             {["erlang", "module"], "-module(a).\n-export([f/0]).\nf() -> own:g().", none},
+             {["erlang", "config"], "[{weft, [{lanes, 0}]}].", "lanes is 0"},
+             {["erlang", "config"], "{lanes, 2}   % here\n{topology, full_mesh}", none},
+             {["erlang", "config", "weft_ring"], "{partitions, 7}", "bad_value"},
+             {["erlang", "terms", "cluster"], "{groups, 1}.", "cluster: "},
+             {["erlang", "terms", "app"], "{application, a}.", "nothing_reads_it"},
+             {["args"], "-proto_dist weft\n-sname a", none},
+             {["args"], "-proto_dist woof", "woof_dist"},
+             {["json"], "{\"a\": }", "error"},
+             {["sh"], "if", "yntax error"}, {["sh"], "weft up -n 3 && make test ONLY=x", none},
+             {["sh"], "weft up --node 3", "--node"}, {["sh"], "weft upp", "upp"},
+             {["sh"], "make tset", "tset"}, {["sh"], "make test ONYL=x", "ONYL"},
+             {["sh"], "bin/bench load", "CONFIG"}, {["sh"], "bin/bench --list   # all", none},
+             {["sh"], "bin/nothing", "no bin/nothing"}, {["sh"], "bin/matrix --olny 27", "--olny"},
+             {["sh"], "frobnicate", "frobnicate"},
+             {["console"], "$ weft statsu\nup", "statsu"}],
+        Problems <- [lists:flatten(weft_snippets:problems(#{info => Info, text => Text, line => 1,
+                                                            before => ""},
+                                                          #{modules => [own], programs => []}))]].
+
+what_is_not_so_in_the_text_is_told_test_() ->
+    [{Span, ?_assertMatch({_, true}, {Found, is_told(Part, lists:flatten(Found))})}
+     || {Span, Part} <-
+            [{"lists:reverse/1,2", none}, {"lists:reverse/1,3", "lists:reverse/3"},
+             {"weft:send(Pid, Msg, bulk)", none}, {"weft:send(Pid)", "weft:send/1"},
+             {"erpc:call(Node, os, cmd, [..])", none}, {"erpc:clal(Node, [..])", "erpc:clal"},
+             {"weft cut", none}, {"weft cat", "cat"}, {"make chekc", "chekc"},
+             {"bin/no", "bin/no"}],
+        Found <- [weft_snippets:span_problems(Span, #{modules => [], programs => []})]].
+
+is_told(none, Problems) -> Problems =:= [];
+is_told(Part, Problems) -> string:find(Problems, Part) =/= nomatch.
