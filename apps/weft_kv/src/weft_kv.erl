@@ -21,8 +21,7 @@
                | weft_kv_coordinator_core:error() | {not_done | unknown, term()}.
 %% The first ones are mistakes of the caller. After `overload', `no_ring' and `not_running' nothing
 %% was done, nor after `not_done' (of strong buckets only). After the others a write may have
-%% reached
-%% some replicas, and may be found later.
+%% reached some replicas, and may be found later.
 
 -define(KEY_MAX, 4096).
 

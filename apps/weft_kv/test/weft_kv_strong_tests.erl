@@ -182,6 +182,22 @@ its_own_write_is_not_repeated_test() ->
     {Three, []} = reply(a, 5, accepted, Two),
     ?assertMatch({_, [{answer, ok}]}, reply(b, 5, accepted, Three)).
 
+%% Whoever asks the third replica, where the first try may be, has to find a higher ballot.
+a_conflict_after_a_first_try_is_written_test() ->
+    {Again, Ballot} = retried({cas, <<"value", 1>>, <<"new">>}, content(1)),
+    Found = content(0),
+    {One, []} = reply(b, 4, {promise, {1, <<"z">>}, Found}, Again),
+    {Two, Accepts} = reply(c, 4, {promise, {1, <<"z">>}, Found}, One),
+    ?assertMatch([{accept, <<"k">>, Ballot, Found} | _], [M || {ask, _, 5, M} <- Accepts]),
+    {Three, []} = reply(b, 5, accepted, Two),
+    ?assertMatch({_, [{answer, {error, {conflict, <<"value", 0>>}}}]},
+                 reply(c, 5, accepted, Three)),
+    %% Without one, it is so already.
+    {Cas, _} = begin_request({cas, <<"value", 1>>, <<"new">>}),
+    {Four, []} = reply(b, 1, {promise, {1, <<"z">>}, Found}, Cas),
+    ?assertMatch({_, [{answer, {error, {conflict, <<"value", 0>>}}}]},
+                 reply(c, 1, {promise, {1, <<"z">>}, Found}, Four)).
+
 too_many_others_wrote_test() ->
     {Again, _} = retried(?NOTHING),
     {One, []} = reply(a, 4, {promise, {8, <<"z">>}, {9, [], <<"later">>}}, Again),
@@ -189,8 +205,10 @@ too_many_others_wrote_test() ->
                  reply(b, 4, {promise, ?NONE, ?NOTHING}, One)).
 
 %% Its first ballot was refused by a majority after it was sent to be accepted.
-retried(Content) ->
-    {Put, _} = begin_request({put, <<"new">>}),
+retried(Content) -> retried({put, <<"new">>}, Content).
+
+retried(Request, Content) ->
+    {Put, _} = begin_request(Request),
     {One, []} = reply(a, 1, {promise, ?NONE, Content}, Put),
     {Two, _} = reply(b, 1, {promise, ?NONE, Content}, One),
     {Three, []} = reply(a, 2, {refused, {8, <<"z">>}}, Two),
@@ -285,7 +303,13 @@ on_disk(Dir, Options) ->
     {ok, Second} = started(Options),
     ?assertEqual({ok, <<"b">>}, Ask(get)),
     ended(Second),
-    %% It may not be configured otherwise.
+    %% What a later version may ask is no reason to end.
+    {ok, Voter} = started(Options),
+    Configuration = weft_kv_strong_bucket:configuration(box, Options),
+    ?assertMatch({error, _}, gen_server:call(Voter, {vote, 1, Configuration, {what, <<"k">>}})),
+    ?assertMatch({error, _}, gen_server:call(Voter, {introduce, 1, Configuration, what})),
+    ended(Voter),
+    %% It may not be configured otherwise, nor be of another node.
     ?assertMatch({error, {strong_buckets_stay_as_they_were, _}},
                  started(Options#{partitions := 2})),
     %% What is behind the damage is forgotten, perhaps a promise.

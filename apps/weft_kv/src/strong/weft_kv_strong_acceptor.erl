@@ -45,7 +45,8 @@ init({Bucket, Partition, Options}) ->
         {ok, Log, Entries} ->
             Configuration = weft_kv_strong_bucket:configuration(Bucket, Options),
             begun(weft_kv_strong_acceptor_core:init(
-                    #{identity => crypto:strong_rand_bytes(16), configuration => Configuration,
+                    #{identity => crypto:strong_rand_bytes(16),
+                      configuration => {node(), Configuration},
                       others => weft_kv_strong_bucket:homes(Partition, Options) -- [node()],
                       keys_max => map_get(keys_max, Options),
                       damaged => is_damaged(Dir, Partition)}, Entries),
@@ -54,9 +55,10 @@ init({Bucket, Partition, Options}) ->
         {error, Reason} -> {stop, Reason}
     end.
 
-begun({error, {other_configuration, Other}}, #replica{configuration = Configuration, log = Log}) ->
+%% A file of another node is refused, too: two replicas in one file would be none.
+begun({error, {other_configuration, Other}}, #replica{configuration = Mine, log = Log}) ->
     ok = weft_kv_log:close(Log),
-    {stop, {strong_buckets_stay_as_they_were, #{was => Other, is => Configuration}}};
+    {stop, {strong_buckets_stay_as_they_were, #{was => Other, is => {node(), Mine}}}};
 begun({ok, Core, Effects}, Replica0) ->
     Replica = performed(Effects, Replica0#replica{core = Core}),
     case weft_kv_log:commit(Replica#replica.log) of
@@ -84,13 +86,14 @@ is_damaged(Dir, Partition) ->
 handle_call({What, 1, Configuration, Question}, From,
             #replica{configuration = Configuration} = Replica)
   when What =:= vote; What =:= introduce ->
-    case {process_info(self(), message_queue_len), Question} of
-        {{message_queue_len, Waiting}, _} when Waiting > ?QUEUE_MAX ->
+    case process_info(self(), message_queue_len) of
+        {message_queue_len, Waiting} when Waiting > ?QUEUE_MAX ->
             {reply, {error, overload}, settled(Replica)};
-        {_, {Node, Identity}} when What =:= introduce ->
-            {noreply, event({introduce, From, Node, Identity}, Replica)};
-        {_, Message} ->
-            {noreply, event({vote, From, Message}, Replica)}
+        _ ->
+            case asked({What, Question}, From) of
+                stray -> {reply, weft_stray:call({What, Question}), settled(Replica)};
+                Event -> {noreply, event(Event, Replica)}
+            end
     end;
 handle_call({_What, 1, _Other, _Question}, _From, #replica{configuration = Mine} = Replica) ->
     {reply, {error, {other_configuration, Mine}}, settled(Replica)};
@@ -98,6 +101,14 @@ handle_call(status, _From, #replica{core = Core} = Replica) ->
     {reply, weft_kv_strong_acceptor_core:status(Core), settled(Replica)};
 handle_call(Request, _From, Replica) ->
     {reply, weft_stray:call(Request), settled(Replica)}.
+
+%% What is none of these was sent by a later version.
+asked({introduce, {Node, Identity}}, From) when is_binary(Identity) ->
+    {introduce, From, Node, Identity};
+asked({vote, {read, _} = Message}, From) -> {vote, From, Message};
+asked({vote, {prepare, _, {_, _}} = Message}, From) -> {vote, From, Message};
+asked({vote, {accept, _, {_, _}, {_, _, _}} = Message}, From) -> {vote, From, Message};
+asked(_Other, _From) -> stray.
 
 %% @private
 handle_cast(Request, Replica) ->

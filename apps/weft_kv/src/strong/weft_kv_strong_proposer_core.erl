@@ -155,15 +155,17 @@ again(#proposer{tries = Tries, id = Id, tag = Tag} = State0) ->
 
 promised(Promises, #proposer{id = Id, tried_at = TriedAt} = State) ->
     {Highest, {Writes, Last, Value} = Content} = lists:max(Promises),
-    Same = length([B || {B, _} <- Promises, B =:= Highest]) >= State#proposer.needed,
+    IsChosen = length([B || {B, _} <- Promises, B =:= Highest]) >= State#proposer.needed,
     case lists:member(Id, Last) of
-        true -> carried(Same, ok, Content, State);
+        true -> carried(IsChosen, ok, Content, State);
         false when is_integer(TriedAt), Writes - TriedAt > ?REMEMBERED ->
             undecided(contention, State);
         false ->
             case decided(State#proposer.request, Value) of
                 {write, New} -> written({Writes, Last}, New, State);
-                {keep, Result} -> carried(Same, Result, Content, State)
+                %% What an earlier try may have left is over only below a higher ballot.
+                {keep, Result} -> carried(IsChosen andalso TriedAt =:= never, Result, Content,
+                                          State)
             end
     end.
 
