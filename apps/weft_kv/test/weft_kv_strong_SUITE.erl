@@ -32,7 +32,7 @@ end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 %% --- the guide --------------------------------------------------------------------------------
 
 the_guide(Config) ->
-    [Environment, Use, Alone] = blocks(),
+    [Environment, Use, Alone] = weft_guide:page("kv_strong.md", "erlang"),
     [{weft_ring, [{vnodes, [weft_kv_vnode]}]}, {weft_kv, [{buckets, #{accounts := Bucket}}]}] =
         parsed(Environment),
     ?assertMatch(#{voters := ['a@h1', 'b@h2', 'c@h3']}, Bucket),
@@ -53,20 +53,6 @@ the_guide(Config) ->
                                          "strong_buckets_stay_as_they_were")).
 
 changed({ok, #{accounts := Bucket}}) -> #{accounts => Bucket#{partitions => 4}}.
-
-blocks() ->
-    {ok, Text} = file:read_file(guide(filename:dirname(code:which(?MODULE)))),
-    {match, Blocks} = re:run(Text, "```erlang\n(.*?)```",
-                             [global, dotall, {capture, [1], list}]),
-    [Block || [Block] <- Blocks].
-
-guide("/") -> error(no_guide);
-guide(Dir) ->
-    File = filename:join(Dir, "docs/guide/kv_strong.md"),
-    case filelib:is_regular(File) of
-        true -> File;
-        false -> guide(filename:dirname(Dir))
-    end.
 
 parsed(Text) ->
     {ok, Tokens, _} = erl_scan:string(Text),

@@ -14,7 +14,7 @@ the_guide_shows_the_example_that_is_tested_test() ->
     [_Licence, Header] = string:split(read("test/conformance/weft_chord_ring.erl"), "\n"),
     [_Doc, Code] = string:split(Header, "-module("),
     ?assert(length(string:lexemes(Code, "\n")) =< 60),
-    ?assertNotEqual(nomatch, string:find(Page, "```erlang\n-module(" ++ Code ++ "```\n")).
+    ?assertNotEqual(nomatch, string:find(Page, "```erlang module\n-module(" ++ Code ++ "```\n")).
 
 the_example_holds_in_the_simulator_test_() ->
     {timeout, 60, fun() ->
