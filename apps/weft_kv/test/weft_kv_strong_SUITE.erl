@@ -16,6 +16,8 @@
 -export([evaluate/1, clients/2, stop/0]).
 
 -define(KEYS, [<<"x">>, <<"y">>, <<"z">>]).
+%% Seldom used, so that what was forgotten of one is not soon covered by another write.
+-define(COLD_KEYS, [<<"cold ", N>> || N <- lists:seq($a, $o)]).
 -define(TIMEOUT_MS, 1000).
 -define(CLIENTS, 2).
 
@@ -118,13 +120,19 @@ history(N, Faults, Config) ->
     weft_test_nodes:until(fun() -> are_voting(box, 2, refs(Nodes, [a, b, c])) end),
     Kinds = [kill, chaos, most | [lists:nth(rand:uniform(4), [kill, pause, chaos, most])
                                   || _ <- lists:seq(4, Faults)]],
-    Left = lists:foldl(fun(Kind, Now) -> fault(Kind, Now, Start) end, Nodes, Kinds),
+    Left = lists:foldl(fun(Kind, Now) -> after_fault(fault(Kind, Now, Start)) end, Nodes, Kinds),
     %% What is asked among working nodes has an answer.
     weft_test_nodes:until(fun() -> lists:all(fun is_served/1, [Ref || {_, Ref} <- Left]) end,
                           60000),
     [ok = call(Ref, ?MODULE, stop, []) || {_, Ref} <- Left],
     ok = weft_test_nodes:stop_all(),
     checked(dir(Place, Config)).
+
+%% What a fault has done to a key shows only when somebody asks for it.
+after_fault(Nodes) ->
+    weft_test_nodes:until(fun() -> are_voting(box, 2, refs(Nodes, [a, b, c])) end),
+    ok = lasting(1200),
+    Nodes.
 
 refs(Nodes, Names) -> [Ref || {Name, Ref} <- Nodes, lists:member(Name, Names)].
 
@@ -178,7 +186,7 @@ checked(Dir) ->
                                  {Return, Result} <- [maps:get(Id, Returns, {never, never})],
                                  Entry <- weft_sim_register_model:entry(Request, Ns, Return,
                                                                         Result)]}
-                 || Key <- ?KEYS],
+                 || Key <- ?KEYS ++ ?COLD_KEYS],
     lists:foreach(fun({Key, History}) ->
                       case weft_sim_linearizability:check(History, weft_sim_register_model,
                                                           not_found) of
@@ -221,12 +229,13 @@ stop() ->
                   end, lists:seq(1, ?CLIENTS)).
 
 client(Device, {_, _, _} = Client, N, Seen) ->
-    Key = lists:nth(rand:uniform(length(?KEYS)), ?KEYS),
+    Keys = case rand:uniform(3) of 1 -> ?COLD_KEYS; _ -> ?KEYS end,
+    Key = lists:nth(rand:uniform(length(Keys)), Keys),
     Value = iolist_to_binary(io_lib:format("~0p ~b", [Client, N])),
-    Request = case rand:uniform(8) of
+    Request = case rand:uniform(16) of
                   1 -> {put, not_found};
-                  Draw when Draw < 4 -> get;
-                  Draw when Draw < 6 -> {put, Value};
+                  Draw when Draw < 7 -> get;
+                  Draw when Draw < 11 -> {put, Value};
                   _ -> {cas, maps:get(Key, Seen, not_found), Value}
               end,
     ok = noted(Device, {call, {Client, N}, Key, Request, os:system_time(nanosecond)}),
