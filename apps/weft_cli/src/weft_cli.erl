@@ -12,8 +12,8 @@
 
 %% What a command answers: data for --json, and the same for people; or why not. An answer that was
 %% found wanting is shown all the same; of one that is shown already nothing is left to say.
--type answer() :: {ok | wanting, weft_json:json(), unicode:chardata()} | shown
-                | {failed | usage | not_up | no_node, unicode:chardata()}.
+-type answer() :: {ok | wanting | siblings, weft_json:json(), unicode:chardata()} | shown
+                | {failed | usage | not_up | no_node | not_found, unicode:chardata()}.
 
 %% @doc Runs one command and ends the VM.
 -spec main([string()]) -> no_return().
@@ -65,6 +65,9 @@ report({ok, _Json, Text}, _Options) ->
 report({wanting, Json, Text}, Options) ->
     0 = report({ok, Json, Text}, Options),
     exit_code(failed);
+report({siblings, Json, Text}, Options) ->
+    0 = report({ok, Json, Text}, Options),
+    exit_code(siblings);
 report({Error, Text}, #{json := true}) ->
     Message = unicode:characters_to_binary(Text),
     io:put_chars([weft_json:encode(#{error => Error, message => Message}), $\n]),
@@ -77,4 +80,6 @@ report({Error, Text}, _Options) ->
 exit_code(failed) -> 1;
 exit_code(usage) -> 2;
 exit_code(not_up) -> 3;
-exit_code(no_node) -> 4.
+exit_code(no_node) -> 4;
+exit_code(not_found) -> 5;
+exit_code(siblings) -> 6.

@@ -15,7 +15,7 @@
 -spec all() -> [command()].
 all() ->
     [up(), status(), watch(), trace(), why(), doctor(), profile(), cut(), heal(), kill(), restart(),
-     eval(), shell(), down(), paper(), migrate(), deploy(), completion(), man()].
+     eval(), shell(), down(), paper(), migrate(), deploy(), kv(), completion(), man()].
 
 %% @doc What weft_argparse reads the words with.
 -spec command() -> weft_argparse:command().
@@ -130,10 +130,7 @@ why() ->
 
 doctor() ->
     #{name => "doctor", handler => {weft_cli_doctor, doctor},
-      arguments => [#{name => node, long => "-node", type => string, value => "NODE",
-                      help => "NODE@HOST of any cluster; it examines the members it knows"},
-                    #{name => cookie_file, long => "-cookie-file", type => string,
-                      value => "FILE", help => "with its cookie (default ~/.erlang.cookie)"}]
+      arguments => any_node("NODE@HOST of any cluster; it examines the members it knows")
           ++ common(),
       help => "what is wrong with the cluster, why it matters, what to do",
       details =>
@@ -264,6 +261,54 @@ paper_options() ->
        help => "where that is (default .weft)"},
      #{name => json, long => "-json", type => boolean, help => "answer in JSON"}].
 
+kv() ->
+    #{name => "kv", handler => {weft_cli_kv, kv},
+      arguments => [#{name => action, type => {atom, [get, put, delete, list, info]}},
+                    #{name => words, nargs => list, value => "BUCKET KEY VALUE"} | kv_options()]
+          ++ any_node("a NODE of the local cluster, or NODE@HOST of any")
+          ++ common(),
+      help => "keys and values of weft_kv: read, write, list",
+      details =>
+          ["Asks a node that runs weft_kv; docs/guide/kv.md describes buckets, contexts and",
+           "siblings. A value is printed as the bytes that it is. Where several writes did not",
+           "know each other, all their values are shown with a context: give it to the next put,",
+           "and that replaces them all. What is no text in a key is printed as %XX.",
+           "",
+           "  weft kv put carts ann bread,milk       a sibling of what is there",
+           "  weft kv get carts ann",
+           "  weft kv put carts ann bread --context g2gDYQ",
+           "  weft kv put pages /logo --file logo.png --content-type image/png",
+           "  weft kv get pages /logo --out copy.png",
+           "  weft kv delete carts ann",
+           "  weft kv list carts --limit 20          then --after what it says",
+           "  weft kv info                           the buckets",
+           "  weft kv info carts                     its options, the ring, what waits",
+           "",
+           "The exit code is 5 if there is no such key, and 6 if it has several values."]}.
+
+kv_options() ->
+    [#{name => context, long => "-context", type => string, value => "CONTEXT",
+       help => "of put and delete: replaces what was read with it"},
+     #{name => file, long => "-file", short => $f, type => string, value => "FILE",
+       help => "of put: the value is what is in this file"},
+     #{name => content_type, long => "-content-type", type => string, value => "TYPE",
+       help => "of put: kept with the value, for clients of HTTP"},
+     #{name => ttl_ms, long => "-ttl-ms", type => {integer, [{min, 1}]}, value => "COUNT",
+       help => "of put: the value is there for so long"},
+     #{name => out, long => "-out", short => $o, type => string, value => "FILE",
+       help => "of get: write the value to this file"},
+     #{name => encoded, long => "-encoded", type => boolean,
+       help => "%XX in KEY is the byte of that number"},
+     #{name => limit, long => "-limit", type => {integer, [{min, 1}, {max, 10000}]},
+       value => "COUNT", default => 100, help => "of list: so many keys at most (default 100)"},
+     #{name => 'after', long => "-after", type => string, value => "CURSOR",
+       help => "of list: go on where the list before has ended"}].
+
+any_node(Help) ->
+    [#{name => node, long => "-node", type => string, value => "NODE", help => Help},
+     #{name => cookie_file, long => "-cookie-file", type => string,
+       value => "FILE", help => "with its cookie (default ~/.erlang.cookie)"}].
+
 completion() ->
     #{name => "completion", handler => {weft_cli_completion, completion},
       arguments => [#{name => shell}],
@@ -364,4 +409,5 @@ overview() ->
      "  weft status\n"
      "  weft down\n\n"
      "Exit codes: 0 done, 1 it failed (doctor: it found an error or a warning), 2 the words made\n"
-     "no sense, 3 no such cluster is up, 4 no such node, or it does not run.\n"].
+     "no sense, 3 no such cluster is up, 4 no such node, or it does not run. Of kv: 5 no such\n"
+     "key, 6 there are several values.\n"].

@@ -28,6 +28,11 @@ bash() ->
      [["        ", Name, ") words=\"", lists:join($\s, options(Command)), "\" ;;\n"]
       || #{name := Name} = Command <- weft_cli_commands:all()],
      "        esac\n"
+     "        [ \"$COMP_CWORD\" -ne 2 ] || [[ $word == -* ]] || case ${COMP_WORDS[1]} in\n",
+     [["        ", Name, ") COMPREPLY=($(compgen -W \"", lists:join($\s, Words), "\" -- "
+       "\"$word\")); return ;;\n"]
+      || #{name := Name} = Command <- weft_cli_commands:all(), [_ | _] = Words <- [first(Command)]],
+     "        esac\n"
      "        [[ $word == -* || ${COMP_WORDS[1]} == help ]] || words=\n"
      "    fi\n"
      "    COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
@@ -40,10 +45,19 @@ fish() ->
         [[" -s ", Short] || {ok, Short} <- [maps:find(short, Argument)]],
         [" -r" || maps:get(type, Argument, string) =/= boolean],
         " -d ", quoted(Said), "\n"]
-       || #{long := [$- | Long], help := Said} = Argument <- Arguments, Said =/= hidden]]
-     || #{name := Name, help := Help, arguments := Arguments} <- weft_cli_commands:all()].
+       || #{long := [$- | Long], help := Said} = Argument <- Arguments, Said =/= hidden],
+      [["complete -c weft -n '__fish_seen_subcommand_from ", Name, "' -f -a '",
+        lists:join($\s, Words), "'\n"] || [_ | _] = Words <- [first(Command)]]]
+     || #{name := Name, help := Help, arguments := Arguments} = Command
+            <- weft_cli_commands:all()].
 
 names() -> [Name || #{name := Name} <- weft_cli_commands:all()].
+
+%% What the first word of a command may be, where that is known.
+first(#{arguments := [#{type := {atom, Known}} = Argument | _]})
+  when not is_map_key(long, Argument) ->
+    [atom_to_list(Word) || Word <- Known];
+first(_Command) -> [].
 
 options(#{arguments := Arguments}) ->
     [[$- | Long] || #{long := Long} = Argument <- Arguments,

@@ -12,44 +12,19 @@
 %% @doc weft doctor.
 -spec doctor([], weft_argparse:given()) -> weft_cli:answer().
 doctor([], #{node := Name} = Options) ->
-    case {is_node_name(Name), cookie(Options)} of
-        {false, _} -> {usage, [Name, " is no node: write NAME@HOST"]};
-        {true, {error, Text}} -> {failed, Text};
-        {true, {ok, Cookie}} -> by_node(list_to_atom(Name), Cookie)
-    end;
+    weft_cli_node:with_node(Name, Options, fun by_node/1);
 doctor([], Options) ->
     weft_cli_cluster:with_cluster(
       Options, fun(#{name := Name, nodes := Nodes}) ->
                        answer(Name, weft_doctor:report(Nodes))
                end).
 
-is_node_name(Name) ->
-    case string:split(Name, "@", all) of
-        [[_ | _], [_ | _]] -> true;
-        _ -> false
-    end.
-
-%% The file that the node itself has, if it is not said which.
-cookie(Options) ->
-    Home = os:getenv("HOME", "/"),
-    File = maps:get(cookie_file, Options, filename:join(Home, ".erlang.cookie")),
-    case file:read_file(File) of
-        {ok, Text} -> {ok, binary_to_atom(string:trim(Text))};
-        {error, Reason} -> {error, ["no cookie: ", File, ": ", file:format_error(Reason),
-                                    "; name the file by --cookie-file"]}
-    end.
-
 %% The node examines the members that it knows.
-by_node(Node, Cookie) ->
-    case weft_local_control:connect(Node, Cookie) of
-        ok ->
-            case weft_local_control:call(Node, {weft_doctor, report, []}, ?TIMEOUT_MS) of
-                {ok, Report} -> answer(atom_to_list(Node), Report);
-                {not_running, _} -> {no_node, unreachable(Node)};
-                {error, Text} -> {failed, [atom_to_list(Node), ": ", explain(string:trim(Text))]}
-            end;
-        {error, Text} ->
-            {failed, Text}
+by_node(Node) ->
+    case weft_local_control:call(Node, {weft_doctor, report, []}, ?TIMEOUT_MS) of
+        {ok, Report} -> answer(atom_to_list(Node), Report);
+        {not_running, _} -> {no_node, unreachable(Node)};
+        {error, Text} -> {failed, [atom_to_list(Node), ": ", explain(string:trim(Text))]}
     end.
 
 unreachable(Node) ->

@@ -20,7 +20,8 @@ page() ->
      ".SH COMMANDS\n", [command(Command) || Command <- weft_cli_commands:all()],
      ".SH EXIT STATUS\n",
      "0: done. 1: it failed (doctor: it found an error or a warning). 2: the words made no sense.\n"
-     "3: no such cluster is up. 4: no such node, or it does not run.\n"].
+     "3: no such cluster is up. 4: no such node, or it does not run. Of kv: 5: no such key.\n"
+     "6: there are several values.\n"].
 
 command(#{name := Name, help := Help, details := Details, arguments := Arguments}) ->
     [".SS weft ", text(Name), [[" ", text(Word)] || Word <- words(Arguments)], "\n",

@@ -32,6 +32,8 @@ so_many_words_are_taken_test_() ->
                               {["kill"], error}, {["doctor"], ok}, {["doctor", "a"], error},
                               {["watch"], ok}, {["watch", "-i", "1", "--count", "2"], ok},
                               {["watch", "--count", "0"], error}, {["watch", "-i", "0"], error},
+                              {["kv"], error}, {["kv", "get", "a", "b"], ok},
+                              {["kv", "gut"], error},
                               {["profile", "a", "b"], ok}, {["paper"], ok},
                               {["paper", "a", "b"], error}, {["migrate"], error},
                               {["migrate", "scan", "a", "b"], ok}]].

@@ -16,6 +16,11 @@ bash_completes_options_of_the_command_test() ->
 bash_leaves_other_words_to_files_test() ->
     ?assertEqual([], completed("weft up --file ''")).
 
+bash_completes_the_first_word_where_it_is_known_test() ->
+    ?assertEqual(["delete"], completed("weft kv de")),
+    ?assertEqual([], completed("weft kv get de")),
+    ?assertEqual(["--limit"], completed("weft kv list carts --li")).
+
 help_is_followed_by_a_command_test() ->
     ?assertEqual(["trace"], completed("weft help tr")).
 

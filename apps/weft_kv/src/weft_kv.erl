@@ -3,9 +3,9 @@
 %% that loses no write that it has acknowledged. The guide is `docs/guide/kv.md'.
 -module(weft_kv).
 
--export([get/2, get/3, put/3, put/4, delete/2, delete/3, cas/4, cas/5, update/3, update/4, list/1,
-         fold/3]).
--export_type([bucket/0, key/0, context/0, options/0, error/0, input_error/0]).
+-export([get/2, get/3, read/3, put/3, put/4, delete/2, delete/3, cas/4, cas/5, update/3, update/4,
+         list/1, keys/3, fold/3, info/1]).
+-export_type([bucket/0, key/0, context/0, options/0, sibling/0, error/0, input_error/0]).
 
 -type bucket() :: atom().
 -type key() :: binary().
@@ -13,7 +13,11 @@
 -type options() :: #{context => context(), r => weft_kv_bucket:quorum(),
                      w => weft_kv_bucket:quorum(), pr => weft_kv_bucket:quorum(),
                      pw => weft_kv_bucket:quorum(), nodes => weft_kv_bucket:quorum(),
-                     ttl_ms => pos_integer() | infinity, timeout_ms => pos_integer()}.
+                     ttl_ms => pos_integer() | infinity, timeout_ms => pos_integer(),
+                     content_type => binary()}.
+%% `content_type' is kept with a value for those who ask for it (`read/3'); not in strong buckets.
+-type sibling() :: #{value := binary(), written_ms => integer(), expires_ms => integer() | never,
+                     content_type => binary()}.
 -type input_error() :: unknown_bucket | bad_key | bad_value | {too_large, Bytes :: pos_integer()}
                      | bad_context | {unknown_option | bad_option | only_with, term()}.
 -type error() :: input_error()
@@ -24,6 +28,7 @@
 %% reached some replicas, and may be found later.
 
 -define(KEY_MAX, 4096).
+-define(CONTENT_TYPE_MAX, 255).
 
 %% @doc As `get/3', with the options of the bucket.
 -spec get(bucket(), key()) -> {ok, binary(), context()} | {siblings, [binary()], context()}
@@ -37,12 +42,12 @@ get(Bucket, Key) -> get(Bucket, Key, #{}).
         | {error, not_found | error()}.
 get(Bucket, Key, Given) ->
     case weft_kv_strong:is_strong(Bucket) of
-        true -> weft_kv_strong:get(Bucket, Key, Given);
+        true -> counted(get, fun() -> weft_kv_strong:get(Bucket, Key, Given) end);
         false -> found(Bucket, Key, Given)
     end.
 
 found(Bucket, Key, Given) ->
-    case read(Bucket, Key, Given) of
+    case object(get, Bucket, Key, Given) of
         {ok, Object} ->
             case lists:usort(weft_kv_object:values(Object)) of
                 [] -> {error, not_found};
@@ -51,6 +56,33 @@ found(Bucket, Key, Given) ->
             end;
         {error, Reason} -> {error, Reason}
     end.
+
+%% @doc As `get/3', with what is known of each value. Values that are alike in bytes and in content
+%% type are shown as one.
+-spec read(bucket(), key(), options()) ->
+          {ok, [sibling(), ...], context()} | {error, not_found | error()}.
+read(Bucket, Key, Given) ->
+    case weft_kv_strong:is_strong(Bucket) of
+        true ->
+            case get(Bucket, Key, Given) of
+                {ok, Value, Context} -> {ok, [#{value => Value}], Context};
+                {error, Reason} -> {error, Reason}
+            end;
+        false -> siblings(object(get, Bucket, Key, Given))
+    end.
+
+siblings({ok, Object}) ->
+    case [Value || #{value := Bytes} = Value <- weft_kv_object:siblings(Object),
+                   Bytes =/= deleted] of
+        [] -> {error, not_found};
+        Values -> {ok, distinct(Values), weft_kv_object:context(Object)}
+    end;
+siblings({error, Reason}) ->
+    {error, Reason}.
+
+distinct(Values) ->
+    maps:values(maps:from_list([{maps:with([value, content_type], Value), Value}
+                                || Value <- Values])).
 
 %% @doc As `put/4', with the options of the bucket.
 -spec put(bucket(), key(), binary()) -> {ok, context()} | {error, error()}.
@@ -61,7 +93,7 @@ put(Bucket, Key, Value) -> put(Bucket, Key, Value, #{}).
 -spec put(bucket(), key(), binary(), options()) -> {ok, context()} | {error, error()}.
 put(Bucket, Key, Value, Given) when is_binary(Value) ->
     case weft_kv_strong:is_strong(Bucket) of
-        true -> weft_kv_strong:put(Bucket, Key, Value, Given);
+        true -> counted(put, fun() -> weft_kv_strong:put(Bucket, Key, Value, Given) end);
         false -> write(Bucket, Key, Value, Given)
     end;
 put(_Bucket, _Key, _Value, _Given) -> {error, bad_value}.
@@ -75,14 +107,14 @@ delete(Bucket, Key) -> delete(Bucket, Key, #{}).
 -spec delete(bucket(), key(), options()) -> {ok, context()} | {error, error()}.
 delete(Bucket, Key, Given) ->
     case weft_kv_strong:is_strong(Bucket) of
-        true -> weft_kv_strong:delete(Bucket, Key, Given);
+        true -> counted(delete, fun() -> weft_kv_strong:delete(Bucket, Key, Given) end);
         false -> deleted(Bucket, Key, Given)
     end.
 
 deleted(Bucket, Key, #{context := _} = Given) ->
     write(Bucket, Key, deleted, Given);
 deleted(Bucket, Key, Given) ->
-    case read(Bucket, Key, maps:without([ttl_ms], Given)) of
+    case object(get, Bucket, Key, maps:without([ttl_ms], Given)) of
         {ok, Object} ->
             write(Bucket, Key, deleted, Given#{context => weft_kv_object:context(Object)});
         {error, Reason} -> {error, Reason}
@@ -99,7 +131,8 @@ cas(Bucket, Key, Expected, New) -> cas(Bucket, Key, Expected, New, #{}).
           {ok, context()} | {error, {conflict, binary() | not_found} | error()}.
 cas(Bucket, Key, Expected, New, Given) ->
     case {weft_kv_app:bucket(Bucket), weft_kv_strong:is_strong(Bucket)} of
-        {_, true} -> weft_kv_strong:cas(Bucket, Key, Expected, New, Given);
+        {_, true} ->
+            counted(put, fun() -> weft_kv_strong:cas(Bucket, Key, Expected, New, Given) end);
         {{ok, _}, false} -> {error, {only_with, {consistency, strong}}};
         {{error, Reason}, false} -> {error, Reason}
     end.
@@ -121,7 +154,7 @@ update(Bucket, Key, Fun, Given) ->
     end.
 
 updated(Bucket, Key, Fun, Given) ->
-    case read(Bucket, Key, maps:without([ttl_ms, context], Given)) of
+    case object(get, Bucket, Key, maps:without([ttl_ms, context, content_type], Given)) of
         {ok, Object} ->
             Value = Fun(lists:usort(weft_kv_object:values(Object))),
             put(Bucket, Key, Value, Given#{context => weft_kv_object:context(Object)});
@@ -132,6 +165,30 @@ updated(Bucket, Key, Fun, Given) ->
 -spec list(bucket()) -> {ok, [key()]} | {error, error()}.
 list(Bucket) ->
     fold(Bucket, fun(Key, _Values, Keys) -> [Key | Keys] end, []).
+
+%% @doc At most `Max' keys of a bucket, in no order that means anything, and where to go on with the
+%% next call: `start' is the beginning, `done' the end. A page may have fewer keys, or none, though
+%% others follow.
+-spec keys(bucket(), weft_kv_keys:cursor() | start, Max :: pos_integer()) ->
+          {ok, [key()], weft_kv_keys:cursor() | done} | {error, bad_cursor | error()}.
+keys(Bucket, Cursor, Max) ->
+    case weft_kv_app:bucket(Bucket) of
+        {ok, #{consistency := strong}} -> {error, {only_with, {consistency, eventual}}};
+        {ok, Options} -> weft_kv_keys:page(Bucket, Options, Cursor, Max);
+        {error, Reason} -> {error, Reason}
+    end.
+
+%% @doc What was configured for a bucket, the ring, and what waits on this node.
+-spec info(bucket()) -> {ok, #{bucket := map(),
+                               ring := weft_ring:status() | {error, no_ring | not_running},
+                               stats := map() | not_running}}
+                      | {error, unknown_bucket | not_running}.
+info(Bucket) ->
+    case weft_kv_app:bucket(Bucket) of
+        {ok, Options} ->
+            {ok, #{bucket => Options, ring => weft_ring:status(), stats => weft_kv_stats:read()}};
+        {error, Reason} -> {error, Reason}
+    end.
 
 %% @doc `Fun(Key, Values, Acc)' for each key of a bucket. It goes through the ring partition by
 %% partition, and asks as many replicas as a read. Keys that change meanwhile are there as before or
@@ -146,8 +203,11 @@ fold(Bucket, Fun, Acc) ->
 
 %% --- requests ---------------------------------------------------------------------------------
 
-read(Bucket, Key, Given) ->
-    case prepared(Bucket, Key, maps:remove(context, Given)) of
+object(Kind, Bucket, Key, Given) ->
+    counted(Kind, fun() -> object(Bucket, Key, maps:remove(context, Given)) end).
+
+object(Bucket, Key, Given) ->
+    case prepared(Bucket, Key, Given) of
         {ok, Place, Options} ->
             case weft_kv_request:run(Place, read, Options, weft_kv_app:running()) of
                 {ok, Object} ->
@@ -157,13 +217,27 @@ read(Bucket, Key, Given) ->
         {error, Reason} -> {error, Reason}
     end.
 
+counted(Kind, Do) ->
+    Since = erlang:monotonic_time(),
+    Result = Do(),
+    ok = weft_kv_stats:count(Kind, Since, Result),
+    Result.
+
 write(Bucket, Key, Value, Given) ->
-    case {prepared(Bucket, Key, maps:remove(context, Given)),
+    Kind = case Value of deleted -> delete; _ -> put end,
+    counted(Kind, fun() -> written(Bucket, Key, Value, Given) end).
+
+written(_, _, _, #{content_type := Type})
+  when not is_binary(Type); Type =:= <<>>; byte_size(Type) > ?CONTENT_TYPE_MAX ->
+    {error, {bad_option, {content_type, Type, {bytes_from, 1, to, ?CONTENT_TYPE_MAX}}}};
+written(Bucket, Key, Value, Given) ->
+    case {prepared(Bucket, Key, maps:without([context, content_type], Given)),
           weft_kv_object:decode(maps:get(context, Given, none))} of
         {{ok, _, #{value_max := Max}}, _} when is_binary(Value), byte_size(Value) > Max ->
             {error, {too_large, Max}};
         {{ok, Place, Options}, {ok, Seen}} ->
-            Request = {write, valued(Value, Options), Seen},
+            Typed = maps:merge(valued(Value, Options), maps:with([content_type], Given)),
+            Request = {write, Typed, Seen},
             case weft_kv_request:run(Place, Request, Options, weft_kv_app:running()) of
                 {ok, Object} -> {ok, weft_kv_object:context(Object)};
                 {error, Reason} -> {error, Reason}

@@ -9,7 +9,8 @@
 %% A write first goes to one replica, which gives it a dot. The object that results goes to the
 %% others, which merge it with theirs. The answer comes when `w' replicas have it, `pw' of them as
 %% owners, on `nodes' different nodes. If the first replica refuses or does not answer, the next one
-%% is asked: then the value may be there twice, as siblings with the same bytes.
+%% is asked: then the value may be there twice, as siblings with the same bytes. An object from
+%% elsewhere (`merge') goes the same way, and gets no dot.
 %%
 %% If there can not be enough answers any more, the error says so at once. After an error a write
 %% may still have reached some replicas, and then it is found later.
@@ -47,8 +48,7 @@
 -opaque state() :: #coordinator{}.
 
 %% @doc Begins, with the replicas in the order of preference.
--spec init(read | {write, weft_kv_object:value(), weft_kv_object:vector()}, [place()],
-           weft_kv_bucket:options()) -> {state(), [term()]}.
+-spec init(request(), [place()], weft_kv_bucket:options()) -> {state(), [term()]}.
 init(Request, Places, #{timeout_ms := TimeoutMs} = Options) ->
     Kind = case Request of read -> read; _ -> write end,
     State = #coordinator{kind = Kind, request = Request, options = Options, places = Places,

@@ -24,7 +24,7 @@
 -type vector() :: #{actor() => pos_integer()}.
 -type dot() :: {actor(), pos_integer()}.
 -type value() :: #{value := binary() | deleted, written_ms := integer(),
-                   expires_ms := integer() | never}.
+                   expires_ms := integer() | never, content_type => binary()}.
 -type object() :: {vector(), #{dot() => value()}}.
 -type context() :: binary().
 

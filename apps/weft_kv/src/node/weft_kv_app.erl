@@ -4,7 +4,7 @@
 -module(weft_kv_app).
 -behaviour(application).
 
--export([start/2, stop/1, config/1, bucket/1, running/0, coordinators/0]).
+-export([start/2, stop/1, config/1, bucket/1, buckets/0, running/0, coordinators/0]).
 
 -define(DEFAULTS, #{buckets => #{}, requests_max => 10000, entropy_ms => 1000,
                     coordinators => spawned}).
@@ -78,6 +78,16 @@ bucket(Name) ->
     case persistent_term:get(?MODULE, none) of
         #{buckets := #{Name := Options}} -> {ok, Options};
         #{} -> {error, unknown_bucket};
+        none -> {error, not_running}
+    end.
+
+%% @doc All buckets with what was configured for them.
+-spec buckets() ->
+          {ok, #{atom() => weft_kv_bucket:options() | weft_kv_strong_bucket:options()}}
+        | {error, not_running}.
+buckets() ->
+    case persistent_term:get(?MODULE, none) of
+        #{buckets := Buckets} -> {ok, Buckets};
         none -> {error, not_running}
     end.
 

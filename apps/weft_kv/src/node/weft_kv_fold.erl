@@ -1,32 +1,61 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Goes through all keys of a bucket: partition by partition, a page at a time, from as many
-%% replicas as a read asks. So what is held at a time is bounded.
+%% replicas as a read asks. So what is held at a time is bounded. Not here: what is made of the
+%% objects, and pages for callers from outside (`weft_kv_keys').
 -module(weft_kv_fold).
 
--export([fold/4]).
+-export([fold/4, page/3, live/1]).
+-export_type([cursor/0]).
+
+%% Behind this key of this partition; the empty key is before all others.
+-type cursor() :: {Partition :: non_neg_integer(), After :: binary()}.
 
 %% @doc See `weft_kv:fold/3'.
 -spec fold(atom(), weft_kv_bucket:options(), fun((binary(), [binary()], Acc) -> Acc), Acc) ->
           {ok, Acc} | {error, term()}.
 fold(Bucket, Options, Fun, Acc) ->
-    case weft_ring_lookup:owners(weft_ring) of
-        {error, Reason} -> {error, Reason};
-        {ok, Owners} -> partitions([P || {P, _, _} <- Owners], {Bucket, Options, Fun}, Acc)
+    pages({0, <<>>}, Bucket, Options, Fun, Acc).
+
+pages(Cursor, Bucket, Options, Fun, Acc0) ->
+    case page(Bucket, Options, Cursor) of
+        {ok, Objects, Next} ->
+            Acc = lists:foldl(fun({Key, Object}, A) -> with(Key, Object, Fun, A) end, Acc0,
+                              Objects),
+            case Next of
+                done -> {ok, Acc};
+                _ -> pages(Next, Bucket, Options, Fun, Acc)
+            end;
+        {error, Reason} -> {error, Reason}
     end.
 
-partitions([], _, Acc) ->
-    {ok, Acc};
-partitions([Partition | Partitions], {_, #{n := N}, _} = Context, Acc0) ->
-    case weft_ring_lookup:replicas(weft_ring, Partition, N) of
+with(Key, Object, Fun, Acc) ->
+    case live(Object) of
+        [] -> Acc;
+        Values -> Fun(Key, Values, Acc)
+    end.
+
+%% @doc The values that are there now.
+-spec live(weft_kv_object:object()) -> [binary()].
+live(Object) ->
+    Now = weft_kv_object:expire(erlang:system_time(millisecond), Object),
+    lists:usort(weft_kv_object:values(Now)).
+
+%% @doc Objects behind a cursor, those of deleted keys among them, and where to go on. A page may be
+%% empty though others follow.
+-spec page(atom(), weft_kv_bucket:options(), cursor()) ->
+          {ok, [{binary(), weft_kv_object:object()}], cursor() | done} | {error, term()}.
+page(Bucket, #{n := N} = Options, {Partition, _} = Cursor) ->
+    case weft_ring_lookup:owner(weft_ring, Partition) of
+        {error, no_partition} -> {ok, [], done};
         {error, Reason} -> {error, Reason};
-        {ok, Places} ->
-            case pages({Partition, Places, <<>>}, Context, Acc0) of
-                {ok, Acc} -> partitions(Partitions, Context, Acc);
+        {ok, _} ->
+            case weft_ring_lookup:replicas(weft_ring, Partition, N) of
+                {ok, Places} -> asked(Bucket, Options, Cursor, Places);
                 {error, Reason} -> {error, Reason}
             end
     end.
 
-pages({Partition, Places, After}, {Bucket, #{r := R, timeout_ms := Ms}, Fun} = Context, Acc0) ->
+asked(Bucket, #{r := R, timeout_ms := Ms}, {Partition, After}, Places) ->
     Key = {Partition, Bucket, After},
     Answers = answers(R, Places, fun(Place) ->
                                      weft_vnode:ask(weft_kv_vnode, Place, Key, {page, After}, Ms)
@@ -36,12 +65,10 @@ pages({Partition, Places, After}, {Bucket, #{r := R, timeout_ms := Ms}, Fun} = C
             {error, {too_few, #{needed => #{r => R}, answered => length(Answers), failed => []}}};
         false ->
             Until = until(Answers),
-            Acc = lists:foldl(fun({K, Object}, A) -> with(K, Object, Fun, A) end, Acc0,
-                              merged(Until, Answers)),
-            case Until of
-                all -> {ok, Acc};
-                Last -> pages({Partition, Places, Last}, Context, Acc)
-            end
+            {ok, merged(Until, Answers), case Until of
+                                             all -> {Partition + 1, <<>>};
+                                             Last -> {Partition, Last}
+                                         end}
     end.
 
 answers(0, _, _) -> [];
@@ -67,10 +94,3 @@ merged(Until, Pages) ->
                                                 weft_kv_object:merge(Object, Other)
                                             end, Object, All)
                                         end, #{}, Objects))).
-
-with(Key, Object, Fun, Acc) ->
-    Now = weft_kv_object:expire(erlang:system_time(millisecond), Object),
-    case lists:usort(weft_kv_object:values(Now)) of
-        [] -> Acc;
-        Values -> Fun(Key, Values, Acc)
-    end.

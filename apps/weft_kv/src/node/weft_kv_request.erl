@@ -10,8 +10,8 @@
 -define(MARGIN_MS, 1000).
 
 %% @doc The object that a quorum of replicas has.
--spec run(weft_kv_table:key(), read | {write, weft_kv_object:value(), weft_kv_object:vector()},
-          weft_kv_bucket:options(), {counters:counters_ref(), pos_integer()}) ->
+-spec run(weft_kv_table:key(), weft_kv_coordinator_core:request(), weft_kv_bucket:options(),
+          {counters:counters_ref(), pos_integer()}) ->
           {ok, weft_kv_object:object()} | {error, term()}.
 run({_, Bucket, Name} = Key, Request, #{n := N, timeout_ms := TimeoutMs} = Options,
     {Running, Max}) ->

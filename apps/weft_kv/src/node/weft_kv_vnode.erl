@@ -262,6 +262,7 @@ terminate(_Reason, #replica{log = Log}) -> weft_kv_log:close(Log).
 %% @private
 tick(Replica0) ->
     Replica = bring(clean(still_owned(Replica0))),
+    ok = weft_kv_stats:hints(map_size(Replica#replica.hints)),
     case is_needed(Replica) of
         true -> {ok, Replica};
         false ->

@@ -1,0 +1,89 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What requests of this node came to, in counters that no process owns, and how many hints its
+%% partitions hold, which they say once a second. For metrics, and for whoever looks.
+%%
+%% Not here: how the replicas of other nodes are (each says that itself).
+-module(weft_kv_stats).
+
+-export([new/0, count/3, hints/1, read/0]).
+-export_type([kind/0]).
+
+-type kind() :: get | put | delete.
+
+-define(KINDS, [get, put, delete]).
+-define(ERRORS, [caller, overload, too_few, timeout, no_ring, other]).
+-define(FIELDS, 12).
+
+%% @doc Counters at 0, and the table for the partitions, which belongs to the caller.
+-spec new() -> ok.
+new() ->
+    _ = ets:new(?MODULE, [named_table, public]),
+    persistent_term:put(?MODULE, counters:new(?FIELDS, [write_concurrency])).
+
+%% @doc Counts a request that began at this time (`erlang:monotonic_time/0').
+-spec count(kind(), SinceNative :: integer(), term()) -> ok.
+count(Kind, Since, Result) ->
+    case persistent_term:get(?MODULE, none) of
+        none -> ok;
+        Counters ->
+            Us = erlang:convert_time_unit(erlang:monotonic_time() - Since, native, microsecond),
+            Place = place(Kind, ?KINDS),
+            ok = counters:add(Counters, Place, 1),
+            ok = counters:add(Counters, length(?KINDS) + Place, Us),
+            failed(Counters, Result)
+    end.
+
+%% A key that is not as a condition says is an answer.
+failed(_Counters, {error, {conflict, _}}) -> ok;
+failed(Counters, {error, Reason}) when Reason =/= not_found ->
+    counters:add(Counters, 2 * length(?KINDS) + place(group(Reason), ?ERRORS), 1);
+failed(_, _) -> ok.
+
+group(Reason) when Reason =:= overload; Reason =:= timeout; Reason =:= no_ring -> Reason;
+group({too_few, _}) -> too_few;
+group(Reason) when Reason =:= unknown_bucket; Reason =:= bad_key; Reason =:= bad_value;
+                   Reason =:= bad_context -> caller;
+group({Reason, _}) when Reason =:= too_large; Reason =:= unknown_option;
+                        Reason =:= bad_option -> caller;
+group(_) -> other.
+
+place(What, [What | _]) -> 1;
+place(What, [_ | Others]) -> 1 + place(What, Others).
+
+%% @doc So many hints are in the partition whose process calls this.
+-spec hints(non_neg_integer()) -> ok.
+hints(Count) ->
+    try ets:insert(?MODULE, {self(), Count}) of
+        true -> ok
+    catch
+        %% The partitions run without the application, too.
+        error:badarg -> ok
+    end.
+
+%% @doc What there is to tell, `not_running' if the application is not started. Times are sums.
+-spec read() -> #{requests := #{kind() => non_neg_integer()},
+                  request_us := #{kind() => non_neg_integer()},
+                  errors := #{atom() => non_neg_integer()},
+                  running := non_neg_integer(), hints := non_neg_integer(),
+                  entropy := #{atom() => non_neg_integer()}} | not_running.
+read() ->
+    case {persistent_term:get(?MODULE, none), weft_kv_entropy:info()} of
+        {none, _} -> not_running;
+        {_, {error, not_running}} -> not_running;
+        {Counters, Entropy} ->
+            {Running, _} = weft_kv_app:running(),
+            #{requests => counted(?KINDS, 0, Counters),
+              request_us => counted(?KINDS, length(?KINDS), Counters),
+              errors => counted(?ERRORS, 2 * length(?KINDS), Counters),
+              running => counters:get(Running, 1), hints => waiting(), entropy => Entropy}
+    end.
+
+counted(Names, From, Counters) ->
+    maps:from_list([{Name, counters:get(Counters, From + place(Name, Names))} || Name <- Names]).
+
+%% A partition that has ended has nothing that waits.
+waiting() ->
+    lists:sum([case is_process_alive(Pid) of
+                   true -> Count;
+                   false -> true = ets:delete(?MODULE, Pid), 0
+               end || {Pid, Count} <- ets:tab2list(?MODULE)]).
