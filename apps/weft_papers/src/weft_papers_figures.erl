@@ -41,7 +41,8 @@ figures() ->
     lists:append([Module:figures() || Module <- [weft_orbit_figures, weft_aco_figures,
                                                 weft_im_figures, weft_city_figures,
                                                 weft_de_bench_figures, weft_store_figures,
-                                                weft_partisan_figures]]).
+                                                weft_partisan_figures,
+                                                weft_partisan_application_figures]]).
 
 %% @doc Exit status: 0 all were measured, 1 a run failed, 2 bad arguments.
 -spec main([string()]) -> 0 | 1 | 2.

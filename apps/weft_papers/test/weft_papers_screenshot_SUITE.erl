@@ -109,7 +109,7 @@ dir(Name, Config) ->
 %% --- a run that was never measured, with all that a report can show ------------------------------
 
 sample() ->
-    plain() ++ programs() ++ de_bench() ++ partisan() ++ riak().
+    plain() ++ programs() ++ de_bench() ++ partisan() ++ riak() ++ applications().
 
 plain() ->
     [{#{size_bytes => Size, pairs => Pairs}, Variant, Metric, [Rate, Rate * 1.2]}
@@ -196,3 +196,20 @@ riak() ->
                              {mailbox, [{Pairs * (At rem 3), 100 * At} || At <- lists:seq(1, 20)]},
                              {operations_per_s, [{7000 - 100 * (At rem 7), 1000 * At}
                                                  || At <- lists:seq(1, 40)]}]].
+
+applications() ->
+    [{#{suite => <<"store">>, workload => Workload, size_bytes => 1048576, pairs => Pairs,
+        link => Link}, Variant, Metric, [Rate / 100 * Pairs]}
+     || Workload <- [<<"vnode_echo">>, <<"vnode_quorum">>],
+        Link <- [<<"loopback">>, <<"1ms-800mbit">>], Pairs <- [1, 16, 64],
+        Metric <- [calls_per_s, latency_p50_us], {Variant, Rate} <- rates(),
+        lists:member(Variant, [stock, weft_1, weft_8])]
+        ++ [{#{suite => <<"store">>, workload => <<"ads">>, size_bytes => 0, pairs => Nodes},
+             Variant, Metric, [Value * Nodes]}
+            || Nodes <- [8, 16, 32], Variant <- [weft_mesh, weft_groups, weft_peers],
+               {Metric, Value} <- [{received_bytes, 25000}, {duration_s, 0.1},
+                                   {shown_too_often, 1}]]
+        ++ [{#{suite => <<"store">>, workload => Workload, size_bytes => 0, pairs => Count},
+             weft_1, Metric, [Value * Count]}
+            || Workload <- [<<"crdt_counter">>, <<"crdt_set">>], Count <- [8, 128, 1024],
+               {Metric, Value} <- [{state_bytes, 24}, {delta_bytes, 0.3}]].

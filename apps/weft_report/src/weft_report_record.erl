@@ -20,7 +20,8 @@
 %%               de_global | de_names | de_size | de_compute | de_heavy | de_server |
 %%               de_calls | im_rd | im_rsd (both also _steady, _killed and _emptied) |
 %%               city | city_districts | riak_spawned | riak_supervised | riak_get |
-%%               riak_insert | riak_update | riak_elasticity
+%%               riak_insert | riak_update | riak_elasticity | vnode_echo | vnode_quorum | ads |
+%%               crdt_counter | crdt_set
 %% variant       what carried it, see weft_bench_variant: stock, stock_tls, weft_1, weft_4, weft_8,
 %%               weft_tls_1, weft_tls_4, weft_gateway, stock_relay, channel, channel_8, stock_mesh,
 %%               weft_mesh, weft_groups, weft_peers
@@ -134,7 +135,10 @@ store_metrics() ->
      {mailbox, "", none, "these messages over the time, a series"},
      {operations_per_s, "1/s", none, "operations that were done in a second, a series"},
      {recovery_kill_s, "s", less, "from the first kill until 95 % of the throughput before"},
-     {recovery_start_s, "s", less, "from the start of killed nodes until the same"}].
+     {recovery_start_s, "s", less, "from the start of killed nodes until the same"},
+     {state_bytes, "bytes", less, "a state of data that merges"},
+     {delta_bytes, "bytes", less, "one change of it"},
+     {shown_too_often, "", less, "how often something was shown after that was enough"}].
 
 circumstances() ->
     [{warm_up_s, "s", none, "how long the warm-up took"},

@@ -216,6 +216,10 @@ headline_metrics(<<"de_", _/binary>>) ->
     [<<"calls_per_s">>, <<"register_mean_us">>, <<"remote_call_mean_us">>];
 headline_metrics(<<"im_", _/binary>>) ->
     [<<"delivered_per_min">>, <<"latency_p50_us">>, <<"latency_p99_us">>, <<"connections_max">>];
+headline_metrics(<<"ads">>) ->
+    [<<"received_bytes">>, <<"duration_s">>, <<"shown_too_often">>];
+headline_metrics(<<"crdt_", _/binary>>) ->
+    [<<"state_bytes">>, <<"delta_bytes">>];
 headline_metrics(<<"riak_elasticity">>) ->
     [<<"calls_per_s">>, <<"failed_operations">>, <<"recovery_kill_s">>, <<"recovery_start_s">>];
 headline_metrics(<<"riak_", _/binary>>) ->

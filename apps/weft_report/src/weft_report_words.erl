@@ -22,6 +22,9 @@ pairs(<<"aco", _/binary>>, Nodes) -> [[integer_to_list(Nodes), " nodes"]];
 pairs(<<"de_", _/binary>>, Nodes) -> [[integer_to_list(Nodes), " nodes"]];
 pairs(Wall, Clients) when Wall =:= <<"riak_spawned">>; Wall =:= <<"riak_supervised">> ->
     [[integer_to_list(Clients), " client", plural(Clients)]];
+pairs(<<"ads">>, Nodes) -> [[integer_to_list(Nodes), " nodes"]];
+pairs(<<"crdt_counter">>, Count) -> [[integer_to_list(Count), " actors"]];
+pairs(<<"crdt_set">>, Count) -> [[integer_to_list(Count), " elements"]];
 pairs(<<"riak_", _/binary>>, Nodes) -> [[integer_to_list(Nodes), " nodes"]];
 pairs(<<"im_", _/binary>>, Nodes) -> [[integer_to_list(Nodes), " nodes"]];
 pairs(<<"fan_out">>, Pairs) -> [[integer_to_list(Pairs), " nodes"]];

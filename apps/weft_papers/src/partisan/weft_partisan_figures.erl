@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc What C. Meiklejohn et al. ("Partisan: Enabling Cloud-Scale Erlang Applications", 2018,
 %% section 4) say of a distribution in Erlang and of channels, and what is measured here of weft:
-%% Figs. 1 to 4. Workloads are those of `weft_partisan_workload'.
+%% Figs. 1 to 4. Workloads are those of `weft_partisan_workload'. Figs. 5 to 7 are in
+%% `weft_partisan_application_figures'.
 -module(weft_partisan_figures).
 -behaviour(weft_papers_figures).
 

@@ -8,6 +8,8 @@
 -export([begun/2, restarted/1, settled/0]).
 
 -define(CALL_MS, 30000).
+%% Of the objects of `weft_partisan_vnode', whose partitions start when they are asked.
+-define(OBJECT_BYTES, 1048576).
 -define(SETTLED_MS, 60000).
 -define(AGAIN_MS, 50).
 
@@ -71,7 +73,8 @@ call(Nodes, Role, Module, Function, Arguments) ->
 -spec begun(Dir :: file:filename(), Members :: [node()]) -> ok.
 begun(Dir, Members) ->
     Copies = min(3, length(Members)),
-    Environment = [{weft_ring, [{dir, Dir}, {vnodes, [weft_kv_vnode]}, {sync_ms, 1000}]},
+    Environment = [{weft_ring, [{dir, Dir}, {sync_ms, 1000},
+                                {vnodes, [weft_kv_vnode, {weft_partisan_vnode, ?OBJECT_BYTES}]}]},
                    {weft_kv, [{buckets, #{bench => #{n => Copies, nodes => min(2, Copies)}}}]}],
     _ = [begin
              _ = application:load(Application),

@@ -1,0 +1,124 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What C. Meiklejohn et al. ("Partisan: Enabling Cloud-Scale Erlang Applications", 2018,
+%% section 4.3) say of applications, and what is measured here: Figs. 5 and 6 on weft's ring
+%% (`weft_partisan_vnode_workload'), Fig. 7 with weft's data that merges
+%% (`weft_partisan_ads_workload').
+-module(weft_partisan_application_figures).
+-behaviour(weft_papers_figures).
+
+-export([figures/0]).
+
+%% An order of magnitude.
+-define(FASTER, 10).
+%% What a change has at most of the bytes of a state, from this number of clients on.
+-define(SMALL, 0.1).
+-define(MANY, 128).
+-define(ECHO_NOT_SHOWN, "Links are emulated, with a rate that two cores can do, and eight "
+        "connections share it. Workers ask for two seconds instead of 1,000 times. Requests to "
+        "partitions are calls, which use lanes and no channels; for channels see partisan_2.").
+
+%% @private
+figures() ->
+    [#{id => "partisan_5", where => "Partisan 2018, Fig. 5: an echo service on a ring",
+       claim => "With parallel connections an echo service is an order of magnitude faster than "
+       "over distributed Erlang at low latency, and nearly two at more.",
+       cells => cells("vnode echo"), charts => charts(<<"vnode_echo">>),
+       findings => requests(<<"vnode_echo">>), not_shown => ?ECHO_NOT_SHOWN},
+     #{id => "partisan_6", where => "Partisan 2018, Fig. 6: a key-value store on a ring",
+       claim => "A store with a quorum of two of three, objects of 1 MB and a disk of 1 ms is an "
+       "order of magnitude faster than over distributed Erlang.",
+       cells => cells("vnode quorum"), charts => charts(<<"vnode_quorum">>),
+       findings => requests(<<"vnode_quorum">>), not_shown => ?ECHO_NOT_SHOWN},
+     #{id => "partisan_7", where => "Partisan 2018, Fig. 7: an advertisement counter",
+       claim => "What is transmitted depends on the topology, with redundancy in peer to peer, "
+       "and on the data: a counter grows with its clients, and full states of it are sent. Client "
+       "and server fail above 256 nodes, peer to peer does not up to 1,024. Of weft: a change has "
+       "at most a tenth of the bytes of a state with 128 clients.",
+       cells => cells("(ads|crdt)"), charts => fun bytes_charts/1, findings => fun bytes/1,
+       not_shown => "More than 32 nodes on two cores, and half an hour: times are those of the "
+       "paper by 50. Weft sends changes, and a state only where nodes have missed some."}].
+
+cells(Title) -> ["--suites", "store", "--only", "store: " ++ Title].
+
+%% ---- requests to a ring ----
+
+requests(Workload) ->
+    fun(Results) ->
+        [{weft_papers_verdict:at_least(?FASTER, Times),
+          io_lib:format("~ts, ~b at once: ~ts answers ~ts times as many as stock TCP~ts",
+                        [weft_report_words:network(Link), Pairs, weft_report_words:variant(Variant),
+                         weft_report_words:ratio(Median), weft_papers_verdict:interval(Times)])}
+         || Link <- links(Workload, Results),
+            {_, _, _, Pairs, _, _} = Cell <- on_link(Workload, Link, Results),
+            Variant <- [<<"weft_1">>, <<"weft_8">>],
+            {ok, #{median := Median} = Times}
+                <- [weft_report_results:ratio({Cell, Variant, <<"calls_per_s">>},
+                                              {Cell, <<"stock">>, <<"calls_per_s">>}, Results)]]
+    end.
+
+charts(Workload) ->
+    fun(Results) ->
+        [over("workers", on_link(Workload, Link, Results), Metric,
+              [weft_report_words:workload(Workload), ", ", weft_report_words:network(Link)],
+              Results)
+         || Link <- links(Workload, Results), Metric <- [<<"calls_per_s">>, <<"latency_p50_us">>]]
+    end.
+
+links(Workload, Results) ->
+    lists:usort([Link || {_, Of, _, _, _, Link} <- weft_report_results:cells(Results),
+                         Of =:= Workload]).
+
+on_link(Workload, Link, Results) ->
+    [Cell || {_, _, _, _, _, On} = Cell <- of_workload(Workload, Results), On =:= Link].
+
+%% In the order of the number of workers, nodes, actors or elements.
+of_workload(Workload, Results) ->
+    lists:keysort(4, [Cell || {_, Of, _, _, _, _} = Cell <- weft_report_results:cells(Results),
+                              Of =:= Workload]).
+
+over(XLabel, Cells, Metric, Title, Results) ->
+    weft_report_chart:over(fun({_, _, _, Pairs, _, _}) -> Pairs end, XLabel, Cells, Metric, Title,
+                           Results).
+
+%% ---- bytes ----
+
+bytes(Results) ->
+    [{open, [weft_report_words:variant(Variant), ", ", integer_to_list(Nodes), " nodes: ",
+             value(Bytes, "bytes"), " in ", value(Seconds, "s"), ", shown ",
+             integer_to_list(round(TooOften)), " times too often"]}
+     || {_, _, _, Nodes, _, _} = Cell <- of_workload(<<"ads">>, Results),
+        Variant <- weft_report_results:variants(Cell, Results),
+        {ok, #{median := Bytes}} <- [measured(Cell, Variant, <<"received_bytes">>, Results)],
+        {ok, #{median := Seconds}} <- [measured(Cell, Variant, <<"duration_s">>, Results)],
+        {ok, #{median := TooOften}} <- [measured(Cell, Variant, <<"shown_too_often">>, Results)]]
+        ++ [{small(Workload, Count, Delta / State),
+             [weft_report_words:cell(Cell), ": a change has ", integer_to_list(round(Delta)),
+              " bytes, the state ", integer_to_list(round(State))]}
+            || Workload <- [<<"crdt_counter">>, <<"crdt_set">>],
+               {_, _, _, Count, _, _} = Cell <- of_workload(Workload, Results),
+               Variant <- weft_report_results:variants(Cell, Results),
+               {ok, #{median := Delta}} <- [measured(Cell, Variant, <<"delta_bytes">>, Results)],
+               {ok, #{median := State}} <- [measured(Cell, Variant, <<"state_bytes">>, Results)]].
+
+small(<<"crdt_counter">>, Count, Share) when Count >= ?MANY ->
+    weft_papers_verdict:is(Share =< ?SMALL);
+small(_Workload, _Count, _Share) ->
+    open.
+
+measured(Cell, Variant, Metric, Results) ->
+    weft_report_results:measured(Cell, Variant, Metric, Results).
+
+value(Value, Unit) -> weft_report_words:value(Value, Unit).
+
+bytes_charts(Results) ->
+    [over("nodes", of_workload(<<"ads">>, Results), <<"received_bytes">>, "transmitted", Results)
+     | [weft_report_chart:lines(weft_report_words:workload(Workload), XLabel, log,
+                                <<"state_bytes">>, "bytes",
+                                [{Name, [{Count, Measured}
+                                         || {_, _, _, Count, _, _} = Cell
+                                                <- of_workload(Workload, Results),
+                                            {ok, Measured} <- [measured(Cell, <<"weft_1">>, Metric,
+                                                                        Results)]]}
+                                 || {Name, Metric} <- [{"state", <<"state_bytes">>},
+                                                       {"change", <<"delta_bytes">>}]])
+        || {Workload, XLabel} <- [{<<"crdt_counter">>, "actors"}, {<<"crdt_set">>, "elements"}]]].

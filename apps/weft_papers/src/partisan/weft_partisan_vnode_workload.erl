@@ -1,0 +1,45 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Workloads `vnode_echo' and `vnode_quorum': those of `weft_partisan_vnode', on a ring of
+%% weft over three nodes, with `pairs' workers on the first of them, for a time instead of 1,000
+%% requests each. Requests to partitions are calls, which the carrier takes: they use lanes, and no
+%% channels. Requests beside gossip, and with channels, are in `weft_partisan_workload'.
+-module(weft_partisan_vnode_workload).
+-behaviour(weft_bench_workload).
+
+-export([cells/1, run/2]).
+
+-define(MB, 1048576).
+-define(CALL_MS, 90000).
+-define(DURATION_MS, 2000).
+-define(VARIANTS, [stock, weft_1, weft_8]).
+
+%% @private
+cells(quick) ->
+    [cell(Kind, weft_bench_link:loopback(), 16) || Kind <- kinds()];
+cells(full) ->
+    [cell(Kind, Link, Workers)
+     || Link <- [weft_bench_link:loopback(), weft_bench_link:emulated(1, 800, 0),
+                 weft_bench_link:emulated(20, 400, 0)],
+        Kind <- kinds(), Workers <- [1, 16, 64]].
+
+kinds() -> [vnode_echo, vnode_quorum].
+
+cell(Kind, Link, Workers) ->
+    #{suite => store, workload => Kind, size_bytes => ?MB, pairs => Workers, streams => 0,
+      link => Link, on_demand => true, layout => trio, variants => ?VARIANTS, cost_ms => 4500,
+      with => #{duration_ms => ?DURATION_MS}}.
+
+%% @private
+run(#{dir := Dir, workload := Kind, size_bytes := SizeBytes, pairs := Workers,
+      with := #{duration_ms := DurationMs}}, Nodes) ->
+    ok = weft_store_ring:form(Nodes, [a, b, c], Dir),
+    _ = requests(Nodes, Kind, SizeBytes, Workers, DurationMs div 5, 1),
+    CpuUs = weft_bench_nodes:cpu_us(Nodes),
+    {ElapsedUs, #{calls := Calls} = Latencies} = requests(Nodes, Kind, SizeBytes, Workers,
+                                                          DurationMs, 2),
+    {ok, [{calls_per_s, Calls * 1.0e6 / ElapsedUs} | maps:to_list(Latencies)]
+         ++ weft_bench_workload:cpu_us_per_message(Nodes, CpuUs, Calls)}.
+
+requests(Nodes, Kind, SizeBytes, Workers, DurationMs, Seed) ->
+    weft_bench_nodes:call(Nodes, a, weft_partisan_vnode, run,
+                          {[Kind, SizeBytes, Workers, DurationMs, Seed], ?CALL_MS}).

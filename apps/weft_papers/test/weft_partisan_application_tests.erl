@@ -1,0 +1,93 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The applications of the Partisan paper on this node alone, and what figures make of results
+%% that are made up.
+-module(weft_partisan_application_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+%% --- partitions -------------------------------------------------------------------------------
+
+a_partition_has_what_was_put_test() ->
+    {ok, Empty} = weft_partisan_vnode:init(0, 100),
+    {reply, Own} = weft_partisan_vnode:command(<<"1">>, get, Empty),
+    ?assertEqual(100, byte_size(Own)),
+    {change, Change, ok} = weft_partisan_vnode:command(<<"1">>, {put, <<"new">>}, Empty),
+    {ok, Full} = lists:foldl(fun(Number, {ok, State}) ->
+                                 weft_partisan_vnode:change(integer_to_binary(Number), Change, none,
+                                                            State)
+                             end, {ok, Empty}, lists:seq(1, 40)),
+    ?assertEqual({reply, <<"new">>}, weft_partisan_vnode:command(<<"1">>, get, Full)),
+    ?assertEqual({reply, Own}, weft_partisan_vnode:command(<<"40">>, get, Full)),
+    ?assertEqual(32, weft_partisan_vnode:cover(kept, Full)).
+
+%% --- on this node -----------------------------------------------------------------------------
+
+on_one_node_test_() ->
+    {setup, fun started/0, fun stopped/1,
+     fun(_) -> [{timeout, 30, fun an_echo_comes_back/0},
+                {timeout, 30, fun an_advertisement_is_shown_until_it_is_enough/0}] end}.
+
+started() ->
+    Dir = filename:join(filename:basedir(user_cache, "weft_partisan_tests"), os:getpid()),
+    ok = weft_store_ring:begun(Dir, [node()]),
+    ok = weft_ring:create(),
+    Dir.
+
+stopped(Dir) ->
+    Applications = [weft_crdt, weft_kv, weft_ring],
+    _ = [application:stop(Application) || Application <- Applications ++ [weft]],
+    _ = [application:unload(Application) || Application <- Applications],
+    file:del_dir_r(filename:dirname(Dir)).
+
+an_echo_comes_back() ->
+    {ElapsedUs, #{calls := Calls}} = weft_partisan_vnode:run(vnode_echo, 1000, 3, 100, 1),
+    ?assert(ElapsedUs >= 100000),
+    ?assert(Calls > 3).
+
+an_advertisement_is_shown_until_it_is_enough() ->
+    ok = weft_partisan_ads:begin_node(1),
+    ?assertEqual({0, []}, weft_partisan_ads:state()),
+    ok = weft_partisan_ads:serve(2),
+    {ok, _} = weft_crdt:read(impressions, {at_least, 2}),
+    {ok, []} = weft_crdt:read(ads, {is, []}),
+    %% pacing: nobody shows it any more
+    receive after 450 -> ok end,
+    ?assertEqual({2, []}, weft_partisan_ads:state()).
+
+%% --- bytes ------------------------------------------------------------------------------------
+
+a_change_is_small_beside_its_state_test() ->
+    {Few, Delta} = weft_partisan_ads:sizes(crdt_counter, 8),
+    {Many, SameDelta} = weft_partisan_ads:sizes(crdt_counter, 128),
+    ?assert(Many > 12 * Few),
+    ?assert(SameDelta < 1.2 * Delta),
+    {Set, SetDelta} = weft_partisan_ads:sizes(crdt_set, 1000),
+    ?assert(SetDelta < Set / 10).
+
+%% --- figures ----------------------------------------------------------------------------------
+
+findings(Wanted, Rows) ->
+    [Findings] = [Read(weft_report_sample:results(Rows))
+                  || #{id := Id, findings := Read} <- weft_papers_figures:figures(), Id =:= Wanted],
+    [{Kind, unicode:characters_to_list(Text)} || {Kind, Text} <- Findings].
+
+an_order_of_magnitude_is_ten_times_test() ->
+    Cell = #{suite => <<"store">>, workload => <<"vnode_echo">>, size_bytes => 1048576,
+             pairs => 16},
+    Rows = fun(Rate) -> [{Cell, stock, calls_per_s, [10]}, {Cell, weft_8, calls_per_s, [Rate]}] end,
+    ?assertEqual([{agrees, "loopback, 16 at once: weft, 8 lanes answers 10.0 times as many as "
+                   "stock TCP"}], findings("partisan_5", Rows(100))),
+    ?assertMatch([{differs, _}], findings("partisan_5", Rows(99))),
+    ?assertEqual([], findings("partisan_6", Rows(99))).
+
+changes_are_judged_from_many_clients_on_test() ->
+    Rows = fun(Workload, Count, Delta) ->
+               Cell = #{suite => <<"store">>, workload => Workload, size_bytes => 0,
+                        pairs => Count},
+               [{Cell, weft_1, state_bytes, [1000]}, {Cell, weft_1, delta_bytes, [Delta]}]
+           end,
+    ?assertEqual([{agrees, "crdt counter, 128 actors: a change has 100 bytes, the state 1000"}],
+                 findings("partisan_7", Rows(<<"crdt_counter">>, 128, 100))),
+    ?assertMatch([{differs, _}], findings("partisan_7", Rows(<<"crdt_counter">>, 128, 101))),
+    ?assertMatch([{open, _}], findings("partisan_7", Rows(<<"crdt_counter">>, 8, 500))),
+    ?assertMatch([{open, _}], findings("partisan_7", Rows(<<"crdt_set">>, 1000, 500))).
