@@ -35,7 +35,7 @@ in_words(Text) -> Text.
 %% such a number with what was measured there.
 -spec lines(Title :: iodata(), XLabel :: string(), Scale :: log | linear, Metric :: binary(),
             YLabel :: string(),
-            [{Name :: iodata(), [{pos_integer(), weft_report_results:measured()}]}]) ->
+            [{Name :: iodata(), [{number(), weft_report_results:measured()}]}]) ->
           weft_report_svg:chart().
 lines(Title, XLabel, Scale, Metric, YLabel, All) ->
     Lines = [Line || {_, [_ | _]} = Line <- All],

@@ -112,13 +112,15 @@ value(Value, Unit) -> weft_report_words:value(Value, Unit).
 
 bytes_charts(Results) ->
     [over("nodes", of_workload(<<"ads">>, Results), <<"received_bytes">>, "transmitted", Results)
-     | [weft_report_chart:lines(weft_report_words:workload(Workload), XLabel, log,
-                                <<"state_bytes">>, "bytes",
-                                [{Name, [{Count, Measured}
-                                         || {_, _, _, Count, _, _} = Cell
-                                                <- of_workload(Workload, Results),
-                                            {ok, Measured} <- [measured(Cell, <<"weft_1">>, Metric,
-                                                                        Results)]]}
-                                 || {Name, Metric} <- [{"state", <<"state_bytes">>},
-                                                       {"change", <<"delta_bytes">>}]])
+     | [sizes_chart(Workload, XLabel, of_workload(Workload, Results), Results)
         || {Workload, XLabel} <- [{<<"crdt_counter">>, "actors"}, {<<"crdt_set">>, "elements"}]]].
+
+sizes_chart(Workload, XLabel, Cells, Results) ->
+    Numbered = lists:zip(lists:seq(1, length(Cells)), Cells),
+    Chart = weft_report_chart:lines(
+              weft_report_words:workload(Workload), XLabel, log, <<"state_bytes">>, "bytes",
+              [{Name, [{X, Measured}
+                       || {X, Cell} <- Numbered,
+                          {ok, Measured} <- [measured(Cell, <<"weft_1">>, Metric, Results)]]}
+               || {Name, Metric} <- [{"state", <<"state_bytes">>}, {"change", <<"delta_bytes">>}]]),
+    Chart#{x := {categories, [integer_to_list(Count) || {_, _, _, Count, _, _} <- Cells]}}.

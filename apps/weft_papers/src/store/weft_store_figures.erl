@@ -144,16 +144,25 @@ elastic(Results) ->
        || {_, <<"riak_elasticity">>, _, Nodes, _, _} = Cell <- weft_report_results:cells(Results),
           weft_report_results:measured(Cell, ?VARIANT, <<"calls">>, Results) =/= none]).
 
+%% In each repetition.
 is_back(Cell, Metric, Results) ->
-    weft_report_results:measured(Cell, ?VARIANT, Metric, Results) =/= none.
+    times_measured(Cell, Metric, Results) =:= times_measured(Cell, <<"calls">>, Results).
+
+times_measured(Cell, Metric, Results) ->
+    case weft_report_results:measured(Cell, ?VARIANT, Metric, Results) of
+        {ok, #{count := Count}} -> Count;
+        none -> 0
+    end.
 
 back(Cell, Metric, Results) ->
+    Runs = io_lib:format("in ~b of ~b runs", [times_measured(Cell, Metric, Results),
+                                              times_measured(Cell, <<"calls">>, Results)]),
     case weft_report_results:measured(Cell, ?VARIANT, Metric, Results) of
         {ok, #{low := Low, median := Median, high := High}} ->
-            io_lib:format("95 % of the throughput before after ~b s (~b to ~b)",
-                          [round(Median), round(Low), round(High)]);
+            io_lib:format("95 % of the throughput before ~s after ~b s (~b to ~b)",
+                          [Runs, round(Median), round(Low), round(High)]);
         none ->
-            "throughput was not at 95 % again before the next event"
+            ["95 % of the throughput before ", Runs]
     end.
 
 elastic_charts(Results) ->
@@ -167,8 +176,8 @@ elastic_charts(Results) ->
 %% One line for each cell, which is named by its workload, its streams and its pairs.
 over_time(Title, Metric, YLabel, Named, Results) ->
     weft_report_chart:lines(
-      Title, "milliseconds", linear, Metric, YLabel,
-      [{Name, [{AtMs, #{median => Value, low => Value, high => Value, count => 1}}
+      Title, "seconds", linear, Metric, YLabel,
+      [{Name, [{AtMs / 1000, #{median => Value, low => Value, high => Value, count => 1}}
                || {AtMs, Value} <- weft_report_results:series(Cell, ?VARIANT, Metric, Results)]}
        || {Name, {store, Workload, Streams, Pairs}} <- Named,
           {_, W, _, P, S, _} = Cell <- weft_report_results:cells(Results),
