@@ -19,9 +19,10 @@
 
 %% @private
 cells(quick) ->
-    [ads(4, 5) | sizes([8, 128], [10, 1000])];
+    sizes([8, 128], [10, 1000]) ++ [ads(4, 5)];
 cells(full) ->
-    [ads(Count, 30) || Count <- [8, 16, 32]] ++ sizes([8, 32, 128, 1024], [10, 100, 1000, 10000]).
+    sizes([8, 32, 128, 1024], [10, 100, 1000, 10000])
+        ++ [ads(Count, 30) || Count <- [8, 16, 32]].
 
 ads(Count, Impressions) ->
     Groups = [[1, Number] || Number <- lists:seq(2, Count)],
