@@ -42,7 +42,7 @@ stopped(Dir) ->
 an_echo_comes_back() ->
     {ElapsedUs, #{calls := Calls}} = weft_partisan_vnode:run(vnode_echo, 1000, 3, 100, 1),
     ?assert(ElapsedUs >= 100000),
-    ?assert(Calls > 3).
+    ?assert(Calls >= 3).
 
 an_advertisement_is_shown_until_it_is_enough() ->
     ok = weft_partisan_ads:begin_node(1),
