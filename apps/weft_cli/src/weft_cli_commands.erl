@@ -370,7 +370,8 @@ profile() ->
       details =>
           ["Records for some seconds, then writes trace.json (open it in Perfetto or speedscope),",
            "summary.html and flame.svg. A recording ends by itself when there is too much of it,",
-           "and says so. Nodes do more work meanwhile.",
+           "and says so. Nodes are traced for 40 ms of each second, as tracing slows them down;",
+           "--continuous traces them all of the time.",
            "",
            "  weft profile n01 n02",
            "  weft profile n01 n02 n03 --seconds 2 --out profile",
@@ -385,7 +386,9 @@ profile_options() ->
      #{name => group, long => "-group", type => string, value => "GROUP",
        help => "the nodes of a group, besides those that are named"},
      #{name => pids, long => "-pids", type => integer, value => "COUNT",
-       help => "only so many processes of each node, those that are busiest (default: all)"}].
+       help => "only so many processes of each node, those that are busiest (default: all)"},
+     #{name => continuous, long => "-continuous", type => boolean,
+       help => "trace all of the time: nodes become slower"}].
 
 common() ->
     [#{name => name, long => "-name", type => string, value => "NAME",

@@ -11,6 +11,8 @@ profile([], Options) when not is_map_key(group, Options) ->
     {usage, "write: weft profile NODE [NODE...], or weft profile --group GROUP"};
 profile(_Names, #{pids := Pids}) when Pids < 1 ->
     {usage, "--pids is 1 or more"};
+profile(Names, #{continuous := true} = Options) ->
+    profile(Names, (maps:remove(continuous, Options))#{window_ms => 1000, every_ms => 1000});
 profile(Names, Options) ->
     Default = filename:join(maps:get(dir, Options, ".weft"),
                             "profile-" ++ integer_to_list(os:system_time(second))),
@@ -21,7 +23,7 @@ profile(Names, Options) ->
               case members(Cluster, Options) of
                   {ok, Members} ->
                       run(lists:usort(Nodes ++ Members),
-                          (maps:with([seconds, pids], Options))#{dir => Dir});
+                          (maps:with([seconds, pids, window_ms, every_ms], Options))#{dir => Dir});
                   Error ->
                       Error
               end
@@ -57,7 +59,9 @@ answer(#{files := Files, failed := Failed, left_out := LeftOut, summary := Summa
                              || {Node, Text} <- Failed]},
      [weft_cli_table:format([["NODE", "EVENTS", "BUSY", "RUN QUEUE", "ENDED"]
                              | [node_cells(Node) || Node <- Nodes]]),
-      $\n, messages(Messages, Counts),
+      $\n, [io_lib:format("traced for ~b ms of each ~b ms\n", [Ms, EveryMs])
+            || #{sampled := #{window_ms := Ms, every_ms := EveryMs}} <- lists:sublist(Nodes, 1)],
+      messages(Messages, Counts),
       [[Text, $\n] || {_, Text} <- Failed],
       [io_lib:format("~b events did not fit into the trace~n", [LeftOut]) || LeftOut > 0],
       [[Name, $\n] || Name <- Names]]}.

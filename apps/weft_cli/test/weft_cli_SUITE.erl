@@ -277,14 +277,18 @@ profile_records_nodes(Config) ->
     {0, _} = run(["eval", "n01", "spawn(fun Ask() -> net_adm:ping('n04@127.0.0.1'), "
                   "receive after 5 -> Ask() end end)"], % pacing: some hundred calls a second
                  Config),
-    {0, Text} = run(["profile", "n01", "n02", "n03", "n04", "--seconds", "1", "--out", Dir],
-                    Config),
+    {0, Text} = run(["profile", "n01", "n02", "n03", "n04", "--seconds", "1", "--continuous",
+                     "--out", Dir], Config),
     [?assertMatch({_, {match, _}}, {Words, re:run(Text, Words)})
      || Words <- ["n01 +\\d+ +", "n01 +-> +n04 +\\d+ +median .* by way of n0[23]", "trace.json"]],
     [?assert(filelib:file_size(filename:join(Dir, File)) > 100)
-     || File <- ["trace.json", "summary.html", "flame.svg"]],
-    #{nodes := [#{ended := "time"}], files := [_, _, _], failed := []} =
+     || File <- ["trace.json", "summary.html", "flame.svg", "speedscope/trace.js",
+                 "speedscope/index.html"]],
+    #{nodes := [#{ended := "time", sampled := #{window_ms := 40, every_ms := 1000},
+                  traced_ms := TracedMs}],
+      files := [_, _, _, _], failed := []} =
         json(["profile", "n02", "--seconds", "1", "--pids", "3", "--out", Dir], Config),
+    ?assert(TracedMs > 0 andalso TracedMs < 500),
     {2, _} = run(["profile"], Config),
     {2, _} = run(["profile", "n01", "--pids", "0"], Config),
     {4, _} = run(["profile", "nobody"], Config),

@@ -6,20 +6,24 @@
 %% weft_profile:run([node() | nodes()], #{seconds => 5, dir => "profile"}).
 %% weft_profile:run([Node], #{file => "trace.json"}).
 %% '''
-%% `docs/guide/profile.md' says what is in the files. The nodes are loaded while they are recorded:
-%% each event costs some microseconds of the process that it is about.
+%% `docs/guide/profile.md' says what is in the files. The nodes are traced for 40 ms of each
+%% second unless `window_ms' and `every_ms' say otherwise: each event costs some microseconds of the
+%% process that it is about.
 -module(weft_profile).
 
 -export([run/2, record/2, write/2]).
 -export_type([options/0, result/0]).
 
 %% What is recorded, for how long and how much (see `weft_profile_tracer:options()'), and where it
-%% goes: trace.json, summary.html and flame.svg in a directory, or the trace alone in a file. Of the
+%% goes: trace.json, summary.html, flame.svg and speedscope in a directory, or the trace alone in a
+%% file. Of the
 %% trace no more than max_bytes are written.
 -type options() :: #{seconds => number(), dir => file:filename(), file => file:filename(),
                      pids => all | pos_integer() | [pid()], events => pos_integer(),
                      rate => pos_integer(), bytes => pos_integer(), gc => boolean(),
-                     procs => boolean(), sample_ms => pos_integer(), waiting => pos_integer(),
+                     procs => boolean(), sample_ms => pos_integer(),
+                     window_ms => pos_integer(), every_ms => pos_integer(),
+                     waiting => pos_integer(),
                      max_bytes => pos_integer()}.
 -type result() :: #{files := [file:filename()], left_out := non_neg_integer(),
                     failed := [weft_profile_collect:failure()],
@@ -27,7 +31,7 @@
 
 -define(SECONDS_MAX, 300).
 -define(MAX_BYTES, 100000000).
--define(LIMITS, [events, rate, bytes, waiting, sample_ms, max_bytes]).
+-define(LIMITS, [events, rate, bytes, waiting, sample_ms, window_ms, every_ms, max_bytes]).
 -define(WAYS_MAX, 30).
 -define(WAY_MS, 5000).
 
@@ -132,14 +136,22 @@ write(Profile, Options) ->
     Picture = weft_profile_flame:picture(weft_profile_flame:folded(Profile)),
     case {filelib:ensure_dir(Trace), trace(Trace, Profile, Options)} of
         {ok, {ok, LeftOut}} ->
-            case [failure(File, Reason)
-                  || {File, Text} <- [{Page, weft_profile_page:page(Profile)}, {Flame, Picture}],
-                     {error, Reason} <- [file:write_file(File, utf8(Text))]] of
-                [] -> {ok, Files, LeftOut};
-                [Failure | _] -> Failure
+            case weft_profile_speedscope:write(filename:join(Dir, "speedscope"), Trace) of
+                {ok, Viewer} -> pages(Page, Flame, Picture, Profile, Files ++ [Viewer], LeftOut);
+                false -> pages(Page, Flame, Picture, Profile, Files, LeftOut);
+                {error, {File, Reason}} -> failure(File, Reason)
             end;
         {{error, Reason}, _} -> failure(Dir, Reason);
         {ok, Failure} -> Failure
+    end.
+
+pages(Page, Flame, Picture, Profile, Files, LeftOut) ->
+    Others = [string:prefix(File, filename:dirname(Page) ++ "/") || File <- Files, File =/= Page],
+    case [failure(File, Reason)
+          || {File, Text} <- [{Page, weft_profile_page:page(Profile, Others)}, {Flame, Picture}],
+             {error, Reason} <- [file:write_file(File, utf8(Text))]] of
+        [] -> {ok, Files, LeftOut};
+        [Failure | _] -> Failure
     end.
 
 utf8(Text) -> unicode:characters_to_binary(Text).

@@ -4,7 +4,8 @@
 %%
 %% A process of the trace is a node. Its threads are its schedulers, with what ran on them and when
 %% garbage was collected meanwhile, and each process that sent a message to another node or got one,
-%% with these messages: short slices that the arrows begin and end at. A gateway has a thread with
+%% with these messages: short slices that the arrows begin and end at. A node that was traced in
+%% windows has a thread with them: outside of these nothing is known. A gateway has a thread with
 %% the moments at which messages of others passed, which the arrows go by. Counters are the run
 %% queues and the ports. Within a thread events are in the order of time, and a slice that begins in
 %% another one ends in it. Times are in microseconds with three decimals.
@@ -19,6 +20,7 @@
 %% Numbers of threads are different on all nodes, as some viewers want it.
 -define(THREADS, 100000).
 -define(DIRTY, 1000).
+-define(WINDOWS, 1999).
 -define(PROCESSES, 2000).
 
 %% @doc Writes the profile. What does not fit into so many bytes is left out, slices of schedulers
@@ -34,6 +36,7 @@ write(#{nodes := Sides, flows := Flows}, Write, MaxBytes) ->
     State = #{write => Write, left => MaxBytes - iolist_size(First), bytes => iolist_size(First),
               out => 0},
     Groups = lists:append([named(Number, Side) || {Number, Side} <- tl(Numbered)]
+                          ++ [traced(Number, Side) || {Number, Side} <- Numbered]
                           %% In one piece, so that no arrow is there in half.
                           ++ [[lists:append([messages(Number, Side, Flows)
                                              || {Number, Side} <- Numbered])]]
@@ -60,6 +63,15 @@ group(Events, #{write := Write, left := Left, bytes := Bytes, out := Out} = Stat
 named(Number, #{node := Node}) ->
     [[#{name => <<"process_name">>, ph => <<"M">>, pid => Number,
         args => #{name => atom_to_binary(Node)}}]].
+
+traced(_Number, #{sampled := false}) ->
+    [];
+traced(Number, #{sampled := {Ms, EveryMs}, windows := Windows}) ->
+    Thread = Number * ?THREADS + ?WINDOWS,
+    Name = io_lib:format("traced, ~b ms of each ~b ms", [Ms, EveryMs]),
+    [[thread_name(Number, Thread, Name)
+      | [#{name => <<"traced">>, cat => <<"traced">>, ph => <<"X">>, pid => Number, tid => Thread,
+           ts => {ns, From}, dur => {ns, To - From}} || {_, From, To} <- Windows]]].
 
 thread_name(Number, Thread, Name) ->
     #{name => <<"thread_name">>, ph => <<"M">>, pid => Number, tid => Thread,

@@ -7,7 +7,7 @@
 %% corrected; recordings are short.
 -module(weft_profile_clock).
 
--export([estimate/1, here/2]).
+-export([estimate/1, here/2, there/2]).
 -export_type([estimate/0]).
 
 %% In nanoseconds. ahead: to be subtracted from times of the other node.
@@ -25,3 +25,7 @@ estimate(Asked) ->
 %% @doc A time of the other node on the clock here.
 -spec here(integer(), estimate()) -> integer().
 here(There, #{ahead := Ahead}) -> There - Ahead.
+
+%% @doc A time of the clock here on the other node.
+-spec there(integer(), estimate()) -> integer().
+there(Here, #{ahead := Ahead}) -> Here + Ahead.

@@ -13,6 +13,8 @@
 
 -define(MODULES, [weft_profile_sampler, weft_profile_switch, weft_profile_tracer]).
 -define(CALL_MS, 15000).
+%% From telling the nodes to the begin.
+-define(GO_NS, 10000000).
 %% Questions to a clock, before and after the recording.
 -define(QUESTIONS, 20).
 %% More than the time of the recording: the start, and what ends it if the node is very busy.
@@ -34,6 +36,7 @@ owner(Caller, Nodes, Options) ->
     Recorder = self(),
     Started = [{Node, started(Node, Recorder, Options#{nodes => Nodes})} || Node <- Nodes],
     Guards = [{Node, Guard, clock(Guard), Loaded} || {Node, {ok, Guard, Loaded}} <- Started],
+    ok = all_go(Guards),
     Ms = maps:get(ms, maps:merge(weft_profile_tracer:defaults(), Options)) + ?GRACE_MS,
     ok = all_ended([Guard || {_, Guard, _, _} <- Guards], Watch,
                    erlang:monotonic_time(millisecond) + Ms),
@@ -117,6 +120,19 @@ question(Guard) ->
     Asked = erlang:monotonic_time(nanosecond),
     There = weft_profile_tracer:clock(Guard),
     {Asked, There, erlang:monotonic_time(nanosecond)}.
+
+%% At the same time, as well as the clocks are known, and not before the slowest has been told.
+all_go(Guards) ->
+    Estimates = [{Guard, weft_profile_clock:estimate(Asked)} || {_, Guard, Asked, _} <- Guards],
+    Slowest = lists:max([0 | [Error || {_, #{error := Error}} <- Estimates]]),
+    At = erlang:monotonic_time(nanosecond) + ?GO_NS + 4 * Slowest * length(Guards),
+    lists:foreach(fun({Guard, Clock}) ->
+                          There = weft_profile_clock:there(At, Clock),
+                          %% Who is gone is told by its part.
+                          try weft_profile_tracer:go(Guard, There)
+                          catch exit:{recording_lost, _, _} -> ok
+                          end
+                  end, Estimates).
 
 all_ended([], _Watch, _Until) ->
     ok;

@@ -8,7 +8,7 @@
 %% that runs when the recording begins or ends has a slice to that end.
 -module(weft_profile_events).
 
--export([history/3]).
+-export([windows/2, history/3]).
 -export_type([history/0, slice/0, lane/0]).
 
 -type lane() :: {scheduler | dirty, pos_integer()}.
@@ -28,6 +28,31 @@
             last = #{} :: #{pid() => non_neg_integer()},
             slices = [] :: [slice()], gcs = [] :: list(), migrations = #{} :: map(),
             began = #{} :: map(), dropped = 0 :: non_neg_integer()}).
+
+%% @doc What happened in each window: between two of them nobody looked, so what runs at the end of
+%% one is not known to run until the next one. The events are sorted by time.
+-spec windows([weft_profile_tracer:event()], [weft_profile_tracer:window()]) -> history().
+windows(Events, Windows) ->
+    Histories = in_windows(Events, lists:keysort(1, Windows)),
+    All = fun(Key) -> lists:append([maps:get(Key, History) || History <- Histories]) end,
+    #{slices => sorted(All(slices)), gcs => All(gcs),
+      migrations => lists:foldl(fun(#{migrations := Migrations}, Sums) ->
+                                        maps:fold(fun added/3, Sums, Migrations)
+                                end, #{}, Histories),
+      began => lists:foldl(fun(#{began := Began}, Acc) -> maps:merge(Acc, Began) end, #{},
+                           Histories),
+      dropped => lists:sum([Dropped || #{dropped := Dropped} <- Histories])}.
+
+%% What came a little before or after belongs to the window beside it.
+in_windows(_Events, []) ->
+    [];
+in_windows(Events, [{_, From, To}]) ->
+    [history(Events, From, To)];
+in_windows(Events, [{_, From, To} | [{_, Next, _} | _] = Windows]) ->
+    {Of, Later} = lists:splitwith(fun(Event) -> element(1, Event) < Next end, Events),
+    [history(Of, From, To) | in_windows(Later, Windows)].
+
+added(Pid, Count, Sums) -> Sums#{Pid => Count + maps:get(Pid, Sums, 0)}.
 
 %% @doc What happened between From and To. The events are sorted by time; those outside count as if
 %% they were at the end they are beyond.
@@ -112,10 +137,11 @@ laned(Slices) ->
                                  Acc#{Lane => [Slice | maps:get(Lane, Acc, [])]}
                          end, #{}, Slices),
     Lanes = lists:append([lane(Lane, in_time(Of)) || {Lane, Of} <- maps:to_list(ByLane)]),
-    Sorted = lists:sort(fun(#{lane := A, from := F}, #{lane := B, from := G}) ->
-                                {A, F} =< {B, G}
-                        end, Lanes),
-    [Slice#{gcs := inside(Slice)} || Slice <- Sorted].
+    [Slice#{gcs := inside(Slice)} || Slice <- sorted(Lanes)].
+
+sorted(Slices) ->
+    lists:sort(fun(#{lane := A, from := F}, #{lane := B, from := G}) -> {A, F} =< {B, G} end,
+               Slices).
 
 in_time(Slices) ->
     lists:sort(fun(#{from := A, to := To}, #{from := B, to := End}) -> {A, To} =< {B, End} end,

@@ -8,6 +8,8 @@
 %% order in which they were sent, which is that of signals between two processes. References make
 %% calls and their replies unique.
 %%
+%% Where nodes are traced in windows, both ends are in the same one: one end only says nothing.
+%%
 %% Limits. Equal messages to one process from several senders may be confused with each other. When
 %% one of several equal messages was lost, or was sent before the recording, the arrows of those
 %% after it begin one too early. A message to a name finds only a process that had this name when
@@ -25,15 +27,16 @@
                     not_sent := non_neg_integer()}.
 %% What a node recorded. The error is that of its clock.
 -type side() :: #{node := node(), error := non_neg_integer(), names := #{pid() => binary()},
-                  events := [weft_profile_tracer:event()]}.
+                  events := [weft_profile_tracer:event()],
+                  windows => [weft_profile_tracer:window()]}.
 
 %% @doc All flows, sorted by the time of arrival. Messages to nodes that are not among those
 %% recorded are not counted. At most Max flows are made, the rest counts as not received.
 -spec pair([side()], Max :: pos_integer()) -> {[flow()], counts()}.
 pair(Sides, Max) ->
     Nodes = [Node || #{node := Node} <- Sides],
-    Sends = lists:keysort(1, [sent(Event, Node, Error)
-                              || #{node := Node, error := Error, events := Events} <- Sides,
+    Sends = lists:keysort(1, [sent(Event, Side)
+                              || #{events := Events} = Side <- Sides,
                                  {_, send, _, _, To, _, _} = Event <- Events,
                                  lists:member(node_of(To), Nodes)]),
     Waiting = queued(Sends, #{}),
@@ -52,18 +55,25 @@ node_of({_Name, Node}) -> Node;
 node_of(To) when is_atom(To) -> undefined;
 node_of(To) -> node(To).
 
-sent({Ns, send, Pid, _, To, Key, Kind}, Node, Error) ->
-    {Ns, {addressed(To), Key}, #{from => Pid, from_node => Node, sent => Ns, kind => Kind}, Error}.
+sent({Ns, send, Pid, _, To, Key, Kind}, #{node := Node, error := Error} = Side) ->
+    {Ns, {addressed(To), Key, window(Ns, Side)},
+     #{from => Pid, from_node => Node, sent => Ns, kind => Kind}, Error}.
 
 %% A message has one of these addresses; the process that gets it may be any of them.
 addressed(Pid) when is_pid(Pid) -> Pid;
 addressed({Name, Node}) -> {Node, atom_to_binary(Name)};
 addressed(Alias) -> {node(Alias), alias}.
 
-received({Ns, 'receive', Pid, _, Key, _Kind}, #{node := Node, names := Names, error := Error}) ->
+received({Ns, 'receive', Pid, _, Key, _Kind}, Side) ->
+    #{node := Node, names := Names, error := Error} = Side,
+    Window = window(Ns, Side),
     Addresses = [Pid, {Node, alias}] ++ [{Node, Name} || #{Pid := Name} <- [Names]],
-    {Ns, [{Address, Key} || Address <- Addresses], #{to => Pid, to_node => Node, received => Ns},
-     Error}.
+    {Ns, [{Address, Key, Window} || Address <- Addresses],
+     #{to => Pid, to_node => Node, received => Ns}, Error}.
+
+%% The last one that had begun.
+window(Ns, Side) ->
+    lists:max([0 | [Number || {Number, From, _} <- maps:get(windows, Side, []), From =< Ns]]).
 
 queued(Sends, Queues) ->
     Reversed = lists:foldl(fun({_, Key, Sent, Error}, Acc) ->

@@ -4,7 +4,7 @@
 %% collected garbage most. Pure.
 -module(weft_profile_page).
 
--export([page/1]).
+-export([page/2]).
 
 -define(T, weft_report_html:tag).
 -define(E, weft_report_html:text).
@@ -15,16 +15,23 @@
 -define(HEIGHT, 130).
 -define(LEFT, 40).
 
-%% @doc The page.
--spec page(weft_profile_recording:profile()) -> weft_report_html:html().
-page(#{nodes := Sides, to := To} = Profile) ->
+%% @doc The page, with links to files beside it: their paths from there.
+-spec page(weft_profile_recording:profile(), [file:filename()]) -> weft_report_html:html().
+page(#{nodes := Sides, to := To} = Profile, Files) ->
     Summary = weft_profile_summary:summary(Profile),
     Title = io_lib:format("Profile of ~ts over ~.1f s", [subject(Sides), To / 1.0e9]),
     ["<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>\n"
      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n",
      ?T(title, [], ?E(Title)), "\n<style>\n", style(), "</style></head>\n<body>\n",
-     ?T(h1, [], ?E(Title)), recording(Summary), concurrency(Profile),
+     ?T(h1, [], ?E(Title)), links(Files), recording(Summary), concurrency(Profile),
      messages(Profile, Summary), processes(Summary), "\n</body></html>\n"].
+
+links(Files) ->
+    ?T(p, [], lists:join(" \xb7 ", [?T(a, [{href, File}], ?E(called(File))) || File <- Files])).
+
+called("speedscope/" ++ _) -> "Open the trace in speedscope";
+called("flame.svg") -> "Stacks";
+called(File) -> File.
 
 subject([#{node := Node}]) -> short(Node);
 subject(Sides) -> integer_to_list(length(Sides)) ++ " nodes".
@@ -38,23 +45,32 @@ recording(#{nodes := Nodes, counts := Counts}) ->
     #{paired := Paired, not_received := NotReceived, not_sent := NotSent} = Counts,
     Cut = [[short(Node), " stopped before its time: ", reason(Ended)]
            || #{node := Node, ended := Ended} <- Nodes, Ended =/= time],
-    [[?T(p, [{class, "warning"}], ?E(Text)) || Text <- Cut],
+    [[?T(p, [{class, "warning"}], ?E(Text)) || Text <- Cut], sampled(Nodes),
      section("Nodes",
              "Busy is the mean number of schedulers that ran a traced process. Clocks of nodes are "
              "compared by messages; a time on one node may be wrong by its clock error.",
              table(
-               ["Node", "Seconds", "Events", "Schedulers", "Busy", "Run queue, mean", "max",
-                "GC, ms", "Migrations", "Clock error, µs"],
-               [[short(Node), Ms / 1000, Events, Schedulers, Busy, Mean, Max, GcMs, Migrations,
-                 ErrorUs]
-                || #{node := Node, ms := Ms, events := Events, schedulers := Schedulers,
-                     busy := Busy, queue_mean := Mean, queue_max := Max, gc_ms := GcMs,
+               ["Node", "Seconds", "Traced, ms", "Events", "Schedulers", "Busy", "Run queue, mean",
+                "max", "GC, ms", "Migrations", "Clock error, µs"],
+               [[short(Node), Ms / 1000, Traced, Events, Schedulers, Busy, Mean, Max, GcMs,
+                 Migrations, ErrorUs]
+                || #{node := Node, ms := Ms, traced_ms := Traced, events := Events,
+                     schedulers := Schedulers, busy := Busy, queue_mean := Mean,
+                     queue_max := Max, gc_ms := GcMs,
                      migrations := Migrations, clock_error_us := ErrorUs} <- Nodes])),
      ?T(p, [{class, "dim"}],
         ?E(io_lib:format("~b messages between these nodes have both ends in the recording; of ~b "
                          "only the sending was seen, of ~b only the arrival, and these are left "
                          "out. Answers of the runtime to remote spawns are never sent, and count "
                          "among the latter.", [Paired, NotReceived, NotSent])))].
+
+sampled(Nodes) ->
+    [?T(p, [], ?E(io_lib:format("~ts was traced for ~b ms of each ~b ms, ~b times: what is here of "
+                                "slices, messages, collections and migrations is from that time "
+                                "only. Run queues and stacks were looked at all of the time.",
+                                [short(Node), Ms, EveryMs, Windows])))
+     || #{node := Node, windows := Windows, sampled := #{window_ms := Ms, every_ms := EveryMs}}
+            <- Nodes].
 
 short(Node) -> hd(string:split(atom_to_binary(Node), "@")).
 
@@ -70,12 +86,16 @@ concurrency(#{nodes := Sides, to := To}) ->
     section("Concurrency",
             "Dark: processes that run. Light, on top of it: processes that wait in run queues, "
             "as they were seen at regular times. The line is the number of schedulers: what is "
-            "above it could run at once with more of them.",
+            "above it could run at once with more of them. Between the times that were traced "
+            "lines are straight.",
             [?T(figure, [], [?T(figcaption, [], ?E(short(Node))), concurrency(Side, To)])
              || #{node := Node} = Side <- Sides]).
 
 concurrency(#{schedulers := Schedulers} = Side, To) ->
-    Points = weft_profile_summary:concurrency(Side, To, ?PARTS),
+    Points = case weft_profile_summary:concurrency(Side, To, ?PARTS) of
+                 [] -> [{0, 0, 0}];
+                 Some -> Some
+             end,
     Highest = lists:max([Schedulers | [Running + Waiting || {_, Running, Waiting} <- Points]]),
     X = fun(Ns) -> ?LEFT + Ns / max(1, To) * (?WIDTH - ?LEFT - 8) end,
     Y = fun(Value) -> ?HEIGHT - 22 - Value / Highest * (?HEIGHT - 34) end,

@@ -10,12 +10,15 @@
 -type part() :: #{node := node(), clock := weft_profile_clock:estimate(),
                   events := [weft_profile_tracer:event()], info := weft_profile_tracer:info()}.
 -type side() :: #{node := node(), error := non_neg_integer(), from := integer(), to := integer(),
+                  windows := [weft_profile_tracer:window()],
+                  sampled := false | {Ms :: pos_integer(), EveryMs :: pos_integer()},
                   ended := weft_profile_tracer:ended(), events := non_neg_integer(),
                   lost := non_neg_integer(), otp := string(), schedulers := pos_integer(),
                   names := #{pid() => binary()}, history := weft_profile_events:history(),
                   messages := [weft_profile_tracer:event()],
                   samples := weft_profile_sampler:samples() | #{}}.
-%% ways: by which nodes messages go from one node to another one, as far as that is known.
+%% sampled: so many milliseconds of each so many were traced. ways: by which nodes messages go from
+%% one node to another one, as far as that is known.
 -type profile() :: #{nodes := [side()], flows := [weft_profile_flows:flow()],
                      counts := weft_profile_flows:counts(), to := integer(),
                      ways := #{{node(), node()} => [node()]}}.
@@ -37,11 +40,14 @@ profile(Parts) ->
 side(#{node := Node, clock := Clock, events := Events, info := Info}, Begin) ->
     Shift = fun(Ns) -> weft_profile_clock:here(Ns, Clock) - Begin end,
     Shifted = [setelement(1, Event, Shift(element(1, Event))) || Event <- Events],
-    #{from_ns := FromNs, to_ns := ToNs, names := Names, samples := Samples} = Info,
+    #{from_ns := FromNs, to_ns := ToNs, names := Names, samples := Samples,
+      windows := Given} = Info,
+    Windows = [{Number, Shift(Start), Shift(End)} || {Number, Start, End} <- Given],
     {From, To} = {Shift(FromNs), Shift(ToNs)},
-    #{began := Began} = History = weft_profile_events:history(Shifted, From, To),
+    #{began := Began} = History = weft_profile_events:windows(Shifted, Windows),
     (maps:with([ended, events, lost, otp, schedulers], Info))
-        #{node => Node, error => maps:get(error, Clock), from => From, to => To,
+        #{node => Node, windows => Windows, sampled => sampled(Info),
+          error => maps:get(error, Clock), from => From, to => To,
           history => History, names => maps:merge(maps:map(fun began/2, Began), Names),
           messages => [Event || Event <- Shifted,
                                 element(2, Event) =:= send orelse element(2, Event) =:= 'receive'],
@@ -51,6 +57,9 @@ side(#{node := Node, clock := Clock, events := Events, info := Info}, Begin) ->
                                                  || {Ns, Runnable, Ports} <- Queues]};
                          #{} -> #{}
                      end}.
+
+sampled(#{window_ms := Ms, every_ms := EveryMs}) when Ms < EveryMs -> {Ms, EveryMs};
+sampled(_AllOfTheTime) -> false.
 
 began(_Pid, {M, F, A}) -> unicode:characters_to_binary(io_lib:format("~ts:~ts/~b", [M, F, A])).
 

@@ -2,7 +2,8 @@
 %% @doc The numbers of a profile: what ran, what waited, garbage collections, and what went between
 %% nodes. Pure. Times are milliseconds, but for those of messages.
 %%
-%% Running time is exact, as far as it was recorded. How long processes waited for a scheduler is an
+%% Running time is exact in the time that was traced, `traced_ms' of each node, and says nothing
+%% of the rest. How long processes waited for a scheduler is an
 %% estimate, from how often they were seen waiting: a process that waits often, but never at the
 %% time of a look, has none.
 -module(weft_profile_summary).
@@ -30,16 +31,25 @@ top(By, Rows) ->
     Sorted = lists:sort(fun(A, B) -> maps:get(By, A) >= maps:get(By, B) end, Rows),
     lists:sublist(Sorted, ?TOP).
 
-node_row(#{node := Node, from := From, to := To, history := History, samples := Samples} = Side) ->
+node_row(#{node := Node, from := From, to := To, sampled := Sampled, history := History,
+           samples := Samples} = Side) ->
     #{slices := Slices, gcs := Gcs, migrations := Migrations, dropped := Dropped} = History,
     Queues = [Waiting || {_, Waiting, _} <- maps:get(queues, Samples, [])],
+    Traced = traced(Side),
     Ran = lists:sum([End - Start || #{from := Start, to := End} <- Slices]),
     (maps:with([ended, events, lost, schedulers], Side))
         #{node => Node, ms => ms(To - From), clock_error_us => maps:get(error, Side) / 1000,
-          busy => Ran / max(1, To - From), queue_mean => mean(Queues),
+          busy => Ran / max(1, Traced),
+          traced_ms => ms(Traced), windows => length(maps:get(windows, Side)),
+          sampled => case Sampled of
+                         {Ms, EveryMs} -> #{window_ms => Ms, every_ms => EveryMs};
+                         false -> false
+                     end, queue_mean => mean(Queues),
           queue_max => lists:max([0 | Queues]),
           gc_ms => ms(lists:sum([End - Start || {_, Start, End, _} <- Gcs])),
           migrations => lists:sum(maps:values(Migrations)), dropped => Dropped}.
+
+traced(#{windows := Windows}) -> lists:sum([To - From || {_, From, To} <- Windows]).
 
 mean([]) -> 0.0;
 mean(Numbers) -> lists:sum(Numbers) / length(Numbers).
@@ -87,11 +97,13 @@ messages(Flows, Ways) ->
 part(Percent, Ns) ->
     lists:nth(max(1, ceil(length(Ns) * Percent / 100)), lists:sort(Ns)) / 1000.
 
-%% @doc How many processes ran, and how many waited, in so many equal parts of the time from 0 to
-%% To: {middle of the part in ns, mean number running, mean number in run queues}.
+%% @doc How many processes ran, and how many waited, in those of so many equal parts of the time
+%% from
+%% 0 to To in which something was traced: {middle of the part in ns, mean number running, mean
+%% number in run queues}.
 -spec concurrency(weft_profile_recording:side(), To :: integer(), Parts :: pos_integer()) ->
           [{float(), float(), float()}].
-concurrency(#{history := #{slices := Slices}, samples := Samples}, To, Parts) ->
+concurrency(#{history := #{slices := Slices}, samples := Samples, windows := Windows}, To, Parts) ->
     Width = max(1, To) / Parts,
     Ran = lists:foldl(fun(#{from := From, to := End}, Acc) -> spread(From, End, Width, Acc) end,
                       #{}, Slices),
@@ -99,8 +111,10 @@ concurrency(#{history := #{slices := Slices}, samples := Samples}, To, Parts) ->
                                  Part = trunc(Ns / Width),
                                  Acc#{Part => [Waiting | maps:get(Part, Acc, [])]}
                          end, #{}, maps:get(queues, Samples, [])),
-    [{(Part + 0.5) * Width, maps:get(Part, Ran, 0) / Width, mean(maps:get(Part, Waited, []))}
-     || Part <- lists:seq(0, Parts - 1)].
+    Traced = lists:foldl(fun({_, From, End}, Acc) -> spread(max(0, From), End, Width, Acc) end,
+                         #{}, Windows),
+    [{(Part + 0.5) * Width, maps:get(Part, Ran, 0) / Ns, mean(maps:get(Part, Waited, []))}
+     || {Part, Ns} <- lists:sort(maps:to_list(Traced)), Part < Parts, Ns > 0].
 
 spread(From, To, _Width, Acc) when From >= To ->
     Acc;

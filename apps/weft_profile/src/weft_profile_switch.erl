@@ -9,12 +9,13 @@
 %% nothing else.
 -module(weft_profile_switch).
 
--export([prepare/0, left_alone/0, on/4, off/1, delivered/1, is_session/1, event/6, message_key/1,
-         message_kind/1]).
+-export([prepare/0, left_alone/0, make/4, on/1, pause/1, off/1, delivered/1, is_session/1,
+         event/6, message_key/1, message_kind/1]).
 -export_type([switch/0, kind/0]).
 
 -type kind() :: session | alone.
--opaque switch() :: {session, module(), Session :: term()} | {alone, Collector :: pid()}.
+-opaque switch() :: #{by := {session, module(), Session :: term()} | {alone, Collector :: pid()},
+                      which := all | [pid()], untraced := [pid()], flags := [atom()]}.
 
 -define(HASHES, (1 bsl 32)).
 %% In the first levels of a message there are those references that make it unlike others.
@@ -67,27 +68,24 @@ is_traced(What) ->
         _ -> false
     end.
 
-%% @doc Switches on. Trace messages go to Collector; Untraced are processes of the recording itself.
--spec on(kind(), pid(), [pid()], weft_profile_tracer:options()) -> switch().
-on(Kind, Collector, Untraced, #{pids := Which} = Options) ->
+%% @doc All but the flags, which on/1 sets. Trace messages go to Collector; Untraced are processes
+%% of the recording itself.
+-spec make(kind(), pid(), [pid()], weft_profile_tracer:options()) -> switch().
+make(Kind, Collector, Untraced, #{pids := Which} = Options) ->
     Flags = [running, exiting, send, 'receive', scheduler_id, monotonic_timestamp]
         ++ [garbage_collection || maps:get(gc, Options)] ++ [procs || maps:get(procs, Options)],
-    Pids = chosen(Which, [Collector | Untraced]),
     Others = [Node || Node <- maps:get(nodes, Options), Node =/= node()],
-    switch(Kind, Collector, {sends(Others), receives(Others)}, Untraced, Pids, Flags).
+    #{by => by(Kind, Collector, sends(Others), receives(Others)), flags => Flags,
+      which => chosen(Which, [Collector | Untraced]), untraced => Untraced}.
 
-switch(session, Collector, {Sends, Receives}, Untraced, Pids, Flags) ->
+by(session, Collector, Sends, Receives) ->
     {module, Trace} = code:ensure_loaded(trace),
     Session = Trace:session_create(weft_profile, Collector, []),
     _ = Trace:send(Session, Sends, []),
     _ = Trace:recv(Session, Receives, []),
-    Set = fun(Pid, How, Which) -> Trace:process(Session, Pid, How, Which) end,
-    ok = set(Set, Pids, all, Untraced, Flags),
     {session, Trace, Session};
-switch(alone, Collector, {Sends, Receives}, Untraced, Pids, Flags) ->
+by(alone, Collector, Sends, Receives) ->
     ok = patterns(Sends, Receives),
-    Set = fun(Pid, How, Which) -> erlang:trace(Pid, How, [{tracer, Collector} | Which]) end,
-    ok = set(Set, Pids, processes, Untraced, Flags),
     {alone, Collector}.
 
 %% Called by its name, as the types that dialyzer has for it in OTP 25 know no messages.
@@ -97,17 +95,40 @@ patterns(Sends, Receives) ->
          || {What, Specification} <- [{send, Sends}, {'receive', Receives}]],
     ok.
 
-%% Processes only, no ports: they have another name where there are sessions.
-set(Set, all, All, Untraced, Flags) ->
-    _ = Set(All, true, Flags),
-    lists:foreach(fun(Pid) -> if_alive(Set, Pid, false, Flags) end, Untraced);
-set(Set, Pids, _All, _Untraced, Flags) ->
-    lists:foreach(fun(Pid) -> if_alive(Set, Pid, true, Flags) end, Pids).
+%% @doc Begins to trace, now or again.
+-spec on(switch()) -> ok.
+on(#{by := By, which := all, untraced := Untraced, flags := Flags}) ->
+    if_alive(By, processes(By), true, Flags),
+    lists:foreach(fun(Pid) -> if_alive(By, Pid, false, Flags) end, Untraced);
+on(#{by := By, which := Pids, flags := Flags}) ->
+    lists:foreach(fun(Pid) -> if_alive(By, Pid, true, Flags) end, Pids).
 
-if_alive(Set, Pid, How, Flags) ->
-    try Set(Pid, How, Flags) of _ -> ok
+%% Processes only, no ports: they have another name where there are sessions.
+processes({session, _, _}) -> all;
+processes({alone, _}) -> processes.
+
+set({session, Trace, Session}, Which, How, Flags) ->
+    Trace:process(Session, Which, How, Flags);
+set({alone, Collector}, Which, How, Flags) ->
+    erlang:trace(Which, How, [{tracer, Collector} | Flags]).
+
+%% A process or a session may be gone.
+if_alive(By, Pid, How, Flags) ->
+    try set(By, Pid, How, Flags) of _ -> ok
     catch error:badarg -> ok
     end.
+
+%% @doc Ends tracing until on/1: in between nothing costs anything.
+-spec pause(switch()) -> ok.
+pause(#{by := {session, Trace, Session}, flags := Flags}) ->
+    %% It may have been switched off meanwhile.
+    _ = try Trace:process(Session, all, false, Flags) catch error:badarg -> 0 end,
+    ok;
+pause(#{by := {alone, Collector}}) ->
+    _ = try erlang:trace(all, false, [all, {tracer, Collector}])
+        catch error:badarg -> erlang:trace(all, false, [all])
+        end,
+    ok.
 
 %% To a pid or an alias, or to {Name, Node}.
 sends(Nodes) ->
@@ -139,15 +160,12 @@ reductions() ->
 
 %% @doc Switches off, as often as one likes.
 -spec off(switch()) -> ok.
-off({session, Trace, Session}) ->
+off(#{by := {session, Trace, Session}}) ->
     _ = Trace:session_destroy(Session),
     ok;
-off({alone, Collector}) ->
+off(#{by := {alone, _}} = Switch) ->
     ok = patterns(true, true),
-    _ = try erlang:trace(all, false, [all, {tracer, Collector}])
-        catch error:badarg -> erlang:trace(all, false, [all])
-        end,
-    ok.
+    pause(Switch).
 
 %% @doc Asks for the message {trace_delivered, _, Ref}, which comes after all trace messages that
 %% were under way.
@@ -156,7 +174,7 @@ delivered(_Switch) -> erlang:trace_delivered(all).
 
 %% @doc Whether it is a session of its own.
 -spec is_session(switch()) -> boolean().
-is_session(Switch) -> element(1, Switch) =:= session.
+is_session(#{by := By}) -> element(1, By) =:= session.
 
 %% @doc What is kept of a trace message. A and B are its arguments.
 -spec event(atom(), pid(), term(), term(), non_neg_integer(), integer()) ->

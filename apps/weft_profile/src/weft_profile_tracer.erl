@@ -10,16 +10,22 @@
 %% owner or of its connection, the end of one of the two - the flags are removed at once. What was
 %% recorded waits for the owner, but not for long.
 %%
+%% It traces in windows: so many milliseconds (window_ms) of each so many (every_ms), as tracing is
+%% what costs. Between them the flags are removed. The owner says when the first one begins, so that
+%% all nodes have theirs at the same times. A window that has more events than the rate allows ends
+%% early. Where a window is as long as the time between two, all of the time is one window.
+%%
 %% Limits, each of which ends the recording: events in all, events per second, bytes of what was
 %% collected, trace messages that wait, and the time. Of messages between nodes only a hash, the
 %% kind (an atom) and the ends are kept, nothing of their content.
 -module(weft_profile_tracer).
 
--export([start/2, defaults/0, clock/1, stop/1, fetch/1]).
--export_type([options/0, event/0, info/0, ended/0]).
+-export([start/2, defaults/0, clock/1, go/2, stop/1, fetch/1]).
+-export_type([options/0, window/0, event/0, info/0, ended/0]).
 
 -type options() :: #{ms => pos_integer(), events => pos_integer(), rate => pos_integer(),
                      bytes => pos_integer(), waiting => pos_integer(), sample_ms => pos_integer(),
+                     window_ms => pos_integer(), every_ms => pos_integer(),
                      pids => all | pos_integer() | [pid()], gc => boolean(), procs => boolean(),
                      %% Messages to and from these are recorded.
                      nodes => [node()]}.
@@ -30,14 +36,18 @@
                | {integer(), send, pid(), non_neg_integer(), To :: term(), Key :: term(), atom()}
                | {integer(), 'receive', pid(), non_neg_integer(), Key :: term(), atom()}
                | {integer(), spawned, pid(), non_neg_integer(), mfa()}.
+%% Its number, and when its tracing began and ended.
+-type window() :: {non_neg_integer(), From :: integer(), To :: integer()}.
 %% Why it ended: `time' is the usual reason, the others are limits, or `stopped' by the owner.
 -type ended() :: time | events | rate | bytes | waiting | stopped.
 -type info() :: #{ended := ended(), from_ns := integer(), to_ns := integer(),
                   events := non_neg_integer(), lost := non_neg_integer(), otp := string(),
                   schedulers := pos_integer(), sessions := boolean(),
+                  window_ms := pos_integer(), every_ms := pos_integer(), windows := [window()],
                   names := #{pid() => binary()}, samples := map()}.
 
 -define(CHUNK, 5000).
+-define(HEAP_BYTES_MIN, 16000000).
 %% How long what was recorded waits for the owner.
 -define(KEPT_MS, 60000).
 -define(ANSWER_MS, 15000).
@@ -51,14 +61,19 @@
 
 -record(c, {guard :: pid(), limits :: options(), switch :: weft_profile_switch:switch(),
             sampler :: pid(), from_ns :: integer(),
-            events = [] :: [event()], count = 0 :: non_neg_integer(), window_ns :: integer(),
-            window = 0 :: non_neg_integer()}).
+            open = none :: none | {Number :: non_neg_integer(), From :: integer()},
+            windows = [] :: [window()],
+            events = [] :: [event()], count = 0 :: non_neg_integer(), rate_ns :: integer(),
+            rate = 0 :: non_neg_integer()}).
+
+-define(IS_SAMPLED(Options), (map_get(window_ms, Options) < map_get(every_ms, Options))).
 
 %% @doc The limits and options that hold if nothing else is said.
 -spec defaults() -> options().
 defaults() ->
     #{ms => 5000, events => 300000, rate => 150000, bytes => 128000000, waiting => 50000,
-      sample_ms => 10, pids => all, gc => true, procs => true, nodes => []}.
+      sample_ms => 25, window_ms => 40, every_ms => 1000, pids => all, gc => true,
+      procs => true, nodes => []}.
 
 %% @doc Starts recording on this node for Owner. It gets {weft_profile, Guard, ended, Why} when the
 %% recording has ended. The error is a text.
@@ -76,6 +91,11 @@ start(Owner, Given) ->
 %% @doc The node's clock, in nanoseconds.
 -spec clock(pid()) -> integer().
 clock(Guard) -> ask(Guard, clock).
+
+%% @doc Begins to trace at that time of the node's clock, in nanoseconds, and ends when the time of
+%% the recording is over.
+-spec go(pid(), integer()) -> ok.
+go(Guard, FirstNs) -> ask(Guard, {go, FirstNs}).
 
 %% @doc Ends the recording before its time.
 -spec stop(pid()) -> ok.
@@ -100,7 +120,7 @@ ask(Guard, What) ->
 %% --- the guard --------------------------------------------------------------------------------
 
 %% Above all others: it has to end the recording on a node that is busy.
-guard(Owner, #{ms := Ms} = Options) ->
+guard(Owner, Options) ->
     process_flag(priority, max),
     process_flag(trap_exit, true),
     receive
@@ -109,11 +129,10 @@ guard(Owner, #{ms := Ms} = Options) ->
             case weft_profile_switch:prepare() of
                 {ok, Kind} ->
                     Collector = collector(Options),
-                    {Switch, Sampler} = switch_on(Kind, Collector, Options),
-                    _ = erlang:send_after(Ms, self(), time),
+                    {Switch, Sampler} = prepared(Kind, Collector, Options),
                     From ! {Ref, {ok, self()}},
                     guarding(#{owner => Owner, watch => Watch, collector => Collector,
-                               sampler => Sampler, switch => Switch});
+                               sampler => Sampler, switch => Switch, options => Options});
                 {error, Text} ->
                     From ! {Ref, {error, Text}}
             end
@@ -121,16 +140,18 @@ guard(Owner, #{ms := Ms} = Options) ->
 
 collector(#{bytes := Bytes} = Options) ->
     Guard = self(),
-    %% Far above the limit that ends a recording in an orderly way: the last resort.
-    Heap = #{size => 4 * Bytes div erlang:system_info(wordsize), kill => true,
+    %% Far above the limit that ends a recording in an orderly way: the last resort. It sorts what
+    %% it
+    %% has got in the end, and a collection counts twice.
+    Heap = #{size => 4 * max(Bytes, ?HEAP_BYTES_MIN) div erlang:system_info(wordsize), kill => true,
              error_logger => false},
     spawn_opt(fun() -> collect_for(Guard, Options) end,
               [link, {priority, high}, {message_queue_data, off_heap}, {max_heap_size, Heap}]).
 
-switch_on(Kind, Collector, Options) ->
+prepared(Kind, Collector, Options) ->
     Alone = weft_profile_switch:left_alone(),
     Sampler = spawn_link(weft_profile_sampler, run, [Options, [self(), Collector | Alone]]),
-    Switch = weft_profile_switch:on(Kind, Collector, [self(), Sampler | Alone], Options),
+    Switch = weft_profile_switch:make(Kind, Collector, [self(), Sampler | Alone], Options),
     Collector ! {recording, Switch, Sampler},
     {Switch, Sampler}.
 
@@ -138,6 +159,14 @@ guarding(#{owner := Owner, watch := Watch, collector := Collector} = State) ->
     receive
         {clock, From, Ref} ->
             From ! {Ref, erlang:monotonic_time(nanosecond)},
+            guarding(State);
+        {{go, FirstNs}, From, Ref} ->
+            From ! {Ref, ok},
+            guarding(began(FirstNs, State));
+        {open, Number} ->
+            guarding(open(Number, State));
+        {close, Number} ->
+            close(Number, State),
             guarding(State);
         time ->
             end_now(time, State);
@@ -147,7 +176,9 @@ guarding(#{owner := Owner, watch := Watch, collector := Collector} = State) ->
         {ended, Why} ->
             Owner ! {weft_profile, self(), ended, Why},
             _ = erlang:send_after(?KEPT_MS, self(), kept),
-            guarding(State);
+            %% A window may have been opened since the collector switched off.
+            ok = weft_profile_switch:off(maps:get(switch, State)),
+            guarding(State#{ended => true});
         {fetch, _From, _Ref} = Fetch ->
             Collector ! Fetch,
             guarding(State);
@@ -165,10 +196,36 @@ guarding(#{owner := Owner, watch := Watch, collector := Collector} = State) ->
             guarding(State)
     end.
 
+%% Windows begin at the same times on all nodes, however late the timers are.
+began(FirstNs, #{options := #{ms := Ms}} = State) ->
+    First = FirstNs div 1000000,
+    at(First + Ms, time),
+    at(First, {open, 0}),
+    State#{first_ms => First}.
+
+at(Ms, What) -> erlang:send_after(Ms, self(), What, [{abs, true}]).
+
+open(_Number, #{ended := true} = State) ->
+    State;
+open(Number, #{options := #{window_ms := WindowMs, every_ms := EveryMs} = Options,
+               first_ms := First, switch := Switch, collector := Collector} = State) ->
+    FromNs = erlang:monotonic_time(nanosecond),
+    Collector ! {window, Number, FromNs},
+    ok = weft_profile_switch:on(Switch),
+    _ = [at(First + Next * EveryMs + Ms, What)
+         || ?IS_SAMPLED(Options),
+            {Next, Ms, What} <- [{Number, WindowMs, {close, Number}},
+                                 {Number + 1, 0, {open, Number + 1}}]],
+    State.
+
+close(Number, #{switch := Switch, collector := Collector}) ->
+    ok = weft_profile_switch:pause(Switch),
+    Collector ! {window_end, Number, erlang:monotonic_time(nanosecond)}.
+
 end_now(Why, #{switch := Switch, collector := Collector} = State) ->
     ok = weft_profile_switch:off(Switch),
     Collector ! {ended, Why},
-    guarding(State).
+    guarding(State#{ended => true}).
 
 give_up(#{switch := Switch, collector := Collector, sampler := Sampler}) ->
     ok = weft_profile_switch:off(Switch),
@@ -183,17 +240,30 @@ collect_for(Guard, Options) ->
     receive
         {recording, Switch, Sampler} ->
             collect(#c{guard = Guard, limits = Options, switch = Switch, sampler = Sampler,
-                       from_ns = Now, window_ns = Now})
+                       from_ns = Now, rate_ns = Now})
     end.
 
 collect(#c{guard = Guard} = C) ->
     receive
         {trace_ts, Pid, What, A, Scheduler, Ns} -> event(What, Pid, A, none, Scheduler, Ns, C);
         {trace_ts, Pid, What, A, B, Scheduler, Ns} -> event(What, Pid, A, B, Scheduler, Ns, C);
+        {window, Number, Ns} -> collect(window(Number, Ns, C));
+        {window_end, Number, Ns} -> collect(window_end(Number, Ns, C));
         {ended, Why} -> ended(Why, C);
         {'EXIT', Guard, _Reason} -> weft_profile_switch:off(C#c.switch);
         _Other -> collect(C)
     end.
+
+%% What was waiting for its first window has not begun before.
+window(Number, Ns, #c{windows = []} = C) ->
+    C#c{open = {Number, Ns}, from_ns = Ns, rate_ns = Ns, rate = 0};
+window(Number, Ns, C) ->
+    C#c{open = {Number, Ns}, rate_ns = Ns, rate = 0}.
+
+window_end(Number, Ns, #c{open = {Number, FromNs}, windows = Windows} = C) ->
+    C#c{open = none, windows = [{Number, FromNs, Ns} | Windows]};
+window_end(_EndedEarly, _Ns, C) ->
+    C.
 
 event(What, Pid, A, B, Scheduler, Ns, C) ->
     case weft_profile_switch:event(What, Pid, A, B, Scheduler, Ns) of
@@ -201,13 +271,27 @@ event(What, Pid, A, B, Scheduler, Ns, C) ->
         Event -> counted(Ns, C#c{events = [Event | C#c.events], count = C#c.count + 1})
     end.
 
-counted(Ns, #c{count = Count, limits = #{events := Max, rate := Rate}} = C) ->
-    Window = Ns - C#c.window_ns,
+counted(Ns, #c{count = Count, limits = #{events := Max} = Limits} = C) ->
     if
         Count >= Max -> limit(events, C);
-        Window > ?RATE_NS -> look(C#c{window_ns = Ns, window = 1});
-        C#c.window * 2 > Rate -> limit(rate, C);
-        true -> look(C#c{window = C#c.window + 1})
+        ?IS_SAMPLED(Limits) -> look(in_window(C#c{rate = C#c.rate + 1}));
+        true -> in_half_second(Ns, C)
+    end.
+
+%% Too many: the rest of the window is not traced.
+in_window(#c{open = {Number, _}, rate = Count,
+             limits = #{rate := Rate, window_ms := WindowMs}} = C)
+  when Count * 1000 > Rate * WindowMs ->
+    ok = weft_profile_switch:pause(C#c.switch),
+    window_end(Number, erlang:monotonic_time(nanosecond), C);
+in_window(C) ->
+    C.
+
+in_half_second(Ns, #c{limits = #{rate := Rate}} = C) ->
+    if
+        Ns - C#c.rate_ns > ?RATE_NS -> look(C#c{rate_ns = Ns, rate = 1});
+        C#c.rate * 2 > Rate -> limit(rate, C);
+        true -> look(C#c{rate = C#c.rate + 1})
     end.
 
 look(#c{count = Count, limits = #{bytes := Bytes, waiting := Waiting}} = C)
@@ -229,11 +313,17 @@ limit(Why, #c{switch = Switch} = C) ->
 %% What is under way belongs to the recording, unless a limit has ended it.
 ended(Why, #c{guard = Guard, switch = Switch, sampler = Sampler} = C) ->
     Ref = weft_profile_switch:delivered(Switch),
-    {Rest, Lost} = rest(Ref, Why, C),
+    Closed = case C#c.open of
+                 {Number, _} -> window_end(Number, erlang:monotonic_time(nanosecond), C);
+                 none -> C
+             end,
+    {Rest, Lost} = rest(Ref, Why, Closed),
     Guard ! {ended, Why},
     To = erlang:monotonic_time(nanosecond),
     Events = lists:keysort(1, lists:reverse(Rest#c.events)),
-    Info = #{ended => Why, from_ns => Rest#c.from_ns, to_ns => To, events => Rest#c.count,
+    Info = (maps:with([window_ms, every_ms], C#c.limits))
+        #{ended => Why, windows => lists:reverse(Rest#c.windows),
+          from_ns => Rest#c.from_ns, to_ns => To, events => Rest#c.count,
              lost => Lost, otp => erlang:system_info(otp_release),
              schedulers => erlang:system_info(schedulers_online),
              sessions => weft_profile_switch:is_session(Switch),

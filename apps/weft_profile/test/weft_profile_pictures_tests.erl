@@ -100,7 +100,8 @@ the_page_shows_all_test() ->
     #{nodes := Sides} = Profile = profile(),
     [First, Second | _] = [Node || #{node := Node} <- Sides],
     Ways = #{{First, Second} => [First, gateway@host, Second]},
-    Page = xml(weft_profile_page:page(Profile#{ways := Ways})),
+    Page = xml(weft_profile_page:page(Profile#{ways := Ways}, ["flame.svg"])),
+    ?assertEqual(1, count("//a[@href='flame.svg']", Page)),
     ?assertEqual(length(Sides) + 2, count("//svg", Page)),
     ?assertEqual(5, count("//table", Page)),
     ?assert(count("//polyline[@class='flow']", Page) > 20),
@@ -111,13 +112,13 @@ a_limit_is_told_first_test() ->
     #{nodes := [Side | Rest]} = Profile = profile(),
     [?assertEqual(1, count("//p[@class='warning']",
                            xml(weft_profile_page:page(
-                                 Profile#{nodes := [Side#{ended := Limit} | Rest]}))))
+                                 Profile#{nodes := [Side#{ended := Limit} | Rest]}, []))))
      || Limit <- [events, rate, bytes, waiting, stopped]].
 
 a_page_without_anything_test() ->
     Empty = [Part#{events := [], info := Info#{samples := #{}}}
              || #{info := Info} = Part <- weft_profile_sample:parts(3)],
-    Page = xml(weft_profile_page:page(weft_profile_recording:profile(Empty))),
+    Page = xml(weft_profile_page:page(weft_profile_recording:profile(Empty), [])),
     ?assertEqual(length(Empty), count("//svg", Page)).
 
 the_flame_graph_is_as_wide_as_what_was_seen_test() ->

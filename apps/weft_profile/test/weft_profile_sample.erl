@@ -38,7 +38,9 @@ part(Node, Ahead, Pids, Messages) ->
     Events = lists:keysort(1, [setelement(1, Event, element(1, Event) + Ahead)
                                || Event <- Ran ++ Sent ++ Received]),
     #{node => Node, clock => clock(Ahead), events => Events,
-      info => #{ended => time, from_ns => Ahead, to_ns => Ahead + 100000000,
+      info => #{ended => time, window_ms => 1000, every_ms => 1000,
+                windows => [{0, Ahead, Ahead + 100000000}],
+                from_ns => Ahead, to_ns => Ahead + 100000000,
                 events => length(Events), lost => 0, otp => "25", schedulers => 2,
                 sessions => false, names => #{hd(Pids) => <<"server">>},
                 samples => #{every_ns => 10000000, looks => 10, share => 1.0,
