@@ -109,6 +109,18 @@ a_directory_that_can_not_be_written_is_named_test() ->
                      ?assertMatch({error, {crdt_file, {_, _}}}, weft_crdt_log:start_link(File, 1))
                  end).
 
+a_directory_of_another_node_is_refused_test() ->
+    in_directory(
+      fun(Dir) ->
+          process_flag(trap_exit, true),
+          {ok, Lock} = weft_directory_lock:start_link(Dir, weft_crdt),
+          {ok, Config} = weft_crdt_app:config([{dir, Dir}]),
+          ?assertMatch({error, {shutdown, {failed_to_start_child, lock,
+                                           {directory_in_use, #{node := _}}}}},
+                       weft_crdt_sup:start_link(Config)),
+          ok = gen_server:stop(Lock)
+      end).
+
 %% With what was written before, as it is.
 append(Items, Dir) ->
     with(Dir, fun() -> [ok = weft_crdt_log:put(weft_crdt, kept, Item) || Item <- Items] end).

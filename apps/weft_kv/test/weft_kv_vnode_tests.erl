@@ -126,6 +126,43 @@ what_was_taken_by_force_is_a_hint_test() ->
     after weft_ring_lookup:withdraw(weft_ring)
     end.
 
+%% What came before the plan was changed goes to the owner, and is not kept for ever. If the sender
+%% goes on because it does not know of that, it has to begin anew.
+what_came_in_a_cancelled_handoff_goes_to_the_owner_test() ->
+    Ring = ring('x@nowhere'),
+    ok = weft_ring_lookup:publish(weft_ring, Ring),
+    Server = spawn_link(fun() -> ring_server(Ring) end),
+    true = register(weft_ring_server, Server),
+    {ok, Pid} = weft_vnode_process:start_link(weft_kv_vnode_tests_partition, weft_kv_vnode, 0, [],
+                                              #{queue_max => 100}),
+    Send = fun(Msg) ->
+               Pid ! {weft_vnode, receiver, self(), {handoff, 1, Msg}},
+               receive {weft_vnode, sender, {handoff, 1, Answer}} -> Answer
+               after 5000 -> error(no_answer)
+               end
+           end,
+    {resume, 1, Session, start, 0} = Send({start, {{0, 1, node()}, 1}, 1}),
+    Items = [{key(N), {object(<<N>>), ?STORE}} || N <- [1, 2]],
+    {ack, Session, 1, 0} = Send({items, Session, 1, Items, {'after', key(2)}, 0}),
+    ?assertEqual(0, gen_server:call(Pid, waiting)),
+    Pid ! tick,
+    ?assertEqual(2, gen_server:call(Pid, waiting)),
+    ?assertEqual({stale, Session}, Send({items, Session, 2, [], done, 0})),
+    ?assertMatch({resume, 2, _, start, 0}, Send({start, {{0, 1, node()}, 1}, 2})),
+    true = unlink(Pid),
+    ok = gen_server:stop(Pid),
+    true = unlink(Server),
+    Ref = monitor(process, Server),
+    exit(Server, kill),
+    receive {'DOWN', Ref, process, _, _} -> ok end,
+    weft_ring_lookup:withdraw(weft_ring).
+
+ring_server(Ring) ->
+    receive {'$gen_call', From, {command, ring}} ->
+        gen_server:reply(From, Ring),
+        ring_server(Ring)
+    end.
+
 ring(Owner) -> weft_ring_table:create({Owner, 1}, here, 8, 3).
 
 %% The owner would go on to serve what was deleted.
@@ -158,6 +195,19 @@ what_was_committed_is_there_after_a_restart_test() ->
                      {ok, _} = weft_kv_vnode:clear(none, Cleared),
                      ?assertEqual([], weft_kv_vnode:stored(#{dir => Dir}))
                  end).
+
+a_directory_of_another_node_is_refused_test() ->
+    in_directory(
+      fun(Dir) ->
+          Trap = process_flag(trap_exit, true),
+          {ok, Lock} = weft_directory_lock:start_link(Dir, weft_kv_vnode),
+          {ok, Config} = weft_ring_app:config([{vnodes, [{weft_kv_vnode, #{dir => Dir}}]}]),
+          ?assertMatch({error, {shutdown, {failed_to_start_child, {lock, weft_kv_vnode},
+                                           {directory_in_use, #{node := _}}}}},
+                       weft_ring_sup:start_link(Config)),
+          ok = gen_server:stop(Lock),
+          process_flag(trap_exit, Trap)
+      end).
 
 %% Of other programs, or of partitions that no ring has.
 other_files_are_left_alone_test() ->

@@ -60,6 +60,17 @@ a_handoff_that_ends_after_the_plan_has_changed_gives_nothing_away_test() ->
     World = command(From, {handoff, done, Transfer}, commit(From, [{c, leave}], World0)),
     ?assert(lists:member(P, mine(From, World))).
 
+%% What waits there for other owners would be lost with it.
+a_node_leaves_when_nothing_waits_there_test() ->
+    World0 = full([a, b]),
+    {Core0, _} = weft_ring_core:init(b, #{ring => ring(b, World0), settle => true}),
+    World1 = quiet(commit(a, [{b, leave}],
+                          World0#world{cores = (World0#world.cores)#{b := Core0}})),
+    ?assertEqual({[], leaving}, {mine(b, World1), weft_ring_table:member(b, ring(a, World1))}),
+    ?assertEqual(1, length([b || leave <- World1#world.warnings])),
+    World = quiet(command(b, {leave, ready}, World1)),
+    ?assertEqual(gone, weft_ring_table:member(b, ring(a, World))).
+
 rings_created_apart_do_not_merge_test() ->
     World0 = full([a, b]),
     World = rounds(3, command(b, create, restart(b, forget(b, crash(b, World0))))),
@@ -327,6 +338,8 @@ effect({notice, {handoff, cancel, Transfer}}, Node, #world{running = Running} = 
     World#world{running = lists:delete({Node, Transfer}, Running)};
 effect({notice, {warning, Warning}}, _, #world{warnings = Warnings} = World) ->
     World#world{warnings = [Warning | Warnings]};
+effect({notice, leave}, _, #world{warnings = Warnings} = World) ->
+    World#world{warnings = [leave | Warnings]};
 effect({reply, Ref, Reply}, _, #world{replies = Replies} = World) ->
     World#world{replies = [{Ref, Reply} | Replies]};
 effect({after_ms, _, sync}, _, World) ->

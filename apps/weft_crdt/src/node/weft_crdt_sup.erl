@@ -37,7 +37,8 @@ init(Config) ->
 
 log(#{dir := none}) -> [];
 log(#{dir := Dir}) ->
-    [#{id => weft_crdt_log, start => {weft_crdt_log, start_link, [Dir, ?REWRITE_MIN_BYTES]}}].
+    [#{id => lock, start => {weft_directory_lock, start_link, [Dir, weft_crdt]}},
+     #{id => weft_crdt_log, start => {weft_crdt_log, start_link, [Dir, ?REWRITE_MIN_BYTES]}}].
 
 %% @private Nodes hear of each other over connections, which a partial topology makes on demand.
 -spec start_store(map()) -> {ok, pid()} | {error, term()}.

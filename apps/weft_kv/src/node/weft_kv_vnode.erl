@@ -21,7 +21,7 @@
 -behaviour(weft_vnode).
 
 -export([init/2, command/3, change/4, items/3, take/3, clear/2, cover/2, tick/1,
-         commit/1, terminate/2, stored/1]).
+         commit/1, terminate/2, directory/1, waiting/1, cancelled/2, stored/1]).
 
 -define(ITEMS_BYTES, 1000000).
 -define(PAGE, 200).
@@ -69,11 +69,13 @@ loaded(#replica{partition = Partition, options = #{dir := Dir}, table = Table} =
                                   weft_kv_table:store(Key, Object, Kind, Table);
                              ({removed, Key}) -> weft_kv_table:remove(Key, Table)
                           end, Entries),
-            Hints = maps:from_list([{Key, true}
-                                    || Key <- weft_kv_table:keys(fun(_) -> true end, Table)]),
-            {ok, Replica#replica{log = Log, hints = Hints}};
+            {ok, all_hints(Replica#replica{log = Log})};
         {error, Reason} -> {error, Reason}
     end.
+
+%% @private
+directory(#{dir := Dir}) -> Dir;
+directory(_Options) -> none.
 
 %% @doc The partitions of which there is something on disk.
 -spec stored(term()) -> [non_neg_integer()].
@@ -274,15 +276,23 @@ tick(Replica0) ->
 
 %% Who hands a partition over is not asked here any more. So whose it is no more without that has
 %% lost it by force, and the new owner has none of what is here.
-still_owned(#replica{partition = Partition, owned = Owned, table = Table} = Replica) ->
+still_owned(#replica{partition = Partition, owned = Owned} = Replica) ->
     case weft_ring_lookup:owner(weft_ring, Partition) of
         {ok, Owner} when Owner =:= node() -> Replica#replica{owned = true};
-        {ok, _} when Owned ->
-            Hints = maps:from_list([{Key, true}
-                                    || Key <- weft_kv_table:keys(fun(_) -> true end, Table)]),
-            Replica#replica{owned = false, filled = false, hints = Hints};
+        {ok, _} when Owned -> all_hints(Replica);
         _ -> Replica
     end.
+
+all_hints(#replica{table = Table} = Replica) ->
+    Keys = weft_kv_table:keys(fun(_) -> true end, Table),
+    Replica#replica{owned = false, filled = false, hints = maps:from_keys(Keys, true)}.
+
+%% Whoever is the owner gets what came, so it does not matter whether it has it.
+%% @private
+cancelled(_Mark, Replica) -> {ok, all_hints(Replica)}.
+
+%% @private
+waiting(#replica{hints = Hints}) -> map_size(Hints).
 
 %% Another node owns the partition, and nothing is kept for it or comes for this node.
 is_needed(#replica{filled = false, hints = Hints, partition = Partition, table = Table})

@@ -16,9 +16,10 @@
 -behaviour(gen_server).
 
 -export([start_link/1, command/1, mine/0]).
--export([init/1, handle_call/3, handle_cast/2, handle_info/2, hand_over/3]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, hand_over/3, settle/0]).
 
 -define(CALL_MS, 15000).
+-define(SETTLE_MS, 1000).
 
 -record(server, {core :: weft_ring_core:state(),
                  dir :: none | file:filename(),
@@ -26,6 +27,8 @@
                  handoff :: none | {module(), atom()},
                  sync_ms :: pos_integer(),
                  peers = #{} :: #{node() => {pid(), reference()}},
+                 %% Looks whether something waits here for other owners.
+                 settling = none :: none | {pid(), reference()},
                  transfers = #{} :: #{reference() => {pid(), weft_ring_table:transfer()}}}).
 
 -spec start_link(map()) -> {ok, pid()} | {error, term()}.
@@ -53,6 +56,7 @@ init(#{dir := Dir} = Config) ->
         {ok, Kept} ->
             Options = maps:merge(maps:without([dir, handoff], Config), Kept),
             {Core, Effects} = weft_ring_core:init(node(), Options#{
+                                settle => maps:get(vnodes, Config, []) =/= [],
                                 incarnation => erlang:system_time(microsecond),
                                 seed => erlang:unique_integer()}),
             {ok, perform(Effects, #server{core = Core, dir = Dir, kept = Kept,
@@ -86,6 +90,10 @@ handle_info({timer, sync}, Server) ->
     {noreply, event({timer, sync}, greet(Server))};
 handle_info({handed, Transfer}, Server) ->
     {noreply, event({command, none, {handoff, done, Transfer}}, Server)};
+handle_info(settle, #server{settling = none} = Server) ->
+    {noreply, Server#server{settling = spawn_monitor(?MODULE, settle, [])}};
+handle_info({'DOWN', Ref, process, Pid, Reason}, #server{settling = {Pid, Ref}} = Server) ->
+    {noreply, looked(Reason, Server#server{settling = none})};
 handle_info({'DOWN', Ref, process, Pid, Reason}, #server{transfers = Transfers} = Server) ->
     case maps:take(Ref, Transfers) of
         {{Pid, Transfer}, Left} ->
@@ -197,8 +205,27 @@ effect({notice, {handoff, start, Transfer}}, Server) ->
     start(Transfer, Server);
 effect({notice, {handoff, cancel, Transfer}}, Server) ->
     cancel(Transfer, Server);
+effect({notice, leave}, Server) ->
+    self() ! settle,
+    Server;
 effect({notice, {warning, Warning}}, Server) ->
     logger:warning("weft_ring: ~0tp", [Warning]),
+    Server.
+
+%% --- leaving ----------------------------------------------------------------------------------
+
+%% @private
+-spec settle() -> no_return().
+settle() ->
+    exit({waiting, weft_vnodes:waiting()}).
+
+looked({waiting, []}, Server) ->
+    event({command, none, {leave, ready}}, Server);
+looked(Waiting, Server) ->
+    logger:warning("weft_ring: this node leaves as soon as other nodes have what waits here for "
+                   "them: ~0tP. If they do not come back, remove them or this node",
+                   [Waiting, 50]),
+    _ = erlang:send_after(?SETTLE_MS, self(), settle),
     Server.
 
 %% --- handoffs ---------------------------------------------------------------------------------

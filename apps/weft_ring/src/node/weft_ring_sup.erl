@@ -16,6 +16,15 @@ start_link(Config) ->
 -spec init(map()) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init(Config) ->
     {ok, {#{strategy => one_for_one, intensity => 5, period => 60},
+          [#{id => {lock, Purpose}, start => {weft_directory_lock, start_link, [Dir, Purpose]}}
+           || {Purpose, Dir} <- directories(Config)] ++
           [#{id => weft_vnode_sup, start => {weft_vnode_sup, start_link, []}, type => supervisor},
            #{id => weft_vnodes, start => {weft_vnodes, start_link, [Config]}},
            #{id => weft_ring_server, start => {weft_ring_server, start_link, [Config]}}]}}.
+
+%% What belongs to this node alone.
+directories(#{dir := Dir, vnodes := Vnodes}) ->
+    [{Purpose, Own} || {Purpose, Own} <- [{weft_ring, Dir}
+                                          | [{Module, weft_vnode:directory(Module, Options)}
+                                             || {Module, Options} <- Vnodes]],
+                       Own =/= none].

@@ -8,7 +8,8 @@
 %% a time, and the command `{handoff, done, Transfer}' says that the next owner has all data. With
 %% that the old owner gives up the partition and the new one has it as soon as it hears of it: there
 %% may be a moment without an owner, but none with two. A node that leaves is `gone' when it owns
-%% nothing.
+%% nothing and, with `settle', when the command `{leave, ready}' has answered the notice `leave':
+%% nothing waits there for other owners either.
 %%
 %% What is new is pushed to `fanout' neighbours, by each node that did not know it. Every `sync_ms',
 %% and when a link comes up, two neighbours compare hashes and exchange what differs. Neighbours
@@ -26,9 +27,9 @@
 %% the owner of nothing (notice `{warning, forgotten}') until it is removed and joins again.
 %%
 %% Options: `partitions' (64), `n_val' (3), `location' (the node), `ring' (none), `asked' (none),
-%% `fanout' (3), `sync_ms' (5000), `handoffs_max' (2).
+%% `fanout' (3), `sync_ms' (5000), `handoffs_max' (2), `settle' (false).
 %% Commands: `create', `{join, Via}', `{stage, Node, Change}', `{unstage, Node}', `plan', `{commit,
-%% Token}', `{handoff, done | failed, Transfer}', `ring'. Views: `ring', `asked' (the node that was
+%% Token}', `{handoff, done | failed, Transfer}', `{leave, ready}', `ring'. Views: `ring', `asked' (the node that was
 %% asked to let this one join), `mine' (the partitions this node takes itself for the owner of).
 -module(weft_ring_core).
 -behaviour(weft_core).
@@ -47,6 +48,8 @@
     running = [] :: [weft_ring_table:transfer()],
     %% Tried in vain since the last sync.
     failed = [] :: [weft_ring_table:transfer()],
+    %% Is there something that waits here for other owners?
+    leave = no :: no | asked | ready,
     %% For how many syncs something was to be mended.
     torn = 0 :: non_neg_integer(),
     rand :: rand:state()}).
@@ -58,7 +61,7 @@
 -spec init(node(), weft_core:options()) -> {state(), weft_core:effects()}.
 init(Self, Options) ->
     Defaults = #{partitions => 64, n_val => 3, location => Self, fanout => 3, sync_ms => 5000,
-                 handoffs_max => 2},
+                 handoffs_max => 2, settle => false},
     State = #state{self = Self, incarnation = maps:get(incarnation, Options, 0),
                    options = maps:merge(Defaults, Options),
                    ring = maps:get(ring, Options, none),
@@ -136,7 +139,9 @@ command(Ref, {handoff, done, Transfer}, State) ->
     answered(Ref, ok, given(Transfer, State));
 command(Ref, {handoff, failed, Transfer}, #state{running = Running, failed = Failed} = State) ->
     answered(Ref, ok, work(State#state{running = lists:delete(Transfer, Running),
-                                       failed = [Transfer | Failed]})).
+                                       failed = [Transfer | Failed]}));
+command(Ref, {leave, ready}, #state{leave = Leave} = State) ->
+    answered(Ref, ok, work(State#state{leave = case Leave of asked -> ready; _ -> Leave end})).
 
 answered(Ref, Reply, {State, Effects}) ->
     {State, Effects ++ [{reply, Ref, Reply}]}.
@@ -295,12 +300,20 @@ left(Effects, #state{self = Self, ring = Ring} = State0) ->
     case weft_ring_table:member(Self, Ring) =:= leaving
         andalso weft_ring_table:owned(Self, Ring) =:= [] of
         true ->
-            Version = weft_ring_table:version({Self, Ring}),
-            {State, More} = learn(weft_ring_table:set_member(Self, gone, {keep, Version}, Ring), [],
-                                  State0),
+            {State, More} = settled(State0),
             {State, Effects ++ More};
         false ->
-            {State0, Effects}
+            {State0#state{leave = no}, Effects}
+    end.
+
+settled(#state{leave = Leave, self = Self, ring = Ring, options = #{settle := Settle}} = State) ->
+    case {Leave, Settle} of
+        {no, true} -> {State#state{leave = asked}, [{notice, leave}]};
+        {asked, true} -> {State, []};
+        _ ->
+            Version = weft_ring_table:version({Self, Ring}),
+            learn(weft_ring_table:set_member(Self, gone, {keep, Version}, Ring), [],
+                  State#state{leave = no})
     end.
 
 %% --- mending ----------------------------------------------------------------------------------

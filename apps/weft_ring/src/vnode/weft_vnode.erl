@@ -13,7 +13,7 @@
 %% `docs/guide/ring.md'.
 -module(weft_vnode).
 
--export([call/4, ask/5, cover/3]).
+-export([call/4, ask/5, cover/3, directory/2]).
 -export([cover_one/4]).
 -export_type([place/0, error/0, item/0, cursor/0]).
 
@@ -55,7 +55,15 @@
 %% to many commands together.
 -callback commit(State :: term()) -> {ok, State :: term()} | {error, term(), State :: term()}.
 -callback terminate(Reason :: term(), State :: term()) -> term().
--optional_callbacks([note/2, tick/1, commit/1, terminate/2]).
+%% How much waits here for another owner. A node that leaves is not gone before this is 0.
+-callback waiting(State :: term()) -> non_neg_integer().
+%% This node is not to be the owner any more, but has items, perhaps not all. The former owner may
+%% have them, or may have just handed them over.
+-callback cancelled(weft_vnode_notes:note(), State :: term()) ->
+    {ok, State :: term()} | {error, term()}.
+%% Where the files are. A second node that is given the same directory does not start.
+-callback directory(Options :: term()) -> none | file:filename().
+-optional_callbacks([note/2, tick/1, commit/1, terminate/2, directory/1, waiting/1, cancelled/2]).
 
 -define(AGAIN_MS, 20).
 
@@ -115,6 +123,15 @@ answer(Ref) ->
     receive
         {'DOWN', Ref, process, _, {answer, Answer}} -> Answer;
         {'DOWN', Ref, process, _, Reason} -> {error, {unknown, Reason}}
+    end.
+
+%% @doc The directory that partitions of this node have for themselves.
+-spec directory(module(), Options :: term()) -> none | file:filename().
+directory(Module, Options) ->
+    _ = code:ensure_loaded(Module),
+    case erlang:function_exported(Module, directory, 1) of
+        true -> Module:directory(Options);
+        false -> none
     end.
 
 %% --- one partition ----------------------------------------------------------------------------

@@ -71,6 +71,11 @@ asked({cover, Question}, _From, #vnode{module = Module, data = Data} = Vnode) ->
         {error, Reason} -> {reply, {error, Reason}, Vnode};
         ok -> {reply, {ok, Module:cover(Question, Data)}, Vnode}
     end;
+asked(waiting, _From, #vnode{module = Module, data = Data} = Vnode) ->
+    {reply, case erlang:function_exported(Module, waiting, 1) of
+                true -> Module:waiting(Data);
+                false -> 0
+            end, Vnode};
 asked({hand_over, Transfer}, {Caller, _} = From, #vnode{sending = none} = Vnode)
   when node(Caller) =:= node() ->
     {noreply, hand_over(Transfer, From, Vnode)};
@@ -368,8 +373,26 @@ tick(#vnode{sending = Sending} = Vnode) when Sending =/= none ->
         ok -> at_rest(Vnode);
         {error, _} -> {noreply, Vnode}
     end;
+tick(#vnode{kept = #{mark := Mark}, partition = Partition, module = Module} = Vnode)
+  when Mark =/= none ->
+    case erlang:function_exported(Module, cancelled, 2)
+        andalso is_another(weft_ring_lookup:owner(weft_ring, Partition))
+        andalso is_another({ok, planned(Partition)}) of
+        true -> at_rest(cancelled(Vnode));
+        false -> at_rest(Vnode)
+    end;
 tick(Vnode) ->
     at_rest(Vnode).
+
+is_another({ok, unknown}) -> false;
+is_another({ok, Node}) -> Node =/= node();
+is_another({error, _}) -> false.
+
+%% The sender may not know of it yet. What it still brings is refused (no such session), so it can
+%% not take for complete here what is not: it begins anew.
+cancelled(#vnode{module = Module, data = Data} = Vnode) ->
+    Mark = {mark, none},
+    noted(Mark, written(Module:cancelled(Mark, Data), Vnode#vnode{receiving = none})).
 
 at_rest(#vnode{module = Module, data = Data} = Vnode) ->
     case erlang:function_exported(Module, tick, 1) of

@@ -4,10 +4,11 @@
 -module(weft_vnodes).
 -behaviour(gen_server).
 
--export([start_link/1, start/2]).
+-export([start_link/1, start/2, waiting/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -define(START_MS, 60000).
+-define(WAITING_MS, 5000).
 
 %% @doc With the vnodes of the configuration: `[{Module, Options}]', and what concerns all.
 -spec start_link(map()) -> {ok, pid()} | {error, term()}.
@@ -19,6 +20,19 @@ start_link(Config) ->
 start({Module, Partition}, Node) ->
     try gen_server:call({?MODULE, Node}, {start, Module, Partition, any}, ?START_MS)
     catch exit:{Reason, _} -> {error, Reason}
+    end.
+
+%% @doc How much waits in which processes of this node for other owners; 0 is left out.
+-spec waiting() -> [{pid(), pos_integer() | unknown}].
+waiting() ->
+    [{Pid, Count} || {_, Pid, _, _} <- supervisor:which_children(weft_vnode_sup), is_pid(Pid),
+                     Count <- [waiting(Pid)], Count =/= 0].
+
+waiting(Pid) ->
+    try gen_server:call(Pid, waiting, ?WAITING_MS)
+    catch
+        exit:{Ended, _} when Ended =:= noproc; Ended =:= normal -> 0;
+        exit:_ -> unknown
     end.
 
 %% @private

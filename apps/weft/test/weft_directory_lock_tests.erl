@@ -1,0 +1,148 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc One directory and two nodes that want it: alive, killed, on other hosts, out of sight.
+-module(weft_directory_lock_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+one_at_a_time_test() ->
+    in_directory(fun(Dir) ->
+                     {ok, One} = weft_directory_lock:start_link(Dir, mine),
+                     File = filename:join(Dir, "mine.lock"),
+                     {ok, Host} = inet:gethostname(),
+                     Node = atom_to_list(node()),
+                     ?assertMatch({error, {directory_in_use,
+                                           #{file := File, node := Node, host := Host, do := _}}},
+                                  weft_directory_lock:start_link(Dir, mine)),
+                     %% For another purpose it is free.
+                     {ok, Other} = weft_directory_lock:start_link(Dir, other),
+                     ok = gen_server:stop(One),
+                     {ok, Two} = weft_directory_lock:start_link(Dir, mine),
+                     [ok = gen_server:stop(Pid) || Pid <- [Two, Other]],
+                     ?assertEqual({ok, []}, file:list_dir(Dir))
+                 end).
+
+%% Of the same node, and of one of which nothing is left but the file.
+a_killed_holder_is_no_holder_test() ->
+    in_directory(fun(Dir) ->
+                     {ok, One} = weft_directory_lock:start_link(Dir, mine),
+                     exit(One, kill),
+                     receive {'EXIT', One, killed} -> ok end,
+                     {ok, Two} = weft_directory_lock:start_link(Dir, mine),
+                     ok = gen_server:stop(Two)
+                 end).
+
+another_node_of_this_host_test_() ->
+    {timeout, 60, fun() -> in_directory(fun another_node/1) end}.
+
+another_node(Dir) ->
+    Port = open_port({spawn_executable, os:find_executable("erl")},
+                     [{args, ["-noinput", "-pa", filename:dirname(code:which(weft_directory_lock)),
+                              "-eval", lists:concat(["{ok, _} = weft_directory_lock:start_link(\"",
+                                                     Dir, "\", mine), io:put_chars(\"has it\"), "
+                                                     "receive never -> ok end."])]},
+                      exit_status, stderr_to_stdout]),
+    {os_pid, OsPid} = erlang:port_info(Port, os_pid),
+    Named = integer_to_list(OsPid),
+    receive {Port, {data, "has it"}} -> ok end,
+    ?assertMatch({error, {directory_in_use, #{os_pid := Named}}},
+                 weft_directory_lock:start_link(Dir, mine)),
+    _ = os:cmd("kill -STOP " ++ Named),
+    ?assertMatch({error, {directory_in_use, _}}, weft_directory_lock:start_link(Dir, mine)),
+    _ = os:cmd("kill -KILL " ++ Named),
+    receive {Port, {exit_status, _}} -> ok end,
+    {ok, Lock} = weft_directory_lock:start_link(Dir, mine),
+    ok = gen_server:stop(Lock).
+
+%% Its number is that of another process by now.
+a_process_with_the_same_number_is_another_one_test() ->
+    in_directory(fun(Dir) ->
+                     ok = left_behind(Dir, fun(5, _) -> <<"1">>; (_, Line) -> Line end),
+                     {ok, Lock} = weft_directory_lock:start_link(Dir, mine),
+                     ok = gen_server:stop(Lock)
+                 end).
+
+who_is_out_of_sight_is_alive_while_it_writes_test() ->
+    in_directory(
+      fun(Dir) ->
+          Elsewhere = fun(2, _) -> <<"far">>; (6, _) -> <<"elsewhere">>; (_, Line) -> Line end,
+          [begin
+               ok = left_behind(Dir, Change),
+               ?assertMatch({error, {directory_in_use, _}},
+                            weft_directory_lock:start_link(Dir, mine)),
+               File = filename:join(Dir, "mine.lock"),
+               ok = file:change_time(File, calendar:system_time_to_local_time(
+                                             erlang:system_time(second) - 20, second)),
+               {ok, Lock} = weft_directory_lock:start_link(Dir, mine),
+               ok = gen_server:stop(Lock)
+           end || Change <- [Elsewhere, fun(0, _) -> <<"damaged">>; (_, Line) -> Line end]]
+      end).
+
+%% Another one has it, because this one stood still.
+a_holder_that_has_lost_the_directory_ends_test() ->
+    in_directory(fun(Dir) ->
+                     {ok, One} = weft_directory_lock:start_link(Dir, mine),
+                     {ok, Text} = file:read_file(filename:join(Dir, "mine.lock")),
+                     One ! beat,
+                     ok = looked(One),
+                     ?assertEqual({ok, Text}, file:read_file(filename:join(Dir, "mine.lock"))),
+                     ok = file:delete(filename:join(Dir, "mine.lock")),
+                     One ! beat,
+                     ok = looked(One),
+                     ?assertEqual({ok, Text}, file:read_file(filename:join(Dir, "mine.lock"))),
+                     ok = file:write_file(filename:join(Dir, "mine.lock"), "another one's"),
+                     One ! beat,
+                     receive {'EXIT', One, {directory_in_use, _}} -> ok after 5000 -> error(on) end,
+                     ?assertEqual({ok, <<"another one's">>},
+                                  file:read_file(filename:join(Dir, "mine.lock")))
+                 end).
+
+%% It has looked at all that was sent before.
+looked(Pid) ->
+    _ = sys:get_state(Pid),
+    ok.
+
+of_many_one_gets_what_was_left_behind_test() ->
+    in_directory(
+      fun(Dir) ->
+          ok = left_behind(Dir, fun(5, _) -> <<"1">>; (_, Line) -> Line end),
+          Self = self(),
+          Pids = [spawn_link(fun() ->
+                                 process_flag(trap_exit, true),
+                                 Self ! {self(), weft_directory_lock:start_link(Dir, mine)},
+                                 receive stop -> ok end
+                             end) || _ <- lists:seq(1, 20)],
+          Started = [Lock || Pid <- Pids, {ok, Lock} <- [receive {Pid, R} -> R end]],
+          ?assertMatch([_], Started),
+          ok = gen_server:stop(hd(Started)),
+          [Pid ! stop || Pid <- Pids]
+      end).
+
+a_directory_that_can_not_be_written_is_named_test() ->
+    in_directory(fun(Dir) ->
+                     File = filename:join(Dir, "file"),
+                     ok = file:write_file(File, "x"),
+                     ?assertMatch({error, {_, File}}, weft_directory_lock:start_link(File, mine))
+                 end).
+
+%% The lock of a holder that was killed, with other lines.
+left_behind(Dir, Change) ->
+    {ok, One} = weft_directory_lock:start_link(Dir, mine),
+    File = filename:join(Dir, "mine.lock"),
+    {ok, Text} = file:read_file(File),
+    ok = gen_server:stop(One),
+    Lines = binary:split(Text, <<"\n">>, [global]),
+    file:write_file(File, lists:join($\n, [Change(N, Line) || {N, Line} <- lists:enumerate(0, Lines)])).
+
+in_directory(Fun) ->
+    Dir = filename:join(filename:basedir(user_cache, "weft_directory_lock_tests"),
+                        integer_to_list(erlang:unique_integer([positive])) ++ os:getpid()),
+    ok = filelib:ensure_dir(filename:join(Dir, "x")),
+    Trap = process_flag(trap_exit, true),
+    Level = maps:get(level, logger:get_primary_config()),
+    ok = logger:set_primary_config(level, none),
+    try Fun(Dir)
+    after
+        ok = logger:set_primary_config(level, Level),
+        process_flag(trap_exit, Trap),
+        file:del_dir_r(Dir)
+    end.
