@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc One request to the replicas: as rules, and with losses, cuts and kills. After a thousand
 %% schedules each acknowledged write is in what any quorum answers, or was overwritten by somebody
-%% who had seen it. With last-write-wins and clocks that differ the same check fails.
+%% who had seen it. With last-write-wins and clocks that differ the same check fails. Replicas also
+%% forget: what is over or evicted, and all they had with their disk.
 -module(weft_kv_coordinator_tests).
 
 -include_lib("eunit/include/eunit.hrl").
@@ -103,8 +104,10 @@ value(Value) -> #{value => Value, written_ms => 0, expires_ms => never}.
 %% `seen': what each client has read (its context and the values). `writes': the values that each
 %% written value has seen. `acked': those that were acknowledged. Each replica keeps its object when
 %% it is killed, and writes by another name from then on. Clocks of clients differ.
+%% With `forgets' replicas forget the key (`dropped': what they had then), and go on to count
+%% (`weft_kv_vnode'), or lose their disk and are other actors then. Copies are compared, too.
 -record(world, {replicas, clients = #{}, requests = #{}, network = [], cut = [], writes = #{},
-                acked = [], next = 1, rand, options}).
+                acked = [], next = 1, rand, options, forgets = false, dropped = []}).
 
 nothing_acknowledged_is_lost_test_() ->
     {timeout, 120,
@@ -114,6 +117,24 @@ nothing_acknowledged_is_lost_test_() ->
                                            Lost <- lost(W)]),
          %% It was put to the test.
          ?assert(lists:sum([length(W#world.acked) || W <- Worlds]) > 2 * ?SCHEDULES)
+     end}.
+
+%% A value vanishes only where it was seen, or forgotten: never because a later write of a replica
+%% that has forgotten it is taken for one that has seen it, nor the other way round.
+nothing_vanishes_but_what_was_forgotten_test_() ->
+    {timeout, 300,
+     fun() ->
+         Count = case os:getenv("FULL") of false -> ?SCHEDULES; _ -> 100 * ?SCHEDULES end,
+         ?assertEqual([], [{Seed, Lost} || Seed <- lists:seq(1, Count),
+                                           Lost <- vanished(run(Seed, #{}, count))])
+     end}.
+
+%% The check itself: who begins to count at 1 again is not believed.
+the_same_check_fails_if_a_replica_forgets_its_number_test_() ->
+    {timeout, 120,
+     fun() ->
+         ?assertNotEqual([], [Seed || Seed <- lists:seq(1, ?SCHEDULES),
+                                      vanished(run(Seed, #{}, anew)) =/= []])
      end}.
 
 the_same_check_fails_with_last_write_wins_test_() ->
@@ -133,10 +154,13 @@ the_same_check_fails_with_quorums_that_do_not_meet_test_() ->
 
 numbered(Worlds) -> lists:zip(lists:seq(1, length(Worlds)), Worlds).
 
-run(Seed, Given) ->
+run(Seed, Given) -> run(Seed, Given, false).
+
+run(Seed, Given, Forgets) ->
     {ok, Options} = weft_kv_bucket:check(Given),
-    Replicas = maps:from_list([{Node, {weft_kv_object:new(), 0}} || {_, Node, _} <- ?PLACES]),
-    World = #world{replicas = Replicas, rand = rand:seed_s(exsss, Seed), options = Options},
+    Replicas = maps:from_list([{Node, {weft_kv_object:new(), 0, 0}} || {_, Node, _} <- ?PLACES]),
+    World = #world{replicas = Replicas, rand = rand:seed_s(exsss, Seed), options = Options,
+                   forgets = Forgets},
     lists:foldl(fun(_, W) -> step(W) end, World, lists:seq(1, ?STEPS)).
 
 step(World0) ->
@@ -148,6 +172,8 @@ step(World0) ->
         Choice =:= 7 -> World#world{cut = []};
         Choice =:= 8 -> dropped(World);
         Choice =:= 9 -> timer(World);
+        Choice =:= 10, World#world.forgets =/= false -> forgotten(World);
+        Choice =:= 11, World#world.forgets =/= false -> compared(World);
         true -> delivered(World)
     end.
 
@@ -234,21 +260,45 @@ event(Id, Event, #world{requests = Requests} = World) ->
     performed(Id, Effects, World#world{requests = Requests#{Id := {State, Client, Written}}}).
 
 replica(Node, Request, #world{replicas = Replicas, options = #{siblings := Siblings}} = World) ->
-    #{Node := {Object, Run}} = Replicas,
-    New = weft_kv_replica:requested(Request, actor(Node, Run), Siblings, Object),
-    {New, World#world{replicas = Replicas#{Node := {New, Run}}}}.
+    #{Node := {Object, Run, Last}} = Replicas,
+    Actor = actor(Node, Run),
+    New = weft_kv_replica:requested(Request, {Actor, Last}, Siblings, Object),
+    {New, World#world{replicas = Replicas#{Node := {New, Run, max(Last, weft_kv_object:last(Actor,
+                                                                                          New))}}}}.
 
+forgotten(World0) ->
+    {N, World1} = random(3, World0),
+    {Lost, #world{replicas = Replicas} = World} = random(2, World1),
+    {_, Node, _} = lists:nth(N, ?PLACES),
+    #{Node := {Object, Run, Last}} = Replicas,
+    Empty = case {Lost, World#world.forgets} of
+                {1, _} -> {weft_kv_object:new(), Run + 1, 0};
+                {2, count} -> {weft_kv_object:new(), Run, Last};
+                {2, anew} -> {weft_kv_object:new(), Run, 0}
+            end,
+    World#world{replicas = Replicas#{Node := Empty},
+                dropped = numbers(Object) ++ World#world.dropped}.
+
+%% Two replicas are compared, and both have what one of them has.
+compared(World0) ->
+    {N, #world{replicas = Replicas} = World} = random(3, World0),
+    {_, Left, _} = lists:nth(N, ?PLACES),
+    [One, Other] = [Node || {_, Node, _} <- ?PLACES, Node =/= Left],
+    #{One := {A, _, _}, Other := {B, _, _}} = Replicas,
+    {_, W} = replica(One, {merge, B}, World),
+    {_, Both} = replica(Other, {merge, A}, W),
+    Both.
 actor(Node, Run) -> iolist_to_binary(io_lib:format("~p~p", [Node, Run])).
 
 %% What waits for it or comes from it is lost.
 killed(#world{replicas = Replicas} = World0) ->
     {N, World} = random(3, World0),
     {_, Node, _} = lists:nth(N, ?PLACES),
-    #{Node := {Object, Run}} = Replicas,
+    #{Node := {Object, Run, _}} = Replicas,
     Network = [Message || Message <- World#world.network,
                           element(2, Message) =:= timer
                               orelse element(2, element(3, Message)) =/= Node],
-    World#world{replicas = Replicas#{Node := {Object, Run + 1}}, network = Network}.
+    World#world{replicas = Replicas#{Node := {Object, Run + 1, 0}}, network = Network}.
 
 cut(World0) ->
     {N, World} = random(3, World0),
@@ -262,11 +312,18 @@ random(Max, #world{rand = Rand0} = World) ->
 %% For each two replicas: acknowledged writes that are not in what they know together, and that no
 %% write that is has seen, nor one that such a write has seen, and so on.
 lost(#world{replicas = Replicas, acked = Acked, writes = Writes}) ->
-    Objects = [Object || {Object, _} <- maps:values(Replicas)],
+    Objects = [Object || {Object, _, _} <- maps:values(Replicas)],
     Quorums = [weft_kv_object:merge(A, B) || A <- Objects, B <- Objects, A =/= B]
         ++ [A || A <- Objects, length([B || B <- Objects, A =:= B]) > 1],
     lists:usort([Write || Quorum <- Quorums, Write <- Acked,
                           not is_kept(Write, reached(numbers(Quorum), Writes, []))]).
+
+%% What all replicas know together, and what that has seen; or was forgotten somewhere.
+vanished(#world{replicas = Replicas, acked = Acked, writes = Writes, dropped = Dropped}) ->
+    All = lists:foldl(fun({Object, _, _}, Sum) -> weft_kv_object:merge(Object, Sum) end,
+                      weft_kv_object:new(), maps:values(Replicas)),
+    Reached = reached(numbers(All) ++ Dropped, Writes, []),
+    [Write || Write <- lists:usort(Acked), not is_kept(Write, Reached)].
 
 is_kept(Write, Reached) -> lists:member(Write, Reached).
 
