@@ -131,7 +131,8 @@ left_behind(Dir, Change) ->
     {ok, Text} = file:read_file(File),
     ok = gen_server:stop(One),
     Lines = binary:split(Text, <<"\n">>, [global]),
-    file:write_file(File, lists:join($\n, [Change(N, Line) || {N, Line} <- lists:enumerate(0, Lines)])).
+    Changed = [Change(N, Line) || {N, Line} <- lists:enumerate(0, Lines)],
+    file:write_file(File, lists:join($\n, Changed)).
 
 in_directory(Fun) ->
     Dir = filename:join(filename:basedir(user_cache, "weft_directory_lock_tests"),

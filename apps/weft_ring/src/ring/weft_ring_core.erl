@@ -29,8 +29,9 @@
 %% Options: `partitions' (64), `n_val' (3), `location' (the node), `ring' (none), `asked' (none),
 %% `fanout' (3), `sync_ms' (5000), `handoffs_max' (2), `settle' (false).
 %% Commands: `create', `{join, Via}', `{stage, Node, Change}', `{unstage, Node}', `plan', `{commit,
-%% Token}', `{handoff, done | failed, Transfer}', `{leave, ready}', `ring'. Views: `ring', `asked' (the node that was
-%% asked to let this one join), `mine' (the partitions this node takes itself for the owner of).
+%% Token}', `{handoff, done | failed, Transfer}', `{leave, ready}', `ring'. Views: `ring', `asked'
+%% (the node that was asked to let this one join), `mine' (the partitions this node takes itself for
+%% the owner of).
 -module(weft_ring_core).
 -behaviour(weft_core).
 
