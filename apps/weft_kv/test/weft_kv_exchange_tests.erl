@@ -84,3 +84,21 @@ values(N, Vnode) ->
     weft_kv_object:values(Object).
 
 key(N) -> {0, bucket, integer_to_binary(N)}.
+
+%% A full partition, for example.
+a_repair_that_is_refused_is_an_error_test() ->
+    Kind = #{n => 2, evict => false, siblings => true},
+    Value = #{value => <<"1">>, written_ms => 0, expires_ms => never},
+    Object = weft_kv_object:put(Value, #{}, <<"a">>, weft_kv_object:new()),
+    Key = {0, bucket, <<"key">>},
+    Ask = fun(_, Key0, {read, _, _}) when Key0 =:= Key -> {ok, {ok, weft_kv_object:new()}};
+             (_, _, {{merge, _}, _, _}) -> {ok, {error, full}};
+             (Partition, _, {entropy, {root, 2}}) -> {ok, Partition};
+             (0, _, {entropy, {segments, 2}}) -> {ok, [{5, 1}]};
+             (0, _, {entropy, {{segment, 5}, 2}}) -> {ok, [{Key, 1, Kind}]};
+             (1, _, {entropy, _}) -> {ok, []}
+          end,
+    Has = fun(0, _, {read, _, _}) -> {ok, {ok, Object}};
+             (Partition, K, Command) -> Ask(Partition, K, Command)
+          end,
+    ?assertEqual({error, full}, weft_kv_exchange:compare({2, 0, {0, 1}}, 10, Has)).

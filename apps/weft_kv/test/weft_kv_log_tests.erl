@@ -43,6 +43,25 @@ torn(Dir) ->
          [ok = file:delete(Name) || Name <- Aside]
      end || At <- lists:seq(10, byte_size(Bytes)), Filling <- [<<>>, fill(At, Bytes, Ends)]].
 
+%% A shorter record would leave the rest of it behind itself.
+nothing_is_left_of_a_torn_end_test() ->
+    in_directory(fun(Dir) ->
+                     {File, Bytes, _} = written(Dir, 2),
+                     ok = file:write_file(File, [Bytes, <<200:32, (erlang:crc32(<<200:32>>)):32>>,
+                                                 binary:copy(<<1>>, 100)]),
+                     ?assertEqual(entries(2), found(Dir)),
+                     ?assertEqual({ok, Bytes}, file:read_file(File))
+                 end).
+
+%% The file system has made the file longer, and the host has failed.
+zeros_at_the_end_are_no_damage_test() ->
+    in_directory(fun(Dir) ->
+                     {File, Bytes, _} = written(Dir, 2),
+                     ok = file:write_file(File, [Bytes, <<0:800>>]),
+                     ?assertEqual(entries(2), found(Dir)),
+                     ?assertEqual([], filelib:wildcard(File ++ ".damaged.*"))
+                 end).
+
 %% Zeros that end with the record that was being written.
 fill(At, _Bytes, Ends) ->
     case [End || End <- Ends, End > At] of

@@ -27,6 +27,17 @@ the_first_batch_is_read_at_any_time_test() ->
     ?assertMatch({_, [{read, start, 500}]},
                  weft_ring_handoff_sender_core:handle(Resume, -576460752303, State)).
 
+%% The answer was lost on the way. Once the session has begun, it is no question any more.
+a_start_that_comes_again_is_answered_again_test() ->
+    Start = {message, {handoff, 1, {start, {?TRANSFER, 1}, 7}}},
+    S0 = weft_ring_handoff_receiver_core:init(none, #{}),
+    {S1, [{clear, _}, Answer]} = weft_ring_handoff_receiver_core:handle(Start, S0),
+    {send, {handoff, 1, {resume, 7, Session, start, 0}}} = Answer,
+    {S2, [Answer]} = weft_ring_handoff_receiver_core:handle(Start, S1),
+    Items = {message, {handoff, 1, {items, Session, 1, [], done, 0}}},
+    {S3, [_, _]} = weft_ring_handoff_receiver_core:handle(Items, S2),
+    ?assertEqual({S3, []}, weft_ring_handoff_receiver_core:handle(Start, S3)).
+
 an_empty_partition_is_handed_over_test() ->
     ?assertEqual(#{}, (ended(world(0, #{}), []))#world.copy).
 
