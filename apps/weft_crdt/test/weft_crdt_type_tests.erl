@@ -286,3 +286,26 @@ done(M, Actor, Operations, State0) ->
                     {ok, Delta} = M:mutate(Operation, {Actor, 0}, State),
                     M:merge(State, Delta)
                 end, State0, Operations).
+
+%% --- what is not sent, and not kept -----------------------------------------------------------
+
+a_difference_has_nothing_that_the_other_copy_knows_test() ->
+    Add = fun(Element, Set) ->
+              {ok, Delta} = weft_crdt_orset:mutate({add, Element}, {{a, 1}, 0}, Set),
+              weft_crdt_orset:merge(Set, Delta)
+          end,
+    Before = lists:foldl(Add, weft_crdt_orset:new(), lists:seq(1, 100)),
+    ?assertEqual(#{{a, 1} => {[{101, 101}], #{101 => new}}},
+                 weft_crdt_orset:pack(weft_crdt_orset:difference(Add(new, Before), Before))).
+
+an_element_that_is_added_again_takes_no_more_room_test() ->
+    Again = lists:foldl(fun(N, Set) ->
+                            {ok, Delta} = weft_crdt_orset:mutate({add, x}, {{a, N rem 3}, 0}, Set),
+                            weft_crdt_orset:merge(Set, Delta)
+                        end, weft_crdt_orset:new(), lists:seq(1, 20)),
+    ?assertMatch([_], weft_crdt_dots:live(Again)).
+
+%% Nothing could ever undo it.
+a_state_whose_dots_were_never_seen_is_refused_test() ->
+    ?assertMatch({ok, _}, weft_crdt_orset:unpack(#{{a, 1} => {[{1, 2}], #{2 => x}}})),
+    ?assertEqual(error, weft_crdt_orset:unpack(#{{a, 1} => {[{1, 2}], #{3 => x}}})).
