@@ -146,7 +146,7 @@ foreign() ->
     Do(weft_deploy_shell:stop(Dir, ["n1@h"], 1)),
     ?assertMatch({os_pid, OsPid}, erlang:port_info(Port, os_pid)),
     true = port_close(Port),
-    Do(weft_deploy_shell:purge(Dir)).
+    ok = file:del_dir_r(Dir).
 
 nodes_that_run_on_are_told_test() ->
     ?assertEqual(["a@h"], weft_deploy_shell:left(<<"kill: not permitted\nleft\ta@h\n">>)).
