@@ -31,6 +31,7 @@ check(weft, Environment) -> weft_config:check(Environment);
 check(weft_crdt, Environment) -> weft_crdt_app:config(Environment);
 check(weft_dashboard, Environment) -> weft_dashboard_config:parse(Environment);
 check(weft_kv, Environment) -> weft_kv_app:config(Environment);
+check(weft_kv_http, Environment) -> weft_kv_http_config:parse(Environment);
 check(weft_ops, Environment) -> weft_ops_config:parse(Environment);
 check(weft_ring, Environment) -> weft_ring_app:config(Environment);
 check(weft_chaos, [{enabled, Enabled}]) when is_boolean(Enabled) -> ok;

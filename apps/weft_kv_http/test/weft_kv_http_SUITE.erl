@@ -1,0 +1,277 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The store by HTTP as its clients have it: a node, and requests over TCP. The commands of the
+%% guide are run as they are written there.
+-module(weft_kv_http_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-export([suite/0, all/0, init_per_suite/1, end_per_suite/1]).
+-export([the_guide/1, bytes_and_types_are_kept/1, conditions/1, siblings_are_shown/1, lists/1,
+         mistakes_have_answers/1, hostile_requests_are_refused/1, token_is_needed/1,
+         limits_hold/1, wrong_configurations_are_refused/1, stopped_store/1]).
+
+suite() -> [{timetrap, {minutes, 2}}].
+
+%% The last one stops the store.
+all() ->
+    [the_guide, bytes_and_types_are_kept, conditions, siblings_are_shown, lists,
+     mistakes_have_answers, hostile_requests_are_refused, token_is_needed, limits_hold,
+     wrong_configurations_are_refused, stopped_store].
+
+init_per_suite(Config0) ->
+    Config = weft_test_nodes:begin_suite(Config0),
+    Libraries = [filename:dirname(code:which(Module))
+                 || Module <- [cowboy, ranch, cow_http_hd, weft_ring, weft_kv, weft_json,
+                               weft_kv_http_app]],
+    Args = lists:append([["-pa", filename:absname(Dir)] || Dir <- Libraries]),
+    Ref = weft_test_nodes:start(kv_http, #{args => Args}, ?config(place, Config)),
+    [ok = call(Ref, application, set_env, [Application, Key, Value])
+     || {Application, Key, Value} <-
+            [{weft_ring, dir, filename:join(?config(priv_dir, Config), "ring")},
+             {weft_ring, partitions, 8}, {weft_ring, vnodes, [weft_kv_vnode]},
+             {weft_kv, buckets, #{carts => #{n => 1},
+                                  pages => #{n => 1, siblings => false, evict => true,
+                                             value_max => 1000}}},
+             {weft_kv_http, port, 0}, {weft_kv_http, body_ms, 500}]],
+    {ok, _} = call(Ref, application, ensure_all_started, [weft_kv_http]),
+    ok = call(Ref, weft_ring, create, []),
+    [{ref, Ref}, {port, call(Ref, weft_kv_http_listener, port, [])} | Config].
+
+end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
+
+%% --- cases ------------------------------------------------------------------------------------
+
+%% Each line that begins with a dollar is a command, and what follows is what it prints.
+the_guide(Config) ->
+    {ok, Guide} = file:read_file(guide(filename:dirname(code:which(?MODULE)))),
+    {match, Commands} = re:run(Guide, "^\\$ (curl .*)\\n((?:[^$`].*\\n)*)",
+                               [multiline, global, {capture, [1, 2], list}]),
+    ?assert(length(Commands) >= 8),
+    Port = integer_to_list(?config(port, Config)),
+    lists:foreach(fun([Command, Expected]) ->
+                          Said = os:cmd(lists:flatten(string:replace(Command, "9480", Port))),
+                          ?assertMatch({Command, Said, {match, _}},
+                                       {Command, Said, re:run(Said, pattern(Expected))})
+                  end, Commands).
+
+%% Three dots in the guide stand for anything.
+pattern(Expected) ->
+    Quoted = re:replace(string:trim(Expected), "[][{}()*+?.\\\\^$|]", "\\\\&",
+                        [global, {return, list}]),
+    "^\\s*" ++ lists:flatten(string:replace(Quoted, "\\.\\.\\.", ".*", all)) ++ "\\s*$".
+
+bytes_and_types_are_kept(Config) ->
+    Bytes = list_to_binary(lists:seq(0, 255)),
+    [begin
+         Path = "/buckets/pages/keys/" ++ Key,
+         {204, _, <<>>} = put(Path, [{"content-type", "image/x-any; a=\"b\""}], Bytes, Config),
+         ?assertMatch({200, #{"content-type" := "image/x-any; a=\"b\"",
+                              "x-content-type-options" := "nosniff"}, Bytes}, get(Path, Config)),
+         ?assertMatch({200, _, <<>>}, request(head, Path, [], Config))
+     end || Key <- ["plain", "a%2Fb", "%00%FF", "%2E%2E", "caf%C3%A9"]],
+    ?assertEqual({ok, Bytes}, element_of(call(?config(ref, Config), weft_kv, get,
+                                              [pages, <<"a/b">>]))).
+
+element_of({ok, Value, _Context}) -> {ok, Value}.
+
+conditions(Config) ->
+    Path = "/buckets/carts/keys/conditions",
+    {201, #{"etag" := First}, _} = put(Path, [{"if-none-match", "*"}], <<"1">>, Config),
+    {412, _, _} = put(Path, [{"if-none-match", "*"}], <<"2">>, Config),
+    {428, _, _} = put(Path, [], <<"2">>, Config),
+    {200, #{"etag" := First}, <<"1">>} = get(Path, Config),
+    {304, #{"etag" := First}, <<>>} = request(get, Path, [{"if-none-match", First}], Config),
+    {304, _, <<>>} = request(get, Path, [{"if-none-match", "\"x\", W/" ++ First}], Config),
+    {204, #{"etag" := Second}, _} = put(Path, [{"if-match", First}], <<"2">>, Config),
+    ?assertNotEqual(First, Second),
+    {412, _, _} = put(Path, [{"if-match", First}], <<"3">>, Config),
+    {412, _, _} = put(Path, [{"if-match", "W/" ++ Second}], <<"3">>, Config),
+    {412, _, _} = request(delete, Path, [{"if-match", First}], Config),
+    {200, _, <<"2">>} = request(get, Path, [{"if-none-match", First}], Config),
+    {204, _, _} = put(Path, [{"if-match", "*"}], <<"3">>, Config),
+    {204, _, _} = request(delete, Path, [], Config),
+    {404, _, _} = get(Path, Config),
+    {404, _, _} = request(delete, Path, [], Config),
+    {412, _, _} = put(Path, [{"if-match", "*"}], <<"4">>, Config).
+
+%% Nothing is lost of two writes with the same context, and both go with a third one.
+siblings_are_shown(Config) ->
+    Path = "/buckets/carts/keys/siblings",
+    {201, #{"weft-context" := Context}, _} = put(Path, [], <<"0">>, Config),
+    [{204, _, _} = put(Path, [{"weft-context", Context}], Value, Config)
+     || Value <- [<<"one">>, <<255>>]],
+    {300, #{"weft-context" := Both, "etag" := Tag}, Json} = get(Path, Config),
+    {ok, #{<<"siblings">> := Siblings}} = weft_json:decode(Json),
+    ?assertMatch([#{<<"value">> := <<"one">>}], [S || #{<<"value">> := _} = S <- Siblings]),
+    ?assertMatch([#{<<"value_base64">> := <<"/w==">>}], Siblings -- [S || #{<<"value">> := _} = S
+                                                                             <- Siblings]),
+    {304, _, _} = request(get, Path, [{"if-none-match", Tag}], Config),
+    {204, _, _} = put(Path, [{"weft-context", Both}], <<"two">>, Config),
+    {200, _, <<"two">>} = get(Path, Config).
+
+lists(Config) ->
+    Keys = [lists:concat(["list", N]) || N <- lists:seq(1, 25)],
+    [{_, _, _} = put("/buckets/pages/keys/" ++ Key, [], <<"v">>, Config) || Key <- Keys],
+    Found = listed("/buckets/pages/keys?limit=7", "", Config),
+    ?assertEqual(length(Found), length(lists:usort(Found))),
+    ?assertEqual([], [list_to_binary(Key) || Key <- Keys] -- Found).
+
+listed(Path, After, Config) ->
+    {200, _, Json} = get(Path ++ After, Config),
+    {ok, #{<<"keys">> := Keys, <<"next">> := Next}} = weft_json:decode(Json),
+    ?assert(length(Keys) =< 7),
+    Keys ++ case Next of
+                null -> [];
+                _ -> listed(Path, "&after=" ++ binary_to_list(Next), Config)
+            end.
+
+mistakes_have_answers(Config) ->
+    [begin
+         {Status, #{"content-type" := "application/json"}, Json} = get(Path, Config),
+         {ok, Said} = weft_json:decode(Json),
+         ?assertMatch({Path, #{<<"error">> := Word, <<"message">> := _, <<"where">> := _,
+                               <<"do">> := _}}, {Path, Said}),
+         ?assertEqual({Path, Expected}, {Path, Status})
+     end || {Path, Expected, Word} <-
+                [{"/", 404, <<"no_path">>}, {"/buckets/cards", 404, <<"unknown_bucket">>},
+                 {"/buckets/carts/keys/a/b", 404, <<"no_path">>},
+                 {"/buckets/carts/keys/", 400, <<"bad_key">>},
+                 {"/buckets/carts/keys/%zz", 400, <<"bad_path">>},
+                 {"/buckets/carts/keys/" ++ lists:duplicate(4097, $k), 400, <<"bad_key">>},
+                 {"/buckets/carts/keys/k?r=9", 400, <<"bad_option">>},
+                 {"/buckets/carts/keys/k?r=x", 400, <<"bad_query">>},
+                 {"/buckets/carts/keys/k?x=1", 400, <<"bad_query">>},
+                 {"/buckets/carts/keys?after=AAAA", 400, <<"bad_cursor">>},
+                 {"/buckets/carts/keys?limit=1001", 400, <<"bad_query">>}]],
+    {400, _, _} = put("/buckets/carts/keys/k", [{"weft-context", "AAAA"}], <<"v">>, Config),
+    {400, _, _} = put("/buckets/carts/keys/k", [{"if-match", "?"}], <<"v">>, Config),
+    {405, #{"allow" := "GET, HEAD, PUT, DELETE"}, _} =
+        request(options, "/buckets/carts/keys/k", [], Config),
+    {405, _, _} = request(delete, "/buckets/carts", [], Config).
+
+hostile_requests_are_refused(Config) ->
+    Path = "/buckets/carts/keys/k",
+    [?assertMatch({Headers, {403, _, _}}, {Headers, request(get, Path, Headers, Config)})
+     || Headers <- [[{"host", "evil.example"}], [{"origin", "http://evil.example"}],
+                    [{"origin", "null"}], [{"sec-fetch-site", "cross-site"}],
+                    [{"sec-fetch-site", "same-site"}]]],
+    Own = "http://127.0.0.1:" ++ integer_to_list(?config(port, Config)),
+    ?assertMatch({404, _, _}, request(get, Path, [{"origin", Own}], Config)),
+    Before = call(?config(ref, Config), erlang, system_info, [atom_count]),
+    [{404, _, _} = get(lists:concat(["/buckets/made_up_", N, "/keys/k"]), Config)
+     || N <- lists:seq(1, 50)],
+    ?assert(call(?config(ref, Config), erlang, system_info, [atom_count]) < Before + 40),
+    [?assertMatch({_, {match, _}},
+                  {Text, re:run(raw(Text, Config), "^(HTTP/1.1 4[0-9][0-9] |$)")})
+     || Text <- ["nonsense\r\n\r\n", "GET /buckets HTTP/1.1\r\n\r\n",
+                 "GET http:// HTTP/1.1\r\nhost: localhost\r\n\r\n",
+                 "PUT " ++ Path ++ " HTTP/1.1\r\nhost: localhost\r\ncontent-length: -1\r\n\r\n"]].
+
+token_is_needed(Config) ->
+    Ref = ?config(ref, Config),
+    ok = restarted(Ref, {token, "sixteen-letters-."}),
+    Again = lists:keystore(port, 1, Config, {port, call(Ref, weft_kv_http_listener, port, [])}),
+    Bearer = fun(Token) -> [{"authorization", "Bearer " ++ Token}] end,
+    {401, #{"www-authenticate" := "Bearer"}, _} = get("/buckets", Again),
+    {401, _, _} = request(get, "/buckets", Bearer("sixteen-letters-,"), Again),
+    {200, _, _} = request(get, "/buckets", Bearer("sixteen-letters-."), Again),
+    ok = restarted(Ref, {token, none}),
+    ok = restarted(Ref, {port, none}),
+    {error, econnrefused} = gen_tcp:connect("127.0.0.1", ?config(port, Again), []),
+    ok = restarted(Ref, {port, ?config(port, Config)}).
+
+restarted(Ref, {Key, Value}) ->
+    ok = call(Ref, application, stop, [weft_kv_http]),
+    ok = call(Ref, application, set_env, [weft_kv_http, Key, Value]),
+    call(Ref, application, start, [weft_kv_http]).
+
+limits_hold(Config) ->
+    Path = "/buckets/pages/keys/large",
+    {204, _, _} = put(Path, [], binary:copy(<<"x">>, 1000), Config),
+    {413, _, _} = put(Path, [], binary:copy(<<"x">>, 1001), Config),
+    Head = "PUT " ++ Path ++ " HTTP/1.1\r\nhost: localhost\r\n",
+    %% Nobody said how long it is.
+    Chunk = "200\r\n" ++ lists:duplicate(512, $x) ++ "\r\n",
+    ?assertMatch("HTTP/1.1 413" ++ _, raw([Head, "transfer-encoding: chunked\r\n\r\n",
+                                           Chunk, Chunk, "0\r\n\r\n"], Config)),
+    ?assertMatch("HTTP/1.1 408" ++ _, raw([Head, "content-length: 10\r\n\r\nxxx"], Config)),
+    Ref = ?config(ref, Config),
+    {Running, Max} = call(Ref, weft_kv_app, running, []),
+    ok = call(Ref, counters, add, [Running, 1, Max]),
+    {503, #{"retry-after" := "1"}, _} = get(Path, Config),
+    ok = call(Ref, counters, sub, [Running, 1, Max]),
+    {200, _, _} = get(Path, Config).
+
+wrong_configurations_are_refused(_Config) ->
+    [?assertMatch({_, {error, _}, {match, _}},
+                  {Env, weft_kv_http_config:parse(Env),
+                   re:run(element(2, weft_kv_http_config:parse(Env)), Said)})
+     || {Env, Said} <- [{[{port, 70000}], "port is 70000: make it"},
+                        {[{ip, {0, 0, 0, 0}}], "0.0.0.0 without a token"},
+                        {[{token, "short"}], "too short"}, {[{hosts, ["a b"]}], "list of names"},
+                        {[{body_ms, 0}], "at least 1"}, {[{prt, 1}], "prt is unknown"}]].
+
+stopped_store(Config) ->
+    ok = call(?config(ref, Config), application, stop, [weft_kv]),
+    {503, #{"retry-after" := "5"}, Json} = get("/buckets/carts/keys/k", Config),
+    ?assertMatch({ok, #{<<"error">> := <<"not_running">>}}, weft_json:decode(Json)).
+
+%% --- requests ---------------------------------------------------------------------------------
+
+get(Path, Config) -> request(get, Path, [], Config).
+
+put(Path, Headers, Body, Config) -> request(put, Path, Headers, Body, Config).
+
+request(Method, Path, Headers, Config) -> request(Method, Path, Headers, none, Config).
+
+request(Method, Path, Headers, Body, Config) ->
+    {ok, Socket} = connected(Config),
+    Length = case Body of
+                 none -> [];
+                 _ -> ["content-length: ", integer_to_list(byte_size(Body)), "\r\n"]
+             end,
+    Host = case lists:keymember("host", 1, Headers) of
+               true -> [];
+               false -> ["host: 127.0.0.1:", integer_to_list(?config(port, Config)), "\r\n"]
+           end,
+    ok = gen_tcp:send(Socket, [string:uppercase(atom_to_list(Method)), " ", Path, " HTTP/1.1\r\n",
+                               Host, Length, "connection: close\r\n",
+                               [[Name, ": ", Value, "\r\n"] || {Name, Value} <- Headers], "\r\n",
+                               [Body || Body =/= none]]),
+    parsed(received(Socket, <<>>)).
+
+connected(Config) ->
+    gen_tcp:connect("127.0.0.1", ?config(port, Config), [binary, {active, false}]).
+
+raw(Text, Config) ->
+    {ok, Socket} = connected(Config),
+    ok = gen_tcp:send(Socket, Text),
+    {ok, Bytes} = case gen_tcp:recv(Socket, 0, 10000) of
+                      {error, closed} -> {ok, <<>>};
+                      Received -> Received
+                  end,
+    ok = gen_tcp:close(Socket),
+    binary_to_list(Bytes).
+
+received(Socket, Bytes) ->
+    case gen_tcp:recv(Socket, 0, 20000) of
+        {ok, More} -> received(Socket, <<Bytes/binary, More/binary>>);
+        {error, closed} -> Bytes
+    end.
+
+parsed(Bytes) ->
+    [Head, Body] = binary:split(Bytes, <<"\r\n\r\n">>),
+    [<<"HTTP/1.1 ", Status:3/binary, _/binary>> | Lines] = binary:split(Head, <<"\r\n">>, [global]),
+    Headers = [list_to_tuple(string:split(binary_to_list(Line), ": ")) || Line <- Lines],
+    {binary_to_integer(Status), maps:from_list(Headers), Body}.
+
+call(Ref, Module, Function, Arguments) ->
+    weft_test_nodes:call(Ref, Module, Function, Arguments, 20000).
+
+guide(Dir) ->
+    File = filename:join(Dir, "docs/guide/kv_http.md"),
+    case filelib:is_regular(File) of
+        true -> File;
+        false when Dir =/= "/" -> guide(filename:dirname(Dir))
+    end.
