@@ -7,6 +7,7 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -import(weft_test_nodes, [name/1, node_name/1, call/4, until/1]).
+-import(weft_dashboard_nodes, [text/1]).
 -import(weft_dashboard_browser, [request/2, request/4, json/1, open/1, open/2, say/2, frame/1,
                                  take/1, ack/2, close/1]).
 
@@ -17,12 +18,9 @@
          no_file_elsewhere_is_served/1, what_is_not_understood_ends_a_websocket/1,
          there_are_so_many_browsers_at_most/1]).
 
--define(APPS, [prometheus, quantile_estimator, ddskerl, cowboy, cowlib, ranch]).
 -define(TOKEN, "correct-horse-battery").
--define(OPS, [{sample_ms, 300}, {clear_ms, 600},
-              {grace_ms, #{default => 300, unreachable => 300}}]).
--define(DASHBOARD, [{port, 0}, {period_ms, 200}, {token, ?TOKEN}, {chaos, true},
-                    {browsers_max, 4}, {origins, ["https://weft.example.org"]}]).
+-define(DASHBOARD, [{port, 0}, {period_ms, 200}, {browsers_max, 4},
+                    {origins, ["https://weft.example.org"]}]).
 
 suite() -> [{timetrap, {minutes, 1}}].
 
@@ -36,9 +34,7 @@ init_per_suite(Config) ->
     Started = weft_test_nodes:begin_suite(Config),
     Nodes = [start(Name, Started) || Name <- [a, g, b]],
     [A | _] = Nodes,
-    [ok = call(A, application, set_env, [weft_dashboard, Key, Value])
-     || {Key, Value} <- [{recording, recording(Started)} | ?DASHBOARD]],
-    {ok, _} = call(A, application, ensure_all_started, [weft_dashboard]),
+    ok = weft_dashboard_nodes:dashboard(A, ?DASHBOARD, Started),
     [{nodes, Nodes}, {port, call(A, weft_dashboard, port, [])} | Started].
 
 end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
@@ -46,24 +42,7 @@ end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 start(Name, Config) ->
     [A, G, B] = [node_name(N) || N <- [a, g, b]],
     Shape = {static, #{links => [{A, G}, {G, B}]}},
-    Modules = [weft_ops_app, weft_json, weft_chaos] ++ [weft_dashboard || Name =:= a],
-    Node = weft_test_nodes:start(Name, #{config => [{topology, Shape},
-                                                   {tuning, #{faults => true}}],
-                                         args => ["-connect_all", "false", "-kernel",
-                                                  "prevent_overlapping_partitions", "false"
-                                                  | paths(Modules)]}, ?config(place, Config)),
-    Records = [{recording, #{dir => recording(Config)}} || Name =:= a],
-    [ok = call(Node, application, set_env, [weft_ops, Key, Value])
-     || {Key, Value} <- Records ++ ?OPS],
-    ok = call(Node, application, set_env, [weft_chaos, enabled, true]),
-    {ok, _} = call(Node, application, ensure_all_started, [weft_ops]),
-    Node.
-
-paths(Modules) ->
-    lists:append([["-pa", Dir] || Dir <- [weft_test_nodes:ebin(M) || M <- Modules]
-                                             ++ [filename:join(Dir, "ebin")
-                                                 || App <- ?APPS, Dir <- [code:lib_dir(App)],
-                                                    is_list(Dir)]]).
+    weft_dashboard_nodes:start(Name, [{topology, Shape}, {tuning, #{faults => true}}], Config).
 
 %% --- the model ----------------------------------------------------------------------------------
 
@@ -257,7 +236,3 @@ model(Config) ->
     Model.
 
 get(Config, Path) -> json(request(?config(port, Config), Path)).
-
-recording(Config) -> filename:join(?config(priv_dir, Config), "recording").
-
-text(Atom) -> atom_to_binary(Atom).

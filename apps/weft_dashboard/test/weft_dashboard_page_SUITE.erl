@@ -7,6 +7,7 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -import(weft_test_nodes, [name/1, node_name/1, call/4, until/1]).
+-import(weft_dashboard_nodes, [text/1]).
 -import(weft_dashboard_chromium, [go/2, evaluate/2, until/2, key/2, type/2, click/2, before/2,
                                   errors/1]).
 
@@ -18,11 +19,7 @@
          a_large_cluster_opens_collapsed/1, a_large_cluster_is_settled_in_time/1,
          nothing_is_in_the_way_of_anybody/1, a_gateway_is_killed_and_the_path_changes/1]).
 
--define(APPS, [prometheus, quantile_estimator, ddskerl, cowboy, cowlib, ranch]).
 -define(TOKEN, "correct-horse-battery").
--define(OPS, [{sample_ms, 300}, {clear_ms, 600},
-              {grace_ms, #{default => 300, unreachable => 300}}]).
--define(DASHBOARD, [{period_ms, 300}, {token, ?TOKEN}, {chaos, true}]).
 -define(LEFT, [a, g, h]).
 -define(RIGHT, [g, h, x, y]).
 -define(CANVAS, "document.querySelector('canvas.graph')").
@@ -61,31 +58,13 @@ nodes_with_dashboard(Config) ->
     Nodes = maps:from_list([{Name, start(Name, Config)} || Name <- lists:usort(?LEFT ++ ?RIGHT)]),
     #{a := A} = Nodes,
     Port = weft_test_nodes:free_port(),
-    [ok = call(A, application, set_env, [weft_dashboard, Key, Value])
-     || {Key, Value} <- [{port, Port}, {recording, recording(Config)} | ?DASHBOARD]],
-    {ok, _} = call(A, application, ensure_all_started, [weft_dashboard]),
+    ok = weft_dashboard_nodes:dashboard(A, [{port, Port}, {period_ms, 300}], Config),
     Nodes#{port => Port}.
 
 start(Name, Config) ->
     Groups = maps:from_list([{Group, [node_name(N) || N <- Names]}
                              || {Group, Names} <- [{left, ?LEFT}, {right, ?RIGHT}]]),
-    Modules = [weft_ops_app, weft_json, weft_chaos] ++ [weft_dashboard || Name =:= a],
-    Node = weft_test_nodes:start(Name, #{config => [{topology, {groups, Groups}}],
-                                         args => ["-connect_all", "false", "-kernel",
-                                                  "prevent_overlapping_partitions", "false"
-                                                  | paths(Modules)]}, ?config(place, Config)),
-    Records = [{recording, #{dir => recording(Config)}} || Name =:= a],
-    [ok = call(Node, application, set_env, [weft_ops, Key, Value])
-     || {Key, Value} <- Records ++ ?OPS],
-    ok = call(Node, application, set_env, [weft_chaos, enabled, true]),
-    {ok, _} = call(Node, application, ensure_all_started, [weft_ops]),
-    Node.
-
-paths(Modules) ->
-    lists:append([["-pa", Dir] || Dir <- [weft_test_nodes:ebin(M) || M <- Modules]
-                                             ++ [filename:join(Dir, "ebin")
-                                                 || App <- ?APPS, Dir <- [code:lib_dir(App)],
-                                                    is_list(Dir)]]).
+    weft_dashboard_nodes:start(Name, [{topology, {groups, Groups}}], Config).
 
 init_per_testcase(_Case, Config) ->
     #{a := A, x := X} = Nodes = ?config(nodes, Config),
@@ -444,8 +423,3 @@ model(Nodes) ->
 
 get(Path, #{port := Port}) ->
     weft_dashboard_browser:json(weft_dashboard_browser:request(Port, Path)).
-
-recording(Config) -> filename:join(?config(priv_dir, Config), "recording").
-
-text(#{node := Node}) -> atom_to_binary(Node);
-text(Node) -> Node.
