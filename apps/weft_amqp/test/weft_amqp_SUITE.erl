@@ -14,6 +14,7 @@
 -export([three_nodes_talk/1, connections_begin_and_end_with_the_application/1,
          large_messages_go_in_parts/1, lanes_of_channels_go_there_too/1,
          a_killed_node_comes_back_as_another/1, a_node_that_stops_says_so/1,
+         a_node_leaves_and_joins_again/1,
          of_two_nodes_with_one_name_the_later_stays/1, what_others_write_does_no_harm/1,
          a_blocked_broker_makes_senders_wait/1, closed_connections_lose_nothing/1,
          a_broker_that_rejects_messages_loses_nothing/1,
@@ -35,6 +36,7 @@ groups() ->
       [three_nodes_talk, connections_begin_and_end_with_the_application,
        large_messages_go_in_parts, lanes_of_channels_go_there_too,
        a_killed_node_comes_back_as_another, a_node_that_stops_says_so,
+       a_node_leaves_and_joins_again,
        of_two_nodes_with_one_name_the_later_stays, what_others_write_does_no_harm,
        a_blocked_broker_makes_senders_wait, closed_connections_lose_nothing,
        a_broker_that_rejects_messages_loses_nothing,
@@ -129,6 +131,19 @@ a_killed_node_comes_back_as_another(Config) ->
     Again = start(b, Config),
     until_together([A, Again]),
     talk(A, Again).
+
+%% Both go on announcing themselves at the broker.
+a_node_leaves_and_joins_again(Config) ->
+    Nodes = [A, B] = [start(Name, Config) || Name <- [a, b]],
+    until_together(Nodes),
+    ok = call(B, weft, join, [name(A)]),
+    ok = call(B, weft, leave, []),
+    ?assertEqual({[], [name(B)]}, {call(B, erlang, nodes, []), call(B, weft, members, [])}),
+    weft_test_nodes:until(fun() -> {[], [name(A)]} =:= {call(A, erlang, nodes, []),
+                                                        call(A, weft, members, [])} end),
+    ok = call(B, weft, join, [name(A)]),
+    until_together(Nodes),
+    talk(A, B).
 
 %% Long before its sessions time out.
 a_node_that_stops_says_so(Config) ->

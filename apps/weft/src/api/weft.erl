@@ -7,6 +7,7 @@
 
 -export([send/3, cast/3, call/4, pin/1, pin/2, unpin/0, unpin/1]).
 -export([broadcast/2, subscribe/1, unsubscribe/1]).
+-export([join/1, leave/0, leave/1]).
 -export([status/0, why/1, trace/1, members/0, neighbours/0, topology/0, topology/1]).
 
 %% @doc This node's links, sessions and routes, as one map. Costs one call per link and session.
@@ -41,6 +42,30 @@ topology(Topology) -> weft_topology_change:change(Topology).
 %% @doc The nodes that this node has a link to, with the cost of the link in microseconds.
 -spec neighbours() -> [{node(), pos_integer()}].
 neighbours() -> weft_overlay:neighbours().
+
+%% --- membership (docs/guide/topologies.md) ----------------------------------------------------
+
+%% @doc This node joins the cluster of Node, with the topology that it is configured with. Returns
+%% when Node is a member with a route, which may be so already; after ten seconds at most. The text
+%% of an error says why it is not: no such node, another cookie or cluster, another program, another
+%% topology, a topology whose members are written in the configuration.
+-spec join(node()) -> ok | {error, string()}.
+join(Node) -> weft_membership_change:join(Node).
+
+%% @doc The same as `leave(#{})'.
+-spec leave() -> ok | {error, string()}.
+leave() -> leave(#{}).
+
+%% @doc With options: this node leaves its cluster and goes on alone. The others forget it; what its
+%% processes have sent is delivered first, which takes `drain_ms' (5000) at most. All connections
+%% with members end then. It joins again by `join/1', or when the application is started again.
+%%
+%% With a node: that member is gone for good, and no node tries to reach it any more. If it is alive
+%% after all it comes back by itself, as a new member.
+-spec leave(weft_membership_change:leave_options() | node()) -> ok | {error, string()}.
+leave(Options) when is_map(Options) -> weft_membership_change:leave(Options);
+leave(Node) when Node =:= node() -> leave(#{});
+leave(Node) when is_atom(Node) -> weft_membership_change:forget(Node).
 
 %% --- channels (docs/guide/channels.md) --------------------------------------------------------
 

@@ -8,7 +8,8 @@
 -module(weft_overlay_sup).
 -behaviour(supervisor).
 
--export([start_link/1, start_topology/1, change/2, reach_members/0]).
+-export([start_link/1, start_topology/1, change/2, reach_members/0, unreach_members/0,
+         reach_again/0]).
 -export([init/1, start_router/1]).
 -export_type([config/0]).
 
@@ -101,6 +102,18 @@ reach_members() ->
         false ->
             ok
     end.
+
+%% @doc No longer does so for now.
+-spec unreach_members() -> ok.
+unreach_members() ->
+    _ = supervisor:terminate_child(?MODULE, weft_visible),
+    ok.
+
+%% @doc Does so again, if it did before `unreach_members/0'.
+-spec reach_again() -> ok.
+reach_again() ->
+    _ = supervisor:restart_child(?MODULE, weft_visible),
+    ok.
 
 driver(Name, Core, Options) ->
     #{id => Name, start => {weft_driver, start_link, [Name, Core, Options]},

@@ -60,7 +60,7 @@ parse({peer_to_peer, Options}) when is_map(Options) ->
     {ok, weft_peer_to_peer_core, Options};
 parse({pubsub, Options}) when is_map(Options) ->
     {ok, weft_pubsub_core, Options};
-parse({Module, Options}) when is_atom(Module), is_map(Options) ->
+parse({Module, Options}) when is_atom(Module), is_map(Options), Module =/= weft_alone_core ->
     own(Module, Options);
 parse(Other) ->
     {error, no_topology(without_secrets(Other), is_tuple(Other) andalso tuple_size(Other) =:= 2
@@ -113,14 +113,15 @@ validate(Self, Module, Options) ->
 -spec core(module(), Options :: map()) -> {module(), map()}.
 core(Module, Options) ->
     case is_own(Module) of
-        true -> {weft_own_topology_core, #{own => {Module, Options}}};
+        true -> {weft_own_topology_core, (maps:with([incarnation], Options))#{
+                    own => {Module, maps:remove(incarnation, Options)}}};
         false -> {Module, Options}
     end.
 
 is_own(Module) ->
     not lists:member(Module, [weft_full_mesh_core, weft_swim_mesh_core, weft_static_core,
                               weft_groups_core, weft_client_server_core, weft_peer_to_peer_core,
-                              weft_pubsub_core]).
+                              weft_pubsub_core, weft_alone_core]).
 
 %% @doc Whether a topology finds its members by seeds, and not in a written list.
 -spec finds_members(module()) -> boolean().

@@ -1,0 +1,214 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc This node joins a cluster, or leaves it; a node that is gone for good is forgotten. Here is
+%% the order of the steps; who is a member is decided by the topology.
+%%
+%% A node that leaves: nothing is relayed through it any more, what its sessions have accepted is
+%% delivered (within a limit), distribution connections to members end, the topology tells the
+%% others, and the links are closed. It goes on alone (`weft_alone_core') until it joins again or
+%% the
+%% application is started again. Connections to nodes that are no members stay.
+%%
+%% Topologies whose members are written in the configuration (`static', `groups') are changed there
+%% (`weft_topology_change'), not here.
+-module(weft_membership_change).
+
+-export([join/1, leave/1, forget/1]).
+-export_type([leave_options/0]).
+
+-define(JOIN_MS, 10000).
+-define(DRAIN_MS, 5000).
+-define(CLOSE_MS, 2000).
+-define(POLL_MS, 20).
+%% After that time the last error of a link is that of a dial that was made for this join.
+-define(FIRST_DIAL_MS, 1000).
+%% Reasons that do not pass by themselves.
+-define(FINAL, [no_such_node, wrong_cookie, wrong_cluster, wrong_version, wrong_target, not_weft,
+                same_name, superseded, plain_denied, cut, refused]).
+
+-type leave_options() :: #{drain_ms => non_neg_integer()}.
+-type result() :: ok | {error, string()}.
+
+%% --- join -------------------------------------------------------------------------------------
+
+%% @doc See `weft:join/1'.
+-spec join(node()) -> result().
+join(Node) ->
+    case {weft_topology_rules:node_names("weft:join", [Node]), weft_overlay:topology()} of
+        {{error, Text}, _} -> failed("~ts", [Text]);
+        {ok, none} -> no_topology();
+        {ok, _} when Node =:= node() -> ok;
+        {ok, {weft_alone_core, _}} -> joined_again(Node);
+        {ok, {Module, _}} -> joined(Node, is_member(Node), weft_topology:finds_members(Module)
+                                                       orelse weft_topology:tunnel(Module))
+    end.
+
+%% A topology of one's own starts with the members that it knew; one that has left knew none.
+joined_again(Node) ->
+    Term = weft_topology_change:current(),
+    {ok, Module, Options} = weft_topology:parse(Term),
+    ok = weft_overlay_sup:change(Module, Options#{incarnation => weft_random:distinct()}),
+    _ = weft_transit:open(),
+    ok = weft_overlay_sup:reach_again(),
+    join(Node).
+
+joined(_Node, true, _How) ->
+    ok;
+joined(Node, false, true) ->
+    ok = weft_discovery_poller:add(Node),
+    ok = weft_links:connect(Node),
+    ok = weft_links:hurry(Node),
+    until_member(Node, [], fun() -> given_up(Node) end);
+joined(Node, false, {ok, _Tunnel}) ->
+    until_member(Node, "it has not announced itself at the broker of this node, or has left its "
+                       "cluster", fun() -> ok end);
+joined(Node, false, _Written) ->
+    case lists:member(Node, weft_overlay:members()) of
+        true -> until_member(Node, [], fun() -> ok end);
+        false -> failed("~ts is not among the members, which are written in the topology of this "
+                        "node: change it on all nodes with weft:topology/1", [Node])
+    end.
+
+until_member(Node, Reason, GiveUp) ->
+    StartMs = now_ms(),
+    case until(fun() -> is_member(Node) orelse final_error(Node, StartMs) end, ?JOIN_MS) of
+        true -> ok;
+        {final, Why} -> GiveUp(), failed("~ts: ~ts", [Node, weft_refusals:explain(Why)]);
+        false -> Why = why_not(Node, Reason), GiveUp(), failed("~ts: ~ts", [Node, Why])
+    end.
+
+is_member(Node) ->
+    lists:member(Node, weft_overlay:members())
+        andalso weft_overlay:route(Node) =/= {error, no_route}.
+
+final_error(Node, StartMs) ->
+    case now_ms() - StartMs > ?FIRST_DIAL_MS andalso last_error(Node) of
+        Why when is_atom(Why) -> lists:member(Why, ?FINAL) andalso {final, Why};
+        {Why, _Claims} = Reason -> lists:member(Why, ?FINAL) andalso {final, Reason};
+        _ -> false
+    end.
+
+last_error(Node) ->
+    case weft_links:up(Node) orelse weft_links:lookup(Node) of
+        {ok, Link} -> try maps:get(last_error, weft_link:info(Link)) catch exit:_ -> undefined end;
+        _ -> undefined
+    end.
+
+why_not(Node, Reason) ->
+    case {weft_links:up(Node), last_error(Node), Reason} of
+        {true, _, _} -> "there is a link, but in ten seconds it became no member: is the "
+                        "application weft started there, with the same kind of topology? Or has "
+                        "it left its cluster? Then it has to join";
+        {false, Why, []} -> ["not reached in ten seconds: " | weft_refusals:explain(Why)];
+        {false, _, _} -> Reason
+    end.
+
+given_up(Node) ->
+    ok = weft_discovery_poller:remove(Node),
+    ok = weft_overlay:seed(weft_discovery_poller:found()),
+    weft_links:disconnect(Node).
+
+%% --- leave ------------------------------------------------------------------------------------
+
+%% @doc See `weft:leave/1'.
+-spec leave(leave_options()) -> result().
+leave(Options) ->
+    case {weft_overlay:topology(), Options} of
+        {none, _} -> no_topology();
+        {{weft_alone_core, _}, _} -> ok;
+        {{Written, _}, _} when Written =:= weft_static_core; Written =:= weft_groups_core ->
+            failed("the members are written in the topology: take this node out of it on the "
+                   "others with weft:topology/1, then stop this node", []);
+        {_, #{drain_ms := DrainMs}} when map_size(Options) =:= 1, is_integer(DrainMs),
+                                         DrainMs >= 0 -> left(DrainMs);
+        {_, None} when map_size(None) =:= 0 -> left(?DRAIN_MS);
+        {_, _} -> failed("options of weft:leave are ~0tp: write #{drain_ms => Ms}", [Options])
+    end.
+
+left(DrainMs) ->
+    Members = weft_overlay:members() -- [node()],
+    Deadline = now_ms() + DrainMs,
+    _ = weft_transit:close(),
+    _ = until(fun() -> weft_transit:move(), weft_transit:circuits() =:= 0 end, DrainMs),
+    ok = drained(Members, Deadline),
+    ok = weft_overlay_sup:unreach_members(),
+    disconnect(Members),
+    Told = weft_overlay:leave(),
+    ok = weft_overlay_sup:change(weft_alone_core, #{}),
+    lists:foreach(fun(Node) ->
+                          ok = weft_discovery_poller:remove(Node),
+                          weft_links:disconnect(Node)
+                  end, Members),
+    %% Nodes that have not yet heard of it may have connected again.
+    _ = until(fun() -> disconnect(Members) =:= [] end, ?CLOSE_MS),
+    lists:foreach(fun weft_links:break/1, Members),
+    _ = until(fun() -> not lists:any(fun weft_links:up/1, Members) end, ?CLOSE_MS),
+    Told.
+
+%% Those that were connected.
+disconnect(Members) ->
+    [begin erlang:disconnect_node(Node), Node end
+     || Node <- nodes(connected), lists:member(Node, Members)].
+
+%% What is sent later than this arrives after all that waits in the queues now, so an answer to it
+%% shows that this has arrived.
+drained(Members, Deadline) ->
+    _ = until(fun() -> not lists:any(fun(Session) -> has_queued(Session, Members) end,
+                                     weft_sessions:list()) end, left_ms(Deadline)),
+    Connected = [Node || Node <- nodes(connected), lists:member(Node, Members)],
+    _ = weft_ask:all(Connected, fun(Node) -> erpc:call(Node, erlang, node, []) end,
+                     left_ms(Deadline)),
+    ok.
+
+left_ms(Deadline) -> max(0, Deadline - now_ms()).
+
+has_queued(Session, Members) ->
+    try weft_session:info(Session) of
+        #{node := Node, queued_bytes := Bytes} -> Bytes > 0 andalso lists:member(Node, Members);
+        _ -> false
+    catch
+        exit:_Ended -> false
+    end.
+
+%% --- forget -----------------------------------------------------------------------------------
+
+%% @doc See `weft:leave/1'.
+-spec forget(node()) -> result().
+forget(Node) ->
+    case {lists:member(Node, nodes(connected)), weft_overlay:topology()} of
+        {_, none} -> no_topology();
+        {true, _} -> failed("~ts is connected: call weft:leave() there", [Node]);
+        {false, _} ->
+            ok = weft_discovery_poller:remove(Node),
+            forgotten(weft_overlay:forget(Node), Node)
+    end.
+
+forgotten(ok, _Node) -> ok;
+forgotten({error, configured}, Node) ->
+    failed("~ts is written in the topology: take it out on all nodes with weft:topology/1", [Node]);
+forgotten({error, _UnknownMember}, Node) ->
+    failed("~ts is no member that this node knows. (With peer_to_peer no node has a list of "
+           "members: one that does not answer is forgotten by itself)", [Node]).
+
+%% --- small parts ------------------------------------------------------------------------------
+
+no_topology() ->
+    failed("no topology runs on this node: configure one and start the application weft", []).
+
+failed(Format, Arguments) ->
+    {error, unicode:characters_to_list(io_lib:format(Format, Arguments))}.
+
+%% The first value that is not false.
+until(Condition, TimeoutMs) ->
+    poll(Condition, now_ms() + TimeoutMs).
+
+poll(Condition, Deadline) ->
+    case Condition() of
+        false ->
+            case now_ms() < Deadline of
+                true -> receive after ?POLL_MS -> poll(Condition, Deadline) end;
+                false -> false
+            end;
+        Value -> Value
+    end.
+
+now_ms() -> erlang:monotonic_time(millisecond).
