@@ -82,6 +82,7 @@ life(Topology, Config) ->
                                                     [undefined, Driver]) end),
     ?assertEqual([name(C)], members(C)),
     ?assertEqual(ok, call(C, weft, join, [name(A)])),
+    ?assert(call(C, weft_transit, is_open, [])),
     until_members([A, B, C]),
     weft_test_nodes:until(fun() -> call(C, net_adm, ping, [name(B)]) =:= pong end).
 
@@ -161,7 +162,13 @@ a_node_that_is_gone_is_forgotten_and_comes_back(Config) ->
     ?assertMatch({error, _}, call(A, weft, leave, [name(C)])),
     Again = start(j3, full_mesh, Config),
     ?assertEqual(ok, call(Again, weft, join, [name(B)])),
-    until_members([A, B, Again]).
+    until_members([A, B, Again]),
+    %% Another topology brings back a node that has left, too.
+    ?assertEqual(ok, call(Again, weft, leave, [])),
+    until_members([A, B]),
+    ?assertEqual(ok, call(Again, weft, topology, [{full_mesh, #{seeds => [name(A)]}}])),
+    until_members([A, B, Again]),
+    ?assert(call(Again, weft_transit, is_open, [])).
 
 %% --- on the nodes -----------------------------------------------------------------------------
 

@@ -1,11 +1,14 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The commands that do something to nodes: cut, heal, kill, restart, eval. Here words become
-%% nodes and results become answers; the deeds are in `weft_local'.
+%% @doc The commands that do something to nodes: cut, heal, join, leave, kill, restart, eval. Here
+%% words become nodes and results become answers; the deeds are in `weft_local', and in `weft' on
+%% the nodes.
 -module(weft_cli_act).
 
--export([cut/2, heal/2, kill/2, restart/2, eval/2]).
+-export([cut/2, heal/2, join/2, leave/2, kill/2, restart/2, eval/2]).
 
 -define(EVAL_TIMEOUT_MS, infinity).
+%% Longer than the node takes at most.
+-define(MEMBERSHIP_MS, 30000).
 
 %% @doc weft cut A B.
 -spec cut([string()], weft_argparse:given()) -> weft_cli:answer().
@@ -37,6 +40,33 @@ pair(Names, Options, Do, Key, Word) ->
                   {error, Text} -> {failed, Text}
               end
       end).
+
+%% @doc weft join A B.
+-spec join([string()], weft_argparse:given()) -> weft_cli:answer().
+join([A, B] = Names, Options) ->
+    weft_cli_cluster:with_nodes(
+      Options, Names,
+      fun(_Cluster, [Node, Contact]) ->
+              changed(Node, {weft, join, [Contact]}, #{joined => [Node, Contact]},
+                      [A, ": joined the cluster of ", B, $\n])
+      end).
+
+%% @doc weft leave NODE.
+-spec leave([string()], weft_argparse:given()) -> weft_cli:answer().
+leave([Name], Options) ->
+    weft_cli_cluster:with_nodes(
+      Options, [Name],
+      fun(_Cluster, [Node]) ->
+              changed(Node, {weft, leave, []}, #{left => Node}, [Name, ": left, and is alone\n"])
+      end).
+
+changed(Node, Function, Json, Text) ->
+    case weft_local_control:call(Node, Function, ?MEMBERSHIP_MS) of
+        {ok, ok} -> {ok, Json, Text};
+        {ok, {error, Reason}} -> {failed, [weft_local_spec:short(Node), ": ", Reason]};
+        {not_running, Reason} -> {no_node, Reason};
+        {error, Reason} -> {failed, [weft_local_spec:short(Node), ": ", Reason]}
+    end.
 
 %% @doc weft kill NODE.
 -spec kill([string()], weft_argparse:given()) -> weft_cli:answer().

@@ -14,8 +14,9 @@
 %% @doc All commands, in the order of the help.
 -spec all() -> [command()].
 all() ->
-    [up(), status(), watch(), trace(), why(), doctor(), profile(), cut(), heal(), kill(), restart(),
-     eval(), shell(), down(), paper(), migrate(), deploy(), kv(), completion(), man()].
+    [up(), status(), watch(), trace(), why(), doctor(), profile(), cut(), heal(), join(), leave(),
+     kill(), restart(), eval(), shell(), down(), paper(), migrate(), deploy(), kv(), completion(),
+     man()].
 
 %% @doc What weft_argparse reads the words with.
 -spec command() -> weft_argparse:command().
@@ -166,6 +167,24 @@ heal() ->
       help => "end all cuts, or that between A and B",
       details =>
           ["  weft heal", "  weft heal n03 n06"]}.
+
+join() ->
+    #{name => "join", handler => {weft_cli_act, join},
+      arguments => [#{name => a}, #{name => b}] ++ common(),
+      help => "A joins the cluster of B",
+      details =>
+          ["As weft:join/1 on A. Does nothing if they are members of one cluster already.",
+           "",
+           "  weft join n03 n01"]}.
+
+leave() ->
+    #{name => "leave", handler => {weft_cli_act, leave},
+      arguments => [#{name => node}] ++ common(),
+      help => "a node leaves its cluster and goes on alone",
+      details =>
+          ["As weft:leave/0 on that node: what it has sent is delivered, the others are told.",
+           "",
+           "  weft leave n03"]}.
 
 kill() ->
     #{name => "kill", handler => {weft_cli_act, kill},

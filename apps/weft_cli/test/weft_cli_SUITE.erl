@@ -541,6 +541,10 @@ servers_and_clients(Config) ->
                   #{tcp_connections := #{used := Used}} = json(["status" | Served], Config),
                   Used =:= 4
           end),
+    ?assertEqual({0, "n05: left, and is alone\n"}, run(["leave", "n05" | Served], Config)),
+    ?assertEqual({0, "1\n"}, run(["eval", "n05", "length(weft:members())" | Served], Config)),
+    ?assertMatch(#{joined := ["n05@127.0.0.1", "n01@127.0.0.1"]},
+                 json(["join", "n05", "n01" | Served], Config)),
     ?assertMatch(#{stopped := [_, _, _, _, _]}, json(["down" | Served], Config)).
 
 %% The two ends of a line see each other without a connection between them.

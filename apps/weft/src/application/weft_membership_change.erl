@@ -46,7 +46,7 @@ join(Node) ->
 joined_again(Node) ->
     Term = weft_topology_change:current(),
     {ok, Module, Options} = weft_topology:parse(Term),
-    ok = weft_overlay_sup:change(Module, Options#{incarnation => weft_random:distinct()}),
+    ok = weft_overlay_sup:change(Module, Options),
     _ = weft_transit:open(),
     ok = weft_overlay_sup:reach_again(),
     join(Node).

@@ -111,11 +111,20 @@ change(Term, #{topology := {Module, Options}, discovery := #{seeds := Seeds}} = 
             {error, Text};
         {ok, First, Last} ->
             First(),
+            Running = weft_overlay:topology(),
             ok = weft_overlay_sup:change(Module, Options),
+            ok = not_alone(Running),
             ok = application:set_env(weft, topology, Term),
             ok = weft_discovery_poller:changed(Seeds),
             Last()
     end.
+
+%% A node that had left is a member again.
+not_alone({weft_alone_core, _}) ->
+    _ = weft_transit:open(),
+    weft_overlay_sup:reach_again();
+not_alone(_Running) ->
+    ok.
 
 %% What to do before the topology is changed, and after.
 moving(none, #{tunnel := {Provider, Options}}) ->

@@ -81,9 +81,14 @@ start_topology(Links) ->
         {error, Reason} -> {error, Reason}
     end.
 
-%% @doc Changes the topology that runs. It starts with the members known so far.
+%% @doc Changes the topology that runs. It starts with the members known so far. A node that has
+%% left, and gets a topology again, is another member than it was.
 -spec change(Topology :: module(), Options :: map()) -> ok.
-change(Topology, Options) ->
+change(Topology, Options0) ->
+    Options = case weft_overlay:topology() of
+                  {weft_alone_core, _} -> Options0#{incarnation => weft_random:distinct()};
+                  _ -> Options0
+              end,
     Known = weft_overlay:members() -- [node()],
     ok = set(Topology, Options),
     ok = decide(Topology, weft_links),
