@@ -17,7 +17,7 @@
 
 -define(KEYS, [<<"x">>, <<"y">>, <<"z">>]).
 %% Seldom used, so that what was forgotten of one is not soon covered by another write.
--define(COLD_KEYS, [<<"cold ", N>> || N <- lists:seq($a, $o)]).
+-define(COLD_KEYS, [<<"cold ", At>> || At <- lists:seq($a, $o)]).
 -define(TIMEOUT_MS, 1000).
 -define(CLIENTS, 2).
 
