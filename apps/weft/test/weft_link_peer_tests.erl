@@ -13,8 +13,14 @@ a_node_with_no_name_or_no_listener_is_not_dialled_test() ->
                                      {b@host, peer(true)}, {b@host, undefined}]]).
 
 the_proof_for_further_lanes_is_published_with_the_incarnation_test() ->
+    Listener = (peer(true))#{role := listener},
     ?assertEqual([#{}, #{token => <<"token">>, incarnation => 1}],
-                 [?PEER:published(Peer) || Peer <- [undefined, peer(true)]]).
+                 [?PEER:published(Peer, 5) || Peer <- [undefined, Listener]]).
+
+%% A call of the peer may cross it.
+when_the_own_call_was_answered_is_published_test() ->
+    ?assertEqual(#{token => <<"token">>, incarnation => 1, dialled_us => 5},
+                 ?PEER:published(peer(true), 5)).
 
 another_incarnation_is_another_start_test() ->
     Other = (peer(true))#{incarnation := 2},

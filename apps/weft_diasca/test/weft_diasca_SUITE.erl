@@ -115,7 +115,7 @@ a_killed_node_is_told_and_the_run_continued(Config) ->
 a_node_that_stands_still_is_told([Ref, Paused, _], [_, B] = Nodes) ->
     Outcome = in_background(fun() ->
                                     run(Ref, phold, #{nodes => Nodes, ticks => 1000000,
-                                                      probes => none, diasca_ms => 1000})
+                                                      probes => none, diasca_ms => 4000})
                             end),
     wait(fun() -> not is_idle(Ref) end),
     ok = weft_test_nodes:pause(Paused),

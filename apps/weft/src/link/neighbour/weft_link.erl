@@ -4,7 +4,7 @@
 %% One process for each peer. It owns the sockets of the lanes and reads them (`weft_link_lanes').
 %% Pings and control messages end here; all other packets go to the handler above (`weft_switch').
 %% The link is brought up when the overlay wants it or something in the handler needs it: first at
-%% once, then with pauses that double up to a second. Either side may dial; `weft_links:admit/3'
+%% once, then with pauses that double up to a second. Either side may dial; `weft_link_admission'
 %% settles crossing calls. A lane that does not answer for link_timeout_ms is closed; what that says
 %% about the node of the peer is decided by `weft_link_peer'.
 %%
@@ -428,11 +428,11 @@ idle(NowMs, #link{idle_since_ms = SinceMs, demand = Demand, dial = Dial} = Link)
 
 %% --- what others see --------------------------------------------------------------------------
 
-publish(#link{key = Key, lanes = Lanes, peer = Peer, demand = Demand, cores = Cores} = Link) ->
+publish(#link{lanes = Lanes, peer = Peer, up_us = UpUs, demand = Demand, cores = Cores} = Link) ->
     Row = #{dialling => state(Link) =:= dialling, wanted => weft_link_demand:is_wanted(Demand),
             neighbour => weft_link_cores:is_neighbour(Cores), is_released => Link#link.is_released},
-    Told = maps:merge(weft_link_lanes:published(Lanes), weft_link_peer:published(Peer)),
-    weft_link_table:publish(Key, maps:merge(Told, Row)),
+    Told = maps:merge(weft_link_lanes:published(Lanes), weft_link_peer:published(Peer, UpUs)),
+    weft_link_table:publish(Link#link.key, maps:merge(Told, Row)),
     Link.
 
 info_of(#link{peer = Peer, handler = Handler, above = Above} = Link) ->

@@ -14,7 +14,7 @@
 %% A peer is `undefined' before the first lane, and once attempts to dial have shown that it died.
 -module(weft_link_peer).
 
--export([can_be_dialled/2, published/1, met/3, lost/2, not_dialled/4, not_returned/2]).
+-export([can_be_dialled/2, published/2, met/3, lost/2, not_dialled/4, not_returned/2]).
 
 -type peer() :: weft_handshake:peer() | undefined.
 
@@ -24,12 +24,18 @@ can_be_dialled(_Node, #{listens := false}) -> false;
 can_be_dialled(_Node, _Peer) -> true.
 
 %% @doc What all processes of this node may know about it: further lanes are proved by the token.
--spec published(peer()) -> #{token => binary(), incarnation => non_neg_integer()}.
-published(undefined) -> #{};
-published(Peer) -> maps:with([token, incarnation], Peer).
+%% And
+%% when the link came up, if this node had dialled it: a call of the peer may cross that one.
+-spec published(peer(), UpUs :: integer()) ->
+          #{token => binary(), incarnation => non_neg_integer(), dialled_us => integer()}.
+published(undefined, _UpUs) -> #{};
+published(#{role := dialer} = Peer, UpUs) ->
+    (maps:with([token, incarnation], Peer))#{dialled_us => UpUs};
+published(Peer, _UpUs) ->
+    maps:with([token, incarnation], Peer).
 
 %% @doc A lane comes from New: that incarnation answers now. While the link is up the node that was
-%% started later is preferred, as in `weft_links:admit/3': the other one may have ended while its
+%% started later is preferred, as in `weft_link_admission': the other one may have ended while its
 %% lane was authenticated.
 -spec met(New :: #{incarnation := non_neg_integer(), atom() => term()},
           #{incarnation := non_neg_integer(), atom() => term()} | undefined, IsUp :: boolean()) ->

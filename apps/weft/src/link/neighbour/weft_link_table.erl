@@ -13,8 +13,8 @@
 %% What a link process publishes: its first lane when up, whether it is dialling, its token.
 -type published() :: #{lane => weft_lane:lane(), dialling => boolean(),
                        wanted => boolean(), is_released => boolean(), neighbour => boolean(),
-                       token => binary(),
-                       incarnation => non_neg_integer()}.
+                       token => binary(), incarnation => non_neg_integer(),
+                       dialled_us => integer()}.
 -type subscribers() :: [{weft_links:core(), pid()}].
 
 %% @doc Makes the table, which belongs to the caller.

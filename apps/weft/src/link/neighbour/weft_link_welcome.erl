@@ -8,7 +8,7 @@
 %% the link that it was authenticated for, while that is up. It replaces the lane with its key that
 %% was brought up by the same side.
 %%
-%% Two calls may have crossed so that both were answered, which `weft_links:admit/3' cannot see.
+%% Two calls may have crossed so that both were answered, which `weft_link_admission' cannot see.
 %% Both ends keep the one of the node with the greater name, whichever is done first.
 -module(weft_link_welcome).
 

@@ -223,42 +223,32 @@ reroute(Node, Way) ->
             ok
     end.
 
-%% @doc May a peer of that name, not authenticated yet, go on? And the key to prove itself with.
-%% If two nodes dial each other at once, the call of the one with the greater name is preferred. Of
-%% two nodes with one name the one that was started later is preferred, as long as its link is up.
+%% @doc May a peer of that name, not authenticated yet, go on (`weft_link_admission')? And the key
+%% to
+%% prove itself with.
 -spec admit(binary(), Incarnation :: non_neg_integer(), weft_hello:purpose()) ->
           {weft_hello:status(), binary()}.
 admit(Name, Incarnation, Purpose) ->
-    case existing_atom(Name) of
-        undefined -> admit_unknown(Purpose);
-        Node -> admit_incarnation(Node, Name, Incarnation, Purpose, read(Node))
+    Node = existing_atom(Name),
+    Claim = #{name => Name, incarnation => Incarnation, purpose => Purpose},
+    Own = #{own_name => weft_identity:name(),
+            is_cut => Node =/= undefined andalso weft_fault_table:is_cut(Node),
+            now_us => erlang:monotonic_time(microsecond)},
+    case weft_link_admission:decide(Claim, published(Node), Own) of
+        {ok, cookie} -> {ok, cookie(Node)};
+        {ok, {token, Token}} -> {ok, Token};
+        Refused -> {Refused, <<>>}
     end.
 
-admit_incarnation(_Node, _Name, Incarnation, link, {_Pid, #{lane := _, incarnation := Newer}})
-  when Incarnation < Newer ->
-    {superseded, <<>>};
-admit_incarnation(Node, Name, _Incarnation, Purpose, Link) ->
-    admit_known(Node, Name, Purpose, Link).
-
-admit_unknown(link) -> {ok, atom_to_binary(erlang:get_cookie())};
-admit_unknown({lane, _, _}) -> {no_link, <<>>}.
-
-admit_known(Node, Name, Purpose, Link) ->
-    case {weft_fault_table:is_cut(Node), Purpose, Link} of
-        {true, _, _} ->
-            {refused, <<>>};
-        {false, {lane, _, _}, {_Pid, #{token := Token, lane := _}}} ->
-            {ok, Token};
-        {false, {lane, _, _}, _} ->
-            {no_link, <<>>};
-        {false, link, {_Pid, #{dialling := true}}} ->
-            case weft_identity:name() > Name of
-                true -> {simultaneous, <<>>};
-                false -> {ok, atom_to_binary(auth:get_cookie(Node))}
-            end;
-        {false, link, _} ->
-            {ok, atom_to_binary(auth:get_cookie(Node))}
+published(undefined) -> undefined;
+published(Node) ->
+    case read(Node) of
+        {_Pid, Published} -> Published;
+        undefined -> undefined
     end.
+
+cookie(undefined) -> atom_to_binary(erlang:get_cookie());
+cookie(Node) -> atom_to_binary(auth:get_cookie(Node)).
 
 existing_atom(Name) ->
     try binary_to_existing_atom(Name) of
