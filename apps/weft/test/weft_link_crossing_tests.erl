@@ -15,8 +15,7 @@
 -define(PAUSE_US, 5_000_000).
 
 %% A node: the connection that is its lane, that which it dials, whose facts it has, and how often
-%% it
-%% may dial in this round.
+%% it may dial in this round.
 -record(node, {name :: binary(), lane = none, dialling = none, peer, up_us = 0, dials = 1}).
 %% One end of a connection: what the handshake is at, when it began, and what is on its way here.
 -record(one_end, {at = fresh, begun_us = 0, inbox = [], is_open = true, is_cut = false}).

@@ -55,18 +55,25 @@ options(Version, Names) ->
 problem() ->
     weft_aco_problem:generate(1, 20, 0.6, 0.6).
 
+%% Each version, and each way to find names; with FULL=1 on all carriers.
 all_carriers_find_the_same(Config) ->
-    Versions = #{stock => [{tl, none}, {ml, none}, {sr, local}],
-                 stock_mesh => [{ml, none}, {gr, global}],
-                 weft_mesh => [{tl, none}, {gr, global}],
-                 weft_groups => [{ml, none}, {gr, {weft, cluster}}, {sr, {weft, groups}}],
-                 weft_peers => [{ml, none}, {gr, {weft, cluster}}]},
+    Usual = #{stock_mesh => [{gr, global}],
+              weft_groups => [{tl, none}, {ml, none}, {gr, {weft, cluster}}, {sr, {weft, groups}}],
+              weft_peers => [{gr, {weft, cluster}}]},
+    More = #{stock => [{tl, none}, {ml, none}, {sr, local}],
+             stock_mesh => [{ml, none}, {gr, global}],
+             weft_mesh => [{tl, none}, {gr, global}],
+             weft_peers => [{ml, none}, {gr, {weft, cluster}}]},
+    Versions = case os:getenv("FULL") of
+                   false -> Usual;
+                   _ -> maps:merge(Usual, More)
+               end,
     Found = lists:append([with_nodes(Variant, shape(), Config,
                                      fun(Nodes) -> [solution(Version, Names, Nodes)
                                                     || {Version, Names} <- Of]
                                      end) || {Variant, Of} <- maps:to_list(Versions)]),
     ?assertMatch([_], lists:usort(Found)),
-    ?assertEqual(12, length(Found)).
+    ?assertEqual(length(lists:append(maps:values(Versions))), length(Found)).
 
 solution(Version, Names, Nodes) ->
     {ok, #{cost := Cost, schedule := Schedule}} = aco(options(Version, Names), Nodes),
@@ -81,7 +88,8 @@ groups_have_fewer_connections(Config) ->
                                      lists:sum(connections(Nodes)) div 2
                                  end)
                   end,
-    ?assertEqual(11 * 10 div 2, Connections(stock_mesh, gr, global)),
+    _ = os:getenv("FULL") =/= false
+        andalso ?assertEqual(11 * 10 div 2, Connections(stock_mesh, gr, global)),
     ?assertEqual(3 + 10 + 10, Connections(weft_groups, sr, {weft, groups})),
     ?assertEqual(2 + 4 + 4, Connections(stock, sr, local)).
 

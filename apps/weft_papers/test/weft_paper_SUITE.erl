@@ -14,7 +14,7 @@
 
 %% The others are measured by the same workloads with other settings, or by workloads that have a
 %% suite of their own.
--define(OF_EACH_KIND, ["orbit", "aco_7", "aco_10", "riak", "de_10", "riak_wall", "partisan_3"]).
+-define(OF_EACH_KIND, ["orbit", "aco_10", "riak", "de_10", "partisan_3"]).
 %% The figures that are measured on emulated links only.
 -define(EMULATED, ["partisan_3", "partisan_4"]).
 

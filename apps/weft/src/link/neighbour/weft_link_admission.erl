@@ -9,8 +9,7 @@
 %% the first one. A peer that has lost the link so soon dials again. That both were answered before
 %% either node knew of the other's call is seen when they are done (`weft_link_welcome').
 %% Of two nodes with one name the one that was started later is preferred, as long as its link is
-%% up.
-%% A further lane is for a link that is up, and proved by the token of that link.
+%% up. A further lane is for a link that is up, and proved by the token of that link.
 -module(weft_link_admission).
 
 -export([decide/3]).

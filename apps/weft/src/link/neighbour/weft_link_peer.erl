@@ -24,8 +24,7 @@ can_be_dialled(_Node, #{listens := false}) -> false;
 can_be_dialled(_Node, _Peer) -> true.
 
 %% @doc What all processes of this node may know about it: further lanes are proved by the token.
-%% And
-%% when the link came up, if this node had dialled it: a call of the peer may cross that one.
+%% And when the link came up, if this node had dialled it: a call of the peer may cross that one.
 -spec published(peer(), UpUs :: integer()) ->
           #{token => binary(), incarnation => non_neg_integer(), dialled_us => integer()}.
 published(undefined, _UpUs) -> #{};

@@ -224,8 +224,7 @@ reroute(Node, Way) ->
     end.
 
 %% @doc May a peer of that name, not authenticated yet, go on (`weft_link_admission')? And the key
-%% to
-%% prove itself with.
+%% to prove itself with.
 -spec admit(binary(), Incarnation :: non_neg_integer(), weft_hello:purpose()) ->
           {weft_hello:status(), binary()}.
 admit(Name, Incarnation, Purpose) ->
