@@ -92,6 +92,7 @@ a_lost_disk_does_not_vote(Config) ->
                                   =:= [call(B2, weft_kv_strong_acceptor, status, [box, P])
                                        || P <- [0, 1]]
                           end),
+    weft_test_nodes:until(fun() -> are_voting(box, 2, [A, C2]) end),
     [?assertMatch({ok, Key, _}, call(C2, weft_kv, get, [box, Key])) || Key <- ?KEYS],
     %% The two that do not know it are no majority.
     ok = weft_test_nodes:kill(A),

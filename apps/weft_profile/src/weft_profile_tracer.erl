@@ -166,7 +166,7 @@ guarding(#{owner := Owner, watch := Watch, collector := Collector} = State) ->
         {open, Number} ->
             guarding(open(Number, State));
         {close, Number} ->
-            close(Number, State),
+            _ = close(Number, State),
             guarding(State);
         time ->
             end_now(time, State);

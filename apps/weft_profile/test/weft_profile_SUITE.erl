@@ -431,7 +431,7 @@ code_is_loaded_and_removed(Config) ->
                             weft_test_nodes:call(B, code, is_loaded, [M]) =/= false]
              end,
     ?assertEqual([], Loaded()),
-    {ok, #{nodes := [#{events := Events}]}, []} = record(A, [node_of(B)], #{seconds => 0.3, ?ALL}),
+    {ok, #{nodes := [#{events := Events}]}, []} = record(A, [node_of(B)], #{seconds => 1, ?ALL}),
     ?assert(Events > 0),
     weft_test_nodes:until(fun() -> Loaded() =:= [] end).
 

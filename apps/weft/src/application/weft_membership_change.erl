@@ -131,7 +131,7 @@ left(DrainMs) ->
     _ = until(fun() -> weft_transit:move(), weft_transit:circuits() =:= 0 end, DrainMs),
     ok = drained(Members, Deadline),
     ok = weft_overlay_sup:unreach_members(),
-    disconnect(Members),
+    _ = disconnect(Members),
     Told = weft_overlay:leave(),
     ok = weft_overlay_sup:change(weft_alone_core, #{}),
     lists:foreach(fun(Node) ->

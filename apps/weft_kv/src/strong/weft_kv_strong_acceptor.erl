@@ -50,24 +50,24 @@ init({Bucket, Partition, Options}) ->
                       others => weft_kv_strong_bucket:homes(Partition, Options) -- [node()],
                       keys_max => map_get(keys_max, Options),
                       damaged => is_damaged(Dir, Partition)}, Entries),
-                  #replica{name = weft_kv_strong_bucket:name(Bucket, Partition), log = Log,
-                           configuration = Configuration, core = none});
+                  weft_kv_strong_bucket:name(Bucket, Partition), Configuration, Log);
         {error, Reason} -> {stop, Reason}
     end.
 
 %% A file of another node is refused, too: two replicas in one file would be none.
-begun({error, {other_configuration, Other}}, #replica{configuration = Mine, log = Log}) ->
+begun({error, {other_configuration, Other}}, _Name, Mine, Log) ->
     ok = weft_kv_log:close(Log),
     {stop, {strong_buckets_stay_as_they_were, #{was => Other, is => {node(), Mine}}}};
-begun({ok, Core, Effects}, Replica0) ->
-    Replica = performed(Effects, Replica0#replica{core = Core}),
+begun({ok, Core, Effects}, Name, Configuration, Log) ->
+    Replica = performed(Effects, #replica{name = Name, configuration = Configuration, core = Core,
+                                          log = Log}),
     case weft_kv_log:commit(Replica#replica.log) of
-        {ok, Log} ->
+        {ok, Committed} ->
             self() ! introduce,
             ok = warned(founding, Replica),
-            {ok, Replica#replica{log = Log}};
-        {error, Reason, Log} ->
-            ok = weft_kv_log:close(Log),
+            {ok, Replica#replica{log = Committed}};
+        {error, Reason, Failed} ->
+            ok = weft_kv_log:close(Failed),
             {stop, Reason}
     end.
 
