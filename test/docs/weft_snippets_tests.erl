@@ -26,7 +26,11 @@ told(File, Line, Problem) ->
     lists:flatten(io_lib:format("~ts:~b: ~ts", [File, Line, Problem])).
 
 %% The test that is said to run blocks of a page is there and names it; the sum is printed.
-all_are_accounted_for_test() ->
+all_are_accounted_for_test_() ->
+    {timeout, 60, fun all_are_accounted_for/0}.
+
+all_are_accounted_for() ->
+    Known = known(),
     Blocks = [{File, Block} || File <- pages(), Block <- weft_snippets:blocks(File, ".")],
     Runs = [{Page, Infos, Test} || {run, Page, Infos, Test} <- config()],
     [?assertEqual({Page, Test, true}, {Page, Test, names(Test, Page)}) || {Page, _, Test} <- Runs],
@@ -40,7 +44,7 @@ all_are_accounted_for_test() ->
                                      Page =:= File andalso lists:member(Info, Infos)
                              end, Runs)],
     Spans = [Span || File <- pages(), {_, Span} <- weft_snippets:spans(File, "."),
-                     weft_snippets:span_problems(Span, known()) =/= none],
+                     weft_snippets:span_problems(Span, Known) =/= none],
     io:format(user, "~nblocks of ~b documents: ~b run, ~b checked, ~b output; "
               "~b calls and commands in the text~n",
               [length(pages()), length(Run), length(Code) - length(Run), length(Output),
@@ -62,7 +66,7 @@ known() -> maps:from_list([Own || {Kind, _} = Own <- config(), Kind =/= run]).
 %% ---- the check itself finds what is wrong ----
 
 what_is_not_so_is_told_test_() ->
-    [{Text, ?_assertMatch({_, true}, {Problems, is_told(Part, Problems)})}
+    [{Text, {timeout, 60, ?_assertMatch({_, true}, checked(Part, Info, Text))}}
      || {Info, Text, Part} <-
             [{[], "x", "needs a kind"}, {["erlang", "nothing"], "x", "needs a kind"},
              {["output"], "???", none},
@@ -89,20 +93,25 @@ what_is_not_so_is_told_test_() ->
              {["sh"], "bin/bench load", "CONFIG"}, {["sh"], "bin/bench --list   # all", none},
              {["sh"], "bin/nothing", "no bin/nothing"}, {["sh"], "bin/matrix --olny 27", "--olny"},
              {["sh"], "frobnicate", "frobnicate"},
-             {["console"], "$ weft statsu\nup", "statsu"}],
-        Problems <- [lists:flatten(weft_snippets:problems(#{info => Info, text => Text, line => 1,
-                                                            before => ""},
-                                                          #{modules => [own], programs => []}))]].
+             {["console"], "$ weft statsu\nup", "statsu"}]].
+
+checked(Part, Info, Text) ->
+    Block = #{info => Info, text => Text, line => 1, before => ""},
+    Problems = lists:flatten(weft_snippets:problems(Block, #{modules => [own], programs => []})),
+    {Problems, is_told(Part, Problems)}.
 
 what_is_not_so_in_the_text_is_told_test_() ->
-    [{Span, ?_assertMatch({_, true}, {Found, is_told(Part, lists:flatten(Found))})}
+    [{Span, {timeout, 60, ?_assertMatch({_, true}, checked_span(Part, Span))}}
      || {Span, Part} <-
             [{"lists:reverse/1,2", none}, {"lists:reverse/1,3", "lists:reverse/3"},
              {"weft:send(Pid, Msg, bulk)", none}, {"weft:send(Pid)", "weft:send/1"},
              {"erpc:call(Node, os, cmd, [..])", none}, {"erpc:clal(Node, [..])", "erpc:clal"},
              {"weft cut", none}, {"weft cat", "cat"}, {"make chekc", "chekc"},
-             {"bin/no", "bin/no"}],
-        Found <- [weft_snippets:span_problems(Span, #{modules => [], programs => []})]].
+             {"bin/no", "bin/no"}]].
+
+checked_span(Part, Span) ->
+    Found = weft_snippets:span_problems(Span, #{modules => [], programs => []}),
+    {Found, is_told(Part, lists:flatten(Found))}.
 
 is_told(none, Problems) -> Problems =:= [];
 is_told(Part, Problems) -> string:find(Problems, Part) =/= nomatch.
