@@ -88,23 +88,30 @@ prepare(Dir, Deployment, Cookie) ->
      "rm -f .erlang.cookie\n"
      "(umask 277; printf '%s' \"$cookie\" > .erlang.cookie)\nexit 0\n"].
 
-%% @doc Makes a release of a file that is in the directory `upload'.
+%% @doc Makes a release of a file that is in the directory `upload'. If it can not be done, as on a
+%% full disk, nothing of it stays.
 -spec unpack(Dir :: string(), Version :: string()) -> iodata().
 unpack(Dir, Version) ->
     ["set -e\numask 077\ncd ", quote(Dir), "\nv=", quote(Version), "\n"
      "if [ ! -f \"releases/$v/.complete\" ]; then\n"
      "  rm -rf \"releases/$v\"; mkdir -p \"releases/$v\"\n"
-     "  tar xzf \"upload/$v\" -C \"releases/$v\"; : > \"releases/$v/.complete\"; fi\n"
+     "  tar xzf \"upload/$v\" -C \"releases/$v\" && : > \"releases/$v/.complete\" || {\n"
+     "    rm -rf \"releases/$v\" \"upload/$v\"; exit 1; }; fi\n"
      "rm -f \"upload/$v\"\nexit 0\n"].
 
-%% @doc Writes what a node is. If it was something else, that is kept as `previous'.
+%% @doc Writes what a node is. If it was something else, that is kept as `previous'. The id is
+%% written last: if `previous' has the id that the node has still, this was ended half-way before,
+%% and the other files may be new ones already.
 -spec define(Dir :: string(), definition()) -> iodata().
 define(Dir, #{node := Node, id := Id, config := Config, healthy := Healthy} = Definition) ->
     ["set -e\numask 077\ncd ", quote(Dir), "\nd=nodes/", quote(Node), "\nmkdir -p \"$d\"\n"
      "if [ -f \"$d/id\" ] && [ \"$(cat \"$d/id\")\" != ", quote(Id), " ]; then\n"
-     "  rm -rf \"$d/previous\"; mkdir \"$d/previous\"\n"
-     "  cp \"$d/id\" \"$d/start\" \"$d/sys.config\" \"$d/previous/\"\n"
-     "  if [ -f \"$d/healthy\" ]; then cp \"$d/healthy\" \"$d/previous/\"; fi; fi\n"
+     "  if [ ! -f \"$d/previous/id\" ] || \\\n"
+     "      [ \"$(cat \"$d/id\")\" != \"$(cat \"$d/previous/id\")\" ]; then\n"
+     "    rm -rf \"$d/previous.new\"; mkdir \"$d/previous.new\"\n"
+     "    cp \"$d/id\" \"$d/start\" \"$d/sys.config\" \"$d/previous.new/\"\n"
+     "    if [ -f \"$d/healthy\" ]; then cp \"$d/healthy\" \"$d/previous.new/\"; fi\n"
+     "    rm -rf \"$d/previous\"; mv \"$d/previous.new\" \"$d/previous\"; fi; fi\n"
      "rm -f \"$d/.erlang.cookie\"; cp .erlang.cookie \"$d/.erlang.cookie\"\n"
      "chmod 400 \"$d/.erlang.cookie\"\n",
      file("healthy", Healthy), file("sys.config", Config), file("start", starter(Dir, Definition)),
@@ -169,13 +176,15 @@ remove(Dir, Nodes) ->
      "  [ -f \"nodes/$n/log\" ] && mv \"nodes/$n/log\" \"logs/$n\"; rm -rf \"nodes/$n\"; done\n"
      "exit 0\n"].
 
-%% @doc Makes a stopped node what it was before the last upgrade.
+%% @doc Makes a stopped node what it was before the last upgrade. What it needs is removed last, so
+%% that it may be repeated if it was ended half-way.
 -spec undo(Dir :: string(), Node :: string()) -> iodata().
 undo(Dir, Node) ->
     ["set -e\ncd ", quote(Dir), "/nodes/", quote(Node), "\n"
-     "[ -f previous/id ]\nmv previous/start previous/sys.config .\nrm -f healthy\n"
-     "if [ -f previous/healthy ]; then mv previous/healthy .; fi\nmv previous/id id\n"
-     "rm -rf previous\nexit 0\n"].
+     "umask 077\n[ -f previous/id ]\n[ -f previous/healthy ] || rm -f healthy\n"
+     "for f in healthy sys.config start id; do [ -f \"previous/$f\" ] || continue\n"
+     "  cp \"previous/$f\" \"$f.new\"; mv \"$f.new\" \"$f\"; done\n"
+     "rm -f previous/id; rm -rf previous\nexit 0\n"].
 
 %% @doc Removes releases.
 -spec prune(Dir :: string(), [Version :: string()]) -> iodata().

@@ -87,6 +87,59 @@ what_is_of_somebody_else_stays_test() ->
     Do(weft_deploy_shell:purge(Dir)),
     ?assertNot(filelib:is_dir(Dir)).
 
+%% The first of these scripts was ended when all but the id was written.
+what_was_ended_half_way_is_repeated_test() ->
+    Dir = directory(),
+    {ok, C} = weft_deploy_host:open(local, "127.0.0.1", #{dir => Dir}),
+    Do = fun(Script) -> {ok, Output} = weft_deploy_host:script(C, Script), Output end,
+    Define = fun(Id, Config) ->
+                 Do(weft_deploy_shell:define(Dir, (definition(Dir, Id))#{config => Config}))
+             end,
+    Home = Dir ++ "/nodes/n1@h/",
+    Config = fun() -> {ok, Text} = file:read_file(Home ++ "sys.config"), Text end,
+    Do(weft_deploy_shell:prepare(Dir, "shop", "cookie")),
+    Define("one", "old"),
+    Define("two", "new"),
+    ok = file:write_file(Home ++ "id", "one\n"),
+    Define("two", "new"),
+    %% And this one when it had replaced the first files.
+    {ok, _} = file:copy(Home ++ "previous/start", Home ++ "start"),
+    Do(weft_deploy_shell:undo(Dir, "n1@h")),
+    ?assertEqual({<<"old">>, {ok, <<"one\n">>}}, {Config(), file:read_file(Home ++ "id")}),
+    ok = file:del_dir_r(Dir).
+
+an_undo_is_repeated_wherever_it_was_ended_test() ->
+    Dir = directory(),
+    {ok, C} = weft_deploy_host:open(local, "127.0.0.1", #{dir => Dir}),
+    Home = Dir ++ "/nodes/n1@h/",
+    %% A directory in the place of one file after the other ends the script there.
+    [begin
+         Do = fun(Script) -> {ok, Output} = weft_deploy_host:script(C, Script), Output end,
+         Do(weft_deploy_shell:prepare(Dir, "shop", "cookie")),
+         [Do(weft_deploy_shell:define(Dir, (definition(Dir, Id))#{config => Config}))
+          || {Id, Config} <- [{"one", "old"}, {"two", "new"}]],
+         ok = file:delete(Home ++ File),
+         ok = filelib:ensure_path(Home ++ File ++ "/" ++ File ++ ".new/x"),
+         {error, _} = weft_deploy_host:script(C, weft_deploy_shell:undo(Dir, "n1@h")),
+         ok = file:del_dir_r(Home ++ File),
+         Do(weft_deploy_shell:undo(Dir, "n1@h")),
+         ?assertEqual({File, [{ok, <<"one\n">>}, {ok, <<"old">>}]},
+                      {File, [file:read_file(Home ++ Name) || Name <- ["id", "sys.config"]]}),
+         ok = file:del_dir_r(Home)
+     end || File <- ["healthy", "sys.config", "start", "id"]],
+    ok = file:del_dir_r(Dir).
+
+nothing_stays_of_a_release_that_can_not_be_unpacked_test() ->
+    Dir = directory(),
+    {ok, C} = weft_deploy_host:open(local, "127.0.0.1", #{dir => Dir}),
+    {ok, _} = weft_deploy_host:script(C, weft_deploy_shell:prepare(Dir, "shop", "cookie")),
+    Whole = tarball(),
+    Half = binary:part(Whole, 0, byte_size(Whole) div 2),
+    ok = weft_deploy_host:put(C, Dir ++ "/upload/v1", Half),
+    {error, _} = weft_deploy_host:script(C, weft_deploy_shell:unpack(Dir, "v1")),
+    ?assertEqual([], filelib:wildcard("{releases,upload}/*", Dir)),
+    ok = file:del_dir_r(Dir).
+
 mode(File) ->
     {ok, Info} = file:read_file_info(File),
     element(8, Info).
