@@ -55,7 +55,7 @@ who_is_not_known_does_not_vote_test() ->
     ?assertEqual({One, [{introduce, c, <<"mine">>}]}, ?A:handle(introduce, One)),
     {Two, [{append, founded}]} = ?A:handle({introduced, c, welcome}, One),
     ?assertEqual(voting, ?A:status(Two)),
-    {Refused, []} = ?A:handle({introduced, c, forgotten}, One),
+    {Refused, [{append, forgotten}]} = ?A:handle({introduced, c, forgotten}, One),
     ?assertEqual(forgotten, ?A:status(Refused)),
     ?assertEqual({Refused, [{reply, 1, {error, forgotten}}]}, ?A:handle(Vote, Refused)).
 
@@ -73,8 +73,22 @@ another_identity_is_not_welcome_test() ->
                   Answer(d, <<"first">>)]).
 
 a_damaged_file_does_not_vote_test() ->
-    {ok, State, []} = ?A:init((options())#{damaged := true}, ?A:entries(voter())),
+    {ok, State, _} = ?A:init((options())#{damaged := true}, ?A:entries(voter())),
     ?assertEqual(forgotten, ?A:status(State)).
+
+%% Also when the damaged file was taken away, or all others have lost theirs since.
+who_has_forgotten_does_not_vote_again_test() ->
+    {ok, Damaged, More} = ?A:init((options())#{damaged := true}, ?A:entries(voter())),
+    {Told, Told1} = ?A:handle({introduced, b, forgotten}, new()),
+    [begin
+         ?assertEqual([{append, forgotten}], Effects),
+         {ok, Again, []} = ?A:init(options(), Entries),
+         ?assertEqual(forgotten, ?A:status(Again)),
+         ?assertMatch({_, [{reply, 1, {error, forgotten}}]},
+                      ?A:handle({vote, 1, {read, <<"k">>}}, Again))
+     end || {State, Effects} <- [{Damaged, More}, {Told, Told1}],
+            Entries <- [?A:entries(State),
+                        ?A:entries(voter()) ++ [Entry || {append, Entry} <- Effects]]].
 
 another_configuration_is_refused_test() ->
     ?assertEqual({error, {other_configuration, mine}},
@@ -278,11 +292,11 @@ buckets_test_() ->
 %% A bucket with one replica: it has nobody to be known to.
 on_disk_test_() ->
     {setup, fun bucket/0, fun clean/1,
-     fun({Dir, Options}) ->
-         {timeout, 60, fun() -> on_disk(Dir, Options) end}
+     fun({_Dir, Options}) ->
+         {timeout, 60, fun() -> on_disk(Options) end}
      end}.
 
-on_disk(Dir, Options) ->
+on_disk(Options) ->
     Ask = fun(Request) ->
               weft_kv_strong_request:run(box, <<"k">>, Request, Options,
                                          {counters:new(1, []), 10})
@@ -322,10 +336,30 @@ on_disk(Dir, Options) ->
     ?assertEqual(forgotten, weft_kv_strong_acceptor:status(box, 0)),
     ?assertMatch({error, {not_done, {no_quorum, #{failed := [{_, forgotten}]}}}}, Ask(get)),
     ended(Third),
+    ok = nothing_aside(File),
     {ok, Fourth} = started(Options),
     ?assertEqual(forgotten, weft_kv_strong_acceptor:status(box, 0)),
-    ended(Fourth),
-    ?assert(filelib:is_dir(Dir)).
+    ended(Fourth).
+
+nothing_aside(File) ->
+    [_ | _] = Names = filelib:wildcard(File ++ ".damaged.*"),
+    lists:foreach(fun(Name) -> ok = file:delete(Name) end, Names).
+
+%% A second node of the same name would promise other things in the same file.
+a_directory_is_of_one_node_test_() ->
+    {setup, fun bucket/0, fun clean/1,
+     fun({_Dir, Options}) ->
+         ?_test(begin
+                    Trap = process_flag(trap_exit, true),
+                    Dir = weft_kv_strong_bucket:dir(box, Options),
+                    {ok, Lock} = weft_directory_lock:start_link(Dir, weft_kv_strong),
+                    ?assertMatch({error, {shutdown, {failed_to_start_child, _,
+                                                     {directory_in_use, _}}}},
+                                 weft_kv_strong_sup:start_link(#{box => Options})),
+                    ok = gen_server:stop(Lock),
+                    process_flag(trap_exit, Trap)
+                end)
+     end}.
 
 %% A long life does not make a long file.
 the_file_is_written_anew_test_() ->

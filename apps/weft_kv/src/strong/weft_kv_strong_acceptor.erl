@@ -124,7 +124,7 @@ handle_info({introduced, Node, Answer}, #replica{core = Core} = Replica0)
   when Answer =:= welcome; Answer =:= forgotten ->
     Replica = event({introduced, Node, Answer}, Replica0),
     ok = warned(weft_kv_strong_acceptor_core:status(Core), Replica),
-    {noreply, Replica};
+    {noreply, written(Replica)};
 handle_info({introduced, _Node, {error, _Reason}}, Replica) ->
     {noreply, settled(Replica)};
 handle_info(Message, Replica) ->
@@ -175,6 +175,13 @@ effect({introduce, Node, Identity}, Replica) ->
                           weft_kv_strong_request:call({Name, Node}, Request, ?ASK_MS)}
               end),
     Replica.
+
+%% Nobody waits for what an introduction has shown. After an error it waits for the next commit.
+written(#replica{log = Log0} = Replica) ->
+    case weft_kv_log:commit(Log0) of
+        {ok, Log} -> Replica#replica{log = Log};
+        {error, _Reason, Log} -> Replica#replica{log = Log}
+    end.
 
 %% Answers wait until nothing more waits to be written with them.
 settled(#replica{core = Core} = Replica) ->

@@ -23,7 +23,8 @@
 %% have written that identity down. They never take another one. A replica whose file is lost has
 %% another identity and is told so (`forgotten'). As a consequence all replicas have to be there
 %% once
-%% before the first vote. One whose file was damaged is `forgotten' from the start.
+%% before the first vote. One whose file was damaged is `forgotten' from the start. The file says
+%% so, and it stays so whatever becomes of the others and of the file that was put aside.
 %%
 %% Events: `{vote, Ref, Message}', `{introduce, Ref, Node, Identity}', `{introduced, Node, welcome |
 %% forgotten}', `introduce' (time to introduce itself again), `committed', `{not_committed,
@@ -44,7 +45,7 @@
 -type reply() :: {state, ballot(), content()} | {promise, ballot(), content()} | accepted
                | {refused, ballot()} | {error, founding | forgotten | full | {failed, term()}}.
 -type entry() :: {identity, identity(), Configuration :: term()} | {known, node(), identity()}
-               | founded | {promised, binary(), ballot()}
+               | founded | forgotten | {promised, binary(), ballot()}
                | {accepted, binary(), ballot(), content()}.
 
 -record(acceptor, {identity :: identity(),
@@ -75,7 +76,8 @@ init(#{identity := Fresh, others := Others, configuration := Configuration, keys
     case State of
         #acceptor{configuration = Other} when Other =/= Configuration ->
             {error, {other_configuration, Other}};
-        _ when Damaged -> {ok, State#acceptor{status = forgotten}, []};
+        #acceptor{status = forgotten} -> {ok, State, []};
+        _ when Damaged -> {ok, State#acceptor{status = forgotten}, [{append, forgotten}]};
         _ when Entries =:= [] ->
             {Begun, Effects} = introduced(State),
             {ok, Begun, [{append, {identity, Fresh, Configuration}} | Effects]};
@@ -89,6 +91,8 @@ replay({known, Node, Identity}, #acceptor{known = Known} = State) ->
     State#acceptor{known = Known#{Node => Identity}};
 replay(founded, State) ->
     State#acceptor{status = voting};
+replay(forgotten, State) ->
+    State#acceptor{status = forgotten};
 replay({promised, Key, Ballot}, #acceptor{registers = Registers} = State) ->
     {_, Accepted, Content} = maps:get(Key, Registers, ?NOTHING),
     State#acceptor{registers = Registers#{Key => {Ballot, Accepted, Content}}};
@@ -105,7 +109,7 @@ entries(#acceptor{identity = Identity, configuration = Configuration, known = Kn
                   status = Status, registers = Registers}) ->
     [{identity, Identity, Configuration}]
         ++ [{known, Node, Its} || {Node, Its} <- lists:sort(maps:to_list(Known))]
-        ++ [founded || Status =:= voting]
+        ++ [founded || Status =:= voting] ++ [forgotten || Status =:= forgotten]
         ++ lists:append([register_entries(Key, Register)
                          || {Key, Register} <- lists:sort(maps:to_list(Registers))]).
 
@@ -143,7 +147,7 @@ handle(introduce, State) ->
 handle({introduced, Node, welcome}, #acceptor{status = founding, welcome = Welcome} = State) ->
     introduced(State#acceptor{welcome = lists:usort([Node | Welcome])});
 handle({introduced, _Node, forgotten}, #acceptor{status = founding} = State) ->
-    {State#acceptor{status = forgotten}, []};
+    {State#acceptor{status = forgotten}, [{append, forgotten}]};
 handle({introduced, _Node, _Late}, State) ->
     {State, []};
 handle(committed, #acceptor{held = Held} = State) ->

@@ -16,10 +16,17 @@ start_link(Buckets) ->
 %% @private
 -spec init(#{atom() => map()}) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init(Buckets) ->
+    Here = [{Bucket, Partition, Options}
+            || {Bucket, #{consistency := strong, partitions := Count} = Options}
+                   <- lists:sort(maps:to_list(Buckets)),
+               Partition <- lists:seq(0, Count - 1),
+               lists:member(node(), weft_kv_strong_bucket:homes(Partition, Options))],
+    Dirs = lists:usort([weft_kv_strong_bucket:dir(Bucket, Options)
+                        || {Bucket, _, Options} <- Here]),
+    %% The locks first: two nodes of the same name could promise different things in one file.
     {ok, {#{strategy => one_for_one, intensity => 5, period => 60},
-          [#{id => {Bucket, Partition},
-             start => {weft_kv_strong_acceptor, start_link, [Bucket, Partition, Options]}}
-           || {Bucket, #{consistency := strong, partitions := Count} = Options}
-                  <- lists:sort(maps:to_list(Buckets)),
-              Partition <- lists:seq(0, Count - 1),
-              lists:member(node(), weft_kv_strong_bucket:homes(Partition, Options))]}}.
+          [#{id => {lock, Dir},
+             start => {weft_directory_lock, start_link, [Dir, weft_kv_strong]}} || Dir <- Dirs]
+          ++ [#{id => {Bucket, Partition},
+                start => {weft_kv_strong_acceptor, start_link, [Bucket, Partition, Options]}}
+              || {Bucket, Partition, Options} <- Here]}}.

@@ -223,7 +223,8 @@ looked({waiting, []}, Server) ->
     event({command, none, {leave, ready}}, Server);
 looked(Waiting, Server) ->
     logger:warning("weft_ring: this node leaves as soon as other nodes have what waits here for "
-                   "them: ~0tP. If they do not come back, remove them or this node",
+                   "them: ~0tP. For those that do not come back, call "
+                   "weft_ring:stage(Node, remove), and commit the plan",
                    [Waiting, 50]),
     _ = erlang:send_after(?SETTLE_MS, self(), settle),
     Server.
