@@ -115,7 +115,7 @@ run(buckets, _Node, Buckets) ->
     Rows = [[atom_to_list(Name) | [text(maps:get(Key, Bucket, '-'))
                                      || Key <- [n, r, w, siblings, evict, consistency]]]
             || {Name, Bucket} <- lists:sort(maps:to_list(Buckets))],
-    {ok, #{buckets => Buckets},
+    {ok, #{buckets => maps:map(fun(_, Bucket) -> readable(Bucket) end, Buckets)},
      weft_cli_table:format([["bucket", "n", "r", "w", "siblings", "evict", "consistency"] | Rows])};
 run(Request, Node, Buckets) ->
     Given = element(2, Request),
@@ -204,7 +204,7 @@ listed(Keys, Next) ->
       [["More: --after ", Cursor, $\n] || Cursor =/= null]]}.
 
 info(Bucket, Node, #{bucket := Options, ring := Ring, stats := Stats}) ->
-    {ok, #{bucket => Bucket, options => Options, node => Node, stats => Stats,
+    {ok, #{bucket => Bucket, options => readable(Options), node => Node, stats => Stats,
            ring => case Ring of
                        {error, Reason} -> #{error => Reason};
                        #{} -> Ring
@@ -213,6 +213,10 @@ info(Bucket, Node, #{bucket := Options, ring := Ring, stats := Stats}) ->
       weft_cli_table:format([["  " ++ atom_to_list(Key), text(Value)]
                              || {Key, Value} <- lists:sort(maps:to_list(Options))]),
       "ring\n", ring(Ring), "on this node\n", stats(Stats)]}.
+
+%% In JSON a string would be a list of numbers.
+readable(#{dir := Dir} = Options) -> Options#{dir := unicode:characters_to_binary(Dir)};
+readable(Options) -> Options.
 
 ring({error, Reason}) -> ["  ", why(Reason), $\n];
 ring(#{members := Members, owned := Owned, moving := Moving}) ->

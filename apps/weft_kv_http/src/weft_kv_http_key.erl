@@ -66,6 +66,8 @@ number(Text) ->
 context(Request) ->
     case cowboy_req:header(<<"weft-context">>, Request) of
         undefined -> {ok, #{}};
+        %% That of strong buckets, which know of none.
+        <<>> -> {ok, #{}};
         Text ->
             case weft_octets:from_base64url(Text) of
                 {ok, Context} -> {ok, #{context => Context}};

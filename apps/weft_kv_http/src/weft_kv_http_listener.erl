@@ -15,7 +15,8 @@
 start(#{port := none}) ->
     ok;
 start(#{ip := Ip, port := Port, connections_max := Max} = Config) ->
-    Transport = #{max_connections => Max, num_acceptors => ?ACCEPTORS,
+    %% The limit is that of each supervisor of connections.
+    Transport = #{max_connections => Max, num_acceptors => ?ACCEPTORS, num_conns_sups => 1,
                   socket_opts => [{port, Port}, {ip, Ip}]},
     Protocol = #{env => #{handler => weft_kv_http_handler, handler_opts => Config},
                  middlewares => [weft_kv_http_guard, cowboy_handler],

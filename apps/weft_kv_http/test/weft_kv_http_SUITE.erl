@@ -7,7 +7,7 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1]).
--export([the_guide/1, bytes_and_types_are_kept/1, conditions/1, siblings_are_shown/1, lists/1,
+-export([the_guide/1, bytes_and_types_are_kept/1, conditions/1, strong_buckets/1, siblings_are_shown/1, lists/1,
          mistakes_have_answers/1, hostile_requests_are_refused/1, token_is_needed/1,
          limits_hold/1, wrong_configurations_are_refused/1, stopped_store/1]).
 
@@ -15,7 +15,7 @@ suite() -> [{timetrap, {minutes, 2}}].
 
 %% The last one stops the store.
 all() ->
-    [the_guide, bytes_and_types_are_kept, conditions, siblings_are_shown, lists,
+    [the_guide, bytes_and_types_are_kept, conditions, strong_buckets, siblings_are_shown, lists,
      mistakes_have_answers, hostile_requests_are_refused, token_is_needed, limits_hold,
      wrong_configurations_are_refused, stopped_store].
 
@@ -94,6 +94,35 @@ conditions(Config) ->
     {404, _, _} = get(Path, Config),
     {404, _, _} = request(delete, Path, [], Config),
     {412, _, _} = put(Path, [{"if-match", "*"}], <<"4">>, Config).
+
+%% The ETag is one of the value, and a condition holds when the write takes effect.
+strong_buckets(Config) ->
+    Ref = ?config(ref, Config),
+    {ok, Buckets} = call(Ref, application, get_env, [weft_kv, buckets]),
+    Strong = #{consistency => strong, voters => [weft_test_nodes:name(Ref)], n => 1,
+               partitions => 1, dir => filename:join(?config(priv_dir, Config), "strong")},
+    ok = call(Ref, application, stop, [weft_kv_http]),
+    ok = call(Ref, application, stop, [weft_kv]),
+    ok = call(Ref, application, set_env, [weft_kv, buckets, Buckets#{accounts => Strong}]),
+    {ok, _} = call(Ref, application, ensure_all_started, [weft_kv_http]),
+    Again = lists:keystore(port, 1, Config, {port, call(Ref, weft_kv_http_listener, port, [])}),
+    strong_conditions("/buckets/accounts/keys/ann", Again),
+    ok = restarted(Ref, {port, ?config(port, Config)}).
+
+strong_conditions(Path, Config) ->
+    weft_test_nodes:until(fun() -> element(1, get(Path, Config)) =:= 404 end),
+    {201, #{"etag" := First}, _} = put(Path, [{"if-none-match", "*"}], <<"1">>, Config),
+    {412, _, _} = put(Path, [{"if-none-match", "*"}], <<"2">>, Config),
+    {200, #{"etag" := First, "weft-context" := ""}, <<"1">>} = get(Path, Config),
+    {204, #{"etag" := Second}, _} = put(Path, [{"if-match", First}, {"weft-context", ""}],
+                                        <<"2">>, Config),
+    {412, _, _} = put(Path, [{"if-match", First}], <<"3">>, Config),
+    {412, _, _} = request(delete, Path, [{"if-match", First}], Config),
+    {200, #{"etag" := Second}, <<"2">>} = get(Path, Config),
+    {204, _, _} = request(delete, Path, [{"if-match", Second}], Config),
+    {404, _, _} = get(Path, Config),
+    {404, _, _} = request(delete, Path, [], Config),
+    {400, _, _} = get("/buckets/accounts/keys", Config).
 
 %% Nothing is lost of two writes with the same context, and both go with a third one.
 siblings_are_shown(Config) ->
