@@ -14,7 +14,7 @@
                      w => weft_kv_bucket:quorum(), pr => weft_kv_bucket:quorum(),
                      pw => weft_kv_bucket:quorum(), nodes => weft_kv_bucket:quorum(),
                      ttl_ms => pos_integer() | infinity, timeout_ms => pos_integer(),
-                     content_type => binary()}.
+                     retries => non_neg_integer(), content_type => binary()}.
 %% `content_type' is kept with a value for those who ask for it (`read/3'); not in strong buckets.
 -type sibling() :: #{value := binary(), written_ms => integer(), expires_ms => integer() | never,
                      content_type => binary()}.

@@ -59,6 +59,31 @@ too_few_replicas_are_an_error_at_once_test() ->
     ?assertMatch({_, [{answer, {error, {too_few, #{failed := [{b, moved}, {a, overload}]}}}}]},
                  reply(b, {error, moved}, S1)).
 
+%% Whoever asks once more does no more than one write.
+what_may_be_asked_again_test() ->
+    Again = fun weft_kv_coordinator_core:again/1,
+    Write = {write, value(<<"1">>), #{}},
+    One = object(<<"1">>),
+    Replies = fun(Request, All) ->
+                  {S0, _} = begun(Request, #{}),
+                  Again(lists:foldl(fun({Node, Reply}, S) -> element(1, reply(Node, Reply, S)) end,
+                                    S0, All))
+              end,
+    Refused = {error, moved},
+    ?assertEqual({ok, read}, Replies(read, [{a, {error, timeout}}, {b, {error, timeout}}])),
+    ?assertEqual({ok, Write}, Again(element(1, begun(Write, [], #{})))),
+    ?assertEqual({ok, Write},
+                 Replies(Write, [{a, Refused}, {b, {error, not_owner}}, {c, {error, overload}}])),
+    ?assertEqual({ok, {merge, One}}, Replies(Write, [{a, {ok, One}}, {b, Refused}, {c, Refused}])),
+    %% It may have been written by one of them.
+    [?assertEqual({Reason, none}, {Reason, Replies(Write, [{a, Refused}, {b, {error, Reason}},
+                                                           {c, Refused}])})
+     || Reason <- [timeout, {unknown, killed}, {failed, enospc}]],
+    ?assertEqual(none, Replies(Write, [{a, Refused}])),
+    {S0, _} = begun(Write, #{}),
+    {Late, _} = weft_kv_coordinator_core:handle({timer, deadline}, S0),
+    ?assertEqual(none, Again(Late)).
+
 those_in_place_of_owners_do_not_count_as_owners_test() ->
     Places = [{0, a, primary}, {1, x, fallback}, {2, y, fallback}],
     ?assertMatch({_, [{answer, {error, {too_few, _}}}, done]}, begun(read, Places, #{pr => 2})),

@@ -21,7 +21,7 @@
 %% merges whose reply nobody waits for: `{repair, Place, Object}'.
 -module(weft_kv_coordinator_core).
 
--export([init/3, handle/2]).
+-export([init/3, handle/2, again/1]).
 -export_type([state/0, request/0, place/0, error/0]).
 
 -type place() :: {Partition :: non_neg_integer(), node(), primary | fallback}.
@@ -85,6 +85,26 @@ handle({timer, {first, Place}}, #coordinator{object = none, open = Open} = State
     end;
 handle({timer, _Outdated}, State) ->
     {State, []}.
+
+%% @doc What may be asked once more after an error, so that both together do no more than one of them.
+%% A write that has its dot keeps it: then the object is merged. One of which nobody can have made
+%% anything begins anew. `none': a replica may have given it a dot of which nothing was heard. A
+%% second one would bring the value back beside what has replaced it meanwhile.
+-spec again(state()) -> {ok, request()} | none.
+again(#coordinator{kind = read}) ->
+    {ok, read};
+again(#coordinator{object = none, open = [], failed = Failed, request = Request}) ->
+    case lists:all(fun({_, Reason}) -> has_done_nothing(Reason) end, Failed) of
+        true -> {ok, Request};
+        false -> none
+    end;
+again(#coordinator{object = none}) ->
+    none;
+again(#coordinator{object = Object}) ->
+    {ok, {merge, Object}}.
+
+has_done_nothing(Reason) ->
+    lists:member(Reason, [moved, not_owner, overload, no_vnode, no_ring, full, not_written]).
 
 %% --- answers of replicas ----------------------------------------------------------------------
 
