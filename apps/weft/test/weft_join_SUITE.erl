@@ -23,10 +23,10 @@
 suite() -> [{timetrap, {minutes, 2}}].
 
 all() ->
-    [full_mesh, peer_to_peer, visible_clients, what_cannot_be_joined_is_told,
+    [full_mesh, peer_to_peer, what_cannot_be_joined_is_told,
      written_members_are_not_joined_or_left, a_node_that_is_gone_is_forgotten_and_comes_back,
      without_a_topology_the_errors_say_so]
-        ++ [Case || Case <- [swim, client_server, own_topology,
+        ++ [Case || Case <- [swim, client_server, visible_clients, own_topology,
                              the_last_server_leaves_and_joins_again],
                     os:getenv("FULL") =:= "1"].
 
