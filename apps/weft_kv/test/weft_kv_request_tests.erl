@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Requests that are tried again, with a store of one node, which is this one. Its partition is
-%% full, and so refuses writes, until something is deleted. (What may be tried again is tested with
-%% `weft_kv_coordinator_core'; with partitions that move it is in weft_kv_growth_SUITE.)
+%% full, and so refuses writes, until something is deleted. What may be tried again is tested with
+%% `weft_kv_coordinator_core'.
 -module(weft_kv_request_tests).
 
 -include_lib("eunit/include/eunit.hrl").

@@ -7,9 +7,9 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1]).
--export([the_guide/1, bytes_and_types_are_kept/1, conditions/1, strong_buckets/1, siblings_are_shown/1, lists/1,
-         mistakes_have_answers/1, hostile_requests_are_refused/1, token_is_needed/1,
-         limits_hold/1, wrong_configurations_are_refused/1, stopped_store/1]).
+-export([the_guide/1, bytes_and_types_are_kept/1, conditions/1, strong_buckets/1,
+         siblings_are_shown/1, lists/1, mistakes_have_answers/1, hostile_requests_are_refused/1,
+         token_is_needed/1, limits_hold/1, wrong_configurations_are_refused/1, stopped_store/1]).
 
 suite() -> [{timetrap, {minutes, 2}}].
 

@@ -86,7 +86,8 @@ handle({timer, {first, Place}}, #coordinator{object = none, open = Open} = State
 handle({timer, _Outdated}, State) ->
     {State, []}.
 
-%% @doc What may be asked once more after an error, so that both together do no more than one of them.
+%% @doc What may be asked once more after an error, so that both together do no more than one of
+%% them.
 %% A write that has its dot keeps it: then the object is merged. One of which nobody can have made
 %% anything begins anew. `none': a replica may have given it a dot of which nothing was heard. A
 %% second one would bring the value back beside what has replaced it meanwhile.

@@ -12,7 +12,8 @@
 -define(PAUSE_MS, 20).
 -define(PAUSE_MAX_MS, 500).
 
-%% @doc The object that a quorum of replicas has. After an error it is tried again, at most `retries'
+%% @doc The object that a quorum of replicas has. After an error it is tried again, at most
+%% `retries'
 %% times within `timeout_ms', with those who have the copies then: what moves to another node may be
 %% served by none for a moment. Not tried again is what could take effect twice
 %% (`weft_kv_coordinator_core:again/1'), and a refusal of this node itself.

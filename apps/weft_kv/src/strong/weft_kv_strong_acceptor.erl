@@ -22,6 +22,7 @@
                   configuration :: term(),
                   core :: weft_kv_strong_acceptor_core:state(),
                   log :: weft_kv_log:log(),
+                  is_behind = false :: boolean(),
                   rewritten_bytes = 0 :: non_neg_integer()}).
 
 -spec start_link(atom(), non_neg_integer(), weft_kv_strong_bucket:options()) ->
@@ -90,10 +91,7 @@ handle_call({What, 1, Configuration, Question}, From,
         {message_queue_len, Waiting} when Waiting > ?QUEUE_MAX ->
             {reply, {error, overload}, settled(Replica)};
         _ ->
-            case asked({What, Question}, From) of
-                stray -> {reply, weft_stray:call({What, Question}), settled(Replica)};
-                Event -> {noreply, event(Event, Replica)}
-            end
+            answered(asked({What, Question}, From), {What, Question}, caught_up(Replica))
     end;
 handle_call({_What, 1, _Other, _Question}, _From, #replica{configuration = Mine} = Replica) ->
     {reply, {error, {other_configuration, Mine}}, settled(Replica)};
@@ -101,6 +99,22 @@ handle_call(status, _From, #replica{core = Core} = Replica) ->
     {reply, weft_kv_strong_acceptor_core:status(Core), settled(Replica)};
 handle_call(Request, _From, Replica) ->
     {reply, weft_stray:call(Request), settled(Replica)}.
+
+answered(stray, Question, {_, Replica}) ->
+    {reply, weft_stray:call(Question), settled(Replica)};
+answered(_Event, _Question, {{error, Reason}, Replica}) ->
+    {reply, {error, {failed, Reason}}, Replica};
+answered(Event, _Question, {ok, Replica}) ->
+    {noreply, event(Event, Replica)}.
+
+%% What could not be written has to be, before there is more of it. So a full disk fills no memory.
+caught_up(#replica{is_behind = false} = Replica) ->
+    {ok, Replica};
+caught_up(#replica{log = Log0} = Replica) ->
+    case weft_kv_log:commit(Log0) of
+        {ok, Log} -> {ok, Replica#replica{log = Log, is_behind = false}};
+        {error, Reason, Log} -> {{error, Reason}, Replica#replica{log = Log}}
+    end.
 
 %% What is none of these was sent by a later version.
 asked({introduce, {Node, Identity}}, From) when is_binary(Identity) ->
@@ -198,7 +212,8 @@ committed(#replica{log = Log0, core = Core0} = Replica) ->
                        {error, Reason, Kept} -> {{not_committed, Reason}, Kept}
                    end,
     {Core, Effects} = weft_kv_strong_acceptor_core:handle(Event, Core0),
-    rewritten(Event, performed(Effects, Replica#replica{log = Log, core = Core})).
+    rewritten(Event, performed(Effects, Replica#replica{log = Log, core = Core,
+                                                        is_behind = Event =/= committed})).
 
 %% If there is no room for that, it goes on with the old file until that is twice as large.
 rewritten(committed, #replica{log = Log0, core = Core, rewritten_bytes = Before} = Replica) ->
