@@ -193,7 +193,8 @@ notes(Number, Dir) -> filename:join(Dir, "notes" ++ integer_to_list(Number)).
 all_nodes_die_one_after_the_other(Config) ->
     Keys = [{weft_ring, [{partitions, 8}, {sync_ms, 300}, {handoff_items, 50},
                          {vnodes, [weft_kv_vnode]}]},
-            {weft_kv, [{buckets, #{sets => #{n => 3, nodes => 2}}}, {entropy_ms, 5}]}],
+            {weft_kv, [{buckets, #{sets => #{n => 3, nodes => 2, retries => 10}}},
+                       {entropy_ms, 5}]}],
     [A, B, C] = Refs = [start(Name, Keys, Config) || Name <- [a, b, c]],
     ok = call(A, weft_ring, create, []),
     changed(A, [B, C], Refs, join),
