@@ -96,6 +96,27 @@ a_holder_that_has_lost_the_directory_ends_test() ->
                                   file:read_file(filename:join(Dir, "mine.lock")))
                  end).
 
+%% Who writes there is told that it has to be looked at again, and that it is another one's.
+a_holder_that_has_not_looked_for_long_does_not_hold_test() ->
+    in_directory(fun(Dir) ->
+                     IsHeld = fun() -> weft_directory_lock:is_held(Dir, mine) end,
+                     ?assert(IsHeld()),
+                     {ok, One} = weft_directory_lock:start_link(Dir, mine),
+                     ?assert(IsHeld()),
+                     %% It stood still for ten seconds.
+                     Seen = persistent_term:get({weft_directory_lock, Dir, mine}),
+                     ok = atomics:sub(Seen, 1, 10000),
+                     ?assertNot(IsHeld()),
+                     One ! beat,
+                     ok = looked(One),
+                     ?assert(IsHeld()),
+                     ok = atomics:sub(Seen, 1, 10000),
+                     ok = file:write_file(filename:join(Dir, "mine.lock"), "another one's"),
+                     One ! beat,
+                     receive {'EXIT', One, {directory_in_use, _}} -> ok after 5000 -> error(on) end,
+                     ?assertNot(IsHeld())
+                 end).
+
 %% It has looked at all that was sent before.
 looked(Pid) ->
     _ = sys:get_state(Pid),

@@ -7,6 +7,8 @@
 %% runs. Where that can not be seen (another host, another container, a system without `/proc'), the
 %% holder is taken for alive if it has written the file lately, by the clock of the file system; it
 %% does so every 5 s. A holder whose file is another one's, because it stood still for long, ends.
+%% Until it has looked, the directory may be another one's already: who writes there asks before it
+%% writes, and before it tells anybody that it has written (`is_held/2').
 %%
 %% Not here: which of two nodes is the right one. The second one does not start.
 -module(weft_directory_lock).
@@ -14,15 +16,20 @@
 
 -include_lib("kernel/include/file.hrl").
 
--export([start_link/2]).
+-export([start_link/2, is_held/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -define(MAGIC, "weft_lock 1").
 -define(BEAT_MS, 5000).
 %% Who has not written for so long is gone.
 -define(FRESH_S, 15).
+%% Who has not looked for so long may be taken for gone soon.
+-define(HELD_MS, 10000).
+-define(NEVER, -(1 bsl 62)).
 
--record(lock, {file :: file:filename(), text :: binary()}).
+-record(lock, {file :: file:filename(), text :: binary(),
+               %% When the file was found to be this one's, for those who write.
+               seen = none :: none | atomics:atomics_ref()}).
 
 %% @doc Takes the directory for this purpose, or says who has it: `{directory_in_use, #{file, node,
 %% host, os_pid, do}}'.
@@ -30,14 +37,40 @@
 start_link(Dir, Purpose) ->
     gen_server:start_link(?MODULE, {Dir, Purpose}, []).
 
+%% @doc Was it certain within the last ten seconds that no other node has the directory? A node that
+%% stood still has to look first. Without a lock there is nobody to ask, and the answer is yes.
+-spec is_held(file:filename(), atom()) -> boolean().
+is_held(Dir, Purpose) ->
+    case persistent_term:get({?MODULE, Dir, Purpose}, none) of
+        none -> true;
+        Seen -> now_ms() - atomics:get(Seen, 1) < ?HELD_MS
+    end.
+
+now_ms() -> erlang:monotonic_time(millisecond).
+
+%% One for each directory, for ever: to replace it would cost a scan of all processes.
+seen(Dir, Purpose) ->
+    Key = {?MODULE, Dir, Purpose},
+    case persistent_term:get(Key, none) of
+        none ->
+            Seen = atomics:new(1, [{signed, true}]),
+            ok = persistent_term:put(Key, Seen),
+            Seen;
+        Seen -> Seen
+    end.
+
 %% @private
 init({Dir, Purpose}) ->
     process_flag(trap_exit, true),
     Lock = #lock{file = filename:join(Dir, atom_to_list(Purpose) ++ ".lock"), text = text()},
     case filelib:ensure_dir(Lock#lock.file) of
         ok ->
+            BeforeMs = now_ms(),
             case taken(Lock) of
-                ok -> {ok, later(Lock)};
+                ok ->
+                    Seen = seen(Dir, Purpose),
+                    ok = atomics:put(Seen, 1, BeforeMs),
+                    {ok, later(Lock#lock{seen = Seen})};
                 {error, Reason} -> {stop, Reason}
             end;
         {error, Reason} -> {stop, {Reason, Dir}}
@@ -57,15 +90,17 @@ handle_cast(Request, Lock) ->
     {noreply, Lock}.
 
 %% @private
-handle_info(beat, #lock{file = File, text = Text} = Lock) ->
+handle_info(beat, #lock{file = File, text = Text, seen = Seen} = Lock) ->
+    BeforeMs = now_ms(),
     case file:read_file(File) of
         {ok, Text} ->
             ok = touched(File, Text),
+            ok = atomics:put(Seen, 1, BeforeMs),
             {noreply, later(Lock)};
         {ok, Other} ->
             {stop, in_use(File, Other), Lock};
         {error, _} ->
-            _ = linked(Lock),
+            _ = linked(Lock) =:= ok andalso atomics:put(Seen, 1, BeforeMs),
             {noreply, later(Lock)}
     end;
 handle_info(Message, Lock) ->
@@ -73,7 +108,8 @@ handle_info(Message, Lock) ->
     {noreply, Lock}.
 
 %% @private
-terminate(_Reason, #lock{file = File, text = Text}) ->
+terminate(_Reason, #lock{file = File, text = Text, seen = Seen}) ->
+    ok = atomics:put(Seen, 1, ?NEVER),
     case file:read_file(File) of
         {ok, Text} -> file:delete(File);
         _ -> ok
