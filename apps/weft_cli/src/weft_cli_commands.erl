@@ -282,11 +282,13 @@ paper_options() ->
 
 kv() ->
     #{name => "kv", handler => {weft_cli_kv, kv},
-      arguments => [#{name => action, type => {atom, [get, put, delete, list, info]}},
-                    #{name => words, nargs => list, value => "BUCKET KEY VALUE"} | kv_options()]
+      arguments => [#{name => action, type => {atom, [get, put, delete, list, info, export, import,
+                                                   backup]}},
+                    #{name => words, nargs => list, value => "BUCKET KEY VALUE"}]
+          ++ kv_options() ++ kv_archive_options()
           ++ any_node("a NODE of the local cluster, or NODE@HOST of any")
           ++ common(),
-      help => "keys and values of weft_kv: read, write, list",
+      help => "keys and values of weft_kv: read, write, list, back up",
       details =>
           ["Asks a node that runs weft_kv; docs/guide/kv.md describes buckets, contexts and",
            "siblings. A value is printed as the bytes that it is. Where several writes did not",
@@ -300,8 +302,9 @@ kv() ->
            "  weft kv get pages /logo --out copy.png",
            "  weft kv delete carts ann",
            "  weft kv list carts --limit 20          then --after what it says",
-           "  weft kv info                           the buckets",
-           "  weft kv info carts                     its options, the ring, what waits",
+           "  weft kv info                           the buckets; of one: weft kv info carts",
+           "  weft kv export carts.archive           and import, which merges",
+           "  weft kv backup /var/backups/weft --keep 7",
            "",
            "The exit code is 5 if there is no such key, and 6 if it has several values."]}.
 
@@ -322,6 +325,18 @@ kv_options() ->
        value => "COUNT", default => 100, help => "of list: so many keys at most (default 100)"},
      #{name => 'after', long => "-after", type => string, value => "CURSOR",
        help => "of list: go on where the list before has ended"}].
+
+kv_archive_options() ->
+    [#{name => bucket, long => "-bucket", type => string, value => "NAME,...",
+       help => "of export and import: these buckets only"},
+     #{name => into, long => "-into", type => string, value => "NAME",
+       help => "of import: the one bucket goes into this one"},
+     #{name => check, long => "-check", type => boolean,
+       help => "of import: only read the file, and say whether it is whole"},
+     #{name => overwrite, long => "-overwrite", type => boolean,
+       help => "of import: values of strong buckets replace those that are there"},
+     #{name => keep, long => "-keep", type => {integer, [{min, 1}]}, value => "COUNT",
+       help => "of backup: delete earlier ones but for so many"}].
 
 any_node(Help) ->
     [#{name => node, long => "-node", type => string, value => "NODE", help => Help},

@@ -3,7 +3,7 @@
 %% runs it. Here words become requests, and answers become text; what requests mean is in `weft_kv'.
 -module(weft_cli_kv).
 
--export([kv/2]).
+-export([kv/2, why/1]).
 
 %% A request of the store takes 5 s unless its bucket says otherwise.
 -define(TIMEOUT_MS, 30000).
@@ -12,6 +12,10 @@
 -spec kv([atom() | string()], weft_argparse:given()) -> weft_cli:answer().
 kv([Action | Words], Options) ->
     case request(Action, Words, Options) of
+        {ok, {archive, Archive, File}} ->
+            with_store(Options, fun(Node, _) ->
+                                    weft_cli_kv_archive:run(Archive, {File, Options}, Node)
+                                end);
         {ok, Request} -> with_store(Options, fun(Node, Buckets) -> run(Request, Node, Buckets) end);
         {error, Text} -> {usage, Text}
     end.
@@ -35,13 +39,18 @@ request(list, [Bucket], #{'after' := Text, limit := Limit}) ->
 request(list, [Bucket], #{limit := Limit}) -> {ok, {list, Bucket, start, Limit}};
 request(info, [], _Options) -> {ok, buckets};
 request(info, [Bucket], _Options) -> {ok, {info, Bucket}};
+request(Action, [File], _Options) when Action =:= export; Action =:= import; Action =:= backup ->
+    {ok, {archive, Action, File}};
 request(Action, _Words, _Options) -> {error, ["write: weft kv ", usage(Action)]}.
 
 usage(get) -> "get BUCKET KEY";
 usage(put) -> "put BUCKET KEY VALUE, or put BUCKET KEY --file FILE";
 usage(delete) -> "delete BUCKET KEY";
 usage(list) -> "list BUCKET";
-usage(info) -> "info [BUCKET]".
+usage(info) -> "info [BUCKET]";
+usage(export) -> "export FILE, or export - for standard output";
+usage(import) -> "import FILE, or import - for standard input";
+usage(backup) -> "backup DIRECTORY".
 
 with_value(Value, Bucket, Key, Options) ->
     case keyed(put, Bucket, Key, Options) of
@@ -152,6 +161,8 @@ asked(Node, Function, Arguments, Show) ->
         {error, Text} -> {failed, Text}
     end.
 
+%% @doc An error of the store in words.
+-spec why(term()) -> iodata().
 why({too_large, Max}) -> ["the value is too large: this bucket takes ", text(Max), " bytes"];
 why(bad_key) -> "keys have 1 to 4096 bytes";
 why(bad_context) -> "this is no context: write the one that was printed, as a whole";

@@ -8,7 +8,7 @@
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, kv_as_the_guide_says/1]).
 
-suite() -> [{timetrap, {minutes, 2}}].
+suite() -> [{timetrap, {minutes, 4}}].
 
 all() -> [kv_as_the_guide_says].
 
@@ -17,7 +17,7 @@ init_per_suite(Config) ->
     Dir = ?config(priv_dir, Config),
     Command = filename:join(Dir, "weft"),
     Paths = [weft_test_nodes:ebin(Module)
-             || Module <- [weft_cli, weft_argparse, weft, weft_migrate_rule]],
+             || Module <- [weft_cli, weft_argparse, weft, weft_migrate_rule, weft_kv]],
     Erl = filename:join([code:root_dir(), "bin", "erl"]),
     ok = file:write_file(Command, [
         "#!/bin/sh\nexec '", Erl, "' -noinput +S 1:1 -pa ", lists:join($\s, Paths),
@@ -48,6 +48,7 @@ kv_as_the_guide_says(Config) ->
     ?assertEqual([], [Answer || {_, [Code | _]} = Answer <- Answers, Code =/= $0, Code =/= $6]),
     kv_siblings(Config),
     kv_bytes(Dir, Config),
+    kv_archives(Dir, Config),
     kv_mistakes(Config),
     ?assertMatch(#{<<"stopped">> := [_]}, json(["down"], Config)).
 
@@ -93,6 +94,29 @@ kv_bytes(Dir, Config) ->
         json(["kv", "list", "pages", "--after", binary_to_list(Next)], Config),
     ?assert(lists:member(<<"%00%FF">>, First ++ Rest)),
     ?assertEqual(length(First ++ Rest), length(lists:usort(First ++ Rest))).
+
+%% Through a pipe, too; and what is wrong with a file is said.
+kv_archives(Dir, Config) ->
+    [Whole, Half] = [filename:join(Dir, Name) || Name <- ["whole", "half"]],
+    {0, _} = run(["kv", "put", "carts", "kept", "one"], Config),
+    "0" ++ _ = said("weft kv export - > " ++ Whole, Config),
+    {0, Text} = run(["kv", "import", Whole, "--check"], Config),
+    ?assertMatch({match, _}, re:run(Text, "whole and not damaged, .*\n  carts +[0-9]+ keys\n")),
+    {0, _} = run(["kv", "put", "carts", "kept", "two"], Config),
+    "0" ++ _ = said("cat " ++ Whole ++ " | weft kv import -", Config),
+    ?assertMatch(#{<<"siblings">> := [_, _]},
+                 begin {6, Json} = run(["kv", "get", "carts", "kept", "--json"], Config),
+                       json(Json) end),
+    {ok, Bytes} = file:read_file(Whole),
+    ok = file:write_file(Half, binary:part(Bytes, 0, byte_size(Bytes) div 2)),
+    [?assertMatch({Words, {1, {match, _}}},
+                  {Words, begin {Code, Why} = run(["kv" | Words], Config),
+                                {Code, re:run(Why, Said)} end})
+     || {Words, Said} <-
+            [{["import", Half], "half: not whole: it ends at byte"},
+             {["import", Whole, "--bucket", "carts", "--into", "no"], "the node has no bucket no"},
+             {["export", Dir ++ "/none/file"], "no such file"}]],
+    ?assertEqual([], filelib:wildcard(filename:join(Dir, "*.part"))).
 
 kv_mistakes(Config) ->
     Kept = fun(Words, Said) ->

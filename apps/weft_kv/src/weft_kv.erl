@@ -4,7 +4,7 @@
 -module(weft_kv).
 
 -export([get/2, get/3, read/3, put/3, put/4, delete/2, delete/3, cas/4, cas/5, update/3, update/4,
-         list/1, keys/3, fold/3, info/1]).
+         list/1, keys/3, fold/3, info/1, export/2, import/2, backup/2]).
 -export_type([bucket/0, key/0, context/0, options/0, sibling/0, error/0, input_error/0]).
 
 -type bucket() :: atom().
@@ -200,6 +200,28 @@ fold(Bucket, Fun, Acc) ->
         {ok, Options} -> weft_kv_fold:fold(Bucket, Options, Fun, Acc);
         {error, Reason} -> {error, Reason}
     end.
+
+%% @doc Writes what the buckets have to a file, with all siblings and their contexts, while the
+%% store is used: see `weft_kv_archive'. The option `buckets' names those instead of all. The file
+%% is there when all of it is on disk.
+-spec export(file:filename(), #{buckets => [binary()]}) ->
+          {ok, weft_kv_archive_file:report()} | {error, term()}.
+export(File, Options) ->
+    weft_kv_archive_file:export(File, Options, fun weft_kv_archive_file:here/3).
+
+%% @doc Merges what is in such a file with what the store has. Of a file that is damaged or not
+%% whole nothing is taken. Options: `buckets', those of the file; `into', the bucket where that one
+%% is to go; `check', the file is only read; `overwrite', values of strong buckets replace others.
+-spec import(file:filename(), weft_kv_archive_file:options()) ->
+          {ok, weft_kv_archive_file:report()} | {error, term()}.
+import(File, Options) ->
+    weft_kv_archive_file:import(File, Options, fun weft_kv_archive_file:here/3).
+
+%% @doc All buckets in a new file of a directory, which is then read again. With `keep' only so many
+%% of the latest ones stay there.
+-spec backup(file:filename(), #{keep => pos_integer()}) ->
+          {ok, weft_kv_archive_file:report()} | {error, term()}.
+backup(Dir, Options) -> weft_kv_archive_file:backup(Dir, Options).
 
 %% --- requests ---------------------------------------------------------------------------------
 

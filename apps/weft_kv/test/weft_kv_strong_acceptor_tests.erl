@@ -1,14 +1,17 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The process of a replica whose file cannot be written: it answers with errors, and keeps no
-%% more than what it could not write the first time.
+%% @doc The process of a replica: whose file cannot be written, it answers with errors, and keeps no
+%% more than what it could not write the first time; and when it fails, it says nothing of what
+%% users have stored.
 -module(weft_kv_strong_acceptor_tests).
 
 -include_lib("eunit/include/eunit.hrl").
 
+-export([log/2]).
+
 -define(A, weft_kv_strong_acceptor).
 %% What `start_link/3' takes, but for the directory.
 -define(OPTIONS, #{consistency => strong, voters => [node()], n => 1, partitions => 1,
-                   keys_max => 100, value_max => 100, timeout_ms => 1000}).
+                   keys_max => 100, existing => false, value_max => 100, timeout_ms => 1000}).
 
 a_disk_that_takes_nothing_fills_no_memory_test_() ->
     {timeout, 30, fun() -> with_replica(fun refuses/2) end}.
@@ -22,6 +25,45 @@ refuses(Replica, Configuration) ->
     [?assertMatch({error, {failed, _}}, vote(Counter, Replica, Configuration))
      || Counter <- lists:seq(3, 50)],
     ?assertEqual(Before, waiting_bytes(Replica)).
+
+%% What it writes to is no log any more, so it fails with the entry in its hands.
+what_is_stored_is_in_no_report_test_() ->
+    {timeout, 30, fun() -> with_replica(fun fails/2) end}.
+
+fails(Replica, Configuration) ->
+    ok = logger:add_handler(?MODULE, ?MODULE, #{config => self()}),
+    #{level := Level} = logger:get_primary_config(),
+    #{default := Filters} = silenced(),
+    try
+        true = unlink(Replica),
+        Ref = monitor(process, Replica),
+        _ = sys:replace_state(Replica, fun without_log/1),
+        Accept = {accept, <<"the key">>, {9, <<"me">>}, {1, [<<"me">>], <<"the secret">>}},
+        ?assertExit(_, gen_server:call(Replica, {vote, 1, Configuration, Accept})),
+        Reason = receive {'DOWN', Ref, process, _, Why} -> Why end,
+        Report = receive {report, Event} -> Event after 5000 -> error(no_report) end,
+        [?assertEqual(nomatch, string:find(io_lib:format("~0p", [Said]), Word))
+         || Said <- [Reason, Report], Word <- ["secret", "the key"]]
+    after
+        ok = logger:remove_handler(?MODULE),
+        ok = logger:set_handler_config(default, Filters),
+        ok = logger:set_primary_config(level, Level)
+    end.
+
+silenced() ->
+    {ok, Filters} = logger:get_handler_config(default),
+    ok = logger:set_handler_config(default, level, none),
+    #{default => maps:with([level], Filters)}.
+
+without_log(State) ->
+    list_to_tuple([case is_tuple(Part) andalso element(1, Part) =:= log of
+                       true -> none;
+                       false -> Part
+                   end || Part <- tuple_to_list(State)]).
+
+%% A handler of logger.
+log(#{level := error} = Event, #{config := Test}) -> Test ! {report, Event};
+log(_Event, _Config) -> ok.
 
 vote(Counter, Replica, Configuration) ->
     gen_server:call(Replica, {vote, 1, Configuration, {prepare, <<"key">>, {Counter, <<"me">>}}}).

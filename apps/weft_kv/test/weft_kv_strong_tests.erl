@@ -76,6 +76,31 @@ a_damaged_file_does_not_vote_test() ->
     {ok, State, _} = ?A:init((options())#{damaged := true}, ?A:entries(voter())),
     ?assertEqual(forgotten, ?A:status(State)).
 
+%% Whether others are lost, too, or not: it was told that it has been there before.
+a_lost_file_of_an_existing_bucket_does_not_vote_test() ->
+    {ok, State, Effects} = ?A:init((options())#{existing := true}, []),
+    ?assertEqual(forgotten, ?A:status(State)),
+    Written = [Entry || {append, Entry} <- Effects],
+    {ok, Again, []} = ?A:init(options(), Written),
+    ?assertEqual(forgotten, ?A:status(Again)),
+    {ok, Voter, []} = ?A:init((options())#{existing := true}, ?A:entries(voter())),
+    ?assertEqual(voting, ?A:status(Voter)).
+
+keys_are_listed_page_by_page_test() ->
+    State = lists:foldl(fun(Key, S0) ->
+                            {S, _} = ?A:handle({vote, 1, {prepare, Key, {1, <<"x">>}}}, S0),
+                            S
+                        end, voter(), [<<"c">>, <<"a">>, <<"b">>]),
+    Page = fun(After, Max) ->
+               {Held, []} = ?A:handle({vote, 2, {keys, After, Max}}, State),
+               {_, Replies} = ?A:handle(committed, Held),
+               lists:last([Reply || {reply, 2, Reply} <- Replies])
+           end,
+    ?assertEqual({keys, [<<"a">>, <<"b">>], false}, Page(<<>>, 2)),
+    ?assertEqual({keys, [<<"c">>], true}, Page(<<"b">>, 2)),
+    ?assertEqual({keys, [<<"a">>, <<"b">>, <<"c">>], true}, Page(<<>>, 3)),
+    ?assertEqual({keys, [], true}, Page(<<"c">>, 3)).
+
 %% Also when the damaged file was taken away, or all others have lost theirs since.
 who_has_forgotten_does_not_vote_again_test() ->
     {ok, Damaged, More} = ?A:init((options())#{damaged := true}, ?A:entries(voter())),
@@ -137,7 +162,7 @@ vote() ->
 
 options() ->
     #{identity => <<"mine">>, others => [b, c], configuration => mine, keys_max => 10,
-      damaged => false}.
+      damaged => false, existing => false}.
 
 new() -> element(2, ?A:init(options(), [])).
 

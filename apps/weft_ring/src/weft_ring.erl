@@ -3,8 +3,8 @@
 %% that when nodes join and leave. The guide is `docs/guide/ring.md'.
 -module(weft_ring).
 
--export([create/0, join/1, stage/2, unstage/1, plan/0, commit/1, status/0, mine/0, partition/1,
-         primaries/2, active/2]).
+-export([create/0, join/1, stage/2, unstage/1, plan/0, commit/1, status/0, counts/0, mine/0,
+         partition/1, primaries/2, active/2]).
 -export_type([status/0]).
 
 -type status() :: #{members := #{node() => weft_ring_table:status()},
@@ -62,6 +62,25 @@ status(Ring) ->
                                || Node <- lists:usort(Owners)]),
       moving => length([Owner || {Owner, Planned} <- Pairs, Owner =/= Planned]),
       hash => weft_ring_table:hash(Ring)}.
+
+%% @doc The ring and the part of this node in numbers, for metrics: members by status, partitions
+%% in all, of this node, and on their way; handoffs from this node; processes of partitions here,
+%% and how many messages wait for one of them at most.
+-spec counts() -> #{members := #{weft_ring_table:status() => non_neg_integer()},
+                    partitions | owned | moving | processes | longest := non_neg_integer(),
+                    handoffs := #{running | done | failed := non_neg_integer()}}
+                | {error, no_ring | not_running}.
+counts() ->
+    case status() of
+        {error, Reason} -> {error, Reason};
+        #{members := Members, owned := Owned, moving := Moving} ->
+            Count = fun(Status) -> length([Is || Is <- maps:values(Members), Is =:= Status]) end,
+            (weft_vnodes:queues())#{
+                members => maps:from_list([{Status, Count(Status)}
+                                           || Status <- [joining, member, leaving, gone]]),
+                partitions => lists:sum(maps:values(Owned)), owned => maps:get(node(), Owned, 0),
+                moving => Moving, handoffs => weft_ring_server:handoffs()}
+    end.
 
 %% @doc The partitions that this node owns.
 -spec mine() -> [non_neg_integer()] | {error, not_running}.

@@ -43,7 +43,7 @@ init(Self, #{homes := Homes, disk := Disk, clients := Clients, incarnation := In
             {ok, Acceptor, Effects} =
                 weft_kv_strong_acceptor_core:init(
                   #{identity => Identity, others => Homes -- [Self], configuration => Homes,
-                    keys_max => 100, damaged => false}, lists:reverse(Disk)),
+                    keys_max => 100, damaged => false, existing => false}, lists:reverse(Disk)),
             {Node, _Sync} = performed(Effects, Node0#node{acceptor = Acceptor}),
             {Ready, Written} = synced(Node),
             {Ready, Written ++ [{after_ms, ?INTRODUCE_MS, introduce} | Timers]}

@@ -4,7 +4,7 @@
 %% objects, and pages for callers from outside (`weft_kv_keys').
 -module(weft_kv_fold).
 
--export([fold/4, page/3, live/1]).
+-export([fold/4, page/3, complete/3, live/1]).
 -export_type([cursor/0]).
 
 %% Behind this key of this partition; the empty key is before all others.
@@ -44,32 +44,50 @@ live(Object) ->
 %% empty though others follow.
 -spec page(atom(), weft_kv_bucket:options(), cursor()) ->
           {ok, [{binary(), weft_kv_object:object()}], cursor() | done} | {error, term()}.
-page(Bucket, #{n := N} = Options, {Partition, _} = Cursor) ->
+page(Bucket, #{r := R, timeout_ms := Ms} = Options, Cursor) ->
+    with_places(Options, Cursor, fun(Places) ->
+                                     Pages = answers(R, Places, ask(Bucket, Cursor, Ms)),
+                                     together(Cursor, Pages, length(Pages), R)
+                                 end).
+
+%% @doc The same of all replicas that answer. There have to be as many owners among them as meet
+%% each acknowledged write, wherever `w' of them have it.
+-spec complete(atom(), weft_kv_bucket:options(), cursor()) ->
+          {ok, [{binary(), weft_kv_object:object()}], cursor() | done} | {error, term()}.
+complete(Bucket, #{n := N, r := R, w := W, timeout_ms := Ms} = Options, Cursor) ->
+    with_places(Options, Cursor,
+                fun(Places) ->
+                    Ask = ask(Bucket, Cursor, Ms),
+                    Asked = weft_kv_crew:map(fun(Place) -> {Place, Ask(Place)} end, Places),
+                    Told = [{Place, Page} || {Place, {ok, Page}} <- Asked],
+                    Owners = length([Place || {{_, _, primary} = Place, _} <- Told]),
+                    together(Cursor, [Page || {_, Page} <- Told], Owners, max(R, N - W + 1))
+                end).
+
+with_places(#{n := N}, {Partition, _}, Fun) ->
     case weft_ring_lookup:owner(weft_ring, Partition) of
         {error, no_partition} -> {ok, [], done};
         {error, Reason} -> {error, Reason};
         {ok, _} ->
             case weft_ring_lookup:replicas(weft_ring, Partition, N) of
-                {ok, Places} -> asked(Bucket, Options, Cursor, Places);
+                {ok, Places} -> Fun(Places);
                 {error, Reason} -> {error, Reason}
             end
     end.
 
-asked(Bucket, #{r := R, timeout_ms := Ms}, {Partition, After}, Places) ->
-    Key = {Partition, Bucket, After},
-    Answers = answers(R, Places, fun(Place) ->
-                                     weft_vnode:ask(weft_kv_vnode, Place, Key, {page, After}, Ms)
-                                 end),
-    case length(Answers) < R of
-        true ->
-            {error, {too_few, #{needed => #{r => R}, answered => length(Answers), failed => []}}};
-        false ->
-            Until = until(Answers),
-            {ok, merged(Until, Answers), case Until of
-                                             all -> {Partition + 1, <<>>};
-                                             Last -> {Partition, Last}
-                                         end}
+ask(Bucket, {Partition, After}, Ms) ->
+    fun(Place) ->
+        weft_vnode:ask(weft_kv_vnode, Place, {Partition, Bucket, After}, {page, After}, Ms)
     end.
+
+together(_Cursor, _Pages, Answered, Needed) when Answered < Needed ->
+    {error, {too_few, #{needed => #{r => Needed}, answered => Answered, failed => []}}};
+together({Partition, _}, Pages, _Answered, _Needed) ->
+    Until = until(Pages),
+    {ok, merged(Until, Pages), case Until of
+                                   all -> {Partition + 1, <<>>};
+                                   Last -> {Partition, Last}
+                               end}.
 
 answers(0, _, _) -> [];
 answers(_, [], _) -> [];

@@ -5,17 +5,24 @@
 %%
 %% A record is its size, a checksum of the size, a checksum of the bytes, and the bytes. What is at
 %% the end and not whole was being written when the host or the node ended; nobody was told that it
-%% was there, and it is cut off. Anything else that is wrong is damage: the file is put aside by
-%% another name, what is before the damage is kept, and the rest has to come from other replicas.
+%% was there, and it is cut off. Not whole is what the file ends in the midst of, and a last record
+%% of which a sector of the disk was not written and reads as zeros. A last record that is all there
+%% and has another checksum was damaged later. That and anything else that is wrong is damage: the
+%% file is put aside by another name, what is before the damage is kept, and the rest has to come
+%% from other replicas.
 %%
 %% Changes wait in memory until `commit/1' writes and syncs them together. If that fails (a full
-%% disk), they wait for the next try, and whoever calls has to tell nobody that they are there.
+%% disk), they wait for the next try, and whoever calls has to tell nobody that they are there. So
+%% it is if the directory may be another node's by now (`weft_directory_lock:is_held/2'): it is
+%% asked before anything is written, and once more before it counts.
 -module(weft_kv_log).
 
--export([open/2, append/2, commit/1, is_waiting/1, bytes/1, rewrite/2, delete/1, close/1]).
+-export([open/3, append/2, commit/1, is_waiting/1, bytes/1, rewrite/2, delete/1, close/1]).
 -export_type([log/0, entry/0]).
 
 -record(log, {file :: file:filename(),
+              dir = "" :: file:filename(),
+              purpose = none :: atom(),
               device :: none | file:fd(),
               bytes :: non_neg_integer(),
               waiting = [] :: [iodata()]}).
@@ -26,10 +33,19 @@
 
 -define(MAGIC, "weft_kv 1\n").
 -define(MAGIC_BYTES, 10).
+-define(SECTOR, 512).
 
-%% @doc The log of a partition, with all entries in their order.
--spec open(file:filename(), non_neg_integer()) -> {ok, log(), [entry()]} | {error, term()}.
-open(Dir, Partition) ->
+%% @doc The log of a partition, with all entries in their order. The purpose is that of the lock on
+%% the directory.
+-spec open(file:filename(), non_neg_integer(), Purpose :: atom()) ->
+          {ok, log(), [entry()]} | {error, term()}.
+open(Dir, Partition, Purpose) ->
+    case found(Dir, Partition) of
+        {ok, Log, Entries} -> {ok, Log#log{dir = Dir, purpose = Purpose}, Entries};
+        {error, Reason} -> {error, Reason}
+    end.
+
+found(Dir, Partition) ->
     File = filename:join(Dir, integer_to_list(Partition) ++ ".log"),
     case {filelib:ensure_dir(File), file:read_file(File)} of
         {{error, Reason}, _} -> {error, {Reason, File}};
@@ -83,7 +99,7 @@ scan(<<Size:32, SizeSum:32, Sum:32, Rest/binary>> = Bytes, At, Entries) ->
         {SizeSum, <<Record:Size/binary, Further/binary>>} ->
             case erlang:crc32(Record) of
                 Sum -> scan(Further, At + 12 + Size, [binary_to_term(Record) | Entries]);
-                _ when Further =:= <<>> -> {torn, At, lists:reverse(Entries)};
+                _ when Further =:= <<>> -> {last(At, Bytes), At, lists:reverse(Entries)};
                 _ -> {ended(Bytes), At, lists:reverse(Entries)}
             end;
         {SizeSum, _} -> {torn, At, lists:reverse(Entries)};
@@ -94,10 +110,23 @@ scan(_, At, Entries) ->
 
 %% A file may have got longer without its bytes.
 ended(Bytes) ->
-    case binary:match(Bytes, [<<N>> || N <- lists:seq(1, 255)]) of
-        nomatch -> torn;
-        _ -> damaged
+    case is_zeros(Bytes) of
+        true -> torn;
+        false -> damaged
     end.
+
+%% The same within the last record: sectors are written as a whole, and in any order.
+last(_At, <<>>) ->
+    damaged;
+last(At, Bytes) ->
+    Size = min(?SECTOR - At rem ?SECTOR, byte_size(Bytes)),
+    <<Sector:Size/binary, Rest/binary>> = Bytes,
+    case is_zeros(Sector) of
+        true -> torn;
+        false -> last(At + Size, Rest)
+    end.
+
+is_zeros(Bytes) -> Bytes =:= <<0:(8 * byte_size(Bytes))>>.
 
 opened(File, Size, Entries) ->
     case file:open(File, [raw, read, write, binary]) of
@@ -160,10 +189,18 @@ commit(#log{waiting = []} = Log) ->
     {ok, Log};
 commit(#log{device = Device, bytes = At, waiting = Waiting, file = File} = Log) ->
     Bytes = lists:reverse(Waiting),
-    case first_error([fun() -> file:pwrite(Device, At, Bytes) end,
-                      fun() -> file:datasync(Device) end]) of
+    case first_error([fun() -> held(Log) end,
+                      fun() -> file:pwrite(Device, At, Bytes) end,
+                      fun() -> file:datasync(Device) end,
+                      fun() -> held(Log) end]) of
         ok -> {ok, Log#log{bytes = At + iolist_size(Bytes), waiting = []}};
         {error, Reason} -> {error, {Reason, File}, Log}
+    end.
+
+held(#log{dir = Dir, purpose = Purpose}) ->
+    case weft_directory_lock:is_held(Dir, Purpose) of
+        true -> ok;
+        false -> {error, directory_not_held}
     end.
 
 %% @doc How large the file is.
@@ -173,11 +210,12 @@ bytes(#log{bytes = Bytes}) -> Bytes.
 %% @doc The file has these entries and no others, those that waited among them. After an error it
 %% is as it was.
 -spec rewrite([entry()], log()) -> {ok, log()} | {error, term(), log()}.
-rewrite(Entries, #log{file = File, device = Device} = Log) ->
-    case replaced(File, Entries) of
+rewrite(Entries, #log{file = File, device = Device, dir = Dir, purpose = Purpose} = Log) ->
+    case held(Log) =:= ok andalso replaced(File, Entries) of
+        false -> {error, {directory_not_held, File}, Log};
         {ok, New} ->
             _ = file:close(Device),
-            {ok, New};
+            {ok, New#log{dir = Dir, purpose = Purpose}};
         {error, Reason} -> {error, Reason, Log}
     end.
 

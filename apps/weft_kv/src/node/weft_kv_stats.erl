@@ -1,14 +1,18 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc What requests of this node came to, in counters that no process owns, and how many hints its
-%% partitions hold, which they say once a second. For metrics, and for whoever looks.
+%% @doc What requests of this node came to, in counters that no process owns; what its partitions
+%% hold, which they say once a second; and whether its replicas of strong buckets vote. For metrics,
+%% and for whoever looks.
 %%
 %% Not here: how the replicas of other nodes are (each says that itself).
 -module(weft_kv_stats).
 
--export([new/0, count/3, hints/1, read/0]).
--export_type([kind/0]).
+-export([new/0, count/3, partition/1, replica/1, read/0]).
+-export_type([kind/0, partition/0]).
 
 -type kind() :: get | put | delete.
+-type partition() :: #{hints | objects | memory_bytes | file_bytes := non_neg_integer(),
+                       unwritable := 0 | 1}.
+%% `hints': objects that wait for their owner. `unwritable': the last commit has failed.
 
 -define(KINDS, [get, put, delete]).
 -define(ERRORS, [caller, overload, too_few, timeout, no_ring, other]).
@@ -50,10 +54,16 @@ group(_) -> other.
 place(What, [What | _]) -> 1;
 place(What, [_ | Others]) -> 1 + place(What, Others).
 
-%% @doc So many hints are in the partition whose process calls this.
--spec hints(non_neg_integer()) -> ok.
-hints(Count) ->
-    try ets:insert(?MODULE, {self(), Count}) of
+%% @doc What the partition has whose process calls this.
+-spec partition(partition()) -> ok.
+partition(Has) -> said({partition, Has}).
+
+%% @doc What the replica of a strong bucket is whose process calls this.
+-spec replica(weft_kv_strong_acceptor_core:status()) -> ok.
+replica(Status) -> said({replica, Status}).
+
+said(What) ->
+    try ets:insert(?MODULE, {self(), What}) of
         true -> ok
     catch
         %% The partitions run without the application, too.
@@ -64,26 +74,36 @@ hints(Count) ->
 -spec read() -> #{requests := #{kind() => non_neg_integer()},
                   request_us := #{kind() => non_neg_integer()},
                   errors := #{atom() => non_neg_integer()},
-                  running := non_neg_integer(), hints := non_neg_integer(),
-                  entropy := #{atom() => non_neg_integer()}} | not_running.
+                  running := non_neg_integer(), entropy := #{atom() => non_neg_integer()},
+                  strong := #{weft_kv_strong_acceptor_core:status() => non_neg_integer()},
+                  hints | objects | memory_bytes | file_bytes | unwritable := non_neg_integer()}
+              | not_running.
 read() ->
     case {persistent_term:get(?MODULE, none), weft_kv_entropy:info()} of
         {none, _} -> not_running;
         {_, {error, not_running}} -> not_running;
         {Counters, Entropy} ->
             {Running, _} = weft_kv_app:running(),
-            #{requests => counted(?KINDS, 0, Counters),
-              request_us => counted(?KINDS, length(?KINDS), Counters),
-              errors => counted(?ERRORS, 2 * length(?KINDS), Counters),
-              running => counters:get(Running, 1), hints => waiting(), entropy => Entropy}
+            Said = living(),
+            Sum = fun(Key) -> lists:sum([map_get(Key, Has) || {partition, Has} <- Said]) end,
+            maps:merge(
+              maps:from_list([{Key, Sum(Key)} || Key <- [hints, objects, memory_bytes, file_bytes,
+                                                        unwritable]]),
+              #{requests => counted(?KINDS, 0, Counters),
+                request_us => counted(?KINDS, length(?KINDS), Counters),
+                errors => counted(?ERRORS, 2 * length(?KINDS), Counters),
+                running => counters:get(Running, 1), entropy => Entropy,
+                strong => maps:from_list([{Status, length([Is || {replica, Is} <- Said,
+                                                                 Is =:= Status])}
+                                          || Status <- [voting, founding, forgotten]])})
     end.
 
 counted(Names, From, Counters) ->
     maps:from_list([{Name, counters:get(Counters, From + place(Name, Names))} || Name <- Names]).
 
-%% A partition that has ended has nothing that waits.
-waiting() ->
-    lists:sum([case is_process_alive(Pid) of
-                   true -> Count;
-                   false -> true = ets:delete(?MODULE, Pid), 0
-               end || {Pid, Count} <- ets:tab2list(?MODULE)]).
+%% One that has ended has nothing any more.
+living() ->
+    lists:append([case is_process_alive(Pid) of
+                      true -> [What];
+                      false -> true = ets:delete(?MODULE, Pid), []
+                  end || {Pid, What} <- ets:tab2list(?MODULE)]).

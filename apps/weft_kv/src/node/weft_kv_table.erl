@@ -4,8 +4,8 @@
 %% keys. Not here: what objects mean.
 -module(weft_kv_table).
 
--export([new/0, read/2, use/2, store/4, remove/2, bytes/1, is_smaller/3, evict/2, page/3, keys/2,
-         segments/3, segment/4]).
+-export([new/0, read/2, use/2, store/4, remove/2, count/1, bytes/1,
+         is_smaller/3, evict/2, page/3, keys/2, segments/3, segment/4]).
 
 -export_type([table/0, key/0, kind/0]).
 
@@ -68,6 +68,10 @@ remove(Key, #table{objects = Objects, used = Used, counts = Counts} = Table) ->
             counters:sub(Counts, ?BYTES, Bytes);
         [] -> ok
     end.
+
+%% @doc How many objects there are, those of deleted keys among them.
+-spec count(table()) -> non_neg_integer().
+count(#table{objects = Objects}) -> ets:info(Objects, size).
 
 %% @doc How much memory the objects take, about.
 -spec bytes(table()) -> non_neg_integer().

@@ -63,7 +63,7 @@ init(Partition, Options) ->
 loaded(#replica{options = #{dir := none}} = Replica) ->
     {ok, Replica};
 loaded(#replica{partition = Partition, options = #{dir := Dir}, table = Table} = Replica) ->
-    case weft_kv_log:open(Dir, Partition) of
+    case weft_kv_log:open(Dir, Partition, ?MODULE) of
         {ok, Log, Entries} ->
             lists:foreach(fun({stored, Key, Object, Kind}) ->
                                   weft_kv_table:store(Key, Object, Kind, Table);
@@ -264,7 +264,7 @@ terminate(_Reason, #replica{log = Log}) -> weft_kv_log:close(Log).
 %% @private
 tick(Replica0) ->
     Replica = bring(clean(still_owned(Replica0))),
-    ok = weft_kv_stats:hints(map_size(Replica#replica.hints)),
+    ok = weft_kv_stats:partition(has(Replica)),
     case is_needed(Replica) of
         true -> {ok, Replica};
         false ->
@@ -273,6 +273,12 @@ tick(Replica0) ->
                 {error, _} -> {stop, Replica}
             end
     end.
+
+has(#replica{hints = Hints, table = Table, log = Log, blocked = Blocked}) ->
+    #{hints => map_size(Hints), objects => weft_kv_table:count(Table),
+      memory_bytes => weft_kv_table:bytes(Table),
+      file_bytes => case Log of none -> 0; _ -> weft_kv_log:bytes(Log) end,
+      unwritable => case Blocked of true -> 1; false -> 0 end}.
 
 %% Who hands a partition over is not asked here any more. So whose it is no more without that has
 %% lost it by force, and the new owner has none of what is here.

@@ -41,31 +41,38 @@ status(Bucket, Partition) ->
 
 %% @private
 init({Bucket, Partition, Options}) ->
+    weft_redact:run(fun() -> opened(Bucket, Partition, Options) end).
+
+opened(Bucket, Partition, Options) ->
     Dir = weft_kv_strong_bucket:dir(Bucket, Options),
-    case weft_kv_log:open(Dir, Partition) of
+    case weft_kv_log:open(Dir, Partition, weft_kv_strong) of
         {ok, Log, Entries} ->
             Configuration = weft_kv_strong_bucket:configuration(Bucket, Options),
-            begun(weft_kv_strong_acceptor_core:init(
+            begun(Entries =:= [], weft_kv_strong_acceptor_core:init(
                     #{identity => crypto:strong_rand_bytes(16),
                       configuration => {node(), Configuration},
                       others => weft_kv_strong_bucket:homes(Partition, Options) -- [node()],
                       keys_max => map_get(keys_max, Options),
+                      existing => map_get(existing, Options),
                       damaged => is_damaged(Dir, Partition)}, Entries),
                   weft_kv_strong_bucket:name(Bucket, Partition), Configuration, Log);
         {error, Reason} -> {stop, Reason}
     end.
 
 %% A file of another node is refused, too: two replicas in one file would be none.
-begun({error, {other_configuration, Other}}, _Name, Mine, Log) ->
+begun(_IsNew, {error, {other_configuration, Other}}, _Name, Mine, Log) ->
     ok = weft_kv_log:close(Log),
     {stop, {strong_buckets_stay_as_they_were, #{was => Other, is => {node(), Mine}}}};
-begun({ok, Core, Effects}, Name, Configuration, Log) ->
+begun(IsNew, {ok, Core, Effects}, Name, Configuration, Log) ->
     Replica = performed(Effects, #replica{name = Name, configuration = Configuration, core = Core,
                                           log = Log}),
     case weft_kv_log:commit(Replica#replica.log) of
         {ok, Committed} ->
             self() ! introduce,
-            ok = warned(founding, Replica),
+            ok = warned(case {IsNew, weft_kv_strong_acceptor_core:status(Core)} of
+                            {false, voting} -> voting;
+                            _ -> founding
+                        end, Replica),
             {ok, Replica#replica{log = Committed}};
         {error, Reason, Failed} ->
             ok = weft_kv_log:close(Failed),
@@ -84,7 +91,10 @@ is_damaged(Dir, Partition) ->
     end.
 
 %% @private
-handle_call({What, 1, Configuration, Question}, From,
+handle_call(Request, From, Replica) ->
+    weft_redact:run(fun() -> called(Request, From, Replica) end).
+
+called({What, 1, Configuration, Question}, From,
             #replica{configuration = Configuration} = Replica)
   when What =:= vote; What =:= introduce ->
     case process_info(self(), message_queue_len) of
@@ -93,11 +103,11 @@ handle_call({What, 1, Configuration, Question}, From,
         _ ->
             answered(asked({What, Question}, From), {What, Question}, caught_up(Replica))
     end;
-handle_call({_What, 1, _Other, _Question}, _From, #replica{configuration = Mine} = Replica) ->
+called({_What, 1, _Other, _Question}, _From, #replica{configuration = Mine} = Replica) ->
     {reply, {error, {other_configuration, Mine}}, settled(Replica)};
-handle_call(status, _From, #replica{core = Core} = Replica) ->
+called(status, _From, #replica{core = Core} = Replica) ->
     {reply, weft_kv_strong_acceptor_core:status(Core), settled(Replica)};
-handle_call(Request, _From, Replica) ->
+called(Request, _From, Replica) ->
     {reply, weft_stray:call(Request), settled(Replica)}.
 
 answered(stray, Question, {_, Replica}) ->
@@ -120,6 +130,8 @@ caught_up(#replica{log = Log0} = Replica) ->
 asked({introduce, {Node, Identity}}, From) when is_binary(Identity) ->
     {introduce, From, Node, Identity};
 asked({vote, {read, _} = Message}, From) -> {vote, From, Message};
+asked({vote, {keys, After, Max} = Message}, From)
+  when is_binary(After), is_integer(Max), Max > 0 -> {vote, From, Message};
 asked({vote, {prepare, _, {_, _}} = Message}, From) -> {vote, From, Message};
 asked({vote, {accept, _, {_, _}, {_, _, _}} = Message}, From) -> {vote, From, Message};
 asked(_Other, _From) -> stray.
@@ -130,18 +142,21 @@ handle_cast(Request, Replica) ->
     {noreply, settled(Replica)}.
 
 %% @private
-handle_info(introduce, #replica{core = Core} = Replica) ->
+handle_info(Message, Replica) ->
+    weft_redact:run(fun() -> told(Message, Replica) end).
+
+told(introduce, #replica{core = Core} = Replica) ->
     _ = weft_kv_strong_acceptor_core:status(Core) =:= founding
         andalso erlang:send_after(?INTRODUCE_MS, self(), introduce),
     {noreply, event(introduce, Replica)};
-handle_info({introduced, Node, Answer}, #replica{core = Core} = Replica0)
+told({introduced, Node, Answer}, #replica{core = Core} = Replica0)
   when Answer =:= welcome; Answer =:= forgotten ->
     Replica = event({introduced, Node, Answer}, Replica0),
     ok = warned(weft_kv_strong_acceptor_core:status(Core), Replica),
     {noreply, written(Replica)};
-handle_info({introduced, _Node, {error, _Reason}}, Replica) ->
+told({introduced, _Node, {error, _Reason}}, Replica) ->
     {noreply, settled(Replica)};
-handle_info(Message, Replica) ->
+told(Message, Replica) ->
     ok = weft_stray:message(Message),
     {noreply, settled(Replica)}.
 
@@ -152,18 +167,20 @@ terminate(_Reason, #replica{log = Log}) ->
 %% What users have stored is not for logs.
 %% @private
 -spec format_status(gen_server:format_status()) -> gen_server:format_status().
-format_status(Status) ->
-    maps:map(fun(state, #replica{name = Name}) -> Name;
-                (message, _) -> not_shown;
-                (log, _) -> [];
-                (_, Value) -> Value
-             end, Status).
+format_status(#{state := #replica{name = Name}} = Status) -> weft_redact:status(Status, Name);
+format_status(Status) -> weft_redact:status(Status, not_shown).
 
 warned(Before, #replica{core = Core, name = Name}) ->
-    case weft_kv_strong_acceptor_core:status(Core) of
+    Status = weft_kv_strong_acceptor_core:status(Core),
+    ok = weft_kv_stats:replica(Status),
+    case Status of
         forgotten when Before =/= forgotten ->
             logger:error("weft_kv: ~ts has lost what it had on disk. It does not vote any more; "
                          "the bucket goes on while a majority of its replicas is up", [Name]);
+        voting when Before =:= founding ->
+            logger:notice("weft_kv: ~ts begins, without data. If this bucket had data before, all "
+                          "its replicas have lost it: stop, and import a backup. The option "
+                          "existing keeps that from happening", [Name]);
         _ -> ok
     end.
 

@@ -12,6 +12,8 @@
 %% <li>`{prepare, Key, Ballot}': from now on nothing below this ballot is accepted. The answer is
 %%     `{promise, Accepted, State}'.</li>
 %% <li>`{accept, Key, Ballot, State}': it is accepted unless a higher ballot was promised.</li>
+%% <li>`{keys, After, Max}' is answered with keys behind that one, `{keys, Keys, IsLast}': those
+%%     that were promised or accepted, in their order.</li>
 %% <li>What can not be promised or accepted any more is answered with `{refused, Promised}'.</li>
 %% </ul>
 %% No answer leaves before all that it says is on disk: answers are held until the event
@@ -24,7 +26,9 @@
 %% another identity and is told so (`forgotten'). As a consequence all replicas have to be there
 %% once
 %% before the first vote. One whose file was damaged is `forgotten' from the start. The file says
-%% so, and it stays so whatever becomes of the others and of the file that was put aside.
+%% so, and it stays so whatever becomes of the others and of the file that was put aside. If all
+%% files of a partition are lost, nobody is left who could tell: the replicas begin anew, unless
+%% they were told that there was a file (`existing').
 %%
 %% Events: `{vote, Ref, Message}', `{introduce, Ref, Node, Identity}', `{introduced, Node, welcome |
 %% forgotten}', `introduce' (time to introduce itself again), `committed', `{not_committed,
@@ -40,9 +44,11 @@
 %% How many writes there were, the ids of the last ones, and the value.
 -type identity() :: binary().
 -type status() :: founding | voting | forgotten.
--type message() :: {read, binary()} | {prepare, binary(), ballot()}
+-type message() :: {read, binary()} | {keys, After :: binary(), Max :: pos_integer()}
+                 | {prepare, binary(), ballot()}
                  | {accept, binary(), ballot(), content()}.
--type reply() :: {state, ballot(), content()} | {promise, ballot(), content()} | accepted
+-type reply() :: {state, ballot(), content()} | {keys, [binary()], IsLast :: boolean()}
+               | {promise, ballot(), content()} | accepted
                | {refused, ballot()} | {error, founding | forgotten | full | {failed, term()}}.
 -type entry() :: {identity, identity(), Configuration :: term()} | {known, node(), identity()}
                | founded | forgotten | {promised, binary(), ballot()}
@@ -64,12 +70,13 @@
 
 %% @doc A replica with the entries of its file, in their order. Options: `identity' (of a new file),
 %% `others' (the nodes of the other replicas), `configuration' (of the bucket; it can not be changed
-%% later), `keys_max', `damaged' (the file has lost entries).
+%% later), `keys_max', `damaged' (the file has lost entries), `existing' (there was a file before).
 -spec init(#{identity := identity(), others := [node()], configuration := term(),
-             keys_max := pos_integer(), damaged := boolean()}, [entry()]) ->
+             keys_max := pos_integer(), damaged := boolean(), existing := boolean()},
+           [entry()]) ->
           {ok, state(), [term()]} | {error, {other_configuration, term()}}.
 init(#{identity := Fresh, others := Others, configuration := Configuration, keys_max := Max,
-       damaged := Damaged}, Entries) ->
+       damaged := Damaged, existing := Existing}, Entries) ->
     New = #acceptor{identity = Fresh, configuration = Configuration, others = Others,
                     status = founding, keys_max = Max},
     State = lists:foldl(fun replay/2, New, Entries),
@@ -78,6 +85,9 @@ init(#{identity := Fresh, others := Others, configuration := Configuration, keys
             {error, {other_configuration, Other}};
         #acceptor{status = forgotten} -> {ok, State, []};
         _ when Damaged -> {ok, State#acceptor{status = forgotten}, [{append, forgotten}]};
+        _ when Entries =:= [], Existing ->
+            {ok, State#acceptor{status = forgotten},
+             [{append, {identity, Fresh, Configuration}}, {append, forgotten}]};
         _ when Entries =:= [] ->
             {Begun, Effects} = introduced(State),
             {ok, Begun, [{append, {identity, Fresh, Configuration}} | Effects]};
@@ -167,6 +177,10 @@ introduced(#acceptor{welcome = Welcome, others = Others} = State) ->
 vote(Ref, {read, Key}, #acceptor{registers = Registers} = State) ->
     {_, Accepted, Content} = maps:get(Key, Registers, ?NOTHING),
     hold(Ref, {state, Accepted, Content}, State);
+vote(Ref, {keys, After, Max}, #acceptor{registers = Registers} = State) ->
+    Keys = lists:sort([Key || Key <- maps:keys(Registers), Key > After]),
+    Page = lists:sublist(Keys, Max),
+    hold(Ref, {keys, Page, length(Page) =:= length(Keys)}, State);
 vote(Ref, Message, #acceptor{registers = Registers, keys_max = Max} = State)
   when map_size(Registers) >= Max, not is_map_key(element(2, Message), Registers) ->
     {State, [{reply, Ref, {error, full}}]};

@@ -10,11 +10,13 @@
 
 -type options() :: #{consistency := strong, voters := [node()], dir := file:filename(),
                      n := pos_integer(), partitions := pos_integer(), keys_max := pos_integer(),
+                     existing := boolean(),
                      value_max := pos_integer(), timeout_ms := pos_integer()}.
-%% `keys_max': most keys of a partition, deleted ones too.
+%% `keys_max': most keys of a partition, deleted ones too. `existing': a replica without a file has
+%% lost it, and does not begin anew.
 
--define(DEFAULTS, #{n => 3, partitions => 16, keys_max => 100000, value_max => 1048576,
-                    timeout_ms => 5000}).
+-define(DEFAULTS, #{n => 3, partitions => 16, existing => false, keys_max => 100000,
+                    value_max => 1048576, timeout_ms => 5000}).
 -define(OTHERS, [r, w, pr, pw, nodes, siblings, evict, ttl_ms]).
 -define(PARTITIONS_MAX, 256).
 
@@ -50,6 +52,7 @@ is_valid(voters, [_ | _] = Voters) ->
     lists:all(fun is_atom/1, Voters) andalso length(lists:usort(Voters)) =:= length(Voters);
 is_valid(voters, _) -> false;
 is_valid(dir, Dir) -> Dir =/= "" andalso io_lib:char_list(Dir);
+is_valid(existing, Existing) -> is_boolean(Existing);
 is_valid(partitions, Count) ->
     is_integer(Count) andalso Count >= 1 andalso Count =< ?PARTITIONS_MAX;
 is_valid(_, Value) -> is_integer(Value) andalso Value >= 1.
@@ -57,6 +60,7 @@ is_valid(_, Value) -> is_integer(Value) andalso Value >= 1.
 range(n) -> {one_of, [1, 3, 5, 7]};
 range(voters) -> distinct_nodes;
 range(dir) -> directory;
+range(existing) -> {true, 'or', false};
 range(partitions) -> {from, 1, to, ?PARTITIONS_MAX};
 range(_) -> {from, 1}.
 

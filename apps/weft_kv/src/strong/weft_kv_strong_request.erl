@@ -23,7 +23,9 @@ started(Bucket, Key, Request, #{timeout_ms := TimeoutMs} = Options, Running) ->
     {Pid, Monitor} =
         spawn_monitor(fun() ->
                           ok = counters:add(Running, 1, 1),
-                          try proposed(Bucket, Key, Request, Options, Alias)
+                          try weft_redact:run(fun() ->
+                                                  proposed(Bucket, Key, Request, Options, Alias)
+                                              end)
                           after counters:sub(Running, 1, 1)
                           end
                       end),
@@ -59,10 +61,10 @@ effects([], State0, Context) ->
     end;
 effects([{ask, Node, Tag, Message} | Effects], State, {Name, Configuration, Ms, _} = Context) ->
     Self = self(),
-    _ = spawn(fun() ->
-                  Self ! {reply, Node, Tag,
-                          call({Name, Node}, {vote, 1, Configuration, Message}, Ms)}
-              end),
+    Ask = fun() ->
+              Self ! {reply, Node, Tag, call({Name, Node}, {vote, 1, Configuration, Message}, Ms)}
+          end,
+    _ = spawn(weft_redact, run, [Ask]),
     effects(Effects, State, Context);
 effects([{after_ms, Ms, Timer} | Effects], State, Context) ->
     _ = erlang:send_after(Ms, self(), {timer, Timer}),

@@ -15,7 +15,7 @@
 -module(weft_ring_server).
 -behaviour(gen_server).
 
--export([start_link/1, command/1, mine/0]).
+-export([start_link/1, command/1, mine/0, handoffs/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, hand_over/3, settle/0]).
 
 -define(CALL_MS, 15000).
@@ -29,7 +29,9 @@
                  peers = #{} :: #{node() => {pid(), reference()}},
                  %% Looks whether something waits here for other owners.
                  settling = none :: none | {pid(), reference()},
-                 transfers = #{} :: #{reference() => {pid(), weft_ring_table:transfer()}}}).
+                 transfers = #{} :: #{reference() => {pid(), weft_ring_table:transfer()}},
+                 done = 0 :: non_neg_integer(),
+                 failed = 0 :: non_neg_integer()}).
 
 -spec start_link(map()) -> {ok, pid()} | {error, term()}.
 start_link(Config) ->
@@ -44,6 +46,11 @@ command(Command) ->
 -spec mine() -> [non_neg_integer()] | {error, not_running}.
 mine() ->
     call(mine).
+
+%% @doc Handoffs from this node: that run, that succeeded, and that failed and were tried again.
+-spec handoffs() -> #{running | done | failed := non_neg_integer()} | {error, not_running}.
+handoffs() ->
+    call(handoffs).
 
 call(Request) ->
     try gen_server:call(?MODULE, Request, ?CALL_MS)
@@ -70,6 +77,8 @@ handle_call({command, Command}, From, Server) ->
     {noreply, event({command, From, Command}, Server)};
 handle_call(mine, _From, #server{core = Core} = Server) ->
     {reply, weft_ring_core:mine(Core), Server};
+handle_call(handoffs, _From, #server{transfers = Running, done = Done, failed = Failed} = Server) ->
+    {reply, #{running => map_size(Running), done => Done, failed => Failed}, Server};
 handle_call(Request, _From, Server) ->
     {reply, weft_stray:call(Request), Server}.
 
@@ -252,9 +261,9 @@ cancel(Transfer, #server{transfers = Transfers} = Server) ->
                   end, Ended),
     Server#server{transfers = maps:from_list(Left)}.
 
-ended({handoff, ok}, Transfer, Server) ->
-    event({command, none, {handoff, done, Transfer}}, Server);
-ended(Reason, {Partition, _, To} = Transfer, Server) ->
+ended({handoff, ok}, Transfer, #server{done = Done} = Server) ->
+    event({command, none, {handoff, done, Transfer}}, Server#server{done = Done + 1});
+ended(Reason, {Partition, _, To} = Transfer, #server{failed = Failed} = Server) ->
     logger:warning("weft_ring: the handoff of partition ~w to ~ts has failed: ~0tP",
                    [Partition, To, Reason, 20]),
-    event({command, none, {handoff, failed, Transfer}}, Server).
+    event({command, none, {handoff, failed, Transfer}}, Server#server{failed = Failed + 1}).

@@ -4,7 +4,7 @@
 -module(weft_vnodes).
 -behaviour(gen_server).
 
--export([start_link/1, start/2, waiting/0]).
+-export([start_link/1, start/2, waiting/0, queues/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -define(START_MS, 60000).
@@ -27,6 +27,15 @@ start({Module, Partition}, Node) ->
 waiting() ->
     [{Pid, Count} || {_, Pid, _, _} <- supervisor:which_children(weft_vnode_sup), is_pid(Pid),
                      Count <- [waiting(Pid)], Count =/= 0].
+
+%% @doc How many partitions have a process on this node, and how many messages wait for the one for
+%% which most do.
+-spec queues() -> #{processes | longest := non_neg_integer()}.
+queues() ->
+    Pids = [Pid || {_, Pid, _, _} <- supervisor:which_children(weft_vnode_sup), is_pid(Pid)],
+    Lengths = [Length || Pid <- Pids,
+                         {message_queue_len, Length} <- [process_info(Pid, message_queue_len)]],
+    #{processes => length(Lengths), longest => lists:max([0 | Lengths])}.
 
 waiting(Pid) ->
     try gen_server:call(Pid, waiting, ?WAITING_MS)

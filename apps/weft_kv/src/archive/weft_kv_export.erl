@@ -1,0 +1,94 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What a bucket has, a page at a time, as records of `weft_kv_archive'. Whoever asks holds the
+%% place between two pages; here nothing is kept.
+%%
+%% A page of a bucket is what all replicas that answer have together, deletions too. There have to
+%% be so many owners among them that each acknowledged write is there, or what has replaced it. Of a
+%% strong bucket a page is the keys that a majority of the replicas of a partition has, each read as
+%% any reader does. So there is an order for each key, and none for the bucket.
+%%
+%% Not here: files (`weft_kv_archive_file').
+-module(weft_kv_export).
+
+-export([page/2]).
+-export_type([cursor/0]).
+
+-type cursor() :: start | weft_kv_fold:cursor().
+
+%% A partition that moves, or whose owner has just died, is asked again for so long.
+-define(AGAIN_MS, 20000).
+-define(PAUSE_MS, 200).
+-define(KEYS, 200).
+
+%% @doc The records of a page, and where the next one begins.
+-spec page(atom(), cursor()) ->
+          {ok, [binary()], cursor() | done} | {error, weft_kv:error()}.
+page(Bucket, start) -> page(Bucket, {0, <<>>});
+page(Bucket, {_, _} = Cursor) ->
+    case weft_kv_app:bucket(Bucket) of
+        {ok, Options} ->
+            weft_redact:run(fun() ->
+                                until(erlang:monotonic_time(millisecond) + ?AGAIN_MS,
+                                      fun() -> once(Bucket, Options, Cursor) end)
+                            end);
+        {error, Reason} -> {error, Reason}
+    end.
+
+until(DeadlineMs, Once) ->
+    case {Once(), erlang:monotonic_time(millisecond) < DeadlineMs} of
+        {{error, Reason}, true} when Reason =/= no_ring, Reason =/= not_running ->
+            receive after ?PAUSE_MS -> until(DeadlineMs, Once) end;
+        {Result, _} -> Result
+    end.
+
+once(Bucket, #{consistency := strong, partitions := Count} = Options, {Partition, After})
+  when Partition < Count ->
+    case keys(Bucket, Options, Partition, After) of
+        {ok, Keys, Next} -> values(Bucket, Keys, Next);
+        {error, Reason} -> {error, Reason}
+    end;
+once(_Bucket, #{consistency := strong}, _Cursor) ->
+    {ok, [], done};
+once(Bucket, Options, Cursor) ->
+    case weft_kv_fold:complete(Bucket, Options, Cursor) of
+        {ok, Objects, Next} ->
+            {ok, [weft_kv_archive:object(Key, Object) || {Key, Object} <- Objects], Next};
+        {error, Reason} -> {error, Reason}
+    end.
+
+%% --- strong buckets ---------------------------------------------------------------------------
+
+keys(Bucket, #{n := N, timeout_ms := Ms} = Options, Partition, After) ->
+    Homes = weft_kv_strong_bucket:homes(Partition, Options),
+    Name = weft_kv_strong_bucket:name(Bucket, Partition),
+    Request = {vote, 1, weft_kv_strong_bucket:configuration(Bucket, Options),
+               {keys, After, ?KEYS}},
+    Asked = weft_kv_crew:map(fun(Node) ->
+                                 {Node, weft_kv_strong_request:call({Name, Node}, Request, Ms)}
+                             end, Homes),
+    Pages = [{Keys, IsLast} || {_, {keys, Keys, IsLast}} <- Asked],
+    case length(Pages) > N div 2 of
+        true ->
+            Until = until(Pages),
+            All = lists:usort(lists:append([Keys || {Keys, _} <- Pages])),
+            {ok, [Key || Key <- All, Until =:= all orelse Key =< Until],
+             case Until of all -> {Partition + 1, <<>>}; _ -> {Partition, Until} end};
+        false ->
+            {error, {not_done, {no_quorum, #{needed => N div 2 + 1, answered => length(Pages),
+                                             failed => [{Node, Reason}
+                                                        || {Node, {error, Reason}} <- Asked]}}}}
+    end.
+
+%% Up to here all pages go.
+until(Pages) ->
+    case [lists:last(Keys) || {Keys, false} <- Pages] of
+        [] -> all;
+        Lasts -> lists:min(Lasts)
+    end.
+
+values(Bucket, Keys, Next) ->
+    Read = weft_kv_crew:map(fun(Key) -> {Key, weft_kv:get(Bucket, Key)} end, Keys),
+    case [Reason || {_, {error, Reason}} <- Read, Reason =/= not_found] of
+        [] -> {ok, [weft_kv_archive:register(Key, Value) || {Key, {ok, Value, _}} <- Read], Next};
+        [Reason | _] -> {error, Reason}
+    end.

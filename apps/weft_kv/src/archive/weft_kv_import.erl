@@ -1,0 +1,92 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Brings records of `weft_kv_archive' into a store that may be in use. Objects merge with what
+%% is there: what the store has seen replaced stays so, what it did not know becomes a sibling, and
+%% what is there already changes nothing. So it may be done again after an error.
+%%
+%% Values of strong buckets have no history that could be merged. They are written where the key has
+%% no value; where it has another one, that stays, unless `overwrite' is given.
+%%
+%% Not here: files (`weft_kv_archive_file').
+-module(weft_kv_import).
+
+-export([records/3]).
+-export_type([counts/0]).
+
+-type counts() :: #{records := non_neg_integer(), kept := non_neg_integer()}.
+%% `kept': keys of a strong bucket that have another value here, which stayed.
+
+-define(AGAIN_MS, 20000).
+-define(PAUSE_MS, 100).
+-define(RETRIES, 10).
+
+%% @doc All of these records are in the store. After an error some of them are.
+-spec records(atom(), [binary()], #{overwrite := boolean()}) ->
+          {ok, counts()} | {error, unknown_bucket | not_running | {key, binary(), term()}
+                                 | bad_record}.
+records(Bucket, Bodies, Given) ->
+    case weft_kv_app:bucket(Bucket) of
+        {ok, Options} ->
+            weft_redact:run(fun() -> brought(Bucket, Bodies, Options, Given) end);
+        {error, Reason} -> {error, Reason}
+    end.
+
+brought(Bucket, Bodies, Options, Given) ->
+    DeadlineMs = erlang:monotonic_time(millisecond) + ?AGAIN_MS,
+    Done = weft_kv_crew:map(fun(Body) -> one(Bucket, Body, Options, Given, DeadlineMs) end,
+                            Bodies),
+    case [Reason || {error, Reason} <- Done] of
+        [] -> {ok, #{records => length(Done), kept => length([kept || kept <- Done])}};
+        [Reason | _] -> {error, Reason}
+    end.
+
+one(Bucket, Body, #{value_max := Max} = Options, Given, DeadlineMs) ->
+    Kind = maps:get(consistency, Options, eventual),
+    case {weft_kv_archive:decode(Body), Kind} of
+        {{object, Key, Object}, eventual} ->
+            case lists:max([0 | [byte_size(Value) || Value <- weft_kv_object:values(Object)]]) of
+                Bytes when Bytes > Max -> {error, {key, Key, {too_large, Max}}};
+                _ -> again(Key, DeadlineMs, fun() -> merged(Bucket, Key, Object, Options) end)
+            end;
+        {{register, Key, Value}, strong} ->
+            again(Key, DeadlineMs, fun() -> registered(Bucket, Key, Value, Given) end);
+        {{error, Reason}, _} -> {error, Reason};
+        {_, _} -> {error, bad_record}
+    end.
+
+again(Key, DeadlineMs, Once) ->
+    case Once() of
+        {error, Reason} ->
+            case is_passing(Reason) andalso erlang:monotonic_time(millisecond) < DeadlineMs of
+                true -> receive after ?PAUSE_MS -> again(Key, DeadlineMs, Once) end;
+                false -> {error, {key, Key, Reason}}
+            end;
+        Result -> Result
+    end.
+
+%% All of this may be repeated, as it comes to the same.
+is_passing({too_large, _}) -> false;
+is_passing(Reason) -> not lists:member(Reason, [no_ring, not_running, bad_key, bad_value]).
+
+merged(Bucket, Key, Object, Options) ->
+    case weft_ring:partition({atom_to_binary(Bucket), Key}) of
+        {ok, Partition} ->
+            case weft_kv_request:run({Partition, Bucket, Key}, {merge, Object},
+                                     Options#{retries := ?RETRIES}, weft_kv_app:running()) of
+                {ok, _} -> merged;
+                {error, Reason} -> {error, Reason}
+            end;
+        {error, Reason} -> {error, Reason}
+    end.
+
+registered(Bucket, Key, Value, #{overwrite := true}) ->
+    case weft_kv:put(Bucket, Key, Value) of
+        {ok, _} -> written;
+        {error, Reason} -> {error, Reason}
+    end;
+registered(Bucket, Key, Value, _Given) ->
+    case weft_kv:cas(Bucket, Key, not_found, Value) of
+        {ok, _} -> written;
+        {error, {conflict, Value}} -> written;
+        {error, {conflict, _Another}} -> kept;
+        {error, Reason} -> {error, Reason}
+    end.
