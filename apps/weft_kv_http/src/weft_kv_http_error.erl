@@ -21,6 +21,7 @@ answer(Reason, Path) ->
 
 more(no_token) -> #{<<"www-authenticate">> => <<"Bearer">>};
 more({method, Allowed}) -> #{<<"allow">> => Allowed};
+more({busy, _}) -> (retry_after(1))#{<<"connection">> => <<"close">>};
 more(overload) -> retry_after(1);
 more({too_few, _}) -> retry_after(1);
 more(timeout) -> retry_after(1);
@@ -53,6 +54,9 @@ described({header, Name}) ->
 described({query, Name}) ->
     {400, bad_query, <<"this is not known, or no such number: ", Name/binary>>,
      <<"r, w, pr, pw, nodes, ttl_ms, timeout_ms of a key, limit and after of a list">>};
+described({busy, Max}) ->
+    {503, busy, [<<"there are ">>, integer_to_binary(Max), <<" requests already">>],
+     <<"try again, or ask another node; connections_max of weft_kv_http is the limit">>};
 described(not_found) ->
     {404, not_found, <<"there is no such key">>, <<"put a value">>};
 described(unknown_bucket) ->

@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The listener for clients. Each request passes `weft_kv_http_guard', and is answered by
-%% `weft_kv_http_handler'. One connection has one request at a time; when there are too many
-%% connections, others wait.
+%% @doc The listener for clients. Each request passes `weft_kv_http_crowd' and `weft_kv_http_guard',
+%% and is answered by `weft_kv_http_handler'. One connection has one request at a time. There may be
+%% twice as many connections as requests, so that one more request is told so; only when there are
+%% still more connections, others wait.
 -module(weft_kv_http_listener).
 
 -export([start/1, stop/0, port/0]).
@@ -16,12 +17,13 @@ start(#{port := none}) ->
     ok;
 start(#{ip := Ip, port := Port, connections_max := Max} = Config) ->
     %% The limit is that of each supervisor of connections.
-    Transport = #{max_connections => Max, num_acceptors => ?ACCEPTORS, num_conns_sups => 1,
+    Transport = #{max_connections => 2 * Max, num_acceptors => ?ACCEPTORS, num_conns_sups => 1,
                   socket_opts => [{port, Port}, {ip, Ip}]},
     Protocol = #{env => #{handler => weft_kv_http_handler, handler_opts => Config},
                  middlewares => [weft_kv_http_guard, cowboy_handler],
-                 max_concurrent_streams => 1, request_timeout => ?HEADERS_MS,
-                 idle_timeout => ?IDLE_MS},
+                 stream_handlers => [weft_kv_http_crowd, cowboy_stream_h],
+                 crowd => weft_kv_http_crowd:new(Max), max_concurrent_streams => 1,
+                 request_timeout => ?HEADERS_MS, idle_timeout => ?IDLE_MS},
     case cowboy:start_clear(?MODULE, Transport, Protocol) of
         {ok, _Listener} -> ok;
         {error, Reason} -> {error, refused(Reason, Ip, Port)}

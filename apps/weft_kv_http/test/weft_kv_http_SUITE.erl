@@ -9,7 +9,8 @@
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1]).
 -export([the_guide/1, bytes_and_types_are_kept/1, conditions/1, strong_buckets/1,
          siblings_are_shown/1, lists/1, mistakes_have_answers/1, hostile_requests_are_refused/1,
-         token_is_needed/1, limits_hold/1, wrong_configurations_are_refused/1, stopped_store/1]).
+         token_is_needed/1, limits_hold/1, one_too_many_is_told/1,
+         wrong_configurations_are_refused/1, stopped_store/1]).
 
 suite() -> [{timetrap, {minutes, 2}}].
 
@@ -17,6 +18,7 @@ suite() -> [{timetrap, {minutes, 2}}].
 all() ->
     [the_guide, bytes_and_types_are_kept, conditions, strong_buckets, siblings_are_shown, lists,
      mistakes_have_answers, hostile_requests_are_refused, token_is_needed, limits_hold,
+     one_too_many_is_told,
      wrong_configurations_are_refused, stopped_store].
 
 init_per_suite(Config0) ->
@@ -33,7 +35,7 @@ init_per_suite(Config0) ->
              {weft_kv, buckets, #{carts => #{n => 1},
                                   pages => #{n => 1, siblings => false, evict => true,
                                              value_max => 1000}}},
-             {weft_kv_http, port, 0}, {weft_kv_http, body_ms, 500}]],
+             {weft_kv_http, port, 0}, {weft_kv_http, body_ms, 1500}]],
     {ok, _} = call(Ref, application, ensure_all_started, [weft_kv_http]),
     ok = call(Ref, weft_ring, create, []),
     [{ref, Ref}, {port, call(Ref, weft_kv_http_listener, port, [])} | Config].
@@ -237,6 +239,30 @@ limits_hold(Config) ->
     {503, #{"retry-after" := "1"}, _} = get(Path, Config),
     ok = call(Ref, counters, sub, [Running, 1, Max]),
     {200, _, _} = get(Path, Config).
+
+%% Two requests whose values do not come have all the room, until they end: by themselves, or
+%% because their clients are gone.
+one_too_many_is_told(Config) ->
+    Ref = ?config(ref, Config),
+    ok = restarted(Ref, {connections_max, 2}),
+    Path = "/buckets/pages/keys/k",
+    Slow = fun() ->
+               {ok, Socket} = connected(Config),
+               ok = gen_tcp:send(Socket, ["PUT ", Path, " HTTP/1.1\r\nhost: localhost\r\n",
+                                          "content-length: 10\r\n\r\nxxx"]),
+               Socket
+           end,
+    lists:foreach(fun(IsClosed) ->
+                      Sockets = [Slow(), Slow()],
+                      Answer = fun() -> get(Path, Config) end,
+                      weft_test_nodes:until(fun() -> element(1, Answer()) =:= 503 end),
+                      {503, #{"retry-after" := "1", "connection" := "close"}, Json} = Answer(),
+                      ?assertMatch({ok, #{<<"error">> := <<"busy">>}}, weft_json:decode(Json)),
+                      [ok = gen_tcp:close(Socket) || Socket <- Sockets, IsClosed],
+                      weft_test_nodes:until(fun() -> element(1, Answer()) =:= 404 end),
+                      [ok = gen_tcp:close(Socket) || Socket <- Sockets, not IsClosed]
+                  end, [true, false]),
+    ok = restarted(Ref, {connections_max, 256}).
 
 wrong_configurations_are_refused(_Config) ->
     [?assertMatch({_, {error, _}, {match, _}},
