@@ -6,7 +6,8 @@
 %% are gauges, because they fall when one ends. Of what users name (channels, groups, scopes) the
 %% first ones have series; `weft_series_left_out' says how many others there are.
 %%
-%% Not here: a series for each peer (`weft_ops_detailed', `weft_ops_dist_families').
+%% Not here: a series for each peer (`weft_ops_detailed', `weft_ops_dist_families'), and the ring
+%% and the stores (`weft_ops_stores_families').
 -module(weft_ops_families).
 
 -export([all/0]).
@@ -18,7 +19,7 @@
 -spec all() -> [weft_ops_family:family()].
 all() ->
     cluster() ++ links() ++ sessions() ++ relays() ++ channels() ++ groups() ++ broadcast()
-        ++ webhook() ++ scrape().
+        ++ weft_ops_stores_families:all() ++ webhook() ++ scrape().
 
 family(Name, Type, Labels, Help, Read) ->
     #{name => Name, type => Type, labels => Labels, help => Help, from => status, read => Read}.

@@ -21,10 +21,11 @@
 
 %% families: one could not be made of what the others have said. link, session, service: one of the
 %% status did not answer.
--type source() :: status | peers | families | link | session | service.
+-type source() :: status | peers | stores | families | link | session | service.
 %% status: of `weft:status/0'; seconds: what it took to gather it; dist_peers_max: see
-%% `weft_ops_config'. status and peers are missing if they have failed.
+%% `weft_ops_config'. status, peers and stores are missing if they have failed.
 -type snapshot() :: #{status => map(), peers => [weft_ops_peers:peer()],
+                      stores => weft_ops_stores:stores(),
                       build := #{version := string(), otp_release := string()},
                       webhook => #{atom() => non_neg_integer()}, seconds := float(),
                       dist_peers_max := non_neg_integer(),
@@ -41,7 +42,8 @@
     last = none :: none | {AtMs :: integer(), map()},
     %% What had failed the last time, so that it is logged once.
     missing = [] :: [source()],
-    errors = #{status => 0, peers => 0, families => 0, link => 0, session => 0, service => 0}
+    errors = #{status => 0, peers => 0, stores => 0, families => 0, link => 0, session => 0,
+               service => 0}
         :: #{source() => non_neg_integer()}}).
 
 %% @doc Read is what asks the node, `weft_status:status/1'.
@@ -116,18 +118,20 @@ begun(State) ->
 %% time, so that what waits for one process is still reported.
 -spec gather(pid(), read(), TimeoutMs :: pos_integer()) -> ok.
 gather(Server, Read, TimeoutMs) ->
-    case part(Server, status, fun() -> Read(TimeoutMs) end) of
-        {ok, Known} ->
-            _ = part(Server, peers, fun() -> weft_ops_peers:all(Known) end),
-            ok;
-        failed ->
-            ok
-    end.
+    Worker = self(),
+    %% A store that does not answer holds nobody up.
+    {_, Asking} = spawn_opt(fun() -> part(Server, Worker, stores, fun weft_ops_stores:all/0) end,
+                            [link, monitor]),
+    _ = case part(Server, Worker, status, fun() -> Read(TimeoutMs) end) of
+            {ok, Known} -> part(Server, Worker, peers, fun() -> weft_ops_peers:all(Known) end);
+            failed -> failed
+        end,
+    receive {'DOWN', Asking, process, _, _} -> ok end.
 
-part(Server, Source, Read) ->
+part(Server, Worker, Source, Read) ->
     try Read() of
         Part ->
-            Server ! {part, self(), Source, Part},
+            Server ! {part, Worker, Source, Part},
             {ok, Part}
     catch
         Class:Reason ->
@@ -136,7 +140,7 @@ part(Server, Source, Read) ->
     end.
 
 finished(#state{worker = {_, _, SinceUs}, parts = Parts, waiting = Waiting} = State0) ->
-    Missing = [Source || Source <- [status, peers], not is_map_key(Source, Parts)]
+    Missing = [Source || Source <- [status, peers, stores], not is_map_key(Source, Parts)]
         ++ [source(What) || #{status := #{unanswered := Unanswered}} <- [Parts],
                             #{what := What} <- Unanswered],
     State = lists:foldl(fun count/2, told(lists:usort(Missing), State0), Missing),

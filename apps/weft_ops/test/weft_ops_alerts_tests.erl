@@ -5,18 +5,23 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
--define(ALERTS, "prometheus/weft-alerts.yml").
+-define(ALERTS, ["prometheus/weft-alerts", "prometheus/weft-store-alerts"]).
 -define(BOARD, "grafana/weft.json").
 
-alerts_ask_for_what_is_exported_test() ->
-    {ok, Text} = file:read_file(priv(?ALERTS)),
-    Exprs = captured(Text, "(?m)^ +expr: (.*)$"),
-    ?assert(length(Exprs) >= 10),
-    ?assertEqual([], metrics(Exprs) -- [<<"up">> | exported()]).
+alerts_ask_for_what_is_exported_test_() ->
+    [fun() ->
+         {ok, Text} = file:read_file(priv(Name ++ ".yml")),
+         Exprs = captured(Text, "(?m)^ +expr: (.*)$"),
+         ?assert(length(Exprs) >= 5),
+         ?assertEqual([], metrics(Exprs) -- [<<"up">> | exported()])
+     end || Name <- ?ALERTS].
 
-each_alert_says_what_to_do_and_is_tested_test() ->
-    {ok, Text} = file:read_file(priv(?ALERTS)),
-    {ok, Tests} = file:read_file(priv("prometheus/weft-alerts.test.yml")),
+each_alert_says_what_to_do_and_is_tested_test_() ->
+    [fun() -> says_what_to_do_and_is_tested(Name) end || Name <- ?ALERTS].
+
+says_what_to_do_and_is_tested(Name) ->
+    {ok, Text} = file:read_file(priv(Name ++ ".yml")),
+    {ok, Tests} = file:read_file(priv(Name ++ ".test.yml")),
     Alerts = captured(Text, "alert: (\\w+)"),
     [?assertEqual(length(Alerts), length(captured(Text, Part)))
      || Part <- ["summary: (.)", "description: (.)", "severity: (critical|warning|info)"]],
@@ -24,9 +29,8 @@ each_alert_says_what_to_do_and_is_tested_test() ->
 
 promtool_accepts_alerts_and_their_tests_test_() ->
     [{timeout, 60, {lists:append(lists:join(" ", Words)), ?_assertMatch({0, _}, promtool(Words))}}
-     || has_promtool(),
-        Words <- [["check", "rules", ?ALERTS],
-                  ["test", "rules", "prometheus/weft-alerts.test.yml"]]].
+     || has_promtool(), Name <- ?ALERTS,
+        Words <- [["check", "rules", Name ++ ".yml"], ["test", "rules", Name ++ ".test.yml"]]].
 
 board_asks_for_what_is_exported_test() ->
     Exprs = board(),
@@ -84,7 +88,7 @@ has_promtool() ->
 
 promtool(Words) ->
     Port = open_port({spawn_executable, os:find_executable("promtool")},
-                     [{args, Words}, {cd, filename:dirname(filename:dirname(priv(?ALERTS)))},
+                     [{args, Words}, {cd, filename:dirname(priv("prometheus"))},
                       exit_status, stderr_to_stdout, binary]),
     ended(Port, []).
 

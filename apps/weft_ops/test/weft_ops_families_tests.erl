@@ -12,7 +12,7 @@
 
 each_family_of_a_node_has_its_value_test_() ->
     Values = reported(weft_ops_families:all(), weft_ops_test_status:small()),
-    All = expected() ++ broadcast() ++ channels(),
+    All = expected() ++ broadcast() ++ channels() ++ stores(),
     [{atom_to_list(Name), ?_assertEqual(Expected, maps:get(Name, Values, none))}
      || {Name, Expected} <- All]
         ++ [?_assertEqual([], maps:keys(Values) -- [Name || {Name, _} <- All])].
@@ -68,6 +68,26 @@ channels() ->
     [{list_to_atom(lists:concat(["weft_channel_", Name, "_total"])), by(channel, [{bulk, 5}])}
      || Name <- weft_channel_counters:names()].
 
+stores() ->
+    [{weft_ring_members, by(status, [{gone, 4}, {joining, 1}, {leaving, 3}, {member, 2}])},
+     {weft_ring_partitions, plain(64)}, {weft_ring_partitions_owned, plain(16)},
+     {weft_ring_partitions_moving, plain(5)}, {weft_ring_handoffs_running, plain(2)},
+     {weft_ring_handoffs_done_total, plain(19)}, {weft_ring_handoffs_failed_total, plain(20)},
+     {weft_ring_partition_processes, plain(17)}, {weft_ring_partition_queue_max, plain(18)},
+     {weft_kv_requests_total, by(operation, [{delete, 33}, {get, 31}, {put, 32}])},
+     {weft_kv_request_seconds_total, by(operation, [{delete, 0.25}, {get, 0.5}, {put, 1.5}])},
+     {weft_kv_errors_total, by(reason, [{caller, 34}, {overload, 35}])},
+     {weft_kv_requests_running, plain(36)}, {weft_kv_hints, plain(37)},
+     {weft_kv_objects, plain(38)}, {weft_kv_memory_bytes, plain(39)},
+     {weft_kv_file_bytes, plain(40)}, {weft_kv_partitions_unwritable, plain(41)},
+     {weft_kv_comparisons_total, plain(42)}, {weft_kv_comparisons_failed_total, plain(43)},
+     {weft_kv_repaired_keys_total, plain(44)}, {weft_kv_pairs, plain(45)},
+     {weft_kv_pairs_alike, plain(46)},
+     {weft_kv_strong_replicas, by(status, [{forgotten, 49}, {founding, 48}, {voting, 47}])},
+     {weft_crdt_keys, plain(51)}, {weft_crdt_served, plain(2)},
+     {weft_crdt_unacknowledged_keys, plain(53)}, {weft_crdt_refused_total, plain(54)},
+     {weft_crdt_readers, plain(55)}, {weft_crdt_subscriptions, plain(56)}].
+
 plain(Value) -> [{[], Value}].
 
 by(Label, Values) -> [{[{Label, atom_to_binary(Name)}], Value} || {Name, Value} <- Values].
@@ -112,7 +132,7 @@ an_earlier_version_has_no_counters_and_no_queues_test() ->
     ?assertMatch(#{weft_session_unacknowledged_bytes := [{[], 90}]}, Values).
 
 without_the_status_the_scrape_and_the_webhook_are_reported_test() ->
-    Snapshot = maps:without([status, peers], weft_ops_test_status:snapshot(#{})),
+    Snapshot = maps:without([status, peers, stores], weft_ops_test_status:snapshot(#{})),
     Names = [Name || #{name := Name} = Family <- weft_ops_families:all(),
                      {ok, [_ | _]} <- [weft_ops_family:samples(Family, Snapshot)]],
     ?assertEqual([weft_dist_peers_left_out, weft_scrape_errors_total, weft_scrape_seconds,

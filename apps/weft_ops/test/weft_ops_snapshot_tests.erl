@@ -55,6 +55,20 @@ a_process_that_did_not_answer_is_counted_test_() ->
                        errors := #{status := 0, session := 2, link := 0, service := 1}}, Snapshot)
     end).
 
+%% The others are reported when the time is up.
+a_store_that_does_not_answer_is_left_out_and_counted_test_() ->
+    with(300, fun(_) ->
+        Test = self(),
+        true = register(weft_ring_server, Silent = spawn(fun() -> receive stop -> ok end end)),
+        Scraper = spawn_link(fun() -> Test ! {self(), weft_ops_snapshot:take()} end),
+        receive {asked, Reader} -> Reader ! {answer, ?STATUS} end,
+        {ok, Snapshot} = receive {Scraper, Result} -> Result end,
+        Silent ! stop,
+        ?assertMatch(#{status := #{}, peers := [], errors := #{stores := 1, status := 0}},
+                     Snapshot),
+        ?assertNot(is_map_key(stores, Snapshot))
+    end).
+
 families_that_fail_are_counted_test_() ->
     with(50, fun(_) ->
         ok = weft_ops_snapshot:failed(families),

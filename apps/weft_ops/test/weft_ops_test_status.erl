@@ -9,8 +9,21 @@
 snapshot(Status) ->
     #{status => Status, peers => [peer(b@h)], build => #{version => "1.2", otp_release => "25"},
       webhook => #{sent => 20, failed => 21, dropped => 22, queued => 23}, seconds => 0.25,
-      dist_peers_max => 64,
+      dist_peers_max => 64, stores => stores(),
       errors => #{status => 1, peers => 2, families => 3}}.
+
+stores() ->
+    #{ring => #{members => #{joining => 1, member => 2, leaving => 3, gone => 4}, partitions => 64,
+                owned => 16, moving => 5, processes => 17, longest => 18,
+                handoffs => #{running => 2, done => 19, failed => 20}},
+      kv => #{requests => #{get => 31, put => 32, delete => 33},
+              request_us => #{get => 500000, put => 1500000, delete => 250000},
+              errors => #{caller => 34, overload => 35}, running => 36, hints => 37,
+              objects => 38, memory_bytes => 39, file_bytes => 40, unwritable => 41,
+              entropy => #{compared => 42, failed => 43, repaired => 44, pairs => 45, alike => 46},
+              strong => #{voting => 47, founding => 48, forgotten => 49}},
+      crdt => #{keys => 51, served => [b@h, c@h], unacknowledged => #{b@h => 26, c@h => 27},
+                refused => 54, waiting => 55, subscriptions => 56}}.
 
 %% @doc A node a@h: a direct session with b@h, a circuit to c@h, one that resumes to d@h; e@h is
 %% known by a route only, and nothing leads to f@h.
