@@ -25,5 +25,6 @@ more() ->
                  "diasca" => weft_city_command:command(),
                  "aco" => weft_aco_command:command(),
                  "de_bench" => weft_de_bench:command(),
-                 "bencherl" => weft_bencherl:command()},
+                 "bencherl" => weft_bencherl:command(),
+                 "stores" => weft_stores:command()},
     (weft_papers:more())#{commands := Commands}.

@@ -1,0 +1,154 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc `bin/bench stores': get and put of the store of weft beside Mnesia, Redis and etcd, with
+%% three copies each, on this machine. What is acknowledged differs most between them, so each
+%% figure has its durability beside it (`durability/1').
+%%
+%% Three nodes or processes of each store run alone, one store after the other, and that in turns
+%% (`--repetitions'). Clients are processes: those of weft and Mnesia run on the first of the nodes
+%% that have the data, as programs use these; those of Redis and etcd talk with them over sockets.
+%% Values have 1 KB, keys are drawn from a thousand that are there. A store whose program is not
+%% installed is left out, with a word. Writes DIR/stores.csv, a row as soon as it is measured.
+-module(weft_stores).
+
+-export([command/0]).
+
+-define(STORES, [weft, weft_disk, weft_strong, mnesia_dirty, mnesia, mnesia_disc, redis,
+                 redis_disk, etcd]).
+-define(COPIES, 3).
+-define(KEYS, 1000).
+-define(VALUE_BYTES, 1024).
+-define(CALL_MS, 60000).
+
+%% @doc Its arguments.
+-spec command() -> weft_argparse:command().
+command() ->
+    #{help => "get and put of weft_kv beside Mnesia, Redis and etcd",
+      arguments =>
+          [#{name => stores, long => "-stores", type => {list, {atom, ?STORES}},
+             default => ?STORES, value => "S,S", help => "only these"},
+           #{name => clients, long => "-clients", type => {list, {integer, [{min, 1}]}},
+             default => [1, 16], value => "N,N", help => "so many at a time"},
+           #{name => seconds, long => "-seconds", type => {integer, [{min, 1}]}, default => 2,
+             value => "S", help => "for how long each"},
+           #{name => repetitions, long => "-repetitions", type => {integer, [{min, 1}]},
+             default => 3, value => "N", help => "turns of all stores"}
+           | weft_bench_arguments:common("where the results go", "stores")],
+      handler => fun(Options) -> weft_bench_arguments:status(run(Options)) end}.
+
+run(#{stores := Stores, repetitions := Repetitions, out := Dir} = Options) ->
+    File = filename:join(Dir, "stores.csv"),
+    ok = weft_bench_environment:write(Dir, Options),
+    There = [Store || Store <- Stores, is_there(Store)],
+    Measure = fun(Write) ->
+                      lists:append([measured(Store, Repetition, Write, Options)
+                                    || Repetition <- lists:seq(1, Repetitions), Store <- There])
+              end,
+    Rows = weft_report_file:rows(File, head(), fun line/1, Measure),
+    io:format("~n~ts~nfile: ~ts~n", [table(There, Rows), File]).
+
+is_there(Store) ->
+    case weft_stores_program:missing(Store) of
+        none -> true;
+        Program ->
+            io:format("~s is left out: ~ts is not installed~n", [Store, Program]),
+            false
+    end.
+
+%% --- one store --------------------------------------------------------------------------------
+
+measured(Store, Repetition, Write, #{out := Dir} = Options) ->
+    io:format("~s, turn ~b~n", [Store, Repetition]),
+    Own = filename:absname(filename:join([Dir, "data", Store])),
+    _ = file:del_dir_r(Own),
+    ok = weft_report_file:directory(Own),
+    Rows = fun(Work) -> [Write(row(Store, Operation, Count, Repetition, Work, Options))
+                         || {Operation, Count} <- loads(Options)]
+           end,
+    try
+        case lists:member(Store, [redis, redis_disk, etcd]) of
+            true -> of_program(Store, Own, Rows);
+            false -> of_nodes(Store, Own, Dir, Rows)
+        end
+    after file:del_dir_r(Own)
+    end.
+
+%% Each with a fill before it, which warms up what puts need.
+loads(#{clients := Counts}) ->
+    [{Operation, Count} || Count <- Counts, Operation <- [put, get]].
+
+of_program(Store, Dir, Rows) ->
+    Running = weft_stores_program:start(Store, ?COPIES, Dir),
+    try
+        Work = fun(Load) -> weft_stores_clients:run(weft_stores_program, Running, Load) end,
+        _ = Work(fill()),
+        Rows(Work)
+    after weft_stores_program:stop(Running)
+    end.
+
+of_nodes(Store, Own, Dir, Rows) ->
+    Variant = case lists:prefix("weft", atom_to_list(Store)) of
+                  true -> weft_mesh;
+                  false -> stock_mesh
+              end,
+    weft_bench_cluster:with_nodes(
+      Variant, weft_bench_cluster:shape(?COPIES, []), Dir,
+      fun(Nodes) ->
+          ok = weft_stores_nodes:start(Store, Own, Nodes),
+          Work = fun(Load) ->
+                     weft_bench_nodes:call(Nodes, {n, 1}, weft_stores_clients, run,
+                                           {[weft_stores_nodes, Store, Load], ?CALL_MS})
+                 end,
+          _ = Work(fill()),
+          Rows(Work)
+      end).
+
+fill() ->
+    #{operation => fill, clients => 4, keys => ?KEYS, value_bytes => ?VALUE_BYTES, ms => 0}.
+
+row(Store, Operation, Count, Repetition, Work, #{seconds := Seconds}) ->
+    #{latencies := LatenciesUs, errors := Errors, elapsed_us := ElapsedUs} =
+        Work((fill())#{operation := Operation, clients := Count, ms := Seconds * 1000}),
+    #{latency_p50_us := P50, latency_p99_us := P99, calls := Calls} =
+        weft_report_statistics:latencies(LatenciesUs),
+    #{store => Store, operation => Operation, clients => Count, repetition => Repetition,
+      calls => Calls, errors => Errors, calls_per_s => Calls * 1.0e6 / ElapsedUs, p50_us => P50,
+      p99_us => P99}.
+
+%% --- what comes of it -------------------------------------------------------------------------
+
+-define(COLUMNS, [store, operation, clients, repetition, calls, errors, calls_per_s, p50_us,
+                  p99_us]).
+
+head() -> weft_report_csv:line(?COLUMNS).
+
+line(Row) -> weft_report_csv:line([text(maps:get(Column, Row)) || Column <- ?COLUMNS]).
+
+text(Value) when is_float(Value) -> io_lib:format("~.1f", [Value]);
+text(Value) -> io_lib:format("~w", [Value]).
+
+%% Medians of the turns.
+table(Stores, Rows) ->
+    [io_lib:format("~-13s ~-9s ~7s ~9s ~9s ~9s  ~s~n",
+                   ["store", "operation", "clients", "calls/s", "p50 ms", "p99 ms",
+                    "an acknowledged put is"])
+     | [medians(Store, Operation, Count, Rows)
+        || Operation <- [get, put],
+           Count <- lists:usort([Clients || #{clients := Clients} <- Rows]), Store <- Stores]].
+
+medians(Store, Operation, Count, Rows) ->
+    Of = [Row || #{store := S, operation := O, clients := C} = Row <- Rows, S =:= Store,
+                 O =:= Operation, C =:= Count],
+    Median = fun(Column) -> weft_report_statistics:median([maps:get(Column, Row) || Row <- Of]) end,
+    io_lib:format("~-13s ~-9s ~7b ~9.1f ~9.3f ~9.3f  ~s~n",
+                  [Store, Operation, Count, float(Median(calls_per_s)), Median(p50_us) / 1000,
+                   Median(p99_us) / 1000, durability(Store)]).
+
+durability(weft) -> "in the memory of two nodes";
+durability(weft_disk) -> "synced on the disks of two nodes";
+durability(weft_strong) -> "synced on the disks of two nodes, linearizable";
+durability(mnesia_dirty) -> "in the memory of one node";
+durability(mnesia) -> "in the memory of three nodes";
+durability(mnesia_disc) -> "in the memory of three nodes, on disk some time later";
+durability(redis) -> "in the memory of one process";
+durability(redis_disk) -> "synced on the disk of one process, in the memory of two";
+durability(etcd) -> "synced on the disks of two processes, linearizable".

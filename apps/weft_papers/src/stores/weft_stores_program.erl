@@ -1,0 +1,207 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The stores that are programs of their own, and their clients over sockets: Redis (one that
+%% is written to, and two replicas; RESP), and etcd (three members; JSON over HTTP, on connections
+%% that stay). Programs end with this node, whatever becomes of it.
+-module(weft_stores_program).
+-behaviour(weft_stores_clients).
+
+-export([missing/1, start/3, stop/1, connect/2, ask/2]).
+-export_type([running/0]).
+
+-type running() :: #{store := atom(), ports := [inet:port_number()], programs := [port()]}.
+
+-define(READY_MS, 30000).
+-define(AGAIN_MS, 100).
+-define(ANSWER_MS, 10000).
+-define(STOP_MS, 10000).
+-define(HOST, {127, 0, 0, 1}).
+%% It ends with its standard input.
+-define(SCRIPT, "log=$1; shift; \"$@\" > \"$log\" 2>&1 < /dev/null & p=$!; "
+                "cat > /dev/null; kill $p 2> /dev/null; wait $p").
+
+%% @doc The program that the store needs and that is not installed, or `none'.
+-spec missing(atom()) -> none | string().
+missing(Store) ->
+    case program(Store) of
+        none -> none;
+        Program -> case os:find_executable(Program) of false -> Program; _ -> none end
+    end.
+
+program(etcd) -> "etcd";
+program(Redis) when Redis =:= redis; Redis =:= redis_disk -> "redis-server";
+program(_OfNodes) -> none.
+
+%% @doc So many of them, that can be asked. Their files and logs are in Dir.
+-spec start(atom(), Count :: pos_integer(), Dir :: file:filename()) -> running().
+start(Store, Count, Dir) ->
+    Ports = free_ports(2 * Count),
+    {Clients, Peers} = lists:split(Count, Ports),
+    Programs = [begin
+                    Own = filename:join(Dir, integer_to_list(Number)),
+                    ok = filelib:ensure_path(Own),
+                    run([os:find_executable(program(Store))
+                         | arguments(Store, Number, Own, Clients, Peers)], Own ++ ".log")
+                end || Number <- lists:seq(1, Count)],
+    Running = #{store => Store, ports => Clients, programs => Programs},
+    try ready(Running, Count, erlang:monotonic_time(millisecond) + ?READY_MS)
+    catch
+        Class:Reason:Stack ->
+            ok = stop(Running),
+            erlang:raise(Class, Reason, Stack)
+    end.
+
+arguments(etcd, Number, Dir, Clients, Peers) ->
+    Url = fun(Port) -> "http://127.0.0.1:" ++ integer_to_list(Port) end,
+    Name = fun(N) -> "e" ++ integer_to_list(N) end,
+    Client = Url(lists:nth(Number, Clients)),
+    Peer = Url(lists:nth(Number, Peers)),
+    Cluster = lists:join(",", [[Name(N), "=", Url(Port)]
+                               || {N, Port} <- lists:zip(lists:seq(1, length(Peers)), Peers)]),
+    ["--name", Name(Number), "--data-dir", Dir, "--listen-client-urls", Client,
+     "--advertise-client-urls", Client, "--listen-peer-urls", Peer,
+     "--initial-advertise-peer-urls", Peer, "--initial-cluster", lists:flatten(Cluster),
+     "--initial-cluster-state", "new", "--log-level", "error"];
+arguments(Redis, Number, Dir, [First | _] = Clients, _Peers) ->
+    ["--port", integer_to_list(lists:nth(Number, Clients)), "--bind", "127.0.0.1", "--dir", Dir,
+     "--save", ""]
+        ++ case Redis of
+               redis -> ["--appendonly", "no"];
+               redis_disk -> ["--appendonly", "yes", "--appendfsync", "always"]
+           end
+        ++ lists:append([["--replicaof", "127.0.0.1", integer_to_list(First)] || Number > 1]).
+
+run(Command, Log) ->
+    open_port({spawn_executable, "/bin/sh"},
+              [{args, ["-c", ?SCRIPT, "sh", Log | Command]}, exit_status]).
+
+free_ports(Count) ->
+    Sockets = [element(2, gen_tcp:listen(0, [{ip, ?HOST}])) || _ <- lists:seq(1, Count)],
+    Ports = [element(2, inet:port(Socket)) || Socket <- Sockets],
+    [ok = gen_tcp:close(Socket) || Socket <- Sockets],
+    Ports.
+
+%% All copies are there.
+ready(#{store := Store} = Running, Count, DeadlineMs) ->
+    IsReady = try is_ready(Store, Count, Running)
+              catch error:_NotYet -> false
+              end,
+    case IsReady of
+        true -> Running;
+        false ->
+            erlang:monotonic_time(millisecond) < DeadlineMs orelse error({not_ready, Store}),
+            receive after ?AGAIN_MS -> ready(Running, Count, DeadlineMs) end
+    end.
+
+is_ready(etcd, Count, Running) ->
+    lists:all(fun(Number) ->
+                  ok =:= ask({put, <<"ready">>, <<"1">>}, connect(Running, Number))
+              end, lists:seq(1, Count));
+is_ready(_Redis, Count, Running) ->
+    {_, Socket, _} = connect(Running, 1),
+    ok = gen_tcp:send(Socket, [command(["SET", "ready", "1"]),
+                               command(["WAIT", integer_to_list(Count - 1), "1000"])]),
+    Expected = iolist_to_binary(["+OK\r\n:", integer_to_list(Count - 1), "\r\n"]),
+    {ok, Expected} = gen_tcp:recv(Socket, byte_size(Expected), ?ANSWER_MS),
+    true.
+
+%% @doc Ends them, and waits for that.
+-spec stop(running()) -> ok.
+stop(#{programs := Programs}) ->
+    OsPids = [Pid || Port <- Programs, {os_pid, Pid} <- [erlang:port_info(Port, os_pid)]],
+    [catch_closed(Port) || Port <- Programs],
+    DeadlineMs = erlang:monotonic_time(millisecond) + ?STOP_MS,
+    lists:foreach(fun(Pid) -> gone(Pid, DeadlineMs) end, OsPids).
+
+catch_closed(Port) ->
+    try port_close(Port)
+    catch error:badarg -> true
+    end.
+
+gone(Pid, DeadlineMs) ->
+    case filelib:is_dir("/proc/" ++ integer_to_list(Pid))
+        andalso erlang:monotonic_time(millisecond) < DeadlineMs of
+        true -> receive after ?AGAIN_MS -> gone(Pid, DeadlineMs) end;
+        false -> ok
+    end.
+
+%% --- clients ----------------------------------------------------------------------------------
+
+%% @private Redis takes writes at the first one only; clients of etcd are spread.
+connect(#{store := Store, ports := Ports}, Number) ->
+    Port = case Store of
+               etcd -> lists:nth(Number rem length(Ports) + 1, Ports);
+               _ -> hd(Ports)
+           end,
+    {ok, Socket} = gen_tcp:connect(?HOST, Port, [binary, {active, false}, {nodelay, true}]),
+    {Store, Socket, integer_to_list(Port)}.
+
+%% @private
+ask({get, Key}, {etcd, Socket, Port}) ->
+    case http("/v3/kv/range", #{key => base64:encode(Key)}, Socket, Port) of
+        {ok, #{<<"kvs">> := [_]}} -> ok;
+        {ok, _} -> {error, not_found};
+        {error, Reason} -> {error, Reason}
+    end;
+ask({put, Key, Value}, {etcd, Socket, Port}) ->
+    case http("/v3/kv/put", #{key => base64:encode(Key), value => base64:encode(Value)}, Socket,
+              Port) of
+        {ok, #{<<"header">> := _}} -> ok;
+        {ok, Other} -> {error, Other};
+        {error, Reason} -> {error, Reason}
+    end;
+ask({get, Key}, {_Redis, Socket, _}) ->
+    ok = gen_tcp:send(Socket, command(["GET", Key])),
+    case line(Socket) of
+        <<"$-1\r\n">> -> {error, not_found};
+        <<"$", Size/binary>> ->
+            Bytes = binary_to_integer(string:trim(Size)),
+            {ok, <<_:Bytes/binary, "\r\n">>} = gen_tcp:recv(Socket, Bytes + 2, ?ANSWER_MS),
+            ok;
+        Other -> {error, Other}
+    end;
+ask({put, Key, Value}, {redis, Socket, _}) ->
+    ok = gen_tcp:send(Socket, command(["SET", Key, Value])),
+    case line(Socket) of
+        <<"+OK\r\n">> -> ok;
+        Other -> {error, Other}
+    end;
+%% With the answer of one replica that has it.
+ask({put, Key, Value}, {redis_disk, Socket, _}) ->
+    ok = gen_tcp:send(Socket, [command(["SET", Key, Value]), command(["WAIT", "1", "1000"])]),
+    case {line(Socket), line(Socket)} of
+        {<<"+OK\r\n">>, <<":", Count, "\r\n">>} when Count >= $1 -> ok;
+        Other -> {error, Other}
+    end.
+
+command(Words) ->
+    [$*, integer_to_list(length(Words)), "\r\n"
+     | [[$$, integer_to_list(iolist_size(Word)), "\r\n", Word, "\r\n"] || Word <- Words]].
+
+line(Socket) ->
+    ok = inet:setopts(Socket, [{packet, line}]),
+    {ok, Line} = gen_tcp:recv(Socket, 0, ?ANSWER_MS),
+    ok = inet:setopts(Socket, [{packet, raw}]),
+    Line.
+
+http(Path, Json, Socket, Port) ->
+    Body = weft_json:encode(Json),
+    ok = gen_tcp:send(Socket, ["POST ", Path, " HTTP/1.1\r\nHost: 127.0.0.1:", Port,
+                               "\r\nContent-Type: application/json\r\nContent-Length: ",
+                               integer_to_list(iolist_size(Body)), "\r\n\r\n", Body]),
+    ok = inet:setopts(Socket, [{packet, http_bin}]),
+    {ok, {http_response, _, Status, _}} = gen_tcp:recv(Socket, 0, ?ANSWER_MS),
+    Length = length_of(Socket, none),
+    ok = inet:setopts(Socket, [{packet, raw}]),
+    {ok, Bytes} = gen_tcp:recv(Socket, Length, ?ANSWER_MS),
+    case {Status, weft_json:decode(Bytes)} of
+        {200, {ok, Answer}} -> {ok, Answer};
+        _ -> {error, {Status, Bytes}}
+    end.
+
+length_of(Socket, Length) ->
+    case gen_tcp:recv(Socket, 0, ?ANSWER_MS) of
+        {ok, {http_header, _, 'Content-Length', _, Value}} ->
+            length_of(Socket, binary_to_integer(Value));
+        {ok, {http_header, _, _, _, _}} -> length_of(Socket, Length);
+        {ok, http_eoh} when is_integer(Length) -> Length
+    end.
