@@ -12,9 +12,7 @@
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([nodes_join_and_leave_under_load/1]).
--export([clients/4, phase/1, counts/0, stop/0]).
-
--define(VALUE_BYTES, 1000).
+-export([clients/2, phase/1, counts/0, stop/0]).
 
 suite() -> [{timetrap, {minutes, case os:getenv("FULL") of false -> 3; _ -> 20 end}}].
 
@@ -32,9 +30,8 @@ nodes_join_and_leave_under_load(Config) ->
     Coming = [start(Name, Config) || Name <- Come],
     ok = call(A, weft_ring, create, []),
     changed(A, tl(Staying), Staying, join),
-    #{clients := Clients, keys := Keys, pause_ms := PauseMs} = Size,
-    [ok = call(Ref, ?MODULE, clients, [weft_test_nodes:name(Ref), Clients, Keys, PauseMs])
-     || Ref <- Staying],
+    #{clients := Clients, keys := Keys} = Size,
+    [ok = call(Ref, ?MODULE, clients, [weft_test_nodes:name(Ref), Size]) || Ref <- Staying],
     weft_test_nodes:until(fun() -> lists:min(written(Staying)) >= Clients * Keys end, 300000),
     ok = during(alone, Staying, Size),
     ok = during(joining, Staying, fun() -> changed(A, Coming, Staying ++ Coming, join) end),
@@ -53,10 +50,11 @@ nodes_join_and_leave_under_load(Config) ->
     [?assert(Count > 0) || {_, #{requests := Count}} <- Times].
 
 size_of_test(false) ->
-    #{stay => [a, b], come => [c], clients => 2, keys => 100, pause_ms => 5, steady_ms => 200};
+    #{stay => [a, b], come => [c], clients => 2, keys => 100, value_bytes => 1000,
+      pause_ms => 5, steady_ms => 200};
 size_of_test(_Full) ->
-    #{stay => [a, b, c, d], come => [e, f, g, h], clients => 2, keys => 2000, pause_ms => 20,
-      steady_ms => 20000}.
+    #{stay => [a, b, c, d], come => [e, f, g, h], clients => 2, keys => 1500,
+      value_bytes => 10000, pause_ms => 20, steady_ms => 15000}.
 
 %% What clients do from now on belongs to this phase, until it is over.
 during(Phase, Staying, What) ->
@@ -83,12 +81,13 @@ written(Refs) -> [lists:sum(call(Ref, ?MODULE, counts, [])) || Ref <- Refs].
 
 %% --- clients, on the nodes --------------------------------------------------------------------
 
-clients(Node, Count, Keys, PauseMs) ->
+clients(Node, #{clients := Count, keys := Keys, value_bytes := Bytes, pause_ms := PauseMs}) ->
     ok = persistent_term:put(?MODULE, before),
     lists:foreach(fun(N) ->
                       Name = iolist_to_binary(io_lib:format("~s ~b ", [Node, N])),
-                      State = #{name => Name, keys => Keys, pause_ms => PauseMs, last => 0,
-                                errors => [], lost => [], times => #{}},
+                      State = #{name => Name, keys => Keys, value_bytes => Bytes,
+                                pause_ms => PauseMs, last => 0, errors => [], lost => [],
+                                times => #{}},
                       true = register(named(N), spawn(fun() -> client(State) end))
                   end, lists:seq(1, Count)),
     persistent_term:put({?MODULE, count}, Count).
@@ -136,14 +135,14 @@ client(#{last := Last, keys := Keys, pause_ms := PauseMs} = State) ->
     end.
 
 wrote(N, State) ->
-    {Us, Result} = timer:tc(fun() -> weft_kv:put(things, key(N, State), value(N)) end),
+    {Us, Result} = timer:tc(fun() -> weft_kv:put(things, key(N, State), value(N, State)) end),
     case Result of
         {ok, _} -> timed(Us, State#{last := N});
         {error, Reason} -> failed({put, Reason}, State)
     end.
 
 read(N, #{lost := Lost} = State) ->
-    Value = value(N),
+    Value = value(N, State),
     Key = key(N, State),
     case timer:tc(fun() -> weft_kv:get(things, Key) end) of
         {Us, {ok, Value, _}} -> timed(Us, State);
@@ -160,7 +159,7 @@ timed(Us, #{times := Times} = State) ->
 
 key(N, #{name := Name}) -> <<Name/binary, (integer_to_binary(N))/binary>>.
 
-value(N) -> <<N:(8 * ?VALUE_BYTES)>>.
+value(N, #{value_bytes := Bytes}) -> <<N:(8 * Bytes)>>.
 
 %% --- nodes ------------------------------------------------------------------------------------
 

@@ -24,6 +24,8 @@
          commit/1, terminate/2, directory/1, waiting/1, cancelled/2, stored/1]).
 
 -define(ITEMS_BYTES, 1000000).
+%% Of a handoff: what is asked meanwhile waits for a batch that is read, sent and taken.
+-define(BATCH_BYTES, 65536).
 -define(PAGE, 200).
 -define(CLEANED_MAX, 500).
 -define(HINTS_MAX, 100).
@@ -199,7 +201,7 @@ logged(Entry, #replica{log = Log} = Replica) ->
 
 %% @private
 items(Cursor, Max, #replica{table = Table}) ->
-    weft_kv_table:page(Cursor, {Max, ?ITEMS_BYTES}, Table).
+    weft_kv_table:page(Cursor, {Max, ?BATCH_BYTES}, Table).
 
 %% @private
 take(Items, _Note, Replica) ->
