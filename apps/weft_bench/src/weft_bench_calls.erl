@@ -2,6 +2,8 @@
 %% @doc Workloads `call', `erpc' and `rpc': gen_server:call, erpc:call and rpc:call from one process
 %% and from many, each with its monitors and spawned processes: how long one takes and how many are
 %% done in a second. Channels have a call of their own (weft:call/4), and nothing for erpc and rpc.
+%% Workload `call_paused': a message and its answer, again and again with a pause of 1 ms between:
+%% so the nodes and the connection are at rest when it begins.
 -module(weft_bench_calls).
 -behaviour(weft_bench_workload).
 -behaviour(gen_server).
@@ -12,13 +14,15 @@
 
 -define(SIZE_BYTES, 100).
 -define(CALL_MS, 10000).
+-define(PAUSE_MS, 1).
 
 %% @private
 cells(quick) ->
     [cell(Kind, 1, 300, [stock, weft_1]) || Kind <- [call, erpc]];
 cells(full) ->
     [cell(Kind, Callers, 700, variants(Kind))
-     || Kind <- [call, erpc, rpc], Callers <- [1, 16, 128]].
+     || Kind <- [call, erpc, rpc], Callers <- [1, 16, 128]]
+        ++ [cell(call_paused, 1, 1500, [stock, weft_1])].
 
 variants(call) -> [stock, weft_1, weft_4, weft_gateway, channel, stock_tls, weft_tls_1];
 variants(_) -> [stock, weft_1, weft_4, weft_gateway, stock_tls, weft_tls_1].
@@ -29,6 +33,14 @@ cell(Kind, Callers, DurationMs, Variants) ->
       cost_ms => DurationMs * 5 div 4 + 100, with => #{duration_ms => DurationMs}}.
 
 %% @private
+run(#{workload := call_paused, with := #{duration_ms := DurationMs}}, Nodes) ->
+    Echo = weft_bench_nodes:call(Nodes, b, weft_bench_computing, start_echo, {[], ?CALL_MS}),
+    Calls = fun(ForMs) ->
+                    weft_bench_nodes:call(Nodes, a, weft_bench_computing, calls,
+                                          {[Echo, ForMs, ?CALL_MS, ?PAUSE_MS], ?CALL_MS + ForMs})
+            end,
+    {ok, weft_bench_workload:warmed_up(fun() -> Calls(DurationMs div 5) end,
+                                       fun() -> maps:to_list(Calls(DurationMs)) end)};
 run(#{workload := Kind, pairs := Callers, with := #{duration_ms := DurationMs}}, Nodes) ->
     Mode = weft_bench_workload:mode(Nodes, call),
     Server = weft_bench_nodes:call(Nodes, b, ?MODULE, start_server, {[], ?CALL_MS}),

@@ -10,7 +10,8 @@
 -export([start_sinks/1, await_sinks/2, flood/4, send/3, payload/1, payload_bytes/1]).
 -export_type([payload/0, limit/0]).
 
--type payload() :: {binary, Bytes :: non_neg_integer()} | {terms, Count :: pos_integer()}.
+-type payload() :: {binary, Bytes :: non_neg_integer()} | {terms, Count :: pos_integer()}
+                 | {map, Keys :: pos_integer()}.
 -type limit() :: {duration_ms, pos_integer()} | {messages, pos_integer()}.
 
 %% Small messages are sent in groups of so many between two looks at the clock.
@@ -18,6 +19,8 @@
 -define(SMALL_BYTES, 4096).
 %% One of the terms in external format, about: it has the names of the nodes in it.
 -define(ITEM_BYTES, 128).
+%% A key and its value in a map, the same.
+-define(KEY_BYTES, 20).
 
 %% @doc On the receiving node: starts Count sinks, and a process that hears their reports.
 -spec start_sinks(pos_integer()) -> {Collector :: pid(), Sinks :: [pid()]}.
@@ -110,16 +113,25 @@ send_by_channel(To, Message, Options) ->
         {error, overloaded} -> send_by_channel(To, Message, Options)
     end.
 
-%% @doc A message: random bytes, or a list of records with atoms, text, a pid and a reference.
+%% @doc A message: random bytes, a list of records with atoms, text, a pid and a reference, or a map
+%% of atoms to atoms, text and numbers.
 -spec payload(payload()) -> term().
 payload({binary, Bytes}) ->
     crypto:strong_rand_bytes(Bytes);
 payload({terms, Count}) ->
     [{item, Number, a_status, <<"a short text">>, self(), make_ref(), #{weight => Number / 3}}
-     || Number <- lists:seq(1, Count)].
+     || Number <- lists:seq(1, Count)];
+payload({map, Keys}) ->
+    maps:from_list([{list_to_atom("a_field_" ++ integer_to_list(Number)), value(Number rem 3)}
+                    || Number <- lists:seq(1, Keys)]).
+
+value(0) -> a_status;
+value(1) -> <<"a text">>;
+value(2) -> 70000.
 
 %% @doc What a payload is counted as: the size of a binary, or about that of the terms' external
 %% format.
 -spec payload_bytes(payload()) -> non_neg_integer().
 payload_bytes({binary, Bytes}) -> Bytes;
-payload_bytes({terms, Count}) -> Count * ?ITEM_BYTES.
+payload_bytes({terms, Count}) -> Count * ?ITEM_BYTES;
+payload_bytes({map, Keys}) -> Keys * ?KEY_BYTES.

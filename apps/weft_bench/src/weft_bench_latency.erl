@@ -2,6 +2,7 @@
 %% @doc Workloads `call_beside_bulk' and `call_beside_flood': how long a small call takes while
 %% other processes of the same node send as much as they can to the same peer, streams of 1 MB or
 %% floods of 100 B messages; and what these get through meanwhile. The way back is idle.
+%% `call_beside_large': beside one message of 200 MB, and then another one, until the time is over.
 -module(weft_bench_latency).
 -behaviour(weft_bench_workload).
 
@@ -9,6 +10,7 @@
 
 -define(BULK_BYTES, 1048576).
 -define(SMALL_BYTES, 100).
+-define(LARGE_BYTES, 200 * 1048576).
 -define(CALL_MS, 30000).
 
 %% @private
@@ -24,6 +26,7 @@ cells(full) ->
                 stock_tls, weft_tls_1, weft_tls_4],
     [cell(c, call_beside_bulk, Streams, 2000, Variants) || Streams <- [0, 1, 8, 32]]
         ++ [cell(c, call_beside_flood, Streams, 1500, Variants) || Streams <- [1, 8, 32]]
+        ++ [cell(c, call_beside_large, 1, 2000, [stock, weft_1, weft_4, channel])]
         ++ [on_link(Link, cell(d, call_beside_bulk, Streams, 3000,
                                [stock, weft_1, weft_8, channel]))
             || Link <- weft_bench_throughput:links(full), Streams <- [0, 1, 8, 32]].
@@ -34,6 +37,7 @@ on_link(Link, #{cost_ms := CostMs, with := With} = Cell) ->
 cell(Suite, Workload, Streams, DurationMs, Variants) ->
     SizeBytes = case Workload of
                     call_beside_bulk -> ?BULK_BYTES;
+                    call_beside_large -> ?LARGE_BYTES;
                     call_beside_flood -> ?SMALL_BYTES
                 end,
     #{suite => Suite, workload => Workload, size_bytes => SizeBytes, pairs => 1,

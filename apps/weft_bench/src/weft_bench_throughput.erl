@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Workloads `small', `bulk' and `terms': as many messages as the carrier takes, from each of
-%% some senders to its own receiver on the other node. On loopback, and (small and bulk) on emulated
-%% links. The first part of a run is a warm-up, of which nothing is counted.
+%% @doc Workloads `small', `bulk', `terms' and `maps': as many messages as the carrier takes, from
+%% each of some senders to its own receiver on the other node. On loopback, and (small and bulk) on
+%% emulated links. The first part of a run is a warm-up, of which nothing is counted.
 -module(weft_bench_throughput).
 -behaviour(weft_bench_workload).
 
@@ -28,8 +28,11 @@ cells(full) ->
      || Size <- [10, 100, ?KB], Pairs <- [1, 16, 128]]
         ++ [cell(b, bulk, {binary, Size}, Pairs, 1200, full_variants(Pairs))
             || Size <- [64 * ?KB, ?MB, 10 * ?MB], Pairs <- [1, 16, 64]]
+        ++ [cell(b, bulk, {binary, Size}, 8, 1200, [stock, weft_1])
+            || Size <- [64 * ?KB, 10 * ?MB]]
         ++ [cell(f, terms, {terms, Count}, 16, 700, [stock, weft_1, weft_4, weft_gateway, channel])
             || Count <- [1, 10, 100]]
+        ++ [cell(f, maps, {map, 10}, 512, 1500, [stock, weft_1, channel])]
         ++ lists:append([link_cells(Link) || Link <- links(full)]).
 
 quick_variants(16) -> [stock, weft_1, weft_4, weft_gateway, channel, stock_tls, weft_tls_1];

@@ -37,7 +37,9 @@ payloads_have_their_size_test() ->
     ?assertEqual(1000, byte_size(weft_bench_flood:payload({binary, 1000}))),
     ?assertEqual(10, length(weft_bench_flood:payload({terms, 10}))),
     Bytes = byte_size(term_to_binary(weft_bench_flood:payload({terms, 10}))),
-    ?assert(abs(Bytes - weft_bench_flood:payload_bytes({terms, 10})) < Bytes * 0.3).
+    ?assert(abs(Bytes - weft_bench_flood:payload_bytes({terms, 10})) < Bytes * 0.3),
+    MapBytes = byte_size(term_to_binary(weft_bench_flood:payload({map, 10}))),
+    ?assert(abs(MapBytes - weft_bench_flood:payload_bytes({map, 10})) < MapBytes * 0.3).
 
 background_streams_are_counted_and_end_test() ->
     {Counter, Sinks} = weft_bench_streams:start_sinks(2),

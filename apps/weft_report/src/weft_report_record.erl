@@ -11,8 +11,9 @@
 %% run           name of the run, its start: 20260131T093000
 %% suite         the workload's group: a to k, orbit, aco, de_bench, im, city,
 %%               store
-%% workload      small | bulk | call_beside_bulk | call_beside_flood | unicast | echo | key_value |
-%%               terms | slow_receiver | fan_out | peers | call | erpc | rpc |
+%% workload      small | bulk | call_beside_bulk | call_beside_flood | call_beside_large | unicast |
+%%               echo | key_value | terms | maps | slow_receiver | fan_out | peers | call |
+%%               call_paused | erpc | rpc | mesh_calls |
 %%               call_to_busy | call_to_busy_one | call_to_high | call_from_busy | flood_to_busy |
 %%               flood_from_busy | orbit |
 %%               orbit_grouped (both _uneven, too) | aco_tl | aco_ml | aco_gr | aco_sr |
@@ -26,13 +27,14 @@
 %%               weft_tls_1, weft_tls_4, weft_gateway, stock_relay, channel, channel_8, stock_mesh,
 %%               weft_mesh, weft_groups, weft_peers
 %% size_bytes    payload of a message (of a background message, beside calls)
-%% pairs         concurrent senders, callers or actors; nodes for fan_out, orbit, aco, de_bench
-%%               im, city and riak_*; clients for riak_spawned and riak_supervised;
+%% pairs         concurrent senders, callers or actors; nodes for fan_out, mesh_calls, orbit, aco,
+%%               de_bench, im, city and riak_*; clients for riak_spawned and riak_supervised;
 %%               peers for peers
-%% streams       background senders; processes that compute, on a busy node; for orbit the size of
-%%               its space, for aco the number of colonies; for de_bench what is varied, see
-%%               weft_de_bench_workload; for im and riak_* the number of clients (for
-%%               riak_spawned and riak_supervised of nodes); for city the last tick
+%% streams       background senders; processes that compute, on a busy node; for mesh_calls the
+%%               callers on each node; for orbit the size of its space, for aco the number of
+%%               colonies; for de_bench what is varied, see weft_de_bench_workload; for im and
+%%               riak_* the number of clients (for riak_spawned and riak_supervised of nodes); for
+%%               city the last tick
 %% link          label: loopback | 1ms-800mbit | 20ms-400mbit-1% ...
 %% rtt_ms        of the emulated link, 0 on loopback
 %% rate_mbit     0: not limited

@@ -226,7 +226,8 @@ headline_metrics(<<"riak_", _/binary>>) ->
     [<<"calls_per_s">>, <<"latency_p50_us">>, <<"latency_p99_us">>, <<"store_cpu_us">>];
 headline_metrics(<<"peers">>) -> [<<"lookup_ns">>];
 headline_metrics(Workload)
-  when Workload =:= <<"small">>; Workload =:= <<"terms">>; Workload =:= <<"fan_out">> ->
+  when Workload =:= <<"small">>; Workload =:= <<"terms">>; Workload =:= <<"maps">>;
+       Workload =:= <<"fan_out">> ->
     [<<"messages_per_s">>, <<"cpu_us_per_message">>];
 headline_metrics(_Calls) ->
     [<<"calls_per_s">>, <<"latency_p50_us">>, <<"latency_p99_us">>].

@@ -28,8 +28,9 @@ pairs(<<"crdt_set">>, Count) -> [[integer_to_list(Count), " elements"]];
 pairs(<<"riak_", _/binary>>, Nodes) -> [[integer_to_list(Nodes), " nodes"]];
 pairs(<<"im_", _/binary>>, Nodes) -> [[integer_to_list(Nodes), " nodes"]];
 pairs(<<"fan_out">>, Pairs) -> [[integer_to_list(Pairs), " nodes"]];
+pairs(<<"mesh_calls">>, Nodes) -> [[integer_to_list(Nodes), " nodes"]];
 pairs(Workload, Pairs) when Workload =:= <<"call">>; Workload =:= <<"erpc">>;
-                            Workload =:= <<"rpc">> ->
+                            Workload =:= <<"rpc">>; Workload =:= <<"call_paused">> ->
     [[integer_to_list(Pairs), " caller", plural(Pairs)]];
 pairs(_Workload, Pairs) -> [[integer_to_list(Pairs), " pair", plural(Pairs)]].
 
@@ -42,6 +43,8 @@ streams(Wall, Nodes) when Wall =:= <<"riak_spawned">>; Wall =:= <<"riak_supervis
     [[integer_to_list(Nodes), " node", plural(Nodes)]];
 streams(<<"riak_", _/binary>>, Count) -> [[integer_to_list(Count), " clients"]];
 streams(<<"im_", _/binary>>, Count) -> [[integer_to_list(Count), " clients"]];
+streams(<<"mesh_calls">>, Callers) ->
+    [[integer_to_list(Callers), " caller", plural(Callers), " a node"]];
 streams(_Workload, 0) -> [];
 streams(_Workload, Streams) -> [[integer_to_list(Streams), " stream", plural(Streams)]].
 

@@ -1,0 +1,106 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Workload `mesh_calls': calls between nodes that are all connected with each other. On each
+%% node there are some callers. Each sends a small message to a node by chance, waits for the
+%% answer, and goes on with another node. So there are many connections, and each has few messages.
+%% All connections are made before anything is measured.
+-module(weft_bench_mesh).
+-behaviour(weft_bench_workload).
+
+-export([cells/1, run/2]).
+-export([connect/1, start_echo/0, run_callers/3]).
+
+-define(SIZE_BYTES, 100).
+-define(CALL_MS, 60000).
+-define(CONNECT_MS, 20000).
+-define(AGAIN_MS, 50).
+
+%% @private
+cells(quick) -> [];
+cells(full) -> [cell(Nodes, Callers, 3000) || Nodes <- [24, 40], Callers <- [1, 4]].
+
+cell(Nodes, Callers, DurationMs) ->
+    #{suite => j, workload => mesh_calls, size_bytes => ?SIZE_BYTES, pairs => Nodes,
+      streams => Callers, link => weft_bench_link:loopback(),
+      layout => {cluster, weft_bench_cluster:shape(Nodes, [])}, variants => [stock, weft_1],
+      cost_ms => DurationMs * 2, with => #{duration_ms => DurationMs}}.
+
+%% @private
+run(#{streams := Callers, with := #{duration_ms := DurationMs}}, Nodes) ->
+    Names = weft_bench_cluster:nodes(Nodes),
+    Run = fun(ForMs) ->
+                  all(Nodes, run_callers, [Names, Callers, ForMs], ForMs + ?CALL_MS)
+          end,
+    WarmUp = fun() ->
+                     ok = lists:foreach(fun(ok) -> ok end, all(Nodes, start_echo, [], ?CALL_MS)),
+                     ok = lists:foreach(fun(ok) -> ok end, all(Nodes, connect, [Names], ?CALL_MS)),
+                     Run(DurationMs div 4)
+             end,
+    Measure = fun() ->
+                      CpuUs = weft_bench_nodes:cpu_us(Nodes),
+                      LatenciesUs = lists:append(Run(DurationMs)),
+                      Calls = length(LatenciesUs),
+                      [{calls_per_s, Calls * 1.0e3 / DurationMs}
+                       | maps:to_list(weft_report_statistics:latencies(LatenciesUs))]
+                          ++ weft_bench_workload:cpu_us_per_message(Nodes, CpuUs, Calls)
+              end,
+    {ok, weft_bench_workload:warmed_up(WarmUp, Measure)}.
+
+%% On all nodes at the same time.
+all(Nodes, Function, Arguments, TimeoutMs) ->
+    Self = self(),
+    Of = fun(Role) ->
+                 spawn_link(fun() ->
+                                Answer = weft_bench_nodes:call(Nodes, Role, ?MODULE, Function,
+                                                               {Arguments, TimeoutMs}),
+                                Self ! {self(), Answer}
+                            end)
+         end,
+    Asked = [Of(Role) || Role <- weft_bench_nodes:roles(Nodes)],
+    [receive {Pid, Answer} -> Answer end || Pid <- Asked].
+
+%% @doc On a node: connects it with those that come after it in the list.
+-spec connect([node()]) -> ok.
+connect(Names) ->
+    DeadlineMs = now_ms() + ?CONNECT_MS,
+    lists:foreach(fun(Name) -> connect(Name, DeadlineMs) end,
+                  [Name || Name <- Names, Name > node()]).
+
+%% Of two that call each other at the same time one may be refused.
+connect(Name, DeadlineMs) ->
+    case net_kernel:connect_node(Name) of
+        true -> ok;
+        _ ->
+            now_ms() < DeadlineMs orelse error({no_connection, Name}),
+            receive after ?AGAIN_MS -> connect(Name, DeadlineMs) end
+    end.
+
+now_ms() -> erlang:monotonic_time(millisecond).
+
+%% @doc On a node: the process that answers, under the name of this module; once.
+-spec start_echo() -> ok.
+start_echo() ->
+    _ = whereis(?MODULE) =/= undefined
+        orelse register(?MODULE, weft_bench_ping:start_echo()),
+    ok.
+
+%% @doc On a node: calls of so many callers, for so long. All latencies, in microseconds.
+-spec run_callers([node()], Callers :: pos_integer(), DurationMs :: pos_integer()) ->
+          [non_neg_integer()].
+run_callers(Names, Callers, DurationMs) ->
+    Others = list_to_tuple(Names -- [node()]),
+    EndUs = os:perf_counter(microsecond) + DurationMs * 1000,
+    Self = self(),
+    Pids = [spawn_link(fun() -> Self ! {self(), calls(Others, EndUs, [])} end)
+            || _ <- lists:seq(1, Callers)],
+    lists:append([receive {Pid, LatenciesUs} -> LatenciesUs end || Pid <- Pids]).
+
+calls(Others, EndUs, LatenciesUs) ->
+    Ref = make_ref(),
+    StartUs = os:perf_counter(microsecond),
+    {?MODULE, element(rand:uniform(tuple_size(Others)), Others)} ! {ping, plain, self(), Ref},
+    receive {Ref, pong} -> ok end,
+    NowUs = os:perf_counter(microsecond),
+    case NowUs < EndUs of
+        true -> calls(Others, EndUs, [NowUs - StartUs | LatenciesUs]);
+        false -> [NowUs - StartUs | LatenciesUs]
+    end.
