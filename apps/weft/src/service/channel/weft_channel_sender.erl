@@ -27,6 +27,8 @@
 -define(IDLE_LOOKS, 6).
 -define(RETRY_MS, 100).
 -define(WAKE_MS, 100).
+%% So much a caller sends that was woken, in general.
+-define(TURN_BYTES, 16384).
 %% How long to wait at the end for messages of callers that have already added their bytes.
 -define(LAST_MS, 200).
 
@@ -223,19 +225,24 @@ release(Cost, #sender{bytes = Bytes, waiters = Waiters} = Sender) ->
 wake_waiters(#sender{bytes = Bytes} = Sender) ->
     {Low, High} = marks(Sender),
     case atomics:get(Bytes, 1) of
-        Now when Now =< Low -> wake(Now, High, Sender);
+        Now when Now =< Low -> wake(Now, High, turn_bytes(Now, Low), Sender);
         _ -> Sender
     end.
+
+%% A caller that is woken mostly has more to send than what it waits with, and to wait costs more
+%% than to send. So only as many are woken as have room for this much each; the less there is left
+%% to send, the more of them.
+turn_bytes(Now, Low) -> ?TURN_BYTES * Now div Low.
 
 %% If the oldest are dropped the queue is never empty for long.
 marks(#sender{limit = Limit, channel = #{policy := drop_oldest}}) -> {Limit * 3 div 2, Limit * 2};
 marks(#sender{limit = Limit}) -> {Limit div 2, Limit}.
 
-wake(Now, High, #sender{waiters = Waiters} = Sender) ->
+wake(Now, High, TurnBytes, #sender{waiters = Waiters} = Sender) ->
     case queue:out(Waiters) of
         {{value, {Ref, Cost}}, Rest} when Now < High ->
             Ref ! {Ref, go},
-            wake(Now + Cost, High, Sender#sender{waiters = Rest});
+            wake(Now + max(Cost, TurnBytes), High, TurnBytes, Sender#sender{waiters = Rest});
         {{value, _}, _} ->
             wake_more(Sender);
         {empty, _} ->
