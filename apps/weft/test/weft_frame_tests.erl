@@ -118,10 +118,13 @@ with_the_atom_cache_test() ->
     Defines = <<131, 68, 3, 49, 9, 181, 125, 5, 5, "hello">>,
     Text = binary:copy(<<$a>>, 300),
     Long = <<131, 69, 4:64, 3:64, 2, 16#80, 1, 181, 125, 300:16, Text/binary>>,
+    First = <<131, 69, 4:64, 3:64, 3, 49, 1, 181, 125, 5>>,
+    Only = <<131, 69, 4:64, 1:64, 3, 49, 1, 181, 125, 5>>,
     Key = 1 bsl 32 + 9,
     [?assertEqual(Expected, weft_frame:read(Frame))
      || {Expected, Header} <- [{{whole, Key}, Uses}, {{whole, Key}, Defines},
-                               {{first, 4, Key}, Long}],
+                               {{first, 4, Key}, Long}, {{first, 4, Key}, First},
+                               {{whole, Key}, Only}],
         Frame <- [[Header, Control, <<82, 2>>], [<<Header/binary, Control/binary>>, <<82, 2>>],
                   [Header, binary:part(Control, 0, 3),
                    binary:part(Control, 3, byte_size(Control) - 3)]]].

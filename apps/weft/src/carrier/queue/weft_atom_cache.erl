@@ -143,6 +143,11 @@ joined([{More, none}], [{Frames, none} | Stamps]) ->
     [{Frames + More, none} | Stamps];
 joined([{More, {Number, _, uses}}], [{Frames, {Number, _, uses} = Stamp} | Stamps]) ->
     [{Frames + More, Stamp} | Stamps];
+%% What uses no slots is correct wherever something else is.
+joined([{More, none}], [{Frames, {_, _, uses} = Stamp} | Stamps]) ->
+    [{Frames + More, Stamp} | Stamps];
+joined([{More, {_, _, uses} = Stamp}], [{Frames, none} | Stamps]) ->
+    [{Frames + More, Stamp} | Stamps];
 joined(Behind, Stamps) ->
     Behind ++ Stamps.
 

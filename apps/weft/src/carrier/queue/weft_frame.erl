@@ -56,6 +56,10 @@ read([<<131, 68, Count, _/binary>> = Header,
 read([<<131, 68, 0, ?SMALL_TUPLE, _, ?SMALL_INTEGER, Op, ?NEW_PID, ?SMALL_ATOM_UTF8, Length,
         _:Length/binary, Id:32, Serial:32, _/binary>> | _]) when ?IS_SECOND(Op) ->
     {whole, key(Id, Serial)};
+read([<<131, 69, Sequence:64, Left:64, Count, _/binary>> = Header,
+      <<?SMALL_TUPLE, _, ?SMALL_INTEGER, Op, ?NEW_PID, ?CACHED_ATOM, _, Id:32, Serial:32, _/binary>>
+      | _]) when ?IS_SECOND(Op), byte_size(Header) =:= Count + Count div 2 + 20 ->
+    first(Sequence, Left, key(Id, Serial));
 read([<<131, 70, _/binary>> = Bin | _]) when byte_size(Bin) >= 18 ->
     frame(Bin);
 read([<<131, Kind, _/binary>> = Bin | Pieces] = Data) when Kind =:= 68; Kind =:= 69 ->
@@ -66,10 +70,13 @@ read([<<131, Kind, _/binary>> = Bin | Pieces] = Data) when Kind =:= 68; Kind =:=
 read(Data) ->
     frame(head(Data)).
 
-with_atoms(<<131, 69, Sequence:64, Left:64, _/binary>>, Control) when Left > 1 ->
-    {first, Sequence, control(Control)};
+with_atoms(<<131, 69, Sequence:64, Left:64, _/binary>>, Control) ->
+    first(Sequence, Left, control(Control));
 with_atoms(_, Control) ->
     {whole, control(Control)}.
+
+first(_Sequence, 1, Sender) -> {whole, Sender};
+first(Sequence, _Left, Sender) -> {first, Sequence, Sender}.
 
 frame(<<131, 68, 0, Control/binary>>) -> {whole, control(Control)};
 frame(<<112, 131, Control/binary>>) -> {whole, control(Control)};

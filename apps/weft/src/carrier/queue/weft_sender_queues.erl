@@ -73,7 +73,8 @@ append({Bytes, Data, _Sender, _Class, Part, Stamp}, Fifo) ->
 start(Key, Class, Fifo, Behind, #queues{time = Time, turns = Turns, debts = Debts} = Queues) ->
     Tag = max(Time, maps:get(Key, Debts, 0)),
     grown(Key, #queue{fifo = Fifo, class = Class, tag = Tag, behind = Behind},
-          Queues#queues{turns = gb_sets:add({Tag, Key}, Turns), debts = maps:remove(Key, Debts)}).
+          Queues#queues{turns = gb_sets:insert({Tag, Key}, Turns),
+                        debts = maps:remove(Key, Debts)}).
 
 %% @doc The classes of senders have changed. It counts from their next payload on, because a sender
 %% that sends all the time may have the same queue for ever.
@@ -176,7 +177,8 @@ served(Key, #queue{fifo = Fifo, tag = Tag, suspended = IsSuspended} = Queue,
             Resume = IsSuspended andalso Bytes =< share_bytes(Queues) div 2,
             Left = Queue#queue{suspended = IsSuspended andalso not Resume},
             {resumed(Resume, Key),
-             Queues#queues{senders = Senders#{Key := Left}, turns = gb_sets:add({Tag, Key}, Turns)}}
+             Queues#queues{senders = Senders#{Key := Left},
+                           turns = gb_sets:insert({Tag, Key}, Turns)}}
     end.
 
 resumed(true, Key) -> {resume, Key};

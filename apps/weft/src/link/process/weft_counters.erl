@@ -15,6 +15,9 @@
 -export([init/0, add/1, add/2, add/4, read/0, names/0]).
 -export_type([name/0]).
 
+%% On the way of each message: not calls.
+-compile({inline, [index/1]}).
+
 -type name() :: packets_in | packets_out | bytes_in | bytes_out | sessions_started | sessions_ended
               | resumes | repairs | links_up | links_down | lanes_opened | lanes_closed
               | dials_failed | relayed_packets | relayed_bytes | senders_suspended | refusals
