@@ -5,6 +5,8 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
+-define(STAYS, "global:register_name(a, P), [{global, a}].\n").
+
 %% ---- programs in which names stay ----
 
 %% The first file has what would be rewritten, others have what keeps it.
@@ -14,7 +16,12 @@ names_stay_test_() ->
 staying() ->
     Moving = "f(P) -> global:register_name(a, P).\n",
     Of = fun(Name) -> "f(P) -> global:register_name(" ++ Name ++ ", P).\n" end,
-    [{"by a place of the same name in another file",
+    [{"that are looked up, and registered by others",
+      [{"a.erl", "f() -> global:whereis_name(a), global:send(b, x).\n"}]},
+     {"that are looked up beside another one that is registered",
+      [{"a.erl", "f() -> global:whereis_name(b).\n"},
+       {"b.erl", "g() -> gen_server:start_link({global, c}, m, [], []), [{global, c}].\n"}]},
+     {"by a place of the same name in another file",
       [{"a.erl", Moving}, {"b.erl", "g() -> [{global, a}].\n"}]},
      {"by one that comes first", [{"b.erl", Moving}, {"a.erl", "g() -> [{global, a}].\n"}]},
      {"by a macro in a header", [{"a.erl", Moving}, {"b.hrl", "-define(S, {global, a}).\n"}]},
@@ -40,7 +47,7 @@ staying() ->
                 {".erl", "g(F) -> global:F(a).\n"}, {".erl", "g(P) -> apply(global, send, P).\n"},
                 {".erl", "g() -> fun global:send/2.\n"}, {".erl", "-import(global, [send/2]).\n"},
                 {".erl", "g(F) -> M = global, M:F().\n"},
-                {".erl", "g() -> ?assert(global:registered_names()).\n"},
+                {".erl", "g() -> ?check(global:registered_names()).\n"},
                 {".erl", "g() -> ) global:send(a, b).\n"}, {".erl", "g() -> ) {global, b}.\n"},
                 {".erl", "g() -> \"a\n.\n{global, b}"},
                 {".ex", "def f, do: :global.send(:b, 1)\n"}, {".exs", "f({:global, :b})\n"},
@@ -69,7 +76,7 @@ names_move_test_() ->
                            written([{"a.erl", Text}, {"b" ++ Extension, Beside}]))
       end}
      || {Extension, Beside} <-
-            [{".erl", "g() -> [{global, b}].\n"}, {".erl", "g() -> ?assert(global:set_lock(a)).\n"},
+            [{".erl", "g() -> [{global, b}].\n"}, {".erl", "g() -> ?check(global:set_lock(a)).\n"},
              {".erl", "g() -> apply(global, trans, [a, b]).\n"},
              {".erl", "g() -> fun global:del_lock/1.\n"}, {".erl", "g() -> global:info().\n"},
              {".erl", "-module(b).\ng() -> [{global, ?MODULE}].\n"},
@@ -81,14 +88,13 @@ names_move_test_() ->
 
 names_move_together_if_nothing_stays_test() ->
     ?assertEqual([{"a.erl", "f(N) -> weft_global:whereis_name(N).\n"},
-                  {"b.erl", "g() -> gen_server:call({via, weft_global, a}, x).\n"}],
+                  {"b.erl", "g() -> gen_server:start_link({via, weft_global, a}, m, [], []).\n"}],
                  written([{"a.erl", "f(N) -> global:whereis_name(N).\n"},
-                          {"b.erl", "g() -> gen_server:call({global, a}, x).\n"}])).
+                          {"b.erl", "g() -> gen_server:start_link({global, a}, m, [], []).\n"}])).
 
 only_the_literal_name_that_stays_is_kept_test() ->
-    ?assertEqual([{"a.erl", "f() -> global:send(a, x), weft_global:send(b, x), [{global, a}].\n"}],
-                 written([{"a.erl",
-                           "f() -> global:send(a, x), global:send(b, x), [{global, a}].\n"}])).
+    ?assertEqual([{"a.erl", "f(P) -> weft_global:register_name(b, P), " ++ ?STAYS}],
+                 written([{"a.erl", "f(P) -> global:register_name(b, P), " ++ ?STAYS}])).
 
 locks_and_other_rules_are_not_concerned_test() ->
     ?assertEqual([{"a.erl", "f(N) -> weft_global:set_lock(N), weft_pg:join(a, N), "
@@ -102,7 +108,7 @@ other_rules_alone_look_at_no_names_test() ->
                  written(Files, #{only => [pg]})).
 
 a_second_run_changes_nothing_test() ->
-    Files = [{"a.erl", "f() -> global:send(a, x), global:send(b, x), [{global, a}].\n"}],
+    Files = [{"a.erl", "f(P) -> global:register_name(b, P), " ++ ?STAYS}],
     Once = written(Files),
     ?assertEqual(Once, written(Once)).
 
@@ -140,7 +146,9 @@ the_place_that_keeps_a_name_is_said_test_() ->
     [{Title, ?_assertEqual(Expected, weft_migrate_names:decided(Edit, Name,
                                                                 weft_migrate_names:stay(Places)))}
      || {Title, Name, Places, Expected} <-
-            [{"nothing stays", A, [{edited, A, "f", 1}, {edited, any, "f", 2}], Edit},
+            [{"nothing stays", A, [{edited, A, "f", 1}, {registered, any, "f", 2}], Edit},
+             {"nobody registers it", A, [{edited, A, "f", 1}, {registered, B, "f", 2}],
+              {hold, "nothing in these files registers it, so who does may stay with global"}},
              {"a lock", none, [{left, any, "f", 1}], Edit},
              {"another name", B, [{left, A, "f", 1}], Edit},
              {"the first of its own", A,

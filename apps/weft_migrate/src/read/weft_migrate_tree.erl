@@ -8,8 +8,9 @@
 -export_type([site/0, call/0]).
 
 %% Path: the ancestors, the nearest first. Inside: the function, attribute or macro it is in.
+%% Macros: the names of those that the file defines.
 -type site() :: #{node := erl_syntax:syntaxTree(), path := [erl_syntax:syntaxTree()],
-                  form := weft_migrate_source:form(), inside := string()}.
+                  form := weft_migrate_source:form(), inside := string(), macros := [string()]}.
 %% At: where the word of the module begins, or that of the function if it is a local call.
 -type call() :: #{module := atom(), function := atom(), arguments := [erl_syntax:syntaxTree()],
                   at := {pos_integer(), pos_integer()}}.
@@ -18,12 +19,31 @@
 %% nothing of them runs.
 -spec sites(weft_migrate_source:source()) -> [site()].
 sites(#{forms := Forms}) ->
-    lists:append([of_form(Tree, Form) || #{tree := {ok, Tree}} = Form <- Forms]).
+    Read = [{Tree, Form} || #{tree := {ok, Tree}} = Form <- Forms],
+    Macros = lists:append([defined(Tree) || {Tree, _Form} <- Read]),
+    lists:append([of_form(Tree, Form, Macros) || {Tree, Form} <- Read]).
 
-of_form(Tree, Form) ->
+of_form(Tree, Form, Macros) ->
     case inside(Tree) of
         type -> [];
-        Inside -> lists:reverse(walk(Tree, [], {Form, Inside}, []))
+        Inside -> lists:reverse(walk(Tree, [], {Form, Inside, Macros}, []))
+    end.
+
+%% The name of the macro that a form defines.
+defined(Tree) ->
+    case erl_syntax:type(Tree) =:= attribute andalso inside(Tree) of
+        "-define" ->
+            [Defined | _] = erl_syntax:attribute_arguments(Tree),
+            [macro_name(Name) || Name <- [head(Defined)],
+                                 lists:member(erl_syntax:type(Name), [atom, variable])];
+        _ ->
+            []
+    end.
+
+head(Defined) ->
+    case erl_syntax:type(Defined) of
+        application -> erl_syntax:application_operator(Defined);
+        _ -> Defined
     end.
 
 inside(Tree) ->
@@ -47,8 +67,8 @@ printed(Name) ->
         error -> "?"
     end.
 
-walk(Node, Path, {Form, Inside} = Context, Sites) ->
-    Site = #{node => Node, path => Path, form => Form, inside => Inside},
+walk(Node, Path, {Form, Inside, Macros} = Context, Sites) ->
+    Site = #{node => Node, path => Path, form => Form, inside => Inside, macros => Macros},
     lists:foldl(fun(Child, Found) -> walk(Child, [Node | Path], Context, Found) end,
                 [Site | Sites], lists:append(erl_syntax:subtrees(Node))).
 
@@ -84,7 +104,7 @@ called(Operator, Arguments) ->
 %% @doc Does a call apply functions that are its arguments?
 -spec is_applying({ok, call()} | error) -> boolean().
 is_applying({ok, #{module := Module, function := Function}}) ->
-    lists:member(Module, [rpc, erpc, proc_lib, timer])
+    lists:member(Module, [rpc, erpc, peer, proc_lib, timer])
         orelse lists:member(Module, ['', erlang])
             andalso lists:member(Function, [apply, spawn, spawn_link, spawn_monitor, spawn_opt]);
 is_applying(error) ->
@@ -157,7 +177,43 @@ is_before_last(Node, Body) ->
     lists:member(Node, Body) andalso lists:last(Body) =/= Node.
 
 %% @doc Is it in the definition of a macro, or in the arguments of one? Nobody knows what a macro
-%% makes of it.
+%% makes of it. But those of stdlib's assert.hrl evaluate the arguments that they do not take for
+%% patterns, unless the file has a macro of its own by that name.
 -spec is_macro(site()) -> boolean().
-is_macro(#{path := Path, inside := Inside}) ->
-    Inside =:= "-define" orelse lists:any(fun(Node) -> erl_syntax:type(Node) =:= macro end, Path).
+is_macro(#{node := Node, path := Path, inside := Inside, macros := Macros}) ->
+    Inside =:= "-define" orelse is_hidden(Node, Path, Macros).
+
+is_hidden(_Node, [], _Macros) ->
+    false;
+is_hidden(Node, [Parent | Path], Macros) ->
+    erl_syntax:type(Parent) =:= macro andalso not is_evaluated(Node, Parent, Macros)
+        orelse is_hidden(Parent, Path, Macros).
+
+is_evaluated(Node, Macro, Own) ->
+    Name = macro_name(erl_syntax:macro_name(Macro)),
+    Arguments = case erl_syntax:macro_arguments(Macro) of
+                    none -> [];
+                    List -> List
+                end,
+    Evaluated = [lists:nth(Place, Arguments) || Place <- evaluated(string:trim(Name, leading, "_")),
+                                                Place =< length(Arguments)],
+    not lists:member(Name, Own) andalso lists:member(Node, Evaluated).
+
+macro_name(Tree) ->
+    case erl_syntax:type(Tree) of
+        variable -> erl_syntax:variable_literal(Tree);
+        _ -> erl_syntax:atom_name(Tree)
+    end.
+
+evaluated("assert") -> [1];
+evaluated("assertNot") -> [1];
+evaluated("assertEqual") -> [1, 2];
+evaluated("assertNotEqual") -> [1, 2];
+evaluated("assertMatch") -> [2];
+evaluated("assertNotMatch") -> [2];
+evaluated("assertError") -> [2];
+evaluated("assertExit") -> [2];
+evaluated("assertThrow") -> [2];
+evaluated("assertException") -> [3];
+evaluated("assertNotException") -> [3];
+evaluated(_) -> [].

@@ -84,7 +84,7 @@ in(Adaptor, #{node := Node} = Site, [Parent | Above]) ->
                 _ -> {leave, "it is a fun for later"}
             end;
         application ->
-            argument(Node, Parent);
+            applied(Adaptor, Site, Parent);
         match_expr ->
             kept(Node, Parent, Site);
         _ ->
@@ -95,6 +95,36 @@ in(_, _, []) ->
 
 leave_if(true, Reason) -> {leave, Reason};
 leave_if(false, _Reason) -> none.
+
+%% rpc:call(Node, pg, join, [Group, Pid]) is a call if all of it is written out. That of `global'
+%% may be about a name, and then it would have to move with all places of it.
+applied(#{old := Old, rules := Rules}, #{node := Node, form := Form} = Site, Application)
+  when Old =/= global ->
+    case applied_key(Node, Application) of
+        Key when is_map_key(Key, Rules) ->
+            case weft_migrate_tree:is_macro(Site) orelse started(Node, Form, Key,
+                                                                 map_get(Key, Rules)) of
+                {edit, _, _} = Edit -> Edit;
+                _ -> argument(Node, Application)
+            end;
+        _ -> argument(Node, Application)
+    end;
+applied(_Adaptor, #{node := Node}, Application) ->
+    argument(Node, Application).
+
+applied_key(Node, Application) ->
+    Arguments = erl_syntax:application_arguments(Application),
+    case {weft_migrate_tree:is_applying(weft_migrate_tree:call(Application)),
+          lists:dropwhile(fun(Argument) -> Argument =/= Node end, Arguments)} of
+        {true, [Node, Function, List | _]} -> key(Function, List);
+        _ -> none
+    end.
+
+key(Function, Arguments) ->
+    case {weft_migrate_tree:atom(Function), erl_syntax:is_proper_list(Arguments)} of
+        {{ok, Name}, true} -> {Name, erl_syntax:list_length(Arguments)};
+        _ -> none
+    end.
 
 %% `global' is an ordinary word, too: as an argument it is a module only where something is called.
 argument(Node, Application) ->
@@ -136,10 +166,7 @@ is_module(_, []) -> false.
 start(#{rules := Rules}, #{node := Node, form := Form} = Site, Tuple, Above) ->
     case erl_syntax:tuple_elements(Tuple) of
         [Node, Function, Arguments] ->
-            Key = case {weft_migrate_tree:atom(Function), erl_syntax:is_proper_list(Arguments)} of
-                      {{ok, Name}, true} -> {Name, erl_syntax:list_length(Arguments)};
-                      _ -> none
-                  end,
+            Key = key(Function, Arguments),
             IsSure = is_start(Tuple, Above) andalso not weft_migrate_tree:is_macro(Site),
             case {Key, Rules} of
                 {none, _} -> none;

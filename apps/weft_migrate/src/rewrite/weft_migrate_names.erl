@@ -5,23 +5,27 @@
 %% The places of all files are collected first. A place names an atom, or possibly any name: by a
 %% variable, a macro, a function that is passed on. A place that stays keeps its name where it is.
 %% If one that may be of any name stays, or one that would be rewritten may be of a name that stays,
-%% nobody knows which names are concerned, so all of them stay. Locks are no names.
+%% nobody knows which names are concerned, so all of them stay. A name that is only looked up stays,
+%% too: who registers it is not in these files. Locks are no names.
 -module(weft_migrate_names).
 
--export([of_site/2, of_unread/1, stay/1, decided/3]).
+-export([of_site/2, registers/1, of_unread/1, stay/1, decided/3]).
 -export_type([name/0, place/0, staying/0]).
 
 -type name() :: {name, atom()} | any.
-%% `edited' is what would be, if all other places of the name are too.
--type place() :: {left | edited, name(), file:filename_all(), Line :: pos_integer()}.
+%% `edited' is what would be, if all other places of the name are too; `registered', if it gives a
+%% process that name.
+-type place() :: {left | edited | registered, name(), file:filename_all(), Line :: pos_integer()}.
 %% Literal names that stay, each with a place; and places that keep what is not literal, and all
-%% other literal names.
--type staying() :: #{literal := #{name() => place()}, any := place() | none,
-                     others := place() | none}.
+%% other literal names. `unregistered': only looked up.
+-type keeper() :: place() | unregistered | none.
+-type staying() :: #{literal := #{name() => keeper()}, any := keeper(), others := keeper()}.
 
 -define(OF_NAME, [register_name, re_register_name, unregister_name, whereis_name, send,
                   register_name_external, re_register_name_external, unregister_name_external]).
 -define(OF_ALL_NAMES, [registered_names, sync]).
+-define(REGISTERING, [register_name, re_register_name, register_name_external,
+                      re_register_name_external]).
 
 %% @doc What name a site is about that the rules of `global' say something of. Own is the module
 %% that it is in, if that is known.
@@ -38,6 +42,22 @@ of_site(#{node := Node, path := Path}, Own) ->
             named(lists:last(erl_syntax:tuple_elements(Node)), Own);
         {error, _} ->
             of_word(Node, Path)
+    end.
+
+%% @doc Does a site give a process its name? So do the functions for it, and a start of a process
+%% with `{global, Name}'.
+-spec registers(weft_migrate_tree:site()) -> boolean().
+registers(#{node := Node, path := Path}) ->
+    case {weft_migrate_tree:call(Node), Path} of
+        {{ok, #{function := Function}}, _} ->
+            lists:member(Function, ?REGISTERING);
+        {error, [Parent | _]} ->
+            case weft_migrate_tree:call(Parent) of
+                {ok, #{function := Function}} ->
+                    Function =:= enter_loop orelse lists:prefix("start", atom_to_list(Function));
+                error -> false
+            end;
+        _ -> false
     end.
 
 of_function(Function) ->
@@ -111,11 +131,23 @@ stay(Places) ->
                                                    <- lists:reverse(Left)]),
     {Any, Others} = unknown(Left, lists:keyfind(any, 2, Left),
                             lists:keyfind(any, 2, Places -- Left)),
-    #{literal => Literal, any => Any, others => Others}.
+    unregistered(Places, #{literal => Literal, any => Any, others => Others}).
+
+%% A place that registers any name may register each of them.
+unregistered(Places, #{literal := Literal, any := Any} = Staying) ->
+    Registered = lists:usort([Name || {registered, Name, _, _} <- Places]),
+    Missing = [Name || {edited, {name, _} = Name, _, _} <- Places,
+                       not lists:member(Name, Registered), not lists:member(any, Registered)],
+    Staying#{literal := maps:merge(maps:from_list([{Name, unregistered} || Name <- Missing]),
+                                   Literal),
+             any := case {Any, Places, Registered} of
+                        {none, [_ | _], []} -> unregistered;
+                        _ -> Any
+                    end}.
 
 unknown([], _, _) -> {none, none};
 unknown(_, {left, _, _, _} = Any, _) -> {Any, Any};
-unknown([First | _], false, {edited, _, _, _} = Any) -> {First, Any};
+unknown([First | _], false, {_, _, _, _} = Any) -> {First, Any};
 unknown(_, false, false) -> {none, none}.
 
 %% @doc The answer of a rule of `global' for a site about a name, as far as that may move.
@@ -124,6 +156,8 @@ unknown(_, false, false) -> {none, none}.
 decided({edit, _, _} = Edit, Name, Staying) ->
     case keeping(Name, Staying) of
         none -> Edit;
+        unregistered ->
+            {hold, "nothing in these files registers it, so who does may stay with global"};
         {_, Name, File, Line} when Name =/= any -> held("of this name stays", File, Line);
         {_, _, File, Line} -> held("that may be of this name stays", File, Line)
     end;

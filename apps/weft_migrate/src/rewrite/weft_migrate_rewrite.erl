@@ -43,14 +43,14 @@ run(#{file := File, bytes := Bytes} = Source, Rules, Staying) ->
 places(#{file := File} = Source, Rules) ->
     {Answers, Meanings, _} = answers(Source, Rules, weft_migrate_names:stay([])),
     Own = own_module(Source),
-    Found = [{element(1, Answer), Named, File, maps:get(line, change(global, Site, Source))}
+    Found = [{kind(Answer, Site), Named, File, maps:get(line, change(global, Site, Source))}
              || {global, Site, Answer} <- Answers,
                 Named <- [weft_migrate_names:of_site(Site, Own)], Named =/= none],
     Left = [{left, any, File, Line} || Line <- weft_migrate_names:of_unread(Source)]
         ++ [{left, Named, File, Line}
-            || {leave, Named, _, Line} <- Found,
+            || {left, Named, _, Line} <- Found,
                Named =/= any orelse not lists:member(global, Meanings)],
-    case [{edited, Named, File, Line} || {edit, Named, _, Line} <- Found] of
+    case [Place || {Kind, _, _, _} = Place <- Found, Kind =/= left] of
         [] -> Left;
         Edited ->
             case run(Source, Rules) of
@@ -58,6 +58,13 @@ places(#{file := File} = Source, Rules) ->
                 {error, _} -> Left ++ [setelement(1, Place, left) || Place <- Edited]
             end
     end.
+
+kind({edit, _, _}, Site) ->
+    case weft_migrate_names:registers(Site) of
+        true -> registered;
+        false -> edited
+    end;
+kind({leave, _}, _Site) -> left.
 
 looked(Source, Rules, Staying) ->
     {Answers, _, Of} = answers(Source, Rules, Staying),
