@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # The verbs of the project. Each one says what it does in the line `make help` prints.
 .DEFAULT_GOAL := help
-.PHONY: help setup compile check test test-long mutants otp-suites docs demo sim nightly scale \
-        bench bench-compare clean
+.PHONY: help setup compile check test test-long mutants otp-suites docs packages demo sim \
+        nightly scale bench bench-compare clean
 
 BUILD := $(or $(REBAR_BASE_DIR),_build)
 
@@ -47,6 +47,10 @@ docs: ## documentation of functions: for h(weft) in the shell, and as HTML
 	@bin/setup compile
 	@QUIET=1 rebar3 compile
 	@bin/docs
+
+packages: ## packages for hex.pm, one for each application; nothing is sent
+	@bin/setup compile
+	@bin/package
 
 demo: ## see it work: a small cluster on this machine
 	@bin/setup compile

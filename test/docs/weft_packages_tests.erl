@@ -1,15 +1,14 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Each application can be published as a package of its own: it says what it is and under
 %% which licence, all have one version, and it depends on what a reader can get. `weft' depends on
-%% OTP alone. Nothing is built or sent here.
+%% OTP alone. What `bin/package' makes of them is looked into, by the format that Hex documents and
+%% not with the library that made it; with FULL=1 what is in it is compiled. Nothing is sent.
 -module(weft_packages_tests).
 
 -include_lib("eunit/include/eunit.hrl").
 
-%% What a package of hex may have; the files are larger than the package.
+%% What a package of hex may have.
 -define(BYTES_MAX, 8 * 1024 * 1024).
-%% What of an application goes into a package.
--define(PARTS, ["src", "include", "priv", "c_src"]).
 
 packages_are_described_test_() ->
     [{atom_to_list(App),
@@ -36,25 +35,105 @@ what_packages_depend_on_can_be_had_test_() ->
                                   not is_otp(Other), not lists:member(Other, Own ++ Deps)])}
      || {App, Keys} <- applications()].
 
-packages_are_small_test_() ->
-    [{atom_to_list(App),
-      fun() ->
-          Files = files(App),
-          ?assertEqual([], [File || File <- Files, string:find(File, "_build") =/= nomatch]),
-          ?assert(length(Files) > 1),
-          ?assert(lists:sum([filelib:file_size(File) || File <- Files]) < ?BYTES_MAX)
-      end} || {App, _} <- applications()].
+%% --- what bin/package makes --------------------------------------------------------------------
+
+packages_are_made_test_() ->
+    {setup, fun made/0, fun removed/1,
+     fun(Dir) ->
+             [{atom_to_list(App), {timeout, 60, fun() -> looked_into(App, Keys, Dir) end}}
+              || {App, Keys} <- applications()]
+                 ++ [{"what is in it compiles", {timeout, 600, fun() -> compiles(Dir) end}}
+                     || os:getenv("FULL") =:= "1"]
+     end}.
+
+made() ->
+    Dir = string:trim(os:cmd("mktemp -d")),
+    Port = open_port({spawn_executable, "bin/package"},
+                     [exit_status, stderr_to_stdout, {env, [{"REBAR_BASE_DIR", Dir}]}]),
+    ?assertEqual(0, status(Port)),
+    Dir.
+
+status(Port) ->
+    receive
+        {Port, {exit_status, Status}} -> Status;
+        {Port, {data, _}} -> status(Port)
+    end.
+
+removed(Dir) -> os:cmd("rm -r " ++ Dir).
+
+looked_into(App, Keys, Dir) ->
+    File = file(App, Keys, Dir),
+    ?assert(filelib:file_size(File) =< ?BYTES_MAX),
+    {ok, Outer} = erl_tar:extract(File, [memory]),
+    #{"VERSION" := <<"3">>, "metadata.config" := Metadata, "contents.tar.gz" := Contents,
+      "CHECKSUM" := Sum} = maps:from_list(Outer),
+    ?assertEqual(Sum, binary:encode_hex(crypto:hash(sha256, [<<"3">>, Metadata, Contents]))),
+    Said = maps:from_list(terms(Metadata)),
+    Name = atom_to_binary(App),
+    ?assertMatch(#{<<"name">> := Name, <<"app">> := Name, <<"licenses">> := [<<"Apache-2.0">>],
+                   <<"build_tools">> := [<<"rebar3">>]}, Said),
+    ?assertEqual(proplists:get_value(vsn, Keys), binary_to_list(map_get(<<"version">>, Said))),
+    {ok, Files} = erl_tar:extract({binary, Contents}, [memory, compressed]),
+    Names = [binary_to_list(Of) || Of <- map_get(<<"files">>, Said)],
+    ?assertEqual(Names, lists:sort([Of || {Of, _} <- Files])),
+    ?assertEqual([], ["src/" ++ atom_to_list(App) ++ ".app.src", "rebar.config", "LICENSE",
+                      "CHANGELOG.md"] -- Names),
+    ?assertEqual([], [Of || Of <- Names, lists:prefix("test", Of)]),
+    needs(App, Keys, Said, proplists:get_value("rebar.config", Files)).
+
+%% It asks for what its application file names, of this project in this version, and the
+%% configuration with which it is built asks for the same.
+needs(App, Keys, Said, RebarConfig) ->
+    Wanted = [{Other, Requirement} || {Other, Needed} <- map_get(<<"requirements">>, Said),
+                                      {<<"requirement">>, Requirement} <- Needed],
+    Own = [Other || {Other, _} <- applications()],
+    ?assertEqual(lists:sort([atom_to_binary(Other)
+                             || Other <- proplists:get_value(applications, Keys),
+                                lists:member(Other, Own)]),
+                 lists:sort([Other || {Other, Requirement} <- Wanted,
+                                      Requirement =:= <<"~> 0.1.0">>])),
+    App =:= weft andalso ?assertEqual([], Wanted),
+    ?assertEqual([{binary_to_atom(Other), binary_to_list(Requirement)}
+                  || {Other, Requirement} <- lists:sort(Wanted)],
+                 lists:sort(proplists:get_value(deps, terms(RebarConfig)))).
+
+terms(Text) ->
+    {ok, Tokens, _} = erl_scan:string(unicode:characters_to_list(Text)),
+    parsed(Tokens).
+
+parsed([]) -> [];
+parsed(Tokens) ->
+    {Term, [Dot | Rest]} = lists:splitwith(fun(Token) -> element(1, Token) =/= dot end, Tokens),
+    {ok, Parsed} = erl_parse:parse_term(Term ++ [Dot]),
+    [Parsed | parsed(Rest)].
+
+file(App, Keys, Dir) ->
+    filename:join([Dir, "packages", lists:concat([App, "-", proplists:get_value(vsn, Keys),
+                                                  ".tar"])]).
+
+%% `weft' and what depends on it alone, outside of this project.
+compiles(Dir) ->
+    [?assertEqual({App, 0}, {App, compiled(App, Dir)}) || App <- [weft, sd_erlang, weft_partisan]].
+
+compiled(App, Dir) ->
+    {App, Keys} = lists:keyfind(App, 1, applications()),
+    Place = filename:join(Dir, App),
+    {ok, Outer} = erl_tar:extract(file(App, Keys, Dir), [memory]),
+    ok = erl_tar:extract({binary, proplists:get_value("contents.tar.gz", Outer)},
+                         [compressed, {cwd, Place}]),
+    ok = filelib:ensure_dir(filename:join([Place, "_checkouts", "x"])),
+    _ = App =:= weft orelse file:make_symlink("../../weft", filename:join([Place, "_checkouts",
+                                                                           "weft"])),
+    Port = open_port({spawn_executable, os:find_executable("rebar3")},
+                     [exit_status, stderr_to_stdout, {args, ["compile"]}, {cd, Place},
+                      {env, [{"REBAR_BASE_DIR", false}, {"ERL_LIBS", false}]}]),
+    status(Port).
 
 applications() ->
     [begin
          {ok, [{application, App, Keys}]} = file:consult(File),
          {App, Keys}
      end || File <- [_ | _] = filelib:wildcard("apps/*/src/*.app.src")].
-
-files(App) ->
-    [File || Part <- ?PARTS,
-             File <- filelib:wildcard(filename:join(["apps", App, Part, "**"])),
-             filelib:is_regular(File)].
 
 is_otp(App) ->
     case code:lib_dir(App) of
