@@ -2,7 +2,7 @@
 defmodule Rooms.Cluster do
   @moduledoc """
   Three nodes in a row: this one is linked with the second one, and the second one with the third.
-  The first and the last have no connection of their own.
+  The first and the last have no connection of their own. Or nodes that know nobody.
   """
   import ExUnit.Callbacks, only: [on_exit: 1]
 
@@ -35,9 +35,27 @@ defmodule Rooms.Cluster do
     end
   end
 
+  @doc "A node that runs nothing but weft's carrier, until the test ends: how to control it, its name."
+  def bare(short) do
+    {peer, _name} = started = boot(:"#{short}_#{node()}")
+    on_exit(fn -> :peer.stop(peer) end)
+    started
+  end
+
+  defp peer(name, groups) do
+    {peer, ^name} = boot(name)
+
+    for {app, key, value} <- [{:weft, :topology, groups}, {:logger, :level, :info}] do
+      :ok = :peer.call(peer, Application, :put_env, [app, key, value])
+    end
+
+    {:ok, _} = :peer.call(peer, Application, :ensure_all_started, [:rooms])
+    peer
+  end
+
   # A node with the code of this project, controlled over its standard input and output. It has the
   # carrier from ERL_FLAGS, as this node.
-  defp peer(name, groups) do
+  defp boot(name) do
     [short, host] = name |> Atom.to_string() |> String.split("@") |> Enum.map(&to_charlist/1)
     cookie = Node.get_cookie() |> Atom.to_charlist()
     paths = Enum.flat_map(:code.get_path(), &['-pa', &1])
@@ -51,11 +69,6 @@ defmodule Rooms.Cluster do
         args: ['-setcookie', cookie | paths]
       })
 
-    for {app, key, value} <- [{:weft, :topology, groups}, {:logger, :level, :info}] do
-      :ok = :peer.call(peer, Application, :put_env, [app, key, value])
-    end
-
-    {:ok, _} = :peer.call(peer, Application, :ensure_all_started, [:rooms])
-    peer
+    {peer, name}
   end
 end
