@@ -13,6 +13,7 @@
          written_members_are_not_joined_or_left/1, what_cannot_be_joined_is_told/1,
          the_last_server_leaves_and_joins_again/1,
          a_node_that_is_gone_is_forgotten_and_comes_back/1,
+         a_topology_that_hangs_is_left/1, leave_and_join_do_not_mix/1,
          without_a_topology_the_errors_say_so/1]).
 %% Run on the nodes.
 -export([count/0, counted/0, send/2]).
@@ -25,6 +26,7 @@ suite() -> [{timetrap, {minutes, 2}}].
 all() ->
     [full_mesh, peer_to_peer, what_cannot_be_joined_is_told,
      written_members_are_not_joined_or_left, a_node_that_is_gone_is_forgotten_and_comes_back,
+     a_topology_that_hangs_is_left, leave_and_join_do_not_mix,
      without_a_topology_the_errors_say_so]
         ++ [Case || Case <- [swim, client_server, visible_clients, own_topology,
                              the_last_server_leaves_and_joins_again],
@@ -77,12 +79,12 @@ life(Topology, Config) ->
     until_members([A, B]),
     [?assertEqual([], call(Node, weft_overlay, failed, [])) || Node <- [A, B]],
     weft_test_nodes:until(fun() -> not lists:member(name(C), connected(A, Nodes)) end),
-    %% It stays so, also when the driver of its topology is started again.
-    Driver = call(C, erlang, whereis, [weft_topology]),
-    true = call(C, erlang, exit, [Driver, kill]),
-    weft_test_nodes:until(fun() -> not lists:member(call(C, erlang, whereis, [weft_topology]),
-                                                    [undefined, Driver]) end),
-    ?assertEqual([name(C)], members(C)),
+    %% It stays so, also when the driver of its topology, or all of the overlay, is started again.
+    [begin
+         started_again(Ended, C),
+         ?assertMatch({weft_alone_core, _}, call(C, weft_overlay, topology, [])),
+         ?assertEqual([name(C)], members(C))
+     end || Ended <- [weft_topology, weft_overlay_sup]],
     ?assertEqual(ok, call(C, weft, join, [name(A)])),
     ?assert(call(C, weft_transit, is_open, [])),
     until_members([A, B, C]),
@@ -170,7 +172,48 @@ a_node_that_is_gone_is_forgotten_and_comes_back(Config) ->
     until_members([A, B]),
     ?assertEqual(ok, call(Again, weft, topology, [{full_mesh, #{seeds => [name(A)]}}])),
     until_members([A, B, Again]),
-    ?assert(call(Again, weft_transit, is_open, [])).
+    ?assert(call(Again, weft_transit, is_open, [])),
+    %% It is that one which is started again, not the one of the start.
+    started_again(weft_overlay_sup, Again),
+    ?assertMatch({weft_full_mesh_core, #{seeds := [_]}}, call(Again, weft_overlay, topology, [])),
+    until_members([A, B, Again]).
+
+%% The driver of its topology does nothing any more.
+a_topology_that_hangs_is_left(Config) ->
+    [A, B, C] = Nodes = [start(Name, full_mesh, Config) || Name <- [j1, j2, j3]],
+    [ok = call(Node, weft, join, [name(A)]) || Node <- [B, C]],
+    until_members(Nodes),
+    ok = call(C, sys, suspend, [weft_topology]),
+    {error, Text} = call(C, weft, leave, [#{drain_ms => 200}]),
+    ?assertNotEqual(nomatch, string:find(Text, "weft:leave(")),
+    ?assertEqual([name(C)], members(C)),
+    weft_test_nodes:until(fun() -> {connected(C, Nodes), up(C)} =:= {[], []} end),
+    %% As the text says.
+    weft_test_nodes:until(fun() -> not lists:member(name(C), connected(A, Nodes)) end),
+    ?assertEqual(ok, call(A, weft, leave, [name(C)])),
+    until_members([A, B]),
+    ?assertEqual(ok, call(C, weft, join, [name(A)])),
+    until_members(Nodes),
+    ?assert(call(C, weft_transit, is_open, [])).
+
+%% Whichever comes last, all say the same in the end.
+leave_and_join_do_not_mix(Config) ->
+    [A, B] = Nodes = [start(Name, full_mesh, Config) || Name <- [j1, j2]],
+    ok = call(B, weft, join, [name(A)]),
+    until_members(Nodes),
+    Calls = [{leave, [#{drain_ms => 100}]}, {join, [name(A)]}, {leave, [#{drain_ms => 100}]},
+             {join, [name(A)]}],
+    Test = self(),
+    Pids = [spawn_link(fun() -> Test ! {self(), call(B, weft, Function, Arguments)} end)
+            || {Function, Arguments} <- Calls],
+    [receive {Pid, Answer} -> ?assertEqual(ok, Answer) end || Pid <- Pids],
+    {IsAlone, IsOpen} = {element(1, call(B, weft_overlay, topology, [])) =:= weft_alone_core,
+                         call(B, weft_transit, is_open, [])},
+    ?assertEqual(IsAlone, not IsOpen),
+    case IsAlone of
+        true -> until_members([A]), until_members([B]);
+        false -> until_members(Nodes)
+    end.
 
 %% --- on the nodes -----------------------------------------------------------------------------
 
@@ -206,6 +249,16 @@ start(Name, Topology, Config) ->
                                  ?config(place, Config)),
     {ok, _} = call(Node, application, ensure_all_started, [weft]),
     Node.
+
+%% By its supervisor, after it was killed.
+started_again(Name, Node) ->
+    Before = call(Node, erlang, whereis, [Name]),
+    true = call(Node, erlang, exit, [Before, kill]),
+    weft_test_nodes:until(fun() ->
+                                  not lists:member(call(Node, erlang, whereis, [Name]),
+                                                   [undefined, Before])
+                                      andalso call(Node, weft_overlay, topology, []) =/= none
+                          end).
 
 until_members(Nodes) ->
     Names = lists:sort([name(Node) || Node <- Nodes]),

@@ -4,9 +4,9 @@
 %%
 %% A node that leaves: nothing is relayed through it any more, what its sessions have accepted is
 %% delivered (within a limit), distribution connections to members end, the topology tells the
-%% others, and the links are closed. It goes on alone (`weft_alone_core') until it joins again or
-%% the
-%% application is started again. Connections to nodes that are no members stay.
+%% others, and the links are closed. It goes on alone (`weft_alone_core') until it joins again or the
+%% application is started again. Connections to nodes that are no members stay. A topology that does
+%% not answer, which may be one of the user's, is ended: the node is alone all the same.
 %%
 %% Topologies whose members are written in the configuration (`static', `groups') are changed there
 %% (`weft_topology_change'), not here.
@@ -32,7 +32,9 @@
 
 %% @doc See `weft:join/1'.
 -spec join(node()) -> result().
-join(Node) ->
+join(Node) -> weft_one_change:run(fun() -> join_now(Node) end).
+
+join_now(Node) ->
     case {weft_topology_rules:node_names("weft:join", [Node]), weft_overlay:topology()} of
         {{error, Text}, _} -> failed("~ts", [Text]);
         {ok, none} -> no_topology();
@@ -49,7 +51,7 @@ joined_again(Node) ->
     ok = weft_overlay_sup:change(Module, Options),
     _ = weft_transit:open(),
     ok = weft_overlay_sup:reach_again(),
-    join(Node).
+    join_now(Node).
 
 joined(_Node, true, _How) ->
     ok;
@@ -111,7 +113,9 @@ given_up(Node) ->
 
 %% @doc See `weft:leave/1'.
 -spec leave(leave_options()) -> result().
-leave(Options) ->
+leave(Options) -> weft_one_change:run(fun() -> leave_now(Options) end).
+
+leave_now(Options) ->
     case {weft_overlay:topology(), Options} of
         {none, _} -> no_topology();
         {{weft_alone_core, _}, _} -> ok;
@@ -132,7 +136,7 @@ left(DrainMs) ->
     ok = drained(Members, Deadline),
     ok = weft_overlay_sup:unreach_members(),
     _ = disconnect(Members),
-    Told = weft_overlay:leave(),
+    Told = told(),
     ok = weft_overlay_sup:change(weft_alone_core, #{}),
     lists:foreach(fun(Node) ->
                           ok = weft_discovery_poller:remove(Node),
@@ -143,6 +147,13 @@ left(DrainMs) ->
     lists:foreach(fun weft_links:break/1, Members),
     _ = until(fun() -> not lists:any(fun weft_links:up/1, Members) end, ?CLOSE_MS),
     Told.
+
+told() ->
+    try weft_overlay:leave()
+    catch exit:_NoAnswer ->
+            failed("the topology of this node did not answer, and was ended. The node has left, but "
+                   "the others were not told: call weft:leave(~0tp) on one of them", [node()])
+    end.
 
 %% Those that were connected.
 disconnect(Members) ->

@@ -95,7 +95,9 @@ current() ->
 %% nothing has changed. A tunnel cannot be exchanged for another one, nor can its options be
 %% changed.
 -spec change(term()) -> ok | {error, string()}.
-change(Term) ->
+change(Term) -> weft_one_change:run(fun() -> change_now(Term) end).
+
+change_now(Term) ->
     case {whereis(weft_overlay_sup), check(Term)} of
         {undefined, _} ->
             {error, "no topology runs on this node: configure one and start the application weft"};

@@ -13,6 +13,9 @@
 -export([init/1, start_router/1]).
 -export_type([config/0]).
 
+-define(AGAIN_MS, 5000).
+-define(POLL_MS, 10).
+
 -type config() :: #{topology := {module(), map()},
                     circuits => hidden | visible,
                     discovery => map(),
@@ -31,10 +34,15 @@
 start_link(Config) ->
     weft_supervisor:start_link({local, ?MODULE}, ?MODULE, Config).
 
-%% @private
+%% @private What ran before, if it is started again: the topology may have been changed, or the node
+%% may have left.
 -spec init(config()) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
-init(#{topology := {Topology, TopologyOptions}} = Config) ->
+init(#{topology := Configured} = Config) ->
     ok = weft_view:new(),
+    {Topology, TopologyOptions} = case weft_view:lookup(topology) of
+                                      undefined -> Configured;
+                                      Before -> Before
+                                  end,
     ok = set(Topology, TopologyOptions),
     Links = maps:with([link_module], Config),
     %% A route that is longer than a circuit may be is of no use.
@@ -49,7 +57,10 @@ init(#{topology := {Topology, TopologyOptions}} = Config) ->
              modules => [weft_driver]},
            driver(weft_obituary, weft_obituary_core,
                   Links#{tells => maps:get(obituaries_to, Config, [])})
-           | visible(maps:get(circuits, Config, hidden))]}}.
+           | visible(case weft_view:lookup(reaches_members) of
+                         true -> visible;
+                         undefined -> maps:get(circuits, Config, hidden)
+                     end)]}}.
 
 %% Writes what runs now, for a driver that is started again.
 set(Topology, Options) ->
@@ -82,7 +93,8 @@ start_topology(Links) ->
     end.
 
 %% @doc Changes the topology that runs. It starts with the members known so far. A node that has
-%% left, and gets a topology again, is another member than it was.
+%% left, and gets a topology again, is another member than it was. A core that does not answer, which
+%% may be one of the user's, is ended, and the new one starts without those members.
 -spec change(Topology :: module(), Options :: map()) -> ok.
 change(Topology, Options0) ->
     Options = case weft_overlay:topology() of
@@ -93,7 +105,23 @@ change(Topology, Options0) ->
     ok = set(Topology, Options),
     ok = decide(Topology, weft_links),
     {Core, CoreOptions} = weft_topology:core(Topology, Options),
-    weft_driver:change(weft_topology, Core, CoreOptions#{known => Known}).
+    try weft_driver:change(weft_topology, Core, CoreOptions#{known => Known})
+    catch exit:_NoAnswer -> ended(whereis(weft_topology))
+    end.
+
+ended(undefined) ->
+    ok;
+ended(Driver) ->
+    true = exit(Driver, kill),
+    again(Driver, erlang:monotonic_time(millisecond) + ?AGAIN_MS).
+
+%% Its supervisor does it; what is written is what starts.
+again(Before, Deadline) ->
+    case {whereis(weft_topology), erlang:monotonic_time(millisecond) < Deadline} of
+        {Now, _} when is_pid(Now), Now =/= Before -> ok;
+        {_, false} -> ok;
+        {_, true} -> receive after ?POLL_MS -> again(Before, Deadline) end
+    end.
 
 %% @doc From now on keeps a distribution connection to every member, as with visible circuits.
 %% Services of the whole cluster need it. Does nothing without an overlay, or in a full mesh.
@@ -103,7 +131,7 @@ reach_members() ->
         true ->
             [Child] = visible(visible),
             _ = supervisor:start_child(?MODULE, Child),
-            ok;
+            weft_view:put(?MODULE, reaches_members, true);
         false ->
             ok
     end.
