@@ -15,13 +15,15 @@ kinds() -> ["systemd", "compose", "kustomize", "ansible"].
 
 %% @doc Can the names be those of the other tool?
 -spec check(Kind :: string(), weft_deploy_spec:spec()) -> ok | {error, iodata()}.
-check(Kind, #{families := Families} = Spec) ->
-    case [{Name, Key} || Kind =/= "ansible", #{name := Name} = Family <- Families,
-                         {Key, _} <- weft_deploy_secrets:in(Family)] of
+check(Kind, #{families := Families, topology := Topology} = Spec) ->
+    Written = [{["family ", atom_to_list(Name)], Family} || #{name := Name} = Family <- Families]
+        ++ [{"the topology", Topology}],
+    case [{Where, Key} || Kind =/= "ansible", {Where, Term} <- Written,
+                          {Key, _} <- weft_deploy_secrets:in(Term)] of
         [] -> names(Kind, Spec);
-        [{Name, Key} | _] ->
-            {error, io_lib:format("family ~ts has a ~ts, which would be in clear in these files: "
-                                  "have it read from a file of the host", [Name, Key])}
+        [{Where, Key} | _] ->
+            {error, io_lib:format("~ts has a password (~ts), which would be in clear in these "
+                                  "files: have it read from a file of the host", [Where, Key])}
     end.
 
 names("kustomize", #{name := Deployment, families := Families}) ->

@@ -2,7 +2,8 @@
 %% @doc What nobody is to read: the cookie, and passwords in settings of weft and of applications.
 %% Pure.
 %%
-%% A password is text beside a key that has `password', `passphrase' or `secret' in its name. Other
+%% A password is text beside a key that has `password', `passphrase' or `secret' in its name, and what
+%% is between the name of a user and the host in an address, as in `amqp://shop:PASSWORD@host'. Other
 %% secrets are not known for what they are.
 -module(weft_deploy_secrets).
 
@@ -19,11 +20,17 @@
 in(Term) -> lists:usort(found(Term)).
 
 found({Key, Value}) when is_atom(Key) ->
-    case is_secret(Key) andalso text(Value) of
-        {ok, Text} -> [{Key, Text}];
-        _ -> found(Value)
+    case {is_secret(Key), text(Value)} of
+        {true, {ok, Text}} -> [{Key, Text}];
+        {false, {ok, Text}} -> [{Key, Password} || Password <- in_address(Text)];
+        {_, none} -> found(Value)
     end;
-found([Head | Tail]) -> found(Head) ++ found(Tail);
+found([Head | Tail] = List) ->
+    case text(List) of
+        {ok, Text} -> [{address, Password} || Password <- in_address(Text)];
+        none -> found(Head) ++ found(Tail)
+    end;
+found(Binary) when is_binary(Binary) -> [{address, Password} || Password <- in_address(Binary)];
 found(Tuple) when is_tuple(Tuple) -> found(tuple_to_list(Tuple));
 found(Map) when is_map(Map) -> found(maps:to_list(Map));
 found(_Other) -> [].
@@ -31,6 +38,22 @@ found(_Other) -> [].
 is_secret(Key) ->
     re:run(atom_to_binary(Key), "password|passphrase|secret",
            [caseless, {capture, none}]) =:= match.
+
+%% As it is written, and as a program reads it, which may put it into its log.
+in_address(Text) ->
+    case re:run(Text, "[a-z][a-z0-9+.-]*://[^\\s/?#:@]*:([^\\s/?#]+)@",
+                [caseless, global, {capture, [1], binary}]) of
+        {match, Found} ->
+            [Password || [Written] <- Found, Password <- [Written | read(Written)],
+                         byte_size(Password) >= ?LETTERS_MIN];
+        nomatch -> []
+    end.
+
+read(Written) ->
+    case uri_string:percent_decode(Written) of
+        Read when is_binary(Read) -> [Read];
+        _NoPercents -> []
+    end.
 
 text(Value) when is_list(Value); is_binary(Value) ->
     try unicode:characters_to_binary(Value) of

@@ -209,8 +209,8 @@ progress(Text, #{progress := Progress, started_ms := Started} = Session) ->
 
 %% @doc An answer without the cookie and without passwords: what a node has logged may have them.
 -spec hide(Answer, session()) -> Answer.
-hide(Answer, #{cookie := Cookie, spec := #{families := Families}}) ->
+hide(Answer, #{cookie := Cookie, spec := #{families := Families, topology := Topology}}) ->
     weft_deploy_secrets:hide(Answer, [{cookie, Cookie} || Cookie =/= <<>>]
-                                         ++ weft_deploy_secrets:in(Families)).
+                                         ++ weft_deploy_secrets:in({Families, Topology})).
 
 now_ms() -> erlang:monotonic_time(millisecond).

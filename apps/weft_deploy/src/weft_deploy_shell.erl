@@ -133,7 +133,8 @@ starter(Dir, #{node := Node, words := [Erl | Words], environment := Environment}
      "exec ", lists:join($\s, [quote(Word) || Word <- [Erl, "-weft_deploy", Dir | Words]]),
      " < /dev/null >> log 2>&1\n"].
 
-%% @doc Starts nodes that do not run.
+%% @doc Starts nodes that do not run. Each writes its process id by itself too: so that it is known
+%% also if this shell is ended meanwhile. From then on its command line has what is_alive looks for.
 -spec launch(Dir :: string(), [Node :: string()]) -> iodata().
 launch(Dir, Nodes) ->
     ["cd ", quote(Dir), " || exit 1\numask 077\n", is_alive(Dir),
@@ -142,7 +143,10 @@ launch(Dir, Nodes) ->
      "  d=nodes/$n; p=; [ -f \"$d/pid\" ] && read -r p < \"$d/pid\"\n"
      "  is_alive \"$n\" \"$p\" && continue\n"
      "  rm -f \"$d/closed\"\n"
-     "  $s sh \"$d/start\" < /dev/null > /dev/null 2>&1 &\n"
+     "  $s sh -c 'echo $$ > \"$1/nodes/$2/pid.own\" &&\n"
+     "    mv \"$1/nodes/$2/pid.own\" \"$1/nodes/$2/pid\"\n"
+     "    exec sh \"$1/nodes/$2/start\" \"$1\" \"$2\"' sh \"$dir\" \"$n\" \\\n"
+     "    < /dev/null > /dev/null 2>&1 &\n"
      "  echo $! > \"$d/pid.new\"; mv \"$d/pid.new\" \"$d/pid\"; done\nexit 0\n"].
 
 words(Nodes) -> [[$\s, quote(Node)] || Node <- Nodes].

@@ -15,6 +15,22 @@ passwords_are_found_by_the_names_of_their_keys_test() ->
                                          {shop, [{api_secret, <<"abcdef">>}, {password, none},
                                                  {password, "abc"}, {port, 8080}]}])).
 
+%% As it is written, and as it is read.
+those_in_addresses_too_test() ->
+    ?assertEqual([{address, <<"p:4s%40s">>}, {address, <<"p:4s@s">>}, {broker, <<"guest">>}],
+                 weft_deploy_secrets:in([#{broker => "amqps://shop:guest@host:5671/x"},
+                                         ["see http://host:80/a@b", <<"AMQP://u:p:4s%40s@h">>],
+                                         {url, "https://user@host/c:dddd@e"}])).
+
+of_the_topology_too_test() ->
+    Terms = [{name, shop}, {topology, {pubsub, #{broker => "amqp://shop:sesame@host"}}},
+             {family, web, #{}}],
+    {ok, Spec} = weft_deploy_spec:new(Terms),
+    ?assertMatch({error, _}, weft_deploy_export:check("systemd", Spec)),
+    {error, Text} = weft_deploy_spec:new([{provider, "amqp://shop:sesame@host"} | Terms]),
+    ?assertNotEqual(nomatch, string:find(Text, "amqp://shop:***@host")),
+    ?assertEqual({Text, nomatch}, {Text, string:find(Text, "sesame")}).
+
 answers_have_stars_and_keep_their_shape_test() ->
     Secrets = [{password, <<"abcd">>}],
     Hide = fun(Answer) -> weft_deploy_secrets:hide(Answer, Secrets) end,

@@ -75,6 +75,23 @@ life() ->
     Do(weft_deploy_shell:prepare(Dir, "shop", "new")),
     ok = file:del_dir_r(Dir).
 
+%% The script that starts it has not come to write the process id, by what it would write it with.
+a_node_is_known_also_when_its_start_was_ended_test() ->
+    Dir = directory(),
+    {ok, C} = weft_deploy_host:open(local, "127.0.0.1", #{dir => Dir}),
+    Do = fun(Script) -> {ok, Output} = weft_deploy_host:script(C, Script), Output end,
+    See = fun() -> weft_deploy_shell:parse(Do(weft_deploy_shell:observe(Dir))) end,
+    Do(weft_deploy_shell:prepare(Dir, "shop", "cookie")),
+    Do(weft_deploy_shell:define(Dir, definition(Dir, "one"))),
+    _ = weft_deploy_host:script(C, ["echo() { return 1; }\nmv() { return 1; }\n",
+                                    weft_deploy_shell:launch(Dir, ["n1@h"])]),
+    #{nodes := #{"n1@h" := #{os_pid := OsPid}}} = until_up(See),
+    Do(weft_deploy_shell:launch(Dir, ["n1@h"])),
+    ?assertMatch(#{nodes := #{"n1@h" := #{os_pid := OsPid}}}, See()),
+    Do(weft_deploy_shell:stop(Dir, ["n1@h"], 5)),
+    ?assertMatch(#{nodes := #{"n1@h" := #{up := false}}}, See()),
+    ok = file:del_dir_r(Dir).
+
 what_is_of_somebody_else_stays_test() ->
     Dir = directory(),
     {ok, C} = weft_deploy_host:open(local, "127.0.0.1", #{dir => Dir}),
