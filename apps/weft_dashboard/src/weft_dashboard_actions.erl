@@ -49,9 +49,9 @@ act([<<"acknowledge">>], _Said, _Config) ->
     no(400, <<"say id and comment, both strings">>);
 act([<<"chaos">>], _Said, #{chaos := false}) ->
     no(403, <<"chaos is off: it is a key of the configuration">>);
-act([<<"chaos">>], Said, #{chaos := Chaos}) ->
+act([<<"chaos">>], Said, #{chaos := Chaos} = Config) ->
     case weft_dashboard_chaos:fault(Said, fun weft_dashboard_model:find/1) of
-        {ok, Fault} -> break(Fault, Chaos);
+        {ok, Fault} -> break(Fault, Chaos, Config);
         {error, Text} -> no(400, Text)
     end;
 act(_Words, _Said, _Config) ->
@@ -66,11 +66,19 @@ acknowledge(_Alarm, _Comment, _Config) ->
     no(409, <<"this dashboard finds alarms by itself, and forgets them: acknowledge those of "
               "agents, on a dashboard that asks agents">>).
 
-break(Fault, Chaos) ->
+break(Fault, Chaos, Config) ->
     ?LOG_NOTICE("from a browser: ~0tp", [Fault]),
     case weft_dashboard_chaos:break(Fault, Chaos) of
-        ok -> {200, #{done => true}};
+        ok ->
+            ok = tell(Fault, Config),
+            {200, #{done => true}};
         {error, Text} -> no(409, Text)
     end.
+
+%% It becomes an event, which the timeline shows.
+tell(Fault, #{source := agents}) ->
+    weft_ops:tell(chaos, ["from the dashboard: ", weft_dashboard_chaos:text(Fault)]);
+tell(_Fault, _Config) ->
+    ok.
 
 no(Status, Text) -> {Status, #{error => unicode:characters_to_binary(Text)}}.

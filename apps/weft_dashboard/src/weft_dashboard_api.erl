@@ -41,7 +41,12 @@ get([<<"model">>], _Request, _Config) ->
 get([<<"path">>], Request, _Config) ->
     with_model(fun(_) -> of_nodes([from, to], Request, fun weft_dashboard_look:path/1) end);
 get([<<"node">>], Request, _Config) ->
-    with_model(fun(_) -> of_nodes([name], Request, fun weft_dashboard_look:node/1) end);
+    #{migrations := Wanted} = cowboy_req:match_qs([{migrations, [], <<"no">>}], Request),
+    Look = #{migrations => Wanted =:= <<"yes">>},
+    with_model(fun(_) -> of_nodes([name], Request,
+                                  fun([Node]) -> weft_dashboard_look:node(Node, Look) end) end);
+get([<<"why">>], Request, _Config) ->
+    with_model(fun(_) -> of_nodes([from, to], Request, fun weft_dashboard_look:why/1) end);
 get([<<"names">>], Request, _Config) ->
     with_model(fun(_) -> names(cowboy_req:match_qs([{node, [], none}], Request)) end);
 get([<<"about">>], _Request, Config) ->

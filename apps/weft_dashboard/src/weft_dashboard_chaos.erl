@@ -6,7 +6,7 @@
 %% `to'. Cuts and pauses last for `for_ms', at most ten minutes and one minute.
 -module(weft_dashboard_chaos).
 
--export([fault/2, break/2]).
+-export([fault/2, break/2, text/1]).
 -export_type([fault/0]).
 
 -type fault() :: {crash, node()} | {pause, node(), ForMs :: pos_integer()}
@@ -62,6 +62,14 @@ for_ms(Said, DefaultMs, MaxMs, Fault) ->
         _Other ->
             {error, iolist_to_binary(io_lib:format("for_ms is from 1 to ~b", [MaxMs]))}
     end.
+
+%% @doc A fault in words.
+-spec text(fault()) -> unicode:chardata().
+text({crash, Node}) -> io_lib:format("killed ~ts", [Node]);
+text({pause, Node, ForMs}) -> io_lib:format("paused ~ts for ~b ms", [Node, ForMs]);
+text({cut, A, B, ForMs}) -> io_lib:format("cut the link of ~ts and ~ts for ~b ms", [A, B, ForMs]);
+text({break, A, B}) -> io_lib:format("broke the link of ~ts and ~ts", [A, B]);
+text({heal, A, B}) -> io_lib:format("healed the link of ~ts and ~ts", [A, B]).
 
 %% @doc Does it: by `weft_chaos' on the nodes, which have to allow it, or by the function given.
 -spec break(fault(), true | fun((fault()) -> ok | {error, iodata()})) -> ok | {error, iodata()}.

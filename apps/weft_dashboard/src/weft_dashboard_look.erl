@@ -2,16 +2,17 @@
 %% @doc Closer looks at nodes, when a browser asks for one: the path between two nodes, what a node
 %% does, which names it knows. Nodes are asked by `erpc' and in bounded time.
 %%
-%% A node that has no `weft_dashboard_node' is given its code.
+%% A node that has no `weft_dashboard_node' is given its code, and that which it calls.
 -module(weft_dashboard_look).
 
--export([path/1, node/1, names/1]).
+-export([path/1, why/1, node/2, names/1]).
 
 -define(PATH_MS, 8000).
 -define(NODE_MS, 6000).
 -define(CALL_MS, 3000).
 %% As why/1 asks each link and session.
 -define(WHY_MAX, 3).
+-define(GIVEN, [weft_dashboard_node, weft_dashboard_migrations]).
 
 %% --- the path ---------------------------------------------------------------------------------
 
@@ -79,10 +80,10 @@ reason({no_answer, Node}) -> text([atom_to_list(Node), " does not answer"]).
 %% --- a node -----------------------------------------------------------------------------------
 
 %% @doc What a node does: schedulers, memory, the busiest processes, links, sessions, and why
-%% members can not be reached from it.
--spec node([node()]) -> weft_dashboard_api:answer().
-node([Node]) ->
-    in_time(?NODE_MS, fun() -> looked(Node, there(Node, look, [])) end).
+%% members can not be reached from it; if wanted, how often processes migrate between schedulers.
+-spec node(node(), weft_dashboard_node:wanted()) -> weft_dashboard_api:answer().
+node(Node, Wanted) ->
+    in_time(?NODE_MS, fun() -> looked(Node, there(Node, look, [Wanted])) end).
 
 looked(_Node, {error, Text}) ->
     {504, #{error => Text}};
@@ -91,10 +92,21 @@ looked(Node, {ok, Look}) ->
     Sessions = [session_row(Session) || Session <- maps:get(sessions, Look)],
     Unreachable = maps:get(unreachable, Look),
     {200, Look#{node => Node, links := Links, sessions := Sessions,
-                why => [#{node => Peer, text => why(Node, Peer)}
+                why => [#{node => Peer, text => reasons(Node, Peer)}
                         || Peer <- lists:sublist(Unreachable, ?WHY_MAX)]}}.
 
-why(Node, Peer) ->
+%% @doc Why the first node is connected with the second one as it is, or is not (`weft:why/1').
+-spec why([node()]) -> weft_dashboard_api:answer().
+why([Node, Peer]) ->
+    in_time(?NODE_MS, fun() -> explained(Node, Peer) end).
+
+explained(Node, Peer) ->
+    try {200, #{from => Node, to => Peer, text => reasons(Node, Peer)}}
+    catch
+        error:{erpc, _} -> {504, #{error => no_answer(Node)}}
+    end.
+
+reasons(Node, Peer) ->
     #{text := Lines} = erpc:call(Node, weft_status, why, [Peer], ?CALL_MS),
     [text(Line) || Line <- Lines].
 
@@ -124,7 +136,7 @@ in_time(TimeoutMs, Fun) ->
 
 there(Node, Function, Arguments) ->
     case call(Node, Function, Arguments) of
-        undef -> given(Node, Function, Arguments);
+        undef -> given(Node, Function, Arguments, ?GIVEN);
         Answer -> Answer
     end.
 
@@ -132,13 +144,17 @@ call(Node, Function, Arguments) ->
     try {ok, erpc:call(Node, weft_dashboard_node, Function, Arguments, ?CALL_MS)}
     catch
         error:{exception, undef, _} -> undef;
-        error:{erpc, _} -> {error, <<(atom_to_binary(Node))/binary, " does not answer">>}
+        error:{erpc, _} -> {error, no_answer(Node)}
     end.
 
-given(Node, Function, Arguments) ->
-    {Module, Code, File} = code:get_object_code(weft_dashboard_node),
+no_answer(Node) -> <<(atom_to_binary(Node))/binary, " does not answer">>.
+
+given(Node, Function, Arguments, []) ->
+    call(Node, Function, Arguments);
+given(Node, Function, Arguments, [Module | Others]) ->
+    {Module, Code, File} = code:get_object_code(Module),
     case erpc:call(Node, code, load_binary, [Module, File, Code], ?CALL_MS) of
-        {module, Module} -> call(Node, Function, Arguments);
+        {module, Module} -> given(Node, Function, Arguments, Others);
         {error, _} -> {error, <<(atom_to_binary(Node))/binary, " can not load the code for a "
                                 "closer look: its OTP is older">>}
     end.

@@ -2,11 +2,15 @@
 %% @doc A closer look at the node on which it is called, for the dashboard. It needs nothing but OTP
 %% and weft, so that it can be given to a node that has no dashboard.
 %%
-%% All it tells is bounded: the busiest 20 of at most 50,000 processes, 200 links and sessions, 1000
-%% names. A look takes a fifth of a second, in which it waits.
+%% All it tells is bounded: of at most 50,000 processes the 20 that do most, those that have most
+%% memory and those with most messages; 200 links and sessions, 1000 names. A look takes a fifth of
+%% a second, in which it waits.
 -module(weft_dashboard_node).
 
--export([look/0, names/0]).
+-export([look/1, names/0]).
+-export_type([wanted/0]).
+
+-type wanted() :: #{migrations := boolean()}.
 
 -define(INTERVAL_MS, 200).
 -define(PROCESSES_MAX, 50000).
@@ -16,19 +20,26 @@
 -define(NAME_CHARS_MAX, 200).
 
 %% @doc What the node does now. `schedulers': what part of the interval each was at work, with those
-%% for long computations behind the ordinary ones.
--spec look() -> map().
-look() ->
+%% for long computations behind the ordinary ones. Migrations are counted for the busiest processes,
+%% if they are wanted.
+-spec look(wanted()) -> map().
+look(#{migrations := AreWanted}) ->
     _ = erlang:system_flag(scheduler_wall_time, true),
-    {WallBefore, ReductionsBefore} = {wall_times(), reductions()},
+    {WallBefore, Before} = {wall_times(), used()},
     receive after ?INTERVAL_MS -> ok end,
-    {Wall, Reductions} = {wall_times(), reductions()},
+    {Wall, Used} = {wall_times(), used()},
+    {Busiest, Largest} = top(Before, Used),
+    Migrations = case AreWanted of
+                     true -> weft_dashboard_migrations:count(Busiest);
+                     false -> #{}
+                 end,
     #{links := Links, sessions := Sessions} = Status = weft_status:status(),
     #{schedulers => utilisation(WallBefore, Wall),
       schedulers_online => erlang:system_info(schedulers_online),
       run_queues => erlang:statistics(run_queue_lengths), memory => maps:from_list(erlang:memory()),
       process_count => erlang:system_info(process_count),
-      processes => top(ReductionsBefore, Reductions),
+      processes => [Row || Pid <- lists:usort(Busiest ++ Largest),
+                           Row <- process(Pid, done(Pid, Before, Used), Migrations)],
       links => lists:sublist(Links, ?ROWS_MAX), link_count => length(Links),
       sessions => lists:sublist(Sessions, ?ROWS_MAX), session_count => length(Sessions),
       unreachable => unreachable(Status), uptime_ms => maps:get(uptime_ms, Status),
@@ -48,23 +59,35 @@ unreachable(#{node := Self, members := Members, links := Links, sessions := Sess
 
 %% --- processes --------------------------------------------------------------------------------
 
-reductions() ->
-    maps:from_list([{Pid, Count} || Pid <- lists:sublist(erlang:processes(), ?PROCESSES_MAX),
-                                    {reductions, Count} <- [process_info(Pid, reductions)]]).
+%% What each process has done and has: {Reductions, Bytes of memory, Messages}.
+used() ->
+    maps:from_list([{Pid, {Done, Bytes, Messages}}
+                    || Pid <- lists:sublist(erlang:processes(), ?PROCESSES_MAX), Pid =/= self(),
+                       [{_, Done}, {_, Bytes}, {_, Messages}] <-
+                           [process_info(Pid, [reductions, memory, message_queue_len])]]).
 
-top(Before, Now) ->
-    Done = [{Count - maps:get(Pid, Before, 0), Pid} || {Pid, Count} <- maps:to_list(Now),
-                                                       Pid =/= self()],
-    lists:append([process(Pid, Count)
-                  || {Count, Pid} <- lists:sublist(lists:reverse(lists:sort(Done)), ?TOP)]).
+%% The processes that did most, and those that have most memory or most messages.
+top(Before, Used) ->
+    All = maps:to_list(Used),
+    {most([{done(Pid, Before, Used), Pid} || {Pid, _} <- All]),
+     most([{Bytes, Pid} || {Pid, {_, Bytes, _}} <- All])
+     ++ most([{Messages, Pid} || {Pid, {_, _, Messages}} <- All, Messages > 0])}.
 
-process(Pid, Count) ->
+most(Rows) -> [Pid || {_, Pid} <- lists:sublist(lists:reverse(lists:sort(Rows)), ?TOP)].
+
+done(Pid, Before, Used) ->
+    {DoneBefore, _, _} = maps:get(Pid, Before, {0, 0, 0}),
+    {Done, _, _} = maps:get(Pid, Used),
+    Done - DoneBefore.
+
+process(Pid, Count, Migrations) ->
     case process_info(Pid, [registered_name, initial_call, dictionary, current_function, memory,
                             message_queue_len]) of
         undefined ->
             [];
         [{_, Registered}, {_, Initial}, {_, Dictionary}, {_, Current}, {_, Memory}, {_, Queue}] ->
             [#{pid => list_to_binary(pid_to_list(Pid)), reductions => Count,
+               migrations => maps:get(Pid, Migrations, undefined),
                name => name(Registered, proplists:get_value('$initial_call', Dictionary, Initial)),
                current => term(Current), memory_bytes => Memory, messages => Queue}]
     end.

@@ -21,8 +21,9 @@ objects_inside_test() ->
                  difference(#{<<"o">> => #{<<"x">> => 1, <<"y">> => [1], <<"z">> => 0}},
                             #{<<"o">> => #{<<"y">> => [2], <<"z">> => 0}})).
 
-applied_it_gives_the_new_one_test() ->
-    ?assert(proper:quickcheck(gives_the_new_one(), [{to_file, user}, {numtests, 500}])).
+applied_it_gives_the_new_one_test_() ->
+    {timeout, 60, ?_assert(proper:quickcheck(gives_the_new_one(), [{to_file, user},
+                                                                   {numtests, 500}]))}.
 
 gives_the_new_one() ->
     ?FORALL({Old, New}, {object(3), object(3)}, apply_patch(Old, difference(Old, New)) =:= New).

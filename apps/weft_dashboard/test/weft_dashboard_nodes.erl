@@ -7,22 +7,28 @@
 
 -import(weft_test_nodes, [call/4]).
 
--export([start/3, dashboard/3, recording/1, token/0, text/1]).
+-export([start/3, start/4, dashboard/3, recording/1, token/0, text/1]).
 
 -define(APPS, [prometheus, quantile_estimator, ddskerl, cowboy, cowlib, ranch]).
 -define(OPS, [{sample_ms, 300}, {clear_ms, 600},
               {grace_ms, #{default => 300, unreachable => 300}}]).
 
-%% @doc Starts a node with these settings of weft.
+%% @doc Starts a node with these settings of weft. Node a is for the dashboard.
 start(Name, Settings, Config) ->
-    Modules = [weft_ops_app, weft_json, weft_chaos] ++ [weft_dashboard || Name =:= a],
+    start(Name, Settings, #{args => [], ops => ?OPS, dashboard => Name =:= a}, Config).
+
+%% @doc The same with more arguments of the emulator, other settings of weft_ops, another node for
+%% the dashboard.
+start(Name, Settings, #{args := Args, ops := Ops, dashboard := IsDashboard}, Config) ->
+    Modules = [weft_ops_app, weft_json, weft_chaos] ++ [weft_dashboard || IsDashboard],
     Node = weft_test_nodes:start(Name, #{config => Settings,
                                          args => ["-connect_all", "false", "-kernel",
                                                   "prevent_overlapping_partitions", "false"
-                                                  | paths(Modules)]}, ?config(place, Config)),
-    Records = [{recording, #{dir => recording(Config)}} || Name =:= a],
+                                                  | paths(Modules) ++ Args]},
+                                 ?config(place, Config)),
+    Records = [{recording, #{dir => recording(Config)}} || IsDashboard],
     [ok = call(Node, application, set_env, [weft_ops, Key, Value])
-     || {Key, Value} <- Records ++ ?OPS],
+     || {Key, Value} <- Records ++ Ops],
     ok = call(Node, application, set_env, [weft_chaos, enabled, true]),
     {ok, _} = call(Node, application, ensure_all_started, [weft_ops]),
     Node.

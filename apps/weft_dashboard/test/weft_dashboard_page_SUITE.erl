@@ -8,18 +8,20 @@
 
 -import(weft_test_nodes, [name/1, node_name/1, call/4, until/1]).
 -import(weft_dashboard_nodes, [text/1]).
--import(weft_dashboard_chromium, [go/2, evaluate/2, until/2, key/2, type/2, click/2, before/2,
-                                  errors/1]).
+-import(weft_dashboard_chromium, [go/2, evaluate/2, until/2, key/2, type/2, before/2, errors/1]).
+-import(weft_dashboard_page_steps, [open/3, model/1, get/2, rows/2, rows_as_they_are/2, rows_of/1,
+                                    press/2, press_node/2, with_token/1, tab_to/2, focused/1,
+                                    hops/0, passed/1, state/2]).
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2,
          end_per_testcase/2]).
 -export([it_shows_what_the_model_says/1, the_path_between_two_nodes_that_are_pressed/1,
+         nodes_are_hidden_and_shown_again/1, a_node_says_why_and_who_migrates/1,
          the_keyboard_is_enough/1, each_view_shows_something_and_nothing_is_refused/1,
          it_connects_again_without_a_reload/1, what_is_missed_is_asked_for_again/1,
          a_large_cluster_opens_collapsed/1, a_large_cluster_is_settled_in_time/1,
          nothing_is_in_the_way_of_anybody/1, a_gateway_is_killed_and_the_path_changes/1]).
 
--define(TOKEN, "correct-horse-battery").
 -define(LEFT, [a, g, h]).
 -define(RIGHT, [g, h, x, y]).
 -define(CANVAS, "document.querySelector('canvas.graph')").
@@ -28,6 +30,7 @@ suite() -> [{timetrap, {minutes, 3}}].
 
 all() ->
     [it_shows_what_the_model_says, the_path_between_two_nodes_that_are_pressed,
+     nodes_are_hidden_and_shown_again, a_node_says_why_and_who_migrates,
      the_keyboard_is_enough, each_view_shows_something_and_nothing_is_refused,
      it_connects_again_without_a_reload, what_is_missed_is_asked_for_again,
      a_large_cluster_opens_collapsed]
@@ -128,8 +131,7 @@ pair(Key) -> iolist_to_binary(lists:join(<<" – "/utf8>>, lists:sort(binary:spl
 
 the_path_between_two_nodes_that_are_pressed(Config) ->
     {#{a := A, x := X} = Nodes, Browser} = both(Config),
-    [click(evaluate([?CANVAS ".picture.where('", text(Node), "')"], Browser), Browser)
-     || Node <- [A, X]],
+    [press_node(text(Node), Browser) || Node <- [A, X]],
     _ = until([hops(), " === 2"], Browser),
     {200, #{<<"hops">> := Hops}} = get(["/api/path?from=", text(A), "&to=", text(X)], Nodes),
     ?assertEqual([iolist_to_binary([From, <<" – "/utf8>>, To])
@@ -144,7 +146,25 @@ the_path_between_two_nodes_that_are_pressed(Config) ->
     open(["?later", Address], Nodes, Browser),
     _ = until([hops(), " === 2"], Browser).
 
-hops() -> "document.querySelectorAll('[aria-label=Path] tbody tr').length".
+%% --- find, hide ---------------------------------------------------------------------------------
+
+nodes_are_hidden_and_shown_again(Config) ->
+    {#{x := X} = Nodes, Browser} = both(Config),
+    press_node(text(X), Browser),
+    press("Hide it", Browser),
+    _ = until([bodies(), " === 4"], Browser),
+    ?assertNot(lists:member(text(X), evaluate(?CANVAS ".picture.bodies()", Browser))),
+    %% The address has it; a word that is the name of a group means those who are in no other.
+    open(["?later", evaluate("location.hash", Browser)], Nodes, Browser),
+    ?assertEqual(4, evaluate(bodies(), Browser)),
+    _ = evaluate("document.getElementById('hide').focus()", Browser),
+    type(" left", Browser),
+    _ = until([bodies(), " === 3"], Browser),
+    press("Show all", Browser),
+    _ = until([bodies(), " === 5"], Browser),
+    ?assertEqual([], errors(Browser)).
+
+bodies() -> ?CANVAS ".picture.bodies().length".
 
 %% --- keys ---------------------------------------------------------------------------------------
 
@@ -174,15 +194,6 @@ the_keyboard_is_enough(Config) ->
     _ = until("document.querySelector('[aria-label=Cell] h2').textContent.includes('→')", Browser),
     ?assertEqual([], errors(Browser)).
 
-focused(Browser) -> evaluate(?CANVAS ".getAttribute('aria-label')", Browser).
-
-%% Presses Tab until that is true of the element which has the focus.
-tab_to(Condition, Browser) ->
-    until(fun() ->
-                  key(<<"Tab">>, Browser),
-                  evaluate(["(e => ", Condition, ")(document.activeElement)"], Browser)
-          end).
-
 %% --- the other views ----------------------------------------------------------------------------
 
 each_view_shows_something_and_nothing_is_refused(Config) ->
@@ -199,7 +210,7 @@ each_view_shows_something_and_nothing_is_refused(Config) ->
 
 views(Node) ->
     [{"matrix", "document.querySelector('canvas.matrix').width > 100"},
-     {["node&node=", Node], count("Busiest processes, in a fifth of a second")},
+     {["node&node=", Node], count("Busiest and largest processes, in a fifth of a second")},
      {"names", [count("Groups"), " && document.querySelector('[aria-label=\"Names and groups\"] "
                 "[role=status]').textContent.includes('names')"]},
      {"alarms", "document.querySelector('[aria-label=Alarms]').innerText.length > 5"},
@@ -210,6 +221,21 @@ views(Node) ->
      {"chaos", "document.querySelector('[aria-label=Chaos] select').options.length === 5"}].
 
 count(Caption) -> [rows_of(Caption), ".length > 0"].
+
+a_node_says_why_and_who_migrates(Config) ->
+    {#{a := A, x := X} = Nodes, Browser} = both(Config),
+    open(["#view=node&node=", text(X), "&migrations=yes&why=", text(A)], Nodes, Browser),
+    _ = until("document.querySelector('ul[aria-label=why]').textContent.includes('Path:')",
+              Browser),
+    Caption = "Busiest and largest processes, in a fifth of a second",
+    until(fun() -> lists:any(fun([_, _, _, _, _, Migrations | _]) ->
+                                     re:run(Migrations, "^[0-9]", [{capture, none}]) =:= match
+                             end, rows(Caption, Browser)) end),
+    %% Nobody is traced any more.
+    until(fun() -> lists:all(fun(Pid) -> lists:member(call(X, erlang, trace_info, [Pid, tracer]),
+                                                      [{tracer, []}, undefined])
+                             end, call(X, erlang, processes, [])) end),
+    ?assertEqual([], errors(Browser)).
 
 %% --- large clusters -----------------------------------------------------------------------------
 
@@ -266,29 +292,17 @@ settled(Address, Nodes, Browser) ->
               "performance.getEntriesByName('first-model')[0].startTime", Browser),
      evaluate("Math.max(...tasks)", Browser)}.
 
-%% Deque's axe, which page/build has got with the other packages.
 nothing_is_in_the_way_of_anybody(Config) ->
     {Nodes, Browser} = both(Config),
-    %% In _build/page; the application is in a folder of _build/test/lib.
-    case file:read_file(filename:join([code:lib_dir(weft_dashboard), "..", "..", "..", "page",
-                                       "node_modules", "axe-core", "axe.min.js"])) of
+    case weft_dashboard_page_steps:axe() of
         {ok, Axe} ->
             [begin
                  open(["#view=", View, "&theme=", Theme], Nodes, Browser),
-                 _ = evaluate([Axe, ";0"], Browser),
-                 %% It has looked.
-                 _ = until("axe.run().then((found) => (window.found = found).passes.length > 8)",
-                           Browser),
-                 Found = evaluate("window.found.violations"
-                                  ".filter(({ impact }) => impact === 'serious' || "
-                                  "impact === 'critical').map(({ id, nodes }) => "
-                                  "id + ': ' + nodes.map((node) => node.html).join(' '))",
-                                  Browser),
-                 ?assertEqual({View, Theme, []}, {View, Theme, Found})
+                 weft_dashboard_page_steps:hindrances(Axe, {View, Theme}, Browser)
              end || Theme <- ["light", "dark"],
                     View <- ["graph", "matrix", "node", "names", "alarms", "timeline", "chaos"]];
-        {error, enoent} ->
-            {skip, "there is no axe-core: apps/weft_dashboard/page/build gets it"}
+        Skip ->
+            Skip
     end.
 
 %% --- failures -----------------------------------------------------------------------------------
@@ -330,16 +344,16 @@ a_gateway_is_killed_and_the_path_changes(Config) ->
     {#{a := A, x := X, g := G, h := H} = Nodes, Browser} = both(Config),
     open(["#from=", text(A), "&to=", text(X)], Nodes, Browser),
     _ = until([hops(), " === 2"], Browser),
-    Killed = passed(Browser),
+    [Killed] = passed(Browser),
     BeforeMs = evaluate("Date.now()", Browser),
     [Other] = [text(Node) || Node <- [G, H]] -- [Killed],
-    click(evaluate([?CANVAS ".picture.where('", Killed, "')"], Browser), Browser),
+    press_node(Killed, Browser),
     press("Kill this node", Browser),
     press("Yes, do it", Browser),
     with_token(Browser),
     _ = until(["document.body.innerText.includes('", Killed, " is killed')"], Browser),
     _ = evaluate(["location.hash = 'from=", text(A), "&to=", text(X), "'"], Browser),
-    until(fun() -> passed(Browser) =:= Other end),
+    until(fun() -> passed(Browser) =:= [Other] end),
     until(fun() -> state(Killed, Browser) =:= [<<"silent">>] end),
     until(fun() -> pairs(model(Nodes)) =:= pairs(rows("Links", Browser)) end),
     it_is_in_the_timeline(Killed, Nodes, Browser),
@@ -349,13 +363,23 @@ a_gateway_is_killed_and_the_path_changes(Config) ->
     open(["#at=", integer_to_list(BeforeMs)], Nodes, Browser),
     _ = until("document.documentElement.dataset.past === 'true'", Browser),
     ?assertEqual([<<"up">>], state(Killed, Browser)),
+    %% Played on, it is killed again.
+    _ = evaluate("document.querySelector('[aria-label=\"speed of the replay\"]').value = '1'",
+                 Browser),
+    press("Play", Browser),
+    until(fun() -> state(Killed, Browser) =:= [<<"silent">>] end),
+    ?assertEqual(<<"true">>, evaluate("document.documentElement.dataset.past", Browser)),
+    %% The time that is shown stands still from then on.
+    _ = until("[...document.querySelectorAll('button')].some(b => b.textContent === 'Play' || "
+              "(b.textContent === 'Pause' && b.click()))", Browser),
     press("Back to now", Browser),
+    _ = until("document.documentElement.dataset.past === 'false'", Browser),
+    ?assertEqual(undefined, evaluate("new URLSearchParams(location.hash.slice(1)).get('at') ?? "
+                                     "undefined", Browser)),
     until(fun() -> state(Killed, Browser) =:= [<<"silent">>] end).
 
 pairs(#{<<"links">> := Links}) -> lists:usort([pair(Key) || Key <- maps:keys(Links)]);
 pairs(Rows) -> [Pair || [Pair | _] <- Rows].
-
-state(Node, Browser) -> [State || [Known, State | _] <- rows("Nodes", Browser), Known =:= Node].
 
 it_is_in_the_timeline(Killed, Nodes, Browser) ->
     open("#view=timeline&kinds=nodes", Nodes, Browser),
@@ -375,51 +399,6 @@ its_alarm_is_acknowledged(Killed, Nodes, Browser) ->
     [?assertMatch({match, _}, re:run(Since, "^\\d\\d:\\d\\d:\\d\\d$"))
      || [_, _, _, _, Since, _] <- rows("Alarms", Browser)].
 
-with_token(Browser) ->
-    _ = until("document.querySelector('input[type=password]') === document.activeElement", Browser),
-    type(?TOKEN, Browser),
-    key(<<"Enter">>, Browser).
-
-%% The node in the middle of the path that is shown.
-passed(Browser) ->
-    case rows_as_they_are("Hops of the path", Browser) of
-        [[_, Hop | _], _] -> lists:last(binary:split(Hop, <<" – "/utf8>>));
-        _Other -> none
-    end.
-
-%% What has that text, and can be seen.
-press(Text, Browser) ->
-    _ = until(["(() => { const b = [...document.querySelectorAll('button')].find(b => "
-               "b.textContent === '", Text, "' && b.offsetParent !== null); "
-               "b?.click(); return b !== undefined; })()"], Browser).
-
 %% --- steps --------------------------------------------------------------------------------------
 
 both(Config) -> {?config(nodes, Config), ?config(browser, Config)}.
-
-%% A page that has not been there before, with the model.
-open(Rest, #{port := Port}, Browser) ->
-    true = go("about:blank", Browser),
-    true = go(["http://127.0.0.1:", integer_to_list(Port), "/", Rest], Browser),
-    _ = until("document.documentElement.dataset.connection === 'live' && "
-              "document.title !== 'weft' && "
-              "performance.getEntriesByName('first-model').length > 0 && (" ?CANVAS
-              ".offsetParent === null || performance.getEntriesByName('settled').length > 0)",
-              Browser),
-    ok.
-
-rows(Caption, Browser) -> lists:sort(rows_as_they_are(Caption, Browser)).
-
-rows_as_they_are(Caption, Browser) ->
-    evaluate([rows_of(Caption), ".map(r => [...r.cells].map(c => c.textContent))"], Browser).
-
-rows_of(Caption) ->
-    ["[...[...document.querySelectorAll('caption')].find(c => c.textContent === '", Caption,
-     "' && c.closest('[hidden]') === null)?.parentElement.tBodies[0].rows ?? []]"].
-
-model(Nodes) ->
-    {200, Model} = get("/api/model", Nodes),
-    Model.
-
-get(Path, #{port := Port}) ->
-    weft_dashboard_browser:json(weft_dashboard_browser:request(Port, Path)).

@@ -6,7 +6,7 @@ import "uplot/dist/uPlot.min.css";
 import "./style.css";
 import { address } from "./data/address.js";
 import { get, post, hasToken, setToken } from "./data/ask.js";
-import { clusterOf } from "./data/cluster.js";
+import { clusterInSteps, clusterOf } from "./data/cluster.js";
 import { connect } from "./data/connection.js";
 import { remember } from "./data/history.js";
 import { dialogs } from "./parts/dialogs.js";
@@ -19,6 +19,7 @@ import { graphView } from "./views/graph.js";
 import { matrixView } from "./views/matrix.js";
 import { namesView } from "./views/names.js";
 import { nodeView } from "./views/node.js";
+import { replay } from "./views/replay.js";
 import { timelineView } from "./views/timeline.js";
 
 const GRAPH_MAX = 20;
@@ -28,12 +29,14 @@ const TITLES = {
 };
 
 const byId = (id) => document.getElementById(id);
-const state = { next: null, live: null, shown: null, at: undefined, about: {} };
+const state = { next: null, isTaking: false, live: null, shown: null, at: undefined, about: {} };
 const ask = dialogs();
+const player = replay({ onError: (text) => say(byId("note"), text) });
 
 const app = {
   about: () => state.about,
   confirm: ask.confirm,
+  play: player.play,
   // Does it, with the token, and gives the words to show.
   async act(path, body, done) {
     if (!hasToken() && !(await changeToken())) return "Nothing was done: this takes the token.";
@@ -104,6 +107,7 @@ function show() {
 
 async function choose() {
   if (state.at === undefined) {
+    player.shown(false);
     state.shown = state.live;
     header();
     show();
@@ -116,6 +120,7 @@ async function choose() {
     state.shown = clusterOf(model);
     header();
     show();
+    player.shown(true);
   } catch (error) {
     if (state.at !== at) return;
     address.set({ at: undefined });
@@ -124,10 +129,10 @@ async function choose() {
 }
 
 connect({
-  // In a task of its own: so each is short. Of models that come meanwhile the last one counts.
+  // In tasks of their own: so each is short. Of models that come meanwhile the last one counts.
   onModel(model) {
-    if (state.next === null) setTimeout(take);
     state.next = model;
+    if (!state.isTaking) take();
   },
   onState(is, text) {
     document.documentElement.dataset.connection = is;
@@ -140,9 +145,22 @@ connect({
 });
 
 function take() {
+  state.isTaking = true;
   if (state.live === null) performance.mark("first-model");
-  state.live = clusterOf(state.next);
+  const steps = clusterInSteps(state.next);
   state.next = null;
+  const go = () => {
+    const { done, value } = steps.next();
+    if (done) taken(value);
+    else setTimeout(go);
+  };
+  setTimeout(go);
+}
+
+function taken(cluster) {
+  state.live = cluster;
+  state.isTaking = false;
+  if (state.next !== null) setTimeout(take);
   remember(state.live);
   if (state.at !== undefined) return;
   state.shown = state.live;
@@ -182,6 +200,7 @@ function header() {
 
 links.chaos.hidden = true;
 byId("theme").addEventListener("change", (event) => address.set({ theme: event.target.value }));
+byId("now").before(player.element);
 byId("now").addEventListener("click", () => address.set({ at: undefined }));
 byId("token").addEventListener("click", changeToken);
 changed();

@@ -7,6 +7,14 @@ const byText = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
 export const pairKey = (a, b) => (a < b ? `${a} ${b}` : `${b} ${a}`);
 
 export function clusterOf(model) {
+  const steps = clusterInSteps(model);
+  let step = steps.next();
+  while (!step.done) step = steps.next();
+  return step.value;
+}
+
+// The same in steps, each of which is short: so a page can do other things between them.
+export function* clusterInSteps(model) {
   const names = Object.keys(model.nodes).sort(byText);
   const groups = groupsOf(model);
   const groupsByNode = new Map(names.map((name) => [name, []]));
@@ -21,8 +29,12 @@ export function clusterOf(model) {
     groups: groupsByNode.get(name).length ? groupsByNode.get(name) : model.nodes[name].groups,
     alarms: alarmed.get(name) ?? [],
   }));
+  yield;
   const links = linksOf(model);
-  const sessions = sessionsOf(model, links);
+  yield;
+  const sessions = pairsOf(model.traffic);
+  yield;
+  for (const session of sessions.values()) complete(session, model, links);
   return {
     model,
     nodes,
@@ -104,12 +116,6 @@ function ends(rowKey) {
     known.set(rowKey, found);
   }
   return found;
-}
-
-function sessionsOf(model, links) {
-  const sessions = pairsOf(model.traffic);
-  for (const session of sessions.values()) complete(session, model, links);
-  return sessions;
 }
 
 function complete(session, model, links) {

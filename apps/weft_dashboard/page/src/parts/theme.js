@@ -33,10 +33,14 @@ export function colour(name) {
 
 const HUES = [214, 28, 152, 338, 268, 48, 190, 0];
 
+// Of more groups than hues the next ones are lighter, and then darker.
+const LIGHTNESS = { light: [42, 60, 28], dark: [62, 45, 80] };
+
 // A colour for the group with that place among the names of all groups.
 export function groupColour(index) {
-  const hue = index < HUES.length ? HUES[index] : (index * 137.5) % 360;
-  return isDark() ? `hsl(${hue} 65% 62%)` : `hsl(${hue} 68% 42%)`;
+  const shades = LIGHTNESS[isDark() ? "dark" : "light"];
+  const shade = shades[Math.floor(index / HUES.length) % shades.length];
+  return `hsl(${HUES[index % HUES.length]} ${isDark() ? 65 : 68}% ${shade}%)`;
 }
 
 system.addEventListener("change", applyTheme);

@@ -24,7 +24,9 @@ export function draw(context, see) {
     else box(context, see, body);
   groupNames(context, see, hulls);
   if (see.scene.hasLabels) see.scene.bodies.forEach((body) => label(context, see, body));
-  else [see.focused, ...see.chosen].forEach((body) => body && label(context, see, body));
+  else
+    new Set([see.focused, ...see.chosen, ...see.scene.found])
+      .forEach((body) => body && label(context, see, body));
 }
 
 // From a byte a second to 100 MB of them: from 1.5 to 7 wide.
@@ -54,21 +56,22 @@ function outlines(context, { scene, at }) {
   });
 }
 
-// Where the outline is farthest from the middle of all, there is nothing of other groups.
+// Above the outline or below it, wherever those of other groups are farther away.
 function groupNames(context, { scene }, hulls) {
-  const all = hulls.filter((hull) => hull !== null).flat();
-  const middle = [0, 1].map((i) => all.reduce((sum, point) => sum + point[i], 0) / all.length);
-  const far = ([x, y]) => Math.hypot(x - middle[0], (y - middle[1]) * 1.6);
   context.font = `600 ${Math.max(13, scene.size.r * 1.4)}px system-ui, sans-serif`;
+  context.textAlign = "center";
   hulls.forEach((hull, place) => {
     if (hull === null) return;
-    const [x, y] = hull.reduce((best, point) => (far(point) > far(best) ? point : best));
-    const isAbove = y < middle[1];
-    const wide = (Math.max(...hull.map((point) => point[0]))
-      + Math.min(...hull.map((point) => point[0]))) / 2;
-    context.textAlign = "center";
+    const others = hulls.filter((other) => other !== null && other !== hull).flat();
+    const room = ([x, y]) =>
+      others.reduce((least, point) => Math.min(least, Math.hypot(x - point[0], y - point[1])),
+        Infinity);
+    const top = hull.reduce((best, point) => (point[1] < best[1] ? point : best));
+    const bottom = hull.reduce((best, point) => (point[1] > best[1] ? point : best));
+    const isAbove = room(top) >= room(bottom);
+    const [x, y] = isAbove ? top : bottom;
     context.textBaseline = isAbove ? "bottom" : "top";
-    outlined(context, scene.cluster.groups[place].name, (x + wide) / 2, y + (isAbove ? -4 : 5),
+    outlined(context, scene.cluster.groups[place].name, x, y + (isAbove ? -4 : 5),
       groupColour(place));
   });
 }
@@ -82,21 +85,47 @@ function outlined(context, text, x, y, fill) {
   context.fillText(text, x, y);
 }
 
+// Links that look the same are one path: thousands of strokes would take too long.
 function links(context, { scene, at }) {
-  for (const { a, b, isUp, rate } of edgesOf(scene)) {
-    const [from, to] = [at(a), at(b)];
-    context.beginPath();
-    context.moveTo(from.x, from.y);
-    context.lineTo(to.x, to.y);
-    context.lineWidth = isUp ? lineWidth(rate) : 1.5;
-    context.strokeStyle = isUp ? colour(rate > 0 ? "busy" : "line") : colour("bad");
-    context.globalAlpha = rate > 0 || !isUp ? 0.75 : 0.6;
-    if (!isUp) context.setLineDash([2, 4]);
-    context.stroke();
-    context.setLineDash([]);
-    context.globalAlpha = 1;
-    if (!isUp) cross(context, (from.x + to.x) / 2, (from.y + to.y) / 2);
+  const looks = new Map();
+  const down = [];
+  for (const edge of edgesOf(scene)) {
+    const { a, b, isUp, rate } = edge;
+    if (!isUp) down.push(edge);
+    else if (rate > 0 || scene.withIdle) {
+      const width = Math.round(2 * lineWidth(rate)) / 2;
+      if (!looks.has(width)) looks.set(width, []);
+      looks.get(width).push(at(a), at(b));
+    }
   }
+  for (const width of [...looks.keys()].sort((x, y) => x - y)) {
+    const ends = looks.get(width);
+    context.beginPath();
+    for (let i = 0; i < ends.length; i += 2) {
+      context.moveTo(ends[i].x, ends[i].y);
+      context.lineTo(ends[i + 1].x, ends[i + 1].y);
+    }
+    context.lineWidth = width;
+    context.strokeStyle = colour(width > 1 ? "busy" : "line");
+    context.globalAlpha = width > 1 ? 0.75 : 0.6;
+    context.stroke();
+  }
+  context.globalAlpha = 1;
+  for (const { a, b } of down) broken(context, at(a), at(b));
+}
+
+function broken(context, from, to) {
+  context.beginPath();
+  context.moveTo(from.x, from.y);
+  context.lineTo(to.x, to.y);
+  context.lineWidth = 1.5;
+  context.strokeStyle = colour("bad");
+  context.globalAlpha = 0.75;
+  context.setLineDash([2, 4]);
+  context.stroke();
+  context.setLineDash([]);
+  context.globalAlpha = 1;
+  cross(context, (from.x + to.x) / 2, (from.y + to.y) / 2);
 }
 
 function cross(context, x, y) {
@@ -111,6 +140,7 @@ function cross(context, x, y) {
 }
 
 function circuits(context, { scene, at, chosen }) {
+  if (!scene.withCircuits) return;
   const of = chosen.length === 1 ? chosen[0].node?.name : undefined;
   context.setLineDash([6, 5]);
   context.strokeStyle = colour("circuit");
@@ -172,6 +202,7 @@ function node(context, see, body) {
   });
   circle(context, x, y, r, isUp ? colour("ground") : colour("bad"), 1.5, isUp ? [] : [3, 3]);
   if (!isUp) cross(context, x, y);
+  if (see.scene.found.has(body)) circle(context, x, y, r + 5, colour("found"), 4, []);
   if (see.chosen.includes(body)) circle(context, x, y, r + 4, colour("chosen"), 3, []);
   if (see.focused === body) circle(context, x, y, r + 8, colour("text"), 1.5, [4, 3]);
   if (body.node.alarms.length > 0) badge(context, x + r * 0.8, y - r * 0.8, r);
@@ -213,8 +244,9 @@ function box(context, see, body) {
   context.globalAlpha = 0.25;
   context.fill();
   context.globalAlpha = 1;
-  context.strokeStyle = see.chosen.includes(body) ? colour("chosen") : stroke;
-  context.lineWidth = see.chosen.includes(body) ? 4 : 2;
+  const mark = see.chosen.includes(body) ? "chosen" : see.scene.found.has(body) ? "found" : null;
+  context.strokeStyle = mark ? colour(mark) : stroke;
+  context.lineWidth = mark ? 4 : 2;
   context.stroke();
   if (see.focused === body) circle(context, x, y, r + 8, colour("text"), 1.5, [4, 3]);
   context.fillStyle = colour("text");

@@ -96,6 +96,7 @@ function summed(cells, ofNode) {
       resumes: total("resumes"), reroutes: total("reroutes"),
       hops: mean(known("hops")), rtt_us: mean(known("rtt_us")),
       down: parts.filter((part) => part.link === "down").length,
+      last_error: parts.find(({ last_error: error }) => (error ?? "none") !== "none")?.last_error,
     });
   }
   return all;

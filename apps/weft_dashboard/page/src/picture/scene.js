@@ -1,24 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the graph has to show: bodies (nodes, and groups that are collapsed to a box) and what is
 // between them. Nodes in one group only are inside its box when it is collapsed; gateways stay.
+// What is hidden is in no scene.
 
 import { pairKey } from "../data/cluster.js";
 
 const LABELS_MAX = 50;
 
-export function sceneOf(cluster, isCollapsed) {
+export function sceneOf(cluster, { isCollapsed, isHidden, isFound, withCircuits, withIdle }) {
   const places = new Map(cluster.groups.map((group, i) => [group.name, i]));
   const bodies = [];
   const bodyOf = new Map();
   for (const group of cluster.groups) {
     if (!isCollapsed(group.name)) continue;
-    const inside = group.members.filter((name) => isAlone(cluster.byName.get(name)));
+    const inside = group.members.filter((name) =>
+      isAlone(cluster.byName.get(name)) && !isHidden(cluster.byName.get(name)));
+    if (inside.length === 0) continue;
     const body = { id: `group ${group.name}`, group, inside, places: [places.get(group.name)] };
     bodies.push(body);
     for (const name of inside) bodyOf.set(name, body);
   }
   for (const node of cluster.nodes) {
-    if (bodyOf.has(node.name)) continue;
+    if (bodyOf.has(node.name) || isHidden(node)) continue;
     const inGroups = node.groups.filter((name) => places.has(name));
     const body = { id: node.name, node, places: inGroups.map((name) => places.get(name)) };
     bodies.push(body);
@@ -26,7 +29,11 @@ export function sceneOf(cluster, isCollapsed) {
   }
   const size = sizeOf(bodies.length);
   for (const body of bodies) body.r = body.node ? size.r : 22 + 3 * Math.sqrt(body.inside.length);
-  return { cluster, bodies, bodyOf, size, hasLabels: bodies.length <= LABELS_MAX };
+  const found = new Set(cluster.nodes.filter(isFound).map(({ name }) => bodyOf.get(name)));
+  return {
+    cluster, bodies, bodyOf, size, found, withCircuits, withIdle,
+    hasLabels: bodies.length <= LABELS_MAX,
+  };
 }
 
 const isAlone = (node) => node !== undefined && node.groups.length === 1;
@@ -56,7 +63,12 @@ function edgesBetween({ cluster, bodyOf }) {
 
 // Circuits as rows of bodies, the busiest first. Those that end up in one box are left out.
 export function circuitsOf(scene, { max, of }) {
-  const { cluster, bodyOf } = scene;
+  const key = of ?? "";
+  if (scene.circuits?.key !== key) scene.circuits = { key, rows: circuitRows(scene, max, of) };
+  return scene.circuits.rows;
+}
+
+function circuitRows({ cluster, bodyOf }, max, of) {
   const all = [...cluster.sessions.values()].filter(
     (session) =>
       session.isCircuit && (of === undefined || session.a === of || session.b === of),
@@ -84,6 +96,7 @@ export function shapeOf(scene) {
 
 // Nodes in no group are placed by their links.
 export function tiesOf(scene) {
+  if (scene.bodies.every(({ places }) => places.length > 0)) return [];
   const name = ({ source, target }) => pairKey(source.id, target.id);
   return edgesOf(scene)
     .filter(({ a, b, isUp }) => isUp && (a.places.length === 0 || b.places.length === 0))

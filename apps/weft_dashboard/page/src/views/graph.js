@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The graph. A node that is pressed is chosen; a second one asks for the path between the two.
-// Address: from, to (chosen nodes), open ("all", "none" or names of groups that are not collapsed).
+// Address: from, to (chosen nodes), open ("all", "none" or names of groups that are not collapsed),
+// seek (nodes that are marked), hide (those that are left out), without ("circuits", "idle" links).
 
 import { address } from "../data/address.js";
-import { h, field, options } from "../parts/element.js";
+import { h, options } from "../parts/element.js";
 import { onTheme, isDark, groupColour } from "../parts/theme.js";
 import { stage } from "../picture/stage.js";
 import { sceneOf } from "../picture/scene.js";
 import { graphTables } from "./graph_tables.js";
+import { filterPanel } from "./graph_filter.js";
 import { pathPanel } from "./path_panel.js";
 import { nodePanel } from "./node_panel.js";
 
@@ -27,20 +29,21 @@ function decoded(text) {
 export function graphView(app) {
   let cluster = null;
   const path = pathPanel({ onWay: () => show() });
-  const chosenNode = nodePanel(app);
+  const filter = filterPanel({ onFind: (name) => choosing(name, undefined) });
+  const chosenNode = nodePanel(app, {
+    text: "Hide it",
+    act(name) {
+      filter.hide(name);
+      choosing(undefined, undefined);
+    },
+  });
   const tables = graphTables();
   const picture = stage({ onChoose: choose, onEscape: () => choosing(undefined, undefined) });
   const names = h("datalist", { id: "node-names" });
-  const find = h("input", { type: "search", list: "node-names", autocomplete: "off", id: "find" });
   const groups = h("div", { class: "groups" });
   const inTables = h("details", { class: "tables" }, h("summary", {}, "As tables"), tables.element);
   let hasOpened = false;
 
-  find.addEventListener("change", () => {
-    const node = cluster?.byName.get(find.value)
-      ?? cluster?.nodes.find(({ name }) => name.includes(find.value) && find.value !== "");
-    if (node) choosing(node.name, undefined);
-  });
   inTables.addEventListener("toggle", () => cluster && inTables.open && tables.update(cluster));
   onTheme(() => {
     picture.redraw();
@@ -59,7 +62,7 @@ export function graphView(app) {
     ),
     h("aside", {},
       names,
-      field("Find a node", find),
+      filter.element,
       groups,
       chosenNode.element,
       path.element,
@@ -123,7 +126,7 @@ export function graphView(app) {
 
   function show() {
     if (cluster === null || element.hidden) return;
-    const scene = sceneOf(cluster, isCollapsed);
+    const scene = sceneOf(cluster, { isCollapsed, ...filter.update(cluster) });
     const [from, to] = [address.get("from"), address.get("to")];
     path.update(cluster, from, to);
     chosenNode.update(cluster, to === undefined ? from : undefined);

@@ -52,6 +52,7 @@ export function matrixView() {
       { title: "Off the mean", value: (row) => Math.abs(row.off ?? 0), isNumber: true,
         text: (_, row) => (row.off === undefined ? "–" : `${row.off >= 0 ? "+" : "−"}${
           Math.abs(row.off).toFixed(1)} σ`) },
+      { title: "Last error", value: (row) => row.error },
     ],
   });
   const inTable = h("details", { class: "tables" }, h("summary", {}, "As a table"), pairs.element);
@@ -85,7 +86,7 @@ export function matrixView() {
     if (inTable.open)
       pairs.update([...grid.cells.values()].map((cell) => ({
         from: cell.from, to: cell.to, value: cell[by()], text: TEXTS[by()](cell[by()]),
-        off: off.of(cell),
+        off: off.of(cell), error: hasError(cell) ? cell.last_error : "",
       })));
     if (document.activeElement !== canvas)
       canvas.setAttribute("aria-label", `matrix of ${grid.rows.length} ${cellsOf.value} by `
@@ -145,6 +146,7 @@ export function matrixView() {
       const [x, y] = [margin + column * cell, margin + row * cell];
       context.fillRect(x, y, cell - gap, cell - gap);
       if (one.link === "down" || one.down > 0) mark(x, y, cell - gap);
+      if (hasError(one)) corner(x, y, cell - gap);
     }
     context.fillStyle = colour("line");
     for (let i = 0; i < grid.rows.length; i++)
@@ -160,6 +162,18 @@ export function matrixView() {
     context.moveTo(x + 2, y + 2);
     context.lineTo(x + side - 2, y + side - 2);
     context.stroke();
+  }
+
+  // Something went wrong with the link once: what, is said when the cell is pointed at, or chosen.
+  function corner(x, y, side) {
+    if (side < 5) return;
+    const length = Math.min(9, side / 2.5);
+    context.fillStyle = colour("bad");
+    context.beginPath();
+    context.moveTo(x + side, y);
+    context.lineTo(x + side - length, y);
+    context.lineTo(x + side, y + length);
+    context.fill();
   }
 
   function cursor() {
@@ -206,7 +220,8 @@ export function matrixView() {
       ? `All the same: ${text(off.middle)}.`
       : `Grey is the mean, ${text(off.middle)}; orange is above and blue below, `
         + `strongest from two standard deviations (of ${text(off.spread)}). The faintest cells `
-        + "have a link but no such value.");
+        + "have a link but no such value. A red line is a link that is down, a red corner an error "
+        + "that a link had.");
   }
 
   function cellAt(event) {
@@ -223,8 +238,9 @@ export function matrixView() {
     const [row, column] = cellAt(event);
     const [from, to] = [grid?.rows[row], grid?.rows[column]];
     const cell = from && to && grid.cells.get(cellKey(from.id, to.id));
-    canvas.title = from && to
-      ? `${from.text} → ${to.text}: ${cell ? TEXTS[by()](cell[by()]) : "nothing"}` : "";
+    canvas.title = !from || !to ? ""
+      : [`${from.text} → ${to.text}`, ...(cell ? cellFigures(cell) : [["Known", "nothing"]])
+        .map(([name, value]) => `${name}: ${value}`)].join("\n");
   });
   canvas.addEventListener("keydown", (event) => {
     if (!(event.key in STEPS) || grid === null) return;
@@ -253,7 +269,8 @@ function cellFigures(cell) {
     ["Re-routes", TEXTS.reroutes(cell.reroutes)],
   ];
   if (cell.pairs !== undefined)
-    return [...rows, ["Pairs of nodes", String(cell.pairs)], ["Links down", String(cell.down)]];
+    return [...rows, ["Pairs of nodes", String(cell.pairs)], ["Links down", String(cell.down)],
+      ["Last error", cell.last_error ?? "none"]];
   return [
     ...rows,
     ["Session", cell.state ?? "none"],
@@ -262,6 +279,8 @@ function cellFigures(cell) {
     ["Last error", cell.last_error ?? "–"],
   ];
 }
+
+const hasError = ({ last_error: error }) => error !== undefined && error !== "none" && error !== "";
 
 function shade(off) {
   if (off === undefined) return colour("none");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One node: its figures, charts of the last minutes, and a closer look that the server takes again
-// and again while this is shown. Address: node.
+// and again while this is shown. Address: node, migrations ("yes": they are counted), why (a node).
 
 import uPlot from "uplot";
 import { address } from "../data/address.js";
@@ -34,9 +34,16 @@ export function nodeView() {
   const charts = CHARTS.map(chart);
   const schedulers = h("ul", { class: "schedulers" });
   const why = h("ul", { class: "why" });
+  const peer = h("select");
+  const reasons = h("ul", { class: "why", "aria-label": "why" });
+  const migrations = h("input", { type: "checkbox" });
   const parts = { processes: processTable(), links: linkTable(), sessions: sessionTable() };
   const closer = h("div", { hidden: true },
     h("h3", {}, "Schedulers at work"), schedulers, why,
+    h("div", { class: "fields" }, field("Why is it connected, or not, with", peer),
+      h("label", { class: "check" }, migrations, "Count how often processes change schedulers "
+        + "(traces the busiest 20 for a twentieth of a second)")),
+    reasons,
     Object.values(parts).map(({ element }) => element));
   const element = h("section", { class: "page", "aria-label": "Node" },
     field("Node", choice), title, list,
@@ -44,6 +51,10 @@ export function nodeView() {
 
   choice.addEventListener("change", () =>
     address.set({ node: choice.value }, { isStep: true }));
+
+  peer.addEventListener("change", () => address.set({ why: peer.value }));
+  migrations.addEventListener("change", () =>
+    address.set({ migrations: migrations.checked ? "yes" : undefined }));
 
   function show() {
     if (cluster === null) return;
@@ -55,12 +66,18 @@ export function nodeView() {
     name = address.get("node") ?? cluster.nodes[0]?.name;
     const node = cluster.byName.get(name);
     if (node) choice.value = name;
+    const others = cluster.nodes.map((other) => other.name).filter((other) => other !== name);
+    options(peer, ["", ...others], ["choose a node", ...others]);
+    peer.value = others.includes(address.get("why")) ? address.get("why") : "";
+    migrations.checked = address.get("migrations") === "yes";
     say(title, name ?? "");
     fillFigures(list, node ? figures(node) : [["State", "there is no such node now"]]);
     charts.forEach((one) => one.update(name));
-    const key = node && node.state === "up" && !cluster.isPast ? name : "";
+    const key = node && node.state === "up" && !cluster.isPast
+      ? [name, peer.value, address.get("migrations") ?? "no"].join(" ") : "";
     if (key === looked) return;
-    stop();
+    if (looked.split(" ")[0] === name) clearTimeout(again);
+    else stop();
     looked = key;
     if (key !== "") look(key);
   }
@@ -73,10 +90,16 @@ export function nodeView() {
   }
 
   async function look(mine) {
+    const [node, other, migrating] = mine.split(" ");
     let answer = null;
     try {
-      answer = await get("/api/node", { name: mine });
-      if (looked === mine) say(told, "");
+      answer = await get("/api/node", { name: node, migrations: migrating });
+      const { text } = other ? await get("/api/why", { from: node, to: other }) : { text: [] };
+      if (looked === mine) {
+        say(told, "");
+        if (reasons.innerText !== text.join("\n"))
+          reasons.replaceChildren(...text.map((line) => h("li", {}, line)));
+      }
     } catch (error) {
       if (looked === mine) say(told, error.message);
     }

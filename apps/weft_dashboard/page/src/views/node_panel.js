@@ -34,14 +34,16 @@ export function fillFigures(list, rows) {
   });
 }
 
-export function nodePanel(app) {
+// extra: a further button, { text, act(name) }.
+export function nodePanel(app, extra) {
   const title = h("h2");
   const list = h("dl", { class: "figures" });
   const more = h("a", { class: "button" }, "Open its page");
   const kill = h("button", { type: "button", class: "danger", hidden: true }, "Kill this node");
+  const other = h("button", { type: "button", onclick: () => extra.act(name) }, extra.text);
   const told = h("p", { class: "told", role: "status" });
   const element = h("section", { "aria-label": "Chosen node", hidden: true },
-    title, list, h("div", { class: "buttons" }, more, kill), told);
+    title, list, h("div", { class: "buttons" }, more, other, kill), told);
   let name;
 
   kill.addEventListener("click", async () => {

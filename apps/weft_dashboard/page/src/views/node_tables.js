@@ -8,7 +8,7 @@ import { bytes, count, micros } from "../parts/format.js";
 const toNode = (row) => address.with({ view: "node", node: row.node });
 
 export const processTable = () => table({
-  caption: "Busiest processes, in a fifth of a second",
+  caption: "Busiest and largest processes, in a fifth of a second",
   sortBy: 2,
   isDown: true,
   key: (row) => row.pid,
@@ -18,6 +18,8 @@ export const processTable = () => table({
     { title: "Reductions", value: (row) => row.reductions, text: count, isNumber: true },
     { title: "Memory", value: (row) => row.memory_bytes, text: bytes, isNumber: true },
     { title: "Messages", value: (row) => row.messages, text: count, isNumber: true },
+    { title: "Migrations", value: (row) => row.migrations ?? undefined, text: count,
+      isNumber: true },
     { title: "Now in", value: (row) => row.current },
   ],
 });

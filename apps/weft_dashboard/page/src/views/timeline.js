@@ -50,7 +50,8 @@ export function timelineView(app) {
   const replay = h("section", { class: "replay", "aria-label": "Recording", hidden: true },
     h("h2", {}, "Recording"),
     h("p", {}, "All views show the cluster as it was at that time."),
-    h("div", { class: "line" }, slider, at));
+    h("div", { class: "line" }, slider, at,
+      h("button", { type: "button", onclick: () => app.play() }, "Play from there")));
   const rows = table({
     caption: "Events of the last hour, the newest first",
     isDown: true,
