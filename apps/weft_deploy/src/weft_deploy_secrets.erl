@@ -2,9 +2,9 @@
 %% @doc What nobody is to read: the cookie, and passwords in settings of weft and of applications.
 %% Pure.
 %%
-%% A password is text beside a key that has `password', `passphrase' or `secret' in its name, and what
-%% is between the name of a user and the host in an address, as in `amqp://shop:PASSWORD@host'. Other
-%% secrets are not known for what they are.
+%% A password is text beside a key that has `password', `passphrase' or `secret' in its name, and
+%% what is between the name of a user and the host in an address, as in `amqp://shop:PASSWORD@host'.
+%% Other secrets are not known for what they are.
 -module(weft_deploy_secrets).
 
 -export([in/1, hide/2]).

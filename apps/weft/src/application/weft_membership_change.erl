@@ -4,9 +4,9 @@
 %%
 %% A node that leaves: nothing is relayed through it any more, what its sessions have accepted is
 %% delivered (within a limit), distribution connections to members end, the topology tells the
-%% others, and the links are closed. It goes on alone (`weft_alone_core') until it joins again or the
-%% application is started again. Connections to nodes that are no members stay. A topology that does
-%% not answer, which may be one of the user's, is ended: the node is alone all the same.
+%% others, and the links are closed. It goes on alone (`weft_alone_core') until it joins again or
+%% the application is started again. Connections to nodes that are no members stay. A topology that
+%% does not answer, which may be one of the user's, is ended: the node is alone all the same.
 %%
 %% Topologies whose members are written in the configuration (`static', `groups') are changed there
 %% (`weft_topology_change'), not here.
@@ -151,8 +151,8 @@ left(DrainMs) ->
 told() ->
     try weft_overlay:leave()
     catch exit:_NoAnswer ->
-            failed("the topology of this node did not answer, and was ended. The node has left, but "
-                   "the others were not told: call weft:leave(~0tp) on one of them", [node()])
+            failed("the topology of this node did not answer, and was ended. The node has left, "
+                   "but the others were not told: call weft:leave(~0tp) on one of them", [node()])
     end.
 
 %% Those that were connected.

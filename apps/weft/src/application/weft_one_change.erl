@@ -2,8 +2,8 @@
 %% @doc One change at a time of what this node is a member of: joining, leaving and another topology
 %% take several steps, and those of two calls may not mix.
 %%
-%% Whoever comes second waits. The change is made by a process of its own, which has a registered name
-%% meanwhile, so that a change that has begun goes on to its end when the caller is ended.
+%% Whoever comes second waits. The change is made by a process of its own, which has a registered
+%% name meanwhile, so that a change that has begun goes on to its end when the caller is ended.
 -module(weft_one_change).
 
 -export([run/1]).

@@ -93,8 +93,8 @@ start_topology(Links) ->
     end.
 
 %% @doc Changes the topology that runs. It starts with the members known so far. A node that has
-%% left, and gets a topology again, is another member than it was. A core that does not answer, which
-%% may be one of the user's, is ended, and the new one starts without those members.
+%% left, and gets a topology again, is another member than it was. A core that does not answer,
+%% which may be one of the user's, is ended, and the new one starts without those members.
 -spec change(Topology :: module(), Options :: map()) -> ok.
 change(Topology, Options0) ->
     Options = case weft_overlay:topology() of
