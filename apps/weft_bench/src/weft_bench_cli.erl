@@ -14,7 +14,11 @@
 -define(PROGRAM, "bin/bench").
 
 %% What other applications add to it.
--type more() :: #{workloads := [module()], commands := #{string() => weft_argparse:command()}}.
+%% `hosts' opens the hosts of a deployment, and closes them.
+-type more() :: #{workloads := [module()], commands := #{string() => weft_argparse:command()},
+                  hosts => fun((File :: string()) ->
+                                   {ok, weft_bench_hosts:hosts(), Close :: fun(() -> term())}
+                                 | {error, Text :: string()})}.
 
 %% @doc The benchmark alone.
 -spec main([string()]) -> 0 | 1 | 2.
@@ -41,14 +45,14 @@ failed(Text) ->
 
 %% @doc What the words are read with.
 -spec command(more()) -> weft_argparse:command().
-command(#{workloads := Workloads, commands := Commands}) ->
+command(#{workloads := Workloads, commands := Commands} = More) ->
     #{help => "measures weft against the carriers of OTP",
       details =>
           ["Without a command it measures cells, each with all its variants, and makes a report.",
            ["Variants: ", lists:join(" ", [atom_to_list(V) || V <- weft_bench_variant:all()])],
            "Suites, cells and what they mean: docs/guide/benchmark.md"],
-      arguments => arguments(),
-      handler => fun(Options) -> cells(Workloads, Options) end,
+      arguments => cluster(More) ++ arguments(),
+      handler => fun(Options) -> cells(Workloads, Options, More) end,
       commands => maps:merge(
                     #{"report" => report(),
                       "compare" => weft_bench_compare:command(),
@@ -66,6 +70,12 @@ report() ->
                                     false -> Handler(Given)
                                 end
                         end}.
+
+cluster(#{hosts := _}) ->
+    [#{name => cluster, long => "-cluster", value => "FILE",
+       help => "cells of two nodes, on the first two hosts of that deployment"}];
+cluster(#{}) ->
+    [].
 
 arguments() ->
     [#{name => quick, long => "-quick", type => boolean,
@@ -91,15 +101,26 @@ checked_re(Text) ->
                                                   [Why, At + 1]))
     end.
 
-cells(Workloads, Options) ->
+cells(Workloads, Options, More) ->
     case {chosen(Workloads, Options), Options} of
         {[], _} -> throw({usage, "no cell is left by --suites, --only and --variants"});
         {Cells, #{list := true}} -> list(Cells, Options);
+        {Cells, #{cluster := File}} -> on_hosts(File, Cells, Options, More);
         {Cells, _} -> measure(Cells, Options)
+    end.
+
+on_hosts(File, Cells, Options, #{hosts := Open}) ->
+    case Open(File) of
+        {ok, Hosts, Close} ->
+            try measure(weft_bench_hosts:on(Hosts, Cells), Options) after Close() end;
+        {error, Text} ->
+            throw({usage, Text})
     end.
 
 %% ---- what to measure ----
 
+chosen(Workloads, #{cluster := _} = Options) ->
+    weft_bench_hosts:cells(chosen(Workloads, maps:remove(cluster, Options)));
 chosen(Workloads, Options) ->
     [Chosen || Cell <- weft_bench_workload:cells(weft_bench_workload:modules() ++ Workloads,
                                                  scope(Options)),
@@ -194,8 +215,8 @@ write_environment(Dir, BuildDir, Run, Options, Repetitions) ->
     Given = [{"run", Run}, {"scope", atom_to_list(scope(Options))},
              {"repetitions", integer_to_list(Repetitions)},
              {"congestion_control", weft_bench_environment:congestion_control(Dir)},
-             {"filters", lists:flatten(io_lib:format("~0tp", [maps:with([suites, only, variants],
-                                                                        Options)]))},
+             {"filters", lists:flatten(io_lib:format("~0tp", [maps:with([suites, only, variants,
+                                                                         cluster], Options)]))},
              {"emulated_links", case weft_bench_place:can_emulate(BuildDir) of
                                     ok -> "yes";
                                     {error, Why} -> "no: " ++ Why

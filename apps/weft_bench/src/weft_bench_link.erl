@@ -7,7 +7,8 @@
 -export_type([link/0]).
 
 -type link() :: #{label := atom(), rtt_ms := number(), rate_mbit := number(),
-                  loss_percent := number(), queue_bytes := non_neg_integer()}.
+                  loss_percent := number(), queue_bytes := non_neg_integer(),
+                  hosts => weft_bench_hosts:hosts()}.
 
 %% What a queue can hold even on a short link.
 -define(QUEUE_BYTES_MIN, 500000).

@@ -12,7 +12,7 @@
 -module(weft_bench_nodes).
 
 -export([start/3, stop/1, call/5, node/2, roles/1, cpu_us/1, cpu_us_of/1, flags/1, variant/1,
-         os_pid/2, kill/2, restart/2]).
+         os_pid/2, kill/2, restart/2, code_path/0]).
 -export_type([nodes/0, role/0, layout/0]).
 
 -type role() :: a | b | c | g | {r | n, pos_integer()}.
@@ -21,6 +21,8 @@
 -opaque nodes() :: #{variant := weft_bench_variant:variant(),
                      %% Where their certificate is.
                      tls := file:filename() | none,
+                     %% On other hosts they are known by their connections only.
+                     are_here := boolean(),
                      peers := #{role() => #{peer := pid(), node := node(), os_pid := string(),
                                             boot := map()}}}.
 
@@ -54,7 +56,8 @@ start(Variant, Layout, #{place := Place} = Context) ->
                                                           shape => shape(Layout, Names)}),
     Boots = [{Role, boot(Role, Name, Arguments, Context)} || {Role, Name} <- maps:to_list(Names)],
     {Peers, Failed} = boot_all(Boots),
-    Nodes = #{variant => Variant, peers => Peers, tls => Tls},
+    Nodes = #{variant => Variant, peers => Peers, tls => Tls,
+              are_here => weft_bench_place:host(Place, near) =:= here},
     try
         [] =:= Failed orelse throw({nodes_do_not_boot, Failed}),
         ok = prepare(Layout, Nodes),
@@ -122,27 +125,38 @@ common(Variant, Count) ->
                 true -> emulator_flags(Count);
                 false -> flags(Count)
             end,
-    ["-setcookie", "weft_bench" | code_path()] ++ Flags.
+    Flags.
 
-%% Workloads of whatever application find their code: all that is not part of OTP.
+%% @doc Directories of the code that workloads of whatever application need: all that is not part of
+%% OTP.
+-spec code_path() -> [file:filename()].
 code_path() ->
-    lists:append([["-pa", filename:absname(Dir)]
-                  || Dir <- code:get_path(), Dir =/= ".", not lists:prefix(code:lib_dir(), Dir)]).
+    [filename:absname(Dir) || Dir <- code:get_path(), Dir =/= ".",
+                              not lists:prefix(code:lib_dir(), Dir)].
 
 %% A node alone is there for its tables, those of the overlay included.
 layout_arguments(alone) -> ["-weft", "topology", "full_mesh"];
 layout_arguments(_) -> [].
 
 boot(Role, {Name, Host}, Arguments, #{place := Place, log_dir := LogDir}) ->
-    File = filename:absname(filename:join(LogDir, Name ++ ".log")),
-    Logger = [{handler, default, logger_std_h, #{config => #{file => File}}}],
+    #{erl := Erl, args := Own} =
+        case weft_bench_place:host(Place, side(Role)) of
+            {ok, #{code := Code} = There} -> There#{args => paths(Code)};
+            here -> #{erl => filename:join([code:root_dir(), "bin", "erl"]),
+                      args => ["-setcookie", "weft_bench" | paths(code_path())]
+                          ++ logger(filename:join(LogDir, Name ++ ".log"))}
+        end,
     #{name => Name, host => Host, longnames => true, connection => standard_io,
-      wait_boot => ?BOOT_MS,
-      exec => weft_bench_place:command(Place, side(Role),
-                                       [filename:join([code:root_dir(), "bin", "erl"])]),
+      wait_boot => ?BOOT_MS, exec => weft_bench_place:command(Place, side(Role), [Erl]),
       env => [{"ERL_EPMD_PORT", integer_to_list(weft_bench_place:epmd_port(Place))},
               {"ERL_CRASH_DUMP_BYTES", "0"}],
-      args => Arguments ++ ["-kernel", "logger", lists:flatten(io_lib:format("~0p", [Logger]))]}.
+      args => Own ++ Arguments}.
+
+paths(Dirs) -> lists:append([["-pa", Dir] || Dir <- Dirs]).
+
+logger(File) ->
+    Logger = [{handler, default, logger_std_h, #{config => #{file => filename:absname(File)}}}],
+    ["-kernel", "logger", lists:flatten(io_lib:format("~0p", [Logger]))].
 
 boot_all(Boots) ->
     boot_all(Boots, #{}, #{}, []).
@@ -224,6 +238,11 @@ connect(Nodes, From, To, Deadline) ->
 
 %% @doc Ends the nodes.
 -spec stop(nodes()) -> ok.
+stop(#{peers := Peers, are_here := false}) ->
+    Ending = [spawn_monitor(fun() -> peer:stop(Peer) end) || #{peer := Peer} <- maps:values(Peers)],
+    lists:foreach(fun({Pid, Monitor}) ->
+                      receive {'DOWN', Monitor, process, Pid, _} -> ok end
+                  end, Ending);
 stop(#{peers := Peers, tls := Tls}) ->
     Ending = [{Pid, monitor(process, Pid), OsPid}
               || #{peer := Pid, os_pid := OsPid} <- maps:values(Peers)],
@@ -258,6 +277,9 @@ os_pid(#{peers := Peers}, Role) ->
 %% @doc User and system time that all nodes used since their start, in microseconds. Linux counts
 %% it in hundredths of a second (proc(5), stat, fields 14 and 15).
 -spec cpu_us(nodes()) -> non_neg_integer().
+cpu_us(#{peers := Peers, are_here := false}) ->
+    lists:sum([peer:call(Peer, ?MODULE, cpu_us_of, ["self"], ?CALL_MS)
+               || #{peer := Peer} <- maps:values(Peers)]);
 cpu_us(#{peers := Peers}) ->
     lists:sum([cpu_us_of(OsPid) || #{os_pid := OsPid} <- maps:values(Peers)]).
 

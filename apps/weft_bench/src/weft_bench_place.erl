@@ -3,13 +3,15 @@
 %% the machine allows it, and an epmd in each. For loopback it is one namespace; for an emulated
 %% link two, joined by `linkem' (c_src/linkem.c), which is compiled when it is first needed.
 %%
+%% A place may also be two hosts of somebody's own (`weft_bench_hosts'). Nothing is set up there.
+%%
 %% Namespaces need root, and a container may refuse them. Without them loopback is that of the
 %% machine, with its congestion control and an epmd on a free port, and emulated links are not
 %% possible. What is started here ends with this emulator, whatever ends it: it waits for the end of
 %% its standard input.
 -module(weft_bench_place).
 
--export([can_emulate/1, with/3, start/2, stop/1, remove_own/0, address/2, command/3,
+-export([can_emulate/1, with/3, start/2, stop/1, remove_own/0, address/2, command/3, host/2,
          congestion_control/1, epmd_port/1]).
 -export_type([place/0, side/0]).
 
@@ -61,6 +63,8 @@ with(Link, BuildDir, Function) ->
 %% @doc Sets up namespaces for a link. BuildDir is where linkem is compiled to.
 -spec start(weft_bench_link:link(), BuildDir :: file:filename()) ->
           {ok, place()} | {error, string()}.
+start(#{hosts := #{epmd_port := Port}} = Link, _BuildDir) ->
+    {ok, #{link => Link, namespaces => #{}, ports => [], epmd_port => Port}};
 start(#{label := loopback} = Link, _BuildDir) ->
     remove_left_over(),
     case can_enter_namespaces() of
@@ -143,11 +147,15 @@ remove_namespace(Name) ->
 
 %% @doc The address of nodes on a side.
 -spec address(place(), side()) -> string().
+address(#{link := #{hosts := Hosts}}, Side) -> map_get(address, map_get(Side, Hosts));
 address(#{link := #{label := loopback}}, _Side) -> "127.0.0.1";
 address(_Place, Side) -> maps:get(Side, ?ADDRESSES).
 
 %% @doc The command that runs another one on a side: program and arguments.
 -spec command(place(), side(), [string(), ...]) -> {string(), [string()]}.
+command(#{link := #{hosts := Hosts}}, Side, Command) ->
+    #{Side := #{command := On}} = Hosts,
+    On(Command);
 command(#{namespaces := Names}, _Side, [Program | Arguments]) when map_size(Names) =:= 0 ->
     {Program, Arguments};
 command(#{namespaces := Names} = Place, Side, Command) ->
@@ -155,6 +163,11 @@ command(#{namespaces := Names} = Place, Side, Command) ->
         #{Side := Name} -> {os:find_executable("ip"), ["netns", "exec", Name | Command]};
         #{} -> command(Place, near, Command)
     end.
+
+%% @doc The host of a side, if it is another machine than this one.
+-spec host(place(), side()) -> {ok, weft_bench_hosts:host()} | here.
+host(#{link := #{hosts := Hosts}}, Side) -> {ok, map_get(Side, Hosts)};
+host(_Place, _Side) -> here.
 
 %% @doc The congestion control that connections of a place have.
 -spec congestion_control(place()) -> string().

@@ -14,7 +14,8 @@
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1]).
 -export([up_and_the_second_time_nothing/1, an_unknown_host_key_is_refused/1,
-         upgraded_by_one_command/1, a_host_that_dies_is_told_and_the_rest_goes_on/1,
+         upgraded_by_one_command/1, the_benchmark_measures_between_them/1,
+         a_host_that_dies_is_told_and_the_rest_goes_on/1,
          down_leaves_nothing/1, the_guide_from_a_release_to_three_hosts/1]).
 
 -define(PORT, 20022).
@@ -25,13 +26,14 @@ suite() -> [{timetrap, {minutes, 20}}].
 all() ->
     [up_and_the_second_time_nothing, an_unknown_host_key_is_refused]
         ++ [upgraded_by_one_command || os:getenv("FULL") =/= false]
-        ++ [a_host_that_dies_is_told_and_the_rest_goes_on, down_leaves_nothing]
+        ++ [the_benchmark_measures_between_them, a_host_that_dies_is_told_and_the_rest_goes_on,
+            down_leaves_nothing]
         ++ [the_guide_from_a_release_to_three_hosts || os:getenv("FULL") =/= false].
 
 size() -> case os:getenv("FULL") of false -> {2, 1}; _ -> {8, 4} end.
 
 init_per_suite(Config) ->
-    Needed = ["ip", "sshd", "ssh-keygen", "unshare", "mount"]
+    Needed = ["ip", "sshd", "ssh", "ssh-keygen", "unshare", "mount"]
         ++ [P || os:getenv("FULL") =/= false, P <- ["ssh-keyscan", "git", "rebar3"]],
     Path = os:getenv("PATH") ++ ":/usr/sbin:/sbin",
     case {string:trim(os:cmd("id -u")),
@@ -217,6 +219,22 @@ upgraded_by_one_command(Config) ->
     {ok, #{upgraded := Upgraded, failed := []}, _} = run(upgrade, Config),
     ?assertEqual(count(), length(Upgraded)),
     ?assertMatch({ok, #{changed := [], start := []}, _}, run(plan, Config)).
+
+%% Nodes of its own, by the program ssh; what is deployed stays.
+the_benchmark_measures_between_them(Config) ->
+    Dir = filename:join(?config(priv_dir, Config), "bench"),
+    0 = weft_papers_cli:main(["--cluster", ?config(file, Config), "--quick", "--repetitions", "1",
+                              "--only", "^a small 10 B x 1$", "--variants", "stock,weft_1",
+                              "--out", Dir]),
+    {ok, Rows} = weft_report_record:read(Dir),
+    [?assertMatch([_ | _], [Value || #{variant := V, metric := Metric, value := Value,
+                                       link := <<"hosts">>} <- Rows,
+                                     V =:= Variant, Metric =:= Of, Value > 0])
+     || Variant <- [<<"stock">>, <<"weft_1">>],
+        Of <- [<<"messages_per_s">>, <<"cpu_us_per_message">>]],
+    ?assertMatch({ok, #{started := [], stopped := [], failed := []}, _}, run(apply, Config)),
+    [?assertNot(filelib:is_file(filename:join([?config(priv_dir, Config), Host, "bench"])))
+     || Host <- ["host1", "host2"]].
 
 %% All that runs on the first host is killed while one node more is started on each host.
 a_host_that_dies_is_told_and_the_rest_goes_on(Config) ->

@@ -27,4 +27,4 @@ more() ->
                  "de_bench" => weft_de_bench:command(),
                  "bencherl" => weft_bencherl:command(),
                  "stores" => weft_stores:command()},
-    (weft_papers:more())#{commands := Commands}.
+    (weft_papers:more())#{commands := Commands, hosts => fun weft_papers_hosts:open/1}.

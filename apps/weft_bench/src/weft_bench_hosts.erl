@@ -1,0 +1,31 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Two hosts of somebody's own, on which cells that need two nodes run instead of on this
+%% machine. Who has them opens and closes them (`weft_bench_cli', `hosts' of more()); here is what
+%% the benchmark has to know of them.
+%%
+%% The sending node is on the one that is near. The receiving one is on the one that is far, and so
+%% is a gateway.
+-module(weft_bench_hosts).
+
+-export([cells/1, on/2]).
+-export_type([hosts/0, host/0]).
+
+-type hosts() :: #{near := host(), far := host(), epmd_port := inet:port_number()}.
+%% `command': the program and arguments that run a command there, and are its input and output.
+%% `code': directories of compiled code. The cookie is in the home directory that commands have.
+-type host() :: #{address := string(), erl := string(), code := [string()],
+                  command := fun(([string(), ...]) -> {string(), [string()]})}.
+
+%% @doc Those cells that can run there, with the variants that can: no emulated links, no clusters,
+%% and no certificates, which are files of this machine.
+-spec cells([weft_bench_workload:cell()]) -> [weft_bench_workload:cell()].
+cells(Cells) ->
+    [Cell#{variants := Left}
+     || #{layout := pair, link := #{label := loopback}, variants := Variants} = Cell <- Cells,
+        [_ | _] = Left <- [[Variant || Variant <- Variants,
+                                       not weft_bench_variant:is_tls(Variant)]]].
+
+%% @doc The same cells, on these hosts.
+-spec on(hosts(), [weft_bench_workload:cell()]) -> [weft_bench_workload:cell()].
+on(Hosts, Cells) ->
+    [Cell#{link := Link#{label := hosts, hosts => Hosts}} || #{link := Link} = Cell <- Cells].

@@ -1,0 +1,50 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% What can be said of hosts of a deployment without any; weft_deploy_ssh_SUITE measures on some.
+-module(weft_papers_hosts_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+two_are_needed_test() ->
+    File = filename:join("/tmp", "weft-hosts-" ++ os:getpid() ++ ".deploy"),
+    Write = fun(Terms) -> file:write_file(File, [io_lib:format("~p.~n", [T]) || T <- Terms]) end,
+    ok = Write([{name, shop}, {family, web, #{}}]),
+    {error, One} = weft_papers_hosts:open(File),
+    ?assertNotEqual(nomatch, string:find(One, "{hosts, [...]}")),
+    ok = Write([{name, shop}, {family, web, #{cout => 1}}]),
+    {error, Wrong} = weft_papers_hosts:open(File),
+    ?assertNotEqual(nomatch, string:find(Wrong, "cout")),
+    ok = file:delete(File),
+    ?assertMatch({error, _}, weft_papers_hosts:open(File)).
+
+%% No clusters, no emulated links, no certificates.
+cells_of_two_nodes_are_left_test() ->
+    All = weft_bench_workload:cells(weft_bench_workload:modules(), full),
+    [_ | _] = Left = weft_bench_hosts:cells(All),
+    [?assertMatch({_, #{label := loopback}, []},
+                  {Layout, Link, [V || V <- Variants, weft_bench_variant:is_tls(V)]})
+     || #{layout := Layout, link := Link, variants := Variants} <- Left],
+    ?assertEqual([pair], lists:usort([Layout || #{layout := Layout} <- Left])),
+    ?assertEqual(0, weft_papers_cli:main(["--list", "--cluster", "none.deploy"])),
+    ?assertEqual(2, weft_papers_cli:main(["--cluster", "none.deploy"])).
+
+%% Whatever words are added at the end, those are what the program ssh is given as one.
+words_are_quoted_for_the_shell_of_the_host_test() ->
+    Dir = filename:join("/tmp", "weft-hosts-" ++ os:getpid()),
+    ok = filelib:ensure_path(Dir),
+    Ssh = filename:join(Dir, "ssh"),
+    ok = file:write_file(Ssh, "#!/bin/sh\nfor last; do :; done\neval \"$last\"\n"),
+    ok = file:change_mode(Ssh, 8#755),
+    Provider = {ssh, #{keys => Dir, user => "me", port => 22}},
+    {Program, Arguments} = weft_papers_hosts:command(Provider, "host", ["printf", "[%s]"]),
+    Words = ["a b", "it's", "$HOME", "\"{q,\\\"x\\\"}\"", "*", "~", "\\n"],
+    Path = Dir ++ ":" ++ os:getenv("PATH"),
+    Port = open_port({spawn_executable, Program},
+                     [{args, Arguments ++ Words}, {env, [{"PATH", Path}]}, binary, exit_status]),
+    ?assertEqual(iolist_to_binary([[$[, Word, $]] || Word <- Words]), printed(Port, <<>>)),
+    ok = file:del_dir_r(Dir).
+
+printed(Port, Before) ->
+    receive
+        {Port, {data, Data}} -> printed(Port, <<Before/binary, Data/binary>>);
+        {Port, {exit_status, 0}} -> Before
+    end.
