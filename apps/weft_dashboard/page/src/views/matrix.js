@@ -146,7 +146,6 @@ export function matrixView() {
       const [x, y] = [margin + column * cell, margin + row * cell];
       context.fillRect(x, y, cell - gap, cell - gap);
       if (one.link === "down" || one.down > 0) mark(x, y, cell - gap);
-      if (hasError(one)) corner(x, y, cell - gap);
     }
     context.fillStyle = colour("line");
     for (let i = 0; i < grid.rows.length; i++)
@@ -162,18 +161,6 @@ export function matrixView() {
     context.moveTo(x + 2, y + 2);
     context.lineTo(x + side - 2, y + side - 2);
     context.stroke();
-  }
-
-  // Something went wrong with the link once: what, is said when the cell is pointed at, or chosen.
-  function corner(x, y, side) {
-    if (side < 5) return;
-    const length = Math.min(9, side / 2.5);
-    context.fillStyle = colour("bad");
-    context.beginPath();
-    context.moveTo(x + side, y);
-    context.lineTo(x + side - length, y);
-    context.lineTo(x + side, y + length);
-    context.fill();
   }
 
   function cursor() {
@@ -220,8 +207,7 @@ export function matrixView() {
       ? `All the same: ${text(off.middle)}.`
       : `Grey is the mean, ${text(off.middle)}; orange is above and blue below, `
         + `strongest from two standard deviations (of ${text(off.spread)}). The faintest cells `
-        + "have a link but no such value. A red line is a link that is down, a red corner an error "
-        + "that a link had.");
+        + "have a link but no such value. A red line is a link that is down.");
   }
 
   function cellAt(event) {

@@ -14,6 +14,7 @@ import { figures, fillFigures } from "./node_panel.js";
 import { processTable, linkTable, sessionTable } from "./node_tables.js";
 
 const AGAIN_MS = 3000;
+const SPAN_S = 30;
 
 const CHARTS = [
   { title: "Bytes a second", keys: ["bytes_out", "bytes_in"], names: ["out", "in"], text: rate },
@@ -158,7 +159,11 @@ function chart({ title, keys, names, text }) {
     plot = new uPlot({
       width: place.clientWidth || 320, height: 130, legend: { show: false },
       cursor: { show: false },
-      scales: { y: { range: (_, min, max) => [Math.min(0, min), Math.max(1, max * 1.1)] } },
+      // One sample alone has no span of its own.
+      scales: {
+        x: { range: (_, min, max) => [Math.min(min, (max ?? SPAN_S) - SPAN_S), max ?? SPAN_S] },
+        y: { range: (_, min, max) => [Math.min(0, min), Math.max(1, max * 1.1)] },
+      },
       axes: [
         { ...line, space: 70, values: (_, ticks) => ticks.map((tick) => time(tick * 1000)) },
         { ...line, size: 70, values: (_, ticks) => ticks.map((tick) => text(tick)) },
