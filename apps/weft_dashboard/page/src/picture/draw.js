@@ -56,23 +56,33 @@ function outlines(context, { scene, at }) {
   });
 }
 
-// Above the outline or below it, wherever those of other groups are farther away.
+// Where a name may be: at the highest, lowest, rightmost or leftmost point of the outline. The room
+// beside it counts less, as names are wide.
+const SIDES = [
+  { far: ([, y]) => -y, align: "center", baseline: "bottom", off: [0, -4], weight: 1 },
+  { far: ([, y]) => y, align: "center", baseline: "top", off: [0, 5], weight: 1 },
+  { far: ([x]) => x, align: "left", baseline: "middle", off: [6, 0], weight: 0.6 },
+  { far: ([x]) => -x, align: "right", baseline: "middle", off: [-6, 0], weight: 0.6 },
+];
+
+// Wherever the outlines of other groups are farthest away.
 function groupNames(context, { scene }, hulls) {
   context.font = `600 ${Math.max(13, scene.size.r * 1.4)}px system-ui, sans-serif`;
-  context.textAlign = "center";
   hulls.forEach((hull, place) => {
     if (hull === null) return;
     const others = hulls.filter((other) => other !== null && other !== hull).flat();
     const room = ([x, y]) =>
-      others.reduce((least, point) => Math.min(least, Math.hypot(x - point[0], y - point[1])),
-        Infinity);
-    const top = hull.reduce((best, point) => (point[1] < best[1] ? point : best));
-    const bottom = hull.reduce((best, point) => (point[1] > best[1] ? point : best));
-    const isAbove = room(top) >= room(bottom);
-    const [x, y] = isAbove ? top : bottom;
-    context.textBaseline = isAbove ? "bottom" : "top";
-    outlined(context, scene.cluster.groups[place].name, x, y + (isAbove ? -4 : 5),
-      groupColour(place));
+      others.reduce((least, [a, b]) => Math.min(least, Math.hypot(x - a, y - b)), Infinity);
+    const places = SIDES.map(({ far, align, baseline, off, weight }) => {
+      const point = hull.reduce((best, other) => (far(other) > far(best) ? other : best));
+      return { at: [point[0] + off[0], point[1] + off[1]], align, baseline,
+        room: room(point) * weight };
+    });
+    const { at, align, baseline } =
+      places.reduce((best, other) => (other.room > best.room ? other : best));
+    context.textAlign = align;
+    context.textBaseline = baseline;
+    outlined(context, scene.cluster.groups[place].name, ...at, groupColour(place));
   });
 }
 
