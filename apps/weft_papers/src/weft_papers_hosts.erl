@@ -3,7 +3,8 @@
 %% code of the benchmark, in the directory `bench' of the deployment's own, and are left without it.
 %% What is deployed there goes on, and takes its part of the host.
 %%
-%% Nodes are ruled by their standard input and output, over the program ssh. Their cookie is made for the run, and is in a file that only its owner can read.
+%% Nodes are ruled by their standard input and output, over the program ssh. Their cookie is made
+%% for the run, and is in a file that only its owner can read.
 -module(weft_papers_hosts).
 
 -export([open/1, command/3]).
