@@ -230,7 +230,14 @@ its_heap_does_not_grow(Config) ->
     ?assert(100 * (lists:last(Looks) / Before - 1) < ?HEAP_PERCENT),
     ?assertEqual([], errors(Browser)).
 
+%% The least of some looks: now and then there is a second model, which has just come.
 heap_bytes(Browser) ->
+    lists:min([begin
+                   receive after 370 -> ok end, % pacing: models come each second
+                   used_bytes(Browser)
+               end || _ <- lists:seq(1, 8)]).
+
+used_bytes(Browser) ->
     _ = command(<<"HeapProfiler.collectGarbage">>, #{}, Browser),
     _ = command(<<"Performance.enable">>, #{}, Browser),
     #{<<"metrics">> := Metrics} = command(<<"Performance.getMetrics">>, #{}, Browser),
