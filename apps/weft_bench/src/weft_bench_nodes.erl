@@ -4,7 +4,8 @@
 %%
 %% Layouts: `pair' is a sender `a' and a receiver `b'; `trio' has a third node `c'; {fan, N} has `a'
 %% and N receivers {r, 1}..{r, N}; `alone' is `a'; {cluster, Shape} has equal nodes {n, 1}..{n, N}
-%% (`weft_bench_cluster'). With a gateway there is `g' too, and no
+%% (`weft_bench_cluster'); in {apart, Shape} the same nodes know nothing of each other.
+%% With a gateway there is `g' too, and no
 %% connection of `a' but with it. Nodes are ruled by way of their standard input and output
 %% (`peer'), so that the connections under test carry the workload and nothing else. All variants
 %% have the same flags of the emulator: busy waiting is off, since more nodes than cores would steal
@@ -17,7 +18,7 @@
 
 -type role() :: a | b | c | g | {r | n, pos_integer()}.
 -type layout() :: pair | trio | {fan, pos_integer()} | alone
-                | {cluster, weft_bench_cluster:shape()}.
+                | {cluster | apart, weft_bench_cluster:shape()}.
 -opaque nodes() :: #{variant := weft_bench_variant:variant(),
                      %% Where their certificate is.
                      tls := file:filename() | none,
@@ -90,10 +91,13 @@ roles_of(alone) -> [a];
 roles_of(pair) -> [a, b];
 roles_of(trio) -> [a, b, c];
 roles_of({fan, Count}) -> [a | [{r, Number} || Number <- lists:seq(1, Count)]];
-roles_of({cluster, Shape}) -> weft_bench_cluster:roles(Shape).
+roles_of({Cluster, Shape}) when Cluster =:= cluster; Cluster =:= apart ->
+    weft_bench_cluster:roles(Shape).
 
 shape({cluster, Shape}, Names) ->
     weft_bench_cluster:named(Shape, fun(Role) -> node_name(Role, Names) end);
+shape({apart, _Shape}, _Names) ->
+    #{seeds => [], groups => #{}};
 shape(_Layout, _Names) ->
     none.
 
@@ -218,6 +222,7 @@ prepare(Layout, #{variant := Variant} = Nodes) ->
                   end, [Role || weft_bench_variant:is_weft(Variant), Role <- roles(Nodes)]),
     case Layout of
         {cluster, _} -> weft_bench_cluster:await(Nodes);
+        {apart, _} -> ok;
         _ -> connect_all(Nodes)
     end.
 

@@ -184,13 +184,15 @@ measure_now(#{module := Module, layout := Layout} = Cell, Variant, Repetition, P
     end.
 
 %% A cluster on one machine is measured by how many nodes have to share a core.
-sharing({Kind, _}, Nodes) when Kind =:= cluster; Kind =:= fan ->
+sharing({Kind, _}, Nodes) when Kind =:= cluster; Kind =:= apart; Kind =:= fan ->
     [{vms_per_core, weft_bench_cluster:vms_per_core(length(weft_bench_nodes:roles(Nodes)))}];
 sharing(_Layout, _Nodes) ->
     [].
 
 %% Many nodes that have nothing to do are not nothing.
-without_used_nodes(#{fresh := true, layout := {cluster, _}}, _Variant, State) -> stop_nodes(State);
+without_used_nodes(#{fresh := true, layout := {Kind, _}}, _Variant, State)
+  when Kind =:= cluster; Kind =:= apart ->
+    stop_nodes(State);
 without_used_nodes(#{fresh := true}, Variant, State) -> replace_nodes(Variant, State);
 without_used_nodes(_Cell, _Variant, State) -> State.
 

@@ -16,18 +16,19 @@
 %% ```
 %% stock_mesh    inet_tcp, each node connected with each other, as OTP does by default
 %% weft_mesh     the same over weft, full mesh
+%% weft_swim     the same, failures are detected by SWIM
 %% weft_groups   weft, links inside of the groups of the cluster only
 %% weft_peers    weft, peer to peer
 %% '''
 -module(weft_bench_variant).
 
--export([all/0, of_clusters/0, arguments/2, is_weft/1, is_tls/1, has_gateway/1, connects_all/1,
-         mode/2, available/1]).
+-export([all/0, of_clusters/0, arguments/2, cluster_topology/2, is_weft/1, is_tls/1,
+         has_gateway/1, connects_all/1, mode/2, available/1]).
 -export_type([variant/0, mode/0, purpose/0]).
 
 -type variant() :: stock | stock_tls | weft_1 | weft_4 | weft_8 | weft_tls_1 | weft_tls_4
                  | weft_gateway | stock_relay | channel | channel_8
-                 | stock_mesh | weft_mesh | weft_groups | weft_peers.
+                 | stock_mesh | weft_mesh | weft_swim | weft_groups | weft_peers.
 %% How to send: `!', or weft:send/3 with these options.
 -type mode() :: plain | {channel, Options :: map()}.
 -type purpose() :: message | call | stream.
@@ -57,7 +58,7 @@ is_tls(Variant) ->
 %% @doc Do the kernels of all nodes connect with each other, which `global' needs?
 -spec connects_all(variant()) -> boolean().
 connects_all(Variant) ->
-    Variant =:= stock_mesh orelse Variant =:= weft_mesh.
+    lists:member(Variant, [stock_mesh, weft_mesh, weft_swim]).
 
 %% @doc Is there a node between sender and receiver?
 -spec has_gateway(variant()) -> boolean().
@@ -78,14 +79,19 @@ arguments(weft_tls_4, Context) -> weft(4) ++ tls(Context);
 arguments(weft_gateway, #{links := Links}) ->
     weft(1) ++ topology({static, #{links => Links}});
 arguments(stock_mesh, _) -> [];
-arguments(weft_mesh, #{shape := #{seeds := Seeds}}) ->
-    weft(1) ++ topology({full_mesh, #{seeds => Seeds}});
-arguments(weft_groups, #{shape := #{groups := Groups}}) ->
-    weft(1) ++ topology({groups, Groups});
-arguments(weft_peers, #{shape := #{seeds := Seeds}}) ->
-    weft(1) ++ topology({peer_to_peer, #{seeds => Seeds}});
 arguments(channel, _) -> weft(1);
-arguments(channel_8, _) -> weft(1) ++ ["-weft", "channels", term(channels(8))].
+arguments(channel_8, _) -> weft(1) ++ ["-weft", "channels", term(channels(8))];
+arguments(OfClusters, #{shape := Shape}) ->
+    weft(1) ++ topology(cluster_topology(OfClusters, Shape)).
+
+%% @doc The topology that the variant has in a cluster of that shape, if it has one.
+-spec cluster_topology(variant(), weft_bench_cluster:named()) -> none | {atom(), term()}.
+cluster_topology(weft_mesh, #{seeds := Seeds}) -> {full_mesh, #{seeds => Seeds}};
+cluster_topology(weft_swim, #{seeds := Seeds}) ->
+    {full_mesh, #{seeds => Seeds, detector => swim}};
+cluster_topology(weft_groups, #{groups := Groups}) -> {groups, Groups};
+cluster_topology(weft_peers, #{seeds := Seeds}) -> {peer_to_peer, #{seeds => Seeds}};
+cluster_topology(_Variant, _Shape) -> none.
 
 weft(Lanes) ->
     ["-proto_dist", "weft", "-weft", "lanes", integer_to_list(Lanes)].

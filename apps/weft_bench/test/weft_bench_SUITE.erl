@@ -9,14 +9,14 @@
 -export([all/0, suite/0]).
 -export([run_is_recorded/1, cluster_has_its_vms_per_core/1, lookups_are_timed/1,
          what_there_is_no_time_for_is_left_out/1, emulated_link_has_its_round_trip/1,
-         carrier_that_does_not_boot_is_told/1]).
+         carrier_that_does_not_boot_is_told/1, nodes_at_rest_are_measured/1]).
 
 suite() -> [{timetrap, {seconds, 60}}].
 
 all() ->
     [run_is_recorded, cluster_has_its_vms_per_core, lookups_are_timed,
      what_there_is_no_time_for_is_left_out, emulated_link_has_its_round_trip,
-     carrier_that_does_not_boot_is_told].
+     carrier_that_does_not_boot_is_told, nodes_at_rest_are_measured].
 
 run_is_recorded(Config) ->
     Rows = run(["--quick", "--only", "a small 100 B x 16", "--variants",
@@ -88,6 +88,25 @@ carrier_that_does_not_boot_is_told(Config) ->
     ok = weft_bench_place:stop(Place),
     ?assertMatch({error, "" ++ _},
                  weft_bench_nodes:start(stock, pair, #{place => Place, log_dir => dir(Config)})).
+
+%% Three nodes that knew nothing of each other: each variant forms a cluster in its way.
+nodes_at_rest_are_measured(Config) ->
+    Rows = [Row || {Cell, Variants} <- [{"form", "stock,weft_swim"}, {"idle", "weft_1"},
+                                        {"connection", "weft_mesh"}],
+                   Row <- run(["--quick", "--suites", "rest", "--only", "rest: " ++ Cell,
+                               "--variants", Variants, "--repetitions", "1"], Config)],
+    ?assertEqual([], [Row || #{metric := <<"failed">>} = Row <- Rows]),
+    Of = fun(Metric) -> [{Variant, Value} || #{metric := M, variant := Variant, value := Value}
+                                                 <- Rows, M =:= Metric] end,
+    ?assertMatch([{<<"stock">>, _}, {<<"weft_swim">>, _}], lists:sort(Of(<<"formed_s">>))),
+    [?assert(Value > 0) || Metric <- [<<"formed_s">>, <<"forming_cpu_ms">>, <<"idle_percent">>,
+                                      <<"idle_wakeups_per_s">>],
+                           {_Variant, Value} <- Of(Metric)],
+    %% A link, what writes to it, a session and the process of the kernel are the least.
+    [{_, Processes}] = Of(<<"connection_processes">>),
+    ?assert(Processes >= 4),
+    [{_, Bytes}] = Of(<<"connection_bytes">>),
+    ?assert(Bytes > 10000).
 
 run(Arguments, Config) ->
     ?assertEqual(0, weft_bench_cli:main(["--out", dir(Config) | Arguments])),

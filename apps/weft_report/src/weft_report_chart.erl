@@ -121,6 +121,7 @@ shape(<<"weft_gateway">>) -> 5;
 shape(<<"stock_relay">>) -> 5;
 shape(<<"stock_mesh">>) -> 1;
 shape(<<"weft_mesh">>) -> 2;
+shape(<<"weft_swim">>) -> 3;
 shape(<<"weft_groups">>) -> 4;
 shape(<<"weft_peers">>) -> 5;
 shape(_Channel) -> 3.

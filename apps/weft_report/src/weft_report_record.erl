@@ -10,7 +10,7 @@
 %% ```
 %% run           name of the run, its start: 20260131T093000
 %% suite         the workload's group: a to k, orbit, aco, de_bench, im, city,
-%%               store
+%%               store, rest
 %% workload      small | bulk | call_beside_bulk | call_beside_flood | call_beside_large | unicast |
 %%               echo | key_value | terms | maps | slow_receiver | fan_out | peers | call |
 %%               call_paused | erpc | rpc | mesh_calls |
@@ -22,14 +22,14 @@
 %%               de_calls | im_rd | im_rsd (both also _steady, _killed and _emptied) |
 %%               city | city_districts | riak_spawned | riak_supervised | riak_get |
 %%               riak_insert | riak_update | riak_elasticity | vnode_echo | vnode_quorum | ads |
-%%               crdt_counter | crdt_set
+%%               crdt_counter | crdt_set | form | idle | connection
 %% variant       what carried it, see weft_bench_variant: stock, stock_tls, weft_1, weft_4, weft_8,
 %%               weft_tls_1, weft_tls_4, weft_gateway, stock_relay, channel, channel_8, stock_mesh,
-%%               weft_mesh, weft_groups, weft_peers
+%%               weft_mesh, weft_swim, weft_groups, weft_peers
 %% size_bytes    payload of a message (of a background message, beside calls)
 %% pairs         concurrent senders, callers or actors; nodes for fan_out, mesh_calls, orbit, aco,
-%%               de_bench, im, city and riak_*; clients for riak_spawned and riak_supervised;
-%%               peers for peers
+%%               de_bench, im, city, riak_*, form, idle and connection; clients for riak_spawned
+%%               and riak_supervised; peers for peers
 %% streams       background senders; processes that compute, on a busy node; for mesh_calls the
 %%               callers on each node; for orbit the size of its space, for aco the number of
 %%               colonies; for de_bench what is varied, see weft_de_bench_workload; for im and
@@ -119,7 +119,7 @@ metrics() ->
                              "fsm_server_call", "register", "whereis", "unregister",
                              "local_register", "local_whereis", "local_unregister"],
                {What, Text} <- [{"_mean_us", "mean time"}, {"_p99_us", "p99"}]]
-        ++ busy_metrics() ++ store_metrics() ++ circumstances()
+        ++ busy_metrics() ++ store_metrics() ++ rest_metrics() ++ circumstances()
         ++ [{skipped, "", none, "not possible, see note"},
             {failed, "", none, "went wrong, see note"}].
 
@@ -141,6 +141,15 @@ store_metrics() ->
      {state_bytes, "bytes", less, "a state of data that merges"},
      {delta_bytes, "bytes", less, "one change of it"},
      {shown_too_often, "", less, "how often something was shown after that was enough"}].
+
+rest_metrics() ->
+    [{formed_s, "s", less, "until each node was connected with all others"},
+     {forming_cpu_ms, "ms", less, "user and system time of a node until then"},
+     {idle_percent, "%", less, "user and system time of a node at rest, of one core"},
+     {idle_wakeups_per_s, "1/s", less, "how often a thread of a node at rest was woken"},
+     {connection_bytes, "bytes", less, "memory of a node for each connection, just after calls"},
+     {connection_rest_bytes, "bytes", less, "the same after some time at rest"},
+     {connection_processes, "", less, "processes of a node for each connection"}].
 
 circumstances() ->
     [{warm_up_s, "s", none, "how long the warm-up took"},
@@ -216,7 +225,7 @@ number(number, Field) ->
 -spec variants() -> [atom(), ...].
 variants() ->
     [stock, weft_1, weft_4, weft_8, weft_gateway, stock_relay, channel, channel_8, stock_tls,
-     weft_tls_1, weft_tls_4, stock_mesh, weft_mesh, weft_groups, weft_peers].
+     weft_tls_1, weft_tls_4, stock_mesh, weft_mesh, weft_swim, weft_groups, weft_peers].
 
 %% @doc Writes what is known of the machine and the run, in the order given.
 -spec write_environment(Dir :: file:filename(), [{Key :: string(), Value :: string()}]) -> ok.

@@ -178,7 +178,8 @@ baseline({Cell, Variant, Metric}, #results{values = Values}) ->
     end.
 
 nearest(<<"weft_tls", _/binary>>) -> [<<"stock_tls">>];
-nearest(<<"weft_mesh">>) -> [<<"stock_mesh">>, <<"stock">>];
+nearest(Mesh) when Mesh =:= <<"weft_mesh">>; Mesh =:= <<"weft_swim">> ->
+    [<<"stock_mesh">>, <<"stock">>];
 nearest(<<"stock">>) -> [<<"stock">>];
 nearest(<<"stock", _/binary>>) -> [<<"stock">>];
 nearest(_) -> [<<"stock">>, <<"stock_mesh">>].
@@ -225,6 +226,10 @@ headline_metrics(<<"riak_elasticity">>) ->
 headline_metrics(<<"riak_", _/binary>>) ->
     [<<"calls_per_s">>, <<"latency_p50_us">>, <<"latency_p99_us">>, <<"store_cpu_us">>];
 headline_metrics(<<"peers">>) -> [<<"lookup_ns">>];
+headline_metrics(<<"form">>) -> [<<"formed_s">>, <<"forming_cpu_ms">>];
+headline_metrics(<<"idle">>) -> [<<"idle_percent">>, <<"idle_wakeups_per_s">>];
+headline_metrics(<<"connection">>) ->
+    [<<"connection_bytes">>, <<"connection_rest_bytes">>, <<"connection_processes">>];
 headline_metrics(Workload)
   when Workload =:= <<"small">>; Workload =:= <<"terms">>; Workload =:= <<"maps">>;
        Workload =:= <<"fan_out">> ->
