@@ -3,7 +3,7 @@
 %% and how the result of a command becomes its exit status.
 -module(weft_bench_arguments).
 
--export([common/1, common/2, out/1, new/1, status/1]).
+-export([common/1, common/2, out/1, new/1, status/1, quota/0, given_quota/1]).
 
 %% @doc The options of every command; without `--out' there is none in what is given.
 -spec common(Help :: string()) -> [weft_argparse:argument()].
@@ -35,3 +35,34 @@ status(ok) -> 0;
 status({error, Why}) ->
     io:format(standard_error, "~ts~n", [Why]),
     2.
+
+%% @doc The option that gives each node a quota.
+-spec quota() -> weft_argparse:argument().
+quota() ->
+    #{name => quota, long => "-quota", type => {custom, fun percent/1}, value => "PERCENT",
+      help => "of a core for each node, which are like small hosts then (cgroups; needs root)"}.
+
+percent(Text) ->
+    case string:to_integer(Text) of
+        {Percent, ""} when Percent > 0, Percent =< 100 -> Percent;
+        _ -> throw("a whole number from 1 to 100")
+    end.
+
+%% @doc The quota that was asked for, and none where it can not be had, which is told; and what the
+%% environment has of it.
+-spec given_quota(weft_argparse:given()) ->
+          {weft_bench_quota:percent() | none, [{Key :: string(), Value :: string()}]}.
+given_quota(#{quota := Percent}) ->
+    case weft_bench_quota:possible() of
+        {ok, Version} ->
+            {Percent, [{"quota", text("~b % of a core for each node, cgroups ~ts",
+                                      [Percent, Version])}]};
+        {error, Why} ->
+            io:format(standard_error, "no quotas: ~ts. The nodes share the cores as they can.~n",
+                      [Why]),
+            {none, [{"quota", text("none; ~b % were asked for: ~ts", [Percent, Why])}]}
+    end;
+given_quota(_Given) ->
+    {none, [{"quota", "none"}]}.
+
+text(Format, Arguments) -> lists:flatten(io_lib:format(Format, Arguments)).

@@ -90,6 +90,7 @@ arguments() ->
        help => "instead of 5 (quick: 2)"},
      #{name => minutes, long => "-minutes", type => {integer, [{min, 1}]}, value => "N",
        help => "as many repetitions as are expected to fit; what has not begun then is left out"},
+     weft_bench_arguments:quota(),
      #{name => list, long => "-list", type => boolean,
        help => "the cells and how long they take, and no measurement"}
      | weft_bench_arguments:common("where results go, instead of a new directory in _build/bench")].
@@ -192,12 +193,15 @@ measure(Cells, Options) ->
     Dir = maps:get(out, Options, filename:join(BuildDir, Run)),
     ok = weft_report_file:directory(filename:join(Dir, "logs")),
     Repetitions = repetitions(Cells, Options),
-    ok = write_environment(Dir, BuildDir, Run, Options, Repetitions),
+    {Quota, OfQuota} = weft_bench_arguments:given_quota(Options),
+    ok = write_environment(Dir, BuildDir, Run, Options, [{"repetitions",
+                                                         integer_to_list(Repetitions)} | OfQuota]),
     io:format("~ts; results go to ~ts~n", [in_words(Cells, Options), Dir]),
     ok = weft_bench_interrupt:afterwards(cells, fun() -> weft_report_page:main([Dir]) end),
     {ok, Failed} = weft_bench_runner:run(#{run => Run, dir => Dir, build_dir => BuildDir,
                                            cells => Cells, repetitions => Repetitions,
                                            terminal => maps:get(terminal, Options, false),
+                                           quota => Quota,
                                            limit_ms => limit_ms(Options)}),
     case weft_report_page:main([Dir]) of
         0 when Failed > 0 ->
@@ -211,14 +215,13 @@ limit_ms(#{quick := true}) -> ?QUICK_LIMIT_MS;
 limit_ms(#{minutes := Minutes}) -> Minutes * 60000;
 limit_ms(_) -> infinity.
 
-write_environment(Dir, BuildDir, Run, Options, Repetitions) ->
+write_environment(Dir, BuildDir, Run, Options, Known) ->
     Given = [{"run", Run}, {"scope", atom_to_list(scope(Options))},
-             {"repetitions", integer_to_list(Repetitions)},
              {"congestion_control", weft_bench_environment:congestion_control(Dir)},
              {"filters", lists:flatten(io_lib:format("~0tp", [maps:with([suites, only, variants,
                                                                          cluster], Options)]))},
              {"emulated_links", case weft_bench_place:can_emulate(BuildDir) of
                                     ok -> "yes";
                                     {error, Why} -> "no: " ++ Why
-                                end}],
+                                end} | Known],
     weft_report_record:write_environment(Dir, weft_bench_environment:gather(Given)).

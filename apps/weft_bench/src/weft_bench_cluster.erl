@@ -154,20 +154,25 @@ run(Program, Options, Nodes, TimeoutMs) ->
           {ok, weft_bench_program:result()} | {error, Text :: string()}.
 program(Program, Options, Nodes, TimeoutMs) ->
     Arguments = [Program, Options, ?MODULE:nodes(Nodes), TimeoutMs],
+    Before = all_traffic(Nodes),
     case weft_bench_nodes:call(Nodes, {n, 1}, weft_bench_program, run,
                                {Arguments, TimeoutMs + ?CALL_MS}) of
-        {ok, Result} -> {ok, maps:merge(Result, maps:from_list(all_traffic(Nodes)))};
-        {error, Text} -> {error, Text}
+        {ok, Result} ->
+            #{received_packets := Packets} = After = all_traffic(Nodes),
+            Run = #{run_packets => max(0, Packets - maps:get(received_packets, Before))},
+            {ok, maps:merge(Result, maps:merge(After, Run))};
+        {error, Text} ->
+            {error, Text}
     end.
 
 %% @doc What all nodes received since they were started, which includes what it took to connect
 %% them, and the connections that they have.
--spec all_traffic(weft_bench_nodes:nodes()) -> [weft_bench_workload:measurement()].
+-spec all_traffic(weft_bench_nodes:nodes()) -> #{Metric :: atom() => number()}.
 all_traffic(Nodes) ->
     All = [weft_bench_nodes:call(Nodes, Role, ?MODULE, traffic, {[], ?CALL_MS})
            || Role <- weft_bench_nodes:roles(Nodes)],
     Connections = [Count || #{connections := Count} <- All],
-    [{connections_max, lists:max(Connections)},
-     {connections_mean, lists:sum(Connections) / length(Connections)},
-     {received_packets, lists:sum([Packets || #{packets := Packets} <- All])},
-     {received_bytes, lists:sum([Bytes || #{bytes := Bytes} <- All])}].
+    #{connections_max => lists:max(Connections),
+      connections_mean => lists:sum(Connections) / length(Connections),
+      received_packets => lists:sum([Packets || #{packets := Packets} <- All]),
+      received_bytes => lists:sum([Bytes || #{bytes := Bytes} <- All])}.

@@ -71,6 +71,7 @@ interrupted({Pid, Monitor}, Told) ->
     true = exit(Pid, kill),
     receive {'DOWN', Monitor, process, Pid, _} -> ok end,
     ok = weft_bench_place:remove_own(),
+    ok = weft_bench_quota:remove_own(),
     ok = weft_bench_tls:remove_own(),
     _ = [try Fun()
          catch Class:Reason -> say("~0tp", [{Class, Reason}])

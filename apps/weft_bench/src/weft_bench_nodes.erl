@@ -13,8 +13,8 @@
 -module(weft_bench_nodes).
 
 -export([start/3, stop/1, call/5, node/2, roles/1, cpu_us/1, cpu_us_of/1, flags/1, variant/1,
-         os_pid/2, kill/2, restart/2, code_path/0]).
--export_type([nodes/0, role/0, layout/0]).
+         os_pid/2, kill/2, restart/2, counters/1, code_path/0]).
+-export_type([nodes/0, role/0, layout/0, context/0]).
 
 -type role() :: a | b | c | g | {r | n, pos_integer()}.
 -type layout() :: pair | trio | {fan, pos_integer()} | alone
@@ -24,8 +24,14 @@
                      tls := file:filename() | none,
                      %% On other hosts they are known by their connections only.
                      are_here := boolean(),
+                     quota := weft_bench_quota:percent() | none,
+                     groups := [weft_bench_quota:group()],
                      peers := #{role() => #{peer := pid(), node := node(), os_pid := string(),
                                             boot := map()}}}.
+
+%% Each node gets the quota, once all are connected.
+-type context() :: #{place := weft_bench_place:place(), log_dir := file:filename(),
+                     quota => weft_bench_quota:percent() | none}.
 
 -define(BOOT_MS, 30000).
 -define(CONNECT_MS, 20000).
@@ -38,8 +44,7 @@
 -define(TOLD_MAX, 5).
 
 %% @doc Starts the nodes of a variant and connects `a' with all others. The error is a text.
--spec start(weft_bench_variant:variant(), layout(),
-            #{place := weft_bench_place:place(), log_dir := file:filename()}) ->
+-spec start(weft_bench_variant:variant(), layout(), context()) ->
           {ok, nodes()} | {error, string()}.
 start(Variant, Layout, #{place := Place} = Context) ->
     Roles = roles(Variant, Layout),
@@ -58,15 +63,32 @@ start(Variant, Layout, #{place := Place} = Context) ->
     Boots = [{Role, boot(Role, Name, Arguments, Context)} || {Role, Name} <- maps:to_list(Names)],
     {Peers, Failed} = boot_all(Boots),
     Nodes = #{variant => Variant, peers => Peers, tls => Tls,
-              are_here => weft_bench_place:host(Place, near) =:= here},
+              are_here => weft_bench_place:host(Place, near) =:= here, groups => [],
+              quota => maps:get(quota, Context, none)},
     try
         [] =:= Failed orelse throw({nodes_do_not_boot, Failed}),
         ok = prepare(Layout, Nodes),
-        {ok, Nodes}
+        limited(maps:keys(Peers), Nodes)
     catch
         _:Reason ->
             stop(Nodes),
             {error, lists:flatten(failure(Reason, Names))}
+    end.
+
+limited(_Roles, #{quota := none} = Nodes) ->
+    {ok, Nodes};
+limited(_Roles, #{are_here := false} = Nodes) ->
+    stop(Nodes),
+    {error, "no quota: nodes on other hosts have none; leave out --quota"};
+limited([], Nodes) ->
+    {ok, Nodes};
+limited([Role | Roles], #{quota := Percent, groups := Groups} = Nodes) ->
+    case weft_bench_quota:limit(Percent, os_pid(Nodes, Role)) of
+        {ok, Group} ->
+            limited(Roles, Nodes#{groups := [Group | Groups]});
+        {error, Text} ->
+            stop(Nodes),
+            {error, "no quota: " ++ Text}
     end.
 
 failure({nodes_do_not_boot, Failed}, Names) ->
@@ -197,7 +219,7 @@ boot_result(Boot) ->
 %% @doc Kills a node, as if its host had failed.
 -spec kill(nodes(), role()) -> ok.
 kill(#{peers := Peers} = Nodes, Role) ->
-    stop(Nodes#{peers := maps:with([Role], Peers), tls := none}).
+    stop(Nodes#{peers := maps:with([Role], Peers), tls := none, groups := []}).
 
 %% @doc Starts a node that was killed, with the name that it had; its connections are made by whom
 %% needs them. Who restarts it also has to stop it, with what is returned: others do not know it.
@@ -209,7 +231,7 @@ restart(#{peers := Peers, variant := Variant} = Nodes, Role) ->
             New = Nodes#{peers := Peers#{Role := Peer}},
             _ = [{ok, _} = call(New, Role, application, ensure_all_started, {[weft], ?CALL_MS})
                  || weft_bench_variant:is_weft(Variant)],
-            {ok, New};
+            limited([Role], New);
         {error, Reason} ->
             {error, Reason}
     end.
@@ -248,7 +270,7 @@ stop(#{peers := Peers, are_here := false}) ->
     lists:foreach(fun({Pid, Monitor}) ->
                       receive {'DOWN', Monitor, process, Pid, _} -> ok end
                   end, Ending);
-stop(#{peers := Peers, tls := Tls}) ->
+stop(#{peers := Peers, tls := Tls, groups := Groups}) ->
     Ending = [{Pid, monitor(process, Pid), OsPid}
               || #{peer := Pid, os_pid := OsPid} <- maps:values(Peers)],
     _ = os:cmd(lists:join(" ", ["kill -KILL" | [OsPid || {_, _, OsPid} <- Ending]])),
@@ -256,7 +278,7 @@ stop(#{peers := Peers, tls := Tls}) ->
                       receive {'DOWN', Monitor, process, Pid, _} -> ok end
                   end, Ending),
     _ = Tls =:= none orelse weft_bench_tls:remove(Tls),
-    ok.
+    weft_bench_quota:remove(Groups).
 
 %% @doc Calls a function on the node with a role.
 -spec call(nodes(), role(), module(), atom(), {list(), TimeoutMs :: timeout()}) -> term().
@@ -278,6 +300,10 @@ variant(#{variant := Variant}) -> Variant.
 -spec os_pid(nodes(), role()) -> string().
 os_pid(#{peers := Peers}, Role) ->
     maps:get(os_pid, maps:get(Role, Peers)).
+
+%% @doc What the scheduler has counted of their quotas, if they have some.
+-spec counters(nodes()) -> weft_bench_quota:counters().
+counters(#{groups := Groups}) -> weft_bench_quota:counters(Groups).
 
 %% @doc User and system time that all nodes used since their start, in microseconds. Linux counts
 %% it in hundredths of a second (proc(5), stat, fields 14 and 15).

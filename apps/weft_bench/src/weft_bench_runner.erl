@@ -16,7 +16,8 @@
 
 -type plan() :: #{run := string(), dir := file:filename(), build_dir := file:filename(),
                   cells := [weft_bench_workload:cell()], repetitions := pos_integer(),
-                  terminal := boolean(), limit_ms := pos_integer() | infinity}.
+                  terminal := boolean(), limit_ms := pos_integer() | infinity,
+                  quota := weft_bench_quota:percent() | none}.
 
 -record(state, {plan :: plan(), file :: file:io_device(),
                 progress :: weft_bench_progress:progress(),
@@ -32,10 +33,10 @@
 %% @doc Runs a plan. The numbers are in the files that weft_report_record describes; if they can not
 %% be written that is a `throw' of weft_report_file.
 -spec run(plan()) -> {ok, Failed :: non_neg_integer()}.
-run(#{dir := Dir, build_dir := BuildDir, cells := Cells} = Plan) ->
+run(#{dir := Dir, build_dir := BuildDir, cells := Cells, quota := Quota} = Plan) ->
     File = weft_report_file:open(weft_report_record:results_file(Dir), weft_report_record:header()),
     {Possible, Impossible} = lists:partition(fun({_, _, Why}) -> Why =:= ok end,
-                                             possible(Cells, BuildDir)),
+                                             possible(Cells, BuildDir, Quota)),
     Todo = todo(Cells, Possible),
     Progress = weft_bench_progress:new(maps:get(terminal, Plan),
                                        [Cost || {_, _, Cost}
@@ -57,10 +58,18 @@ deadline(#{limit_ms := LimitMs}) -> erlang:monotonic_time(millisecond) + LimitMs
 
 %% ---- what there is to do ----
 
-possible(Cells, BuildDir) ->
+possible(Cells, BuildDir, Quota) ->
     Emulation = weft_bench_place:can_emulate(BuildDir),
-    [{Cell, Variant, why_not(Cell, Variant, Emulation)}
+    [{Cell, Variant, case share(Quota, Cell) of
+                         ok -> why_not(Cell, Variant, Emulation);
+                         Error -> Error
+                     end}
      || #{variants := Variants} = Cell <- Cells, Variant <- Variants].
+
+share(Quota, #{layout := {_Kind, #{nodes := Count}}}) when Quota =/= none ->
+    weft_bench_quota:is_enough(Quota, Count);
+share(_Quota, _Cell) ->
+    ok.
 
 why_not(#{link := #{label := Label}}, _Variant, {error, Text}) when Label =/= loopback ->
     {error, Text};
@@ -164,15 +173,15 @@ is_time_left(CostMs, #state{deadline = Deadline}) ->
     erlang:monotonic_time(millisecond) + CostMs < Deadline.
 
 measure_now(#{module := Module, layout := Layout} = Cell, Variant, Repetition, Place, State) ->
-    #state{plan = #{dir := Dir}} = State,
+    #state{plan = #{dir := Dir, quota := Quota}} = State,
     case nodes(Variant, Layout, Place, without_used_nodes(Cell, Variant, State)) of
         {ok, Nodes, Started} ->
-            try Module:run(Cell#{dir => Dir}, Nodes) of
-                {ok, Values} ->
-                    write(Cell, Variant, Repetition, Values ++ sharing(Layout, Nodes), "",
-                          Started),
+            Run = fun() -> Module:run(Cell#{dir => Dir, quota => Quota}, Nodes) end,
+            try weft_bench_sharing:measured(Layout, Quota, Nodes, Run) of
+                {{ok, Values}, Sharing} ->
+                    write(Cell, Variant, Repetition, Values ++ Sharing, "", Started),
                     settle(Cell, Nodes, Started#state{last = headline(Values)});
-                {skipped, Why} ->
+                {{skipped, Why}, _Sharing} ->
                     write(Cell, Variant, Repetition, [{skipped, 0}], Why, Started),
                     Started
             catch
@@ -183,12 +192,6 @@ measure_now(#{module := Module, layout := Layout} = Cell, Variant, Repetition, P
             failed(Cell, Variant, Repetition, Text, State)
     end.
 
-%% A cluster on one machine is measured by how many nodes have to share a core.
-sharing({Kind, _}, Nodes) when Kind =:= cluster; Kind =:= apart; Kind =:= fan ->
-    [{vms_per_core, weft_bench_cluster:vms_per_core(length(weft_bench_nodes:roles(Nodes)))}];
-sharing(_Layout, _Nodes) ->
-    [].
-
 %% Many nodes that have nothing to do are not nothing.
 without_used_nodes(#{fresh := true, layout := {Kind, _}}, _Variant, State)
   when Kind =:= cluster; Kind =:= apart ->
@@ -196,12 +199,13 @@ without_used_nodes(#{fresh := true, layout := {Kind, _}}, _Variant, State)
 without_used_nodes(#{fresh := true}, Variant, State) -> replace_nodes(Variant, State);
 without_used_nodes(_Cell, _Variant, State) -> State.
 
-nodes(Variant, Layout, Place, #state{nodes = All, plan = #{dir := Dir}} = State) ->
+nodes(Variant, Layout, Place, #state{nodes = All, plan = Plan} = State) ->
     case All of
         #{Variant := Nodes} ->
             {ok, Nodes, State};
         #{} ->
-            Context = #{place => Place, log_dir => filename:join(Dir, "logs")},
+            #{dir := Dir, quota := Quota} = Plan,
+            Context = #{place => Place, log_dir => filename:join(Dir, "logs"), quota => Quota},
             case weft_bench_nodes:start(Variant, Layout, Context) of
                 {ok, Nodes} -> {ok, Nodes, State#state{nodes = All#{Variant => Nodes}}};
                 Error -> Error

@@ -12,8 +12,10 @@
 -export_type([cell/0, scope/0, measurement/0]).
 
 -type scope() :: quick | full.
-%% Where files of the run belong is `dir', which the harness adds.
--type cell() :: #{module => module(), dir => file:filename(), suite := atom(), workload := atom(),
+%% Where files of the run belong is `dir', which the harness adds, and so is the quota of each node.
+-type cell() :: #{module => module(), dir => file:filename(),
+                  quota => weft_bench_quota:percent() | none,
+                  suite := atom(), workload := atom(),
                   size_bytes := non_neg_integer(), pairs := non_neg_integer(),
                   streams := non_neg_integer(), link := weft_bench_link:link(),
                   layout := weft_bench_nodes:layout(), variants := [weft_bench_variant:variant()],

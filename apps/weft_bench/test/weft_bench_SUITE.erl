@@ -7,14 +7,15 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0]).
--export([run_is_recorded/1, cluster_has_its_vms_per_core/1, lookups_are_timed/1,
+-export([run_is_recorded/1, cluster_has_its_vms_per_core/1,
+         quotas_bind/1, lookups_are_timed/1,
          what_there_is_no_time_for_is_left_out/1, emulated_link_has_its_round_trip/1,
          carrier_that_does_not_boot_is_told/1, nodes_at_rest_are_measured/1]).
 
 suite() -> [{timetrap, {seconds, 60}}].
 
 all() ->
-    [run_is_recorded, cluster_has_its_vms_per_core, lookups_are_timed,
+    [run_is_recorded, cluster_has_its_vms_per_core, quotas_bind, lookups_are_timed,
      what_there_is_no_time_for_is_left_out, emulated_link_has_its_round_trip,
      carrier_that_does_not_boot_is_told, nodes_at_rest_are_measured].
 
@@ -44,6 +45,24 @@ cluster_has_its_vms_per_core(Config) ->
     ?assertEqual([round(9.0e4 / erlang:system_info(logical_processors_available))],
                  [round(Value * 1.0e4) || #{metric := <<"vms_per_core">>, value := Value} <- Rows]).
 
+%% A node that wants more does not get it, and the run says so; or it says why there are no quotas.
+quotas_bind(Config) ->
+    Rows = run(["--quick", "--only", "a small 100 B x 16", "--variants", "stock",
+                "--repetitions", "1", "--quota", "20"], Config),
+    {ok, #{<<"quota">> := Told}} = weft_report_record:read_environment(dir(Config)),
+    Recorded = maps:from_list([{Metric, Value} || #{metric := Metric, value := Value} <- Rows]),
+    case weft_bench_quota:possible() of
+        {ok, _} ->
+            #{<<"quota_percent">> := 20, <<"throttled_percent">> := Throttled,
+              <<"quota_used_percent">> := Used} = Recorded,
+            ?assertMatch(<<"20 % of a core for each node, ", _/binary>>, Told),
+            ?assert(Throttled > 0),
+            ?assert(Used > 0 andalso Used < 120);
+        {error, Why} ->
+            ?assertEqual(<<"none; 20 % were asked for: ", (list_to_binary(Why))/binary>>, Told),
+            ?assertNot(is_map_key(<<"quota_percent">>, Recorded))
+    end.
+
 lookups_are_timed(Config) ->
     Rows = run(["--quick", "--suites", "i", "--repetitions", "1"], Config),
     ?assertMatch([_, _], [Ns || #{metric := <<"lookup_ns">>, value := Ns} <- Rows, Ns > 0]).
@@ -53,7 +72,8 @@ what_there_is_no_time_for_is_left_out(Config) ->
     [First, Second] = weft_bench_workload:cells([weft_bench_peers], quick),
     {ok, 0} = weft_bench_runner:run(#{run => "limit", dir => dir(Config), build_dir => dir(Config),
                                       cells => [First#{cost_ms := 120000}, Second],
-                                      repetitions => 1, terminal => false, limit_ms => 60000}),
+                                      repetitions => 1, terminal => false, limit_ms => 60000,
+                                      quota => none}),
     {ok, Rows} = weft_report_record:read(dir(Config)),
     ?assertMatch([{<<"skipped">>, <<"no time was left in this run">>}],
                  [{Metric, Note} || #{metric := Metric, note := Note, pairs := Peers} <- Rows,

@@ -87,11 +87,11 @@ load_interrupted(Config) ->
                             || [_, _, Done | _] <- texts(Dir, "series.csv")])),
     ?assert(filelib:is_regular(filename:join(Dir, "report.html"))).
 
-%% Nodes and namespaces are gone, the report is there, and no key lies beside it.
+%% Nodes, namespaces and control groups are gone, the report is there, and no key lies beside it.
 cells_interrupted(Config) ->
     Dir = dir(Config, "cells_interrupted"),
     Arguments = ["--suites", "a", "--quick", "--only", "100.B", "--variants",
-                 "stock,weft_1,weft_tls_1", "--repetitions", "50", "--out", Dir],
+                 "stock,weft_1,weft_tls_1", "--repetitions", "50", "--quota", "90", "--out", Dir],
     Line = ["exec ", weft_bench_command:line(Arguments)],
     Port = weft_bench_command:open(Line),
     {os_pid, OsPid} = erlang:port_info(Port, os_pid),
@@ -103,6 +103,8 @@ cells_interrupted(Config) ->
     ?assertEqual([], filelib:wildcard("**/*.pem", Dir)),
     Namespaces = filelib:wildcard(lists:concat(["/run/netns/weft-bench-", OsPid, "-*"])),
     ?assertEqual([], Namespaces),
+    ?assertEqual([], filelib:wildcard(lists:concat(["/sys/fs/cgroup/{.,cpu*}/weft-bench-", OsPid,
+                                                    "-*"]))),
     weft_test_nodes:until(fun() -> os:cmd("pgrep -f [c]ells_interrupted/logs") =:= "" end,
                           ?TIMEOUT_MS).
 

@@ -4,8 +4,8 @@
 %% worth a chart is up to `weft_report_plots' and to the figures of papers.
 -module(weft_report_chart).
 
--export([over/6, lines/6, new/5, variants/2, series/3, line/2, value/4, tip/2, legend/1,
-         marks/1]).
+-export([over/6, lines/6, in_terms/2, said/3, new/5, variants/2, series/3, line/2, value/4,
+         tip/2, legend/1, marks/1]).
 -export_type([point_of/0]).
 
 %% The values of a variant at one of the things that a chart is over; without one there is a gap.
@@ -44,6 +44,25 @@ lines(Title, XLabel, Scale, Metric, YLabel, All) ->
                            || {X, #{median := Median, low := Low, high := High}} <- Points]}
               || {Number, {Name, Points}} <- lists:zip(lists:seq(1, length(Lines)), Lines)],
     (new(Title, XLabel, [], Metric, Series))#{x => linear, y => Scale, y_label => YLabel}.
+
+%% @doc The same of numbers that are in terms of something and have no unit.
+-spec in_terms(weft_report_svg:chart(), Of :: unicode:chardata()) -> weft_report_svg:chart().
+in_terms(#{series := Series, title := Title} = Chart, Of) ->
+    Chart#{y_text := fun(Times) -> weft_report_words:ratio(float(Times)) end,
+           description := [Title, ", in terms of ", Of],
+           series := [One#{points := [{X, Y, Low, High, [weft_report_words:ratio(float(Y)),
+                                                         " times"]}
+                                      || {X, Y, Low, High, _} <- Points]}
+                      || #{points := Points} = One <- Series]}.
+
+%% @doc With what a paper says in its text, beside what was measured. What its pictures show is not
+%% read from them.
+-spec said(Name :: unicode:chardata(), [{X :: number(), Y :: number(), Tip :: string()}],
+           weft_report_svg:chart()) -> weft_report_svg:chart().
+said(Name, Points, #{series := Series} = Chart) ->
+    Said = #{name => Name, class => "said", shape => 3,
+             points => [{X, Y, Y, Y, Tip} || {X, Y, Tip} <- Points]},
+    Chart#{series := Series ++ [Said || Series =/= []]}.
 
 %% @doc A chart of a metric over categories.
 -spec new(Title :: iodata(), XLabel :: string(), Categories :: [iodata()], Metric :: binary(),

@@ -9,6 +9,8 @@
 -define(T, weft_report_html:text).
 %% More operations than that do not fit into one chart.
 -define(SERIES_MAX, 6).
+-define(RATE, "operations per second").
+-define(FAILURES, "failed per second").
 
 -spec file(file:filename()) -> file:filename().
 file(Dir) -> filename:join(Dir, "report.html").
@@ -17,9 +19,10 @@ file(Dir) -> filename:join(Dir, "report.html").
 -spec write(file:filename()) -> ok | {error, string()}.
 write(Dir) ->
     case {read(Dir, "series.csv"), read(Dir, "total.csv"), read(Dir, "environment.csv"),
-          read(Dir, "errors.csv")} of
-        {{ok, Series}, {ok, Totals}, {ok, Environment}, {ok, Errors}} ->
-            case file:write_file(file(Dir), page(Series, Totals, Environment, Errors)) of
+          read(Dir, "errors.csv"), read(Dir, "distribution.csv")} of
+        {{ok, Series}, {ok, Totals}, {ok, Environment}, {ok, Errors}, {ok, Distribution}} ->
+            Page = page(Series, Totals, Environment, Errors, Distribution),
+            case file:write_file(file(Dir), Page) of
                 ok -> ok;
                 {error, Reason} -> failure(file(Dir), Reason)
             end;
@@ -32,20 +35,26 @@ read(Dir, Name) ->
     case file:read_file(File) of
         {ok, Text} when Name =:= "environment.csv" -> {ok, weft_report_csv:parse(Text)};
         {ok, Text} -> {ok, tl(weft_report_csv:parse(Text))};
+        %% Older runs have none.
+        {error, enoent} when Name =:= "distribution.csv" -> {ok, []};
         {error, Reason} -> failure(File, Reason)
     end.
 
 failure(File, Reason) ->
     {error, lists:flatten(io_lib:format("~ts: ~ts", [File, file:format_error(Reason)]))}.
 
-page(Series, Totals, Environment, Errors) ->
+page(Series, Totals, Environment, Errors, Distribution) ->
     Driver = proplists:get_value(<<"config_driver">>, [{K, V} || [K, V] <- Environment], <<"?">>),
     Title = ["load: ", Driver],
     weft_report_html:page(Title, weft_report_html:style(),
                           [?E(header, [], [?E(h1, [], ?T(Title)), ?E(p, [{class, "dim"}],
                                                                     ?T(how_to_read()))]),
                            section("Operations", totals(Totals)),
-                           section("Over time", charts(Series)),
+                           section("Over time",
+                                   in_parts(Series, fun(Part) -> charts_of(Part, Series) end)),
+                           [section("Distribution",
+                                    in_parts(Series, fun(Part) -> shares(Part, Distribution) end))
+                            || Distribution =/= []],
                            [section("Errors", errors(Errors)) || Errors =/= []],
                            section("Environment", environment(Environment))]).
 
@@ -54,7 +63,7 @@ how_to_read() ->
         "begun: with a given rate, what a slow operation held up is in it. Only successful "
         "operations are in the times; but in the response times also what was due in the run and "
         "ended after it or, under Errors as unfinished, not at all. "
-        "Raw data: total.csv, series.csv, *_latencies.csv.".
+        "Raw data: total.csv, distribution.csv, series.csv, *_latencies.csv.".
 
 section(Title, Content) ->
     ?E(section, [], [?E(h2, [], ?T(Title)), Content]).
@@ -87,11 +96,11 @@ number(Bin) ->
 %% --- charts -----------------------------------------------------------------------------------
 
 %% The operations of which most were done come first; the reader opens those of the others.
-charts(Series) ->
+in_parts(Series, Charts) ->
     [First | Others] = parts(by_count(Series)),
     Count = length(First) + lists:sum([length(Part) || Part <- Others]),
-    [charts_of(First, Series)
-     | [?E(details, [], [?E(summary, [], ?T(summary(Part, Count))), charts_of(Part, Series)])
+    [Charts(First)
+     | [?E(details, [], [?E(summary, [], ?T(summary(Part, Count))), Charts(Part)])
         || Part <- Others]].
 
 by_count(Series) ->
@@ -112,18 +121,25 @@ summary(Part, Count) ->
                   [lists:join(", ", Part), length(Part), Count]).
 
 charts_of(Operations, Series) ->
-    Named = [{Name, column(Head)} || {Name, Head} <- [{"operations per second", rate},
-                                                     {"service p50", 7}, {"service p99", 9},
-                                                     {"response p99", 13}]],
+    Named = [{Name, column(Head)} || {Name, Head} <- [{?RATE, 3}, {"service p50", 7},
+                                                     {"service p99", 9}, {"response p99", 13}]
+                                         ++ [{?FAILURES, 5} || have_failed(Operations, Series)]],
     [legend(Operations),
      ?E('div', [{class, "charts"}],
         [?E(figure, [], chart(Name, Column, Operations, Series)) || {Name, Column} <- Named])].
 
-column(rate) ->
-    fun([Second, _, Count | _], Before) -> binary_to_integer(Count) / max(0.001, Second - Before)
+%% What is counted is told per second.
+column(N) when N =:= 3; N =:= 5 ->
+    fun([Second | Fields], Before) ->
+            number(lists:nth(N - 1, Fields)) / max(0.001, Second - Before)
     end;
 column(N) ->
     fun([_ | Fields], _Before) -> number(lists:nth(N - 1, Fields)) end.
+
+have_failed(Operations, Series) ->
+    lists:any(fun([_, Operation, _, _, Failed | _]) ->
+                      Failed =/= <<"0">> andalso lists:member(Operation, Operations)
+              end, Series).
 
 legend(Operations) ->
     ?E(p, [{class, "legend"}],
@@ -134,8 +150,8 @@ class(N) -> "s" ++ integer_to_list(N).
 
 chart(Name, Column, Operations, Series) ->
     Text = case Name of
-               "operations per second" -> fun plain/1;
-               _ -> fun(Value) -> us(integer_to_binary(round(Value))) end
+               _ when Name =:= ?RATE; Name =:= ?FAILURES -> fun plain/1;
+               _ -> fun in_us/1
            end,
     weft_report_svg:chart(
       #{title => Name, description => [Name, " of each operation, second by second"],
@@ -147,6 +163,8 @@ chart(Name, Column, Operations, Series) ->
 
 plain(Value) -> io_lib:format("~b", [round(Value)]).
 
+in_us(Value) -> us(integer_to_binary(round(Value))).
+
 points(Column, Text, Lines) ->
     {Points, _} = lists:mapfoldl(fun([Second0 | Rest], Before) ->
                                          Second = float(number(Second0)),
@@ -154,6 +172,34 @@ points(Column, Text, Lines) ->
                                          {{Second, Y, Y, Y, Text(Y)}, Second}
                                  end, 0.0, Lines),
     Points.
+
+%% ---- distribution ----
+
+%% Times over percentiles, in the manner of HDR histograms: each step to the right is a tenth of the
+%% operations that are left.
+shares(Operations, Distribution) ->
+    [legend(Operations),
+     ?E('div', [{class, "charts"}],
+        [?E(figure, [], weft_report_svg:chart(share(Time, Series)))
+         || Time <- [<<"service">>, <<"response">>],
+            Series <- [[#{name => Operation, class => class(N), shape => N - 1, points => Points}
+                        || {N, Operation} <- lists:enumerate(Operations),
+                           [_ | _] = Points <- [share_of(Operation, Time, Distribution)]]],
+            Series =/= []])].
+
+share(Time, Series) ->
+    #{title => [Time, " time"], description => [Time, " time of each operation, by percentile"],
+      x_label => "percentile", y_label => "", x => log, y => log, series => Series,
+      x_text => fun(OneOf) -> percentile(100 * (1 - 1 / OneOf)) end, y_text => fun in_us/1}.
+
+%% All but one of how many take at most so long? Of the last there is no other.
+share_of(Operation, Time, Distribution) ->
+    Values = [{number(Percent), number(Value)}
+              || [Of, In, Percent, Value] <- Distribution, Of =:= Operation, In =:= Time],
+    [{1 / (1 - Percent / 100), Us, Us, Us, [percentile(Percent), ": ", in_us(Us)]}
+     || {Percent, Us} <- Values, Percent < 100, Us > 0].
+
+percentile(Percent) -> [float_to_list(float(Percent), [{decimals, 5}, compact]), " %"].
 
 errors(Errors) ->
     weft_report_html:table("By reason, most frequent first", [{"error", ""}, {"count", "number"}],

@@ -20,9 +20,10 @@ all(Results) ->
 
 %% What so many nodes on one machine can do depends on how many of them share a core.
 clusters(Results) ->
-    Shared = case weft_report_results:sharing(weft_report_results:cells(Results), Results) of
-                 none -> "";
-                 Sharing -> [" In this run: ", weft_report_words:sharing(Sharing), "."]
+    Shared = case weft_report_words:sharing(weft_report_results:sharing(
+                                              weft_report_results:cells(Results), Results)) of
+                 [] -> "";
+                 Words -> [" In this run: ", Words, "."]
              end,
     [{Title, lists:flatten([Text, Shared]), Charts}
      || {Title, Text, Charts} <- [orbits(Results), ants(Results), quality(Results), cities(Results),

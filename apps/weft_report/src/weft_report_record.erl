@@ -19,8 +19,9 @@
 %%               orbit_grouped (both _uneven, too) | aco_tl | aco_ml | aco_gr | aco_sr |
 %%               aco_quality | aco_gr_steady | aco_gr_killed | aco_sr_steady | aco_sr_killed |
 %%               de_global | de_names | de_size | de_compute | de_heavy | de_server |
-%%               de_calls | im_rd | im_rsd (both also _steady, _killed and _emptied) |
-%%               city | city_districts | riak_spawned | riak_supervised | riak_get |
+%%               de_calls | im_rd | im_rsd (both also _steady, _killed, _emptied, _grown) |
+%%               city | city_districts | riak_spawned | riak_supervised (both also _rate) |
+%%               riak_get |
 %%               riak_insert | riak_update | riak_elasticity | vnode_echo | vnode_quorum | ads |
 %%               crdt_counter | crdt_set | form | idle | connection
 %% variant       what carried it, see weft_bench_variant: stock, stock_tls, weft_1, weft_4, weft_8,
@@ -28,13 +29,13 @@
 %%               weft_mesh, weft_swim, weft_groups, weft_peers
 %% size_bytes    payload of a message (of a background message, beside calls)
 %% pairs         concurrent senders, callers or actors; nodes for fan_out, mesh_calls, orbit, aco,
-%%               de_bench, im, city, riak_*, form, idle and connection; clients for riak_spawned
-%%               and riak_supervised; peers for peers
+%%               de_bench, im, city, riak_*, form, idle and connection; clients for riak_spawned*
+%%               and riak_supervised*; peers for peers
 %% streams       background senders; processes that compute, on a busy node; for mesh_calls the
 %%               callers on each node; for orbit the size of its space, for aco the number of
 %%               colonies; for de_bench what is varied, see weft_de_bench_workload; for im and
-%%               riak_* the number of clients (for riak_spawned and riak_supervised of nodes); for
-%%               city the last tick
+%%               riak_* the number of clients (for riak_spawned* and riak_supervised* of nodes);
+%%               for city the last tick
 %% link          label: loopback | 1ms-800mbit | 20ms-400mbit-1% ...
 %% rtt_ms        of the emulated link, 0 on loopback
 %% rate_mbit     0: not limited
@@ -92,6 +93,7 @@ metrics() ->
      {latency_p99_us, "us", less, "99 of 100 calls took at most this (the longest, if below 100)"},
      {latency_p999_us, "us", less, "999 of 1000 calls took at most this"},
      {latency_max_us, "us", less, "the longest call"},
+     {response_p99_us, "us", less, "99 of 100 took at most this, from when they were due"},
      {calls, "calls", none, "how many calls the latencies are taken from"},
      {calls_per_s, "1/s", more, "calls or requests answered per second, all callers together"},
      {duration_s, "s", less, "until all was received"},
@@ -101,11 +103,6 @@ metrics() ->
      {receiver_growth_bytes, "bytes", less, "the same of the receiving node"},
      {lookup_ns, "ns", less, "one lookup of the way to a peer"},
      {cold_lookup_ns, "ns", less, "the same, each time of another peer"},
-     {connections_max, "", less, "TCP connections of the node that has most of them"},
-     {connections_mean, "", less, "TCP connections per node"},
-     {received_packets, "", less, "what all nodes received, as their carrier cuts it"},
-     {received_bytes, "bytes", less, "what all nodes received since they were started"},
-     {program_messages, "", none, "messages of the program, on one node or between two"},
      {cost_error_percent, "%", less, "by how much the best solution costs more than the known one"},
      {cost, "", none, "cost of the best solution"},
      {kills, "", none, "processes that were killed"},
@@ -114,6 +111,7 @@ metrics() ->
      {restarts, "", none, "processes that were started in the place of another one"},
      {names, "", none, "names that were registered"},
      {failed_operations, "", less, "operations that failed"}]
+        ++ traffic_metrics()
         ++ [{list_to_atom(Operation ++ What), "us", less, Text ++ " of this operation"}
             || Operation <- ["spawning", "remote_call", "rex_call", "gen_server_call",
                              "fsm_server_call", "register", "whereis", "unregister",
@@ -123,6 +121,14 @@ metrics() ->
         ++ [{skipped, "", none, "not possible, see note"},
             {failed, "", none, "went wrong, see note"}].
 
+traffic_metrics() ->
+    [{connections_max, "", less, "TCP connections of the node that has most of them"},
+     {connections_mean, "", less, "TCP connections per node"},
+     {received_packets, "", less, "what all nodes received, as their carrier cuts it"},
+     {received_bytes, "bytes", less, "what all nodes received since they were started"},
+     {run_packets, "", less, "of the packets those that came while the program ran"},
+     {program_messages, "", none, "messages of the program, on one node or between two"}].
+
 busy_metrics() ->
     [{timeouts, "calls", less, "calls that were given up"},
      {nodedowns, "", less, "nodes that were lost"},
@@ -131,7 +137,8 @@ busy_metrics() ->
      {computed_in_time_percent, "%", more, "the same for time that went by"}].
 
 store_metrics() ->
-    [{store_cpu_us, "us", less, "user and system time of the nodes of a store, per operation"},
+    [{asked_per_s, "1/s", none, "requests per second that were due"},
+     {store_cpu_us, "us", less, "user and system time of the nodes of a store, per operation"},
      {clients_cpu_us, "us", none, "the same of the nodes of its clients"},
      {mailbox_max, "", less, "most messages that waited for one registered process of a node"},
      {mailbox, "", none, "these messages over the time, a series"},
@@ -154,7 +161,12 @@ rest_metrics() ->
 circumstances() ->
     [{warm_up_s, "s", none, "how long the warm-up took"},
      {measured_s, "s", none, "how long was measured, after the warm-up"},
-     {vms_per_core, "", none, "nodes of the cluster for each core of the machine"}].
+     {vms_per_core, "", none, "nodes of the cluster for each core of the machine"},
+     {quota_percent, "%", none, "of a core, which each node could use at most"},
+     {throttled_percent, "%", none, "periods in which nodes wanted more than that, of all in which "
+      "they ran"},
+     {quota_used_percent, "%", none, "processor time of all nodes, of their quotas"},
+     {machine_busy_percent, "%", none, "of all cores, with all that ran meanwhile"}].
 
 %% @doc First line of results.csv.
 -spec header() -> binary().

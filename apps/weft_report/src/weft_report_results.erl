@@ -11,6 +11,8 @@
          variant_order/1]).
 -export_type([results/0, measured/0, key/0, ratio/0, absolute/0]).
 
+-define(SHARING, [<<"vms_per_core">>, <<"quota_percent">>, <<"throttled_percent">>]).
+
 -record(results, {cells :: [weft_report_record:cell()],
                   values :: #{key() => #{Repetition :: pos_integer() => number()}},
                   series :: #{key() => [{Repetition :: pos_integer(), AtMs :: number(), number()}]},
@@ -151,14 +153,17 @@ quotient(Ours, Theirs) ->
                    superiority => weft_report_interval:superiority(Ours, Theirs)}}
     end.
 
-%% @doc The smallest and the largest number of nodes that shared a core, in clusters of some cells.
--spec sharing([weft_report_record:cell()], results()) -> {number(), number()} | none.
+%% @doc How nodes shared the machine in some cells: the smallest and the largest value of each
+%% metric of `weft_bench_sharing' that was recorded.
+-spec sharing([weft_report_record:cell()], results()) -> weft_report_words:sharing().
 sharing(Cells, #results{values = Values}) ->
-    case [Count || {{Cell, _, <<"vms_per_core">>}, Of} <- maps:to_list(Values),
-                   lists:member(Cell, Cells), Count <- maps:values(Of)] of
-        [] -> none;
-        Counts -> weft_report_statistics:range(Counts)
-    end.
+    Recorded = [{Metric, Value}
+                || {{Cell, _, Metric}, Of} <- maps:to_list(Values),
+                   lists:member(Metric, ?SHARING), lists:member(Cell, Cells),
+                   Value <- maps:values(Of)],
+    maps:from_list([{Metric, weft_report_statistics:range([Value || {Of, Value} <- Recorded,
+                                                                    Of =:= Metric])}
+                    || Metric <- ?SHARING, lists:keymember(Metric, 1, Recorded)]).
 
 %% @doc Whether more or less of a metric is better; `none' for those that only inform.
 -spec best(Metric :: binary()) -> more | less | none.
@@ -225,6 +230,9 @@ headline_metrics(<<"riak_elasticity">>) ->
     [<<"calls_per_s">>, <<"failed_operations">>, <<"recovery_kill_s">>, <<"recovery_start_s">>];
 headline_metrics(<<"riak_", _/binary>>) ->
     [<<"calls_per_s">>, <<"latency_p50_us">>, <<"latency_p99_us">>, <<"store_cpu_us">>];
+headline_metrics(<<"load ", _/binary>>) ->
+    [<<"calls_per_s">>, <<"latency_p50_us">>, <<"latency_p99_us">>, <<"response_p99_us">>,
+     <<"failed_operations">>];
 headline_metrics(<<"peers">>) -> [<<"lookup_ns">>];
 headline_metrics(<<"form">>) -> [<<"formed_s">>, <<"forming_cpu_ms">>];
 headline_metrics(<<"idle">>) -> [<<"idle_percent">>, <<"idle_wakeups_per_s">>];

@@ -19,7 +19,9 @@
 %% quantities, whose names begin with a number; y: `reference' draws a line at 1.
 -type chart() :: #{title := unicode:chardata(), description := unicode:chardata(),
                    x_label := unicode:chardata(), y_label := unicode:chardata(),
-                   x := {categories, [unicode:chardata()]} | linear, y := linear | log,
+                   x := {categories, [unicode:chardata()]} | linear | log, y := linear | log,
+                   %% Names of the places on a logarithmic axis, if these are not the numbers.
+                   x_text => fun((number()) -> unicode:chardata()),
                    y_text := fun((number()) -> unicode:chardata()),
                    series := [series()], reference => number()}.
 
@@ -65,7 +67,14 @@ x_axis(#{x := linear, series := Series}) ->
     Highest = lists:max([1 | [X || #{points := Points} <- Series, {X, _, _, _, _} <- Points]]),
     Ticks = linear_ticks(0, Highest),
     #{from => 0, to => lists:max([Highest | Ticks]), scale => linear,
-      ticks => [{Tick, plain(Tick)} || Tick <- Ticks]}.
+      ticks => [{Tick, plain(Tick)} || Tick <- Ticks]};
+x_axis(#{x := log, series := Series} = Chart) ->
+    Values = [X || #{points := Points} <- Series, {X, _, _, _, _} <- Points],
+    {First, Last} = {floor(math:log10(lists:min(Values))), ceil(math:log10(lists:max(Values)))},
+    Ticks = [math:pow(10, Power) || Power <- lists:seq(First, max(First + 1, Last))],
+    Text = maps:get(x_text, Chart, fun plain/1),
+    #{from => hd(Ticks), to => lists:last(Ticks), scale => log,
+      ticks => [{Tick, Text(Tick)} || Tick <- Ticks]}.
 
 plain(Value) when Value == round(Value) -> integer_to_list(round(Value));
 plain(Value) -> io_lib:format("~.1f", [float(Value)]).
@@ -113,8 +122,12 @@ log_ticks(Low, High) ->
                                       [Tick || Tick <- All, Tick > Low * 1.000001]),
     [lists:last([math:pow(10, First) | Below])] ++ Before ++ lists:sublist(After, 1).
 
-x_at(X, #{from := From, to := To}) ->
-    ?LEFT + (X - From) / (To - From) * (?WIDTH - ?LEFT - ?RIGHT).
+x_at(X, #{from := From, to := To} = Axis) ->
+    Part = case Axis of
+               #{scale := linear} -> (X - From) / (To - From);
+               #{scale := log} -> math:log10(X / From) / math:log10(To / From)
+           end,
+    ?LEFT + Part * (?WIDTH - ?LEFT - ?RIGHT).
 
 y_at(Y, #{from := From, to := To, scale := linear}) ->
     ?HEIGHT - ?BOTTOM - (max(From, Y) - From) / (To - From) * (?HEIGHT - ?TOP - ?BOTTOM);
@@ -172,7 +185,7 @@ draw(#{class := Class, shape := Shape, points := Points, name := Name}, Position
                     shape(Shape, Px, Py)]) || {Px, Py, Pl, Ph, Tip} <- Placed]]).
 
 %% A line between things that have no order would tell of a course that there is not.
-is_ordered(linear) -> true;
+is_ordered(Scale) when Scale =:= linear; Scale =:= log -> true;
 is_ordered({categories, Names}) ->
     lists:all(fun(Name) -> re:run(Name, "^[0-9]", [unicode]) =/= nomatch end, Names).
 

@@ -63,7 +63,7 @@ before(Headings) -> [none | lists:droplast(Headings)].
 
 heading(Cell, Results) ->
     Shared = weft_report_words:sharing(weft_report_results:sharing([Cell], Results)),
-    lists:flatten([ascii(weft_report_words:cell(Cell)), [[", ", Shared] || Shared =/= ""], "\n"]).
+    lists:flatten([ascii(weft_report_words:cell(Cell)), [[", ", Shared] || Shared =/= []], "\n"]).
 
 unless_same(Heading, Heading) -> "";
 unless_same(Heading, _Before) -> Heading.

@@ -1,10 +1,14 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc What makes the numbers of a run doubtful, in sentences: a congestion control that is not the
-%% one of the machine, and measurements that took less time than their warm-up.
+%% one of the machine, quotas that could not be had, and measurements that took less time than their
+%% warm-up.
 -module(weft_report_warnings).
 
 -export([all/2]).
 -export_type([environment/0]).
+
+%% Above this cores have nothing left to give.
+-define(BUSY_PERCENT, 95).
 
 %% As weft_report_record reads it.
 -type environment() :: #{Key :: binary() => Value :: binary()}.
@@ -12,7 +16,7 @@
 %% @doc The warnings of a run.
 -spec all(weft_report_results:results(), environment()) -> [unicode:chardata()].
 all(Results, Environment) ->
-    congestion_control(Environment) ++ warm_ups(Results).
+    congestion_control(Environment) ++ quotas(Environment) ++ shares(Results) ++ warm_ups(Results).
 
 %% A namespace may refuse what is asked of it, and takes another one without a word.
 congestion_control(#{<<"congestion_control">> := InForce,
@@ -23,6 +27,22 @@ congestion_control(#{<<"congestion_control">> := InForce,
 congestion_control(_Environment) ->
     [].
 
+quotas(#{<<"quota">> := <<"none; ", Why/binary>>}) ->
+    [["nodes had no quotas, and shared the cores as they could: ", Why]];
+quotas(_Environment) ->
+    [].
+
+%% Quotas are a promise of the machine.
+shares(Results) ->
+    [[weft_report_words:cell(Cell), ", ", weft_report_words:variant(Variant), ": the cores were ",
+      "busy for ", weft_report_words:value(Busy, "%"), " of the time, and nodes may have had less "
+      "than their quotas"]
+     || Cell <- weft_report_results:cells(Results),
+        Variant <- weft_report_results:variants(Cell, Results),
+        {ok, _} <- [recorded(Cell, Variant, <<"quota_percent">>, Results)],
+        {ok, #{median := Busy}} <- [recorded(Cell, Variant, <<"machine_busy_percent">>, Results)],
+        Busy > ?BUSY_PERCENT].
+
 %% Then most of what there was to get used to may have come while it was measured.
 warm_ups(Results) ->
     [[weft_report_words:cell(Cell), ", ", weft_report_words:variant(Variant),
@@ -30,9 +50,9 @@ warm_ups(Results) ->
       weft_report_words:value(WarmUp, "s")]
      || Cell <- weft_report_results:cells(Results),
         Variant <- weft_report_results:variants(Cell, Results),
-        {ok, #{median := WarmUp}} <- [time(Cell, Variant, <<"warm_up_s">>, Results)],
-        {ok, #{median := Measured}} <- [time(Cell, Variant, <<"measured_s">>, Results)],
+        {ok, #{median := WarmUp}} <- [recorded(Cell, Variant, <<"warm_up_s">>, Results)],
+        {ok, #{median := Measured}} <- [recorded(Cell, Variant, <<"measured_s">>, Results)],
         Measured < WarmUp].
 
-time(Cell, Variant, Metric, Results) ->
+recorded(Cell, Variant, Metric, Results) ->
     weft_report_results:absolute({Cell, Variant, Metric}, Results).

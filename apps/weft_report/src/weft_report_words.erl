@@ -7,6 +7,10 @@
          range/3, ratio/1, interval/1, noise/1,
          message_size/1, network/1, verdict/1, verdict/2,
          promised/2, result/2, sharing/1]).
+-export_type([sharing/0]).
+
+%% By the name of a metric: the smallest and the largest value.
+-type sharing() :: #{Metric :: binary() => {Least :: number(), Most :: number()}}.
 
 %% @doc What was done, in a few words: `small 1 KB, 16 pairs, 20ms-400mbit'.
 -spec cell(weft_report_record:cell()) -> iolist().
@@ -15,12 +19,14 @@ cell({_Suite, Workload, SizeBytes, Pairs, Streams, Link}) ->
                       | pairs(Workload, Pairs) ++ streams(Workload, Streams) ++ links(Link)]).
 
 pairs(<<"call_beside_", _/binary>>, 1) -> [];
+pairs(<<"load ", _/binary>>, Workers) ->
+    [[integer_to_list(Workers), " worker", plural(Workers)]];
 pairs(<<"peers">>, Pairs) -> [[integer_to_list(Pairs), " peers"]];
 pairs(<<"orbit", _/binary>>, Nodes) -> [[integer_to_list(Nodes), " nodes"]];
 pairs(<<"city", _/binary>>, Nodes) -> [[integer_to_list(Nodes), " node", plural(Nodes)]];
 pairs(<<"aco", _/binary>>, Nodes) -> [[integer_to_list(Nodes), " nodes"]];
 pairs(<<"de_", _/binary>>, Nodes) -> [[integer_to_list(Nodes), " nodes"]];
-pairs(Wall, Clients) when Wall =:= <<"riak_spawned">>; Wall =:= <<"riak_supervised">> ->
+pairs(<<"riak_s", _/binary>>, Clients) ->
     [[integer_to_list(Clients), " client", plural(Clients)]];
 pairs(<<"ads">>, Nodes) -> [[integer_to_list(Nodes), " nodes"]];
 pairs(<<"crdt_counter">>, Count) -> [[integer_to_list(Count), " actors"]];
@@ -41,7 +47,7 @@ streams(<<"orbit", _/binary>>, Space) -> [["space of ", integer_to_list(Space)]]
 streams(<<"city", _/binary>>, Ticks) -> [[integer_to_list(Ticks), " ticks"]];
 streams(<<"aco", _/binary>>, Count) -> [[integer_to_list(Count), " colonies"]];
 streams(<<"de_", _/binary>> = Workload, Streams) -> [varied(Workload, Streams)];
-streams(Wall, Nodes) when Wall =:= <<"riak_spawned">>; Wall =:= <<"riak_supervised">> ->
+streams(<<"riak_s", _/binary>>, Nodes) ->
     [[integer_to_list(Nodes), " node", plural(Nodes)]];
 streams(<<"riak_", _/binary>>, Count) -> [[integer_to_list(Count), " clients"]];
 streams(<<"im_", _/binary>>, Count) -> [[integer_to_list(Count), " clients"]];
@@ -129,6 +135,7 @@ metric(<<"lookup_ns">>) -> "lookup";
 metric(<<"connections_max">>) -> "connections, most";
 metric(<<"connections_mean">>) -> "connections, mean";
 metric(<<"received_packets">>) -> "packets";
+metric(<<"run_packets">>) -> "packets after set-up";
 metric(<<"received_bytes">>) -> "received";
 metric(<<"cost_error_percent">>) -> "above the best known cost";
 metric(<<"delivered_per_min">>) -> "messages delivered";
@@ -143,6 +150,10 @@ metric(<<"connection_rest_bytes">>) -> "memory of it at rest";
 metric(<<"connection_processes">>) -> "processes of it";
 metric(<<"calls">>) -> "number of calls";
 metric(<<"vms_per_core">>) -> "VMs per core";
+metric(<<"quota_percent">>) -> "quota of a node";
+metric(<<"throttled_percent">>) -> "throttled";
+metric(<<"quota_used_percent">>) -> "used of all quotas";
+metric(<<"machine_busy_percent">>) -> "machine busy";
 metric(Metric) -> string:replace(Metric, "_", " ", all).
 
 %% @doc The unit of a metric, as it is in the file.
@@ -268,8 +279,25 @@ result(#{median := Median, interval := {Low, High}},
 result(#{median := Median, interval := Interval}, Target) ->
     {amount(Median, Target), interval(Interval)}.
 
-%% @doc How many nodes of a cluster shared a core, if that was recorded.
--spec sharing({Least :: number(), Most :: number()} | none) -> iodata().
-sharing(none) -> "";
-sharing({Same, Same}) -> [digits(Same), " VMs per core"];
-sharing({Least, Most}) -> [digits(Least), " to ", digits(Most), " VMs per core"].
+%% @doc How the nodes of a cluster shared the machine, as far as that was recorded.
+-spec sharing(sharing()) -> iodata().
+sharing(Sharing) ->
+    lists:join(", ", [shared(Metric, maps:get(Metric, Sharing))
+                      || Metric <- [<<"vms_per_core">>, <<"quota_percent">>,
+                                    <<"throttled_percent">>], is_map_key(Metric, Sharing)]).
+
+shared(<<"vms_per_core">>, Range) ->
+    [from_to(Range), " VMs per core"];
+shared(<<"quota_percent">>, Range) ->
+    ["each node at most ", whole(Range), " % of a core"];
+shared(<<"throttled_percent">>, Range) ->
+    ["which held it up in ", whole(Range), " % of the periods in which it ran"].
+
+from_to({Same, Same}) -> digits(Same);
+from_to({Least, Most}) -> [digits(Least), " to ", digits(Most)].
+
+whole({Least, Most}) ->
+    case {round(Least), round(Most)} of
+        {Same, Same} -> integer_to_list(Same);
+        {Low, High} -> [integer_to_list(Low), " to ", integer_to_list(High)]
+    end.

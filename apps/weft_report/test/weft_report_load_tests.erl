@@ -19,17 +19,38 @@ few_operations_are_in_one_chart_test() ->
     ?assertEqual(["b", "a"], legend(Page)),
     ?assertEqual(nomatch, string:find(Page, "<details>")).
 
-page(Counts) ->
+%% Each as its time: operations that failed only have a chart of these.
+what_fails_is_shown_over_time_test() ->
+    ?assertEqual(nomatch, string:find(page([{"a", 1}]), "failed per second")),
+    ?assertNotEqual(nomatch, string:find(page([{"a", 1}], 3, []), "failed per second")).
+
+%% Nine of ten are below 20 us, all but one of ten thousand below 3 ms.
+times_have_a_distribution_test() ->
+    ?assertEqual(nomatch, string:find(page([{"a", 1}]), "Distribution")),
+    Page = page([{"a", 1}, {"b", 2}], 0,
+                [[a, Time, Percent, Us] || Time <- [service, response],
+                                           {Percent, Us} <- [{0.0, 5}, {90.0, 20}, {99.99, 3000},
+                                                             {100.0, 4000}]]),
+    [?assertNotEqual(nomatch, string:find(Page, Text))
+     || Text <- ["service time", "response time", ">99.9 %<", "90.0 %: 20 us", "99.99 %: 3.00 ms"]],
+    {ok, _, _} = xmerl_sax_parser:stream(unicode:characters_to_binary(Page), []).
+
+page(Counts) -> page(Counts, 0, none).
+
+page(Counts, Failed, Distribution) ->
     Dir = filename:join(filename:basedir(user_cache, "weft_report_load_tests"),
                         integer_to_list(erlang:unique_integer([positive]))),
     ok = filelib:ensure_dir(filename:join(Dir, "x")),
     Row = fun(Operation, Count) ->
-                  weft_report_csv:line([1.0, Operation, Count, Count, 0 | lists:duplicate(10, 5)])
+                  weft_report_csv:line([1.0, Operation, Count, Count, Failed
+                                        | lists:duplicate(10, 5)])
           end,
     Rows = [Row(Operation, Count) || {Operation, Count} <- Counts],
     [ok = file:write_file(filename:join(Dir, File), ["head\n" | Content])
      || {File, Content} <- [{"series.csv", Rows}, {"total.csv", Rows}, {"errors.csv", []},
-                            {"environment.csv", ["config_driver,none\n"]}]],
+                            {"environment.csv", ["config_driver,none\n"]}]
+         ++ [{"distribution.csv", [weft_report_csv:line(Line) || Line <- Distribution]}
+             || Distribution =/= none]],
     try
         ok = weft_report_load:write(Dir),
         {ok, Page} = file:read_file(weft_report_load:file(Dir)),

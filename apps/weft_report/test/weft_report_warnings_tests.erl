@@ -28,3 +28,16 @@ what_took_less_than_its_warm_up_is_told_test() ->
                   "3.00 s"],
                  warnings(Times(#{}, stock, [1, 2, 1], [4, 5, 1]) ++ Times(#{}, weft_1, [3], [1.2])
                           ++ Times(#{pairs => 16}, weft_1, [2], [2]), #{})).
+
+%% Where cores had nothing left a quota is no more than a wish.
+quotas_that_could_not_be_kept_are_told_test() ->
+    Busy = fun(Percent) ->
+               weft_report_warnings:all(weft_report_sample:results(
+                                          [{#{}, stock, quota_percent, [4]},
+                                           {#{}, stock, machine_busy_percent, [Percent]}]), #{})
+           end,
+    ?assertEqual([], Busy(90)),
+    ?assertMatch([_], Busy(99)),
+    ?assertNotEqual(nomatch, string:find(lists:flatten(Busy(99)), "less than their quotas")),
+    ?assertMatch([_], weft_report_warnings:all(weft_report_sample:results([]),
+                                               #{<<"quota">> => <<"none; 4 % were asked for">>})).
