@@ -1,12 +1,14 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Compares two runs: what got worse, what got better, and whether that is more than noise.
+%% @doc Compares two runs: what got worse, what got better, and whether that is more than noise. A
+%% run is one of cells, a load, one of DE-Bench, or figures of papers, compared one by one.
 %%
 %% For each cell, variant and metric of `weft_report_results:headline_metrics/1' that both runs
 %% have, the change is new against old, turned so that less than 1 is worse. A change counts if it
 %% is beyond the threshold and its interval (`weft_report_interval') does not contain 1; with an
 %% interval that does it is noise, and told as such. What was measured and now fails is worse. A
 %% single repetition has no interval, and its change counts as it is; so runs to be compared should
-%% have several.
+%% have several. What was zero has no size that a change could be compared with: more of it is worse
+%% where less is better, for example of operations that failed.
 %%
 %% The stock carriers are not ours: they are the yardstick. That they changed says that the machine
 %% did, or its load; it is told, and is no regression.
@@ -59,9 +61,37 @@ fail(Text) ->
     2.
 
 compare(OldDir, NewDir, Threshold) ->
+    case {parts(OldDir), parts(NewDir)} of
+        {[{whole, _}] = Old, [{whole, _}] = New} -> all(Old, New, Threshold);
+        {[{whole, _}], _} -> fail([NewDir, " is a run of another kind than ", OldDir]);
+        {_, [{whole, _}]} -> fail([NewDir, " is a run of another kind than ", OldDir]);
+        {Old, New} -> all(Old, New, Threshold)
+    end.
+
+%% Figures have a run each.
+parts(Dir) ->
+    case {weft_load_cli:is_load(Dir), filelib:wildcard("*/results.csv", Dir)} of
+        {true, _} -> [{whole, Dir}];
+        {false, []} -> [{whole, Dir}];
+        {false, Files} -> [{filename:dirname(File), filename:join(Dir, filename:dirname(File))}
+                           || File <- Files]
+    end.
+
+all(Old, New, Threshold) ->
+    Both = [{Name, OldDir, NewDir} || {Name, OldDir} <- Old, {Same, NewDir} <- New,
+                                      Same =:= Name],
+    [io:format("~ts: only in one of them~n", [Name])
+     || {Name, _} <- Old ++ New, not lists:keymember(Name, 1, Both)],
+    case Both of
+        [] -> fail("there is no figure that both runs have");
+        _ -> lists:max([one(Name, OldDir, NewDir, Threshold) || {Name, OldDir, NewDir} <- Both])
+    end.
+
+one(Name, OldDir, NewDir, Threshold) ->
     case {read(OldDir), read(NewDir)} of
         {{ok, Old, OldPlace}, {ok, New, NewPlace}} ->
             Changes = changes(Old, New, Threshold),
+            [io:format("~n~ts~n", [Name]) || Name =/= whole],
             io:put_chars(text(Changes, differences(OldPlace, NewPlace))),
             case [x || #{verdict := Verdict} = Change <- Changes, is_ours(Change),
                        Verdict =:= worse orelse Verdict =:= fails] of
@@ -73,6 +103,12 @@ compare(OldDir, NewDir, Threshold) ->
     end.
 
 read(Dir) ->
+    case weft_load_cli:is_load(Dir) of
+        true -> weft_load_results:read(Dir);
+        false -> read_cells(Dir)
+    end.
+
+read_cells(Dir) ->
     case {weft_report_record:read(Dir), weft_report_record:read_environment(Dir)} of
         {{ok, Rows}, {ok, Environment}} -> {ok, weft_report_results:new(Rows), Environment};
         {{error, Text}, _} -> {error, Text};
@@ -83,7 +119,8 @@ read(Dir) ->
 differences(Old, New) ->
     [{Key, maps:get(Key, Old, <<>>), maps:get(Key, New, <<>>)}
      || Key <- [<<"otp_release">>, <<"kernel">>, <<"processor">>, <<"cores">>,
-                <<"congestion_control">>, <<"flags_of_nodes">>, <<"scope">>],
+                <<"congestion_control">>, <<"flags_of_nodes">>, <<"scope">>, <<"quota">>,
+                <<"config_mode">>, <<"config_operations">>, <<"config_duration">>],
         maps:get(Key, Old, <<>>) =/= maps:get(Key, New, <<>>)].
 
 %% ---- changes ----
@@ -105,8 +142,11 @@ change({Cell, Variant, Metric} = Key, Measured, Best, {Old, New}, Threshold) ->
         {ok, Now} ->
             {Turned, Interval} = turned(Key, Measured, Now, Best, {Old, New}),
             Change#{new => Now, change => Turned, interval => Interval,
-                    verdict => verdict(Turned, weft_report_interval:contains(1, Interval),
-                                       Threshold)};
+                    verdict => case Turned of
+                                   none -> from_zero(Measured, Now, Best);
+                                   _ -> verdict(Turned, weft_report_interval:contains(1, Interval),
+                                                Threshold)
+                               end};
         none ->
             Failures = [x || {failed, _} <- weft_report_results:trouble(Cell, Variant, New)],
             Change#{new => none, change => none, interval => none,
@@ -124,7 +164,11 @@ turned(Key, _Was, _Is, Best, {Old, New}) ->
         end,
     {Change, Interval}.
 
-verdict(none, _IsNoise, _Threshold) -> same;
+from_zero(#{median := Same}, #{median := Same}, _Best) -> same;
+from_zero(#{median := Was}, #{median := Is}, more) when Is < Was -> worse;
+from_zero(#{median := Was}, #{median := Is}, less) when Is > Was -> worse;
+from_zero(_Was, _Is, _Best) -> better.
+
 verdict(Change, true, Threshold) when Change < Threshold; Change > 1 / Threshold -> noise;
 verdict(Change, false, Threshold) when Change < Threshold -> worse;
 verdict(Change, false, Threshold) when Change > 1 / Threshold -> better;
@@ -172,7 +216,11 @@ row(#{cell := Cell, variant := Variant, metric := Metric, change := Change,
     [weft_report_words:cell(Cell), weft_report_words:variant(Variant),
      weft_report_words:metric(Metric), side(maps:get(old, Row), Metric),
      side(maps:get(new, Row), Metric),
-     case Change of none -> "fails"; _ -> weft_report_words:ratio(Change) end,
+     case {Change, Row} of
+         {none, #{new := none}} -> "fails";
+         {none, _} -> "";
+         _ -> weft_report_words:ratio(Change)
+     end,
      weft_report_words:interval(Interval)].
 
 side(none, _Metric) -> "-";

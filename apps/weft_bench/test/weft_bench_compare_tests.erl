@@ -12,15 +12,24 @@ verdicts(Old, New) ->
                                           weft_report_sample:results(New), 0.9)].
 
 verdict(Metric, Old, New) ->
-    [{<<"weft_1">>, Verdict}] = verdicts([{#{}, weft_1, Metric, Old}],
-                                         [{#{}, weft_1, Metric, New}]),
+    Cell = case Metric of
+               failed_operations -> #{suite => <<"load">>, workload => <<"load get">>};
+               _ -> #{}
+           end,
+    [{<<"weft_1">>, Verdict}] = verdicts([{Cell, weft_1, Metric, Old}],
+                                         [{Cell, weft_1, Metric, New}]),
     Verdict.
 
 a_change_counts_if_it_is_beyond_threshold_and_noise_test_() ->
     [?_assertEqual(Expected, verdict(messages_per_s, ?OLD, New))
      || {New, Expected} <- [{[85, 88, 82], worse}, {[95, 93, 94], same}, {[85, 99, 82], noise},
                             {[120, 125, 115], better}, {[120, 125, 101], noise},
-                            {?OLD, same}, {[0, 0, 0], same}]].
+                            {?OLD, same}, {[0, 0, 0], worse}]].
+
+%% Where nothing failed before.
+from_zero_there_is_no_ratio_test_() ->
+    [?_assertEqual(Expected, verdict(failed_operations, Old, New))
+     || {Old, New, Expected} <- [{[0], [3], worse}, {[0], [0], same}, {[3], [0], better}]].
 
 %% Seven of them: one that is far off does not make a change noise.
 a_repetition_that_is_far_off_is_not_the_interval_test() ->
@@ -62,16 +71,37 @@ the_text_tells_the_worst_first_and_that_stock_changed_test() ->
 
 %% The exit status of a comparison of two directories.
 main(Old, New, More) ->
+    compared(fun cells/2, Old, New, More).
+
+compared(Write, Old, New, More) ->
     Base = filename:join(filename:basedir(user_cache, "weft_bench_compare_tests"),
                          integer_to_list(erlang:unique_integer([positive]))),
     Dirs = [filename:join(Base, Name) || Name <- ["old", "new"]],
     try
-        [ok = weft_report_sample:write(Dir, Rows, weft_report_sample:environment())
-         || {Dir, Rows} <- lists:zip(Dirs, [Old, New])],
+        [ok = Write(Dir, Rows) || {Dir, Rows} <- lists:zip(Dirs, [Old, New])],
         weft_bench_compare:main(Dirs ++ More)
     after
         file:del_dir_r(Base)
     end.
+
+cells(Dir, Rows) -> weft_report_sample:write(Dir, Rows, weft_report_sample:environment()).
+
+%% Seconds of an operation: how many were done, how many failed, p50 and p99.
+load(Dir, Seconds) ->
+    ok = filelib:ensure_dir(filename:join(Dir, "x")),
+    Line = fun({Second, {Count, Failed, P50, P99}}) ->
+                   [Second / 1, get, Count, Count, Failed, P50 / 1, P50, P99, P99, P99, P99, P50,
+                    P99, P99, P99]
+           end,
+    Head = [list_to_atom("column_" ++ integer_to_list(N)) || N <- lists:seq(1, 15)],
+    ok = file:write_file(filename:join(Dir, "series.csv"),
+                         [weft_report_csv:line(Fields)
+                          || Fields <- [Head | lists:map(Line, lists:enumerate(Seconds))]]),
+    weft_report_record:write_environment(Dir, [{"config_concurrent", "4"}]).
+
+%% Several figures, each in a directory of its own.
+figures(Dir, Figures) ->
+    lists:foreach(fun({Id, Rows}) -> ok = cells(filename:join(Dir, Id), Rows) end, Figures).
 
 the_exit_status_is_for_scripts_test_() ->
     Old = [{#{}, weft_1, messages_per_s, ?OLD}, {#{}, stock, messages_per_s, ?OLD}],
@@ -86,3 +116,23 @@ the_exit_status_is_for_scripts_test_() ->
      ?_assertEqual(2, main(Old, Old, ["third"])),
      ?_assertEqual(2, weft_bench_compare:main(["", ""])),
      ?_assertEqual(2, weft_bench_compare:main(["no/such/run", "no/such/run"]))].
+
+loads_are_compared_by_their_seconds_test_() ->
+    Old = [{100, 0, 10, 50}, {104, 0, 11, 52}, {98, 0, 10, 51}],
+    [?_assertEqual(Status, compared(fun load/2, Old, New, []))
+     || {Status, New} <- [{0, Old},
+                          {1, [{70, 0, 10, 50}, {71, 0, 11, 52}, {69, 0, 10, 51}]},
+                          {1, [{100, 0, 10, 90}, {104, 0, 11, 95}, {98, 0, 10, 91}]},
+                          %% One second that is slow is noise.
+                          {0, [{100, 0, 10, 50}, {104, 0, 11, 90}, {98, 0, 10, 51}]},
+                          {1, [{100, 1, 10, 50}, {104, 0, 11, 52}, {98, 0, 10, 51}]}]].
+
+figures_are_compared_one_by_one_test_() ->
+    Fast = [{#{}, weft_1, messages_per_s, ?OLD}],
+    Slow = [{#{}, weft_1, messages_per_s, [80, 81, 82]}],
+    Both = [{"one", Fast}, {"two", Fast}],
+    [?_assertEqual(Status, compared(fun figures/2, Both, New, []))
+     || {Status, New} <- [{0, Both}, {1, [{"one", Fast}, {"two", Slow}]}, {0, [{"one", Fast}]},
+                          {2, [{"three", Fast}]}]]
+        ++ [?_assertEqual(2, compared(fun(Dir, {Write, Rows}) -> Write(Dir, Rows) end,
+                                      {fun figures/2, Both}, {fun cells/2, Fast}, []))].

@@ -66,3 +66,15 @@ recorded_while_a_snapshot_is_taken_test() ->
 beyond_the_range_test() ->
     Snapshot = weft_load_histogram:snapshot(recorded([1 bsl 60])),
     ?assertEqual((1 bsl 42) - 1, weft_load_histogram:max(Snapshot)).
+
+%% As far as so many values can tell, and the largest of them.
+a_distribution_ends_with_the_largest_test() ->
+    Distribution = weft_load_histogram:distribution(
+                     weft_load_histogram:snapshot(recorded(lists:seq(1, 200)))),
+    ?assertEqual({0.0, 1}, hd(Distribution)),
+    ?assertEqual({100.0, 200}, lists:last(Distribution)),
+    ?assertEqual(180, proplists:get_value(90.0, Distribution)),
+    ?assertEqual(198, proplists:get_value(99.0, Distribution)),
+    ?assertEqual([], [Percent || {Percent, _} <- Distribution, Percent > 99.5, Percent < 100]),
+    ?assertEqual([], weft_load_histogram:distribution(
+                       weft_load_histogram:snapshot(weft_load_histogram:new()))).

@@ -14,15 +14,18 @@ main(Arguments) ->
 -spec command() -> weft_argparse:command().
 command() ->
     #{help => "operations of a driver, as Basho Bench runs them",
-      arguments => [#{name => config, help => "what to do: docs/guide/load.md"}
+      arguments => [#{name => config, help => "what to do: docs/guide/load.md"},
+                    #{name => source, long => "-source", value => "DIR",
+                      help => "where the sources of drivers are, if the configuration has none"}
                     | weft_bench_arguments:common("where the results go")],
       handler => fun(#{config := File} = Given) ->
-                     load(File, maps:get(out, Given, weft_bench_arguments:new("load")),
+                     load({File, [{source_dir, Dir} || #{source := Dir} <- [Given]]},
+                          maps:get(out, Given, weft_bench_arguments:new("load")),
                           is_map_key(terminal, Given))
                  end}.
 
-load(File, Dir, Terminal) ->
-    case {weft_load_config:read(File), weft_load_files:is_free(Dir)} of
+load({File, Defaults}, Dir, Terminal) ->
+    case {weft_load_config:read(File, Defaults), weft_load_files:is_free(Dir)} of
         {{ok, Config}, ok} ->
             io:format("~ts~n~tsresults go to ~ts~n",
                       [weft_load_config:describe(Config), for_driver(Config), Dir]),

@@ -7,6 +7,7 @@
 %% errors.csv             "error","count"                                     /  DE-Bench write them
 %% series.csv             each second and operation, service and response times
 %% total.csv              each operation over the whole run
+%% distribution.csv       percentiles of its times, close to 100
 %% environment.csv        machine, system, flags, commit, the configuration
 %% histograms.terms       each interval as terms with their length, to be added to those of others
 %% '''
@@ -240,6 +241,7 @@ finish(#{total := Total, elapsed_us := ElapsedUs, errors := Errors},
     try
         _ = [interval(ElapsedUs, Files) || Windows =/= []],
         ok = whole(Dir, "total.csv", totals(Total, ElapsedUs)),
+        ok = whole(Dir, "distribution.csv", distribution(Total)),
         whole(Dir, "errors.csv", [?ERRORS | [error_line(maps:get(Label, Tags, {Label, Label}),
                                                         Reason, Count)
                                              || {Label, Reason, Count} <- Errors]])
@@ -253,6 +255,12 @@ totals(Total, ElapsedUs) ->
     [weft_report_csv:line([seconds | tl(?SERIES)])
      | [weft_report_csv:line([ElapsedUs / 1.0e6 | row(Label, Meter)])
         || {Label, Meter} <- lists:sort(maps:to_list(Total))]].
+
+distribution(Total) ->
+    [weft_report_csv:line([operation, time, percent, value_us])
+     | [weft_report_csv:line([Label, Time, Percent, Value])
+        || {Label, Meter} <- lists:sort(maps:to_list(Total)), Time <- [service, response],
+           {Percent, Value} <- weft_load_histogram:distribution(maps:get(Time, Meter))]].
 
 %% As Basho Bench writes them, but that quotes in a reason are doubled.
 error_line(Tag, Reason, Count) ->
@@ -286,7 +294,9 @@ recover(Dir, [First | _] = Parts) ->
         ok = whole(Dir, "series.csv", Series),
         ok = whole(Dir, "environment.csv", Environment),
         ok = whole(Dir, "errors.csv", ?ERRORS),
-        whole(Dir, "total.csv", totals(sum([Reading || {_, Reading} <- Intervals]), ElapsedUs))
+        Total = sum([Reading || {_, Reading} <- Intervals]),
+        ok = whole(Dir, "distribution.csv", distribution(Total)),
+        whole(Dir, "total.csv", totals(Total, ElapsedUs))
     catch
         throw:{nothing, In} -> {error, In ++ ": no interval of a load was written there"};
         throw:{file, File, Reason} -> failure(filename:join(Dir, File), Reason)

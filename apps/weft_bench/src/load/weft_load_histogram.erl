@@ -9,7 +9,7 @@
 -module(weft_load_histogram).
 
 -export([new/0, record/2, snapshot/1, since/2, merge/1, count/1, mean/1, percentile/2, min/1,
-         max/1]).
+         max/1, distribution/1]).
 -export_type([histogram/0, snapshot/0]).
 
 %% Buckets of a power of two, as a power of two.
@@ -130,6 +130,16 @@ percentile(Percent, #{buckets := Buckets} = Snapshot) ->
 at_rank(_Rank, [{Bucket, _}]) -> highest(Bucket);
 at_rank(Rank, [{Bucket, Count} | _]) when Rank =< Count -> highest(Bucket);
 at_rank(Rank, [{_, Count} | Buckets]) -> at_rank(Rank - Count, Buckets).
+
+%% @doc Percentiles that come closer and closer to 100, as far as so many values tell them apart;
+%% the last one is 100. Nothing if there is nothing.
+-spec distribution(snapshot()) -> [{Percent :: float(), Value :: non_neg_integer()}].
+distribution(Snapshot) ->
+    Count = count(Snapshot),
+    OneOf = [Factor * math:pow(10, Power)
+             || Power <- lists:seq(0, 9), Factor <- [1, 1.25, 1.5, 2, 3, 5, 7]],
+    [{Percent, percentile(Percent, Snapshot)}
+     || Count > 0, Percent <- [100 * (1 - 1 / N) || N <- OneOf, N < Count] ++ [100.0]].
 
 %% @doc Exact; zero if there is nothing.
 -spec min(snapshot()) -> non_neg_integer().

@@ -1,0 +1,65 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What a load or DE-Bench has left, as results of the benchmark, so that two such runs can be
+%% compared like others. Each operation is a cell, and each second of the run a repetition: an
+%% interval tells by how much seconds differ. Failed operations are those of the whole run.
+-module(weft_load_results).
+
+-export([read/1]).
+
+-define(VARIANT, <<"load">>).
+%% The last second may be a short one.
+-define(SHORT_S, 0.5).
+
+%% @doc Reads the directory. The error is a text.
+-spec read(file:filename()) ->
+          {ok, weft_report_results:results(), weft_report_warnings:environment()}
+          | {error, string()}.
+read(Dir) ->
+    File = filename:join(Dir, "series.csv"),
+    case {file:read_file(File), weft_report_record:read_environment(Dir)} of
+        {{ok, Text}, {ok, Environment}} ->
+            [_Head | Lines] = weft_report_csv:parse(Text),
+            Rows = [row(Operation, Workers, Repetition, Metric, Value)
+                    || Workers <- [workers(Environment)],
+                       Operation <- lists:usort([Of || [_, Of | _] <- Lines]),
+                       {Repetition, Metric, Value}
+                           <- measured([[number(Field) || Field <- [Second | Fields]]
+                                        || [Second, Of | Fields] <- Lines, Of =:= Operation])],
+            {ok, weft_report_results:new(Rows), Environment};
+        {{error, Reason}, _} ->
+            {error, lists:flatten(io_lib:format("~ts: ~ts", [File, file:format_error(Reason)]))};
+        {_, {error, Why}} ->
+            {error, Why}
+    end.
+
+workers(#{<<"config_concurrent">> := Workers}) -> binary_to_integer(Workers);
+workers(_Environment) -> 0.
+
+number(Field) ->
+    try binary_to_integer(Field)
+    catch error:badarg -> binary_to_float(Field)
+    end.
+
+measured(Seconds) ->
+    {Windows, _} = lists:mapfoldl(fun([Second | Fields], Before) ->
+                                          {[Second - Before | Fields], Second}
+                                  end, 0, Seconds),
+    Numbered = lists:enumerate([Window || [Length | _] = Window <- Windows, Length > ?SHORT_S]),
+    [{1, failed_operations, lists:sum([Failed || [_, _, _, Failed | _] <- Windows])}
+     | [Value || {Number, Window} <- Numbered, Value <- window(Number, Window)]].
+
+%% As in series.csv, after the length of the second and the operation.
+window(Number, [Length, Count, _Units, _Failed, _Mean, P50, _P95, P99, _P999, _Max, _R50, R99 | _])
+  ->
+    [{Number, calls_per_s, Count / Length}
+     | [{Number, Metric, Value} || Count > 0,
+                                   {Metric, Value} <- [{latency_p50_us, P50}, {latency_p99_us, P99},
+                                                       {response_p99_us, R99}]]].
+
+row(Operation, Workers, Repetition, Metric, Value) ->
+    #{run => <<"load">>, suite => <<"load">>, workload => <<"load ", Operation/binary>>,
+      variant => ?VARIANT, size_bytes => 0, pairs => Workers, streams => 0,
+      link => <<"loopback">>, rtt_ms => 0, rate_mbit => 0, loss_percent => 0,
+      repetition => Repetition, metric => atom_to_binary(Metric),
+      unit => list_to_binary(weft_report_words:unit(atom_to_binary(Metric))), value => Value,
+      at_ms => 0, note => <<>>}.

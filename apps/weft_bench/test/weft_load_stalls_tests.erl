@@ -1,0 +1,114 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Is what a load reports true? Its driver stops at known times, and notes itself when each
+%% operation began and ended. From these notes the percentiles are computed anew, from all values
+%% and without the code of the load, and those that were reported have to be within 1 % of them. A
+%% stop in the warm-up must not be in them but for what was due after it.
+-module(weft_load_stalls_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-export([new/1, run/4]).
+
+-define(PERCENTILES, [50, 75, 90, 95, 99, 100]).
+-define(WARM_UP_S, 1).
+-define(SECONDS, 2.5).
+-define(RATE, 60).
+-define(SEED, {7, 8, 9}).
+%% From the first operation on, in milliseconds: when it stops, and for how long.
+-define(STALLS, [{300, 350}, {1500, 500}, {2500, 250}]).
+-define(USUAL_MS, 5).
+
+%% ---- the driver ----
+
+new(_Id) -> {ok, not_begun}.
+
+run(known, Key, Value, not_begun) ->
+    FirstMs = erlang:monotonic_time(millisecond),
+    run(known, Key, Value, [{FirstMs + AtMs, ForMs} || {AtMs, ForMs} <- ?STALLS]);
+run(known, _Key, _Value, Stalls) ->
+    BeginUs = erlang:monotonic_time(microsecond),
+    %% pacing: what it does is to take known times
+    Left = case Stalls of
+               [{AtMs, ForMs} | Others] when AtMs * 1000 =< BeginUs -> sleep(ForMs, Others);
+               _ -> sleep(?USUAL_MS, Stalls)
+           end,
+    true = ets:insert(?MODULE, {BeginUs, erlang:monotonic_time(microsecond)}),
+    {ok, Left}.
+
+sleep(Ms, Left) ->
+    receive after Ms -> Left end. % pacing: its time is known
+
+%% ---- the truth ----
+
+percentiles_are_true_test_() ->
+    [{timeout, 60, {"open load", fun open/0}}, {timeout, 60, {"closed load", fun closed/0}}].
+
+%% The next operation begins when the last one is done.
+closed() ->
+    {FromUs, UntilUs, Notes, #{service := Service, response := Response}} = load(max),
+    Due = [Note || {BeginUs, _} = Note <- Notes, BeginUs >= FromUs, BeginUs < UntilUs],
+    same([EndUs - BeginUs || {BeginUs, EndUs} <- Due, EndUs =< UntilUs], Service),
+    same([EndUs - BeginUs || {BeginUs, EndUs} <- Due], Response).
+
+%% Operations are due at times that follow from the seed; some were begun at once.
+open() ->
+    {FromUs, UntilUs, Notes, #{service := Service, response := Response}} = load(?RATE),
+    After = offsets(length(Notes)),
+    FirstUs = lists:min([BeginUs - OffsetUs
+                         || {{BeginUs, _}, OffsetUs} <- lists:zip(Notes, After)]),
+    Due = [{FirstUs + OffsetUs, Note} || {Note, OffsetUs} <- lists:zip(Notes, After),
+                                         FirstUs + OffsetUs >= FromUs,
+                                         FirstUs + OffsetUs < UntilUs],
+    %% Those that were due while it stood still waited for it.
+    ?assert(length([late || {DueUs, {BeginUs, _}} <- Due, BeginUs - DueUs > 50000]) > 10),
+    same([EndUs - BeginUs || {_, {BeginUs, EndUs}} <- Due, EndUs =< UntilUs], Service),
+    same([EndUs - DueUs || {DueUs, {_, EndUs}} <- Due], Response).
+
+same(True, Reported) ->
+    ?assertEqual(length(True), weft_load_histogram:count(Reported)),
+    Sorted = lists:sort(True),
+    [begin
+         Exact = lists:nth(max(1, ceil(length(Sorted) * Percent / 100)), Sorted),
+         Read = weft_load_histogram:percentile(Percent, Reported),
+         ?assertEqual({Percent, Exact, Read, within},
+                      {Percent, Exact, Read, case abs(Read - Exact) =< Exact / 100 of
+                                                 true -> within;
+                                                 false -> beyond_one_percent
+                                             end})
+     end || Percent <- ?PERCENTILES].
+
+%% As the worker draws them: a pause, and then the operation.
+offsets(Count) ->
+    {A, B, C} = ?SEED,
+    offsets(Count, 0, rand:seed_s(exsss, {A + 1, B + 1, C + 1})).
+
+offsets(0, _OffsetUs, _Random) -> [];
+offsets(Count, OffsetUs, Random0) ->
+    {Drawn, Random1} = rand:uniform_s(Random0),
+    {_Operation, Random} = rand:uniform_s(1, Random1),
+    PauseUs = round(-math:log(1 - Drawn) * 1.0e6 / ?RATE),
+    [OffsetUs | offsets(Count - 1, OffsetUs + PauseUs, Random)].
+
+load(Mode) ->
+    Dir = filename:join(filename:basedir(user_cache, ?MODULE_STRING),
+                        integer_to_list(erlang:unique_integer([positive]))),
+    ?MODULE = ets:new(?MODULE, [named_table, public, ordered_set]),
+    try
+        {ok, Config} = weft_load_config:check(
+                         [{driver, ?MODULE}, {operations, [{known, 1}]}, {concurrent, 1},
+                          %% One that draws nothing, or due times would follow otherwise.
+                          {value_generator, {fixed_bin, 1, 0}},
+                          {mode, case Mode of max -> max; _ -> {rate, Mode} end},
+                          {rng_seed, ?SEED}, {duration, {seconds, ?SECONDS}},
+                          {warm_up_s, ?WARM_UP_S}, {operation_timeout_s, 5}]),
+        BeginUs = erlang:monotonic_time(microsecond),
+        {ok, #{total := #{known := Meter}, errors := [], unfinished := 0}} =
+            weft_load:run(Config, #{dir => Dir, environment => [],
+                                    progress => fun weft_load:silent/1,
+                                    begin_us => fun() -> BeginUs end}),
+        FromUs = BeginUs + ?WARM_UP_S * 1000000,
+        {FromUs, FromUs + round(?SECONDS * 1.0e6), ets:tab2list(?MODULE), Meter}
+    after
+        ets:delete(?MODULE),
+        file:del_dir_r(Dir)
+    end.
