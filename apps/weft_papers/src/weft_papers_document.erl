@@ -24,7 +24,7 @@ made(Dir) ->
     case [Read || Figure <- weft_papers_figures:figures(), Read <- read(Figure, Dir)] of
         [] -> failed(["no results of figures in ", Dir]);
         Figures ->
-            case [Why || {_, {error, Why}} <- Figures] of
+            case [Why || {_, {error, Why}, _} <- Figures] of
                 [] -> written(Figures, Dir);
                 [Why | _] -> failed(Why)
             end
@@ -36,13 +36,13 @@ failed(Why) ->
 
 read(#{id := Id} = Figure, Dir) ->
     Run = filename:join(Dir, Id),
-    [{Figure, weft_report_record:read(Run)}
+    [{Figure, weft_report_record:read(Run), weft_papers_figures:measured(Run)}
      || filelib:is_regular(weft_report_record:results_file(Run))].
 
 written(Figures, Dir) ->
     [ok = weft_report_file:write(filename:join(Dir, Id ++ ".svg"),
                                  weft_report_picture:svg(Where, Charts))
-     || {#{id := Id, where := Where} = Figure, Outcome} <- Figures,
+     || {#{id := Id, where := Where} = Figure, Outcome, _} <- Figures,
         [_ | _] = Charts <- [weft_papers_figures:charts(Figure, Outcome)]],
     File = filename:join(Dir, "README.md"),
     ok = weft_report_file:write(File, unicode:characters_to_binary(document(Figures))),
@@ -59,13 +59,15 @@ document(Figures) ->
      "`bin/bench report DIR/FIGURE` makes a page with all of them.\n",
      [section(One) || One <- Figures]].
 
-section({#{id := Id, where := Where, claim := Claim, not_shown := NotShown} = Figure, Outcome}) ->
+section({#{id := Id, where := Where, claim := Claim, not_shown := NotShown} = Figure, Outcome,
+         Measured}) ->
     ["\n## ", Id, "\n", escaped(Where), ": `bin/bench paper ", Id, "`.\n\n| | |\n|---|---|\n",
      row("claimed", Claim),
      case weft_papers_figures:findings(Figure, Outcome) of
          {ok, Findings} -> [row(atom_to_list(Kind), Text) || {Kind, Text} <- Findings];
          {failed, Why} -> row("failed", Why)
      end,
+     [row("measured", Said) || Said <- Measured],
      [row("machine", Shared) || Shared <- weft_papers_figures:sharing(Outcome)],
      row("not shown here", NotShown), "\n",
      [["![", escaped(Where), "](", Id, ".svg)\n\n"]

@@ -13,7 +13,7 @@
 %% are measured all the same.
 -module(weft_papers_figures).
 
--export([command/0, main/1, figures/0, page/1, charts/2, findings/2, sharing/1]).
+-export([command/0, main/1, figures/0, page/1, charts/2, findings/2, sharing/1, measured/1]).
 -export_type([figure/0, finding/0, outcome/0]).
 
 %% `cells' are options of the benchmark that choose what is measured. Without `charts' of its own a
@@ -40,7 +40,9 @@
 figures() ->
     lists:append([Module:figures() || Module <- [weft_orbit_figures, weft_aco_figures,
                                                 weft_im_figures, weft_city_figures,
-                                                weft_de_bench_figures, weft_store_figures,
+                                                weft_de_bench_figures,
+                                                weft_de_bench_scaling_figures,
+                                                weft_store_figures,
                                                 weft_partisan_figures,
                                                 weft_partisan_application_figures]]).
 
@@ -99,7 +101,8 @@ measure(Figures, Options, Dir) ->
     {Measured, _} = lists:mapfoldl(fun(Figure, Runs) -> measure(Figure, Options, Dir, Runs) end,
                                    #{}, Figures),
     ok = told(Measured, Dir),
-    case [Why || {Figure, _, Outcome} <- Measured, {failed, Why} <- [findings(Figure, Outcome)]] of
+    case [Why || {Figure, _, Outcome, _} <- Measured,
+                 {failed, Why} <- [findings(Figure, Outcome)]] of
         [] -> 0;
         _ -> 1
     end.
@@ -112,12 +115,14 @@ told(Measured, Dir) ->
 
 %% Those of which there is something.
 so_far(Figures, Dir) ->
-    told([{Figure, Id, weft_report_record:read(Run)}
+    told([{Figure, Id, weft_report_record:read(Run), measured(Run)}
           || #{id := Id} = Figure <- Figures, Run <- [filename:join(Dir, Id)],
              filelib:is_regular(weft_report_record:results_file(Run))], Dir).
 
-%% @doc The page of figures: for each the directory of its run, and what is recorded there.
--spec page([{figure(), Run :: string(), outcome()}]) -> weft_report_html:html().
+%% @doc The page of figures: for each the directory of its run, what is recorded there, and when and
+%% where that was measured.
+-spec page([{figure(), Run :: string(), outcome(), Measured :: [unicode:chardata()]}]) ->
+          weft_report_html:html().
 page(Measured) ->
     Title = "Figures of papers",
     Head = ?E(header, [], [?E(h1, [], ?T(Title)),
@@ -136,7 +141,7 @@ measure(#{id := Id, cells := Cells} = Figure, Options, Dir, Runs) ->
                          #{Cells := Known} -> Known;
                          #{} -> {Id, run(arguments(Cells, Options), filename:join(Dir, Id))}
                      end,
-    {{Figure, Run, Outcome}, Runs#{Cells => {Run, Outcome}}}.
+    {{Figure, Run, Outcome, measured(filename:join(Dir, Run))}, Runs#{Cells => {Run, Outcome}}}.
 
 %% What is given last counts.
 arguments(Cells, Options) -> ["--minutes", ?MINUTES | Cells ++ Options].
@@ -180,20 +185,40 @@ findings(#{findings := Read}, {ok, Rows}) ->
 -spec sharing(outcome()) -> [unicode:chardata()].
 sharing({ok, Rows}) ->
     Results = weft_report_results:new(Rows),
-    case weft_report_results:sharing(weft_report_results:cells(Results), Results) of
-        none -> [];
-        Sharing -> [weft_report_words:sharing(Sharing)]
+    case weft_report_words:sharing(weft_report_results:sharing(weft_report_results:cells(Results),
+                                                               Results)) of
+        [] -> [];
+        Words -> [Words]
     end;
 sharing({error, _Why}) ->
     [].
 
-text({#{id := Id, where := Where, claim := Claim, not_shown := NotShown} = Figure, _, Outcome}) ->
+%% @doc When the run in a directory was made, from which commit and on what machine, if its
+%% environment is there.
+-spec measured(Run :: file:filename()) -> [unicode:chardata()].
+measured(Run) ->
+    case weft_report_record:read_environment(Run) of
+        {ok, Environment} ->
+            Of = fun(Key) -> maps:get(Key, Environment, <<>>) end,
+            Said = [string:slice(Of(<<"date">>), 0, 10), ["commit ", Of(<<"commit">>)],
+                    Of(<<"processor">>), [Of(<<"cores">>), " cores"],
+                    ["OTP ", Of(<<"otp_release">>)]]
+                ++ [["quota: ", Quota] || Quota <- [Of(<<"quota">>)], Quota =/= <<>>,
+                                          Quota =/= <<"none">>],
+            [lists:join(", ", [One || One <- Said, One =/= <<>>])];
+        {error, _NoneWritten} ->
+            []
+    end.
+
+text({#{id := Id, where := Where, claim := Claim, not_shown := NotShown} = Figure, _, Outcome,
+      Measured}) ->
     ["\n", Id, ": ", Where, "\n", paragraph("claimed  ", Claim),
      case findings(Figure, Outcome) of
          {ok, Findings} -> [paragraph(string:pad(atom_to_list(Kind), 9), Text)
                             || {Kind, Text} <- Findings];
          {failed, Why} -> paragraph("failed   ", Why)
      end,
+     [paragraph("measured ", Said) || Said <- Measured],
      [paragraph("machine  ", Shared) || Shared <- sharing(Outcome)],
      paragraph("not here ", NotShown)].
 
@@ -209,7 +234,8 @@ paragraph(Head, Text) ->
     ["  ", Head, lists:join(["\n  ", lists:duplicate(9, $\s)], lists:reverse([Last | Lines])),
      "\n"].
 
-html({#{id := Id, where := Where, claim := Claim, not_shown := NotShown} = Figure, Run, Outcome}) ->
+html({#{id := Id, where := Where, claim := Claim, not_shown := NotShown} = Figure, Run, Outcome,
+      Measured}) ->
     Charts = charts(Figure, Outcome),
     Rows = [[?T("claimed"), ?T(Claim)]]
         ++ case findings(Figure, Outcome) of
@@ -217,6 +243,7 @@ html({#{id := Id, where := Where, claim := Claim, not_shown := NotShown} = Figur
                                   || {Kind, Text} <- Findings];
                {failed, Why} -> [[{?T("failed"), "missed"}, ?T(Why)]]
            end
+        ++ [[?T("measured"), ?T(Said)] || Said <- Measured]
         ++ [[?T("machine"), ?T(Shared)] || Shared <- sharing(Outcome)]
         ++ [[?T("not shown here"), ?T(NotShown)]],
     Heads = [{"What", "nowrap"}, {"Of it", ""}],

@@ -4,6 +4,9 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
+%% Those that are still to be measured on a machine that does nothing else.
+-define(NOT_YET, ["orbit_quota", "im_11_quota", "de_5_quota", "riak_quota", "de_7_quota",
+                  "de_8_quota", "de_9_quota", "de_11_quota"]).
 -define(DOCUMENTED, "docs/benchmarks/paper").
 
 %% It is what the numbers beside it say, as this code reads them.
@@ -22,7 +25,8 @@ documented_figures_are_those_of_their_numbers_test_() ->
 
 each_figure_is_documented_test() ->
     Page = content(?DOCUMENTED, "README.md"),
-    [?assertNotEqual({Id, nomatch}, {Id, string:find(Page, ["\n## ", Id, "\n"])})
+    [?assertEqual({Id, lists:member(Id, ?NOT_YET)},
+                  {Id, string:find(Page, ["\n## ", Id, "\n"]) =:= nomatch})
      || #{id := Id} <- weft_papers_figures:figures()].
 
 without_results_it_says_so_test() ->
@@ -40,5 +44,5 @@ copy() ->
          To = filename:join(Dir, Csv),
          ok = filelib:ensure_dir(To),
          {ok, _} = file:copy(filename:join(?DOCUMENTED, Csv), To)
-     end || Csv <- filelib:wildcard("*/results.csv", ?DOCUMENTED)],
+     end || Csv <- filelib:wildcard("*/{results,environment}.csv", ?DOCUMENTED)],
     Dir.

@@ -38,7 +38,8 @@ figures_of_papers(Config) ->
     Figures = weft_papers_figures:figures(),
     File = filename:join(dir("paper", Config), "paper.html"),
     Rows = weft_report_sample:rows(sample()),
-    ok = file:write_file(File, weft_papers_figures:page([{Figure, maps:get(id, Figure), {ok, Rows}}
+    ok = file:write_file(File, weft_papers_figures:page([{Figure, maps:get(id, Figure), {ok, Rows},
+                                                          ["2026-01-31, commit abc1234"]}
                                                          || Figure <- Figures])),
     Seen = weft_report_browser:looks_well(File, Config),
     ?assertEqual(length(Figures), maps:get("tables", Seen)),

@@ -23,10 +23,24 @@ a_partition_keeps_what_was_put_test() ->
     ?assertEqual(5, byte_size(answer(unknown))).
 
 gossip_goes_on_until_it_is_stopped_test() ->
-    Gossip = weft_partisan_ring:start_gossip(plain, [node()], 10, 1),
+    Sink = weft_partisan_ring:start_sink(),
+    ?assertEqual(0, weft_partisan_ring:received(Sink)),
+    Gossip = weft_partisan_ring:start_gossip(plain, [Sink], 10, 1),
+    ok = until(fun() -> weft_partisan_ring:received(Sink) > 3 end),
     Monitor = monitor(process, Gossip),
     Gossip ! stop,
     ?assertEqual(normal, receive {'DOWN', Monitor, process, Gossip, Why} -> Why end).
+
+until(Condition) -> until(Condition, erlang:monotonic_time(millisecond) + 5000).
+
+until(Condition, EndMs) ->
+    case Condition() of
+        true -> ok;
+        false ->
+            ?assert(erlang:monotonic_time(millisecond) < EndMs),
+            erlang:yield(),
+            until(Condition, EndMs)
+    end.
 
 requests(Kind, DurationMs) ->
     Partitions = weft_partisan_ring:start_partitions(Kind, 6, 100),

@@ -47,12 +47,28 @@ each_operation_does_what_it_says() ->
     ?assertEqual(10 + calls(Inserted), length(More)),
     [?assertMatch({N, 0} when N > 3, {calls(Outcome), failed(Outcome)})
      || Outcome <- [Got, Updated, Inserted]],
+    with_a_rate(),
     supervised(),
     failures_are_counted().
 
 ran(Operation) ->
     weft_store_clients:run(#{operation => Operation, nodes => [node()], clients => 3, keys => 10,
                              value_bytes => 64, seed => 1, duration_ms => 150}).
+
+%% Requests are due whether the store answers or not: what it holds up counts from then on.
+with_a_rate() ->
+    Load = #{operation => get, nodes => [node()], clients => 2, keys => 10, value_bytes => 64,
+             seed => 1, duration_ms => 400, per_second => 100.0},
+    Calls = calls(weft_store_clients:run(Load)),
+    ?assert(Calls > 40 andalso Calls < 130),
+    ok = weft_store_ring:restarted(one_supervisor),
+    ok = sys:suspend(weft_kv_request_sup),
+    %% pacing: it stands still for three quarters of the time
+    _ = spawn(fun() -> receive after 300 -> sys:resume(weft_kv_request_sup) end end),
+    #{latencies := Latencies} = weft_store_clients:run(Load),
+    ?assert(weft_load_histogram:count(Latencies) > 40),
+    ?assert(weft_load_histogram:percentile(60, Latencies) > 50000),
+    ok = weft_store_ring:restarted(spawned).
 
 calls(Outcome) -> metric(calls, Outcome).
 failed(Outcome) -> metric(failed_operations, Outcome).

@@ -3,8 +3,9 @@
 %% while it runs. How does throughput change with nodes, with global operations, with the size of
 %% data?
 %%
-%% `bin/bench de_bench CONFIG [--nodes N] [--variant V] [--groups SIZE] [--out DIR]' starts the
-%% nodes, in groups of a size of which each has one node in common with the next, runs the load of
+%% `bin/bench de_bench CONFIG [--nodes N] [--variant V] [--groups SIZE] [--quota PERCENT]
+%% [--out DIR]' starts the nodes, in groups of a size of which each has one node in common with the
+%% next, runs the load of
 %% the configuration (that of DE-Bench: duration, concurrent, report_interval, operations,
 %% packet_size, delay_remote_function, transitive_connection) on each of them, and adds up. Each
 %% node leaves its files in DIR/N (`weft_load_files'); the sum is in DIR. A node that is lost is
@@ -36,7 +37,8 @@ command() ->
            #{name => variant, long => "-variant", type => {atom, weft_bench_variant:of_clusters()},
              value => "V", help => "of the benchmark (default stock_mesh)"},
            #{name => groups, long => "-groups", type => {integer, [{min, 2}]}, value => "SIZE",
-             help => "in groups of so many nodes"}
+             help => "in groups of so many nodes"},
+           weft_bench_arguments:quota()
            | weft_bench_arguments:common("where the results go")],
       handler => fun given/1}.
 
@@ -44,7 +46,10 @@ given(#{config := File} = Given) ->
     Dir = maps:get(out, Given, weft_bench_arguments:new("de_bench")),
     Defaults = [{driver, weft_de_bench_driver}, {mode, max}],
     case {weft_load_config:read(File, Defaults), weft_load_files:is_free(Dir)} of
-        {{ok, Config}, ok} -> told(run(Config, Dir, Given), Dir);
+        {{ok, #{pairs := Pairs} = Config}, ok} ->
+            {Quota, Told} = weft_bench_arguments:given_quota(Given),
+            Known = [{list_to_atom(Key), Value} || {Key, Value} <- Told],
+            told(run(Config#{pairs := Known ++ Pairs}, Dir, Given#{quota => Quota}), Dir);
         {{error, Text}, _} -> told({error, Text}, none);
         {_, {error, Text}} -> told({error, Text}, none)
     end.
@@ -59,15 +64,16 @@ told({ok, Outcome}, Dir) ->
 %% @doc Runs a configuration on so many nodes of a variant (4, `stock_mesh'). The error is a text.
 -spec run(weft_load_config:config(), file:filename(),
           #{nodes => pos_integer(), variant => weft_bench_variant:variant(),
-            groups => pos_integer(), _ => _}) ->
+            groups => pos_integer(), quota => weft_bench_quota:percent() | none, _ => _}) ->
           {ok, weft_load:outcome()} | {error, string()}.
 run(Config, Dir, Options) ->
     Count = maps:get(nodes, Options, 4),
     Variant = maps:get(variant, Options, stock_mesh),
+    Quota = maps:get(quota, Options, none),
     case weft_de_bench_config:problems(Config, Variant, Options) of
         [] ->
             ok = weft_bench_interrupt:afterwards(de_bench, fun() -> weft_load_cli:report(Dir) end),
-            on_nodes(Config, Dir, shape(Count, Options), Variant);
+            on_nodes(Config, Dir, shape(Count, Options), {Variant, Quota});
         [Text | _] -> {error, Text}
     end.
 
@@ -80,19 +86,24 @@ chain(First, Count, Size) ->
     Last = First + Size - 1,
     [lists:seq(First, Last) | chain(Last, Count, Size)].
 
-on_nodes(Config, Dir, Shape, Variant) ->
+on_nodes(Config, Dir, Shape, Of) ->
     ok = weft_report_file:directory(filename:join(Dir, "logs")),
     weft_bench_place:with(weft_bench_link:loopback(), Dir,
-                          fun(Place) -> in_place(Place, Config, Dir, Shape, Variant) end).
+                          fun(Place) -> in_place(Place, Config, Dir, Shape, Of) end).
 
-in_place(Place, Config, Dir, #{nodes := Count} = Shape, Variant) ->
+in_place(Place, Config, Dir, #{nodes := Count} = Shape, {Variant, Quota}) ->
     io:format("starting ~b nodes, ~ts~n", [Count, Variant]),
     case weft_bench_nodes:start(Variant, {cluster, Shape},
-                                #{place => Place,
+                                #{place => Place, quota => Quota,
                                   log_dir => filename:join(Dir, "logs")}) of
         {ok, Nodes} ->
             io:format("~ts on each~n", [weft_load_config:describe(Config)]),
-            try loads(Config, filename:absname(Dir), Nodes)
+            Load = fun() -> loads(Config, filename:absname(Dir), Nodes) end,
+            try weft_bench_sharing:measured({cluster, Shape}, Quota, Nodes, Load) of
+                {Outcome, Sharing} ->
+                    [io:format("~ts: ~.1f~n", [Metric, float(Value)])
+                     || {Metric, Value} <- Sharing],
+                    Outcome
             after weft_bench_nodes:stop(Nodes)
             end;
         {error, Text} ->

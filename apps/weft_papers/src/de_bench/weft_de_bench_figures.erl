@@ -7,6 +7,8 @@
 -behaviour(weft_papers_figures).
 
 -export([figures/0]).
+%% For the same figures with quotas.
+-export([figure/3, falls_behind/1, less_with_more/2, more_with_servers/1, names/2, keys/5]).
 
 -define(STOCK, <<"stock_mesh">>).
 -define(THROUGHPUT, <<"calls_per_s">>).
@@ -43,7 +45,11 @@ global_figures() ->
        claim => "The time of register and unregister grows dramatically with the nodes, to 20 s "
        "with 100 of them; spawn, rpc and whereis are negligible beside it.",
        findings => fun(Results) -> names(<<"de_global">>, Results) end,
-       charts => fun(Results) -> latencies(<<"de_global">>, last, names() ++ peers(), Results) end,
+       charts => fun(Results) ->
+                     [weft_report_chart:said("register, the paper's text",
+                                             [{100, 20000000, "20 s with 100 nodes"}], Chart)
+                      || Chart <- latencies(<<"de_global">>, last, names() ++ peers(), Results)]
+                 end,
        not_shown => ?TWO_CORES "Operations that take longer than the measurement are not in the "
        "means, here and there."},
      (figure("riak", "Riak talk 2013: latency of register, unregister, whereis", <<"de_names">>))#{
@@ -101,10 +107,18 @@ rex() ->
     "Since OTP 23 rpc makes a process for each call; \"rex call\" goes through one server process "
         "of the node, as rpc did when the paper was written.".
 
+%% @private
+-spec figure(Id :: string(), Title :: string(), Workload :: binary()) -> map().
 figure(Id, Title, Workload) ->
     #{id => Id, where => "DE-Bench 2014, " ++ Title,
-      cells => ["--suites", "de_bench",
-                "--only", lists:flatten(["de_bench: ", weft_report_words:workload(Workload)])]}.
+      cells => ["--suites", "de_bench", "--only", lists:flatten(chosen(Workload))]}.
+
+%% A list of them is separated by commas.
+chosen(<<"de_global">> = Workload) ->
+    ["de_bench: ", weft_report_words:workload(Workload),
+     " .* (2|6|8|24|60) nodes. (0.0|0.01|0.5|1.0|5.0) %"];
+chosen(Workload) ->
+    ["de_bench: ", weft_report_words:workload(Workload), " .* (2|4|8|16|24) nodes"].
 
 throughput(Workload) ->
     fun(Results) -> weft_report_de_bench:throughput(Workload, Results) end.
@@ -125,6 +139,8 @@ calls() -> ["spawning", "remote_call", "rex_call"].
 %% ---- what is found ----
 
 %% Of what is done without global commands, how much is done with them?
+%% @private
+-spec falls_behind(weft_report_results:results()) -> [weft_papers_figures:finding()].
 falls_behind(Results) ->
     Workload = <<"de_global">>,
     [{of_variant(Variant, [weft_papers_verdict:less_than(0.9, Last),
@@ -168,6 +184,8 @@ shares(Parameter, Variant, Results) ->
         Of =:= Nodes, {ok, Share} <- [weft_report_results:ratio(Key, Without, Results)]].
 
 %% Names against what does not involve all nodes.
+%% @private
+-spec names(Workload :: binary(), weft_report_results:results()) -> [weft_papers_figures:finding()].
 names(Workload, Results) ->
     [{case Variant of
           ?STOCK -> grows(Registers, Spawns, Results);
@@ -215,11 +233,16 @@ others(Workload, Parameter, Variant, Results) ->
                               list_to_binary(Operation ++ "_mean_us"), Results))].
 
 %% The largest of what is varied against the smallest, on most nodes.
+%% @private
+-spec less_with_more(Workload :: binary(), weft_report_results:results()) ->
+          [weft_papers_figures:finding()].
 less_with_more(Workload, Results) ->
     [{judged(Variant, last_of(Ratios, fun(Ratio) -> weft_papers_verdict:less_than(1, Ratio) end)),
       Text}
      || {Variant, Ratios, Text} <- rates(Workload, Results)].
 
+%% @private
+-spec more_with_servers(weft_report_results:results()) -> [weft_papers_figures:finding()].
 more_with_servers(Results) ->
     [{judged(Variant, last_of(Ratios, fun(Ratio) -> weft_papers_verdict:at_least(1, Ratio) end)),
       Text}
@@ -303,6 +326,10 @@ median(Key, Results) ->
     Median.
 
 %% What was measured, by the number of nodes.
+%% @private
+-spec keys(Workload :: binary(), weft_report_de_bench:parameter(), Variant :: binary(),
+           Metric :: binary(), weft_report_results:results()) ->
+          [{Nodes :: pos_integer(), weft_report_results:key()}].
 keys(Workload, Parameter, Variant, Metric, Results) ->
     [{Nodes, {Cell, Variant, Metric}}
      || {Nodes, Cell} <- weft_report_de_bench:measured(Workload, Parameter, Variant, Metric,

@@ -15,10 +15,11 @@
 %% `pairs' is the number of nodes. Names are those of `global' where stock distribution carries
 %% them, and of `weft_names' (the eventual scope of the cluster) on weft.
 %%
-%% All nodes share the cores of one machine, so that more of them can not do more. In `de_global',
-%% `de_names', `de_heavy' and `de_calls' each node therefore wants a fixed number of commands per
-%% second, which the machine can bear: what grows with the nodes is what is wanted, and what is done
-%% falls behind where commands wait for each other. In the others workers are as fast as they can.
+%% Without quotas all nodes share the cores of one machine, so that more of them can not do more. In
+%% `de_global', `de_names', `de_heavy' and `de_calls' each node therefore wants a fixed number of
+%% commands per second, which the machine can bear: what grows with the nodes is what is wanted, and
+%% what is done falls behind where commands wait for each other. In the others, and where each node
+%% has a quota (`weft_bench_quota'), workers are as fast as they can, as in the paper.
 -module(weft_de_bench_workload).
 -behaviour(weft_bench_workload).
 
@@ -26,6 +27,8 @@
 
 -define(REPETITIONS_MAX, 2).
 -define(MANY, 60).
+%% As many as can have a quota of 4 % of a core on two cores.
+-define(QUOTAS, 40).
 -define(WORKERS, 10).
 %% Commands per second of each worker, where the rate is given.
 -define(RATE, 25).
@@ -38,14 +41,15 @@
 cells(quick) ->
     globals([2, 6], [0, 500]) ++ others([4], [10, 10000], [10, 1000], [1, 100]);
 cells(full) ->
-    Globals = globals([2, 8, 24, ?MANY], [0, 1, 50, 100, 500]),
-    Others = others([2, 4, 8, 16, 24], [10, 100, 1000, 10000], [10, 1000, 100000], [1, 50, 100]),
+    Globals = globals([2, 8, 24, ?QUOTAS, ?MANY], [0, 1, 33, 50, 100, 500]),
+    Others = others([2, 4, 8, 16, 24, ?QUOTAS], [10, 100, 1000, 10000], [10, 1000, 100000],
+                    [1, 50, 100]),
     [Cell#{fresh => true, repetitions_max => repetitions_max(Cell), cost_ms := CostMs + 6000,
            with := #{seconds => 5, warm_up_s => 1}}
      || #{cost_ms := CostMs} = Cell <- Globals ++ Others].
 
 %% Most of the time of many nodes is that of their start.
-repetitions_max(#{pairs := ?MANY}) -> 1;
+repetitions_max(#{pairs := Many}) when Many >= ?QUOTAS -> 1;
 repetitions_max(_Cell) -> ?REPETITIONS_MAX.
 
 globals(Counts, Parts) ->
@@ -93,14 +97,17 @@ names(Variant) ->
     end.
 
 config(#{workload := Workload, size_bytes := SizeBytes, streams := Streams,
-         with := #{seconds := Seconds, warm_up_s := WarmUpS}}, Register) ->
-    [{driver, weft_de_bench_driver}, {mode, mode(Workload)}, {duration, {seconds, Seconds}},
+         with := #{seconds := Seconds, warm_up_s := WarmUpS}} = Cell, Register) ->
+    [{driver, weft_de_bench_driver}, {mode, mode(Workload, Cell)}, {duration, {seconds, Seconds}},
      {warm_up_s, WarmUpS}, {exact_start, false}, {report_interval, 1}, {concurrent, ?WORKERS},
      {operation_timeout_s, ?OPERATION_TIMEOUT_S}, {packet_size, SizeBytes},
      {delay_remote_function, computation_us(Workload, Streams)},
      {operations, [{Operation, Weight}
                    || {Operation, Weight} <- operations(Workload, Streams, Register),
                       Weight > 0]}].
+
+mode(Workload, #{quota := none}) -> mode(Workload);
+mode(_Workload, _WithQuota) -> max.
 
 mode(de_global) -> {rate, ?GLOBAL_RATE};
 mode(Workload) when Workload =:= de_names; Workload =:= de_calls -> {rate, ?RATE};

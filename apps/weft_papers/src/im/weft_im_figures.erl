@@ -9,6 +9,8 @@
 -define(METRIC, <<"delivered_per_min">>).
 %% Two throughputs that are called the same differ by at most so much.
 -define(SAME, 0.05).
+%% N times the servers carry at least so much of N times the messages.
+-define(LINEAR, 0.7).
 
 %% @private
 figures() ->
@@ -19,6 +21,14 @@ figures() ->
        not_shown => "More throughput with more servers: all of them share two cores, and people "
        "who type are what there is of load, the same for all. Up to 12 servers; time runs 50 "
        "times as fast as people type (100 times in a quick run). Identically: within 5 %."},
+     #{id => "im_11_quota", where => "SD Erlang 2017, Fig. 11, with quotas: throughput of the "
+       "Instant Messenger",
+       claim => "RD-IM and RSD-IM scale identically, with a router and 3 to 16 servers.",
+       cells => ["--suites", "im", "--quota", "4", "--only", "im: im (rd|rsd) grown"],
+       findings => fun grown/1, charts => fun weft_report_im:grown/1,
+       not_shown => "Servers of 16 cores: each node has 4 % of a core. There are 40 people for "
+       "each server, and a node of clients for two, so what is said grows with the servers. "
+       "Fifteen seconds, and time runs 50 times as fast as people type."},
      #{id => "im_12", where => "SD Erlang 2017, Fig. 12: the Instant Messenger with failures",
        claim => "Processes killed at random, and then databases, once in 15 to 1 s, have no impact "
        "on the throughput of RD-IM and RSD-IM.",
@@ -49,6 +59,36 @@ alike(Results) ->
                                             {<<"im_rd">>, <<"weft_groups">>},
                                             {<<"im_rsd">>, <<"weft_groups">>}],
                Ratio <- ratio(Of, {<<"im_rd">>, <<"stock_mesh">>}, Nodes, Results)].
+
+%% From few people and servers to many, and RSD in terms of RD.
+grown(Results) ->
+    [grown(Workload, Variant, Cells, Results)
+     || {Workload, Variant} <- [{<<"im_rd_grown">>, <<"stock_mesh">>},
+                                {<<"im_rsd_grown">>, <<"stock">>},
+                                {<<"im_rsd_grown">>, <<"weft_groups">>}],
+        [_, _ | _] = Cells <- [weft_report_im:by_people(Workload, Variant, Results)]]
+        ++ [{same(Ratio),
+             io_lib:format("~b nodes: RSD on ~ts is ~ts of RD on stock~ts",
+                           [Nodes, weft_report_words:variant(Variant), percent(Ratio),
+                            weft_papers_verdict:interval(Ratio)])}
+            || Nodes <- sizes(<<"im_rd_grown">>, Results),
+               Variant <- [<<"stock">>, <<"weft_groups">>],
+               Ratio <- ratio({<<"im_rsd_grown">>, Variant}, {<<"im_rd_grown">>, <<"stock_mesh">>},
+                              Nodes, Results)].
+
+grown(Workload, Variant, [{Least, First} | _] = Cells, Results) ->
+    {Most, Last} = lists:last(Cells),
+    {ok, #{median := Times} = Ratio} =
+        weft_report_results:ratio({Last, Variant, ?METRIC}, {First, Variant, ?METRIC}, Results),
+    Said = [[number(Value), " with ", integer_to_list(People)]
+            || {People, Cell} <- Cells,
+               {ok, #{median := Value}} <- [weft_report_results:measured(Cell, Variant, ?METRIC,
+                                                                         Results)]],
+    {weft_papers_verdict:at_least(?LINEAR * Most / Least, Ratio),
+     [name(Workload), " on ", weft_report_words:variant(Variant), ": ", lists:join(", ", Said),
+      " people, ", weft_report_words:ratio(Times), " times as much",
+      weft_papers_verdict:interval(Ratio), " with ", weft_report_words:ratio(Most / Least),
+      " times the servers"]}.
 
 %% None may be lost, in no repetition and with no failure.
 failures(Results) ->

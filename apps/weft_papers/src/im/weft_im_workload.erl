@@ -4,7 +4,10 @@
 %% routers, or four on sixty nodes (Fig. 12), `_steady', `_killed', while processes of all kinds are
 %% killed, and `_emptied', while databases are.
 %%
-%% The same people say the same in all of them. Names are those of `global' where all nodes are
+%% `_grown' has as many more people as servers, with nodes of their own, for clusters whose nodes
+%% have quotas (`weft_bench_quota').
+%%
+%% The same people say the same in all others. Names are those of `global' where all nodes are
 %% connected over the stock carrier, of weft_names on weft; the grouped form registers them on their
 %% nodes on stock, and in groups on weft.
 -module(weft_im_workload).
@@ -15,6 +18,9 @@
 
 -define(RUN_MS, 120000).
 -define(REPETITIONS_MAX, 2).
+%% With quotas: more people than a server can carry, and nodes enough for these.
+-define(PEOPLE_PER_SERVER, 40).
+-define(SERVERS_PER_CLIENTS, 2).
 
 %% @private
 cells(quick) ->
@@ -23,16 +29,24 @@ cells(quick) ->
      || {Workload, Variant} <- [{im_rd, stock_mesh}, {im_rsd, stock}]]
         ++ [cell(workload(Form, How), size(2, 2, 1), Talk, Variants)
             || {Form, Variants} <- [{"im_rd", [stock_mesh]}, {"im_rsd", [stock, weft_groups]}],
-               How <- ["_steady", "_killed"]];
+               How <- ["_steady", "_killed"]]
+        ++ grown([2, 4], 20, Talk);
 cells(full) ->
     Talk = #{count => 200, scale => 0.02, warm_up_ms => 5000, run_ms => 15000, period_ms => 1000},
     [cell(Workload, size(1, Servers, 1), Talk, variants(Workload))
      || Servers <- [3, 6, 12], Workload <- [im_rd, im_rsd]]
+        ++ grown([3, 6, 12, 16], ?PEOPLE_PER_SERVER, Talk)
         ++ [cell(workload(Form, How), size(2, 6, 1), Talk, variants(list_to_atom(Form)))
             || How <- ["_steady", "_killed", "_emptied"], Form <- ["im_rd", "im_rsd"]]
         ++ [(cell(workload(Form, How), size(4, 13, 1), Talk, Variants))#{repetitions_max := 1}
             || {Form, Variants} <- [{"im_rd", [stock_mesh]}, {"im_rsd", [stock, weft_groups]}],
                How <- ["_steady", "_killed"]].
+
+grown(Servers, PeoplePerServer, Talk) ->
+    [cell(workload(Form, "_grown"), size(1, Count, ceil(Count / ?SERVERS_PER_CLIENTS)),
+          Talk#{count := PeoplePerServer * Count}, Variants)
+     || Count <- Servers,
+        {Form, Variants} <- [{"im_rd", [stock_mesh]}, {"im_rsd", [stock, weft_groups]}]].
 
 variants(im_rd) -> [stock_mesh, weft_mesh, weft_groups];
 variants(im_rsd) -> [stock, weft_groups].

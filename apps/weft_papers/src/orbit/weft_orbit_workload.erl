@@ -13,6 +13,9 @@
 -define(GATEWAYS, 2).
 %% How clusters are cut: groups of so many nodes, and a master.
 -define(CUTS, [{2, 3}, {3, 4}, {4, 5}]).
+%% The same for orbits that are to become faster, where nodes have quotas.
+-define(FASTER, [{1, 1}, {2, 2}, {3, 4}, {4, 6}, {6, 6}]).
+-define(FASTER_SPACE, 25000).
 -define(REPETITIONS_MAX, 3).
 
 %% @private
@@ -23,6 +26,9 @@ cells(full) ->
     Variants = [stock, stock_mesh, weft_mesh, weft_groups, weft_peers],
     [cell(Workload, Cut, 20000, [1, 2], Variants)
      || Cut <- ?CUTS, Workload <- [orbit, orbit_grouped]]
+        ++ [(cell(Workload, Cut, ?FASTER_SPACE, [1, 2], [stock, weft_groups]))#{
+              cost_ms := 14000}
+            || Cut <- ?FASTER, Workload <- [orbit, orbit_grouped]]
         ++ [cell(Workload, {2, 3}, 20000, [1, 2, 4], Variants)
             || Workload <- [orbit, orbit_grouped]].
 
@@ -50,7 +56,7 @@ groups(Groups, Size) ->
 %% @doc Into how many groups a cluster of so many nodes is cut.
 -spec group_count(Nodes :: pos_integer()) -> pos_integer().
 group_count(Nodes) ->
-    [Groups] = [Groups || {Groups, Size} <- ?CUTS, 1 + Groups * Size =:= Nodes],
+    [Groups | _] = [Groups || {Groups, Size} <- ?CUTS ++ ?FASTER, 1 + Groups * Size =:= Nodes],
     Groups.
 
 %% @private

@@ -34,12 +34,19 @@ cells(full) ->
      || Size <- [1, 2, 4, 8], Actors <- [1, 16, 128]]
         ++ [unicast(Link, ?MB, Actors, 96, ?DIRECT)
             || Link <- slow_links(), Actors <- [1, 16, 64]]
+        ++ [(unicast(lossy_link(), ?MB, Actors, 24, ?DIRECT))#{on_demand => true}
+            || Actors <- [1, 16]]
         ++ [ring(Kind, Link, Workers)
             || Kind <- [echo, key_value], Link <- [loopback | slow_links()],
                Workers <- [1, 16, 64]].
 
 slow_links() ->
     [weft_bench_link:emulated(1, 800, 0), weft_bench_link:emulated(20, 400, 0)].
+
+%% Where one connection does not fill the link: after a loss its window grows again by one packet in
+%% each round trip.
+lossy_link() ->
+    weft_bench_link:emulated(20, 400, 0.1).
 
 unicast(Link, SizeBytes, Actors, TotalMb, Variants) ->
     Messages = min(?MESSAGES_MAX, max(1, TotalMb * ?MB div (SizeBytes * Actors))),
@@ -48,6 +55,7 @@ unicast(Link, SizeBytes, Actors, TotalMb, Variants) ->
       with => #{messages => Messages}}.
 
 cost_ms(loopback, Bytes) -> 500 + Bytes div 1500000;
+cost_ms(#{loss_percent := Percent}, Bytes) when Percent > 0 -> 500 + Bytes div 2500;
 cost_ms(#{rate_mbit := RateMbit}, Bytes) -> 500 + Bytes div (RateMbit * 100).
 
 ring(Kind, Link, Workers) ->
@@ -80,15 +88,25 @@ run(#{workload := Kind, size_bytes := SizeBytes, pairs := Workers,
       with := #{duration_ms := DurationMs}}, Nodes) ->
     Request = #{kind => Kind, mode => weft_bench_workload:mode(Nodes, message),
                 partitions => partitions(Kind, SizeBytes, Nodes), size_bytes => SizeBytes},
-    Gossips = [start_gossip(Role, Nodes) || Kind =:= key_value, Role <- [a, b, c]],
+    Sinks = [{Role, call(Nodes, Role, weft_partisan_ring, start_sink, [])}
+             || Kind =:= key_value, Role <- [a, b, c]],
+    Gossips = [start_gossip(Role, Sinks, Nodes) || {Role, _} <- Sinks],
     _ = requests(Nodes, Request, Workers, DurationMs div 5, 1),
     CpuUs = weft_bench_nodes:cpu_us(Nodes),
+    Before = received(Sinks, Nodes),
     {ElapsedUs, #{calls := Calls} = Latencies} = requests(Nodes, Request, Workers, DurationMs, 2),
+    Bytes = (received(Sinks, Nodes) - Before) * ?GOSSIP_BYTES,
     Cpu = weft_bench_workload:cpu_us_per_message(Nodes, CpuUs, Calls),
-    lists:foreach(fun({Role, Gossip}) ->
-                      weft_bench_nodes:call(Nodes, Role, erlang, send, {[Gossip, stop], ?CALL_MS})
-                  end, Gossips),
-    {ok, [{calls_per_s, Calls * 1.0e6 / ElapsedUs} | maps:to_list(Latencies)] ++ Cpu}.
+    lists:foreach(fun({Role, Gossip}) -> call(Nodes, Role, erlang, send, [Gossip, stop]) end,
+                  Gossips),
+    {ok, [{calls_per_s, Calls * 1.0e6 / ElapsedUs} | maps:to_list(Latencies)]
+         ++ [{background_megabytes_per_s, Bytes / ElapsedUs} || Sinks =/= []] ++ Cpu}.
+
+received(Sinks, Nodes) ->
+    lists:sum([call(Nodes, Role, weft_partisan_ring, received, [Sink]) || {Role, Sink} <- Sinks]).
+
+call(Nodes, Role, Module, Function, Arguments) ->
+    weft_bench_nodes:call(Nodes, Role, Module, Function, {Arguments, ?CALL_MS}).
 
 %% Dealt out in turn: neighbours in the ring are on different nodes.
 partitions(Kind, SizeBytes, Nodes) ->
@@ -97,11 +115,11 @@ partitions(Kind, SizeBytes, Nodes) ->
                        || Role <- [a, b, c]],
     lists:append([[A, B, C] || {A, B, C} <- lists:zip3(OnA, OnB, OnC)]).
 
-start_gossip(Role, Nodes) ->
-    Others = [weft_bench_nodes:node(Nodes, Other) || Other <- [a, b, c], Other =/= Role],
+start_gossip(Role, Sinks, Nodes) ->
     Mode = weft_bench_workload:mode(Nodes, stream),
-    {Role, weft_bench_nodes:call(Nodes, Role, weft_partisan_ring, start_gossip,
-                                 {[Mode, Others, ?GOSSIP_BYTES, ?GOSSIP_MS], ?CALL_MS})}.
+    {Role, call(Nodes, Role, weft_partisan_ring, start_gossip,
+                [Mode, [Sink || {Other, Sink} <- Sinks, Other =/= Role], ?GOSSIP_BYTES,
+                 ?GOSSIP_MS])}.
 
 requests(Nodes, Request, Workers, DurationMs, Seed) ->
     weft_bench_nodes:call(Nodes, a, weft_partisan_ring, run,

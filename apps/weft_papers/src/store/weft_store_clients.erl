@@ -7,6 +7,10 @@
 %% Operations are get of a key that is there, insert of a new key, update of one that is there (read
 %% and written), `mixed' one of these three, each as often. Latencies are those of all operations,
 %% also of failed ones.
+%%
+%% Without a rate a client does its next operation when the last one is done. With one they are due
+%% at times drawn beforehand, whether the last one is done or not, and latencies count from then on.
+%% What is due and not begun at the end counts as long as it has waited.
 -module(weft_store_clients).
 
 -export([fill/2, run/1, metrics/1]).
@@ -16,7 +20,9 @@
 -type operation() :: get | insert | update | mixed.
 -type load() :: #{operation := operation(), nodes := [node(), ...], clients := pos_integer(),
                   keys := pos_integer(), value_bytes := pos_integer(), seed := integer(),
-                  duration_ms := pos_integer()}.
+                  duration_ms := pos_integer(),
+                  %% Of each client.
+                  per_second => float()}.
 -type outcome() :: #{elapsed_us := pos_integer(), latencies := weft_load_histogram:snapshot(),
                      seconds := [{Done :: non_neg_integer(), Failed :: non_neg_integer()}]}.
 
@@ -64,14 +70,18 @@ run(#{clients := Clients, duration_ms := DurationMs} = Load) ->
 client(Number, #{nodes := Nodes, seed := Seed} = Context) ->
     {Behind, Before} = lists:split(Number rem length(Nodes), Nodes),
     Random = rand:seed_s(exsss, {Seed, Number, 1}),
-    client_loop(connected(Before ++ Behind, Context), Number, 0, Random, Context).
+    Connected = connected(Before ++ Behind, Context),
+    client_loop(Connected, Number, 0, Random, first_due(Context)).
+
+first_due(#{per_second := _, start_us := StartUs} = Context) -> Context#{due_us => StartUs};
+first_due(Context) -> Context.
 
 connected([Node | Nodes], #{value_bytes := ValueBytes}) ->
     {Session, Monitor} = spawn_monitor(Node, ?MODULE, session, [{self(), ValueBytes}]),
     {Session, Monitor, Nodes ++ [Node]}.
 
-client_loop({Session, Monitor, Nodes} = Connected, Number, Done, Random, Context) ->
-    StartUs = erlang:monotonic_time(microsecond),
+client_loop({Session, Monitor, Nodes} = Connected, Number, Done, Random0, Context0) ->
+    {StartUs, Random, Context} = begin_us(Random0, Context0),
     case Context of
         #{end_us := EndUs} when StartUs >= EndUs ->
             Session ! stop,
@@ -87,6 +97,28 @@ client_loop({Session, Monitor, Nodes} = Connected, Number, Done, Random, Context
             ok = counted(Outcome, StartUs, Context),
             client_loop(next(Outcome, Connected, Nodes, Context), Number, Done + 1, NewRandom,
                         Context)
+    end.
+
+%% When the next operation begins, or should have begun.
+begin_us(Random0, #{per_second := PerSecond, due_us := DueUs, end_us := EndUs} = Context0) ->
+    ok = wait_until(min(DueUs, EndUs)),
+    {Drawn, Random} = rand:uniform_s(Random0),
+    PauseUs = round(-math:log(1 - Drawn) * 1.0e6 / PerSecond),
+    Context = Context0#{due_us := DueUs + PauseUs},
+    case erlang:monotonic_time(microsecond) of
+        NowUs when NowUs >= EndUs, DueUs < EndUs ->
+            ok = weft_load_histogram:record(NowUs - DueUs, maps:get(histogram, Context)),
+            begin_us(Random, Context);
+        _ ->
+            {DueUs, Random, Context}
+    end;
+begin_us(Random, Context) ->
+    {erlang:monotonic_time(microsecond), Random, Context}.
+
+wait_until(AtUs) ->
+    case AtUs - erlang:monotonic_time(microsecond) of
+        LeftUs when LeftUs > 0 -> receive after (LeftUs + 999) div 1000 -> wait_until(AtUs) end;
+        _ -> ok
     end.
 
 next(lost, {Session, Monitor, _}, Nodes, Context) ->

@@ -6,6 +6,9 @@
 %% riak_spawned      get by `pairs' clients from a store of `streams' nodes, whose requests are
 %%                   processes of their own
 %% riak_supervised   the same, but one supervisor of each node starts these processes
+%% riak_spawned_rate, riak_supervised_rate
+%%                   the same with as many requests per second as are 85 % of what the store does as
+%%                   fast as it can without the supervisor, which is measured just before
 %% riak_get          one operation, on a store of `pairs' nodes with `streams' clients in all;
 %% riak_insert       there is one node of clients for three of the store
 %% riak_update
@@ -23,19 +26,26 @@
 -define(VALUE_BYTES, 1024).
 -define(CLIENTS_PER_NODE, 4).
 -define(PER_GENERATOR, 3).
+%% Of what the store can do without a supervisor. With one it does less (`riak_supervised').
+-define(OF_CAPACITY, 0.85).
 %% Shares of the time of `riak_elasticity'.
 -define(KILLS, [0.2, 0.3]).
 -define(START, 0.6).
 
 %% @private
 cells(quick) ->
-    walls([1], [16], 1000) ++ growths([4, 8], 1000) ++ [elasticity(12000)];
+    walls([1], [16], 1000) ++ rates([1], 16, 1000) ++ growths([4, 8], 1000) ++ [elasticity(12000)];
 cells(full) ->
-    walls([1, 3], [1, 4, 16, 64], 3000) ++ growths([4, 8, 16, 24], 5000) ++ [elasticity(40000)].
+    walls([1, 3], [1, 4, 16, 64], 3000) ++ rates([1, 3], 64, 5000)
+        ++ growths([4, 8, 16, 24], 5000) ++ [elasticity(40000)].
 
 walls(Sizes, Clients, DurationMs) ->
     [cell(Workload, Size, 1, Count, Size, DurationMs)
      || Size <- Sizes, Count <- Clients, Workload <- [riak_spawned, riak_supervised]].
+
+rates(Sizes, Clients, DurationMs) ->
+    [cell(Workload, Size, 1, Clients, Size, 2 * DurationMs)
+     || Size <- Sizes, Workload <- [riak_spawned_rate, riak_supervised_rate]].
 
 growths(Sizes, DurationMs) ->
     [cell(Workload, Size, generators(Size), Size, ?CLIENTS_PER_NODE * Size, DurationMs)
@@ -58,21 +68,47 @@ cell(Workload, Size, Generators, Pairs, Streams, DurationMs) ->
 run(#{dir := Dir, workload := Workload, with := #{size := Size} = With} = Cell, Nodes) ->
     {Store, Generators} = lists:split(Size, lists:sort(weft_bench_nodes:roles(Nodes))),
     ok = weft_store_ring:form(Nodes, Store, Dir),
-    _ = [ok = weft_store_ring:coordinators(Nodes, Store, How)
-         || {Of, How} <- [{riak_spawned, spawned}, {riak_supervised, one_supervisor}],
-            Of =:= Workload],
-    ok = call(Nodes, hd(Store), weft_store_clients, fill, [?KEYS, ?VALUE_BYTES]),
-    Load = #{operation => operation(Workload), keys => ?KEYS, value_bytes => ?VALUE_BYTES,
+    Load0 = #{operation => operation(Workload), keys => ?KEYS, value_bytes => ?VALUE_BYTES,
              clients => max(1, clients(Cell) div length(Generators)),
              nodes => [weft_bench_nodes:node(Nodes, Role) || Role <- Store]},
+    Load = case is_rate(Workload) of
+               true ->
+                   ok = filled(spawned, Store, Nodes),
+                   Load0#{per_second => ?OF_CAPACITY * capacity(Load0, Generators, With, Nodes)
+                              / clients(Cell)};
+               false ->
+                   Load0
+           end,
+    ok = filled(coordinators(Workload), Store, Nodes),
     case Workload of
         riak_elasticity -> {ok, elastic(Load, Store, Generators, With, Dir, Nodes)};
         _ -> {ok, steady(Load, Store, Generators, With, Nodes)}
     end.
 
-clients(#{workload := Wall, pairs := Clients}) when Wall =:= riak_spawned;
-                                                    Wall =:= riak_supervised -> Clients;
-clients(#{streams := Clients}) -> Clients.
+is_rate(Workload) -> Workload =:= riak_spawned_rate orelse Workload =:= riak_supervised_rate.
+
+coordinators(Workload) when Workload =:= riak_spawned; Workload =:= riak_spawned_rate -> spawned;
+coordinators(Workload) when Workload =:= riak_supervised; Workload =:= riak_supervised_rate ->
+    one_supervisor;
+coordinators(_Workload) ->
+    as_they_are.
+
+%% What the store keeps in memory is gone when it starts again.
+filled(How, Store, Nodes) ->
+    _ = [ok = weft_store_ring:coordinators(Nodes, Store, How) || How =/= as_they_are],
+    call(Nodes, hd(Store), weft_store_clients, fill, [?KEYS, ?VALUE_BYTES]).
+
+%% Requests per second, as fast as it goes.
+capacity(Load, Generators, #{duration_ms := DurationMs}, Nodes) ->
+    _ = loads(Load#{duration_ms => DurationMs div 8}, 3, Generators, Nodes),
+    Outcomes = loads(Load#{duration_ms => DurationMs div 4}, 4, Generators, Nodes),
+    proplists:get_value(calls_per_s, weft_store_clients:metrics(Outcomes)).
+
+clients(#{workload := Workload, pairs := Pairs, streams := Streams}) ->
+    case coordinators(Workload) of
+        as_they_are -> Streams;
+        _ -> Pairs
+    end.
 
 operation(riak_insert) -> insert;
 operation(riak_update) -> update;
@@ -95,7 +131,9 @@ steady(Load, Store, Generators, #{duration_ms := DurationMs}, Nodes) ->
     Seen = call(Nodes, hd(Store), weft_store_mailbox, stop, [Looking]),
     Metrics = weft_store_clients:metrics(Outcomes),
     Done = max(1, proplists:get_value(calls, Metrics)),
-    Metrics ++ [{store_cpu_us, UsedUs / Done}, {clients_cpu_us, ClientsUs / Done},
+    Metrics ++ [{asked_per_s, PerSecond * Clients * length(Generators)}
+                || #{per_second := PerSecond, clients := Clients} <- [Load]]
+        ++ [{store_cpu_us, UsedUs / Done}, {clients_cpu_us, ClientsUs / Done},
                 {mailbox_max, lists:max([0 | [Length || {_, Length} <- Seen]])}
                 | [{mailbox, Length, AtMs} || {AtMs, Length} <- Seen]].
 

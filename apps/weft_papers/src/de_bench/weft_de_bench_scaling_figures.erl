@@ -1,0 +1,137 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The figures of DE-Bench (Ghaffari 2014) that are about scaling, measured so that something
+%% can scale: each node has a quota of processor time, as if it was a small host
+%% (`weft_bench_quota'). Workers are as fast as they can, as in the paper. Where quotas can not be
+%% had nothing is found.
+-module(weft_de_bench_scaling_figures).
+-behaviour(weft_papers_figures).
+
+-export([figures/0]).
+
+-define(STOCK, <<"stock_mesh">>).
+-define(THROUGHPUT, <<"calls_per_s">>).
+-define(PERCENT, "4").
+%% N times the nodes do at least so much of N times the work: that is called linear.
+-define(LINEAR, 0.7).
+%% Those of a quick run, too. A comma would begin another expression.
+-define(NODES, "(2|4|8|24|40) nodes").
+-define(NOT_SHOWN, "Each node has " ?PERCENT " % of a core, where the paper has a host with eight "
+        "cores for each of up to 100 nodes (150 in Fig. 9), and five seconds where it has five "
+        "minutes. A node that has used its share of a twentieth of a second stands still for the "
+        "rest of it, so commands that wait for all other nodes wait longer here.").
+
+%% @private
+figures() ->
+    [scaling("de_5_quota", "Fig. 5, with quotas: scalability and percentage of global commands",
+             <<"de_global">>, "((2|8|24|40) nodes. (0.0|0.01|0.33|0.5|1.0)|6 nodes. (0.0|5.0)) %",
+             "The more global commands, the sooner more nodes do not do more: with 0.01 % beyond "
+             "60 nodes. Of weft: its names keep throughput flat, within 5 %.",
+             fun(Results) ->
+                 quotas(Results, fun() -> peaks(Results)
+                                          ++ weft_de_bench_figures:falls_behind(Results) end)
+             end),
+     scaling("riak_quota", "Riak talk 2013, with quotas: register, unregister, whereis",
+             <<"de_names">>, ?NODES,
+             "With 2 % of global updates the time of register and unregister grows with the nodes; "
+             "that of spawn and whereis does not.",
+             fun(Results) ->
+                 quotas(Results, fun() -> weft_de_bench_figures:names(<<"de_names">>, Results) end)
+             end),
+     scaling("de_7_quota", "Fig. 7, with quotas: scalability and data size", <<"de_size">>,
+             "(10|1000|10000) B. " ?NODES, "Throughput grows with the nodes, the less the larger "
+             "the argument: 10 B is best, 10 kB worst.",
+             fun(Results) ->
+                 grows(<<"de_size">>, Results, fun weft_de_bench_figures:less_with_more/2)
+             end),
+     scaling("de_8_quota", "Fig. 8, with quotas: scalability and computation time",
+             <<"de_compute">>, ?NODES ". (10 us|1 ms)",
+             "Throughput grows with the nodes, the less the longer a command computes.",
+             fun(Results) ->
+                 grows(<<"de_compute">>, Results, fun weft_de_bench_figures:less_with_more/2)
+             end),
+     scaling("de_9_quota", "Fig. 9, with quotas: data size and computation time", <<"de_heavy">>,
+             ?NODES,
+             "With 1,000 B, 1 ms and no global commands throughput grows linearly to 150 nodes.",
+             fun(Results) -> grows(<<"de_heavy">>, Results, fun(_, _) -> [] end) end),
+     scaling("de_11_quota", "Fig. 11, with quotas: scalability and server process calls",
+             <<"de_server">>, ?NODES, "Throughput grows with the nodes, the more the more of "
+             "all commands are calls to server processes.",
+             fun(Results) ->
+                 grows(<<"de_server">>, Results,
+                       fun(_, _) -> weft_de_bench_figures:more_with_servers(Results) end)
+             end)].
+
+scaling(Id, Title, Workload, Cells, Claim, Findings) ->
+    #{where := Where} = Figure = weft_de_bench_figures:figure(Id, Title, Workload),
+    Only = lists:flatten(["de_bench: ", weft_report_words:workload(Workload), " .*", Cells]),
+    Figure#{where := case Title of
+                         "Riak" ++ _ -> Title;
+                         _ -> Where
+                     end,
+            cells := ["--suites", "de_bench", "--quota", ?PERCENT, "--only", Only],
+            claim => Claim, findings => Findings, not_shown => ?NOT_SHOWN,
+            charts => fun(Results) -> weft_report_de_bench:throughput(Workload, Results) end}.
+
+%% Without quotas these numbers are about something else.
+quotas(Results, Find) ->
+    case weft_report_results:sharing(weft_report_results:cells(Results), Results) of
+        #{<<"quota_percent">> := _} -> Find();
+        _ -> [{open, "nodes had no quotas in this run, and shared the cores as they could"}]
+    end.
+
+grows(Workload, Results, More) ->
+    quotas(Results, fun() ->
+                        [growth(Workload, Variant, Rates, Parameter, Results)
+                         || {Variant, Parameter, Rates} <- rates(Workload, Results)]
+                            ++ More(Workload, Results)
+                    end).
+
+%% What is measured on several numbers of nodes.
+rates(Workload, Results) ->
+    [{Variant, Parameter, Rates}
+     || Variant <- weft_report_de_bench:variants(Workload, Results),
+        Parameter <- weft_report_de_bench:parameters(Workload, Results),
+        [_, _ | _] = Rates <- [weft_de_bench_figures:keys(Workload, Parameter, Variant, ?THROUGHPUT,
+                                                          Results)]].
+
+growth(Workload, Variant, [{Few, First} | _] = Rates, Parameter, Results) ->
+    {Many, Last} = lists:last(Rates),
+    {ok, #{median := Times} = Ratio} = weft_report_results:ratio(Last, First, Results),
+    Text = [weft_report_words:variant(Variant), ", ",
+            weft_report_de_bench:parameter(Workload, Parameter), ": ", in_words(Rates, Results),
+            io_lib:format(" nodes, ~ts times as much~ts with ~ts times the nodes",
+                          [weft_report_words:ratio(Times), weft_papers_verdict:interval(Ratio),
+                           weft_report_words:ratio(Many / Few)])],
+    {weft_papers_verdict:at_least(?LINEAR * Many / Few, Ratio), Text}.
+
+in_words(Rates, Results) ->
+    lists:join(", ", [[weft_report_words:value(median(Key, Results), "1/s"), " with ",
+                       integer_to_list(Nodes)] || {Nodes, Key} <- Rates]).
+
+median({Cell, Variant, Metric}, Results) ->
+    {ok, #{median := Median}} = weft_report_results:measured(Cell, Variant, Metric, Results),
+    Median.
+
+%% On how many nodes most is done, from few global commands to many.
+peaks(Results) ->
+    Workload = <<"de_global">>,
+    All = rates(Workload, Results),
+    [{case Variant of
+          ?STOCK -> sooner([Nodes || {_, Nodes, _} <- Peaks]);
+          _ -> open
+      end,
+      [weft_report_words:variant(Variant), ", most is done: ",
+       lists:join("; ", [[weft_report_de_bench:parameter(Workload, Parameter), " on ",
+                          integer_to_list(Nodes), " nodes (", in_words(Rates, Results), ")"]
+                         || {Parameter, Nodes, Rates} <- Peaks])]}
+     || Variant <- weft_report_de_bench:variants(Workload, Results),
+        [_, _ | _] = Peaks <- [[{Parameter, peak(Rates, Results), Rates}
+                                || {Of, Parameter, Rates} <- All, Of =:= Variant]]].
+
+peak(Rates, Results) ->
+    {_, Nodes} = lists:max([{median(Key, Results), Nodes} || {Nodes, Key} <- Rates]),
+    Nodes.
+
+sooner(Peaks) ->
+    weft_papers_verdict:is(lists:reverse(lists:sort(Peaks)) =:= Peaks
+                           andalso hd(Peaks) > lists:last(Peaks)).

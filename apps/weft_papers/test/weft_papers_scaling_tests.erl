@@ -1,0 +1,127 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What the figures about scaling make of results that are made up.
+-module(weft_papers_scaling_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+findings(Wanted, Rows) ->
+    [Findings] = [Read(weft_report_sample:results(Rows))
+                  || #{id := Id, findings := Read} <- weft_papers_figures:figures(), Id =:= Wanted],
+    [{Kind, unicode:characters_to_list(Text)} || {Kind, Text} <- Findings].
+
+%% ---- DE-Bench with quotas ----
+
+de(Workload, Nodes, Streams) ->
+    #{suite => <<"de_bench">>, workload => Workload, size_bytes => 10, pairs => Nodes,
+      streams => Streams}.
+
+rates(Workload, Variant, Streams, Rates) ->
+    lists:append([[{de(Workload, Nodes, Streams), Variant, calls_per_s, [Rate]},
+                   {de(Workload, Nodes, Streams), Variant, quota_percent, [4]}]
+                  || {Nodes, Rate} <- Rates]).
+
+what_grows_with_the_nodes_is_linear_test() ->
+    ?assertMatch([{agrees, "stock, full mesh, 1 ms computation: 100 /s with 2, 1.50 k/s with 40 "
+                   "nodes, 15.0 times as much with 20.0 times the nodes"}],
+                 findings("de_9_quota", rates(<<"de_heavy">>, stock_mesh, 1000,
+                                              [{2, 100}, {40, 1500}]))),
+    ?assertMatch([{differs, _}], findings("de_9_quota", rates(<<"de_heavy">>, weft_mesh, 1000,
+                                                              [{2, 100}, {40, 1300}]))).
+
+without_quotas_nothing_is_found_test() ->
+    ?assertMatch([{open, "nodes had no quotas" ++ _}],
+                 findings("de_9_quota", [{de(<<"de_heavy">>, Nodes, 1000), stock_mesh, calls_per_s,
+                                          [100 * Nodes]} || Nodes <- [2, 40]])).
+
+peaks_come_sooner_with_more_global_commands_test() ->
+    None = rates(<<"de_global">>, stock_mesh, 0, [{2, 100}, {8, 400}, {24, 1200}, {40, 2000}]),
+    Some = fun(Rates) -> rates(<<"de_global">>, stock_mesh, 100, Rates) end,
+    ?assertMatch([{agrees, "stock, full mesh, most is done: 0.0 % global on 40 nodes (100 /s with "
+                   "2, 400 /s with 8, 1.20 k/s with 24, 2.00 k/s with 40); 1.0 % global on 8 nodes "
+                   ++ _} | _],
+                 findings("de_5_quota", None ++ Some([{2, 90}, {8, 200}, {24, 150}, {40, 80}]))),
+    ?assertMatch([{differs, _} | _],
+                 findings("de_5_quota", None ++ Some([{2, 90}, {8, 200}, {24, 900}, {40, 901}]))).
+
+%% ---- programs ----
+
+as_many_more_messages_as_servers_test() ->
+    Rows = fun(Last) ->
+               [{#{suite => <<"im">>, workload => <<"im_rd_grown">>, size_bytes => 0,
+                   pairs => Nodes, streams => People}, stock_mesh, delivered_per_min, [Count]}
+                || {Nodes, People, Count} <- [{6, 120, 1000}, {25, 640, Last}]]
+           end,
+    ?assertMatch([{agrees, "RD on stock, full mesh: 1000 with 120, 4000 with 640 people, 4.00 "
+                   "times as much with 5.33 times the servers"}],
+                 findings("im_11_quota", Rows(4000))),
+    ?assertMatch([{differs, _}], findings("im_11_quota", Rows(3000))).
+
+an_orbit_is_faster_on_more_nodes_test() ->
+    Rows = [{#{suite => <<"orbit">>, workload => <<"orbit">>, size_bytes => 0, pairs => Nodes,
+               streams => 25000}, Variant, duration_s, [Seconds]}
+            || Variant <- [stock, weft_groups],
+               {Nodes, Seconds} <- [{2, 20}, {5, 8}, {13, 4}]],
+    ?assertEqual([{agrees, "orbit, stock TCP: 2.50 times as fast on 5, 5.00 times as fast on 13 "
+                   "nodes as on 2"},
+                  {open, "orbit, weft, groups: 2.50 times as fast on 5, 5.00 times as fast on 13 "
+                   "nodes as on 2"}], findings("orbit_quota", Rows)).
+
+%% Connecting the nodes is not part of the program.
+packets_are_those_after_set_up_if_they_were_counted_test() ->
+    Rows = [{#{suite => <<"aco">>, workload => Workload, size_bytes => 0, pairs => 11,
+               streams => 8}, Variant, Metric, [Packets]}
+            || {Workload, Variant, After} <- [{<<"aco_tl">>, stock_mesh, 190},
+                                              {<<"aco_ml">>, stock_mesh, 200},
+                                              {<<"aco_gr">>, stock_mesh, 300},
+                                              {<<"aco_sr">>, stock, 100}],
+               {Metric, Packets} <- [{run_packets, After}, {received_packets, 5000 + After}]],
+    ?assertMatch([{agrees, "11 nodes, packets: SR 5100, ML 5200, TL 5190, GR 5300"},
+                  {agrees, "11 nodes: ML receives 2.0 times as many packets after set-up as SR, "
+                   "claimed 2"}, {agrees, _}], findings("aco_10", Rows)).
+
+%% ---- the same load ----
+
+gossip_is_told_beside_requests_test() ->
+    Cell = #{suite => <<"e">>, workload => <<"key_value">>, size_bytes => 1048576, pairs => 16,
+             streams => 0},
+    Rows = [{Cell, Variant, Metric, [Value]}
+            || {Variant, Calls, Gossip} <- [{stock, 20, 10}, {channel, 30, 40}],
+               {Metric, Value} <- [{calls_per_s, Calls}, {background_megabytes_per_s, Gossip}]],
+    ?assertMatch([_, {open, "loopback, 16 at once: channel is 1.50 times as fast as stock TCP, "
+                      "beside 4.00 times the gossip"}], findings("partisan_2", Rows)).
+
+a_wall_is_ten_times_the_wait_under_the_same_load_test() ->
+    Rows = fun(P99) ->
+               [{#{suite => <<"store">>, workload => Workload, size_bytes => 1024, pairs => 64,
+                   streams => 1}, weft_mesh, Metric, [Value]}
+                || {Workload, Us, Waiting} <- [{<<"riak_spawned_rate">>, 1000, 2},
+                                               {<<"riak_supervised_rate">>, P99, 64}],
+                   {Metric, Value} <- [{asked_per_s, 800}, {latency_p99_us, Us},
+                                       {mailbox_max, Waiting}]]
+           end,
+    ?assertMatch([{agrees, "store of 1 node, 64 clients, 800 /s asked for: p99 1.00 ms; with the "
+                   "supervisor, 800 /s asked for, 20.0 ms, 20.0 times as long; at most 64 "
+                   "messages wait for it"}], findings("riak_wall", Rows(20000))),
+    ?assertMatch([{differs, _}], findings("riak_wall", Rows(9000))).
+
+%% ---- what papers say is drawn beside ----
+
+what_the_text_says_is_a_line_of_its_own_test() ->
+    Rows = [{de(<<"de_global">>, Nodes, 500), stock_mesh, register_mean_us, [1000 * Nodes]}
+            || Nodes <- [2, 24]],
+    [Charts] = [Of || #{id := "de_6", charts := Of} <- weft_papers_figures:figures()],
+    [#{series := Series}] = [Chart || #{series := [_ | _]} = Chart
+                                          <- Charts(weft_report_sample:results(Rows))],
+    ?assertMatch([_, #{class := "said", points := [{100, 20000000, _, _, _}]}], Series).
+
+%% ---- when and where ----
+
+a_run_says_when_and_where_it_was_made_test() ->
+    Dir = filename:join(filename:basedir(user_cache, ?MODULE_STRING), os:getpid()),
+    ?assertEqual([], weft_papers_figures:measured(Dir)),
+    ok = weft_report_sample:write(Dir, [], [{"quota", "4 %"} | weft_report_sample:environment()]),
+    try ?assertEqual(["2026-01-31, commit abc1234, A & B <C>, 2 cores, OTP 25, quota: 4 %"],
+                     [unicode:characters_to_list(Said)
+                      || Said <- weft_papers_figures:measured(Dir)])
+    after file:del_dir_r(Dir)
+    end.
