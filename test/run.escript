@@ -1,6 +1,6 @@
 #!/usr/bin/env escript
 %% SPDX-License-Identifier: Apache-2.0
-%%! -noinput +sbtu
+%%! -noinput +sbtu +sbwt none
 %% Runs every test of the project and counts them:
 %%
 %%   test/run.escript [WORD ...]         all suites, or those whose name contains one of the words
@@ -16,7 +16,9 @@
 %% with both logs. A case that was so in the last three runs too has failed: what came before is in
 %% <build>/test/history (or WEFT_TEST_HISTORY=FILE, to keep it elsewhere). Which suites begin first
 %% or run alone, and causes of unsteadiness that are known, are in test/suites.config.
-%% Prints a line per suite, the failed cases, why others were skipped, and last, alone on its line:
+%% Prints a line per suite, with its processor time (on Linux, and with all that it started; this
+%% is what the whole run takes), the failed cases, why others were skipped, and last, alone on its
+%% line:
 %%
 %%   N passed, N failed[, N skipped]
 %%
@@ -39,6 +41,9 @@
 -define(GRACE_MS, 15_000).
 %% A variable of the environment of what a suite starts, by which all of it is found.
 -define(MARK, "WEFT_TEST_SUITE").
+%% Emulators that wait do nothing: to spin until something comes takes a tenth of all processor time
+%% when many of them share few cores.
+-define(FLAGS, "+sbwt none +sbwtdcpu none +sbwtdio none").
 
 main(["--long" | Words]) ->
     true = os:putenv("FULL", "1"),
@@ -50,7 +55,9 @@ main(Words, IsMeant) ->
     Base = os:getenv("REBAR_BASE_DIR", "_build"),
     Logs = filename:absname(filename:join(Base, "test/logs")),
     {ok, Config} = file:consult("test/suites.config"),
-    ok = compiled_here(["test/runner/suite_history.erl"], filename:join(Base, "runner")),
+    ok = compiled_here(["test/runner/suite_history.erl", "test/runner/suite_processor.erl"],
+                       filename:join(Base, "runner")),
+    ok = suite_processor:start(?MARK),
     Context = #{base => Base, logs => Logs, started => now_ms(), config => Config},
     ok = filelib:ensure_dir(filename:join(Logs, "x")),
     Ran = run_all([Suite || Suite <- suites(Config), IsMeant(Suite), is_wanted(Suite, Words)],
@@ -61,23 +68,16 @@ main(Words, IsMeant) ->
     summary(Results, Context),
     halt(case Results =/= [] andalso sum(failed, Results) =:= 0 of true -> 0; false -> 1 end).
 
-%% Without the code nothing else can run, so a failed compilation ends the list. The house checks
-%% need no compiled tests.
+%% Without the code nothing else can run, so a failed compilation ends the list.
 run_all([], _) ->
     [];
 run_all(Suites, Context) ->
-    {House, Others} = lists:partition(fun({Kind, _}) -> Kind =:= house end, Suites),
-    Apps = side_by_side([{compile, "apps"}], Context),
-    Early = case sum(failed, Apps) of
-                0 -> Apps ++ side_by_side([{compile, "tests"} || Others =/= []] ++ House, Context);
-                _ -> Apps
-            end,
-    case [Result || #{id := {compile, _}, failed := Failed} = Result <- Early, Failed > 0] of
-        [] ->
-            {Alone, Together} = lists:partition(fun(S) -> runs_alone(S, Context) end, Others),
+    case side_by_side([{compile, "all"}], Context) of
+        [#{failed := 0}] = Compiled ->
+            {Alone, Together} = lists:partition(fun(S) -> runs_alone(S, Context) end, Suites),
             Results = side_by_side(Together, Context)
                 ++ lists:append([side_by_side([Suite], Context) || Suite <- Alone]),
-            Early ++ [again(Result, Context) || Result <- Results];
+            Compiled ++ [again(Result, Context) || Result <- Results];
         Broken ->
             Broken
     end.
@@ -206,8 +206,9 @@ run(Suite, Try, #{logs := Logs} = Context) ->
     Name = re:replace(Title, "[ /()]+", "-", [global, {return, list}]),
     Log = filename:join(Logs, Name ++ ".log"),
     Result = result(Suite, Log, Context),
-    io:format("~-62s ~s, ~.1f s~s~n",
-              [Title, verdict(Result), (now_ms() - Started) / 1000, left(Result)]),
+    io:format("~-62s ~s, ~.1f s~s~s~n",
+              [Title, verdict(Result), (now_ms() - Started) / 1000, processor(Result),
+               left(Result)]),
     [io:format("  ~ts~ts~n", [Case, why(Case, Result)]) || Case <- maps:get(cases, Result)],
     Result#{id => Suite, suite => title(Suite), log => Log}.
 
@@ -216,22 +217,18 @@ is_worth_again(#{parts := Parts, failed := Failed}, Context) ->
 
 result({house, _}, Log, #{base := Base}) ->
     house_checks(Base, Log);
-result({compile, What}, Log, Context) ->
-    Arguments = case What of
-                    "apps" -> ["compile"];
-                    "tests" -> ["ct", "--compile_only"]
-                end,
-    {Exit, _} = command(["rebar3" | Arguments], Log, Context),
+result({compile, _All}, Log, Context) ->
+    {Exit, Used} = command(["rebar3", "ct", "--compile_only"], Log, Context),
     {Failed, Cases} = case Exit of
                           ok -> {0, []};
                           _ -> {1, last_lines(Log)}
                       end,
-    #{passed => 0, failed => Failed, skipped => 0, cases => Cases, parts => []};
+    Used#{passed => 0, failed => Failed, skipped => 0, cases => Cases, parts => []};
 result(Suite, Log, Context) ->
     Events = filename:rootname(Log) ++ ".events",
     _ = file:delete(Events),
-    {Exit, Left} = command(emulator(Suite, Events, Context), Log, Context),
-    (outcome(Exit, Events, Log))#{left => Left}.
+    {Exit, Used} = command(emulator(Suite, Events, Context), Log, Context),
+    maps:merge(outcome(Exit, Events, Log), Used).
 
 emulator(Suite, Events, #{base := Base} = Context) ->
     Test = filename:absname(filename:join(Base, "test")),
@@ -271,13 +268,14 @@ command(Command, Log, #{base := Base} = Context) ->
     Mark = lists:concat([os:getpid(), "-", erlang:unique_integer([positive])]),
     Port = open_port({spawn_executable, os:find_executable("sh")},
                      [{args, ["-c", "exec \"$@\" > \"$0\" 2>&1", Log | Command]},
-                      {env, [{"TERM", "dumb"}, {"REBAR_BASE_DIR", Base}, {?MARK, Mark}]},
+                      {env, [{"TERM", "dumb"}, {"REBAR_BASE_DIR", Base}, {?MARK, Mark},
+                             {"ERL_AFLAGS", ?FLAGS}]},
                       exit_status, hide]),
     {os_pid, Pid} = erlang:port_info(Port, os_pid),
     Exit = wait_for_end(Port, Pid, time_left_ms(Context)),
     Left = left_after(now_ms() + ?GRACE_MS, Mark),
     [signal("KILL", LeftPid) || LeftPid <- Left],
-    {Exit, length(Left)}.
+    {Exit, #{left => length(Left), processor_s => suite_processor:used_s(Mark)}}.
 
 wait_for_end(Port, Pid, TimeoutMs) ->
     receive
@@ -324,7 +322,7 @@ house_checks(Base, Log) ->
     {ok, File} = file:open(Log, [write, {encoding, utf8}]),
     Shell = group_leader(),
     true = group_leader(File, self()),
-    {Kept, Broken} = house:run(".", filename:join(Base, "default/lib")),
+    {Kept, Broken} = house:run(".", filename:join(Base, "test/lib")),
     true = group_leader(Shell, self()),
     ok = file:close(File),
     {ok, Problems} = file:read_file(Log),
@@ -402,7 +400,9 @@ summary(Results, #{started := Started, config := Config}) ->
             <- Results],
     [io:format("~n~ts, skipped ~w: ~ts~n", [Suite, Skipped, lists:join("; ", Why)])
      || #{suite := Suite, skipped := Skipped, why_skipped := Why} <- Results, Skipped > 0],
-    io:format("~n~w suites in ~w s~n", [length(Results), (now_ms() - Started) div 1000]),
+    io:format("~n~w suites in ~w s, ~w s of a processor~n",
+              [length(Results), (now_ms() - Started) div 1000,
+               round(lists:sum([Seconds || #{processor_s := Seconds} <- Results]))]),
     Sum = maps:from_list([{Key, sum(Key, Results)} || Key <- [passed, failed, skipped]]),
     io:format("~s~n", [counts(Sum)]).
 
@@ -417,6 +417,10 @@ why(_Problem, _Result) ->
 
 cause(Suite, Case, Config) ->
     [[": ", Cause] || {unsteady, S, C, Cause} <- Config, S =:= Suite, C =:= Case].
+
+%% With all that it started.
+processor(#{processor_s := Seconds}) -> io_lib:format(" (~.1f s of a processor)", [Seconds]);
+processor(_) -> "".
 
 left(#{left := Left}) when Left > 0 ->
     io_lib:format(", ended ~w processes it left", [Left]);

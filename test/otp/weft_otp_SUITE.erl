@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc The quicker ones of OTP's own suites about distribution, with weft on all nodes: a case that
-%% passes on stock distribution passes here, or is listed in test/otp/accepted.config. All of them,
-%% also with stock and weft mixed, are run by `make otp-suites'. Without the sources of the
+%% passes on stock distribution passes here, or is listed in test/otp/accepted.config. With FULL=1
+%% two more, which take most of the time. All of them, also with stock and weft mixed, are run by
+%% `make otp-suites'. Without the sources of the
 %% installed OTP the suite is skipped, and says why.
 -module(weft_otp_SUITE).
 
@@ -16,7 +17,10 @@ suite() -> [{timetrap, {minutes, 12}}].
 all() -> [{group, side_by_side}].
 
 %% Most of their time they wait.
-groups() -> [{side_by_side, [parallel], [erpc, erl_link, monitor, signal, pg]}].
+groups() -> [{side_by_side, [parallel], more(os:getenv("FULL")) ++ [erl_link, monitor, pg]}].
+
+more(false) -> [];
+more(_) -> [erpc, signal].
 
 init_per_suite(Config) ->
     Root = root(filename:dirname(code:which(?MODULE))),

@@ -31,6 +31,8 @@
 %% What the nodes of a suite get to end in an orderly way.
 -define(GRACE_MS, 5_000).
 -define(POLL_MS, 100).
+%% Nodes that wait leave the processor to others.
+-define(WAITING, "+sbwt none +sbwtdcpu none +sbwtdio none").
 
 %% @doc The results of its cases, or why there are none of some; the latter as told by the exit
 %% of the emulator.
@@ -77,7 +79,7 @@ environment(Variant, Dir, EpmdPort, Mark, #{weft := Weft}) ->
     Flags = case Variant of
                 weft -> carrier(Weft);
                 from_weft -> carrier(Weft);
-                _ -> false
+                _ -> ?WAITING
             end,
     [{"PATH", Path}, {"HOME", filename:join(Dir, "home")}, {"XDG_CONFIG_HOME", false},
      {"ERL_EPMD_PORT", integer_to_list(EpmdPort)}, {"ERL_AFLAGS", Flags}, {"ERL_FLAGS", false},
@@ -85,12 +87,12 @@ environment(Variant, Dir, EpmdPort, Mark, #{weft := Weft}) ->
      {"TERM", "dumb"}, {?MARK, Mark}].
 
 %% What the nodes that a test starts get, if it is not what its own node has.
-variables_inside(from_weft, _Weft) -> [{"ERL_AFLAGS", false}];
+variables_inside(from_weft, _Weft) -> [{"ERL_AFLAGS", ?WAITING}];
 variables_inside(to_weft, Weft) -> [{"ERL_AFLAGS", carrier(Weft)}];
 variables_inside(_Same, _Weft) -> [].
 
 carrier(Weft) ->
-    "-proto_dist weft -pa \"" ++ Weft ++ "\"".
+    ?WAITING ++ " -proto_dist weft -pa \"" ++ Weft ++ "\"".
 
 %%% In the emulator of the suite
 

@@ -17,7 +17,9 @@
 
 -define(BOOT_MS, 60000).
 -define(CALL_MS, 30000).
+%% The first pause between two looks at a condition, and the longest: each is twice the one before.
 -define(POLL_MS, 5).
+-define(POLL_MS_MAX, 40).
 
 -type epmd() :: #{port := inet:port_number(), keeper := pid()}.
 -type place() :: #{epmd := epmd(), dir := file:filename()}.
@@ -208,16 +210,17 @@ until(Condition) ->
 
 -spec until(fun(() -> boolean()), TimeoutMs :: non_neg_integer()) -> ok.
 until(Condition, TimeoutMs) ->
-    poll(Condition, erlang:monotonic_time(millisecond) + TimeoutMs).
+    poll(Condition, erlang:monotonic_time(millisecond) + TimeoutMs, ?POLL_MS).
 
-poll(Condition, Deadline) ->
+poll(Condition, Deadline, PauseMs) ->
     case Condition() of
         true ->
             ok;
         false ->
             erlang:monotonic_time(millisecond) < Deadline
                 orelse erlang:error({never_true, Condition}),
-            receive after ?POLL_MS -> poll(Condition, Deadline) end % pacing: of this very loop
+            receive after PauseMs -> ok end, % pacing: of this very loop
+            poll(Condition, Deadline, min(2 * PauseMs, ?POLL_MS_MAX))
     end.
 
 %% @doc A TCP port that nobody listens on now.

@@ -20,7 +20,7 @@
 
 %% @private
 cells(quick) ->
-    [cell(Workload, {2, 3}, 3000, [1, 2], [stock, weft_mesh, weft_groups])
+    [cell(Workload, {2, 3}, 3000, [1, 2], [stock, weft_groups])
      || Workload <- [orbit, orbit_grouped]];
 cells(full) ->
     Variants = [stock, stock_mesh, weft_mesh, weft_groups, weft_peers],
