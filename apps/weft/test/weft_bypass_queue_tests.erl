@@ -34,7 +34,7 @@
 
 whatever_happens_test_() ->
     {timeout, 300, ?_assert(proper:quickcheck(prop_once_and_in_order(),
-                                              [{numtests, 1500}, quiet]))}.
+                                              [{numtests, 800}, quiet]))}.
 
 prop_once_and_in_order() ->
     ?FORALL(Steps, ?SIZED(Size, resize(20 * Size, list(step()))),

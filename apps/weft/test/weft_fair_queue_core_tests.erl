@@ -23,7 +23,7 @@
 
 properties_test_() ->
     [{Name, {timeout, 120, ?_assert(proper:quickcheck(Property, [{numtests, Count}, quiet]))}}
-     || {Name, Count, Property} <- [{"order", 1000, prop_order()},
+     || {Name, Count, Property} <- [{"order", 600, prop_order()},
                                     {"fair by bytes", 60, prop_fair_by_bytes()},
                                     {"signals without sender", 60, prop_last_does_not_starve()}]].
 

@@ -9,7 +9,7 @@
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
--export([all/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2]).
+-export([all/0, suite/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([deploy_as_the_guide_says/1, status_counts_connections/1, status_counts_broadcasts/1,
          status_shows_groups_and_names/1, eval_on_one_and_on_all/1,
          eval_reports_what_is_wrong/1, path_adds_code/1, trace_follows_the_session/1,
@@ -22,11 +22,12 @@
          second_up_is_refused/1, why_follows_the_session/1,
          cluster_from_a_file/1, tls_cluster/1, servers_and_clients/1, visible_circuits/1,
          profile_records_nodes/1, help_teaches/1, no_cluster/1, paper_without_bench/1,
-         paper_measures_figures/1, down_leaves_nothing/1]).
+         paper_knows_figures/1, down_leaves_nothing/1]).
 
 -define(GROUPS, "left=n01..n03;right=n02..n04").
 -define(NODES, ["n01", "n02", "n03", "n04"]).
 -define(DEADLINE_MS, 60000).
+-define(LOOK_MS, 300).
 
 suite() -> [{timetrap, {minutes, 2}}].
 
@@ -43,7 +44,7 @@ all() ->
      directory_that_can_not_be, second_up_is_refused, why_follows_the_session,
      cluster_from_a_file, tls_cluster, servers_and_clients, visible_circuits,
      profile_records_nodes, deploy_as_the_guide_says, help_teaches,
-     no_cluster, paper_without_bench, paper_measures_figures, down_leaves_nothing].
+     no_cluster, paper_without_bench, paper_knows_figures, down_leaves_nothing].
 
 init_per_suite(Config) ->
     Dir = ?config(priv_dir, Config),
@@ -61,23 +62,51 @@ end_per_suite(Config) ->
          || Name <- lists:usort([hd(filename:split(File)) || File <- Left])],
     ok.
 
-%% Every case begins without faults and with all nodes up.
-init_per_testcase(Case, Config) ->
-    Apart = [no_cluster, help_teaches, names_are_checked, directory_that_can_not_be,
-             paper_without_bench, paper_measures_figures],
-    lists:member(Case, Apart) orelse json(["heal"], Config),
-    Config.
+%% Every case begins without faults and with all nodes up. Cases heal what they broke, if they can.
+end_per_testcase(_Case, Config) ->
+    ?config(tc_status, Config) =:= ok orelse run(["heal"], Config),
+    ok.
 
-%% The file that `make compile' makes, from the sources as they are.
+%% The file that `make compile' makes, of the applications that are tested. With FULL=1 it is made
+%% by the tool that makes it there, which compiles them again.
 build() ->
     Root = project_root(filename:dirname(proplists:get_value(source, module_info(compile)))),
-    Base = filename:join([filename:dirname(code:which(weft_cli)), "..", "..", "..", ".."]),
-    Output = os:cmd("cd '" ++ Root ++ "' && REBAR_BASE_DIR='" ++ filename:absname(Base)
+    Base = filename:absname(filename:join([filename:dirname(code:which(weft_cli)),
+                                           "..", "..", "..", ".."])),
+    case os:getenv("FULL") of
+        false -> escript(Root, filename:join(Base, "test"));
+        _ -> escriptize(Root, Base)
+    end.
+
+escriptize(Root, Base) ->
+    Output = os:cmd("cd '" ++ Root ++ "' && REBAR_BASE_DIR='" ++ Base
                     ++ "' TERM=dumb rebar3 escriptize 2>&1"),
     ct:log("~ts", [Output]),
-    File = filename:absname(filename:join(Base, "default/bin/weft")),
+    File = filename:join(Base, "default/bin/weft"),
     true = filelib:is_regular(File),
     File.
+
+escript(Root, Build) ->
+    {ok, Options} = file:consult(filename:join(Root, "rebar.config")),
+    Option = fun(Name) -> proplists:get_value(Name, Options) end,
+    Patterns = [{App, "ebin/*"} || App <- Option(escript_incl_apps)] ++ Option(escript_incl_priv),
+    Files = [{filename:join(App, Name), read(filename:join([Build, "lib", App, Name]))}
+             || {App, Pattern} <- in_priv(Patterns),
+                Name <- filelib:wildcard(Pattern, filename:join([Build, "lib", App]))],
+    File = filename:join([Build, "bin", "weft"]),
+    ok = filelib:ensure_dir(File),
+    "%%!" ++ Arguments = string:trim(Option(escript_emu_args)),
+    ok = escript:create(File, [shebang, {emu_args, Arguments}, {archive, Files, []}]),
+    ok = file:change_mode(File, 8#755),
+    File.
+
+in_priv(Patterns) ->
+    [{App, case Pattern of "ebin/" ++ _ -> Pattern; _ -> filename:join("priv", Pattern) end}
+     || {App, Pattern} <- Patterns].
+
+read(File) ->
+    {ok, Binary} = file:read_file(File),
+    Binary.
 
 project_root(Dir) ->
     case filelib:is_regular(filename:join(Dir, "rebar.config")) of
@@ -462,7 +491,7 @@ paper_without_bench(Config) ->
     {1, Text} = run(["paper"], lists:keystore(command, 1, Config, {command, Alone})),
     ?assertMatch({match, _}, re:run(Text, "weft_papers, which is not in .*alone/lib.*ERL_LIBS")).
 
-paper_measures_figures(Config) ->
+paper_knows_figures(Config) ->
     {0, List} = run(["paper"], Config),
     ?assertMatch({match, _}, re:run(List, "aco_7 +[0-9]+ min +SD Erlang 2017, Fig. 7")),
     #{figures := Figures} = json(["paper"], Config),
@@ -471,6 +500,10 @@ paper_measures_figures(Config) ->
                  [Figure || #{id := "aco_7"} = Figure <- Figures]),
     {2, Unknown} = run(["paper", "aco_99"], Config),
     ?assertMatch({match, _}, re:run(Unknown, "no figure aco_99; there are .*aco_7")),
+    os:getenv("FULL") =:= false orelse paper_measures(Config).
+
+%% Figures are those of weft_paper_SUITE.
+paper_measures(Config) ->
     Dir = filename:join(?config(priv_dir, Config), "figures"),
     {0, Output} = run(["paper", "aco_7", "--quick", "--repetitions", "1", "--minutes", "9",
                         "--out", Dir], Config),
@@ -676,11 +709,11 @@ exists(OsPid) ->
 await(Condition) ->
     await(Condition, erlang:monotonic_time(millisecond) + ?DEADLINE_MS).
 
-%% Each look runs a command, which takes long enough.
+%% Each look runs a command, which takes half a second of a processor.
 await(Condition, Deadline) ->
     case Condition() of
         true -> ok;
         false ->
             erlang:monotonic_time(millisecond) < Deadline orelse ct:fail(never_happened),
-            await(Condition, Deadline)
+            receive after ?LOOK_MS -> await(Condition, Deadline) end % pacing: of this very loop
     end.

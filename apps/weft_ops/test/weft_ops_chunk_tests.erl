@@ -10,7 +10,7 @@
 %% --- terms --------------------------------------------------------------------------------------
 
 any_term_comes_back_test_() ->
-    {timeout, 60, ?_assert(proper:quickcheck(prop_terms(), [{numtests, 300}, quiet]))}.
+    {timeout, 60, ?_assert(proper:quickcheck(prop_terms(), [{numtests, 150}, quiet]))}.
 
 prop_terms() ->
     ?FORALL(Term, data(),

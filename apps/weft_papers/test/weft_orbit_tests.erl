@@ -7,7 +7,7 @@
 %% Of the largest one.
 -define(RUN_MS, 900000).
 %% Vertices: with so many an orbit takes seconds on a busy machine.
--define(LARGE, 2000).
+-define(LARGE, 1000).
 
 run(Generators, Space, Workers) ->
     weft_bench_program:run(weft_orbit, #{generators => Generators, space => Space,
@@ -24,10 +24,10 @@ size_of_each_set_test_() ->
 size_of_large_orbits_test_() ->
     [has_size(Digits, Space, Size)
      || {Digits, Space, Size} <- [{"13", 22, 21}, {"13", 15000, 13204}, {"124", 314, 250},
-                                  {"124", 40000, 27547}, {"1245", 314, 251}]
+                                  {"1245", 314, 251}]
             ++ [Large || os:getenv("FULL") =:= "1",
-                         Large <- [{"1245", 60000, 37116}, {"1245", 120000, 74226},
-                                   {"12345", 200000, 169040}, {"124", 1000000, 688547},
+                         Large <- [{"124", 40000, 27547}, {"1245", 60000, 37116},
+                                   {"1245", 120000, 74226}, {"12345", 200000, 169040}, {"124", 1000000, 688547},
                                    {"12345", 1000000, 845164}]]].
 
 has_size(Digits, Space, Size) ->

@@ -43,7 +43,7 @@ the_size_of_an_effect_is_the_share_of_pairs_test_() ->
                                      {0.5, [1, 2, 3], [1, 2, 3]}, {0.75, [2, 4], [1, 3]}]].
 
 properties_test_() ->
-    [{timeout, 60, ?_assert(proper:quickcheck(Property, [{numtests, 100}, {to_file, user}]))}
+    [{timeout, 60, ?_assert(proper:quickcheck(Property, [{numtests, 40}, {to_file, user}]))}
      || Property <- [prop_within_the_range(), prop_order_does_not_matter(), prop_scale()]].
 
 %% It contains the ratio itself, and goes no further than the repetitions do.

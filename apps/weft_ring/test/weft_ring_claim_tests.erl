@@ -8,8 +8,8 @@
 
 properties_test_() ->
     [{Name, {timeout, 120, ?_assert(proper:quickcheck(Property, [{numtests, Count}, quiet]))}}
-     || {Name, Count, Property} <- [{"any members, one after the other", 25, prop_any()},
-                                    {"nodes join and leave", 25, prop_joins()}]].
+     || {Name, Count, Property} <- [{"any members, one after the other", 15, prop_any()},
+                                    {"nodes join and leave", 15, prop_joins()}]].
 
 %% --- examples ---------------------------------------------------------------------------------
 

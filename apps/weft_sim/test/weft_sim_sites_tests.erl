@@ -17,7 +17,7 @@ links_get_cheap_and_the_cluster_stays_as_good_test_() ->
 %% --- faults -----------------------------------------------------------------------------------
 
 a_cluster_that_optimises_is_one_and_both_ends_agree_once_healed_test_() ->
-    {timeout, 300, ?_assert(proper:quickcheck(prop_faults(), [{numtests, 150}, {to_file, user}]))}.
+    {timeout, 300, ?_assert(proper:quickcheck(prop_faults(), [{numtests, 60}, {to_file, user}]))}.
 
 prop_faults() ->
     ?FORALL({Seed, Steps}, {integer(), list({integer(1000, ?STEPS_MS - 1), verb()})},
