@@ -50,7 +50,7 @@ init_per_suite(Config) ->
     Dir = ?config(priv_dir, Config),
     Ebin = filename:join(Dir, "user_code"),
     ok = filelib:ensure_dir(filename:join(Ebin, "x")),
-    Context = [{command, build()}, {root, filename:join(Dir, "clusters")}, {ebin, Ebin} | Config],
+    Context = [{command, weft_cli_build:file()}, {root, filename:join(Dir, "clusters")}, {ebin, Ebin} | Config],
     ok = compile_user_code(Ebin),
     {0, _} = run(["up", "--groups", ?GROUPS, "--path", Ebin], Context),
     Context.
@@ -66,53 +66,6 @@ end_per_suite(Config) ->
 end_per_testcase(_Case, Config) ->
     ?config(tc_status, Config) =:= ok orelse run(["heal"], Config),
     ok.
-
-%% The file that `make compile' makes, of the applications that are tested. With FULL=1 it is made
-%% by the tool that makes it there, which compiles them again.
-build() ->
-    Root = project_root(filename:dirname(proplists:get_value(source, module_info(compile)))),
-    Base = filename:absname(filename:join([filename:dirname(code:which(weft_cli)),
-                                           "..", "..", "..", ".."])),
-    case os:getenv("FULL") of
-        false -> escript(Root, filename:join(Base, "test"));
-        _ -> escriptize(Root, Base)
-    end.
-
-escriptize(Root, Base) ->
-    Output = os:cmd("cd '" ++ Root ++ "' && REBAR_BASE_DIR='" ++ Base
-                    ++ "' TERM=dumb rebar3 escriptize 2>&1"),
-    ct:log("~ts", [Output]),
-    File = filename:join(Base, "default/bin/weft"),
-    true = filelib:is_regular(File),
-    File.
-
-escript(Root, Build) ->
-    {ok, Options} = file:consult(filename:join(Root, "rebar.config")),
-    Option = fun(Name) -> proplists:get_value(Name, Options) end,
-    Patterns = [{App, "ebin/*"} || App <- Option(escript_incl_apps)] ++ Option(escript_incl_priv),
-    Files = [{filename:join(App, Name), read(filename:join([Build, "lib", App, Name]))}
-             || {App, Pattern} <- in_priv(Patterns),
-                Name <- filelib:wildcard(Pattern, filename:join([Build, "lib", App]))],
-    File = filename:join([Build, "bin", "weft"]),
-    ok = filelib:ensure_dir(File),
-    "%%!" ++ Arguments = string:trim(Option(escript_emu_args)),
-    ok = escript:create(File, [shebang, {emu_args, Arguments}, {archive, Files, []}]),
-    ok = file:change_mode(File, 8#755),
-    File.
-
-in_priv(Patterns) ->
-    [{App, case Pattern of "ebin/" ++ _ -> Pattern; _ -> filename:join("priv", Pattern) end}
-     || {App, Pattern} <- Patterns].
-
-read(File) ->
-    {ok, Binary} = file:read_file(File),
-    Binary.
-
-project_root(Dir) ->
-    case filelib:is_regular(filename:join(Dir, "rebar.config")) of
-        true -> Dir;
-        false when Dir =/= "/" -> project_root(filename:dirname(Dir))
-    end.
 
 compile_user_code(Ebin) ->
     {ok, Module, Beam} = compile:forms([{attribute, 1, module, weft_cli_user_code},

@@ -1,0 +1,51 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The command in one file, as `make compile' makes it, of the applications that are tested.
+-module(weft_cli_build).
+
+-export([file/0]).
+
+%% @doc Makes the file, which is in the build of the tests. With FULL=1 it is made by the tool that
+%% makes it for users, which compiles the applications once more.
+-spec file() -> file:filename().
+file() ->
+    Root = root(filename:dirname(proplists:get_value(source, module_info(compile)))),
+    Base = filename:absname(filename:join([filename:dirname(code:which(weft_cli)),
+                                           "..", "..", "..", ".."])),
+    case os:getenv("FULL") of
+        false -> escript(Root, filename:join(Base, "test"));
+        _ -> escriptize(Root, Base)
+    end.
+
+root(Dir) ->
+    case filelib:is_regular(filename:join(Dir, "rebar.config")) of
+        true -> Dir;
+        false when Dir =/= "/" -> root(filename:dirname(Dir))
+    end.
+
+escriptize(Root, Base) ->
+    Output = os:cmd("cd '" ++ Root ++ "' && REBAR_BASE_DIR='" ++ Base
+                    ++ "' TERM=dumb rebar3 escriptize 2>&1"),
+    ct:log("~ts", [Output]),
+    File = filename:join(Base, "default/bin/weft"),
+    true = filelib:is_regular(File),
+    File.
+
+%% Of what rebar.config says.
+escript(Root, Build) ->
+    {ok, Options} = file:consult(filename:join(Root, "rebar.config")),
+    Option = fun(Name) -> proplists:get_value(Name, Options) end,
+    Patterns = [{App, "ebin/*"} || App <- Option(escript_incl_apps)]
+        ++ [{App, filename:join("priv", Pattern)} || {App, Pattern} <- Option(escript_incl_priv)],
+    Files = [{filename:join(App, Name), read(filename:join([Build, "lib", App, Name]))}
+             || {App, Pattern} <- Patterns,
+                Name <- filelib:wildcard(Pattern, filename:join([Build, "lib", App]))],
+    File = filename:join([Build, "bin", "weft"]),
+    ok = filelib:ensure_dir(File),
+    "%%!" ++ Arguments = string:trim(Option(escript_emu_args)),
+    ok = escript:create(File, [shebang, {emu_args, Arguments}, {archive, Files, []}]),
+    ok = file:change_mode(File, 8#755),
+    File.
+
+read(File) ->
+    {ok, Binary} = file:read_file(File),
+    Binary.
