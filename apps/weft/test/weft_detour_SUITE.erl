@@ -14,7 +14,7 @@
 -export([flood/1, slowest_call_ms/2]).
 
 %% Much less than it takes to find out by a timeout that a link is dead.
--define(SOON_MS, 1000).
+-define(SOON_MS, 3000).
 -define(CUTS, 10).
 -define(STILL_MS, 7000).
 

@@ -21,6 +21,8 @@
          idle_link_is_closed/1]).
 
 -define(T, weft_resume_traffic).
+%% What a busy machine may add. The times to resume, and those of the kernel, are much longer.
+-define(LATE_MS, 3000).
 
 suite() -> [{timetrap, {minutes, 3}}].
 
@@ -175,7 +177,7 @@ killed_peer(Config, Who) ->
     weft_test_nodes:until(fun() -> [] =/= nodedowns(Alive) end),
     [{AtMs, _}] = nodedowns(Alive),
     ct:pal("~p: nodedown after ~b ms", [Who, AtMs - StartMs]),
-    ?assert(AtMs - StartMs < 1000).
+    ?assert(AtMs - StartMs < ?LATE_MS).
 
 restarted_peer_never_resumes(Config) ->
     [A, B] = pair(Config, []),
@@ -211,7 +213,7 @@ cut_beyond_the_timeout_is_one_nodedown(Config) ->
                                 {AtMs, _} <- nodedowns(N)],
     ct:pal("nodedown after ~w ms", [Afters]),
     ?assertMatch([_, _], Afters),
-    [?assert(Ms >= TimeoutMs andalso Ms < TimeoutMs + 1000) || Ms <- Afters],
+    [?assert(Ms >= TimeoutMs andalso Ms < TimeoutMs + ?LATE_MS) || Ms <- Afters],
     ?assertNot(call(There, net_kernel, connect_node, [name(Here)])),
     ok = call(Here, weft_fault, heal, []),
     weft_test_nodes:until(fun() -> call(There, net_kernel, connect_node, [name(Here)]) end),
