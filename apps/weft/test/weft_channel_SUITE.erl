@@ -203,7 +203,9 @@ exactly_once_over_breaks(Config) ->
     end,
     [done = call(Here, ?T, wait_numbered, [Pid]) || {Here, Pid} <- Senders],
     [in_order(Node, 3000 * 6) || Node <- Nodes],
-    ?assert(lists:sum([resumes(A, S) || S <- streams(A, default)]) > 0).
+    %% Streams that have had nothing to do for a while may be closed by now, others are there.
+    ?assert(lists:sum([resumes(A, S) || Channel <- [default, wide, files],
+                                        S <- streams(A, Channel)]) > 0).
 
 %% Some traffic between the faults, or the end of it.
 break_and_go_on(I, [_, B] = Nodes) ->

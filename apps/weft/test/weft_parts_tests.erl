@@ -8,8 +8,8 @@ what_fits_a_packet_stays_whole_test() ->
     ?assertNot(weft_parts:is_too_large(weft_wire:packet_bytes_max() - 1024)),
     ?assert(weft_parts:is_too_large(weft_wire:packet_bytes_max())).
 
-parts_are_put_together_again_test() ->
-    ?assert(proper:quickcheck(prop_joined(), [{numtests, 100}, {to_file, user}])).
+parts_are_put_together_again_test_() ->
+    {timeout, 60, ?_assert(proper:quickcheck(prop_joined(), [{numtests, 100}, {to_file, user}]))}.
 
 prop_joined() ->
     ?FORALL({Kind, Sizes}, {oneof([frames, defines]), list(range(0, 400000))},

@@ -51,10 +51,10 @@ nested_as_deep_as_may_be_test() ->
     ?assertMatch({ok, [_]}, weft_json:decode(Nested(32))),
     ?assertEqual({error, not_json}, weft_json:decode(Nested(33))).
 
-what_was_written_is_read_test() ->
-    ?assert(proper:quickcheck(?FORALL(Term, term(3),
-                                      weft_json:decode(json(Term)) =:= {ok, Term}),
-                              [{to_file, user}, {numtests, 100}, {max_size, 12}])).
+what_was_written_is_read_test_() ->
+    {timeout, 60, ?_assert(proper:quickcheck(?FORALL(Term, term(3),
+                                                     weft_json:decode(json(Term)) =:= {ok, Term}),
+                                             [{to_file, user}, {numtests, 100}, {max_size, 12}]))}.
 
 term(0) -> oneof([integer(), float(), boolean(), null, utf8()]);
 term(Depth) -> oneof([term(0), list(term(Depth - 1)),

@@ -55,8 +55,8 @@ a_file_that_is_not_there_is_an_error_test() ->
 
 %% ---- edits ----
 
-edits_change_nothing_else_test() ->
-    ?assert(proper:quickcheck(prop_edits(), [quiet, {numtests, 300}])).
+edits_change_nothing_else_test_() ->
+    {timeout, 60, ?_assert(proper:quickcheck(prop_edits(), [quiet, {numtests, 300}]))}.
 
 %% Edits of random tokens of a random source: what is between them is as before, in order.
 prop_edits() ->

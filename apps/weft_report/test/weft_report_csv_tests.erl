@@ -16,8 +16,9 @@ empty_fields_are_kept_test() ->
     ?assertEqual([[<<"a">>, <<>>, <<>>], [<<>>, <<"b">>]],
                  weft_report_csv:parse(<<"a,,\r\n\r\n,b\n">>)).
 
-what_is_written_is_read_test() ->
-    ?assert(proper:quickcheck(prop_round_trip(), [{numtests, 300}, {to_file, user}])).
+what_is_written_is_read_test_() ->
+    {timeout, 60, ?_assert(proper:quickcheck(prop_round_trip(), [{numtests, 300},
+                                                                 {to_file, user}]))}.
 
 prop_round_trip() ->
     ?FORALL(Lines, list(?LET({First, Rest}, {non_empty(text()), list(text())}, [First | Rest])),
