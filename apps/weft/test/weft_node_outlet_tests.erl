@@ -18,7 +18,10 @@ bytes_are_bounded_test() ->
     ?assertEqual(1, told_full()),
     ok = weft_node_outlet:close(Outlet).
 
-one_may_be_larger_test() ->
+one_may_be_larger_test_() ->
+    {timeout, 60, fun one_may_be_larger/0}.
+
+one_may_be_larger() ->
     Outlet = stopped(),
     ?assertEqual(ok, weft_node_outlet:send(Outlet, self(), binary:copy(<<0>>, 80 * ?MEGABYTE))),
     ?assertEqual({error, not_connected}, weft_node_outlet:send(Outlet, self(), more)),

@@ -237,7 +237,10 @@ the_directory_of_another_deployment_is_left_alone_test() ->
     ok = file:del_dir_r(Dir).
 
 %% Such as when a disk is full.
-a_node_that_can_not_be_written_is_not_started_test() ->
+a_node_that_can_not_be_written_is_not_started_test_() ->
+    {timeout, 60, fun a_node_that_can_not_be_written_is_not_started/0}.
+
+a_node_that_can_not_be_written_is_not_started() ->
     Dir = directory(),
     Place = Dir ++ "/deploy/shop/host/nodes/web1@127.0.0.1",
     ok = filelib:ensure_dir(Place),
