@@ -17,6 +17,8 @@
          plain_node/1, node_down/1, hostile_payloads/1, telemetry_is_told/1]).
 
 -define(T, weft_channel_traffic).
+%% So many messages of each sender, while connections are cut.
+-define(NUMBERED, 1000).
 -define(CHANNELS,
         #{default => #{block_ms => 60000},
           wide => #{parallelism => 4, block_ms => 60000},
@@ -191,7 +193,8 @@ exactly_once_over_breaks(Config) ->
     [A, B] = Nodes = cluster([a, b], Config),
     Both = [{A, B}, {B, A}],
     Senders = [{Here, call(Here, ?T, send_numbered,
-                           [{keeper, name(There)}, {Channel, I}, 3000, Bytes, Channel])}
+                           [{keeper, name(There)}, {Channel, I}, ?NUMBERED, Bytes,
+                            Channel])}
                || {Here, There} <- Both, I <- [1, 2],
                   {Channel, Bytes} <- [{default, 2000}, {wide, 20000}, {files, 200000}]],
     weft_test_nodes:until(fun() -> call(B, ?T, count, [keeper]) > 100 end),
@@ -202,7 +205,7 @@ exactly_once_over_breaks(Config) ->
             erlang:raise(error, Reason, Stack)
     end,
     [done = call(Here, ?T, wait_numbered, [Pid]) || {Here, Pid} <- Senders],
-    [in_order(Node, 3000 * 6) || Node <- Nodes],
+    [in_order(Node, ?NUMBERED * 6) || Node <- Nodes],
     %% Streams that have had nothing to do for a while may be closed by now, others are there.
     ?assert(lists:sum([resumes(A, S) || Channel <- [default, wide, files],
                                         S <- streams(A, Channel)]) > 0).
@@ -213,7 +216,7 @@ break_and_go_on(I, [_, B] = Nodes) ->
               [name(lists:nth(1 + (I + 1) rem 2, Nodes))]),
     Count = call(B, ?T, count, [keeper]),
     weft_test_nodes:until(fun() -> Now = call(B, ?T, count, [keeper]),
-                                   Now > Count + 200 orelse Now =:= 18000
+                                   Now > Count + 200 orelse Now =:= ?NUMBERED * 6
                           end).
 
 states(Node) ->
@@ -230,17 +233,18 @@ over_a_gateway(Config) ->
     Flags = ["-kernel", "prevent_overlapping_partitions", "false", "-connect_all", "false"],
     [A, G, B] = [start(N, [{topology, Topology}], Flags, Config) || N <- Names],
     weft_test_nodes:until(fun() -> call(A, weft_next_hop, choose, [NodeB]) =:= {via, NodeG} end),
-    Senders = [call(A, ?T, send_numbered, [{keeper, NodeB}, {Channel, I}, 1500, Bytes, Channel])
+    Senders = [call(A, ?T, send_numbered, [{keeper, NodeB}, {Channel, I}, ?NUMBERED, Bytes,
+                                             Channel])
                || {Channel, Bytes} <- [{default, 2000}, {wide, 400000}], I <- [1, 2]],
     weft_test_nodes:until(fun() -> call(B, ?T, count, [keeper]) > 100 end),
     [begin
          ok = call(G, weft_fault, break, [N]),
          Count = call(B, ?T, count, [keeper]),
          weft_test_nodes:until(fun() -> Now = call(B, ?T, count, [keeper]),
-                                        Now > Count + 50 orelse Now =:= 6000 end)
+                                        Now > Count + 50 orelse Now =:= ?NUMBERED * 4 end)
      end || _ <- lists:seq(1, 3), N <- [NodeA, NodeB]],
     [done = call(A, ?T, wait_numbered, [Pid]) || Pid <- Senders],
-    in_order(B, 6000),
+    in_order(B, ?NUMBERED * 4),
     ?assertNot(call(A, weft_links, up, [NodeB])),
     ok = call(A, weft, send, [{keeper, NodeB}, acked, #{ack => true}]).
 
