@@ -50,7 +50,8 @@ init_per_suite(Config) ->
     Dir = ?config(priv_dir, Config),
     Ebin = filename:join(Dir, "user_code"),
     ok = filelib:ensure_dir(filename:join(Ebin, "x")),
-    Context = [{command, weft_cli_build:file()}, {root, filename:join(Dir, "clusters")}, {ebin, Ebin} | Config],
+    Context = [{command, weft_cli_build:file()}, {root, filename:join(Dir, "clusters")},
+               {ebin, Ebin} | Config],
     ok = compile_user_code(Ebin),
     {0, _} = run(["up", "--groups", ?GROUPS, "--path", Ebin], Context),
     Context.

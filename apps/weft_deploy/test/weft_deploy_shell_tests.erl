@@ -5,6 +5,9 @@
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
 
+%% Shells that start one after the other take their time on a busy machine.
+-define(SECONDS, 60).
+
 a_quoted_word_is_one_word_whatever_is_in_it_test_() ->
     {timeout, 60, ?_assert(proper:quickcheck(prop_quote(), [{numtests, 60}, quiet]))}.
 
@@ -76,7 +79,10 @@ life() ->
     ok = file:del_dir_r(Dir).
 
 %% The script that starts it has not come to write the process id, by what it would write it with.
-a_node_is_known_also_when_its_start_was_ended_test() ->
+a_node_is_known_also_when_its_start_was_ended_test_() ->
+    {timeout, ?SECONDS, fun a_node_is_known_also_when_its_start_was_ended/0}.
+
+a_node_is_known_also_when_its_start_was_ended() ->
     Dir = directory(),
     {ok, C} = weft_deploy_host:open(local, "127.0.0.1", #{dir => Dir}),
     Do = fun(Script) -> {ok, Output} = weft_deploy_host:script(C, Script), Output end,
@@ -92,7 +98,10 @@ a_node_is_known_also_when_its_start_was_ended_test() ->
     ?assertMatch(#{nodes := #{"n1@h" := #{up := false}}}, See()),
     ok = file:del_dir_r(Dir).
 
-what_is_of_somebody_else_stays_test() ->
+what_is_of_somebody_else_stays_test_() ->
+    {timeout, ?SECONDS, fun what_is_of_somebody_else_stays/0}.
+
+what_is_of_somebody_else_stays() ->
     Dir = directory(),
     {ok, C} = weft_deploy_host:open(local, "127.0.0.1", #{dir => Dir}),
     Do = fun(Script) -> {ok, Output} = weft_deploy_host:script(C, Script), Output end,
@@ -105,7 +114,10 @@ what_is_of_somebody_else_stays_test() ->
     ?assertNot(filelib:is_dir(Dir)).
 
 %% The first of these scripts was ended when all but the id was written.
-what_was_ended_half_way_is_repeated_test() ->
+what_was_ended_half_way_is_repeated_test_() ->
+    {timeout, ?SECONDS, fun what_was_ended_half_way_is_repeated/0}.
+
+what_was_ended_half_way_is_repeated() ->
     Dir = directory(),
     {ok, C} = weft_deploy_host:open(local, "127.0.0.1", #{dir => Dir}),
     Do = fun(Script) -> {ok, Output} = weft_deploy_host:script(C, Script), Output end,
@@ -125,7 +137,10 @@ what_was_ended_half_way_is_repeated_test() ->
     ?assertEqual({<<"old">>, {ok, <<"one\n">>}}, {Config(), file:read_file(Home ++ "id")}),
     ok = file:del_dir_r(Dir).
 
-an_undo_is_repeated_wherever_it_was_ended_test() ->
+an_undo_is_repeated_wherever_it_was_ended_test_() ->
+    {timeout, ?SECONDS, fun an_undo_is_repeated_wherever_it_was_ended/0}.
+
+an_undo_is_repeated_wherever_it_was_ended() ->
     Dir = directory(),
     {ok, C} = weft_deploy_host:open(local, "127.0.0.1", #{dir => Dir}),
     Home = Dir ++ "/nodes/n1@h/",
@@ -146,7 +161,10 @@ an_undo_is_repeated_wherever_it_was_ended_test() ->
      end || File <- ["healthy", "sys.config", "start", "id"]],
     ok = file:del_dir_r(Dir).
 
-nothing_stays_of_a_release_that_can_not_be_unpacked_test() ->
+nothing_stays_of_a_release_that_can_not_be_unpacked_test_() ->
+    {timeout, ?SECONDS, fun nothing_stays_of_a_release_that_can_not_be_unpacked/0}.
+
+nothing_stays_of_a_release_that_can_not_be_unpacked() ->
     Dir = directory(),
     {ok, C} = weft_deploy_host:open(local, "127.0.0.1", #{dir => Dir}),
     {ok, _} = weft_deploy_host:script(C, weft_deploy_shell:prepare(Dir, "shop", "cookie")),
@@ -161,7 +179,10 @@ mode(File) ->
     {ok, Info} = file:read_file_info(File),
     element(8, Info).
 
-the_newest_release_is_the_first_one_and_others_go_test() ->
+the_newest_release_is_the_first_one_and_others_go_test_() ->
+    {timeout, ?SECONDS, fun the_newest_release_is_the_first_one_and_others_go/0}.
+
+the_newest_release_is_the_first_one_and_others_go() ->
     Dir = directory(),
     {ok, C} = weft_deploy_host:open(local, "127.0.0.1", #{dir => Dir}),
     Do = fun(Script) -> {ok, Output} = weft_deploy_host:script(C, Script), Output end,
@@ -238,7 +259,7 @@ the_directory_of_another_deployment_is_left_alone_test() ->
 
 %% Such as when a disk is full.
 a_node_that_can_not_be_written_is_not_started_test_() ->
-    {timeout, 60, fun a_node_that_can_not_be_written_is_not_started/0}.
+    {timeout, ?SECONDS, fun a_node_that_can_not_be_written_is_not_started/0}.
 
 a_node_that_can_not_be_written_is_not_started() ->
     Dir = directory(),
