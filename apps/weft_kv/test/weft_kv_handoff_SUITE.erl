@@ -4,7 +4,8 @@
 %% keys, and how long requests take beside handoffs and without them.
 %%
 %% Each client writes keys of its own and reads those that were acknowledged. All nodes run from the
-%% start, so that what they cost is in both times that are compared.
+%% start, so that what they cost is in both times that are compared. In long it is done twice, with
+%% handoffs as fast as they are by default and slower ones (`handoff_pace_ms').
 -module(weft_kv_handoff_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -25,46 +26,55 @@ end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 
 nodes_join_and_leave_under_load(Config) ->
-    #{stay := Stay, come := Come} = Size = size_of_test(os:getenv("FULL")),
-    Staying = [A | _] = [start(Name, Config) || Name <- Stay],
-    Coming = [start(Name, Config) || Name <- Come],
+    #{paces_ms := Paces} = Size = size_of_test(os:getenv("FULL")),
+    lists:foreach(fun(PaceMs) ->
+                      round(PaceMs, Size, Config),
+                      ok = weft_test_nodes:stop_all()
+                  end, Paces).
+
+round(PaceMs, #{stay := Stay, come := Come} = Size, Config) ->
+    Staying = [A | _] = [start(Name, PaceMs, Config) || Name <- Stay],
+    Coming = [start(Name, PaceMs, Config) || Name <- Come],
     ok = call(A, weft_ring, create, []),
     changed(A, tl(Staying), Staying, join),
     #{clients := Clients, keys := Keys} = Size,
     [ok = call(Ref, ?MODULE, clients, [weft_test_nodes:name(Ref), Size]) || Ref <- Staying],
     weft_test_nodes:until(fun() -> lists:min(written(Staying)) >= Clients * Keys end, 300000),
-    ok = during(alone, Staying, Size),
-    ok = during(joining, Staying, fun() -> changed(A, Coming, Staying ++ Coming, join) end),
-    ok = during(together, Staying, Size),
-    ok = during(leaving, Staying, fun() -> changed(A, Coming, Staying, leave) end),
+    Phases = [during(alone, Staying, Size),
+              during(joining, Staying, fun() -> changed(A, Coming, Staying ++ Coming, join) end),
+              during(together, Staying, Size),
+              during(leaving, Staying, fun() -> changed(A, Coming, Staying, leave) end)],
     Said = [call(Ref, ?MODULE, stop, [], 120000) || Ref <- Staying],
     Errors = lists:append([Errors || #{errors := Errors} <- Said]),
     ?assertEqual([], Errors),
     ?assertEqual([], lists:append([Lost || #{lost := Lost} <- Said])),
     Moved = [call(Ref, weft_ring_server, handoffs, []) || Ref <- Staying],
-    Times = [{Phase, times(Phase, Said)} || Phase <- [alone, joining, together, leaving]],
-    ct:pal("~b keys, none lost, ~b requests without an error~nhandoffs: ~0p~n~p",
-           [lists:sum([Count || #{keys := Count} <- Said]),
+    Times = [{Phase, (times(Phase, Said))#{lasted_ms => Ms}} || {Phase, Ms} <- Phases],
+    ct:pal("handoff_pace_ms ~b: ~b keys, none lost, ~b requests without an error~n"
+           "handoffs: ~0p~n~p",
+           [PaceMs, lists:sum([Count || #{keys := Count} <- Said]),
             lists:sum([Count || {_, #{requests := Count}} <- Times]), Moved, Times]),
     ?assert(lists:sum([Done || #{done := Done} <- Moved]) > 0),
     [?assert(Count > 0) || {_, #{requests := Count}} <- Times].
 
 size_of_test(false) ->
     #{stay => [a, b], come => [c], clients => 2, keys => 100, value_bytes => 1000,
-      pause_ms => 5, steady_ms => 200};
+      pause_ms => 5, steady_ms => 200, paces_ms => [10]};
 size_of_test(_Full) ->
     #{stay => [a, b, c, d], come => [e, f, g, h], clients => 2, keys => 1500,
-      value_bytes => 10000, pause_ms => 20, steady_ms => 15000}.
+      value_bytes => 10000, pause_ms => 20, steady_ms => 15000, paces_ms => [10, 50]}.
 
 %% What clients do from now on belongs to this phase, until it is over.
 during(Phase, Staying, What) ->
     [ok = call(Ref, ?MODULE, phase, [Phase]) || Ref <- Staying],
+    SinceMs = erlang:monotonic_time(millisecond),
     ok = case What of
              #{steady_ms := Ms} -> receive after Ms -> ok end; % pacing: a phase takes time
              _ -> What()
          end,
+    LastedMs = erlang:monotonic_time(millisecond) - SinceMs,
     [ok = call(Ref, ?MODULE, phase, [between]) || Ref <- Staying],
-    ok.
+    {Phase, LastedMs}.
 
 %% In microseconds.
 times(Phase, Said) ->
@@ -180,9 +190,10 @@ settled(Refs) ->
     length(lists:usort(Statuses)) =:= 1 andalso maps:get(moving, hd(Statuses)) =:= 0
         andalso length(Refs) =:= map_size(maps:get(owned, hd(Statuses))).
 
-start(Name, Config) ->
+start(Name, PaceMs, Config) ->
     Bucket = #{n => 3, nodes => 2, retries => 10},
     Keys = [{weft_ring, partitions, 32}, {weft_ring, sync_ms, 300},
+            {weft_ring, handoff_pace_ms, PaceMs},
             {weft_ring, vnodes, [weft_kv_vnode]}, {weft_kv, buckets, #{things => Bucket}}],
     Args = lists:append([["-pa", weft_test_nodes:ebin(Module)]
                          || Module <- [?MODULE, weft_ring, weft_kv]])
