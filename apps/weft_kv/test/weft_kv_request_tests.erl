@@ -12,7 +12,9 @@ on_one_node_test_() ->
     {setup, fun started/0, fun stopped/1,
      fun(_) -> [{timeout, 30, Test} || Test <- [fun an_error_is_told_after_the_last_try/0,
                                                 fun a_write_is_tried_until_there_is_room/0,
-                                                fun what_a_later_try_did_not_do_hides_nothing/0]]
+                                                fun what_a_later_try_did_not_do_hides_nothing/0,
+                                                fun a_replica_that_ends_is_not_waited_for/0,
+                                                fun one_that_ends_without_a_look_is_asked_again/0]]
      end}.
 
 started() ->
@@ -82,6 +84,49 @@ what_a_later_try_did_not_do_hides_nothing() ->
     ?assertEqual({error, overload}, weft_kv:put(one, Second, ?VALUE, #{retries => 10})),
     ok = counters:sub(Running, 1, Max),
     {ok, _} = weft_kv:delete(one, First).
+
+%% With `timeout_ms' of five seconds.
+a_replica_that_ends_is_not_waited_for() ->
+    {Key, Vnode} = with_vnode(),
+    ok = sys:suspend(Vnode),
+    Ended = fun() -> exit(whereis(Vnode), kill) end,
+    {Us, Answer} = asked_before(Ended, fun() -> weft_kv:get(one, Key) end, Vnode),
+    ?assertMatch({error, {too_few, #{failed := [{_, {unknown, killed}}]}}}, Answer),
+    ?assert(Us < 2500000),
+    ?assertEqual({error, not_found}, weft_kv:get(one, Key)).
+
+one_that_ends_without_a_look_is_asked_again() ->
+    {Key, Vnode} = with_vnode(),
+    Ended = fun() -> ok = sys:terminate(Vnode, normal) end,
+    ok = sys:suspend(Vnode),
+    {_, Once} = asked_before(Ended, fun() -> weft_kv:put(one, Key, ?VALUE) end, Vnode),
+    ?assertMatch({error, {too_few, #{failed := [{_, moved}]}}}, Once),
+    {Key, Vnode} = with_vnode(Key),
+    ok = sys:suspend(Vnode),
+    Put = fun() -> weft_kv:put(one, Key, ?VALUE, #{retries => 1}) end,
+    ?assertMatch({_, {ok, _}}, asked_before(Ended, Put, Vnode)),
+    {ok, _} = weft_kv:delete(one, Key).
+
+%% The request waits at the partition. Its tag says that the coordinator itself sent it.
+asked_before(Ended, Request, Vnode) ->
+    Self = self(),
+    Caller = spawn_link(fun() -> Self ! {self(), timer:tc(Request)} end),
+    weft_test_nodes:until(fun() ->
+        {messages, Messages} = process_info(whereis(Vnode), messages),
+        [place || {'$gen_call', {_, {_, _, primary}}, _} <- Messages] =:= [place] end),
+    Ended(),
+    receive {Caller, Answer} -> Answer end.
+
+with_vnode() ->
+    {Key, _} = same_partition(),
+    with_vnode(Key).
+
+with_vnode(Key) ->
+    {ok, Vnode} = weft_vnode_names:name(weft_kv_vnode, partition(Key)),
+    weft_test_nodes:until(fun() ->
+        _ = weft_kv:get(one, Key),
+        weft_vnode_watch:find({Vnode, node()}) =/= unknown end),
+    {Key, Vnode}.
 
 %% Two keys of which there was nothing yet.
 same_partition() ->

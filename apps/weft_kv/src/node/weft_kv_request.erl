@@ -11,6 +11,19 @@
 %% The least and the longest time between two tries.
 -define(PAUSE_MS, 20).
 -define(PAUSE_MAX_MS, 500).
+%% After so long without an answer it looks whether replicas are still there; then after twice as
+%% long each time, up to the longest.
+-define(LOOK_MS, 25).
+-define(LOOK_MAX_MS, 400).
+
+-record(run, {key :: weft_kv_table:key(),
+              kind :: weft_kv_table:kind(),
+              timeout_ms :: pos_integer(),
+              %% The caller.
+              to :: reference(),
+              %% Replicas whose answer comes here without a process in between.
+              sent = #{} :: #{weft_kv_coordinator_core:place() => weft_vnode:sent()},
+              look_ms = ?LOOK_MS :: pos_integer()}).
 
 %% @doc The object that a quorum of replicas has. After an error it is tried again, at most
 %% `retries'
@@ -41,9 +54,9 @@ tried({{error, Reason}, {ok, Again}}, Retries, PauseMs, DeadlineMs, Once) when R
 tried({Answer, _}, _Retries, _PauseMs, _DeadlineMs, _Once) ->
     Answer.
 
-once({_, Bucket, Name} = Key, Request, #{n := N, timeout_ms := TimeoutMs} = Options,
+once({Partition, _, _} = Key, Request, #{n := N, timeout_ms := TimeoutMs} = Options,
      {Running, Max}) ->
-    case weft_ring:active({atom_to_binary(Bucket), Name}, N) of
+    case weft_ring_lookup:replicas(weft_ring, Partition, N) of
         {error, Reason} -> {{error, Reason}, refused};
         {ok, Places} ->
             case counters:get(Running, 1) >= Max of
@@ -53,7 +66,6 @@ once({_, Bucket, Name} = Key, Request, #{n := N, timeout_ms := TimeoutMs} = Opti
     end.
 
 started(Key, Request, Places, Options, Running, TimeoutMs) ->
-    Caller = self(),
     Alias = alias([reply]),
     {Pid, Monitor} =
         begun(weft_kv_app:coordinators(),
@@ -61,7 +73,7 @@ started(Key, Request, Places, Options, Running, TimeoutMs) ->
                   ok = counters:add(Running, 1, 1),
                   try
                       weft_redact:run(fun() ->
-                          coordinate(Key, Request, Places, Options, {Caller, Alias})
+                          coordinate(Key, Request, Places, Options, Alias)
                       end)
                   after counters:sub(Running, 1, 1)
                   end
@@ -82,44 +94,78 @@ started(Key, Request, Places, Options, Running, TimeoutMs) ->
 begun(spawned, Fun) -> spawn_monitor(Fun);
 begun(one_supervisor, Fun) -> weft_kv_request_sup:start(Fun).
 
-coordinate(Key, Request, Places, Options, To) ->
+coordinate(Key, Request, Places, #{timeout_ms := TimeoutMs} = Options, To) ->
     {State, Effects} = weft_kv_coordinator_core:init(Request, Places, Options),
-    effects(Effects, State, {Key, Options, To}).
+    effects(Effects, State, #run{key = Key, kind = maps:with([n, evict, siblings], Options),
+                                 timeout_ms = TimeoutMs, to = To}).
 
-effects([], State, Context) ->
+effects([], State, #run{sent = Sent, look_ms = LookMs} = Run) ->
     receive
-        {reply, Place, Reply} -> event({reply, Place, Reply}, State, Context);
-        {timer, Timer} -> event({timer, Timer}, State, Context)
+        {timer, Timer} -> event({timer, Timer}, State, Run);
+        {reply, Place, Reply} -> replied(Place, Reply, State, Run);
+        {Place, Answer} when is_map_key(Place, Sent) -> replied(Place, reply(Answer), State, Run)
+    after case map_size(Sent) of 0 -> infinity; _ -> LookMs end ->
+        effects([], State, looked(Run))
     end;
-effects([{ask, Place, Request} | Effects], State, Context) ->
-    Self = self(),
-    _ = in_private(fun() -> Self ! {reply, Place, asked(Place, Request, Context)} end),
-    effects(Effects, State, Context);
-effects([{repair, Place, Object} | Effects], State, Context) ->
-    _ = in_private(fun() -> asked(Place, {merge, Object}, Context) end),
-    effects(Effects, State, Context);
-effects([{after_ms, Ms, Timer} | Effects], State, Context) ->
+effects([{ask, Place, Request} | Effects], State, Run) ->
+    effects(Effects, State, asked(Place, Request, Run));
+effects([{repair, Place, Object} | Effects], State, Run) ->
+    ok = repaired(Place, Object, Run),
+    effects(Effects, State, Run);
+effects([{after_ms, Ms, Timer} | Effects], State, Run) ->
     _ = erlang:send_after(Ms, self(), {timer, Timer}),
-    effects(Effects, State, Context);
-effects([{answer, Answer} | Effects], State, {_, _, {_, Alias}} = Context) ->
+    effects(Effects, State, Run);
+effects([{answer, Answer} | Effects], State, #run{to = Alias} = Run) ->
     Alias ! {Alias, {Answer, weft_kv_coordinator_core:again(State)}},
-    effects(Effects, State, Context);
-effects([done | _], _State, _Context) ->
+    effects(Effects, State, Run);
+effects([done | _], _State, _Run) ->
     ok.
 
-%% What users have stored is not for logs.
-in_private(Fun) -> spawn(weft_redact, run, [Fun]).
+replied(Place, Reply, State, #run{sent = Sent} = Run) ->
+    event({reply, Place, Reply}, State, Run#run{sent = maps:remove(Place, Sent)}).
 
-event(Event, State0, Context) ->
+event(Event, State0, Run) ->
     {State, Effects} = weft_kv_coordinator_core:handle(Event, State0),
-    effects(Effects, State, Context).
+    effects(Effects, State, Run).
 
-asked({_, _, Role} = Place, Request, {Key, #{timeout_ms := TimeoutMs} = Options, _}) ->
-    Command = command(Request, Role, Options),
-    case weft_vnode:ask(weft_kv_vnode, Place, Key, Command, TimeoutMs) of
-        {ok, Answer} -> Answer;
-        {error, Reason} -> {error, Reason}
+%% --- replicas ---------------------------------------------------------------------------------
+
+%% A process of its own waits where this one might have to: for a connection, or the start of a
+%% partition.
+asked(Place, Request, #run{sent = Sent} = Run) ->
+    case sent(Place, Request, Place, Run) of
+        {ok, To} -> Run#run{sent = Sent#{Place => To}};
+        unknown ->
+            Self = self(),
+            ok = in_private(fun() -> Self ! {reply, Place, ask(Place, Request, Run)} end),
+            Run
     end.
 
-command(Request, Role, Options) ->
-    {Request, maps:with([n, evict, siblings], Options), Role}.
+%% Nobody waits for what becomes of it.
+repaired(Place, Object, Run) ->
+    case sent(Place, {merge, Object}, repaired, Run) of
+        {ok, _} -> ok;
+        unknown -> in_private(fun() -> ask(Place, {merge, Object}, Run) end)
+    end.
+
+%% What users have stored is not for logs.
+in_private(Fun) ->
+    _ = spawn(weft_redact, run, [Fun]),
+    ok.
+
+sent({_, _, Role} = Place, Request, Tag, #run{key = Key, kind = Kind}) ->
+    weft_vnode:send(weft_kv_vnode, Place, Key, {Request, Kind, Role}, Tag).
+
+ask({_, _, Role} = Place, Request, #run{key = Key, kind = Kind, timeout_ms = TimeoutMs}) ->
+    reply(weft_vnode:ask(weft_kv_vnode, Place, Key, {Request, Kind, Role}, TimeoutMs)).
+
+reply({ok, Answer}) -> Answer;
+reply({error, Reason}) -> {error, Reason}.
+
+%% Those whose process or connection has ended meanwhile do not answer any more. What they have
+%% answered before is here already, before what is said here in their place.
+looked(#run{sent = Sent, look_ms = LookMs} = Run) ->
+    lists:foreach(fun({Place, Reason}) -> self() ! {reply, Place, {error, Reason}} end,
+                  [{Place, Reason} || {Place, To} <- maps:to_list(Sent),
+                                      {true, Reason} <- [weft_vnode:lost(To)]]),
+    Run#run{look_ms = min(2 * LookMs, ?LOOK_MAX_MS)}.

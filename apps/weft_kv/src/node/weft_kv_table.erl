@@ -34,17 +34,18 @@ read(Key, #table{objects = Objects}) ->
         [] -> none
     end.
 
-%% @doc It is dropped later than those that were used before.
--spec use(key(), table()) -> ok.
+%% @doc The same for somebody who uses it: it is dropped later than those that were used before.
+-spec use(key(), table()) -> {weft_kv_object:object(), kind()} | none.
 use(Key, #table{objects = Objects, used = Used} = Table) ->
     case ets:lookup(Objects, Key) of
-        [{_, _, #{evict := true}, _, Before, _}] ->
+        [{_, Object, #{evict := true} = Kind, _, Before, _}] ->
             Now = clock(Table),
             true = ets:delete(Used, Before),
             true = ets:insert(Used, {Now, Key}),
             true = ets:update_element(Objects, Key, {5, Now}),
-            ok;
-        _ -> ok
+            {Object, Kind};
+        [{_, Object, Kind, _, _, _}] -> {Object, Kind};
+        [] -> none
     end.
 
 %% @doc The object is this from now on.

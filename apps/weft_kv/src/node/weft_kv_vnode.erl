@@ -112,8 +112,7 @@ actor(Partition) ->
 %% @private
 command(Key, {Request, Kind, Role},
         #replica{table = Table, actor = Actor, last = Last} = Replica) ->
-    ok = weft_kv_table:use(Key, Table),
-    Object = read(Key, Table),
+    Object = object(weft_kv_table:use(Key, Table)),
     case weft_kv_replica:requested(Request, {Actor, Last}, map_get(siblings, Kind), Object) of
         Object -> {reply, {ok, Object}};
         New ->
@@ -141,11 +140,10 @@ command(Key, {brought, Object}, #replica{partition = Partition}) ->
         _ -> {change, {brought, Key, Object}, ok}
     end.
 
-read(Key, Table) ->
-    case weft_kv_table:read(Key, Table) of
-        {Object, _} -> Object;
-        none -> weft_kv_object:new()
-    end.
+read(Key, Table) -> object(weft_kv_table:read(Key, Table)).
+
+object({Object, _}) -> Object;
+object(none) -> weft_kv_object:new().
 
 %% What gets smaller (a deletion, above all) makes room.
 is_full(_, _, #{evict := true}, _) -> false;

@@ -19,6 +19,7 @@ init(Config) ->
           [#{id => {lock, Purpose}, start => {weft_directory_lock, start_link, [Dir, Purpose]}}
            || {Purpose, Dir} <- directories(Config)] ++
           [#{id => weft_vnode_sup, start => {weft_vnode_sup, start_link, []}, type => supervisor},
+           #{id => weft_vnode_watch, start => {weft_vnode_watch, start_link, []}},
            #{id => weft_vnodes, start => {weft_vnodes, start_link, [Config]}},
            #{id => weft_ring_server, start => {weft_ring_server, start_link, [Config]}}]}}.
 

@@ -13,11 +13,12 @@
 %% `docs/guide/ring.md'.
 -module(weft_vnode).
 
--export([call/4, ask/5, cover/3, directory/2]).
+-export([call/4, ask/5, send/5, lost/1, cover/3, directory/2]).
 -export([cover_one/4]).
--export_type([place/0, error/0, item/0, cursor/0]).
+-export_type([place/0, sent/0, error/0, item/0, cursor/0]).
 
 -type place() :: {Partition :: non_neg_integer(), node(), primary | fallback}.
+-opaque sent() :: {weft_vnode_watch:place(), weft_vnode_watch:watch()}.
 -type item() :: {Key :: term(), Item :: term()}.
 -type cursor() :: weft_ring_handoff_sender_core:cursor().
 -type error() :: overload | not_owner | moved | timeout | no_ring | no_vnode
@@ -94,6 +95,42 @@ call_until(Module, Key, Command, DeadlineMs) ->
 ask(Module, {_, _, Role} = Place, Key, Command, TimeoutMs) ->
     request(Module, Place, {command, Role, Key, Command}, TimeoutMs).
 
+%% @doc The same without waiting, from a process that does this once: the answer comes to it as
+%% `{Tag, Answer}', with what `ask/5' returns. Without an answer look now and then whether it is
+%% `lost/1'. `unknown': it is not known here that the partition has a process, or it can not be sent
+%% to without waiting. Then nothing was sent, and only `ask/5' is left.
+-spec send(module(), place(), Key :: term(), Command :: term(), Tag :: term()) ->
+          {ok, sent()} | unknown.
+send(Module, {Partition, Node, Role}, Key, Command, Tag) ->
+    case weft_vnode_names:name(Module, Partition) of
+        {ok, Name} -> sent({Name, Node}, {command, Role, Key, Command}, Tag);
+        {error, no_vnode} -> unknown
+    end.
+
+sent(To, Request, Tag) ->
+    case weft_vnode_watch:find(To) of
+        {ok, Watch} ->
+            %% As `gen_server:call/3' does it, but for its monitor.
+            case erlang:send(To, {'$gen_call', {self(), Tag}, Request},
+                             [nosuspend, noconnect]) of
+                ok -> {ok, {To, Watch}};
+                _ -> unknown
+            end;
+        unknown -> unknown
+    end.
+
+%% @doc Has the process ended since it was sent to, or the connection? Then no answer comes. Of
+%% another node, an answer may have been overtaken by this, so that it can not be said that nothing
+%% was done.
+-spec lost(sent()) -> false | {true, error()}.
+lost({{_, Node} = To, Watch}) ->
+    case weft_vnode_watch:lost(To, Watch) of
+        false -> false;
+        {true, noconnection} -> {true, {unknown, {nodedown, Node}}};
+        {true, Reason} when Node =:= node() -> {true, ended(Reason)};
+        {true, Reason} -> {true, {unknown, Reason}}
+    end.
+
 %% @doc A question to all partitions, asked at the same time. An answer is complete, or none.
 -spec cover(module(), Question :: term(), TimeoutMs :: pos_integer()) ->
           {ok, [{Partition :: non_neg_integer(), Answer :: term()}]}
@@ -139,10 +176,12 @@ directory(Module, Options) ->
 request(Module, {Partition, Node, Role} = Place, Request, TimeoutMs) ->
     case weft_vnode_names:name(Module, Partition) of
         {ok, Name} ->
-            case called({Name, Node}, Request, TimeoutMs) of
-                noproc -> started(Module, Place, Name, Request, TimeoutMs, Role);
-                Result -> Result
-            end;
+            Result = case called({Name, Node}, Request, TimeoutMs) of
+                         noproc -> started(Module, Place, Name, Request, TimeoutMs, Role);
+                         Answer -> Answer
+                     end,
+            ok = seen({Name, Node}, Result),
+            Result;
         {error, no_vnode} -> {error, no_vnode}
     end.
 
@@ -157,12 +196,17 @@ started(Module, {Partition, Node, _}, Name, Request, TimeoutMs, Role) ->
         {error, Reason} -> {error, Reason}
     end.
 
+seen(Server, {ok, _}) -> weft_vnode_watch:seen(Server);
+seen(_Server, {error, _}) -> ok.
+
 called(Server, Request, TimeoutMs) ->
     try gen_server:call(Server, Request, TimeoutMs)
     catch
         exit:{noproc, _} -> noproc;
         exit:{timeout, _} -> {error, timeout};
-        %% It ended before it looked at this.
-        exit:{normal, _} -> {error, moved};
-        exit:{Reason, _} -> {error, {unknown, Reason}}
+        exit:{Reason, _} -> {error, ended(Reason)}
     end.
+
+%% It ended before it looked at this.
+ended(normal) -> moved;
+ended(Reason) -> {unknown, Reason}.
