@@ -16,11 +16,6 @@ a_lane_that_is_always_heard_is_pinged_for_its_round_trip_test() ->
     [?assertEqual([rest, nothing, nothing, nothing, ping, rest, nothing, nothing, nothing, ping],
                   looks(IdleMs, [{N, N} || N <- lists:seq(1, 10)])) || IdleMs <- [0, 15000]].
 
-all_links_look_at_the_same_moments_test_() ->
-    [?_assertEqual(NextMs, weft_lane_watch:next_look_ms(NowMs, 1000))
-     || {NowMs, NextMs} <- [{0, 1000}, {1, 1000}, {999, 1000}, {1000, 2000}, {-1, 0}, {-999, 0},
-                            {-1000, 0}, {-1001, -1000}]].
-
 an_idle_lane_rests_until_its_time_test() ->
     ?assertEqual([rest, rest, ping, rest, rest, ping],
                  looks(3000, [{1, 1}, {1, 1}, {1, 1}, {2, 2}, {2, 2}, {2, 2}])).

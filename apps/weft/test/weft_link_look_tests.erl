@@ -4,19 +4,36 @@
 
 looks_are_late_only_at_rest_and_until_a_lane_is_used_test_() ->
     with(50, 3600000,
-         [?_assertEqual(looked, within(200, weft_link_look:next(false))),
-          ?_assertEqual(looked, within(200, weft_link_look:soon(weft_link_look:next(false)))),
-          ?_assertEqual(not_looked, within(200, weft_link_look:next(true))),
-          ?_assertEqual(looked, within(200, weft_link_look:soon(weft_link_look:next(true))))]).
+         [?_assertEqual(looked, within(200, weft_link_look:first())),
+          ?_assertEqual(looked, within(200, weft_link_look:soon(weft_link_look:first()))),
+          ?_assertEqual(not_looked, within(200, at_rest())),
+          ?_assertEqual(looked, within(200, weft_link_look:soon(at_rest())))]).
 
 %% One message and no more, also if that of the late look was on its way already.
 a_look_comes_once_test_() ->
     with(50, 50,
          fun() ->
-                 Look = weft_link_look:next(true),
+                 Look = at_rest(),
                  receive keepalive -> self() ! keepalive end,
                  Soon = weft_link_look:soon(Look),
                  ?assertEqual([looked, not_looked], [within(200, Soon) || _ <- [1, 2]])
+         end).
+
+at_rest() ->
+    Before = weft_link_look:first(),
+    receive keepalive -> weft_link_look:next(true, Before) end.
+
+%% What a link has used before its lanes come to rest is given back, once.
+memory_is_given_back_at_rest_test_() ->
+    with(50, 3600000,
+         fun() ->
+                 Look = weft_link_look:first(),
+                 Garbage = lists:seq(1, 100000),
+                 ?assertEqual(100000, length(Garbage)),
+                 {memory, Before} = process_info(self(), memory),
+                 _ = weft_link_look:next(true, Look),
+                 {memory, After} = process_info(self(), memory),
+                 ?assert(After < Before div 2)
          end).
 
 within(Ms, _Look) ->

@@ -38,17 +38,17 @@ nobody_counts(_) ->
            end).
 
 alone_among_three(_) ->
-    ?_test(begin
-               {ok, _} = weft_partition:start_link(),
-               ok = weft_partition:subscribe(),
-               Three = [node(), 'b@nowhere', 'c@nowhere'],
-               ok = application:set_env(weft, partition_nodes, Three),
-               ?assertEqual({minority, #{reachable => [node()],
-                                         unreachable => ['b@nowhere', 'c@nowhere']}}, told()),
-               ?assertEqual(minority, weft_partition:side()),
-               ok = application:set_env(weft, partition_nodes, [node()]),
-               ?assertMatch({majority, _}, told())
-           end).
+    {timeout, 60, ?_test(begin
+        {ok, _} = weft_partition:start_link(),
+        ok = weft_partition:subscribe(),
+        Three = [node(), 'b@nowhere', 'c@nowhere'],
+        ok = application:set_env(weft, partition_nodes, Three),
+        ?assertEqual({minority, #{reachable => [node()],
+                                  unreachable => ['b@nowhere', 'c@nowhere']}}, told()),
+        ?assertEqual(minority, weft_partition:side()),
+        ok = application:set_env(weft, partition_nodes, [node()]),
+        ?assertMatch({majority, _}, told())
+    end)}.
 
 applications_are_paused(_) ->
     {timeout, 30, ?_test(begin

@@ -235,6 +235,8 @@ connected(Node, Handle, #session{input = Input, hosted = Hosted, outlet = Outlet
              true -> weft_link_handler:tell(Input, {connected, self(), Handle});
              false -> weft_input_proc:connected(Input, Handle)
          end,
+    %% What the handshake left would stay for many messages.
+    _ = erlang:garbage_collect(),
     Session#session{node = Node, handle = Handle, outlet = weft_outlet:connected(Handle, Outlet)}.
 
 %% --- messages ---------------------------------------------------------------------------------

@@ -12,7 +12,7 @@
 %% time. A process that sends on an idle lane makes it a lane in use.
 -module(weft_lane_watch).
 
--export([new/2, next_look_ms/2, look/3, answered/2, is_unchanged/2]).
+-export([new/2, look/3, answered/2, is_unchanged/2]).
 -export_type([watch/0, limits/0]).
 
 -type limits() :: #{timeout_ms := pos_integer(), idle_ms := non_neg_integer(),
@@ -35,12 +35,6 @@
 -spec new(NowMs :: integer(), Sent :: non_neg_integer()) -> watch().
 new(NowMs, Sent) ->
     #watch{sent = Sent, asked_ms = NowMs, pinged_ms = NowMs}.
-
-%% @doc When to check next, if that is done once in a period: all links of a node at the same
-%% moment, which wakes the emulator up once and not once for each link. Times may be negative.
--spec next_look_ms(NowMs :: integer(), PeriodMs :: pos_integer()) -> integer().
-next_look_ms(NowMs, PeriodMs) ->
-    NowMs + PeriodMs - ((NowMs rem PeriodMs) + PeriodMs) rem PeriodMs.
 
 %% @doc So many packets were sent that nobody waits for.
 -spec answered(Count :: non_neg_integer(), watch()) -> watch().

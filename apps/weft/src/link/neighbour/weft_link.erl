@@ -95,7 +95,7 @@ init({Key, Handler, Cores}) ->
     process_flag(trap_exit, true),
     Name = case Key of {anonymous, _} -> <<>>; _ -> atom_to_binary(Key) end,
     {ok, #link{key = Key, handler = Handler, above = Handler:init(Key, Name),
-               cores = Cores, idle_since_ms = now_ms(), look = weft_link_look:next(false)}}.
+               cores = Cores, idle_since_ms = now_ms(), look = weft_link_look:first()}}.
 
 %% @private
 handle_call(info, _From, Link) ->
@@ -394,7 +394,7 @@ keepalive(#link{lanes = Lanes0} = Link0) ->
     lists:foreach(fun weft_lane_ping:send_unless_busy/1, ToPing),
     Link2 = publish(need(release(NowMs, used(Link1)))),
     Rests = MayRest andalso Link2#link.was_used =:= Link0#link.was_used andalso rests(Link2),
-    idle(NowMs, Link2#link{look = weft_link_look:next(Rests)}).
+    idle(NowMs, Link2#link{look = weft_link_look:next(Rests, Link2#link.look)}).
 
 %% There is nothing to do, and what will change that is a message to this process.
 rests(#link{lanes = Lanes, peer = Peer, demand = Demand, cores = Cores} = Link) ->

@@ -3,15 +3,24 @@
 %% they are at rest. The calling process, which is that of the link, gets the message `keepalive'.
 -module(weft_link_look).
 
--export([next/1, soon/1]).
+-export([first/0, next/2, soon/1]).
 -export_type([look/0]).
 
 -opaque look() :: {soon | late, Timer :: reference()}.
 
-%% @doc The first look, or the next one when there was one.
--spec next(AreAtRest :: boolean()) -> look().
-next(false) -> {soon, start(weft_config:get(keepalive_ms))};
-next(true) -> {late, start(max(weft_config:get(keepalive_ms), weft_link_keys:idle_keepalive_ms()))}.
+-spec first() -> look().
+first() -> soon().
+
+%% @doc The one after the present one. When lanes come to rest, the process gives back the memory
+%% that it used while they were not.
+-spec next(AreAtRest :: boolean(), look()) -> look().
+next(false, _Look) ->
+    soon();
+next(true, {Before, _}) ->
+    _ = Before =:= soon andalso erlang:garbage_collect(),
+    {late, start(max(weft_config:get(keepalive_ms), weft_link_keys:idle_keepalive_ms()))}.
+
+soon() -> {soon, start(weft_config:get(keepalive_ms))}.
 
 %% @doc The lanes are not at rest any more. The message of a timer that has just ended is on its
 %% way.
@@ -21,9 +30,8 @@ soon({soon, _} = Look) ->
 soon({late, Timer} = Look) ->
     case erlang:cancel_timer(Timer) of
         false -> Look;
-        _LeftMs -> next(false)
+        _LeftMs -> soon()
     end.
 
-start(PeriodMs) ->
-    NextMs = weft_lane_watch:next_look_ms(erlang:monotonic_time(millisecond), PeriodMs),
-    erlang:send_after(NextMs, self(), keepalive, [{abs, true}]).
+%% All links of a node look at the same moment.
+start(PeriodMs) -> weft_period:send(PeriodMs, keepalive).

@@ -144,7 +144,8 @@ agree(Node, IsAgreed) ->
         error -> ok
     end.
 
-%% @doc Sends a term to the core of that name on a neighbour.
+%% @doc Sends a term to the core of that name on a neighbour. A link at rest does not become one in
+%% use by it: cores have timers where they wait for answers, and learn that a link is down.
 -spec send(node(), core(), term()) -> ok | {error, not_connected}.
 send(Node, Core, Message) ->
     case read(Node) of
@@ -152,7 +153,7 @@ send(Node, Core, Message) ->
             Packet = weft_wire:control(atom_to_binary(Core), term_to_binary(Message)),
             case weft_lane:queued_bytes(Lane) > ?CONTROL_BYTES_MAX of
                 true -> break(Node), {error, not_connected};
-                false -> sent(weft_lane:send(Lane, Packet, iolist_size(Packet)))
+                false -> sent(weft_lane:answer(Lane, Packet, iolist_size(Packet)))
             end;
         _ ->
             {error, not_connected}

@@ -7,7 +7,7 @@
 %% one event, and no sender pays for it.
 -module(weft_channel_counters).
 
--export([new/0, add/3, add/2, read/1, tell/3, names/0]).
+-export([new/0, add/3, add/2, read/1, tell/3, is_heard/0, names/0]).
 -export_type([counters/0, name/0]).
 
 -opaque counters() :: counters:counters_ref().
@@ -68,9 +68,15 @@ tell(Channel, Counters, Before) ->
             Count <- [maps:get(Name, Now) - maps:get(Name, Before, 0)], Count > 0],
     Now.
 
+%% @doc Is there anybody who would get these events?
+-spec is_heard() -> boolean().
+is_heard() -> is_loaded(telemetry).
+
+is_loaded(Telemetry) -> erlang:function_exported(Telemetry, execute, 3).
+
 %% Called only if the library is loaded.
 tell(Telemetry, Event) ->
-    erlang:function_exported(Telemetry, execute, 3) andalso apply(Telemetry, execute, Event).
+    is_loaded(Telemetry) andalso apply(Telemetry, execute, Event).
 
 pressure() ->
     names() -- [messages_out, bytes_out, batches_out, messages_in, batches_in].

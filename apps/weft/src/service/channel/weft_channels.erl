@@ -27,6 +27,8 @@
 -define(LABELS_MAX, 1000).
 -define(REMOTE_MS, 5000).
 -define(TELL_MS, 1000).
+%% How often to look whether there is somebody to be told.
+-define(LISTENS_MS, 5000).
 
 %% @doc Makes the tables, which belong to the caller.
 -spec new_tables() -> ok.
@@ -140,12 +142,12 @@ watch(What) ->
 %% @private
 init([]) ->
     process_flag(trap_exit, true),
-    _ = erlang:send_after(weft_channel_delivered:sweep_ms(), self(), sweep),
+    _ = weft_period:send(weft_channel_delivered:sweep_ms(), sweep),
     Channels = weft_channel_options:all(weft_config:get(channels)),
     _ = maps:map(fun publish/2, Channels),
     persistent_term:put(?MODULE, lists:sort(maps:keys(Channels))),
     ok = weft_sessions:accept_channels(weft_channel_receiver),
-    _ = erlang:send_after(?TELL_MS, self(), tell),
+    ok = tell_later(),
     {ok, maps:from_list([{erlang:monitor(process, element(2, Row)), {What, Row}}
                          || What <- [sender, receiver, label], Row <- ets:tab2list(table(What))])}.
 
@@ -156,6 +158,13 @@ publish(Name, Options) ->
                    #{counters := Former} -> Former
                end,
     persistent_term:put({?MODULE, Name}, Options#{name => Name, counters => Counters}).
+
+tell_later() ->
+    _ = weft_period:send(case weft_channel_counters:is_heard() of
+                             true -> ?TELL_MS;
+                             false -> ?LISTENS_MS
+                         end, tell),
+    ok.
 
 tell(Name, Told) ->
     #{counters := Counters} = find(Name),
@@ -176,12 +185,12 @@ handle_cast(Request, State) ->
 
 %% @private
 handle_info(tell, Watched) ->
-    _ = erlang:send_after(?TELL_MS, self(), tell),
+    ok = tell_later(),
     Told = maps:from_list([{Name, tell(Name, maps:get(told, Watched, #{}))} || Name <- names()]),
     {noreply, Watched#{told => Told}};
 handle_info(sweep, Watched) ->
     weft_channel_delivered:sweep(),
-    _ = erlang:send_after(weft_channel_delivered:sweep_ms(), self(), sweep),
+    _ = weft_period:send(weft_channel_delivered:sweep_ms(), sweep),
     {noreply, Watched};
 handle_info({'DOWN', Ref, process, _Pid, _Reason}, Watched) when is_map_key(Ref, Watched) ->
     {{What, Row}, Rest} = maps:take(Ref, Watched),

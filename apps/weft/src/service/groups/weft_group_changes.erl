@@ -53,7 +53,7 @@ handle_info(changed, #state{actions = #{changed := Changed}} = State) ->
     {noreply, State#state{timer = none}};
 handle_info(interval, #state{actions = #{at_intervals := {IntervalMs, Act}}} = State) ->
     ok = Act(),
-    _ = erlang:send_after(IntervalMs, self(), interval),
+    _ = weft_period:send(IntervalMs, interval),
     {noreply, State};
 handle_info(Message, State) ->
     ok = weft_stray:message(Message),

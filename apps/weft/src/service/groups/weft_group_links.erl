@@ -11,7 +11,7 @@
 -export([start_link/0, configured/0]).
 -export([follow/0, tell_neighbours/0]).
 
--define(NEIGHBOURS_MS, 2000).
+-define(NEIGHBOURS_MS, 5000).
 
 -spec start_link() -> {ok, pid()} | {error, term()}.
 start_link() ->

@@ -79,7 +79,8 @@ handle_continue(Welcome, #sending{to = To} = Sending) ->
         true ->
             Monitor = monitor(process, To),
             _ = erlang:send(To, Welcome, [noconnect]),
-            {noreply, Sending#sending{monitor = Monitor}};
+            %% Most services say little.
+            {noreply, Sending#sending{monitor = Monitor}, hibernate};
         false ->
             {stop, {shutdown, {lost, To, noconnection}}, Sending}
     end.

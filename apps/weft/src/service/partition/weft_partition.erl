@@ -24,7 +24,8 @@
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 -export_type([side/0, status/0]).
 
--define(LOOK_MS, 1000).
+%% Nodes that come and go are told at once.
+-define(LOOK_MS, 5000).
 
 -type side() :: majority | minority | unknown.
 -type status() :: #{policy := term(), side := side(), reachable := [node()],
@@ -108,7 +109,7 @@ handle_info(Message, State) ->
     {noreply, State}.
 
 look_again(State) ->
-    _ = erlang:send_after(?LOOK_MS, self(), look),
+    _ = weft_period:send(?LOOK_MS, look),
     State.
 
 looked(#partition{side = Now, next = Next} = State) ->
