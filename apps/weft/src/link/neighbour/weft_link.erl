@@ -250,7 +250,7 @@ add_lane(Socket, LaneKey, Peer, UntilMore, Address,
         dial = weft_link_dial:reached(Address, Dial), is_released = false,
         ups = case WasUp of true -> Ups; false -> Ups + 1 end}),
     _ = WasUp orelse weft_link_cores:link_up(Lane, Link#link.cores),
-    _ = WasUp orelse weft_link_distribution:at_once(Key, Link#link.cores),
+    _ = WasUp orelse weft_link_distribution:at_once(Key, Link#link.peer, Link#link.cores),
     ok = weft_lane_ping:send(Lane),
     need(Link#link{above = Handler:lane_up(Lane, Link#link.above)}).
 
@@ -259,9 +259,9 @@ agreed(IsAgreed, #link{cores = Cores, demand = Demand} = Link) ->
                   Link#link{demand = weft_link_demand:stay(Demand)}).
 
 %% Published first, because sessions that took a detour look whether this is their way now.
-cores_changed(Cores, #link{key = Key, cores = Before} = Link0) ->
+cores_changed(Cores, #link{key = Key, peer = Peer, cores = Before} = Link0) ->
     Link = publish(Link0#link{cores = Cores}),
-    _ = is_up(Link) andalso weft_link_distribution:at_once(Key, Cores),
+    _ = is_up(Link) andalso weft_link_distribution:at_once(Key, Peer, Cores),
     case is_up(Link) andalso weft_link_cores:is_neighbour(Cores)
         andalso not weft_link_cores:is_neighbour(Before) of
         true -> above_gets(available, Link);

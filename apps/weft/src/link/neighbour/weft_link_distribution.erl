@@ -2,18 +2,19 @@
 %% @doc The distribution connection that a link between neighbours carries: when the kernel is asked
 %% to make it.
 %%
-%% With an overlay neighbours see each other, so the connection is made as soon as the link is up.
-%% But two nodes that agreed to be neighbours often part at once, so in this case it is made at the
-%% second tick. A connection that is missing later is made at a tick, too: an attempt may have
+%% With an overlay neighbours see each other, so the connection is made as soon as the link is up,
+%% by the end that dialled it: of two attempts that cross one is for nothing. But two nodes that
+%% agreed to be neighbours often part at once, so in this case it is made at the second tick. A
+%% connection that is missing later is made at a tick, too, by either end: an attempt may have
 %% failed, because it crossed another or the link broke.
 -module(weft_link_distribution).
 
--export([at_once/2, at_tick/3]).
+-export([at_once/3, at_tick/3]).
 
 %% @doc The link is up, or what may use it has changed.
--spec at_once(weft_links:key(), weft_link_cores:cores()) -> ok.
-at_once(Key, Cores) ->
-    _ = weft_link_cores:is_neighbour_anyway(Cores) andalso connect(Key),
+-spec at_once(weft_links:key(), weft_handshake:peer(), weft_link_cores:cores()) -> ok.
+at_once(Key, #{role := Role}, Cores) ->
+    _ = Role =:= dialer andalso weft_link_cores:is_neighbour_anyway(Cores) andalso connect(Key),
     ok.
 
 %% @doc Was the link used at the tick before, and is it now?

@@ -70,12 +70,14 @@
       | refresh}.
 
 -define(VERSION, 1).
+%% Time between changes that are told, for each neighbour that they are told to.
+-define(NEIGHBOUR_MS, 2).
 
 %% @doc See `weft_core'. Options: `relay' (true; with false the node announces itself only, so no
-%% route leads through it), `default_cost' (1000), `hop_limit' (64), `batch_ms' (10),
-%% `request_retry_ms' (500), `digest_ms' (30000), `forget_ms' (180000: how long the feasibility
-%% distance of a lost destination is kept), `destinations_max' (20000), `entries_max' (1000, in one
-%% message).
+%% route leads through it), `default_cost' (1000), `hop_limit' (64), `batch_ms' (10; more with many
+%% neighbours), `request_retry_ms' (500), `digest_ms' (30000), `forget_ms' (180000: how long the
+%% feasibility distance of a lost destination is kept), `destinations_max' (20000), `entries_max'
+%% (1000, in one message).
 -spec init(weft_core:node_id(), weft_core:options()) -> {#state{}, weft_core:effects()}.
 init(Self, Given) ->
     Options = maps:merge(defaults(), maps:with(maps:keys(defaults()), Given)),
@@ -427,10 +429,8 @@ send(Node, Message, State) ->
 emit(Effect, #state{out = Out} = State) ->
     State#state{out = [Effect | Out]}.
 
-%% Changes are sent at once unless some were sent less than `batch_ms' ago.
-finish(#state{dirty = Dirty, is_holding = false, options = #{batch_ms := Ms}} = State)
-  when map_size(Dirty) > 0 ->
-    finish(emit({after_ms, Ms, flush}, (flush(State))#state{is_holding = true}));
+finish(#state{dirty = Dirty, is_holding = false} = State) when map_size(Dirty) > 0 ->
+    finish(emit({after_ms, pause_ms(State), flush}, (flush(State))#state{is_holding = true}));
 finish(#state{requests = Requests, is_retrying = false, options = Options} = State) ->
     case weft_router_requests:is_empty(Requests) of
         true -> effects(State);
@@ -440,6 +440,11 @@ finish(#state{requests = Requests, is_retrying = false, options = Options} = Sta
     end;
 finish(State) ->
     effects(State).
+
+%% Changes are sent at once, and then none for so long: each is a message to all neighbours, and
+%% while a mesh of many forms there are changes all the time.
+pause_ms(#state{table = Table, options = #{batch_ms := Ms}}) ->
+    max(Ms, ?NEIGHBOUR_MS * length(weft_router_table:neighbours(Table))).
 
 effects(#state{out = Out} = State) ->
     {State#state{out = []}, lists:reverse(Out)}.
