@@ -17,10 +17,10 @@ suite() -> [{timetrap, {minutes, 12}}].
 all() -> [{group, side_by_side}].
 
 %% Most of their time they wait.
-groups() -> [{side_by_side, [parallel], more(os:getenv("FULL")) ++ [erl_link, monitor, pg]}].
+groups() -> [{side_by_side, [parallel], more(os:getenv("FULL")) ++ [monitor, pg]}].
 
 more(false) -> [];
-more(_) -> [erpc, signal].
+more(_) -> [erl_link, erpc, signal].
 
 init_per_suite(Config) ->
     Root = root(filename:dirname(code:which(?MODULE))),

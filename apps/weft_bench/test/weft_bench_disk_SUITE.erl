@@ -15,7 +15,9 @@
 
 suite() -> [{timetrap, {minutes, 3}}].
 
-all() -> [full_from_the_start, full_while_it_measures, not_a_directory].
+all() ->
+    [full_from_the_start, not_a_directory]
+        ++ [full_while_it_measures || os:getenv("FULL") =/= false].
 
 %% What is written to /dev/full is refused as by a full disk.
 full_from_the_start(Config) ->

@@ -55,7 +55,8 @@ load_report(Config) ->
     {ok, _} = weft_load:run(Load, #{dir => Dir, progress => fun weft_load:silent/1}),
     ok = weft_report_load:write(Dir),
     Seen = weft_report_browser:looks_well(weft_report_load:file(Dir), Config),
-    ?assertEqual(4, maps:get("charts", Seen)),
+    %% Four over time, and the distributions of two times.
+    ?assertEqual(4 + 2, maps:get("charts", Seen)),
     ?assert(maps:get("tables", Seen) >= 2).
 
 %% Both axes, two sets of arguments, a benchmark with more series than a chart takes, and one that
@@ -140,7 +141,7 @@ programs() ->
     Messenger = [{<<Form/binary, How/binary>>, Nodes, 40}
                  || Form <- [<<"im_rd">>, <<"im_rsd">>],
                     {How, Nodes} <- [{<<>>, 5}, {<<>>, 13}, {<<"_steady">>, 5}, {<<"_killed">>, 5},
-                                     {<<"_emptied">>, 5}]],
+                                     {<<"_emptied">>, 5}, {<<"_grown">>, 5}, {<<"_grown">>, 13}]],
     City = [{Workload, Nodes, 360}
             || Workload <- [<<"city">>, <<"city_districts">>], Nodes <- [1, 2, 4]],
     [{#{suite => Suite, workload => Workload, size_bytes => 0, pairs => Nodes, streams => Streams},

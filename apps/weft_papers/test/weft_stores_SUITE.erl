@@ -16,7 +16,7 @@ all() -> [stores_are_measured, wrong_arguments_are_refused].
 stores_are_measured(Config) ->
     Dir = ?config(priv_dir, Config),
     Stores = case os:getenv("FULL") of
-                 false -> [weft, redis_disk, etcd];
+                 false -> [weft, redis_disk];
                  _ -> [weft, weft_disk, weft_strong, mnesia_dirty, mnesia, mnesia_disc, redis,
                        redis_disk, etcd]
              end,

@@ -72,8 +72,11 @@ x_axis(#{x := log, series := Series} = Chart) ->
     Values = [X || #{points := Points} <- Series, {X, _, _, _, _} <- Points],
     {First, Last} = {floor(math:log10(lists:min(Values))), ceil(math:log10(lists:max(Values)))},
     Ticks = [math:pow(10, Power) || Power <- lists:seq(First, max(First + 1, Last))],
-    Text = maps:get(x_text, Chart, fun plain/1),
-    #{from => hd(Ticks), to => lists:last(Ticks), scale => log,
+    {Text, Beyond} = case Chart of
+                         #{x_text := Long} -> {Long, 2}; % the last text has room beside its tick
+                         _ -> {fun plain/1, 1}
+                     end,
+    #{from => hd(Ticks), to => Beyond * lists:last(Ticks), scale => log,
       ticks => [{Tick, Text(Tick)} || Tick <- Ticks]}.
 
 plain(Value) when Value == round(Value) -> integer_to_list(round(Value));
