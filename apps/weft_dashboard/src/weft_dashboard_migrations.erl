@@ -9,6 +9,7 @@
 -module(weft_dashboard_migrations).
 
 -export([count/1]).
+-export([trace/1]).
 
 -define(TRACED_MS, 50).
 -define(EVENTS_MAX, 10000).
@@ -18,7 +19,7 @@
 %% before.
 -spec count([pid()]) -> #{pid() => non_neg_integer()}.
 count(Pids) ->
-    {Tracer, Ref} = spawn_monitor(fun() -> trace(Pids) end),
+    {Tracer, Ref} = spawn_monitor(?MODULE, trace, [Pids]),
     receive
         {'DOWN', Ref, process, Tracer, {counted, Counts}} -> Counts;
         {'DOWN', Ref, process, Tracer, _Failed} -> #{}
@@ -28,7 +29,7 @@ count(Pids) ->
         #{}
     end.
 
-%% With the tracer all traces end that it did not end itself.
+%% @private With the tracer all traces end that it did not end itself.
 -spec trace([pid()]) -> no_return().
 trace(Pids) ->
     _ = process_flag(priority, high),

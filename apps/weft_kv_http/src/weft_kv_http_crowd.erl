@@ -14,7 +14,7 @@
 -record(crowd, {running :: counters:counters_ref(), max :: pos_integer()}).
 -opaque crowd() :: #crowd{}.
 %% With the state of the handler behind this one, if the request was let in.
--type state() :: {crowd(), none | {some, cowboy_stream:state()}}.
+-type state() :: {crowd(), none | {some, term()}}.
 
 %% @doc Nobody is there yet. For the option `crowd' of the listener's protocol.
 -spec new(pos_integer()) -> crowd().

@@ -7,6 +7,7 @@
 -module(weft_one_change).
 
 -export([run/1]).
+-export([change/2]).
 
 -define(WAIT_MS, 60000).
 
@@ -15,13 +16,17 @@
 -spec run(fun(() -> Result)) -> Result | {error, string()}.
 run(Change) ->
     Deadline = erlang:monotonic_time(millisecond) + ?WAIT_MS,
-    {Pid, Ref} = spawn_monitor(fun() -> exit({?MODULE, turn(Change, Deadline)}) end),
+    {Pid, Ref} = spawn_monitor(?MODULE, change, [Change, Deadline]),
     receive
         {'DOWN', Ref, process, Pid, {?MODULE, {returned, Result}}} -> Result;
         {'DOWN', Ref, process, Pid, {?MODULE, {raised, Class, Reason, Stack}}} ->
             erlang:raise(Class, Reason, Stack);
         {'DOWN', Ref, process, Pid, Reason} -> exit({Reason, {?MODULE, run, [Change]}})
     end.
+
+%% @private
+-spec change(fun(() -> term()), DeadlineMs :: integer()) -> no_return().
+change(Change, Deadline) -> exit({?MODULE, turn(Change, Deadline)}).
 
 turn(Change, Deadline) ->
     try register(?MODULE, self()) of

@@ -12,7 +12,7 @@
 -behaviour(weft_bench_workload).
 
 -export([cells/1, run/2, form/2, load/2]).
--export([join/3, load/0]).
+-export([join/3, load/0, ask/3]).
 
 -define(START_IN_MS, 300).
 -define(FORM_MS, 60000).
@@ -50,15 +50,16 @@ form(Roles, Nodes) ->
               Topology -> {topology, Topology}
           end,
     StartUs = os:system_time(microsecond) + ?START_IN_MS * 1000,
-    Asked = [spawn_monitor(fun() ->
-                               exit({joined, weft_bench_nodes:call(Nodes, Role, ?MODULE, join,
-                                                                   {[How, Names, StartUs],
-                                                                    ?CALL_MS})})
-                           end) || Role <- Roles],
+    Asked = [spawn_monitor(?MODULE, ask, [Nodes, Role, [How, Names, StartUs]]) || Role <- Roles],
     Ends = [receive {'DOWN', Ref, process, Pid, {joined, AtUs}} -> AtUs;
                     {'DOWN', Ref, process, Pid, Reason} -> error({not_formed, Reason})
             end || {Pid, Ref} <- Asked],
     (lists:max(Ends) - StartUs) / 1.0e6.
+
+%% @private
+-spec ask(weft_bench_nodes:nodes(), weft_bench_nodes:role(), [term()]) -> no_return().
+ask(Nodes, Role, Arguments) ->
+    exit({joined, weft_bench_nodes:call(Nodes, Role, ?MODULE, join, {Arguments, ?CALL_MS})}).
 
 %% @doc Loads the code of weft on nodes that have it.
 -spec load([weft_bench_nodes:role()], weft_bench_nodes:nodes()) -> ok.

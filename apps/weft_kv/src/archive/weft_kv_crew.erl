@@ -4,6 +4,7 @@
 -module(weft_kv_crew).
 
 -export([map/2]).
+-export([work/2]).
 
 -define(AT_A_TIME, 16).
 
@@ -11,14 +12,16 @@
 -spec map(fun((A) -> B), [A]) -> [B].
 map(Fun, Things) ->
     Numbered = lists:zip(lists:seq(1, length(Things)), Things),
-    Crew = [spawn_monitor(fun() ->
-                              exit({made, weft_redact:run(fun() -> part(Fun, Share) end)})
-                          end)
+    Crew = [spawn_monitor(?MODULE, work, [Fun, Share])
             || First <- lists:seq(0, ?AT_A_TIME - 1),
                [_ | _] = Share <- [[Thing || {Number, _} = Thing <- Numbered,
                                              Number rem ?AT_A_TIME =:= First]]],
     Made = lists:append([made(Ref) || {_, Ref} <- Crew]),
     [Result || {_, Result} <- lists:sort(Made)].
+
+%% @private
+-spec work(fun((A) -> term()), [{pos_integer(), A}]) -> no_return().
+work(Fun, Share) -> exit({made, weft_redact:run(fun() -> part(Fun, Share) end)}).
 
 part(Fun, Share) -> [{Number, Fun(Thing)} || {Number, Thing} <- Share].
 

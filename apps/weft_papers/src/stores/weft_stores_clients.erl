@@ -6,6 +6,7 @@
 -module(weft_stores_clients).
 
 -export([run/3]).
+-export([client/5]).
 -export_type([load/0, request/0, outcome/0]).
 
 -type request() :: {get, Key :: binary()} | {put, Key :: binary(), Value :: binary()}.
@@ -24,10 +25,8 @@
 -spec run(module(), Store :: term(), load()) -> outcome().
 run(Module, Store, #{clients := Clients, ms := Ms} = Load) ->
     StartUs = erlang:monotonic_time(microsecond),
-    Running = [spawn_monitor(fun() ->
-                                 exit({did, client(Module, Module:connect(Store, Number), Number,
-                                                   Load, StartUs + 1000 * Ms)})
-                             end) || Number <- lists:seq(1, Clients)],
+    Running = [spawn_monitor(?MODULE, client, [Module, Store, Number, Load, StartUs + 1000 * Ms])
+               || Number <- lists:seq(1, Clients)],
     Did = [receive
                {'DOWN', Monitor, process, Pid, {did, Outcome}} -> Outcome;
                {'DOWN', Monitor, process, Pid, Why} -> error({client, Why})
@@ -36,12 +35,17 @@ run(Module, Store, #{clients := Clients, ms := Ms} = Load) ->
       errors => lists:sum([Errors || {_, Errors} <- Did]),
       elapsed_us => erlang:monotonic_time(microsecond) - StartUs}.
 
-client(Module, Connection, Number, #{operation := fill} = Load, _EndUs) ->
+%% @private
+-spec client(module(), Store :: term(), pos_integer(), load(), EndUs :: integer()) -> no_return().
+client(Module, Store, Number, Load, EndUs) ->
+    exit({did, asked(Module, Module:connect(Store, Number), Number, Load, EndUs)}).
+
+asked(Module, Connection, Number, #{operation := fill} = Load, _EndUs) ->
     #{clients := Clients, keys := Keys, value_bytes := Bytes} = Load,
     [ok = Module:ask({put, key(Key), rand:bytes(Bytes)}, Connection)
      || Key <- lists:seq(Number, Keys, Clients)],
     {[], 0};
-client(Module, Connection, _Number, #{value_bytes := Bytes} = Load, EndUs) ->
+asked(Module, Connection, _Number, #{value_bytes := Bytes} = Load, EndUs) ->
     loop(Module, Connection, Load#{value => rand:bytes(Bytes)}, EndUs, [], 0).
 
 loop(Module, Connection, #{operation := Operation, keys := Keys, value := Value} = Load, EndUs,
