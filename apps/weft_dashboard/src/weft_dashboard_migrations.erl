@@ -63,10 +63,12 @@ moves({_Scheduler, Moves}) -> Moves.
 %% --- tracing ------------------------------------------------------------------------------------
 
 %% The module is there from OTP 27 on.
-switch() ->
-    _ = code:ensure_loaded(trace),
-    case erlang:function_exported(trace, session_create, 3) of
-        true -> {session, trace, apply(trace, session_create, [?MODULE, self(), []])};
+switch() -> switch(trace).
+
+switch(Module) ->
+    _ = code:ensure_loaded(Module),
+    case erlang:function_exported(Module, session_create, 3) of
+        true -> {session, Module, apply(Module, session_create, [?MODULE, self(), []])};
         false -> alone
     end.
 
