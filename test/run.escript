@@ -14,8 +14,9 @@
 %% Suites run on real nodes, sockets and clocks of a machine that may be busy: if few cases of one
 %% fail, these are run a second time, alone, which counts. The suite is then told to be unsteady,
 %% with both logs. A case that was so in the last three runs too has failed: what came before is in
-%% <build>/test/history (or WEFT_TEST_HISTORY=FILE, to keep it elsewhere). Which suites begin first
-%% or run alone, and causes of unsteadiness that are known, are in test/suites.config.
+%% <build>/test/history (or WEFT_TEST_HISTORY=FILE, to keep it elsewhere). Which suites begin first,
+%% run alone or have only a long form, and causes of unsteadiness that are known, are in
+%% test/suites.config.
 %% Prints a line per suite, with its processor time (on Linux, and with all that it started; this
 %% is what the whole run takes), the failed cases, why others were skipped, and last, alone on its
 %% line:
@@ -47,9 +48,9 @@
 
 main(["--long" | Words]) ->
     true = os:putenv("FULL", "1"),
-    main(Words, fun has_long_form/1);
+    main(Words, fun has_long_form/2);
 main(Words) ->
-    main(Words, fun(_Suite) -> true end).
+    main(Words, fun(_Suite, _Config) -> true end).
 
 main(Words, IsMeant) ->
     Base = os:getenv("REBAR_BASE_DIR", "_build"),
@@ -60,9 +61,10 @@ main(Words, IsMeant) ->
     ok = suite_processor:start(?MARK),
     Context = #{base => Base, logs => Logs, started => now_ms(), config => Config},
     ok = filelib:ensure_dir(filename:join(Logs, "x")),
-    Ran = run_all([Suite || Suite <- suites(Config), IsMeant(Suite), is_wanted(Suite, Words)],
-                  Context),
-    [] =/= Ran orelse io:format("no suite is named like ~s~n", [lists:join(" or ", Words)]),
+    Ran = run_all([Suite || Suite <- suites(Config), IsMeant(Suite, Config),
+                            is_wanted(Suite, Words), is_in_this_run(Suite, Config)], Context),
+    [] =/= Ran orelse io:format("no suite of this run is named like ~s~n",
+                                [lists:join(" or ", Words)]),
     History = os:getenv("WEFT_TEST_HISTORY", filename:join(Base, "test/history")),
     Results = without_habits(Ran, History),
     summary(Results, Context),
@@ -121,13 +123,20 @@ suites(Config) ->
     First = [proplists:get_value(Title, Titles) || {first, Title} <- Config],
     First ++ (Found -- First).
 
-%% Their sources ask the environment.
-has_long_form({house, _}) ->
+%% It is the only one, or their sources ask the environment.
+has_long_form({house, _}, _) ->
     false;
-has_long_form({eunit, Dir}) ->
+has_long_form({eunit, Dir}, _) ->
     lists:any(fun asks_for_more/1, filelib:wildcard(Dir ++ "/**/*_tests.erl"));
-has_long_form({ct, Path}) ->
-    asks_for_more(Path ++ ".erl").
+has_long_form({ct, Path} = Suite, Config) ->
+    is_only_long(Suite, Config) orelse asks_for_more(Path ++ ".erl").
+
+%% Not even an emulator is started for what would skip all of its cases.
+is_in_this_run(Suite, Config) ->
+    os:getenv("FULL") =/= false orelse not is_only_long(Suite, Config).
+
+is_only_long(Suite, Config) ->
+    lists:any(fun({long, Title, _Why}) -> Title =:= title(Suite); (_) -> false end, Config).
 
 asks_for_more(File) ->
     {ok, Text} = file:read_file(File),
@@ -400,6 +409,8 @@ summary(Results, #{started := Started, config := Config}) ->
             <- Results],
     [io:format("~n~ts, skipped ~w: ~ts~n", [Suite, Skipped, lists:join("; ", Why)])
      || #{suite := Suite, skipped := Skipped, why_skipped := Why} <- Results, Skipped > 0],
+    [io:format("~n~ts runs with FULL=1 only: ~ts~n", [Suite, Why])
+     || {long, Suite, Why} <- Config, os:getenv("FULL") =:= false],
     io:format("~n~w suites in ~w s, ~w s of a processor~n",
               [length(Results), (now_ms() - Started) div 1000,
                round(lists:sum([Seconds || #{processor_s := Seconds} <- Results]))]),

@@ -16,13 +16,8 @@ suite() -> [{timetrap, {minutes, 10}}].
 all() -> [a_release_by_rebar3, a_release_by_mix, the_example_in_elixir].
 
 init_per_suite(Config) ->
-    case os:getenv("FULL") of
-        false ->
-            {skip, "the guides about releases and Elixir: FULL=1"};
-        _ ->
-            _ = [committed(?config(priv_dir, Config)) || os:find_executable("git") =/= false],
-            weft_test_nodes:begin_suite(Config)
-    end.
+    _ = [committed(?config(priv_dir, Config)) || os:find_executable("git") =/= false],
+    weft_test_nodes:begin_suite(Config).
 
 end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 

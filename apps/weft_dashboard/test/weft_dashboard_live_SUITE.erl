@@ -43,10 +43,7 @@ all() ->
      a_gateway_is_killed_and_replayed].
 
 init_per_suite(Config) ->
-    case os:getenv("FULL") of
-        false -> {skip, "24 nodes for twenty minutes: FULL=1"};
-        _ -> started(weft_test_nodes:begin_suite(Config))
-    end.
+    started(weft_test_nodes:begin_suite(Config)).
 
 started(Config) ->
     Dir = filename:join(?config(priv_dir, Config), "chromium"),

@@ -22,19 +22,14 @@ suite() -> [{timetrap, {minutes, 20}}].
 all() -> [nobody_who_stays_loses_anything].
 
 init_per_suite(Config0) ->
-    case os:getenv("FULL") of
-        false -> {skip, "twelve nodes for some minutes: FULL=1"};
-        _ ->
-            Config = weft_test_nodes:begin_suite(Config0),
-            Dir = ?config(priv_dir, Config),
-            Code = filename:join([Dir, "load", "ebin"]),
-            ok = filelib:ensure_path(Code),
-            {ok, _} = file:copy(code:which(weft_deploy_load),
-                                filename:join(Code, "weft_deploy_load.beam")),
-            [{port, weft_test_nodes:free_port()}, {code, Code},
-             {file, filename:join(Dir, "talk.deploy")}, {root, filename:join(Dir, "weft")}
-             | Config]
-    end.
+    Config = weft_test_nodes:begin_suite(Config0),
+    Dir = ?config(priv_dir, Config),
+    Code = filename:join([Dir, "load", "ebin"]),
+    ok = filelib:ensure_path(Code),
+    {ok, _} = file:copy(code:which(weft_deploy_load),
+                        filename:join(Code, "weft_deploy_load.beam")),
+    [{port, weft_test_nodes:free_port()}, {code, Code},
+     {file, filename:join(Dir, "talk.deploy")}, {root, filename:join(Dir, "weft")} | Config].
 
 end_per_suite(Config) ->
     _ = filelib:is_regular(?config(file, Config)) andalso run(down, #{purge => true}, Config),

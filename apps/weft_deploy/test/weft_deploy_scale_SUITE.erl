@@ -24,13 +24,9 @@ suite() -> [{timetrap, {hours, 2}}].
 all() -> [time_grows_in_proportion_to_nodes].
 
 init_per_suite(Config) ->
-    case os:getenv("FULL") of
-        false -> {skip, "up to a hundred nodes: FULL=1"};
-        _ ->
-            Dir = ?config(priv_dir, Config),
-            [{port, weft_test_nodes:free_port()}, {file, filename:join(Dir, "many.deploy")},
-             {root, filename:join(Dir, "weft")} | Config]
-    end.
+    Dir = ?config(priv_dir, Config),
+    [{port, weft_test_nodes:free_port()}, {file, filename:join(Dir, "many.deploy")},
+     {root, filename:join(Dir, "weft")} | Config].
 
 end_per_suite(Config) ->
     _ = filelib:is_regular(?config(file, Config)) andalso run(down, #{purge => true}, Config),
