@@ -67,6 +67,7 @@ main(Words, IsMeant) ->
                                 [lists:join(" or ", Words)]),
     History = os:getenv("WEFT_TEST_HISTORY", filename:join(Base, "test/history")),
     Results = without_habits(Ran, History),
+    Words =:= [] andalso left_out(Config),
     summary(Results, Context),
     halt(case Results =/= [] andalso sum(failed, Results) =:= 0 of true -> 0; false -> 1 end).
 
@@ -134,6 +135,11 @@ has_long_form({ct, Path} = Suite, Config) ->
 %% Not even an emulator is started for what would skip all of its cases.
 is_in_this_run(Suite, Config) ->
     os:getenv("FULL") =/= false orelse not is_only_long(Suite, Config).
+
+left_out(Config) ->
+    Left = [{Title, Why} || {long, Title, Why} <- Config, os:getenv("FULL") =:= false],
+    Left =:= [] orelse io:format("~nwith FULL=1 only (make test-long):~n"),
+    [io:format("  ~ts: ~ts~n", [Title, Why]) || {Title, Why} <- Left].
 
 is_only_long(Suite, Config) ->
     lists:any(fun({long, Title, _Why}) -> Title =:= title(Suite); (_) -> false end, Config).
@@ -409,8 +415,6 @@ summary(Results, #{started := Started, config := Config}) ->
             <- Results],
     [io:format("~n~ts, skipped ~w: ~ts~n", [Suite, Skipped, lists:join("; ", Why)])
      || #{suite := Suite, skipped := Skipped, why_skipped := Why} <- Results, Skipped > 0],
-    [io:format("~n~ts runs with FULL=1 only: ~ts~n", [Suite, Why])
-     || {long, Suite, Why} <- Config, os:getenv("FULL") =:= false],
     io:format("~n~w suites in ~w s, ~w s of a processor~n",
               [length(Results), (now_ms() - Started) div 1000,
                round(lists:sum([Seconds || #{processor_s := Seconds} <- Results]))]),

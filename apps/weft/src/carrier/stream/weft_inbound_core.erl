@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The receiving half of a session: delivers every payload once, in order.
+%% @doc The receiving half of a stream: delivers every payload once, in order.
 %%
 %% Pure; called in place by the process that receives. A payload with the expected number is
 %% delivered, together with those that waited for it. A repeated one is dropped and acknowledged

@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The sending half of a session: numbers payloads and keeps them until acknowledged.
+%% @doc The sending half of a stream: numbers payloads and keeps them until acknowledged.
 %%
 %% Pure; called in place by the process that sends. A payload gets the next number, is kept, and is
 %% dropped when the peer has acknowledged it or a later one. A window bounds the sum of kept bytes

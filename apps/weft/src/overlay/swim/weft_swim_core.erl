@@ -275,7 +275,7 @@ spread(Update, #state{news = News, options = Options} = State0) ->
 
 suspect(Node, Incarnation, Accuser, NowMs, #state{next_token = Token} = State) ->
     #state{table = Table, options = Options, suspicions = Suspicions} = State,
-    Suspicion = weft_swim_suspicion:new({Incarnation, Token}, Accuser,
+    Suspicion = weft_swim_suspicion_time:new({Incarnation, Token}, Accuser,
                                         weft_swim_table:count(Table), NowMs, Options),
     awaited(weft_swim_suspicions:await(Node, Suspicion, NowMs, Suspicions),
             State#state{next_token = Token + 1}).

@@ -151,9 +151,9 @@ names(Handle) ->
 -spec info(handle()) -> map().
 info(Handle) ->
     case status(Handle) of
-        #{client := Client, partitions := Partitions} = Status ->
+        #{owner := Owner, partitions := Partitions} = Status ->
             maps:merge(maps:with([view, voters, connected], Status),
-                       Client#{leads => length([P || {P, #{role := leading}}
+                       Owner#{leads => length([P || {P, #{role := leading}}
                                                          <- maps:to_list(Partitions)])});
         {error, _} -> #{}
     end.

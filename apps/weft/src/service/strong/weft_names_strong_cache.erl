@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Strong names of other nodes that this node has read, for a while: a part of
-%% `weft_names_strong_client'. The rows are views; this module knows only their names, and until
+%% `weft_names_strong_owner'. The rows are views; this module knows only their names, and until
 %% when they are valid.
 -module(weft_names_strong_cache).
 

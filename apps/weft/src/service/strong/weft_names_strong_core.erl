@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc A strong scope on one node: its replicas of partitions (`weft_names_strong_replica'), its
-%% part as an owner and reader (`weft_names_strong_client'), and the list of voters.
+%% part as an owner and reader (`weft_names_strong_owner'), and the list of voters.
 %%
 %% Messages between nodes are `{1, {hello, Incarnation, View}}', first on each link, and `{1, [{P,
 %% What, Msg}]}', P being the partition and What `home' (between replicas), `ask' or `answer'.
@@ -14,7 +14,7 @@
 %% It says which replicas a partition should have. A wrong view is not dangerous: the members of a
 %% partition are what its replicas agreed on, and change one by one.
 %%
-%% Options: those of `weft_names_strong_options', and `scope'. Commands: those of the client,
+%% Options: those of `weft_names_strong_options', and `scope'. Commands: those of the owner,
 %% `{voters, [node()]}' (a new view), `partitions' (how many) and `info'. Notices: `{gone, Pid,
 %% Reason}'. Views: `{name, Name}', which is `{own, Pid, Token, Meta, P, OnLost}' or `{cached,
 %% Pid, Token, Meta, UntilMs}', `{lease, P}', which is `{UntilMs}' (an own name is valid as long as
@@ -42,7 +42,7 @@
     %% Parts of messages, newest first, for nodes with a link.
     outbox = #{} :: #{node() => [Part :: term()]},
     replicas = #{} :: #{non_neg_integer() => weft_names_strong_replica:replica()},
-    client :: weft_names_strong_client:client(),
+    owner :: weft_names_strong_owner:owner(),
     rand :: rand:state()}).
 
 -opaque core() :: #core{}.
@@ -57,7 +57,7 @@ init(Self, #{scope := Scope, incarnation := Incarnation} = Given) ->
                   #core{self = Self, incarnation = Incarnation, scope = Scope, options = Options,
                         view = {0, []}, places = #{},
                         up = #{Self => Incarnation}, lives = #{Self => Incarnation},
-                        client = weft_names_strong_client:new(),
+                        owner = weft_names_strong_owner:new(),
                         rand = weft_core:seed(Self, strong_names, Given)}),
     {Core, [{view, voters, {Voters}}
             | [{connect, Node} || lists:member(Self, Voters), Node <- Voters, Node =/= Self]]
@@ -90,7 +90,7 @@ event({message, From, {1, {hello, Incarnation, View}}}, NowMs, Core0) ->
     Core1 = Core0#core{up = Up#{From => Incarnation},
                        lives = Lives#{From => max(Incarnation, maps:get(From, Lives, 0))}},
     {Core, Effects} = viewed(View, Core1),
-    of_client(weft_names_strong_client:up(From, Core#core.client, client_env(NowMs, Core)),
+    of_owner(weft_names_strong_owner:up(From, Core#core.owner, owner_env(NowMs, Core)),
               Effects, NowMs, Core);
 event({message, From, {1, Parts}}, NowMs, Core) when is_list(Parts) ->
     received(From, Parts, NowMs, Core);
@@ -107,10 +107,10 @@ event({neighbour_down, Node, _Reason}, NowMs,
         fun(P, Replica) ->
             weft_names_strong_replica:node_down(Node, Replica, env(P, NowMs, Core1))
         end, Replicas)},
-    of_client(weft_names_strong_client:down(Node, Core#core.client, client_env(NowMs, Core)), [],
+    of_owner(weft_names_strong_owner:down(Node, Core#core.owner, owner_env(NowMs, Core)), [],
               NowMs, Core);
 event({notice, {gone, Pid, _Reason}}, NowMs, Core) ->
-    of_client(weft_names_strong_client:gone(Pid, Core#core.client, client_env(NowMs, Core)), [],
+    of_owner(weft_names_strong_owner:gone(Pid, Core#core.owner, owner_env(NowMs, Core)), [],
               NowMs, Core);
 event({notice, _Other}, _NowMs, Core) ->
     {Core, []};
@@ -121,8 +121,8 @@ event({command, From, partitions}, _NowMs, #core{places = Places} = Core) ->
     {Core, [{reply, From, map_size(Places)}]};
 event({command, From, info}, _NowMs, Core) ->
     {Core, [{reply, From, info(Core)}]};
-event({command, From, Command}, NowMs, #core{client = Client} = Core) ->
-    of_client(weft_names_strong_client:command(Command, From, Client, client_env(NowMs, Core)), [],
+event({command, From, Command}, NowMs, #core{owner = Owner} = Core) ->
+    of_owner(weft_names_strong_owner:command(Command, From, Owner, owner_env(NowMs, Core)), [],
               NowMs, Core);
 event({timer, tick}, NowMs, Core) ->
     ticked(NowMs, Core);
@@ -163,7 +163,7 @@ env(P, NowMs, #core{self = Self, incarnation = Incarnation, up = Up, lives = Liv
     #{now_ms => NowMs, self => {Self, Incarnation}, up => Up, lives => Lives,
       homes => map_get(P, Places), founds => Number =:= 1, options => Options}.
 
-client_env(NowMs, #core{self = Self, incarnation = Incarnation, scope = Scope, up = Up,
+owner_env(NowMs, #core{self = Self, incarnation = Incarnation, scope = Scope, up = Up,
                         places = Places, options = Options}) ->
     #{now_ms => NowMs, self => Self, scope => Scope, incarnation => Incarnation, up => Up,
       places => Places, options => Options}.
@@ -193,27 +193,27 @@ part(From, {P, home, Msg}, NowMs, #core{up = Up} = Core) ->
 part(From, {P, ask, Msg}, NowMs, Core) ->
     with_replica(P, fun(R, Env) -> weft_names_strong_replica:request(From, Msg, R, Env) end,
                  NowMs, Core);
-part(From, {P, answer, Msg}, NowMs, #core{client = Client0} = Core) ->
-    {Client, Effects} = weft_names_strong_client:answer(From, P, Msg, Client0,
-                                                        client_env(NowMs, Core)),
-    {Core#core{client = Client}, tagged(Effects)}.
+part(From, {P, answer, Msg}, NowMs, #core{owner = Owner0} = Core) ->
+    {Owner, Effects} = weft_names_strong_owner:answer(From, P, Msg, Owner0,
+                                                        owner_env(NowMs, Core)),
+    {Core#core{owner = Owner}, tagged(Effects)}.
 
 %% As a replica, as the owner, as the replica again, as the node that asked.
 removal(_From, {remove, P, Asker, Name, Token}, _NowMs, #core{up = Up} = Core) ->
-    Owner = case table(P, Core) of
+    Holder = case table(P, Core) of
                 none -> none;
                 Table -> weft_names_strong_table:owner({Name, Token}, Table)
             end,
-    {Core, [{send, Owner, {removal, {give_back, Asker, Name, Token}}} || is_map_key(Owner, Up)]};
-removal(Home, {give_back, Asker, Name, Token}, NowMs, #core{client = Client0} = Core) ->
-    {Client, Effects} = weft_names_strong_client:give_back(Home, Asker, {Name, Token}, Client0,
-                                                           client_env(NowMs, Core)),
-    {Core#core{client = Client}, tagged(Effects)};
+    {Core, [{send, Holder, {removal, {give_back, Asker, Name, Token}}} || is_map_key(Holder, Up)]};
+removal(Home, {give_back, Asker, Name, Token}, NowMs, #core{owner = Owner0} = Core) ->
+    {Owner, Effects} = weft_names_strong_owner:give_back(Home, Asker, {Name, Token}, Owner0,
+                                                           owner_env(NowMs, Core)),
+    {Core#core{owner = Owner}, tagged(Effects)};
 removal(_From, {given_back, {Self, _, _} = Asker, Token}, NowMs,
-        #core{self = Self, client = Client0} = Core) ->
-    {Client, Effects} = weft_names_strong_client:given_back(Asker, Token, Client0,
-                                                            client_env(NowMs, Core)),
-    {Core#core{client = Client}, tagged(Effects)};
+        #core{self = Self, owner = Owner0} = Core) ->
+    {Owner, Effects} = weft_names_strong_owner:given_back(Asker, Token, Owner0,
+                                                            owner_env(NowMs, Core)),
+    {Core#core{owner = Owner}, tagged(Effects)};
 removal(_From, {given_back, {Node, _, _}, _Token} = Msg, _NowMs, #core{up = Up} = Core) ->
     {Core, [{send, Node, {removal, Msg}} || is_map_key(Node, Up)]};
 removal(_From, _OfANewerVersion, _NowMs, Core) ->
@@ -246,9 +246,9 @@ tagged(Effects) ->
          _ -> Effect
      end || Effect <- Effects].
 
-of_client({Client, Effects}, Before, NowMs, #core{self = Self} = Core) ->
+of_owner({Owner, Effects}, Before, NowMs, #core{self = Self} = Core) ->
     {Own, Others} = own(tagged(Effects), Core#core{self = Self}),
-    {Done, After} = run(Own, lists:reverse(Others), NowMs, Core#core{client = Client}),
+    {Done, After} = run(Own, lists:reverse(Others), NowMs, Core#core{owner = Owner}),
     {Done, Before ++ After}.
 
 %% Messages to other nodes wait until the events that are already here are handled; the timer comes
@@ -271,9 +271,9 @@ ticked(NowMs, #core{mine = Mine, options = #{tick_ms := TickMs}} = Core0) ->
             {Changed, Out} = with_replica(P, fun weft_names_strong_replica:tick/2, NowMs, Core),
             {Changed, lists:reverse(Out, Acc)}
         end, {Core0, []}, lists:usort(Mine ++ maps:keys(Core0#core.replicas))),
-    {Client, Asked} = weft_names_strong_client:tick(Core1#core.client, client_env(NowMs, Core1)),
+    {Owner, Asked} = weft_names_strong_owner:tick(Core1#core.owner, owner_env(NowMs, Core1)),
     {Own, Others} = own(lists:reverse(Effects, tagged(Asked)), Core1),
-    {Core, After} = run(Own, lists:reverse(Others), NowMs, Core1#core{client = Client}),
+    {Core, After} = run(Own, lists:reverse(Others), NowMs, Core1#core{owner = Owner}),
     {Core, After ++ dial(Core) ++ [{after_ms, TickMs, tick}]}.
 
 %% A replica needs links to all nodes that share a partition with it. The members may be others than
@@ -295,10 +295,10 @@ table(P, #core{replicas = Replicas}) ->
     end.
 
 %% @doc For people: the view, each partition that this node has a replica of, and figures of the
-%% client.
+%% owner.
 -spec info(core()) -> map().
-info(#core{view = {Number, Voters}, replicas = Replicas, client = Client, up = Up} = Core) ->
+info(#core{view = {Number, Voters}, replicas = Replicas, owner = Owner, up = Up} = Core) ->
     #{life => Core#core.incarnation, view => Number, voters => Voters,
       connected => lists:sort(maps:keys(Up)),
       partitions => maps:map(fun(_, R) -> weft_names_strong_replica:info(R) end, Replicas),
-      client => weft_names_strong_client:info(Client)}.
+      owner => weft_names_strong_owner:info(Owner)}.

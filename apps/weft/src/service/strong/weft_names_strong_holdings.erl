@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc The strong names that a node owns, and the processes that it monitors for them: a part of
-%% `weft_names_strong_client', which handles leases and requests. Pure; functions whose changes
+%% `weft_names_strong_owner', which handles leases and requests. Pure; functions whose changes
 %% concern others return effects.
 %%
 %% A process is monitored as long as it has a name or a request is in progress for it. For each

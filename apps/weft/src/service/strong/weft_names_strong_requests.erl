@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Requests of a node to the replicas of strong names that are not answered yet, and the
 %% commands that wait because a request about their name is in progress. A part of
-%% `weft_names_strong_client', which decides what to ask and what an answer means. Pure.
+%% `weft_names_strong_owner', which decides what to ask and what an answer means. Pure.
 %%
 %% Numbers of requests increase and are used once. So the lowest one in progress tells the replicas
 %% which results they need not remember any more. For one name there is one writing request at a

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Which replica of each partition of a strong scope a node asks: the one that answered last,
 %% or that another named as the leader; else the first that can be reached. A part of
-%% `weft_names_strong_client'. Pure.
+%% `weft_names_strong_owner'. Pure.
 -module(weft_names_strong_route).
 
 -export([new/0, choose/4, answered/3, sent_on/5, elsewhere/3, to/2]).

@@ -1,10 +1,10 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc The owner's half of strong names: leases, retries, what is told to whom.
--module(weft_names_strong_client_tests).
+-module(weft_names_strong_owner_tests).
 
 -include_lib("eunit/include/eunit.hrl").
 
--define(CLIENT, weft_names_strong_client).
+-define(CLIENT, weft_names_strong_owner).
 -define(HOMES, ['a@x', 'b@x', 'c@x']).
 
 a_name_is_owned_from_the_answer_until_the_lease_ends_test() ->

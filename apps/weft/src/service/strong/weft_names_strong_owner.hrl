@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% The state of the owner's half of a strong scope (weft_names_strong_client), for the modules that
+%% The state of the owner's half of a strong scope (weft_names_strong_owner), for the modules that
 %% work on a part of it.
 
 -define(HOLDINGS, weft_names_strong_holdings).
@@ -21,7 +21,7 @@
                %% The renewal in progress: its number and when it was sent.
                renewal = none :: none | {integer(), Ms :: integer()}}).
 
--record(client, {parts = #{} :: #{non_neg_integer() => #part{}},
+-record(owner, {parts = #{} :: #{non_neg_integer() => #part{}},
                  routes = weft_names_strong_route:new() :: weft_names_strong_route:routes(),
                  requests = ?REQUESTS:new() :: ?REQUESTS:requests(),
                  holdings = ?HOLDINGS:new() :: ?HOLDINGS:holdings(),

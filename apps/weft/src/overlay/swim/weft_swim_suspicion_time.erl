@@ -5,7 +5,7 @@
 %% the time starts long and shrinks with each further member that accuses independently:
 %% `max - (max - min) * log(n + 1) / log(k + 1)' for n of k wanted confirmations. If only one member
 %% accuses, it is more likely that this one is at fault. Constants as in memberlist (suspicion.go).
--module(weft_swim_suspicion).
+-module(weft_swim_suspicion_time).
 
 -export([new/5, confirm/3, postpone/2, due_ms/1, incarnation/1, token/1, min_ms/2]).
 -export_type([suspicion/0]).
