@@ -119,14 +119,17 @@ begun(State) ->
 -spec gather(pid(), read(), TimeoutMs :: pos_integer()) -> ok.
 gather(Server, Read, TimeoutMs) ->
     Worker = self(),
-    %% A store that does not answer holds nobody up.
-    {_, Asking} = spawn_opt(fun() -> part(Server, Worker, stores, fun weft_ops_stores:all/0) end,
-                            [link, monitor]),
+    %% A store that does not answer holds nobody up. That it has ended is no `DOWN': such messages
+    %% are all taken by net_kernel:nodes_info/0, also those that are not its own.
+    Asking = spawn_link(fun() ->
+                                _ = part(Server, Worker, stores, fun weft_ops_stores:all/0),
+                                Worker ! {asked, self()}
+                        end),
     _ = case part(Server, Worker, status, fun() -> Read(TimeoutMs) end) of
             {ok, Known} -> part(Server, Worker, peers, fun() -> weft_ops_peers:all(Known) end);
             failed -> failed
         end,
-    receive {'DOWN', Asking, process, _, _} -> ok end.
+    receive {asked, Asking} -> ok end.
 
 part(Server, Worker, Source, Read) ->
     try Read() of

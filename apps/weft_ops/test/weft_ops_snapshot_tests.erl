@@ -69,6 +69,18 @@ a_store_that_does_not_answer_is_left_out_and_counted_test_() ->
         ?assertNot(is_map_key(stores, Snapshot))
     end).
 
+%% As net_kernel:nodes_info/0 does, which peers are read by.
+who_takes_all_messages_of_monitors_delays_nothing_test_() ->
+    {timeout, 60, fun() ->
+        Read = fun(_TimeoutMs) ->
+                       receive {'DOWN', _, _, _, _} -> ?STATUS after 300 -> ?STATUS end
+               end,
+        {Worker, Monitor} = spawn_monitor(weft_ops_snapshot, gather, [self(), Read, 5000]),
+        receive {'DOWN', Monitor, process, Worker, Reason} -> ?assertEqual(normal, Reason)
+        after 20000 -> error(never_ended)
+        end
+    end}.
+
 families_that_fail_are_counted_test_() ->
     with(50, fun(_) ->
         ok = weft_ops_snapshot:failed(families),
