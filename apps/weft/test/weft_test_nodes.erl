@@ -11,8 +11,8 @@
 -module(weft_test_nodes).
 
 -export([begin_suite/1, end_suite/1, seed/0, start_epmd/0, restart_epmd/1, stop_epmd/1, start/3,
-         stop_all/0, ask/2, name/1, node_name/1, call/4, call/5, until/1, until/2, kill/1, pause/1,
-         continue/1, free_port/0, ebin/1, node_args/2]).
+         stop_all/0, running/0, shared/2, ask/2, name/1, node_name/1, call/4, call/5, until/1,
+         until/2, kill/1, pause/1, continue/1, free_port/0, ebin/1, node_args/2]).
 -export_type([epmd/0, node_ref/0, place/0]).
 
 -define(BOOT_MS, 60000).
@@ -78,6 +78,9 @@ keep(Nodes, EpmdPid, Port) ->
         {take, From, Ref} ->
             From ! {Ref, Nodes},
             keep([], EpmdPid, Port);
+        {list, From, Ref} ->
+            From ! {Ref, Nodes},
+            keep(Nodes, EpmdPid, Port);
         {restart, From, Ref} ->
             signal("KILL", EpmdPid),
             until(fun() -> not answers(Port) end),
@@ -115,6 +118,21 @@ stop_epmd(_Epmd) ->
 -spec stop_all() -> ok.
 stop_all() ->
     lists:foreach(fun kill/1, ask(?MODULE, take)).
+
+%% @doc The nodes that were started and have not ended.
+-spec running() -> [node_ref()].
+running() ->
+    [Node || #{peer := Peer} = Node <- ask(?MODULE, list), is_process_alive(Peer)].
+
+%% @doc For cases that share nodes: those with these names, if all still run. Otherwise all that were
+%% started are ended, and Start() has new ones.
+-spec shared([atom()], fun(() -> [node_ref()])) -> [node_ref()].
+shared(Names, Start) ->
+    Running = [{Node, Ref} || #{node := Node} = Ref <- running()],
+    case [Ref || Name <- Names, {_, Ref} <- [lists:keyfind(node_name(Name), 1, Running)]] of
+        Refs when length(Refs) =:= length(Names) -> Refs;
+        _ -> stop_all(), Start()
+    end.
 
 %% @doc Starts a node that logs to a file of its own.
 -spec start(atom(), map(), place()) -> node_ref().

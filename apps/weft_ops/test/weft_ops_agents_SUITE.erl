@@ -1,6 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Agents of groups on real nodes: who watches whom, what becomes of it when nodes end and
-%% groups change, and the alarms that real faults raise.
+%% groups change, and the alarms that real faults raise. Cases share five nodes in two groups. Each
+%% leaves them as they were; one that failed, or changes the groups, ends them.
 -module(weft_ops_agents_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -8,13 +9,14 @@
 
 -import(weft_test_nodes, [node_name/1, call/4, until/1]).
 
--export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
+-export([suite/0, all/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2,
+         end_per_testcase/2]).
 -export([each_group_has_an_agent/1, another_member_becomes_the_agent/1, agents_follow_the_groups/1,
          a_killed_node_is_an_alarm/1, traffic_between_groups_is_told/1, a_busy_node_is_told/1,
          what_happened_is_recorded/1, killed_processes_come_back/1,
          without_a_topology_each_is_its_own/1]).
 %% On the nodes.
--export([flood/1, crowd/2, spin/1, listed/2]).
+-export([flood/1, crowd/1, spin/0, listed/2]).
 
 -define(APPS, [prometheus, quantile_estimator, ddskerl, cowboy, cowlib, ranch]).
 -define(SAMPLE_MS, 300).
@@ -28,26 +30,37 @@
 suite() -> [{timetrap, {minutes, 2}}].
 
 all() ->
-    [each_group_has_an_agent, another_member_becomes_the_agent, agents_follow_the_groups,
-     a_killed_node_is_an_alarm, traffic_between_groups_is_told, a_busy_node_is_told,
-     what_happened_is_recorded, killed_processes_come_back, without_a_topology_each_is_its_own].
+    [each_group_has_an_agent, another_member_becomes_the_agent, a_killed_node_is_an_alarm,
+     traffic_between_groups_is_told, a_busy_node_is_told, what_happened_is_recorded,
+     killed_processes_come_back, agents_follow_the_groups, without_a_topology_each_is_its_own].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
 end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 
-end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
+init_per_testcase(without_a_topology_each_is_its_own, Config) ->
+    Config;
+init_per_testcase(_Case, Config) ->
+    Start = fun() -> [start(Name, Config) || Name <- ?NAMES] end,
+    [{nodes, weft_test_nodes:shared(?NAMES, Start)} | Config].
+
+end_per_testcase(Case, Config) ->
+    case {Case, ?config(tc_status, Config)} of
+        {agents_follow_the_groups, _} -> weft_test_nodes:stop_all();
+        {_, ok} -> ok;
+        _ -> weft_test_nodes:stop_all()
+    end.
 
 %% --- who watches whom ---------------------------------------------------------------------------
 
 each_group_has_an_agent(Config) ->
-    Nodes = two_groups(Config),
+    Nodes = ?config(nodes, Config),
     [until(fun() -> {agents(Node), reported(Node)} =:= {[{?G1, n1}, {?G2, n3}], ?NAMES} end)
      || Node <- Nodes].
 
 %% And gives its place back.
 another_member_becomes_the_agent(Config) ->
-    [N1, N2 | _] = two_groups(Config),
+    [N1, N2 | _] = ?config(nodes, Config),
     until(fun() -> reported(N2) =:= ?NAMES end),
     ok = call(N1, application, stop, [weft_ops]),
     until(fun() -> {agents(N2), reported(N2)} =:= {[{?G1, n2}, {?G2, n3}], ?NAMES -- [n1]} end),
@@ -55,7 +68,7 @@ another_member_becomes_the_agent(Config) ->
     until(fun() -> {agents(N2), reported(N2)} =:= {[{?G1, n1}, {?G2, n3}], ?NAMES} end).
 
 agents_follow_the_groups(Config) ->
-    [N1, _, _, N4, _] = two_groups(Config),
+    [N1, _, _, N4, _] = ?config(nodes, Config),
     until(fun() -> reported(N4) =:= ?NAMES end),
     {ok, _} = call(N4, weft_group, delete, [g2]),
     until(fun() -> agents(N1) =:= [{?G1, n1}, {{node, node_name(n4)}, n4},
@@ -67,7 +80,7 @@ agents_follow_the_groups(Config) ->
 %% --- alarms -------------------------------------------------------------------------------------
 
 a_killed_node_is_an_alarm(Config) ->
-    [N1, N2, _, N4 | _] = two_groups(Config),
+    [N1, N2, _, N4 | _] = ?config(nodes, Config),
     until(fun() -> reported(N4) =:= ?NAMES end),
     IsOfN2 = fun({{_, Node, _}, _}) -> Node =:= node_name(n2) end,
     until(fun() -> not lists:any(IsOfN2, alarms(N4)) end),
@@ -76,10 +89,11 @@ a_killed_node_is_an_alarm(Config) ->
     until(fun() -> lists:member({Id, no}, alarms(N4)) end),
     ?assertEqual({error, unknown_alarm}, call(N4, weft_ops, acknowledge, [setelement(1, Id, busy),
                                                                           "?"])),
-    Raised = [AtMs || #{at_ms := AtMs} <- call(N4, weft_ops, alarms, [])],
+    Alarms = call(N4, weft_ops, alarms, []),
+    Raised = [AtMs || #{at_ms := AtMs} <- Alarms],
     ?assertEqual(lists:sort(Raised), Raised),
-    NowMs = erlang:system_time(millisecond),
-    ?assert(lists:all(fun(AtMs) -> abs(NowMs - AtMs) < 60000 end, Raised)),
+    [RaisedMs] = [AtMs || #{id := Of, at_ms := AtMs} <- Alarms, Of =:= Id],
+    ?assert(abs(erlang:system_time(millisecond) - RaisedMs) < 60000),
     ok = call(N4, weft_ops, acknowledge, [Id, "going to look"]),
     until(fun() -> lists:member({Id, <<"going to look">>}, alarms(N1)) end),
     start(n2, Config),
@@ -87,7 +101,7 @@ a_killed_node_is_an_alarm(Config) ->
     until(fun() -> reported(N4) =:= ?NAMES end).
 
 traffic_between_groups_is_told(Config) ->
-    [N1, _, _, N4, N5] = two_groups(Config),
+    [N1, _, _, N4, N5] = ?config(nodes, Config),
     until(fun() -> reported(N4) =:= ?NAMES end),
     Flood = call(N1, erlang, spawn, [?MODULE, flood, [node_name(n5)]]),
     Crosses = {crosses_groups, node_name(n1), node_name(n5)},
@@ -100,46 +114,53 @@ traffic_between_groups_is_told(Config) ->
     true = call(N1, erlang, exit, [Flood, kill]),
     until(fun() -> not lists:keymember(Crosses, 1, alarms(N4)) end).
 
-%% With so many processes that compute each waits for its turn.
+%% With so many processes that compute each waits for its turn; until it is told.
 a_busy_node_is_told(Config) ->
-    [N1, _, N3 | _] = two_groups(Config),
+    [N1, _, N3 | _] = ?config(nodes, Config),
     until(fun() -> reported(N3) =:= ?NAMES end),
-    ok = call(N1, ?MODULE, crowd, [3000, 6000]),
+    Crowd = call(N1, ?MODULE, crowd, [3000]),
     Busy = {busy, node_name(n1), node_name(n1)},
     until(fun() -> lists:keymember(Busy, 1, alarms(N3)) end),
+    true = call(N1, erlang, exit, [Crowd, kill]),
     until(fun() -> not lists:keymember(Busy, 1, alarms(N3)) end).
 
 %% --- recording ----------------------------------------------------------------------------------
 
 %% On a node that is no agent. While the directory cannot be written to, only that is lost.
 what_happened_is_recorded(Config) ->
-    [N1, N2, N3, N4 | _] = two_groups(Config),
+    [N1, _, N3, N4, N5] = ?config(nodes, Config),
     Dir = filename:join(?config(priv_dir, Config), "recording"),
-    [ok = call(N4, application, Do, Args)
-     || {Do, Args} <- [{stop, [weft_ops]}, {set_env, [weft_ops, recording, #{dir => Dir}]},
-                       {start, [weft_ops]}]],
+    begun_again(N4, set_env, [weft_ops, recording, #{dir => Dir}]),
     until(fun() -> reported(N4) =:= ?NAMES end),
     ok = call(N3, weft_ops, tell, [deployment, "version 2"]),
     until(fun() -> happened(N1, told, n3) end),
-    ok = weft_test_nodes:kill(N2),
-    until(fun() -> happened(N4, silent, n2) andalso happened(N4, alarm_raised, n2) end),
+    KilledMs = erlang:system_time(millisecond),
+    ok = weft_test_nodes:kill(N5),
+    until(fun() -> happened(N4, silent, n5) andalso happened(N4, alarm_raised, n5) end),
     ok = call(N4, weft_ops_recorder, flush, []),
-    start(n2, Config),
+    start(n5, Config),
+    Silent = fun() -> hd([AtMs || #{at_ms := AtMs} <- recorded(Dir, silent, n5), AtMs >= KilledMs])
+             end,
     until(fun() ->
               ok = call(N4, weft_ops_recorder, flush, []),
-              [#{at_ms := SilentMs}] = recorded(Dir, silent, n2),
-              [] =/= [again || #{at_ms := AtMs} <- recorded(Dir, joined, n2), AtMs > SilentMs]
+              SilentMs = Silent(),
+              [] =/= [again || #{at_ms := AtMs} <- recorded(Dir, joined, n5), AtMs > SilentMs]
           end),
     ?assertMatch([#{about := deployment, text := <<"version 2">>}], recorded(Dir, told, n3)),
-    [#{at_ms := SilentMs}] = recorded(Dir, silent, n2),
     {ok, {FromMs, ToMs}} = weft_ops_recording:span(Dir),
-    ?assert(FromMs < SilentMs andalso SilentMs < ToMs),
-    {ok, #{nodes := Then}} = weft_ops_recording:picture(Dir, SilentMs + 3 * ?SAMPLE_MS),
-    ?assertMatch({silent, #{groups := [g1]}}, {maps:get(node_name(n2), Then),
+    ?assert(FromMs < Silent() andalso Silent() < ToMs),
+    {ok, #{nodes := Then}} = weft_ops_recording:picture(Dir, Silent() + 3 * ?SAMPLE_MS),
+    ?assertMatch({silent, #{groups := [g1]}}, {maps:get(node_name(n5), Then),
                                                maps:get(node_name(n1), Then)}),
     {ok, #{nodes := Last}} = weft_ops_recording:picture(Dir, ToMs),
-    ?assertMatch(#{groups := [g1]}, maps:get(node_name(n2), Last)),
-    spoilt(N4, Dir).
+    ?assertMatch(#{groups := [g2]}, maps:get(node_name(n5), Last)),
+    spoilt(N4, Dir),
+    begun_again(N4, unset_env, [weft_ops, recording]).
+
+begun_again(Node, Change, Args) ->
+    [ok = call(Node, application, Function, With)
+     || {Function, With} <- [{stop, [weft_ops]}, {Change, Args}, {start, [weft_ops]}]],
+    ok.
 
 spoilt(N4, Dir) ->
     Recorder = call(N4, erlang, whereis, [weft_ops_recorder]),
@@ -172,7 +193,7 @@ recorded(Dir, Kind, Name) ->
 %% --- inside -------------------------------------------------------------------------------------
 
 killed_processes_come_back(Config) ->
-    [N1, N2 | _] = two_groups(Config),
+    [N1, N2 | _] = ?config(nodes, Config),
     until(fun() -> reported(N2) =:= ?NAMES end),
     [begin
          Before = call(Node, erlang, whereis, [Name]),
@@ -201,13 +222,14 @@ flood(Node) ->
     receive after 10 -> ok end, % pacing: some megabytes a second
     flood(Node).
 
-%% @doc Starts processes that compute for so long.
-crowd(Count, Ms) ->
-    EndMs = erlang:monotonic_time(millisecond) + Ms,
-    lists:foreach(fun(_) -> spawn(?MODULE, spin, [EndMs]) end, lists:seq(1, Count)).
+%% @doc A process with so many others that compute until it ends.
+crowd(Count) ->
+    spawn(fun() ->
+                  [spawn_link(?MODULE, spin, []) || _ <- lists:seq(1, Count)],
+                  receive after infinity -> ok end
+          end).
 
-spin(EndMs) ->
-    erlang:monotonic_time(millisecond) < EndMs andalso spin(EndMs).
+spin() -> spin().
 
 %% @doc The nodes that report under a duty to the agent on that node.
 listed(Node, Duty) ->
@@ -216,8 +238,6 @@ listed(Node, Duty) ->
     maps:keys(Nodes).
 
 %% --- steps --------------------------------------------------------------------------------------
-
-two_groups(Config) -> [start(Name, Config) || Name <- ?NAMES].
 
 start(Name, Config) ->
     Groups = #{g1 => [node_name(N) || N <- [n1, n2, n3]],
