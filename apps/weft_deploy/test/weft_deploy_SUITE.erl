@@ -90,17 +90,21 @@ said(Text, Config) ->
 
 down(Config) -> run(down, Config).
 
-%% A node of this suite that talks to those that were deployed.
+%% A node of this suite that talks to those that were deployed; it is started once.
 with_control(Config, Fun) ->
+    Control = case weft_test_nodes:running() of
+                  [Node] -> Node;
+                  [] -> control(Config)
+              end,
+    Fun(fun(Node, M, F, A) -> weft_test_nodes:call(Control, erpc, call, [Node, M, F, A]) end).
+
+control(Config) ->
     {ok, Cookie} = file:read_file(filename:join(?config(root, Config), "deploy/shop/cookie")),
     Port = ?config(port, Config),
-    Control = weft_test_nodes:start(control, #{carrier => plain, long => "127.0.0.1",
-                                               cookie => binary_to_list(Cookie),
-                                               args => ["-hidden", "-connect_all", "false"]},
-                                    (?config(place, Config))#{epmd := #{port => Port}}),
-    try Fun(fun(Node, M, F, A) -> weft_test_nodes:call(Control, erpc, call, [Node, M, F, A]) end)
-    after weft_test_nodes:kill(Control)
-    end.
+    weft_test_nodes:start(control, #{carrier => plain, long => "127.0.0.1",
+                                     cookie => binary_to_list(Cookie),
+                                     args => ["-hidden", "-connect_all", "false"]},
+                          (?config(place, Config))#{epmd := #{port => Port}}).
 
 %% --- cases --------------------------------------------------------------------------------------
 
@@ -306,6 +310,8 @@ draining(Config) ->
 
 down_leaves_nothing(Config) ->
     {ok, #{nodes := [_, _, _] = Nodes}, _} = run(status, Config),
+    %% An epmd that others use stays.
+    weft_test_nodes:stop_all(),
     {ok, _, _} = run(down, [], #{purge => true}, Config),
     ?assertEqual([], [Pid || #{os_pid := Pid} <- Nodes, is_alive(Pid)]),
     ?assertNot(filelib:is_dir(filename:join(?config(root, Config), "deploy/shop/host"))).

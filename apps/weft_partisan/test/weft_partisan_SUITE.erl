@@ -1,6 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Programs for Partisan on three real nodes: a full mesh, and a server with two clients, which
-%% in Partisan cannot talk to each other.
+%% in Partisan cannot talk to each other. Cases share the latter, and leave them as they were, but
+%% for the last one and those that failed.
 -module(weft_partisan_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -8,7 +9,8 @@
 
 -import(weft_test_nodes, [name/1, node_name/1, call/4, until/1]).
 
--export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
+-export([suite/0, all/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2,
+         end_per_testcase/2]).
 -export([nodes_join_and_leave/1, messages_arrive/1, options_of_messages/1, processes/1,
          functions_hear_of_nodes/1, the_example_of_the_guide/1, what_is_not_there_says_so/1]).
 %% Run on the nodes.
@@ -20,18 +22,37 @@ suite() -> [{timetrap, {minutes, 3}}].
 
 all() ->
     [nodes_join_and_leave, messages_arrive, options_of_messages, processes,
-     functions_hear_of_nodes, the_example_of_the_guide, what_is_not_there_says_so].
+     the_example_of_the_guide, what_is_not_there_says_so, functions_hear_of_nodes].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
 end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 
-end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
+init_per_testcase(nodes_join_and_leave, Config) ->
+    Config;
+init_per_testcase(_Case, Config) ->
+    [{star, weft_test_nodes:shared([p1, p2, p3], fun() -> star(Config) end)} | Config].
+
+end_per_testcase(Case, Config) ->
+    IsLeft = ?config(tc_status, Config) =:= ok
+        andalso not lists:member(Case, [nodes_join_and_leave, functions_hear_of_nodes]),
+    case IsLeft of
+        true -> lists:foreach(fun end_holder/1, ?config(star, Config));
+        false -> weft_test_nodes:stop_all()
+    end.
+
+end_holder(Node) ->
+    case call(Node, erlang, whereis, [holder]) of
+        undefined -> ok;
+        Pid ->
+            true = call(Node, erlang, exit, [Pid, kill]),
+            until(fun() -> call(Node, erlang, whereis, [holder]) =:= undefined end)
+    end.
 
 %% --- the cluster ------------------------------------------------------------------------------
 
 nodes_join_and_leave(Config) ->
-    [A, B, C] = Nodes = [start(Name, full_mesh, Config) || Name <- [p1, p2, p3]],
+    [A, B, C] = Nodes = [start(Name, full_mesh, Config) || Name <- [m1, m2, m3]],
     [?assertEqual({ok, [name(Node)]}, call(Node, partisan_peer_service, members, []))
      || Node <- Nodes],
     %% As a map with an address, which is not read, and as a string.
@@ -57,7 +78,7 @@ nodes_join_and_leave(Config) ->
 %% --- messages ---------------------------------------------------------------------------------
 
 messages_arrive(Config) ->
-    [A, _, C] = star(Config),
+    [A, _, C] = ?config(star, Config),
     Holder = call(C, ?MODULE, hear, [holder]),
     Name = name(C),
     [?assertEqual(ok, call(A, partisan, forward_message, Args))
@@ -79,7 +100,7 @@ messages_arrive(Config) ->
     until(fun() -> lists:nthtail(9, held(C)) =:= [10, 11] end).
 
 options_of_messages(Config) ->
-    [A, _, C] = star(Config),
+    [A, _, C] = ?config(star, Config),
     _ = call(C, ?MODULE, hear, [holder]),
     To = {holder, name(C)},
     Sent = lists:seq(1, 300),
@@ -104,7 +125,7 @@ options_of_messages(Config) ->
     until(fun() -> length(held(C)) =:= 302 end).
 
 processes(Config) ->
-    [A, _, C] = star(Config),
+    [A, _, C] = ?config(star, Config),
     Holder = call(C, ?MODULE, hear, [holder]),
     ?assertEqual(Holder, call(A, partisan, whereis, [{holder, name(C)}])),
     ?assertEqual(name(C), call(A, partisan, node, [Holder])),
@@ -120,7 +141,7 @@ processes(Config) ->
 %% --- nodes come and go ------------------------------------------------------------------------
 
 functions_hear_of_nodes(Config) ->
-    [A, B, C] = star(Config),
+    [A, B, C] = ?config(star, Config),
     _ = call(A, ?MODULE, hear, [holder]),
     Name = name(C),
     Tell = fun(What) -> fun(Node) -> holder ! {What, Node} end end,
@@ -155,7 +176,7 @@ the_example_of_the_guide(Config) ->
 
 tally(Source, Config) ->
     {Module, Binary} = compiled(Source, Config),
-    Nodes = [A | _] = star(Config),
+    Nodes = [A | _] = ?config(star, Config),
     [begin
          {module, _} = call(Node, code, load_binary, [Module, "tally.erl", Binary]),
          true = is_pid(call(Node, ?MODULE, start_tally, []))
@@ -163,7 +184,7 @@ tally(Source, Config) ->
     [ok = call(Node, Module, vote, [For]) || {Node, For} <- lists:zip(Nodes, [yes, no, yes])],
     Expected = lists:sort(lists:zip([yes, no, yes], [name(Node) || Node <- Nodes])),
     [until(fun() -> call(A, Module, votes, [name(Node)]) =:= Expected end) || Node <- Nodes],
-    weft_test_nodes:stop_all(),
+    [ok = call(Node, gen_server, stop, [Module]) || Node <- Nodes],
     [For || {For, _} <- Expected].
 
 compiled(Source, Config) ->
@@ -173,7 +194,7 @@ compiled(Source, Config) ->
     {Module, Binary}.
 
 what_is_not_there_says_so(Config) ->
-    A = start(p1, full_mesh, Config),
+    [A | _] = ?config(star, Config),
     [?assertMatch({{Module, Function}, {raised, {not_supported, _, [_ | _]}}},
                   {{Module, Function}, call(A, ?MODULE, attempt, [Module, Function, Args])})
      || {Module, Function, Args} <- [{partisan, broadcast, [message, handler]},
