@@ -1,14 +1,18 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Metrics of real nodes, as a scraper gets them: over one lane and several, over TLS, over a
 %% circuit, and beside stock nodes.
+%%
+%% Most cases share nodes: a chain, or a pair that a third node may join. Each leaves them as they
+%% were. Those that do not are the last ones; after one that failed there are new nodes.
 -module(weft_ops_metrics_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
--import(weft_test_nodes, [name/1, node_name/1, call/4, until/1]).
+-import(weft_test_nodes, [name/1, node_name/1, shared/2, call/4]).
 
--export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
+-export([suite/0, all/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2,
+         end_per_testcase/2]).
 -export([one_lane/1, four_lanes/1, tls/1, a_circuit/1, a_stock_node/1,
          what_was_sent_was_received/1, promtool_finds_nothing/1, many_peers_are_left_out/1,
          a_session_that_does_not_answer/1, a_gatherer_that_is_killed_comes_back/1,
@@ -25,12 +29,15 @@
 
 suite() -> [{timetrap, {minutes, 2}}].
 
-all() ->
-    [one_lane, four_lanes, tls, a_circuit, a_stock_node, what_was_sent_was_received,
-     promtool_finds_nothing, many_peers_are_left_out, a_session_that_does_not_answer,
-     a_gatherer_that_is_killed_comes_back, chosen_families_of_distribution, many_scrapers,
-     refused_requests, foreign_names_are_refused,
-     the_former_collector_comes_back, a_wrong_configuration_is_told].
+all() -> of_chain() ++ [tls, a_stock_node] ++ of_pair().
+
+of_chain() -> [one_lane, promtool_finds_nothing, a_circuit].
+
+of_pair() ->
+    [four_lanes, what_was_sent_was_received, a_gatherer_that_is_killed_comes_back,
+     chosen_families_of_distribution, many_scrapers, refused_requests, foreign_names_are_refused,
+     the_former_collector_comes_back, a_wrong_configuration_is_told, many_peers_are_left_out,
+     a_session_that_does_not_answer].
 
 init_per_suite(Config) ->
     {ok, _} = application:ensure_all_started(inets),
@@ -43,17 +50,29 @@ init_per_suite(Config) ->
 
 end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 
-end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
+init_per_testcase(Case, Config) ->
+    case {lists:member(Case, of_chain()), lists:member(Case, of_pair())} of
+        {true, _} -> [{nodes, shared([a, g, b], fun() -> chain(Config) end)} | Config];
+        {_, true} -> [{nodes, shared([p, q], fun() -> pair(Config) end)} | Config];
+        _ -> weft_test_nodes:stop_all(), Config
+    end.
+
+end_per_testcase(_Case, Config) ->
+    ?config(tc_status, Config) =:= ok orelse weft_test_nodes:stop_all(),
+    ok.
 
 %% --- a link -------------------------------------------------------------------------------------
 
-one_lane(Config) -> lanes(1, Config).
+one_lane(Config) ->
+    [A, G, _] = ?config(nodes, Config),
+    lanes(1, A, G).
 
-four_lanes(Config) -> lanes(4, Config).
+four_lanes(Config) ->
+    [P, Q] = ?config(nodes, Config),
+    lanes(4, P, Q).
 
 %% All sockets of the link belong to its process.
-lanes(Count, Config) ->
-    [A, B] = pair([{lanes, Count}], Config),
+lanes(Count, A, B) ->
     until(fun() -> value("weft_lanes", [], A) =:= Count end),
     ?assertEqual(25, map_size(dist(B, A))),
     Sockets = fun() -> call(A, ?MODULE, own_sockets, [name(B)]) end,
@@ -78,8 +97,7 @@ tls(Config) ->
 
 %% The link to the gateway is not taken for that to the node behind it.
 a_circuit(Config) ->
-    [A, G, B] = Nodes = chain(Config),
-    connect(A, B),
+    [A, G, B] = Nodes = ?config(nodes, Config),
     talk(A, B),
     until(fun() -> value("weft_circuits", [], A) =:= 1 end),
     until(fun() -> value("weft_relayed_circuits", [], G) =:= 1 end),
@@ -131,7 +149,7 @@ a_stock_node(Config) ->
 %% When both stand still. A tick that asks for an acknowledgement, or tries a new lane, is counted
 %% by who reads it only.
 what_was_sent_was_received(Config) ->
-    [A, B] = pair([{lanes, 4}], Config),
+    [A, B] = ?config(nodes, Config),
     talk(A, B),
     until(fun() -> value("weft_stream_sent_bytes_total", [], A) > ?MESSAGES * 100 end),
     [until(fun() ->
@@ -155,42 +173,50 @@ promtool_finds_nothing(Config) ->
 
 %% Of the families of weft; those of prometheus.erl have names that it advises against.
 promtool_finds_nothing(Promtool, Config) ->
-    [A, G, B] = chain(Config),
-    connect(A, B),
+    [A, G, _] = ?config(nodes, Config),
     ok = call(A, weft, subscribe, [{room, "a \"b\"\n\\c"}]),
     [begin
-         Text = call(N, prometheus_text_format, format, [Registry]),
-         File = filename:join(?config(priv_dir, Config), lists:concat([Registry, ".prom"])),
+         Text = [call(N, prometheus_text_format, format, [Registry]) || Registry <- Registries],
+         File = filename:join(?config(priv_dir, Config), lists:concat([hd(Registries), ".prom"])),
          ok = file:write_file(File, Text),
-         ?assertEqual({Registry, ""},
-                      {Registry, os:cmd(Promtool ++ " check metrics < " ++ File ++ " 2>&1")})
+         ?assertEqual({N, Registries, ""},
+                      {N, Registries, os:cmd(Promtool ++ " check metrics < " ++ File ++ " 2>&1")})
      end || N <- [A, G],
             ok <- [call(N, prometheus_registry, register_collectors,
                         [own, [weft_ops_collector, weft_ops_dist_collector]])],
-            Registry <- [own, weft_ops_link, weft_ops_lane, weft_ops_session, weft_ops_circuit,
-                         weft_ops_relay, weft_ops_channel, weft_ops_group, weft_ops_dist]].
+            %% The last one has names of the first one.
+            Registries <- [[own, weft_ops_link, weft_ops_lane, weft_ops_session, weft_ops_circuit,
+                            weft_ops_relay, weft_ops_channel, weft_ops_group], [weft_ops_dist]]].
 
 many_peers_are_left_out(Config) ->
-    A = node(a, #{}, [{dist_peers_max, 1}], Config),
-    [B, C] = [node(Name, #{}, Config) || Name <- [b, c]],
-    connect(A, B),
-    until(fun() -> map_size(dist(B, A)) =:= 25 end),
-    connect(A, C),
-    until(fun() -> dist(B, A) =:= #{} end),
-    ?assertEqual(2, value("weft_dist_peers_left_out", [], A)),
-    [?assertEqual(25, map_size(dist_of(N, scrape(A, "/metrics/detailed?family=dist"))))
-     || N <- [B, C]].
+    [A, B] = ?config(nodes, Config),
+    with_settings([{dist_peers_max, 1}], A, fun() ->
+        until(fun() -> map_size(dist(B, A)) =:= 25 end),
+        C = third(A, Config),
+        until(fun() -> dist(B, A) =:= #{} end),
+        ?assertEqual(2, value("weft_dist_peers_left_out", [], A)),
+        [?assertEqual(25, map_size(dist_of(N, scrape(A, "/metrics/detailed?family=dist"))))
+         || N <- [B, C]]
+    end).
 
 %% The scrape ends in time, and only what that session would have said is missing.
 a_session_that_does_not_answer(Config) ->
-    A = node(a, #{}, [{timeout_ms, 600}], Config),
-    [B, C] = [node(Name, #{}, Config) || Name <- [b, c]],
-    [connect(A, N) || N <- [B, C]],
-    until(fun() -> sessions(A) =:= {2, 0} end),
-    [Session] = [Pid || #{node := N, pid := Pid} <- maps:get(sessions, call(A, weft, status, [])),
-                        N =:= name(B)],
-    ok = call(A, sys, suspend, [Session]),
-    until(fun() -> sessions(A) =:= {1, 1} end),
+    [A, B] = ?config(nodes, Config),
+    C = third(A, Config),
+    with_settings([{timeout_ms, 600}], A, fun() ->
+        until(fun() -> sessions(A) =:= {2, 0} end),
+        [Session] = [Pid || #{node := N, pid := Pid} <- maps:get(sessions,
+                                                                 call(A, weft, status, [])),
+                            N =:= name(B)],
+        ok = call(A, sys, suspend, [Session]),
+        until(fun() -> sessions(A) =:= {1, 1} end),
+        what_a_session_does_not_say(A, B, C),
+        ok = call(A, sys, resume, [Session]),
+        until(fun() -> sessions(A) =:= {2, 0} end)
+    end),
+    weft_test_nodes:kill(C).
+
+what_a_session_does_not_say(A, B, C) ->
     Values = scrape(A),
     [?assert(is_map_key({Name, []}, Values))
      || Name <- ["weft_stream_sent_bytes_total", "weft_lanes", "weft_session_reroutes_total"]],
@@ -201,9 +227,7 @@ a_session_that_does_not_answer(Config) ->
     ?assertEqual(0, value("weft_scrape_errors_total", [{source, "status"}], A)),
     Unknown = [{path, "none"}, {peer, atom_to_list(name(B))}, {state, "unknown"}],
     ?assertMatch(#{{"weft_detailed_session_state", Unknown} := 1},
-                 scrape(A, "/metrics/detailed?family=session")),
-    ok = call(A, sys, resume, [Session]),
-    until(fun() -> sessions(A) =:= {2, 0} end).
+                 scrape(A, "/metrics/detailed?family=session")).
 
 %% Those that are up, and those that are not known.
 sessions(Node) ->
@@ -212,7 +236,7 @@ sessions(Node) ->
                    || State <- ["up", "unknown"]]).
 
 a_gatherer_that_is_killed_comes_back(Config) ->
-    A = node(a, #{}, Config),
+    [A, _] = ?config(nodes, Config),
     Gatherer = call(A, erlang, whereis, [weft_ops_snapshot]),
     true = call(A, erlang, exit, [Gatherer, kill]),
     until(fun() -> is_map_key({"weft_lanes", []}, scrape(A)) end),
@@ -220,26 +244,27 @@ a_gatherer_that_is_killed_comes_back(Config) ->
 
 %% As in the collector that it replaces.
 chosen_families_of_distribution(Config) ->
-    [A, B] = pair([], Config),
+    [A, B] = ?config(nodes, Config),
     ok = call(A, application, set_env, [prometheus, vm_dist_collector_metrics,
                                         [recv_bytes, node_state]]),
-    until(fun() -> lists:sort(maps:keys(dist(B, A))) =:= ["node_state", "recv_bytes"] end).
+    until(fun() -> lists:sort(maps:keys(dist(B, A))) =:= ["node_state", "recv_bytes"] end),
+    ok = call(A, application, unset_env, [prometheus, vm_dist_collector_metrics]).
 
 %% --- HTTP, start, stop --------------------------------------------------------------------------
 
 %% More than there may be connections at once.
 many_scrapers(Config) ->
-    A = node(a, #{}, Config),
+    [A, _] = ?config(nodes, Config),
     Url = url(A, "/metrics"),
     Self = self(),
     Request = {Url, [{"connection", "close"}]},
     Scrapers = [spawn_link(fun() -> Self ! {self(), httpc:request(get, Request, [], [])} end)
-                || _ <- lists:seq(1, 100)],
+                || _ <- lists:seq(1, 40)],
     [receive {Scraper, Answer} -> ?assertMatch({ok, {{_, 200, _}, _, _}}, Answer) end
      || Scraper <- Scrapers].
 
 refused_requests(Config) ->
-    A = node(a, #{}, Config),
+    [A, _] = ?config(nodes, Config),
     Names = "link, lane, session, circuit, relay, channel, group, dist",
     [?assertMatch({Path, Status, {match, _}}, {Path, Status, re:run(Body, Expected)})
      || {Path, Want, Expected} <- [{"/", 404, "/metrics/detailed"},
@@ -255,22 +280,24 @@ refused_requests(Config) ->
 
 %% A page whose name was made to lead here sends that name.
 foreign_names_are_refused(Config) ->
-    A = node(a, #{}, [{http, #{port => 0, hosts => ["H1.example.org"]}}], Config),
+    [A, _] = ?config(nodes, Config),
     Status = fun(Host, Path) ->
                      Request = {url(A, Path), [{"host", Host}]},
                      {ok, {{_, Code, _}, _, _}} = httpc:request(get, Request, [], []),
                      Code
              end,
     {ok, Own} = inet:gethostname(),
-    [?assertEqual({Host, Path, Want}, {Host, Path, Status(Host, Path)})
-     || {Host, Want} <- [{"evil.example:9469", 403}, {"localhost.evil.example", 403},
-                         {"127.0.0.1.evil.example", 403}, {"", 403}, {"localhost:9469", 200},
-                         {"[::1]:9469", 200}, {"10.1.2.3", 200}, {string:uppercase(Own), 200},
-                         {"h1.example.org:9469", 200}],
-        Path <- ["/metrics", "/metrics/detailed?family=link"]].
+    with_settings([{http, #{port => 0, hosts => ["H1.example.org"]}}], A, fun() ->
+        [?assertEqual({Host, Path, Want}, {Host, Path, Status(Host, Path)})
+         || {Host, Want} <- [{"evil.example:9469", 403}, {"localhost.evil.example", 403},
+                             {"127.0.0.1.evil.example", 403}, {"", 403}, {"localhost:9469", 200},
+                             {"[::1]:9469", 200}, {"10.1.2.3", 200},
+                             {string:uppercase(Own), 200}, {"h1.example.org:9469", 200}],
+            Path <- ["/metrics", "/metrics/detailed?family=link"]]
+    end).
 
 the_former_collector_comes_back(Config) ->
-    A = node(a, #{}, Config),
+    [A, _] = ?config(nodes, Config),
     Registered = fun(Collector) ->
                          call(A, prometheus_registry, collector_registeredp, [Collector])
                  end,
@@ -284,10 +311,11 @@ the_former_collector_comes_back(Config) ->
     ?assertEqual([true, true, false], [Registered(Collector) || Collector <- All]),
     %% When the application ends by itself.
     true = call(A, erlang, exit, [call(A, erlang, whereis, [weft_ops_sup]), kill]),
-    until(fun() -> [Registered(Collector) || Collector <- All] =:= [false, false, true] end).
+    until(fun() -> [Registered(Collector) || Collector <- All] =:= [false, false, true] end),
+    begin_metrics([], A).
 
 a_wrong_configuration_is_told(Config) ->
-    A = node(a, #{}, Config),
+    [A, _] = ?config(nodes, Config),
     ok = call(A, application, stop, [weft_ops]),
     {ok, Taken} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]),
     {ok, Port} = inet:port(Taken),
@@ -297,7 +325,8 @@ a_wrong_configuration_is_told(Config) ->
          ?assertMatch({match, _}, re:run(lists:flatten(io_lib:format("~tp", [Why])), Expected)),
          ?assertEqual(undefined, call(A, erlang, whereis, [weft_ops_sup]))
      end || {Http, Expected} <- [{#{port => Port}, "address already in use"},
-                                 {#{prot => Port}, "unknown key prot"}]].
+                                 {#{prot => Port}, "unknown key prot"}]],
+    begin_metrics([], A).
 
 %% --- on the nodes -------------------------------------------------------------------------------
 
@@ -315,26 +344,47 @@ former() -> prometheus_registry:register_collector(former, prometheus_vm_dist_co
 
 %% --- steps --------------------------------------------------------------------------------------
 
-pair(Env, Config) ->
-    [A, B] = [node(Name, #{config => Env}, Config) || Name <- [a, b]],
+pair(Config) ->
+    [A, B] = [node(Name, #{config => [{lanes, 4}]}, Config) || Name <- [p, q]],
     connect(A, B),
     [A, B].
+
+%% Beside the pair, and connected to its first node.
+third(A, Config) ->
+    case [Node || Node <- weft_test_nodes:running(), name(Node) =:= node_name(r)] of
+        [C] -> C;
+        [] ->
+            C = node(r, #{config => [{lanes, 4}]}, Config),
+            connect(A, C),
+            C
+    end.
+
+%% While the application of the node has these settings, too.
+with_settings(Env, Node, Fun) ->
+    ok = call(Node, application, stop, [weft_ops]),
+    begin_metrics(Env, Node),
+    Result = Fun(),
+    ok = call(Node, application, stop, [weft_ops]),
+    [ok = call(Node, application, unset_env, [weft_ops, Key]) || {Key, _} <- Env],
+    begin_metrics([], Node),
+    Result.
 
 chain(Config) ->
     Names = [a, g, b],
     [NodeA, NodeG, NodeB] = [node_name(Name) || Name <- Names],
     Shape = {static, #{links => [{NodeA, NodeG}, {NodeG, NodeB}]}},
-    [node(Name, #{config => [{topology, Shape}],
-                  args => ["-connect_all", "false", "-kernel", "prevent_overlapping_partitions",
-                           "false"]}, Config)
-     || Name <- Names].
+    [A, _, B] = Nodes =
+        [node(Name, #{config => [{topology, Shape}],
+                      args => ["-connect_all", "false", "-kernel",
+                               "prevent_overlapping_partitions", "false"]}, Config)
+         || Name <- Names],
+    connect(A, B),
+    Nodes.
 
-node(Name, Options, Config) -> node(Name, Options, [], Config).
-
-node(Name, Options, Env, Config) ->
+node(Name, Options, Config) ->
     Args = maps:get(args, Options, []) ++ paths(),
     Node = weft_test_nodes:start(Name, Options#{args => Args}, ?config(place, Config)),
-    begin_metrics(Env, Node),
+    begin_metrics([], Node),
     Node.
 
 begin_metrics(Env, Node) ->
@@ -348,6 +398,12 @@ paths() ->
                                              ++ [filename:join(Dir, "ebin")
                                                  || App <- ?APPS, Dir <- [code:lib_dir(App)],
                                                     is_list(Dir)]]).
+
+%% What was gathered is given for a second, so to look more often is in vain.
+until(Condition) ->
+    weft_test_nodes:until(fun() ->
+                              Condition() orelse receive after 200 -> false end % pacing: of looks
+                          end).
 
 connect(A, B) ->
     until(fun() -> call(A, net_kernel, connect_node, [name(B)]) end),
