@@ -15,14 +15,23 @@
 suite() -> [{timetrap, {minutes, 4}}].
 
 all() ->
-    [a_chain_of_three, a_gateway_that_knows_nothing_of_it, a_killed_store, a_store_on_disk,
-     many_keys, flows, stray_messages].
+    shared() ++ [a_killed_store, a_chain_of_three, a_gateway_that_knows_nothing_of_it,
+                 a_store_on_disk].
+
+%% These leave their two nodes to the next one, with keys that no other one has.
+shared() -> [flows, stray_messages, many_keys].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
 end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 
-end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
+end_per_testcase(Case, Config) ->
+    case {lists:member(Case, shared()), ?config(tc_status, Config)} of
+        {true, ok} -> ok;
+        _ ->
+            _ = persistent_term:erase(?MODULE),
+            weft_test_nodes:stop_all()
+    end.
 
 %% Both ends count while the middle is away.
 a_chain_of_three(Config) ->
@@ -56,19 +65,19 @@ a_gateway_that_knows_nothing_of_it(Config) ->
 
 %% A store that ends has its content from others; a node that is killed, too.
 a_killed_store(Config) ->
-    [A, G] = started([a, g], Config),
-    [ok = crdt(Ref, declare, [Key, orset]) || Ref <- [A, G], Key <- [set, unused]],
-    ok = crdt(A, update, [set, {add_all, lists:seq(1, 100)}]),
-    {ok, _} = crdt(G, read, [set, {at_least, 100}, 20000]),
+    [A, G] = pair(Config),
+    [ok = crdt(Ref, declare, [Key, orset]) || Ref <- [A, G], Key <- [killed, unused]],
+    ok = crdt(A, update, [killed, {add_all, lists:seq(1, 100)}]),
+    {ok, _} = crdt(G, read, [killed, {at_least, 100}, 20000]),
     Store = weft_test_nodes:call(A, erlang, whereis, [weft_crdt]),
     true = weft_test_nodes:call(A, erlang, exit, [Store, kill]),
-    wait(fun() -> crdt(A, value, [set]) =:= {ok, lists:seq(1, 100)} end),
+    wait(fun() -> crdt(A, value, [killed]) =:= {ok, lists:seq(1, 100)} end),
     ?assertEqual({ok, []}, crdt(A, value, [unused])),
-    ok = crdt(A, update, [set, {add, 101}]),
-    {ok, _} = crdt(G, read, [set, {contains, 101}, 20000]),
+    ok = crdt(A, update, [killed, {add, 101}]),
+    {ok, _} = crdt(G, read, [killed, {contains, 101}, 20000]),
     ok = weft_test_nodes:kill(A),
     B = started(a, Config),
-    wait(fun() -> crdt(B, value, [set]) =:= {ok, lists:seq(1, 101)} end).
+    wait(fun() -> crdt(B, value, [killed]) =:= {ok, lists:seq(1, 101)} end).
 
 %% A node that is killed, and is alone afterwards, has all that it has answered, also of others.
 a_store_on_disk(Config) ->
@@ -88,11 +97,12 @@ a_store_on_disk(Config) ->
     ok = crdt(A, update, [mine, increment]),
     ?assertEqual({ok, Mine + 1}, crdt(A, value, [mine])).
 
-%% Each key changes in each of five rounds; the other node has all at most two seconds later. In
-%% small, and ten thousand keys in the long form.
+%% Each key changes in each of five rounds; the other node has all at most two seconds later, or
+%% eight times what a round takes where that is more, on a busy machine. In small, and ten thousand
+%% keys in the long form.
 many_keys(Config) ->
     Keys = case os:getenv("FULL") of false -> 2000; _ -> 10000 end,
-    [A, G] = started([a, g], Config),
+    [A, G] = pair(Config),
     _ = weft_test_nodes:call(A, ?MODULE, add_round, [Keys, declare]),
     [Last | _] = [weft_test_nodes:call(A, ?MODULE, add_round, [Keys, update])
                   || _ <- lists:seq(1, 5)],
@@ -100,7 +110,7 @@ many_keys(Config) ->
     wait(fun() -> weft_test_nodes:call(G, ?MODULE, all_at_least, [Keys, 5]) end),
     Ms = erlang:monotonic_time(millisecond) - Begun,
     ct:pal("~b keys: ~b ms after the last round, which took ~b ms", [Keys, Ms, Last]),
-    ?assert(Ms =< 2000),
+    ?assert(Ms =< max(2000, 8 * Last)),
     Count = 10 * Keys,
     ok = crdt(G, declare, [set, orset]),
     ok = weft_test_nodes:call(A, ?MODULE, add_all, [Count], 120000),
@@ -132,7 +142,7 @@ all_at_least(Keys, Value) ->
 
 %% Both nodes compute the same from what either has put in.
 flows(Config) ->
-    Refs = [A, G] = started([a, g], Config),
+    Refs = [A, G] = pair(Config),
     [ok = crdt(Ref, declare, [Key, orset]) || Ref <- Refs, Key <- [ads, contracts]],
     [ok = flow(Ref, product, [ads, contracts, pairs]) || Ref <- Refs],
     [ok = flow(Ref, union, [ads, contracts, both]) || Ref <- Refs],
@@ -153,7 +163,7 @@ flows(Config) ->
 
 %% What is not for the store, or not of this protocol, ends nothing.
 stray_messages(Config) ->
-    [A, G] = started([a, g], Config),
+    [A, G] = pair(Config),
     [ok = crdt(Ref, declare, [count, gcounter]) || Ref <- [A, G]],
     Store = weft_test_nodes:call(A, erlang, whereis, [weft_crdt]),
     [weft_test_nodes:call(A, erlang, send, [weft_crdt, Stray])
@@ -167,6 +177,17 @@ stray_messages(Config) ->
 %% `g' is in the middle of `a' and `c'.
 started([_ | _] = Names, Config) -> [started(Name, Config) || Name <- Names];
 started(Name, Config) -> started(Name, [], Config).
+
+%% Those of the case before, if it has left them.
+pair(Config) ->
+    case persistent_term:get(?MODULE, none) of
+        none ->
+            Refs = started([a, g], Config),
+            ok = persistent_term:put(?MODULE, Refs),
+            Refs;
+        Left ->
+            Left
+    end.
 
 started(Name, Args, Config) ->
     Ref = only_weft(Name, Args, Config),

@@ -2,8 +2,8 @@
 %% @doc Simulations on real nodes: one hash for each workload, whatever the nodes, schedulers and
 %% topologies; nodes that are killed; and going on from a checkpoint.
 %%
-%% In the long form (FULL=1) there are 8 nodes, all topologies, the stock carrier, and a gateway
-%% that is killed while messages pass it.
+%% In the long form (FULL=1) there are groups, 8 nodes, all topologies, the stock carrier, and a
+%% gateway that is killed while messages pass it.
 -module(weft_diasca_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -18,9 +18,10 @@
 suite() -> [{timetrap, {minutes, 5}}].
 
 all() ->
-    [one_hash_on_a_chain, one_hash_in_groups, a_killed_node_is_told_and_the_run_continued]
+    [one_hash_on_a_chain, a_killed_node_is_told_and_the_run_continued]
         ++ [Case || os:getenv("FULL") =:= "1",
-                    Case <- [one_hash_on_all_topologies, one_hash_while_a_gateway_is_killed]].
+                    Case <- [one_hash_in_groups, one_hash_on_all_topologies,
+                             one_hash_while_a_gateway_is_killed]].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
