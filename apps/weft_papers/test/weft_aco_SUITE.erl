@@ -8,36 +8,39 @@
 -import(weft_bench_test_cluster, [with_nodes/4, connections/1]).
 
 -export([all/0, suite/0]).
--export([all_carriers_find_the_same/1, groups_have_fewer_connections/1,
-         killed_processes_are_found_by_global_names/1, killed_processes_are_found_in_groups/1,
-         killed_node_is_given_up/1, command_takes_a_problem_and_a_seed/1]).
+-export([in_groups/1, all_carriers_find_the_same/1, groups_have_fewer_connections/1,
+         killed_processes_are_found_and_a_killed_node_is_given_up/1,
+         command_takes_a_problem_and_a_seed/1]).
 -export([die_with_colony/0]).
 
 -define(RUN_MS, 90000).
 -define(CALL_MS, 60000).
--define(KILL_EVERY_MS, 200).
+-define(KILL_EVERY_MS, 50).
 
 suite() -> [{timetrap, {seconds, 240}}].
 
 all() ->
-    [all_carriers_find_the_same, groups_have_fewer_connections,
-     killed_processes_are_found_by_global_names, killed_processes_are_found_in_groups,
-     killed_node_is_given_up, command_takes_a_problem_and_a_seed].
+    [in_groups, killed_processes_are_found_and_a_killed_node_is_given_up,
+     command_takes_a_problem_and_a_seed]
+        ++ [Case || os:getenv("FULL") =/= false,
+                    Case <- [all_carriers_find_the_same, groups_have_fewer_connections]].
 
 %% As `bin/bench aco'. The second problem of the file has one order without a late job.
 command_takes_a_problem_and_a_seed(Config) ->
     File = filename:join(proplists:get_value(priv_dir, Config), "two_problems.txt"),
     ok = file:write_file(File, "9 9 9 9 1 2 3 4 1 1 1 1  1 1 1 1 5 5 5 5 4 3 2 1\n"),
-    Second = command(["--problem", File, "--jobs", "4", "--number", "2"], Config),
+    Second = command(["--problem", File, "--jobs", "4", "--number", "2", "--version", "sr",
+                      "--variant", "stock"], Config),
     ?assertEqual({"0", "4 3 2 1"}, {proplists:get_value("cost", Second),
                                     proplists:get_value("schedule", Second)}),
-    First = command(["--problem", File, "--jobs", "4", "--version", "sr", "--variant",
-                     "weft_groups"], Config),
-    ?assertEqual("4 3 2 1", proplists:get_value("schedule", First)),
-    [One, Same, Other] = [proplists:get_value("schedule", command(["--seed", Seed], Config))
-                          || Seed <- ["7", "7", "8"]],
-    ?assertEqual(One, Same),
-    ?assertNotEqual(One, Other).
+    IsLong = os:getenv("FULL") =/= false,
+    [?assertEqual("4 3 2 1", proplists:get_value("schedule",
+                                                 command(["--problem", File, "--jobs", "4"],
+                                                         Config))) || IsLong],
+    [One, Other | Same] = [proplists:get_value("schedule", command(["--seed", Seed], Config))
+                           || Seed <- ["7", "8"] ++ ["7" || IsLong]],
+    ?assertNotEqual(One, Other),
+    ?assertEqual([One || IsLong], Same).
 
 command(Arguments, Config) ->
     Short = ["--ants", "2", "--rounds", "2", "--iterations", "2"],
@@ -55,18 +58,25 @@ options(Version, Names) ->
 problem() ->
     weft_aco_problem:generate(1, 20, 0.6, 0.6).
 
-%% Each version; with FULL=1 on all carriers, with each way to find names.
+%% Each version finds the same. Each node of submasters has a full mesh with the nodes below it, and
+%% nobody has other connections; killed processes are found.
+in_groups(Config) ->
+    with_nodes(weft_groups, shape(), Config,
+               fun(Nodes) ->
+                   First = solution(sr, {weft, groups}, Nodes),
+                   ?assertEqual(3 + 10 + 10, lists:sum(connections(Nodes)) div 2),
+                   [?assertEqual({Version, First}, {Version, solution(Version, Names, Nodes)})
+                    || {Version, Names} <- [{tl, none}, {ml, none}, {gr, {weft, cluster}}]],
+                   survives_kills(options(sr, {weft, groups}), Nodes)
+               end).
+
+%% The long form: also with each way to find names.
 all_carriers_find_the_same(Config) ->
-    Usual = #{weft_groups => [{tl, none}, {ml, none}, {gr, {weft, cluster}},
-                              {sr, {weft, groups}}]},
-    More = #{stock => [{tl, none}, {ml, none}, {sr, local}],
-             stock_mesh => [{ml, none}, {gr, global}],
-             weft_mesh => [{tl, none}, {gr, global}],
-             weft_peers => [{ml, none}, {gr, {weft, cluster}}]},
-    Versions = case os:getenv("FULL") of
-                   false -> Usual;
-                   _ -> maps:merge(Usual, More)
-               end,
+    Versions = #{weft_groups => [{sr, {weft, groups}}],
+                 stock => [{tl, none}, {ml, none}, {sr, local}],
+                 stock_mesh => [{ml, none}, {gr, global}],
+                 weft_mesh => [{tl, none}, {gr, global}],
+                 weft_peers => [{ml, none}, {gr, {weft, cluster}}]},
     Found = lists:append([with_nodes(Variant, shape(), Config,
                                      fun(Nodes) -> [solution(Version, Names, Nodes)
                                                     || {Version, Names} <- Of]
@@ -78,7 +88,7 @@ solution(Version, Names, Nodes) ->
     {ok, #{cost := Cost, schedule := Schedule}} = aco(options(Version, Names), Nodes),
     {Cost, Schedule}.
 
-%% Each node of submasters has a full mesh with the nodes below it, or only the lines of the tree.
+%% A mesh has all, a tree without meshes only its lines.
 groups_have_fewer_connections(Config) ->
     Connections = fun(Variant, Version, Names) ->
                       with_nodes(Variant, shape(), Config,
@@ -87,23 +97,20 @@ groups_have_fewer_connections(Config) ->
                                      lists:sum(connections(Nodes)) div 2
                                  end)
                   end,
-    ?assertEqual(3 + 10 + 10, Connections(weft_groups, sr, {weft, groups})),
-    _ = os:getenv("FULL") =/= false
-        andalso [?assertEqual(11 * 10 div 2, Connections(stock_mesh, gr, global)),
-                 ?assertEqual(2 + 4 + 4, Connections(stock, sr, local))],
-    ok.
+    ?assertEqual(11 * 10 div 2, Connections(stock_mesh, gr, global)),
+    ?assertEqual(2 + 4 + 4, Connections(stock, sr, local)).
 
-killed_processes_are_found_by_global_names(Config) ->
+%% By global names.
+killed_processes_are_found_and_a_killed_node_is_given_up(Config) ->
     with_nodes(stock_mesh, weft_bench_cluster:shape(5, []), Config,
-               fun(Nodes) -> survives_kills(options(gr, global), Nodes) end).
-
-killed_processes_are_found_in_groups(Config) ->
-    with_nodes(weft_groups, shape(), Config,
-               fun(Nodes) -> survives_kills(options(sr, {weft, groups}), Nodes) end).
+               fun(Nodes) ->
+                   survives_kills(options(gr, global), Nodes),
+                   killed_node_is_given_up(Nodes)
+               end).
 
 %% Processes of the tree are killed, on one node after the other, from the master to colonies.
 survives_kills(Options, Nodes) ->
-    Long = Options#{rounds => 80, iterations => 40},
+    Long = Options#{rounds => 60, iterations => 10},
     {{ok, #{restarts := Restarts, given_up := 0, cost := Cost, schedule := Schedule}}, Kills} =
         weft_aco_killer:during(Nodes, ?KILL_EVERY_MS, fun() -> aco(Long, Nodes) end),
     ct:pal("~b killed, ~b started anew", [Kills, Restarts]),
@@ -112,14 +119,10 @@ survives_kills(Options, Nodes) ->
     ?assert(Kills > 0),
     ?assert(Restarts > 0).
 
-killed_node_is_given_up(Config) ->
-    with_nodes(stock, weft_bench_cluster:shape(5, []), Config,
-               fun(Nodes) ->
-                   ok = weft_bench_nodes:call(Nodes, {n, 5}, ?MODULE, die_with_colony,
-                                              {[], ?CALL_MS}),
-                   ?assertMatch({ok, #{given_up := 1, cost := _}},
-                                aco((options(sr, local))#{rounds => 2000}, Nodes))
-               end).
+killed_node_is_given_up(Nodes) ->
+    ok = weft_bench_nodes:call(Nodes, {n, 5}, ?MODULE, die_with_colony, {[], ?CALL_MS}),
+    ?assertMatch({ok, #{given_up := 1, cost := _}},
+                 aco((options(sr, local))#{rounds => 300}, Nodes)).
 
 %% On a node: it ends as soon as a colony is at work there.
 die_with_colony() ->

@@ -65,7 +65,7 @@ killed_processes_are_replaced_test_() ->
      fun() ->
          {Killer, Monitor} = spawn_monitor(fun() -> kill(0) end),
          {ok, Result} = run(#{version => gr, degree => 2, names => local, rounds => 20,
-                              iterations => 20}),
+                              iterations => 8}),
          Killer ! {stop, self()},
          Kills = receive {'DOWN', Monitor, process, Killer, {kills, Count}} -> Count end,
          #{restarts := Restarts, given_up := 0, schedule := Schedule, cost := Cost} = Result,
@@ -78,7 +78,7 @@ killed_processes_are_replaced_test_() ->
 kill(Kills) ->
     receive
         {stop, _} -> exit({kills, Kills})
-    after 30 ->
+    after 15 ->
         case [Name || Name <- registered(), lists:prefix("weft_aco_", atom_to_list(Name))] of
             [] -> kill(Kills);
             Names ->

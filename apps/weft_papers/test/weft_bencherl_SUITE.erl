@@ -27,9 +27,10 @@ run(Given, Config) ->
                       fun(Line) -> ct:pal("~ts", [Line]) end).
 
 schedulers_are_swept(Config) ->
+    Benches = ["mbrot"] ++ ["bang" || os:getenv("FULL") =/= false],
     {ok, #{dir := Dir, rows := Rows, failed := [], insane := []}} =
-        run(#{include => ["bang", "mbrot"], schedulers => [1, 2]}, Config),
-    ?assertEqual([{"bang", 1}, {"bang", 2}, {"mbrot", 1}, {"mbrot", 2}],
+        run(#{include => Benches, schedulers => [1, 2]}, Config),
+    ?assertEqual([{Bench, At} || Bench <- lists:sort(Benches), At <- [1, 2]],
                  lists:usort([{Bench, At} || #{bench := Bench, at := At} <- Rows])),
     [?assert(Ms > 0) || #{ms := Ms} <- Rows],
     Otp = erlang:system_info(otp_release),
@@ -94,9 +95,9 @@ benchmarks_of_a_directory(Config) ->
     _ = source(Config, "crashing", "bench_args(_, _) -> [[1]].\nrun([1], _, _) -> exit(bad).\n"),
     {ok, #{rows := Rows, failed := Failed, insane := Insane}} =
         run(#{include => ["steady", "unsteady", "crashing"], bench_dir => Dir,
-              schedulers => [1, 2]}, Config),
+              schedulers => [1]}, Config),
     ?assertEqual(["steady", "unsteady"], lists:usort([Bench || #{bench := Bench} <- Rows])),
-    ?assertMatch([_, _], Failed),
+    ?assertMatch([_], Failed),
     ?assertEqual(["unsteady"], Insane).
 
 %% The original of a benchmark is run instead of ours, not beside it.

@@ -21,8 +21,8 @@
 suite() -> [{timetrap, {seconds, 240}}].
 
 all() ->
-    [distributed_form_on_all_carriers, grouped_form_needs_no_other_connections,
-     killed_node_is_given_up, people_talk_in_terminals].
+    [grouped_form_needs_no_other_connections, killed_node_is_given_up, people_talk_in_terminals]
+        ++ [distributed_form_on_all_carriers || os:getenv("FULL") =/= false].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -38,16 +38,15 @@ options(Names, IsGrouped) ->
 shape(Size) ->
     weft_bench_cluster:shape(weft_im_plan:needed(Size), weft_im_plan:groups(Size)).
 
-%% With FULL=1 on the others, too.
+%% The long form: on the carriers that have a full mesh or something like it.
 distributed_form_on_all_carriers(Config) ->
     [with_nodes(Variant, size(), Config,
                 fun(Nodes) ->
                     survives_kills(options(Names, false), Nodes),
                     names_are_registered_again(options(Names, false), Nodes)
                 end)
-     || {Variant, Names} <- [{weft_mesh, {weft, cluster}}]
-            ++ [More || os:getenv("FULL") =/= false,
-                        More <- [{stock_mesh, global}, {weft_peers, {weft, cluster}}]]].
+     || {Variant, Names} <- [{weft_mesh, {weft, cluster}}, {stock_mesh, global},
+                             {weft_peers, {weft, cluster}}]].
 
 %% A router has the other one, two servers and a node of clients; these have each other.
 grouped_form_needs_no_other_connections(Config) ->
@@ -64,6 +63,7 @@ grouped_form_needs_no_other_connections(Config) ->
                    ?assertEqual(lists:sum(Connections), lists:sum(connections(Nodes))),
                    %% The distributed form goes over the same links.
                    survives_kills(options({weft, cluster}, false), Nodes),
+                   names_are_registered_again(options({weft, cluster}, false), Nodes),
                    ?assertEqual(lists:sum(Connections), lists:sum(connections(Nodes)))
                end).
 
@@ -95,7 +95,7 @@ killed_and_back(Options, Nodes) ->
     Back = [begin
                 Pid = weft_im_names:whereis(Service, Name),
                 exit(Pid, kill),
-                true = comes_back(Service, Name, Pid)
+                ok = comes_back(Service, Name, Pid)
             end || Name <- Names],
     [] = Ask({names, []}),
     [] = Ask({copies, []}),
@@ -103,10 +103,10 @@ killed_and_back(Options, Nodes) ->
     length(Back).
 
 comes_back(Service, Name, Pid) ->
-    case weft_im_names:whereis(Service, Name) of
-        Other when is_pid(Other), Other =/= Pid -> true;
-        _ -> erlang:yield(), comes_back(Service, Name, Pid)
-    end.
+    weft_test_nodes:until(fun() ->
+                              Now = weft_im_names:whereis(Service, Name),
+                              is_pid(Now) andalso Now =/= Pid
+                          end, ?CALL_MS).
 
 %% Its clients are told; all others go on, and lose nothing: there is time to open other sessions.
 killed_node_is_given_up(Config) ->
@@ -137,8 +137,10 @@ given_up(Result) ->
 
 %% Once clients are logged in it is worth to be killed.
 has_server(Role, Nodes) ->
-    0 < weft_bench_nodes:call(Nodes, Role, ?MODULE, servers, {[], ?CALL_MS})
-        orelse has_server(Role, Nodes).
+    weft_test_nodes:until(fun() ->
+                              0 < weft_bench_nodes:call(Nodes, Role, ?MODULE, servers,
+                                                        {[], ?CALL_MS})
+                          end, ?RUN_MS).
 
 %% On a node: how many sessions it has.
 servers() ->

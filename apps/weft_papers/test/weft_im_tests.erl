@@ -150,16 +150,11 @@ names_are_registered_again_test_() ->
       end).
 
 another(Service, Name, Pid) ->
-    another(Service, Name, Pid, erlang:monotonic_time(millisecond) + ?DEADLINE_MS).
-
-another(Service, Name, Pid, Deadline) ->
-    case weft_im_names:whereis(Service, Name) of
-        Other when is_pid(Other), Other =/= Pid -> Other;
-        _ ->
-            ?assert(erlang:monotonic_time(millisecond) < Deadline, Name),
-            erlang:yield(),
-            another(Service, Name, Pid, Deadline)
-    end.
+    ok = weft_test_nodes:until(fun() ->
+                                   Now = weft_im_names:whereis(Service, Name),
+                                   is_pid(Now) andalso Now =/= Pid
+                               end, ?DEADLINE_MS),
+    weft_im_names:whereis(Service, Name).
 
 killed_databases_have_all_rows_again_test_() ->
     with_service(

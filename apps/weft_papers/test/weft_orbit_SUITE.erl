@@ -8,10 +8,10 @@
 -import(weft_bench_test_cluster, [with_nodes/4, connections/1]).
 
 -export([all/0, suite/0]).
--export([distributed_is_the_same_on_1_3_and_5_nodes/1, grouped_is_the_same_on_each_carrier/1,
-         each_set_has_its_size_over_the_links_of_the_groups/1,
+-export([over_the_links_of_the_groups/1, each_set_has_its_size_on_stock/1,
+         distributed_is_the_same_on_1_3_and_5_nodes/1, grouped_is_the_same_on_each_carrier/1,
          connections_are_those_of_the_paper/1,
-         lost_node_is_told/1, command_takes_generators_of_the_user/1,
+         command_takes_generators_of_the_user/1,
          command_tells_what_went_wrong/1]).
 
 -define(RUN_MS, 60000).
@@ -23,44 +23,50 @@
 suite() -> [{timetrap, {seconds, 180}}].
 
 all() ->
-    [distributed_is_the_same_on_1_3_and_5_nodes, grouped_is_the_same_on_each_carrier,
-     each_set_has_its_size_over_the_links_of_the_groups, connections_are_those_of_the_paper,
-     lost_node_is_told,
-     command_takes_generators_of_the_user, command_tells_what_went_wrong].
+    [over_the_links_of_the_groups, connections_are_those_of_the_paper,
+     command_takes_generators_of_the_user, command_tells_what_went_wrong]
+        ++ [Case || os:getenv("FULL") =/= false,
+                    Case <- [each_set_has_its_size_on_stock,
+                             distributed_is_the_same_on_1_3_and_5_nodes,
+                             grouped_is_the_same_on_each_carrier]].
+
+%% Both forms, and the distributed one on some of the nodes only. There every node talks with every
+%% other, and has the connections of the groups all the same.
+over_the_links_of_the_groups(Config) ->
+    with_nodes(weft_groups, shape(), Config,
+               fun(Nodes) ->
+                   is_right(?OPTIONS, Nodes),
+                   ?assertEqual([2, 4, 2, 2, 4, 2, 2], connections(Nodes)),
+                   Names = weft_bench_cluster:nodes(Nodes),
+                   [is_right(?OPTIONS, Nodes, lists:sublist(Names, Count)) || Count <- [1, 3, 5]],
+                   is_right(grouped(Nodes), Nodes),
+                   each_set_has_its_size(Nodes)
+               end).
+
+each_set_has_its_size_on_stock(Config) ->
+    with_nodes(stock, shape(), Config, fun each_set_has_its_size/1).
 
 distributed_is_the_same_on_1_3_and_5_nodes(Config) ->
     [with_nodes(Variant, weft_bench_cluster:shape(Count, []), Config,
                 fun(Nodes) -> is_right(?OPTIONS, Nodes) end)
      || {Variant, Count} <- [{weft_mesh, 1}, {stock, 3}, {weft_mesh, 5}]].
 
-%% Usually the one that has the most to do.
 grouped_is_the_same_on_each_carrier(Config) ->
     [with_nodes(Variant, shape(), Config,
                 fun(Nodes) -> is_right(grouped(Nodes), Nodes) end)
-     || Variant <- [weft_peers]
-            ++ [More || os:getenv("FULL") =/= false,
-                        More <- [stock, stock_mesh, weft_mesh, weft_groups]]].
+     || Variant <- [weft_peers, stock, stock_mesh, weft_mesh]].
 
-%% In both forms over the circuits between groups, with FULL=1 on stock, too. There every node talks
-%% with every other, and has the connections of the groups all the same.
-each_set_has_its_size_over_the_links_of_the_groups(Config) ->
-    with_nodes(weft_groups, shape(), Config,
-               fun(Nodes) ->
-                   is_right(?OPTIONS, Nodes),
-                   ?assertEqual([2, 4, 2, 2, 4, 2, 2], connections(Nodes)),
-                   each_set_has_its_size(Nodes)
-               end),
-    _ = os:getenv("FULL") =:= "1"
-        andalso with_nodes(stock, shape(), Config, fun each_set_has_its_size/1),
-    ok.
-
+%% In small in one form, and with FULL=1 in both of them, up to ten thousand vertices.
 each_set_has_its_size(Nodes) ->
+    IsLong = os:getenv("FULL") =/= false,
     [has_size(Digits, Space, Size, Form, Nodes)
      || {Digits, [_ | Sizes]} <- weft_orbit_sizes:of_each_set(),
-        {Space, Size} <- lists:droplast(Sizes),
-        Form <- [?OPTIONS, grouped(Nodes)]],
-    has_size("1245", 10000, 6892, grouped(Nodes), Nodes),
-    has_size("12", 10000, 6886, ?OPTIONS, Nodes).
+        {Space, Size} <- lists:sublist(Sizes, case IsLong of true -> 2; false -> 1 end),
+        Form <- [grouped(Nodes)] ++ [?OPTIONS || IsLong]],
+    has_size("1245", 1000, 854, grouped(Nodes), Nodes),
+    has_size("12", 1000, 853, ?OPTIONS, Nodes),
+    [has_size(Digits, 10000, Size, Form, Nodes)
+     || IsLong, {Digits, Size, Form} <- [{"1245", 6892, grouped(Nodes)}, {"12", 6886, ?OPTIONS}]].
 
 has_size(Digits, Space, Size, Form, Nodes) ->
     Options = Form#{generators := weft_orbit_sizes:generators(Digits), space := Space},
@@ -77,33 +83,31 @@ connections_are_those_of_the_paper(Config) ->
                    is_right(grouped(Nodes), Nodes),
                    ?assertEqual([2, 4, 2, 2, 4, 2, 2], connections(Nodes)),
                    is_right(?OPTIONS, Nodes),
-                   ?assertEqual([6, 6, 6, 6, 6, 6, 6], connections(Nodes))
+                   ?assertEqual([6, 6, 6, 6, 6, 6, 6], connections(Nodes)),
+                   lost_node_is_told(Nodes)
                end).
 
-lost_node_is_told(Config) ->
-    with_nodes(stock, weft_bench_cluster:shape(2, []), Config,
-               fun(Nodes) ->
-                   [Here, _] = weft_bench_cluster:nodes(Nodes),
-                   {error, Text} = orbit(?OPTIONS, Nodes, [Here, 'none@127.0.0.1']),
-                   ?assertNotEqual(nomatch, string:find(Text, "none@127.0.0.1 was lost"))
-               end).
+lost_node_is_told(Nodes) ->
+    [Here | _] = weft_bench_cluster:nodes(Nodes),
+    {error, Text} = orbit(?OPTIONS, Nodes, [Here, 'none@127.0.0.1']),
+    ?assertNotEqual(nomatch, string:find(Text, "none@127.0.0.1 was lost")).
 
 %% As `bin/bench orbit'. Every number is reached from the one before it.
 command_takes_generators_of_the_user(Config) ->
     File = generator(Config, "orbit_successor", "X + 1"),
     [begin
-         {0, Lines} = command(["--generators", File, "--space", "157", "--nodes", "5" | Form],
-                              Config),
+         {0, Lines} = command(["--generators", File, "--space", "157" | Form], Config),
          ?assertEqual({"157", integer_to_list(156 * 157 div 2)},
                       {proplists:get_value("size", Lines), proplists:get_value("sum", Lines)})
-     end || Form <- [[], ["--grouped", "--variant", "weft_groups"]]],
+     end || Form <- [["--grouped", "--variant", "weft_groups", "--nodes", "5"]]
+                   ++ [["--nodes", "5"] || os:getenv("FULL") =/= false]],
     {0, Known} = command(["--generators", "4,1,2", "--space", "157", "--nodes", "3"], Config),
     ?assertEqual(integer_to_list(?SIZE), proplists:get_value("size", Known)).
 
 %% What is found out on the nodes only.
 command_tells_what_went_wrong(Config) ->
     File = generator(Config, "orbit_fraction", "X / 2 + case X of 0 -> throw(none); _ -> 1 end"),
-    ?assertMatch({2, []}, command(["--generators", File], Config)),
+    ?assertMatch({2, []}, command(["--generators", File, "--nodes", "3"], Config)),
     Later = generator(Config, "orbit_later", "case X of 0 -> 1; _ -> 1.5 end"),
     ?assertMatch({1, []}, command(["--generators", Later, "--nodes", "3"], Config)).
 
@@ -124,8 +128,11 @@ grouped(Nodes) ->
     ?OPTIONS#{groups => [[A1, A2, A3], [B1, B2, B3]], gateways => 2}.
 
 is_right(Options, Nodes) ->
+    is_right(Options, Nodes, weft_bench_cluster:nodes(Nodes)).
+
+is_right(Options, Nodes, Names) ->
     ?assertMatch({ok, #{size := ?SIZE, sum := ?SUM, received := 1 + ?SIZE * 3}},
-                 orbit(Options, Nodes, weft_bench_cluster:nodes(Nodes))).
+                 orbit(Options, Nodes, Names)).
 
 orbit(Options, Nodes, Names) ->
     weft_bench_test_cluster:run(weft_orbit, Options, Names, Nodes, ?RUN_MS).
