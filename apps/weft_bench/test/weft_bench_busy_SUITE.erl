@@ -17,44 +17,59 @@
 
 suite() -> [{timetrap, {seconds, 90}}].
 
-all() -> [busy_node_answers, node_of_high_priority_answers, flood_leaves_the_node_its_time].
+all() ->
+    [busy_node_answers, node_of_high_priority_answers]
+        ++ [flood_leaves_the_node_its_time || os:getenv("FULL") =/= false].
 
 %% 3,000 processes compute on the node that answers, or on the gateway to it.
 busy_node_answers(Config) ->
-    answers_as_stock("call_to_busy .* beside 3000$", Config).
+    answers_as_stock(call_to_busy, [weft_1, weft_gateway], Config).
 
 %% Four of priority high, on two schedulers or any other number up to four.
 node_of_high_priority_answers(Config) ->
-    answers_as_stock("call_to_high", Config).
+    answers_as_stock(call_to_high, [weft_1] ++ [weft_gateway || os:getenv("FULL") =/= false],
+                     Config).
 
 %% Calls that wait for their turn among others of the same priority are few, though the fastest of
 %% them may be fast.
-answers_as_stock(Cell, Config) ->
-    Rows = run(Cell, "stock,weft_1,weft_gateway", Config),
-    StockUs = value(<<"stock">>, <<"latency_p50_us">>, Rows),
-    Calls = value(<<"stock">>, <<"calls">>, Rows),
+answers_as_stock(Workload, Variants, Config) ->
+    #{stock := #{latency_p50_us := StockUs, calls := Calls}} = Measured =
+        measured(Workload, [stock | Variants], Config),
     [begin
-         ?assert(value(Variant, <<"calls">>, Rows) > Calls / ?TIMES),
-         ?assert(value(Variant, <<"latency_p50_us">>, Rows) < ?TIMES * StockUs + ?NOISE_US),
-         ?assertEqual({Variant, 0}, {Variant, value(Variant, <<"timeouts">>, Rows)}),
-         ?assertEqual({Variant, 0}, {Variant, value(Variant, <<"nodedowns">>, Rows)})
-     end || Variant <- [<<"weft_1">>, <<"weft_gateway">>]].
+         #{Variant := Of} = Measured,
+         ?assert(maps:get(calls, Of) > Calls / ?TIMES),
+         ?assert(maps:get(latency_p50_us, Of) < ?TIMES * StockUs + ?NOISE_US),
+         ?assertMatch({Variant, #{timeouts := 0, nodedowns := 0}}, {Variant, Of})
+     end || Variant <- Variants].
 
 %% Floods of small messages to a node: its own processes have about the part of its processor time
 %% that stock leaves them.
 flood_leaves_the_node_its_time(Config) ->
-    Rows = run("flood_to_busy", "stock,weft_1", Config),
-    Stock = value(<<"stock">>, <<"computed_percent">>, Rows),
-    ?assert(value(<<"weft_1">>, <<"computed_percent">>, Rows) > 0.75 * Stock).
+    #{stock := #{computed_percent := Stock}, weft_1 := #{computed_percent := Weft}} =
+        measured(flood_to_busy, [stock, weft_1], Config),
+    ?assert(Weft > 0.75 * Stock).
 
-value(Variant, Metric, Rows) ->
-    [Value] = [V || #{variant := W, metric := M, value := V} <- Rows, W =:= Variant, M =:= Metric],
-    Value.
-
-run(Cell, Variants, Config) ->
+%% The largest of the cells, in short unless it is about shares of time.
+measured(Workload, Variants, Config) ->
+    Cell = lists:last([Of || #{workload := Is} = Of <- weft_bench_busy:cells(quick),
+                             Is =:= Workload]),
+    DurationMs = case Workload of flood_to_busy -> 1500; _ -> 400 end,
     Dir = ?config(priv_dir, Config),
-    0 = weft_bench_cli:main(["--quick", "--suites", "k", "--only", Cell, "--variants", Variants,
-                             "--repetitions", "1", "--out", Dir]),
-    {ok, Rows} = weft_report_record:read(Dir),
-    ct:pal("~p", [[{W, M, V} || #{variant := W, metric := M, value := V} <- Rows]]),
-    Rows.
+    Measured = weft_bench_place:with(
+                 weft_bench_link:loopback(), Dir,
+                 fun(Place) ->
+                     [{Variant, on_nodes(Variant, Cell#{with := #{duration_ms => DurationMs}},
+                                         #{place => Place, log_dir => Dir})}
+                      || Variant <- Variants]
+                 end),
+    ct:pal("~p", [Measured]),
+    maps:from_list(Measured).
+
+on_nodes(Variant, #{layout := Layout} = Cell, Context) ->
+    {ok, Nodes} = weft_bench_nodes:start(Variant, Layout, Context),
+    try
+        {ok, Metrics} = weft_bench_busy:run(Cell, Nodes),
+        maps:from_list(Metrics)
+    after
+        weft_bench_nodes:stop(Nodes)
+    end.

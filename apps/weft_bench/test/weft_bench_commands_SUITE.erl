@@ -38,7 +38,7 @@ full_while_it_measures(Config) ->
     %% This file would be too large as well.
     ok = file:make_symlink("/dev/null", filename:join(Dir, "environment.csv")),
     Limit = io_lib:format("trap '' XFSZ; ulimit -f ~b; ", [?BLOCKS_MAX]),
-    {2, Output} = run(Limit, names(Dir, 12)),
+    {2, Output} = run(Limit, names(Dir)),
     ?assertMatch({match, _}, re:run(Output, "names.csv: file too large. "
                                             "What was measured before is kept")),
     %% It is told when it happens, not at the end.
@@ -47,7 +47,8 @@ full_while_it_measures(Config) ->
     ?assert(length(Rows) > 3),
     [?assertEqual(9, length(Row)) || Row <- Rows].
 
-%% Whatever ends the command, a row is in the file as soon as it is measured.
+%% Whatever ends the command, a row is in the file as soon as it is measured; with FULL=1 of each of
+%% them. Its nodes are gone with the next place for nodes.
 cut_while_it_measures(Config) ->
     [begin
          Dir = dir(Config, "cut_" ++ Name),
@@ -58,21 +59,27 @@ cut_while_it_measures(Config) ->
          [] = os:cmd("kill -KILL " ++ integer_to_list(OsPid)),
          {Status, _} = weft_bench_command:collect(Port),
          ?assert(Status > 2),
-         ?assertMatch([_ | _], rows(Dir, Name ++ ".csv"))
-     end || [Name | _] = Arguments <- small()].
+         ?assertMatch([_ | _], rows(Dir, Name ++ ".csv")),
+         ok = weft_bench_place:with(weft_bench_link:loopback(), Dir, fun(_Place) -> ok end),
+         weft_test_nodes:until(fun() -> os:cmd("pgrep -f [c]ut_" ++ Name ++ "/logs") =:= "" end,
+                               ?TIMEOUT_MS)
+     end || [Name | _] = Arguments <- usual(small())].
+
+%% The first of some, all with FULL=1.
+usual([First | More]) -> [First | [One || os:getenv("FULL") =/= false, One <- More]].
 
 %% With the reason of each of them.
 nodes_that_do_not_start(Config) ->
     [begin
          Dir = dir(Config, "no_nodes_" ++ Command),
          {2, Output} = run([], ["os:putenv(\"ERL_FLAGS\", \"-s erlang halt\"), "],
-                           [Command, "--out", Dir]),
+                           [Command, "--nodes", "7", "--out", Dir | More]),
          ?assertMatch({match, _},
                       re:run(Output, "the nodes of stock_mesh do not start: n1-stock_mesh-.*: its "
                                      "emulator ended with status 0; .* more. See what they say "
                                      "above and in .*logs; ")),
          ?assertEqual([], rows(Dir, Command ++ ".csv"))
-     end || Command <- ["names", "locks", "groups"]].
+     end || [Command | More] <- usual([["names"], ["locks"], ["groups", "--groups", "3"]])].
 
 %% As with Ctrl-C, by the script: the load ends, and its files are those of a shorter one.
 load_interrupted(Config) ->
@@ -171,13 +178,15 @@ texts(Dir, File) ->
 
 %% Of several rows each.
 small() ->
-    [["names", "--nodes", "2", "--kinds", "global", "--workloads", "one,all,mix", "--seconds", "2"],
-     ["locks", "--nodes", "2", "--seconds", "2"],
+    [["names", "--nodes", "2", "--kinds", "global", "--workloads", "one,visible,all", "--seconds",
+      "1"],
+     ["locks", "--nodes", "2", "--seconds", "2", "--rate", "40"],
      ["groups", "--nodes", "5", "--groups", "2", "--idle_s", "1"]].
 
-names(Dir, Times) ->
+%% More rows than there is room for, before it is the turn of the second kind.
+names(Dir) ->
     ["names", "--nodes", "2", "--kinds", "global,eventual", "--workloads", "all", "--seconds", "1",
-     "--callers", lists:join(",", lists:duplicate(Times, "1")), "--out", Dir].
+     "--callers", lists:join(",", lists:duplicate(12, "1")), "--out", Dir].
 
 dir(Config, Name) ->
     Dir = filename:join(?config(priv_dir, Config), Name),

@@ -15,14 +15,14 @@ all() -> [connections_are_those_of_the_formulas, wrong_arguments_are_refused].
 
 connections_are_those_of_the_formulas(Config) ->
     Dir = ?config(priv_dir, Config),
-    ?assertEqual(0, weft_bench_groups:main(["--nodes", "7", "--groups", "3", "--idle_s", "1",
+    ?assertEqual(0, weft_bench_groups:main(["--nodes", "5", "--groups", "2", "--idle_s", "1",
                                             "--out", Dir])),
     {ok, Text} = file:read_file(filename:join(Dir, "groups.csv")),
     [Header | Lines] = [string:lexemes(Line, ",") || Line <- string:lexemes(Text, "\n")],
     Rows = [maps:from_list(lists:zip(Header, Line)) || Line <- Lines],
-    ?assertEqual([{<<"stock_mesh">>, <<"node">>, <<"6">>}, {<<"weft_mesh">>, <<"node">>, <<"6">>},
-                  {<<"weft_groups">>, <<"master">>, <<"3">>},
-                  {<<"weft_groups">>, <<"head">>, <<"4">>},
+    ?assertEqual([{<<"stock_mesh">>, <<"node">>, <<"4">>}, {<<"weft_mesh">>, <<"node">>, <<"4">>},
+                  {<<"weft_groups">>, <<"master">>, <<"2">>},
+                  {<<"weft_groups">>, <<"head">>, <<"3">>},
                   {<<"weft_groups">>, <<"worker">>, <<"1">>}],
                  [{Variant, Role, Formula} || #{<<"variant">> := Variant, <<"role">> := Role,
                                                 <<"formula">> := Formula} <- Rows]),

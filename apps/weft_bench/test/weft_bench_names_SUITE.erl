@@ -14,7 +14,7 @@ all() -> [names_are_measured, locks_are_measured, wrong_arguments_are_refused].
 
 names_are_measured(Config) ->
     Dir = ?config(priv_dir, Config),
-    ?assertEqual(0, weft_bench_names:main(["--nodes", "3", "--kinds", "global,eventual",
+    ?assertEqual(0, weft_bench_names:main(["--nodes", "2", "--kinds", "global,eventual",
                                            "--callers", "1,2", "--seconds", "1",
                                            "--out", Dir])),
     Rows = rows(filename:join(Dir, "names.csv")),
@@ -23,9 +23,9 @@ names_are_measured(Config) ->
                  weft_report_record:read_environment(Dir)),
     ?assertEqual([{Kind, Workload, Callers}
                   || Kind <- [<<"global">>, <<"eventual">>],
-                     {Workload, Callers} <- [{<<"one">>, 1}, {<<"all">>, 3}, {<<"all">>, 6},
-                                             {<<"visible">>, 1}, {<<"mix 0.01">>, 3},
-                                             {<<"mix 0.5">>, 3}, {<<"mix 1.0">>, 3}]],
+                     {Workload, Callers} <- [{<<"one">>, 1}, {<<"all">>, 2}, {<<"all">>, 4},
+                                             {<<"visible">>, 1}, {<<"mix 0.01">>, 2},
+                                             {<<"mix 0.5">>, 2}, {<<"mix 1.0">>, 2}]],
                  [{Kind, Workload, binary_to_integer(Callers)}
                   || #{<<"kind">> := Kind, <<"workload">> := Workload,
                        <<"callers">> := Callers} <- Rows]),
@@ -34,7 +34,7 @@ names_are_measured(Config) ->
 %% Stock global may take any time; what is promised is weft_global's: bounded, and soon over.
 locks_are_measured(Config) ->
     Dir = ?config(priv_dir, Config),
-    ?assertEqual(0, weft_bench_locks:main(["--nodes", "4", "--rate", "40", "--seconds", "3",
+    ?assertEqual(0, weft_bench_locks:main(["--nodes", "3", "--rate", "40", "--seconds", "2",
                                            "--out", Dir])),
     [#{<<"module">> := <<"global">>}, #{<<"module">> := <<"weft_global">>} = Ours] =
         rows(filename:join(Dir, "locks.csv")),
