@@ -1,6 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Reports in a real browser, see weft_report_browser. They are of runs that are made up, with
-%% all that a report can show; a page of measured figures is in weft_paper_SUITE.
+%% all that a report can show; a page of measured figures is in weft_paper_SUITE. With FULL=1 all of
+%% them in the light and in the dark, otherwise most of them in one of the two.
 -module(weft_papers_screenshot_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -14,7 +15,9 @@
 
 suite() -> [{timetrap, {minutes, 4}}].
 
-all() -> [benchmark_report, figures_of_papers, load_report, bencherl_report, a_bad_page_is_noticed].
+all() ->
+    [benchmark_report, figures_of_papers, load_report, a_bad_page_is_noticed]
+        ++ [bencherl_report || os:getenv("FULL") =/= false].
 
 init_per_suite(Config) ->
     case weft_report_browser:find() of
@@ -24,13 +27,21 @@ init_per_suite(Config) ->
 
 end_per_suite(_Config) -> ok.
 
+looks_well(File, Scheme, Config) ->
+    case os:getenv("FULL") of
+        false -> weft_report_browser:looks_well(File, Scheme, Config);
+        _ -> weft_report_browser:looks_well(File, Config)
+    end.
+
 %% --- pages --------------------------------------------------------------------------------------
 
 benchmark_report(Config) ->
     Dir = dir("benchmark", Config),
     ok = weft_report_sample:write(Dir, sample(), weft_report_sample:environment()),
     {ok, _, _} = weft_report_page:write(Dir),
-    Seen = weft_report_browser:looks_well(weft_report_page:file(Dir), Config),
+    File = weft_report_page:file(Dir),
+    Seen = looks_well(File, "light", Config),
+    ?assert(weft_report_browser:drawn_percent(File, Config) > 10),
     ?assert(maps:get("charts", Seen) >= 12),
     ?assert(maps:get("tables", Seen) >= 4).
 
@@ -41,7 +52,7 @@ figures_of_papers(Config) ->
     ok = file:write_file(File, weft_papers_figures:page([{Figure, maps:get(id, Figure), {ok, Rows},
                                                           ["2026-01-31, commit abc1234"]}
                                                          || Figure <- Figures])),
-    Seen = weft_report_browser:looks_well(File, Config),
+    Seen = looks_well(File, "dark", Config),
     ?assertEqual(length(Figures), maps:get("tables", Seen)),
     ?assert(maps:get("charts", Seen) >= length(Figures)),
     {ok, Page} = file:read_file(File),
@@ -54,7 +65,7 @@ load_report(Config) ->
     Dir = dir("load", Config),
     {ok, _} = weft_load:run(Load, #{dir => Dir, progress => fun weft_load:silent/1}),
     ok = weft_report_load:write(Dir),
-    Seen = weft_report_browser:looks_well(weft_report_load:file(Dir), Config),
+    Seen = looks_well(weft_report_load:file(Dir), "light", Config),
     %% Four over time, and the distributions of two times.
     ?assertEqual(4 + 2, maps:get("charts", Seen)),
     ?assert(maps:get("tables", Seen) >= 2).
@@ -76,7 +87,7 @@ bencherl_report(Config) ->
                ++ [Row("ran", "", Axis, At, "[2]", 120.5 / (1 + At))
                    || Axis <- [sched, node], At <- [1, 2]]
                ++ [Row("bang", "", sched, 1, "[32,3200]", 0.4)]),
-    Seen = weft_report_browser:looks_well(weft_bencherl_report:file(Dir), Config),
+    Seen = looks_well(weft_bencherl_report:file(Dir), "light", Config),
     %% Eight tables need two pairs for each set of arguments.
     ?assertEqual(2 * (2 * 2 + 2 + 1), maps:get("charts", Seen)),
     ?assertEqual(1, maps:get("tables", Seen)).

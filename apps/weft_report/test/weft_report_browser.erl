@@ -8,7 +8,7 @@
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
--export([find/0, looks_well/2, measured/3, drawn_percent/2, width/0]).
+-export([find/0, looks_well/2, looks_well/3, measured/3, drawn_percent/2, width/0]).
 
 -define(BROWSER_MS, 60000).
 -define(WIDTH, 1100).
@@ -35,6 +35,8 @@ looks_well(File, Config) ->
     ?assert(drawn_percent(File, Config) > 10),
     Light.
 
+%% @doc The same in one of the two only, "light" or "dark", and without a picture.
+-spec looks_well(file:filename(), Scheme :: string(), [{atom(), term()}]) -> #{string() => term()}.
 looks_well(File, Scheme, Config) ->
     {Seen, Complaints} = measured(File, Scheme, Config),
     ct:log("~ts, ~ts: ~p~n~p", [File, Scheme, Seen, Complaints]),
