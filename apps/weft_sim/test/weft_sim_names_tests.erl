@@ -201,7 +201,7 @@ nothing_is_found_test_() ->
          [?assertEqual({Seed, none}, {Seed, violation(weft_sim:run(Name, Seed, 5))})
           || Seed <- lists:seq(1001, 1000 + Seeds)]
      end}} || {Name, Seeds} <- [{strong_faults, 12}, {strong_crashes, 12}, {strong_voters, 12},
-                             {strong_retries, 12}, {strong_removals, 40}]].
+                             {strong_retries, 12}, {strong_removals, 15}]].
 
 %% A leader that is cut off while the voters change has a member that is no voter any more, and
 %% needs its vote.

@@ -13,10 +13,15 @@
 -define(STEPS_MS, 20000).
 -define(SETTLE_MS, 35000).
 
+%% FULL=1 tries more.
+worlds() ->
+    case os:getenv("FULL") of false -> 100; _ -> 1000 end.
+
 %% --- peer to peer -----------------------------------------------------------------------------
 
 a_cluster_is_one_and_at_rest_and_both_ends_agree_once_healed_test_() ->
-    {timeout, 120, ?_assert(proper:quickcheck(prop_cluster(), [{numtests, 300}, {to_file, user}]))}.
+    {timeout, 1200, ?_assert(proper:quickcheck(prop_cluster(), [{numtests, worlds()},
+                                                                {to_file, user}]))}.
 
 %% Views that are too small to know everybody.
 prop_cluster() ->
@@ -52,8 +57,8 @@ a_root_with_an_older_clock_leaves_the_cluster_at_rest_test() ->
 %% --- broadcast --------------------------------------------------------------------------------
 
 all_nodes_get_all_messages_once_test_() ->
-    {timeout, 120, ?_assert(proper:quickcheck(prop_broadcast(), [{numtests, 300},
-                                                                 {to_file, user}]))}.
+    {timeout, 1200, ?_assert(proper:quickcheck(prop_broadcast(), [{numtests, worlds()},
+                                                                  {to_file, user}]))}.
 
 %% The model: the set of all pairs of message and node. Nobody crashes, so once is once; all ends
 %% while the messages are still kept.
