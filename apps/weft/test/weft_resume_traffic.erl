@@ -7,7 +7,7 @@
 %% watcher (watch/1) keeps the DOWN, EXIT, nodeup and nodedown signals that the node saw.
 -module(weft_resume_traffic).
 
--export([expect/0, send/2, finish/0, account/0, watch/1, watch_nodes/0]).
+-export([expect/0, send/2, finish/0, account/0, watch/1, watch_nodes/0, stop/0]).
 -export([kill_lanes/3, connect_at/2, reconnect/2, last_words/3, stop_ticks/0]).
 
 -define(TICK_MS, 5).
@@ -65,6 +65,17 @@ finish() ->
         {Monitor, Sent} -> demonitor(Monitor, [flush]), Sent;
         {'DOWN', Monitor, _, _, Reason} -> erlang:error({sender, Reason})
     end.
+
+%% @doc Ends what was started on this node; it may begin anew.
+-spec stop() -> ok.
+stop() ->
+    Names = [weft_traffic_out, weft_traffic_in, weft_traffic_watch],
+    lists:foreach(fun end_process/1, [Pid || Pid <- lists:map(fun whereis/1, Names), is_pid(Pid)]).
+
+end_process(Pid) ->
+    Monitor = monitor(process, Pid),
+    exit(Pid, kill),
+    receive {'DOWN', Monitor, _, _, _} -> ok end.
 
 receiving(#{next := Next, wrong := Wrong} = Account) ->
     receive

@@ -1,5 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Singletons and the partition policy on real nodes.
+%%
+%% But for the first, cases have the same nodes; each begins with a singleton of its own.
 -module(weft_singleton_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -13,7 +15,7 @@
          who_runs_outlives_who_had_the_name/1,
          the_policy_is_told_and_followed/1]).
 %% Run on the nodes.
--export([compete/2, stop/1, start_child/1, child/2, outlives/1, policy_callback/2]).
+-export([compete/2, stop/0, stop_all/0, start_child/1, child/2, outlives/1, policy_callback/2]).
 
 -define(SCOPE, accounts).
 -define(NAME, {?SCOPE, only}).
@@ -21,9 +23,9 @@
 suite() -> [{timetrap, {minutes, 5}}].
 
 all() ->
-    [it_runs_once_and_moves_when_its_node_dies, it_is_stopped_before_another_one_starts,
+    [the_policy_is_told_and_followed, it_is_stopped_before_another_one_starts,
      it_is_stopped_where_the_host_was_suspended, it_ends_in_good_order,
-     who_runs_outlives_who_had_the_name, the_policy_is_told_and_followed].
+     who_runs_outlives_who_had_the_name, it_runs_once_and_moves_when_its_node_dies].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -32,7 +34,7 @@ end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 
 it_runs_once_and_moves_when_its_node_dies(Config) ->
-    {Nodes, File} = competing(once, [], Config),
+    {Nodes, File} = competing(shared(Config), once, Config),
     First = runs_at(Nodes),
     Pid = whereis_at(First),
     [?assertEqual(Pid, whereis_at(Node)) || Node <- Nodes],
@@ -46,7 +48,7 @@ it_runs_once_and_moves_when_its_node_dies(Config) ->
     until(fun() -> length(lives(File)) =:= 2 end).
 
 it_is_stopped_before_another_one_starts(Config) ->
-    {Nodes, File} = competing(cut, [], Config),
+    {Nodes, File} = competing(shared(Config), cut, Config),
     First = runs_at(Nodes),
     Rest = Nodes -- [First],
     [ok = call(First, weft_fault, cut, [name(Node)]) || Node <- Rest],
@@ -58,7 +60,7 @@ it_is_stopped_before_another_one_starts(Config) ->
 
 %% By that host's own monotonic clock the lease is as good as before.
 it_is_stopped_where_the_host_was_suspended(Config) ->
-    {Nodes, _File} = competing(suspended, [], Config),
+    {Nodes, _File} = competing(shared(Config), suspended, Config),
     First = runs_at(Nodes),
     Pid = whereis_at(First),
     ok = call(First, weft_suspension, stood_still, [3600000]),
@@ -67,16 +69,16 @@ it_is_stopped_where_the_host_was_suspended(Config) ->
     until(fun() -> runs_at(Nodes) =/= none end).
 
 it_ends_in_good_order(Config) ->
-    {Nodes, File} = competing(order, [], Config),
+    {Nodes, File} = competing(shared(Config), order, Config),
     First = runs_at(Nodes),
-    ok = call(First, ?MODULE, stop, [first]),
+    ok = call(First, ?MODULE, stop, []),
     %% At once, without waiting for the end of a lease.
     until(fun() -> runs_at(Nodes -- [First]) =/= none end),
     until(fun() -> length(lives(File)) =:= 2 end).
 
 %% A process that has given the name up is watched no longer, and its end changes nothing.
 who_runs_outlives_who_had_the_name(Config) ->
-    {[A | _], File} = competing(outlives, [], Config),
+    {[A | _], File} = competing(shared(Config), outlives, Config),
     {IsWatched, Before, After} = call(A, ?MODULE, outlives, [File]),
     ?assertNot(IsWatched),
     ?assertMatch(#{state := running, child := Child} when is_pid(Child), Before),
@@ -84,8 +86,8 @@ who_runs_outlives_who_had_the_name(Config) ->
 
 the_policy_is_told_and_followed(Config) ->
     File = filename:join(?config(priv_dir, Config), "policy"),
-    {[A, B, C], _} = competing(policy, [{partition_policy, {callback, {?MODULE, policy_callback}}},
-                                        {partition_grace_ms, 200}], Config),
+    {[A, B, C], _} = competing(started([{partition_policy, {callback, {?MODULE, policy_callback}}},
+                                        {partition_grace_ms, 200}], Config), policy, Config),
     true = call(C, os, putenv, ["POLICY_FILE", File]),
     until(fun() -> side(C) =:= majority end),
     [ok = call(C, weft_fault, cut, [name(Node)]) || Node <- [A, B]],
@@ -100,19 +102,43 @@ the_policy_is_told_and_followed(Config) ->
 
 %% --- helpers ----------------------------------------------------------------------------------
 
-competing(Name, More, Config) ->
+competing(Nodes, Name, Config) ->
     File = filename:join(?config(priv_dir, Config), atom_to_list(Name)),
+    [ok = call(Node, ?MODULE, compete, [first, File]) || Node <- Nodes],
+    until(fun() -> runs_at(Nodes) =/= none end),
+    {Nodes, File}.
+
+%% Nothing of the case before competes any more.
+shared(Config) ->
+    Nodes = [weft_test_nodes:lasting(node_name(Name), fun() -> start(Name, [], Config) end)
+             || Name <- [a, b, c]],
+    [ok = call(Node, weft_fault, heal, []) || Node <- Nodes],
+    [ok = call(Node, ?MODULE, stop_all, []) || Node <- Nodes],
+    connected(Nodes),
+    Handle = weft_names_strong:handle(?SCOPE),
+    until(fun() -> [] =:= [Node || Node <- Nodes,
+                                   {ok, []} =/= call(Node, weft_names_strong, all, [Handle, 5000])]
+          end),
+    Nodes.
+
+started(More, Config) ->
+    Nodes = [start(Name, More, Config) || Name <- [a, b, c]],
+    connected(Nodes),
+    Nodes.
+
+start(Name, More, Config) ->
     Voters = [node_name(Voter) || Voter <- [a, b, c]],
     Scope = #{kind => strong, voters => Voters, lease_ms => 4000, partitions => 4},
     Options = #{config => [{scopes, #{?SCOPE => Scope}}, {faults, true}, {resume_timeout_ms, 800},
                            {keepalive_ms, 200}, {link_timeout_ms, 1500} | More],
                 args => ["-kernel", "prevent_overlapping_partitions", "false"]},
-    Nodes = [weft_test_nodes:start(Node, Options, ?config(place, Config)) || Node <- [a, b, c]],
-    [{ok, _} = call(Node, application, ensure_all_started, [weft]) || Node <- Nodes],
-    _ = [call(Node, net_kernel, connect_node, [Voter]) || Node <- Nodes, Voter <- Voters],
-    [ok = call(Node, ?MODULE, compete, [first, File]) || Node <- Nodes],
-    until(fun() -> runs_at(Nodes) =/= none end),
-    {Nodes, File}.
+    Node = weft_test_nodes:start(Name, Options, ?config(place, Config)),
+    {ok, _} = call(Node, application, ensure_all_started, [weft]),
+    Node.
+
+connected(Nodes) ->
+    _ = [call(Node, net_kernel, connect_node, [name(Voter)]) || Node <- Nodes, Voter <- Nodes],
+    ok.
 
 runs_at(Nodes) ->
     case [Node || Node <- Nodes, {ok, _} <- [call(Node, weft_singleton, token, [?NAME])],
@@ -156,7 +182,16 @@ compete(Registered, File) ->
     true = register(keeper, Keeper),
     receive {Keeper, ok} -> ok end.
 
-stop(_Registered) ->
+%% Whatever competes here, however it is.
+stop_all() ->
+    _ = [begin
+             Monitor = monitor(process, Pid),
+             exit(Pid, kill),
+             receive {'DOWN', Monitor, _, _, _} -> ok end
+         end || Name <- [keeper, first], Pid <- [whereis(Name)], is_pid(Pid)],
+    ok.
+
+stop() ->
     keeper ! {stop, self()},
     receive {_, ok} -> ok after 20000 -> timeout end.
 

@@ -2,6 +2,8 @@
 %% @doc What a trifle can end: one link, one session, one helper, never the node.
 %%
 %% Nodes a, g and b in a row, with all services, and talk from a to b all the time where it matters.
+%% The cases have the same nodes, as none of these may end: but for those that add a link, and for
+%% two gateways side by side.
 -module(weft_supervision_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -31,7 +33,12 @@ all() ->
      application_of_a_gateway_stops_and_starts, network_of_a_gateway_stops_and_starts,
      host_link_is_watched_on_a_detour, link_does_not_wait_for_supervisors].
 
-init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
+init_per_suite(Config0) ->
+    Config = weft_test_nodes:begin_suite(Config0),
+    Row = row([row_a, row_g, row_b], [{row_a, row_g}, {row_g, row_b}], Config),
+    Diamond = diamond(Config),
+    ok = weft_test_nodes:share_all(),
+    [{row, Row}, {diamond, Diamond} | Config].
 
 end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 
@@ -43,7 +50,7 @@ end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 strays_are_logged_and_answered(Config) ->
     {A, _, _} = row(Config),
     true = call(A, code, add_patha, [weft_test_nodes:ebin(s_group)]),
-    {ok, _} = call(A, application, ensure_all_started, [sd_erlang]),
+    {ok, Started} = call(A, application, ensure_all_started, [sd_erlang]),
     ok = call(A, weft_stray_log, start, []),
     Names = call(A, ?MODULE, registered_of_weft, []),
     ct:pal("~b names: ~p", [length(Names), Names]),
@@ -52,7 +59,8 @@ strays_are_logged_and_answered(Config) ->
     Heard = [{Name, call(A, ?MODULE, stray, [Name])} || Name <- Names],
     ?assertEqual([], [Bad || {_, Result} = Bad <- Heard,
                              Result =/= {[message, call], {unknown_request, foo}}]),
-    ?assertEqual(Pids, [{Name, call(A, erlang, whereis, [Name])} || Name <- Names]).
+    ?assertEqual(Pids, [{Name, call(A, erlang, whereis, [Name])} || Name <- Names]),
+    [ok = call(A, application, stop, [App]) || App <- lists:reverse(Started)].
 
 %% @private Runs on the node.
 -spec registered_of_weft() -> [atom()].
@@ -176,7 +184,7 @@ carrier_starts_again(Config) ->
 
 %% There are two gateways; the one that is used stops its overlay.
 application_of_a_gateway_stops_and_starts(Config) ->
-    {A, B, Gateways} = diamond(Config),
+    {A, B, Gateways} = diamond_at_rest(Config),
     talk({A, none, B}),
     Used = used(A, B, Gateways),
     [Other] = Gateways -- [Used],
@@ -190,7 +198,7 @@ application_of_a_gateway_stops_and_starts(Config) ->
 
 %% And the network itself: that this life of the node is over is known at once.
 network_of_a_gateway_stops_and_starts(Config) ->
-    {A, B, Gateways} = diamond(Config),
+    {A, B, Gateways} = diamond_at_rest(Config),
     talk({A, none, B}),
     Used = used(A, B, Gateways),
     [Other] = Gateways -- [Used],
@@ -254,7 +262,8 @@ until_ms(Condition) ->
 
 %% The link between a and b delivers the input of their session, also while it goes through g.
 host_link_is_watched_on_a_detour(Config) ->
-    {A, G, B} = row([{sup_a, sup_b}], Config),
+    {A, G, B} = row([det_a, det_g, det_b], [{det_a, det_g}, {det_g, det_b}, {det_a, det_b}],
+                    Config),
     until(fun() -> is_hosted(A, B) orelse connects_again(A, B) end),
     ok = call(A, ?TRAFFIC, expect, []),
     ok = call(A, ?TRAFFIC, watch, [name(B)]),
@@ -315,11 +324,24 @@ has_helper(Node) ->
 
 %% --- steps ------------------------------------------------------------------------------------
 
-row(Config) -> row([], Config).
+%% What the case before has left is gone.
+row(Config) ->
+    {A, G, B} = Row = ?config(row, Config),
+    quiet([A, G, B]),
+    until(fun() -> has_route(A, B) andalso has_route(B, A) end),
+    Row.
 
-row(More, Config) ->
-    Links = [{node_name(X), node_name(Y)} || {X, Y} <- [{sup_a, sup_g}, {sup_g, sup_b} | More]],
-    [A, G, B] = [start(Name, Links, Config) || Name <- [sup_a, sup_g, sup_b]],
+diamond_at_rest(Config) ->
+    {A, B, Gateways} = Diamond = ?config(diamond, Config),
+    quiet([A, B | Gateways]),
+    until(fun() -> routes_everywhere([A, B | Gateways]) end),
+    Diamond.
+
+quiet(Nodes) -> [ok = call(Node, ?TRAFFIC, stop, []) || Node <- Nodes].
+
+row([_, _, _] = Names, Links, Config) ->
+    Full = [{node_name(X), node_name(Y)} || {X, Y} <- Links],
+    [A, G, B] = [start(Name, Full, Config) || Name <- Names],
     until(fun() -> has_route(A, B) andalso has_route(B, A) end),
     {A, G, B}.
 

@@ -11,8 +11,8 @@
 -module(weft_test_nodes).
 
 -export([begin_suite/1, end_suite/1, seed/0, start_epmd/0, restart_epmd/1, stop_epmd/1, start/3,
-         stop_all/0, running/0, shared/2, ask/2, name/1, node_name/1, call/4, call/5, until/1,
-         until/2, kill/1, pause/1, continue/1, free_port/0, ebin/1, node_args/2]).
+         stop_all/0, running/0, shared/2, share_all/0, lasting/2, ask/2, name/1, node_name/1, call/4,
+         call/5, until/1, until/2, kill/1, pause/1, continue/1, free_port/0, ebin/1, node_args/2]).
 -export_type([epmd/0, node_ref/0, place/0]).
 
 -define(BOOT_MS, 60000).
@@ -59,7 +59,7 @@ start_epmd() ->
                            register(?MODULE, self()),
                            EpmdPid = run_epmd(Port),
                            Suite ! {self(), ready},
-                           keep([], EpmdPid, Port)
+                           keep([], [], EpmdPid, Port)
                    end),
     receive {Keeper, ready} -> ok end,
     until(fun() -> answers(Port) end),
@@ -71,25 +71,28 @@ run_epmd(Port) ->
     {os_pid, OsPid} = erlang:port_info(Epmd, os_pid),
     integer_to_list(OsPid).
 
-keep(Nodes, EpmdPid, Port) ->
+keep(Nodes, Shared, EpmdPid, Port) ->
     receive
         {started, Node} ->
-            keep([Node | Nodes], EpmdPid, Port);
+            keep([Node | Nodes], Shared, EpmdPid, Port);
+        {share, From, Ref} ->
+            From ! {Ref, ok},
+            keep([], Nodes ++ Shared, EpmdPid, Port);
         {take, From, Ref} ->
             From ! {Ref, Nodes},
-            keep([], EpmdPid, Port);
+            keep([], Shared, EpmdPid, Port);
         {list, From, Ref} ->
-            From ! {Ref, Nodes},
-            keep(Nodes, EpmdPid, Port);
+            From ! {Ref, Nodes ++ Shared},
+            keep(Nodes, Shared, EpmdPid, Port);
         {restart, From, Ref} ->
             signal("KILL", EpmdPid),
             until(fun() -> not answers(Port) end),
             NewPid = run_epmd(Port),
             From ! {Ref, Nodes},
-            keep(Nodes, NewPid, Port);
+            keep(Nodes, Shared, NewPid, Port);
         {stop, From, Ref} ->
             signal("KILL", EpmdPid),
-            From ! {Ref, Nodes}
+            From ! {Ref, Nodes ++ Shared}
     end.
 
 %% @doc Another epmd in place of the old one; it knows no names.
@@ -114,7 +117,24 @@ ask(Name, What) ->
 stop_epmd(_Epmd) ->
     lists:foreach(fun kill/1, ask(?MODULE, stop)).
 
-%% @doc Ends every node that was started, stopped (SIGSTOP) and dead ones too.
+%% @doc What was started until now stays for all cases of the suite: stop_all/0 leaves it alone.
+-spec share_all() -> ok.
+share_all() -> ask(?MODULE, share).
+
+%% @doc The shared node of that name, or if there is none (any more) the one that Start() starts,
+%% which is shared from now on.
+-spec lasting(node(), fun(() -> node_ref())) -> node_ref().
+lasting(Name, Start) ->
+    case [Node || #{node := N} = Node <- running(), N =:= Name] of
+        [Node] ->
+            Node;
+        [] ->
+            Node = Start(),
+            ok = share_all(),
+            Node
+    end.
+
+%% @doc Ends every node that was started and is not shared, stopped (SIGSTOP) and dead ones too.
 -spec stop_all() -> ok.
 stop_all() ->
     lists:foreach(fun kill/1, ask(?MODULE, take)).
