@@ -22,9 +22,10 @@
 suite() -> [{timetrap, {minutes, 5}}].
 
 all() ->
-    [no_topology, no_weft_carrier, full_mesh, full_mesh_with_swim, static, groups, client_server,
-     peer_to_peer, what_a_node_could_not_take_comes_when_it_can,
-     the_status_tells_what_was_sent_and_received].
+    [no_topology, no_weft_carrier, static, peer_to_peer,
+     what_a_node_could_not_take_comes_when_it_can, the_status_tells_what_was_sent_and_received]
+        ++ [Case || Case <- [full_mesh, full_mesh_with_swim, groups, client_server],
+                    os:getenv("FULL") =:= "1"].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -36,7 +37,7 @@ end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 
 %% Neighbours are the nodes that are connected.
 no_topology(Config) ->
-    Nodes = [First | Others] = start(fun(_) -> undefined end, Config),
+    Nodes = [First | Others] = start([b1, b2, b3], fun(_) -> undefined end, [], Config),
     connected_send_to_all(First, Others, Nodes).
 
 no_weft_carrier(Config) ->

@@ -17,10 +17,13 @@
 -define(CALL_MS, 120000).
 %% Around the packet size of lanes, and what the VM cuts when there is a connection.
 -define(SIZES, [1, 65536, (16 bsl 20) - 2000, 16 bsl 20, 20 bsl 20]).
+-define(LARGE, 20 bsl 20).
 
 suite() -> [{timetrap, {minutes, 5}}].
 
-all() -> [direct, over_lanes, over_tls, over_a_gateway, after_breaks, the_largest].
+all() ->
+    [direct, over_lanes, over_tls, over_a_gateway, after_breaks]
+        ++ [the_largest || os:getenv("FULL") =:= "1"].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -30,12 +33,17 @@ end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 
 direct(Config) ->
     [A, B] = pair([], Config),
-    [arrives(A, B, Kind, Bytes, To)
-     || Bytes <- ?SIZES, Kind <- [binary, bitstring, list, tuple, map], To <- [name, pid]].
+    [arrives(A, B, binary, Bytes, To) || Bytes <- ?SIZES, To <- [name, pid]],
+    [arrives(A, B, Kind, Bytes, name)
+     || Kind <- [bitstring, list, tuple, map], Bytes <- [65536, ?LARGE]].
 
 over_lanes(Config) ->
     [A, B] = pair([{lanes, 4}], Config),
-    [arrives(A, B, binary, Bytes, To) || Bytes <- ?SIZES, To <- [name, pid]].
+    each_size_arrives(A, B).
+
+each_size_arrives(A, B) ->
+    [arrives(A, B, binary, Bytes, name) || Bytes <- ?SIZES],
+    arrives(A, B, binary, ?LARGE, pid).
 
 over_tls(Config) ->
     Tls = weft_interop_certificates:options(?config(priv_dir, Config), ours, [ours]),
@@ -54,7 +62,7 @@ over_a_gateway(Config) ->
     [{ok, _} = call(N, application, ensure_all_started, [weft]) || N <- Nodes],
     [NodeA, _, NodeB] = Nodes,
     until(fun() -> call(NodeA, net_kernel, connect_node, [B]) end),
-    [arrives(NodeA, NodeB, binary, Bytes, To) || Bytes <- ?SIZES, To <- [name, pid]].
+    each_size_arrives(NodeA, NodeB).
 
 %% The path is lost while the parts are under way.
 after_breaks(Config) ->
@@ -63,7 +71,7 @@ after_breaks(Config) ->
     forget(A, B),
     Self = self(),
     Sender = spawn_link(fun() ->
-                                Self ! {self(), send(A, {sink, name(B)}, binary, 100 bsl 20)}
+                                Self ! {self(), send(A, {sink, name(B)}, binary, 60 bsl 20)}
                         end),
     until(fun() -> call(A, weft_links, up, [name(B)]) end),
     Breaks = break_until_received(A, B, 0),
