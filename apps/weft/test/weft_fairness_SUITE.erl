@@ -21,8 +21,8 @@ suite() -> [{timetrap, {minutes, 3}}].
 all() ->
     [call_beside_bulk, atoms_beside_bulk, pinned_senders_have_their_weight,
      many_senders_of_large_messages, slow_receiver, small_messages_pin_no_payloads,
-     senders_run_again_after_nodedown, suspended_senders_obey,
-     drivers_do_not_wait, asynchronous_senders_do_not_wait, nobody_waits_with_pad].
+     drivers_do_not_wait, asynchronous_senders_do_not_wait, nobody_waits_with_pad,
+     suspended_senders_obey, senders_run_again_after_nodedown].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -36,7 +36,7 @@ end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 %% of the eight. (Stock distribution takes 20 ms and more for half of the calls. The bounds leave
 %% room for a busy machine.)
 call_beside_bulk(Config) ->
-    {A, B} = pair(Config, []),
+    {A, B} = shared(plain, [], Config),
     Receivers = call(B, receivers, [8]),
     Senders = call(A, senders, [Receivers, 1000000, infinity]),
     weft_test_nodes:until(fun() -> least(B, Receivers) >= 3 end),
@@ -54,7 +54,7 @@ call_beside_bulk(Config) ->
 %% More atoms than the cache of a connection has slots, in small messages that overtake large ones
 %% with atoms of their own: each arrives as it was sent.
 atoms_beside_bulk(Config) ->
-    {A, B} = pair(Config, []),
+    {A, B} = shared(plain, [], Config),
     Bulk = call(B, receivers, [4]),
     Small = [call(B, receiver_of_atoms, []) || _ <- [1, 2]],
     Large = call(B, receiver_of_atoms, []),
@@ -92,7 +92,7 @@ least(B, Receivers) ->
 
 %% More senders than the bound has room for: everything arrives, in order.
 many_senders_of_large_messages(Config) ->
-    {A, B} = pair(Config, [{queue_bytes, ?QUEUE_BYTES}]),
+    {A, B} = shared(patient, patient(), Config),
     Receivers = call(B, receivers, [50]),
     Senders = call(A, senders, [Receivers, 500000, 4]),
     ok = call(A, join, [Senders]),
@@ -107,7 +107,7 @@ all_received(B, Receivers, Count) ->
 %% The receiving node stands still: senders stop, what waits is bounded, and all of it arrives when
 %% the node goes on.
 slow_receiver(Config) ->
-    {A, B} = pair(Config, patient()),
+    {A, B} = shared(patient, patient(), Config),
     Receivers = call(B, receivers, [20]),
     Memory = call(A, binary_bytes, []),
     Senders = stopped_senders(A, B, Receivers),
@@ -126,7 +126,7 @@ slow_receiver(Config) ->
 %% Small messages travel joined. One in a hundred is for a process that does not look at them: they
 %% take the memory of what they are, not that of all they travelled with (17 MB here).
 small_messages_pin_no_payloads(Config) ->
-    {A, B} = pair(Config, []),
+    {A, B} = shared(plain, [], Config),
     [Held, Other] = Receivers = call(B, receivers, [2]),
     Holder = call(B, hold, [[Held]]),
     Before = call(B, binary_bytes, []),
@@ -163,7 +163,7 @@ stand_still(A, Senders, Sent, Looks) ->
     end.
 
 senders_run_again_after_nodedown(Config) ->
-    {A, B} = pair(Config, patient()),
+    {A, B} = shared(patient, patient(), Config),
     Receivers = call(B, receivers, [20]),
     Senders = stopped_senders(A, B, Receivers),
     ok = weft_test_nodes:kill(B),
@@ -172,7 +172,7 @@ senders_run_again_after_nodedown(Config) ->
 
 %% Who is stopped can still be looked at, purged from, killed, and stopped by others as well.
 suspended_senders_obey(Config) ->
-    {A, B} = pair(Config, patient()),
+    {A, B} = shared(patient, patient(), Config),
     Receivers = call(B, receivers, [20]),
     [First, Second | _] = Senders = stopped_senders(A, B, Receivers),
     %% Their code is old now; a soft purge sees that they run it, and does not wait for them.
@@ -190,7 +190,7 @@ suspended_senders_obey(Config) ->
 %% A driver serves all nodes: one that stands still stops it neither with a share of what waits nor
 %% when there is no room left. Then what it tells is dropped.
 drivers_do_not_wait(Config) ->
-    {A, B} = pair(Config, patient()),
+    {A, B} = shared(patient, patient(), Config),
     [Receiver] = call(B, receivers, [1]),
     {ok, Driver} = weft_test_nodes:call(A, weft_driver, start_link,
                                         [weft_fairness_driver, weft_echo_core, #{}]),
@@ -207,7 +207,7 @@ drivers_do_not_wait(Config) ->
 %% With the process flag `async_dist' a sender gets rid of more than its share, and more than there
 %% is room for; one without is suspended beside it.
 asynchronous_senders_do_not_wait(Config) ->
-    {A, B} = pair(Config, patient()),
+    {A, B} = shared(patient, patient(), Config),
     case call(A, can_be_asynchronous, []) of
         true -> asynchronous_beside_other(A, B);
         false -> {skip, "no process flag async_dist before OTP 25.3"}
@@ -227,7 +227,7 @@ asynchronous_beside_other(A, B) ->
 %% The flag of the VM that sets it for all processes.
 nobody_waits_with_pad(Config) ->
     Place = ?config(place, Config),
-    B = weft_test_nodes:start(b, #{config => patient()}, Place),
+    {_, B} = shared(patient, patient(), Config),
     case call(B, can_be_asynchronous, []) of
         true ->
             A = weft_test_nodes:start(a, #{config => patient(), args => ["+pad", "true"]}, Place),
@@ -242,6 +242,18 @@ nobody_waits_with_pad(Config) ->
     end.
 
 %% --- nodes ------------------------------------------------------------------------------------
+
+%% The nodes of all cases with these options; most have one of two sets.
+shared(Prefix, Options, Config) ->
+    [A, B] = [begin
+                  Name = list_to_atom(lists:concat([Prefix, "_", Side])),
+                  weft_test_nodes:lasting(
+                    weft_test_nodes:node_name(Name),
+                    fun() -> weft_test_nodes:start(Name, #{config => Options},
+                                                   ?config(place, Config)) end)
+              end || Side <- [a, b]],
+    true = weft_test_nodes:call(A, net_kernel, connect_node, [maps:get(node, B)]),
+    {A, B}.
 
 pair(Config, Options) ->
     Place = ?config(place, Config),

@@ -1,6 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Groups on real nodes: overlapping groups, crash and return, two initiators at once, links
 %% that follow the groups, and a cluster on the stock carrier.
+%%
+%% The last cases have the same nodes.
 -module(weft_group_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -15,7 +17,7 @@
          both_parts_of_a_cut_cluster_change_groups/1, all_change_all_groups_at_once/1,
          messages_and_processes_go_to_a_group/1, a_file_outlives_all_nodes/1,
          an_unreadable_file_is_an_error/1, groups_on_the_stock_carrier/1]).
--export([listen/1, subscribe/1, messages/0, change_at_random/2]).
+-export([listen/1, subscribe/1, forget/0, messages/0, change_at_random/2]).
 
 -define(PARTIAL, ["-kernel", "prevent_overlapping_partitions", "false", "-connect_all", "false"]).
 -define(NAMES, [n1, n2, n3, n4, n5]).
@@ -23,12 +25,11 @@
 suite() -> [{timetrap, {minutes, 3}}].
 
 all() ->
-    [overlapping_groups_crash_and_return, two_initiators_at_once_have_one_outcome,
+    [a_topology_set_by_hand_is_kept, both_parts_of_a_cut_cluster_change_groups,
+     a_file_outlives_all_nodes, an_unreadable_file_is_an_error, groups_on_the_stock_carrier,
+     overlapping_groups_crash_and_return, two_initiators_at_once_have_one_outcome,
      who_was_away_gets_the_news, links_follow_the_groups, groups_without_common_nodes_talk,
-     a_topology_set_by_hand_is_kept, both_parts_of_a_cut_cluster_change_groups,
-     all_change_all_groups_at_once,
-     messages_and_processes_go_to_a_group, a_file_outlives_all_nodes,
-     an_unreadable_file_is_an_error, groups_on_the_stock_carrier].
+     messages_and_processes_go_to_a_group, all_change_all_groups_at_once].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -48,7 +49,7 @@ overlapping_groups_crash_and_return(Config) ->
     ok = weft_test_nodes:kill(N2),
     Down = {weft_group, g1, {down, node_name(n2)}},
     [until_heard(Node, [Down]) || Node <- [N1, N3]],
-    New = start(n2, two_groups(), Config),
+    New = lasting(n2, Config),
     Up = {weft_group, g1, {up, node_name(n2)}},
     [until_heard(Node, [Down, Up]) || Node <- [N1, N3]],
     ?assertEqual([], heard(N4)),
@@ -79,7 +80,7 @@ who_was_away_gets_the_news(Config) ->
     ?assertEqual(#{members => names([n1, n3, n5]), unreachable => names([n5])}, Created),
     {ok, #{unreachable := Away}} = call(N4, weft_group, delete, [g2]),
     ?assertEqual(names([n5]), Away),
-    Back = start(n5, two_groups(), Config),
+    Back = lasting(n5, Config),
     until_groups(Back, groups(N3)),
     ?assertEqual({ok, names([n1, n3, n5])}, call(Back, weft_group, members, [new])).
 
@@ -151,13 +152,13 @@ both_parts_of_a_cut_cluster_change_groups(Config) ->
 
 %% And the driver of one of them crashes meanwhile, and forgets all.
 all_change_all_groups_at_once(Config) ->
-    Nodes = [N1 | _] = [start(Name, full_mesh(), Config) || Name <- ?NAMES],
+    Nodes = [N1 | _] = free(Config),
     weft_test_nodes:until(fun() -> linked(N1) =:= [n2, n3, n4, n5] end, 30000),
     Self = self(),
     Refs = [begin
                 Ref = make_ref(),
                 spawn_link(fun() -> Self ! {Ref, call(Node, ?MODULE, change_at_random,
-                                                      [names(?NAMES), 150])} end),
+                                                      [names(?NAMES), 60])} end),
                 Ref
             end || Node <- Nodes],
     weft_test_nodes:until(fun() -> call(N1, weft_group, groups, []) =/= #{} end),
@@ -282,6 +283,15 @@ subscribe(Group) ->
     listener ! {run, fun() -> weft_group:monitor_nodes(Group, true) end, self()},
     receive {ran, Result} -> Result end.
 
+%% Without what listened here.
+forget() ->
+    _ = [begin
+             Monitor = monitor(process, Pid),
+             exit(Pid, kill),
+             receive {'DOWN', Monitor, _, _, _} -> ok end
+         end || Pid <- [whereis(listener)], is_pid(Pid)],
+    ok.
+
 messages() ->
     listener ! {messages, self()},
     receive {kept, Messages} -> Messages end.
@@ -314,11 +324,41 @@ random_change(Group, Nodes) ->
 %% --- helpers ----------------------------------------------------------------------------------
 
 start_two_groups(Config) ->
-    Nodes = [start(Name, two_groups(), Config) || Name <- ?NAMES],
-    [weft_test_nodes:until(fun() -> connected(Node) =:= Expected end, 30000)
+    Nodes = [lasting(Name, Config) || Name <- ?NAMES],
+    [ok = call(Node, ?MODULE, forget, []) || Node <- Nodes],
+    TwoGroups = #{g1 => [n1, n2, n3], g2 => [n3, n4, n5]},
+    weft_test_nodes:until(fun() -> 1 =:= length(lists:usort([call(Node, weft_group, groups, [])
+                                                             || Node <- Nodes])) end, 30000),
+    groups(hd(Nodes)) =:= TwoGroups orelse grouped_anew(Nodes, TwoGroups),
+    [weft_test_nodes:until(fun() -> only_connected(Node, Expected) end, 30000)
      || {Node, Expected} <- lists:zip(Nodes, [[n2, n3], [n1, n3], [n1, n2, n4, n5], [n3, n5],
                                               [n3, n4]])],
     Nodes.
+
+%% The same nodes in no group.
+free(Config) ->
+    Nodes = start_two_groups(Config),
+    ok = grouped_anew(Nodes, #{}),
+    Nodes.
+
+grouped_anew(Nodes, Groups) ->
+    At = fun(Name) -> hd([Node || #{node := N} = Node <- Nodes, N =:= node_name(Name)]) end,
+    [{ok, _} = call(At(Member), weft_group, delete, [Group])
+     || {Group, [Member | _]} <- maps:to_list(groups(hd(Nodes)))],
+    [until_groups(Node, #{}) || Node <- Nodes],
+    [{ok, _} = call(At(Member), weft_group, create, [Group, names(Members)])
+     || {Group, [Member | _] = Members} <- maps:to_list(Groups)],
+    [until_groups(Node, Groups) || Node <- Nodes],
+    ok.
+
+%% What the case before said over gateways is not said any more.
+only_connected(Node, Expected) ->
+    _ = [call(Node, erlang, disconnect_node, [node_name(Other)])
+         || Other <- connected(Node) -- Expected],
+    connected(Node) =:= Expected andalso linked(Node) =:= Expected.
+
+lasting(Name, Config) ->
+    weft_test_nodes:lasting(node_name(Name), fun() -> start(Name, two_groups(), Config) end).
 
 two_groups() ->
     [{topology, {groups, #{g1 => names([n1, n2, n3]), g2 => names([n3, n4, n5])}}}].

@@ -1,6 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Names on real nodes: every behaviour of OTP by its name, errors, conflicts after a split,
 %% lost nodes, restarted processes, every shape of cluster.
+%%
+%% The last cases have the same nodes.
 -module(weft_names_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -28,12 +30,12 @@
 suite() -> [{timetrap, {minutes, 5}}].
 
 all() ->
-    [behaviours_are_called_by_name, names_are_seen_everywhere, errors_say_what,
-     a_process_of_another_node_is_registered_there, one_is_left_after_a_split,
-     names_of_a_paused_minority_are_given_up,
-     ten_thousand_names_of_a_killed_node_are_gone_within_a_second,
-     a_restarted_driver_knows_its_names, names_cross_circuits, names_run_on_stock_distribution,
-     a_name_of_a_group_stays_in_it, a_bad_scope_stops_the_application_with_a_text].
+    [errors_say_what, one_is_left_after_a_split, names_of_a_paused_minority_are_given_up,
+     names_cross_circuits, names_run_on_stock_distribution,
+     a_bad_scope_stops_the_application_with_a_text, behaviours_are_called_by_name,
+     names_are_seen_everywhere, a_restarted_driver_knows_its_names, a_name_of_a_group_stays_in_it,
+     a_process_of_another_node_is_registered_there,
+     ten_thousand_names_of_a_killed_node_are_gone_within_a_second].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -44,7 +46,7 @@ end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 %% --- cases ------------------------------------------------------------------------------------
 
 behaviours_are_called_by_name(Config) ->
-    [A, B] = mesh([a, b], #{}, Config),
+    [A, B, _] = shared(Config),
     [begin
          {ok, Pid} = call(A, ?MODULE, serve, [Kind]),
          {error, {already_started, Pid}} = call(A, ?MODULE, serve, [Kind]),
@@ -54,7 +56,7 @@ behaviours_are_called_by_name(Config) ->
      end || Kind <- [gen_server, gen_statem, gen_event, supervisor]].
 
 names_are_seen_everywhere(Config) ->
-    [A, B, C] = Nodes = mesh([a, b, c], #{}, Config),
+    [A, B, C] = Nodes = shared(Config),
     Pid = call(A, ?MODULE, hold, [[{cluster, here}]]),
     [until(fun() -> lookup(Node, here) =:= {ok, Pid, undefined} end) || Node <- Nodes],
     Pid = call(B, weft_names, send, [{cluster, here}, ping]),
@@ -93,7 +95,7 @@ errors_say_what(Config) ->
                  {x, #{looser => exit}, "unknown option looser"}]].
 
 a_process_of_another_node_is_registered_there(Config) ->
-    [A, B] = mesh([a, b], #{}, Config),
+    [A, B, _] = shared(Config),
     Pid = call(B, ?MODULE, hold, [[]]),
     ok = call(A, weft_names, register, [{cluster, far}, Pid, meta]),
     %% Who asked sees it, without waiting.
@@ -149,7 +151,7 @@ names_of_a_paused_minority_are_given_up(Config) ->
     true = call(A, erlang, is_process_alive, [Keeps]).
 
 ten_thousand_names_of_a_killed_node_are_gone_within_a_second(Config) ->
-    [A, B] = mesh([a, b], #{}, Config),
+    [A, B, _] = shared(Config),
     _ = call(B, ?MODULE, hold, [[{cluster, N} || N <- lists:seq(1, 10000)]]),
     until(fun() -> length(call(A, weft_names, names, [cluster])) =:= 10000 end, 60000),
     Watch = call(A, ?MODULE, run, [{watch_for, name(B)}]),
@@ -162,7 +164,7 @@ ten_thousand_names_of_a_killed_node_are_gone_within_a_second(Config) ->
     ?assert(SlowestUs < 2000000).
 
 a_restarted_driver_knows_its_names(Config) ->
-    [A, B] = mesh([a, b], #{}, Config),
+    [A, B, _] = shared(Config),
     Pids = [call(Node, ?MODULE, hold, [[{cluster, name(Node)}], meta]) || Node <- [A, B]],
     All = fun(Node) -> [lookup(Node, name(N)) || N <- [A, B]] =:= [{ok, P, meta} || P <- Pids] end,
     [until(fun() -> All(Node) end) || Node <- [A, B]],
@@ -194,7 +196,7 @@ names_run_on_stock_distribution(Config) ->
     until(fun() -> lookup(B, stock) =:= {ok, Pid, undefined} end).
 
 a_name_of_a_group_stays_in_it(Config) ->
-    [A, B, C] = mesh([a, b, c], #{}, Config),
+    [A, B, C] = shared(Config),
     [ok = call(Node, weft_names, start_scope, [{group, g}, #{}]) || Node <- [A, B]],
     ok = call(A, weft_names, start_scope, [{group, g}, #{}]),
     Via = {{group, g}, n},
@@ -307,8 +309,24 @@ breakable(Settings) ->
                  {keepalive_ms, 200} | Settings],
       args => ["-kernel", "prevent_overlapping_partitions", "false"]}.
 
+%% The nodes of the last cases, without names.
+shared(Config) ->
+    Nodes = meshed([weft_test_nodes:lasting(node_name(Name), fun() -> node(Name, #{}, Config) end)
+                    || Name <- [a, b, c]]),
+    until(fun() -> lists:all(fun has_no_names/1, Nodes) end, 60000),
+    Nodes.
+
+has_no_names(Node) ->
+    case call(Node, weft_names, names, [cluster]) of
+        [] -> true;
+        Names -> [ok = call(Node, weft_names, unregister, [{cluster, Name}]) || Name <- Names],
+                 false
+    end.
+
 mesh(Names, Options, Config) ->
-    [First | Rest] = Nodes = [node(Name, Options, Config) || Name <- Names],
+    meshed([node(Name, Options, Config) || Name <- Names]).
+
+meshed([First | Rest] = Nodes) ->
     [true = call(First, net_kernel, connect_node, [name(Node)]) || Node <- Rest],
     [until(fun() -> peers(Node) =:= length(Rest) end, 30000) || Node <- Nodes],
     Nodes.

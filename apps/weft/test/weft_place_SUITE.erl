@@ -18,10 +18,10 @@
 suite() -> [{timetrap, {minutes, 2}}].
 
 all() ->
-    [attributes_are_set_changed_and_read, nodes_are_chosen_by_what_they_say,
+    [attributes_are_set_changed_and_read, groups_are_suggested_from_traffic,
+     nodes_are_chosen_by_what_they_say, what_is_no_query_is_an_error,
      a_silent_node_is_named_and_harms_nobody, processes_start_where_it_is_best,
-     a_silent_node_is_not_waited_for, what_is_no_query_is_an_error,
-     groups_are_suggested_from_traffic].
+     a_silent_node_is_not_waited_for].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -30,7 +30,7 @@ end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 
 attributes_are_set_changed_and_read(Config) ->
-    [Node] = start([{n1, #{roles => [db]}}], Config),
+    Node = start(attributed, #{roles => [db]}, Config),
     Read = fun(Name) -> call(Node, weft_attributes, read, [[Name]]) end,
     ?assertEqual(#{roles => [db]}, Read(roles)),
     ?assertEqual(ok, call(Node, weft_attributes, insert, [disk, ssd])),
@@ -77,7 +77,8 @@ nodes_are_chosen_by_what_they_say(Config) ->
     ?assertEqual([n2, n3, n4], Choose([{rtt_us, gt, 0}])),
     ?assertEqual(n1, hd(Choose(#{order => [{rtt_us, ascending}]}))),
     {ok, _} = call(N1, weft_group, create, [g, [node_name(n1), node_name(n3)]]),
-    ?assertEqual([n1, n3], names(maps:get(nodes, choose(N1, [{group, g}, []])))).
+    ?assertEqual([n1, n3], names(maps:get(nodes, choose(N1, [{group, g}, []])))),
+    {ok, _} = call(N1, weft_group, delete, [g]).
 
 a_silent_node_is_named_and_harms_nobody(Config) ->
     [N1, N2, _, N4] = start_all(Config),
@@ -133,7 +134,7 @@ timed(Fun) ->
     {erlang:monotonic_time(millisecond) - Start, Result}.
 
 what_is_no_query_is_an_error(Config) ->
-    [Node] = start([{n1, #{}}], Config),
+    [Node | _] = start_all(Config),
     [?assertEqual({Query, Reason}, {Query, call(Node, ?MODULE, attempt, [Query])})
      || {Query, Reason} <- [{[{cores, more, 1}], {bad_predicate, {cores, more, 1}}},
                             {#{order => [cores]}, {bad_order, cores}},
@@ -185,22 +186,24 @@ talk(Node, Bytes, Times) ->
 
 %% --- helpers ----------------------------------------------------------------------------------
 
+%% The same nodes for all cases, but for those that a case has ended.
 start_all(Config) ->
-    [N1 | _] = Nodes = start([{n1, #{zone => [eu, dc1], disk => 1}},
-                              {n2, #{zone => [eu, dc2], disk => 100, roles => [db, web]}},
-                              {n3, #{zone => [us], disk => 200, roles => [db]}},
-                              {n4, #{}}], Config),
+    Attributes = [{n1, #{zone => [eu, dc1], disk => 1}},
+                  {n2, #{zone => [eu, dc2], disk => 100, roles => [db, web]}},
+                  {n3, #{zone => [us], disk => 200, roles => [db]}},
+                  {n4, #{}}],
+    [N1 | _] = Nodes = [weft_test_nodes:lasting(node_name(Name),
+                                                fun() -> start(Name, Values, Config) end)
+                        || {Name, Values} <- Attributes],
     [weft_test_nodes:until(fun() -> call(N1, net_kernel, connect_node, [Node]) end)
      || #{node := Node} <- tl(Nodes)],
     Nodes.
 
-start(Attributes, Config) ->
-    [begin
-         Env = [{attributes, Values}, {topology, {full_mesh, #{seeds => [node_name(n1)]}}}],
-         Node = weft_test_nodes:start(Name, #{config => Env}, ?config(place, Config)),
-         {ok, _} = call(Node, application, ensure_all_started, [weft]),
-         Node
-     end || {Name, Values} <- Attributes].
+start(Name, Values, Config) ->
+    Env = [{attributes, Values}, {topology, {full_mesh, #{seeds => [node_name(n1)]}}}],
+    Node = weft_test_nodes:start(Name, #{config => Env}, ?config(place, Config)),
+    {ok, _} = call(Node, application, ensure_all_started, [weft]),
+    Node.
 
 choose(Node, Args) -> call(Node, weft_place, choose_nodes, Args).
 
