@@ -21,8 +21,7 @@
 suite() -> [{timetrap, {minutes, 2}}].
 
 all() ->
-    [clients_that_lose_their_servers_lose_no_message,
-     a_client_keeps_no_more_links_than_it_wants,
+    [a_client_keeps_no_more_links_than_it_wants, clients_that_lose_their_servers_lose_no_message,
      a_wrong_role_or_no_server_stops_the_application_with_a_text].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
@@ -34,7 +33,7 @@ end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 %% The client is linked to one server at a time. Each server is cut off from it in turn, then the
 %% one it is at is killed.
 clients_that_lose_their_servers_lose_no_message(Config) ->
-    Servers = [start(S, server(), Config) || S <- ?SERVERS],
+    Servers = servers(Config),
     [C1, C2] = [start(C, client(1), Config) || C <- [c1, c2]],
     until_connected(C1, C2),
     [ok = call(C, weft_resume_traffic, expect, []) || C <- [C1, C2]],
@@ -56,8 +55,8 @@ clients_that_lose_their_servers_lose_no_message(Config) ->
 
 %% Links that a client wants no more are closed although there are sessions on them, which go on.
 a_client_keeps_no_more_links_than_it_wants(Config) ->
-    [start(S, server(), Config) || S <- ?SERVERS],
-    C = start(c1, client(2), Config),
+    _ = servers(Config),
+    C = start(c0, client(2), Config),
     Names = [node_name(S) || S <- ?SERVERS],
     Two = until_linked(C, 2),
     [Third] = Names -- Two,
@@ -74,17 +73,17 @@ a_client_keeps_no_more_links_than_it_wants(Config) ->
     ?assertMatch(#{signals := []}, call(C, weft_resume_traffic, account, [])).
 
 a_wrong_role_or_no_server_stops_the_application_with_a_text(Config) ->
+    [Partial, Default] = [weft_test_nodes:start(Name, #{args => Args}, ?config(place, Config))
+                          || {Name, Args} <- [{c8, ?PARTIAL}, {c9, []}]],
     [begin
-         Node = weft_test_nodes:start(c9, #{config => [{topology, {client_server, Options}}],
-                                            args => Args}, ?config(place, Config)),
+         ok = call(Node, application, set_env, [weft, topology, {client_server, Options}]),
          {error, {weft, Reason}} = call(Node, application, ensure_all_started, [weft]),
          Text = lists:flatten(io_lib:format("~0tp", [Reason])),
-         ?assertNotEqual({nomatch, Options, Text}, {string:find(Text, Words), Options, Text}),
-         weft_test_nodes:kill(Node)
-     end || {Options, Args, Words} <-
-                [{#{role => klient, servers => [a@b]}, ?PARTIAL, "write client or server"},
-                 {#{role => client, servers => []}, ?PARTIAL, "at least one server"},
-                 {#{role => client, servers => [a@b]}, [], "prevent_overlapping_partitions"}]].
+         ?assertNotEqual({nomatch, Options, Text}, {string:find(Text, Words), Options, Text})
+     end || {Options, Node, Words} <-
+                [{#{role => klient, servers => [a@b]}, Partial, "write client or server"},
+                 {#{role => client, servers => []}, Partial, "at least one server"},
+                 {#{role => client, servers => [a@b]}, Default, "prevent_overlapping_partitions"}]].
 
 %% --- helpers ----------------------------------------------------------------------------------
 
@@ -95,6 +94,11 @@ start(Name, Options, Config) ->
     Node = weft_test_nodes:start(Name, #{config => Env, args => ?PARTIAL}, ?config(place, Config)),
     {ok, _} = call(Node, application, ensure_all_started, [weft]),
     Node.
+
+%% The same ones for both cases.
+servers(Config) ->
+    [weft_test_nodes:lasting(node_name(S), fun() -> start(S, server(), Config) end)
+     || S <- ?SERVERS].
 
 server() -> #{role => server}.
 

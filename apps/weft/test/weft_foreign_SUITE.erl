@@ -9,12 +9,12 @@
 -import(weft_test_nodes, [call/4, name/1, node_name/1]).
 
 -export([suite/0, all/0, groups/0, init_per_suite/1, end_per_suite/1, init_per_group/2,
-         end_per_group/2, end_per_testcase/2]).
+         end_per_group/2]).
 -export([a_c_node_connects/1, a_c_node_accepts/1, erl_call_gets_its_answer/1]).
 %% Run on the nodes.
 -export([echoed/2]).
 
--define(TIMES, 5).
+-define(TIMES, 3).
 -define(COOKIE, "weft_test").
 
 suite() -> [{timetrap, {minutes, 2}}].
@@ -35,19 +35,17 @@ end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 
 init_per_group(with_groups, Config) ->
     Groups = #{one => [node_name(a), node_name(b)], two => [node_name(b), node_name(x)]},
-    [{options, #{config => [{topology, {groups, Groups}}], args => ["-connect_all", "false"]}}
-     | Config];
+    [{a, cluster(#{config => [{topology, {groups, Groups}}], args => ["-connect_all", "false"]},
+                 Config)} | Config];
 init_per_group(without_overlay, Config) ->
-    [{options, #{}} | Config].
+    [{a, cluster(#{}, Config)} | Config].
 
-end_per_group(_Group, _Config) -> ok.
-
-end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
+end_per_group(_Group, _Config) -> weft_test_nodes:stop_all().
 
 %% --- cases ------------------------------------------------------------------------------------
 
 a_c_node_connects(Config) ->
-    A = cluster(Config),
+    A = ?config(a, Config),
     [?assertEqual({0, atom_to_list(name(A)) ++ "\n"},
                   ended(c_node(["call", "c" ++ integer_to_list(N), ?COOKIE, name(A)], Config)))
      || N <- lists:seq(1, ?TIMES)],
@@ -55,7 +53,7 @@ a_c_node_connects(Config) ->
 
 %% It is named by a message that nobody waits for, as in a program that was there before.
 a_c_node_accepts(Config) ->
-    A = cluster(Config),
+    A = ?config(a, Config),
     [begin
          Name = "s" ++ integer_to_list(N),
          CNode = c_node(["serve", Name, ?COOKIE], Config),
@@ -68,7 +66,7 @@ a_c_node_accepts(Config) ->
     ok.
 
 erl_call_gets_its_answer(Config) ->
-    A = cluster(Config),
+    A = ?config(a, Config),
     case filelib:wildcard(filename:join(code:root_dir(), "lib/erl_interface-*/bin/erl_call")) of
         [] ->
             {skip, "no erl_call here"};
@@ -91,9 +89,9 @@ echoed(Node, Terms) ->
 %% --- small parts ------------------------------------------------------------------------------
 
 %% Node a, connected to b and x.
-cluster(Config) ->
-    [A, _, X] = Nodes = [weft_test_nodes:start(Name, ?config(options, Config),
-                                               ?config(place, Config)) || Name <- [a, b, x]],
+cluster(Options, Config) ->
+    [A, _, X] = Nodes = [weft_test_nodes:start(Name, Options, ?config(place, Config))
+                         || Name <- [a, b, x]],
     [{ok, _} = call(Node, application, ensure_all_started, [weft]) || Node <- Nodes],
     weft_test_nodes:until(fun() -> call(A, net_adm, ping, [name(X)]) =:= pong end, 60000),
     A.

@@ -19,7 +19,9 @@
 
 suite() -> [{timetrap, {minutes, 5}}].
 
-all() -> [on_a_star, on_overlapping_groups, on_peer_to_peer].
+all() ->
+    [on_overlapping_groups]
+        ++ [Case || Case <- [on_a_star, on_peer_to_peer], os:getenv("FULL") =:= "1"].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
