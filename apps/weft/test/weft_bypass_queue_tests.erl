@@ -34,7 +34,10 @@
 
 whatever_happens_test_() ->
     {timeout, 300, ?_assert(proper:quickcheck(prop_once_and_in_order(),
-                                              [{numtests, 800}, quiet]))}.
+                                              [{numtests, times()}, quiet]))}.
+
+times() ->
+    case os:getenv("FULL") of false -> 300; _ -> 800 end.
 
 prop_once_and_in_order() ->
     ?FORALL(Steps, ?SIZED(Size, resize(20 * Size, list(step()))),

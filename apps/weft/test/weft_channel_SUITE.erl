@@ -1,6 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Channels on real nodes: order, policies, large messages, fan-out, acknowledgements, causal
 %% order, and what remains of these when connections, processes and nodes go.
+%%
+%% Most cases are on the same nodes. Those that count have a channel of their own.
 -module(weft_channel_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -18,10 +20,14 @@
 
 -define(T, weft_channel_traffic).
 %% So many messages of each sender, while connections are cut.
--define(NUMBERED, 1000).
+-define(NUMBERED, 300).
 -define(CHANNELS,
         #{default => #{block_ms => 60000},
           wide => #{parallelism => 4, block_ms => 60000},
+          keyed => #{parallelism => 4, block_ms => 60000},
+          fanned => #{},
+          resting => #{},
+          ending => #{},
           files => #{class => bulk, block_ms => 60000},
           small => #{queue_bytes => 65536, block_ms => 300},
           paced => #{queue_bytes => 65536, mailbox_max => 100, block_ms => 60000},
@@ -40,7 +46,11 @@ all() ->
      acknowledged_here, acknowledged_across_deaths, causal_order, causal_and_death,
      idle_streams_close, plain_node, node_down, hostile_payloads, telemetry_is_told].
 
-init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
+init_per_suite(Config0) ->
+    Config = weft_test_nodes:begin_suite(Config0),
+    Nodes = cluster([a, b, c], Config),
+    ok = weft_test_nodes:share_all(),
+    [{nodes, Nodes} | Config].
 
 end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 
@@ -50,26 +60,26 @@ end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 
 %% Many senders, messages from a few bytes to several chunks, one stream and four.
 order_without_a_key(Config) ->
-    [A, B] = cluster([a, b], Config),
+    [A, B, _] = shared(Config),
     To = {keeper, name(B)},
-    Senders = [{Channel, I, call(A, ?T, send_numbered, [To, {Channel, I}, 300, 400000, Channel])}
+    Senders = [{Channel, I, call(A, ?T, send_numbered, [To, {Channel, I}, 60, 400000, Channel])}
                || Channel <- [default, wide, files], I <- [1, 2]],
     [done = call(A, ?T, wait_numbered, [Pid]) || {_, _, Pid} <- Senders],
-    in_order(B, 300 * length(Senders)).
+    in_order(B, 60 * length(Senders)).
 
 %% A key makes one order of what several receivers get: the relay sees it in the messages.
 order_by_key(Config) ->
-    [A, B] = cluster([a, b], Config),
-    Options = #{channel => wide, key => {any, "term"}},
+    [A, B, _] = shared(Config),
+    Options = #{channel => keyed, key => {any, "term"}},
     To = {keeper, name(B)},
     _ = [done = call(A, ?T, wait_numbered,
                      [call(A, ?T, send_numbered, [To, I, 50, 1000, Options])]) || I <- [1, 2, 3]],
     in_order(B, 150),
     %% One key, one stream; the senders of other keys spread.
-    ?assertMatch([_], streams(A, wide)),
-    _ = [ok = call(A, weft, send, [To, {I, 1, <<>>}, #{channel => wide, key => I}])
+    ?assertMatch([_], streams(A, keyed)),
+    _ = [ok = call(A, weft, send, [To, {I, 1, <<>>}, #{channel => keyed, key => I}])
          || I <- lists:seq(10, 60)],
-    ?assertEqual(4, length(streams(A, wide))).
+    ?assertEqual(4, length(streams(A, keyed))).
 
 in_order(Node, Count) ->
     weft_test_nodes:until(fun() -> call(Node, ?T, count, [keeper]) >= Count end, 60000),
@@ -80,7 +90,8 @@ in_order(Node, Count) ->
 %% --- the interface ----------------------------------------------------------------------------
 
 unknown_things_are_named(Config) ->
-    [A, B] = cluster([a, b], Config),
+    [_, B, _] = shared(Config),
+    [A] = cluster([a], Config),
     To = {keeper, name(B)},
     Raised = fun(Dest, Options) ->
                      try call(A, weft, send, [Dest, x, Options]) of Result -> Result
@@ -102,7 +113,7 @@ unknown_things_are_named(Config) ->
 
 %% Servers know nothing of channels.
 calls_and_casts(Config) ->
-    [A, B] = cluster([a, b], Config),
+    [A, B, _] = shared(Config),
     {ok, Pid} = call(B, ?T, start_server, [server]),
     Server = {server, name(B)},
     ?assertEqual(5, call(A, weft, call, [Server, {add, 5}, 5000, control])),
@@ -120,15 +131,15 @@ calls_and_casts(Config) ->
     ?assertEqual({nodedown, nobody@nowhere}, Exits({server, nobody@nowhere}, never)).
 
 fan_out(Config) ->
-    [A, B, C] = cluster([a, b, c], Config),
+    [A, B, C] = shared(Config),
     [PidB, PidC] = [element(2, call(N, ?T, keeper, [none])) || N <- [B, C]],
     Names = [name(N) || N <- [A, B, C]],
     Message = {hello, binary:copy(<<7>>, 1000)},
-    ok = call(A, weft, send, [[{keeper, Names}, PidB, [PidC]], Message, default]),
+    ok = call(A, weft, send, [[{keeper, Names}, PidB, [PidC]], Message, fanned]),
     [weft_test_nodes:until(fun() -> call(N, ?T, received, [K]) =:= [Message] end)
      || {N, K} <- [{A, keeper}, {B, keeper}, {C, keeper}, {B, PidB}, {C, PidC}]],
     %% One item for each node, whatever the number of its receivers.
-    ?assertMatch(#{messages_out := 2, batches_out := 2}, counters(A, default)),
+    ?assertMatch(#{messages_out := 2, batches_out := 2}, counters(A, fanned)),
     %% A large one is announced once and given to all.
     Large = binary:copy(<<8>>, 1000000),
     ok = call(A, weft, send, [[PidB, {keeper, name(B)}, PidC], Large, wide]),
@@ -139,7 +150,7 @@ fan_out(Config) ->
 %% which is two timeouts, as the third answer ends it. With a label, too; and a large message is as
 %% good as a small one.
 acknowledged_fan_out(Config) ->
-    [A, B, C] = cluster([a, b, c], Config),
+    [A, B, C] = shared(Config),
     Keepers = {keeper, [name(N) || N <- [A, B, C]]},
     Dead = element(2, call(B, ?T, keeper, [none])),
     true = call(B, erlang, exit, [Dead, kill]),
@@ -164,7 +175,7 @@ acknowledged_fan_out(Config) ->
 %% Small messages behind a large one to the same receiver wait for it, whether it is called by its
 %% pid or by its name; large binaries inside of terms are the same again.
 large_messages_keep_their_place(Config) ->
-    [A, B] = cluster([a, b], Config),
+    [A, B, _] = shared(Config),
     Pid = call(B, erlang, whereis, [keeper]),
     Sent = [call(A, ?T, send_large, [[Pid, {keeper, name(B)}], Channel])
             || Channel <- [default, files, wide]],
@@ -177,7 +188,7 @@ large_messages_keep_their_place(Config) ->
      || Digests <- lists:sublist(Sent, 2)].
 
 compressed(Config) ->
-    [A, B] = cluster([a, b], Config),
+    [A, B, _] = shared(Config),
     Text = lists:duplicate(20000, $a),
     To = {keeper, name(B)},
     ok = call(A, weft, send, [To, Text, zipped]),
@@ -190,7 +201,8 @@ compressed(Config) ->
 
 %% All connections are cut again and again while messages of all sizes go both ways.
 exactly_once_over_breaks(Config) ->
-    [A, B] = Nodes = cluster([a, b], Config),
+    [A, B, _] = shared(Config),
+    Nodes = [A, B],
     Both = [{A, B}, {B, A}],
     Senders = [{Here, call(Here, ?T, send_numbered,
                            [{keeper, name(There)}, {Channel, I}, ?NUMBERED, Bytes,
@@ -216,7 +228,7 @@ break_and_go_on(I, [_, B] = Nodes) ->
               [name(lists:nth(1 + (I + 1) rem 2, Nodes))]),
     Count = call(B, ?T, count, [keeper]),
     weft_test_nodes:until(fun() -> Now = call(B, ?T, count, [keeper]),
-                                   Now > Count + 200 orelse Now =:= ?NUMBERED * 6
+                                   Now > Count + 60 orelse Now =:= ?NUMBERED * 6
                           end).
 
 states(Node) ->
@@ -235,7 +247,7 @@ over_a_gateway(Config) ->
     weft_test_nodes:until(fun() -> call(A, weft_next_hop, choose, [NodeB]) =:= {via, NodeG} end),
     Senders = [call(A, ?T, send_numbered, [{keeper, NodeB}, {Channel, I}, ?NUMBERED, Bytes,
                                              Channel])
-               || {Channel, Bytes} <- [{default, 2000}, {wide, 400000}], I <- [1, 2]],
+               || {Channel, Bytes} <- [{default, 2000}, {wide, 200000}], I <- [1, 2]],
     weft_test_nodes:until(fun() -> call(B, ?T, count, [keeper]) > 100 end),
     [begin
          ok = call(G, weft_fault, break, [N]),
@@ -251,57 +263,59 @@ over_a_gateway(Config) ->
 %% The sending process looks every few seconds whether it was used; here we make it look. The next
 %% message opens another stream.
 idle_streams_close(Config) ->
-    [A, B] = cluster([a, b], Config),
+    [A, B, _] = shared(Config),
     To = {keeper, name(B)},
-    ok = call(A, weft, send, [To, first, #{ack => true}]),
-    [Sender] = streams(A, default),
-    Look = fun() -> call(A, erlang, send, [Sender, idle]), streams(A, default) =:= [] end,
+    Acknowledged = #{channel => resting, ack => true},
+    ok = call(A, weft, send, [To, first, Acknowledged]),
+    [Sender] = streams(A, resting),
+    Look = fun() -> call(A, erlang, send, [Sender, idle]), streams(A, resting) =:= [] end,
     weft_test_nodes:until(Look),
     weft_test_nodes:until(fun() -> not call(A, erlang, is_process_alive, [Sender]) end),
-    ?assertMatch(#{lost := 0}, counters(A, default)),
-    ok = call(A, weft, send, [To, second, #{ack => true}]),
+    ?assertMatch(#{lost := 0}, counters(A, resting)),
+    ok = call(A, weft, send, [To, second, Acknowledged]),
     ?assertEqual([first, second], call(B, ?T, received, [keeper])),
-    ?assertNotEqual([Sender], streams(A, default)).
+    ?assertNotEqual([Sender], streams(A, resting)).
 
 node_down(Config) ->
-    [A, B] = cluster([a, b], Config),
+    [A, _, _] = shared(Config),
+    [B] = cluster([b], Config),
     To = {keeper, name(B)},
-    ok = call(A, weft, send, [To, first, default]),
+    ok = call(A, weft, send, [To, first, ending]),
     weft_test_nodes:until(fun() -> call(B, ?T, received, [keeper]) =:= [first] end),
     weft_test_nodes:kill(B),
-    weft_test_nodes:until(fun() -> streams(A, default) =:= [] end),
+    weft_test_nodes:until(fun() -> streams(A, ending) =:= [] end),
     %% As with `!', a message to a node that is down is lost; here that is counted.
-    Lost = maps:get(lost, counters(A, default)),
-    ok = call(A, weft, send, [To, second, default]),
-    weft_test_nodes:until(fun() -> maps:get(lost, counters(A, default)) =:= Lost + 1 end),
-    weft_test_nodes:until(fun() -> streams(A, default) =:= [] end),
+    Lost = maps:get(lost, counters(A, ending)),
+    ok = call(A, weft, send, [To, second, ending]),
+    weft_test_nodes:until(fun() -> maps:get(lost, counters(A, ending)) =:= Lost + 1 end),
+    weft_test_nodes:until(fun() -> streams(A, ending) =:= [] end),
     ?assertMatch({error, {not_delivered, nodedown, 1}},
-                 call(A, weft, send, [To, third, #{ack => #{retries => 0}}])).
+                 call(A, weft, send, [To, third, #{channel => ending, ack => #{retries => 0}}])).
 
 %% --- pressure ---------------------------------------------------------------------------------
 
 %% A receiver that takes nothing, on a channel with a limit for mailboxes: the sender waits, and
 %% neither node's memory grows beyond the queue, the window and the mailbox.
 slow_receiver(Config) ->
-    [A, B] = cluster([a, b], Config),
+    [A, B, _] = shared(Config),
     To = {keeper, name(B)},
     Before = {call(A, ?T, memory, []), call(B, ?T, memory, [])},
     hold = call(B, ?T, hold, [keeper]),
-    Sender = call(A, ?T, send_numbered, [To, slow, 100000, 2000, paced]),
+    Sender = call(A, ?T, send_numbered, [To, slow, 30000, 4000, paced]),
     %% The mailbox is full, the window is full, the queue is full: the sender stays where it is.
     weft_test_nodes:until(fun() -> maps:get(paused, counters(B, paced)) > 20
                                        andalso is_waiting(A, Sender) end, 30000),
     Sent = maps:get(messages_out, counters(A, paced)),
     ?assert(Sent < 20000, Sent),
     Grown = [call(N, ?T, memory, []) - element(I, Before) || {N, I} <- [{A, 1}, {B, 2}]],
-    %% Windows on either side, and what is under way; all together were 100 MB to come.
+    %% Windows on either side, and what is under way; all together were 60 MB to come.
     ?assert(lists:max(Grown) < 32 * 1024 * 1024, Grown),
     Keeper = call(B, erlang, whereis, [keeper]),
     {message_queue_len, Length} = call(B, erlang, process_info, [Keeper, message_queue_len]),
     ?assert(Length < 1000, Length),
     go_on = call(B, ?T, go_on, [keeper]),
     done = call(A, ?T, wait_numbered, [Sender]),
-    in_order(B, 100000).
+    in_order(B, 30000).
 
 is_waiting(Node, Pid) ->
     {current_function, {weft_channel_entry, wait, 3}}
@@ -316,7 +330,7 @@ policies_when_nothing_moves(Config) ->
          || Channel <- Channels],
     weft_test_nodes:pause(B),
     Before = call(A, ?T, memory, []),
-    Results = maps:from_list([{Channel, call(A, ?T, fill, [To, 10000, 3000, Channel])}
+    Results = maps:from_list([{Channel, call(A, ?T, fill, [To, 10000, 800, Channel])}
                               || Channel <- Channels]),
     Counters = maps:from_list([{Channel, counters(A, Channel)} || Channel <- Channels]),
     weft_test_nodes:continue(B),
@@ -335,7 +349,7 @@ policies_when_nothing_moves(Config) ->
     weft_test_nodes:until(fun() -> call(B, ?T, count, [keeper]) =:= Expected end, 60000).
 
 monotonic(Config) ->
-    [A, B] = cluster([a, b], Config),
+    [A, B, _] = shared(Config),
     To = {keeper, name(B)},
     _ = call(A, ?T, many, [To, 1000, gossip]),
     ok = call(A, weft, send, [To, other, #{channel => gossip, key => other}]),
@@ -351,7 +365,7 @@ monotonic(Config) ->
     ?assert(length(Received) < 50, length(Received)).
 
 telemetry_is_told(Config) ->
-    [A, B] = cluster([a, b], Config),
+    [A, B, _] = shared(Config),
     {ok, _} = call(A, ?T, keeper, [events]),
     ok = call(A, ?T, attach_telemetry, [events]),
     _ = call(A, ?T, many, [{keeper, name(B)}, 500, gossip]),
@@ -362,7 +376,7 @@ telemetry_is_told(Config) ->
 %% --- acknowledged -----------------------------------------------------------------------------
 
 acknowledged(Config) ->
-    [A, B] = cluster([a, b], Config),
+    [A, B, _] = shared(Config),
     Pid = call(B, erlang, whereis, [keeper]),
     Ack = #{ack => true},
     ok = call(A, weft, send, [Pid, one, Ack]),
@@ -379,29 +393,31 @@ acknowledged(Config) ->
 
 %% Receivers on the node of the sender are told apart as those elsewhere are.
 acknowledged_here(Config) ->
-    [A] = cluster([a], Config),
+    [A, _, _] = shared(Config),
+    {ok, _} = call(A, ?T, keeper, [here]),
     Twice = #{ack => #{retries => 1, timeout_ms => 50}},
-    Pid = call(A, erlang, whereis, [keeper]),
-    [ok = call(A, weft, send, [To, To, Twice]) || To <- [Pid, keeper, {keeper, name(A)}]],
-    ok = call(A, weft, send, [[Pid, {keeper, [name(A)]}], both, Twice]),
-    ?assertEqual([Pid, keeper, {keeper, name(A)}, both, both], call(A, ?T, received, [keeper])),
-    call(A, ?T, stop, [keeper]),
+    Pid = call(A, erlang, whereis, [here]),
+    [ok = call(A, weft, send, [To, To, Twice]) || To <- [Pid, here, {here, name(A)}]],
+    ok = call(A, weft, send, [[Pid, {here, [name(A)]}], both, Twice]),
+    ?assertEqual([Pid, here, {here, name(A)}, both, both], call(A, ?T, received, [here])),
+    call(A, ?T, stop, [here]),
     Dead = {not_delivered, noproc, 1},
     Nobody = {not_delivered, noproc, 2},
     ?assertEqual({error, Dead}, call(A, weft, send, [Pid, late, Twice])),
     [?assertEqual({error, Nobody}, call(A, weft, send, [To, late, Twice]))
-     || To <- [keeper, {keeper, name(A)}]],
-    {error, Errors} = call(A, weft, send, [[Pid, keeper], late, Twice]),
-    ?assertEqual(lists:sort([{{Pid, name(A)}, Dead}, {{keeper, name(A)}, Nobody}]),
+     || To <- [here, {here, name(A)}]],
+    {error, Errors} = call(A, weft, send, [[Pid, here], late, Twice]),
+    ?assertEqual(lists:sort([{{Pid, name(A)}, Dead}, {{here, name(A)}, Nobody}]),
                  lists:sort(Errors)),
     %% Without an acknowledgement a name of a list is as `{Name, Node} ! Message'.
-    ok = call(A, weft, send, [[Pid, {keeper, [name(A)]}], late, #{}]),
-    ok = call(A, weft, send, [[Pid, keeper], late, #{label => talk}]).
+    ok = call(A, weft, send, [[Pid, {here, [name(A)]}], late, #{}]),
+    ok = call(A, weft, send, [[Pid, here], late, #{label => talk}]).
 
 %% A name that comes back gets the message, once; a stream that breaks does not double it; a node
 %% that is gone is an error.
 acknowledged_across_deaths(Config) ->
-    [A, B] = cluster([a, b], Config),
+    [A, _, _] = shared(Config),
+    [B] = cluster([b], Config),
     To = {keeper, name(B)},
     Again = #{ack => #{retries => 50, timeout_ms => 100}},
     call(B, ?T, stop, [keeper]),
@@ -436,7 +452,7 @@ exit_receivers(Node) ->
 
 %% A tells C directly over a slow link, and B, which tells C: C must not hear B first.
 causal_order(Config) ->
-    [A, B, C] = cluster([a, b, c], Config),
+    [A, B, C] = shared(Config),
     Labelled = #{label => news},
     To = {keeper, name(C)},
     {ok, _} = call(B, ?T, relay, [relay, To, answer, Labelled]),
@@ -461,18 +477,20 @@ place(Message, [_ | Rest]) -> 1 + place(Message, Rest).
 
 %% What a dead node had sent is waited for no more.
 causal_and_death(Config) ->
-    [A, B, C] = cluster([a, b, c], Config),
+    [_, B, C] = shared(Config),
+    [A] = cluster([a], Config),
+    Before = maps:get(messages_in, counters(C, default)),
     Labelled = #{label => "news"},
     To = {keeper, name(C)},
-    {ok, _} = call(B, ?T, relay, [relay, To, answer, Labelled]),
+    {ok, _} = call(B, ?T, relay, [relay_of_dead, To, answer, Labelled]),
     ok = call(A, weft, send, [To, {first, 0}, Labelled]),
-    ok = call(A, weft, send, [{relay, name(B)}, {first, 0}, Labelled]),
+    ok = call(A, weft, send, [{relay_of_dead, name(B)}, {first, 0}, Labelled]),
     weft_test_nodes:until(fun() -> call(C, ?T, count, [keeper]) =:= 2 end),
     ok = call(A, weft_fault, cut, [name(C)]),
     ok = call(A, weft, send, [To, {question, 1}, Labelled]),
-    ok = call(A, weft, send, [{relay, name(B)}, {question, 1}, Labelled]),
+    ok = call(A, weft, send, [{relay_of_dead, name(B)}, {question, 1}, Labelled]),
     {ok, Participant} = call(C, weft_channels, label, ["news"]),
-    weft_test_nodes:until(fun() -> maps:get(messages_in, counters(C, default)) >= 3 end),
+    weft_test_nodes:until(fun() -> maps:get(messages_in, counters(C, default)) - Before >= 3 end),
     true = is_pid(Participant),
     ?assertEqual(2, call(C, ?T, count, [keeper])),
     weft_test_nodes:kill(A),
@@ -483,7 +501,7 @@ causal_and_death(Config) ->
 
 %% A stock node gets everything by the distribution, but for acknowledgements.
 plain_node(Config) ->
-    [A] = cluster([a], Config),
+    [A, _, _] = shared(Config),
     Plain = #{carrier => plain, args => ["-pa", weft_test_nodes:ebin(weft)]},
     P = weft_test_nodes:start(unique(p), Plain, ?config(place, Config)),
     {ok, Pid} = call(P, ?T, keeper, [keeper]),
@@ -504,7 +522,7 @@ plain_node(Config) ->
 %% Payloads that make no sense end that stream and are reported; the node, its distribution and
 %% other streams go on.
 hostile_payloads(Config) ->
-    [A, B] = cluster([a, b], Config),
+    [A, B, _] = shared(Config),
     To = {keeper, name(B)},
     ok = call(A, weft, send, [To, before, control]),
     true = call(A, net_kernel, connect_node, [name(B)]),
@@ -538,6 +556,18 @@ hostile_payloads(Config) ->
     ?assert(lists:member(name(A), call(B, erlang, nodes, []))).
 
 %% --- steps ------------------------------------------------------------------------------------
+
+%% The nodes of all cases, each with a new keeper.
+shared(Config) ->
+    Nodes = ?config(nodes, Config),
+    [begin
+         ok = call(Node, weft_fault, heal, []),
+         _ = [call(Node, ?T, stop, [Keeper]) || Keeper <- [call(Node, erlang, whereis, [keeper])],
+                                                is_pid(Keeper)],
+         weft_test_nodes:until(fun() -> call(Node, erlang, whereis, [keeper]) =:= undefined end),
+         {ok, _} = call(Node, ?T, keeper, [keeper])
+     end || Node <- Nodes],
+    Nodes.
 
 cluster(Names, Config) ->
     cluster(Names, [], Config).

@@ -23,9 +23,14 @@
 
 properties_test_() ->
     [{Name, {timeout, 120, ?_assert(proper:quickcheck(Property, [{numtests, Count}, quiet]))}}
-     || {Name, Count, Property} <- [{"order", 600, prop_order()},
-                                    {"fair by bytes", 60, prop_fair_by_bytes()},
-                                    {"signals without sender", 60, prop_last_does_not_starve()}]].
+     || {Name, Count, Property} <- [{"order", times(600), prop_order()},
+                                    {"fair by bytes", times(60), prop_fair_by_bytes()},
+                                    {"signals without sender", times(60),
+                                     prop_last_does_not_starve()}]].
+
+%% So often with FULL=1, and a third of it usually.
+times(Count) ->
+    case os:getenv("FULL") of false -> Count div 3; _ -> Count end.
 
 %% --- order, loss, effects ---------------------------------------------------------------------
 

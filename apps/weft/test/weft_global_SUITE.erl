@@ -1,6 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc The face of `global': the same calls with the same results, side by side with the original,
 %% and what is different on purpose: locks under faults.
+%%
+%% The last cases have the same nodes.
 -module(weft_global_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -20,11 +22,10 @@
 suite() -> [{timetrap, {minutes, 5}}].
 
 all() ->
-    [names_are_as_those_of_global, locks_are_as_those_of_global,
-     conflicts_are_resolved_by_the_function_given, a_lock_is_of_one_at_a_time,
-     a_lock_ends_with_its_process_or_node, a_storm_of_locks_is_bounded,
-     who_never_gives_up_is_served_when_links_flap,
-     a_strong_scope_keeps_names_and_locks].
+    [conflicts_are_resolved_by_the_function_given, a_lock_ends_with_its_process_or_node,
+     a_strong_scope_keeps_names_and_locks, names_are_as_those_of_global,
+     locks_are_as_those_of_global, a_lock_is_of_one_at_a_time,
+     who_never_gives_up_is_served_when_links_flap, a_storm_of_locks_is_bounded].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -35,7 +36,7 @@ end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 %% --- cases ------------------------------------------------------------------------------------
 
 names_are_as_those_of_global(Config) ->
-    [A, B] = mesh([a, b], [], Config),
+    [A, B | _] = shared(Config),
     Processes = [call(Node, ?MODULE, holder, []) || Node <- [A, A, B]],
     [One, Other] = [call(A, ?MODULE, transcript, [Module, {names, Processes}])
                     || Module <- [global, weft_global]],
@@ -44,7 +45,7 @@ names_are_as_those_of_global(Config) ->
     ?assertMatch([{yes, _}, {no, _} | _], One).
 
 locks_are_as_those_of_global(Config) ->
-    [A, _] = mesh([a, b], [], Config),
+    [A | _] = shared(Config),
     [One, Other] = [call(A, ?MODULE, transcript, [Module, locks])
                     || Module <- [global, weft_global]],
     ?assertEqual(One, Other),
@@ -71,7 +72,7 @@ conflicts_are_resolved_by_the_function_given(Config) ->
 
 %% Whoever has the lock adds one to a number that all read and write: none is lost.
 a_lock_is_of_one_at_a_time(Config) ->
-    Nodes = [A | _] = mesh([a, b, c, d], [], Config),
+    Nodes = [A | _] = shared(Config),
     Counter = call(A, ?MODULE, holder, []),
     Done = [call(Node, ?MODULE, count, [Counter, 25, N])
             || {N, Node} <- lists:zip(lists:seq(1, 4), Nodes), _ <- [1, 2]],
@@ -97,7 +98,7 @@ a_lock_ends_with_its_process_or_node(Config) ->
 %% Many more than can be served at once, while a node comes and goes: all is over in the end, and
 %% nothing grew without bound.
 a_storm_of_locks_is_bounded(Config) ->
-    Nodes = [A, B | _] = mesh([a, b, c, d], [], Config),
+    Nodes = [A, B | _] = shared(Config),
     Storms = [call(Node, ?MODULE, storm, [200, 3, r]) || Node <- Nodes],
     weft_test_nodes:kill(B),
     Left = lists:zip(Nodes, Storms) -- [{B, lists:nth(2, Storms)}],
@@ -108,10 +109,8 @@ a_storm_of_locks_is_bounded(Config) ->
 
 %% They live on afterwards, so a lock that somebody has without his knowing it would stay.
 who_never_gives_up_is_served_when_links_flap(Config) ->
-    Nodes = [A, B, C, D] =
-        mesh([a, b, c, d], [{faults, true}, {resume_timeout_ms, 500}, {link_timeout_ms, 1000},
-                            {keepalive_ms, 200}], Config),
-    Storms = [{Node, call(Node, ?MODULE, patient, [40, 25, r])} || Node <- Nodes],
+    Nodes = [A, B, C, D] = shared(Config),
+    Storms = [{Node, call(Node, ?MODULE, patient, [40, 12, r])} || Node <- Nodes],
     Queues = [begin
                   ok = call(One, weft_fault, cut, [name(Other)]),
                   until(fun() -> not is_connected(One, Other) end),
@@ -264,8 +263,16 @@ alive(Processes) ->
 
 whereis_name(Node, Name) -> call(Node, weft_global, whereis_name, [Name]).
 
+%% Their connections can be cut, and are soon given up.
+shared(Config) ->
+    Env = [{faults, true}, {resume_timeout_ms, 500}, {link_timeout_ms, 1000}, {keepalive_ms, 200}],
+    meshed([weft_test_nodes:lasting(node_name(Name), fun() -> node(Name, Env, Config) end)
+            || Name <- [a, b, c, d]]).
+
 mesh(Names, Env, Config) ->
-    [First | Rest] = Nodes = [node(Name, Env, Config) || Name <- Names],
+    meshed([node(Name, Env, Config) || Name <- Names]).
+
+meshed([First | Rest] = Nodes) ->
     [true = call(First, net_kernel, connect_node, [name(Node)]) || Node <- Rest],
     [until(fun() -> length(call(Node, weft_view, lookup, [lock_homes])) =:= length(Nodes)
                         andalso length(call(Node, erlang, nodes, [])) =:= length(Rest) end, 30000)

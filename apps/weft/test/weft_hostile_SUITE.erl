@@ -44,12 +44,13 @@ all() ->
 init_per_suite(Config0) ->
     Seed = weft_test_nodes:seed(),
     Config = weft_test_nodes:begin_suite(Config0),
-    Weft = [{handshake_timeout_ms, 500}, {pending_handshakes_max, ?PENDING_MAX},
+    Weft = [{handshake_timeout_ms, 1500}, {pending_handshakes_max, ?PENDING_MAX},
             {resume_timeout_ms, 2000}, {window_bytes, 65536}],
     Options = #{config => Weft, args => ["-kernel", "net_setuptime", "1"]},
     [A, B] = [weft_test_nodes:start(Name, Options, ?config(place, Config))
               || Name <- [victim, friend]],
-    true = call(A, net_kernel, connect_node, [name(B)]),
+    %% What the nodes give each other for it is short, for the cases that follow.
+    weft_test_nodes:until(fun() -> call(A, net_kernel, connect_node, [name(B)]) end),
     ok = call(A, weft_hostile_log, install, []),
     [ok = call(N, ?T, expect, []) || N <- [A, B]],
     [ok = call(N, ?T, watch, [name(M)]) || {N, M} <- [{A, B}, {B, A}]],
@@ -459,8 +460,8 @@ fill({error, system_limit}) -> ok.
 %% weft_wire_tests and weft_hello_tests.)
 fuzz(Config) ->
     A = ?config(a, Config),
-    Handshakes = list_to_integer(os:getenv("FUZZ_HANDSHAKES", "3000")),
-    Packets = list_to_integer(os:getenv("FUZZ_PACKETS", "50000")),
+    Handshakes = list_to_integer(os:getenv("FUZZ_HANDSHAKES", fuzz_count("3000", "1000"))),
+    Packets = list_to_integer(os:getenv("FUZZ_PACKETS", fuzz_count("50000", "15000"))),
     _ = fuzz_handshakes(Config, 200),
     _ = fuzz_packets(Config, 2000),
     settle(A),
@@ -478,6 +479,9 @@ fuzz(Config) ->
     ?assertEqual(Atoms, call(A, erlang, system_info, [atom_count])),
     ?assert(memory(A) < Memory + ?MEMORY_MAX),
     ?assertEqual([], crashes(A)).
+
+fuzz_count(Long, Usual) ->
+    case os:getenv("FULL") of false -> Usual; _ -> Long end.
 
 fuzz_handshakes(Config, Count) ->
     lists:foldl(fun(_, Counts) ->

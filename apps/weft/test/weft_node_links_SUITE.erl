@@ -15,7 +15,7 @@
          connect_reaches_a_member_by_a_circuit/1, a_full_outlet_ends_the_session/1,
          an_outlet_that_dies_ends_the_session/1, a_watched_process_is_told_gone/1]).
 %% Run on the nodes.
--export([start/0, observer/1, events/1, flood/2]).
+-export([start/0, stop/0, observer/1, events/1, flood/2]).
 
 -define(SERVICE, weft_service_under_test).
 
@@ -23,10 +23,10 @@ suite() -> [{timetrap, {minutes, 3}}].
 
 all() ->
     [a_neighbour_is_a_node_that_runs_the_service, hidden_nodes_are_neighbours,
-     hidden_nodes_of_the_stock_carrier_are_neighbours, a_restarted_driver_is_a_new_neighbour,
-     a_killed_node_is_down, sessions_that_break_lose_nothing_in_their_middle,
-     connect_reaches_a_member_by_a_circuit, a_full_outlet_ends_the_session,
-     an_outlet_that_dies_ends_the_session, a_watched_process_is_told_gone].
+     hidden_nodes_of_the_stock_carrier_are_neighbours, connect_reaches_a_member_by_a_circuit,
+     a_restarted_driver_is_a_new_neighbour, sessions_that_break_lose_nothing_in_their_middle,
+     a_full_outlet_ends_the_session, an_outlet_that_dies_ends_the_session, a_killed_node_is_down,
+     a_watched_process_is_told_gone].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -69,7 +69,7 @@ hidden_nodes_of_the_stock_carrier_are_neighbours(Config) ->
     up(B, A).
 
 a_restarted_driver_is_a_new_neighbour(Config) ->
-    [A, B] = pair(#{}, Config),
+    [A, B] = pair(Config),
     true = call(B, erlang, exit, [call(B, erlang, whereis, [?SERVICE]), kill]),
     weft_test_nodes:until(fun() -> call(B, erlang, whereis, [?SERVICE]) =:= undefined end),
     seen(A, {neighbour_down, name(B), killed}),
@@ -80,13 +80,13 @@ a_restarted_driver_is_a_new_neighbour(Config) ->
     seen(B, {neighbour_up, name(A)}).
 
 a_killed_node_is_down(Config) ->
-    [A, B] = pair(#{}, Config),
+    [A, B] = pair(Config),
     weft_test_nodes:kill(B),
     seen(A, {neighbour_down, name(B), noconnection}).
 
 %% What one session brings is a piece of what was sent in it, from its beginning, nothing left out.
 sessions_that_break_lose_nothing_in_their_middle(Config) ->
-    [A, B] = pair(#{}, Config),
+    [A, B] = pair(Config),
     [begin
          done = perform(A, [{send, name(B), {Session, N}} || N <- lists:seq(1, 200)]),
          done = perform(B, [{break, name(A)} || Session rem 2 =:= 0]),
@@ -125,7 +125,7 @@ connect_reaches_a_member_by_a_circuit(Config) ->
 
 %% B sleeps; what is sent to it waits, and only so much.
 a_full_outlet_ends_the_session(Config) ->
-    [A, B] = pair(#{}, Config),
+    [A, B] = pair(Config),
     weft_test_nodes:pause(B),
     done = call(A, ?MODULE, flood, [name(B), 300000]),
     seen(A, {neighbour_down, name(B), broken}),
@@ -137,7 +137,7 @@ a_full_outlet_ends_the_session(Config) ->
 
 %% What waited in it is lost, so both drivers have to begin anew.
 an_outlet_that_dies_ends_the_session(Config) ->
-    [A, B] = pair(#{}, Config),
+    [A, B] = pair(Config),
     Links = call(A, erlang, whereis, [weft_service_under_test_links]),
     {links, Linked} = call(A, erlang, process_info, [Links, links]),
     [Outlet] = [Pid || Pid <- Linked, is_pid(Pid),
@@ -151,8 +151,7 @@ an_outlet_that_dies_ends_the_session(Config) ->
     seen(B, {message, name(A), hello}).
 
 a_watched_process_is_told_gone(Config) ->
-    [A] = [node(a, #{}, Config)],
-    service(A),
+    [A, _] = pair(Config),
     [One, Two, Kept] = [call(A, erlang, spawn, [timer, sleep, [infinity]]) || _ <- [1, 2, 3]],
     done = perform(A, [{watch, One}, {watch, One}, {watch, Two}, {watch, Kept}, {unwatch, Two},
                        {exit, Two, kill}, {exit, One, kill}]),
@@ -178,6 +177,15 @@ start() ->
                       Caller ! {Ref, started}
               end),
     receive {Ref, started} -> ok end.
+
+%% @doc Ends both, if they are there, and what belongs to the driver.
+stop() ->
+    Pids = [Pid || Name <- [?SERVICE, weft_service_under_test_links, observer],
+                   Pid <- [whereis(Name)], is_pid(Pid)],
+    Monitors = [monitor(process, Pid) || Pid <- Pids],
+    [exit(Pid, kill) || Pid <- Pids],
+    [receive {'DOWN', Monitor, _, _, _} -> ok end || Monitor <- Monitors],
+    ok.
 
 %% @doc Remembers the events that the driver saw, newest first.
 observer(Events) ->
@@ -207,8 +215,11 @@ node(Name, Options, Config) ->
     {ok, _} = call(Node, application, ensure_all_started, [weft]),
     Node.
 
-pair(Options, Config) ->
-    [A, B] = Nodes = [node(Name, Options, Config) || Name <- [a, b]],
+%% The same nodes for several cases, with drivers that know nothing of the case before.
+pair(Config) ->
+    [A, B] = Nodes = [weft_test_nodes:lasting(node_name(Name), fun() -> node(Name, #{}, Config) end)
+                      || Name <- [pair_a, pair_b]],
+    [ok = call(N, ?MODULE, stop, []) || N <- Nodes],
     connect(A, B),
     [service(N) || N <- Nodes],
     up(A, B),

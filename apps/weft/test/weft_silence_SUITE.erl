@@ -66,8 +66,7 @@ breaks(Env, Config) ->
 
 %% What messages have left in the memory of its process goes at a tick.
 a_session_at_rest_is_small(Config) ->
-    [A, B] = Nodes = [start(Name, ticking(?TICKTIME_S), [], Config) || Name <- [a, b]],
-    connect(A, B),
+    [A, B] = Nodes = silent_pair(Config),
     _ = [call(From, erpc, cast, [name(To), erlang, byte_size, [binary:copy(<<1>>, 900)]])
          || _ <- lists:seq(1, 1000), {From, To} <- [{A, B}, {B, A}]],
     [until(fun() -> memory_of_session(N) < ?REST_BYTES end) || N <- Nodes],
@@ -127,9 +126,9 @@ link_info(Node) -> call(Node, weft_link, info, [own_link(Node)]).
 
 %% Neighbours change all the time, and with them the circuits between those that are none.
 changes_of_neighbours_are_no_end(Config) ->
-    Names = [list_to_atom("p" ++ integer_to_list(N)) || N <- lists:seq(1, 12)],
+    Names = [list_to_atom("p" ++ integer_to_list(N)) || N <- lists:seq(1, 6)],
     Seed = weft_test_nodes:node_name(hd(Names)),
-    Shape = {peer_to_peer, #{seeds => [Seed], shuffle_ms => 1000}},
+    Shape = {peer_to_peer, #{seeds => [Seed], shuffle_ms => 1000, active => 2, passive => 6}},
     TicktimeS = 2 * ?TICKTIME_S,
     Nodes = [start(Name, ticking(TicktimeS) ++ partial(), [{topology, Shape}], Config)
              || Name <- Names],
@@ -197,11 +196,17 @@ node_that_stands_still_for_long_is_down(Config) ->
          ?assertEqual({name(N), [net_tick_timeout]}, {name(N), downs(N)})
      end || {Still, Other} <- stand_still(2 * ?TICKTIME_S, 12000, Config), N <- [Other, Still]].
 
+silent_pair(Config) ->
+    Args = ["-connect_all", "false" | ticking(?TICKTIME_S)],
+    [A, B] = Nodes = [weft_test_nodes:lasting(weft_test_nodes:node_name(Name),
+                                              fun() -> start(Name, Args, [], Config) end)
+                      || Name <- [silent_a, silent_b]],
+    connect(A, B),
+    Nodes.
+
 %% What its links answer is no word of its ticker.
 who_does_not_tick_is_down(Config) ->
-    [A, B] = [start(Name, ["-connect_all", "false" | ticking(?TICKTIME_S)], [], Config)
-              || Name <- [a, b]],
-    connect(A, B),
+    [A, B] = silent_pair(Config),
     watch(A, B),
     ?assertEqual(1, call(B, ?T, stop_ticks, [])),
     until(fun() -> downs(A) =/= [] end),

@@ -38,12 +38,12 @@ written(Dir, Name, Terms) ->
     File.
 
 a_stock_tls_node_calls(Config) ->
-    [Weft, Stock] = pair(Config, []),
+    [Weft, Stock] = parted(Config),
     ?assertEqual(pong, call(Stock, net_adm, ping, [name(Weft)])),
     connected(Weft, Stock).
 
 a_stock_tls_node_is_called(Config) ->
-    [Weft, Stock] = pair(Config, []),
+    [Weft, Stock] = parted(Config),
     ?assertEqual(pong, call(Weft, net_adm, ping, [name(Stock)])),
     connected(Weft, Stock).
 
@@ -54,29 +54,29 @@ connected(Weft, Stock) ->
     ?assertEqual([], call(Weft, weft_sessions, list, [])).
 
 both_ways_at_once_in_bulk(Config) ->
-    [Weft, Stock] = pair(Config, []),
+    [Weft, Stock] = parted(Config),
     pong = call(Weft, net_adm, ping, [name(Stock)]),
     Calls = [{Here, There, N} || N <- [1, 2, 3], {Here, There} <- [{Weft, Stock}, {Stock, Weft}]],
     Self = self(),
     [spawn_link(fun() ->
-                        Self ! {done, call(Here, ?MODULE, exchange, [name(There), 20, 1000000])}
+                        Self ! {done, call(Here, ?MODULE, exchange, [name(There), 6, 1000000])}
                 end) || {Here, There, _} <- Calls],
     [receive {done, Result} -> ?assertEqual(ok, Result) after 60000 -> ct:fail(hangs) end
      || _ <- Calls].
 
 a_killed_stock_tls_node_is_down(Config) ->
-    [Weft, Stock] = pair(Config, []),
+    [Weft, Stock] = parted(Config),
     pong = call(Weft, net_adm, ping, [name(Stock)]),
     Watcher = call(Weft, erlang, spawn, [?MODULE, watch, [name(Stock)]]),
     weft_test_nodes:kill(Stock),
     weft_test_nodes:until(fun() -> not call(Weft, erlang, is_process_alive, [Watcher]) end).
 
 ticks_keep_an_idle_connection(Config) ->
-    [Weft, Stock] = pair(Config, ["-kernel", "net_ticktime", "1"]),
+    [Weft, Stock] = pair(Config, ["-kernel", "net_ticktime", "3"]),
     pong = call(Weft, net_adm, ping, [name(Stock)]),
     Watchers = [{Node, call(Node, erlang, spawn, [?MODULE, watch, [name(Other)]])}
                 || {Node, Other} <- [{Weft, Stock}, {Stock, Weft}]],
-    receive after 4000 -> ok end, % pacing: four tick times without traffic
+    receive after 6000 -> ok end, % pacing: two tick times without traffic
     [?assert(call(Node, erlang, is_process_alive, [Watcher])) || {Node, Watcher} <- Watchers].
 
 %% --- on the nodes -----------------------------------------------------------------------------
@@ -102,15 +102,29 @@ watch(Node) ->
 
 %% --- helpers ----------------------------------------------------------------------------------
 
-pair(Config, Args) ->
-    Place = ?config(place, Config),
-    Weft = weft_test_nodes:start(
-             weft_node, #{long => "127.0.0.1",
-                          args => ["-config", ?config(weft_config, Config) | Args]}, Place),
-    Stock = weft_test_nodes:start(
-              stock_node, #{long => "127.0.0.1", carrier => plain,
-                            args => ["-proto_dist", "inet_tls", "-ssl_dist_optfile",
-                                     ?config(optfile, Config) | Args]}, Place),
-    [Weft, Stock].
+%% The two nodes of most cases, not connected.
+parted(Config) ->
+    [Weft, Stock] = Nodes =
+        [weft_test_nodes:lasting(long(Name), fun() -> start(Name, [], Config) end)
+         || Name <- [weft_node, stock_node]],
+    weft_test_nodes:until(fun() ->
+                                  _ = call(Weft, erlang, disconnect_node, [name(Stock)]),
+                                  [[], []] =:= [call(Node, erlang, nodes, []) || Node <- Nodes]
+                          end),
+    Nodes.
+
+long(Name) -> list_to_atom(atom_to_list(Name) ++ "@127.0.0.1").
+
+pair(Config, Args) -> [start(Name, Args, Config) || Name <- [weft_ticking, stock_ticking]].
+
+start(Name, Args, Config) ->
+    weft_test_nodes:start(Name, (carrier(Name, Args, Config))#{long => "127.0.0.1"},
+                          ?config(place, Config)).
+
+carrier(Name, Args, Config) when Name =:= weft_node; Name =:= weft_ticking ->
+    #{args => ["-config", ?config(weft_config, Config) | Args]};
+carrier(_Name, Args, Config) ->
+    #{carrier => plain,
+      args => ["-proto_dist", "inet_tls", "-ssl_dist_optfile", ?config(optfile, Config) | Args]}.
 
 call(Node, Module, Function, Args) -> weft_test_nodes:call(Node, Module, Function, Args, 60000).

@@ -15,8 +15,8 @@
 
 -define(CROWD, weft_strangers_crowd).
 -define(FROM, [{127, 0, 0, 2}, {127, 0, 0, 3}, {127, 0, 0, 4}, {127, 0, 0, 5}]).
--define(IDLE, 2000).
--define(STORM, 10000).
+-define(IDLE, 1500).
+-define(STORM, 4000).
 %% An attempt to connect takes 7 s at most.
 -define(CONNECT_MS, 15000).
 -define(MEMORY_MAX, 100000000).
@@ -32,13 +32,12 @@ end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 
 end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 
-%% 2,000 that say nothing and come again when they are dropped, and 16 that come and go as fast as
-%% they can, all the time, 10,000 times and more.
+%% 1,500 that say nothing and come again when they are dropped, and 16 that come and go as fast as
+%% they can, all the time, 4,000 times and more.
 crowd_and_storm(Config) ->
     [A, Friend, New] = [start(Name, weft, [], Config) || Name <- [tcp_a, tcp_friend, tcp_new]],
-    Stock = start(tcp_stock, plain, [], Config),
+    [Stock, Crowds] = others(Config),
     connect(Friend, A),
-    Crowds = start(tcp_crowd, plain, [], Config),
     {Memory, Atoms} = size_of(A),
     Idle = begin_idle(Crowds, port(A), ?IDLE),
     Storm = call(Crowds, ?CROWD, storm, [port(A), lists:append(lists:duplicate(4, ?FROM)), 0]),
@@ -61,7 +60,7 @@ crowd_over_tls(Config) ->
     Tls = weft_interop_certificates:options(?config(priv_dir, Config), ours, [ours]),
     Options = [{transport, tls}, {tls_options, Tls}],
     [A, New] = [start(Name, weft, Options, Config) || Name <- [tls_a, tls_new]],
-    Crowds = start(tls_crowd, plain, [], Config),
+    [_, Crowds] = others(Config),
     {Memory, _Atoms} = size_of(A),
     Idle = begin_idle(Crowds, port(A), ?IDLE),
     ct:pal("ms: ~b", [time_ms(fun() -> connect(New, A) end)]),
@@ -75,7 +74,7 @@ places_are_taken(Config) ->
     [A, Friend, New] = [start(Name, weft, [{pending_handshakes_max, 20},
                                            {handshake_timeout_ms, 60000}], Config)
                         || Name <- [share_a, share_friend, share_new]],
-    [Stock, Crowds] = [start(Name, plain, [], Config) || Name <- [share_stock, share_crowd]],
+    [Stock, Crowds] = others(Config),
     connect(Friend, A),
     {ok, Alone} = gen_tcp:connect({127, 0, 0, 1}, port(A), [{active, false}, {ip, {127, 0, 0, 9}}]),
     Idle = call(Crowds, ?CROWD, idle, [port(A), [{127, 0, 0, 2}], 30, 100]),
@@ -87,6 +86,12 @@ places_are_taken(Config) ->
     ok = call(Crowds, ?CROWD, stop, [Idle]).
 
 %% --- steps ------------------------------------------------------------------------------------
+
+%% Stock nodes of all cases: one that connects, and one for the crowds.
+others(Config) ->
+    [weft_test_nodes:lasting(list_to_atom(atom_to_list(Name) ++ "@127.0.0.1"),
+                             fun() -> start(Name, plain, [], Config) end)
+     || Name <- [stock, crowd]].
 
 start(Name, Carrier, Weft, Config) ->
     weft_test_nodes:start(Name, #{carrier => Carrier, config => Weft, long => "127.0.0.1"},

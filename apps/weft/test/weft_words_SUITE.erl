@@ -66,8 +66,7 @@ printed(Port, Text) ->
 
 %% Further lanes are dialled when the other side has the link up: nothing is refused.
 lanes_of_a_first_connection(Config) ->
-    Names = [lanes_a, lanes_b, lanes_c],
-    Nodes = [start(Name, [{lanes, 4}], Config) || Name <- Names],
+    Nodes = [start(Name, [{lanes, 4}], Config) || Name <- [lanes_a, lanes_b]],
     [ok = call(Node, ?LOG, install, []) || Node <- Nodes],
     Pairs = [{From, To} || From <- Nodes, To <- Nodes, name(From) < name(To)],
     [true = call(From, net_kernel, connect_node, [name(To)]) || {From, To} <- Pairs],
@@ -82,8 +81,7 @@ lanes(Node, Peer) ->
 
 %% A lane for what the link was before it broke. The cookies are the same, and nobody says else.
 outdated_lane(Config) ->
-    [A, B] = Nodes = [start(Name, [], Config) || Name <- [old_a, old_b]],
-    true = call(A, net_kernel, connect_node, [name(B)]),
+    [A, B] = Nodes = pair(Config),
     [ok = call(Node, ?LOG, install, []) || Node <- Nodes],
     Outdated = {{lane, <<>>, 1}, <<0:256>>},
     {error, Reason} = call(A, weft_dialer, dial, [name(B), Outdated, undefined, 20000]),
@@ -95,8 +93,7 @@ outdated_lane(Config) ->
 %% --- sessions ---------------------------------------------------------------------------------
 
 no_more_unacknowledged_than_sent(Config) ->
-    [A, B] = [start(Name, [], Config) || Name <- [sent_a, sent_b]],
-    true = call(A, net_kernel, connect_node, [name(B)]),
+    [A, B] = pair(Config),
     [B1 = call(A, erpc, call, [B1, erlang, node, []]) || B1 <- lists:duplicate(20, name(B))],
     #{text := Lines} = call(A, weft_status, why, [name(B)]),
     Text = lists:flatten(lists:join($\n, Lines)),
@@ -109,11 +106,10 @@ no_more_unacknowledged_than_sent(Config) ->
 
 %% Hidden nodes that only look, as the command does: a plain node, or over TLS one of weft.
 tools_are_no_candidates(Config) ->
-    [A, B] = Nodes = [start(Name, [], Config) || Name <- [place_a, place_b]],
+    [A, _] = Nodes = pair(Config),
     Tools = [weft_test_nodes:start(Name, #{carrier => Carrier, args => ["-hidden"]},
                                    ?config(place, Config))
              || {Name, Carrier} <- [{place_plain, plain}, {place_weft, weft}]],
-    true = call(A, net_kernel, connect_node, [name(B)]),
     [true = call(Tool, net_kernel, connect_node, [name(A)]) || Tool <- Tools],
     until(fun() -> [name(Tool) || Tool <- Tools] -- call(A, erlang, nodes, [connected]) =:= [] end),
     Names = lists:sort([name(Node) || Node <- Nodes]),
@@ -135,7 +131,7 @@ epmd_names_this_node(Config) ->
 
 file_with_a_bad_byte(Config) ->
     File = filename:join(?config(priv_dir, Config), "nodes"),
-    B = start(file_b, [], Config),
+    [_, B] = pair(Config),
     ok = file:write_file(File, ["# nodes\n", atom_to_list(name(B)), "\nfile", 255, "_c@h\n"]),
     A = start(file_a, [{discovery, [{file, #{path => File}}]}, {topology, {full_mesh, #{}}},
                        {discovery_interval_ms, 500}], Config),
@@ -151,6 +147,14 @@ told(Events) ->
               end, Events).
 
 %% --- helpers ----------------------------------------------------------------------------------
+
+%% The two of several cases, connected.
+pair(Config) ->
+    [A, B] = [weft_test_nodes:lasting(weft_test_nodes:node_name(Name),
+                                      fun() -> start(Name, [], Config) end)
+              || Name <- [pair_a, pair_b]],
+    true = call(A, net_kernel, connect_node, [name(B)]),
+    [A, B].
 
 start(Name, Weft, Config) ->
     weft_test_nodes:start(Name, #{config => Weft}, ?config(place, Config)).

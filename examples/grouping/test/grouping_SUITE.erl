@@ -17,7 +17,8 @@
 
 suite() -> [{timetrap, {minutes, 3}}].
 
-all() -> [a_ring_goes_the_other_way, a_tree_made_at_run_time].
+%% A node ends in the last one.
+all() -> [a_tree_made_at_run_time, a_ring_goes_the_other_way].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -60,13 +61,20 @@ a_tree_made_at_run_time(Config) ->
 
 names() -> [node_name(Name) || Name <- ?NAMES].
 
+%% The same nodes for both cases.
 start(Topology, Config) ->
+    Nodes = [weft_test_nodes:lasting(node_name(Name), fun() -> start(Name, Topology, Config) end)
+             || Name <- ?NAMES],
+    [ok = call(Node, weft, topology, [Topology]) || Node <- Nodes],
+    Nodes.
+
+start(Name, Topology, Config) ->
     Paths = [weft_test_nodes:ebin(Module) || Module <- [grouping, ?MODULE]],
     Env = [{topology, Topology}, {keepalive_ms, 200}],
-    Nodes = [weft_test_nodes:start(Name, #{config => Env, args => ?PARTIAL ++ ["-pa" | Paths]},
-                                   ?config(place, Config)) || Name <- ?NAMES],
-    [{ok, _} = call(Node, application, ensure_all_started, [weft]) || Node <- Nodes],
-    Nodes.
+    Node = weft_test_nodes:start(Name, #{config => Env, args => ?PARTIAL ++ ["-pa" | Paths]},
+                                 ?config(place, Config)),
+    {ok, _} = call(Node, application, ensure_all_started, [weft]),
+    Node.
 
 as_on_paper(Nodes, Groups) ->
     Expected = grouping_facts:facts(Groups),
