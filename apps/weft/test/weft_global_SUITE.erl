@@ -36,7 +36,7 @@ end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 %% --- cases ------------------------------------------------------------------------------------
 
 names_are_as_those_of_global(Config) ->
-    [A, B | _] = shared(Config),
+    [A, B | _] = synced(Config),
     Processes = [call(Node, ?MODULE, holder, []) || Node <- [A, A, B]],
     [One, Other] = [call(A, ?MODULE, transcript, [Module, {names, Processes}])
                     || Module <- [global, weft_global]],
@@ -45,7 +45,7 @@ names_are_as_those_of_global(Config) ->
     ?assertMatch([{yes, _}, {no, _} | _], One).
 
 locks_are_as_those_of_global(Config) ->
-    [A | _] = shared(Config),
+    [A | _] = synced(Config),
     [One, Other] = [call(A, ?MODULE, transcript, [Module, locks])
                     || Module <- [global, weft_global]],
     ?assertEqual(One, Other),
@@ -263,6 +263,12 @@ alive(Processes) ->
 
 whereis_name(Node, Name) -> call(Node, weft_global, whereis_name, [Name]).
 
+%% The shared nodes, while connections have not been cut: after that `global' itself may hang.
+synced(Config) ->
+    Nodes = shared(Config),
+    [ok = call(Node, global, sync, []) || Node <- Nodes],
+    Nodes.
+
 %% Their connections can be cut, and are soon given up.
 shared(Config) ->
     Env = [{faults, true}, {resume_timeout_ms, 500}, {link_timeout_ms, 1000}, {keepalive_ms, 200}],
@@ -277,7 +283,6 @@ meshed([First | Rest] = Nodes) ->
     [until(fun() -> length(call(Node, weft_view, lookup, [lock_homes])) =:= length(Nodes)
                         andalso length(call(Node, erlang, nodes, [])) =:= length(Rest) end, 30000)
      || Node <- Nodes],
-    [ok = call(Node, global, sync, []) || Node <- Nodes],
     Nodes.
 
 node(Name, Env, Config) ->

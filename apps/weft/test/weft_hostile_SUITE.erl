@@ -164,11 +164,13 @@ garbage(Config) ->
              {binary:copy(<<255>>, 1000), not_a_node}]],
     ok.
 
+%% (At each byte: weft_hello_tests.)
 truncated_hello(Config) ->
     Hello = ?C:hello(claims(Config)),
     [refused(Config, 1, fun() -> drop_after(Config, [binary:part(Hello, 0, Size)]) end,
              case Size of 0 -> empty_message; _ when Size < 4 -> not_a_node; _ -> malformed end)
-     || Size <- lists:seq(0, byte_size(Hello) - 1)],
+     || Size <- lists:seq(0, 10) ++ lists:seq(11, byte_size(Hello) - 2, 5)
+                    ++ [byte_size(Hello) - 1]],
     %% The length promises more than comes.
     refused(Config, 1, fun() -> raw(Config, [<<(byte_size(Hello)):16>>, "WEFT"]) end, closed).
 
