@@ -11,8 +11,9 @@
 -module(weft_test_nodes).
 
 -export([begin_suite/1, end_suite/1, seed/0, start_epmd/0, restart_epmd/1, stop_epmd/1, start/3,
-         stop_all/0, running/0, shared/2, share_all/0, lasting/2, ask/2, name/1, node_name/1, call/4,
-         call/5, until/1, until/2, kill/1, pause/1, continue/1, free_port/0, ebin/1, node_args/2]).
+         stop_all/0, running/0, shared/2, share_all/0, lasting/2, ask/2, name/1, node_name/1,
+         call/4, call/5, until/1, until/2, kill/1, pause/1, continue/1, free_port/0, ebin/1,
+         node_args/2]).
 -export_type([epmd/0, node_ref/0, place/0]).
 
 -define(BOOT_MS, 60000).
@@ -144,8 +145,8 @@ stop_all() ->
 running() ->
     [Node || #{peer := Peer} = Node <- ask(?MODULE, list), is_process_alive(Peer)].
 
-%% @doc For cases that share nodes: those with these names, if all still run. Otherwise all that were
-%% started are ended, and Start() has new ones.
+%% @doc For cases that share nodes: those with these names, if all still run. Otherwise all that
+%% were started are ended, and Start() has new ones.
 -spec shared([atom()], fun(() -> [node_ref()])) -> [node_ref()].
 shared(Names, Start) ->
     Running = [{Node, Ref} || #{node := Node} = Ref <- running()],
