@@ -7,7 +7,7 @@
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
--import(weft_test_nodes, [node_name/1, call/4, until/1]).
+-import(weft_test_nodes, [node_name/1, call/4]).
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2,
          end_per_testcase/2]).
@@ -257,6 +257,12 @@ paths() ->
                                              ++ [filename:join(Dir, "ebin")
                                                  || App <- ?APPS, Dir <- [code:lib_dir(App)],
                                                     is_list(Dir)]]).
+
+%% Samples are taken less often.
+until(Condition) ->
+    weft_test_nodes:until(fun() ->
+                              Condition() orelse receive after 100 -> false end % pacing: of looks
+                          end).
 
 agents(Node) ->
     #{agents := Agents} = call(Node, weft_ops, picture, []),
