@@ -101,7 +101,7 @@ a_store_on_disk(Config) ->
 %% eight times what a round takes where that is more, on a busy machine. In small, and ten thousand
 %% keys in the long form.
 many_keys(Config) ->
-    Keys = case os:getenv("FULL") of false -> 2000; _ -> 10000 end,
+    Keys = case os:getenv("FULL") of false -> 1000; _ -> 10000 end,
     [A, G] = pair(Config),
     _ = weft_test_nodes:call(A, ?MODULE, add_round, [Keys, declare]),
     [Last | _] = [weft_test_nodes:call(A, ?MODULE, add_round, [Keys, update])

@@ -15,10 +15,11 @@
 suite() -> [{timetrap, {minutes, 3}}].
 
 all() ->
-    [schedulers_are_swept, tables_are_swept, arguments_of_a_number_of_schedulers, nodes_are_swept,
+    [schedulers_are_swept, arguments_of_a_number_of_schedulers, nodes_are_swept,
      benchmarks_of_a_directory, ours_are_replaced, iterations_differ, as_bencherl_is_configured,
      hangs_are_told, an_emulator_that_hangs, times_are_kept_at_once, full_from_the_start,
-     full_while_it_measures, an_emulator_that_does_not_start].
+     full_while_it_measures, an_emulator_that_does_not_start]
+        ++ [tables_are_swept || os:getenv("FULL") =/= false].
 
 run(Given, Config) ->
     weft_bencherl:run(maps:merge((weft_bencherl_config:defaults())

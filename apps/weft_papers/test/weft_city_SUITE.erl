@@ -35,7 +35,8 @@ districts_need_fewer_messages_between_nodes(Config) ->
                    [{Hash, Many}, {Hash, Few}] =
                        [begin
                             {ok, #{hash := H, away := Away}} =
-                                city(?OPTIONS#{options => #{scale => small, districts => D}},
+                                city(?OPTIONS#{ticks => 30,
+                                                options => #{scale => small, districts => D}},
                                      Nodes),
                             {H, Away}
                         end || D <- [false, true]],
