@@ -6,7 +6,7 @@
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
--export([all/0, suite/0]).
+-export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([run_is_recorded/1, cluster_has_its_vms_per_core/1,
          quotas_bind/1, lookups_are_timed/1,
          what_there_is_no_time_for_is_left_out/1, emulated_link_has_its_round_trip/1,
@@ -19,6 +19,10 @@ all() ->
      what_there_is_no_time_for_is_left_out, emulated_link_has_its_round_trip,
      carrier_that_does_not_boot_is_told, nodes_at_rest_are_measured]
         ++ [lookups_are_timed || os:getenv("FULL") =/= false].
+
+init_per_suite(Config) -> weft_bench_test_cluster:begin_suite(Config).
+
+end_per_suite(Config) -> weft_bench_test_cluster:end_suite(Config).
 
 run_is_recorded(Config) ->
     Variants = ["stock", "weft_gateway", "weft_tls_1"]

@@ -9,7 +9,7 @@
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
--export([all/0, suite/0]).
+-export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([busy_node_answers/1, node_of_high_priority_answers/1, flood_leaves_the_node_its_time/1]).
 
 -define(TIMES, 8).
@@ -20,6 +20,10 @@ suite() -> [{timetrap, {seconds, 90}}].
 all() ->
     [busy_node_answers, node_of_high_priority_answers]
         ++ [flood_leaves_the_node_its_time || os:getenv("FULL") =/= false].
+
+init_per_suite(Config) -> weft_bench_test_cluster:begin_suite(Config).
+
+end_per_suite(Config) -> weft_bench_test_cluster:end_suite(Config).
 
 %% 3,000 processes compute on the node that answers, or on the gateway to it.
 busy_node_answers(Config) ->

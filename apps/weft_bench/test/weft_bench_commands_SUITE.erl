@@ -7,7 +7,7 @@
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
--export([all/0, suite/0]).
+-export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([full_from_the_start/1, full_while_it_measures/1, cut_while_it_measures/1,
          nodes_that_do_not_start/1, load_interrupted/1, cells_interrupted/1, loads_end_anyway/1]).
 
@@ -20,6 +20,10 @@ suite() -> [{timetrap, {minutes, 5}}].
 all() ->
     [full_from_the_start, full_while_it_measures, cut_while_it_measures, nodes_that_do_not_start,
      load_interrupted, cells_interrupted, loads_end_anyway].
+
+init_per_suite(Config) -> weft_bench_test_cluster:begin_suite(Config).
+
+end_per_suite(Config) -> weft_bench_test_cluster:end_suite(Config).
 
 %% What is written to /dev/full is refused as by a full disk, before any node is started.
 full_from_the_start(Config) ->

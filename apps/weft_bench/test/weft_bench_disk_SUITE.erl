@@ -6,7 +6,7 @@
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
--export([all/0, suite/0]).
+-export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([full_from_the_start/1, full_while_it_measures/1, not_a_directory/1]).
 
 %% Results have a page of four beside those of the other files: 43 lines.
@@ -18,6 +18,10 @@ suite() -> [{timetrap, {minutes, 3}}].
 all() ->
     [full_from_the_start, not_a_directory]
         ++ [full_while_it_measures || os:getenv("FULL") =/= false].
+
+init_per_suite(Config) -> weft_bench_test_cluster:begin_suite(Config).
+
+end_per_suite(Config) -> weft_bench_test_cluster:end_suite(Config).
 
 %% What is written to /dev/full is refused as by a full disk.
 full_from_the_start(Config) ->

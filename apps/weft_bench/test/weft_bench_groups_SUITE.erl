@@ -6,12 +6,16 @@
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
--export([all/0, suite/0]).
+-export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([connections_are_those_of_the_formulas/1, wrong_arguments_are_refused/1]).
 
 suite() -> [{timetrap, {minutes, 5}}].
 
 all() -> [connections_are_those_of_the_formulas, wrong_arguments_are_refused].
+
+init_per_suite(Config) -> weft_bench_test_cluster:begin_suite(Config).
+
+end_per_suite(Config) -> weft_bench_test_cluster:end_suite(Config).
 
 connections_are_those_of_the_formulas(Config) ->
     Dir = ?config(priv_dir, Config),

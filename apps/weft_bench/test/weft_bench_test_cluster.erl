@@ -2,9 +2,42 @@
 %% @doc Clusters for the suites of programs that run on many nodes.
 -module(weft_bench_test_cluster).
 
--export([with_nodes/4, run/5, command/3, connections/1]).
+-export([begin_suite/1, end_suite/1, with_nodes/4, run/5, command/3, connections/1]).
 
 -define(CALL_MS, 60000).
+
+%% @doc The configuration of Common Test, with a code path that has what workloads need and no more:
+%% nodes have that of the suite, and look for each module in one directory after the other.
+-spec begin_suite([{atom(), term()}]) -> [{atom(), term()}].
+begin_suite(Config) ->
+    Path = code:get_path(),
+    Needed = [atom_to_list(App) || App <- needed(weft_papers, [])],
+    IsNeeded = fun(Dir) ->
+                   lists:prefix(code:lib_dir(), Dir)
+                       orelse lists:member(filename:basename(filename:dirname(Dir)), Needed)
+               end,
+    {Carrier, Others} = lists:partition(fun(Dir) -> Dir =:= ebin(weft) end,
+                                        lists:filter(IsNeeded, Path)),
+    true = code:set_path(Carrier ++ Others),
+    [{code_path, Path} | Config].
+
+%% @doc The code path is as before.
+-spec end_suite([{atom(), term()}]) -> ok.
+end_suite(Config) ->
+    true = code:set_path(proplists:get_value(code_path, Config)),
+    ok.
+
+ebin(App) -> filename:join(code:lib_dir(App), "ebin").
+
+%% With all that it depends on.
+needed(App, Known) ->
+    case {lists:member(App, Known), code:where_is_file(atom_to_list(App) ++ ".app")} of
+        {false, File} when is_list(File) ->
+            {ok, [{application, App, Keys}]} = file:consult(File),
+            lists:foldl(fun needed/2, [App | Known], proplists:get_value(applications, Keys));
+        _ ->
+            Known
+    end.
 
 %% @doc What a test says of a cluster, whose nodes have the code of the suites, too.
 -spec with_nodes(weft_bench_variant:variant(), weft_bench_cluster:shape(),

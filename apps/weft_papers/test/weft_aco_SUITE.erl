@@ -7,7 +7,7 @@
 
 -import(weft_bench_test_cluster, [with_nodes/4, connections/1]).
 
--export([all/0, suite/0]).
+-export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([in_groups/1, all_carriers_find_the_same/1, groups_have_fewer_connections/1,
          killed_processes_are_found_and_a_killed_node_is_given_up/1,
          command_takes_a_problem_and_a_seed/1]).
@@ -24,6 +24,10 @@ all() ->
      command_takes_a_problem_and_a_seed]
         ++ [Case || os:getenv("FULL") =/= false,
                     Case <- [all_carriers_find_the_same, groups_have_fewer_connections]].
+
+init_per_suite(Config) -> weft_bench_test_cluster:begin_suite(Config).
+
+end_per_suite(Config) -> weft_bench_test_cluster:end_suite(Config).
 
 %% As `bin/bench aco'. The second problem of the file has one order without a late job.
 command_takes_a_problem_and_a_seed(Config) ->

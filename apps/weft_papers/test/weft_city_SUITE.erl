@@ -5,7 +5,7 @@
 
 -include_lib("stdlib/include/assert.hrl").
 
--export([all/0, suite/0]).
+-export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([the_hash_is_the_same_on_each_carrier/1, districts_need_fewer_messages_between_nodes/1,
          the_command_tells_its_hash/1, the_commands_of_the_guide_run/1]).
 
@@ -17,6 +17,10 @@ suite() -> [{timetrap, {seconds, 180}}].
 all() ->
     [the_hash_is_the_same_on_each_carrier, districts_need_fewer_messages_between_nodes,
      the_command_tells_its_hash, the_commands_of_the_guide_run].
+
+init_per_suite(Config) -> weft_bench_test_cluster:begin_suite(Config).
+
+end_per_suite(Config) -> weft_bench_test_cluster:end_suite(Config).
 
 %% With FULL=1 on all of them.
 the_hash_is_the_same_on_each_carrier(Config) ->

@@ -6,7 +6,7 @@
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
--export([suite/0, all/0]).
+-export([suite/0, all/0, init_per_suite/1, end_per_suite/1]).
 -export([on_stock/1, on_weft/1, in_groups/1, all_begin_at_once/1, a_node_is_lost/1,
          a_cell_loses_a_node/1]).
 %% A driver that takes its time to get ready on the first node, or does not.
@@ -21,6 +21,10 @@ suite() -> [{timetrap, {minutes, 3}}].
 all() ->
     [on_weft, in_groups, all_begin_at_once, a_node_is_lost, a_cell_loses_a_node]
         ++ [on_stock || os:getenv("FULL") =/= false].
+
+init_per_suite(Config) -> weft_bench_test_cluster:begin_suite(Config).
+
+end_per_suite(Config) -> weft_bench_test_cluster:end_suite(Config).
 
 on_stock(Config) ->
     adds_up(stock_mesh, global, Config).

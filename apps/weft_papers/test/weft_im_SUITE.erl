@@ -24,9 +24,12 @@ all() ->
     [grouped_form_needs_no_other_connections, killed_node_is_given_up, people_talk_in_terminals]
         ++ [distributed_form_on_all_carriers || os:getenv("FULL") =/= false].
 
-init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
+init_per_suite(Config) ->
+    weft_bench_test_cluster:begin_suite(weft_test_nodes:begin_suite(Config)).
 
-end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
+end_per_suite(Config) ->
+    ok = weft_bench_test_cluster:end_suite(Config),
+    weft_test_nodes:end_suite(Config).
 
 %% Two routers, with two servers and a node of clients each: eight nodes.
 size() -> #{routers => 2, servers => 2, client_nodes => 1}.

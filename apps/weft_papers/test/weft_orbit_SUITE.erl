@@ -7,7 +7,7 @@
 
 -import(weft_bench_test_cluster, [with_nodes/4, connections/1]).
 
--export([all/0, suite/0]).
+-export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([over_the_links_of_the_groups/1, each_set_has_its_size_on_stock/1,
          distributed_is_the_same_on_1_3_and_5_nodes/1, grouped_is_the_same_on_each_carrier/1,
          connections_are_those_of_the_paper/1,
@@ -29,6 +29,10 @@ all() ->
                     Case <- [each_set_has_its_size_on_stock,
                              distributed_is_the_same_on_1_3_and_5_nodes,
                              grouped_is_the_same_on_each_carrier]].
+
+init_per_suite(Config) -> weft_bench_test_cluster:begin_suite(Config).
+
+end_per_suite(Config) -> weft_bench_test_cluster:end_suite(Config).
 
 %% Both forms, and the distributed one on some of the nodes only. There every node talks with every
 %% other, and has the connections of the groups all the same.

@@ -22,7 +22,8 @@ all() ->
     [all_are_measured, each_has_numbers, each_has_a_finding, each_has_a_report]
         ++ [Case || os:getenv("FULL") =/= false, Case <- [counts_agree, page_looks_well]].
 
-init_per_suite(Config) ->
+init_per_suite(Given) ->
+    Config = weft_bench_test_cluster:begin_suite(Given),
     Dir = filename:join(?config(priv_dir, Config), "quick"),
     {Ids, Left} = left_out(all_ids(), weft_bench_place:can_emulate(?config(priv_dir, Config))),
     0 = weft_papers_cli:main(["paper", lists:append(lists:join(",", Ids)), "--out", Dir,
@@ -41,7 +42,7 @@ all_ids() ->
     [Id || #{id := Id} <- weft_papers_figures:figures(),
            IsLong orelse lists:member(Id, ?USUAL)].
 
-end_per_suite(_Config) -> ok.
+end_per_suite(Config) -> weft_bench_test_cluster:end_suite(Config).
 
 %% Without emulated links the figures that are about them are left out.
 all_are_measured(Config) ->
