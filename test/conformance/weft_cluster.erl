@@ -26,8 +26,8 @@
 %% for a path.
 -module(weft_cluster).
 
--export([carriers/0, topologies/0, start_epmd/0, stop_epmd/1, start/3, start_overlay/2, stop/1,
-         call/4, call/5, context/1]).
+-export([carriers/0, topologies/0, start_epmd/0, stop_epmd/1, start/3, start_again/2,
+         start_overlay/2, stop/1, call/4, call/5, context/1]).
 
 -define(HOST, "127.0.0.1").
 -define(BOOT_MS, 60_000).
@@ -105,6 +105,19 @@ start(Carrier, Options, Place) ->
             stop(Cluster),
             erlang:raise(Class, Reason, Stack)
     end.
+
+%% @doc Starts a node that has ended, or will now, and connects it.
+-spec start_again(name(), cluster()) -> cluster().
+start_again(Name, #{carrier := Carrier, peers := Peers, os_pids := OsPids, boots := Boots} = Old) ->
+    #{Name := Former} = Peers,
+    _ = is_process_alive(Former) andalso kill(maps:get(Name, OsPids)),
+    await_end(Former),
+    {ok, Peer, _} = peer:start(maps:get(Name, Boots)),
+    ok = start_overlay(Carrier, [Peer]),
+    OsPid = peer:call(Peer, os, getpid, [], ?CALL_MS),
+    Cluster = Old#{peers := Peers#{Name := Peer}, os_pids := OsPids#{Name := OsPid}},
+    connect(Cluster),
+    Cluster.
 
 %% @doc Stops all nodes of the cluster that are still there, stopped (SIGSTOP) ones too.
 -spec stop(cluster()) -> ok.

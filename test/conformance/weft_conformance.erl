@@ -6,6 +6,8 @@
 %% fails by an exception and its value is ignored.
 %% What a case needs besides a connected pair says the module's needs/0:
 %%   own      => true           nodes of its own, because it breaks or reconfigures them
+%%   whole    => true           with `own': leaves them as they were, so the next one can have them
+%%   ends_b   => true           with `own': leaves them as they were, but for b, which has ended
 %%   visible  => true           a and b see each other in nodes(); says nothing for carriers whose
 %%                              connections are visible anyway, else circuits are made visible
 %%   third    => true           a third node c, connected with both
@@ -19,7 +21,8 @@
 -define(TIME_MS, 30_000).
 
 -type kind() :: shared | visible | own.
--export_type([kind/0]).
+-type part() :: kind() | crossing.
+-export_type([kind/0, part/0]).
 
 %% @doc The modules with cases, in the order they run.
 -spec modules() -> [module()].
@@ -32,8 +35,17 @@ modules() ->
      weft_conformance_pg, weft_conformance_mnesia, weft_conformance_node_loss,
      weft_conformance_ticks, weft_conformance_admission].
 
+%% Shared cases of which the outcome depends on the way between the nodes, not on them alone. The
+%% largest message takes as long as all others.
+crossing() ->
+    [weft_conformance_send, weft_conformance_link, weft_conformance_monitor, weft_conformance_bulk,
+     weft_conformance_order, weft_conformance_node_loss, weft_conformance_admission].
+
 %% @doc The names of all cases which run on a pair of this kind.
--spec cases(kind()) -> [atom()].
+-spec cases(part()) -> [atom()].
+cases(crossing) ->
+    [Case || Module <- crossing(), Case <- cases_of(Module), kind(needs(Module, Case)) =:= shared,
+             Case =/= binary_of_100_mb];
 cases(Kind) ->
     [Case || Module <- modules(), Case <- cases_of(Module), kind(needs(Module, Case)) =:= Kind].
 

@@ -1,12 +1,13 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Runs every conformance case on every carrier: one group per carrier, the same body.
 %% The cases are in weft_conformance and the modules it names; here is only plumbing.
-%% A carrier's group has three parts: `shared' (one pair of nodes for all cases), `visible' (one
-%% pair whose nodes see each other in nodes()) and `own' (new nodes for each case). The direct link
-%% has all of them, the one over a gateway all but those with new nodes; of the others only a part
-%% is run unless the environment variable WEFT_CONFORMANCE_ALL is set, or FULL=1: they share the
-%% code of these two (or, stock, show that the cases are right, which is not weft's to keep), and it
-%% takes minutes. What becomes of nodes that die behind gateways has suites of its own.
+%% A carrier's group has parts: `shared' (one pair of nodes for all cases), `visible' (one pair of
+%% nodes that see each other in nodes()) and `own' (new nodes for each case, but for those that
+%% leave their nodes whole). The direct link has all of them. Unless the environment variable
+%% WEFT_CONFORMANCE_ALL is set, or FULL=1, a gateway has `visible' and those of `shared' that depend
+%% on the way (`crossing'), TLS has `visible', and that is all: the others share the code of these
+%% (or, stock, show that the cases are right, which is not weft's to keep), and it takes minutes.
+%% Each topology has a suite of its own, and so has what becomes of nodes that die behind gateways.
 %%
 %%   rebar3 ct --dir test/conformance --suite weft_conformance_SUITE --group stock
 -module(weft_conformance_SUITE).
@@ -15,29 +16,47 @@
          end_per_group/2, init_per_testcase/2, end_per_testcase/2]).
 -export(['$handle_undefined_function'/2]).
 
+%% The others have to be asked for.
+-define(USUAL, [direct, gateway1, tls]).
+
 suite() ->
     [{timetrap, {minutes, 3}}].
 
 all() ->
-    [{group, Carrier} || Carrier <- weft_cluster:carriers() ++ weft_cluster:topologies()].
+    [{group, Carrier} || Carrier <- carriers(), is_full() orelse lists:member(Carrier, ?USUAL)].
+
+carriers() -> weft_cluster:carriers() ++ weft_cluster:topologies().
 
 groups() ->
     [{Carrier, [], [{group, Kind} || Kind <- kinds(Carrier)]}
-     || {group, Carrier} <- all()]
-        ++ [{Kind, [], weft_conformance:cases(Kind)} || Kind <- [shared, visible, own]].
+     || Carrier <- carriers()]
+        ++ [{Kind, [], weft_conformance:cases(Kind)} || Kind <- [shared, crossing, visible]]
+        ++ [{own, [], lists:sort(fun is_before/2, weft_conformance:cases(own))}].
+
+%% Those that can have the same nodes come one after the other, and last those that break them.
+is_before(A, B) -> place_of(A) =< place_of(B).
+
+place_of(Case) ->
+    Needs = weft_conformance:needs(Case),
+    {own_options(Needs), left(Needs)}.
+
+%% What a case leaves of its nodes.
+left(#{whole := true}) -> 1;
+left(#{ends_b := true}) -> 2;
+left(#{}) -> 3.
 
 kinds(Carrier) ->
-    case os:getenv("WEFT_CONFORMANCE_ALL") =/= false orelse os:getenv("FULL") =:= "1" of
+    case is_full() of
         true -> [shared, visible, own];
         false -> usual_kinds(Carrier)
     end.
 
-usual_kinds(direct) ->
-    [shared, visible, own];
-usual_kinds(gateway1) ->
-    [shared, visible];
-usual_kinds(_Topology) ->
-    [visible].
+is_full() ->
+    os:getenv("WEFT_CONFORMANCE_ALL") =/= false orelse os:getenv("FULL") =:= "1".
+
+usual_kinds(direct) -> [shared, visible, own];
+usual_kinds(gateway1) -> [crossing, visible];
+usual_kinds(_Other) -> [visible].
 
 init_per_suite(Config) ->
     [{epmd, weft_cluster:start_epmd()} | Config].
@@ -45,7 +64,7 @@ init_per_suite(Config) ->
 end_per_suite(Config) ->
     weft_cluster:stop_epmd(proplists:get_value(epmd, Config)).
 
-init_per_group(shared, Config) ->
+init_per_group(Shared, Config) when Shared =:= shared; Shared =:= crossing ->
     [{cluster, start(Config, #{})} | Config];
 init_per_group(visible, Config) ->
     [{cluster, start(Config, #{circuits => visible, third => true})} | Config];
@@ -64,8 +83,10 @@ init_per_group(pubsub, Config) ->
 init_per_group(Carrier, Config) ->
     [{carrier, Carrier} | Config].
 
-end_per_group(Kind, Config) when Kind =:= shared; Kind =:= visible ->
+end_per_group(Kind, Config) when Kind =:= shared; Kind =:= crossing; Kind =:= visible ->
     weft_cluster:stop(proplists:get_value(cluster, Config));
+end_per_group(own, _Config) ->
+    stop_kept();
 end_per_group(pubsub, Config) ->
     weft_amqp_test_keeper:stop(proplists:get_value(broker, Config));
 end_per_group(_, _) ->
@@ -75,14 +96,40 @@ init_per_testcase(Case, Config) ->
     case {weft_conformance:not_given(proplists:get_value(carrier, Config), Case),
           weft_conformance:needs(Case)} of
         {{true, Reason}, _} -> {skip, Reason};
-        {false, #{own := true} = Needs} -> [{cluster, start(Config, own_options(Needs))} | Config];
+        {false, #{own := true} = Needs} -> [{cluster, own(own_options(Needs), Config)} | Config];
         {false, #{}} -> Config
     end.
 
 end_per_testcase(Case, Config) ->
-    case weft_conformance:needs(Case) of
-        #{own := true} -> weft_cluster:stop(proplists:get_value(cluster, Config));
-        #{} -> ok
+    Cluster = proplists:get_value(cluster, Config),
+    case {weft_conformance:needs(Case), proplists:get_value(tc_status, Config)} of
+        {#{own := true} = Needs, ok} -> keep(left(Needs), own_options(Needs), Cluster);
+        {#{own := true}, _} -> weft_cluster:stop(Cluster);
+        {#{}, _} -> ok
+    end.
+
+%% Each case is another process.
+keep(1, Options, Cluster) -> persistent_term:put(?MODULE, {Options, whole, Cluster});
+keep(2, Options, Cluster) -> persistent_term:put(?MODULE, {Options, without_b, Cluster});
+keep(3, _Options, Cluster) -> weft_cluster:stop(Cluster).
+
+own(Options, Config) ->
+    case persistent_term:get(?MODULE, none) of
+        {Options, Left, Cluster} ->
+            true = persistent_term:erase(?MODULE),
+            case Left of whole -> Cluster; without_b -> weft_cluster:start_again(b, Cluster) end;
+        _ ->
+            ok = stop_kept(),
+            start(Config, Options)
+    end.
+
+stop_kept() ->
+    case persistent_term:get(?MODULE, none) of
+        none ->
+            ok;
+        {_, _, Cluster} ->
+            true = persistent_term:erase(?MODULE),
+            weft_cluster:stop(Cluster)
     end.
 
 %% Test cases are looked up as functions of this module; each of them is a case by that name.

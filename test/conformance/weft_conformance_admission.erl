@@ -17,9 +17,9 @@ needs() ->
     AutoConnect = fun(When) -> Own#{args => ["-kernel", "dist_auto_connect", When]} end,
     #{reconnect_right_after_a_disconnect => #{time_ms => 60_000},
       two_hundred_racing_connects => #{time_ms => 60_000},
-      wrong_cookie_is_refused => Own,
+      wrong_cookie_is_refused => Own#{whole => true},
       cookie_per_node_agreed_by_both_is_accepted => Own,
-      node_not_allowed_is_refused => Own,
+      node_not_allowed_is_refused => Own#{whole => true},
       auto_connect_never => AutoConnect("never"),
       auto_connect_once => AutoConnect("once")}.
 

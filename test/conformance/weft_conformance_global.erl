@@ -19,9 +19,9 @@ needs() ->
       global_send_and_via => #{visible => true},
       global_trans_excludes_others => #{visible => true},
       global_lock_is_refused_when_held => #{visible => true},
-      global_name_is_gone_with_its_node => Own,
+      global_name_is_gone_with_its_node => Own#{ends_b => true},
       global_name_conflict_after_a_split =>
-          Own#{args => ["-kernel", "prevent_overlapping_partitions", "false"]}}.
+          Own#{whole => true, args => ["-kernel", "prevent_overlapping_partitions", "false"]}}.
 
 global_name_is_known_on_all_nodes(#{a := A, b := B, c := C}) ->
     ok = synchronise([A, B, C]),

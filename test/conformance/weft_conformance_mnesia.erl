@@ -12,8 +12,8 @@
 
 needs() ->
     Own = #{own => true, visible => true},
-    #{mnesia_table_on_two_nodes => Own,
-      mnesia_transactions_from_both_sides => Own,
+    #{mnesia_table_on_two_nodes => Own#{whole => true},
+      mnesia_transactions_from_both_sides => Own#{whole => true},
       mnesia_goes_on_after_the_loss_of_a_node => Own}.
 
 mnesia_table_on_two_nodes(#{a := A, b := B}) ->
@@ -26,7 +26,8 @@ mnesia_table_on_two_nodes(#{a := A, b := B}) ->
         mnesia:transaction(fun() -> mnesia:write({conformance, other, rand:bytes(100_000)}) end)
     end),
     [{conformance, other, Bytes}] = mnesia:dirty_read(conformance, other),
-    100_000 = byte_size(Bytes).
+    100_000 = byte_size(Bytes),
+    stop(A, B).
 
 mnesia_transactions_from_both_sides(#{a := A, b := B}) ->
     ok = create_table(A, B),
@@ -40,7 +41,8 @@ mnesia_transactions_from_both_sides(#{a := A, b := B}) ->
     [?expect({'DOWN', Monitor, process, Pid, normal}) || {Pid, Monitor} <- Workers],
     {atomic, [{conformance, counter, 100}]} =
         mnesia:transaction(fun() -> mnesia:read({conformance, counter}) end),
-    [{conformance, counter, 100}] = erpc:call(B, mnesia, dirty_read, [conformance, counter]).
+    [{conformance, counter, 100}] = erpc:call(B, mnesia, dirty_read, [conformance, counter]),
+    stop(A, B).
 
 mnesia_goes_on_after_the_loss_of_a_node(#{a := A, b := B}) ->
     ok = create_table(A, B),
@@ -57,4 +59,9 @@ create_table(A, B) ->
     {ok, [B]} = mnesia:change_config(extra_db_nodes, [B]),
     {atomic, ok} = mnesia:create_table(conformance, [{ram_copies, [A, B]}]),
     [ok = erpc:call(Node, mnesia, wait_for_tables, [[conformance], ?WAIT_MS]) || Node <- [A, B]],
+    ok.
+
+%% What it had in memory is forgotten.
+stop(A, B) ->
+    [stopped = erpc:call(Node, mnesia, stop, []) || Node <- [A, B]],
     ok.

@@ -20,9 +20,9 @@
 -define(BURST, 50).
 
 needs() ->
-    #{halt_of_the_peer_gives_noconnection_to_all => #{own => true},
-      halt_of_the_peer_ends_pending_calls => #{own => true},
-      messages_of_a_halting_node_are_a_prefix => #{own => true},
+    #{halt_of_the_peer_gives_noconnection_to_all => #{own => true, ends_b => true},
+      halt_of_the_peer_ends_pending_calls => #{own => true, ends_b => true},
+      messages_of_a_halting_node_are_a_prefix => #{own => true, ends_b => true},
       old_pids_of_a_restarted_node_are_dead => #{own => true, time_ms => 60_000},
       each_kind_of_first_use_connects => #{time_ms => 60_000}}.
 

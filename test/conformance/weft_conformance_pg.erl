@@ -17,9 +17,9 @@ needs() ->
       pg_leave_and_death_remove_members => #{visible => true},
       pg_monitor_tells_of_far_changes => #{visible => true},
       pg_many_members => #{visible => true},
-      pg_loses_members_of_a_lost_node => Own,
+      pg_loses_members_of_a_lost_node => Own#{ends_b => true},
       pg_members_come_back_after_reconnection =>
-          Own#{args => ["-kernel", "prevent_overlapping_partitions", "false"]}}.
+          Own#{whole => true, args => ["-kernel", "prevent_overlapping_partitions", "false"]}}.
 
 pg_members_are_seen_on_all_nodes(#{a := A, b := B, c := C}) ->
     Scope = scope([A, B, C]),

@@ -19,10 +19,10 @@
 needs() ->
     Quick = #{own => true,
               args => ["-kernel", "net_ticktime", integer_to_list(?TICKTIME_S)]},
-    #{idle_connection_lives_over_several_ticktimes => Quick,
-      traffic_in_one_direction_keeps_the_connection => Quick,
+    #{idle_connection_lives_over_several_ticktimes => Quick#{whole => true},
+      traffic_in_one_direction_keeps_the_connection => Quick#{whole => true},
       stopped_node_is_noticed => Quick,
-      stop_shorter_than_the_ticktime_is_survived => Quick,
+      stop_shorter_than_the_ticktime_is_survived => Quick#{whole => true},
       ticktime_changed_at_run_time_is_used => #{own => true}}.
 
 idle_connection_lives_over_several_ticktimes(#{b := B}) ->

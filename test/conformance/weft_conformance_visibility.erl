@@ -15,11 +15,11 @@ needs() ->
     Own = #{own => true, visible => true},
     #{nodes_lists_both_peers => #{visible => true},
       visible_nodes_are_not_hidden_ones => #{visible => true},
-      nodeup_and_nodedown_to_subscribers => Own,
-      nodeup_with_options_tells_type_and_reason => Own,
-      unsubscribed_processes_are_told_nothing => Own,
+      nodeup_and_nodedown_to_subscribers => Own#{whole => true},
+      nodeup_with_options_tells_type_and_reason => Own#{whole => true},
+      unsubscribed_processes_are_told_nothing => Own#{whole => true},
       hidden_nodes_are_in_the_hidden_list => #{own => true, args => ["-hidden"]},
-      hidden_connection_between_usual_nodes => Own,
+      hidden_connection_between_usual_nodes => Own#{whole => true},
       abcast_to_all_nodes => #{visible => true},
       rpc_multicall_of_all => #{visible => true}}.
 
@@ -83,7 +83,8 @@ hidden_connection_between_usual_nodes(#{a := A, b := B}) ->
                                lists:member(B, nodes(hidden))
                            end),
     false = lists:member(B, nodes()),
-    true = lists:member(A, erpc:call(B, erlang, nodes, [hidden])).
+    true = lists:member(A, erpc:call(B, erlang, nodes, [hidden])),
+    true = erlang:disconnect_node(B).
 
 abcast_to_all_nodes(#{a := A, b := B, c := C}) ->
     Puppets = [weft_puppet:start(Node) || Node <- [A, B, C]],

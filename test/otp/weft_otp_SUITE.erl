@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc The quicker ones of OTP's own suites about distribution, with weft on all nodes: a case that
-%% passes on stock distribution passes here, or is listed in test/otp/accepted.config. With FULL=1
-%% two more, which take most of the time. All of them, also with stock and weft mixed, are run by
-%% `make otp-suites'. Without the sources of the
-%% installed OTP the suite is skipped, and says why.
+%% passes on stock distribution passes here, or is listed in test/otp/accepted.config. Usually those
+%% cases that say most about distribution; with FULL=1 all, and more suites, which takes most of the
+%% time. All of them, also with stock and weft mixed, are run by `make otp-suites'. Without the
+%% sources of the installed OTP the suite is skipped, and says why.
 -module(weft_otp_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -65,6 +65,16 @@ signal(Config) -> as_on_stock("signal", Config).
 
 as_on_stock(Suite, Config) ->
     [Plan] = [Plan || {suite, Name, _, _, _} = Plan <- ?config(plans, Config), Name =:= Suite],
-    {ok, Results} = weft_otp_suites:check(Plan, ?config(context, Config)),
+    Chosen = setelement(5, Plan, cases(Plan, os:getenv("FULL"))),
+    {ok, Results} = weft_otp_suites:check(Chosen, ?config(context, Config)),
     {Passed, _Accepted, _Skipped} = weft_otp_verdict:counts(Results),
     true = Passed > 0.
+
+%% Of those with other nodes, the ones that differ most.
+cases({suite, "monitor", _, _, _}, false) ->
+    [{none, [mon_e_1, demon_e_1, mon_2, demon_3, demonitor_flush, list_cleanup]},
+     {remove_monitor, [remote_remove_monitor]}];
+cases({suite, "pg", _, _, _}, false) ->
+    [{cluster, [two, initial, netsplit, trisplit, exchange, scope_restart, disconnected_start]}];
+cases({suite, _Suite, _Dir, _Minutes, Cases}, _Full) ->
+    Cases.
