@@ -3,23 +3,25 @@
 %% network between them can be cut by address, with their own epmd, cookie and directories.
 %%
 %% The distribution carrier is a parameter; the brokers and `rabbitmqctl' are those installed,
-%% unchanged. rabbitmqctl always runs on the stock carrier.
+%% unchanged. They form a cluster when they start. rabbitmqctl, and the node from which expressions
+%% are evaluated in brokers, always have the stock carrier.
 -module(weft_rabbitmq_brokers).
 
--export([installed/0, start/2, stop/1, join_all/1, ctl/3, eval/3, eval_all/2, cluster_status/2,
+-export([installed/0, new/2, start/1, stop/1, ctl/3, eval/3, eval_all/2, cluster_status/2, views/1,
          amqp_address/2, all_nodes/1, network/1, log_lines/2]).
 
 -type ordinal() :: 1..3.
 -type brokers() :: #{carrier := stock | weft, dir := file:filename(), epmd := pid(),
                      epmd_port := inet:port_number(), amqp_port := inet:port_number(),
-                     dist_ports := [inet:port_number()], running := #{ordinal() => pid()}}.
+                     dist_ports := [inet:port_number()], running := #{ordinal() => pid()},
+                     cookie := string(), control => pid()}.
 -export_type([brokers/0, ordinal/0]).
 
 -define(BIN, "/usr/lib/rabbitmq/bin/").
 -define(NUMBERS, [1, 2, 3]).
 %% Host addresses 1 to 6.
 -define(NETWORK, "127.0.7.0/29").
--define(START_MS, 60000).
+-define(START_MS, 150000).
 -define(CTL_MS, 40000).
 
 %% @doc Whether there is a server, and its client library on the code path.
@@ -27,22 +29,29 @@
 installed() ->
     filelib:is_regular(?BIN "rabbitmq-server") andalso code:which(amqp_client) =/= non_existing.
 
-%% @doc Starts three brokers that do not know each other yet, and waits until they serve.
--spec start(stock | weft, file:filename()) -> brokers().
-start(Carrier, Dir) ->
+%% @doc Three brokers that do not run yet, and their epmd, which does.
+-spec new(stock | weft, file:filename()) -> brokers().
+new(Carrier, Dir) ->
     [EpmdPort, AmqpPort | DistPorts] = free_ports(2 + length(?NUMBERS), []),
     ok = filelib:ensure_dir(filename:join(Dir, "x")),
     Epmd = weft_rabbitmq_process:start(
              #{command => os:find_executable("epmd"), output => filename:join(Dir, "epmd.out"),
                args => ["-port", integer_to_list(EpmdPort), "-address",
                         lists:append(lists:join(",", [host(N) || N <- ?NUMBERS]))]}),
-    Brokers = #{carrier => Carrier, dir => Dir, epmd => Epmd, epmd_port => EpmdPort,
-                amqp_port => AmqpPort, dist_ports => DistPorts, running => #{}},
     Cookie = integer_to_list(erlang:unique_integer([positive])) ++ "_" ++ os:getpid(),
-    Running = maps:from_list([{N, start_one(N, Cookie, Brokers)} || N <- ?NUMBERS]),
-    Started = Brokers#{running := Running},
+    #{carrier => Carrier, dir => Dir, epmd => Epmd, epmd_port => EpmdPort, amqp_port => AmqpPort,
+      dist_ports => DistPorts, running => #{}, cookie => Cookie}.
+
+%% @doc Starts them, and waits until they serve. The others find the first one.
+-spec start(brokers()) -> brokers().
+start(Brokers) ->
+    lists:foldl(fun start_more/2, Brokers#{control => start_control(Brokers)}, [[1], [2, 3]]).
+
+start_more(Numbers, #{running := Running} = Brokers) ->
+    More = maps:from_list([{N, start_one(N, Brokers)} || N <- Numbers]),
+    Started = Brokers#{running := maps:merge(Running, More)},
     try
-        lists:foreach(fun(N) -> wait_until_serving(N, Started) end, ?NUMBERS),
+        lists:foreach(fun(N) -> wait_until_serving(N, Started) end, Numbers),
         Started
     catch
         Class:Reason:Stack ->
@@ -50,17 +59,20 @@ start(Carrier, Dir) ->
             erlang:raise(Class, Reason, Stack)
     end.
 
--spec stop(brokers()) -> ok.
-stop(#{epmd := Epmd, running := Running}) ->
-    lists:foreach(fun weft_rabbitmq_process:stop/1, maps:values(Running) ++ [Epmd]).
+%% Hidden, so that no broker takes it for one of them.
+start_control(#{epmd_port := EpmdPort, cookie := Cookie}) ->
+    {ok, Control, _} =
+        peer:start(#{name => "control" ++ os:getpid(), host => "127.0.0.1", longnames => true,
+                     connection => standard_io,
+                     exec => filename:join([code:root_dir(), "bin", "erl"]),
+                     env => [{"ERL_EPMD_PORT", integer_to_list(EpmdPort)}],
+                     args => ["-hidden", "-setcookie", Cookie]}),
+    Control.
 
-%% @doc Makes one cluster of them, as the handbook says: broker 2 and 3 join broker 1.
--spec join_all(brokers()) -> ok.
-join_all(Brokers) ->
-    [First | _] = all_nodes(Brokers),
-    Commands = [["stop_app"], ["join_cluster", atom_to_list(First)], ["start_app"]],
-    [{0, _} = ctl(N, Args, Brokers) || N <- [2, 3], Args <- Commands],
-    ok.
+-spec stop(brokers()) -> ok.
+stop(#{epmd := Epmd, running := Running} = Brokers) ->
+    _ = [peer:stop(Control) || #{control := Control} <- [Brokers]],
+    lists:foreach(fun weft_rabbitmq_process:stop/1, maps:values(Running) ++ [Epmd]).
 
 %% @doc Runs `rabbitmqctl Args' for one broker.
 -spec ctl(ordinal(), [string()], brokers()) -> {ExitCode :: non_neg_integer(), binary()}.
@@ -71,10 +83,12 @@ ctl(N, Args, Brokers) ->
 
 %% @doc The value of Erlang expressions evaluated in a broker.
 -spec eval(ordinal(), iodata(), brokers()) -> term().
-eval(N, Expressions, Brokers) ->
-    {0, Output} = ctl(N, ["eval", binary_to_list(iolist_to_binary(Expressions))], Brokers),
-    {ok, Tokens, _} = erl_scan:string(binary_to_list(Output) ++ "."),
-    {ok, Value} = erl_parse:parse_term(Tokens),
+eval(N, Expressions, #{control := Control}) ->
+    {ok, Tokens, _} = erl_scan:string(binary_to_list(iolist_to_binary(Expressions))),
+    {ok, Parsed} = erl_parse:parse_exprs(Tokens),
+    {value, Value, _} = peer:call(Control, erpc, call,
+                                  [node_name(N), erl_eval, exprs, [Parsed, []], ?CTL_MS],
+                                  2 * ?CTL_MS),
     Value.
 
 %% @doc The same in all brokers at the same time; `Expressions' depend on the broker's number.
@@ -86,7 +100,7 @@ eval_all(Expressions, Brokers) ->
              {'DOWN', Monitor, process, Pid, Failure} -> error(Failure)
      end || {Pid, Monitor} <- Calls].
 
-%% @doc What a broker says of the cluster: its running nodes, and partitions it remembers.
+%% @doc What rabbitmqctl says of the cluster: its running nodes, and partitions that are remembered.
 -spec cluster_status(ordinal(), brokers()) ->
     #{running := [node()], partitions := [{Node :: binary(), Away :: [binary()]}]}.
 cluster_status(N, Brokers) ->
@@ -95,6 +109,16 @@ cluster_status(N, Brokers) ->
         rabbit_json:decode(iolist_to_binary(Output)),
     #{running => lists:sort([binary_to_atom(Node) || Node <- Running]),
       partitions => maps:to_list(Partitions)}.
+
+%% @doc The same as each broker sees it, asked inside.
+-spec views(brokers()) -> [#{running := [node()], partitions := [node()]}].
+views(Brokers) ->
+    See = "Running = case erlang:function_exported(rabbit_nodes, list_running, 0) of"
+          "    true -> rabbit_nodes:list_running();"
+          "    false -> rabbit_mnesia:cluster_nodes(running)"
+          "  end,"
+          "#{running => lists:sort(Running), partitions => rabbit_node_monitor:partitions()}.",
+    eval_all(fun(_) -> See end, Brokers).
 
 -spec amqp_address(ordinal(), brokers()) -> {string(), inet:port_number()}.
 amqp_address(N, #{amqp_port := Port}) ->
@@ -115,7 +139,7 @@ network(#{dist_ports := Ports}) ->
 log_lines(Pattern, Brokers) ->
     lists:sum([matches(log(N, Brokers), Pattern) || N <- ?NUMBERS]).
 
-start_one(N, Cookie, #{dir := Dir} = Brokers) ->
+start_one(N, #{dir := Dir, cookie := Cookie} = Brokers) ->
     Own = own_dir(N, Brokers),
     ok = filelib:ensure_dir(filename:join([Own, "home", "x"])),
     CookieFile = filename:join([Own, "home", ".erlang.cookie"]),
@@ -131,7 +155,10 @@ configuration(N, #{amqp_port := Port} = Brokers) ->
      "log.console = false\n"
      "log.file = ", log(N, Brokers), "\n"
      "disk_free_limit.absolute = 50MB\n"
-     "vm_memory_high_watermark.absolute = 512MB\n"].
+     "vm_memory_high_watermark.absolute = 512MB\n"
+     "cluster_formation.peer_discovery_backend = classic_config\n"
+     | [["cluster_formation.classic_config.nodes.", integer_to_list(M), " = ",
+         atom_to_list(node_name(M)), "\n"] || M <- ?NUMBERS]].
 
 env(N, #{dist_ports := DistPorts} = Brokers) ->
     Own = own_dir(N, Brokers),

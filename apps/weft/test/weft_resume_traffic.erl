@@ -4,7 +4,8 @@
 %%
 %% send/2 sends to the receiver (expect/0) of the peer, at a rate; each message has a number and a
 %% payload of random size. The receiver keeps account of what is lost, doubled or out of order. A
-%% watcher (watch/1) keeps the DOWN, EXIT, nodeup and nodedown signals that the node saw.
+%% watcher (watch/1) keeps the DOWN, EXIT, nodeup and nodedown signals that the node saw. Whoever
+%% is begun anew takes the place of the former one.
 -module(weft_resume_traffic).
 
 -export([expect/0, send/2, finish/0, account/0, watch/1, watch_nodes/0, stop/0]).
@@ -22,18 +23,27 @@ expect() ->
     Starter = self(),
     Ref = make_ref(),
     spawn(fun() ->
-                  register(weft_traffic_in, self()),
+                  ok = take_name(weft_traffic_in),
                   Starter ! Ref,
                   receiving(#{next => 1, wrong => []})
           end),
     receive Ref -> ok end.
+
+take_name(Name) ->
+    _ = [begin
+             Monitor = monitor(process, Former),
+             exit(Former, kill),
+             receive {'DOWN', Monitor, process, Former, _} -> ok end
+         end || Former <- [whereis(Name)], is_pid(Former)],
+    true = register(Name, self()),
+    ok.
 
 %% @doc Begins to send to the peer.
 -spec send(node(), options()) -> ok.
 send(Peer, #{rate := Rate, bytes_max := BytesMax, seed := Seed} = Options) ->
     Count = maps:get(count, Options, infinity),
     spawn(fun() ->
-                  register(weft_traffic_out, self()),
+                  ok = take_name(weft_traffic_out),
                   _ = rand:seed(exsss, Seed),
                   sending({weft_traffic_in, Peer}, now_ms(), {Rate, BytesMax, Count}, 0)
           end),
@@ -114,7 +124,7 @@ watch(Peer) ->
     Starter = self(),
     Ref = make_ref(),
     spawn(fun() ->
-                  register(weft_traffic_watch, self()),
+                  ok = take_name(weft_traffic_watch),
                   process_flag(trap_exit, true),
                   ok = net_kernel:monitor_nodes(true, [{node_type, all}, nodedown_reason]),
                   Pid = spawn_link(Peer, timer, sleep, [infinity]),
@@ -131,7 +141,7 @@ watch_nodes() ->
     Starter = self(),
     Ref = make_ref(),
     spawn(fun() ->
-                  register(weft_traffic_watch, self()),
+                  ok = take_name(weft_traffic_watch),
                   ok = net_kernel:monitor_nodes(true, [{node_type, all}, nodedown_reason]),
                   Starter ! Ref,
                   watching(any, [])
