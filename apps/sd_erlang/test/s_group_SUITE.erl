@@ -1,6 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc SD Erlang's check list on five real nodes, g1 = {1, 2, 3} and g2 = {3, 4, 5}: on the stock
-%% carrier, and on weft, where the topology is these groups.
+%% carrier, and on weft, where the topology is these groups. The cases have the same nodes, on which
+%% the applications are started anew.
 -module(s_group_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -9,7 +10,7 @@
 -import(weft_test_nodes, [node_name/1]).
 
 -export([all/0, groups/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_group/2,
-         end_per_group/2, init_per_testcase/2, end_per_testcase/2]).
+         end_per_group/2]).
 -export([nodes_see_their_groups/1, names_are_per_group/1, crash_and_return/1,
          groups_change_at_run_time/1, results_and_errors/1, free_nodes/1, two_initiators/1,
          attributes_choose_nodes/1, the_module_attr/1, without_the_application/1]).
@@ -21,24 +22,38 @@ suite() -> [{timetrap, {minutes, 3}}].
 
 all() -> [{group, stock}, {group, weft}].
 
+%% Those that kill nodes or change much are the last, or have their nodes alone.
 groups() ->
-    Cases = [nodes_see_their_groups, names_are_per_group, crash_and_return,
-             groups_change_at_run_time, results_and_errors, free_nodes, two_initiators,
-             attributes_choose_nodes],
-    [{stock, [], Cases ++ [the_module_attr, without_the_application]}, {weft, [], Cases}].
+    [{stock, [], [{group, five}, {group, two_stock}, {group, one}] ++ more(crash)},
+     {weft, [], [{group, five}, {group, crash}] ++ more(two)},
+     {five, [], [nodes_see_their_groups, names_are_per_group, attributes_choose_nodes,
+                 groups_change_at_run_time, results_and_errors, two_initiators]},
+     {crash, [], [crash_and_return]},
+     {two, [], [free_nodes]},
+     {two_stock, [], [the_module_attr, free_nodes]},
+     {one, [], [without_the_application]}].
+
+%% What is the same on both carriers.
+more(Group) -> [{group, Group} || os:getenv("FULL") =:= "1"].
 
 init_per_suite(Config) -> Config.
 
 end_per_suite(_Config) -> ok.
 
-init_per_group(Carrier, Config) -> [{carrier, Carrier} | Config].
+init_per_group(Carrier, Config) when Carrier =:= stock; Carrier =:= weft ->
+    [{carrier, Carrier} | Config];
+init_per_group(Five, Config) when Five =:= five; Five =:= crash ->
+    Placed = weft_test_nodes:begin_suite(Config),
+    [{nodes, [boot_in_groups(Name, Placed) || Name <- ?NAMES]} | Placed];
+init_per_group(one, Config) ->
+    weft_test_nodes:begin_suite(Config);
+init_per_group(_Two, Config) ->
+    Placed = weft_test_nodes:begin_suite(Config),
+    Options = carrier(?config(carrier, Config), []),
+    [{nodes, [start(boot(Name, Options, [], Placed)) || Name <- [n1, n2]]} | Placed].
 
-end_per_group(_Carrier, _Config) -> ok.
-
-%% The nodes of a case are killed with the epmd that knows them.
-init_per_testcase(_Case, Config) -> weft_test_nodes:begin_suite(Config).
-
-end_per_testcase(_Case, Config) -> weft_test_nodes:end_suite(Config).
+end_per_group(Carrier, _Config) when Carrier =:= stock; Carrier =:= weft -> ok;
+end_per_group(_Nodes, Config) -> weft_test_nodes:end_suite(Config).
 
 nodes_see_their_groups(Config) ->
     [N1, _, N3, N4, _] = Nodes = start_five(Config),
@@ -108,7 +123,7 @@ crash_and_return(Config) ->
     until(fun() -> s(N1, whereis_name, [g1, lost]) =:= undefined end),
     ?assertEqual(names([n2]), proplists:get_value(no_contact, s(N1, info, []))),
     ?assertEqual(names([n1, n2, n3]), s(N1, own_nodes, [])),
-    Back = start(n2, Config),
+    Back = start(boot_in_groups(n2, Config)),
     [until(fun() -> call(Node, ?MODULE, messages, []) =:= [Down, {nodeup, node_name(n2)}] end)
      || Node <- [N1, N3]],
     until(fun() -> s(Back, whereis_name, [g1, a]) =:= Pid end),
@@ -177,7 +192,7 @@ results_and_errors(Config) ->
     until(fun() -> s(N4, whereis_name, ["any term", a]) =:= Pid end).
 
 free_nodes(Config) ->
-    [N1, N2] = Nodes = [start(Name, Config, []) || Name <- [n1, n2]],
+    [N1, N2] = Nodes = ?config(nodes, Config),
     true = call(N1, net_kernel, connect_node, [node_name(n2)]),
     ?assertEqual(undefined, s(N1, s_groups, [])),
     ?assertEqual([], s(N1, own_s_groups, [])),
@@ -229,7 +244,7 @@ attributes_choose_nodes(Config) ->
                  s(N1, add_attributes, [['nobody@nowhere'], [x]])).
 
 the_module_attr(Config) ->
-    [N1, N2] = [start(Name, Config, []) || Name <- [n1, n2]],
+    [N1, N2] = ?config(nodes, Config),
     File = filename:join(?config(priv_dir, Config), "attributes"),
     ok = file:write_file(File, "[{disk, 100}, {fast, yes}, {once, {automatic, {erlang, node}}},"
                          " {now, {dynamic, {erlang, unique_integer, [[monotonic]]}}}]."),
@@ -314,22 +329,45 @@ attempt(Module, Function, Args) ->
 
 %% --- helpers ----------------------------------------------------------------------------------
 
+%% Whatever the case before has made of them.
 start_five(Config) ->
-    Nodes = [start(Name, Config) || Name <- ?NAMES],
+    Nodes = ?config(nodes, Config),
+    [ok = stop(Node) || Node <- Nodes],
+    [call(Node, erlang, disconnect_node, [Other])
+     || Node <- Nodes, Other <- call(Node, erlang, nodes, [connected])],
+    [until(fun() -> connected(Node) =:= [] end) || Node <- Nodes],
+    [ok = call(Node, application, set_env, [weft, Key, Value])
+     || Node <- Nodes, {Key, Value} <- weft_config(?config(carrier, Config))],
+    Nodes = [start(Node) || Node <- Nodes],
     [until(fun() -> connected(Node) =:= Expected end)
      || {Node, Expected} <- lists:zip(Nodes, [[n2, n3], [n1, n3], [n1, n2, n4, n5], [n3, n5],
                                               [n3, n4]])],
     until_groups(Nodes, #{g1 => [n1, n2, n3], g2 => [n3, n4, n5]}),
     Nodes.
 
-start(Name, Config) ->
-    start(Name, Config, [{g1, normal, names([n1, n2, n3])}, {g2, normal, names([n3, n4, n5])}]).
-
-start(Name, Config, Groups) ->
-    Node = boot(Name, carrier(?config(carrier, Config), Groups),
-                ["-kernel", "s_groups", text(Groups)], Config),
+start(Node) ->
     {ok, _} = call(Node, application, ensure_all_started, [sd_erlang]),
     Node.
+
+stop(Node) ->
+    Running = [Name || {Name, _, _} <- call(Node, application, which_applications, [])],
+    [ok = call(Node, application, stop, [Name]) || Name <- [sd_erlang, weft],
+                                                   lists:member(Name, Running)],
+    ok.
+
+boot_in_groups(Name, Config) ->
+    boot(Name, carrier(?config(carrier, Config), weft_config(?config(carrier, Config))),
+         ["-kernel", "s_groups", text(groups_at_first())], Config).
+
+groups_at_first() ->
+    [{g1, normal, names([n1, n2, n3])}, {g2, normal, names([n3, n4, n5])}].
+
+%% Where the topology is groups, those that are made at run time become its configuration.
+weft_config(stock) ->
+    [];
+weft_config(weft) ->
+    Groups = [{Group, Nodes} || {Group, normal, Nodes} <- groups_at_first()],
+    [{topology, {groups, maps:from_list(Groups)}}, {keepalive_ms, 200}].
 
 boot(Name, Options, Args, Config) ->
     Paths = [weft_test_nodes:ebin(Module) || Module <- [weft_dist, s_group, ?MODULE]],
@@ -337,11 +375,8 @@ boot(Name, Options, Args, Config) ->
     weft_test_nodes:start(Name, Options#{args => Partial ++ ["-pa" | Paths] ++ Args},
                           ?config(place, Config)).
 
-carrier(stock, _Groups) -> #{carrier => plain};
-carrier(weft, []) -> #{carrier => weft};
-carrier(weft, Groups) ->
-    Topology = {groups, maps:from_list([{Group, Nodes} || {Group, normal, Nodes} <- Groups])},
-    #{carrier => weft, config => [{topology, Topology}, {keepalive_ms, 200}]}.
+carrier(stock, []) -> #{carrier => plain};
+carrier(weft, Env) -> #{carrier => weft, config => Env}.
 
 process(Node) -> call(Node, erlang, spawn, [?MODULE, holder, []]).
 
