@@ -2,7 +2,7 @@
 %% @doc Full meshes of real nodes with SWIM as failure detector: many join at once, one is stopped
 %% for a while and nobody else is suspected, one is killed and everybody knows.
 %%
-%% STORM_NODES (24) is how many join at once.
+%% One cluster goes through all of it; with FULL=1 a larger one joins at once, too.
 -module(weft_swim_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -10,7 +10,8 @@
 
 -import(weft_test_nodes, [name/1, node_name/1, call/4]).
 
--export([all/0, suite/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
+-export([all/0, groups/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_group/2,
+         end_per_group/2, init_per_testcase/2]).
 -export([many_nodes_join_at_once/1,
          while_one_node_is_stopped_nobody_else_is_suspected/1,
          a_killed_node_is_failed_everywhere_in_time_and_comes_back/1,
@@ -20,40 +21,60 @@
 -export([watch/0, watched/0, watcher/1]).
 
 -define(MEMBERS, 12).
+-define(STORM, 24).
 
 suite() -> [{timetrap, {minutes, 5}}].
 
 all() ->
-    [many_nodes_join_at_once,
-     while_one_node_is_stopped_nobody_else_is_suspected,
-     a_killed_node_is_failed_everywhere_in_time_and_comes_back,
-     a_node_that_leaves_is_gone_without_suspicion,
-     halves_that_were_cut_apart_meet_again].
+    [{group, one_cluster} | [{group, storm} || os:getenv("FULL") =:= "1"]].
+
+%% One leaves and one is killed, and does not come back to the cases after it: in this order, what
+%% one case has said of a member is over when the next one begins.
+groups() ->
+    [{one_cluster, [],
+      [many_nodes_join_at_once,
+       a_node_that_leaves_is_gone_without_suspicion,
+       while_one_node_is_stopped_nobody_else_is_suspected,
+       halves_that_were_cut_apart_meet_again,
+       a_killed_node_is_failed_everywhere_in_time_and_comes_back]},
+     {storm, [], [many_nodes_join_at_once]}].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
 end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 
-end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
-
-%% --- cases ------------------------------------------------------------------------------------
-
 %% All boot first, then all join in the same moment.
-many_nodes_join_at_once(Config) ->
-    Count = list_to_integer(os:getenv("STORM_NODES", "24")),
-    Nodes = boot("j", Count, Config),
+init_per_group(Group, Config) ->
+    Count = case Group of one_cluster -> ?MEMBERS; storm -> ?STORM end,
+    Names = [list_to_atom(lists:concat([Group, N])) || N <- lists:seq(1, Count)],
+    Nodes = boot(Names, node_name(hd(Names)), Config),
     {Us, ok} = timer:tc(fun() ->
                             parallel(fun join/1, Nodes),
                             until_all_see_all(Nodes, 60000)
                         end),
+    parallel(fun(Node) -> call(Node, ?MODULE, watch, []) end, Nodes),
+    [{nodes, Nodes}, {joined_ms, Us div 1000} | Config].
+
+end_per_group(_Group, _Config) -> weft_test_nodes:stop_all().
+
+%% What was said before is not the case's.
+init_per_testcase(_Case, Config) ->
+    _ = [call(Node, ?MODULE, watched, []) || Node <- members(Config)],
+    Config.
+
+%% --- cases ------------------------------------------------------------------------------------
+
+many_nodes_join_at_once(Config) ->
+    Nodes = members(Config),
+    until_all_see_all(Nodes, 60000),
     Ups = [Up || Node <- Nodes, #{ups := Up} <- call(Node, weft_links, info, [])],
     ct:pal("~b nodes joined at once and saw each other after ~b ms; ~b links came up ~b times",
-           [Count, Us div 1000, length(Ups), lists:sum(Ups)]),
+           [length(Nodes), ?config(joined_ms, Config), length(Ups), lists:sum(Ups)]),
     ?assertEqual([], [Node || #{node := Node, log := Log} <- Nodes,
                               string:find(text(Log), "overload") =/= nomatch]).
 
 while_one_node_is_stopped_nobody_else_is_suspected(Config) ->
-    [_, Stopped | _] = Nodes = cluster("p", Config),
+    [_, Stopped | _] = Nodes = members(Config),
     Others = lists:delete(Stopped, Nodes),
     ok = weft_test_nodes:pause(Stopped),
     weft_test_nodes:until(fun() -> all_lack(Stopped, Others) end, 60000),
@@ -63,13 +84,13 @@ while_one_node_is_stopped_nobody_else_is_suspected(Config) ->
                                                                            watched, []),
                                  Change =:= suspected orelse Change =:= failed],
     ?assertEqual([name(Stopped)], lists:usort([Node || {_, Node} <- Accused])),
-    ?assertEqual(?MEMBERS - 1, length([failed || {failed, _} <- Accused])).
+    ?assertEqual(length(Others), length([failed || {failed, _} <- Accused])).
 
 %% The bound: the link breaks; the round in which the node is probed through others comes next, and
 %% the one after it accuses (2 s); the suspicion of twelve members, when two confirm, takes 4.3 s;
 %% the gossip less than a second. Twice that for a busy machine.
 a_killed_node_is_failed_everywhere_in_time_and_comes_back(Config) ->
-    [_, Victim | _] = Nodes = cluster("k", Config),
+    [_, Victim | _] = Nodes = members(Config),
     Others = lists:delete(Victim, Nodes),
     ok = weft_test_nodes:kill(Victim),
     {Us, ok} = timer:tc(fun() ->
@@ -80,22 +101,24 @@ a_killed_node_is_failed_everywhere_in_time_and_comes_back(Config) ->
                  lists:usort([Node || Watching <- Others,
                                       {Node, failed} <- call(Watching, ?MODULE, watched, [])])),
     [?assertEqual([name(Victim)], call(Node, weft_overlay, failed, [])) || Node <- Others],
-    [Back] = boot_named([short(Victim)], name(hd(Nodes)), Config),
+    [Back] = boot([short(Victim)], name(hd(Nodes)), Config),
     join(Back),
     until_all_see_all([Back | Others], 30000),
     [?assertEqual([], call(Node, weft_overlay, failed, [])) || Node <- [Back | Others]].
 
 a_node_that_leaves_is_gone_without_suspicion(Config) ->
-    [_, Leaver | _] = Nodes = cluster("l", Config),
+    [_, Leaver | _] = Nodes = members(Config),
     Others = lists:delete(Leaver, Nodes),
     ok = call(Leaver, weft_overlay, leave, []),
     weft_test_nodes:until(fun() -> all_lack(Leaver, Others) end),
     Changes = lists:append([call(Node, ?MODULE, watched, []) || Node <- Others]),
-    ?assertEqual([{name(Leaver), left}], lists:usort(Changes)).
+    ?assertEqual([{name(Leaver), left}], lists:usort(Changes)),
+    weft_test_nodes:kill(Leaver),
+    until_all_see_all(Others, 60000).
 
 halves_that_were_cut_apart_meet_again(Config) ->
-    Nodes = cluster("h", Config),
-    {Left, Right} = lists:split(?MEMBERS div 2, Nodes),
+    Nodes = members(Config),
+    {Left, Right} = lists:split(length(Nodes) div 2, Nodes),
     Across = [{A, name(B)} || A <- Left, B <- Right],
     [ok = call(A, weft_fault, cut, [B]) || {A, B} <- Across],
     weft_test_nodes:until(fun() -> see_only(Left) andalso see_only(Right) end, 60000),
@@ -110,18 +133,13 @@ see_only(Nodes) ->
 
 %% --- clusters ---------------------------------------------------------------------------------
 
-cluster(Prefix, Config) ->
-    Nodes = boot(Prefix, ?MEMBERS, Config),
-    parallel(fun join/1, Nodes),
-    until_all_see_all(Nodes, 60000),
-    parallel(fun(Node) -> call(Node, ?MODULE, watch, []) end, Nodes),
-    Nodes.
+%% Those that have not left.
+members(Config) ->
+    [First | _] = Nodes = ?config(nodes, Config),
+    Members = call(First, weft_overlay, members, []),
+    [Node || Node <- Nodes, lists:member(name(Node), Members)].
 
-boot(Prefix, Count, Config) ->
-    Names = [list_to_atom(Prefix ++ integer_to_list(N)) || N <- lists:seq(1, Count)],
-    boot_named(Names, node_name(hd(Names)), Config).
-
-boot_named(Names, Seed, Config) ->
+boot(Names, Seed, Config) ->
     Options = #{config => [{topology, {full_mesh, #{seeds => [Seed], detector => swim}}},
                            {faults, true}],
                 args => ["-pa", weft_test_nodes:ebin(?MODULE),
@@ -156,7 +174,7 @@ watch() ->
     true = register(?MODULE, Pid),
     weft_driver:subscribe(weft_topology, Pid).
 
-%% @doc What it has said, oldest first.
+%% @doc What it has said since the last time, oldest first.
 -spec watched() -> [{node(), atom()}].
 watched() ->
     ?MODULE ! {changes, self()},
@@ -168,7 +186,7 @@ watcher(Changes) ->
     receive
         {weft_notice, weft_topology, {member, Node, Change}} -> watcher([{Node, Change} | Changes]);
         {weft_notice, weft_topology, _Other} -> watcher(Changes);
-        {changes, From} -> From ! {?MODULE, Changes}, watcher(Changes)
+        {changes, From} -> From ! {?MODULE, Changes}, watcher([])
     end.
 
 %% --- parts ------------------------------------------------------------------------------------

@@ -11,7 +11,8 @@
 
 -import(weft_test_nodes, [name/1, node_name/1, call/4]).
 
--export([all/0, suite/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
+-export([all/0, groups/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_group/2,
+         end_per_group/2, end_per_testcase/2]).
 -export([a_partition_longer_than_every_timeout_heals_by_itself/1,
          pg_over_a_star_of_visible_circuits_shows_every_member_everywhere/1,
          circuits_of_a_killed_gateway_are_back_within_a_second/1,
@@ -28,32 +29,51 @@
 suite() -> [{timetrap, {minutes, 40}}].
 
 all() ->
-    [a_partition_longer_than_every_timeout_heals_by_itself,
+    [{group, mesh}, {group, groups},
      pg_over_a_star_of_visible_circuits_shows_every_member_everywhere,
-     circuits_of_a_killed_gateway_are_back_within_a_second,
-     a_grouped_cluster_that_chats_has_no_events,
      a_bad_topology_stops_the_application_with_a_text,
-     members_join_leave_crash_and_rejoin,
      a_circuit_passes_no_more_gateways_than_the_hop_limit,
      a_gateway_holds_no_more_than_the_window_for_a_target_that_sleeps].
+
+%% The cases of a group have the same nodes; the last one kills some.
+groups() ->
+    [{mesh, [], [a_partition_longer_than_every_timeout_heals_by_itself,
+                 members_join_leave_crash_and_rejoin]},
+     {groups, [], [a_grouped_cluster_that_chats_has_no_events,
+                   circuits_of_a_killed_gateway_are_back_within_a_second]}].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
 end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 
-end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
+init_per_group(mesh, Config) ->
+    [{nodes, start(mesh_names(), mesh_env(), mesh_args(), Config)} | Config];
+%% Neighbouring groups share two nodes.
+init_per_group(groups, Config) ->
+    Names = names("g", 8),
+    Group = fun(From, To) -> [node_name(lists:nth(N, Names)) || N <- lists:seq(From, To)] end,
+    Env = [{topology, {groups, #{one => Group(1, 4), two => Group(3, 6), three => Group(5, 8)}}}],
+    [{nodes, start(Names, Env, ["-kernel", "net_ticktime", "8" | tl(?PARTIAL)], Config)} | Config].
+
+end_per_group(_Group, _Config) -> weft_test_nodes:stop_all().
+
+end_per_testcase(_Case, Config) ->
+    ?config(nodes, Config) =/= undefined orelse weft_test_nodes:stop_all().
 
 %% --- cases ------------------------------------------------------------------------------------
 
+mesh_names() -> names("p", 4).
+
+mesh_env() ->
+    [{topology, {full_mesh, #{seeds => [node_name(hd(mesh_names()))]}}}, {faults, true},
+     {resume_timeout_ms, 1500}, {link_timeout_ms, 1000}, {keepalive_ms, 200}].
+
+mesh_args() -> ["-kernel", "prevent_overlapping_partitions", "false", "net_ticktime", "2"].
+
 a_partition_longer_than_every_timeout_heals_by_itself(Config) ->
-    Names = names("p", 6),
-    [Seed | _] = Names,
-    Env = [{topology, {full_mesh, #{seeds => [node_name(Seed)]}}}, {faults, true},
-           {resume_timeout_ms, 1500}, {link_timeout_ms, 1000}, {keepalive_ms, 200}],
-    Args = ["-kernel", "prevent_overlapping_partitions", "false", "net_ticktime", "2"],
-    Nodes = start(Names, Env, Args, Config),
+    Nodes = ?config(nodes, Config),
     until_all_see_all(Nodes, 20000),
-    {Left, Right} = lists:split(3, Nodes),
+    {Left, Right} = lists:split(2, Nodes),
     on_pairs(fun(A, B) -> ok = call(A, weft_fault, cut, [name(B)]) end, Left, Right),
     weft_test_nodes:until(fun() -> sees(Left, Left) andalso sees(Right, Right) end),
     pace(env("HEAL_CUT_MS", 4000)),
@@ -63,7 +83,7 @@ a_partition_longer_than_every_timeout_heals_by_itself(Config) ->
     ct:pal("one cluster again after ~b ms", [Us div 1000]).
 
 pg_over_a_star_of_visible_circuits_shows_every_member_everywhere(Config) ->
-    [Hub | Leaves] = Names = names("s", 6),
+    [Hub | Leaves] = Names = names("s", 4),
     Links = [{node_name(Hub), node_name(Leaf)} || Leaf <- Leaves],
     Env = [{topology, {static, #{links => Links}}}, {circuits, visible}],
     Nodes = start(Names, Env, ["-kernel", "prevent_overlapping_partitions", "false"], Config),
@@ -88,19 +108,15 @@ pg_over_a_star_of_visible_circuits_shows_every_member_everywhere(Config) ->
     [_ | Gone] = Nodes,
     weft_test_nodes:kill(lists:last(Gone)),
     weft_test_nodes:until(
-      fun() -> length(call(hd(Nodes), pg, get_members, [everyone])) =:= 5 end).
+      fun() -> length(call(hd(Nodes), pg, get_members, [everyone])) =:= 3 end).
 
 circuits_of_a_killed_gateway_are_back_within_a_second(Config) ->
-    %% Three groups of nine; neighbouring groups share two nodes: 24 in all with the last's extra.
-    Names = names("g", 24),
-    Group = fun(From, To) -> [node_name(lists:nth(N, Names)) || N <- lists:seq(From, To)] end,
-    Groups = #{one => Group(1, 9), two => Group(8, 17), three => Group(16, 24)},
-    Env = [{topology, {groups, Groups}}],
-    Nodes = start(Names, Env, ?PARTIAL, Config),
-    Ends = [{lists:nth(N, Nodes), lists:nth(N + 9, Nodes)} || N <- lists:seq(1, 6)],
+    Nodes = ?config(nodes, Config),
+    Ends = [{lists:nth(A, Nodes), lists:nth(B, Nodes)}
+            || {A, B} <- [{1, 5}, {2, 6}, {1, 7}, {2, 8}, {1, 6}, {2, 7}]],
     [weft_test_nodes:until(fun() -> ping(A, B) =:= pong end) || {A, B} <- Ends],
     [ok = call(A, ?MODULE, watch, []) || {A, _} <- Ends],
-    Gateway = most_used_gateway([lists:nth(8, Nodes), lists:nth(9, Nodes)]),
+    Gateway = most_used_gateway([lists:nth(3, Nodes), lists:nth(4, Nodes)]),
     weft_test_nodes:kill(Gateway),
     [?assertEqual(name(B), call(A, erpc, call, [name(B), erlang, node, [], 10000]))
      || {A, B} <- Ends],
@@ -112,65 +128,66 @@ circuits_of_a_killed_gateway_are_back_within_a_second(Config) ->
      || {A, _} <- Ends].
 
 a_grouped_cluster_that_chats_has_no_events(Config) ->
-    Names = names("q", 12),
-    Group = fun(From, To) -> [node_name(lists:nth(N, Names)) || N <- lists:seq(From, To)] end,
-    Env = [{topology, {groups, #{one => Group(1, 5), two => Group(4, 9), three => Group(8, 12)}}}],
-    Nodes = start(Names, Env, ["-kernel", "net_ticktime", "8" | tl(?PARTIAL)], Config),
+    Nodes = ?config(nodes, Config),
     Pairs = [{A, B} || {A, B} <- lists:zip(Nodes, tl(Nodes) ++ [hd(Nodes)])]
-        ++ [{hd(Nodes), lists:last(Nodes)}, {lists:nth(2, Nodes), lists:nth(11, Nodes)}],
+        ++ [{hd(Nodes), lists:last(Nodes)}, {lists:nth(2, Nodes), lists:nth(7, Nodes)}],
     [weft_test_nodes:until(fun() -> ping(A, B) =:= pong end) || {A, B} <- Pairs],
     [ok = call(Node, ?MODULE, watch, []) || Node <- Nodes],
     Minutes = env("SOAK_MINUTES", 0.1),
     [ok = call(A, ?MODULE, talk, [name(B), Minutes]) || {A, B} <- Pairs],
     pace(round(Minutes * 60000)),
-    Events = [{name(Node), Event} || Node <- Nodes, Event <- call(Node, ?MODULE, watched, [])],
-    Talked = [Count || {_, {talked, _Peer, Count}} <- Events],
+    weft_test_nodes:until(fun() -> length(talked(events(Nodes))) >= length(Pairs) end),
+    Events = events(Nodes),
+    Talked = talked(Events),
     ?assertEqual(length(Pairs), length(Talked)),
     ?assert(lists:all(fun(Count) -> Count > 10 end, Talked)),
     ?assertEqual([], [E || {_, What} = E <- Events, element(1, What) =/= talked]).
 
+events(Nodes) ->
+    [{name(Node), Event} || Node <- Nodes, Event <- call(Node, ?MODULE, watched, [])].
+
+talked(Events) -> [Count || {_, {talked, _Peer, Count}} <- Events].
+
 a_bad_topology_stops_the_application_with_a_text(Config) ->
     Here = node_name("t01"),
-    Cases = [{{groups, #{one => []}}, ?PARTIAL, "one"},
-             {{groups, #{one => ['x@y']}}, ?PARTIAL, "t01"},
-             {{groups, #{one => [Here, nohost]}}, ?PARTIAL, "nohost"},
-             {{static, #{link => []}}, ?PARTIAL, "link"},
-             {{statics, #{links => []}}, ?PARTIAL, "statics"},
-             {{static, #{links => [{Here, 'a@b'}, {'a@b', 'c@d'}]}}, [],
+    Cases = [{{groups, #{one => []}}, false, "one"},
+             {{groups, #{one => ['x@y']}}, false, "t01"},
+             {{groups, #{one => [Here, nohost]}}, false, "nohost"},
+             {{static, #{link => []}}, false, "link"},
+             {{statics, #{links => []}}, false, "statics"},
+             {{static, #{links => [{Here, 'a@b'}, {'a@b', 'c@d'}]}}, true,
               "prevent_overlapping_partitions"}],
+    Node = weft_test_nodes:start(t01, #{}, ?config(place, Config)),
     [begin
-         Node = weft_test_nodes:start(t01, #{config => [{topology, Topology}], args => Args},
-                                      ?config(place, Config)),
+         ok = call(Node, application, set_env, [weft, topology, Topology]),
+         ok = call(Node, application, set_env, [kernel, prevent_overlapping_partitions, Prevents]),
          {error, {weft, Reason}} = call(Node, application, ensure_all_started, [weft]),
          Text = lists:flatten(io_lib:format("~0tp", [Reason])),
          ?assertNotEqual({nomatch, Topology, Text},
-                         {string:find(Text, Word), Topology, Text}),
-         weft_test_nodes:kill(Node)
-     end || {Topology, Args, Word} <- Cases].
+                         {string:find(Text, Word), Topology, Text})
+     end || {Topology, Prevents, Word} <- Cases].
 
 members_join_leave_crash_and_rejoin(Config) ->
-    Names = [S, _, _, _] = names("m", 4),
-    Env = [{topology, {full_mesh, #{seeds => [node_name(S)]}}}],
-    [A, B, C, D] = Nodes = start(Names, Env, [], Config),
+    [A, B, C, D] = Nodes = ?config(nodes, Config),
     until_all_see_all(Nodes, 20000),
     ok = call(D, weft_overlay, leave, []),
     weft_test_nodes:kill(D),
     weft_test_nodes:until(fun() -> members(A) =:= members(B) andalso length(members(A)) =:= 3 end),
     weft_test_nodes:kill(C),
     weft_test_nodes:until(fun() -> nodes_of(A) =:= [name(B)] end),
-    [C2, D2] = start(lists:nthtail(2, Names), Env, [], Config),
+    [C2, D2] = start(lists:nthtail(2, mesh_names()), mesh_env(), mesh_args(), Config),
     until_all_see_all([A, B, C2, D2], 20000).
 
 a_circuit_passes_no_more_gateways_than_the_hop_limit(Config) ->
-    Names = names("h", 5),
+    Names = names("h", 4),
     Named = [node_name(Name) || Name <- Names],
     Env = [{topology, {static, #{links => lists:zip(lists:droplast(Named), tl(Named))}}},
-           {hop_limit, 3}],
-    [First, _, _, Fourth, Fifth] = start(Names, Env, ?PARTIAL, Config),
-    weft_test_nodes:until(fun() -> ping(First, Fourth) =:= pong end),
-    weft_test_nodes:until(fun() -> length(call(Fifth, weft_overlay, routes, [])) =:= 3 end),
-    ?assertEqual(pang, ping(First, Fifth)),
-    ?assertEqual(no_route, call(First, weft_next_hop, choose, [name(Fifth)])).
+           {hop_limit, 2}],
+    [First, _, Third, Fourth] = start(Names, Env, ?PARTIAL, Config),
+    weft_test_nodes:until(fun() -> ping(First, Third) =:= pong end),
+    weft_test_nodes:until(fun() -> length(call(Fourth, weft_overlay, routes, [])) =:= 2 end),
+    ?assertEqual(pang, ping(First, Fourth)),
+    ?assertEqual(no_route, call(First, weft_next_hop, choose, [name(Fourth)])).
 
 a_gateway_holds_no_more_than_the_window_for_a_target_that_sleeps(Config) ->
     Names = names("w", 3),
@@ -207,9 +224,10 @@ received(Node, Sink) ->
 
 %% --- on the nodes -----------------------------------------------------------------------------
 
-%% @doc Keeps every event of the connections of this node.
+%% @doc Keeps every event of the connections of this node from now on.
 watch() ->
     Caller = self(),
+    _ = [forget(Former) || Former <- [whereis(?MODULE)], is_pid(Former)],
     Pid = spawn(fun() ->
                         register(?MODULE, self()),
                         ok = net_kernel:monitor_nodes(true, [{node_type, all}]),
@@ -217,6 +235,11 @@ watch() ->
                         keep([])
                 end),
     receive {Pid, watching} -> ok end.
+
+forget(Former) ->
+    Monitor = monitor(process, Former),
+    exit(Former, kill),
+    receive {'DOWN', Monitor, process, Former, _} -> ok end.
 
 keep(Events) ->
     receive

@@ -7,7 +7,8 @@
 
 -import(weft_test_nodes, [name/1, node_name/1, call/4]).
 
--export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
+-export([suite/0, all/0, groups/0, init_per_suite/1, end_per_suite/1, init_per_group/2,
+         end_per_group/2, end_per_testcase/2]).
 -export([sessions_outlive_every_change/1, a_bad_topology_changes_nothing/1,
          a_topology_that_was_changed_to_survives_a_crash_of_its_driver/1]).
 
@@ -16,19 +17,28 @@
 
 suite() -> [{timetrap, {minutes, 2}}].
 
-all() ->
-    [sessions_outlive_every_change, a_bad_topology_changes_nothing,
-     a_topology_that_was_changed_to_survives_a_crash_of_its_driver].
+all() -> [{group, mesh}, a_bad_topology_changes_nothing].
+
+%% They begin with a full mesh, and the first one ends with it.
+groups() ->
+    [{mesh, [], [sessions_outlive_every_change,
+                 a_topology_that_was_changed_to_survives_a_crash_of_its_driver]}].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
 end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 
-end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
+init_per_group(mesh, Config) ->
+    [{nodes, [start(Name, mesh(Name), ?PARTIAL, Config) || Name <- ?NAMES]} | Config].
+
+end_per_group(mesh, _Config) -> weft_test_nodes:stop_all().
+
+end_per_testcase(_Case, Config) ->
+    ?config(nodes, Config) =/= undefined orelse weft_test_nodes:stop_all().
 
 %% n1 talks to n5 all the time. In groups and as clients they are no neighbours.
 sessions_outlive_every_change(Config) ->
-    [First, _, _, _, Last] = Nodes = [start(Name, mesh(Name), ?PARTIAL, Config) || Name <- ?NAMES],
+    [First, _, _, _, Last] = Nodes = ?config(nodes, Config),
     until_links(Nodes, fun mesh_links/1),
     [ok = call(Node, weft_resume_traffic, expect, []) || Node <- [First, Last]],
     ok = call(First, weft_resume_traffic, watch, [name(Last)]),
@@ -62,8 +72,7 @@ a_bad_topology_changes_nothing(Config) ->
     ?assertNotEqual(nomatch, string:find(Text, "no topology runs")).
 
 a_topology_that_was_changed_to_survives_a_crash_of_its_driver(Config) ->
-    Nodes = [start(Name, mesh(Name), ?PARTIAL, Config) || Name <- [n1, n2, n3, n4]],
-    [First | _] = Nodes,
+    [First | _] = Nodes = ?config(nodes, Config),
     change(Nodes, fun groups/1, fun group_links/1),
     Driver = call(First, erlang, whereis, [weft_topology]),
     true = call(First, erlang, exit, [Driver, kill]),
