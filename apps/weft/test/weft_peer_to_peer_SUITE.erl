@@ -12,7 +12,7 @@
 -export([any_node_calls_any_other_also_after_some_were_killed/1,
          neighbours_with_slow_links_are_exchanged_for_near_ones/1]).
 
--define(COUNT, 10).
+-define(COUNT, 8).
 -define(ACTIVE, 3).
 -define(ARGS, ["-kernel", "prevent_overlapping_partitions", "false", "-connect_all", "false",
                "+S", "1:1", "+SDcpu", "1:1", "+SDio", "1", "+A", "1", "+sbwt", "none",
@@ -48,7 +48,7 @@ any_node_calls_any_other_also_after_some_were_killed(Config) ->
     ct:pal("of each node: memory, kB: ~w~nlinks that are up: ~w",
            [[weft_test_nodes:call(Node, erlang, memory, [total]) div 1000 || Node <- Nodes],
             [up_links(Node) || Node <- Nodes]]),
-    {Killed, Living} = lists:split(3, Nodes),
+    {Killed, Living} = lists:split(2, Nodes),
     lists:foreach(fun weft_test_nodes:kill/1, Killed),
     until_all_call_all(Living),
     weft_test_nodes:until(fun() -> [] =:= [Node || Node <- Living, neighbours(Node) =:= 0] end).

@@ -11,8 +11,8 @@
 
 -import(weft_test_nodes, [name/1, node_name/1, call/4]).
 
--export([suite/0, all/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2,
-         end_per_testcase/2]).
+-export([suite/0, all/0, groups/0, init_per_suite/1, end_per_suite/1, init_per_group/2,
+         end_per_group/2, init_per_testcase/2, end_per_testcase/2]).
 -export([every_connection_killed_fifty_times/1, single_lanes_killed/1, simultaneous_connects/1,
          connects_at_once_after_a_disconnect/1, last_words_before_a_disconnect_arrive/1,
          killed_peer_is_down_at_once/1, restarted_peer_never_resumes/1,
@@ -27,11 +27,15 @@
 suite() -> [{timetrap, {minutes, 3}}].
 
 all() ->
-    [every_connection_killed_fifty_times, single_lanes_killed, simultaneous_connects,
-     connects_at_once_after_a_disconnect, last_words_before_a_disconnect_arrive,
+    [every_connection_killed_fifty_times, single_lanes_killed, {group, disconnects},
      killed_peer_is_down_at_once, restarted_peer_never_resumes,
      cut_beyond_the_timeout_is_one_nodedown, stopped_peer_comes_back,
      circuit_survives_gateways, epmd_restart_is_no_nodedown, idle_link_is_closed].
+
+%% On one pair of nodes. The last one ends `rex' there.
+groups() ->
+    [{disconnects, [], [connects_at_once_after_a_disconnect, last_words_before_a_disconnect_arrive,
+                        simultaneous_connects]}].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -42,7 +46,13 @@ init_per_testcase(_Case, Config) ->
     _ = rand:seed(exsss, Seed),
     [{seed, Seed} | Config].
 
-end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
+end_per_testcase(_Case, Config) ->
+    ?config(pair, Config) =/= undefined orelse weft_test_nodes:stop_all().
+
+init_per_group(disconnects, Config) ->
+    [{pair, pair(Config, [{faults, true}], ["-connect_all", "false"])} | Config].
+
+end_per_group(disconnects, _Config) -> weft_test_nodes:stop_all().
 
 %% --- direct sessions --------------------------------------------------------------------------
 
@@ -86,7 +96,7 @@ pick_sides([A, B]) ->
 %% still has to say to a node that is gone, and so would `rex', with the answer to what its peer has
 %% asked when they were connected.
 simultaneous_connects(Config) ->
-    Nodes = pair(Config, [{faults, true}], ["-connect_all", "false"]),
+    Nodes = ?config(pair, Config),
     [ok = call(N, supervisor, terminate_child, [kernel_sup, rex]) || N <- Nodes],
     try lists:foreach(fun(Round) -> connect_both(Nodes, Round) end, lists:seq(1, rounds()))
     catch
@@ -97,7 +107,7 @@ simultaneous_connects(Config) ->
 
 %% Each is the same race anew.
 rounds() ->
-    Usual = case os:getenv("FULL") of "1" -> "1000"; _ -> "200" end,
+    Usual = case os:getenv("FULL") of "1" -> "1000"; _ -> "60" end,
     list_to_integer(os:getenv("ROUNDS", Usual)).
 
 connect_both([A, B] = Nodes, Round) ->
@@ -142,14 +152,14 @@ states(Nodes) ->
 
 %% Without a look at what the other node knows: there the one before may be on its way still.
 connects_at_once_after_a_disconnect(Config) ->
-    [A, B] = pair(Config, [], ["-connect_all", "false"]),
+    [A, B] = ?config(pair, Config),
     connect(A, B),
     [?assertEqual(0, weft_test_nodes:call(Here, ?T, reconnect, [name(There), 500], 60000))
      || {Here, There} <- [{A, B}, {B, A}]].
 
 %% As on the stock carrier: what the socket takes is sent. Nobody promises the last one of them.
 last_words_before_a_disconnect_arrive(Config) ->
-    [A, B] = pair(Config, [], ["-connect_all", "false"]),
+    [A, B] = ?config(pair, Config),
     ok = call(B, ?T, expect, []),
     lists:foreach(fun(Round) ->
                           connect(A, B),
@@ -281,7 +291,7 @@ idle_link_is_closed(Config) ->
 circuit_survives_gateways(Config) ->
     {Count, FaultsMin} = case os:getenv("FULL") of
                              "1" -> {1000000, 100};
-                             _ -> {100000, 20}
+                             _ -> {50000, 10}
                          end,
     Names = [unique(Name) || Name <- [a, b, g1, g2]],
     Stage0 = square(Names, Config),
@@ -289,13 +299,13 @@ circuit_survives_gateways(Config) ->
     weft_test_nodes:until(fun() -> call(A, net_kernel, connect_node, [name(B)]) end),
     begin_watching([A, B]),
     Seed = ?config(seed, Config),
-    Plan = #{rate => 8000, bytes_max => 200, seed => Seed, count => Count},
+    Plan = #{rate => 8000, bytes_max => 200, seed => Seed},
     ok = call(A, ?T, send, [name(B), Plan]),
-    ok = call(B, ?T, send, [name(A), Plan#{rate := 800, count := Count div 10}]),
-    Tally = faults_until(fun() -> received(B) >= Count end, #{faults => [], resumes => []}, Stage0),
+    ok = call(B, ?T, send, [name(A), Plan#{rate := 800}]),
+    Done = fun(Faults) -> length(Faults) >= FaultsMin andalso received(B) >= Count end,
+    Tally = faults_until(Done, #{faults => [], resumes => []}, Stage0),
     tell(Tally, resumes(A, B)),
-    end_traffic([A, B]),
-    ?assert(length(maps:get(faults, Tally)) >= FaultsMin).
+    end_traffic([A, B]).
 
 tell(#{faults := Faults, resumes := Resumes}, Count) ->
     Kinds = [{Kind, length([x || K <- Faults, K =:= Kind])} || Kind <- lists:usort(Faults)],
@@ -321,15 +331,14 @@ start_overlay(Name, Options, Config) ->
     {ok, _} = call(Ref, application, ensure_all_started, [weft]),
     Ref.
 
-faults_until(Done, Tally, Stage) ->
-    case Done() of
+faults_until(Done, #{faults := Faults, resumes := Resumes} = Tally, Stage) ->
+    case Done(Faults) of
         true ->
             Tally;
         false ->
             #{a := A, b := B} = Stage,
             {Kind, Next} = fault(lists:nth(rand:uniform(6), [kill, cut, cut, break, break, break]),
                                  Stage),
-            #{faults := Faults, resumes := Resumes} = Tally,
             faults_until(Done, Tally#{faults := [Kind | Faults],
                                       resumes := resume_times(A, B) ++ Resumes}, Next)
     end.
@@ -412,7 +421,7 @@ begin_traffic([A, B] = Nodes, Seed, Options) ->
 end_traffic([A, B] = Nodes) ->
     [SentA, SentB] = [call(N, ?T, finish, []) || N <- Nodes],
     ct:pal("sent: ~b and ~b", [SentA, SentB]),
-    [weft_test_nodes:until(fun() -> received(N) >= Sent end, 30000)
+    [weft_test_nodes:until(fun() -> received(N) >= Sent end, 60000)
      || {N, Sent} <- [{B, SentA}, {A, SentB}]],
     [?assertMatch(#{received := Sent, wrong := []}, call(N, ?T, account, []))
      || {N, Sent} <- [{B, SentA}, {A, SentB}]],

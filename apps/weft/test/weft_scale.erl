@@ -17,7 +17,7 @@
 -define(SETTLE_MS, 300000).
 %% Each node makes a broadcast every so many of its rounds of half a second, and has so many rounds.
 -define(NEWS_EVERY, 10).
--define(ROUNDS, 30).
+-define(ROUNDS, 20).
 
 -type options() :: #{nodes := pos_integer(), kills := non_neg_integer(), topology => atom(),
                      say => fun((io:format(), [term()]) -> ok)}.

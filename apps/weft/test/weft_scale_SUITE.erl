@@ -28,7 +28,7 @@ end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 
 who_lives_talks_on_while_others_are_killed(Config) ->
-    {Count, Kills} = case is_full() of true -> {100, 20}; false -> {14, 3} end,
+    {Count, Kills} = case is_full() of true -> {100, 20}; false -> {10, 2} end,
     #{wrong := Wrong, formed := Formed, after_kills := Later, messages := Messages, news := News}
         = Result = weft_scale:run(#{nodes => Count, kills => Kills}, ?config(place, Config)),
     ct:pal("~p", [Result]),
@@ -45,7 +45,7 @@ a_full_mesh_with_swim_may_start_all_at_once(Config) -> mesh(swim, Config).
 %% One connection for each pair, and nobody had to wait in a queue that was full. That each has a
 %% route to each is what the run waits for; calls that crossed may still replace a connection then.
 mesh(Topology, Config) ->
-    Count = case is_full() of true -> 50; false -> 16 end,
+    Count = case is_full() of true -> 50; false -> 9 end,
     #{wrong := Wrong, formed := Formed, after_kills := Later, overflows := Overflows} = Result =
         weft_scale:run(#{nodes => Count, kills => 2, topology => Topology}, ?config(place, Config)),
     ct:pal("~p", [Result]),

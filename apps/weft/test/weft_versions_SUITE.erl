@@ -22,7 +22,7 @@ suite() -> [{timetrap, {minutes, 5}}].
 all() -> [nodes_are_exchanged_one_by_one].
 
 init_per_suite(Config0) ->
-    case weft_old_build:make(?BEFORE, filename:join(?config(priv_dir, Config0), "before")) of
+    case weft_old_build:make(?BEFORE) of
         {ok, Ebin} -> [{before, Ebin} | weft_test_nodes:begin_suite(Config0)];
         {error, Reason} -> {skip, Reason}
     end.
