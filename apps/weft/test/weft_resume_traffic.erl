@@ -30,11 +30,7 @@ expect() ->
     receive Ref -> ok end.
 
 take_name(Name) ->
-    _ = [begin
-             Monitor = monitor(process, Former),
-             exit(Former, kill),
-             receive {'DOWN', Monitor, process, Former, _} -> ok end
-         end || Former <- [whereis(Name)], is_pid(Former)],
+    lists:foreach(fun end_process/1, [Former || Former <- [whereis(Name)], is_pid(Former)]),
     true = register(Name, self()),
     ok.
 
