@@ -129,21 +129,30 @@ a_node_that_failed_is_started_again(Config) ->
                       Lines)),
     ?assertEqual([], [Line || Line <- Lines, has_secret(Line, Config)]).
 
-%% The command lines of all processes that there are meanwhile, as `ps' shows them.
+%% The command lines of all processes that there are meanwhile, as `ps' shows them. Those that were
+%% there before are read once.
 watched(Fun) ->
     Self = self(),
-    Watcher = spawn_link(fun() -> watch(Self, #{}) end),
+    Before = command_line_files(),
+    Lines = command_lines(Before),
+    Watcher = spawn_link(fun() -> watch(Self, Before, Lines) end),
     Result = Fun(),
     Watcher ! stop,
-    receive {Watcher, Lines} -> {Result, Lines} end.
+    receive {Watcher, Seen} -> {Result, Seen} end.
 
-watch(Parent, Seen) ->
-    Now = maps:from_list([{Line, []} || File <- filelib:wildcard("/proc/[0-9]*/cmdline"),
-                                        {ok, Line} <- [file:read_file(File)]]),
+watch(Parent, Before, Seen) ->
+    Now = maps:merge(Seen, command_lines(command_line_files() -- Before)),
     receive
-        stop -> Parent ! {self(), maps:keys(maps:merge(Seen, Now))}
-    after 50 -> watch(Parent, maps:merge(Seen, Now))
+        stop -> Parent ! {self(), maps:keys(Now)}
+    after 50 -> watch(Parent, Before, Now)
     end.
+
+command_line_files() ->
+    {ok, Names} = file:list_dir("/proc"),
+    ["/proc/" ++ Name ++ "/cmdline" || [Digit | _] = Name <- Names, Digit >= $0, Digit =< $9].
+
+command_lines(Files) ->
+    maps:from_list([{Line, []} || File <- Files, {ok, Line} <- [file:read_file(File)]]).
 
 has_secret(Text, Config) ->
     {ok, Cookie} = file:read_file(filename:join(?config(root, Config), "deploy/shop/cookie")),
@@ -235,7 +244,8 @@ upgrade_loses_nothing(Config) ->
 a_bad_version_is_rolled_back(Config) ->
     {ok, #{nodes := Before}, _} = run(status, Config),
     deployment(#{env => with_password([{shop_good, false}])}, Config),
-    other(healthy_s, 2, Config),
+    %% Time to start on a busy machine, so that it is asked and says what is hidden then.
+    other(healthy_s, 8, Config),
     {wanting, #{upgraded := [], rolled_back := [_], left := [_], bad := [_]}, _} =
         run(upgrade, Config),
     {_, #{nodes := After}, _} = run(status, Config),
