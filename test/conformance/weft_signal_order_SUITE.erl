@@ -48,7 +48,8 @@ groups() ->
     [{Carrier, [], case Carrier of direct -> Checker ++ Property; _ -> Property end}
      || Carrier <- weft_cluster:carriers()]
         ++ [{direct_hostile, [], [session_of_a_broken_link]},
-            {gateway_hostile, [], [session_that_begins_directly, session_that_begins_around]}].
+            {gateway_hostile, [], [session_that_begins_directly || os:getenv("FULL") =:= "1"]
+                                      ++ [session_that_begins_around]}].
 
 init_per_suite(Config) ->
     [{epmd, weft_cluster:start_epmd()} | Config].
