@@ -2,19 +2,37 @@
 %% @doc The command in one file, as `make compile' makes it, of the applications that are tested.
 -module(weft_cli_build).
 
--export([file/0]).
+-export([file/0, ebins/0, flags/0]).
 
 %% @doc Makes the file, which is in the build of the tests. With FULL=1 it is made by the tool that
 %% makes it for users, which compiles the applications once more.
 -spec file() -> file:filename().
 file() ->
-    Root = root(filename:dirname(proplists:get_value(source, module_info(compile)))),
     Base = filename:absname(filename:join([filename:dirname(code:which(weft_cli)),
                                            "..", "..", "..", ".."])),
     case os:getenv("FULL") of
-        false -> escript(Root, filename:join(Base, "test"));
-        _ -> escriptize(Root, Base)
+        false -> escript(filename:join(Base, "test"));
+        _ -> escriptize(root(), Base)
     end.
+
+%% @doc The directories of object code that are in the file.
+-spec ebins() -> [file:filename()].
+ebins() ->
+    Apps = filename:join(filename:dirname(weft_test_nodes:ebin(weft_cli)), ".."),
+    [filename:absname(filename:join([Apps, App, "ebin"])) || App <- option(escript_incl_apps)].
+
+%% @doc The arguments of the emulator in the file, without those that make it run one command and
+%% read nothing.
+-spec flags() -> [string()].
+flags() ->
+    "%%! -escript main weft_cli -noinput " ++ Flags = string:trim(option(escript_emu_args)),
+    string:lexemes(Flags, " ").
+
+option(Name) ->
+    {ok, Options} = file:consult(filename:join(root(), "rebar.config")),
+    proplists:get_value(Name, Options).
+
+root() -> root(filename:dirname(proplists:get_value(source, module_info(compile)))).
 
 root(Dir) ->
     case filelib:is_regular(filename:join(Dir, "rebar.config")) of
@@ -31,17 +49,15 @@ escriptize(Root, Base) ->
     File.
 
 %% Of what rebar.config says.
-escript(Root, Build) ->
-    {ok, Options} = file:consult(filename:join(Root, "rebar.config")),
-    Option = fun(Name) -> proplists:get_value(Name, Options) end,
-    Patterns = [{App, "ebin/*"} || App <- Option(escript_incl_apps)]
-        ++ [{App, filename:join("priv", Pattern)} || {App, Pattern} <- Option(escript_incl_priv)],
+escript(Build) ->
+    Patterns = [{App, "ebin/*"} || App <- option(escript_incl_apps)]
+        ++ [{App, filename:join("priv", Pattern)} || {App, Pattern} <- option(escript_incl_priv)],
     Files = [{filename:join(App, Name), read(filename:join([Build, "lib", App, Name]))}
              || {App, Pattern} <- Patterns,
                 Name <- filelib:wildcard(Pattern, filename:join([Build, "lib", App]))],
     File = filename:join([Build, "bin", "weft"]),
     ok = filelib:ensure_dir(File),
-    "%%!" ++ Arguments = string:trim(Option(escript_emu_args)),
+    "%%!" ++ Arguments = string:trim(option(escript_emu_args)),
     ok = escript:create(File, [shebang, {emu_args, Arguments}, {archive, Files, []}]),
     ok = file:change_mode(File, 8#755),
     File.

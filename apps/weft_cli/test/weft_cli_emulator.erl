@@ -7,7 +7,7 @@
 %% which a command becomes a weft node.
 -module(weft_cli_emulator).
 
--export([start/0, stop/1, run/3]).
+-export([start/0, stop/1, run/3, line/3]).
 %% In that emulator.
 -export([command/2]).
 
@@ -39,6 +39,22 @@ stop(Peer) -> peer:stop(Peer).
 %% @doc The exit code and all output of the command with these words, in a directory.
 -spec run(file:filename(), [string()], pid()) -> {non_neg_integer(), binary()}.
 run(Dir, Words, Peer) -> peer:call(Peer, ?MODULE, command, [Dir, Words], ?COMMAND_MS).
+
+%% @doc The same for a line without quotes; if the configuration has no emulator, by a shell and the
+%% command that is there.
+-spec line(file:filename(), string(), [{atom(), term()}]) -> {non_neg_integer(), iodata()}.
+line(Dir, "weft " ++ Words = Line, Config) ->
+    {Code, Said} = case proplists:get_value(emulator, Config) of
+                       undefined -> by_shell(Dir, Line, proplists:get_value(command, Config));
+                       Emulator -> run(Dir, string:lexemes(Words, " "), Emulator)
+                   end,
+    ct:log("~ts~n~b~n~ts", [Line, Code, Said]),
+    {Code, Said}.
+
+by_shell(Dir, Line, Command) ->
+    [Code | Said] = os:cmd("cd '" ++ Dir ++ "'; weft() { '" ++ Command ++ "' \"$@\"; }; (" ++ Line
+                           ++ ") < /dev/null > said 2>&1; printf %s $?; cat said"),
+    {Code - $0, Said}.
 
 %% @doc In the emulator: both outputs go to one file. Nothing is left for the next command.
 -spec command(file:filename(), [string()]) -> {non_neg_integer(), binary()}.

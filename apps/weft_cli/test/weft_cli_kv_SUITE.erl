@@ -1,6 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc `weft kv' with a node of its own that has the store: the commands of the guide as they are
-%% written there, siblings, bytes that are no text, and mistakes.
+%% written there, siblings, bytes that are no text, and mistakes. Usually commands run in one
+%% emulator, but for those with pipes and files of a shell; with FULL=1 each has its own.
 -module(weft_cli_kv_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -25,10 +26,11 @@ init_per_suite(Config) ->
         " -eval 'weft_cli:main(init:get_plain_arguments()).' -extra \"$@\" --dir '", Dir,
         "/clusters'\n"]),
     ok = file:change_mode(Command, 8#755),
-    [{command, Command} | Config].
+    [{emulator, weft_cli_emulator:start()} || os:getenv("FULL") =:= false] ++ Config.
 
 end_per_suite(Config) ->
-    _ = said("weft down", Config),
+    _ = shell("weft down", Config),
+    [ok = weft_cli_emulator:stop(Emulator) || {emulator, Emulator} <- Config],
     ok.
 
 %% The commands of docs/guide/kv.md, as they are written there, and what else can be said.
@@ -137,11 +139,30 @@ kv_mistakes(Config) ->
 
 %% The exit code and all output.
 run(Words, Config) ->
-    Quoted = lists:append(lists:join(" ", ["'" ++ Word ++ "'" || Word <- Words])),
-    [Code | Text] = said("weft " ++ Quoted, Config),
-    {Code - $0, Text}.
+    case ?config(emulator, Config) of
+        undefined ->
+            Quoted = lists:append(lists:join(" ", ["'" ++ Word ++ "'" || Word <- Words])),
+            [Code | Text] = shell("weft " ++ Quoted, Config),
+            {Code - $0, Text};
+        Emulator ->
+            Dir = ?config(priv_dir, Config),
+            All = Words ++ ["--dir", filename:join(Dir, "clusters")],
+            {Code, Output} = weft_cli_emulator:run(Dir, All, Emulator),
+            ct:log("~tp~n~b ~ts", [Words, Code, Output]),
+            {Code, unicode:characters_to_list(Output)}
+    end.
 
+%% The same for a line as one writes it in a shell.
 said(Line, Config) ->
+    case ?config(emulator, Config) =:= undefined orelse re:run(Line, "[|<>] ") =/= nomatch of
+        true -> shell(Line, Config);
+        false ->
+            Words = os:cmd("weft() { for word; do printf '%s\\n' \"$word\"; done; }; " ++ Line),
+            {Code, Text} = run(string:split(string:trim(Words, trailing, "\n"), "\n", all), Config),
+            [Code + $0 | Text]
+    end.
+
+shell(Line, Config) ->
     Dir = ?config(priv_dir, Config),
     Said = os:cmd("cd '" ++ Dir ++ "'; weft() { ./weft \"$@\"; }; "
                   "(" ++ Line ++ ") < /dev/null > said 2>&1; printf %s $?; cat said"),
