@@ -126,9 +126,9 @@ link_info(Node) -> call(Node, weft_link, info, [own_link(Node)]).
 
 %% Neighbours change all the time, and with them the circuits between those that are none.
 changes_of_neighbours_are_no_end(Config) ->
-    Names = [list_to_atom("p" ++ integer_to_list(N)) || N <- lists:seq(1, 6)],
+    Names = [list_to_atom("p" ++ integer_to_list(N)) || N <- lists:seq(1, 8)],
     Seed = weft_test_nodes:node_name(hd(Names)),
-    Shape = {peer_to_peer, #{seeds => [Seed], shuffle_ms => 1000, active => 2, passive => 6}},
+    Shape = {peer_to_peer, #{seeds => [Seed], shuffle_ms => 1000, active => 3, passive => 8}},
     TicktimeS = 2 * ?TICKTIME_S,
     Nodes = [start(Name, ticking(TicktimeS) ++ partial(), [{topology, Shape}], Config)
              || Name <- Names],
