@@ -19,6 +19,8 @@
 -define(DRAIN_MS, 5000).
 -define(CLOSE_MS, 2000).
 -define(POLL_MS, 20).
+%% What a node takes at most to say whether it has left.
+-define(ALONE_MS, 2000).
 %% After that time the last error of a link is that of a dial that was made for this join.
 -define(FIRST_DIAL_MS, 1000).
 %% Reasons that do not pass by themselves.
@@ -185,15 +187,33 @@ has_queued(Session, Members) ->
 %% @doc See `weft:leave/1'.
 -spec forget(node()) -> result().
 forget(Node) ->
-    case {lists:member(Node, nodes(connected)), weft_overlay:topology()} of
-        {_, none} -> no_topology();
-        {true, _} -> failed("~ts is connected: call weft:leave() there", [Node]);
-        {false, _} ->
-            ok = weft_discovery_poller:remove(Node),
-            forgotten(weft_overlay:forget(Node), Node)
+    case {weft_overlay:topology(), lists:member(Node, nodes(connected))} of
+        {none, _} -> no_topology();
+        {_, false} -> forgotten(Node);
+        {_, true} ->
+            case is_alone(Node) of
+                true -> forgotten(Node);
+                false -> failed("~ts is connected: call weft:leave() there", [Node])
+            end
     end.
 
-forgotten(ok, _Node) -> ok;
+%% It has left, but this node was not told and has connected again.
+is_alone(Node) ->
+    try erpc:call(Node, weft_overlay, topology, [], ?ALONE_MS) of
+        {Module, _Options} -> Module =:= weft_alone_core;
+        none -> false
+    catch
+        error:{erpc, _NoAnswer} -> false;
+        error:{exception, _Reason, _Stack} -> false
+    end.
+
+forgotten(Node) ->
+    ok = weft_discovery_poller:remove(Node),
+    forgotten(weft_overlay:forget(Node), Node).
+
+forgotten(ok, Node) ->
+    _ = erlang:disconnect_node(Node),
+    ok;
 forgotten({error, configured}, Node) ->
     failed("~ts is written in the topology: take it out on all nodes with weft:topology/1", [Node]);
 forgotten({error, _UnknownMember}, Node) ->
