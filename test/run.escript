@@ -221,7 +221,7 @@ run(Suite, Try, #{logs := Logs} = Context) ->
     Name = re:replace(Title, "[ /()]+", "-", [global, {return, list}]),
     Log = filename:join(Logs, Name ++ ".log"),
     Result = result(Suite, Log, Context),
-    io:format("~-62s ~s, ~.1f s~s~s~n",
+    io:format("~-62s ~s, ~.1f s~s~ts~n",
               [Title, verdict(Result), (now_ms() - Started) / 1000, processor(Result),
                left(Result)]),
     [io:format("  ~ts~ts~n", [Case, why(Case, Result)]) || Case <- maps:get(cases, Result)],
@@ -289,8 +289,9 @@ command(Command, Log, #{base := Base} = Context) ->
     {os_pid, Pid} = erlang:port_info(Port, os_pid),
     Exit = wait_for_end(Port, Pid, time_left_ms(Context)),
     Left = left_after(now_ms() + ?GRACE_MS, Mark),
+    Names = [named(LeftPid) || LeftPid <- Left],
     [signal("KILL", LeftPid) || LeftPid <- Left],
-    {Exit, #{left => length(Left), processor_s => suite_processor:used_s(Mark)}}.
+    {Exit, #{left => Names, processor_s => suite_processor:used_s(Mark)}}.
 
 wait_for_end(Port, Pid, TimeoutMs) ->
     receive
@@ -323,6 +324,20 @@ is_marked(File, Variable) ->
     case file:read_file(File) of
         {ok, Environment} -> binary:match(Environment, Variable) =/= nomatch;
         {error, _} -> false
+    end.
+
+%% The program, and the node if it is one.
+named(Pid) ->
+    case file:read_file(filename:join(["/proc", Pid, "cmdline"])) of
+        {ok, <<Program, _/binary>> = Line} when Program =/= 0 ->
+            Words = binary:split(Line, <<0>>, [global, trim]),
+            Node = case lists:dropwhile(fun(W) -> W =/= <<"-sname">> andalso W =/= <<"-name">> end,
+                                        Words) of
+                       [_, Name | _] -> [" ", Name];
+                       _ -> ""
+                   end,
+            [filename:basename(hd(Words)), Node];
+        _Ended -> "one that has ended"
     end.
 
 signal(Name, Pid) ->
@@ -437,8 +452,8 @@ cause(Suite, Case, Config) ->
 processor(#{processor_s := Seconds}) -> io_lib:format(" (~.1f s of a processor)", [Seconds]);
 processor(_) -> "".
 
-left(#{left := Left}) when Left > 0 ->
-    io_lib:format(", ended ~w processes it left", [Left]);
+left(#{left := [_ | _] = Left}) ->
+    io_lib:format(", ended ~w processes it left: ~ts", [length(Left), lists:join(", ", Left)]);
 left(_) ->
     "".
 
