@@ -169,7 +169,9 @@ boot(Role, {Name, Host}, Arguments, #{place := Place, log_dir := LogDir}) ->
         case weft_bench_place:host(Place, side(Role)) of
             {ok, #{code := Code} = There} -> There#{args => paths(Code)};
             here -> #{erl => filename:join([code:root_dir(), "bin", "erl"]),
-                      args => ["-setcookie", "weft_bench" | paths(code_path())]
+                      %% One that starts as its place goes would start an epmd that stays.
+                      args => ["-setcookie", "weft_bench", "-start_epmd", "false"
+                               | paths(code_path())]
                           ++ logger(filename:join(LogDir, Name ++ ".log"))}
         end,
     #{name => Name, host => Host, longnames => true, connection => standard_io,
