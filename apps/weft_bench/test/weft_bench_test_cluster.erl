@@ -14,7 +14,7 @@ begin_suite(Config) ->
     Needed = [atom_to_list(App) || App <- needed(weft_papers, [])],
     IsNeeded = fun(Dir) ->
                    lists:prefix(code:lib_dir(), Dir)
-                       orelse lists:member(filename:basename(filename:dirname(Dir)), Needed)
+                       orelse lists:member(application_of(Dir), Needed)
                end,
     {Carrier, Others} = lists:partition(fun(Dir) -> Dir =:= ebin(weft) end,
                                         lists:filter(IsNeeded, Path)),
@@ -28,6 +28,9 @@ end_suite(Config) ->
     ok.
 
 ebin(App) -> filename:join(code:lib_dir(App), "ebin").
+
+%% The name of its folder may have a version.
+application_of(Ebin) -> hd(string:split(filename:basename(filename:dirname(Ebin)), "-")).
 
 %% With all that it depends on.
 needed(App, Known) ->

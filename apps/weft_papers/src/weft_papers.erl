@@ -11,5 +11,5 @@ more() ->
     #{workloads => [weft_partisan_workload, weft_orbit_workload, weft_aco_workload,
                     weft_de_bench_workload, weft_im_workload, weft_city_workload,
                     weft_store_workload, weft_partisan_vnode_workload,
-                    weft_partisan_ads_workload],
+                    weft_partisan_ads_workload, weft_watched_workload],
       commands => #{}}.

@@ -40,6 +40,7 @@
 figures() ->
     lists:append([Module:figures() || Module <- [weft_orbit_figures, weft_aco_figures,
                                                 weft_im_figures, weft_city_figures,
+                                                weft_watched_figures,
                                                 weft_de_bench_figures,
                                                 weft_de_bench_scaling_figures,
                                                 weft_store_figures,

@@ -9,7 +9,7 @@
 -export_type([verdict/0]).
 
 -type verdict() :: agrees | differs | open.
--type ratio() :: weft_report_results:ratio().
+-type ratio() :: weft_report_results:ratio() | weft_report_results:absolute().
 
 %% @doc So many times as much, or more.
 -spec at_least(number(), ratio()) -> verdict().

@@ -8,7 +8,7 @@ all_workloads_have_cells_test() ->
     #{workloads := Workloads} = weft_papers:more(),
     [begin
          Cells = weft_bench_workload:cells(Workloads, Scope),
-         ?assertEqual([], [e, orbit, aco, de_bench, im, city]
+         ?assertEqual([], [e, orbit, aco, de_bench, im, city, watched]
                           -- [Suite || #{suite := Suite} <- Cells])
      end || Scope <- [quick, full]].
 

@@ -77,6 +77,21 @@ a_mesh_is_told_with_its_vms_per_core_test() ->
     Counts = [{aco(<<"tl">>, Nodes), stock_mesh, vms_per_core, [Nodes / 2]} || Nodes <- [11, 22]],
     ?assertEqual(["5.50 to 11.0 VMs per core"], Sharing(packets(1, 2, 3) ++ Counts)).
 
+watched(Workload, Nodes, Percents) ->
+    [{#{suite => <<"watched">>, workload => Workload, size_bytes => 0, pairs => Nodes}, weft_groups,
+      watched_percent, Percents}].
+
+monitoring_may_cost_little_test() ->
+    ?assertEqual([{agrees, "watched deployment, 5 nodes: 101.0 % of that without"},
+                  {differs, "watched deployment, 20 nodes: 106.0 % of that without"}],
+                 findings("sd_18", watched(<<"watched_deploy">>, 20, [106])
+                                       ++ watched(<<"watched_deploy">>, 5, [101]))),
+    ?assertMatch([{differs, _}, {agrees, _}],
+                 findings("sd_19", watched(<<"watched_im">>, 8, [101.3])
+                                       ++ watched(<<"watched_aco">>, 11, [101.4]))),
+    ?assertMatch([{open, "watched ACO, 11 nodes: 101.0 % of that without (" ++ _}],
+                 findings("sd_19", watched(<<"watched_aco">>, 11, [99, 100, 101, 103, 105]))).
+
 the_error_has_to_fall_test() ->
     Rows = fun(Errors) -> [{aco(<<"quality">>, Colonies), stock, cost_error_percent, [Error]}
                            || {Colonies, Error} <- Errors] end,

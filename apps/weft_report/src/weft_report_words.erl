@@ -35,6 +35,7 @@ pairs(<<"riak_", _/binary>>, Nodes) -> [[integer_to_list(Nodes), " nodes"]];
 pairs(<<"im_", _/binary>>, Nodes) -> [[integer_to_list(Nodes), " nodes"]];
 pairs(Rest, Nodes) when Rest =:= <<"form">>; Rest =:= <<"idle">>; Rest =:= <<"connection">> ->
     [[integer_to_list(Nodes), " nodes"]];
+pairs(<<"watched_", _/binary>>, Nodes) -> [[integer_to_list(Nodes), " nodes"]];
 pairs(<<"fan_out">>, Pairs) -> [[integer_to_list(Pairs), " nodes"]];
 pairs(<<"mesh_calls">>, Nodes) -> [[integer_to_list(Nodes), " nodes"]];
 pairs(Workload, Pairs) when Workload =:= <<"call">>; Workload =:= <<"erpc">>;
@@ -54,6 +55,8 @@ streams(<<"im_", _/binary>>, Count) -> [[integer_to_list(Count), " clients"]];
 streams(<<"mesh_calls">>, Callers) ->
     [[integer_to_list(Callers), " caller", plural(Callers), " a node"]];
 streams(_Workload, 0) -> [];
+streams(<<"watched_im">>, Count) -> [[integer_to_list(Count), " clients"]];
+streams(<<"watched_aco">>, Count) -> [[integer_to_list(Count), " colonies"]];
 streams(_Workload, Streams) -> [[integer_to_list(Streams), " stream", plural(Streams)]].
 
 %% @doc What is varied in a workload of DE-Bench.
@@ -82,6 +85,9 @@ workload(<<"de_compute">>) -> "computation";
 workload(<<"de_heavy">>) -> "data and computation";
 workload(<<"de_server">>) -> "server calls";
 workload(<<"de_calls">>) -> "calls";
+workload(<<"watched_im">>) -> "watched Instant Messenger";
+workload(<<"watched_aco">>) -> "watched ACO";
+workload(<<"watched_deploy">>) -> "watched deployment";
 workload(Workload) -> string:replace(Workload, "_", " ", all).
 
 %% @doc A link with spaces: `20 ms, 400 Mbit/s, 0.1 % loss'.
@@ -149,6 +155,7 @@ metric(<<"connection_bytes">>) -> "memory of a connection";
 metric(<<"connection_rest_bytes">>) -> "memory of it at rest";
 metric(<<"connection_processes">>) -> "processes of it";
 metric(<<"calls">>) -> "number of calls";
+metric(<<"watched_percent">>) -> "with monitoring, of without";
 metric(<<"vms_per_core">>) -> "VMs per core";
 metric(<<"quota_percent">>) -> "quota of a node";
 metric(<<"throttled_percent">>) -> "throttled";

@@ -1,0 +1,40 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc How long `weft deploy apply' takes for some nodes on this machine, of which each starts the
+%% agents and metrics of weft_ops, or does not. The code that they get is the same.
+-module(weft_watched_deploy).
+
+-export([apply_ms/3]).
+
+-define(APPLICATIONS, [weft_ops, weft_command, prometheus, quantile_estimator, ddskerl, cowboy,
+                       cowlib, ranch]).
+
+%% @doc From the request until all nodes are healthy. What it keeps is in Dir, and is removed.
+-spec apply_ms(Count :: pos_integer(), with | without, Dir :: file:filename()) -> pos_integer().
+apply_ms(Count, How, Dir) ->
+    Root = filename:absname(filename:join(Dir, "deployment")),
+    File = filename:join(Root, "watched.deploy"),
+    ok = filelib:ensure_dir(File),
+    ok = file:write_file(File, [io_lib:format("~p.~n", [Term]) || Term <- terms(Count, How)]),
+    Options = #{root => Root},
+    try
+        {Us, {ok, #{started := Started}, _}} =
+            timer:tc(fun() -> weft_deploy:apply(File, Options) end),
+        Count = length(Started),
+        Us div 1000
+    after
+        _ = weft_deploy:down(File, Options#{purge => true}),
+        ok = file:del_dir_r(Root)
+    end.
+
+terms(Count, How) ->
+    Dirs = [filename:absname(filename:join(Dir, "ebin")) || Application <- ?APPLICATIONS,
+                                          Dir <- [code:lib_dir(Application)], is_list(Dir)],
+    [{name, watched}, {epmd_port, free_port()}, {stable_s, 0}, {healthy_s, 120},
+     {family, node, #{count => Count, paths => Dirs, flags => ["+S", "1:1", "+sbwt", "none"],
+                      start => [weft_ops || How =:= with]}}].
+
+free_port() ->
+    {ok, Socket} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]),
+    {ok, Port} = inet:port(Socket),
+    ok = gen_tcp:close(Socket),
+    Port.

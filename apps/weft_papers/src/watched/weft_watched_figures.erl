@@ -1,0 +1,64 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What N. Chechina et al. (IEEE TPDS 28(8), 2017, section 6.8) say of the cost of monitoring
+%% by WombatOAM, and what that of weft costs: Figs. 18 and 19.
+-module(weft_watched_figures).
+-behaviour(weft_papers_figures).
+
+-export([figures/0]).
+
+-define(METRIC, <<"watched_percent">>).
+%% "Not intrusive, at 1.33 % maximum."
+-define(MOST, 101.33).
+%% Deployment takes as long if it differs by at most so much.
+-define(SAME, {95, 105}).
+
+%% @private
+figures() ->
+    [#{id => "sd_18", where => "SD Erlang 2017, Fig. 18: monitoring and the time of a deployment",
+       claim => "Monitoring has no impact on how long it takes to deploy nodes.",
+       cells => ["--suites", "watched", "--only", "watched: watched deployment"],
+       findings => fun(Results) -> found(<<"watched_deploy">>, fun alike/1, Results) end,
+       charts => fun(Results) -> charts([<<"watched_deploy">>], "nodes", Results) end,
+       not_shown => "Up to 10,000 nodes on rented hosts, one on each core: up to 20 here, on the "
+       "cores of one machine, which start their agents and metrics too. No impact: within 5 %."},
+     #{id => "sd_19", where => "SD Erlang 2017, Fig. 19: monitoring and a program that runs",
+       claim => "Monitoring costs ACO 1.33 % at most.",
+       cells => ["--suites", "watched", "--only", "watched: watched (Instant|ACO)"],
+       findings => fun(Results) ->
+                       found(<<"watched_aco">>, fun cheap/1, Results)
+                           ++ found(<<"watched_im">>, fun cheap/1, Results)
+                   end,
+       charts => fun(Results) ->
+                     charts([<<"watched_aco">>, <<"watched_im">>], "nodes", Results)
+                 end,
+       not_shown => "The time that goes by: processor time, which is less disturbed by what else a "
+       "machine does. Monitoring is an agent and metrics on each node, a scrape every two "
+       "seconds, a dashboard and its browser, both of which are counted as parts of a node. The "
+       "Instant Messenger is not in the paper."}].
+
+alike(Ratio) -> weft_papers_verdict:within(?SAME, Ratio).
+
+cheap(Ratio) -> weft_papers_verdict:at_most(?MOST, Ratio).
+
+found(Workload, Verdict, Results) ->
+    [{Verdict(Absolute), io_lib:format("~ts: ~ts % of that without~ts",
+                                       [weft_report_words:cell(Cell), number(Median),
+                                        within(Absolute)])}
+     || {_, Of, _, _, _, _} = Cell <- lists:sort(weft_report_results:cells(Results)),
+        Of =:= Workload, Variant <- weft_report_results:variants(Cell, Results),
+        {ok, #{median := Median} = Absolute} <-
+            [weft_report_results:absolute({Cell, Variant, ?METRIC}, Results)]].
+
+within(#{interval := none}) -> "";
+within(#{interval := {Low, High}}) ->
+    io_lib:format(" (~ts to ~ts)", [number(Low), number(High)]).
+
+number(Percent) -> io_lib:format("~.1f", [float(Percent)]).
+
+charts(Workloads, Axis, Results) ->
+    [weft_report_chart:over(fun({_, _, _, Nodes, _, _}) -> Nodes end, Axis,
+                            [Cell || {_, Of, _, _, _, _} = Cell
+                                         <- weft_report_results:cells(Results),
+                                     Of =:= Workload],
+                            ?METRIC, weft_report_words:workload(Workload), Results)
+     || Workload <- Workloads].
