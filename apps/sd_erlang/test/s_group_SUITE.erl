@@ -27,7 +27,7 @@ groups() ->
     [{stock, [], [{group, five}, {group, two_stock}, {group, one}] ++ more(crash)},
      {weft, [], [{group, five}, {group, crash}] ++ more(two)},
      {five, [], [nodes_see_their_groups, names_are_per_group, attributes_choose_nodes,
-                 groups_change_at_run_time, results_and_errors, two_initiators]},
+                 two_initiators, groups_change_at_run_time, results_and_errors]},
      {crash, [], [crash_and_return]},
      {two, [], [free_nodes]},
      {two_stock, [], [the_module_attr, free_nodes]},
@@ -335,7 +335,10 @@ start_five(Config) ->
     [ok = stop(Node) || Node <- Nodes],
     [call(Node, erlang, disconnect_node, [Other])
      || Node <- Nodes, Other <- call(Node, erlang, nodes, [connected])],
-    [until(fun() -> connected(Node) =:= [] end) || Node <- Nodes],
+    %% A link of groups that were made at run time is not brought up again.
+    [call(Node, weft_links, break, [Other])
+     || Node <- Nodes, {Other, _Link} <- call(Node, weft_links, list, [])],
+    [until(fun() -> {connected(Node), links(Node)} =:= {[], []} end) || Node <- Nodes],
     [ok = call(Node, application, set_env, [weft, Key, Value])
      || Node <- Nodes, {Key, Value} <- weft_config(?config(carrier, Config))],
     Nodes = [start(Node) || Node <- Nodes],
@@ -390,6 +393,8 @@ until_groups(Nodes, Groups) ->
 until(Condition) -> weft_test_nodes:until(Condition, 30000).
 
 connected(Node) -> lists:sort([short(N) || N <- call(Node, erlang, nodes, [connected])]).
+
+links(Node) -> [Peer || #{node := Peer, state := up} <- call(Node, weft_links, info, [])].
 
 short(Node) -> list_to_existing_atom(hd(string:split(atom_to_list(Node), "@"))).
 

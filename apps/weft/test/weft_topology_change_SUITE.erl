@@ -10,7 +10,8 @@
 -export([suite/0, all/0, groups/0, init_per_suite/1, end_per_suite/1, init_per_group/2,
          end_per_group/2, end_per_testcase/2]).
 -export([sessions_outlive_every_change/1, a_bad_topology_changes_nothing/1,
-         a_topology_that_was_changed_to_survives_a_crash_of_its_driver/1]).
+         a_topology_that_was_changed_to_survives_a_crash_of_its_driver/1,
+         an_application_that_starts_again_has_no_links_of_before/1]).
 
 -define(PARTIAL, ["-kernel", "prevent_overlapping_partitions", "false", "-connect_all", "false"]).
 -define(NAMES, [n1, n2, n3, n4, n5]).
@@ -22,7 +23,8 @@ all() -> [{group, mesh}, a_bad_topology_changes_nothing].
 %% They begin with a full mesh, and the first one ends with it.
 groups() ->
     [{mesh, [], [sessions_outlive_every_change,
-                 a_topology_that_was_changed_to_survives_a_crash_of_its_driver]}].
+                 a_topology_that_was_changed_to_survives_a_crash_of_its_driver,
+                 an_application_that_starts_again_has_no_links_of_before]}].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -74,13 +76,31 @@ a_bad_topology_changes_nothing(Config) ->
 a_topology_that_was_changed_to_survives_a_crash_of_its_driver(Config) ->
     [First | _] = Nodes = ?config(nodes, Config),
     change(Nodes, fun groups/1, fun group_links/1),
+    %% As a topology that chooses its neighbours does; the next driver does not choose the same.
+    ok = call(First, weft_links, connect, [node_name(gone)]),
+    weft_test_nodes:until(fun() -> call(First, weft_links, wanted, [node_name(gone)]) end),
     Driver = call(First, erlang, whereis, [weft_topology]),
     true = call(First, erlang, exit, [Driver, kill]),
     weft_test_nodes:until(fun() -> not lists:member(call(First, erlang, whereis, [weft_topology]),
                                                     [undefined, Driver]) end),
     ?assertEqual(groups(n1), call(First, weft, topology, [])),
     until_links(Nodes, fun group_links/1),
+    weft_test_nodes:until(fun() -> not call(First, weft_links, wanted, [node_name(gone)]) end,
+                          20000),
     ?assert(call(First, weft_overlay, is_partial, [])).
+
+%% Whatever topology ran before: the configuration says which links there are now.
+an_application_that_starts_again_has_no_links_of_before(Config) ->
+    Nodes = ?config(nodes, Config),
+    change(Nodes, fun groups/1, fun group_links/1),
+    [ok = call(Node, application, stop, [weft]) || Node <- Nodes],
+    weft_test_nodes:until(fun() -> [] =:= [Row || Node <- Nodes,
+                                                  #{wanted := true} = Row
+                                                      <- call(Node, weft_links, info, [])] end),
+    [ok = call(Node, application, set_env, [weft, topology, client_server(short(Node))])
+     || Node <- Nodes],
+    [ok = call(Node, application, start, [weft]) || Node <- Nodes],
+    until_links(Nodes, fun client_server_links/1).
 
 %% --- topologies, and the links that a node has in them ----------------------------------------
 

@@ -17,9 +17,10 @@ start(_Type, _Args) ->
 %% @private
 -spec stop(term()) -> ok.
 stop(_State) ->
-    %% Without an overlay there is no core that decides, but links are used all the same.
+    %% Without an overlay there is no core that decides, but links are used all the same. None is
+    %% kept for its own sake: the topology that is started next may be another one.
     _ = weft_links:owner() =/= undefined andalso weft_links:decider(none),
-    ok.
+    lists:foreach(fun weft_links:disconnect/1, weft_links:all_wanted()).
 
 check() ->
     case weft_config:check() of

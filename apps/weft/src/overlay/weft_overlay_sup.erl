@@ -88,7 +88,9 @@ start_topology(Links) ->
     {Topology, Options} = weft_view:lookup(topology),
     case decide(Topology, maps:get(link_module, Links, weft_links)) of
         ok -> {Core, CoreOptions} = weft_topology:core(Topology, Options),
-              weft_driver:start_link(weft_topology, Core, maps:merge(CoreOptions, Links));
+              Asked = #{asked => weft_links:all_wanted()},
+              weft_driver:start_link(weft_topology, Core,
+                                     maps:merge(CoreOptions, maps:merge(Asked, Links)));
         {error, Reason} -> {error, Reason}
     end.
 

@@ -11,8 +11,8 @@
 -module(weft_links).
 -behaviour(gen_server).
 
--export([owner/0, start_link/0, ensure/1, lookup/1, up/1, is_neighbour/1,
-         queued_bytes/1, wanted/1, is_released/1, list/0, peers/1, info/0, decider/1, agree/2,
+-export([owner/0, start_link/0, ensure/1, lookup/1, up/1, is_neighbour/1, queued_bytes/1,
+         wanted/1, all_wanted/0, is_released/1, list/0, peers/1, info/0, decider/1, agree/2,
          subscribe/2, send/3, connect/1, disconnect/1, break/1, retry/1, hurry/1, reroute/2,
          admit/3, attach/3]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
@@ -102,6 +102,10 @@ wanted(Node) ->
         {_Pid, #{wanted := Wanted}} -> Wanted;
         _ -> false
     end.
+
+%% @doc The nodes to which it wants links.
+-spec all_wanted() -> [node()].
+all_wanted() -> [Node || {Node, _Link} <- list(), is_atom(Node), wanted(Node)].
 
 %% @doc Did this node close the link to Node just now, because the overlay no longer wants it?
 -spec is_released(node()) -> boolean().

@@ -62,6 +62,8 @@
 %%     processes that get the notices of this driver.</li>
 %% <li>`mailbox_max' (infinity): how many messages may wait before those of neighbours are dropped;
 %%     for cores whose protocol tolerates the loss.</li>
+%% <li>`asked' ([]): nodes that a driver before this one asked to be connected to. Those that the
+%%     core, a topology, does not want are disconnected as after `change/3'.</li>
 %% <li>`private' (false): crash reports show neither the state nor messages (`weft_redact').</li>
 %% </ul>
 %% `seed' and `incarnation' get values when absent.
@@ -126,7 +128,9 @@ started(Name, Core, Options0) ->
                      views = Views, clock = maps:get(clock, Options, monotonic),
                      mailbox_max = maps:get(mailbox_max, Options, infinity),
                      private = maps:get(private, Options, false),
+                     asked = maps:from_list([{Node, []} || Node <- maps:get(asked, Options, [])]),
                      subscribers = maps:from_list([{Pid, monitor(process, Pid)} || Pid <- Told])},
+    ok = handover_later(Driver),
     {ok, perform(Effects, Driver)}.
 
 complete(Options) ->
@@ -236,10 +240,16 @@ changed(Core, Options, #driver{name = Name, self = Self, up = Up, asked = Asked,
     lists:foreach(fun(Key) -> Views:delete(Name, Key) end, Views:keys(Name) -- New),
     Driver = perform(Effects, Driver0#driver{core = Core, core_state = CoreState,
                                              generation = Generation}),
-    _ = erlang:send_after(?HANDOVER_MS, self(),
-                          {weft_handover, Generation, lists:sort(maps:keys(Asked))}),
+    ok = handover_later(Driver#driver{asked = Asked}),
     lists:foldl(fun(Node, D) -> event({neighbour_up, Node}, D) end, Driver,
                 lists:sort(maps:keys(Up))).
+
+handover_later(#driver{asked = Asked}) when map_size(Asked) =:= 0 ->
+    ok;
+handover_later(#driver{asked = Asked, generation = Generation}) ->
+    _ = erlang:send_after(?HANDOVER_MS, self(),
+                          {weft_handover, Generation, lists:sort(maps:keys(Asked))}),
+    ok.
 
 handover(Nodes, #driver{core = Core, core_state = CoreState} = Driver) ->
     perform([{disconnect, Node} || Node <- Nodes -- Core:neighbours(CoreState)], Driver).
