@@ -60,8 +60,8 @@ leave() -> leave(#{}).
 %% processes have sent is delivered first, which takes `drain_ms' (5000) at most. All connections
 %% with members end then. It joins again by `join/1', or when the application is started again.
 %%
-%% With a node: that member is gone for good, or has left and could not tell it, and no node tries to
-%% reach it any more. If it is alive and has not left it comes back by itself, as a new member; one
+%% With a node: that member is gone for good, or has left and could not tell it, and no node tries
+%% to reach it any more. If it is alive and has not left it comes back by itself, as a new member; one
 %% that is connected is not forgotten, then.
 -spec leave(weft_membership_change:leave_options() | node()) -> ok | {error, string()}.
 leave(Options) when is_map(Options) -> weft_membership_change:leave(Options);
