@@ -61,8 +61,8 @@ leave() -> leave(#{}).
 %% with members end then. It joins again by `join/1', or when the application is started again.
 %%
 %% With a node: that member is gone for good, or has left and could not tell it, and no node tries
-%% to reach it any more. If it is alive and has not left it comes back by itself, as a new member; one
-%% that is connected is not forgotten, then.
+%% to reach it any more. If it is alive and has not left it comes back by itself, as a new member;
+%% one that is connected is not forgotten, then.
 -spec leave(weft_membership_change:leave_options() | node()) -> ok | {error, string()}.
 leave(Options) when is_map(Options) -> weft_membership_change:leave(Options);
 leave(Node) when Node =:= node() -> leave(#{});
