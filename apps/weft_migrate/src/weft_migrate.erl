@@ -51,9 +51,9 @@ erlang_source(File) ->
 
 %% @doc What the sources of Erlang below these paths are on weft. With `write' the files are
 %% changed, each at once; otherwise nothing is. `only' chooses rules (`weft_migrate_rule'),
-%% `adaptors' are files with more of them, `channel' is the one that messages are to take. Names of
-%% `global' move with all their places below these paths, or not at all; with `partial' each place
-%% by itself.
+%% `adaptors' are files with more of them, `channel' is the one that messages are to take. Names and
+%% locks of `global' and scopes of `pg' move with all their places below these paths, or not at all;
+%% with `partial' each place by itself.
 -spec rewrite([file:filename_all()],
               #{only => [weft_migrate_rule:name()], adaptors => [file:filename()],
                 channel => atom(), write => boolean(), partial => boolean()}) ->
@@ -77,18 +77,21 @@ rewrite(Paths, Options) ->
         {_, Error} -> Error
     end.
 
-%% The places of names of `global' in all files. Nobody knows those of a file that cannot be read;
-%% in Elixir nothing is rewritten.
+%% The places of names, locks and scopes in all files. Nobody knows those of a file that cannot be
+%% read; in Elixir nothing is rewritten.
 places(Files, Rules) ->
-    lists:append([places_in(File, file:read_file(File), Rules)
-                  || lists:keymember(global, 1, Rules), File <- Files]).
+    Chosen = [Kind || {Rule, Kind} <- [{global, names}, {global, locks}, {pg, scopes}],
+                      lists:keymember(Rule, 1, Rules)],
+    lists:append([places_in(File, file:read_file(File), Chosen, Rules)
+                  || Chosen =/= [], File <- Files]).
 
-places_in(File, {error, _}, _Rules) ->
-    [{left, any, File, 1}];
-places_in(File, {ok, Bytes}, Rules) ->
-    case {binary:match(Bytes, <<"global">>), is_elixir(File)} of
+places_in(File, {error, _}, Chosen, _Rules) ->
+    weft_migrate_names:of_any(Chosen, File);
+places_in(File, {ok, Bytes}, Chosen, Rules) ->
+    case {binary:match(Bytes, [<<"global">>, <<"pg">>]), is_elixir(File)} of
         {nomatch, _} -> [];
-        {_, true} -> [{left, any, File, Line} || Line <- weft_migrate_elixir:names(Bytes)];
+        {_, true} -> [{names, {left, any, File, Line}}
+                      || lists:member(names, Chosen), Line <- weft_migrate_elixir:names(Bytes)];
         {_, false} -> weft_migrate_rewrite:places(weft_migrate_source:of_bytes(File, Bytes), Rules)
     end.
 

@@ -1,6 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc A name of `global' moves with all its places, or not at all: which ones stay, in programs of
-%% some files. With `partial' the same programs are rewritten, so each case is about this rule.
+%% @doc A name or lock of `global', or a scope of `pg', moves with all its places, or not at all:
+%% which ones stay, in programs of some files. With `partial' the same programs are rewritten, so
+%% each case is about this rule.
 -module(weft_migrate_names_tests).
 
 -include_lib("eunit/include/eunit.hrl").
@@ -96,7 +97,7 @@ only_the_literal_name_that_stays_is_kept_test() ->
     ?assertEqual([{"a.erl", "f(P) -> weft_global:register_name(b, P), " ++ ?STAYS}],
                  written([{"a.erl", "f(P) -> global:register_name(b, P), " ++ ?STAYS}])).
 
-locks_and_other_rules_are_not_concerned_test() ->
+names_locks_and_scopes_are_not_concerned_by_each_other_test() ->
     ?assertEqual([{"a.erl", "f(N) -> weft_global:set_lock(N), weft_pg:join(a, N), "
                             "global:send(N, x), [{global, N}].\n"}],
                  written([{"a.erl", "f(N) -> global:set_lock(N), pg:join(a, N), "
@@ -106,6 +107,42 @@ other_rules_alone_look_at_no_names_test() ->
     Files = [{"a.erl", "f(N) -> pg:join(a, N), global:send(N, x), [{global, N}].\n"}],
     ?assertEqual([{"a.erl", "f(N) -> weft_pg:join(a, N), global:send(N, x), [{global, N}].\n"}],
                  written(Files, #{only => [pg]})).
+
+%% ---- locks of global ----
+
+locks_stay_test_() ->
+    Moving = "f(N) -> global:set_lock({a, self()}, N).\n",
+    [{"by: " ++ Text, fun() -> stays([{"a.erl", Moving}, {"b.erl", Text}]) end}
+     || Text <- ["g() -> ?check(global:del_lock({a, self()})).\n",
+                 "g(L) -> ?check(global:del_lock(L)).\n", "g() -> fun global:trans/2.\n",
+                 "g(A) -> apply(global, set_lock, A).\n", "g(F, A) -> global:F(A).\n",
+                 "g() -> ) global:trans({a, self()}, f).\n"]].
+
+locks_move_test_() ->
+    Text = "f(N) -> global:set_lock({a, self()}, N).\n",
+    [{"beside: " ++ Beside,
+      fun() -> ?assertMatch([{"a.erl", "f(N) -> weft_global:set_lock({a, self()}, N).\n"} | _],
+                            written([{"a.erl", Text}, {"b.erl", Beside}])) end}
+     || Beside <- ["g() -> ?check(global:del_lock({b, self()})).\n",
+                   "g() -> ?check(global:whereis_name(a)).\n"]].
+
+%% ---- scopes of pg ----
+
+%% As in MongooseIM: who starts the scope is told the name of the module.
+scopes_stay_test_() ->
+    Moving = "f() -> pg:join(a, b, self()).\n",
+    [{"by: " ++ Text, fun() -> stays([{"a.erl", Moving}, {"b.erl", Text}]) end}
+     || Text <- ["g() -> worker_spec(pg, [a]).\n", "g() -> ?check(pg:get_members(a, b)).\n",
+                 "g() -> fun pg:join/3.\n", "g() -> ) pg:join(a, b, c).\n"]].
+
+scopes_move_test_() ->
+    Text = "f() -> pg:join(a, b, self()).\n",
+    [{"beside: " ++ Beside,
+      fun() -> ?assertMatch([{"a.erl", "f() -> weft_pg:join(a, b, self()).\n"} | _],
+                            written([{"a.erl", Text}, {"b.erl", Beside}])) end}
+     || Beside <- ["g() -> ?check(pg:get_members(b, b)).\n", "g() -> pg:start_link().\n",
+                   "g() -> [#{id => pg, start => {pg, start_link, [a]}}].\n",
+                   "g() -> ?check(pg:which_groups()).\n"]].
 
 a_second_run_changes_nothing_test() ->
     Files = [{"a.erl", "f(P) -> global:register_name(b, P), " ++ ?STAYS}],
@@ -143,13 +180,12 @@ the_place_that_keeps_a_name_is_said_test_() ->
     A = {name, a},
     B = {name, b},
     Edit = {edit, [], []},
-    [{Title, ?_assertEqual(Expected, weft_migrate_names:decided(Edit, Name,
-                                                                weft_migrate_names:stay(Places)))}
+    [{Title, ?_assertEqual(Expected, weft_migrate_names:decided(Edit, [{names, Name}],
+                                                                stay(Places)))}
      || {Title, Name, Places, Expected} <-
             [{"nothing stays", A, [{edited, A, "f", 1}, {registered, any, "f", 2}], Edit},
              {"nobody registers it", A, [{edited, A, "f", 1}, {registered, B, "f", 2}],
               {hold, "nothing in these files registers it, so who does may stay with global"}},
-             {"a lock", none, [{left, any, "f", 1}], Edit},
              {"another name", B, [{left, A, "f", 1}], Edit},
              {"the first of its own", A,
               [{left, any, "f", 1}, {left, A, "g", 2}, {left, A, "h", 3}],
@@ -161,12 +197,20 @@ the_place_that_keeps_a_name_is_said_test_() ->
              {"a literal one for any", any, [{left, B, "f", 1}, {edited, any, "g", 2}],
               hold("that may be of this name stays", "f:1")}]].
 
+stay(Places) -> weft_migrate_names:stay([{names, Place} || Place <- Places]).
+
+a_lock_is_no_name_test() ->
+    Edit = {edit, [], []},
+    ?assertEqual(Edit, weft_migrate_names:decided(Edit, [], stay([{left, any, "f", 1}]))),
+    ?assertEqual(Edit, weft_migrate_names:decided(Edit, [{locks, any}],
+                                                  stay([{left, any, "f", 1}]))).
+
 hold(What, At) ->
     {hold, lists:append(["another place ", What, " with global (", At, ")"])}.
 
 what_is_left_anyway_keeps_its_reason_test() ->
-    Staying = weft_migrate_names:stay([{left, any, "f", 1}]),
-    [?assertEqual(Answer, weft_migrate_names:decided(Answer, any, Staying))
+    Staying = stay([{left, any, "f", 1}]),
+    [?assertEqual(Answer, weft_migrate_names:decided(Answer, [{names, any}], Staying))
      || Answer <- [none, {leave, "why"}]].
 
 a_file_that_cannot_be_read_keeps_all_names_test() ->
@@ -179,14 +223,16 @@ a_file_that_cannot_be_read_keeps_all_names_test() ->
                      ?assertEqual(Files, read(Dir, Files))
              end).
 
-%% The rule of pg and the adaptor want to change the same bytes of b.erl.
+%% Two adaptors want to change the same bytes of b.erl.
 a_file_that_is_refused_keeps_its_names_test() ->
     Files = [{"a.erl", "f(P) -> global:register_name(a, P), global:register_name(b, P).\n"},
-             {"b.erl", "f() -> global:send(a, x), pg:join(g, self()).\n"}],
-    Adaptor = {"adaptor", "-module(a).\n-migrates(pg).\njoin(G, P) -> mine:join(G, P).\n"},
-    in_files([Adaptor | Files],
+             {"b.erl", "f() -> global:send(a, x), old:join(g, self()).\n"}],
+    Adaptors = [{"adaptor" ++ New, "-module(a).\n-migrates(old).\njoin(G, P) -> " ++ New
+                 ++ ":join(G, P).\n"} || New <- ["mine", "yours"]],
+    in_files(Adaptors ++ Files,
              fun(Dir) ->
-                     Options = #{adaptors => [filename:join(Dir, "adaptor")], write => true},
+                     Options = #{adaptors => [filename:join(Dir, File) || {File, _} <- Adaptors],
+                                 write => true},
                      {ok, #{failed := [{_, "two rules" ++ _}]}} =
                          weft_migrate:rewrite([Dir], Options),
                      ?assertEqual([{"a.erl", "f(P) -> global:register_name(a, P), "

@@ -1,17 +1,20 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc A name of `global' moves with all its places, or not at all: what is registered with weft is
-%% not found by `global', and the other way round. Pure.
+%% not found by `global', and the other way round. So do its locks, which would exclude nobody who
+%% asks elsewhere, and the scopes of `pg', whose process is of one or of the other. Pure.
 %%
 %% The places of all files are collected first. A place names an atom, or possibly any name: by a
 %% variable, a macro, a function that is passed on. A place that stays keeps its name where it is.
 %% If one that may be of any name stays, or one that would be rewritten may be of a name that stays,
 %% nobody knows which names are concerned, so all of them stay. A name that is only looked up stays,
-%% too: who registers it is not in these files. Locks are no names.
+%% too: who registers it is not in these files. Names, locks and scopes have nothing to do with each
+%% other.
 -module(weft_migrate_names).
 
--export([of_site/2, registers/1, of_unread/1, stay/1, decided/3]).
--export_type([name/0, place/0, staying/0]).
+-export([of_site/3, registers/1, of_unread/1, of_any/2, stay/1, decided/3]).
+-export_type([kind/0, name/0, place/0, staying/0]).
 
+-type kind() :: names | locks | scopes.
 -type name() :: {name, atom()} | any.
 %% `edited' is what would be, if all other places of the name are too; `registered', if it gives a
 %% process that name.
@@ -19,30 +22,85 @@
 %% Literal names that stay, each with a place; and places that keep what is not literal, and all
 %% other literal names. `unregistered': only looked up.
 -type keeper() :: place() | unregistered | none.
--type staying() :: #{literal := #{name() => keeper()}, any := keeper(), others := keeper()}.
+-type staying() :: #{kind() => #{literal := #{name() => keeper()}, any := keeper(),
+                                 others := keeper()}}.
 
 -define(OF_NAME, [register_name, re_register_name, unregister_name, whereis_name, send,
                   register_name_external, re_register_name_external, unregister_name_external]).
 -define(OF_ALL_NAMES, [registered_names, sync]).
+-define(OF_LOCK, [set_lock, del_lock, trans]).
+%% Of pg: these have the scope as their first argument, or are about the default one.
+-define(OF_SCOPE, [{start, 1}, {start_link, 1}, {join, 3}, {leave, 3}, {get_members, 2},
+                   {get_local_members, 2}, {which_groups, 1}, {which_local_groups, 1},
+                   {monitor_scope, 1}, {monitor, 2}, {demonitor, 2}]).
+-define(OF_DEFAULT_SCOPE, [{join, 2}, {leave, 2}, {get_members, 1}, {get_local_members, 1},
+                           {which_groups, 0}, {which_local_groups, 0}, {monitor_scope, 0},
+                           {monitor, 1}, {demonitor, 1}]).
 -define(REGISTERING, [register_name, re_register_name, register_name_external,
                       re_register_name_external]).
 
-%% @doc What name a site is about that the rules of `global' say something of. Own is the module
-%% that it is in, if that is known.
--spec of_site(weft_migrate_tree:site(), Own :: {ok, module()} | none) -> name() | none.
-of_site(#{node := Node, path := Path}, Own) ->
-    case {weft_migrate_tree:call(Node), erl_syntax:type(Node)} of
-        {{ok, #{function := Function, arguments := Arguments}}, _} ->
-            case {of_function(Function), Arguments} of
-                {first, [Name | _]} -> named(Name, Own);
-                {none, _} -> none;
-                _ -> any
-            end;
-        {error, tuple} ->
-            named(lists:last(erl_syntax:tuple_elements(Node)), Own);
-        {error, _} ->
-            of_word(Node, Path)
+%% @doc What a site is about that a rule says something of. Own is the module that it is in, if that
+%% is known.
+-spec of_site(weft_migrate_rule:name(), weft_migrate_tree:site(), Own :: {ok, module()} | none) ->
+          [{kind(), name()}].
+of_site(Rule, #{node := Node, path := Path}, Own) ->
+    case {Rule, weft_migrate_tree:call(Node), erl_syntax:type(Node)} of
+        {global, {ok, #{function := Function, arguments := Arguments}}, _} ->
+            of_call(of_function(Function), Arguments, Own);
+        {global, error, tuple} ->
+            [{names, named(lists:last(erl_syntax:tuple_elements(Node)), Own)}];
+        {global, error, _} ->
+            of_word(Node, Path);
+        {pg, {ok, #{function := Function, arguments := Arguments}}, _} ->
+            of_pg(Function, Arguments, Own);
+        {pg, error, _} ->
+            of_pg_word(Node, Path, Own);
+        _ ->
+            []
     end.
+
+of_call(first, [Name | _], Own) -> [{names, named(Name, Own)}];
+of_call(lock, [Id | _], Own) ->
+    case erl_syntax:type(Id) of
+        tuple -> [{locks, named(hd(erl_syntax:tuple_elements(Id)), Own)}];
+        _ -> [{locks, any}]
+    end;
+of_call(none, _, _) -> [];
+of_call(lock, [], _) -> [{locks, any}];
+of_call(_, _, _) -> [{names, any}].
+
+of_pg(Function, Arguments, Own) ->
+    Key = {Function, length(Arguments)},
+    case {lists:member(Key, ?OF_SCOPE), lists:member(Key, ?OF_DEFAULT_SCOPE)} of
+        {true, _} -> [{scopes, named(hd(Arguments), Own)}];
+        {_, true} -> [{scopes, {name, pg}}];
+        _ -> []
+    end.
+
+%% A call of pg that is written out for someone else, as {pg, start_link, [Scope]}. What else may be
+%% the module may be about any scope.
+of_pg_word(Node, [Parent | _], Own) ->
+    Beside = case erl_syntax:type(Parent) of
+                 tuple -> after_node(Node, erl_syntax:tuple_elements(Parent));
+                 application -> after_node(Node, erl_syntax:application_arguments(Parent));
+                 _ -> []
+             end,
+    case [weft_migrate_tree:atom(Function) || [Function, _ | _] <- [Beside]] of
+        [{ok, Function}] -> of_list(Function, lists:nth(2, Beside), Own);
+        _ -> [{scopes, any}]
+    end;
+of_pg_word(_, [], _) ->
+    [{scopes, any}].
+
+of_list(Function, Arguments, Own) ->
+    case erl_syntax:is_proper_list(Arguments) of
+        true -> of_pg(Function, erl_syntax:list_elements(Arguments), Own);
+        false -> [{scopes, any}]
+    end.
+
+after_node(Node, [Node | Rest]) -> Rest;
+after_node(Node, [_ | Rest]) -> after_node(Node, Rest);
+after_node(_, []) -> [].
 
 %% @doc Does a site give a process its name? So do the functions for it, and a start of a process
 %% with `{global, Name}'.
@@ -61,10 +119,10 @@ registers(#{node := Node, path := Path}) ->
     end.
 
 of_function(Function) ->
-    case {lists:member(Function, ?OF_NAME), lists:member(Function, ?OF_ALL_NAMES)} of
-        {true, _} -> first;
-        {_, true} -> all;
-        _ -> none
+    case [What || {What, Functions} <- [{first, ?OF_NAME}, {all, ?OF_ALL_NAMES}, {lock, ?OF_LOCK}],
+                  lists:member(Function, Functions)] of
+        [What] -> What;
+        [] -> none
     end.
 
 named(Tree, Own) ->
@@ -82,11 +140,11 @@ is_own(Tree) ->
 %% The word `global' alone: by the function beside it, if there is one, it is about names or not.
 of_word(Node, [Parent | _]) ->
     case function_beside(Node, Parent) of
-        {ok, Function} -> case of_function(Function) of none -> none; _ -> any end;
-        error -> any
+        {ok, Function} -> of_call(of_function(Function), [], none);
+        error -> [{names, any}, {locks, any}]
     end;
 of_word(_, []) ->
-    any.
+    [{names, any}, {locks, any}].
 
 function_beside(Node, Parent) ->
     case erl_syntax:type(Parent) of
@@ -101,37 +159,56 @@ function_beside(Node, Parent) ->
         _ -> error
     end.
 
-next(Node, [Node, Next | _]) -> weft_migrate_tree:atom(Next);
-next(Node, [_ | Rest]) -> next(Node, Rest);
-next(_, []) -> error.
+next(Node, Trees) ->
+    case after_node(Node, Trees) of
+        [Next | _] -> weft_migrate_tree:atom(Next);
+        [] -> error
+    end.
 
-%% @doc The lines of forms that could not be read and may be about names. Without tokens there are
-%% only the bytes.
--spec of_unread(weft_migrate_source:source()) -> [Line :: pos_integer()].
+%% @doc The lines of forms that could not be read and may be about some kind. Without tokens there
+%% are only the bytes.
+-spec of_unread(weft_migrate_source:source()) -> [{kind(), Line :: pos_integer()}].
 of_unread(#{forms := Forms, bytes := Bytes}) ->
     lists:append([case Form of
                       #{tokens := [], byte := Byte, size := Size} ->
-                          [Line || binary:match(binary:part(Bytes, Byte, Size), <<"global">>)
-                                       =/= nomatch];
+                          [{Kind, Line} || {Kind, Word} <- [{names, <<"global">>},
+                                                            {locks, <<"global">>},
+                                                            {scopes, <<"pg:">>}],
+                                           binary:match(binary:part(Bytes, Byte, Size), Word)
+                                               =/= nomatch];
                       #{tokens := Tokens} ->
                           words(Tokens)
                   end || #{tree := {error, _}, at := {Line, _}} = Form <- Forms]).
 
 words([{atom, global, {Line, _}, _, _}, {':', _, _, _, _}, {atom, Function, _, _, _} | Tokens]) ->
-    [Line || of_function(Function) =/= none] ++ words(Tokens);
-words([{atom, global, {Line, _}, _, _} | Tokens]) -> [Line | words(Tokens)];
+    [{Kind, Line} || {Kind, any} <- of_call(of_function(Function), [], none)] ++ words(Tokens);
+words([{atom, global, {Line, _}, _, _} | Tokens]) -> [{names, Line} | words(Tokens)];
+words([{atom, pg, {Line, _}, _, _}, {':', _, _, _, _} | Tokens]) ->
+    [{scopes, Line} | words(Tokens)];
 words([_ | Tokens]) -> words(Tokens);
 words([]) -> [].
 
+%% @doc A place that may be of anything of these kinds.
+-spec of_any([kind()], file:filename_all()) -> [{kind(), place()}].
+of_any(Kinds, File) -> [{Kind, {left, any, File, 1}} || Kind <- Kinds].
+
 %% @doc Which names stay, from the places of all files.
--spec stay([place()]) -> staying().
+-spec stay([{kind(), place()}]) -> staying().
 stay(Places) ->
+    maps:from_list([{Kind, stay(Kind, [Place || {Of, Place} <- Places, Of =:= Kind])}
+                    || Kind <- [names, locks, scopes]]).
+
+stay(Kind, Places) ->
     Left = [Place || {left, _, _, _} = Place <- Places],
     Literal = maps:from_list([{Name, Place} || {_, {name, _} = Name, _, _} = Place
                                                    <- lists:reverse(Left)]),
     {Any, Others} = unknown(Left, lists:keyfind(any, 2, Left),
                             lists:keyfind(any, 2, Places -- Left)),
-    unregistered(Places, #{literal => Literal, any => Any, others => Others}).
+    Staying = #{literal => Literal, any => Any, others => Others},
+    case Kind of
+        names -> unregistered(Places, Staying);
+        _ -> Staying
+    end.
 
 %% A place that registers any name may register each of them.
 unregistered(Places, #{literal := Literal, any := Any} = Staying) ->
@@ -150,24 +227,31 @@ unknown(_, {left, _, _, _} = Any, _) -> {Any, Any};
 unknown([First | _], false, {_, _, _, _} = Any) -> {First, Any};
 unknown(_, false, false) -> {none, none}.
 
-%% @doc The answer of a rule of `global' for a site about a name, as far as that may move.
--spec decided(weft_migrate_rule:result(), name() | none, staying()) ->
+%% @doc The answer of a rule for a site about something of a kind, as far as that may move.
+-spec decided(weft_migrate_rule:result(), [{kind(), name()}], staying()) ->
           weft_migrate_rule:result() | {hold, Reason :: string()}.
-decided({edit, _, _} = Edit, Name, Staying) ->
-    case keeping(Name, Staying) of
-        none -> Edit;
-        unregistered ->
+decided({edit, _, _} = Edit, Of, Staying) ->
+    case [{Kind, Name, Keeper} || {Kind, Name} <- Of,
+                                  Keeper <- [keeping(Name, map_get(Kind, Staying))],
+                                  Keeper =/= none] of
+        [] -> Edit;
+        [{_, _, unregistered} | _] ->
             {hold, "nothing in these files registers it, so who does may stay with global"};
-        {_, Name, File, Line} when Name =/= any -> held("of this name stays", File, Line);
-        {_, _, File, Line} -> held("that may be of this name stays", File, Line)
+        [{Kind, Name, {_, Name, File, Line}} | _] when Name =/= any ->
+            held("of this ", Kind, File, Line);
+        [{Kind, _, {_, _, File, Line}} | _] ->
+            held("that may be of this ", Kind, File, Line)
     end;
 decided(Answer, _, _) ->
     Answer.
 
-keeping(none, _) -> none;
 keeping(any, #{any := Place}) -> Place;
 keeping(Name, #{literal := Literal, others := Others}) -> maps:get(Name, Literal, Others).
 
-held(What, File, Line) ->
-    {hold, lists:flatten(io_lib:format("another place ~ts with global (~ts:~w)",
-                                       [What, File, Line]))}.
+held(What, Kind, File, Line) ->
+    {hold, lists:flatten(io_lib:format("another place ~ts~ts (~ts:~w)",
+                                       [What, stays(Kind), File, Line]))}.
+
+stays(names) -> "name stays with global";
+stays(locks) -> "lock stays with global";
+stays(scopes) -> "scope stays with pg".

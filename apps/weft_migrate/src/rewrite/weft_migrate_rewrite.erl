@@ -8,7 +8,7 @@
 -export([run/2, run/3, places/2]).
 -export_type([result/0, change/0]).
 
-%% Held: it would be rewritten, if other places of the name could be.
+%% Held: it would be rewritten, if other places of the name, lock or scope could be.
 -type change() :: #{rule := weft_migrate_rule:name(), line := pos_integer(),
                     column := pos_integer(), text := binary(), reason => string(), held => true}.
 -type result() :: #{file := file:filename_all(), before := binary(), bytes := binary(),
@@ -37,25 +37,27 @@ run(#{file := File, bytes := Bytes} = Source, Rules, Staying) ->
             {error, lists:concat(["two rules want to change byte ", Byte])}
     end.
 
-%% @doc The places of names of `global' that rules leave or would edit. Nothing is edited in a
+%% @doc The places of names, locks and scopes that rules leave or would edit. Nothing is edited in a
 %% source that is refused. In one that says what names mean to others, those are not its own.
--spec places(weft_migrate_source:source(), rules()) -> [weft_migrate_names:place()].
+-spec places(weft_migrate_source:source(), rules()) ->
+          [{weft_migrate_names:kind(), weft_migrate_names:place()}].
 places(#{file := File} = Source, Rules) ->
     {Answers, Meanings, _} = answers(Source, Rules, weft_migrate_names:stay([])),
     Own = own_module(Source),
-    Found = [{kind(Answer, Site), Named, File, maps:get(line, change(global, Site, Source))}
-             || {global, Site, Answer} <- Answers,
-                Named <- [weft_migrate_names:of_site(Site, Own)], Named =/= none],
-    Left = [{left, any, File, Line} || Line <- weft_migrate_names:of_unread(Source)]
-        ++ [{left, Named, File, Line}
-            || {left, Named, _, Line} <- Found,
-               Named =/= any orelse not lists:member(global, Meanings)],
-    case [Place || {Kind, _, _, _} = Place <- Found, Kind =/= left] of
+    Found = [{Kind, {kind(Answer, Site), Named, File, maps:get(line, change(Rule, Site, Source))}}
+             || {Rule, Site, Answer} <- Answers,
+                {Kind, Named} <- weft_migrate_names:of_site(Rule, Site, Own)],
+    Left = [{Kind, {left, any, File, Line}} || {Kind, Line} <- weft_migrate_names:of_unread(Source)]
+        ++ [{Kind, Place}
+            || {Kind, {left, Named, _, _} = Place} <- Found,
+               {Kind, Named} =/= {names, any} orelse not lists:member(global, Meanings)],
+    case [Place || {_, {Is, _, _, _}} = Place <- Found, Is =/= left] of
         [] -> Left;
         Edited ->
             case run(Source, Rules) of
                 {ok, _} -> Left ++ Edited;
-                {error, _} -> Left ++ [setelement(1, Place, left) || Place <- Edited]
+                {error, _} -> Left ++ [{Kind, setelement(1, Place, left)}
+                                       || {Kind, Place} <- Edited]
             end
     end.
 
@@ -118,8 +120,8 @@ site(#{form := #{byte := Key}} = Site, Rules, Names, Context0, Acc0) ->
               end
       end, Acc0, Rules).
 
-as_names_may(global, {edit, _, _} = Edit, Site, {Own, Staying}) ->
-    weft_migrate_names:decided(Edit, weft_migrate_names:of_site(Site, Own), Staying);
+as_names_may(Rule, {edit, _, _} = Edit, Site, {Own, Staying}) ->
+    weft_migrate_names:decided(Edit, weft_migrate_names:of_site(Rule, Site, Own), Staying);
 as_names_may(_, Answer, _, _) ->
     Answer.
 
