@@ -22,6 +22,7 @@ main(Words) ->
     [{ok, _} = compile:file(File, [{outdir, Code}, report])
      || File <- filelib:wildcard("test/otp/weft_otp_*.erl"), not is_suite(File)],
     true = code:add_patha(Code),
+    true = code:add_pathz(filename:join(Base, "default/lib/weft_migrate/ebin")),
     weft_otp_suites:main(#{root => ".", work => Work, source => source(Base), words => Words,
                            weft => filename:join(Base, "default/lib/weft/ebin"),
                            variants => variants(), jobs => jobs()}).

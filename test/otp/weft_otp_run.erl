@@ -1,11 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Runs one of OTP's suites once, in an emulator of its own, with an epmd, a home and a
-%% directory of its own, in one of four variants:
+%% directory of its own, in one of five variants:
 %%
 %%   stock      all nodes have the carrier that OTP brings
 %%   weft       all nodes have weft: the nodes that a test starts find it in ERL_AFLAGS
 %%   from_weft  the node that runs the tests has weft, those that it starts are stock
 %%   to_weft    the reverse
+%%   migrated   as weft, and the application weft runs on all nodes: the suite calls it
 %%
 %% What becomes of each case is told by `weft_otp_hook'. A suite that takes too long is ended, and
 %% so are, after each, the processes that it left, which are found by a variable of their
@@ -15,17 +16,18 @@
 -export([suite/2, inside/1, results/1]).
 -export_type([variant/0, result/0, results/0, task/0]).
 
--type variant() :: stock | weft | from_weft | to_weft.
+-type variant() :: stock | weft | from_weft | to_weft | migrated.
 -type status() :: passed | failed | skipped.
 %% `groups' are those that have the case, `none' if it is in none.
 -type result() :: #{status := status(), reason := string(), groups := [atom()]}.
 -type results() :: #{atom() => result()}.
 %% `cases' are all, or lists of cases by the group that they are in; those in `except' are skipped.
-%% Cases get `patience' times the time that they ask for.
+%% Cases get `patience' times the time that they ask for. `boot' is the script of nodes,
+%% `original' where the suite is as it was before.
 -type task() :: #{suite := string(), variant := variant(), beams := file:filename(),
                   weft := file:filename(), logs := file:filename(), minutes := pos_integer(),
                   cases := all | [{atom(), all | [atom()]}], except := #{atom() => string()},
-                  patience := pos_integer()}.
+                  patience := pos_integer(), boot => file:filename(), original => file:filename()}.
 
 -define(MARK, "WEFT_OTP_SUITE").
 %% What the nodes of a suite get to end in an orderly way.
@@ -56,8 +58,9 @@ emulator(Dir, Environment, #{suite := Suite, variant := Variant, beams := Beams,
                variables => variables_inside(Variant, Weft)},
     Call = lists:flatten(io_lib:format("weft_otp_run:inside(~0tp).", [Inside])),
     %% Cases of applications want to find SASL, as where OTP runs them.
-    Arguments = ["-noinput", "-boot", "start_sasl", "-sname", "test_server", "-pa", Beams,
-                 filename:dirname(code:which(?MODULE)), "-eval", Call],
+    Boot = case Variant of migrated -> []; _ -> ["-boot", "start_sasl"] end,
+    Arguments = Boot ++ ["-noinput", "-sname", "test_server", "-pa", Beams,
+                         filename:dirname(code:which(?MODULE)), "-eval", Call],
     Port = start([executable("erl") | Arguments], filename:join(Dir, "output"), Dir, Environment),
     wait(Port, os_pid(Port), Minutes).
 
@@ -74,11 +77,12 @@ wait(Port, Pid, Minutes) ->
 %%% The environment of a variant
 
 %% Whatever the caller has set for his own nodes is not for these.
-environment(Variant, Dir, EpmdPort, Mark, #{weft := Weft}) ->
+environment(Variant, Dir, EpmdPort, Mark, #{weft := Weft} = Task) ->
     Path = filename:join(code:root_dir(), "bin") ++ ":" ++ os:getenv("PATH"),
     Flags = case Variant of
                 weft -> carrier(Weft);
                 from_weft -> carrier(Weft);
+                migrated -> carrier(Weft) ++ " -boot \"" ++ maps:get(boot, Task) ++ "\"";
                 _ -> ?WAITING
             end,
     [{"PATH", Path}, {"HOME", filename:join(Dir, "home")}, {"XDG_CONFIG_HOME", false},

@@ -8,8 +8,10 @@
 -export([main/1, settings/1, check/2]).
 -export_type([plan/0, outcome/0]).
 
-%% A line of suites.config: {suite, Name, Directory, Minutes, Cases}.
--type plan() :: {suite, string(), string(), pos_integer(), all | [{atom(), all | [atom()]}]}.
+%% A line of suites.config: {suite, Name, Directory, Minutes, Cases}, or with `migrated' for a suite
+%% that is rewritten before (weft_otp_migrated) and compared with itself on stock.
+-type plan() :: {suite | migrated, string(), string(), pos_integer(),
+                 all | [{atom(), all | [atom()]}]}.
 -type context() :: #{source := file:filename(), work := file:filename(), weft := file:filename(),
                      accepted := #{{atom(), weft_otp_run:variant()} => #{atom() => string()}},
                      except := #{string() => #{atom() => string()}}}.
@@ -29,17 +31,19 @@ main(#{root := Root, work := Work, source := Source, weft := Weft, words := Word
        variants := Variants, jobs := Jobs}) ->
     {Plans, Context0} = settings(Root),
     Context = Context0#{source => Source, work => Work, weft => Weft},
-    Wanted = [Plan || {suite, Name, _, _, _} = Plan <- Plans, Words =:= [] orelse
-                                                               lists:member(Name, Words)],
-    Unknown = Words -- [Name || {suite, Name, _, _, _} <- Wanted],
+    Wanted = [Plan || Plan <- Plans, Words =:= [] orelse lists:member(title(Plan), Words)],
+    Unknown = Words -- [title(Plan) || Plan <- Wanted],
     Unknown =:= [] orelse io:format("no suites are named ~ts~n", [lists:join(", ", Unknown)]),
     Outcomes = lists:append(side_by_side([fun() -> run(Plan, Variants, Context) end
                                           || Plan <- Wanted], Jobs)),
-    report(Outcomes, Variants, filename:join(Work, "logs")),
+    report(Outcomes, Variants ++ [migrated], filename:join(Work, "logs")),
     halt(case Unknown =:= [] andalso Outcomes =/= [] andalso lists:all(fun is_well/1, Outcomes) of
              true -> 0;
              false -> 1
          end).
+
+title({suite, Suite, _, _, _}) -> Suite;
+title({migrated, Suite, _, _, _}) -> "migrated_" ++ Suite.
 
 %% @doc What test/otp/suites.config and accepted.config say.
 -spec settings(Root :: file:filename()) -> {[plan()], map()}.
@@ -49,29 +53,45 @@ settings(Root) ->
     Except = [{Suite, maps:from_list([{Case, Reason} || {except, S, Cases, Reason} <- Lines,
                                                         S =:= Suite, Case <- Cases])}
               || {suite, Suite, _, _, _} <- Lines],
-    {[Plan || {suite, _, _, _, _} = Plan <- Lines],
+    {[Plan || {_, _, _, _, _} = Plan <- Lines],
      #{accepted => weft_otp_verdict:accepted(Entries), except => maps:from_list(Except)}}.
 
 %% One suite on stock and in each of Variants.
-run({suite, Suite, _, _, _} = Plan, Variants, Context) ->
+run({Kind, Suite, _, _, _} = Plan, Variants, Context) ->
     case task(Plan, Context) of
         {ok, Task} ->
             Stock = run_once(Task, ""),
             told(Stock),
-            [Stock | [compared(Task#{variant := Variant}, Stock, Context)
-                      || Variant <- Variants, Variant =/= stock]];
+            Tasks = case Kind of
+                        suite -> [Task#{variant := Of} || Of <- Variants, Of =/= stock];
+                        migrated -> [migrated(Plan, Task, Context)]
+                    end,
+            [Stock | [compared(Of, Stock, Context) || Of <- Tasks]];
         {error, Why} ->
             io:format("~ts: ~ts~n", [Suite, Why]),
             []
     end.
 
-task({suite, Suite, Dir, Minutes, Cases}, #{source := Source, work := Work, weft := Weft,
+%% The same cases of the rewritten suite.
+migrated({migrated, Suite, Dir, _, _}, #{weft := Weft, beams := Original} = Task,
+         #{source := Source, work := Work}) ->
+    Place = filename:join(Work, "migrated"),
+    {Root, {Rewritten, Left, ByHand}} = weft_otp_migrated:source(Suite, Dir, Source, Place),
+    io:format("~ts: ~w places rewritten, ~w left, ~w words in macros changed by hand~n",
+              [Suite, Rewritten, Left, ByHand]),
+    {ok, Beams, _} = weft_otp_build:suite(Suite, Dir, Root,
+                                          filename:join([Place, Suite, "build"])),
+    Task#{variant := migrated, beams := Beams, original => Original,
+          boot => weft_otp_migrated:boot(filename:join(Place, Suite), Weft)}.
+
+task({Kind, Suite, Dir, Minutes, Cases} = Plan, #{source := Source, work := Work, weft := Weft,
                                             except := Except}) ->
-    case weft_otp_build:suite(Suite, Dir, Source, filename:join(Work, "build/" ++ Suite)) of
+    case weft_otp_build:suite(Suite, Dir, Source, filename:join([Work, "build", title(Plan)])) of
         {ok, Beams, Problems} ->
             [io:format("~ts: its data cannot be built:~n~ts~n", [Suite, Text]) || Text <- Problems],
             {ok, #{suite => Suite, variant => stock, beams => Beams, weft => Weft,
-                   logs => filename:join(Work, "logs"), minutes => Minutes, cases => Cases,
+                   logs => filename:join([Work, "logs" | [Kind || Kind =:= migrated]]),
+                   minutes => Minutes, cases => Cases,
                    except => maps:get(Suite, Except), patience => 1}};
         {error, _} = Error ->
             Error
@@ -123,7 +143,8 @@ again(_Task, #{verdict := #{unexpected := []}} = Run) ->
     Run;
 again(Task, #{verdict := #{unexpected := Unexpected} = Verdict} = Run) ->
     Alone = Task#{cases := weft_otp_verdict:again(Unexpected), patience := ?PATIENCE},
-    #{results := OnStock} = run_once(Alone#{variant := stock}, "_again_" ++ variant(Task)),
+    Stock = Alone#{variant := stock, beams := maps:get(original, Task, maps:get(beams, Task))},
+    #{results := OnStock} = run_once(Stock, "_again_" ++ variant(Task)),
     #{results := Results, exit := Exit} = run_once(Alone, "_again"),
     Confirmed = [Case || #{'case' := Case}
                              <- weft_otp_verdict:differences(OnStock, Results, Exit)],

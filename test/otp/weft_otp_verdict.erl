@@ -73,7 +73,7 @@ checked_entry({accepted, _, _, [_ | _], [_ | _]} = Entry) -> Entry;
 checked_entry(Entry) -> error({no_accepted_difference, Entry}).
 
 variants(Variants, Entry) ->
-    Variants -- [weft, from_weft, to_weft] =:= [] orelse error({unknown_variant, Entry}),
+    Variants -- [weft, from_weft, to_weft, migrated] =:= [] orelse error({unknown_variant, Entry}),
     Variants.
 
 accept({Key, Case, Reason}, Accepted) ->
