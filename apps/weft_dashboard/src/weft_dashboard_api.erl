@@ -49,6 +49,8 @@ get([<<"why">>], Request, _Config) ->
     with_model(fun(_) -> of_nodes([from, to], Request, fun weft_dashboard_look:why/1) end);
 get([<<"names">>], Request, _Config) ->
     with_model(fun(_) -> names(cowboy_req:match_qs([{node, [], none}], Request)) end);
+get([<<"stores">>], Request, _Config) ->
+    with_model(fun(_) -> stores(cowboy_req:match_qs([{node, [], none}], Request)) end);
 get([<<"about">>], _Request, Config) ->
     {200, about(Config)};
 get([<<"events">>], Request, Config) ->
@@ -96,6 +98,14 @@ names(#{node := none}) ->
 names(#{node := Text}) ->
     case weft_dashboard_model:find(Text) of
         {ok, Node} -> weft_dashboard_look:names([Node]);
+        error -> {404, error_text(<<"say a node of the model in: node">>)}
+    end.
+
+stores(#{node := none}) ->
+    weft_dashboard_stores:ask(lists:sort(maps:values(weft_dashboard_model:known())));
+stores(#{node := Text}) ->
+    case weft_dashboard_model:find(Text) of
+        {ok, Node} -> weft_dashboard_stores:ask([Node]);
         error -> {404, error_text(<<"say a node of the model in: node">>)}
     end.
 

@@ -7,7 +7,7 @@
 
 -import(weft_test_nodes, [call/4]).
 
--export([start/3, start/4, dashboard/3, recording/1, token/0, text/1]).
+-export([start/3, start/4, dashboard/3, with_store/3, recording/1, token/0, text/1]).
 
 -define(APPS, [prometheus, quantile_estimator, ddskerl, cowboy, cowlib, ranch]).
 -define(OPS, [{sample_ms, 300}, {clear_ms, 600},
@@ -45,6 +45,42 @@ dashboard(Node, Env, Config) ->
      || {Key, Value} <- [{recording, recording(Config)}, {token, token()}, {chaos, true} | Env]],
     {ok, _} = call(Node, application, ensure_all_started, [weft_dashboard]),
     ok.
+
+%% @doc Has a ring and a store of these two nodes while the function runs. The second one joins, so
+%% the first one has handed over half of its partitions.
+with_store([First, Second] = Nodes, Config, Fun) ->
+    [store(Node, Config) || Node <- Nodes],
+    try
+        ok = call(First, weft_ring, create, []),
+        ok = call(Second, weft_ring, join, [weft_test_nodes:name(First)]),
+        weft_test_nodes:until(fun() -> staged(First, weft_test_nodes:name(Second)) end),
+        {ok, Plan} = call(First, weft_ring, plan, []),
+        ok = call(First, weft_ring, commit, [Plan]),
+        weft_test_nodes:until(fun() -> lists:all(fun is_settled/1, Nodes) end),
+        Fun()
+    after
+        [ok = call(Node, application, stop, [Application])
+         || Node <- Nodes, Application <- [weft_kv, weft_ring]]
+    end.
+
+store(Node, Config) ->
+    Dir = filename:join(?config(priv_dir, Config), "store_" ++ binary_to_list(text(Node))),
+    [true = call(Node, code, add_pathz, [weft_test_nodes:ebin(Module)])
+     || Module <- [weft_ring, weft_kv]],
+    [ok = call(Node, application, set_env, [Application, Key, Value])
+     || {Application, Key, Value} <-
+            [{weft_ring, partitions, 8}, {weft_ring, dir, filename:join(Dir, "ring")},
+             {weft_ring, vnodes, [{weft_kv_vnode, #{dir => filename:join(Dir, "kv")}}]},
+             {weft_kv, buckets, #{carts => #{n => 1}}}]],
+    {ok, _} = call(Node, application, ensure_all_started, [weft_kv]).
+
+staged(Node, Joining) -> call(Node, weft_ring, stage, [Joining, join]) =:= ok.
+
+is_settled(Node) ->
+    case call(Node, weft_ring, counts, []) of
+        #{owned := 4, moving := 0} -> true;
+        _ -> false
+    end.
 
 recording(Config) -> filename:join(?config(priv_dir, Config), "recording").
 

@@ -17,13 +17,15 @@
          end_per_testcase/2]).
 -export([it_shows_what_the_model_says/1, the_path_between_two_nodes_that_are_pressed/1,
          nodes_are_hidden_and_shown_again/1, a_node_says_why_and_who_migrates/1,
-         the_keyboard_is_enough/1, each_view_shows_something_and_nothing_is_refused/1,
+         the_store_is_shown_where_it_runs/1, the_keyboard_is_enough/1,
+         each_view_shows_something_and_nothing_is_refused/1,
          it_connects_again_without_a_reload/1, what_is_missed_is_asked_for_again/1,
          a_large_cluster_opens_collapsed/1, a_large_cluster_is_settled_in_time/1,
          nothing_is_in_the_way_of_anybody/1, a_gateway_is_killed_and_the_path_changes/1]).
 
 -define(LEFT, [a, g, h]).
 -define(RIGHT, [g, h, x, y]).
+-define(STORES, "Ring and store of each node").
 -define(CANVAS, "document.querySelector('canvas.graph')").
 
 suite() -> [{timetrap, {minutes, 3}}].
@@ -31,7 +33,8 @@ suite() -> [{timetrap, {minutes, 3}}].
 all() ->
     [it_shows_what_the_model_says, the_path_between_two_nodes_that_are_pressed,
      nodes_are_hidden_and_shown_again, a_node_says_why_and_who_migrates,
-     the_keyboard_is_enough, each_view_shows_something_and_nothing_is_refused,
+     the_keyboard_is_enough, the_store_is_shown_where_it_runs,
+     each_view_shows_something_and_nothing_is_refused,
      it_connects_again_without_a_reload, what_is_missed_is_asked_for_again,
      a_large_cluster_opens_collapsed]
         ++ [Case || is_full(),
@@ -213,6 +216,8 @@ views(Node) ->
      {["node&node=", Node], count("Busiest and largest processes, in a fifth of a second")},
      {"names", [count("Groups"), " && document.querySelector('[aria-label=\"Names and groups\"] "
                 "[role=status]').textContent.includes('names')"]},
+     {"store", ["document.querySelector('[aria-label=Store] [role=status]').textContent === "
+                "'No node that answers has a ring or a store.'"]},
      {"alarms", "document.querySelector('[aria-label=Alarms]').innerText.length > 5"},
      %% Texts of nodes never become HTML.
      {"timeline", [rows_of("Events of the last hour, the newest first"),
@@ -236,6 +241,46 @@ a_node_says_why_and_who_migrates(Config) ->
                                                       [{tracer, []}, undefined])
                              end, call(X, erlang, processes, [])) end),
     ?assertEqual([], errors(Browser)).
+
+%% --- the store ----------------------------------------------------------------------------------
+
+the_store_is_shown_where_it_runs(Config) ->
+    {#{x := X, y := Y} = Nodes, Browser} = both(Config),
+    weft_dashboard_nodes:with_store([X, Y], Config, fun() -> shows_store(X, Y, Nodes, Browser) end).
+
+shows_store(X, Y, Nodes, Browser) ->
+    [{ok, _} = call(X, weft_kv, put, [carts, <<N>>, <<"value">>]) || N <- lists:seq(1, 5)],
+    {ok, _, _} = call(Y, weft_kv, get, [carts, <<1>>]),
+    {error, bad_key} = call(Y, weft_kv, get, [carts, <<>>]),
+    open("#view=store", Nodes, Browser),
+    %% Partitions tell what they hold once a second, and the page asks again.
+    until(fun() -> row(X, Browser) =:= stores(X) andalso row(Y, Browser) =:= stores(Y) end),
+    ?assertMatch([_, <<"4">>, <<"0">>, <<"4">>, <<"0">>, <<"0">>, <<"5">> | _], row(X, Browser)),
+    ?assertMatch([_, <<"4">>, <<"0">>, <<"0">>, <<"0">>, <<"2">>, <<"0">> | _], row(Y, Browser)),
+    [Put] = [Took || [N, _, _, _, _, _, _, _, Took | _] <- rows(?STORES, Browser), N =:= text(X)],
+    ?assertMatch({match, _}, re:run(Put, "^[0-9.]+ (µs|ms|s)$", [unicode])),
+    says("Store", ["8 owned of 8, on 2 members; 0 to be moved", "0 running, 4 done, 0 failed",
+                   "Gets2", "Puts5", "Errors1, 0 requests run", "Hints waiting0", "Keys5, "],
+         Browser),
+    open(["#view=node&node=", text(X)], Nodes, Browser),
+    says("Ring and store", ["4 owned of 8", "Puts5", "Errors0"], Browser).
+
+row(Node, Browser) ->
+    lists:append([[N, Own, Going, Gone, Failed, Gets, Puts, Errors, Hints, Keys]
+                  || [N, Own, Going, Gone, Failed, Gets, _, Puts, _, Errors, Hints, Keys | _]
+                         <- rows(?STORES, Browser), N =:= text(Node)]).
+
+stores(Node) ->
+    #{ring := #{owned := Owned, handoffs := #{running := Running, done := Done, failed := Failed}},
+      kv := #{requests := #{get := Gets, put := Puts}, errors := Errors, hints := Hints,
+              objects := Keys}} = call(Node, weft_ops_stores, all, []),
+    [text(Node) | [integer_to_binary(Count)
+                   || Count <- [Owned, Running, Done, Failed, Gets, Puts,
+                                lists:sum(maps:values(Errors)), Hints, Keys]]].
+
+says(Section, Texts, Browser) ->
+    [_ = until(["document.querySelector('[aria-label=\"", Section, "\"]')?.textContent"
+                ".includes('", Text, "')"], Browser) || Text <- Texts].
 
 %% --- large clusters -----------------------------------------------------------------------------
 
@@ -300,7 +345,8 @@ nothing_is_in_the_way_of_anybody(Config) ->
                  open(["#view=", View, "&theme=", Theme], Nodes, Browser),
                  weft_dashboard_page_steps:hindrances(Axe, {View, Theme}, Browser)
              end || Theme <- ["light", "dark"],
-                    View <- ["graph", "matrix", "node", "names", "alarms", "timeline", "chaos"]];
+                    View <- ["graph", "matrix", "node", "names", "store", "alarms", "timeline",
+                             "chaos"]];
         Skip ->
             Skip
     end.

@@ -20,12 +20,13 @@ import { matrixView } from "./views/matrix.js";
 import { namesView } from "./views/names.js";
 import { nodeView } from "./views/node.js";
 import { replay } from "./views/replay.js";
+import { storeView } from "./views/store.js";
 import { timelineView } from "./views/timeline.js";
 
 const GRAPH_MAX = 20;
 const TITLES = {
-  graph: "Graph", matrix: "Matrix", node: "Node", names: "Names", alarms: "Alarms",
-  timeline: "Timeline", chaos: "Chaos",
+  graph: "Graph", matrix: "Matrix", node: "Node", names: "Names", store: "Store",
+  alarms: "Alarms", timeline: "Timeline", chaos: "Chaos",
 };
 
 const byId = (id) => document.getElementById(id);
@@ -60,7 +61,7 @@ applyTheme();
 address.onChange(changed);
 const views = {
   graph: graphView(app), matrix: matrixView(), node: nodeView(), names: namesView(),
-  alarms: alarmsView(app), timeline: timelineView(app), chaos: chaosView(app),
+  store: storeView(), alarms: alarmsView(app), timeline: timelineView(app), chaos: chaosView(app),
 };
 for (const view of Object.values(views)) view.element.hidden = true;
 byId("main").append(...Object.values(views).map(({ element }) => element));

@@ -6,6 +6,7 @@ import uPlot from "uplot";
 import { address } from "../data/address.js";
 import { get } from "../data/ask.js";
 import { columns } from "../data/history.js";
+import { storeFigures } from "../data/stores.js";
 import { h, say, field, options } from "../parts/element.js";
 import { table } from "../parts/table.js";
 import { bytes, count, percent, rate, time } from "../parts/format.js";
@@ -35,12 +36,16 @@ export function nodeView() {
   const charts = CHARTS.map(chart);
   const schedulers = h("ul", { class: "schedulers" });
   const why = h("ul", { class: "why" });
+  const store = h("dl", { class: "figures" });
+  const ofStore = h("section", { "aria-label": "Ring and store" }, h("h3", {}, "Ring and store"),
+    store);
+  let storeBefore;
   const peer = h("select");
   const reasons = h("ul", { class: "why", "aria-label": "why" });
   const migrations = h("input", { type: "checkbox" });
   const parts = { processes: processTable(), links: linkTable(), sessions: sessionTable() };
   const closer = h("div", { hidden: true },
-    h("h3", {}, "Schedulers at work"), schedulers, why,
+    h("h3", {}, "Schedulers at work"), schedulers, why, ofStore,
     h("div", { class: "fields" }, field("Why is it connected, or not, with", peer),
       h("label", { class: "check" }, migrations, "Count how often processes change schedulers "
         + "(traces the busiest 20 for a twentieth of a second)")),
@@ -86,6 +91,7 @@ export function nodeView() {
   function stop() {
     clearTimeout(again);
     looked = "";
+    storeBefore = undefined;
     closer.hidden = true;
     say(told, "");
   }
@@ -95,6 +101,8 @@ export function nodeView() {
     let answer = null;
     try {
       answer = await get("/api/node", { name: node, migrations: migrating });
+      const stores = await get("/api/stores", { node });
+      if (looked === mine) showStore(stores);
       const { text } = other ? await get("/api/why", { from: node, to: other }) : { text: [] };
       if (looked === mine) {
         say(told, "");
@@ -107,6 +115,12 @@ export function nodeView() {
     if (looked !== mine) return;
     if (answer !== null) showCloser(answer);
     again = setTimeout(() => looked === mine && look(mine), AGAIN_MS);
+  }
+
+  function showStore({ at_ms: atMs, nodes: [row] }) {
+    ofStore.hidden = row === undefined;
+    if (row !== undefined) fillFigures(store, storeFigures(row.has, storeBefore, atMs));
+    storeBefore = row && { has: row.has, at_ms: atMs };
   }
 
   function showCloser(answer) {
