@@ -38,12 +38,15 @@ refused(Reason, Ip, Port) ->
 explained(Reason) when is_atom(Reason) -> inet:format_error(Reason);
 explained(Reason) -> io_lib:format("~0tp", [Reason]).
 
-%% @doc Closes the listener and its connections.
+%% @doc Closes the listener and its connections, if it is open. Not every release of ranch answers
+%% `not_found' if it is not.
 -spec stop() -> ok.
 stop() ->
-    case cowboy:stop_listener(?MODULE) of
+    try cowboy:stop_listener(?MODULE) of
         ok -> ok;
         {error, not_found} -> ok
+    catch
+        error:badarg -> ok
     end.
 
 %% @doc The port it listens on, for one that was given as 0.
