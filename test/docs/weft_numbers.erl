@@ -134,7 +134,8 @@ scale(_Kind, _Unit) -> 1.
 %% variant; {ms, Value}: in milliseconds, in a column without units. {csv, File, Wanted, Column}: of
 %% other files, which is {names, ...} for a row about names and {groups, ...} for one about groups,
 %% and of the benchmarks of ETS {speedup, ...} by a second scheduler, and {slower, ...}: how many
-%% times as long two take for the writes to these tables.
+%% times as long two take for the writes to these tables. {ratio, Value}, {low, Value} and {high,
+%% Value}: of ratios.csv, the ratio to stock and the ends of its interval.
 value({over, Other, {Run, Cell, Metric} = Value}) ->
     value({'/', Value, {Run, setelement(2, Cell, Other), Metric}});
 value({'/', One, Other}) ->
@@ -167,11 +168,15 @@ value({groups, Variant, Groups, Role, Column}) ->
 value({csv, File, Wanted, Column}) ->
     {median(File, [{iolist_to_binary(Key), iolist_to_binary(Is)} || {Key, Is} <- Wanted],
             iolist_to_binary(Column)), kind(Column)};
+value({Column, {Run, Cell, Metric}}) ->
+    {median(Run ++ "/ratios.csv", wanted(Cell, Metric), atom_to_binary(Column)), ratio};
 value({Run, Cell, Metric}) ->
-    Wanted = lists:zip(?COLUMNS ++ [<<"metric">>],
-                       [list_to_binary(lists:concat([Of]))
-                        || Of <- tuple_to_list(Cell)] ++ [atom_to_binary(Metric)]),
-    {median(Run ++ "/results.csv", Wanted, <<"value">>), kind(atom_to_list(Metric))}.
+    {median(Run ++ "/results.csv", wanted(Cell, Metric), <<"value">>), kind(atom_to_list(Metric))}.
+
+wanted(Cell, Metric) ->
+    lists:zip(?COLUMNS ++ [<<"metric">>],
+              [list_to_binary(lists:concat([Of])) || Of <- tuple_to_list(Cell)]
+                  ++ [atom_to_binary(Metric)]).
 
 kind("megabytes_per_s") -> mega;
 kind("received_bytes") -> bytes;

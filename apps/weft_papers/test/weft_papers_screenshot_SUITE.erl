@@ -122,7 +122,7 @@ dir(Name, Config) ->
 %% --- a run that was never measured, with all that a report can show ------------------------------
 
 sample() ->
-    plain() ++ programs() ++ de_bench() ++ partisan() ++ riak() ++ applications().
+    plain() ++ programs() ++ de_bench() ++ partisan() ++ riak() ++ applications() ++ watched().
 
 plain() ->
     [{#{size_bytes => Size, pairs => Pairs}, Variant, Metric, [Rate, Rate * 1.2]}
@@ -163,6 +163,13 @@ programs() ->
         {Metric, Value} <- [{duration_s, 0.7}, {connections_max, 4}, {received_packets, 2000},
                             {received_bytes, 300000}, {cost_error_percent, 12}, {kills, 3},
                             {delivered_per_min, 3000}, {lost_messages, 0}]].
+
+watched() ->
+    [{#{suite => <<"watched">>, workload => Workload, size_bytes => 0, pairs => Nodes,
+        streams => Streams}, Variant, watched_percent, [101, 102, 103]}
+     || {Workload, Variant, Nodes, Streams} <-
+            [{<<"watched_deploy">>, weft_1, Nodes, 0} || Nodes <- [5, 10, 20]]
+            ++ [{<<"watched_aco">>, weft_groups, 11, 8}, {<<"watched_im">>, weft_groups, 8, 240}]].
 
 de_bench() ->
     Cells = [{<<"de_global">>, 10, Streams} || Streams <- [0, 1, 50, 100]]
