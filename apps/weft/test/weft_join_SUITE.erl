@@ -1,8 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Nodes join a cluster, leave it under traffic, and join again, on each topology; what cannot
 %% be joined is told in words; a node that is gone for good is forgotten.
-%%
-%% The last cases have the same nodes, alone at first.
 -module(weft_join_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -42,7 +40,7 @@ end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 
 %% --- join, leave under traffic, join again ----------------------------------------------------
 
-full_mesh(Config) -> life(alone([j1, j2, j3], Config)).
+full_mesh(Config) -> life(fun(_) -> full_mesh end, Config).
 
 swim(Config) -> life(fun(_) -> {full_mesh, #{detector => swim}} end, Config).
 
@@ -59,9 +57,7 @@ clients(_) -> {client_server, #{role => client, servers => [node_name(nobody)]}}
 
 %% j1 is alone, j2 and j3 join it. j3 leaves while it sends to j1.
 life(Topology, Config) ->
-    life([start(Name, Topology(Name), Config) || Name <- [j1, j2, j3]]).
-
-life([A, B, C] = Nodes) ->
+    [A, B, C] = Nodes = [start(Name, Topology(Name), Config) || Name <- [j1, j2, j3]],
     [?assertEqual([name(Node)], members(Node)) || Node <- Nodes],
     ?assertEqual(ok, call(B, weft, join, [name(A)])),
     ?assertEqual(ok, call(C, weft, join, [name(A)])),
@@ -157,7 +153,7 @@ the_last_server_leaves_and_joins_again(Config) ->
     until_members(Nodes).
 
 a_node_that_is_gone_is_forgotten_and_comes_back(Config) ->
-    [A, B, C] = Nodes = alone([j1, j2, j3], Config),
+    [A, B, C] = Nodes = [start(Name, full_mesh, Config) || Name <- [j1, j2, j3]],
     [ok = call(Node, weft, join, [name(A)]) || Node <- [B, C]],
     until_members(Nodes),
     weft_test_nodes:until(fun() -> lists:member(name(C), connected(A, Nodes)) end),
@@ -184,7 +180,7 @@ a_node_that_is_gone_is_forgotten_and_comes_back(Config) ->
 
 %% The driver of its topology does nothing any more.
 a_topology_that_hangs_is_left(Config) ->
-    [A, B, C] = Nodes = alone([j1, j2, j3], Config),
+    [A, B, C] = Nodes = [start(Name, full_mesh, Config) || Name <- [j1, j2, j3]],
     [ok = call(Node, weft, join, [name(A)]) || Node <- [B, C]],
     until_members(Nodes),
     ok = call(C, sys, suspend, [weft_topology]),
@@ -202,7 +198,7 @@ a_topology_that_hangs_is_left(Config) ->
 
 %% Whichever comes last, all say the same in the end.
 leave_and_join_do_not_mix(Config) ->
-    [A, B] = Nodes = alone([j1, j2], Config),
+    [A, B] = Nodes = [start(Name, full_mesh, Config) || Name <- [j1, j2]],
     ok = call(B, weft, join, [name(A)]),
     until_members(Nodes),
     Calls = [{leave, [#{drain_ms => 100}]}, {join, [name(A)]}, {leave, [#{drain_ms => 100}]},
@@ -245,16 +241,6 @@ send(Node, Count) ->
     Count.
 
 %% --- helpers ----------------------------------------------------------------------------------
-
-%% Nodes of several cases, without what the case before has made of them.
-alone(Names, Config) ->
-    Nodes = [weft_test_nodes:lasting(node_name(Name), fun() -> start(Name, full_mesh, Config) end)
-             || Name <- Names],
-    [ok = call(Node, weft, leave, [#{drain_ms => 100}]) || Node <- Nodes],
-    [ok = call(Node, weft, topology, [full_mesh]) || Node <- Nodes],
-    [weft_test_nodes:until(fun() -> {members(Node), up(Node), call(Node, erlang, nodes, [])}
-                                        =:= {[name(Node)], [], []} end) || Node <- Nodes],
-    Nodes.
 
 start(Name, Topology, Config) ->
     Env = [{topology, Topology}, {keepalive_ms, 200} | proplists:get_value(env, Config, [])],
