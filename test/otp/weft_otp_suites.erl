@@ -85,7 +85,7 @@ migrated({migrated, Suite, Dir, _, _}, #{weft := Weft, beams := Original} = Task
           boot => weft_otp_migrated:boot(filename:join(Place, Suite), Weft)}.
 
 task({Kind, Suite, Dir, Minutes, Cases} = Plan, #{source := Source, work := Work, weft := Weft,
-                                            except := Except}) ->
+                                                  except := Except}) ->
     case weft_otp_build:suite(Suite, Dir, Source, filename:join([Work, "build", title(Plan)])) of
         {ok, Beams, Problems} ->
             [io:format("~ts: its data cannot be built:~n~ts~n", [Suite, Text]) || Text <- Problems],

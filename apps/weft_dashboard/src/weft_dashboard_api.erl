@@ -48,9 +48,9 @@ get([<<"node">>], Request, _Config) ->
 get([<<"why">>], Request, _Config) ->
     with_model(fun(_) -> of_nodes([from, to], Request, fun weft_dashboard_look:why/1) end);
 get([<<"names">>], Request, _Config) ->
-    with_model(fun(_) -> names(cowboy_req:match_qs([{node, [], none}], Request)) end);
+    with_model(fun(_) -> of_one_or_all(Request, fun weft_dashboard_look:names/1) end);
 get([<<"stores">>], Request, _Config) ->
-    with_model(fun(_) -> stores(cowboy_req:match_qs([{node, [], none}], Request)) end);
+    with_model(fun(_) -> of_one_or_all(Request, fun weft_dashboard_stores:ask/1) end);
 get([<<"about">>], _Request, Config) ->
     {200, about(Config)};
 get([<<"events">>], Request, Config) ->
@@ -93,20 +93,16 @@ of_nodes(Keys, Request, Look) ->
         false -> Look([Node || {ok, Node} <- Nodes])
     end.
 
-names(#{node := none}) ->
-    weft_dashboard_look:names(lists:sort(maps:values(weft_dashboard_model:known())));
-names(#{node := Text}) ->
-    case weft_dashboard_model:find(Text) of
-        {ok, Node} -> weft_dashboard_look:names([Node]);
-        error -> {404, error_text(<<"say a node of the model in: node">>)}
-    end.
-
-stores(#{node := none}) ->
-    weft_dashboard_stores:ask(lists:sort(maps:values(weft_dashboard_model:known())));
-stores(#{node := Text}) ->
-    case weft_dashboard_model:find(Text) of
-        {ok, Node} -> weft_dashboard_stores:ask([Node]);
-        error -> {404, error_text(<<"say a node of the model in: node">>)}
+%% Of the node that the request names, or of all that the model knows.
+of_one_or_all(Request, Ask) ->
+    case cowboy_req:match_qs([{node, [], none}], Request) of
+        #{node := none} ->
+            Ask(lists:sort(maps:values(weft_dashboard_model:known())));
+        #{node := Text} ->
+            case weft_dashboard_model:find(Text) of
+                {ok, Node} -> Ask([Node]);
+                error -> {404, error_text(<<"say a node of the model in: node">>)}
+            end
     end.
 
 error_text(Text) -> #{error => unicode:characters_to_binary(Text)}.

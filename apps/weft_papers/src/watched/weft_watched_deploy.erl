@@ -27,8 +27,9 @@ apply_ms(Count, How, Dir) ->
     end.
 
 terms(Count, How) ->
-    Dirs = [filename:absname(filename:join(Dir, "ebin")) || Application <- ?APPLICATIONS,
-                                          Dir <- [code:lib_dir(Application)], is_list(Dir)],
+    Dirs = [filename:absname(filename:join(Dir, "ebin"))
+            || Application <- ?APPLICATIONS,
+               Dir <- [code:lib_dir(Application)], is_list(Dir)],
     [{name, watched}, {epmd_port, free_port()}, {stable_s, 0}, {healthy_s, 120},
      {family, node, #{count => Count, paths => Dirs, flags => ["+S", "1:1", "+sbwt", "none"],
                       start => [weft_ops || How =:= with]}}].
