@@ -24,7 +24,7 @@ all() -> [{group, stock}, {group, weft}].
 
 %% Those that kill nodes or change much are the last, or have their nodes alone.
 groups() ->
-    [{stock, [], [{group, five}, {group, two_stock}, {group, one}] ++ more(crash)},
+    [{stock, [], [{group, two_stock}, {group, one}] ++ more(five) ++ more(crash)},
      {weft, [], [{group, five}, {group, crash}] ++ more(two)},
      {five, [], [nodes_see_their_groups, names_are_per_group, attributes_choose_nodes,
                  two_initiators, groups_change_at_run_time, results_and_errors]},

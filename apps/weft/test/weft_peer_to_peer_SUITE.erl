@@ -12,7 +12,7 @@
 -export([any_node_calls_any_other_also_after_some_were_killed/1,
          neighbours_with_slow_links_are_exchanged_for_near_ones/1]).
 
--define(COUNT, 8).
+-define(COUNT, 6).
 -define(ACTIVE, 3).
 -define(ARGS, ["-kernel", "prevent_overlapping_partitions", "false", "-connect_all", "false",
                "+S", "1:1", "+SDcpu", "1:1", "+SDio", "1", "+A", "1", "+sbwt", "none",
