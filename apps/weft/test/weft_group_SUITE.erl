@@ -70,7 +70,7 @@ two_initiators_at_once_have_one_outcome(Config) ->
              lists:partition(fun(Answer) -> element(1, Answer) =:= ok end, Answers),
          [weft_test_nodes:until(fun() -> {ok, Members} =:= call(Node, weft_group, members, [Name])
                                 end) || Node <- Nodes]
-     end || Round <- lists:seq(1, 20)],
+     end || Round <- lists:seq(1, 8)],
     ok.
 
 who_was_away_gets_the_news(Config) ->
@@ -158,7 +158,7 @@ all_change_all_groups_at_once(Config) ->
     Refs = [begin
                 Ref = make_ref(),
                 spawn_link(fun() -> Self ! {Ref, call(Node, ?MODULE, change_at_random,
-                                                      [names(?NAMES), 60])} end),
+                                                      [names(?NAMES), 30])} end),
                 Ref
             end || Node <- Nodes],
     weft_test_nodes:until(fun() -> call(N1, weft_group, groups, []) =/= #{} end),
