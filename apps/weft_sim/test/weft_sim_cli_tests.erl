@@ -11,15 +11,15 @@ a_run_without_violation_prints_a_row_and_returns_0_test() ->
     ?assertMatch({match, _}, re:run(Output, "All invariants held")).
 
 the_quick_run_covers_every_scenario_test_() ->
-    {timeout, 300, fun() ->
-        {0, Output} = capture(["quick", "nodes", "6", "seeds", "1"]),
+    {timeout, 600, fun() ->
+        {0, Output} = capture(["quick", "nodes", "4", "seeds", "1"]),
         [?assertMatch({match, _}, re:run(Output, atom_to_list(Name) ++ " .* ok\n"))
          || Name <- weft_sim_scenario:names()]
     end}.
 
 %% It takes a minute of processor time; what it measures is tested by weft_sim_swim_tests.
 the_figures_of_the_failure_detector_stand_beside_published_ones_test_() ->
-    [{timeout, 300, fun figures_of_the_failure_detector/0} || os:getenv("FULL") =:= "1"].
+    [{timeout, 600, fun figures_of_the_failure_detector/0} || os:getenv("FULL") =:= "1"].
 
 figures_of_the_failure_detector() ->
     {0, Output} = capture(["--swim", "--quick"]),

@@ -13,7 +13,7 @@
 
 %% All kinds of faults, and changes at any time by anybody.
 all_agree_once_healed_test_() ->
-    {timeout, 120, ?_assert(proper:quickcheck(prop_agree(), [{numtests, 300}, {to_file, user}]))}.
+    {timeout, 600, ?_assert(proper:quickcheck(prop_agree(), [{numtests, 300}, {to_file, user}]))}.
 
 prop_agree() ->
     ?FORALL({Seed, Steps}, {integer(), list(oneof([change(), change(), fault()]))},
@@ -27,7 +27,7 @@ prop_agree() ->
 %% One after the other on a network without faults: what was answered `ok' is in force, what was
 %% answered with an error changed nothing, and every answer is the one that the state asks for.
 answers_are_true_test_() ->
-    {timeout, 120, ?_assert(proper:quickcheck(prop_answers(), [{numtests, 300},
+    {timeout, 600, ?_assert(proper:quickcheck(prop_answers(), [{numtests, 300},
                                                                {to_file, user}]))}.
 
 prop_answers() ->

@@ -6,7 +6,7 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
--define(SCHEDULES, 300).
+-define(SCHEDULES, 150).
 
 %% --- histories --------------------------------------------------------------------------------
 

@@ -78,10 +78,10 @@ the_wrong_operation_is_named_test() ->
 
 %% Histories made from one order of operations pass; one wrong answer in them is found.
 checker_test_() ->
-    [{timeout, 120, ?_assert(proper:quickcheck(Property, [{numtests, 200}, {to_file, user}]))}
+    [{timeout, 600, ?_assert(proper:quickcheck(Property, [{numtests, 200}, {to_file, user}]))}
      || Property <- [prop_real_orders_pass(), prop_a_wrong_read_is_found()]]
-        ++ [{timeout, 120, ?_assert(proper:quickcheck(prop_all_orders_tried(),
-                                                      [{numtests, 3000}, {to_file, user}]))}].
+        ++ [{timeout, 600, ?_assert(proper:quickcheck(prop_all_orders_tried(),
+                                                      [{numtests, 4000}, {to_file, user}]))}].
 
 %% What the checker leaves out changes no verdict: it says what trying all orders says.
 prop_all_orders_tried() ->
@@ -200,17 +200,17 @@ nothing_is_found_test_() ->
     [{timeout, 600, {atom_to_list(Name), fun() ->
          [?assertEqual({Seed, none}, {Seed, violation(weft_sim:run(Name, Seed, 5))})
           || Seed <- lists:seq(1001, 1000 + Seeds)]
-     end}} || {Name, Seeds} <- [{strong_faults, 12}, {strong_crashes, 12}, {strong_voters, 12},
-                             {strong_retries, 12}, {strong_removals, 15}]].
+     end}} || {Name, Seeds} <- [{strong_faults, 6}, {strong_crashes, 6}, {strong_voters, 6},
+                             {strong_retries, 6}, {strong_removals, 8}]].
 
 %% A leader that is cut off while the voters change has a member that is no voter any more, and
 %% needs its vote.
 members_that_are_no_voters_still_elect_test_() ->
-    [{timeout, 60, ?_assertEqual(none, violation(weft_sim:run(strong_voters, Seed, Nodes)))}
+    [{timeout, 600, ?_assertEqual(none, violation(weft_sim:run(strong_voters, Seed, Nodes)))}
      || {Seed, Nodes} <- [{220, 8}, {353, 6}]].
 
 leases_that_end_early_at_the_homes_are_found_test_() ->
-    {timeout, 300, fun() ->
+    {timeout, 600, fun() ->
         Found = [Checker || Seed <- lists:seq(1, 5),
                             {_, Checker, _} <- [violation(without_margin(Seed))]],
         ?assertEqual([weft_sim_names_checker], lists:usort(Found))
@@ -231,7 +231,7 @@ violation(#{violation := Violation}) -> Violation.
 
 %% Few nodes and any verbs: what fails here shrinks.
 any_faults_test_() ->
-    {timeout, 600, ?_assert(proper:quickcheck(prop_any_faults(), [{numtests, 60},
+    {timeout, 600, ?_assert(proper:quickcheck(prop_any_faults(), [{numtests, 30},
                                                                    {to_file, user}]))}.
 
 prop_any_faults() ->

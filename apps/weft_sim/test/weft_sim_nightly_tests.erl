@@ -8,8 +8,8 @@
 some_schedules_of_every_scenario_hold_test_() ->
     {timeout, 600, {setup, fun directory/0, fun restore/1, fun(_) ->
         {timeout, 600, fun() ->
-            ?assert(weft_sim_nightly:run(1, 2)),
-            ?assertEqual({3, 30}, weft_sim_nightly:seeds(#{resume => true, to => 30}))
+            ?assert(weft_sim_nightly:run(1, 1)),
+            ?assertEqual({2, 30}, weft_sim_nightly:seeds(#{resume => true, to => 30}))
         end}
     end}}.
 

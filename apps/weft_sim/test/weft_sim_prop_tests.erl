@@ -11,7 +11,7 @@
 -define(SETTLE_MS, 25000).
 
 routes_are_free_of_loops_always_and_shortest_once_quiet_test_() ->
-    {timeout, 600, ?_assert(proper:quickcheck(prop_router(), [{numtests, 1000}, {to_file, user}]))}.
+    {timeout, 600, ?_assert(proper:quickcheck(prop_router(), [{numtests, 600}, {to_file, user}]))}.
 
 %% What was cut, crashed or paused stays so: each component must be right by itself.
 prop_router() ->
@@ -26,7 +26,7 @@ prop_router() ->
             end).
 
 routes_are_right_with_batches_of_any_length_and_tight_hop_limits_test_() ->
-    {timeout, 600, ?_assert(proper:quickcheck(prop_router_options(), [{numtests, 500},
+    {timeout, 600, ?_assert(proper:quickcheck(prop_router_options(), [{numtests, 300},
                                                                       {to_file, user}]))}.
 
 prop_router_options() ->
@@ -44,7 +44,7 @@ prop_router_options() ->
             end).
 
 members_agree_once_healed_test_() ->
-    {timeout, 600, ?_assert(proper:quickcheck(prop_members(), [{numtests, 500},
+    {timeout, 600, ?_assert(proper:quickcheck(prop_members(), [{numtests, 300},
                                                                {to_file, user}]))}.
 
 prop_members() ->
@@ -65,7 +65,7 @@ prop_members() ->
 %% knew of and took with it.
 news_of_the_end_of_nodes_reach_all_and_are_forgotten_by_all_test_() ->
     [{timeout, 600, ?_assert(proper:quickcheck(prop_obituaries(KeepMs, Forgotten),
-                                               [{numtests, 500}, {to_file, user}]))}
+                                               [{numtests, 300}, {to_file, user}]))}
      || {KeepMs, Forgotten} <- [{1000000, false}, {5000, true}]].
 
 prop_obituaries(KeepMs, Forgotten) ->
@@ -84,13 +84,13 @@ obituary() ->
      {notice, oneof(?NODES), obituary, {died, oneof(['x@sim', 'y@sim']), integer(1, 3)}}}.
 
 the_same_seed_gives_the_same_world_test_() ->
-    {timeout, 60, fun() ->
+    {timeout, 600, fun() ->
         [?assertEqual(traced(Name), traced(Name))
          || Name <- weft_sim_scenario:names() -- [mesh_split]]
     end}.
 
 traced(Name) ->
-    {Result, Trace} = weft_sim:run_traced(Name, 5, 5),
+    {Result, Trace} = weft_sim:run_traced(Name, 5, 4),
     {maps:remove(real_ms, Result), Trace}.
 
 %% --- generators ---

@@ -6,7 +6,7 @@
 -include_lib("eunit/include/eunit.hrl").
 
 events_come_in_order_of_time_and_then_of_creation_test_() ->
-    {timeout, 60, ?_assert(proper:quickcheck(prop_order(), [{numtests, 500}, {to_file, user}]))}.
+    {timeout, 600, ?_assert(proper:quickcheck(prop_order(), [{numtests, 500}, {to_file, user}]))}.
 
 %% Each step puts something in some microseconds from now, or takes out what happens up to then.
 prop_order() ->

@@ -8,10 +8,10 @@
                 "reliability", "crash_ms", "recovery", "recovery_ms"]).
 
 the_page_has_all_plots_and_their_numbers_beside_it_test_() ->
-    {timeout, 300, fun() ->
+    {timeout, 600, fun() ->
         Directory = filename:join(os:getenv("TMPDIR", "/tmp"), "weft_sim_report_" ++ os:getpid()),
         File = filename:join(Directory, "report.html"),
-        ok = weft_sim_report:write(File, 60, 1),
+        ok = weft_sim_report:write(File, 40, 1),
         {ok, Page} = file:read_file(File),
         {ok, Csv} = file:read_file(filename:join(Directory, "report.csv")),
         ok = file:del_dir_r(Directory),

@@ -237,7 +237,7 @@ run(Scenario, Seed, UntilMs) ->
 
 %% Otherwise it would be no wonder that nothing is found.
 the_scenarios_lose_paths_and_lanes_and_stop_senders_test_() ->
-    {timeout, 120, fun() ->
+    {timeout, 600, fun() ->
         Infos = [weft_sim_session_core:info_of(Node, World)
                  || Scenario <- [session_faults, session_lanes], Seed <- lists:seq(1, 10),
                     World <- [run(Scenario, Seed, 9000)],
@@ -249,15 +249,15 @@ the_scenarios_lose_paths_and_lanes_and_stop_senders_test_() ->
 %% The deliberate bugs of streams and circuits (test/mutants) are found here. In seed 2845 of lives
 %% the session comes up one second before the senders stop, and both ends have filled their queues.
 nothing_is_found_test_() ->
-    {timeout, 300, [{lists:concat([Scenario, ", seed ", Seed]),
+    {timeout, 600, [{lists:concat([Scenario, ", seed ", Seed]),
                      fun() ->
                          #{violation := Violation} = weft_sim:run(Scenario, Seed, 4),
                          ?assertEqual(none, Violation)
                      end}
                     || {Scenario, Seeds} <- [{session_faults, lists:seq(1, 25)},
                                              {session_lanes, lists:seq(1, 25)},
-                                             {session_silence, lists:seq(1, 25)},
-                                             {session_lives, [2845 | lists:seq(1, 60)]}],
+                                             {session_silence, lists:seq(1, 13)},
+                                             {session_lives, [2845 | lists:seq(1, 30)]}],
                        Seed <- Seeds]}.
 
 %% Nothing to say, and a path lost again and again.
