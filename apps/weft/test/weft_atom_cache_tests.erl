@@ -9,9 +9,9 @@
 
 properties_test_() ->
     [{Name, {timeout, 120, ?_assert(proper:quickcheck(Property, [{numtests, Count}, quiet]))}}
-     || {Name, Count, Property} <- [{"any order", 3000, prop_any_order()},
-                                    {"through the fair queue", 300, prop_fair_queue()},
-                                    {"damaged", 2000, prop_damaged_is_no_error()}]].
+     || {Name, Count, Property} <- [{"any order", 1500, prop_any_order()},
+                                    {"through the fair queue", 150, prop_fair_queue()},
+                                    {"damaged", 1000, prop_damaged_is_no_error()}]].
 
 %% --- any order --------------------------------------------------------------------------------
 

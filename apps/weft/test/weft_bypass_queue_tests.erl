@@ -37,7 +37,7 @@ whatever_happens_test_() ->
                                               [{numtests, times()}, quiet]))}.
 
 times() ->
-    case os:getenv("FULL") of false -> 300; _ -> 800 end.
+    case os:getenv("FULL") of false -> 150; _ -> 800 end.
 
 prop_once_and_in_order() ->
     ?FORALL(Steps, ?SIZED(Size, resize(20 * Size, list(step()))),

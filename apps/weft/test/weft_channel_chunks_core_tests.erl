@@ -8,7 +8,7 @@
 -define(C, weft_channel_chunks_core).
 
 properties_test_() ->
-    [{Name, {timeout, 60, ?_assert(proper:quickcheck(Property, [{numtests, 500}, quiet]))}}
+    [{Name, {timeout, 60, ?_assert(proper:quickcheck(Property, [{numtests, 250}, quiet]))}}
      || {Name, Property} <- [{"whatever order", prop_together_again()},
                              {"bounded whatever comes", prop_bounded()}]].
 

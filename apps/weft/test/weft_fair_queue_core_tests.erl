@@ -24,13 +24,13 @@
 properties_test_() ->
     [{Name, {timeout, 120, ?_assert(proper:quickcheck(Property, [{numtests, Count}, quiet]))}}
      || {Name, Count, Property} <- [{"order", times(600), prop_order()},
-                                    {"fair by bytes", times(60), prop_fair_by_bytes()},
-                                    {"signals without sender", times(60),
+                                    {"fair by bytes", times(120), prop_fair_by_bytes()},
+                                    {"signals without sender", times(120),
                                      prop_last_does_not_starve()}]].
 
-%% So often with FULL=1, and a third of it usually.
+%% So often with FULL=1, and a sixth of it usually.
 times(Count) ->
-    case os:getenv("FULL") of false -> Count div 3; _ -> Count end.
+    case os:getenv("FULL") of false -> Count div 6; _ -> Count end.
 
 %% --- order, loss, effects ---------------------------------------------------------------------
 

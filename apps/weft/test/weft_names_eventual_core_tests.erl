@@ -11,7 +11,7 @@
 -define(NODES, [a@x, b@x, c@x]).
 
 properties_test_() ->
-    [{Name, {timeout, 120, ?_assert(proper:quickcheck(Property, [{numtests, 400}, quiet]))}}
+    [{Name, {timeout, 120, ?_assert(proper:quickcheck(Property, [{numtests, 200}, quiet]))}}
      || {Name, Property} <- [{"any schedule ends in agreement", prop_agreement(#{})},
                              {"newest", prop_agreement(#{conflict => newest})},
                              {"a function that chooses",

@@ -28,7 +28,7 @@
                 overflows = 0 :: non_neg_integer()}).
 
 everything_arrives_once_and_in_order_test_() ->
-    {timeout, 120, ?_assert(proper:quickcheck(prop_exactly_once(), [{numtests, 1000}, quiet]))}.
+    {timeout, 120, ?_assert(proper:quickcheck(prop_exactly_once(), [{numtests, 500}, quiet]))}.
 
 prop_exactly_once() ->
     ?FORALL(Steps, ?SIZED(Size, resize(20 * Size, list(step()))),
