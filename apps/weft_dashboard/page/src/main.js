@@ -160,8 +160,9 @@ function take() {
 
 function taken(cluster) {
   state.live = cluster;
-  state.isTaking = false;
-  if (state.next !== null) setTimeout(take);
+  // Of one that came meanwhile it is the turn; until then no other one begins.
+  state.isTaking = state.next !== null;
+  if (state.isTaking) setTimeout(take);
   remember(state.live);
   if (state.at !== undefined) return;
   state.shown = state.live;
