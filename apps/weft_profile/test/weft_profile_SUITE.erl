@@ -258,7 +258,7 @@ calls_over_two_gateways(Config) ->
     #{steps := Steps} = weft_profile_trace_check:check(Json),
     ?assertEqual(lists:sum([length(Hops) || #{hops := Hops} <- Flows]), Steps),
     [await_clean(Ref) || Ref <- Refs],
-    it_opens_in_speedscope(A, Nodes, Config).
+    os:getenv("FULL") =/= false andalso it_opens_in_speedscope(A, Nodes, Config).
 
 %% From its folder, in a browser, without a server: what called, what answered, and both gateways.
 %% A short one: a browser that draws without a graphics card takes long for many calls.
@@ -336,10 +336,13 @@ files_of_a_run(Config) ->
     [?assertMatch({File, {ok, <<"<", _/binary>>}}, {File, file:read_file(File)})
      || File <- [Page, Flame]],
     Alone = filename:join(Dir, "alone.json"),
-    {ok, #{files := [Alone], left_out := LeftOut}} =
-        Run(#{seconds => 0.5, file => Alone, max_bytes => 100000, ?ALL}),
-    ?assert(LeftOut > 0),
-    ?assert(filelib:file_size(Alone) < 101000),
+    %% On a busy machine little happens in this time, and all of it may have room.
+    weft_test_nodes:until(fun() ->
+                              {ok, #{files := [Alone], left_out := LeftOut}} =
+                                  Run(#{seconds => 0.5, file => Alone, max_bytes => 50000, ?ALL}),
+                              ?assert(filelib:file_size(Alone) < 51000),
+                              LeftOut > 0
+                          end),
     {error, Text} = Run(#{seconds => 0.1, file => filename:join(Trace, "under_a_file")}),
     ?assertNotEqual(nomatch, string:find(Text, "under_a_file")).
 
