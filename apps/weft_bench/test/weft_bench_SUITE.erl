@@ -15,18 +15,21 @@
 suite() -> [{timetrap, {seconds, 60}}].
 
 all() ->
-    [run_is_recorded, cluster_has_its_vms_per_core, quotas_bind,
-     what_there_is_no_time_for_is_left_out, emulated_link_has_its_round_trip,
-     carrier_that_does_not_boot_is_told, nodes_at_rest_are_measured]
-        ++ [lookups_are_timed || os:getenv("FULL") =/= false].
+    [run_is_recorded, quotas_bind, what_there_is_no_time_for_is_left_out,
+     emulated_link_has_its_round_trip, carrier_that_does_not_boot_is_told,
+     nodes_at_rest_are_measured]
+        ++ [Case || is_full(), Case <- [lookups_are_timed, cluster_has_its_vms_per_core]].
+
+is_full() -> os:getenv("FULL") =/= false.
 
 init_per_suite(Config) -> weft_bench_test_cluster:begin_suite(Config).
 
 end_per_suite(Config) -> weft_bench_test_cluster:end_suite(Config).
 
 run_is_recorded(Config) ->
-    Variants = ["stock", "weft_gateway", "weft_tls_1"]
-        ++ [More || os:getenv("FULL") =/= false, More <- ["weft_1", "stock_tls"]],
+    %% One with TLS is in weft_bench_commands_SUITE.
+    Variants = ["stock", "weft_gateway"]
+        ++ [More || is_full(), More <- ["weft_1", "weft_tls_1", "stock_tls"]],
     Rows = run(["--quick", "--only", "a small 100 B x 16", "--variants",
                 lists:append(lists:join(",", Variants)), "--repetitions", "1"], Config),
     ?assertEqual([], [Row || #{metric := <<"failed">>} = Row <- Rows]),
@@ -118,14 +121,18 @@ carrier_that_does_not_boot_is_told(Config) ->
 
 %% Three nodes that knew nothing of each other: each variant forms a cluster in its way.
 nodes_at_rest_are_measured(Config) ->
-    Rows = [Row || {Cell, Variants} <- [{"form", "stock,weft_swim"}, {"idle", "weft_1"},
-                                        {"connection", "weft_mesh"}],
+    Forming = ["weft_swim" | ["stock" || is_full()]],
+    Rows = [Row || {Cell, Variants} <- [{"form", lists:join(",", Forming)},
+                                        {"connection", "weft_mesh"}]
+                                       ++ [{"idle", "weft_1"} || is_full()],
                    Row <- run(["--quick", "--suites", "rest", "--only", "rest: " ++ Cell,
-                               "--variants", Variants, "--repetitions", "1"], Config)],
+                               "--variants", lists:flatten(Variants), "--repetitions", "1"],
+                              Config)],
     ?assertEqual([], [Row || #{metric := <<"failed">>} = Row <- Rows]),
     Of = fun(Metric) -> [{Variant, Value} || #{metric := M, variant := Variant, value := Value}
                                                  <- Rows, M =:= Metric] end,
-    ?assertMatch([{<<"stock">>, _}, {<<"weft_swim">>, _}], lists:sort(Of(<<"formed_s">>))),
+    ?assertEqual(lists:sort([list_to_binary(Variant) || Variant <- Forming]),
+                 lists:sort([Variant || {Variant, _} <- Of(<<"formed_s">>)])),
     [?assert(Value > 0) || Metric <- [<<"formed_s">>, <<"forming_cpu_ms">>, <<"idle_percent">>,
                                       <<"idle_wakeups_per_s">>],
                            {_Variant, Value} <- Of(Metric)],

@@ -10,7 +10,7 @@
 
 -define(NAMES, ["chromium", "chromium-browser", "google-chrome"]).
 -define(MS, 60000).
--define(POLL_MS, 20).
+-define(POLL_MS, 50).
 %% Ends the browser when its standard input ends, which is when the port is closed, or its owner has
 %% died.
 -define(RUN, "\"$@\" 2>&1 < /dev/null & pid=$!; cat > /dev/null; kill $pid").

@@ -12,7 +12,7 @@
 -spec start(Nodes :: pos_integer(), Groups :: pos_integer()) -> {pid(), inet:port_number()}.
 start(Nodes, Groups) ->
     {ok, _} = application:ensure_all_started(cowboy),
-    {ok, Config} = weft_dashboard_config:parse([{port, 0}, {period_ms, 500}]),
+    {ok, Config} = weft_dashboard_config:parse([{port, 0}, {period_ms, 1000}]),
     Cluster = cluster(Nodes, Groups),
     {ok, Supervisor} = weft_dashboard:start(Config#{source => fun(none) -> seen(Cluster, 1);
                                                                  (Look) -> seen(Cluster, Look)

@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Metrics of real nodes, as a scraper gets them: over one lane and several, over TLS, over a
-%% circuit, and beside stock nodes.
+%% @doc Metrics of real nodes, as a scraper gets them: over one lane and several, over a circuit, and
+%% beside stock nodes; with FULL=1 over TLS, too.
 %%
 %% Most cases share nodes: a chain, or a pair that a third node may join. Each leaves them as they
 %% were. Those that do not are the last ones; after one that failed there are new nodes.
@@ -29,7 +29,7 @@
 
 suite() -> [{timetrap, {minutes, 2}}].
 
-all() -> of_chain() ++ [tls, a_stock_node] ++ of_pair().
+all() -> of_chain() ++ [tls || os:getenv("FULL") =/= false] ++ [a_stock_node] ++ of_pair().
 
 of_chain() -> [one_lane, promtool_finds_nothing, a_circuit].
 

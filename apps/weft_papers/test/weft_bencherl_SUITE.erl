@@ -17,9 +17,14 @@ suite() -> [{timetrap, {minutes, 3}}].
 all() ->
     [schedulers_are_swept, arguments_of_a_number_of_schedulers, nodes_are_swept,
      benchmarks_of_a_directory, ours_are_replaced, iterations_differ, as_bencherl_is_configured,
-     hangs_are_told, an_emulator_that_hangs, times_are_kept_at_once, full_from_the_start,
-     full_while_it_measures, an_emulator_that_does_not_start]
-        ++ [tables_are_swept || os:getenv("FULL") =/= false].
+     hangs_are_told, an_emulator_that_hangs, times_are_kept_at_once, full_while_it_measures,
+     an_emulator_that_does_not_start]
+        ++ [Case || is_full(), Case <- [tables_are_swept, full_from_the_start]].
+
+is_full() -> os:getenv("FULL") =/= false.
+
+%% What is measured after something that fails is in benchmarks_of_a_directory, too.
+after_it(Bench) -> [Bench || is_full()].
 
 run(Given, Config) ->
     weft_bencherl:run(maps:merge((weft_bencherl_config:defaults())
@@ -28,7 +33,7 @@ run(Given, Config) ->
                       fun(Line) -> ct:pal("~ts", [Line]) end).
 
 schedulers_are_swept(Config) ->
-    Benches = ["mbrot"] ++ ["bang" || os:getenv("FULL") =/= false],
+    Benches = ["mbrot"] ++ ["bang" || is_full()],
     {ok, #{dir := Dir, rows := Rows, failed := [], insane := []}} =
         run(#{include => Benches, schedulers => [1, 2]}, Config),
     ?assertEqual([{Bench, At} || Bench <- lists:sort(Benches), At <- [1, 2]],
@@ -83,8 +88,8 @@ nodes_are_swept(Config) ->
                  "bench_args(_, _) -> [[go]].\n"
                  "run([go], Slaves, _) -> [pong = net_adm:ping(S) || S <- Slaves], ok.\n"),
     {ok, #{rows := Rows, failed := []}} =
-        run(#{include => ["pings"], bench_dir => Dir, slaves => [0, 2], schedulers => [1]}, Config),
-    ?assertEqual([{node, 0}, {node, 2}, {sched, 1}],
+        run(#{include => ["pings"], bench_dir => Dir, slaves => [0, 1], schedulers => [1]}, Config),
+    ?assertEqual([{node, 0}, {node, 1}, {sched, 1}],
                  lists:usort([{Axis, At} || #{axis := Axis, at := At} <- Rows])).
 
 %% In the layout of BenchErl, unchanged. One prints something else each time, one crashes: both are
@@ -109,13 +114,19 @@ ours_are_replaced(Config) ->
     ?assertEqual([{"ran", "[original]"}, {"ran", "[original]"}],
                  [{Bench, What} || #{bench := Bench, what := What} <- Rows]).
 
-%% What was printed is compared within a point too, unless it is not wanted.
+%% What was printed is compared within a point too, as also in benchmarks_of_a_directory, unless it
+%% is not wanted.
 iterations_differ(Config) ->
     Dir = source(Config, "uneven", "bench_args(_, _) -> [[1]].\n"
                  "run([1], _, _) -> io:format(\"~p~n\", [os:system_time()]), ok.\n"),
-    Once = #{include => ["uneven"], bench_dir => Dir, schedulers => [1]},
-    {ok, #{failed := [], insane := ["uneven"]}} = run(Once, Config),
-    {ok, #{failed := [], insane := []}} = run(Once#{sanity => false}, Config).
+    Insane = fun(Sanity) ->
+                 {ok, #{failed := [], insane := Of}} =
+                     run(#{include => ["uneven"], bench_dir => Dir, schedulers => [1],
+                           sanity => Sanity}, Config),
+                 Of
+             end,
+    is_full() andalso ?assertEqual(["uneven"], Insane(true)),
+    ?assertEqual([], Insane(false)).
 
 %% An installation instead of an emulator, labels of arguments, data and a bench.conf.
 as_bencherl_is_configured(Config) ->
@@ -154,9 +165,10 @@ hangs_are_told(Config) ->
     Dir = source(Config, "hanging", "bench_args(_, _) -> receive never -> [] end.\n"
                  "run(_, _, _) -> ok.\n"),
     _ = source(Config, "other", "bench_args(_, _) -> [[1]].\nrun([1], _, _) -> ok.\n"),
-    {ok, #{rows := [_, _], failed := [Text]}} =
-        run(#{include => ["hanging", "other"], bench_dir => Dir, schedulers => [1],
+    {ok, #{rows := Rows, failed := [Text]}} =
+        run(#{include => ["hanging" | after_it("other")], bench_dir => Dir, schedulers => [1],
               timeout_ms => 1000}, Config),
+    ?assertEqual(2 * length(after_it("other")), length(Rows)),
     ?assertMatch({match, _}, re:run(Text, "hanging:bench_args/2 did not end within 1 s")).
 
 %% It hears nothing, so it is not told to end but ended. It has to stand still before its time is
@@ -170,8 +182,10 @@ an_emulator_that_hangs(Config) ->
                  "    ok = file:write_file(File, os:getpid()),\n"
                  "    os:cmd(\"kill -STOP \" ++ os:getpid()), ok.\n"),
     _ = source(Config, "walking", "bench_args(_, _) -> [[1]].\nrun([1], _, _) -> ok.\n"),
-    {ok, #{rows := [_, _], failed := [Text]}} =
-        run(#{include => ["stopping", "walking"], bench_dir => Dir, schedulers => [1]}, Config),
+    {ok, #{rows := Rows, failed := [Text]}} =
+        run(#{include => ["stopping" | after_it("walking")], bench_dir => Dir, schedulers => [1]},
+            Config),
+    ?assertEqual(2 * length(after_it("walking")), length(Rows)),
     ?assertMatch({match, _}, re:run(Text, "did not answer within")),
     {ok, Pid} = file:read_file(filename:join([Dir, "stopping", "data", "pid"])),
     Process = filename:join(["/proc", Pid, "exe"]),

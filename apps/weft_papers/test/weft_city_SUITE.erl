@@ -16,7 +16,8 @@ suite() -> [{timetrap, {seconds, 180}}].
 
 all() ->
     [the_hash_is_the_same_on_each_carrier, districts_need_fewer_messages_between_nodes,
-     the_command_tells_its_hash, the_commands_of_the_guide_run].
+     the_command_tells_its_hash]
+        ++ [the_commands_of_the_guide_run || os:getenv("FULL") =/= false].
 
 init_per_suite(Config) -> weft_bench_test_cluster:begin_suite(Config).
 

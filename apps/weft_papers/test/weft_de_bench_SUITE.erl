@@ -19,8 +19,8 @@
 suite() -> [{timetrap, {minutes, 3}}].
 
 all() ->
-    [on_weft, in_groups, all_begin_at_once, a_node_is_lost, a_cell_loses_a_node]
-        ++ [on_stock || os:getenv("FULL") =/= false].
+    [on_weft, in_groups, all_begin_at_once, a_node_is_lost]
+        ++ [Case || os:getenv("FULL") =/= false, Case <- [on_stock, a_cell_loses_a_node]].
 
 init_per_suite(Config) -> weft_bench_test_cluster:begin_suite(Config).
 
@@ -201,7 +201,7 @@ spaced(Dir, File) -> weft_report_sample:read_numbers(filename:join(Dir, File)).
 
 config(Operations, More, Name, Config) ->
     File = filename:join(?config(priv_dir, Config), lists:concat([Name, ".config"])),
-    ok = file:write_file(File, io_lib:format("{mode, {rate, 100}}. {duration, {seconds, 3}}.~n"
+    ok = file:write_file(File, io_lib:format("{mode, {rate, 50}}. {duration, {seconds, 3}}.~n"
                                              "{concurrent, 2}. {report_interval, 1}.~n"
                                              "{operations, ~p}.~n~s~n", [Operations, More])),
     File.

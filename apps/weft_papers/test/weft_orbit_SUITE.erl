@@ -40,7 +40,7 @@ over_the_links_of_the_groups(Config) ->
     with_nodes(weft_groups, shape(), Config,
                fun(Nodes) ->
                    is_right(?OPTIONS, Nodes),
-                   ?assertEqual([2, 4, 2, 2, 4, 2, 2], connections(Nodes)),
+                   ?assertEqual(of_groups(), connections(Nodes)),
                    Names = weft_bench_cluster:nodes(Nodes),
                    [is_right(?OPTIONS, Nodes, lists:sublist(Names, Count)) || Count <- [1, 3, 5]],
                    is_right(grouped(Nodes), Nodes),
@@ -79,15 +79,14 @@ has_size(Digits, Space, Size, Form, Nodes) ->
     ?assertEqual({Digits, Space, Size, 1 + Size * length(Digits)},
                  {Digits, Space, Found, Received}).
 
-%% N = 7 nodes, S = 2 groups: the master has S connections, a submaster (N-1)/S + S - 1, a worker
-%% (N-1)/S - 1; in the distributed form all have N - 1.
+%% In the distributed form all have N - 1.
 connections_are_those_of_the_paper(Config) ->
     with_nodes(stock, shape(), Config,
                fun(Nodes) ->
                    is_right(grouped(Nodes), Nodes),
-                   ?assertEqual([2, 4, 2, 2, 4, 2, 2], connections(Nodes)),
+                   ?assertEqual(of_groups(), connections(Nodes)),
                    is_right(?OPTIONS, Nodes),
-                   ?assertEqual([6, 6, 6, 6, 6, 6, 6], connections(Nodes)),
+                   ?assertEqual(lists:duplicate(1 + 2 * size(), 2 * size()), connections(Nodes)),
                    lost_node_is_told(Nodes)
                end).
 
@@ -105,15 +104,18 @@ command_takes_generators_of_the_user(Config) ->
                       {proplists:get_value("size", Lines), proplists:get_value("sum", Lines)})
      end || Form <- [["--grouped", "--variant", "weft_groups", "--nodes", "5"]]
                    ++ [["--nodes", "5"] || os:getenv("FULL") =/= false]],
-    {0, Known} = command(["--generators", "4,1,2", "--space", "157", "--nodes", "3"], Config),
+    {0, Known} = command(["--generators", "4,1,2", "--space", "157" | two()], Config),
     ?assertEqual(integer_to_list(?SIZE), proplists:get_value("size", Known)).
 
 %% What is found out on the nodes only.
 command_tells_what_went_wrong(Config) ->
     File = generator(Config, "orbit_fraction", "X / 2 + case X of 0 -> throw(none); _ -> 1 end"),
-    ?assertMatch({2, []}, command(["--generators", File, "--nodes", "3"], Config)),
+    ?assertMatch({2, []}, command(["--generators", File | two()], Config)),
     Later = generator(Config, "orbit_later", "case X of 0 -> 1; _ -> 1.5 end"),
-    ?assertMatch({1, []}, command(["--generators", Later, "--nodes", "3"], Config)).
+    ?assertMatch({1, []}, command(["--generators", Later | two()], Config)).
+
+%% A master and a worker.
+two() -> ["--nodes", "2", "--groups", "1"].
 
 generator(Config, Module, Expression) ->
     File = filename:join(proplists:get_value(priv_dir, Config), Module ++ ".erl"),
@@ -124,12 +126,21 @@ generator(Config, Module, Expression) ->
 command(Arguments, Config) ->
     weft_bench_test_cluster:command(weft_orbit_command, Arguments, Config).
 
+%% A master and two groups of this size.
+size() ->
+    case os:getenv("FULL") of false -> 2; _ -> 3 end.
+
 shape() ->
-    weft_bench_cluster:shape(7, weft_orbit_workload:groups(2, 3)).
+    weft_bench_cluster:shape(1 + 2 * size(), weft_orbit_workload:groups(2, size())).
+
+%% N nodes, S = 2 groups: the master has S connections, a submaster (N-1)/S + S - 1, a worker
+%% (N-1)/S - 1.
+of_groups() ->
+    [2 | lists:append(lists:duplicate(2, [size() + 1 | lists:duplicate(size() - 1, size() - 1)]))].
 
 grouped(Nodes) ->
-    [_Master, A1, A2, A3, B1, B2, B3] = weft_bench_cluster:nodes(Nodes),
-    ?OPTIONS#{groups => [[A1, A2, A3], [B1, B2, B3]], gateways => 2}.
+    {One, Other} = lists:split(size(), tl(weft_bench_cluster:nodes(Nodes))),
+    ?OPTIONS#{groups => [One, Other], gateways => 2}.
 
 is_right(Options, Nodes) ->
     is_right(Options, Nodes, weft_bench_cluster:nodes(Nodes)).
