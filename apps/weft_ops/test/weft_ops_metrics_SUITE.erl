@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Metrics of real nodes, as a scraper gets them: over one lane and several, over a circuit, and
-%% beside stock nodes; with FULL=1 over TLS, too.
+%% @doc Metrics of real nodes, as a scraper gets them: over one lane and several, over a circuit,
+%% and beside stock nodes; with FULL=1 over TLS, too.
 %%
 %% Most cases share nodes: a chain, or a pair that a third node may join. Each leaves them as they
 %% were. Those that do not are the last ones; after one that failed there are new nodes.
