@@ -10,7 +10,7 @@
 
 -export([find/0, looks_well/2, looks_well/3, measured/3, drawn_percent/2, width/0]).
 
--define(BROWSER_MS, 60000).
+-define(BROWSER_MS, 150000).
 -define(WIDTH, 1100).
 -define(HEIGHT, 900).
 
