@@ -21,7 +21,7 @@
 -define(TIME_MS, 30_000).
 
 -type kind() :: shared | visible | own.
--type part() :: kind() | crossing.
+-type part() :: kind() | quick | crossing.
 -export_type([kind/0, part/0]).
 
 %% @doc The modules with cases, in the order they run.
@@ -35,17 +35,21 @@ modules() ->
      weft_conformance_pg, weft_conformance_mnesia, weft_conformance_node_loss,
      weft_conformance_ticks, weft_conformance_admission].
 
-%% Shared cases of which the outcome depends on the way between the nodes, not on them alone. The
-%% largest message takes as long as all others.
+%% Shared cases of which the outcome depends on the way between the nodes, not on them alone.
 crossing() ->
     [weft_conformance_send, weft_conformance_link, weft_conformance_monitor, weft_conformance_bulk,
      weft_conformance_order, weft_conformance_node_loss, weft_conformance_admission].
 
+%% These take longer than all others, and `weft_first_message_SUITE' has messages of 60 MB.
+bulky() -> [binary_of_100_mb].
+
 %% @doc The names of all cases which run on a pair of this kind.
 -spec cases(part()) -> [atom()].
 cases(crossing) ->
-    [Case || Module <- crossing(), Case <- cases_of(Module), kind(needs(Module, Case)) =:= shared,
-             Case =/= binary_of_100_mb];
+    [Case || Module <- crossing(), Case <- cases_of(Module), kind(needs(Module, Case)) =:= shared]
+        -- [a_thousand_messages_of_mixed_sizes_between_16_pairs | bulky()];
+cases(quick) ->
+    cases(shared) -- bulky();
 cases(Kind) ->
     [Case || Module <- modules(), Case <- cases_of(Module), kind(needs(Module, Case)) =:= Kind].
 

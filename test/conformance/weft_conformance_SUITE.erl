@@ -4,9 +4,10 @@
 %% A carrier's group has parts: `shared' (one pair of nodes for all cases), `visible' (one pair of
 %% nodes that see each other in nodes()) and `own' (new nodes for each case, but for those that
 %% leave their nodes whole). The direct link has all of them. Unless the environment variable
-%% WEFT_CONFORMANCE_ALL is set, or FULL=1, a gateway has `visible' and those of `shared' that depend
-%% on the way (`crossing'), TLS has `visible', and that is all: the others share the code of these
-%% (or, stock, show that the cases are right, which is not weft's to keep), and it takes minutes.
+%% WEFT_CONFORMANCE_ALL is set, or FULL=1, it has no more of `shared' than is `quick', a gateway has
+%% `visible' and those of `shared' that depend on the way (`crossing'), and that is all: the others
+%% share the code of these (or, stock, show that the cases are right, which is not weft's to keep),
+%% and it takes minutes.
 %% Each topology has a suite of its own, and so has what becomes of nodes that die behind gateways.
 %%
 %%   rebar3 ct --dir test/conformance --suite weft_conformance_SUITE --group stock
@@ -17,7 +18,7 @@
 -export(['$handle_undefined_function'/2]).
 
 %% The others have to be asked for.
--define(USUAL, [direct, gateway1, tls]).
+-define(USUAL, [direct, gateway1]).
 
 suite() ->
     [{timetrap, {minutes, 3}}].
@@ -30,7 +31,7 @@ carriers() -> weft_cluster:carriers() ++ weft_cluster:topologies().
 groups() ->
     [{Carrier, [], [{group, Kind} || Kind <- kinds(Carrier)]}
      || Carrier <- carriers()]
-        ++ [{Kind, [], weft_conformance:cases(Kind)} || Kind <- [shared, crossing, visible]]
+        ++ [{Kind, [], weft_conformance:cases(Kind)} || Kind <- [shared, quick, crossing, visible]]
         ++ [{own, [], lists:sort(fun is_before/2, weft_conformance:cases(own))}].
 
 %% Those that can have the same nodes come one after the other, and last those that break them.
@@ -54,7 +55,7 @@ kinds(Carrier) ->
 is_full() ->
     os:getenv("WEFT_CONFORMANCE_ALL") =/= false orelse os:getenv("FULL") =:= "1".
 
-usual_kinds(direct) -> [shared, visible, own];
+usual_kinds(direct) -> [quick, visible, own];
 usual_kinds(gateway1) -> [crossing, visible];
 usual_kinds(_Other) -> [visible].
 
@@ -64,7 +65,7 @@ init_per_suite(Config) ->
 end_per_suite(Config) ->
     weft_cluster:stop_epmd(proplists:get_value(epmd, Config)).
 
-init_per_group(Shared, Config) when Shared =:= shared; Shared =:= crossing ->
+init_per_group(Shared, Config) when Shared =:= shared; Shared =:= quick; Shared =:= crossing ->
     [{cluster, start(Config, #{})} | Config];
 init_per_group(visible, Config) ->
     [{cluster, start(Config, #{circuits => visible, third => true})} | Config];
@@ -83,7 +84,8 @@ init_per_group(pubsub, Config) ->
 init_per_group(Carrier, Config) ->
     [{carrier, Carrier} | Config].
 
-end_per_group(Kind, Config) when Kind =:= shared; Kind =:= crossing; Kind =:= visible ->
+end_per_group(Kind, Config)
+  when Kind =:= shared; Kind =:= quick; Kind =:= crossing; Kind =:= visible ->
     weft_cluster:stop(proplists:get_value(cluster, Config));
 end_per_group(own, _Config) ->
     stop_kept();

@@ -42,7 +42,7 @@ atoms_utf8_and_of_255_characters(#{b := B}) ->
 five_thousand_distinct_atoms(#{b := B}) ->
     Atom = fun(N) -> list_to_atom("conformance_atom_" ++ integer_to_list(N * N)) end,
     Atoms = [Atom(N) || N <- lists:seq(1, ?ATOMS)],
-    same(B, Atoms),
+    same(B, [Atoms]),
     Echo = echo(B),
     [Echo ! {self(), Sent} || Sent <- Atoms ++ lists:reverse(Atoms)],
     [?expect({Echo, Sent}) || Sent <- Atoms ++ lists:reverse(Atoms)].

@@ -17,7 +17,7 @@
          end_per_group/2]).
 -export([brokers_use_the_carrier/1, each_message_is_consumed_once/1, network_is_cut_for_3_s/1]).
 
--define(MESSAGES, 10000).
+-define(MESSAGES, 4000).
 -define(WINDOW, 500).
 -define(CUT_MS, 3000).
 %% After this part of the cut nothing is under way any more that was sent before it.

@@ -20,7 +20,7 @@
 
 -define(T, weft_channel_traffic).
 %% So many messages of each sender, while connections are cut.
--define(NUMBERED, 300).
+-define(NUMBERED, 200).
 -define(CHANNELS,
         #{default => #{block_ms => 60000},
           wide => #{parallelism => 4, block_ms => 60000},
@@ -62,10 +62,10 @@ end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 order_without_a_key(Config) ->
     [A, B, _] = shared(Config),
     To = {keeper, name(B)},
-    Senders = [{Channel, I, call(A, ?T, send_numbered, [To, {Channel, I}, 60, 400000, Channel])}
+    Senders = [{Channel, I, call(A, ?T, send_numbered, [To, {Channel, I}, 30, 400000, Channel])}
                || Channel <- [default, wide, files], I <- [1, 2]],
     [done = call(A, ?T, wait_numbered, [Pid]) || {_, _, Pid} <- Senders],
-    in_order(B, 60 * length(Senders)).
+    in_order(B, 30 * length(Senders)).
 
 %% A key makes one order of what several receivers get: the relay sees it in the messages.
 order_by_key(Config) ->
@@ -210,7 +210,7 @@ exactly_once_over_breaks(Config) ->
                || {Here, There} <- Both, I <- [1, 2],
                   {Channel, Bytes} <- [{default, 2000}, {wide, 20000}, {files, 200000}]],
     weft_test_nodes:until(fun() -> call(B, ?T, count, [keeper]) > 100 end),
-    try lists:foreach(fun(I) -> break_and_go_on(I, Nodes) end, lists:seq(1, 20))
+    try lists:foreach(fun(I) -> break_and_go_on(I, Nodes) end, lists:seq(1, 12))
     catch
         error:Reason:Stack ->
             ct:pal("~p~n~p", [Reason, [states(N) || N <- Nodes]]),

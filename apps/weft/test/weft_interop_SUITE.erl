@@ -23,11 +23,16 @@ suite() -> [{timetrap, {minutes, 2}}].
 all() ->
     [plain_node_calls_weft, weft_calls_plain_node, a_node_changes_its_carrier_and_back,
      plain_nodes_denied, remsh, erl_call,
-     without_epmd, ipv6, hidden_nodes, dynamic_name, allowed_nodes,
+     without_epmd, ipv6, dynamic_name,
      ticks_keep_an_idle_connection, socket_options, statistics, wrong_cookie_and_cookie_per_node,
      started_at_run_time, node_that_does_not_listen, wrong_configuration,
      tls_with_mutual_certificates, tls_wrong_authority, tls_without_certificate, tls_and_tcp]
-        ++ [long_names || os:getenv("FULL") =:= "1"].
+        ++ case is_full() of
+               true -> [long_names, hidden_nodes, allowed_nodes];
+               false -> []
+           end.
+
+is_full() -> os:getenv("FULL") =:= "1".
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -87,12 +92,17 @@ remsh(Config) ->
             {skip, "no program `script` to give erl a terminal"};
         _ ->
             [?assertMatch({match, _}, re:run(remsh(Arguments, Weft, Config), "i am " ++ name(Weft)))
-             || Arguments <- ["-sname remsh_plain", "-hidden -sname remsh_hidden",
-                              "-sname undefined",
-                              "-sname remsh_weft -proto_dist weft -pa "
-                                  ++ weft_test_nodes:ebin(weft_dist)]],
+             || Arguments <- remsh_arguments()],
             ok
     end.
+
+remsh_arguments() ->
+    ["-sname undefined",
+     "-sname remsh_weft -proto_dist weft -pa " ++ weft_test_nodes:ebin(weft_dist)
+     | case is_full() of
+           true -> ["-sname remsh_plain", "-hidden -sname remsh_hidden"];
+           false -> []
+       end].
 
 %% What a remote shell prints that runs one expression.
 remsh(Arguments, Weft, Config) ->
@@ -225,17 +235,18 @@ allowed_nodes(Config) ->
     true = connects(B, A),
     talk(B, A).
 
-%% Ticks keep an idle connection alive, with weft on both ends and on one.
+%% Ticks keep an idle connection alive, with weft on one end; and with FULL=1 on both, too.
 ticks_keep_an_idle_connection(Config) ->
     Args = ["-kernel", "net_ticktime", "3"],
-    [A, B] = [start(Name, #{args => Args}, Config) || Name <- [a, b]],
-    Plain = start(plain, #{carrier => plain, args => Args}, Config),
-    [true = connects(A, Node) || Node <- [B, Plain]],
+    A = start(a, #{args => Args}, Config),
+    Others = [start(other, #{carrier => Carrier, args => Args}, Config)
+              || Carrier <- [plain | [weft || is_full()]]],
+    [true = connects(A, Node) || Node <- Others],
     [ok = call(A, weft_resume_traffic, F, Arg)
      || {F, Arg} <- [{expect, []}, {watch_nodes, []}]],
     receive after 6000 -> ok end, % pacing: nothing may happen in two tick times
     ?assertMatch(#{signals := []}, call(A, weft_resume_traffic, account, [])),
-    [talk(A, Node) || Node <- [B, Plain]],
+    [talk(A, Node) || Node <- Others],
     ok.
 
 socket_options(Config) ->

@@ -6,7 +6,7 @@
 %% first.
 %%
 %% Histories are drawn from a seed, which is printed; SEED=<number> repeats the faults of a run.
-%% FULL=1 makes 30 of them.
+%% FULL=1 makes 30 of them, with more faults.
 -module(weft_names_strong_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -131,7 +131,7 @@ is_confirmed_free(Read) -> undefined =:= Read orelse ct:fail("it is not free: ~p
 
 names_of_a_killed_node_are_free_after_its_lease(Config) ->
     [A, B, C, D] = shared(Config),
-    {ok, Count} = call(D, ?MODULE, hold, [many, 500], 120000),
+    {ok, Count} = call(D, ?MODULE, hold, [many, 200], 120000),
     ?assertEqual({ok, Count}, counted(strong(A, all, [5000]))),
     {_, {ok, Token}} = hold(D, x),
     ok = weft_test_nodes:kill(D),
@@ -218,20 +218,20 @@ bad_options_stop_the_scope(Config) ->
 
 histories_are_linearizable(Config) ->
     Seed = weft_test_nodes:seed(),
-    Count = case os:getenv("FULL") of false -> 1; _ -> 30 end,
+    {Count, Faults} = case os:getenv("FULL") of false -> {1, 3}; _ -> {30, 5} end,
     _ = rand:seed(exsss, Seed),
-    Operations = [history(N, Config) || N <- lists:seq(1, Count)],
+    Operations = [history(N, Faults, Config) || N <- lists:seq(1, Count)],
     ct:pal("operations of each history: ~w", [Operations]),
     ?assert(lists:min(Operations) > 20).
 
-history(N, Config) ->
+history(N, Faults, Config) ->
     Dir = filename:join(?config(priv_dir, Config), "history_" ++ integer_to_list(N)),
     ok = filelib:ensure_dir(filename:join(Dir, "x")),
     Names = [a, b, c, d],
     Nodes = started(Names, [a, b, c], Config),
     [ok = users(Node, Dir) || Node <- Nodes],
     {Left, Crashes} = lists:foldl(fun(_, Acc) -> fault(Acc, Dir, Config) end, {Nodes, []},
-                                  lists:seq(1, 5)),
+                                  lists:seq(1, Faults)),
     ok = healed(Left),
     %% They end among working homes: the last answers are not all unknown.
     until(fun() -> lists:all(fun is_served/1, Left) end, 90000),

@@ -60,7 +60,7 @@ every_connection_killed_fifty_times(Config) ->
     kill_under_traffic(Config, #{lanes => 1, which => all, kills => 50, resumes_min => 25}).
 
 single_lanes_killed(Config) ->
-    [A, B] = kill_under_traffic(Config, #{lanes => 4, which => one, kills => 60, resumes_min => 2}),
+    [A, B] = kill_under_traffic(Config, #{lanes => 4, which => one, kills => 30, resumes_min => 2}),
     %% Whatever lanes were lost, they come back.
     weft_test_nodes:until(fun() -> lanes(A, B) =:= 4 andalso lanes(B, A) =:= 4 end).
 
@@ -107,7 +107,7 @@ simultaneous_connects(Config) ->
 
 %% Each is the same race anew.
 rounds() ->
-    Usual = case os:getenv("FULL") of "1" -> "1000"; _ -> "60" end,
+    Usual = case os:getenv("FULL") of "1" -> "1000"; _ -> "30" end,
     list_to_integer(os:getenv("ROUNDS", Usual)).
 
 connect_both([A, B] = Nodes, Round) ->
@@ -154,7 +154,7 @@ states(Nodes) ->
 connects_at_once_after_a_disconnect(Config) ->
     [A, B] = ?config(pair, Config),
     connect(A, B),
-    [?assertEqual(0, weft_test_nodes:call(Here, ?T, reconnect, [name(There), 500], 60000))
+    [?assertEqual(0, weft_test_nodes:call(Here, ?T, reconnect, [name(There), 150], 60000))
      || {Here, There} <- [{A, B}, {B, A}]].
 
 %% As on the stock carrier: what the socket takes is sent. Nobody promises the last one of them.
@@ -291,7 +291,7 @@ idle_link_is_closed(Config) ->
 circuit_survives_gateways(Config) ->
     {Count, FaultsMin} = case os:getenv("FULL") of
                              "1" -> {1000000, 100};
-                             _ -> {50000, 10}
+                             _ -> {20000, 6}
                          end,
     Names = [unique(Name) || Name <- [a, b, g1, g2]],
     Stage0 = square(Names, Config),

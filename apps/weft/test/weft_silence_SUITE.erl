@@ -28,11 +28,16 @@ suite() -> [{timetrap, {minutes, 3}}].
 a_quarter_of_an_hour() -> [{timetrap, {minutes, 25}}].
 
 all() ->
-    [breaks_are_no_end, breaks_are_no_end_with_a_time_to_resume,
-     changes_of_neighbours_are_no_end, a_session_at_rest_is_small,
+    [breaks_are_no_end, changes_of_neighbours_are_no_end, a_session_at_rest_is_small,
      a_link_at_rest_is_still, what_waits_is_watched_at_once,
      node_that_stands_still_for_a_while_is_up, node_that_stands_still_for_long_is_down,
-     who_does_not_tick_is_down] ++ [a_quarter_of_an_hour || os:getenv("FULL") =:= "1"].
+     who_does_not_tick_is_down]
+        ++ case is_full() of
+               true -> [breaks_are_no_end_with_a_time_to_resume, a_quarter_of_an_hour];
+               false -> []
+           end.
+
+is_full() -> os:getenv("FULL") =:= "1".
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -126,7 +131,8 @@ link_info(Node) -> call(Node, weft_link, info, [own_link(Node)]).
 
 %% Neighbours change all the time, and with them the circuits between those that are none.
 changes_of_neighbours_are_no_end(Config) ->
-    Names = [list_to_atom("p" ++ integer_to_list(N)) || N <- lists:seq(1, 8)],
+    {Count, Ticktimes} = case is_full() of true -> {8, 5}; false -> {6, 3} end,
+    Names = [list_to_atom("p" ++ integer_to_list(N)) || N <- lists:seq(1, Count)],
     Seed = weft_test_nodes:node_name(hd(Names)),
     Shape = {peer_to_peer, #{seeds => [Seed], shuffle_ms => 1000, active => 3, passive => 8}},
     TicktimeS = 2 * ?TICKTIME_S,
@@ -138,7 +144,6 @@ changes_of_neighbours_are_no_end(Config) ->
          ok = call(N, ?T, expect, []),
          ok = call(N, ?T, watch_nodes, [])
      end || N <- Nodes],
-    Ticktimes = case os:getenv("FULL") of "1" -> 5; _ -> 3 end,
     pause_ms(Ticktimes * TicktimeS * 1000),
     [?assertEqual({name(N), []}, {name(N), ends(N)}) || N <- Nodes].
 
@@ -177,7 +182,7 @@ partial() ->
 
 %% Less than net_ticktime, with the settings that a node has by itself.
 node_that_stands_still_for_a_while_is_up(Config) ->
-    Pairs = stand_still(4 * ?TICKTIME_S, 10000, Config),
+    Pairs = stand_still(4 * ?TICKTIME_S, fun(_) -> pause_ms(10000) end, Config),
     lists:foreach(fun({_Still, Other} = Pair) ->
                           talk(Pair),
                           talk({Other, element(1, Pair)})
@@ -189,12 +194,16 @@ talk({Here, There}) ->
     ok = call(Here, ?T, send, [name(There), Plan]),
     until(fun() -> maps:get(received, call(There, ?T, account, [])) =:= 100 end).
 
-%% More than that, so that it was noticed before: the same is said at both ends.
+%% Until it was noticed: the same is said at both ends.
 node_that_stands_still_for_long_is_down(Config) ->
+    Noticed = fun(Others) ->
+                      pause_ms(12000),
+                      [until(fun() -> downs(N) =/= [] end) || N <- Others]
+              end,
     [begin
          until(fun() -> downs(N) =/= [] end),
          ?assertEqual({name(N), [net_tick_timeout]}, {name(N), downs(N)})
-     end || {Still, Other} <- stand_still(2 * ?TICKTIME_S, 12000, Config), N <- [Other, Still]].
+     end || {Still, Other} <- stand_still(2 * ?TICKTIME_S, Noticed, Config), N <- [Other, Still]].
 
 silent_pair(Config) ->
     Args = ["-connect_all", "false" | ticking(?TICKTIME_S)],
@@ -213,12 +222,12 @@ who_does_not_tick_is_down(Config) ->
     ?assertEqual([net_tick_timeout], downs(A)).
 
 %% In one pair who was called stands still, in the other one who has called.
-stand_still(TicktimeS, Ms, Config) ->
+stand_still(TicktimeS, Wait, Config) ->
     [A, B, C, D] = [start(Name, ["-connect_all", "false" | ticking(TicktimeS)], [], Config)
                     || Name <- [a, b, c, d]],
     [begin connect(Here, There), watch(Here, There) end || {Here, There} <- [{A, B}, {C, D}]],
     [ok = weft_test_nodes:pause(N) || N <- [B, C]],
-    pause_ms(Ms),
+    _ = Wait([A, D]),
     [ok = weft_test_nodes:continue(N) || N <- [B, C]],
     [{B, A}, {C, D}].
 
