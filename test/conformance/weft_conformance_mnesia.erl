@@ -25,8 +25,12 @@ mnesia_table_on_two_nodes(#{a := A, b := B}) ->
     {atomic, ok} = erpc:call(B, fun() ->
         mnesia:transaction(fun() -> mnesia:write({conformance, other, rand:bytes(100_000)}) end)
     end),
-    [{conformance, other, Bytes}] = mnesia:dirty_read(conformance, other),
-    100_000 = byte_size(Bytes),
+    ok = weft_expect:until(fun() ->
+        case mnesia:dirty_read(conformance, other) of
+            [{conformance, other, Bytes}] -> byte_size(Bytes) =:= 100_000;
+            [] -> false
+        end
+    end),
     stop(A, B).
 
 mnesia_transactions_from_both_sides(#{a := A, b := B}) ->
@@ -41,7 +45,10 @@ mnesia_transactions_from_both_sides(#{a := A, b := B}) ->
     [?expect({'DOWN', Monitor, process, Pid, normal}) || {Pid, Monitor} <- Workers],
     {atomic, [{conformance, counter, 100}]} =
         mnesia:transaction(fun() -> mnesia:read({conformance, counter}) end),
-    [{conformance, counter, 100}] = erpc:call(B, mnesia, dirty_read, [conformance, counter]),
+    %% A transaction does not wait until the other node has written it.
+    ok = weft_expect:until(fun() ->
+        erpc:call(B, mnesia, dirty_read, [conformance, counter]) =:= [{conformance, counter, 100}]
+    end),
     stop(A, B).
 
 mnesia_goes_on_after_the_loss_of_a_node(#{a := A, b := B}) ->
