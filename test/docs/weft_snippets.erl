@@ -6,7 +6,7 @@
 %%   erlang module        compiles, and what it calls is there
 %%   erlang config APP    a sys.config, or some of its keys for APP; the application accepts it
 %%   erlang terms WHAT    a file of terms; what reads such a file accepts it
-%%   elixir               can be read, if Elixir is there
+%%   elixir               can be read, if Elixir is there (with FULL=1)
 %%   sh                   a script: sh can read it, and its commands have these options
 %%   console              the same after `$ ', and expressions after prompts; the rest is output
 %%   args                 a vm.args

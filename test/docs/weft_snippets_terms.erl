@@ -112,10 +112,10 @@ run_conf(Text) ->
         {error, Reason} -> [Reason]
     end.
 
-%% @doc Elixir, if it is there.
+%% @doc Elixir, if it is there, with FULL=1: each block takes an emulator of its own.
 -spec elixir(string()) -> [string()].
 elixir(Text) ->
-    case os:find_executable("elixir") of
+    case os:getenv("FULL") =/= false andalso os:find_executable("elixir") of
         false -> [];
         _ ->
             in_a_file(Text, fun(File) ->
