@@ -73,14 +73,21 @@ kill_under_traffic(Config, #{lanes := Lanes, which := Which, kills := Kills,
     [A, B] = Nodes = pair(Config, [{lanes, Lanes}]),
     connect(A, B),
     begin_traffic(Nodes, ?config(seed, Config), #{rate => 1000, bytes_max => 2000}),
-    [kill_lanes(Nodes, Which) || _ <- lists:seq(1, Kills)],
+    Killed = kill_lanes(Kills, Least, Nodes, Which),
     Resumes = resumes(A, B),
     end_traffic(Nodes),
-    ct:pal("resumes: ~b", [Resumes]),
-    %% Faults came to pass, though two may fall into one resume, and each cost no more than its own:
-    %% no thrashing.
-    ?assert(Resumes >= Least andalso Resumes =< 2 * Kills),
+    ct:pal("resumes: ~b, after lanes were killed ~b times", [Resumes, Killed]),
+    %% Each fault cost no more than its own: no thrashing.
+    ?assert(Resumes =< 2 * Killed),
     Nodes.
+
+%% So many times, and until so many came to pass: on a busy machine many fall into one resume.
+kill_lanes(Times, Least, [A, B] = Nodes, Which) ->
+    [kill_lanes(Nodes, Which) || _ <- lists:seq(1, Times)],
+    case resumes(A, B) >= Least of
+        true -> Times;
+        false -> Times + kill_lanes(1, Least, Nodes, Which)
+    end.
 
 kill_lanes(Nodes, Which) ->
     {Here, There} = pick_sides(Nodes),
