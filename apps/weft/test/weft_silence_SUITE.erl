@@ -182,7 +182,7 @@ partial() ->
 
 %% Less than net_ticktime, with the settings that a node has by itself.
 node_that_stands_still_for_a_while_is_up(Config) ->
-    Pairs = stand_still(4 * ?TICKTIME_S, fun(_) -> pause_ms(10000) end, Config),
+    Pairs = stand_still(4 * ?TICKTIME_S, fun(_) -> pause_ms(10000) end, [[], []], Config),
     lists:foreach(fun({_Still, Other} = Pair) ->
                           talk(Pair),
                           talk({Other, element(1, Pair)})
@@ -194,7 +194,8 @@ talk({Here, There}) ->
     ok = call(Here, ?T, send, [name(There), Plan]),
     until(fun() -> maps:get(received, call(There, ?T, account, [])) =:= 100 end).
 
-%% Until it was noticed: the same is said at both ends.
+%% Until it was noticed: the same is said at both ends, also if the link has noticed nothing yet, as
+%% one at rest may not have.
 node_that_stands_still_for_long_is_down(Config) ->
     Noticed = fun(Others) ->
                       pause_ms(12000),
@@ -203,7 +204,9 @@ node_that_stands_still_for_long_is_down(Config) ->
     [begin
          until(fun() -> downs(N) =/= [] end),
          ?assertEqual({name(N), [net_tick_timeout]}, {name(N), downs(N)})
-     end || {Still, Other} <- stand_still(2 * ?TICKTIME_S, Noticed, Config), N <- [Other, Still]].
+     end || {Still, Other} <- stand_still(2 * ?TICKTIME_S, Noticed,
+                                         [[], [], [{link_timeout_ms, 60000}]], Config),
+            N <- [Other, Still]].
 
 silent_pair(Config) ->
     Args = ["-connect_all", "false" | ticking(?TICKTIME_S)],
@@ -221,15 +224,24 @@ who_does_not_tick_is_down(Config) ->
     until(fun() -> downs(A) =/= [] end),
     ?assertEqual([net_tick_timeout], downs(A)).
 
-%% In one pair who was called stands still, in the other one who has called.
-stand_still(TicktimeS, Wait, Config) ->
-    [A, B, C, D] = [start(Name, ["-connect_all", "false" | ticking(TicktimeS)], [], Config)
-                    || Name <- [a, b, c, d]],
-    [begin connect(Here, There), watch(Here, There) end || {Here, There} <- [{A, B}, {C, D}]],
-    [ok = weft_test_nodes:pause(N) || N <- [B, C]],
-    _ = Wait([A, D]),
-    [ok = weft_test_nodes:continue(N) || N <- [B, C]],
-    [{B, A}, {C, D}].
+%% A pair for each of these environments: in one who was called stands still, in the next one who
+%% has called.
+stand_still(TicktimeS, Wait, Envs, Config) ->
+    Pairs = [begin
+                 [Caller, Called] = [start(list_to_atom([Side | integer_to_list(Index)]),
+                                           ["-connect_all", "false" | ticking(TicktimeS)], Env,
+                                           Config) || Side <- "ab"],
+                 connect(Caller, Called),
+                 watch(Caller, Called),
+                 case Index rem 2 of
+                     1 -> {Called, Caller};
+                     0 -> {Caller, Called}
+                 end
+             end || {Index, Env} <- lists:zip(lists:seq(1, length(Envs)), Envs)],
+    [ok = weft_test_nodes:pause(Still) || {Still, _} <- Pairs],
+    _ = Wait([Other || {_, Other} <- Pairs]),
+    [ok = weft_test_nodes:continue(Still) || {Still, _} <- Pairs],
+    Pairs.
 
 %% --- steps ------------------------------------------------------------------------------------
 

@@ -74,6 +74,7 @@ gateway_test_() ->
                           {behind, fun the_end_of_a_neighbour_is_not_that_of_those_behind/0},
                           {dropped, fun the_other_end_hears_of_a_dropped_circuit/0},
                           {served, fun who_finds_a_stream_taken_opens_again/0},
+                          {timed_out, fun who_asks_for_a_stream_that_timed_out_is_told/0},
                           {late, fun who_joins_late_gets_no_label_of_another_life/0}]]}.
 
 prepared() ->
@@ -118,6 +119,16 @@ who_finds_a_stream_taken_opens_again() ->
     ?assertEqual([{near, {close, 3, broken}}], written()),
     _ = weft_switch:message({refused, 3}, up()),
     ?assertEqual([{near, {close, 3, refused}}], written()).
+
+%% What was told when the link came up may be lost with its lane.
+who_asks_for_a_stream_that_timed_out_is_told() ->
+    #{session := Id} = Open = open_to(<<"own@host">>),
+    true = ets:insert(weft_sessions, {Id, timed_out, <<"hop@host">>}),
+    Up = up(),
+    ?assertEqual([{near, {timed_out, Id}}], written()),
+    _ = weft_switch:packet({open, 3, Open#{target := weft_identity:name(), mode := resume}}, <<>>,
+                           lane(near), Up),
+    ?assertEqual([{near, {timed_out, Id}}, {near, {close, 3, gone}}], written()).
 
 %% Who serves a circuit had not begun when the lanes were lost; the gateway has started again, and
 %% counts its labels from the beginning.

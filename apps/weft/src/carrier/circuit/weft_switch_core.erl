@@ -34,6 +34,8 @@
 -record(local, {kind :: weft_wire:stream_kind(), session :: session(), input :: input(),
                 far :: binary()}).
 
+-type found() :: {ok, session(), input(), Peer :: binary()} | timed_out | error.
+
 %% What serves a circuit, and the name of its other end.
 -type local() :: {weft_wire:stream_kind(), session(), input(), Far :: binary()}.
 
@@ -236,8 +238,7 @@ relay_packet(Packet, Relay, Switch) ->
 done({Switch, Effects}) -> {done, Switch, Effects}.
 
 %% A label that is unknown at this end is to be forgotten at the other.
-unknown({close, _, _}, _Lane) -> [];
-unknown({incarnation, _, _}, _Lane) -> [];
+unknown({Told, _, _}, _Lane) when Told =:= close; Told =:= incarnation -> [];
 unknown(Packet, Lane) -> [{write, Lane, weft_wire:close(element(2, Packet), unknown)}].
 
 %% @doc More came on a circuit that ends here than was allowed: the sender will repeat it.
@@ -247,11 +248,10 @@ overflow(Label, Lane, Switch0) ->
     {Switch, Lost ++ [{write, Lane, weft_wire:close(Label, overload)}]}.
 
 %% @doc The peer has ended that session, which the caller has looked up.
--spec timed_out({ok, session(), input(), Peer :: binary()} | error, state()) -> [effect()].
+-spec timed_out(found(), state()) -> [effect()].
 timed_out({ok, Session, _Input, Name}, #switch{name = Name} = Switch) ->
     [closed(Session, any, timed_out, Switch)];
-timed_out(_, _Switch) ->
-    [].
+timed_out(_, _Switch) -> [].
 
 %% @doc May a packet that came under Label go on, by a lane in which so much waits? Returns the
 %% label to send it under.
@@ -268,8 +268,7 @@ relay(Relay, _Label, _Waiting, _Switch) ->
 %% --- circuits that the peer opens -------------------------------------------------------------
 
 %% @doc The peer opens a circuit to this node, for a session that the caller has looked up.
--spec opened(label(), weft_wire:open(), lane(),
-             {ok, session(), input(), Peer :: binary()} | error, state()) -> {state(), [effect()]}.
+-spec opened(label(), weft_wire:open(), lane(), found(), state()) -> {state(), [effect()]}.
 opened(Label, #{kind := Kind, source := Source, received := Received}, _Lane,
        {ok, Session, Input, Source}, #switch{link = Link} = Switch0) ->
     %% `new' again: the opener did not get the accept.
@@ -283,8 +282,9 @@ opened(Label, #{mode := new, kind := Kind, session := Id, source := Source}, _La
        #switch{link = Link, name = Name} = Switch) ->
     Host = case Source of Name -> Link; _ -> own_process end,
     {Switch, [{accept, Kind, Id, Source, {Link, lanes_for(Kind, Switch), Label}, Host}]};
-opened(Label, _Open, Lane, _Found, Switch) ->
-    {Switch, [{write, Lane, weft_wire:close(Label, gone)}]}.
+opened(Label, #{session := Id}, Lane, Found, Switch) ->
+    {Switch, [{write, Lane, weft_wire:timed_out(Id)} || Found =:= timed_out]
+             ++ [{write, Lane, weft_wire:close(Label, gone)}]}.
 
 %% @doc The peer opens a circuit to another node; Next is the link that leads there. As many
 %% circuits as that may pass.

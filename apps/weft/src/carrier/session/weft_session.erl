@@ -268,6 +268,9 @@ handle_info({Kernel, unsupported_protocol}, Session) when is_pid(Kernel) ->
 handle_info({'EXIT', _Pid, disconnect}, #session{outlet = Outlet} = Session) ->
     %% First send what was sent before the disconnect.
     die(disconnect, drained(?LAST_PACKETS, Session#session{outlet = weft_outlet:more(Outlet)}));
+handle_info({'EXIT', _Pid, net_tick_timeout}, #session{stream = Stream} = Session) ->
+    ok = weft_stream:timed_out(Stream),
+    die(net_tick_timeout, Session);
 handle_info({'EXIT', _Pid, normal}, Session) ->
     next(Session);
 handle_info({'EXIT', _Pid, Reason}, Session) ->

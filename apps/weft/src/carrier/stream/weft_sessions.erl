@@ -47,11 +47,14 @@ add(Id, Kind, Session, Input, Peer) ->
         false -> {error, taken}
     end.
 
--spec find(id()) -> {ok, Session :: pid(), Input :: pid(), Peer :: binary()} | error.
+%% @doc What serves that stream here; `timed_out' if the kernel's ticks have ended it.
+-spec find(id()) ->
+          {ok, Session :: pid(), Input :: pid(), Peer :: binary()} | timed_out | error.
 find(Id) ->
     case ets:lookup(?MODULE, Id) of
         [{_, Session, Input, Peer, _Kind}] -> {ok, Session, Input, Peer};
-        _None -> error
+        [{_, timed_out, _Peer}] -> timed_out;
+        [] -> error
     end.
 
 %% @doc The sessions with the node of that name.

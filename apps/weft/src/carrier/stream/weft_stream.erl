@@ -12,7 +12,7 @@
 %% ticks decide about the connection that the stream carries (`weft_session_counters').
 -module(weft_stream).
 
--export([initiator/4, acceptor/6, connect/1, close/1, handle/2, say_accepted/1,
+-export([initiator/4, acceptor/6, connect/1, close/1, timed_out/1, handle/2, say_accepted/1,
          push/4, flush/1, can_send/1, to_flush/1, room/1, room/2, window_bytes/1,
          tick/1, spare/1, socket/1, last_break/1, info/1, code_change/1]).
 -export_type([stream/0, path/0, outcome/0]).
@@ -21,6 +21,7 @@
 -compile({inline, [written/2, header_bytes/1, now_us/0]}).
 
 -define(TICK_BYTES, 5).
+-define(TIMED_OUT_BYTES, 17).
 
 -type path() :: {Link :: pid(), [weft_lane:lane()], weft_wire:label()}.
 -type outcome() :: weft_stream_core:outcome().
@@ -86,6 +87,15 @@ connect(#stream{core = Core0} = Stream) ->
 %% @doc No further path is looked for.
 -spec close(stream()) -> stream().
 close(#stream{core = Core} = Stream) -> Stream#stream{core = weft_stream_core:close(Core)}.
+
+%% @doc The kernel's ticks have ended the stream. A neighbour to which there is still a link hears
+%% of it before the circuit is closed, other peers when there is a link to them (`weft_sessions').
+-spec timed_out(stream()) -> ok.
+timed_out(#stream{core = Core, id = Id}) ->
+    case weft_stream_core:lanes(Core) of
+        [Lane | _] -> _ = weft_lane:send(Lane, weft_wire:timed_out(Id), ?TIMED_OUT_BYTES), ok;
+        [] -> ok
+    end.
 
 %% --- messages ---------------------------------------------------------------------------------
 
