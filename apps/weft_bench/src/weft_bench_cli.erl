@@ -113,6 +113,7 @@ cells(Workloads, Options, More) ->
 on_hosts(File, Cells, Options, #{hosts := Open}) ->
     case Open(File) of
         {ok, Hosts, Close} ->
+            ok = weft_bench_interrupt:afterwards(hosts, Close),
             try measure(weft_bench_hosts:on(Hosts, Cells), Options) after Close() end;
         {error, Text} ->
             throw({usage, Text})

@@ -12,6 +12,10 @@
 %% A line of its list: what to call a figure, how long it takes, and where it is from.
 -define(FIGURE, "^(\\S+) +(\\d+) min +(.*)$").
 -define(PARTS, [unicode, {capture, all_but_first, list}]).
+%% The emulator does not read its input, whose end is that of the command: it is interrupted then.
+-define(SCRIPT, "exec 3<&0; \"$@\" < /dev/null 3<&- & p=$!; "
+                "{ cat <&3; kill -TERM $p; } > /dev/null 2>&1 & c=$!; "
+                "wait $p; s=$?; kill $c 2> /dev/null; exit $s").
 
 %% @doc weft paper [LIST].
 -spec paper([string()], weft_argparse:given()) -> weft_cli:answer().
@@ -73,8 +77,9 @@ papers(Lib, Words, Show) ->
     Paths = lists:append([["-pa", Ebin] || Ebin <- filelib:wildcard(filename:join(Lib, "*/ebin"))]),
     Arguments = ["-noinput" | Paths]
         ++ ["-eval", "weft_papers_cli:run(init:get_plain_arguments()).", "-extra", "paper" | Words],
-    Port = open_port({spawn_executable, os:find_executable("erl")},
-                     [{args, Arguments}, exit_status, binary, use_stdio, hide]),
+    Port = open_port({spawn_executable, "/bin/sh"},
+                     [{args, ["-c", ?SCRIPT, "sh", os:find_executable("erl") | Arguments]},
+                      exit_status, binary, use_stdio, hide]),
     follow(Port, Show, []).
 
 follow(Port, Show, Output) ->

@@ -108,10 +108,11 @@ measure(Figures, Options, Dir) ->
         _ -> 1
     end.
 
+%% Who was interrupted may be unable to print.
 told(Measured, Dir) ->
-    io:put_chars([text(One) || One <- Measured]),
     File = filename:join(Dir, "paper.html"),
     ok = weft_report_file:write(File, page(Measured)),
+    io:put_chars([text(One) || One <- Measured]),
     io:format("~nall of it: ~ts~n", [File]).
 
 %% Those of which there is something.

@@ -10,7 +10,6 @@
 -export([open/1, command/3]).
 
 -define(ROOT, ".weft").
--define(EPMD_PORT, 4369).
 
 %% @doc Opens them. The error is a text.
 -spec open(File :: string()) ->
@@ -66,11 +65,9 @@ unpacked(Dir, Cookie) ->
     ["set -e; umask 077; cd ", quote(Dir), "\ntar xzf code.tar.gz; rm code.tar.gz\n"
      "rm -f .erlang.cookie; printf '%s' ", Cookie, " > .erlang.cookie; chmod 400 .erlang.cookie\n"].
 
-%% An epmd of their own ends, unless nodes are registered with it.
+%% Nodes are left there if the run was interrupted.
 closed(Connection, Dir, Port) ->
-    Epmd = ["epmd -port " ++ integer_to_list(Port) ++ " -kill > /dev/null 2>&1\n"
-            || Port =/= ?EPMD_PORT],
-    _ = weft_deploy_host:script(Connection, [Epmd, "rm -rf ", quote(Dir), "\nexit 0\n"]),
+    _ = weft_deploy_host:script(Connection, weft_papers_sweep:script(Dir, Port)),
     weft_deploy_host:close(Connection).
 
 quote(Word) -> weft_deploy_shell:quote(Word).

@@ -43,6 +43,22 @@ words_are_quoted_for_the_shell_of_the_host_test() ->
     ?assertEqual(iolist_to_binary([[$[, Word, $]] || Word <- Words]), printed(Port, <<>>)),
     ok = file:del_dir_r(Dir).
 
+%% After an interrupt: what runs in the directory, and nothing beside it.
+what_runs_in_a_directory_is_ended_test() ->
+    Dir = filename:join("/tmp", "it's swept " ++ os:getpid()),
+    ok = filelib:ensure_path(Dir),
+    [Within, Beside] = [open_port({spawn_executable, "/bin/sh"},
+                                  [{args, ["-c", "read -r _", "sh", Where]}, exit_status])
+                        || Where <- [Dir ++ "/node", Dir ++ "2/node"]],
+    Port = open_port({spawn_executable, "/bin/sh"}, [{args, ["-s"]}, binary, exit_status]),
+    Script = unicode:characters_to_binary(weft_papers_sweep:script(Dir, 4369)),
+    true = port_command(Port, Script),
+    ?assertEqual(<<>>, printed(Port, <<>>)),
+    receive {Within, {exit_status, Status}} -> ?assertNotEqual(0, Status) end,
+    ?assertNot(filelib:is_file(Dir)),
+    true = port_command(Beside, "\n"),
+    receive {Beside, {exit_status, 0}} -> ok end.
+
 printed(Port, Before) ->
     receive
         {Port, {data, Data}} -> printed(Port, <<Before/binary, Data/binary>>);

@@ -1,20 +1,23 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc A node that a workload has watched: it has agents and metrics, a browser that gets the
-%% model, and somebody who scrapes again and again; afterwards it has none of them.
+%% model, and somebody who scrapes again and again; afterwards it has none of them. Of a deployment
+%% that is interrupted nothing stays, either.
 -module(weft_watched_SUITE).
 
+-include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
--export([a_node_is_watched_and_then_not/1]).
+-export([a_node_is_watched_and_then_not/1, interrupted_while_it_deploys/1]).
 -export([watched_and_then_not/0]).
 
 -define(CALL_MS, 30000).
 -define(SCRAPE_MS, 20000).
+-define(DEPLOY_MS, 180000).
 
-suite() -> [{timetrap, {seconds, 120}}].
+suite() -> [{timetrap, {minutes, 5}}].
 
-all() -> [a_node_is_watched_and_then_not].
+all() -> [a_node_is_watched_and_then_not, interrupted_while_it_deploys].
 
 init_per_suite(Config) -> weft_bench_test_cluster:begin_suite(Config).
 
@@ -31,6 +34,29 @@ a_node_is_watched_and_then_not(Config) ->
 
 call(Nodes, Module, Function, Arguments) ->
     weft_bench_nodes:call(Nodes, {n, 1}, Module, Function, {Arguments, ?CALL_MS}).
+
+%% Nodes that are up, nodes that are being started, epmd, files.
+interrupted_while_it_deploys(Config) ->
+    Dir = filename:join(?config(priv_dir, Config), "interrupted"),
+    Deployment = filename:join([Dir, "sd_18", "deployment"]),
+    Line = weft_bench_command:line(["paper", "sd_18", "--quick", "--out", Dir]),
+    Port = weft_bench_command:open(["exec ", Line]),
+    {os_pid, OsPid} = erlang:port_info(Port, os_pid),
+    Logs = filename:join(Deployment, "deploy/watched/host/nodes/*/log"),
+    weft_test_nodes:until(fun() -> filelib:wildcard(Logs) =/= [] end, ?DEPLOY_MS),
+    {ok, Terms} = file:consult(filename:join(Deployment, "watched.deploy")),
+    {epmd_port, EpmdPort} = lists:keyfind(epmd_port, 1, Terms),
+    [] = os:cmd(io_lib:format("kill -TERM ~b", [OsPid])),
+    ?assertMatch({130, _}, weft_bench_command:collect(Port)),
+    weft_test_nodes:until(fun() -> naming([Deployment, "/"]) =:= [] end, ?DEPLOY_MS),
+    weft_test_nodes:until(fun() -> not filelib:is_file(Deployment) end, ?DEPLOY_MS),
+    ?assertEqual({error, econnrefused}, gen_tcp:connect({127, 0, 0, 1}, EpmdPort, [])).
+
+%% Processes of the operating system that have this on their command lines.
+naming(Text) ->
+    [File || File <- filelib:wildcard("/proc/[0-9]*/cmdline"),
+             {ok, Words} <- [file:read_file(File)],
+             binary:match(Words, unicode:characters_to_binary(Text)) =/= nomatch].
 
 %% --- on the node --------------------------------------------------------------------------------
 
