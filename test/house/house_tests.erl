@@ -243,7 +243,10 @@ a_callback_needs_no_spec_test() ->
     Behaviour = "-callback work(term()) -> term().",
     ?assertMatch([#{rule := spec, line := 6}], spec([{x, Own}, {y, Behaviour}])).
 
-a_callback_of_a_library_that_is_not_here_needs_one_test() ->
+a_callback_of_a_library_that_is_not_here_needs_one_test_() ->
+    {timeout, 60, fun a_callback_of_a_library_that_is_not_here_needs_one/0}.
+
+a_callback_of_a_library_that_is_not_here_needs_one() ->
     Text = "-behaviour(no_such_library).\n-export([work/1]).\nwork(X) ->\n    X.",
     ?assertMatch([#{rule := spec, line := 4}], spec([{x, Text}])).
 

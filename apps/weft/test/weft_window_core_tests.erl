@@ -68,7 +68,10 @@ it_shrinks_with_the_rate_test() ->
     ?assert(hd(Small) < 20000).
 
 %% It grows again with the rate at once, and with the delay when it looks again after 10 s.
-it_grows_with_the_path_test() ->
+it_grows_with_the_path_test_() ->
+    {timeout, 60, fun it_grows_with_the_path/0}.
+
+it_grows_with_the_path() ->
     #{windows := Faster} = weft_path_model:run(#{rate => 50.0, delay_us => 2000,
                                                  until_us => 2000000,
                                                  changes => [{1000000, 1000.0, 2000}]}),

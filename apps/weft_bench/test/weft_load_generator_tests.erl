@@ -115,7 +115,10 @@ values_that_are_numbers_test() ->
     ?assertEqual([3, 4, 5], lists:usort(values({uniform_int, 3, 5}, 1000))).
 
 %% Half of them can be compressed. One in ten is ten times as large.
-semi_compressible_values_test() ->
+semi_compressible_values_test_() ->
+    {timeout, 60, fun semi_compressible_values/0}.
+
+semi_compressible_values() ->
     Values = values({semi_compressible, 8000, 8000, 10, 0.1}, 1000),
     All = iolist_to_binary(Values),
     Ratio = byte_size(zlib:compress(All)) / byte_size(All),

@@ -29,12 +29,15 @@ a_process_without_the_marks_is_left_alone_test() ->
     ?assertEqual(ok, weft_os_process:stop(Process, 5000)),
     ok = file:delete(Log).
 
-output_goes_to_the_log_test() ->
+output_goes_to_the_log_test_() ->
+    {timeout, 60, fun output_goes_to_the_log/0}.
+
+output_goes_to_the_log() ->
     Mark = integer_to_list(erlang:unique_integer([positive])),
     Log = filename:join(filename:basedir(user_cache, "weft_test"), "echo" ++ Mark),
     ok = filelib:ensure_dir(Log),
     Command = ["/bin/sh", "-c", "echo \"$WEFT_WORD and $1\"", "sh", "two words"],
     {ok, OsPid} = weft_os_process:start(Command, [{"WEFT_WORD", "one"}], Log),
+    weft_test_nodes:until(fun() -> {ok, <<"one and two words\n">>} =:= file:read_file(Log) end),
     ok = weft_os_process:stop(#{os_pid => OsPid, marks => ["two words"]}, 5000),
-    ?assertEqual({ok, <<"one and two words\n">>}, file:read_file(Log)),
     ok = file:delete(Log).

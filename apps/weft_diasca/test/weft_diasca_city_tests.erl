@@ -86,7 +86,10 @@ districts_change_where_actors_are_and_nothing_else_test() ->
           end,
     ?assertEqual(Run(false), Run(true)).
 
-scales_have_the_actors_of_their_counts_test() ->
+scales_have_the_actors_of_their_counts_test_() ->
+    {timeout, 60, fun scales_have_the_actors_of_their_counts/0}.
+
+scales_have_the_actors_of_their_counts() ->
     #{options := Options} = weft_diasca_city:about(),
     Count = fun(Scale) ->
                     Kinds = [Module || {Module, _, _}

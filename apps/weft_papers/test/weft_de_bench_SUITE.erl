@@ -154,7 +154,7 @@ while_one_is_lost(Nodes, Dir, Run) ->
     {Pid, Monitor} = spawn_monitor(fun() -> Self ! {self(), Run()} end),
     Second = filename:join(Dir, "2"),
     weft_test_nodes:until(fun() ->
-                                  filelib:is_file(filename:join(Second, "summary.csv"))
+                                  filelib:file_size(filename:join(Second, "summary.csv")) > 0
                                       andalso done(Second) > 0
                           end),
     [] = os:cmd("kill -KILL " ++ weft_bench_nodes:os_pid(Nodes, {n, 2})),

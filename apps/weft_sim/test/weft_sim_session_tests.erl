@@ -137,7 +137,10 @@ lane(Events) ->
 at(NowMs, Event, Lane) ->
     weft_sim_lane_core:handle(Event, NowMs, Lane).
 
-a_gateway_relays_by_label_and_forgets_with_a_lane_test() ->
+a_gateway_relays_by_label_and_forgets_with_a_lane_test_() ->
+    {timeout, 60, fun a_gateway_relays_by_label_and_forgets_with_a_lane/0}.
+
+a_gateway_relays_by_label_and_forgets_with_a_lane() ->
     {New, []} = weft_sim_gateway_core:init('g@sim', #{lanes => #{a1 => ?A, a2 => ?A, b1 => ?B}}),
     Up = lists:foldl(fun met/2, New, [{a1, ?A}, {a2, ?A}, {b1, ?B}]),
     Open = #{mode => new, kind => distribution, hops => 2, session => <<1:128>>, received => 5,
