@@ -8,7 +8,7 @@
          global_name_ends_with_its_process/1, global_reregister_moves_a_name/1,
          global_send_and_via/1, global_trans_excludes_others/1, global_lock_is_refused_when_held/1,
          global_name_is_gone_with_its_node/1, global_name_conflict_after_a_split/1]).
--export([needs/0]).
+-export([needs/0, synchronise/1]).
 
 needs() ->
     Own = #{own => true, visible => true},
@@ -141,6 +141,10 @@ take_name_when_apart(A, Owner) ->
     Owner ! taken_there,
     receive never -> ok after 60_000 -> ok end.
 
+%% @doc Waits until `global' of these nodes knows them. Who disconnects a node and connects to it
+%% again while `global' still does this for the connection before makes it wait for ever at times,
+%% on any carrier: its message for the new connection is taken for one of that before.
+-spec synchronise([node()]) -> ok.
 synchronise(Nodes) ->
     [ok = erpc:call(Node, global, sync, []) || Node <- Nodes],
     ok.
