@@ -7,6 +7,7 @@
 -module(weft_crdt).
 
 -export([declare/2, update/2, value/1, read/2, read/3, subscribe/1, unsubscribe/1, keys/0, info/0]).
+-export([retire/0, retire/1]).
 -export_type([key/0, error/0]).
 
 -type key() :: term().
@@ -61,9 +62,30 @@ unsubscribe(Key) -> command({unsubscribe, Key, self()}).
 keys() -> command(keys).
 
 %% @doc `keys': how many; `served': who gets changes at once; `unacknowledged': how many keys wait
-%% for whom; `refused': what came malformed or too often; `waiting' readers and `subscriptions'.
+%% for whom; `refused': what came malformed or too often; `waiting' readers and `subscriptions';
+%% `retired': of how many nodes runs are retired; `barred': why this store is, and by whose word, or
+%% `none' (see the guide).
 -spec info() -> #{atom() => term()} | {error, not_running}.
 info() -> command(info).
+
+%% @doc Forgets former runs of all stores: what they did is kept, but no longer that they did it.
+%% All nodes that ever had a store have to be connected, and to have got all that those runs did.
+%% If not, nothing is done, and the error names nodes: `absent' ones; those that are `behind', which
+%% is over soon; those that gave `no_answer', as one with an older version; `busy' with another such
+%% call. Returns how many runs are forgotten. Waits 5 seconds at most.
+-spec retire() -> {ok, Runs :: non_neg_integer()}
+              | {error, {absent | present | behind | no_answer | changed, [node()]}
+                      | {busy, node()}
+                      | {too_many_retired | too_many_members, Max :: pos_integer()}
+                      | {retired | other_retired, By :: node()} | not_running | term()}.
+retire() -> retire([]).
+
+%% @doc And all runs of these nodes, which are gone for good. What only they had is lost. If one of
+%% them comes back it has to begin with an empty store.
+-spec retire(Gone :: node() | [node()]) ->
+          {ok, Runs :: non_neg_integer()} | {error, {bad_nodes, term()} | term()}.
+retire(Gone) when is_atom(Gone), Gone =/= [] -> retire([Gone]);
+retire(Gone) -> command({retire, Gone}).
 
 command(Command) ->
     try weft_driver:command(?MODULE, Command, infinity)

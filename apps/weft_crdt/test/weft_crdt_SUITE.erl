@@ -8,7 +8,7 @@
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([a_chain_of_three/1, a_gateway_that_knows_nothing_of_it/1, a_killed_store/1,
-         a_store_on_disk/1,
+         a_store_on_disk/1, former_runs/1,
          many_keys/1, flows/1, stray_messages/1]).
 -export([add_round/2, add_all/1, all_at_least/2]).
 
@@ -16,7 +16,7 @@ suite() -> [{timetrap, {minutes, 4}}].
 
 all() ->
     shared() ++ [a_killed_store, a_chain_of_three, a_gateway_that_knows_nothing_of_it,
-                 a_store_on_disk].
+                 a_store_on_disk, former_runs].
 
 %% These leave their two nodes to the next one, with keys that no other one has.
 shared() -> [flows, stray_messages, many_keys].
@@ -96,6 +96,33 @@ a_store_on_disk(Config) ->
     ?assertEqual([{ok, Mine}, {ok, 7}], [crdt(A, value, [Key]) || Key <- [mine, theirs]]),
     ok = crdt(A, update, [mine, increment]),
     ?assertEqual({ok, Mine + 1}, crdt(A, value, [mine])).
+
+%% Two runs of a node that was killed, one with a file, are retired, and a node that is gone.
+former_runs(Config) ->
+    Dir = ["-weft_crdt", "dir", "\"" ++ filename:join(?config(priv_dir, Config), "runs") ++ "\""],
+    [A0, G, C] = [started(a, Dir, Config) | started([g, c], Config)],
+    [ok = crdt(Ref, declare, [count, gcounter]) || Ref <- [A0, G, C]],
+    [ok = crdt(Ref, update, [count, {increment, By}]) || {Ref, By} <- [{A0, 1}, {G, 10}, {C, 100}]],
+    [{ok, 111} = crdt(Ref, read, [count, {at_least, 111}, 20000]) || Ref <- [A0, G, C]],
+    [ok = weft_test_nodes:kill(Ref) || Ref <- [A0, C]],
+    Killed = [weft_test_nodes:name(Ref) || Ref <- [A0, C]],
+    wait(fun() -> crdt(G, retire, []) =:= {error, {absent, Killed}} end),
+    A1 = started(a, Dir, Config),
+    Gone = weft_test_nodes:name(C),
+    wait(fun() -> crdt(A1, retire, []) =:= {error, {absent, [Gone]}} end),
+    wait(fun() -> crdt(A1, retire, [Gone]) =:= {ok, 2} end),
+    wait(fun() -> maps:get(retired, crdt(G, info, [])) =:= 2 end),
+    ok = crdt(A1, update, [count, increment]),
+    ?assertEqual({ok, 112}, crdt(G, read, [count, {at_least, 112}, 20000])),
+    ok = weft_test_nodes:kill(A1),
+    [A, New] = [started(a, Dir, Config), started(c, Config)],
+    ?assertEqual({ok, 112}, crdt(A, value, [count])),
+    ok = crdt(New, declare, [count, gcounter]),
+    ok = crdt(New, update, [count, increment]),
+    [?assertEqual({ok, 113}, crdt(Ref, read, [count, {at_least, 113}, 20000]))
+     || Ref <- [A, G, New]],
+    wait(fun() -> crdt(New, retire, []) =:= {ok, 1} end),
+    [?assertEqual({ok, 113}, crdt(Ref, value, [count])) || Ref <- [A, G, New]].
 
 %% Each key changes in each of five rounds; the other node has all at most two seconds later, or
 %% eight times what a round takes where that is more, on a busy machine. In small, and ten thousand

@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc What the guide and decision 0028 say that things cost: messages for a change among many
-%% neighbours, and what each actor leaves in a key for ever.
+%% @doc What the guide and decisions 0028 and 0029 say that things cost: messages for a change among
+%% many neighbours, what each actor leaves in a key, and what is left when it is retired.
 -module(weft_crdt_cost_tests).
 
 -include_lib("eunit/include/eunit.hrl").
@@ -59,14 +59,38 @@ what_an_actor_leaves_test() ->
 
 %% Bytes in a message and words in memory for each of a thousand.
 left(Type, Operation) ->
-    {ok, Module} = weft_crdt_type:module(Type),
     [{FewBytes, FewWords}, {ManyBytes, ManyWords}] =
         [begin
-             State = lists:foldl(fun(N, Before) ->
-                                     Who = {'shop@shop-1.example.com', 1795530000000000 + N},
-                                     {ok, Delta} = Module:mutate(Operation, {Who, N}, Before),
-                                     Module:merge(Before, Delta)
-                                 end, Module:new(), lists:seq(1, Actors)),
+             {Module, State} = of_runs(Runs, Type, Operation),
              {erlang:external_size(Module:pack(State)), erts_debug:flat_size(State)}
-         end || Actors <- [10, 1010]],
+         end || Runs <- [10, 1010]],
     {(ManyBytes - FewBytes) / 1000, (ManyWords - FewWords) / 1000}.
+
+of_runs(Runs, Type, Operation) ->
+    {ok, Module} = weft_crdt_type:module(Type),
+    {Module, lists:foldl(fun(N, Before) ->
+                             Who = {'shop@shop-1.example.com', 1795530000000000 + N},
+                             {ok, Delta} = Module:mutate(Operation, {Who, N}, Before),
+                             Module:merge(Before, Delta)
+                         end, Module:new(), lists:seq(1, Runs))}.
+
+%% Of a thousand runs in a key, all of which have ended; and of the table of a hundred such nodes,
+%% which a store has once.
+what_retired_runs_leave_test() ->
+    {ok, Table} = weft_crdt_retired:next(#{'shop@shop-1.example.com' => 1795530000001000}, [],
+                                         weft_crdt_retired:new()),
+    Costs = [begin
+                 {Module, Before} = of_runs(1000, Type, Operation),
+                 After = Module:retire(Table, Before),
+                 ?assertEqual(Module:value(Before), Module:value(After)),
+                 {Type, erlang:external_size(Module:pack(Before)),
+                  erlang:external_size(Module:pack(After))}
+             end || {Type, Operation} <- [{gcounter, increment}, {pncounter, increment},
+                                          {orset, {add, x}}, {mv_register, {set, x}},
+                                          {ew_flag, enable}]],
+    ?assertEqual([], [Cost || {_, Before, After} = Cost <- Costs,
+                              Before < 35000 orelse Before > 60000 orelse After > 100], Costs),
+    Nodes = maps:from_list([{list_to_atom("shop@shop-" ++ integer_to_list(N) ++ ".example.com"),
+                             1795530000001000} || N <- lists:seq(100, 199)]),
+    {ok, Hundred} = weft_crdt_retired:next(Nodes, maps:keys(Nodes), weft_crdt_retired:new()),
+    ?assert(erlang:external_size(Hundred) < 6000, erlang:external_size(Hundred)).

@@ -32,6 +32,61 @@ a_tail_that_was_cut_off_is_dropped_test_() ->
            end)
      end}.
 
+%% A table of retired runs, then a state that was folded with it: whatever is cut off, the count is
+%% that of before, and it is folded or not.
+a_table_that_was_cut_off_is_dropped_test_() ->
+    {timeout, 60,
+     fun() ->
+         in_directory(
+           fun(Dir) ->
+               {ok, Table} = weft_crdt_retired:next(#{a => 1}, [], weft_crdt_retired:new()),
+               written([{x, gcounter, #{{a, 1} => 3, {a, 2} => 4}}, {y, gcounter, #{{a, 2} => 1}}],
+                       Dir),
+               Before = filelib:file_size(file(Dir)),
+               Hash = weft_crdt_entries:ended(Table, entries(Dir)),
+               append([{weft_crdt, retired, Table, Hash}, {x, gcounter, #{{a, 2} => 5}}], Dir),
+               {ok, Bytes} = file:read_file(file(Dir)),
+               Read = [begin
+                           ok = file:write_file(file(Dir), binary:part(Bytes, 0, Length)),
+                           {weft_crdt_entries:value(x, entries(Dir)),
+                            weft_crdt_entries:state(x, entries(Dir))}
+                       end || Length <- lists:seq(Before, byte_size(Bytes))],
+               ?assertEqual(lists:sort(
+                              [{{ok, 7}, {ok, gcounter, #{{a, 1} => 3, {a, 2} => 4}}},
+                               {{ok, 7}, {ok, gcounter, #{retired => {Table, 3}, {a, 2} => 4}}},
+                               {{ok, 8}, {ok, gcounter, #{retired => {Table, 3}, {a, 2} => 5}}}]),
+                            lists:usort(Read))
+           end)
+     end}.
+
+%% Also states of a store that lacks something: some were folded with the table before, and some
+%% not at all.
+what_was_folded_is_the_same_after_the_file_was_rewritten_test() ->
+    in_directory(
+      fun(Dir) ->
+          {ok, First} = weft_crdt_retired:next(#{a => 1}, [], weft_crdt_retired:new()),
+          {ok, Second} = weft_crdt_retired:next(#{a => 2}, [], First),
+          Items = [{x, gcounter, #{{a, 1} => 3, {a, 2} => 4}},
+                   {s, orset, #{{a, 1} => {[{1, 2}], #{}}}}],
+          Begun = weft_crdt_entries:learn_all(Items, weft_crdt_entries:new(10)),
+          Later = [{weft_crdt, retired, First, weft_crdt_entries:ended(First, Begun)},
+                   {y, gcounter, #{{a, 2} => 1}}, {members, weft_crdt_members, #{b => 7}},
+                   {weft_crdt, retired, Second, 1}, {z, gcounter, #{retired => {2, 9}}}],
+          Whole = weft_crdt_entries:learn_all(Later, Begun),
+          ?assertMatch({ok, gcounter, #{retired := {First, 3}}}, weft_crdt_entries:state(x, Whole)),
+          ?assertMatch({ok, gcounter, #{retired := {Second, 9}}},
+                       weft_crdt_entries:state(z, Whole)),
+          written(Items ++ Later, Dir),
+          [?assertEqual([weft_crdt_entries:state(K, Whole) || K <- [x, s, y, z]],
+                        [weft_crdt_entries:state(K, entries(Dir)) || K <- [x, s, y, z]])
+           || _ <- [1, 2]],
+          ?assertEqual(#{b => 7}, weft_crdt_entries:members(entries(Dir))),
+          ?assertEqual(Second, weft_crdt_entries:table(entries(Dir)))
+      end).
+
+entries(Dir) ->
+    weft_crdt_entries:learn_all(with(Dir, fun weft_crdt_log:kept/0), weft_crdt_entries:new(10)).
+
 damage_is_named_test() ->
     in_directory(
       fun(Dir) ->
@@ -93,13 +148,16 @@ a_file_that_can_not_be_rewritten_goes_on_test() ->
           ?assertEqual([{x, gcounter, #{{a, 1} => 200}}], read(Dir))
       end).
 
-the_file_is_rewritten_when_it_has_doubled_test() ->
-    in_directory(
-      fun(Dir) ->
-          append([{x, gcounter, #{{a, 1} => N}} || N <- lists:seq(1, 1000)], Dir),
-          ?assert(filelib:file_size(file(Dir)) < 2000),
-          ?assertEqual([{x, gcounter, #{{a, 1} => 1000}}], read(Dir))
-      end).
+the_file_is_rewritten_when_it_has_doubled_test_() ->
+    {timeout, 60,
+     fun() ->
+         in_directory(
+           fun(Dir) ->
+               append([{x, gcounter, #{{a, 1} => N}} || N <- lists:seq(1, 1000)], Dir),
+               ?assert(filelib:file_size(file(Dir)) < 2000),
+               ?assertEqual([{x, gcounter, #{{a, 1} => 1000}}], read(Dir))
+           end)
+     end}.
 
 a_directory_that_can_not_be_written_is_named_test() ->
     in_directory(fun(Dir) ->

@@ -3,21 +3,27 @@
 %% fire when the world says so. For the tests of `weft_crdt_core'.
 -module(weft_crdt_world).
 
--export([new/2, link/3, cut/3, restart/2, command/3, reply/3, deliver/2, double/2, lose/2, settle/1,
-         settle/2, tick/2, event/3, value/3, bytes/1, sent/1, warnings/1, told/1, forget/1, nodes/1,
-         bad/0]).
+-export([new/2, link/3, cut/3, restart/2, crash/4, tear/3, depart/2, arrive/2, answers/2, disk/2,
+         command/3, reply/3, deliver/2, in_order/2, double/2, lose/2, settle/1, settle/2, tick/2,
+         event/3, value/3, bytes/1, sent/1, warnings/1, told/1, forget/1, nodes/1, bad/0]).
 
 -include_lib("proper/include/proper.hrl").
 
 -record(world, {cores = #{}, options, links = #{}, queue = [], timers = #{}, replies = [],
-                warnings = [], told = [], now = 0, starts = 0, sent = [], bytes = 0}).
+                warnings = [], told = [], now = 0, starts = 0, sent = [], bytes = 0,
+                disks = #{}}).
 
+%% Of the option `durable_nodes' all is kept that they have to keep.
 new(Nodes, Options) ->
     lists:foldl(fun start/2, #world{options = Options}, Nodes).
 
 start(Node, #world{options = Options, starts = Starts, cores = Cores} = World) ->
-    {Core, Effects} = weft_crdt_core:init(Node,
-                                          Options#{incarnation => Starts + 1, seed => Starts}),
+    Kept = case lists:member(Node, maps:get(durable_nodes, Options, [])) of
+               true -> #{durable => true, kept => disk(Node, World)};
+               false -> #{}
+           end,
+    Run = Options#{incarnation => Starts + 1, seed => Starts},
+    {Core, Effects} = weft_crdt_core:init(Node, maps:merge(Run, Kept)),
     perform(Node, Effects, World#world{starts = Starts + 1, cores = Cores#{Node => Core},
                                        timers = (World#world.timers)#{Node => []}}).
 
@@ -43,7 +49,41 @@ cut(A, B, #world{links = Links, queue = Queue} = World) ->
 
 key(A, B) -> {min(A, B), max(A, B)}.
 
-%% The node has forgotten everything. Its links come back.
+%% What a node has kept, in order.
+disk(Node, #world{disks = Disks}) -> lists:reverse(maps:get(Node, Disks, [])).
+
+%% What the last items were is lost when a machine fails, which then starts again.
+tear(Node, Items, #world{disks = Disks} = World) ->
+    Left = lists:nthtail(min(Items, length(maps:get(Node, Disks, []))), maps:get(Node, Disks, [])),
+    restart(Node, World#world{disks = Disks#{Node => Left}}).
+
+%% A message arrives at one of these nodes, and after so many of its effects the node ends and
+%% starts again.
+crash(Nth, Count, At, #world{queue = Queue, cores = Cores, now = Now} = World) ->
+    case [M || {_, To, _} = M <- Queue, lists:member(To, At)] of
+        [] -> World;
+        Some ->
+            {From, To, Msg} = Chosen = nth(Nth, Some),
+            {_, Effects} = weft_crdt_core:handle({message, From, Msg}, Now, map_get(To, Cores)),
+            restart(To, perform(To, lists:sublist(Effects, Count),
+                                World#world{queue = lists:delete(Chosen, Queue)}))
+    end.
+
+%% A node ends, and does not come back before it arrives.
+depart(Node, #world{cores = Cores, links = Links} = World0) ->
+    #world{timers = Timers} = World =
+        lists:foldl(fun({A, B}, W) when A =:= Node; B =:= Node -> cut(A, B, W);
+                       (_, W) -> W
+                    end, World0, maps:keys(Links)),
+    World#world{cores = maps:remove(Node, maps:with(maps:keys(Cores), World#world.cores)),
+                timers = maps:remove(Node, Timers)}.
+
+arrive(Node, World) -> start(Node, World).
+
+%% What was replied to such commands, the last one first.
+answers(Command, #world{replies = Replies}) -> [Reply || {C, Reply} <- Replies, C =:= Command].
+
+%% The node has forgotten what it has not kept. Its links come back.
 restart(Node, #world{links = Links} = World0) ->
     Others = [case Key of {Node, B} -> B; {A, Node} -> A end
               || {A0, B0} = Key <- maps:keys(Links), A0 =:= Node orelse B0 =:= Node],
@@ -78,6 +118,8 @@ effect(_, {reply, Ref, Reply}, #world{replies = Replies} = World) ->
 effect(_, {tell, Pid, Msg}, #world{told = Told} = World) ->
     World#world{told = [{Pid, Msg} | Told]};
 effect(_, {watch, _}, World) -> World;
+effect(Node, {view, kept, Item}, #world{disks = Disks} = World) ->
+    World#world{disks = Disks#{Node => [Item | maps:get(Node, Disks, [])]}};
 effect(_, {notice, {warning, Warning}}, #world{warnings = Warnings} = World) ->
     World#world{warnings = [Warning | Warnings]}.
 
@@ -86,6 +128,12 @@ deliver(_, #world{queue = []} = World) -> World;
 deliver(Nth, #world{queue = Queue} = World) ->
     {From, To, Msg} = Chosen = nth(Nth, Queue),
     event(To, {message, From, Msg}, World#world{queue = lists:delete(Chosen, Queue)}).
+
+%% So many messages, in the order in which they were sent.
+in_order(0, World) -> World;
+in_order(_, #world{queue = []} = World) -> World;
+in_order(Count, #world{queue = Queue} = World) ->
+    in_order(Count - 1, deliver(length(Queue) - 1, World)).
 
 double(_, #world{queue = []} = World) -> World;
 double(Nth, #world{queue = Queue} = World) -> World#world{queue = [nth(Nth, Queue) | Queue]}.

@@ -9,7 +9,7 @@
 %% two stores have to be compared.
 -module(weft_crdt_buffer).
 
--export([new/1, add/6, heard/4, next/2, acked/2, resend/2, tries/1, is_behind/1, caught_up/1,
+-export([new/1, add/6, heard/5, next/2, acked/2, resend/2, tries/1, is_behind/1, caught_up/1,
          count/1]).
 -export_type([buffer/0, kind/0, item/0]).
 
@@ -51,12 +51,13 @@ joined({Type, A, KindA}, {_, B, KindB}) ->
     {Type, M:merge(A, B), min(KindA, KindB)}.
 
 %% @doc The neighbour has sent this, so it need not get it.
--spec heard(Key :: term(), weft_crdt_type:name(), weft_crdt_type:packed(), buffer()) -> buffer().
-heard(Key, Type, Packed, #buffer{waiting = Waiting} = Buffer) ->
+-spec heard(Key :: term(), weft_crdt_type:name(), weft_crdt_type:packed(),
+            weft_crdt_retired:table(), buffer()) -> buffer().
+heard(Key, Type, Packed, Table, #buffer{waiting = Waiting} = Buffer) ->
     case Waiting of
         #{Key := {Type, Delta, Kind}} ->
             {ok, M} = weft_crdt_type:module(Type),
-            {ok, Has} = M:unpack(Packed),
+            {ok, Has} = M:unpack(Packed, Table),
             Left = M:difference(Delta, Has),
             case Left =:= M:new() of
                 true -> Buffer#buffer{waiting = maps:remove(Key, Waiting)};

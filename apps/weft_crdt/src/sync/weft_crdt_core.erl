@@ -11,22 +11,30 @@
 %% something was dropped, see `weft_crdt_compare'. Whatever is lost otherwise (a node that ends, a
 %% link that breaks) comes by that. So messages may be lost, doubled and reordered.
 %%
-%% `{serve, IsWanted}': the sender wants to be served. Messages are `{weft_crdt, 1, ..}'; other
-%% versions are ignored, and what is malformed is counted and told once for each neighbour and link.
-%% Too many messages of a comparison are not answered, see `weft_crdt_peers'.
+%% `{serve, IsWanted}': the sender wants to be served. What is malformed is counted and told once
+%% for each neighbour and link. Too many messages of a comparison are not answered, see
+%% `weft_crdt_peers'.
+%%
+%% Retired actors: see `weft_crdt_retirement' for how stores agree, and `weft_crdt_retired' for what
+%% then is dropped. `{retired, Table, Hash}' brings a table to a store that has an earlier one.
+%%
+%% Messages are `{weft_crdt, 1, Msg}' as long as nobody is retired, and `{weft_crdt, 2, Stamp, Msg}'
+%% afterwards, as are those about retiring. Other versions are ignored. So a store of a version
+%% that knows of no retired actors gets nothing wrong from this one; and it makes retiring fail,
+%% because it does not say `hello'.
 %%
 %% With `durable' each delta that is new is a view (`kept') before it is answered or acknowledged;
 %% `kept' gives those of the run before back, in any order.
 %%
 %% Derived keys are values that this node has computed; they do not leave it. What is not done: keys
-%% are never deleted, and an actor that does not come back is remembered.
+%% are never deleted.
 %%
 %% Options: `keys_max' (100000), `waiting_max' (keys that wait for one neighbour, 50000),
 %% `operation_bytes' (1 MiB), `message_bytes' (65536), `sync_ms' (3000), `flush_ms' (5), `resend_ms'
 %% (2000), `declared' ([], keys with their types), `durable' (false), `kept' ([]).
 %% Commands: `{declare, Key, Type}', `{update, Key, Operation, NowUs}', `{value, Key}', `{read, Key,
 %% Threshold, TimeoutMs}', `{subscribe, Key, Pid}', `{unsubscribe, Key, Pid}', `{derive, Key,
-%% Value}', `{forget, Key}' (a derived one), `keys', `info'.
+%% Value}', `{forget, Key}' (a derived one), `{retire, Gone}', `keys', `info'.
 -module(weft_crdt_core).
 -behaviour(weft_core).
 
@@ -36,8 +44,8 @@
 -define(DEFAULTS, #{keys_max => 100000, waiting_max => 50000, operation_bytes => 1048576,
                     message_bytes => 65536, sync_ms => 3000, flush_ms => 5, resend_ms => 2000}).
 -define(RESEND_MS_MAX, 30000).
-%% Keys in one message of a comparison.
--define(PIECE, 500).
+%% After so many comparisons members are compared, too.
+-define(GREETED_EVERY, 10).
 
 -record(state, {
     self :: node(),
@@ -47,10 +55,14 @@
     derived = #{} :: #{Key :: term() => Value :: term()},
     peers :: weft_crdt_peers:peers(),
     readers = weft_crdt_readers:new() :: weft_crdt_readers:readers(),
+    retirement :: weft_crdt_retirement:retirement(),
+    %% Why nothing is sent and taken any more.
+    barred = none :: none | {atom(), node()},
     is_flushing = false :: boolean(),
     %% Neighbours that have sent something malformed, and how much was refused in all.
     warned = #{} :: #{node() => []},
     refused = 0 :: non_neg_integer(),
+    syncs = 0 :: non_neg_integer(),
     rand :: rand:state()}).
 
 -opaque state() :: #state{}.
@@ -60,20 +72,14 @@
 -spec init(node(), weft_core:options()) -> {state(), weft_core:effects()}.
 init(Self, Given) ->
     Options = maps:merge(?DEFAULTS, Given),
-    State = #state{self = Self, actor = {Self, maps:get(incarnation, Options, 0)},
+    Run = maps:get(incarnation, Options, 0),
+    State = #state{self = Self, actor = {Self, Run},
+                   retirement = weft_crdt_retirement:new(Self, Run),
                    options = maps:without([kept, declared], Options),
-                   entries = begun(Options),
+                   entries = weft_crdt_entries:begun(Options),
                    peers = weft_crdt_peers:new(Self),
                    rand = weft_core:seed(Self, ?MODULE, Options)},
     {State, [{after_ms, option(sync_ms, State), sync}]}.
-
-begun(Options) ->
-    Empty = weft_crdt_entries:new(maps:get(keys_max, Options)),
-    Declared = lists:foldl(fun({Key, Type}, Acc) ->
-                               {ok, More} = weft_crdt_entries:declare(Key, Type, Acc),
-                               More
-                           end, Empty, maps:get(declared, Options, [])),
-    weft_crdt_entries:learn_all(maps:get(kept, Options, []), Declared).
 
 %% @doc The value of a key on this node.
 -spec value(Key :: term(), state()) -> {ok, Value :: term()} | error.
@@ -85,36 +91,48 @@ value(Key, #state{entries = Entries, derived = Derived}) ->
 
 %% @doc See `weft_core'.
 -spec handle(weft_core:event(), integer(), state()) -> {state(), weft_core:effects()}.
-handle({message, From, {weft_crdt, 1, Msg}}, NowMs, #state{peers = Peers} = State) ->
-    case weft_crdt_peers:find(From, Peers) of
-        {ok, _} -> message(From, Msg, NowMs, State);
-        error -> {State, []}
-    end;
-handle({message, _From, _OfAnotherVersion}, _NowMs, State) ->
+handle(Event, NowMs, State0) ->
+    {State, Effects} = handled(Event, NowMs, State0),
+    {State, lists:filtermap(fun(Effect) -> outgoing(Effect, State) end, Effects)}.
+
+outgoing({send, _, _}, #state{barred = {_, _}}) -> false;
+outgoing({send, Node, Msg}, #state{entries = Entries}) ->
+    {true, {send, Node, weft_crdt_retirement:stamped(Msg, Entries)}};
+outgoing(_, _) -> true.
+
+handled({message, From, {weft_crdt, 1, Msg}}, NowMs, State) ->
+    received(From, {0, 0}, Msg, NowMs, State);
+handled({message, From, {weft_crdt, 2, {Epoch, Mark}, Msg}}, NowMs, State)
+  when is_integer(Epoch), is_integer(Mark) ->
+    received(From, {Epoch, Mark}, Msg, NowMs, State);
+handled({message, _From, _OfAnotherVersion}, _NowMs, State) ->
     {State, []};
-handle({command, Ref, Command}, _NowMs, State) ->
+handled({command, Ref, Command}, _NowMs, State) ->
     command(Command, Ref, State);
-handle({neighbour_up, Node}, NowMs, #state{self = Self, peers = Peers0} = State0) ->
+handled({neighbour_up, Node}, NowMs, #state{self = Self, peers = Peers0} = State0) ->
     {Peers, Changed} = weft_crdt_peers:up(Node, NowMs, Peers0),
     State1 = State0#state{peers = Peers},
     {State, Root} = case Self < Node of
                         true -> compare(Node, State1);
                         false -> {State1, []}
                     end,
-    {State, wants(Changed) ++ Root};
-handle({neighbour_down, Node, _Reason}, _NowMs, #state{peers = Peers0, warned = Warned} = State) ->
+    Hello = weft_crdt_retirement:hello(State#state.retirement),
+    {State, [send(Node, Hello) | wants(Changed) ++ Root]};
+handled({neighbour_down, Node, _Reason}, _NowMs, #state{peers = Peers0, warned = Warned} = State) ->
     {Peers, Changed} = weft_crdt_peers:down(Node, Peers0),
-    {State#state{peers = Peers, warned = maps:remove(Node, Warned)}, wants(Changed)};
-handle({timer, Timer}, _NowMs, State) ->
+    {Left, Effects} = retirement(weft_crdt_retirement:down(Node, State#state.retirement),
+                                 State#state{peers = Peers, warned = maps:remove(Node, Warned)}),
+    {Left, wants(Changed) ++ Effects};
+handled({timer, Timer}, _NowMs, State) ->
     timer(Timer, State);
-handle({notice, {gone, Pid, _Reason}}, _NowMs, #state{readers = Readers} = State) ->
+handled({notice, {gone, Pid, _Reason}}, _NowMs, #state{readers = Readers} = State) ->
     {State#state{readers = weft_crdt_readers:gone(Pid, Readers)}, []};
-handle({notice, _}, _NowMs, State) ->
+handled({notice, _}, _NowMs, State) ->
     {State, []}.
 
 wants(Changed) -> [send(Node, {serve, IsWanted}) || {Node, IsWanted} <- Changed].
 
-send(Node, Msg) -> {send, Node, {weft_crdt, 1, Msg}}.
+send(Node, Msg) -> {send, Node, Msg}.
 
 option(Key, #state{options = Options}) -> maps:get(Key, Options).
 
@@ -138,18 +156,9 @@ command({value, Key}, Ref, State) ->
                               error -> {error, undeclared}
                           end}]};
 command({read, Key, Threshold, TimeoutMs}, Ref, #state{readers = Readers0} = State) ->
-    case {value(Key, State), weft_crdt_threshold:is_valid(Threshold)} of
-        {_, false} -> {State, [{reply, Ref, {error, {bad_threshold, Threshold}}}]};
-        {error, _} -> {State, [{reply, Ref, {error, undeclared}}]};
-        {{ok, Value}, true} ->
-            case weft_crdt_threshold:is_passed(Threshold, Value) of
-                true -> {State, [{reply, Ref, {ok, Value}}]};
-                false ->
-                    {Readers, Effects} = weft_crdt_readers:wait(Key, Threshold, TimeoutMs, Ref,
-                                                                Readers0),
-                    {State#state{readers = Readers}, Effects}
-            end
-    end;
+    {Readers, Effects} = weft_crdt_readers:read(Key, value(Key, State), Threshold, TimeoutMs, Ref,
+                                                Readers0),
+    {State#state{readers = Readers}, Effects};
 command({subscribe, Key, Pid}, Ref, #state{readers = Readers0} = State) ->
     case value(Key, State) of
         {ok, Value} ->
@@ -163,6 +172,11 @@ command({derive, Key, Value}, Ref, State) ->
     derive(Key, Value, Ref, State);
 command({forget, Key}, Ref, #state{derived = Derived} = State) ->
     {State#state{derived = maps:remove(Key, Derived)}, [{reply, Ref, ok}]};
+command({retire, _}, Ref, #state{barred = {_, _} = Barred} = State) ->
+    {State, [{reply, Ref, {error, Barred}}]};
+command({retire, Gone}, Ref, #state{entries = Entries, retirement = Retirement} = State) ->
+    Nodes = weft_crdt_peers:nodes(State#state.peers),
+    retirement(weft_crdt_retirement:start(Gone, Ref, Nodes, Entries, Retirement), State);
 command(keys, Ref, #state{entries = Entries} = State) ->
     {State, [{reply, Ref, lists:sort(weft_crdt_entries:keys(Entries))}]};
 command(info, Ref, #state{entries = Entries, peers = Peers, readers = Readers} = State) ->
@@ -170,6 +184,8 @@ command(info, Ref, #state{entries = Entries, peers = Peers, readers = Readers} =
                             keys => length(weft_crdt_entries:keys(Entries)),
                             served => lists:sort(weft_crdt_peers:served(Peers)),
                             unacknowledged => weft_crdt_peers:info(Peers),
+                            retired => weft_crdt_retired:nodes(weft_crdt_entries:table(Entries)),
+                            barred => State#state.barred,
                             refused => State#state.refused}}]};
 command(Unknown, Ref, State) ->
     {State, [{reply, Ref, {error, {unknown_command, Unknown}}}]}.
@@ -197,11 +213,9 @@ derive(Key, Value, Ref, #state{entries = Entries, derived = Derived} = State0) -
 
 %% --- changes ----------------------------------------------------------------------------------
 
-kept(Key, {Type, Delta}, #state{options = #{durable := true}}) ->
+kept(Key, {Type, Delta}, State) ->
     {ok, M} = weft_crdt_type:module(Type),
-    [{view, kept, {Key, Type, M:pack(Delta)}}];
-kept(_, _, _) ->
-    [].
+    view({Key, Type, M:pack(Delta)}, State).
 
 spread(Key, Change, Except, #state{peers = Peers0} = State0) ->
     Peers = weft_crdt_peers:spread(Key, Change, Except, option(waiting_max, State0), Peers0),
@@ -267,7 +281,8 @@ timer({resend, Node, Seq}, #state{peers = Peers} = State) ->
             end;
         error -> {State, []}
     end;
-timer(sync, #state{peers = Peers, rand = Rand0} = State0) ->
+timer(sync, #state{peers = Peers, rand = Rand0, syncs = Syncs} = Before) ->
+    State0 = Before#state{syncs = Syncs + 1},
     Again = {after_ms, option(sync_ms, State0), sync},
     case weft_crdt_peers:nodes(Peers) of
         [] -> {State0, [Again]};
@@ -276,8 +291,10 @@ timer(sync, #state{peers = Peers, rand = Rand0} = State0) ->
             Node = lists:nth(Nth, Nodes),
             IsPicked = lists:member(Node, weft_crdt_peers:picks(State0#state.self, Nodes)),
             {State, Effects} = compare(Node, State0#state{rand = Rand}),
-            {State, wants([{Node, IsPicked}]) ++ Effects ++ [Again]}
+            {State, greeted(Node, State) ++ wants([{Node, IsPicked}]) ++ Effects ++ [Again]}
     end;
+timer({retirement, Timer}, State) ->
+    retirement(weft_crdt_retirement:timer(Timer, State#state.retirement), State);
 timer(Timer, #state{readers = Readers0} = State) ->
     {Readers, Effects} = weft_crdt_readers:timer(Timer, {fun(K) -> value(K, State) end, Readers0}),
     {State#state{readers = Readers}, Effects}.
@@ -321,79 +338,112 @@ learn(From, Malformed, _, {State0, Before}) ->
     {State, Effects} = refused(From, Malformed, State0),
     {State, lists:reverse(Before) ++ Effects}.
 
-heard(From, Key, Type, Packed, #state{peers = Peers} = State) ->
+heard(From, Key, Type, Packed, #state{peers = Peers, entries = Entries} = State) ->
+    Table = weft_crdt_entries:table(Entries),
     State#state{peers = weft_crdt_peers:update(
-                          From, fun(B) -> weft_crdt_buffer:heard(Key, Type, Packed, B) end, Peers)}.
+                          From, fun(B) -> weft_crdt_buffer:heard(Key, Type, Packed, Table, B) end,
+                          Peers)}.
 
 %% It is told once for each neighbour, and counted.
 refused(From, What, #state{warned = Warned, refused = Refused} = State) ->
     {State#state{warned = Warned#{From => []}, refused = Refused + 1},
      [{notice, {warning, {refused, From, What}}} || not is_map_key(From, Warned)]}.
 
+%% --- retired actors ---------------------------------------------------------------------------
+
+received(From, Stamp, Msg, NowMs, #state{peers = Peers, barred = Barred} = State) ->
+    case {Barred, weft_crdt_peers:find(From, Peers)} of
+        {none, {ok, _}} ->
+            Verdict = weft_crdt_retirement:judge(From, Stamp, Msg, State#state.entries,
+                                                 State#state.retirement),
+            judged(Verdict, From, Msg, NowMs, State);
+        _ -> {State, []}
+    end.
+
+judged(take, From, Msg, NowMs, State) ->
+    case weft_crdt_retirement:is_message(Msg) of
+        true -> about_retiring(From, Msg, State);
+        false -> message(From, Msg, NowMs, State)
+    end;
+judged({refuse, Reason}, From, _, _, State) ->
+    refused(From, Reason, State);
+judged({Kind, IsTaken}, From, Msg, NowMs, State0) ->
+    {State, Effects} = case IsTaken of
+                           true -> judged(take, From, Msg, NowMs, State0);
+                           false -> {State0, []}
+                       end,
+    case weft_crdt_peers:allow(From, NowMs, State#state.peers) of
+        {true, Peers} -> {State#state{peers = Peers}, Effects ++ [told(Kind, From, State)]};
+        {false, _} -> {State, Effects}
+    end.
+
+told(ask, To, State) -> greeting(To, State);
+told(tell, To, #state{entries = Entries}) ->
+    send(To, {retired, weft_crdt_entries:table(Entries), weft_crdt_entries:hash(Entries)}).
+
+greeted(To, #state{syncs = Syncs, retirement = Retirement} = State) ->
+    [greeting(To, State) || Syncs rem ?GREETED_EVERY =:= 0
+                                orelse not weft_crdt_retirement:is_heard(To, Retirement)].
+
+greeting(To, #state{entries = Entries, retirement = Retirement}) ->
+    send(To, weft_crdt_retirement:greeting(To, Entries, Retirement)).
+
+about_retiring(From, {retired, Table, Hash} = Msg, #state{options = Options} = State) ->
+    case weft_crdt_retirement:verdict(Table, Hash, maps:get(durable, Options, false),
+                                      State#state.entries, State#state.retirement) of
+        retire -> retire(Table, Hash, From, State);
+        known -> {State, []};
+        malformed -> refused(From, Msg, State);
+        {bar, Reason} ->
+            {State#state{barred = {Reason, From}}, [{notice, {warning, {barred, Reason, From}}}]}
+    end;
+about_retiring(From, Msg, #state{entries = Before, retirement = Retirement0} = State) ->
+    case weft_crdt_retirement:message(From, Msg, weft_crdt_peers:nodes(State#state.peers), Before,
+                                      Retirement0) of
+        malformed -> refused(From, Msg, State);
+        {Entries, Retirement, Actions} ->
+            retirement({Retirement, Actions}, State#state{entries = Entries})
+    end.
+
+retirement({Retirement, Actions}, State0) ->
+    lists:foldl(fun(Action, {S0, Effects}) ->
+                    {S, More} = act(Action, S0),
+                    {S, Effects ++ More}
+                end, {State0#state{retirement = Retirement}, []}, Actions).
+
+act({to, Node, Msg}, State) -> {State, [send(Node, Msg)]};
+act({met, Members}, State) -> {State, view({members, weft_crdt_members, Members}, State)};
+act({retire, Table, Hash}, State) -> retire(Table, Hash, none, State);
+act(Effect, State) -> {State, [Effect]}.
+
+view(Item, #state{options = #{durable := true}}) -> [{view, kept, Item}];
+view(_, _) -> [].
+
+%% A store that lacks something gets it by comparison.
+retire(Table, Hash, From, #state{entries = Before, peers = Peers} = State0) ->
+    {IsFolded, Entries} = weft_crdt_entries:retire(Table, Hash, Before),
+    {State1, Replies} = retirement(weft_crdt_retirement:retired(Table, State0#state.retirement),
+                                   State0#state{entries = Entries}),
+    {State, Root} = case not IsFolded andalso From =/= none of
+                        true -> compare(From, State1);
+                        false -> {State1, []}
+                    end,
+    {State, view({weft_crdt, retired, Table, Hash}, State) ++ Replies
+         ++ [greeting(Node, State) || Node <- weft_crdt_peers:nodes(Peers)] ++ Root}.
+
 %% --- comparison -------------------------------------------------------------------------------
 
-comparison(From, {ranges, Given}, State0) ->
-    {Ranges, State} = ranges(State0),
-    case weft_crdt_compare:ranges(Given, Ranges) of
-        {ok, Answers, Missing} -> offered(From, Missing, [send(From, A) || A <- Answers], State);
-        error -> refused(From, Given, State)
-    end;
-comparison(From, {items, Given}, State0) ->
-    {Ranges, #state{entries = Entries} = State} = ranges(State0),
-    case weft_crdt_compare:items(Given, Ranges) of
-        {ok, Missing, Different, Wanted} ->
-            Digests = [weft_crdt_entries:digest(Key, Entries) || Key <- Different],
-            Ask = [send(From, {digests, true, Some}) || Some <- pieces(Digests)]
-                ++ [send(From, {wants, Some}) || Some <- pieces(Wanted)],
-            offered(From, Missing, Ask, State);
-        error -> refused(From, Given, State)
-    end;
-comparison(From, {digests, IsFirst, Given}, State) when is_boolean(IsFirst) ->
-    digests(From, Given, IsFirst, [], State);
-comparison(From, {wants, Keys}, State) when length(Keys) >= 0 ->
-    offered(From, Keys, [], State);
-comparison(From, Malformed, State) ->
-    refused(From, Malformed, State).
+comparison(From, Msg, #state{entries = Before} = State0) ->
+    {Offers, Msgs, Refused, Entries} = weft_crdt_exchange:answer(Msg, Before),
+    {State1, Told} = lists:foldl(fun(What, {S0, Acc}) ->
+                                     {S, More} = refused(From, What, S0),
+                                     {S, Acc ++ More}
+                                 end, {State0#state{entries = Entries}, []}, Refused),
+    {State, More} = flush_one(From, lists:foldl(fun(Offer, S) -> offer(From, Offer, S) end, State1,
+                                                Offers)),
+    {State, Told ++ [send(From, M) || M <- Msgs] ++ More}.
 
-ranges(#state{entries = Entries0} = State) ->
-    {Ranges, Entries} = weft_crdt_entries:ranges(Entries0),
-    {Ranges, State#state{entries = Entries}}.
-
-pieces([]) -> [];
-pieces(List) when length(List) =< ?PIECE -> [List];
-pieces(List) ->
-    {Piece, Rest} = lists:split(?PIECE, List),
-    [Piece | pieces(Rest)].
-
-%% Whole states for a neighbour that has nothing of these keys.
-offered(To, Keys, Effects, #state{entries = Entries} = State0) ->
-    State1 = lists:foldl(fun(Key, S) ->
-                             case weft_crdt_entries:state(Key, Entries) of
-                                 {ok, Type, Whole} -> offer(To, Key, Type, Whole, S);
-                                 error -> S
-                             end
-                         end, State0, Keys),
-    {State, More} = flush_one(To, State1),
-    {State, Effects ++ More}.
-
-offer(To, Key, Type, Delta, #state{peers = Peers} = State) ->
+offer(To, {Key, Type, Delta}, #state{peers = Peers} = State) ->
     Max = option(waiting_max, State),
     Add = fun(Buffer) -> weft_crdt_buffer:add(Key, Type, Delta, own, Max, Buffer) end,
     State#state{peers = weft_crdt_peers:update(To, Add, Peers)}.
-
-digests(From, [{Key, Type, Digest} | Rest], IsFirst, Known, #state{entries = Entries} = State) ->
-    case weft_crdt_entries:difference(Key, Type, Digest, Entries) of
-        {ok, none} -> digests(From, Rest, IsFirst, [Key | Known], State);
-        {ok, Delta} ->
-            digests(From, Rest, IsFirst, [Key | Known], offer(From, Key, Type, Delta, State));
-        unknown -> digests(From, Rest, IsFirst, Known, State);
-        {error, Reason} ->
-            {Refused, Told} = refused(From, {Key, Reason}, State),
-            {Done, Effects} = digests(From, Rest, IsFirst, Known, Refused),
-            {Done, Told ++ Effects}
-    end;
-digests(From, [], IsFirst, Known, #state{entries = Entries} = State) ->
-    Back = [weft_crdt_entries:digest(Key, Entries) || IsFirst, Key <- Known],
-    offered(From, [], [send(From, {digests, false, Some}) || Some <- pieces(Back)], State);
-digests(From, Malformed, _, _, State) ->
-    refused(From, Malformed, State).

@@ -3,7 +3,7 @@
 %% `?NOTIFY_MS' are told once, so a subscriber that is slow gets at most that many messages.
 -module(weft_crdt_readers).
 
--export([new/0, wait/5, timer/2, changed/3, subscribe/3, unsubscribe/3, gone/2, info/1]).
+-export([new/0, read/6, wait/5, timer/2, changed/3, subscribe/3, unsubscribe/3, gone/2, info/1]).
 -export_type([readers/0]).
 
 -define(NOTIFY_MS, 20).
@@ -26,6 +26,21 @@
 
 -spec new() -> readers().
 new() -> #readers{}.
+
+%% @doc Replies to Ref with the value if it passes the threshold, or waits.
+-spec read(Key :: term(), {ok, Value :: term()} | error, weft_crdt_threshold:threshold() | term(),
+           TimeoutMs :: non_neg_integer(), Ref :: term(), readers()) ->
+          {readers(), weft_core:effects()}.
+read(Key, Now, Threshold, TimeoutMs, Ref, Readers) ->
+    case weft_crdt_threshold:is_valid(Threshold) andalso Now of
+        false -> {Readers, [{reply, Ref, {error, {bad_threshold, Threshold}}}]};
+        error -> {Readers, [{reply, Ref, {error, undeclared}}]};
+        {ok, Value} ->
+            case weft_crdt_threshold:is_passed(Threshold, Value) of
+                true -> {Readers, [{reply, Ref, {ok, Value}}]};
+                false -> wait(Key, Threshold, TimeoutMs, Ref, Readers)
+            end
+    end.
 
 %% @doc Replies to Ref as soon as the threshold is passed, or after the time.
 -spec wait(Key :: term(), weft_crdt_threshold:threshold(), TimeoutMs :: non_neg_integer(),

@@ -6,8 +6,8 @@
 -module(weft_crdt_clset).
 -behaviour(weft_crdt_type).
 
--export([new/0, mutate/3, merge/2, difference/2, value/1, pack/1, unpack/1, digest/1,
-         difference_to_digest/2]).
+-export([new/0, mutate/3, merge/2, difference/2, value/1, pack/1, unpack/2, digest/1,
+         difference_to_digest/3, retire/2, ended/2, actors/1, tag/1]).
 
 %% @private
 new() -> #{}.
@@ -28,10 +28,10 @@ turned(Rest, Elements, State) ->
                                              Length rem 2 =:= Rest]).
 
 %% @private
-merge(A, B) -> weft_crdt_gcounter:merge(A, B).
+merge(A, B) -> maps:merge_with(fun(_, N, M) -> max(N, M) end, A, B).
 
 %% @private
-difference(A, B) -> weft_crdt_gcounter:difference(A, B).
+difference(A, B) -> maps:filter(fun(E, N) -> N > maps:get(E, B, 0) end, A).
 
 %% @private
 value(State) -> lists:sort([Element || {Element, Length} <- maps:to_list(State),
@@ -41,10 +41,31 @@ value(State) -> lists:sort([Element || {Element, Length} <- maps:to_list(State),
 pack(State) -> State.
 
 %% @private
-unpack(Term) -> weft_crdt_gcounter:unpack(Term).
+unpack(Term, _) ->
+    case is_map(Term) andalso lists:all(fun(N) -> is_integer(N) andalso N > 0 end,
+                                        maps:values(Term)) of
+        true -> {ok, Term};
+        false -> error
+    end.
 
 %% @private
 digest(State) -> State.
 
 %% @private
-difference_to_digest(State, Digest) -> weft_crdt_gcounter:difference_to_digest(State, Digest).
+difference_to_digest(State, Digest, Table) ->
+    case unpack(Digest, Table) of
+        {ok, Other} -> {ok, difference(State, Other)};
+        error -> error
+    end.
+
+%% @private It knows no actors.
+retire(_, State) -> State.
+
+%% @private
+ended(_, _) -> none.
+
+%% @private
+actors(_) -> [].
+
+%% @private
+tag(_) -> none.

@@ -10,30 +10,36 @@
 %%
 %% A delta names exactly the dots that it is about, so deltas need not arrive in order.
 %%
+%% A state with a tag (`weft_crdt_retired') has seen all dots of all retired actors. So of these
+%% only those with dots that live are in it; what of them is not in it was undone.
+%%
 %% Types that look up dots by their payload give a function that finds the *place* of a payload; the
 %% index from places to dots is part of the state, but not of what is sent. Merging costs what the
 %% smaller state costs.
 -module(weft_crdt_dots).
 
 -export([new/0, change/5, merge/3, difference/3, at/2, places/1, live/1, payloads/2,
-         pack/1, unpack/3, digest/1, difference_to_digest/3]).
+         pack/1, unpack/4, digest/1, difference_to_digest/4, retire/2, ended/2, actors/1, tag/1]).
 -export_type([dots/0, dot/0, place_of/0]).
+
+%% Small integers of the VM end here, and no actor comes so far.
+-define(ALL, [{1, 16#7FFFFFFFFFFFFFF}]).
 
 -type dot() :: {weft_crdt_type:actor(), pos_integer()}.
 -type live() :: #{pos_integer() => Payload :: term()}.
 -type actors() :: #{weft_crdt_type:actor() => {Seen :: weft_crdt_intervals:intervals(), live()}}.
 -type index() :: #{Place :: term() => #{dot() => []}}.
--type dots() :: {actors(), index()}.
+-type dots() :: {actors(), index(), weft_crdt_retired:tag()}.
 -type place_of() :: none | fun((Payload :: term()) -> Place :: term()).
 
 %% @doc No dots.
 -spec new() -> dots().
-new() -> {#{}, #{}}.
+new() -> {#{}, #{}, none}.
 
 %% @doc The delta that makes a new dot of the actor for each of the payloads and undoes dots.
 -spec change(weft_crdt_type:actor(), Payloads :: [term()], Undone :: [dot()], place_of(),
              dots()) -> dots().
-change(Actor, Payloads, Undone, PlaceOf, {Actors, _}) ->
+change(Actor, Payloads, Undone, PlaceOf, {Actors, _, _}) ->
     {Seen, _} = maps:get(Actor, Actors, {[], #{}}),
     Next = weft_crdt_intervals:last(Seen) + 1,
     Numbered = lists:zip(lists:seq(Next, Next + length(Payloads) - 1), Payloads),
@@ -45,25 +51,25 @@ change(Actor, Payloads, Undone, PlaceOf, {Actors, _}) ->
                               Actor -> maps:from_list(Numbered);
                               _ -> #{}
                           end}
-                     end, Numbers), PlaceOf).
+                     end, Numbers), PlaceOf, none).
 
 %% @doc The dots with a payload of that place.
 -spec at(Place :: term(), dots()) -> [dot()].
-at(Place, {_, Index}) -> maps:keys(maps:get(Place, Index, #{})).
+at(Place, {_, Index, _}) -> maps:keys(maps:get(Place, Index, #{})).
 
 %% @doc All places of dots that live.
 -spec places(dots()) -> [term()].
-places({_, Index}) -> maps:keys(Index).
+places({_, Index, _}) -> maps:keys(Index).
 
 %% @doc All dots that live, with their payloads.
 -spec live(dots()) -> [{dot(), Payload :: term()}].
-live({Actors, _}) ->
+live({Actors, _, _}) ->
     [{{Actor, N}, Payload} || {Actor, {_, Live}} <- maps:to_list(Actors),
                               {N, Payload} <- maps:to_list(Live)].
 
 %% @doc The payloads of dots that live.
 -spec payloads([dot()], dots()) -> [{dot(), Payload :: term()}].
-payloads(Which, {Actors, _}) ->
+payloads(Which, {Actors, _, _}) ->
     [{Dot, map_get(N, element(2, map_get(Actor, Actors)))} || {Actor, N} = Dot <- Which].
 
 %% @doc The least state that has what both have.
@@ -74,19 +80,50 @@ merge(A, B, PlaceOf) ->
         false -> merge_into(A, B, PlaceOf)
     end.
 
-weight({Actors, _}) ->
+weight({Actors, _, _}) ->
     maps:fold(fun(_, {_, Live}, Sum) -> Sum + map_size(Live) + 1 end, 0, Actors).
 
-merge_into({Actors0, Index0}, {Others, _}, PlaceOf) ->
-    maps:fold(fun(Actor, {Seen, Live}, {Actors, Index}) ->
-                  {Seen0, Live0} = maps:get(Actor, Actors, {[], #{}}),
-                  Added = unseen(Live, Seen0),
-                  Undone = undone(Live0, Seen, Live),
-                  Union = {weft_crdt_intervals:union(Seen0, Seen),
-                           maps:merge(maps:without(Undone, Live0), Added)},
-                  Without = unindex(Actor, maps:with(Undone, Live0), PlaceOf, Index),
-                  {Actors#{Actor => Union}, index(Actor, Added, PlaceOf, Without)}
-              end, {Actors0, Index0}, Others).
+merge_into({Actors0, Index0, Tag0}, {Others, _, Tag1}, PlaceOf) ->
+    Tag = weft_crdt_retired:later(Tag0, Tag1),
+    {Actors, Index} =
+        maps:fold(fun(Actor, {Seen, Live}, {Acc, Index1}) ->
+                      {Seen0, Live0} = known(Actor, Actors0, Tag0),
+                      Added = unseen(Live, Seen0),
+                      Undone = undone(Live0, Seen, Live),
+                      Union = {weft_crdt_intervals:union(Seen0, Seen),
+                               maps:merge(maps:without(Undone, Live0), Added)},
+                      Without = unindex(Actor, maps:with(Undone, Live0), PlaceOf, Index1),
+                      {put_actor(Actor, Union, Tag, Acc), index(Actor, Added, PlaceOf, Without)}
+                  end, without_undone(Tag1, Others, PlaceOf, Actors0, Index0), Others),
+    {Actors, Index, Tag}.
+
+%% What a state knows of an actor. Of one that is retired it has seen all.
+known(Actor, Actors, Tag) ->
+    case Actors of
+        #{Actor := Known} -> Known;
+        #{} ->
+            case weft_crdt_retired:is_retired(Actor, Tag) of
+                true -> {?ALL, #{}};
+                false -> {[], #{}}
+            end
+    end.
+
+put_actor(Actor, {_, Live} = Known, Tag, Actors) ->
+    case map_size(Live) =:= 0 andalso weft_crdt_retired:is_retired(Actor, Tag) of
+        true -> maps:remove(Actor, Actors);
+        false -> Actors#{Actor => Known}
+    end.
+
+%% Without the retired actors of which the other state has no dots any more.
+without_undone(none, _, _, Actors, Index) -> {Actors, Index};
+without_undone(Tag, Others, PlaceOf, Actors0, Index0) ->
+    maps:fold(fun(Actor, {_, Live}, {Actors, Index}) ->
+                  case not is_map_key(Actor, Others)
+                      andalso weft_crdt_retired:is_retired(Actor, Tag) of
+                      true -> {maps:remove(Actor, Actors), unindex(Actor, Live, PlaceOf, Index)};
+                      false -> {Actors, Index}
+                  end
+              end, {Actors0, Index0}, Actors0).
 
 unseen(Live, []) -> Live;
 unseen(Live, Seen) ->
@@ -108,45 +145,76 @@ undone(Here, SeenThere, There) ->
 
 %% @doc What the first one adds to the second one.
 -spec difference(dots(), dots(), place_of()) -> dots().
-difference({Actors, _}, {Others, _}, PlaceOf) ->
+difference(State, {Others, _, TagThere}, PlaceOf) ->
     different(fun(Actor, Seen, Live) ->
-                  {SeenThere, There} = maps:get(Actor, Others, {[], #{}}),
-                  Undone = undone(There, Seen, Live),
-                  {SeenThere, weft_crdt_intervals:from_list(Undone)}
-              end, Actors, PlaceOf).
+                  {SeenThere, There} = known(Actor, Others, TagThere),
+                  {SeenThere, weft_crdt_intervals:from_list(undone(There, Seen, Live))}
+              end, [{Actor, numbers(Live)} || {Actor, {_, Live}} <- maps:to_list(Others)],
+              TagThere, State, PlaceOf).
 
-%% `Known' tells what was seen there, and which of the numbers that live there are undone here.
-different(Known, Actors, PlaceOf) ->
-    Adds = maps:fold(fun(Actor, {Seen, Live}, Acc) ->
-                         {SeenThere, Undone} = Known(Actor, Seen, Live),
-                         New = weft_crdt_intervals:subtract(Seen, SeenThere),
-                         case weft_crdt_intervals:union(New, Undone) of
-                             [] -> Acc;
-                             About -> Acc#{Actor => {About, unseen(Live, SeenThere)}}
+numbers(Live) -> weft_crdt_intervals:from_list(maps:keys(Live)).
+
+%% `Known' tells what was seen there, and which of the numbers that live there are undone here;
+%% `LiveThere' which numbers live there. A tag that is new there has all that lives with it.
+different(Known, LiveThere, TagThere, {Actors, _, Tag}, PlaceOf) ->
+    IsNew = weft_crdt_retired:epoch(Tag) > weft_crdt_retired:epoch(TagThere),
+    Adds = maps:fold(fun(Actor, {Seen, Live} = Whole, Acc) ->
+                         case IsNew andalso weft_crdt_retired:is_retired(Actor, Tag) of
+                             true -> Acc#{Actor => Whole};
+                             false -> added(Actor, Seen, Live, Known(Actor, Seen, Live), Acc)
                          end
                      end, #{}, Actors),
-    indexed(Adds, PlaceOf).
+    case IsNew of
+        true -> indexed(Adds, PlaceOf, Tag);
+        false -> indexed(maps:merge(Adds, undone_of_retired(Tag, Actors, LiveThere)), PlaceOf, none)
+    end.
+
+added(Actor, Seen, Live, {SeenThere, Undone}, Acc) ->
+    New = weft_crdt_intervals:subtract(Seen, SeenThere),
+    case weft_crdt_intervals:union(New, Undone) of
+        [] -> Acc;
+        About -> Acc#{Actor => {About, unseen(Live, SeenThere)}}
+    end.
+
+%% What lives there of retired actors of which nothing lives here.
+undone_of_retired(Tag, Actors, LiveThere) ->
+    maps:from_list([{Actor, {Numbers, #{}}}
+                    || {Actor, [_ | _] = Numbers} <- LiveThere, not is_map_key(Actor, Actors),
+                       weft_crdt_retired:is_retired(Actor, Tag)]).
 
 %% @doc For each actor what was seen, and what of it lives.
--spec digest(dots()) -> #{weft_crdt_type:actor() => {weft_crdt_intervals:intervals(),
-                                                     weft_crdt_intervals:intervals()}}.
-digest({Actors, _}) ->
-    maps:map(fun(_, {Seen, Live}) ->
-                 {Seen, weft_crdt_intervals:from_list(maps:keys(Live))}
-             end, Actors).
+-spec digest(dots()) -> term().
+digest({Actors, _, Tag}) ->
+    tagged(maps:map(fun(_, {Seen, Live}) -> {Seen, numbers(Live)} end, Actors), Tag).
+
+tagged(Term, none) -> Term;
+tagged(Term, Table) -> {weft_crdt_retired:epoch(Table), Term}.
+
+%% A tag of another table than this one is none: it says nothing that could be told here.
+untagged({Epoch, Term}, Table) when is_integer(Epoch), Epoch > 0 ->
+    {Term, case weft_crdt_retired:epoch(Table) of Epoch -> Table; _ -> none end};
+untagged(Term, _) -> {Term, none}.
 
 %% @doc What the state adds to the one that the digest is of.
--spec difference_to_digest(dots(), term(), place_of()) -> {ok, dots()} | error.
-difference_to_digest({Actors, _}, Digest, PlaceOf) ->
+-spec difference_to_digest(dots(), term(), place_of(), weft_crdt_retired:table()) ->
+          {ok, dots()} | error.
+difference_to_digest(State, Term, PlaceOf, Table) ->
+    {Digest, TagThere} = untagged(Term, Table),
     case is_digest(Digest) of
         true ->
             {ok, different(fun(Actor, Seen, Live) ->
-                               {SeenThere, There} = maps:get(Actor, Digest, {[], []}),
+                               {SeenThere, There} = known_by(Digest, Actor, TagThere),
                                Both = weft_crdt_intervals:intersect(There, Seen),
-                               Here = weft_crdt_intervals:from_list(maps:keys(Live)),
-                               {SeenThere, weft_crdt_intervals:subtract(Both, Here)}
-                           end, Actors, PlaceOf)};
+                               {SeenThere, weft_crdt_intervals:subtract(Both, numbers(Live))}
+                           end, [{Actor, There} || {Actor, {_, There}} <- maps:to_list(Digest)],
+                           TagThere, State, PlaceOf)};
         false -> error
+    end.
+
+known_by(Digest, Actor, TagThere) ->
+    case known(Actor, Digest, TagThere) of
+        {Seen, #{}} -> {Seen, []};
+        Known -> Known
     end.
 
 is_digest(Digest) ->
@@ -157,15 +225,18 @@ is_digest(Digest) ->
                                      end, maps:values(Digest)).
 
 %% @doc What is sent of a state.
--spec pack(dots()) -> actors().
-pack({Actors, _}) -> Actors.
+-spec pack(dots()) -> term().
+pack({Actors, _, Tag}) -> tagged(Actors, Tag).
 
 %% @doc The state that was sent, if it is one and all its payloads are valid.
--spec unpack(term(), place_of(), fun((Payload :: term()) -> boolean())) -> {ok, dots()} | error.
-unpack(Packed, PlaceOf, IsValid) ->
+-spec unpack(term(), place_of(), fun((Payload :: term()) -> boolean()),
+             weft_crdt_retired:table()) -> {ok, dots()} | error.
+unpack(Term, PlaceOf, IsValid, Table) ->
+    {Packed, Tag} = untagged(Term, Table),
     case is_map(Packed) andalso lists:all(fun(Actor) -> is_actor(Actor, IsValid) end,
                                           maps:values(Packed)) of
-        true -> {ok, indexed(Packed, PlaceOf)};
+        true when Tag =:= none -> {ok, indexed(Packed, PlaceOf, none)};
+        true -> {ok, indexed(all_seen(Packed, Tag), PlaceOf, Tag)};
         false -> error
     end.
 
@@ -177,11 +248,51 @@ is_actor({[_ | _] = Seen, Live}, IsValid) when is_map(Live) ->
                           end, maps:to_list(Live));
 is_actor(_, _) -> false.
 
+%% --- retired actors ---------------------------------------------------------------------------
+
+%% @doc Drops what was seen of retired actors, and those without dots that live. Only of a state
+%% that has seen all that they did.
+-spec retire(weft_crdt_retired:table(), dots()) -> dots().
+retire(Table, {Actors, Index, Tag} = State) ->
+    case Tag =:= none andalso not lists:any(fun(A) -> weft_crdt_retired:is_retired(A, Table) end,
+                                            maps:keys(Actors)) of
+        true -> State;
+        false -> {all_seen(Actors, Table), Index, Table}
+    end.
+
+all_seen(Actors, Table) ->
+    maps:fold(fun(Actor, {_, Live}, Acc) ->
+                  case weft_crdt_retired:is_retired(Actor, Table) of
+                      true -> put_actor(Actor, {?ALL, Live}, Table, Acc);
+                      false -> Acc
+                  end
+              end, Actors, Actors).
+
+%% @doc What the state has seen of actors that are retired in this table and were not before. What
+%% of it lives may still change.
+-spec ended(weft_crdt_retired:table(), dots()) -> none | term().
+ended(Table, {Actors, _, Tag}) ->
+    case maps:filtermap(fun(Actor, {Seen, _}) ->
+                            weft_crdt_retired:is_retired(Actor, Table)
+                                andalso not weft_crdt_retired:is_retired(Actor, Tag)
+                                andalso {true, Seen}
+                        end, Actors) of
+        Ended when map_size(Ended) =:= 0, Tag =:= none -> none;
+        Ended -> {weft_crdt_retired:epoch(Tag), Ended}
+    end.
+
+-spec actors(dots()) -> [weft_crdt_type:actor()].
+actors({Actors, _, _}) -> maps:keys(Actors).
+
+%% @doc The table of the retired actors of which all was seen.
+-spec tag(dots()) -> weft_crdt_retired:tag().
+tag({_, _, Tag}) -> Tag.
+
 %% --- the index --------------------------------------------------------------------------------
 
-indexed(Actors, PlaceOf) ->
+indexed(Actors, PlaceOf, Tag) ->
     {Actors, maps:fold(fun(Actor, {_, Live}, Index) -> index(Actor, Live, PlaceOf, Index) end,
-                       #{}, Actors)}.
+                       #{}, Actors), Tag}.
 
 index(_, _, none, Index) -> Index;
 index(Actor, Live, PlaceOf, Index0) ->

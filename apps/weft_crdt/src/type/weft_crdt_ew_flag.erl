@@ -4,8 +4,8 @@
 -module(weft_crdt_ew_flag).
 -behaviour(weft_crdt_type).
 
--export([new/0, mutate/3, merge/2, difference/2, value/1, pack/1, unpack/1, digest/1,
-         difference_to_digest/2]).
+-export([new/0, mutate/3, merge/2, difference/2, value/1, pack/1, unpack/2, digest/1,
+         difference_to_digest/3, retire/2, ended/2, actors/1, tag/1]).
 -export([change/3, show/1, is_payload/1]).
 
 %% @private
@@ -47,10 +47,23 @@ is_payload(Payload) -> Payload =:= enable.
 pack(State) -> weft_crdt_dots:pack(State).
 
 %% @private
-unpack(Term) -> weft_crdt_dots:unpack(Term, none, fun is_payload/1).
+unpack(Term, Table) -> weft_crdt_dots:unpack(Term, none, fun is_payload/1, Table).
 
 %% @private
 digest(State) -> weft_crdt_dots:digest(State).
 
 %% @private
-difference_to_digest(State, Digest) -> weft_crdt_dots:difference_to_digest(State, Digest, none).
+difference_to_digest(State, Digest, Table) ->
+    weft_crdt_dots:difference_to_digest(State, Digest, none, Table).
+
+%% @private
+retire(Table, State) -> weft_crdt_dots:retire(Table, State).
+
+%% @private
+ended(Table, State) -> weft_crdt_dots:ended(Table, State).
+
+%% @private
+actors(State) -> weft_crdt_dots:actors(State).
+
+%% @private
+tag(State) -> weft_crdt_dots:tag(State).

@@ -4,8 +4,8 @@
 -module(weft_crdt_gcounter).
 -behaviour(weft_crdt_type).
 
--export([new/0, mutate/3, merge/2, difference/2, value/1, pack/1, unpack/1, digest/1,
-         difference_to_digest/2]).
+-export([new/0, mutate/3, merge/2, difference/2, value/1, pack/1, unpack/2, digest/1,
+         difference_to_digest/3, retire/2, ended/2, actors/1, tag/1]).
 
 %% @private
 new() -> #{}.
@@ -18,32 +18,40 @@ mutate({increment, By}, {Actor, _}, State) when is_integer(By), By > 0 ->
 mutate(_, _, _) -> {error, bad_operation}.
 
 %% @private
-merge(A, B) when map_size(A) < map_size(B) -> merge(B, A);
-merge(A, B) -> maps:fold(fun(Actor, N, M) -> M#{Actor => max(N, maps:get(Actor, M, 0))} end, A, B).
+merge(A, B) -> weft_crdt_counts:merge(A, B, fun max/2).
 
 %% @private
-difference(A, B) -> maps:filter(fun(Actor, N) -> N > maps:get(Actor, B, 0) end, A).
+difference(A, B) -> weft_crdt_counts:difference(A, B, fun max/2).
 
 %% @private
-value(State) -> lists:sum(maps:values(State)).
+value(State) -> lists:sum(weft_crdt_counts:all(State)).
 
 %% @private
-pack(State) -> State.
+pack(State) -> weft_crdt_counts:pack(State).
 
 %% @private
-unpack(Term) ->
-    case is_map(Term) andalso lists:all(fun(N) -> is_integer(N) andalso N > 0 end,
-                                        maps:values(Term)) of
-        true -> {ok, Term};
-        false -> error
-    end.
+unpack(Term, Table) -> weft_crdt_counts:unpack(Term, Table, fun is_count/1).
+
+is_count(N) -> is_integer(N) andalso N > 0.
 
 %% @private
-digest(State) -> State.
+digest(State) -> pack(State).
 
 %% @private
-difference_to_digest(State, Digest) ->
-    case unpack(Digest) of
+difference_to_digest(State, Digest, Table) ->
+    case unpack(Digest, Table) of
         {ok, Other} -> {ok, difference(State, Other)};
         error -> error
     end.
+
+%% @private
+retire(Table, State) -> weft_crdt_counts:retire(Table, State, fun erlang:'+'/2).
+
+%% @private
+ended(Table, State) -> weft_crdt_counts:ended(Table, State).
+
+%% @private
+actors(State) -> weft_crdt_counts:actors(State).
+
+%% @private
+tag(State) -> weft_crdt_counts:tag(State).

@@ -5,8 +5,8 @@
 -module(weft_crdt_lww_register).
 -behaviour(weft_crdt_type).
 
--export([new/0, mutate/3, merge/2, difference/2, value/1, pack/1, unpack/1, digest/1,
-         difference_to_digest/2]).
+-export([new/0, mutate/3, merge/2, difference/2, value/1, pack/1, unpack/2, digest/1,
+         difference_to_digest/3, retire/2, ended/2, actors/1, tag/1]).
 -export([change/3, show/1, is_payload/1]).
 
 %% @private
@@ -56,17 +56,29 @@ value({_, _, Value}) -> Value.
 pack(State) -> State.
 
 %% @private
-unpack(none) -> {ok, none};
-unpack({Us, _, _} = State) when is_integer(Us) -> {ok, State};
-unpack(_) -> error.
+unpack(none, _) -> {ok, none};
+unpack({Us, _, _} = State, _) when is_integer(Us) -> {ok, State};
+unpack(_, _) -> error.
 
 %% @private The value itself, which may be large, is not in it.
 digest(none) -> none;
 digest({Us, Actor, _}) -> {Us, Actor}.
 
 %% @private
-difference_to_digest(none, _) -> {ok, none};
-difference_to_digest(State, none) -> {ok, State};
-difference_to_digest({Us, Actor, _} = State, {Us0, _} = Digest) when is_integer(Us0) ->
+difference_to_digest(none, _, _) -> {ok, none};
+difference_to_digest(State, none, _) -> {ok, State};
+difference_to_digest({Us, Actor, _} = State, {Us0, _} = Digest, _) when is_integer(Us0) ->
     {ok, case {Us, Actor} > Digest of true -> State; false -> none end};
-difference_to_digest(_, _) -> error.
+difference_to_digest(_, _, _) -> error.
+
+%% @private The actor of the last write stays, and no other.
+retire(_, State) -> State.
+
+%% @private
+ended(_, _) -> none.
+
+%% @private
+actors(_) -> [].
+
+%% @private
+tag(_) -> none.

@@ -5,8 +5,8 @@
 -module(weft_crdt_pncounter).
 -behaviour(weft_crdt_type).
 
--export([new/0, mutate/3, merge/2, difference/2, value/1, pack/1, unpack/1, digest/1,
-         difference_to_digest/2]).
+-export([new/0, mutate/3, merge/2, difference/2, value/1, pack/1, unpack/2, digest/1,
+         difference_to_digest/3, retire/2, ended/2, actors/1, tag/1]).
 -export([change/3, show/1, is_payload/1]).
 
 %% @private
@@ -50,32 +50,21 @@ is_payload({_, Sum}) -> is_integer(Sum);
 is_payload(_) -> false.
 
 %% @private
-merge(A, B) when map_size(A) < map_size(B) -> merge(B, A);
-merge(A, B) ->
-    maps:fold(fun(Actor, {Up, Down}, M) ->
-                  {Up0, Down0} = maps:get(Actor, M, {0, 0}),
-                  M#{Actor => {max(Up, Up0), max(Down, Down0)}}
-              end, A, B).
+merge(A, B) -> weft_crdt_counts:merge(A, B, fun join/2).
+
+join({Up, Down}, {Up0, Down0}) -> {max(Up, Up0), max(Down, Down0)}.
 
 %% @private
-difference(A, B) ->
-    maps:filter(fun(Actor, {Up, Down}) ->
-                    {Up0, Down0} = maps:get(Actor, B, {0, 0}),
-                    Up > Up0 orelse Down > Down0
-                end, A).
+difference(A, B) -> weft_crdt_counts:difference(A, B, fun join/2).
 
 %% @private
-value(State) -> lists:sum([Up - Down || {Up, Down} <- maps:values(State)]).
+value(State) -> lists:sum([Up - Down || {Up, Down} <- weft_crdt_counts:all(State)]).
 
 %% @private
-pack(State) -> State.
+pack(State) -> weft_crdt_counts:pack(State).
 
 %% @private
-unpack(Term) ->
-    case is_map(Term) andalso lists:all(fun is_count/1, maps:values(Term)) of
-        true -> {ok, Term};
-        false -> error
-    end.
+unpack(Term, Table) -> weft_crdt_counts:unpack(Term, Table, fun is_count/1).
 
 is_count({Up, Down}) ->
     is_integer(Up) andalso is_integer(Down) andalso Up >= 0 andalso Down >= 0
@@ -83,11 +72,25 @@ is_count({Up, Down}) ->
 is_count(_) -> false.
 
 %% @private
-digest(State) -> State.
+digest(State) -> pack(State).
 
 %% @private
-difference_to_digest(State, Digest) ->
-    case unpack(Digest) of
+difference_to_digest(State, Digest, Table) ->
+    case unpack(Digest, Table) of
         {ok, Other} -> {ok, difference(State, Other)};
         error -> error
     end.
+
+%% @private
+retire(Table, State) -> weft_crdt_counts:retire(Table, State, fun plus/2).
+
+%% @private
+ended(Table, State) -> weft_crdt_counts:ended(Table, State).
+
+%% @private
+actors(State) -> weft_crdt_counts:actors(State).
+
+%% @private
+tag(State) -> weft_crdt_counts:tag(State).
+
+plus({Up, Down}, {Up0, Down0}) -> {Up + Up0, Down + Down0}.

@@ -12,7 +12,12 @@
 %%
 %% `difference(A, B)' is what A adds to B: merged into B it gives what A would give, and it is
 %% `new()' when B has all of A. A digest stands for a state and is small; the same can be told from
-%% it. `pack/1' gives what is sent, and `unpack/1' takes it apart again and believes nothing.
+%% it. `pack/1' gives what is sent, and `unpack/2' takes it apart again and believes nothing.
+%%
+%% `retire/2' folds what retired actors did (`weft_crdt_retired'), and changes no value. It is for
+%% states that have all of it: `ended/2' tells what a state has, so that states can be compared.
+%% Folded and other states merge, as do those that were folded at different times; `tag/1' is the
+%% table with which a state was folded last.
 -module(weft_crdt_type).
 
 -export([module/1, names/0]).
@@ -33,9 +38,14 @@
 -callback difference(state(), state()) -> Delta :: state().
 -callback value(state()) -> term().
 -callback pack(state()) -> packed().
--callback unpack(packed() | term()) -> {ok, state()} | error.
+-callback unpack(packed() | term(), weft_crdt_retired:table()) -> {ok, state()} | error.
 -callback digest(state()) -> digest().
--callback difference_to_digest(state(), digest() | term()) -> {ok, Delta :: state()} | error.
+-callback difference_to_digest(state(), digest() | term(), weft_crdt_retired:table()) ->
+              {ok, Delta :: state()} | error.
+-callback retire(weft_crdt_retired:table(), state()) -> state().
+-callback ended(weft_crdt_retired:table(), state()) -> none | term().
+-callback actors(state()) -> [actor()].
+-callback tag(state()) -> weft_crdt_retired:tag().
 
 %% @doc All types that there are.
 -spec names() -> [name()].
