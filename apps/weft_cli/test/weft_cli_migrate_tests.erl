@@ -37,7 +37,10 @@ the_adaptor_of_the_guide_does_what_is_said_test_() ->
              {<<"case till:pay(main, 5) of error -> no; {ok, _} -> yes end">>,
               <<"case register:book(5, main) of refused -> no; {booked, _} -> yes end">>},
              {<<"till:pay(main, 5), ok">>, <<"register:book(5, main), ok">>},
-             {<<"till:pay(main, f())">>, <<"till:pay(main, f())">>}]].
+             {<<"X = till:pay(main, f()), X">>,
+              <<"X = case register:book(f(), main) of {booked, Receipt} -> {ok, Receipt}; "
+                "refused -> error end, X">>},
+             {<<"till:pay(g(), f())">>, <<"till:pay(g(), f())">>}]].
 
 by(Adaptor, Before) ->
     Dir = string:trim(os:cmd("mktemp -d")),

@@ -52,8 +52,8 @@ erlang_source(File) ->
 %% @doc What the sources of Erlang below these paths are on weft. With `write' the files are
 %% changed, each at once; otherwise nothing is. `only' chooses rules (`weft_migrate_rule'),
 %% `adaptors' are files with more of them, `channel' is the one that messages are to take. Names and
-%% locks of `global' and scopes of `pg' move with all their places below these paths, or not at all;
-%% with `partial' each place by itself.
+%% locks of `global', scopes of `pg' and groups of `pg2' move with all their places below these
+%% paths, or not at all; with `partial' each place by itself.
 -spec rewrite([file:filename_all()],
               #{only => [weft_migrate_rule:name()], adaptors => [file:filename()],
                 channel => atom(), write => boolean(), partial => boolean()}) ->
@@ -77,10 +77,11 @@ rewrite(Paths, Options) ->
         {_, Error} -> Error
     end.
 
-%% The places of names, locks and scopes in all files. Nobody knows those of a file that cannot be
-%% read; in Elixir nothing is rewritten.
+%% The places of names, locks, scopes and groups in all files. Nobody knows those of a file that
+%% cannot be read; in Elixir nothing is rewritten.
 places(Files, Rules) ->
-    Chosen = [Kind || {Rule, Kind} <- [{global, names}, {global, locks}, {pg, scopes}],
+    Chosen = [Kind || {Rule, Kind} <- [{global, names}, {global, locks}, {pg, scopes},
+                                       {pg2, groups}],
                       lists:keymember(Rule, 1, Rules)],
     lists:append([places_in(File, file:read_file(File), Chosen, Rules)
                   || Chosen =/= [], File <- Files]).

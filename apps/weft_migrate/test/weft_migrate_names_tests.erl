@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc A name or lock of `global', or a scope of `pg', moves with all its places, or not at all:
-%% which ones stay, in programs of some files. With `partial' the same programs are rewritten, so
-%% each case is about this rule.
+%% @doc A name or lock of `global', a scope of `pg' or a group of `pg2' moves with all its places, or
+%% not at all: which ones stay, in programs of some files. With `partial' the same programs are
+%% rewritten, so each case is about this rule.
 -module(weft_migrate_names_tests).
 
 -include_lib("eunit/include/eunit.hrl").
@@ -143,6 +143,24 @@ scopes_move_test_() ->
      || Beside <- ["g() -> ?check(pg:get_members(b, b)).\n", "g() -> pg:start_link().\n",
                    "g() -> [#{id => pg, start => {pg, start_link, [a]}}].\n",
                    "g() -> ?check(pg:which_groups()).\n"]].
+
+%% ---- groups of pg2 ----
+
+%% As in ejabberd, which asks for the closest process of a group.
+groups_stay_test_() ->
+    Moving = "f(P) -> pg2:create(a), pg2:join(a, P).\n",
+    [{"by: " ++ Text, fun() -> stays([{"a.erl", Moving}, {"b.erl", Text}]) end}
+     || Text <- ["g(G) -> pg2:get_closest_pid(G).\n", "g() -> pg2:get_closest_pid(a).\n",
+                 "g() -> ?check(pg2:get_members(a)).\n", "g() -> fun pg2:join/2.\n",
+                 "g() -> pg2:x().\n", "g() -> ) pg2:join(a, b).\n"]].
+
+groups_move_test_() ->
+    Text = "f(P) -> pg2:create(a), pg2:join(a, P).\n",
+    [{"beside: " ++ Beside,
+      fun() -> ?assertMatch([{"a.erl", "f(P) -> pg2:create(a), weft_pg:join(a, P).\n"} | _],
+                            written([{"a.erl", Text}, {"b.erl", Beside}])) end}
+     || Beside <- ["g() -> pg2:get_closest_pid(b).\n", "g(G) -> pg2:delete(G).\n",
+                   "g() -> ?check(pg:get_members(a)).\n", "g(G) -> pg2:get_members(G).\n"]].
 
 a_second_run_changes_nothing_test() ->
     Files = [{"a.erl", "f(P) -> global:register_name(b, P), " ++ ?STAYS}],

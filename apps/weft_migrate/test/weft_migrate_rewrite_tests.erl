@@ -104,6 +104,24 @@ with_file(Text, Fun) ->
     ok = file:write_file(File, Text),
     try Fun(File) after file:del_dir_r(Dir) end.
 
+%% b() may not be called if a() says so, or several times.
+what_is_evaluated_later_or_again_is_a_word_test() ->
+    Adaptor = "-module(a).\n-migrates(old).\n"
+        "choose(A, B) -> case new:has(A) of true -> 1; false -> new:get(B) end.\n"
+        "each(X, List) -> [new:put(X, Each) || Each <- List].\n"
+        "two(A, B) -> {new:get({A, 1}), new:put(A, B)}.\n",
+    [?assertEqual(After, rewritten_by(Adaptor, Before))
+     || {Before, After} <-
+            [{<<"f() -> old:choose(a(), b()).\n">>, <<"f() -> old:choose(a(), b()).\n">>},
+             {<<"f(B) -> old:choose(a(), B).\n">>,
+              <<"f(B) -> case new:has(a()) of true -> 1; false -> new:get(B) end.\n">>},
+             {<<"f() -> old:each(a(), [1]).\n">>, <<"f() -> old:each(a(), [1]).\n">>},
+             {<<"f(X, L) -> old:each(X, L).\n">>,
+              <<"f(X, L) -> [ new:put(X, Each) || Each <- L ].\n">>},
+             {<<"f() -> old:two(a(), b()).\n">>, <<"f() -> old:two(a(), b()).\n">>},
+             {<<"f(A) -> old:two(A, b()).\n">>,
+              <<"f(A) -> {new:get({A, 1}), new:put(A, b())}.\n">>}]].
+
 a_wrong_adaptor_is_an_error_that_names_it_test_() ->
     [?_assertMatch({error, [_ | _]},
                    with_file(Text, fun(File) ->
@@ -132,6 +150,10 @@ a_file_that_says_what_names_mean_keeps_them_test() ->
               "g({global, N}) -> global:send(N, x);\ng({a, N}) -> global:set_lock(N).\n">>,
     {ok, #{bytes := After, left := [_, _]}} = run(Bytes, all_rules()),
     ?assertEqual(binary:replace(Bytes, <<"global:set_lock">>, <<"weft_global:set_lock">>), After).
+
+keys_of_tables_are_no_names_test() ->
+    Bytes = <<"f() -> ets:insert(t, {{global, x}, 0}), g({global, x}), g({global, y}).\n">>,
+    ?assertMatch({ok, #{bytes := Bytes, left := [_]}}, run(Bytes, all_rules())).
 
 a_form_that_cannot_be_read_is_left_test() ->
     ?assertMatch({ok, #{bytes := <<"f() -> ) pg:x().\ng() -> weft_pg:which_groups().\n">>,

@@ -34,6 +34,12 @@ names() ->
      {"case X of {global, N} -> N end", []},
      {"globalx:sync()", []},
      {"other:set_lock(global, [])", []},
+     {"execute(global, insert_node, [X, Y])", []},
+     {"execute(global, send, [X])", []},
+     {"{global, insert_node, []}", []},
+     {"start_child(global, send, [X, Y])", [global_dynamic]},
+     {"{global, trans, [X | Y]}", [global_dynamic]},
+     {"rpc:call(X, global, insert_node, [])", [global_dynamic]},
      {"\"global:sync()\"", []}].
 
 groups() ->
@@ -42,7 +48,9 @@ groups() ->
      {"start_child(id, pg, [X])", [pg_dynamic]},
      {"maybe pg:join(X) ?= 1 else X -> 1 end", [pg]},
      {"io:format(?MODULE_STRING \": ~p\" ?NL, pg:which_groups())", [pg]},
+     {"pg:join(~\"a\", [~b\"ä\", ~\"c\"])", [pg]},
      {"X = [pg, {pg, 1}]", []},
+     {"{pg, select, [X]}", []},
      {"pg2:create(a)", [pg2]},
      {"X = pg2", [pg2]},
      {"global_group:monitor_nodes(true)", [global_group]},
@@ -80,6 +88,18 @@ ids(Code) -> [Id || #{id := Id} <- findings(Code)].
 findings(Code) ->
     weft_migrate_scan:findings(
       weft_migrate_source:of_bytes("f.erl", unicode:characters_to_binary(Code))).
+
+%% The first of these is a name, and an option that is kept; the others are keys wherever they are.
+keys_of_tables_are_no_names_test() ->
+    ?assertEqual(
+       [1, 1], [Line || #{id := global_via, line := Line}
+                         <- findings("a() -> b({global, n}), ets:insert(t, {c, {global, n}}).\n"
+                                     "c() -> ets:insert(t, [{{global, x}, 1}, {{global, y}, 0}]).\n"
+                                     "d() -> ets:lookup(t, {global, z}), e({global, x}).\n"
+                                     "e() -> {{global, z}, {global, y}}.\n")]).
+
+what_switches_a_feature_on_is_read_test() ->
+    ?assertEqual([pg], ids("-feature(maybe_expr, enable).\nf() -> pg:which_groups().\n")).
 
 types_are_no_calls_test() ->
     ?assertEqual([], ids("-spec f(global:name(), pg:group()) -> {global, x}.\n"
@@ -147,6 +167,15 @@ sarif_has_the_place_and_the_rule_test() ->
 
 a_path_that_is_not_there_is_an_error_test() ->
     ?assertMatch({error, "there is no /no/such" ++ _}, weft_migrate:scan(["/no/such"])).
+
+a_directory_without_sources_is_an_error_test() ->
+    Dir = string:trim(os:cmd("mktemp -d")),
+    Deps = filename:join([Dir, "deps", "a"]),
+    ok = filelib:ensure_path(Deps),
+    ok = file:write_file(filename:join(Deps, "a.erl"), "f() -> ok.\n"),
+    Results = [weft_migrate:scan([Path]) || Path <- [Dir, filename:dirname(Deps)]],
+    ok = file:del_dir_r(Dir),
+    ?assertMatch([{error, "there is no source below /" ++ _}, {ok, #{files := 1}}], Results).
 
 an_unreadable_file_is_told_and_the_rest_scanned_test() ->
     Dir = string:trim(os:cmd("mktemp -d")),

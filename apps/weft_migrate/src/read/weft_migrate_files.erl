@@ -15,11 +15,18 @@
 -spec below([file:filename_all()]) -> {ok, [file:filename_all()]} | {error, string()}.
 below(Paths) ->
     case [Path || Path <- Paths, not filelib:is_file(Path)] of
-        [] -> {ok, lists:usort(lists:append([found(Path) || Path <- Paths]))};
-        [Missing | _] ->
-            {error, lists:flatten(io_lib:format("there is no ~ts; write files or directories",
-                                                [Missing]))}
+        [] -> some(lists:usort(lists:append([found(Path) || Path <- Paths])), Paths);
+        [Missing | _] -> error_text("there is no ~ts; write files or directories", [Missing])
     end.
+
+%% RabbitMQ has its own sources in a directory that is named deps.
+some([], Paths) ->
+    error_text("there is no source below ~ts; directories named ~ts are read only if they are "
+               "named", [lists:join(", ", Paths), lists:join(", ", ?BUILT)]);
+some(Files, _Paths) ->
+    {ok, Files}.
+
+error_text(Format, Arguments) -> {error, lists:flatten(io_lib:format(Format, Arguments))}.
 
 found(Path) ->
     case filelib:is_dir(Path) of

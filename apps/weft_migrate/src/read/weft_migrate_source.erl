@@ -33,9 +33,15 @@ form(#{tokens := {ok, []}}) ->
     [];
 form(#{tokens := {error, Reason}} = Form) ->
     [(maps:with([at, byte, size], Form))#{tokens => [], tree => {error, Reason}}];
-form(#{tokens := {ok, Tokens}, at := At, text := Text} = Form) ->
-    Code = [Token || {Category, _, _, _, _} = Token <- Tokens,
-                     Category =/= white_space, Category =/= comment],
+form(#{tokens := {ok, Tokens}} = Form) ->
+    case [Token || {Category, _, _, _, _} = Token <- Tokens,
+                   Category =/= white_space, Category =/= comment] of
+        %% epp_dodger reads no such attribute, and nothing in it runs.
+        [{'-', _, _, _, _}, {atom, feature, _, _, _} | _] -> [];
+        Code -> form(Form, Tokens, Code)
+    end.
+
+form(#{at := At, text := Text} = Form, Tokens, Code) ->
     Begins = case Code of [{_, _, First, _, _} | _] -> First; [] -> At end,
     Read = (maps:with([byte, size], Form))#{at => Begins, tokens => Code},
     case weft_migrate_form:parse(Text, At, []) of
@@ -45,7 +51,8 @@ form(#{tokens := {ok, Tokens}, at := At, text := Text} = Form) ->
     end.
 
 %% `maybe' is a word of the language or an atom, as the file or the release of OTP has it. Macros
-%% beside strings are parts of them, which epp_dodger does not know: for it they are blank.
+%% beside strings are parts of them, which epp_dodger does not know, and releases before OTP 27 do
+%% not know the ~ of sigils: for it they are blank.
 again(Read, Text, At, Tokens, Error) ->
     Blank = blank(Tokens, Text),
     case {weft_migrate_form:parse(Blank, At, []), weft_migrate_form:parse(Blank, At, ['maybe'])} of
@@ -71,6 +78,10 @@ beside([{string, _, _, _, _} = String, {'?', _, _, _, _} = Mark, {_, _, _, _, _}
     [Mark, Name | beside([String | Rest])];
 beside([{'?', _, _, _, _} = Mark, Name, {string, _, _, _, _} = String | Rest]) ->
     [Mark, Name | beside([String | Rest])];
+beside([{'~', _, _, _, _} = Mark, {string, _, _, _, _} = String | Rest]) ->
+    [Mark | beside([String | Rest])];
+beside([{'~', _, _, _, _} = Mark, Name, {string, _, _, _, _} = String | Rest]) ->
+    [Mark, Name | beside([String | Rest])];
 beside([_ | Rest]) -> beside(Rest);
 beside([]) -> [].
 
@@ -78,9 +89,9 @@ beside([]) -> [].
 blank(Text, _, []) -> Text;
 blank([], _, _) -> [];
 blank([Character | Text], At, [At | Places]) ->
-    {Word, Rest} = case Character of
-                       $? -> {"?", Text};
-                       _ -> lists:splitwith(fun is_of_word/1, [Character | Text])
+    {Word, Rest} = case lists:member(Character, "?~") of
+                       true -> {[Character], Text};
+                       false -> lists:splitwith(fun is_of_word/1, [Character | Text])
                    end,
     lists:duplicate(length(Word), $\s) ++ blank(Rest, moved(Word, At), Places);
 blank([Character | Text], At, Places) ->

@@ -4,7 +4,7 @@
 -module(weft_migrate_tree).
 
 -export([sites/1, all/1, call/1, is_applying/1]).
--export([atom/1, place/1, is_pattern/1, is_ignored/1, is_macro/1]).
+-export([atom/1, place/1, is_pattern/1, is_ignored/1, is_unused/1, is_macro/1]).
 -export_type([site/0, call/0]).
 
 %% Path: the ancestors, the nearest first. Inside: the function, attribute or macro it is in.
@@ -175,6 +175,22 @@ is_ignored(_Node, []) ->
 
 is_before_last(Node, Body) ->
     lists:member(Node, Body) andalso lists:last(Body) =/= Node.
+
+%% @doc Does nobody use the value? Besides those above, the last one of the fun of a new process.
+-spec is_unused(site()) -> boolean().
+is_unused(#{node := Node, path := Path} = Site) ->
+    is_ignored(Site) orelse ends_process(Node, Path).
+
+ends_process(Node, [Clause, Fun, Call | _]) ->
+    case {erl_syntax:type(Clause), erl_syntax:type(Fun), call(Call)} of
+        {clause, fun_expr, {ok, #{module := Module, function := Function}}}
+          when Module =:= ''; Module =:= erlang ->
+            lists:member(Function, [spawn, spawn_link, spawn_monitor, spawn_opt])
+                andalso lists:last(erl_syntax:clause_body(Clause)) =:= Node;
+        _ -> false
+    end;
+ends_process(_, _) ->
+    false.
 
 %% @doc Is it in the definition of a macro, or in the arguments of one? Nobody knows what a macro
 %% makes of it. But those of stdlib's assert.hrl evaluate the arguments that they do not take for

@@ -39,8 +39,8 @@ warnings(Results) ->
                      has(Rule, left(Results))],
     [[atom_to_list(Rule), " knows nothing of what is registered with weft: change by hand what is "
       "left of it, if it is about the same names, locks or groups\n"] || Rule <- Apart]
-        ++ ["a name, a lock or a scope moves with all its places, or not at all: change by hand "
-            "what keeps it, or rewrite what can be with --partial\n" || Held =/= []].
+        ++ ["a name, a lock, a scope or a group moves with all its places, or not at all: change "
+            "by hand what keeps it, or rewrite what can be with --partial\n" || Held =/= []].
 
 has(Rule, Changes) -> lists:any(fun(#{rule := Of}) -> Of =:= Rule end, Changes).
 

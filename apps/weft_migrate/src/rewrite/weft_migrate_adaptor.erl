@@ -10,7 +10,7 @@
 %% patterns can be changed in place of the result.
 -module(weft_migrate_adaptor).
 
--export([of_module/1, of_file/1, text/3, body/1]).
+-export([of_module/1, of_file/1, text/3, later/2, variables/1, body/1]).
 -export_type([adaptor/0, rule/0]).
 
 -type rule() :: #{parameters := [atom()], body := erl_parse:abstract_expr()}.
@@ -103,6 +103,31 @@ renamed(List, Numbers, Name) when is_list(List) ->
     [renamed(Element, Numbers, Name) || Element <- List];
 renamed(Other, _, _) ->
     Other.
+
+%% @doc The numbers of the parameters that are not evaluated once for certain, or not before all
+%% else: those in clauses, in funs and in comprehensions.
+-spec later(erl_parse:abstract_expr(), [atom()]) -> [pos_integer()].
+later(Expression, Parameters) ->
+    Numbers = maps:from_list(lists:zip(Parameters, lists:seq(1, length(Parameters)))),
+    lists:usort([Number || Name <- in_later(Expression), #{Name := Number} <- [Numbers]]).
+
+in_later({call, _, Function, Arguments}) -> in_later(Function) ++ in_later(Arguments);
+in_later({remote, _, Module, Function}) -> in_later(Module) ++ in_later(Function);
+in_later({'case', _, Of, Clauses}) -> in_later(Of) ++ variables(Clauses);
+in_later({tuple, _, Elements}) -> in_later(Elements);
+in_later({cons, _, Head, Tail}) -> in_later(Head) ++ in_later(Tail);
+in_later({map, _, Fields}) -> in_later(Fields);
+in_later({map_field_assoc, _, Key, Value}) -> in_later(Key) ++ in_later(Value);
+in_later({var, _, _}) -> [];
+in_later(List) when is_list(List) -> lists:append([in_later(Element) || Element <- List]);
+in_later(Other) -> variables(Other).
+
+%% @doc The variables in an expression.
+-spec variables(term()) -> [atom()].
+variables({var, _, Name}) -> [Name];
+variables(Tuple) when is_tuple(Tuple) -> variables(tuple_to_list(Tuple));
+variables(List) when is_list(List) -> lists:append([variables(Element) || Element <- List]);
+variables(_) -> [].
 
 pieces([Text, Number | Rest]) -> [Text, {argument, binary_to_integer(Number)} | pieces(Rest)];
 pieces([Text]) -> [Text].

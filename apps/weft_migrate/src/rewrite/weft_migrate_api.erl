@@ -138,8 +138,11 @@ argument(Node, Application) ->
 
 is_called(Node, [Node, Function, Arguments | _], IsApplying) ->
     case {erl_syntax:type(Function), erl_syntax:type(Arguments)} of
-        {atom, Type} when Type =:= list; Type =:= nil -> true;
-        {Type, _} when Type =:= atom; Type =:= variable; Type =:= macro -> IsApplying;
+        {Type, _} when IsApplying, Type =:= atom orelse Type =:= variable orelse Type =:= macro ->
+            true;
+        {atom, Type} when Type =:= list; Type =:= nil ->
+            weft_migrate_old:is_function(erl_syntax:atom_value(Node),
+                                         erl_syntax:atom_value(Function), Arguments);
         _ -> false
     end;
 is_called(Node, [_ | Rest], IsApplying) -> is_called(Node, Rest, IsApplying);
@@ -163,7 +166,7 @@ is_module(_, []) -> false.
 
 %% {Module, Function, [...]} that is surely the start of a child of a supervisor is a call; what
 %% else looks like that is left.
-start(#{rules := Rules}, #{node := Node, form := Form} = Site, Tuple, Above) ->
+start(#{old := Old, rules := Rules}, #{node := Node, form := Form} = Site, Tuple, Above) ->
     case erl_syntax:tuple_elements(Tuple) of
         [Node, Function, Arguments] ->
             Key = key(Function, Arguments),
@@ -171,8 +174,10 @@ start(#{rules := Rules}, #{node := Node, form := Form} = Site, Tuple, Above) ->
             case {Key, Rules} of
                 {none, _} -> none;
                 {_, #{Key := Rule}} when IsSure -> started(Node, Form, Key, Rule);
-                _ -> leave_if(not weft_migrate_tree:is_pattern(Site),
-                              "it is a function to be called by someone else")
+                {{Name, _}, _} ->
+                    leave_if(weft_migrate_old:is_function(Old, Name, Arguments)
+                                 andalso not weft_migrate_tree:is_pattern(Site),
+                             "it is a function to be called by someone else")
             end;
         _ ->
             none

@@ -10,7 +10,7 @@
 look(#{node := Node} = Site, _Context) ->
     case weft_migrate_tree:call(Node) of
         {ok, #{module := rpc, function := multicall, arguments := Arguments} = Call} ->
-            case {weft_migrate_tree:is_macro(Site), weft_migrate_tree:is_ignored(Site)} of
+            case {weft_migrate_tree:is_macro(Site), weft_migrate_tree:is_unused(Site)} of
                 {true, _} -> {leave, "it is in a macro"};
                 {false, true} -> edit(Site, Call, list_of(Arguments));
                 {false, false} -> {leave, "erpc:multicall answers {ok, Result} or the error of "

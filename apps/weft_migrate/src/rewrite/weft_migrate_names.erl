@@ -1,20 +1,21 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc A name of `global' moves with all its places, or not at all: what is registered with weft is
 %% not found by `global', and the other way round. So do its locks, which would exclude nobody who
-%% asks elsewhere, and the scopes of `pg', whose process is of one or of the other. Pure.
+%% asks elsewhere, the scopes of `pg', whose process is of one or of the other, and the groups of
+%% `pg2', which have other members there. Pure.
 %%
 %% The places of all files are collected first. A place names an atom, or possibly any name: by a
 %% variable, a macro, a function that is passed on. A place that stays keeps its name where it is.
 %% If one that may be of any name stays, or one that would be rewritten may be of a name that stays,
 %% nobody knows which names are concerned, so all of them stay. A name that is only looked up stays,
-%% too: who registers it is not in these files. Names, locks and scopes have nothing to do with each
-%% other.
+%% too: who registers it is not in these files. Names, locks, scopes and groups have nothing to do
+%% with each other.
 -module(weft_migrate_names).
 
 -export([of_site/3, registers/1, of_unread/1, of_any/2, stay/1, decided/3]).
 -export_type([kind/0, name/0, place/0, staying/0]).
 
--type kind() :: names | locks | scopes.
+-type kind() :: names | locks | scopes | groups.
 -type name() :: {name, atom()} | any.
 %% `edited' is what would be, if all other places of the name are too; `registered', if it gives a
 %% process that name.
@@ -36,6 +37,10 @@
 -define(OF_DEFAULT_SCOPE, [{join, 2}, {leave, 2}, {get_members, 1}, {get_local_members, 1},
                            {which_groups, 0}, {which_local_groups, 0}, {monitor_scope, 0},
                            {monitor, 1}, {demonitor, 1}]).
+%% Of pg2: groups need not be created any more.
+-define(OF_GROUP, [{join, 2}, {leave, 2}, {get_members, 1}, {get_local_members, 1},
+                   {get_closest_pid, 1}]).
+-define(OF_NO_GROUP, [{create, 1}, {delete, 1}, {start, 0}, {start_link, 0}]).
 -define(REGISTERING, [register_name, re_register_name, register_name_external,
                       re_register_name_external]).
 
@@ -55,6 +60,10 @@ of_site(Rule, #{node := Node, path := Path}, Own) ->
             of_pg(Function, Arguments, Own);
         {pg, error, _} ->
             of_pg_word(Node, Path, Own);
+        {pg2, {ok, #{function := Function, arguments := Arguments}}, _} ->
+            of_pg2(Function, Arguments, Own);
+        {pg2, error, _} ->
+            [{groups, any}];
         _ ->
             []
     end.
@@ -75,6 +84,14 @@ of_pg(Function, Arguments, Own) ->
         {true, _} -> [{scopes, named(hd(Arguments), Own)}];
         {_, true} -> [{scopes, {name, pg}}];
         _ -> []
+    end.
+
+of_pg2(Function, Arguments, Own) ->
+    Key = {Function, length(Arguments)},
+    case {lists:member(Key, ?OF_GROUP), lists:member(Key, ?OF_NO_GROUP)} of
+        {true, _} -> [{groups, named(hd(Arguments), Own)}];
+        {_, true} -> [];
+        _ -> [{groups, any}]
     end.
 
 %% A call of pg that is written out for someone else, as {pg, start_link, [Scope]}. What else may be
@@ -173,7 +190,8 @@ of_unread(#{forms := Forms, bytes := Bytes}) ->
                       #{tokens := [], byte := Byte, size := Size} ->
                           [{Kind, Line} || {Kind, Word} <- [{names, <<"global">>},
                                                             {locks, <<"global">>},
-                                                            {scopes, <<"pg:">>}],
+                                                            {scopes, <<"pg:">>},
+                                                            {groups, <<"pg2">>}],
                                            binary:match(binary:part(Bytes, Byte, Size), Word)
                                                =/= nomatch];
                       #{tokens := Tokens} ->
@@ -185,6 +203,8 @@ words([{atom, global, {Line, _}, _, _}, {':', _, _, _, _}, {atom, Function, _, _
 words([{atom, global, {Line, _}, _, _} | Tokens]) -> [{names, Line} | words(Tokens)];
 words([{atom, pg, {Line, _}, _, _}, {':', _, _, _, _} | Tokens]) ->
     [{scopes, Line} | words(Tokens)];
+words([{atom, pg2, {Line, _}, _, _}, {':', _, _, _, _} | Tokens]) ->
+    [{groups, Line} | words(Tokens)];
 words([_ | Tokens]) -> words(Tokens);
 words([]) -> [].
 
@@ -196,7 +216,7 @@ of_any(Kinds, File) -> [{Kind, {left, any, File, 1}} || Kind <- Kinds].
 -spec stay([{kind(), place()}]) -> staying().
 stay(Places) ->
     maps:from_list([{Kind, stay(Kind, [Place || {Of, Place} <- Places, Of =:= Kind])}
-                    || Kind <- [names, locks, scopes]]).
+                    || Kind <- [names, locks, scopes, groups]]).
 
 stay(Kind, Places) ->
     Left = [Place || {left, _, _, _} = Place <- Places],
@@ -254,4 +274,5 @@ held(What, Kind, File, Line) ->
 
 stays(names) -> "name stays with global";
 stays(locks) -> "lock stays with global";
-stays(scopes) -> "scope stays with pg".
+stays(scopes) -> "scope stays with pg";
+stays(groups) -> "group stays with pg2".

@@ -8,7 +8,7 @@
 -export([run/2, run/3, places/2]).
 -export_type([result/0, change/0]).
 
-%% Held: it would be rewritten, if other places of the name, lock or scope could be.
+%% Held: it would be rewritten, if other places of the name, lock, scope or group could be.
 -type change() :: #{rule := weft_migrate_rule:name(), line := pos_integer(),
                     column := pos_integer(), text := binary(), reason => string(), held => true}.
 -type result() :: #{file := file:filename_all(), before := binary(), bytes := binary(),
@@ -37,8 +37,9 @@ run(#{file := File, bytes := Bytes} = Source, Rules, Staying) ->
             {error, lists:concat(["two rules want to change byte ", Byte])}
     end.
 
-%% @doc The places of names, locks and scopes that rules leave or would edit. Nothing is edited in a
-%% source that is refused. In one that says what names mean to others, those are not its own.
+%% @doc The places of names, locks, scopes and groups that rules leave or would edit. Nothing is
+%% edited in a source that is refused. In one that says what names mean to others, those are not its
+%% own.
 -spec places(weft_migrate_source:source(), rules()) ->
           [{weft_migrate_names:kind(), weft_migrate_names:place()}].
 places(#{file := File} = Source, Rules) ->
@@ -88,7 +89,8 @@ answers(#{bytes := Bytes} = Source, Rules, Staying) ->
     Meanings = [Old || {_, #{old := Old} = Rule} <- Of,
                        lists:any(fun(Site) -> weft_migrate_api:says_meaning(Rule, Site) end,
                                  Sites)],
-    Context = #{bytes => Bytes, meanings => Meanings, taken => []},
+    Context = #{bytes => Bytes, meanings => Meanings, taken => [],
+                keys => weft_migrate_keys:of_tables(Sites)},
     Names = {own_module(Source), Staying},
     {Answers, _} = lists:foldl(fun(Site, Acc) -> site(Site, Of, Names, Context, Acc) end,
                                {[], #{}}, Sites),

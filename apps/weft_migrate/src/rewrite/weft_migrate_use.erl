@@ -9,9 +9,10 @@
 -export([edits/3]).
 -export_type([context/0]).
 
-%% The bytes of the file, the variables that stand for results of other calls in this form, and the
-%% old modules of which the file says what their names mean.
--type context() :: #{bytes := binary(), taken := [atom()], meanings := [module()]}.
+%% The bytes of the file, the variables that stand for results of other calls in this form, the old
+%% modules of which the file says what their names mean, and the words that are keys of its tables.
+-type context() :: #{bytes := binary(), taken := [atom()], meanings := [module()],
+                     keys := [atom()]}.
 -type result() :: {edit, [weft_migrate_edit:edit()], NewVariables :: [atom()]}
                 | {leave, string()}.
 
@@ -51,15 +52,16 @@ renamed(_, Range, #{body := Body} = Rule, _, Context) ->
     replaced(Range, template(Body, Rule, fun same/1), [], Context).
 
 template(Expression, #{parameters := Parameters}, Name) ->
-    weft_migrate_adaptor:text(Expression, Parameters, Name).
+    {weft_migrate_adaptor:text(Expression, Parameters, Name),
+     weft_migrate_adaptor:later(Expression, Parameters)}.
 
 %% The edits of the patterns that take the result apart, if it is used for nothing else.
 patterns(#{node := Node, path := [Parent | Above], form := Form} = Site, Given, Pairs) ->
-    case {weft_migrate_tree:is_ignored(Site), erl_syntax:type(Parent)} of
+    case {weft_migrate_tree:is_unused(Site), erl_syntax:type(Parent)} of
         {true, _} ->
             {ok, []};
         {false, match_expr} ->
-            case weft_migrate_tree:is_ignored(Site#{node := Parent, path := Above}) of
+            case weft_migrate_tree:is_unused(Site#{node := Parent, path := Above}) of
                 true -> changed([erl_syntax:match_expr_pattern(Parent)], ['='], Form, Given, Pairs);
                 false -> error
             end;
@@ -145,12 +147,7 @@ whole(#{form := Form}, Range, #{body := Body} = Rule, #{taken := Taken} = Contex
              maps:values(Names), Context).
 
 variables(Body, #{parameters := Parameters}) ->
-    lists:usort(found(Body)) -- ['_' | Parameters].
-
-found({var, _, Name}) -> [Name];
-found(Tuple) when is_tuple(Tuple) -> found(tuple_to_list(Tuple));
-found(List) when is_list(List) -> lists:append([found(Element) || Element <- List]);
-found(_) -> [].
+    lists:usort(weft_migrate_adaptor:variables(Body)) -- ['_' | Parameters].
 
 fresh(Name, Used, Count) ->
     Fresh = case Count of 1 -> Name; _ -> list_to_atom(lists:concat([Name, Count])) end,
@@ -161,21 +158,28 @@ fresh(Name, Used, Count) ->
 
 %% --- text around the arguments -----------------------------------------------------------------
 
-%% Each argument once and in its order: only what is between them is replaced. Otherwise they must
-%% be words, whose order and number mean nothing.
-replaced(#{arguments := Arguments, tokens := Tokens, from := From, to := To}, Parts, Names,
+%% Each argument once and in its order: only what is between them is replaced. Words (a variable,
+%% an atom, a number) may be anywhere and several times; what else is an argument is evaluated once
+%% and in its order, as before.
+replaced(#{arguments := Arguments, from := From, to := To} = Range, {Parts, Later}, Names,
          #{bytes := Bytes}) ->
-    IsInOrder = [Number || {argument, Number} <- Parts] =:= lists:seq(1, length(Arguments)),
-    Edits = case IsInOrder of
+    Numbers = [Number || {argument, Number} <- Parts],
+    Edits = case Numbers =:= lists:seq(1, length(Arguments)) of
                 true -> between(Parts, Arguments, From, To);
                 false -> [{From, To - From, filled(Parts, Arguments, Bytes)}]
             end,
-    case {IsInOrder orelse lists:all(fun(Count) -> Count =:= 1 end, Tokens),
+    case {is_evaluated_as_before(Range, Numbers, Later),
           [Byte || {Byte, Size, _} <- Edits, has_comment(binary:part(Bytes, Byte, Size))]} of
         {true, []} -> {edit, [Edit || Edit <- Edits, not is_as_before(Edit, Bytes)], Names};
         {true, _} -> {leave, "there is a comment between its arguments"};
         {false, _} -> {leave, "its arguments would be evaluated in another order"}
     end.
+
+is_evaluated_as_before(#{tokens := Tokens}, Numbers, Later) ->
+    Others = [Number || {Number, Count} <- lists:zip(lists:seq(1, length(Tokens)), Tokens),
+                        Count > 1],
+    [Number || Number <- Numbers, lists:member(Number, Others)] =:= Others
+        andalso not lists:any(fun(Number) -> lists:member(Number, Later) end, Others).
 
 between([Text], [], From, To) ->
     [{From, To - From, Text}];

@@ -9,13 +9,13 @@
 -define(MODULES, [gen_server, gen_statem, gen_event, supervisor, sys]).
 
 -spec look(weft_migrate_tree:site(), weft_migrate_rule:context()) -> weft_migrate_rule:result().
-look(#{node := Node} = Site, _Context) ->
+look(#{node := Node} = Site, Context) ->
     case erl_syntax:type(Node) of
-        tuple -> tuple(Site, erl_syntax:tuple_elements(Node));
+        tuple -> tuple(Site, erl_syntax:tuple_elements(Node), Context);
         _ -> none
     end.
 
-tuple(#{node := Node, path := Path, form := Form} = Site, [First, Name]) ->
+tuple(#{node := Node, path := Path, form := Form} = Site, [First, Name], #{keys := Keys}) ->
     case {weft_migrate_tree:atom(First), weft_migrate_tree:is_pattern(Site)} of
         {{ok, global}, false} ->
             case {is_first(Node, Path), weft_migrate_tree:is_macro(Site),
@@ -23,12 +23,12 @@ tuple(#{node := Node, path := Path, form := Form} = Site, [First, Name]) ->
                 {true, false, {ok, {Byte, Size}}} ->
                     {edit, [{Byte, Size, <<"via, weft_global">>}], []};
                 {true, true, _} -> {leave, "it is in a macro"};
-                _ -> elsewhere(Name)
+                _ -> elsewhere(Name, Keys)
             end;
         _ ->
             none
     end;
-tuple(_, _) ->
+tuple(_, _, _) ->
     none.
 
 is_first(Node, [Parent | _]) ->
@@ -39,10 +39,15 @@ is_first(Node, [Parent | _]) ->
 is_first(_, []) ->
     false.
 
-elsewhere(Name) ->
+elsewhere(Name, Keys) ->
     case {erl_syntax:type(Name), weft_migrate_tree:atom(Name)} of
         {_, {ok, Atom}} when Atom =:= true; Atom =:= false; Atom =:= undefined -> none;
-        {Type, _} when Type =:= atom; Type =:= macro; Type =:= tuple; Type =:= variable;
+        {atom, {ok, Atom}} ->
+            case lists:member(Atom, Keys) of
+                true -> none;
+                false -> {leave, "if it names a process: {via, weft_global, Name}"}
+            end;
+        {Type, _} when Type =:= macro; Type =:= tuple; Type =:= variable;
                          Type =:= application ->
             {leave, "if it names a process: {via, weft_global, Name}"};
         _ -> none

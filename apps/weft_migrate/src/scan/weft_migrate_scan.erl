@@ -10,15 +10,16 @@
                      line := pos_integer(), column := pos_integer(), inside := string(),
                      text := binary(), note => string()}.
 
--define(MODULES, [global, pg, pg2, global_group, s_group]).
 -define(LOCKS, [set_lock, del_lock, trans]).
 %% Functions whose first argument may be the name of a process.
 -define(SERVERS, [gen_server, gen_statem, gen_event, supervisor, sys]).
 
 -spec findings(weft_migrate_source:source()) -> [finding()].
 findings(#{file := File} = Source) ->
-    Found = lists:append([[{Id, At, Inside, ""} || {Id, {_, _} = At} <- of_site(Site)]
-                          || #{inside := Inside} = Site <- weft_migrate_tree:sites(Source)]),
+    Sites = weft_migrate_tree:sites(Source),
+    Keys = weft_migrate_keys:of_tables(Sites),
+    Found = lists:append([[{Id, At, Inside, ""} || {Id, {_, _} = At} <- of_site(Site, Keys)]
+                          || #{inside := Inside} = Site <- Sites]),
     Unread = lists:append([unread(Form) || Form <- maps:get(forms, Source)]),
     [finding(File, Source, One) || One <- lists:usort(fun in_order/2, Found ++ Unread)].
 
@@ -43,15 +44,16 @@ words([]) -> [].
 
 %% --- one node ----------------------------------------------------------------------------------
 
-of_site(#{inside := "-import", node := Node}) ->
+of_site(#{inside := "-import", node := Node}, _Keys) ->
     case {weft_migrate_tree:atom(Node), weft_migrate_tree:place(Node)} of
-        {{ok, Module}, At} -> [{dynamic(Module), At} || lists:member(Module, ?MODULES)];
+        {{ok, Module}, At} -> [{dynamic(Module), At}
+                               || lists:member(Module, weft_migrate_old:modules())];
         {error, _} -> []
     end;
-of_site(#{node := Node} = Site) ->
+of_site(#{node := Node} = Site, Keys) ->
     case erl_syntax:type(Node) of
         application -> application(Site, weft_migrate_tree:call(Node)) ++ mfa(Site);
-        tuple -> tuple(Site) ++ mfa(Site);
+        tuple -> tuple(Site, Keys) ++ mfa(Site);
         implicit_fun -> captured(Node);
         infix_expr -> sent(Node);
         match_expr -> kept(erl_syntax:match_expr_body(Node));
@@ -164,13 +166,13 @@ is_loop(_, _) ->
 
 %% --- other uses --------------------------------------------------------------------------------
 
-tuple(#{node := Node, path := Path} = Site) ->
+tuple(#{node := Node, path := Path} = Site, Keys) ->
     case erl_syntax:tuple_elements(Node) of
         [First, Name] ->
             [{global_via, weft_migrate_tree:place(Node)}
              || weft_migrate_tree:atom(First) =:= {ok, global},
                 not weft_migrate_tree:is_pattern(Site),
-                is_server(Path) orelse is_named(Name)];
+                is_server(Path) orelse is_named(Name, Keys)];
         _ -> []
     end.
 
@@ -182,39 +184,42 @@ is_server([Parent | _]) ->
 is_server([]) ->
     false.
 
-%% Not those that are surely options.
-is_named(Name) ->
+%% Not those that are surely options, or keys of tables.
+is_named(Name, Keys) ->
     case erl_syntax:type(Name) of
-        atom -> not lists:member(erl_syntax:atom_value(Name), [true, false, undefined]);
+        atom -> not lists:member(erl_syntax:atom_value(Name), [true, false, undefined | Keys]);
         Type -> lists:member(Type, [application, macro, tuple, variable])
     end.
 
 %% Module, function and arguments in a row: apply, spawn, rpc, the start of a child. Only where
-%% something is applied for certain, the last two may be variables.
+%% something is applied for certain, the last two may be variables, and the function any.
 mfa(#{node := Node} = Site) ->
     case {erl_syntax:type(Node), weft_migrate_tree:is_pattern(Site)} of
         {_, true} -> [];
-        {tuple, false} -> mfa_in(erl_syntax:tuple_elements(Node), [atom], [list, nil]);
-        {application, false} ->
-            Written = case weft_migrate_tree:is_applying(weft_migrate_tree:call(Node)) of
-                          true -> {[atom, variable, macro], [list, nil, variable]};
-                          false -> {[atom], [list, nil]}
-                      end,
-            mfa_in(erl_syntax:application_arguments(Node), element(1, Written),
-                   element(2, Written))
+        {tuple, false} -> mfa_in(erl_syntax:tuple_elements(Node), false);
+        {application, false} -> mfa_in(erl_syntax:application_arguments(Node),
+                                       weft_migrate_tree:is_applying(weft_migrate_tree:call(Node)))
     end.
 
-mfa_in([Module, Function, Arguments | Rest], Functions, Lists) ->
-    Is = lists:member(erl_syntax:type(Function), Functions)
-        andalso lists:member(erl_syntax:type(Arguments), Lists),
-    Found = case {weft_migrate_tree:atom(Module), Is} of
-                {{ok, Name}, true} -> [{dynamic(Name), weft_migrate_tree:place(Module)}
-                                       || lists:member(Name, ?MODULES)];
-                _ -> []
+mfa_in([Module, Function, Arguments | Rest], IsApplying) ->
+    Found = case weft_migrate_tree:atom(Module) of
+                {ok, Name} -> [{dynamic(Name), weft_migrate_tree:place(Module)}
+                               || lists:member(Name, weft_migrate_old:modules()),
+                                  is_called(Name, Function, Arguments, IsApplying)];
+                error -> []
             end,
-    Found ++ mfa_in([Function, Arguments | Rest], Functions, Lists);
-mfa_in(_, _, _) ->
+    Found ++ mfa_in([Function, Arguments | Rest], IsApplying);
+mfa_in(_, _) ->
     [].
+
+is_called(Module, Function, Arguments, IsApplying) ->
+    case {erl_syntax:type(Function), erl_syntax:type(Arguments)} of
+        {Word, List} when IsApplying, Word =:= atom orelse Word =:= variable orelse Word =:= macro,
+                          List =:= list orelse List =:= nil orelse List =:= variable -> true;
+        {atom, List} when List =:= list; List =:= nil ->
+            weft_migrate_old:is_function(Module, erl_syntax:atom_value(Function), Arguments);
+        _ -> false
+    end.
 
 captured(Node) ->
     Name = erl_syntax:implicit_fun_name(Node),
@@ -223,7 +228,7 @@ captured(Node) ->
             Module = erl_syntax:module_qualifier_argument(Name),
             case weft_migrate_tree:atom(Module) of
                 {ok, Atom} -> [{dynamic(Atom), weft_migrate_tree:place(Module)}
-                               || lists:member(Atom, ?MODULES)];
+                               || lists:member(Atom, weft_migrate_old:modules())];
                 error -> []
             end;
         _ -> []
