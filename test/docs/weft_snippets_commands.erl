@@ -38,10 +38,9 @@ command([Word | Words], #{programs := Programs} = Known) ->
         {false, "make"} -> make(Words);
         {false, "bench"} -> bench(Words);
         {false, Program} ->
-            case string:prefix(Word, "bin/") of
-                nomatch -> [["who knows ", Word, "?"]
-                            || not lists:member(Program, Programs)];
-                _ -> own(Word, Words)
+            case lists:any(fun(Place) -> lists:prefix(Place, Word) end, ["bin/", "test/"]) of
+                true -> own(Word, Words);
+                false -> [["who knows ", Word, "?"] || not lists:member(Program, Programs)]
             end
     end.
 

@@ -91,7 +91,8 @@ what_is_not_so_is_told_test_() ->
              {["sh"], "weft up --node 3", "--node"}, {["sh"], "weft upp", "upp"},
              {["sh"], "make tset", "tset"}, {["sh"], "make test ONYL=x", "ONYL"},
              {["sh"], "bin/bench load", "CONFIG"}, {["sh"], "bin/bench --list   # all", none},
-             {["sh"], "bin/nothing", "no bin/nothing"}, {["sh"], "bin/matrix --olny 27", "--olny"},
+             {["sh"], "bin/nothing", "no bin/nothing"}, {["sh"], "test/nothing", "no test/nothing"},
+             {["sh"], "bin/matrix --olny 27", "--olny"},
              {["sh"], "frobnicate", "frobnicate"},
              {["console"], "$ weft statsu\nup", "statsu"}]].
 

@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc A name or lock of `global', a scope of `pg' or a group of `pg2' moves with all its places, or
-%% not at all: which ones stay, in programs of some files. With `partial' the same programs are
+%% @doc A name or lock of `global', a scope of `pg' or a group of `pg2' moves with all its places,
+%% or not at all: which ones stay, in programs of some files. With `partial' the same programs are
 %% rewritten, so each case is about this rule.
 -module(weft_migrate_names_tests).
 
