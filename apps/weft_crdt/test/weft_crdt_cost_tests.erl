@@ -47,7 +47,10 @@ changed(Who, Count) ->
 deltas(World) ->
     [Msg || {_, _, {weft_crdt, 1, {deltas, _, _, _, _} = Msg}} <- ?WORLD:sent(World)].
 
-what_an_actor_leaves_test() ->
+what_an_actor_leaves_test_() ->
+    {timeout, 60, fun what_an_actor_leaves/0}.
+
+what_an_actor_leaves() ->
     Costs = [{Type, left(Type, Operation)}
              || {Type, Operation} <- [{gcounter, increment}, {pncounter, increment},
                                       {orset, {add, x}}, {mv_register, {set, x}},
@@ -76,7 +79,10 @@ of_runs(Runs, Type, Operation) ->
 
 %% Of a thousand runs in a key, all of which have ended; and of the table of a hundred such nodes,
 %% which a store has once.
-what_retired_runs_leave_test() ->
+what_retired_runs_leave_test_() ->
+    {timeout, 60, fun what_retired_runs_leave/0}.
+
+what_retired_runs_leave() ->
     {ok, Table} = weft_crdt_retired:next(#{'shop@shop-1.example.com' => 1795530000001000}, [],
                                          weft_crdt_retired:new()),
     Costs = [begin

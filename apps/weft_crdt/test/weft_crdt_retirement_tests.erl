@@ -210,6 +210,34 @@ two_at_once_do_not_both_succeed_test_() ->
           end || Count <- lists:seq(0, 24)]
      end}.
 
+%% What makes sure of that: who makes an attempt promises nothing, a promise is for one, and no
+%% number is promised again, so a commit that was given up does nothing.
+a_promise_is_for_one_attempt_test() ->
+    World0 = former_runs(1, ?W:settle(joined(?W:new(?NODES, #{})))),
+    {ok, Table} = weft_crdt_retired:next(#{c => 3}, [], weft_crdt_retired:new()),
+    Prepare = {prepare, 7, Table, #{a => 1, b => 2, c => 5, d => 4}},
+    Says = fun(From, To, Msg, World) ->
+               ?W:event(To, {message, From, {weft_crdt, 2, {0, 0}, Msg}}, World)
+           end,
+    Attempt = Says(b, a, Prepare, ?W:forget(?W:command(a, {retire, []}, World0))),
+    ?assertEqual([{refuse, 7, {busy, a}}], answers(a, b, Attempt)),
+    Promised = Says(a, d, Prepare, ?W:forget(World0)),
+    ?assertMatch([{promise, 7, _}], answers(d, a, Promised)),
+    ?assertEqual([{refuse, 7, {busy, a}}], answers(d, b, Says(b, d, Prepare, Promised))),
+    ?assertMatch([{promise, 7, _}], answers(d, b, Says(b, d, Prepare,
+                                                       Says(a, d, {abort, 7}, Promised)))),
+    Again = Says(a, d, Prepare, Says(a, d, {abort, 7}, Promised)),
+    ?assertMatch([{promise, 7, _}], answers(d, a, Again)),
+    Retired = fun(World) -> maps:get(retired, ?W:reply(d, info, World)) end,
+    ?assertEqual(0, Retired(Says(a, d, {commit, 7}, Again))),
+    ?assertEqual(0, Retired(Says(a, d, {commit, 6}, Promised))),
+    ?assertEqual(0, Retired(Says(b, d, {commit, 7}, Promised))),
+    ?assertEqual(1, Retired(Says(a, d, {commit, 7}, Promised))).
+
+answers(From, To, World) ->
+    [Answer || {F, T, {weft_crdt, 2, _, Answer}} <- ?W:sent(World), F =:= From, T =:= To,
+               lists:member(element(1, Answer), [promise, refuse])].
+
 %% At any step, with its file or without one.
 the_asking_node_ends_test_() ->
     {timeout, 60,
