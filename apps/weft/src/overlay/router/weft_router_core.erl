@@ -95,8 +95,7 @@ defaults() ->
 
 %% @doc The tables, for checkers and diagnosis.
 -spec table(#state{}) -> weft_router_table:table().
-table(#state{table = Table}) ->
-    Table.
+table(#state{table = Table}) -> Table.
 
 %% @doc See `weft_core'.
 -spec handle(weft_core:event(), integer(), #state{}) -> {#state{}, weft_core:effects()}.
@@ -168,9 +167,12 @@ down(Node, NowMs, #state{table = Table0, arriving = Arriving, lives = Lives} = S
             State0;
         {ok, _} ->
             {Dests, Table} = weft_router_table:neighbour_down(Node, Table0),
-            State = State0#state{table = Table, arriving = maps:remove(Node, Arriving),
+            {Asked, Requests} = weft_router_requests:lost(Node, State0#state.requests),
+            State = State0#state{table = Table, requests = Requests,
+                                 arriving = maps:remove(Node, Arriving),
                                  lives = maps:remove(Node, Lives)},
-            reselect_all(Dests, NowMs, emit({view, {neighbour, Node}, delete}, State))
+            reselect_all(lists:umerge(lists:sort(Dests), Asked), NowMs,
+                         emit({view, {neighbour, Node}, delete}, State))
     end.
 
 link_cost(Node, Cost, NowMs, #state{table = Table0, measured = Measured} = State0) ->
@@ -259,7 +261,7 @@ dirty(Dest, #state{dirty = Dirty} = State) ->
 ask(_Dest, none, _NowMs, State) ->
     State;
 ask(Dest, {Node, Seqno}, NowMs, #state{requests = Requests0, options = Options} = State0) ->
-    {Action, Requests} = weft_router_requests:wish(Dest, Seqno, NowMs, Requests0),
+    {Action, Requests} = weft_router_requests:wish(Dest, Node, Seqno, NowMs, Requests0),
     State = State0#state{requests = Requests},
     case Action of
         send -> send(Node, {request, Dest, Seqno, map_get(hop_limit, Options)}, State);
@@ -294,7 +296,7 @@ requested(From, Dest, Seqno, HopsLeft, NowMs, #state{table = Table} = State) ->
 
 pass_on(From, [Next | _], {request, Dest, Seqno, HopsLeft} = Request, NowMs, State0)
   when HopsLeft > 0 ->
-    {Action, Requests} = weft_router_requests:relay(From, Dest, Seqno, NowMs,
+    {Action, Requests} = weft_router_requests:relay(From, Next, Dest, Seqno, NowMs,
                                                     State0#state.requests),
     State = State0#state{requests = Requests},
     case Action of
@@ -321,8 +323,7 @@ retry(Dest, NowMs, #state{table = Table, requests = Requests} = State) ->
 is_announceable(Dest, {_, _, _, Hops}, #state{self = Self, options = Options}) ->
     #{relay := Relay, hop_limit := Limit} = Options,
     (Relay orelse Dest =:= Self) andalso Hops < Limit;
-is_announceable(_Dest, none, _State) ->
-    false.
+is_announceable(_Dest, none, _State) -> false.
 
 %% Tells some neighbours our route to Dest, whether it changed or not. A change that is still to be
 %% announced goes to all first, so that `announced' stays true.
@@ -348,8 +349,7 @@ send_full(Node, #state{announced = Announced, table = Table0, life = Life} = Sta
                         State0#state{table = Table}, More),
     send(Node, {full, Life, last, Last}, State).
 
-split_last(List) ->
-    lists:split(length(List) - 1, List).
+split_last(List) -> lists:split(length(List) - 1, List).
 
 %% Announces all changes to all neighbours. The next hop of a route is not told (split horizon); if
 %% it was told before, the route is retracted there.

@@ -3,11 +3,13 @@
 %%
 %% A node that knows only unfeasible routes to a destination, or a better one that is unfeasible,
 %% asks the destination for a newer seqno. A node repeats its own request, at doubling intervals,
-%% while it still needs the answer. A request that passes through is kept once, with all neighbours
+%% while it still needs the answer, and at once if another neighbour has become the one to ask:
+%% where links change the request before has often ended at one that is gone. Within an interval
+%% each neighbour is asked once. A request that passes through is kept once, with all neighbours
 %% that wait for the answer, and forgotten after one interval. There is one entry for a destination.
 -module(weft_router_requests).
 
--export([new/1, wish/4, relay/5, answered/3, due/2, drop/2, is_empty/1]).
+-export([new/1, wish/5, relay/6, answered/3, due/2, drop/2, lost/2, is_empty/1]).
 -export_type([requests/0]).
 
 -record(request, {
@@ -15,6 +17,8 @@
     is_own :: boolean(),
     tries = 0 :: non_neg_integer(),
     due_ms :: integer(),
+    %% Neighbours that it was sent to in this interval.
+    asked :: [weft_core:node_id()],
     waiting = [] :: [weft_core:node_id()]}).
 
 -record(requests, {
@@ -31,40 +35,44 @@
 new(RetryMs) ->
     #requests{retry_ms = RetryMs}.
 
-%% @doc This node wants a route to Dest with at least Seqno. `send' if the request is to be sent
-%% now, `wait' if an earlier one was sent recently.
--spec wish(Dest :: weft_core:node_id(), non_neg_integer(), NowMs :: integer(), requests()) ->
-          {send | wait, requests()}.
-wish(Dest, Seqno, NowMs, #requests{open = Open, retry_ms = RetryMs} = Requests) ->
+%% @doc This node wants a route to Dest with at least Seqno, and Node is the neighbour to ask.
+%% `send' if the request is to be sent now, `wait' if it was sent there recently.
+-spec wish(Dest :: weft_core:node_id(), Node :: weft_core:node_id(), non_neg_integer(),
+           NowMs :: integer(), requests()) -> {send | wait, requests()}.
+wish(Dest, Node, Seqno, NowMs, #requests{open = Open, retry_ms = RetryMs} = Requests) ->
     case Open of
-        #{Dest := #request{seqno = Fresh, due_ms = DueMs} = Request}
+        #{Dest := #request{seqno = Fresh, due_ms = DueMs, asked = Asked} = Request}
           when Fresh >= Seqno, DueMs > NowMs ->
-            {wait, put_open(Dest, Request#request{is_own = true}, Requests)};
+            {case lists:member(Node, Asked) of true -> wait; false -> send end,
+             put_open(Dest, Request#request{is_own = true, asked = lists:usort([Node | Asked])},
+                      Requests)};
         #{Dest := #request{tries = Tries, waiting = Waiting}} ->
             DueMs = NowMs + (RetryMs bsl min(Tries + 1, ?DOUBLINGS_MAX)),
             {send, put_open(Dest, #request{seqno = Seqno, is_own = true, tries = Tries + 1,
-                                           due_ms = DueMs, waiting = Waiting}, Requests)};
+                                           due_ms = DueMs, asked = [Node], waiting = Waiting},
+                            Requests)};
         #{} ->
-            {send, put_open(Dest, #request{seqno = Seqno, is_own = true, due_ms = NowMs + RetryMs},
-                            Requests)}
+            {send, put_open(Dest, #request{seqno = Seqno, is_own = true, due_ms = NowMs + RetryMs,
+                                           asked = [Node]}, Requests)}
     end.
 
-%% @doc A neighbour wants a route to Dest with at least Seqno. `send' if the request is to be passed
-%% on, `wait' if one that serves as well is in progress.
--spec relay(From :: weft_core:node_id(), Dest :: weft_core:node_id(), non_neg_integer(),
-            NowMs :: integer(), requests()) -> {send | wait, requests()}.
-relay(From, Dest, Seqno, NowMs, #requests{open = Open, retry_ms = RetryMs} = Requests) ->
+%% @doc A neighbour wants a route to Dest with at least Seqno; it would be asked for at Next. `send'
+%% if the request is to be passed on, `wait' if one that serves as well is in progress.
+-spec relay(From :: weft_core:node_id(), Next :: weft_core:node_id(), Dest :: weft_core:node_id(),
+            non_neg_integer(), NowMs :: integer(), requests()) -> {send | wait, requests()}.
+relay(From, Next, Dest, Seqno, NowMs, #requests{open = Open, retry_ms = RetryMs} = Requests) ->
     case Open of
         #{Dest := #request{seqno = Fresh, due_ms = DueMs, waiting = Waiting} = Request} ->
             Waits = Request#request{waiting = lists:usort([From | Waiting])},
             case Fresh >= Seqno andalso DueMs > NowMs of
                 true -> {wait, put_open(Dest, Waits, Requests)};
                 false -> {send, put_open(Dest, Waits#request{seqno = max(Seqno, Fresh),
-                                                             due_ms = NowMs + RetryMs}, Requests)}
+                                                             due_ms = NowMs + RetryMs,
+                                                             asked = [Next]}, Requests)}
             end;
         #{} ->
             {send, put_open(Dest, #request{seqno = Seqno, is_own = false, waiting = [From],
-                                           due_ms = NowMs + RetryMs}, Requests)}
+                                           due_ms = NowMs + RetryMs, asked = [Next]}, Requests)}
     end.
 
 %% @doc We now have a route to Dest with Seqno. Answers the neighbours that waited for it.
@@ -92,6 +100,17 @@ due(NowMs, #requests{open = Open} = Requests) ->
 -spec drop(weft_core:node_id(), requests()) -> requests().
 drop(Dest, #requests{open = Open} = Requests) ->
     Requests#requests{open = maps:remove(Dest, Open)}.
+
+%% @doc That neighbour is gone, and with it the requests that were sent there. Own ones are to be
+%% examined again.
+-spec lost(Node :: weft_core:node_id(), requests()) -> {Own :: [weft_core:node_id()], requests()}.
+lost(Node, #requests{open = Open} = Requests) ->
+    There = maps:filter(fun(_, #request{asked = Asked}) -> lists:member(Node, Asked) end, Open),
+    Left = maps:map(fun(_, #request{asked = Asked} = Request) ->
+                            Request#request{asked = lists:delete(Node, Asked)}
+                    end, There),
+    {[Dest || {Dest, #request{is_own = true}} <- lists:sort(maps:to_list(There))],
+     Requests#requests{open = maps:merge(Open, Left)}}.
 
 %% @doc Whether no request is in progress.
 -spec is_empty(requests()) -> boolean().
