@@ -9,15 +9,12 @@
 %% often browsers get the newest state. `browsers_max' (32): how many there may be. `chaos' (false):
 %% whether whoever has the token may break things. `recording' (none): the directory of what
 %% weft_ops has recorded.
-%%
-%% Of the token only a hash is kept, so it is in no log.
 -module(weft_dashboard_config).
 
--export([read/0, parse/1, is_token/2]).
--export_type([config/0, source/0, chaos/0, token/0]).
+-export([read/0, parse/1]).
+-export_type([config/0, source/0, chaos/0]).
 
 -define(PORT, 9470).
--define(TOKEN_MIN, 16).
 -define(DEFAULTS, #{ip => {127, 0, 0, 1}, port => ?PORT, token => none, origins => [],
                     period_ms => 1000, browsers_max => 32, chaos => false, recording => none}).
 
@@ -26,10 +23,9 @@
 -type source() :: agents | fun((term()) -> {weft_dashboard_model_core:seen(), term()}).
 %% Who carries out what a browser wants broken: nobody, weft_chaos on the nodes, or a fun.
 -type chaos() :: boolean() | fun((weft_dashboard_chaos:fault()) -> ok | {error, iodata()}).
--type token() :: none | {sha256, binary()}.
--type config() :: #{ip := inet:ip_address(), port := inet:port_number(), token := token(),
-                    origins := [binary()], period_ms := pos_integer(),
-                    browsers_max := pos_integer(), chaos := chaos(),
+-type config() :: #{ip := inet:ip_address(), port := inet:port_number(),
+                    token := weft_http_token:token(), origins := [binary()],
+                    period_ms := pos_integer(), browsers_max := pos_integer(), chaos := chaos(),
                     recording := none | file:filename(), source := source()}.
 
 %% @doc What the environment says.
@@ -53,18 +49,12 @@ keys([{Key, Value} | Others], Config) ->
         {error, Text} -> {error, text("~ts, in the environment of weft_dashboard", [Text])}
     end.
 
-key(port, Port) when is_integer(Port), Port >= 0, Port =< 65535 ->
-    {ok, Port};
 key(port, Value) ->
-    {error, text("port is ~0tp: make it an integer from 0 to 65535", [Value])};
-key(ip, Ip) ->
-    case is_tuple(Ip) andalso inet:ntoa(Ip) =/= {error, einval} of
-        true -> {ok, Ip};
-        false -> {error, text("ip is ~0tp: make it an address as a tuple, such as {127,0,0,1}, or "
-                              "{0,0,0,0} for all", [Ip])}
-    end;
+    weft_http_address:port("port", Value);
+key(ip, Value) ->
+    weft_http_address:ip("ip", Value);
 key(token, Value) ->
-    token(Value);
+    weft_http_token:parse(Value);
 key(origins, Value) ->
     origins(Value);
 %% Each period the agents are asked.
@@ -91,44 +81,6 @@ at_least(Min, _Key, Value) when is_integer(Value), Value >= Min ->
     {ok, Value};
 at_least(Min, Key, Value) ->
     {error, text("~ts is ~0tp: make it an integer of at least ~b", [Key, Value, Min])}.
-
-%% --- the token --------------------------------------------------------------------------------
-
-%% What was given is in none of these texts: it may be nearly the right one.
-token(none) ->
-    {ok, none};
-token({file, Path}) ->
-    case is_list(Path) andalso file:read_file(Path) of
-        {ok, Content} -> characters(string:trim(Content), text("in the file ~ts ", [Path]));
-        {error, Reason} -> {error, text("the token can not be read from ~ts: ~ts",
-                                        [Path, file:format_error(Reason)])};
-        false -> {error, "token is {file, Path} with a path that is no string"}
-    end;
-token(Token) when is_list(Token); is_binary(Token) ->
-    characters(Token, "");
-token(_Value) ->
-    {error, "token is no string: make it one, or {file, Path} of a file with it, or none"}.
-
-characters(Token, Where) ->
-    try unicode:characters_to_binary(Token) of
-        Text when is_binary(Text) -> long_enough(Text, Where);
-        _NoText -> {error, text("the token ~tsis no text", [Where])}
-    catch error:badarg -> {error, text("the token ~tsis no text", [Where])}
-    end.
-
-long_enough(Text, Where) ->
-    case {string:length(Text) >= ?TOKEN_MIN, re:run(Text, "^[!-~]+$", [{capture, none}])} of
-        {true, match} -> {ok, {sha256, crypto:hash(sha256, Text)}};
-        {true, nomatch} -> {error, text("the token ~tshas other signs than letters, digits and "
-                                        "punctuation of ASCII", [Where])};
-        {false, _} -> {error, text("the token ~tsis too short: make it at least ~b characters",
-                                   [Where, ?TOKEN_MIN])}
-    end.
-
-%% @doc Is that the token? Takes the same time whatever is wrong with it.
--spec is_token(binary(), token()) -> boolean().
-is_token(_Given, none) -> false;
-is_token(Given, {sha256, Hash}) -> crypto:hash_equals(crypto:hash(sha256, Given), Hash).
 
 %% --- origins ----------------------------------------------------------------------------------
 

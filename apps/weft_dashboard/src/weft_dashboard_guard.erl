@@ -17,7 +17,7 @@
 -export_type([access/0]).
 
 -type access() :: #{origins := [binary()], hosts := [binary()],
-                    token := weft_dashboard_config:token()}.
+                    token := weft_http_token:token()}.
 
 -define(POLICY, <<"default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; "
                   "frame-ancestors 'none'">>).
@@ -33,7 +33,7 @@ access(#{origins := Origins, token := Token}) ->
           {ok, cowboy_req:req(), cowboy_middleware:env()} | {stop, cowboy_req:req()}.
 execute(Request, #{access := Access} = Env) ->
     Checked = cowboy_req:set_resp_headers(headers(), without_token(Request, Access)),
-    case {weft_ops_host:is_known(cowboy_req:host(Request), maps:get(hosts, Access)),
+    case {weft_http_host:is_known(cowboy_req:host(Request), maps:get(hosts, Access)),
           is_origin(Request, Access)} of
         {true, true} ->
             {ok, Checked, Env};
@@ -73,7 +73,7 @@ without_token(#{headers := Headers} = Request, #{token := Token}) ->
 may_act(_Any, none) -> never;
 may_act(none, _Token) -> untold;
 may_act(<<"Bearer ", Given/binary>>, Token) ->
-    case weft_dashboard_config:is_token(Given, Token) of
+    case weft_http_token:is_token(Given, Token) of
         true -> yes;
         false -> wrong
     end;

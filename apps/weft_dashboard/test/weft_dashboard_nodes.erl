@@ -20,7 +20,8 @@ start(Name, Settings, Config) ->
 %% @doc The same with more arguments of the emulator, other settings of weft_ops, another node for
 %% the dashboard.
 start(Name, Settings, #{args := Args, ops := Ops, dashboard := IsDashboard}, Config) ->
-    Modules = [weft_ops_app, weft_json, weft_chaos] ++ [weft_dashboard || IsDashboard],
+    Modules = [weft_ops_app, weft_http_host, weft_json, weft_chaos]
+        ++ [weft_dashboard || IsDashboard],
     Node = weft_test_nodes:start(Name, #{config => Settings,
                                          args => ["-connect_all", "false", "-kernel",
                                                   "prevent_overlapping_partitions", "false"

@@ -14,9 +14,9 @@
 %% @private
 -spec execute(cowboy_req:req(), cowboy_middleware:env()) ->
           {ok, cowboy_req:req(), cowboy_middleware:env()} | {stop, cowboy_req:req()}.
-execute(#{headers := Headers} = Request, #{handler_opts := Config} = Env) ->
+execute(#{headers := Headers} = Request, #{handler_opts := #{hosts := Hosts} = Config} = Env) ->
     Checked = Request#{headers := maps:remove(<<"authorization">>, Headers)},
-    case {is_host(cowboy_req:host(Request), Config), is_own_page(Request),
+    case {weft_http_host:is_known(cowboy_req:host(Request), Hosts), is_own_page(Request),
           is_allowed(maps:get(<<"authorization">>, Headers, none), Config)} of
         {true, true, true} -> {ok, Checked, Env};
         {false, _, _} -> refuse({forbidden, host}, Checked);
@@ -28,12 +28,6 @@ refuse(Reason, Request) ->
     {Status, Headers, Body} = weft_kv_http_error:answer(Reason, cowboy_req:path(Request)),
     {stop, cowboy_req:reply(Status, Headers, Body, Request)}.
 
-is_host(<<"localhost">>, _Config) -> true;
-is_host(<<"[", _/binary>>, _Config) -> true;
-is_host(Host, #{hosts := Hosts}) ->
-    lists:member(Host, Hosts)
-        orelse element(1, inet:parse_ipv4strict_address(binary_to_list(Host))) =:= ok.
-
 is_own_page(#{headers := #{<<"origin">> := Origin} = Headers}) ->
     Host = maps:get(<<"host">>, Headers, <<>>),
     Origin =:= <<"http://", Host/binary>> orelse Origin =:= <<"https://", Host/binary>>;
@@ -43,5 +37,6 @@ is_own_page(_NotOfAPage) ->
     true.
 
 is_allowed(_Any, #{token := none}) -> true;
-is_allowed(<<"Bearer ", Given/binary>>, Config) -> weft_kv_http_config:is_token(Given, Config);
+is_allowed(<<"Bearer ", Given/binary>>, #{token := Token}) ->
+    weft_http_token:is_token(Given, Token);
 is_allowed(_NoToken, _Config) -> false.

@@ -25,7 +25,7 @@ init_per_suite(Config0) ->
     Config = weft_test_nodes:begin_suite(Config0),
     Libraries = [filename:dirname(code:which(Module))
                  || Module <- [cowboy, ranch, cow_http_hd, weft_ring, weft_kv, weft_json,
-                               weft_kv_http_app]],
+                               weft_http_host, weft_kv_http_app]],
     Args = lists:append([["-pa", filename:absname(Dir)] || Dir <- Libraries]),
     Ref = weft_test_nodes:start(kv_http, #{args => Args}, ?config(place, Config)),
     [ok = call(Ref, application, set_env, [Application, Key, Value])

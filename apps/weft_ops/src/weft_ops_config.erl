@@ -125,15 +125,14 @@ at_least(Min, Key, Value) ->
     {error, text("~ts is ~0tp: make it an integer of at least ~b", [Key, Value, Min])}.
 
 http([], #{port := Port, ip := Ip, hosts := Hosts} = Http) ->
-    case {is_integer(Port) andalso Port >= 0 andalso Port =< 65535, is_address(Ip),
-          is_hosts(Hosts)} of
-        {true, true, true} ->
+    case {weft_http_address:port("the port of http", Port),
+          weft_http_address:ip("the ip of http", Ip), is_hosts(Hosts)} of
+        {{ok, _}, {ok, _}, true} ->
             {ok, Http};
-        {false, _, _} ->
-            {error, text("the port of http is ~0tp: make it an integer from 0 to 65535", [Port])};
-        {_, false, _} ->
-            {error, text("the ip of http is ~0tp: make it an address as a tuple, such as "
-                         "{127,0,0,1}, or {0,0,0,0} for all", [Ip])};
+        {{error, Text}, _, _} ->
+            {error, Text};
+        {_, {error, Text}, _} ->
+            {error, Text};
         {_, _, false} ->
             {error, text("hosts of http is ~0tp: make it a list of names as strings, such as "
                          "[\"h1.example.org\"], without a port", [Hosts])}
@@ -192,9 +191,6 @@ is_hosts(Hosts) when is_list(Hosts) ->
               end, Hosts);
 is_hosts(_Hosts) ->
     false.
-
-is_address(Ip) when is_tuple(Ip) -> inet:ntoa(Ip) =/= {error, einval};
-is_address(_Ip) -> false.
 
 listed(Map) -> lists:join(", ", [atom_to_list(Key) || Key <- lists:sort(maps:keys(Map))]).
 

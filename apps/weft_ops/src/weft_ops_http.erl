@@ -12,7 +12,6 @@
 -export([init/2]).
 
 -define(CONNECTIONS_MAX, 32).
--define(ACCEPTORS, 2).
 -define(TEXT, <<"text/plain; charset=utf-8">>).
 
 %% @doc Begins to listen, if there is a configuration. The text of an error says what to do.
@@ -20,43 +19,23 @@
 start(none) ->
     ok;
 start(#{port := Port, ip := Ip, hosts := Hosts}) ->
-    Transport = #{max_connections => ?CONNECTIONS_MAX, num_acceptors => ?ACCEPTORS,
-                  socket_opts => [{port, Port}, {ip, Ip}]},
+    Place = #{ip => Ip, port => Port, what => "listener for metrics (key http of weft_ops)"},
     Dispatch = cowboy_router:compile([{'_', [{"/metrics", ?MODULE, metrics},
                                              {"/metrics/detailed", ?MODULE, detailed},
                                              {'_', ?MODULE, nothing}]}]),
-    Names = weft_ops_host:own() ++ [unicode:characters_to_binary(string:lowercase(Host))
-                                    || Host <- Hosts],
+    Names = weft_http_host:own() ++ [unicode:characters_to_binary(string:lowercase(Host))
+                                     || Host <- Hosts],
     Protocol = #{env => #{dispatch => Dispatch, hosts => Names}, max_concurrent_streams => 1,
                  middlewares => [weft_ops_host, cowboy_router, cowboy_handler]},
-    case cowboy:start_clear(?MODULE, Transport, Protocol) of
-        {ok, _Listener} -> ok;
-        {error, Reason} -> {error, refused(Reason, Ip, Port)}
-    end.
+    weft_http_listener:start(?MODULE, Place, #{max_connections => ?CONNECTIONS_MAX}, Protocol).
 
-refused(Reason, Ip, Port) ->
-    Text = io_lib:format("no listener for metrics on ~ts port ~b: ~ts. Set another port or ip in "
-                         "the key http of weft_ops, or stop what listens there.",
-                         [inet:ntoa(Ip), Port, explained(Reason)]),
-    lists:flatten(Text).
-
-explained(Reason) when is_atom(Reason) -> inet:format_error(Reason);
-explained(Reason) -> io_lib:format("~0tp", [Reason]).
-
-%% @doc Closes the listener and its connections, if it is open. Not every release of ranch answers
-%% `not_found' if it is not.
+%% @doc Closes the listener and its connections.
 -spec stop() -> ok.
-stop() ->
-    try cowboy:stop_listener(?MODULE) of
-        ok -> ok;
-        {error, not_found} -> ok
-    catch
-        error:badarg -> ok
-    end.
+stop() -> weft_http_listener:stop(?MODULE).
 
 %% @doc The port it listens on, for one that was given as 0.
 -spec port() -> inet:port_number().
-port() -> ranch:get_port(?MODULE).
+port() -> weft_http_listener:port(?MODULE).
 
 %% @private
 -spec init(cowboy_req:req(), metrics | detailed | nothing) -> {ok, cowboy_req:req(), term()}.

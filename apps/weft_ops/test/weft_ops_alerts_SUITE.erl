@@ -289,7 +289,8 @@ unreachable(Node) ->
 
 paths() ->
     lists:append([["-pa", Dir] || Dir <- [weft_test_nodes:ebin(M)
-                                          || M <- [weft_ops_app, weft_json, ?MODULE]]
+                                          || M <- [weft_ops_app, weft_http_host, weft_json,
+                                                   ?MODULE]]
                                              ++ [filename:join(Dir, "ebin")
                                                  || App <- ?APPS, Dir <- [code:lib_dir(App)],
                                                     is_list(Dir)]]).

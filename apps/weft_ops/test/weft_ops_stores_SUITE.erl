@@ -73,8 +73,8 @@ lost(Ref, Config) ->
 %% --- the node ---------------------------------------------------------------------------------
 
 node_with_all(Config) ->
-    Paths = [weft_test_nodes:ebin(M) || M <- [weft_ops_app, weft_json, weft_ring, weft_kv,
-                                              weft_crdt]]
+    Paths = [weft_test_nodes:ebin(M) || M <- [weft_ops_app, weft_http_host, weft_json,
+                                              weft_ring, weft_kv, weft_crdt]]
         ++ [filename:join(Dir, "ebin") || App <- ?LIBRARIES, Dir <- [code:lib_dir(App)],
                                           is_list(Dir)],
     Args = lists:append([["-pa", Dir] || Dir <- Paths]),

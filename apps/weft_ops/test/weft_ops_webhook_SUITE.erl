@@ -345,7 +345,8 @@ node(Name, Url, Config) ->
     Node.
 
 paths() ->
-    lists:append([["-pa", Dir] || Dir <- [weft_test_nodes:ebin(M) || M <- [weft_ops_app, weft_json]]
+    lists:append([["-pa", Dir] || Dir <- [weft_test_nodes:ebin(M)
+                                          || M <- [weft_ops_app, weft_http_host, weft_json]]
                                              ++ [filename:join(Dir, "ebin")
                                                  || App <- ?APPS, Dir <- [code:lib_dir(App)],
                                                     is_list(Dir)]]).

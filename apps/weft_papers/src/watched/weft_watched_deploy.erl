@@ -5,8 +5,8 @@
 
 -export([apply_ms/3]).
 
--define(APPLICATIONS, [weft_ops, weft_command, prometheus, quantile_estimator, ddskerl, cowboy,
-                       cowlib, ranch]).
+-define(APPLICATIONS, [weft_ops, weft_http, weft_command, prometheus, quantile_estimator,
+                       ddskerl, cowboy, cowlib, ranch]).
 
 %% @doc From the request until all nodes are healthy. What it keeps is in Dir. That and the nodes
 %% are gone afterwards, also if the caller is killed.
