@@ -17,7 +17,8 @@
          end_per_testcase/2]).
 -export([it_shows_what_the_model_says/1, the_path_between_two_nodes_that_are_pressed/1,
          nodes_are_hidden_and_shown_again/1, a_node_says_why_and_who_migrates/1,
-         the_store_is_shown_where_it_runs/1, the_keyboard_is_enough/1,
+         the_store_is_shown_where_it_runs/1, the_store_is_in_the_way_of_nobody/1,
+         the_keyboard_is_enough/1,
          each_view_shows_something_and_nothing_is_refused/1,
          it_connects_again_without_a_reload/1, what_is_missed_is_asked_for_again/1,
          a_large_cluster_opens_collapsed/1, a_large_cluster_is_settled_in_time/1,
@@ -38,7 +39,8 @@ all() ->
      it_connects_again_without_a_reload, what_is_missed_is_asked_for_again,
      a_large_cluster_opens_collapsed]
         ++ [Case || is_full(),
-                    Case <- [a_large_cluster_is_settled_in_time, nothing_is_in_the_way_of_anybody]]
+                    Case <- [a_large_cluster_is_settled_in_time, nothing_is_in_the_way_of_anybody,
+                             the_store_is_in_the_way_of_nobody]]
         %% The last one: there is a gateway less afterwards.
         ++ [a_gateway_is_killed_and_the_path_changes].
 
@@ -354,6 +356,37 @@ nothing_is_in_the_way_of_anybody(Config) ->
         Skip ->
             Skip
     end.
+
+%% On all nodes together, and on the page of one. The log has pictures of it.
+the_store_is_in_the_way_of_nobody(Config) ->
+    {#{x := X, y := Y}, Browser} = both(Config),
+    case weft_dashboard_page_steps:axe() of
+        {ok, Axe} ->
+            weft_dashboard_nodes:with_store(
+              [X, Y], Config,
+              fun() ->
+                  _ = [{ok, _} = call(X, weft_kv, put, [carts, <<N>>, <<"value">>])
+                       || N <- lists:seq(1, 5)],
+                  [looked_at({Section, View, Theme}, Axe, Config)
+                   || Theme <- ["light", "dark"],
+                      {Section, View} <- [{"Store", "store"},
+                                          {"Ring and store", ["node&node=", text(X)]}]],
+                  ?assertEqual([], errors(Browser))
+              end);
+        Skip ->
+            Skip
+    end.
+
+looked_at({Section, View, Theme} = What, Axe, Config) ->
+    {Nodes, Browser} = both(Config),
+    open(["#view=", View, "&theme=", Theme], Nodes, Browser),
+    says(Section, ["Puts5"], Browser),
+    _ = evaluate(["document.querySelector('[aria-label=\"", Section, "\"]').scrollIntoView();0"],
+                 Browser),
+    Picture = lists:flatten([string:replace(Section, " ", "_", all), $_, Theme, ".png"]),
+    ok = weft_dashboard_chromium:screenshot(filename:join(?config(priv_dir, Config), Picture),
+                                            Browser),
+    weft_dashboard_page_steps:hindrances(Axe, What, Browser).
 
 %% --- failures -----------------------------------------------------------------------------------
 
