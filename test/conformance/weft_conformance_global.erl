@@ -8,7 +8,7 @@
          global_name_ends_with_its_process/1, global_reregister_moves_a_name/1,
          global_send_and_via/1, global_trans_excludes_others/1, global_lock_is_refused_when_held/1,
          global_name_is_gone_with_its_node/1, global_name_conflict_after_a_split/1]).
--export([needs/0, synchronise/1]).
+-export([needs/0]).
 
 needs() ->
     Own = #{own => true, visible => true},
@@ -24,7 +24,7 @@ needs() ->
           Own#{whole => true, args => ["-kernel", "prevent_overlapping_partitions", "false"]}}.
 
 global_name_is_known_on_all_nodes(#{a := A, b := B, c := C}) ->
-    ok = synchronise([A, B, C]),
+    ok = weft_expect:global_knows([A, B, C]),
     Near = self(),
     yes = global:register_name(conformance_global, self()),
     [Near, Near, Near] =
@@ -35,7 +35,7 @@ global_name_is_known_on_all_nodes(#{a := A, b := B, c := C}) ->
         [erpc:call(Node, global, whereis_name, [conformance_global]) || Node <- [A, B, C]].
 
 global_name_is_taken_once(#{a := A, b := B, c := C}) ->
-    ok = synchronise([A, B, C]),
+    ok = weft_expect:global_knows([A, B, C]),
     Far = weft_puppet:start(B),
     yes = global:register_name(conformance_once, Far),
     no = global:register_name(conformance_once, self()),
@@ -45,7 +45,7 @@ global_name_is_taken_once(#{a := A, b := B, c := C}) ->
     ok.
 
 global_name_ends_with_its_process(#{a := A, b := B, c := C}) ->
-    ok = synchronise([A, B, C]),
+    ok = weft_expect:global_knows([A, B, C]),
     Far = weft_puppet:start(B),
     yes = erpc:call(C, global, register_name, [conformance_mortal, Far]),
     Far = global:whereis_name(conformance_mortal),
@@ -55,7 +55,7 @@ global_name_ends_with_its_process(#{a := A, b := B, c := C}) ->
      end) || Node <- [A, B, C]].
 
 global_reregister_moves_a_name(#{a := A, b := B, c := C}) ->
-    ok = synchronise([A, B, C]),
+    ok = weft_expect:global_knows([A, B, C]),
     Far = weft_puppet:start(B),
     yes = global:register_name(conformance_moving, self()),
     yes = global:re_register_name(conformance_moving, Far),
@@ -64,7 +64,7 @@ global_reregister_moves_a_name(#{a := A, b := B, c := C}) ->
     ok.
 
 global_send_and_via(#{a := A, b := B, c := C}) ->
-    ok = synchronise([A, B, C]),
+    ok = weft_expect:global_knows([A, B, C]),
     Far = weft_puppet:start(B),
     {ok, Server} = weft_puppet:do(Far, fun() ->
         gen_server:start_link({global, conformance_server}, weft_echo_server, [], [])
@@ -78,7 +78,7 @@ global_send_and_via(#{a := A, b := B, c := C}) ->
 
 %% Each process reads, thinks and writes inside the lock: without exclusion increments get lost.
 global_trans_excludes_others(#{a := A, b := B, c := C}) ->
-    ok = synchronise([A, B, C]),
+    ok = weft_expect:global_knows([A, B, C]),
     Holder = weft_puppet:start(A),
     Table = weft_puppet:do(Holder, fun() -> ets:new(conformance, [public]) end),
     true = ets:insert(Table, {counter, 0}),
@@ -97,7 +97,7 @@ global_trans_excludes_others(#{a := A, b := B, c := C}) ->
     [{counter, 15}] = ets:lookup(Table, counter).
 
 global_lock_is_refused_when_held(#{a := A, b := B, c := C}) ->
-    ok = synchronise([A, B, C]),
+    ok = weft_expect:global_knows([A, B, C]),
     true = global:set_lock({conformance_held, me}, [A, B, C], 0),
     false = erpc:call(B, global, set_lock, [{conformance_held, other}, [A, B, C], 0]),
     true = global:del_lock({conformance_held, me}, [A, B, C]),
@@ -105,7 +105,7 @@ global_lock_is_refused_when_held(#{a := A, b := B, c := C}) ->
     true = erpc:call(B, global, del_lock, [{conformance_held, other}, [A, B]]).
 
 global_name_is_gone_with_its_node(#{a := A, b := B}) ->
-    ok = synchronise([A, B]),
+    ok = weft_expect:global_knows([A, B]),
     Far = weft_puppet:start(B),
     yes = global:register_name(conformance_lost, Far),
     erpc:cast(B, erlang, halt, []),
@@ -116,7 +116,7 @@ global_name_is_gone_with_its_node(#{a := A, b := B}) ->
 %% milliseconds, so one of the two may be refused: then there is no conflict, and one owner all the
 %% same.
 global_name_conflict_after_a_split(#{a := A, b := B}) ->
-    ok = synchronise([A, B]),
+    ok = weft_expect:global_knows([A, B]),
     Near = self(),
     true = erlang:monitor_node(B, true),
     spawn(B, fun() -> take_name_when_apart(A, Near) end),
@@ -140,11 +140,3 @@ take_name_when_apart(A, Owner) ->
     ok = weft_expect:until(fun() -> net_kernel:connect_node(A) =:= true end),
     Owner ! taken_there,
     receive never -> ok after 60_000 -> ok end.
-
-%% @doc Waits until `global' of these nodes knows them. Who disconnects a node and connects to it
-%% again while `global' still does this for the connection before makes it wait for ever at times,
-%% on any carrier: its message for the new connection is taken for one of that before.
--spec synchronise([node()]) -> ok.
-synchronise(Nodes) ->
-    [ok = erpc:call(Node, global, sync, []) || Node <- Nodes],
-    ok.

@@ -34,7 +34,7 @@ visible_nodes_are_not_hidden_ones(#{a := A, b := B}) ->
     false = lists:member(A, erpc:call(B, erlang, nodes, [hidden])).
 
 nodeup_and_nodedown_to_subscribers(#{a := A, b := B}) ->
-    ok = weft_conformance_global:synchronise([A, B]),
+    ok = weft_expect:global_knows([A, B]),
     ok = net_kernel:monitor_nodes(true),
     true = erlang:disconnect_node(B),
     ?expect({nodedown, B}),
@@ -45,7 +45,7 @@ nodeup_and_nodedown_to_subscribers(#{a := A, b := B}) ->
     ?refute({nodedown, B}).
 
 nodeup_with_options_tells_type_and_reason(#{a := A, b := B}) ->
-    ok = weft_conformance_global:synchronise([A, B]),
+    ok = weft_expect:global_knows([A, B]),
     ok = net_kernel:monitor_nodes(true, [{node_type, all}, nodedown_reason]),
     true = erlang:disconnect_node(B),
     Down = ?expect({nodedown, B, Info}, lists:sort(Info)),
@@ -54,7 +54,7 @@ nodeup_with_options_tells_type_and_reason(#{a := A, b := B}) ->
     ?expect({nodeup, B, [{node_type, visible}]}).
 
 unsubscribed_processes_are_told_nothing(#{a := A, b := B}) ->
-    ok = weft_conformance_global:synchronise([A, B]),
+    ok = weft_expect:global_knows([A, B]),
     ok = net_kernel:monitor_nodes(true),
     ok = net_kernel:monitor_nodes(false),
     true = erlang:monitor_node(B, true),

@@ -3,7 +3,7 @@
 %% An assertion fails by an exception; the runner on the node turns it into a test failure.
 -module(weft_expect).
 
--export([missed/4, unwanted/3, not_raised/4, until/1, until/2]).
+-export([missed/4, unwanted/3, not_raised/4, until/1, until/2, global_knows/1]).
 
 -define(SHOWN_MESSAGES, 10).
 -define(POLL_MS, 10).
@@ -46,6 +46,14 @@ poll(Condition, EndMs) ->
             %% pacing: between two looks at the condition
             receive after ?POLL_MS -> poll(Condition, EndMs) end
     end.
+
+%% @doc Waits until `global' of these nodes knows them. Who disconnects a node and connects to it
+%% again while `global' still does this for the connection before makes it wait for ever at times,
+%% on any carrier: its message for the new connection is taken for one of that before.
+-spec global_knows([node()]) -> ok.
+global_knows(Nodes) ->
+    [ok = erpc:call(Node, global, sync, []) || Node <- Nodes],
+    ok.
 
 mailbox() ->
     {messages, Messages} = process_info(self(), messages),
