@@ -118,7 +118,7 @@ traffic_between_groups_is_told(Config) ->
 a_busy_node_is_told(Config) ->
     [N1, _, N3 | _] = ?config(nodes, Config),
     until(fun() -> reported(N3) =:= ?NAMES end),
-    Crowd = call(N1, ?MODULE, crowd, [1000]),
+    Crowd = call(N1, ?MODULE, crowd, [50000]),
     Busy = {busy, node_name(n1), node_name(n1)},
     until(fun() -> lists:keymember(Busy, 1, alarms(N3)) end),
     true = call(N1, erlang, exit, [Crowd, kill]),
@@ -222,9 +222,11 @@ flood(Node) ->
     receive after 10 -> ok end, % pacing: some megabytes a second
     flood(Node).
 
-%% @doc A process with so many others that compute until it ends.
+%% @doc A process with so many others that compute until it ends. Each of their turns takes some
+%% microseconds.
 crowd(Count) ->
     spawn(fun() ->
+                  _ = process_flag(priority, high),
                   [spawn_link(?MODULE, spin, []) || _ <- lists:seq(1, Count)],
                   receive after infinity -> ok end
           end).
