@@ -9,8 +9,7 @@
 
 -export([new/1, begun/1, declare/3, mutate/4, learn/4, learn_all/2, packed/1, value/2, state/2,
          digest/2, difference/4, keys/1, is_key/2, ranges/1]).
--export([table/1, hash/1, ended/2, actors/1, retire/3, meet/2, members/1,
-         is_full/1]).
+-export([table/1, stamp/1, hash/1, ended/2, actors/1, retire/3, meet/2, members/1, is_full/1]).
 -export_type([entries/0, hash/0]).
 
 -define(MEMBERS_MAX, 10000).
@@ -21,6 +20,8 @@
     changed = #{} :: #{Key :: term() => []},
     ranges = weft_crdt_ranges:new() :: weft_crdt_ranges:ranges(),
     table = weft_crdt_retired:new() :: weft_crdt_retired:table(),
+    %% That of the table, which each message carries.
+    stamp = {0, 0} :: weft_crdt_retired:stamp(),
     %% Of what those had done who are retired since the table before.
     hash = none :: none | hash(),
     members = #{} :: members(),
@@ -190,6 +191,10 @@ ranges(#entries{known = Known, changed = Changed, ranges = Ranges0} = Entries) -
 -spec table(entries()) -> weft_crdt_retired:table().
 table(#entries{table = Table}) -> Table.
 
+%% @doc The stamp of that table.
+-spec stamp(entries()) -> weft_crdt_retired:stamp().
+stamp(#entries{stamp = Stamp}) -> Stamp.
+
 %% @doc The hash with which the table came.
 -spec hash(entries()) -> none | hash().
 hash(#entries{hash = Hash}) -> Hash.
@@ -225,7 +230,8 @@ retire(Table, Hash, #entries{members = Members} = Entries0) ->
     Left = maps:filter(fun(Node, Incarnation) ->
                            not weft_crdt_retired:is_retired({Node, Incarnation}, Table)
                        end, Members),
-    Entries = Entries0#entries{table = Table, hash = Hash, members = Left},
+    Entries = Entries0#entries{table = Table, stamp = weft_crdt_retired:stamp(Table), hash = Hash,
+                               members = Left},
     case ended(Table, Entries0) of
         Hash -> {true, folded(Table, Entries)};
         _ -> {false, Entries}

@@ -107,7 +107,7 @@ is_message(_) -> false.
 %% @doc A message as it is sent.
 -spec stamped(Msg :: term(), weft_crdt_entries:entries()) -> tuple().
 stamped(Msg, Entries) ->
-    Stamp = weft_crdt_retired:stamp(weft_crdt_entries:table(Entries)),
+    Stamp = weft_crdt_entries:stamp(Entries),
     case Stamp =:= {0, 0} andalso not is_message(Msg) of
         true -> {weft_crdt, 1, Msg};
         false -> {weft_crdt, 2, Stamp, Msg}
@@ -120,7 +120,7 @@ stamped(Msg, Entries) ->
             retirement()) ->
           take | {tell | ask, IsTaken :: boolean()} | {refuse, Reason :: term()}.
 judge(From, {Epoch, _} = Stamp, Msg, Entries, #retirement{heard = Heard}) ->
-    {Own, _} = Here = weft_crdt_retired:stamp(weft_crdt_entries:table(Entries)),
+    {Own, _} = Here = weft_crdt_entries:stamp(Entries),
     IsOurs = is_message(Msg),
     IsHello = IsOurs andalso element(1, Msg) =:= hello,
     IsChange = is_tuple(Msg) andalso tuple_size(Msg) > 1
