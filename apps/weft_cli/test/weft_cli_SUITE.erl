@@ -243,11 +243,8 @@ watch_shows_rates(Config) ->
 watch_ends(Config) ->
     Short = ["--name", "short"],
     {0, _} = run(["up", "-n", "1" | Short], Config),
-    Interrupted = start(["watch", "--interval", "60" | Short], Config),
-    _ = read_until(Interrupted, "\nall ", <<>>),
-    {os_pid, OsPid} = erlang:port_info(Interrupted, os_pid),
-    _ = os:cmd("kill -INT " ++ integer_to_list(OsPid)),
-    ?assertEqual({130, <<>>}, collect(Interrupted, <<>>)),
+    _ = [?assertEqual({Signal, {Status, <<>>}}, {Signal, watch_killed(Signal, Short, Config)})
+         || {Signal, Status} <- [{"INT", 130}, {"TERM", 143}]],
     %% The reader of a pipe may have seen enough.
     Watch = lists:join($\s, [?config(command, Config), "watch", "--interval", "0.2", "--name",
                              "short", "--dir", ?config(root, Config)]),
@@ -258,6 +255,13 @@ watch_ends(Config) ->
     {Code, Output} = collect(Port, <<>>),
     ?assertEqual(3, Code),
     ?assertMatch({match, _}, re:run(Output, "weft: the cluster short is down")).
+
+watch_killed(Signal, Cluster, Config) ->
+    Port = start(["watch", "--interval", "60" | Cluster], Config),
+    _ = read_until(Port, "\nall ", <<>>),
+    {os_pid, OsPid} = erlang:port_info(Port, os_pid),
+    _ = os:cmd("kill -" ++ Signal ++ " " ++ integer_to_list(OsPid)),
+    collect(Port, <<>>).
 
 %% The checks that found something, with the nodes. The machine may be busy.
 found(Config) -> found([], Config).

@@ -56,7 +56,8 @@ cell(Workload, Nodes, Streams) ->
 %% @private
 run(Cell, Nodes) ->
     case code:which(prometheus) of
-        non_existing -> {skipped, "the library prometheus.erl is not on the code path"};
+        non_existing -> {skipped, "the library prometheus.erl is not on the code path: name the "
+                                  "directory that contains it in ERL_LIBS"};
         _ -> measured(Cell, Nodes)
     end.
 
