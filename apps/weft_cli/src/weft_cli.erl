@@ -15,8 +15,8 @@
 -type answer() :: {ok | wanting | siblings, weft_json:json(), unicode:chardata()} | shown
                 | {failed | usage | not_up | no_node | not_found, unicode:chardata()}.
 
-%% @doc Runs one command and ends the VM. A command that is ended by SIGTERM has the exit status that
-%% a shell gives to that; OTP would end in good order, with 0.
+%% @doc Runs one command and ends the VM. A command that is ended by SIGTERM has the exit status
+%% that a shell gives to that; OTP would end in good order, with 0.
 -spec main([string()]) -> no_return().
 main(Words) ->
     ok = os:set_signal(sigterm, default),

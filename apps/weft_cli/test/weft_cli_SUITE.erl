@@ -54,7 +54,8 @@ init_per_suite(Config) ->
     ok = filelib:ensure_dir(filename:join(Ebin, "x")),
     Context = [{command, weft_cli_build:file()}, {root, filename:join(Dir, "clusters")},
                {ebin, Ebin} | Config],
-    ok = compile_user_code(Ebin),
+    {ok, _} = file:copy(code:which(weft_cli_user_code),
+                        filename:join(Ebin, "weft_cli_user_code.beam")),
     Emulator = [{emulator, weft_cli_emulator:start()} || os:getenv("FULL") =:= false],
     {0, _} = run(["up", "--groups", ?GROUPS, "--path", Ebin], Context),
     Emulator ++ Context.
@@ -83,13 +84,6 @@ init_per_testcase(Case, Config) ->
 end_per_testcase(_Case, Config) ->
     ?config(tc_status, Config) =:= ok orelse run(["heal"], Config),
     ok.
-
-compile_user_code(Ebin) ->
-    {ok, Module, Beam} = compile:forms([{attribute, 1, module, weft_cli_user_code},
-                                        {attribute, 1, export, [{answer, 0}]},
-                                        {function, 1, answer, 0,
-                                         [{clause, 1, [], [], [{integer, 1, 42}]}]}]),
-    file:write_file(filename:join(Ebin, atom_to_list(Module) ++ ".beam"), Beam).
 
 %% --- looking ----------------------------------------------------------------------------------
 
