@@ -140,7 +140,21 @@ nodes_at_rest_are_measured(Config) ->
     [{_, Processes}] = Of(<<"connection_processes">>),
     ?assert(Processes >= 4),
     [{_, Bytes}] = Of(<<"connection_bytes">>),
-    ?assert(Bytes > 10000).
+    ?assert(Bytes > 10000),
+    is_full() andalso an_hour_in_short(Config).
+
+%% A sample of each minute, at its time; and their mean.
+an_hour_in_short(Config) ->
+    Rows = run(["--quick", "--suites", "hour", "--variants", "weft_mesh", "--repetitions", "1"],
+               Config),
+    [Minutes, Memory] = [[{AtMs, Value} || #{metric := M, value := Value, at_ms := AtMs} <- Rows,
+                                           M =:= Metric]
+                         || Metric <- [<<"idle_minute_percent">>, <<"node_memory_bytes">>]],
+    [Mean] = [Value || #{metric := <<"idle_percent">>, value := Value} <- Rows],
+    ?assertMatch([_, _, _, _], Minutes),
+    [?assert(AtMs >= 500 * N) || {N, {AtMs, _}} <- lists:enumerate(Minutes)],
+    ?assert(abs(Mean - lists:sum([Value || {_, Value} <- Minutes]) / 4) < 0.001),
+    ?assertMatch([_, _, _, _], [Bytes || {_, Bytes} <- Memory, Bytes > 10000000]).
 
 run(Arguments, Config) ->
     ?assertEqual(0, weft_bench_cli:main(["--out", dir(Config) | Arguments])),
