@@ -120,7 +120,7 @@ options_of_messages(Config) ->
     ?assertMatch({raised, {unknown_option, clok, [_ | _]}}, Send(To, #{clok => 1})),
     ?assertMatch({raised, {not_supported, {option, clock}, [_ | _]}}, Send(To, #{clock => 1})),
     ?assertMatch({raised, {unknown_channel, vote, [_ | _]}}, Send(To, #{channel => vote})),
-    ?assertMatch({raised, {bad_option, ack, maybe}}, Send(To, #{ack => 'maybe'})),
+    ?assertMatch({raised, {bad_option, ack, 'maybe'}}, Send(To, #{ack => 'maybe'})),
     ?assertMatch({raised, {bad_options, none, _}}, Send(To, none)),
     until(fun() -> length(held(C)) =:= 302 end).
 
