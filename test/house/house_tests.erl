@@ -29,6 +29,7 @@ each_text_rule_catches_its_bad_sample_test_() ->
         {machine_path, "docs/start.md", "cd /wo" "rk/main\n"},
         {machine_path, "bin/demo", "# SPDX-License-Identifier: Apache-2.0\nLOG=/ro" "ot/log\n"},
         {kill_by_name, "bin/demo", "# SPDX-License-Identifier: Apache-2.0\npk" "ill -f beam\n"},
+        {keyword, ?SUITE, Test("    {ok, may" "be} = it(),")},
         {sleep, ?SUITE, Test("    timer:sl" "eep(100),")},
         {sleep, ?SUITE, Test("    rec" "eive after 100 -> ok end,")}
     ],

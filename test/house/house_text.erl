@@ -14,7 +14,7 @@
 
 -spec rules() -> [atom()].
 rules() ->
-    [licence, columns, module_lines, header, marker, machine_path, kill_by_name, sleep].
+    [licence, columns, module_lines, header, marker, machine_path, kill_by_name, keyword, sleep].
 
 -spec check(string(), binary()) -> [house:problem()].
 check(File, Text) ->
@@ -24,7 +24,7 @@ check(File, Text) ->
         false -> Everywhere;
         true -> Everywhere ++ licence(File, Lines) ++ columns(File, Lines)
                     ++ module_lines(File, Lines) ++ header(File, Lines)
-                    ++ kill_by_name(File, Lines) ++ sleep(File, Lines)
+                    ++ kill_by_name(File, Lines) ++ keyword(File, Lines) ++ sleep(File, Lines)
     end.
 
 number(Lines) ->
@@ -108,6 +108,11 @@ machine_path(File, Lines) ->
 kill_by_name(File, Lines) ->
     found(kill_by_name, "\\b(pk[i]ll|kill[a]ll)\\b", File, Lines,
           "ends processes of others: keep the pid or port of what you start, and end that").
+
+%% An atom on OTP 25 and 26, and no longer one afterwards: such a file does not compile there.
+keyword(File, Lines) ->
+    found(keyword, "^[^%\"]*(?<![\\w'])may[b]e(?![\\w'])", File, Lines,
+          "a keyword since OTP 27: put the atom in quotes").
 
 found(Rule, Pattern, File, Lines, Advice) ->
     [house:problem(Rule, File, N, File, Advice)
