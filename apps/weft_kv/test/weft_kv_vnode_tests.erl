@@ -104,6 +104,23 @@ hints_stay_when_a_handoff_begins_anew_test() ->
     {ok, Given} = weft_kv_vnode:clear(none, Cleared),
     ?assertEqual([], values(key(1), Given)).
 
+%% Neither objects, nor what is kept beside them.
+what_was_handed_over_leaves_nothing_test() ->
+    Fill = fun(Vnode) ->
+               lists:foldl(fun(N, V) -> write(key(N), <<N>>, ?CACHE, V) end,
+                           write(key(100), <<"kept">>, ?STORE, Vnode), lists:seq(1, 20))
+           end,
+    {ok, Given} = weft_kv_vnode:clear(none, Fill(vnode(#{bytes_max => 100000}))),
+    ?assertEqual({0, []}, {weft_kv_vnode:cover(bytes, Given), segments(Given)}),
+    ?assertEqual({[], done}, weft_kv_vnode:items(start, 10, Given)),
+    Again = Fill(Given),
+    ?assertMatch([_], segments(Again)),
+    ?assertEqual([<<"kept">>], values(key(100), Again)).
+
+segments(Vnode) ->
+    {reply, Segments} = weft_kv_vnode:command({0, a, <<>>}, {entropy, {segments, 3}}, Vnode),
+    Segments.
+
 a_hint_that_was_brought_is_dropped_unless_it_has_changed_test() ->
     Hint = fallback(key(1), <<"hint">>, vnode(#{})),
     {reply, {ok, Object}} = weft_kv_vnode:command(key(1), {read, ?STORE, primary}, Hint),

@@ -109,14 +109,54 @@ a_late_start_of_an_earlier_attempt_changes_nothing_test() ->
     ?assertEqual({Receiver0, [{send, {handoff, 1, {refuse, r, outdated}}}]}, {Receiver, Effects}).
 
 batches_keep_their_pace_test() ->
-    {Sender0, _} = weft_ring_handoff_sender_core:init(?TRANSFER, none, #{pace_ms => 50}),
-    Resume = {message, {handoff, 1, {resume, {0, 1}, s, start, 0}}},
-    {Sender1, [{read, start, 500}]} = weft_ring_handoff_sender_core:handle(Resume, 10, Sender0),
+    {Sender1, [{read, start, 500}]} = resumed(#{pace_ms => 50}, 10),
     Batch = {batch, [{k, 1}], {'after', k}},
     {Sender2, Effects} = weft_ring_handoff_sender_core:handle(Batch, 10, Sender1),
-    ?assert(lists:member({after_ms, 50, pace}, Effects)),
+    %% At first it is not as fast as it may be.
+    [PaceMs] = [Ms || {after_ms, Ms, pace} <- Effects],
+    ?assert(PaceMs > 50),
     ?assertMatch({_, [{read, {'after', k}, 500}]},
-                 weft_ring_handoff_sender_core:handle({timer, pace}, 60, Sender2)).
+                 weft_ring_handoff_sender_core:handle({timer, pace}, 10 + PaceMs, Sender2)).
+
+%% What is acknowledged late makes it slower.
+batches_give_way_test() ->
+    Waits = fun(DelayMs) -> waits_ms(DelayMs, 10, 0, resumed(#{pace_ms => 20}, 0), []) end,
+    ?assertEqual([20, 20, 20], lists:nthtail(7, Waits(1))),
+    Slower = Waits(fun(1) -> 1; (_) -> 1000 end),
+    ?assertEqual([160, 160, 160], lists:nthtail(7, Slower)).
+
+%% The times between batches, of which each is acknowledged so much later, but before the next one.
+waits_ms(_, 0, _, _, Waits) ->
+    lists:reverse(Waits);
+waits_ms(Delay, Left, NowMs, {Sender0, [{read, _, _}]}, Waits) ->
+    Batch = {batch, [{Left, 1}], {'after', Left}},
+    {Sender1, Effects} = weft_ring_handoff_sender_core:handle(Batch, NowMs, Sender0),
+    [N] = [N || {send, {handoff, 1, {items, s, N, _, _, _}}} <- Effects],
+    [WaitMs] = [Ms || {after_ms, Ms, pace} <- Effects],
+    DelayMs = case Delay of Ms when is_integer(Ms) -> Ms; _ -> Delay(N) end,
+    Ack = {message, {handoff, 1, {ack, s, N, 0}}},
+    {Sender2, []} = weft_ring_handoff_sender_core:handle(
+                      Ack, NowMs + min(DelayMs, WaitMs - 1), Sender1),
+    waits_ms(Delay, Left - 1, NowMs + WaitMs,
+             weft_ring_handoff_sender_core:handle({timer, pace}, NowMs + WaitMs, Sender2),
+             [WaitMs | Waits]).
+
+%% One timer is enough, however many updates and acknowledgements come before.
+the_next_batch_has_one_timer_test() ->
+    {Sender0, [{read, _, _}]} = resumed(#{pace_ms => 50}, 0),
+    Batch = {batch, [{5, 1}], {'after', 5}},
+    {Sender1, Effects} = weft_ring_handoff_sender_core:handle(Batch, 0, Sender0),
+    ?assertMatch([{after_ms, _, pace}], [E || {after_ms, _, pace} = E <- Effects]),
+    {Sender2, More} = weft_ring_handoff_sender_core:handle({update, r, 1, 1}, 1, Sender1),
+    ?assertEqual([], [E || {after_ms, _, pace} = E <- More]),
+    %% It came too early, by another clock.
+    {_, [Again]} = weft_ring_handoff_sender_core:handle({timer, pace}, 2, Sender2),
+    ?assertMatch({after_ms, _, pace}, Again).
+
+resumed(Options, NowMs) ->
+    {Sender, _} = weft_ring_handoff_sender_core:init(?TRANSFER, none, Options),
+    Resume = {message, {handoff, 1, {resume, {0, 1}, s, start, 0}}},
+    weft_ring_handoff_sender_core:handle(Resume, NowMs, Sender).
 
 a_refused_handoff_has_failed_test() ->
     {Sender, Effects} = weft_ring_handoff_sender_core:init(?TRANSFER, none, #{}),

@@ -4,7 +4,7 @@
 %% keys. Not here: what objects mean.
 -module(weft_kv_table).
 
--export([new/0, read/2, use/2, store/4, remove/2, count/1, bytes/1,
+-export([new/0, read/2, use/2, store/4, remove/2, clear/1, count/1, bytes/1,
          is_smaller/3, evict/2, page/3, keys/2, segments/3, segment/4]).
 
 -export_type([table/0, key/0, kind/0]).
@@ -69,6 +69,12 @@ remove(Key, #table{objects = Objects, used = Used, counts = Counts} = Table) ->
             counters:sub(Counts, ?BYTES, Bytes);
         [] -> ok
     end.
+
+%% @doc Removes all. Whoever waits for the process of a table does not wait for each object.
+-spec clear(table()) -> ok.
+clear(#table{objects = Objects, used = Used, hashes = Hashes, counts = Counts}) ->
+    _ = [true = ets:delete_all_objects(Table) || Table <- [Objects, Used, Hashes]],
+    counters:put(Counts, ?BYTES, 0).
 
 %% @doc How many objects there are, those of deleted keys among them.
 -spec count(table()) -> non_neg_integer().

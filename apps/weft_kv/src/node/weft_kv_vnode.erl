@@ -211,7 +211,8 @@ take(Items, _Note, Replica) ->
 %% partition was handed over, hints and all.
 %% @private
 clear(none, #replica{log = none, table = Table} = Replica) ->
-    {ok, removed(weft_kv_table:keys(fun(_) -> true end, Table), Replica#replica{hints = #{}})};
+    ok = weft_kv_table:clear(Table),
+    {ok, Replica#replica{hints = #{}}};
 clear(none, #replica{log = Log} = Replica) ->
     case weft_kv_log:delete(Log) of
         ok -> clear(none, Replica#replica{log = none});

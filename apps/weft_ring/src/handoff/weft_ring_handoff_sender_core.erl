@@ -28,8 +28,8 @@
 %% numbers go on), `{refuse, Ref, moved}',
 %% `{after_ms, Ms, Timer}', `{failed, Reason}', `done'.
 %% Options: `incarnation' (another one at each start), `batch_items' (500), `window' (4 messages),
-%% `log_max' (10000), `retry_ms' (1000), `pace_ms' (0: the least time between two batches, which
-%% limits the rate).
+%% `log_max' (10000), `retry_ms' (1000), `pace_ms' (0: the least time between two batches; how far
+%% the sender gets slower when acknowledgements are late, says `weft_ring_handoff_pace').
 -module(weft_ring_handoff_sender_core).
 
 -export([init/3, handle/3, log_length/1]).
@@ -58,8 +58,11 @@
     %% Updates to be sent, in order.
     queue = [] :: [entry()],
     reading = false :: boolean(),
+    pace :: weft_ring_handoff_pace:pace(),
     %% The clock may well be below zero.
     due_ms = now :: now | integer(),
+    %% There is a timer for `due_ms'.
+    due_soon = false :: boolean(),
     token = 0 :: non_neg_integer(),
     given = false :: boolean()}).
 
@@ -71,9 +74,10 @@ init(Transfer, Log, Options) ->
     {Attempt, Last, Entries} = case Log of none -> {1, 0, []}; _ -> Log end,
     Defaults = #{incarnation => 0, batch_items => 500, window => 4, log_max => 10000,
                  retry_ms => 1000, pace_ms => 0},
+    All = #{pace_ms := PaceMs} = maps:merge(Defaults, Options),
     {State, Effects} = ask(#sender{transfer = Transfer, attempt = Attempt, fresh = Log =:= none,
-                                   last = Last, log = Entries,
-                                   options = maps:merge(Defaults, Options)}),
+                                   last = Last, log = Entries, options = All,
+                                   pace = weft_ring_handoff_pace:new(PaceMs)}),
     {State, [{reset, 1} || Log =:= none] ++ Effects}.
 
 %% @doc How many updates wait for an acknowledgement.
@@ -103,7 +107,7 @@ handle(link_up, _NowMs, State) ->
 handle({timer, {retry, Token}}, _NowMs, #sender{token = Token, linked = true} = State) ->
     retry(State);
 handle({timer, pace}, NowMs, State) ->
-    pump(NowMs, State);
+    pump(NowMs, State#sender{due_soon = false});
 handle({timer, _Outdated}, _NowMs, State) ->
     {State, []}.
 
@@ -137,20 +141,22 @@ again(#sender{attempt = Attempt} = State0) ->
 %% --- what the receiver says -------------------------------------------------------------------
 
 message({resume, Request, Session, Cursor, Number}, NowMs,
-        #sender{session = none, linked = true, log = Log} = State) ->
+        #sender{session = none, linked = true, log = Log, pace = Pace} = State) ->
     case request(State) of
         Request ->
             Queue = [Entry || {N, Key, _} = Entry <- Log, N > Number,
                               weft_ring_handoff_receiver_core:has(Key, Cursor)],
             pump(NowMs, State#sender{session = Session, fresh = false, cursor = Cursor, next = 1,
-                                     unacked = [], queue = Queue});
+                                     unacked = [], queue = Queue,
+                                     pace = weft_ring_handoff_pace:again(Pace)});
         _ -> {State, []}
     end;
 message({ack, Session, N, Number}, NowMs, #sender{session = Session, unacked = Unacked,
-                                                  log = Log0} = State0) ->
+                                                  log = Log0, pace = Pace} = State0) ->
     Log = [Entry || {M, _, _} = Entry <- Log0, M > Number],
-    {State, Effects} = pump(NowMs, State0#sender{unacked = [U || {M, _} = U <- Unacked, M > N],
-                                                 log = Log}),
+    {State, Effects} = pump(NowMs, State0#sender{
+                                     unacked = [U || {M, _} = U <- Unacked, M > N], log = Log,
+                                     pace = weft_ring_handoff_pace:acknowledged(N, NowMs, Pace)}),
     {State, [{truncate, Number} || Log =/= Log0] ++ Effects};
 message({stale, Session}, _NowMs, #sender{session = Session} = State) ->
     ask(State);
@@ -195,16 +201,18 @@ pump(NowMs, #sender{queue = [{Number, Key, Op} | Queue], next = N, session = Ses
     {State, Effects ++ More};
 pump(_NowMs, #sender{cursor = done} = State) ->
     {State, []};
-pump(NowMs, #sender{due_ms = DueMs} = State) when is_integer(DueMs), NowMs < DueMs ->
-    {State, [{after_ms, DueMs - NowMs, pace}]};
+pump(NowMs, #sender{due_ms = DueMs, due_soon = Soon} = State)
+  when is_integer(DueMs), NowMs < DueMs ->
+    {State#sender{due_soon = true}, [{after_ms, DueMs - NowMs, pace} || not Soon]};
 pump(_NowMs, #sender{cursor = Cursor, options = #{batch_items := Max}} = State) ->
     {State#sender{reading = true}, [{read, Cursor, Max}]}.
 
 batch(Items, Cursor, NowMs, #sender{next = N, session = Session, last = Last,
-                                    options = #{pace_ms := PaceMs}} = State0) ->
+                                    pace = Pace} = State0) ->
+    DueMs = NowMs + weft_ring_handoff_pace:wait_ms(Pace),
     {State1, Effects} = emit({items, Session, N, Items, Cursor, Last},
-                             State0#sender{reading = false, cursor = Cursor,
-                                           due_ms = NowMs + PaceMs}),
+                             State0#sender{reading = false, cursor = Cursor, due_ms = DueMs,
+                                           pace = weft_ring_handoff_pace:sent(N, NowMs, Pace)}),
     {State, More} = pump(NowMs, State1),
     {State, Effects ++ More}.
 
