@@ -180,7 +180,8 @@ boot(Role, {Name, Host}, Arguments, #{place := Place, log_dir := LogDir}) ->
               {"ERL_CRASH_DUMP_BYTES", "0"}],
       args => Own ++ Arguments}.
 
-paths(Dirs) -> lists:append([["-pa", Dir] || Dir <- Dirs]).
+%% What is named last comes first: that of two versions of a library has to be the same as here.
+paths(Dirs) -> lists:append([["-pa", Dir] || Dir <- lists:reverse(Dirs)]).
 
 logger(File) ->
     Logger = [{handler, default, logger_std_h, #{config => #{file => filename:absname(File)}}}],

@@ -105,6 +105,9 @@ emulated(Config) ->
         Echo = weft_bench_nodes:call(Nodes, b, weft_bench_ping, start_echo, {[], 5000}),
         #{latency_p50_us := LatencyUs} =
             weft_bench_nodes:call(Nodes, a, weft_bench_ping, run, {[plain, Echo, 500], 10000}),
+        %% Of two versions of a library it is the same that they load.
+        ?assertEqual(weft_bench_nodes:code_path(),
+                     weft_bench_nodes:call(Nodes, a, weft_bench_nodes, code_path, {[], 5000})),
         ok = weft_bench_nodes:stop(Nodes),
         ?assert(LatencyUs >= 20000),
         ?assert(LatencyUs < 60000)

@@ -1,17 +1,19 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc A small run of `bin/bench stores': the file has a row of each measurement, and none of a
-%% store whose program is not installed. FULL=1 takes all stores.
+%% store whose program or library is not installed. FULL=1 takes all stores.
 -module(weft_stores_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
--export([stores_are_measured/1, wrong_arguments_are_refused/1]).
+-export([stores_are_measured/1, a_store_that_is_not_there_is_left_out/1,
+         wrong_arguments_are_refused/1]).
 
 suite() -> [{timetrap, {minutes, 5}}].
 
-all() -> [stores_are_measured, wrong_arguments_are_refused].
+all() ->
+    [stores_are_measured, a_store_that_is_not_there_is_left_out, wrong_arguments_are_refused].
 
 init_per_suite(Config) -> weft_bench_test_cluster:begin_suite(Config).
 
@@ -21,15 +23,15 @@ stores_are_measured(Config) ->
     Dir = ?config(priv_dir, Config),
     Stores = case os:getenv("FULL") of
                  false -> [weft, redis_disk];
-                 _ -> [weft, weft_disk, weft_strong, mnesia_dirty, mnesia, mnesia_disc, redis,
-                       redis_disk, etcd]
+                 _ -> [weft, weft_disk, weft_strong, mnesia_dirty, mnesia, mnesia_disc, khepri,
+                       khepri_consistent, redis, redis_disk, etcd]
              end,
     ?assertEqual(0, run(["--stores", lists:flatten(lists:join(",", [atom_to_list(Store)
                                                                     || Store <- Stores])),
                          "--clients", "2", "--seconds", "1", "--repetitions", "1",
                          "--out", Dir])),
     Expected = [{atom_to_binary(Store), Operation}
-                || Store <- Stores, weft_stores_program:missing(Store) =:= none,
+                || Store <- Stores, is_there(Store),
                    Operation <- [<<"put">>, <<"get">>]],
     Rows = rows(filename:join(Dir, "stores.csv")),
     ?assertEqual(Expected, [{Store, Operation} || #{<<"store">> := Store,
@@ -40,6 +42,37 @@ stores_are_measured(Config) ->
      end || #{<<"calls">> := Calls, <<"errors">> := Errors} = Row <- Rows],
     %% What it has started is over, and so is what they had on disk.
     ?assertEqual([], filelib:wildcard(filename:join([Dir, "data", "*"]))).
+
+is_there(Store) when Store =:= khepri; Store =:= khepri_consistent ->
+    weft_stores_khepri:missing() =:= none;
+is_there(Store) ->
+    weft_stores_program:missing(Store) =:= none.
+
+%% Khepri where it is not on the code path, and where it is that of a later OTP.
+a_store_that_is_not_there_is_left_out(Config) ->
+    Dir = filename:join(?config(priv_dir, Config), "absent"),
+    Path = code:get_path(),
+    try
+        true = code:set_path([P || P <- Path, string:find(P, "khepri") =:= nomatch]),
+        _ = [begin code:purge(khepri), code:delete(khepri) end || erlang:module_loaded(khepri)],
+        told_what_is_missing(Dir),
+        ok = filelib:ensure_path(Dir),
+        ok = file:write_file(filename:join(Dir, "khepri.beam"), <<"FOR1 of a later release">>),
+        true = code:add_patha(Dir),
+        told_what_is_missing(Dir)
+    after
+        true = code:set_path(Path)
+    end.
+
+told_what_is_missing(Dir) ->
+    ok = ct:capture_start(),
+    Status = run(["--stores", "khepri", "--out", Dir]),
+    ok = ct:capture_stop(),
+    Told = lists:append(ct:capture_get()),
+    ?assertEqual({0, []}, {Status, rows(filename:join(Dir, "stores.csv"))}),
+    [?assertNotEqual({Text, nomatch}, {Text, string:find(Told, Text)})
+     || Text <- ["khepri is not measured: no library khepri for OTP ", "hex.pm", "ERL_LIBS",
+                 "RabbitMQ 4"]].
 
 wrong_arguments_are_refused(_Config) ->
     [?assertEqual({Arguments, 2}, {Arguments, run(Arguments)})

@@ -1,19 +1,20 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc `bin/bench stores': get and put of the store of weft beside Mnesia, Redis and etcd, with
-%% three copies each, on this machine. What is acknowledged differs most between them, so each
+%% @doc `bin/bench stores': get and put of the store of weft beside Mnesia, Khepri, Redis and etcd,
+%% with three copies each, on this machine. What is acknowledged differs most between them, so each
 %% figure has its durability beside it (`durability/1').
 %%
 %% Three nodes or processes of each store run alone, one store after the other, and that in turns
-%% (`--repetitions'). Clients are processes: those of weft and Mnesia run on the first of the nodes
-%% that have the data, as programs use these; those of Redis and etcd talk with them over sockets.
-%% Values have 1 KB, keys are drawn from a thousand that are there. A store whose program is not
-%% installed is left out, with a word. Writes DIR/stores.csv, a row as soon as it is measured.
+%% (`--repetitions'). Clients are processes: those of weft, Mnesia and Khepri run on the first of
+%% the nodes that have the data, as programs use these; those of Redis and etcd talk with them over
+%% sockets. Values have 1 KB, keys are drawn from a thousand that are there. A store whose program
+%% or library is not installed is left out, with a word. Writes DIR/stores.csv, a row as soon as it
+%% is measured.
 -module(weft_stores).
 
 -export([command/0]).
 
--define(STORES, [weft, weft_disk, weft_strong, mnesia_dirty, mnesia, mnesia_disc, redis,
-                 redis_disk, etcd]).
+-define(STORES, [weft, weft_disk, weft_strong, mnesia_dirty, mnesia, mnesia_disc, khepri,
+                 khepri_consistent, redis, redis_disk, etcd]).
 -define(COPIES, 3).
 -define(KEYS, 1000).
 -define(VALUE_BYTES, 1024).
@@ -22,7 +23,7 @@
 %% @doc Its arguments.
 -spec command() -> weft_argparse:command().
 command() ->
-    #{help => "get and put of weft_kv beside Mnesia, Redis and etcd",
+    #{help => "get and put of weft_kv beside Mnesia, Khepri, Redis and etcd",
       arguments =>
           [#{name => stores, long => "-stores", type => {list, {atom, ?STORES}},
              default => ?STORES, value => "S,S", help => "only these"},
@@ -47,12 +48,18 @@ run(#{stores := Stores, repetitions := Repetitions, out := Dir} = Options) ->
     io:format("~n~ts~nfile: ~ts~n", [table(There, Rows), File]).
 
 is_there(Store) ->
-    case weft_stores_program:missing(Store) of
+    Missing = case is_khepri(Store) of
+                  true -> weft_stores_khepri:missing();
+                  false -> weft_stores_program:missing(Store)
+              end,
+    case Missing of
         none -> true;
-        Program ->
-            io:format("~s is left out: ~ts is not installed~n", [Store, Program]),
+        Text ->
+            io:format("~s is not measured: ~ts~n", [Store, Text]),
             false
     end.
+
+is_khepri(Store) -> lists:member(Store, [khepri, khepri_consistent]).
 
 %% --- one store --------------------------------------------------------------------------------
 
@@ -90,13 +97,17 @@ of_nodes(Store, Own, Dir, Rows) ->
                   true -> weft_mesh;
                   false -> stock_mesh
               end,
+    Module = case is_khepri(Store) of
+                 true -> weft_stores_khepri;
+                 false -> weft_stores_nodes
+             end,
     weft_bench_cluster:with_nodes(
       Variant, weft_bench_cluster:shape(?COPIES, []), Dir,
       fun(Nodes) ->
-          ok = weft_stores_nodes:start(Store, Own, Nodes),
+          ok = Module:start(Store, Own, Nodes),
           Work = fun(Load) ->
                      weft_bench_nodes:call(Nodes, {n, 1}, weft_stores_clients, run,
-                                           {[weft_stores_nodes, Store, Load], ?CALL_MS})
+                                           {[Module, Store, Load], ?CALL_MS})
                  end,
           _ = Work(fill()),
           Rows(Work)
@@ -128,7 +139,7 @@ text(Value) -> io_lib:format("~w", [Value]).
 
 %% Medians of the turns.
 table(Stores, Rows) ->
-    [io_lib:format("~-13s ~-9s ~7s ~9s ~9s ~9s  ~s~n",
+    [io_lib:format("~-17s ~-9s ~7s ~9s ~9s ~9s  ~s~n",
                    ["store", "operation", "clients", "calls/s", "p50 ms", "p99 ms",
                     "an acknowledged put is"])
      | [medians(Store, Operation, Count, Rows)
@@ -139,7 +150,7 @@ medians(Store, Operation, Count, Rows) ->
     Of = [Row || #{store := S, operation := O, clients := C} = Row <- Rows, S =:= Store,
                  O =:= Operation, C =:= Count],
     Median = fun(Column) -> weft_report_statistics:median([maps:get(Column, Row) || Row <- Of]) end,
-    io_lib:format("~-13s ~-9s ~7b ~9.1f ~9.3f ~9.3f  ~s~n",
+    io_lib:format("~-17s ~-9s ~7b ~9.1f ~9.3f ~9.3f  ~s~n",
                   [Store, Operation, Count, float(Median(calls_per_s)), Median(p50_us) / 1000,
                    Median(p99_us) / 1000, durability(Store)]).
 
@@ -149,6 +160,8 @@ durability(weft_strong) -> "synced on the disks of two nodes, linearizable";
 durability(mnesia_dirty) -> "in the memory of one node";
 durability(mnesia) -> "in the memory of three nodes";
 durability(mnesia_disc) -> "in the memory of three nodes, on disk some time later";
+durability(khepri) -> "synced on the disks of two nodes; a get may be behind";
+durability(khepri_consistent) -> "synced on the disks of two nodes; a get finds it";
 durability(redis) -> "in the memory of one process";
 durability(redis_disk) -> "synced on the disk of one process, in the memory of two";
 durability(etcd) -> "synced on the disks of two processes, linearizable".

@@ -19,12 +19,14 @@
 -define(SCRIPT, "log=$1; shift; \"$@\" > \"$log\" 2>&1 < /dev/null & p=$!; "
                 "cat > /dev/null; kill $p 2> /dev/null; wait $p").
 
-%% @doc The program that the store needs and that is not installed, or `none'.
+%% @doc What is missing: the program that the store needs, or `none'.
 -spec missing(atom()) -> none | string().
 missing(Store) ->
-    case program(Store) of
-        none -> none;
-        Program -> case os:find_executable(Program) of false -> Program; _ -> none end
+    Program = program(Store),
+    case Program =:= none orelse os:find_executable(Program) of
+        true -> none;
+        false -> Program ++ " is not installed";
+        _Path -> none
     end.
 
 program(etcd) -> "etcd";
