@@ -4,7 +4,8 @@
 %% operating system processes, and waiting for conditions.
 %%
 %% Options of start/3: carrier (weft | plain), config ([{Key, Value}] of weft), args (more arguments
-%% of erl), long ("host": a long name with that host), cookie.
+%% of erl), long ("host": a long name with that host), cookie, around (a program and its arguments,
+%% which runs the words that follow: erl and its arguments).
 %%
 %% A suite begins with begin_suite/1 and ends with end_suite/1; its nodes start in the `place' that
 %% is in the configuration then.
@@ -161,7 +162,7 @@ start(Name, Options, #{epmd := #{port := EpmdPort}, dir := Dir}) ->
     Unique = integer_to_list(erlang:unique_integer([positive])),
     Log = filename:join(Dir, atom_to_list(Name) ++ "_" ++ Unique ++ ".log"),
     Settings = #{connection => standard_io, wait_boot => ?BOOT_MS,
-                 exec => filename:join([code:root_dir(), "bin", "erl"]),
+                 exec => exec(Options),
                  env => [{"ERL_EPMD_PORT", integer_to_list(EpmdPort)}],
                  args => name_args(Name, Options) ++ node_args(Options, Log)},
     {ok, Peer, _} = peer:start(Settings),
@@ -169,6 +170,13 @@ start(Name, Options, #{epmd := #{port := EpmdPort}, dir := Dir}) ->
              os_pid => peer:call(Peer, os, getpid, [])},
     ?MODULE ! {started, Node},
     Node.
+
+exec(Options) ->
+    Erl = filename:join([code:root_dir(), "bin", "erl"]),
+    case Options of
+        #{around := {Program, Arguments}} -> {Program, Arguments ++ [Erl]};
+        #{} -> Erl
+    end.
 
 %% The peer module's own `name' would insist on a name that is known now; `none' is without.
 name_args(Name, #{long := Host}) when is_list(Host) ->

@@ -10,6 +10,7 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -import(weft_test_nodes, [name/1, node_name/1, call/4, until/2]).
+-import(weft_ops_prometheus, [fires/2, firing/2, sum/2]).
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([a_node_that_is_cut_off_is_told/1, each_alert_fires_once/1]).
@@ -20,7 +21,6 @@
 -define(APPS, [prometheus, quantile_estimator, ddskerl, cowboy, cowlib, ranch]).
 -define(NAMES, [a, g1, g2, b]).
 -define(PARTIAL, ["-kernel", "prevent_overlapping_partitions", "false", "-connect_all", "false"]).
--define(WINDOW, "10s").
 -define(FIRES_MS, 60000).
 %% Above the threshold of WeftQueuesGrow together.
 -define(SENDERS, 80).
@@ -36,12 +36,12 @@ all() ->
     end.
 
 init_per_suite(Config) ->
-    case os:find_executable("prometheus") of
+    case weft_ops_prometheus:find() of
         false ->
             {skip, "there is no prometheus"};
-        Prometheus ->
-            [{ok, _} = application:ensure_all_started(App) || App <- [inets, cowboy]],
-            weft_test_nodes:begin_suite([{prometheus, Prometheus} | Config])
+        _Program ->
+            {ok, _} = application:ensure_all_started(cowboy),
+            weft_test_nodes:begin_suite(Config)
     end.
 
 end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
@@ -58,7 +58,9 @@ each_alert_fires_once(Config0) ->
     {[A, _, _, B], Server, Config} = begun(Config0),
     Fired = lists:append([isolated(A, B, Server), flapping(A, Server), late(A, Server),
                           strangers(A, Server), stuck(A, Server), dead(A, B, Config, Server)]),
-    ?assertEqual([], shipped() -- Fired).
+    ?assertEqual([], weft_ops_prometheus:alerts(rules()) -- Fired).
+
+rules() -> weft_ops_prometheus:rules("weft-alerts.yml").
 
 %% Nodes that work, of which nothing was told for a while.
 begun(Config0) ->
@@ -69,7 +71,8 @@ begun(Config0) ->
     [A, _, _, B] = Nodes = [start(Name, [], Config) || Name <- ?NAMES],
     until(fun() -> [] =:= [N || N <- Nodes, unreachable(N) > 0] end, ?FIRES_MS),
     [true = is_pid(call(N, ?MODULE, work, [node_name(Other)])) || {N, Other} <- [{A, b}, {B, a}]],
-    Server = prometheus(Config),
+    Server = weft_ops_prometheus:start(rules(), maps:values(Ports),
+                                       filename:join(?config(priv_dir, Config), "prometheus")),
     until(fun() -> {ok, 4.0} =:= sum("up", Server) end, ?FIRES_MS),
     ok = silent(Server),
     ok = atomics:put(Answers, 1, 403),
@@ -140,83 +143,6 @@ dead(A, B, Config, Server) ->
     Fired = fires(["WeftNodeDown", "WeftChannelLosesMessages"], Server),
     _ = start(b, [another_version], Config),
     Fired ++ fires(["WeftVersionsMixed"], Server).
-
-fires(Names, Server) ->
-    until(fun() ->
-              receive after 300 -> ok end, % pacing: rules are evaluated each second
-              Missing = Names -- firing("[" ?WINDOW "]", Server),
-              ct:log("~s: ~p do not fire yet", [calendar:system_time_to_rfc3339(os:system_time(1)),
-                                                Missing]),
-              Missing =:= []
-          end, ?FIRES_MS),
-    Names.
-
-shipped() ->
-    {match, Names} = re:run(rules(), "alert: (\\w+)", [global, {capture, all_but_first, list}]),
-    lists:append(Names).
-
-rules() ->
-    {ok, Text} = file:read_file(filename:join([code:lib_dir(weft_ops), "priv", "prometheus",
-                                               "weft-alerts.yml"])),
-    Text.
-
-%% --- Prometheus -------------------------------------------------------------------------------
-
-%% It ends with its standard input, which is this process's.
-prometheus(Config) ->
-    Dir = filename:join(?config(priv_dir, Config), "prometheus"),
-    File = fun(Name, Text) ->
-               Path = filename:join(Dir, Name),
-               ok = filelib:ensure_dir(Path),
-               ok = file:write_file(Path, Text),
-               Path
-           end,
-    _ = File("short.yml", shorter(rules())),
-    _ = File("shipped.yml", rules()),
-    Rules = case os:getenv("FULL") of false -> ["short.yml"]; _ -> ["short.yml", "shipped.yml"] end,
-    Targets = [io_lib:format("\"127.0.0.1:~b\"", [Port])
-               || Port <- maps:values(?config(ports, Config))],
-    Main = File("main.yml",
-                io_lib:format("global: {scrape_interval: 1s, scrape_timeout: 900ms, "
-                              "evaluation_interval: 1s}~n"
-                              "rule_files: [~ts]~n"
-                              "scrape_configs:~n- job_name: weft~n"
-                              "  static_configs: [{targets: [~ts]}]~n",
-                              [lists:join(", ", Rules), lists:join(", ", Targets)])),
-    Port = weft_test_nodes:free_port(),
-    Words = [?config(prometheus, Config), "--config.file=" ++ Main,
-             "--storage.tsdb.path=" ++ filename:join(Dir, "data"), "--log.level=warn",
-             "--web.listen-address=127.0.0.1:" ++ integer_to_list(Port)],
-    Script = "\"$@\" > \"$LOG\" 2>&1 & P=$!; read -r _; kill $P; wait $P",
-    _ = open_port({spawn_executable, "/bin/sh"},
-                  [{args, ["-c", Script, "sh" | Words]},
-                   {env, [{"LOG", filename:join(Dir, "log")}]}]),
-    lists:concat(["http://127.0.0.1:", Port]).
-
-%% Of the times that a condition has to hold, and of the windows over which is counted.
-shorter(Rules) ->
-    lists:foldl(fun({From, To}, Text) -> re:replace(Text, From, To, [global]) end, Rules,
-                [{"for: \\S+", "for: 1s"}, {"\\[\\d+m\\]", "[" ?WINDOW "]"}]).
-
-%% The names of the alerts that fired at some time within the range.
-firing(Range, Server) ->
-    {ok, Series} = asked("count_over_time(ALERTS{alertstate=\"firing\"}" ++ Range ++ ")", Server),
-    lists:usort([binary_to_list(Name) || #{<<"metric">> := #{<<"alertname">> := Name}} <- Series]).
-
-sum(Metric, Server) ->
-    case asked("sum(" ++ Metric ++ ")", Server) of
-        {ok, [#{<<"value">> := [_, Text]}]} -> {ok, 1.0 * binary_to_integer(Text)};
-        Other -> Other
-    end.
-
-asked(Query, Server) ->
-    Url = Server ++ "/api/v1/query?" ++ uri_string:compose_query([{"query", Query}]),
-    case httpc:request(get, {Url, []}, [{timeout, 10000}], [{body_format, binary}]) of
-        {ok, {{_, 200, _}, _, Body}} ->
-            {ok, #{<<"data">> := #{<<"result">> := Series}}} = weft_json:decode(Body),
-            {ok, Series};
-        NotYet -> NotYet
-    end.
 
 %% --- a webhook -------------------------------------------------------------------------------
 

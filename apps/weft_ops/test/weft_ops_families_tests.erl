@@ -87,7 +87,8 @@ stores() ->
      {weft_kv_strong_replicas, by(status, [{forgotten, 49}, {founding, 48}, {voting, 47}])},
      {weft_crdt_keys, plain(51)}, {weft_crdt_served, plain(2)},
      {weft_crdt_unacknowledged_keys, plain(53)}, {weft_crdt_refused_total, plain(54)},
-     {weft_crdt_readers, plain(55)}, {weft_crdt_subscriptions, plain(56)}].
+     {weft_crdt_readers, plain(55)}, {weft_crdt_subscriptions, plain(56)},
+     {weft_crdt_retired_nodes, plain(57)}, {weft_crdt_barred, plain(1)}].
 
 plain(Value) -> [{[], Value}].
 

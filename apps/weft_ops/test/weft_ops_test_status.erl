@@ -23,7 +23,8 @@ stores() ->
               entropy => #{compared => 42, failed => 43, repaired => 44, pairs => 45, alike => 46},
               strong => #{voting => 47, founding => 48, forgotten => 49}},
       crdt => #{keys => 51, served => [b@h, c@h], unacknowledged => #{b@h => 26, c@h => 27},
-                refused => 54, waiting => 55, subscriptions => 56}}.
+                refused => 54, waiting => 55, subscriptions => 56, retired => 57,
+                barred => {retired, b@h}}}.
 
 %% @doc A node a@h: a direct session with b@h, a circuit to c@h, one that resumes to d@h; e@h is
 %% known by a route only, and nothing leads to f@h.

@@ -92,7 +92,16 @@ crdt() ->
               "Messages of other nodes that were malformed or too many.", key(refused)},
              {weft_crdt_readers, gauge, "Readers that wait for a threshold.", key(waiting)},
              {weft_crdt_subscriptions, gauge, "Subscriptions of processes of this node.",
-              key(subscriptions)}]].
+              key(subscriptions)},
+             {weft_crdt_retired_nodes, gauge, "Nodes of which former runs are retired.",
+              key(retired)},
+             {weft_crdt_barred, gauge,
+              "1 if this store sends and takes nothing, since it was retired with something that "
+              "may be lost.", fun is_barred/1}]].
+
+is_barred(#{barred := none}) -> 0;
+is_barred(#{barred := {_Why, _By}}) -> 1;
+is_barred(#{}) -> undefined.
 
 %% --- all ----------------------------------------------------------------------------------------
 
