@@ -141,6 +141,27 @@ waits_ms(Delay, Left, NowMs, {Sender0, [{read, _, _}]}, Waits) ->
              weft_ring_handoff_sender_core:handle({timer, pace}, NowMs + WaitMs, Sender2),
              [WaitMs | Waits]).
 
+%% Requests wait while a batch is read.
+a_batch_that_takes_long_to_read_is_smaller_test() ->
+    ?assertEqual([500, 250, 125, 62], sizes([3, 3, 3, 3])),
+    ?assertEqual(1, lists:last(sizes(lists:duplicate(12, 3)))),
+    %% And larger again, up to what is allowed.
+    [500, 250 | Larger] = sizes([3 | lists:duplicate(12, 2)]),
+    ?assertEqual(Larger, lists:sort(Larger)),
+    ?assertEqual(500, lists:last(Larger)).
+
+%% How many items are asked for, if reading takes so long.
+sizes(ReadMs) ->
+    {Sender, [{read, _, Items}]} = resumed(#{window => 1000}, 0),
+    sizes(ReadMs, Items, 0, Sender).
+
+sizes([], _, _, _) -> [];
+sizes([Ms | ReadMs], Items, NowMs, Sender0) ->
+    {Sender, Effects} = weft_ring_handoff_sender_core:handle(
+                          {batch, [{NowMs, 1}], {'after', NowMs}}, NowMs + Ms, Sender0),
+    [Next] = [Max || {read, _, Max} <- Effects],
+    [Items | sizes(ReadMs, Next, NowMs + Ms, Sender)].
+
 %% One timer is enough, however many updates and acknowledgements come before.
 the_next_batch_has_one_timer_test() ->
     {Sender0, [{read, _, _}]} = resumed(#{pace_ms => 50}, 0),

@@ -13,6 +13,9 @@
 %% does not know which keys the receiver has, so it logs all updates until the receiver has told it;
 %% then those of later keys are not sent, as the items have them.
 %%
+%% While a batch is read, nothing else is done with the data. If that takes longer than 2 ms, the
+%% next one has half as many items.
+%%
 %% Each `start' begins a session, in which messages are numbered from 1 and applied in that order;
 %% what belongs to another session is refused. If the log gets longer than `log_max', all begins
 %% anew with the next `Attempt', and the receiver drops what it had: the log is bounded, and no
@@ -27,7 +30,8 @@
 %% there; its last number stays known), `{reset, Attempt}' (the log is empty and of this attempt;
 %% numbers go on), `{refuse, Ref, moved}',
 %% `{after_ms, Ms, Timer}', `{failed, Reason}', `done'.
-%% Options: `incarnation' (another one at each start), `batch_items' (500), `window' (4 messages),
+%% Options: `incarnation' (another one at each start), `batch_items' (500, the most items in a
+%% batch), `window' (4 messages),
 %% `log_max' (10000), `retry_ms' (1000), `pace_ms' (0: the least time between two batches; how far
 %% the sender gets slower when acknowledgements are late, says `weft_ring_handoff_pace').
 -module(weft_ring_handoff_sender_core).
@@ -40,6 +44,8 @@
 -type entry() :: {Number :: pos_integer(), Key :: term(), Op :: term()}.
 -type log() :: none | {Attempt :: pos_integer(), Last :: non_neg_integer(), [entry()]}.
 %% `Last' is the number of the last update that was logged. `none': there was no handoff before.
+
+-define(READ_MS, 2).
 
 -record(sender, {
     transfer :: weft_ring_table:transfer(),
@@ -57,7 +63,8 @@
     unacked = [] :: [{pos_integer(), tuple()}],
     %% Updates to be sent, in order.
     queue = [] :: [entry()],
-    reading = false :: boolean(),
+    reading_since_ms = no :: no | integer(),
+    batch_items :: pos_integer(),
     pace :: weft_ring_handoff_pace:pace(),
     %% The clock may well be below zero.
     due_ms = now :: now | integer(),
@@ -74,9 +81,9 @@ init(Transfer, Log, Options) ->
     {Attempt, Last, Entries} = case Log of none -> {1, 0, []}; _ -> Log end,
     Defaults = #{incarnation => 0, batch_items => 500, window => 4, log_max => 10000,
                  retry_ms => 1000, pace_ms => 0},
-    All = #{pace_ms := PaceMs} = maps:merge(Defaults, Options),
+    All = #{pace_ms := PaceMs, batch_items := Items} = maps:merge(Defaults, Options),
     {State, Effects} = ask(#sender{transfer = Transfer, attempt = Attempt, fresh = Log =:= none,
-                                   last = Last, log = Entries, options = All,
+                                   last = Last, log = Entries, options = All, batch_items = Items,
                                    pace = weft_ring_handoff_pace:new(PaceMs)}),
     {State, [{reset, 1} || Log =:= none] ++ Effects}.
 
@@ -92,10 +99,11 @@ handle({update, Ref, _Key, _Op}, _NowMs, #sender{given = true} = State) ->
     {State, [{refuse, Ref, moved}]};
 handle(_Event, _NowMs, #sender{given = true} = State) ->
     {State, []};
-handle({update, Ref, Key, Op}, NowMs, #sender{reading = false} = State) ->
+handle({update, Ref, Key, Op}, NowMs, #sender{reading_since_ms = no} = State) ->
     update(Ref, Key, Op, NowMs, State);
-handle({batch, Items, Cursor}, NowMs, #sender{reading = true} = State) ->
-    batch(Items, Cursor, NowMs, State);
+handle({batch, Items, Cursor}, NowMs, #sender{reading_since_ms = SinceMs} = State)
+  when SinceMs =/= no ->
+    batch(Items, Cursor, NowMs, read_in(NowMs - SinceMs, State#sender{reading_since_ms = no}));
 handle({message, {handoff, 1, Msg}}, NowMs, State) ->
     message(Msg, NowMs, State);
 handle({message, _OfAnotherVersion}, _NowMs, State) ->
@@ -204,14 +212,19 @@ pump(_NowMs, #sender{cursor = done} = State) ->
 pump(NowMs, #sender{due_ms = DueMs, due_soon = Soon} = State)
   when is_integer(DueMs), NowMs < DueMs ->
     {State#sender{due_soon = true}, [{after_ms, DueMs - NowMs, pace} || not Soon]};
-pump(_NowMs, #sender{cursor = Cursor, options = #{batch_items := Max}} = State) ->
-    {State#sender{reading = true}, [{read, Cursor, Max}]}.
+pump(NowMs, #sender{cursor = Cursor, batch_items = Max} = State) ->
+    {State#sender{reading_since_ms = NowMs}, [{read, Cursor, Max}]}.
+
+read_in(Ms, #sender{batch_items = Items} = State) when Ms > ?READ_MS ->
+    State#sender{batch_items = max(1, Items div 2)};
+read_in(_Ms, #sender{batch_items = Items, options = #{batch_items := Max}} = State) ->
+    State#sender{batch_items = min(Max, Items + 1 + Items div 8)}.
 
 batch(Items, Cursor, NowMs, #sender{next = N, session = Session, last = Last,
                                     pace = Pace} = State0) ->
     DueMs = NowMs + weft_ring_handoff_pace:wait_ms(Pace),
     {State1, Effects} = emit({items, Session, N, Items, Cursor, Last},
-                             State0#sender{reading = false, cursor = Cursor, due_ms = DueMs,
+                             State0#sender{cursor = Cursor, due_ms = DueMs,
                                            pace = weft_ring_handoff_pace:sent(N, NowMs, Pace)}),
     {State, More} = pump(NowMs, State1),
     {State, Effects ++ More}.
