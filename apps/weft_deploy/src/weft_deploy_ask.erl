@@ -6,7 +6,7 @@
 %% others, or use TLS.
 -module(weft_deploy_ask).
 
--export([ask/4, results/1]).
+-export([ask/4, named/3, results/1]).
 -export_type([result/0, place/0]).
 
 -type result() :: {Node :: string(), ok | bad, Ms :: non_neg_integer(), Text :: string()}.
@@ -24,11 +24,7 @@ ask(Connection, #{dir := Dir, host := Host} = Place, Request, WithinMs) ->
     Beam = Dir ++ "/control/" ++ atom_to_list(weft_deploy_control) ++ ".beam",
     File = Dir ++ "/control/" ++ Unique,
     {_, Code, _} = code:get_object_code(weft_deploy_control),
-    Named = Request#{dir => Dir, name => list_to_atom("weft_deploy_" ++ Unique ++ "@" ++ Host),
-                     domain => case lists:member($., Host) of
-                                   true -> longnames;
-                                   false -> shortnames
-                               end},
+    Named = named("weft_deploy_" ++ Unique, Host, Request#{dir => Dir}),
     Text = unicode:characters_to_binary(io_lib:format("%% coding: utf-8~n~0tp.~n", [Named])),
     case put_all(Connection, [{Beam, Code}, {File, Text}]) of
         ok ->
@@ -40,6 +36,12 @@ ask(Connection, #{dir := Dir, host := Host} = Place, Request, WithinMs) ->
         Error ->
             Error
     end.
+
+%% @doc A request with the name of the node on that host that is to do it.
+-spec named(Name :: string(), Host :: string(), map()) -> map().
+named(Name, Host, Request) ->
+    Request#{name => list_to_atom(Name ++ "@" ++ Host),
+             domain => case lists:member($., Host) of true -> longnames; false -> shortnames end}.
 
 script(#{dir := Dir, erl := Erl, epmd_port := Port, carrier := Carrier},
        #{nodes := Nodes}, File) ->

@@ -12,7 +12,7 @@
 %% '''
 -module(weft_deploy_control).
 
--export([main/1]).
+-export([main/1, join/1]).
 
 -define(POLL_MS, 100).
 -define(CALL_MS, 5000).
@@ -23,12 +23,22 @@ main([File]) ->
     {ok, [Request]} = file:consult(File),
     _ = file:delete(File),
     _ = logger:set_primary_config(level, none),
+    case join(Request) of
+        ok -> ok = request(Request), halt(0);
+        {error, Text} -> io:format("~ts~n", [Text]), halt(1)
+    end.
+
+%% @doc Makes this emulator a node that reaches the nodes of a host: hidden, called by nobody, and
+%% with their settings, if there are nodes. Its carrier is that of its command line.
+-spec join(#{dir := string(), nodes := [node()], name := node(),
+             domain := longnames | shortnames, _ => _}) -> ok | {error, string()}.
+join(Request) ->
     ok = settings(Request),
     case distributed(Request) of
-        {ok, _} -> ok = request(Request), halt(0);
+        {ok, _} -> ok;
         {error, Why} ->
-            io:format("the node that asks does not start: ~0tP~n", [Why, 20]),
-            halt(1)
+            {error, lists:flatten(io_lib:format("the node that asks does not start: ~0tP",
+                                                [Why, 20]))}
     end.
 
 distributed(#{name := Name, domain := Domain}) ->
