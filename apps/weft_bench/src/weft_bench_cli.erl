@@ -14,11 +14,12 @@
 -define(PROGRAM, "bin/bench").
 
 %% What other applications add to it.
-%% `hosts' opens the hosts of a deployment, and closes them.
+%% `hosts' opens two hosts of a deployment, and closes them; `load_hosts' all that a load is for.
 -type more() :: #{workloads := [module()], commands := #{string() => weft_argparse:command()},
                   hosts => fun((File :: string()) ->
                                    {ok, weft_bench_hosts:hosts(), Close :: fun(() -> term())}
-                                 | {error, Text :: string()})}.
+                                 | {error, Text :: string()}),
+                  load_hosts => weft_load_cli:open()}.
 
 %% @doc The benchmark alone.
 -spec main([string()]) -> 0 | 1 | 2.
@@ -56,7 +57,7 @@ command(#{workloads := Workloads, commands := Commands} = More) ->
       commands => maps:merge(
                     #{"report" => report(),
                       "compare" => weft_bench_compare:command(),
-                      "load" => weft_load_cli:command(),
+                      "load" => weft_load_cli:command(maps:get(load_hosts, More, none)),
                       "groups" => weft_bench_groups:command(),
                       "names" => weft_bench_names:command(),
                       "locks" => weft_bench_locks:command()}, Commands)}.

@@ -15,6 +15,8 @@
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1]).
 -export([up_and_the_second_time_nothing/1, an_unknown_host_key_is_refused/1,
          upgraded_by_one_command/1, the_benchmark_measures_between_them/1,
+         a_load_is_on_several_hosts/1, an_interrupted_load_leaves_nothing/1,
+         a_host_that_can_not_have_a_load_is_named/1,
          a_host_that_dies_is_told_and_the_rest_goes_on/1,
          down_leaves_nothing/1, the_guide_from_a_release_to_three_hosts/1]).
 
@@ -25,7 +27,9 @@ suite() -> [{timetrap, {minutes, 20}}].
 %% Each case goes on with what the one before has left.
 all() ->
     [up_and_the_second_time_nothing, an_unknown_host_key_is_refused]
-        ++ [Case || Case <- [upgraded_by_one_command, the_benchmark_measures_between_them],
+        ++ [Case || Case <- [upgraded_by_one_command, the_benchmark_measures_between_them,
+                             a_load_is_on_several_hosts, an_interrupted_load_leaves_nothing,
+                             a_host_that_can_not_have_a_load_is_named],
                     os:getenv("FULL") =/= false]
         ++ [a_host_that_dies_is_told_and_the_rest_goes_on, down_leaves_nothing]
         ++ [the_guide_from_a_release_to_three_hosts || os:getenv("FULL") =/= false].
@@ -232,9 +236,82 @@ the_benchmark_measures_between_them(Config) ->
                                      V =:= Variant, Metric =:= Of, Value > 0])
      || Variant <- [<<"stock">>, <<"weft_1">>],
         Of <- [<<"messages_per_s">>, <<"cpu_us_per_message">>]],
+    nothing_is_left(Config).
+
+%% What is deployed goes on, and hosts have nothing of the benchmark.
+nothing_is_left(Config) ->
     ?assertMatch({ok, #{started := [], stopped := [], failed := []}, _}, run(apply, Config)),
-    [?assertNot(filelib:is_file(filename:join([?config(priv_dir, Config), Host, "bench"])))
-     || Host <- ["host1", "host2"]].
+    [begin
+         Own = filename:join(?config(priv_dir, Config), "host" ++ integer_to_list(N)),
+         ?assertNot(filelib:is_file(filename:join(Own, "bench"))),
+         ?assertEqual("", sh("for p in $(ip netns pids ~ts); do "
+                             "tr '\\0' ' ' < /proc/$p/cmdline; echo; done | grep /bench/",
+                             [host_name(N, Config)]))
+     end || N <- [1, 2]].
+
+%% Nodes that only take TLS are called from both hosts. What both did is in one report.
+a_load_is_on_several_hosts(Config) ->
+    Dir = filename:join(?config(priv_dir, Config), "load"),
+    ?assertEqual(0, weft_papers_cli:main(load(4, Config) ++ ["--out", Dir])),
+    [Whole | Each] = [called(filename:join(Dir, Name)) || Name <- [".", "1", "2"]],
+    ct:log("~b calls, ~w of each host", [Whole, Each]),
+    ?assertEqual([], [Count || Count <- Each, Count =:= 0]),
+    ?assertEqual(lists:sum(Each), Whole),
+    {ok, Environment} = weft_report_record:read_environment(Dir),
+    ?assertMatch(#{<<"hosts">> := <<"1: 10.99.77.1, 2: 10.99.77.2">>,
+                   <<"deployment">> := <<"shop">>, <<"cores">> := _}, Environment),
+    {ok, Page} = file:read_file(weft_report_load:file(Dir)),
+    ?assertMatch({_, _}, binary:match(Page, <<"10.99.77.2">>)),
+    nothing_is_left(Config).
+
+%% On the first two hosts, for the nodes on all.
+load(Seconds, Config) ->
+    File = filename:join(?config(priv_dir, Config), "load.config"),
+    ok = file:write_file(File, io_lib:format(
+                                 "{driver, weft_load_driver_call}. {operations, [{node, {erlang, "
+                                 "node, []}, 1}]}.~n{mode, {rate, 20}}. {concurrent, 2}. "
+                                 "{duration, {seconds, ~b}}. {report_interval, 1}.~n", [Seconds])),
+    ["load", File, "--cluster", ?config(file, Config), "--hosts", "10.99.77.1,10.99.77.2"].
+
+called(Dir) ->
+    {ok, Text} = file:read_file(filename:join(Dir, "total.csv")),
+    [_Head, [_Seconds, <<"node">>, Count | _]] = weft_report_csv:parse(Text),
+    binary_to_integer(Count).
+
+%% Twice, so that nothing is waited for. What was measured is in the report.
+an_interrupted_load_leaves_nothing(Config) ->
+    Dir = filename:join(?config(priv_dir, Config), "interrupted"),
+    Port = weft_bench_command:open(["exec ", weft_bench_command:line(load(600, Config)
+                                                                     ++ ["--out", Dir])]),
+    {os_pid, OsPid} = erlang:port_info(Port, os_pid),
+    Measured = filename:join(Dir, "2/histograms.terms"),
+    weft_test_nodes:until(fun() -> filelib:file_size(Measured) > 0 end, 120000),
+    [] = os:cmd(io_lib:format("kill -TERM ~b; sleep 0.1; kill -TERM ~b", [OsPid, OsPid])),
+    {Status, Output} = weft_bench_command:collect(Port),
+    ct:log("~ts", [Output]),
+    ?assertEqual(130, Status),
+    ?assert(called(Dir) > 0),
+    ?assert(filelib:is_regular(weft_report_load:file(Dir))),
+    nothing_is_left(Config).
+
+%% Before anything is begun, and the others are left as they were.
+a_host_that_can_not_have_a_load_is_named(Config) ->
+    {ok, Terms} = file:consult(?config(file, Config)),
+    {ok, Load} = weft_load_config:read(lists:nth(2, load(1, Config))),
+    File = filename:join(?config(priv_dir, Config), "other.deploy"),
+    Refused = fun(Term) ->
+                  Other = lists:keystore(element(1, Term), 1, Terms, Term),
+                  ok = file:write_file(File, [io_lib:format("~p.~n", [T]) || T <- Other]),
+                  {error, Text} = weft_papers_load_hosts:open(File, all, Load),
+                  ct:log("~ts", [Text]),
+                  Text
+              end,
+    Nobody = "10.99.77.99",
+    ?assertMatch({match, _}, re:run(Refused({hosts, ?config(hosts, Config) ++ [Nobody]}),
+                                    "^" ++ Nobody ++ ": ssh: ")),
+    ?assertMatch({match, _}, re:run(Refused({erl, "/no/erl"}),
+                                    "^10.99.77.1: .*there is no program /no/erl")),
+    nothing_is_left(Config).
 
 %% All that runs on the first host is killed while one node more is started on each host.
 a_host_that_dies_is_told_and_the_rest_goes_on(Config) ->

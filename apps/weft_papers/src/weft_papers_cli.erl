@@ -8,6 +8,8 @@
 %% @doc `main/1', then ends the emulator with its exit status, which is 130 after an interrupt.
 -spec run([string()]) -> no_return().
 run(Arguments) ->
+    %% OTP's client of ssh tells of each connection.
+    ok = logger:set_primary_config(level, warning),
     halt(weft_bench_interrupt:run(fun() -> main(Arguments) end)).
 
 %% @doc See weft_bench_cli:main/2.
@@ -27,4 +29,5 @@ more() ->
                  "de_bench" => weft_de_bench:command(),
                  "bencherl" => weft_bencherl:command(),
                  "stores" => weft_stores:command()},
-    (weft_papers:more())#{commands := Commands, hosts => fun weft_papers_hosts:open/1}.
+    (weft_papers:more())#{commands := Commands, hosts => fun weft_papers_hosts:open/1,
+                              load_hosts => fun weft_papers_load_hosts:open/3}.

@@ -1,23 +1,30 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The first two hosts of a deployment, for the benchmark (`weft_bench_hosts'). They get the
+%% @doc Hosts of a deployment that the benchmark runs on: the first two, for cells
+%% (`weft_bench_hosts'), and what is the same for loads (`weft_papers_load_hosts'). They get the
 %% code of the benchmark, in the directory `bench' of the deployment's own, and are left without it.
 %% What is deployed there goes on, and takes its part of the host.
 %%
-%% Nodes are ruled by their standard input and output, over the program ssh. Their cookie is made
-%% for the run, and is in a file that only its owner can read.
+%% Nodes are ruled by their standard input and output, over the program ssh. Their cookie is in a
+%% file that only its owner can read; for cells it is made for the run.
 -module(weft_papers_hosts).
 
--export([open/1, command/3]).
+-export([open/1, dir/1, code/1, prepare/2, close/3, on/4, command/3]).
+-export_type([code/0, content/0]).
 
 -define(ROOT, ".weft").
 
-%% @doc Opens them. The error is a text.
+%% What a host gets: its cookie, and the code as a tarball.
+-type content() :: #{dir := string(), cookie := iodata(), code := binary(), erl := string()}.
+%% Directories of compiled code, and of sources, in the directory on the host; and all as a tarball.
+-type code() :: #{paths := [string()], source := string() | undefined, tarball := binary()}.
+
+%% @doc Opens the first two, for cells. The error is a text.
 -spec open(File :: string()) ->
           {ok, weft_bench_hosts:hosts(), Close :: fun(() -> term())} | {error, string()}.
 open(File) ->
     case weft_deploy_session:read(File, ?ROOT) of
         {ok, #{spec := #{hosts := [#{host := Near}, #{host := Far} | _], dir := Dir} = Spec}} ->
-            opened([Near, Far], Spec, filename:join(Dir, "bench"));
+            opened([Near, Far], Spec, dir(Dir));
         {ok, _} ->
             {error, File ++ ": two hosts are needed that are reached by ssh, write them in "
                     "{hosts, [...]}"};
@@ -25,31 +32,72 @@ open(File) ->
             {error, Text}
     end.
 
-opened(Names, #{epmd_port := Port} = Spec, Dir) ->
+%% @doc The directory of the benchmark in that of a deployment.
+-spec dir(string()) -> string().
+dir(Dir) -> filename:join(Dir, "bench").
+
+opened(Names, #{epmd_port := Port, provider := Provider} = Spec, Dir) ->
     Cookie = binary:encode_hex(crypto:strong_rand_bytes(16)),
-    {Dirs, Code} = code(),
-    Prepared = [{Name, prepared(Name, Spec, Dir, Cookie, Code)} || Name <- Names],
-    Close = fun() -> [ok = closed(Connection, Dir, Port) || {_, {ok, Connection}} <- Prepared] end,
+    #{paths := Paths, tarball := Code} = code(#{beams => [], source => undefined}),
+    Content = #{dir => Dir, cookie => Cookie, code => Code, erl => erl(Spec)},
+    Prepared = [{Name, prepared(Name, Provider, Content)} || Name <- Names],
+    Close = fun() ->
+                    [begin
+                         _ = close(Connection, Dir, Port),
+                         ok = weft_deploy_host:close(Connection)
+                     end || {_, {ok, Connection}} <- Prepared]
+            end,
     case [{Name, Text} || {Name, {error, Text}} <- Prepared] of
         [] ->
-            [Near, Far] = [host(Name, Spec, Dir, Dirs) || Name <- Names],
+            Of = fun(Name) ->
+                         #{address => Name, erl => erl(Spec),
+                           code => [filename:join(Dir, Path) || Path <- Paths],
+                           command => on(Provider, Name, Dir, [epmd_port(Port)])}
+                 end,
+            [Near, Far] = [Of(Name) || Name <- Names],
             {ok, #{near => Near, far => Far, epmd_port => Port}, Close};
         [{Name, Text} | _] ->
             _ = Close(),
             {error, Name ++ ": " ++ Text}
     end.
 
-prepared(Name, #{provider := Provider}, Dir, Cookie, Code) ->
+prepared(Name, Provider, #{dir := Dir} = Content) ->
     case weft_deploy_host:open(Provider, Name, #{dir => Dir}) of
         {ok, Connection} ->
-            case steps([fun() -> weft_deploy_host:script(Connection, made(Dir)) end,
-                        fun() -> weft_deploy_host:put(Connection, Dir ++ "/code.tar.gz", Code) end,
-                        fun() -> weft_deploy_host:script(Connection, unpacked(Dir, Cookie)) end]) of
+            case prepare(Connection, Content) of
                 ok -> {ok, Connection};
                 Error -> ok = weft_deploy_host:close(Connection), Error
             end;
         Error ->
             Error
+    end.
+
+erl(#{erl := default}) -> "erl";
+erl(#{erl := Erl}) -> Erl.
+
+epmd_port(Port) -> {"ERL_EPMD_PORT", integer_to_list(Port)}.
+
+%% --- what a host gets ---------------------------------------------------------------------------
+
+%% @doc Makes the directory anew, with what is to be in it. If that fails nothing of it stays. The
+%% error is a text.
+-spec prepare(weft_deploy_host:connection(), content()) -> ok | {error, string()}.
+prepare(Connection, #{dir := Dir, cookie := Cookie, code := Code, erl := Erl}) ->
+    Put = fun(Name, Content) ->
+                  weft_deploy_host:put(Connection, filename:join(Dir, Name), Content)
+          end,
+    case weft_deploy_host:script(Connection, [weft_papers_sweep:made(Dir), has_erl(Erl)]) of
+        {ok, _} ->
+            case steps([fun() -> Put("code.tar.gz", Code) end,
+                        fun() -> Put(".erlang.cookie", iolist_to_binary(Cookie)) end,
+                        fun() -> weft_deploy_host:script(Connection, unpacked(Dir)) end]) of
+                ok -> ok;
+                {error, Text} ->
+                    _ = weft_deploy_host:script(Connection, ["rm -rf ", quote(Dir), $\n]),
+                    {error, Text}
+            end;
+        {error, Text} ->
+            {error, Text}
     end.
 
 steps([]) -> ok;
@@ -59,52 +107,83 @@ steps([Step | Steps]) ->
         _ -> steps(Steps)
     end.
 
-made(Dir) -> ["umask 077; mkdir -p ", quote(Dir), "\n"].
+has_erl(Erl) ->
+    ["command -v ", quote(Erl), " >/dev/null 2>&1 || {\n"
+     "  rm -rf \"$dir\"; printf 'there is no program %s: name one in the file of the deployment, "
+     "{erl, \"FILE\"}\\n' ", quote(Erl), "; exit 1; }\n"].
 
-unpacked(Dir, Cookie) ->
+unpacked(Dir) ->
     ["set -e; umask 077; cd ", quote(Dir), "\ntar xzf code.tar.gz; rm code.tar.gz\n"
-     "rm -f .erlang.cookie; printf '%s' ", Cookie, " > .erlang.cookie; chmod 400 .erlang.cookie\n"].
+     "chmod 400 .erlang.cookie\n"].
 
-%% Nodes are left there if the run was interrupted.
-closed(Connection, Dir, Port) ->
-    _ = weft_deploy_host:script(Connection, weft_papers_sweep:script(Dir, Port)),
-    weft_deploy_host:close(Connection).
+%% @doc Ends what runs in the directory, as nodes do that were interrupted, and removes it, and that
+%% of the deployment if nothing of it was there.
+-spec close(weft_deploy_host:connection(), Dir :: string(),
+            Epmd :: inet:port_number() | none) -> ok | {error, string()}.
+close(Connection, Dir, Epmd) ->
+    Own = ["(", weft_papers_sweep:script(Dir, Epmd), ")\n"
+           "rmdir ", quote(filename:dirname(Dir)), " 2>/dev/null\nexit 0\n"],
+    case weft_deploy_host:script(Connection, Own) of
+        {ok, _} -> ok;
+        {error, Text} -> {error, Text}
+    end.
 
 quote(Word) -> weft_deploy_shell:quote(Word).
 
 %% --- the code -----------------------------------------------------------------------------------
 
-%% Directories in the tarball, and the tarball.
-code() ->
-    Dirs = weft_bench_nodes:code_path(),
-    Numbered = [{filename:join("lib", integer_to_list(Number)), Dir}
+%% @doc All code that is not OTP's, with more directories of beams, and one of sources.
+-spec code(#{beams := [string()], source := string() | undefined}) -> code().
+code(#{beams := Beams, source := Source}) ->
+    Dirs = weft_bench_nodes:code_path() ++ Beams,
+    Numbered = [{path(Number, Dir), Dir}
                 || {Number, Dir} <- lists:zip(lists:seq(1, length(Dirs)), Dirs)],
-    Files = [{filename:join(Name, File), Content}
-             || {Name, Dir} <- Numbered, File <- filelib:wildcard("*.{beam,app}", Dir),
-                {ok, Content} <- [file:read_file(filename:join(Dir, File))]],
+    Files = [File || {Path, Dir} <- Numbered, File <- files(Path, "*.{beam,app}", Dir)]
+        ++ [File || {Path, Dir} <- Numbered, filename:basename(Dir) =:= "ebin",
+                    File <- files(headers(Path), "*.hrl", headers(Dir))]
+        ++ [File || Source =/= undefined, File <- files("source", "*.{erl,hrl}", Source)],
+    #{paths => [Path || {Path, _} <- Numbered], tarball => tarball(Files),
+      source => case Source of undefined -> undefined; _ -> "source" end}.
+
+%% So that an application is found by its name.
+path(Number, Dir) ->
+    filename:join(["lib", integer_to_list(Number), filename:basename(filename:dirname(Dir)),
+                   filename:basename(Dir)]).
+
+%% Of the application, for drivers from sources.
+headers(Dir) -> filename:join(filename:dirname(Dir), "priv/include").
+
+files(Path, Wildcard, Dir) ->
+    [{filename:join(Path, File), Content}
+     || File <- filelib:wildcard(Wildcard, Dir),
+        {ok, Content} <- [file:read_file(filename:join(Dir, File))]].
+
+tarball(Files) ->
     Temporary = filename:join(os:getenv("TMPDIR", "/tmp"),
                               lists:concat(["weft-bench-", os:getpid(), ".tar.gz"])),
     ok = erl_tar:create(Temporary, Files, [compressed]),
     {ok, Content} = file:read_file(Temporary),
     ok = file:delete(Temporary),
-    {[Name || {Name, _} <- Numbered], Content}.
+    Content.
 
-%% --- a host
-%% ---------------------------------------------------------------------------------------
+%% --- a command ----------------------------------------------------------------------------------
 
-host(Name, #{provider := Provider, epmd_port := Port} = Spec, Dir, Dirs) ->
-    Environment = ["env", "HOME=" ++ Dir, "ERL_EPMD_PORT=" ++ integer_to_list(Port),
-                   "ERL_CRASH_DUMP_BYTES=0"],
-    #{address => Name, erl => erl(Spec), code => [filename:join(Dir, Sub) || Sub <- Dirs],
-      command => fun(Command) -> command(Provider, Name, Environment ++ Command) end}.
-
-erl(#{erl := default}) -> "erl";
-erl(#{erl := Erl}) -> Erl.
+%% @doc How a command is run on a host, with its home in that directory.
+-spec on(weft_deploy_spec:provider(), Host :: string(), Dir :: string(),
+         [{Name :: string(), Value :: string()}]) ->
+          fun(([string(), ...]) -> {string(), [string()]}).
+on(Provider, Name, Dir, Variables) ->
+    Environment = ["env" | [Key ++ "=" ++ Value || {Key, Value} <- [{"HOME", Dir},
+                                                                    {"ERL_CRASH_DUMP_BYTES", "0"}
+                                                                    | Variables]]],
+    fun(Command) -> command(Provider, Name, Environment ++ Command) end.
 
 %% @private The program and arguments that run a command on a host; more words may follow. The shell
 %% of the host takes the words apart again, so each is quoted.
 -spec command(weft_deploy_spec:provider(), Host :: string(), [string(), ...]) ->
           {string(), [string()]}.
+command(local, _Name, [Program | Arguments]) ->
+    {os:find_executable(Program), Arguments};
 command({ssh, #{keys := Keys, user := User, port := Port}}, Name, Command) ->
     Words = ["ssh", "-T", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes",
              "-o", "UserKnownHostsFile=" ++ Keys ++ "/known_hosts", "-p", integer_to_list(Port)]

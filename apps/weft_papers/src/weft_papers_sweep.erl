@@ -7,7 +7,7 @@
 %% ends this. Needs /proc.
 -module(weft_papers_sweep).
 
--export([guard/2, finish/1, script/2]).
+-export([guard/2, finish/1, script/2, made/1]).
 -export_type([guard/0]).
 
 -opaque guard() :: port().
@@ -31,18 +31,35 @@ finish(Guard) ->
     true = port_command(Guard, "\n"),
     receive {Guard, {exit_status, _}} -> ok end.
 
-%% @doc The same as a script for a shell, without a guard.
--spec script(Dir :: string(), Epmd :: inet:port_number()) -> unicode:chardata().
+%% @doc The same as a script for a shell, without a guard, and without an epmd if there is none.
+-spec script(Dir :: string(), Epmd :: inet:port_number() | none) -> unicode:chardata().
 script(Dir, Epmd) -> ["dir=", weft_deploy_shell:quote(Dir), $\n | swept(Epmd)].
 
+%% @doc A script that makes the directory, in which nobody else can read. What an earlier run has
+%% left there is removed, but not while processes of it are there.
+-spec made(Dir :: string()) -> unicode:chardata().
+made(Dir) ->
+    ["umask 077; dir=", weft_deploy_shell:quote(Dir), $\n, found(),
+     "if [ \"$(found)\" ]; then printf 'another benchmark is in %s: wait for it, or end its "
+     "processes\\n' \"$dir\"; exit 1; fi\n"
+     "rm -rf \"$dir\" && mkdir -p \"$dir\" || exit 1\n"].
+
+%% Processes that have the directory on their command lines.
+found() -> "found() { printf '%s/\\n' \"$dir\" | grep -slF -f - /proc/[0-9]*/cmdline; }\n".
+
 %% Until none is found any more: one of them may have started another one meanwhile. epmd ends once
-%% it has noticed that its nodes are gone.
+%% it has noticed that its nodes are gone. Something may just be written to the directory.
 swept(Epmd) ->
-    Of = ["epmd -port ", integer_to_list(Epmd), " "],
-    ["found() { printf '%s/\\n' \"$dir\" | grep -slF -f - /proc/[0-9]*/cmdline; }\n"
+    [found(),
      "t=0; while files=$(found); [ \"$files\" ] && [ $t -lt 100 ]; do t=$((t + 1))\n"
      "  for f in $files; do f=${f#/proc/}; kill -KILL \"${f%/cmdline}\" 2>/dev/null; done\n"
      "  sleep 0.1; done\n",
-     [["t=0; while [ $t -lt 20 ] && ", Of, "-names >/dev/null 2>&1; do t=$((t + 1))\n"
-       "  ", Of, "-kill >/dev/null 2>&1 || sleep 0.1; done\n"] || Epmd =/= ?EPMD_PORT],
-     "rm -rf \"$dir\"\nexit 0\n"].
+     [epmd_ended(["epmd -port ", integer_to_list(Epmd), " "])
+      || Epmd =/= none, Epmd =/= ?EPMD_PORT],
+     "t=0; while rm -rf \"$dir\" 2>/dev/null; [ -e \"$dir\" ] && [ $t -lt 20 ]; do\n"
+     "  t=$((t + 1)); sleep 0.1; done\n"
+     "exit 0\n"].
+
+epmd_ended(Of) ->
+    ["t=0; while [ $t -lt 20 ] && ", Of, "-names >/dev/null 2>&1; do t=$((t + 1))\n"
+     "  ", Of, "-kill >/dev/null 2>&1 || sleep 0.1; done\n"].

@@ -64,7 +64,7 @@ load_report(Config) ->
                                          {driver, weft_load_driver_ets},
                                          {operations, [{get, 8}, {put, 2}]}]),
     Dir = dir("load", Config),
-    {ok, _} = weft_load:run(Load, #{dir => Dir, progress => fun weft_load:silent/1}),
+    {ok, _} = weft_load:run(Load, #{dir => Dir, progress => fun(_Second) -> ok end}),
     ok = weft_report_load:write(Dir),
     Seen = looks_well(weft_report_load:file(Dir), "light", Config),
     %% Four over time, and the distributions of two times.

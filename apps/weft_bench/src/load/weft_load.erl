@@ -12,8 +12,8 @@
 %% it has waited. Whatever happens, what was measured is in the files.
 -module(weft_load).
 
--export([run/2, silent/1]).
--export_type([outcome/0, options/0]).
+-export([run/2]).
+-export_type([outcome/0, options/0, numbers/0]).
 
 -type outcome() :: #{total := weft_load_meters:reading(), elapsed_us := pos_integer(),
                      %% When the workers were told to begin, on the clock of the machine.
@@ -23,12 +23,18 @@
                      unfinished := non_neg_integer(),
                      %% Of several loads in one: what became of those that are not in it to the end.
                      lost => [string()]}.
--type options() :: #{dir := file:filename(), progress := fun((unicode:chardata()) -> term()),
+-type options() :: #{dir := file:filename(), progress := progress(),
                      %% Of the machine, where it is known already.
                      environment => [{string(), string()}],
+                     %% Of the workers, if there are other loads at the same time.
+                     numbers => numbers(),
                      %% Waits, once the workers are ready, until they shall begin, and returns that
                      %% time (`erlang:monotonic_time', microseconds).
                      begin_us => fun(() -> integer())}.
+
+-type progress() :: fun((weft_load_second:second()) -> term()).
+%% Workers of other loads have the numbers before, and all of them are so many.
+-type numbers() :: #{before := non_neg_integer(), all := pos_integer()}.
 
 -define(TICK_MS, 1000).
 -define(READY_MS, 60000).
@@ -52,9 +58,10 @@
               last :: weft_load_meters:reading(),
               finished = 0 :: non_neg_integer(),
               crashed = [] :: [term()],
-              progress :: fun((unicode:chardata()) -> term())}).
+              numbers :: numbers(),
+              progress :: progress()}).
 
-%% @doc Runs a load and writes its results to a directory, which is made. Progress gets a line each
+%% @doc Runs a load and writes its results to a directory, which is made. Progress is told each
 %% second. The error is a text; results up to it are kept.
 -spec run(weft_load_config:config(), options()) -> {ok, outcome()} | {error, string()}.
 run(Config, #{dir := Dir} = Options) ->
@@ -76,10 +83,6 @@ run(Config, #{dir := Dir} = Options) ->
 
 environment(_Config, #{environment := Environment}) -> Environment;
 environment(Config, _Options) -> weft_load_files:environment(Config).
-
-%% @doc Progress that nobody looks at.
--spec silent(unicode:chardata()) -> ok.
-silent(_Line) -> ok.
 
 %% A driver that counts operations as others (`as') tells which there may be.
 labels(#{driver := Driver, operations := Operations}) ->
@@ -121,7 +124,8 @@ started(#{concurrent := Count, warm_up_ms := WarmUpMs, duration_ms := DurationMs
     Progresses = maps:from_list([{Id, weft_load_progress:new()} || Id <- lists:seq(1, Count)]),
     Run0 = #run{config = Config, files = Files, meters = Meters, progress = Progress,
                 stop = atomics:new(1, []), workers = #{}, progresses = Progresses, start_us = 0,
-                end_us = infinity, last = weft_load_meters:snapshot(Meters)},
+                end_us = infinity, last = weft_load_meters:snapshot(Meters),
+                numbers = maps:get(numbers, Options, #{before => 0, all => Count})},
     Run = lists:foldl(fun(Id, Acc) -> start(Id, 0, Acc) end, Run0, lists:seq(1, Count)),
     Workers = [{Pid, Monitor} || {Pid, {_, Monitor}} <- maps:to_list(Run#run.workers)],
     try
@@ -143,11 +147,12 @@ end_us(_StartUs, infinity) -> infinity;
 end_us(StartUs, DurationMs) -> StartUs + 1000 * DurationMs.
 
 start(Id, DelayMs, #run{config = Config, meters = Meters, stop = Stop, workers = Workers,
-                        progresses = Progresses} = Run) ->
+                        progresses = Progresses, numbers = Numbers} = Run) ->
+    #{before := Before, all := All} = Numbers,
     #{Id := Progress} = Progresses,
-    {Pid, Monitor} = weft_load_worker:start(Id, Config, #{meters => Meters, stop => Stop,
-                                                          progress => Progress,
-                                                          delay_ms => DelayMs}),
+    {Pid, Monitor} = weft_load_worker:start(Before + Id, Config,
+                                            #{meters => Meters, stop => Stop, all => All,
+                                              progress => Progress, delay_ms => DelayMs}),
     Run#run{workers = Workers#{Pid => {Id, Monitor}}}.
 
 now_us() -> erlang:monotonic_time(microsecond).
@@ -248,17 +253,8 @@ tick(AtUs, #run{meters = Meters, last = Last, start_us = StartUs, files = Files0
 
 progress(ElapsedUs, Window, #run{progress = Progress, config = #{duration_ms := DurationMs},
                                  workers = Workers}) ->
-    Of = case DurationMs of
-             infinity -> "";
-             _ -> io_lib:format(" of ~b", [DurationMs div 1000])
-         end,
-    All = weft_load_histogram:merge([Service || #{service := Service} <- maps:values(Window)]),
-    Failed = lists:sum([Count || #{failed := Count} <- maps:values(Window)]),
-    Progress(io_lib:format("~4b~ts s  ~b workers  ~b/s  p50 ~b  p99 ~b  max ~b us  errors ~b",
-                           [(ElapsedUs + 500000) div 1000000, Of, map_size(Workers),
-                            weft_load_histogram:count(All), weft_load_histogram:percentile(50, All),
-                            weft_load_histogram:percentile(99, All), weft_load_histogram:max(All),
-                            Failed])).
+    Progress(#{elapsed_us => ElapsedUs, duration_ms => DurationMs, workers => map_size(Workers),
+               window => Window}).
 
 %% --- the end ----------------------------------------------------------------------------------
 

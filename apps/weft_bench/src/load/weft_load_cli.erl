@@ -1,42 +1,85 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc `bin/bench load CONFIG [--out DIR]': runs a load from a configuration file.
+%% @doc `bin/bench load CONFIG [--out DIR]': runs a load from a configuration file, with `--cluster
+%% FILE' on the hosts of a deployment.
 %% What is measured is up to the configuration; this prints and gives the exit status.
 -module(weft_load_cli).
 
--export([command/0, main/1, print/1, report/1, report/2, is_load/1]).
+-export([command/1, main/1, print/1, report/1, report/2, is_load/1]).
+-export_type([open/0]).
+
+%% Opens hosts of a deployment for a configuration: all, or those named. After an interrupt they
+%% are closed by themselves.
+-type open() :: fun((File :: string(), Hosts :: all | [string()], weft_load_config:config()) ->
+                        {ok, weft_load_hosts:place(), Close :: fun(() -> term())}
+                      | {error, Text :: string()}).
 
 %% @doc 0: measured, 1: measured, but something failed (errors, crashes, hangs), 2: not measured.
 -spec main([string()]) -> 0 | 1 | 2.
 main(Arguments) ->
-    weft_argparse:run(Arguments, command(), "bin/bench load").
+    weft_argparse:run(Arguments, command(none), "bin/bench load").
 
-%% @doc Its arguments.
--spec command() -> weft_argparse:command().
-command() ->
+%% @doc Its arguments; where deployments can not be opened there are no options for them.
+-spec command(open() | none) -> weft_argparse:command().
+command(Open) ->
     #{help => "operations of a driver, as Basho Bench runs them",
       arguments => [#{name => config, help => "what to do: docs/guide/load.md"},
                     #{name => source, long => "-source", value => "DIR",
-                      help => "where the sources of drivers are, if the configuration has none"}
-                    | weft_bench_arguments:common("where the results go")],
+                      help => "where the sources of drivers are, if the configuration has none"}]
+          ++ [Argument || Open =/= none, Argument <- cluster()]
+          ++ weft_bench_arguments:common("where the results go"),
       handler => fun(#{config := File} = Given) ->
                      load({File, [{source_dir, Dir} || #{source := Dir} <- [Given]]},
                           maps:get(out, Given, weft_bench_arguments:new("load")),
-                          is_map_key(terminal, Given))
+                          Given#{open => Open})
                  end}.
 
-load({File, Defaults}, Dir, Terminal) ->
+cluster() ->
+    [#{name => cluster, long => "-cluster", value => "FILE",
+       help => "on each host of that deployment, for the nodes that run there"},
+     #{name => hosts, long => "-hosts", type => {list, string}, value => "HOST,HOST",
+       help => "only on these hosts of the deployment"}].
+
+load(_What, _Dir, #{hosts := _} = Given) when not is_map_key(cluster, Given) ->
+    say("--hosts are those of a deployment: give its file as --cluster, too");
+load({File, Defaults}, Dir, Given) ->
     case {weft_load_config:read(File, Defaults), weft_load_files:is_free(Dir)} of
         {{ok, Config}, ok} ->
             io:format("~ts~n~tsresults go to ~ts~n",
                       [weft_load_config:describe(Config), for_driver(Config), Dir]),
-            ok = weft_bench_interrupt:gently(),
-            ok = weft_bench_interrupt:afterwards(load, fun() -> report(Dir) end),
-            outcome(weft_load:run(Config, #{dir => Dir, progress => progress(Terminal)}), Dir);
+            run(Config, Dir, Given);
         {{error, Text}, _} ->
             say(Text);
         {_, {error, Text}} ->
             say(Text)
     end.
+
+run(Config, Dir, #{cluster := File, open := Open} = Given) ->
+    io:format("the code goes to the hosts of ~ts~n", [File]),
+    case Open(File, maps:get(hosts, Given, all), Config) of
+        {ok, Place, Close} ->
+            try on_hosts(Config, Dir, Place, Given) after Close() end;
+        {error, Text} ->
+            say(Text)
+    end;
+run(Config, Dir, Given) ->
+    ok = weft_bench_interrupt:gently(),
+    ok = weft_bench_interrupt:afterwards(load, fun() -> report(Dir) end),
+    Tell = progress(Given),
+    outcome(weft_load:run(Config, #{dir => Dir, progress => fun(Second) -> Tell("", Second) end}),
+            Dir).
+
+on_hosts(Config, Dir, #{deployment := Name, hosts := Hosts, nodes := Nodes} = Place, Given) ->
+    io:format("on each of these hosts: ~ts~nfor these nodes of ~ts: ~ts~n",
+              [lists:join(", ", [Address || #{address := Address} <- Hosts]), Name,
+               lists:join(", ", [atom_to_list(Node) || Node <- Nodes])]),
+    ok = weft_bench_interrupt:afterwards(load, fun() -> report(Dir) end),
+    Tell = progress(Given),
+    outcome(weft_load_hosts:run(Config, Dir, Place, fun(Count, Second) ->
+                                                        Tell(where(Count), Second)
+                                                    end), Dir).
+
+where(1) -> "  1 host";
+where(Count) -> io_lib:format("  ~b hosts", [Count]).
 
 for_driver(Config) ->
     case weft_load_config:for_driver(Config) of
@@ -45,8 +88,10 @@ for_driver(Config) ->
                               [lists:join(", ", [atom_to_list(Key) || Key <- Keys])])
     end.
 
-progress(true) -> fun(Line) -> io:format("\r\e[K~ts", [Line]) end;
-progress(false) -> fun(Line) -> io:format("~ts~n", [Line]) end.
+progress(#{terminal := _}) ->
+    fun(Where, Second) -> io:format("\r\e[K~ts", [weft_load_second:text(Second, Where)]) end;
+progress(#{}) ->
+    fun(Where, Second) -> io:format("~ts~n", [weft_load_second:text(Second, Where)]) end.
 
 say(Text) ->
     io:format(standard_error, "~ts~n", [Text]),

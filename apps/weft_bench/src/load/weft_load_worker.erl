@@ -27,12 +27,15 @@
 -export([start/3, begin_at/3, pause_us/1]).
 -export_type([shared/0]).
 
-%% For a worker in the place of another that ended: so long it waits before it calls the driver.
+%% `all': how many workers there are, also of other loads. `delay_ms': so long a worker in the place
+%% of another that ended waits before it calls the driver.
 -type shared() :: #{meters := weft_load_meters:meters(), stop := atomics:atomics_ref(),
+                    all := pos_integer(),
                     progress := weft_load_progress:progress(), delay_ms := non_neg_integer()}.
 
 -record(worker, {config :: weft_load_config:config(),
                  id :: pos_integer(),
+                 all :: pos_integer(),
                  meters :: weft_load_meters:meters(),
                  stop :: atomics:atomics_ref(),
                  progress :: weft_load_progress:progress(),
@@ -60,11 +63,12 @@ begin_at(Worker, FromUs, UntilUs) ->
     ok.
 
 init(Starter, Id, #{operations := Operations} = Config,
-     #{meters := Meters, stop := Stop, progress := Progress, delay_ms := DelayMs}) ->
+     #{meters := Meters, stop := Stop, progress := Progress, delay_ms := DelayMs, all := All}) ->
     process_flag(trap_exit, true),
     _ = seed(Config, Id),
     receive after DelayMs -> ok end,
-    Worker = #worker{config = Config, id = Id, meters = Meters, stop = Stop, progress = Progress,
+    Worker = #worker{config = Config, id = Id, all = All, meters = Meters, stop = Stop,
+                     progress = Progress,
                      weighted = list_to_tuple(weft_load_config:weighted(Operations)),
                      key = fun() -> none end, value = fun() -> none end, state = none},
     case ready(Worker) of
@@ -96,9 +100,9 @@ first_due(_Config, Progress) ->
 seed(#{rng_seed := now}, _Id) -> rand:seed(exsss);
 seed(#{rng_seed := {A, B, C}}, Id) -> rand:seed(exsss, {A + Id, B + Id, C + Id}).
 
-ready(#worker{config = #{concurrent := Workers, key_generator := Keys,
-                         value_generator := Values}, id = Id} = Worker) ->
-    Context = #{id => Id, concurrent => Workers},
+ready(#worker{config = #{key_generator := Keys, value_generator := Values}, id = Id,
+              all = All} = Worker) ->
+    Context = #{id => Id, concurrent => All},
     try Worker#worker{key = weft_load_generator:keys(Keys, Context),
                       value = weft_load_generator:values(Values, Context)}
     of Ready -> new(Ready)

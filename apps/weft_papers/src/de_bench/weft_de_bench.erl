@@ -117,17 +117,17 @@ in_place(Place, Config, Dir, #{nodes := Count} = Shape, {Variant, Quota}) ->
           {ok, weft_load:outcome()} | {error, string()}.
 loads(#{pairs := Pairs} = Config0, Dir, Nodes) ->
     Config = Config0#{pairs := [{nodes, weft_bench_cluster:nodes(Nodes)} | Pairs]},
-    Environment = weft_load_files:environment(Config),
     Roles = lists:sort(weft_bench_nodes:roles(Nodes)),
-    Ready = on_each([{Role, ready, [seeded(Config, Role),
-                                    #{dir => own(Dir, Role), environment => Environment,
-                                      progress => fun weft_load:silent/1}]} || Role <- Roles],
-                    ?READY_MS, Nodes),
+    Environment = weft_load_files:environment(Config)
+        ++ [{"node_count", integer_to_list(length(Roles))}],
+    Ready = on_each([{Role, {weft_de_bench_instance, ready},
+                      [seeded(Config, Role), #{dir => own(Dir, Role), environment => Environment}]}
+                     || Role <- Roles], ?READY_MS, Nodes),
     case [Text || {error, Text} <- Ready] of
         [] ->
-            Answers = begun(Roles, [Pid || {ok, Pid} <- Ready], Config, Nodes),
-            weft_de_bench_sum:write(Dir, Config, Environment,
-                                    lists:zip([own(Dir, Role) || Role <- Roles], Answers));
+            weft_load_sum:write(Dir, Config, Environment,
+                                lists:zip([own(Dir, Role) || Role <- Roles],
+                                          begun(Roles, Config, Nodes)));
         [Text | _] ->
             {error, Text}
     end.
@@ -139,17 +139,18 @@ seeded(#{rng_seed := now} = Config, _Role) -> Config;
 seeded(#{rng_seed := {A, B, C}} = Config, {n, Number}) ->
     Config#{rng_seed := {A + 1000 * Number, B, C}}.
 
-begun(Roles, Ready, #{duration_ms := DurationMs, warm_up_ms := WarmUpMs}, Nodes) ->
+%% Nodes of one machine share its clock (`os:perf_counter').
+begun(Roles, #{duration_ms := DurationMs, warm_up_ms := WarmUpMs}, Nodes) ->
     AtUs = os:perf_counter(microsecond) + ?HEAD_START_US + length(Roles) * ?MORE_PER_NODE_US,
-    on_each([{Role, go, [Pid, AtUs]} || {Role, Pid} <- lists:zip(Roles, Ready)],
+    on_each([{Role, {weft_load_instance, go}, [AtUs]} || Role <- Roles],
             DurationMs + WarmUpMs + ?GRACE_MS, Nodes).
 
 %% The answers of the nodes' instances, called at the same time, each by a process of its own.
 on_each(Calls, TimeoutMs, Nodes) ->
     Self = self(),
-    Call = fun({Role, Function, Arguments}) ->
-                   Self ! {self(), weft_bench_nodes:call(Nodes, Role, weft_de_bench_instance,
-                                                         Function, {Arguments, TimeoutMs})}
+    Call = fun({Role, {Module, Function}, Arguments}) ->
+                   Self ! {self(), weft_bench_nodes:call(Nodes, Role, Module, Function,
+                                                         {Arguments, TimeoutMs})}
            end,
     Calling = [{Role, spawn_monitor(fun() -> Call(Of) end)} || {Role, _, _} = Of <- Calls],
     [answer(weft_bench_nodes:node(Nodes, Role), Of) || {Role, Of} <- Calling].
@@ -163,9 +164,5 @@ answer(Node, {Pid, Monitor}) ->
             demonitor(Monitor, [flush]),
             Answer;
         {'DOWN', Monitor, process, Pid, Reason} ->
-            {error, lists:flatten(io_lib:format("~ts was lost: ~ts", [Node, why(Reason)]))}
+            {error, weft_load_sum:lost(atom_to_list(Node), Reason)}
     end.
-
-why({timeout, {gen_server, call, _}}) -> "no answer in time";
-why({_, {gen_server, call, _}}) -> "its emulator has ended";
-why(Reason) -> io_lib:format("~0tP", [Reason, 20]).

@@ -1,10 +1,10 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc What the nodes of DE-Bench did, in one: read from the files that they wrote, so that what a
-%% node had measured before it was lost is part of it. Of the reasons of errors there are those of
-%% the nodes that got to the end.
--module(weft_de_bench_sum).
+%% @doc What several loads that ran at the same time did, in one: read from the files that they
+%% wrote, so that what a node had measured before it was lost is part of it. Of the reasons of
+%% errors there are those of the nodes that got to the end.
+-module(weft_load_sum).
 
--export([write/4]).
+-export([write/4, lost/2]).
 
 %% What became of the load of a node.
 -type answer() :: {file:filename(), {ok, weft_load:outcome()} | {error, Text :: string()}}.
@@ -20,8 +20,7 @@ write(Dir, Config, Environment, Answers) ->
         [] ->
             {error, lists:flatten(lists:join("\n", lists:sublist(Lost, 3)))};
         [#{total := Total} | _] = Outcomes ->
-            Given = Environment ++ [{"node_count", integer_to_list(length(Answers))},
-                                    {"start_spread_us", integer_to_list(spread_us(Outcomes))}
+            Given = Environment ++ [{"start_spread_us", integer_to_list(spread_us(Outcomes))}
                                     | [{"not_measured_to_the_end", Text} || Text <- Lost]],
             case weft_load_files:open(Dir, Config, maps:keys(Total), Given) of
                 {ok, Files} ->
@@ -63,3 +62,12 @@ errors(Errors) ->
                       end, #{}, Errors),
     lists:reverse(lists:keysort(3, [{Label, Reason, Count}
                                     || {{Label, Reason}, Count} <- maps:to_list(Sum)])).
+
+%% @doc The text about a node or host that did not get to the end, from why the call to it failed.
+-spec lost(Name :: unicode:chardata(), Why :: term()) -> string().
+lost(Name, Why) ->
+    lists:flatten(io_lib:format("~ts was lost: ~ts", [Name, why(Why)])).
+
+why({timeout, {gen_server, call, _}}) -> "no answer in time";
+why({_, {gen_server, call, _}}) -> "its emulator has ended";
+why(Why) -> io_lib:format("~0tP", [Why, 20]).
