@@ -3,8 +3,10 @@
 %% network between them can be cut by address, with their own epmd, cookie and directories.
 %%
 %% The distribution carrier is a parameter; the brokers and `rabbitmqctl' are those installed,
-%% unchanged. They form a cluster when they start. rabbitmqctl, and the node from which expressions
-%% are evaluated in brokers, always have the stock carrier.
+%% unchanged. They form a cluster when they start. The first one is configured as the only one, and
+%% the others find it: of those that know of others, 3.10 serves alone if it finds none of them, and
+%% 4.3 waits for one. rabbitmqctl, and the node from which expressions are evaluated in brokers,
+%% always have the stock carrier.
 -module(weft_rabbitmq_brokers).
 
 -export([installed/0, new/2, start/1, stop/1, ctl/3, eval/3, eval_all/2, cluster_status/2, views/1,
@@ -42,7 +44,7 @@ new(Carrier, Dir) ->
     #{carrier => Carrier, dir => Dir, epmd => Epmd, epmd_port => EpmdPort, amqp_port => AmqpPort,
       dist_ports => DistPorts, running => #{}, cookie => Cookie}.
 
-%% @doc Starts them, and waits until they serve. The others find the first one.
+%% @doc Starts them, and waits until they serve.
 -spec start(brokers()) -> brokers().
 start(Brokers) ->
     lists:foldl(fun start_more/2, Brokers#{control => start_control(Brokers)}, [[1], [2, 3]]).
@@ -100,15 +102,15 @@ eval_all(Expressions, Brokers) ->
              {'DOWN', Monitor, process, Pid, Failure} -> error(Failure)
      end || {Pid, Monitor} <- Calls].
 
-%% @doc What rabbitmqctl says of the cluster: its running nodes, and partitions that are remembered.
+%% @doc What rabbitmqctl says of the cluster: its running nodes, and partitions that are remembered
+%% (in versions before 4.3; later ones know none).
 -spec cluster_status(ordinal(), brokers()) ->
     #{running := [node()], partitions := [{Node :: binary(), Away :: [binary()]}]}.
 cluster_status(N, Brokers) ->
     {0, Output} = ctl(N, ["-q", "cluster_status", "--formatter", "json"], Brokers),
-    #{<<"running_nodes">> := Running, <<"partitions">> := Partitions} =
-        rabbit_json:decode(iolist_to_binary(Output)),
+    #{<<"running_nodes">> := Running} = Status = rabbit_json:decode(iolist_to_binary(Output)),
     #{running => lists:sort([binary_to_atom(Node) || Node <- Running]),
-      partitions => maps:to_list(Partitions)}.
+      partitions => maps:to_list(maps:get(<<"partitions">>, Status, #{}))}.
 
 %% @doc The same as each broker sees it, asked inside.
 -spec views(brokers()) -> [#{running := [node()], partitions := [node()]}].
@@ -117,7 +119,11 @@ views(Brokers) ->
           "    true -> rabbit_nodes:list_running();"
           "    false -> rabbit_mnesia:cluster_nodes(running)"
           "  end,"
-          "#{running => lists:sort(Running), partitions => rabbit_node_monitor:partitions()}.",
+          "Partitions = case erlang:function_exported(rabbit_node_monitor, partitions, 0) of"
+          "    true -> rabbit_node_monitor:partitions();"
+          "    false -> []"
+          "  end,"
+          "#{running => lists:sort(Running), partitions => Partitions}.",
     eval_all(fun(_) -> See end, Brokers).
 
 -spec amqp_address(ordinal(), brokers()) -> {string(), inet:port_number()}.
@@ -158,7 +164,7 @@ configuration(N, #{amqp_port := Port} = Brokers) ->
      "vm_memory_high_watermark.absolute = 512MB\n"
      "cluster_formation.peer_discovery_backend = classic_config\n"
      | [["cluster_formation.classic_config.nodes.", integer_to_list(M), " = ",
-         atom_to_list(node_name(M)), "\n"] || M <- ?NUMBERS]].
+         atom_to_list(node_name(M)), "\n"] || M <- ?NUMBERS, N > 1 orelse M =:= 1]].
 
 env(N, #{dist_ports := DistPorts} = Brokers) ->
     Own = own_dir(N, Brokers),
