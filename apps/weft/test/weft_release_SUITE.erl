@@ -15,7 +15,7 @@
 -export([embedded_nodes_connect_and_read_their_sys_config/1,
          a_wrong_value_stops_the_boot_with_a_text/1,
          an_unknown_option_stops_the_boot_with_a_text/1,
-         a_carrier_given_twice_stops_the_boot_with_a_text/1, verbs_of_a_relx_release/1,
+         a_carrier_given_twice_is_taken_or_stops_the_boot_with_a_text/1, verbs_of_a_relx_release/1,
          verbs_of_a_mix_release/1]).
 
 %% A verb starts a VM or two.
@@ -26,7 +26,7 @@ suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
     [embedded_nodes_connect_and_read_their_sys_config, a_wrong_value_stops_the_boot_with_a_text,
-     a_carrier_given_twice_stops_the_boot_with_a_text, verbs_of_a_relx_release]
+     a_carrier_given_twice_is_taken_or_stops_the_boot_with_a_text, verbs_of_a_relx_release]
         ++ [Case || os:getenv("FULL") =:= "1",
                     Case <- [an_unknown_option_stops_the_boot_with_a_text, verbs_of_a_mix_release]].
 
@@ -61,9 +61,11 @@ an_unknown_option_stops_the_boot_with_a_text(Config) ->
     ?assertNotEqual(nomatch, string:find(Output, "unknown option lane, did you mean lanes?")).
 
 %% As happens with a flag in vm.args and in ERL_FLAGS: the kernel ignores both.
-a_carrier_given_twice_stops_the_boot_with_a_text(Config) ->
-    Output = boot_output([{topology, full_mesh}], ["-proto_dist", "weft"], Config),
-    ?assertNotEqual(nomatch, string:find(Output, "-proto_dist is given 2 times")).
+%% Since OTP 29 the first one is taken.
+a_carrier_given_twice_is_taken_or_stops_the_boot_with_a_text(Config) ->
+    Taken = "is_pid(whereis(weft_links)) andalso io:put_chars(\"it is taken\"), halt(1).",
+    Output = boot_output([{topology, full_mesh}], ["-proto_dist", "weft", "-eval", Taken], Config),
+    ?assertMatch({match, _}, re:run(Output, "-proto_dist is given 2 times|it is taken")).
 
 %% --- release tools ----------------------------------------------------------------------------
 
@@ -78,7 +80,7 @@ verbs_of_a_relx_release(Config) ->
                     "{application, relx, [{vsn, \"1\"}, {applications, [kernel, stdlib]}]}.\n"},
                    {"sys.config", io_lib:format("~0p.~n", [[{weft, groups_of(relx)}]])},
                    {"vm.args", ["-sname relx\n-setcookie " ?COOKIE "\n",
-                                "-proto_dist weft\n-connect_all false\n"]}]),
+                                "-proto_dist weft -env ERL_LIBS lib\n-connect_all false\n"]}]),
     made(run("rebar3", ["release"], [{"ERL_LIBS", libs()}, {"REBAR_BASE_DIR", false}], Dir, Config),
          fun() ->
                  Script = filename:join(Dir, "_build/default/rel/relx/bin/relx"),

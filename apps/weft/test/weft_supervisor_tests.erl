@@ -45,6 +45,19 @@ strays_are_answered_and_dropped_test() ->
     ?assertMatch([{child, _, worker, _}], supervisor:which_children(?MODULE)),
     ok = gen_server:stop(?MODULE).
 
+%% OTP's supervisor hibernates by a message to itself, from OTP 29 on.
+nothing_is_dropped_at_rest_test() ->
+    Self = self(),
+    ok = logger:add_handler_filter(default, ?MODULE,
+                                   {fun(Event, Listener) -> Listener ! {logged, Event}, Event end,
+                                    Self}),
+    {ok, Supervisor} = weft_supervisor:start_link(?MODULE, []),
+    receive {logged, _} = Logged -> error(Logged)
+    after 1200 -> ok % pacing: it hibernates after a second
+    end,
+    ok = logger:remove_handler_filter(default, ?MODULE),
+    ok = gen_server:stop(Supervisor).
+
 children_are_started_again_and_given_up_test() ->
     process_flag(trap_exit, true),
     {ok, Supervisor} = weft_supervisor:start_link(?MODULE, []),

@@ -204,7 +204,7 @@ not_ready(Gone, Neighbours, Entries, #retirement{self = Self, heard = Heard} = R
         #retirement{attempt = #attempt{}} -> {error, {busy, Self}};
         #retirement{promise = #promise{to = Other}} -> {error, {busy, Other}};
         _ when Full =/= false -> {error, {too_many_members, element(2, Full)}};
-        _ when Silent =/= [] -> {error, {no_answer, Silent}};
+        _ when Silent =/= [] -> {error, {no_answer, lists:sort(Silent)}};
         _ when Here =/= [] -> {error, {present, Here}};
         _ when Absent =/= [] -> {error, {absent, Absent}};
         _ -> ready
@@ -251,7 +251,7 @@ failed(Reason, #retirement{attempt = #attempt{n = N, ref = Ref, others = Others}
 -spec timer({attempt, pos_integer()} | {promise, node(), pos_integer()}, retirement()) ->
           {retirement(), [action()]}.
 timer({attempt, N}, #retirement{attempt = #attempt{n = N, missing = Missing}} = R) ->
-    failed({no_answer, Missing}, R);
+    failed({no_answer, lists:sort(Missing)}, R);
 timer({promise, Node, N}, R) -> {released(Node, N, R), []};
 timer(_, R) -> {R, []}.
 
@@ -330,9 +330,9 @@ refusal(Table, View, Neighbours, Entries, #retirement{self = Self, run = Run, he
                                   not weft_crdt_retired:is_retired(Actor, Table)]),
     case {Follows, Neighbours -- maps:keys(Heard)} of
         {false, _} -> {behind, [Self]};
-        {true, [_ | _] = Silent} -> {no_answer, Silent};
-        _ when Live =/= [] -> {present, [Node || {Node, _} <- Live]};
-        _ when Others =/= [] -> {changed, Others};
+        {true, [_ | _] = Silent} -> {no_answer, lists:sort(Silent)};
+        _ when Live =/= [] -> {present, lists:usort([Node || {Node, _} <- Live])};
+        _ when Others =/= [] -> {changed, lists:sort(Others)};
         _ when Absent =/= []; not is_map_key(Self, View) -> {absent, Absent};
         _ -> none
     end.

@@ -103,11 +103,18 @@ line(Characters) ->
 placed(Tokens, Byte, Encoding) ->
     {Placed, _} = lists:mapfoldl(
                     fun(Token, At) ->
-                            Size = size_of(erl_scan:text(Token), Encoding),
+                            Size = size_of(text(Token), Encoding),
                             {{erl_scan:category(Token), erl_scan:symbol(Token),
                               erl_scan:location(Token), At, Size}, At + Size}
                     end, Byte, Tokens),
     Placed.
+
+%% A sigil without a suffix has a token for it all the same, which has no text.
+text(Token) ->
+    case erl_scan:text(Token) of
+        undefined -> "";
+        Text -> Text
+    end.
 
 size_of(Text, latin1) -> length(Text);
 size_of(Text, utf8) -> byte_size(unicode:characters_to_binary(Text)).

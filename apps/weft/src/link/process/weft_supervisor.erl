@@ -6,6 +6,9 @@
 %% a moment later, and until then they have its names and tables. OTP's supervisor would fail to
 %% start, again and again.
 %%
+%% The only messages that it passes on are those that OTP's supervisor waits for: ends of children,
+%% and, since OTP 29, the time after which it hibernates.
+%%
 %% The callback module is one of `supervisor', and the functions of `supervisor' work on it. All
 %% else is done by OTP's code.
 -module(weft_supervisor).
@@ -84,6 +87,8 @@ unknown(_Callback, Stack) -> erlang:raise(error, function_clause, Stack).
 %% @private
 handle_info({'EXIT', _Pid, _Reason} = Exit, State) ->
     supervisor:handle_info(Exit, State);
+handle_info({hibernate, _Tag} = Timeout, State) ->
+    supervisor:handle_info(Timeout, State);
 handle_info(Message, State) ->
     ok = weft_stray:message(Message),
     {noreply, State}.
