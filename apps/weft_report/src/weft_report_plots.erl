@@ -14,7 +14,7 @@
           [{Title :: string(), Explanation :: string(), [weft_report_svg:chart()]}].
 all(Results) ->
     Groups = [throughput(Results), against_stock(Results), cpu(Results), latency(Results),
-              lossy(Results), memory(Results) | clusters(Results)],
+              lossy(Results), memory(Results), hour(Results) | clusters(Results)],
     [{Title, Text, Charts}
      || {Title, Text, All} <- Groups, Charts <- [[C || C <- All, has_data(C)]], Charts =/= []].
 
@@ -169,11 +169,21 @@ memory(Results) ->
     Cells = [Cell || {_, <<"slow_receiver">>, _, _, _, _} = Cell
                          <- weft_report_results:cells(Results)],
     {"Memory with a slow receiver", Text,
-     [memory_chart(Cell, Metric, Title, Results)
+     [over_time(Cell, Metric, Title, "memory", Results)
       || Cell <- Cells, {Metric, Title} <- [{<<"sender_memory_bytes">>, "sending node"},
                                             {<<"receiver_memory_bytes">>, "receiving node"}]]}.
 
-memory_chart(Cell, Metric, Title, Results) ->
+hour(Results) ->
+    Text = "Nodes that are connected and have nothing to do: what a node used in each minute, and "
+        "the memory that it had then.",
+    Shown = [{<<"idle_minute_percent">>, "processor time of a node", "of a core"},
+             {<<"node_memory_bytes">>, "memory of a node", "memory"}],
+    {"An hour of rest", Text,
+     [over_time(Cell, Metric, Title, Label, Results)
+      || {_, <<"hour">>, _, _, _, _} = Cell <- weft_report_results:cells(Results),
+         {Metric, Title, Label} <- Shown]}.
+
+over_time(Cell, Metric, Title, Label, Results) ->
     At = fun({AtMs, Value}) ->
              {AtMs / 1000, Value, Value, Value, weft_report_chart:tip(Value, Metric)}
          end,
@@ -182,7 +192,7 @@ memory_chart(Cell, Metric, Title, Results) ->
                  Points <- [weft_report_results:series(Cell, Variant, Metric, Results)],
                  Points =/= []],
     (weft_report_chart:new(Title, "seconds", [], Metric, Series))#{
-      x => linear, y => linear, y_label => "memory"}.
+      x => linear, y => linear, y_label => Label}.
 
 %% ---- programs on clusters ----
 
