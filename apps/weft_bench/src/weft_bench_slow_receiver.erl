@@ -7,7 +7,7 @@
 -module(weft_bench_slow_receiver).
 -behaviour(weft_bench_workload).
 
--export([cells/1, run/2]).
+-export([cells/1, run/2, resident_bytes/1]).
 
 -define(SIZE_BYTES, 65536).
 -define(SENDERS, 16).
@@ -64,7 +64,8 @@ memory(Nodes) ->
     {resident_bytes(weft_bench_nodes:os_pid(Nodes, a)),
      resident_bytes(weft_bench_nodes:os_pid(Nodes, b))}.
 
-%% The line is `VmRSS:   12345 kB' (proc(5), status).
+%% @doc The memory of a process of the system that is in memory now. The line is `VmRSS:   12345 kB' (proc(5), status).
+-spec resident_bytes(OsPid :: string()) -> non_neg_integer().
 resident_bytes(OsPid) ->
     {ok, Status} = file:read_file("/proc/" ++ OsPid ++ "/status"),
     {match, [Kilobytes]} = re:run(Status, "VmRSS:\\s+(\\d+) kB",

@@ -10,7 +10,7 @@
 %% ```
 %% run           name of the run, its start: 20260131T093000
 %% suite         the workload's group: a to k, orbit, aco, de_bench, im, city,
-%%               store, rest
+%%               store, rest, hour
 %% workload      small | bulk | call_beside_bulk | call_beside_flood | call_beside_large | unicast |
 %%               echo | key_value | terms | maps | slow_receiver | fan_out | peers | call |
 %%               call_paused | erpc | rpc | mesh_calls |
@@ -23,14 +23,15 @@
 %%               city | city_districts | riak_spawned | riak_supervised (both also _rate) |
 %%               riak_get |
 %%               riak_insert | riak_update | riak_elasticity | vnode_echo | vnode_quorum | ads |
-%%               crdt_counter | crdt_set | form | idle | connection
+%%               crdt_counter | crdt_set | form | idle | hour |
+%%               connection
 %% variant       what carried it, see weft_bench_variant: stock, stock_tls, weft_1, weft_4, weft_8,
 %%               weft_tls_1, weft_tls_4, weft_gateway, stock_relay, channel, channel_8, stock_mesh,
 %%               weft_mesh, weft_swim, weft_groups, weft_peers
 %% size_bytes    payload of a message (of a background message, beside calls)
 %% pairs         concurrent senders, callers or actors; nodes for fan_out, mesh_calls, orbit, aco,
-%%               de_bench, im, city, riak_*, form, idle and connection; clients for riak_spawned*
-%%               and riak_supervised*; peers for peers
+%%               de_bench, im, city, riak_*, form, idle, hour and connection; clients for
+%%               riak_spawned* and riak_supervised*; peers for peers
 %% streams       background senders; processes that compute, on a busy node; for mesh_calls the
 %%               callers on each node; for orbit the size of its space, for aco the number of
 %%               colonies; for de_bench what is varied, see weft_de_bench_workload; for im and
@@ -155,6 +156,11 @@ rest_metrics() ->
      {forming_cpu_ms, "ms", less, "user and system time of a node until then"},
      {idle_percent, "%", less, "user and system time of a node at rest, of one core"},
      {idle_wakeups_per_s, "1/s", less, "how often a thread of a node at rest was woken"},
+     {idle_changed_percent, "%", none, "how much more of that in the last ten minutes of an hour "
+      "than in the first ten"},
+     {memory_changed_percent, "%", none, "the same of the resident memory of a node"},
+     {idle_minute_percent, "%", none, "user and system time of a node in each minute, a series"},
+     {node_memory_bytes, "bytes", none, "resident memory of a node, a series"},
      {connection_bytes, "bytes", less, "memory of a node for each connection, just after calls"},
      {connection_rest_bytes, "bytes", less, "the same after some time at rest"},
      {connection_processes, "", less, "processes of a node for each connection"}].

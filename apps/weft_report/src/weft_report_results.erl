@@ -29,7 +29,7 @@
 
 %% Metrics with many values per repetition.
 -define(SERIES, [<<"sender_memory_bytes">>, <<"receiver_memory_bytes">>, <<"mailbox">>,
-                 <<"operations_per_s">>]).
+                 <<"operations_per_s">>, <<"idle_minute_percent">>, <<"node_memory_bytes">>]).
 
 %% @doc Gathers the rows that `weft_report_record:read/1' returns.
 -spec new([weft_report_record:row()]) -> results().
@@ -236,6 +236,8 @@ headline_metrics(<<"load ", _/binary>>) ->
 headline_metrics(<<"peers">>) -> [<<"lookup_ns">>];
 headline_metrics(<<"form">>) -> [<<"formed_s">>, <<"forming_cpu_ms">>];
 headline_metrics(<<"idle">>) -> [<<"idle_percent">>, <<"idle_wakeups_per_s">>];
+headline_metrics(<<"hour">>) ->
+    [<<"idle_percent">>, <<"idle_changed_percent">>, <<"memory_changed_percent">>];
 headline_metrics(<<"connection">>) ->
     [<<"connection_bytes">>, <<"connection_rest_bytes">>, <<"connection_processes">>];
 headline_metrics(Workload)

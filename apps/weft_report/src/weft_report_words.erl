@@ -33,7 +33,8 @@ pairs(<<"crdt_counter">>, Count) -> [[integer_to_list(Count), " actors"]];
 pairs(<<"crdt_set">>, Count) -> [[integer_to_list(Count), " elements"]];
 pairs(<<"riak_", _/binary>>, Nodes) -> [[integer_to_list(Nodes), " nodes"]];
 pairs(<<"im_", _/binary>>, Nodes) -> [[integer_to_list(Nodes), " nodes"]];
-pairs(Rest, Nodes) when Rest =:= <<"form">>; Rest =:= <<"idle">>; Rest =:= <<"connection">> ->
+pairs(Rest, Nodes) when Rest =:= <<"form">>; Rest =:= <<"idle">>; Rest =:= <<"hour">>;
+                         Rest =:= <<"connection">> ->
     [[integer_to_list(Nodes), " nodes"]];
 pairs(<<"watched_", _/binary>>, Nodes) -> [[integer_to_list(Nodes), " nodes"]];
 pairs(<<"fan_out">>, Pairs) -> [[integer_to_list(Pairs), " nodes"]];
@@ -151,6 +152,8 @@ metric(<<"formed_s">>) -> "all connected";
 metric(<<"forming_cpu_ms">>) -> "CPU of a node for it";
 metric(<<"idle_percent">>) -> "CPU of a node at rest";
 metric(<<"idle_wakeups_per_s">>) -> "wakeups of a node";
+metric(<<"idle_changed_percent">>) -> "change of it in an hour";
+metric(<<"memory_changed_percent">>) -> "change of its memory";
 metric(<<"connection_bytes">>) -> "memory of a connection";
 metric(<<"connection_rest_bytes">>) -> "memory of it at rest";
 metric(<<"connection_processes">>) -> "processes of it";
