@@ -11,11 +11,14 @@
 measured_numbers_are_those_of_the_data_test_() ->
     [{lists:concat([File, " ", Heading]),
       {timeout, 60, fun() -> ?assertEqual([], weft_numbers:problems(Part)) end}}
-     || {part, File, Heading, _, _} = Part <- parts()].
+     || Part <- parts(), {File, Heading} <- [of_part(Part)]].
 
+%% What is not written as a part would not be checked.
 parts() ->
     Configs = [_ | _] = filelib:wildcard(?CONFIGS),
-    lists:append([Parts || {ok, Parts} <- [file:consult(Config) || Config <- Configs]]).
+    lists:append([begin {ok, Parts} = file:consult(Config), Parts end || Config <- Configs]).
+
+of_part({part, File, Heading, _Fragments, _NoResults}) -> {File, Heading}.
 
 %% ---- the check itself finds what is wrong ----
 
