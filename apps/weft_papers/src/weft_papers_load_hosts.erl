@@ -31,8 +31,9 @@ open(File, Wanted, Config) ->
 
 chosen(all, Known) -> {ok, Known};
 chosen(Wanted, Known) ->
-    case Wanted -- Known of
-        [] -> {ok, Wanted};
+    Once = lists:usort(Wanted),
+    case Once -- Known of
+        [] -> {ok, Once};
         [Host | _] -> {unknown, Host}
     end.
 

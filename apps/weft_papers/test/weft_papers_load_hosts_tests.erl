@@ -19,6 +19,7 @@ what_can_not_be_opened_is_explained_test_() ->
                                                      {re:run(Text, Expected), Text}) end,
         Expect("no node of shop runs in .*/host on 127.0.0.1; .*weft deploy apply",
                Open(Terms, all)),
+        Expect("no node of shop runs", Open(Terms, ["127.0.0.1", "127.0.0.1"])),
         Expect("shop.deploy: host b is not among its hosts: 127.0.0.1", Open(Terms, ["b"])),
         Expect("cout", Open(Terms ++ [{family, db, #{cout => 1}}], all)),
         Other = filename:join(Dir, "other.deploy"),
