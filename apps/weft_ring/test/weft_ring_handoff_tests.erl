@@ -12,7 +12,7 @@
 %% `fuses': after how many effects more an end is killed. `expected': what was applied for a caller.
 -record(world, {sender, store, log = none, receiver, copy = #{}, mark = none, to_receiver = [],
                 to_sender = [], timers = [], starts = 1, expected, done = false, fuses = #{},
-                killed = 0, refused = 0, options = #{}}).
+                killed = 0, refused = 0, options = #{}, clock_ms = -1000}).
 
 %% --- rules ------------------------------------------------------------------------------------
 
@@ -195,14 +195,16 @@ count() ->
     case os:getenv("FULL") of false -> 5000; _ -> 50000 end.
 
 prop_schedule() ->
-    ?FORALL({Items, Steps}, {range(0, 12), ?SIZED(Size, resize(4 * Size, list(step())))},
+    ?FORALL({Items, PaceMs, Steps},
+            {range(0, 12), oneof([0, 2]), ?SIZED(Size, resize(4 * Size, list(step())))},
             begin
-                Wrong = wrong(Items, Steps),
-                ?WHENFAIL(io:format("~p~n~p~n~p~n", [Items, Steps, Wrong]), Wrong =:= [])
+                Wrong = wrong(Items, PaceMs, Steps),
+                ?WHENFAIL(io:format("~p~n~p~n~p~n~p~n", [Items, PaceMs, Steps, Wrong]),
+                          Wrong =:= [])
             end).
 
-wrong(Items, Steps) ->
-    try ended(lists:foldl(fun perform/2, world(Items, #{}), Steps), []) of
+wrong(Items, PaceMs, Steps) ->
+    try ended(lists:foldl(fun perform/2, world(Items, #{}, PaceMs), Steps), []) of
         #world{copy = Same, expected = Same} -> [];
         #world{copy = Copy, expected = Expected} -> [{expected, Expected}, {copy, Copy}]
     catch
@@ -228,9 +230,11 @@ perform(link_up, World) -> sender(link_up, World).
 
 %% --- the world --------------------------------------------------------------------------------
 
-world(Items, Fuses) ->
+world(Items, Fuses) -> world(Items, Fuses, 0).
+
+world(Items, Fuses, PaceMs) ->
     Store = maps:from_list([{Key, 1 + Key} || Key <- lists:seq(0, Items - 1)]),
-    Options = #{batch_items => 2, window => 3, log_max => 8},
+    Options = #{batch_items => 2, window => 3, log_max => 8, pace_ms => PaceMs},
     started(sender, started(receiver, #world{store = Store, expected = Store, options = Options,
                                              fuses = Fuses})).
 
@@ -243,9 +247,9 @@ started(sender, #world{log = Log, starts = Starts, options = Options} = World) -
     effects(sender, Effects, World#world{sender = Sender, starts = Starts + 1, timers = [],
                                          done = false}).
 
-sender(Event, #world{sender = Sender0} = World) ->
-    {Sender, Effects} = weft_ring_handoff_sender_core:handle(Event, 0, Sender0),
-    effects(sender, Effects, World#world{sender = Sender}).
+sender(Event, #world{sender = Sender0, clock_ms = NowMs} = World) ->
+    {Sender, Effects} = weft_ring_handoff_sender_core:handle(Event, NowMs, Sender0),
+    effects(sender, Effects, World#world{sender = Sender, clock_ms = NowMs + 1}).
 
 receiver(Event, #world{receiver = Receiver0} = World) ->
     {Receiver, Effects} = weft_ring_handoff_receiver_core:handle(Event, Receiver0),
