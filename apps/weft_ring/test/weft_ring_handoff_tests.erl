@@ -141,6 +141,43 @@ waits_ms(Delay, Left, NowMs, {Sender0, [{read, _, _}]}, Waits) ->
              weft_ring_handoff_sender_core:handle({timer, pace}, NowMs + WaitMs, Sender2),
              [WaitMs | Waits]).
 
+%% Or a partition that is written to more often than there is a way to the other node and back
+%% would never be handed over.
+more_updates_than_batches_are_under_way_test() ->
+    {Sender0, [{read, _, _}]} = resumed(#{pace_ms => 50}, 0),
+    {Sender1, Effects1} = weft_ring_handoff_sender_core:handle(
+                            {batch, [{5, 1}], {'after', 5}}, 0, Sender0),
+    {Sender2, Effects2} = lists:foldl(
+                            fun(N, {Sender, Effects}) ->
+                                Update = {update, N, 1, N},
+                                {Next, More} = weft_ring_handoff_sender_core:handle(Update, 0,
+                                                                                    Sender),
+                                {Next, Effects ++ More}
+                            end, {Sender1, Effects1}, lists:seq(1, 150)),
+    ?assertEqual(1 + 99, length(sent(Effects2))),
+    Ack = {message, {handoff, 1, {ack, s, 60, 59}}},
+    {Sender3, Effects3} = weft_ring_handoff_sender_core:handle(Ack, 0, Sender2),
+    ?assertEqual([100 + N || N <- lists:seq(1, 51)], sent(Effects3)),
+    ?assertEqual(91, weft_ring_handoff_sender_core:log_length(Sender3)).
+
+%% With nothing to be written, no more batches than before.
+no_more_than_the_window_of_batches_is_under_way_test() ->
+    {Sender, Effects} = resumed(#{window => 4}, 0),
+    ?assertEqual([1, 2, 3, 4], batches(Sender, Effects)).
+
+batches(Sender0, Effects0) ->
+    case [read || {read, _, _} <- Effects0] of
+        [] -> [];
+        [read] ->
+            {Sender, Effects} = weft_ring_handoff_sender_core:handle(
+                                  {batch, [{1, 1}], {'after', 1}}, 0, Sender0),
+            sent(Effects) ++ batches(Sender, Effects)
+    end.
+
+sent(Effects) ->
+    [element(3, Msg) || {send, {handoff, 1, Msg}} <- Effects,
+                        lists:member(element(1, Msg), [items, update])].
+
 %% Requests wait while a batch is read.
 a_batch_that_takes_long_to_read_is_smaller_test() ->
     ?assertEqual([500, 250, 125, 62], sizes([3, 3, 3, 3])),
@@ -234,7 +271,7 @@ world(Items, Fuses) -> world(Items, Fuses, 0).
 
 world(Items, Fuses, PaceMs) ->
     Store = maps:from_list([{Key, 1 + Key} || Key <- lists:seq(0, Items - 1)]),
-    Options = #{batch_items => 2, window => 3, log_max => 8, pace_ms => PaceMs},
+    Options = #{batch_items => 2, window => 2, update_window => 4, log_max => 8, pace_ms => PaceMs},
     started(sender, started(receiver, #world{store = Store, expected = Store, options = Options,
                                              fuses = Fuses})).
 
