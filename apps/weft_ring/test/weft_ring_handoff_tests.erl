@@ -12,7 +12,7 @@
 %% `fuses': after how many effects more an end is killed. `expected': what was applied for a caller.
 -record(world, {sender, store, log = none, receiver, copy = #{}, mark = none, to_receiver = [],
                 to_sender = [], timers = [], starts = 1, expected, done = false, fuses = #{},
-                killed = 0, refused = 0, options = #{}}).
+                killed = 0, refused = 0, options = #{}, clock_ms = -1000}).
 
 %% --- rules ------------------------------------------------------------------------------------
 
@@ -141,6 +141,43 @@ waits_ms(Delay, Left, NowMs, {Sender0, [{read, _, _}]}, Waits) ->
              weft_ring_handoff_sender_core:handle({timer, pace}, NowMs + WaitMs, Sender2),
              [WaitMs | Waits]).
 
+%% Or a partition that is written to more often than there is a way to the other node and back
+%% would never be handed over.
+more_updates_than_batches_are_under_way_test() ->
+    {Sender0, [{read, _, _}]} = resumed(#{pace_ms => 50}, 0),
+    {Sender1, Effects1} = weft_ring_handoff_sender_core:handle(
+                            {batch, [{5, 1}], {'after', 5}}, 0, Sender0),
+    {Sender2, Effects2} = lists:foldl(
+                            fun(N, {Sender, Effects}) ->
+                                Update = {update, N, 1, N},
+                                {Next, More} = weft_ring_handoff_sender_core:handle(Update, 0,
+                                                                                    Sender),
+                                {Next, Effects ++ More}
+                            end, {Sender1, Effects1}, lists:seq(1, 150)),
+    ?assertEqual(1 + 99, length(sent(Effects2))),
+    Ack = {message, {handoff, 1, {ack, s, 60, 59}}},
+    {Sender3, Effects3} = weft_ring_handoff_sender_core:handle(Ack, 0, Sender2),
+    ?assertEqual([100 + N || N <- lists:seq(1, 51)], sent(Effects3)),
+    ?assertEqual(91, weft_ring_handoff_sender_core:log_length(Sender3)).
+
+%% With nothing to be written, no more batches than before.
+no_more_than_the_window_of_batches_is_under_way_test() ->
+    {Sender, Effects} = resumed(#{window => 4}, 0),
+    ?assertEqual([1, 2, 3, 4], batches(Sender, Effects)).
+
+batches(Sender0, Effects0) ->
+    case [read || {read, _, _} <- Effects0] of
+        [] -> [];
+        [read] ->
+            {Sender, Effects} = weft_ring_handoff_sender_core:handle(
+                                  {batch, [{1, 1}], {'after', 1}}, 0, Sender0),
+            sent(Effects) ++ batches(Sender, Effects)
+    end.
+
+sent(Effects) ->
+    [element(3, Msg) || {send, {handoff, 1, Msg}} <- Effects,
+                        lists:member(element(1, Msg), [items, update])].
+
 %% Requests wait while a batch is read.
 a_batch_that_takes_long_to_read_is_smaller_test() ->
     ?assertEqual([500, 250, 125, 62], sizes([3, 3, 3, 3])),
@@ -195,14 +232,16 @@ count() ->
     case os:getenv("FULL") of false -> 5000; _ -> 50000 end.
 
 prop_schedule() ->
-    ?FORALL({Items, Steps}, {range(0, 12), ?SIZED(Size, resize(4 * Size, list(step())))},
+    ?FORALL({Items, PaceMs, Steps},
+            {range(0, 12), oneof([0, 2]), ?SIZED(Size, resize(4 * Size, list(step())))},
             begin
-                Wrong = wrong(Items, Steps),
-                ?WHENFAIL(io:format("~p~n~p~n~p~n", [Items, Steps, Wrong]), Wrong =:= [])
+                Wrong = wrong(Items, PaceMs, Steps),
+                ?WHENFAIL(io:format("~p~n~p~n~p~n~p~n", [Items, PaceMs, Steps, Wrong]),
+                          Wrong =:= [])
             end).
 
-wrong(Items, Steps) ->
-    try ended(lists:foldl(fun perform/2, world(Items, #{}), Steps), []) of
+wrong(Items, PaceMs, Steps) ->
+    try ended(lists:foldl(fun perform/2, world(Items, #{}, PaceMs), Steps), []) of
         #world{copy = Same, expected = Same} -> [];
         #world{copy = Copy, expected = Expected} -> [{expected, Expected}, {copy, Copy}]
     catch
@@ -228,9 +267,11 @@ perform(link_up, World) -> sender(link_up, World).
 
 %% --- the world --------------------------------------------------------------------------------
 
-world(Items, Fuses) ->
+world(Items, Fuses) -> world(Items, Fuses, 0).
+
+world(Items, Fuses, PaceMs) ->
     Store = maps:from_list([{Key, 1 + Key} || Key <- lists:seq(0, Items - 1)]),
-    Options = #{batch_items => 2, window => 3, log_max => 8},
+    Options = #{batch_items => 2, window => 2, update_window => 4, log_max => 8, pace_ms => PaceMs},
     started(sender, started(receiver, #world{store = Store, expected = Store, options = Options,
                                              fuses = Fuses})).
 
@@ -243,9 +284,9 @@ started(sender, #world{log = Log, starts = Starts, options = Options} = World) -
     effects(sender, Effects, World#world{sender = Sender, starts = Starts + 1, timers = [],
                                          done = false}).
 
-sender(Event, #world{sender = Sender0} = World) ->
-    {Sender, Effects} = weft_ring_handoff_sender_core:handle(Event, 0, Sender0),
-    effects(sender, Effects, World#world{sender = Sender}).
+sender(Event, #world{sender = Sender0, clock_ms = NowMs} = World) ->
+    {Sender, Effects} = weft_ring_handoff_sender_core:handle(Event, NowMs, Sender0),
+    effects(sender, Effects, World#world{sender = Sender, clock_ms = NowMs + 1}).
 
 receiver(Event, #world{receiver = Receiver0} = World) ->
     {Receiver, Effects} = weft_ring_handoff_receiver_core:handle(Event, Receiver0),

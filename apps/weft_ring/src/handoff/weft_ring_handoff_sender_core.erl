@@ -31,9 +31,11 @@
 %% numbers go on), `{refuse, Ref, moved}',
 %% `{after_ms, Ms, Timer}', `{failed, Reason}', `done'.
 %% Options: `incarnation' (another one at each start), `batch_items' (500, the most items in a
-%% batch), `window' (4 messages),
-%% `log_max' (10000), `retry_ms' (1000), `pace_ms' (0: the least time between two batches; how far
-%% the sender gets slower when acknowledgements are late, says `weft_ring_handoff_pace').
+%% batch), `window' (4, the most batches that are not acknowledged), `update_window' (100, the most
+%% messages in all: an update is small, and to a node that is far away there may be more updates in
+%% a second than there are ways to it and back), `log_max' (10000), `retry_ms' (1000), `pace_ms' (0:
+%% the least time between two batches; `weft_ring_handoff_pace' says how far the sender gets slower
+%% when acknowledgements are late).
 -module(weft_ring_handoff_sender_core).
 
 -export([init/3, handle/3, log_length/1]).
@@ -79,8 +81,8 @@
 -spec init(weft_ring_table:transfer(), log(), map()) -> {state(), [tuple()]}.
 init(Transfer, Log, Options) ->
     {Attempt, Last, Entries} = case Log of none -> {1, 0, []}; _ -> Log end,
-    Defaults = #{incarnation => 0, batch_items => 500, window => 4, log_max => 10000,
-                 retry_ms => 1000, pace_ms => 0},
+    Defaults = #{incarnation => 0, batch_items => 500, window => 4, update_window => 100,
+                 log_max => 10000, retry_ms => 1000, pace_ms => 0},
     All = #{pace_ms := PaceMs, batch_items := Items} = maps:merge(Defaults, Options),
     {State, Effects} = ask(#sender{transfer = Transfer, attempt = Attempt, fresh = Log =:= none,
                                    last = Last, log = Entries, options = All, batch_items = Items,
@@ -200,7 +202,7 @@ pump(_NowMs, #sender{session = none} = State) ->
     {State, []};
 pump(_NowMs, #sender{unacked = [], queue = [], cursor = done} = State) ->
     {State#sender{given = true}, [done]};
-pump(_NowMs, #sender{unacked = Unacked, options = #{window := Window}} = State)
+pump(_NowMs, #sender{unacked = Unacked, options = #{update_window := Window}} = State)
   when length(Unacked) >= Window ->
     {State, []};
 pump(NowMs, #sender{queue = [{Number, Key, Op} | Queue], next = N, session = Session} = State0) ->
@@ -212,8 +214,12 @@ pump(_NowMs, #sender{cursor = done} = State) ->
 pump(NowMs, #sender{due_ms = DueMs, due_soon = Soon} = State)
   when is_integer(DueMs), NowMs < DueMs ->
     {State#sender{due_soon = true}, [{after_ms, DueMs - NowMs, pace} || not Soon]};
-pump(NowMs, #sender{cursor = Cursor, batch_items = Max} = State) ->
-    {State#sender{reading_since_ms = NowMs}, [{read, Cursor, Max}]}.
+pump(NowMs, #sender{cursor = Cursor, batch_items = Max, unacked = Unacked,
+                    options = #{window := Window}} = State) ->
+    case length([items || {_, Msg} <- Unacked, element(1, Msg) =:= items]) >= Window of
+        true -> {State, []};
+        false -> {State#sender{reading_since_ms = NowMs}, [{read, Cursor, Max}]}
+    end.
 
 read_in(Ms, #sender{batch_items = Items} = State) when Ms > ?READ_MS ->
     State#sender{batch_items = max(1, Items div 2)};
