@@ -4,9 +4,9 @@
 %%
 %% The distribution carrier is a parameter; the brokers and `rabbitmqctl' are those installed,
 %% unchanged. They form a cluster when they start. The first one is configured as the only one, and
-%% the others find it: of those that know of others, 3.10 serves alone if it finds none of them, and
-%% 4.3 waits for one. rabbitmqctl, and the node from which expressions are evaluated in brokers,
-%% always have the stock carrier.
+%% the others find it: of those that know of others, version 3.10 serves alone if it finds none of
+%% them, and version 4 waits for one. rabbitmqctl, and the node from which expressions are evaluated
+%% in brokers, always have the stock carrier.
 -module(weft_rabbitmq_brokers).
 
 -export([installed/0, new/2, start/1, stop/1, ctl/3, eval/3, eval_all/2, cluster_status/2, views/1,
@@ -103,7 +103,7 @@ eval_all(Expressions, Brokers) ->
      end || {Pid, Monitor} <- Calls].
 
 %% @doc What rabbitmqctl says of the cluster: its running nodes, and partitions that are remembered
-%% (in versions before 4.3; later ones know none).
+%% (versions without Mnesia, as 4.3, know none).
 -spec cluster_status(ordinal(), brokers()) ->
     #{running := [node()], partitions := [{Node :: binary(), Away :: [binary()]}]}.
 cluster_status(N, Brokers) ->
@@ -191,11 +191,19 @@ plugins_env(Own) ->
     [{"RABBITMQ_PLUGINS_DIR", Plugins} || length(Needed) =:= 2].
 
 %% What rabbitmqctl needs as well.
-common_env(N, #{epmd_port := EpmdPort} = Brokers) ->
+common_env(N, #{epmd_port := EpmdPort, carrier := Carrier} = Brokers) ->
     [{"HOME", filename:join(own_dir(N, Brokers), "home")}, {"RABBITMQ_CONF_ENV_FILE", "/dev/null"},
      {"RABBITMQ_USE_LONGNAME", "true"}, {"ERL_EPMD_PORT", integer_to_list(EpmdPort)},
-     {"LC_ALL", "C.UTF-8"}, {"ERL_LIBS", false}, {"ERL_FLAGS", false},
+     {"LC_ALL", "C.UTF-8"}, {"ERL_LIBS", false}, {"ERL_FLAGS", erl_flags(Carrier)},
      {"ERL_CRASH_DUMP_BYTES", "0"}].
+
+%% From version 4 on, a broker looks for others from another node that it starts, to which it hands
+%% on the carrier and no settings. That node has this environment too, and would be refused if it
+%% had not the name of the cluster.
+erl_flags(stock) ->
+    false;
+erl_flags(weft) ->
+    "-weft faults true -weft cluster_name \\\"rabbits\\\"".
 
 %% Both directions of a connection use the broker's address, so that it can be cut by address.
 erl_args(N, #{carrier := Carrier}) ->
@@ -208,7 +216,7 @@ carrier_args(stock) ->
     [];
 carrier_args(weft) ->
     ["-pa " ++ filename:absname(filename:dirname(code:which(weft_dist))),
-     "-proto_dist weft -weft faults true"].
+     "-proto_dist weft"].
 
 wait_until_serving(N, #{running := Running, dir := Dir} = Brokers) ->
     Keeper = maps:get(N, Running),
