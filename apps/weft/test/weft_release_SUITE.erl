@@ -63,7 +63,7 @@ an_unknown_option_stops_the_boot_with_a_text(Config) ->
 %% As happens with a flag in vm.args and in ERL_FLAGS: the kernel ignores both.
 %% Since OTP 29 the first one is taken.
 a_carrier_given_twice_is_taken_or_stops_the_boot_with_a_text(Config) ->
-    Taken = "is_pid(whereis(weft_links)) andalso io:put_chars(\"it is taken\"), halt(1).",
+    Taken = "is_pid(whereis(weft_links)) andalso begin io:put_chars(\"it is taken\"), halt(1) end.",
     Output = boot_output([{topology, full_mesh}], ["-proto_dist", "weft", "-eval", Taken], Config),
     ?assertMatch({match, _}, re:run(Output, "-proto_dist is given 2 times|it is taken")).
 
