@@ -11,6 +11,8 @@
 -module(weft_load_hosts).
 
 -export([run/4]).
+%% The process of a host.
+-export([done/2]).
 -export_type([place/0, host/0]).
 
 %% `command': the program and arguments that run a command there, and are its input and output.
@@ -79,11 +81,15 @@ there(#{pairs := Pairs} = Config, #{nodes := Nodes, source_dir := SourceDir}) ->
 
 %% What the function says of each, at the same time. An error has the name of the host.
 on_each(Function, Hosts) ->
-    Running = [{Address, spawn_monitor(fun() -> exit({done, Function(Host)}) end)}
+    Running = [{Address, spawn_monitor(?MODULE, done, [Function, Host])}
                || #{address := Address} = Host <- Hosts],
     [receive
          {'DOWN', Monitor, process, Pid, Why} -> answer(Why, Address)
      end || {Address, {Pid, Monitor}} <- Running].
+
+%% @private
+-spec done(fun((Host) -> term()), Host) -> no_return().
+done(Function, Host) -> exit({done, Function(Host)}).
 
 answer({done, {error, Text}}, Address) -> {error, [Address, ": ", Text]};
 answer({done, {ok, Result}}, _Address) -> {ok, Result};

@@ -10,6 +10,8 @@
 
 -export([ready/2, begin_at/1, news/0, go/1, interrupt/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+%% The process of the load.
+-export([done/2]).
 -export_type([news/0, options/0]).
 
 -type news() :: {seconds, [weft_load_second:second(), ...]}
@@ -83,7 +85,7 @@ handle_call(ready, From, #state{config = Config, options = Options} = State) ->
     Instance = self(),
     Own = Options#{begin_us => fun() -> Instance ! {ready, self()}, begin_us() end,
                    progress => fun(Second) -> Instance ! {second, self(), Second} end},
-    {Load, Monitor} = spawn_monitor(fun() -> exit({done, weft_load:run(Config, Own)}) end),
+    {Load, Monitor} = spawn_monitor(?MODULE, done, [Config, Own]),
     {noreply, State#state{load = Load, monitor = Monitor, getting_ready = From}};
 handle_call({begin_at, AtUs}, _From, #state{load = Load} = State) ->
     Load ! {begin_at, AtUs},
@@ -92,6 +94,10 @@ handle_call(news, From, State) ->
     told(State#state{asking = From});
 handle_call(Request, _From, State) ->
     {reply, weft_stray:call(Request), State}.
+
+%% @private
+-spec done(weft_load_config:config(), weft_load:options()) -> no_return().
+done(Config, Options) -> exit({done, weft_load:run(Config, Options)}).
 
 begin_us() ->
     receive
