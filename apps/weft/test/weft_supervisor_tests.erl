@@ -47,16 +47,17 @@ strays_are_answered_and_dropped_test() ->
 
 %% OTP's supervisor hibernates by a message to itself, from OTP 29 on.
 nothing_is_dropped_at_rest_test() ->
-    Self = self(),
-    ok = logger:add_handler_filter(default, ?MODULE,
-                                   {fun(Event, Listener) -> Listener ! {logged, Event}, Event end,
-                                    Self}),
+    Listen = fun(Event, Listener) -> Listener ! {logged, Event}, Event end,
+    ok = logger:add_primary_filter(?MODULE, {Listen, self()}),
     {ok, Supervisor} = weft_supervisor:start_link(?MODULE, []),
-    receive {logged, _} = Logged -> error(Logged)
-    after 1200 -> ok % pacing: it hibernates after a second
-    end,
-    ok = logger:remove_handler_filter(default, ?MODULE),
-    ok = gen_server:stop(Supervisor).
+    try
+        receive {logged, #{meta := #{pid := Supervisor}} = Event} -> error(Event)
+        after 1200 -> ok % pacing: it hibernates after a second
+        end
+    after
+        ok = logger:remove_primary_filter(?MODULE),
+        ok = gen_server:stop(Supervisor)
+    end.
 
 children_are_started_again_and_given_up_test() ->
     process_flag(trap_exit, true),

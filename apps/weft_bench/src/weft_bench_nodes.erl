@@ -13,7 +13,7 @@
 -module(weft_bench_nodes).
 
 -export([start/3, stop/1, call/5, node/2, roles/1, cpu_us/1, cpu_us_of/1, flags/1, variant/1,
-         os_pid/2, kill/2, restart/2, counters/1, code_path/0]).
+         os_pid/2, resident_bytes/2, kill/2, restart/2, counters/1, code_path/0, paths/1]).
 -export_type([nodes/0, role/0, layout/0, context/0]).
 
 -type role() :: a | b | c | g | {r | n, pos_integer()}.
@@ -180,7 +180,9 @@ boot(Role, {Name, Host}, Arguments, #{place := Place, log_dir := LogDir}) ->
               {"ERL_CRASH_DUMP_BYTES", "0"}],
       args => Own ++ Arguments}.
 
-%% What is named last comes first: that of two versions of a library has to be the same as here.
+%% @doc Arguments of an emulator for these directories of code. What is named last comes first: of
+%% two versions of a library it has to be the same one as here.
+-spec paths([file:filename()]) -> [string()].
 paths(Dirs) -> lists:append([["-pa", Dir] || Dir <- lists:reverse(Dirs)]).
 
 logger(File) ->
@@ -307,6 +309,15 @@ os_pid(#{peers := Peers}, Role) ->
 %% @doc What the scheduler has counted of their quotas, if they have some.
 -spec counters(nodes()) -> weft_bench_quota:counters().
 counters(#{groups := Groups}) -> weft_bench_quota:counters(Groups).
+
+%% @doc What a node on this machine has in memory. The line is `VmRSS:   12345 kB' (proc(5),
+%% status).
+-spec resident_bytes(nodes(), role()) -> non_neg_integer().
+resident_bytes(Nodes, Role) ->
+    {ok, Status} = file:read_file("/proc/" ++ os_pid(Nodes, Role) ++ "/status"),
+    {match, [Kilobytes]} = re:run(Status, "VmRSS:\\s+(\\d+) kB",
+                                  [{capture, all_but_first, binary}]),
+    binary_to_integer(Kilobytes) * 1024.
 
 %% @doc User and system time that all nodes used since their start, in microseconds. Linux counts
 %% it in hundredths of a second (proc(5), stat, fields 14 and 15).

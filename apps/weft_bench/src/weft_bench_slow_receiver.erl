@@ -7,7 +7,7 @@
 -module(weft_bench_slow_receiver).
 -behaviour(weft_bench_workload).
 
--export([cells/1, run/2, resident_bytes/1]).
+-export([cells/1, run/2]).
 
 -define(SIZE_BYTES, 65536).
 -define(SENDERS, 16).
@@ -61,17 +61,7 @@ slow(Nodes, Signals, {StartMs, EndMs} = Times, Samples) ->
     end.
 
 memory(Nodes) ->
-    {resident_bytes(weft_bench_nodes:os_pid(Nodes, a)),
-     resident_bytes(weft_bench_nodes:os_pid(Nodes, b))}.
-
-%% @doc What a process of the system has in memory. The line is `VmRSS:   12345 kB' (proc(5),
-%% status).
--spec resident_bytes(OsPid :: string()) -> non_neg_integer().
-resident_bytes(OsPid) ->
-    {ok, Status} = file:read_file("/proc/" ++ OsPid ++ "/status"),
-    {match, [Kilobytes]} = re:run(Status, "VmRSS:\\s+(\\d+) kB",
-                                  [{capture, all_but_first, binary}]),
-    binary_to_integer(Kilobytes) * 1024.
+    {weft_bench_nodes:resident_bytes(Nodes, a), weft_bench_nodes:resident_bytes(Nodes, b)}.
 
 metrics({SenderBefore, ReceiverBefore}, Samples) ->
     [{sender_growth_bytes, max_of(1, Samples) - SenderBefore},

@@ -107,7 +107,7 @@ call(#{peer := Peer}, Module, Function, Arguments, TimeoutMs) ->
 %% It is a node only once it has joined the others. Busy waiting would take time from nodes there.
 boot(#{erl := Erl, code := Code, command := Command, arguments := Arguments} = Host) ->
     Options = #{connection => standard_io, wait_boot => ?BOOT_MS, exec => Command([Erl]),
-                args => paths(Code) ++ Arguments
+                args => weft_bench_nodes:paths(Code) ++ Arguments
                     ++ ["+sbwt", "none", "+sbwtdcpu", "none", "+sbwtdio", "none"]},
     try peer:start(Options) of
         {ok, Peer} -> {ok, Host#{peer => Peer}};
@@ -116,9 +116,6 @@ boot(#{erl := Erl, code := Code, command := Command, arguments := Arguments} = H
     catch
         exit:Reason -> {error, not_started(Reason)}
     end.
-
-%% What is named last comes first; of two versions of a module that is used which is used here.
-paths(Code) -> lists:append([["-pa", Path] || Path <- lists:reverse(Code)]).
 
 not_started({boot_failed, {exit_status, Status}}) ->
     io_lib:format("no emulator starts: it ends with status ~b", [Status]);

@@ -41,8 +41,7 @@ run(#{with := #{settle_ms := SettleMs, samples := Count, each_ms := EachMs}}, No
 sample(BeganMs, DueMs, {BeforeMs, BeforeUs}, Roles, Nodes) ->
     receive after max(0, DueMs - erlang:monotonic_time(millisecond)) -> ok end,
     {NowMs, NowUs} = {erlang:monotonic_time(millisecond), weft_bench_idle:cpu_us(Nodes, Roles)},
-    Bytes = lists:sum([weft_bench_slow_receiver:resident_bytes(weft_bench_nodes:os_pid(Nodes, Role))
-                       || Role <- Roles]),
+    Bytes = lists:sum([weft_bench_nodes:resident_bytes(Nodes, Role) || Role <- Roles]),
     Percent = (NowUs - BeforeUs) / length(Roles) / (NowMs - BeforeMs) / 10,
     {{NowMs - BeganMs, Percent, Bytes / length(Roles)}, {NowMs, NowUs}}.
 
