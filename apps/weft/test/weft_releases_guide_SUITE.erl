@@ -62,7 +62,7 @@ the_example_in_elixir(Config) ->
                                      ?config(place, Config))
               end,
         {0, Made} = Run(Make),
-        ?assertMatch({match, _}, re:run(Made, "3 tests, 0 failures")),
+        ?assertMatch({match, _}, re:run(Made, "[1-9][0-9]* tests, 0 failures")),
         try
             ?assertMatch({0, _}, Run(Start)),
             [weft_guide:says(Run, Command, Text)

@@ -5,6 +5,8 @@ defmodule Rooms.StrategyTest do
 
   setup do
     file = Path.join(System.tmp_dir!(), "nodes_#{System.pid()}_#{System.unique_integer([:positive])}")
+    # Nodes that know nobody have no topology.
+    Application.delete_env(:weft, :topology)
     {:ok, _} = Application.ensure_all_started(:weft)
 
     on_exit(fn ->
