@@ -195,9 +195,10 @@ stop() ->
     keeper ! {stop, self()},
     receive {_, ok} -> ok after 20000 -> timeout end.
 
+%% It has given a first sign before anybody can end it.
 start_child(File) ->
-    Parent = self(),
-    {ok, spawn_link(?MODULE, child, [File, Parent])}.
+    Child = spawn_link(?MODULE, child, [File, self()]),
+    receive {alive, Child} -> {ok, Child} end.
 
 %% The status of who runs, before and after the end of who had the name before.
 outlives(File) ->
@@ -229,13 +230,17 @@ child(File, Parent) ->
     Own = lists:concat([File, "-", node(), "-", os:getpid(), "-",
                         erlang:unique_integer([positive])]),
     {ok, Out} = file:open(Own, [write, raw, binary]),
+    ok = sign(Out),
+    Parent ! {alive, self()},
     signs(Out, monitor(process, Parent)).
 
 signs(Out, Parent) ->
-    ok = file:write(Out, <<(os:perf_counter(microsecond)):64>>),
+    ok = sign(Out),
     receive {'DOWN', Parent, process, _, _} -> ok
     after 2 -> signs(Out, Parent)
     end.
+
+sign(Out) -> file:write(Out, <<(os:perf_counter(microsecond)):64>>).
 
 policy_callback(Side, #{unreachable := Unreachable}) ->
     case os:getenv("POLICY_FILE") of
