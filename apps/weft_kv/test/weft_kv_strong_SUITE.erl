@@ -1,18 +1,18 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Strong buckets on real nodes: the guide as it stands there, a disk that is lost, and clients
-%% on all nodes while nodes are killed (SIGKILL), stopped and cut off. What clients asked and were
-%% told is in files that survive their node, and is checked for linearizability.
+%% @doc Strong buckets on real nodes: the guide as it stands there, disks that are lost one after
+%% the other, and clients on all nodes while nodes are killed (SIGKILL), lose their disks, are
+%% stopped and cut off. What clients asked and were told is in files that survive their node, and is
+%% checked for linearizability.
 %%
 %% The faults are drawn from a seed, which is printed; SEED=<number> repeats them. FULL=1 makes
-%% twenty
-%% histories with more faults.
+%% twenty histories with more faults.
 -module(weft_kv_strong_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
--export([the_guide/1, a_lost_disk_does_not_vote/1, histories_are_linearizable/1]).
+-export([the_guide/1, lost_disks_are_filled/1, histories_are_linearizable/1]).
 -export([evaluate/1, clients/2, stop/0]).
 
 -define(KEYS, [<<"x">>, <<"y">>, <<"z">>]).
@@ -23,7 +23,7 @@
 
 suite() -> [{timetrap, {minutes, case os:getenv("FULL") of false -> 4; _ -> 60 end}}].
 
-all() -> [the_guide, a_lost_disk_does_not_vote, histories_are_linearizable].
+all() -> [the_guide, lost_disks_are_filled, histories_are_linearizable].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -77,34 +77,60 @@ evaluate([Token | Tokens], Expression, Bindings) ->
 
 %% --- a lost disk ------------------------------------------------------------------------------
 
-a_lost_disk_does_not_vote(Config) ->
+lost_disks_are_filled(Config) ->
     Buckets = #{box => bucket()},
-    [A, B, C] = Refs = [start(Name, Buckets, lost, Config) || Name <- [a, b, c]],
+    Start = fun(Name) -> start(Name, Buckets, lost, Config) end,
+    [A, B, C] = Refs = [Start(Name) || Name <- [a, b, c]],
     weft_test_nodes:until(fun() -> are_voting(box, 2, Refs) end),
     %% Two of three know it, one of which loses that; the third one is away.
     ok = weft_test_nodes:kill(C),
-    [{ok, _} = call(A, weft_kv, put, [box, Key, Key]) || Key <- ?KEYS],
-    ok = weft_test_nodes:kill(B),
-    ok = file:del_dir_r(filename:join(dir(lost, Config), "b")),
-    [B2, C2] = [start(Name, Buckets, lost, Config) || Name <- [b, c]],
-    weft_test_nodes:until(fun() ->
-                              [forgotten, forgotten]
-                                  =:= [call(B2, weft_kv_strong_acceptor, status, [box, P])
-                                       || P <- [0, 1]]
-                          end),
-    weft_test_nodes:until(fun() -> are_voting(box, 2, [A, C2]) end),
-    [?assertMatch({ok, Key, _}, call(C2, weft_kv, get, [box, Key])) || Key <- ?KEYS],
-    %% The two that do not know it are no majority.
-    ok = weft_test_nodes:kill(A),
+    [{ok, _} = call(A, weft_kv, put, [box, Key, Key]) || Key <- ?KEYS ++ ?COLD_KEYS],
+    B2 = lost(b, B, Start, Config),
+    weft_test_nodes:until(fun() -> are(forgotten, box, 2, [B2]) end),
     [?assertMatch({error, {not_done, {no_quorum, #{failed := [_ | _]}}}},
-                  call(C2, weft_kv, get, [box, Key])) || Key <- ?KEYS].
+                  call(B2, weft_kv, get, [box, Key])) || Key <- ?KEYS],
+    %% With the third one it is filled by a majority, also with what that one does not know.
+    C2 = Start(c),
+    weft_test_nodes:until(fun() -> are_voting(box, 2, [A, B2, C2]) end),
+    ok = weft_test_nodes:kill(A),
+    has_all(C2),
+    %% Each disk was lost once in the end.
+    A2 = Start(a),
+    weft_test_nodes:until(fun() -> are_voting(box, 2, [A2, B2, C2]) end),
+    C3 = lost(c, C2, Start, Config),
+    weft_test_nodes:until(fun() -> are_voting(box, 2, [C3]) end),
+    A3 = lost(a, A2, Start, Config),
+    weft_test_nodes:until(fun() -> are_voting(box, 2, [A3]) end),
+    ok = weft_test_nodes:kill(B2),
+    has_all(C3),
+    %% What it was filled with is on its own disk.
+    ok = weft_test_nodes:kill(A3),
+    A4 = Start(a),
+    weft_test_nodes:until(fun() -> are_voting(box, 2, [A4]) end),
+    has_all(A4),
+    ?assertEqual(length(?KEYS ++ ?COLD_KEYS), exported(A4, start)).
+
+exported(Ref, Cursor) ->
+    case call(Ref, weft_kv_export, page, [box, Cursor]) of
+        {ok, Records, done} -> length(Records);
+        {ok, Records, Next} -> length(Records) + exported(Ref, Next)
+    end.
+
+has_all(Ref) ->
+    [?assertMatch({ok, Key, _}, call(Ref, weft_kv, get, [box, Key])) || Key <- ?KEYS ++ ?COLD_KEYS].
+
+%% Killed, and started with an empty directory.
+lost(Name, Ref, Start, Config) ->
+    ok = weft_test_nodes:kill(Ref),
+    ok = file:del_dir_r(filename:join(dir(lost, Config), Name)),
+    Start(Name).
 
 %% --- histories --------------------------------------------------------------------------------
 
 histories_are_linearizable(Config) ->
     Seed = weft_test_nodes:seed(),
     _ = rand:seed(exsss, Seed),
-    {Count, Faults} = case os:getenv("FULL") of false -> {1, 2}; _ -> {20, 10} end,
+    {Count, Faults} = case os:getenv("FULL") of false -> {1, 3}; _ -> {20, 10} end,
     Sums = [history(N, Faults, Config) || N <- lists:seq(1, Count)],
     ct:pal("{operations, without an answer or unknown} of each history: ~w", [Sums]),
     ?assert(lists:min([Done || {Done, _} <- Sums]) > 100).
@@ -119,9 +145,11 @@ history(N, Faults, Config) ->
             end,
     Nodes = [Start(Name) || Name <- [a, b, c, d]],
     weft_test_nodes:until(fun() -> are_voting(box, 2, refs(Nodes, [a, b, c])) end),
-    Kinds = [chaos, most | [lists:nth(rand:uniform(4), [kill, pause, chaos, most])
-                            || _ <- lists:seq(3, Faults)]],
-    Left = lists:foldl(fun(Kind, Now) -> after_fault(fault(Kind, Now, Start)) end, Nodes, Kinds),
+    Kinds = [chaos, most, lose | [lists:nth(rand:uniform(5), [kill, pause, chaos, most, lose])
+                                  || _ <- lists:seq(4, Faults)]],
+    Left = lists:foldl(fun(Kind, Now) ->
+                           after_fault(fault(Kind, Now, Start, dir(Place, Config)))
+                       end, Nodes, Kinds),
     %% What is asked among working nodes has an answer.
     weft_test_nodes:until(fun() -> lists:all(fun is_served/1, [Ref || {_, Ref} <- Left]) end,
                           60000),
@@ -145,18 +173,24 @@ is_served(Ref) ->
                   end
               end, ?KEYS).
 
-fault(kill, Nodes, Start) ->
+fault(kill, Nodes, Start, _Dir) ->
     restarted([lists:nth(rand:uniform(3), [a, b, c])], Nodes, Start);
-fault(most, Nodes, Start) ->
+fault(most, Nodes, Start, _Dir) ->
     restarted([a, b, c] -- [lists:nth(rand:uniform(3), [a, b, c])], Nodes, Start);
-fault(pause, Nodes, _Start) ->
+fault(pause, Nodes, _Start, _Dir) ->
     [{_, Ref}] = [Pair || {Name, _} = Pair <- Nodes, Name =:= b],
     ok = weft_test_nodes:pause(Ref),
     ok = lasting(1500),
     ok = weft_test_nodes:continue(Ref),
     Nodes;
+fault(lose, Nodes, Start, Dir) ->
+    Name = lists:nth(rand:uniform(3), [a, b, c]),
+    ct:pal("~w loses its disk", [Name]),
+    [ok = weft_test_nodes:kill(Ref) || Ref <- refs(Nodes, [Name])],
+    ok = file:del_dir_r(filename:join(Dir, Name)),
+    lists:keydelete(Name, 1, Nodes) ++ [Start(Name)];
 %% Of `weft_chaos', run by the node that is not killed.
-fault(chaos, Nodes, _Start) ->
+fault(chaos, Nodes, _Start, _Dir) ->
     [A, B, C, D] = [weft_test_nodes:name(Ref) || {_, Ref} <- lists:sort(Nodes)],
     [One | _] = Others = [A, B, C],
     Alone = lists:nth(rand:uniform(3), Others),
@@ -289,10 +323,12 @@ start(Name, Buckets0, Place, Config) ->
     ok = call(Ref, application, set_env, [weft_chaos, enabled, true]),
     Ref.
 
-are_voting(Bucket, Partitions, Refs) ->
+are_voting(Bucket, Partitions, Refs) -> are(voting, Bucket, Partitions, Refs).
+
+are(Status, Bucket, Partitions, Refs) ->
     lists:all(fun(Ref) ->
                   lists:all(fun(P) ->
-                                call(Ref, weft_kv_strong_acceptor, status, [Bucket, P]) =:= voting
+                                call(Ref, weft_kv_strong_acceptor, status, [Bucket, P]) =:= Status
                             end, lists:seq(0, Partitions - 1))
               end, Refs).
 

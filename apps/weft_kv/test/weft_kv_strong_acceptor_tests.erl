@@ -38,8 +38,8 @@ fails(Replica, Configuration) ->
         true = unlink(Replica),
         Ref = monitor(process, Replica),
         _ = sys:replace_state(Replica, fun without_log/1),
-        Accept = {accept, <<"the key">>, {9, <<"me">>}, {1, [<<"me">>], <<"the secret">>}},
-        ?assertExit(_, gen_server:call(Replica, {vote, 1, Configuration, Accept})),
+        Accept = {accept, <<"the key">>, {0, 9, <<"me">>}, {1, [<<"me">>], <<"the secret">>}},
+        ?assertExit(_, gen_server:call(Replica, {vote, 2, Configuration, {{0, #{}}, Accept}})),
         Reason = receive {'DOWN', Ref, process, _, Why} -> Why end,
         Report = receive {report, Event} -> Event after 5000 -> error(no_report) end,
         [?assertEqual(nomatch, string:find(io_lib:format("~0p", [Said]), Word))
@@ -66,7 +66,8 @@ log(#{level := error} = Event, #{config := Test}) -> Test ! {report, Event};
 log(_Event, _Config) -> ok.
 
 vote(Counter, Replica, Configuration) ->
-    gen_server:call(Replica, {vote, 1, Configuration, {prepare, <<"key">>, {Counter, <<"me">>}}}).
+    Prepare = {prepare, <<"key">>, {0, Counter, <<"me">>}},
+    gen_server:call(Replica, {vote, 2, Configuration, {{0, #{}}, Prepare}}).
 
 waiting_bytes(Replica) -> erlang:external_size(sys:get_state(Replica)).
 

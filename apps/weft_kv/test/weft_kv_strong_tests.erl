@@ -10,33 +10,35 @@
 
 -define(A, weft_kv_strong_acceptor_core).
 -define(P, weft_kv_strong_proposer_core).
--define(NONE, {0, <<>>}).
+-define(NONE, {0, 0, <<>>}).
+-define(FOUNDERS, {0, #{}}).
 -define(NOTHING, {0, [], not_found}).
 
 %% --- a replica --------------------------------------------------------------------------------
 
 a_promise_is_kept_test() ->
-    {Voter, [promised]} = asked([{prepare, <<"k">>, {5, <<"x">>}}], voter()),
-    ?assertMatch({_, [{refused, {5, <<"x">>}}, {refused, {5, <<"x">>}}, accepted]},
-                 asked([{prepare, <<"k">>, {5, <<"a">>}},
-                        {accept, <<"k">>, {4, <<"z">>}, content(1)},
-                        {accept, <<"k">>, {5, <<"x">>}, content(2)}], Voter)),
+    {Voter, [promised]} = asked([{prepare, <<"k">>, {0, 5, <<"x">>}}], voter()),
+    ?assertMatch({_, [{refused, {0, 5, <<"x">>}}, {refused, {0, 5, <<"x">>}}, accepted]},
+                 asked([{prepare, <<"k">>, {0, 5, <<"a">>}},
+                        {accept, <<"k">>, {0, 4, <<"z">>}, content(1)},
+                        {accept, <<"k">>, {0, 5, <<"x">>}, content(2)}], Voter)),
     %% Of another key nothing was promised.
-    ?assertMatch({_, [accepted]}, asked([{accept, <<"l">>, {1, <<"z">>}, content(1)}], Voter)).
+    ?assertMatch({_, [accepted]}, asked([{accept, <<"l">>, {0, 1, <<"z">>}, content(1)}], Voter)).
 
 what_was_accepted_is_told_test() ->
-    {Voter, _} = asked([{accept, <<"k">>, {5, <<"x">>}, content(1)}], voter()),
+    {Voter, _} = asked([{accept, <<"k">>, {0, 5, <<"x">>}, content(1)}], voter()),
     Content = content(1),
-    ?assertMatch({_, [{state, {5, <<"x">>}, Content}, {promise, {5, <<"x">>}, Content},
-                      {state, {5, <<"x">>}, Content}, {state, ?NONE, ?NOTHING}]},
-                 raw([{read, <<"k">>}, {prepare, <<"k">>, {6, <<"y">>}}, {read, <<"k">>},
+    ?assertMatch({_, [{state, {0, 5, <<"x">>}, Content}, {promise, {0, 5, <<"x">>}, Content},
+                      {state, {0, 5, <<"x">>}, Content}, {state, ?NONE, ?NOTHING}]},
+                 raw([{read, <<"k">>}, {prepare, <<"k">>, {0, 6, <<"y">>}}, {read, <<"k">>},
                       {read, <<"other">>}], Voter)).
 
 %% Nor what others say of it.
 nothing_is_answered_before_it_is_on_disk_test() ->
-    {Voter, Effects} = ?A:handle({vote, 1, {prepare, <<"k">>, {5, <<"x">>}}}, voter()),
-    ?assertEqual([{append, {promised, <<"k">>, {5, <<"x">>}}}], Effects),
-    {Both, []} = ?A:handle({vote, 2, {read, <<"k">>}}, Voter),
+    Prepare = {prepare, <<"k">>, {0, 5, <<"x">>}},
+    {Voter, Effects} = ?A:handle({vote, 1, ?FOUNDERS, Prepare}, voter()),
+    ?assertEqual([{append, {promised, <<"k">>, {0, 5, <<"x">>}}}], Effects),
+    {Both, []} = ?A:handle({vote, 2, ?FOUNDERS, {read, <<"k">>}}, Voter),
     ?assertEqual(2, ?A:held(Both)),
     ?assertMatch({_, [{reply, 1, {error, {failed, enospc}}},
                       {reply, 2, {error, {failed, enospc}}}]},
@@ -48,7 +50,7 @@ nothing_is_answered_before_it_is_on_disk_test() ->
 
 who_is_not_known_does_not_vote_test() ->
     New = new(),
-    Vote = {vote, 1, {read, <<"k">>}},
+    Vote = {vote, 1, ?FOUNDERS, {read, <<"k">>}},
     ?assertEqual({New, [{reply, 1, {error, founding}}]}, ?A:handle(Vote, New)),
     {One, []} = ?A:handle({introduced, b, welcome}, New),
     ?assertEqual(founding, ?A:status(One)),
@@ -73,7 +75,7 @@ another_identity_is_not_welcome_test() ->
                   Answer(d, <<"first">>)]).
 
 a_damaged_file_does_not_vote_test() ->
-    {ok, State, _} = ?A:init((options())#{damaged := true}, ?A:entries(voter())),
+    {ok, State, _} = ?A:init((options())#{damaged := ["0.log.damaged.1"]}, ?A:entries(voter())),
     ?assertEqual(forgotten, ?A:status(State)).
 
 %% Whether others are lost, too, or not: it was told that it has been there before.
@@ -88,11 +90,12 @@ a_lost_file_of_an_existing_bucket_does_not_vote_test() ->
 
 keys_are_listed_page_by_page_test() ->
     State = lists:foldl(fun(Key, S0) ->
-                            {S, _} = ?A:handle({vote, 1, {prepare, Key, {1, <<"x">>}}}, S0),
+                            Prepare = {prepare, Key, {0, 1, <<"x">>}},
+                            {S, _} = ?A:handle({vote, 1, ?FOUNDERS, Prepare}, S0),
                             S
                         end, voter(), [<<"c">>, <<"a">>, <<"b">>]),
     Page = fun(After, Max) ->
-               {Held, []} = ?A:handle({vote, 2, {keys, After, Max}}, State),
+               {Held, []} = ?A:handle({vote, 2, ?FOUNDERS, {keys, After, Max}}, State),
                {_, Replies} = ?A:handle(committed, Held),
                lists:last([Reply || {reply, 2, Reply} <- Replies])
            end,
@@ -103,14 +106,15 @@ keys_are_listed_page_by_page_test() ->
 
 %% Also when the damaged file was taken away, or all others have lost theirs since.
 who_has_forgotten_does_not_vote_again_test() ->
-    {ok, Damaged, More} = ?A:init((options())#{damaged := true}, ?A:entries(voter())),
+    {ok, Damaged, More} = ?A:init((options())#{damaged := ["0.log.damaged.1"]},
+                                  ?A:entries(voter())),
     {Told, Told1} = ?A:handle({introduced, b, forgotten}, new()),
     [begin
          ?assertEqual([{append, forgotten}], Effects),
          {ok, Again, []} = ?A:init(options(), Entries),
          ?assertEqual(forgotten, ?A:status(Again)),
          ?assertMatch({_, [{reply, 1, {error, forgotten}}]},
-                      ?A:handle({vote, 1, {read, <<"k">>}}, Again))
+                      ?A:handle({vote, 1, ?FOUNDERS, {read, <<"k">>}}, Again))
      end || {State, Effects} <- [{Damaged, More}, {Told, Told1}],
             Entries <- [?A:entries(State),
                         ?A:entries(voter()) ++ [Entry || {append, Entry} <- Effects]]].
@@ -121,9 +125,9 @@ another_configuration_is_refused_test() ->
 
 keys_are_limited_test() ->
     ?assertMatch({_, [accepted, {error, full}, accepted, {state, ?NONE, ?NOTHING}]},
-                 raw([{accept, <<"k">>, {1, <<"z">>}, content(1)},
-                      {accept, <<"l">>, {1, <<"z">>}, content(1)},
-                      {accept, <<"k">>, {2, <<"z">>}, content(1)}, {read, <<"l">>}],
+                 raw([{accept, <<"k">>, {0, 1, <<"z">>}, content(1)},
+                      {accept, <<"l">>, {0, 1, <<"z">>}, content(1)},
+                      {accept, <<"k">>, {0, 2, <<"z">>}, content(1)}, {read, <<"l">>}],
                      begun((options())#{keys_max := 1}))).
 
 %% Whatever was answered, a start from what was appended knows, and from what it says itself, too.
@@ -136,7 +140,7 @@ prop_a_restart_forgets_nothing() ->
             begin
                 {ok, New, First} = ?A:init(options(), []),
                 Events = [{introduced, b, welcome}, {introduce, 0, c, <<"c">>},
-                          {introduced, c, welcome}] ++ [{vote, 0, M} || M <- Messages],
+                          {introduced, c, welcome}] ++ [{vote, 0, ?FOUNDERS, M} || M <- Messages],
                 {Last, Effects} = lists:foldl(fun(Event, {S0, E}) ->
                                                   {S, More} = ?A:handle(Event, S0),
                                                   {S, E ++ More}
@@ -156,13 +160,13 @@ same(State, Entries) ->
 
 vote() ->
     Key = oneof([<<"k">>, <<"l">>]),
-    Ballot = {range(1, 4), oneof([<<"x">>, <<"y">>])},
+    Ballot = {0, range(1, 4), oneof([<<"x">>, <<"y">>])},
     oneof([{read, Key}, {prepare, Key, Ballot},
            {accept, Key, Ballot, ?LET(N, range(1, 5), content(N))}]).
 
 options() ->
-    #{identity => <<"mine">>, others => [b, c], configuration => mine, keys_max => 10,
-      damaged => false, existing => false}.
+    #{identity => <<"mine">>, self => a, others => [b, c], configuration => mine, keys_max => 10,
+      damaged => [], existing => false}.
 
 new() -> element(2, ?A:init(options(), [])).
 
@@ -182,7 +186,7 @@ asked(Messages, State) ->
 
 raw(Messages, State) ->
     lists:foldl(fun(Message, {S0, Replies}) ->
-                    {S1, Effects} = ?A:handle({vote, ref, Message}, S0),
+                    {S1, Effects} = ?A:handle({vote, ref, ?FOUNDERS, Message}, S0),
                     {S2, More} = ?A:handle(committed, S1),
                     {S2, Replies ++ [Reply || {reply, ref, Reply} <- Effects ++ More]}
                 end, {State, []}, Messages).
@@ -191,22 +195,22 @@ raw(Messages, State) ->
 
 a_majority_that_says_the_same_is_a_read_test() ->
     {Read, Effects} = begin_request(get),
-    ?assertEqual([a, b, c], [Node || {ask, Node, 1, {read, <<"k">>}} <- Effects]),
-    {One, []} = reply(a, 1, {state, {3, <<"x">>}, content(1)}, Read),
-    {Two, []} = reply(b, 1, {state, {2, <<"x">>}, content(2)}, One),
+    ?assertEqual([a, b, c], [Node || {ask, Node, 1, ?FOUNDERS, {read, <<"k">>}} <- Effects]),
+    {One, []} = reply(a, 1, {state, {0, 3, <<"x">>}, content(1)}, Read),
+    {Two, []} = reply(b, 1, {state, {0, 2, <<"x">>}, content(2)}, One),
     ?assertMatch({_, [{answer, {ok, <<"value", 1>>}}]},
-                 reply(c, 1, {state, {3, <<"x">>}, content(1)}, Two)),
+                 reply(c, 1, {state, {0, 3, <<"x">>}, content(1)}, Two)),
     %% No two are alike: the highest has to be brought to a majority first.
     {_, Prepares} = reply(c, 1, {state, ?NONE, ?NOTHING}, Two),
-    ?assertEqual(3, length([P || {ask, _, 2, {prepare, _, _} = P} <- Prepares])).
+    ?assertEqual(3, length([P || {ask, _, 2, ?FOUNDERS, {prepare, _, _} = P} <- Prepares])).
 
 the_highest_of_a_majority_is_written_back_test() ->
     {Put, _} = begin_request({cas, <<"value", 9>>, <<"new">>}),
-    {One, []} = reply(a, 1, {promise, {2, <<"x">>}, content(1)}, Put),
-    {Two, Accepts} = reply(c, 1, {promise, {3, <<"x">>}, content(2)}, One),
+    {One, []} = reply(a, 1, {promise, {0, 2, <<"x">>}, content(1)}, Put),
+    {Two, Accepts} = reply(c, 1, {promise, {0, 3, <<"x">>}, content(2)}, One),
     Content = content(2),
-    ?assertMatch([{accept, <<"k">>, {7, <<"id">>}, Content} | _],
-                 [M || {ask, _, 2, M} <- Accepts]),
+    ?assertMatch([{accept, <<"k">>, {0, 7, <<"id">>}, Content} | _],
+                 [M || {ask, _, 2, ?FOUNDERS, M} <- Accepts]),
     {Three, []} = reply(a, 2, accepted, Two),
     ?assertMatch({_, [{answer, {error, {conflict, <<"value", 2>>}}}]},
                  reply(b, 2, accepted, Three)).
@@ -215,9 +219,10 @@ the_highest_of_a_majority_is_written_back_test() ->
 its_own_write_is_not_repeated_test() ->
     {Again, Ballot} = retried(?NOTHING),
     Found = {2, [<<"z">>, <<"id">>], <<"later">>},
-    {One, []} = reply(a, 4, {promise, {8, <<"z">>}, Found}, Again),
+    {One, []} = reply(a, 4, {promise, {0, 8, <<"z">>}, Found}, Again),
     {Two, Accepts} = reply(b, 4, {promise, ?NONE, ?NOTHING}, One),
-    ?assertMatch([{accept, <<"k">>, Ballot, Found} | _], [M || {ask, _, 5, M} <- Accepts]),
+    ?assertMatch([{accept, <<"k">>, Ballot, Found} | _],
+                 [M || {ask, _, 5, ?FOUNDERS, M} <- Accepts]),
     {Three, []} = reply(a, 5, accepted, Two),
     ?assertMatch({_, [{answer, ok}]}, reply(b, 5, accepted, Three)).
 
@@ -225,21 +230,22 @@ its_own_write_is_not_repeated_test() ->
 a_conflict_after_a_first_try_is_written_test() ->
     {Again, Ballot} = retried({cas, <<"value", 1>>, <<"new">>}, content(1)),
     Found = content(0),
-    {One, []} = reply(b, 4, {promise, {1, <<"z">>}, Found}, Again),
-    {Two, Accepts} = reply(c, 4, {promise, {1, <<"z">>}, Found}, One),
-    ?assertMatch([{accept, <<"k">>, Ballot, Found} | _], [M || {ask, _, 5, M} <- Accepts]),
+    {One, []} = reply(b, 4, {promise, {0, 1, <<"z">>}, Found}, Again),
+    {Two, Accepts} = reply(c, 4, {promise, {0, 1, <<"z">>}, Found}, One),
+    ?assertMatch([{accept, <<"k">>, Ballot, Found} | _],
+                 [M || {ask, _, 5, ?FOUNDERS, M} <- Accepts]),
     {Three, []} = reply(b, 5, accepted, Two),
     ?assertMatch({_, [{answer, {error, {conflict, <<"value", 0>>}}}]},
                  reply(c, 5, accepted, Three)),
     %% Without one, it is so already.
     {Cas, _} = begin_request({cas, <<"value", 1>>, <<"new">>}),
-    {Four, []} = reply(b, 1, {promise, {1, <<"z">>}, Found}, Cas),
+    {Four, []} = reply(b, 1, {promise, {0, 1, <<"z">>}, Found}, Cas),
     ?assertMatch({_, [{answer, {error, {conflict, <<"value", 0>>}}}]},
-                 reply(c, 1, {promise, {1, <<"z">>}, Found}, Four)).
+                 reply(c, 1, {promise, {0, 1, <<"z">>}, Found}, Four)).
 
 too_many_others_wrote_test() ->
     {Again, _} = retried(?NOTHING),
-    {One, []} = reply(a, 4, {promise, {8, <<"z">>}, {9, [], <<"later">>}}, Again),
+    {One, []} = reply(a, 4, {promise, {0, 8, <<"z">>}, {9, [], <<"later">>}}, Again),
     ?assertMatch({_, [{answer, {error, {unknown, contention}}}]},
                  reply(b, 4, {promise, ?NONE, ?NOTHING}, One)).
 
@@ -250,11 +256,11 @@ retried(Request, Content) ->
     {Put, _} = begin_request(Request),
     {One, []} = reply(a, 1, {promise, ?NONE, Content}, Put),
     {Two, _} = reply(b, 1, {promise, ?NONE, Content}, One),
-    {Three, []} = reply(a, 2, {refused, {8, <<"z">>}}, Two),
-    {Four, [{after_ms, _, {phase, 3}}]} = reply(b, 2, {refused, {8, <<"z">>}}, Three),
+    {Three, []} = reply(a, 2, {refused, {0, 8, <<"z">>}}, Two),
+    {Four, [{after_ms, _, {phase, 3}}]} = reply(b, 2, {refused, {0, 8, <<"z">>}}, Three),
     {Again, Prepares} = ?P:handle({timer, {phase, 3}}, Four),
-    [Ballot | _] = [B || {ask, _, 4, {prepare, _, B}} <- Prepares],
-    ?assert(Ballot > {8, <<"z">>}),
+    [Ballot | _] = [B || {ask, _, 4, ?FOUNDERS, {prepare, _, B}} <- Prepares],
+    ?assert(Ballot > {0, 8, <<"z">>}),
     {Again, Ballot}.
 
 errors_tell_what_may_have_happened_test() ->
@@ -275,11 +281,11 @@ answers_are_counted_once_and_late_ones_not_at_all_test() ->
     {One, []} = reply(a, 1, {promise, ?NONE, ?NOTHING}, Put),
     ?assertEqual({One, []}, reply(a, 1, {promise, ?NONE, ?NOTHING}, One)),
     {Two, _} = reply(b, 1, {promise, ?NONE, ?NOTHING}, One),
-    ?assertEqual({Two, []}, reply(c, 1, {promise, {9, <<"x">>}, content(1)}, Two)).
+    ?assertEqual({Two, []}, reply(c, 1, {promise, {0, 9, <<"x">>}, content(1)}, Two)).
 
 begin_request(Request) ->
-    ?P:init(Request, #{key => <<"k">>, id => <<"id">>, homes => [a, b, c], counter => 7,
-                       timeout_ms => 1000}).
+    ?P:init(Request, #{key => <<"k">>, id => <<"id">>, homes => [a, b, c], members => ?FOUNDERS,
+                       counter => 7, timeout_ms => 1000}).
 
 reply(Node, Tag, Reply, State) -> ?P:handle({reply, Node, Tag, Reply}, State).
 
@@ -335,19 +341,14 @@ on_disk(Options) ->
     First ! stray,
     ?assertMatch({error, _}, gen_server:call(First, stray)),
     ?assertMatch({error, {other_configuration, _}},
-                 gen_server:call(First, {vote, 1, another, {read, <<"k">>}})),
+                 gen_server:call(First, {vote, 2, another, {read, <<"k">>}})),
     ended(First),
     ?assertMatch({error, {not_done, {no_quorum, #{failed := [{_, not_running}]}}}},
                  Ask({put, <<"c">>})),
     {ok, Second} = started(Options),
     ?assertEqual({ok, <<"b">>}, Ask(get)),
     ended(Second),
-    %% What a later version may ask is no reason to end.
-    {ok, Voter} = started(Options),
-    Configuration = weft_kv_strong_bucket:configuration(box, Options),
-    ?assertMatch({error, _}, gen_server:call(Voter, {vote, 1, Configuration, {what, <<"k">>}})),
-    ?assertMatch({error, _}, gen_server:call(Voter, {introduce, 1, Configuration, what})),
-    ended(Voter),
+    ok = what_a_later_version_may_ask(Options),
     %% It may not be configured otherwise, nor be of another node.
     ?assertMatch({error, {strong_buckets_stay_as_they_were, _}},
                  started(Options#{partitions := 2})),
@@ -365,6 +366,16 @@ on_disk(Options) ->
     {ok, Fourth} = started(Options),
     ?assertEqual(forgotten, weft_kv_strong_acceptor:status(box, 0)),
     ended(Fourth).
+
+%% It is no reason to end.
+what_a_later_version_may_ask(Options) ->
+    {ok, Voter} = started(Options),
+    Configuration = weft_kv_strong_bucket:configuration(box, Options),
+    [?assertMatch({error, _}, gen_server:call(Voter, {vote, 2, Configuration, Asked}))
+     || Asked <- [{?FOUNDERS, {what, <<"k">>}}, {?FOUNDERS, {prepare, <<"k">>, 1}},
+                  {what, {read, <<"k">>}}, what]],
+    ?assertMatch({error, _}, gen_server:call(Voter, {introduce, 2, Configuration, what})),
+    ended(Voter).
 
 nothing_aside(File) ->
     [_ | _] = Names = filelib:wildcard(File ++ ".damaged.*"),

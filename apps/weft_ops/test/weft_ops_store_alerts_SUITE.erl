@@ -52,7 +52,7 @@ each_alert_fires_once(Config) ->
     until(fun() -> {ok, 3.0} =:= weft_ops_prometheus:sum("up", Server) end, ?SETTLED_MS),
     ok = silent(Server),
     Fired = full(A, B, Config, Server) ++ away(A, B, C, Server)
-        ++ back_without_its_file(A, C, Ports, Config, Server),
+        ++ back_without_its_file(A, B, C, Ports, Config, Server),
     ?assertEqual([], weft_ops_prometheus:alerts(Rules) -- Fired).
 
 all_written(Bucket, A) ->
@@ -89,14 +89,19 @@ away(A, B, C, Server) ->
     true = is_pid(call(A, ?MODULE, work, [everywhere])),
     fires(["WeftRingDoesNotSettle", "WeftHintsWait", "WeftStoreErrors"], Server).
 
-%% It is back, hands over and gets what it has missed; but its replica of the strong bucket is gone.
-%% And it has counted what the others had not seen when they took it for gone.
-back_without_its_file(A, C, Ports, Config, Server) ->
+%% It is back, hands over and gets what it has missed; but its replica of the strong bucket is gone,
+%% and is not filled while one of the others is away. And it has counted what the others had not
+%% seen when they took it for gone.
+back_without_its_file(A, B, C, Ports, Config, Server) ->
     ok = file:del_dir_r(filename:join(dir(c, Config), "box")),
     until(fun() -> element(1, call(A, weft_crdt, retire, [name(C)])) =:= ok end, ?SETTLED_MS),
+    ok = call(B, application, stop, [weft_kv]),
     Again = start(c, Ports, Config),
     ?assertEqual(name(C), name(Again)),
     Fired = fires(["WeftStrongReplicaForgot", "WeftCrdtBarred"], Server),
+    {ok, _} = call(B, application, ensure_all_started, [weft_kv]),
+    until(fun() -> #{voting => 2} =:= map_get(strong, call(Again, weft_kv_stats, read, [])) end,
+          ?SETTLED_MS),
     until(fun() -> maps:get(moving, call(A, weft_ring, counts, [])) =:= 0 end, ?SETTLED_MS),
     until(fun() -> of_all([hints], [A]) =:= 0 end, ?SETTLED_MS),
     Fired.

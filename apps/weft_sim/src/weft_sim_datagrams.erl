@@ -46,9 +46,10 @@
 
 -type config() :: #{seed := integer(), core := module(), options := fun((node()) -> map()),
                     latency_ms => {non_neg_integer(), non_neg_integer()}, loss => float(),
-                    repeats => float()}.
+                    repeats => float(), late => {float(), MaxMs :: non_neg_integer()}}.
 %% `latency_ms' ({1, 5}): drawn evenly. `loss' (0.0): the part of the messages that get lost.
-%% `repeats' (0.0): the part that arrives a second time.
+%% `repeats' (0.0): the part that arrives a second time. `late' ({0.0, 0}): the part that takes
+%% up to that much longer.
 
 -type verb() :: {start | crash | pause | block | resume, node()} | {command, node(), term()}
               | {wipe, node()}            % the disk is empty now
@@ -64,7 +65,8 @@
 -spec new(config()) -> world().
 new(#{seed := Seed} = Config) ->
     #world{rand = rand:seed_s(exsss, Seed),
-           config = maps:merge(#{latency_ms => {1, 5}, loss => 0.0, repeats => 0.0}, Config)}.
+           config = maps:merge(#{latency_ms => {1, 5}, loss => 0.0, repeats => 0.0,
+                                  late => {0.0, 0}}, Config)}.
 
 %% @doc Has a verb happen at the given time.
 -spec schedule(AtMs :: non_neg_integer(), verb(), world()) -> world().
@@ -209,15 +211,22 @@ send(From, To, Msg, #world{config = #{latency_ms := {MinMs, MaxMs}, loss := Loss
             Bytes = erlang:external_size(Msg) + ?HEADER_BYTES,
             {Chance, Rand1} = rand:uniform_s(Rand0),
             {Draw, Rand} = rand:uniform_s(MaxMs - MinMs + 1, Rand1),
-            World = count_sent(From, Bytes, World0#world{rand = Rand}),
+            {LateMs, World} = late_ms(count_sent(From, Bytes, World0#world{rand = Rand})),
             Arrival = {arrive, From, To, Msg, Bytes},
             case Chance < Loss orelse are_apart(From, To, World) of
                 true -> World;
-                false -> repeated(Arrival, at(NowMs + MinMs + Draw - 1, Arrival, World))
+                false -> repeated(Arrival, at(NowMs + MinMs + Draw - 1 + LateMs, Arrival, World))
             end;
         #node{mode = down} ->
             World0
     end.
+
+late_ms(#world{config = #{late := {Part, _}}} = World) when Part == 0 ->
+    {0, World};
+late_ms(#world{config = #{late := {Part, MaxMs}}, rand = Rand0} = World) ->
+    {Chance, Rand1} = rand:uniform_s(Rand0),
+    {Draw, Rand} = rand:uniform_s(MaxMs, Rand1),
+    {case Chance < Part of true -> Draw; false -> 0 end, World#world{rand = Rand}}.
 
 repeated(_Arrival, #world{config = #{repeats := Part}} = World) when Part == 0 ->
     World;

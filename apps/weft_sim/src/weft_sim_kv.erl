@@ -1,25 +1,27 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Schedules of faults for strong buckets of `weft_kv', and what clients saw of them, checked
 %% for linearizability. Messages are lost, repeated and overtake each other; nodes are killed,
-%% started, paused and cut off from each other; a disk may be lost. In the end all is healed, and
-%% each client has to get an answer.
+%% started, paused and cut off from each other; disks are lost, one after the other. In the end all
+%% is healed, and clients have to get answers, unless a majority may have lost their disks at once.
 -module(weft_sim_kv).
 
 -export([run/1, history/1]).
 -export_type([result/0]).
 
 -type result() :: #{violation := none | term(), operations := non_neg_integer(),
-                    done := non_neg_integer(), unknown := non_neg_integer()}.
+                    done := non_neg_integer(), unknown := non_neg_integer(),
+                    rejoined := non_neg_integer()}.
 
 -define(FAULTS_MS, 3000).
--define(END_MS, 5000).
--define(TIMEOUT_MS, 300).
--define(KEYS, [<<"x">>, <<"y">>]).
+-define(END_MS, 5600).
+-define(TIMEOUT_MS, 600).
+%% What was forgotten of a key that is seldom used is not soon covered by another write.
+-define(KEYS, [<<"x">>, <<"x">>, <<"x">>, <<"y">>, <<"y">>, <<"a">>, <<"b">>, <<"c">>]).
 
 %% @doc One schedule. The same seed gives the same schedule and the same result.
 -spec run(Seed :: integer()) -> result().
 run(Seed) ->
-    {Histories, Late} = history(Seed),
+    {Histories, Late, Rejoined} = seen(Seed),
     Wrong = [{Key, Entry, States, History}
              || {Key, History} <- lists:sort(maps:to_list(Histories)),
                 {error, {Entry, States}} <- [weft_sim_linearizability:check(
@@ -32,16 +34,20 @@ run(Seed) ->
                    end,
       operations => length(All),
       done => length([done || {_, Return, _} <- All, Return =/= never]),
-      unknown => length([unknown || {_, never, _} <- All])}.
+      unknown => length([unknown || {_, never, _} <- All]),
+      rejoined => Rejoined}.
 
-%% @doc What was seen of each key, and how many requests were carried out after the healing.
--spec history(Seed :: integer()) ->
-          {#{binary() => [weft_sim_linearizability:entry()]}, Late :: non_neg_integer()}.
-history(Seed) ->
+%% @doc What was seen of each key.
+-spec history(Seed :: integer()) -> #{binary() => [weft_sim_linearizability:entry()]}.
+history(Seed) -> element(1, seen(Seed)).
+
+%% And how many requests were carried out after the healing, if any has to be, and how many replicas
+%% voted again.
+seen(Seed) ->
     {Nodes, Homes, Verbs} = schedule(Seed),
     World0 = weft_sim_datagrams:new(
                #{seed => Seed, core => weft_sim_kv_core, latency_ms => {1, 6}, loss => 0.02,
-                 repeats => 0.03,
+                 repeats => 0.03, late => {0.02, 140},
                  options => fun(_) -> #{homes => Homes, keys => ?KEYS, clients => 2,
                                         pause_ms => 100, timeout_ms => ?TIMEOUT_MS,
                                         until_ms => ?END_MS - 2 * ?TIMEOUT_MS}
@@ -58,8 +64,15 @@ history(Seed) ->
                                      {Return, Result} <- [maps:get(Id, Returns, {never, never})],
                                      Entry <- weft_sim_register_model:entry(Request, N, Return,
                                                                             Result)]}
-                     || Key <- ?KEYS]),
-     length(Late)}.
+                     || Key <- lists:usort(?KEYS)]),
+     case is_majority_wiped(Homes, Verbs) of
+         true -> excused;
+         false -> length(Late)
+     end,
+     length([rejoined || {_, _, rejoined} <- Notices])}.
+
+is_majority_wiped(Homes, Verbs) ->
+    2 * length(lists:usort([Node || {_, {wipe, Node}} <- Verbs])) > length(Homes).
 
 %% The order in which things happened is finer than milliseconds.
 numbered(Notices) -> lists:zip(lists:seq(1, length(Notices)), Notices).
@@ -77,7 +90,11 @@ schedule(Seed) ->
     Homes = lists:sublist(Nodes, Count),
     Faults = [fault(rand:uniform(?FAULTS_MS - 600) + 200, Nodes)
               || _ <- lists:seq(1, 3 + rand:uniform(6))],
-    Wiped = [wiped(rand:uniform(1500) + 500, Homes) || rand:uniform(3) =:= 1],
+    Wiped = case rand:uniform(6) of
+                N when N < 3 -> [wiped(rand:uniform(1500) + 500, Homes)];
+                N when N < 5 -> one_by_one(Homes);
+                _ -> []
+            end,
     Healing = [{?FAULTS_MS, Verb} || Node <- Nodes, Verb <- [{resume, Node}, {start, Node}]]
         ++ [{?FAULTS_MS, heal}],
     {Nodes, Homes, lists:append(Faults ++ Wiped) ++ Healing}.
@@ -105,5 +122,14 @@ wiped(AtMs, [Node | Others]) ->
         ++ [{AtMs, {crash, N}} || N <- [Node | After]] ++ [{AtMs, {wipe, Node}}]
         ++ [{BackMs, {start, N}} || N <- [Node | Before]]
         ++ [{BackMs + 400, {start, N}} || N <- After].
+
+%% Disks are lost, mostly so that the ones before have had time to be filled.
+one_by_one(Homes) ->
+    Lost = [pick(Homes) || _ <- lists:seq(1, 1 + rand:uniform(3))],
+    [lost(200 + N * 600 + rand:uniform(300), Node)
+     || {N, Node} <- lists:zip(lists:seq(0, length(Lost) - 1), Lost)].
+
+lost(AtMs, Node) ->
+    [{AtMs, {crash, Node}}, {AtMs, {wipe, Node}}, {AtMs + rand:uniform(100), {start, Node}}].
 
 pick(List) -> lists:nth(rand:uniform(length(List)), List).

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc A node with a replica of a strong bucket of `weft_kv', and clients: the cores that real
-%% nodes
-%% run, with a disk that takes some milliseconds and loses what was not synced.
+%% nodes run, with a disk that takes some milliseconds and loses what was not synced. One that has
+%% lost its disk is filled by the others and votes again, which is the notice `rejoined'.
 %%
 %% Clients choose a key and what to do with it at random; a compare-and-set expects what its client
 %% saw last. All that they ask and are told is a notice, `{call, Id, Key, Request}' and
@@ -14,8 +14,9 @@
 
 -export([init/2, handle/3]).
 
--define(INTRODUCE_MS, 40).
+-define(INTRODUCE_MS, 20).
 -define(SYNC_MAX_MS, 4).
+-define(REJOIN_PAUSE_MS, 20).
 
 -record(node, {self :: node(),
                options :: map(),
@@ -23,6 +24,9 @@
                %% On disk, the last entry first, and what waits for it.
                disk :: [term()],
                waiting = [] :: [term()],
+               %% If it has lost its disk.
+               rejoin = none :: none | weft_kv_strong_rejoin_core:state(),
+               members = weft_kv_strong_members:founders() :: weft_kv_strong_members:members(),
                requests = #{} :: #{binary() => weft_kv_strong_proposer_core:state()},
                keys = #{} :: #{binary() => Key :: binary()},
                seen = #{} :: #{binary() => binary() | not_found},
@@ -42,8 +46,9 @@ init(Self, #{homes := Homes, disk := Disk, clients := Clients, incarnation := In
             Identity = term_to_binary({Self, Incarnation}),
             {ok, Acceptor, Effects} =
                 weft_kv_strong_acceptor_core:init(
-                  #{identity => Identity, others => Homes -- [Self], configuration => Homes,
-                    keys_max => 100, damaged => false, existing => false}, lists:reverse(Disk)),
+                  #{identity => Identity, self => Self, others => Homes -- [Self],
+                    configuration => Homes, keys_max => 100, damaged => [], existing => false},
+                  lists:reverse(Disk)),
             {Node, _Sync} = performed(Effects, Node0#node{acceptor = Acceptor}),
             {Ready, Written} = synced(Node),
             {Ready, Written ++ [{after_ms, ?INTRODUCE_MS, introduce} | Timers]}
@@ -63,8 +68,12 @@ handle({timer, sync}, _NowMs, Node) ->
     synced(Node);
 handle({timer, {request, Id, Timer}}, _NowMs, Node) ->
     proposer(Id, {timer, Timer}, Node);
-handle({message, From, {ask, Id, Tag, Message}}, _NowMs, Node) ->
-    acceptor({vote, {From, {reply, Id, Tag}}, Message}, Node);
+handle({timer, {rejoin, Timer}}, _NowMs, Node) ->
+    rejoin({timer, Timer}, Node);
+handle({message, From, {ask, Id, Tag, Members, Message}}, _NowMs, Node) ->
+    acceptor({vote, {From, {reply, Id, Tag}}, Members, Message}, Node);
+handle({message, From, {{reply, rejoin, Tag}, Reply}}, _NowMs, Node) ->
+    rejoin({reply, From, Tag, Reply}, Node);
 handle({message, From, {{reply, Id, Tag}, Reply}}, _NowMs, Node) ->
     proposer(Id, {reply, From, Tag, Reply}, Node);
 handle({message, From, {introduce, Identity}}, _NowMs, Node) ->
@@ -74,27 +83,73 @@ handle({message, From, {introduced, Reply}}, _NowMs, Node) ->
 
 %% --- the replica ------------------------------------------------------------------------------
 
-acceptor(Event, #node{acceptor = Acceptor0} = Node) ->
+acceptor(Event, #node{acceptor = Acceptor0} = Node0) ->
     {Acceptor, Effects} = weft_kv_strong_acceptor_core:handle(Event, Acceptor0),
-    performed(Effects, Node#node{acceptor = Acceptor}).
+    {Node, Done} = performed(Effects, Node0#node{acceptor = Acceptor}),
+    {Next, More} = candidate(weft_kv_strong_acceptor_core:status(Acceptor), Node),
+    {Next, Done ++ More}.
 
 performed(Effects, #node{waiting = Before, acceptor = Acceptor} = Node0) ->
     Waiting = lists:reverse([Entry || {append, Entry} <- Effects]) ++ Before,
-    {Ms, Node} = uniform(?SYNC_MAX_MS, Node0#node{waiting = Waiting}),
+    {Ms, Node1} = uniform(?SYNC_MAX_MS, Node0#node{waiting = Waiting}),
+    {Node, More} = all(fun(Stored, N) -> rejoin({stored, Stored}, N) end,
+                       [Stored || {reply, rejoin, Stored} <- Effects], Node1),
     {Node, [{send, To, {What, Reply}} || {reply, {To, What}, Reply} <- Effects]
          ++ [{send, To, {introduce, Identity}} || {introduce, To, Identity} <- Effects]
-         ++ [{after_ms, Ms, sync} || weft_kv_strong_acceptor_core:is_holding(Acceptor)]}.
+         ++ [{after_ms, Ms, sync} || weft_kv_strong_acceptor_core:is_holding(Acceptor)] ++ More}.
 
 synced(#node{waiting = Waiting, disk = Disk0} = Node0) ->
     Disk = Waiting ++ Disk0,
     {Node, Effects} = acceptor(committed, Node0#node{disk = Disk, waiting = []}),
     {Node, [{disk, Disk} || Waiting =/= []] ++ Effects}.
 
+%% --- a lost disk ------------------------------------------------------------------------------
+
+candidate(forgotten, #node{acceptor = Acceptor, rejoin = none, self = Self, next = Next,
+                           options = #{homes := Homes, timeout_ms := TimeoutMs,
+                                       incarnation := Incarnation}} = Node) ->
+    case weft_kv_strong_acceptor_core:candidate(Acceptor) of
+        none ->
+            Identity = term_to_binary({Self, Incarnation, candidate, Next}),
+            acceptor({candidate, Identity}, Node#node{next = Next + 1});
+        {ok, Identity} ->
+            {Rejoin, Effects} = weft_kv_strong_rejoin_core:init(
+                                  #{self => Self, identity => Identity, others => Homes -- [Self],
+                                    timeout_ms => TimeoutMs, pause_ms => ?REJOIN_PAUSE_MS}),
+            all(fun rejoin_effect/2, Effects, Node#node{rejoin = Rejoin})
+    end;
+candidate(_Status, Node) ->
+    {Node, []}.
+
+rejoin(_Late, #node{rejoin = none} = Node) ->
+    {Node, []};
+rejoin(Event, #node{rejoin = Rejoin0} = Node) ->
+    {Rejoin, Effects} = weft_kv_strong_rejoin_core:handle(Event, Rejoin0),
+    all(fun rejoin_effect/2, Effects, Node#node{rejoin = Rejoin}).
+
+rejoin_effect({register, Request}, #node{self = Self, next = Next, options = Options} = Node) ->
+    Id = term_to_binary({Self, maps:get(incarnation, Options), Next}),
+    proposed(Id, weft_kv_strong_members:key(), Request, Next, Node#node{next = Next + 1});
+rejoin_effect({ask, To, Tag, Members, Message}, Node) ->
+    {Node, [{send, To, {ask, rejoin, Tag, Members, Message}}]};
+rejoin_effect({fill, Step}, Node) ->
+    acceptor({fill, rejoin, Step}, Node);
+rejoin_effect({after_ms, Ms, Timer}, Node) ->
+    {Node, [{after_ms, Ms, {rejoin, Timer}}]};
+rejoin_effect(done, Node) ->
+    {Node#node{rejoin = none}, [{notice, rejoined}]}.
+
+%% What each of them does to the node, one after the other.
+all(Fun, Each, Node0) ->
+    lists:foldl(fun(One, {N0, Done}) ->
+                    {N, More} = Fun(One, N0),
+                    {N, Done ++ More}
+                end, {Node0, []}, Each).
+
 %% --- clients ----------------------------------------------------------------------------------
 
-request(NowMs, #node{options = #{keys := Keys, homes := Homes, timeout_ms := TimeoutMs} = Options,
-                     self = Self, next = Next, seen = Seen, requests = Requests,
-                     keys = ByRequest} = Node0) ->
+request(NowMs, #node{options = #{keys := Keys} = Options, self = Self, next = Next,
+                     seen = Seen} = Node0) ->
     {Key, Node1} = pick(Keys, Node0),
     {Kind, Node2} = pick([get, get, put, put, cas, cas, cas, delete], Node1),
     {CounterMs, Node3} = uniform(2000, Node2),
@@ -106,13 +161,17 @@ request(NowMs, #node{options = #{keys := Keys, homes := Homes, timeout_ms := Tim
                   cas -> {cas, maps:get(Key, Seen, not_found), Id}
               end,
     %% Clocks differ by up to a second.
-    {Proposer, Effects} = weft_kv_strong_proposer_core:init(
-                            Request, #{key => Key, id => Id, homes => Homes,
-                                       counter => NowMs + CounterMs, timeout_ms => TimeoutMs}),
-    {Node, Asks} = effects(Id, Effects, Node3#node{next = Next + 1,
-                                                   requests = Requests#{Id => Proposer},
-                                                   keys = ByRequest#{Id => Key}}),
+    {Node, Asks} = proposed(Id, Key, Request, NowMs + CounterMs, Node3#node{next = Next + 1}),
     {Node, [{notice, {call, Id, Key, Request}} | Asks]}.
+
+proposed(Id, Key, Request, Counter,
+         #node{options = #{homes := Homes, timeout_ms := TimeoutMs}, members = Members,
+               requests = Requests, keys = ByRequest} = Node) ->
+    {Proposer, Effects} = weft_kv_strong_proposer_core:init(
+                            Request, #{key => Key, id => Id, homes => Homes, members => Members,
+                                       counter => Counter, timeout_ms => TimeoutMs}),
+    effects(Id, Effects, Node#node{requests = Requests#{Id => Proposer},
+                                   keys = ByRequest#{Id => Key}}).
 
 proposer(Id, Event, #node{requests = Requests} = Node) ->
     case Requests of
@@ -123,20 +182,23 @@ proposer(Id, Event, #node{requests = Requests} = Node) ->
     end.
 
 effects(Id, Effects, Node) ->
-    lists:foldl(fun(Effect, {N0, Done}) ->
-                    {N, More} = effect(Id, Effect, N0),
-                    {N, Done ++ More}
-                end, {Node, []}, Effects).
+    all(fun(Effect, N) -> effect(Id, Effect, N) end, Effects, Node).
 
-effect(Id, {ask, To, Tag, Message}, Node) ->
-    {Node, [{send, To, {ask, Id, Tag, Message}}]};
+effect(Id, {ask, To, Tag, Members, Message}, Node) ->
+    {Node, [{send, To, {ask, Id, Tag, Members, Message}}]};
+effect(_Id, {learned, Members}, Node) ->
+    {Node#node{members = Members}, []};
 effect(Id, {after_ms, Ms, Timer}, Node) ->
     {Node, [{after_ms, Ms, {request, Id, Timer}}]};
-effect(Id, {answer, Result}, #node{requests = Requests, keys = ByRequest, seen = Seen,
-                                   options = #{pause_ms := PauseMs}} = Node0) ->
+effect(Id, {answer, Result}, #node{requests = Requests, keys = ByRequest} = Node) ->
     {Key, Keys} = maps:take(Id, ByRequest),
-    {Ms, Node} = uniform(PauseMs, Node0#node{requests = maps:remove(Id, Requests), keys = Keys,
-                                             seen = remembered(Key, Result, Id, Seen)}),
+    answered(Key =:= weft_kv_strong_members:key(), Key, Id, Result,
+             Node#node{requests = maps:remove(Id, Requests), keys = Keys}).
+
+answered(true, _Key, _Id, Result, Node) ->
+    rejoin({registered, Result}, Node);
+answered(false, Key, Id, Result, #node{seen = Seen, options = #{pause_ms := PauseMs}} = Node0) ->
+    {Ms, Node} = uniform(PauseMs, Node0#node{seen = remembered(Key, Result, Id, Seen)}),
     {Node, [{notice, {return, Id, Result}}, {after_ms, Ms, client}]}.
 
 remembered(Key, {ok, Value}, _Id, Seen) -> Seen#{Key => Value};

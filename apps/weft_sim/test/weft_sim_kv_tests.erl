@@ -67,7 +67,8 @@ nothing_is_found_test_() ->
         Sum = fun(What) -> lists:sum([map_get(What, Result) || {_, Result} <- Results]) end,
         %% So that something was tried: most have an answer, and some have not.
         ?assert(Sum(done) > 100 * length(Results)),
-        ?assert(Sum(unknown) >= length(Results))
+        ?assert(Sum(unknown) >= length(Results)),
+        ?assert(Sum(rejoined) >= length(Results) div 4)
     end}.
 
 seeds() ->

@@ -59,13 +59,15 @@ once(Bucket, Options, Cursor) ->
 %% --- strong buckets ---------------------------------------------------------------------------
 
 keys(Bucket, #{n := N, timeout_ms := Ms} = Options, Partition, After) ->
-    Homes = weft_kv_strong_bucket:homes(Partition, Options),
-    Name = weft_kv_strong_bucket:name(Bucket, Partition),
-    Request = {vote, 1, weft_kv_strong_bucket:configuration(Bucket, Options),
-               {keys, After, ?KEYS}},
+    Members = weft_kv_strong_known:members(Bucket, Partition),
     Asked = weft_kv_crew:map(fun(Node) ->
-                                 {Node, weft_kv_strong_request:call({Name, Node}, Request, Ms)}
-                             end, Homes),
+                                 {Node, weft_kv_strong_request:ask(
+                                          Node, Bucket, Partition, Options,
+                                          {Members, {keys, After, ?KEYS}}, Ms)}
+                             end, weft_kv_strong_bucket:homes(Partition, Options)),
+    %% They are asked at the next try.
+    _ = [ok = weft_kv_strong_known:learned(Bucket, Partition, Others)
+         || {_, {error, {members, Others}}} <- Asked],
     Pages = [{Keys, IsLast} || {_, {keys, Keys, IsLast}} <- Asked],
     case length(Pages) > N div 2 of
         true ->

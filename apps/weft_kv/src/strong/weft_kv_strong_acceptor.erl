@@ -3,8 +3,10 @@
 %% What waits in its queue is written and synced together, and then answered. While nothing can be
 %% written, nothing is answered but errors.
 %%
-%% Other nodes call it with `{vote, 1, Configuration, Message}' and `{introduce, 1, Configuration,
-%% Node, Identity}'. Who has another configuration of the bucket is refused.
+%% Other nodes call it with `{vote, 2, Configuration, {Members, Message}}' and `{introduce, 2,
+%% Configuration, {Node, Identity}}'. Who has another configuration of the bucket is refused. If it
+%% has lost its file, a process beside it (`weft_kv_strong_rejoin') gets it filled, with
+%% `{fill, Step}'.
 -module(weft_kv_strong_acceptor).
 -behaviour(gen_server).
 
@@ -17,11 +19,17 @@
 -define(HELD_MAX, 200).
 %% A file is written anew when it is larger, and twice as large as after the last time.
 -define(REWRITE_BYTES, 1000000).
+-define(REJOIN_MS, 1000).
 
 -record(replica, {name :: atom(),
+                  bucket :: atom(),
+                  partition :: non_neg_integer(),
+                  options :: weft_kv_strong_bucket:options(),
                   configuration :: term(),
-                  core :: weft_kv_strong_acceptor_core:state(),
+                  core = none :: none | weft_kv_strong_acceptor_core:state(),
                   log :: weft_kv_log:log(),
+                  %% The process that gets it filled.
+                  rejoin = none :: none | reference(),
                   is_behind = false :: boolean(),
                   rewritten_bytes = 0 :: non_neg_integer()}).
 
@@ -51,21 +59,24 @@ opened(Bucket, Partition, Options) ->
             begun(Entries =:= [], weft_kv_strong_acceptor_core:init(
                     #{identity => crypto:strong_rand_bytes(16),
                       configuration => {node(), Configuration},
+                      self => node(),
                       others => weft_kv_strong_bucket:homes(Partition, Options) -- [node()],
                       keys_max => map_get(keys_max, Options),
                       existing => map_get(existing, Options),
-                      damaged => is_damaged(Dir, Partition)}, Entries),
-                  weft_kv_strong_bucket:name(Bucket, Partition), Configuration, Log);
+                      damaged => damaged(Dir, Partition)}, Entries),
+                  #replica{name = weft_kv_strong_bucket:name(Bucket, Partition),
+                           bucket = Bucket, partition = Partition, options = Options,
+                           configuration = Configuration, log = Log});
         {error, Reason} -> {stop, Reason}
     end.
 
 %% A file of another node is refused, too: two replicas in one file would be none.
-begun(_IsNew, {error, {other_configuration, Other}}, _Name, Mine, Log) ->
+begun(_IsNew, {error, {other_configuration, Other}},
+      #replica{configuration = Mine, log = Log}) ->
     ok = weft_kv_log:close(Log),
     {stop, {strong_buckets_stay_as_they_were, #{was => Other, is => {node(), Mine}}}};
-begun(IsNew, {ok, Core, Effects}, Name, Configuration, Log) ->
-    Replica = performed(Effects, #replica{name = Name, configuration = Configuration, core = Core,
-                                          log = Log}),
+begun(IsNew, {ok, Core, Effects}, Replica0) ->
+    Replica = performed(Effects, Replica0#replica{core = Core}),
     case weft_kv_log:commit(Replica#replica.log) of
         {ok, Committed} ->
             self() ! introduce,
@@ -73,7 +84,7 @@ begun(IsNew, {ok, Core, Effects}, Name, Configuration, Log) ->
                             {false, voting} -> voting;
                             _ -> founding
                         end, Replica),
-            {ok, Replica#replica{log = Committed}};
+            {ok, candidate(Replica#replica{log = Committed})};
         {error, Reason, Failed} ->
             ok = weft_kv_log:close(Failed),
             {stop, Reason}
@@ -81,20 +92,19 @@ begun(IsNew, {ok, Core, Effects}, Name, Configuration, Log) ->
 
 %% The log puts a damaged file aside, and keeps what was before the damage. What was behind it is
 %% forgotten.
-is_damaged(Dir, Partition) ->
+damaged(Dir, Partition) ->
     case file:list_dir(Dir) of
         {ok, Files} ->
-            lists:any(fun(File) ->
-                          lists:prefix(integer_to_list(Partition) ++ ".log.damaged", File)
-                      end, Files);
-        {error, _} -> false
+            Prefix = integer_to_list(Partition) ++ ".log.damaged",
+            lists:sort([File || File <- Files, lists:prefix(Prefix, File)]);
+        {error, _} -> []
     end.
 
 %% @private
 handle_call(Request, From, Replica) ->
     weft_redact:run(fun() -> called(Request, From, Replica) end).
 
-called({What, 1, Configuration, Question}, From,
+called({What, 2, Configuration, Question}, From,
             #replica{configuration = Configuration} = Replica)
   when What =:= vote; What =:= introduce ->
     case process_info(self(), message_queue_len) of
@@ -103,8 +113,10 @@ called({What, 1, Configuration, Question}, From,
         _ ->
             answered(asked({What, Question}, From), {What, Question}, caught_up(Replica))
     end;
-called({_What, 1, _Other, _Question}, _From, #replica{configuration = Mine} = Replica) ->
+called({_What, 2, _Other, _Question}, _From, #replica{configuration = Mine} = Replica) ->
     {reply, {error, {other_configuration, Mine}}, settled(Replica)};
+called({fill, Step}, {Pid, _} = From, Replica) when node(Pid) =:= node() ->
+    {noreply, event({fill, From, Step}, Replica)};
 called(status, _From, #replica{core = Core} = Replica) ->
     {reply, weft_kv_strong_acceptor_core:status(Core), settled(Replica)};
 called(Request, _From, Replica) ->
@@ -129,12 +141,20 @@ caught_up(#replica{log = Log0} = Replica) ->
 %% What is none of these was sent by a later version.
 asked({introduce, {Node, Identity}}, From) when is_binary(Identity) ->
     {introduce, From, Node, Identity};
-asked({vote, {read, _} = Message}, From) -> {vote, From, Message};
-asked({vote, {keys, After, Max} = Message}, From)
-  when is_binary(After), is_integer(Max), Max > 0 -> {vote, From, Message};
-asked({vote, {prepare, _, {_, _}} = Message}, From) -> {vote, From, Message};
-asked({vote, {accept, _, {_, _}, {_, _, _}} = Message}, From) -> {vote, From, Message};
+asked({vote, {{Epoch, Replaced} = Members, Message}}, From)
+  when is_integer(Epoch), is_map(Replaced) ->
+    case is_known(Message) of
+        true -> {vote, From, Members, Message};
+        false -> stray
+    end;
 asked(_Other, _From) -> stray.
+
+is_known({read, Key}) -> is_binary(Key);
+is_known({keys, After, Max}) -> is_binary(After) andalso is_integer(Max) andalso Max > 0;
+is_known({registers, After}) -> After =:= first orelse is_binary(After);
+is_known({prepare, Key, {_, _, _}}) -> is_binary(Key);
+is_known({accept, Key, {_, _, _}, {_, _, _}}) -> is_binary(Key);
+is_known(_Other) -> false.
 
 %% @private
 handle_cast(Request, Replica) ->
@@ -149,13 +169,18 @@ told(introduce, #replica{core = Core} = Replica) ->
     _ = weft_kv_strong_acceptor_core:status(Core) =:= founding
         andalso erlang:send_after(?INTRODUCE_MS, self(), introduce),
     {noreply, event(introduce, Replica)};
-told({introduced, Node, Answer}, #replica{core = Core} = Replica0)
-  when Answer =:= welcome; Answer =:= forgotten ->
-    Replica = event({introduced, Node, Answer}, Replica0),
-    ok = warned(weft_kv_strong_acceptor_core:status(Core), Replica),
-    {noreply, written(Replica)};
+told({introduced, Node, Answer}, Replica) when Answer =:= welcome; Answer =:= forgotten ->
+    {noreply, written(event({introduced, Node, Answer}, Replica))};
 told({introduced, _Node, {error, _Reason}}, Replica) ->
     {noreply, settled(Replica)};
+told({'DOWN', Ref, process, _, normal}, #replica{rejoin = Ref} = Replica) ->
+    {noreply, settled(Replica#replica{rejoin = none})};
+told({'DOWN', Ref, process, _, Reason}, #replica{rejoin = Ref, name = Name} = Replica) ->
+    logger:warning("weft_kv: ~ts is not filled, and tries again: ~0tp", [Name, Reason]),
+    _ = erlang:send_after(?REJOIN_MS, self(), rejoin),
+    {noreply, settled(Replica)};
+told(rejoin, Replica) ->
+    {noreply, written(candidate(Replica#replica{rejoin = none}))};
 told(Message, Replica) ->
     ok = weft_stray:message(Message),
     {noreply, settled(Replica)}.
@@ -175,8 +200,10 @@ warned(Before, #replica{core = Core, name = Name}) ->
     ok = weft_kv_stats:replica(Status),
     case Status of
         forgotten when Before =/= forgotten ->
-            logger:error("weft_kv: ~ts has lost what it had on disk. It does not vote any more; "
-                         "the bucket goes on while a majority of its replicas is up", [Name]);
+            logger:error("weft_kv: ~ts has lost what it had on disk. It does not vote until the "
+                         "others have filled it, which a majority of its replicas can do", [Name]);
+        voting when Before =:= forgotten ->
+            logger:notice("weft_kv: ~ts was filled by the others, and votes again", [Name]);
         voting when Before =:= founding ->
             logger:notice("weft_kv: ~ts begins, without data. If this bucket had data before, all "
                           "its replicas have lost it: stop, and import a backup. The option "
@@ -188,7 +215,30 @@ warned(Before, #replica{core = Core, name = Name}) ->
 
 event(Event, #replica{core = Core0} = Replica) ->
     {Core, Effects} = weft_kv_strong_acceptor_core:handle(Event, Core0),
-    settled(performed(Effects, Replica#replica{core = Core})).
+    Done = settled(performed(Effects, Replica#replica{core = Core})),
+    changed(weft_kv_strong_acceptor_core:status(Core0), weft_kv_strong_acceptor_core:status(Core),
+            Done).
+
+changed(Same, Same, Replica) ->
+    Replica;
+changed(Before, _Status, Replica) ->
+    ok = warned(Before, Replica),
+    candidate(Replica).
+
+%% What it was before is forgotten, and it asks the others for what it has to know.
+candidate(#replica{core = Core, rejoin = none, bucket = Bucket, partition = Partition,
+                   options = Options} = Replica) ->
+    case {weft_kv_strong_acceptor_core:status(Core),
+          weft_kv_strong_acceptor_core:candidate(Core)} of
+        {forgotten, none} ->
+            candidate(written(event({candidate, crypto:strong_rand_bytes(16)}, Replica)));
+        {forgotten, {ok, Identity}} ->
+            Ref = weft_kv_strong_rejoin:start(Bucket, Partition, Options, Identity),
+            Replica#replica{rejoin = Ref};
+        _ -> Replica
+    end;
+candidate(Replica) ->
+    Replica.
 
 performed(Effects, Replica) -> lists:foldl(fun effect/2, Replica, Effects).
 
@@ -200,7 +250,7 @@ effect({reply, From, Reply}, Replica) ->
 effect({introduce, Node, Identity}, Replica) ->
     #replica{name = Name, configuration = Configuration} = Replica,
     Self = self(),
-    Request = {introduce, 1, Configuration, {node(), Identity}},
+    Request = {introduce, 2, Configuration, {node(), Identity}},
     _ = spawn(fun() ->
                   Self ! {introduced, Node,
                           weft_kv_strong_request:call({Name, Node}, Request, ?ASK_MS)}

@@ -3,10 +3,8 @@
 %% key, and whether it may vote at all. Pure. The other half is `weft_kv_strong_proposer_core'.
 %%
 %% Each key is a register of its own: Paxos for one value that is replaced by the next one
-%% (CASPaxos,
-%% Rystsov 2018), so there is no leader and no log. A *ballot* `{Counter, Id}' belongs to one
-%% attempt
-%% of one request.
+%% (CASPaxos, Rystsov 2018), so there is no leader and no log. A *ballot* `{Epoch, Counter, Id}'
+%% belongs to one attempt of one request.
 %% <ul>
 %% <li>`{read, Key}' is answered with what was accepted last, `{state, Ballot, State}'.</li>
 %% <li>`{prepare, Key, Ballot}': from now on nothing below this ballot is accepted. The answer is
@@ -14,50 +12,77 @@
 %% <li>`{accept, Key, Ballot, State}': it is accepted unless a higher ballot was promised.</li>
 %% <li>`{keys, After, Max}' is answered with keys behind that one, `{keys, Keys, IsLast}': those
 %%     that were promised or accepted, in their order.</li>
+%% <li>`{registers, After}' is answered with what was accepted for keys behind that one,
+%%     `{registers, [{Key, Ballot, State}], IsLast}', for a replica that has to be filled.</li>
 %% <li>What can not be promised or accepted any more is answered with `{refused, Promised}'.</li>
 %% </ul>
 %% No answer leaves before all that it says is on disk: answers are held until the event
-%% `committed'.
-%% That goes for what was only read, too.
+%% `committed'. That goes for what was only read, too.
 %%
 %% A replica that forgot must not vote: what it has promised and accepted may be what a majority
 %% counted on. So each replica draws an identity when its file is made, and votes when all others
 %% have written that identity down. They never take another one. A replica whose file is lost has
 %% another identity and is told so (`forgotten'). As a consequence all replicas have to be there
-%% once
-%% before the first vote. One whose file was damaged is `forgotten' from the start. The file says
-%% so, and it stays so whatever becomes of the others and of the file that was put aside. If all
+%% once before the first vote. One whose file was damaged is `forgotten' from the start. If all
 %% files of a partition are lost, nobody is left who could tell: the replicas begin anew, unless
 %% they were told that there was a file (`existing').
 %%
-%% Events: `{vote, Ref, Message}', `{introduce, Ref, Node, Identity}', `{introduced, Node, welcome |
-%% forgotten}', `introduce' (time to introduce itself again), `committed', `{not_committed,
-%% Reason}'.
+%% One that is `forgotten' becomes a *candidate*, with a new identity and nothing else. It votes
+%% when the others have chosen members with that identity and have filled it, which
+%% `weft_kv_strong_rejoin_core' sees to. Members are those of an epoch (`weft_kv_strong_members').
+%% A vote is for the members of one epoch: a replica that knows later ones refuses it and names
+%% them, and one that knows earlier ones only takes the later ones for its own. From then on nothing
+%% can be done in the earlier epoch with its help, as its ballots are below those of the later one.
+%%
+%% Events: `{vote, Ref, Members, Message}', `{introduce, Ref, Node, Identity}', `{introduced, Node,
+%% welcome | forgotten}', `introduce' (time to introduce itself again), `{candidate, Identity}'
+%% (that nobody has had), `{fill, Ref, Step}' (of the candidate: `{members, Members}', `{registers,
+%% Epoch, Registers}', `{filled, Epoch}'), `committed', `{not_committed, Reason}'.
 %% Effects: `{append, Entry}', `{reply, Ref, Reply}', `{introduce, Node, Identity}'.
 -module(weft_kv_strong_acceptor_core).
 
--export([init/2, handle/2, status/1, entries/1, is_holding/1, held/1]).
--export_type([state/0, ballot/0, message/0, reply/0, entry/0, status/0, identity/0, content/0]).
+-export([init/2, handle/2, status/1, candidate/1, entries/1, is_holding/1, held/1]).
+-export_type([state/0, ballot/0, message/0, reply/0, entry/0, status/0, identity/0, content/0,
+              register/0]).
 
--type ballot() :: {Counter :: non_neg_integer(), Id :: binary()}.
--type content() :: {Writes :: non_neg_integer(), Last :: [binary()], binary() | not_found}.
+-type ballot() :: {weft_kv_strong_members:epoch(), Counter :: non_neg_integer(), Id :: binary()}.
+-type content() :: {Writes :: non_neg_integer(), Last :: [binary()],
+                    binary() | not_found | weft_kv_strong_members:members()}.
 %% How many writes there were, the ids of the last ones, and the value.
+-type register() :: {Key :: binary(), ballot(), content()}.
 -type identity() :: binary().
 -type status() :: founding | voting | forgotten.
 -type message() :: {read, binary()} | {keys, After :: binary(), Max :: pos_integer()}
+                 | {registers, After :: first | binary()}
                  | {prepare, binary(), ballot()}
                  | {accept, binary(), ballot(), content()}.
 -type reply() :: {state, ballot(), content()} | {keys, [binary()], IsLast :: boolean()}
+               | {registers, [register()], IsLast :: boolean()}
                | {promise, ballot(), content()} | accepted
-               | {refused, ballot()} | {error, founding | forgotten | full | {failed, term()}}.
+               | {refused, ballot()}
+               | {error, founding | forgotten | full | {failed, term()}
+                       | {members, weft_kv_strong_members:members()}}.
 -type entry() :: {identity, identity(), Configuration :: term()} | {known, node(), identity()}
-               | founded | forgotten | {promised, binary(), ballot()}
-               | {accepted, binary(), ballot(), content()}.
+               | founded | forgotten | {candidate, identity(), Damaged :: [file:filename()]}
+               | {members, weft_kv_strong_members:members()}
+               | {promised, binary(), ballot()} | {accepted, binary(), ballot(), content()}.
+
+-define(NONE, {0, 0, <<>>}).
+-define(NOTHING, {?NONE, ?NONE, {0, [], not_found}}).
+-define(FOUNDERS, {0, #{}}).
+%% Of an answer with registers, unless one alone is larger.
+-define(PAGE_BYTES, 1000000).
 
 -record(acceptor, {identity :: identity(),
                    configuration :: term(),
+                   self :: node(),
                    others :: [node()],
                    status :: status(),
+                   is_candidate = false :: boolean(),
+                   %% Files that were put aside, and those of them that a candidate has made good.
+                   damaged :: [file:filename()],
+                   replaced = [] :: [file:filename()],
+                   members = ?FOUNDERS :: weft_kv_strong_members:members(),
                    known = #{} :: #{node() => identity()},
                    welcome = [] :: [node()],
                    keys_max :: pos_integer(),
@@ -65,44 +90,54 @@
                    held = [] :: [{term(), term()}]}).
 -opaque state() :: #acceptor{}.
 
--define(NONE, {0, <<>>}).
--define(NOTHING, {?NONE, ?NONE, {0, [], not_found}}).
-
 %% @doc A replica with the entries of its file, in their order. Options: `identity' (of a new file),
-%% `others' (the nodes of the other replicas), `configuration' (of the bucket; it can not be changed
-%% later), `keys_max', `damaged' (the file has lost entries), `existing' (there was a file before).
--spec init(#{identity := identity(), others := [node()], configuration := term(),
-             keys_max := pos_integer(), damaged := boolean(), existing := boolean()},
+%% `self' and `others' (the nodes of all replicas), `configuration' (of the bucket; it can not be
+%% changed later), `keys_max', `damaged' (files of this replica that were put aside, as they have
+%% lost entries), `existing' (there was a file before).
+-spec init(#{identity := identity(), self := node(), others := [node()], configuration := term(),
+             keys_max := pos_integer(), damaged := [file:filename()], existing := boolean()},
            [entry()]) ->
           {ok, state(), [term()]} | {error, {other_configuration, term()}}.
-init(#{identity := Fresh, others := Others, configuration := Configuration, keys_max := Max,
-       damaged := Damaged, existing := Existing}, Entries) ->
-    New = #acceptor{identity = Fresh, configuration = Configuration, others = Others,
-                    status = founding, keys_max = Max},
+init(#{identity := Fresh, self := Self, others := Others, configuration := Configuration,
+       keys_max := Max, damaged := Damaged, existing := Existing}, Entries) ->
+    New = #acceptor{identity = Fresh, configuration = Configuration, self = Self, others = Others,
+                    status = founding, damaged = Damaged, keys_max = Max},
     State = lists:foldl(fun replay/2, New, Entries),
     case State of
         #acceptor{configuration = Other} when Other =/= Configuration ->
             {error, {other_configuration, Other}};
-        #acceptor{status = forgotten} -> {ok, State, []};
-        _ when Damaged -> {ok, State#acceptor{status = forgotten}, [{append, forgotten}]};
-        _ when Entries =:= [], Existing ->
-            {ok, State#acceptor{status = forgotten},
-             [{append, {identity, Fresh, Configuration}}, {append, forgotten}]};
-        _ when Entries =:= [] ->
-            {Begun, Effects} = introduced(State),
-            {ok, Begun, [{append, {identity, Fresh, Configuration}} | Effects]};
-        _ ->
-            {ok, State, []}
+        #acceptor{replaced = Replaced} ->
+            {Begun, Written} = begun(Entries, Existing, Damaged -- Replaced, State),
+            {ok, Begun, Written}
     end.
+
+begun(_Entries, _Existing, [_ | _], State) ->
+    {replay(forgotten, State), [{append, forgotten}]};
+begun([_ | _], _Existing, [], State) ->
+    {State, []};
+begun([], true, [], State) ->
+    {replay(forgotten, State), [first(State), {append, forgotten}]};
+begun([], _Existing, [], State) ->
+    {Begun, Effects} = introduced(State),
+    {Begun, [first(State) | Effects]}.
+
+first(#acceptor{identity = Identity, configuration = Configuration}) ->
+    {append, {identity, Identity, Configuration}}.
 
 replay({identity, Identity, Configuration}, State) ->
     State#acceptor{identity = Identity, configuration = Configuration};
 replay({known, Node, Identity}, #acceptor{known = Known} = State) ->
     State#acceptor{known = Known#{Node => Identity}};
 replay(founded, State) ->
-    State#acceptor{status = voting};
+    State#acceptor{status = voting, is_candidate = false};
 replay(forgotten, State) ->
-    State#acceptor{status = forgotten};
+    State#acceptor{status = forgotten, is_candidate = false};
+%% It has nothing but what it will be filled with.
+replay({candidate, Identity, Damaged}, State) ->
+    State#acceptor{status = forgotten, is_candidate = true, identity = Identity,
+                   replaced = Damaged, registers = #{}};
+replay({members, Members}, State) ->
+    State#acceptor{members = Members};
 replay({promised, Key, Ballot}, #acceptor{registers = Registers} = State) ->
     {_, Accepted, Content} = maps:get(Key, Registers, ?NOTHING),
     State#acceptor{registers = Registers#{Key => {Ballot, Accepted, Content}}};
@@ -113,13 +148,22 @@ replay({accepted, Key, Ballot, Content}, #acceptor{registers = Registers} = Stat
 -spec status(state()) -> status().
 status(#acceptor{status = Status}) -> Status.
 
+%% @doc The identity with which it wants to vote again, if it is a candidate.
+-spec candidate(state()) -> {ok, identity()} | none.
+candidate(#acceptor{is_candidate = true, identity = Identity}) -> {ok, Identity};
+candidate(#acceptor{}) -> none.
+
 %% @doc A file with these entries says all that the present one says.
 -spec entries(state()) -> [entry()].
 entries(#acceptor{identity = Identity, configuration = Configuration, known = Known,
+                  replaced = Replaced, is_candidate = IsCandidate, members = Members,
                   status = Status, registers = Registers}) ->
     [{identity, Identity, Configuration}]
+        ++ [{candidate, Identity, Replaced} || IsCandidate orelse Replaced =/= []]
+        ++ [{members, Members} || Members =/= ?FOUNDERS]
         ++ [{known, Node, Its} || {Node, Its} <- lists:sort(maps:to_list(Known))]
-        ++ [founded || Status =:= voting] ++ [forgotten || Status =:= forgotten]
+        ++ [founded || Status =:= voting]
+        ++ [forgotten || Status =:= forgotten, not IsCandidate]
         ++ lists:append([register_entries(Key, Register)
                          || {Key, Register} <- lists:sort(maps:to_list(Registers))]).
 
@@ -137,16 +181,19 @@ held(#acceptor{held = Held}) -> length(Held).
 
 %% @doc See above.
 -spec handle(term(), state()) -> {state(), [term()]}.
-handle({vote, Ref, Message}, #acceptor{status = voting} = State) ->
-    vote(Ref, Message, State);
-handle({vote, Ref, _Message}, #acceptor{status = Status} = State) ->
+handle({vote, Ref, Members, Message}, #acceptor{status = voting, members = Mine} = State) ->
+    case weft_kv_strong_members:compare(Members, Mine) of
+        same -> vote(Ref, Message, State);
+        earlier -> hold(Ref, {error, {members, Mine}}, State);
+        later -> adopted(Ref, Members, Message, State)
+    end;
+handle({vote, Ref, _Members, _Message}, #acceptor{status = Status} = State) ->
     {State, [{reply, Ref, {error, Status}}]};
 handle({introduce, Ref, Node, Identity}, #acceptor{known = Known, others = Others} = State) ->
     case {lists:member(Node, Others), Known} of
         {true, #{Node := Identity}} -> hold(Ref, welcome, State);
         {true, #{Node := _Another}} -> hold(Ref, forgotten, State);
-        {true, #{}} ->
-            change(Ref, welcome, {known, Node, Identity}, State);
+        {true, #{}} -> met(Ref, Node, Identity, State);
         {false, _} -> {State, [{reply, Ref, {error, no_replica}}]}
     end;
 handle(introduce, #acceptor{status = founding, others = Others, identity = Identity,
@@ -157,9 +204,17 @@ handle(introduce, State) ->
 handle({introduced, Node, welcome}, #acceptor{status = founding, welcome = Welcome} = State) ->
     introduced(State#acceptor{welcome = lists:usort([Node | Welcome])});
 handle({introduced, _Node, forgotten}, #acceptor{status = founding} = State) ->
-    {State#acceptor{status = forgotten}, [{append, forgotten}]};
+    {replay(forgotten, State), [{append, forgotten}]};
 handle({introduced, _Node, _Late}, State) ->
     {State, []};
+handle({candidate, Identity}, #acceptor{status = forgotten, is_candidate = false,
+                                        damaged = Damaged} = State) ->
+    Entry = {candidate, Identity, Damaged},
+    {replay(Entry, State), [{append, Entry}]};
+handle({fill, Ref, Step}, #acceptor{is_candidate = true} = State) ->
+    filled(Ref, Step, State);
+handle({fill, Ref, _Step}, State) ->
+    {State, [{reply, Ref, {error, no_candidate}}]};
 handle(committed, #acceptor{held = Held} = State) ->
     {State#acceptor{held = []}, [{reply, Ref, Reply} || {Ref, Reply} <- lists:reverse(Held)]};
 handle({not_committed, Reason}, #acceptor{held = Held} = State) ->
@@ -172,6 +227,43 @@ introduced(#acceptor{welcome = Welcome, others = Others} = State) ->
         _ -> {State, []}
     end.
 
+%% Who has replaced others, or was replaced, can not tell a founder from one that has lost its file.
+met(Ref, Node, Identity, #acceptor{status = Status, members = ?FOUNDERS} = State)
+  when Status =/= forgotten ->
+    change(Ref, welcome, {known, Node, Identity}, State);
+met(Ref, _Node, _Identity, State) ->
+    hold(Ref, forgotten, State).
+
+%% --- members ----------------------------------------------------------------------------------
+
+%% Another may be in its place, if its file was away for a while.
+adopted(Ref, Members, Message, #acceptor{self = Self, identity = Identity} = State0) ->
+    State = replay({members, Members}, State0),
+    case weft_kv_strong_members:is_replaced(Self, Identity, Members) of
+        false ->
+            {Next, Effects} = vote(Ref, Message, State),
+            {Next, [{append, {members, Members}} | Effects]};
+        true ->
+            {Next, Effects} = change(Ref, {error, forgotten}, forgotten, State),
+            {Next, [{append, {members, Members}} | Effects]}
+    end.
+
+filled(Ref, {members, Members}, State) ->
+    change(Ref, ok, {members, Members}, State);
+filled(Ref, {registers, Epoch, Registers}, #acceptor{members = {Epoch, _}} = State0) ->
+    New = [{accepted, Key, Ballot, Content}
+           || {Key, Ballot, Content} <- Registers, Ballot > accepted(Key, State0)],
+    {State, Effects} = hold(Ref, ok, lists:foldl(fun replay/2, State0, New)),
+    {State, [{append, Entry} || Entry <- New] ++ Effects};
+filled(Ref, {filled, Epoch}, #acceptor{members = {Epoch, _}} = State) ->
+    change(Ref, ok, founded, State);
+filled(Ref, _OfAnotherEpoch, State) ->
+    {State, [{reply, Ref, {error, other_members}}]}.
+
+accepted(Key, #acceptor{registers = Registers}) ->
+    {_, Accepted, _} = maps:get(Key, Registers, ?NOTHING),
+    Accepted.
+
 %% --- votes ------------------------------------------------------------------------------------
 
 vote(Ref, {read, Key}, #acceptor{registers = Registers} = State) ->
@@ -181,6 +273,13 @@ vote(Ref, {keys, After, Max}, #acceptor{registers = Registers} = State) ->
     Keys = lists:sort([Key || Key <- maps:keys(Registers), Key > After]),
     Page = lists:sublist(Keys, Max),
     hold(Ref, {keys, Page, length(Page) =:= length(Keys)}, State);
+vote(Ref, {registers, After}, #acceptor{registers = Registers} = State) ->
+    %% An atom like `first' is before each binary.
+    Behind = lists:sort([{Key, Accepted, Content}
+                         || {Key, {_, Accepted, Content}} <- maps:to_list(Registers),
+                            Key > After, Accepted =/= ?NONE]),
+    {Page, IsLast} = page(Behind, ?PAGE_BYTES, []),
+    hold(Ref, {registers, Page, IsLast}, State);
 vote(Ref, Message, #acceptor{registers = Registers, keys_max = Max} = State)
   when map_size(Registers) >= Max, not is_map_key(element(2, Message), Registers) ->
     {State, [{reply, Ref, {error, full}}]};
@@ -198,6 +297,13 @@ vote(Ref, {accept, Key, Ballot, Content}, #acceptor{registers = Registers} = Sta
         _ ->
             change(Ref, accepted, {accepted, Key, Ballot, Content}, State)
     end.
+
+page([], _Left, Page) ->
+    {lists:reverse(Page), true};
+page(_More, Left, [_ | _] = Page) when Left =< 0 ->
+    {lists:reverse(Page), false};
+page([Register | More], Left, Page) ->
+    page(More, Left - erlang:external_size(Register), [Register | Page]).
 
 change(Ref, Reply, Entry, State) ->
     {Next, Effects} = hold(Ref, Reply, replay(Entry, State)),

@@ -8,29 +8,30 @@
 %%
 %% A write prepares a ballot. Of what a majority has accepted it takes that with the highest ballot,
 %% makes the new value of it, and has that accepted. When a majority has, it has happened. If a
-%% higher
-%% ballot came between, it waits for a moment and tries again with a still higher one.
+%% higher ballot came between, it waits for a moment and tries again with a still higher one.
 %%
 %% Then the first try may have happened all the same, because another request has found it and
-%% carried
-%% it on. So a value has the ids of the last `?REMEMBERED' writes with it: one that finds its own is
-%% done, and does not write again. If there were more writes since, nobody can tell, and neither
-%% does this.
+%% carried it on. So a value has the ids of the last `?REMEMBERED' writes with it: one that finds
+%% its own is done, and does not write again. If there were more writes since, nobody can tell, and
+%% neither does this.
+%%
+%% All that counts are answers of the same members. If a replica names later ones, they are asked
+%% from then on. What was accepted in an earlier epoch may have been copied to the file that was
+%% replaced, and is not taken for chosen because a majority has it: it is written again first.
 %%
 %% Results: `{ok, Value | not_found}' for `get', `ok', or `{error, Reason}'. `{conflict, Value}':
-%% the
-%% value was another one, and nothing was written. `{not_done, Why}': it did not happen and will
-%% not.
-%% `{unknown, Why}': it may have happened, or may happen later.
+%% the value was another one, and nothing was written. `{not_done, Why}': it did not happen and will
+%% not. `{unknown, Why}': it may have happened, or may happen later.
 %%
-%% Events: `{reply, Node, Tag, Reply}', `{timer, Timer}'. Effects: `{ask, Node, Tag, Message}',
-%% `{after_ms, Ms, Timer}', `{answer, Result}' (the last one).
+%% Events: `{reply, Node, Tag, Reply}', `{timer, Timer}'. Effects: `{ask, Node, Tag, Members,
+%% Message}', `{learned, Members}', `{after_ms, Ms, Timer}', `{answer, Result}' (the last one).
 -module(weft_kv_strong_proposer_core).
 
 -export([init/2, handle/2]).
 -export_type([state/0, request/0, result/0, why/0]).
 
--type value() :: binary() | not_found.
+-type value() :: binary() | not_found | weft_kv_strong_members:members().
+%% The last of the register of the members only.
 -type request() :: get | {put, value()} | {cas, Expected :: value(), value()}.
 -type why() :: contention | {no_quorum, #{needed := pos_integer(), answered := non_neg_integer(),
                                           failed := [{node(), term()}]}}.
@@ -42,6 +43,7 @@
                    %% Of this request, and never used again.
                    id :: binary(),
                    homes :: [node()],
+                   members :: weft_kv_strong_members:members(),
                    needed :: pos_integer(),
                    timeout_ms :: pos_integer(),
                    phase = reading :: reading | preparing | accepting | waiting | done,
@@ -60,25 +62,29 @@
 -define(PAUSE_MS, 8).
 -define(PAUSE_DOUBLINGS, 6).
 
-%% @doc Begins. Options: `key', `id' (16 random bytes), `homes' (the nodes with replicas), `counter'
-%% (of the first ballot; a clock will do, and may be wrong), `timeout_ms'.
+%% @doc Begins. Options: `key', `id' (16 random bytes), `homes' (the nodes with replicas), `members'
+%% (as far as known), `counter' (of the first ballot; a clock will do, and may be wrong),
+%% `timeout_ms'.
 -spec init(request(), #{key := binary(), id := binary(), homes := [node()],
-                        counter := pos_integer(), timeout_ms := pos_integer()}) ->
+                        members := weft_kv_strong_members:members(), counter := pos_integer(),
+                        timeout_ms := pos_integer()}) ->
           {state(), [term()]}.
-init(Request, #{key := Key, id := Id, homes := Homes, counter := Counter,
+init(Request, #{key := Key, id := Id, homes := Homes, members := Members, counter := Counter,
                 timeout_ms := TimeoutMs}) ->
-    State0 = #proposer{request = Request, key = Key, id = Id, homes = Homes, counter = Counter,
-                       needed = length(Homes) div 2 + 1, timeout_ms = TimeoutMs},
-    {State, Effects} = case Request of
-                           get -> phase(reading, {read, Key}, State0);
-                           _ -> prepare(State0)
-                       end,
+    {State, Effects} = begun(#proposer{request = Request, key = Key, id = Id, homes = Homes,
+                                       members = Members, counter = Counter,
+                                       needed = length(Homes) div 2 + 1, timeout_ms = TimeoutMs}),
     {State, [{after_ms, TimeoutMs, deadline} | Effects]}.
+
+begun(#proposer{request = get, key = Key} = State) -> phase(reading, {read, Key}, State);
+begun(State) -> prepare(State).
 
 %% @doc See above.
 -spec handle(term(), state()) -> {state(), [term()]}.
 handle(_Late, #proposer{phase = done} = State) ->
     {State, []};
+handle({reply, Node, Tag, {error, {members, Others}}}, #proposer{tag = Tag} = State) ->
+    members(Node, Others, State);
 handle({reply, Node, Tag, {error, Reason}}, #proposer{tag = Tag, failed = Failed} = State) ->
     checked(State#proposer{failed = Failed#{Node => Reason}});
 handle({reply, Node, Tag, Reply}, #proposer{tag = Tag, replies = Replies} = State) ->
@@ -93,20 +99,37 @@ handle({timer, {phase, Tag}}, #proposer{tag = Tag} = State) ->
 handle({timer, _Outdated}, State) ->
     {State, []}.
 
+%% What earlier members have answered does not count any more.
+members(Node, Others, #proposer{members = Members, failed = Failed, phase = Phase} = State) ->
+    case weft_kv_strong_members:compare(Others, Members) of
+        later ->
+            Informed = higher(State#proposer{members = Others}),
+            {Next, Effects} = case Phase of
+                                  reading -> begun(Informed);
+                                  _ -> prepare(Informed)
+                              end,
+            {Next, [{learned, Others} | Effects]};
+        _ ->
+            checked(State#proposer{failed = Failed#{Node => other_members}})
+    end.
+
 %% --- phases -----------------------------------------------------------------------------------
 
 prepare(#proposer{key = Key} = State) ->
     phase(preparing, {prepare, Key, ballot(State)}, State).
 
-phase(Phase, Message, #proposer{homes = Homes, tag = Before, timeout_ms = Ms} = State) ->
+phase(Phase, Message, #proposer{homes = Homes, members = Members, tag = Before,
+                                timeout_ms = Ms} = State) ->
     Tag = Before + 1,
     {State#proposer{phase = Phase, tag = Tag, replies = #{}, failed = #{}},
-     [{ask, Node, Tag, Message} || Node <- Homes] ++ [{after_ms, max(1, Ms div 4), {phase, Tag}}]}.
+     [{ask, Node, Tag, Members, Message} || Node <- Homes]
+         ++ [{after_ms, max(1, Ms div 4), {phase, Tag}}]}.
 
-ballot(#proposer{counter = Counter, id = Id}) -> {Counter, Id}.
+ballot(#proposer{members = Members, counter = Counter, id = Id}) ->
+    {weft_kv_strong_members:epoch(Members), Counter, Id}.
 
 higher(#proposer{counter = Counter, replies = Replies} = State) ->
-    Refused = [Other || {refused, {Other, _}} <- maps:values(Replies)],
+    Refused = [Other || {refused, {_, Other, _}} <- maps:values(Replies)],
     State#proposer{counter = lists:max([Counter | Refused]) + 1}.
 
 checked(#proposer{phase = waiting} = State) ->
@@ -114,6 +137,7 @@ checked(#proposer{phase = waiting} = State) ->
 checked(#proposer{phase = reading, replies = Replies, needed = Needed} = State) ->
     Ballots = [Ballot || {state, Ballot, _} <- maps:values(Replies)],
     case [Content || {state, Ballot, Content} <- maps:values(Replies),
+                     is_of_members(Ballot, State),
                      length([B || B <- Ballots, B =:= Ballot]) >= Needed] of
         [{_, _, Value} | _] -> answer({ok, Value}, State);
         [] -> unless_open(State, fun() -> prepare(State) end)
@@ -128,6 +152,11 @@ checked(#proposer{phase = accepting, replies = Replies, needed = Needed} = State
         true -> answer(State#proposer.result, State);
         false -> unless_open(State, fun() -> again(State) end)
     end.
+
+%% Or of nobody: what was never written is not written again.
+is_of_members({0, 0, <<>>}, _State) -> true;
+is_of_members({Epoch, _, _}, #proposer{members = Members}) ->
+    Epoch =:= weft_kv_strong_members:epoch(Members).
 
 %% What comes next if not enough others can answer any more. That some were refused is no failure.
 unless_open(#proposer{homes = Homes, replies = Replies, failed = Failed, needed = Needed,
@@ -155,7 +184,8 @@ again(#proposer{tries = Tries, id = Id, tag = Tag} = State0) ->
 
 promised(Promises, #proposer{id = Id, tried_at = TriedAt} = State) ->
     {Highest, {Writes, Last, Value} = Content} = lists:max(Promises),
-    IsChosen = length([B || {B, _} <- Promises, B =:= Highest]) >= State#proposer.needed,
+    IsChosen = is_of_members(Highest, State) andalso
+        length([B || {B, _} <- Promises, B =:= Highest]) >= State#proposer.needed,
     case lists:member(Id, Last) of
         true -> carried(IsChosen, ok, Content, State);
         false when is_integer(TriedAt), Writes - TriedAt > ?REMEMBERED ->

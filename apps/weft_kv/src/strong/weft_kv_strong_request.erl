@@ -1,10 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Runs `weft_kv_strong_proposer_core' for one request, in a process of its own, which ends
-%% with
-%% the answer. If the caller ends before that, the request goes on.
+%% with the answer. If the caller ends before that, the request goes on.
 -module(weft_kv_strong_request).
 
--export([run/5, call/3]).
+-export([run/5, members/4, ask/6, call/3]).
 
 -define(MARGIN_MS, 1000).
 
@@ -15,16 +14,26 @@
 run(Bucket, Key, Request, Options, {Running, Max}) ->
     case counters:get(Running, 1) >= Max of
         true -> {error, overload};
-        false -> started(Bucket, Key, Request, Options, Running)
+        false ->
+            Partition = weft_kv_strong_bucket:partition(Key, Options),
+            started({Bucket, Partition, Key}, Request, Options, Running)
     end.
 
-started(Bucket, Key, Request, #{timeout_ms := TimeoutMs} = Options, Running) ->
+%% @doc A request for the members of a partition.
+-spec members(atom(), non_neg_integer(), weft_kv_strong_proposer_core:request(),
+              weft_kv_strong_bucket:options()) ->
+          weft_kv_strong_proposer_core:result() | {error, {unknown, term()}}.
+members(Bucket, Partition, Request, Options) ->
+    started({Bucket, Partition, weft_kv_strong_members:key()}, Request, Options,
+            counters:new(1, [])).
+
+started(Place, Request, #{timeout_ms := TimeoutMs} = Options, Running) ->
     Alias = alias([reply]),
     {Pid, Monitor} =
         spawn_monitor(fun() ->
                           ok = counters:add(Running, 1, 1),
                           try weft_redact:run(fun() ->
-                                                  proposed(Bucket, Key, Request, Options, Alias)
+                                                  proposed(Place, Request, Options, Alias)
                                               end)
                           after counters:sub(Running, 1, 1)
                           end
@@ -42,16 +51,14 @@ started(Bucket, Key, Request, #{timeout_ms := TimeoutMs} = Options, Running) ->
         receive {Alias, Answer} -> Answer after 0 -> {error, {unknown, timeout}} end
     end.
 
-proposed(Bucket, Key, Request, #{timeout_ms := TimeoutMs} = Options, Alias) ->
-    Partition = weft_kv_strong_bucket:partition(Key, Options),
+proposed({Bucket, Partition, Key} = Place, Request, #{timeout_ms := TimeoutMs} = Options, Alias) ->
     {State, Effects} = weft_kv_strong_proposer_core:init(
                          Request, #{key => Key, id => crypto:strong_rand_bytes(16),
                                     homes => weft_kv_strong_bucket:homes(Partition, Options),
+                                    members => weft_kv_strong_known:members(Bucket, Partition),
                                     counter => max(1, erlang:system_time(microsecond)),
                                     timeout_ms => TimeoutMs}),
-    Name = weft_kv_strong_bucket:name(Bucket, Partition),
-    effects(Effects, State, {Name, weft_kv_strong_bucket:configuration(Bucket, Options), TimeoutMs,
-                             Alias}).
+    effects(Effects, State, {Place, Options, Alias}).
 
 effects([], State0, Context) ->
     receive
@@ -59,19 +66,32 @@ effects([], State0, Context) ->
             {State, Effects} = weft_kv_strong_proposer_core:handle(Event, State0),
             effects(Effects, State, Context)
     end;
-effects([{ask, Node, Tag, Message} | Effects], State, {Name, Configuration, Ms, _} = Context) ->
+effects([{ask, Node, Tag, Members, Message} | Effects], State,
+        {{Bucket, Partition, _}, #{timeout_ms := Ms} = Options, _} = Context) ->
     Self = self(),
     Ask = fun() ->
-              Self ! {reply, Node, Tag, call({Name, Node}, {vote, 1, Configuration, Message}, Ms)}
+              Self ! {reply, Node, Tag,
+                      ask(Node, Bucket, Partition, Options, {Members, Message}, Ms)}
           end,
     _ = spawn(weft_redact, run, [Ask]),
+    effects(Effects, State, Context);
+effects([{learned, Members} | Effects], State, {{Bucket, Partition, _}, _, _} = Context) ->
+    ok = weft_kv_strong_known:learned(Bucket, Partition, Members),
     effects(Effects, State, Context);
 effects([{after_ms, Ms, Timer} | Effects], State, Context) ->
     _ = erlang:send_after(Ms, self(), {timer, Timer}),
     effects(Effects, State, Context);
-effects([{answer, Result} | _], _State, {_, _, _, Alias}) ->
+effects([{answer, Result} | _], _State, {_, _, Alias}) ->
     Alias ! {Alias, Result},
     ok.
+
+%% @doc Asks the replica of a partition on a node, on behalf of these members.
+-spec ask(node(), atom(), non_neg_integer(), weft_kv_strong_bucket:options(),
+          {weft_kv_strong_members:members(), weft_kv_strong_acceptor_core:message()},
+          TimeoutMs :: pos_integer()) -> weft_kv_strong_acceptor_core:reply() | {error, term()}.
+ask(Node, Bucket, Partition, Options, Question, TimeoutMs) ->
+    call({weft_kv_strong_bucket:name(Bucket, Partition), Node},
+         {vote, 2, weft_kv_strong_bucket:configuration(Bucket, Options), Question}, TimeoutMs).
 
 %% @doc Asks a replica. That it does not answer is an error, and ends nobody.
 -spec call({atom(), node()}, term(), pos_integer()) -> term() | {error, term()}.

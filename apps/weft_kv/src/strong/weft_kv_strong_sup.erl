@@ -16,6 +16,7 @@ start_link(Buckets) ->
 %% @private
 -spec init(#{atom() => map()}) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init(Buckets) ->
+    ok = weft_kv_strong_known:new(),
     Here = [{Bucket, Partition, Options}
             || {Bucket, #{consistency := strong, partitions := Count} = Options}
                    <- lists:sort(maps:to_list(Buckets)),
