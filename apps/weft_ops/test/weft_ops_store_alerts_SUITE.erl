@@ -100,8 +100,8 @@ back_without_its_file(A, B, C, Ports, Config, Server) ->
     ?assertEqual(name(C), name(Again)),
     Fired = fires(["WeftStrongReplicaForgot", "WeftCrdtBarred"], Server),
     {ok, _} = call(B, application, ensure_all_started, [weft_kv]),
-    until(fun() -> #{voting => 2} =:= map_get(strong, call(Again, weft_kv_stats, read, [])) end,
-          ?SETTLED_MS),
+    until(fun() -> 2 =:= map_get(voting, map_get(strong, call(Again, weft_kv_stats, read, [])))
+          end, ?SETTLED_MS),
     until(fun() -> maps:get(moving, call(A, weft_ring, counts, [])) =:= 0 end, ?SETTLED_MS),
     until(fun() -> of_all([hints], [A]) =:= 0 end, ?SETTLED_MS),
     Fired.

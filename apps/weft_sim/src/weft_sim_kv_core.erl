@@ -96,7 +96,9 @@ performed(Effects, #node{waiting = Before, acceptor = Acceptor} = Node0) ->
                        [Stored || {reply, rejoin, Stored} <- Effects], Node1),
     {Node, [{send, To, {What, Reply}} || {reply, {To, What}, Reply} <- Effects]
          ++ [{send, To, {introduce, Identity}} || {introduce, To, Identity} <- Effects]
-         ++ [{after_ms, Ms, sync} || weft_kv_strong_acceptor_core:is_holding(Acceptor)] ++ More}.
+         ++ [{after_ms, Ms, sync} || Waiting =/= []
+                                         orelse weft_kv_strong_acceptor_core:is_holding(Acceptor)]
+         ++ More}.
 
 synced(#node{waiting = Waiting, disk = Disk0} = Node0) ->
     Disk = Waiting ++ Disk0,
