@@ -14,6 +14,7 @@
          the_last_server_leaves_and_joins_again/1,
          a_node_that_is_gone_is_forgotten_and_comes_back/1,
          a_topology_that_hangs_is_left/1, leave_and_join_do_not_mix/1,
+         a_connection_that_begins_while_a_node_leaves_ends_too/1,
          without_a_topology_the_errors_say_so/1]).
 %% Run on the nodes.
 -export([count/0, counted/0, send/2]).
@@ -29,7 +30,8 @@ all() ->
         ++ [Case || Case <- [swim, client_server, visible_clients, own_topology,
                              the_last_server_leaves_and_joins_again],
                     os:getenv("FULL") =:= "1"]
-        ++ [full_mesh, leave_and_join_do_not_mix, a_topology_that_hangs_is_left,
+        ++ [full_mesh, a_connection_that_begins_while_a_node_leaves_ends_too,
+            leave_and_join_do_not_mix, a_topology_that_hangs_is_left,
             a_node_that_is_gone_is_forgotten_and_comes_back].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
@@ -196,6 +198,26 @@ a_topology_that_hangs_is_left(Config) ->
     until_members(Nodes),
     ?assert(call(C, weft_transit, is_open, [])).
 
+%% The kernel of the other node answers only after the leaving node is alone: until then the
+%% handshake goes on, and the other node is not among those that are connected.
+a_connection_that_begins_while_a_node_leaves_ends_too(Config) ->
+    [A, B] = Nodes = [start(Name, full_mesh, Config) || Name <- [j1, j2]],
+    ok = call(B, weft, join, [name(A)]),
+    until_members(Nodes),
+    weft_test_nodes:until(fun() -> connected(B, Nodes) =:= [name(A)] end),
+    ok = call(A, sys, suspend, [net_kernel]),
+    Test = self(),
+    Leaving = spawn_link(fun() -> Test ! {self(), call(B, weft, leave, [])} end),
+    weft_test_nodes:until(fun() -> connected(B, Nodes) =:= [] end),
+    _ = call(B, erlang, spawn, [net_kernel, connect_node, [name(A)]]),
+    weft_test_nodes:until(fun() -> call(B, weft_sessions, list, []) =/= [] end),
+    weft_test_nodes:until(fun() -> is_alone(B) end),
+    ok = call(A, sys, resume, [net_kernel]),
+    receive {Leaving, Answer} -> ?assertEqual(ok, Answer) end,
+    ?assertEqual({[], []}, {connected(B, Nodes), up(B)}).
+
+is_alone(Node) -> element(1, call(Node, weft_overlay, topology, [])) =:= weft_alone_core.
+
 %% Whichever comes last, all say the same in the end.
 leave_and_join_do_not_mix(Config) ->
     [A, B] = Nodes = [start(Name, full_mesh, Config) || Name <- [j1, j2]],
@@ -207,8 +229,7 @@ leave_and_join_do_not_mix(Config) ->
     Pids = [spawn_link(fun() -> Test ! {self(), call(B, weft, Function, Arguments)} end)
             || {Function, Arguments} <- Calls],
     [receive {Pid, Answer} -> ?assertEqual(ok, Answer) end || Pid <- Pids],
-    {IsAlone, IsOpen} = {element(1, call(B, weft_overlay, topology, [])) =:= weft_alone_core,
-                         call(B, weft_transit, is_open, [])},
+    {IsAlone, IsOpen} = {is_alone(B), call(B, weft_transit, is_open, [])},
     ?assertEqual(IsAlone, not IsOpen),
     case IsAlone of
         true -> until_members([A]), until_members([B]);

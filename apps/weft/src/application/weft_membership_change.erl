@@ -137,18 +137,34 @@ left(DrainMs) ->
     _ = until(fun() -> weft_transit:move(), weft_transit:circuits() =:= 0 end, DrainMs),
     ok = drained(Members, Deadline),
     ok = weft_overlay_sup:unreach_members(),
+    ok = parted(Members),
     _ = disconnect(Members),
     Told = told(),
     ok = weft_overlay_sup:change(weft_alone_core, #{}),
-    lists:foreach(fun(Node) ->
-                          ok = weft_discovery_poller:remove(Node),
-                          weft_links:disconnect(Node)
-                  end, Members),
-    %% Nodes that have not yet heard of it may have connected again.
-    _ = until(fun() -> disconnect(Members) =:= [] end, ?CLOSE_MS),
-    lists:foreach(fun weft_links:break/1, Members),
-    _ = until(fun() -> not lists:any(fun weft_links:up/1, Members) end, ?CLOSE_MS),
+    lists:foreach(fun weft_discovery_poller:remove/1, Members),
+    ok = parted(Members),
+    _ = until(fun() -> are_closed(Members) end, ?CLOSE_MS),
     Told.
+
+%% Links stay for a while, so that the others can be told, but no connection is made for their sake.
+parted(Members) ->
+    lists:foreach(fun(Node) ->
+                          ok = weft_links:agree(Node, false),
+                          ok = weft_links:disconnect(Node)
+                  end, Members).
+
+%% Nodes that had not yet heard of it may have begun to connect again. A connection can be ended
+%% only when it is complete, and until then its session brings a link that is closed up again.
+are_closed(Members) ->
+    _ = disconnect(Members),
+    Peers = weft_sessions:distribution_peers(),
+    [] =:= [Node || Node <- Members, not is_closed(Node, Peers)].
+
+is_closed(Node, Peers) ->
+    case {lists:member(atom_to_binary(Node), Peers), weft_links:up(Node)} of
+        {false, true} -> ok = weft_links:break(Node), false;
+        {HasSession, _IsUp} -> not HasSession
+    end.
 
 told() ->
     try weft_overlay:leave()
@@ -157,10 +173,8 @@ told() ->
                    "but the others were not told: call weft:leave(~0tp) on one of them", [node()])
     end.
 
-%% Those that were connected.
 disconnect(Members) ->
-    [begin erlang:disconnect_node(Node), Node end
-     || Node <- nodes(connected), lists:member(Node, Members)].
+    [erlang:disconnect_node(Node) || Node <- nodes(connected), lists:member(Node, Members)].
 
 %% What is sent later than this arrives after all that waits in the queues now, so an answer to it
 %% shows that this has arrived.

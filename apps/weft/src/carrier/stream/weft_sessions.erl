@@ -11,8 +11,8 @@
 -module(weft_sessions).
 -behaviour(gen_server).
 
--export([new_table/0, start_link/0, add/5, find/1, with/1, of_distribution/1, timed_out/1, list/0,
-         peers/1, accept_channels/1, accept_channel/5]).
+-export([new_table/0, start_link/0, add/5, find/1, with/1, of_distribution/1, distribution_peers/0,
+         timed_out/1, list/0, peers/1, accept_channels/1, accept_channel/5]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 %% So many sessions that timed out are remembered, the last ones.
@@ -66,6 +66,11 @@ with(Peer) ->
 -spec of_distribution(Peer :: binary()) -> [pid()].
 of_distribution(Peer) ->
     [Session || [Session] <- ets:match(?MODULE, {'_', '$1', '_', Peer, distribution})].
+
+%% @doc The nodes with which there are such sessions, also of connections that are still being made.
+-spec distribution_peers() -> [binary()].
+distribution_peers() ->
+    [Peer || [Peer] <- ets:match(?MODULE, {'_', '_', '_', '$1', distribution})].
 
 %% @doc With whom that process has a connection of the distribution.
 -spec peers(pid()) -> [binary()].

@@ -403,7 +403,7 @@ rests(#link{lanes = Lanes, peer = Peer, demand = Demand, cores = Cores} = Link) 
 
 used(#link{key = Key, cores = Cores, demand = Demand, was_used = WasUsed} = Link) ->
     IsUsed = is_up(Link) andalso weft_link_cores:is_used(Cores)
-        andalso not weft_link_demand:is_parting(Demand),
+        andalso weft_link_demand:is_wanted(Demand) andalso not weft_link_demand:is_parting(Demand),
     ok = weft_link_distribution:at_tick(Key, WasUsed, IsUsed),
     Link#link{was_used = IsUsed}.
 
