@@ -53,6 +53,22 @@ nobody_is_new_to_who_has_later_members_test() ->
     {Held2, []} = ?A:handle({introduce, 3, c, <<"c">>}, Candidate),
     ?assertMatch({_, [{reply, 3, forgotten}]}, ?A:handle(committed, Held2)).
 
+%% A replica with as many keys as it may have can be lost, too.
+members_are_chosen_by_full_replicas_test() ->
+    {ok, New, _} = ?A:init((options())#{others := [], keys_max := 1}, []),
+    Replies = [begin
+                   {Asked, Effects} = ?A:handle({vote, 1, ?FOUNDERS, Message}, State),
+                   {_, More} = ?A:handle(committed, Asked),
+                   lists:keyfind(reply, 1, Effects ++ More)
+               end || {Full, _} <- [?A:handle({vote, 0, ?FOUNDERS,
+                                               {prepare, <<"k">>, {0, 1, <<"x">>}}}, New)],
+                      {State, _} <- [?A:handle(committed, Full)],
+                      Message <- [{prepare, <<"l">>, {0, 1, <<"x">>}},
+                                  {prepare, ?M:key(), {0, 1, <<"x">>}},
+                                  {accept, ?M:key(), {0, 1, <<"x">>}, {1, [], ?FIRST}}]],
+    ?assertEqual([{reply, 1, {error, full}}, {reply, 1, {promise, ?NONE, ?NOTHING}},
+                  {reply, 1, accepted}], Replies).
+
 registers_are_told_page_by_page_test() ->
     Large = binary:copy(<<"v">>, 600000),
     Keys = [<<"a">>, <<"b">>, <<"c">>],

@@ -280,17 +280,25 @@ vote(Ref, {registers, After}, #acceptor{registers = Registers} = State) ->
                             Key > After, Accepted =/= ?NONE]),
     {Page, IsLast} = page(Behind, ?PAGE_BYTES, []),
     hold(Ref, {registers, Page, IsLast}, State);
-vote(Ref, Message, #acceptor{registers = Registers, keys_max = Max} = State)
-  when map_size(Registers) >= Max, not is_map_key(element(2, Message), Registers) ->
-    {State, [{reply, Ref, {error, full}}]};
-vote(Ref, {prepare, Key, Ballot}, #acceptor{registers = Registers} = State) ->
+vote(Ref, Message, State) ->
+    case is_full(element(2, Message), State) of
+        true -> {State, [{reply, Ref, {error, full}}]};
+        false -> written(Ref, Message, State)
+    end.
+
+%% For the members there is always room: a full replica can be lost, too.
+is_full(Key, #acceptor{registers = Registers, keys_max = Max}) ->
+    map_size(Registers) >= Max andalso not is_map_key(Key, Registers)
+        andalso Key =/= weft_kv_strong_members:key().
+
+written(Ref, {prepare, Key, Ballot}, #acceptor{registers = Registers} = State) ->
     case maps:get(Key, Registers, ?NOTHING) of
         {Promised, _, _} when Ballot < Promised ->
             hold(Ref, {refused, Promised}, State);
         {_, Accepted, Content} ->
             change(Ref, {promise, Accepted, Content}, {promised, Key, Ballot}, State)
     end;
-vote(Ref, {accept, Key, Ballot, Content}, #acceptor{registers = Registers} = State) ->
+written(Ref, {accept, Key, Ballot, Content}, #acceptor{registers = Registers} = State) ->
     case maps:get(Key, Registers, ?NOTHING) of
         {Promised, _, _} when Ballot < Promised ->
             hold(Ref, {refused, Promised}, State);
