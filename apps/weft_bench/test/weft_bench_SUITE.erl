@@ -103,17 +103,22 @@ emulated(Config) ->
         Context = #{place => Place, log_dir => dir(Config)},
         {ok, Nodes} = weft_bench_nodes:start(stock, pair, Context),
         Echo = weft_bench_nodes:call(Nodes, b, weft_bench_ping, start_echo, {[], 5000}),
-        #{latency_p50_us := LatencyUs} =
-            weft_bench_nodes:call(Nodes, a, weft_bench_ping, run, {[plain, Echo, 500], 10000}),
+        %% What else runs on the machine makes a round trip longer, but not always.
+        LatenciesUs = [latency_us(Nodes, Echo) || _ <- lists:seq(1, 3)],
         %% Of two versions of a library it is the same that they load.
         ?assertEqual(weft_bench_nodes:code_path(),
                      weft_bench_nodes:call(Nodes, a, weft_bench_nodes, code_path, {[], 5000})),
         ok = weft_bench_nodes:stop(Nodes),
-        ?assert(LatencyUs >= 20000),
-        ?assert(LatencyUs < 60000)
+        ?assert(lists:min(LatenciesUs) >= 20000),
+        ?assert(lists:min(LatenciesUs) < 60000)
     after
         weft_bench_place:stop(Place)
     end.
+
+latency_us(Nodes, Echo) ->
+    #{latency_p50_us := LatencyUs} =
+        weft_bench_nodes:call(Nodes, a, weft_bench_ping, run, {[plain, Echo, 500], 10000}),
+    LatencyUs.
 
 carrier_that_does_not_boot_is_told(Config) ->
     {ok, Place} = weft_bench_place:start(weft_bench_link:loopback(), dir(Config)),
