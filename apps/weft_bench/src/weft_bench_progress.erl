@@ -21,7 +21,7 @@ new(Terminal, CostsMs) ->
     #{terminal => Terminal, count => 0, total => length(CostsMs), done_ms => 0,
       total_ms => lists:sum(CostsMs), started => now_ms(), shown => now_ms() - ?SHOW_EVERY_MS}.
 
-%% @doc Shows what comes next.
+%% @doc Shows what is measured now, and what the measurement before has come to.
 -spec next(progress(), Text :: iodata(), Last :: iodata()) -> progress().
 next(#{terminal := true} = Progress, Text, Last) ->
     io:format("\r\e[K~ts", [string:slice(line(Progress, Text, Last), 0, 119)]),
@@ -36,7 +36,11 @@ next(#{shown := Shown} = Progress, Text, Last) ->
     end.
 
 line(#{count := Count, total := Total} = Progress, Text, Last) ->
-    io_lib:format("[~b/~b] ETA ~ts  ~ts  ~ts", [Count + 1, Total, left(Progress), Text, Last]).
+    io_lib:format("[~b/~b] ETA ~ts  ~ts  ~ts", [Count + 1, Total, left(Progress), Text,
+                                                before(Last)]).
+
+before("") -> "";
+before(Last) -> ["(before: ", Last, ")"].
 
 %% @doc A measurement that was expected to take so long is over, or was left out.
 -spec done(progress(), CostMs :: non_neg_integer()) -> progress().

@@ -279,4 +279,4 @@ row(Cell, Variant, Repetition, {Metric, Value, AtMs}, Note, Run) ->
 %% The first number of a measurement, for the progress line.
 headline([Value | _]) ->
     {_, Unit, _, _} = lists:keyfind(element(1, Value), 1, weft_report_record:metrics()),
-    io_lib:format("(~s ~.4g ~s)", [element(1, Value), float(element(2, Value)), Unit]).
+    io_lib:format("~s ~.4g ~s", [element(1, Value), float(element(2, Value)), Unit]).

@@ -5,8 +5,8 @@
 
 what_comes_and_how_long_it_takes_is_told_test() ->
     Progress = weft_bench_progress:new(false, [60000, 65000]),
-    _ = weft_bench_progress:next(Progress, "a cell", "(the last)"),
-    ?assertEqual("[1/2] ETA 2:05  a cell  (the last)\n", ?capturedOutput).
+    _ = weft_bench_progress:next(Progress, "a cell", "9 1/s"),
+    ?assertEqual("[1/2] ETA 2:05  a cell  (before: 9 1/s)\n", ?capturedOutput).
 
 elsewhere_than_on_a_terminal_there_is_a_line_now_and_then_test() ->
     Shown = weft_bench_progress:next(weft_bench_progress:new(false, [1, 1]), "first", ""),
