@@ -236,6 +236,7 @@ transcript(Module, locks) ->
      Module:set_lock({r, you}, Nodes, 0),
      Other(fun() -> Module:set_lock({r, you}, Nodes, 0) end),
      Other(fun() -> Module:set_lock({r, me}, Nodes, 0) end),
+     Module:set_lock({r, you}, [], 0), Module:trans({r, you}, fun() -> 3 end, []),
      Module:del_lock({r, me}), Module:set_lock({r, you}, Nodes, 0),
      Module:del_lock({r, me}, Nodes), Module:set_lock({r, you}, Nodes, 0),
      Module:del_lock({r, you}), Module:del_lock({r, you}),

@@ -68,6 +68,9 @@
 
 -callback init(Self :: node_id(), Options :: options()) -> {State :: term(), effects()}.
 -callback handle(event(), NowMs :: integer(), State) -> {State, effects()} when State :: term().
+%% This node has another name: distribution has begun, or ended, after the core.
+-callback named(Self :: node_id(), State) -> {State, effects()} when State :: term().
+-optional_callbacks([named/2]).
 
 %% @doc Start of the random sequence of one core. Cores of one node share the option `seed', so each
 %% gives its own `Salt'.

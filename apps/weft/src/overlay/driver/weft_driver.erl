@@ -12,7 +12,10 @@
 %% while the driver disconnects the nodes that the core before asked for and the new one does not
 %% want.
 %%
-%% Messages accepted: `{weft_link, up | down | message, ..}' of the link layer, `{weft_data, ..}' of
+%% Where distribution begins after the driver, the node has its name from then on. A core without
+%% `named/2' can not go on then: the driver ends, for its supervisor to start it again.
+%%
+%% Messages accepted: `{weft_link, up | down | message | named, ..}' of links, `{weft_data, ..}' of
 %% drivers on other nodes, own timers, `{weft_notice, Driver, Notice}' of the drivers named in the
 %% option `listens_to', and the end of a subscriber. Others are logged and dropped (`weft_stray').
 -module(weft_driver).
@@ -166,7 +169,8 @@ handle_cast(Request, State) ->
     {noreply, State}.
 
 %% @private
--spec handle_info(term(), #driver{}) -> {noreply, #driver{}}.
+-spec handle_info(term(), #driver{}) ->
+          {noreply, #driver{}} | {stop, {shutdown, {named, node()}}, #driver{}}.
 handle_info({weft_data, Session, Number, Msg} = Data,
             #driver{name = Name, links = Links, order = Order0} = Driver) ->
     case weft_driver_order:arrived(Session, Number, Msg, Order0) of
@@ -189,6 +193,8 @@ handle_info({weft_link, down, Node, Reason}, #driver{up = Up, order = Order} = D
     {noreply, event({neighbour_down, Node, Reason},
                     Driver#driver{up = maps:remove(Node, Up),
                                   order = weft_driver_order:down(Node, Order)})};
+handle_info({weft_link, named, Self}, Driver) ->
+    named(Self, Driver);
 handle_info({weft_timer, Generation, Timer}, #driver{generation = Generation} = Driver) ->
     {noreply, event({timer, Timer}, Driver)};
 handle_info({weft_handover, Generation, Nodes}, #driver{generation = Generation} = Driver) ->
@@ -219,6 +225,17 @@ format_status(#{state := #driver{private = true, name = Name}} = Status) ->
     weft_redact:status(Status, Name);
 format_status(Status) ->
     Status.
+
+named(Self, #driver{self = Self} = Driver) ->
+    {noreply, Driver};
+named(Self, #driver{core = Core, core_state = CoreState0} = Driver) ->
+    case erlang:function_exported(Core, named, 2) of
+        true ->
+            {CoreState, Effects} = Core:named(Self, CoreState0),
+            {noreply, perform(Effects, Driver#driver{self = Self, core_state = CoreState})};
+        false ->
+            {stop, {shutdown, {named, Self}}, Driver}
+    end.
 
 message(Node, Msg, #driver{drops = Drops} = Driver) ->
     case has_room(Driver) of

@@ -17,6 +17,9 @@
 %% Messages arrive in order, or the session ends. An outlet that is full ends the session, and the
 %% next one begins as soon as the connection takes a hello. Neither this process nor a sender ever
 %% waits. `disconnect' does nothing, because distribution connections belong to all processes.
+%%
+%% Where distribution begins or ends while the driver runs, the node has another name from then on,
+%% and the driver is told.
 -module(weft_node_links).
 -behaviour(gen_server).
 
@@ -36,14 +39,15 @@
 
 -record(links, {name :: atom(),
                 driver :: pid(),
+                self :: node(),
                 last = 0 :: non_neg_integer(),
                 peers = #{} :: #{node() => #peer{}},
                 %% The node whose data comes under one of our numbers.
                 open = #{} :: #{session_number() => node()}}).
 
 %% @doc Starts the links of the driver Name, which is the calling process. It gets
-%% `{weft_link, up, Node, #{send := MFA, session := Number}}', `{weft_link, down, Node, Reason}'
-%% and `{weft_data, Number, Count, Message}'.
+%% `{weft_link, up, Node, #{send := MFA, session := Number}}', `{weft_link, down, Node, Reason}',
+%% `{weft_data, Number, Count, Message}', and `{weft_link, named, Self}'.
 -spec subscribe(Name :: atom(), pid()) -> ok.
 subscribe(Name, Driver) when Driver =:= self() ->
     Registered = registered(Name),
@@ -91,7 +95,8 @@ ask(Request) ->
 init({Name, Driver}) ->
     process_flag(trap_exit, true),
     ok = net_kernel:monitor_nodes(true, [{node_type, all}]),
-    {ok, lists:foldl(fun hello/2, #links{name = Name, driver = Driver}, nodes(connected))}.
+    {ok, lists:foldl(fun hello/2, #links{name = Name, driver = Driver, self = node()},
+                    nodes(connected))}.
 
 %% @private
 -spec handle_call(term(), gen_server:from(), #links{}) -> {reply, {error, term()}, #links{}}.
@@ -124,6 +129,10 @@ handle_info({weft_hello, Pid, Theirs}, Links) ->
     {noreply, greeted(Pid, Theirs, Links)};
 handle_info({weft_welcome, Pid, Driver, Theirs, Mine}, Links) ->
     {noreply, welcome(Driver, Theirs, Mine, greeted(Pid, Theirs, Links))};
+handle_info({Change, Node, _Info}, #links{self = Self, driver = Driver} = Links)
+  when Change =:= nodeup, Node =:= node(); Change =:= nodedown, Node =:= Self ->
+    Driver ! {weft_link, named, node()},
+    {noreply, Links#links{self = node()}};
 handle_info({nodeup, Node, _Info}, Links) ->
     {noreply, hello(Node, Links)};
 handle_info({nodedown, Node, _Info}, #links{peers = Peers} = Links) ->

@@ -16,7 +16,7 @@
 -module(weft_locks_core).
 -behaviour(weft_core).
 
--export([init/2, handle/3]).
+-export([init/2, handle/3, named/2]).
 
 -define(LEASE_MS, 5000).
 -define(WAITING_MAX, 10000).
@@ -48,6 +48,11 @@
 init(Self, Options) ->
     done(homes(#locks{self = Self, lease_ms = maps:get(lease_ms, Options, ?LEASE_MS),
                       waiting_max = maps:get(waiting_max, Options, ?WAITING_MAX)})).
+
+%% @private
+-spec named(node(), #locks{}) -> {#locks{}, weft_core:effects()}.
+named(Self, Locks) ->
+    done(homes(Locks#locks{self = Self})).
 
 %% @private
 -spec handle(weft_core:event(), NowMs :: integer(), #locks{}) -> {#locks{}, weft_core:effects()}.

@@ -30,7 +30,7 @@
 -module(weft_names_eventual_core).
 -behaviour(weft_core).
 
--export([init/2, handle/3]).
+-export([init/2, handle/3, named/2]).
 -export([holders/1]).
 
 -record(claim, {rank = 0 :: non_neg_integer(), time_us :: integer(), pid :: pid(), meta :: term(),
@@ -71,6 +71,11 @@ done(#names{out = Out} = Names) ->
 -spec holders(#names{}) -> #{Name :: term() => [pid()]}.
 holders(#names{claims = Claims}) ->
     maps:map(fun(_, List) -> [Pid || #claim{pid = Pid} <- List] end, Claims).
+
+%% @private
+-spec named(node(), #names{}) -> {#names{}, weft_core:effects()}.
+named(Self, Names) ->
+    {Names#names{self = Self}, []}.
 
 %% @private
 -spec handle(weft_core:event(), NowMs :: integer(), #names{}) -> {#names{}, weft_core:effects()}.

@@ -12,7 +12,7 @@
 -module(weft_pg_core).
 -behaviour(weft_core).
 
--export([init/2, handle/3]).
+-export([init/2, handle/3, named/2]).
 
 -record(pg, {
     self :: node(),
@@ -30,6 +30,11 @@
 -spec init(node(), weft_core:options()) -> {#pg{}, weft_core:effects()}.
 init(Self, _Options) ->
     {#pg{self = Self}, []}.
+
+%% @private
+-spec named(node(), #pg{}) -> {#pg{}, weft_core:effects()}.
+named(Self, Pg) ->
+    {Pg#pg{self = Self}, []}.
 
 %% @private
 -spec handle(weft_core:event(), NowMs :: integer(), #pg{}) -> {#pg{}, weft_core:effects()}.
