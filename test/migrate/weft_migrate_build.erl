@@ -135,7 +135,7 @@ in_parallel(Tasks, Workers) ->
                   || {Pid, Ref} <- Refs]).
 
 one(#{file := File, out := Out, options := Options}) ->
-    case compile:file(File, [return, {outdir, Out} | Options]) of
+    case compile:file(File, [return, debug_info, {outdir, Out} | Options]) of
         {ok, Module, Warnings} ->
             Beam = filename:join(Out, atom_to_list(Module)),
             {ok, {Module, [{imports, Calls}, {exports, Exports}]}} =

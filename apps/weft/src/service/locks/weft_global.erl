@@ -154,8 +154,8 @@ set_lock(Id, Nodes) ->
 
 %% @doc Like `global:set_lock/3'. A process that has the lock has it once, however often it asks.
 %% Retries are turned into a time to wait in the queue: as long as `global' would sleep on average
-%% between so many attempts (from 0.1 s growing to 4 s each). Without nodes it locks nothing, and the
-%% answer is `true', as with `global': programs pass nodes(), which a lone node has none of.
+%% between so many attempts (from 0.1 s growing to 4 s each). Without nodes it locks nothing and
+%% answers `true', as `global' does: programs pass nodes(), which a lone node has none of.
 -spec set_lock(id(), [node()], retries()) -> boolean().
 set_lock({_, _}, [], _Retries) ->
     true;
