@@ -12,7 +12,12 @@
 -mode(compile).
 
 -define(SERVER, "/usr/lib/rabbitmq/lib/rabbitmq_server-3.10.8").
--define(SUITES, ["rabbit/mirrored_supervisor"]).
+%% Those that have to do with groups and locks, the ones that start brokers last.
+-define(SUITES, ["rabbit/mirrored_supervisor", "rabbit/unit_cluster_formation_locking_mocks",
+                 "rabbitmq_peer_discovery_k8s/rabbitmq_peer_discovery_k8s",
+                 "rabbitmq_peer_discovery_aws/unit",
+                 "rabbitmq_federation/rabbit_federation_status",
+                 "rabbitmq_management/clustering"]).
 
 main(Words) ->
     Base = filename:absname(os:getenv("REBAR_BASE_DIR", "_build")),
@@ -54,7 +59,7 @@ same(Name, Before, After) ->
     [App, Suite] = string:split(Name, "/"),
     {Old, _} = weft_migrate_suites:run({App, Suite}, Before, stock),
     {New, Logs} = weft_migrate_suites:run({App, Suite}, After, weft),
-    io:format("~-50ts before ~ts, after ~ts~n", [Name, counts(Old), counts(New)]),
+    io:format("~-60ts before ~ts, after ~ts~n", [Name, counts(Old), counts(New)]),
     Different = weft_migrate_suites:different(Old, New),
     [io:format("  ~0tp: before ~0tp~n    after ~0tp~n", [Case, A, B]) || {Case, A, B} <- Different],
     [io:format("  logs ~ts~n", [Logs]) || Different =/= []],

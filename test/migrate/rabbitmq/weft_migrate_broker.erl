@@ -3,8 +3,8 @@
 %% version: the sources compiled for tests, and a copy of the server that runs the result. What the
 %% sources need besides (libraries, generated modules, the command) is that of the server.
 %%
-%% After the migration the server has weft as Debian's would, were it packed with it: among its
-%% libraries, among the applications that rabbit needs, and as carrier.
+%% After the migration the server has weft as a release would: among its libraries, and among the
+%% applications that each rewritten application needs. weft_migrate_suites makes it the carrier.
 -module(weft_migrate_broker).
 
 -export([before/3, migrated/3, version/1]).
