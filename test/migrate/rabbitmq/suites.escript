@@ -17,7 +17,9 @@
                  "rabbitmq_peer_discovery_k8s/rabbitmq_peer_discovery_k8s",
                  "rabbitmq_peer_discovery_aws/unit",
                  "rabbitmq_federation/rabbit_federation_status",
-                 "rabbitmq_management/clustering"]).
+                 "rabbit/peer_discovery_classic_config", "rabbit/vhost",
+                 "rabbitmq_shovel/dynamic", "rabbitmq_management/clustering",
+                 "rabbitmq_federation/exchange"]).
 
 main(Words) ->
     Base = filename:absname(os:getenv("REBAR_BASE_DIR", "_build")),
