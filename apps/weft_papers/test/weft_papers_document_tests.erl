@@ -5,8 +5,8 @@
 -include_lib("eunit/include/eunit.hrl").
 
 %% Those that are still to be measured on a machine that does nothing else.
--define(NOT_YET, ["orbit_quota", "im_11_quota", "de_5_quota", "riak_quota", "de_7_quota",
-                  "de_8_quota", "de_9_quota", "de_11_quota", "sd_18"]).
+-define(NOT_YET, ["orbit_quota", "de_5_quota", "de_7_quota", "de_9_quota", "de_11_quota",
+                  "sd_18"]).
 -define(DOCUMENTED, "docs/benchmarks/paper").
 
 %% It is what the numbers beside it say, as this code reads them.
