@@ -143,7 +143,7 @@ left(DrainMs) ->
     ok = weft_overlay_sup:change(weft_alone_core, #{}),
     lists:foreach(fun weft_discovery_poller:remove/1, Members),
     ok = parted(Members),
-    _ = until(fun() -> are_closed(Members) end, ?CLOSE_MS),
+    _ = until(fun() -> close(Members) end, ?CLOSE_MS),
     Told.
 
 %% Links stay for a while, so that the others can be told, but no connection is made for their sake.
@@ -154,17 +154,15 @@ parted(Members) ->
                   end, Members).
 
 %% Nodes that had not yet heard of it may have begun to connect again. A connection can be ended
-%% only when it is complete, and until then its session brings a link that is closed up again.
-are_closed(Members) ->
+%% only when it is complete, and until then its session brings a link that is closed up again. The
+%% answer is whether there was nothing left to close.
+close(Members) ->
     _ = disconnect(Members),
     Peers = weft_sessions:distribution_peers(),
-    [] =:= [Node || Node <- Members, not is_closed(Node, Peers)].
-
-is_closed(Node, Peers) ->
-    case {lists:member(atom_to_binary(Node), Peers), weft_links:up(Node)} of
-        {false, true} -> ok = weft_links:break(Node), false;
-        {HasSession, _IsUp} -> not HasSession
-    end.
+    Apart = [Node || Node <- Members, not lists:member(atom_to_binary(Node), Peers)],
+    Up = lists:filter(fun weft_links:up/1, Apart),
+    lists:foreach(fun weft_links:break/1, Up),
+    {length(Apart), Up} =:= {length(Members), []}.
 
 told() ->
     try weft_overlay:leave()

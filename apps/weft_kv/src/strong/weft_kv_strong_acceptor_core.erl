@@ -81,7 +81,7 @@
                    is_candidate = false :: boolean(),
                    %% Files that were put aside, and those of them that a candidate has made good.
                    damaged :: [file:filename()],
-                   replaced = [] :: [file:filename()],
+                   mended = [] :: [file:filename()],
                    members = ?FOUNDERS :: weft_kv_strong_members:members(),
                    known = #{} :: #{node() => identity()},
                    welcome = [] :: [node()],
@@ -106,8 +106,8 @@ init(#{identity := Fresh, self := Self, others := Others, configuration := Confi
     case State of
         #acceptor{configuration = Other} when Other =/= Configuration ->
             {error, {other_configuration, Other}};
-        #acceptor{replaced = Replaced} ->
-            {Begun, Written} = begun(Entries, Existing, Damaged -- Replaced, State),
+        #acceptor{mended = Mended} ->
+            {Begun, Written} = begun(Entries, Existing, Damaged -- Mended, State),
             {ok, Begun, Written}
     end.
 
@@ -135,7 +135,7 @@ replay(forgotten, State) ->
 %% It has nothing but what it will be filled with.
 replay({candidate, Identity, Damaged}, State) ->
     State#acceptor{status = forgotten, is_candidate = true, identity = Identity,
-                   replaced = Damaged, registers = #{}};
+                   mended = Damaged, registers = #{}};
 replay({members, Members}, State) ->
     State#acceptor{members = Members};
 replay({promised, Key, Ballot}, #acceptor{registers = Registers} = State) ->
@@ -156,10 +156,10 @@ candidate(#acceptor{}) -> none.
 %% @doc A file with these entries says all that the present one says.
 -spec entries(state()) -> [entry()].
 entries(#acceptor{identity = Identity, configuration = Configuration, known = Known,
-                  replaced = Replaced, is_candidate = IsCandidate, members = Members,
+                  mended = Mended, is_candidate = IsCandidate, members = Members,
                   status = Status, registers = Registers}) ->
     [{identity, Identity, Configuration}]
-        ++ [{candidate, Identity, Replaced} || IsCandidate orelse Replaced =/= []]
+        ++ [{candidate, Identity, Mended} || IsCandidate orelse Mended =/= []]
         ++ [{members, Members} || Members =/= ?FOUNDERS]
         ++ [{known, Node, Its} || {Node, Its} <- lists:sort(maps:to_list(Known))]
         ++ [founded || Status =:= voting]

@@ -1,8 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc What a strong bucket is configured with, and where its keys are. Pure.
 %%
-%% The replicas are given by the configuration for ever: partitions of keys, each on `n' of the
-%% `voters', chosen as those of strong names are. No ring and no change of members is involved.
+%% The nodes of the replicas are given by the configuration for ever: partitions of keys, each on
+%% `n' of the `voters', chosen as those of strong names are. No ring is involved. Which file of a
+%% node counts may change (`weft_kv_strong_members').
 -module(weft_kv_strong_bucket).
 
 -export([check/1, options/2, homes/2, partition/2, configuration/2, name/2, dir/2]).

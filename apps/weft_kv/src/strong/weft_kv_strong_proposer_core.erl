@@ -59,6 +59,8 @@
 -opaque state() :: #proposer{}.
 
 -define(REMEMBERED, 8).
+%% The ballot of what was never written.
+-define(NONE, {0, 0, <<>>}).
 -define(PAUSE_MS, 8).
 -define(PAUSE_DOUBLINGS, 6).
 
@@ -154,7 +156,7 @@ checked(#proposer{phase = accepting, replies = Replies, needed = Needed} = State
     end.
 
 %% Or of nobody: what was never written is not written again.
-is_of_members({0, 0, <<>>}, _State) -> true;
+is_of_members(?NONE, _State) -> true;
 is_of_members({Epoch, _, _}, #proposer{members = Members}) ->
     Epoch =:= weft_kv_strong_members:epoch(Members).
 

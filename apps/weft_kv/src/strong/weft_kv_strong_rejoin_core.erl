@@ -76,20 +76,20 @@ handle(_Late, State) ->
 chosen_before(State) ->
     {State#rejoin{phase = choosing}, [{register, get}]}.
 
-registered({ok, not_found}, State) ->
-    choose(not_found, weft_kv_strong_members:founders(), State);
-registered({ok, Members}, State) ->
-    choose(Members, Members, State);
-registered({error, {conflict, not_found}}, State) ->
-    choose(not_found, weft_kv_strong_members:founders(), State);
-registered({error, {conflict, Members}}, State) ->
-    choose(Members, Members, State);
+registered({ok, Found}, State) ->
+    choose(Found, State);
+registered({error, {conflict, Found}}, State) ->
+    choose(Found, State);
 registered(ok, #rejoin{members = Members} = State) ->
     join(Members, State);
 registered({error, _}, State) ->
     later(State).
 
-choose(Found, Members, #rejoin{self = Self, identity = Identity} = State) ->
+choose(Found, #rejoin{self = Self, identity = Identity} = State) ->
+    Members = case Found of
+                  not_found -> weft_kv_strong_members:founders();
+                  _ -> Found
+              end,
     case weft_kv_strong_members:has(Self, Identity, Members) of
         true -> join(Members, State);
         false ->
