@@ -170,6 +170,18 @@ a_file_that_can_not_be_made_is_named_test() ->
                                   weft_kv_log:open(filename:join(Dir, "file"), 7, tests))
                  end).
 
+%% Its data may be good.
+a_file_of_another_version_is_refused_and_left_test() ->
+    in_directory(fun(Dir) ->
+                     {File, <<"weft_kv 1\n", Records/binary>>, _} = written(Dir, 2),
+                     Later = <<"weft_kv 2\n", Records/binary>>,
+                     ok = file:write_file(File, Later),
+                     ?assertEqual({error, {written_by_another_version, File}},
+                                  weft_kv_log:open(Dir, 7, tests)),
+                     ?assertEqual({ok, Later}, file:read_file(File)),
+                     ?assertEqual([], filelib:wildcard(File ++ ".damaged.*"))
+                 end).
+
 %% --- files ------------------------------------------------------------------------------------
 
 entry(N) -> {stored, {0, bucket, <<N>>}, weft_kv_object:new(), #{n => N}}.

@@ -349,6 +349,7 @@ on_disk(Options) ->
     ?assertEqual({ok, <<"b">>}, Ask(get)),
     ended(Second),
     ok = what_a_later_version_may_ask(Options),
+    ok = what_another_version_has_written(Options),
     %% It may not be configured otherwise, nor be of another node.
     ?assertMatch({error, {strong_buckets_stay_as_they_were, _}},
                  started(Options#{partitions := 2})),
@@ -376,6 +377,20 @@ what_a_later_version_may_ask(Options) ->
                   {what, {read, <<"k">>}}, what]],
     ?assertMatch({error, _}, gen_server:call(Voter, {introduce, 2, Configuration, what})),
     ended(Voter).
+
+%% What it has promised can not be read here, so it must not vote.
+what_another_version_has_written(Options) ->
+    Dir = weft_kv_strong_bucket:dir(box, Options),
+    File = filename:join(Dir, "0.log"),
+    {ok, Bytes} = file:read_file(File),
+    {ok, Log0, _} = weft_kv_log:open(Dir, 0, weft_kv_strong),
+    WithoutEpoch = {promised, <<"k">>, {1, <<"id">>}},
+    {ok, Log} = weft_kv_log:commit(weft_kv_log:append(WithoutEpoch, Log0)),
+    ok = weft_kv_log:close(Log),
+    {ok, Written} = file:read_file(File),
+    ?assertEqual({error, {written_by_another_version, File}}, started(Options)),
+    ?assertEqual({ok, Written}, file:read_file(File)),
+    file:write_file(File, Bytes).
 
 nothing_aside(File) ->
     [_ | _] = Names = filelib:wildcard(File ++ ".damaged.*"),

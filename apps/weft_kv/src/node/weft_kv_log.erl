@@ -9,7 +9,7 @@
 %% of which a sector of the disk was not written and reads as zeros. A last record that is all there
 %% and has another checksum was damaged later. That and anything else that is wrong is damage: the
 %% file is put aside by another name, what is before the damage is kept, and the rest has to come
-%% from other replicas.
+%% from other replicas. A file whose first line names another form of records is left as it is.
 %%
 %% Changes wait in memory until `commit/1' writes and syncs them together. If that fails (a full
 %% disk), they wait for the next try, and whoever calls has to tell nobody that they are there. So
@@ -17,7 +17,7 @@
 %% asked before anything is written, and once more before it counts.
 -module(weft_kv_log).
 
--export([open/3, append/2, commit/1, is_waiting/1, bytes/1, rewrite/2, delete/1, close/1]).
+-export([open/3, file/1, append/2, commit/1, is_waiting/1, bytes/1, rewrite/2, delete/1, close/1]).
 -export_type([log/0, entry/0]).
 
 -record(log, {file :: file:filename(),
@@ -31,7 +31,8 @@
                | {removed, weft_kv_table:key()}
                | weft_kv_strong_acceptor_core:entry().
 
--define(MAGIC, "weft_kv 1\n").
+-define(FORMAT, "weft_kv ").
+-define(MAGIC, ?FORMAT "1\n").
 -define(MAGIC_BYTES, 10).
 -define(SECTOR, 512).
 
@@ -63,6 +64,8 @@ recovered(File, <<?MAGIC, Records/binary>> = Bytes) ->
             opened(File, At, Entries);
         {damaged, At, Entries} -> quarantined(File, At, Entries)
     end;
+recovered(File, <<?FORMAT, Version, "\n", _/binary>>) when Version >= $0, Version =< $9 ->
+    {error, {written_by_another_version, File}};
 recovered(File, Bytes) ->
     case lists:prefix(binary_to_list(Bytes), ?MAGIC) of
         true -> created(File, []);
@@ -202,6 +205,10 @@ held(#log{dir = Dir, purpose = Purpose}) ->
         true -> ok;
         false -> {error, directory_not_held}
     end.
+
+%% @doc Where it is.
+-spec file(log()) -> file:filename().
+file(#log{file = File}) -> File.
 
 %% @doc How large the file is.
 -spec bytes(log()) -> non_neg_integer().

@@ -75,6 +75,9 @@ begun(_IsNew, {error, {other_configuration, Other}},
       #replica{configuration = Mine, log = Log}) ->
     ok = weft_kv_log:close(Log),
     {stop, {strong_buckets_stay_as_they_were, #{was => Other, is => {node(), Mine}}}};
+begun(_IsNew, {error, unknown_entries}, #replica{log = Log}) ->
+    ok = weft_kv_log:close(Log),
+    {stop, {written_by_another_version, weft_kv_log:file(Log)}};
 begun(IsNew, {ok, Core, Effects}, Replica0) ->
     Replica = performed(Effects, Replica0#replica{core = Core}),
     case weft_kv_log:commit(Replica#replica.log) of

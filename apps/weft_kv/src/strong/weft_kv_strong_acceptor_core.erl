@@ -97,19 +97,33 @@
 -spec init(#{identity := identity(), self := node(), others := [node()], configuration := term(),
              keys_max := pos_integer(), damaged := [file:filename()], existing := boolean()},
            [entry()]) ->
-          {ok, state(), [term()]} | {error, {other_configuration, term()}}.
+          {ok, state(), [term()]} | {error, {other_configuration, term()} | unknown_entries}.
 init(#{identity := Fresh, self := Self, others := Others, configuration := Configuration,
-       keys_max := Max, damaged := Damaged, existing := Existing}, Entries) ->
+       keys_max := Max, damaged := Damaged} = Options, Entries) ->
     New = #acceptor{identity = Fresh, configuration = Configuration, self = Self, others = Others,
                     status = founding, damaged = Damaged, keys_max = Max},
-    State = lists:foldl(fun replay/2, New, Entries),
-    case State of
-        #acceptor{configuration = Other} when Other =/= Configuration ->
-            {error, {other_configuration, Other}};
-        #acceptor{mended = Mended} ->
-            {Begun, Written} = begun(Entries, Existing, Damaged -- Mended, State),
-            {ok, Begun, Written}
+    case lists:all(fun is_known/1, Entries) of
+        true -> resumed(lists:foldl(fun replay/2, New, Entries), Entries, Options);
+        false -> {error, unknown_entries}
     end.
+
+resumed(#acceptor{configuration = Other}, _Entries, #{configuration := Mine})
+  when Other =/= Mine ->
+    {error, {other_configuration, Other}};
+resumed(#acceptor{mended = Mended, damaged = Damaged} = State, Entries, #{existing := Existing}) ->
+    {Begun, Written} = begun(Entries, Existing, Damaged -- Mended, State),
+    {ok, Begun, Written}.
+
+%% Another version may have written others. What they promise is not known then.
+is_known({identity, Identity, _Configuration}) -> is_binary(Identity);
+is_known({known, Node, Identity}) -> is_atom(Node) andalso is_binary(Identity);
+is_known(founded) -> true;
+is_known(forgotten) -> true;
+is_known({candidate, Identity, Damaged}) -> is_binary(Identity) andalso is_list(Damaged);
+is_known({members, {Epoch, Replaced}}) -> is_integer(Epoch) andalso is_map(Replaced);
+is_known({promised, Key, {_Epoch, _Counter, _Id}}) -> is_binary(Key);
+is_known({accepted, Key, {_Epoch, _Counter, _Id}, {_, _, _}}) -> is_binary(Key);
+is_known(_Other) -> false.
 
 begun(_Entries, _Existing, [_ | _], State) ->
     {replay(forgotten, State), [{append, forgotten}]};
