@@ -59,6 +59,7 @@ command(#{workloads := Workloads, commands := Commands} = More) ->
                       "compare" => weft_bench_compare:command(),
                       "load" => weft_load_cli:command(maps:get(load_hosts, More, none)),
                       "groups" => weft_bench_groups:command(),
+                      "topologies" => weft_bench_topologies:command(),
                       "names" => weft_bench_names:command(),
                       "locks" => weft_bench_locks:command()}, Commands)}.
 

@@ -8,7 +8,7 @@
 %% by the same thing.
 -module(weft_bench_cluster).
 
--export([shape/2, with_nodes/4, roles/1, named/2, await/1, nodes/1, run/4, program/4,
+-export([shape/2, with_nodes/4, with_layout/4, roles/1, named/2, await/1, nodes/1, run/4, program/4,
          vms_per_core/1]).
 -export([group/1, unreachable/1, traffic/0]).
 -export_type([shape/0, named/0, traffic/0]).
@@ -36,11 +36,17 @@ shape(Count, Groups) -> #{nodes => Count, groups => Groups}.
 -spec with_nodes(weft_bench_variant:variant(), shape(), Dir :: file:filename(),
                  fun((weft_bench_nodes:nodes()) -> Result)) -> Result.
 with_nodes(Variant, Shape, Dir, Function) ->
+    with_layout(Variant, {cluster, Shape}, Dir, Function).
+
+%% @doc The same with nodes that may know nothing of each other (`apart', see `weft_bench_nodes').
+-spec with_layout(weft_bench_variant:variant(), {cluster | apart, shape()}, Dir :: file:filename(),
+                  fun((weft_bench_nodes:nodes()) -> Result)) -> Result.
+with_layout(Variant, Layout, Dir, Function) ->
     LogDir = filename:join(Dir, "logs"),
     ok = weft_report_file:directory(LogDir),
     Place = started(weft_bench_place:start(weft_bench_link:loopback(), Dir), Variant, LogDir),
     try
-        Nodes = started(weft_bench_nodes:start(Variant, {cluster, Shape},
+        Nodes = started(weft_bench_nodes:start(Variant, Layout,
                                                #{place => Place, log_dir => LogDir}),
                         Variant, LogDir),
         try Function(Nodes) after weft_bench_nodes:stop(Nodes) end
