@@ -48,8 +48,10 @@ what_runs_in_a_directory_is_ended_test() ->
     Dir = filename:join("/tmp", "it's swept " ++ os:getpid()),
     ok = filelib:ensure_path(Dir),
     [Within, Beside] = [open_port({spawn_executable, "/bin/sh"},
-                                  [{args, ["-c", "read -r _", "sh", Where]}, exit_status])
+                                  [{args, ["-c", "echo runs; read -r _", "sh", Where]},
+                                   exit_status])
                         || Where <- [Dir ++ "/node", Dir ++ "2/node"]],
+    [receive {Runs, {data, _}} -> ok end || Runs <- [Within, Beside]],
     Port = open_port({spawn_executable, "/bin/sh"}, [{args, ["-s"]}, binary, exit_status]),
     Script = unicode:characters_to_binary(weft_papers_sweep:script(Dir, 4369)),
     true = port_command(Port, Script),
