@@ -117,3 +117,15 @@ give_early(Sequence, In0) when Sequence < 2000 ->
     end;
 give_early(Sequence, _In) ->
     {no_overflow, Sequence}.
+
+%% Links at rest would carry twice as much.
+a_tick_is_answered_if_something_came_test() ->
+    {IsNew0, In0} = weft_inbound_core:ticked(new()),
+    {_, false, In1} = weft_inbound_core:accept(1, frames, <<>>, In0),
+    {IsNew1, In2} = weft_inbound_core:ticked(In1),
+    {IsNew2, In3} = weft_inbound_core:ticked(In2),
+    %% It was acknowledged already, but that may have been lost.
+    {_, true, In4} = weft_inbound_core:accept(2, frames_ack, <<>>, In3),
+    {IsNew4, _} = weft_inbound_core:ticked(In4),
+    ?assertEqual([false, true, false, true], [IsNew0, IsNew1, IsNew2, IsNew4]),
+    ?assertEqual(2, weft_inbound_core:received(In4)).

@@ -125,8 +125,13 @@ control({told, {weft_path, closed, Link, Label, Reason}}, NowMs, Stream) ->
     closed(Link, Label, Reason, NowMs, Stream);
 control({told, Message}, NowMs, Stream) ->
     event(erlang:delete_element(1, Message), NowMs, Stream);
-control({input, Lane, {tick, Label}}, _NowMs, Stream) ->
-    write(Lane, weft_wire:ack(Label, received(Stream)), heard(Stream));
+control({input, Lane, {tick, Label}}, _NowMs, #stream{in = In0} = Stream0) ->
+    {IsNew, In} = weft_inbound_core:ticked(In0),
+    Stream = heard(Stream0#stream{in = In}),
+    case IsNew of
+        true -> write(Lane, weft_wire:ack(Label, received(Stream)), Stream);
+        false -> {Stream, []}
+    end;
 control({input, Lane, {data, Label, Sequence, Kind, Payload}}, NowMs, Stream) ->
     data(Lane, Label, {Sequence, Kind, Payload}, NowMs, heard(Stream)).
 

@@ -111,8 +111,8 @@ here({data, Label, Sequence, Kind, Payload}, Session, _Raw, Lane,
         overflow -> carry_out(weft_switch_core:overflow(Label, Lane, Core), Switch)
     end;
 here({tick, Label}, Session, Raw, Lane, #switch{inputs = Inputs} = Switch) ->
-    weft_input:tick(Lane, Label, byte_size(Raw), maps:get(Session, Inputs)),
-    Switch.
+    Input = weft_input:tick(Lane, Label, byte_size(Raw), map_get(Session, Inputs)),
+    Switch#switch{inputs = Inputs#{Session := Input}}.
 
 relay(Relay, Label, Raw, #switch{} = Switch) ->
     Preferred = weft_relay:preferred(Relay, Raw),
@@ -190,8 +190,8 @@ elsewhere({data, _, Sequence, Kind, Payload}, Session, From, Lane, Label,
     end;
 elsewhere({tick, _}, Session, _From, Lane, Label, #switch{inputs = Inputs} = Switch)
   when is_map_key(Session, Inputs) ->
-    weft_input:tick(Lane, Label, 5, map_get(Session, Inputs)),
-    Switch;
+    Input = weft_input:tick(Lane, Label, 5, map_get(Session, Inputs)),
+    Switch#switch{inputs = Inputs#{Session := Input}};
 elsewhere({close, _, Reason}, Session, From, _Lane, Label, Switch) ->
     Session ! {weft_path, closed, From, Label, Reason},
     Switch;

@@ -29,6 +29,8 @@
 %% survives many collections; with the VM's own sizes a third of the work was to copy it again and
 %% again. The sizes from before are restored when there is nothing to send at a tick.
 -define(BUSY_QUEUE_BYTES, 131072).
+%% What a tick takes after the process has given its memory back is less.
+-define(RESTING_WORDS, 1600).
 -define(BUSY_HEAP, [{min_heap_size, 50000}, {min_bin_vheap_size, 1000000}]).
 
 -record(session, {node :: node() | undefined,
@@ -337,12 +339,18 @@ next(Session) ->
         false -> {noreply, Session}
     end.
 
-%% Nothing was sent since the last tick of the kernel: the process gives its memory back.
+%% Nothing was sent since the last tick of the kernel: the process gives its memory back. At later
+%% ticks there is little to give.
 rest(#session{outlet = Outlet} = Session) ->
     case ready(Session) orelse weft_outlet:queued_bytes(Outlet) > 0 of
         true -> next(Session);
-        false -> {noreply, Session, hibernate}
+        false -> resting(process_info(self(), total_heap_size), Session)
     end.
+
+resting({total_heap_size, Words}, Session) when Words > ?RESTING_WORDS ->
+    {noreply, Session, hibernate};
+resting(_Little, Session) ->
+    {noreply, Session}.
 
 reply(Reply, Session) ->
     case ready(Session) of

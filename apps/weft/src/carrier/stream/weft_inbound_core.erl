@@ -10,9 +10,14 @@
 %% (After), and a number up to which every payload must have been delivered first (Floor). It is
 %% delivered as soon as both are fulfilled. The receiver remembers that it was delivered until its
 %% number is reached, because an acknowledgement is always for all payloads up to a number.
+%%
+%% Acknowledgements are sent when the sender asks for one (`weft_outbound_core'). A tick of the peer
+%% asks, too, for what no other asked for. If nothing came since the last tick that was answered,
+%% there is nothing to say: an acknowledgement is lost with its lane only, and then what it was for
+%% comes again.
 -module(weft_inbound_core).
 
--export([new/1, accept/4, received/1]).
+-export([new/1, accept/4, ticked/1, received/1]).
 -export_type([state/0, delivery/0]).
 
 %% On the way of each message: not calls.
@@ -21,6 +26,8 @@
 -define(ENTRY_BYTES, 100).
 
 -record(inbound, {received = 0 :: weft_wire:sequence(),
+                  %% The last number that was acknowledged because of a tick.
+                  told = 0 :: weft_wire:sequence(),
                   early = #{} :: #{weft_wire:sequence() => delivery() | given},
                   early_bytes = 0 :: non_neg_integer(),
                   %% Bypass payloads that wait: for the one that they follow, or for all up to their
@@ -116,6 +123,11 @@ risen(Sequence, #inbound{early = Early, early_bytes = Bytes} = State, Acc) ->
         _ ->
             rise(State, Acc)
     end.
+
+%% @doc A tick came. Says whether it is to be answered by an acknowledgement.
+-spec ticked(state()) -> {boolean(), state()}.
+ticked(#inbound{received = Received, told = Received} = State) -> {false, State};
+ticked(#inbound{received = Received} = State) -> {true, State#inbound{told = Received}}.
 
 %% Empty payloads take memory too.
 cost(Payload) -> byte_size(Payload) + ?ENTRY_BYTES.

@@ -64,11 +64,14 @@ answer(Lane, Label, Received, Input) ->
     acknowledge(Lane, Label, Received),
     Input.
 
-%% @doc A tick proves that the peer is alive and is answered by an acknowledgement.
--spec tick(weft_lane:lane(), weft_wire:label(), non_neg_integer(), input()) -> ok.
-tick(Lane, Label, Bytes, #input{counters = Counters, inbound = Inbound}) ->
+%% @doc A tick proves that the peer is alive, and asks for an acknowledgement of what has come since
+%% the last one.
+-spec tick(weft_lane:lane(), weft_wire:label(), non_neg_integer(), input()) -> input().
+tick(Lane, Label, Bytes, #input{counters = Counters, inbound = Inbound0} = Input) ->
     weft_session_counters:packet_in(Counters, Bytes),
-    acknowledge(Lane, Label, weft_inbound_core:received(Inbound)).
+    {IsNew, Inbound} = weft_inbound_core:ticked(Inbound0),
+    _ = IsNew andalso acknowledge(Lane, Label, weft_inbound_core:received(Inbound)),
+    Input#input{inbound = Inbound}.
 
 %% A lost acknowledgement is repeated by the next; a broken lane makes the session resume.
 acknowledge(Lane, Label, Received) ->
