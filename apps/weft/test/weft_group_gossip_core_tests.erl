@@ -158,6 +158,13 @@ tables_that_differ_are_exchanged_when_nodes_meet_test() ->
     [{'b@h', Same}] = sent(element(2, handle({neighbour_up, 'b@h'}, A2))),
     ?assertEqual([], sent(element(2, message('a@h', Same, B2)))).
 
+%% Links of clusters without groups rest.
+who_knows_of_no_group_asks_nobody_test() ->
+    {Without, Effects} = handle({timer, sync}, up(['b@h'], started())),
+    ?assertEqual([], sent(Effects)),
+    {With, _} = command({create, g, [?SELF]}, Without),
+    ?assertMatch([{'b@h', {hash, _}}], sent(element(2, handle({timer, sync}, With)))).
+
 large_tables_go_in_several_messages_test() ->
     Many = maps:from_list([{N, ['x@h']} || N <- lists:seq(1, 250)]),
     A = started(#{groups => Many}),

@@ -11,7 +11,8 @@
 %%
 %% Other nodes get the news by gossip: what is new is passed on to `fanout' neighbours. When a link
 %% comes up, and every `sync_ms' with a random neighbour, two nodes compare hashes of their tables
-%% and exchange the entries that differ. So a node that was away catches up.
+%% and exchange the entries that differ. So a node that was away catches up. A node that knows of no
+%% group asks nobody, and is asked by those that do.
 %%
 %% Members of one group are kept connected for ever (`weft_wanted_links'). A former member is not
 %% disconnected: processes there may be linked to processes here.
@@ -98,9 +99,10 @@ handle({neighbour_down, Node, _Reason}, _NowMs, #groups{links = Links0} = State0
     {State, Answers} = each_operation(
                          fun(_, Op) -> weft_group_operation:unreachable(Node, Op) end, State1),
     {State, Dials ++ Effects ++ Answers};
-handle({timer, sync}, _NowMs, #groups{sync_ms = SyncMs} = State0) ->
+handle({timer, sync}, _NowMs, #groups{sync_ms = SyncMs, table = Table} = State0) ->
     {Nodes, State} = some(1, linked(State0), State0),
-    {State, [hash(Node, State) || Node <- Nodes] ++ [{after_ms, SyncMs, sync}]};
+    {State, [hash(Node, State) || map_size(weft_group_table:summary(Table)) > 0, Node <- Nodes]
+         ++ [{after_ms, SyncMs, sync}]};
 handle({timer, {operation, Id}}, _NowMs, #groups{operations = Operations} = State) ->
     case Operations of
         #{Id := Operation} -> finish(Id, Operation, State);
