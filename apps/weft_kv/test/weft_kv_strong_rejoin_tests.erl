@@ -182,11 +182,15 @@ it_is_chosen_and_filled_test() ->
     Page = [register(<<"k">>)],
     {Stores, [{fill, {registers, 3, Page}}]} =
         ?R:handle({reply, b, 1, {registers, Page, false}}, First),
-    {Second, [{ask, b, 2, Members, {registers, <<"k">>}}, _]} = ?R:handle({stored, ok}, Stores),
+    %% Requests come between two pages.
+    {Rests, [{after_ms, 10, {rest, 2}}]} = ?R:handle({stored, ok}, Stores),
+    ?assertEqual({Rests, []}, ?R:handle({timer, {asked, 1}}, Rests)),
+    {Second, [{ask, b, 3, Members, {registers, <<"k">>}}, _]} =
+        ?R:handle({timer, {rest, 2}}, Rests),
     ?assertEqual({Second, []}, ?R:handle({reply, b, 1, {registers, Page, true}}, Second)),
-    {Last, [{fill, {registers, 3, []}}]} = ?R:handle({reply, b, 2, {registers, [], true}}, Second),
-    {Other, [{ask, c, 3, Members, {registers, first}}, _]} = ?R:handle({stored, ok}, Last),
-    {Done, [{fill, {registers, 3, []}}]} = ?R:handle({reply, c, 3, {registers, [], true}}, Other),
+    {Last, [{fill, {registers, 3, []}}]} = ?R:handle({reply, b, 3, {registers, [], true}}, Second),
+    {Other, [{ask, c, 5, Members, {registers, first}}, _]} = stored_and_rested(Last),
+    {Done, [{fill, {registers, 3, []}}]} = ?R:handle({reply, c, 5, {registers, [], true}}, Other),
     {Finishes, [{fill, {filled, 3}}]} = ?R:handle({stored, ok}, Done),
     ?assertMatch({_, [done]}, ?R:handle({stored, ok}, Finishes)).
 
@@ -212,19 +216,23 @@ it_waits_for_a_majority_test() ->
     {B, [{ask, c, 2, _, _} | _]} = ?R:handle({reply, b, 1, {error, forgotten}}, First),
     {C, [{ask, d, 3, _, _} | _]} = ?R:handle({timer, {asked, 2}}, B),
     {D0, _} = ?R:handle({reply, d, 3, {registers, [], true}}, C),
-    {D, [{ask, e, 4, _, _} | _]} = ?R:handle({stored, ok}, D0),
-    {E0, _} = ?R:handle({reply, e, 4, {registers, [], true}}, D),
+    {D, [{ask, e, 5, _, _} | _]} = stored_and_rested(D0),
+    {E0, _} = ?R:handle({reply, e, 5, {registers, [], true}}, D),
     %% Two of five are none.
-    {Waits, [{after_ms, FirstMs, {wait, Tag}}]} = ?R:handle({stored, ok}, E0),
+    {Waits, [{after_ms, FirstMs, {wait, Tag}}]} = stored_and_rested(E0),
     {Again, [{register, get}]} = ?R:handle({timer, {wait, Tag}}, Waits),
     {_, [{after_ms, SecondMs, _}]} = ?R:handle({registered, {error, {not_done, why}}}, Again),
     ?assertEqual({100, 200}, {FirstMs, SecondMs}).
+
+stored_and_rested(Stores) ->
+    {Rests, [{after_ms, 10, Timer}]} = ?R:handle({stored, ok}, Stores),
+    ?R:handle({timer, Timer}, Rests).
 
 register(Key) -> {Key, {0, 1, <<"x">>}, content(1)}.
 
 rejoin(Others) ->
     ?R:init(#{self => a, identity => <<"mine">>, others => Others, timeout_ms => 1000,
-              pause_ms => 100}).
+              pause_ms => 100, rest_ms => 10}).
 
 %% --- replicas ---------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@
 -define(INTRODUCE_MS, 20).
 -define(SYNC_MAX_MS, 4).
 -define(REJOIN_PAUSE_MS, 20).
+-define(REJOIN_REST_MS, 5).
 
 -record(node, {self :: node(),
                options :: map(),
@@ -117,7 +118,8 @@ candidate(forgotten, #node{acceptor = Acceptor, rejoin = none, self = Self, next
         {ok, Identity} ->
             {Rejoin, Effects} = weft_kv_strong_rejoin_core:init(
                                   #{self => Self, identity => Identity, others => Homes -- [Self],
-                                    timeout_ms => TimeoutMs, pause_ms => ?REJOIN_PAUSE_MS}),
+                                    timeout_ms => TimeoutMs, pause_ms => ?REJOIN_PAUSE_MS,
+                                    rest_ms => ?REJOIN_REST_MS}),
             all(fun rejoin_effect/2, Effects, Node#node{rejoin = Rejoin})
     end;
 candidate(_Status, Node) ->

@@ -6,6 +6,8 @@
 -export([start/4]).
 
 -define(PAUSE_MS, 1000).
+%% So a partition is filled with fifty pages, of about a megabyte, in a second at most.
+-define(REST_MS, 20).
 %% A page is written and synced.
 -define(FILL_MS, 60000).
 
@@ -23,7 +25,7 @@ start(Bucket, Partition, #{timeout_ms := TimeoutMs} = Options, Identity) ->
     Others = weft_kv_strong_bucket:homes(Partition, Options) -- [node()],
     Begun = weft_kv_strong_rejoin_core:init(#{self => node(), identity => Identity,
                                               others => Others, timeout_ms => TimeoutMs,
-                                              pause_ms => ?PAUSE_MS}),
+                                              pause_ms => ?PAUSE_MS, rest_ms => ?REST_MS}),
     {_Pid, Ref} = spawn_monitor(fun() ->
                                     _ = monitor(process, Context#context.replica),
                                     weft_redact:run(fun() -> effects(Begun, Context) end)

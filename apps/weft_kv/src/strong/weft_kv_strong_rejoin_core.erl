@@ -9,7 +9,8 @@
 %% answers, and does nothing more in an earlier epoch. So what a majority has accepted before is
 %% among the answers. If there are other members meanwhile, all begins anew.
 %%
-%% While no majority votes, the candidate tries again, more and more seldom.
+%% Between two pages of what it is told it rests, so that requests come between them. While no
+%% majority votes, the candidate tries again, more and more seldom.
 %%
 %% Events: `{registered, Result}' (of a request for the register), `{reply, Node, Tag, Reply}',
 %% `{stored, ok | {error, Reason}}' (of the last step), `{timer, Timer}'.
@@ -26,8 +27,9 @@
                  needed :: pos_integer(),
                  timeout_ms :: pos_integer(),
                  pause_ms :: pos_integer(),
-                 phase = choosing :: choosing | joining | asking | filling | finishing | waiting
-                                   | done,
+                 rest_ms :: non_neg_integer(),
+                 phase = choosing :: choosing | joining | asking | filling | resting | finishing
+                                   | waiting | done,
                  %% Those that were found, or are to be chosen.
                  members :: weft_kv_strong_members:members(),
                  %% Nodes that are to be asked, and the last key of the first one.
@@ -41,15 +43,17 @@
 -define(PAUSE_DOUBLINGS, 5).
 
 %% @doc Begins. Options: `self', `identity' (of the candidate), `others' (the nodes of the other
-%% replicas), `timeout_ms' (for one answer), `pause_ms' (the first one between two tries).
+%% replicas), `timeout_ms' (for one answer), `pause_ms' (the first one between two tries), `rest_ms'
+%% (between two pages).
 -spec init(#{self := node(), identity := weft_kv_strong_acceptor_core:identity(),
-             others := [node()], timeout_ms := pos_integer(), pause_ms := pos_integer()}) ->
+             others := [node()], timeout_ms := pos_integer(), pause_ms := pos_integer(),
+             rest_ms := non_neg_integer()}) ->
           {state(), [term()]}.
 init(#{self := Self, identity := Identity, others := Others, timeout_ms := TimeoutMs,
-       pause_ms := PauseMs}) ->
+       pause_ms := PauseMs, rest_ms := RestMs}) ->
     chosen_before(#rejoin{self = Self, identity = Identity, others = Others,
                           needed = (length(Others) + 1) div 2 + 1, timeout_ms = TimeoutMs,
-                          pause_ms = PauseMs, members = weft_kv_strong_members:founders()}).
+                          pause_ms = PauseMs, rest_ms = RestMs, members = weft_kv_strong_members:founders()}).
 
 %% @doc See above.
 -spec handle(term(), state()) -> {state(), [term()]}.
@@ -57,7 +61,12 @@ handle({registered, Result}, #rejoin{phase = choosing} = State) ->
     registered(Result, State);
 handle({stored, ok}, #rejoin{phase = joining, others = Others} = State) ->
     page(State#rejoin{left = Others, last = first, complete = 0});
-handle({stored, ok}, #rejoin{phase = filling} = State) ->
+handle({stored, ok}, #rejoin{phase = filling, complete = Needed, needed = Needed} = State) ->
+    page(State);
+handle({stored, ok}, #rejoin{phase = filling, tag = Before, rest_ms = RestMs} = State) ->
+    Tag = Before + 1,
+    {State#rejoin{phase = resting, tag = Tag}, [{after_ms, RestMs, {rest, Tag}}]};
+handle({timer, {rest, Tag}}, #rejoin{phase = resting, tag = Tag} = State) ->
     page(State);
 handle({stored, ok}, #rejoin{phase = finishing} = State) ->
     {State#rejoin{phase = done}, [done]};
