@@ -29,7 +29,7 @@ figures() ->
        charts => fun wall_charts/1,
        not_shown => "60 nodes, and hosts that wait for the supervisor: on two cores all else of a "
        "request takes so much that a supervisor is seldom what is waited for. The same load are "
-       "85 % of the requests per second that the store does as fast as it can without it; times "
+       "70 % of the requests per second that the store does as fast as it can without it; times "
        "count from when requests are due."},
      #{id => "riak_throughput", where => "Riak talk 2013: throughput of get, insert and update",
        claim => "Throughput grows with the nodes up to about 60 of them. Of weft: an operation "
