@@ -132,8 +132,8 @@ scale(_Kind, _Unit) -> 1.
 
 %% {Run, Cell, Metric}: of results.csv; {over, Variant, Value}: such a value by that of another
 %% variant; {ms, Value}: in milliseconds, in a column without units. {csv, File, Wanted, Column}: of
-%% other files, which is {names, ...} for a row about names and {groups, ...} for one about groups,
-%% and of the benchmarks of ETS {speedup, ...} by a second scheduler, and {slower, ...}: how many
+%% other files, which is {names, ...} for a row about names, and {groups, ...} and {topologies, ...}
+%% for others, and of the benchmarks of ETS {speedup, ...} by a second scheduler, and {slower, ...}: how many
 %% times as long two take for the writes to these tables. {ratio, Value}, {low, Value} and {high,
 %% Value}: of ratios.csv, the ratio to stock and the ends of its interval.
 value({over, Other, {Run, Cell, Metric} = Value}) ->
@@ -165,6 +165,8 @@ value({names, Kind, Nodes, Workload, Callers, Column}) ->
 value({groups, Variant, Groups, Role, Column}) ->
     value({csv, "groups/groups.csv", [{"variant", Variant}, {"groups", Groups}, {"role", Role}],
            Column});
+value({topologies, Topology, Column}) ->
+    value({csv, "topologies/topologies.csv", [{"topology", Topology}], Column});
 value({csv, File, Wanted, Column}) ->
     {median(File, [{iolist_to_binary(Key), iolist_to_binary(Is)} || {Key, Is} <- Wanted],
             iolist_to_binary(Column)), kind(Column)};
