@@ -38,7 +38,7 @@ cells(quick) ->
     walls([1], [16], 1000) ++ rates([1], 16, 1000) ++ growths([4, 8], 1000) ++ [elasticity(12000)];
 cells(full) ->
     walls([1, 3], [1, 4, 16, 64], 3000) ++ rates([1, 3], 64, 5000)
-        ++ growths([4, 8, 16, 24], 5000) ++ [elasticity(40000)].
+        ++ growths([4, 8, 16, 24], 5000) ++ [elasticity(90000)].
 
 walls(Sizes, Clients, DurationMs) ->
     [cell(Workload, Size, 1, Count, Size, DurationMs)
