@@ -133,9 +133,9 @@ scale(_Kind, _Unit) -> 1.
 %% {Run, Cell, Metric}: of results.csv; {over, Variant, Value}: such a value by that of another
 %% variant; {ms, Value}: in milliseconds, in a column without units. {csv, File, Wanted, Column}: of
 %% other files, which is {names, ...} for a row about names, and {groups, ...} and {topologies, ...}
-%% for others, and of the benchmarks of ETS {speedup, ...} by a second scheduler, and {slower, ...}: how many
-%% times as long two take for the writes to these tables. {ratio, Value}, {low, Value} and {high,
-%% Value}: of ratios.csv, the ratio to stock and the ends of its interval.
+%% for others, and of the benchmarks of ETS {speedup, ...} by a second scheduler, and {slower, ...}:
+%% how many times as long two take for the writes to these tables. {ratio, Value}, {low, Value} and
+%% {high, Value}: of ratios.csv, the ratio to stock and the ends of its interval.
 value({over, Other, {Run, Cell, Metric} = Value}) ->
     value({'/', Value, {Run, setelement(2, Cell, Other), Metric}});
 value({'/', One, Other}) ->

@@ -6,9 +6,9 @@
 %% one node drained or stopped. So of two gateways between groups one is always there.
 %%
 %% A node that is not healthy in time is stopped, becomes what it was (`undo') and starts (`return':
-%% until it is healthy as it was to be then). Then the nodes that were upgraded to the same id before
-%% it follow, in reverse, and the id counts as bad. A node that can not be drained stays as it is, and
-%% ends the upgrade; so does a host that fails.
+%% until it is healthy as it was to be then). Then the nodes that were upgraded to the same id
+%% before it follow, in reverse, and the id counts as bad. A node that can not be drained stays as
+%% it is, and ends the upgrade; so does a host that fails.
 %%
 %% A rollback that was asked for is the same with `undo' and `return' in their places.
 -module(weft_deploy_upgrade_core).

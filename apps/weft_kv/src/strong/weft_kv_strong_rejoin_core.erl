@@ -53,7 +53,8 @@ init(#{self := Self, identity := Identity, others := Others, timeout_ms := Timeo
        pause_ms := PauseMs, rest_ms := RestMs}) ->
     chosen_before(#rejoin{self = Self, identity = Identity, others = Others,
                           needed = (length(Others) + 1) div 2 + 1, timeout_ms = TimeoutMs,
-                          pause_ms = PauseMs, rest_ms = RestMs, members = weft_kv_strong_members:founders()}).
+                          pause_ms = PauseMs, rest_ms = RestMs,
+                          members = weft_kv_strong_members:founders()}).
 
 %% @doc See above.
 -spec handle(term(), state()) -> {state(), [term()]}.

@@ -29,9 +29,10 @@
 %% survives many collections; with the VM's own sizes a third of the work was to copy it again and
 %% again. The sizes from before are restored when there is nothing to send at a tick.
 -define(BUSY_QUEUE_BYTES, 131072).
+-define(BUSY_HEAP, [{min_heap_size, 50000}, {min_bin_vheap_size, 1000000}]).
+
 %% What a tick takes after the process has given its memory back is less.
 -define(RESTING_WORDS, 1600).
--define(BUSY_HEAP, [{min_heap_size, 50000}, {min_bin_vheap_size, 1000000}]).
 
 -record(session, {node :: node() | undefined,
                   name :: binary(),
