@@ -101,11 +101,18 @@ load(Mode) ->
                           {mode, case Mode of max -> max; _ -> {rate, Mode} end},
                           {rng_seed, ?SEED}, {duration, {seconds, ?SECONDS}},
                           {warm_up_s, ?WARM_UP_S}, {operation_timeout_s, 5}]),
-        BeginUs = erlang:monotonic_time(microsecond),
+        Self = self(),
+        %% When the workers are ready, which takes some time on a busy machine.
+        Begin = fun() ->
+                    NowUs = erlang:monotonic_time(microsecond),
+                    Self ! {begun, NowUs},
+                    NowUs
+                end,
         {ok, #{total := #{known := Meter}, errors := [], unfinished := 0}} =
             weft_load:run(Config, #{dir => Dir, environment => [],
                                     progress => fun(_Second) -> ok end,
-                                    begin_us => fun() -> BeginUs end}),
+                                    begin_us => Begin}),
+        BeginUs = receive {begun, Us} -> Us end,
         FromUs = BeginUs + ?WARM_UP_S * 1000000,
         {FromUs, FromUs + round(?SECONDS * 1.0e6), ets:tab2list(?MODULE), Meter}
     after
