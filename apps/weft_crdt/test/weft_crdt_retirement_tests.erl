@@ -343,6 +343,21 @@ a_store_that_begins_meanwhile_gets_all_test_() ->
           end || Before <- lists:seq(0, 20)]
      end}.
 
+%% Of a part of the counts nobody could tell later which part it was.
+only_who_has_all_folds_test() ->
+    {ok, Table} = weft_crdt_retired:next(#{a => 1}, [], weft_crdt_retired:new()),
+    [All, Part, Nothing] = [weft_crdt_entries:learn_all([{up, gcounter, Counts}
+                                                         || map_size(Counts) > 0],
+                                                        weft_crdt_entries:new(10))
+                            || Counts <- [#{{a, 1} => 3, {b, 1} => 4}, #{{a, 1} => 2, {b, 1} => 4},
+                                          #{}]],
+    Hash = weft_crdt_entries:ended(Table, All),
+    ?assertEqual([true, false, false],
+                 [element(1, weft_crdt_entries:retire(Table, Hash, Entries))
+                  || Entries <- [All, Part, Nothing]]),
+    {false, Kept} = weft_crdt_entries:retire(Table, Hash, Part),
+    ?assertEqual({ok, gcounter, #{{a, 1} => 2, {b, 1} => 4}}, weft_crdt_entries:state(up, Kept)).
+
 %% What a retired run has added stays until somebody removes it, also while a store that lacks
 %% something can not fold.
 elements_of_retired_runs_can_be_removed_test() ->
