@@ -9,7 +9,7 @@
 -module(weft_bench_cluster).
 
 -export([shape/2, with_nodes/4, with_layout/4, roles/1, named/2, await/1, nodes/1, run/4, program/4,
-         vms_per_core/1]).
+         traffic/1, vms_per_core/1]).
 -export([group/1, unreachable/1, traffic/0]).
 -export_type([shape/0, named/0, traffic/0]).
 
@@ -23,6 +23,7 @@
 
 -define(CONNECT_MS, 30000).
 -define(CALL_MS, 20000).
+-define(TRAFFIC_MS, 60000).
 -define(AGAIN_MS, 50).
 
 %% @doc A cluster of so many nodes; without groups they are all in one.
@@ -142,6 +143,12 @@ traffic() ->
       packets => lists:sum([Packets || #{recv_cnt := Packets} <- Counts]),
       bytes => lists:sum([Bytes || #{recv_oct := Bytes} <- Counts])}.
 
+%% @doc The same of all nodes, in their order.
+-spec traffic(weft_bench_nodes:nodes()) -> [traffic()].
+traffic(Nodes) ->
+    [weft_bench_nodes:call(Nodes, Role, ?MODULE, traffic, {[], ?TRAFFIC_MS})
+     || Role <- lists:sort(weft_bench_nodes:roles(Nodes))].
+
 %% @doc Runs a program (`weft_bench_program') on all nodes, and returns what of its result is a
 %% metric, and the traffic. If it fails that is an error with its text.
 -spec run(module(), Options :: map(), weft_bench_nodes:nodes(), TimeoutMs :: pos_integer()) ->
@@ -175,8 +182,7 @@ program(Program, Options, Nodes, TimeoutMs) ->
 %% them, and the connections that they have.
 -spec all_traffic(weft_bench_nodes:nodes()) -> #{Metric :: atom() => number()}.
 all_traffic(Nodes) ->
-    All = [weft_bench_nodes:call(Nodes, Role, ?MODULE, traffic, {[], ?CALL_MS})
-           || Role <- weft_bench_nodes:roles(Nodes)],
+    All = traffic(Nodes),
     Connections = [Count || #{connections := Count} <- All],
     #{connections_max => lists:max(Connections),
       connections_mean => lists:sum(Connections) / length(Connections),

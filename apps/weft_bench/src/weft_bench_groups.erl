@@ -25,7 +25,6 @@
 -define(MESSAGE_BYTES, 100).
 -define(STABLE_MS, 4000).
 -define(DEADLINE_MS, 120000).
--define(CALL_MS, 60000).
 
 -type role() :: master | head | worker | node.
 
@@ -103,10 +102,10 @@ formula(worker, Groups, Count) -> (Count - 1) div Groups - 1.
 measure(Groups, Nodes, #{nodes := Count, groups := [First | _], idle_s := IdleS}) ->
     lists:foreach(fun(N) -> true = call(N, Nodes, listen, []) end, lists:seq(1, Count)),
     Connections = stable(Nodes, [], 0, deadline()),
-    Before = traffic(Nodes),
+    Before = weft_bench_cluster:traffic(Nodes),
     receive after IdleS * 1000 -> ok end, % the time that is measured
-    Idle = difference(packets, Before, traffic(Nodes)),
-    IdleBytes = difference(bytes, Before, traffic(Nodes)),
+    Idle = difference(packets, Before, weft_bench_cluster:traffic(Nodes)),
+    IdleBytes = difference(bytes, Before, weft_bench_cluster:traffic(Nodes)),
     Parts = parts(case Groups of mesh -> First; _ -> Groups end, Count),
     Uniform = talked(uniform, Parts, Nodes, Count),
     Local = talked(local, Parts, Nodes, Count),
@@ -129,7 +128,7 @@ roles(_Groups) -> [master, head, worker].
 
 %% Until no node had other numbers of connections for a while.
 stable(Nodes, Last, SinceMs, DeadlineMs) ->
-    Now = [maps:get(connections, Of) || Of <- traffic(Nodes)],
+    Now = [maps:get(connections, Of) || Of <- weft_bench_cluster:traffic(Nodes)],
     NowMs = erlang:monotonic_time(millisecond),
     case Now =:= Last of
         true when NowMs - SinceMs > ?STABLE_MS -> Now;
@@ -143,10 +142,6 @@ again(Nodes, Last, SinceMs, DeadlineMs) ->
 
 deadline() -> erlang:monotonic_time(millisecond) + ?DEADLINE_MS.
 
-traffic(Nodes) ->
-    [weft_bench_nodes:call(Nodes, Role, weft_bench_cluster, traffic, {[], ?CALL_MS})
-     || Role <- lists:sort(weft_bench_nodes:roles(Nodes))].
-
 difference(Key, Before, After) ->
     [maps:get(Key, A) - maps:get(Key, B) || {B, A} <- lists:zip(Before, After)].
 
@@ -154,13 +149,13 @@ difference(Key, Before, After) ->
 talked(How, Parts, Nodes, Count) ->
     Workers = lists:append(Parts),
     Heard = heard(Nodes, Count),
-    Before = traffic(Nodes),
+    Before = weft_bench_cluster:traffic(Nodes),
     Talks = [spawn_monitor(fun() -> ok = call(N, Nodes, talk,
                                               [targets(How, N, Parts, Nodes), ?MESSAGES,
                                                ?MESSAGE_BYTES]) end) || N <- Workers],
     [receive {'DOWN', Ref, process, Pid, normal} -> ok end || {Pid, Ref} <- Talks],
     until(fun() -> heard(Nodes, Count) - Heard =:= ?MESSAGES * length(Workers) end, deadline()),
-    difference(packets, Before, traffic(Nodes)).
+    difference(packets, Before, weft_bench_cluster:traffic(Nodes)).
 
 heard(Nodes, Count) ->
     lists:sum([call(N, Nodes, heard, []) || N <- lists:seq(1, Count)]).

@@ -104,9 +104,9 @@ measure(Name, Nodes, #{nodes := Count, settle_s := SettleS, idle_s := IdleS}) ->
                              end, lists:seq(1, Count))
                end, some_are_unreachable, deadline_ms()),
     receive after SettleS * 1000 -> ok end, % what is being exchanged at first is not measured
-    Before = traffic(Nodes, Count),
+    Before = weft_bench_cluster:traffic(Nodes),
     receive after IdleS * 1000 -> ok end, % the time that is measured
-    After = traffic(Nodes, Count),
+    After = weft_bench_cluster:traffic(Nodes),
     Connections = [maps:get(connections, Of) || Of <- After],
     Bytes = [maps:get(bytes, A) - maps:get(bytes, B) || {B, A} <- lists:zip(Before, After)],
     Hops = hops(Nodes, Names, deadline_ms()),
@@ -117,9 +117,6 @@ measure(Name, Nodes, #{nodes := Count, settle_s := SettleS, idle_s := IdleS}) ->
       idle_bytes_s => mean(Bytes) / IdleS,
       call_us => maps:from_list([{Links, call(1, Nodes, ?MODULE, call_us, [To])}
                                  || Links <- [1, 2, 3], To <- away(Links, Hops, Names)])}.
-
-traffic(Nodes, Count) ->
-    [call(N, Nodes, weft_bench_cluster, traffic, []) || N <- lists:seq(1, Count)].
 
 %% The links between each node and each other one, by what all say of their routes. While routes
 %% change there may be a circle, or no way.
