@@ -4,7 +4,8 @@
 
 -export([line/1, line/2, open/1, run/1, collect/1]).
 
-%% @doc The line of a shell that runs it, as the script has it; its strings are in single quotes.
+%% @doc The line of a shell that runs it, as the script has it: libraries of RabbitMQ's package it
+%% finds itself. Its strings are in single quotes.
 -spec line([string()]) -> iolist().
 line(Arguments) -> line("", Arguments).
 
@@ -12,7 +13,8 @@ line(Arguments) -> line("", Arguments).
 -spec line(Expression :: string(), [iodata()]) -> iolist().
 line(Expression, Arguments) ->
     Paths = [["-pa '", filename:absname(Path), "' "]
-             || Path <- code:get_path(), lists:suffix("ebin", Path)],
+             || Path <- code:get_path(), lists:suffix("ebin", Path),
+                not lists:prefix("/usr/lib/rabbitmq/", Path)],
     ["erl -noinput ", Paths, "-eval '", Expression,
      "weft_papers_cli:run(init:get_plain_arguments()).' -extra ", lists:join(" ", Arguments)].
 

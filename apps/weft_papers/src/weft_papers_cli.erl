@@ -10,6 +10,7 @@
 run(Arguments) ->
     %% OTP's client of ssh tells of each connection.
     ok = logger:set_primary_config(level, warning),
+    ok = weft_papers_libraries:add(),
     halt(weft_bench_interrupt:run(fun() -> main(Arguments) end)).
 
 %% @doc See weft_bench_cli:main/2.
