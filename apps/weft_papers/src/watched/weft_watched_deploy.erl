@@ -1,6 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc How long `weft deploy apply' takes for some nodes on this machine, of which each starts the
-%% agents and metrics of weft_ops, or does not. The code that they get is the same.
+%% agents and metrics of weft_ops, or does not. The code that they get is the same, and so is their
+%% configuration, which is that of docs/guide/metrics.md.
 -module(weft_watched_deploy).
 
 -export([apply_ms/3]).
@@ -33,6 +34,7 @@ terms(Count, How, EpmdPort) ->
                Dir <- [code:lib_dir(Application)], is_list(Dir)],
     [{name, watched}, {epmd_port, EpmdPort}, {stable_s, 0}, {healthy_s, 120},
      {family, node, #{count => Count, paths => Dirs, flags => ["+S", "1:1", "+sbwt", "none"],
+                      env => [{prometheus, [{collectors, [default]}, {instrumenters, []}]}],
                       start => [weft_ops || How =:= with]}}].
 
 free_port() ->

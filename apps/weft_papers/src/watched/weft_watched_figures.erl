@@ -20,7 +20,8 @@ figures() ->
        findings => fun(Results) -> found(<<"watched_deploy">>, fun alike/1, Results) end,
        charts => fun(Results) -> charts([<<"watched_deploy">>], "nodes", Results) end,
        not_shown => "Up to 10,000 nodes on rented hosts, one on each core: up to 20 here, on the "
-       "cores of one machine, which start their agents and metrics too. No impact: within 5 %."},
+       "cores of one machine, which start their agents and metrics too. prometheus.erl has the "
+       "configuration of the guide: without it its start takes longer. No impact: within 5 %."},
      #{id => "sd_19", where => "SD Erlang 2017, Fig. 19: monitoring and a program that runs",
        claim => "Monitoring costs ACO 1.33 % at most.",
        cells => ["--suites", "watched", "--only", "watched: watched (Instant|ACO)"],
