@@ -48,6 +48,14 @@ nothing_is_asked_of_data_that_ended_at_rest_test() ->
 
 add() -> {command, fallback, key, add}.
 
+%% One answer and one commit for all of them.
+a_command_may_change_several_keys_test() ->
+    with_partition([], fun() ->
+        ?assertEqual({ok, 5}, ask({add_all, 5})),
+        ?assertEqual({ok, {5, 1}}, ask(read)),
+        ?assertEqual({ok, 5}, ask({add_all, 0}))
+    end).
+
 what_is_not_committed_is_an_error_for_all_test() ->
     with_partition([full], fun() ->
         ?assertEqual([{error, {failed, full}}, {error, {failed, full}}],
@@ -99,6 +107,8 @@ with_partition(Options, Fun) ->
 init(0, Options) -> {ok, {0, 0, Options}}.
 
 command(key, add, {Count, _, _}) -> {change, add, Count + 1};
+command(key, {add_all, Times}, {Count, _, _}) ->
+    {changes, [{key, add} || _ <- lists:seq(1, Times)], Count + Times};
 command(key, read, {Count, Commits, _}) -> {reply, {Count, Commits}}.
 
 tick({_, _, [ends]} = State) -> {stop, State};

@@ -31,9 +31,11 @@
 %% The data of a partition are there, and nobody has written to them yet.
 -callback init(Partition :: non_neg_integer(), Options :: term()) ->
     {ok, State :: term()} | {ok, State :: term(), weft_vnode_notes:kept()} | {error, term()}.
-%% What a command answers, and what it changes.
+%% What a command answers, and what it changes; of several keys, if need be, each by a change of its
+%% own. These are carried out one after the other, and not all or none of them if the process ends.
 -callback command(Key :: term(), Command :: term(), State :: term()) ->
-    {reply, Reply :: term()} | {change, Change :: term(), Reply :: term()}.
+    {reply, Reply :: term()} | {change, Change :: term(), Reply :: term()}
+  | {changes, [{Key :: term(), Change :: term()}], Reply :: term()}.
 -callback change(Key :: term(), Change :: term(), weft_vnode_notes:note(), State :: term()) ->
     {ok, State :: term()} | {error, term()}.
 %% At most `Max' items behind the cursor, in the order of their keys, and where they end (`done' if

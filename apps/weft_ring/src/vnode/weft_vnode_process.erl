@@ -156,24 +156,37 @@ whose(primary, #vnode{partition = Partition}) ->
         {error, Reason} -> {error, Reason}
     end.
 
-command(From, Key, Command, #vnode{module = Module, data = Data, sending = Sending} = Vnode) ->
-    case {Module:command(Key, Command, Data), Sending} of
-        {{reply, Reply}, _} -> {noreply, answer_to(From, {ok, Reply}, Vnode)};
-        {{change, Change, Reply}, none} ->
-            {noreply, change({From, Reply}, Key, Change, none, Vnode)};
-        {{change, Change, Reply}, _} ->
-            {noreply, sender({update, {From, Reply}, Key, Change}, Vnode)}
-    end.
+command(From, Key, Command, #vnode{module = Module, data = Data} = Vnode) ->
+    {noreply, case Module:command(Key, Command, Data) of
+                  {reply, Reply} -> answer_to(From, {ok, Reply}, Vnode);
+                  {change, Change, Reply} -> changes([{Key, Change}], From, Reply, Vnode);
+                  {changes, Changes, Reply} -> changes(Changes, From, Reply, Vnode)
+              end}.
+
+%% The last one brings the answer.
+changes([], From, Reply, Vnode) ->
+    answer_to(From, {ok, Reply}, Vnode);
+changes([{Key, Change}], From, Reply, Vnode) ->
+    changed({From, {last, Reply}}, Key, Change, Vnode);
+changes([{Key, Change} | Changes], From, Reply, Vnode) ->
+    changes(Changes, From, Reply, changed({From, more}, Key, Change, Vnode)).
+
+changed(Ref, Key, Change, #vnode{sending = none} = Vnode) ->
+    change(Ref, Key, Change, none, Vnode);
+changed(Ref, Key, Change, Vnode) ->
+    sender({update, Ref, Key, Change}, Vnode).
 
 %% A change that failed at its owner is the caller's to know. Where it is repeated it must not fail.
-change({From, Reply}, Key, Change, Note, #vnode{module = Module, data = Data} = Vnode) ->
-    case {Module:change(Key, Change, Note, Data), Note} of
-        {{ok, New}, _} ->
+change({From, Answer}, Key, Change, Note, #vnode{module = Module, data = Data} = Vnode) ->
+    case {Module:change(Key, Change, Note, Data), Note, Answer} of
+        {{ok, New}, _, more} ->
+            noted(Note, Vnode#vnode{data = New});
+        {{ok, New}, _, {last, Reply}} ->
             answer_to(From, {ok, Reply}, noted(Note, Vnode#vnode{data = New}));
-        {{error, Reason}, none} ->
+        {{error, Reason}, none, _} ->
             gen_server:reply(From, {error, {failed, Reason}}),
             Vnode;
-        {{error, Reason}, _} ->
+        {{error, Reason}, _, _} ->
             not_written(Reason, Vnode)
     end.
 
