@@ -119,7 +119,7 @@ what_was_handed_over_leaves_nothing_test() ->
 
 segments(Vnode) ->
     {reply, Segments} = weft_kv_vnode:command({0, a, <<>>}, {entropy, {segments, 3}}, Vnode),
-    Segments.
+    [Segment || {_, _} = Segment <- Segments].
 
 a_hint_that_was_brought_is_dropped_unless_it_has_changed_test() ->
     Hint = fallback(key(1), <<"hint">>, vnode(#{})),
@@ -136,7 +136,7 @@ what_was_taken_by_force_is_a_hint_test() ->
         One = tick(write(key(1), <<"1">>, ?STORE, vnode(#{}))),
         %% While it is the owner nothing is dropped.
         ?assertEqual({reply, ok},
-                     weft_kv_vnode:command(key(1), {brought, stored(key(1), One)}, One)),
+                     weft_kv_vnode:command(key(1), {brought, items([1], One)}, One)),
         ok = weft_ring_lookup:publish(weft_ring, ring('x@nowhere')),
         Taken = tick(One),
         ?assertEqual([], values(key(1), brought(stored(key(1), One), Taken)))
@@ -193,9 +193,56 @@ a_cache_keeps_a_deletion_until_the_owner_has_heard_of_it_test() ->
     ?assert(weft_kv_vnode:cover(bytes, tick(Delete(fallback))) > 0).
 
 brought(Object, Vnode) ->
-    {change, Change, ok} = weft_kv_vnode:command(key(1), {brought, Object}, Vnode),
+    Items = [{key(1), {Object, ?STORE}}],
+    {changes, [{_, Change}], ok} = weft_kv_vnode:command(key(1), {brought, Items}, Vnode),
     {ok, New} = weft_kv_vnode:change(key(1), Change, none, Vnode),
     New.
+
+items(Numbers, Vnode) ->
+    {reply, Items} = weft_kv_vnode:command(key(1), {objects, [key(N) || N <- Numbers]}, Vnode),
+    Items.
+
+%% --- batches ----------------------------------------------------------------------------------
+
+%% Behind 64 KB comes no more, and what is not there takes no room.
+objects_are_answered_as_far_as_there_is_room_test() ->
+    All = lists:foldl(fun(N, V) -> write(key(N), <<0:240000>>, ?STORE, V) end, vnode(#{}),
+                      lists:seq(1, 5)),
+    ?assertMatch([{_, none}, {_, {_, _}}, {_, {_, _}}, {_, none}, {_, {_, _}}],
+                 items([9, 1, 2, 8, 3, 4, 5], All)),
+    ?assertMatch([_], items([1], write(key(1), <<0:8000000>>, ?STORE, All))),
+    ?assertEqual([], items([], All)).
+
+%% What it has already is not written again, and what is smaller is taken also if there is no room.
+a_batch_is_merged_as_far_as_there_is_room_test() ->
+    One = write(key(1), <<0:8000>>, ?STORE, vnode(#{})),
+    Deleted = written(key(1), {{write, value(deleted, never), seen(key(1), One)}, ?STORE, primary},
+                      vnode(#{})),
+    Items = items([1], Deleted) ++ [{key(2), {object(<<"2">>), ?STORE}}],
+    Full = write(key(1), <<0:8000>>, ?STORE, vnode(#{bytes_max => 1000})),
+    {reply, {ok, Old}} = weft_kv_vnode:command(key(1), {read, ?STORE, primary}, Full),
+    ?assertEqual({reply, {ok, 0}},
+                 weft_kv_vnode:command(key(1), {merge_all, [{key(1), {Old, ?STORE}}]}, Full)),
+    Room = write(key(1), <<0:8000>>, ?STORE, vnode(#{})),
+    ?assertMatch({changes, [_, _], {ok, 2}},
+                 weft_kv_vnode:command(key(1), {merge_all, Items}, Room)),
+    ?assertMatch({changes, [{{_, _, _}, {merge, _, _, primary}}], {error, full}},
+                 weft_kv_vnode:command(key(1), {merge_all, smaller(Old) ++ tl(Items)}, Full)).
+
+smaller({Known, _}) -> [{key(1), {{Known, #{}}, ?STORE}}].
+
+%% With an answer, after all of it.
+a_batch_is_carried_out_by_the_process_of_the_partition_test() ->
+    {ok, Pid} = weft_vnode_process:start_link(weft_kv_vnode_tests_batch, weft_kv_vnode, 0, [],
+                                              #{queue_max => 100}),
+    Ask = fun(Command) -> gen_server:call(Pid, {command, fallback, key(1), Command}) end,
+    Items = [{key(N), {object(<<N>>), ?STORE}} || N <- lists:seq(1, 50)],
+    ?assertEqual({ok, {ok, 50}}, Ask({merge_all, Items})),
+    ?assertEqual({ok, Items}, Ask({objects, [Key || {Key, _} <- Items]})),
+    ?assertEqual({ok, {ok, 0}}, Ask({merge_all, Items})),
+    ?assertEqual({ok, {error, unknown_command}}, Ask({merge_all, Items, of_a_later_version})),
+    true = unlink(Pid),
+    ok = gen_server:stop(Pid).
 
 %% --- on disk ----------------------------------------------------------------------------------
 

@@ -1,31 +1,48 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Compares the replicas of the partitions of this node with others, one pair every
 %% `entropy_ms', and repairs what differs (`weft_kv_exchange'). So a node that has lost what it had
-%% gets it back, also for keys that nobody reads. At most one comparison runs at a time.
+%% gets it back, also for keys that nobody reads. At most one comparison runs at a time. After one
+%% that has repaired much the next one begins at once: who lacks that much lacks more.
+%%
+%% It gives way to requests: between two steps of a comparison it pauses, for as long as
+%% `weft_ring_handoff_pace' says. The sign is how long the other node takes for a small question to
+%% the partition.
 -module(weft_kv_entropy).
 -behaviour(gen_server).
 
--export([start_link/1, info/0, compare/1]).
+-export([start_link/1, info/0, compare/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
--define(KEYS_MAX, 200).
 -define(ASK_MS, 5000).
+%% A comparison that is not done by then goes on after all others.
+-define(COMPARE_MS, 20000).
+%% It hangs.
 -define(LONGEST_MS, 60000).
+%% The least time between two steps.
+-define(PACE_MS, 10).
+-define(MUCH, 100).
+
+%% Whoever becomes the owner of a partition meanwhile may know less than the one that was asked
+%% first, so it is not asked: a comparison keeps its owners to the end.
+-type comparison() :: {weft_kv_exchange:state(), new | #{Partition :: non_neg_integer() => node()}}.
 
 -record(entropy, {every_ms :: pos_integer() | infinity,
                   ns :: [pos_integer()],
-                  left = [] :: [weft_kv_exchange:pair()],
-                  running = none :: none | {pid(), reference(), weft_kv_exchange:pair()},
+                  left = [] :: [comparison()],
+                  running = none :: none | {pid(), reference()},
                   since_ms = 0 :: integer(),
+                  %% For each other node what was learned of it.
+                  paces = #{} :: #{node() => weft_ring_handoff_pace:pace()},
                   counts = #{compared => 0, repaired => 0, failed => 0, alike => 0, pairs => 0}}).
 
 -spec start_link(map()) -> {ok, pid()} | {error, term()}.
 start_link(Config) ->
     gen_server:start_link({local, ?MODULE}, ?MODULE, Config, []).
 
-%% @doc How many pairs were compared, how many keys were repaired, how many comparisons failed
-%% (because a node was away, for example), how many pairs in a row were alike, and how many pairs
-%% this node compares. If there were as many alike as there are, the node lacks nothing.
+%% @doc How many pairs were compared, how many keys were repaired (counted twice if both replicas
+%% lacked something), how many comparisons failed (because a node was away, for example), how many
+%% pairs in a row were alike, and how many pairs this node compares. If there were as many alike as
+%% there are, the node lacks nothing.
 -spec info() -> #{atom() => non_neg_integer()} | {error, not_running}.
 info() ->
     try gen_server:call(?MODULE, info)
@@ -56,30 +73,27 @@ handle_cast(Request, Entropy) ->
 %% @private
 handle_info(next, Entropy) ->
     {noreply, next(later(Entropy))};
-handle_info({'DOWN', Ref, process, _, Result}, #entropy{running = {_, Ref, _}} = Entropy) ->
+handle_info({'DOWN', Ref, process, _, Result}, #entropy{running = {_, Ref}} = Entropy) ->
     {noreply, ended(Result, Entropy#entropy{running = none})};
 handle_info(Message, Entropy) ->
     ok = weft_stray:message(Message),
     {noreply, Entropy}.
 
-next(#entropy{running = {Pid, _, _}, since_ms = SinceMs} = Entropy) ->
+next(#entropy{running = {Pid, _}, since_ms = SinceMs} = Entropy) ->
     _ = erlang:monotonic_time(millisecond) - SinceMs > ?LONGEST_MS andalso exit(Pid, kill),
     Entropy;
-next(#entropy{left = []} = Entropy) ->
+next(#entropy{left = [], paces = Paces} = Entropy) ->
     case pairs(Entropy) of
         [] -> Entropy;
-        Pairs -> next(counted(pairs, length(Pairs), Entropy#entropy{left = Pairs}))
+        Pairs ->
+            New = [{weft_kv_exchange:new(Pair), new} || Pair <- Pairs],
+            next(counted(pairs, length(Pairs),
+                         Entropy#entropy{left = New,
+                                         paces = maps:with([node() | nodes()], Paces)}))
     end;
-next(#entropy{left = [Pair | Left]} = Entropy) ->
-    {Pid, Ref} = spawn_monitor(?MODULE, compare, [Pair]),
-    Entropy#entropy{left = Left, running = {Pid, Ref, Pair},
+next(#entropy{left = [Comparison | Left], paces = Paces} = Entropy) ->
+    Entropy#entropy{left = Left, running = spawn_monitor(?MODULE, compare, [Comparison, Paces]),
                     since_ms = erlang:monotonic_time(millisecond)}.
-
-%% @private
--spec compare(weft_kv_exchange:pair()) -> no_return().
-compare(Pair) ->
-    Compare = fun() -> weft_kv_exchange:compare(Pair, ?KEYS_MAX, fun ask/3) end,
-    exit({compared, weft_redact:run(Compare)}).
 
 pairs(#entropy{ns = Ns}) ->
     case {weft_ring_lookup:owners(weft_ring), weft_ring:mine()} of
@@ -88,18 +102,76 @@ pairs(#entropy{ns = Ns}) ->
         _ -> []
     end.
 
-ask(Partition, Key, Command) ->
-    case weft_ring_lookup:owner(weft_ring, Partition) of
-        {ok, Owner} ->
-            weft_vnode:ask(weft_kv_vnode, {Partition, Owner, primary}, Key, Command, ?ASK_MS);
-        {error, Reason} -> {error, Reason}
+%% @private
+-spec compare(comparison(), #{node() => weft_ring_handoff_pace:pace()}) -> no_return().
+compare({Exchange, Before}, Paces) ->
+    {_, _, {One, Other}} = weft_kv_exchange:pair(Exchange),
+    exit(case owners(Before, One, Other) of
+             #{Other := Node} = Owners ->
+                 Pace = maps:get(Node, Paces, weft_ring_handoff_pace:new(?PACE_MS)),
+                 Run = fun() -> steps(Exchange, Owners, weft_ring_handoff_pace:again(Pace)) end,
+                 {Result, Left} = weft_redact:run(Run),
+                 {compared, Result, Node, Left};
+             none -> no_ring
+         end).
+
+owners(new, One, Other) ->
+    case {weft_ring_lookup:owner(weft_ring, One), weft_ring_lookup:owner(weft_ring, Other)} of
+        {{ok, A}, {ok, B}} -> #{One => A, Other => B};
+        _ -> none
+    end;
+owners(Owners, _, _) ->
+    Owners.
+
+steps(Exchange, Owners, Pace0) ->
+    Ask = fun(Partition, Key, Command) ->
+              ask(map_get(Partition, Owners), Partition, Key, Command)
+          end,
+    UntilMs = erlang:monotonic_time(millisecond) + ?COMPARE_MS,
+    case steps(Exchange, Ask, {1, UntilMs}, Pace0) of
+        {{more, Next}, Pace} -> {{more, {Next, Owners}}, Pace};
+        Ended -> Ended
     end.
 
-ended({compared, {ok, 0}}, #entropy{counts = #{alike := Alike}} = Entropy) ->
-    counted(alike, Alike + 1, more(compared, 1, Entropy));
-ended({compared, {ok, Repaired}}, Entropy) ->
-    counted(alike, 0, more(repaired, Repaired, more(compared, 1, Entropy)));
+steps(Exchange, Ask, {Number, UntilMs}, Pace0) ->
+    case weft_kv_exchange:step(Exchange, Ask) of
+        {more, Next} ->
+            Pace = asked(Number, Next, Ask, Pace0),
+            case erlang:monotonic_time(millisecond) < UntilMs of
+                true ->
+                    receive after weft_ring_handoff_pace:wait_ms(Pace) -> ok end,
+                    steps(Next, Ask, {Number + 1, UntilMs}, Pace);
+                false -> {{more, Next}, Pace}
+            end;
+        {done, Repaired} -> {{ok, Repaired}, Pace0};
+        {error, Reason} -> {{error, Reason}, Pace0}
+    end.
+
+asked(Number, Exchange, Ask, Pace) ->
+    {N, KeyPartition, {_, Other}} = weft_kv_exchange:pair(Exchange),
+    Sent = weft_ring_handoff_pace:sent(Number, erlang:monotonic_time(millisecond), Pace),
+    _ = Ask(Other, {KeyPartition, '', <<>>}, {entropy, {root, N}}),
+    weft_ring_handoff_pace:acknowledged(Number, erlang:monotonic_time(millisecond), Sent).
+
+ask(Owner, Partition, Key, Command) ->
+    weft_vnode:ask(weft_kv_vnode, {Partition, Owner, primary}, Key, Command, ?ASK_MS).
+
+ended({compared, Result, Node, Pace}, #entropy{paces = Paces} = Entropy) ->
+    compared(Result, Entropy#entropy{paces = Paces#{Node => Pace}});
 ended(_Failed, Entropy) ->
+    compared({error, failed}, Entropy).
+
+compared({ok, 0}, #entropy{counts = #{alike := Alike}} = Entropy) ->
+    counted(alike, Alike + 1, more(compared, 1, Entropy));
+compared({ok, Repaired}, Entropy0) ->
+    Entropy = counted(alike, 0, more(repaired, Repaired, more(compared, 1, Entropy0))),
+    case Repaired >= ?MUCH of
+        true -> next(Entropy);
+        false -> Entropy
+    end;
+compared({more, Comparison}, #entropy{left = Left} = Entropy) ->
+    next(Entropy#entropy{left = Left ++ [Comparison]});
+compared({error, _}, Entropy) ->
     counted(alike, 0, more(failed, 1, Entropy)).
 
 more(What, More, #entropy{counts = Counts} = Entropy) ->

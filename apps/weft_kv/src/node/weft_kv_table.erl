@@ -5,7 +5,7 @@
 -module(weft_kv_table).
 
 -export([new/0, read/2, use/2, store/4, remove/2, clear/1, count/1, bytes/1,
-         is_smaller/3, evict/2, page/3, keys/2, segments/3, segment/4]).
+         is_smaller/3, evict/2, page/3, batch/3, keys/2, segments/3, segment/4, entries/5]).
 
 -export_type([table/0, key/0, kind/0]).
 
@@ -126,6 +126,19 @@ page(Key, {Max, BytesMax}, Found, #table{objects = Objects} = Table) ->
 less(infinity, _) -> infinity;
 less(Max, Used) -> Max - Used.
 
+%% @doc The objects of the first ones of these keys: of as many as have not much more than so many
+%% bytes together, and of one at least.
+-spec batch([key()], BytesMax :: non_neg_integer(), table()) ->
+          [{key(), {weft_kv_object:object(), kind()} | none}].
+batch([], _, _) -> [];
+batch([Key | Keys], Left, #table{objects = Objects} = Table) ->
+    case ets:lookup(Objects, Key) of
+        [] -> [{Key, none} | batch(Keys, Left, Table)];
+        [{_, Object, Kind, Bytes, _, _}] when Bytes < Left ->
+            [{Key, {Object, Kind}} | batch(Keys, Left - Bytes, Table)];
+        [{_, Object, Kind, _, _, _}] -> [{Key, {Object, Kind}}]
+    end.
+
 %% @doc All keys for which the fun says so.
 -spec keys(fun((key()) -> boolean()), table()) -> [key()].
 keys(Which, #table{objects = Objects}) ->
@@ -151,6 +164,33 @@ segment(N, KeyPartition, Segment, #table{objects = Objects}) ->
      || {Bucket, Name, #{n := ItsN, evict := false} = Kind, Hash}
             <- ets:select(Objects, [{Pattern, [], [{{'$1', '$2', '$3', '$4'}}]}]),
         Key <- [{KeyPartition, Bucket, Name}], ItsN =:= N, segment_of(Key) =:= Segment].
+
+%% @doc The same for several segments and a page of the keys: behind a cursor, in the order of the
+%% keys. It looks at no more than so many objects, and names not many more than so many bytes.
+-spec entries(pos_integer(), non_neg_integer(), [non_neg_integer()],
+              {weft_vnode:cursor(), {Max :: pos_integer(), BytesMax :: pos_integer()}}, table()) ->
+          {[{key(), Hash :: integer(), kind()}], weft_vnode:cursor()}.
+entries(N, KeyPartition, Segments, {Cursor, Limits}, Table) ->
+    Last = case Cursor of
+               start -> {KeyPartition, '', <<>>};
+               {'after', Key} -> Key
+           end,
+    listed(Last, Limits, [], {N, KeyPartition, maps:from_keys(Segments, true)}, Table).
+
+listed(Last, {Max, BytesMax}, Found, _, _) when Max =:= 0; BytesMax =< 0 ->
+    {lists:reverse(Found), {'after', Last}};
+listed(Last, {Max, BytesMax}, Found, {N, KeyPartition, Segments} = Wanted,
+       #table{objects = Objects} = Table) ->
+    case ets:next(Objects, Last) of
+        {KeyPartition, _, Name} = Key ->
+            [{_, _, #{n := ItsN, evict := Evict} = Kind, _, _, Hash}] = ets:lookup(Objects, Key),
+            case not Evict andalso ItsN =:= N andalso is_map_key(segment_of(Key), Segments) of
+                true -> listed(Key, {Max - 1, BytesMax - byte_size(Name)},
+                               [{Key, Hash, Kind} | Found], Wanted, Table);
+                false -> listed(Key, {Max - 1, BytesMax}, Found, Wanted, Table)
+            end;
+        _ -> {lists:reverse(Found), done}
+    end.
 
 %% What is in twice is out again.
 hashed(_Key, #{evict := true}, _Hash, _Table) ->

@@ -27,9 +27,10 @@
 %% Of a handoff: what is asked meanwhile waits for a batch that is read, sent and taken.
 -define(BATCH_BYTES, 65536).
 -define(PAGE, 200).
+%% Of the keys of a partition, when it is compared.
+-define(ENTRIES_MAX, 1000).
 -define(CLEANED_MAX, 500).
 -define(HINTS_MAX, 100).
--define(PUSH_MS, 5000).
 %% A file is written anew when it is larger, and larger than twice what is in it.
 -define(REWRITE_BYTES, 1000000).
 -define(REWRITE_AGAIN_MS, 60000).
@@ -111,7 +112,9 @@ actor(Partition) ->
 
 %% @private
 command(Key, {Request, Kind, Role},
-        #replica{table = Table, actor = Actor, last = Last} = Replica) ->
+        #replica{table = Table, actor = Actor, last = Last} = Replica)
+  when Request =:= read orelse element(1, Request) =:= write orelse element(1, Request) =:= merge,
+       Role =:= primary orelse Role =:= fallback ->
     Object = object(weft_kv_table:use(Key, Table)),
     case weft_kv_replica:requested(Request, {Actor, Last}, map_get(siblings, Kind), Object) of
         Object -> {reply, {ok, Object}};
@@ -131,14 +134,46 @@ command({KeyPartition, Bucket, _}, {page, After}, #replica{table = Table}) ->
 command({KeyPartition, _, _}, {entropy, {What, N}}, #replica{table = Table}) ->
     {reply, case What of
                 root -> erlang:phash2(weft_kv_table:segments(N, KeyPartition, Table), 1 bsl 32);
-                segments -> weft_kv_table:segments(N, KeyPartition, Table);
-                {segment, Segment} -> weft_kv_table:segment(N, KeyPartition, Segment, Table)
+                segments ->
+                    weft_kv_copy:announced(weft_kv_table:segments(N, KeyPartition, Table));
+                {segment, Segment} -> weft_kv_table:segment(N, KeyPartition, Segment, Table);
+                {entries, Segments, Cursor} ->
+                    Page = {Cursor, {?ENTRIES_MAX, ?BATCH_BYTES}},
+                    weft_kv_table:entries(N, KeyPartition, Segments, Page, Table);
+                _OfALaterVersion -> {error, unknown_command}
             end};
-command(Key, {brought, Object}, #replica{partition = Partition}) ->
+command(_, {objects, Keys}, #replica{table = Table}) ->
+    {reply, weft_kv_table:batch(Keys, ?BATCH_BYTES, Table)};
+command(_, {merge_all, Items}, Replica) ->
+    merge_all([{Key, New, Kind} || {Key, {Object, Kind}} <- Items,
+                                   New <- new(Key, Object, Kind, Replica)], Replica);
+command(_, {brought, Items}, #replica{partition = Partition}) when is_list(Items) ->
     case weft_ring_lookup:owner(weft_ring, Partition) of
         {ok, Owner} when Owner =:= node() -> {reply, ok};
-        _ -> {change, {brought, Key, Object}, ok}
+        _ -> {changes, [{Key, {brought, Key, Object}} || {Key, {Object, _}} <- Items], ok}
+    end;
+command(_, _OfALaterVersion, _) ->
+    {reply, {error, unknown_command}}.
+
+%% What there is of the key with this object, if it is not so already.
+new(Key, Object, #{siblings := Siblings}, #replica{table = Table}) ->
+    Mine = read(Key, Table),
+    case weft_kv_replica:requested({merge, Object}, <<>>, Siblings, Mine) of
+        Mine -> [];
+        New -> [New]
     end.
+
+merge_all([], _) ->
+    {reply, {ok, 0}};
+merge_all(_, #replica{blocked = true}) ->
+    {reply, {error, not_written}};
+merge_all(News, Replica) ->
+    Changes = [{Key, {merge, New, Kind, primary}} || {Key, New, Kind} <- News,
+                                                     not is_full(Key, New, Kind, Replica)],
+    {changes, Changes, case length(Changes) of
+                           Count when Count =:= length(News) -> {ok, Count};
+                           _ -> {error, full}
+                       end}.
 
 read(Key, Table) -> object(weft_kv_table:read(Key, Table)).
 
@@ -339,26 +374,16 @@ bring(#replica{partition = Partition, hints = Hints, table = Table} = Replica) -
         {ok, Owner} when Owner =:= node() -> Replica#replica{hints = #{}};
         {ok, Owner} ->
             Keys = lists:sublist(maps:keys(Hints), ?HINTS_MAX),
-            Objects = [{Key, weft_kv_table:read(Key, Table)} || Key <- Keys],
+            Batches = batches(Keys, Table),
             %% What was forgotten meanwhile needs no owner.
-            Left = maps:without([Key || {Key, none} <- Objects], Hints),
-            Pid = spawn(weft_redact, run, [fun() -> push(Partition, Owner, Objects) end]),
-            Replica#replica{pushing = Pid, hints = Left};
+            Left = maps:without([Key || Batch <- Batches, {Key, none} <- Batch], Hints),
+            Found = [[Item || {_, {_, _}} = Item <- Batch] || Batch <- Batches],
+            Bring = fun() -> weft_kv_hints:bring(Partition, Owner, Found) end,
+            Replica#replica{pushing = spawn(weft_redact, run, [Bring]), hints = Left};
         {error, _} -> Replica
     end.
 
-push(Partition, Owner, Objects) ->
-    lists:foreach(fun({Key, {Object, Kind}}) -> push(Partition, Owner, Key, Object, Kind);
-                     ({_, none}) -> ok
-                  end, Objects).
-
-push(Partition, Owner, Key, Object, Kind) ->
-    Command = {{merge, Object}, Kind, primary},
-    case weft_vnode:ask(?MODULE, {Partition, Owner, primary}, Key, Command, ?PUSH_MS) of
-        {ok, {ok, _}} ->
-            %% If that is not heard, it is brought once more.
-            _ = weft_vnode:ask(?MODULE, {Partition, node(), fallback}, Key, {brought, Object},
-                               ?PUSH_MS);
-        %% It is tried again with the next tick.
-        {_, _} -> exit(normal)
-    end.
+batches([], _) -> [];
+batches(Keys, Table) ->
+    Batch = weft_kv_table:batch(Keys, ?BATCH_BYTES, Table),
+    [Batch | batches(lists:nthtail(length(Batch), Keys), Table)].

@@ -11,6 +11,8 @@
 %% all batches that were on their way then, and gets shorter by one part in 64 with one in time: in
 %% balance about one in fifty is late. A handoff begins at a quarter of its rate, and doubles that
 %% with each acknowledgement, up to the first late one.
+%%
+%% Whoever copies something else in the same way may use it, too.
 -module(weft_ring_handoff_pace).
 
 -export([new/1, again/1, wait_ms/1, sent/3, acknowledged/3]).
