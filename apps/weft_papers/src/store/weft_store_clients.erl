@@ -30,12 +30,13 @@
 -define(ANSWER_MS, 10000).
 -define(AGAIN_MS, 20).
 
-%% @doc On a node of the store: the keys that are there from the beginning.
+%% @doc On a node of the store: the keys that are there from the beginning. The partitions of a ring
+%% that was just made may still move.
 -spec fill(Keys :: pos_integer(), ValueBytes :: pos_integer()) -> ok.
 fill(Keys, ValueBytes) ->
     Value = value(ValueBytes),
     lists:foreach(fun(Number) ->
-                      case weft_kv:put(?BUCKET, key(Number), Value) of
+                      case weft_kv:put(?BUCKET, key(Number), Value, #{retries => 10}) of
                           {ok, _} -> ok;
                           {error, Reason} -> erlang:error({not_filled, Reason})
                       end
