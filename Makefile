@@ -71,7 +71,7 @@ nightly: ## simulate 100,000 schedules of faults (FROM=, TO=: seeds; RESUME=1: w
 	    -eval 'weft_sim_cli:run(init:get_plain_arguments()).' \
 	    -extra --nightly $(if $(FROM),--from $(FROM)) $(if $(TO),--to $(TO)) $(if $(RESUME),--resume)
 
-scale: ## a hundred real nodes, of which some are killed (NODES=100 KILLS=20 TOPOLOGY=peer_to_peer)
+scale: ## a hundred real nodes, some of them killed (NODES=200 KILLS=40 TOPOLOGY=swim OUT=FILE)
 	@bin/setup test
 	@QUIET=1 rebar3 as test compile
 	@erl -noinput +sbtu -pa $(BUILD)/test/lib/*/ebin $(BUILD)/test/lib/weft/test \

@@ -3,7 +3,8 @@
 %% each of them costs, and whether those that talk hear of it when others are killed.
 %%
 %% `run/2' does one run for a suite; `main/0' is `make scale': environment NODES, KILLS, TOPOLOGY
-%% (peer_to_peer, full_mesh or swim), prints what it does and a table.
+%% (peer_to_peer, full_mesh or swim), prints what it does and a table. With OUT it adds a line to
+%% that file (CSV).
 -module(weft_scale).
 
 -export([main/0, run/2]).
@@ -35,14 +36,15 @@
 -spec main() -> no_return().
 main() ->
     Number = fun(Name, Default) -> list_to_integer(os:getenv(Name, Default)) end,
+    Topology = os:getenv("TOPOLOGY", "peer_to_peer"),
     Dir = string:trim(os:cmd("mktemp -d")),
     Place = #{epmd => weft_test_nodes:start_epmd(), dir => Dir},
     Result = try run(#{nodes => Number("NODES", "100"), kills => Number("KILLS", "20"),
-                       topology => list_to_atom(os:getenv("TOPOLOGY", "peer_to_peer")),
-                       say => fun io:format/2}, Place)
+                       topology => list_to_atom(Topology), say => fun io:format/2}, Place)
              after weft_test_nodes:stop_epmd(maps:get(epmd, Place))
              end,
     report(Result),
+    ok = append(os:getenv("OUT", ""), Topology, Result),
     io:format("Logs of the nodes: ~ts~n", [Dir]),
     halt(case Result of #{wrong := []} -> 0; _ -> 1 end).
 
@@ -204,13 +206,42 @@ report(#{formed := Formed, after_kills := Later} = Result) ->
               [Messages, News, length(Wrong)]),
     [io:format("  ~0p~n", [Complaint]) || Complaint <- lists:sublist(Wrong, 20)].
 
+append("", _Topology, _Result) ->
+    ok;
+append(File, Topology, #{form_ms := FormMs, repair_ms := RepairMs, overflows := Overflows,
+                         messages := Messages, news := News, wrong := Wrong, formed := Formed,
+                         after_kills := Later}) ->
+    Columns = [{"topology", Topology}, {"nodes", length(Formed)},
+               {"killed", length(Formed) - length(Later)}, {"formed_s", FormMs / 1000},
+               {"connections_mean", mean(connections, Formed)},
+               {"connections_max", lists:max([value(connections, Info) || Info <- Formed])},
+               {"memory_mb", mean(memory, Formed)}, {"memory_end_mb", mean(memory, Later)},
+               {"memory_with_share_mb", mean(shared, Formed)},
+               {"routes_right_s", RepairMs / 1000}, {"listen_overflows", Overflows},
+               {"messages", Messages}, {"broadcasts", News}, {"complaints", length(Wrong)}],
+    Header = case filelib:file_size(File) of
+                 0 -> [line([Name || {Name, _} <- Columns])];
+                 _ -> []
+             end,
+    file:write_file(File, [Header, line([Value || {_, Value} <- Columns])], [append]).
+
+line(Values) -> [lists:join(",", [text(Value) || Value <- Values]), $\n].
+
+text(Value) when is_float(Value) -> io_lib:format("~.3f", [Value]);
+text(Value) -> io_lib:format("~ts", [lists:concat([Value])]).
+
+mean(What, Infos) -> lists:sum([value(What, Info) || Info <- Infos]) / length(Infos).
+
+value(connections, #{connections := Count}) -> Count;
+value(memory, #{memory_bytes := Bytes}) -> Bytes / 1.0e6;
+value(shared, #{memory_kb := Kb}) -> maps:get(with_share, Kb, 0) / 1000.
+
 columns() ->
-    [{"TCP connections of a node", fun(#{connections := N}) -> N end},
+    [{"TCP connections of a node", fun(Info) -> value(connections, Info) end},
      {"neighbours", fun(#{neighbours := N}) -> N end},
      {"sessions", fun(#{sessions := N}) -> N end},
-     {"memory of the emulator, MB", fun(#{memory_bytes := N}) -> N / 1.0e6 end},
-     {"memory with its share of common pages, MB",
-      fun(#{memory_kb := Kb}) -> maps:get(with_share, Kb, 0) / 1000 end}].
+     {"memory of the emulator, MB", fun(Info) -> value(memory, Info) end},
+     {"memory with its share of common pages, MB", fun(Info) -> value(shared, Info) end}].
 
 row(Title, Values) ->
     io:format("~-44s ~10.1f ~10.1f ~10.1f~n",

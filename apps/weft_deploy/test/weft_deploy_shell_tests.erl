@@ -33,6 +33,28 @@ run(Script) ->
     {ok, Status, Output} = Result,
     {Status, Output}.
 
+%% Nothing of it goes on.
+a_script_that_takes_too_long_is_ended_test() ->
+    Dir = directory(),
+    {ok, _} = weft_deploy_local:open("127.0.0.1", #{dir => Dir}),
+    Script = <<"echo $$ > '", (unicode:characters_to_binary(pid_file(Dir)))/binary,
+               "'; sleep 3600 & wait">>,
+    ?assertEqual({error, "a command took too long"}, weft_deploy_local:run(Dir, Script, 1000)),
+    {ok, OsPid} = file:read_file(pid_file(Dir)),
+    ?assertEqual("", processes_of_session(string:trim(binary_to_list(OsPid)), 100)),
+    ok = file:del_dir_r(Dir).
+
+pid_file(Dir) -> filename:join(Dir, "pid").
+
+%% They are signalled, and take a moment to go.
+processes_of_session(Session, Tries) ->
+    case os:cmd("ps -o pid= -g " ++ Session) of
+        [_ | _] when Tries > 0 ->
+            receive after 50 -> processes_of_session(Session, Tries - 1) end;
+        Left ->
+            Left
+    end.
+
 directory() ->
     filename:join("/tmp", "weft deploy's " ++ os:getpid() ++ "-"
                   ++ integer_to_list(erlang:unique_integer([positive]))).

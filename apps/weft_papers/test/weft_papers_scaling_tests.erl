@@ -66,6 +66,17 @@ an_orbit_is_faster_on_more_nodes_test() ->
                   {open, "orbit, weft, groups: 2.50 times as fast on 5, 5.00 times as fast on 13 "
                    "nodes as on 2"}], findings("orbit_quota", Rows)).
 
+%% Up to sixteen nodes, in the paper.
+a_city_is_faster_on_more_nodes_test() ->
+    Rows = fun(Last) ->
+               [{#{suite => <<"city">>, workload => <<"city_weather">>, size_bytes => 0,
+                   pairs => Nodes, streams => 120}, weft_mesh, duration_s, [Seconds]}
+                || {Nodes, Seconds} <- [{1, 60}, {4, 20}, {16, Last}]]
+           end,
+    ?assertEqual([{agrees, "city weather, weft, full mesh: 3.00 times as fast on 4, 4.00 times as "
+                   "fast on 16 nodes as on 1"}], findings("city_quota", Rows(15))),
+    ?assertMatch([{differs, _}], findings("city_quota", Rows(21))).
+
 %% Connecting the nodes is not part of the program.
 packets_are_those_after_set_up_if_they_were_counted_test() ->
     Rows = [{#{suite => <<"aco">>, workload => Workload, size_bytes => 0, pairs => 11,

@@ -20,8 +20,8 @@
 %%               aco_quality | aco_gr_steady | aco_gr_killed | aco_sr_steady | aco_sr_killed |
 %%               de_global | de_names | de_size | de_compute | de_heavy | de_server |
 %%               de_calls | im_rd | im_rsd (both also _steady, _killed, _emptied, _grown) |
-%%               city | city_districts | riak_spawned | riak_supervised (both also _rate) |
-%%               riak_get |
+%%               city | city_districts | city_weather |
+%%               riak_spawned | riak_supervised (both also _rate) | riak_get |
 %%               riak_insert | riak_update | riak_elasticity | vnode_echo | vnode_quorum | ads |
 %%               crdt_counter | crdt_set | form | idle | hour |
 %%               connection

@@ -3,6 +3,9 @@
 %% each of which has an equal part of the actors. In `city_districts' what is near each other in the
 %% city is on one node. All have the same result, which each run checks.
 %%
+%% `city_weather' computes more than it sends, for clusters of 1 to 16 nodes that have quotas
+%% (`weft_bench_quota').
+%%
 %% In groups the first node, on which the root manager runs, is in both groups.
 -module(weft_city_workload).
 -behaviour(weft_bench_workload).
@@ -12,14 +15,24 @@
 
 -define(RUN_MS, 150000).
 -define(REPETITIONS_MAX, 3).
+%% Instead of 20: most of the four seconds of a core that the whole takes on one node.
+-define(WEATHER_STEPS, 10000).
 
 %% @private
 cells(quick) ->
-    [cell(city, Nodes, 120, [stock, weft_mesh]) || Nodes <- [1, 2]];
+    [cell(city, Nodes, 120, [stock, weft_mesh]) || Nodes <- [1, 2]]
+        ++ [weather(Nodes, 2000, [stock, weft_mesh]) || Nodes <- [1, 2]];
 cells(full) ->
     Variants = [stock, stock_mesh, weft_mesh, weft_groups, weft_peers],
     [cell(Workload, Nodes, 360, Variants)
-     || Nodes <- [1, 2, 4, 8], Workload <- [city, city_districts]].
+     || Nodes <- [1, 2, 4, 8], Workload <- [city, city_districts]]
+        ++ [(weather(Nodes, ?WEATHER_STEPS, [stock, weft_mesh, weft_groups]))#{
+              cost_ms := 12000 + 32000 div Nodes}
+            || Nodes <- [1, 2, 4, 8, 16]].
+
+weather(Nodes, Steps, Variants) ->
+    #{with := #{options := Options} = With} = Cell = cell(city_weather, Nodes, 120, Variants),
+    Cell#{with := With#{options := Options#{weather_steps => Steps}}}.
 
 cell(Workload, Count, Ticks, Variants) ->
     #{suite => city, workload => Workload, size_bytes => 0, pairs => Count, streams => Ticks,

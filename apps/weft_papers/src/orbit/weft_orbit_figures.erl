@@ -7,7 +7,6 @@
 -export([figures/0]).
 
 -define(FORMS, [<<"orbit">>, <<"orbit_grouped">>]).
--define(TIME, <<"duration_s">>).
 
 %% @private
 figures() ->
@@ -34,48 +33,12 @@ faster(Results) ->
     [{case Variant of
           <<"stock">> -> weft_papers_verdict:at_least(1, Last);
           _ -> open
-      end,
-      [weft_report_words:workload(Form), ", ", weft_report_words:variant(Variant), ": ",
-       lists:join(", ", [[weft_report_words:ratio(Times), " times as fast on ",
-                          integer_to_list(Nodes)]
-                         || {Nodes, #{median := Times}} <- SpeedUps]), " nodes as on ",
-       integer_to_list(Fewest)]}
-     || Form <- ?FORMS, Variant <- variants(Results),
-        {Fewest, [_ | _] = SpeedUps} <- [speed_ups(Form, Variant, Results)],
-        {_, Last} <- [lists:last(SpeedUps)]].
-
-variants(Results) ->
-    weft_report_chart:variants(weft_report_results:cells(Results), Results).
-
-%% In terms of the time on fewest nodes.
-speed_ups(Form, Variant, Results) ->
-    Measured = lists:sort([{Nodes, Cell}
-                           || {_, Of, _, Nodes, _, _} = Cell <- weft_report_results:cells(Results),
-                              Of =:= Form,
-                              {ok, _} <- [weft_report_results:measured(Cell, Variant, ?TIME,
-                                                                       Results)]]),
-    case Measured of
-        [] -> {0, []};
-        [{Fewest, First} | More] ->
-            {Fewest, [{Nodes, Ratio}
-                      || {Nodes, Cell} <- More,
-                         {ok, Ratio} <- [weft_report_results:ratio({First, Variant, ?TIME},
-                                                                   {Cell, Variant, ?TIME},
-                                                                   Results)]]}
-    end.
+      end, weft_papers_speed_up:text(SpeedUp)}
+     || #{variant := Variant, more := More} = SpeedUp <- weft_papers_speed_up:all(?FORMS, Results),
+        {_, Last} <- [lists:last(More)]].
 
 speed_ups(Results) ->
-    [speed_up_chart(Form, [{weft_report_words:variant(Variant),
-                            [{Nodes, #{median => Times, low => Times, high => Times, count => 1}}
-                             || {Nodes, #{median := Times}} <- SpeedUps]}
-                           || Variant <- variants(Results),
-                              {_, SpeedUps} <- [speed_ups(Form, Variant, Results)]])
-     || Form <- ?FORMS].
-
-speed_up_chart(Form, Lines) ->
-    weft_report_chart:in_terms(
-      weft_report_chart:lines([weft_report_words:workload(Form), ", speed-up"], "nodes", linear,
-                              ?TIME, "times as fast", Lines), "the time on fewest nodes").
+    [weft_papers_speed_up:chart(Form, Results) || Form <- ?FORMS].
 
 findings(Results) ->
     lists:append([connections(Cell, Results) ++ messages(Cell, Results)
