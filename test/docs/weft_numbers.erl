@@ -136,8 +136,8 @@ scale(_Kind, _Unit) -> 1.
 %% for others, and of the benchmarks of ETS {speedup, ...} by a second scheduler, and {slower, ...}:
 %% how many times as long two take for the writes to these tables. {ratio, Value}, {low, Value} and
 %% {high, Value}: of ratios.csv, the ratio to stock and the ends of its interval.
-%% {slope, File, X, Y}, {height, File, X, Y} and {r2, File, X, Y}: of the line through the points of
-%% these columns.
+%% {slope, File, X, Y, Max} and {r2, File, X, Y, Max}: of the line through the points of these
+%% columns, up to this X.
 value({over, Other, {Run, Cell, Metric} = Value}) ->
     value({'/', Value, {Run, setelement(2, Cell, Other), Metric}});
 value({'/', One, Other}) ->
@@ -169,9 +169,8 @@ value({groups, Variant, Groups, Role, Column}) ->
            Column});
 value({topologies, Topology, Column}) ->
     value({csv, "topologies/topologies.csv", [{"topology", Topology}], Column});
-value({slope, File, X, Y}) -> {element(1, line(File, X, Y)), count};
-value({height, File, X, Y}) -> {element(2, line(File, X, Y)), count};
-value({r2, File, X, Y}) -> {element(3, line(File, X, Y)), count};
+value({slope, File, X, Y, Max}) -> {element(1, line(File, X, Y, Max)), count};
+value({r2, File, X, Y, Max}) -> {element(3, line(File, X, Y, Max)), count};
 value({csv, File, Wanted, Column}) ->
     {median(File, [{iolist_to_binary(Key), iolist_to_binary(Is)} || {Key, Is} <- Wanted],
             iolist_to_binary(Column)), kind(Column)};
@@ -205,11 +204,11 @@ median(File, Wanted, Column) ->
     Count = length(Found),
     (lists:nth((Count + 1) div 2, Found) + lists:nth(Count div 2 + 1, Found)) / 2.
 
-line(File, X, Y) ->
+line(File, X, Y, Max) ->
     {Head, Rows} = data(File),
     [AtX, AtY] = [place(iolist_to_binary(Column), Head) || Column <- [X, Y]],
     weft_report_line:fit([{number(lists:nth(AtX, Row)), number(lists:nth(AtY, Row))}
-                          || Row <- Rows]).
+                          || Row <- Rows, number(lists:nth(AtX, Row)) =< Max]).
 
 number(Text) ->
     try binary_to_float(Text) catch error:badarg -> binary_to_integer(Text) end.
