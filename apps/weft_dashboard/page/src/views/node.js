@@ -173,9 +173,9 @@ function chart({ title, keys, names, text }) {
     plot = new uPlot({
       width: place.clientWidth || 320, height: 130, legend: { show: false },
       cursor: { show: false },
-      // One sample alone has no span of its own.
+      // By the samples themselves: for one alone uPlot would take a span of years.
       scales: {
-        x: { range: (_, min, max) => [Math.min(min, (max ?? SPAN_S) - SPAN_S), max ?? SPAN_S] },
+        x: { range: ({ data: [times] }) => span(times) },
         y: { range: (_, min, max) => [Math.min(0, min), Math.max(1, max * 1.1)] },
       },
       axes: [
@@ -208,4 +208,9 @@ function chart({ title, keys, names, text }) {
       place.setAttribute("aria-label", `chart of ${title}, its figures are in the table below`);
     },
   };
+}
+
+function span(times) {
+  const last = times.at(-1) ?? SPAN_S;
+  return [Math.min(times[0] ?? last, last - SPAN_S), last];
 }
