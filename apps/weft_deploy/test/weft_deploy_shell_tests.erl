@@ -34,12 +34,14 @@ run(Script) ->
     {Status, Output}.
 
 %% Nothing of it goes on.
-a_script_that_takes_too_long_is_ended_test() ->
+a_script_that_takes_too_long_is_ended_test_() ->
+    {timeout, 60, fun a_script_that_takes_too_long_is_ended/0}.
+
+a_script_that_takes_too_long_is_ended() ->
     Dir = directory(),
     {ok, _} = weft_deploy_local:open("127.0.0.1", #{dir => Dir}),
-    Script = <<"echo $$ > '", (unicode:characters_to_binary(pid_file(Dir)))/binary,
-               "'; sleep 3600 & wait">>,
-    ?assertEqual({error, "a command took too long"}, weft_deploy_local:run(Dir, Script, 1000)),
+    Script = ["echo $$ > ", weft_deploy_shell:quote(pid_file(Dir)), "; sleep 3600 & wait"],
+    ?assertEqual({error, "a command took too long"}, weft_deploy_local:run(Dir, Script, 3000)),
     {ok, OsPid} = file:read_file(pid_file(Dir)),
     ?assertEqual("", processes_of_session(string:trim(binary_to_list(OsPid)), 100)),
     ok = file:del_dir_r(Dir).
