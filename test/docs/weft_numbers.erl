@@ -137,7 +137,7 @@ scale(_Kind, _Unit) -> 1.
 %% how many times as long two take for the writes to these tables. {ratio, Value}, {low, Value} and
 %% {high, Value}: of ratios.csv, the ratio to stock and the ends of its interval.
 %% {slope, File, X, Y, Max} and {r2, File, X, Y, Max}: of the line through the points of these
-%% columns, up to this X.
+%% columns, up to this X. {rows, File, Wanted}: how many rows there are.
 value({over, Other, {Run, Cell, Metric} = Value}) ->
     value({'/', Value, {Run, setelement(2, Cell, Other), Metric}});
 value({'/', One, Other}) ->
@@ -171,6 +171,9 @@ value({topologies, Topology, Column}) ->
     value({csv, "topologies/topologies.csv", [{"topology", Topology}], Column});
 value({slope, File, X, Y, Max}) -> {element(1, line(File, X, Y, Max)), count};
 value({r2, File, X, Y, Max}) -> {element(3, line(File, X, Y, Max)), count};
+value({rows, File, Wanted}) ->
+    {length(rows(File, [{iolist_to_binary(Key), iolist_to_binary(Is)} || {Key, Is} <- Wanted])),
+     count};
 value({csv, File, Wanted, Column}) ->
     {median(File, [{iolist_to_binary(Key), iolist_to_binary(Is)} || {Key, Is} <- Wanted],
             iolist_to_binary(Column)), kind(Column)};
@@ -194,12 +197,9 @@ kind(Metric) ->
     end.
 
 median(File, Wanted, Column) ->
-    {Head, Rows} = data(File),
-    Places = [{place(Key, Head), Is} || {Key, Is} <- Wanted],
+    {Head, _} = data(File),
     Value = place(Column, Head),
-    Found = lists:sort([number(lists:nth(Value, Row))
-                        || Row <- Rows,
-                           lists:all(fun({At, Is}) -> lists:nth(At, Row) =:= Is end, Places)]),
+    Found = lists:sort([number(lists:nth(Value, Row)) || Row <- rows(File, Wanted)]),
     Found =:= [] andalso error({no_rows, File, Wanted}),
     Count = length(Found),
     (lists:nth((Count + 1) div 2, Found) + lists:nth(Count div 2 + 1, Found)) / 2.
@@ -209,6 +209,11 @@ line(File, X, Y, Max) ->
     [AtX, AtY] = [place(iolist_to_binary(Column), Head) || Column <- [X, Y]],
     weft_report_line:fit([{number(lists:nth(AtX, Row)), number(lists:nth(AtY, Row))}
                           || Row <- Rows, number(lists:nth(AtX, Row)) =< Max]).
+
+rows(File, Wanted) ->
+    {Head, Rows} = data(File),
+    Places = [{place(Key, Head), Is} || {Key, Is} <- Wanted],
+    [Row || Row <- Rows, lists:all(fun({At, Is}) -> lists:nth(At, Row) =:= Is end, Places)].
 
 number(Text) ->
     try binary_to_float(Text) catch error:badarg -> binary_to_integer(Text) end.

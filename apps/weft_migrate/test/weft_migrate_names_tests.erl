@@ -37,6 +37,7 @@ staying() ->
      {"with the functions for all names",
       [{"a.erl", "f() -> global:sync(), global:registered_names().\n"},
        {"b.erl", "g() -> [{global, b}].\n"}]},
+     {"that wait for other nodes", [{"a.erl", Moving ++ "g() -> global:sync().\n"}]},
      {"by a name in a file that says what names mean",
       [{"a.erl", Moving}, {"b.erl", "f({global, N}) -> global:whereis_name(N).\n"
                            "g() -> global:whereis_name(a).\n"}]}]
@@ -44,7 +45,7 @@ staying() ->
         || {Extension, Text} <-
                [{".erl", "g(N) -> [{global, N}].\n"}, {".erl", "g() -> [{global, ?X}].\n"},
                 {".erl", "g() -> [{global, {a, 1}}].\n"}, {".erl", "g() -> [{global, x()}].\n"},
-                {".erl", "g() -> [{global, ?MODULE}].\n"},
+                {".erl", "g() -> [{global, ?MODULE}].\n"}, {".erl", "g() -> [{global, \"b\"}].\n"},
                 {".erl", "g(F) -> global:F(a).\n"}, {".erl", "g(P) -> apply(global, send, P).\n"},
                 {".erl", "g() -> fun global:send/2.\n"}, {".erl", "-import(global, [send/2]).\n"},
                 {".erl", "g(F) -> M = global, M:F().\n"},
@@ -93,9 +94,20 @@ names_move_together_if_nothing_stays_test() ->
                  written([{"a.erl", "f(N) -> global:whereis_name(N).\n"},
                           {"b.erl", "g() -> gen_server:start_link({global, a}, m, [], []).\n"}])).
 
+old_state_machines_have_names_too_test() ->
+    ?assertEqual([{"a.erl", "f() -> gen_fsm:start_link({via, weft_global, a}, m, [], []).\n"}],
+                 written([{"a.erl", "f() -> gen_fsm:start_link({global, a}, m, [], []).\n"}])).
+
 only_the_literal_name_that_stays_is_kept_test() ->
     ?assertEqual([{"a.erl", "f(P) -> weft_global:register_name(b, P), " ++ ?STAYS}],
                  written([{"a.erl", "f(P) -> global:register_name(b, P), " ++ ?STAYS}])).
+
+%% As in basho_bench, which starts the process that OTP's pool calls. Not even with `partial'.
+names_that_otp_asks_for_stay_test_() ->
+    Pool = "f() -> gen_server:start({global, pool_master}, pool, [], []), pool:attach(n).\n",
+    [?_assertEqual([{"a.erl", Pool ++ "g(P) -> weft_global:register_name(b, P).\n"}],
+                   written([{"a.erl", Pool ++ "g(P) -> global:register_name(b, P).\n"}], Options))
+     || Options <- [#{}, #{partial => true}]].
 
 names_locks_and_scopes_are_not_concerned_by_each_other_test() ->
     ?assertEqual([{"a.erl", "f(N) -> weft_global:set_lock(N), weft_pg:join(a, N), "

@@ -162,8 +162,9 @@ a_form_that_cannot_be_read_is_left_test() ->
 
 latin1_stays_latin1_test() ->
     ?assertMatch({ok, #{bytes := <<"%% coding: latin-1\n"
-                                   "f() -> {\"\xe4\", weft_global:sync()}.\n">>}},
-                 run(<<"%% coding: latin-1\nf() -> {\"\xe4\", global:sync()}.\n">>, all_rules())).
+                                   "f() -> {\"\xe4\", weft_global:send(a, b)}.\n">>}},
+                 run(<<"%% coding: latin-1\nf() -> {\"\xe4\", global:send(a, b)}.\n">>,
+                     all_rules())).
 
 files_are_written_only_when_asked_test() ->
     with_file(

@@ -24,6 +24,7 @@ names() ->
      {"gen_server:call({global, X}, Y)", [global_via]},
      {"gen_statem:start_link({global, {a, X}}, m, [], [])", [global_via]},
      {"X = {global, name}", [global_via]},
+     {"X = {global, \"name\"}", [global_via]},
      {"apply(global, X, Y)", [global_dynamic]},
      {"rpc:call(X, global, sync, [])", [global_dynamic]},
      {"#{start => {global, start_link, []}}", [global_dynamic]},
@@ -117,7 +118,9 @@ a_place_is_that_of_the_module_test() ->
 
 what_cannot_be_read_is_told_with_the_words_in_it_test() ->
     ?assertMatch([#{id := unread, line := 1}, #{id := global_names, line := 1, note := _}],
-                 findings("f() -> ) global:sync().")).
+                 findings("f() -> ) global:sync().")),
+    ?assertMatch([#{id := unread}, #{id := call_many, note := _}],
+                 findings("f() -> ) rpc:multicall(a, b, []).")).
 
 %% ---- Elixir ----
 

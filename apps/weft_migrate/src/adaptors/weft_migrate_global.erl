@@ -1,11 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc `global' in terms of `weft_global'. What is not here has no counterpart. See
-%% `weft_migrate_adaptor'.
+%% @doc `global' in terms of `weft_global'. What is not here has no counterpart. It is not
+%% `weft_global:sync/0': that waits for nothing, and who calls `global:sync/0' to see names of other
+%% nodes might not see them. See `weft_migrate_adaptor'.
 -module(weft_migrate_global).
 -migrates(global).
 
 -export([register_name/2, register_name/3, re_register_name/2, re_register_name/3,
-         unregister_name/1, whereis_name/1, send/2, registered_names/0, sync/0]).
+         unregister_name/1, whereis_name/1, send/2, registered_names/0]).
 -export([set_lock/1, set_lock/2, set_lock/3, del_lock/1, del_lock/2, trans/2, trans/3, trans/4]).
 
 -spec register_name(term(), pid()) -> yes | no.
@@ -31,9 +32,6 @@ send(Name, Message) -> weft_global:send(Name, Message).
 
 -spec registered_names() -> [term()].
 registered_names() -> weft_global:registered_names().
-
--spec sync() -> ok.
-sync() -> weft_global:sync().
 
 -spec set_lock(weft_global:id()) -> boolean().
 set_lock(Id) -> weft_global:set_lock(Id).

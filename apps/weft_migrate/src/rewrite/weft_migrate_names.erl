@@ -8,8 +8,8 @@
 %% variable, a macro, a function that is passed on. A place that stays keeps its name where it is.
 %% If one that may be of any name stays, or one that would be rewritten may be of a name that stays,
 %% nobody knows which names are concerned, so all of them stay. A name that is only looked up stays,
-%% too: who registers it is not in these files. Names, locks, scopes and groups have nothing to do
-%% with each other.
+%% too: who registers it is not in these files; so does one that OTP itself asks `global' for.
+%% Names, locks, scopes and groups have nothing to do with each other.
 -module(weft_migrate_names).
 
 -export([of_site/3, registers/1, of_unread/1, of_any/2, stay/1, decided/3]).
@@ -21,8 +21,8 @@
 %% process that name.
 -type place() :: {left | edited | registered, name(), file:filename_all(), Line :: pos_integer()}.
 %% Literal names that stay, each with a place; and places that keep what is not literal, and all
-%% other literal names. `unregistered': only looked up.
--type keeper() :: place() | unregistered | none.
+%% other literal names. `unregistered': only looked up; `otp': OTP asks for it.
+-type keeper() :: place() | unregistered | otp | none.
 -type staying() :: #{kind() => #{literal := #{name() => keeper()}, any := keeper(),
                                  others := keeper()}}.
 
@@ -41,6 +41,9 @@
 -define(OF_GROUP, [{join, 2}, {leave, 2}, {get_members, 1}, {get_local_members, 1},
                    {get_closest_pid, 1}]).
 -define(OF_NO_GROUP, [{create, 1}, {delete, 1}, {start, 0}, {start_link, 0}]).
+%% Names of `global' that modules of OTP register or ask for: `i' (debugger), `et_collector',
+%% `mnesia_event', `pool'.
+-define(OF_OTP, [dbg_iserver, et_collector, mnesia_global_logger, pool_master]).
 -define(REGISTERING, [register_name, re_register_name, register_name_external,
                       re_register_name_external]).
 
@@ -226,9 +229,11 @@ stay(Kind, Places) ->
                             lists:keyfind(any, 2, Places -- Left)),
     Staying = #{literal => Literal, any => Any, others => Others},
     case Kind of
-        names -> unregistered(Places, Staying);
+        names -> unregistered(Places, Staying#{literal := maps:merge(Literal, of_otp())});
         _ -> Staying
     end.
+
+of_otp() -> maps:from_list([{{name, Name}, otp} || Name <- ?OF_OTP]).
 
 %% A place that registers any name may register each of them.
 unregistered(Places, #{literal := Literal, any := Any} = Staying) ->
@@ -255,6 +260,8 @@ decided({edit, _, _} = Edit, Of, Staying) ->
                                   Keeper <- [keeping(Name, map_get(Kind, Staying))],
                                   Keeper =/= none] of
         [] -> Edit;
+        [{_, _, otp} | _] ->
+            {hold, "OTP itself asks global for this name"};
         [{_, _, unregistered} | _] ->
             {hold, "nothing in these files registers it, so who does may stay with global"};
         [{Kind, Name, {_, Name, File, Line}} | _] when Name =/= any ->

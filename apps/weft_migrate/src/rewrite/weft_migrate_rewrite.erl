@@ -67,7 +67,8 @@ kind({edit, _, _}, Site) ->
         true -> registered;
         false -> edited
     end;
-kind({leave, _}, _Site) -> left.
+kind({leave, _}, _Site) -> left;
+kind({hold, _}, _Site) -> left.
 
 looked(Source, Rules, Staying) ->
     {Answers, _, Of} = answers(Source, Rules, Staying),

@@ -6,7 +6,7 @@
 
 -export([look/2]).
 
--define(MODULES, [gen_server, gen_statem, gen_event, supervisor, sys]).
+-define(MODULES, [gen_server, gen_statem, gen_fsm, gen_event, supervisor, sys]).
 
 -spec look(weft_migrate_tree:site(), weft_migrate_rule:context()) -> weft_migrate_rule:result().
 look(#{node := Node} = Site, Context) ->
@@ -47,7 +47,7 @@ elsewhere(Name, Keys) ->
                 true -> none;
                 false -> {leave, "if it names a process: {via, weft_global, Name}"}
             end;
-        {Type, _} when Type =:= macro; Type =:= tuple; Type =:= variable;
+        {Type, _} when Type =:= macro; Type =:= tuple; Type =:= variable; Type =:= string;
                          Type =:= application ->
             {leave, "if it names a process: {via, weft_global, Name}"};
         _ -> none

@@ -12,7 +12,7 @@
 
 -define(LOCKS, [set_lock, del_lock, trans]).
 %% Functions whose first argument may be the name of a process.
--define(SERVERS, [gen_server, gen_statem, gen_event, supervisor, sys]).
+-define(SERVERS, [gen_server, gen_statem, gen_fsm, gen_event, supervisor, sys]).
 
 -spec findings(weft_migrate_source:source()) -> [finding()].
 findings(#{file := File} = Source) ->
@@ -86,6 +86,8 @@ of_call(rpc, Function, Arguments) ->
                                               error -> of_nodes(First)
                                           end];
         {multicall, [Nodes | _]} -> [of_nodes(Nodes)];
+        %% Of a form that was not read, there are only the words.
+        {multicall, []} -> [call_many];
         {eval_everywhere, [_, _, _]} -> [call_all];
         {_, [Nodes | _]} when Function =:= eval_everywhere; Function =:= abcast;
                               Function =:= sbcast; Function =:= multi_server_call ->
@@ -188,7 +190,7 @@ is_server([]) ->
 is_named(Name, Keys) ->
     case erl_syntax:type(Name) of
         atom -> not lists:member(erl_syntax:atom_value(Name), [true, false, undefined | Keys]);
-        Type -> lists:member(Type, [application, macro, tuple, variable])
+        Type -> lists:member(Type, [application, macro, string, tuple, variable])
     end.
 
 %% Module, function and arguments in a row: apply, spawn, rpc, the start of a child. Only where
