@@ -14,7 +14,7 @@
 -export([names_are_as_those_of_global/1, locks_are_as_those_of_global/1,
          conflicts_are_resolved_by_the_function_given/1, a_lock_is_of_one_at_a_time/1,
          a_lock_ends_with_its_process_or_node/1, a_storm_of_locks_is_bounded/1,
-         who_never_gives_up_is_served_when_links_flap/1,
+         who_never_gives_up_is_served_when_links_flap/1, nodes_that_a_lock_names_are_connected/1,
          a_strong_scope_keeps_names_and_locks/1]).
 %% Run on the nodes.
 -export([holder/0, count/3, storm/3, patient/3, transcript/2]).
@@ -23,6 +23,7 @@ suite() -> [{timetrap, {minutes, 5}}].
 
 all() ->
     [conflicts_are_resolved_by_the_function_given, a_lock_ends_with_its_process_or_node,
+     nodes_that_a_lock_names_are_connected,
      a_strong_scope_keeps_names_and_locks, names_are_as_those_of_global,
      locks_are_as_those_of_global, a_lock_is_of_one_at_a_time,
      who_never_gives_up_is_served_when_links_flap, a_storm_of_locks_is_bounded].
@@ -94,6 +95,20 @@ a_lock_ends_with_its_process_or_node(Config) ->
     weft_test_nodes:kill(B),
     %% Kept for the time of a lease, for the node might come back.
     {true, _} = Lock(A, infinity).
+
+%% As with `global'; RabbitMQ's nodes meet in this way. The third node is not there.
+nodes_that_a_lock_names_are_connected(Config) ->
+    [A, B] = [node(Name, [], Config) || Name <- [a, b]],
+    [_, Host] = string:split(atom_to_list(name(A)), "@"),
+    Nodes = [name(A), name(B), list_to_atom("nobody@" ++ Host)],
+    Lock = fun(Node) ->
+                   call(Node, ?MODULE, transcript,
+                        [weft_global, {lock, {r, name(Node)}, 0, Nodes}])
+           end,
+    ?assertEqual([], call(A, erlang, nodes, [])),
+    {true, _} = Lock(A),
+    ?assertMatch({false, _}, Lock(B)),
+    ?assertEqual([name(B)], call(A, erlang, nodes, [])).
 
 %% Many more than can be served at once, while a node comes and goes: all is over in the end, and
 %% nothing grew without bound.
@@ -218,9 +233,10 @@ patient(Count, Times, Resource) ->
 transcript(Counter, value) ->
     value(Counter);
 transcript(Module, {lock, Id, Retries}) ->
+    transcript(Module, {lock, Id, Retries, [node() | nodes()]});
+transcript(Module, {lock, Id, Retries, Nodes}) ->
     Caller = self(),
     Pid = spawn(fun() ->
-                        Nodes = [node() | nodes()],
                         Caller ! {self(), Module:set_lock(Id, Nodes, Retries)},
                         receive the_end -> ok end
                 end),

@@ -34,6 +34,9 @@
 -define(FURTHER_MS, 2000).
 -define(PAUSE_MS, 500).
 -define(PAUSE_MAX_MS, 8000).
+%% How long a node may take from being connected to keeping locks, and how often to look.
+-define(CONNECTED_MS, 1000).
+-define(STEP_MS, 10).
 %% A replica that does not answer until so long after the time is over is taken for dead.
 -define(GRACE_MS, 10000).
 
@@ -100,8 +103,8 @@ registered_names() ->
 is_lock({weft_lock, _}) -> true;
 is_lock(_) -> false.
 
-%% @doc Does nothing. In `global' this waits until names are synchronised; weft has no state in
-%% which a caller would have to wait for that.
+%% @doc Does nothing. In `global' this waits until names are synchronised. In an eventual scope the
+%% names of a node that has just been connected come some milliseconds later: wait for the name.
 -spec sync() -> ok.
 sync() -> ok.
 
@@ -155,14 +158,37 @@ set_lock(Id, Nodes) ->
 %% @doc Like `global:set_lock/3'. A process that has the lock has it once, however often it asks.
 %% Retries are turned into a time to wait in the queue: as long as `global' would sleep on average
 %% between so many attempts (from 0.1 s growing to 4 s each). Without nodes it locks nothing and
-%% answers `true', as `global' does: programs pass nodes(), which a lone node has none of.
+%% answers `true', as `global' does: programs pass nodes(), which a lone node has none of. Nodes of
+%% the list that are not connected are connected first, as by `global': programs take a lock in
+%% order to meet others.
 -spec set_lock(id(), [node()], retries()) -> boolean().
 set_lock({_, _}, [], _Retries) ->
     true;
 set_lock({_, _} = Id, Nodes, Retries) ->
     ok = weft_overlay_sup:reach_members(),
     get({?MODULE, Id}) =/= undefined
-        orelse set(Id, Nodes, {deadline(wait_ms(Retries)), ?PAUSE_MS}).
+        orelse begin
+                   ok = connect(Nodes -- [node() | nodes(connected)]),
+                   set(Id, Nodes, {deadline(wait_ms(Retries)), ?PAUSE_MS})
+               end.
+
+%% All at once. One that runs weft keeps locks soon after it is connected.
+connect([]) ->
+    ok;
+connect(Nodes) ->
+    Attempts = [spawn_monitor(net_kernel, connect_node, [Node]) || Node <- Nodes],
+    lists:foreach(fun({Pid, Monitor}) ->
+                          receive {'DOWN', Monitor, process, Pid, _} -> ok end
+                  end, Attempts),
+    until_homes([Node || Node <- Nodes, lists:member(Node, nodes(connected))], ?CONNECTED_MS).
+
+until_homes(Nodes, LeftMs) ->
+    case LeftMs > 0 andalso Nodes -- weft_global_late:homes() =/= [] of
+        true ->
+            receive after ?STEP_MS -> until_homes(Nodes, LeftMs - ?STEP_MS) end;
+        false ->
+            ok
+    end.
 
 %% @doc Like `global:del_lock/1'.
 -spec del_lock(id()) -> true.
