@@ -21,6 +21,27 @@ news_are_passed_on_once_and_not_to_where_they_came_from_test() ->
     ?assertEqual({S1, []}, handle(from(?C, [{?DIED, 4}]), 6, S1)),
     ?assertEqual({S1, []}, handle({notice, ?DIED}, 7, S1)).
 
+what_comes_soon_after_other_news_is_told_together_test() ->
+    {S1, First} = handle({notice, ?DIED}, 5, linked([?B, ?C])),
+    ?assertMatch([{after_ms, 10, flush}], [Effect || {after_ms, _, flush} = Effect <- First]),
+    Y = {departed, y, 1, ?B},
+    {S2, Second} = handle(from(?B, [{Y, 1}]), 7, S1),
+    {S3, Third} = handle({notice, ?DEPARTED}, 8, S2),
+    ?assertEqual([{notice, Y}, {notice, ?DEPARTED}], Second ++ Third),
+    {S4, Told} = handle({timer, flush}, 15, S3),
+    ?assertEqual([{send, ?B, {1, {news, [{?DEPARTED, 7}]}}},
+                  {send, ?C, {1, {news, [{?DEPARTED, 7}, {Y, 9}]}}}, {after_ms, 10, flush}], Told),
+    {S5, []} = handle({timer, flush}, 25, S4),
+    {_, At} = handle({notice, {died, z, 1}}, 26, S5),
+    ?assertMatch([_, _, {send, ?B, _}, {send, ?C, _}], without_timers(At)).
+
+what_is_forgotten_before_it_was_told_is_not_told_test() ->
+    {S1, _} = handle({notice, ?DIED}, 5, linked([?B], #{kept_max => 1})),
+    {S2, _} = handle({notice, {died, y, 1}}, 6, S1),
+    {S3, _} = handle({notice, {died, z, 1}}, 7, S2),
+    {_, Told} = handle({timer, flush}, 15, S3),
+    ?assertEqual([{send, ?B, {1, {news, [{{died, z, 1}, 8}]}}}], without_timers(Told)).
+
 another_life_of_the_node_is_other_news_test() ->
     {S1, _} = handle({notice, ?DIED}, 5, linked([])),
     ?assertMatch({_, [{view, {died, 'x@host', 8}, 6}, {notice, _}]},
@@ -68,9 +89,11 @@ start(Options) ->
     {State, []} = weft_obituary_core:init(?A, maps:merge(#{keep_ms => 100}, Options)),
     State.
 
-linked(Nodes) ->
+linked(Nodes) -> linked(Nodes, #{}).
+
+linked(Nodes, Options) ->
     lists:foldl(fun(Node, S0) -> {S, []} = handle({neighbour_up, Node}, 0, S0), S end,
-                start(), Nodes).
+                start(Options), Nodes).
 
 handle(Event, NowMs, State) -> weft_obituary_core:handle(Event, NowMs, State).
 
