@@ -52,7 +52,8 @@ pid_file(Dir) -> filename:join(Dir, "pid").
 processes_of_session(Session, Tries) ->
     case os:cmd("ps -o pid= -g " ++ Session) of
         [_ | _] when Tries > 0 ->
-            receive after 50 -> processes_of_session(Session, Tries - 1) end;
+            receive after 50 -> ok end, % pacing: they are looked for until they are gone
+            processes_of_session(Session, Tries - 1);
         Left ->
             Left
     end.
