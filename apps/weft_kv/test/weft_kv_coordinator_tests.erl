@@ -130,7 +130,8 @@ value(Value) -> #{value => Value, written_ms => 0, expires_ms => never}.
 %% written value has seen. `acked': those that were acknowledged. Each replica keeps its object when
 %% it is killed, and writes by another name from then on. Clocks of clients differ.
 %% With `forgets' replicas forget the key (`dropped': what they had then), and go on to count
-%% (`weft_kv_vnode'), or lose their disk and are other actors then. Copies are compared, too.
+%% (`weft_kv_vnode'), or lose their disk and are other actors then. Copies are compared, too, by
+%% what compares them in the store (`weft_kv_exchange'), while all of that goes on.
 -record(world, {replicas, clients = #{}, requests = #{}, network = [], cut = [], writes = #{},
                 acked = [], next = 1, rand, options, forgets = false, dropped = []}).
 
@@ -190,6 +191,12 @@ run(Seed, Given, Forgets) ->
 
 step(World0) ->
     {Choice, World} = random(20, World0),
+    case Choice =:= 11 andalso World#world.forgets =/= false of
+        true -> compared(World);
+        false -> happens(Choice, World)
+    end.
+
+happens(Choice, World) ->
     if
         Choice =< 4 -> client(World);
         Choice =:= 5 -> killed(World);
@@ -198,7 +205,6 @@ step(World0) ->
         Choice =:= 8 -> dropped(World);
         Choice =:= 9 -> timer(World);
         Choice =:= 10, World#world.forgets =/= false -> forgotten(World);
-        Choice =:= 11, World#world.forgets =/= false -> compared(World);
         true -> delivered(World)
     end.
 
@@ -304,15 +310,52 @@ forgotten(World0) ->
     World#world{replicas = Replicas#{Node := Empty},
                 dropped = numbers(Object) ++ World#world.dropped}.
 
-%% Two replicas are compared, and both have what one of them has.
+%% Two replicas are compared. Before each answer something else may happen, and a replica that is
+%% cut off ends it.
 compared(World0) ->
-    {N, #world{replicas = Replicas} = World} = random(3, World0),
-    {_, Left, _} = lists:nth(N, ?PLACES),
-    [One, Other] = [Node || {_, Node, _} <- ?PLACES, Node =/= Left],
-    #{One := {A, _, _}, Other := {B, _, _}} = Replicas,
-    {_, W} = replica(One, {merge, B}, World),
-    {_, Both} = replica(Other, {merge, A}, W),
-    Both.
+    {Left, World} = random(3, World0),
+    [One, Other] = lists:delete(Left - 1, [0, 1, 2]),
+    undefined = put(?MODULE, World),
+    _ = exchanged(weft_kv_exchange:new({3, 0, {One, Other}})),
+    erase(?MODULE).
+
+exchanged(Exchange) ->
+    case weft_kv_exchange:step(Exchange, fun asked/3) of
+        {more, Next} -> exchanged(Next);
+        Ended -> Ended
+    end.
+
+asked(Partition, _Key, Command) ->
+    {Choice, World0} = random(20, get(?MODULE)),
+    World = happens(Choice, World0),
+    {_, Node, _} = lists:nth(Partition + 1, ?PLACES),
+    case lists:member(Node, World#world.cut) of
+        true ->
+            put(?MODULE, World),
+            {error, away};
+        false ->
+            {Answer, Next} = answered(Command, Node, World),
+            put(?MODULE, Next),
+            {ok, Answer}
+    end.
+
+%% There is one key.
+answered({merge_all, [{_, {Object, _}}]}, Node, World) ->
+    {_, Next} = replica(Node, {merge, Object}, World),
+    {{ok, 1}, Next};
+answered(Command, Node, #world{replicas = Replicas, options = #{siblings := Siblings}} = World) ->
+    #{Node := {Object, _, _}} = Replicas,
+    Key = {0, bucket, <<"key">>},
+    Kind = #{n => 3, evict => false, siblings => Siblings},
+    Hash = erlang:phash2(Object),
+    IsThere = Object =/= weft_kv_object:new(),
+    {case Command of
+         {entropy, {root, 3}} -> Hash;
+         {entropy, {segments, 3}} -> weft_kv_copy:announced([{0, Hash} || IsThere]);
+         {entropy, {{entries, [0], start}, 3}} -> {[{Key, Hash, Kind} || IsThere], done};
+         {objects, [Key]} -> [{Key, case IsThere of true -> {Object, Kind}; false -> none end}]
+     end, World}.
+
 actor(Node, Run) -> iolist_to_binary(io_lib:format("~p~p", [Node, Run])).
 
 %% What waits for it or comes from it is lost.
