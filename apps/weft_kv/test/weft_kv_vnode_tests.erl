@@ -59,6 +59,14 @@ a_write_after_a_hint_was_brought_is_a_sibling_of_it_test() ->
     Next = fallback(key(1), <<"2">>, brought(stored(key(1), Hint), Hint)),
     ?assertEqual([<<"1">>, <<"2">>], values(key(1), merged(key(1), stored(key(1), Next), Owner))).
 
+%% The next owner repeats what was changed while the partition moved, and may have more by then.
+a_merge_that_is_repeated_elsewhere_overwrites_nothing_test() ->
+    One = write(key(1), <<"1">>, ?STORE, vnode(#{})),
+    Other = write(key(1), <<"2">>, ?STORE, vnode(#{})),
+    Merge = {merge, stored(key(1), One), ?STORE, primary},
+    {ok, Both} = weft_kv_vnode:change(key(1), Merge, none, Other),
+    ?assertEqual([<<"1">>, <<"2">>], lists:sort(values(key(1), Both))).
+
 seen(Key, Vnode) ->
     {ok, Seen} = weft_kv_object:decode(weft_kv_object:context(stored(Key, Vnode))),
     Seen.
