@@ -50,7 +50,9 @@ dashboard(Node, Env, Config) ->
 %% @doc Has a ring and a store of these two nodes while the function runs. The second one joins, so
 %% the first one has handed over half of its partitions.
 with_store([First, Second] = Nodes, Config, Fun) ->
-    [store(Node, Config) || Node <- Nodes],
+    Unique = integer_to_list(erlang:unique_integer([positive])),
+    Dir = filename:join(?config(priv_dir, Config), "store_" ++ Unique),
+    [store(Node, filename:join(Dir, binary_to_list(text(Node)))) || Node <- Nodes],
     try
         ok = call(First, weft_ring, create, []),
         ok = call(Second, weft_ring, join, [weft_test_nodes:name(First)]),
@@ -64,8 +66,7 @@ with_store([First, Second] = Nodes, Config, Fun) ->
          || Node <- Nodes, Application <- [weft_kv, weft_ring]]
     end.
 
-store(Node, Config) ->
-    Dir = filename:join(?config(priv_dir, Config), "store_" ++ binary_to_list(text(Node))),
+store(Node, Dir) ->
     [true = call(Node, code, add_pathz, [weft_test_nodes:ebin(Module)])
      || Module <- [weft_ring, weft_kv]],
     [ok = call(Node, application, set_env, [Application, Key, Value])

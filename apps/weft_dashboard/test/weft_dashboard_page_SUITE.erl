@@ -21,7 +21,8 @@
          the_keyboard_is_enough/1,
          each_view_shows_something_and_nothing_is_refused/1,
          it_connects_again_without_a_reload/1, what_is_missed_is_asked_for_again/1,
-         a_large_cluster_opens_collapsed/1, a_large_cluster_is_settled_in_time/1,
+         a_large_cluster_opens_collapsed/1, a_large_cluster_is_settled_in_time/0,
+         a_large_cluster_is_settled_in_time/1,
          nothing_is_in_the_way_of_anybody/1, a_gateway_is_killed_and_the_path_changes/1]).
 
 -define(LEFT, [a, g, h]).
@@ -234,6 +235,7 @@ a_node_says_why_and_who_migrates(Config) ->
     open(["#view=node&node=", text(X), "&migrations=yes&why=", text(A)], Nodes, Browser),
     _ = until("document.querySelector('ul[aria-label=why]').textContent.includes('Path:')",
               Browser),
+    _ = until("document.querySelectorAll('[aria-label=Node] .uplot canvas').length === 3", Browser),
     Caption = "Busiest and largest processes, in a fifth of a second",
     until(fun() -> lists:any(fun([_, _, _, _, _, Migrations | _]) ->
                                      re:run(Migrations, "^[0-9]", [{capture, none}]) =:= match
@@ -320,26 +322,41 @@ made_up(Count, Groups, Browser, Fun) ->
         weft_dashboard_made_up:stop(Supervisor)
     end.
 
-%% The best of some runs: what else the machine does is not the page's.
+%% How long until the graph stands still: the best of some openings, as what else the machine does
+%% is not the page's. No task of the page's thread is long, until it shows the second model, in at
+%% least eight of ten openings: a task of the page that is long is long in each of them.
+a_large_cluster_is_settled_in_time() -> [{timetrap, {minutes, 5}}].
+
 a_large_cluster_is_settled_in_time(Config) ->
     {_, Browser} = both(Config),
     Undo = before("window.tasks = [0]; new PerformanceObserver((list) => tasks.push("
                   "...list.getEntries().map((entry) => entry.duration)))"
                   ".observe({ type: 'longtask', buffered: true });", Browser),
-    Settled = [made_up(Count, Groups, Browser,
-                       fun(Nodes) -> [settled(Address, Nodes, Browser) || _ <- lists:seq(1, 5)] end)
-               || {Count, Groups} <- [{200, 10}, {1000, 40}],
-                  Address <- ["#view=graph", "#view=graph&open=all"]],
+    Opened = [{What, made_up(Count, Groups, Browser,
+                             fun(Nodes) ->
+                                     [opened(Address, Nodes, Browser) || _ <- lists:seq(1, Times)]
+                             end)}
+              || {Count, Groups, Address, Times} = What <-
+                     [{200, 10, "", 10}, {200, 10, "#view=graph", 10},
+                      {1000, 40, "#view=graph", 3}, {1000, 40, "#view=graph&open=all", 3}]],
     Undo(),
-    ct:pal("~p", [Settled]),
-    [?assert(lists:min([Ms || {Ms, _} <- Runs]) =< LimitMs)
-     || {Runs, LimitMs} <- lists:zip(Settled, [1000, 1000, 4000, 4000])],
-    [?assert(lists:min([TaskMs || {_, TaskMs} <- Runs]) =< 50)
-     || Runs <- lists:sublist(Settled, 2)].
+    ct:pal("~p", [Opened]),
+    [?assertEqual({What, true},
+                  {What, lists:min([Ms || {Ms, _} <- Runs]) =< settled_in_ms(Count)})
+     || {{Count, _, "#view=graph" ++ _, _} = What, Runs} <- Opened],
+    [?assertMatch({What, Long} when length(Long) =< 2,
+                  {What, [TaskMs || {_, TaskMs} <- Runs, TaskMs > 50]})
+     || {{200, _, _, _} = What, Runs} <- Opened].
 
-settled(Address, Nodes, Browser) ->
+settled_in_ms(200) -> 1000;
+settled_in_ms(1000) -> 4000.
+
+%% The matrix, which opens first, has no places that settle.
+opened(Address, Nodes, Browser) ->
     open(Address, Nodes, Browser),
-    {evaluate("performance.getEntriesByName('settled')[0].startTime - "
+    _ = until("performance.getEntriesByName('first-model')[0].startTime + 2500 < "
+              "performance.now()", Browser),
+    {evaluate("(performance.getEntriesByName('settled')[0]?.startTime ?? 0) - "
               "performance.getEntriesByName('first-model')[0].startTime", Browser),
      evaluate("Math.max(...tasks)", Browser)}.
 

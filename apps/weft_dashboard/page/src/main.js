@@ -12,6 +12,7 @@ import { remember } from "./data/history.js";
 import { dialogs } from "./parts/dialogs.js";
 import { h, say } from "./parts/element.js";
 import { time } from "./parts/format.js";
+import { nextTask } from "./parts/task.js";
 import { applyTheme } from "./parts/theme.js";
 import { alarmsView } from "./views/alarms.js";
 import { chaosView } from "./views/chaos.js";
@@ -58,16 +59,21 @@ async function changeToken() {
 }
 
 applyTheme();
-address.onChange(changed);
-const views = {
-  graph: graphView(app), matrix: matrixView(), node: nodeView(), names: namesView(),
-  store: storeView(), alarms: alarmsView(app), timeline: timelineView(app), chaos: chaosView(app),
-};
-for (const view of Object.values(views)) view.element.hidden = true;
-byId("main").append(...Object.values(views).map(({ element }) => element));
 const links = Object.fromEntries(Object.entries(TITLES).map(([name, title]) =>
   [name, h("a", { href: "#" }, title)]));
 byId("views").append(...Object.values(links));
+links.chaos.hidden = true;
+
+const views = {};
+for (const [name, make] of Object.entries({
+  graph: graphView, matrix: matrixView, node: nodeView, names: namesView, store: storeView,
+  alarms: alarmsView, timeline: timelineView, chaos: chaosView,
+})) {
+  await nextTask();
+  views[name] = make(app);
+  views[name].element.hidden = true;
+  byId("main").append(views[name].element);
+}
 
 // --- which view ----------------------------------------------------------------------------------
 
@@ -129,21 +135,20 @@ async function choose() {
   }
 }
 
-connect({
-  // In tasks of their own: so each is short. Of models that come meanwhile the last one counts.
-  onModel(model) {
-    state.next = model;
-    if (!state.isTaking) take();
-  },
-  onState(is, text) {
-    document.documentElement.dataset.connection = is;
-    const words = {
-      connecting: "connecting …", live: "live", lost: "not connected, trying again",
-    };
-    say(byId("connection"), text === "" ? words[is] : `${words[is]}: ${text}`);
-    if (is === "live" && state.about.node === undefined) about();
-  },
-});
+// In tasks of their own: so each is short. Of models that come meanwhile the last one counts.
+function onModel(model) {
+  state.next = model;
+  if (!state.isTaking) take();
+}
+
+function onState(is, text) {
+  document.documentElement.dataset.connection = is;
+  const words = {
+    connecting: "connecting …", live: "live", lost: "not connected, trying again",
+  };
+  say(byId("connection"), text === "" ? words[is] : `${words[is]}: ${text}`);
+  if (is === "live" && state.about.node === undefined) about();
+}
 
 function take() {
   state.isTaking = true;
@@ -200,11 +205,14 @@ function header() {
 
 // --- what else is on top -------------------------------------------------------------------------
 
-links.chaos.hidden = true;
 byId("theme").addEventListener("change", (event) => address.set({ theme: event.target.value }));
 byId("now").before(player.element);
 byId("now").addEventListener("click", () => address.set({ at: undefined }));
 byId("token").addEventListener("click", changeToken);
+document.addEventListener("settled", () => performance.mark("settled"));
+address.onChange(changed);
 changed();
 if (state.at !== undefined) choose();
-document.addEventListener("settled", () => performance.mark("settled"));
+// Not from here: browsers note which line opens a connection, and for one of these they would read
+// the whole script again.
+setTimeout(() => connect({ onModel, onState }));

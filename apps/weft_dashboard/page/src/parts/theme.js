@@ -6,7 +6,7 @@ import { address } from "../data/address.js";
 const system = matchMedia("(prefers-color-scheme: dark)");
 const stillness = matchMedia("(prefers-reduced-motion: reduce)");
 const listeners = [];
-let colours = null;
+const colours = new Map();
 
 export const isDark = () =>
   address.get("theme") === "dark" || (address.get("theme") !== "light" && system.matches);
@@ -17,19 +17,19 @@ export function applyTheme() {
   const theme = isDark() ? "dark" : "light";
   if (document.documentElement.dataset.theme === theme) return;
   document.documentElement.dataset.theme = theme;
-  colours = null;
+  colours.clear();
   listeners.forEach((listener) => listener());
 }
 
-// The colour of a name in style.css.
-export function colour(name) {
-  colours ??= new Map();
-  if (!colours.has(name)) {
-    const style = getComputedStyle(document.documentElement);
-    colours.set(name, style.getPropertyValue(`--${name}`).trim());
-  }
-  return colours.get(name);
+// Each is worked out once for a theme.
+function known(key, make) {
+  if (!colours.has(key)) colours.set(key, make());
+  return colours.get(key);
 }
+
+// The colour of a name in style.css.
+export const colour = (name) => known(name, () =>
+  getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim());
 
 const HUES = [214, 28, 152, 338, 268, 48, 190, 0];
 
@@ -37,11 +37,11 @@ const HUES = [214, 28, 152, 338, 268, 48, 190, 0];
 const LIGHTNESS = { light: [42, 60, 28], dark: [62, 45, 80] };
 
 // A colour for the group with that place among the names of all groups.
-export function groupColour(index) {
+export const groupColour = (index) => known(index, () => {
   const shades = LIGHTNESS[isDark() ? "dark" : "light"];
   const shade = shades[Math.floor(index / HUES.length) % shades.length];
   return `hsl(${HUES[index % HUES.length]} ${isDark() ? 65 : 68}% ${shade}%)`;
-}
+});
 
 system.addEventListener("change", applyTheme);
 address.onChange(applyTheme);

@@ -1,49 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draws a scene with its places on a canvas: outlines of groups, links as wide as what goes over
-// them, circuits as dashed curves through their gateways, the chosen path, nodes, labels.
+// Draws a scene with its places on two canvases, one above the other: outlines of groups and links
+// as wide as what goes over them; circuits as dashed curves through their gateways, the chosen path,
+// nodes, labels.
 
 import { colour, groupColour } from "../parts/theme.js";
 import { edgesOf, circuitsOf } from "./scene.js";
-import { hullOf } from "./hull.js";
+import { outlinesOf } from "./outlines.js";
 
 const CIRCUITS_MAX = 150;
 
-// see: { scene, at (body -> { x, y }), transform, width, height, chosen, focused, way }
-export function draw(context, see) {
-  const { transform, width, height, ratio } = see;
-  context.setTransform(ratio, 0, 0, ratio, 0, 0);
-  context.clearRect(0, 0, width, height);
-  context.translate(transform.x, transform.y);
-  context.scale(transform.k, transform.k);
-  const hulls = outlines(context, see);
+// see: { scene, places (a Map of id to { x, y }), at (body -> { x, y }), transform, width, height,
+// chosen, focused, way }
+export function drawLinks(context, see) {
+  begin(context, see);
+  outlines(context, see);
   links(context, see);
+}
+
+export function drawBodies(context, see) {
+  begin(context, see);
   circuits(context, see);
   way(context, see);
   for (const body of see.scene.bodies)
     if (body.node) node(context, see, body);
     else box(context, see, body);
-  groupNames(context, see, hulls);
+  groupNames(context, see);
   if (see.scene.hasLabels) see.scene.bodies.forEach((body) => label(context, see, body));
   else
     new Set([see.focused, ...see.chosen, ...see.scene.found])
       .forEach((body) => body && label(context, see, body));
 }
 
+function begin(context, { transform, width, height, ratio }) {
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.clearRect(0, 0, width, height);
+  context.translate(transform.x, transform.y);
+  context.scale(transform.k, transform.k);
+}
+
+// What of it can be worked out before, so that the frame itself is short.
+export function prepare(see) {
+  outlinesOf(see);
+  edgesOf(see.scene);
+  shownCircuits(see);
+}
+
 // From a byte a second to 100 MB of them: from 1.5 to 7 wide.
 const lineWidth = (rate) => (rate > 0 ? Math.min(7, 1.5 + 0.7 * Math.log10(1 + rate)) : 1);
 
-function outlines(context, { scene, at }) {
-  const members = scene.cluster.groups.map(() => []);
-  for (const body of scene.bodies)
-    if (body.node) for (const place of body.places) members[place].push(body);
-  return scene.cluster.groups.map((group, place) => {
-    const collapsed = scene.bodies.find((body) => body.group === group);
-    if (collapsed) members[place].push(collapsed);
-    if (members[place].length === 0) return null;
-    const pad = scene.size.gap * 0.38;
-    const hull = hullOf(members[place].map((body) => ({ ...at(body), r: body.r + pad })));
+function outlines(context, see) {
+  outlinesOf(see).forEach((outline, place) => {
+    if (outline === null) return;
     context.beginPath();
-    hull.forEach(([x, y]) => context.lineTo(x, y));
+    outline.hull.forEach(([x, y]) => context.lineTo(x, y));
     context.closePath();
     context.fillStyle = context.strokeStyle = groupColour(place);
     context.globalAlpha = 0.1;
@@ -52,34 +61,15 @@ function outlines(context, { scene, at }) {
     context.lineWidth = 1.5;
     context.stroke();
     context.globalAlpha = 1;
-    return collapsed ? null : hull;
   });
 }
 
-// Where a name may be: at the highest, lowest, rightmost or leftmost point of the outline. The room
-// beside it counts less, as names are wide.
-const SIDES = [
-  { far: ([, y]) => -y, align: "center", baseline: "bottom", off: [0, -4], weight: 1 },
-  { far: ([, y]) => y, align: "center", baseline: "top", off: [0, 5], weight: 1 },
-  { far: ([x]) => x, align: "left", baseline: "middle", off: [6, 0], weight: 0.6 },
-  { far: ([x]) => -x, align: "right", baseline: "middle", off: [-6, 0], weight: 0.6 },
-];
-
-// Wherever the outlines of other groups are farthest away.
-function groupNames(context, { scene }, hulls) {
+function groupNames(context, see) {
+  const { scene } = see;
   context.font = `600 ${Math.max(13, scene.size.r * 1.4)}px system-ui, sans-serif`;
-  hulls.forEach((hull, place) => {
-    if (hull === null) return;
-    const others = hulls.filter((other) => other !== null && other !== hull).flat();
-    const room = ([x, y]) =>
-      others.reduce((least, [a, b]) => Math.min(least, Math.hypot(x - a, y - b)), Infinity);
-    const places = SIDES.map(({ far, align, baseline, off, weight }) => {
-      const point = hull.reduce((best, other) => (far(other) > far(best) ? other : best));
-      return { at: [point[0] + off[0], point[1] + off[1]], align, baseline,
-        room: room(point) * weight };
-    });
-    const { at, align, baseline } =
-      places.reduce((best, other) => (other.room > best.room ? other : best));
+  outlinesOf(see).forEach((outline, place) => {
+    if (outline === null || outline.name === null) return;
+    const { at, align, baseline } = outline.name;
     context.textAlign = align;
     context.textBaseline = baseline;
     outlined(context, scene.cluster.groups[place].name, ...at, groupColour(place));
@@ -149,15 +139,19 @@ function cross(context, x, y) {
   context.stroke();
 }
 
-function circuits(context, { scene, at, chosen }) {
-  if (!scene.withCircuits) return;
+function shownCircuits({ scene, chosen }) {
+  if (!scene.withCircuits) return [];
   const of = chosen.length === 1 ? chosen[0].node?.name : undefined;
+  return circuitsOf(scene, { max: CIRCUITS_MAX, of });
+}
+
+function circuits(context, see) {
   context.setLineDash([6, 5]);
   context.strokeStyle = colour("circuit");
-  for (const { row, rate } of circuitsOf(scene, { max: CIRCUITS_MAX, of })) {
+  for (const { row, rate } of shownCircuits(see)) {
     context.globalAlpha = rate > 0 ? 0.9 : 0.45;
     context.lineWidth = rate > 0 ? Math.max(1.5, lineWidth(rate) * 0.6) : 1;
-    through(context, row.map(at));
+    through(context, row.map(see.at));
     context.stroke();
   }
   context.setLineDash([]);

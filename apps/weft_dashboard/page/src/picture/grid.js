@@ -16,7 +16,15 @@ export const MEASURES = {
 // Names of groups may have spaces in them.
 export const cellKey = (from, to) => `${from}\n${to}`;
 
+// Worked out once for a cluster, as it is shown again whenever something is chosen.
 export function gridOf(cluster, byGroups) {
+  const kind = byGroups ? "groups" : "nodes";
+  cluster.grids ??= {};
+  cluster.grids[kind] ??= gridBy(cluster, byGroups);
+  return cluster.grids[kind];
+}
+
+function gridBy(cluster, byGroups) {
   const cells = cellsOf(cluster);
   if (!byGroups) {
     const rows = cluster.nodes.map((node) => ({ id: node.name, text: node.short }));

@@ -9,6 +9,7 @@
 import {
   forceCollide, forceLink, forceManyBody, forceSimulation, forceX, forceY,
 } from "d3-force";
+import { nextTask } from "../parts/task.js";
 import { tiesOf } from "./scene.js";
 
 const SLICE_MS = 10;
@@ -17,7 +18,7 @@ const GOLDEN = Math.PI * (3 - Math.sqrt(5));
 
 // Gives a Map of id to { x, y }, or null if isOver() says that nobody waits for it any more.
 export async function placesOf(scene, isOver) {
-  await pause();
+  await nextTask();
   const discs = discsOf(scene);
   if (!(await run(discSimulation(scene, discs), discs.all.length > 300 ? 90 : 160, isOver)))
     return null;
@@ -32,14 +33,12 @@ export async function placesOf(scene, isOver) {
   return new Map(points.map(({ id, x, y }) => [id, { x, y }]));
 }
 
-const pause = () => new Promise((resolve) => setTimeout(resolve));
-
 async function run(simulation, ticks, isOver) {
   let begin = performance.now();
   for (let i = 0; i < ticks; i++) {
     simulation.alpha(1 - i / ticks).tick();
     if (performance.now() - begin > SLICE_MS) {
-      await pause();
+      await nextTask();
       if (isOver()) return false;
       begin = performance.now();
     }

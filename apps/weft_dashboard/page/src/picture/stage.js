@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The canvas of the graph: places of the scene, moving and zooming it (d3-zoom), what is under the
+// The canvases of the graph: places of the scene, moving and zooming it (d3-zoom), what is under the
 // pointer, what the arrow keys lead to. It knows nothing of what a choice means.
 
 import { select } from "d3-selection";
 import { zoom, zoomIdentity } from "d3-zoom";
 import { h } from "../parts/element.js";
 import { isStill } from "../parts/theme.js";
-import { draw } from "./draw.js";
+import { drawBodies, drawLinks, prepare } from "./draw.js";
 import { placesOf } from "./layout.js";
 import { shapeOf } from "./scene.js";
 
@@ -18,19 +18,25 @@ export function stage({ onChoose, onEscape }) {
   const canvas = h("canvas", {
     class: "graph", tabindex: "0", role: "application", "aria-describedby": "graph-keys",
   });
-  const context = canvas.getContext("2d");
-  const see = { scene: null, transform: zoomIdentity, chosen: [], focused: null, way: null };
-  let places = new Map();
+  const below = h("canvas", { class: "links", "aria-hidden": "true" });
+  const layers = [{ canvas: below, draw: drawLinks }, { canvas, draw: drawBodies }];
+  for (const layer of layers) layer.context = layer.canvas.getContext("2d");
+  const see = {
+    scene: null, places: new Map(), transform: zoomIdentity, chosen: [], focused: null, way: null,
+  };
   let shape = "";
+  let newest = null;
+  let isPlaced = false;
   let asked = 0;
-  let isDrawing = false;
+  let hasFrame = false;
+  let isAtOnce = false;
   let isFitted = true;
-  see.at = (body) => places.get(body.id) ?? { x: 0, y: 0 };
+  see.at = (body) => see.places.get(body.id) ?? { x: 0, y: 0 };
 
   const zooming = zoom().scaleExtent([0.05, 6]).on("zoom", (event) => {
     see.transform = event.transform;
     if (event.sourceEvent) isFitted = false;
-    redraw();
+    redraw({ inTurn: !event.sourceEvent });
   });
   select(canvas).call(zooming).on("dblclick.zoom", null);
   new ResizeObserver(() => {
@@ -43,33 +49,54 @@ export function stage({ onChoose, onEscape }) {
     see.ratio = devicePixelRatio || 1;
     see.width = canvas.clientWidth;
     see.height = canvas.clientHeight;
-    canvas.width = Math.round(see.width * see.ratio);
-    canvas.height = Math.round(see.height * see.ratio);
+    for (const layer of layers) {
+      layer.canvas.width = Math.round(see.width * see.ratio);
+      layer.canvas.height = Math.round(see.height * see.ratio);
+    }
   }
 
-  function redraw() {
-    if (isDrawing) return;
-    isDrawing = true;
-    requestAnimationFrame(() => {
-      isDrawing = false;
-      if (see.scene !== null && places.size > 0 && see.width > 0) draw(context, see);
-    });
+  // In the next frame; what is not for the hand that moves something, one layer after the other: so
+  // each frame is short.
+  function redraw({ inTurn = false } = {}) {
+    isAtOnce ||= !inTurn;
+    for (const layer of layers) layer.isOld = true;
+    askForFrame();
+  }
+
+  function askForFrame() {
+    if (!hasFrame) requestAnimationFrame(drawNext);
+    hasFrame = true;
+  }
+
+  function drawNext() {
+    const old = layers.filter(({ isOld }) => isOld);
+    const now = isAtOnce ? old : old.slice(0, 1);
+    hasFrame = isAtOnce = false;
+    if (see.scene === null || see.places.size === 0 || !(see.width > 0)) return;
+    for (const layer of now) {
+      layer.draw(layer.context, see);
+      layer.isOld = false;
+    }
+    if (layers.some(({ isOld }) => isOld)) askForFrame();
   }
 
   async function show(scene, marks) {
     Object.assign(see, marks);
+    newest = scene;
     const newShape = shapeOf(scene);
     if (newShape === shape) {
-      replace(scene);
+      if (isPlaced) replace(scene);
       return;
     }
     shape = newShape;
+    isPlaced = false;
     const mine = ++asked;
     const found = await placesOf(scene, () => mine !== asked);
     if (found === null) return;
-    const before = places;
-    places = found;
-    replace(scene);
+    const before = see.places;
+    see.places = found;
+    isPlaced = true;
+    replace(newest);
     if (isFitted) fit();
     if (before.size > 0 && found.size <= MOVED_MAX && !isStill()) move(before, found, mine);
     canvas.dispatchEvent(new CustomEvent("settled", { bubbles: true }));
@@ -79,7 +106,8 @@ export function stage({ onChoose, onEscape }) {
     see.scene = scene;
     const same = (body) => body && scene.bodies.find(({ id }) => id === body.id);
     see.focused = same(see.focused) ?? null;
-    redraw();
+    prepare(see);
+    redraw({ inTurn: true });
   }
 
   // The bodies go to their new places; new ones are there at once.
@@ -89,7 +117,7 @@ export function stage({ onChoose, onEscape }) {
       if (mine !== asked) return;
       const part = Math.min(1, (performance.now() - begin) / MOVE_MS);
       const eased = part * (2 - part);
-      places = new Map([...after].map(([id, to]) => {
+      see.places = new Map([...after].map(([id, to]) => {
         const from = before.get(id) ?? to;
         const between = (key) => from[key] + (to[key] - from[key]) * eased;
         return [id, { x: between("x"), y: between("y") }];
@@ -102,8 +130,8 @@ export function stage({ onChoose, onEscape }) {
 
   function fit() {
     isFitted = true;
-    if (places.size === 0 || !(see.width > 0)) return;
-    const all = [...places.values()];
+    if (see.places.size === 0 || !(see.width > 0)) return;
+    const all = [...see.places.values()];
     const low = (key) => Math.min(...all.map((place) => place[key])) - 60;
     const high = (key) => Math.max(...all.map((place) => place[key])) + 60;
     const [wide, tall] = [high("x") - low("x"), high("y") - low("y")];
@@ -185,16 +213,16 @@ export function stage({ onChoose, onEscape }) {
   // For tests and for the curious: what is drawn, and where on the screen.
   canvas.picture = {
     bodies: () => see.scene?.bodies.map(({ id }) => id) ?? [],
-    places: () => Object.fromEntries(places),
+    places: () => Object.fromEntries(see.places),
     where(id) {
       const box = canvas.getBoundingClientRect();
-      const [x, y] = see.transform.apply([places.get(id).x, places.get(id).y]);
+      const [x, y] = see.transform.apply([see.places.get(id).x, see.places.get(id).y]);
       return { x: box.left + x, y: box.top + y };
     },
   };
 
   return {
-    canvas, show, redraw, fit, focus,
+    canvas, below, show, redraw, fit, focus,
     zoomBy: (k) => select(canvas).call(zooming.scaleBy, k),
     body: (id) => see.scene?.bodies.find((body) => body.id === id),
   };

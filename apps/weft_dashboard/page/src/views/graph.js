@@ -54,6 +54,7 @@ export function graphView(app) {
     h("button", { type: "button", "aria-label": label, title: label, onclick: act }, text);
   const element = h("section", { class: "with-aside", "aria-label": "Graph" },
     h("div", { class: "stage" },
+      picture.below,
       picture.canvas,
       h("div", { class: "tools" },
         button("+", "zoom in", () => picture.zoomBy(1.3)),

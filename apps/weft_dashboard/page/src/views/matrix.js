@@ -25,7 +25,9 @@ const TEXTS = {
 export function matrixView() {
   let cluster = null;
   let grid = null;
+  let off = null;
   let size = null;
+  let isDrawing = false;
   const canvas = h("canvas", {
     class: "matrix", tabindex: "0", role: "application", "aria-describedby": "matrix-keys",
   });
@@ -67,8 +69,8 @@ export function matrixView() {
   cellsOf.addEventListener("change", () =>
     address.set({ cells: cellsOf.value, row: undefined, column: undefined }));
   inTable.addEventListener("toggle", () => show());
-  onTheme(() => show());
-  new ResizeObserver(() => show()).observe(canvas.parentElement ?? canvas);
+  onTheme(() => redraw());
+  new ResizeObserver(() => redraw()).observe(canvas.parentElement ?? canvas);
 
   const by = () => (Object.hasOwn(MEASURES, address.get("by")) ? address.get("by") : "rate");
   const byGroups = () =>
@@ -79,9 +81,9 @@ export function matrixView() {
     measure.value = by();
     cellsOf.value = byGroups() ? "groups" : "nodes";
     grid = gridOf(cluster, byGroups());
-    const off = deviations(grid.cells, by());
-    draw(off);
-    showScale(off);
+    off = deviations(grid.cells, by());
+    redraw();
+    showScale();
     showCell();
     if (inTable.open)
       pairs.update([...grid.cells.values()].map((cell) => ({
@@ -95,7 +97,16 @@ export function matrixView() {
 
   // --- drawing ---------------------------------------------------------------------------------
 
-  function draw(off) {
+  function redraw() {
+    if (isDrawing) return;
+    isDrawing = true;
+    requestAnimationFrame(() => {
+      isDrawing = false;
+      if (grid !== null && !element.hidden) draw();
+    });
+  }
+
+  function draw() {
     const box = element.querySelector(".stage").getBoundingClientRect();
     const room = Math.min(box.width, box.height) - 8;
     if (room <= 0) return;
@@ -113,7 +124,7 @@ export function matrixView() {
     context.fillStyle = colour("panel");
     context.fillRect(margin, margin, cell * grid.rows.length, cell * grid.rows.length);
     if (withNames) heads();
-    cells(off);
+    cells();
     cursor();
   }
 
@@ -136,17 +147,26 @@ export function matrixView() {
     });
   }
 
-  function cells(off) {
+  // Cells of one colour one after the other: to take a colour is slower than to fill a cell.
+  function cells() {
     const { margin, cell } = size;
     const gap = cell > 6 ? 1 : 0;
+    const shades = new Map();
+    const down = [];
     for (const one of grid.cells.values()) {
       const [row, column] = [grid.at.get(one.from), grid.at.get(one.to)];
       if (row === undefined || column === undefined) continue;
-      context.fillStyle = shade(off.of(one));
-      const [x, y] = [margin + column * cell, margin + row * cell];
-      context.fillRect(x, y, cell - gap, cell - gap);
-      if (one.link === "down" || one.down > 0) mark(x, y, cell - gap);
+      const place = { x: margin + column * cell, y: margin + row * cell };
+      const percent = shade(off.of(one));
+      if (!shades.has(percent)) shades.set(percent, []);
+      shades.get(percent).push(place);
+      if (one.link === "down" || one.down > 0) down.push(place);
     }
+    for (const [percent, places] of shades) {
+      context.fillStyle = shadeColour(percent);
+      for (const { x, y } of places) context.fillRect(x, y, cell - gap, cell - gap);
+    }
+    for (const { x, y } of down) mark(x, y, cell - gap);
     context.fillStyle = colour("line");
     for (let i = 0; i < grid.rows.length; i++)
       if (!byGroups())
@@ -201,7 +221,7 @@ export function matrixView() {
     more.href = address.with({ view: "graph", from, to });
   }
 
-  function showScale(off) {
+  function showScale() {
     const text = TEXTS[by()];
     say(scale, off.spread === 0
       ? `All the same: ${text(off.middle)}.`
@@ -211,6 +231,7 @@ export function matrixView() {
   }
 
   function cellAt(event) {
+    if (size === null) return [-1, -1];
     const box = canvas.getBoundingClientRect();
     const at = (length) => Math.floor((length - size.margin) / size.cell);
     return [at(event.clientY - box.top), at(event.clientX - box.left)];
@@ -268,9 +289,13 @@ function cellFigures(cell) {
 
 const hasError = ({ last_error: error }) => error !== undefined && error !== "none" && error !== "";
 
-function shade(off) {
-  if (off === undefined) return colour("none");
-  const part = Math.min(1, Math.abs(off) / 2);
-  const side = off >= 0 ? "above" : "below";
-  return `color-mix(in oklab, ${colour(side)} ${Math.round(part * 100)}%, ${colour("mean")})`;
+// In percent of the strongest colour, which begins at two standard deviations; below the mean it is
+// negative.
+const shade = (off) =>
+  off === undefined ? undefined : Math.round(Math.max(-1, Math.min(1, off / 2)) * 100);
+
+function shadeColour(percent) {
+  if (percent === undefined) return colour("none");
+  const side = percent >= 0 ? "above" : "below";
+  return `color-mix(in oklab, ${colour(side)} ${Math.abs(percent)}%, ${colour("mean")})`;
 }

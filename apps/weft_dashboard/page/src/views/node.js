@@ -2,7 +2,6 @@
 // One node: its figures, charts of the last minutes, and a closer look that the server takes again
 // and again while this is shown. Address: node, migrations ("yes": they are counted), why (a node).
 
-import uPlot from "uplot";
 import { address } from "../data/address.js";
 import { get } from "../data/ask.js";
 import { columns } from "../data/history.js";
@@ -10,9 +9,14 @@ import { storeFigures } from "../data/stores.js";
 import { h, say, field, options } from "../parts/element.js";
 import { table } from "../parts/table.js";
 import { bytes, count, percent, rate, time } from "../parts/format.js";
+import { nextTask } from "../parts/task.js";
 import { colour, onTheme } from "../parts/theme.js";
 import { figures, fillFigures } from "./node_panel.js";
 import { processTable, linkTable, sessionTable } from "./node_tables.js";
+
+// Comes when a node is first shown: it begins by making formats of numbers and dates, which takes
+// longer than all else that the page does when it is opened.
+let uPlot = null;
 
 const AGAIN_MS = 3000;
 const SPAN_S = 30;
@@ -141,6 +145,12 @@ export function nodeView() {
       cluster = newCluster;
       show();
     },
+    // Called when it begins to be shown.
+    async begin() {
+      await nextTask();
+      ({ default: uPlot } = await import("uplot"));
+      show();
+    },
   };
 }
 
@@ -193,8 +203,8 @@ function chart({ title, keys, names, text }) {
     element,
     update(node) {
       const data = columns(node, keys);
-      if (plot === null) make(data);
-      else {
+      if (plot === null && uPlot !== null) make(data);
+      else if (plot !== null) {
         if (place.clientWidth > 0 && plot.width !== place.clientWidth)
           plot.setSize({ width: place.clientWidth, height: 130 });
         plot.setData(data);
