@@ -46,17 +46,18 @@ collect(Port, Output) ->
         {Port, {data, _TooMuch}} -> collect(Port, Output);
         {Port, {exit_status, Status}} -> {ok, Status, Output};
         {Port, timeout} ->
-            ok = terminate(erlang:port_info(Port, os_pid)),
-            true = port_close(Port),
+            ok = ended(erlang:port_info(Port, os_pid), Port),
             {error, "a command took too long"}
     end.
 
 %% The emulator starts each program in a process group of its own. What the script has started in
-%% another group, as a node of the deployment is, goes on.
-terminate({os_pid, OsPid}) ->
+%% another group, as a node of the deployment is, goes on. The port is closed first: it closes
+%% itself when the script ends.
+ended({os_pid, OsPid}, Port) ->
+    true = port_close(Port),
     _ = os:cmd("kill -TERM -" ++ integer_to_list(OsPid)),
     ok;
-terminate(undefined) ->
+ended(undefined, _Port) ->
     ok.
 
 -spec put(string(), string(), binary()) -> ok | {error, iodata()}.

@@ -15,13 +15,14 @@
 %% time on fewest, from few nodes to many.
 -spec all([binary()], weft_report_results:results()) -> [speed_up()].
 all(Workloads, Results) ->
-    [#{workload => Workload, variant => Variant, fewest => Fewest,
-       more => [{Nodes, Ratio}
-                || {Nodes, Cell} <- More,
-                   {ok, Ratio} <- [weft_report_results:ratio({First, Variant, ?TIME},
-                                                             {Cell, Variant, ?TIME}, Results)]]}
+    [#{workload => Workload, variant => Variant, fewest => Fewest, more => More}
      || Workload <- Workloads, Variant <- variants(Results),
-        [{Fewest, First} | [_ | _] = More] <- [measured(Workload, Variant, Results)]].
+        [{Fewest, First} | Others] <- [measured(Workload, Variant, Results)],
+        [_ | _] = More <- [[{Nodes, Ratio}
+                            || {Nodes, Cell} <- Others,
+                               {ok, Ratio} <- [weft_report_results:ratio({First, Variant, ?TIME},
+                                                                         {Cell, Variant, ?TIME},
+                                                                         Results)]]]].
 
 variants(Results) ->
     weft_report_chart:variants(weft_report_results:cells(Results), Results).
