@@ -72,8 +72,7 @@ as_on_stock(Suite, Config) ->
 
 %% Of those with other nodes, the ones that differ most.
 cases({suite, "monitor", _, _, _}, false) ->
-    [{none, [mon_e_1, demon_e_1, mon_2, demon_3, demonitor_flush, list_cleanup]},
-     {remove_monitor, [remote_remove_monitor]}];
+    [{none, [mon_e_1, demon_e_1, mon_2, demon_3, demonitor_flush, list_cleanup]}];
 cases({suite, "pg", _, _, _}, false) ->
     [{cluster, [two, initial, netsplit, trisplit, exchange, scope_restart, disconnected_start]}];
 cases({suite, _Suite, _Dir, _Minutes, Cases}, _Full) ->

@@ -46,7 +46,7 @@ alone_among_three(_) ->
         ?assertEqual({minority, #{reachable => [node()],
                                   unreachable => ['b@nowhere', 'c@nowhere']}}, told()),
         ?assertEqual(minority, weft_partition:side()),
-        ok = application:set_env(weft, partition_nodes, [node()]),
+        ok = voters([node()]),
         ?assertMatch({majority, _}, told())
     end)}.
 
@@ -57,16 +57,22 @@ applications_are_paused(_) ->
         ok = application:set_env(weft, pause_applications, [sasl, not_running]),
         {ok, _} = weft_partition:start_link(),
         ok = weft_partition:subscribe(),
-        ok = application:set_env(weft, partition_nodes, [node(), 'b@nowhere', 'c@nowhere']),
+        ok = voters([node(), 'b@nowhere', 'c@nowhere']),
         ?assertMatch({minority, _}, told()),
         ok = weft_test_nodes:until(fun() -> not is_running(sasl) end),
         ?assertMatch(#{paused := [sasl]}, weft_partition:status()),
-        ok = application:set_env(weft, partition_nodes, [node()]),
+        ok = voters([node()]),
         ?assertMatch({majority, _}, told()),
         ok = weft_test_nodes:until(fun() -> [] =:= map_get(paused, weft_partition:status()) end),
         ok = weft_test_nodes:until(fun() -> is_running(sasl) end),
         ok = application:stop(sasl)
     end)}.
+
+%% It looks again after some seconds, or when a node comes or goes.
+voters(Nodes) ->
+    ok = application:set_env(weft, partition_nodes, Nodes),
+    weft_partition ! {nodeup, node(), []},
+    ok.
 
 %% Both processes may be new ones when the split is over.
 what_was_paused_is_remembered(_) ->
@@ -78,7 +84,7 @@ what_was_paused_is_remembered(_) ->
         ok = started(weft_partition_applications),
         ok = started(weft_partition),
         ?assertMatch(#{paused := [sasl]}, weft_partition:status()),
-        ok = application:set_env(weft, partition_nodes, [node()]),
+        ok = voters([node()]),
         ok = weft_test_nodes:until(fun() -> is_running(sasl) end),
         ok = application:stop(sasl)
     end)}.
@@ -105,7 +111,7 @@ paused_alone(Applications) ->
     ok = application:set_env(weft, partition_policy, pause_minority),
     ok = application:set_env(weft, pause_applications, Applications),
     ok = started(weft_partition),
-    ok = application:set_env(weft, partition_nodes, [node(), 'b@nowhere', 'c@nowhere']),
+    ok = voters([node(), 'b@nowhere', 'c@nowhere']),
     weft_test_nodes:until(fun() -> not lists:any(fun is_running/1, Applications) end).
 
 started(Module) ->

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc What ends measurements before their time: a disk that is full or becomes full, nodes that do
-%% not start, an interrupt. The command says so, and ends with 2, or 130 after an interrupt. Each
-%% row that was measured before can be read.
+%% @doc What ends measurements before their time: a disk that is full, or with FULL=1 becomes full,
+%% nodes that do not start, an interrupt. The command says so, and ends with 2, or 130 after an
+%% interrupt. Each row that was measured before can be read.
 -module(weft_bench_commands_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -18,8 +18,9 @@
 suite() -> [{timetrap, {minutes, 5}}].
 
 all() ->
-    [full_from_the_start, full_while_it_measures, cut_while_it_measures, nodes_that_do_not_start,
-     load_interrupted, cells_interrupted, loads_end_anyway].
+    [full_from_the_start, cut_while_it_measures, nodes_that_do_not_start, load_interrupted,
+     cells_interrupted, loads_end_anyway]
+        ++ [full_while_it_measures || os:getenv("FULL") =/= false].
 
 init_per_suite(Config) -> weft_bench_test_cluster:begin_suite(Config).
 

@@ -10,7 +10,9 @@
 
 suite() -> [{timetrap, {minutes, 8}}].
 
-all() -> [names_are_measured, locks_are_measured, wrong_arguments_are_refused].
+all() ->
+    [names_are_measured, wrong_arguments_are_refused]
+        ++ [locks_are_measured || os:getenv("FULL") =/= false].
 
 init_per_suite(Config) -> weft_bench_test_cluster:begin_suite(Config).
 

@@ -21,8 +21,9 @@
 suite() -> [{timetrap, {seconds, 240}}].
 
 all() ->
-    [grouped_form_needs_no_other_connections, killed_node_is_given_up, people_talk_in_terminals]
-        ++ [distributed_form_on_all_carriers || os:getenv("FULL") =/= false].
+    [grouped_form_needs_no_other_connections, people_talk_in_terminals]
+        ++ [Case || os:getenv("FULL") =/= false,
+                    Case <- [killed_node_is_given_up, distributed_form_on_all_carriers]].
 
 init_per_suite(Config) ->
     weft_bench_test_cluster:begin_suite(weft_test_nodes:begin_suite(Config)).
