@@ -90,7 +90,12 @@ monitoring_may_cost_little_test() ->
                  findings("sd_19", watched(<<"watched_im">>, 8, [101.3])
                                        ++ watched(<<"watched_aco">>, 11, [101.4]))),
     ?assertMatch([{open, "watched ACO, 11 nodes: 101.0 % of that without (" ++ _}],
-                 findings("sd_19", watched(<<"watched_aco">>, 11, [99, 100, 101, 103, 105]))).
+                 findings("sd_19", watched(<<"watched_aco">>, 11, [99, 100, 101, 103, 105]))),
+    Rate = fun(Percent) -> [{Cell, Variant, watched_rate_percent, [Percent]}
+                            || {Cell, Variant, _, _} <- watched(<<"watched_im">>, 8, [100])] end,
+    ?assertEqual([{agrees, "watched Instant Messenger, 8 nodes: throughput 98.8 % of that "
+                   "without"}], findings("sd_19", Rate(98.8))),
+    ?assertMatch([{differs, _}], findings("sd_19", Rate(98.6))).
 
 the_error_has_to_fall_test() ->
     Rows = fun(Errors) -> [{aco(<<"quality">>, Colonies), stock, cost_error_percent, [Error]}

@@ -134,6 +134,7 @@ busy_metrics() ->
     [{timeouts, "calls", less, "calls that were given up"},
      {nodedowns, "", less, "nodes that were lost"},
      {watched_percent, "%", less, "what it takes with monitoring, of that without"},
+     {watched_rate_percent, "%", more, "throughput with monitoring, of that without"},
      {computed_percent, "%", more,
       "work of a node's own processes for its processor time, of that without traffic"},
      {computed_in_time_percent, "%", more, "the same for time that went by"}].

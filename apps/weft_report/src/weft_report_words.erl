@@ -159,6 +159,7 @@ metric(<<"connection_rest_bytes">>) -> "memory of it at rest";
 metric(<<"connection_processes">>) -> "processes of it";
 metric(<<"calls">>) -> "number of calls";
 metric(<<"watched_percent">>) -> "with monitoring, of without";
+metric(<<"watched_rate_percent">>) -> "throughput with monitoring, of without";
 metric(<<"vms_per_core">>) -> "VMs per core";
 metric(<<"quota_percent">>) -> "quota of a node";
 metric(<<"throttled_percent">>) -> "throttled";
