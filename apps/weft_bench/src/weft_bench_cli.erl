@@ -60,6 +60,7 @@ command(#{workloads := Workloads, commands := Commands} = More) ->
                       "load" => weft_load_cli:command(maps:get(load_hosts, More, none)),
                       "groups" => weft_bench_groups:command(),
                       "topologies" => weft_bench_topologies:command(),
+                      "costs" => weft_bench_costs:command(),
                       "names" => weft_bench_names:command(),
                       "locks" => weft_bench_locks:command()}, Commands)}.
 

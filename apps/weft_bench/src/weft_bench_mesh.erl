@@ -6,7 +6,7 @@
 -module(weft_bench_mesh).
 -behaviour(weft_bench_workload).
 
--export([cells/1, run/2]).
+-export([cells/1, run/2, prepare/1, calls/3]).
 -export([connect/1, start_echo/0, run_callers/3]).
 
 -define(SIZE_BYTES, 100).
@@ -26,24 +26,33 @@ cell(Nodes, Callers, DurationMs) ->
 
 %% @private
 run(#{streams := Callers, with := #{duration_ms := DurationMs}}, Nodes) ->
-    Names = weft_bench_cluster:nodes(Nodes),
-    Run = fun(ForMs) ->
-                  all(Nodes, run_callers, [Names, Callers, ForMs], ForMs + ?CALL_MS)
-          end,
     WarmUp = fun() ->
-                     ok = lists:foreach(fun(ok) -> ok end, all(Nodes, start_echo, [], ?CALL_MS)),
-                     ok = lists:foreach(fun(ok) -> ok end, all(Nodes, connect, [Names], ?CALL_MS)),
-                     Run(DurationMs div 4)
+                     ok = prepare(Nodes),
+                     calls(Nodes, Callers, DurationMs div 4)
              end,
     Measure = fun() ->
                       CpuUs = weft_bench_nodes:cpu_us(Nodes),
-                      LatenciesUs = lists:append(Run(DurationMs)),
+                      LatenciesUs = calls(Nodes, Callers, DurationMs),
                       Calls = length(LatenciesUs),
                       [{calls_per_s, Calls * 1.0e3 / DurationMs}
                        | maps:to_list(weft_report_statistics:latencies(LatenciesUs))]
                           ++ weft_bench_workload:cpu_us_per_message(Nodes, CpuUs, Calls)
               end,
     {ok, weft_bench_workload:warmed_up(WarmUp, Measure)}.
+
+%% @doc Makes nodes ready for calls: all are connected with each other, and answer.
+-spec prepare(weft_bench_nodes:nodes()) -> ok.
+prepare(Nodes) ->
+    Names = weft_bench_cluster:nodes(Nodes),
+    ok = lists:foreach(fun(ok) -> ok end, all(Nodes, start_echo, [], ?CALL_MS)),
+    lists:foreach(fun(ok) -> ok end, all(Nodes, connect, [Names], ?CALL_MS)).
+
+%% @doc Calls of so many callers on each node, for so long. All latencies, in microseconds.
+-spec calls(weft_bench_nodes:nodes(), Callers :: pos_integer(), ForMs :: pos_integer()) ->
+          [non_neg_integer()].
+calls(Nodes, Callers, ForMs) ->
+    Names = weft_bench_cluster:nodes(Nodes),
+    lists:append(all(Nodes, run_callers, [Names, Callers, ForMs], ForMs + ?CALL_MS)).
 
 %% On all nodes at the same time.
 all(Nodes, Function, Arguments, TimeoutMs) ->
@@ -90,17 +99,17 @@ run_callers(Names, Callers, DurationMs) ->
     Others = list_to_tuple(Names -- [node()]),
     EndUs = os:perf_counter(microsecond) + DurationMs * 1000,
     Self = self(),
-    Pids = [spawn_link(fun() -> Self ! {self(), calls(Others, EndUs, [])} end)
+    Pids = [spawn_link(fun() -> Self ! {self(), repeat(Others, EndUs, [])} end)
             || _ <- lists:seq(1, Callers)],
     lists:append([receive {Pid, LatenciesUs} -> LatenciesUs end || Pid <- Pids]).
 
-calls(Others, EndUs, LatenciesUs) ->
+repeat(Others, EndUs, LatenciesUs) ->
     Ref = make_ref(),
     StartUs = os:perf_counter(microsecond),
     {?MODULE, element(rand:uniform(tuple_size(Others)), Others)} ! {ping, plain, self(), Ref},
     receive {Ref, pong} -> ok end,
     NowUs = os:perf_counter(microsecond),
     case NowUs < EndUs of
-        true -> calls(Others, EndUs, [NowUs - StartUs | LatenciesUs]);
+        true -> repeat(Others, EndUs, [NowUs - StartUs | LatenciesUs]);
         false -> [NowUs - StartUs | LatenciesUs]
     end.

@@ -8,7 +8,7 @@
 -module(weft_bench_idle).
 -behaviour(weft_bench_workload).
 
--export([cells/1, run/2, cpu_us/2]).
+-export([cells/1, run/2, cpu_us/2, wakeups/2]).
 
 -define(READ_BYTES_MAX, 4096).
 
@@ -55,7 +55,9 @@ cpu_us_of(OsPid) ->
                      div 1000
     end.
 
-%% How often threads went to sleep by themselves, so how often something woke them.
+%% @doc How often threads of these nodes went to sleep by themselves since their start, so how often
+%% something woke them.
+-spec wakeups(weft_bench_nodes:nodes(), [weft_bench_nodes:role()]) -> non_neg_integer().
 wakeups(Nodes, Roles) ->
     OsPids = [weft_bench_nodes:os_pid(Nodes, Role) || Role <- Roles],
     lists:sum([switches(Text) || OsPid <- OsPids, Text <- of_threads(OsPid, "status")]).

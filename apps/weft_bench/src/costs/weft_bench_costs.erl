@@ -1,0 +1,206 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What one message costs, counted: `bin/bench costs'. Where a benchmark says that a carrier
+%% is slower, this says what it does more: function calls, reductions, garbage collections, messages
+%% between processes, system calls, context switches, copying.
+%%
+%% Each cell (`weft_bench_costs_cell') is done several times by the same nodes, with one counting
+%% each time, since countings slow nodes down; then by the nodes of the next variant. Everything is
+%% divided by the number of messages (calls, nodes that joined, seconds of a node at rest) of that
+%% time. Processor time is counted without any other counting but the cheap ones of the emulator.
+%%
+%% Writes DIR/costs.csv, each row as soon as it is known: the cell, the variant, the repetition, the
+%% node (sender, receiver, gateway; all nodes of a cluster as one), what was counted, of what
+%% (a kind of process, a module, a system call), and how much for one unit. And DIR/environment.csv.
+-module(weft_bench_costs).
+
+-export([command/0, main/1]).
+
+-define(COLUMNS, [cell, variant, repetition, unit, node, what, 'of', value]).
+-define(FOR_MS, 2000).
+-define(REPETITIONS, 3).
+-define(COUNT_MS, 120000).
+%% What has less than this part of a kind of count is written as one row.
+-define(PART_MIN, 0.004).
+%% What the table has, in its order, and how that is put.
+-define(TOLD, [{processor_us, "processor time, us"}, {units_per_s, "done in a second"},
+               {calls, "function calls"}, {reductions, "reductions"},
+               {received, "messages to processes"}, {turns, "turns of processes"},
+               {collections, "garbage collections"}, {system_calls, "system calls"},
+               {switches, "context switches"}, {received_packets, "packets received"},
+               {received_bytes, "bytes received"}, {instructions, "instructions"},
+               {cache_misses, "cache misses"}]).
+
+%% @doc 0: counted, 2: not.
+-spec main([string()]) -> 0 | 2.
+main(Arguments) ->
+    weft_argparse:run(Arguments, command(), "bin/bench costs").
+
+%% @doc Its arguments.
+-spec command() -> weft_argparse:command().
+command() ->
+    Cells = weft_bench_costs_cell:names(),
+    #{help => "what one message costs: function calls, system calls and others",
+      arguments =>
+          [#{name => only, long => "-only", type => {list, {atom, Cells}}, default => Cells,
+             value => "CELL,CELL",
+             help => ["some of ", lists:join(", ", [atom_to_list(Name) || Name <- Cells])]},
+           #{name => for_ms, long => "-for_ms", type => {integer, [{min, 100}]},
+             default => ?FOR_MS, value => "MS", help => "for so long each time"},
+           #{name => repetitions, long => "-repetitions", type => {integer, [{min, 1}]},
+             default => ?REPETITIONS, value => "N", help => "so often, with new nodes"}
+           | weft_bench_arguments:common("where the results go", "costs")],
+      handler => fun(Options) -> weft_bench_arguments:status(run(Options)) end}.
+
+run(#{only := Only, repetitions := Repetitions, out := Dir} = Options) ->
+    File = filename:join(Dir, "costs.csv"),
+    ok = weft_bench_environment:write(Dir, Options),
+    HasPerf = has_perf(),
+    Measure = fun(Write) ->
+                  [Write(Row) || Name <- Only, Repetition <- lists:seq(1, Repetitions),
+                                 Variant <- rotated(Repetition, Name),
+                                 Row <- rows(Name, Variant, Repetition, HasPerf, Options)]
+              end,
+    Rows = weft_report_file:rows(File, weft_report_csv:line(?COLUMNS), fun line/1, Measure),
+    io:format("~ts~nfile: ~ts~n", [[told(Name, Rows) || Name <- Only], File]).
+
+has_perf() ->
+    case weft_bench_perf:possible() of
+        ok -> true;
+        {error, Why} ->
+            io:format(standard_error, "system calls and parts are left out: ~ts~n", [Why]),
+            false
+    end.
+
+rotated(Repetition, Name) ->
+    #{variants := Variants} = weft_bench_costs_cell:cell(Name),
+    {Front, Back} = lists:split(Repetition rem length(Variants), Variants),
+    Back ++ Front.
+
+%% ---- counting ----
+
+rows(Name, Variant, Repetition, HasPerf, Options) ->
+    io:format("~ts  ~ts  #~b~n", [Name, Variant, Repetition]),
+    #{unit := Unit} = Cell = weft_bench_costs_cell:cell(Name),
+    Passes = [work, calls, turns] ++ [Pass || HasPerf, Pass <- [system_calls, parts]],
+    Counts = case Cell of
+                 #{once := true} ->
+                     lists:append([passes(Name, Variant, [Pass], Options) || Pass <- Passes]);
+                 #{} ->
+                     passes(Name, Variant, Passes, Options)
+             end,
+    [#{cell => Name, variant => Variant, repetition => Repetition, unit => Unit, node => Node,
+       what => What, 'of' => Of, value => Value} || {Node, What, Of, Value} <- Counts].
+
+passes(Name, Variant, Passes, #{out := Dir, for_ms := ForMs}) ->
+    #{layout := Layout} = Cell = weft_bench_costs_cell:cell(Name),
+    weft_bench_cluster:with_layout(
+      Variant, Layout, Dir,
+      fun(Nodes) ->
+          Work = weft_bench_costs_cell:prepare(Name, Nodes, ForMs),
+          _ = maps:is_key(once, Cell) orelse Work(),
+          lists:append([pass(Pass, Work, Nodes, Dir) || Pass <- Passes])
+      end).
+
+pass(work, Work, Nodes, _Dir) ->
+    Before = [{Role, weft_bench_idle:cpu_us(Nodes, [Role]), weft_bench_idle:wakeups(Nodes, [Role])}
+              || Role <- weft_bench_nodes:roles(Nodes)],
+    StartUs = os:perf_counter(microsecond),
+    {Units, Counts} = on_nodes(work, Work, Nodes),
+    ElapsedUs = os:perf_counter(microsecond) - StartUs,
+    After = [{Role, What, <<"all">>, Value}
+             || {Role, CpuUs, Wakeups} <- Before,
+                {What, Value} <- [{processor_us, weft_bench_idle:cpu_us(Nodes, [Role]) - CpuUs},
+                                  {switches, weft_bench_idle:wakeups(Nodes, [Role]) - Wakeups}]],
+    per_unit(Units, [{a, units_per_s, <<"all">>, Units * Units * 1.0e6 / ElapsedUs}
+                     | After ++ Counts]);
+pass(Counting, Work, Nodes, _Dir) when Counting =:= calls; Counting =:= turns ->
+    {Units, Counts} = on_nodes(Counting, Work, Nodes),
+    per_unit(Units, Counts);
+pass(system_calls, Work, Nodes, Dir) ->
+    per_side(Nodes, Work, fun weft_bench_perf:counted/3, filename:join(Dir, "perf.txt"));
+pass(parts, Work, Nodes, Dir) ->
+    per_side(Nodes, Work, fun weft_bench_perf:sampled/3, filename:join(Dir, "perf.data")).
+
+%% By the emulator of each node, on all at the same time.
+on_nodes(Counting, Work, Nodes) ->
+    Begun = [{Role, call(Nodes, Role, start, [Counting])} || Role <- weft_bench_nodes:roles(Nodes)],
+    Units = Work(),
+    {Units, [{Role, What, Of, Count} || {Role, Of1} <- Begun,
+                                        {What, Of, Count} <- call(Nodes, Role, stop, [Of1])]}.
+
+call(Nodes, Role, Function, Arguments) ->
+    weft_bench_nodes:call(Nodes, Role, weft_bench_counts, Function, {Arguments, ?COUNT_MS}).
+
+%% From outside, of all nodes as one.
+per_side(Nodes, Work, Count, File) ->
+    OsPids = [weft_bench_nodes:os_pid(Nodes, Role) || Role <- weft_bench_nodes:roles(Nodes)],
+    {Units, Counts} = Count(OsPids, File, Work),
+    per_unit(Units, [{all, What, Of, Value} || {What, Of, Value} <- Counts]).
+
+%% Nodes of a cluster are equal, and counted as one. What is little is counted together.
+per_unit(Units, Counts) ->
+    Sided = [{{side(Role), What}, Of, Value} || {Role, What, Of, Value} <- Counts],
+    Totals = summed([{Key, Value} || {Key, _Of, Value} <- Sided]),
+    Sums = summed([{{Key, written_of(Of, Value, map_get(Key, Totals))}, Value}
+                   || {{Key, Of}, Value}
+                          <- maps:to_list(summed([{{Key, Of}, Value}
+                                                  || {Key, Of, Value} <- Sided]))]),
+    [{Side, What, Of, Sum / Units}
+     || {{{Side, What}, Of}, Sum} <- lists:sort(maps:to_list(Sums))].
+
+written_of(_Of, Value, Total) when Value < ?PART_MIN * Total -> <<"others, little">>;
+written_of(Of, _Value, _Total) -> Of.
+
+summed(Values) ->
+    lists:foldl(fun({Key, Value}, Sums) ->
+                    maps:update_with(Key, fun(Sum) -> Sum + Value end, Value, Sums)
+                end, #{}, Values).
+
+side(a) -> sender;
+side(b) -> receiver;
+side(g) -> gateway;
+side(_) -> all.
+
+%% ---- what comes of it ----
+
+line(Row) -> weft_report_csv:line([map_get(Column, Row) || Column <- ?COLUMNS]).
+
+told(Name, Rows) ->
+    #{variants := Variants, unit := Unit} = weft_bench_costs_cell:cell(Name),
+    Of = [Row || #{cell := Cell} = Row <- Rows, Cell =:= Name],
+    [io_lib:format("~n~ts, for one ~ts: ~ts~n",
+                   [Name, Unit, lists:join(" | ", [atom_to_list(V) || V <- Variants])]),
+     [told_line(Words, [total(What, Variant, Of) || Variant <- Variants])
+      || {What, Words} <- ?TOLD],
+     [told_line(["us in ", Part], [total({processor_us_of, Part}, Variant, Of)
+                                   || Variant <- Variants])
+      || Part <- lists:usort([Part || #{what := processor_us_of, 'of' := Part} <- Of])]].
+
+told_line(Words, Values) ->
+    case lists:usort(Values) of
+        [none] -> "";
+        _ -> io_lib:format("  ~-32ts~ts~n", [unicode:characters_to_list([Words]),
+                                             lists:join(" | ", [text(Value) || Value <- Values])])
+    end.
+
+text(none) -> "";
+text(Value) when Value >= 100 -> io_lib:format("~b", [round(Value)]);
+text(Value) -> io_lib:format("~.2f", [float(Value)]).
+
+%% The median of the repetitions, of the sum over nodes and over what it was counted of.
+total(What, Variant, Rows) ->
+    Chosen = [{Repetition, Value}
+              || #{variant := V, what := W, 'of' := Of, repetition := Repetition,
+                   value := Value} <- Rows, V =:= Variant, is_in(What, W, Of)],
+    case lists:usort([Repetition || {Repetition, _} <- Chosen]) of
+        [] -> none;
+        Repetitions ->
+            weft_report_statistics:median([lists:sum([Value || {R, Value} <- Chosen, R =:= Wanted])
+                                           || Wanted <- Repetitions])
+    end.
+
+is_in({What, Of}, What, Of) -> true;
+%% That is their sum.
+is_in(system_calls, system_calls, Of) -> Of =:= <<"all">>;
+is_in(What, What, _Of) -> true;
+is_in(_What, _Other, _Of) -> false.

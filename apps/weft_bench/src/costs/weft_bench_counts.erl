@@ -1,0 +1,141 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What a node does while something is measured, counted by its emulator: runs on that node.
+%%
+%% Three countings, one at a time, since the second and third slow the node down:
+%% ```
+%% work     reductions by kind of process; garbage collections; what came in by sockets
+%% calls    calls of each function of loaded code, by whatever process
+%% turns    by kind of process: messages received, turns (scheduled in), garbage collections
+%% '''
+%% The kind of a process is its name, or the module that it began with or is in. The witness of
+%% `weft_turn' is left out of turns: it runs because the counting makes processes wait.
+-module(weft_bench_counts).
+
+-export([start/1, stop/1]).
+-export_type([counting/0, count/0]).
+
+-type counting() :: work | calls | turns.
+%% What was counted, of whom, and how much.
+-type count() :: {What :: atom(), Of :: binary(), number()}.
+-opaque begun() :: {work, map()} | calls | {turns, Tracer :: pid()}.
+-export_type([begun/0]).
+
+-define(EVERYTHING, {'_', '_', '_'}).
+-define(WITNESS, <<"weft_turn">>).
+-define(TURNS, ['receive', running, garbage_collection]).
+
+%% @doc Begins to count.
+-spec start(counting()) -> begun().
+start(work) ->
+    {work, snapshot()};
+start(calls) ->
+    _ = erlang:trace_pattern(?EVERYTHING, true, [local, call_count]),
+    calls;
+start(turns) ->
+    Tracer = spawn_opt(fun() -> trace(#{}, #{}) end, [{priority, max}]),
+    _ = erlang:trace(processes, true, [{tracer, Tracer} | ?TURNS]),
+    {turns, Tracer}.
+
+%% @doc Ends it: what was counted since.
+-spec stop(begun()) -> [count()].
+stop({work, Before}) ->
+    work(Before, snapshot());
+stop(calls) ->
+    _ = erlang:trace_pattern(?EVERYTHING, pause, [local, call_count]),
+    Counts = [Count || {Module, _File} <- code:all_loaded(), Count <- calls_of(Module)],
+    _ = erlang:trace_pattern(?EVERYTHING, false, [local, call_count]),
+    Counts;
+stop({turns, Tracer}) ->
+    _ = erlang:trace(processes, false, ?TURNS),
+    Ref = erlang:trace_delivered(all),
+    receive {trace_delivered, all, Ref} -> ok end,
+    Tracer ! {result, self(), Ref},
+    receive {Ref, Counts} -> [{What, Of, Count} || {{What, Of}, Count} <- maps:to_list(Counts),
+                                                   Of =/= ?WITNESS] end.
+
+%% ---- work ----
+
+snapshot() ->
+    {Total, _} = erlang:statistics(exact_reductions),
+    {Collections, Words, _} = erlang:statistics(garbage_collection),
+    #{connections := _, packets := Packets, bytes := Bytes} = weft_bench_cluster:traffic(),
+    #{total => Total, collections => Collections, words => Words, packets => Packets,
+      bytes => Bytes,
+      processes => maps:from_list([{Pid, {kind(Pid), Reductions}}
+                                   || Pid <- processes(), Pid =/= self(),
+                                      {reductions, Reductions}
+                                          <- [process_info(Pid, reductions)]])}.
+
+work(Before, After) ->
+    Grown = fun(Key) -> map_get(Key, After) - map_get(Key, Before) end,
+    Of = grown(map_get(processes, Before), map_get(processes, After)),
+    Ended = Grown(total) - lists:sum([Reductions || {_, Reductions} <- Of]),
+    [{reductions, Kind, Reductions} || {Kind, Reductions} <- Of]
+        ++ [{reductions, <<"processes that ended">>, Ended},
+            {collections, <<"all">>, Grown(collections)},
+            {collected_words, <<"all">>, Grown(words)},
+            {received_bytes, <<"sockets">>, Grown(bytes)},
+            {received_packets, <<"sockets">>, Grown(packets)}].
+
+grown(Before, After) ->
+    Add = fun(Pid, {Kind, Reductions}, Sums) ->
+              {_, Had} = maps:get(Pid, Before, {Kind, 0}),
+              add(Kind, Reductions - Had, Sums)
+          end,
+    maps:to_list(maps:fold(Add, #{}, After)).
+
+add(_Key, 0, Sums) -> Sums;
+add(Key, Count, Sums) -> maps:update_with(Key, fun(Sum) -> Sum + Count end, Count, Sums).
+
+kind(Pid) ->
+    case process_info(Pid, [registered_name, current_function]) of
+        [{registered_name, Name}, _] when is_atom(Name) ->
+            atom_to_binary(Name);
+        [_, {current_function, {Current, _, _}}] ->
+            case proc_lib:translate_initial_call(Pid) of
+                {Began, _, _} when Began =/= proc_lib, Began =/= erlang -> atom_to_binary(Began);
+                _ -> atom_to_binary(Current)
+            end;
+        _ ->
+            <<"processes that ended">>
+    end.
+
+%% ---- calls ----
+
+calls_of(Module) ->
+    Counted = [{Function, Count}
+               || Function <- functions(Module),
+                  {call_count, Count} <- [erlang:trace_info(Function, call_count)],
+                  is_integer(Count), Count > 0],
+    [{function_calls, name(Function), Count} || {Function, Count} <- Counted]
+        ++ [{calls, atom_to_binary(Module), lists:sum([Count || {_, Count} <- Counted])}
+            || Counted =/= []].
+
+functions(Module) ->
+    try [{Module, Name, Arity} || {Name, Arity} <- Module:module_info(functions)]
+    catch error:undef -> []
+    end.
+
+name({Module, Name, Arity}) ->
+    unicode:characters_to_binary(io_lib:format("~w:~w/~b", [Module, Name, Arity])).
+
+%% ---- turns ----
+
+trace(Counts, Kinds) ->
+    receive
+        {trace, Pid, 'receive', _} -> counted(received, Pid, Counts, Kinds);
+        {trace, Pid, in, _} -> counted(turns, Pid, Counts, Kinds);
+        {trace, Pid, gc_minor_start, _} -> counted(minor_collections, Pid, Counts, Kinds);
+        {trace, Pid, gc_major_start, _} -> counted(major_collections, Pid, Counts, Kinds);
+        {result, From, Ref} -> From ! {Ref, Counts};
+        _Other -> trace(Counts, Kinds)
+    end.
+
+counted(What, Pid, Counts, Kinds) ->
+    case Kinds of
+        #{Pid := Kind} ->
+            trace(add({What, Kind}, 1, Counts), Kinds);
+        #{} ->
+            Kind = kind(Pid),
+            trace(add({What, Kind}, 1, Counts), Kinds#{Pid => Kind})
+    end.

@@ -1,0 +1,77 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Short countings: a call passes the processes of weft and none of them on stock, and each
+%% call is counted once; what perf says is read.
+-module(weft_bench_costs_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
+-export([calls_are_counted/1, wrong_arguments_are_refused/1, counts_of_perf_are_read/1,
+         parts_of_perf_are_summed/1]).
+
+suite() -> [{timetrap, {minutes, 5}}].
+
+all() ->
+    [calls_are_counted, wrong_arguments_are_refused, counts_of_perf_are_read,
+     parts_of_perf_are_summed].
+
+init_per_suite(Config) -> weft_bench_test_cluster:begin_suite(Config).
+
+end_per_suite(Config) -> weft_bench_test_cluster:end_suite(Config).
+
+%% Of each call the caller, the server, and with weft a session and a link on both sides hear once
+%% or twice.
+calls_are_counted(Config) ->
+    Dir = ?config(priv_dir, Config),
+    ?assertEqual(0, weft_bench_costs:main(["--only", "call", "--for_ms", "300", "--repetitions",
+                                           "1", "--out", Dir])),
+    {ok, Text} = file:read_file(filename:join(Dir, "costs.csv")),
+    [Header | Lines] = weft_report_csv:parse(Text),
+    Rows = [maps:from_list(lists:zip(Header, Line)) || Line <- Lines],
+    [?assert(about(1, value(Variant, <<"receiver">>, <<"received">>, <<"weft_bench_calls">>, Rows)))
+     || Variant <- [<<"stock">>, <<"weft_1">>]],
+    [?assert(about(Count, value(<<"weft_1">>, Node, <<"received">>, Kind, Rows)))
+     || Node <- [<<"sender">>, <<"receiver">>],
+        {Kind, Count} <- [{<<"weft_link">>, 1}, {<<"weft_session">>, 2}]],
+    ?assertEqual([], [Row || #{<<"variant">> := <<"stock">>, <<"of">> := Of} = Row <- Rows,
+                             lists:member(Of, [<<"weft_link">>, <<"weft_session">>])]),
+    [?assert(value(Variant, <<"receiver">>, <<"calls">>, <<"gen_server">>, Rows) >= 1)
+     || Variant <- [<<"stock">>, <<"weft_1">>]],
+    [?assert(value(Variant, <<"sender">>, <<"processor_us">>, <<"all">>, Rows) > 0)
+     || Variant <- [<<"stock">>, <<"weft_1">>]].
+
+value(Variant, Node, What, Of, Rows) ->
+    [Value] = [Value || #{<<"variant">> := V, <<"node">> := N, <<"what">> := W, <<"of">> := O,
+                          <<"value">> := Value} <- Rows,
+                        {V, N, W, O} =:= {Variant, Node, What, Of}],
+    try binary_to_float(Value) catch error:badarg -> float(binary_to_integer(Value)) end.
+
+%% One that answers late may count more than once, and pings and ticks are heard, too.
+about(Count, Value) -> Value >= 0.9 * Count andalso Value =< 1.2 * Count.
+
+wrong_arguments_are_refused(_Config) ->
+    [?assertEqual({Arguments, 2}, {Arguments, weft_bench_costs:main(Arguments)})
+     || Arguments <- [["--only", "nothing"], ["--for_ms", "1"], ["--repetitions", "0"]]].
+
+counts_of_perf_are_read(_Config) ->
+    Text = <<"# started on a day\n\n"
+             "13,,raw_syscalls:sys_enter,100,100.00,,\n"
+             "4,,syscalls:sys_enter_writev,100,100.00,,\n"
+             "0,,syscalls:sys_enter_read,100,100.00,,\n"
+             "<not supported>,,cache-misses,0,100.00,,\n">>,
+    ?assertEqual([{system_calls, <<"all">>, 13}, {system_calls, <<"writev">>, 4},
+                  {system_calls, <<"others">>, 9}], weft_bench_perf:counts(Text)).
+
+parts_of_perf_are_summed(_Config) ->
+    Text = <<"    50.00%;2;[kernel.kallsyms];[k] tcp_ack\n"
+             "    25.00%;1;[kernel.kallsyms];[k] rep_movs_alternative\n"
+             "    25.00%;1;libc.so.6;[.] __memmove_avx_unaligned_erms\n"
+             "    25.00%;3;beam.smp;[.] erts_schedule\n"
+             "    25.00%;5;memfd:vmem (deleted);[.] 0x00000000005d930c\n">>,
+    ?assertEqual([{processor_us_of, <<"Erlang code">>, 5000.0},
+                  {processor_us_of, <<"emulator">>, 3000.0},
+                  {processor_us_of, <<"emulator, copying">>, 1000.0},
+                  {processor_us_of, <<"kernel">>, 2000.0},
+                  {processor_us_of, <<"kernel, copying">>, 1000.0}],
+                 weft_bench_perf:parts(Text, 1000)).
