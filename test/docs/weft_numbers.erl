@@ -132,10 +132,10 @@ scale(_Kind, _Unit) -> 1.
 
 %% {Run, Cell, Metric}: of results.csv; {over, Variant, Value}: such a value by that of another
 %% variant; {ms, Value}: in milliseconds, in a column without units. {csv, File, Wanted, Column}: of
-%% other files, which is {names, ...} for a row about names, and {groups, ...} and {topologies, ...}
-%% for others, and of the benchmarks of ETS {speedup, ...} by a second scheduler, and {slower, ...}:
-%% how many times as long two take for the writes to these tables. {ratio, Value}, {low, Value} and
-%% {high, Value}: of ratios.csv, the ratio to stock and the ends of its interval.
+%% other files, which is {names, ...} for a row about names, {groups, ...}, {topologies, ...} and
+%% {costs, ...} for others, and of the benchmarks of ETS {speedup, ...} by a second scheduler, and
+%% {slower, ...}: how many times as long two take for the writes to these tables. {ratio, Value},
+%% {low, Value} and {high, Value}: of ratios.csv, the ratio to stock and the ends of its interval.
 %% {slope, File, X, Y, Max} and {r2, File, X, Y, Max}: of the line through the points of these
 %% columns, up to this X. {rows, File, Wanted}: how many rows there are.
 value({over, Other, {Run, Cell, Metric} = Value}) ->
@@ -167,6 +167,10 @@ value({names, Kind, Nodes, Workload, Callers, Column}) ->
 value({groups, Variant, Groups, Role, Column}) ->
     value({csv, "groups/groups.csv", [{"variant", Variant}, {"groups", Groups}, {"role", Role}],
            Column});
+value({costs, Run, Cell, Variant, What, Of}) ->
+    value({csv, "costs/" ++ Run ++ "/totals.csv",
+           [{"cell", atom_to_list(Cell)}, {"variant", atom_to_list(Variant)},
+            {"what", atom_to_list(What)}, {"of", Of}], "value"});
 value({topologies, Topology, Column}) ->
     value({csv, "topologies/topologies.csv", [{"topology", Topology}], Column});
 value({slope, File, X, Y, Max}) -> {element(1, line(File, X, Y, Max)), count};

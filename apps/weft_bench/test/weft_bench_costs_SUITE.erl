@@ -7,13 +7,13 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
--export([calls_are_counted/1, wrong_arguments_are_refused/1, counts_of_perf_are_read/1,
-         parts_of_perf_are_summed/1]).
+-export([calls_are_counted/1, totals_are_medians/1, wrong_arguments_are_refused/1,
+         counts_of_perf_are_read/1, parts_of_perf_are_summed/1]).
 
 suite() -> [{timetrap, {minutes, 5}}].
 
 all() ->
-    [calls_are_counted, wrong_arguments_are_refused, counts_of_perf_are_read,
+    [calls_are_counted, totals_are_medians, wrong_arguments_are_refused, counts_of_perf_are_read,
      parts_of_perf_are_summed].
 
 init_per_suite(Config) -> weft_bench_test_cluster:begin_suite(Config).
@@ -26,9 +26,7 @@ calls_are_counted(Config) ->
     Dir = ?config(priv_dir, Config),
     ?assertEqual(0, weft_bench_costs:main(["--only", "call", "--for_ms", "300", "--repetitions",
                                            "1", "--out", Dir])),
-    {ok, Text} = file:read_file(filename:join(Dir, "costs.csv")),
-    [Header | Lines] = weft_report_csv:parse(Text),
-    Rows = [maps:from_list(lists:zip(Header, Line)) || Line <- Lines],
+    Rows = rows(Dir, "costs.csv"),
     [?assert(about(1, value(Variant, <<"receiver">>, <<"received">>, <<"weft_bench_calls">>, Rows)))
      || Variant <- [<<"stock">>, <<"weft_1">>]],
     [?assert(about(Count, value(<<"weft_1">>, Node, <<"received">>, Kind, Rows)))
@@ -39,7 +37,30 @@ calls_are_counted(Config) ->
     [?assert(value(Variant, <<"receiver">>, <<"calls">>, <<"gen_server">>, Rows) >= 1)
      || Variant <- [<<"stock">>, <<"weft_1">>]],
     [?assert(value(Variant, <<"sender">>, <<"processor_us">>, <<"all">>, Rows) > 0)
-     || Variant <- [<<"stock">>, <<"weft_1">>]].
+     || Variant <- [<<"stock">>, <<"weft_1">>]],
+    [_] = [Row || #{<<"variant">> := <<"stock">>, <<"what">> := <<"received">>,
+                    <<"of">> := <<"all">>} = Row <- rows(Dir, "totals.csv")].
+
+rows(Dir, Name) ->
+    {ok, Text} = file:read_file(filename:join(Dir, Name)),
+    [Header | Lines] = weft_report_csv:parse(Text),
+    [maps:from_list(lists:zip(Header, Line)) || Line <- Lines].
+
+%% A call that is not in the second repetition was not made there; the sum that is there is not
+%% added up.
+totals_are_medians(_Config) ->
+    Row = fun(Repetition, Node, What, Of, Value) ->
+              #{cell => call, variant => stock, repetition => Repetition, unit => call,
+                node => Node, what => What, 'of' => Of, value => Value}
+          end,
+    Rows = [Row(1, sender, calls, <<"lists">>, 2.0), Row(1, receiver, calls, <<"lists">>, 3.0),
+            Row(1, sender, calls, <<"maps">>, 4.0), Row(2, sender, calls, <<"lists">>, 7.0),
+            Row(1, all, system_calls, <<"all">>, 10), Row(1, all, system_calls, <<"writev">>, 2),
+            Row(2, all, system_calls, <<"all">>, 12), Row(2, all, system_calls, <<"writev">>, 2)],
+    ?assertEqual([{calls, <<"all">>, 8.0}, {calls, <<"lists">>, 6.0}, {calls, <<"maps">>, 2.0},
+                  {system_calls, <<"all">>, 11.0}, {system_calls, <<"writev">>, 2.0}],
+                 [{What, Of, Value} || #{what := What, 'of' := Of, value := Value}
+                                           <- weft_bench_costs:totals(Rows)]).
 
 value(Variant, Node, What, Of, Rows) ->
     [Value] = [Value || #{<<"variant">> := V, <<"node">> := N, <<"what">> := W, <<"of">> := O,

@@ -10,12 +10,22 @@
 %%
 %% Writes DIR/costs.csv, each row as soon as it is known: the cell, the variant, the repetition, the
 %% node (sender, receiver, gateway; all nodes of a cluster as one), what was counted, of what
-%% (a kind of process, a module, a system call), and how much for one unit. And DIR/environment.csv.
+%% (a kind of process, a module, a system call), and how much for one unit. DIR/totals.csv has the
+%% medians of the repetitions, of all nodes together: of each thing that was counted, and of all of
+%% them. DIR also has environment.csv.
 -module(weft_bench_costs).
 
--export([command/0, main/1]).
+-export([command/0, main/1, totals/1]).
+-export_type([row/0]).
+
+%% Totals have no repetition and no node.
+-type row() :: #{cell := atom(), variant := atom(), unit := atom(), what := atom(),
+                 'of' := binary(), value := number(),
+                 repetition => pos_integer(), node => atom()}.
 
 -define(COLUMNS, [cell, variant, repetition, unit, node, what, 'of', value]).
+-define(TOTALS, [cell, variant, unit, what, 'of', value]).
+-define(ALL, <<"all">>).
 -define(FOR_MS, 2000).
 -define(REPETITIONS, 3).
 -define(COUNT_MS, 120000).
@@ -25,7 +35,8 @@
 -define(TOLD, [{processor_us, "processor time, us"}, {units_per_s, "done in a second"},
                {calls, "function calls"}, {reductions, "reductions"},
                {received, "messages to processes"}, {turns, "turns of processes"},
-               {collections, "garbage collections"}, {system_calls, "system calls"},
+               {minor_collections, "garbage collections, minor"},
+               {major_collections, "garbage collections, major"}, {system_calls, "system calls"},
                {switches, "context switches"}, {received_packets, "packets received"},
                {received_bytes, "bytes received"}, {instructions, "instructions"},
                {cache_misses, "cache misses"}]).
@@ -60,8 +71,12 @@ run(#{only := Only, repetitions := Repetitions, out := Dir} = Options) ->
                                  Variant <- rotated(Repetition, Name),
                                  Row <- rows(Name, Variant, Repetition, HasPerf, Options)]
               end,
-    Rows = weft_report_file:rows(File, weft_report_csv:line(?COLUMNS), fun line/1, Measure),
-    io:format("~ts~nfile: ~ts~n", [[told(Name, Rows) || Name <- Only], File]).
+    Totals = totals(weft_report_file:rows(File, weft_report_csv:line(?COLUMNS),
+                                          fun(Row) -> line(?COLUMNS, Row) end, Measure)),
+    ok = weft_report_file:write(filename:join(Dir, "totals.csv"),
+                                [weft_report_csv:line(?TOTALS)
+                                 | [line(?TOTALS, Row) || Row <- Totals]]),
+    io:format("~ts~nfile: ~ts~n", [[told(Name, Totals) || Name <- Only], File]).
 
 has_perf() ->
     case weft_bench_perf:possible() of
@@ -152,8 +167,11 @@ written_of(_Of, Value, Total) when Value < ?PART_MIN * Total -> <<"others, littl
 written_of(Of, _Value, _Total) -> Of.
 
 summed(Values) ->
-    lists:foldl(fun({Key, Value}, Sums) ->
-                    maps:update_with(Key, fun(Sum) -> Sum + Value end, Value, Sums)
+    maps:map(fun(_Key, All) -> lists:sum(All) end, grouped(Values)).
+
+grouped(Values) ->
+    lists:foldl(fun({Key, Value}, Groups) ->
+                    maps:update_with(Key, fun(All) -> [Value | All] end, [Value], Groups)
                 end, #{}, Values).
 
 side(a) -> sender;
@@ -163,18 +181,46 @@ side(_) -> all.
 
 %% ---- what comes of it ----
 
-line(Row) -> weft_report_csv:line([map_get(Column, Row) || Column <- ?COLUMNS]).
+line(Columns, Row) -> weft_report_csv:line([map_get(Column, Row) || Column <- Columns]).
 
-told(Name, Rows) ->
+%% @doc Medians of the repetitions. What is not said of a node or a thing in one of them was 0.
+-spec totals([row()]) -> [row()].
+totals(Rows) ->
+    Sums = summed([{Key, Value} || Row <- Rows, {Key, Value} <- keyed(Row)]),
+    Repetitions = grouped(lists:usort([{Cell, Repetition} || #{cell := Cell,
+                                                               repetition := Repetition} <- Rows])),
+    Values = grouped([{Key, Value} || {{Key, _Repetition}, Value} <- maps:to_list(Sums)]),
+    [#{cell => Cell, variant => Variant, unit => Unit, what => What, 'of' => Of,
+       value => median(Told, length(map_get(Cell, Repetitions)))}
+     || {{Cell, Variant, Unit, What, Of}, Told} <- lists:sort(maps:to_list(Values))].
+
+keyed(#{cell := Cell, variant := Variant, unit := Unit, what := What, 'of' := Of,
+        repetition := Repetition, value := Value}) ->
+    [{{{Cell, Variant, Unit, What, Part}, Repetition}, Value}
+     || Part <- case {What, Of} of
+                    {function_calls, _} -> [];
+                    %% It has its sum already.
+                    {system_calls, _} -> [Of];
+                    {_, ?ALL} -> [Of];
+                    _ -> [Of, ?ALL]
+                end].
+
+median(Values, Repetitions) ->
+    weft_report_statistics:median(Values ++ lists:duplicate(Repetitions - length(Values), 0)).
+
+told(Name, Totals) ->
     #{variants := Variants, unit := Unit} = weft_bench_costs_cell:cell(Name),
-    Of = [Row || #{cell := Cell} = Row <- Rows, Cell =:= Name],
+    Of = maps:from_list([{{Variant, What, Part}, Value}
+                         || #{cell := Cell, variant := Variant, what := What, 'of' := Part,
+                              value := Value} <- Totals, Cell =:= Name]),
+    Line = fun(Words, What, Part) ->
+               told_line(Words, [maps:get({Variant, What, Part}, Of, none) || Variant <- Variants])
+           end,
     [io_lib:format("~n~ts, for one ~ts: ~ts~n",
                    [Name, Unit, lists:join(" | ", [atom_to_list(V) || V <- Variants])]),
-     [told_line(Words, [total(What, Variant, Of) || Variant <- Variants])
-      || {What, Words} <- ?TOLD],
-     [told_line(["us in ", Part], [total({processor_us_of, Part}, Variant, Of)
-                                   || Variant <- Variants])
-      || Part <- lists:usort([Part || #{what := processor_us_of, 'of' := Part} <- Of])]].
+     [Line(Words, What, ?ALL) || {What, Words} <- ?TOLD],
+     [Line(["us in ", Part], processor_us_of, Part)
+      || Part <- lists:usort([P || {_, processor_us_of, P} <- maps:keys(Of), P =/= ?ALL])]].
 
 told_line(Words, Values) ->
     case lists:usort(Values) of
@@ -186,21 +232,3 @@ told_line(Words, Values) ->
 text(none) -> "";
 text(Value) when Value >= 100 -> io_lib:format("~b", [round(Value)]);
 text(Value) -> io_lib:format("~.2f", [float(Value)]).
-
-%% The median of the repetitions, of the sum over nodes and over what it was counted of.
-total(What, Variant, Rows) ->
-    Chosen = [{Repetition, Value}
-              || #{variant := V, what := W, 'of' := Of, repetition := Repetition,
-                   value := Value} <- Rows, V =:= Variant, is_in(What, W, Of)],
-    case lists:usort([Repetition || {Repetition, _} <- Chosen]) of
-        [] -> none;
-        Repetitions ->
-            weft_report_statistics:median([lists:sum([Value || {R, Value} <- Chosen, R =:= Wanted])
-                                           || Wanted <- Repetitions])
-    end.
-
-is_in({What, Of}, What, Of) -> true;
-%% That is their sum.
-is_in(system_calls, system_calls, Of) -> Of =:= <<"all">>;
-is_in(What, What, _Of) -> true;
-is_in(_What, _Other, _Of) -> false.

@@ -3,7 +3,7 @@
 %%
 %% Three countings, one at a time, since the second and third slow the node down:
 %% ```
-%% work     reductions by kind of process; garbage collections; what came in by sockets
+%% work     reductions by kind of process; what came in by sockets
 %% calls    calls of each function of loaded code, by whatever process
 %% turns    by kind of process: messages received, turns (scheduled in), garbage collections
 %% '''
@@ -57,10 +57,8 @@ stop({turns, Tracer}) ->
 
 snapshot() ->
     {Total, _} = erlang:statistics(exact_reductions),
-    {Collections, Words, _} = erlang:statistics(garbage_collection),
-    #{connections := _, packets := Packets, bytes := Bytes} = weft_bench_cluster:traffic(),
-    #{total => Total, collections => Collections, words => Words, packets => Packets,
-      bytes => Bytes,
+    #{packets := Packets, bytes := Bytes} = weft_bench_cluster:traffic(),
+    #{total => Total, packets => Packets, bytes => Bytes,
       processes => maps:from_list([{Pid, {kind(Pid), Reductions}}
                                    || Pid <- processes(), Pid =/= self(),
                                       {reductions, Reductions}
@@ -72,8 +70,6 @@ work(Before, After) ->
     Ended = Grown(total) - lists:sum([Reductions || {_, Reductions} <- Of]),
     [{reductions, Kind, Reductions} || {Kind, Reductions} <- Of]
         ++ [{reductions, <<"processes that ended">>, Ended},
-            {collections, <<"all">>, Grown(collections)},
-            {collected_words, <<"all">>, Grown(words)},
             {received_bytes, <<"sockets">>, Grown(bytes)},
             {received_packets, <<"sockets">>, Grown(packets)}].
 
