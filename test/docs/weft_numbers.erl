@@ -181,10 +181,19 @@ value({rows, File, Wanted}) ->
 value({csv, File, Wanted, Column}) ->
     {median(File, [{iolist_to_binary(Key), iolist_to_binary(Is)} || {Key, Is} <- Wanted],
             iolist_to_binary(Column)), kind(Column)};
+value({least, {Run, Cell, Metric}}) ->
+    {Least, _} = weft_report_interval:median(results(Run, Cell, Metric)),
+    {Least, kind(atom_to_list(Metric))};
+value({most, {Run, Cell, Metric}}) ->
+    {_, Most} = weft_report_interval:median(results(Run, Cell, Metric)),
+    {Most, kind(atom_to_list(Metric))};
 value({Column, {Run, Cell, Metric}}) ->
     {median(Run ++ "/ratios.csv", wanted(Cell, Metric), atom_to_binary(Column)), ratio};
 value({Run, Cell, Metric}) ->
-    {median(Run ++ "/results.csv", wanted(Cell, Metric), <<"value">>), kind(atom_to_list(Metric))}.
+    {middle(results(Run, Cell, Metric)), kind(atom_to_list(Metric))}.
+
+results(Run, Cell, Metric) ->
+    column(Run ++ "/results.csv", wanted(Cell, Metric), <<"value">>).
 
 wanted(Cell, Metric) ->
     lists:zip(?COLUMNS ++ [<<"metric">>],
@@ -200,11 +209,17 @@ kind(Metric) ->
         nomatch -> count
     end.
 
-median(File, Wanted, Column) ->
+median(File, Wanted, Column) -> middle(column(File, Wanted, Column)).
+
+%% In order.
+column(File, Wanted, Column) ->
     {Head, _} = data(File),
     Value = place(Column, Head),
     Found = lists:sort([number(lists:nth(Value, Row)) || Row <- rows(File, Wanted)]),
     Found =:= [] andalso error({no_rows, File, Wanted}),
+    Found.
+
+middle(Found) ->
     Count = length(Found),
     (lists:nth((Count + 1) div 2, Found) + lists:nth(Count div 2 + 1, Found)) / 2.
 
