@@ -4,6 +4,9 @@
 %% Keys are in one directory: that of the user (`id_ed25519' or another kind), and `known_hosts'
 %% with the keys of the hosts. A host that is not in it, or has another key, is refused. Passwords
 %% are not asked for. A script is the input of a shell; files go by SFTP.
+%%
+%% sshd starts the shell of the user in a process group of its own. That shell becomes one that says
+%% the group, and has another one run the script: so a script that takes too long can be ended.
 -module(weft_deploy_ssh).
 -behaviour(weft_deploy_host).
 
@@ -12,6 +15,9 @@
 -define(CONNECT_MS, 15000).
 -define(CHUNK_MS, 60000).
 -define(OUTPUT_MAX, 16000000).
+%% One that ends by a signal ends OTP's connection, too.
+-define(SHELL, "exec sh -c 'trap \"exit 143\" TERM; echo weft_group $$; sh -s; exit $?'").
+-define(GROUP, "^weft_group ([0-9]+)\n").
 
 %% @doc Connects, and checks the key of the host.
 -spec open(string(), #{keys := string(), user := string(), port := inet:port_number(), _ => _}) ->
@@ -50,10 +56,41 @@ close(Connection) -> ssh:close(Connection).
 
 -spec run(pid(), iodata(), timeout()) -> {ok, non_neg_integer(), binary()} | {error, iodata()}.
 run(Connection, Script, TimeoutMs) ->
+    channel(Connection,
+            fun(Channel) ->
+                case executed(Connection, Channel, ?SHELL, {Script, TimeoutMs}) of
+                    {ok, Status, Output} -> {ok, Status, without_group(Output)};
+                    {late, Output} -> ended(group(Output), Connection, Channel);
+                    Error -> Error
+                end
+            end).
+
+%% The profile of the user may have said something before it.
+group(Output) -> re:run(Output, ?GROUP, [multiline, {capture, [1], list}]).
+
+without_group(Output) -> re:replace(Output, ?GROUP, "", [multiline, {return, binary}]).
+
+%% What the script has started in another group, as a node of the deployment is, goes on.
+ended({match, [Group]}, Connection, Channel) ->
+    Kill = fun(Other) ->
+               executed(Connection, Other, "kill -TERM -" ++ Group, {"\n", ?CONNECT_MS})
+           end,
+    case channel(Connection, Kill) of
+        {ok, _, _} ->
+            %% So that nothing of it comes later.
+            _ = collect(Connection, Channel, deadline(?CONNECT_MS), none, <<>>),
+            {error, "a command took too long"};
+        _ ->
+            ended(nomatch, Connection, Channel)
+    end;
+ended(nomatch, _Connection, _Channel) ->
+    {error, "ssh: no answer in time"}.
+
+channel(Connection, Fun) ->
     case ssh_connection:session_channel(Connection, ?CONNECT_MS) of
         {ok, Channel} ->
             Monitor = monitor(process, Connection),
-            Result = started(Connection, Channel, Script, TimeoutMs),
+            Result = Fun(Channel),
             true = demonitor(Monitor, [flush]),
             ok = ssh_connection:close(Connection, Channel),
             Result;
@@ -61,20 +98,21 @@ run(Connection, Script, TimeoutMs) ->
             {error, io_lib:format("ssh: no channel: ~0tP", [Reason, 10])}
     end.
 
-started(Connection, Channel, Script, TimeoutMs) ->
-    case ssh_connection:exec(Connection, Channel, "sh -s", ?CONNECT_MS) of
+executed(Connection, Channel, Command, {Input, TimeoutMs}) ->
+    case ssh_connection:exec(Connection, Channel, Command, ?CONNECT_MS) of
         success ->
-            case ssh_connection:send(Connection, Channel, Script, ?CHUNK_MS) of
+            case ssh_connection:send(Connection, Channel, Input, ?CHUNK_MS) of
                 ok ->
                     _ = ssh_connection:send_eof(Connection, Channel),
-                    Deadline = erlang:monotonic_time(millisecond) + TimeoutMs,
-                    collect(Connection, Channel, Deadline, none, <<>>);
+                    collect(Connection, Channel, deadline(TimeoutMs), none, <<>>);
                 {error, Reason} ->
                     {error, io_lib:format("ssh: ~0tP", [Reason, 10])}
             end;
         Other ->
             {error, io_lib:format("ssh: the host runs no shell: ~0tP", [Other, 10])}
     end.
+
+deadline(TimeoutMs) -> erlang:monotonic_time(millisecond) + TimeoutMs.
 
 %% The connection may end without a word to this channel, and a host without a word to anybody,
 %% hence the deadline.
@@ -96,10 +134,10 @@ collect(Connection, Channel, Deadline, Status, Output) ->
             {error, "ssh: the connection was lost"};
         {'DOWN', _Monitor, process, Connection, _Reason} ->
             {error, "ssh: the connection was lost"};
-        {ssh_cm, Connection, _EofOrSignal} ->
+        {ssh_cm, Connection, EofOrSignal} when element(2, EofOrSignal) =:= Channel ->
             collect(Connection, Channel, Deadline, Status, Output)
     after Left ->
-        {error, "ssh: no answer in time"}
+        {late, Output}
     end.
 
 -spec put(pid(), string(), binary()) -> ok | {error, iodata()}.

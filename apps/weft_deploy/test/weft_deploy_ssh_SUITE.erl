@@ -14,6 +14,7 @@
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1]).
 -export([up_and_the_second_time_nothing/1, an_unknown_host_key_is_refused/1,
+         a_script_that_takes_too_long_is_ended/1,
          upgraded_by_one_command/1, the_benchmark_measures_between_them/1,
          a_load_is_on_several_hosts/1, an_interrupted_load_leaves_nothing/1,
          a_host_that_can_not_have_a_load_is_named/1,
@@ -26,7 +27,8 @@ suite() -> [{timetrap, {minutes, 20}}].
 
 %% Each case goes on with what the one before has left.
 all() ->
-    [up_and_the_second_time_nothing, an_unknown_host_key_is_refused]
+    [up_and_the_second_time_nothing, an_unknown_host_key_is_refused,
+     a_script_that_takes_too_long_is_ended]
         ++ [Case || Case <- [upgraded_by_one_command, the_benchmark_measures_between_them,
                              a_load_is_on_several_hosts, an_interrupted_load_leaves_nothing,
                              a_host_that_can_not_have_a_load_is_named],
@@ -217,6 +219,23 @@ an_unknown_host_key_is_refused(Config) ->
     ok = file:write_file(Known, Right),
     ?assertEqual(length(?config(hosts, Config)), length(Lost)),
     ?assertMatch({match, _}, re:run(Why, "known_hosts")).
+
+%% With all that it has started but for nodes, and the host can be worked with afterwards.
+a_script_that_takes_too_long_is_ended(Config) ->
+    {ok, Connection} = weft_deploy_ssh:open("10.99.77.1", #{keys => ?config(keys, Config),
+                                                            user => "root", port => ?PORT}),
+    Script = "echo begun; sleep 3601 & sleep 3602 | cat & wait\n",
+    ?assertEqual({error, "a command took too long"},
+                 weft_deploy_ssh:run(Connection, Script, 2000)),
+    weft_test_nodes:until(fun() -> sleepers(Config) =:= "" end),
+    ?assertEqual({ok, 3, <<"one\ntwo\n">>},
+                 weft_deploy_ssh:run(Connection, "echo one; echo two >&2; exit 3\n", 20000)),
+    ok = weft_deploy_ssh:close(Connection),
+    ?assertMatch({ok, #{started := [], stopped := [], failed := []}, _}, run(apply, Config)).
+
+sleepers(Config) ->
+    sh("for p in $(ip netns pids ~ts); do tr '\\0' ' ' < /proc/$p/cmdline; echo; done "
+       "| grep '^sleep 360'", [host_name(1, Config)]).
 
 upgraded_by_one_command(Config) ->
     deployment([{shop, [{version, 2}]}], Config),
