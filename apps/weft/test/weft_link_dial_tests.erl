@@ -28,6 +28,17 @@ each_pause_after_a_failure_is_longer_than_the_one_before_test() ->
                     end, ?DIAL:new(), lists:seq(1, 5)),
     ?assert(erlang:monotonic_time(millisecond) - StartMs >= 620).
 
+%% A node that is to come dials by itself. 1 s is the longest pause otherwise.
+a_name_that_is_unknown_for_long_is_asked_for_less_often_test() ->
+    Missed = lists:foldl(fun(_, Dial) ->
+                             ?DIAL:cancel_pause(?DIAL:retry_later(?DIAL:failed(no_such_node, Dial)))
+                         end, ?DIAL:new(), lists:seq(1, 40)),
+    Pausing = ?DIAL:retry_later(Missed),
+    receive dial -> error(too_soon) after 1500 -> ok end, % pacing: that it does not come
+    Known = ?DIAL:retry_later(?DIAL:reached(undefined, Pausing)),
+    ok = told(),
+    _ = ?DIAL:cancel_pause(?DIAL:pause_is_over(Known)).
+
 a_lane_ends_pauses_and_makes_the_next_one_short_test() ->
     Tired = lists:foldl(fun(_, Dial) -> ?DIAL:cancel_pause(?DIAL:retry_later(Dial)) end,
                         ?DIAL:new(), lists:seq(1, 20)),

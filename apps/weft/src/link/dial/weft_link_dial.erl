@@ -1,10 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc The attempts of a link to reach its peer: one at a time, and the pauses between them.
 %%
-%% After a failed attempt the next one has to wait, each time twice as long, up to a second. An
-%% attempt is a process linked to the caller, which is that of the link. It sends
-%% {dialled, Pid, Result}, and gives the caller the socket of a result {ok, Socket, Peer, Address}.
-%% The end of a pause is the message `dial'.
+%% After a failed attempt the next one has to wait, each time twice as long, up to a second. While
+%% epmd does not know the name, pauses grow on slowly, up to five seconds: a node that is to come
+%% dials by itself as a rule, and a cluster may have many that are not there. An attempt is a
+%% process linked to the caller, which is that of the link. It sends {dialled, Pid, Result}, and
+%% gives the caller the socket of a result {ok, Socket, Peer, Address}. The end of a pause is the
+%% message `dial'.
 %% `weft_link' decides why to dial, and what becomes of the lane.
 -module(weft_link_dial).
 
@@ -14,6 +16,9 @@
 
 -define(RETRY_MIN_MS, 20).
 -define(RETRY_MAX_MS, 1000).
+%% So much longer for each time in a row that epmd did not know the name.
+-define(RETRY_MISSING_MS, 100).
+-define(RETRY_MISSING_MAX_MS, 5000).
 %% How often in a row epmd did not know the name: once may be an epmd that was itself restarted.
 -define(MISSING_MAX, 2).
 
@@ -96,8 +101,9 @@ cancel_pause(#dial{timer = Timer} = Dial) ->
 
 %% @doc A pause, and a longer one the next time.
 -spec retry_later(dial()) -> dial().
-retry_later(#dial{retry_ms = RetryMs} = Dial) ->
-    pause(RetryMs, Dial#dial{retry_ms = min(?RETRY_MAX_MS, 2 * RetryMs)}).
+retry_later(#dial{retry_ms = RetryMs, missing = Missing} = Dial) ->
+    MaxMs = max(?RETRY_MAX_MS, min(?RETRY_MISSING_MAX_MS, Missing * ?RETRY_MISSING_MS)),
+    pause(RetryMs, Dial#dial{retry_ms = min(MaxMs, 2 * RetryMs)}).
 
 %% @doc No pause now, and a short one the next time.
 -spec retry_at_once(dial()) -> dial().

@@ -4,7 +4,7 @@
 %% One process for each peer. It owns the sockets of the lanes and reads them (`weft_link_lanes').
 %% Pings and control messages end here; all other packets go to the handler above (`weft_switch').
 %% The link is brought up when the overlay wants it or something in the handler needs it: first at
-%% once, then with pauses that double up to a second. Either side may dial; `weft_link_admission'
+%% once, then with pauses that grow (`weft_link_dial'). Either side may dial; `weft_link_admission'
 %% settles crossing calls. A lane that does not answer for link_timeout_ms is closed; what that says
 %% about the node of the peer is decided by `weft_link_peer'.
 %%
