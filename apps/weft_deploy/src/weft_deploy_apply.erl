@@ -208,19 +208,24 @@ healthy([#{host := Host} | _] = Nodes, IsLinked,
 
 %% --- groups -------------------------------------------------------------------------------------
 
-%% @doc Those who run already learn from one of them who has come.
+%% @doc Those who run already learn from one of them who has come. Of the first deployment all know
+%% all others.
 -spec groups(Started :: [term()], weft_deploy_session:session()) -> ok.
-groups([_ | _], #{spec := #{topology := groups}} = Session) ->
+groups([_ | _], #{spec := #{topology := groups}, seen := Seen} = Session) ->
+    Before = lists:sum([map_size(Nodes) || {ok, #{nodes := Nodes}} <- maps:values(Seen)]),
+    _ = Before > 0 andalso ask_all_groups(Session),
+    ok;
+groups(_Started, _Session) ->
+    ok.
+
+ask_all_groups(Session) ->
     Desired = weft_deploy_session:desired(Session),
     Hosts = [Host || #{host := Host} <- Desired,
                      {ok, _} <- [weft_deploy_session:connection(Host, Session)]],
     Groups = lists:usort(lists:append([Own || #{groups := Own} <- Desired])),
     Members = [{Group, [list_to_atom(Node) || #{node := Node, groups := Own} <- Desired,
                                               lists:member(Group, Own)]} || Group <- Groups],
-    _ = [ask_groups(Host, Members, Desired, Session) || Host <- lists:usort(Hosts)],
-    ok;
-groups(_Started, _Session) ->
-    ok.
+    [ask_groups(Host, Members, Desired, Session) || Host <- lists:usort(Hosts)].
 
 ask_groups(Host, Members, Desired, Session) ->
     Here = [list_to_atom(Node) || #{node := Node, host := At} <- Desired, At =:= Host],
