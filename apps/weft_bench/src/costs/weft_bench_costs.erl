@@ -117,17 +117,8 @@ passes(Name, Variant, Passes, #{out := Dir, for_ms := ForMs}) ->
       end).
 
 pass(work, Work, Nodes, _Dir) ->
-    Before = [{Role, weft_bench_idle:cpu_us(Nodes, [Role]), weft_bench_idle:wakeups(Nodes, [Role])}
-              || Role <- weft_bench_nodes:roles(Nodes)],
-    StartUs = os:perf_counter(microsecond),
-    {Units, Counts} = on_nodes(work, Work, Nodes),
-    ElapsedUs = os:perf_counter(microsecond) - StartUs,
-    After = [{Role, What, <<"all">>, Value}
-             || {Role, CpuUs, Wakeups} <- Before,
-                {What, Value} <- [{processor_us, weft_bench_idle:cpu_us(Nodes, [Role]) - CpuUs},
-                                  {switches, weft_bench_idle:wakeups(Nodes, [Role]) - Wakeups}]],
-    per_unit(Units, [{a, units_per_s, <<"all">>, Units * Units * 1.0e6 / ElapsedUs}
-                     | After ++ Counts]);
+    {{Units, Outside}, Counts} = on_nodes(work, fun() -> outside(Work, Nodes) end, Nodes),
+    per_unit(Units, Outside ++ Counts);
 pass(Counting, Work, Nodes, _Dir) when Counting =:= calls; Counting =:= turns ->
     {Units, Counts} = on_nodes(Counting, Work, Nodes),
     per_unit(Units, Counts);
@@ -136,11 +127,26 @@ pass(system_calls, Work, Nodes, Dir) ->
 pass(parts, Work, Nodes, Dir) ->
     per_side(Nodes, Work, fun weft_bench_perf:sampled/3, filename:join(Dir, "perf.data")).
 
+%% From outside, between the countings of the nodes, which take time too.
+outside(Work, Nodes) ->
+    Look = fun(Role) ->
+               [{processor_us, weft_bench_idle:cpu_us(Nodes, [Role])},
+                {switches, weft_bench_idle:wakeups(Nodes, [Role])}]
+           end,
+    Before = [{Role, Look(Role)} || Role <- weft_bench_nodes:roles(Nodes)],
+    StartUs = os:perf_counter(microsecond),
+    Units = Work(),
+    ElapsedUs = os:perf_counter(microsecond) - StartUs,
+    {Units, [{a, units_per_s, ?ALL, Units * Units * 1.0e6 / ElapsedUs}
+             | [{Role, What, ?ALL, Now - Was}
+                || {Role, Looked} <- Before,
+                   {{What, Was}, {What, Now}} <- lists:zip(Looked, Look(Role))]]}.
+
 %% By the emulator of each node, on all at the same time.
 on_nodes(Counting, Work, Nodes) ->
     Begun = [{Role, call(Nodes, Role, start, [Counting])} || Role <- weft_bench_nodes:roles(Nodes)],
-    Units = Work(),
-    {Units, [{Role, What, Of, Count} || {Role, Of1} <- Begun,
+    Result = Work(),
+    {Result, [{Role, What, Of, Count} || {Role, Of1} <- Begun,
                                         {What, Of, Count} <- call(Nodes, Role, stop, [Of1])]}.
 
 call(Nodes, Role, Function, Arguments) ->
