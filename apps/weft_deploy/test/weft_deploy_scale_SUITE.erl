@@ -19,7 +19,7 @@
 %% With one it would be the only way, and not be drained.
 -define(GATES, 2).
 %% What a line has to explain, up to so many nodes. Beyond, the machine is what is measured.
--define(R2, 0.97).
+-define(R2, 0.98).
 -define(IN_LINE_MAX, 100).
 
 suite() -> [{timetrap, {hours, 2}}].
