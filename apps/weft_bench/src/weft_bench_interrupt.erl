@@ -5,14 +5,16 @@
 %% `bin/bench' makes SIGTERM of an interrupt. The command runs in a process of its own, which is
 %% killed. Then what the command has said is to be done in this case (`afterwards/2') is done. A
 %% command that can end by itself (`gently/0') gets the message `weft_bench_interrupt' first, and is
-%% killed if it is interrupted again. Nodes end with the emulator, whose input they read.
+%% killed if it is interrupted again. Nodes end with the emulator, whose input they read, and the
+%% emulator ends in the same way with `bin/bench', when nobody is left who could interrupt it.
 -module(weft_bench_interrupt).
 -behaviour(gen_event).
 
--export([run/1, afterwards/2, gently/0]).
+-export([run/1, at_end_of_input/0, afterwards/2, gently/0]).
 -export([command/1, init/1, handle_event/2, handle_call/2]).
 
 -define(INTERRUPTED, 130).
+-define(AGAIN_MS, 10000).
 
 -type status() :: non_neg_integer().
 
@@ -23,6 +25,22 @@ run(Command) ->
     ok = gen_event:delete_handler(erl_signal_server, erl_signal_handler, []),
     ok = gen_event:add_handler(erl_signal_server, ?MODULE, self()),
     wait(spawn_monitor(?MODULE, command, [Command]), #{}).
+
+%% @doc From now on the end of the standard input is an interrupt, and soon after it another one.
+%% Whoever started this emulator holds the other end, and writes nothing to it.
+-spec at_end_of_input() -> ok.
+at_end_of_input() ->
+    _ = spawn(fun() ->
+                      Input = open_port({fd, 0, 0}, [in, eof]),
+                      receive {Input, eof} -> interrupt_twice() end
+              end),
+    ok.
+
+interrupt_twice() ->
+    _ = whereis(?MODULE) =:= undefined andalso halt(?INTERRUPTED),
+    say("~nbin/bench is gone", []),
+    ?MODULE ! {?MODULE, interrupted},
+    receive after ?AGAIN_MS -> ?MODULE ! {?MODULE, interrupted} end.
 
 %% @private
 -spec command(fun(() -> status())) -> no_return().
@@ -78,8 +96,11 @@ interrupted({Pid, Monitor}, Told) ->
          end || Fun <- maps:values(Told)],
     ?INTERRUPTED.
 
+%% Whoever read it may be gone as well.
 say(Format, Arguments) ->
-    io:put_chars(standard_error, [weft_bench_error:text(Format, Arguments), $\n]).
+    try io:put_chars(standard_error, [weft_bench_error:text(Format, Arguments), $\n])
+    catch error:_ -> ok
+    end.
 
 %% --- the handler of signals -------------------------------------------------------------------
 

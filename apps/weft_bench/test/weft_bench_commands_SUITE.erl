@@ -9,7 +9,8 @@
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([full_from_the_start/1, full_while_it_measures/1, cut_while_it_measures/1,
-         nodes_that_do_not_start/1, load_interrupted/1, cells_interrupted/1, loads_end_anyway/1]).
+         nodes_that_do_not_start/1, load_interrupted/1, cells_interrupted/1, loads_end_anyway/1,
+         script_killed/1]).
 
 %% So many blocks of 512 bytes a file of results may have: room for some rows.
 -define(BLOCKS_MAX, 1).
@@ -19,7 +20,7 @@ suite() -> [{timetrap, {minutes, 5}}].
 
 all() ->
     [full_from_the_start, cut_while_it_measures, nodes_that_do_not_start, load_interrupted,
-     cells_interrupted, loads_end_anyway]
+     cells_interrupted, loads_end_anyway, script_killed]
         ++ [full_while_it_measures || os:getenv("FULL") =/= false].
 
 init_per_suite(Config) -> weft_bench_test_cluster:begin_suite(Config).
@@ -124,6 +125,32 @@ cells_interrupted(Config) ->
 %% A driver that hangs is not waited for if the interrupt is repeated. What was written is kept.
 loads_end_anyway(Config) ->
     Dir = dir(Config, "loads_end_anyway"),
+    Out = filename:join(Dir, "out"),
+    {130, _} = interrupted(["load", hanging(Dir), "--out", Out], Config,
+                           fun() -> texts(Out, "summary.csv") =/= [] end, 2),
+    ?assertMatch([[_, <<"get">> | _]], texts(Out, "total.csv")),
+    ?assert(filelib:is_regular(filename:join(Out, "report.html"))).
+
+%% Nobody can interrupt it any more: so the emulator ends by itself, and with it its nodes. With
+%% FULL=1 also that of a load that hangs.
+script_killed(Config) ->
+    Dir = dir(Config, "no_script"),
+    %% More than there is time for.
+    Long = names("global", 2 * ?TIMEOUT_MS div 1000),
+    Hanging = ["load", hanging(Dir)],
+    [begin
+         Out = filename:join(Dir, Command),
+         {Port, OsPid} = script(Arguments ++ ["--out", Out], Config),
+         weft_test_nodes:until(fun() -> rows(Out, File) =/= [] end, ?TIMEOUT_MS),
+         [] = os:cmd("kill -KILL " ++ integer_to_list(OsPid)),
+         {137, _} = weft_bench_command:collect(Port),
+         Mine = lists:concat(["pgrep -f '", Dir, "/[", [hd(Command)], "]", tl(Command), "'"]),
+         weft_test_nodes:until(fun() -> os:cmd(Mine) =:= "" end, ?TIMEOUT_MS)
+     end || {[Command | _] = Arguments, File} <- usual([{Long, "names.csv"},
+                                                        {Hanging, "summary.csv"}])].
+
+%% The configuration of a load whose second worker hangs.
+hanging(Dir) ->
     File = filename:join(Dir, "hangs.config"),
     ok = file:write_file(filename:join(Dir, "hangs.erl"),
                          "-module(hangs). -export([new/1, run/4]).\n"
@@ -133,11 +160,7 @@ loads_end_anyway(Config) ->
     ok = file:write_file(File, io_lib:format("{driver, hangs}. {source_dir, ~p}. {mode, max}.\n"
                                              "{operations, [{get, 1}]}. {concurrent, 2}.\n"
                                              "{report_interval, 1}.\n", [Dir])),
-    Out = filename:join(Dir, "out"),
-    {130, _} = interrupted(["load", File, "--out", Out], Config,
-                           fun() -> texts(Out, "summary.csv") =/= [] end, 2),
-    ?assertMatch([[_, <<"get">> | _]], texts(Out, "total.csv")),
-    ?assert(filelib:is_regular(filename:join(Out, "report.html"))).
+    File.
 
 load(Config) ->
     File = filename:join(dir(Config, "load"), "get.config"),
@@ -147,14 +170,18 @@ load(Config) ->
 
 %% The script, interrupted so many times once this is true.
 interrupted(Arguments, Config, IsTime, Times) ->
+    {Port, OsPid} = script(Arguments, Config),
+    weft_test_nodes:until(IsTime, ?TIMEOUT_MS),
+    interrupt(OsPid, Times, Port, <<>>).
+
+script(Arguments, Config) ->
     Build = dir(Config, "build"),
     Lib = filename:absname(filename:dirname(code:lib_dir(weft_bench))),
     _ = file:make_symlink(filename:dirname(Lib), filename:join(Build, "default")),
     Port = weft_bench_command:open(["REBAR_BASE_DIR='", Build, "' exec ", script(), " ",
                                     lists:join(" ", Arguments)]),
     {os_pid, OsPid} = erlang:port_info(Port, os_pid),
-    weft_test_nodes:until(IsTime, ?TIMEOUT_MS),
-    interrupt(OsPid, Times, Port, <<>>).
+    {Port, OsPid}.
 
 interrupt(OsPid, Times, Port, Output) ->
     [] = os:cmd(io_lib:format("kill -INT ~b", [OsPid])),
@@ -190,9 +217,11 @@ small() ->
      ["groups", "--nodes", "5", "--groups", "2", "--idle_s", "1"]].
 
 %% More rows than there is room for, before it is the turn of the second kind.
-names(Dir) ->
-    ["names", "--nodes", "2", "--kinds", "global,eventual", "--workloads", "all", "--seconds", "1",
-     "--callers", lists:join(",", lists:duplicate(12, "1")), "--out", Dir].
+names(Dir) -> names("global,eventual", 12) ++ ["--out", Dir].
+
+names(Kinds, Rows) ->
+    ["names", "--nodes", "2", "--kinds", Kinds, "--workloads", "all", "--seconds", "1",
+     "--callers", lists:join(",", lists:duplicate(Rows, "1"))].
 
 dir(Config, Name) ->
     Dir = filename:join(?config(priv_dir, Config), Name),
