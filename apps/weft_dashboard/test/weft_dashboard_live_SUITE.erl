@@ -14,7 +14,7 @@
 -import(weft_dashboard_chromium, [evaluate/2, until/2, key/2, command/3, screenshot/2, errors/1]).
 -import(weft_dashboard_page_steps, [open/3, rows/2, press/2, press_node/2,
                                     with_token/1, tab_to/2, focused/1, hops/0, passed/1,
-                                    state/2]).
+                                    state/2, drawn/2]).
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1]).
 -export([it_equals_the_status_of_the_nodes/1, the_path_of_two_nodes/1, with_keys_only/1,
@@ -214,7 +214,10 @@ it_connects_again(Config) ->
     _ = until("document.documentElement.dataset.connection !== 'live'", Browser),
     ok = call(A, application, start, [weft_dashboard]),
     _ = until("document.documentElement.dataset.connection === 'live'", Browser),
-    ?assertEqual(<<"still here">>, evaluate("window.mark", Browser)).
+    ?assertEqual(<<"still here">>, evaluate("window.mark", Browser)),
+    %% Browsers tell of each connection that is refused.
+    ?assertEqual([], [Error || Error <- errors(Browser),
+                               maps:get(<<"source">>, Error, none) =/= <<"network">>]).
 
 %% --- ten minutes --------------------------------------------------------------------------------
 
@@ -277,6 +280,7 @@ a_gateway_is_killed_and_replayed(Config) ->
     ?assertEqual([<<"up">>], state(Killed, Browser)),
     press("Play", Browser),
     until(fun() -> state(Killed, Browser) =:= [<<"silent">>] end),
+    until(fun() -> drawn(Killed, Browser) =:= <<"silent">> end),
     ok = screenshot(filename:join(?config(priv_dir, Config), "replayed.png"), Browser),
     ?assertEqual([], errors(Browser)),
     Talk = ?config(talk, Config),

@@ -11,7 +11,7 @@
 -import(weft_dashboard_chromium, [go/2, evaluate/2, until/2, key/2, type/2, before/2, errors/1]).
 -import(weft_dashboard_page_steps, [open/3, model/1, get/2, rows/2, rows_as_they_are/2, rows_of/1,
                                     press/2, press_node/2, with_token/1, tab_to/2, focused/1,
-                                    hops/0, passed/1, state/2]).
+                                    hops/0, passed/1, state/2, drawn/2]).
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2,
          end_per_testcase/2]).
@@ -458,9 +458,15 @@ a_gateway_is_killed_and_the_path_changes(Config) ->
     until(fun() -> pairs(model(Nodes)) =:= pairs(rows("Links", Browser)) end),
     it_is_in_the_timeline(Killed, Nodes, Browser),
     its_alarm_is_acknowledged(Killed, Nodes, Browser),
-    %% As it was before.
+    it_is_replayed(Killed, BeforeMs, Config).
+
+it_is_replayed(Killed, BeforeMs, Config) ->
+    {#{a := A} = Nodes, Browser} = both(Config),
     ok = call(A, weft_ops_recorder, flush, []),
-    open(["#at=", integer_to_list(BeforeMs)], Nodes, Browser),
+    AsBefore = ["#at=", integer_to_list(BeforeMs)],
+    Undo = before(drawn_when_settled(Killed), Browser),
+    open(AsBefore, Nodes, Browser),
+    Undo(),
     _ = until("document.documentElement.dataset.past === 'true'", Browser),
     ?assertEqual([<<"up">>], state(Killed, Browser)),
     %% Played on, it is killed again.
@@ -472,11 +478,26 @@ a_gateway_is_killed_and_the_path_changes(Config) ->
     %% The time that is shown stands still from then on.
     _ = until("[...document.querySelectorAll('button')].some(b => b.textContent === 'Play' || "
               "(b.textContent === 'Pause' && b.click()))", Browser),
+    %% On the canvas too, and before it has a place elsewhere, as it is in no group now; and back.
+    _ = until("settled.length > 1", Browser),
+    ?assertEqual(<<"silent">>, evaluate("settled[1]", Browser)),
+    _ = evaluate(["location.hash = '", AsBefore, "'"], Browser),
+    _ = until("settled.at(-1) === 'up'", Browser),
+    ?assertEqual([<<"up">>], state(Killed, Browser)),
     press("Back to now", Browser),
     _ = until("document.documentElement.dataset.past === 'false'", Browser),
     ?assertEqual(undefined, evaluate("new URLSearchParams(location.hash.slice(1)).get('at') ?? "
                                      "undefined", Browser)),
-    until(fun() -> state(Killed, Browser) =:= [<<"silent">>] end).
+    until(fun() -> state(Killed, Browser) =:= [<<"silent">>] end),
+    until(fun() -> drawn(Killed, Browser) =:= <<"silent">> end).
+
+%% A page whose layout takes hundreds of tasks, as time goes fast for it. It notes how the node was
+%% drawn each time when the layout was done.
+drawn_when_settled(Node) ->
+    ["const now = performance.now.bind(performance); let more = 0;"
+     "performance.now = () => now() + (more += 20); window.settled = [];"
+     "document.addEventListener('settled', (event) => "
+     "settled.push(event.target.picture.states()['", Node, "']));"].
 
 pairs(#{<<"links">> := Links}) -> lists:usort([pair(Key) || Key <- maps:keys(Links)]);
 pairs(Rows) -> [Pair || [Pair | _] <- Rows].

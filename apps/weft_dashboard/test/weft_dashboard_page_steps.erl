@@ -7,7 +7,8 @@
 -import(weft_dashboard_chromium, [go/2, evaluate/2, until/2, key/2, type/2, click/2]).
 
 -export([open/3, model/1, get/2, rows/2, rows_as_they_are/2, rows_of/1, press/2, press_node/2,
-         with_token/1, tab_to/2, focused/1, hops/0, passed/1, state/2, axe/0, hindrances/3]).
+         with_token/1, tab_to/2, focused/1, hops/0, passed/1, state/2, drawn/2, axe/0,
+         hindrances/3]).
 
 -define(CANVAS, "document.querySelector('canvas.graph')").
 
@@ -83,6 +84,9 @@ tab_to(Condition, Browser) ->
       end).
 
 focused(Browser) -> evaluate(?CANVAS ".getAttribute('aria-label')", Browser).
+
+%% @doc The state with which a node of the graph is drawn.
+drawn(Node, Browser) -> evaluate([?CANVAS ".picture.states()['", Node, "']"], Browser).
 
 %% --- axe ----------------------------------------------------------------------------------------
 

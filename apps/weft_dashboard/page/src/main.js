@@ -6,13 +6,13 @@ import "uplot/dist/uPlot.min.css";
 import "./style.css";
 import { address } from "./data/address.js";
 import { get, post, hasToken, setToken } from "./data/ask.js";
-import { clusterInSteps, clusterOf } from "./data/cluster.js";
+import { clusterOf } from "./data/cluster.js";
 import { connect } from "./data/connection.js";
 import { remember } from "./data/history.js";
 import { dialogs } from "./parts/dialogs.js";
 import { h, say } from "./parts/element.js";
 import { time } from "./parts/format.js";
-import { nextTask } from "./parts/task.js";
+import { inSlices, nextTask } from "./parts/task.js";
 import { applyTheme } from "./parts/theme.js";
 import { alarmsView } from "./views/alarms.js";
 import { chaosView } from "./views/chaos.js";
@@ -124,7 +124,9 @@ async function choose() {
   try {
     const model = await get("/api/recording", { at });
     if (state.at !== at) return;
-    state.shown = clusterOf(model);
+    const cluster = await inSlices(clusterOf(model));
+    if (state.at !== at) return;
+    state.shown = cluster;
     header();
     show();
     player.shown(true);
@@ -150,29 +152,23 @@ function onState(is, text) {
   if (is === "live" && state.about.node === undefined) about();
 }
 
-function take() {
+async function take() {
   state.isTaking = true;
   if (state.live === null) performance.mark("first-model");
-  const steps = clusterInSteps(state.next);
+  const steps = clusterOf(state.next);
   state.next = null;
-  const go = () => {
-    const { done, value } = steps.next();
-    if (done) taken(value);
-    else setTimeout(go);
-  };
-  setTimeout(go);
-}
-
-function taken(cluster) {
-  state.live = cluster;
+  await nextTask();
+  state.live = await inSlices(steps);
   // Of one that came meanwhile it is the turn; until then no other one begins.
   state.isTaking = state.next !== null;
   if (state.isTaking) setTimeout(take);
+  await nextTask();
   remember(state.live);
   if (state.at !== undefined) return;
   state.shown = state.live;
   header();
-  setTimeout(show);
+  await nextTask();
+  show();
 }
 
 async function about() {

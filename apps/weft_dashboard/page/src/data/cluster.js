@@ -2,19 +2,14 @@
 // The model of the server, put together for the views: nodes with what they are in, links and
 // sessions as pairs (each once, whoever has seen it), and which way a session takes.
 
+import { each } from "../parts/task.js";
+
 const byText = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
 
 export const pairKey = (a, b) => (a < b ? `${a} ${b}` : `${b} ${a}`);
 
-export function clusterOf(model) {
-  const steps = clusterInSteps(model);
-  let step = steps.next();
-  while (!step.done) step = steps.next();
-  return step.value;
-}
-
-// The same in steps, each of which is short: so a page can do other things between them.
-export function* clusterInSteps(model) {
+// In steps, each of which is short: so a page can do other things between them.
+export function* clusterOf(model) {
   const names = Object.keys(model.nodes).sort(byText);
   const groups = groupsOf(model);
   const groupsByNode = new Map(names.map((name) => [name, []]));
@@ -30,11 +25,11 @@ export function* clusterInSteps(model) {
     alarms: alarmed.get(name) ?? [],
   }));
   yield;
-  const links = linksOf(model);
+  const links = yield* linksOf(model);
+  const sessions = yield* pairsOf(model.traffic);
+  yield* each(sessions.values(), (session) => complete(session, model, links));
+  const loads = loadsOf(sessions);
   yield;
-  const sessions = pairsOf(model.traffic);
-  yield;
-  for (const session of sessions.values()) complete(session, model, links);
   return {
     model,
     nodes,
@@ -43,7 +38,7 @@ export function* clusterInSteps(model) {
     sessions,
     short,
     byName: new Map(nodes.map((node) => [node.name, node])),
-    loads: loadsOf(sessions),
+    loads,
     isPast: model.source === "recording",
   };
 }
@@ -72,23 +67,23 @@ function alarmedOf(model) {
 
 // Both ends tell of a link. It is up if both of those that do say so. An end whose process does not
 // answer tells nothing; a link of which nobody does is unknown, which is not down.
-function linksOf(model) {
-  const links = pairsOf(model.links);
-  for (const link of links.values()) {
+function* linksOf(model) {
+  const links = yield* pairsOf(model.links);
+  yield* each(links.values(), (link) => {
     const { ab, ba } = link;
     const said = [ab, ba].filter((end) => end !== undefined && end.state !== "unknown");
     link.isUp = said.every(({ state }) => state === "up");
     link.state = said.length === 0 ? "unknown" : link.isUp ? "up" : "down";
     link.rtt_us = mean([ab?.rtt_us, ba?.rtt_us].filter((us) => us !== undefined));
     link.queued_bytes = (ab?.queued_bytes ?? 0) + (ba?.queued_bytes ?? 0);
-  }
+  });
   return links;
 }
 
 // ab is what a says of it, ba what b says.
-function pairsOf(rows) {
+function* pairsOf(rows) {
   const pairs = new Map();
-  for (const rowKey in rows) {
+  yield* each(Object.keys(rows), (rowKey) => {
     const { key, a, b, isForward } = ends(rowKey);
     let pair = pairs.get(key);
     if (pair === undefined) {
@@ -97,7 +92,7 @@ function pairsOf(rows) {
     }
     if (isForward) pair.ab = rows[rowKey];
     else pair.ba = rows[rowKey];
-  }
+  });
   return pairs;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draws a scene with its places on two canvases, one above the other: outlines of groups and links
-// as wide as what goes over them; circuits as dashed curves through their gateways, the chosen path,
-// nodes, labels.
+// Draws a scene with its places on canvases, one above the other: outlines of groups and idle links;
+// links as wide as what goes over them; circuits as dashed curves through their gateways, and the
+// chosen path; nodes and labels. What is drawn on one is as much as a frame may take.
 
 import { colour, groupColour } from "../parts/theme.js";
 import { edgesOf, circuitsOf } from "./scene.js";
@@ -9,26 +9,35 @@ import { outlinesOf } from "./outlines.js";
 
 const CIRCUITS_MAX = 150;
 
-// see: { scene, places (a Map of id to { x, y }), at (body -> { x, y }), transform, width, height,
-// chosen, focused, way }
-export function drawLinks(context, see) {
-  begin(context, see);
-  outlines(context, see);
-  links(context, see);
-}
+// From the lowest one to the highest one. Each takes see: { scene, places (a Map of id to { x, y }),
+// at (body -> { x, y }), transform, width, height, chosen, focused, way, outlines }.
+export const layers = [
+  (context, see) => {
+    begin(context, see);
+    outlines(context, see);
+    links(context, see, idleLinks);
+  },
+  (context, see) => {
+    begin(context, see);
+    links(context, see, busyLinks);
+    brokenLinks(context, see);
+  },
+  (context, see) => {
+    begin(context, see);
+    circuits(context, see);
+    way(context, see);
+  },
+  (context, see) => {
+    begin(context, see);
+    bodies(context, see);
+  },
+];
 
-export function drawBodies(context, see) {
-  begin(context, see);
-  circuits(context, see);
-  way(context, see);
-  for (const body of see.scene.bodies)
-    if (body.node) node(context, see, body);
-    else box(context, see, body);
-  groupNames(context, see);
-  if (see.scene.hasLabels) see.scene.bodies.forEach((body) => label(context, see, body));
-  else
-    new Set([see.focused, ...see.chosen, ...see.scene.found])
-      .forEach((body) => body && label(context, see, body));
+// What of it can be worked out before, so that the frames are short: in steps.
+export function* prepare(see) {
+  yield edgesOf(see.scene);
+  yield shownCircuits(see);
+  yield outlinesOf(see);
 }
 
 function begin(context, { transform, width, height, ratio }) {
@@ -38,11 +47,15 @@ function begin(context, { transform, width, height, ratio }) {
   context.scale(transform.k, transform.k);
 }
 
-// What of it can be worked out before, so that the frame itself is short.
-export function prepare(see) {
-  outlinesOf(see);
-  edgesOf(see.scene);
-  shownCircuits(see);
+function bodies(context, see) {
+  for (const body of see.scene.bodies)
+    if (body.node) node(context, see, body);
+    else box(context, see, body);
+  groupNames(context, see);
+  if (see.scene.hasLabels) see.scene.bodies.forEach((body) => label(context, see, body));
+  else
+    new Set([see.focused, ...see.chosen, ...see.scene.found])
+      .forEach((body) => body && label(context, see, body));
 }
 
 // From a byte a second to 100 MB of them: from 1.5 to 7 wide.
@@ -85,18 +98,17 @@ function outlined(context, text, x, y, fill) {
   context.fillText(text, x, y);
 }
 
+const idleLinks = ({ scene }) =>
+  scene.withIdle ? edgesOf(scene).filter(({ isUp, rate }) => isUp && rate === 0) : [];
+const busyLinks = ({ scene }) => edgesOf(scene).filter(({ isUp, rate }) => isUp && rate > 0);
+
 // Links that look the same are one path: thousands of strokes would take too long.
-function links(context, { scene, at }) {
+function links(context, see, which) {
   const looks = new Map();
-  const down = [];
-  for (const edge of edgesOf(scene)) {
-    const { a, b, isUp, rate } = edge;
-    if (!isUp) down.push(edge);
-    else if (rate > 0 || scene.withIdle) {
-      const width = Math.round(2 * lineWidth(rate)) / 2;
-      if (!looks.has(width)) looks.set(width, []);
-      looks.get(width).push(at(a), at(b));
-    }
+  for (const { a, b, rate } of which(see)) {
+    const width = Math.round(2 * lineWidth(rate)) / 2;
+    if (!looks.has(width)) looks.set(width, []);
+    looks.get(width).push(see.at(a), see.at(b));
   }
   for (const width of [...looks.keys()].sort((x, y) => x - y)) {
     const ends = looks.get(width);
@@ -111,7 +123,10 @@ function links(context, { scene, at }) {
     context.stroke();
   }
   context.globalAlpha = 1;
-  for (const { a, b } of down) broken(context, at(a), at(b));
+}
+
+function brokenLinks(context, { scene, at }) {
+  for (const { a, b, isUp } of edgesOf(scene)) if (!isUp) broken(context, at(a), at(b));
 }
 
 function broken(context, from, to) {

@@ -3,6 +3,7 @@
 // a cell with all its measures. A cell of two groups sums up, or takes the worst of, its pairs.
 
 import { mean, pairKey } from "../data/cluster.js";
+import { each } from "../parts/task.js";
 
 export const MEASURES = {
   rate: "bytes a second",
@@ -16,16 +17,17 @@ export const MEASURES = {
 // Names of groups may have spaces in them.
 export const cellKey = (from, to) => `${from}\n${to}`;
 
-// Worked out once for a cluster, as it is shown again whenever something is chosen.
-export function gridOf(cluster, byGroups) {
+// In steps, each of which is short. Worked out once for a cluster, as it is shown again whenever
+// something is chosen.
+export function* gridOf(cluster, byGroups) {
   const kind = byGroups ? "groups" : "nodes";
   cluster.grids ??= {};
-  cluster.grids[kind] ??= gridBy(cluster, byGroups);
+  cluster.grids[kind] ??= yield* gridBy(cluster, byGroups);
   return cluster.grids[kind];
 }
 
-function gridBy(cluster, byGroups) {
-  const cells = cellsOf(cluster);
+function* gridBy(cluster, byGroups) {
+  const cells = yield* cellsOf(cluster);
   if (!byGroups) {
     const rows = cluster.nodes.map((node) => ({ id: node.name, text: node.short }));
     return { rows, cells, at: index(rows) };
@@ -36,21 +38,21 @@ function gridBy(cluster, byGroups) {
   };
   const ids = [...new Set(cluster.nodes.map((node) => ofNode(node.name)))].sort();
   const rows = ids.map((id) => ({ id, text: id }));
-  return { rows, cells: summed(cells, ofNode), at: index(rows) };
+  return { rows, cells: yield* summed(cells, ofNode), at: index(rows) };
 }
 
 const index = (rows) => new Map(rows.map(({ id }, i) => [id, i]));
 
 const saidBy = (node, pair) => (node === pair.a ? pair.ab : pair.ba);
 
-function cellsOf(cluster) {
+function* cellsOf(cluster) {
   const cells = new Map();
   const cell = (from, to) => {
     const key = cellKey(from, to);
     if (!cells.has(key)) cells.set(key, { from, to });
     return cells.get(key);
   };
-  for (const session of cluster.sessions.values())
+  yield* each(cluster.sessions.values(), (session) => {
     for (const [from, to] of [[session.a, session.b], [session.b, session.a]])
       Object.assign(cell(from, to), {
         rate: from === session.a ? session.rate_ab : session.rate_ba,
@@ -62,7 +64,8 @@ function cellsOf(cluster) {
         way: from === session.a ? session.way.nodes : [...session.way.nodes].reverse(),
         state: session.state,
       });
-  for (const link of cluster.links.values())
+  });
+  yield* each(cluster.links.values(), (link) => {
     for (const [from, to] of [[link.a, link.b], [link.b, link.a]]) {
       const known = cell(from, to);
       known.rtt_us = link.rtt_us ?? known.rtt_us;
@@ -71,6 +74,7 @@ function cellsOf(cluster) {
       known.link = link.state;
       known.last_error = (saidBy(from, link) ?? saidBy(to, link))?.last_error;
     }
+  });
   return cells;
 }
 
@@ -86,16 +90,16 @@ function wayRtt(cluster, { way }) {
   return all;
 }
 
-function summed(cells, ofNode) {
+function* summed(cells, ofNode) {
   const groups = new Map();
-  for (const cell of cells.values()) {
+  yield* each(cells.values(), (cell) => {
     const [from, to] = [ofNode(cell.from), ofNode(cell.to)];
     const key = cellKey(from, to);
     if (!groups.has(key)) groups.set(key, []);
     groups.get(key).push(cell);
-  }
+  });
   const all = new Map();
-  for (const [key, parts] of groups) {
+  yield* each(groups, ([key, parts]) => {
     const known = (measure) => parts.map((part) => part[measure]).filter((x) => x !== undefined);
     const total = (measure) => known(measure).reduce((a, b) => a + b, 0);
     const [from, to] = [ofNode(parts[0].from), ofNode(parts[0].to)];
@@ -106,12 +110,36 @@ function summed(cells, ofNode) {
       down: parts.filter((part) => part.link === "down").length,
       last_error: parts.find(({ last_error: error }) => (error ?? "none") !== "none")?.last_error,
     });
-  }
+  });
   return all;
 }
 
-// How far each cell is from the mean of all, in standard deviations.
-export function deviations(cells, measure) {
+// What is drawn of a measure, in steps, once for a grid: off, which says how far a cell is from the
+// mean of all, in standard deviations; shades, a Map of each to the places of its cells, which are
+// their rows and columns, one after the other; and down, the places of cells with a link that is.
+export function* pictureOf(grid, measure) {
+  grid.pictures ??= {};
+  grid.pictures[measure] ??= yield* picture(grid, measure);
+  return grid.pictures[measure];
+}
+
+function* picture({ cells, at }, measure) {
+  const off = deviations(cells, measure);
+  const shades = new Map();
+  const down = [];
+  yield;
+  yield* each(cells.values(), (cell) => {
+    const [row, column] = [at.get(cell.from), at.get(cell.to)];
+    if (row === undefined || column === undefined) return;
+    const percent = shade(off.of(cell));
+    if (!shades.has(percent)) shades.set(percent, []);
+    shades.get(percent).push(row, column);
+    if (cell.link === "down" || cell.down > 0) down.push(row, column);
+  });
+  return { off, shades, down };
+}
+
+function deviations(cells, measure) {
   const values = [...cells.values()].map((cell) => cell[measure]).filter((x) => x !== undefined);
   const middle = mean(values) ?? 0;
   const spread = Math.sqrt(mean(values.map((value) => (value - middle) ** 2)) ?? 0);
@@ -124,3 +152,8 @@ export function deviations(cells, measure) {
     },
   };
 }
+
+// In percent of the strongest colour, which begins at two standard deviations; below the mean it is
+// negative.
+const shade = (off) =>
+  off === undefined ? undefined : Math.round(Math.max(-1, Math.min(1, off / 2)) * 100);

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The outlines of groups, and where their names stand. They depend on nothing but the places of the
-// bodies, so they are worked out only when these are others.
+// The outlines of groups, and where their names stand. They depend on nothing but the groups and
+// places of the bodies, so they are worked out only when these are others.
 
 import { hullOf } from "./hull.js";
 
-const known = new WeakMap();
-
 // For each group { hull, name: { at, align, baseline } }, or null if none of it is in the scene. A
-// collapsed one has its name in its box.
+// collapsed one has its name in its box. Whoever changes places or groups forgets see.outlines.
 export function outlinesOf(see) {
-  if (!known.has(see.places)) known.set(see.places, outlines(see));
-  return known.get(see.places);
+  see.outlines ??= outlines(see);
+  return see.outlines;
 }
 
 function outlines({ scene, at }) {

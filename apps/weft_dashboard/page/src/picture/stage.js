@@ -5,8 +5,9 @@
 import { select } from "d3-selection";
 import { zoom, zoomIdentity } from "d3-zoom";
 import { h } from "../parts/element.js";
+import { inSlices, nextTask } from "../parts/task.js";
 import { isStill } from "../parts/theme.js";
-import { drawBodies, drawLinks, prepare } from "./draw.js";
+import * as drawing from "./draw.js";
 import { placesOf } from "./layout.js";
 import { shapeOf } from "./scene.js";
 
@@ -18,15 +19,18 @@ export function stage({ onChoose, onEscape }) {
   const canvas = h("canvas", {
     class: "graph", tabindex: "0", role: "application", "aria-describedby": "graph-keys",
   });
-  const below = h("canvas", { class: "links", "aria-hidden": "true" });
-  const layers = [{ canvas: below, draw: drawLinks }, { canvas, draw: drawBodies }];
-  for (const layer of layers) layer.context = layer.canvas.getContext("2d");
+  const below = drawing.layers.slice(1).map(() =>
+    h("canvas", { class: "below", "aria-hidden": "true" }));
+  const layers = [...below, canvas].map((its, i) =>
+    ({ canvas: its, context: its.getContext("2d"), draw: drawing.layers[i], isOld: false }));
+  const highest = layers.at(-1);
   const see = {
     scene: null, places: new Map(), transform: zoomIdentity, chosen: [], focused: null, way: null,
+    outlines: null, shape: "",
   };
   let shape = "";
   let newest = null;
-  let isPlaced = false;
+  let drawn = null;
   let asked = 0;
   let hasFrame = false;
   let isAtOnce = false;
@@ -57,9 +61,9 @@ export function stage({ onChoose, onEscape }) {
 
   // In the next frame; what is not for the hand that moves something, one layer after the other: so
   // each frame is short.
-  function redraw({ inTurn = false } = {}) {
+  function redraw({ inTurn = false, which = layers } = {}) {
     isAtOnce ||= !inTurn;
-    for (const layer of layers) layer.isOld = true;
+    for (const layer of which) layer.isOld = true;
     askForFrame();
   }
 
@@ -72,42 +76,54 @@ export function stage({ onChoose, onEscape }) {
     const old = layers.filter(({ isOld }) => isOld);
     const now = isAtOnce ? old : old.slice(0, 1);
     hasFrame = isAtOnce = false;
-    if (see.scene === null || see.places.size === 0 || !(see.width > 0)) return;
+    if (see.scene === null || !(see.width > 0)) return;
     for (const layer of now) {
       layer.draw(layer.context, see);
       layer.isOld = false;
     }
+    if (now.includes(highest)) drawn = see.scene;
     if (layers.some(({ isOld }) => isOld)) askForFrame();
   }
 
+  // As long as its bodies have no places what was there before stays. If they have some, though other
+  // groups may give them others soon, it is shown at once.
   async function show(scene, marks) {
-    Object.assign(see, marks);
-    newest = scene;
     const newShape = shapeOf(scene);
-    if (newShape === shape) {
-      if (isPlaced) replace(scene);
-      return;
-    }
+    newest = { scene, marks, shape: newShape };
+    const isNew = newShape !== shape;
     shape = newShape;
-    isPlaced = false;
-    const mine = ++asked;
+    const mine = isNew ? ++asked : asked;
+    if (scene.bodies.every(({ id }) => see.places.has(id))) await replace();
+    if (!isNew || mine !== asked) return;
     const found = await placesOf(scene, () => mine !== asked);
     if (found === null) return;
     const before = see.places;
-    see.places = found;
-    isPlaced = true;
-    replace(newest);
+    while (mine === asked && !(await replace(found)));
+    if (mine !== asked) return;
     if (isFitted) fit();
     if (before.size > 0 && found.size <= MOVED_MAX && !isStill()) move(before, found, mine);
     canvas.dispatchEvent(new CustomEvent("settled", { bubbles: true }));
   }
 
-  function replace(scene) {
-    see.scene = scene;
+  // The newest scene takes the place of what is shown, if none has come meanwhile that is newer.
+  async function replace(found = null) {
+    const { scene, marks, shape: itsShape } = newest;
+    const places = found ?? see.places;
+    const next = {
+      ...marks, scene, at: (body) => places.get(body.id),
+      outlines: places === see.places && itsShape === see.shape ? see.outlines : null,
+    };
+    await nextTask();
+    await inSlices(drawing.prepare(next));
+    if (newest.scene !== scene) return false;
+    if (found !== null) see.places = found;
     const same = (body) => body && scene.bodies.find(({ id }) => id === body.id);
-    see.focused = same(see.focused) ?? null;
-    prepare(see);
+    Object.assign(see, marks, {
+      scene, shape: itsShape, focused: same(see.focused) ?? null,
+      outlines: places === see.places ? next.outlines : null,
+    });
     redraw({ inTurn: true });
+    return true;
   }
 
   // The bodies go to their new places; new ones are there at once.
@@ -122,6 +138,7 @@ export function stage({ onChoose, onEscape }) {
         const between = (key) => from[key] + (to[key] - from[key]) * eased;
         return [id, { x: between("x"), y: between("y") }];
       }));
+      see.outlines = null;
       redraw();
       if (part < 1) requestAnimationFrame(step);
     };
@@ -183,14 +200,14 @@ export function stage({ onChoose, onEscape }) {
   function choose(body) {
     see.focused = body;
     onChoose(body);
-    redraw();
+    redraw({ which: [highest] });
   }
 
   function focus(body) {
     if (!body) return;
     see.focused = body;
     canvas.setAttribute("aria-label", `graph, at ${body.node ? body.node.name : body.id}`);
-    redraw();
+    redraw({ which: [highest] });
   }
 
   // The nearest body in that direction, where what is beside the way counts double.
@@ -213,6 +230,7 @@ export function stage({ onChoose, onEscape }) {
   // For tests and for the curious: what is drawn, and where on the screen.
   canvas.picture = {
     bodies: () => see.scene?.bodies.map(({ id }) => id) ?? [],
+    states: () => Object.fromEntries(drawn?.bodies.map(({ id, node }) => [id, node?.state]) ?? []),
     places: () => Object.fromEntries(see.places),
     where(id) {
       const box = canvas.getBoundingClientRect();

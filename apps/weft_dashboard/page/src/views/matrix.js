@@ -7,7 +7,8 @@ import { h, say, field, options } from "../parts/element.js";
 import { bytes, micros, rate } from "../parts/format.js";
 import { colour, onTheme } from "../parts/theme.js";
 import { table } from "../parts/table.js";
-import { MEASURES, cellKey, gridOf, deviations } from "../picture/grid.js";
+import { inSlices } from "../parts/task.js";
+import { MEASURES, cellKey, gridOf, pictureOf } from "../picture/grid.js";
 import { fillFigures } from "./node_panel.js";
 
 const NODES_MAX = 200;
@@ -25,7 +26,8 @@ const TEXTS = {
 export function matrixView() {
   let cluster = null;
   let grid = null;
-  let off = null;
+  let picture = null;
+  let asked = 0;
   let size = null;
   let isDrawing = false;
   const canvas = h("canvas", {
@@ -76,19 +78,23 @@ export function matrixView() {
   const byGroups = () =>
     (address.get("cells") ?? (cluster.nodes.length > NODES_MAX ? "groups" : "nodes")) === "groups";
 
-  function show() {
+  async function show() {
     if (cluster === null || element.hidden) return;
+    const mine = ++asked;
+    const isOver = () => mine !== asked;
     measure.value = by();
     cellsOf.value = byGroups() ? "groups" : "nodes";
-    grid = gridOf(cluster, byGroups());
-    off = deviations(grid.cells, by());
+    const newGrid = await inSlices(gridOf(cluster, byGroups()), isOver);
+    const newPicture = newGrid && await inSlices(pictureOf(newGrid, by()), isOver);
+    if (isOver()) return;
+    [grid, picture] = [newGrid, newPicture];
     redraw();
     showScale();
     showCell();
     if (inTable.open)
       pairs.update([...grid.cells.values()].map((cell) => ({
         from: cell.from, to: cell.to, value: cell[by()], text: TEXTS[by()](cell[by()]),
-        off: off.of(cell), error: hasError(cell) ? cell.last_error : "",
+        off: picture.off.of(cell), error: hasError(cell) ? cell.last_error : "",
       })));
     if (document.activeElement !== canvas)
       canvas.setAttribute("aria-label", `matrix of ${grid.rows.length} ${cellsOf.value} by `
@@ -151,22 +157,14 @@ export function matrixView() {
   function cells() {
     const { margin, cell } = size;
     const gap = cell > 6 ? 1 : 0;
-    const shades = new Map();
-    const down = [];
-    for (const one of grid.cells.values()) {
-      const [row, column] = [grid.at.get(one.from), grid.at.get(one.to)];
-      if (row === undefined || column === undefined) continue;
-      const place = { x: margin + column * cell, y: margin + row * cell };
-      const percent = shade(off.of(one));
-      if (!shades.has(percent)) shades.set(percent, []);
-      shades.get(percent).push(place);
-      if (one.link === "down" || one.down > 0) down.push(place);
-    }
-    for (const [percent, places] of shades) {
+    for (const [percent, places] of picture.shades) {
       context.fillStyle = shadeColour(percent);
-      for (const { x, y } of places) context.fillRect(x, y, cell - gap, cell - gap);
+      for (let i = 0; i < places.length; i += 2)
+        context.fillRect(margin + places[i + 1] * cell, margin + places[i] * cell,
+          cell - gap, cell - gap);
     }
-    for (const { x, y } of down) mark(x, y, cell - gap);
+    for (let i = 0; i < picture.down.length; i += 2)
+      mark(margin + picture.down[i + 1] * cell, margin + picture.down[i] * cell, cell - gap);
     context.fillStyle = colour("line");
     for (let i = 0; i < grid.rows.length; i++)
       if (!byGroups())
@@ -223,10 +221,11 @@ export function matrixView() {
 
   function showScale() {
     const text = TEXTS[by()];
-    say(scale, off.spread === 0
-      ? `All the same: ${text(off.middle)}.`
-      : `Grey is the mean, ${text(off.middle)}; orange is above and blue below, `
-        + `strongest from two standard deviations (of ${text(off.spread)}). The faintest cells `
+    const { middle, spread } = picture.off;
+    say(scale, spread === 0
+      ? `All the same: ${text(middle)}.`
+      : `Grey is the mean, ${text(middle)}; orange is above and blue below, `
+        + `strongest from two standard deviations (of ${text(spread)}). The faintest cells `
         + "have a link but no such value. A red line is a link that is down.");
   }
 
@@ -288,11 +287,6 @@ function cellFigures(cell) {
 }
 
 const hasError = ({ last_error: error }) => error !== undefined && error !== "none" && error !== "";
-
-// In percent of the strongest colour, which begins at two standard deviations; below the mean it is
-// negative.
-const shade = (off) =>
-  off === undefined ? undefined : Math.round(Math.max(-1, Math.min(1, off / 2)) * 100);
 
 function shadeColour(percent) {
   if (percent === undefined) return colour("none");
