@@ -5,11 +5,11 @@
 %% `pg2', which have other members there. Pure.
 %%
 %% The places of all files are collected first. A place names an atom, or possibly any name: by a
-%% variable, a macro, a function that is passed on. A place that stays keeps its name where it is.
-%% If one that may be of any name stays, or one that would be rewritten may be of a name that stays,
-%% nobody knows which names are concerned, so all of them stay. A name that is only looked up stays,
-%% too: who registers it is not in these files; so does one that OTP itself asks `global' for.
-%% Names, locks, scopes and groups have nothing to do with each other.
+%% variable, a macro of unknown value, a function that is passed on. A place that stays keeps its
+%% name where it is. If one that may be of any name stays, or one that would be rewritten may be of
+%% a name that stays, nobody knows which names are concerned, so all of them stay. A name that is
+%% only looked up stays, too: who registers it is not in these files; so does one that OTP itself
+%% asks `global' for. Names, locks, scopes and groups have nothing to do with each other.
 -module(weft_migrate_names).
 
 -export([of_site/3, registers/1, of_unread/1, of_any/2, stay/1, decided/3]).
@@ -47,74 +47,74 @@
 -define(REGISTERING, [register_name, re_register_name, register_name_external,
                       re_register_name_external]).
 
-%% @doc What a site is about that a rule says something of. Own is the module that it is in, if that
-%% is known.
--spec of_site(weft_migrate_rule:name(), weft_migrate_tree:site(), Own :: {ok, module()} | none) ->
+%% @doc What a site is about that a rule says something of. Known says which macros are which atoms
+%% in its file.
+-spec of_site(weft_migrate_rule:name(), weft_migrate_tree:site(), Known :: #{atom() => atom()}) ->
           [{kind(), name()}].
-of_site(Rule, #{node := Node, path := Path}, Own) ->
+of_site(Rule, #{node := Node, path := Path}, Known) ->
     case {Rule, weft_migrate_tree:call(Node), erl_syntax:type(Node)} of
         {global, {ok, #{function := Function, arguments := Arguments}}, _} ->
-            of_call(of_function(Function), Arguments, Own);
+            of_call(of_function(Function), Arguments, Known);
         {global, error, tuple} ->
-            [{names, named(lists:last(erl_syntax:tuple_elements(Node)), Own)}];
+            [{names, named(lists:last(erl_syntax:tuple_elements(Node)), Known)}];
         {global, error, _} ->
             of_word(Node, Path);
         {pg, {ok, #{function := Function, arguments := Arguments}}, _} ->
-            of_pg(Function, Arguments, Own);
+            of_pg(Function, Arguments, Known);
         {pg, error, _} ->
-            of_pg_word(Node, Path, Own);
+            of_pg_word(Node, Path, Known);
         {pg2, {ok, #{function := Function, arguments := Arguments}}, _} ->
-            of_pg2(Function, Arguments, Own);
+            of_pg2(Function, Arguments, Known);
         {pg2, error, _} ->
             [{groups, any}];
         _ ->
             []
     end.
 
-of_call(first, [Name | _], Own) -> [{names, named(Name, Own)}];
-of_call(lock, [Id | _], Own) ->
+of_call(first, [Name | _], Known) -> [{names, named(Name, Known)}];
+of_call(lock, [Id | _], Known) ->
     case erl_syntax:type(Id) of
-        tuple -> [{locks, named(hd(erl_syntax:tuple_elements(Id)), Own)}];
+        tuple -> [{locks, named(hd(erl_syntax:tuple_elements(Id)), Known)}];
         _ -> [{locks, any}]
     end;
 of_call(none, _, _) -> [];
 of_call(lock, [], _) -> [{locks, any}];
 of_call(_, _, _) -> [{names, any}].
 
-of_pg(Function, Arguments, Own) ->
+of_pg(Function, Arguments, Known) ->
     Key = {Function, length(Arguments)},
     case {lists:member(Key, ?OF_SCOPE), lists:member(Key, ?OF_DEFAULT_SCOPE)} of
-        {true, _} -> [{scopes, named(hd(Arguments), Own)}];
+        {true, _} -> [{scopes, named(hd(Arguments), Known)}];
         {_, true} -> [{scopes, {name, pg}}];
         _ -> []
     end.
 
-of_pg2(Function, Arguments, Own) ->
+of_pg2(Function, Arguments, Known) ->
     Key = {Function, length(Arguments)},
     case {lists:member(Key, ?OF_GROUP), lists:member(Key, ?OF_NO_GROUP)} of
-        {true, _} -> [{groups, named(hd(Arguments), Own)}];
+        {true, _} -> [{groups, named(hd(Arguments), Known)}];
         {_, true} -> [];
         _ -> [{groups, any}]
     end.
 
 %% A call of pg that is written out for someone else, as {pg, start_link, [Scope]}. What else may be
 %% the module may be about any scope.
-of_pg_word(Node, [Parent | _], Own) ->
+of_pg_word(Node, [Parent | _], Known) ->
     Beside = case erl_syntax:type(Parent) of
                  tuple -> after_node(Node, erl_syntax:tuple_elements(Parent));
                  application -> after_node(Node, erl_syntax:application_arguments(Parent));
                  _ -> []
              end,
     case [weft_migrate_tree:atom(Function) || [Function, _ | _] <- [Beside]] of
-        [{ok, Function}] -> of_list(Function, lists:nth(2, Beside), Own);
+        [{ok, Function}] -> of_list(Function, lists:nth(2, Beside), Known);
         _ -> [{scopes, any}]
     end;
 of_pg_word(_, [], _) ->
     [{scopes, any}].
 
-of_list(Function, Arguments, Own) ->
+of_list(Function, Arguments, Known) ->
     case erl_syntax:is_proper_list(Arguments) of
-        true -> of_pg(Function, erl_syntax:list_elements(Arguments), Own);
+        true -> of_pg(Function, erl_syntax:list_elements(Arguments), Known);
         false -> [{scopes, any}]
     end.
 
@@ -145,22 +145,28 @@ of_function(Function) ->
         [] -> none
     end.
 
-named(Tree, Own) ->
-    case {weft_migrate_tree:atom(Tree), is_own(Tree), Own} of
-        {{ok, Name}, _, _} -> {name, Name};
-        {error, true, {ok, Module}} -> {name, Module};
+named(Tree, Known) ->
+    case {weft_migrate_tree:atom(Tree), macro(Tree)} of
+        {{ok, Name}, _} -> {name, Name};
+        {error, {ok, Macro}} when is_map_key(Macro, Known) -> {name, map_get(Macro, Known)};
         _ -> any
     end.
 
-is_own(Tree) ->
-    erl_syntax:type(Tree) =:= macro andalso erl_syntax:macro_arguments(Tree) =:= none
-        andalso erl_syntax:type(erl_syntax:macro_name(Tree)) =:= variable
-        andalso erl_syntax:variable_name(erl_syntax:macro_name(Tree)) =:= 'MODULE'.
+macro(Tree) ->
+    case erl_syntax:type(Tree) =:= macro andalso erl_syntax:macro_arguments(Tree) of
+        none ->
+            Name = erl_syntax:macro_name(Tree),
+            case erl_syntax:type(Name) of
+                variable -> {ok, erl_syntax:variable_name(Name)};
+                atom -> {ok, erl_syntax:atom_value(Name)}
+            end;
+        _ -> error
+    end.
 
 %% The word `global' alone: by the function beside it, if there is one, it is about names or not.
 of_word(Node, [Parent | _]) ->
     case function_beside(Node, Parent) of
-        {ok, Function} -> of_call(of_function(Function), [], none);
+        {ok, Function} -> of_call(of_function(Function), [], #{});
         error -> [{names, any}, {locks, any}]
     end;
 of_word(_, []) ->
@@ -202,7 +208,7 @@ of_unread(#{forms := Forms, bytes := Bytes}) ->
                   end || #{tree := {error, _}, at := {Line, _}} = Form <- Forms]).
 
 words([{atom, global, {Line, _}, _, _}, {':', _, _, _, _}, {atom, Function, _, _, _} | Tokens]) ->
-    [{Kind, Line} || {Kind, any} <- of_call(of_function(Function), [], none)] ++ words(Tokens);
+    [{Kind, Line} || {Kind, any} <- of_call(of_function(Function), [], #{})] ++ words(Tokens);
 words([{atom, global, {Line, _}, _, _} | Tokens]) -> [{names, Line} | words(Tokens)];
 words([{atom, pg, {Line, _}, _, _}, {':', _, _, _, _} | Tokens]) ->
     [{scopes, Line} | words(Tokens)];

@@ -44,10 +44,10 @@ run(#{file := File, bytes := Bytes} = Source, Rules, Staying) ->
           [{weft_migrate_names:kind(), weft_migrate_names:place()}].
 places(#{file := File} = Source, Rules) ->
     {Answers, Meanings, _} = answers(Source, Rules, weft_migrate_names:stay([])),
-    Own = own_module(Source),
+    Known = known(Source),
     Found = [{Kind, {kind(Answer, Site), Named, File, maps:get(line, change(Rule, Site, Source))}}
              || {Rule, Site, Answer} <- Answers,
-                {Kind, Named} <- weft_migrate_names:of_site(Rule, Site, Own)],
+                {Kind, Named} <- weft_migrate_names:of_site(Rule, Site, Known)],
     Left = [{Kind, {left, any, File, Line}} || {Kind, Line} <- weft_migrate_names:of_unread(Source)]
         ++ [{Kind, Place}
             || {Kind, {left, Named, _, _} = Place} <- Found,
@@ -92,22 +92,34 @@ answers(#{bytes := Bytes} = Source, Rules, Staying) ->
                                  Sites)],
     Context = #{bytes => Bytes, meanings => Meanings, taken => [],
                 keys => weft_migrate_keys:of_tables(Sites)},
-    Names = {own_module(Source), Staying},
+    Names = {known(Source), Staying},
     {Answers, _} = lists:foldl(fun(Site, Acc) -> site(Site, Of, Names, Context, Acc) end,
                                {[], #{}}, Sites),
     {lists:reverse(Answers), Meanings, Of}.
 
 own(Source) -> words(module, Source) ++ words(migrates, Source).
 
-own_module(Source) ->
-    case words(module, Source) of
-        [Module] -> {ok, Module};
-        _ -> none
-    end.
+%% Macros that can only be one atom in this file: they are defined once, as an atom or as ?MODULE.
+known(#{forms := Forms} = Source) ->
+    Own = maps:from_list([{'MODULE', Module} || [Module] <- [words(module, Source)]]),
+    Defined = [{Name, Value}
+               || #{tokens := [{'-', _, _, _, _}, {atom, define, _, _, _}, {'(', _, _, _, _},
+                               {_, Name, _, _, _} | Value]} <- Forms],
+    Undefined = words(undef, Source),
+    maps:merge(maps:from_list([{Name, Atom} || {Name, Value} <- Defined,
+                                               length(proplists:lookup_all(Name, Defined)) =:= 1,
+                                               not lists:member(Name, Undefined),
+                                               {ok, Atom} <- [value(Value, Own)]]), Own).
+
+value([{',', _, _, _, _}, {atom, Atom, _, _, _}, {')', _, _, _, _} | _], _Own) -> {ok, Atom};
+value([{',', _, _, _, _}, {'?', _, _, _, _}, {var, 'MODULE', _, _, _}, {')', _, _, _, _} | _],
+      #{'MODULE' := Module}) -> {ok, Module};
+value(_, _) -> error.
 
 words(Attribute, #{forms := Forms}) ->
     [Name || #{tokens := [{'-', _, _, _, _}, {atom, Word, _, _, _}, {'(', _, _, _, _},
-                          {atom, Name, _, _, _} | _]} <- Forms, Word =:= Attribute].
+                          {Of, Name, _, _, _} | _]} <- Forms,
+             Word =:= Attribute, Of =:= atom orelse Of =:= var].
 
 site(#{form := #{byte := Key}} = Site, Rules, Names, Context0, Acc0) ->
     lists:foldl(
@@ -123,8 +135,8 @@ site(#{form := #{byte := Key}} = Site, Rules, Names, Context0, Acc0) ->
               end
       end, Acc0, Rules).
 
-as_names_may(Rule, {edit, _, _} = Edit, Site, {Own, Staying}) ->
-    weft_migrate_names:decided(Edit, weft_migrate_names:of_site(Rule, Site, Own), Staying);
+as_names_may(Rule, {edit, _, _} = Edit, Site, {Known, Staying}) ->
+    weft_migrate_names:decided(Edit, weft_migrate_names:of_site(Rule, Site, Known), Staying);
 as_names_may(_, Answer, _, _) ->
     Answer.
 
