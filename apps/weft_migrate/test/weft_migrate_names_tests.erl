@@ -34,17 +34,6 @@ staying() ->
       [{"a.erl", Moving ++ "g(N) -> global:send(N, x).\n"}, {"b.erl", "g() -> [{global, b}].\n"}]},
      {"that are macros of unknown value",
       [{"a.erl", Of("?MODULE")}, {"b.erl", "g() -> [{global, a}].\n"}]},
-     {"that are macros which may be something else",
-      [{"a.erl", Moving},
-       {"b.erl", "-module(b).\n-ifdef(X).\n-define(S, ?MODULE).\n-else.\n-define(S, a).\n-endif.\n"
-                 "g() -> [{global, ?S}].\n"}]},
-     {"that are macros which are defined anew",
-      [{"a.erl", Moving},
-       {"b.erl", "-module(b).\n-define(S, b).\n-undef(S).\n-include(\"s.hrl\").\n"
-                 "g() -> [{global, ?S}].\n"}]},
-     {"by a macro that is this name",
-      [{"a.erl", Moving},
-       {"b.erl", "-module(a).\n-define(S, ?MODULE).\ng() -> [{global, ?S}].\n"}]},
      {"with the functions for all names",
       [{"a.erl", "f() -> global:sync(), global:registered_names().\n"},
        {"b.erl", "g() -> [{global, b}].\n"}]},
@@ -52,6 +41,7 @@ staying() ->
      {"by a name in a file that says what names mean",
       [{"a.erl", Moving}, {"b.erl", "f({global, N}) -> global:whereis_name(N).\n"
                            "g() -> global:whereis_name(a).\n"}]}]
+    ++ of_macros(Moving)
     ++ [{"by any name: " ++ Text, [{"a.erl", Moving}, {"b" ++ Extension, Text}]}
         || {Extension, Text} <-
                [{".erl", "g(N) -> [{global, N}].\n"}, {".erl", "g() -> [{global, ?X}].\n"},
@@ -65,6 +55,19 @@ staying() ->
                 {".erl", "g() -> \"a\n.\n{global, b}"},
                 {".ex", "def f, do: :global.send(:b, 1)\n"}, {".exs", "f({:global, :b})\n"},
                 {".ex", "apply(:global, f, [])\n"}]].
+
+of_macros(Moving) ->
+    [{"that are macros which may be something else",
+      [{"a.erl", Moving},
+       {"b.erl", "-module(b).\n-ifdef(X).\n-define(S, ?MODULE).\n-else.\n-define(S, a).\n-endif.\n"
+                 "g() -> [{global, ?S}].\n"}]},
+     {"that are macros which are defined anew",
+      [{"a.erl", Moving},
+       {"b.erl", "-module(b).\n-define(S, b).\n-undef(S).\n-include(\"s.hrl\").\n"
+                 "g() -> [{global, ?S}].\n"}]},
+     {"by a macro that is this name",
+      [{"a.erl", Moving},
+       {"b.erl", "-module(a).\n-define(S, ?MODULE).\ng() -> [{global, ?S}].\n"}]}].
 
 stays(Files) ->
     in_files(

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc What a registered name costs, in clusters of growing size: the question of DE-Bench
-%% (Ghaffari 2014), asked of `global' on stock distribution and of both kinds of scopes of
-%% `weft_names' on weft.
+%% (Ghaffari 2014), asked of `global' on stock distribution, and on weft of `weft_global' and of
+%% both kinds of scopes of `weft_names'.
 %%
 %% ```
 %% one      one process registers names, one after the other
@@ -23,7 +23,7 @@
 -export([start/2, is_ready/1, work/4, seen/3, echo/0]).
 
 -define(NODES, [10, 20, 40, 60]).
--define(KINDS, [global, eventual, strong]).
+-define(KINDS, [global, weft_global, eventual, strong]).
 -define(WORKLOADS, [one, all, visible, mix]).
 -define(SECONDS, 5).
 -define(CALLERS, [1]).
@@ -35,7 +35,7 @@
 -define(SCOPE, bench).
 -define(ECHO, weft_bench_names_echo).
 
--type kind() :: global | eventual | strong.
+-type kind() :: global | weft_global | eventual | strong.
 -type workload() :: one | {all, Callers :: pos_integer()} | {mix, Percent :: float()}.
 
 %% @doc 0: measured, 2: not.
@@ -46,7 +46,7 @@ main(Arguments) ->
 %% @doc Its arguments.
 -spec command() -> weft_argparse:command().
 command() ->
-    #{help => "names: global, and scopes of both kinds",
+    #{help => "names: global, weft_global, and scopes of both kinds",
       arguments =>
           [#{name => nodes, long => "-nodes", type => {list, {integer, [{min, 2}]}},
              default => ?NODES, value => "N,N", help => "clusters of so many, one after the other"},
@@ -171,7 +171,7 @@ until(Condition, DeadlineMs) ->
 start(Kind, Voters) ->
     true = register(?ECHO, spawn(?MODULE, echo, [])),
     case Kind of
-        global -> ok;
+        _ when Kind =:= global; Kind =:= weft_global -> ok;
         eventual -> weft_names:start_scope(?SCOPE, #{});
         strong -> weft_names:start_scope(?SCOPE, #{kind => strong, voters => Voters})
     end.
@@ -193,13 +193,16 @@ is_ready(Kind) ->
         _:_ -> false
     end.
 
-is_registered(global, Name, Pid) -> global:register_name(Name, Pid) =:= yes;
+is_registered(Module, Name, Pid) when Module =:= global; Module =:= weft_global ->
+    Module:register_name(Name, Pid) =:= yes;
 is_registered(_, Name, Pid) -> weft_names:register({?SCOPE, Name}, Pid) =:= ok.
 
-unregister(global, Name) -> global:unregister_name(Name);
+unregister(Module, Name) when Module =:= global; Module =:= weft_global ->
+    Module:unregister_name(Name);
 unregister(_, Name) -> ok = weft_names:unregister({?SCOPE, Name}).
 
-whereis_name(global, Name) -> global:whereis_name(Name);
+whereis_name(Module, Name) when Module =:= global; Module =:= weft_global ->
+    Module:whereis_name(Name);
 whereis_name(_, Name) -> weft_names:whereis_name({?SCOPE, Name}).
 
 %% @doc Works from one time to the other: microseconds of each operation, and the time of the end.
