@@ -5,8 +5,9 @@
 %% Processes are of the test: `{exit, Pid, _}' effects end them, and `die/2' does.
 -module(weft_core_net).
 
--export([new/3, command/3, deliver/3, fire/2, cut/3, cut/4, heal/3, die/2, crash/2, settle/1,
-         state/2, views/2, replies/1, alive/1, told/1, pid/2, waiting/3]).
+-export([new/3, command/3, command/4, deliver/3, fire/2, fire_but/3, cut/3, cut/4, heal/3, die/2,
+         crash/2, settle/1, settle_but/2,
+         state/2, views/2, replies/1, replied/3, alive/1, told/1, pid/2, waiting/3, is_linked/3]).
 
 -record(net, {core, options, nodes = #{}, queues = #{}, links = #{}, alive = #{}, replies = [],
               told = [], incarnation = 1}).
@@ -27,7 +28,11 @@ pid(Node, Number) ->
     binary_to_term(<<131, 88, 119, (byte_size(Name)), Name/binary, Number:32, 0:32, 1:32>>).
 
 command(Node, Command, Net) ->
-    event(Node, {command, Node, Command}, Net).
+    command(Node, Node, Command, Net).
+
+%% @doc A command with a Ref of its own, which is in `replies/1'.
+command(Node, Ref, Command, Net) ->
+    event(Node, {command, Ref, Command}, Net).
 
 event(Node, Event, #net{core = Core, nodes = Nodes} = Net) ->
     #{Node := #node{state = State0} = N} = Nodes,
@@ -122,23 +127,41 @@ fire(Node, #net{nodes = Nodes} = Net) ->
         #{} -> Net
     end.
 
+%% @doc The same, but timers like that never fire.
+fire_but(Not, Node, #net{nodes = Nodes} = Net) ->
+    #{Node := #node{timers = Timers} = N} = Nodes,
+    case lists:splitwith(fun(Timer) -> Timer =:= Not end, Timers) of
+        {_, []} -> Net;
+        {Before, [Timer | Rest]} ->
+            Left = N#node{timers = Before ++ Rest},
+            event(Node, due(Timer), Net#net{nodes = Nodes#{Node := Left}})
+    end.
+
 %% Who watches a process that is dead hears of it later.
 due({net_gone, Pid}) -> {notice, {gone, Pid, noproc}};
 due(Timer) -> {timer, Timer}.
 
 %% @doc All links heal, and everything happens that is to happen.
-settle(#net{nodes = Nodes} = Net) ->
-    Names = lists:sort(maps:keys(Nodes)),
-    run(lists:foldl(fun({A, B}, N) -> heal(A, B, N) end, Net,
-                    [{A, B} || A <- Names, B <- Names, A < B])).
+settle(Net) ->
+    run(fun fire/2, fun(#node{timers = Timers}) -> Timers =/= [] end, healed(Net)).
 
-run(#net{nodes = Nodes, queues = Queues} = Net) ->
+%% @doc The same, but timers like that never fire.
+settle_but(Not, Net) ->
+    run(fun(Node, N) -> fire_but(Not, Node, N) end,
+        fun(#node{timers = Timers}) -> lists:any(fun(T) -> T =/= Not end, Timers) end, healed(Net)).
+
+healed(#net{nodes = Nodes} = Net) ->
+    Names = lists:sort(maps:keys(Nodes)),
+    lists:foldl(fun({A, B}, N) -> heal(A, B, N) end, Net,
+                [{A, B} || A <- Names, B <- Names, A < B]).
+
+run(Fire, IsDue, #net{nodes = Nodes, queues = Queues} = Net) ->
     Links = [Link || {Link, [_ | _]} <- lists:sort(maps:to_list(Queues))],
-    Timers = [Node || {Node, #node{timers = [_ | _]}} <- lists:sort(maps:to_list(Nodes))],
+    Timers = [Name || {Name, Node} <- lists:sort(maps:to_list(Nodes)), IsDue(Node)],
     case {Links, Timers} of
         {[], []} -> Net;
-        _ -> run(lists:foldl(fun({A, B}, N) -> deliver(A, B, N) end,
-                             lists:foldl(fun fire/2, Net, Timers), Links))
+        _ -> run(Fire, IsDue, lists:foldl(fun({A, B}, N) -> deliver(A, B, N) end,
+                                          lists:foldl(Fire, Net, Timers), Links))
     end.
 
 state(Node, #net{nodes = Nodes}) -> (map_get(Node, Nodes))#node.state.
@@ -148,7 +171,13 @@ views(Node, #net{nodes = Nodes}) -> (map_get(Node, Nodes))#node.views.
 %% @doc Replies, newest first, and what processes were told.
 replies(#net{replies = Replies}) -> Replies.
 
+%% @doc Who asked got this from elsewhere.
+replied(Ref, Reply, #net{replies = Replies} = Net) ->
+    Net#net{replies = [{Ref, Reply} | Replies]}.
+
 told(#net{told = Told}) -> Told.
+
+is_linked(A, B, #net{links = Links}) -> is_map_key({A, B}, Links).
 
 %% @doc The processes that live.
 alive(#net{alive = Alive}) -> [Pid || {Pid, true} <- maps:to_list(Alive)].

@@ -12,19 +12,24 @@
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([names_are_as_those_of_global/1, locks_are_as_those_of_global/1,
-         conflicts_are_resolved_by_the_function_given/1, a_lock_is_of_one_at_a_time/1,
+         conflicts_are_resolved_by_the_function_given/1,
+         a_change_is_known_everywhere_when_the_call_returns/1, of_many_at_once_one_gets_the_name/1,
+         a_node_that_stands_still_is_waited_for_once/1, a_lock_is_of_one_at_a_time/1,
          a_lock_ends_with_its_process_or_node/1, a_storm_of_locks_is_bounded/1,
          who_never_gives_up_is_served_when_links_flap/1, nodes_that_a_lock_names_are_connected/1,
          a_strong_scope_keeps_names_and_locks/1]).
 %% Run on the nodes.
--export([holder/0, count/3, storm/3, patient/3, transcript/2]).
+-export([holder/0, count/3, storm/3, patient/3, transcript/2, unknown_after/3, race/3]).
+-export([start_link/1, init/1, handle_call/3, handle_cast/2]).
 
 suite() -> [{timetrap, {minutes, 5}}].
 
 all() ->
-    [conflicts_are_resolved_by_the_function_given, a_lock_ends_with_its_process_or_node,
+    [conflicts_are_resolved_by_the_function_given, a_node_that_stands_still_is_waited_for_once,
+     a_lock_ends_with_its_process_or_node,
      nodes_that_a_lock_names_are_connected,
      a_strong_scope_keeps_names_and_locks, names_are_as_those_of_global,
+     a_change_is_known_everywhere_when_the_call_returns, of_many_at_once_one_gets_the_name,
      locks_are_as_those_of_global, a_lock_is_of_one_at_a_time,
      who_never_gives_up_is_served_when_links_flap, a_storm_of_locks_is_bounded].
 
@@ -70,6 +75,59 @@ conflicts_are_resolved_by_the_function_given(Config) ->
          true = call(A, erlang, disconnect_node, [name(B)])
      end || {Resolve, Alive} <- [{random_exit_name, 1}, {random_notify_name, 2},
                                  {notify_all_name, 2}]].
+
+%% A program may register a process and then tell another node to send to the name.
+a_change_is_known_everywhere_when_the_call_returns(Config) ->
+    [A, B, C | _] = Nodes = shared(Config),
+    Others = [name(Node) || Node <- Nodes, Node =/= A],
+    [?assertEqual({What, []}, {What, call(A, ?MODULE, unknown_after, [What, 200, Others])})
+     || What <- [register, re_register, unregister, via]],
+    %% Also if it is a process of another node, or somebody else's name.
+    Pid = call(B, ?MODULE, holder, []),
+    yes = call(A, weft_global, register_name, [elsewhere, Pid]),
+    [?assertEqual(Pid, whereis_name(Node, elsewhere)) || Node <- Nodes],
+    ok = call(C, weft_global, unregister_name, [elsewhere]),
+    [?assertEqual(undefined, whereis_name(Node, elsewhere)) || Node <- Nodes].
+
+%% As under the lock of `global': the others get `no', and nothing happens to their processes.
+of_many_at_once_one_gets_the_name(Config) ->
+    Nodes = shared(Config),
+    [begin
+         AtMs = call(hd(Nodes), erlang, system_time, [millisecond]) + 50,
+         Races = [call(Node, ?MODULE, race, [{at_once, Number}, AtMs, 3]) || Node <- Nodes],
+         Won = [{Node, Result} || {Node, Race} <- lists:zip(Nodes, Races),
+                                  Result <- call(Node, ?MODULE, transcript, [Race, value])],
+         ?assertEqual(12, length(Won)),
+         ?assertMatch([_], [yes || {_, {yes, _}} <- Won]),
+         [Winner] = [Pid || {_, {yes, Pid}} <- Won],
+         [?assertEqual(Winner, whereis_name(Node, {at_once, Number})) || Node <- Nodes],
+         ?assertEqual(12, alive([{Node, Pid} || {Node, {_, Pid}} <- Won]))
+     end || Number <- lists:seq(1, 20)].
+
+%% For some seconds; not with each name, and not for ever. A scope that is killed while somebody
+%% waits says no, but the name stays.
+a_node_that_stands_still_is_waited_for_once(Config) ->
+    [A, B] = mesh([a, b], [], Config),
+    Register = fun(Name) ->
+                       Pid = call(A, ?MODULE, holder, []),
+                       timer:tc(fun() -> call(A, weft_global, register_name, [Name, Pid]) end)
+               end,
+    ok = weft_test_nodes:pause(B),
+    {FirstUs, yes} = Register(first),
+    ?assert(FirstUs > 2500000 andalso FirstUs < 5000000),
+    {SecondUs, yes} = Register(second),
+    ?assert(SecondUs < 2000000),
+    ok = weft_test_nodes:continue(B),
+    until(fun() -> whereis_name(B, second) =/= undefined end),
+    %% As soon as it has answered, it is waited for again.
+    until(fun() -> call(A, ?MODULE, unknown_after, [register, 20, [name(B)]]) =:= [] end),
+    ok = weft_test_nodes:pause(B),
+    Caller = call(A, ?MODULE, race, [killed, 0, 1]),
+    until(fun() -> whereis_name(A, killed) =/= undefined end),
+    true = call(A, erlang, exit, [call(A, erlang, whereis, [weft_names_global]), kill]),
+    [{no, Pid}] = call(A, ?MODULE, transcript, [Caller, value]),
+    ok = weft_test_nodes:continue(B),
+    [until(fun() -> whereis_name(Node, killed) =:= Pid end) || Node <- [A, B]].
 
 %% Whoever has the lock adds one to a number that all read and write: none is lost.
 a_lock_is_of_one_at_a_time(Config) ->
@@ -228,6 +286,62 @@ patient(Count, Times, Resource) ->
                          end) || _ <- lists:seq(1, Count)],
                   [receive {Pid, done} -> ok end || Pid <- All]
           end).
+
+%% @doc The changes of which another node did not know when the call had returned.
+unknown_after(What, Times, Nodes) ->
+    [{Number, Node, Found}
+     || Number <- lists:seq(1, Times),
+        Name <- [make_ref()],
+        Expected <- [changed(What, Name)],
+        Node <- Nodes,
+        Found <- [erpc:call(Node, weft_global, whereis_name, [Name])],
+        Found =/= Expected].
+
+changed(register, Name) ->
+    Pid = holder(),
+    yes = weft_global:register_name(Name, Pid),
+    Pid;
+changed(re_register, Name) ->
+    _ = changed(register, Name),
+    Pid = holder(),
+    yes = weft_global:re_register_name(Name, Pid),
+    Pid;
+changed(unregister, Name) ->
+    _ = changed(register, Name),
+    ok = weft_global:unregister_name(Name),
+    undefined;
+changed(via, Name) ->
+    Caller = self(),
+    %% Linked to a process that lives on.
+    spawn(fun() ->
+                  Caller ! {self(), start_link(Name)},
+                  receive the_end -> ok end
+          end),
+    receive {_, {ok, Pid}} -> Pid end.
+
+start_link(Name) -> gen_server:start_link({via, weft_global, Name}, ?MODULE, [], []).
+
+init([]) -> {ok, none}.
+
+handle_call(_Request, _From, State) -> {reply, ok, State}.
+
+handle_cast(_Request, State) -> {noreply, State}.
+
+%% @doc So many processes register themselves at that time. The process that is returned has the
+%% results.
+race(Name, AtMs, Count) ->
+    spawn(fun() ->
+                  Main = self(),
+                  Racers = [spawn(fun() -> racer(Name, AtMs, Main) end)
+                            || _ <- lists:seq(1, Count)],
+                  hold([receive {Racer, Result} -> {Result, Racer} end || Racer <- Racers])
+          end).
+
+racer(Name, AtMs, Main) ->
+    %% pacing: all of them begin at the same moment
+    receive after max(0, AtMs - erlang:system_time(millisecond)) -> ok end,
+    Main ! {self(), weft_global:register_name(Name, self())},
+    hold(0).
 
 %% @doc The results of a series of calls.
 transcript(Counter, value) ->

@@ -19,6 +19,7 @@ properties_test_() ->
                              {"a function that wants none",
                               prop_agreement(#{conflict => fun none/3})},
                              {"losers stay alive", prop_agreement(#{loser => none})},
+                             {"who waits", prop_agreement(#{wait => all})},
                              {"one node is a map", prop_one_node()}]].
 
 %% --- any schedule -----------------------------------------------------------------------------

@@ -94,7 +94,8 @@ ends(Node) ->
 
 %% --- services ---------------------------------------------------------------------------------
 
-%% A name that each end registers is seen by all others; so are messages of a channel.
+%% A name that each end registers is seen by all others; so are messages of a channel. Who waits
+%% until others have heard of a name waits for nobody who can not say so.
 services(Nodes) ->
     connected(Nodes),
     Ends = [{Name, maps:get(Name, Nodes)} || Name <- ?ENDS],
@@ -107,6 +108,14 @@ services(Nodes) ->
                || {_, N} <- Ends],
               ok = call(Node, weft_names, unregister, [Key])
       end, [{Scope, Name, Node} || Scope <- [strong, eventual], {Name, Node} <- Ends]),
+    [begin
+         Global = {Name, erlang:unique_integer()},
+         Pid = call(Node, erlang, whereis, [init]),
+         {Us, yes} = timer:tc(fun() -> call(Node, weft_global, re_register_name, [Global, Pid])
+                              end),
+         ?assert(Us < 2900000),
+         ok = call(Node, weft_global, unregister_name, [Global])
+     end || {Name, Node} <- Ends],
     [[_ | _] = call(Here, weft, call, [{kernel_sup, name(There)}, which_children, 20000,
                                        #{channel => files}])
      || {_, Here} <- Ends, {_, There} <- Ends, Here =/= There].

@@ -1,6 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc In the end all running nodes show the same names and the same members of groups, there is
 %% one claim for each name, and each process is where its own node says it is: nothing of the dead.
+%% Nobody waits any more until others have heard of a change.
 -module(weft_sim_registry_checker).
 -behaviour(weft_sim_checker).
 
@@ -13,7 +14,8 @@ settled(World, _Options) ->
     first([same(names, [{Node, names(Node, World)} || Node <- Running]),
            same(groups, [{Node, members(Node, World)} || Node <- Running]),
            first([one_claim(Node, World) || Node <- Running]),
-           first([own(Node, World) || Node <- Running])]).
+           first([own(Node, World) || Node <- Running]),
+           first([nobody_waits(Node, World) || Node <- Running])]).
 
 first(Verdicts) ->
     case [Verdict || Verdict <- Verdicts, Verdict =/= ok] of
@@ -49,6 +51,13 @@ one_claim(Node, World) ->
         Claims -> ok;
         Shown -> {violation, io_lib:format("~s has the claims ~0p and shows ~0p",
                                            [Node, Claims -- Shown, Shown -- Claims])}
+    end.
+
+nobody_waits(Node, World) ->
+    {ok, State} = weft_sim_world:machine(Node, names, World),
+    case weft_names_eventual_core:is_waiting(State) of
+        false -> ok;
+        true -> {violation, io_lib:format("at ~s somebody waits for ever", [Node])}
     end.
 
 %% What others show of this node's processes is what it has itself. All show the same, so its own

@@ -2,6 +2,7 @@
 %% @doc Eventual names and process groups on top of a mesh: processes register, re-register,
 %% unregister, join, leave and die on all nodes while nodes and links fail. In the end all must
 %% agree (`weft_sim_registry_checker').
+%% In half of the worlds who changes a name waits until all have heard of it.
 %%
 %% Few names and groups, so that nodes clash. A process is used once: after its node crashed nobody
 %% registers it again.
@@ -37,6 +38,7 @@ on_top(#{world := World, steps := Steps, heal_at_ms := HealMs} = Scenario, Nodes
     #{machines := Machines, checkers := Checkers} = World,
     Conflict = pick([oldest, newest, fun greater_meta/3]),
     Loser = pick([exit, exit, notify]),
+    Wait = pick([none, all]),
     Scenario#{lasting := [],
               steps := Steps ++ lists:append([changes(Node, Number, HealMs)
                                               || Node <- Nodes,
@@ -44,7 +46,8 @@ on_top(#{world := World, steps := Steps, heal_at_ms := HealMs} = Scenario, Nodes
               world := World#{machines := fun(Node) ->
                                   Machines(Node)
                                       ++ [{names, weft_names_eventual_core,
-                                           #{scope => s, conflict => Conflict, loser => Loser}},
+                                           #{scope => s, conflict => Conflict, loser => Loser,
+                                             wait => Wait}},
                                           {members, weft_pg_core, #{}}]
                               end,
                               checkers := [{weft_sim_registry_checker, #{}} | Checkers]}}.

@@ -14,17 +14,23 @@
 %% `?LINGER_MS', because most likely the next session brings the same ones.
 %%
 %% `Seq' counts the changes of a node. A process that knows the Seq of a change can wait until the
-%% change has arrived here.
+%% change has arrived here. A process of the node itself can wait until all nodes in a session have
+%% heard of its change (`weft_heard_core'); then the change is sent at once. A session that broke is
+%% waited for as long as its rows stay. Nodes of earlier versions, which do not say `hears', do not
+%% answer and are not waited for.
 %%
-%% Messages: `{1, all}', `{1, rows, [{Key, Value}]}', `{1, complete, Seq}' and
-%% `{1, changes, Seq, [{Key, {put, Value} | delete}]}'.
+%% Messages: `{1, all}', `{1, hears}', `{1, rows, [{Key, Value}]}', `{1, complete, Seq}';
+%% `{1, changes, Seq, [{Key, {put, Value} | delete}]}'; `{1, asked, Seq}', which is answered by
+%% `{1, heard, Seq}' after all changes of the node that were made before.
 -module(weft_own_rows_core).
 
 -export([new/0, put/3, delete/2, find/2, up/2, down/3, message/3, timer/2, await/4, seq/1, info/1]).
+-export([tell/5, is_awaited/3, is_waited/2, released/3, heard_of/2, is_waiting/1]).
 -export_type([rows/0, change/0, outcome/0]).
 
 -define(FLUSH_MS, 1).
 -define(LINGER_MS, 5000).
+-define(TICK_MS, 1000).
 %% Rows in one message, and rows that are removed in one step.
 -define(PIECE, 200).
 -define(STEP, 1000).
@@ -34,12 +40,18 @@
                %% In a session: rows told so far | all. Else: rows are kept | are removed.
                state :: {told, #{Key :: term() => []}} | up
                       | {kept, token()} | {going, token(), [Key :: term()]},
+               %% Does it answer when it is asked what it has heard of?
+               hears = unknown :: unknown | boolean(),
                waiting = [] :: [{Seq :: non_neg_integer(), Ref :: term()}]}).
 
 -record(rows, {own = #{} :: #{Key :: term() => Value :: term()},
                seq = 0 :: non_neg_integer(),
+               %% What all nodes in a session have been sent.
+               sent = 0 :: non_neg_integer(),
                dirty = #{} :: #{Key :: term() => {put, Value :: term()} | delete},
                token = 0 :: token(),
+               heard = weft_heard_core:new() :: weft_heard_core:heard(),
+               is_ticking = false :: boolean(),
                peers = #{} :: #{node() => #peer{}}}).
 
 -type token() :: non_neg_integer().
@@ -84,16 +96,19 @@ info(#rows{own = Own, peers = Peers}) ->
 
 %% @doc A session begins: the node is told all rows.
 -spec up(node(), rows()) -> outcome().
-up(Node, #rows{own = Own, seq = Seq, peers = Peers} = Rows) ->
+up(Node, #rows{own = Own, seq = Seq, peers = Peers, heard = Heard0} = Rows) ->
+    {Ask, Heard} = weft_heard_core:again(Node, Heard0),
     Told = {told, #{}},
     Peer = case Peers of
-               #{Node := Known} -> Known#peer{state = Told, seq = 0};
+               #{Node := Known} -> Known#peer{state = Told, seq = 0, hears = unknown};
                #{} -> #peer{state = Told}
            end,
-    {[], Rows#rows{peers = Peers#{Node => Peer}},
-     [{send, Node, {1, all}}]
-     ++ [{send, Node, {1, rows, Piece}} || Piece <- pieces(maps:to_list(Own))]
-     ++ [{send, Node, {1, complete, Seq}}]}.
+    {[], Rows#rows{peers = Peers#{Node => Peer}, heard = Heard},
+     [{send, Node, Message}
+      || Message <- [{1, all}, {1, hears}]
+             ++ [{1, rows, Piece} || Piece <- pieces(maps:to_list(Own))]
+             ++ [{1, complete, Seq}]
+             ++ [{1, asked, Asked} || {ok, Asked} <- [Ask]]]}.
 
 pieces([]) -> [];
 pieces(List) ->
@@ -113,27 +128,47 @@ down(Node, Reason, #rows{token = Token0, peers = Peers} = Rows) ->
     case Peers of
         #{Node := #peer{rows = Known} = Peer} ->
             Token = Token0 + 1,
-            {State, Ms} = case Reason =:= broken orelse Reason =:= replaced of
+            IsKept = Reason =:= broken orelse Reason =:= replaced,
+            {State, Ms} = case IsKept of
                               true -> {{kept, Token}, ?LINGER_MS};
                               false -> {{going, Token, maps:keys(Known)}, 0}
                           end,
             {Replies, Quiet} = answered(infinity, Peer#peer{state = State}),
-            {[], Rows#rows{token = Token, peers = Peers#{Node := Quiet}},
-             Replies ++ [{after_ms, Ms, {rows_go, Node, Token}}]};
+            Down = Rows#rows{token = Token, peers = Peers#{Node := Quiet}},
+            {Told, After} = case IsKept of
+                                true -> {[], Down};
+                                false -> not_awaited(Node, Down)
+                            end,
+            {[], After, Replies ++ Told ++ [{after_ms, Ms, {rows_go, Node, Token}}]};
         #{} ->
             {[], Rows, []}
     end.
 
+not_awaited(Node, #rows{heard = Heard0} = Rows) ->
+    {Replies, Heard} = weft_heard_core:lost(Node, Heard0),
+    {Replies, Rows#rows{heard = Heard}}.
+
 %% @doc A message of another node. One of a newer version is ignored.
 -spec message(node(), Msg :: term(), rows()) -> outcome().
-message(From, Msg, #rows{peers = Peers} = Rows) ->
+message(From, {1, asked, Seq}, #rows{peers = Peers} = Rows) when is_map_key(From, Peers) ->
+    {Flushed, Flush} = flush(Rows),
+    {[], Flushed, Flush ++ [{send, From, {1, heard, Seq}}]};
+message(From, {1, heard, Seq}, #rows{heard = Heard0} = Rows) ->
+    {Replies, Heard} = weft_heard_core:heard(From, Seq, Heard0),
+    {[], Rows#rows{heard = Heard}, Replies};
+message(From, Msg, #rows{peers = Peers} = Rows0) ->
     case Peers of
         #{From := Peer0} ->
             {Changes, Peer1} = heard(Msg, Peer0),
             {Replies, Peer} = answered(Peer1#peer.seq, Peer1),
-            {of_node(From, Changes), Rows#rows{peers = Peers#{From := Peer}}, Replies};
+            Rows1 = Rows0#rows{peers = Peers#{From := Peer}},
+            {Told, Rows} = case Peer#peer.hears of
+                               false -> not_awaited(From, Rows1);
+                               _ -> {[], Rows1}
+                           end,
+            {of_node(From, Changes), Rows, Replies ++ Told};
         #{} ->
-            {[], Rows, []}
+            {[], Rows0, []}
     end.
 
 of_node(Node, Changes) ->
@@ -141,6 +176,8 @@ of_node(Node, Changes) ->
 
 heard({1, all}, Peer) ->
     {[], Peer#peer{state = {told, #{}}, seq = 0}};
+heard({1, hears}, Peer) ->
+    {[], Peer#peer{hears = true}};
 heard({1, rows, Pairs}, #peer{state = {told, Told0}} = Peer0) ->
     {Changes, Peer} = apply_all([{Key, {put, Value}} || {Key, Value} <- Pairs], Peer0),
     Told = lists:foldl(fun({Key, _}, T) -> T#{Key => []} end, Told0, Pairs),
@@ -148,7 +185,7 @@ heard({1, rows, Pairs}, #peer{state = {told, Told0}} = Peer0) ->
 heard({1, complete, Seq}, #peer{state = {told, Told}, rows = Known} = Peer0) ->
     Gone = [{Key, delete} || Key <- maps:keys(Known), not is_map_key(Key, Told)],
     {Changes, Peer} = apply_all(Gone, Peer0),
-    {Changes, Peer#peer{state = up, seq = Seq}};
+    {Changes, Peer#peer{state = up, seq = Seq, hears = Peer#peer.hears =:= true}};
 heard({1, changes, Seq, Given}, Peer0) ->
     {Changes, Peer} = apply_all(Given, Peer0),
     {Changes, Peer#peer{seq = Seq}};
@@ -167,21 +204,51 @@ apply_one({Key, delete}, {Changes, Rows}) ->
         error -> {Changes, Rows}
     end.
 
-%% @doc A timer of this module: `rows_flush' or `{rows_go, ..}'.
+%% @doc A timer of this module: `rows_flush', `rows_tick' or `{rows_go, ..}'.
 -spec timer(Timer :: term(), rows()) -> outcome().
-timer(rows_flush, #rows{seq = Seq, dirty = Dirty, peers = Peers} = Rows) ->
-    Messages = [{1, changes, Seq, Piece} || Piece <- pieces(maps:to_list(Dirty))],
-    {[], Rows#rows{dirty = #{}},
-     [{send, Node, Message} || Node <- lists:sort(in_session(Peers)), Message <- Messages]};
+timer(rows_flush, Rows) ->
+    {Flushed, Effects} = flush(Rows),
+    {[], Flushed, Effects};
+timer(rows_tick, #rows{heard = Heard0} = Rows) ->
+    {Replies, Heard} = weft_heard_core:tick(Heard0),
+    {Ticking, Tick} = ticking(Rows#rows{heard = Heard, is_ticking = false}),
+    {[], Ticking, Replies ++ Tick};
 timer({rows_go, Node, Token}, #rows{peers = Peers} = Rows) ->
     case Peers of
         #{Node := #peer{state = {kept, Token}, rows = Known} = Peer} ->
-            step(Node, Token, maps:keys(Known), Peer, Rows);
+            {Told, After} = not_awaited(Node, Rows),
+            {Changes, Gone, Effects} = step(Node, Token, maps:keys(Known), Peer, After),
+            {Changes, Gone, Told ++ Effects};
         #{Node := #peer{state = {going, Token, Keys}} = Peer} ->
             step(Node, Token, Keys, Peer, Rows);
         #{} ->
             {[], Rows, []}
     end.
+
+%% Changes, and then questions.
+flush(#rows{sent = Sent, seq = Seq, dirty = Dirty, peers = Peers, heard = Heard0} = Rows) ->
+    InSession = lists:sort(in_session(Peers)),
+    Changes = changes(Sent, Seq, pieces(maps:to_list(Dirty))),
+    Awaited = case weft_heard_core:is_due(Heard0) of true -> awaited(Rows); false -> [] end,
+    {Ask, Replies, Heard} = weft_heard_core:begun(Seq, Awaited, Heard0),
+    {Ticking, Tick} = ticking(Rows#rows{sent = Seq, dirty = #{}, heard = Heard}),
+    {Ticking,
+     [{send, Node, Message} || Node <- InSession, Message <- Changes]
+     ++ [{send, Node, {1, asked, Seq}} || Node <- Ask, lists:member(Node, InSession)]
+     ++ Replies ++ Tick}.
+
+%% Not before the last piece has all changes up to Seq arrived.
+changes(_Sent, _Seq, []) -> [];
+changes(_Sent, Seq, [Last]) -> [{1, changes, Seq, Last}];
+changes(Sent, Seq, [Piece | Rest]) -> [{1, changes, Sent, Piece} | changes(Sent, Seq, Rest)].
+
+ticking(#rows{is_ticking = false, heard = Heard} = Rows) ->
+    case weft_heard_core:is_waiting(Heard) of
+        true -> {Rows#rows{is_ticking = true}, [{after_ms, ?TICK_MS, rows_tick}]};
+        false -> {Rows, []}
+    end;
+ticking(Rows) ->
+    {Rows, []}.
 
 in_session(Peers) ->
     [Node || {Node, #peer{state = State}} <- maps:to_list(Peers), is_in_session(State)].
@@ -223,3 +290,54 @@ await(Node, Seq, Ref, #rows{peers = Peers} = Rows) ->
 answered(Seq, #peer{waiting = Waiting} = Peer) ->
     {Ready, Rest} = lists:partition(fun({Wanted, _}) -> Wanted =< Seq end, Waiting),
     {[{reply, Ref, ok} || {_, Ref} <- Ready], Peer#peer{waiting = Rest}}.
+
+%% --- waiting until others have heard ----------------------------------------------------------
+
+%% @doc Replies to Ref as soon as all nodes with which there is a session have heard of the last
+%% change of this node, which was one of Key, of the kind What; after four seconds in any case.
+-spec tell(Key :: term(), What :: term(), Ref :: term(), Reply :: term(), rows()) ->
+          {rows(), weft_core:effects()}.
+tell(Key, What, Ref, Reply, #rows{heard = Heard0} = Rows) ->
+    case awaited(Rows) of
+        [] ->
+            {Rows, [{reply, Ref, Reply}]};
+        _ ->
+            {IsFirst, Heard} = weft_heard_core:wait(Key, What, Ref, Reply, Heard0),
+            {Rows#rows{heard = Heard}, [{after_ms, 0, rows_flush} || IsFirst]}
+    end.
+
+awaited(#rows{peers = Peers}) ->
+    lists:sort([Node || {Node, #peer{hears = Hears, state = State}} <- maps:to_list(Peers),
+                        Hears =/= false, is_in_session(State) orelse element(1, State) =:= kept]).
+
+%% @doc The number of the last change of another node that has arrived here.
+-spec heard_of(node(), rows()) -> Seq :: non_neg_integer().
+heard_of(Node, #rows{peers = Peers}) ->
+    case Peers of
+        #{Node := #peer{seq = Seq}} -> Seq;
+        #{} -> 0
+    end.
+
+%% @doc Does anybody wait until others have heard?
+-spec is_waiting(rows()) -> boolean().
+is_waiting(#rows{heard = Heard}) -> weft_heard_core:is_waiting(Heard).
+
+%% @doc Does anybody wait for this node to hear of a change of Key? Not while it tells its rows at
+%% the beginning of a session, because these it had before.
+-spec is_awaited(Key :: term(), node(), rows()) -> boolean().
+is_awaited(Key, Node, #rows{peers = Peers, heard = Heard} = Rows) ->
+    case Peers of
+        #{Node := #peer{state = up}} ->
+            weft_heard_core:is_awaited(Key, Node, awaited(Rows), Heard);
+        #{} -> false
+    end.
+
+%% @doc Does anybody wait for a change of Key?
+-spec is_waited(Key :: term(), rows()) -> boolean().
+is_waited(Key, #rows{heard = Heard}) -> weft_heard_core:is_waited(Key, Heard).
+
+%% @doc Those who wait for such a change of Key are answered by the caller.
+-spec released(Key :: term(), What :: term(), rows()) -> {[weft_heard_core:wait()], rows()}.
+released(Key, What, #rows{heard = Heard0} = Rows) ->
+    {Waits, Heard} = weft_heard_core:released(Key, What, Heard0),
+    {Waits, Rows#rows{heard = Heard}}.

@@ -2,10 +2,11 @@
 %% @doc Names and locks with the functions and results of OTP's `global', for code that moves over
 %% step by step: replace the module name, or `{global, Name}' by `{via, weft_global, Name}'.
 %%
-%% Names are those of the scope `global' (`weft_names'). It is eventual unless configured strong: an
-%% eventual one answers at once, and two parts of a cluster that meet resolve conflicts as `global'
-%% does, with the function given at registration; a strong one knows no conflicts, and `no' may mean
-%% that there is no quorum.
+%% Names are those of the scope `global' (`weft_names'). It is eventual unless configured strong. An
+%% eventual one answers when all nodes that are connected have heard of the change (its option
+%% `wait'). Two parts of a cluster that meet resolve conflicts as `global' does, with the function
+%% given at registration. A strong one knows no conflicts, and `no' may mean that there is no
+%% quorum.
 %%
 %% A lock is kept by three nodes, not by all. These are its replicas; they are chosen by rendezvous
 %% hashing of the resource over the nodes that the caller names. A process that has to wait for the
@@ -47,7 +48,8 @@
 
 %% --- names ------------------------------------------------------------------------------------
 
-%% @doc Like `global:register_name/2'.
+%% @doc Like `global:register_name/2'. All connected nodes know the name when this returns, but for
+%% those that have not answered for four seconds. `no' may also mean that the scope ended meanwhile.
 -spec register_name(name(), pid()) -> yes | no.
 register_name(Name, Pid) ->
     register_name(Name, Pid, fun ?MODULE:random_exit_name/3).
@@ -73,7 +75,7 @@ re_register_name(Name, Pid, Resolve) when is_pid(Pid), is_function(Resolve, 3) -
         {error, _} -> no
     end.
 
-%% @doc Like `global:unregister_name/1'.
+%% @doc Like `global:unregister_name/1'; returns when the connected nodes have heard of it.
 -spec unregister_name(name()) -> ok.
 unregister_name(Name) ->
     _ = weft_names:unregister({?SCOPE, Name}),

@@ -155,7 +155,10 @@ names(Scope) ->
 %% must be quick, and runs on the node of Pid1. `loser' says what the other process gets: `exit'
 %% (the default: an exit signal `{weft_name_conflict, {Scope, Name}, Winner}'), `notify' (the same
 %% as a message) or `none'. `names_per_pid': `many', `one', or `one_new' (one, but re_register/2 may
-%% give it more).
+%% give it more). `wait': with `none' (the default) a change returns at once; with `all' when all
+%% connected nodes of the scope have heard of it, but after 4 seconds in any case. Then of many that
+%% register a name at once one succeeds, and the others get `{taken, Pid}'. All nodes must have the
+%% same.
 -spec start_scope(scope(), map()) -> ok | {error, Text :: string()}.
 start_scope(Scope, Options) ->
     case check_scope(Scope, Options) of
@@ -223,7 +226,7 @@ children() ->
 %% A name of `weft_global' has its resolver as its term; it also decides what happens to the loser.
 always() ->
     #{cluster => #{}, global => #{conflict => {weft_global, resolve}, loser => none,
-                                  names_per_pid => one_new}}.
+                                  names_per_pid => one_new, wait => all}}.
 
 check_scope(Scope, Options) when is_map(Options) ->
     case {is_scope(Scope), module(maps:get(kind, Options, eventual))} of

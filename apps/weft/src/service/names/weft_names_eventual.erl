@@ -13,6 +13,7 @@
 -export([check/1, start_driver/2, handle/1, register/4, re_register/4, unregister/2, whereis/2,
          lookup/2, names/1, info/1]).
 
+%% More than a change takes in a scope whose option `wait' is `all'.
 -define(CALL_MS, 5000).
 
 %% Driver and table have the same name.
@@ -37,7 +38,8 @@ rules() ->
     [{conflict, fun is_conflict/1, "oldest, newest, {Module, Function} or a function of three"},
      {loser, fun(L) -> lists:member(L, [exit, notify, none]) end, "exit, notify or none"},
      {names_per_pid, fun(N) -> lists:member(N, [many, one, one_new]) end,
-      "many, one or one_new"}].
+      "many, one or one_new"},
+     {wait, fun(W) -> lists:member(W, [none, all]) end, "none or all"}].
 
 is_conflict(Order) when Order =:= oldest; Order =:= newest -> true;
 is_conflict({Module, Function}) -> is_atom(Module) andalso is_atom(Function);
