@@ -152,6 +152,16 @@ the_answer_comes_when_the_other_shows_it_test() ->
     ?assertNot(is_answered(n, Shown)),
     ?assertMatch([{n, {ok, 1}} | _], ?N:replies(?N:deliver(b@x, a@x, ?N:deliver(a@x, b@x, Shown)))).
 
+%% So who is answered knows what the other one did before it heard.
+what_a_node_did_itself_goes_before_its_answer_test() ->
+    Both = registers(a@x, n, registers(b@x, m, pair())),
+    Sent = ?N:fire(a@x, ?N:fire(a@x, Both)),
+    Heard = ?N:deliver(a@x, b@x, ?N:deliver(a@x, b@x, Sent)),
+    First = ?N:deliver(b@x, a@x, Heard),
+    ?assertMatch(#{m := _}, ?N:views(a@x, First)),
+    ?assertNot(is_answered(n, First)),
+    ?assert(is_answered(n, ?N:deliver(b@x, a@x, ?N:deliver(b@x, a@x, First)))).
+
 %% One question for all of them.
 those_who_wait_share_a_question_test() ->
     Net = lists:foldl(fun(Name, N) -> registers(a@x, Name, N) end, pair(), lists:seq(1, 100)),
