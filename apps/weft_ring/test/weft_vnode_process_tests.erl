@@ -56,6 +56,18 @@ a_command_may_change_several_keys_test() ->
         ?assertEqual({ok, 5}, ask({add_all, 0}))
     end).
 
+%% One answer, which is the error, and nothing after it is done.
+a_command_ends_with_the_first_change_that_fails_test() ->
+    with_partition([], fun() ->
+        %% As `weft_vnode:send/5' does it, which gets whatever comes.
+        ?NAME ! {'$gen_call', {self(), each}, {command, fallback, key, {each, [add, fail, add]}}},
+        ?assertMatch({ok, {1, _}}, ask(read)),
+        ?assertEqual({error, {failed, asked_to}}, receive {each, Answer} -> Answer end),
+        ?assertEqual(nothing, receive {each, Second} -> Second after 0 -> nothing end),
+        ?assertEqual({error, {failed, asked_to}}, ask({each, [fail]})),
+        ?assertEqual({ok, done}, ask({each, [add]}))
+    end).
+
 what_is_not_committed_is_an_error_for_all_test() ->
     with_partition([full], fun() ->
         ?assertEqual([{error, {failed, full}}, {error, {failed, full}}],
@@ -109,11 +121,13 @@ init(0, Options) -> {ok, {0, 0, Options}}.
 command(key, add, {Count, _, _}) -> {change, add, Count + 1};
 command(key, {add_all, Times}, {Count, _, _}) ->
     {changes, [{key, add} || _ <- lists:seq(1, Times)], Count + Times};
+command(key, {each, Changes}, _) -> {changes, [{key, Change} || Change <- Changes], done};
 command(key, read, {Count, Commits, _}) -> {reply, {Count, Commits}}.
 
 tick({_, _, [ends]} = State) -> {stop, State};
 tick(State) -> {ok, State}.
 
+change(key, fail, none, _) -> {error, asked_to};
 change(key, add, none, {Count, Commits, Options}) -> {ok, {Count + 1, Commits, Options}}.
 
 commit({_, _, [full]} = State) -> {error, full, State};

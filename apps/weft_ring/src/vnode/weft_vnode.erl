@@ -33,6 +33,7 @@
     {ok, State :: term()} | {ok, State :: term(), weft_vnode_notes:kept()} | {error, term()}.
 %% What a command answers, and what it changes; of several keys, if need be, each by a change of its
 %% own. These are carried out one after the other, and not all or none of them if the process ends.
+%% After one that fails no more are carried out; those before it stay.
 -callback command(Key :: term(), Command :: term(), State :: term()) ->
     {reply, Reply :: term()} | {change, Change :: term(), Reply :: term()}
   | {changes, [{Key :: term(), Change :: term()}], Reply :: term()}.

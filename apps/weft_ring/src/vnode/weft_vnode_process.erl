@@ -37,6 +37,8 @@
                 receiving = none :: none | weft_ring_handoff_receiver_core:state(),
                 %% It was handed over like this.
                 given = false :: false | weft_ring_table:transfer(),
+                %% A change of the command that is carried out.
+                failed = none :: none | {error, term()},
                 %% Answers that wait for a commit.
                 held = [] :: [{gen_server:from(), term()}]}).
 
@@ -163,31 +165,26 @@ command(From, Key, Command, #vnode{module = Module, data = Data} = Vnode) ->
                   {changes, Changes, Reply} -> changes(Changes, From, Reply, Vnode)
               end}.
 
-%% The last one brings the answer.
+%% There is one answer: after the last change, or after the first one that failed.
 changes([], From, Reply, Vnode) ->
     answer_to(From, {ok, Reply}, Vnode);
-changes([{Key, Change}], From, Reply, Vnode) ->
-    changed({From, {last, Reply}}, Key, Change, Vnode);
-changes([{Key, Change} | Changes], From, Reply, Vnode) ->
-    changes(Changes, From, Reply, changed({From, more}, Key, Change, Vnode)).
+changes([{Key, Change} | Changes], From, Reply, Vnode0) ->
+    case changed(Key, Change, Vnode0) of
+        #vnode{failed = none} = Vnode -> changes(Changes, From, Reply, Vnode);
+        #vnode{failed = Error} = Vnode -> answer_to(From, Error, Vnode#vnode{failed = none})
+    end.
 
-changed(Ref, Key, Change, #vnode{sending = none} = Vnode) ->
-    change(Ref, Key, Change, none, Vnode);
-changed(Ref, Key, Change, Vnode) ->
-    sender({update, Ref, Key, Change}, Vnode).
+changed(Key, Change, #vnode{sending = none} = Vnode) ->
+    change(Key, Change, none, Vnode);
+changed(Key, Change, Vnode) ->
+    sender({update, command, Key, Change}, Vnode).
 
 %% A change that failed at its owner is the caller's to know. Where it is repeated it must not fail.
-change({From, Answer}, Key, Change, Note, #vnode{module = Module, data = Data} = Vnode) ->
-    case {Module:change(Key, Change, Note, Data), Note, Answer} of
-        {{ok, New}, _, more} ->
-            noted(Note, Vnode#vnode{data = New});
-        {{ok, New}, _, {last, Reply}} ->
-            answer_to(From, {ok, Reply}, noted(Note, Vnode#vnode{data = New}));
-        {{error, Reason}, none, _} ->
-            gen_server:reply(From, {error, {failed, Reason}}),
-            Vnode;
-        {{error, Reason}, _, _} ->
-            not_written(Reason, Vnode)
+change(Key, Change, Note, #vnode{module = Module, data = Data} = Vnode) ->
+    case {Module:change(Key, Change, Note, Data), Note} of
+        {{ok, New}, _} -> noted(Note, Vnode#vnode{data = New});
+        {{error, Reason}, none} -> Vnode#vnode{failed = {error, {failed, Reason}}};
+        {{error, Reason}, _} -> not_written(Reason, Vnode)
     end.
 
 %% What is read may not be on disk yet, so that is held, too.
@@ -309,17 +306,16 @@ effect({send, Msg}, #vnode{sending = #sending{courier = Courier}} = Vnode) ->
 effect({read, Cursor, Max}, #vnode{module = Module, data = Data} = Vnode) ->
     {Items, Next} = Module:items(Cursor, Max, Data),
     sender({batch, Items, Next}, Vnode);
-effect({apply, Ref, Key, Change, none}, Vnode) ->
-    change(Ref, Key, Change, none, Vnode);
-effect({apply, Ref, Key, Change, Number}, Vnode) ->
-    change(Ref, Key, Change, {log, Number, Key, Change}, Vnode);
+effect({apply, command, Key, Change, none}, Vnode) ->
+    change(Key, Change, none, Vnode);
+effect({apply, command, Key, Change, Number}, Vnode) ->
+    change(Key, Change, {log, Number, Key, Change}, Vnode);
 effect({truncate, Number}, Vnode) ->
     note({truncate, Number}, Vnode);
 effect({reset, Attempt}, Vnode) ->
     note({reset, Attempt}, Vnode);
-effect({refuse, {From, _}, Reason}, Vnode) ->
-    gen_server:reply(From, {error, Reason}),
-    Vnode;
+effect({refuse, command, Reason}, Vnode) ->
+    Vnode#vnode{failed = {error, Reason}};
 effect({after_ms, Ms, Timer}, #vnode{sending = #sending{timers = Timers}} = Vnode) ->
     _ = erlang:send_after(Ms, self(), {handoff, Timers, {timer, Timer}}),
     Vnode;
