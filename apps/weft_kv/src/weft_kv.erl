@@ -3,8 +3,8 @@
 %% that loses no write that it has acknowledged. The guide is `docs/guide/kv.md'.
 -module(weft_kv).
 
--export([get/2, get/3, read/3, put/3, put/4, delete/2, delete/3, cas/4, cas/5, update/3, update/4,
-         list/1, keys/3, fold/3, info/1, export/2, import/2, backup/2]).
+-export([get/2, get/3, read/3, values/3, put/3, put/4, delete/2, delete/3, cas/4, cas/5, update/3,
+         update/4, list/1, keys/3, fold/3, info/1, export/2, import/2, backup/2]).
 -export_type([bucket/0, key/0, context/0, options/0, sibling/0, error/0, input_error/0]).
 
 -type bucket() :: atom().
@@ -84,6 +84,22 @@ distinct(Values) ->
     maps:values(maps:from_list([{maps:with([value, content_type], Value), Value}
                                 || Value <- Values])).
 
+%% @doc All values of a key, none, one or several, and the context of what was found, also where
+%% that is nothing. Not in strong buckets.
+-spec values(bucket(), key(), options()) -> {ok, [binary()], context()} | {error, error()}.
+values(Bucket, Key, Given) ->
+    case weft_kv_strong:is_strong(Bucket) of
+        true -> {error, {only_with, {consistency, eventual}}};
+        false ->
+            Asked = maps:without([ttl_ms, context, content_type], Given),
+            case object(get, Bucket, Key, Asked) of
+                {ok, Object} ->
+                    {ok, lists:usort(weft_kv_object:values(Object)),
+                     weft_kv_object:context(Object)};
+                {error, Reason} -> {error, Reason}
+            end
+    end.
+
 %% @doc As `put/4', with the options of the bucket.
 -spec put(bucket(), key(), binary()) -> {ok, context()} | {error, error()}.
 put(Bucket, Key, Value) -> put(Bucket, Key, Value, #{}).
@@ -154,10 +170,8 @@ update(Bucket, Key, Fun, Given) ->
     end.
 
 updated(Bucket, Key, Fun, Given) ->
-    case object(get, Bucket, Key, maps:without([ttl_ms, context, content_type], Given)) of
-        {ok, Object} ->
-            Value = Fun(lists:usort(weft_kv_object:values(Object))),
-            put(Bucket, Key, Value, Given#{context => weft_kv_object:context(Object)});
+    case values(Bucket, Key, Given) of
+        {ok, Values, Context} -> put(Bucket, Key, Fun(Values), Given#{context => Context});
         {error, Reason} -> {error, Reason}
     end.
 

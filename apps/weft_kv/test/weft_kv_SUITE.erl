@@ -29,7 +29,8 @@ end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 %% --- the guide --------------------------------------------------------------------------------
 
 the_guide(Config) ->
-    [Environment, Ring, Use, StoreKeys, Carts, Update, OnDisk] = weft_guide:page("kv.md", "erlang"),
+    [Environment, Ring, Use, StoreKeys, Carts, Update, OnDisk, Client] =
+        weft_guide:page("kv.md", "erlang"),
     [{weft_ring, RingKeys}, {weft_kv, KvKeys}] = parsed(Environment),
     {weft_kv, [{buckets, Store}]} = parsed([StoreKeys, "."]),
     [{buckets, Cache}] = KvKeys,
@@ -47,6 +48,7 @@ the_guide(Config) ->
     _ = on(A, lines(Use, Refs)),
     _ = on(B, lines(Carts, Refs)),
     _ = on(A, lines(Update, Refs)),
+    _ = on(A, lines(Client, Refs)),
     bad_input(A).
 
 bad_input(A) ->
