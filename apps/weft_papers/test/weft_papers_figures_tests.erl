@@ -255,6 +255,22 @@ throughput_has_to_come_back_test() ->
                   {open, "9 operations failed and 9000 did not" ++ _}],
                  findings("riak_elasticity", Rows)).
 
+%% In all repetitions together, and not before there were so many.
+few_of_millions_may_fail_test() ->
+    Findings = fun(Calls, Failed) ->
+                   Cell = store(<<"riak_availability">>, 6, 24),
+                   findings("riak_availability",
+                            [{Cell, weft_mesh, Metric, Values}
+                             || {Metric, Values} <- [{calls, Calls}, {failed_operations, Failed},
+                                                     {repeated_operations, [3, 4]},
+                                                     {kills, [5, 6]}]])
+               end,
+    ?assertMatch([{agrees, "6 nodes, 11 kills and starts: 29 operations failed and 3000000 did "
+                   "not; 7 times the client" ++ _}], Findings([1000000, 2000000], [20, 9])),
+    ?assertMatch([{differs, _}], Findings([1000000, 2000000], [20, 11])),
+    ?assertMatch([{open, _}], Findings([1000000, 1999000], [0, 0])),
+    ?assertMatch([{differs, _}], Findings([10000, 10000], [0, 1])).
+
 each_figure_has_cells_test() ->
     [?assertEqual({Id, 0}, {Id, weft_papers_cli:main(["--list" | Options ++ Cells])})
      || #{id := Id, cells := Cells} <- weft_papers_figures:figures(),

@@ -209,14 +209,15 @@ riak() ->
         ++ [{Workload, Nodes, 4 * Nodes}
             || Workload <- [<<"riak_get">>, <<"riak_insert">>, <<"riak_update">>],
                Nodes <- [4, 8, 24]]
-        ++ [{<<"riak_elasticity">>, 6, 24}],
+        ++ [{<<"riak_elasticity">>, 6, 24}, {<<"riak_availability">>, 6, 24}],
     [{#{suite => <<"store">>, workload => Workload, size_bytes => 1024, pairs => Pairs,
         streams => Streams}, weft_mesh, Metric, Values}
      || {Workload, Pairs, Streams} <- Cells,
         {Metric, Values} <- [{calls_per_s, [7000 - Pairs, 7100]}, {latency_p50_us, [1200 * Pairs]},
                              {latency_p99_us, [14000 * Pairs]}, {store_cpu_us, [87 + Pairs]},
                              {clients_cpu_us, [37]}, {mailbox_max, [Pairs]}, {calls, [20000]},
-                             {failed_operations, [21]}, {kills, [2]}, {recovery_kill_s, [5, 6]},
+                             {failed_operations, [21]}, {repeated_operations, [30]}, {kills, [2]},
+                             {recovery_kill_s, [5, 6]},
                              {mailbox, [{Pairs * (At rem 3), 100 * At} || At <- lists:seq(1, 20)]},
                              {operations_per_s, [{7000 - 100 * (At rem 7), 1000 * At}
                                                  || At <- lists:seq(1, 40)]}]].

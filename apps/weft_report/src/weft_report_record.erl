@@ -22,8 +22,8 @@
 %%               de_calls | im_rd | im_rsd (both also _steady, _killed, _emptied, _grown) |
 %%               city | city_districts | city_weather |
 %%               riak_spawned | riak_supervised (both also _rate) | riak_get |
-%%               riak_insert | riak_update | riak_elasticity | vnode_echo | vnode_quorum | ads |
-%%               crdt_counter | crdt_set | form | idle | hour |
+%%               riak_insert | riak_update | riak_elasticity | riak_availability |
+%%               vnode_echo | vnode_quorum | ads | crdt_counter | crdt_set | form | idle | hour |
 %%               connection
 %% variant       what carried it, see weft_bench_variant: stock, stock_tls, weft_1, weft_4, weft_8,
 %%               weft_tls_1, weft_tls_4, weft_gateway, stock_relay, channel, channel_8, stock_mesh,
@@ -111,7 +111,8 @@ metrics() ->
      {lost_messages, "", less, "messages that were given up, but for those of lost servers"},
      {restarts, "", none, "processes that were started in the place of another one"},
      {names, "", none, "names that were registered"},
-     {failed_operations, "", less, "operations that failed"}]
+     {failed_operations, "", less, "operations that failed"},
+     {repeated_operations, "", none, "times that one was sent to another node after an error"}]
         ++ traffic_metrics()
         ++ [{list_to_atom(Operation ++ What), "us", less, Text ++ " of this operation"}
             || Operation <- ["spawning", "remote_call", "rex_call", "gen_server_call",
@@ -143,6 +144,11 @@ store_metrics() ->
     [{asked_per_s, "1/s", none, "requests per second that were due"},
      {store_cpu_us, "us", less, "user and system time of the nodes of a store, per operation"},
      {clients_cpu_us, "us", none, "the same of the nodes of its clients"},
+     {store_rest_percent, "%", less, "of one core, what the nodes of a store take at rest"},
+     {reductions_per_call, "", none, "reductions of these nodes, per operation"},
+     {collections_per_call, "", none, "garbage collections of their processes, per operation"},
+     {switches_per_call, "", none, "context switches of their threads, per operation"},
+     {writes_per_call, "", none, "writes to their sockets, per operation"},
      {mailbox_max, "", less, "most messages that waited for one registered process of a node"},
      {mailbox, "", none, "these messages over the time, a series"},
      {operations_per_s, "1/s", none, "operations that were done in a second, a series"},

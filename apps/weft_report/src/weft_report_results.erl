@@ -22,7 +22,7 @@
 -opaque results() :: #results{}.
 -type key() :: {weft_report_record:cell(), Variant :: binary(), Metric :: binary()}.
 -type measured() :: #{median := number(), low := number(), high := number(),
-                      count := pos_integer()}.
+                      count := pos_integer(), sum => number()}.
 -type ratio() :: #{median := float(), interval := weft_report_interval:interval(),
                    superiority := float()}.
 -type absolute() :: #{median := number(), interval := weft_report_interval:interval()}.
@@ -91,7 +91,7 @@ measured(Cell, Variant, Metric, #results{values = Values}) ->
 summary(Values) ->
     {Low, High} = weft_report_statistics:range(Values),
     #{median => weft_report_statistics:median(Values), low => Low, high => High,
-      count => length(Values)}.
+      count => length(Values), sum => lists:sum(Values)}.
 
 %% @doc A metric over the time of a measurement, in the repetition that had the highest value.
 -spec series(weft_report_record:cell(), binary(), binary(), results()) ->
@@ -228,6 +228,8 @@ headline_metrics(<<"crdt_", _/binary>>) ->
     [<<"state_bytes">>, <<"delta_bytes">>];
 headline_metrics(<<"riak_elasticity">>) ->
     [<<"calls_per_s">>, <<"failed_operations">>, <<"recovery_kill_s">>, <<"recovery_start_s">>];
+headline_metrics(<<"riak_availability">>) ->
+    [<<"calls">>, <<"failed_operations">>, <<"repeated_operations">>, <<"kills">>];
 headline_metrics(<<"riak_", _/binary>>) ->
     [<<"calls_per_s">>, <<"latency_p50_us">>, <<"latency_p99_us">>, <<"store_cpu_us">>];
 headline_metrics(<<"load ", _/binary>>) ->

@@ -16,7 +16,7 @@ results() ->
 key(Cell, Variant, Metric) -> {weft_report_sample:cell(Cell), Variant, Metric}.
 
 a_measurement_is_its_median_and_its_range_test() ->
-    ?assertEqual({ok, #{median => 800, low => 600, high => 1600, count => 3}},
+    ?assertEqual({ok, #{median => 800, low => 600, high => 1600, count => 3, sum => 3000}},
                  weft_report_results:measured(weft_report_sample:cell(#{}), <<"weft_1">>,
                                               <<"messages_per_s">>, results())),
     ?assertEqual(none, weft_report_results:measured(weft_report_sample:cell(#{pairs => 7}),

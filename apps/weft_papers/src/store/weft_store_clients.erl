@@ -4,6 +4,10 @@
 %% session does one operation after the other. A client whose session is lost counts a failure, and
 %% goes on with the next node.
 %%
+%% `through => library': they use the client of the store instead (`weft_kv_client'), which asks
+%% another node if one is lost. How many times it did that is counted, too; a failure is what it
+%% tells as an error.
+%%
 %% Operations are get of a key that is there, insert of a new key, update of one that is there (read
 %% and written), `mixed' one of these three, each as often. Latencies are those of all operations,
 %% also of failed ones.
@@ -18,13 +22,16 @@
 -export_type([load/0, outcome/0]).
 
 -type operation() :: get | insert | update | mixed.
--type load() :: #{operation := operation(), nodes := [node(), ...], clients := pos_integer(),
+-type load() :: #{operation := operation(), through => session | library,
+                  nodes := [node(), ...], clients := pos_integer(),
                   keys := pos_integer(), value_bytes := pos_integer(), seed := integer(),
                   duration_ms := pos_integer(),
                   %% Of each client.
                   per_second => float()}.
 -type outcome() :: #{elapsed_us := pos_integer(), latencies := weft_load_histogram:snapshot(),
-                     seconds := [{Done :: non_neg_integer(), Failed :: non_neg_integer()}]}.
+                     seconds := [{Done :: non_neg_integer(), Failed :: non_neg_integer()}],
+                     %% Of the library.
+                     repeated => non_neg_integer()}.
 
 -define(BUCKET, bench).
 -define(ANSWER_MS, 10000).
@@ -49,6 +56,7 @@ value(Bytes) -> rand:bytes(Bytes).
 %% @doc On a node of clients: all of them, for the time that is given.
 -spec run(load()) -> outcome().
 run(#{clients := Clients, duration_ms := DurationMs} = Load) ->
+    ok = begin_library(Load),
     Histogram = weft_load_histogram:new(),
     Seconds = ceil(DurationMs / 1000) + 1,
     Counts = counters:new(2 * Seconds, []),
@@ -63,16 +71,34 @@ run(#{clients := Clients, duration_ms := DurationMs} = Load) ->
                           {'DOWN', Monitor, process, Pid, Why} -> erlang:error({client, Why})
                       end
                   end, Running),
-    #{elapsed_us => erlang:monotonic_time(microsecond) - StartUs,
+    (end_library(Load))#{
+      elapsed_us => erlang:monotonic_time(microsecond) - StartUs,
       latencies => weft_load_histogram:snapshot(Histogram),
       seconds => [{counters:get(Counts, 2 * Second + 1), counters:get(Counts, 2 * Second + 2)}
                   || Second <- lists:seq(0, Seconds - 1)]}.
 
-client(Number, #{nodes := Nodes, seed := Seed} = Context) ->
-    {Behind, Before} = lists:split(Number rem length(Nodes), Nodes),
+begin_library(#{through := library, nodes := Nodes}) ->
+    {ok, _} = weft_kv_client:start_link(?MODULE, #{nodes => Nodes, timeout_ms => 3 * ?ANSWER_MS}),
+    ok;
+begin_library(_Load) ->
+    ok.
+
+end_library(#{through := library}) ->
+    #{repeated := Repeated} = weft_kv_client:info(?MODULE),
+    ok = weft_kv_client:stop(?MODULE),
+    #{repeated => Repeated};
+end_library(_Load) ->
+    #{}.
+
+client(Number, #{seed := Seed} = Context) ->
     Random = rand:seed_s(exsss, {Seed, Number, 1}),
-    Connected = connected(Before ++ Behind, Context),
-    client_loop(Connected, Number, 0, Random, first_due(Context)).
+    client_loop(begun(Number, Context), Number, 0, Random, first_due(Context)).
+
+begun(_Number, #{through := library, value_bytes := ValueBytes}) ->
+    {library, value(ValueBytes)};
+begun(Number, #{nodes := Nodes} = Context) ->
+    {Behind, Before} = lists:split(Number rem length(Nodes), Nodes),
+    connected(Before ++ Behind, Context).
 
 first_due(#{per_second := _, start_us := StartUs} = Context) -> Context#{due_us => StartUs};
 first_due(Context) -> Context.
@@ -81,23 +107,31 @@ connected([Node | Nodes], #{value_bytes := ValueBytes}) ->
     {Session, Monitor} = spawn_monitor(Node, ?MODULE, session, [{self(), ValueBytes}]),
     {Session, Monitor, Nodes ++ [Node]}.
 
-client_loop({Session, Monitor, Nodes} = Connected, Number, Done, Random0, Context0) ->
+client_loop(Connected, Number, Done, Random0, Context0) ->
     {StartUs, Random, Context} = begin_us(Random0, Context0),
     case Context of
-        #{end_us := EndUs} when StartUs >= EndUs ->
-            Session ! stop,
-            true = demonitor(Monitor, [flush]);
+        #{end_us := EndUs} when StartUs >= EndUs -> ended(Connected);
         #{} ->
             {Request, NewRandom} = request(Number, Done, Random, Context),
-            Session ! Request,
-            Outcome = receive
-                          {Session, Answer} -> Answer;
-                          {'DOWN', Monitor, process, Session, _} -> lost
-                      after ?ANSWER_MS -> lost
-                      end,
+            Outcome = asked(Request, Connected),
             ok = counted(Outcome, StartUs, Context),
-            client_loop(next(Outcome, Connected, Nodes, Context), Number, Done + 1, NewRandom,
-                        Context)
+            client_loop(next(Outcome, Connected, Context), Number, Done + 1, NewRandom, Context)
+    end.
+
+ended({library, _Value}) ->
+    ok;
+ended({Session, Monitor, _Nodes}) ->
+    Session ! stop,
+    true = demonitor(Monitor, [flush]).
+
+asked(Request, {library, Value}) ->
+    by_library(Request, Value);
+asked(Request, {Session, Monitor, _Nodes}) ->
+    Session ! Request,
+    receive
+        {Session, Answer} -> Answer;
+        {'DOWN', Monitor, process, Session, _} -> lost
+    after ?ANSWER_MS -> lost
     end.
 
 %% When the next operation begins, or should have begun.
@@ -122,11 +156,11 @@ wait_until(AtUs) ->
         _ -> ok
     end.
 
-next(lost, {Session, Monitor, _}, Nodes, Context) ->
+next(lost, {Session, Monitor, Nodes}, Context) ->
     true = demonitor(Monitor, [flush]),
     exit(Session, kill),
     receive after ?AGAIN_MS -> connected(Nodes, Context) end;
-next(_Outcome, Connected, _Nodes, _Context) ->
+next(_Outcome, Connected, _Context) ->
     Connected.
 
 counted(Outcome, StartUs, #{histogram := Histogram, counts := Counts, start_us := BeganUs,
@@ -171,6 +205,23 @@ outcome(update, Key, Value) -> written(weft_kv:update(?BUCKET, Key, fun(_) -> Va
 written({ok, _}) -> done;
 written({error, _}) -> failed.
 
+by_library({get, Key}, _Value) ->
+    case weft_kv_client:get(?MODULE, ?BUCKET, Key) of
+        {error, _} = Error -> told(get, Error);
+        _ -> done
+    end;
+by_library({insert, Key}, Value) ->
+    told(insert, weft_kv_client:put(?MODULE, ?BUCKET, Key, Value));
+by_library({update, Key}, Value) ->
+    told(update, weft_kv_client:update(?MODULE, ?BUCKET, Key, fun(_) -> Value end)).
+
+%% Failures are few, and each is of interest.
+told(_Operation, {ok, _}) ->
+    done;
+told(Operation, Error) ->
+    logger:warning("~p failed: ~0tP", [Operation, Error, 20]),
+    failed.
+
 %% @doc What several nodes of clients found, as measurements.
 -spec metrics([outcome(), ...]) -> [weft_bench_workload:measurement()].
 metrics(Outcomes) ->
@@ -180,5 +231,12 @@ metrics(Outcomes) ->
     Done = lists:sum([Count || {Count, _} <- Sums]),
     [{calls_per_s, Done * 1.0e6 / ElapsedUs}, {calls, Done},
      {failed_operations, lists:sum([Count || {_, Count} <- Sums])}
-     | [{Metric, weft_load_histogram:percentile(Percent, Latencies)}
+     | [{repeated_operations, Count} || Count <- repeated(Outcomes)]
+       ++ [{Metric, weft_load_histogram:percentile(Percent, Latencies)}
         || {Metric, Percent} <- [{latency_p50_us, 50}, {latency_p99_us, 99}]]].
+
+repeated(Outcomes) ->
+    case [Count || #{repeated := Count} <- Outcomes] of
+        [] -> [];
+        Counts -> [lists:sum(Counts)]
+    end.

@@ -8,6 +8,7 @@
 -export([figures/0]).
 
 -define(VARIANT, <<"weft_mesh">>).
+-define(STOCK, <<"stock_mesh">>).
 %% The throughput that has to be won by not having one supervisor, with many clients.
 -define(WON, 3).
 -define(MANY, 64).
@@ -15,6 +16,9 @@
 -define(LONGER, 10).
 %% Processor time of an operation that differs by at most so much is the same.
 -define(SAME, 0.1).
+%% Of the operations, of which there have to be enough.
+-define(FAILED_SHARE, 1.0e-5).
+-define(OPERATIONS_MIN, 3000000).
 -define(OPERATIONS, [<<"riak_get">>, <<"riak_insert">>, <<"riak_update">>]).
 
 %% @private
@@ -45,8 +49,16 @@ figures() ->
        "and after a start.",
        cells => cells("riak elasticity"), findings => fun elastic/1,
        charts => fun elastic_charts/1,
-       not_shown => "Millions of operations, and nodes with processors of their own: those that "
-       "are left get the time of one that was killed, and a node that starts takes it from them."}].
+       not_shown => "Millions of operations (riak_availability), and nodes with processors of "
+       "their own: those that are left get the time of one that was killed, and a node that starts "
+       "takes it from them."},
+     #{id => "riak_availability", where => "Riak talk 2013: availability, of millions of requests",
+       claim => "While nodes fail and come back, 37 operations fail beside 3.41 million that do "
+       "not. Of weft, for programs that use the client of the store: of 3 million or more "
+       "operations at most 1 of 100,000 fails.",
+       cells => cells("riak availability"), findings => fun available/1,
+       charts => fun available_charts/1,
+       not_shown => "Nodes that are away for long, and hosts that are cut off."}].
 
 cells(Title) -> ["--suites", "store", "--only", "store: " ++ Title].
 
@@ -122,16 +134,42 @@ of_size(Workload, Size, Results) ->
 
 growth(Results) ->
     [{weft_papers_verdict:within({1 - ?SAME, 1 + ?SAME}, Ratio),
-      [weft_report_words:workload(Operation), ": ",
-       lists:join(", ", [[value(median(Cell, <<"store_cpu_us">>, Results), "us"), " with ",
-                          on(Nodes)] || {Nodes, Cell} <- Cells]),
-       " for an operation, in the end ", times({ok, Ratio}), " that of the beginning; throughput ",
+      [weft_report_words:workload(Operation), ": ", grown(Cells, ?VARIANT, Ratio, Results),
+       "; throughput ",
        rates(Cells, <<"calls_per_s">>, Results), "; clients take at most ",
        value(lists:max([median(Cell, <<"clients_cpu_us">>, Results) || {_, Cell} <- Cells]), "us")]}
+     || {Operation, Cells, Ratio} <- grown(?VARIANT, Results)]
+        ++ [{open, ["on stock distribution, ", weft_report_words:workload(Operation), ": ",
+                    grown(Cells, ?STOCK, Ratio, Results)]}
+            || {Operation, Cells, Ratio} <- grown(?STOCK, Results)]
+        ++ [{open, counts(Cells, Results)}
+            || {<<"riak_get">>, Cells, _} <- grown(?VARIANT, Results),
+               {_, First} <- [hd(Cells)], median(First, <<"writes_per_call">>, Results) > 0].
+
+grown(Variant, Results) ->
+    [{Operation, Cells, Ratio}
      || Operation <- ?OPERATIONS,
         [{_, First} | _] = Cells <- [of_operation(Operation, Results)],
         {_, Last} <- last(Cells), Last =/= First,
-        {ok, Ratio} <- [of_other(Last, First, <<"store_cpu_us">>, Results)]].
+        {ok, Ratio} <- [weft_report_results:ratio({Last, Variant, <<"store_cpu_us">>},
+                                                  {First, Variant, <<"store_cpu_us">>}, Results)]].
+
+grown(Cells, Variant, Ratio, Results) ->
+    [lists:join(", ", [[value(median(Cell, Variant, <<"store_cpu_us">>, Results), "us"), " with ",
+                        on(Nodes)] || {Nodes, Cell} <- Cells]),
+     " for an operation, in the end ", times({ok, Ratio}), " that of the beginning"].
+
+%% Of the fewest and of the most nodes.
+counts(Cells, Results) ->
+    [lists:join(", ", [[Name, " ", lists:join(" and ", [value(median(Cell, Metric, Results), "")
+                                                        || {_, Cell} <- [hd(Cells) | last(Cells)]])]
+                       || {Metric, Name} <- [{<<"writes_per_call">>, "writes to sockets"},
+                                             {<<"switches_per_call">>, "context switches"},
+                                             {<<"reductions_per_call">>, "reductions"},
+                                             {<<"collections_per_call">>, "collections"}]]),
+     " for a get with the fewest and with the most nodes; at rest these take ",
+     lists:join(" and ", [value(median(Cell, <<"store_rest_percent">>, Results), "%")
+                          || {_, Cell} <- [hd(Cells) | last(Cells)]]), " of a core"].
 
 of_operation(Operation, Results) ->
     lists:sort([{Nodes, Cell} || {_, Of, _, Nodes, _, _} = Cell
@@ -184,11 +222,37 @@ back(Cell, Metric, Results) ->
             ["95 % of the throughput before ", Runs]
     end.
 
-elastic_charts(Results) ->
+elastic_charts(Results) -> per_second(<<"riak_elasticity">>, Results).
+
+available_charts(Results) -> per_second(<<"riak_availability">>, Results).
+
+per_second(Workload, Results) ->
     [over_time(["operations in each second, ", on(Nodes)], <<"operations_per_s">>,
-               "operations", [{"operations", {store, <<"riak_elasticity">>, Clients, Nodes}}],
-               Results)
-     || {_, <<"riak_elasticity">>, _, Nodes, Clients, _} <- weft_report_results:cells(Results)].
+               "operations", [{"operations", {store, Workload, Clients, Nodes}}], Results)
+     || {_, Of, _, Nodes, Clients, _} <- weft_report_results:cells(Results), Of =:= Workload].
+
+%% ---- availability ----
+
+%% Of all repetitions together.
+available(Results) ->
+    [{available_verdict(Done, Failed),
+      [on(Nodes), ", ", number(sum(Cell, <<"kills">>, Results)), " kills and starts: ",
+       number(Failed), " operations failed and ", number(Done), " did not; ",
+       number(sum(Cell, <<"repeated_operations">>, Results)), " times the client asked another "
+       "node after an error"]}
+     || {_, <<"riak_availability">>, _, Nodes, _, _} = Cell <- weft_report_results:cells(Results),
+        Done <- [sum(Cell, <<"calls">>, Results)], Done > 0,
+        Failed <- [sum(Cell, <<"failed_operations">>, Results)]].
+
+available_verdict(Done, Failed) when Failed > ?FAILED_SHARE * (Done + Failed) -> differs;
+available_verdict(Done, Failed) when Done + Failed >= ?OPERATIONS_MIN -> agrees;
+available_verdict(_Done, _Failed) -> open.
+
+sum(Cell, Metric, Results) ->
+    case weft_report_results:measured(Cell, ?VARIANT, Metric, Results) of
+        {ok, #{sum := Sum}} -> Sum;
+        none -> 0
+    end.
 
 %% ---- words and points ----
 
@@ -207,8 +271,10 @@ measured(Cells, Metric, Results) ->
                       {ok, Measured} <- [weft_report_results:measured(Cell, ?VARIANT, Metric,
                                                                       Results)]].
 
-median(Cell, Metric, Results) ->
-    case weft_report_results:measured(Cell, ?VARIANT, Metric, Results) of
+median(Cell, Metric, Results) -> median(Cell, ?VARIANT, Metric, Results).
+
+median(Cell, Variant, Metric, Results) ->
+    case weft_report_results:measured(Cell, Variant, Metric, Results) of
         {ok, #{median := Median}} -> Median;
         none -> 0
     end.

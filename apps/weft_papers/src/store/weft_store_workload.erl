@@ -14,6 +14,8 @@
 %% riak_insert       there is one node of clients for three of the store
 %% riak_update
 %% riak_elasticity   all three operations, while two nodes are killed and started again
+%% riak_availability all three operations by way of the client of the store (`weft_kv_client'),
+%%                   while one node after the other is killed and started again
 %% '''
 %% Values have 1 KB (`size_bytes'), in three copies (one, on one node), in memory. The nodes of
 %% clients are no part of the store, and their processor time is counted apart.
@@ -29,16 +31,20 @@
 -define(PER_GENERATOR, 3).
 %% Of what the store can do without a supervisor. With one it does less (`riak_supervised').
 -define(OF_CAPACITY, 0.7).
+%% Of `riak_availability': before a kill, and before the start after it.
+-define(PAUSE_MS, 10000).
 %% Shares of the time of `riak_elasticity'.
 -define(KILLS, [0.2, 0.3]).
 -define(START, 0.6).
 
 %% @private
 cells(quick) ->
-    walls([1], [16], 1000) ++ rates([1], 16, 1000) ++ growths([4, 8], 1000) ++ [elasticity(12000)];
+    walls([1], [16], 1000) ++ rates([1], 16, 1000) ++ growths([4, 8], 1000)
+        ++ [elasticity(12000), availability(12000)];
 cells(full) ->
     walls([1, 3], [1, 4, 16, 64], 3000) ++ rates([1, 3], 64, 5000)
-        ++ growths([4, 8, 16, 24], 5000) ++ [elasticity(90000)].
+        ++ growths([4, 8, 16, 24], 5000)
+        ++ [elasticity(90000), availability(240000)].
 
 walls(Sizes, Clients, DurationMs) ->
     [cell(Workload, Size, 1, Count, Size, DurationMs)
@@ -49,11 +55,23 @@ rates(Sizes, Clients, DurationMs) ->
      || Size <- Sizes, Workload <- [riak_spawned_rate, riak_supervised_rate]].
 
 growths(Sizes, DurationMs) ->
-    [cell(Workload, Size, generators(Size), Size, ?CLIENTS_PER_NODE * Size, DurationMs)
-     || Size <- Sizes, Workload <- [riak_get, riak_insert, riak_update]].
+    [begin
+         #{with := With, cost_ms := CostMs} = Cell =
+             cell(Workload, Size, generators(Size), Size, ?CLIENTS_PER_NODE * Size, DurationMs),
+         Cell#{with := With#{rest_ms => DurationMs div 2}, cost_ms := CostMs + DurationMs div 2,
+               variants := growth_variants(Workload)}
+     end || Size <- Sizes, Workload <- [riak_get, riak_insert, riak_update]].
+
+%% What grows with the nodes on any distribution, is seen on the stock one.
+growth_variants(riak_get) -> [weft_mesh, stock_mesh];
+growth_variants(_) -> [weft_mesh].
 
 elasticity(DurationMs) ->
     (cell(riak_elasticity, 6, 2, 6, 24, DurationMs))#{fresh => true, repetitions_max => 3}.
+
+availability(DurationMs) ->
+    #{with := With} = Cell = cell(riak_availability, 6, 2, 6, 24, DurationMs),
+    Cell#{fresh => true, with := With#{pause_ms => min(?PAUSE_MS, DurationMs div 8)}}.
 
 generators(Size) -> ceil(Size / ?PER_GENERATOR).
 
@@ -85,6 +103,7 @@ run(#{dir := Dir, workload := Workload, with := #{size := Size} = With} = Cell, 
            end,
     ok = filled(coordinators(Workload), Store, Nodes),
     case Workload of
+        riak_availability -> {ok, available(Load, Store, Generators, With, Dir, Nodes)};
         riak_elasticity -> {ok, elastic(Load, Store, Generators, With, Dir, Nodes)};
         _ -> {ok, steady(Load, Store, Generators, With, Nodes)}
     end.
@@ -127,6 +146,7 @@ clients(#{workload := Workload, pairs := Pairs, streams := Streams}) ->
 operation(riak_insert) -> insert;
 operation(riak_update) -> update;
 operation(riak_elasticity) -> mixed;
+operation(riak_availability) -> mixed;
 operation(_Get) -> get.
 
 call(Nodes, Role, Module, Function, Arguments) ->
@@ -134,22 +154,31 @@ call(Nodes, Role, Module, Function, Arguments) ->
 
 %% ---- as fast as it goes ----
 
-steady(Load, Store, Generators, #{duration_ms := DurationMs}, Nodes) ->
+steady(Load, Store, Generators, #{duration_ms := DurationMs} = With, Nodes) ->
     _ = loads(Load#{duration_ms => DurationMs div 5}, 1, Generators, Nodes),
+    RestUs = at_rest(Store, With, Nodes),
     Looking = call(Nodes, hd(Store), weft_store_mailbox, start, []),
+    Before = weft_store_cost:counts(Nodes, Store),
     StoreUs = cpu_us(Store, Nodes),
     GeneratorsUs = cpu_us(Generators, Nodes),
     Outcomes = loads(Load#{duration_ms => DurationMs}, 2, Generators, Nodes),
     UsedUs = cpu_us(Store, Nodes) - StoreUs,
     ClientsUs = cpu_us(Generators, Nodes) - GeneratorsUs,
+    After = weft_store_cost:counts(Nodes, Store),
     Seen = call(Nodes, hd(Store), weft_store_mailbox, stop, [Looking]),
     Metrics = weft_store_clients:metrics(Outcomes),
     Done = max(1, proplists:get_value(calls, Metrics)),
     Metrics ++ [{asked_per_s, PerSecond * Clients * length(Generators)}
                 || #{per_second := PerSecond, clients := Clients} <- [Load]]
+        ++ weft_store_cost:per_call(Before, After, Done)
+        ++ [{store_rest_percent, Us / 1.0e4} || Us <- RestUs]
         ++ [{store_cpu_us, UsedUs / Done}, {clients_cpu_us, ClientsUs / Done},
                 {mailbox_max, lists:max([0 | [Length || {_, Length} <- Seen]])}
                 | [{mailbox, Length, AtMs} || {AtMs, Length} <- Seen]].
+
+%% Where cells have so much time.
+at_rest(Store, #{rest_ms := Ms}, Nodes) -> [weft_store_cost:at_rest(Nodes, Store, Ms)];
+at_rest(_Store, _With, _Nodes) -> [].
 
 cpu_us(Roles, Nodes) ->
     lists:sum([weft_bench_nodes:cpu_us_of(weft_bench_nodes:os_pid(Nodes, Role)) || Role <- Roles]).
@@ -198,22 +227,45 @@ elastic(Load, Store, Generators, #{duration_ms := DurationMs}, Dir, Nodes) ->
         [ok = weft_bench_nodes:kill(Restarted, Role) || Role <- Victims]
     end.
 
+%% Their processes end with what comes back here, and not with the cluster.
+available(Load, Store, Generators, #{duration_ms := DurationMs, pause_ms := PauseMs}, Dir, Nodes) ->
+    Through = Load#{through => library},
+    _ = loads(Through#{duration_ms => DurationMs div 10}, 1, Generators, Nodes),
+    Running = begun(Through#{duration_ms => DurationMs}, 2, Generators, Nodes),
+    #{nodes := Members} = Load,
+    Round = #{until_ms => erlang:monotonic_time(millisecond) + DurationMs, pause_ms => PauseMs,
+              dir => Dir, members => Members},
+    {Kills, Now} = weft_store_availability:during(Nodes, Store, Round, 0),
+    try [awaited(One) || One <- Running] of
+        Outcomes -> [{kills, Kills} | per_second(Outcomes, DurationMs)
+                         ++ weft_store_clients:metrics(Outcomes)]
+    after
+        [ok = weft_bench_nodes:kill(Now, Role) || Role <- tl(Store)]
+    end.
+
 wait_until(AtMs) ->
     receive after max(0, AtMs - erlang:monotonic_time(millisecond)) -> ok end.
 
 timeline(Outcomes, DurationMs) ->
-    Seconds = DurationMs div 1000,
-    All = [lists:sublist(Each, Seconds) || #{seconds := Each} <- Outcomes],
-    Done = [lists:sum([Count || {Count, _} <- Each]) || Each <- transposed(All)],
+    Done = done(Outcomes, DurationMs),
+    Seconds = length(Done),
     First = floor(hd(?KILLS) * Seconds),
     Before = lists:sum(lists:sublist(Done, First)) / First,
     [{Metric, Second}
      || {Metric, Begin, End} <- [{recovery_kill_s, First, floor(?START * Seconds)},
                                  {recovery_start_s, floor(?START * Seconds), Seconds}],
         {ok, Second} <- [weft_store_timeline:recovery(Done, {Begin, End}, Before)]]
-        ++ [{kills, length(?KILLS)}
-            | [{operations_per_s, Count, 1000 * Second}
-               || {Second, Count} <- lists:zip(lists:seq(1, Seconds), Done)]].
+        ++ [{kills, length(?KILLS)} | per_second(Outcomes, DurationMs)].
+
+per_second(Outcomes, DurationMs) ->
+    Done = done(Outcomes, DurationMs),
+    [{operations_per_s, Count, 1000 * Second}
+     || {Second, Count} <- lists:zip(lists:seq(1, length(Done)), Done)].
+
+%% In each second, by all clients.
+done(Outcomes, DurationMs) ->
+    All = [lists:sublist(Each, DurationMs div 1000) || #{seconds := Each} <- Outcomes],
+    [lists:sum([Count || {Count, _} <- Each]) || Each <- transposed(All)].
 
 transposed([[] | _]) -> [];
 transposed(Lists) -> [[hd(List) || List <- Lists] | transposed([tl(List) || List <- Lists])].

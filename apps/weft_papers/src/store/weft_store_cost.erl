@@ -1,0 +1,63 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Where the processor time of a store's nodes goes: what they take while nobody asks, and what
+%% they do for each operation, as the emulator and Linux count it (proc(5), `status').
+-module(weft_store_cost).
+
+-export([at_rest/3, counts/2, per_call/3]).
+-export([counted/0]).
+
+-type counts() :: #{reductions | collections | switches | writes := non_neg_integer()}.
+
+-define(CALL_MS, 30000).
+
+%% @doc Processor time of these nodes in microseconds for each second, while nobody asks.
+-spec at_rest(weft_bench_nodes:nodes(), [weft_bench_nodes:role()], Ms :: pos_integer()) -> float().
+at_rest(Nodes, Roles, Ms) ->
+    {SinceUs, Before} = {erlang:monotonic_time(microsecond), cpu_us(Nodes, Roles)},
+    receive after Ms -> ok end,
+    UsedUs = cpu_us(Nodes, Roles) - Before,
+    UsedUs * 1.0e6 / (erlang:monotonic_time(microsecond) - SinceUs).
+
+cpu_us(Nodes, Roles) ->
+    lists:sum([weft_bench_nodes:cpu_us_of(weft_bench_nodes:os_pid(Nodes, Role)) || Role <- Roles]).
+
+%% @doc What these nodes have done so far: function calls (reductions), collections of garbage,
+%% switches of their threads, and writes to sockets.
+-spec counts(weft_bench_nodes:nodes(), [weft_bench_nodes:role()]) -> counts().
+counts(Nodes, Roles) ->
+    lists:foldl(fun(Role, Sum) ->
+                    Of = weft_bench_nodes:call(Nodes, Role, ?MODULE, counted, {[], ?CALL_MS}),
+                    maps:map(fun(Key, Count) -> Count + maps:get(Key, Sum, 0) end, Of)
+                end, #{}, Roles).
+
+%% @doc Measurements of each operation, of so many between two counts.
+-spec per_call(counts(), counts(), pos_integer()) -> [weft_bench_workload:measurement()].
+per_call(Before, After, Calls) ->
+    [{Metric, (map_get(Key, After) - map_get(Key, Before)) / Calls}
+     || {Key, Metric} <- [{reductions, reductions_per_call}, {collections, collections_per_call},
+                          {switches, switches_per_call}, {writes, writes_per_call}]].
+
+%% @private
+-spec counted() -> counts().
+counted() ->
+    {Reductions, _} = statistics(exact_reductions),
+    {Collections, _, _} = statistics(garbage_collection),
+    #{reductions => Reductions, collections => Collections,
+      switches => lists:sum([switches(file:read_file(File))
+                             || File <- filelib:wildcard("/proc/self/task/*/status")]),
+      writes => lists:sum([writes(Port) || Port <- erlang:ports(),
+                                           {name, "tcp_inet"} =:= erlang:port_info(Port, name)])}.
+
+writes(Socket) ->
+    case inet:getstat(Socket, [send_cnt]) of
+        {ok, [{send_cnt, Count}]} -> Count;
+        {error, _} -> 0
+    end.
+
+switches({ok, Status}) ->
+    {match, Counts} = re:run(Status, "ctxt_switches:\\s+(\\d+)",
+                             [global, {capture, all_but_first, binary}]),
+    lists:sum([binary_to_integer(Count) || [Count] <- Counts]);
+%% A thread that has ended meanwhile.
+switches({error, _}) ->
+    0.
