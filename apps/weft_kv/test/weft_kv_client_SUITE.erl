@@ -6,7 +6,8 @@
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
--export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
+-export([suite/0, all/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2,
+         end_per_testcase/2]).
 -export([all_operations_from_another_node/1, a_node_dies_with_requests/1,
          clients_have_no_errors_while_nodes_die_and_return/1, bad_options/1]).
 -export([begin_client/1, first_asks/2, answers/1, work/1, rest/1, worked/0]).
@@ -20,6 +21,9 @@ all() ->
      clients_have_no_errors_while_nodes_die_and_return, bad_options].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
+
+init_per_testcase(Case, Config) ->
+    [{dir, filename:join(?config(priv_dir, Config), atom_to_list(Case))} | Config].
 
 end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 
@@ -158,13 +162,14 @@ is_settled(Refs) ->
         andalso map_size(Owned) =:= length(Refs).
 
 store_node(Name, Config) ->
-    Dir = filename:join([?config(priv_dir, Config), "strong", atom_to_list(Name)]),
+    Dir = filename:join(?config(dir, Config), Name),
     Voters = [weft_test_nodes:node_name(Voter) || Voter <- [a, b, c]],
     Buckets = #{things => #{n => 3, nodes => 2}, pages => #{n => 3, siblings => false},
-                locks => #{consistency => strong, voters => Voters, dir => Dir, partitions => 1}},
-    Ref = start(Name, [{weft_ring, partitions, 8}, {weft_ring, sync_ms, 300},
-                       {weft_ring, vnodes, [weft_kv_vnode]}, {weft_kv, buckets, Buckets},
-                       {weft_kv, entropy_ms, 10}], Config),
+                locks => #{consistency => strong, voters => Voters, partitions => 1,
+                           dir => filename:join(Dir, "strong")}},
+    Ref = start(Name, [{weft_ring, dir, filename:join(Dir, "ring")}, {weft_ring, partitions, 8},
+                       {weft_ring, sync_ms, 300}, {weft_ring, vnodes, [weft_kv_vnode]},
+                       {weft_kv, buckets, Buckets}, {weft_kv, entropy_ms, 10}], Config),
     {ok, _} = call(Ref, application, ensure_all_started, [weft_kv]),
     Ref.
 
