@@ -47,8 +47,11 @@ all_operations_from_another_node(Config) ->
     ?assertMatch({error, {bad_option, {timeout_ms, 0, _}}},
                  Do(get, [?NAME, things, <<"k">>, #{timeout_ms => 0}])),
     strong(Do),
-    ok = weft_test_nodes:kill(lists:last(Store)),
-    ?assertMatch({error, {too_few, _}}, Do(get, [?NAME, things, <<"k">>, #{pr => 3}])),
+    Last = lists:last(Store),
+    ok = weft_test_nodes:kill(Last),
+    weft_test_nodes:until(fun() -> not is_linked(Client, Last) end),
+    ?assertMatch({error, {too_few, _}},
+                 Do(get, [?NAME, things, <<"k">>, #{pr => 3, retries => 0}])),
     ?assertMatch(#{repeated := 2}, Do(info, [?NAME])).
 
 strong(Do) ->
@@ -80,8 +83,9 @@ a_node_dies_with_requests(Config) ->
     ?assertMatch({ok, <<"1">>, _}, Do(get, [?NAME, things, <<"new">>])),
     ?assertEqual({error, not_found}, Do(get, [?NAME, things, <<"gone">>])),
     ?assertEqual({error, not_found}, Do(get, [?NAME, pages, <<"new">>])),
-    %% Each of the five was sent once more, though nodes refused two of them.
-    ?assertMatch(#{repeated := 5, failed := 2}, Do(info, [?NAME])),
+    %% Each of the five was sent once more at least, though nodes refused two of them.
+    #{repeated := Repeated, failed := Failed} = Do(info, [?NAME]),
+    ?assertMatch({true, 2}, {Repeated >= 5, Failed}),
     %% Without the store a node is no use, and says so.
     ok = call(B, application, stop, [weft_kv]),
     ?assertMatch({ok, <<"1">>, _}, Do(get, [?NAME, things, <<"new">>, #{r => 1}])),
@@ -164,7 +168,8 @@ is_settled(Refs) ->
 store_node(Name, Config) ->
     Dir = filename:join(?config(dir, Config), Name),
     Voters = [weft_test_nodes:node_name(Voter) || Voter <- [a, b, c]],
-    Buckets = #{things => #{n => 3, nodes => 2}, pages => #{n => 3, siblings => false},
+    Buckets = #{things => #{n => 3, nodes => 2, retries => 10},
+                pages => #{n => 3, siblings => false},
                 locks => #{consistency => strong, voters => Voters, partitions => 1,
                            dir => filename:join(Dir, "strong")}},
     Ref = start(Name, [{weft_ring, dir, filename:join(Dir, "ring")}, {weft_ring, partitions, 8},

@@ -36,6 +36,8 @@
 -define(BUCKET, bench).
 -define(ANSWER_MS, 10000).
 -define(AGAIN_MS, 20).
+%% Of the node that is asked, with the replicas.
+-define(RETRIES, #{retries => 10}).
 
 %% @doc On a node of the store: the keys that are there from the beginning. The partitions of a ring
 %% that was just made may still move.
@@ -206,14 +208,14 @@ written({ok, _}) -> done;
 written({error, _}) -> failed.
 
 by_library({get, Key}, _Value) ->
-    case weft_kv_client:get(?MODULE, ?BUCKET, Key) of
+    case weft_kv_client:get(?MODULE, ?BUCKET, Key, ?RETRIES) of
         {error, _} = Error -> told(get, Error);
         _ -> done
     end;
 by_library({insert, Key}, Value) ->
-    told(insert, weft_kv_client:put(?MODULE, ?BUCKET, Key, Value));
+    told(insert, weft_kv_client:put(?MODULE, ?BUCKET, Key, Value, ?RETRIES));
 by_library({update, Key}, Value) ->
-    told(update, weft_kv_client:update(?MODULE, ?BUCKET, Key, fun(_) -> Value end)).
+    told(update, weft_kv_client:update(?MODULE, ?BUCKET, Key, fun(_) -> Value end, ?RETRIES)).
 
 %% Failures are few, and each is of interest.
 told(_Operation, {ok, _}) ->
