@@ -323,8 +323,8 @@ made_up(Count, Groups, Browser, Fun) ->
     end.
 
 %% How long until the graph stands still: the best of some openings, as what else the machine does
-%% is not the page's. No task of the page's thread is long, until it shows the second model, in at
-%% least eight of ten openings: a task of the page that is long is long in each of them.
+%% is not the page's. With 200 nodes no task of the page's thread takes more than 50 ms until it shows
+%% the second model, in any of the openings, on a machine that does nothing else.
 a_large_cluster_is_settled_in_time() -> [{timetrap, {minutes, 5}}].
 
 a_large_cluster_is_settled_in_time(Config) ->
@@ -344,8 +344,7 @@ a_large_cluster_is_settled_in_time(Config) ->
     [?assertEqual({What, true},
                   {What, lists:min([Ms || {Ms, _} <- Runs]) =< settled_in_ms(Count)})
      || {{Count, _, "#view=graph" ++ _, _} = What, Runs} <- Opened],
-    [?assertMatch({What, Long} when length(Long) =< 2,
-                  {What, [TaskMs || {_, TaskMs} <- Runs, TaskMs > 50]})
+    [?assertEqual({What, []}, {What, [TaskMs || {_, TaskMs} <- Runs, TaskMs > 50]})
      || {{200, _, _, _} = What, Runs} <- Opened].
 
 settled_in_ms(200) -> 1000;
