@@ -323,8 +323,8 @@ made_up(Count, Groups, Browser, Fun) ->
     end.
 
 %% How long until the graph stands still: the best of some openings, as what else the machine does
-%% is not the page's. With 200 nodes no task of the page's thread takes more than 50 ms until it shows
-%% the second model, in any of the openings, on a machine that does nothing else.
+%% is not the page's. With 200 nodes no task of the page's thread takes more than 50 ms until the
+%% second model is shown, in any of the openings, on a machine that does nothing else.
 a_large_cluster_is_settled_in_time() -> [{timetrap, {minutes, 5}}].
 
 a_large_cluster_is_settled_in_time(Config) ->

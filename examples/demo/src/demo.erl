@@ -53,6 +53,11 @@ report(Weft, Stock, Root) ->
     ok = file:write_file(filename:join(Root, "table.txt"), Table),
     ok = file:write_file(filename:join(Root, "result.json"),
                          [weft_json:encode(demo_report:json(Weft, Stock)), $\n]),
+    ok = file:write_file(filename:join(Root, "picture.svg"),
+                         demo_picture:svg([{Carrier, Samples} || #{carrier := Carrier,
+                                                                   samples := Samples}
+                                                                     <- [Weft, Stock]],
+                                          faults(?FAULTS))),
     io:format("~n~ts~n", [Table]),
     case demo_report:broken_promises(Weft) of
         [] ->
@@ -62,6 +67,14 @@ report(Weft, Stock, Root) ->
             io:format("BROKEN on weft:~n~ts", [[["  ", Text, $\n] || Text <- Broken]]),
             1
     end.
+
+faults(Faults) ->
+    lists:join(", ", [io_lib:format("~b s: ~ts", [AtMs div 1000, words(Fault)])
+                      || {AtMs, Fault} <- Faults]).
+
+words(kill) -> "gateway killed";
+words(cut) -> "link cut";
+words(heal) -> "link healed".
 
 %% @doc Stops what a demo that was interrupted has left in that directory.
 -spec clean([file:filename()]) -> ok.
