@@ -366,12 +366,7 @@ start(Name, Keys, Config) ->
                          atom_to_list(Name)]),
     All = [{App, Key, Value} || {App, Pairs} <- Keys, {Key, Value} <- Pairs]
         ++ [{weft_ring, dir, Dir}],
-    Args = lists:append([["-pa", weft_test_nodes:ebin(Module)]
-                         || Module <- [?MODULE, weft_ring, weft_kv]])
-        ++ ["-kernel", "prevent_overlapping_partitions", "false"]
-        ++ lists:append([["-" ++ atom_to_list(App), atom_to_list(Key),
-                          lists:flatten(io_lib:format("~0p", [Value]))]
-                         || {App, Key, Value} <- All]),
+    Args = weft_kv_test_args:args(?MODULE, All),
     Ref = weft_test_nodes:start(Name, #{args => Args}, ?config(place, Config)),
     {ok, _} = call(Ref, application, ensure_all_started, [weft_kv]),
     Ref.

@@ -195,12 +195,7 @@ start(Name, Place, Names, Config) ->
                               partitions => 2}},
     Keys = [{weft_ring, partitions, 8}, {weft_ring, sync_ms, 300},
             {weft_ring, vnodes, [weft_kv_vnode]}, {weft_kv, buckets, Buckets}],
-    Args = lists:append([["-pa", weft_test_nodes:ebin(Module)]
-                         || Module <- [?MODULE, weft_ring, weft_kv]])
-        ++ ["-kernel", "prevent_overlapping_partitions", "false"]
-        ++ lists:append([["-" ++ atom_to_list(App), atom_to_list(Key),
-                          lists:flatten(io_lib:format("~0p", [Value]))]
-                         || {App, Key, Value} <- Keys]),
+    Args = weft_kv_test_args:args(?MODULE, Keys),
     Ref = weft_test_nodes:start(Name, #{args => Args}, ?config(place, Config)),
     {ok, _} = call(Ref, application, ensure_all_started, [weft_kv]),
     Ref.

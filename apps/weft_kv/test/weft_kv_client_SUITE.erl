@@ -179,12 +179,7 @@ store_node(Name, Config) ->
     Ref.
 
 start(Name, Keys, Config) ->
-    Args = lists:append([["-pa", weft_test_nodes:ebin(Module)]
-                         || Module <- [?MODULE, weft_ring, weft_kv]])
-        ++ ["-kernel", "prevent_overlapping_partitions", "false"]
-        ++ lists:append([["-" ++ atom_to_list(App), atom_to_list(Key),
-                          lists:flatten(io_lib:format("~0p", [Value]))]
-                         || {App, Key, Value} <- Keys]),
+    Args = weft_kv_test_args:args(?MODULE, Keys),
     weft_test_nodes:start(Name, #{args => Args}, ?config(place, Config)).
 
 call(Ref, Module, Function, Arguments) ->
