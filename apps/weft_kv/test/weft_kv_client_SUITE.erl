@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc A program on a node outside of the ring uses the store while nodes of it die: what is asked
-%% again, and what is not.
+%% @doc A program on a node outside of the ring uses the store: which nodes it asks, and, while
+%% nodes die, what is asked again and what is not.
 -module(weft_kv_client_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -8,16 +8,18 @@
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2,
          end_per_testcase/2]).
--export([all_operations_from_another_node/1, a_node_dies_with_requests/1,
-         clients_have_no_errors_while_nodes_die_and_return/1, bad_options/1]).
--export([begin_client/1, first_asks/2, answers/1, work/1, rest/1, worked/0]).
+-export([all_operations_from_another_node/1, nodes_with_a_replica_are_asked/1,
+         a_node_dies_with_requests/1, clients_have_no_errors_while_nodes_die_and_return/1,
+         bad_options/1]).
+-export([begin_client/2, first_asks/3, answers/1, work/1, rest/1, worked/0]).
 
 -define(NAME, things_client).
+-define(PARTITIONS, 8).
 
 suite() -> [{timetrap, {minutes, 3}}].
 
 all() ->
-    [all_operations_from_another_node, a_node_dies_with_requests,
+    [all_operations_from_another_node, nodes_with_a_replica_are_asked, a_node_dies_with_requests,
      clients_have_no_errors_while_nodes_die_and_return, bad_options].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
@@ -63,36 +65,108 @@ strong(Do) ->
     {ok, _} = Do(delete, [?NAME, locks, <<"l">>]),
     ?assertEqual({error, not_found}, Do(get, [?NAME, locks, <<"l">>])).
 
+%% The client was told two nodes of four. It finds the others, and one that comes later.
+nodes_with_a_replica_are_asked(Config) ->
+    {[A, _, _, D] = Four, Client} = store([a, b, c, d], [a, b], Config),
+    Keys = [integer_to_binary(Number) || Number <- lists:seq(1, 32)],
+    Put = fun(Name) -> [{ok, _} = call(Client, weft_kv_client, put, [Name, things, Key, <<"1">>])
+                        || Key <- Keys]
+          end,
+    Firsts = fun() -> frequencies([hd(replicas(Key, A)) || Key <- Keys]) end,
+    ?assertEqual(Firsts(), asked(put, Four, fun() -> Put(?NAME) end)),
+    %% Each process that reads has a choice of its own.
+    Get = fun() -> [{ok, <<"1">>, _} = call(Client, weft_kv_client, get, [?NAME, things, <<"1">>])
+                    || _ <- lists:seq(1, 40)]
+          end,
+    ?assertEqual(lists:usort(replicas(<<"1">>, A)), maps:keys(asked(get, Four, Get))),
+    E = store_node(e, Config),
+    grown(A, [E], Four ++ [E]),
+    weft_test_nodes:until(fun() ->
+                              knows(Client, Four ++ [E])
+                                  andalso lists:all(fun(Key) ->
+                                                        replicas(Key, A) =:= known(Key, Client)
+                                                    end, Keys)
+                          end),
+    Now = Firsts(),
+    ?assert(is_map_key(weft_test_nodes:name(E), Now)),
+    ?assertEqual(Now, asked(put, Four ++ [E], fun() -> Put(?NAME) end)),
+    ok = weft_test_nodes:kill(D),
+    weft_test_nodes:until(fun() -> not is_linked(Client, D) end),
+    _ = Put(?NAME),
+    #{requests := Requests, to_replica := Requests} = call(Client, weft_kv_client, info, [?NAME]),
+    %% One that is to keep to its nodes.
+    Named = [weft_test_nodes:node_name(Name) || Name <- [a, b]],
+    ok = call(Client, ?MODULE, begin_client, [kept, #{nodes => Named, discover => false}]),
+    Info = fun() -> call(Client, weft_kv_client, info, [kept]) end,
+    weft_test_nodes:until(fun() -> maps:get(partitions, Info()) =:= ?PARTITIONS end),
+    _ = Put(kept),
+    ?assertMatch(#{nodes := Named, connected := Named, requests := 32}, Info()).
+
+%% How many requests of this kind each node did meanwhile, as it counts them.
+asked(Kind, Refs, Do) ->
+    Counts = fun() ->
+                 [begin
+                      #{requests := #{Kind := Count}} = call(Ref, weft_kv_stats, read, []),
+                      Count
+                  end || Ref <- Refs]
+             end,
+    Before = Counts(),
+    _ = Do(),
+    maps:from_list([{weft_test_nodes:name(Ref), After - Count}
+                    || {Ref, After, Count} <- lists:zip3(Refs, Counts(), Before), After > Count]).
+
+frequencies(Nodes) ->
+    maps:from_list([{Node, length([N || N <- Nodes, N =:= Node])} || Node <- lists:usort(Nodes)]).
+
+%% As the node of the store sees it, and as the client does.
+replicas(Key, Ref) ->
+    {ok, Places} = call(Ref, weft_ring, primaries, [{<<"things">>, Key}, 3]),
+    lists:uniq([Node || {_, Node, _} <- Places]).
+
+known(Key, Client) ->
+    #{copies := Copies} = call(Client, weft_kv_client_links, config, [?NAME]),
+    call(Client, weft_kv_client_ring, replicas, [?NAME, Copies, things, Key]).
+
 %% Node a stands still with a request, and then dies. Nobody can know what it has done.
 a_node_dies_with_requests(Config) ->
     {[A, B, C], Client} = store(Config),
     Do = fun(Function, Arguments) -> call(Client, weft_kv_client, Function, Arguments) end,
-    [{ok, _} = Do(put, [?NAME, things, Key, <<"1">>]) || Key <- [<<"old">>, <<"gone">>]],
+    [Old, New, Gone] = [key(Word, things, A) || Word <- ["old", "new", "gone"]],
+    Page = key("new", pages, A),
+    [{ok, _} = Do(put, [?NAME, things, Key, <<"1">>]) || Key <- [Old, Gone]],
     {ok, _} = Do(put, [?NAME, locks, <<"old">>, <<"1">>]),
     ok = weft_test_nodes:pause(A),
-    [ok = call(Client, ?MODULE, first_asks, [Number, Request])
+    [ok = call(Client, ?MODULE, first_asks, [weft_test_nodes:name(A), Number, Request])
      || {Number, Request} <-
-            [{1, {get, [things, <<"old">>]}}, {2, {put, [things, <<"new">>, <<"1">>]}},
-             {3, {delete, [things, <<"gone">>]}}, {4, {put, [pages, <<"new">>, <<"1">>]}},
+            [{1, {get, [things, Old]}}, {2, {put, [things, New, <<"1">>]}},
+             {3, {delete, [things, Gone]}}, {4, {put, [pages, Page, <<"1">>]}},
              {5, {cas, [locks, <<"old">>, <<"1">>, <<"2">>]}}]],
     ok = weft_test_nodes:kill(A),
     Answers = call(Client, ?MODULE, answers, [5]),
     Unknown = {error, {unknown, {nodedown, weft_test_nodes:name(A)}}},
     ?assertMatch(#{1 := {ok, <<"1">>, _}, 2 := {ok, _}, 3 := {ok, _}, 4 := Unknown, 5 := Unknown},
                  Answers),
-    ?assertMatch({ok, <<"1">>, _}, Do(get, [?NAME, things, <<"new">>])),
-    ?assertEqual({error, not_found}, Do(get, [?NAME, things, <<"gone">>])),
-    ?assertEqual({error, not_found}, Do(get, [?NAME, pages, <<"new">>])),
+    ?assertMatch({ok, <<"1">>, _}, Do(get, [?NAME, things, New])),
+    ?assertEqual({error, not_found}, Do(get, [?NAME, things, Gone])),
+    ?assertEqual({error, not_found}, Do(get, [?NAME, pages, Page])),
     %% Each of the five was sent once more at least, though nodes refused two of them.
     #{repeated := Repeated, failed := Failed} = Do(info, [?NAME]),
     ?assertMatch({true, 2}, {Repeated >= 5, Failed}),
     %% Without the store a node is no use, and says so.
     ok = call(B, application, stop, [weft_kv]),
-    ?assertMatch({ok, <<"1">>, _}, Do(get, [?NAME, things, <<"new">>, #{r => 1}])),
+    ?assertMatch({ok, <<"1">>, _}, Do(get, [?NAME, things, New, #{r => 1}])),
     [ok = weft_test_nodes:kill(Ref) || Ref <- [B, C]],
     weft_test_nodes:until(fun() -> maps:get(connected, Do(info, [?NAME])) =:= [] end),
     ?assertMatch({error, {no_node, [_, _, _]}},
-                 Do(put, [?NAME, things, <<"new">>, <<"1">>, #{timeout_ms => 300}])).
+                 Do(put, [?NAME, things, New, <<"1">>, #{timeout_ms => 300}])).
+
+%% A key whose writes go to this node first, as its replica there is the first one.
+key(Word, Bucket, Ref) ->
+    {Node, InBytes} = {weft_test_nodes:name(Ref), atom_to_binary(Bucket)},
+    hd([Key || Number <- lists:seq(1, 1000),
+               Key <- [iolist_to_binary([Word, " ", integer_to_list(Number)])],
+               {ok, [{_, First, _}]} <- [call(Ref, weft_ring, primaries, [{InBytes, Key}, 1])],
+               First =:= Node]).
 
 %% They get, put and update all the time, while one node after the other is killed and returns.
 clients_have_no_errors_while_nodes_die_and_return(Config) ->
@@ -136,28 +210,42 @@ bad_options(_Config) ->
              {#{nodes => []}, {bad_option, {nodes, [], distinct_nodes}}},
              {#{nodes => [a, a]}, {bad_option, {nodes, [a, a], distinct_nodes}}},
              {#{nodes => [a], tries => 11}, {bad_option, {tries, 11, {from, 1, to, 10}}}},
+              {#{nodes => [a], discover => no},
+              {bad_option, {discover, no, {true, 'or', false}}}},
              {#{nodes => [a], timeout => 1}, {unknown_option, timeout}}]],
     ?assertError({no_client, ?NAME}, weft_kv_client:get(?NAME, things, <<"k">>)).
 
 %% --- nodes ------------------------------------------------------------------------------------
 
 %% Three nodes of a store, and one that is a client of it.
-store(Config) ->
-    [A, B, C] = Refs = [store_node(Name, Config) || Name <- [a, b, c]],
-    ok = call(A, weft_ring, create, []),
-    Names = [weft_test_nodes:name(Ref) || Ref <- Refs],
-    [ok = call(Ref, weft_ring, join, [hd(Names)]) || Ref <- [B, C]],
-    weft_test_nodes:until(fun() ->
-                              lists:all(fun(Name) ->
-                                            call(A, weft_ring, stage, [Name, join]) =:= ok
-                                        end, tl(Names))
-                          end),
-    {ok, Plan} = call(A, weft_ring, plan, []),
-    ok = call(A, weft_ring, commit, [Plan]),
-    weft_test_nodes:until(fun() -> is_settled(Refs) end, 60000),
+store(Config) -> store([a, b, c], [a, b, c], Config).
+
+%% The client is told some of the nodes.
+store(Names, Told, Config) ->
+    [First | Others] = Refs = [store_node(Name, Config) || Name <- Names],
+    ok = call(First, weft_ring, create, []),
+    grown(First, Others, Refs),
     Client = start(client, [], Config),
-    ok = call(Client, ?MODULE, begin_client, [Names]),
+    ok = call(Client, ?MODULE, begin_client,
+              [?NAME, #{nodes => [weft_test_nodes:node_name(Name) || Name <- Told]}]),
+    weft_test_nodes:until(fun() -> knows(Client, Refs) end),
     {Refs, Client}.
+
+grown(First, New, Refs) ->
+    [ok = call(Ref, weft_ring, join, [weft_test_nodes:name(First)]) || Ref <- New],
+    [weft_test_nodes:until(fun() ->
+                               ok =:= call(First, weft_ring, stage,
+                                           [weft_test_nodes:name(Ref), join])
+                           end) || Ref <- New],
+    {ok, Plan} = call(First, weft_ring, plan, []),
+    ok = call(First, weft_ring, commit, [Plan]),
+    weft_test_nodes:until(fun() -> is_settled(Refs) end, 60000).
+
+%% The client is connected to all, and knows the ring.
+knows(Client, Refs) ->
+    #{connected := Connected, partitions := Count} = call(Client, weft_kv_client, info, [?NAME]),
+    Count =:= ?PARTITIONS
+        andalso lists:sort(Connected) =:= lists:sort([weft_test_nodes:name(Ref) || Ref <- Refs]).
 
 is_settled(Refs) ->
     Statuses = [call(Ref, weft_ring, status, []) || Ref <- Refs],
@@ -172,8 +260,9 @@ store_node(Name, Config) ->
                 pages => #{n => 3, siblings => false},
                 locks => #{consistency => strong, voters => Voters, partitions => 1,
                            dir => filename:join(Dir, "strong")}},
-    Ref = start(Name, [{weft_ring, dir, filename:join(Dir, "ring")}, {weft_ring, partitions, 8},
-                       {weft_ring, sync_ms, 300}, {weft_ring, vnodes, [weft_kv_vnode]},
+    Ref = start(Name, [{weft_ring, dir, filename:join(Dir, "ring")},
+                       {weft_ring, partitions, ?PARTITIONS}, {weft_ring, sync_ms, 300},
+                       {weft_ring, vnodes, [weft_kv_vnode]},
                        {weft_kv, buckets, Buckets}, {weft_kv, entropy_ms, 10}], Config),
     {ok, _} = call(Ref, application, ensure_all_started, [weft_kv]),
     Ref.
@@ -187,28 +276,31 @@ call(Ref, Module, Function, Arguments) ->
 
 %% --- on the node of the client ----------------------------------------------------------------
 
-begin_client(Nodes) ->
+begin_client(Name, Options) ->
     Self = self(),
     Pid = spawn(fun() ->
-                    {ok, _} = weft_kv_client:start_link(?NAME, #{nodes => Nodes}),
+                    {ok, _} = weft_kv_client:start_link(Name, Options),
                     persistent_term:put(?MODULE, ets:new(answers, [public])),
                     Self ! {self(), begun},
                     receive stop -> ok end
                 end),
-    receive {Pid, begun} -> ok end,
-    weft_test_nodes:until(fun() -> length(maps:get(connected, weft_kv_client:info(?NAME)))
-                                       =:= length(Nodes) end).
+    receive {Pid, begun} -> ok end.
 
-%% A process that begins with the first node asks, and waits for the answer when this returns.
-first_asks(Number, {Function, Arguments}) ->
+%% A process that begins with this node asks, and waits for the answer when this returns.
+first_asks(Node, Number, {Function, [Bucket, Key | _] = Arguments}) ->
     Self = self(),
+    Kind = case lists:member(Function, [get, delete]) of true -> read; false -> write end,
     Pid = spawn(fun() ->
-                    Is = erlang:phash2(self(), 3) =:= 0,
-                    Self ! {self(), Is},
-                    [answered(Number, apply(weft_kv_client, Function, [?NAME | Arguments])) || Is]
+                    #{nodes := Nodes, copies := Copies} = weft_kv_client_links:config(?NAME),
+                    Replicas = weft_kv_client_ring:replicas(?NAME, Copies, Bucket, Key),
+                    Order = weft_kv_client_core:order(Kind, Replicas, [Nodes],
+                                                      erlang:phash2(self())),
+                    Self ! {self(), hd(Order) =:= Node},
+                    [answered(Number, apply(weft_kv_client, Function, [?NAME | Arguments]))
+                     || hd(Order) =:= Node]
                 end),
     receive
-        {Pid, false} -> first_asks(Number, {Function, Arguments});
+        {Pid, false} -> first_asks(Node, Number, {Function, Arguments});
         {Pid, true} ->
             weft_test_nodes:until(fun() ->
                                       {current_function, {erpc, call, 5}}

@@ -5,13 +5,57 @@
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
 
--import(weft_kv_client_core, [new/3, node/2, answered/3, unanswered/1]).
+-import(weft_kv_client_core, [order/4, new/3, node/2, answered/3, unanswered/1]).
 
 -define(LOST, {error, {unknown, {nodedown, a}}}).
 
 the_first_connected_node_is_asked_test() ->
     ?assertMatch({ok, b, first, 3, _}, node([c, b], new(read, [a, b, c], 3))),
     ?assertEqual(none, node([d], new(read, [a, b, c], 3))).
+
+%% A write goes to the first replica, which has to make its version. Who reads has a choice of its
+%% own.
+nodes_with_a_replica_are_asked_first_test() ->
+    ?assertEqual([d, b, a, c, e], order(write, [d, b], [[a, b, c, d, e]], 0)),
+    ?assertEqual([d, b, c, e, a], order(write, [d, b], [[a, b, c, d, e]], 1)),
+    ?assertEqual([b, d, c, e, a], order(read, [d, b], [[a, b, c, d, e]], 1)),
+    ?assertEqual([d, b, e, a, c], order(read, [d, b], [[a, b, c, d, e]], 2)),
+    ?assertEqual([d, b, c, a, f, e], order(write, [d, b], [[a, b, c], [d, e, f]], 1)).
+
+without_a_ring_each_process_begins_with_another_node_test() ->
+    [?assertEqual([[a, b, c], [b, c, a], [c, a, b], [a, b, c]],
+                  [order(Kind, [], [[a, b, c], []], Turn) || Turn <- lists:seq(0, 3)])
+     || Kind <- [read, write]].
+
+%% Whatever is known of the ring, the same nodes are asked in the end: those that may be asked, each
+%% once. And processes that read use all replicas alike.
+an_order_leaves_nobody_out_test() ->
+    Property =
+        ?FORALL({Kind, Replicas, {Named, Found}, Turn},
+                {oneof([read, write]), distinct([]), {distinct([a]), distinct([])},
+                 non_neg_integer()},
+            begin
+                Groups = [Named, Found -- Named],
+                Nodes = lists:append(Groups),
+                Order = order(Kind, Replicas, Groups, Turn),
+                Known = [Node || Node <- Replicas, lists:member(Node, Nodes)],
+                {First, Others} = lists:split(length(Known), Order),
+                Firsts = [hd(order(read, Replicas, Groups, Turn + More))
+                          || More <- lists:seq(1, length(Known))],
+                lists:sort(Order) =:= lists:sort(Nodes)
+                    andalso lists:sort(First) =:= lists:sort(Known)
+                    andalso [] =:= [Node || Node <- Others, lists:member(Node, Replicas)]
+                    andalso (Kind =:= read orelse First =:= Known)
+                    andalso lists:sort(Firsts) =:= lists:sort(Known)
+            end),
+    ?assert(proper:quickcheck(Property, [{numtests, 500}, quiet])).
+
+distinct(Always) ->
+    ?LET(Pairs, list({integer(), oneof([a, b, c, d, e, f])}),
+         distinct(Always, [Node || {_, Node} <- lists:sort(Pairs)])).
+
+distinct(Nodes, []) -> Nodes;
+distinct(Nodes, [Node | More]) -> distinct(Nodes ++ ([Node] -- Nodes), More).
 
 %% Nothing was done, so any request may go elsewhere.
 a_node_that_can_not_serve_is_left_for_the_next_one_test() ->

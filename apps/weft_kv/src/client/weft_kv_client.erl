@@ -3,9 +3,10 @@
 %% nodes of the store to ask. If one dies, another one is asked. What is asked again after that, and
 %% when the answer is that nothing is known, is in `docs/guide/kv.md', "From other nodes".
 %%
-%% A client is a name. Its process keeps the connections; requests do not go through it. Each
-%% process that asks does so by a node of its own choice for as long as that is connected, so that
-%% many of them use all nodes.
+%% A client is a name. Its process keeps the connections, and knows who has which keys; requests do
+%% not go through it. A request goes to a node that has a replica of the key, as long as one is
+%% connected. Of several of them each process that reads has a choice of its own, so that many
+%% processes use all nodes.
 -module(weft_kv_client).
 
 -export([start_link/2, stop/1, info/1]).
@@ -13,15 +14,21 @@
 -export_type([name/0, options/0, error/0]).
 
 -type name() :: atom().
--type options() :: #{nodes := [node(), ...], timeout_ms => pos_integer(),
+-type options() :: #{nodes := [node(), ...], discover => boolean(), timeout_ms => pos_integer(),
                      tries => pos_integer()}.
-%% `timeout_ms' (5000): of a request, with all tries. `tries' (3): how many times it is sent, at
-%% most.
+%% `discover' (true): nodes of the ring that are not in the list are asked, too. `timeout_ms'
+%% (5000): of a request, with all tries. `tries' (3): how many times it is sent, at most.
 -type error() :: weft_kv:error() | {no_node, [node()]}.
 %% `{unknown, Reason}': of a write it is not known whether it was done, or will be done later.
 %% `{no_node, Nodes}': none of them was connected in time, so nothing was done.
 
 -define(WAIT_MS, 20).
+
+-record(request, {what :: tuple(),
+                  given :: weft_kv:options(),
+                  replicas :: [node()],
+                  deadline_ms :: integer(),
+                  counts :: counters:counters_ref()}).
 
 %% @doc Begins to connect to the nodes. Put it below a supervisor.
 -spec start_link(name(), options()) -> {ok, pid()} | {error, term()}.
@@ -31,10 +38,11 @@ start_link(Name, Options) -> weft_kv_client_links:start_link(Name, Options).
 -spec stop(name()) -> ok.
 stop(Name) -> gen_server:stop(Name).
 
-%% @doc The nodes, those that are connected, and how many requests there were, how many times one
-%% was sent once more, and how many had an error of the store or none.
--spec info(name()) -> #{nodes := [node()], connected := [node()],
-                        requests | repeated | failed := non_neg_integer()}.
+%% @doc The nodes, those that are connected, and the partitions of the ring (0: it is not known).
+%% How many requests there were, how many times one was sent to a node with a replica of the key,
+%% and how many times once more, and how many had an error of the store or none.
+-spec info(name()) -> #{nodes := [node()], connected := [node()], partitions := non_neg_integer(),
+                        requests | to_replica | repeated | failed := non_neg_integer()}.
 info(Name) -> weft_kv_client_links:info(Name).
 
 %% @doc As `weft_kv:get/2'.
@@ -129,32 +137,32 @@ left(DeadlineMs, Given) -> Given#{timeout_ms => max(1, DeadlineMs - now_ms())}.
 
 %% --- a request --------------------------------------------------------------------------------
 
-request(Kind, Name, Request, Given) when is_map(Given) ->
+request(Kind, Name, What, Given) when is_map(Given) ->
     Config = weft_kv_client_links:config(Name),
-    #{nodes := Nodes, tries := Tries, counts := Counts} = Config,
+    #{nodes := Named, found := Found, copies := Copies, tries := Tries, counts := Counts} = Config,
     case timeout_ms(Given, Config) of
         TimeoutMs when is_integer(TimeoutMs), TimeoutMs > 0 ->
             ok = weft_kv_client_links:count(requests, Counts),
-            Core = weft_kv_client_core:new(Kind, ordered(Nodes), Tries),
-            asked(Core, {Request, Given}, now_ms() + TimeoutMs, Counts);
+            Replicas = weft_kv_client_ring:replicas(Name, Copies, element(2, What),
+                                                    element(3, What)),
+            Order = weft_kv_client_core:order(Kind, Replicas, [Named, Found],
+                                              erlang:phash2(self())),
+            asked(weft_kv_client_core:new(Kind, Order, Tries),
+                  #request{what = What, given = Given, replicas = Replicas, counts = Counts,
+                           deadline_ms = now_ms() + TimeoutMs});
         Wrong -> {error, {bad_option, {timeout_ms, Wrong, {from, 1}}}}
     end.
 
 timeout_ms(#{timeout_ms := Ms}, _Config) -> Ms;
 timeout_ms(_Given, #{timeout_ms := Ms}) -> Ms.
 
-%% Another process begins with another node.
-ordered(Nodes) ->
-    {Behind, Before} = lists:split(erlang:phash2(self(), length(Nodes)), Nodes),
-    Before ++ Behind.
-
-asked(Core0, Request, DeadlineMs, Counts) ->
+asked(Core0, #request{deadline_ms = DeadlineMs, counts = Counts} = Request) ->
     LeftMs = DeadlineMs - now_ms(),
     case weft_kv_client_core:node([node() | nodes(connected)], Core0) of
         _ when LeftMs =< 0 ->
             failed(weft_kv_client_core:unanswered(Core0), Counts);
         none ->
-            receive after min(LeftMs, ?WAIT_MS) -> asked(Core0, Request, DeadlineMs, Counts) end;
+            receive after min(LeftMs, ?WAIT_MS) -> asked(Core0, Request) end;
         {ok, Node, Try, TriesLeft, Core} ->
             {Who, Answer} = sent(Node, Try, Request, max(1, LeftMs div TriesLeft)),
             case weft_kv_client_core:answered(Answer, Who, Core) of
@@ -163,7 +171,7 @@ asked(Core0, Request, DeadlineMs, Counts) ->
                 {answer, Final} -> Final;
                 {next, Next} ->
                     ok = weft_kv_client_links:count(repeated, Counts),
-                    asked(Next, Request, DeadlineMs, Counts)
+                    asked(Next, Request)
             end
     end.
 
@@ -174,9 +182,10 @@ failed(Error, Counts) ->
 now_ms() -> erlang:monotonic_time(millisecond).
 
 %% The store's own error says more than silence, so it gets a little less time.
-sent(Node, Try, {Request, Given}, TimeoutMs) ->
+sent(Node, Try, #request{what = What, given = Given} = Request, TimeoutMs) ->
+    ok = counted(Node, Request),
     Options = Given#{timeout_ms => max(1, TimeoutMs - TimeoutMs div 10)},
-    try erpc:call(Node, weft_kv_served, run, [erlang:append_element(Request, Options), Try],
+    try erpc:call(Node, weft_kv_served, run, [erlang:append_element(What, Options), Try],
                   TimeoutMs) of
         Answer -> {said, Answer}
     catch
@@ -186,4 +195,10 @@ sent(Node, Try, {Request, Given}, TimeoutMs) ->
             {refused, {error, {no_store, Node}}};
         error:{exception, Reason, _} -> {said, {error, {unknown, {Node, Reason}}}};
         exit:{_, Reason} -> {said, {error, {unknown, {Node, Reason}}}}
+    end.
+
+counted(Node, #request{replicas = Replicas, counts = Counts}) ->
+    case lists:member(Node, Replicas) of
+        true -> weft_kv_client_links:count(to_replica, Counts);
+        false -> ok
     end.

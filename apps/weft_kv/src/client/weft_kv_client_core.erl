@@ -11,7 +11,7 @@
 %% `overload' is not asked elsewhere: the caller has to slow down.
 -module(weft_kv_client_core).
 
--export([new/3, node/2, answered/3, unanswered/1]).
+-export([order/4, new/3, node/2, answered/3, unanswered/1]).
 -export_type([state/0, answer/0]).
 
 -type answer() :: term().
@@ -24,6 +24,27 @@
                 open = none :: none | {error, term()}}).
 
 -opaque state() :: #tries{}.
+
+%% @doc The nodes in the order in which they are asked for a key: those that have a replica of it,
+%% then the others, one group after the other. Processes with different turns begin with different
+%% ones, but a write goes to the first replica, which makes the new version for the others in any
+%% case.
+-spec order(read | write, Replicas :: [node()], Groups :: [[node()]], Turn :: non_neg_integer()) ->
+          [node()].
+order(Kind, Replicas, Groups, Turn) ->
+    Nodes = lists:append(Groups),
+    Known = [Node || Node <- Replicas, lists:member(Node, Nodes)],
+    Others = lists:append([turned(Group -- Known, Turn) || Group <- Groups]),
+    case Kind of
+        read -> turned(Known, Turn) ++ Others;
+        write -> Known ++ Others
+    end.
+
+turned([], _Turn) ->
+    [];
+turned(Nodes, Turn) ->
+    {Behind, Before} = lists:split(Turn rem length(Nodes), Nodes),
+    Before ++ Behind.
 
 %% @doc A request that may be sent `Tries' times in all, to the nodes in this order.
 -spec new(read | write, [node(), ...], pos_integer()) -> state().

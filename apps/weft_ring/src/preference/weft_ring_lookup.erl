@@ -5,14 +5,15 @@
 %% numbers behind it. To replace a persistent term costs a scan of all processes, so it is replaced
 %% only when the nodes change; that a partition has another owner changes a number. So a look-up
 %% beside a change may see some owners of before it and some of after it. Not here: who calls
-%% `publish/2', one process for each name.
+%% `publish/2', one process for each name. Who is outside of the ring, and was told the owners, uses
+%% `publish_owners/2'.
 -module(weft_ring_lookup).
 
--export([publish/2, withdraw/1, partition/2, primaries/3, active/3, active/4, owner/2, owners/1,
-         replicas/3]).
+-export([publish/2, publish_owners/2, withdraw/1, partition/2, primaries/3, active/3, active/4,
+         owner/2, owners/1, replicas/3]).
 -export_type([name/0]).
 
--type name() :: atom().
+-type name() :: atom() | {module(), atom()}.
 
 -define(KEY(Name), {?MODULE, Name}).
 
@@ -22,10 +23,13 @@
 
 %% @doc From now on look-ups by this name are answered from this ring.
 -spec publish(name(), weft_ring_table:ring()) -> ok.
-publish(Name, Ring) ->
-    Owners = weft_ring_table:owners(Ring),
+publish(Name, Ring) -> publish_owners(Name, weft_ring_table:owners(Ring)).
+
+%% @doc The same, from the owners of all partitions in their order.
+-spec publish_owners(name(), [node(), ...]) -> ok.
+publish_owners(Name, Owners) ->
     Nodes = list_to_tuple(lists:usort(Owners)),
-    Size = weft_ring_table:size(Ring),
+    Size = length(Owners),
     case persistent_term:get(?KEY(Name), none) of
         #lookup{size = Size, nodes = Nodes, owners = Array} ->
             write(Owners, Nodes, Array);
