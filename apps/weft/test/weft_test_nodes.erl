@@ -22,6 +22,9 @@
 %% The first pause between two looks at a condition, and the longest: each is twice the one before.
 -define(POLL_MS, 5).
 -define(POLL_MS_MAX, 40).
+%% Below all that systems give to connections, above those of well-known services.
+-define(PORT_MIN, 12000).
+-define(PORTS, 20000).
 
 -type epmd() :: #{port := inet:port_number(), keeper := pid()}.
 -type place() :: #{epmd := epmd(), dir := file:filename()}.
@@ -270,13 +273,17 @@ poll(Condition, Deadline, PauseMs) ->
             poll(Condition, Deadline, min(2 * PauseMs, ?POLL_MS_MAX))
     end.
 
-%% @doc A TCP port that nobody listens on now.
+%% @doc A TCP port that nobody listens on now, another one each time. It is none of those that the
+%% system gives to connections and to who listens on any port: one of these may be taken before it
+%% is used, or while its owner is restarted. Suites that run side by side begin at different ports.
 -spec free_port() -> inet:port_number().
 free_port() ->
-    {ok, Socket} = gen_tcp:listen(0, []),
-    {ok, Port} = inet:port(Socket),
-    ok = gen_tcp:close(Socket),
-    Port.
+    Number = 101 * list_to_integer(os:getpid()) + erlang:unique_integer([positive, monotonic]),
+    Port = ?PORT_MIN + Number rem ?PORTS,
+    case gen_tcp:listen(Port, []) of
+        {ok, Socket} -> ok = gen_tcp:close(Socket), Port;
+        {error, _} -> free_port()
+    end.
 
 epmd_executable() ->
     Erts = filename:join([code:root_dir(), "erts-" ++ erlang:system_info(version), "bin"]),

@@ -42,7 +42,7 @@ needed([App | Others], Known) ->
 %% @doc A broker that was not started yet. Those with one epmd can form a cluster.
 -spec new(file:filename(), EpmdPort :: inet:port_number()) -> broker().
 new(Dir, EpmdPort) ->
-    Port = free_port(),
+    Port = weft_test_nodes:free_port(),
     ok = filelib:ensure_dir(filename:join([Dir, "home", "x"])),
     CookieFile = filename:join([Dir, "home", ".erlang.cookie"]),
     ok = file:write_file(CookieFile, integer_to_list(EpmdPort) ++ os:getpid()),
@@ -50,7 +50,7 @@ new(Dir, EpmdPort) ->
     ok = file:write_file(filename:join(Dir, "plugins"), "[].\n"),
     ok = file:write_file(filename:join(Dir, "rabbitmq.conf"), config(Port)),
     #{name => lists:concat(["weft", Port, "@localhost"]), dir => Dir, port => Port,
-      dist_port => free_port(), epmd_port => EpmdPort}.
+      dist_port => weft_test_nodes:free_port(), epmd_port => EpmdPort}.
 
 config(Port) ->
     ["listeners.tcp.default = 127.0.0.1:", integer_to_list(Port), "\n"
@@ -120,11 +120,3 @@ env(#{name := Name, dir := Dir, port := Port, dist_port := DistPort, epmd_port :
      {"ERL_EPMD_ADDRESS", "127.0.0.1"}, {"LC_ALL", "C.UTF-8"}, {"ERL_LIBS", false},
      {"ERL_FLAGS", false}, {"ERL_CRASH_DUMP_BYTES", "0"}]
         ++ [{"RABBITMQ_" ++ Key, filename:join(Dir, File)} || {Key, File} <- Files].
-
-%% Below the range that the kernel takes for outgoing connections.
-free_port() ->
-    Port = 20000 + rand:uniform(12000),
-    case gen_tcp:listen(Port, [{ip, {127, 0, 0, 1}}, {reuseaddr, true}]) of
-        {ok, Socket} -> ok = gen_tcp:close(Socket), Port;
-        {error, _} -> free_port()
-    end.
