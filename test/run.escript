@@ -10,7 +10,8 @@
 %% *_SUITE.erl below apps/*/test, examples/*/test and test/. All is compiled once; then each runs in
 %% an emulator of its own (test/runner), so that no suite sees what another one left, and a suite
 %% that hangs is ended and counts as failed. Most of them wait for something most of the time, so
-%% some run side by side (JOBS=N says how many; 1 for one after the other).
+%% some run side by side, and more while the processors are idle (JOBS=N says how many; 1 for one
+%% after the other).
 %% Suites run on real nodes, sockets and clocks of a machine that may be busy: if few cases of one
 %% fail, these are run a second time, alone, which counts. The suite is then told to be unsteady,
 %% with both logs. A case that was so in the last three runs too has failed: what came before is in
@@ -26,8 +27,11 @@
 %% The exit code is 0 if nothing failed. Output of the suites: <build>/test/logs/*.log.
 -mode(compile).
 
-%% Suites wait more than they compute: two cores are half idle with three of them side by side.
--define(JOBS, "4").
+%% Suites wait more than they compute: so many run side by side, and more while processors are idle.
+-define(JOBS, 4).
+-define(JOBS_MAX, 8).
+%% So often it is looked whether they are.
+-define(LOOK_MS, 2_000).
 %% A usual machine needs a third of it.
 -define(ALL_MINUTES_MAX, 60).
 %% Of these one suite may have as many, unless more than usual is asked for.
@@ -56,7 +60,8 @@ main(Words, IsMeant) ->
     Base = os:getenv("REBAR_BASE_DIR", "_build"),
     Logs = filename:absname(filename:join(Base, "test/logs")),
     {ok, Config} = file:consult("test/suites.config"),
-    ok = compiled_here(["test/runner/suite_history.erl", "test/runner/suite_processor.erl"],
+    ok = compiled_here(["test/runner/suite_" ++ Name ++ ".erl"
+                        || Name <- ["history", "processor", "room"]],
                        filename:join(Base, "runner")),
     ok = suite_processor:start(?MARK),
     Context = #{base => Base, logs => Logs, started => now_ms(), config => Config},
@@ -89,25 +94,50 @@ runs_alone(Suite, #{config := Config}) ->
     lists:member(title(Suite), [Title || {alone, Title, _Why} <- Config]).
 
 side_by_side(Suites, Context) ->
-    Jobs = max(1, list_to_integer(os:getenv("JOBS", ?JOBS))),
-    side_by_side(Suites, Jobs, #{}, [], Context).
+    going(#{later => Suites, running => #{}, results => [], room => room(), told => now_ms()},
+          Context).
 
-side_by_side([Suite | Suites], Jobs, Running, Results, Context) when map_size(Running) < Jobs ->
-    Main = self(),
-    Worker = spawn_link(fun() -> Main ! {self(), run(Suite, "", Context)} end),
-    Entry = #{suite => Suite, since => now_ms()},
-    side_by_side(Suites, Jobs, Running#{Worker => Entry}, Results, Context);
-side_by_side([], _Jobs, Running, Results, _Context) when Running =:= #{} ->
+room() ->
+    case os:getenv("JOBS") of
+        false -> suite_room:new(?JOBS, ?JOBS_MAX);
+        Text -> suite_room:new(max(1, list_to_integer(Text)), max(1, list_to_integer(Text)))
+    end.
+
+going(#{later := [], running := Running, results := Results}, _Context) when Running =:= #{} ->
     lists:reverse(Results);
-side_by_side(Suites, Jobs, Running, Results, Context) ->
+going(#{later := [Suite | Later], running := Running, room := Room} = State, Context) ->
+    case suite_room:has_room(map_size(Running), suite_room:sample(), Room) of
+        {true, Next} ->
+            Main = self(),
+            Worker = spawn_link(fun() -> Main ! {self(), run(Suite, "", Context)} end),
+            Entry = #{suite => Suite, since => now_ms()},
+            going(State#{later := Later, running := Running#{Worker => Entry}, room := Next},
+                  Context);
+        {false, Next} ->
+            going(one_ended(State#{room := Next}), Context)
+    end;
+going(State, Context) ->
+    going(one_ended(State), Context).
+
+%% Or it is time to look again.
+one_ended(#{running := Running, results := Results} = State) ->
     receive
         {Worker, Result} when is_map_key(Worker, Running) ->
-            side_by_side(Suites, Jobs, maps:remove(Worker, Running), [Result | Results], Context)
-    after ?WORD_EVERY_MS ->
-        Words = [[title(Suite), " for ", integer_to_list((now_ms() - Since) div 1000), " s"]
-                 || #{suite := Suite, since := Since} <- maps:values(Running)],
-        io:format("  running: ~s~n", [lists:join(", ", Words)]),
-        side_by_side(Suites, Jobs, Running, Results, Context)
+            State#{running := maps:remove(Worker, Running), results := [Result | Results],
+                   told := now_ms()}
+    after ?LOOK_MS ->
+        told(State)
+    end.
+
+told(#{told := BeforeMs, running := Running} = State) ->
+    case now_ms() - BeforeMs >= ?WORD_EVERY_MS of
+        true ->
+            Words = [[title(Suite), " for ", integer_to_list((now_ms() - Since) div 1000), " s"]
+                     || #{suite := Suite, since := Since} <- maps:values(Running)],
+            io:format("  running: ~s~n", [lists:join(", ", Words)]),
+            State#{told := now_ms()};
+        false ->
+            State
     end.
 
 %%% Which suites
