@@ -86,17 +86,15 @@ memory_of_session(Node) ->
 %% every 3 s take a tenth of that.
 a_link_at_rest_is_still(Config) ->
     Nodes = pair([{keepalive_ms, 50}, {idle_keepalive_ms, 3000}], Config),
-    until(fun() -> moves_in(hd(Nodes), 1000) =:= 0 end),
-    [begin
-         ?assert(moves_in(N, 6000) < 20000),
-         ?assert(packets_in(N, 6000) =< 12)
-     end || N <- Nodes].
+    until(fun() -> grown([moves(hd(Nodes))], 1000) =:= [0] end),
+    [?assert(Moves < 20000) || Moves <- grown([moves(N) || N <- Nodes], 6000)],
+    [?assert(Packets =< 12) || Packets <- grown([packets_in(N) || N <- Nodes], 6000)].
 
 %% If it were looked at as rarely as it is pinged, this would take an hour.
 what_waits_is_watched_at_once(Config) ->
     [A, B] = pair([{keepalive_ms, 100}, {idle_keepalive_ms, 3600000}, {link_timeout_ms, 1000}],
                   Config),
-    until(fun() -> moves_in(A, 1000) =:= 0 end),
+    until(fun() -> grown([moves(A)], 1000) =:= [0] end),
     ok = weft_test_nodes:pause(B),
     call(A, erlang, send, [{nobody, name(B)}, hello]),
     until(fun() -> maps:get(state, link_info(A)) =/= up end),
@@ -107,21 +105,24 @@ pair(Env, Config) ->
     connect(A, B),
     [A, B].
 
-%% Reductions of the process of its link in that time.
-moves_in(Node, Ms) ->
-    grows(fun() -> call(Node, erlang, process_info, [own_link(Node), reductions]) end, Ms).
+%% Reductions of the process of its link.
+moves(Node) ->
+    fun() ->
+        {reductions, Count} = call(Node, erlang, process_info, [own_link(Node), reductions]),
+        Count
+    end.
 
-packets_in(Node, Ms) ->
-    grows(fun() ->
-                  #{lanes := Lanes} = link_info(Node),
-                  {packets, lists:sum([Packets || #{packets_in := Packets} <- Lanes])}
-          end, Ms).
+packets_in(Node) ->
+    fun() ->
+        #{lanes := Lanes} = link_info(Node),
+        lists:sum([Packets || #{packets_in := Packets} <- Lanes])
+    end.
 
-grows(Read, Ms) ->
-    {_, Before} = Read(),
+%% By how much what these functions read becomes more in a time, which is the same for all.
+grown(Reads, Ms) ->
+    Before = [Read() || Read <- Reads],
     pause_ms(Ms),
-    {_, After} = Read(),
-    After - Before.
+    [Read() - Count || {Read, Count} <- lists:zip(Reads, Before)].
 
 own_link(Node) ->
     [{_, Link}] = call(Node, weft_link_table, list, []),
