@@ -17,7 +17,8 @@
 eunit(Modules, Events) ->
     add_paths(),
     Listener = {report, {suite_eunit_listener, [{events, Events}]}},
-    _ = eunit:test([{module, Module} || Module <- Modules], [verbose, Listener]),
+    Tests = [suite_eunit_time:module(Module, ?MORE_TIME) || Module <- Modules],
+    _ = eunit:test(Tests, [verbose, Listener]),
     halt().
 
 %% @doc A suite of Common Test, or some of its cases.
