@@ -17,6 +17,9 @@
 %% From the first operation on, in milliseconds: when it stops, and for how long.
 -define(STALLS, [{300, 350}, {1500, 500}, {2500, 250}]).
 -define(USUAL_MS, 5).
+%% The driver and the load read the clock one after the other, and others may have the processor in
+%% between.
+-define(NOISE_US, 1000).
 
 %% ---- the driver ----
 
@@ -71,7 +74,7 @@ same(True, Reported) ->
          Exact = lists:nth(max(1, ceil(length(Sorted) * Percent / 100)), Sorted),
          Read = weft_load_histogram:percentile(Percent, Reported),
          ?assertEqual({Percent, Exact, Read, within},
-                      {Percent, Exact, Read, case abs(Read - Exact) =< Exact / 100 of
+                      {Percent, Exact, Read, case abs(Read - Exact) =< Exact / 100 + ?NOISE_US of
                                                  true -> within;
                                                  false -> beyond_one_percent
                                              end})
