@@ -21,15 +21,19 @@
 -define(FREE_MS, 8000).
 -define(USED_MS, 18000).
 -define(PARTITIONS, 2).
+%% What the clocks say at first, where they are set back later.
+-define(CLOCK, 1000).
 
 %% @doc All of them.
 -spec names() -> [atom()].
-names() -> [strong_faults, strong_crashes, strong_voters, strong_retries, strong_removals].
+names() ->
+    [strong_faults, strong_crashes, strong_clocks, strong_voters, strong_retries, strong_removals].
 
 %% @doc One line about a scenario.
 -spec describe(atom()) -> string().
 describe(strong_faults) -> "strong names; partitions, links cut (one way, too), crashes, pauses";
 describe(strong_crashes) -> "strong names; nodes crash and restart, often most of them at once";
+describe(strong_clocks) -> "strong names; restarted nodes whose clocks were set back";
 describe(strong_voters) -> "strong names; voters change while links are cut and nodes restart";
 describe(strong_retries) -> "strong names; who does not get a name at once tries until he does";
 describe(strong_removals) -> "strong names; anybody takes them away, among all kinds of faults".
@@ -42,6 +46,12 @@ build(strong_faults, Nodes) ->
 build(strong_crashes, Nodes) ->
     scenario(Nodes, [lists:append([fault(pick([crash, restart, restart, pause, massacre]), Nodes)
                                    || _ <- lists:seq(1, 8)])]);
+build(strong_clocks, Nodes) ->
+    #{steps := Steps} = Scenario =
+        scenario(Nodes, [lists:append([fault(pick([crash, restart, restart, massacre, cut, pause]),
+                                             Nodes) || _ <- lists:seq(1, 8)])]),
+    %% The incarnations that the simulator itself gives are earlier than the first ones here.
+    Scenario#{steps := [started(Step) || Step <- Steps]};
 build(strong_voters, Nodes) ->
     Changes = [{?FAULTS_FROM_MS + N * 8000, Some}
                || N <- lists:seq(1, 3), Some <- [some(max(3, length(Nodes) - 2), Nodes)]],
@@ -84,6 +94,13 @@ scenario(Nodes, Steps, #{names := Names} = Users) ->
                  checkers => [{weft_sim_names_checker, Checked}]},
       steps => [{at(500), {start, Node}} || Node <- Nodes] ++ Faults,
       heal_at_ms => ?HEAL_MS, lasting => [], settle_ms => ?SETTLE_MS}.
+
+started({AtMs, {start, Node}}) when AtMs < ?FAULTS_FROM_MS ->
+    {AtMs, {start, Node, ?CLOCK}};
+started({AtMs, {start, Node}}) ->
+    {AtMs, pick([{start, Node}, {start, Node}, {start, Node, ?CLOCK + AtMs}])};
+started(Step) ->
+    Step.
 
 with_homes(HomesOf, #{world := #{checkers := [{Checker, Checked}]} = World} = Scenario) ->
     Scenario#{world := World#{checkers := [{Checker, Checked#{homes_of := HomesOf}}]}}.

@@ -200,8 +200,8 @@ nothing_is_found_test_() ->
     [{timeout, 600, {atom_to_list(Name), fun() ->
          [?assertEqual({Seed, none}, {Seed, violation(weft_sim:run(Name, Seed, 5))})
           || Seed <- lists:seq(1001, 1000 + Seeds)]
-     end}} || {Name, Seeds} <- [{strong_faults, 6}, {strong_crashes, 6}, {strong_voters, 6},
-                             {strong_retries, 6}, {strong_removals, 8}]].
+     end}} || {Name, Seeds} <- [{strong_faults, 6}, {strong_crashes, 6}, {strong_clocks, 6},
+                             {strong_voters, 6}, {strong_retries, 6}, {strong_removals, 8}]].
 
 %% A leader that is cut off while the voters change has a member that is no voter any more, and
 %% needs its vote.

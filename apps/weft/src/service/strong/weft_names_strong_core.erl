@@ -4,6 +4,11 @@
 %%
 %% Messages between nodes are `{1, {hello, Incarnation, View}}', first on each link, and `{1, [{P,
 %% What, Msg}]}', P being the partition and What `home' (between replicas), `ask' or `answer'.
+%% `{1, {lived, Incarnation}}' answers a hello of a node whose clock was set back between two of its
+%% starts: a later incarnation of it is known. It is in no order with its former life then, which
+%% would be a member in its place. So it begins another life, after that one: its names are lost and
+%% its replicas empty, as if it had been started again, and it says hello anew. Earlier versions do
+%% not answer so.
 %% Messages of a node to itself do not leave this module. `{2, [Msg]}' is about names that are taken
 %% away from their owner (`weft_names_strong_removal'): `{remove, P, Asker, Name, Token}' goes to a
 %% replica, `{give_back, Asker, Name, Token}' from the replica to the owner, and `{given_back,
@@ -25,9 +30,14 @@
 -export([init/2, handle/3]).
 -export([table/2, info/1]).
 
+%% Incarnations are microseconds.
+-define(FURTHER, 1 bsl 24).
+
 -record(core, {
     self :: node(),
     incarnation :: non_neg_integer(),
+    %% Did it begin another life? Then nodes may have been told the former one in a hello.
+    lives_anew = false :: boolean(),
     scope :: term(),
     options :: weft_names_strong_options:options(),
     view :: {non_neg_integer(), [node()]},
@@ -85,13 +95,20 @@ dialled(Node, Rest, NowMs, #core{dialled = Dialled, options = #{renew_ms := Rene
         #{} -> {Core#core{dialled = Dialled#{Node => NowMs}}, [{connect, Node} | Rest]}
     end.
 
-event({message, From, {1, {hello, Incarnation, View}}}, NowMs, Core0) ->
-    #core{up = Up, lives = Lives} = Core0,
-    Core1 = Core0#core{up = Up#{From => Incarnation},
-                       lives = Lives#{From => max(Incarnation, maps:get(From, Lives, 0))}},
-    {Core, Effects} = viewed(View, Core1),
+event({message, From, {1, {hello, Incarnation, View}}}, NowMs, #core{up = Up} = Core0) ->
+    {Core1, Before} = case Up of
+                          #{From := Other} when Other =/= Incarnation -> lost(From, NowMs, Core0);
+                          #{} -> {Core0, []}
+                      end,
+    {Core2, Told} = told(From, Incarnation, Core1),
+    {Core, Effects} = viewed(View, Core2),
     of_owner(weft_names_strong_owner:up(From, Core#core.owner, owner_env(NowMs, Core)),
-              Effects, NowMs, Core);
+              Before ++ Told ++ Effects, NowMs, Core);
+event({message, _From, {1, {lived, Later}}}, NowMs, #core{incarnation = Own} = Core)
+  when is_integer(Later), Later > Own ->
+    lives_after(Later, NowMs, Core);
+event({message, From, {1, {lived, _Earlier}}}, _NowMs, Core) ->
+    {Core, [{send, From, hello(Core)}]};
 event({message, From, {1, Parts}}, NowMs, Core) when is_list(Parts) ->
     received(From, Parts, NowMs, Core);
 event({message, From, {2, Msgs}}, NowMs, Core) when is_list(Msgs) ->
@@ -100,15 +117,8 @@ event({message, _From, _OfANewerVersion}, _NowMs, Core) ->
     {Core, []};
 event({neighbour_up, Node}, _NowMs, Core) ->
     {Core, [{send, Node, hello(Core)}]};
-event({neighbour_down, Node, _Reason}, NowMs,
-      #core{up = Up, replicas = Replicas, outbox = Outbox} = Core0) ->
-    Core1 = Core0#core{up = maps:remove(Node, Up), outbox = maps:remove(Node, Outbox)},
-    Core = Core1#core{replicas = maps:map(
-        fun(P, Replica) ->
-            weft_names_strong_replica:node_down(Node, Replica, env(P, NowMs, Core1))
-        end, Replicas)},
-    of_owner(weft_names_strong_owner:down(Node, Core#core.owner, owner_env(NowMs, Core)), [],
-              NowMs, Core);
+event({neighbour_down, Node, _Reason}, NowMs, Core) ->
+    lost(Node, NowMs, Core);
 event({notice, {gone, Pid, _Reason}}, NowMs, Core) ->
     of_owner(weft_names_strong_owner:gone(Pid, Core#core.owner, owner_env(NowMs, Core)), [],
               NowMs, Core);
@@ -144,6 +154,38 @@ received(From, Parts, NowMs, #core{up = Up} = Core) ->
 
 hello(#core{incarnation = Incarnation, view = View}) ->
     {1, {hello, Incarnation, View}}.
+
+lost(Node, NowMs, #core{up = Up, replicas = Replicas, outbox = Outbox} = Core0) ->
+    Core1 = Core0#core{up = maps:remove(Node, Up), outbox = maps:remove(Node, Outbox)},
+    Core = Core1#core{replicas = maps:map(
+        fun(P, Replica) ->
+            weft_names_strong_replica:node_down(Node, Replica, env(P, NowMs, Core1))
+        end, Replicas)},
+    of_owner(weft_names_strong_owner:down(Node, Core#core.owner, owner_env(NowMs, Core)), [],
+              NowMs, Core).
+
+%% A replica of this node may know of a life that the node itself has not heard of.
+told(From, Incarnation, #core{up = Up, lives = Lives, replicas = Replicas} = Core) ->
+    Latest = lists:max([Incarnation, maps:get(From, Lives, 0)]
+                       ++ [Life || Replica <- maps:values(Replicas),
+                                   {Node, Life} <- weft_names_strong_replica:members(Replica),
+                                   Node =:= From]),
+    {Core#core{up = Up#{From => Incarnation}, lives = Lives#{From => Latest}},
+     [{send, From, {1, {lived, Latest}}} || Latest > Incarnation]
+     ++ [{send, From, hello(Core)} || Core#core.lives_anew, not is_map_key(From, Up)]}.
+
+%% What waits to be sent was said in the life that ends. Others handle the hello as that of a node
+%% that was started again. An earlier start may have been told the same, and have ended before the
+%% one who tells heard of its new life: so each draws a number.
+lives_after(Later, NowMs, #core{self = Self, up = Up, lives = Lives, owner = Owner} = Core0) ->
+    Ended = weft_names_strong_owner:lose_all(Owner, owner_env(NowMs, Core0)),
+    {Further, Rand} = rand:uniform_s(?FURTHER, Core0#core.rand),
+    Incarnation = Later + Further,
+    Core1 = Core0#core{incarnation = Incarnation, lives_anew = true, rand = Rand,
+                       replicas = #{}, outbox = #{},
+                       up = Up#{Self := Incarnation}, lives = Lives#{Self := Incarnation}},
+    Hellos = [{send, Node, hello(Core1)} || Node <- lists:sort(maps:keys(Up)), Node =/= Self],
+    of_owner(Ended, Hellos, NowMs, Core1).
 
 %% The greater view is valid, here and on all nodes that this one is connected to.
 viewed(View, #core{view = Known, up = Up, self = Self} = Core0) when View > Known ->

@@ -25,7 +25,7 @@
 %% that other nodes are to give up (`weft_names_strong_removal').
 -module(weft_names_strong_owner).
 
--export([new/0, command/4, answer/5, gone/3, up/3, down/3, tick/2, info/1]).
+-export([new/0, command/4, answer/5, gone/3, lose_all/2, up/3, down/3, tick/2, info/1]).
 -export([give_back/5, given_back/4]).
 -export_type([owner/0, env/0, asker/0]).
 
@@ -355,6 +355,11 @@ given_back(Name, #owner{requests = Requests} = Owner, Env) ->
 %% Requests of this module itself are tried for a while; a later renewal shows if that was not
 %% enough.
 own_deadline(#{now_ms := NowMs, options := #{renew_ms := RenewMs}}) -> NowMs + RenewMs.
+
+%% @doc All names are lost at once, and no registration in progress is carried out any more.
+-spec lose_all(owner(), env()) -> changed().
+lose_all(Owner, #{places := Places} = Env) ->
+    done(lists:foldl(fun(P, C) -> lose(P, C, Env) end, Owner, lists:sort(maps:keys(Places)))).
 
 %% The next request has a new Count in this partition. A registration that may have been carried out
 %% with the old one must not be carried out again with the new one, nor be reported as not carried
