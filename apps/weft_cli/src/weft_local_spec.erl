@@ -41,26 +41,46 @@ new(Input) ->
 %% @doc Turns what file:consult/1 read into input.
 -spec of_file([term()]) -> {ok, input()} | {error, iolist()}.
 of_file(Terms) ->
-    case [Term || Term <- Terms, not is_known(Term)] of
-        [] -> {ok, maps:from_list(Terms)};
-        [Other | _] ->
+    case {[Term || Term <- Terms, not is_known(Term)], twice([Key || {Key, _} <- Terms])} of
+        {[], []} -> {ok, maps:from_list(Terms)};
+        {[], [Key | _]} ->
+            {error, io_lib:format("~0tp is there twice: remove one", [Key])};
+        {[Other | _], _} ->
             {error, io_lib:format("~0tp is no setting of a cluster: write {Key, Value}. with one "
                                   "of the keys ~ts", [Other, words(?KEYS)])}
     end.
+
+twice(Items) -> Items -- lists:usort(Items).
 
 is_known({Key, _}) -> lists:member(Key, ?KEYS);
 is_known(_) -> false.
 
 spec(Input) ->
-    Carrier = maps:get(carrier, Input, weft),
+    Carrier = carrier(maps:get(carrier, Input, weft)),
     Shape = shape(Input),
     Nodes = some(node_list(maps:get(nodes, Input, undefined), Shape)),
     Topology = topology(Shape, Nodes),
     Settings = settings(Input, Topology),
     Spec = #{name => name(maps:get(name, Input, "local")), nodes => Nodes, topology => Topology,
-             settings => Settings, paths => maps:get(paths, Input, []), carrier => Carrier,
+             settings => Settings, paths => paths(maps:get(paths, Input, [])), carrier => Carrier,
              partial => check_topology(Topology, Nodes)},
     maps:merge(Spec, epmd_port(Input)).
+
+carrier(Carrier) when Carrier =:= weft; Carrier =:= stock -> Carrier;
+carrier(Other) -> bad("carrier is ~0tp: write weft or stock", [Other]).
+
+paths(Paths) ->
+    [case io_lib:char_list(Path) andalso Path =/= "" of
+         true -> Path;
+         false -> bad("paths is ~0tp: write a list of directories, each between quotes", [Paths])
+     end || Path <- proper("paths", Paths, "[\"ebin\", ...]")].
+
+proper(What, List, Example) ->
+    try length(List) of
+        _ -> List
+    catch
+        error:badarg -> bad("~ts is ~0tp: write a list ~ts", [What, List, Example])
+    end.
 
 epmd_port(#{epmd_port := Port}) when is_integer(Port), Port > 0, Port < 65536 ->
     #{epmd_port => Port};
@@ -69,13 +89,16 @@ epmd_port(#{epmd_port := Port}) ->
 epmd_port(#{}) ->
     #{}.
 
-name(Name) when is_list(Name) ->
-    case re:run(Name, "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$", [{capture, none}]) of
-        match -> Name;
-        nomatch -> bad("the name ~ts must be letters, digits, - and _", [Name])
-    end;
 name(Name) when is_atom(Name) -> name(atom_to_list(Name));
-name(Name) -> bad("the name ~0tp must be letters, digits, - and _", [Name]).
+name(Name) ->
+    case io_lib:char_list(Name) andalso is_word(Name) of
+        true -> Name;
+        false -> bad("the name ~0tp must be letters, digits, - and _, 64 at most", [Name])
+    end.
+
+is_word(Text) ->
+    re:run(Text, "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$", [unicode, {capture, none}, dollar_endonly])
+        =:= match.
 
 %% --- shape: the topology before nodes are known -----------------------------------------------
 
@@ -92,7 +115,7 @@ shape(Input) ->
                 "its servers are clients", []);
         {client_server, #{servers := Servers} = Options} ->
             {client_server, Options#{servers => expand_servers(Servers)}};
-        {groups, Groups} when is_map(Groups) -> {groups, expand_groups(Groups)};
+        {groups, Groups} -> {groups, expand_groups(Groups)};
         {static, #{links := Links} = Options} ->
             {static, Options#{links => expand_links(Links)}};
         groups -> bad("topology groups needs groups: --groups 'a=n01,n02;b=n02,n03'", []);
@@ -107,22 +130,20 @@ one_shape(Kind, Input, Shape) ->
     end.
 
 expand_groups(Groups) when is_map(Groups) ->
-    maps:map(fun(_Name, Members) when is_list(Members) -> [full(Node) || Node <- Members];
-                (Name, Other) -> bad("group ~0tp is ~0tp: write a list of nodes", [Name, Other])
+    maps:map(fun(Name, Members) ->
+                     [full(Node) || Node <- proper(io_lib:format("group ~0tp", [Name]), Members,
+                                                   "of nodes")]
              end, Groups);
 expand_groups(Other) ->
     bad("groups is ~0tp: write a map #{Group => [Node, ...]}", [Other]).
 
-expand_servers(Servers) when is_list(Servers) -> [full(Server) || Server <- Servers];
-expand_servers(Other) -> bad("servers is ~0tp: write a list of nodes", [Other]).
+expand_servers(Servers) -> [full(Server) || Server <- proper("servers", Servers, "of nodes")].
 
-expand_links(Links) when is_list(Links) ->
+expand_links(Links) ->
     [case Link of
          {A, B} -> {full(A), full(B)};
          Other -> bad("link ~0tp: write {NodeA, NodeB}", [Other])
-     end || Link <- Links];
-expand_links(Other) ->
-    bad("links is ~0tp: write a list [{NodeA, NodeB}, ...]", [Other]).
+     end || Link <- proper("links", Links, "[{NodeA, NodeB}, ...]")].
 
 %% --- nodes ------------------------------------------------------------------------------------
 
@@ -141,7 +162,10 @@ some([]) ->
 some(Nodes) when length(Nodes) > ?NODES_MAX ->
     bad("these are ~b nodes, there may be ~b", [length(Nodes), ?NODES_MAX]);
 some(Nodes) ->
-    Nodes.
+    case twice(Nodes) of
+        [] -> Nodes;
+        [Node | _] -> bad("~ts is twice among the nodes: remove one", [short(Node)])
+    end.
 
 numbered(Count) ->
     Digits = max(2, length(integer_to_list(Count))),
@@ -150,21 +174,21 @@ numbered(Count) ->
 
 %% @doc The node of a short name; a full name stays.
 -spec full(atom() | string()) -> node().
-full(Name) when is_list(Name) ->
-    case string:split(Name, "@") of
+full(Name) when is_atom(Name) -> full(atom_to_list(Name));
+full(Name) ->
+    case io_lib:char_list(Name) andalso string:split(Name, "@") of
         [Short] -> list_to_atom(checked(Short) ++ "@" ++ ?HOST);
         [Short, ?HOST] -> list_to_atom(checked(Short) ++ "@" ++ ?HOST);
         _ -> bad("~0tp is no node of a local cluster: write a name like n01", [Name])
-    end;
-full(Name) when is_atom(Name) -> full(atom_to_list(Name));
-full(Name) -> bad("~0tp is no node name: write a name like n01", [Name]).
+    end.
 
 %% A sign in it is rather one that stands between names.
 checked(Short) ->
-    case re:run(Short, "^[A-Za-z0-9_][A-Za-z0-9_-]*$", [{capture, none}, dollar_endonly]) of
+    case re:run(Short, "^[A-Za-z0-9_][A-Za-z0-9_-]{0,63}$",
+                [unicode, {capture, none}, dollar_endonly]) of
         match -> Short;
         nomatch -> bad("~0tp is no node of a local cluster: write a name like n01, of letters, "
-                       "digits, - and _~ts", [Short, between_groups(Short)])
+                       "digits, - and _, 64 at most~ts", [Short, between_groups(Short)])
     end.
 
 between_groups(Short) ->
@@ -254,7 +278,8 @@ neighbours(_Node, _Topology) ->
 settings(Input, Topology) ->
     Given = [{Key, Value} || {Key, Value} <- maps:to_list(maps:with([lanes, circuits, transport],
                                                                     Input))]
-        ++ maps:get(settings, Input, []),
+        ++ proper("settings", maps:get(settings, Input, []), "[{Key, Value}, ...]"),
+    once([key(Setting) || Setting <- [{topology, Topology} || Topology =/= undefined] ++ Given]),
     Settings = [{topology, Topology} || Topology =/= undefined]
         ++ [{faults, true} || not is_given(faults, Given)]
         ++ Given,
@@ -263,6 +288,16 @@ settings(Input, Topology) ->
         %% Who reads it knows that it is of weft.
         {error, "weft: " ++ Text} -> bad("~ts", [Text]);
         {error, Text} -> bad("~ts", [Text])
+    end.
+
+key({Key, _Value}) -> Key;
+key(Other) -> bad("~0tp is no setting: write {Key, Value}", [Other]).
+
+once(Keys) ->
+    case twice(Keys) of
+        [] -> ok;
+        [topology | _] -> bad("the topology of a cluster is no setting: leave out one of them", []);
+        [Key | _] -> bad("~0tp is given twice: leave one of them out", [Key])
     end.
 
 %% By itself, or in the map `tuning'.
@@ -278,13 +313,18 @@ is_tuned(_Key, _) -> false.
 -spec groups(string()) -> {ok, #{atom() => [string()]}} | {error, iolist()}.
 groups(Text) ->
     Groups = [string:split(Part, "=") || Part <- string:lexemes(Text, "; ")],
-    case Groups =/= [] andalso lists:all(fun(G) -> length(G) =:= 2 end, Groups) of
-        true ->
+    case {Groups =/= [] andalso lists:all(fun is_group/1, Groups), twice([hd(G) || G <- Groups])} of
+        {true, []} ->
             {ok, maps:from_list([{list_to_atom(Name), lists:append([range(N) || N <- names(Nodes)])}
                                  || [Name, Nodes] <- Groups])};
-        false ->
+        {true, [Name | _]} ->
+            {error, ["the group ", Name, " is there twice: write its nodes behind one name"]};
+        {false, _} ->
             {error, ["groups are '", Text, "': write 'a=n01,n02;b=n02..n04'"]}
     end.
+
+is_group([Name, _]) -> Name =/= "" andalso length(Name) =< 255;
+is_group(_) -> false.
 
 %% @doc Reads `n01-n02,n02-n03'.
 -spec links(string()) -> {ok, [{string(), string()}]} | {error, iolist()}.
@@ -305,14 +345,16 @@ servers(Text) ->
 
 names(Text) -> string:lexemes(Text, ", ").
 
-%% n02..n04 is n02, n03, n04.
+%% n02..n04 is n02, n03, n04. What is no range is no name either, so it is an error later.
 range(Text) ->
-    case re:run(Text, "^(.*?)([0-9]+)\\.\\.\\1([0-9]+)$", [{capture, [1, 2, 3], list}]) of
+    case re:run(Text, "^(.*?)([0-9]+)\\.\\.\\1([0-9]+)$", [unicode, {capture, [1, 2, 3], list}]) of
         {match, [Prefix, First, Last]} ->
-            [Prefix ++ padded(Number, length(First))
-             || Number <- lists:seq(list_to_integer(First),
-                                    min(list_to_integer(Last),
-                                        list_to_integer(First) + ?NODES_MAX))];
+            case {list_to_integer(First), list_to_integer(Last)} of
+                {From, To} when From =< To ->
+                    [Prefix ++ padded(Number, length(First))
+                     || Number <- lists:seq(From, min(To, From + ?NODES_MAX))];
+                _Backwards -> [Text]
+            end;
         nomatch -> [Text]
     end.
 

@@ -92,7 +92,9 @@ a_file_is_checked_test() ->
     ?assertEqual({ok, #{nodes => 2, lanes => 3}},
                  weft_local_spec:of_file([{nodes, 2}, {lanes, 3}])),
     {error, Text} = weft_local_spec:of_file([{node, 2}]),
-    ?assertMatch("{node,2} is no setting of a cluster" ++ _, unicode:characters_to_list(Text)).
+    ?assertMatch("{node,2} is no setting of a cluster" ++ _, unicode:characters_to_list(Text)),
+    {error, Twice} = weft_local_spec:of_file([{nodes, 2}, {lanes, 3}, {nodes, 4}]),
+    ?assertEqual("nodes is there twice: remove one", unicode:characters_to_list(Twice)).
 
 errors_say_what_to_change_test_() ->
     [{Expected, ?_assertNotEqual(nomatch, string:find(error_text(Input), Expected))}
@@ -120,7 +122,34 @@ errors_say_what_to_change_test_() ->
              {"the port of epmd is 0", #{epmd_port => 0}},
              {"letters, digits", #{name => "../up"}}]].
 
+what_a_file_may_say_instead_is_an_error_too_test_() ->
+    [{Expected, ?_assertNotEqual(nomatch, string:find(error_text(Input), Expected))}
+     || {Expected, Input} <-
+            [{"settings is lanes: write a list", #{settings => lanes}},
+             {"lanes is no setting: write {Key, Value}", #{settings => [lanes]}},
+             {"lanes is given twice", #{lanes => 2, settings => [{lanes, 3}]}},
+             {"topology of a cluster is no setting", #{settings => [{topology, full_mesh}]}},
+             {"paths is ebin: write a list", #{paths => ebin}},
+             {"each between quotes", #{paths => "ebin"}},
+             {"n1 is twice among the nodes", #{nodes => [n1, n2, n1]}},
+             {"64 at most", #{nodes => [lists:duplicate(300, $a)]}},
+             {"the name [up] must be", #{name => [up]}},
+             {"carrier is tcp: write weft or stock", #{carrier => tcp}},
+             {"group a is [n1|n2]: write a list", #{groups => #{a => [n1 | n2]}}},
+             {"groups is [a]: write a map", #{topology => {groups, [a]}}},
+             {"servers is [n1|n2]: write a list", #{servers => [n1 | n2]}},
+             {"links is [{n1,n2}|n3]: write a list", #{links => [{n1, n2} | n3]}},
+             %% n3..n1 on the command line.
+             {"is no node of a local cluster", #{groups => groups("a=n3..n1")}}]].
+
 words_that_make_no_sense_test() ->
     ?assertMatch({error, _}, weft_local_spec:groups("n01,n02")),
     ?assertMatch({error, _}, weft_local_spec:groups("")),
+    ?assertMatch({error, _}, weft_local_spec:groups("a=n1;b=n1;a=n2")),
+    ?assertMatch({error, _}, weft_local_spec:groups("=n1")),
+    ?assertMatch({error, _}, weft_local_spec:groups(lists:duplicate(300, $a) ++ "=n1")),
     ?assertMatch({error, _}, weft_local_spec:links("n01")).
+
+groups(Words) ->
+    {ok, Groups} = weft_local_spec:groups(Words),
+    Groups.
