@@ -113,6 +113,21 @@ each_key_has_a_row_in_the_documentation_test_() ->
             [{"README.md", "\n## Configuration\n", "\n## ", weft_config:keys()},
              {"docs/guide/tuning.md", "# Tuning\n", "\n# ", weft_config:tuning()}]].
 
+%% As for the kernel.
+a_ticktime_that_is_no_number_is_the_default_test_() ->
+    Former = application:get_env(kernel, net_ticktime),
+    {setup, fun() -> ok end,
+     fun(_) ->
+             case Former of
+                 {ok, Value} -> application:set_env(kernel, net_ticktime, Value);
+                 undefined -> application:unset_env(kernel, net_ticktime)
+             end
+     end,
+     [?_test(begin
+                 ok = application:set_env(kernel, net_ticktime, Given),
+                 ?assertEqual(Ms, weft_config:net_ticktime_ms())
+             end) || {Given, Ms} <- [{8, 8000}, {soon, 60000}, {0, 1000}, {"8", 60000}]]}.
+
 %% The first column of the tables below a heading, up to the next one.
 documented(File, Heading, Next) ->
     {ok, Text} = file:read_file(File),

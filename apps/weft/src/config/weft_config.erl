@@ -80,10 +80,14 @@ renew() ->
 defaults() ->
     maps:from_list([{Key, Default} || {Key, Default, _, _} <- rows()]).
 
-%% @doc How long the kernel waits for a silent node, about (`net_ticktime' of kernel(6)).
+%% @doc How long the kernel waits for a silent node, about (`net_ticktime' of kernel(6)). As the
+%% kernel does, it takes what is no number for the default.
 -spec net_ticktime_ms() -> pos_integer().
 net_ticktime_ms() ->
-    1000 * application:get_env(kernel, net_ticktime, 60).
+    case application:get_env(kernel, net_ticktime) of
+        {ok, Seconds} when is_integer(Seconds) -> 1000 * max(1, Seconds);
+        _ -> 60000
+    end.
 
 %% --- checks -----------------------------------------------------------------------------------
 
