@@ -5,8 +5,13 @@
 #   docker run --rm weft weft --help
 #   docker run --rm -it --name n1 --hostname n1 weft erl -proto_dist weft -sname n1 -setcookie secret
 #
+# Where no Docker daemon runs, root can build it with buildah, and try commands in it:
+#
+#   buildah bud --isolation chroot -t weft .
+#   buildah run --isolation chroot $(buildah from weft) weft --help
+#
 # To run a release of your own, take the second stage as a pattern: a release brings its libraries,
-# and its vm.args has -proto_dist weft. Test an image with `docker run ... weft doctor`.
+# and its vm.args has -proto_dist weft. `weft doctor --node NAME@HOST` examines a node that runs.
 
 FROM debian:bookworm AS build
 RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates git make
