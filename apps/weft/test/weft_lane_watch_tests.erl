@@ -20,6 +20,14 @@ an_idle_lane_rests_until_its_time_test() ->
     ?assertEqual([rest, rest, ping, rest, rest, ping],
                  looks(3000, [{1, 1}, {1, 1}, {1, 1}, {2, 2}, {2, 2}, {2, 2}])).
 
+%% As after an answer to a ping: what was heard just now is asked for when the time has passed.
+a_lane_that_was_heard_between_looks_is_left_in_peace_test() ->
+    {rest, Watch0} = weft_lane_watch:look(1000, {1, 1}, {weft_lane_watch:new(0, 0), limits(3000)}),
+    Watch = weft_lane_watch:heard(5000, 2, Watch0),
+    [?assertMatch({What, {What, _}},
+                  {What, weft_lane_watch:look(NowMs, {2, 1}, {Watch, limits(3000)})})
+     || {What, NowMs} <- [{rest, 5001}, {rest, 7999}, {ping, 8000}]].
+
 answers_to_pings_do_not_make_a_lane_used_test() ->
     Watch = weft_lane_watch:answered(1, weft_lane_watch:new(0, 0)),
     {rest, Seen} = weft_lane_watch:look(1000, {2, 2}, {Watch, limits(9000)}),

@@ -19,6 +19,26 @@ a_look_comes_once_test_() ->
                  ?assertEqual([looked, not_looked], [within(200, Soon) || _ <- [1, 2]])
          end).
 
+%% Each time by a quarter more than the time of rest, but not for ever.
+a_look_is_put_off_by_what_is_heard_test_() ->
+    with(50, 400,
+         fun() ->
+                 Began = erlang:monotonic_time(millisecond),
+                 Heard = fun Again(Look) ->
+                             receive keepalive -> erlang:monotonic_time(millisecond) - Began
+                             after 100 -> Again(weft_link_look:later(Look))
+                             end
+                         end,
+                 LastedMs = Heard(at_rest()),
+                 ?assert(LastedMs =< 4 * 400 + 150),
+                 Look = weft_link_look:later(at_rest()),
+                 ?assertEqual([not_looked, looked], [within(Ms, Look) || Ms <- [300, 400]])
+         end).
+
+a_look_that_is_soon_is_not_put_off_test_() ->
+    with(50, 3600000,
+         ?_assertEqual(looked, within(200, weft_link_look:later(weft_link_look:first())))).
+
 at_rest() ->
     Before = weft_link_look:first(),
     receive keepalive -> weft_link_look:next(true, Before) end.

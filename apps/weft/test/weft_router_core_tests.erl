@@ -224,6 +224,24 @@ equal_digests_are_silent_and_different_ones_bring_everything_anew_test() ->
     {B4, _} = handle(from(?A, {full, ?LIFE, last, All}), B3),
     ?assertMatch({_, []}, handle(from(?A, Digest), B4)).
 
+%% A change begins anew, also one that is told to one neighbour only.
+digests_come_more_and_more_rarely_while_nothing_changes_test() ->
+    Rounds = fun(State0, Count) ->
+                 {Sent, State} = lists:mapfoldl(
+                                   fun(_, S0) ->
+                                       {S, Effects} = handle({timer, digest}, S0),
+                                       {sent(Effects) =/= [], S}
+                                   end, State0, lists:seq(1, Count)),
+                 {[Round || {Round, true} <- lists:zip(lists:seq(1, Count), Sent)], State}
+             end,
+    {First, S1} = Rounds(linked([?B, ?C]), 50),
+    ?assertEqual([1, 2, 4, 8, 16, 32, 48], First),
+    {S2, _} = hear(?B, [{?Z, 1, 2000, 2}], S1),
+    {Then, S3} = Rounds(S2, 5),
+    ?assertEqual([1, 2, 4], Then),
+    {S4, _} = handle(from(?B, refresh), S3),
+    ?assertMatch({[1, 2, 4, 8], _}, Rounds(S4, 9)).
+
 what_a_full_table_does_not_name_is_gone_and_the_rest_undisturbed_test() ->
     {S1, _} = hear(?B, [{?Z, 1, 2000, 2}, {'y@host', 1, 2000, 2}], linked([?B])),
     {_, Effects} = handle(from(?B, {full, 7, last, [{?Z, 1, 2000, 2}]}), S1),

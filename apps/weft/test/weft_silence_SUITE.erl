@@ -13,6 +13,7 @@
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([breaks_are_no_end/1, breaks_are_no_end_with_a_time_to_resume/1,
          changes_of_neighbours_are_no_end/1, a_session_at_rest_is_small/1,
+         ticks_pass_by_a_session_at_rest/1,
          a_link_at_rest_is_still/1, what_waits_is_watched_at_once/1,
          node_that_stands_still_for_a_while_is_up/1, node_that_stands_still_for_long_is_down/1,
          who_does_not_tick_is_down/1, a_quarter_of_an_hour/0, a_quarter_of_an_hour/1]).
@@ -29,7 +30,7 @@ a_quarter_of_an_hour() -> [{timetrap, {minutes, 25}}].
 
 all() ->
     [breaks_are_no_end, changes_of_neighbours_are_no_end, a_session_at_rest_is_small,
-     a_link_at_rest_is_still, what_waits_is_watched_at_once,
+     ticks_pass_by_a_session_at_rest, a_link_at_rest_is_still, what_waits_is_watched_at_once,
      node_that_stands_still_for_a_while_is_up, node_that_stands_still_for_long_is_down,
      who_does_not_tick_is_down]
         ++ case is_full() of
@@ -76,6 +77,30 @@ a_session_at_rest_is_small(Config) ->
          || _ <- lists:seq(1, 1000), {From, To} <- [{A, B}, {B, A}]],
     [until(fun() -> memory_of_session(N) < ?REST_BYTES end) || N <- Nodes],
     call(A, erpc, call, [name(B), erlang, node, []]).
+
+%% Its process is not woken for them, and they follow it to another path.
+ticks_pass_by_a_session_at_rest(Config) ->
+    Args = ["-connect_all", "false" | ticking(?TICKTIME_S)],
+    [A, B] = Nodes = [start(Name, Args, [{faults, true}], Config) || Name <- [passed_a, passed_b]],
+    connect(A, B),
+    watch(A, B),
+    [until(fun() -> is_passed(N) end) || N <- Nodes],
+    ok = call(A, weft_fault, break, [name(B)]),
+    [until(fun() -> is_passed(N) end) || N <- Nodes],
+    pause_ms(1300 * ?TICKTIME_S),
+    [?assertEqual([], ends(N)) || N <- Nodes].
+
+is_passed(Node) ->
+    [Session] = call(Node, weft_sessions, list, []),
+    Read = fun() ->
+               {reductions, Reductions} = call(Node, erlang, process_info, [Session, reductions]),
+               #{packets_out := Packets} = call(Node, weft_counters, read, []),
+               {Reductions, Packets}
+           end,
+    {Reductions, Packets} = Read(),
+    pause_ms(2500),
+    {After, PacketsAfter} = Read(),
+    After =:= Reductions andalso PacketsAfter >= Packets + 2.
 
 memory_of_session(Node) ->
     [Session] = call(Node, weft_sessions, list, []),

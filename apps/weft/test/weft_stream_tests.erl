@@ -25,6 +25,9 @@ streams_test_() ->
                           {unheard, fun an_acknowledgement_is_no_word_of_the_ticker/0},
                           {another_way, fun another_neighbour_is_counted/0},
                           {once, fun a_stream_is_accepted_once/0},
+                          {at_rest, fun ticks_pass_by_a_stream_at_rest/0},
+                          {in_use, fun a_stream_that_waits_is_not_at_rest/0},
+                          {moved, fun whatever_happens_ends_a_rest/0},
                           {before, fun a_stream_of_the_version_before_goes_on/0}]]}.
 
 prepared() ->
@@ -141,6 +144,49 @@ a_stream_is_accepted_once() ->
     Self = self(),
     ?assertMatch({ok, Self, _Input, ?PEER}, weft_sessions:find(Id)).
 
+%% Each counts as written, and after something else was written the stream itself is asked.
+ticks_pass_by_a_stream_at_rest() ->
+    Counters = weft_session_counters:new(),
+    Stream0 = stream([1, 2], Counters),
+    Tick = fun() -> weft_stream:tick_at_rest(self(), Counters) end,
+    ?assertNot(Tick()),
+    ?assert(weft_stream:rest(weft_stream:tick(Stream0))),
+    ?assertEqual([{1, ?LABEL}], ticks()),
+    ?assertEqual([true, true], [Tick(), Tick()]),
+    ?assertEqual([{1, ?LABEL}, {1, ?LABEL}], ticks()),
+    ?assertMatch({ok, _, 3, _}, weft_session_counters:getstat(Counters)),
+    {Stream1, _} = pushed(1, Stream0),
+    ?assertNot(Tick()),
+    {ok, Stream} = weft_stream:handle({weft_ack, 1}, Stream1),
+    ?assert(weft_stream:rest(Stream)),
+    ?assert(Tick()).
+
+a_stream_that_waits_is_not_at_rest() ->
+    {Pushed, _} = pushed(1, stream([1])),
+    Broken = broken(stream([1])),
+    {ok, Found} = found_again(2, 0, broken(Pushed)),
+    ?assertEqual([false, false, false], [weft_stream:rest(S) || S <- [Pushed, Broken, Found]]),
+    %% A lane is reserved for what may overtake others, until it was not used for a while.
+    Apart = weft_stream:push({apart, key, last}, [<<1>>], 1, stream([1, 2])),
+    {ok, Acked} = weft_stream:handle({weft_ack, 1}, Apart),
+    Once = weft_stream:spare(Acked),
+    ?assertEqual([false, false, true], [weft_stream:rest(S) || S <- [Acked, Once,
+                                                                     weft_stream:spare(Once)]]).
+
+whatever_happens_ends_a_rest() ->
+    Counters = weft_session_counters:new(),
+    Rest = fun(Lanes) ->
+               Stream = stream(Lanes, Counters),
+               ?assert(weft_stream:rest(Stream)),
+               Stream
+           end,
+    [begin
+         _ = weft_stream:handle(Message, Rest([1, 2])),
+         ?assertEqual({Message, false}, {Message, weft_stream:tick_at_rest(self(), Counters)})
+     end || Message <- [{weft_path, closed, self(), any, broken},
+                        {weft_path, lanes, self(), ?LABEL, [lane(2)]},
+                        {weft_path, reattached, self(), [lane(2)], ?LABEL + 2, 0}]].
+
 a_stream_of_the_version_before_goes_on() ->
     ok = application:set_env(weft, resume_timeout_ms, 1),
     {Pushed, _} = pushed(3, stream([1])),
@@ -205,6 +251,17 @@ flushed(Stream) ->
     case weft_stream:flush(Stream) of
         {ok, Next} -> flushed(Next);
         none -> Stream
+    end.
+
+%% The ticks that were written: on which lane, and under which label.
+ticks() ->
+    receive
+        {wrote, Index, Packet} ->
+            case weft_wire:decode(iolist_to_binary(Packet)) of
+                {tick, Label} -> [{Index, Label} | ticks()];
+                _ -> ticks()
+            end
+    after 0 -> []
     end.
 
 %% The payloads that were written: on which lane, and their numbers.

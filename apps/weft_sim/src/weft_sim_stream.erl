@@ -4,6 +4,7 @@
 %%
 %% With it are the other half of the session (`weft_inbound_core', what `weft_input' does with it)
 %% and the kernel's ticker (`weft_sim_ticker'), which looks at what `weft_session_counters' counts.
+%% While the stream is at rest its ticks are written where it has said, without asking it again.
 %% The links of its node (`weft_sim_switches') are lent to it for each event. The end that begins
 %% takes the link to its peer if that is up, else any other one. Time is that of the world, in
 %% milliseconds.
@@ -39,6 +40,8 @@
                  dead :: [non_neg_integer()],
                  rand :: rand:state(),
                  ticker = weft_sim_ticker:new() :: weft_sim_ticker:ticker(),
+                 %% Where ticks go while nothing more was written than that.
+                 rest = none :: none | {[weft_stream_core:effect()], Written :: non_neg_integer()},
                  %% Packets that the peer must have sent, and those that it must come to read.
                  read = 0 :: non_neg_integer(),
                  written = 0 :: non_neg_integer(),
@@ -138,7 +141,7 @@ control({input, Lane, {data, Label, Sequence, Kind, Payload}}, NowMs, Stream) ->
 %% Two looks at one moment would see the same at both ends: they come a bit late, as timers do.
 look(NowMs, #stream{ticker = Ticker0, written = Written, rand = Rand0} = Stream0) ->
     {LateMs, Rand} = rand:uniform_s(20, Rand0),
-    #stream{read = Read, core = Core} =
+    #stream{read = Read} =
         Stream = case Stream0#stream.is_kept_alive of
                      true -> heard(Stream0#stream{rand = Rand});
                      false -> Stream0#stream{rand = Rand}
@@ -146,14 +149,25 @@ look(NowMs, #stream{ticker = Ticker0, written = Written, rand = Rand0} = Stream0
     Later = {after_ms, weft_sim_ticker:interval_ms() + LateMs, tick},
     case weft_sim_ticker:look(Read, Written, Ticker0) of
         {tick, Ticker} ->
-            carry_out(weft_stream_core:tick(Core), NowMs,
-                      Stream#stream{ticker = Ticker, written = Written + 1,
-                                    core = weft_stream_core:spare(Core)}, [Later]);
+            tick(NowMs, Stream#stream{ticker = Ticker, written = Written + 1}, Later);
         {rest, Ticker} ->
             {Stream#stream{ticker = Ticker}, [Later]};
         not_responding ->
             {heard_news(not_responding, Stream), []}
     end.
+
+%% As `weft_session:tick/2'.
+tick(NowMs, #stream{rest = {Tick, Before}, written = Written} = Stream, Later)
+  when Written =:= Before + 1 ->
+    carry_out(Tick, NowMs, Stream#stream{rest = {Tick, Written}}, [Later]);
+tick(NowMs, #stream{core = Core0, written = Written} = Stream, Later) ->
+    Tick = weft_stream_core:tick(Core0),
+    Core = weft_stream_core:spare(Core0),
+    Rest = case weft_stream_core:is_at_rest(Core) of
+               true -> {Tick, Written};
+               false -> none
+           end,
+    carry_out(Tick, NowMs, Stream#stream{core = Core, rest = Rest}, [Later]).
 
 false_news(NowMs, #stream{rand = Rand0, core = Core, peer = Peer} = Stream0) ->
     {LaterMs, Rand} = rand:uniform_s(?NEWS_EVERY_MS, Rand0),
@@ -179,7 +193,7 @@ heard(#stream{read = Read} = Stream) -> Stream#stream{read = Read + 1}.
 
 event(Event, NowMs, #stream{core = Core0} = Stream) ->
     {Outcome, Core, Effects} = weft_stream_core:handle(Event, 1000 * NowMs, Core0),
-    carry_out(Effects, NowMs, outcome(Outcome, Stream#stream{core = Core}), []).
+    carry_out(Effects, NowMs, outcome(Outcome, Stream#stream{core = Core, rest = none}), []).
 
 outcome(ok, Stream) -> Stream;
 outcome(Ended, #stream{core = Core} = Stream) when Ended =:= ended; Ended =:= lost ->

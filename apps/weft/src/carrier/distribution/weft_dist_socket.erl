@@ -74,7 +74,7 @@ handshake_complete({Session, _}, Node, Handle) ->
 
 %% @private
 -spec tick(socket()) -> ok.
-tick({Session, _}) -> weft_session:tick(Session).
+tick({Session, Counters}) -> weft_session:tick(Session, Counters).
 
 %% @private
 -spec getstat(socket()) -> {ok, non_neg_integer(), non_neg_integer(), non_neg_integer()}.

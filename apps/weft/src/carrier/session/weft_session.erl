@@ -12,7 +12,7 @@
 -behaviour(gen_server).
 
 -export([start_link/1, accept/4, connect/1, send_handshake/2, recv_handshake/2,
-         handshake_complete/3, await_earlier/1, tick/1, counters/1, setopts/2, getopts/2,
+         handshake_complete/3, await_earlier/1, tick/2, counters/1, setopts/2, getopts/2,
          peername/2, info/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, code_change/3]).
 
@@ -101,8 +101,11 @@ await_end_of_handshake(Session) ->
         exit:_ -> erlang:demonitor(Monitor, [flush])
     end.
 
--spec tick(pid()) -> ok.
-tick(Session) -> Session ! tick, ok.
+%% @doc A tick of the kernel. The process of a session at rest is not woken for it.
+-spec tick(pid(), weft_session_counters:counters()) -> ok.
+tick(Session, Counters) ->
+    _ = weft_stream:tick_at_rest(Session, Counters) orelse (Session ! tick),
+    ok.
 
 -spec counters(pid()) -> weft_session_counters:counters().
 counters(Session) -> gen_server:call(Session, counters, infinity).
@@ -340,12 +343,18 @@ next(Session) ->
         false -> {noreply, Session}
     end.
 
-%% Nothing was sent since the last tick of the kernel: the process gives its memory back. At later
-%% ticks there is little to give.
-rest(#session{outlet = Outlet} = Session) ->
+%% Nothing was sent since the last tick of the kernel: the process gives its memory back. If nothing
+%% waits any more, which is mostly so one tick later, it gets no more ticks. Until then there is
+%% little to give.
+rest(#session{outlet = Outlet, stream = Stream} = Session) ->
     case ready(Session) orelse weft_outlet:queued_bytes(Outlet) > 0 of
-        true -> next(Session);
-        false -> resting(process_info(self(), total_heap_size), Session)
+        true ->
+            next(Session);
+        false ->
+            case weft_stream:rest(Stream) of
+                true -> {noreply, Session, hibernate};
+                false -> resting(process_info(self(), total_heap_size), Session)
+            end
     end.
 
 resting({total_heap_size, Words}, Session) when Words > ?RESTING_WORDS ->

@@ -9,7 +9,8 @@
 %% while.
 -module(weft_lane_turns).
 
--export([new/2, all/1, order/1, can/2, room/3, lane/2, sent/4, free/2, change/2, spare/1]).
+-export([new/2, all/1, order/1, can/2, room/3, lane/2, sent/4, free/2, change/2, spare/1,
+         is_spared/1]).
 -export_type([turns/1, order/0]).
 
 %% Payloads from this size on are spread over the lanes.
@@ -122,3 +123,7 @@ given_back(none, Turns) ->
 -spec spare(turns(Lane)) -> turns(Lane).
 spare(#turns{is_used = true} = Turns) -> Turns#turns{is_used = false};
 spare(#turns{kept = Kept} = Turns) -> given_back(Kept, Turns).
+
+%% @doc Is no lane reserved?
+-spec is_spared(turns(_)) -> boolean().
+is_spared(#turns{kept = Kept}) -> Kept =:= none.

@@ -14,8 +14,8 @@
 %% which payloads have to be delivered before them (`weft_bypass_queue').
 -module(weft_outbound_core).
 
--export([new/2, lanes/2, room/1, room/2, push/5, acked/3, resume/2, unacked_bytes/1, window_bytes/1,
-         window/1, code_change/1]).
+-export([new/2, lanes/2, room/1, room/2, push/5, acked/3, resume/2, is_acked/1, unacked_bytes/1,
+         window_bytes/1, window/1, code_change/1]).
 -export_type([state/0, item/0]).
 
 %% On the way of each message: not calls.
@@ -205,6 +205,10 @@ asking(frames) -> frames_ack;
 asking(part) -> part_ack;
 asking({apart, After, Floor}) -> {apart_ack, After, Floor};
 asking(Kind) -> Kind.
+
+%% @doc Has the peer received all that was pushed?
+-spec is_acked(state()) -> boolean().
+is_acked(#outbound{last = Last, acked = Acked}) -> Acked =:= Last.
 
 %% @doc Bytes that were pushed and are not acknowledged, without what it takes to keep them.
 -spec unacked_bytes(state()) -> non_neg_integer().

@@ -17,8 +17,8 @@
 %% They also know by way of which neighbour the stream goes, to count how often that changes.
 -module(weft_session_counters).
 
--export([new/0, packet_in/2, heard/1, packet_out/2, set_received/2, received/1, keep_alive/2,
-         by_way_of/2, getstat/1, read/1]).
+-export([new/0, packet_in/2, heard/1, packet_out/2, written/1, set_received/2, received/1,
+         keep_alive/2, by_way_of/2, getstat/1, read/1]).
 -export_type([counters/0]).
 
 -opaque counters() :: counters:counters_ref().
@@ -52,6 +52,10 @@ packet_out(Counters, Bytes) ->
     weft_counters:add(packets_out, 1, bytes_out, Bytes),
     counters:add(Counters, ?PACKETS_OUT, 1),
     counters:add(Counters, ?BYTES_OUT, Bytes).
+
+%% @doc How many packets were written.
+-spec written(counters()) -> non_neg_integer().
+written(Counters) -> counters:get(Counters, ?PACKETS_OUT).
 
 %% @doc The number of the last payload given to the VM. A reader may see an older one; that only
 %% makes the peer repeat more than needed.

@@ -8,11 +8,15 @@
 %%
 %% Sessions that the kernel's ticks have ended are remembered for a while: their peers were stopped
 %% or cut off, and are told when they can be reached again.
+%%
+%% A session at rest says where ticks are to be written, and how many packets it has written. As
+%% long as that number is right, whoever has a tick for it writes it there and wakes nobody.
 -module(weft_sessions).
 -behaviour(gen_server).
 
 -export([new_table/0, start_link/0, add/5, find/1, with/1, of_distribution/1, distribution_peers/0,
          timed_out/1, list/0, peers/1, accept_channels/1, accept_channel/5]).
+-export([rest/2, at_rest/1, ticked/1, woken/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 %% So many sessions that timed out are remembered, the last ones.
@@ -99,6 +103,35 @@ accept_channel(Id, Peer, Path, Channel, Partition) ->
 timed_out(Peer) ->
     [Id || [Id] <- ets:match(?MODULE, {'$1', timed_out, Peer})].
 
+%% @doc The calling session is at rest. Ticks are written to that lane under that label, instead of
+%% by it, until it is woken, or has written more packets than these and the ticks.
+-spec rest({weft_lane:lane(), weft_wire:label()}, Written :: non_neg_integer()) -> ok.
+rest({Lane, Label}, Written) ->
+    true = ets:insert(?MODULE, {{at_rest, self()}, Lane, Label, Written}),
+    ok.
+
+-spec at_rest(Session :: pid()) ->
+          {weft_lane:lane(), weft_wire:label(), Written :: non_neg_integer()} | none.
+at_rest(Session) ->
+    case ets:lookup(?MODULE, {at_rest, Session}) of
+        [{_, Lane, Label, Written}] -> {Lane, Label, Written};
+        [] -> none
+    end.
+
+%% @doc A tick was written instead of by that session, which may have been woken meanwhile.
+-spec ticked(Session :: pid()) -> ok.
+ticked(Session) ->
+    try ets:update_counter(?MODULE, {at_rest, Session}, {4, 1}) of
+        _Written -> ok
+    catch error:badarg -> ok
+    end.
+
+%% @doc The calling session is not at rest any more.
+-spec woken() -> ok.
+woken() ->
+    true = ets:delete(?MODULE, {at_rest, self()}),
+    ok.
+
 %% @private
 init([]) ->
     Rows = ets:tab2list(?MODULE),
@@ -125,6 +158,7 @@ handle_info({'DOWN', Ref, process, Session, Reason}, #sessions{ids = Ids} = Sess
   when is_map_key(Ref, Ids) ->
     {Id, Rest} = maps:take(Ref, Ids),
     weft_counters:add(sessions_ended),
+    true = ets:delete(?MODULE, {at_rest, Session}),
     Rows = ets:take(?MODULE, Id),
     {Ended, Others} = lists:partition(fun(Row) -> element(2, Row) =:= Session end, Rows),
     true = ets:insert(?MODULE, Others),

@@ -14,7 +14,7 @@
 
 -export([initiator/4, acceptor/6, connect/1, close/1, timed_out/1, handle/2, say_accepted/1,
          push/4, flush/1, can_send/1, to_flush/1, room/1, room/2, window_bytes/1,
-         tick/1, spare/1, socket/1, last_break/1, info/1, code_change/1]).
+         tick/1, spare/1, rest/1, tick_at_rest/2, socket/1, last_break/1, info/1, code_change/1]).
 -export_type([stream/0, path/0, outcome/0]).
 
 %% On the way of each message: not calls.
@@ -127,7 +127,9 @@ handle(Message, Stream) when element(1, Message) =:= weft_path ->
 handle(_Message, _Stream) ->
     unknown.
 
+%% Whatever happens may change the path, and with it where ticks are to be written.
 event(Event, #stream{core = Core0} = Stream) ->
+    ok = weft_sessions:woken(),
     {Outcome, Core, Effects} = weft_stream_core:handle(Event, now_us(), Core0),
     {Outcome, carry_out(Effects, Stream#stream{core = Core})}.
 
@@ -305,6 +307,33 @@ tick(#stream{core = Core, counters = Counters} = Stream) ->
 %% one if there were none since the last call.
 -spec spare(stream()) -> stream().
 spare(#stream{core = Core} = Stream) -> Stream#stream{core = weft_stream_core:spare(Core)}.
+
+%% @doc If nothing waits for anything, ticks are written without the owner of the stream from now on
+%% (`tick_at_rest/2'), until something happens to it or it sends something.
+-spec rest(stream()) -> IsAtRest :: boolean().
+rest(#stream{core = Core, counters = Counters}) ->
+    case weft_stream_core:is_at_rest(Core) andalso weft_stream_core:tick(Core) of
+        false ->
+            false;
+        [{tick, [Lane], Label}] ->
+            ok = weft_sessions:rest({Lane, Label}, weft_session_counters:written(Counters)),
+            true
+    end.
+
+%% @doc To be called by whoever has a tick for a stream of another process: writes it if that stream
+%% is at rest.
+-spec tick_at_rest(Owner :: pid(), weft_session_counters:counters()) -> IsAtRest :: boolean().
+tick_at_rest(Owner, Counters) ->
+    Written = weft_session_counters:written(Counters),
+    case weft_sessions:at_rest(Owner) of
+        {Lane, Label, Written} ->
+            weft_session_counters:packet_out(Counters, ?TICK_BYTES),
+            ok = weft_sessions:ticked(Owner),
+            _ = weft_lane:answer(Lane, weft_wire:tick(Label), ?TICK_BYTES),
+            true;
+        _InUse ->
+            false
+    end.
 
 %% @doc The socket of a lane that is used now.
 -spec socket(stream()) -> {ok, weft_transport:socket()} | {error, enotconn}.

@@ -22,7 +22,8 @@
 
 -export([initiator/2, acceptor/4, connect/2, close/1, handle/3, acked/3, lane_ready/2,
          say_accepted/1, room/1, room/2, can_send/1, to_flush/1, window_bytes/1, push/5, flush/2,
-         sent/4, lanes/1, tick/1, spare/1, incarnation/1, last_break/1, info/1, code_change/1]).
+         sent/4, lanes/1, tick/1, spare/1, is_at_rest/1, incarnation/1, last_break/1, info/1,
+         code_change/1]).
 -export_type([state/0, path/0, event/0, effect/0, outcome/0, write/0, about/0]).
 -compile({inline, [push_whole/5]}). % on the way of each message
 
@@ -52,8 +53,7 @@
       | {restarted, Now :: non_neg_integer()}
       | {closed, link(), label() | any, Reason :: term(), about()}
         %% What is said of the peer's node.
-      | {died, node(), non_neg_integer()}
-      | {departed, node(), non_neg_integer(), Witness :: term()}
+      | {died, node(), non_neg_integer()} | {departed, node(), non_neg_integer(), Witness :: term()}
       | {return_is_due, SinceUs :: integer(), HasRoute :: boolean()}
         %% What the stream needs on this node is gone.
       | {without, Reason :: term()}.
@@ -62,9 +62,7 @@
         %% To the effect again the answer is {closed, _, any, ..}.
         weft_path_search:effect()
         %% To be written, outside of the numbering. What was received is said with the first.
-      | {accept, lane(), label()}
-      | {tick, [lane()], label()}
-      | {incarnation, lane(), label()}
+      | {accept, lane(), label()} | {tick, [lane()], label()} | {incarnation, lane(), label()}
         %% For the counters that the kernel's ticker reads, and for those of the node.
       | heard | {count, resumes | repairs}
       | {keep_alive, false}.
@@ -75,8 +73,7 @@
 %% The payload to write now, or none: it was kept and will be written by `flush/2'.
 -type write() :: {write, lane(), label(), weft_outbound_core:item(), state()} | {kept, state()}.
 
--record(path, {link :: link(),
-               label :: label(),
+-record(path, {link :: link(), label :: label(),
                lanes :: weft_lane_turns:turns(lane())}).
 -record(stream, {role :: initiator | acceptor,
                  kind :: weft_wire:stream_kind(),
@@ -296,6 +293,12 @@ spare(#stream{path = #path{lanes = Lanes} = Path} = Stream) ->
 spare(Stream) ->
     Stream.
 
+%% @doc Does nothing wait? Ticks need not come from here then, until the next event or payload.
+-spec is_at_rest(state()) -> boolean().
+is_at_rest(#stream{path = #path{lanes = Lanes}, resend = [], rest = none, out = Out}) ->
+    weft_outbound_core:is_acked(Out) andalso weft_lane_turns:is_spared(Lanes);
+is_at_rest(_Stream) -> false.
+
 %% --- sending ----------------------------------------------------------------------------------
 
 %% @doc Can a payload be written now: is there a path with a lane that is not busy?
@@ -419,14 +422,11 @@ info(#stream{path = Path, out = Out} = Stream) ->
                         #path{link = Of, label = Under} -> {Of, Under}
                     end,
     maps:merge(weft_outbound_core:window(Out),
-               #{link => Link, label => Label, lanes => lanes(Stream),
-                 role => Stream#stream.role,
+               #{link => Link, label => Label, lanes => lanes(Stream), role => Stream#stream.role,
                  unacked_bytes => weft_outbound_core:unacked_bytes(Out),
                  resumes => Stream#stream.resumes, repairs => Stream#stream.repairs,
                  last_error => Stream#stream.last_break,
                  last_resume_ms => weft_path_search:last_ms(Stream#stream.search)}).
-
-%% --- another version --------------------------------------------------------------------------
 
 %% @doc The state as this version keeps it. Before, that of the search was a part of it.
 -spec code_change(state() | Before :: tuple()) -> state().

@@ -12,7 +12,7 @@
 %% time. A process that sends on an idle lane makes it a lane in use.
 -module(weft_lane_watch).
 
--export([new/2, look/3, answered/2, is_unchanged/2]).
+-export([new/2, look/3, heard/3, answered/2, is_unchanged/2]).
 -export_type([watch/0, limits/0]).
 
 -type limits() :: #{timeout_ms := pos_integer(), idle_ms := non_neg_integer(),
@@ -40,6 +40,12 @@ new(NowMs, Sent) ->
 -spec answered(Count :: non_neg_integer(), watch()) -> watch().
 answered(Count, #watch{own = Own} = Watch) ->
     Watch#watch{own = Own + Count}.
+
+%% @doc So many packets were heard, the last one now, on a lane at rest. It tells as much as the
+%% answer to a ping.
+-spec heard(NowMs :: integer(), Heard :: non_neg_integer(), watch()) -> watch().
+heard(NowMs, Heard, Watch) ->
+    Watch#watch{heard = Heard, pinged_ms = NowMs}.
 
 %% @doc What to do now that so many packets were heard and sent in all. A lane rests if it is not in
 %% use and waits for no answer; then the next look may come late.

@@ -115,8 +115,7 @@ cast({agree, false}, #link{demand = Demand} = Link) ->
     Link#link{demand = weft_link_demand:part(Demand)};
 cast({decider, Decider}, #link{cores = Cores} = Link) ->
     cores_changed(weft_link_cores:decider(Decider, up(Link), Cores), Link);
-cast(break, Link) ->
-    publish(lose_all(broken, Link#link{last_error = broken}));
+cast(break, Link) -> publish(lose_all(broken, Link#link{last_error = broken}));
 cast(retry, #link{dial = Dial} = Link) ->
     need(Link#link{dial = weft_link_dial:retry_at_once(Dial)});
 cast(hurry, Link) -> need(cancel_pause(Link));
@@ -139,15 +138,14 @@ handle_info({Tag, Socket, Packet}, #link{lanes = Lanes} = Link)
     {noreply, Taken};
 handle_info({weft_handler, Message}, Link) ->
     {noreply, need(above_gets(Message, Link))};
-handle_info(Message, Link) when element(1, Message) =:= weft_packet;
-                                element(1, Message) =:= 'DOWN' ->
+handle_info(Message, Link) when element(1, Message) =:= weft_packet ->
     {noreply, above_gets(Message, Link)};
-handle_info(keepalive, Link) ->
-    keepalive(Link);
+handle_info(Message, #link{look = Look} = Link) when element(1, Message) =:= 'DOWN' ->
+    {noreply, above_gets(Message, Link#link{look = weft_link_look:soon(Look)})};
+handle_info(keepalive, Link) -> keepalive(Link);
 handle_info({weft_lane, used, _Socket}, #link{look = Look} = Link) ->
     {noreply, Link#link{look = weft_link_look:soon(Look)}};
-handle_info(unwanted, Link) ->
-    {noreply, release(now_ms(), Link)};
+handle_info(unwanted, Link) -> {noreply, release(now_ms(), Link)};
 handle_info({return_is_due, Ups}, #link{ups = Ups, peer = Peer} = Link) ->
     {noreply, concluded(weft_link_peer:not_returned(is_up(Link), Peer), Link)};
 handle_info({timeout, Timer, parted}, #link{demand = Demand} = Link) ->
@@ -160,8 +158,7 @@ handle_info(dial, #link{dial = Dial} = Link) ->
                                      is_released = false}))};
 handle_info({dialled, Pid, Result}, #link{dial = Dial} = Link) ->
     {noreply, attempt_ended(weft_link_dial:ended(Pid, Dial), Result, Link)};
-handle_info({'EXIT', Pid, normal}, Link) when is_pid(Pid) ->
-    {noreply, Link};
+handle_info({'EXIT', Pid, normal}, Link) when is_pid(Pid) -> {noreply, Link};
 handle_info({'EXIT', Pid, Reason}, #link{lanes = Lanes, dial = Dial} = Link) when is_pid(Pid) ->
     case {weft_link_lanes:of_writer(Pid, Lanes), weft_link_dial:ended(Pid, Dial)} of
         {none, Ended} -> {noreply, attempt_ended(Ended, {error, Reason}, Link)};
@@ -197,6 +194,9 @@ packet(goodbye, _Raw, _Lane, Link) ->
     publish(lose_all(gone, told(died, Link#link{last_error = peer_stopped})));
 packet(empty, _Raw, _Lane, Link) ->
     Link;
+packet({tick, _} = Tick, Raw, Lane, #link{handler = Handler, above = Above} = Link) ->
+    {Look, Lanes} = weft_link_lanes:ticked(Link#link.look, Link#link.lanes),
+    Link#link{look = Look, lanes = Lanes, above = Handler:packet(Tick, Raw, Lane, Above)};
 packet(Packet, Raw, Lane, #link{handler = Handler, above = Above} = Link) ->
     Link#link{above = Handler:packet(Packet, Raw, Lane, Above)}.
 
@@ -211,7 +211,11 @@ violated(Socket, Reason, #link{lanes = Lanes} = Link) ->
 
 attached(Socket, Peer, Purpose, Address, #link{peer = Before} = Link0) ->
     Link = concluded(weft_link_peer:met(Peer, Before, is_up(Link0)), Link0),
-    Welcome = welcome(Purpose, Peer, Link),
+    #link{key = Key, lanes = Lanes, peer = Known, up_us = UpUs} = Link,
+    Welcome = weft_link_welcome:decide(Purpose, Peer,
+                                       #{own_name => weft_identity:name(), lanes => Lanes,
+                                         peer => Known, up_us => UpUs,
+                                         is_cut => weft_fault_table:is_cut(Key)}),
     case Welcome =/= refused
         andalso weft_transport:activate(Socket, weft_wire:packet_bytes_max()) of
         {ok, UntilMore} ->
@@ -224,11 +228,6 @@ attached(Socket, Peer, Purpose, Address, #link{peer = Before} = Link0) ->
             weft_transport:close(Socket),
             Link#link{last_error = Reason}
     end.
-
-welcome(Purpose, New, #link{key = Key, lanes = Lanes, peer = Peer, up_us = UpUs}) ->
-    weft_link_welcome:decide(Purpose, New, #{own_name => weft_identity:name(), lanes => Lanes,
-                                             peer => Peer, up_us => UpUs,
-                                             is_cut => weft_fault_table:is_cut(Key)}).
 
 %% Nothing is dialled from here, because a new lane is about to come.
 make_room({welcome, nothing}, Link) -> Link;
@@ -407,15 +406,14 @@ used(#link{key = Key, cores = Cores, demand = Demand, was_used = WasUsed} = Link
     ok = weft_link_distribution:at_tick(Key, WasUsed, IsUsed),
     Link#link{was_used = IsUsed}.
 
-release(NowMs, #link{peer = #{role := dialer}, demand = Demand} = Link0) ->
-    case is_up(Link0) andalso weft_link_demand:may_be_released(NowMs, Demand, above(Link0)) of
+release(NowMs, #link{peer = Peer, demand = Demand} = Link0) ->
+    case is_up(Link0) andalso map_get(role, Peer) =:= dialer
+        andalso weft_link_demand:may_be_released(NowMs, Demand, above(Link0)) of
         true ->
             Link = cancel_pause(Link0#link{is_released = true, last_error = released}),
             pause(?RELEASED_MS, drop_published(broken, Link));
         false -> Link0
-    end;
-release(_NowMs, Link) ->
-    Link.
+    end.
 
 %% A link that nothing needs is closed after a while.
 idle(NowMs, #link{idle_since_ms = SinceMs, demand = Demand, dial = Dial} = Link) ->

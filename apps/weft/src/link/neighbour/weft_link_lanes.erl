@@ -6,7 +6,7 @@
 %% there should be; the contents of packets do not matter here.
 -module(weft_link_lanes).
 
--export([add/4, remove/2, received/2, is_heard/1, answered/2, look/2, rest/1,
+-export([add/4, remove/2, received/2, is_heard/1, answered/2, ticked/2, look/2, rest/1,
          first/1, published/1, all/1, keys/1, find/3, of_writer/2, lane/2, peername/2, info/1,
          say_goodbye/1, abort/1]).
 -export_type([lanes/0]).
@@ -64,6 +64,20 @@ answered(Lane, Lanes) ->
     Socket = weft_lane:socket(Lane),
     #{Socket := #row{watch = Watch} = Row} = Lanes,
     Lanes#{Socket := Row#row{watch = weft_lane_watch:answered(1, Watch)}}.
+
+%% @doc A tick of the kernel has come just now. If the lane is the only one, and at rest, the next
+%% look can wait.
+-spec ticked(weft_link_look:look(), lanes()) -> {weft_link_look:look(), lanes()}.
+ticked(Look, Lanes) when map_size(Lanes) =:= 1 ->
+    case weft_link_look:later(Look) of
+        Look -> {Look, Lanes};
+        Later -> {Later, maps:map(fun(_Socket, Row) -> heard(now_ms(), Row) end, Lanes)}
+    end;
+ticked(Look, Lanes) ->
+    {Look, Lanes}.
+
+heard(NowMs, #row{packets = Packets, watch = Watch} = Row) ->
+    Row#row{watch = weft_lane_watch:heard(NowMs, Packets, Watch)}.
 
 %% @doc The sockets that do not answer any more, the lanes to ping, and whether all lanes may rest.
 -spec look(NowMs :: integer(), lanes()) ->

@@ -17,10 +17,9 @@
 %% <li>A route is lost: it is retracted, also to the neighbour that has become its next hop.</li>
 %% <li>Only unfeasible routes are left, or a better one is unfeasible: a `request' for a newer seqno
 %%     travels towards the destination, which raises its seqno; the answer travels back.</li>
-%% <li>Every `digest_ms' each neighbour gets a `digest' of what it should have heard from us. If its
-%%     own differs it asks for everything (`refresh', answered by a `full'). This replaces Babel's
-%%     periodic updates: links are ordered and reliable, so a difference is rare, and a digest costs
-%%     30 bytes.</li>
+%% <li>After `digest_ms', and then more and more rarely, each neighbour gets a `digest' of what it
+%%     should have heard from us. If its own differs it asks for everything (`refresh', answered by
+%%     a `full'). Babel repeats its table instead; here links are ordered and reliable.</li>
 %% </ol>
 %% Link costs are microseconds, at least 1, from notices `{link_cost, Node, Cost}'. A link without
 %% measurement counts `default_cost' (1000). A change below a quarter is ignored, so that jitter is
@@ -29,8 +28,7 @@
 %%
 %% Views: `{route, Dest} => {NextHop, Metric, Hops}' and `{neighbour, Node} => Cost'; when a route
 %% was lost, `{lost, Dest} => Ms', and when the last link came up, `link_up_ms => Ms'. Notices:
-%% `{route, Dest, NextHop | unreachable}', and once `{warning, {routes_full, Dest}}'. Not here:
-%% moving payload.
+%% `{route, Dest, NextHop | unreachable}', and once `{warning, {routes_full, Dest}}'.
 -module(weft_router_core).
 -behaviour(weft_core).
 
@@ -341,12 +339,14 @@ tell(Dest, Nodes, #state{table = Table0, announced = Announced} = State) ->
             State
     end.
 
-send_full(Node, #state{announced = Announced, table = Table0, life = Life} = State0) ->
+send_full(Node, #state{announced = Announced, table = Table0, life = Life,
+                       options = #{entries_max := Max} = Options} = State0) ->
     Dests = [Dest || {Dest, Next} <- maps:to_list(Announced), Next =/= Node, Dest =/= Node],
     {Routes, Table} = lists:mapfoldl(fun weft_router_table:announce/2, Table0, Dests),
-    {More, [Last]} = split_last(parts(map_get(entries_max, State0#state.options), Routes)),
+    {More, [Last]} = split_last(parts(Max, Routes)),
     State = lists:foldl(fun(Part, S) -> send(Node, {full, Life, more, Part}, S) end,
-                        State0#state{table = Table}, More),
+                        State0#state{table = Table, options = weft_router_digest:changed(Options)},
+                        More),
     send(Node, {full, Life, last, Last}, State).
 
 split_last(List) -> lists:split(length(List) - 1, List).
@@ -355,9 +355,9 @@ split_last(List) -> lists:split(length(List) - 1, List).
 %% it was told before, the route is retracted there.
 flush(#state{dirty = Dirty} = State) when map_size(Dirty) =:= 0 ->
     State;
-flush(#state{dirty = Dirty, table = Table} = State0) ->
-    {Changes, State} = lists:mapfoldl(fun change/2, State0#state{dirty = #{}},
-                                      lists:sort(maps:keys(Dirty))),
+flush(#state{dirty = Dirty, table = Table, options = Options} = State0) ->
+    Begun = State0#state{dirty = #{}, options = weft_router_digest:changed(Options)},
+    {Changes, State} = lists:mapfoldl(fun change/2, Begun, lists:sort(maps:keys(Dirty))),
     lists:foldl(fun(Node, S) -> send_changes(Node, Changes, S) end, State,
                 weft_router_table:neighbours(Table)).
 
@@ -404,12 +404,12 @@ parts(Max, List) ->
 
 %% --- upkeep ---
 
-send_digests(#state{table = Table, announced = Announced} = State) ->
-    Summary = weft_router_digest:summary(Announced, weft_router_table:selected(Table)),
-    lists:foldl(fun(Node, S) ->
-                    {Count, Sum} = weft_router_digest:expected(Node, Summary),
-                    send(Node, {digest, Count, Sum}, S)
-                end, State, weft_router_table:neighbours(Table)).
+send_digests(#state{table = Table, announced = Announced, options = Options} = State) ->
+    {IsDue, Later} = weft_router_digest:round(Options),
+    To = [Node || IsDue, Node <- weft_router_table:neighbours(Table)],
+    lists:foldl(fun({Node, {Count, Sum}}, S) -> send(Node, {digest, Count, Sum}, S) end,
+                State#state{options = Later},
+                weft_router_digest:expected(To, Announced, weft_router_table:selected(Table))).
 
 %% A feasibility distance protects from routes that are still on their way. Long after the last one
 %% it may be dropped.

@@ -6,11 +6,14 @@
 %% neighbour is that of all routes less those that it is not told.
 -module(weft_router_digest).
 
--export([heard/1, summary/2, expected/2]).
--export_type([digest/0, summary/0]).
+-export([heard/1, round/1, changed/1, expected/3]).
+-export_type([digest/0]).
+
+%% While nothing changes, digests are sent in one round of so many.
+-define(ROUNDS, 16).
 
 -type digest() :: {Count :: non_neg_integer(), Sum :: non_neg_integer()}.
--opaque summary() :: {All :: digest(), Through :: #{weft_core:node_id() => digest()},
+-type summary() :: {All :: digest(), Through :: #{weft_core:node_id() => digest()},
                       Each :: #{weft_core:node_id() => {NextHop :: weft_core:node_id(), digest()}}}.
 
 %% @doc Digest of what a neighbour announced to us.
@@ -19,9 +22,31 @@ heard(Heard) ->
     maps:fold(fun(Dest, {_, Metric, Hops}, Sum) -> add(digest(Dest, Metric, Hops), Sum) end,
               {0, 0}, Heard).
 
-%% @doc All that we announced, prepared for `expected/2'.
--spec summary(Announced :: #{weft_core:node_id() => NextHop :: weft_core:node_id()},
-              Selected :: #{weft_core:node_id() => weft_router_table:selection()}) -> summary().
+%% @doc Are digests to be sent in this round? What is lost, is lost with a change. So it is looked
+%% for soon after one, and then more and more rarely. How many rounds there were since is kept among
+%% the options.
+-spec round(weft_core:options()) -> {IsDue :: boolean(), weft_core:options()}.
+round(Options) ->
+    Round = maps:get(rounds, Options, 0) + 1,
+    {Round band (Round - 1) =:= 0 orelse Round rem ?ROUNDS =:= 0, Options#{rounds => Round}}.
+
+%% @doc Something was announced.
+-spec changed(weft_core:options()) -> weft_core:options().
+changed(Options) -> maps:remove(rounds, Options).
+
+%% @doc What each of these neighbours should have heard of all that we announced.
+-spec expected([weft_core:node_id()],
+               Announced :: #{weft_core:node_id() => NextHop :: weft_core:node_id()},
+               Selected :: #{weft_core:node_id() => weft_router_table:selection()}) ->
+          [{weft_core:node_id(), digest()}].
+expected([], _Announced, _Selected) ->
+    [];
+expected(Neighbours, Announced, Selected) ->
+    Summary = summary(Announced, Selected),
+    [{Node, expected(Node, Summary)} || Node <- Neighbours].
+
+-spec summary(#{weft_core:node_id() => weft_core:node_id()},
+              #{weft_core:node_id() => weft_router_table:selection()}) -> summary().
 summary(Announced, Selected) ->
     Each = maps:map(fun(Dest, Next) ->
                         {_, _, Metric, Hops} = map_get(Dest, Selected),
@@ -33,8 +58,7 @@ summary(Announced, Selected) ->
                         end, #{}, Each),
     {All, Through, Each}.
 
-%% @doc What Node should have heard: all but the routes through it and the one to it.
--spec expected(weft_core:node_id(), summary()) -> digest().
+%% All but the routes through it and the one to it.
 expected(Node, {All, Through, Each}) ->
     Told = subtract(maps:get(Node, Through, {0, 0}), All),
     case Each of
