@@ -71,6 +71,26 @@ a_node_leaves_when_nothing_waits_there_test() ->
     World = quiet(command(b, {leave, ready}, World1)),
     ?assertEqual(gone, weft_ring_table:member(b, ring(a, World))).
 
+%% Each node looks at its ring every few seconds, and not once for each other member.
+a_look_is_cheap_with_many_members_test() ->
+    [Few, Many] = [reductions_of_a_look(Count) || Count <- [4, 64]],
+    ?assertEqual({Few, Many, true}, {Few, Many, Many < 6 * Few}).
+
+reductions_of_a_look(Count) ->
+    Members = [list_to_atom("n" ++ integer_to_list(I)) || I <- lists:seq(1, Count)],
+    Ring = lists:foldl(fun(Node, Ring0) ->
+                           weft_ring_table:set_member(Node, member, {{location, here}, {2, a}},
+                                                      Ring0)
+                       end, weft_ring_table:create({n1, 1}, here, 64, 3), Members),
+    Owners = lists:duplicate(64, n1),
+    Planned = weft_ring_table:set_plan({3, a}, weft_ring_table:members([member], Ring), Owners,
+                                       Ring),
+    {Core, _} = weft_ring_core:init(n1, #{ring => Planned}),
+    {reductions, Before} = process_info(self(), reductions),
+    {_, [{after_ms, _, sync}]} = weft_ring_core:handle(?SYNC, 0, Core),
+    {reductions, After} = process_info(self(), reductions),
+    After - Before.
+
 rings_created_apart_do_not_merge_test() ->
     World0 = full([a, b]),
     World = rounds(3, command(b, create, restart(b, forget(b, crash(b, World0))))),

@@ -5,7 +5,7 @@
 -behaviour(gen_server).
 
 -export([start_link/2, config/1, info/1, count/2]).
--export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2, ask/2]).
 
 -define(LOOK_MS, 1000).
 %% Between two questions for the ring, if it is known.
@@ -145,14 +145,16 @@ asked(#links{asking = none, nodes = Named, due_ms = DueMs, ring = Ring} = Links)
     case now_ms() of
         NowMs when NowMs >= DueMs, Connected =/= [] ->
             Node = lists:nth(rand:uniform(length(Connected)), Connected),
-            {_, Ref} = spawn_monitor(fun() ->
-                                         exit({answer, weft_kv_client_ring:ask(Node, Ring)})
-                                     end),
+            {_, Ref} = spawn_monitor(?MODULE, ask, [Node, Ring]),
             Links#links{asking = Ref, due_ms = NowMs + ?RING_MS};
         _ -> Links
     end;
 asked(Links) ->
     Links.
+
+%% @private
+-spec ask(node(), weft_kv_client_ring:known()) -> no_return().
+ask(Node, Ring) -> exit({answer, weft_kv_client_ring:ask(Node, Ring)}).
 
 told({answer, Answer}, #links{name = Name, ring = Before} = Links0) ->
     Ring = weft_kv_client_ring:learn(Name, Answer, Before),

@@ -3,7 +3,7 @@
 %% Who is asked and how many have to answer is decided by `weft_kv_coordinator_core'.
 -module(weft_kv_replica).
 
--export([requested/4, is_waste/3]).
+-export([requested/4, is_waste/3, can_end/1]).
 
 %% @doc The object that the replica has from then on, which is also its answer.
 -spec requested(weft_kv_coordinator_core:request(), weft_kv_object:writer(), Siblings :: boolean(),
@@ -26,4 +26,11 @@ is_waste(NowMs, GraceMs, Object) ->
     lists:all(fun(#{value := deleted, written_ms := Ms}) -> Ms + GraceMs =< NowMs;
                  (#{expires_ms := never}) -> false;
                  (#{expires_ms := Ms}) -> Ms + GraceMs =< NowMs
+              end, weft_kv_object:siblings(Object)).
+
+%% @doc Can it be forgotten at some time, if nobody writes it again?
+-spec can_end(weft_kv_object:object()) -> boolean().
+can_end(Object) ->
+    lists:all(fun(#{value := deleted}) -> true;
+                 (#{expires_ms := Ms}) -> Ms =/= never
               end, weft_kv_object:siblings(Object)).

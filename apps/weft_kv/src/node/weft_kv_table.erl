@@ -4,7 +4,7 @@
 %% keys. Not here: what objects mean.
 -module(weft_kv_table).
 
--export([new/0, read/2, use/2, store/4, remove/2, clear/1, count/1, bytes/1,
+-export([new/0, read/2, use/2, store/4, remove/2, clear/1, count/1, ending/1, bytes/1,
          is_smaller/3, evict/2, page/3, batch/3, keys/2, segments/3, segment/4, entries/5]).
 
 -export_type([table/0, key/0, kind/0]).
@@ -20,11 +20,15 @@
 -define(BYTES, 1).
 -define(CLOCK, 2).
 -define(SEGMENTS, 64).
+%% How many objects can end is in the table of the hashes. One that earlier code has made lacks it.
+-define(ENDING, ending).
 
 -spec new() -> table().
 new() ->
+    Hashes = ets:new(?MODULE, [ordered_set]),
+    true = ets:insert(Hashes, {?ENDING, 0}),
     #table{objects = ets:new(?MODULE, [ordered_set]), used = ets:new(?MODULE, [ordered_set]),
-           hashes = ets:new(?MODULE, [ordered_set]), counts = counters:new(2, [])}.
+           hashes = Hashes, counts = counters:new(2, [])}.
 
 %% @doc The object of a key.
 -spec read(key(), table()) -> {weft_kv_object:object(), kind()} | none.
@@ -57,15 +61,17 @@ store(Key, Object, #{evict := Evict} = Kind, #table{objects = Objects, used = Us
     Hash = hash(Key, Object),
     true = ets:insert(Objects, {Key, Object, Kind, Bytes, Now, Hash}),
     ok = hashed(Key, Kind, Hash, Table),
+    ok = ending(Object, 1, Table),
     true = not Evict orelse ets:insert(Used, {Now, Key}),
     counters:add(Table#table.counts, ?BYTES, Bytes).
 
 -spec remove(key(), table()) -> ok.
 remove(Key, #table{objects = Objects, used = Used, counts = Counts} = Table) ->
     case ets:take(Objects, Key) of
-        [{_, _, Kind, Bytes, Before, Hash}] ->
+        [{_, Object, Kind, Bytes, Before, Hash}] ->
             true = ets:delete(Used, Before),
             ok = hashed(Key, Kind, Hash, Table),
+            ok = ending(Object, -1, Table),
             counters:sub(Counts, ?BYTES, Bytes);
         [] -> ok
     end.
@@ -74,11 +80,25 @@ remove(Key, #table{objects = Objects, used = Used, counts = Counts} = Table) ->
 -spec clear(table()) -> ok.
 clear(#table{objects = Objects, used = Used, hashes = Hashes, counts = Counts}) ->
     _ = [true = ets:delete_all_objects(Table) || Table <- [Objects, Used, Hashes]],
+    true = ets:insert(Hashes, {?ENDING, 0}),
     counters:put(Counts, ?BYTES, 0).
 
 %% @doc How many objects there are, those of deleted keys among them.
 -spec count(table()) -> non_neg_integer().
 count(#table{objects = Objects}) -> ets:info(Objects, size).
+
+%% @doc How many of them can be forgotten at some time, if nobody writes them again.
+-spec ending(table()) -> non_neg_integer() | unknown.
+ending(#table{hashes = Hashes}) ->
+    case ets:lookup(Hashes, ?ENDING) of
+        [{_, Count}] -> Count;
+        [] -> unknown
+    end.
+
+ending(Object, More, #table{hashes = Hashes}) ->
+    _ = weft_kv_replica:can_end(Object) andalso ets:member(Hashes, ?ENDING)
+        andalso ets:update_counter(Hashes, ?ENDING, More),
+    ok.
 
 %% @doc How much memory the objects take, about.
 -spec bytes(table()) -> non_neg_integer().

@@ -346,7 +346,14 @@ is_needed(_) ->
 
 clean(#replica{blocked = true} = Replica) ->
     Replica;
-clean(#replica{table = Table, cleaned = Cursor} = Replica) ->
+clean(#replica{table = Table} = Replica) ->
+    case weft_kv_table:ending(Table) of
+        %% To look at all objects again and again is most of what a store at rest would do.
+        0 -> Replica;
+        _ -> cleaned(Replica)
+    end.
+
+cleaned(#replica{table = Table, cleaned = Cursor} = Replica) ->
     {Items, Next} = weft_kv_table:page(Cursor, {?CLEANED_MAX, ?ITEMS_BYTES}, Table),
     NowMs = erlang:system_time(millisecond),
     Waste = [Key || {Key, {Object, Kind}} <- Items,

@@ -195,7 +195,12 @@ orphans(Ring) ->
 menders(Ring) ->
     case {members([member], Ring), members([leaving], Ring)} of
         {[], Leaving} -> [Node || {Node, _} <- Leaving];
-        {Members, _} -> [Node || {Node, _} <- Members, needs_plan(Ring) orelse orphans(Ring) =/= []]
+        {Members, _} ->
+            %% Each node asks this at each look, so it is not to take longer for each member.
+            case needs_plan(Ring) orelse orphans(Ring) =/= [] of
+                true -> [Node || {Node, _} <- Members];
+                false -> []
+            end
     end.
 
 %% @doc These partitions belong at once to whom the plan wants for them, whatever their owners say.
