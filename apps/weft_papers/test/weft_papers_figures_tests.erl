@@ -242,6 +242,23 @@ processor_time_has_to_stay_the_same_test() ->
     ?assertMatch([{agrees, _}], findings("riak_throughput", Rows(436))),
     ?assertMatch([{differs, _}], findings("riak_throughput", Rows(444))).
 
+%% Of the client, at a rate. What was asked for has to be seen.
+an_operation_has_to_take_the_same_at_the_same_load_test() ->
+    Rows = fun(Last) ->
+               Cell = fun(Nodes) -> store(<<"riak_insert_rate">>, Nodes, 4) end,
+               lists:append([[{Cell(Nodes), weft_mesh, store_cpu_us, [Us]},
+                              {Cell(Nodes), weft_mesh, calls_per_s, [30 * Nodes - 1]},
+                              {Cell(Nodes), weft_mesh, asked_per_s, [30 * Nodes]},
+                              {Cell(Nodes), weft_mesh, clients_cpu_us, [40]}]
+                             || {Nodes, Us} <- [{24, Last}, {4, 400}]])
+           end,
+    [{agrees, Text}] = findings("riak_cost", Rows(436)),
+    ?assertMatch("throughput 119 /s, 719 /s of 120 /s, 720 /s asked for; clients" ++ _,
+                 string:find(Text, "throughput")),
+    ?assertMatch([{differs, _}], findings("riak_cost", Rows(444))),
+    ?assertMatch([{differs, _}], findings("riak_cost", Rows(350))),
+    ?assertEqual([], findings("riak_throughput", Rows(436))).
+
 throughput_has_to_come_back_test() ->
     Cell = store(<<"riak_elasticity">>, 6, 24),
     Rows = [{Cell, weft_mesh, Metric, Values}

@@ -207,7 +207,8 @@ riak() ->
     Cells = [{Workload, Clients, Size} || Workload <- [<<"riak_spawned">>, <<"riak_supervised">>],
                                           Clients <- [1, 16, 64], Size <- [1, 3]]
         ++ [{Workload, Nodes, 4 * Nodes}
-            || Workload <- [<<"riak_get">>, <<"riak_insert">>, <<"riak_update">>],
+            || Workload <- [<<"riak_get">>, <<"riak_insert">>, <<"riak_update">>,
+                            <<"riak_get_rate">>, <<"riak_insert_rate">>, <<"riak_update_rate">>],
                Nodes <- [4, 8, 24]]
         ++ [{<<"riak_elasticity">>, 6, 24}, {<<"riak_availability">>, 6, 24}],
     [{#{suite => <<"store">>, workload => Workload, size_bytes => 1024, pairs => Pairs,

@@ -21,8 +21,8 @@
 %%               de_global | de_names | de_size | de_compute | de_heavy | de_server |
 %%               de_calls | im_rd | im_rsd (both also _steady, _killed, _emptied, _grown) |
 %%               city | city_districts | city_weather |
-%%               riak_spawned | riak_supervised (both also _rate) | riak_get |
-%%               riak_insert | riak_update | riak_elasticity | riak_availability |
+%%               riak_spawned | riak_supervised | riak_get | riak_insert | riak_update
+%%               (all also _rate) | riak_elasticity | riak_availability |
 %%               vnode_echo | vnode_quorum | ads | crdt_counter | crdt_set | form | idle | hour |
 %%               connection
 %% variant       what carried it, see weft_bench_variant: stock, stock_tls, weft_1, weft_4, weft_8,

@@ -81,9 +81,20 @@ run(#{clients := Clients, duration_ms := DurationMs} = Load) ->
 
 begin_library(#{through := library, nodes := Nodes}) ->
     {ok, _} = weft_kv_client:start_link(?MODULE, #{nodes => Nodes, timeout_ms => 3 * ?ANSWER_MS}),
-    ok;
+    known(Nodes, erlang:monotonic_time(millisecond) + ?ANSWER_MS);
 begin_library(_Load) ->
     ok.
+
+%% It has a connection to each node, and knows who has which keys.
+known(Nodes, DeadlineMs) ->
+    case weft_kv_client:info(?MODULE) of
+        #{partitions := Count, connected := Connected}
+          when Count > 0, length(Connected) =:= length(Nodes) -> ok;
+        Info ->
+            erlang:monotonic_time(millisecond) < DeadlineMs
+                orelse erlang:error({no_ring, maps:with([partitions, connected], Info)}),
+            receive after ?AGAIN_MS -> known(Nodes, DeadlineMs) end
+    end.
 
 end_library(#{through := library}) ->
     #{repeated := Repeated} = weft_kv_client:info(?MODULE),

@@ -13,6 +13,9 @@
 %% riak_get          one operation, on a store of `pairs' nodes with `streams' clients in all;
 %% riak_insert       there is one node of clients for three of the store
 %% riak_update
+%% riak_get_rate     the same by way of the client of the store (`weft_kv_client'), with so many
+%% riak_insert_rate  requests per second for each node of the store that the cores can do them for
+%% riak_update_rate  the most nodes
 %% riak_elasticity   all three operations, while two nodes are killed and started again
 %% riak_availability all three operations by way of the client of the store (`weft_kv_client'),
 %%                   while one node after the other is killed and started again
@@ -33,6 +36,8 @@
 -define(OF_CAPACITY, 0.7).
 %% Of `riak_availability': before a kill, and before the start after it.
 -define(PAUSE_MS, 10000).
+%% Requests per second and node of the store. 24 nodes are well below what two cores can do.
+-define(PER_NODE, #{riak_get_rate => 40, riak_insert_rate => 30, riak_update_rate => 15}).
 %% Shares of the time of `riak_elasticity'.
 -define(KILLS, [0.2, 0.3]).
 -define(START, 0.6).
@@ -40,11 +45,11 @@
 %% @private
 cells(quick) ->
     walls([1], [16], 1000) ++ rates([1], 16, 1000) ++ growths([4, 8], 1000)
-        ++ [elasticity(12000), availability(12000)];
+        ++ even([4, 8], 3000) ++ [elasticity(12000), availability(12000)];
 cells(full) ->
     walls([1, 3], [1, 4, 16, 64], 3000) ++ rates([1, 3], 64, 5000)
         ++ growths([4, 8, 16, 24], 5000)
-        ++ [elasticity(90000), availability(240000)].
+        ++ even([4, 8, 24], 10000) ++ [elasticity(90000), availability(240000)].
 
 walls(Sizes, Clients, DurationMs) ->
     [cell(Workload, Size, 1, Count, Size, DurationMs)
@@ -54,16 +59,24 @@ rates(Sizes, Clients, DurationMs) ->
     [cell(Workload, Size, 1, Clients, Size, 2 * DurationMs)
      || Size <- Sizes, Workload <- [riak_spawned_rate, riak_supervised_rate]].
 
-growths(Sizes, DurationMs) ->
+growths(Sizes, DurationMs) -> growths([riak_get, riak_insert, riak_update], Sizes, DurationMs).
+
+%% Each node has the same load, however many there are.
+even(Sizes, DurationMs) ->
+    [Cell#{with := With#{per_node => maps:get(Workload, ?PER_NODE)}}
+     || #{workload := Workload, with := With} = Cell
+            <- growths(lists:sort(maps:keys(?PER_NODE)), Sizes, DurationMs)].
+
+growths(Workloads, Sizes, DurationMs) ->
     [begin
          #{with := With, cost_ms := CostMs} = Cell =
              cell(Workload, Size, generators(Size), Size, ?CLIENTS_PER_NODE * Size, DurationMs),
          Cell#{with := With#{rest_ms => DurationMs div 2}, cost_ms := CostMs + DurationMs div 2,
                variants := growth_variants(Workload)}
-     end || Size <- Sizes, Workload <- [riak_get, riak_insert, riak_update]].
+     end || Size <- Sizes, Workload <- Workloads].
 
 %% What grows with the nodes on any distribution, is seen on the stock one.
-growth_variants(riak_get) -> [weft_mesh, stock_mesh];
+growth_variants(Get) when Get =:= riak_get; Get =:= riak_get_rate -> [weft_mesh, stock_mesh];
 growth_variants(_) -> [weft_mesh].
 
 elasticity(DurationMs) ->
@@ -90,15 +103,19 @@ run(#{dir := Dir, workload := Workload, with := #{size := Size} = With} = Cell, 
     Load0 = #{operation => operation(Workload), keys => ?KEYS, value_bytes => ?VALUE_BYTES,
              clients => max(1, clients(Cell) div length(Generators)),
              nodes => [weft_bench_nodes:node(Nodes, Role) || Role <- Store]},
-    Load = case is_rate(Workload) of
-               true ->
+    Load = case {is_of_capacity(Workload), With} of
+               {true, _} ->
                    Measure = fun() ->
                                  ok = filled(spawned, Store, Nodes),
                                  capacity(Load0, Generators, With, Nodes)
                              end,
                    PerSecond = once({?MODULE, Size, clients(Cell)}, Measure),
                    Load0#{per_second => ?OF_CAPACITY * PerSecond / clients(Cell)};
-               false ->
+               {false, #{per_node := PerNode}} ->
+                   #{clients := Clients} = Load0,
+                   Load0#{through => library,
+                          per_second => PerNode * Size / (Clients * length(Generators))};
+               {false, #{}} ->
                    Load0
            end,
     ok = filled(coordinators(Workload), Store, Nodes),
@@ -108,7 +125,8 @@ run(#{dir := Dir, workload := Workload, with := #{size := Size} = With} = Cell, 
         _ -> {ok, steady(Load, Store, Generators, With, Nodes)}
     end.
 
-is_rate(Workload) -> Workload =:= riak_spawned_rate orelse Workload =:= riak_supervised_rate.
+is_of_capacity(Workload) ->
+    Workload =:= riak_spawned_rate orelse Workload =:= riak_supervised_rate.
 
 coordinators(Workload) when Workload =:= riak_spawned; Workload =:= riak_spawned_rate -> spawned;
 coordinators(Workload) when Workload =:= riak_supervised; Workload =:= riak_supervised_rate ->
@@ -143,8 +161,8 @@ clients(#{workload := Workload, pairs := Pairs, streams := Streams}) ->
         _ -> Pairs
     end.
 
-operation(riak_insert) -> insert;
-operation(riak_update) -> update;
+operation(Insert) when Insert =:= riak_insert; Insert =:= riak_insert_rate -> insert;
+operation(Update) when Update =:= riak_update; Update =:= riak_update_rate -> update;
 operation(riak_elasticity) -> mixed;
 operation(riak_availability) -> mixed;
 operation(_Get) -> get.
