@@ -105,7 +105,9 @@ prepare(#{dir := Dir} = Cluster, Member, Command) ->
 quote(Word) ->
     case re:run(Word, "^[A-Za-z0-9_@%+=:,./-]+$", [{capture, none}]) of
         match -> Word;
-        nomatch -> [$', string:replace(Word, "'", "'\\''", all), $']
+        nomatch ->
+            Text = unicode:characters_to_binary(Word),
+            [$', binary:replace(Text, <<"'">>, <<"'\\''">>, [global]), $']
     end.
 
 -spec log(cluster(), member()) -> file:filename().

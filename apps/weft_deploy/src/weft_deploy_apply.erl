@@ -11,7 +11,9 @@
 -type outcome() :: #{started := [{Node :: string(), Ms :: non_neg_integer()}],
                      stopped := [string()], failed := [{Where :: string(), Why :: string()}]}.
 
+%% Nodes that end at once share the processors of their host.
 -define(GRACE_S, 15).
+-define(ENDING_IN_A_SECOND, 8).
 -define(UPLOAD_MS, 600000).
 -define(CALLS_MS, 60000).
 
@@ -265,8 +267,9 @@ stop(Nodes, #{dir := Dir} = Session) ->
                 lists:usort([Host || {Host, _} <- Nodes]),
                 fun(Host, Connection) ->
                     Here = [Node || {At, Node} <- Nodes, At =:= Host],
-                    weft_deploy_host:script(Connection,
-                                            weft_deploy_shell:stop(Dir, Here, ?GRACE_S))
+                    GraceS = ?GRACE_S + length(Here) div ?ENDING_IN_A_SECOND,
+                    weft_deploy_host:run(Connection, weft_deploy_shell:stop(Dir, Here, GraceS),
+                                         GraceS * 1000 + ?CALLS_MS)
                 end, Session),
     Left = [Node || {_, {ok, Output}} <- Results, Node <- weft_deploy_shell:left(Output)],
     Stopped = [Node || {Host, {ok, _}} <- Results, {At, Node} <- Nodes, At =:= Host,

@@ -24,9 +24,12 @@ main([File]) ->
     _ = file:delete(File),
     _ = logger:set_primary_config(level, none),
     case join(Request) of
-        ok -> ok = request(Request), halt(0);
+        ok -> ok = request(Request), parted(), halt(0);
         {error, Text} -> io:format("~ts~n", [Text]), halt(1)
     end.
+
+%% Each node that it had a link to would tell all others that it may have ended, and dial it.
+parted() -> _ = net_kernel:stop(), ok.
 
 %% @doc Makes this emulator a node that reaches the nodes of a host: hidden, called by nobody, and
 %% with their settings, if there are nodes. Its carrier is that of its command line.

@@ -87,7 +87,12 @@ word(Text) ->
               _ -> C
           end || C <- unicode:characters_to_list(Text)], $"].
 
-escaped(Text) -> string:replace(Text, "%", "%%", all).
+escaped(Text) -> doubled(<<"%">>, Text).
+
+%% Bytes are compared: for `string' an accent makes another character of the one before it.
+doubled(Byte, Text) ->
+    binary:replace(unicode:characters_to_binary(Text), Byte, <<Byte/binary, Byte/binary>>,
+                   [global]).
 
 %% @doc An expression that tells systemd that the node is ready (sd_notify(3)); it does nothing
 %% where nobody wants to know. An address that begins with `@' is an abstract one.
@@ -133,7 +138,7 @@ compose(#{name := Name}, Desired) ->
 
 %% A dollar would begin a variable of compose.
 service(#{host := Host, environment := Environment, words := Words}) ->
-    Dollars = fun(Text) -> string:replace(Text, "$", "$$", all) end,
+    Dollars = fun(Text) -> doubled(<<"$">>, Text) end,
     [{image, "${WEFT_IMAGE:?an image with Erlang, and a release in /opt/weft}"},
      {hostname, Host}, {init, true}, {restart, "unless-stopped"}, {stop_grace_period, "30s"},
      {environment, {object, Environment}},

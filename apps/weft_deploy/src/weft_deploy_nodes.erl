@@ -25,7 +25,10 @@ desired(#{families := Families, topology := Topology} = Spec, Lost, Facts) ->
     Placed = lists:append([placed(Family, Spec, Lost, Facts) || Family <- Families]),
     Members = [{list_to_atom(Node), Groups} || {Node, _, #{groups := Groups}} <- Placed],
     Shape = shape(Topology, Members),
-    [node(Node, Host, Family, Shape, Spec, Facts) || {Node, Host, Family} <- Placed].
+    {Nodes, _} = lists:mapfoldl(fun({Node, Host, Family}, Texts) ->
+                                    node(Node, Host, Family, {Shape, Texts}, Spec, Facts)
+                                end, #{}, Placed),
+    Nodes.
 
 placed(#{name := Name, hosts := Own} = Family, #{hosts := All}, Lost,
        #{counts := Counts, cores := Cores, placed := Placed}) ->
@@ -61,20 +64,28 @@ shape(groups, [_ | _] = Members) ->
 shape(Shape, _Members) when Shape =:= none; Shape =:= full_mesh; Shape =:= groups -> none;
 shape(Topology, _Members) -> Topology.
 
-node(Node, Host, #{name := Family} = F, Shape, Spec, #{versions := Versions} = Facts) ->
+node(Node, Host, #{name := Family} = F, {Shape, Texts0}, Spec, #{versions := Versions} = Facts) ->
     #{Family := Version} = Versions,
     #{env := Env, settings := Settings, start := Start, health := Health, groups := Groups} = F,
     #{erl := Erl, dir := Dir} = Facts,
     IsPartial = is_partial(list_to_atom(Node), Shape),
-    #{node => Node, host => Host, family => Family, version => Version,
-      id => id(F, Spec, Version), start => Start, health => Health, groups => Groups,
-      words => [Erl, "-noinput" | words(Node, Host, F, IsPartial, Settings, Spec)],
-      environment => [{"ERL_LIBS", [Dir, "/releases/", Version, "/lib"]},
-                      {"ERL_EPMD_PORT", integer_to_list(maps:get(epmd_port, Spec))}
-                      | [{"ERL_EPMD_ADDRESS", Host} || is_loopback(Host)]],
-      config => unicode:characters_to_binary(
-                  io_lib:format("%% coding: utf-8~n~tp.~n",
-                                [configuration(Host, Env, Settings, Shape, IsPartial, Spec)]))}.
+    {Config, Texts} = config({Host, Env, Settings, IsPartial}, Shape, Spec, Texts0),
+    {#{node => Node, host => Host, family => Family, version => Version,
+       id => id(F, Spec, Version), start => Start, health => Health, groups => Groups,
+       words => [Erl, "-noinput" | words(Node, Host, F, IsPartial, Settings, Spec)],
+       environment => [{"ERL_LIBS", [Dir, "/releases/", Version, "/lib"]},
+                       {"ERL_EPMD_PORT", integer_to_list(maps:get(epmd_port, Spec))}
+                       | [{"ERL_EPMD_ADDRESS", Host} || is_loopback(Host)]],
+       config => Config}, Texts}.
+
+%% Many nodes have the same one, in which all nodes are named: it is written once.
+config(Key, _Shape, _Spec, Texts) when is_map_key(Key, Texts) ->
+    {map_get(Key, Texts), Texts};
+config({Host, Env, Settings, IsPartial} = Key, Shape, Spec, Texts) ->
+    Text = unicode:characters_to_binary(
+             io_lib:format("%% coding: utf-8~n~tp.~n",
+                           [configuration(Host, Env, Settings, Shape, IsPartial, Spec)])),
+    {Text, Texts#{Key => Text}}.
 
 is_partial(_Node, none) ->
     false;

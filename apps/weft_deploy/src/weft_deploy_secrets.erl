@@ -87,7 +87,8 @@ hide(Other, _Secrets) -> Other.
 each([Head | Tail], Secrets) -> [hide(Head, Secrets) | each(Tail, Secrets)];
 each(Tail, Secrets) -> hide(Tail, Secrets).
 
+%% Bytes are compared: for `string' an accent after a secret would make another text of it.
 starred(Text, Secrets) ->
     lists:foldl(fun({_Key, Secret}, Left) ->
-                        iolist_to_binary(string:replace(Left, Secret, "***", all))
+                        binary:replace(Left, Secret, <<"***">>, [global])
                 end, Text, Secrets).

@@ -37,9 +37,12 @@
 
 -define(EPMD_PORT, 4369).
 
-%% @doc One word of a command line, whatever is in it.
+%% @doc One word of a command line, whatever is in it: for `string' an accent after the quote would
+%% make another character of it.
 -spec quote(unicode:chardata()) -> unicode:chardata().
-quote(Word) -> [$', string:replace(Word, "'", "'\\''", all), $'].
+quote(Word) ->
+    Text = unicode:characters_to_binary(Word),
+    [$', binary:replace(Text, <<"'">>, <<"'\\''">>, [global]), $'].
 
 %% @doc Says what is there, for parse/1. Without the directory there is nothing.
 -spec observe(Dir :: string()) -> iodata().
@@ -151,18 +154,22 @@ launch(Dir, Nodes) ->
 
 words(Nodes) -> [[$\s, quote(Node)] || Node <- Nodes].
 
-%% @doc Asks nodes to end, and ends those that do not within the time.
+%% @doc Asks nodes to end, and ends those that do not within the time. Who waits starts no program
+%% for each node that is left: they need the processor themselves.
 -spec stop(Dir :: string(), [Node :: string()], GraceSeconds :: pos_integer()) -> iodata().
 stop(Dir, Nodes, GraceS) ->
     ["cd ", quote(Dir), " || exit 0\n", is_alive(Dir),
      "signal() { p=; [ -f \"nodes/$2/pid\" ] && read -r p < \"nodes/$2/pid\"\n"
      "  is_alive \"$2\" \"$p\" || return 1; [ \"$1\" = 0 ] || kill \"-$1\" \"$p\"; }\n"
+     "is_there() { if [ -d /proc/self ]; then w=\n"
+     "    [ -r \"/proc/$1/cmdline\" ] && read -r w 2>/dev/null < \"/proc/$1/cmdline\"\n"
+     "    [ -n \"$w\" ]; else kill -0 \"$1\" 2>/dev/null; fi; }\n"
      "await() { t=0; while [ $t -lt $1 ]; do left=\n"
-     "  for n in", words(Nodes), "; do signal 0 \"$n\" && left=1; done\n"
-     "  [ -z \"$left\" ] && break; t=$((t + 1)); sleep 0.1; done; }\n"
-     "for n in", words(Nodes), "; do signal TERM \"$n\"; done\n"
+     "  for p in $all; do is_there \"$p\" && left=\"$left $p\"; done; all=$left\n"
+     "  [ -z \"$all\" ] && break; t=$((t + 1)); sleep 0.1; done; }\n"
+     "all=; for n in", words(Nodes), "; do signal TERM \"$n\" && all=\"$all $p\"; done\n"
      "await ", integer_to_list(GraceS * 10), "\n"
-     "for n in", words(Nodes), "; do signal KILL \"$n\"; done\nawait 50\n"
+     "[ -z \"$all\" ] || { for n in", words(Nodes), "; do signal KILL \"$n\"; done; await 50; }\n"
      "for n in", words(Nodes), "; do if signal 0 \"$n\"; then printf 'left\\t%s\\n' \"$n\"\n"
      "  else rm -f \"nodes/$n/pid\" \"nodes/$n/closed\"; fi; done\nexit 0\n"].
 

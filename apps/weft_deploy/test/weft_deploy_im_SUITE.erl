@@ -1,9 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc An upgrade of gateways while people talk: twelve nodes in two groups that four gateways
-%% join. The Instant Messenger runs on the eight others, and so does a load of numbered messages
-%% between each node of the one group and one of the other. The gateways are upgraded one by one.
+%% @doc Nodes in groups of ten, two of each gateways between them, are upgraded by one command while
+%% people talk. Eight nodes stay as they are, in up to four groups: the Instant Messenger runs on
+%% them, one run after the other, and so does a load of numbered messages from each to the next one,
+%% which is in another group. All others are upgraded, one by one.
 %%
 %% With FULL=1; the usual form is a case of weft_deploy_SUITE, with four nodes and numbers only.
+%% WEFT_DEPLOY_TALKING has other numbers of nodes than 20. What was measured is in talking.csv of
+%% the directory of the suite, with environment.csv.
 -module(weft_deploy_im_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -12,12 +15,14 @@
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1]).
 -export([nobody_who_stays_loses_anything/1]).
 
--define(TALK_MS, 90000).
+-define(GROUP, 10).
+-define(GATES, 2).
+-define(TALKERS, 8).
+-define(TALKING_GROUPS_MAX, 4).
+-define(TALK_MS, 20000).
 -define(CALL_MS, 300000).
--define(FRONT, ['front1@127.0.0.1', 'front2@127.0.0.1', 'front3@127.0.0.1', 'front4@127.0.0.1']).
--define(BACK, ['back1@127.0.0.1', 'back2@127.0.0.1', 'back3@127.0.0.1', 'back4@127.0.0.1']).
 
-suite() -> [{timetrap, {minutes, 20}}].
+suite() -> [{timetrap, {minutes, 40}}].
 
 all() -> [nobody_who_stays_loses_anything].
 
@@ -28,6 +33,9 @@ init_per_suite(Config0) ->
     ok = filelib:ensure_path(Code),
     {ok, _} = file:copy(code:which(weft_deploy_load),
                         filename:join(Code, "weft_deploy_load.beam")),
+    Here = lists:keyreplace("flags_of_nodes", 1, weft_bench_environment:gather([]),
+                            {"flags_of_nodes", lists:append(lists:join(" ", flags()))}),
+    ok = weft_report_record:write_environment(Dir, Here),
     [{port, weft_test_nodes:free_port()}, {code, Code},
      {file, filename:join(Dir, "talk.deploy")}, {root, filename:join(Dir, "weft")} | Config].
 
@@ -35,16 +43,48 @@ end_per_suite(Config) ->
     _ = filelib:is_regular(?config(file, Config)) andalso run(down, #{purge => true}, Config),
     weft_test_nodes:end_suite(Config).
 
-deployment(Gate, Config) ->
+flags() -> ["+S", "1:1", "+SDio", "1", "+A", "1", "+sbwt", "none"].
+
+%% --- the deployment ----------------------------------------------------------------------------
+
+deployment(Count, Version, Config) ->
+    Groups = Count div ?GROUP,
+    New = #{flags => flags(), env => [{kernel, [{talk_version, Version}]}]},
+    Families = [Family || Number <- lists:seq(1, Groups),
+                          Family <- families(Number, talking(Number, Groups), New, Config)],
+    Terms = [{name, talk}, {epmd_port, ?config(port, Config)}, {healthy_s, 120}, {stable_s, 0.2},
+             {drain_s, 120} | Families],
+    ok = file:write_file(?config(file, Config), [io_lib:format("~p.~n", [T]) || T <- Terms]).
+
+families(Number, Talking, New, Config) ->
+    Group = list_to_atom("g" ++ integer_to_list(Number)),
     Code = [filename:dirname(code:which(Module))
             || Module <- [weft_im, weft_bench_program, weft_report_record]],
-    Common = #{paths => [?config(code, Config) | Code], count => 4,
-               flags => ["+S", "1:1", "+sbwt", "none", "-run", "weft_deploy_load", "start"]},
-    Terms = [{name, talk}, {epmd_port, ?config(port, Config)}, {healthy_s, 120}, {stable_s, 0.2},
-             {family, front, Common#{groups => [front]}},
-             {family, gate, maps:merge(Common#{groups => [front, back]}, Gate)},
-             {family, back, Common#{groups => [back]}}],
-    ok = file:write_file(?config(file, Config), [io_lib:format("~p.~n", [T]) || T <- Terms]).
+    [{family, named("talk-", Number),
+      #{count => Talking, groups => [Group], paths => [?config(code, Config) | Code],
+        flags => flags() ++ ["-run", "weft_deploy_load", "start"]}} || Talking > 0]
+        ++ [{family, named("in-", Number),
+             New#{count => ?GROUP - ?GATES - Talking, groups => [Group]}},
+            {family, named("gate-", Number), New#{count => ?GATES, groups => [Group, joined]}}].
+
+named(Prefix, Number) -> list_to_atom(lists:concat([Prefix, Number, "-"])).
+
+%% So many of a group stay as they are.
+talking(Number, Groups) ->
+    Talking = min(Groups, ?TALKING_GROUPS_MAX),
+    case Number =< Talking of
+        true -> ?TALKERS div Talking;
+        false -> 0
+    end.
+
+%% The next one is in another group.
+talkers(Count) ->
+    Groups = Count div ?GROUP,
+    [list_to_atom(lists:concat(["talk-", Group, "-", Number, "@127.0.0.1"]))
+     || Number <- lists:seq(1, talking(1, Groups)),
+        Group <- lists:seq(1, min(Groups, ?TALKING_GROUPS_MAX))].
+
+run(Function, Config) -> run(Function, #{}, Config).
 
 run(Function, More, Config) ->
     Result = apply(weft_deploy, Function,
@@ -54,10 +94,18 @@ run(Function, More, Config) ->
     ct:log("~s~n~tp", [Function, Result]),
     Result.
 
+%% --- cases -------------------------------------------------------------------------------------
+
 nobody_who_stays_loses_anything(Config) ->
-    deployment(#{}, Config),
-    {ok, #{started := Started}, _} = run(apply, #{}, Config),
-    ?assertEqual(12, length(Started)),
+    [ok = upgraded(list_to_integer(Count), Config)
+     || Count <- string:lexemes(os:getenv("WEFT_DEPLOY_TALKING", "20"), " ")],
+    ok.
+
+upgraded(Count, Config) ->
+    deployment(Count, 1, Config),
+    {UpS, {ok, #{started := Started}, _}} = timed(fun() -> run(apply, Config) end),
+    ?assertEqual(Count, length(Started)),
+    nothing_changes(Config),
     {ok, Cookie} = file:read_file(filename:join(?config(root, Config), "deploy/talk/cookie")),
     Place = (?config(place, Config))#{epmd := #{port => ?config(port, Config)}},
     Control = weft_test_nodes:start(control, #{carrier => plain, long => "127.0.0.1",
@@ -67,35 +115,69 @@ nobody_who_stays_loses_anything(Config) ->
     Call = fun(Node, M, F, A) ->
                weft_test_nodes:call(Control, erpc, call, [Node, M, F, A, ?CALL_MS], ?CALL_MS)
            end,
-    try upgraded_while_people_talk(Call, Config) after weft_test_nodes:kill(Control) end.
+    {UpgradeS, Said, Numbers} = try upgraded_while_people_talk(Count, Call, Config)
+                                after weft_test_nodes:kill(Control)
+                                end,
+    nothing_changes(Config),
+    {DownS, {ok, #{stopped := Stopped}, _}} = timed(fun() -> run(down, Config) end),
+    ?assertEqual(Count, length(Stopped)),
+    ?assertEqual([], of_the_deployment(Config)),
+    Row = io_lib:format("~b,~.2f,~.2f,~.2f,~b,~b~n",
+                        [Count, UpS, UpgradeS, DownS, Said, Numbers]),
+    ct:pal("nodes,up_s,upgrade_s,down_s,messages,numbers~n~ts", [Row]),
+    File = filename:join(?config(priv_dir, Config), "talking.csv"),
+    _ = filelib:is_file(File)
+        orelse file:write_file(File, "nodes,up_s,upgrade_s,down_s,messages,numbers\n"),
+    file:write_file(File, Row, [append]).
 
-upgraded_while_people_talk(Call, Config) ->
-    Pairs = lists:zip(?FRONT, ?BACK) ++ lists:zip(?BACK, ?FRONT),
+timed(Fun) ->
+    {Us, Result} = timer:tc(Fun),
+    {Us / 1.0e6, Result}.
+
+nothing_changes(Config) ->
+    ?assertMatch({ok, #{started := [], stopped := [], changed := [], failed := []}, _},
+                 run(apply, Config)).
+
+%% Command lines of what runs in its directory.
+of_the_deployment(Config) ->
+    Root = list_to_binary(?config(root, Config)),
+    [Line || File <- filelib:wildcard("/proc/[0-9]*/cmdline"), {ok, Line} <- [file:read_file(File)],
+             binary:match(Line, Root) =/= nomatch].
+
+upgraded_while_people_talk(Count, Call, Config) ->
+    Talkers = [First | Others] = talkers(Count),
+    Pairs = lists:zip(Talkers, Others ++ [First]),
     [ok = Call(From, weft_deploy_load, send_to, [To]) || {From, To} <- Pairs],
     Self = self(),
-    Talk = spawn_link(fun() -> Self ! {self(), talk(Call)} end),
-    deployment(#{env => [{kernel, [{talk_version, 2}]}]}, Config),
-    {Us, {ok, #{upgraded := Upgraded}, _}} = timer:tc(fun() -> run(upgrade, #{}, Config) end),
-    ?assertEqual(4, length(Upgraded)),
-    ?assert(Us < ?TALK_MS * 1000), % people talked all the time
-    Result = receive {Talk, Of} -> Of end,
-    ct:pal("~.1f s, ~tp", [Us / 1.0e6, Result]),
-    {ok, #{said := Said, heard := Heard, given_up := GivenUp, logged_out := Out,
-           lost_messages := Lost}} = Result,
-    ?assertEqual({Said, 0, [], 0}, {Heard, GivenUp, Out, Lost}),
-    ?assert(Said > 1000),
+    Talk = spawn_link(fun() -> Self ! {self(), talk(Talkers, Call, [])} end),
+    deployment(Count, 2, Config),
+    {S, {ok, #{upgraded := Upgraded}, _}} = timed(fun() -> run(upgrade, Config) end),
+    ?assertEqual(Count - ?TALKERS, length(Upgraded)),
+    Talk ! stop,
+    Results = receive {Talk, All} -> All end,
+    ct:pal("~.1f s, ~tp", [S, Results]),
+    %% People talked all the time.
+    ?assert(length(Results) * ?TALK_MS >= S * 500),
+    [?assertMatch({ok, #{given_up := 0, logged_out := [], lost_messages := 0}}, Result)
+     || Result <- Results],
+    Said = lists:sum([N || {ok, #{said := N}} <- Results]),
+    ?assertEqual(Said, lists:sum([N || {ok, #{heard := N}} <- Results])),
+    ?assert(Said > 100 * length(Results)),
     Sent = [{To, Call(From, weft_deploy_load, stop, [])} || {From, To} <- Pairs],
     [weft_test_nodes:until(fun() ->
-                                   Call(To, weft_deploy_load, received, []) =:= {Count, []}
-                           end) || {To, Count} <- Sent],
-    ct:pal("~b numbers", [lists:sum([Count || {_, Count} <- Sent])]),
-    Downs = lists:append([Call(Node, weft_deploy_load, downs, []) || {Node, _} <- Pairs]),
-    ?assertEqual([], [Node || Node <- Downs, lists:member(Node, ?FRONT ++ ?BACK)]).
+                                   Call(To, weft_deploy_load, received, []) =:= {Numbers, []}
+                           end) || {To, Numbers} <- Sent],
+    Downs = lists:append([Call(Node, weft_deploy_load, downs, []) || Node <- Talkers]),
+    ?assertEqual([], [Node || Node <- Downs, lists:member(Node, Talkers)]),
+    {S, Said, lists:sum([Numbers || {_, Numbers} <- Sent])}.
 
-%% Nodes of both groups in turn, so that most of what is said goes over a gateway.
-talk(Call) ->
-    Nodes = lists:append([[Front, Back] || {Front, Back} <- lists:zip(?FRONT, ?BACK)]),
+%% One run after the other, until all is upgraded.
+talk(Talkers, Call, Results) ->
     Options = #{routers => 2, servers => 2, client_nodes => 1, names => {weft, cluster},
                 is_grouped => false, count => 24, scale => 0.01, warm_up_ms => 100,
                 run_ms => ?TALK_MS},
-    Call(hd(Nodes), weft_bench_program, run, [weft_im, Options, Nodes, 2 * ?TALK_MS]).
+    Result = Call(hd(Talkers), weft_bench_program, run,
+                  [weft_im, Options, Talkers, ?TALK_MS + ?CALL_MS div 2]),
+    receive stop -> [Result | Results]
+    after 0 -> talk(Talkers, Call, [Result | Results])
+    end.

@@ -38,7 +38,10 @@ answers_have_stars_and_keep_their_shape_test() ->
     ?assertEqual({ok, #{a => [<<"***">>, <<"b">>], n => 1}, "x"},
                  Hide({ok, #{a => [<<"abcd">>, <<"b">>], n => 1}, "x"})),
     ?assertEqual([#{why => <<"***!">>}], Hide([#{why => <<"abcd!">>}])),
-    ?assertEqual("a ***", Hide(["a ", ["ab", <<"cd">>]])).
+    ?assertEqual("a ***", Hide(["a ", ["ab", <<"cd">>]])),
+    %% An accent after it, or bytes that are no characters.
+    ?assertEqual("***" ++ [16#301], Hide("abcd" ++ [16#301])),
+    ?assertEqual(<<255, "***">>, Hide(<<255, "abcd">>)).
 
 %% Each error shows what is wrong, and that may be what has the password in it.
 errors_of_the_file_do_not_show_them_test_() ->

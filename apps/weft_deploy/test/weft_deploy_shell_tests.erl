@@ -11,8 +11,14 @@
 a_quoted_word_is_one_word_whatever_is_in_it_test_() ->
     {timeout, 60, ?_assert(proper:quickcheck(prop_quote(), [{numtests, 60}, quiet]))}.
 
+%% An accent that follows a quote is part of no word of the shell.
+an_accent_after_a_quote_test() ->
+    Word = [$a, $', 16#301, $;, $b],
+    ?assertEqual(unicode:characters_to_binary(Word),
+                 sh(["printf '%s' ", weft_deploy_shell:quote(Word)])).
+
 prop_quote() ->
-    ?FORALL(Word, list(oneof([range($\s, $~), $', $\\, $$, $`, $", $\n, 16#e9])),
+    ?FORALL(Word, list(oneof([range($\s, $~), $', $\\, $$, $`, $", $\n, 16#e9, 16#301])),
             begin
                 Text = unicode:characters_to_binary(Word),
                 Script = ["printf '%s.' ", weft_deploy_shell:quote(Word)],
@@ -264,11 +270,46 @@ foreign() ->
     true = port_close(Port),
     ok = file:del_dir_r(Dir).
 
+%% A node that does not end is looked at ten times a second: by the shell itself.
+who_waits_for_a_node_starts_no_program_test_() ->
+    {timeout, ?SECONDS, fun who_waits_for_a_node_starts_no_program/0}.
+
+who_waits_for_a_node_starts_no_program() ->
+    Dir = directory(),
+    {ok, C} = weft_deploy_host:open(local, "127.0.0.1", #{dir => Dir}),
+    Do = fun(Script) -> {ok, Output} = weft_deploy_host:script(C, Script), Output end,
+    See = fun() -> weft_deploy_shell:parse(Do(weft_deploy_shell:observe(Dir))) end,
+    Do(weft_deploy_shell:prepare(Dir, "shop", "cookie")),
+    #{words := [Program | _]} = Definition = definition(Dir, "one"),
+    Do(weft_deploy_shell:define(Dir, Definition)),
+    ok = file:write_file(Program, "#!/bin/sh\ntrap '' TERM\n: > deaf\n"
+                                  "while :; do sleep 1; done\n"),
+    Do(weft_deploy_shell:launch(Dir, ["n1@h"])),
+    _ = until_up(See),
+    ok = until_there(Dir ++ "/nodes/n1@h/deaf"),
+    Reads = Dir ++ "/reads",
+    Do(["tr() { echo >> ", weft_deploy_shell:quote(Reads), "; command tr \"$@\"; }\n",
+        weft_deploy_shell:stop(Dir, ["n1@h"], 1)]),
+    ?assertMatch(#{nodes := #{"n1@h" := #{up := false}}}, See()),
+    {ok, Lines} = file:read_file(Reads),
+    %% Before each signal, and perhaps one that has just ended.
+    ?assert(byte_size(Lines) =< 3),
+    ok = file:del_dir_r(Dir).
+
+until_there(File) ->
+    case filelib:is_file(File) of
+        true -> ok;
+        false -> receive after 20 -> until_there(File) end % pacing: a program that starts
+    end.
+
 nodes_that_run_on_are_told_test() ->
     ?assertEqual(["a@h"], weft_deploy_shell:left(<<"kill: not permitted\nleft\ta@h\n">>)).
 
 %% Its nodes would be stopped, as ones that the file does not have.
-the_directory_of_another_deployment_is_left_alone_test() ->
+the_directory_of_another_deployment_is_left_alone_test_() ->
+    {timeout, ?SECONDS, fun the_directory_of_another_deployment_is_left_alone/0}.
+
+the_directory_of_another_deployment_is_left_alone() ->
     Dir = directory(),
     Host = Dir ++ "/host",
     {ok, C} = weft_deploy_host:open(local, "127.0.0.1", #{dir => Host}),

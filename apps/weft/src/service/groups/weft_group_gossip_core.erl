@@ -95,7 +95,8 @@ handle({neighbour_up, Node}, _NowMs, #groups{links = Links} = State0) ->
     {State, Effects ++ [hash(Node, State) | resend(Node, State)]};
 handle({neighbour_down, Node, _Reason}, _NowMs, #groups{links = Links0} = State0) ->
     {Links, Dials} = weft_wanted_links:down(Node, Links0),
-    {State1, Effects} = refresh(State0#groups{links = Links}),
+    {State1, Effects} = parted(weft_wanted_links:is_linked(Node, Links0),
+                               State0#groups{links = Links}),
     {State, Answers} = each_operation(
                          fun(_, Op) -> weft_group_operation:unreachable(Node, Op) end, State1),
     {State, Dials ++ Effects ++ Answers};
@@ -276,6 +277,10 @@ refresh(#groups{self = Self, table = Table, links = Links0, fellows = Before} = 
     Linked = weft_wanted_links:linked(Links),
     Fellows = maps:map(fun(_, Nodes) -> [N || N <- Nodes, lists:member(N, Linked)] end, Own),
     {State#groups{links = Links, fellows = Fellows}, Dials ++ ups_and_downs(Before, Fellows)}.
+
+%% An attempt that failed parts nobody. While many members are still to come there are many of them.
+parted(true, State) -> refresh(State);
+parted(false, State) -> {State, []}.
 
 ups_and_downs(Before, Now) ->
     lists:append([comings_and_goings(Name, maps:get(Name, Before, []), maps:get(Name, Now, []))
