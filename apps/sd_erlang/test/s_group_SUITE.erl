@@ -335,10 +335,13 @@ start_five(Config) ->
     [ok = stop(Node) || Node <- Nodes],
     [call(Node, erlang, disconnect_node, [Other])
      || Node <- Nodes, Other <- call(Node, erlang, nodes, [connected])],
-    %% A link of groups that were made at run time is not brought up again.
-    [call(Node, weft_links, break, [Other])
-     || Node <- Nodes, {Other, _Link} <- call(Node, weft_links, list, [])],
-    [until(fun() -> {connected(Node), links(Node)} =:= {[], []} end) || Node <- Nodes],
+    %% A link of groups that were made at run time is not brought up again; one that was being
+    %% dialled comes up first.
+    until(fun() ->
+              [call(Node, weft_links, break, [Other])
+               || Node <- Nodes, {Other, _Link} <- call(Node, weft_links, list, [])],
+              lists:all(fun(Node) -> {connected(Node), links(Node)} =:= {[], []} end, Nodes)
+          end),
     [ok = call(Node, application, set_env, [weft, Key, Value])
      || Node <- Nodes, {Key, Value} <- weft_config(?config(carrier, Config))],
     Nodes = [start(Node) || Node <- Nodes],

@@ -223,9 +223,21 @@ kill(#{peer := Peer, os_pid := OsPid}) ->
     after ?CALL_MS -> erlang:error({node_does_not_end, OsPid})
     end.
 
-%% @doc Stops a node's process in its tracks (SIGSTOP).
+%% @doc Stops a node's process in its tracks (SIGSTOP). The thread that gets the signal stops the
+%% others, so on a busy machine they go on until it has had its turn.
 -spec pause(node_ref()) -> ok.
-pause(#{os_pid := OsPid}) -> signal("STOP", OsPid).
+pause(#{os_pid := OsPid}) ->
+    ok = signal("STOP", OsPid),
+    until(fun() -> stands_still(OsPid) end).
+
+%% As Linux tells it (proc(5)); elsewhere it is believed.
+stands_still(OsPid) ->
+    lists:all(fun(File) ->
+                  case file:read_file(File) of
+                      {ok, Status} -> re:run(Status, "State:\\s+T") =/= nomatch;
+                      {error, _} -> true % a thread that has ended
+                  end
+              end, filelib:wildcard("/proc/" ++ OsPid ++ "/task/*/status")).
 
 -spec continue(node_ref()) -> ok.
 continue(#{os_pid := OsPid}) -> signal("CONT", OsPid).
