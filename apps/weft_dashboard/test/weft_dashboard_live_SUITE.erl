@@ -102,8 +102,9 @@ it_equals_the_status_of_the_nodes(Config) ->
                    joined([text(node_name(N)) || N <- Members, lists:member(N, ?GATEWAYS)])]
                   || {Group, Members} <- lists:sort(maps:to_list(?GROUPS))],
                  rows("Groups", Browser)),
-    ?assertEqual(lists:sort([text(node_name(Name)) || Name <- names()]),
-                 lists:sort(evaluate(?CANVAS ".picture.bodies()", Browser))),
+    %% It is drawn when the layout is done.
+    until(fun() -> lists:sort([text(node_name(Name)) || Name <- names()])
+                       =:= lists:sort(evaluate(?CANVAS ".picture.bodies()", Browser)) end),
     %% Each link, by the status of both of its ends.
     until(fun() -> [{Pair, <<"up">>} || Pair <- links(Nodes)]
                        =:= [{Pair, State} || [Pair, State | _] <- rows("Links", Browser)] end),
