@@ -316,10 +316,10 @@ circuit_survives_gateways(Config) ->
 
 tell(#{faults := Faults, resumes := Resumes}, Count) ->
     Kinds = [{Kind, length([x || K <- Faults, K =:= Kind])} || Kind <- lists:usort(Faults)],
-    Times = lists:sort([Ms || {_, Ms} <- lists:usort(Resumes)]),
-    ct:pal("~b faults ~p, ~b resumes; ~b of them timed: median ~p ms, longest ~p ms",
-           [length(Faults), Kinds, Count, length(Times),
-            lists:nth((length(Times) + 1) div 2, Times), lists:last(Times)]).
+    %% By chance all faults may have met the gateway that was not used.
+    Longest = lists:max([0 | [Ms || {_, Ms} <- Resumes]]),
+    ct:pal("~b faults ~p, ~b resumes; ~b of them timed, the longest ~p ms",
+           [length(Faults), Kinds, Count, length(lists:usort(Resumes)), Longest]).
 
 square(Names, Config) ->
     [A, B, G1, G2] = Nodes = [node_name(Name) || Name <- Names],
