@@ -25,31 +25,44 @@ problems(File, Known) ->
 told(File, Line, Problem) ->
     lists:flatten(io_lib:format("~ts:~b: ~ts", [File, Line, Problem])).
 
-%% The test that is said to run blocks of a page is there and names it; the sum is printed.
+%% Each block that is no output is run by a test, which is there and names its page, or the reason
+%% why it is not is written down. The sum is printed.
 all_are_accounted_for_test_() ->
     {timeout, 60, fun all_are_accounted_for/0}.
 
 all_are_accounted_for() ->
     Known = known(),
     Blocks = [{File, Block} || File <- pages(), Block <- weft_snippets:blocks(File, ".")],
-    Runs = [{Page, Infos, Test} || {run, Page, Infos, Test} <- config()],
-    [?assertEqual({Page, Test, true}, {Page, Test, names(Test, Page)}) || {Page, _, Test} <- Runs],
-    [?assertMatch({Page, Info, [_ | _]},
-                  {Page, Info, [Block || {File, #{info := Of} = Block} <- Blocks, File =:= Page,
-                                         Of =:= Info]})
-     || {Page, Infos, _} <- Runs, Info <- Infos],
+    Runs = [Said || {run, _, _, _} = Said <- config()],
+    Not = [Said || {not_run, _, _, _} = Said <- config()],
+    [?assertEqual({Page, Test, true}, {Page, Test, names(Test, Page)})
+     || {run, Page, _, Test} <- Runs],
     {Output, Code} = lists:partition(fun({_, Block}) -> weft_snippets:is_output(Block) end, Blocks),
-    Run = [File || {File, #{info := Info}} <- Code,
-                   lists:any(fun({Page, Infos, _}) ->
-                                     Page =:= File andalso lists:member(Info, Infos)
-                             end, Runs)],
+    [?assertMatch({Said, Part, [_ | _]}, {Said, Part, [Block || Block <- Code,
+                                                               is_meant(Block, Page, Part)]})
+     || {_, Page, Parts, _} = Said <- Runs ++ Not, Part <- Parts],
+    {Run, Rest} = lists:partition(fun(Block) -> is_said(Block, Runs) end, Code),
+    ?assertEqual([], [place(Block) || Block <- Run, is_said(Block, Not)]),
+    ?assertEqual([], [place(Block) || Block <- Rest, not is_said(Block, Not)]),
     Spans = [Span || File <- pages(), {_, Span} <- weft_snippets:spans(File, "."),
                      weft_snippets:span_problems(Span, Known) =/= none],
     io:format(user, "~nblocks of ~b documents: ~b run, ~b checked, ~b output; "
               "~b calls and commands in the text~n",
-              [length(pages()), length(Run), length(Code) - length(Run), length(Output),
-               length(Spans)]),
+              [length(pages()), length(Run), length(Rest), length(Output), length(Spans)]),
     ?assertMatch([_ | _], Run).
+
+is_said(Block, All) ->
+    lists:any(fun({_, Page, Parts, _}) ->
+                      lists:any(fun(Part) -> is_meant(Block, Page, Part) end, Parts)
+              end, All).
+
+%% Blocks of a page: those of a kind, or those among them with these words.
+is_meant({Page, #{info := Info, text := Text}}, Page, {Info, Words}) ->
+    string:find(Text, Words) =/= nomatch;
+is_meant({Page, #{info := Info}}, Page, Info) -> true;
+is_meant(_, _, _) -> false.
+
+place({File, #{line := Line}}) -> told(File, Line, "").
 
 names(Test, Page) ->
     {ok, Source} = file:read_file(Test),
@@ -61,7 +74,7 @@ config() ->
     {ok, Terms} = file:consult(?CONFIG),
     Terms.
 
-known() -> maps:from_list([Own || {Kind, _} = Own <- config(), Kind =/= run]).
+known() -> maps:from_list([Own || {_, _} = Own <- config()]).
 
 %% ---- the check itself finds what is wrong ----
 
