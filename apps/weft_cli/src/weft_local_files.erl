@@ -105,9 +105,7 @@ prepare(#{dir := Dir} = Cluster, Member, Command) ->
 quote(Word) ->
     case re:run(Word, "^[A-Za-z0-9_@%+=:,./-]+$", [{capture, none}]) of
         match -> Word;
-        nomatch ->
-            Text = unicode:characters_to_binary(Word),
-            [$', binary:replace(Text, <<"'">>, <<"'\\''">>, [global]), $']
+        nomatch -> weft_deploy_shell:quote(Word)
     end.
 
 -spec log(cluster(), member()) -> file:filename().
