@@ -13,10 +13,15 @@
 -define(WARM_UP_S, 1).
 -define(SECONDS, 2.5).
 -define(RATE, 60).
--define(SEED, {7, 8, 9}).
+%% With this one nothing is due in the 60 ms before the end of the warm-up and that of the load.
+%% So what is counted does not depend on how long the first operation takes to begin.
+-define(SEED, {3646, 8, 9}).
 %% From the first operation on, in milliseconds: when it stops, and for how long.
 -define(STALLS, [{300, 350}, {1500, 500}, {2500, 250}]).
 -define(USUAL_MS, 5).
+%% Operations that follow each other at once: one may begin on the other side of either end for the
+%% load than for its driver, which reads the clock later.
+-define(AT_THE_ENDS, 2).
 %% The driver and the load read the clock one after the other, and others may have the processor in
 %% between.
 -define(NOISE_US, 1000).
@@ -50,8 +55,8 @@ percentiles_are_true_test_() ->
 closed() ->
     {FromUs, UntilUs, Notes, #{service := Service, response := Response}} = load(max),
     Due = [Note || {BeginUs, _} = Note <- Notes, BeginUs >= FromUs, BeginUs < UntilUs],
-    same([EndUs - BeginUs || {BeginUs, EndUs} <- Due, EndUs =< UntilUs], Service),
-    same([EndUs - BeginUs || {BeginUs, EndUs} <- Due], Response).
+    same([EndUs - BeginUs || {BeginUs, EndUs} <- Due, EndUs =< UntilUs], ?AT_THE_ENDS, Service),
+    same([EndUs - BeginUs || {BeginUs, EndUs} <- Due], ?AT_THE_ENDS, Response).
 
 %% Operations are due at times that follow from the seed; some were begun at once.
 open() ->
@@ -64,11 +69,11 @@ open() ->
                                          FirstUs + OffsetUs < UntilUs],
     %% Those that were due while it stood still waited for it.
     ?assert(length([late || {DueUs, {BeginUs, _}} <- Due, BeginUs - DueUs > 50000]) > 10),
-    same([EndUs - BeginUs || {_, {BeginUs, EndUs}} <- Due, EndUs =< UntilUs], Service),
-    same([EndUs - DueUs || {DueUs, {_, EndUs}} <- Due], Response).
+    same([EndUs - BeginUs || {_, {BeginUs, EndUs}} <- Due, EndUs =< UntilUs], 0, Service),
+    same([EndUs - DueUs || {DueUs, {_, EndUs}} <- Due], 0, Response).
 
-same(True, Reported) ->
-    ?assertEqual(length(True), weft_load_histogram:count(Reported)),
+same(True, MayDiffer, Reported) ->
+    ?assert(abs(length(True) - weft_load_histogram:count(Reported)) =< MayDiffer),
     Sorted = lists:sort(True),
     [begin
          Exact = lists:nth(max(1, ceil(length(Sorted) * Percent / 100)), Sorted),
