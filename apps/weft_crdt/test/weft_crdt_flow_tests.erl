@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc One flow whose inputs change faster than it computes. The store is played by a process of
-%% the test.
+%% @doc What flows make of their inputs, and one whose inputs change faster than it computes. The
+%% store is played by a process of the test.
 -module(weft_crdt_flow_tests).
 
 -include_lib("eunit/include/eunit.hrl").
@@ -11,6 +11,57 @@ a_slow_flow_gets_the_last_value_and_no_pile_test() ->
 
 an_invariant_sees_each_value_test() ->
     ?assertEqual([{[0], [0]}, {[1], [0]}, {[2], [0]}, {[3], [0]}, {[3], [9]}], acts(each)).
+
+%% Each element once, in their order, and anew with each change of an input.
+what_is_made_of_sets_test_() ->
+    Odd = fun(N) -> N rem 2 end,
+    [{timeout, 20, ?_assertEqual(Made, made(Function, Arguments, Changes))}
+     || {Function, Arguments, Changes, Made} <-
+            [{map, [a, Odd], [{a, [1, 3]}, {a, []}], [[0, 1], [1], []]},
+             {intersection, [a, b], [{b, [3, 5]}, {a, [5, 6, 7]}], [[2, 3], [3], [5]]},
+             %% 1 and 1.0 are two elements.
+             {intersection, [a, floats], [{floats, [1, 2]}], [[], [1, 2]]},
+             {union, [a, b], [{b, []}], [[1, 2, 3, 4], [1, 2, 3]]},
+             {filter, [a, fun(N) -> Odd(N) =:= 1 end], [{a, [5, 6]}], [[1, 3], [5]]},
+             {product, [b, b], [{b, [1]}], [[{X, Y} || X <- [2, 3, 4], Y <- [2, 3, 4]], [{1, 1}]]},
+             {fold, [a, fun(N, Sum) -> 10 * Sum + N end, 0], [{a, [7]}], [123, 7]}]].
+
+what_is_no_set_is_an_error_test_() ->
+    {timeout, 20,
+     fun() ->
+         with_flows(fun sets/0, fun() ->
+             [?assertEqual({error, {no_set, 7}}, apply(weft_crdt_flow, Function, Arguments))
+              || {Function, Arguments} <- [{map, [number, fun(N) -> N end, out]},
+                                           {intersection, [a, number, out]}]]
+         end)
+     end}.
+
+made(Function, Arguments, Changes) ->
+    with_flows(fun sets/0, fun() ->
+        weft_crdt ! {derived, self()},
+        ok = apply(weft_crdt_flow, Function, Arguments ++ [out]),
+        [next() | [begin weft_crdt ! {changed, Key, Set}, next() end || {Key, Set} <- Changes]]
+    end).
+
+next() -> receive {out, Value} -> Value after 5000 -> error(nothing_derived) end.
+
+%% A store of some sets and a number, which tells what is derived.
+sets() -> sets(#{a => [1, 2, 3], b => [2, 3, 4], floats => [1.0, 2.0], number => 7}, [], none).
+
+sets(Values, Subscribers, To) ->
+    receive
+        {derived, Whom} -> sets(Values, Subscribers, Whom);
+        {changed, Key, Value} ->
+            [Pid ! {weft_crdt, Key, Value} || {Of, Pid} <- Subscribers, Of =:= Key],
+            sets(Values, Subscribers, To);
+        {'$gen_call', From, {command, {subscribe, Key, Pid}}} ->
+            gen_server:reply(From, {ok, map_get(Key, Values)}),
+            sets(Values, lists:usort([{Key, Pid} | Subscribers]), To);
+        {'$gen_call', From, {command, {derive, Out, Value}}} ->
+            To ! {Out, Value},
+            gen_server:reply(From, ok),
+            sets(Values, Subscribers, To)
+    end.
 
 %% Functions run beside each other: what one does is not felt by the others.
 a_function_that_does_not_end_holds_nobody_up_test_() ->
@@ -87,8 +138,10 @@ until(Expected, Fun, Tries) ->
         _ when Tries > 0 -> receive after 10 -> until(Expected, Fun, Tries - 1) end
     end.
 
-with_flows(Test) ->
-    Store = spawn_link(fun store/0),
+with_flows(Test) -> with_flows(fun store/0, Test).
+
+with_flows(Playing, Test) ->
+    Store = spawn_link(Playing),
     true = register(weft_crdt, Store),
     {ok, Flows} = weft_crdt_flow_sup:start_link(),
     try Test()
