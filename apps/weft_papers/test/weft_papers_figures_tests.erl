@@ -242,6 +242,18 @@ processor_time_has_to_stay_the_same_test() ->
     ?assertMatch([{agrees, _}], findings("riak_throughput", Rows(436))),
     ?assertMatch([{differs, _}], findings("riak_throughput", Rows(444))).
 
+%% In the worst of all repetitions; with one supervisor it is another figure.
+few_messages_have_to_wait_test() ->
+    Rows = fun(Most) ->
+               [{store(<<"riak_get">>, 4, 4), weft_mesh, mailbox_max, [7, 3]},
+                {store(<<"riak_update">>, 24, 4), weft_mesh, mailbox_max, [5, Most, 6]},
+                {store(<<"riak_update">>, 24, 4), stock_mesh, mailbox_max, [5000]},
+                {store(<<"riak_supervised">>, 24, 4), weft_mesh, mailbox_max, [5000]}]
+           end,
+    ?assertEqual([{agrees, "at most 1000 messages wait for one process of the store"}],
+                 findings("riak_throughput", Rows(1000))),
+    ?assertMatch([{differs, _}], findings("riak_throughput", Rows(1001))).
+
 %% Of the client, at a rate. What was asked for has to be seen.
 an_operation_has_to_take_the_same_at_the_same_load_test() ->
     Rows = fun(Last) ->

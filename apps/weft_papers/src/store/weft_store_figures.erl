@@ -16,6 +16,8 @@
 -define(LONGER, 10).
 %% Processor time of an operation that differs by at most so much is the same.
 -define(SAME, 0.1).
+%% Messages that wait for one process.
+-define(WAITING_MAX, 1000).
 %% Of the operations, of which there have to be enough.
 -define(FAILED_SHARE, 1.0e-5).
 -define(OPERATIONS_MIN, 3000000).
@@ -42,13 +44,15 @@ one_supervisor_figures() ->
 growth_figures() ->
     [#{id => "riak_throughput", where => "Riak talk 2013: throughput of get, insert and update",
        claim => "Throughput grows with the nodes up to about 60 of them. Of weft: an operation "
-       "takes the same processor time, within 10 %, on 4 and on 24 nodes.",
+       "takes the same processor time, within 10 %, on 4 and on 24 nodes, and never more than "
+       "1,000 messages wait for one process.",
        cells => cells("riak (get|insert|update) [0-9]"),
-       findings => fun(Results) -> growth(?OPERATIONS, Results) end,
+       findings => fun(Results) -> growth(?OPERATIONS, Results) ++ waits(?OPERATIONS, Results) end,
        charts => fun(Results) -> growth_charts(?OPERATIONS, Results) end,
        not_shown => "Growth: all nodes share two cores, without quotas, so that more of them can "
        "not do more. The processor time of the store for each operation is what more nodes cost; "
-       "it has what nodes do when they have nothing to do."},
+       "it has what nodes do when they have nothing to do. Waiting messages are those of one node, "
+       "looked at ten times a second, for processes with a name, which partitions have."},
      #{id => "riak_cost", where => "Riak talk 2013: scalability, what an operation costs",
        claim => "Throughput grows with the nodes up to about 60 of them, so an operation takes no "
        "more with more nodes. Of weft, for programs that use the client of the store: with the "
@@ -164,6 +168,17 @@ growth(Operations, Results) ->
         ++ [{open, counts(Cells, Results)}
             || {_Get, Cells, _} <- grown([hd(Operations)], ?VARIANT, Results),
                {_, First} <- [hd(Cells)], median(First, <<"writes_per_call">>, Results) > 0].
+
+%% In any repetition, with any number of nodes.
+waits(Operations, Results) ->
+    case [High || Operation <- Operations, {_, Cell} <- of_operation(Operation, Results),
+                  {ok, #{high := High}} <- [weft_report_results:measured(
+                                              Cell, ?VARIANT, <<"mailbox_max">>, Results)]] of
+        [] -> [];
+        All ->
+            [{weft_papers_verdict:is(lists:max(All) =< ?WAITING_MAX),
+              ["at most ", number(lists:max(All)), " messages wait for one process of the store"]}]
+    end.
 
 grown(Operations, Variant, Results) ->
     [{Operation, Cells, Ratio}
