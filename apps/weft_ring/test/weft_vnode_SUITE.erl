@@ -62,6 +62,7 @@ moved_while_they_count(Counters, Config) ->
     {Added, Unknown} = added(lists:zip(Refs, Counting)),
     ct:pal("~b added, ~b unknown", [Added, Unknown]),
     ?assert(Added > ?KEYS div 10),
+    on_its_channel(A, B),
     {ok, Sum} = call(B, Counters, sum, []),
     ?assert(Sum >= ?KEYS + Added andalso Sum =< ?KEYS + Added + Unknown,
             {Sum, Added, Unknown}),
@@ -70,6 +71,18 @@ moved_while_they_count(Counters, Config) ->
                               call(A, supervisor, which_children, [weft_vnode_sup]) =:= []
                           end),
     {B, Unknown}.
+
+%% All that A had went to B, at most three items in a message, and not as ordinary messages do.
+on_its_channel(A, B) ->
+    Counted = fun(Ref) ->
+                  #{bulk := #{counters := Counters}} = call(Ref, weft_channel, info, []),
+                  Counters
+              end,
+    #{messages_out := Out, plain := 0} = Counted(A),
+    #{messages_in := In} = Counted(B),
+    ct:pal("~b messages of handoffs sent, ~b received", [Out, In]),
+    ?assert(Out >= ?KEYS div 3),
+    ?assert(In >= ?KEYS div 3).
 
 changed(A, B, Change) ->
     call(A, weft_ring, stage, [weft_test_nodes:name(B), Change]) =:= ok andalso begin

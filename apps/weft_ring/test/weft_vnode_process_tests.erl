@@ -91,6 +91,71 @@ what_is_stored_is_not_logged_test() ->
         ?assertEqual(nomatch, string:find(io_lib:format("~p", [Status]), "secret"))
     end).
 
+%% Who has not heard of the next owner yet is refused, and so knows that nothing was done. To a
+%% process that has ended it would have been sent in vain.
+what_was_handed_over_is_refused_for_a_while_test_() ->
+    {spawn, fun handed_over/0}.
+
+handed_over() ->
+    true = register(?NAME, self()),
+    ok = weft_ring_lookup:publish_owners(weft_ring, [node() || _ <- lists:seq(1, 8)]),
+    Config = #{queue_max => 100, handoff_pace_ms => 0, handoff_items => 10, channel => bulk},
+    {ok, Owner} = weft_vnode_process:init({?NAME, ?MODULE, 0, [], Config}),
+    HandOver = {hand_over, {0, 1, node()}},
+    {noreply, Sender} = weft_vnode_process:handle_call(HandOver, {self(), done}, Owner),
+    Receiver = weft_ring_handoff_receiver_core:init(none, #{incarnation => 1}),
+    Given = received(Receiver, Sender),
+    ok = weft_ring_lookup:publish_owners(weft_ring, ['x@nowhere' || _ <- lists:seq(1, 8)]),
+    try
+        {noreply, Refusing} = weft_vnode_process:handle_info(tick, Given),
+        ?assertMatch({reply, {error, moved}, _},
+                     weft_vnode_process:handle_call({command, primary, key, read},
+                                                    {self(), asked}, Refusing)),
+        Over = receive {over, _} = Message -> Message after 10000 -> error(never_over) end,
+        ?assertMatch({noreply, _}, weft_vnode_process:handle_info({over, another}, Refusing)),
+        ?assertMatch({stop, normal, _}, weft_vnode_process:handle_info(Over, Refusing)),
+        %% It has come back meanwhile.
+        ok = weft_ring_lookup:publish_owners(weft_ring, [node() || _ <- lists:seq(1, 8)]),
+        ?assertMatch({noreply, _}, weft_vnode_process:handle_info(Over, Refusing))
+    after weft_ring_lookup:withdraw(weft_ring)
+    end.
+
+%% Or what others send to that node would wait behind the items.
+a_handoff_goes_over_its_own_channel_test() ->
+    Config = #{queue_max => 100, handoff_pace_ms => 0, handoff_items => 10, channel => moves},
+    {ok, Pid} = weft_vnode_process:start_link(?NAME, ?MODULE, 0, [], Config),
+    1 = erlang:trace(Pid, true, [call, set_on_spawn]),
+    1 = erlang:trace_pattern({weft, send, 3}, true, []),
+    Caller = spawn(fun() -> gen_server:call(Pid, {hand_over, {0, 1, node()}}, infinity) end),
+    try
+        receive
+            {trace, _Courier, call, {weft, send, [To, {weft_vnode, receiver, Pid, _}, Channel]}} ->
+                ?assertEqual({{?NAME, node()}, moves}, {To, Channel})
+        after 10000 -> error(nothing_sent)
+        end
+    after
+        1 = erlang:trace_pattern({weft, send, 3}, false, []),
+        exit(Caller, kill),
+        true = unlink(Pid),
+        gen_server:stop(Pid)
+    end.
+
+%% The next owner takes all there is.
+received(Receiver0, Sender) ->
+    receive
+        {weft_vnode, receiver, _, Msg} ->
+            {Receiver, Effects} = weft_ring_handoff_receiver_core:handle({message, Msg}, Receiver0),
+            received(Receiver, lists:foldl(fun answered/2, Sender, Effects));
+        {done, ok} -> Sender
+    after 10000 -> error(not_handed_over)
+    end.
+
+answered({send, Msg}, Sender) ->
+    {noreply, Next} = weft_vnode_process:handle_info({weft_vnode, sender, Msg}, Sender),
+    Next;
+answered(_, Sender) ->
+    Sender.
+
 %% It is asked for all of this before it looks at the first.
 together(Requests) ->
     ok = sys:suspend(?NAME),

@@ -4,10 +4,11 @@
 %%
 %% If more than `queue_max' messages wait here, commands are answered with `overload' and not
 %% looked at. A partition that was handed over refuses commands (`moved'). It drops its data and
-%% ends when the ring has another owner for it; if the plan was changed and it is to stay, it goes
-%% on. With `commit/1' answers are held until nothing more waits here, or there are many, and then
-%% all changes are committed together. Who is handed over to is told apart by its process: when that
-%% ends, the handoff waits for the next one.
+%% ends some time after the ring has another owner for it: other nodes may hear of that later, and
+%% who asks a process that ends can not know that nothing was done. If the plan was changed and it
+%% is to stay, it goes on. With `commit/1' answers are held until nothing more waits here, or there
+%% are many, and then all changes are committed together. Who is handed over to is told apart by its
+%% process: when that ends, the handoff waits for the next one.
 -module(weft_vnode_process).
 -behaviour(gen_server).
 
@@ -15,6 +16,8 @@
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2, format_status/1]).
 
 -define(TICK_MS, 1000).
+%% So long a partition that has another owner refuses what is asked here.
+-define(REFUSE_MS, 1000).
 %% How many answers wait for one commit.
 -define(HELD_MAX, 200).
 
@@ -117,6 +120,10 @@ told({'DOWN', Ref, process, _, _}, #vnode{sending = #sending{waiting = Ref}} = V
 told({'DOWN', Ref, process, _, _}, #vnode{sending = #sending{peer = Ref}} = Vnode) ->
     {noreply, later(sender(link_down, Vnode))};
 told({'DOWN', _Outdated, process, _, _}, Vnode) ->
+    {noreply, Vnode};
+told({over, Transfer}, #vnode{given = Transfer} = Vnode) ->
+    over(Vnode);
+told({over, _Outdated}, Vnode) ->
     {noreply, Vnode};
 told(tick, Vnode) ->
     _ = erlang:send_after(?TICK_MS, self(), tick),
@@ -367,10 +374,11 @@ taken({update, Key, Change, Mark}, _, #vnode{module = Module, data = Data} = Vno
 
 %% --- at rest ----------------------------------------------------------------------------------
 
-tick(#vnode{given = {_, _, _}, partition = Partition, module = Module, data = Data} = Vnode) ->
+tick(#vnode{given = {_, _, _} = Transfer, partition = Partition} = Vnode) ->
     case {weft_ring_lookup:owner(weft_ring, Partition), planned(Partition)} of
         {{ok, Owner}, _} when Owner =/= node() ->
-            {stop, normal, written(Module:clear(none, Data), Vnode)};
+            _ = erlang:send_after(?REFUSE_MS, self(), {over, Transfer}),
+            {noreply, Vnode};
         %% Nobody else has it or shall have it.
         {{ok, _}, Planned} when Planned =:= node() ->
             {noreply, anew(Vnode#vnode{given = false})};
@@ -392,6 +400,12 @@ tick(#vnode{kept = #{mark := Mark}, partition = Partition, module = Module} = Vn
     end;
 tick(Vnode) ->
     at_rest(Vnode).
+
+over(#vnode{partition = Partition, module = Module, data = Data} = Vnode) ->
+    case is_another(weft_ring_lookup:owner(weft_ring, Partition)) of
+        true -> {stop, normal, written(Module:clear(none, Data), Vnode)};
+        false -> {noreply, Vnode}
+    end.
 
 is_another({ok, unknown}) -> false;
 is_another({ok, Node}) -> Node =/= node();
