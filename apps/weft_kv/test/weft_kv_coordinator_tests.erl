@@ -74,7 +74,11 @@ what_may_be_asked_again_test() ->
     ?assertEqual({ok, Write}, Again(element(1, begun(Write, [], #{})))),
     ?assertEqual({ok, Write},
                  Replies(Write, [{a, Refused}, {b, {error, not_owner}}, {c, {error, overload}}])),
-    ?assertEqual({ok, {merge, One}}, Replies(Write, [{a, {ok, One}}, {b, Refused}, {c, Refused}])),
+    ?assertEqual({ok, {merge, One}},
+                 Replies(Write, [{a, {ok, One}}, {b, Refused}, {c, {error, timeout}}])),
+    %% What is merged twice is there once.
+    ?assertEqual({ok, {merge, One}},
+                 Replies({merge, One}, [{a, Refused}, {b, {error, timeout}}, {c, Refused}])),
     %% It may have been written by one of them.
     [?assertEqual({Reason, none}, {Reason, Replies(Write, [{a, Refused}, {b, {error, Reason}},
                                                            {c, Refused}])})
@@ -83,6 +87,43 @@ what_may_be_asked_again_test() ->
     {S0, _} = begun(Write, #{}),
     {Late, _} = weft_kv_coordinator_core:handle({timer, deadline}, S0),
     ?assertEqual(none, Again(Late)).
+
+%% Nobody has failed, so the caller need not know of it.
+what_was_refused_only_because_partitions_moved_test() ->
+    Again = fun weft_kv_coordinator_core:again/1,
+    Write = {write, value(<<"1">>), #{}},
+    One = object(<<"1">>),
+    Two = [{0, a, primary}, {1, b, primary}],
+    Replies = fun(Request, All) ->
+                  {S0, _} = begun(Request, Two, #{n => 2, r => 1, w => 2, siblings => false}),
+                  Again(lists:foldl(fun({Node, Reply}, S) -> element(1, reply(Node, Reply, S)) end,
+                                    S0, All))
+              end,
+    [?assertEqual({{moved, read}, Reason},
+                  {Replies(read, [{a, {error, moved}}, {b, {error, Reason}}]), Reason})
+     || Reason <- [moved, not_owner, {unknown, normal}, {unknown, noproc}]],
+    ?assertEqual({moved, Write}, Replies(Write, [{a, {error, moved}}, {b, {error, not_owner}}])),
+    ?assertEqual({moved, {merge, One}}, Replies(Write, [{a, {ok, One}}, {b, {error, moved}}])),
+    ?assertEqual({moved, {merge, One}}, Replies(Write, [{a, {error, moved}}, {b, {ok, One}}])),
+    %% It may have been written there, or something else has failed, too.
+    ?assertEqual(none, Replies(Write, [{a, {error, moved}}, {b, {error, {unknown, normal}}}])),
+    ?assertEqual({ok, read}, Replies(read, [{a, {error, moved}}, {b, {error, overload}}])),
+    ?assertEqual({ok, Write}, Replies(Write, [{a, {error, full}}, {b, {error, moved}}])),
+    ?assertEqual({ok, read}, Again(element(1, begun(read, [], #{})))).
+
+%% The copy of the first try is not one of the second: only what its replicas say counts.
+a_write_that_is_tried_again_needs_all_copies_anew_test() ->
+    One = object(<<"1">>),
+    Later = [{0, a, primary}, {1, c, primary}],
+    {S0, [{ask, {0, a, primary}, {merge, One}} | _]} =
+        begun({merge, One}, Later, #{n => 2, r => 1, w => 2}),
+    {S1, [{ask, {1, c, primary}, {merge, One}}]} =
+        weft_kv_coordinator_core:handle({reply, {0, a, primary}, {ok, One}}, S0),
+    %% The same one again, and one of before.
+    {S2, []} = weft_kv_coordinator_core:handle({reply, {0, a, primary}, {ok, One}}, S1),
+    {S3, []} = weft_kv_coordinator_core:handle({reply, {1, b, primary}, {ok, One}}, S2),
+    ?assertMatch({_, [{answer, {ok, One}}, done]},
+                 weft_kv_coordinator_core:handle({reply, {1, c, primary}, {ok, One}}, S3)).
 
 those_in_place_of_owners_do_not_count_as_owners_test() ->
     Places = [{0, a, primary}, {1, x, fallback}, {2, y, fallback}],

@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Nodes join and leave while clients read and write: no key is lost, and no request that may
-%% be tried again (`retries') has an error. FULL=1: from four nodes to eight and back, with more
-%% keys, and how long requests take beside handoffs and without them.
+%% @doc Nodes join and leave while clients read and write: no key is lost, and no request has an
+%% error. So it is in a store, and in the cache of the guide as it is written there. FULL=1: from
+%% four nodes to eight and back, with more keys, and how long requests take beside handoffs and
+%% without them.
 %%
 %% Each client writes keys of its own and reads those that were acknowledged. Before any time is
 %% taken all nodes run, have loaded their code, are connected, and have asked to join. So the times
@@ -14,14 +15,15 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
--export([nodes_join_and_leave_under_load/1]).
--export([loaded/0, clients/2, phase/1, counts/0, stop/0]).
+-export([nodes_join_and_leave_under_load/1, a_cache_moves_under_load/1]).
+-export([loaded/0, clients/2, phase/1, counts/0, stop/0, stop_at_once/0, check/1, lister/1,
+         listed/0]).
 
 -define(LOOK_MS, 200).
 
 suite() -> [{timetrap, {minutes, case os:getenv("FULL") of false -> 3; _ -> 20 end}}].
 
-all() -> [nodes_join_and_leave_under_load].
+all() -> [nodes_join_and_leave_under_load, a_cache_moves_under_load].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -31,7 +33,10 @@ end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 
 nodes_join_and_leave_under_load(Config) ->
     #{stay := Stay, come := Come} = Size = size_of_test(os:getenv("FULL")),
-    All = [A | _] = [start(Name, Config) || Name <- Stay ++ Come],
+    Keys = [{weft_ring, partitions, 32}, {weft_ring, sync_ms, 300},
+            {weft_ring, vnodes, [weft_kv_vnode]},
+            {weft_kv, buckets, #{things => #{n => 3, nodes => 2, retries => 10}}}],
+    All = [A | _] = [start(Name, Keys, Config) || Name <- Stay ++ Come],
     {Staying, Coming} = lists:split(length(Stay), All),
     ok = call(A, weft_ring, create, []),
     [ok = call(Ref, weft_ring, join, [weft_test_nodes:name(A)]) || Ref <- tl(All)],
@@ -50,6 +55,63 @@ nodes_join_and_leave_under_load(Config) ->
     told([Alone, Joining, Together, Leaving], [A | Coming],
          [call(Ref, ?MODULE, stop, [], 120000) || Ref <- Staying], Config).
 
+%% Without `retries', and a read asks for one answer. Clients call on all nodes: on the one that
+%% leaves until it has left. Then that one is ended, and is not missed.
+a_cache_moves_under_load(Config) ->
+    Size = #{bucket => pages, clients => 3, keys => 60, value_bytes => 100, pause_ms => 1,
+             steady_ms => 400},
+    All = [A, B, C] = [start(Name, cache_of_the_guide(Name, Config), Config) || Name <- [a, b, c]],
+    ok = call(A, weft_ring, create, []),
+    [ok = call(Ref, weft_ring, join, [weft_test_nodes:name(A)]) || Ref <- [B, C]],
+    ok = staged(A, [B], join),
+    ok = committed(A, 2),
+    weft_test_nodes:until(fun() -> lists:all(fun(Ref) -> is_connected(Ref, All) end, All) end),
+    ok = staged(A, [C], join),
+    ok = agreed(All),
+    ok = filled(All, Size),
+    ok = call(B, ?MODULE, lister, [first_keys(All, Size)]),
+    Joining = during(joining, All, All, fun() -> committed(A, 3) end),
+    ok = agreed(All),
+    ?assertEqual([], lacking(C, first_keys(All, Size))),
+    ok = staged(A, [C], leave),
+    Leaving = during(leaving, All, All, fun() -> left(A, C) end),
+    Lists = call(B, ?MODULE, listed, []),
+    OfC = call(C, ?MODULE, stop_at_once, []),
+    ok = weft_test_nodes:kill(C),
+    Ended = during(ended, [A, B], [A, B], fun() -> looked(A, Size) end),
+    Said = [call(A, ?MODULE, check, [OfC], 60000)
+            | [call(Ref, ?MODULE, stop, [], 60000) || Ref <- [A, B]]],
+    ct:pal("~p~n~p~n~b lists of all keys",
+           [[Joining, Leaving, Ended],
+            [{Phase, times(Phase, Said)} || Phase <- [joining, leaving, ended]], length(Lists)]),
+    ?assertEqual([[]], lists:usort(Lists)),
+    ?assertEqual([], lists:append([Errors || #{errors := Errors} <- Said])),
+    ?assertEqual([], lists:append([Lost || #{lost := Lost} <- Said])),
+    Keys = lists:append([Names || #{names := Names} <- Said]),
+    [?assertEqual([], lacking(Ref, Keys)) || Ref <- [A, B]],
+    [?assert(hd(times(Phase, Said)) > 0) || Phase <- [joining, leaving, ended]].
+
+cache_of_the_guide(Name, Config) ->
+    {ok, Tokens, _} = erl_scan:string(hd(weft_guide:page("kv.md", "erlang"))),
+    {ok, [{weft_ring, Ring}, {weft_kv, Kv}]} = erl_parse:parse_term(Tokens),
+    Dir = filename:join([?config(priv_dir, Config), "cache", atom_to_list(Name)]),
+    [{weft_ring, Key, Value} || {Key, Value} <- lists:keyreplace(dir, 1, Ring, {dir, Dir})]
+        ++ [{weft_kv, Key, Value} || {Key, Value} <- Kv].
+
+%% What all clients had written before anything moved.
+first_keys(Refs, #{clients := Clients, keys := Count}) ->
+    [key(N, #{name => client_name(weft_test_nodes:name(Ref), Client)})
+     || Ref <- Refs, Client <- lists:seq(1, Clients), N <- lists:seq(1, Count)].
+
+lacking(Ref, Keys) -> call(Ref, weft_kv_test_copies, lacking, [pages, Keys]).
+
+left(A, C) ->
+    ok = committed(A, 2),
+    weft_test_nodes:until(fun() ->
+                              #{members := Members} = call(C, weft_ring, status, []),
+                              maps:get(weft_test_nodes:name(C), Members) =:= gone
+                          end).
+
 filled(Staying, #{clients := Clients, keys := Keys} = Size) ->
     [ok = call(Ref, ?MODULE, clients, [weft_test_nodes:name(Ref), Size]) || Ref <- Staying],
     weft_test_nodes:until(fun() -> lists:min(written(Staying)) >= Clients * Keys end, 300000).
@@ -67,15 +129,15 @@ told(Phases, Handing, Said, Config) ->
     ok = file:write_file(File, Text),
     Moved = [call(Ref, weft_ring_server, handoffs, []) || Ref <- Handing],
     ct:pal("~b keys, none lost~nhandoffs: ~0p~n~ts:~n~ts",
-           [lists:sum([Count || #{keys := Count} <- Said]), Moved, File, Text]),
+           [length([Name || #{names := Names} <- Said, Name <- Names]), Moved, File, Text]),
     [?assert(Done > 0) || #{done := Done} <- Moved],
     [?assert(Requests > 0) || [_, _, _, Requests | _] <- Rows].
 
 size_of_test(false) ->
-    #{stay => [a, b], come => [c], clients => 2, keys => 100, value_bytes => 1000,
+    #{bucket => things, stay => [a, b], come => [c], clients => 2, keys => 100, value_bytes => 1000,
       pause_ms => 5, steady_ms => 200};
 size_of_test(_Full) ->
-    #{stay => [a, b, c, d], come => [e, f, g, h], clients => 2, keys => 1500,
+    #{bucket => things, stay => [a, b, c, d], come => [e, f, g, h], clients => 2, keys => 1500,
       value_bytes => 10000, pause_ms => 20, steady_ms => 20000}.
 
 %% What clients do from now on belongs to this phase, until it is over: how long that was, and for
@@ -125,16 +187,17 @@ written(Refs) -> [lists:sum(call(Ref, ?MODULE, counts, [])) || Ref <- Refs].
 
 %% --- clients, on the nodes --------------------------------------------------------------------
 
-clients(Node, #{clients := Count, keys := Keys, value_bytes := Bytes, pause_ms := PauseMs}) ->
+clients(Node, #{clients := Count} = Size) ->
     ok = persistent_term:put(?MODULE, before),
     lists:foreach(fun(N) ->
-                      Name = iolist_to_binary(io_lib:format("~s ~b ", [Node, N])),
-                      State = #{name => Name, keys => Keys, value_bytes => Bytes,
-                                pause_ms => PauseMs, last => 0, errors => [], lost => [],
+                      State = (maps:with([bucket, keys, value_bytes, pause_ms], Size))#{
+                                name => client_name(Node, N), last => 0, errors => [], lost => [],
                                 times => #{}},
                       true = register(named(N), spawn(fun() -> client(State) end))
                   end, lists:seq(1, Count)),
     persistent_term:put({?MODULE, count}, Count).
+
+client_name(Node, N) -> iolist_to_binary(io_lib:format("~s ~b ", [Node, N])).
 
 named(N) -> list_to_atom("client_" ++ integer_to_list(N)).
 
@@ -145,16 +208,42 @@ phase(Phase) -> persistent_term:put(?MODULE, Phase).
 counts() -> [ask(Client, count) || Client <- each()].
 
 %% The last thing that they do is to read all that they have written.
-stop() ->
-    All = [ask(Client, stop) || Client <- each()],
+stop() -> said([ask(Client, check) || Client <- each()]).
+
+%% Somebody else reads it.
+stop_at_once() -> [ask(Client, state) || Client <- each()].
+
+check(States) -> said([checked(State) || State <- States]).
+
+checked(#{last := Last} = State) ->
+    lists:foldl(fun(N, S) -> read(N, S) end, State, lists:seq(1, Last)).
+
+said(All) ->
     Times = lists:foldl(fun(#{times := More}, Sum) ->
                             maps:fold(fun(Phase, Us, S) ->
                                           maps:update_with(Phase, fun(Old) -> Us ++ Old end, Us, S)
                                       end, Sum, More)
                         end, #{}, All),
-    #{times => Times, keys => lists:sum([Last || #{last := Last} <- All]),
+    #{times => Times,
+      names => [key(N, State) || #{last := Last} = State <- All, N <- lists:seq(1, Last)],
       errors => lists:append([Errors || #{errors := Errors} <- All]),
       lost => lists:append([Lost || #{lost := Lost} <- All])}.
+
+%% Lists all keys, again and again: the errors, and what of these is not in it.
+lister(Keys) ->
+    true = register(lister, spawn(fun() -> listing(lists:sort(Keys), []) end)),
+    ok.
+
+listed() -> ask(lister, state).
+
+listing(Keys, Found) ->
+    receive {state, From, Ref} -> From ! {Ref, Found}
+    after 0 ->
+        listing(Keys, [case weft_kv:list(pages) of
+                           {ok, Listed} -> ordsets:subtract(Keys, lists:sort(Listed));
+                           Error -> Error
+                       end | Found])
+    end.
 
 ask(Client, Question) ->
     Ref = make_ref(),
@@ -168,8 +257,8 @@ client(#{last := Last, keys := Keys, pause_ms := PauseMs} = State) ->
         {count, From, Ref} ->
             From ! {Ref, Last},
             client(State);
-        {stop, From, Ref} ->
-            From ! {Ref, lists:foldl(fun(N, S) -> read(N, S) end, State, lists:seq(1, Last))}
+        {check, From, Ref} -> From ! {Ref, checked(State)};
+        {state, From, Ref} -> From ! {Ref, State}
     %% pacing: a client does other things, too
     after Pause ->
         case Last < Keys orelse Last rem 2 =:= rand:uniform(2) - 1 of
@@ -178,17 +267,17 @@ client(#{last := Last, keys := Keys, pause_ms := PauseMs} = State) ->
         end
     end.
 
-wrote(N, State) ->
-    {Us, Result} = timer:tc(fun() -> weft_kv:put(things, key(N, State), value(N, State)) end),
+wrote(N, #{bucket := Bucket} = State) ->
+    {Us, Result} = timer:tc(fun() -> weft_kv:put(Bucket, key(N, State), value(N, State)) end),
     case Result of
         {ok, _} -> timed(Us, State#{last := N});
         {error, Reason} -> failed({put, Reason}, State)
     end.
 
-read(N, #{lost := Lost} = State) ->
+read(N, #{bucket := Bucket, lost := Lost} = State) ->
     Value = value(N, State),
     Key = key(N, State),
-    case timer:tc(fun() -> weft_kv:get(things, Key) end) of
+    case timer:tc(fun() -> weft_kv:get(Bucket, Key) end) of
         {Us, {ok, Value, _}} -> timed(Us, State);
         {_, {error, Reason}} when Reason =/= not_found -> failed({get, Reason}, State);
         {_, Other} -> State#{lost := [{Key, Other} | Lost]}
@@ -244,10 +333,7 @@ is_connected(Ref, All) ->
     Others = [weft_test_nodes:name(Other) || Other <- All, Other =/= Ref],
     Others -- call(Ref, erlang, nodes, []) =:= [].
 
-start(Name, Config) ->
-    Bucket = #{n => 3, nodes => 2, retries => 10},
-    Keys = [{weft_ring, partitions, 32}, {weft_ring, sync_ms, 300},
-            {weft_ring, vnodes, [weft_kv_vnode]}, {weft_kv, buckets, #{things => Bucket}}],
+start(Name, Keys, Config) ->
     Args = weft_kv_test_args:args(?MODULE, Keys),
     Ref = weft_test_nodes:start(Name, #{args => Args}, ?config(place, Config)),
     {ok, _} = call(Ref, application, ensure_all_started, [weft_kv]),

@@ -10,31 +10,16 @@
 -define(VALUE, <<0:80000>>).
 
 on_one_node_test_() ->
-    {setup, fun started/0, fun stopped/1,
+    {setup,
+     fun() -> weft_kv_one_node:started(?MODULE, #{bytes_max => 5000}, #{one => #{n => 1}}) end,
+     fun weft_kv_one_node:stopped/1,
      fun(_) -> [{timeout, 30, Test} || Test <- [fun an_error_is_told_after_the_last_try/0,
                                                 fun a_write_is_tried_until_there_is_room/0,
                                                 fun what_a_later_try_did_not_do_hides_nothing/0,
                                                 fun a_replica_that_ends_is_not_waited_for/0,
-                                                fun one_that_ends_without_a_look_is_asked_again/0]]
+                                                fun one_that_ends_without_a_look_is_asked_again/0,
+                                                fun what_moves_is_tried_again_within_the_timeout/0]]
      end}.
-
-started() ->
-    Dir = filename:join(filename:basedir(user_cache, "weft_kv_request_tests"), os:getpid()),
-    _ = [begin
-             _ = application:load(Application),
-             ok = application:set_env(Application, Key, Value)
-         end || {Application, Key, Value} <-
-                    [{weft_ring, dir, Dir}, {weft_ring, partitions, 8},
-                     {weft_ring, vnodes, [{weft_kv_vnode, #{bytes_max => 5000}}]},
-                     {weft_kv, buckets, #{one => #{n => 1}}}]],
-    {ok, _} = application:ensure_all_started(weft_kv),
-    ok = weft_ring:create(),
-    Dir.
-
-stopped(Dir) ->
-    _ = [application:stop(Application) || Application <- [weft_kv, weft_ring, weft]],
-    _ = [application:unload(Application) || Application <- [weft_kv, weft_ring]],
-    file:del_dir_r(filename:dirname(Dir)).
 
 an_error_is_told_after_the_last_try() ->
     {First, Second} = same_partition(),
@@ -107,13 +92,44 @@ one_that_ends_without_a_look_is_asked_again() ->
     {Key, Vnode} = with_vnode(),
     Ended = fun() -> ok = sys:terminate(Vnode, normal) end,
     ok = sys:suspend(Vnode),
-    {_, Once} = asked_before(Ended, fun() -> weft_kv:put(one, Key, ?VALUE) end, Vnode),
-    ?assertMatch({error, {too_few, #{failed := [{_, moved}]}}}, Once),
-    {Key, Vnode} = with_vnode(Key),
-    ok = sys:suspend(Vnode),
-    Put = fun() -> weft_kv:put(one, Key, ?VALUE, #{retries => 1}) end,
+    Put = fun() -> weft_kv:put(one, Key, ?VALUE) end,
     ?assertMatch({_, {ok, _}}, asked_before(Ended, Put, Vnode)),
     {ok, _} = weft_kv:delete(one, Key).
+
+%% Without `retries': that a partition is on its way is no failure. In its place there is somebody
+%% who refuses, as one does that was handed over.
+what_moves_is_tried_again_within_the_timeout() ->
+    {Key, Vnode} = with_vnode(),
+    ok = sys:terminate(Vnode, normal),
+    weft_test_nodes:until(fun() -> whereis(Vnode) =:= undefined end),
+    Refusing = spawn_link(fun() -> true = register(Vnode, self()), refusing(0) end),
+    {LateUs, Late} = timer:tc(fun() -> weft_kv:put(one, Key, ?VALUE, #{timeout_ms => 300}) end),
+    ?assertMatch({error, _}, Late),
+    ?assert(LateUs >= 250000),
+    Tries = refused(Refusing),
+    ?assert(Tries > 1),
+    Self = self(),
+    Caller = spawn_link(fun() -> Self ! {self(), weft_kv:put(one, Key, ?VALUE)} end),
+    weft_test_nodes:until(fun() -> refused(Refusing) > Tries + 1 end),
+    Refusing ! stop,
+    ?assertMatch({ok, _}, receive {Caller, Answer} -> Answer end),
+    ?assertMatch({ok, ?VALUE, _}, weft_kv:get(one, Key)),
+    {ok, _} = weft_kv:delete(one, Key).
+
+refusing(Count) ->
+    receive
+        {'$gen_call', From, {command, primary, _, _}} ->
+            gen_server:reply(From, {error, moved}),
+            refusing(Count + 1);
+        {count, From} ->
+            From ! {self(), Count},
+            refusing(Count);
+        stop -> ok
+    end.
+
+refused(Refusing) ->
+    Refusing ! {count, self()},
+    receive {Refusing, Count} -> Count end.
 
 %% The request waits at the partition. Its tag says that the coordinator itself sent it.
 asked_before(Ended, Request, Vnode) ->

@@ -21,7 +21,7 @@
 %% merges whose reply nobody waits for: `{repair, Place, Object}'.
 -module(weft_kv_coordinator_core).
 
--export([init/3, handle/2, again/1]).
+-export([init/3, handle/2, again/1, is_moved/1]).
 -export_type([state/0, request/0, place/0, error/0]).
 
 -type place() :: {Partition :: non_neg_integer(), node(), primary | fallback}.
@@ -88,21 +88,42 @@ handle({timer, _Outdated}, State) ->
 
 %% @doc What may be asked once more after an error, so that both together do no more than one of
 %% them.
-%% A write that has its dot keeps it: then the object is merged. One of which nobody can have made
-%% anything begins anew. `none': a replica may have given it a dot of which nothing was heard. A
-%% second one would bring the value back beside what has replaced it meanwhile.
--spec again(state()) -> {ok, request()} | none.
-again(#coordinator{kind = read}) ->
-    {ok, read};
-again(#coordinator{object = none, open = [], failed = Failed, request = Request}) ->
+%% A write that has its dot keeps it: then the object is merged, which may be done twice. One of
+%% which nobody can have made anything begins anew. `none': a replica may have given it a dot of
+%% which nothing was heard. A second one would bring the value back beside what has replaced it
+%% meanwhile.
+%% `moved': nothing has failed but that other nodes have the partitions by now.
+-spec again(state()) -> {ok | moved, request()} | none.
+again(#coordinator{failed = Failed} = State) ->
+    case repeatable(State) of
+        none -> none;
+        Request ->
+            case Failed =/= [] andalso lists:all(fun({_, Reason}) -> is_moved(Reason) end,
+                                                 Failed) of
+                true -> {moved, Request};
+                false -> {ok, Request}
+            end
+    end.
+
+repeatable(#coordinator{kind = read}) ->
+    read;
+repeatable(#coordinator{object = none, request = {merge, _} = Request}) ->
+    Request;
+repeatable(#coordinator{object = none, open = [], failed = Failed, request = Request}) ->
     case lists:all(fun({_, Reason}) -> has_done_nothing(Reason) end, Failed) of
-        true -> {ok, Request};
+        true -> Request;
         false -> none
     end;
-again(#coordinator{object = none}) ->
+repeatable(#coordinator{object = none}) ->
     none;
-again(#coordinator{object = Object}) ->
-    {ok, {merge, Object}}.
+repeatable(#coordinator{object = Object}) ->
+    {merge, Object}.
+
+%% @doc Does a replica fail like this because another node has the partition by now? (A process that
+%% was not killed ends when that is so. What it was asked at last may have been done before.)
+-spec is_moved(Reason :: term()) -> boolean().
+is_moved({unknown, Ended}) -> Ended =:= normal orelse Ended =:= noproc;
+is_moved(Reason) -> Reason =:= moved orelse Reason =:= not_owner.
 
 has_done_nothing(Reason) ->
     lists:member(Reason, [moved, not_owner, overload, no_vnode, no_ring, full, not_written]).

@@ -10,6 +10,8 @@
 %% Behind this key of this partition; the empty key is before all others.
 -type cursor() :: {Partition :: non_neg_integer(), After :: binary()}.
 
+-define(PAUSE_MS, 50).
+
 %% @doc See `weft_kv:fold/3'.
 -spec fold(atom(), weft_kv_bucket:options(), fun((binary(), [binary()], Acc) -> Acc), Acc) ->
           {ok, Acc} | {error, term()}.
@@ -41,13 +43,29 @@ live(Object) ->
     lists:usort(weft_kv_object:values(Now)).
 
 %% @doc Objects behind a cursor, those of deleted keys among them, and where to go on. A page may be
-%% empty though others follow.
+%% empty though others follow. While nobody but moving partitions keeps it from being read, it is
+%% tried again within `timeout_ms', as a read of a key is.
 -spec page(atom(), weft_kv_bucket:options(), cursor()) ->
           {ok, [{binary(), weft_kv_object:object()}], cursor() | done} | {error, term()}.
-page(Bucket, #{r := R, timeout_ms := Ms} = Options, Cursor) ->
+page(Bucket, #{timeout_ms := Ms} = Options, Cursor) ->
+    tried(erlang:monotonic_time(millisecond) + Ms, fun() -> once(Bucket, Options, Cursor) end).
+
+tried(DeadlineMs, Once) ->
+    case Once() of
+        {error, {too_few, #{failed := [_ | _] = Failed}}} = Error ->
+            IsMoved = lists:all(fun({_, Reason}) -> weft_kv_coordinator_core:is_moved(Reason) end,
+                                Failed),
+            case IsMoved andalso erlang:monotonic_time(millisecond) < DeadlineMs of
+                true -> receive after ?PAUSE_MS -> tried(DeadlineMs, Once) end;
+                false -> Error
+            end;
+        Result -> Result
+    end.
+
+once(Bucket, #{r := R, timeout_ms := Ms} = Options, Cursor) ->
     with_places(Options, Cursor, fun(Places) ->
-                                     Pages = answers(R, Places, ask(Bucket, Cursor, Ms)),
-                                     together(Cursor, Pages, length(Pages), R)
+                                     Asked = asked(R, Places, ask(Bucket, Cursor, Ms)),
+                                     together(Cursor, Asked, length(pages(Asked)), R)
                                  end).
 
 %% @doc The same of all replicas that answer. There have to be as many owners among them as meet
@@ -59,9 +77,8 @@ complete(Bucket, #{n := N, r := R, w := W, timeout_ms := Ms} = Options, Cursor) 
                 fun(Places) ->
                     Ask = ask(Bucket, Cursor, Ms),
                     Asked = weft_kv_crew:map(fun(Place) -> {Place, Ask(Place)} end, Places),
-                    Told = [{Place, Page} || {Place, {ok, Page}} <- Asked],
-                    Owners = length([Place || {{_, _, primary} = Place, _} <- Told]),
-                    together(Cursor, [Page || {_, Page} <- Told], Owners, max(R, N - W + 1))
+                    Owners = length([Place || {{_, _, primary} = Place, {ok, _}} <- Asked]),
+                    together(Cursor, Asked, Owners, max(R, N - W + 1))
                 end).
 
 with_places(#{n := N}, {Partition, _}, Fun) ->
@@ -80,21 +97,26 @@ ask(Bucket, {Partition, After}, Ms) ->
         weft_vnode:ask(weft_kv_vnode, Place, {Partition, Bucket, After}, {page, After}, Ms)
     end.
 
-together(_Cursor, _Pages, Answered, Needed) when Answered < Needed ->
-    {error, {too_few, #{needed => #{r => Needed}, answered => Answered, failed => []}}};
-together({Partition, _}, Pages, _Answered, _Needed) ->
+together(_Cursor, Asked, Answered, Needed) when Answered < Needed ->
+    {error, {too_few, #{needed => #{r => Needed}, answered => Answered,
+                        failed => [{Node, Reason} || {{_, Node, _}, {error, Reason}} <- Asked]}}};
+together({Partition, _}, Asked, _Answered, _Needed) ->
+    Pages = pages(Asked),
     Until = until(Pages),
     {ok, merged(Until, Pages), case Until of
                                    all -> {Partition + 1, <<>>};
                                    Last -> {Partition, Last}
                                end}.
 
-answers(0, _, _) -> [];
-answers(_, [], _) -> [];
-answers(Wanted, [Place | Places], Ask) ->
+pages(Asked) -> [Page || {_, {ok, Page}} <- Asked].
+
+%% One after the other, until there are enough answers.
+asked(0, _, _) -> [];
+asked(_, [], _) -> [];
+asked(Wanted, [Place | Places], Ask) ->
     case Ask(Place) of
-        {ok, Page} -> [Page | answers(Wanted - 1, Places, Ask)];
-        {error, _} -> answers(Wanted, Places, Ask)
+        {ok, _} = Answer -> [{Place, Answer} | asked(Wanted - 1, Places, Ask)];
+        {error, _} = Error -> [{Place, Error} | asked(Wanted, Places, Ask)]
     end.
 
 %% Up to here all pages go.

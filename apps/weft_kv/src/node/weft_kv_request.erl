@@ -25,11 +25,12 @@
               sent = #{} :: #{weft_kv_coordinator_core:place() => weft_vnode:sent()},
               look_ms = ?LOOK_MS :: pos_integer()}).
 
-%% @doc The object that a quorum of replicas has. After an error it is tried again, at most
-%% `retries'
-%% times within `timeout_ms', with those who have the copies then: what moves to another node may be
-%% served by none for a moment. Not tried again is what could take effect twice
-%% (`weft_kv_coordinator_core:again/1'), and a refusal of this node itself.
+%% @doc The object that a quorum of replicas has. What was refused only because partitions belong to
+%% other nodes by now is tried again until `timeout_ms' is over: what moves is served by nobody for
+%% a moment only. After another error it is tried again at most `retries' times within that time.
+%% Each try asks those who have the copies then, and only what they answer to it counts. Not tried
+%% again is what could take effect twice (`weft_kv_coordinator_core:again/1'), and a refusal of this
+%% node itself.
 -spec run(weft_kv_table:key(), weft_kv_coordinator_core:request(), weft_kv_bucket:options(),
           {counters:counters_ref(), pos_integer()}) ->
           {ok, weft_kv_object:object()} | {error, term()}.
@@ -38,7 +39,8 @@ run(Key, Request, #{retries := Retries, timeout_ms := TimeoutMs} = Options, Runn
     tried(once(Key, Request, Options, Running), Retries, ?PAUSE_MS, DeadlineMs,
           fun(Again, LeftMs) -> once(Key, Again, Options#{timeout_ms := LeftMs}, Running) end).
 
-tried({{error, Reason}, {ok, Again}}, Retries, PauseMs, DeadlineMs, Once) when Retries > 0 ->
+tried({{error, Reason}, {Why, Again}}, Retries, PauseMs, DeadlineMs, Once)
+  when Why =:= moved; Retries > 0 ->
     %% Those who had the same error do not come back at the same time.
     receive after PauseMs div 2 + erlang:phash2(make_ref(), PauseMs) -> ok end,
     case DeadlineMs - erlang:monotonic_time(millisecond) of
@@ -46,8 +48,9 @@ tried({{error, Reason}, {ok, Again}}, Retries, PauseMs, DeadlineMs, Once) when R
             case Once(Again, LeftMs) of
                 %% Of this try nothing was done. Of the one before that can not be said.
                 {{error, _}, refused} -> {error, Reason};
-                Result -> tried(Result, Retries - 1, min(2 * PauseMs, ?PAUSE_MAX_MS), DeadlineMs,
-                                Once)
+                Result ->
+                    Left = case Why of moved -> Retries; ok -> Retries - 1 end,
+                    tried(Result, Left, min(2 * PauseMs, ?PAUSE_MAX_MS), DeadlineMs, Once)
             end;
         _ -> {error, Reason}
     end;

@@ -1,0 +1,93 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc A fold over a bucket, with a store of one node, which is this one: it owns all copies.
+-module(weft_kv_fold_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+%% More than a page of each partition.
+-define(KEYS, 2500).
+
+on_one_node_test_() ->
+    Buckets = #{one => #{n => 1}, three => #{n => 3}, other => #{n => 1}, none => #{n => 1}},
+    {setup,
+     fun() -> weft_kv_one_node:started(?MODULE, #{}, Buckets) end,
+     fun weft_kv_one_node:stopped/1,
+     fun(_) -> [{timeout, 20, Test} || Test <- [fun each_key_is_there_once_with_its_values/0,
+                                                fun what_is_over_is_left_out/0,
+                                                fun several_pages/0,
+                                                fun a_partition_that_moves_is_waited_for/0,
+                                                fun a_partition_that_stays_away_is_an_error/0]]
+     end}.
+
+%% In three copies, which are alike.
+each_key_is_there_once_with_its_values() ->
+    {ok, _} = weft_kv:put(three, <<"ann">>, <<"bread">>),
+    {ok, _} = weft_kv:put(three, <<"ann">>, <<"milk">>),
+    {ok, _} = weft_kv:put(three, <<"ben">>, <<"tea">>),
+    {ok, _} = weft_kv:put(other, <<"eve">>, <<"eggs">>),
+    Pair = fun(Key, Values, Pairs) -> [{Key, Values} | Pairs] end,
+    {ok, Pairs} = weft_kv:fold(three, Pair, [{before, []}]),
+    ?assertEqual([{before, []}, {<<"ann">>, [<<"bread">>, <<"milk">>]}, {<<"ben">>, [<<"tea">>]}],
+                 lists:sort(Pairs)),
+    ?assertEqual({ok, none}, weft_kv:fold(none, fun(_, _, _) -> some end, none)),
+    ?assertEqual({error, unknown_bucket}, weft_kv:fold(nothing, Pair, [])).
+
+what_is_over_is_left_out() ->
+    {ok, _} = weft_kv:put(other, <<"stays">>, <<"1">>),
+    {ok, _} = weft_kv:put(other, <<"deleted">>, <<"2">>),
+    {ok, _} = weft_kv:delete(other, <<"deleted">>),
+    {ok, _} = weft_kv:put(other, <<"over">>, <<"3">>, #{ttl_ms => 1}),
+    weft_test_nodes:until(fun() -> weft_kv:get(other, <<"over">>) =:= {error, not_found} end),
+    {ok, Values} = weft_kv:fold(other, fun(_, Values, All) -> Values ++ All end, []),
+    ?assertEqual([<<"1">>, <<"eggs">>], lists:sort(Values)).
+
+several_pages() ->
+    Keys = [integer_to_binary(N) || N <- lists:seq(1, ?KEYS)],
+    [{ok, _} = weft_kv:put(one, Key, Key) || Key <- Keys],
+    Count = fun(Key, [Key], {Number, Sum}) -> {Number + 1, Sum + binary_to_integer(Key)} end,
+    ?assertEqual({ok, {?KEYS, ?KEYS * (?KEYS + 1) div 2}}, weft_kv:fold(one, Count, {0, 0})),
+    {ok, Listed} = weft_kv:list(one),
+    ?assertEqual(lists:sort(Keys), lists:sort(Listed)).
+
+%% For a while somebody else is there in its place, and refuses.
+a_partition_that_moves_is_waited_for() ->
+    {ok, Before} = weft_kv:list(other),
+    Away = away(<<"stays">>),
+    Self = self(),
+    Folder = spawn_link(fun() -> Self ! {self(), weft_kv:list(other)} end),
+    receive {Away, asked, 3} -> ok after 10000 -> error(not_asked_again) end,
+    Away ! back,
+    {ok, Found} = receive {Folder, Answer} -> Answer end,
+    %% What was in the partition was in memory.
+    ?assertEqual([], lists:sort(Found) -- lists:sort(Before)).
+
+a_partition_that_stays_away_is_an_error() ->
+    Away = away(<<"stays">>),
+    {ok, Options} = weft_kv_app:bucket(other),
+    ?assertMatch({error, {too_few, #{answered := 0, failed := [{_, moved}]}}},
+                 weft_kv_fold:fold(other, Options#{timeout_ms := 200}, fun(_, _, _) -> ok end, ok)),
+    Away ! back.
+
+%% The process of a partition ends, and another one takes its place.
+away(Key) ->
+    {ok, Partition} = weft_ring:partition({<<"other">>, Key}),
+    {ok, Name} = weft_vnode_names:name(weft_kv_vnode, Partition),
+    {ok, _} = weft_kv:put(other, Key, <<"1">>),
+    ok = sys:terminate(Name, normal),
+    weft_test_nodes:until(fun() -> whereis(Name) =:= undefined end),
+    Self = self(),
+    Away = spawn_link(fun() ->
+                          true = register(Name, self()),
+                          Self ! {self(), there},
+                          refusing(Self, 1)
+                      end),
+    receive {Away, there} -> Away end.
+
+refusing(Test, Number) ->
+    receive
+        {'$gen_call', From, {command, primary, _, {page, _}}} ->
+            gen_server:reply(From, {error, moved}),
+            Test ! {self(), asked, Number},
+            refusing(Test, Number + 1);
+        back -> ok
+    end.

@@ -1,0 +1,28 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc For tests in EUnit: a store on this node alone, without distribution.
+-module(weft_kv_one_node).
+
+-export([started/3, stopped/1]).
+
+%% @doc Starts the store with these options of its partitions and these buckets, and makes a ring of
+%% eight partitions. Its directory is for `stopped/1'.
+-spec started(Test :: module(), VnodeOptions :: map(), Buckets :: map()) -> file:filename().
+started(Test, VnodeOptions, Buckets) ->
+    Dir = filename:join(filename:basedir(user_cache, atom_to_list(Test)), os:getpid()),
+    _ = [begin
+             _ = application:load(Application),
+             ok = application:set_env(Application, Key, Value)
+         end || {Application, Key, Value} <-
+                    [{weft_ring, dir, Dir}, {weft_ring, partitions, 8},
+                     {weft_ring, vnodes, [{weft_kv_vnode, VnodeOptions}]},
+                     {weft_kv, buckets, Buckets}]],
+    {ok, _} = application:ensure_all_started(weft_kv),
+    ok = weft_ring:create(),
+    Dir.
+
+%% @doc Stops what was started, and deletes its files.
+-spec stopped(Dir :: file:filename()) -> ok.
+stopped(Dir) ->
+    _ = [application:stop(Application) || Application <- [weft_kv, weft_ring, weft]],
+    _ = [application:unload(Application) || Application <- [weft_kv, weft_ring]],
+    file:del_dir_r(filename:dirname(Dir)).
