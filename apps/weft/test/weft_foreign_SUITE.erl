@@ -10,7 +10,8 @@
 
 -export([suite/0, all/0, groups/0, init_per_suite/1, end_per_suite/1, init_per_group/2,
          end_per_group/2]).
--export([a_c_node_connects/1, a_c_node_accepts/1, erl_call_gets_its_answer/1]).
+-export([a_c_node_connects/1, a_c_node_accepts/1, a_java_node_connects/1, a_java_node_accepts/1,
+         erl_call_gets_its_answer/1]).
 %% Run on the nodes.
 -export([echoed/2]).
 
@@ -22,14 +23,13 @@ suite() -> [{timetrap, {minutes, 2}}].
 all() -> [{group, with_groups}, {group, without_overlay}].
 
 groups() ->
-    Cases = [a_c_node_connects, a_c_node_accepts, erl_call_gets_its_answer],
+    Cases = [a_c_node_connects, a_c_node_accepts, a_java_node_connects, a_java_node_accepts,
+             erl_call_gets_its_answer],
     [{with_groups, [], Cases}, {without_overlay, [], Cases}].
 
 init_per_suite(Config) ->
-    case compiled(?config(priv_dir, Config)) of
-        {ok, Program} -> weft_test_nodes:begin_suite([{c_node, Program} | Config]);
-        {error, Reason} -> {skip, Reason}
-    end.
+    Dir = ?config(priv_dir, Config),
+    weft_test_nodes:begin_suite([{c_node, c_node(Dir)}, {java_node, java_node(Dir)} | Config]).
 
 end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 
@@ -44,26 +44,49 @@ end_per_group(_Group, _Config) -> weft_test_nodes:stop_all().
 
 %% --- cases ------------------------------------------------------------------------------------
 
-a_c_node_connects(Config) ->
+a_c_node_connects(Config) -> connects(c_node, Config).
+
+a_c_node_accepts(Config) -> accepts(c_node, Config).
+
+a_java_node_connects(Config) -> connects(java_node, Config).
+
+a_java_node_accepts(Config) -> accepts(java_node, Config).
+
+connects(Kind, Config) ->
     A = ?config(a, Config),
-    [?assertEqual({0, atom_to_list(name(A)) ++ "\n"},
-                  ended(c_node(["call", "c" ++ integer_to_list(N), ?COOKIE, name(A)], Config)))
-     || N <- lists:seq(1, ?TIMES)],
-    ok.
+    for(Kind, fun(Start) ->
+        [?assertEqual({0, atom_to_list(name(A)) ++ "\n"},
+                      ended(Start(["call", lists:concat([Kind, N]), ?COOKIE, name(A)])))
+         || N <- lists:seq(1, ?TIMES)]
+    end, Config).
 
 %% It is named by a message that nobody waits for, as in a program that was there before.
-a_c_node_accepts(Config) ->
+accepts(Kind, Config) ->
     A = ?config(a, Config),
-    [begin
-         Name = "s" ++ integer_to_list(N),
-         CNode = c_node(["serve", Name, ?COOKIE], Config),
-         "ready\n" = output(CNode),
-         ?assertEqual([1, [2], {3, "three"}],
-                      call(A, ?MODULE, echoed, [node_name(Name), [1, [2], {3, "three"}]])),
-         true = call(A, erlang, disconnect_node, [node_name(Name)]),
-         ?assertEqual({0, ""}, ended(CNode))
-     end || N <- lists:seq(1, ?TIMES)],
-    ok.
+    for(Kind, fun(Start) ->
+        [begin
+             Name = lists:concat([Kind, "_s", N]),
+             Server = Start(["serve", Name, ?COOKIE]),
+             "ready\n" = output(Server),
+             ?assertEqual([1, [2], {3, "three"}],
+                          call(A, ?MODULE, echoed, [node_name(Name), [1, [2], {3, "three"}]])),
+             true = call(A, erlang, disconnect_node, [node_name(Name)]),
+             ?assertEqual({0, ""}, ended(Server))
+         end || N <- lists:seq(1, ?TIMES)]
+    end, Config).
+
+%% The program with what it needs, if it could be made.
+for(Kind, Test, Config) ->
+    case ?config(Kind, Config) of
+        {error, Reason} ->
+            {skip, Reason};
+        {Program, First} ->
+            _ = Test(fun(Arguments) ->
+                             program(Program, First ++ [lists:concat([Argument])
+                                                        || Argument <- Arguments], Config)
+                     end),
+            ok
+    end.
 
 erl_call_gets_its_answer(Config) ->
     A = ?config(a, Config),
@@ -96,9 +119,6 @@ cluster(Options, Config) ->
     weft_test_nodes:until(fun() -> call(A, net_adm, ping, [name(X)]) =:= pong end, 60000),
     A.
 
-c_node(Arguments, Config) ->
-    program(?config(c_node, Config), [lists:concat([Argument]) || Argument <- Arguments], Config).
-
 program(Program, Arguments, Config) ->
     #{epmd := #{port := EpmdPort}} = ?config(place, Config),
     open_port({spawn_executable, Program},
@@ -119,7 +139,7 @@ ended(Port, Output) ->
     end.
 
 %% The program, made from its source with what belongs to this Erlang.
-compiled(Dir) ->
+c_node(Dir) ->
     Usr = filename:join(code:root_dir(), "usr"),
     Include = filename:join(Usr, "include"),
     case {os:find_executable("cc"), filelib:is_file(filename:join(Include, "ei.h"))} of
@@ -129,13 +149,32 @@ compiled(Dir) ->
             {error, "no ei.h in " ++ Include ++ " (Debian's package erlang-dev)"};
         {Compiler, true} ->
             Program = filename:join(Dir, "c_node"),
-            Arguments = ["-Wall", "-pthread", "-o", Program, source("c_node.c"), "-I", Include,
-                         "-L", filename:join(Usr, "lib"), "-lei"],
-            case ended(open_port({spawn_executable, Compiler},
-                                 [{args, Arguments}, exit_status, stderr_to_stdout])) of
-                {0, _} -> {ok, Program};
-                {_, Complaint} -> {error, "the C node does not compile: " ++ Complaint}
-            end
+            made(Compiler, ["-Wall", "-pthread", "-o", Program, source("c_node.c"), "-I", Include,
+                            "-L", filename:join(Usr, "lib"), "-lei"], {Program, []})
+    end.
+
+%% The class, likewise, and what runs it.
+java_node(Dir) ->
+    Jar = case code:lib_dir(jinterface) of
+              {error, bad_name} -> "";
+              Lib -> filename:join([Lib, "priv", "OtpErlang.jar"])
+          end,
+    case {os:find_executable("javac"), os:find_executable("java"), filelib:is_file(Jar)} of
+        {_, _, false} ->
+            {error, "no jinterface to make a Java node with (Debian's package erlang-jinterface)"};
+        {Compiler, Java, true} when is_list(Compiler), is_list(Java) ->
+            made(Compiler, ["-Xlint:all", "-Werror", "-cp", Jar, "-d", Dir,
+                            source("JavaNode.java")],
+                 {Java, ["-XX:TieredStopAtLevel=1", "-cp", Jar ++ ":" ++ Dir, "JavaNode"]});
+        _ ->
+            {error, "no Java compiler javac to make a Java node with"}
+    end.
+
+made(Compiler, Arguments, Made) ->
+    case ended(open_port({spawn_executable, Compiler},
+                         [{args, Arguments}, exit_status, stderr_to_stdout])) of
+        {0, _} -> Made;
+        {_, Complaint} -> ct:fail({does_not_compile, Complaint})
     end.
 
 source(File) ->

@@ -98,11 +98,8 @@ remsh(Config) ->
 
 remsh_arguments() ->
     ["-sname undefined",
-     "-sname remsh_weft -proto_dist weft -pa " ++ weft_test_nodes:ebin(weft_dist)
-     | case is_full() of
-           true -> ["-sname remsh_plain", "-hidden -sname remsh_hidden"];
-           false -> []
-       end].
+     "-sname remsh_weft -proto_dist weft -pa " ++ weft_test_nodes:ebin(weft_dist),
+     "-sname remsh_plain", "-hidden -sname remsh_hidden"].
 
 %% What a remote shell prints that runs one expression.
 remsh(Arguments, Weft, Config) ->

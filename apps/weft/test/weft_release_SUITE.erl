@@ -4,8 +4,8 @@
 %% In embedded mode the kernel starts the distribution before the on_load functions of modules have
 %% run (crypto is not there yet) and before any other application is started.
 %%
-%% And releases made by the tools, rebar3 (relx) and, with FULL=1, mix, of which each verb of the
-%% script is used against a node with groups.
+%% And releases made by the tools, rebar3 (relx) and mix, of which each verb of the script is used
+%% against a node with groups.
 -module(weft_release_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -26,9 +26,9 @@ suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
     [embedded_nodes_connect_and_read_their_sys_config, a_wrong_value_stops_the_boot_with_a_text,
-     a_carrier_given_twice_is_taken_or_stops_the_boot_with_a_text, verbs_of_a_relx_release]
-        ++ [Case || os:getenv("FULL") =:= "1",
-                    Case <- [an_unknown_option_stops_the_boot_with_a_text, verbs_of_a_mix_release]].
+     a_carrier_given_twice_is_taken_or_stops_the_boot_with_a_text, verbs_of_a_relx_release,
+     verbs_of_a_mix_release]
+        ++ [an_unknown_option_stops_the_boot_with_a_text || os:getenv("FULL") =:= "1"].
 
 init_per_suite(Config) ->
     Boot = boot_script(?config(priv_dir, Config)),

@@ -1,39 +1,42 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Tools that look into other nodes, used as they are from a node that has no connection of its
-%% own with the node that is looked at: a chain of three.
+%% own with the node that is looked at: a chain of three. What is not installed is skipped.
 -module(weft_tools_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
--export([dbg_traces_there/1, nl_loads_code_there/1, etop_shows_it/1, observer_asks_it/1,
-         recon_runs_there/1, cover_counts_there/1]).
+-export([dbg_traces_there/1, nl_loads_code_there/1, etop_shows_it/1, observer_cli_shows_it/1,
+         observer_asks_it/1, observer_traces_it/1, recon_runs_there/1, cover_counts_there/1]).
 %% Run on the nodes.
--export([traced/1, probe/1, covered/1, shown/1, counted/1]).
+-export([traced/1, probe/1, covered/1, counted/1]).
 
 -define(WAIT_MS, 20000).
+-define(SCREENS, weft_tools_screens).
+-define(COOKIE, "weft_test").
 %% A module that is on the path of the nodes, and loaded on none of them.
 -define(STRANGER, weft_strangers_SUITE).
 
 suite() -> [{timetrap, {minutes, 2}}].
 
 all() ->
-    [dbg_traces_there, nl_loads_code_there, etop_shows_it, observer_asks_it, recon_runs_there,
-     cover_counts_there].
+    [dbg_traces_there, nl_loads_code_there, etop_shows_it, observer_cli_shows_it, observer_asks_it,
+     observer_traces_it, recon_runs_there, cover_counts_there].
 
 init_per_suite(Config0) ->
     Config = weft_test_nodes:begin_suite(Config0),
     {ok, _} = file:script(filename:join(root(), "rebar.config.script"), [{'CONFIG', []}]),
     [A, G, B] = Names = [weft_test_nodes:node_name(Name) || Name <- [a, g, b]],
     Options = #{config => [{topology, {static, #{links => [{A, G}, {G, B}]}}}],
-                args => ["-connect_all", "false"] ++ path_to(recon)},
+                args => ["-connect_all", "false"] ++ path_to(recon) ++ path_to(observer_cli)},
     Nodes = [weft_test_nodes:start(Name, Options, ?config(place, Config)) || Name <- [a, g, b]],
     [{ok, _} = weft_test_nodes:call(Node, application, ensure_all_started, [weft])
      || Node <- Nodes],
     From = hd(Nodes),
     weft_test_nodes:until(fun() -> weft_test_nodes:call(From, net_adm, ping, [B]) =:= pong end),
-    [{from, From}, {names, Names} | Config].
+    Holder = weft_test_nodes:call(From, ?SCREENS, hold, [B]),
+    [{from, From}, {names, Names}, {holder, Holder} | Config].
 
 end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 
@@ -77,48 +80,72 @@ nl_loads_code_there(Config) ->
 etop_shows_it(Config) ->
     {From, Node} = ends(Config),
     needs(etop, fun() ->
-        ?assertEqual(shown, weft_test_nodes:call(From, ?MODULE, shown, [Node]))
+        ?assertEqual(shown, weft_test_nodes:call(From, ?SCREENS, etop, [Node]))
     end).
 
-%% Whether etop names the node, and a process that is there.
-shown(Node) ->
-    Self = self(),
-    Leader = spawn_link(fun() -> tell_output(Self) end),
-    Etop = spawn(fun() ->
-                         group_leader(Leader, self()),
-                         etop:start([{node, Node}, {output, text}, {tracing, off}, {interval, 1}])
-                 end),
-    Shown = wait_for([atom_to_list(Node), "net_kernel"], ""),
-    exit(Etop, kill),
-    Shown.
+%% From a node that has it, and as the command that comes with it: from a node of its own, which
+%% has no weft.
+observer_cli_shows_it(Config) ->
+    {From, Node} = ends(Config),
+    needs(observer_cli, fun() ->
+        ?assertEqual(quit, weft_test_nodes:call(From, ?SCREENS, observer_cli, [Node])),
+        observer_cli_command(Node, Config)
+    end).
 
-%% The part of the io protocol that output needs.
-tell_output(To) ->
-    receive
-        {io_request, From, Ref, {put_chars, _, Text}} -> said(Text, From, Ref, To);
-        {io_request, From, Ref, {put_chars, _, M, F, A}} -> said(apply(M, F, A), From, Ref, To);
-        {io_request, From, Ref, _} -> From ! {io_reply, Ref, {error, request}}
-    end,
-    tell_output(To).
+observer_cli_command(Node, Config) ->
+    #{epmd := #{port := EpmdPort}} = ?config(place, Config),
+    Main = lists:flatten(io_lib:format("observer_cli_escriptize:main(~0p), halt().",
+                                       [[atom_to_list(Node), ?COOKIE, "1000"]])),
+    Port = open_port({spawn_executable, filename:join([code:root_dir(), "bin", "erl"])},
+                     [{args, path_to(observer_cli) ++ path_to(recon)
+                       ++ ["-noshell", "-setcookie", ?COOKIE, "-eval", Main]},
+                      {env, [{"ERL_EPMD_PORT", integer_to_list(EpmdPort)}]},
+                      exit_status, stderr_to_stdout, binary]),
+    printed(Port, ?config(holder, Config), <<>>),
+    true = port_command(Port, "q\n"),
+    ?assertEqual(0, status(Port)).
 
-said(Text, From, Ref, To) ->
-    To ! {said, unicode:characters_to_list(Text)},
-    From ! {io_reply, Ref, ok}.
-
-wait_for(Words, Said) ->
-    case [Word || Word <- Words, string:find(Said, Word) =:= nomatch] of
-        [] -> shown;
+printed(Port, Word, Output) ->
+    case binary:match(Output, atom_to_binary(Word)) of
+        nomatch ->
+            receive
+                {Port, {data, Data}} -> printed(Port, Word, <<Output/binary, Data/binary>>);
+                {Port, {exit_status, Status}} -> ct:fail({ended, Status, Output})
+            after ?WAIT_MS -> ct:fail({not_shown, Output})
+            end;
         _ ->
-            receive {said, Text} -> wait_for(Words, Said ++ Text)
-            after ?WAIT_MS -> {not_shown, Said}
-            end
+            ok
     end.
 
-%% What the windows of observer show comes from this module, which it asks on the node.
+status(Port) ->
+    receive
+        {Port, {data, _}} -> status(Port);
+        {Port, {exit_status, Status}} -> Status
+    after ?WAIT_MS -> ct:fail(does_not_end)
+    end.
+
+%% What its windows show comes from these answers.
 observer_asks_it(Config) ->
     {From, Node} = ends(Config),
-    Info = weft_test_nodes:call(From, rpc, call, [Node, observer_backend, sys_info, []]),
-    ?assertEqual(erlang:system_info(version), proplists:get_value(version, Info)).
+    needs(appmon_info, fun() ->
+        ?assertMatch(#{load_charts := {true, true},
+                       applications := {Node, true, true},
+                       processes := {[Node], true},
+                       ports := [Node],
+                       tables := {true, rows},
+                       process := {kernel_sup, status}},
+                     weft_test_nodes:call(From, ?SCREENS, observer, [Node])),
+        #{system := Release, sockets := Sockets} =
+            weft_test_nodes:call(From, ?SCREENS, observer, [Node]),
+        ?assertEqual({erlang:system_info(otp_release), true}, {Release, is_list(Sockets)})
+    end).
+
+observer_traces_it(Config) ->
+    {From, Node} = ends(Config),
+    needs(ttb, fun() ->
+        ?assertEqual({Node, called},
+                     weft_test_nodes:call(From, ?SCREENS, observer_traces, [Node]))
+    end).
 
 recon_runs_there(Config) ->
     {From, Node} = ends(Config),
