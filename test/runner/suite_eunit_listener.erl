@@ -1,12 +1,14 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Listener of EUnit: tells which tests failed, and how many passed (`suite_run').
+%% @doc Listener of EUnit: tells which tests failed, and how many passed (`suite_run'). EUnit has no
+%% word for a test that cannot run here. A generator returns `{"skipped: WHY", []}' then, a group
+%% without tests, which is told and counted.
 -module(suite_eunit_listener).
 -behaviour(eunit_listener).
 
 -export([start/1, init/1, handle_begin/3, handle_end/3, handle_cancel/3, terminate/2]).
 
 -record(state, {events :: file:filename(), passed = 0 :: non_neg_integer(),
-                failed = 0 :: non_neg_integer()}).
+                failed = 0 :: non_neg_integer(), skipped = 0 :: non_neg_integer()}).
 
 -spec start([term()]) -> pid().
 start(Options) -> eunit_listener:start(?MODULE, Options).
@@ -25,8 +27,14 @@ handle_end(test, Data, #state{passed = Passed} = State) ->
         ok -> State#state{passed = Passed + 1};
         _ErrorOrSkipped -> failed(Data, "", State)
     end;
-handle_end(group, _Data, State) ->
-    State.
+handle_end(group, Data, #state{events = Events, skipped = Skipped} = State) ->
+    case unicode:characters_to_list(text(proplists:get_value(desc, Data))) of
+        " (skipped: " ++ Why ->
+            suite_run:say(Events, {skipped, lists:droplast(Why)}),
+            State#state{skipped = Skipped + 1};
+        _ ->
+            State
+    end.
 
 %% A group is cancelled for something in it as well, which is told by itself. Without a reason it is
 %% one that was not set up, or the rest of its module.
@@ -67,11 +75,12 @@ text(Description) -> [" (", Description, ")"].
 
 %% What was not told by itself has failed, too.
 -spec terminate({ok, [term()]} | {error, term()}, #state{}) -> ok.
-terminate(Result, #state{events = Events, passed = Passed, failed = Told}) ->
+terminate(Result, #state{events = Events, passed = Passed, failed = Told, skipped = Skipped}) ->
     Failed = case Result of
                  {ok, _} when Told > 0 -> Told;
                  {ok, Counts} -> lists:sum([proplists:get_value(Key, Counts, 0)
                                             || Key <- [fail, cancel, skip]]);
                  {error, _} -> Told + 1
              end,
-    suite_run:say(Events, {sum, #{passed => Passed, failed => Failed, skipped => 0}}).
+    suite_run:say(Events, {sum, #{passed => Passed, failed => Failed,
+                                   skipped => Skipped}}).

@@ -10,7 +10,7 @@ tells_test_() ->
     [{timeout, 2 * ?SECONDS, Test}
      || Test <- [fun cases_are_counted_and_named/0, fun chosen_cases_run_again/0,
                  fun a_suite_that_dies_has_no_sum/0, fun tests_are_counted_and_named/0,
-                 fun a_group_that_is_not_set_up_is_told/0]].
+                 fun a_group_that_is_not_set_up_is_told/0, fun tests_that_cannot_run_are_told/0]].
 
 %% One group is skipped, and one cannot be prepared: its case did not run, which is a failure.
 cases_are_counted_and_named() ->
@@ -50,6 +50,17 @@ a_group_that_is_not_set_up_is_told() ->
     Events = told({sample_tests, Source}, "all"),
     ?assertEqual([{sum, #{passed => 2, failed => 1, skipped => 0}}], sums(Events)),
     ?assertEqual([unknown], parts(Events)).
+
+%% A group without tests is one of them only if it says so.
+tests_that_cannot_run_are_told() ->
+    Source = "-module(sample_tests).\n-include_lib(\"eunit/include/eunit.hrl\").\n"
+             "first_test() -> ok.\n"
+             "skipped_test_() -> {\"skipped: no groff here\", []}.\n"
+             "empty_test_() -> {\"nothing\", []}.\n"
+             "named_test_() -> {\"a group\", [fun() -> ok end, {\"skipped: it too\", []}]}.\n",
+    Events = told({sample_tests, Source}, "all"),
+    ?assertEqual([{sum, #{passed => 2, failed => 0, skipped => 2}}], sums(Events)),
+    ?assertEqual(["it too", "no groff here"], lists:sort([Why || {skipped, Why} <- Events])).
 
 ct_suite() ->
     {sample_SUITE,

@@ -37,7 +37,7 @@ another_shell_is_refused_with_those_that_are_known_test() ->
 
 the_page_can_be_read_and_has_each_command_test_() ->
     case os:find_executable("groff") of
-        false -> [];
+        false -> {"skipped: no groff to read the manual page with (package groff-base)", []};
         Groff -> {timeout, 60, fun() -> is_read(Groff) end}
     end.
 

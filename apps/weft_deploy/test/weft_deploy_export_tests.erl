@@ -30,10 +30,11 @@ in_directory(Kind, Fun) ->
      end || {Name, Content} <- files(Kind)],
     try Fun(Dir) after ok = file:del_dir_r(Dir) end.
 
+%% A test of EUnit, where the program is.
 with_program(Program, Fun) ->
     case os:find_executable(Program) of
-        false -> ok;
-        _ -> Fun()
+        false -> {"skipped: there is no " ++ Program ++ " here", []};
+        _ -> {timeout, 60, Fun}
     end.
 
 %% --- systemd ------------------------------------------------------------------------------------
@@ -46,15 +47,12 @@ a_unit_for_each_node_that_waits_until_it_is_ready_test() ->
     has("127.0.0.1/nodes/gate1@127.0.0.1/sys.config", "{lanes,2}", "systemd").
 
 systemd_finds_nothing_wrong_test_() ->
-    {timeout, 60,
-     fun() ->
-         with_program("systemd-analyze", fun() ->
-             in_directory("systemd", fun(Dir) ->
-                 %% The directory of the node is not there, which verify does not look at.
-                 ?assertEqual("", os:cmd("systemd-analyze verify " ++ Dir ++ "/*/*.service"))
-             end)
-         end)
-     end}.
+    with_program("systemd-analyze", fun() ->
+        in_directory("systemd", fun(Dir) ->
+            %% The directory of the node is not there, which verify does not look at.
+            ?assertEqual("", os:cmd("systemd-analyze verify " ++ Dir ++ "/*/*.service"))
+        end)
+    end).
 
 who_waits_is_told_that_the_node_is_ready_test() ->
     Path = "/tmp/weft_deploy_notify-" ++ os:getpid(),
@@ -101,19 +99,15 @@ pods_are_called_by_their_family_and_number_test() ->
     ?assertEqual(false, lists:keyfind("db.yaml", 1, files("kustomize"))).
 
 kubectl_reads_the_base_test_() ->
-    {timeout, 60,
-     fun() ->
-         with_program("kubectl", fun() ->
-             in_directory("kustomize", fun(Dir) ->
-                 [ok = file:write_file(filename:join(Dir, File), <<"x">>)
-                  || File <- ["cookie", "tls.crt", "tls.key", "ca.crt"]],
-                 Built = os:cmd("kubectl kustomize " ++ Dir),
-                 ?assertEqual({match, [["kind: StatefulSet"], ["kind: StatefulSet"]]},
-                              re:run(Built, "kind: StatefulSet",
-                                     [global, {capture, all, list}]))
-             end)
-         end)
-     end}.
+    with_program("kubectl", fun() ->
+        in_directory("kustomize", fun(Dir) ->
+            [ok = file:write_file(filename:join(Dir, File), <<"x">>)
+             || File <- ["cookie", "tls.crt", "tls.key", "ca.crt"]],
+            Built = os:cmd("kubectl kustomize " ++ Dir),
+            ?assertEqual({match, [["kind: StatefulSet"], ["kind: StatefulSet"]]},
+                         re:run(Built, "kind: StatefulSet", [global, {capture, all, list}]))
+        end)
+    end).
 
 names_that_kubernetes_does_not_take_are_refused_test() ->
     {ok, Spec} = weft_deploy_spec:new([{name, shop}, {family, my_web, #{}}]),
