@@ -9,11 +9,18 @@
 
 %% What a package of hex may have.
 -define(BYTES_MAX, 8 * 1024 * 1024).
+%% Of an example: the repository has no public address.
+-define(REPOSITORY, "https://host.example/weft").
 
 packages_are_described_test_() ->
     [{atom_to_list(App),
       ?_assertMatch({[_ | _], ["Apache-2.0"]},
                     {proplists:get_value(description, Keys), proplists:get_value(licenses, Keys)})}
+     || {App, Keys} <- applications()].
+
+%% The address of the repository is said once, to `bin/package', and not in each of them.
+no_application_has_links_of_its_own_test_() ->
+    [{atom_to_list(App), ?_assertNot(proplists:is_defined(links, Keys))}
      || {App, Keys} <- applications()].
 
 all_have_one_version_test() ->
@@ -41,16 +48,34 @@ packages_are_made_test_() ->
      fun(Dir) ->
              [{atom_to_list(App), {timeout, 60, fun() -> looked_into(App, Keys, Dir) end}}
               || {App, Keys} <- applications()]
+                 ++ [{"without an address", {timeout, 60, fun() -> no_links(Dir) end}},
+                     {"a wrong word", {timeout, 60, fun refused/0}}]
                  ++ [{"what is in it compiles", {timeout, 600, fun() -> compiles(Dir) end}}
                      || os:getenv("FULL") =:= "1"]
      end}.
 
 made() ->
     Dir = string:trim(os:cmd("mktemp -d")),
-    Port = open_port({spawn_executable, "bin/package"},
-                     [exit_status, stderr_to_stdout, {env, [{"REBAR_BASE_DIR", Dir}]}]),
-    ?assertEqual(0, status(Port)),
+    ?assertEqual(0, package(["--repository", ?REPOSITORY], Dir)),
     Dir.
+
+package(Words, Dir) ->
+    status(open_port({spawn_executable, "bin/package"},
+                     [exit_status, stderr_to_stdout, {args, Words},
+                      {env, [{"REBAR_BASE_DIR", Dir}]}])).
+
+no_links(Dir) ->
+    Place = filename:join(Dir, "without"),
+    ?assertEqual(0, package(["weft"], Place)),
+    {weft, Keys} = lists:keyfind(weft, 1, applications()),
+    {ok, Outer} = erl_tar:extract(file(weft, Keys, Place), [memory]),
+    Said = terms(proplists:get_value("metadata.config", Outer)),
+    ?assertEqual({<<"weft">>, none}, {proplists:get_value(<<"name">>, Said),
+                                      proplists:get_value(<<"links">>, Said, none)}).
+
+refused() ->
+    [?assertEqual({Words, 1}, {Words, package(Words, "_build")})
+     || Words <- [["--repository", "somewhere"], ["--repositry", ?REPOSITORY], ["no_such_app"]]].
 
 status(Port) ->
     receive
@@ -72,9 +97,7 @@ looked_into(App, Keys, Dir) ->
     ?assertMatch(#{<<"name">> := Name, <<"app">> := Name, <<"licenses">> := [<<"Apache-2.0">>],
                    <<"build_tools">> := [<<"rebar3">>]}, Said),
     ?assertEqual(proplists:get_value(vsn, Keys), binary_to_list(map_get(<<"version">>, Said))),
-    ?assertEqual([list_to_binary(What) || {What, _} <- proplists:get_value(links, Keys, [])],
-                 [What || {What, _} <- maps:get(<<"links">>, Said, [])]),
-    ?assertNotEqual([], maps:get(<<"links">>, Said, none)),
+    ?assertEqual([{<<"Repository">>, <<?REPOSITORY>>}], map_get(<<"links">>, Said)),
     {ok, Files} = erl_tar:extract({binary, Contents}, [memory, compressed]),
     Names = [binary_to_list(Of) || Of <- map_get(<<"files">>, Said)],
     ?assertEqual(Names, lists:sort([Of || {Of, _} <- Files])),
