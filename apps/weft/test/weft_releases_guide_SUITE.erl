@@ -1,6 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc The guides about releases and about Elixir as their readers have them: every command and
-%% every file, in order, with what the last commands print. The log has the time of each command.
+%% every file, in order, with what the last commands print. The log has the time of each command;
+%% what all of it takes on a machine with nothing, `bin/matrix guide' measures.
 %% All of it compiles weft anew, so it runs with FULL=1 only; weft_release_SUITE has releases of its
 %% own that do not.
 -module(weft_releases_guide_SUITE).
@@ -29,9 +30,7 @@ a_release_by_rebar3(Config) ->
         written(Files, Config),
         try
             ?assertMatch({0, _}, Run(Make)),
-            [Cd | Commands] = string:lexemes(Ask, "\n"),
-            [weft_guide:says(Run, Cd ++ "\n" ++ Command, Text)
-             || {Command, Text} <- lists:zip(Commands, ["pong", "ok", "ok", "[apples]", "ok"])]
+            ?assertMatch([_, _, _, "[apples]", _], answered(Ask, Run))
         after
             stop(Stop, Run)
         end
@@ -45,9 +44,7 @@ a_release_by_mix(Config) ->
         written(Files, Config),
         try
             ?assertMatch({0, _}, Run(Make)),
-            [Cd, Export | Commands] = string:lexemes(Ask, "\n"),
-            [weft_guide:says(Run, lists:join("\n", [Cd, Export, Command]), Text)
-             || {Command, Text} <- lists:zip(Commands, [":pong", "", "", "[:apples]"])]
+            ?assertMatch([_, _, _, "[:apples]"], answered(Ask, Run))
         after
             stop(Stop, Run)
         end
@@ -65,9 +62,7 @@ the_example_in_elixir(Config) ->
         ?assertMatch({match, _}, re:run(Made, "[1-9][0-9]* tests, 0 failures")),
         try
             ?assertMatch({0, _}, Run(Start)),
-            [weft_guide:says(Run, Command, Text)
-             || {Command, Text} <- lists:zip(string:lexemes(Ask, "\n"),
-                                             [":pong", "", ":\"c@127.0.0.1\"", "b@127.0.0.1"])]
+            ?assertMatch([":pong", _, _, _], answered(Ask, Run))
         after
             stop(Stop, Run)
         end
@@ -82,6 +77,22 @@ needs(Programs, Test) ->
     end.
 
 steps(Page) -> weft_guide:steps(Page).
+
+%% What the page shows behind commands, after each of them has printed it. Before them are lines
+%% that say where they run.
+answered(Block, Run) ->
+    {Before, Commands} = lists:partition(fun(Line) ->
+                                                 lists:member(hd(string:split(Line, " ")),
+                                                              ["cd", "export"])
+                                         end, string:lexemes(Block, "\n")),
+    [begin
+         {Command, Text} = case string:split(Line, "   # ") of
+                               [Shown, Printed] -> {Shown, Printed};
+                               [Shown] -> {Shown, ""}
+                           end,
+         weft_guide:says(Run, lists:join("\n", Before ++ [Command]), Text),
+         Text
+     end || Line <- Commands].
 
 %% The files below a directory, and the scripts that are about it.
 chapter(Dir, Steps) ->
