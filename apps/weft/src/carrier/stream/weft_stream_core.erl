@@ -8,23 +8,22 @@
 %% Payloads are numbered and kept (`weft_outbound_core'), and striped over the lanes of the current
 %% path (`weft_lane_turns'). When a lane is lost what is not acknowledged is repeated on the others.
 %% When the path breaks, another one is looked for (`weft_path_search'). On the new path each side
-%% learns what the other has received and repeats the rest. The stream has ended when the peer's
-%% node is known to be gone, when the peer says so, or when the search is given up.
+%% learns what the other has received and repeats the rest. The stream has ended when somebody says
+%% so whose word counts (`weft_stream_end'), or when the search is given up.
 %%
 %% Two inputs. `handle/3' takes events of the control plane and returns effects. The data plane
 %% (`room', `push', `flush', `acked') builds no effects: a payload that can be written is returned
 %% with its lane and label, and the caller says by `sent/4' whether the lane can take more.
 %%
 %% Races: both ends may break the path at once, or the acceptor may not have noticed yet: it drops
-%% what it has when it is reached by another path. The news of an end may come before the path is
-%% lost, and are looked up then; those of an earlier incarnation of the peer name that one.
+%% what it has when it is reached by another path.
 -module(weft_stream_core).
 
 -export([initiator/2, acceptor/4, connect/2, close/1, handle/3, acked/3, lane_ready/2,
          say_accepted/1, room/1, room/2, can_send/1, to_flush/1, window_bytes/1, push/5, flush/2,
          sent/4, lanes/1, tick/1, spare/1, is_at_rest/1, incarnation/1, last_break/1, info/1,
          code_change/1]).
--export_type([state/0, path/0, event/0, effect/0, outcome/0, write/0, about/0]).
+-export_type([state/0, path/0, event/0, effect/0, outcome/0, write/0]).
 -compile({inline, [push_whole/5]}). % on the way of each message
 
 %% The window never shrinks below this, except while the round trip is measured.
@@ -35,28 +34,14 @@
 -type label() :: weft_wire:label().
 -type path() :: {link(), [lane()], label()}.
 
-%% What the caller knows when a path is lost or refused.
--type about() :: #{%% The incarnation of the peer that this stream is with has ended.
-                   has_died := boolean(),
-                   %% There is a route to the peer, or there may be one soon.
-                   may_be_found := boolean(),
-                   resume_timeout_ms := auto | pos_integer(),
-                   net_ticktime_ms := pos_integer()}.
-
 -type event() ::
         weft_path_search:event()
+      | weft_stream_end:event()
         %% What the link of a path says.
       | {accepted, link(), [lane()], label(), weft_wire:sequence()}
       | {reattached, link(), [lane()], label(), weft_wire:sequence()}
       | {lanes, link(), label(), [lane()]}
-      | {incarnation, non_neg_integer()}
-      | {restarted, Now :: non_neg_integer()}
-      | {closed, link(), label() | any, Reason :: term(), about()}
-        %% What is said of the peer's node.
-      | {died, node(), non_neg_integer()} | {departed, node(), non_neg_integer(), Witness :: term()}
-      | {return_is_due, SinceUs :: integer(), HasRoute :: boolean()}
-        %% What the stream needs on this node is gone.
-      | {without, Reason :: term()}.
+      | {incarnation, non_neg_integer()}.
 
 -type effect() ::
         %% To the effect again the answer is {closed, _, any, ..}.
@@ -134,33 +119,31 @@ handle({accepted, Link, Lanes, Label, Received}, NowUs, #stream{search = Search}
     end;
 handle({reattached, Link, Lanes, Label, Received}, NowUs, Stream) ->
     reattached({Link, Lanes, Label}, Received, NowUs, Stream);
-handle({closed, Link, Label, Reason, About}, NowUs, Stream) ->
-    closed(Link, Label, Reason, About, NowUs, Stream);
 handle({incarnation, Incarnation}, _NowUs, Stream) ->
     {ok, Stream#stream{incarnation = Incarnation}, []};
-%% Another life of the peer's node answers. The stream may be with that one already, by another way.
-handle({restarted, Now}, _NowUs, #stream{established = true, incarnation = Incarnation} = Stream)
-  when Incarnation =/= Now ->
-    ended(gone, Stream);
-handle({died, _Node, Incarnation}, _NowUs,
-       #stream{path = undefined, established = true, incarnation = Incarnation} = Stream) ->
-    ended(gone, Stream);
-handle({departed, Node, Incarnation, _Witness}, _NowUs,
-       #stream{path = undefined, incarnation = Incarnation, search = Search} = Stream) ->
-    {ok, Stream, weft_path_search:await_return(Node, Search)};
-handle({return_is_due, SinceUs, false}, _NowUs,
-       #stream{path = undefined, established = true, search = Search} = Stream) ->
-    case weft_path_search:is_lost_since(SinceUs, Search) of
-        true -> ended(departed, Stream);
-        false -> {ok, Stream, []}
-    end;
-handle({without, Reason}, _NowUs, #stream{established = true} = Stream) ->
-    ended(Reason, Stream);
-handle({without, Reason}, NowUs, Stream) ->
-    failed(Reason, true, NowUs, Stream);
 handle({link, open, {error, Reason}} = NoLink, _NowUs, Stream) ->
     search(NoLink, Stream#stream{last_break = Reason});
-handle(Event, _NowUs, Stream) ->
+handle(Event, NowUs, Stream) ->
+    judged(weft_stream_end:heard(Event, known(Stream)), Event, NowUs, Stream).
+
+known(#stream{path = Path, established = IsEstablished, incarnation = Incarnation,
+              search = Search}) ->
+    #{path => case Path of #path{link = Link, label = Label} -> {Link, Label}; _ -> none end,
+      established => IsEstablished, incarnation => Incarnation, search => Search}.
+
+judged({ended, Reason}, _Event, _NowUs, Stream) ->
+    ended(Reason, Stream);
+judged({path_lost, Reason, gone}, _Event, NowUs, Stream) ->
+    ended(gone, path_down(Reason, NowUs, Stream));
+judged({path_lost, Reason, lives}, {closed, _, _, _, Limits}, NowUs, Stream0) ->
+    #stream{kind = Kind, search = Search} = Stream = path_down(Reason, NowUs, Stream0),
+    ok(searched(weft_path_search:again(Limits, Kind, Search), Stream));
+judged({failed, Reason, MayBeFound}, _Event, NowUs, #stream{search = Search} = Stream) ->
+    searched(weft_path_search:failed(Reason, MayBeFound, NowUs, Search),
+             Stream#stream{last_break = Reason});
+judged({may_return, Node}, _Event, _NowUs, #stream{search = Search} = Stream) ->
+    {ok, Stream, weft_path_search:await_return(Node, Search)};
+judged(nothing, Event, _NowUs, Stream) ->
     search(Event, Stream).
 
 search(Event, #stream{search = Search} = Stream) ->
@@ -221,35 +204,6 @@ drop_path(_NowUs, Stream) ->
 path_down(Reason, NowUs, #stream{search = Search} = Stream) ->
     Stream#stream{path = undefined, search = weft_path_search:lost(NowUs, Search),
                   last_break = Reason, resend = []}.
-
-%% With the first reasons the peer or the network says that there is nothing to resume.
-closed(_Link, _Label, Reason, _About, _NowUs, #stream{established = true} = Stream)
-  when Reason =:= ended; Reason =:= gone; Reason =:= refused; Reason =:= timed_out ->
-    ended(Reason, Stream);
-closed(Link, Label, Reason, About, NowUs,
-       #stream{path = #path{link = Link, label = Current}} = Stream)
-  when Reason =/= departed, Label =:= Current orelse Label =:= any ->
-    lost_path(About, path_down(Reason, NowUs, Stream));
-closed(_Link, any, departed, _, _, #stream{path = undefined, established = true} = Stream) ->
-    ended(departed, Stream);
-closed(_Link, _Label, _Reason, _About, _NowUs, #stream{path = #path{}} = Stream) ->
-    {ok, Stream, []};
-closed(Link, Label, Reason, #{may_be_found := MayBeFound}, NowUs,
-       #stream{search = Search} = Stream) ->
-    case weft_path_search:concerns(Link, Label, Search) of
-        true -> failed(Reason, MayBeFound, NowUs, Stream);
-        false -> {ok, Stream, []}
-    end.
-
-failed(Reason, MayBeFound, NowUs, #stream{search = Search} = Stream) ->
-    searched(weft_path_search:failed(Reason, MayBeFound, NowUs, Search),
-             Stream#stream{last_break = Reason}).
-
-%% The news of an end may have come before the path was lost.
-lost_path(#{has_died := true}, Stream) ->
-    ended(gone, Stream);
-lost_path(About, #stream{kind = Kind, search = Search} = Stream) ->
-    ok(searched(weft_path_search:again(About, Kind, Search), Stream)).
 
 %% --- lanes ------------------------------------------------------------------------------------
 
