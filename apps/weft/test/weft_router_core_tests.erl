@@ -242,6 +242,12 @@ digests_come_more_and_more_rarely_while_nothing_changes_test() ->
     {S4, _} = handle(from(?B, refresh), S3),
     ?assertMatch({[1, 2, 4, 8], _}, Rounds(S4, 9)).
 
+%% It has no rounds in its state, but among its options.
+a_router_of_before_goes_on_when_this_code_is_loaded_test() ->
+    {Running, _} = hear(?B, [{?Z, 1, 2000, 2}], linked([?B, ?C])),
+    Before = erlang:delete_element(tuple_size(Running), Running),
+    ?assertEqual(handle({timer, digest}, Running), handle({timer, digest}, Before)).
+
 what_a_full_table_does_not_name_is_gone_and_the_rest_undisturbed_test() ->
     {S1, _} = hear(?B, [{?Z, 1, 2000, 2}, {'y@host', 1, 2000, 2}], linked([?B])),
     {_, Effects} = handle(from(?B, {full, 7, last, [{?Z, 1, 2000, 2}]}), S1),

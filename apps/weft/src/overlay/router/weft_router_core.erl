@@ -41,8 +41,7 @@
     requests :: weft_router_requests:requests(),
     %% Destinations whose selection changed since they were last announced.
     dirty = #{} :: #{weft_core:node_id() => []},
-    %% What was announced, with the next hop at that time: this one was not told (split horizon).
-    announced :: #{weft_core:node_id() => NextHop :: weft_core:node_id()},
+    announced :: weft_router_announcements:announced(),
     %% Number of this start of the router, and those that neighbours told on the present links.
     life :: non_neg_integer(),
     lives = #{} :: #{weft_core:node_id() => non_neg_integer()},
@@ -57,7 +56,9 @@
     is_retrying = false :: boolean(),
     rand :: rand:state(),
     options :: #{atom() => term()},
-    out = [] :: weft_core:effects()}).
+    out = [] :: weft_core:effects(),
+    %% Rounds of digests since something was announced.
+    digest_rounds = 0 :: non_neg_integer()}).
 
 -type message() ::
     {1, {update, [weft_router_table:route()], Retracted :: [weft_core:node_id()]}
@@ -81,9 +82,9 @@ init(Self, Given) ->
     Options = maps:merge(defaults(), maps:with(maps:keys(defaults()), Given)),
     Table = weft_router_table:new(Self, maps:get(incarnation, Given, 0)),
     {Life, Rand} = rand:uniform_s(1 bsl 32, weft_core:seed(Self, ?MODULE, Given)),
-    State = #state{self = Self, table = Table, announced = #{Self => Self}, life = Life,
-                   requests = weft_router_requests:new(map_get(request_retry_ms, Options)),
-                   rand = Rand, options = Options},
+    State = #state{self = Self, table = Table, life = Life, rand = Rand, options = Options,
+                   announced = weft_router_announcements:new(Self),
+                   requests = weft_router_requests:new(map_get(request_retry_ms, Options))},
     finish(digest_later(State)).
 
 defaults() ->
@@ -95,10 +96,15 @@ defaults() ->
 -spec table(#state{}) -> weft_router_table:table().
 table(#state{table = Table}) -> Table.
 
-%% @doc See `weft_core'.
--spec handle(weft_core:event(), integer(), #state{}) -> {#state{}, weft_core:effects()}.
-handle(Event, NowMs, State) ->
-    finish(on(Event, NowMs, State)).
+%% @doc See `weft_core'. A router that runs while this code is loaded over that of an earlier
+%% version has no rounds of digests in its state yet.
+-spec handle(weft_core:event(), integer(), #state{} | Before :: tuple()) ->
+          {#state{}, weft_core:effects()}.
+handle(Event, NowMs, #state{} = State) ->
+    finish(on(Event, NowMs, State));
+handle(Event, NowMs, Before) ->
+    #state{} = State = erlang:append_element(Before, 0),
+    handle(Event, NowMs, State).
 
 on({message, From, {?VERSION, Message}}, NowMs, #state{table = Table} = State) ->
     case weft_router_table:cost(From, Table) of
@@ -316,13 +322,6 @@ retry(Dest, NowMs, #state{table = Table, requests = Requests} = State) ->
 
 %% --- announcing ---
 
-%% Routes that are announced to nobody: those through this node if it does not relay, and those that
-%% would be too long for every neighbour.
-is_announceable(Dest, {_, _, _, Hops}, #state{self = Self, options = Options}) ->
-    #{relay := Relay, hop_limit := Limit} = Options,
-    (Relay orelse Dest =:= Self) andalso Hops < Limit;
-is_announceable(_Dest, none, _State) -> false.
-
 %% Tells some neighbours our route to Dest, whether it changed or not. A change that is still to be
 %% announced goes to all first, so that `announced' stays true.
 tell(_Dest, [], State) ->
@@ -330,85 +329,46 @@ tell(_Dest, [], State) ->
 tell(Dest, Nodes, #state{dirty = Dirty} = State) when is_map_key(Dest, Dirty) ->
     tell(Dest, Nodes, flush(State));
 tell(Dest, Nodes, #state{table = Table0, announced = Announced} = State) ->
-    case Announced of
-        #{Dest := Next} ->
+    case weft_router_announcements:next_hop(Dest, Announced) of
+        {ok, Next} ->
             {Route, Table} = weft_router_table:announce(Dest, Table0),
             lists:foldl(fun(Node, S) -> send(Node, {update, [Route], []}, S) end,
                         State#state{table = Table}, Nodes -- [Next, Dest]);
-        #{} ->
+        error ->
             State
     end.
 
 send_full(Node, #state{announced = Announced, table = Table0, life = Life,
-                       options = #{entries_max := Max} = Options} = State0) ->
-    Dests = [Dest || {Dest, Next} <- maps:to_list(Announced), Next =/= Node, Dest =/= Node],
-    {Routes, Table} = lists:mapfoldl(fun weft_router_table:announce/2, Table0, Dests),
-    {More, [Last]} = split_last(parts(Max, Routes)),
-    State = lists:foldl(fun(Part, S) -> send(Node, {full, Life, more, Part}, S) end,
-                        State0#state{table = Table, options = weft_router_digest:changed(Options)},
-                        More),
-    send(Node, {full, Life, last, Last}, State).
+                       options = #{entries_max := Max}} = State) ->
+    {Parts, Table} = weft_router_announcements:all(Node, Max, Announced, Table0),
+    lists:foldl(fun({Which, Routes}, S) -> send(Node, {full, Life, Which, Routes}, S) end,
+                State#state{table = Table, digest_rounds = 0}, Parts).
 
-split_last(List) -> lists:split(length(List) - 1, List).
-
-%% Announces all changes to all neighbours. The next hop of a route is not told (split horizon); if
-%% it was told before, the route is retracted there.
+%% Announces all changes to all neighbours.
 flush(#state{dirty = Dirty} = State) when map_size(Dirty) =:= 0 ->
     State;
-flush(#state{dirty = Dirty, table = Table, options = Options} = State0) ->
-    Begun = State0#state{dirty = #{}, options = weft_router_digest:changed(Options)},
-    {Changes, State} = lists:mapfoldl(fun change/2, Begun, lists:sort(maps:keys(Dirty))),
+flush(#state{dirty = Dirty, announced = Announced0, table = Table0} = State0) ->
+    {Changes, Announced, Table} =
+        weft_router_announcements:changes(lists:sort(maps:keys(Dirty)), rules(State0), Announced0,
+                                          Table0),
+    State = State0#state{dirty = #{}, announced = Announced, table = Table, digest_rounds = 0},
     lists:foldl(fun(Node, S) -> send_changes(Node, Changes, S) end, State,
                 weft_router_table:neighbours(Table)).
 
-%% One of {route, Dest, Route, NextHop, PreviousNextHop | none}, {retracted, Dest, PreviousNextHop}
-%% and none.
-change(Dest, #state{table = Table0, announced = Announced} = State) ->
-    Previous = maps:get(Dest, Announced, none),
-    Selected = weft_router_table:selected(Dest, Table0),
-    case is_announceable(Dest, Selected, State) of
-        true ->
-            {Route, Table} = weft_router_table:announce(Dest, Table0),
-            Next = element(1, Selected),
-            {{route, Dest, Route, Next, Previous},
-             State#state{table = Table, announced = Announced#{Dest => Next}}};
-        false when Previous =:= none ->
-            {none, State};
-        false ->
-            {{retracted, Dest, Previous}, State#state{announced = maps:remove(Dest, Announced)}}
-    end.
+rules(#state{self = Self, options = #{relay := IsRelay, hop_limit := Limit}}) ->
+    #{self => Self, relay => IsRelay, hop_limit => Limit}.
 
 send_changes(Node, Changes, #state{options = #{entries_max := Max}} = State) ->
-    Routes = [Route || {route, Dest, Route, Next, _} <- Changes, Next =/= Node, Dest =/= Node],
-    Retracted = lists:append([retracted_at(Node, Change) || Change <- Changes]),
-    case length(Routes) + length(Retracted) of
-        0 -> State;
-        Count when Count =< Max -> send(Node, {update, Routes, Retracted}, State);
-        _ ->
-            Updates = [{update, [], Part} || Part <- parts(Max, Retracted)]
-                ++ [{update, Part, []} || Part <- parts(Max, Routes)],
-            lists:foldl(fun(Update, S) -> send(Node, Update, S) end, State, Updates)
-    end.
-
-retracted_at(Dest, {_, Dest, _, _, _}) -> [];
-retracted_at(Node, {route, Dest, _, Node, Before}) when Before =/= Node, Before =/= none -> [Dest];
-retracted_at(Node, {retracted, Dest, Before}) when Before =/= Node, Dest =/= Node -> [Dest];
-retracted_at(_Node, _Change) -> [].
-
-%% List in parts of at most Max elements; one empty part for the empty list.
-parts(Max, List) when length(List) =< Max ->
-    [List];
-parts(Max, List) ->
-    {Part, Rest} = lists:split(Max, List),
-    [Part | parts(Max, Rest)].
+    lists:foldl(fun(Update, S) -> send(Node, Update, S) end, State,
+                weft_router_announcements:updates(Node, Changes, Max)).
 
 %% --- upkeep ---
 
-send_digests(#state{table = Table, announced = Announced, options = Options} = State) ->
-    {IsDue, Later} = weft_router_digest:round(Options),
-    To = [Node || IsDue, Node <- weft_router_table:neighbours(Table)],
+send_digests(#state{table = Table, announced = Announced, digest_rounds = Rounds} = State) ->
+    Round = Rounds + 1,
+    To = [Node || weft_router_digest:is_due(Round), Node <- weft_router_table:neighbours(Table)],
     lists:foldl(fun({Node, {Count, Sum}}, S) -> send(Node, {digest, Count, Sum}, S) end,
-                State#state{options = Later},
+                State#state{digest_rounds = Round},
                 weft_router_digest:expected(To, Announced, weft_router_table:selected(Table))).
 
 %% A feasibility distance protects from routes that are still on their way. Long after the last one

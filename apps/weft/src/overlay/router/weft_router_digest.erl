@@ -6,7 +6,7 @@
 %% neighbour is that of all routes less those that it is not told.
 -module(weft_router_digest).
 
--export([heard/1, round/1, changed/1, expected/3]).
+-export([heard/1, is_due/1, expected/3]).
 -export_type([digest/0]).
 
 %% While nothing changes, digests are sent in one round of so many.
@@ -22,17 +22,10 @@ heard(Heard) ->
     maps:fold(fun(Dest, {_, Metric, Hops}, Sum) -> add(digest(Dest, Metric, Hops), Sum) end,
               {0, 0}, Heard).
 
-%% @doc Are digests to be sent in this round? What is lost, is lost with a change. So it is looked
-%% for soon after one, and then more and more rarely. How many rounds there were since is kept among
-%% the options.
--spec round(weft_core:options()) -> {IsDue :: boolean(), weft_core:options()}.
-round(Options) ->
-    Round = maps:get(rounds, Options, 0) + 1,
-    {Round band (Round - 1) =:= 0 orelse Round rem ?ROUNDS =:= 0, Options#{rounds => Round}}.
-
-%% @doc Something was announced.
--spec changed(weft_core:options()) -> weft_core:options().
-changed(Options) -> maps:remove(rounds, Options).
+%% @doc Are digests to be sent in this round, the first one after a change being number 1? What is
+%% lost, is lost with a change. So it is looked for soon after one, and then more and more rarely.
+-spec is_due(Round :: pos_integer()) -> boolean().
+is_due(Round) -> Round band (Round - 1) =:= 0 orelse Round rem ?ROUNDS =:= 0.
 
 %% @doc What each of these neighbours should have heard of all that we announced.
 -spec expected([weft_core:node_id()],
