@@ -17,29 +17,16 @@
          subscribe/3, unsubscribe/2, info/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
+-import(weft_link_state, [publish/1, is_up/1, up/1, incarnation/1]).
+
+-include("weft_link_state.hrl").
+
 %% Time for the router to hear that a link was released, before sessions may ask for it again.
 -define(RELEASED_MS, 1000).
 %% A peer that can not be dialled dials again at once, if it is alive.
 -define(RETURN_MS, 1000).
 %% The side that did not dial the lost lane gives the other this much time to dial again.
 -define(HEAD_START_MS, 200).
-
--record(link, {key :: weft_links:key(),
-               handler :: module(),
-               above :: weft_link_handler:state(),
-               cores :: weft_link_cores:cores(),
-               lanes = #{} :: weft_link_lanes:lanes(),
-               peer :: weft_handshake:peer() | undefined,
-               demand = weft_link_demand:new() :: weft_link_demand:demand(),
-               is_released = false :: boolean(),
-               was_used = false :: boolean(),
-               dial = weft_link_dial:new() :: weft_link_dial:dial(),
-               rtt_us :: pos_integer() | undefined,
-               last_error :: term(),
-               ups = 0 :: non_neg_integer(),
-               up_us = 0 :: integer(),
-               idle_since_ms :: integer(),
-               look :: weft_link_look:look()}).
 
 %% @doc Called by `weft_link_sup'.
 -spec start_link(Handler :: module(), weft_links:key(), [{weft_links:core(), pid()}],
@@ -93,13 +80,11 @@ info(Link) -> gen_server:call(Link, info).
 %% @private
 init({Key, Handler, Cores}) ->
     process_flag(trap_exit, true),
-    Name = case Key of {anonymous, _} -> <<>>; _ -> atom_to_binary(Key) end,
-    {ok, #link{key = Key, handler = Handler, above = Handler:init(Key, Name),
-               cores = Cores, idle_since_ms = now_ms(), look = weft_link_look:first()}}.
+    {ok, weft_link_state:new(Key, Handler, Cores)}.
 
 %% @private
 handle_call(info, _From, Link) ->
-    {reply, info_of(Link), Link};
+    {reply, weft_link_state:info(Link), Link};
 handle_call(Request, _From, Link) ->
     {reply, weft_stray:call(Request), Link}.
 
@@ -200,8 +185,6 @@ packet({tick, _} = Tick, Raw, Lane, #link{handler = Handler, above = Above} = Li
 packet(Packet, Raw, Lane, #link{handler = Handler, above = Above} = Link) ->
     Link#link{above = Handler:packet(Packet, Raw, Lane, Above)}.
 
-incarnation(#link{peer = #{incarnation := Incarnation}}) -> Incarnation.
-
 %% An authenticated peer violates the protocol: this is logged once, and the lane is closed.
 violated(Socket, Reason, #link{lanes = Lanes} = Link) ->
     weft_refusals:report(weft_link_lanes:peername(Socket, Lanes), Reason),
@@ -267,9 +250,6 @@ cores_changed(Cores, #link{key = Key, peer = Peer, cores = Before} = Link0) ->
         false -> Link
     end.
 
-up(#link{lanes = Lanes}) when map_size(Lanes) =:= 0 -> down;
-up(#link{lanes = Lanes} = Link) -> {weft_link_lanes:first(Lanes), incarnation(Link)}.
-
 lose(Socket, Reason, #link{lanes = Lanes} = Link) when is_map_key(Socket, Lanes) ->
     case map_size(Lanes) of
         1 -> concluded(weft_link_peer:lost(Reason, Link#link.peer),
@@ -320,8 +300,6 @@ drop_all(Reason, #link{lanes = Lanes, cores = Cores, demand = Demand} = Link) ->
 
 down_above(Reason, #link{handler = Handler, above = Above} = Link) ->
     Link#link{above = Handler:link_down(Reason, Above)}.
-
-is_up(#link{lanes = Lanes}) -> map_size(Lanes) > 0.
 
 %% --- dialling ---------------------------------------------------------------------------------
 
@@ -423,26 +401,6 @@ idle(NowMs, #link{idle_since_ms = SinceMs, demand = Demand, dial = Dial} = Link)
         false when NowMs - SinceMs > IdleMs -> {stop, normal, drop_all(broken, Link)};
         false -> {noreply, Link}
     end.
-
-%% --- what others see --------------------------------------------------------------------------
-
-publish(#link{lanes = Lanes, peer = Peer, up_us = UpUs, demand = Demand, cores = Cores} = Link) ->
-    Row = #{dialling => state(Link) =:= dialling, wanted => weft_link_demand:is_wanted(Demand),
-            neighbour => weft_link_cores:is_neighbour(Cores), is_released => Link#link.is_released},
-    Told = maps:merge(weft_link_lanes:published(Lanes), weft_link_peer:published(Peer, UpUs)),
-    weft_link_table:publish(Link#link.key, maps:merge(Told, Row)),
-    Link.
-
-info_of(#link{peer = Peer, handler = Handler, above = Above} = Link) ->
-    #{node => Link#link.key, state => state(Link),
-      lanes => weft_link_lanes:info(Link#link.lanes),
-      incarnation => case Peer of #{incarnation := I} -> I; undefined -> undefined end,
-      rtt_us => Link#link.rtt_us, wanted => weft_link_demand:is_wanted(Link#link.demand),
-      ups => Link#link.ups, last_error => Link#link.last_error, above => Handler:info(Above)}.
-
-state(#link{lanes = Lanes}) when map_size(Lanes) > 0 -> up;
-state(#link{dial = Dial}) ->
-    case weft_link_dial:is_under_way(Dial) of true -> dialling; false -> down end.
 
 now_ms() -> erlang:monotonic_time(millisecond).
 now_us() -> erlang:monotonic_time(microsecond).
