@@ -58,8 +58,8 @@ told_of_failed_dial(Target) ->
 news_of_lanes_of_another_circuit_means_nothing_test() ->
     {Up, []} = weft_switch_core:lane_up(near, {<<>>, 0}, {[], []},
                                         weft_switch_core:new(here, <<"own">>, <<"hop">>, 1000)),
-    {Waiting, [_]} = weft_switch_core:forward(3, open_to(<<"behind@host">>), near,
-                                              {ok, <<"next">>, there}, 1, Up),
+    {Waiting, [_]} = weft_switch_gateway:forward(3, open_to(<<"behind@host">>), near,
+                                                 {ok, <<"next">>, there}, 1, Up),
     ?assertEqual({Waiting, []}, weft_switch_core:message({relay_lanes, 3, [far]}, Waiting)).
 
 %% --- gateways ---------------------------------------------------------------------------------

@@ -196,8 +196,8 @@ packet(Decoded, Raw, Peer, Lane, Known,
                     Switches);
         {open, Label, #{target := Target} = Open} ->
             decided(Peer, fun(Core) ->
-                              weft_switch_core:forward(Label, Open, Lane, next(Target, Lanes),
-                                                       ?RELAY_CIRCUITS_MAX, Core)
+                              weft_switch_gateway:forward(Label, Open, Lane, next(Target, Lanes),
+                                                          ?RELAY_CIRCUITS_MAX, Core)
                           end, Switches);
         {timed_out, Id} ->
             carry_out(weft_switch_core:timed_out(find(Id, Known), map_get(Peer, Links)), [],
@@ -232,7 +232,7 @@ labelled(Packet, Raw, Peer, Lane, #switches{links = Links} = Switches) ->
 
 relay(Relay, Label, Raw, Peer, #switches{links = Links} = Switches) ->
     {Waiting, Lane} = lane(Relay, weft_relay:preferred(Relay, Raw), Switches),
-    case weft_switch_core:relay(Relay, Label, Waiting, map_get(Peer, Links)) of
+    case weft_switch_gateway:relay(Relay, Label, Waiting, map_get(Peer, Links)) of
         {send, OtherLabel} ->
             write(Lane, weft_wire:relabel(Raw, OtherLabel), Switches);
         {done, Core, Effects} ->

@@ -2,7 +2,7 @@
 %% @doc The circuits of one link that pass through this node: they go on by another link.
 %%
 %% Each of the two links has a relay under its own label. The link to which the opener's packets
-%% come asks the other one (`forward' in `weft_switch_core'), and its relay waits until that one
+%% come asks the other one (`forward' in `weft_switch_gateway'), and its relay waits until that one
 %% has answered (`forwarded'). Each relay has the lanes of its own link and those of the other one,
 %% which it writes to. The links tell each other about their lanes, and about the end; what is to be
 %% told is returned.

@@ -8,8 +8,9 @@
 %% whose next lane has more than relay_bytes_max waiting is closed with `overload', and its session
 %% resumes. Circuits use all lanes of the link, those of a channel the lanes of that channel.
 %%
-%% `weft_switch_core' decides what leads where. This module carries it out, and delivers what
-%% arrives for sessions that this link hosts (`weft_input').
+%% `weft_switch_core' decides what leads where, for circuits that pass with `weft_switch_gateway'.
+%% This module carries it out, and delivers what arrives for sessions that this link hosts
+%% (`weft_input').
 -module(weft_switch).
 -behaviour(weft_link_handler).
 
@@ -84,8 +85,9 @@ packet({open, Label, #{target := Target, session := Id} = Open}, _Raw, Lane,
                   Target ->
                       weft_switch_core:opened(Label, Open, Lane, weft_sessions:find(Id), Core);
                   _ ->
-                      weft_switch_core:forward(Label, Open, Lane, weft_transit:next_link(Target),
-                                               weft_config:get(relay_circuits_max), Core)
+                      weft_switch_gateway:forward(Label, Open, Lane,
+                                                  weft_transit:next_link(Target),
+                                                  weft_config:get(relay_circuits_max), Core)
               end, Switch);
 packet({timed_out, Id}, _Raw, _Lane, #switch{core = Core} = Switch) ->
     carry_out({Core, weft_switch_core:timed_out(weft_sessions:find(Id), Core)}, Switch);
@@ -126,7 +128,7 @@ relay(Relay, Label, Raw, #switch{} = Switch) ->
     end.
 
 relay(Lane, Waiting, Relay, Label, Raw, #switch{core = Core0, relayed_bytes = Relayed} = Switch) ->
-    case weft_switch_core:relay(Relay, Label, Waiting, Core0) of
+    case weft_switch_gateway:relay(Relay, Label, Waiting, Core0) of
         {send, OtherLabel} ->
             _ = weft_lane:send(Lane, weft_wire:relabel(Raw, OtherLabel), byte_size(Raw)),
             weft_counters:add(relayed_packets, 1, relayed_bytes, byte_size(Raw)),

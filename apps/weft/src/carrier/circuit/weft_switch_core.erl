@@ -6,86 +6,48 @@
 %% decides; the simulator does so on simulated lanes. Links, lanes and sessions are opaque terms
 %% here.
 %%
-%% An end opens a circuit with the target's name; each gateway is told the next hop by its caller
-%% and lowers the hop limit. Each end has labels of its own (`weft_circuit_labels'). On a gateway a
-%% label is joined to one of another link (`weft_relay'). While the link is down, those to be opened
-%% wait (`weft_pending_circuits'). A circuit ends with a close in both directions. It is not
-%% repeated: a packet for an unknown label is answered by one.
+%% An end opens a circuit with the target's name. Each end has labels of its own
+%% (`weft_circuit_labels'). On a gateway a label is joined to one of another link
+%% (`weft_switch_gateway'). While the link is down, circuits to be opened wait
+%% (`weft_pending_circuits'). A circuit ends with a close in both directions. It is not repeated: a
+%% packet for an unknown label is answered by one.
 %%
-%% Races: a circuit may be closed while the next link has not answered yet (`forwarded' finds no
-%% label, and closes the other half); the last lane may be lost before a session has joined.
+%% Races: the last lane may be lost before a session has joined.
 -module(weft_switch_core).
 
 -export([new/4, lane_up/4, lane_down/2, link_down/2, dial_failed/2, is_up/1, is_pending/1,
          is_in_use/1, wants_lanes/1, info/1,
-         packet/3, opened/5, forward/6, overflow/3, timed_out/2, message/2, relay/4]).
--export_type([state/0, local/0, message/0, effect/0, verdict/0]).
+         packet/3, opened/5, overflow/3, timed_out/2, message/2]).
+-export_type([state/0, message/0, effect/0, verdict/0]).
+
+-import(weft_switch_state, [lanes_for/2, closed/4, local/3, watch/2, tell/2, forget/2, allocate/1,
+                            close_all/3]).
+
+-include("weft_switch_state.hrl").
 
 %% Circuits that may end at or pass through this node on one link; see also relay_circuits_max.
 -define(LABELS_MAX, 65536).
-
--type link() :: term().
--type lane() :: term().
--type session() :: term().
--type input() :: term().
--type label() :: weft_wire:label().
-
-%% A circuit that ends here.
--record(local, {kind :: weft_wire:stream_kind(), session :: session(), input :: input(),
-                far :: binary()}).
-
--type found() :: {ok, session(), input(), Peer :: binary()} | timed_out | error.
-
-%% What serves a circuit, and the name of its other end.
--type local() :: {weft_wire:stream_kind(), session(), input(), Far :: binary()}.
-
--type message() ::
-        %% From the sessions of this node.
-        {available, [session()]}
-      | {host, session()}
-      | {join, label(), [lane()], local()}
-      | {refused, label()}
-      | {taken, label()}
-      | {open, session(), input(), weft_wire:open()}
-      | {drop, label()}
-        %% From other links of this node.
-      | {forward, link(), [lane()], label(), weft_wire:open()}
-      | {forwarded, label(), weft_relay:side()}
-      | weft_relay:message()
-        %% A session, or another link, has ended.
-      | {down, session() | link()}.
-
--type effect() ::
-        {tell, session() | input(), Message :: tuple()}
-      | {link, link(), message()}
-      | {write, lane(), iodata()}
-      | {watch, session() | link()}
-        %% Start what serves a circuit that the peer has opened; the process of this link may
-        %% deliver input that comes by this link.
-      | {accept, weft_wire:stream_kind(), <<_:128>>, Source :: binary(), weft_relay:side(),
-         Host :: link() | own_process}.
 
 %% here: for the input of a session that this link delivers. pass: for the input of a session
 %% elsewhere. relay: to be sent on.
 -type verdict() :: {here, session()} | {pass, session(), input()} | {relay, weft_relay:relay()}
                  | {done, state(), [effect()]}.
 
--record(switch, {link :: link(),
-                 name :: binary(),
-                 next_label :: label(),
-                 labels = #{} :: #{label() => #local{} | weft_relay:relay()},
-                 lanes = [] :: weft_circuit_lanes:lanes(),
-                 pending = [] :: weft_pending_circuits:pending(),
-                 hosted = #{} :: #{session() => []},
-                 watched = #{} :: #{session() | link() => []},
-                 channels = #{} :: #{session() => weft_lane:key()},
-                 relay_bytes_max :: pos_integer()}).
--opaque state() :: #switch{}.
+-type state() :: weft_switch_state:state().
+-type effect() :: weft_switch_state:effect().
+-type message() :: weft_switch_state:message().
+-type lane() :: weft_switch_state:lane().
+-type session() :: weft_switch_state:session().
+-type input() :: weft_switch_state:input().
+-type label() :: weft_wire:label().
+
+-type found() :: {ok, session(), input(), Peer :: binary()} | timed_out | error.
 
 %% --- the link ---------------------------------------------------------------------------------
 
 %% @doc For the link called Link on this node, between the nodes of these names.
--spec new(link(), Own :: binary(), Peer :: binary(), RelayBytesMax :: pos_integer()) -> state().
+-spec new(weft_switch_state:link(), Own :: binary(), Peer :: binary(),
+          RelayBytesMax :: pos_integer()) -> state().
 new(Link, Own, Name, RelayBytesMax) ->
     #switch{link = Link, name = Name, relay_bytes_max = RelayBytesMax,
             next_label = weft_circuit_labels:first(Own, Name)}.
@@ -130,8 +92,6 @@ tell_lanes(#switch{link = Link, labels = Labels} = Switch) ->
     [{tell, Session, {weft_path, lanes, Link, Label, lanes_for(Kind, Switch)}}
      || {Label, #local{session = Session, kind = Kind}} <- maps:to_list(Labels)].
 
-lanes_for(Kind, #switch{lanes = Lanes}) -> weft_circuit_lanes:serving(Kind, Lanes).
-
 %% @doc All lanes are lost.
 -spec link_down(weft_link_handler:down_reason(), state()) -> {state(), [effect()]}.
 link_down(Reason, #switch{labels = Labels, name = Name, pending = Pending} = Switch0) ->
@@ -156,9 +116,6 @@ link_down(Reason, #switch{labels = Labels, name = Name, pending = Pending} = Swi
             {Switch, Lost ++ [{tell, Session, {weft_path, restarted, Incarnation}}
                               || Session <- lists:usort(Sessions ++ Waiting)]}
     end.
-
-closed(Session, Label, Reason, #switch{link = Link}) ->
-    {tell, Session, {weft_path, closed, Link, Label, Reason}}.
 
 %% @doc The neighbour cannot be dialled.
 -spec dial_failed(Reason :: term(), state()) -> {state(), [effect()]}.
@@ -228,10 +185,10 @@ input(Session, Input, _Switch) ->
     {pass, Session, Input}.
 
 relay_packet({close, Label, Reason}, _Relay, Switch) ->
-    done(lose_relay(Label, Reason, Switch));
+    done(weft_switch_gateway:lose(Label, Reason, Switch));
 relay_packet(Packet, Relay, Switch) ->
     case weft_relay:next(Relay) of
-        waiting -> done(lose_relay(element(2, Packet), broken, Switch));
+        waiting -> done(weft_switch_gateway:lose(element(2, Packet), broken, Switch));
         _ -> {relay, Relay}
     end.
 
@@ -253,18 +210,6 @@ timed_out({ok, Session, _Input, Name}, #switch{name = Name} = Switch) ->
     [closed(Session, any, timed_out, Switch)];
 timed_out(_, _Switch) -> [].
 
-%% @doc May a packet that came under Label go on, by a lane in which so much waits? Returns the
-%% label to send it under.
--spec relay(weft_relay:relay(), label(), Waiting :: non_neg_integer(), state()) ->
-          {send, label()} | {done, state(), [effect()]}.
-relay(Relay, Label, Waiting, #switch{relay_bytes_max = Max} = Switch0) when Waiting > Max ->
-    [Lane | _] = weft_relay:lanes(Relay),
-    {Switch, Lost} = lose_relay(Label, overload, Switch0),
-    {done, Switch, Lost ++ [{write, Lane, weft_wire:close(Label, overload)}]};
-relay(Relay, _Label, _Waiting, _Switch) ->
-    {_Link, _Lanes, NextLabel} = weft_relay:next(Relay),
-    {send, NextLabel}.
-
 %% --- circuits that the peer opens -------------------------------------------------------------
 
 %% @doc The peer opens a circuit to this node, for a session that the caller has looked up.
@@ -285,34 +230,6 @@ opened(Label, #{mode := new, kind := Kind, session := Id, source := Source}, _La
 opened(Label, #{session := Id}, Lane, Found, Switch) ->
     {Switch, [{write, Lane, weft_wire:timed_out(Id)} || Found =:= timed_out]
              ++ [{write, Lane, weft_wire:close(Label, gone)}]}.
-
-%% @doc The peer opens a circuit to another node; Next is the link that leads there. As many
-%% circuits as that may pass.
--spec forward(label(), weft_wire:open(), lane(), {ok, Next :: binary(), link()} | error,
-              CircuitsMax :: non_neg_integer(), state()) -> {state(), [effect()]}.
-forward(Label, #{hops := 0}, Lane, _Next, _CircuitsMax, Switch) ->
-    {Switch, [{write, Lane, weft_wire:close(Label, hop_limit)}]};
-forward(Label, #{hops := Hops, kind := Kind, source := Source} = Open, Lane, Next, CircuitsMax,
-        #switch{link = Self, name = Name, labels = Labels} = Switch) ->
-    case {Next, weft_relay:count(Labels) < CircuitsMax} of
-        {{ok, Via, Link}, true} when Via =/= Name ->
-            Lanes = lanes_for(Kind, Switch),
-            {Switch#switch{labels = weft_relay:add(Label, Kind, Source, Lanes, waiting, Labels)},
-             [{link, Link, {forward, Self, Lanes, Label, Open#{hops := Hops - 1}}}]};
-        {{ok, _, _}, false} ->
-            {Switch, [{write, Lane, weft_wire:close(Label, overload)}]};
-        _ ->
-            {Switch, [{write, Lane, weft_wire:close(Label, no_route)}]}
-    end.
-
-local(Label, {Kind, Session, Input, Far}, #switch{labels = Labels} = Switch) ->
-    Local = #local{kind = Kind, session = Session, input = Input, far = Far},
-    Switch#switch{labels = Labels#{Label => Local}}.
-
-watch(Pid, #switch{watched = Watched} = Switch) when is_map_key(Pid, Watched) ->
-    {Switch, []};
-watch(Pid, #switch{watched = Watched} = Switch) ->
-    {Switch#switch{watched = Watched#{Pid => []}}, [{watch, Pid}]}.
 
 %% --- messages from sessions -------------------------------------------------------------------
 
@@ -349,7 +266,7 @@ message({down, SessionOrLink}, #switch{labels = Labels} = Switch0) ->
     {Switch, Ended} = session_down(SessionOrLink, Switch1),
     {Switch, Lost ++ Ended};
 message(FromLink, Switch) ->
-    link_message(FromLink, Switch).
+    weft_switch_gateway:message(FromLink, Switch).
 
 %% The link may have lost its lanes meanwhile, and with the last one the circuit. If all lanes are
 %% others now, the peer may be another life of the node that uses the label for another circuit.
@@ -377,16 +294,6 @@ use_lanes(distribution, _Session, Switch) ->
 use_lanes(Kind, Session, #switch{channels = Channels} = Switch) ->
     Switch#switch{channels = Channels#{Session => weft_circuit_lanes:key(Kind)}}.
 
-%% To the peer, by the first lane, so that packets about labels keep their order.
-tell(_Packet, #switch{lanes = []}) -> [];
-tell(Packet, #switch{lanes = [{Lane, _Key} | _]}) -> [{write, Lane, Packet}].
-
-forget(Label, #switch{labels = Labels} = Switch) ->
-    Switch#switch{labels = maps:remove(Label, Labels)}.
-
-allocate(#switch{next_label = Label} = Switch) ->
-    {Label, Switch#switch{next_label = weft_circuit_labels:next(Label)}}.
-
 session_down(Session, #switch{labels = Labels, hosted = Hosted, watched = Watched,
                               pending = Pending, channels = Channels} = Switch) ->
     Own = [Label || {Label, #local{session = S}} <- maps:to_list(Labels), S =:= Session],
@@ -395,41 +302,6 @@ session_down(Session, #switch{labels = Labels, hosted = Hosted, watched = Watche
                                         channels = maps:remove(Session, Channels),
                                         pending = weft_pending_circuits:drop(Session, Pending)}).
 
-%% What served these circuits here is no more, so the peer is to forget them as well.
-close_all(Ended, Reason, #switch{labels = Labels} = Switch) ->
-    {Switch#switch{labels = maps:without(Ended, Labels)},
-     lists:append([tell(weft_wire:close(Label, Reason), Switch) || Label <- Ended])}.
-
-%% --- messages from other links ----------------------------------------------------------------
-
-link_message({forward, Link, _OtherLanes, Label, _Open}, #switch{lanes = []} = Switch) ->
-    {Switch, [{link, Link, {relay_closed, Label, no_route}}]};
-link_message({forward, Link, OtherLanes, OtherLabel, #{target := Target, kind := Kind} = Open},
-             Switch0) ->
-    {Label, #switch{link = Self, labels = Labels} = Switch1} = allocate(Switch0),
-    Lanes = lanes_for(Kind, Switch1),
-    Relaying = weft_relay:add(Label, Kind, Target, Lanes, {Link, OtherLanes, OtherLabel}, Labels),
-    {Switch, Watch} = watch(Link, Switch1#switch{labels = Relaying}),
-    {Switch, [{link, Link, {forwarded, OtherLabel, {Self, Lanes, Label}}} | Watch]
-             ++ tell(weft_wire:open(Label, Open), Switch)};
-link_message({forwarded, Label, {Link, _, OtherLabel} = Next},
-             #switch{labels = Labels, lanes = Lanes} = Switch) ->
-    case weft_relay:joined(Label, Next, Lanes, Labels) of
-        {Joined, Told} ->
-            {Watching, Watch} = watch(Link, Switch#switch{labels = Joined}),
-            {Watching, Told ++ Watch};
-        none ->
-            {Switch, [{link, Link, {relay_closed, OtherLabel, broken}}]}
-    end;
-link_message({relay_lanes, Label, Lanes}, #switch{labels = Labels} = Switch) ->
-    {Switch#switch{labels = weft_relay:next_lanes_changed(Label, Lanes, Labels)}, []};
-link_message({relay_closed, Label, Reason}, #switch{labels = Labels} = Switch) ->
-    case Labels of
-        #{Label := #local{}} -> {Switch, []};
-        #{Label := _Relay} -> close_all([Label], Reason, Switch);
-        _ -> {Switch, []}
-    end.
-
 %% --- losing labels ----------------------------------------------------------------------------
 
 lose_label(Label, Reason, #switch{labels = Labels, name = Name} = Switch) ->
@@ -437,12 +309,8 @@ lose_label(Label, Reason, #switch{labels = Labels, name = Name} = Switch) ->
         #{Label := #local{session = Session, far = Far}} ->
             {forget(Label, Switch), [closed(Session, Label, known(Reason, Far, Name), Switch)]};
         #{Label := Relay} ->
-            lose_relay(Label, known(Reason, weft_relay:far(Relay), Name), Switch)
+            weft_switch_gateway:lose(Label, known(Reason, weft_relay:far(Relay), Name), Switch)
     end.
-
-lose_relay(Label, Reason, #switch{labels = Labels} = Switch) ->
-    {Left, Told} = weft_relay:lose(Label, Reason, Labels),
-    {Switch#switch{labels = Left}, Told}.
 
 %% The end of the neighbour says something definite only about circuits that end at it.
 known(broken, _Far, _Name) -> broken;
