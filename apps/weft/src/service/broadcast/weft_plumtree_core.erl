@@ -12,10 +12,10 @@
 %%     comes, the next node that named the message is asked after `regraft_ms'.</li>
 %% <li>If a message came over more hops than another neighbour brought or named it with
 %%     (`optimise_hops' more), the eager link moves to that neighbour.</li>
-%% <li>One sender at a time shapes the shared tree, see `shape/3'. A message of another sender first
-%%     goes over all links (`spread'), up to `spread_links' lazy ones at each node, and then over
-%%     the tree from many places at once. So it need not go up one branch and then down all
-%%     others.</li>
+%% <li>One sender at a time shapes the shared tree (`weft_plumtree_trees'). A message of another
+%%     sender first goes over all links (`spread'), up to `spread_links' lazy ones at each node, and
+%%     then over the tree from many places at once. So it need not go up one branch and then down
+%%     all others.</li>
 %% <li>Every `exchange_ms', and when a link comes up, a neighbour is told what is in the cache
 %%     (`have'); it asks for what it lacks (`want') and names what is lacking here. So messages also
 %%     cross links that did not exist when they were sent, for `cache_ms'.</li>
@@ -37,19 +37,15 @@
     life :: non_neg_integer(),
     count = 0 :: non_neg_integer(),
     neighbours = #{} :: #{weft_core:node_id() => []},
-    %% The lazy links of each tree; all others are eager.
-    lazy = #{} :: #{tree() => #{weft_core:node_id() => []}},
+    trees = weft_plumtree_trees:new() :: weft_plumtree_trees:trees(),
     delivered :: weft_delivered:delivered(),
     cache :: weft_message_cache:cache(),
-    %% Named but not received: when to ask next, and the nodes to ask, in the order in which they
-    %% named it.
-    missing = #{} :: #{weft_delivered:id() => {DueMs :: integer(), [announcer()]}},
+    missing = weft_plumtree_missing:new() :: weft_plumtree_missing:missing(),
     %% When the timer for the next of them fires.
     graft_at_ms = none :: none | integer(),
     %% To be named to these lazy neighbours in the next batch, newest first.
     batch = [] :: [{weft_delivered:id(), Hops :: pos_integer(), [weft_core:node_id()]}],
-    %% The sender whose messages shape the shared tree, and when it was last heard.
-    shaper = none :: none | {weft_core:node_id(), LastMs :: integer()},
+    shaper = none :: weft_plumtree_trees:shaper(),
     %% The last message that shapes the tree: its hops, and the neighbour that brought it.
     latest = none :: none | {weft_delivered:id(), Hops :: pos_integer(), weft_core:node_id()},
     counts = #{duplicates => 0, grafts_out => 0, grafts_in => 0, prunes_out => 0,
@@ -59,8 +55,7 @@
     %% Effects of the present event, newest first.
     out = [] :: weft_core:effects()}).
 
--type tree() :: all | weft_core:node_id().
--type announcer() :: {weft_core:node_id(), Hops :: pos_integer()}.
+-type tree() :: weft_plumtree_trees:tree().
 -type message() ::
     {1, {gossip, weft_delivered:id(), Hops :: pos_integer(), binary()}
       | {spread, weft_delivered:id(), Hops :: pos_integer(), reach(), binary()}
@@ -120,9 +115,10 @@ on({message, _From, _NewerVersion}, _NowMs, State) ->
     State;
 on({neighbour_up, Node}, _NowMs, #state{neighbours = Neighbours} = State) ->
     tell_cache(Node, State#state{neighbours = Neighbours#{Node => []}});
-on({neighbour_down, Node, _Reason}, _NowMs, #state{neighbours = Neighbours, lazy = Lazy} = State) ->
+on({neighbour_down, Node, _Reason}, _NowMs,
+   #state{neighbours = Neighbours, trees = Trees} = State) ->
     State#state{neighbours = maps:remove(Node, Neighbours),
-                lazy = maps:map(fun(_, Nodes) -> maps:remove(Node, Nodes) end, Lazy)};
+                trees = weft_plumtree_trees:lost(Node, Trees)};
 on({command, Ref, {broadcast, Payload}}, NowMs, State0) when is_binary(Payload) ->
     #state{self = Self, life = Life, count = Count} = State0,
     State = shape(Self, NowMs, State0),
@@ -208,42 +204,21 @@ more(_How, _Lazy, State) ->
 reach(#state{latest = {_Id, Hops, _From}}) -> min(?REACH_MAX, Hops div 2);
 reach(_State) -> 0.
 
-%% Eager and lazy neighbours except From, in term order.
-split(From, Tree, #state{neighbours = Neighbours, lazy = Trees}) ->
-    Lazy = maps:get(Tree, Trees, #{}),
-    lists:partition(fun(Node) -> not is_map_key(Node, Lazy) end,
-                    lists:sort(maps:keys(maps:remove(From, Neighbours)))).
+split(From, Tree, #state{neighbours = Neighbours, trees = Trees}) ->
+    weft_plumtree_trees:split(From, Tree, Neighbours, Trees).
 
 tree(_Root, #state{options = #{trees := shared}}) -> all;
 tree(Root, _State) -> Root.
 
-set(How, Node, Tree, #state{neighbours = Neighbours, lazy = Trees} = State)
+set(How, Node, Tree, #state{neighbours = Neighbours, trees = Trees} = State)
   when is_map_key(Node, Neighbours) ->
-    Lazy0 = maps:get(Tree, Trees, #{}),
-    Lazy = case How of
-               eager -> maps:remove(Node, Lazy0);
-               lazy -> Lazy0#{Node => []}
-           end,
-    State#state{lazy = bound(option(trees_max, State), Tree, Trees#{Tree => Lazy})};
+    Max = option(trees_max, State),
+    State#state{trees = weft_plumtree_trees:set(How, Node, Tree, Max, Trees)};
 set(_How, _GoneNode, _Tree, State) ->
     State.
 
-%% A tree that is forgotten is built anew with its next message.
-bound(Max, _Keep, Trees) when map_size(Trees) =< Max -> Trees;
-bound(_Max, Keep, Trees) -> maps:remove(hd(lists:sort(maps:keys(maps:remove(Keep, Trees)))), Trees).
-
-%% If messages of several senders that travel at once all removed links, each would cut a cycle at a
-%% different place, and the tree would fall into pieces. So one sender at a time shapes the shared
-%% tree: the least of those heard within `shape_ms'. Messages of other senders do not change it.
 shape(Root, NowMs, #state{shaper = Shaper} = State) ->
-    case Shaper of
-        {Other, LastMs} when Other < Root ->
-            case NowMs - LastMs < option(shape_ms, State) of
-                true -> State;
-                false -> State#state{shaper = {Root, NowMs}}
-            end;
-        _ -> State#state{shaper = {Root, NowMs}}
-    end.
+    State#state{shaper = weft_plumtree_trees:shaper(Root, NowMs, option(shape_ms, State), Shaper)}.
 
 is_shaper(Root, #state{shaper = {Root, _}}) -> true;
 is_shaper(_Root, #state{options = #{trees := Trees}}) -> Trees =:= per_root.
@@ -259,13 +234,13 @@ send_prune(Node, Tree, State) ->
     send(Node, {prune, Tree}, set(lazy, Node, Tree, count(prunes_out, State))).
 
 arrived(Id, #state{missing = Missing} = State) ->
-    State#state{missing = maps:remove(Id, Missing)}.
+    State#state{missing = weft_plumtree_missing:arrived(Id, Missing)}.
 
 %% If another neighbour would have brought the message over far fewer hops, it is to bring the next
 %% ones.
 optimise({{Root, _}, _} = Id, Hops, From, #state{missing = Missing} = State0) ->
     State = arrived(Id, State0),
-    {_, Announcers} = maps:get(Id, Missing, {none, []}),
+    Announcers = weft_plumtree_missing:announcers(Id, Missing),
     Latest = case is_shaper(Root, State) of
                  true -> State#state{latest = {Id, Hops, From}};
                  false -> State
@@ -321,56 +296,47 @@ send_batch(#state{batch = Batch} = State) ->
 add_named(Named, Nodes, Acc) ->
     lists:foldl(fun(Node, A) -> A#{Node => [Named | maps:get(Node, A, [])]} end, Acc, Nodes).
 
-note(Id, {Node, Hops} = Announcer, NowMs, State) ->
-    #state{missing = Missing, delivered = Delivered} = State,
-    case {weft_delivered:is_new(Id, Delivered), Missing} of
-        {false, _} -> shorter(Id, Hops, Node, State);
-        {true, #{Id := {DueMs, Announcers}}} ->
-            State#state{missing = Missing#{Id := {DueMs, Announcers ++ [Announcer]}}};
-        {true, #{}} ->
-            case map_size(Missing) < option(missing_max, State) of
-                true -> wait_for(Id, NowMs + option(graft_ms, State), [Announcer], NowMs, State);
-                false -> State
-            end
+note(Id, {Node, Hops} = Announcer, NowMs, #state{delivered = Delivered} = State) ->
+    case weft_delivered:is_new(Id, Delivered) of
+        true -> named(Id, Announcer, NowMs, State);
+        false -> shorter(Id, Hops, Node, State)
     end.
 
-wait_for(Id, DueMs, Announcers, NowMs, #state{missing = Missing} = State) ->
-    set_timer(DueMs, NowMs, State#state{missing = Missing#{Id => {DueMs, Announcers}}}).
+named(Id, Announcer, NowMs, #state{missing = Missing0} = State0) ->
+    DueMs = NowMs + option(graft_ms, State0),
+    {Which, Missing} = weft_plumtree_missing:named(Id, Announcer, DueMs,
+                                                   option(missing_max, State0), Missing0),
+    State = State0#state{missing = Missing},
+    case Which of
+        first -> set_timer(DueMs, NowMs, State);
+        _AgainOrFull -> State
+    end.
 
 set_timer(DueMs, _NowMs, #state{graft_at_ms = AtMs} = State) when AtMs =< DueMs ->
     State;
 set_timer(DueMs, NowMs, State) ->
     emit({after_ms, max(0, DueMs - NowMs), {graft, DueMs}}, State#state{graft_at_ms = DueMs}).
 
-%% Asks the next announcer of each message that is due. If none is left, another `ihave' or the
-%% exchange has to name it again.
-graft_due(NowMs, #state{missing = Missing} = State0) ->
-    Due = lists:sort([Id || {Id, {DueMs, _}} <- maps:to_list(Missing), DueMs =< NowMs]),
-    {Asked, State} = lists:foldl(fun(Id, Acc) -> next_announcer(Id, NowMs, Acc) end,
-                                 {#{}, State0}, Due),
+%% Asks for each message that is due, in one message to each node for each tree.
+graft_due(NowMs, #state{missing = Missing0, neighbours = Neighbours} = State0) ->
+    NextMs = NowMs + option(regraft_ms, State0),
+    {Asked, Missing} = weft_plumtree_missing:due(NowMs, NextMs, Neighbours, Missing0),
+    State = State0#state{missing = Missing},
+    ByTree = lists:foldr(fun({{{Root, _}, _} = Id, Node}, Acc) ->
+                             Key = {Node, tree(Root, State)},
+                             Acc#{Key => [Id | maps:get(Key, Acc, [])]}
+                         end, #{}, Asked),
     next_timer(NowMs, lists:foldl(fun({{Node, Tree}, Ids}, S) -> graft(Node, Tree, Ids, S) end,
-                                  State, lists:sort(maps:to_list(Asked)))).
-
-next_announcer({{Root, _}, _} = Id, NowMs, {Asked, #state{missing = Missing} = State}) ->
-    #{Id := {_, Announcers}} = Missing,
-    case [Node || {Node, _} <- Announcers, is_map_key(Node, State#state.neighbours)] of
-        [Node | _] ->
-            Key = {Node, tree(Root, State)},
-            Rest = tl(lists:dropwhile(fun({N, _}) -> N =/= Node end, Announcers)),
-            {Asked#{Key => [Id | maps:get(Key, Asked, [])]},
-             State#state{missing = Missing#{Id := {NowMs + option(regraft_ms, State), Rest}}}};
-        [] ->
-            {Asked, State#state{missing = maps:remove(Id, Missing)}}
-    end.
+                                  State, lists:sort(maps:to_list(ByTree)))).
 
 graft(Node, Tree, Ids, State) ->
-    send(Node, {graft, Tree, lists:reverse(Ids)},
-         set(eager, Node, Tree, count(grafts_out, State))).
+    send(Node, {graft, Tree, Ids}, set(eager, Node, Tree, count(grafts_out, State))).
 
-next_timer(_NowMs, #state{missing = Missing} = State) when map_size(Missing) =:= 0 ->
-    State;
 next_timer(NowMs, #state{missing = Missing} = State) ->
-    set_timer(lists:min([DueMs || {DueMs, _} <- maps:values(Missing)]), NowMs, State).
+    case weft_plumtree_missing:next_due_ms(Missing) of
+        none -> State;
+        DueMs -> set_timer(DueMs, NowMs, State)
+    end.
 
 %% For messages no longer kept here the other side will ask another node.
 give(Ids, To, #state{cache = Cache} = State) ->
@@ -400,7 +366,7 @@ unknown(Summary, #state{delivered = Delivered, missing = Missing} = State) ->
     Ids = [{Origin, Number} || {Origin, Ranges} <- Summary, {First, Last} <- Ranges,
                                Number <- lists:seq(max(First, Last - Max), Last)],
     lists:sublist([Id || Id <- Ids, weft_delivered:is_new(Id, Delivered),
-                         not is_map_key(Id, Missing)], Max).
+                         not weft_plumtree_missing:is_missing(Id, Missing)], Max).
 
 ask_for(Ids, Node, State) ->
     send_unless_empty(Node, want, Ids, State).
@@ -420,12 +386,11 @@ exchange_later(#state{rand = Rand0} = State) ->
 
 %% --- figures ----------------------------------------------------------------------------------
 
-info(#state{neighbours = Neighbours, lazy = Trees, missing = Missing, cache = Cache,
+info(#state{neighbours = Neighbours, trees = Trees, missing = Missing, cache = Cache,
             counts = Counts}) ->
-    Count = max(1, map_size(Trees)),
-    Lazy = lists:sum([map_size(Nodes) || Nodes <- maps:values(Trees)]),
-    Counts#{trees => Count, lazy => Lazy, eager => Count * map_size(Neighbours) - Lazy,
-            missing => map_size(Missing), cached => weft_message_cache:size(Cache)}.
+    maps:merge(Counts#{missing => weft_plumtree_missing:count(Missing),
+                       cached => weft_message_cache:size(Cache)},
+               weft_plumtree_trees:figures(Neighbours, Trees)).
 
 count(What, #state{counts = Counts} = State) ->
     State#state{counts = maps:update_with(What, fun(N) -> N + 1 end, Counts)}.
