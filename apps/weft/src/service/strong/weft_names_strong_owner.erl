@@ -21,8 +21,8 @@
 %%
 %% This module handles commands, answers and timers. It works on leases with the names that depend
 %% on them (`weft_names_strong_leases', `weft_names_strong_holdings'), on requests
-%% (`weft_names_strong_asks', `weft_names_strong_requests', `weft_names_strong_route'), and on names
-%% that other nodes are to give up (`weft_names_strong_removal').
+%% (`weft_names_strong_asks', `weft_names_strong_requests', `weft_names_strong_route'). Names that
+%% other nodes are to give up are with `weft_names_strong_taking'.
 -module(weft_names_strong_owner).
 
 -export([new/0, command/4, answer/5, gone/3, lose_all/2, up/3, down/3, tick/2, info/1]).
@@ -32,7 +32,7 @@
 -import(weft_names_strong_leases, [held/3, effect/2, part/2, put_part/3, life/2, cached/4,
                                    uncached/2, cache/2, owned/5, released/2, lost/3, sum/2,
                                    extended/4]).
--import(weft_names_strong_asks, [request/6, started/3, leader/3, led_by/3, request/2, removed/2,
+-import(weft_names_strong_asks, [request/6, started/3, led_by/3, request/2, removed/2,
                                  untouched/2, resent/3, ids/2, renew/3, elsewhere/3, again/3]).
 
 -include("weft_names_strong_owner.hrl").
@@ -82,10 +82,8 @@ done(#owner{out = Out} = Owner) ->
 
 asked({whereis, Name, _}, From, DeadlineMs, Owner, Env) ->
     started(request(Name, {read, {name, Name}}, From, none, DeadlineMs, Env), Owner, Env);
-asked({remove, Name, _}, From, DeadlineMs, #owner{requests = Requests0} = Owner, Env) ->
-    {Ref, Requests} = ?REQUESTS:number(Requests0),
-    Removals = ?REMOVAL:add(Ref, {Name, From, DeadlineMs}, Owner#owner.removals),
-    read_for({Ref, Name, DeadlineMs}, Owner#owner{requests = Requests, removals = Removals}, Env);
+asked({remove, Name, _}, From, DeadlineMs, Owner, Env) ->
+    weft_names_strong_taking:wanted(Name, From, DeadlineMs, Owner, Env);
 asked({names, P, _}, From, DeadlineMs, Owner, Env) ->
     Times = {map_get(now_ms, Env), DeadlineMs},
     started(?REQUESTS:request({none, P}, {read, names}, From, none, Times), Owner, Env);
@@ -261,7 +259,8 @@ instead(Token, Id, #{wire := {register, Name, Pid, Meta, _}} = Request, Owner, E
 failed(Id, Reason, Owner, Env) ->
     case request(Id, Owner) of
         none -> Owner;
-        #{from := {removal, Ref}} -> removal_failed(Ref, Reason, ended(Id, Owner, Env));
+        #{from := {removal, Ref}} ->
+            weft_names_strong_taking:failed(Ref, Reason, ended(Id, Owner, Env));
         Request -> ended(Id, reply(Request, {error, Reason}, Owner), Env)
     end.
 
@@ -272,7 +271,7 @@ read(Id, Value, Owner, Env) ->
     end.
 
 value(Value, #{from := {removal, Ref}, name := Name}, Owner, Env) ->
-    removal_read(Ref, Value, Name, uncached(Name, Owner), Env);
+    weft_names_strong_taking:read(Ref, Value, Name, uncached(Name, Owner), Env);
 value({Pid, Token, Meta} = Value, #{name := Name} = Request, Owner, Env) ->
     reply(Request, {ok, Pid, Token, Meta}, cached(Name, Value, Owner, Env));
 value({names, Names}, Request, Owner, _Env) ->
@@ -280,37 +279,7 @@ value({names, Names}, Request, Owner, _Env) ->
 value(undefined, #{name := Name} = Request, Owner, _Env) ->
     reply(Request, undefined, uncached(Name, Owner)).
 
-%% --- names that other nodes are to give up ----------------------------------------------------
-
-read_for({Ref, Name, DeadlineMs}, Owner, Env) ->
-    started(request(Name, {read, {name, Name}}, {removal, Ref}, none, DeadlineMs, Env), Owner,
-            Env).
-
-removal_read(Ref, Value, Name, #owner{removals = Removals0} = Owner0, Env) ->
-    #{now_ms := NowMs, incarnation := Incarnation, self := Self, options := Options} = Env,
-    #{partitions := Partitions, retry_ms := RetryMs} = Options,
-    {Step, Removals} = ?REMOVAL:read(Ref, Value, NowMs + RetryMs, Removals0),
-    Owner1 = Owner0#owner{removals = Removals},
-    case Step of
-        {done, From, Reply} -> answer_to(From, Reply, Owner1);
-        {give_back, Name, Token} ->
-            P = weft_names_strong_homes:partition(Name, Partitions),
-            {Leader, Owner} = leader(P, Owner1, Env),
-            Asker = {Self, Incarnation, Ref},
-            effect({send, Leader, {removal, {remove, P, Asker, Name, Token}}}, Owner);
-        wait -> Owner1
-    end.
-
-removal_failed(Ref, Reason, #owner{removals = Removals0} = Owner) ->
-    {Askers, Removals} = ?REMOVAL:failed(Ref, Removals0),
-    lists:foldl(fun(From, C) -> answer_to(From, {error, Reason}, C) end,
-                Owner#owner{removals = Removals}, Askers).
-
-removal_tick(#owner{removals = Removals0} = Owner0, #{now_ms := NowMs} = Env) ->
-    {Read, Over, Removals} = ?REMOVAL:due(NowMs, Removals0),
-    Owner = lists:foldl(fun(From, C) -> answer_to(From, {error, timeout}, C) end,
-                         Owner0#owner{removals = Removals}, Over),
-    lists:foldl(fun(Removal, C) -> read_for(Removal, C, Env) end, Owner, Read).
+%% --- names that are to be given up ------------------------------------------------------------
 
 %% @doc A replica asks this node to give up a name, for a node that wants it.
 -spec give_back(Home :: node(), asker(), {Name :: term(), Token :: pos_integer()}, owner(),
@@ -324,15 +293,8 @@ give_back(Home, Asker, {Name, Token}, Owner, Env) ->
 
 %% @doc What this node asked for was done.
 -spec given_back(asker(), Token :: pos_integer(), owner(), env()) -> changed().
-given_back({Self, Incarnation, Ref}, Token, #owner{removals = Removals0} = Owner,
-           #{self := Self, incarnation := Incarnation}) ->
-    case ?REMOVAL:given_back(Ref, Token, Removals0) of
-        {{done, From, Reply}, Removals} ->
-            done(answer_to(From, Reply, Owner#owner{removals = Removals}));
-        {wait, _} -> {Owner, []}
-    end;
-given_back(_OfAnEarlierLife, _Token, Owner, _Env) ->
-    {Owner, []}.
+given_back(Asker, Token, Owner, Env) ->
+    done(weft_names_strong_taking:given_back(Asker, Token, Owner, Env)).
 
 %% --- what this node owns ----------------------------------------------------------------------
 
@@ -409,7 +371,7 @@ tick(#owner{parts = Parts, cache = Cache} = Owner,
     Swept = cache(weft_names_strong_cache:sweep(NowMs, CacheMs, Cache), Owner),
     Ticked = lists:foldl(fun(P, C) -> part_tick(P, C, Env) end, Swept,
                          lists:sort(maps:keys(Parts))),
-    done(removal_tick(Ticked, Env)).
+    done(weft_names_strong_taking:tick(Ticked, Env)).
 
 part_tick(P, Owner0, #{now_ms := NowMs, options := Options} = Env) ->
     #{renew_ms := RenewMs, lease_ms := LeaseMs} = Options,

@@ -22,10 +22,10 @@
                renewal = none :: none | {integer(), Ms :: integer()}}).
 
 -record(owner, {parts = #{} :: #{non_neg_integer() => #part{}},
-                 routes = weft_names_strong_route:new() :: weft_names_strong_route:routes(),
-                 requests = ?REQUESTS:new() :: ?REQUESTS:requests(),
-                 holdings = ?HOLDINGS:new() :: ?HOLDINGS:holdings(),
-                 removals = ?REMOVAL:new() :: ?REMOVAL:removals(),
-                 cache = weft_names_strong_cache:new() :: weft_names_strong_cache:cache(),
-                 %% Effects, newest first.
-                 out = [] :: [term()]}).
+                routes = weft_names_strong_route:new() :: weft_names_strong_route:routes(),
+                requests = ?REQUESTS:new() :: ?REQUESTS:requests(),
+                holdings = ?HOLDINGS:new() :: ?HOLDINGS:holdings(),
+                removals = ?REMOVAL:new() :: ?REMOVAL:removals(),
+                cache = weft_names_strong_cache:new() :: weft_names_strong_cache:cache(),
+                %% Effects, newest first.
+                out = [] :: [term()]}).

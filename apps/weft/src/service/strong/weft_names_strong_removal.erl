@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Taking strong names away from their owners: the part of the node that asks. Belongs to
-%% `weft_names_strong_owner', which sends, and knows the time. Pure.
+%% `weft_names_strong_taking', which sends, and knows the time. Pure.
 %%
 %% Only the replicas know whether a name is free, and only its owner can stop believing in it before
 %% its lease ends. So the name is read, and the replica that leads tells the owner to give up
