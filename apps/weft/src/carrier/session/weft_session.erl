@@ -7,7 +7,7 @@
 %% as on any busy connection. When the stream ends the session ends, and this is the nodedown.
 %%
 %% A connection has these processes: the process of `dist_util' (handshake, ticks), this one, and
-%% the one that delivers input (`weft_input'). They end together.
+%% the one that delivers input (`weft_session_input'). They end together.
 -module(weft_session).
 -behaviour(gen_server).
 
@@ -25,14 +25,8 @@
 %% What goes out at a disconnect, at most.
 -define(LAST_PACKETS, 10000).
 
-%% Words of heap and of binaries between garbage collections. With much to send, what is queued
-%% survives many collections; with the VM's own sizes a third of the work was to copy it again and
-%% again. The sizes from before are restored when there is nothing to send at a tick.
+%% With more than that to send it takes more memory than usual, until there is nothing at a tick.
 -define(BUSY_QUEUE_BYTES, 131072).
--define(BUSY_HEAP, [{min_heap_size, 50000}, {min_bin_vheap_size, 1000000}]).
-
-%% What a tick takes after the process has given its memory back is less.
--define(RESTING_WORDS, 1600).
 
 -record(session, {node :: node() | undefined,
                   name :: binary(),
@@ -42,7 +36,7 @@
                   stream :: weft_stream:stream(),
                   outlet :: weft_outlet:outlet(),
                   handle :: erlang:dist_handle() | undefined,
-                  usual_heap :: [{atom(), non_neg_integer()}] | undefined,
+                  usual_heap :: weft_session_memory:usual() | undefined,
                   connecting :: gen_server:from() | undefined,
                   %% Does the kernel know of this attempt?
                   is_begun = false :: boolean(),
@@ -137,10 +131,7 @@ init({initiator, Node, Creator}) ->
     end;
 init({acceptor, Id, Peer, Path, Host}) ->
     Counters = weft_session_counters:new(),
-    {Input, Hosted} = case Host of
-                          own_process -> {own_input(Counters), false};
-                          Link -> {Link, true}
-                      end,
+    {Input, Hosted} = weft_session_input:of_acceptor(Host, Counters),
     case weft_stream:acceptor(distribution, Id, Peer, Path, Counters, Input) of
         {ok, Stream} ->
             ok = weft_circuit:join(Path, distribution, Peer, Input, Counters),
@@ -154,25 +145,13 @@ init({acceptor, Id, Peer, Path, Host}) ->
 initiator(Node, Creator) ->
     link(Creator),
     Counters = weft_session_counters:new(),
-    {Input, Hosted} = input(weft_next_hop:choose(Node), Node, Counters),
+    {Input, Hosted} = weft_session_input:of_initiator(Node, Counters),
     {ok, #session{node = Node, name = atom_to_binary(Node), counters = Counters, input = Input,
                   hosted = Hosted, outlet = outlet(),
                   stream = weft_stream:initiator(distribution, Node, Counters, Input)}}.
 
-input(direct, Node, Counters) ->
-    case weft_links:ensure(Node) of
-        {ok, Link} -> weft_link_handler:tell(Link, {host, self(), Counters}), {Link, true};
-        {error, not_running} -> {own_input(Counters), false}
-    end;
-input(_ViaOrNoRoute, _Node, Counters) ->
-    {own_input(Counters), false}.
-
 outlet() ->
     weft_outlet:new(weft_config:get(queue_bytes)).
-
-own_input(Counters) ->
-    {ok, Input} = weft_input_proc:start_link(self(), Counters, weft_config:get(window_bytes)),
-    Input.
 
 %% --- calls ------------------------------------------------------------------------------------
 
@@ -199,11 +178,11 @@ handle_call(is_to_end, _From, #session{is_begun = IsBegun, handle = Handle} = Se
 handle_call(counters, _From, #session{counters = Counters} = Session) ->
     reply(Counters, Session);
 handle_call({setopts, Options}, _From, Session) ->
-    reply(with_socket(fun(S) -> weft_transport:user_setopts(S, Options) end, Session), Session);
-handle_call({peername, Node}, _From, Session) ->
-    reply(peername_of(Node, weft_config:get(lanes), Session), Session);
+    reply(weft_session_socket:setopts(Options, Session#session.stream), Session);
 handle_call({getopts, Options}, _From, Session) ->
-    reply(with_socket(fun(S) -> weft_transport:getopts(S, Options) end, Session), Session);
+    reply(weft_session_socket:getopts(Options, Session#session.stream), Session);
+handle_call({peername, Node}, _From, Session) ->
+    reply(weft_session_socket:peername(Node, Session#session.stream), Session);
 handle_call(info, _From, Session) ->
     reply(info_of(Session), Session);
 handle_call(Request, _From, Session) ->
@@ -218,29 +197,11 @@ handle_cast(Request, Session) ->
 code_change(_Version, #session{stream = Stream} = Session, _Extra) ->
     {ok, Session#session{stream = weft_stream:code_change(Stream)}}.
 
-peername_of(Node, 1, #session{stream = Stream} = Session) ->
-    #{link := Link} = weft_stream:info(Stream),
-    case weft_links:lookup(Node) of
-        {ok, Link} -> with_socket(fun weft_transport:peername/1, Session);
-        _Other -> {error, circuit}
-    end;
-peername_of(_Node, _Lanes, _Session) ->
-    {error, lanes}.
-
-with_socket(Fun, #session{stream = Stream}) ->
-    case weft_stream:socket(Stream) of
-        {ok, Socket} -> Fun(Socket);
-        Error -> Error
-    end.
-
 %% The VM has a handle for the connection: from now on this process fetches and delivers its frames.
 connected(Node, Handle, #session{input = Input, hosted = Hosted, outlet = Outlet} = Session) ->
     _ = process_flag(trap_exit, true),
     ok = erlang:dist_ctrl_input_handler(Handle, Input),
-    ok = case Hosted of
-             true -> weft_link_handler:tell(Input, {connected, self(), Handle});
-             false -> weft_input_proc:connected(Input, Handle)
-         end,
+    ok = weft_session_input:connected(Handle, {Input, Hosted}),
     %% What the handshake left would stay for many messages.
     _ = erlang:garbage_collect(),
     Session#session{node = Node, handle = Handle, outlet = weft_outlet:connected(Handle, Outlet)}.
@@ -353,14 +314,12 @@ rest(#session{outlet = Outlet, stream = Stream} = Session) ->
         false ->
             case weft_stream:rest(Stream) of
                 true -> {noreply, Session, hibernate};
-                false -> resting(process_info(self(), total_heap_size), Session)
+                false -> resting(weft_session_memory:is_little(), Session)
             end
     end.
 
-resting({total_heap_size, Words}, Session) when Words > ?RESTING_WORDS ->
-    {noreply, Session, hibernate};
-resting(_Little, Session) ->
-    {noreply, Session}.
+resting(true, Session) -> {noreply, Session};
+resting(false, Session) -> {noreply, Session, hibernate}.
 
 reply(Reply, Session) ->
     case ready(Session) of
@@ -397,7 +356,7 @@ fetch(#session{outlet = Outlet} = Session) ->
 
 with_heap(#session{usual_heap = undefined, outlet = Outlet} = Session) ->
     case weft_outlet:queued_bytes(Outlet) > ?BUSY_QUEUE_BYTES of
-        true -> Session#session{usual_heap = set_heap(?BUSY_HEAP)};
+        true -> Session#session{usual_heap = weft_session_memory:take()};
         false -> Session
     end;
 with_heap(Session) ->
@@ -405,14 +364,14 @@ with_heap(Session) ->
 
 usual_heap(#session{usual_heap = [_ | _] = Usual, outlet = Outlet} = Session) ->
     case weft_outlet:queued_bytes(Outlet) of
-        0 -> _ = set_heap(Usual), Session#session{usual_heap = undefined};
-        _ -> Session
+        0 ->
+            ok = weft_session_memory:give_back(Usual),
+            Session#session{usual_heap = undefined};
+        _ ->
+            Session
     end;
 usual_heap(Session) ->
     Session.
-
-set_heap(Sizes) ->
-    [{Flag, process_flag(Flag, Size)} || {Flag, Size} <- Sizes].
 
 send_next(#session{stream = Stream} = Session) ->
     send_next(weft_stream:room(express, Stream), Session).

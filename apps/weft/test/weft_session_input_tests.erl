@@ -1,0 +1,58 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The link to the peer delivers what comes over it; who goes another way has a process for it.
+-module(weft_session_input_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(INPUT, weft_session_input).
+-define(PEER, peer@host).
+
+the_link_to_the_peer_delivers_test() ->
+    with_link(fun() ->
+                  Counters = weft_session_counters:new(),
+                  ?assertEqual({self(), true}, ?INPUT:of_initiator(?PEER, Counters)),
+                  ?assertEqual({host, self(), Counters}, told(host))
+              end).
+
+%% As on a node whose links are about to begin again.
+without_links_there_is_a_process_for_it_test() ->
+    {Own, false} = ?INPUT:of_initiator(?PEER, weft_session_counters:new()),
+    ?assert(is_linked(Own)),
+    ended(Own).
+
+who_is_reached_gets_what_its_link_has_said_test() ->
+    Counters = weft_session_counters:new(),
+    ?assertEqual({self(), true}, ?INPUT:of_acceptor(self(), Counters)),
+    {Own, false} = ?INPUT:of_acceptor(own_process, Counters),
+    ?assert(is_linked(Own)),
+    ended(Own).
+
+whoever_delivers_is_told_of_the_handle_test() ->
+    ok = ?INPUT:connected(handle, {self(), true}),
+    ?assertEqual({connected, self(), handle}, told(connected)),
+    ok = ?INPUT:connected(handle, {self(), false}),
+    ?assertEqual(handle, receive {weft_input, connected, Handle} -> Handle after 0 -> none end).
+
+%% The test is the process of the link to its peer.
+with_link(Test) ->
+    ok = weft_link_table:new(),
+    try
+        ok = weft_link_table:enter(?PEER, self()),
+        ok = weft_link_table:publish(?PEER, #{neighbour => true, wanted => true}),
+        Test()
+    after
+        ets:delete(weft_links)
+    end.
+
+told(What) ->
+    receive {weft_handler, Message} when element(1, Message) =:= What -> Message
+    after 0 -> nothing
+    end.
+
+is_linked(Pid) ->
+    {links, Links} = process_info(self(), links),
+    lists:member(Pid, Links).
+
+ended(Pid) ->
+    true = unlink(Pid),
+    exit(Pid, kill).
