@@ -8,7 +8,7 @@
 %% If it does not do so in time (`weft_swim_suspicions') it is dead. News is added to every message
 %% and sent by `gossip' of its own, each piece a bounded number of times (`weft_swim_news'). It is
 %% merged by order of incarnation and status (`weft_swim_table'); changes are told on the node
-%% (`weft_swim_changes').
+%% (`weft_swim_changes'). Nodes also compare whole tables (`weft_swim_sync').
 %%
 %% Every message is `{1, What, News}'. `What', besides those of the probe:
 %% <ul>
@@ -40,39 +40,17 @@
 -export([init/2, handle/3, status/2, living/1, failed/1, health/1, has_left/1]).
 -export_type([state/0, message/0]).
 
+-import(weft_swim_state, [send/3, emit/2, choose/3, draw/2, reachable/1, is_alone/1]).
+
+-include("weft_swim_state.hrl").
+
 -type message() :: {1, What :: weft_swim_probe:message() | gossip
                              | {digest, non_neg_integer(), {pos_integer(), non_neg_integer()}}
                              | {pull, weft_swim_table:range(), [weft_swim_table:entry()]}
                              | {push, [weft_swim_table:entry()]},
                     News :: [weft_swim_news:update()]}.
 
--record(state, {
-    self :: weft_core:node_id(),
-    incarnation :: non_neg_integer(),
-    table :: weft_swim_table:table(),
-    probe :: weft_swim_probe:probe(),
-    news = weft_swim_news:new() :: weft_swim_news:news(),
-    is_gossiping = false :: boolean(),
-    suspicions = #{} :: weft_swim_suspicions:suspicions(),
-    next_token = 1 :: pos_integer(),
-    %% Neighbours; unused if messages need no links.
-    linked = weft_random_set:new() :: weft_random_set:set(weft_core:node_id()),
-    needs_links :: boolean(),
-    seeds :: [weft_core:node_id()],
-    %% When this node may send its whole table again without being asked.
-    pull_at_ms = undefined :: integer() | undefined,
-    %% Tables are compared soon after the start, when most news is lost, then less and less often.
-    sync_ms :: pos_integer(),
-    mode = member :: member | {leaving, Ref :: term()} | left,
-    is_full_told = false :: boolean(),
-    rand :: rand:state(),
-    options :: weft_swim_options:options(),
-    %% Effects of the present event, newest first.
-    out = [] :: weft_core:effects()}).
 -opaque state() :: #state{}.
-
--define(VERSION, 1).
--define(SEEDS_AT_ONCE, 3).
 
 %% @doc See `weft_core'.
 -spec init(weft_core:node_id(), weft_core:options()) -> {state(), weft_core:effects()}.
@@ -88,7 +66,8 @@ init(Self, Given) ->
                    sync_ms = map_get(join_interval_ms, Options),
                    rand = weft_core:seed(Self, ?MODULE, Given), options = Options,
                    out = lists:reverse(Effects)},
-    finish(join(sync_later(emit({view, {member, Self}, Incarnation}, State)))).
+    Shown = emit({view, {member, Self}, Incarnation}, State),
+    finish(weft_swim_sync:join(weft_swim_sync:later(Shown))).
 
 %% @doc What this node believes of Node.
 -spec status(weft_core:node_id(), state()) ->
@@ -130,15 +109,15 @@ on({message, From, {?VERSION, What, News}}, NowMs, State) ->
 on({message, _From, _NewerVersion}, _NowMs, State) ->
     State;
 on({neighbour_up, Node}, _NowMs, #state{linked = Linked} = State) ->
-    introduce(Node, State#state{linked = weft_random_set:add(Node, Linked)});
+    weft_swim_sync:introduce(Node, State#state{linked = weft_random_set:add(Node, Linked)});
 on({neighbour_down, Node, _Reason}, _NowMs, #state{linked = Linked} = State) ->
     link_lost(Node, State#state{linked = weft_random_set:delete(Node, Linked)});
 on({timer, gossip}, _NowMs, State) ->
     gossip(State);
 on({timer, sync}, NowMs, State) ->
-    sync_later(sync(expire(NowMs, State)));
+    weft_swim_sync:later(weft_swim_sync:compare(expire(NowMs, State)));
 on({timer, join}, _NowMs, State) ->
-    join(State);
+    weft_swim_sync:join(State);
 on({timer, {suspicion, Node, Token}}, NowMs, State) ->
     suspicion_due(Node, Token, NowMs, State);
 on({timer, leave}, _NowMs, #state{mode = {leaving, _}} = State) ->
@@ -168,18 +147,21 @@ message(gossip, _From, _NowMs, State) ->
     State;
 message({digest, Incarnation, Digest}, From, NowMs, State0) ->
     State = learn({alive, From, Incarnation}, NowMs, State0),
-    case weft_swim_table:digest(State#state.table) of
-        Digest -> State;
-        _Differs -> pull_in_time(From, NowMs, tell_dead(From, State))
-    end;
+    weft_swim_sync:heard_digest(Digest, From, NowMs, State);
 message({pull, Range, Entries}, From, NowMs, State0) ->
     State = learn_entries(Entries, From, NowMs, State0),
-    push(From, weft_swim_table:newer_than(Entries, Range, State#state.table), State);
+    weft_swim_sync:answer(Range, Entries, From, State);
 message({push, Entries}, From, NowMs, State) ->
     learn_entries(Entries, From, NowMs, State).
 
 probe({Probe, Actions}, NowMs, State) ->
     lists:foldl(fun(Action, S) -> act(Action, NowMs, S) end, State#state{probe = Probe}, Actions).
+
+link_lost(Node, #state{table = Table, probe = Probe} = State) ->
+    case weft_random_set:is_member(Node, weft_swim_table:living(Table)) of
+        true -> State#state{probe = weft_swim_probe:urgent(Node, Probe)};
+        false -> State
+    end.
 
 act({send, To, Message}, _NowMs, State) ->
     send(To, Message, State);
@@ -252,7 +234,7 @@ changed({suspect, Node, Incarnation, _Accuser} = Update, Before, NowMs, State) -
     changed(Update, {Incarnation, alive}, NowMs,
             changed({alive, Node, Incarnation}, Before, NowMs, State));
 changed({_, Node, _} = Update, Before, _NowMs, State0) ->
-    State = lists:foldl(fun emit/2, cleared(Node, State0),
+    State = lists:foldl(fun weft_swim_state:emit/2, cleared(Node, State0),
                         weft_swim_changes:effects(Update, Before)),
     case weft_swim_changes:is_joined(Update, Before) of
         true -> State#state{probe = weft_swim_probe:joined(Node, State#state.probe)};
@@ -313,86 +295,6 @@ gossip_to(Node, #state{news = News} = State) ->
         false -> send(Node, gossip, State)
     end.
 
-send(To, What, #state{options = #{gossip_bytes := Bytes}} = State) ->
-    Told = tell(To, What, State),
-    {News, Rest} = weft_swim_news:take(transmissions(State), Bytes, State#state.news),
-    emit({send, To, {?VERSION, What, Told ++ (News -- Told)}}, State#state{news = Rest}).
-
-transmissions(#state{table = Table, options = #{retransmit_multiplier := Multiplier}}) ->
-    Multiplier * ceil(math:log10(weft_swim_table:count(Table) + 1)).
-
-tell(To, What, #state{self = Self, table = Table, options = Options}) ->
-    weft_swim_news:for_receiver(To, weft_swim_table:get(To, Table), What, Self, Options).
-
-tell_dead(From, State) ->
-    case tell(From, gossip, State) of
-        [] -> State;
-        _ -> send(From, gossip, State)
-    end.
-
-%% --- whole tables -----------------------------------------------------------------------------
-
-is_alone(#state{table = Table}) ->
-    weft_swim_table:count(Table) =:= 1.
-
-join(#state{seeds = Seeds, linked = Linked, options = #{join_interval_ms := Ms}} = State0) ->
-    case is_alone(State0) of
-        false ->
-            State0;
-        true ->
-            Candidates = lists:foldl(fun weft_random_set:add/2, Linked, Seeds),
-            {Chosen, State} = choose(?SEEDS_AT_ONCE, Candidates, State0),
-            emit({after_ms, Ms, join}, lists:foldl(fun pull/2, State, Chosen))
-    end.
-
-%% A link came up. What the other knows of this node may be old.
-introduce(Node, State) ->
-    case is_alone(State) of
-        true -> pull(Node, State);
-        false -> digest(Node, State)
-    end.
-
-link_lost(Node, #state{table = Table, probe = Probe} = State) ->
-    case weft_random_set:is_member(Node, weft_swim_table:living(Table)) of
-        true -> State#state{probe = weft_swim_probe:urgent(Node, Probe)};
-        false -> State
-    end.
-
-sync(#state{table = Table} = State0) ->
-    {Living, State1} = choose(1, reachable(State0), State0),
-    {Dead, State} = choose(1, weft_swim_table:dead(Table), State1),
-    lists:foldl(fun digest/2, State, Living ++ Dead).
-
-%% Over 3/4 to 5/4 of the interval, so that nodes do not act in step.
-sync_later(#state{sync_ms = Ms, options = #{sync_interval_ms := MaxMs}} = State0) ->
-    {JitterMs, State} = draw(max(1, Ms div 2), State0),
-    emit({after_ms, Ms - Ms div 4 + JitterMs, sync}, State#state{sync_ms = min(MaxMs, 2 * Ms)}).
-
-digest(Node, #state{incarnation = Incarnation, table = Table} = State) ->
-    send(Node, {digest, Incarnation, weft_swim_table:digest(Table)}, State).
-
-%% Differences are usual while many join; gossip removes most of them.
-pull_in_time(From, NowMs, #state{pull_at_ms = AtMs, options = #{sync_gap_ms := GapMs}} = State) ->
-    case AtMs =:= undefined orelse NowMs >= AtMs of
-        true -> pull(From, State#state{pull_at_ms = NowMs + GapMs});
-        false -> State
-    end.
-
-pull(Node, #state{table = Table, options = #{sync_entries := Count}} = State) ->
-    lists:foldl(fun({Range, Part}, S) -> send(Node, {pull, Range, Part}, S) end, State,
-                weft_swim_table:parts(Count, Table)).
-
-push(_Node, [], State) ->
-    State;
-push(Node, Entries, #state{options = #{sync_entries := Count}} = State) ->
-    lists:foldl(fun(Part, S) -> send(Node, {push, Part}, S) end, State,
-                weft_swim_table:split(Count, Entries)).
-
-expire(NowMs, #state{table = Table0} = State) ->
-    {Forgotten, Table} = weft_swim_table:expire(NowMs, Table0),
-    lists:foldl(fun emit/2, State#state{table = Table},
-                lists:append([weft_swim_changes:forgotten(Node) || Node <- Forgotten])).
-
 %% --- leaving ----------------------------------------------------------------------------------
 
 leave(Ref, #state{mode = member, self = Self, incarnation = Incarnation} = State0) ->
@@ -416,6 +318,8 @@ leave_if_told(#state{self = Self, news = News} = State) ->
 gone(#state{mode = {leaving, Ref}, self = Self} = State) ->
     emit({reply, Ref, ok}, emit({view, {member, Self}, delete}, State#state{mode = left})).
 
+%% --- forgetting -------------------------------------------------------------------------------
+
 forget(Ref, Self, _NowMs, #state{self = Self} = State) ->
     emit({reply, Ref, {error, self}}, State);
 forget(Ref, Node, NowMs, #state{table = Table} = State) ->
@@ -426,24 +330,15 @@ forget(Ref, Node, NowMs, #state{table = Table} = State) ->
             emit({reply, Ref, {error, unknown_member}}, State)
     end.
 
+expire(NowMs, #state{table = Table0} = State) ->
+    {Forgotten, Table} = weft_swim_table:expire(NowMs, Table0),
+    lists:foldl(fun weft_swim_state:emit/2, State#state{table = Table},
+                lists:append([weft_swim_changes:forgotten(Node) || Node <- Forgotten])).
+
 %% --- parts ------------------------------------------------------------------------------------
 
 peers(#state{table = Table} = State) ->
     #{living => weft_swim_table:living(Table), reachable => reachable(State)}.
-
-reachable(#state{needs_links = true, linked = Linked}) -> Linked;
-reachable(#state{table = Table}) -> weft_swim_table:living(Table).
-
-choose(Count, Set, #state{rand = Rand0} = State) ->
-    {Chosen, Rand} = weft_random_set:choose(Count, fun(_) -> true end, Set, Rand0),
-    {Chosen, State#state{rand = Rand}}.
-
-draw(MaxMs, #state{rand = Rand0} = State) ->
-    {Ms, Rand} = rand:uniform_s(MaxMs, Rand0),
-    {Ms, State#state{rand = Rand}}.
-
-emit(Effect, #state{out = Out} = State) ->
-    State#state{out = [Effect | Out]}.
 
 finish(#state{out = Out} = State) ->
     {State#state{out = []}, lists:reverse(Out)}.
