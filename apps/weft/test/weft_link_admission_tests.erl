@@ -8,7 +8,7 @@
 
 a_node_without_a_link_proves_that_it_knows_the_cookie_test() ->
     ?assertEqual([{ok, cookie}, {ok, cookie}],
-                 [decide(<<"b">>, link, Link) || Link <- [undefined, #{dialling => false}]]).
+                 [decide(<<"b">>, link, Link) || Link <- [undefined, #{is_calling => false}]]).
 
 a_further_lane_is_for_a_link_that_is_up_test() ->
     ?assertEqual([no_link, no_link, {ok, {token, <<"token">>}}],
@@ -22,7 +22,7 @@ on_a_cut_link_nobody_goes_on_test() ->
 
 of_two_calls_that_of_the_greater_name_goes_on_test() ->
     ?assertEqual([simultaneous, {ok, cookie}],
-                 [decide(Name, link, #{dialling => true}) || Name <- [<<"b">>, <<"z">>]]).
+                 [decide(Name, link, #{is_calling => true}) || Name <- [<<"b">>, <<"z">>]]).
 
 %% It may have been begun before its dialer knew of this node's call.
 a_call_that_comes_a_moment_after_the_own_one_is_up_crosses_it_test() ->

@@ -14,9 +14,10 @@
 -define(WALKS, 3000).
 -define(PAUSE_US, 5_000_000).
 
-%% A node: the connection that is its lane, that which it dials, whose facts it has, and how often
-%% it may dial in this round.
--record(node, {name :: binary(), lane = none, dialling = none, peer, up_us = 0, dials = 1}).
+%% A node: the connection that is its lane, that which it dials, whether its row says so already,
+%% whose facts it has, and how often it may dial in this round.
+-record(node, {name :: binary(), lane = none, dialling = none, is_told = false, peer, up_us = 0,
+               dials = 1}).
 %% One end of a connection: what the handshake is at, when it began, and what is on its way here.
 -record(one_end, {at = fresh, begun_us = 0, inbox = [], is_open = true, is_cut = false}).
 -record(world, {now_us = 0, nodes, ends = #{}, attaches = [], next = 1, cuts = 0}).
@@ -82,6 +83,8 @@ another_round(#world{nodes = Nodes, now_us = NowUs} = World) ->
 actions(#world{nodes = Nodes, ends = Ends, attaches = Attaches, cuts = Cuts} = World) ->
     [{dial, Who} || {Who, #node{lane = none, dialling = none, dials = Dials}}
                         <- maps:to_list(Nodes), Dials > 0]
+        ++ [{tell, Who} || {Who, #node{dialling = Id, is_told = false}} <- maps:to_list(Nodes),
+                           Id =/= none]
         ++ [{attach, Id, Who} || {Id, Who, _Facts} <- Attaches]
         ++ lists:append([of_end(Key, End, World) || {Key, End} <- maps:to_list(Ends)])
         ++ [{break, Id} || Cuts > 0, {{Id, a}, #one_end{is_cut = false}} <- maps:to_list(Ends)].
@@ -108,8 +111,11 @@ act({dial, Who}, #world{next = Id, ends = Ends, now_us = NowUs} = World) ->
                                     own(Node, NowUs)),
     New = World#world{next = Id + 1, ends = Ends#{{Id, Who} => #one_end{begun_us = NowUs},
                                                   {Id, other(Who)} => #one_end{}}},
-    went_on(Next, Id, Who, with_node(Who, Node#node{dialling = Id, dials = Node#node.dials - 1},
-                                     New));
+    went_on(Next, Id, Who, with_node(Who, Node#node{dialling = Id, is_told = false,
+                                                    dials = Node#node.dials - 1}, New));
+%% The process of the link hears of the call of its attempt, and publishes it.
+act({tell, Who}, World) ->
+    with_node(Who, (node_of(Who, World))#node{is_told = true}, World);
 act({deliver, Id, Who}, World) ->
     #one_end{at = At, inbox = [Message | Inbox]} = End = the_end(Id, Who, World),
     heard(At, Message, Id, Who, with_end(Id, Who, End#one_end{inbox = Inbox}, World));
@@ -194,9 +200,10 @@ no_longer_dials(Id, Who, World) ->
         Node -> Node
     end.
 
-published(#node{lane = none, dialling = Dialling}) -> #{dialling => Dialling =/= none};
+published(#node{lane = none, dialling = Dialling, is_told = IsTold}) ->
+    #{is_calling => Dialling =/= none andalso IsTold};
 published(#node{peer = Peer, up_us = UpUs}) ->
-    (weft_link_peer:published(Peer, UpUs))#{dialling => false, lane => lane}.
+    (weft_link_peer:published(Peer, UpUs))#{is_calling => false, lane => lane}.
 
 own(#node{name = Name}, NowUs) ->
     #{name => Name, incarnation => 1, listens => true, cluster => <<>>, nonce => <<NowUs:256>>}.

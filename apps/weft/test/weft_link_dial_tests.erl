@@ -65,5 +65,30 @@ an_attempt_is_ended_once_by_its_own_process_test() ->
     ?assertEqual(none, ?DIAL:ended(Pid, Ended)),
     ?assert(?DIAL:may_start(Ended)).
 
+%% Nothing answers at this address: what is looked for is whether it was known before that.
+an_attempt_calls_once_it_has_the_address_test() ->
+    Started = ?DIAL:start('nobody@127.0.0.1', link, known_address()),
+    ?assertNot(?DIAL:is_calling(Started)),
+    Pid = receive {calling, P} -> P after 30000 -> error(not_told) end,
+    Calling = ?DIAL:calls(Pid, ?DIAL:calls(self(), Started)),
+    ?assertNot(?DIAL:is_calling(?DIAL:calls(self(), Started))),
+    ?assert(?DIAL:is_calling(Calling)),
+    ?assertNot(?DIAL:may_start(Calling)),
+    receive {dialled, Pid, {error, _}} -> ok after 30000 -> error(not_told) end,
+    {link, Ended} = ?DIAL:ended(Pid, Calling),
+    ?assertNot(?DIAL:is_calling(Ended)),
+    %% It came late.
+    ?assertNot(?DIAL:is_calling(?DIAL:calls(Pid, Ended))).
+
+%% There is no epmd module of that name.
+an_attempt_without_an_address_never_calls_test() ->
+    Started = ?DIAL:start('nobody@host.invalid', link, ?DIAL:new()),
+    receive {dialled, Pid, {error, _}} -> {link, _} = ?DIAL:ended(Pid, Started)
+    after 30000 -> error(not_told)
+    end,
+    receive {calling, _} -> error(called) after 0 -> ok end.
+
+known_address() -> ?DIAL:reached({{127, 0, 0, 1}, 1}, ?DIAL:new()).
+
 told() ->
     receive dial -> ok after 10000 -> error(not_told) end.

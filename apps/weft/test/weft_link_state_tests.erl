@@ -24,7 +24,7 @@ statistics(_) -> [].
 a_new_link_is_down_and_nobody_wants_it_test() ->
     Link = link(?PEER, none),
     ?assertEqual({false, down}, {?STATE:is_up(Link), ?STATE:up(Link)}),
-    ?assertEqual(#{dialling => false, wanted => false, neighbour => true, is_released => false},
+    ?assertEqual(#{is_calling => false, wanted => false, neighbour => true, is_released => false},
                  ?STATE:published(Link)),
     ?assertMatch(#{node := ?PEER, state := down, lanes := [], incarnation := undefined, ups := 0,
                    above := #{peer := ?PEER, name := <<"peer@host">>}}, ?STATE:info(Link)).

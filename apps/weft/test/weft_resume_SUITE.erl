@@ -18,6 +18,7 @@
          killed_peer_is_down_at_once/1, restarted_peer_never_resumes/1,
          cut_beyond_the_timeout_is_one_nodedown/1, stopped_peer_comes_back/1,
          circuit_survives_gateways/1, epmd_restart_is_no_nodedown/1,
+         epmd_that_stands_still_is_no_nodedown/1,
          idle_link_is_closed/1]).
 
 -define(T, weft_resume_traffic).
@@ -30,7 +31,8 @@ all() ->
     [every_connection_killed_fifty_times, single_lanes_killed, {group, disconnects},
      killed_peer_is_down_at_once, restarted_peer_never_resumes,
      cut_beyond_the_timeout_is_one_nodedown, stopped_peer_comes_back,
-     circuit_survives_gateways, epmd_restart_is_no_nodedown, idle_link_is_closed].
+     circuit_survives_gateways, epmd_restart_is_no_nodedown,
+     epmd_that_stands_still_is_no_nodedown, idle_link_is_closed].
 
 %% On one pair of nodes. The last one ends `rex' there.
 groups() ->
@@ -265,11 +267,21 @@ stopped_peer_comes_back(Config) ->
 
 %% A new epmd has to be told the names again; until then nobody may be taken for dead.
 epmd_restart_is_no_nodedown(Config) ->
+    without_epmd(Config, fun(Epmd) -> weft_test_nodes:restart_epmd(Epmd) end).
+
+%% It takes connections, and never answers.
+epmd_that_stands_still_is_no_nodedown(Config) ->
+    #{epmd := Epmd} = ?config(place, Config),
+    try without_epmd(Config, fun(_) -> weft_test_nodes:signal_epmd("STOP", Epmd) end)
+    after weft_test_nodes:signal_epmd("CONT", Epmd)
+    end.
+
+without_epmd(Config, Do) ->
     [A, B] = Nodes = pair(Config, []),
     connect(A, B),
     begin_watching(Nodes),
     #{epmd := Epmd} = ?config(place, Config),
-    weft_test_nodes:restart_epmd(Epmd),
+    ok = Do(Epmd),
     [begin
          1 = call(Here, ?T, kill_lanes, [name(There), rst, all]),
          weft_test_nodes:until(fun() -> resumes(A, B) =:= N andalso resumes(B, A) =:= N end)

@@ -11,7 +11,8 @@
 %% is in the configuration then.
 -module(weft_test_nodes).
 
--export([begin_suite/1, end_suite/1, seed/0, start_epmd/0, restart_epmd/1, stop_epmd/1, start/3,
+-export([begin_suite/1, end_suite/1, seed/0, start_epmd/0, restart_epmd/1, signal_epmd/2,
+         stop_epmd/1, start/3,
          stop_all/0, running/0, shared/2, share_all/0, lasting/2, ask/2, name/1, node_name/1,
          call/4, call/5, until/1, until/2, kill/1, pause/1, continue/1, free_port/0, ebin/1,
          node_args/2]).
@@ -95,6 +96,10 @@ keep(Nodes, Shared, EpmdPid, Port) ->
             NewPid = run_epmd(Port),
             From ! {Ref, Nodes},
             keep(Nodes, Shared, NewPid, Port);
+        {{signal, Signal}, From, Ref} ->
+            signal(Signal, EpmdPid),
+            From ! {Ref, ok},
+            keep(Nodes, Shared, EpmdPid, Port);
         {stop, From, Ref} ->
             signal("KILL", EpmdPid),
             From ! {Ref, Nodes ++ Shared}
@@ -105,6 +110,10 @@ keep(Nodes, Shared, EpmdPid, Port) ->
 restart_epmd(#{port := Port}) ->
     _ = ask(?MODULE, restart),
     until(fun() -> answers(Port) end).
+
+%% @doc Sends the process of epmd a signal: "STOP" or "CONT".
+-spec signal_epmd(string(), epmd()) -> ok.
+signal_epmd(Signal, _Epmd) -> ask(?MODULE, {signal, Signal}).
 
 %% @doc Asks a process that is registered here: it gets {What, From, Ref} and answers
 %% {Ref, Answer}.

@@ -12,30 +12,45 @@
 %% all nodes may be VMs.
 -module(weft_dialer).
 
--export([dial/4, resolve/2, is_foreign/2]).
+-export([dial/5, resolve/2, is_foreign/2]).
 -export_type([address/0]).
+
+%% So long epmd may take to answer where another address could be tried.
+-define(EPMD_MS, 1000).
 
 -type address() :: {inet:ip_address(), inet:port_number()}.
 -type kind() :: weft_epmd_client:kind() | unknown.
 
 %% @doc Connects to Node for a link, or for a further lane given its index and the link's token.
+%% Calling is called as soon as the way to Node is known, before it is connected.
 -spec dial(node(), link | {weft_hello:purpose(), binary()}, address() | undefined,
-           TimeoutMs :: pos_integer()) ->
+           Calling :: fun(() -> ok), TimeoutMs :: pos_integer()) ->
           {ok, weft_transport:socket(), weft_handshake:peer(), address() | undefined}
         | {error, term()}.
-dial(Node, What, LastKnown, TimeoutMs) ->
+dial(Node, What, LastKnown, Calling, TimeoutMs) ->
     Deadline = erlang:monotonic_time(millisecond) + TimeoutMs,
     case weft_fault_table:is_cut(Node) of
         true -> {error, cut};
         false ->
             weft_tunnel:connect(
               Node,
-              fun(Connection) -> introduce(Connection, undefined, {Node, What}, Deadline) end,
-              fun() -> dial_address(Node, What, address(Node, LastKnown, Deadline), Deadline) end)
+              fun(Connection) ->
+                      ok = Calling(),
+                      introduce(Connection, undefined, {Node, What}, Deadline)
+              end,
+              fun() ->
+                      called(address(Node, LastKnown, Deadline), Node, What, Calling, Deadline)
+              end)
     end.
 
+called({error, Reason}, _Node, _What, _Calling, _Deadline) ->
+    {error, Reason};
+called(Found, Node, What, Calling, Deadline) ->
+    ok = Calling(),
+    dial_address(Node, What, Found, Deadline).
+
 address(Node, LastKnown, Deadline) ->
-    case resolve(Node, left(Deadline)) of
+    case resolve(Node, epmd_ms(LastKnown, left(Deadline))) of
         {ok, _Address, foreign} -> {error, not_weft};
         {ok, Address, _MayBeWeft} -> {ok, Address};
         {error, no_such_node} when LastKnown =/= undefined -> {forgotten, LastKnown};
@@ -44,8 +59,10 @@ address(Node, LastKnown, Deadline) ->
         {error, Reason} -> {error, Reason}
     end.
 
-dial_address(_Node, _What, {error, Reason}, _Deadline) ->
-    {error, Reason};
+%% An epmd that takes the question and stands still leaves time for the last known address.
+epmd_ms(undefined, LeftMs) -> LeftMs;
+epmd_ms(_LastKnown, LeftMs) -> min(?EPMD_MS, max(1, LeftMs div 2)).
+
 dial_address(Node, What, {forgotten, Address}, Deadline) ->
     case dial_address(Node, What, {ok, Address}, Deadline) of
         {error, Reason} -> {error, forgotten(Reason)};

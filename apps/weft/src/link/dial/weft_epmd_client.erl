@@ -17,11 +17,11 @@
 -type kind() :: vm | foreign.
 
 %% @doc The port of the node of that name on the host with that address. If epmd cannot be reached
-%% the answer is `noport', as in `erl_epmd'; `{error, unexpected}' means that the answer does not
-%% fit the question.
+%% the answer is `noport', as in `erl_epmd'; `{error, timeout}' means that it takes connections and
+%% does not answer, `{error, unexpected}' that the answer does not fit the question.
 -spec port_please(Name :: string(), inet:ip_address(), inet:port_number(),
                   TimeoutMs :: pos_integer()) ->
-          {ok, inet:port_number(), kind()} | noport | {error, unexpected}.
+          {ok, inet:port_number(), kind()} | noport | {error, timeout | unexpected}.
 port_please(Name, Ip, EpmdPort, TimeoutMs) ->
     case lists:all(fun(Character) -> Character < 128 end, Name) of
         true -> ask_at(Ip, EpmdPort, list_to_binary(Name), TimeoutMs);
@@ -67,11 +67,15 @@ answer({ok, <<?PORT2_RESP, 0>>}, Socket, Name, Deadline) ->
     case recv(Socket, 10 + Size, Deadline) of
         {ok, <<Port:16, Kind, _Protocol, _Versions:32, Size:16, Name:Size/binary>>} when Port > 0 ->
             {ok, Port, kind(Kind)};
+        {error, timeout} ->
+            {error, timeout};
         _ ->
             {error, unexpected}
     end;
 answer({ok, <<?PORT2_RESP, _NotFound>>}, _Socket, _Name, _Deadline) ->
     noport;
+answer({error, timeout}, _Socket, _Name, _Deadline) ->
+    {error, timeout};
 answer(_Other, _Socket, _Name, _Deadline) ->
     {error, unexpected}.
 

@@ -36,7 +36,7 @@ decide(#{purpose := {lane, _, _}}, #{lane := _, token := Token}, _Own) ->
     {ok, {token, Token}};
 decide(#{purpose := {lane, _, _}}, _DownOrNone, _Own) ->
     no_link;
-decide(#{purpose := link, name := Name}, #{dialling := true}, #{own_name := OwnName})
+decide(#{purpose := link, name := Name}, #{is_calling := true}, #{own_name := OwnName})
   when OwnName > Name ->
     simultaneous;
 decide(#{purpose := link, name := Name, incarnation := Same},

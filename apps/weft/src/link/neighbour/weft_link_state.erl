@@ -42,9 +42,10 @@ publish(#link{key = Key} = Link) ->
 %% @doc What any process may read: the first lane when the link is up, and what it is made of.
 -spec published(link()) -> weft_link_table:published().
 published(#link{lanes = Lanes, peer = Peer, up_us = UpUs, demand = Demand, cores = Cores,
-                is_released = IsReleased} = Link) ->
+                dial = Dial, is_released = IsReleased} = Link) ->
     Told = maps:merge(weft_link_lanes:published(Lanes), weft_link_peer:published(Peer, UpUs)),
-    Told#{dialling => state(Link) =:= dialling, wanted => weft_link_demand:is_wanted(Demand),
+    Told#{is_calling => not is_up(Link) andalso weft_link_dial:is_calling(Dial),
+          wanted => weft_link_demand:is_wanted(Demand),
           neighbour => weft_link_cores:is_neighbour(Cores), is_released => IsReleased}.
 
 %% @doc For people: the peer, each lane, the round trip, how often it came up, the last error, and

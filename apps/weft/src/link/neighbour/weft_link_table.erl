@@ -10,8 +10,9 @@
 
 -define(TABLE, weft_links).
 
-%% What a link process publishes: its first lane when up, whether it is dialling, its token.
--type published() :: #{lane => weft_lane:lane(), dialling => boolean(),
+%% What a link process publishes: its first lane when up, whether it is calling the peer
+%% to bring it up, its token.
+-type published() :: #{lane => weft_lane:lane(), is_calling => boolean(),
                        wanted => boolean(), is_released => boolean(), neighbour => boolean(),
                        token => binary(), incarnation => non_neg_integer(),
                        dialled_us => integer()}.
