@@ -386,6 +386,8 @@ migrate_options() ->
        help => "and as SARIF 2.1.0, for editors and hosts of repositories"},
      #{name => write, long => "-write", type => boolean,
        help => "rewrite the files (else: show a diff)"},
+     #{name => dry_run, long => "-dry-run", type => boolean,
+       help => "show a diff, as without --write"},
      #{name => only, long => "-only", type => {list, {atom, weft_migrate_rule:names()}},
        value => "RULES", help => "some of global,pg,pg2,s_group,global_group,multicall"},
      #{name => partial, long => "-partial", type => boolean,

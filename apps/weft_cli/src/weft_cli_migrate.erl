@@ -57,6 +57,8 @@ finding(#{id := Id, file := File, inside := Inside} = Finding) ->
 level(Id) -> maps:get(level, weft_migrate_catalogue:entry(Id)).
 
 %% The exit code is 0 if nothing is left for people.
+rewrite(_Paths, #{dry_run := true, write := true}) ->
+    {usage, "--dry-run changes nothing, and --write does; leave one of them out"};
 rewrite(Paths, Options) ->
     case weft_migrate:rewrite(Paths, maps:with(?REWRITE, Options)) of
         {ok, #{results := Results, failed := Failed} = Rewritten} ->

@@ -4,8 +4,9 @@
 
 -export([file/0, ebins/0, flags/0]).
 
-%% @doc Makes the file, which is in the build of the tests. With FULL=1 it is made by the tool that
-%% makes it for users, which compiles the applications once more.
+%% @doc Makes the file, which is in the build of the tests, and may be made by several suites at once.
+%% With FULL=1 it is made by the tool that makes it for users, which compiles the applications once
+%% more.
 -spec file() -> file:filename().
 file() ->
     Base = filename:absname(filename:join([filename:dirname(code:which(weft_cli)),
@@ -58,8 +59,10 @@ escript(Build) ->
     File = filename:join([Build, "bin", "weft"]),
     ok = filelib:ensure_dir(File),
     "%%!" ++ Arguments = string:trim(option(escript_emu_args)),
-    ok = escript:create(File, [shebang, {emu_args, Arguments}, {archive, Files, []}]),
-    ok = file:change_mode(File, 8#755),
+    New = File ++ "." ++ os:getpid(),
+    ok = escript:create(New, [shebang, {emu_args, Arguments}, {archive, Files, []}]),
+    ok = file:change_mode(New, 8#755),
+    ok = file:rename(New, File),
     File.
 
 read(File) ->

@@ -72,7 +72,54 @@ answer(Line) ->
     ?assert(lists:member(Kind, [ok, wanting])),
     unicode:characters_to_list(Text).
 
+%% ---- the file that users have ----
+
+%% Rules of weft are read from the object code in the file, those of a user from a source.
+the_file_scans_and_rewrites_test_() ->
+    {timeout, 120, fun() ->
+                           Dir = string:trim(os:cmd("mktemp -d")),
+                           try by_file(weft_cli_build:file(), Dir)
+                           after ok = file:del_dir_r(Dir)
+                           end
+                   end}.
+
+by_file(Command, Dir) ->
+    Before = "f() -> till:open(main), pg:join(a, self()).\n",
+    Source = filename:join(Dir, "source.erl"),
+    [Adaptor] = weft_guide:page("migrate.md", "erlang module"),
+    ok = file:write_file(filename:join(Dir, "till_adaptor.erl"), Adaptor),
+    ok = file:write_file(Source, Before),
+    Run = fun(Words) -> run([Command, " migrate ", Words], Dir) end,
+    ?assertEqual({0, "note: pg (1)"}, first_line(Run("scan source.erl"))),
+    {0, Diff} = Run("rewrite source.erl --dry-run"),
+    ?assertMatch({match, _}, re:run(Diff, "^\\+f\\(\\) -> till:open\\(main\\), weft_pg:join",
+                                    [multiline])),
+    ?assertMatch({2, _}, Run("rewrite source.erl --dry-run --write")),
+    ?assertEqual({ok, list_to_binary(Before)}, file:read_file(Source)),
+    ?assertMatch({0, "written source.erl\n" ++ _},
+                 Run("rewrite source.erl --adaptor till_adaptor.erl --write")),
+    ?assertEqual({ok, <<"f() -> register:open(main, now), weft_pg:join(a, self()).\n">>},
+                 file:read_file(Source)).
+
+first_line({Status, Output}) -> {Status, hd(string:split(Output, "\n"))}.
+
+run(Line, Dir) ->
+    Port = open_port({spawn_executable, "/bin/sh"},
+                     [{args, ["-c", lists:flatten(Line)]}, {cd, Dir}, exit_status,
+                      stderr_to_stdout]),
+    ended(Port, []).
+
+ended(Port, Output) ->
+    receive
+        {Port, {data, Data}} -> ended(Port, [Output, Data]);
+        {Port, {exit_status, Status}} -> {Status, lists:flatten(Output)}
+    end.
+
 %% ---- errors and answers ----
+
+nothing_is_changed_and_changed_makes_no_sense_test() ->
+    ?assertMatch({usage, "--dry-run" ++ _},
+                 weft_cli_migrate:migrate(["rewrite", ?SHOP], #{dry_run => true, write => true})).
 
 words_that_make_no_sense_are_refused_test_() ->
     [?_assertMatch({usage, _}, weft_cli_migrate:migrate(Words, #{}))
