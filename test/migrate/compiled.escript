@@ -17,7 +17,8 @@ main(Words) ->
     Code = filename:join(Work, "runner"),
     ok = filelib:ensure_path(Code),
     [{ok, _} = compile:file(File, [{outdir, Code}, report])
-     || File <- filelib:wildcard("test/migrate/weft_migrate_*.erl"),
+     || File <- ["apps/weft_migrate/test/weft_migrate_bytes.erl"
+                 | filelib:wildcard("test/migrate/weft_migrate_*.erl")],
         not lists:suffix("_tests.erl", File)],
     true = code:add_patha(Code),
     ok = code:add_pathsa([filename:join([Base, "default/lib", App, "ebin"])

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc A copy of foreign sources, compiled before and after `weft migrate rewrite'. What could be
 %% compiled before has to compile after, with the same warnings and exports; it calls what it called
-%% before, or a function of weft in the place of one of an old module; lines without an edit are the
-%% same byte for byte; a second run edits nothing.
+%% before, or a function of weft in the place of one of an old module; bytes outside of edits are
+%% the same (`weft_migrate_bytes'); a second run edits nothing.
 -module(weft_migrate_compiled).
 
 -export([run/2, compared/2]).
@@ -43,7 +43,7 @@ run(Sources, #{work := Work, partial := IsPartial, build := Options}) ->
       problems => [text("~ts: not rewritten: ~ts", [File, Why]) || {File, Why} <- Refused]
           ++ [text("a second run rewrites ~w places", [count(rewritten, Again)])
               || count(rewritten, Again) > 0]
-          ++ lists:append([other_lines(Result) || Result <- Results])
+          ++ lists:append([weft_migrate_bytes:problems(Result) || Result <- Results])
           ++ compared(Before, After),
       errors => [{File, Error} || {File, {error, Error}} <- lists:sort(maps:to_list(Before))]}.
 
@@ -52,21 +52,6 @@ compiled(Built) -> [Facts || {ok, Facts} <- maps:values(Built)].
 count(Kind, Results) -> lists:sum([length(maps:get(Kind, Result)) || Result <- Results]).
 
 text(Format, Arguments) -> lists:flatten(io_lib:format(Format, Arguments)).
-
-%% Only lines that have an edit may differ.
-other_lines(#{file := File, before := Before, bytes := After, rewritten := Rewritten}) ->
-    Edited = [Line || #{line := Line} <- Rewritten],
-    {Old, New} = {lines(Before), lines(After)},
-    case length(Old) =:= length(New) of
-        true ->
-            [text("~ts:~w: differs, and is not where something was rewritten", [File, Number])
-             || {Number, A, B} <- lists:zip3(lists:seq(1, length(Old)), Old, New), A =/= B,
-                not lists:member(Number, Edited)];
-        false ->
-            [text("~ts: has ~w lines instead of ~w", [File, length(New), length(Old)])]
-    end.
-
-lines(Bytes) -> binary:split(Bytes, <<"\n">>, [global]).
 
 %% @doc What differs between the sources compiled before and after and should not.
 -spec compared(weft_migrate_build:tree(), weft_migrate_build:tree()) -> [string()].

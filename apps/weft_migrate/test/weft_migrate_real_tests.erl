@@ -1,13 +1,10 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc The sources of this project, and with FULL=1 those of the installed OTP too
-%% (or below the directory WEFT_MIGRATE_SOURCES): each file is read, what is rewritten differs only
-%% where an edit is, and a second run edits nothing.
+%% (or below the directory WEFT_MIGRATE_SOURCES): each file is read, what is rewritten differs byte
+%% by byte only where an edit is, and a second run edits nothing.
 -module(weft_migrate_real_tests).
 
 -include_lib("eunit/include/eunit.hrl").
-
-%% What changes between the old and the new text, and nothing else does.
--define(WORDS, "weft_global|weft_pg|weft_group|erpc").
 
 real_sources_test_() ->
     {timeout, 3600, [{File, {timeout, 600, fun() -> ?assertEqual(ok, checked(File)) end}}
@@ -30,22 +27,36 @@ checked(File) ->
     Bytes = iolist_to_binary([binary:part(Bytes, Byte, Size)
                               || #{byte := Byte, size := Size} <- Forms]),
     _ = weft_migrate_scan:findings(Source),
-    {ok, #{bytes := After, rewritten := Rewritten}} = weft_migrate_rewrite:run(Source, Rules),
+    {ok, #{bytes := After, rewritten := Rewritten} = Result} =
+        weft_migrate_rewrite:run(Source, Rules),
     {ok, #{bytes := After, rewritten := []}} =
         weft_migrate_rewrite:run(weft_migrate_source:of_bytes(File, After), Rules),
     case {Rewritten, Bytes =:= After} of
         {[], true} -> ok;
-        {[_ | _], false} -> same_lines(lines(Bytes), lines(After));
+        {[_ | _], false} -> problems(weft_migrate_bytes:problems(Result));
         _ -> wrong
     end.
 
-%% Lines that differ have a word of weft, others are the same byte for byte.
-same_lines([Line | Before], [Line | After]) -> same_lines(Before, After);
-same_lines([Old | Before], [New | After]) ->
-    case re:run(New, ?WORDS) of
-        {match, _} -> same_lines(Before, After);
-        nomatch -> {differs, Old, New}
-    end;
-same_lines([], []) -> ok.
+problems([]) -> ok;
+problems(Problems) -> Problems.
 
-lines(Bytes) -> binary:split(Bytes, <<"\n">>, [global]).
+%% ---- what would be found ----
+
+bytes_that_differ_are_found_test_() ->
+    {ok, Rules} = weft_migrate_rule:rules([pg], #{}),
+    Bytes = <<"%% \xe4\n\nf() ->\r\n  pg:join(a, b).\t% c\ng() -> ok.\n">>,
+    {ok, #{bytes := After, edits := [{_, 2, <<"weft_pg">>} = Edit]} = Result} =
+        weft_migrate_rewrite:run(weft_migrate_source:of_bytes("f.erl", Bytes), Rules),
+    Swapped = fun(Old, New) -> Result#{bytes := binary:replace(After, Old, New)} end,
+    [{Title, ?_assertEqual(Count, length(weft_migrate_bytes:problems(Changed)))}
+     || {Title, Changed, Count} <-
+            [{"nothing", Result, 0},
+             {"a comment", Swapped(<<"\xe4">>, <<"\xc3\xa4">>), 1},
+             {"white space", Swapped(<<"\r\n">>, <<"\n">>), 1},
+             {"the end", Swapped(<<"ok.\n">>, <<"ok.">>), 1},
+             {"another edit", Swapped(<<"weft_pg">>, <<"weft_qg">>), 1},
+             {"an edit that is not told", Result#{edits := []}, 1},
+             {"a place that is not told", Result#{rewritten := []}, 1},
+             {"an edit of another form",
+              Result#{edits := [Edit, {byte_size(Bytes) - 4, 2, <<"ko">>}],
+                      bytes := binary:replace(After, <<"ok">>, <<"ko">>)}, 1}]].

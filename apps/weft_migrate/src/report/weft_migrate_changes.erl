@@ -51,12 +51,17 @@ readable(Bytes) when is_binary(Bytes) ->
     end;
 readable(File) -> File.
 
+%% @doc Edits: the bytes of the old text that are others now, and how many there are now. All bytes
+%% beside them are the same.
 -spec json(weft_migrate:rewritten()) -> weft_json:json().
 json(#{files := Files, results := Results, failed := Failed}) ->
     #{files => Files,
       results => [#{file => binary(File), rewritten => [change(Change) || Change <- Rewritten],
-                    left => [change(Change) || Change <- Left]}
-                  || #{file := File, rewritten := Rewritten, left := Left} <- Results],
+                    left => [change(Change) || Change <- Left],
+                    edits => [#{byte => Byte, size => Size, new_size => byte_size(New)}
+                              || {Byte, Size, New} <- Edits]}
+                  || #{file := File, rewritten := Rewritten, left := Left, edits := Edits}
+                         <- Results],
       failed => [#{file => binary(File), reason => binary(Reason)} || {File, Reason} <- Failed]}.
 
 change(Change) ->

@@ -11,8 +11,10 @@
 %% Held: it would be rewritten, if other places of the name, lock, scope or group could be.
 -type change() :: #{rule := weft_migrate_rule:name(), line := pos_integer(),
                     column := pos_integer(), text := binary(), reason => string(), held => true}.
+%% Edits: the bytes of the old text that are others now, in order. All other bytes are the same.
 -type result() :: #{file := file:filename_all(), before := binary(), bytes := binary(),
-                    rewritten := [change()], left := [change()]}.
+                    edits := [weft_migrate_edit:edit()], rewritten := [change()],
+                    left := [change()]}.
 
 -type rules() :: [{weft_migrate_rule:name(), weft_migrate_rule:rule()}].
 
@@ -30,7 +32,7 @@ run(#{file := File, bytes := Bytes} = Source, Rules, Staying) ->
         {ok, Edited} ->
             case checked(Source, Edited, Rules, Staying) of
                 ok -> {ok, #{file => File, before => Bytes, bytes => Edited,
-                             rewritten => Rewritten, left => Left}};
+                             edits => lists:usort(Edits), rewritten => Rewritten, left => Left}};
                 Error -> Error
             end;
         {error, {overlap, Byte}} ->
