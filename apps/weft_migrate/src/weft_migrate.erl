@@ -21,7 +21,8 @@
 scan(Paths) ->
     case weft_migrate_files:below(Paths) of
         {ok, Files} ->
-            Results = [{File, scan_file(File)} || File <- Files],
+            Program = weft_migrate_program:of_files(Files),
+            Results = [{File, scan_file(File, Program)} || File <- Files],
             {ok, #{files => length(Files),
                    findings => lists:append([Found || {_, {ok, Found}} <- Results]),
                    failed => [{File, Reason} || {File, {error, Reason}} <- Results]}};
@@ -29,10 +30,10 @@ scan(Paths) ->
             Error
     end.
 
-scan_file(File) ->
+scan_file(File, Program) ->
     case is_elixir(File) of
         true -> elixir(File);
-        false -> erlang_source(File)
+        false -> erlang_source(File, Program)
     end.
 
 is_elixir(File) -> lists:member(filename:extension(File), [".ex", ".exs"]).
@@ -43,9 +44,15 @@ elixir(File) ->
         {error, Reason} -> {error, file:format_error(Reason)}
     end.
 
-erlang_source(File) ->
-    case weft_migrate_source:read(File) of
+erlang_source(File, Program) ->
+    case read(File, Program) of
         {ok, Source} -> {ok, weft_migrate_scan:findings(Source)};
+        Error -> Error
+    end.
+
+read(File, Program) ->
+    case weft_migrate_source:read(File) of
+        {ok, Source} -> {ok, weft_migrate_source:in(Source, Program)};
         Error -> Error
     end.
 
@@ -63,12 +70,14 @@ rewrite(Paths, Options) ->
     case {weft_migrate_files:below(Paths), weft_migrate_rule:rules(Only, Options)} of
         {{ok, Found}, {ok, Rules}} ->
             Files = [File || File <- Found, not is_elixir(File)],
+            Program = weft_migrate_program:of_files(Found),
             Staying = case maps:get(partial, Options, false) of
                           true -> weft_migrate_names:stay([]);
-                          false -> weft_migrate_names:stay(places(Found, Rules))
+                          false -> weft_migrate_names:stay(places(Found, Program, Rules))
                       end,
             IsWritten = maps:get(write, Options, false),
-            Results = [{File, rewrite_file(File, Rules, Staying, IsWritten)} || File <- Files],
+            Results = [{File, rewrite_file(read(File, Program), Rules, Staying, IsWritten)}
+                       || File <- Files],
             {ok, #{files => length(Files),
                    results => [Result || {_, {ok, #{rewritten := Rewritten, left := Left} = Result}}
                                              <- Results, Rewritten ++ Left =/= []],
@@ -79,36 +88,36 @@ rewrite(Paths, Options) ->
 
 %% The places of names, locks, scopes and groups in all files. Nobody knows those of a file that
 %% cannot be read; in Elixir nothing is rewritten.
-places(Files, Rules) ->
+places(Files, Program, Rules) ->
     Chosen = [Kind || {Rule, Kind} <- [{global, names}, {global, locks}, {pg, scopes},
                                        {pg2, groups}],
                       lists:keymember(Rule, 1, Rules)],
-    lists:append([places_in(File, file:read_file(File), Chosen, Rules)
-                  || Chosen =/= [], File <- Files]).
+    lists:append([places_in(File, Program, Chosen, Rules) || Chosen =/= [], File <- Files]).
 
-places_in(File, {error, _}, Chosen, _Rules) ->
-    weft_migrate_names:of_any(Chosen, File);
-places_in(File, {ok, Bytes}, Chosen, Rules) ->
-    case {binary:match(Bytes, [<<"global">>, <<"pg">>]), is_elixir(File)} of
-        {nomatch, _} -> [];
-        {_, true} -> [{names, {left, any, File, Line}}
-                      || lists:member(names, Chosen), Line <- weft_migrate_elixir:names(Bytes)];
-        {_, false} -> weft_migrate_rewrite:places(weft_migrate_source:of_bytes(File, Bytes), Rules)
+places_in(File, Program, Chosen, Rules) ->
+    case {file:read_file(File), is_elixir(File)} of
+        {{error, _}, _} -> weft_migrate_names:of_any(Chosen, File);
+        {{ok, Bytes}, true} ->
+            [{Kind, {left, any, File, Line}}
+             || {Kind, Line} <- weft_migrate_elixir:places(Bytes), lists:member(Kind, Chosen)];
+        {{ok, Bytes}, false} ->
+            case weft_migrate_program:may_concern(Bytes, Program) of
+                true ->
+                    Source = weft_migrate_source:of_bytes(File, Bytes),
+                    weft_migrate_rewrite:places(weft_migrate_source:in(Source, Program), Rules);
+                false -> []
+            end
     end.
 
-rewrite_file(File, Rules, Staying, IsWritten) ->
-    case weft_migrate_source:read(File) of
-        {ok, Source} ->
-            case weft_migrate_rewrite:run(Source, Rules, Staying) of
-                {ok, #{before := Before, bytes := After} = Result}
-                  when IsWritten, Before =/= After ->
-                    case weft_migrate_files:replace(File, After) of
-                        ok -> {ok, Result};
-                        Error -> Error
-                    end;
-                Result ->
-                    Result
+rewrite_file({ok, #{file := File} = Source}, Rules, Staying, IsWritten) ->
+    case weft_migrate_rewrite:run(Source, Rules, Staying) of
+        {ok, #{before := Before, bytes := After} = Result} when IsWritten, Before =/= After ->
+            case weft_migrate_files:replace(File, After) of
+                ok -> {ok, Result};
+                Error -> Error
             end;
-        Error ->
-            Error
-    end.
+        Result ->
+            Result
+    end;
+rewrite_file(Error, _Rules, _Staying, _IsWritten) ->
+    Error.

@@ -40,11 +40,30 @@ staying() ->
       [{"a.erl", Moving}, {"b.erl", "f({global, N}) -> global:whereis_name(N).\n"
                            "g() -> global:whereis_name(a).\n"}]}]
     ++ of_macros(Moving)
+    ++ [{"by that name: " ++ Text, [{"a.erl", Moving}, {"b.erl", Text}]}
+        || Text <- ["-define(S, {via, global, a}).\n", "g() -> [{via, global, a}].\n",
+                    "g() -> proc_lib:init_ack({via, global, a}).\n",
+                    "-record(s, {name = {global, a}}).\n",
+                    "-record(s, {name = {global, a} :: tuple(), x :: {global, b}}).\n",
+                    "-define(G, global).\ng() -> ?G:send(a, x).\n",
+                    "-define(G, global).\ng() -> [{?G, a}].\n",
+                    "-define(G, global).\ng() -> gen_server:call({via, ?G, a}, x).\n",
+                    "g(M) -> M:whereis_name(a).\n", "g() -> (m()):unregister_name(a).\n",
+                    "g(M) -> gen_server:call({via, M, a}, x).\n",
+                    "g(M) -> apply(M, whereis_name, [a]).\n",
+                    "g(M) -> [{M, register_name, [a, self()]}].\n",
+                    "g() -> ?REGISTRY:whereis_name(a).\n"]]
     ++ [{"by any name: " ++ Text, [{"a.erl", Moving}, {"b" ++ Extension, Text}]}
         || {Extension, Text} <-
                [{".erl", "g(N) -> [{global, N}].\n"}, {".erl", "g() -> [{global, ?X}].\n"},
                 {".erl", "g() -> [{global, {a, 1}}].\n"}, {".erl", "g() -> [{global, x()}].\n"},
                 {".erl", "g() -> [{global, ?MODULE}].\n"}, {".erl", "g() -> [{global, \"b\"}].\n"},
+                {".erl", "g() -> [{global, <<\"b\">>}].\n"},
+                {".erl", "g(S) -> [{global, S#s.name}].\n"},
+                {".erl", "g(M) -> fun M:whereis_name/1.\n"},
+                {".erl", "g(M) -> M:registered_names().\n"},
+                {".erl", "g(M, N) -> apply(M, send, [N, x]), [{registry, global}].\n"},
+                {".erl", "g(M, N) -> M:whereis_name(b), M:send(N, x).\n"},
                 {".erl", "g(F) -> global:F(a).\n"}, {".erl", "g(P) -> apply(global, send, P).\n"},
                 {".erl", "g() -> fun global:send/2.\n"}, {".erl", "-import(global, [send/2]).\n"},
                 {".erl", "g(F) -> M = global, M:F().\n"},
@@ -52,7 +71,8 @@ staying() ->
                 {".erl", "g() -> ) global:send(a, b).\n"}, {".erl", "g() -> ) {global, b}.\n"},
                 {".erl", "g() -> \"a\n.\n{global, b}"},
                 {".ex", "def f, do: :global.send(:b, 1)\n"}, {".exs", "f({:global, :b})\n"},
-                {".ex", "apply(:global, f, [])\n"}]].
+                {".ex", "apply(:global, f, [])\n"}, {".ex", "x = {:via, :global, :b}\n"},
+                {".ex", "  @registry :global\n"}, {".ex", "alias :global, as: Registry\n"}]].
 
 of_macros(Moving) ->
     [{"that are macros of unknown value",
@@ -68,7 +88,17 @@ of_macros(Moving) ->
                  "g() -> [{global, ?S}].\n"}]},
      {"by a macro that is this name",
       [{"a.erl", Moving},
-       {"b.erl", "-module(a).\n-define(S, ?MODULE).\ng() -> [{global, ?S}].\n"}]}].
+       {"b.erl", "-module(a).\n-define(S, ?MODULE).\ng() -> [{global, ?S}].\n"}]},
+     {"by a macro of a header that is the module",
+      [{"a.erl", Moving}, {"b.erl", "g() -> ?G:send(a, x).\n"},
+       {"g.hrl", "-define(G, global).\n"}]},
+     {"by a macro of a header that may be the module",
+      [{"a.erl", Moving}, {"b.erl", "g() -> ?G:send(a, x).\n"},
+       {"g.hrl", "-ifdef(X).\n-define(G, global).\n-else.\n-define(G, syn).\n-endif.\n"}]},
+     {"by a macro that is passed on",
+      [{"a.erl", Moving}, {"b.erl", "-define(G, global).\ng(F, A) -> apply(?G, F, A).\n"}]},
+     {"by a macro that is kept",
+      [{"a.erl", Moving}, {"b.erl", "-define(G, global).\ng(F) -> M = ?G, M:F(a).\n"}]}].
 
 stays(Files) ->
     in_files(
@@ -103,7 +133,45 @@ names_move_test_() ->
              {".erl", "g() -> ) pg:send(a, b).\n"}, {".erl", "g({global, N}) -> N.\n"},
              {".erl", "f({global, N}) -> global:whereis_name(N).\n"},
              {".ex", "def f, do: :global.trans({:b, self()}, g)\n# :global.send(:a, 1)\n"},
+             {".ex", "def f, do: :pg.join(:a, self())\n"}, {".ex", "f(scope: :global)\n"},
+             {".ex", "x == :global && y != :global\n"},
+             {".erl", "g() -> [{via, syn, a}].\n"},
+             {".erl", "f({via, M, N}) -> M:whereis_name(N).\n"},
+             {".erl", "f(S) -> {via, M, N} = S, M:send(N, x), [{registry, global}].\n"},
+             {".erl", "f(S) -> case S of {via, M, N} -> M:whereis_name(N) end.\n"},
+             {".erl", "g(M) -> M:whereis_name(b), M:send(c, a), re:run(a, b, [global]).\n"},
+             {".erl", "g(T) -> T:send(a, x), T:sync(), re:run(a, b, [global]).\n"},
+             {".erl", "-define(G, syn).\ng() -> ?G:whereis_name(a), [{?G, a}, {via, ?G, a}].\n"},
+             {".erl", "g() -> ?MODULE:whereis_name(a).\n"},
+             {".erl", "g(M) -> M:whereis_name(a, b), M:start_link(a), [{x, global}].\n"},
+             {".erl", "g(M) -> case M of {M, whereis_name, [a]} -> x end.\n"},
              {".ex", "f(global: true)\n"}]].
+
+%% What a header says of a macro does not count where the file says otherwise.
+a_macro_is_what_its_file_says_test() ->
+    Beside = "-define(G, syn).\ng() -> ?G:send(a, x).\n",
+    ?assertMatch([{"a.erl", "f(P) -> weft_global:register_name(a, P).\n"} | _],
+                 written([{"a.erl", "f(P) -> global:register_name(a, P).\n"}, {"b.erl", Beside},
+                          {"g.hrl", "-define(G, global).\n"}])).
+
+%% ssl and other transports have a function send/2, too.
+modules_that_nobody_names_are_no_places_test() ->
+    in_files([{"a.erl", "f(M) -> M:get_members(a), M:whereis_name(a), M:trans({a, self()}, b), "
+                       "apply(M, get_closest_pid, [a]).\n"}],
+             fun(Dir) ->
+                     ?assertMatch({ok, #{results := []}}, weft_migrate:rewrite([Dir], #{})),
+                     ?assertMatch({ok, #{findings := []}}, weft_migrate:scan([Dir]))
+             end).
+
+a_name_by_way_of_global_moves_test() ->
+    ?assertEqual([{"a.erl", "f(P) -> weft_global:register_name(a, P).\n"},
+                  {"b.erl", "g() -> gen_server:call({via, weft_global, a}, x).\n"}],
+                 written([{"a.erl", "f(P) -> global:register_name(a, P).\n"},
+                          {"b.erl", "g() -> gen_server:call({via, global, a}, x).\n"}])),
+    ?assertEqual([{"a.erl", "f() -> gen_server:start_link({via, weft_global, a}, m, [], []).\n"},
+                  {"b.erl", "g() -> weft_global:whereis_name(a).\n"}],
+                 written([{"a.erl", "f() -> gen_server:start_link({via, global, a}, m, [], []).\n"},
+                          {"b.erl", "g() -> global:whereis_name(a).\n"}])).
 
 names_move_together_if_nothing_stays_test() ->
     ?assertEqual([{"a.erl", "f(N) -> weft_global:whereis_name(N).\n"},
@@ -142,10 +210,19 @@ other_rules_alone_look_at_no_names_test() ->
 locks_stay_test_() ->
     Moving = "f(N) -> global:set_lock({a, self()}, N).\n",
     [{"by: " ++ Text, fun() -> stays([{"a.erl", Moving}, {"b.erl", Text}]) end}
-     || Text <- ["g() -> ?check(global:del_lock({a, self()})).\n",
+     || Text <- ["g(M) -> M:del_lock({a, self()}).\n",
+                 "-define(G, global).\ng(L) -> ?G:del_lock(L).\n",
+                 "g(M) -> M:trans({a, self()}, f), [global].\n",
+                 "g() -> ?check(global:del_lock({a, self()})).\n",
                  "g(L) -> ?check(global:del_lock(L)).\n", "g() -> fun global:trans/2.\n",
                  "g(A) -> apply(global, set_lock, A).\n", "g(F, A) -> global:F(A).\n",
                  "g() -> ) global:trans({a, self()}, f).\n"]].
+
+locks_stay_by_elixir_test_() ->
+    Moving = "f(N) -> global:set_lock({a, self()}, N).\n",
+    [{"by: " ++ Text, fun() -> stays([{"a.erl", Moving}, {"b.ex", Text}]) end}
+     || Text <- [":global.trans({:b, self()}, fn -> 1 end)\n", ":global.del_lock({:a, self()})\n",
+                 "apply(:global, f, [])\n", "registry = :global\n"]].
 
 locks_move_test_() ->
     Text = "f(N) -> global:set_lock({a, self()}, N).\n",
@@ -153,7 +230,8 @@ locks_move_test_() ->
       fun() -> ?assertMatch([{"a.erl", "f(N) -> weft_global:set_lock({a, self()}, N).\n"} | _],
                             written([{"a.erl", Text}, {"b.erl", Beside}])) end}
      || Beside <- ["g() -> ?check(global:del_lock({b, self()})).\n",
-                   "g() -> ?check(global:whereis_name(a)).\n"]].
+                   "g() -> ?check(global:whereis_name(a)).\n", "g(M) -> M:del_lock({b, self()}).\n",
+                   "g(M) -> M:trans({a, self()}, f).\n"]].
 
 %% ---- scopes of pg ----
 
@@ -162,7 +240,20 @@ scopes_stay_test_() ->
     Moving = "f() -> pg:join(a, b, self()).\n",
     [{"by: " ++ Text, fun() -> stays([{"a.erl", Moving}, {"b.erl", Text}]) end}
      || Text <- ["g() -> worker_spec(pg, [a]).\n", "g() -> ?check(pg:get_members(a, b)).\n",
-                 "g() -> fun pg:join/3.\n", "g() -> ) pg:join(a, b, c).\n"]].
+                 "g() -> fun pg:join/3.\n", "g() -> ) pg:join(a, b, c).\n",
+                 "-define(PG, pg).\ng() -> ?PG:join(a, b, self()).\n",
+                 "-define(PG, pg).\ng() -> [{?PG, start_link, [a]}].\n",
+                 "-define(PG, pg).\ng() -> worker_spec(?PG, [a]).\n",
+                 "-define(PG, pg).\ng() -> fun ?PG:join/3.\n",
+                 "g(M) -> M:get_members(a, b).\n", "g(M) -> M:which_local_groups(a).\n",
+                 "g(M) -> M:join(a, b, self()), start(#{groups => pg}).\n",
+                 "g(N, M) -> rpc:call(N, M, get_members, [a, b]).\n"]].
+
+scopes_stay_by_elixir_test_() ->
+    Moving = "f() -> pg:join(a, b, self()).\n",
+    [{"by: " ++ Text, fun() -> stays([{"a.erl", Moving}, {"b.ex", Text}]) end}
+     || Text <- [":pg.get_members(:b, :c)\n", "%{id: :pg, start: {:pg, :start_link, [:a]}}\n",
+                 "@groups :pg\n", "apply(:pg, :join, [:a, :b, self()])\n"]].
 
 scopes_move_test_() ->
     Text = "f() -> pg:join(a, b, self()).\n",
@@ -170,6 +261,8 @@ scopes_move_test_() ->
       fun() -> ?assertMatch([{"a.erl", "f() -> weft_pg:join(a, b, self()).\n"} | _],
                             written([{"a.erl", Text}, {"b.erl", Beside}])) end}
      || Beside <- ["g() -> ?check(pg:get_members(b, b)).\n", "g() -> pg:start_link().\n",
+                   "-define(PG, pg).\ng() -> ?PG:join(b, b, self()).\n",
+                   "g(M) -> M:get_members(b, b), M:join(b, c).\n", "g(Q) -> Q:join(a, b, c).\n",
                    "g() -> [#{id => pg, start => {pg, start_link, [a]}}].\n",
                    "g() -> ?check(pg:which_groups()).\n"]].
 
@@ -180,16 +273,24 @@ groups_stay_test_() ->
     Moving = "f(P) -> pg2:create(a), pg2:join(a, P).\n",
     [{"by: " ++ Text, fun() -> stays([{"a.erl", Moving}, {"b.erl", Text}]) end}
      || Text <- ["g(G) -> pg2:get_closest_pid(G).\n", "g() -> pg2:get_closest_pid(a).\n",
+                 "g() -> pg2:delete(a).\n", "g(G) -> pg2:delete(G).\n", "g() -> pg2:start().\n",
                  "g() -> ?check(pg2:get_members(a)).\n", "g() -> fun pg2:join/2.\n",
-                 "g() -> pg2:x().\n", "g() -> ) pg2:join(a, b).\n"]].
+                 "g() -> pg2:x().\n", "g() -> ) pg2:join(a, b).\n",
+                 "g(M) -> M:get_closest_pid(a).\n", "g(M) -> M:create(a), start(pg2).\n",
+                 "-define(PG, pg2).\ng() -> ?PG:delete(a).\n"]]
+        ++ [{"by " ++ Text, fun() -> stays([{"a.erl", Moving}, {"b.ex", Text}]) end}
+            || Text <- [":pg2.create(:b)\n"]].
 
+%% Nothing of pg2 is left: OTP has not had it since release 24.
 groups_move_test_() ->
-    Text = "f(P) -> pg2:create(a), pg2:join(a, P).\n",
+    Text = "f(P) -> ok = pg2:create(a), pg2:join(a, P).\n",
     [{"beside: " ++ Beside,
-      fun() -> ?assertMatch([{"a.erl", "f(P) -> pg2:create(a), weft_pg:join(a, P).\n"} | _],
+      fun() -> ?assertMatch([{"a.erl", "f(P) -> ok = begin _ = a, ok end, weft_pg:join(a, P).\n"}
+                             | _],
                             written([{"a.erl", Text}, {"b.erl", Beside}])) end}
-     || Beside <- ["g() -> pg2:get_closest_pid(b).\n", "g(G) -> pg2:delete(G).\n",
-                   "g() -> ?check(pg:get_members(a)).\n", "g(G) -> pg2:get_members(G).\n"]].
+     || Beside <- ["g() -> pg2:get_closest_pid(b).\n", "g() -> pg2:delete(b).\n",
+                   "g() -> ?check(pg:get_members(a)).\n", "g(G) -> pg2:get_members(G).\n",
+                   "g(M) -> M:delete(a).\n"]].
 
 a_second_run_changes_nothing_test() ->
     Files = [{"a.erl", "f(P) -> global:register_name(b, P), " ++ ?STAYS}],

@@ -79,6 +79,21 @@ what_an_adaptor_calls_exists_test() ->
      end || Module <- [weft_migrate_global, weft_migrate_pg, weft_migrate_pg2,
                        weft_migrate_s_group, weft_migrate_global_group]].
 
+%% What OTP's global_group answers on a node that is in no group, and on one that is in a group of
+%% two. Here the groups are told to weft as a driver does it.
+nodes_of_global_group_are_those_of_weft_test() ->
+    ok = weft_view:new(),
+    ?assertEqual(global_group:own_nodes(), weft_migrate_global_group:own_nodes()),
+    [ok = weft_view:put(?MODULE, {group, Name}, Nodes)
+     || {Name, Nodes} <- [{one, [node(), 'b@h']}, {other, ['c@h']}]],
+    InGroup = weft_migrate_global_group:own_nodes(),
+    ok = weft_view:clear(?MODULE),
+    ?assertEqual(lists:sort([node(), 'b@h']), lists:sort(InGroup)).
+
+%% What pg2:create answered, whatever the group.
+a_group_need_not_be_created_test() ->
+    ?assertEqual(ok, weft_migrate_pg2:create({a, 1})).
+
 an_adaptor_of_ones_own_is_used_test() ->
     ?assertEqual(
        <<"f(A) -> shop:sell(now, A, 1), shop:sell(now, b(% x\n), c()), old:buy(d()), "
@@ -159,6 +174,12 @@ a_form_that_cannot_be_read_is_left_test() ->
     ?assertMatch({ok, #{bytes := <<"f() -> ) pg:x().\ng() -> weft_pg:which_groups().\n">>,
                         left := [#{line := 1, reason := "its form could not be read"}]}},
                  run(<<"f() -> ) pg:x().\ng() -> pg:which_groups().\n">>, all_rules())).
+
+%% A function and its arguments beside a variable, as where a module is computed.
+calls_of_other_rules_are_no_names_test() ->
+    ?assertMatch({ok, #{bytes := <<"f(N, M) -> erpc:multicall(N, M, get_members, [a]), ok.\n">>,
+                        left := []}},
+                 run(<<"f(N, M) -> rpc:multicall(N, M, get_members, [a]), ok.\n">>, all_rules())).
 
 latin1_stays_latin1_test() ->
     ?assertMatch({ok, #{bytes := <<"%% coding: latin-1\n"

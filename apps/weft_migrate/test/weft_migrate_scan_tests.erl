@@ -29,6 +29,19 @@ names() ->
      {"rpc:call(X, global, sync, [])", [global_dynamic]},
      {"#{start => {global, start_link, []}}", [global_dynamic]},
      {"fun global:sync/0", [global_dynamic]},
+     {"gen_server:call({via, global, X}, Y)", [global_via]},
+     {"X = {via, global, name}", [global_via]},
+     {"case X of {via, global, N} -> N end", []},
+     {"{global, X#s.name}", [global_via]},
+     {"{global, <<\"name\">>}", [global_via]},
+     {"{global, 5}", []},
+     {"global:set_lock({global, self()})", [global_locks]},
+     {"{global, name()}", [global_via]},
+     {"{global, X ++ Y}", [global_via]},
+     {"{X:whereis_name(global), a}", [global_dynamic]},
+     {"{X:send(a, b), re:run(X, Y, [global])}", []},
+     {"{X:send(a, b), [global]}", [global_dynamic]},
+     {"{fun X:register_name/2, [global]}", [global_dynamic]},
      {"{global, true}", []},
      {"re:replace(X, Y, [], [global])", []},
      {"{global, X, Y}", []},
@@ -52,6 +65,8 @@ groups() ->
      {"pg:join(~\"a\", [~b\"ä\", ~\"c\"])", [pg]},
      {"X = [pg, {pg, 1}]", []},
      {"{pg, select, [X]}", []},
+     {"{X:get_members(a), start(pg)}", [pg_dynamic, pg_dynamic]},
+     {"[X:get_closest_pid(a), pg2]", [pg2]},
      {"pg2:create(a)", [pg2]},
      {"X = pg2", [pg2]},
      {"global_group:monitor_nodes(true)", [global_group]},
@@ -112,6 +127,16 @@ macros_are_looked_into_test() ->
     ?assertEqual([global_names], ids("-define(W(X), global:whereis_name(X)).")),
     ?assertEqual([global_dynamic], ids("-import(global, [send/2]).")).
 
+a_macro_that_is_the_module_is_read_test() ->
+    ?assertEqual([pg, global_locks, global_names, global_via],
+                 ids("-define(PG, pg).\n-define(G, global).\n-define(Q, lqueue).\n"
+                     "f(X) -> ?PG:join(a, X), ?G:set_lock(X), ?G:send(a, X), {?G, X}, "
+                     "?Q:join(a, X), ?Q:whereis_name(X).\n")).
+
+defaults_of_records_are_read_test() ->
+    ?assertMatch([#{id := global_via, inside := "-record"}],
+                 findings("-record(s, {name = {global, a} :: {global, b}}).\n")).
+
 a_place_is_that_of_the_module_test() ->
     ?assertMatch([#{line := 3, column := 7, inside := "f/1", text := <<"ä, global:sync()."/utf8>>}],
                  findings("%% ü\nf(_) -> \n   ä, global:sync().\n")).
@@ -131,6 +156,23 @@ elixir_is_scanned_by_words_test() ->
     ?assertEqual([{elixir_global, 1, 10}, {elixir_global, 2, 1}, {elixir_nodes, 4, 1},
                   {elixir_global, 5, 2}],
                  [{Id, Line, Column} || #{id := Id, line := Line, column := Column} <- Found]).
+
+each_word_of_elixir_is_found_test_() ->
+    [{Line, ?_assertEqual(Ids, [Id || #{id := Id} <- weft_migrate_elixir:findings(
+                                                       "a.ex", list_to_binary(Line))])}
+     || {Line, Ids} <-
+            [{":pg.join(:a, self())", [elixir_pg]}, {":pg2.join(:a, self())", [elixir_pg]},
+             {"children = [%{id: :pg, start: {:pg, :start_link, [:a]}}]", [elixir_pg]},
+             {"  @groups :pg", [elixir_pg]}, {"  @registry :global", [elixir_global]},
+             {"GenServer.call({:via, :global, :a}, :b)", [elixir_global]},
+             {"apply(:global, f, [])", [elixir_global]}, {"registry = :global", [elixir_global]},
+             {"registry == :global", []}, {"f(scope: :global)", []}, {"{:pg, 1}", []},
+             {":rpc.multicall(Node.list(), :m, :f, [])", [elixir_nodes, elixir_calls]},
+             {":erpc.multicall(nodes, :m, :f, [])", [elixir_calls]},
+             {":rpc.call(node, :m, :f, [])", []},
+             {"GenServer.multi_call(:server, :x)", [elixir_calls]},
+             {"GenServer.abcast(:server, :x)", [elixir_calls]},
+             {"GenServer.call(:server, :x)", []}]].
 
 %% ---- reports ----
 

@@ -1,10 +1,17 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc `global_group' in terms of `weft_group', for a node that is in a group. Names and monitors
-%% have other shapes there. See `weft_migrate_adaptor'.
+%% @doc `global_group' in terms of `weft_group', whose groups have to be those that `global_groups' is
+%% configured with. The order of nodes may be another one. What else `global_group' has takes for
+%% granted that a node is in one group, or looks for names in one group after the other. See
+%% `weft_migrate_adaptor'.
 -module(weft_migrate_global_group).
 -migrates(global_group).
 
 -export([own_nodes/0]).
 
+%% A node that is in no group has all nodes.
 -spec own_nodes() -> [node()].
-own_nodes() -> weft_group:own_nodes().
+own_nodes() ->
+    case weft_group:is_free() of
+        true -> [node() | nodes()];
+        false -> weft_group:own_nodes()
+    end.

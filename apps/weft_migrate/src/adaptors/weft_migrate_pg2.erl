@@ -1,10 +1,15 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc `pg2' in terms of `weft_pg', where groups need not be created: create, delete and closest
-%% processes have no counterpart. See `weft_migrate_adaptor'.
+%% @doc `pg2' in terms of `weft_pg', where groups need not be created: one without members is not
+%% there. Two functions have no counterpart. A group that `pg2' deletes loses its members, those of
+%% other nodes too; and who asks for the closest process hears if there is no group. See
+%% `weft_migrate_adaptor'.
 -module(weft_migrate_pg2).
 -migrates(pg2).
 
--export([join/2, leave/2, get_members/1, get_local_members/1, which_groups/0]).
+-export([create/1, join/2, leave/2, get_members/1, get_local_members/1, which_groups/0]).
+
+-spec create(term()) -> ok.
+create(Group) -> begin _ = Group, ok end.
 
 %% A process of another node is an error here.
 -spec join(term(), pid()) -> ok.

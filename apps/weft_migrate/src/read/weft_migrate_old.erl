@@ -4,7 +4,7 @@
 %% function and a list they mean the module only if it has that function.
 -module(weft_migrate_old).
 
--export([modules/0, is_function/3]).
+-export([modules/0, is_function/3, has/3, functions/0]).
 
 -spec modules() -> [module()].
 modules() -> [global, pg, pg2, global_group, s_group].
@@ -17,13 +17,21 @@ is_function(Module, Function, List) ->
         {false, _} ->
             true;
         {true, true} ->
-            lists:any(fun({Name, Arities}) ->
-                              Name =:= Function
-                                  andalso lists:member(erl_syntax:list_length(List), Arities)
-                      end, functions(Module));
+            has(Module, Function, erl_syntax:list_length(List));
         {true, false} ->
             lists:keymember(Function, 1, functions(Module))
     end.
+
+%% @doc Does one of these modules have this function?
+-spec has(module(), Function :: atom(), arity()) -> boolean().
+has(Module, Function, Arity) ->
+    lists:any(fun({Name, Arities}) -> Name =:= Function andalso lists:member(Arity, Arities) end,
+              functions(Module)).
+
+%% @doc The names of their functions.
+-spec functions() -> [atom()].
+functions() ->
+    lists:usort([Name || Module <- modules(), {Name, _Arities} <- functions(Module)]).
 
 functions(global) ->
     [{register_name, [2, 3]}, {re_register_name, [2, 3]}, {unregister_name, [1]},

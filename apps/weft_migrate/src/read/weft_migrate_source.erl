@@ -6,14 +6,15 @@
 %% same.
 -module(weft_migrate_source).
 
--export([read/1, of_bytes/2, unread/1, line/2]).
+-export([read/1, of_bytes/2, in/2, unread/1, line/2]).
 -export_type([source/0, form/0]).
 
 -type form() :: #{at := {pos_integer(), pos_integer()}, byte := non_neg_integer(),
                   size := non_neg_integer(), tokens := [weft_migrate_tokens:token()],
                   tree := {ok, erl_syntax:syntaxTree()} | {error, Reason :: string()}}.
 -type source() :: #{file := file:filename_all(), bytes := binary(),
-                    encoding := weft_migrate_tokens:encoding(), forms := [form()]}.
+                    encoding := weft_migrate_tokens:encoding(), forms := [form()],
+                    program := weft_migrate_program:program()}.
 
 -spec read(file:filename_all()) -> {ok, source()} | {error, string()}.
 read(File) ->
@@ -27,7 +28,13 @@ read(File) ->
 of_bytes(File, Bytes) ->
     {Encoding, Forms} = weft_migrate_tokens:forms(Bytes),
     #{file => File, bytes => Bytes, encoding => Encoding,
-      forms => lists:append([form(Form) || Form <- Forms])}.
+      forms => lists:append([form(Form) || Form <- Forms]),
+      program => weft_migrate_program:of_bytes(Bytes)}.
+
+%% @doc The same source, as a part of a program.
+-spec in(source(), weft_migrate_program:program()) -> source().
+in(#{program := Own} = Source, Program) ->
+    Source#{program := weft_migrate_program:beside(Own, Program)}.
 
 form(#{tokens := {ok, []}}) ->
     [];

@@ -4,29 +4,30 @@
 -module(weft_migrate_tree).
 
 -export([sites/1, all/1, call/1, is_applying/1]).
--export([atom/1, place/1, is_pattern/1, is_ignored/1, is_unused/1, is_macro/1]).
+-export([atom/1, macro_of/1, place/1, is_pattern/1, is_ignored/1, is_unused/1, is_macro/1]).
 -export_type([site/0, call/0]).
 
 %% Path: the ancestors, the nearest first. Inside: the function, attribute or macro it is in.
-%% Macros: the names of those that the file defines.
+%% Macros: the names of those that the file defines. Program: what others say.
 -type site() :: #{node := erl_syntax:syntaxTree(), path := [erl_syntax:syntaxTree()],
-                  form := weft_migrate_source:form(), inside := string(), macros := [string()]}.
+                  form := weft_migrate_source:form(), inside := string(), macros := [string()],
+                  program := weft_migrate_program:program()}.
 %% At: where the word of the module begins, or that of the function if it is a local call.
 -type call() :: #{module := atom(), function := atom(), arguments := [erl_syntax:syntaxTree()],
                   at := {pos_integer(), pos_integer()}}.
 
 %% @doc All nodes of all forms that could be read, in the order of the text. Types are left out:
-%% nothing of them runs.
+%% nothing of them runs. So are attributes, but not the defaults of records.
 -spec sites(weft_migrate_source:source()) -> [site()].
-sites(#{forms := Forms}) ->
+sites(#{forms := Forms, program := Program}) ->
     Read = [{Tree, Form} || #{tree := {ok, Tree}} = Form <- Forms],
     Macros = lists:append([defined(Tree) || {Tree, _Form} <- Read]),
-    lists:append([of_form(Tree, Form, Macros) || {Tree, Form} <- Read]).
+    lists:append([of_form(Tree, Form, {Macros, Program}) || {Tree, Form} <- Read]).
 
-of_form(Tree, Form, Macros) ->
+of_form(Tree, Form, Known) ->
     case inside(Tree) of
         type -> [];
-        Inside -> lists:reverse(walk(Tree, [], {Form, Inside, Macros}, []))
+        Inside -> lists:reverse(walk(Tree, [], {Form, Inside, Known}, []))
     end.
 
 %% The name of the macro that a form defines.
@@ -55,6 +56,7 @@ inside(Tree) ->
             case atom(erl_syntax:attribute_name(Tree)) of
                 {ok, define} -> "-define";
                 {ok, import} -> "-import";
+                {ok, record} -> "-record";
                 _ -> type
             end;
         _ ->
@@ -67,10 +69,18 @@ printed(Name) ->
         error -> "?"
     end.
 
-walk(Node, Path, {Form, Inside, Macros} = Context, Sites) ->
-    Site = #{node => Node, path => Path, form => Form, inside => Inside, macros => Macros},
+walk(Node, Path, {Form, Inside, {Macros, Program}} = Context, Sites) ->
+    Site = #{node => Node, path => Path, form => Form, inside => Inside, macros => Macros,
+             program => Program},
     lists:foldl(fun(Child, Found) -> walk(Child, [Node | Path], Context, Found) end,
-                [Site | Sites], lists:append(erl_syntax:subtrees(Node))).
+                [Site | Sites], running(Node)).
+
+%% Of the field of a record its default runs, and its type does not.
+running(Node) ->
+    case erl_syntax:type(Node) of
+        typed_record_field -> [erl_syntax:typed_record_field_body(Node)];
+        _ -> lists:append(erl_syntax:subtrees(Node))
+    end.
 
 %% @doc The call that a node is, if module and function are written out.
 -spec call(erl_syntax:syntaxTree()) -> {ok, call()} | error.
@@ -117,6 +127,14 @@ atom(none) ->
 atom(Node) ->
     case erl_syntax:type(Node) of
         atom -> {ok, erl_syntax:atom_value(Node)};
+        _ -> error
+    end.
+
+%% @doc The name of a macro without parameters.
+-spec macro_of(erl_syntax:syntaxTree()) -> {ok, string()} | error.
+macro_of(Node) ->
+    case erl_syntax:type(Node) =:= macro andalso erl_syntax:macro_arguments(Node) of
+        none -> {ok, macro_name(erl_syntax:macro_name(Node))};
         _ -> error
     end.
 

@@ -114,6 +114,8 @@ later(Expression, Parameters) ->
 in_later({call, _, Function, Arguments}) -> in_later(Function) ++ in_later(Arguments);
 in_later({remote, _, Module, Function}) -> in_later(Module) ++ in_later(Function);
 in_later({'case', _, Of, Clauses}) -> in_later(Of) ++ variables(Clauses);
+in_later({block, _, Expressions}) -> in_later(Expressions);
+in_later({match, _, Pattern, Expression}) -> variables(Pattern) ++ in_later(Expression);
 in_later({tuple, _, Elements}) -> in_later(Elements);
 in_later({cons, _, Head, Tail}) -> in_later(Head) ++ in_later(Tail);
 in_later({map, _, Fields}) -> in_later(Fields);

@@ -17,9 +17,19 @@ look(#{old := Old} = Adaptor, #{node := Node} = Site, Context) ->
         _ ->
             case erl_syntax:type(Node) of
                 atom -> mentioned(Adaptor, Site);
-                _ -> none
+                macro -> macro(Adaptor, Site);
+                _ -> computed(Adaptor, Site, Context)
             end
     end.
+
+computed(#{old := Old}, Site, #{ordinary := Ordinary}) ->
+    case weft_migrate_computed:of_site(Site, Ordinary) of
+        {How, Modules, _} -> leave_if(lists:member(Old, Modules), reason(How));
+        none -> none
+    end.
+
+reason(macro) -> "the name of the module is a macro";
+reason(computed) -> "the name of the module is computed".
 
 called(#{rules := Rules} = Adaptor, Site, #{function := Function, arguments := Arguments},
        Context) ->
@@ -52,12 +62,10 @@ is_meaning(#{old := Old}, #{path := Path}) ->
                         Inner <- weft_migrate_tree:all(Pattern)]).
 
 is_name(Old, Tree) ->
-    case erl_syntax:type(Tree) of
-        tuple ->
-            case erl_syntax:tuple_elements(Tree) of
-                [First, _] -> weft_migrate_tree:atom(First) =:= {ok, Old};
-                _ -> false
-            end;
+    case erl_syntax:type(Tree) =:= tuple andalso erl_syntax:tuple_elements(Tree) of
+        [First, _] -> weft_migrate_tree:atom(First) =:= {ok, Old};
+        [Via, Module, _] -> {weft_migrate_tree:atom(Via), weft_migrate_tree:atom(Module)}
+                                =:= {{ok, via}, {ok, Old}};
         _ -> false
     end.
 
@@ -68,9 +76,23 @@ mentioned(#{old := Old} = Adaptor, #{node := Node, path := Path} = Site) ->
         _ -> none
     end.
 
+%% A macro that is the name of the module, where that would be told of the name. Calls by way of it
+%% are told as such.
+macro(#{old := Old} = Adaptor, #{node := Node, path := [Parent | _] = Path,
+                                 program := Program} = Site) ->
+    IsCall = weft_migrate_computed:call(Site#{node := Parent, path := tl(Path)}) =/= error,
+    case {weft_migrate_program:modules(Node, Program), erl_syntax:type(Parent)} of
+        {{known, Modules}, Type} when not IsCall, Type =:= application orelse Type =:= match_expr ->
+            leave_if(lists:member(Old, Modules) andalso in(Adaptor, Site, Path) =/= none,
+                     reason(macro));
+        _ -> none
+    end;
+macro(_Adaptor, _Site) ->
+    none.
+
 in(_Adaptor, #{inside := "-import"}, _Path) ->
     {leave, "its functions are imported"};
-in(Adaptor, #{node := Node} = Site, [Parent | Above]) ->
+in(Adaptor, Site, [Parent | Above]) ->
     case erl_syntax:type(Parent) of
         tuple ->
             start(Adaptor, Site, Parent, Above);
@@ -86,7 +108,7 @@ in(Adaptor, #{node := Node} = Site, [Parent | Above]) ->
         application ->
             applied(Adaptor, Site, Parent);
         match_expr ->
-            kept(Node, Parent, Site);
+            kept(Adaptor, Parent, Site);
         _ ->
             none
     end;
@@ -105,12 +127,12 @@ applied(#{old := Old, rules := Rules}, #{node := Node, form := Form} = Site, App
             case weft_migrate_tree:is_macro(Site) orelse started(Node, Form, Key,
                                                                  map_get(Key, Rules)) of
                 {edit, _, _} = Edit -> Edit;
-                _ -> argument(Node, Application)
+                _ -> argument(Old, Node, Application)
             end;
-        _ -> argument(Node, Application)
+        _ -> argument(Old, Node, Application)
     end;
-applied(_Adaptor, #{node := Node}, Application) ->
-    argument(Node, Application).
+applied(#{old := Old}, #{node := Node}, Application) ->
+    argument(Old, Node, Application).
 
 applied_key(Node, Application) ->
     Arguments = erl_syntax:application_arguments(Application),
@@ -127,34 +149,33 @@ key(Function, Arguments) ->
     end.
 
 %% `global' is an ordinary word, too: as an argument it is a module only where something is called.
-argument(Node, Application) ->
+argument(Old, Node, Application) ->
     Arguments = erl_syntax:application_arguments(Application),
     IsApplying = weft_migrate_tree:is_applying(weft_migrate_tree:call(Application)),
-    case {erl_syntax:atom_value(Node), is_called(Node, Arguments, IsApplying)} of
+    case {Old, is_called(Old, Node, Arguments, IsApplying)} of
         {_, true} -> {leave, "it is called by way of apply or the like"};
         {global, false} -> none;
         {_, false} -> leave_if(lists:member(Node, Arguments), "it may be the name of the module")
     end.
 
-is_called(Node, [Node, Function, Arguments | _], IsApplying) ->
+is_called(Old, Node, [Node, Function, Arguments | _], IsApplying) ->
     case {erl_syntax:type(Function), erl_syntax:type(Arguments)} of
         {Type, _} when IsApplying, Type =:= atom orelse Type =:= variable orelse Type =:= macro ->
             true;
         {atom, Type} when Type =:= list; Type =:= nil ->
-            weft_migrate_old:is_function(erl_syntax:atom_value(Node),
-                                         erl_syntax:atom_value(Function), Arguments);
+            weft_migrate_old:is_function(Old, erl_syntax:atom_value(Function), Arguments);
         _ -> false
     end;
-is_called(Node, [_ | Rest], IsApplying) -> is_called(Node, Rest, IsApplying);
-is_called(_, [], _) -> false.
+is_called(Old, Node, [_ | Rest], IsApplying) -> is_called(Old, Node, Rest, IsApplying);
+is_called(_, _, [], _) -> false.
 
 %% Module = pg, and Module:join(...) somewhere in the same form.
-kept(Node, Match, #{form := #{tokens := Tokens}}) ->
+kept(#{old := Old}, Match, #{node := Node, form := #{tokens := Tokens}}) ->
     Pattern = erl_syntax:match_expr_pattern(Match),
     case {erl_syntax:match_expr_body(Match), erl_syntax:type(Pattern)} of
         {Node, variable} ->
             Name = erl_syntax:variable_name(Pattern),
-            leave_if(erl_syntax:atom_value(Node) =/= global orelse is_module(Name, Tokens),
+            leave_if(Old =/= global orelse is_module(Name, Tokens),
                      "the name of the module is kept in a variable");
         _ ->
             none

@@ -37,10 +37,9 @@
 -define(OF_DEFAULT_SCOPE, [{join, 2}, {leave, 2}, {get_members, 1}, {get_local_members, 1},
                            {which_groups, 0}, {which_local_groups, 0}, {monitor_scope, 0},
                            {monitor, 1}, {demonitor, 1}]).
-%% Of pg2: groups need not be created any more.
--define(OF_GROUP, [{join, 2}, {leave, 2}, {get_members, 1}, {get_local_members, 1},
-                   {get_closest_pid, 1}]).
--define(OF_NO_GROUP, [{create, 1}, {delete, 1}, {start, 0}, {start_link, 0}]).
+%% Of pg2. What else it has, as starting it, is about all groups.
+-define(OF_GROUP, [{create, 1}, {delete, 1}, {join, 2}, {leave, 2}, {get_members, 1},
+                   {get_local_members, 1}, {get_closest_pid, 1}]).
 %% Names of `global' that modules of OTP register or ask for: `i' (debugger), `et_collector',
 %% `mnesia_event', `pool'.
 -define(OF_OTP, [dbg_iserver, et_collector, mnesia_global_logger, pool_master]).
@@ -51,8 +50,10 @@
 %% in its file.
 -spec of_site(weft_migrate_rule:name(), weft_migrate_tree:site(), Known :: #{atom() => atom()}) ->
           [{kind(), name()}].
-of_site(Rule, #{node := Node, path := Path}, Known) ->
-    case {Rule, weft_migrate_tree:call(Node), erl_syntax:type(Node)} of
+of_site(Rule, _Site, _Known) when Rule =/= global, Rule =/= pg, Rule =/= pg2 ->
+    [];
+of_site(Rule, #{node := Node, path := Path} = Site, Known) ->
+    case {Rule, called(Rule, Site), erl_syntax:type(Node)} of
         {global, {ok, #{function := Function, arguments := Arguments}}, _} ->
             of_call(of_function(Function), Arguments, Known);
         {global, error, tuple} ->
@@ -66,9 +67,19 @@ of_site(Rule, #{node := Node, path := Path}, Known) ->
         {pg2, {ok, #{function := Function, arguments := Arguments}}, _} ->
             of_pg2(Function, Arguments, Known);
         {pg2, error, _} ->
-            [{groups, any}];
-        _ ->
-            []
+            [{groups, any}]
+    end.
+
+%% By its module or, if that is not written out, by its function.
+called(Rule, #{node := Node} = Site) ->
+    case {weft_migrate_tree:call(Node), weft_migrate_computed:call(Site)} of
+        {{ok, #{module := Rule} = Call}, _} -> {ok, Call};
+        {_, {ok, #{function := Function, arity := Arity} = Call}} ->
+            case weft_migrate_old:has(Rule, Function, Arity) of
+                true -> {ok, Call};
+                false -> error
+            end;
+        _ -> error
     end.
 
 of_call(first, [Name | _], Known) -> [{names, named(Name, Known)}];
@@ -78,9 +89,11 @@ of_call(lock, [Id | _], Known) ->
         _ -> [{locks, any}]
     end;
 of_call(none, _, _) -> [];
-of_call(lock, [], _) -> [{locks, any}];
+of_call(lock, _, _) -> [{locks, any}];
 of_call(_, _, _) -> [{names, any}].
 
+of_pg(_Function, any, _Known) ->
+    [{scopes, any}];
 of_pg(Function, Arguments, Known) ->
     Key = {Function, length(Arguments)},
     case {lists:member(Key, ?OF_SCOPE), lists:member(Key, ?OF_DEFAULT_SCOPE)} of
@@ -89,13 +102,13 @@ of_pg(Function, Arguments, Known) ->
         _ -> []
     end.
 
-of_pg2(Function, Arguments, Known) ->
-    Key = {Function, length(Arguments)},
-    case {lists:member(Key, ?OF_GROUP), lists:member(Key, ?OF_NO_GROUP)} of
-        {true, _} -> [{groups, named(hd(Arguments), Known)}];
-        {_, true} -> [];
-        _ -> [{groups, any}]
-    end.
+of_pg2(Function, [Group | _] = Arguments, Known) ->
+    case lists:member({Function, length(Arguments)}, ?OF_GROUP) of
+        true -> [{groups, named(Group, Known)}];
+        false -> [{groups, any}]
+    end;
+of_pg2(_Function, _Arguments, _Known) ->
+    [{groups, any}].
 
 %% A call of pg that is written out for someone else, as {pg, start_link, [Scope]}. What else may be
 %% the module may be about any scope.

@@ -93,7 +93,8 @@ answers(#{bytes := Bytes} = Source, Rules, Staying) ->
                        lists:any(fun(Site) -> weft_migrate_api:says_meaning(Rule, Site) end,
                                  Sites)],
     Context = #{bytes => Bytes, meanings => Meanings, taken => [],
-                keys => weft_migrate_keys:of_tables(Sites)},
+                keys => weft_migrate_keys:of_tables(Sites),
+                ordinary => weft_migrate_computed:ordinary(Sites)},
     Names = {known(Source), Staying},
     {Answers, _} = lists:foldl(fun(Site, Acc) -> site(Site, Of, Names, Context, Acc) end,
                                {[], #{}}, Sites),
@@ -163,8 +164,8 @@ pairs([_ | Rest] = Tokens) -> lists:zip(lists:droplast(Tokens), Rest).
 
 checked(#{bytes := Bytes}, Bytes, _Rules, _Staying) ->
     ok;
-checked(#{file := File} = Source, Edited, Rules, Staying) ->
-    Again = weft_migrate_source:of_bytes(File, Edited),
+checked(#{file := File, program := Program} = Source, Edited, Rules, Staying) ->
+    Again = weft_migrate_source:in(weft_migrate_source:of_bytes(File, Edited), Program),
     case {readable(Again) =:= readable(Source), looked(Again, Rules, Staying)} of
         {false, _} -> {error, "the result could not be read; nothing is changed"};
         {true, {[], _, _}} -> ok;

@@ -10,9 +10,10 @@
 -export_type([context/0]).
 
 %% The bytes of the file, the variables that stand for results of other calls in this form, the old
-%% modules of which the file says what their names mean, and the words that are keys of its tables.
+%% modules of which the file says what their names mean, the words that are keys of its tables, and
+%% the old modules whose ordinary functions count (`weft_migrate_computed').
 -type context() :: #{bytes := binary(), taken := [atom()], meanings := [module()],
-                     keys := [atom()]}.
+                     keys := [atom()], ordinary := [module()]}.
 -type result() :: {edit, [weft_migrate_edit:edit()], NewVariables :: [atom()]}
                 | {leave, string()}.
 

@@ -1,6 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc `{global, Name}' as the name of a process becomes `{via, weft_global, Name}' where it is the
-%% first argument of a function that takes such names. Elsewhere nobody knows what it is for.
+%% @doc `{global, Name}' and `{via, global, Name}' as the name of a process become
+%% `{via, weft_global, Name}' where they are the first argument of a function that takes such names.
+%% Elsewhere nobody knows what they are for.
 -module(weft_migrate_via).
 -behaviour(weft_migrate_rule).
 
@@ -9,46 +10,31 @@
 -define(MODULES, [gen_server, gen_statem, gen_fsm, gen_event, supervisor, sys]).
 
 -spec look(weft_migrate_tree:site(), weft_migrate_rule:context()) -> weft_migrate_rule:result().
-look(#{node := Node} = Site, Context) ->
-    case erl_syntax:type(Node) of
-        tuple -> tuple(Site, erl_syntax:tuple_elements(Node), Context);
-        _ -> none
+look(Site, #{keys := Keys}) ->
+    case weft_migrate_name:of_site(Site) of
+        {pair, How, Module, Name} ->
+            case {is_first(Site), weft_migrate_name:is_likely(Name, Keys)} of
+                {false, false} -> none;
+                {IsFirst, _} -> named(How, IsFirst, Module, Site, <<"via, weft_global">>)
+            end;
+        {via, How, Module, _} -> named(How, is_first(Site), Module, Site, <<"weft_global">>);
+        none -> none
     end.
 
-tuple(#{node := Node, path := Path, form := Form} = Site, [First, Name], #{keys := Keys}) ->
-    case {weft_migrate_tree:atom(First), weft_migrate_tree:is_pattern(Site)} of
-        {{ok, global}, false} ->
-            case {is_first(Node, Path), weft_migrate_tree:is_macro(Site),
-                  weft_migrate_range:word(Form, weft_migrate_tree:place(First))} of
-                {true, false, {ok, {Byte, Size}}} ->
-                    {edit, [{Byte, Size, <<"via, weft_global">>}], []};
-                {true, true, _} -> {leave, "it is in a macro"};
-                _ -> elsewhere(Name, Keys)
-            end;
-        _ ->
-            none
+named(written, true, Module, #{form := Form} = Site, New) ->
+    case {weft_migrate_tree:is_macro(Site),
+          weft_migrate_range:word(Form, weft_migrate_tree:place(Module))} of
+        {false, {ok, {Byte, Size}}} -> {edit, [{Byte, Size, New}], []};
+        _ -> {leave, "it is in a macro"}
     end;
-tuple(_, _, _) ->
-    none.
+named(written, false, _, _, _) -> {leave, "if it names a process: {via, weft_global, Name}"};
+named(macro, _, _, _, _) -> {leave, "the name of the module is a macro"};
+named(computed, _, _, _, _) -> {leave, "the name of the module is computed"}.
 
-is_first(Node, [Parent | _]) ->
+is_first(#{node := Node, path := [Parent | _]}) ->
     case weft_migrate_tree:call(Parent) of
         {ok, #{module := Module, arguments := [Node | _]}} -> lists:member(Module, ?MODULES);
         _ -> false
     end;
-is_first(_, []) ->
+is_first(_) ->
     false.
-
-elsewhere(Name, Keys) ->
-    case {erl_syntax:type(Name), weft_migrate_tree:atom(Name)} of
-        {_, {ok, Atom}} when Atom =:= true; Atom =:= false; Atom =:= undefined -> none;
-        {atom, {ok, Atom}} ->
-            case lists:member(Atom, Keys) of
-                true -> none;
-                false -> {leave, "if it names a process: {via, weft_global, Name}"}
-            end;
-        {Type, _} when Type =:= macro; Type =:= tuple; Type =:= variable; Type =:= string;
-                         Type =:= application ->
-            {leave, "if it names a process: {via, weft_global, Name}"};
-        _ -> none
-    end.

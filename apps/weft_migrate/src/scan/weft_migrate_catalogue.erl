@@ -40,7 +40,8 @@ names() ->
              "that of registering a name with global",
              "{via, weft_global, Name}"),
      warning(global_dynamic, "global by way of a value",
-             "global is called by way of a fun, apply, or module, function and arguments.",
+             "global is called, or may be, by way of a fun, apply, a module that is computed, or "
+             "module, function and arguments.",
              "that of names or locks of global",
              "change it by hand to weft_global")].
 
@@ -50,7 +51,8 @@ groups() ->
           "1 message to each of N nodes for one join or leave",
           "weft_pg has the same functions, and works on every topology"),
      note(pg_dynamic, "pg by way of a value",
-          "pg is called by way of a fun, apply, or module, function and arguments.",
+          "pg is called, or may be, by way of a fun, apply, a module that is computed, or module, "
+          "function and arguments.",
           "that of pg", "change it by hand to weft_pg"),
      warning(pg2, "pg2", "It takes a lock of global for each change, and OTP has had no pg2 since "
              "release 24.",

@@ -4,38 +4,47 @@
 %% is. Nothing is rewritten. Pure.
 -module(weft_migrate_elixir).
 
--export([findings/2, names/1]).
+-export([findings/2, places/1]).
 
--define(WORDS, [{elixir_global, ":global\\.[a-z_]+"},
-                {elixir_global, "\\{\\s*:global\\s*,"},
-                {elixir_pg, ":pg2?\\.[a-z_]+"},
+%% A module that is kept or passed on: @registry :global, registry = :global, alias :global,
+%% apply(:global, ...).
+-define(KEPT(Name), "(?:@\\w+\\s+|(?<![=!<>~])=\\s*|\\balias\\s+|\\bimport\\s+):" Name
+                    "\\b(?!\\s*\\.)|\\(\\s*:" Name "\\s*,").
+-define(NAME, "\\{\\s*:global\\s*,|:via\\s*,\\s*:global\\b").
+
+-define(WORDS, [{elixir_global, ":global\\.[a-z_]+|" ?NAME "|" ?KEPT("global")},
+                {elixir_pg, ":pg2?\\.[a-z_]+|\\{\\s*:pg2?\\s*,\\s*:start|" ?KEPT("pg2?")},
                 {elixir_nodes, "Node\\.list\\b"},
                 {elixir_calls, ":(?:rpc|erpc)\\.multicall\\b"},
                 {elixir_calls, "GenServer\\.(?:multi_call|abcast)\\b"}]).
 
-%% Locks have nothing to do with names.
--define(NAMES, ":global\\.(?!(?:set_lock|del_lock|trans)\\b)|[{(]\\s*:global\\s*,").
+%% Of which name, lock, scope or group they are is not understood.
+-define(PLACES, [{names, ":global\\.(?!(?:set_lock|del_lock|trans)\\b)|" ?NAME "|" ?KEPT("global")},
+                 {locks, ":global\\.(?:set_lock|del_lock|trans)\\b|" ?KEPT("global")},
+                 {scopes, ":pg\\.|\\{\\s*:pg\\s*,\\s*:start|" ?KEPT("pg")},
+                 {groups, ":pg2\\.|\\{\\s*:pg2\\s*,\\s*:start|" ?KEPT("pg2")}]).
 
 -spec findings(file:filename_all(), binary()) -> [weft_migrate_scan:finding()].
 findings(File, Bytes) ->
-    Lines = binary:split(Bytes, <<"\n">>, [global]),
-    lists:append([of_line(File, Number, Line)
-                  || {Number, Line} <- lists:zip(lists:seq(1, length(Lines)), Lines)]).
+    lists:append([of_line(File, Number, Line, Code) || {Number, Line, Code} <- lines(Bytes)]).
 
-of_line(File, Number, Line) ->
-    Code = without_comment(Line),
+of_line(File, Number, Line, Code) ->
     [#{id => Id, file => File, line => Number, column => column(Code, Byte), inside => "",
        text => string:trim(readable(Line))}
      || {Id, Pattern} <- ?WORDS,
         {match, Matches} <- [re:run(Code, Pattern, [global, {capture, first, index}])],
         [{Byte, _}] <- Matches].
 
-%% @doc The lines where a name of `global' is meant.
--spec names(binary()) -> [Line :: pos_integer()].
-names(Bytes) ->
+%% @doc The lines that may be about a name or lock of `global', a scope of `pg' or a group of `pg2'.
+-spec places(binary()) -> [{weft_migrate_names:kind(), Line :: pos_integer()}].
+places(Bytes) ->
+    [{Kind, Number} || {Number, _, Code} <- lines(Bytes), {Kind, Pattern} <- ?PLACES,
+                       re:run(Code, Pattern) =/= nomatch].
+
+lines(Bytes) ->
     Lines = binary:split(Bytes, <<"\n">>, [global]),
-    [Number || {Number, Line} <- lists:zip(lists:seq(1, length(Lines)), Lines),
-               re:run(without_comment(Line), ?NAMES) =/= nomatch].
+    [{Number, Line, without_comment(Line)}
+     || {Number, Line} <- lists:zip(lists:seq(1, length(Lines)), Lines)].
 
 without_comment(Line) ->
     case re:run(Line, "^((?:[^#\"]|\"(?:[^\"\\\\]|\\\\.)*\")*)(?:#|$)", [{capture, [1], binary}]) of

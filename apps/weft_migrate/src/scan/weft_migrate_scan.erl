@@ -17,8 +17,9 @@
 -spec findings(weft_migrate_source:source()) -> [finding()].
 findings(#{file := File} = Source) ->
     Sites = weft_migrate_tree:sites(Source),
-    Keys = weft_migrate_keys:of_tables(Sites),
-    Found = lists:append([[{Id, At, Inside, ""} || {Id, {_, _} = At} <- of_site(Site, Keys)]
+    Known = #{keys => weft_migrate_keys:of_tables(Sites),
+              ordinary => weft_migrate_computed:ordinary(Sites)},
+    Found = lists:append([[{Id, At, Inside, ""} || {Id, {_, _} = At} <- of_site(Site, Known)]
                           || #{inside := Inside} = Site <- Sites]),
     Unread = lists:append([unread(Form) || Form <- maps:get(forms, Source)]),
     [finding(File, Source, One) || One <- lists:usort(fun in_order/2, Found ++ Unread)].
@@ -44,17 +45,18 @@ words([]) -> [].
 
 %% --- one node ----------------------------------------------------------------------------------
 
-of_site(#{inside := "-import", node := Node}, _Keys) ->
+of_site(#{inside := "-import", node := Node}, _Known) ->
     case {weft_migrate_tree:atom(Node), weft_migrate_tree:place(Node)} of
         {{ok, Module}, At} -> [{dynamic(Module), At}
                                || lists:member(Module, weft_migrate_old:modules())];
         {error, _} -> []
     end;
-of_site(#{node := Node} = Site, Keys) ->
+of_site(#{node := Node} = Site, Known) ->
     case erl_syntax:type(Node) of
-        application -> application(Site, weft_migrate_tree:call(Node)) ++ mfa(Site);
-        tuple -> tuple(Site, Keys) ++ mfa(Site);
-        implicit_fun -> captured(Node);
+        application ->
+            application(Site, weft_migrate_tree:call(Node)) ++ mfa(Site) ++ computed(Site, Known);
+        tuple -> tuple(Site, Known) ++ mfa(Site) ++ computed(Site, Known);
+        implicit_fun -> captured(Node) ++ computed(Site, Known);
         infix_expr -> sent(Node);
         match_expr -> kept(erl_syntax:match_expr_body(Node));
         atom -> argument(Site);
@@ -168,14 +170,14 @@ is_loop(_, _) ->
 
 %% --- other uses --------------------------------------------------------------------------------
 
-tuple(#{node := Node, path := Path} = Site, Keys) ->
-    case erl_syntax:tuple_elements(Node) of
-        [First, Name] ->
+tuple(#{node := Node, path := Path} = Site, #{keys := Keys}) ->
+    case weft_migrate_name:of_site(Site) of
+        {pair, _, _, Name} ->
             [{global_via, weft_migrate_tree:place(Node)}
-             || weft_migrate_tree:atom(First) =:= {ok, global},
-                not weft_migrate_tree:is_pattern(Site),
-                is_server(Path) orelse is_named(Name, Keys)];
-        _ -> []
+             || is_server(Path) orelse weft_migrate_name:is_likely(Name, Keys)];
+        {via, computed, _, _} -> [{global_dynamic, weft_migrate_tree:place(Node)}];
+        {via, _, _, _} -> [{global_via, weft_migrate_tree:place(Node)}];
+        none -> []
     end.
 
 is_server([Parent | _]) ->
@@ -186,11 +188,14 @@ is_server([Parent | _]) ->
 is_server([]) ->
     false.
 
-%% Not those that are surely options, or keys of tables.
-is_named(Name, Keys) ->
-    case erl_syntax:type(Name) of
-        atom -> not lists:member(erl_syntax:atom_value(Name), [true, false, undefined | Keys]);
-        Type -> lists:member(Type, [application, macro, string, tuple, variable])
+%% The module is not written out. One place is of one module at most: pg2 is named where it alone
+%% has the function.
+computed(Site, #{ordinary := Ordinary}) ->
+    case weft_migrate_computed:of_site(Site, Ordinary) of
+        {macro, [Module | _], #{function := Function, arguments := Arguments, at := At}}
+          when is_list(Arguments) -> [{Id, At} || Id <- of_call(Module, Function, Arguments)];
+        {_, [Module | _], #{at := At}} -> [{dynamic(Module), At}];
+        none -> []
     end.
 
 %% Module, function and arguments in a row: apply, spawn, rpc, the start of a child. Only where
