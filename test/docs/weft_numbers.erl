@@ -16,7 +16,7 @@
 -export([problems/1, commits/1]).
 
 -define(DATA, "docs/benchmarks").
--define(NUMBER, "([0-9][0-9,]*(?:\\.[0-9]+)?)").
+-define(NUMBER, "(-?[0-9][0-9,]*(?:\\.[0-9]+)?)").
 %% A number with a unit, in which something is measured.
 -define(MEASURED, "[0-9][0-9.,]*(?: ?(?:%|x|k|M|us|ms|s|[kMG]B)(?:/s)?(?![A-Za-z0-9_])"
                   "| times| connections)").
