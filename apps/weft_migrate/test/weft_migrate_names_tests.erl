@@ -62,6 +62,8 @@ staying() ->
                 {".erl", "g(S) -> [{global, S#s.name}].\n"},
                 {".erl", "g(M) -> fun M:whereis_name/1.\n"},
                 {".erl", "g(M) -> M:registered_names().\n"},
+                {".erl", "g(M) -> ) M:whereis_name(b).\n"},
+                {".erl", "-define(G, global).\ng() -> ) ?G:send(b, x).\n"},
                 {".erl", "g(M, N) -> apply(M, send, [N, x]), [{registry, global}].\n"},
                 {".erl", "g(M, N) -> M:whereis_name(b), M:send(N, x).\n"},
                 {".erl", "g(F) -> global:F(a).\n"}, {".erl", "g(P) -> apply(global, send, P).\n"},
@@ -242,6 +244,8 @@ scopes_stay_test_() ->
      || Text <- ["g() -> worker_spec(pg, [a]).\n", "g() -> ?check(pg:get_members(a, b)).\n",
                  "g() -> fun pg:join/3.\n", "g() -> ) pg:join(a, b, c).\n",
                  "-define(PG, pg).\ng() -> ?PG:join(a, b, self()).\n",
+                 "-define(PG, pg).\ng() -> ) ?PG:join(a, b, c).\n",
+                 "g(M) -> ) M:which_local_groups(a).\n",
                  "-define(PG, pg).\ng() -> [{?PG, start_link, [a]}].\n",
                  "-define(PG, pg).\ng() -> worker_spec(?PG, [a]).\n",
                  "-define(PG, pg).\ng() -> fun ?PG:join/3.\n",
@@ -263,6 +267,7 @@ scopes_move_test_() ->
      || Beside <- ["g() -> ?check(pg:get_members(b, b)).\n", "g() -> pg:start_link().\n",
                    "-define(PG, pg).\ng() -> ?PG:join(b, b, self()).\n",
                    "g(M) -> M:get_members(b, b), M:join(b, c).\n", "g(Q) -> Q:join(a, b, c).\n",
+                   "-define(Q, q).\ng(M) -> ) M:join(a, b, c), ?Q:get_members(a, b).\n",
                    "g() -> [#{id => pg, start => {pg, start_link, [a]}}].\n",
                    "g() -> ?check(pg:which_groups()).\n"]].
 

@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc `global_group' in terms of `weft_group', whose groups have to be those that `global_groups' is
-%% configured with. The order of nodes may be another one. What else `global_group' has takes for
+%% @doc `global_group' in terms of `weft_group', whose groups have to be those that `global_groups'
+%% is configured with. The order of nodes may be another one. What else `global_group' has takes for
 %% granted that a node is in one group, or looks for names in one group after the other. See
 %% `weft_migrate_adaptor'.
 -module(weft_migrate_global_group).

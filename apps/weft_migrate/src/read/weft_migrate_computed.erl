@@ -10,7 +10,7 @@
 %% names the old module, or where the module is said by whoever calls, in `{via, Module, Name}'.
 -module(weft_migrate_computed).
 
--export([call/1, of_site/2, is_told/2, ordinary/1, telling/0]).
+-export([call/1, of_site/2, is_told/2, ordinary/1, telling/0, telling/2]).
 -export_type([call/0]).
 
 %% Arguments: `any' if only their number is written out.
@@ -120,6 +120,12 @@ counts(Function, IsOrdinaryToo) ->
 %% @doc The names of functions by which an old module is known.
 -spec telling() -> [atom()].
 telling() -> weft_migrate_old:functions() -- (?ORDINARY ++ ?NEVER).
+
+%% @doc The modules among these that are known by the name of this function.
+-spec telling(Function :: atom(), [module()]) -> [module()].
+telling(Function, Modules) ->
+    [Module || Module <- Modules, lists:member(Function, telling()),
+               lists:member(Function, weft_migrate_old:functions_of(Module))].
 
 %% @doc Is a module a variable that whoever calls has said, in `{via, Module, Name}'?
 -spec is_told(erl_syntax:syntaxTree(), Path :: [erl_syntax:syntaxTree()]) -> boolean().

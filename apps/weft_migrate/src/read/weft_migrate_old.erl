@@ -4,7 +4,7 @@
 %% function and a list they mean the module only if it has that function.
 -module(weft_migrate_old).
 
--export([modules/0, is_function/3, has/3, functions/0]).
+-export([modules/0, is_function/3, has/3, functions/0, functions_of/1]).
 
 -spec modules() -> [module()].
 modules() -> [global, pg, pg2, global_group, s_group].
@@ -31,7 +31,11 @@ has(Module, Function, Arity) ->
 %% @doc The names of their functions.
 -spec functions() -> [atom()].
 functions() ->
-    lists:usort([Name || Module <- modules(), {Name, _Arities} <- functions(Module)]).
+    lists:usort(lists:append([functions_of(Module) || Module <- modules()])).
+
+%% @doc The names of the functions of one of them.
+-spec functions_of(module()) -> [atom()].
+functions_of(Module) -> [Name || {Name, _Arities} <- functions(Module)].
 
 functions(global) ->
     [{register_name, [2, 3]}, {re_register_name, [2, 3]}, {unregister_name, [1]},

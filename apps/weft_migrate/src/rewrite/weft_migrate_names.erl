@@ -207,7 +207,7 @@ next(Node, Trees) ->
 %% @doc The lines of forms that could not be read and may be about some kind. Without tokens there
 %% are only the bytes.
 -spec of_unread(weft_migrate_source:source()) -> [{kind(), Line :: pos_integer()}].
-of_unread(#{forms := Forms, bytes := Bytes}) ->
+of_unread(#{forms := Forms, bytes := Bytes, program := Program}) ->
     lists:append([case Form of
                       #{tokens := [], byte := Byte, size := Size} ->
                           [{Kind, Line} || {Kind, Word} <- [{names, <<"global">>},
@@ -217,7 +217,7 @@ of_unread(#{forms := Forms, bytes := Bytes}) ->
                                            binary:match(binary:part(Bytes, Byte, Size), Word)
                                                =/= nomatch];
                       #{tokens := Tokens} ->
-                          words(Tokens)
+                          words(Tokens) ++ computed(Tokens, Program)
                   end || #{tree := {error, _}, at := {Line, _}} = Form <- Forms]).
 
 words([{atom, global, {Line, _}, _, _}, {':', _, _, _, _}, {atom, Function, _, _, _} | Tokens]) ->
@@ -229,6 +229,25 @@ words([{atom, pg2, {Line, _}, _, _}, {':', _, _, _, _} | Tokens]) ->
     [{groups, Line} | words(Tokens)];
 words([_ | Tokens]) -> words(Tokens);
 words([]) -> [].
+
+%% Calls whose module is a macro or a variable.
+computed([{'?', _, _, _, _}, {_, Macro, {Line, _}, _, _}, {':', _, _, _, _},
+          {atom, Function, _, _, _} | Tokens], #{named := Named} = Program) ->
+    Modules = case weft_migrate_program:modules(erl_syntax:macro(erl_syntax:atom(Macro)),
+                                                Program) of
+                  {known, Known} -> Known;
+                  computed -> weft_migrate_computed:telling(Function, Named)
+              end,
+    kinds(Modules, Line) ++ computed(Tokens, Program);
+computed([{var, _, {Line, _}, _, _}, {':', _, _, _, _}, {atom, Function, _, _, _} | Tokens],
+         #{named := Named} = Program) ->
+    kinds(weft_migrate_computed:telling(Function, Named), Line) ++ computed(Tokens, Program);
+computed([_ | Tokens], Program) -> computed(Tokens, Program);
+computed([], _Program) -> [].
+
+kinds(Modules, Line) ->
+    [{Kind, Line} || {Module, Kind} <- [{global, names}, {global, locks}, {pg, scopes},
+                                        {pg2, groups}], lists:member(Module, Modules)].
 
 %% @doc A place that may be of anything of these kinds.
 -spec of_any([kind()], file:filename_all()) -> [{kind(), place()}].
