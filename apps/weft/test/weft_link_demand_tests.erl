@@ -24,9 +24,19 @@ sent_packets(_) -> 0.
 a_link_is_dialled_for_its_own_sake_or_for_what_is_above_test() ->
     [New, Wanted] = [?DEMAND:new(), ?DEMAND:want(true, ?DEMAND:new())],
     ?assertEqual([false, link, link],
-                 [?DEMAND:missing(Demand, {?MODULE, Above}, undefined, #{})
+                 [?DEMAND:missing(Demand, false, {?MODULE, Above}, undefined, #{})
                   || {Demand, Above} <- [{New, ?IDLE}, {Wanted, ?IDLE},
                                          {New, #{wants_link => true}}]]).
+
+%% It gets no further lanes for that.
+a_link_is_dialled_while_its_node_may_have_ended_test() ->
+    Unwanted = ?DEMAND:want(false, ?DEMAND:want(true, ?DEMAND:new())),
+    Lane = lane({<<>>, 0}),
+    Silent = weft_link_lanes:add(Lane, peer(), 10, #{}),
+    {Lane, Heard} = weft_link_lanes:received(weft_lane:socket(Lane), Silent),
+    ?assertEqual([link, false],
+                 [?DEMAND:missing(Unwanted, true, {?MODULE, ?IDLE}, peer(), Of)
+                  || Of <- [#{}, Heard]]).
 
 %% As many of its own as are configured, one; and those that a channel wants.
 a_link_that_was_heard_gets_further_lanes_test() ->
@@ -34,7 +44,7 @@ a_link_that_was_heard_gets_further_lanes_test() ->
     Silent = weft_link_lanes:add(Lane, peer(), 10, #{}),
     {Lane, Heard} = weft_link_lanes:received(weft_lane:socket(Lane), Silent),
     Missing = fun(Above, Lanes) ->
-                      ?DEMAND:missing(?DEMAND:new(), {?MODULE, Above}, peer(), Lanes)
+                      ?DEMAND:missing(?DEMAND:new(), false, {?MODULE, Above}, peer(), Lanes)
               end,
     Channel = #{wants_lanes => [{<<"x">>, 1}]},
     ?assertEqual([false, false, {{lane, <<"x">>, 1}, <<"token">>}],

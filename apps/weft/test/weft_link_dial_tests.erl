@@ -54,6 +54,22 @@ who_is_unknown_twice_in_a_row_is_gone_test() ->
                               ?DIAL:failed(no_such_node, ?DIAL:failed(econnrefused, Once)),
                               ?DIAL:failed(no_such_node, ?DIAL:reached(undefined, Once))]]).
 
+%% Until it is gone, or for some attempts if the port refuses while epmd knows the name.
+it_is_in_doubt_for_some_attempts_whether_a_peer_has_stopped_test() ->
+    Once = ?DIAL:failed(no_such_node, ?DIAL:new()),
+    Refused = fun(Times) ->
+                      lists:foldl(fun(_, Dial) ->
+                                          ?DIAL:cancel_pause(
+                                             ?DIAL:retry_later(?DIAL:failed(econnrefused, Dial)))
+                                  end, ?DIAL:new(), lists:seq(1, Times))
+              end,
+    ?assertEqual([true, false, true, false, false, false],
+                 [?DIAL:is_in_doubt(no_such_node, Once),
+                  ?DIAL:is_in_doubt(no_such_node, ?DIAL:failed(no_such_node, Once)),
+                  ?DIAL:is_in_doubt(econnrefused, Refused(3)),
+                  ?DIAL:is_in_doubt(econnrefused, Refused(10)),
+                  ?DIAL:is_in_doubt(timeout, Once), ?DIAL:is_in_doubt(undefined, ?DIAL:new())]).
+
 an_attempt_is_ended_once_by_its_own_process_test() ->
     Started = ?DIAL:start(?PEER, {{lane, <<"files">>, 1}, <<"token">>}, ?DIAL:new()),
     ?assert(?DIAL:is_under_way(Started)),

@@ -9,7 +9,8 @@
 -import(weft_test_nodes, [name/1, node_name/1, call/4]).
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
--export([killed_behind_gateways/1, old_news_end_no_new_session/1, halted_with_a_dynamic_name/1,
+-export([killed_behind_gateways/1, killed_among_random_neighbours/1,
+         old_news_end_no_new_session/1, halted_with_a_dynamic_name/1,
          halted_on_a_host_that_cannot_be_found/1,
          halted_behind_gateways_without_a_port/1, silence_is_no_end/1,
          broken_link_without_a_port_is_no_end/1]).
@@ -19,13 +20,16 @@
 %% So soon on a busy machine, too; and how long nothing may happen.
 -define(SOON_MS, 10000).
 -define(QUIET_MS, 2000).
+%% Who is a neighbour of whom is chance.
+-define(RANDOM_TIMES, 3).
 
 %% Cases with chains of the same length share them. All others have nodes of their own names: epmd
 %% may still have to forget those of the one before.
 suite() -> [{timetrap, {minutes, 2}}].
 
 all() ->
-    [killed_behind_gateways, old_news_end_no_new_session, halted_with_a_dynamic_name,
+    [killed_behind_gateways, killed_among_random_neighbours, old_news_end_no_new_session,
+     halted_with_a_dynamic_name,
      halted_on_a_host_that_cannot_be_found, broken_link_without_a_port_is_no_end,
      halted_behind_gateways_without_a_port, silence_is_no_end].
 
@@ -41,6 +45,28 @@ killed_behind_gateways(Config) ->
     Others = lists:droplast(Nodes),
     connect_all(B, Others),
     down_soon(name(B), Others, fun() -> ok = weft_test_nodes:kill(B) end).
+
+%% Who loses a neighbour takes another node in its place, and wants no link with it any more. It
+%% finds out all the same whether it has ended: the watching node may be no neighbour, and waits for
+%% it. New nodes come to the seeds, of which it is none.
+killed_among_random_neighbours(Config) ->
+    Names = [r1, r2, r3, r4, r5, r6, r7, r8, r9],
+    Seeds = [node_name(r1), node_name(r2)],
+    Start = fun(Name) ->
+                    Node = start(Name, #{config => config([{topology, {peer_to_peer,
+                                                                       #{seeds => Seeds,
+                                                                         active => 3}}}]),
+                                         args => ["-kernel", "prevent_overlapping_partitions",
+                                                  "false", "-connect_all", "false"]}, Config),
+                    {ok, _} = call(Node, application, ensure_all_started, [weft]),
+                    Node
+            end,
+    [_, _, Watching | _] = Nodes = [Start(Name) || Name <- Names],
+    lists:foldl(fun(_, B) ->
+                        connect_all(Watching, [B]),
+                        down_soon(name(B), [Watching], fun() -> ok = weft_test_nodes:kill(B) end),
+                        Start(r9)
+                end, lists:last(Nodes), lists:seq(1, ?RANDOM_TIMES)).
 
 %% The next life of the node has sessions while the news of the end of the one before are fresh;
 %% these resume like others.

@@ -15,8 +15,8 @@
 -module(weft_link_dial).
 
 -export([new/0, start/3, calls/2, is_calling/1, is_under_way/1, may_start/1, ended/2, failed/2,
-         is_gone/1, reached/2, pause/2, pause_is_over/1, cancel_pause/1, retry_later/1,
-         retry_at_once/1]).
+         is_gone/1, is_in_doubt/2, reached/2, pause/2, pause_is_over/1, cancel_pause/1,
+         retry_later/1, retry_at_once/1]).
 -export_type([dial/0]).
 
 -define(RETRY_MIN_MS, 20).
@@ -97,6 +97,14 @@ failed(Reason, #dial{missing = Missing} = Dial) ->
 %% @doc Has the peer stopped? epmd forgets a name as soon as its node stops.
 -spec is_gone(dial()) -> boolean().
 is_gone(#dial{missing = Missing}) -> Missing >= ?MISSING_MAX.
+
+%% @doc Is it worth another attempt to know whether the peer has stopped, after one that failed for
+%% this reason? epmd may forget the name a moment after the port begins to refuse. There are few
+%% such attempts: a port may also refuse for ever.
+-spec is_in_doubt(Reason :: term(), dial()) -> boolean().
+is_in_doubt(no_such_node, Dial) -> not is_gone(Dial);
+is_in_doubt(econnrefused, #dial{retry_ms = RetryMs}) -> RetryMs < ?RETRY_MAX_MS;
+is_in_doubt(_Reason, _Dial) -> false.
 
 %% @doc There is a lane; the peer was dialled at this address, or has dialled (`undefined').
 -spec reached(weft_dialer:address() | undefined, dial()) -> dial().

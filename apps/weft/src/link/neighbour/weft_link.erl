@@ -327,9 +327,10 @@ need(#link{key = Key, dial = Dial} = Link) ->
         What -> publish(Link#link{dial = weft_link_dial:start(Key, What, Dial)})
     end.
 
-missing(#link{key = Key, peer = Peer, demand = Demand, lanes = Lanes} = Link) ->
+missing(#link{key = Key, dial = Dial, peer = Peer, demand = Demand, lanes = Lanes} = Link) ->
+    InDoubt = Peer =/= undefined andalso weft_link_dial:is_in_doubt(Link#link.last_error, Dial),
     weft_link_peer:can_be_dialled(Key, Peer)
-        andalso weft_link_demand:missing(Demand, above(Link), Peer, Lanes).
+        andalso weft_link_demand:missing(Demand, InDoubt, above(Link), Peer, Lanes).
 
 above(#link{handler = Handler, above = Above}) -> {Handler, Above}.
 

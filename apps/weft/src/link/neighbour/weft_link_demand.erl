@@ -8,7 +8,7 @@
 %% process, which is that of the link.
 -module(weft_link_demand).
 
--export([new/0, want/2, is_wanted/1, missing/4, is_kept/2, may_be_released/3,
+-export([new/0, want/2, is_wanted/1, missing/5, is_kept/2, may_be_released/3,
          part/1, is_parting/1, stay/1, is_parted/2, is_steady/4]).
 -export_type([demand/0, above/0]).
 
@@ -47,12 +47,15 @@ want(false, Demand) ->
 is_wanted(#wish{is_wanted = IsWanted}) -> IsWanted.
 
 %% @doc What is to be dialled: the link, for its own sake or for something above it; if it is up, a
-%% further lane, once the peer was heard.
--spec missing(demand(), above(), weft_handshake:peer() | undefined, weft_link_lanes:lanes()) ->
+%% further lane, once the peer was heard. While it is in doubt whether the node of the peer has
+%% ended it is dialled also if nothing wants it any more: others wait for this news, which only
+%% those hear who had a link (docs/decisions/0019).
+-spec missing(demand(), InDoubt :: boolean(), above(), weft_handshake:peer() | undefined,
+              weft_link_lanes:lanes()) ->
           link | {weft_hello:purpose(), Token :: binary()} | false.
-missing(Demand, {Handler, Above}, _Peer, Lanes) when map_size(Lanes) =:= 0 ->
-    (is_wanted(Demand) orelse Handler:wants_link(Above)) andalso link;
-missing(_Demand, {Handler, Above}, #{role := Role, token := Token}, Lanes) ->
+missing(Demand, InDoubt, {Handler, Above}, _Peer, Lanes) when map_size(Lanes) =:= 0 ->
+    (InDoubt orelse is_wanted(Demand) orelse Handler:wants_link(Above)) andalso link;
+missing(_Demand, _InDoubt, {Handler, Above}, #{role := Role, token := Token}, Lanes) ->
     case weft_link_lanes:is_heard(Lanes) andalso weft_link_welcome:has_room(Lanes)
         andalso weft_lane_plan:missing(Role, weft_link_lanes:keys(Lanes), weft_config:get(lanes),
                                        Handler:wants_lanes(Above)) of
