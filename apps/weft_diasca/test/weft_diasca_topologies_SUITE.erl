@@ -7,7 +7,7 @@
 %% node, or by the broker. On a random overlay (peer_to_peer) a gateway is whatever node relays, so
 %% it may happen that all who do take part; then nothing is killed, which is counted.
 %%
-%% It takes up to half an hour, so it runs with FULL=1 only; weft_diasca_SUITE has a part of it.
+%% It takes about a quarter of an hour, so it runs with FULL=1 only; weft_diasca_SUITE has a part.
 -module(weft_diasca_topologies_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -103,7 +103,9 @@ pubsub(Config) ->
 
 by_broker(Url, Config) ->
     Topology = {pubsub, #{broker => Url, announce_ms => 1000}},
-    Args = lists:append([["-pa", Dir] || Dir <- [weft_test_nodes:ebin(weft_amqp)
+    %% By a broker only time tells that a node was killed.
+    Args = ["-kernel", "net_ticktime", "12"]
+        ++ lists:append([["-pa", Dir] || Dir <- [weft_test_nodes:ebin(weft_amqp)
                                                  | weft_amqp_test_broker:client_dirs()]]),
     all_to_all(fun(_) -> (weft(Topology))#{args => Args} end, Config).
 
