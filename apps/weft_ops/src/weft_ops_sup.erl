@@ -1,12 +1,13 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Supervisor of the application weft_ops. One process gathers what a scrape reports, one is
-%% the agent of other nodes, one tells the agents of this node; one may tell a webhook of alarms,
-%% one the library telemetry, and one may record. A listener belongs to ranch.
+%% @doc Supervisor of the application weft_ops. Its only child keeps the supervisor of all other
+%% processes (`weft_ops_parts_sup'), however often these end.
 -module(weft_ops_sup).
 -behaviour(supervisor).
 
 -export([start_link/1]).
 -export([init/1]).
+
+-define(PAUSE_MS, 10000).
 
 -spec start_link(weft_ops_config:config()) -> {ok, pid()} | {error, term()}.
 start_link(Config) ->
@@ -18,11 +19,7 @@ start_link(Config) ->
 init(WithSecrets) ->
     %% What a supervisor starts is in its reports.
     Config = maps:remove(webhook, WithSecrets),
+    Parts = {weft_ops_parts_sup, start_link, [Config]},
     {ok, {#{strategy => one_for_one, intensity => 5, period => 60},
-          [#{id => weft_ops_snapshot,
-             start => {weft_ops_snapshot, start_link, [Config, fun weft_status:status/1]}},
-           #{id => weft_ops_webhook, start => {weft_ops_webhook, start_link, []}},
-           #{id => weft_ops_telemetry, start => {weft_ops_telemetry, start_link, []}},
-           #{id => weft_ops_agent, start => {weft_ops_agent, start_link, [Config]}},
-           #{id => weft_ops_sampler, start => {weft_ops_sampler, start_link, [Config]}},
-           #{id => weft_ops_recorder, start => {weft_ops_recorder, start_link, [Config]}}]}}.
+          [#{id => weft_ops_keeper, start => {weft_ops_keeper, start_link, [Parts, ?PAUSE_MS]},
+             type => supervisor, shutdown => infinity}]}}.
