@@ -31,12 +31,23 @@ encode(Map) when is_map(Map) ->
 key(Key) when is_atom(Key) -> atom_to_binary(Key);
 key(Key) when is_binary(Key) -> Key.
 
+%% Most texts are as they are: a list of their characters has a hundred times their size.
 string(Text) ->
-    Chars = case unicode:characters_to_list(Text) of
-                List when is_list(List) -> List;
-                _NoUtf8 -> binary_to_list(Text)
-            end,
-    [$", [escape(Char) || Char <- Chars], $"].
+    case is_plain(Text) of
+        true -> [$", Text, $"];
+        false -> [$", [escape(Char) || Char <- characters(Text)], $"]
+    end.
+
+is_plain(<<Char, Rest/binary>>) when Char >= 32, Char < 128, Char =/= $", Char =/= $\\ ->
+    is_plain(Rest);
+is_plain(Rest) ->
+    Rest =:= <<>>.
+
+characters(Text) ->
+    case unicode:characters_to_list(Text) of
+        List when is_list(List) -> List;
+        _NoUtf8 -> binary_to_list(Text)
+    end.
 
 escape($") -> <<"\\\"">>;
 escape($\\) -> <<"\\\\">>;

@@ -37,7 +37,7 @@ answer(_Method, _Words, _Request, _Config) -> {405, error_text(<<"only GET, and 
 %% --- questions --------------------------------------------------------------------------------
 
 get([<<"model">>], _Request, _Config) ->
-    with_model(fun({_Number, Model}) -> {200, Model} end);
+    with_model(fun({_Number, Packed}) -> {200, weft_dashboard_model_core:unpack(Packed)} end);
 get([<<"path">>], Request, _Config) ->
     with_model(fun(_) -> of_nodes([from, to], Request, fun weft_dashboard_look:path/1) end);
 get([<<"node">>], Request, _Config) ->

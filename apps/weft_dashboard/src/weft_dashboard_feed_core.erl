@@ -14,8 +14,8 @@
 -export([new/0, wants/2, handle/3]).
 -export_type([feed/0, numbered/0, frame/0, event/0]).
 
--type numbered() :: {Number :: pos_integer(), weft_dashboard_model_core:model()}.
--type frame() :: {snapshot, numbered()}
+-type numbered() :: {Number :: pos_integer(), weft_dashboard_model_core:packed()}.
+-type frame() :: {snapshot, Number :: pos_integer(), weft_dashboard_model_core:model()}
                | {patch, Number :: pos_integer(), After :: pos_integer(), map()}.
 %% There is a newer model; the browser has that one; the browser needs all.
 -type event() :: changed | {ack, integer()} | resend.
@@ -27,8 +27,8 @@
 -spec new() -> feed().
 new() -> #feed{}.
 
-%% @doc Whether the newest model is needed to handle an event: it is large, and not to be copied for
-%% a browser that has not taken the one before.
+%% @doc Whether the newest model is needed to handle an event: a browser that has not taken the one
+%% before gets none.
 -spec wants(event(), feed()) -> boolean().
 wants(changed, #feed{under_way = UnderWay}) -> UnderWay =:= none;
 wants({ack, Number}, #feed{under_way = {Number, _}}) -> true;
@@ -50,10 +50,11 @@ handle(changed, _Newest, Feed) ->
 
 next(none, Feed) ->
     {none, Feed};
-next(Newest, #feed{has = none} = Feed) ->
-    {{snapshot, Newest}, Feed#feed{under_way = Newest}};
+next({Number, Packed} = Newest, #feed{has = none} = Feed) ->
+    {{snapshot, Number, weft_dashboard_model_core:unpack(Packed)}, Feed#feed{under_way = Newest}};
 next({Number, _}, #feed{has = {Number, _}} = Feed) ->
     {none, Feed};
-next({Number, Model} = Newest, #feed{has = {After, Old}}) ->
-    {{patch, Number, After, weft_dashboard_merge_patch:difference(Old, Model)},
+next({Number, Packed} = Newest, #feed{has = {After, Before}}) ->
+    [Old, New] = [weft_dashboard_model_core:unpack(Model) || Model <- [Before, Packed]],
+    {{patch, Number, After, weft_dashboard_merge_patch:difference(Old, New)},
      #feed{under_way = Newest}}.

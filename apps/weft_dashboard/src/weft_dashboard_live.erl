@@ -104,11 +104,12 @@ step(Event, #live{feed = Before} = Live) ->
     {Frame, Feed} = weft_dashboard_feed_core:handle(Event, Newest, Before),
     sent(Frame, Live#live{feed = Feed}).
 
-%% Models are large: what is not needed any more is not kept until a browser has taken many.
-sent(none, Live) -> {[], Live};
+%% Models and their text are large: what is not needed any more is not kept until a browser has
+%% taken many. A process that has a message does not hibernate: then it does after this one.
+sent(none, Live) -> {[], Live, hibernate};
 sent(Frame, Live) -> {frames(Frame), Live, hibernate}.
 
-frames({snapshot, {Number, Model}}) ->
+frames({snapshot, Number, Model}) ->
     [frame(#{type => snapshot, number => Number, model => Model})];
 frames({patch, Number, After, Patch}) ->
     [frame(#{type => patch, number => Number, 'after' => After, patch => Patch})].

@@ -154,13 +154,13 @@ look(Source, Known) ->
 
 shown({Seen, Known}) ->
     Meta = #{node => node(), at_ms => erlang:system_time(millisecond), source => live},
-    {seen, weft_dashboard_model_core:model(Seen, Meta),
+    {seen, weft_dashboard_model_core:pack(weft_dashboard_model_core:model(Seen, Meta)),
      [{nodes, weft_dashboard_model_core:nodes(Seen)},
       {alarms, weft_dashboard_model_core:alarm_ids(Seen)}], Known}.
 
-taken({seen, Model, Rows, Known}, #dashboard{number = Before, browsers = Browsers,
+taken({seen, Packed, Rows, Known}, #dashboard{number = Before, browsers = Browsers,
                                              waiting = Waiting} = Dashboard) ->
-    Newest = {Before + 1, Model},
+    Newest = {Before + 1, Packed},
     true = ets:insert(?MODULE, [{newest, Newest} | Rows]),
     lists:foreach(fun(Browser) -> Browser ! weft_dashboard_changed end, maps:keys(Browsers)),
     lists:foreach(fun(From) -> gen_server:reply(From, {ok, Newest}) end, Waiting),

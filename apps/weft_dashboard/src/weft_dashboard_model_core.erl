@@ -7,10 +7,11 @@
 %% the first one sees it.
 -module(weft_dashboard_model_core).
 
--export([model/2, nodes/1, alarm_ids/1, text/1]).
--export_type([model/0, seen/0, meta/0]).
+-export([model/2, pack/1, unpack/1, nodes/1, alarm_ids/1, text/1]).
+-export_type([model/0, packed/0, seen/0, meta/0]).
 
 -type model() :: #{binary() => weft_json:json()}.
+-opaque packed() :: binary().
 %% What agents said (`weft_ops_picture'), and the groups. Alarms that know it have at_ms, the system
 %% time at which they were raised.
 -type seen() :: #{nodes := #{node() => weft_ops_sample:sample() | silent},
@@ -33,6 +34,13 @@ model(#{nodes := Nodes, agents := Agents, alarms := Alarms, groups := Groups},
                              || {Name, Members} <- maps:to_list(Groups)]),
       <<"alarms">> => keyed([{alarm_id(Alarm), alarm(Alarm)} || Alarm <- Alarms]),
       <<"agents">> => keyed([{duty(Duty), text(Agent)} || {Duty, Agent} <- maps:to_list(Agents)])}.
+
+%% @doc A model as one binary, which processes share and do not copy: each browser keeps one.
+-spec pack(model()) -> packed().
+pack(Model) -> term_to_binary(Model).
+
+-spec unpack(packed()) -> model().
+unpack(Packed) -> binary_to_term(Packed).
 
 %% @doc The nodes of a model, by the text that they have in it.
 -spec nodes(seen()) -> #{binary() => node()}.
