@@ -18,15 +18,15 @@ start(Name, Settings, Config) ->
     start(Name, Settings, #{args => [], ops => ?OPS, dashboard => Name =:= a}, Config).
 
 %% @doc The same with more arguments of the emulator, other settings of weft_ops, another node for
-%% the dashboard.
-start(Name, Settings, #{args := Args, ops := Ops, dashboard := IsDashboard}, Config) ->
+%% the dashboard; and `around', if something runs the emulator.
+start(Name, Settings, #{args := Args, ops := Ops, dashboard := IsDashboard} = Options, Config) ->
     Modules = [weft_ops_app, weft_http_host, weft_json, weft_chaos]
         ++ [weft_dashboard || IsDashboard],
-    Node = weft_test_nodes:start(Name, #{config => Settings,
-                                         args => ["-connect_all", "false", "-kernel",
-                                                  "prevent_overlapping_partitions", "false"
-                                                  | paths(Modules) ++ Args]},
-                                 ?config(place, Config)),
+    How = (maps:with([around], Options))#{config => Settings,
+                                          args => ["-connect_all", "false", "-kernel",
+                                                   "prevent_overlapping_partitions", "false"
+                                                   | paths(Modules) ++ Args]},
+    Node = weft_test_nodes:start(Name, How, ?config(place, Config)),
     Records = [{recording, #{dir => recording(Config)}} || IsDashboard],
     [ok = call(Node, application, set_env, [weft_ops, Key, Value])
      || {Key, Value} <- Records ++ Ops],
