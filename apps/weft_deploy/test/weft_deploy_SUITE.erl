@@ -74,14 +74,21 @@ other(Key, Value, Config) ->
 run(Function, Config) -> run(Function, [], #{}, Config).
 
 run(Function, Words, Options, Config) ->
+    Case = self(),
     All = Options#{root => ?config(root, Config),
-                   progress => fun(Line) -> said(Line, Config), ct:log("~ts", [Line]) end},
+                   progress => fun(Line) ->
+                                       said(Line, Config),
+                                       Case ! {progress, unicode:characters_to_binary(Line)}
+                               end},
     Result = apply(weft_deploy, Function, [?config(file, Config) | Words] ++ [All]),
     Text = io_lib:format("~s ~p~n~tp~n~ts", [Function, Words, Result,
                                              element(tuple_size(Result), Result)]),
     said(Text, Config),
     ct:log("~ts", [Text]),
     Result.
+
+%% How it went since this was asked the last time.
+progress() -> receive {progress, Line} -> [Line | progress()] after 0 -> [] end.
 
 %% All that commands have said, for the end.
 said(Text, Config) ->
@@ -111,11 +118,34 @@ control(Config) ->
 applied_twice_nothing_changes(Config) ->
     deployment(#{}, Config),
     {ok, #{start := [_, _, _, _]}, _} = run(plan, Config),
-    {ok, #{started := Started, failed := []}, _} = run(apply, Config),
+    [] = progress(),
+    {TookUs, {ok, #{started := Started, failed := []}, _}} =
+        timer:tc(fun() -> run(apply, Config) end),
     ?assertEqual(4, length(Started)),
+    each_node_is_told_with_its_time(Started, TookUs div 1000, progress()),
     ?assertMatch({ok, #{start := [], restart := [], stop := [], changed := [], same := 4}, _},
                  run(plan, Config)),
-    ?assertMatch({ok, #{started := [], stopped := [], failed := []}, _}, run(apply, Config)).
+    ?assertMatch({ok, #{started := [], stopped := [], failed := []}, _}, run(apply, Config)),
+    ?assertEqual([], progress()).
+
+%% A line for each, once, and the release before them. Each line begins with the time since the
+%% start. No node took longer than all together.
+each_node_is_told_with_its_time(Started, TookMs, Told) ->
+    Lines = [begin
+                 {match, [S, Text]} = re:run(Line, "^ *([0-9]+\\.[0-9]) s  (.*)$",
+                                             [{capture, all_but_first, binary}]),
+                 {binary_to_float(S), Text}
+             end || Line <- Told],
+    [{_, Release} | OfNodes] = Lines,
+    ?assertMatch({match, _}, re:run(Release, "^127\\.0\\.0\\.1: release code-")),
+    ?assertEqual(lists:sort([iolist_to_binary(io_lib:format("~ts: up after ~.1f s",
+                                                            [Node, Ms / 1000]))
+                             || #{node := Node, ms := Ms} <- Started]),
+                 lists:sort([Text || {_, Text} <- OfNodes])),
+    Times = [S || {S, _} <- Lines],
+    ?assertEqual(lists:sort(Times), Times),
+    ?assert(lists:last(Times) * 1000 =< TookMs + 100),
+    ?assertEqual([], [Row || #{ms := Ms} = Row <- Started, Ms =< 0 orelse Ms > TookMs]).
 
 a_node_that_failed_is_started_again(Config) ->
     {ok, #{nodes := Before}, _} = run(status, Config),
