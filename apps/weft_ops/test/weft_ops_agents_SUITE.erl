@@ -14,14 +14,17 @@
 -export([each_group_has_an_agent/1, another_member_becomes_the_agent/1, agents_follow_the_groups/1,
          a_killed_node_is_an_alarm/1, traffic_between_groups_is_told/1, a_busy_node_is_told/1,
          what_happened_is_recorded/1, killed_processes_come_back/1,
-         without_a_topology_each_is_its_own/1]).
+         without_a_topology_each_is_its_own/1, faults_of_two_nodes_are_told/1]).
 %% On the nodes.
--export([flood/1, crowd/1, spin/0, listed/2]).
+-export([flood/1, trickle/1, flap/1, pile/2, crowd/1, spin/0, listed/2]).
 
 -define(APPS, [prometheus, quantile_estimator, ddskerl, cowboy, cowlib, ranch]).
 -define(SAMPLE_MS, 300).
 -define(QUICK, [{sample_ms, ?SAMPLE_MS}, {clear_ms, 2 * ?SAMPLE_MS},
                 {grace_ms, #{default => ?SAMPLE_MS, unreachable => ?SAMPLE_MS}}]).
+%% Thresholds that two nodes reach.
+-define(LOW, #{crossing_bytes_per_s => 20000, lane_bytes_per_s => 20000, queued_bytes => 1000000,
+               link_ups => 1}).
 -define(PARTIAL, ["-kernel", "prevent_overlapping_partitions", "false", "-connect_all", "false"]).
 -define(NAMES, [n1, n2, n3, n4, n5]).
 -define(G1, {group, g1}).
@@ -32,13 +35,15 @@ suite() -> [{timetrap, {minutes, 2}}].
 all() ->
     [each_group_has_an_agent, another_member_becomes_the_agent, a_killed_node_is_an_alarm,
      traffic_between_groups_is_told, a_busy_node_is_told, what_happened_is_recorded,
-     killed_processes_come_back, agents_follow_the_groups, without_a_topology_each_is_its_own].
+     killed_processes_come_back, agents_follow_the_groups, without_a_topology_each_is_its_own,
+     faults_of_two_nodes_are_told].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
 end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 
-init_per_testcase(without_a_topology_each_is_its_own, Config) ->
+init_per_testcase(Case, Config) when Case =:= without_a_topology_each_is_its_own;
+                                     Case =:= faults_of_two_nodes_are_told ->
     Config;
 init_per_testcase(_Case, Config) ->
     Start = fun() -> [start(Name, Config) || Name <- ?NAMES] end,
@@ -94,10 +99,12 @@ a_killed_node_is_an_alarm(Config) ->
     ?assertEqual(lists:sort(Raised), Raised),
     [RaisedMs] = [AtMs || #{id := Of, at_ms := AtMs} <- Alarms, Of =:= Id],
     ?assert(abs(erlang:system_time(millisecond) - RaisedMs) < 60000),
+    until(fun() -> logged(N1, "ERROR", ["unreachable on ", n2, ": no path to it from "]) end),
     ok = call(N4, weft_ops, acknowledge, [Id, "going to look"]),
     until(fun() -> lists:member({Id, <<"going to look">>}, alarms(N1)) end),
     start(n2, Config),
     until(fun() -> not lists:any(IsOfN2, alarms(N4)) end),
+    until(fun() -> logged(N1, "NOTICE", ["over: unreachable on ", n2, ": no path to it "]) end),
     until(fun() -> reported(N4) =:= ?NAMES end).
 
 traffic_between_groups_is_told(Config) ->
@@ -111,6 +118,7 @@ traffic_between_groups_is_told(Config) ->
     ?assertEqual([node_name(N) || N <- [n1, n5, n3]], [From, To, Via]),
     ?assertMatch(#{from := g1, to := g2}, Groups),
     ?assertNot(lists:keymember({bypasses_gateways, node_name(n1), node_name(n5)}, 1, alarms(N5))),
+    until(fun() -> logged(N1, "NOTICE", ["crosses_groups on ", n1, ": [0-9]+ bytes/s with "]) end),
     true = call(N1, erlang, exit, [Flood, kill]),
     until(fun() -> not lists:keymember(Crosses, 1, alarms(N4)) end).
 
@@ -121,6 +129,7 @@ a_busy_node_is_told(Config) ->
     Crowd = call(N1, ?MODULE, crowd, [50000]),
     Busy = {busy, node_name(n1), node_name(n1)},
     until(fun() -> lists:keymember(Busy, 1, alarms(N3)) end),
+    until(fun() -> logged(N1, "WARNING", ["busy on ", n1, ": processes are woken up to "]) end),
     true = call(N1, erlang, exit, [Crowd, kill]),
     until(fun() -> not lists:keymember(Busy, 1, alarms(N3)) end).
 
@@ -214,6 +223,36 @@ without_a_topology_each_is_its_own(Config) ->
     [until(fun() -> reported(Node) =:= [a, b] end) || Node <- [A, B]],
     ?assertEqual([{{node, node_name(a)}, a}, {{node, node_name(b)}, b}], agents(A)).
 
+%% They have no group in common, and a link all the same. Small messages stay on one of its lanes.
+faults_of_two_nodes_are_told(Config) ->
+    [C, D] = Nodes = [start(Name, [{lanes, 2}, {faults, true}], [], Config) || Name <- [c, d]],
+    Groups = #{gc => [node_name(c)], gd => [node_name(d)]},
+    [ok = call(Node, weft_group, configure, [Groups]) || Node <- Nodes],
+    begun_again(C, set_env, [weft_ops, thresholds, ?LOW]),
+    until(fun() -> call(C, net_kernel, connect_node, [node_name(d)]) end),
+    [raised(Kinds, fun() -> call(C, erlang, spawn, [?MODULE, Does, [node_name(d)]]) end, C)
+     || {Does, Kinds} <- [{trickle, [bypasses_gateways, lanes_unequal]}, {flap, [link_flaps]}]],
+    ?assertNot(is_raised(crosses_groups, C)),
+    ok = call(C, weft_fault, cut, [node_name(d)]),
+    raised([queue_grows], fun() -> call(C, erlang, spawn, [?MODULE, pile, [node_name(d), 20]]) end,
+           C),
+    until(fun() -> call(D, net_adm, ping, [node_name(c)]) =:= pong end).
+
+%% What that process does raises alarms about the two nodes, which are over after its end.
+raised(Kinds, Begin, C) ->
+    until(fun() -> not lists:any(fun(Kind) -> is_raised(Kind, C) end, Kinds) end),
+    Does = Begin(),
+    until(fun() -> lists:all(fun(Kind) -> is_raised(Kind, C) end, Kinds) end),
+    true = call(C, erlang, exit, [Does, kill]),
+    ok = call(C, weft_fault, heal, []),
+    until(fun() -> not lists:any(fun(Kind) -> is_raised(Kind, C) end, Kinds) end).
+
+%% As its agent, which it is itself, says.
+is_raised(Kind, C) ->
+    {ok, #{alarms := Alarms}} = call(C, weft_ops_agent, ask, [node_name(c), {group, gc}, 5000]),
+    [] =/= [Id || #{id := {Is, From, About} = Id} <- Alarms,
+                  {Is, From, About} =:= {Kind, node_name(c), node_name(d)}].
+
 %% --- on the nodes -------------------------------------------------------------------------------
 
 %% @doc Sends for ever to nobody.
@@ -221,6 +260,23 @@ flood(Node) ->
     {nobody, Node} ! binary:copy(<<0>>, 65536),
     receive after 10 -> ok end, % pacing: some megabytes a second
     flood(Node).
+
+%% @doc Sends small messages for ever to nobody.
+trickle(Node) ->
+    {nobody, Node} ! binary:copy(<<0>>, 4096),
+    receive after 10 -> trickle(Node) end. % pacing: some hundred kilobytes a second
+
+%% @doc Breaks the link all the time.
+flap(Node) ->
+    _ = weft_fault:break(Node),
+    receive after 50 -> flap(Node) end. % pacing: a network that flaps
+
+%% @doc So many processes send a large message to nobody; it waits.
+pile(Node, Count) ->
+    Message = binary:copy(<<0>>, 1048576),
+    lists:foreach(fun(_) -> spawn(fun() -> {nobody, Node} ! Message end) end,
+                  lists:seq(1, Count)),
+    receive after infinity -> ok end.
 
 %% @doc A process with so many others that compute until it ends. Each of their turns takes some
 %% microseconds.
@@ -277,6 +333,15 @@ reported(Node) ->
 alarms(Node) ->
     [{Id, case Acknowledged of #{comment := Comment} -> Comment; no -> no end}
      || #{id := Id, acknowledged := Acknowledged} <- call(Node, weft_ops, alarms, [])].
+
+%% Whether a node has logged that, with a severity, in a report of its own.
+logged(#{log := Log}, Severity, Words) ->
+    {ok, Text} = file:read_file(Log),
+    Pattern = ["(?m)^=", Severity, " REPORT=.*\n", [pattern(Word) || Word <- Words]],
+    re:run(Text, Pattern, [{capture, none}]) =:= match.
+
+pattern(Name) when is_atom(Name) -> atom_to_list(node_name(Name));
+pattern(Words) -> Words.
 
 short(none) -> none;
 short(Node) -> list_to_atom(hd(string:split(atom_to_list(Node), "@"))).

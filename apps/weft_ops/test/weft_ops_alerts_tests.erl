@@ -10,8 +10,7 @@
 
 alerts_ask_for_what_is_exported_test_() ->
     [fun() ->
-         {ok, Text} = file:read_file(priv(Name ++ ".yml")),
-         Exprs = captured(Text, "(?m)^ +expr: (.*)$"),
+         Exprs = weft_ops_promql:exprs(priv(Name ++ ".yml")),
          ?assert(length(Exprs) >= 5),
          ?assertEqual([], metrics(Exprs) -- [<<"up">> | exported()])
      end || Name <- ?ALERTS].
@@ -59,18 +58,17 @@ filled_in(Expr) ->
 an_unknown_metric_is_found_test() ->
     ?assertEqual([<<"weft_no_such_total">>],
                  metrics([<<"sum by (instance) (rate(weft_no_such_total{a=\"b\"}[5m])) > 1">>])
-                     -- exported()).
+                     -- exported()),
+    %% Of another exporter, with a join or alone.
+    ?assertEqual([<<"node_load1">>, <<"rabbitmq_identity_info">>],
+                 metrics([<<"weft_links * on (job) group_left(cluster) rabbitmq_identity_info">>,
+                          <<"node_load1">>]) -- exported()).
 
 %% ---- metrics of expressions ----
 
-board() ->
-    {ok, Text} = file:read_file(priv(?BOARD)),
-    [binary:replace(Expr, <<"\\\"">>, <<"\"">>, [global])
-     || Expr <- captured(Text, "\"expr\": \"((?:[^\"\\\\]|\\\\.)*)\"")].
+board() -> weft_ops_promql:exprs(priv(?BOARD)).
 
-metrics(Exprs) ->
-    lists:usort(captured(iolist_to_binary(lists:join($\n, Exprs)),
-                         "\\b(weft_\\w+|erlang_vm_\\w+|up)(?=[\\s{)\\[])")).
+metrics(Exprs) -> lists:usort(lists:append([weft_ops_promql:metrics(Expr) || Expr <- Exprs])).
 
 exported() -> [atom_to_binary(Name) || #{name := Name} <- weft_ops_families:all()].
 

@@ -14,6 +14,8 @@
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2,
          end_per_testcase/2]).
 -export([one_lane/1, four_lanes/1, tls/1, a_circuit/1, a_stock_node/1,
+         boards_and_alerts_ask_for_what_is_there/1, former_collector_and_a_circuit/1,
+         former_collector_and_four_lanes/1,
          what_was_sent_was_received/1, promtool_finds_nothing/1, many_peers_are_left_out/1,
          a_session_that_does_not_answer/1, a_gatherer_that_is_killed_comes_back/1,
          chosen_families_of_distribution/1, many_scrapers/1, refused_requests/1,
@@ -31,10 +33,13 @@ suite() -> [{timetrap, {minutes, 2}}].
 
 all() -> of_chain() ++ [tls || os:getenv("FULL") =/= false] ++ [a_stock_node] ++ of_pair().
 
-of_chain() -> [one_lane, promtool_finds_nothing, a_circuit].
+of_chain() ->
+    [one_lane, promtool_finds_nothing, boards_and_alerts_ask_for_what_is_there,
+     former_collector_and_a_circuit, a_circuit].
 
 of_pair() ->
-    [four_lanes, what_was_sent_was_received, a_gatherer_that_is_killed_comes_back,
+    [four_lanes, former_collector_and_four_lanes, what_was_sent_was_received,
+     a_gatherer_that_is_killed_comes_back,
      chosen_families_of_distribution, many_scrapers, refused_requests, foreign_names_are_refused,
      the_former_collector_comes_back, a_wrong_configuration_is_told, many_peers_are_left_out,
      a_session_that_does_not_answer].
@@ -144,6 +149,48 @@ a_stock_node(Config) ->
     ?assertEqual(25, map_size(dist(A, B))),
     ?assertEqual(0, value("weft_lanes", [], B)).
 
+%% --- the collector of prometheus.erl, where weft_ops does not run -------------------------------
+
+%% It finds the one socket of the gateway, and takes it for nobody else's.
+former_collector_and_a_circuit(Config) ->
+    [A, G, B] = ?config(nodes, Config),
+    connect(A, G),
+    talk(A, B),
+    without_weft_ops(A, fun(Former) ->
+        until(fun() ->
+                  [Stat] = call(A, ?MODULE, own_sockets, [name(G)]),
+                  Is = dist_of(G, Former()),
+                  [Stat] =:= call(A, ?MODULE, own_sockets, [name(G)]) andalso
+                      maps:with(?OF_CIRCUITS, Is) =:= of_socket(Stat)
+              end),
+        ?assertMatch(#{"node_state" := 3}, dist_of(B, Former())),
+        ?assertEqual([], of_sockets(dist_of(B, Former())))
+    end).
+
+%% It can not tell the lanes apart, and says nothing of them; what it says of others stays.
+former_collector_and_four_lanes(Config) ->
+    [P, Q] = ?config(nodes, Config),
+    until(fun() -> length(call(P, ?MODULE, own_sockets, [name(Q)])) =:= 4 end),
+    without_weft_ops(P, fun(Former) ->
+        ?assertMatch(#{"node_state" := 3}, dist_of(Q, Former())),
+        ?assertEqual([], of_sockets(dist_of(Q, Former())))
+    end).
+
+of_socket(Stat) ->
+    maps:from_list([{Family, proplists:get_value(Key, Stat)}
+                    || {Family, Key} <- [{"recv_bytes", recv_oct}, {"recv_cnt", recv_cnt},
+                                         {"send_bytes", send_oct}, {"send_cnt", send_cnt}]]).
+
+of_sockets(Dist) ->
+    [Family || Family <- maps:keys(Dist), Part <- ["recv_", "send_", "port_"],
+               lists:prefix(Part, Family)].
+
+without_weft_ops(Node, Fun) ->
+    ok = call(Node, application, stop, [weft_ops]),
+    ok = call(Node, ?MODULE, former, []),
+    Fun(fun() -> text(call(Node, prometheus_text_format, format, [former])) end),
+    begin_metrics([], Node).
+
 %% --- counters -----------------------------------------------------------------------------------
 
 %% When both stand still. A tick that asks for an acknowledgement, or tries a new lane, is counted
@@ -164,6 +211,21 @@ what_was_sent_was_received(Config) ->
     until(fun() -> value("weft_session_queued_bytes", [], A) =:= 0 end).
 
 total(Name, Values) -> maps:get({"weft_" ++ Name ++ "_total", []}, Values).
+
+%% In a scrape of a node that has all of it but the stores, of which weft_ops_stores_SUITE compares
+%% all families. A board that joins metrics of others shows nothing where these are not.
+boards_and_alerts_ask_for_what_is_there(Config) ->
+    [A | _] = ?config(nodes, Config),
+    Asked = lists:usort([Name || File <- weft_ops_promql:shipped(),
+                                 Expr <- weft_ops_promql:exprs(File),
+                                 Name <- weft_ops_promql:metrics(Expr)]),
+    ?assert(length(Asked) > 30),
+    Own = [Name || Name <- Asked -- [<<"up">>],
+                   re:run(Name, "^weft_(ring|kv|crdt)_") =:= nomatch],
+    with_settings([{webhook, #{url => "http://127.0.0.1:9/"}}], A, fun() ->
+        until(fun() -> Own -- [list_to_binary(Name) || {Name, _} <- maps:keys(scrape(A))] =:= []
+              end)
+    end).
 
 promtool_finds_nothing(Config) ->
     case os:find_executable("promtool") of
@@ -374,7 +436,7 @@ chain(Config) ->
     [NodeA, NodeG, NodeB] = [node_name(Name) || Name <- Names],
     Shape = {static, #{links => [{NodeA, NodeG}, {NodeG, NodeB}]}},
     [A, _, B] = Nodes =
-        [node(Name, #{config => [{topology, Shape}],
+        [node(Name, #{config => [{topology, Shape}, {channels, #{default => #{}}}],
                       args => ["-connect_all", "false", "-kernel",
                                "prevent_overlapping_partitions", "false"]}, Config)
          || Name <- Names],
