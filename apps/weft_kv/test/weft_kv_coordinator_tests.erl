@@ -1,8 +1,10 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc One request to the replicas: as rules, and with losses, cuts and kills. After a thousand
 %% schedules each acknowledged write is in what any quorum answers, or was overwritten by somebody
-%% who had seen it. With last-write-wins and clocks that differ the same check fails. Replicas also
-%% forget: what is over or evicted, and all they had with their disk.
+%% who had seen it. With last-write-wins and clocks that differ the same check fails. Each client
+%% reads what it has written itself with an acknowledgement before. Replicas also forget: what is
+%% over or evicted, and all they had with their disk. What happens while others take the place of
+%% owners is in `weft_sim_store_tests'.
 -module(weft_kv_coordinator_tests).
 
 -include_lib("eunit/include/eunit.hrl").
@@ -10,6 +12,7 @@
 -define(PLACES, [{0, a, primary}, {1, b, primary}, {2, c, primary}]).
 -define(SCHEDULES, 1000).
 -define(STEPS, 150).
+-define(SESSION_STEPS, 400).
 
 %% --- rules ------------------------------------------------------------------------------------
 
@@ -167,14 +170,17 @@ value(Value) -> #{value => Value, written_ms => 0, expires_ms => never}.
 
 %% --- schedules --------------------------------------------------------------------------------
 
-%% `seen': what each client has read (its context and the values). `writes': the values that each
-%% written value has seen. `acked': those that were acknowledged. Each replica keeps its object when
-%% it is killed, and writes by another name from then on. Clocks of clients differ.
+%% `clients': what each client has read last (its context and the values). `writes': the values that
+%% each written value has seen. `acked': those that were acknowledged, with their clients. `reads':
+%% for each answered read the acknowledged writes of its client when it began, and what it found.
+%% Each replica keeps its object when it is killed, and writes by another name from then on. Clocks
+%% of clients differ.
 %% With `forgets' replicas forget the key (`dropped': what they had then), and go on to count
 %% (`weft_kv_vnode'), or lose their disk and are other actors then. Copies are compared, too, by
 %% what compares them in the store (`weft_kv_exchange'), while all of that goes on.
 -record(world, {replicas, clients = #{}, requests = #{}, network = [], cut = [], writes = #{},
-                acked = [], next = 1, rand, options, forgets = false, dropped = []}).
+                acked = [], reads = [], next = 1, rand, options, forgets = false, dropped = [],
+                requests_in_20 = 4}).
 
 nothing_acknowledged_is_lost_test_() ->
     {timeout, 120,
@@ -219,16 +225,42 @@ the_same_check_fails_with_quorums_that_do_not_meet_test_() ->
                                       lost(run(Seed, #{w => 1})) =/= []])
      end}.
 
+%% A session: what a client wrote with an acknowledgement it finds in each later read, or what has
+%% replaced it.
+clients_read_their_own_writes_test_() ->
+    {timeout, 120,
+     fun() ->
+         Worlds = [sessions(Seed, #{}) || Seed <- lists:seq(1, ?SCHEDULES)],
+         ?assertEqual([], [{Seed, Stale} || {Seed, W} <- numbered(Worlds), Stale <- stale(W)]),
+         %% It was put to the test: reads after own writes.
+         ?assert(length([Own || W <- Worlds, {[_ | _] = Own, _} <- W#world.reads])
+                     > 2 * ?SCHEDULES)
+     end}.
+
+the_same_check_of_sessions_fails_with_quorums_that_do_not_meet_test_() ->
+    [{timeout, 120,
+      ?_assertNotEqual([], [Seed || Seed <- lists:seq(1, ?SCHEDULES div 10),
+                                    stale(sessions(Seed, Given)) =/= []])}
+     || Given <- [#{w => 1}, #{r => 1}]].
+
 numbered(Worlds) -> lists:zip(lists:seq(1, length(Worlds)), Worlds).
 
 run(Seed, Given) -> run(Seed, Given, false).
 
-run(Seed, Given, Forgets) ->
+run(Seed, Given, Forgets) -> steps(?STEPS, world(Seed, Given, Forgets)).
+
+%% So few requests at a time that most have an answer.
+sessions(Seed, Given) ->
+    World = world(Seed, Given, false),
+    steps(?SESSION_STEPS, World#world{requests_in_20 = 1}).
+
+steps(Count, World) -> lists:foldl(fun(_, W) -> step(W) end, World, lists:seq(1, Count)).
+
+world(Seed, Given, Forgets) ->
     {ok, Options} = weft_kv_bucket:check(Given),
     Replicas = maps:from_list([{Node, {weft_kv_object:new(), 0, 0}} || {_, Node, _} <- ?PLACES]),
-    World = #world{replicas = Replicas, rand = rand:seed_s(exsss, Seed), options = Options,
-                   forgets = Forgets},
-    lists:foldl(fun(_, W) -> step(W) end, World, lists:seq(1, ?STEPS)).
+    #world{replicas = Replicas, rand = rand:seed_s(exsss, Seed), options = Options,
+           forgets = Forgets}.
 
 step(World0) ->
     {Choice, World} = random(20, World0),
@@ -237,9 +269,9 @@ step(World0) ->
         false -> happens(Choice, World)
     end.
 
-happens(Choice, World) ->
+happens(Choice, #world{requests_in_20 = Requests} = World) ->
     if
-        Choice =< 4 -> client(World);
+        Choice =< Requests -> client(World);
         Choice =:= 5 -> killed(World);
         Choice =:= 6 -> cut(World);
         Choice =:= 7 -> World#world{cut = []};
@@ -266,9 +298,12 @@ client(World0) ->
 
 request(Request, Client, Written, #world{next = Next, options = Options} = World) ->
     {State, Effects} = weft_kv_coordinator_core:init(Request, ?PLACES, Options),
+    What = case Written of none -> {read, own(Client, World)}; _ -> {write, Written} end,
     performed(Next, Effects,
               World#world{next = Next + 1,
-                          requests = (World#world.requests)#{Next => {State, Client, Written}}}).
+                          requests = (World#world.requests)#{Next => {State, Client, What}}}).
+
+own(Client, #world{acked = Acked}) -> [Write || {By, Write} <- Acked, By =:= Client].
 
 performed(Id, Effects, World) ->
     lists:foldl(fun(Effect, W) -> effect(Effect, Id, W) end, World, Effects).
@@ -280,11 +315,12 @@ effect(done, _Id, World) -> World;
 effect({answer, {error, _}}, _Id, World) -> World;
 effect({answer, {ok, Object}}, Id, #world{requests = Requests, clients = Clients} = World) ->
     case Requests of
-        #{Id := {_, Client, none}} ->
+        #{Id := {_, Client, {read, Own}}} ->
             {ok, Seen} = weft_kv_object:decode(weft_kv_object:context(Object)),
-            World#world{clients = Clients#{Client => {Seen, numbers(Object)}}};
-        #{Id := {_, _, Written}} ->
-            World#world{acked = [Written | World#world.acked]}
+            World#world{clients = Clients#{Client => {Seen, numbers(Object)}},
+                        reads = [{Own, numbers(Object)} | World#world.reads]};
+        #{Id := {_, Client, {write, Written}}} ->
+            World#world{acked = [{Client, Written} | World#world.acked]}
     end.
 
 sent(Message, #world{network = Network} = World) -> World#world{network = [Message | Network]}.
@@ -327,9 +363,9 @@ deliver({Id, timer, Timer}, World) ->
     event(Id, {timer, Timer}, World).
 
 event(Id, Event, #world{requests = Requests} = World) ->
-    #{Id := {State0, Client, Written}} = Requests,
+    #{Id := {State0, Client, What}} = Requests,
     {State, Effects} = weft_kv_coordinator_core:handle(Event, State0),
-    performed(Id, Effects, World#world{requests = Requests#{Id := {State, Client, Written}}}).
+    performed(Id, Effects, World#world{requests = Requests#{Id := {State, Client, What}}}).
 
 replica(Node, Request, #world{replicas = Replicas, options = #{siblings := Siblings}} = World) ->
     #{Node := {Object, Run, Last}} = Replicas,
@@ -424,15 +460,21 @@ lost(#world{replicas = Replicas, acked = Acked, writes = Writes}) ->
     Objects = [Object || {Object, _, _} <- maps:values(Replicas)],
     Quorums = [weft_kv_object:merge(A, B) || A <- Objects, B <- Objects, A =/= B]
         ++ [A || A <- Objects, length([B || B <- Objects, A =:= B]) > 1],
-    lists:usort([Write || Quorum <- Quorums, Write <- Acked,
+    lists:usort([Write || Quorum <- Quorums, {_, Write} <- Acked,
                           not is_kept(Write, reached(numbers(Quorum), Writes, []))]).
+
+%% Own writes that a read has missed.
+stale(#world{reads = Reads, writes = Writes}) ->
+    [{Write, Found} || {Own, Found} <- Reads, Own =/= [],
+                       Reached <- [reached(Found, Writes, [])],
+                       Write <- Own, not is_kept(Write, Reached)].
 
 %% What all replicas know together, and what that has seen; or was forgotten somewhere.
 vanished(#world{replicas = Replicas, acked = Acked, writes = Writes, dropped = Dropped}) ->
     All = lists:foldl(fun({Object, _, _}, Sum) -> weft_kv_object:merge(Object, Sum) end,
                       weft_kv_object:new(), maps:values(Replicas)),
     Reached = reached(numbers(All) ++ Dropped, Writes, []),
-    [Write || Write <- lists:usort(Acked), not is_kept(Write, Reached)].
+    [Write || {_, Write} <- lists:usort(Acked), not is_kept(Write, Reached)].
 
 is_kept(Write, Reached) -> lists:member(Write, Reached).
 
