@@ -49,7 +49,10 @@ brought(Batches, Answer) ->
     Self = self(),
     {Pid, Ref} = spawn_monitor(fun() -> partition(Self, Answer) end),
     true = register(Name, Pid),
-    try ok = weft_kv_hints:bring(0, node(), Batches)
+    Bringing = monitor(process, weft_kv_hints:start(0, node(), Batches)),
+    try receive {'DOWN', Bringing, process, _, Reason} ->
+            true = lists:member(Reason, [normal, noproc])
+        end
     after
         Pid ! stop,
         receive {'DOWN', Ref, process, _, _} -> ok end,

@@ -4,20 +4,32 @@
 %% which objects are hints (`weft_kv_vnode').
 -module(weft_kv_hints).
 
--export([bring/3]).
+-export([start/3, bring/4]).
+-export_type([start/0, ask/0]).
+
+-type start() :: fun((Partition :: non_neg_integer(), Owner :: node(), [[weft_kv_copy:item()]]) ->
+                         pid()).
+-type ask() :: fun((weft_vnode:place(), weft_kv_table:key(), Command :: term()) ->
+                       {ok, Answer :: term()} | {error, term()}).
 
 -define(ASK_MS, 5000).
 
-%% @doc In a process of its own; ends when the owner does not take a batch.
--spec bring(Partition :: non_neg_integer(), Owner :: node(), [[weft_kv_copy:item()]]) -> ok.
-bring(Partition, Owner, Batches) ->
-    Ask = fun(P, Key, Command) ->
-              weft_vnode:ask(weft_kv_vnode, {P, Owner, primary}, Key, Command, ?ASK_MS)
+%% @doc In a process of its own. What users have stored is not for logs.
+-spec start(Partition :: non_neg_integer(), Owner :: node(), [[weft_kv_copy:item()]]) -> pid().
+start(Partition, Owner, Batches) ->
+    Ask = fun(Place, Key, Command) ->
+              weft_vnode:ask(weft_kv_vnode, Place, Key, Command, ?ASK_MS)
           end,
+    spawn(weft_redact, run, [fun() -> bring(Partition, Owner, Batches, Ask) end]).
+
+%% @doc Ends when the owner does not take a batch.
+-spec bring(Partition :: non_neg_integer(), Owner :: node(), [[weft_kv_copy:item()]], ask()) -> ok.
+bring(Partition, Owner, Batches, Ask) ->
     case [Item || [Item | _] <- Batches] of
         [{Key, {_, #{n := N}}} | _] ->
-            case Ask(Partition, Key, {entropy, {segments, N}}) of
-                {ok, Segments} -> brought(Batches, weft_kv_copy:way(Segments), Partition, Ask);
+            case Ask({Partition, Owner, primary}, Key, {entropy, {segments, N}}) of
+                {ok, Segments} ->
+                    brought(Batches, weft_kv_copy:way(Segments), {Partition, Owner}, Ask);
                 {error, _} -> ok
             end;
         [] -> ok
@@ -25,17 +37,17 @@ bring(Partition, Owner, Batches) ->
 
 brought([], _, _, _) ->
     ok;
-brought([Batch | Batches], Way, Partition, Ask) ->
-    case weft_kv_copy:write(Way, Partition, Batch, Ask) of
+brought([Batch | Batches], Way, {Partition, Owner} = To, Ask) ->
+    AskOwner = fun(P, Key, Command) -> Ask({P, Owner, primary}, Key, Command) end,
+    case weft_kv_copy:write(Way, Partition, Batch, AskOwner) of
         {ok, _} ->
-            ok = forget(Batch, Partition),
-            brought(Batches, Way, Partition, Ask);
+            ok = forget(Batch, Partition, Ask),
+            brought(Batches, Way, To, Ask);
         {error, _} -> ok
     end.
 
 %% If that is not heard, it is brought once more.
-forget([], _) -> ok;
-forget([{Key, _} | _] = Batch, Partition) ->
-    _ = weft_vnode:ask(weft_kv_vnode, {Partition, node(), fallback}, Key, {brought, Batch},
-                       ?ASK_MS),
+forget([], _, _) -> ok;
+forget([{Key, _} | _] = Batch, Partition, Ask) ->
+    _ = Ask({Partition, node(), fallback}, Key, {brought, Batch}),
     ok.

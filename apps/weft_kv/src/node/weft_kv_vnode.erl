@@ -20,7 +20,7 @@
 -module(weft_kv_vnode).
 -behaviour(weft_vnode).
 
--export([init/2, command/3, change/4, items/3, take/3, clear/2, cover/2, tick/1,
+-export([init/2, command/3, change/4, items/3, take/3, clear/2, cover/2, tick/1, tick/2,
          commit/1, terminate/2, directory/1, waiting/1, cancelled/2, stored/1]).
 
 -define(ITEMS_BYTES, 1000000).
@@ -298,8 +298,12 @@ terminate(_Reason, #replica{log = Log}) -> weft_kv_log:close(Log).
 %% --- at rest ----------------------------------------------------------------------------------
 
 %% @private
-tick(Replica0) ->
-    Replica = bring(clean(still_owned(Replica0))),
+tick(Replica) -> tick(fun weft_kv_hints:start/3, Replica).
+
+%% @doc With somebody else who brings hints, for a test.
+-spec tick(weft_kv_hints:start(), State) -> {ok | stop, State} when State :: #replica{}.
+tick(Bring, Replica0) ->
+    Replica = bring(Bring, clean(still_owned(Replica0))),
     ok = weft_kv_stats:partition(has(Replica)),
     case is_needed(Replica) of
         true -> {ok, Replica};
@@ -369,14 +373,14 @@ grace_ms(Key, Object, #{evict := true}, #replica{hints = Hints, options = #{grac
     end;
 grace_ms(_, _, _, #replica{options = #{grace_ms := Ms}}) -> Ms.
 
-bring(#replica{hints = Hints} = Replica) when map_size(Hints) =:= 0 ->
+bring(_, #replica{hints = Hints} = Replica) when map_size(Hints) =:= 0 ->
     Replica;
-bring(#replica{pushing = Pid} = Replica) when is_pid(Pid) ->
+bring(Bring, #replica{pushing = Pid} = Replica) when is_pid(Pid) ->
     case is_process_alive(Pid) of
         true -> Replica;
-        false -> bring(Replica#replica{pushing = none})
+        false -> bring(Bring, Replica#replica{pushing = none})
     end;
-bring(#replica{partition = Partition, hints = Hints, table = Table} = Replica) ->
+bring(Bring, #replica{partition = Partition, hints = Hints, table = Table} = Replica) ->
     case weft_ring_lookup:owner(weft_ring, Partition) of
         {ok, Owner} when Owner =:= node() -> Replica#replica{hints = #{}};
         {ok, Owner} ->
@@ -385,8 +389,7 @@ bring(#replica{partition = Partition, hints = Hints, table = Table} = Replica) -
             %% What was forgotten meanwhile needs no owner.
             Left = maps:without([Key || Batch <- Batches, {Key, none} <- Batch], Hints),
             Found = [[Item || {_, {_, _}} = Item <- Batch] || Batch <- Batches],
-            Bring = fun() -> weft_kv_hints:bring(Partition, Owner, Found) end,
-            Replica#replica{pushing = spawn(weft_redact, run, [Bring]), hints = Left};
+            Replica#replica{pushing = Bring(Partition, Owner, Found), hints = Left};
         {error, _} -> Replica
     end.
 

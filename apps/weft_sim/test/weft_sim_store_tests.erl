@@ -1,0 +1,63 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The store in the simulator, with all that happens to it at once: owners are away and others
+%% stand in for them, partitions move, and nodes die meanwhile. FULL=1 tries thousands of schedules,
+%% SEED=<number> only that one.
+-module(weft_sim_store_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(SCHEDULES, 100).
+%% Of each three replicas two of the owners themselves, for reads and writes.
+-define(OWNERS, #{pr => quorum, pw => quorum}).
+
+%% Any two owners of a key have each write that was acknowledged, or what has replaced it, though
+%% some was written to others in their place, or to former owners.
+nothing_acknowledged_is_lost_and_each_hint_reaches_its_owner_test_() ->
+    {timeout, 3600,
+     fun() ->
+         Results = results(#{}),
+         ?assertEqual([], found(lost, Results)),
+         ?assertEqual([], found(left, Results)),
+         tried(Results)
+     end}.
+
+%% A quorum of owners meets the next one, whoever is away, or hands over what it has.
+sessions_read_their_own_writes_test_() ->
+    {timeout, 3600,
+     fun() ->
+         Results = results(?OWNERS),
+         ?assertEqual([], found(stale, Results)),
+         ?assertEqual([], found(lost, Results)),
+         tried(Results)
+     end}.
+
+%% So that it was put to the test.
+tried(Results) ->
+    Sum = fun(What) -> lists:sum([map_get(What, Result) || {_, Result} <- Results]) end,
+    [?assert(Sum(What) >= AtLeast * length(Results))
+     || {What, AtLeast} <- [{acked, 30}, {reads_of_own, 12}, {hints, 5}], length(Results) > 1],
+    ?assert(length(Results) =:= 1 orelse 3 * Sum(handed) >= length(Results)).
+
+%% The checks themselves: quorums that need not meet, also those that do not ask for owners; and
+%% writes of which one is dropped.
+the_same_checks_fail_with_less_test_() ->
+    [{timeout, 600, ?_assert(lists:any(fun(Seed) ->
+                                           [] =/= map_get(What, weft_sim_store:run(Seed, Given))
+                                       end, lists:seq(1, 500)))}
+     || {What, Given} <- [{stale, ?OWNERS#{r => 1, pr => 1}}, {stale, ?OWNERS#{w => 1, pw => 1}},
+                          {stale, #{}}, {lost, #{siblings => false}}]].
+
+the_same_seed_gives_the_same_result_test() ->
+    ?assertEqual(weft_sim_store:run(7, #{}), weft_sim_store:run(7, #{})).
+
+results(Given) -> [{Seed, weft_sim_store:run(Seed, Given)} || Seed <- seeds()].
+
+found(What, Results) ->
+    [{Seed, Wrong} || {Seed, #{What := [_ | _] = Wrong}} <- Results].
+
+seeds() ->
+    case {os:getenv("SEED"), os:getenv("FULL")} of
+        {false, false} -> lists:seq(1, ?SCHEDULES);
+        {false, _} -> lists:seq(1, 5000);
+        {Seed, _} -> [list_to_integer(Seed)]
+    end.
