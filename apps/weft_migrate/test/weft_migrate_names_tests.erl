@@ -39,8 +39,10 @@ staying() ->
      {"by a name in a file that says what names mean",
       [{"a.erl", Moving}, {"b.erl", "f({global, N}) -> global:whereis_name(N).\n"
                            "g() -> global:whereis_name(a).\n"}]}]
-    ++ of_macros(Moving)
-    ++ [{"by that name: " ++ Text, [{"a.erl", Moving}, {"b.erl", Text}]}
+    ++ of_macros(Moving) ++ by_that_name(Moving) ++ by_any_name(Moving).
+
+by_that_name(Moving) ->
+    [{"by that name: " ++ Text, [{"a.erl", Moving}, {"b.erl", Text}]}
         || Text <- ["-define(S, {via, global, a}).\n", "g() -> [{via, global, a}].\n",
                     "g() -> proc_lib:init_ack({via, global, a}).\n",
                     "-record(s, {name = {global, a}}).\n",
@@ -52,8 +54,10 @@ staying() ->
                     "g(M) -> gen_server:call({via, M, a}, x).\n",
                     "g(M) -> apply(M, whereis_name, [a]).\n",
                     "g(M) -> [{M, register_name, [a, self()]}].\n",
-                    "g() -> ?REGISTRY:whereis_name(a).\n"]]
-    ++ [{"by any name: " ++ Text, [{"a.erl", Moving}, {"b" ++ Extension, Text}]}
+                    "g() -> ?REGISTRY:whereis_name(a).\n"]].
+
+by_any_name(Moving) ->
+    [{"by any name: " ++ Text, [{"a.erl", Moving}, {"b" ++ Extension, Text}]}
         || {Extension, Text} <-
                [{".erl", "g(N) -> [{global, N}].\n"}, {".erl", "g() -> [{global, ?X}].\n"},
                 {".erl", "g() -> [{global, {a, 1}}].\n"}, {".erl", "g() -> [{global, x()}].\n"},

@@ -10,7 +10,7 @@
 
 what_does_not_scale_is_found_test_() ->
     [{Code, ?_assertEqual(Expected, ids(["f(X, Y) -> ", Code, "."]))}
-     || {Code, Expected} <- names() ++ groups() ++ calls() ++ nodes_of()].
+     || {Code, Expected} <- names() ++ tuples() ++ groups() ++ calls() ++ nodes_of()].
 
 names() ->
     [{"global:register_name(x, self())", [global_names]},
@@ -29,19 +29,6 @@ names() ->
      {"rpc:call(X, global, sync, [])", [global_dynamic]},
      {"#{start => {global, start_link, []}}", [global_dynamic]},
      {"fun global:sync/0", [global_dynamic]},
-     {"gen_server:call({via, global, X}, Y)", [global_via]},
-     {"X = {via, global, name}", [global_via]},
-     {"case X of {via, global, N} -> N end", []},
-     {"{global, X#s.name}", [global_via]},
-     {"{global, <<\"name\">>}", [global_via]},
-     {"{global, 5}", []},
-     {"global:set_lock({global, self()})", [global_locks]},
-     {"{global, name()}", [global_via]},
-     {"{global, X ++ Y}", [global_via]},
-     {"{X:whereis_name(global), a}", [global_dynamic]},
-     {"{X:send(a, b), re:run(X, Y, [global])}", []},
-     {"{X:send(a, b), [global]}", [global_dynamic]},
-     {"{fun X:register_name/2, [global]}", [global_dynamic]},
      {"{global, true}", []},
      {"re:replace(X, Y, [], [global])", []},
      {"{global, X, Y}", []},
@@ -55,6 +42,22 @@ names() ->
      {"{global, trans, [X | Y]}", [global_dynamic]},
      {"rpc:call(X, global, insert_node, [])", [global_dynamic]},
      {"\"global:sync()\"", []}].
+
+%% Names in tuples, and modules that are computed.
+tuples() ->
+    [{"gen_server:call({via, global, X}, Y)", [global_via]},
+     {"X = {via, global, name}", [global_via]},
+     {"case X of {via, global, N} -> N end", []},
+     {"{global, X#s.name}", [global_via]},
+     {"{global, <<\"name\">>}", [global_via]},
+     {"{global, 5}", []},
+     {"global:set_lock({global, self()})", [global_locks]},
+     {"{global, name()}", [global_via]},
+     {"{global, X ++ Y}", [global_via]},
+     {"{X:whereis_name(global), a}", [global_dynamic]},
+     {"{X:send(a, b), re:run(X, Y, [global])}", []},
+     {"{X:send(a, b), [global]}", [global_dynamic]},
+     {"{fun X:register_name/2, [global]}", [global_dynamic]}].
 
 groups() ->
     [{"pg:join(a, self())", [pg]},
