@@ -47,7 +47,7 @@ init_per_suite(Config0) ->
     Config = [{emulator, weft_cli_emulator:start()},
               {root, filename:join(?config(priv_dir, Config0), "clusters")} | Config0],
     {0, _} = weft(["up", "--links", ?LINKS, "--lanes", "2" | paths()], Config),
-    try [{ports, connected(Config)} | Config]
+    try known_to_the_dashboard([{ports, connected(Config)} | Config])
     catch Class:Reason:Stack ->
         ok = end_per_suite(Config),
         erlang:raise(Class, Reason, Stack)
@@ -59,6 +59,15 @@ connected(Config) ->
      || {From, Tos} <- [{element(1, ?DIRECT), [To || {_, To} <- ways()]},
                         {?DASHBOARD, nodes_of() -- [?DASHBOARD]}], To <- Tos],
     Ports.
+
+%% It is asked about nodes only after they have reported to their agents.
+known_to_the_dashboard(Config) ->
+    Names = lists:sort([atom_to_binary(Node) || Node <- nodes_of()]),
+    until(fun() ->
+              #{<<"nodes">> := Nodes} = looked("model", Config),
+              lists:sort(maps:keys(Nodes)) =:= Names
+          end, ?WAIT_MS),
+    Config.
 
 end_per_suite(Config) ->
     {0, _} = weft(["down"], Config),
