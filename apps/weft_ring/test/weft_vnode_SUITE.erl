@@ -8,16 +8,16 @@
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([counters_move_while_they_count/1, commands_of_several_changes_move_whole/1,
-         who_waits_too_long_is_told/1]).
--export([count/3, overload/0, kill_partitions/1]).
+         either_end_dies_in_the_midst/1, who_waits_too_long_is_told/1]).
+-export([count/3, overload/0, kill_partitions/1, count_each/1]).
 
 -define(PARTITIONS, 8).
 -define(KEYS, 400).
 
-suite() -> [{timetrap, {minutes, 3}}].
+suite() -> [{timetrap, {minutes, case os:getenv("FULL") of false -> 3; _ -> 20 end}}].
 
 all() -> [counters_move_while_they_count, commands_of_several_changes_move_whole,
-          who_waits_too_long_is_told].
+          either_end_dies_in_the_midst, who_waits_too_long_is_told].
 
 init_per_suite(Config) ->
     Dir = filename:join(?config(priv_dir, Config), "guide"),
@@ -150,6 +150,118 @@ stop(Pid) ->
 
 self_of(_Ref) -> counting_here.
 
+%% --- nodes that die ---------------------------------------------------------------------------
+
+%% On disk. A node joins and another one leaves, and in the midst of that either end is killed, or
+%% the link between them cut. FULL=1: ten times. SEED=<number> draws the same faults.
+either_end_dies_in_the_midst(Config) ->
+    _ = rand:seed(exsss, weft_test_nodes:seed()),
+    Rounds = case os:getenv("FULL") of false -> 1; _ -> 10 end,
+    [begin
+         died_in_the_midst(Round, Config),
+         ok = weft_test_nodes:stop_all()
+     end || Round <- lists:seq(1, Rounds)],
+    ok.
+
+died_in_the_midst(Round, Config) ->
+    Start = fun(Name) -> durable(Name, Round, Config) end,
+    #{a := A} = Nodes0 = maps:from_list([{Name, Start(Name)} || Name <- [a, b, c]]),
+    ok = call(A, weft_ring, create, []),
+    ok = joined(b, Nodes0),
+    owned_by([a, b], Nodes0),
+    Pid = call(A, ?MODULE, count_each, [rand:uniform(1000)]),
+    ok = joined(c, Nodes0),
+    {Nodes1, Hit1} = faults(drawn(), {b, c}, Start, Nodes0),
+    owned_by([a, b, c], Nodes1),
+    ok = staged(A, maps:get(b, Nodes1), leave),
+    {Nodes, Hit2} = faults(drawn(), {b, c}, Start, Nodes1),
+    owned_by([a, c], Nodes),
+    {Added, Unknown} = call(A, erlang, apply, [fun stop/1, [Pid]]),
+    weft_test_nodes:until(fun() ->
+                              element(1, call(A, weft_vnode_durable, all, [])) =:= ok
+                          end),
+    {ok, All} = call(A, weft_vnode_durable, all, []),
+    ct:pal("~b faults hit a handoff; ~b added, ~b unknown",
+           [Hit1 + Hit2, lists:sum(maps:values(Added)), lists:sum(maps:values(Unknown))]),
+    ?assert(Hit1 + Hit2 > 0),
+    ?assertEqual([], [{Key, Value, maps:get(Key, Added, 0), maps:get(Key, Unknown, 0)}
+                      || {Key, Value} <- All,
+                         Value < maps:get(Key, Added, 0)
+                             orelse Value > maps:get(Key, Added, 0) + maps:get(Key, Unknown, 0)]),
+    ?assertEqual([], maps:keys(Added) -- [Key || {Key, _} <- All]).
+
+joined(Name, #{a := A} = Nodes) ->
+    Ref = maps:get(Name, Nodes),
+    ok = call(Ref, weft_ring, join, [weft_test_nodes:name(A)]),
+    weft_test_nodes:until(fun() -> changed(A, Ref, join) end).
+
+owned_by(Names, #{a := A} = Nodes) ->
+    Owners = lists:sort([weft_test_nodes:name(Ref)
+                         || {_, Ref} <- maps:to_list(maps:with(Names, Nodes))]),
+    weft_test_nodes:until(fun() ->
+                              #{moving := Moving, owned := Owned} = call(A, weft_ring, status, []),
+                              Moving =:= 0 andalso lists:sort(maps:keys(Owned)) =:= Owners
+                          end, 90000).
+
+drawn() ->
+    [Fault || {_, Fault} <- lists:sort([{rand:uniform(), Fault}
+                                        || Fault <- [kill_sender, kill_receiver, cut]])].
+
+%% One after the other, each at any moment of what goes on, and how many of them hit something.
+faults(Faults, Ends, Start, Nodes) ->
+    lists:foldl(fun(Fault, {#{a := A} = Now, Hit}) ->
+                    receive after rand:uniform(400) -> ok end, % pacing: any moment of a handoff
+                    #{moving := Moving} = call(A, weft_ring, status, []),
+                    {fault(Fault, Ends, Start, Now), Hit + min(1, Moving)}
+                end, {Nodes, 0}, Faults).
+
+fault(kill_sender, {Sender, _}, Start, Nodes) -> killed(Sender, Start, Nodes);
+fault(kill_receiver, {_, Receiver}, Start, Nodes) -> killed(Receiver, Start, Nodes);
+fault(cut, {Sender, Receiver}, _Start, Nodes) ->
+    #{Sender := One, Receiver := Other} = Nodes,
+    ok = call(One, weft_fault, cut, [weft_test_nodes:name(Other)]),
+    receive after 1500 -> ok end, % pacing: how long a fault lasts
+    ok = call(One, weft_fault, heal, []),
+    Nodes.
+
+killed(Name, Start, Nodes) ->
+    ok = weft_test_nodes:kill(maps:get(Name, Nodes)),
+    Nodes#{Name := Start(Name)}.
+
+%% How often each key was added to, and how often that is not known.
+count_each(Seed) ->
+    spawn(fun() -> counting_each(rand:seed_s(exsss, Seed), #{}, #{}) end).
+
+counting_each(Rand0, Added, Unknown) ->
+    {N, Rand} = rand:uniform_s(?KEYS, Rand0),
+    Key = key(N),
+    More = fun(Counts) -> maps:update_with(Key, fun(C) -> C + 1 end, 1, Counts) end,
+    receive
+        {stop, From, Ref} -> From ! {Ref, {Added, Unknown}}
+    after 1 ->
+        case weft_vnode_durable:add(Key, 1) of
+            {ok, _} -> counting_each(Rand, More(Added), Unknown);
+            {error, Reason} ->
+                receive after 50 -> ok end, % pacing: a client that has an error waits a little
+                counting_each(Rand, Added, case is_nothing_done(Reason) of
+                                               true -> Unknown;
+                                               false -> More(Unknown)
+                                           end)
+        end
+    end.
+
+is_nothing_done(Reason) ->
+    lists:member(Reason, [overload, not_owner, moved, no_ring, no_vnode]).
+
+durable(Name, Round, Config) ->
+    Dir = filename:join([?config(priv_dir, Config), "durable", integer_to_list(Round), Name]),
+    start(Name, [{dir, filename:join(Dir, "ring")},
+                 {vnodes, [{weft_vnode_durable, #{dir => filename:join(Dir, "data")}}]}],
+          [{faults, true}, {resume_timeout_ms, 800}, {keepalive_ms, 200},
+           {link_timeout_ms, 1500}], Config).
+
+%% --- overload ---------------------------------------------------------------------------------
+
 who_waits_too_long_is_told(Config) ->
     A = start(a, [{queue_max, 3}, {vnodes, [my_counters]}], Config),
     ?assertEqual({error, no_ring}, call(A, my_counters, add, [<<"k">>, 1])),
@@ -178,7 +290,9 @@ overload() ->
 
 key(N) -> integer_to_binary(N).
 
-start(Name, Given, Config) ->
+start(Name, Given, Config) -> start(Name, Given, [], Config).
+
+start(Name, Given, Weft, Config) ->
     Environment = Given ++ [{partitions, ?PARTITIONS}, {n_val, 1}, {sync_ms, 300},
                             {handoff_items, 3}, {handoff_pace_ms, 20}],
     Args = lists:append([["-pa", Dir] || Dir <- [?config(example, Config)
@@ -187,7 +301,9 @@ start(Name, Given, Config) ->
                                                                   weft_test_nodes]]]])
         ++ lists:append([["-weft_ring", atom_to_list(Key), lists:flatten(io_lib:format("~p", [V]))]
                          || {Key, V} <- Environment]),
-    Ref = weft_test_nodes:start(Name, #{args => Args}, ?config(place, Config)),
+    Settings = #{args => Args ++ ["-kernel", "prevent_overlapping_partitions", "false"],
+                 config => Weft},
+    Ref = weft_test_nodes:start(Name, Settings, ?config(place, Config)),
     {ok, _} = call(Ref, application, ensure_all_started, [weft_ring]),
     Ref.
 
